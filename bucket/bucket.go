@@ -1,0 +1,93 @@
+// Package bucket is the object store as Pawl needs it: look, read, write, remove
+// and list, with preconditions, and errors that say whether a write happened.
+//
+// Drivers are dumb: [Output] holds the fenced write, once, above them. A driver
+// exists when it passes bucket/buckettest.
+package bucket
+
+import (
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"time"
+)
+
+// Ref names an object, or one version of it.
+type Ref struct {
+	Bucket    string
+	Key       string
+	VersionID string // empty: the latest
+}
+
+// Info is what a store says of an object.
+type Info struct {
+	Key         string
+	VersionID   string // empty on an unversioned bucket, never "null"
+	ETag        string // without quotes
+	ModTime     time.Time
+	Size        int64
+	ContentType string
+	// Metadata is the user's, names in lower case without the x-amz-meta-
+	// prefix.
+	Metadata map[string]string
+}
+
+// Condition guards a write. The zero Condition guards nothing; at most one
+// field is set.
+type Condition struct {
+	IfMatch  string // ETag, without quotes, that the object must carry
+	IfAbsent bool   // the object must not exist
+}
+
+// Object is what Put writes.
+type Object struct {
+	Body        io.Reader
+	Size        int64 // exact length of Body in bytes
+	ContentType string
+	Metadata    map[string]string // names in lower case, values in printable ASCII
+}
+
+// Store is an object store. It is safe for concurrent use.
+//
+// Head, Get and List may retry inside. Put and Delete must not: a retry of a
+// write that had landed sees a conflict of its own making. Their errors match
+// exactly one of the sentinels below.
+type Store interface {
+	// Head returns what the store says of an object, or ErrNotFound.
+	Head(ctx context.Context, ref Ref) (Info, error)
+	// Get is Head with the content. The caller closes it.
+	Get(ctx context.Context, ref Ref) (Info, io.ReadCloser, error)
+	// Put writes the whole object, or nothing, and returns its new ETag.
+	Put(ctx context.Context, ref Ref, o Object, c Condition) (etag string, err error)
+	// Delete removes the object. Where c does not hold it removes nothing,
+	// on a store that honours the condition: not all do. Removing what is
+	// not there succeeds without a condition, and with IfMatch fails with
+	// ErrPrecondition.
+	Delete(ctx context.Context, ref Ref, c Condition) error
+	// List yields the objects below a prefix in key order, after the key
+	// startAfter. Metadata and ContentType stay empty. An error ends it.
+	List(ctx context.Context, bucket, prefix, startAfter string) iter.Seq2[Info, error]
+}
+
+// What an operation answered. A driver wraps them with the facts.
+var (
+	// ErrNotFound: no such object.
+	ErrNotFound = errors.New("object not found")
+	// ErrNoBucket: no such bucket. Permanent until a person acts.
+	ErrNoBucket = errors.New("bucket not found")
+	// ErrDenied: no permission. Permanent until a person acts.
+	ErrDenied = errors.New("access denied")
+	// ErrInvalid: the store refuses the request itself, a key it cannot hold
+	// say. Permanent.
+	ErrInvalid = errors.New("request refused by the store")
+	// ErrPrecondition: the condition does not hold; nothing was written.
+	ErrPrecondition = errors.New("precondition failed")
+	// ErrConflict: another write was under way; nothing was written. Retry.
+	ErrConflict = errors.New("conflicting write")
+	// ErrUnclear: the write may have landed, may land yet, or may not: a
+	// time-out, a broken connection, a 5xx. Look before believing either.
+	ErrUnclear = errors.New("outcome unclear")
+	// ErrUnavailable: a read failed for a passing reason. Retry.
+	ErrUnavailable = errors.New("store unavailable")
+)

@@ -1,0 +1,117 @@
+package ledger
+
+import (
+	"strconv"
+	"time"
+)
+
+// Attempt is the right that a claim granted, and what the row said at that
+// moment. It is the claimant's only memory of it: a crash forgets it.
+type Attempt struct {
+	Key    RowKey
+	Fence  int64
+	Number int     // 1 for the first attempt at this Want
+	Want   Version // at the claim: what a completion will have committed
+	Have   Version
+	Doubt  Doubt // before the claim
+	// EventTime is that of the newest event seen.
+	EventTime time.Time
+	// Verifying: the claim came because VerifyAt had passed. An output is
+	// compared with its source even where the row looks settled.
+	Verifying bool
+	// TakenOver: another's lease had expired.
+	TakenOver bool
+	verifyAt  time.Time
+}
+
+// Refusal says why a claim was not granted.
+type Refusal uint8
+
+// The refusals. Only Retired changes the row.
+const (
+	Granted  Refusal = iota
+	NotDue           // settled, or backing off
+	HeldLive         // another holds a live lease
+	IsDead           // dead already
+	Retired          // the attempts are used up: now dead
+)
+
+// Claim asks for the lease. The attempt is counted here and not where it ends,
+// because a poison that kills the process never gets there. At the limit the
+// row is retired instead.
+//
+// A claim that takes over an expired lease asks for a verification, because
+// the former holder may yet write.
+func (r Row) Claim(owner string, p *Policy, now time.Time) (Row, Attempt, Refusal) {
+	switch {
+	case r.Dead:
+		return r, Attempt{}, IsDead
+	case r.Live(now):
+		return r, Attempt{}, HeldLive
+	case !r.claimable(now):
+		return r, Attempt{}, NotDue
+	}
+	takeover := r.Held()
+	verifying := !takeover && r.verifies(now)
+	if takeover {
+		r.verifyBy(now.Add(p.Horizon))
+	}
+	if r.Attempts >= p.Attempts {
+		return r.retire(now), Attempt{}, Retired
+	}
+	a := Attempt{
+		Key: r.RowKey, Number: r.Attempts + 1, Want: r.Want, Have: r.Have, Doubt: r.Doubt,
+		EventTime: r.EventTime, Verifying: verifying, TakenOver: takeover, verifyAt: r.VerifyAt,
+	}
+	a.Fence = max(r.Lease.Fence+1, now.UnixMilli())
+	r.Attempts++
+	r.Lease = Lease{Owner: owner, Fence: a.Fence, Until: now.Add(p.TTL + p.Skew)}
+	r.Doubt = max(r.Doubt, DoubtLook)
+	what := "claimed"
+	if takeover {
+		what = "taken over"
+	}
+	r.note(now, what, "fence "+strconv.FormatInt(a.Fence, 10)+" by "+owner)
+	return r, a, Granted
+}
+
+// claimable leaves dead rows and live leases to the caller.
+func (r *Row) claimable(now time.Time) bool {
+	if r.RetryAt.After(now) {
+		return false
+	}
+	return !r.Settled() || r.Held() || r.verifies(now)
+}
+
+func (r *Row) verifies(now time.Time) bool { return !r.VerifyAt.IsZero() && !r.VerifyAt.After(now) }
+
+// verifyBy asks for a verification no earlier than at. A later one that is
+// already asked for serves both.
+func (r *Row) verifyBy(at time.Time) {
+	if at.After(r.VerifyAt) {
+		r.VerifyAt = at
+	}
+}
+
+func (r Row) retire(now time.Time) Row {
+	r.Dead = true
+	r.Lease = Lease{Fence: r.Lease.Fence}
+	if r.LastError == "" {
+		r.LastError = "every attempt ended with its worker"
+	}
+	r.note(now, "dead", "attempts used up: "+r.LastError)
+	return r
+}
+
+// holds reports that the lease of a is still the row's, be it expired.
+func (r *Row) holds(a *Attempt) bool { return r.Held() && r.Lease.Fence == a.Fence }
+
+// Renew prolongs the lease of a. It is refused when another has taken it over.
+func (r Row) Renew(a *Attempt, p *Policy, now time.Time) (Row, bool) {
+	if !r.holds(a) {
+		return r, false
+	}
+	r.Lease.Until = now.Add(p.TTL + p.Skew)
+	r.UpdatedAt = now
+	return r, true
+}

@@ -1,0 +1,84 @@
+package ledger
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"github.com/pawlhq/pawl/event"
+)
+
+// Pinned is what an attempt saw of the output before it read the input.
+type Pinned struct {
+	Exists bool
+	// Source is the identity that the output records of its source, empty
+	// where Pawl did not write it.
+	Source  string
+	ModTime time.Time
+}
+
+// Source returns what an output made from r records of its source.
+func (a *Attempt) Source(r *Read) string {
+	if r.ByEvent {
+		return "order=" + a.Want.Order()
+	}
+	return r.Identity.String()
+}
+
+// MustAct decides whether there is anything to do. out is nil for a pipeline
+// without an output.
+//
+// What was read is compared with Have by identity alone. If they are equal, and
+// no earlier attempt left a doubt, there is nothing to do. With a doubt, or
+// when verifying, the output is compared with what was read; without an output
+// the doubt acts.
+func (a *Attempt) MustAct(r *Read, out *Pinned) bool {
+	switch {
+	case a.Doubt == DoubtAct, !a.had(r):
+		return true
+	case out == nil:
+		return a.Doubt != DoubtNone
+	case a.Doubt == DoubtNone && !a.Verifying:
+		return false
+	case r.Kind == event.Removed:
+		return out.Exists
+	}
+	return !out.Exists || out.Source != a.Source(r)
+}
+
+// had reports that what was read is what Have says is committed.
+func (a *Attempt) had(r *Read) bool {
+	if r.ByEvent {
+		return a.Want.Compare(a.Have) == 0
+	}
+	return r.Kind == a.Have.Kind && (r.Kind == event.Removed || r.Identity.Same(a.Have.Identity))
+}
+
+// Settling is how long an eventually consistent store may hide an object.
+const Settling = time.Minute
+
+// TooSoon reports that "not found" may not be believed yet, on a store declared
+// eventually consistent: the newest created event, Have, or the source of the
+// pinned output is younger than [Settling].
+func (a *Attempt) TooSoon(out *Pinned, now time.Time) bool {
+	young := func(t time.Time) bool { return now.Sub(t) < Settling }
+	return a.Want.Kind == event.Created && young(a.EventTime) ||
+		a.Have.Kind == event.Created && young(a.Have.Identity.ModTime) ||
+		out != nil && out.Exists && young(out.ModTime)
+}
+
+// IdempotencyKey names the effect: equal for every attempt at one version of
+// one object, and different for every other. A forced redrive is an effect of
+// its own.
+func (a *Attempt) IdempotencyKey(r *Read) string {
+	version := a.Source(r)
+	if r.Kind == event.Removed || a.Doubt == DoubtAct {
+		version += " " + a.Want.Order() // a removal has no identity
+	}
+	h := sha256.New()
+	for _, s := range []string{a.Key.Pipeline, a.Key.Bucket, a.Key.Key, a.Key.VersionID, r.Kind.String(), version} {
+		fmt.Fprintf(h, "%d:%s", len(s), s)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}

@@ -1,0 +1,38 @@
+package ledger
+
+import (
+	"strings"
+	"time"
+)
+
+// MaxHistory is how many entries a row keeps.
+const MaxHistory = 16
+
+// maxNote bounds an entry's note and LastError, in bytes.
+const maxNote = 512
+
+// Entry is one line of a row's history.
+type Entry struct {
+	At   time.Time `json:"at"`
+	What string    `json:"what"`
+	Note string    `json:"note,omitzero"`
+}
+
+// note puts an entry in front. The old slice is left alone, for rows are
+// values.
+func (r *Row) note(now time.Time, what, note string) {
+	n := min(len(r.History)+1, MaxHistory)
+	h := make([]Entry, n)
+	h[0] = Entry{At: now, What: what, Note: clip(note)}
+	copy(h[1:], r.History)
+	r.History = h
+	r.UpdatedAt = now
+}
+
+// clip bounds a text from outside and keeps it valid UTF-8.
+func clip(s string) string {
+	if len(s) > maxNote {
+		s = s[:maxNote] + "…"
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
+}

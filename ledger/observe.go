@@ -1,0 +1,73 @@
+package ledger
+
+import (
+	"time"
+
+	"github.com/pawlhq/pawl/event"
+)
+
+// Verdict is what the ledger says of an event.
+type Verdict uint8
+
+// The verdicts. Only Raised changes the row.
+const (
+	Raised    Verdict = iota + 1
+	Duplicate         // heard before
+	Stale             // older than what was heard before
+)
+
+// String returns the verdict's name.
+func (v Verdict) String() string { return [...]string{"", "raised", "duplicate", "stale"}[v] }
+
+// Observe takes note of an event. The row of an object never heard of is a Row
+// with nothing but its key.
+//
+// A trusted sequencer decides alone: newer raises Want and gives the object
+// fresh attempts; anything else changes nothing. An untrusted one always raises
+// Want, by Generation, because it may be news; the attempts start afresh only
+// where it is sure to be, for else two copies of a poisonous event, redelivered
+// in turn, would keep each other alive.
+func (r Row) Observe(e *event.Event, trusted bool, now time.Time) (Row, Verdict) {
+	fresh := true
+	if trusted {
+		switch c := e.Sequencer.CompareSameKey(r.Want.Sequencer); {
+		case c < 0:
+			return r, Stale
+		case c == 0:
+			return r, Duplicate
+		}
+		r.Want = Version{Sequencer: e.Sequencer}
+	} else {
+		fresh = e.Time.After(r.EventTime) || r.revives(e)
+		r.Want.Generation++
+	}
+	if fresh {
+		r.Attempts, r.RetryAt, r.LastError, r.Dead = 0, time.Time{}, "", false
+	}
+	r.Want.Kind = e.Kind
+	r.Want.Identity = Identity{VersionID: e.Object.VersionID, ETag: e.ETag, Size: e.Size}
+	if e.Time.After(r.EventTime) {
+		r.EventTime = e.Time
+	}
+	if r.CreatedAt.IsZero() {
+		r.CreatedAt = now
+	}
+	r.note(now, "raised", e.Kind.String()+" "+r.Want.Order()+" "+e.Name)
+	return r, Raised
+}
+
+// revives reports that an event as old as the newest one seen speaks of
+// something else than what the row died of. Event times have a resolution of a
+// second on some stores: a bad upload and its correction may share one.
+func (r *Row) revives(e *event.Event) bool {
+	if !r.Dead || !e.Time.Equal(r.EventTime) {
+		return false
+	}
+	return e.Kind != r.Want.Kind || e.Kind == event.Created && e.ETag != "" && e.ETag != r.Want.Identity.ETag
+}
+
+// ChangesShape reports that the event's sequencer is written differently from
+// the row's, which makes the order of a trusted sequencer doubtful: an alarm.
+func (r *Row) ChangesShape(e *event.Event) bool {
+	return !e.Sequencer.SameShape(r.Want.Sequencer)
+}

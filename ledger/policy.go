@@ -1,0 +1,43 @@
+package ledger
+
+import "time"
+
+// Policy holds the times and counts that the transitions go by. The zero Policy
+// is of no use: start from [DefaultPolicy].
+type Policy struct {
+	TTL      time.Duration // how long a lease lasts without renewal
+	Skew     time.Duration // how far two machines' clocks may be apart
+	Attempts int           // claims before a row is dead
+	Base     time.Duration // first back-off; it doubles with each attempt
+	Max      time.Duration // longest back-off
+	Horizon  time.Duration // how late a write may land
+	Retain   time.Duration // how long a settled removal is kept
+}
+
+// DefaultPolicy returns the defaults.
+func DefaultPolicy() Policy {
+	return Policy{
+		TTL:      30 * time.Second,
+		Skew:     5 * time.Second,
+		Attempts: 8,
+		Base:     time.Second,
+		Max:      5 * time.Minute,
+		Horizon:  15 * time.Minute,
+		Retain:   30 * 24 * time.Hour,
+	}
+}
+
+// backoff returns a random wait before the next attempt: full jitter over an
+// exponential ceiling. jitter is uniform in [0, 1).
+// https://aws.amazon.com/builders-library/timeouts-retries-and-backoff-with-jitter/
+func (p *Policy) backoff(attempts int, jitter float64) time.Duration {
+	ceiling := p.Base
+	for range min(max(attempts, 1)-1, 62) {
+		if ceiling >= p.Max/2 {
+			ceiling = p.Max
+			break
+		}
+		ceiling *= 2
+	}
+	return time.Duration(jitter * float64(min(ceiling, p.Max)))
+}

@@ -1,0 +1,175 @@
+package ledger
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/pawlhq/pawl/event"
+)
+
+// RowKey names a row: one object for one pipeline.
+type RowKey struct {
+	Pipeline string
+	Bucket   string
+	Key      string
+	// VersionID is set only for pipelines that treat every version of an
+	// object as a thing of its own.
+	VersionID string
+}
+
+// Object returns the object that the row is about.
+func (k RowKey) Object() event.Object {
+	return event.Object{Bucket: k.Bucket, Key: k.Key, VersionID: k.VersionID}
+}
+
+// Compare orders keys by pipeline, bucket, key and version id, each byte by
+// byte.
+func (k RowKey) Compare(o RowKey) int {
+	return cmp.Or(
+		cmp.Compare(k.Pipeline, o.Pipeline), cmp.Compare(k.Bucket, o.Bucket),
+		cmp.Compare(k.Key, o.Key), cmp.Compare(k.VersionID, o.VersionID))
+}
+
+// String prints pipeline and object, quoted where needed.
+func (k RowKey) String() string { return event.Quote(k.Pipeline) + " " + k.Object().String() }
+
+// Nonce is what compare-and-swap compares: fresh random bits at every write. A
+// counter would restart when a purged row comes back, and a swap from a stale
+// cache would then succeed. The zero Nonce stands for "no row".
+type Nonce [16]byte
+
+// IsZero reports that the nonce stands for "no row".
+func (n Nonce) IsZero() bool { return n == Nonce{} }
+
+// Lease is one worker's exclusive right to act on an object.
+type Lease struct {
+	Owner string `json:"owner,omitzero"` // empty: nobody holds it
+	// Fence is the fencing token. It rises with every claim, also across
+	// purge and re-creation of the row, and stays when the lease ends.
+	Fence int64 `json:"fence,omitzero"`
+	// Until is when others may take over: the holder's time-out plus the
+	// margin for clock skew. The holder stops before that.
+	Until time.Time `json:"until,omitzero"`
+}
+
+// Doubt says whether an attempt may trust Have when it finds nothing to do.
+type Doubt uint8
+
+// The degrees of doubt.
+const (
+	DoubtNone Doubt = iota
+	DoubtLook       // an earlier attempt may have sent something: compare the output
+	DoubtAct        // an operator demands the effect again
+)
+
+// String returns "none", "look" or "act".
+func (d Doubt) String() string {
+	switch d {
+	case DoubtLook:
+		return "look"
+	case DoubtAct:
+		return "act"
+	}
+	return "none"
+}
+
+// MarshalText writes the doubt as its String.
+func (d Doubt) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (d *Doubt) UnmarshalText(b []byte) error {
+	for _, v := range []Doubt{DoubtNone, DoubtLook, DoubtAct} {
+		if v.String() == string(b) {
+			*d = v
+			return nil
+		}
+	}
+	return fmt.Errorf("ledger: unknown doubt %q", b)
+}
+
+// Row is all that Pawl knows of one object in one pipeline. Its JSON is what
+// backends store, without the key and the fields that only they use.
+//
+// A Row is a value: History is never changed in place, so a copy is safe.
+type Row struct {
+	RowKey `json:"-"`
+	Nonce  Nonce  `json:"-"`
+	Token  string `json:"-"` // the backend's own, where it has one
+
+	Want      Version   `json:"want"`
+	Have      Version   `json:"have,omitzero"`
+	Lease     Lease     `json:"lease,omitzero"`
+	Doubt     Doubt     `json:"doubt,omitzero"`
+	Attempts  int       `json:"attempts,omitzero"`
+	RetryAt   time.Time `json:"retry_at,omitzero"`
+	LastError string    `json:"last_error,omitzero"`
+	Dead      bool      `json:"dead,omitzero"`
+	VerifyAt  time.Time `json:"verify_at,omitzero"`
+	EventTime time.Time `json:"event_time,omitzero"`
+	History   []Entry   `json:"history,omitzero"`
+	CreatedAt time.Time `json:"created_at"`
+	UpdatedAt time.Time `json:"updated_at"`
+}
+
+// Settled reports that the wanted version's effect is committed.
+func (r *Row) Settled() bool { return r.Want.Compare(r.Have) == 0 }
+
+// Held reports that somebody has a lease, be it live or expired.
+func (r *Row) Held() bool { return r.Lease.Owner != "" }
+
+// Live reports that somebody has a lease that has not expired.
+func (r *Row) Live(now time.Time) bool { return r.Held() && now.Before(r.Lease.Until) }
+
+// Due returns when a worker should next look at the row: at a retry, a lease's
+// expiry or a verification. The zero time means never, until something raises
+// Want.
+func (r *Row) Due() time.Time {
+	switch {
+	case r.Dead:
+		return time.Time{}
+	case r.Held():
+		return r.Lease.Until
+	case !r.Settled() && r.RetryAt.IsZero():
+		return r.UpdatedAt
+	case !r.Settled():
+		return r.RetryAt
+	case !r.VerifyAt.IsZero() && r.RetryAt.After(r.VerifyAt):
+		return r.RetryAt
+	}
+	return r.VerifyAt
+}
+
+// State is what a row amounts to, for people.
+type State string
+
+// The states. A dead row's Have may lag for good; all others settle by
+// themselves.
+const (
+	StateSettled    State = "settled"
+	StatePending    State = "pending"
+	StateProcessing State = "processing"
+	StateStuck      State = "stuck"  // its lease expired
+	StateFailed     State = "failed" // backing off
+	StateDead       State = "dead"
+)
+
+// States lists every state.
+var States = []State{StateSettled, StatePending, StateProcessing, StateStuck, StateFailed, StateDead}
+
+// State derives the row's state.
+func (r *Row) State(now time.Time) State {
+	switch {
+	case r.Dead:
+		return StateDead
+	case r.Live(now):
+		return StateProcessing
+	case r.Held():
+		return StateStuck
+	case r.Settled():
+		return StateSettled
+	case r.Attempts > 0 && r.LastError != "":
+		return StateFailed
+	}
+	return StatePending
+}

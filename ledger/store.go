@@ -1,0 +1,76 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+)
+
+// Change is one compare-and-swap.
+type Change struct {
+	Key RowKey
+	// Expect is the nonce that the stored row must carry; the zero Nonce
+	// demands that there is no row.
+	Expect Nonce
+	// Row is the next row, with a fresh nonce; nil deletes. The store does
+	// not keep or change it.
+	Row *Row
+}
+
+// Outcome is the answer to one Change.
+type Outcome struct {
+	Applied bool
+	// Current is the row that refused the change, nil where there is none.
+	Current *Row
+	// Token is the backend's own token of the row just written, for those
+	// that have one.
+	Token string
+}
+
+// Store is a batch compare-and-swap, and nothing more: the protocol is above
+// it, once. It is safe for concurrent use, by processes as well.
+//
+// A backend exists when it passes ledger/ledgertest.
+type Store interface {
+	// Swap applies each change alone, in order: outcome i answers change i,
+	// and a later change of the same key sees the earlier one. A refused
+	// change is no error. After an error nothing is known of any change:
+	// each may have been applied, or may yet be.
+	Swap(ctx context.Context, changes []Change) ([]Outcome, error)
+	// Load returns the rows of keys that exist, in any order.
+	Load(ctx context.Context, keys []RowKey) ([]Row, error)
+	// Due returns rows whose Row.Due is set and not after before, earliest
+	// first.
+	Due(ctx context.Context, before time.Time, limit int) ([]Row, error)
+	// Scan yields the rows of a range, ordered by pipeline, bucket, key and
+	// version id, each byte by byte. It may miss or repeat nothing, but sees
+	// concurrent changes or not, as it happens. An error ends it.
+	Scan(ctx context.Context, r Range) iter.Seq2[Row, error]
+	// Close releases what the store holds. No call may follow or be under
+	// way.
+	Close() error
+}
+
+// Range selects rows for Scan. The zero Range is everything.
+type Range struct {
+	Pipeline string // empty: all
+	Bucket   string // empty: all; needs Pipeline
+	Prefix   string // of Key; needs Bucket
+	After    RowKey // exclusive lower bound; the zero RowKey is none
+}
+
+// Match reports whether the range holds k.
+func (r *Range) Match(k RowKey) bool {
+	switch {
+	case r.Pipeline != "" && r.Pipeline != k.Pipeline, r.Bucket != "" && r.Bucket != k.Bucket:
+		return false
+	case len(k.Key) < len(r.Prefix) || k.Key[:len(r.Prefix)] != r.Prefix:
+		return false
+	}
+	return r.After == (RowKey{}) || k.Compare(r.After) > 0
+}
+
+// ErrUnusable says that a ledger cannot be opened as it is: read-only, locked,
+// corrupt, or of a newer format. The wrapping error says which, and what to do.
+var ErrUnusable = errors.New("ledger unusable")
