@@ -21,6 +21,9 @@ type Source interface {
 // Delivery is one message: all its events succeed or fail together.
 type Delivery struct {
 	Events []event.Event
+	// TrustSequencer: believe the order of a dialect that is not trusted by
+	// default, because whoever set the source up vouches for the store.
+	TrustSequencer bool
 	// Done is called exactly once for a delivery that the sink took, from
 	// any goroutine, and must not block.
 	Done func(Outcome)

@@ -1,0 +1,122 @@
+package toolcache
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Build makes the tool's binary unless it is there, telling log what it does.
+// Two builds at once are safe: the binary appears whole, or not at all.
+func (t Tool) Build(ctx context.Context, root string, log io.Writer) (string, error) {
+	path, err := t.Path(root)
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
+	}
+	fmt.Fprintf(log, "building %s once, into %s; this takes %s\n", t.Name, path, t.Takes)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return "", fmt.Errorf("making the folder for %s: %w", t.Name, err)
+	}
+	dir, err := os.MkdirTemp(filepath.Dir(path), "building-")
+	if err != nil {
+		return "", fmt.Errorf("making a folder to build %s in: %w", t.Name, err)
+	}
+	defer os.RemoveAll(dir)
+	built := filepath.Join(dir, t.Name)
+	start := time.Now()
+	if err := t.compile(ctx, root, built, log); err != nil {
+		return "", err
+	}
+	if err := os.Rename(built, path); err != nil {
+		return "", fmt.Errorf("putting %s in its place: %w", t.Name, err)
+	}
+	fmt.Fprintf(log, "built %s in %s\n", t.Name, time.Since(start).Round(time.Second))
+	return path, nil
+}
+
+// compile runs the go command. It hides the names of compiled packages behind a
+// count, and shows everything else when the build fails.
+func (t Tool) compile(ctx context.Context, root, out string, log io.Writer) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-v", "-buildvcs=false", "-ldflags=-s -w", "-o", out, t.Package)
+	cmd.Dir = t.dir(root)
+	// A workspace or -mod flag of the caller's is about another module.
+	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=")
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		return fmt.Errorf("building %s: %w", t.Name, err)
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("building %s: is Go installed? %w", t.Name, err)
+	}
+	p := progress{name: t.Name, log: log, start: time.Now()}
+	stop := p.report()
+	said := p.read(stderr)
+	err = cmd.Wait()
+	stop()
+	if err != nil {
+		return fmt.Errorf("building %s from %s: %w\n%s", t.Name, cmd.Dir, err, said)
+	}
+	return nil
+}
+
+// progress counts the packages that a build has compiled.
+type progress struct {
+	name  string
+	log   io.Writer
+	start time.Time
+
+	mu       sync.Mutex
+	packages int
+}
+
+// read takes the build's output until its end and returns what is not a
+// package's name.
+func (p *progress) read(r io.Reader) string {
+	var said strings.Builder
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		line := lines.Text()
+		if strings.HasPrefix(line, "go: downloading") || !strings.ContainsAny(line, " \t") {
+			p.mu.Lock()
+			p.packages++
+			p.mu.Unlock()
+			continue
+		}
+		fmt.Fprintln(&said, line)
+	}
+	return said.String()
+}
+
+// report writes the count every ten seconds until the returned function is
+// called.
+func (p *progress) report() (stop func()) {
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		tick := time.NewTicker(10 * time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+				p.mu.Lock()
+				n := p.packages
+				p.mu.Unlock()
+				fmt.Fprintf(p.log, "  %s: %s, %d modules and packages\n", p.name, time.Since(p.start).Round(time.Second), n)
+			}
+		}
+	})
+	return func() { close(done); wg.Wait() }
+}

@@ -1,0 +1,117 @@
+// Package toolcache knows where the programs that the tests need are kept, and
+// builds them once.
+//
+// Each program is a Go module of its own under tools/, so that its hundreds of
+// dependencies stay out of a library user's go.sum. Its binary lies outside the
+// repository, named after what pins it: a changed go.mod is another binary.
+package toolcache
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// Tool is a program and the module that pins it.
+type Tool struct {
+	Name    string // of the binary
+	Module  string // folder under tools/
+	Package string // main package
+	Takes   string // how long the first build takes, for people
+}
+
+// The servers that tests run against.
+var (
+	MinIO = Tool{
+		Name: "minio", Module: "minio", Package: "github.com/minio/minio",
+		Takes: "2 to 6 minutes",
+	}
+	VersityGW = Tool{
+		Name: "versitygw", Module: "versitygw", Package: "github.com/versity/versitygw/cmd/versitygw",
+		Takes: "1 to 3 minutes",
+	}
+)
+
+// The checkers of the source.
+var (
+	Staticcheck = Tool{
+		Name: "staticcheck", Module: "lint", Package: "honnef.co/go/tools/cmd/staticcheck",
+		Takes: "up to a minute",
+	}
+	GolangCI = Tool{
+		Name: "golangci-lint", Module: "lint", Package: "github.com/golangci/golangci-lint/v2/cmd/golangci-lint",
+		Takes: "2 to 6 minutes",
+	}
+)
+
+const rootModule = "module github.com/pawlhq/pawl"
+
+// Root returns the repository's folder: the one at or above the working
+// directory whose go.mod is this module's.
+func Root() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("finding the repository: %w", err)
+	}
+	for {
+		mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if first, _, _ := strings.Cut(string(mod), "\n"); err == nil && strings.TrimSpace(first) == rootModule {
+			return dir, nil
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", errors.New("not inside Pawl's repository: change into it")
+		}
+		dir = parent
+	}
+}
+
+// Dir returns the folder of the built programs: pawl/bin in the user's cache
+// folder, or in the temporary folder on a machine without a home.
+func Dir() string {
+	if cache, err := os.UserCacheDir(); err == nil && os.MkdirAll(cache, 0o700) == nil {
+		return filepath.Join(cache, "pawl", "bin")
+	}
+	return filepath.Join(os.TempDir(), "pawl-cache", "bin")
+}
+
+// Path returns where the tool's binary is, or would be once built.
+func (t Tool) Path(root string) (string, error) {
+	h := sha256.New()
+	for _, name := range []string{"go.mod", "go.sum"} {
+		b, err := os.ReadFile(filepath.Join(t.dir(root), name))
+		if err != nil {
+			return "", fmt.Errorf("what pins %s is missing: %w", t.Name, err)
+		}
+		h.Write(b)
+	}
+	version := hex.EncodeToString(h.Sum(nil))[:12]
+	name := fmt.Sprintf("%s-%s-%s-%s", t.Name, version, runtime.GOOS, runtime.GOARCH)
+	if runtime.GOOS == "windows" {
+		name += ".exe"
+	}
+	return filepath.Join(Dir(), name), nil
+}
+
+// Find returns the path of the built binary. Its error says how to have it.
+func (t Tool) Find() (string, error) {
+	root, err := Root()
+	if err != nil {
+		return "", err
+	}
+	path, err := t.Path(root)
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("%s is not built: run `go run ./tools/test -build` in %s once (takes %s)", t.Name, root, t.Takes)
+	}
+	return path, nil
+}
+
+func (t Tool) dir(root string) string { return filepath.Join(root, "tools", t.Module) }

@@ -1,0 +1,129 @@
+// Package pawl turns an object store's notifications into effects that happen
+// once, in order, one at a time per object.
+//
+// Give [New] a ledger, an object store, sources of notifications and pipelines;
+// [Pawl.Run] does the rest:
+//
+//	p, err := pawl.New(pawl.Config{
+//		Ledger:    store,
+//		Objects:   objects,
+//		Sources:   []pawl.Source{hook},
+//		Pipelines: []pawl.Pipeline{{Name: "load", Match: pawl.Match{Bucket: "exports"}, Handler: load}},
+//	})
+//
+// What is promised depends on the effect; the README says it in a table.
+package pawl
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/source"
+	"github.com/pawlhq/pawl/worker"
+)
+
+// The types that a handler meets.
+type (
+	// Handler performs a pipeline's effect for one object.
+	Handler = worker.Handler
+	// HandlerFunc is a function as a Handler.
+	HandlerFunc = worker.HandlerFunc
+	// Task is one attempt at one object.
+	Task = worker.Task
+	// Source brings notifications in.
+	Source = source.Source
+)
+
+// Causes by which a task is cancelled; see context.Cause.
+var (
+	ErrLeaseLost = worker.ErrLeaseLost
+	ErrShutdown  = worker.ErrShutdown
+)
+
+// Permanent marks an error that another attempt at the same content would only
+// repeat. The object is dead at once, until it changes or is redriven.
+func Permanent(err error) error { return worker.Permanent(err) }
+
+// RetryAfter marks an error that is not worth another attempt before d has
+// passed.
+func RetryAfter(err error, d time.Duration) error { return worker.RetryAfter(err, d) }
+
+// Config says what a Pawl works with. Ledger and Pipelines are required; zero
+// values elsewhere take the defaults named.
+type Config struct {
+	Ledger    ledger.Store
+	Objects   bucket.Store // required unless every pipeline goes by event order and has no output
+	Sources   []Source
+	Pipelines []Pipeline
+
+	Lease       Lease
+	Retry       Retry
+	Concurrency int           // handlers at a time; default 16
+	Backlog     int           // events taken in before sources have to wait; default 1000
+	MaxBytes    int64         // summed size of the objects being handled; default 1 GiB
+	Sweep       time.Duration // how often the ledger is asked for due rows; default 1 s
+	Grace       time.Duration // how long running handlers may take at shutdown; default 20 s
+	Logger      *slog.Logger  // default slog.Default()
+}
+
+// Lease bounds how long one worker may hold an object without a sign of life.
+type Lease struct {
+	TTL     time.Duration // default 30 s, at least 1 s
+	Skew    time.Duration // how far two machines' clocks may differ; default 5 s
+	Horizon time.Duration // how late a write may still land; default 15 min
+}
+
+// Retry says how often and how fast a failing object is tried again.
+type Retry struct {
+	Attempts int           // before the object is dead; default 8
+	Base     time.Duration // first back-off, doubling; default 1 s
+	Max      time.Duration // longest back-off; default 5 min
+}
+
+// Pipeline is one effect on a set of objects.
+type Pipeline struct {
+	Name    string // required: a-z, 0-9, '-', '_', '.'; at most 64 bytes
+	Match   Match
+	Handler Handler // required
+	// To is where the output goes. Nil: the pipeline has none, and the
+	// handler sees removals as well.
+	To *Output
+	// Order says what decides about an object; default [StoreOrder].
+	Order Order
+	// EachVersion treats every version of an object as a thing of its own:
+	// each is handled once, and there is no order across versions.
+	EachVersion bool
+	// Eventual declares that the store may hide an object for a while after
+	// it was written. "Not found" is then not believed at once.
+	Eventual bool
+}
+
+// Order says what decides about an object.
+type Order = worker.Order
+
+// The orders.
+const (
+	// StoreOrder: an event only says that something changed; what the store
+	// holds now decides.
+	StoreOrder = worker.StoreOrder
+	// EventOrder: the event's trusted sequencer alone decides, and the
+	// object is not looked at.
+	EventOrder = worker.EventOrder
+)
+
+// Match selects objects. An empty field selects all.
+type Match struct {
+	Bucket string // required
+	Prefix string
+	Suffix []string // any of them
+}
+
+// Output places outputs: the key is Prefix, then the input's key after the
+// matched prefix, then Suffix. Different inputs have different outputs.
+type Output struct {
+	Bucket string
+	Prefix string
+	Suffix string
+}

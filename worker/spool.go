@@ -1,0 +1,68 @@
+package worker
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// spoolMemory is how much of an output is held in memory, in bytes.
+const spoolMemory = 4 << 20
+
+// spool holds an output until its handler has succeeded.
+type spool struct {
+	memory bytes.Buffer
+	file   *os.File
+	size   int64
+}
+
+func (s *spool) Write(b []byte) (int, error) {
+	if s.file == nil && s.memory.Len()+len(b) > spoolMemory {
+		if err := s.spill(); err != nil {
+			return 0, err
+		}
+	}
+	var w io.Writer = &s.memory
+	if s.file != nil {
+		w = s.file
+	}
+	n, err := w.Write(b)
+	s.size += int64(n)
+	if err != nil {
+		err = fmt.Errorf("cannot hold the output in %s (is the disk full?): %w", os.TempDir(), err)
+	}
+	return n, err
+}
+
+// spill moves what is held to a file that has no name, so that nothing is left
+// behind even by a crash.
+func (s *spool) spill() error {
+	f, err := os.CreateTemp("", "pawl-output-*")
+	if err != nil {
+		return fmt.Errorf("cannot hold a large output: %w", err)
+	}
+	if err := os.Remove(f.Name()); err != nil {
+		return errors.Join(fmt.Errorf("cannot hold a large output: %w", err), f.Close())
+	}
+	s.file = f
+	if _, err := s.memory.WriteTo(f); err != nil {
+		return fmt.Errorf("cannot hold a large output in %s (is the disk full?): %w", os.TempDir(), err)
+	}
+	s.memory = bytes.Buffer{}
+	return nil
+}
+
+func (s *spool) open() (io.ReadCloser, error) {
+	if s.file == nil {
+		return io.NopCloser(bytes.NewReader(s.memory.Bytes())), nil
+	}
+	return io.NopCloser(io.NewSectionReader(s.file, 0, s.size)), nil
+}
+
+func (s *spool) close() {
+	if s.file != nil {
+		_ = s.file.Close() // a nameless file: nothing to lose
+	}
+}
