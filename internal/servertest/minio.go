@@ -1,0 +1,67 @@
+package servertest
+
+import (
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"github.com/pawlhq/pawl/internal/toolcache"
+)
+
+// minioTarget is the webhook's name in MinIO's configuration.
+const minioTarget = "arn:minio:sqs::H:webhook"
+
+// MinIO starts a single-drive MinIO. Notifications that the webhook does not
+// take are kept on disk and sent again every few seconds.
+func MinIO(t testing.TB, o Options) *Server {
+	t.Helper()
+	bin := binary(t, toolcache.MinIO)
+	s := &Server{
+		Name: "minio", Region: "us-east-1", AccessKey: "pawl", SecretKey: secret(),
+		Credentials: true,
+	}
+	dir := t.TempDir()
+	env := environment(dir,
+		"MINIO_ROOT_USER="+s.AccessKey,
+		"MINIO_ROOT_PASSWORD="+s.SecretKey,
+		// Nothing but the port asked for, and no word to anyone outside.
+		"MINIO_BROWSER=off",
+		"MINIO_UPDATE=off",
+		"MINIO_CALLHOME_ENABLE=off",
+	)
+	if o.Webhook != "" {
+		env = append(env,
+			"MINIO_NOTIFY_WEBHOOK_ENABLE_H=on",
+			"MINIO_NOTIFY_WEBHOOK_ENDPOINT_H="+o.Webhook,
+			"MINIO_NOTIFY_WEBHOOK_AUTH_TOKEN_H="+o.Authorization,
+			"MINIO_NOTIFY_WEBHOOK_QUEUE_DIR_H="+filepath.Join(dir, "undelivered"),
+		)
+		s.notify = s.notifyMinIO
+	}
+	launch(t, s, func(addr string) *exec.Cmd {
+		cmd := exec.Command(bin, "server", "--quiet", "--address", addr, filepath.Join(dir, "data"))
+		cmd.Env, cmd.Dir = env, dir
+		return cmd
+	})
+	return s
+}
+
+func (s *Server) notifyMinIO(t testing.TB, bucket string) {
+	t.Helper()
+	_, err := s.Client().PutBucketNotificationConfiguration(t.Context(), &s3.PutBucketNotificationConfigurationInput{
+		Bucket: &bucket,
+		NotificationConfiguration: &types.NotificationConfiguration{
+			QueueConfigurations: []types.QueueConfiguration{{
+				QueueArn: aws.String(minioTarget),
+				Events:   []types.Event{"s3:ObjectCreated:*", "s3:ObjectRemoved:*"},
+			}},
+		},
+	})
+	if err != nil {
+		t.Fatalf("asking MinIO for notifications of %s: %v", bucket, err)
+	}
+}

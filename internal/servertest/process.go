@@ -1,0 +1,143 @@
+package servertest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+)
+
+const (
+	startTries   = 5                // a free port may be taken before the server has it
+	startTimeout = 60 * time.Second // on a busy machine
+	pollEvery    = 20 * time.Millisecond
+)
+
+// process is a server's program while it runs.
+type process struct {
+	out    output
+	exited chan struct{} // closed when it has ended
+	err    error         // how; valid once exited is closed
+}
+
+// launch runs the command that command returns for a free port, until s answers
+// to its own keys. It sets s.Endpoint. The server ends with the test.
+func launch(t testing.TB, s *Server, command func(addr string) *exec.Cmd) {
+	t.Helper()
+	var err error
+	for range startTries {
+		addr, perr := freePort()
+		if perr != nil {
+			t.Fatalf("no port for %s: %v", s.Name, perr)
+		}
+		s.Endpoint = "http://" + addr
+		if err = try(t, s, command(addr)); err == nil {
+			return
+		}
+		if !errors.Is(err, errExited) {
+			break
+		}
+	}
+	t.Fatalf("starting %s: %v", s.Name, err)
+}
+
+var errExited = errors.New("it ended at once")
+
+func try(t testing.TB, s *Server, cmd *exec.Cmd) error {
+	p := &process{exited: make(chan struct{})}
+	cmd.Stdout, cmd.Stderr = &p.out, &p.out
+	dieWithParent(cmd)
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	go func() {
+		p.err = cmd.Wait()
+		close(p.exited)
+	}()
+	end := func() {
+		_ = cmd.Process.Kill() // it may have ended already
+		<-p.exited
+	}
+	if err := p.ready(t.Context(), s); err != nil {
+		end()
+		return fmt.Errorf("%w; it said:\n%s", err, p.out.String())
+	}
+	t.Cleanup(func() {
+		end()
+		if t.Failed() {
+			t.Logf("%s said:\n%s", s.Name, p.out.String())
+		}
+	})
+	return nil
+}
+
+// ready waits until the server lists its buckets.
+func (p *process) ready(ctx context.Context, s *Server) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	client := s.Client()
+	for {
+		_, err := client.ListBuckets(ctx, &s3.ListBucketsInput{}, func(o *s3.Options) { o.RetryMaxAttempts = 1 })
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-p.exited:
+			return fmt.Errorf("%w: %w", errExited, p.err)
+		case <-ctx.Done():
+			return fmt.Errorf("not ready within %s: %w", startTimeout, err)
+		case <-tick.C:
+		}
+	}
+}
+
+// freePort returns a loopback address that nobody listens on just now.
+func freePort() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}
+
+// environment is what a server may know: neither proxies nor credentials of the
+// person who runs the tests.
+func environment(dir string, vars ...string) []string {
+	return append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir}, vars...)
+}
+
+// output keeps the end of what a server says.
+type output struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+const keepOutput = 32 << 10
+
+// Write implements [io.Writer].
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.buf.Write(b)
+	if excess := o.buf.Len() - keepOutput; excess > 0 {
+		o.buf.Next(excess)
+	}
+	return len(b), nil
+}
+
+// String returns it.
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
+}

@@ -1,0 +1,111 @@
+// Package servertest gives tests real object stores: MinIO and versitygw as
+// processes of their own, and gofakes3 inside the test. All listen on loopback
+// only, keep their data in the test's temporary folder and end with it.
+//
+// This is the only place where a test may be skipped: when a server's binary has
+// not been built. With PAWL_TEST_REQUIRE=1 that is a failure instead, so that
+// nothing is skipped unseen in CI.
+package servertest
+
+import (
+	"crypto/rand"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/pawlhq/pawl/internal/toolcache"
+)
+
+// Server is a running object store and what it can do.
+type Server struct {
+	Name      string // minio, versitygw or gofakes3
+	Endpoint  string // http://127.0.0.1:port, to be used with path style
+	Region    string
+	AccessKey string
+	SecretKey string
+
+	// Credentials says that the server refuses wrong keys.
+	Credentials bool
+	// DeleteConditions says that it honours If-Match on DELETE.
+	DeleteConditions bool
+	// InProcess says that it shares the test's memory.
+	InProcess bool
+
+	notify func(t testing.TB, bucket string)
+}
+
+// Options of a server. The zero Options send no notifications.
+type Options struct {
+	// Webhook is the URL that notifications go to. It must be listening
+	// before versitygw starts: versitygw posts a test event and gives up if
+	// nobody is there.
+	Webhook string
+	// Authorization is the header that notifications carry, none if empty.
+	// versitygw can only send Basic credentials.
+	Authorization string
+}
+
+// Each runs f as a subtest on MinIO and on versitygw.
+func Each(t *testing.T, o Options, f func(t *testing.T, s *Server)) {
+	t.Helper()
+	t.Run("minio", func(t *testing.T) { f(t, MinIO(t, o)) })
+	t.Run("versitygw", func(t *testing.T) { f(t, VersityGW(t, o)) })
+}
+
+// Client returns the SDK's client of the server, for what package bucket has no
+// call for.
+func (s *Server) Client() *s3.Client {
+	return s3.New(s3.Options{
+		BaseEndpoint:               aws.String(s.Endpoint),
+		Region:                     s.Region,
+		UsePathStyle:               true,
+		Credentials:                credentials.NewStaticCredentialsProvider(s.AccessKey, s.SecretKey, ""),
+		RequestChecksumCalculation: aws.RequestChecksumCalculationWhenRequired,
+		ResponseChecksumValidation: aws.ResponseChecksumValidationWhenRequired,
+	})
+}
+
+// NewBucket creates an empty bucket under a name of its own.
+func (s *Server) NewBucket(t testing.TB) string {
+	t.Helper()
+	name := "t-" + strings.ToLower(rand.Text())
+	_, err := s.Client().CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: &name})
+	if err != nil {
+		t.Fatalf("creating a bucket on %s: %v", s.Name, err)
+	}
+	return name
+}
+
+// Notify makes the server send the bucket's creations and removals to
+// Options.Webhook.
+func (s *Server) Notify(t testing.TB, bucket string) {
+	t.Helper()
+	if s.notify == nil {
+		t.Fatalf("%s was started without a webhook, or has none", s.Name)
+	}
+	s.notify(t, bucket)
+}
+
+// binary returns the path of the tool, or ends the test when it is not built.
+func binary(t testing.TB, tool toolcache.Tool) string {
+	t.Helper()
+	path, err := tool.Find()
+	switch {
+	case err == nil:
+		return path
+	case os.Getenv("PAWL_TEST_REQUIRE") == "1":
+		t.Fatalf("PAWL_TEST_REQUIRE is set: %v", err)
+	default:
+		t.Skip(err)
+	}
+	return ""
+}
+
+// secret returns a password that no other server has, so that a server that
+// answers to it is the one that was started.
+func secret() string { return fmt.Sprintf("secret-%s", rand.Text()) }

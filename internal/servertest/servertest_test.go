@@ -1,0 +1,99 @@
+package servertest
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+)
+
+// TestNotifications puts and removes an object on each real server and waits
+// for what it says, with the credentials it was told to send.
+func TestNotifications(t *testing.T) {
+	const authorization = "Basic cGF3bDp0b2tlbg=="
+	type delivery struct{ authorization, body string }
+	got := make(chan delivery, 100)
+	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err == nil && len(body) > 0 {
+			got <- delivery{r.Header.Get("Authorization"), string(body)}
+		}
+	}))
+	t.Cleanup(hook.Close)
+	Each(t, Options{Webhook: hook.URL, Authorization: authorization}, func(t *testing.T, s *Server) {
+		bucket, key := s.NewBucket(t), "k"
+		s.Notify(t, bucket)
+		client := s.Client()
+		if _, err := client.PutObject(t.Context(), &s3.PutObjectInput{Bucket: &bucket, Key: &key, Body: strings.NewReader("x")}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := client.DeleteObject(t.Context(), &s3.DeleteObjectInput{Bucket: &bucket, Key: &key}); err != nil {
+			t.Fatal(err)
+		}
+		missing := map[string]bool{"s3:ObjectCreated:Put": true, "s3:ObjectRemoved:Delete": true}
+		deadline := time.After(30 * time.Second)
+		for len(missing) > 0 {
+			select {
+			case d := <-got:
+				var e struct {
+					Records []struct {
+						EventName string `json:"eventName"`
+					}
+				}
+				if err := json.Unmarshal([]byte(d.body), &e); err != nil {
+					t.Fatalf("%v in %s", err, d.body)
+				}
+				if d.authorization != authorization {
+					t.Errorf("Authorization = %q, want %q", d.authorization, authorization)
+				}
+				for _, r := range e.Records {
+					delete(missing, r.EventName)
+				}
+			case <-deadline:
+				t.Fatalf("never heard of %v", missing)
+			}
+		}
+	})
+}
+
+// TestS3 checks that the server in the test works with the same client.
+func TestS3(t *testing.T) {
+	s := S3(t)
+	bucket := s.NewBucket(t)
+	if _, err := s.Client().HeadBucket(t.Context(), &s3.HeadBucketInput{Bucket: &bucket}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestServerThatEnds checks that a program that ends at once is noticed, so that
+// another port is tried, and that its words are in the error.
+func TestServerThatEnds(t *testing.T) {
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Server{Name: "none", Endpoint: "http://127.0.0.1:1", Region: "us-east-1"}
+	err = try(t, s, exec.Command(sh, "-c", "echo port is taken; exit 3"))
+	if !errors.Is(err, errExited) || !strings.Contains(err.Error(), "port is taken") {
+		t.Errorf("try = %v, want errExited and the program's own words", err)
+	}
+}
+
+func TestBasicInURL(t *testing.T) {
+	got, err := withBasic("http://127.0.0.1:1/events", "Basic cGF3bDp0b2tlbg==")
+	if want := "http://pawl:token@127.0.0.1:1/events"; got != want || err != nil {
+		t.Errorf("withBasic = %q, %v, want %q", got, err, want)
+	}
+	for _, bad := range []string{"Bearer x", "Basic %"} {
+		if got, err := withBasic("http://127.0.0.1:1/", bad); err == nil {
+			t.Errorf("withBasic with %q = %q, want an error", bad, got)
+		}
+	}
+}

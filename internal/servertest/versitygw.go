@@ -1,0 +1,76 @@
+package servertest
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pawlhq/pawl/internal/toolcache"
+)
+
+// VersityGW starts a versitygw over a folder. It sends every notification once:
+// what the webhook does not take is lost.
+func VersityGW(t testing.TB, o Options) *Server {
+	t.Helper()
+	bin := binary(t, toolcache.VersityGW)
+	s := &Server{
+		Name: "versitygw", Region: "us-east-1", AccessKey: "pawl", SecretKey: secret(),
+		Credentials: true, DeleteConditions: true,
+	}
+	dir := t.TempDir()
+	data, sidecar := filepath.Join(dir, "data"), filepath.Join(dir, "meta")
+	for _, d := range []string{data, sidecar} {
+		if err := os.Mkdir(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	args := []string{"--quiet", "--port"}
+	// Metadata beside the data: a temporary folder need not support extended
+	// attributes.
+	backend := []string{"posix", "--sidecar", sidecar, data}
+	if o.Webhook != "" {
+		hook, err := withBasic(o.Webhook, o.Authorization)
+		if err != nil {
+			t.Fatal(err)
+		}
+		backend = append([]string{"--event-webhook-url", hook}, backend...)
+		// It sends the changes of every bucket without being asked.
+		s.notify = func(testing.TB, string) {}
+	}
+	launch(t, s, func(addr string) *exec.Cmd {
+		cmd := exec.Command(bin, append(append(args[:2:2], addr), backend...)...)
+		cmd.Env = environment(dir, "ROOT_ACCESS_KEY="+s.AccessKey, "ROOT_SECRET_KEY="+s.SecretKey)
+		cmd.Dir = dir
+		return cmd
+	})
+	return s
+}
+
+// withBasic puts Basic credentials into the URL, where Go's HTTP client takes
+// them from: versitygw has no option for a header.
+func withBasic(hook, authorization string) (string, error) {
+	if authorization == "" {
+		return hook, nil
+	}
+	u, err := url.Parse(hook)
+	if err != nil {
+		return "", fmt.Errorf("webhook: %w", err)
+	}
+	encoded, ok := strings.CutPrefix(authorization, "Basic ")
+	if !ok {
+		return "", errors.New("versitygw sends no Authorization but Basic")
+	}
+	pair, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil {
+		return "", fmt.Errorf("basic credentials: %w", err)
+	}
+	user, password, _ := strings.Cut(string(pair), ":")
+	u.User = url.UserPassword(user, password)
+	return u.String(), nil
+}
