@@ -70,6 +70,10 @@ func (t *Task) Open(ctx context.Context) (io.ReadCloser, error) {
 	return t.open(ctx)
 }
 
+// HasOutput reports whether the pipeline has an output, so that Output and
+// Publish may be called.
+func (t *Task) HasOutput() bool { return t.hasOut }
+
 // Output returns a writer of the output object's content. Nothing is visible
 // before the handler returns nil; then the content replaces the output, unless
 // another attempt came first. A handler that returns nil without calling
