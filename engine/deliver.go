@@ -1,0 +1,98 @@
+package engine
+
+import (
+	"errors"
+	"time"
+
+	"github.com/pawlhq/pawl/ledger"
+)
+
+// delivery is a message some of whose items have no answer yet.
+type delivery struct {
+	open   int
+	settle Settle
+}
+
+func (e *Engine) deliver(in *Deliver) {
+	d := &delivery{open: len(in.Items), settle: Settle{ID: in.ID, Ack: true}}
+	if d.open == 0 {
+		e.emit(d.settle)
+		return
+	}
+	e.deliveries[in.ID] = d
+	for _, item := range in.Items {
+		en := e.entry(item.Key)
+		en.observe = append(en.observe, observation{item: item, delivery: d})
+		e.route(en)
+	}
+}
+
+// answered takes note of what the ledger said of an item. It may be the last
+// word on the item or not.
+func (e *Engine) answered(en *entry, o observation) {
+	s := &o.delivery.settle
+	switch o.verdict {
+	case ledger.Raised:
+		s.Raised++
+		e.Stats.Raised++
+	case ledger.Duplicate:
+		s.Duplicate++
+		e.Stats.Duplicate++
+	case ledger.Stale:
+		s.Stale++
+		e.Stats.Stale++
+	}
+	if e.cfg.AckSettled && o.verdict != ledger.Stale && !en.row.Settled() && !en.row.Dead {
+		en.waiting = append(en.waiting, o)
+		return
+	}
+	e.close(o.delivery)
+}
+
+// settled lets go of those who waited for the object to settle.
+func (e *Engine) settled(en *entry) {
+	if en.row.Settled() || en.row.Dead {
+		for _, o := range en.waiting {
+			e.close(o.delivery)
+		}
+		en.waiting = nil
+	}
+}
+
+// Why a delivery is handed back.
+var (
+	errElsewhere = errors.New("another worker is processing the object")
+	errBackOff   = errors.New("the object failed and is backing off")
+	errStopping  = errors.New("the worker is shutting down")
+)
+
+// handBack gives up waiting for an object that this worker will not settle now.
+func (e *Engine) handBack(en *entry) {
+	for _, o := range en.waiting {
+		after, err := time.Duration(0), errStopping
+		switch {
+		case en.row.Live(e.now):
+			after, err = en.row.Lease.Until.Sub(e.now), errElsewhere
+		case en.row.RetryAt.After(e.now):
+			after, err = en.row.RetryAt.Sub(e.now), errBackOff
+		}
+		e.refuse(o.delivery, after, err)
+	}
+	en.waiting = nil
+}
+
+// refuse is close for an item that must come again.
+func (e *Engine) refuse(d *delivery, after time.Duration, err error) {
+	d.settle.Ack = false
+	d.settle.After = max(d.settle.After, after)
+	d.settle.Err = err
+	e.close(d)
+}
+
+// close counts one item of a delivery as answered.
+func (e *Engine) close(d *delivery) {
+	if d.open--; d.open == 0 {
+		e.emit(d.settle)
+		delete(e.deliveries, d.settle.ID)
+	}
+}

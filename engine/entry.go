@@ -1,0 +1,183 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/pawlhq/pawl/ledger"
+)
+
+// entry is one object that something is happening to.
+type entry struct {
+	key ledger.RowKey
+	row ledger.Row // as last known; without a nonce: taken to be absent
+
+	// The intents.
+	observe []observation
+	finish  *Finished
+	renew   bool
+
+	attempt *ledger.Attempt // running
+	place   int             // in Engine.running
+	renewAt time.Time
+	slot    bool // holds one of the engine's slots
+	size    int64
+
+	flight  *flight
+	waiting []observation // AckSettled: raised, not yet settled
+	queued  [queues]bool
+}
+
+// observation is an item of a delivery on its way into the row.
+type observation struct {
+	item     Item
+	delivery *delivery
+	verdict  ledger.Verdict
+}
+
+// flight is a swap on its way: what it will have done when it is applied.
+type flight struct {
+	next     ledger.Row
+	observed []observation
+	finish   *Finished
+	refused  bool // the attempt no longer had its lease
+	renewed  bool
+	claim    *ledger.Attempt
+	retired  bool
+	at       time.Time
+}
+
+// Which queue an entry is in. It can be in both.
+const (
+	dirty = iota
+	ready
+	queues
+)
+
+// queue is a first-in, first-out list of entries, each in it at most once.
+type queue struct {
+	which int
+	items []*entry
+	head  int
+}
+
+func (q *queue) push(en *entry) {
+	if !en.queued[q.which] {
+		en.queued[q.which] = true
+		q.items = append(q.items, en)
+	}
+}
+
+// pop returns nil when the queue is empty.
+func (q *queue) pop() *entry {
+	if q.head == len(q.items) {
+		q.items, q.head = q.items[:0], 0
+		return nil
+	}
+	en := q.items[q.head]
+	q.items[q.head] = nil
+	q.head++
+	en.queued[q.which] = false
+	return en
+}
+
+// peek returns what pop would.
+func (q *queue) peek() *entry {
+	if q.empty() {
+		return nil
+	}
+	return q.items[q.head]
+}
+
+func (q *queue) empty() bool { return q.head == len(q.items) }
+
+// entry finds or makes the entry of an object. A row from the cache, or none at
+// all, is a guess that the swap will check.
+func (e *Engine) entry(key ledger.RowKey) *entry {
+	en := e.entries[key]
+	if en == nil {
+		en = &entry{key: key}
+		if row, ok := e.cache.Peek(key); ok {
+			en.row = row
+			e.cache.Remove(key)
+		}
+		en.row.RowKey = key
+		e.entries[key] = en
+	}
+	return en
+}
+
+// retire forgets an entry that nothing happens to. Its row is remembered.
+func (e *Engine) retire(en *entry) {
+	e.handBack(en)
+	if !en.row.Nonce.IsZero() {
+		e.cache.Add(en.key, en.row)
+	}
+	delete(e.entries, en.key)
+}
+
+// begin and end keep the list of running attempts.
+func (e *Engine) begin(en *entry, a *ledger.Attempt) {
+	en.attempt, en.place = a, len(e.running)
+	e.running = append(e.running, en)
+}
+
+func (e *Engine) end(en *entry) {
+	if en.attempt == nil {
+		return
+	}
+	last := e.running[len(e.running)-1]
+	e.running[en.place], last.place = last, en.place
+	e.running = e.running[:len(e.running)-1]
+	en.attempt, en.renewAt = nil, time.Time{}
+}
+
+// route puts an entry where it belongs: among those with intents, those that
+// wait for a slot, or nowhere.
+func (e *Engine) route(en *entry) {
+	switch {
+	case en.flight != nil:
+	case en.hasIntents():
+		e.dirty.push(en)
+	case en.attempt != nil:
+	case !e.draining && en.claimable(e.now):
+		e.ready.push(en)
+	default:
+		e.retire(en)
+	}
+}
+
+func (en *entry) hasIntents() bool { return len(en.observe) > 0 || en.finish != nil || en.renew }
+
+// claimable reports whether a claim would change the row now.
+func (en *entry) claimable(now time.Time) bool {
+	due := en.row.Due()
+	return !due.IsZero() && !due.After(now)
+}
+
+// take reserves a slot for an entry.
+func (e *Engine) take(en *entry) bool {
+	if en.slot {
+		return true
+	}
+	if !e.fits(en) {
+		return false
+	}
+	en.slot, en.size = true, en.row.Want.Identity.Size
+	e.slots++
+	e.bytes += en.size
+	return true
+}
+
+// fits reports that there is a slot for an entry. An object larger than all
+// bytes allowed runs alone.
+func (e *Engine) fits(en *entry) bool {
+	return e.slots < e.cfg.Tasks && (e.slots == 0 || e.bytes+en.row.Want.Identity.Size <= e.cfg.Bytes)
+}
+
+func (e *Engine) give(en *entry) {
+	if en.slot {
+		en.slot = false
+		e.slots--
+		e.bytes -= en.size
+	}
+}

@@ -1,0 +1,248 @@
+package engine
+
+import (
+	"errors"
+
+	"github.com/pawlhq/pawl/ledger"
+)
+
+// flush sends batches while there are intents and batches may be sent.
+func (e *Engine) flush() {
+	for len(e.batches) < e.cfg.Swaps && e.work() {
+		if batch := e.foldDirty(e.foldReady(nil)); len(batch) > 0 {
+			e.send(batch)
+		}
+	}
+}
+
+// work reports that some entry can be folded.
+func (e *Engine) work() bool {
+	for en := e.ready.peek(); en != nil && !e.waits(en); en = e.ready.peek() {
+		e.ready.pop()
+	}
+	return !e.dirty.empty() || !e.ready.empty() && e.fits(e.ready.peek())
+}
+
+// foldReady gives free slots to those who wait for one, in their order.
+func (e *Engine) foldReady(batch []*entry) []*entry {
+	for len(batch) < e.cfg.Batch {
+		en := e.ready.peek()
+		if en == nil {
+			break
+		}
+		if !e.waits(en) {
+			e.ready.pop()
+			continue
+		}
+		if !e.take(en) {
+			break
+		}
+		e.ready.pop()
+		batch = e.fold(en, batch)
+	}
+	return batch
+}
+
+func (e *Engine) foldDirty(batch []*entry) []*entry {
+	for len(batch) < e.cfg.Batch {
+		en := e.dirty.pop()
+		if en == nil {
+			break
+		}
+		if e.entries[en.key] == en && en.flight == nil && en.hasIntents() {
+			batch = e.fold(en, batch)
+		}
+	}
+	return batch
+}
+
+// waits reports that an entry taken from the ready queue still waits for a
+// slot, and for nothing else.
+func (e *Engine) waits(en *entry) bool {
+	return e.entries[en.key] == en && en.flight == nil && en.attempt == nil && !en.hasIntents()
+}
+
+func (e *Engine) send(batch []*entry) {
+	e.lastBatch++
+	changes := make([]ledger.Change, len(batch))
+	for i, en := range batch {
+		changes[i] = ledger.Change{Key: en.key, Expect: en.row.Nonce, Row: &en.flight.next}
+	}
+	e.Stats.Swaps += int64(len(batch))
+	e.batches[e.lastBatch] = batch
+	e.emit(Swap{Batch: e.lastBatch, Changes: changes})
+}
+
+// fold applies an entry's intents to its row, and adds it to the batch if the
+// row changes.
+func (e *Engine) fold(en *entry, batch []*entry) []*entry {
+	f := &flight{next: en.row, at: e.now}
+	changed := e.foldObserve(en, f)
+	changed = e.foldFinish(en, f) || changed
+	changed = e.foldRenew(en, f) || changed
+	changed = e.foldClaim(en, f) || changed
+	if !changed {
+		// What is known of the row answers already: sequencers only rise.
+		e.landed(en, f, en.row)
+		return batch
+	}
+	f.next.Nonce = e.nonce()
+	en.flight = f
+	return append(batch, en)
+}
+
+func (e *Engine) foldObserve(en *entry, f *flight) (changed bool) {
+	f.observed, en.observe = en.observe, nil
+	for i := range f.observed {
+		o := &f.observed[i]
+		ev := &o.item.Event
+		if o.item.Trusted && f.next.ChangesShape(ev) {
+			e.emit(Report{What: ShapeChanged, Key: en.key, Detail: "sequencer " + ev.Sequencer.Raw() + " after " + f.next.Want.Sequencer.Raw()})
+		}
+		f.next, o.verdict = f.next.Observe(ev, o.item.Trusted, e.now)
+		changed = changed || o.verdict == ledger.Raised
+	}
+	return changed
+}
+
+func (e *Engine) foldFinish(en *entry, f *flight) (changed bool) {
+	in := en.finish
+	if in == nil {
+		return false
+	}
+	f.finish, en.finish = in, nil
+	a, p := en.attempt, &e.cfg.Policy
+	ok := false
+	switch in.Result {
+	case Completed:
+		f.next, ok = f.next.Complete(a, &in.Ending, in.Acted, p, e.now)
+	case Failed:
+		f.next, ok = f.next.Fail(a, &in.Ending, &in.Failure, e.cfg.Rand.Float64(), p, e.now)
+	case Released:
+		f.next, ok = f.next.Release(a, &in.Ending, p, e.now)
+	}
+	if ok {
+		return true
+	}
+	f.refused = true
+	if !in.Ending.Sent || en.row.Nonce.IsZero() {
+		return false
+	}
+	f.next = f.next.Suspect(&in.Ending, p, e.now)
+	return true
+}
+
+func (e *Engine) foldRenew(en *entry, f *flight) (changed bool) {
+	if !en.renew {
+		return false
+	}
+	en.renew = false
+	if f.finish != nil {
+		return false
+	}
+	f.next, f.renewed = f.next.Renew(en.attempt, &e.cfg.Policy, e.now)
+	if !f.renewed {
+		e.emit(Cancel{Key: en.key, Fence: en.attempt.Fence})
+	}
+	return f.renewed
+}
+
+// foldClaim claims what can be claimed, if there is a slot for it: in the same
+// write that observed the event, or that ended the attempt before.
+func (e *Engine) foldClaim(en *entry, f *flight) (changed bool) {
+	busy := en.attempt != nil && f.finish == nil
+	if busy || e.draining || !e.claims(en, f) {
+		if !busy && f.finish == nil {
+			e.give(en)
+		}
+		return false
+	}
+	next, a, why := f.next.Claim(e.cfg.Owner, &e.cfg.Policy, e.now)
+	switch why {
+	case ledger.Granted:
+		f.next, f.claim = next, &a
+		return true
+	case ledger.Retired:
+		f.next, f.retired = next, true
+		return true
+	}
+	e.give(en)
+	return false
+}
+
+// claims reports that the row as it will be can be claimed, and that there is a
+// slot for it.
+func (e *Engine) claims(en *entry, f *flight) bool {
+	due := f.next.Due()
+	return !due.IsZero() && !due.After(e.now) && e.take(en)
+}
+
+func (e *Engine) swapped(in *Swapped) {
+	batch := e.batches[in.Batch]
+	delete(e.batches, in.Batch)
+	for i, en := range batch {
+		f := en.flight
+		en.flight = nil
+		switch {
+		case in.Err != nil:
+			e.abandon(en, f, in.Err)
+			continue
+		case in.Outcomes[i].Applied:
+			f.next.Token = in.Outcomes[i].Token
+			e.landed(en, f, f.next)
+			continue
+		}
+		e.Stats.Refused++
+		row := ledger.Row{RowKey: en.key}
+		if c := in.Outcomes[i].Current; c != nil {
+			row = *c
+		}
+		if f.supersededBy(&row, e.cfg.Owner, en.attempt) {
+			e.landed(en, f, row)
+			continue
+		}
+		en.row = row
+		e.putBack(en, f)
+	}
+}
+
+// supersededBy reports that a refused swap had landed after all, under an
+// unclear answer, before somebody changed the row again: the fence that it
+// granted, or the lease that it ended, tells.
+func (f *flight) supersededBy(row *ledger.Row, owner string, was *ledger.Attempt) bool {
+	switch {
+	case f.claim != nil:
+		return row.Lease.Owner == owner && row.Lease.Fence == f.claim.Fence
+	case f.finish != nil && !f.refused:
+		return !row.Held() && row.Lease.Fence == was.Fence
+	}
+	return false
+}
+
+// putBack restores the intents of a refused swap, to be folded over the row
+// that refused it.
+func (e *Engine) putBack(en *entry, f *flight) {
+	en.observe = append(f.observed, en.observe...)
+	en.finish = f.finish
+	if f.renewed && en.finish == nil {
+		en.renew = true
+	}
+	if en.attempt == nil {
+		e.give(en)
+	}
+	e.route(en)
+}
+
+// abandon ends an entry whose swap will never be answered.
+func (e *Engine) abandon(en *entry, f *flight, err error) {
+	for _, o := range append(f.observed, en.observe...) {
+		e.refuse(o.delivery, 0, errors.Join(errStopping, err))
+	}
+	e.handBack(en)
+	if en.attempt != nil && f.finish == nil {
+		e.emit(Cancel{Key: en.key, Fence: en.attempt.Fence})
+	}
+	e.give(en)
+	e.end(en)
+	delete(e.entries, en.key)
+}

@@ -1,0 +1,149 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
+)
+
+// Input is something that happened: one of the types below.
+type Input interface{ input() }
+
+// Deliver brings a message in. Every delivery is answered by one Settle.
+type Deliver struct {
+	ID    uint64 // unique while the delivery is open
+	Items []Item
+}
+
+// Item is one event for one pipeline.
+type Item struct {
+	Key     ledger.RowKey
+	Event   event.Event
+	Trusted bool // its sequencer may decide alone
+}
+
+// Swapped answers a Swap. With an error nothing is known of the changes, and
+// nobody will find out: the worker is being stopped hard.
+type Swapped struct {
+	Batch    uint64
+	Outcomes []ledger.Outcome
+	Err      error
+}
+
+// Finished says how the task of an attempt ended.
+type Finished struct {
+	Key    ledger.RowKey
+	Fence  int64
+	Result Result
+	Acted  bool // Completed: there was something to do
+	Ending ledger.Ending
+	// Failure says why, for Failed.
+	Failure ledger.Failure
+}
+
+// Result is how a task ended.
+type Result uint8
+
+// The results.
+const (
+	Completed Result = iota + 1
+	Failed
+	Released // given back at shutdown
+)
+
+// Swept answers a Sweep with due rows. A failed sweep is answered without any.
+type Swept struct {
+	Pipeline string
+	Rows     []ledger.Row
+}
+
+// Tick says that time has passed.
+type Tick struct{}
+
+// Drain asks to take nothing new, so that what runs can end.
+type Drain struct{}
+
+func (Deliver) input()  {}
+func (Swapped) input()  {}
+func (Finished) input() {}
+func (Swept) input()    {}
+func (Tick) input()     {}
+func (Drain) input()    {}
+
+// Action is something to do: one of the types below.
+type Action interface{ action() }
+
+// Swap asks to commit changes, each of another row. Answer with Swapped.
+type Swap struct {
+	Batch   uint64
+	Changes []ledger.Change
+}
+
+// Start asks to run an attempt, whose claim is committed. Answer with Finished,
+// whatever happens. From Deadline on, by the worker's own clock, the lease may
+// be another's: the task's context must be cancelled by then.
+type Start struct {
+	Attempt  ledger.Attempt
+	Deadline time.Time
+}
+
+// Extend moves a running task's deadline: its lease was renewed.
+type Extend struct {
+	Key      ledger.RowKey
+	Fence    int64
+	Deadline time.Time
+}
+
+// Cancel asks to end a running task: its lease is another's.
+type Cancel struct {
+	Key   ledger.RowKey
+	Fence int64
+}
+
+// Settle answers a delivery.
+type Settle struct {
+	ID  uint64
+	Ack bool
+	// After is when a delivery that is not acknowledged is worth another
+	// try.
+	After                    time.Duration
+	Raised, Duplicate, Stale int
+	Err                      error
+}
+
+// Sweep asks for the rows of a pipeline that are due. Answer with Swept.
+type Sweep struct {
+	Pipeline string
+	Before   time.Time
+	Limit    int
+}
+
+// Report tells people what a log should not lack.
+type Report struct {
+	What   Incident
+	Key    ledger.RowKey
+	Detail string
+}
+
+// Incident is what a Report is about.
+type Incident uint8
+
+// The incidents.
+const (
+	Died         Incident = iota + 1 // a row is dead: somebody must look
+	TookOver                         // another worker's lease had expired
+	LostLease                        // an attempt ended without its lease
+	Erred                            // an attempt failed, and will be made again
+	ShapeChanged                     // a sequencer is written differently than before
+	Settled                          // an effect was committed
+	NothingToDo                      // an attempt found the effect committed already
+)
+
+func (Swap) action()   {}
+func (Start) action()  {}
+func (Extend) action() {}
+func (Cancel) action() {}
+func (Settle) action() {}
+func (Sweep) action()  {}
+func (Report) action() {}

@@ -1,0 +1,123 @@
+package engine
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/pawlhq/pawl/ledger"
+)
+
+// landed makes a swap's effects true: row stands in the ledger now.
+func (e *Engine) landed(en *entry, f *flight, row ledger.Row) {
+	en.row = row
+	if f.finish != nil {
+		e.ended(en, f)
+	}
+	if f.renewed && en.attempt != nil {
+		e.leased(en, f.at)
+		e.emit(Extend{Key: en.key, Fence: en.attempt.Fence, Deadline: f.at.Add(e.cfg.Policy.TTL)})
+	}
+	for _, o := range f.observed {
+		e.answered(en, o)
+	}
+	switch {
+	case f.claim != nil:
+		e.started(en, f)
+	case f.retired:
+		e.died(en)
+		e.give(en)
+	case en.attempt == nil:
+		e.give(en)
+	}
+	e.settled(en)
+	if en.attempt == nil && !en.claimable(e.now) {
+		e.handBack(en)
+	}
+	e.route(en)
+}
+
+// ended takes note of how an attempt ended.
+func (e *Engine) ended(en *entry, f *flight) {
+	e.end(en)
+	in := f.finish
+	switch {
+	case f.refused:
+		e.Stats.Lost++
+		e.emit(Report{What: LostLease, Key: en.key, Detail: in.Failure.Message})
+	case in.Result == Completed && in.Acted:
+		e.Stats.Completed++
+		e.emit(Report{What: Settled, Key: en.key})
+	case in.Result == Completed:
+		e.Stats.NothingToDo++
+		e.emit(Report{What: NothingToDo, Key: en.key})
+	case in.Result == Released:
+		e.Stats.Released++
+	default:
+		e.Stats.Failed++
+		if f.next.Dead && !f.retired {
+			e.died(en)
+			return
+		}
+		e.emit(Report{What: Erred, Key: en.key, Detail: in.Failure.Message})
+	}
+}
+
+func (e *Engine) died(en *entry) {
+	e.Stats.Died++
+	e.emit(Report{What: Died, Key: en.key, Detail: en.row.LastError})
+}
+
+// started hands a granted attempt to the worker.
+func (e *Engine) started(en *entry, f *flight) {
+	e.begin(en, f.claim)
+	e.Stats.Claimed++
+	if f.claim.TakenOver {
+		e.Stats.TakenOver++
+		e.emit(Report{What: TookOver, Key: en.key, Detail: "fence " + strconv.FormatInt(f.claim.Fence, 10)})
+	}
+	e.leased(en, f.at)
+	e.emit(Start{Attempt: *f.claim, Deadline: f.at.Add(e.cfg.Policy.TTL)})
+}
+
+// leased plans the renewal of a lease that runs since at.
+func (e *Engine) leased(en *entry, at time.Time) {
+	en.renewAt = at.Add(e.cfg.Policy.TTL / 3)
+	if e.nextScan.IsZero() || en.renewAt.Before(e.nextScan) {
+		e.nextScan = en.renewAt
+	}
+}
+
+// finished takes a task's result.
+func (e *Engine) finished(in *Finished) {
+	en := e.entries[in.Key]
+	if en == nil || en.attempt == nil || en.attempt.Fence != in.Fence || en.ending() {
+		return // its entry was abandoned
+	}
+	en.finish, en.renew = in, false
+	e.route(en)
+}
+
+// renewals asks for the leases that are to be renewed by now.
+func (e *Engine) renewals() {
+	if e.nextScan.IsZero() || e.nextScan.After(e.now) {
+		return
+	}
+	e.nextScan = time.Time{}
+	for _, en := range e.running {
+		if !en.renewAt.After(e.now) {
+			en.renewAt = e.now.Add(e.cfg.Policy.TTL / 3)
+			if !en.ending() {
+				en.renew = true
+				e.route(en)
+			}
+		}
+		if e.nextScan.IsZero() || en.renewAt.Before(e.nextScan) {
+			e.nextScan = en.renewAt
+		}
+	}
+}
+
+// ending reports that the attempt's result is on its way into the row.
+func (en *entry) ending() bool {
+	return en.finish != nil || en.flight != nil && en.flight.finish != nil
+}

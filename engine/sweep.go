@@ -1,0 +1,64 @@
+package engine
+
+import "time"
+
+// sweep is the state of asking for one pipeline's due rows.
+type sweep struct {
+	pipeline string
+	next     time.Time
+	asked    bool
+	limit    int
+}
+
+// sweepMost is the most rows asked for at a time.
+const sweepMost = 500
+
+// sweeping reports that due rows are wanted. While objects wait for a slot they
+// are not: there would be nobody to claim them.
+func (e *Engine) sweeping() bool {
+	return e.cfg.Sweep > 0 && !e.draining && e.ready.empty() && e.slots < e.cfg.Tasks
+}
+
+// sweepAll asks for due rows where it is time to.
+func (e *Engine) sweepAll() {
+	if !e.sweeping() {
+		return
+	}
+	for i := range e.sweeps {
+		s := &e.sweeps[i]
+		if s.asked || s.next.After(e.now) {
+			continue
+		}
+		s.asked = true
+		s.limit = min(sweepMost, max(e.cfg.Tasks, 1))
+		e.emit(Sweep{Pipeline: s.pipeline, Before: e.now, Limit: s.limit})
+	}
+}
+
+// swept takes due rows. Those that something is happening to are known better
+// here. A full answer means that there is more.
+func (e *Engine) swept(in *Swept) {
+	for i := range e.sweeps {
+		s := &e.sweeps[i]
+		if s.pipeline != in.Pipeline {
+			continue
+		}
+		s.asked = false
+		s.next = e.now.Add(e.cfg.Sweep/2 + time.Duration(e.cfg.Rand.Float64()*float64(e.cfg.Sweep)))
+		if len(in.Rows) >= s.limit {
+			s.next = e.now
+		}
+	}
+	if e.draining {
+		return
+	}
+	for i := range in.Rows {
+		row := &in.Rows[i]
+		if e.entries[row.RowKey] != nil {
+			continue
+		}
+		en := e.entry(row.RowKey)
+		en.row = *row
+		e.route(en)
+	}
+}
