@@ -75,3 +75,9 @@ func (r *Range) Match(k RowKey) bool {
 // ErrUnusable says that a ledger cannot be opened as it is: read-only, locked,
 // corrupt, or of a newer format. The wrapping error says which, and what to do.
 var ErrUnusable = errors.New("ledger unusable")
+
+// Volatile is implemented by stores that may forget when their process ends. A
+// message must not be acknowledged on the word of one.
+type Volatile interface {
+	Volatile() bool
+}

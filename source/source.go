@@ -18,6 +18,13 @@ type Source interface {
 	Run(ctx context.Context, sink Sink) error
 }
 
+// Declarer is a Source that knows beforehand which dialect it will bring, and
+// whether its sequencer is to be trusted. Pipelines that go by event order need
+// one.
+type Declarer interface {
+	Declares() (d event.Dialect, trustSequencer bool)
+}
+
 // Delivery is one message: all its events succeed or fail together.
 type Delivery struct {
 	Events []event.Event
@@ -65,4 +72,7 @@ type Sink interface {
 var (
 	ErrFull   = errors.New("too much work in flight")
 	ErrClosed = errors.New("shutting down")
+	// ErrUntrusted: a pipeline goes by event order, and the event's dialect
+	// has no sequencer that can be trusted.
+	ErrUntrusted = errors.New("event order needs a trusted sequencer")
 )

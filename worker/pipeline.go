@@ -1,5 +1,11 @@
 package worker
 
+import (
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
+)
+
 // Order says what decides about an object.
 type Order uint8
 
@@ -8,3 +14,24 @@ const (
 	StoreOrder Order = iota
 	EventOrder
 )
+
+// Pipeline is one effect on the objects that it matches.
+type Pipeline struct {
+	Name    string
+	Match   func(event.Object) bool
+	Handler Handler
+	// Output returns where an object's output goes. Nil: there is none.
+	Output      func(ledger.RowKey) bucket.Ref
+	Order       Order
+	EachVersion bool // each version of an object is a row of its own
+	Eventual    bool // the store may hide an object for a while
+}
+
+// row returns the row that an event is about.
+func (p *Pipeline) row(o event.Object) ledger.RowKey {
+	k := ledger.RowKey{Pipeline: p.Name, Bucket: o.Bucket, Key: o.Key}
+	if p.EachVersion {
+		k.VersionID = o.VersionID
+	}
+	return k
+}

@@ -61,6 +61,8 @@ func (s *spool) open() (io.ReadCloser, error) {
 	return io.NopCloser(io.NewSectionReader(s.file, 0, s.size)), nil
 }
 
+func (s *spool) len() int64 { return s.size }
+
 func (s *spool) close() {
 	if s.file != nil {
 		_ = s.file.Close() // a nameless file: nothing to lose

@@ -57,7 +57,7 @@ type Task struct {
 // content is what a task will publish. open may be called more than once.
 type content struct {
 	open        func() (io.ReadCloser, error)
-	size        int64
+	size        func() int64
 	contentType string
 }
 
@@ -87,7 +87,7 @@ func (t *Task) Output(contentType string) (io.Writer, error) {
 	}
 	t.discard()
 	t.spool = &spool{}
-	t.content = &content{open: t.spool.open, contentType: contentType}
+	t.content = &content{open: t.spool.open, size: t.spool.len, contentType: contentType}
 	return t.spool, nil
 }
 
@@ -98,7 +98,7 @@ func (t *Task) Publish(contentType string, size int64, open func() (io.ReadClose
 		return Permanent(fmt.Errorf("pipeline %s has no output to write to: give it one (to)", t.Pipeline))
 	}
 	t.discard()
-	t.content = &content{open: open, size: size, contentType: contentType}
+	t.content = &content{open: open, size: func() int64 { return size }, contentType: contentType}
 	return nil
 }
 

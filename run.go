@@ -1,0 +1,185 @@
+package pawl
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/worker"
+)
+
+// Pawl runs pipelines. Make one with [New].
+type Pawl struct {
+	cfg    Config
+	worker *worker.Worker
+}
+
+// New checks the configuration and returns a Pawl that does nothing before Run.
+// An error matches [ErrConfig].
+func New(cfg Config) (*Pawl, error) {
+	cfg.setDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	pipelines := make([]*worker.Pipeline, len(cfg.Pipelines))
+	for i := range cfg.Pipelines {
+		pipelines[i] = cfg.Pipelines[i].build()
+	}
+	return &Pawl{cfg: cfg, worker: worker.New(worker.Config{
+		Ledger: cfg.Ledger, Objects: cfg.Objects, Pipelines: pipelines, Policy: cfg.policy(),
+		Concurrency: cfg.Concurrency, Backlog: cfg.Backlog, MaxBytes: cfg.MaxBytes,
+		Sweep: cfg.Sweep, Grace: cfg.Grace, AckSettled: volatile(cfg.Ledger), Logger: cfg.Logger,
+	})}, nil
+}
+
+// volatile reports that a ledger forgets when its process ends, so that a
+// message may not be acknowledged on its word.
+func volatile(s ledger.Store) bool {
+	v, ok := s.(ledger.Volatile)
+	return ok && v.Volatile()
+}
+
+// Run works until ctx ends, or until every source has ended and all that they
+// brought is settled or dead. With no source it sweeps until ctx ends. The end
+// is orderly: handlers get the grace to finish, and what is left is given back.
+//
+// The error is that of the first source that failed, or nil. A Pawl runs once.
+// The ledger and the object store stay open: they are the caller's.
+func (p *Pawl) Run(ctx context.Context) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	var work sync.WaitGroup
+	var failed error
+	work.Go(func() { failed = p.worker.Run(ctx) })
+	err := p.runSources(ctx, stop)
+	if err == nil {
+		err = p.rest(ctx)
+	}
+	stop(nil)
+	work.Wait()
+	return errors.Join(err, failed)
+}
+
+// runSources runs them all, and ends all when one fails.
+func (p *Pawl) runSources(ctx context.Context, stop context.CancelCauseFunc) error {
+	if len(p.cfg.Sources) == 0 {
+		<-ctx.Done()
+		return nil
+	}
+	errs := make([]error, len(p.cfg.Sources))
+	var wg sync.WaitGroup
+	for i, s := range p.cfg.Sources {
+		wg.Go(func() {
+			err := s.Run(ctx, p.worker)
+			if err != nil && ctx.Err() == nil {
+				errs[i] = err
+				stop(err)
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// rest waits until the ledger has nothing left to do.
+func (p *Pawl) rest(ctx context.Context) error {
+	tick := time.NewTicker(min(p.cfg.Sweep, 100*time.Millisecond))
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		done, err := p.worker.AtRest(ctx)
+		if done || err != nil && ctx.Err() == nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
+	return nil
+}
+
+// Stats counts what has happened since New.
+type Stats struct {
+	Raised, Duplicate, Stale                       int64 // events, once for each pipeline
+	Claimed, TakenOver                             int64 // attempts begun
+	Completed, NothingToDo, Failed, Released, Lost int64 // attempts ended
+	Died                                           int64 // objects that will not be tried again
+}
+
+// Stats returns the counts so far.
+func (p *Pawl) Stats() Stats {
+	s := p.worker.Stats()
+	return Stats{
+		Raised: s.Raised, Duplicate: s.Duplicate, Stale: s.Stale,
+		Claimed: s.Claimed, TakenOver: s.TakenOver,
+		Completed: s.Completed, NothingToDo: s.NothingToDo, Failed: s.Failed, Released: s.Released, Lost: s.Lost,
+		Died: s.Died,
+	}
+}
+
+func (c *Config) setDefaults() {
+	d := ledger.DefaultPolicy()
+	c.Lease.TTL = cmp.Or(c.Lease.TTL, d.TTL)
+	c.Lease.Skew = cmp.Or(c.Lease.Skew, d.Skew)
+	c.Lease.Horizon = cmp.Or(c.Lease.Horizon, d.Horizon)
+	c.Retry.Attempts = cmp.Or(c.Retry.Attempts, d.Attempts)
+	c.Retry.Base = cmp.Or(c.Retry.Base, d.Base)
+	c.Retry.Max = cmp.Or(c.Retry.Max, max(d.Max, c.Retry.Base))
+	c.Concurrency = cmp.Or(c.Concurrency, 16)
+	c.Backlog = cmp.Or(c.Backlog, 1000)
+	c.MaxBytes = cmp.Or(c.MaxBytes, 1<<30)
+	c.Sweep = cmp.Or(c.Sweep, time.Second)
+	c.Grace = cmp.Or(c.Grace, 20*time.Second)
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+}
+
+func (c *Config) policy() ledger.Policy {
+	return ledger.Policy{
+		TTL: c.Lease.TTL, Skew: c.Lease.Skew, Horizon: c.Lease.Horizon,
+		Attempts: c.Retry.Attempts, Base: c.Retry.Base, Max: c.Retry.Max,
+		Retain: ledger.DefaultPolicy().Retain,
+	}
+}
+
+func (p Pipeline) build() *worker.Pipeline {
+	w := &worker.Pipeline{
+		Name: p.Name, Match: p.Match.match, Handler: p.Handler,
+		Order: p.Order, EachVersion: p.EachVersion, Eventual: p.Eventual,
+	}
+	if p.To != nil {
+		w.Output = p.place
+	}
+	return w
+}
+
+func (m Match) match(o event.Object) bool {
+	if o.Bucket != m.Bucket || !strings.HasPrefix(o.Key, m.Prefix) {
+		return false
+	}
+	for _, s := range m.Suffix {
+		if strings.HasSuffix(o.Key, s) {
+			return true
+		}
+	}
+	return len(m.Suffix) == 0
+}
+
+// place names the output of an object. What comes after the prefix is taken as
+// it is, byte by byte, so that two inputs never share an output. A version id
+// holds no "@".
+func (p *Pipeline) place(k ledger.RowKey) bucket.Ref {
+	key := p.To.Prefix + strings.TrimPrefix(k.Key, p.Match.Prefix)
+	if p.EachVersion {
+		key += "@" + k.VersionID
+	}
+	return bucket.Ref{Bucket: p.To.Bucket, Key: key + p.To.Suffix}
+}

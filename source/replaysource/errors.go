@@ -1,0 +1,80 @@
+package replaysource
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/pawlhq/pawl/event"
+)
+
+// maxReason bounds what of a parser's error is told, in bytes: it may quote
+// the payload.
+const maxReason = 500
+
+// place is where a payload, or a fault in it, lies.
+type place struct {
+	Path   string // fit for print; "standard input" for "-"
+	Line   int64  // from 1
+	Offset int64  // in bytes, from 0
+	Number int64  // of the payload in its input, from 1
+}
+
+func (p place) String() string {
+	return fmt.Sprintf("%s:%d: payload %d (byte %d)", p.Path, p.Line, p.Number, p.Offset)
+}
+
+// InputError says what could not be read. Everything before it was delivered.
+type InputError struct {
+	place
+	// Skippable: Config.SkipBad would have passed over it.
+	Skippable bool
+	// Err is event's, jsontext's or the file's.
+	Err error
+}
+
+func (e *InputError) Error() string {
+	hint := "mend it"
+	if e.Skippable {
+		hint = "mend or skip it"
+	}
+	return fmt.Sprintf("replay: %s: %s; everything before it was delivered: %s and replay again, "+
+		"what is known already does no harm", e.place, clip(e.Err.Error()), hint)
+}
+
+// Unwrap returns Err.
+func (e *InputError) Unwrap() error { return e.Err }
+
+// DeliveryError says which payload was not acknowledged, however often it was
+// delivered.
+type DeliveryError struct {
+	place
+	Tries int
+	Err   error // of the last try; may be nil
+}
+
+func (e *DeliveryError) Error() string {
+	s := fmt.Sprintf("replay: %s: not acknowledged in %d tries", e.place, e.Tries)
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s + "; when the cause is gone replay again, what is known already does no harm"
+}
+
+// Unwrap returns Err.
+func (e *DeliveryError) Unwrap() error { return e.Err }
+
+// display is how a path is printed.
+func display(path string) string {
+	if path == "-" {
+		return "standard input"
+	}
+	return event.Quote(path)
+}
+
+// clip shortens a reason that quotes too much.
+func clip(s string) string {
+	if len(s) <= maxReason {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxReason], "") + "…"
+}

@@ -1,0 +1,85 @@
+package webhooksource
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawlhq/pawl/source"
+)
+
+// When to post again: work in flight ends soon, a restart takes a while.
+const (
+	fullRetry   = time.Second
+	closedRetry = 5 * time.Second
+)
+
+// maxReason bounds what of a parser's error is told and logged, in bytes: it
+// may quote the payload.
+const maxReason = 500
+
+// answer is what a request is told.
+type answer struct {
+	status int
+	retry  time.Duration // Retry-After, if positive
+	body   any           // as JSON
+}
+
+// settledBody is the body of a 200.
+type settledBody struct {
+	source.Verdicts
+	Ignored int `json:"ignored"` // records that are not about order
+}
+
+// refusalBody is the body of everything else.
+type refusalBody struct {
+	Error string `json:"error"`
+}
+
+func settled(v source.Verdicts, ignored int) answer {
+	return answer{status: http.StatusOK, body: settledBody{v, ignored}}
+}
+
+func refusal(status int, reason string) answer {
+	return answer{status: status, body: refusalBody{reason}}
+}
+
+// later asks for the same post after d, and never sooner than in a second.
+func later(status int, reason string, d time.Duration) answer {
+	return answer{status: status, retry: max(d, time.Second), body: refusalBody{reason}}
+}
+
+func (e *endpoint) answer(w http.ResponseWriter, r *http.Request, a answer) {
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	if a.retry > 0 {
+		seconds := int64((a.retry + time.Second - 1) / time.Second)
+		h.Set("Retry-After", strconv.FormatInt(seconds, 10))
+	}
+	switch a.status {
+	case http.StatusUnauthorized:
+		h.Set("WWW-Authenticate", "Bearer")
+	case http.StatusUnsupportedMediaType:
+		h.Set("Accept-Encoding", "identity")
+	}
+	body, err := json.Marshal(a.body)
+	if err != nil {
+		http.Error(w, "cannot write the answer", http.StatusInternalServerError)
+		return
+	}
+	// From here on the client is the slow one. An answer that does not get
+	// through is a post that comes again: harmless, and not worth a line.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(e.limits.write))
+	w.WriteHeader(a.status)
+	_, _ = w.Write(append(body, '\n'))
+}
+
+// clip shortens a reason that quotes too much.
+func clip(s string) string {
+	if len(s) <= maxReason {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxReason], "") + "…"
+}

@@ -1,0 +1,129 @@
+package webhooksource
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/source"
+)
+
+// endpoint answers requests.
+type endpoint struct {
+	*Source
+	sink source.Sink
+}
+
+// ServeHTTP sorts requests by path and method. HEAD tells a store that probes
+// its target that someone is there, and needs no authorization: it says nothing
+// else.
+func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case r.URL.Path != e.cfg.Path:
+		e.answer(w, r, refusal(http.StatusNotFound, "no such path"))
+	case r.Method == http.MethodPost:
+		e.answer(w, r, e.post(r))
+	case r.Method == http.MethodHead:
+		w.WriteHeader(http.StatusOK)
+	default:
+		w.Header().Set("Allow", "HEAD, POST")
+		e.answer(w, r, refusal(http.StatusMethodNotAllowed, "notifications are posted"))
+	}
+}
+
+// post takes one notification and returns the answer to it.
+func (e *endpoint) post(r *http.Request) answer {
+	body, refused := e.admit(r)
+	if refused.status != 0 {
+		return refused
+	}
+	batch, err := event.Parse(body, e.cfg.Dialect)
+	if err != nil {
+		reason := clip(err.Error())
+		e.log.malformed.warn(r.Context(), "a notification cannot be read and was refused", "from", r.RemoteAddr, "reason", reason)
+		if errors.Is(err, event.ErrTooLarge) {
+			return refusal(http.StatusRequestEntityTooLarge, reason)
+		}
+		return refusal(http.StatusBadRequest, reason)
+	}
+	if len(batch.Events) == 0 {
+		return settled(source.Verdicts{}, batch.Ignored)
+	}
+	return e.deliver(r, batch)
+}
+
+// admit reads the body of a request that may post.
+func (e *endpoint) admit(r *http.Request) ([]byte, answer) {
+	// A page in a browser on this machine can post here too.
+	if err := browsers.Check(r); err != nil {
+		return nil, refusal(http.StatusForbidden, "a web page of another origin may not post notifications")
+	}
+	admitted := e.gate.byHeader(r.Header)
+	if !admitted && !e.gate.signed(r.Header) {
+		return nil, e.unauthorized(r)
+	}
+	if c := r.Header.Get("Content-Encoding"); c != "" && c != "identity" {
+		return nil, refusal(http.StatusUnsupportedMediaType, "compressed notifications are not accepted: send plain JSON")
+	}
+	body, refused := read(r)
+	if refused.status != 0 {
+		return nil, refused
+	}
+	if !admitted && !e.gate.bySignature(r.Header, body) {
+		return nil, e.unauthorized(r)
+	}
+	return body, answer{}
+}
+
+func (e *endpoint) unauthorized(r *http.Request) answer {
+	e.log.unauthorized.warn(r.Context(), "a notification was refused: the token or signature is wrong or missing", "from", r.RemoteAddr)
+	return refusal(http.StatusUnauthorized, "unauthorized")
+}
+
+var browsers = http.NewCrossOriginProtection()
+
+// read reads a body of at most event.MaxPayload bytes.
+func read(r *http.Request) ([]byte, answer) {
+	tooLarge := refusal(http.StatusRequestEntityTooLarge, fmt.Sprintf("a notification has at most %d bytes", event.MaxPayload))
+	if r.ContentLength > event.MaxPayload {
+		return nil, tooLarge
+	}
+	body, err := io.ReadAll(io.LimitReader(r.Body, event.MaxPayload+1))
+	switch {
+	case err != nil:
+		return nil, refusal(http.StatusBadRequest, "the request's body ended early")
+	case len(body) > event.MaxPayload:
+		return nil, tooLarge
+	}
+	return body, answer{}
+}
+
+// deliver hands the events over and waits for what becomes of them. When the
+// client goes away meanwhile, the sink keeps them all the same.
+func (e *endpoint) deliver(r *http.Request, batch event.Batch) answer {
+	done := make(chan source.Outcome, 1)
+	err := e.sink.TryDeliver(source.Delivery{
+		Events:         batch.Events,
+		TrustSequencer: e.cfg.TrustSequencer,
+		Done:           func(o source.Outcome) { done <- o },
+	})
+	switch {
+	case errors.Is(err, source.ErrFull):
+		return later(http.StatusTooManyRequests, err.Error(), fullRetry)
+	case err != nil:
+		return later(http.StatusServiceUnavailable, source.ErrClosed.Error(), closedRetry)
+	}
+	select {
+	case o := <-done:
+		if o.Ack {
+			return settled(o.Verdicts, batch.Ignored)
+		}
+		e.log.open.warn(r.Context(), "a notification was not acknowledged", "from", r.RemoteAddr,
+			"events", len(batch.Events), "error", o.Err)
+		return later(http.StatusServiceUnavailable, "not settled: post it again", o.RetryAfter)
+	case <-r.Context().Done():
+		return later(http.StatusServiceUnavailable, "not settled: post it again", closedRetry)
+	}
+}

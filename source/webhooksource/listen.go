@@ -1,0 +1,56 @@
+package webhooksource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"syscall"
+
+	"github.com/pawlhq/pawl/event"
+)
+
+// isLoopback reports that host is reached from this machine only. A name other
+// than localhost is not looked up: what it means may change.
+func isLoopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
+}
+
+func exposedError(listen string) error {
+	return fmt.Errorf("webhook: listening on %s lets anyone who reaches this machine post notifications: "+
+		"set a token or a secret, or listen on 127.0.0.1", event.Quote(listen))
+}
+
+// listen opens the configured address.
+func (s *Source) listen(ctx context.Context) (net.Listener, error) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", s.cfg.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("webhook: cannot listen on %s: %s: %w", event.Quote(s.cfg.Listen), listenHint(err), err)
+	}
+	// "localhost" means what the machine's host table says.
+	if tcp, ok := l.Addr().(*net.TCPAddr); s.gate.open() && (!ok || !tcp.IP.IsLoopback()) {
+		return nil, errors.Join(exposedError(l.Addr().String()), l.Close())
+	}
+	return l, nil
+}
+
+func listenHint(err error) string {
+	var dns *net.DNSError
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return "another process has this address: stop that one, or listen on another port"
+	case errors.Is(err, syscall.EACCES):
+		return "this user may not: listen on a port above 1023"
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return "this machine does not have that address: listen on one it has"
+	case errors.As(err, &dns):
+		return "the host is not known: give an address of this machine"
+	}
+	return "choose another address"
+}

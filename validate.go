@@ -1,0 +1,154 @@
+package pawl
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/source"
+)
+
+// ErrConfig says that a Config cannot work. The wrapping error says why, and
+// lists everything found.
+var ErrConfig = errors.New("invalid configuration")
+
+var pipelineName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
+
+// validate reports all that is wrong at once.
+func (c *Config) validate() error {
+	var errs []error
+	refuse := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if c.Ledger == nil {
+		refuse("a ledger is required")
+	}
+	if len(c.Pipelines) == 0 {
+		refuse("at least one pipeline is required")
+	}
+	seen := map[string]bool{}
+	for i := range c.Pipelines {
+		p := &c.Pipelines[i]
+		if seen[p.Name] {
+			refuse("two pipelines are called %s: their objects would share rows", event.Quote(p.Name))
+		}
+		seen[p.Name] = true
+		if err := c.validatePipeline(p); err != nil {
+			refuse("pipeline %s: %w", event.Quote(p.Name), err)
+		}
+	}
+	errs = append(errs, c.validateBounds()...)
+	errs = append(errs, overlaps(c.Pipelines)...)
+	if cycle := findCycle(c.Pipelines); cycle != nil {
+		refuse("pipeline %s would be fed with its own output (%s): let it write to another bucket or prefix",
+			event.Quote(cycle[0]), strings.Join(cycle, " → "))
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", ErrConfig, errors.Join(errs...))
+}
+
+func (c *Config) validatePipeline(p *Pipeline) error {
+	switch {
+	case !pipelineName.MatchString(p.Name):
+		return errors.New("its name must be 1 to 64 of a-z, 0-9, '.', '_' and '-'")
+	case p.Handler == nil:
+		return errors.New("it has no handler")
+	case p.Match.Bucket == "":
+		return errors.New("it must say which bucket it matches")
+	case p.To != nil && p.To.Bucket == "":
+		return errors.New("its output must name a bucket")
+	case c.Objects == nil && (p.To != nil || p.Order == StoreOrder):
+		return errors.New("it needs an object store")
+	case p.Order != EventOrder:
+		return nil
+	}
+	return c.validateEventOrder()
+}
+
+// validateEventOrder refuses sources whose order cannot be vouched for.
+func (c *Config) validateEventOrder() error {
+	for _, s := range c.Sources {
+		d, ok := s.(source.Declarer)
+		if !ok {
+			return errors.New("event order needs sources that declare their dialect")
+		}
+		dialect, trust := d.Declares()
+		if dialect == event.Detect || !trust && !dialect.TrustsSequencer() {
+			return fmt.Errorf("event order needs a dialect whose sequencer is trusted, and a source brings %q: name a trusted dialect, trust_sequencer if you vouch for it, or use store order", dialect)
+		}
+	}
+	return nil
+}
+
+func (c *Config) validateBounds() (errs []error) {
+	atLeast := func(name string, got, low time.Duration) {
+		if got < low {
+			errs = append(errs, fmt.Errorf("%s is %s: at least %s", name, got, low))
+		}
+	}
+	atLeast("the lease's ttl", c.Lease.TTL, time.Second)
+	atLeast("the lease's skew", c.Lease.Skew, 0)
+	atLeast("the lease's horizon", c.Lease.Horizon, 0)
+	atLeast("the first back-off", c.Retry.Base, time.Millisecond)
+	atLeast("the longest back-off", c.Retry.Max, c.Retry.Base)
+	atLeast("the sweep interval", c.Sweep, 10*time.Millisecond)
+	atLeast("the grace", c.Grace, 0)
+	if c.Retry.Attempts < 1 || c.Concurrency < 1 || c.Backlog < 1 || c.MaxBytes < 1 {
+		errs = append(errs, errors.New("attempts, concurrency, backlog and max bytes must be at least 1"))
+	}
+	return errs
+}
+
+// overlaps refuses pipelines whose outputs could be one object.
+func overlaps(ps []Pipeline) (errs []error) {
+	for i := range ps {
+		for j := range i {
+			a, b := ps[i].To, ps[j].To
+			if a != nil && b != nil && a.Bucket == b.Bucket && nested(a.Prefix, b.Prefix) {
+				errs = append(errs, fmt.Errorf("pipelines %s and %s could write the same output: give them prefixes of which none begins the other",
+					event.Quote(ps[j].Name), event.Quote(ps[i].Name)))
+			}
+		}
+	}
+	return errs
+}
+
+func nested(a, b string) bool { return strings.HasPrefix(a, b) || strings.HasPrefix(b, a) }
+
+// feeds reports that an output of a could be an input of b. Suffixes do not
+// count: a pipeline must not depend on how its objects are called.
+func feeds(a, b *Pipeline) bool {
+	return a.To != nil && a.To.Bucket == b.Match.Bucket && nested(a.To.Prefix, b.Match.Prefix)
+}
+
+// findCycle returns the names along which an output comes back to its own
+// pipeline, or nil.
+func findCycle(ps []Pipeline) []string {
+	for start := range ps {
+		if path := pathTo(ps, start, start, make([]bool, len(ps))); path != nil {
+			return path
+		}
+	}
+	return nil
+}
+
+func pathTo(ps []Pipeline, from, goal int, seen []bool) []string {
+	seen[from] = true
+	for next := range ps {
+		if !feeds(&ps[from], &ps[next]) {
+			continue
+		}
+		if next == goal {
+			return []string{ps[from].Name, ps[goal].Name}
+		}
+		if !seen[next] {
+			if path := pathTo(ps, next, goal, seen); path != nil {
+				return append([]string{ps[from].Name}, path...)
+			}
+		}
+	}
+	return nil
+}

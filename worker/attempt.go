@@ -1,0 +1,250 @@
+package worker
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
+)
+
+// attempt performs steps 2 to 5 of the protocol for one claim: pin the output,
+// read the input, act, publish. The order of the steps is the protocol: pinned
+// after the read, a worker that slept in between would overwrite a newer result
+// with an older one.
+//
+// It runs in its caller's goroutine and starts none.
+type attempt struct {
+	ledger   *ledger.Ledger
+	objects  bucket.Store
+	pipeline *Pipeline
+	claim    ledger.Attempt
+	nonce    func() string
+	now      func() time.Time
+
+	ending ledger.Ending
+	pinned *bucket.Output
+	info   bucket.Info
+}
+
+// maxMoves is how often an attempt starts over because the input or the output
+// changed under it, before it makes room for others.
+const maxMoves = 5
+
+// errMoved says that the object changed between two reads of one attempt.
+var errMoved = errors.New("the object changed while it was being handled")
+
+// run returns whether there was anything to do.
+func (x *attempt) run(ctx context.Context) (acted bool, err error) {
+	for range maxMoves {
+		acted, err = x.once(ctx)
+		if !errors.Is(err, errMoved) && !errors.Is(err, bucket.ErrMoved) {
+			break
+		}
+		if cause := context.Cause(ctx); cause != nil {
+			return acted, cause
+		}
+	}
+	return acted, err
+}
+
+func (x *attempt) once(ctx context.Context) (acted bool, err error) {
+	out, err := x.pin(ctx)
+	if err != nil {
+		return false, err
+	}
+	read, err := x.read(ctx)
+	if err != nil {
+		return false, err
+	}
+	if read.Kind == event.Removed && x.pipeline.Eventual && x.claim.TooSoon(out, x.now()) {
+		return false, RetryAfter(fmt.Errorf("%s is not found, but too young to be believed removed", x.object()), ledger.Settling/4)
+	}
+	x.ending.Read = read
+	if !x.claim.MustAct(&read, out) {
+		return false, nil
+	}
+	return true, x.act(ctx, &read)
+}
+
+// pin looks at the output before anything is read.
+func (x *attempt) pin(ctx context.Context) (*ledger.Pinned, error) {
+	if x.pipeline.Output == nil {
+		return nil, nil
+	}
+	ref := x.pipeline.Output(x.claim.Key)
+	if ref.Key == "" {
+		return nil, Permanent(fmt.Errorf("%s has an output without a name: match a longer prefix, or give the output a prefix", x.object()))
+	}
+	out, err := bucket.Pin(ctx, x.objects, ref)
+	if err != nil {
+		return nil, fmt.Errorf("look at the output: %w", hint(err))
+	}
+	x.pinned = out
+	source, _ := out.Source()
+	return &ledger.Pinned{Exists: out.Exists(), Source: source, ModTime: out.ModTime()}, nil
+}
+
+// read looks at the object, or takes the event's word for it.
+func (x *attempt) read(ctx context.Context) (ledger.Read, error) {
+	if x.pipeline.Order == EventOrder {
+		return x.readEvent(ctx)
+	}
+	info, err := x.objects.Head(ctx, x.ref())
+	switch {
+	case errors.Is(err, bucket.ErrNotFound):
+		x.info = bucket.Info{}
+		return ledger.Read{Kind: event.Removed}, nil
+	case err != nil:
+		return ledger.Read{}, fmt.Errorf("look at %s: %w", x.object(), hint(err))
+	}
+	x.info = info
+	return ledger.Read{Kind: event.Created, Identity: identity(&info)}, nil
+}
+
+// readEvent has no read to compare with. So it makes sure, after the pin, that
+// the lease is still its own: whoever holds a later one pins later as well.
+func (x *attempt) readEvent(ctx context.Context) (ledger.Read, error) {
+	rows, err := x.ledger.Load(ctx, []ledger.RowKey{x.claim.Key})
+	if err != nil {
+		return ledger.Read{}, fmt.Errorf("look at the lease: %w", err)
+	}
+	if len(rows) != 1 || !rows[0].Held() || rows[0].Lease.Fence != x.claim.Fence {
+		return ledger.Read{}, ErrLeaseLost
+	}
+	want := x.claim.Want
+	x.info = bucket.Info{
+		Key: x.claim.Key.Key, VersionID: want.Identity.VersionID, ETag: want.Identity.ETag, Size: want.Identity.Size,
+	}
+	return ledger.Read{Kind: want.Kind, Identity: want.Identity, ByEvent: true}, nil
+}
+
+// act runs the handler and publishes what it wrote.
+func (x *attempt) act(ctx context.Context, read *ledger.Read) error {
+	if x.pinned != nil && read.Kind == event.Removed {
+		return x.remove(ctx)
+	}
+	t := x.task(read)
+	defer t.discard()
+	x.ending.Sent = x.ending.Sent || x.pinned == nil
+	if err := handle(ctx, x.pipeline.Handler, t); err != nil {
+		return err
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	switch {
+	case x.pinned == nil:
+		return nil
+	case t.content == nil:
+		return x.remove(ctx)
+	}
+	return x.publish(ctx, t.content, read)
+}
+
+func (x *attempt) publish(ctx context.Context, c *content, read *ledger.Read) error {
+	stamp := bucket.Stamp{
+		Pipeline: x.pipeline.Name, Source: x.claim.Source(read), Fence: x.claim.Fence, Nonce: x.nonce(),
+	}
+	res, err := x.pinned.Publish(ctx, stamp, c.open, c.size(), c.contentType)
+	x.sent(res)
+	if err != nil {
+		return fmt.Errorf("write the output: %w", hint(err))
+	}
+	return nil
+}
+
+func (x *attempt) remove(ctx context.Context) error {
+	res, err := x.pinned.Remove(ctx)
+	x.sent(res)
+	if err != nil {
+		return fmt.Errorf("remove the output: %w", hint(err))
+	}
+	return nil
+}
+
+func (x *attempt) sent(r bucket.Result) {
+	x.ending.Sent = x.ending.Sent || r.Sent
+	x.ending.Unsure = x.ending.Unsure || r.Sent && !r.Sure
+}
+
+func (x *attempt) task(read *ledger.Read) *Task {
+	object := x.claim.Key.Object()
+	object.VersionID = x.info.VersionID
+	return &Task{
+		Pipeline: x.pipeline.Name, Object: object, Kind: read.Kind, Info: x.info,
+		Attempt: x.claim.Number, Fence: x.claim.Fence, IdempotencyKey: x.claim.IdempotencyKey(read),
+		open: func(ctx context.Context) (io.ReadCloser, error) { return x.open(ctx, read) }, hasOut: x.pinned != nil,
+	}
+}
+
+// open reads what was looked at, and nothing else.
+func (x *attempt) open(ctx context.Context, read *ledger.Read) (io.ReadCloser, error) {
+	info, body, err := x.objects.Get(ctx, x.ref())
+	switch {
+	case errors.Is(err, bucket.ErrNotFound) && !read.ByEvent:
+		return nil, errMoved
+	case err != nil:
+		return nil, fmt.Errorf("read %s: %w", x.object(), hint(err))
+	case !read.ByEvent && !identity(&info).Same(read.Identity):
+		return nil, errors.Join(errMoved, body.Close())
+	}
+	return body, nil
+}
+
+func (x *attempt) ref() bucket.Ref {
+	k := x.claim.Key
+	return bucket.Ref{Bucket: k.Bucket, Key: k.Key, VersionID: k.VersionID}
+}
+
+func (x *attempt) object() string { return x.claim.Key.Object().String() }
+
+// identity is what tells this content of the object from others.
+func identity(i *bucket.Info) ledger.Identity {
+	return ledger.Identity{
+		VersionID: i.VersionID, ETag: i.ETag, ModTime: i.ModTime.UTC().Truncate(time.Second), Meta: digest(i), Size: i.Size,
+	}
+}
+
+// digest sums up the metadata, which ETags do not cover.
+func digest(i *bucket.Info) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%q", i.ContentType)
+	for _, k := range slices.Sorted(maps.Keys(i.Metadata)) {
+		fmt.Fprintf(h, " %q=%q", k, i.Metadata[k])
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+// handle calls the handler, and takes its panic for an error: one poisonous
+// object must not take the others down.
+func handle(ctx context.Context, h Handler, t *Task) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the handler of %s panicked: %s", t.Pipeline, strconv.Quote(fmt.Sprint(p)))
+		}
+	}()
+	return h.Handle(ctx, t)
+}
+
+// hint adds to a store's refusal what a person can do.
+func hint(err error) error {
+	switch {
+	case errors.Is(err, bucket.ErrNoBucket):
+		return fmt.Errorf("%w (create the bucket, or correct the configuration)", err)
+	case errors.Is(err, bucket.ErrDenied):
+		return fmt.Errorf("%w (grant s3:GetObject and s3:ListBucket on inputs, s3:PutObject and s3:DeleteObject on outputs)", err)
+	case errors.Is(err, bucket.ErrInvalid):
+		return Permanent(err)
+	}
+	return err
+}

@@ -1,0 +1,68 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/source"
+)
+
+// Deliver implements source.Sink.
+func (w *Worker) Deliver(ctx context.Context, d source.Delivery) error { return w.take(ctx, d, true) }
+
+// TryDeliver implements source.Sink.
+func (w *Worker) TryDeliver(d source.Delivery) error { return w.take(context.Background(), d, false) }
+
+func (w *Worker) take(ctx context.Context, d source.Delivery, wait bool) error {
+	od := &openDelivery{Delivery: d}
+	items, err := w.route(&d, od)
+	if err != nil {
+		return err
+	}
+	od.items = max(len(items), 1)
+	if err := w.gate.enter(ctx, od.items, wait); err != nil {
+		return err
+	}
+	id := w.lastID.Add(1)
+	w.open.Store(id, od)
+	w.send(engine.Deliver{ID: id, Items: items})
+	return nil
+}
+
+// route finds the rows that a delivery's events are about.
+func (w *Worker) route(d *source.Delivery, od *openDelivery) ([]engine.Item, error) {
+	items := make([]engine.Item, 0, len(d.Events))
+	for i := range d.Events {
+		e := &d.Events[i]
+		trusted := (e.Dialect.TrustsSequencer() || d.TrustSequencer) && !e.Sequencer.IsZero()
+		matched := false
+		for _, p := range w.cfg.Pipelines {
+			if p.Match(e.Object) {
+				matched = true
+				if p.Order == EventOrder && !trusted {
+					return nil, fmt.Errorf("%s in %s: %w", e.Object, p.Name, source.ErrUntrusted)
+				}
+				items = append(items, engine.Item{Key: p.row(e.Object), Event: *e, Trusted: trusted})
+			}
+		}
+		if !matched {
+			od.unmatched++
+		}
+	}
+	return items, nil
+}
+
+func (w *Worker) settle(a *engine.Settle) {
+	v, ok := w.open.LoadAndDelete(a.ID)
+	if !ok {
+		return
+	}
+	od := v.(*openDelivery)
+	od.Done(source.Outcome{
+		Ack: a.Ack, RetryAfter: a.After, Err: a.Err,
+		Verdicts: source.Verdicts{Raised: a.Raised, Duplicate: a.Duplicate, Stale: a.Stale, Unmatched: od.unmatched},
+	})
+	w.gate.leave(od.items)
+}
+

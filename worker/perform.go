@@ -1,0 +1,137 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/source"
+)
+
+// running is a task whose result has not come.
+type running struct {
+	fence    int64
+	cancel   context.CancelCauseFunc
+	deadline *time.Timer
+}
+
+// do performs one action. It never waits.
+func (w *Worker) do(a engine.Action) {
+	switch a := a.(type) {
+	case engine.Swap:
+		w.wg.Go(func() {
+			out, err := w.ledger.Swap(w.hard, a.Changes)
+			w.send(engine.Swapped{Batch: a.Batch, Outcomes: out, Err: err})
+		})
+	case engine.Start:
+		w.start(&a)
+	case engine.Extend:
+		if t := w.task(a.Key, a.Fence); t != nil && t.deadline.Stop() {
+			t.deadline.Reset(time.Until(a.Deadline))
+		}
+	case engine.Cancel:
+		if t := w.task(a.Key, a.Fence); t != nil {
+			t.cancel(ErrLeaseLost)
+		}
+	case engine.Settle:
+		w.settle(&a)
+	case engine.Sweep:
+		w.wg.Go(func() { w.sweep(&a) })
+	case engine.Report:
+		w.report(&a)
+	}
+}
+
+func (w *Worker) task(key ledger.RowKey, fence int64) *running {
+	if t := w.tasks[key]; t != nil && t.fence == fence {
+		return t
+	}
+	return nil
+}
+
+// start runs an attempt in a goroutine of its own, whose context ends at the
+// lease's deadline.
+func (w *Worker) start(a *engine.Start) {
+	ctx, cancel := context.WithCancelCause(w.base)
+	t := &running{fence: a.Attempt.Fence, cancel: cancel}
+	t.deadline = time.AfterFunc(time.Until(a.Deadline), func() { cancel(ErrLeaseLost) })
+	w.tasks[a.Attempt.Key] = t
+	claim := a.Attempt
+	w.wg.Go(func() { w.send(w.perform(ctx, claim)) })
+}
+
+// forget drops a task whose result is here.
+func (w *Worker) forget(f *engine.Finished) {
+	if t := w.task(f.Key, f.Fence); t != nil {
+		t.deadline.Stop()
+		t.cancel(nil)
+		delete(w.tasks, f.Key)
+	}
+}
+
+// perform makes one attempt, and says how it ended.
+func (w *Worker) perform(ctx context.Context, claim ledger.Attempt) engine.Finished {
+	x := &attempt{
+		ledger: w.ledger, objects: w.cfg.Objects, pipeline: w.pipelines[claim.Key.Pipeline],
+		claim: claim, nonce: nonce, now: time.Now,
+	}
+	fin := engine.Finished{Key: claim.Key, Fence: claim.Fence}
+	err := context.Cause(ctx)
+	if err == nil {
+		fin.Acted, err = x.run(ctx)
+	}
+	fin.Ending = x.ending
+	cause := context.Cause(ctx)
+	switch {
+	case err == nil:
+		fin.Result = engine.Completed
+	case errors.Is(cause, ErrShutdown), errors.Is(err, errMoved):
+		fin.Result = engine.Released
+	default:
+		fin.Result = engine.Failed
+		fin.Failure = ledger.Failure{Message: err.Error(), Permanent: IsPermanent(err) && cause == nil, After: retryAfter(err)}
+		if cause != nil {
+			fin.Failure.Message = cause.Error() + ": " + fin.Failure.Message
+		}
+	}
+	return fin
+}
+
+func (w *Worker) sweep(a *engine.Sweep) {
+	rows, err := w.ledger.Due(w.hard, a.Pipeline, a.Before, a.Limit)
+	if err != nil && w.hard.Err() == nil {
+		w.cfg.Logger.Warn("the ledger cannot be asked for due rows; trying again", "pipeline", a.Pipeline, "error", err)
+	}
+	w.send(engine.Swept{Pipeline: a.Pipeline, Rows: rows})
+}
+
+// reports says how each incident is logged.
+var reports = map[engine.Incident]struct {
+	level   slog.Level
+	message string
+}{
+	engine.Died:         {slog.LevelError, "dead: it will not be tried again until it changes or is redriven"},
+	engine.TookOver:     {slog.LevelWarn, "taken over from a worker whose lease had expired"},
+	engine.LostLease:    {slog.LevelWarn, "an attempt ended without its lease"},
+	engine.Erred:        {slog.LevelWarn, "failed; it will be tried again"},
+	engine.ShapeChanged: {slog.LevelWarn, "the sequencer is written differently than before: its order is doubtful"},
+	engine.Settled:      {slog.LevelDebug, "settled"},
+	engine.NothingToDo:  {slog.LevelDebug, "nothing to do"},
+}
+
+func (w *Worker) report(a *engine.Report) {
+	r := reports[a.What]
+	ctx := context.Background()
+	if !w.cfg.Logger.Enabled(ctx, r.level) {
+		return
+	}
+	attrs := []any{"pipeline", a.Key.Pipeline, "object", a.Key.Object().String()}
+	if a.Detail != "" {
+		attrs = append(attrs, "detail", a.Detail)
+	}
+	w.cfg.Logger.Log(ctx, r.level, r.message, attrs...)
+}

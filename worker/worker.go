@@ -1,0 +1,209 @@
+package worker
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	mathrand "math/rand/v2"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/source"
+)
+
+// Config says what a worker works with. All of it is required; package pawl has
+// the defaults.
+type Config struct {
+	Ledger      ledger.Store
+	Objects     bucket.Store
+	Pipelines   []*Pipeline
+	Policy      ledger.Policy
+	Concurrency int
+	Backlog     int
+	MaxBytes    int64
+	Sweep       time.Duration
+	Grace       time.Duration
+	AckSettled  bool
+	Logger      *slog.Logger
+}
+
+// Worker runs pipelines over one ledger. It is a [source.Sink].
+type Worker struct {
+	cfg       Config
+	ledger    *ledger.Ledger
+	engine    *engine.Engine
+	pipelines map[string]*Pipeline
+	gate      *gate
+	inputs    chan engine.Input
+	lastID    atomic.Uint64
+	open      sync.Map // delivery id → *openDelivery
+	wg        sync.WaitGroup
+	done      chan struct{} // closed when the loop has ended
+
+	tasks map[ledger.RowKey]*running // owned by the loop
+
+	// base is the context of tasks, hard that of ledger calls.
+	base, hard         context.Context
+	endTasks, endCalls context.CancelCauseFunc
+
+	mu    sync.Mutex
+	stats engine.Stats
+	idle  bool
+}
+
+// openDelivery is a delivery that the engine has not answered.
+type openDelivery struct {
+	source.Delivery
+	items, unmatched int
+}
+
+const (
+	inputBuffer = 1024
+	batchSize   = 500
+	swapsAtOnce = 2
+	cachedRows  = 10_000
+)
+
+// New returns a worker, which does nothing before Run.
+func New(cfg Config) *Worker {
+	w := &Worker{
+		cfg: cfg, ledger: ledger.New(cfg.Ledger), gate: newGate(cfg.Backlog),
+		pipelines: map[string]*Pipeline{},
+		inputs:    make(chan engine.Input, inputBuffer),
+		done:      make(chan struct{}),
+		tasks:     map[ledger.RowKey]*running{},
+	}
+	w.ledger.Unclear = func(err error) { cfg.Logger.Warn("the ledger's answer is unclear; looking", "error", err) }
+	names := make([]string, len(cfg.Pipelines))
+	for i, p := range cfg.Pipelines {
+		w.pipelines[p.Name], names[i] = p, p.Name
+	}
+	var seed [32]byte
+	_, _ = rand.Read(seed[:]) // never fails
+	w.engine = engine.New(engine.Config{
+		Owner: owner(), Pipelines: names, Policy: cfg.Policy,
+		Tasks: cfg.Concurrency, Bytes: cfg.MaxBytes, Swaps: swapsAtOnce, Batch: batchSize, Cache: cachedRows,
+		Sweep: cfg.Sweep, AckSettled: cfg.AckSettled, Rand: mathrand.New(mathrand.NewChaCha8(seed)),
+	})
+	return w
+}
+
+// owner names this worker: for people, where it runs; for leases, something
+// that no other worker was ever called.
+func owner() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%s/%d/%s", host, os.Getpid(), nonce()[:12])
+}
+
+func nonce() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+// Run works until ctx ends, and then in order: it takes nothing new, lets
+// running handlers finish within the grace, gives back the rest, and answers
+// every delivery it took. It returns when everything it started has ended.
+// A Worker runs once.
+func (w *Worker) Run(ctx context.Context) error {
+	w.base, w.endTasks = context.WithCancelCause(context.WithoutCancel(ctx))
+	w.hard, w.endCalls = context.WithCancelCause(context.WithoutCancel(ctx))
+	defer w.endTasks(nil)
+	defer w.endCalls(nil)
+	err := w.loop(ctx)
+	close(w.done)
+	w.wg.Wait()
+	return err
+}
+
+// errStuck ends a shutdown that the ledger does not let end.
+var errStuck = errors.New("the ledger did not answer in time during shutdown: leases will expire by themselves")
+
+// loop is the only goroutine that touches the engine.
+func (w *Worker) loop(ctx context.Context) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	stop := &shutdown{w: w, begin: ctx.Done()}
+	defer stop.end()
+	inputs := make([]engine.Input, 0, inputBuffer)
+	for {
+		inputs = inputs[:0]
+		select {
+		case in := <-w.inputs:
+			inputs = append(inputs, in)
+		case <-timer.C:
+			inputs = append(inputs, engine.Tick{})
+		case <-stop.begin:
+			inputs = append(inputs, stop.drain())
+		case <-stop.graceOver:
+			stop.cancelTasks()
+		case <-stop.patienceOver:
+			stop.cancelCalls()
+		}
+		w.step(w.more(inputs))
+		if stop.begun && w.engine.Idle() && w.gate.empty() && len(w.tasks) == 0 {
+			return stop.err
+		}
+		w.schedule(timer)
+	}
+}
+
+// more takes what else has come in, without waiting.
+func (w *Worker) more(inputs []engine.Input) []engine.Input {
+	for len(inputs) < inputBuffer {
+		select {
+		case in := <-w.inputs:
+			inputs = append(inputs, in)
+		default:
+			return inputs
+		}
+	}
+	return inputs
+}
+
+func (w *Worker) step(inputs []engine.Input) {
+	for _, in := range inputs {
+		if f, ok := in.(engine.Finished); ok {
+			w.forget(&f)
+		}
+	}
+	for _, a := range w.engine.Step(time.Now().UTC(), inputs...) {
+		w.do(a)
+	}
+	w.gate.setPending(w.engine.Pending())
+	w.mu.Lock()
+	w.stats, w.idle = w.engine.Stats, w.engine.Idle()
+	w.mu.Unlock()
+}
+
+func (w *Worker) schedule(timer *time.Timer) {
+	if next := w.engine.Next(); !next.IsZero() {
+		timer.Reset(max(time.Until(next), time.Millisecond))
+	}
+}
+
+// send gives an input to the loop. Nothing is sent after the loop has ended.
+func (w *Worker) send(in engine.Input) {
+	select {
+	case w.inputs <- in:
+	case <-w.done:
+	}
+}
+
+// Stats returns what the worker has counted since it was made.
+func (w *Worker) Stats() engine.Stats {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.stats
+}
