@@ -3,6 +3,7 @@ package event
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -14,16 +15,28 @@ type Object struct {
 	Bucket string
 	Key    string
 	// VersionID is the store's version of the object, empty on an unversioned
-	// bucket.
+	// bucket. GCS gives every object one: its generation.
 	VersionID string
 }
 
 // String prints the object as an s3:// URL, quoted when it has bytes that do
-// not belong on a terminal.
+// not belong on a terminal. Two objects never print alike: a key that pretends
+// to carry a version is quoted, with its question mark as \x3f.
 func (o Object) String() string {
+	const query = "?versionId="
 	s := "s3://" + o.Bucket + "/" + o.Key
+	if strings.Contains(s, query) {
+		s = strconv.Quote(s)
+		s = strings.ReplaceAll(s[:len(s)-1], query, `\x3fversionId=`)
+		if o.VersionID != "" {
+			s += query + strconv.Quote(o.VersionID)[1:]
+		} else {
+			s += `"`
+		}
+		return s
+	}
 	if o.VersionID != "" {
-		s += "?versionId=" + o.VersionID
+		s += query + o.VersionID
 	}
 	return Quote(s)
 }
@@ -94,7 +107,8 @@ type Event struct {
 	// for dialects that do not carry them.
 	ETag string
 	Size int64
-	// Name is the store's own name for the change, "ObjectCreated:Put" say.
+	// Name is the store's own name for the change, "ObjectCreated:Put" say,
+	// without the "s3:" that some put before it.
 	Name    string
 	Dialect Dialect
 }

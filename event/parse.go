@@ -3,12 +3,15 @@ package event
 import (
 	"errors"
 	"fmt"
+	"strings"
+	"time"
 )
 
 // Limits on a payload. The largest real ones are SQS's 1 MiB messages.
 const (
 	MaxPayload = 1 << 20 // bytes
 	MaxRecords = 10_000
+	MaxKey     = 1024 // bytes of a decoded key, a bucket, a version or an ETag
 )
 
 // Batch is what one payload said.
@@ -18,8 +21,10 @@ type Batch struct {
 	// Ignored counts records that say nothing about order: tagging, ACLs,
 	// restores, replication, and removals of objects that were not there.
 	Ignored int
-	// Test is set for the message that a store sends when notifications are
-	// set up. It has no events and is to be acknowledged.
+	// Test is set for the messages that a store or its message service sends
+	// when notifications are set up: a test event, or a request to confirm a
+	// subscription. It has no events and is to be acknowledged. Confirming is
+	// left to a person: Pawl visits no URL that a payload names.
 	Test bool
 }
 
@@ -59,4 +64,124 @@ func (e *ParseError) Unwrap() []error {
 		return []error{e.Kind}
 	}
 	return []error{e.Kind, e.Err}
+}
+
+// Parse reads the notification in payload, which must be one JSON value.
+//
+// With [Detect] the dialect is found out from the payload, and a payload of
+// none is [ErrUnknownDialect]. A dialect that is named is taken at its word:
+// what the payload says of its own origin is not looked at, which is how a
+// store with an eventSource of its own is read. The envelope of Amazon SNS is
+// taken off in either case.
+//
+// JSON is read strictly: names match case, a name that occurs twice in one
+// object, invalid UTF-8 and anything after the value are refused. Unknown names
+// are ignored. Every record must be right, or the whole payload is refused with
+// a [*ParseError]: an event that was not understood must not be acknowledged.
+//
+// The payload is not kept and may be used again. Whether it is genuine is for
+// the source to find out: Parse checks no signature.
+func Parse(payload []byte, dialect Dialect) (Batch, error) {
+	if len(payload) > MaxPayload {
+		err := fmt.Errorf("%d bytes: at most %d are accepted", len(payload), MaxPayload)
+		return Batch{}, &ParseError{Kind: ErrTooLarge, Dialect: dialect, Record: -1, Err: err}
+	}
+	p := parser{asked: dialect, record: -1, batch: Batch{Dialect: dialect}}
+	if err := p.parse(payload); err != nil {
+		return Batch{}, p.refusal(err)
+	}
+	return p.batch, nil
+}
+
+// parser reads one payload into a batch.
+type parser struct {
+	asked   Dialect // what the caller named
+	wrapped bool    // the payload came out of an SNS envelope
+	record  int     // index of the record being read, -1 outside of records
+	batch   Batch
+}
+
+func (p *parser) parse(payload []byte) error {
+	form, err := sniff(payload)
+	if err != nil {
+		return err
+	}
+	if p.asked != Detect && form != formSNS && !form.fits(p.asked) {
+		return p.malformed("no %s notification: it looks like %s", p.asked, form)
+	}
+	switch form {
+	case formRecords:
+		return p.parseRecords(payload)
+	case formTest:
+		return p.parseTestEvent(payload)
+	case formSNS:
+		return p.parseSNS(payload)
+	case formEventBridge:
+		return p.parseEventBridge(payload)
+	case formR2:
+		return p.parseR2(payload)
+	case formGCS:
+		return p.parseGCS(payload)
+	case formAzure:
+		return p.parseAzure(payload)
+	}
+	return p.unknown("neither S3 records nor an event of SNS, EventBridge, R2, Pub/Sub or Event Grid")
+}
+
+// add checks what all dialects have in common and takes the event, which
+// happened at when, into the batch.
+func (p *parser) add(ev Event, when string) error {
+	o := &ev.Object
+	switch {
+	case o.Bucket == "":
+		return p.malformed("no bucket")
+	case strings.ContainsRune(o.Bucket, '/'):
+		return p.malformed("bucket %s has a slash", brief(o.Bucket))
+	case o.Key == "":
+		return p.malformed("no key")
+	}
+	for _, s := range [...]string{o.Key, o.Bucket, o.VersionID, ev.ETag} {
+		if len(s) > MaxKey {
+			return p.malformed("%s is longer than %d bytes", brief(s), MaxKey)
+		}
+	}
+	if ev.Sequencer.IsZero() && p.batch.Dialect.TrustsSequencer() {
+		return p.malformed("%s of %s has no sequencer", brief(ev.Name), o)
+	}
+	var err error
+	if ev.Time, err = parseTime(when); err != nil {
+		return p.malformed("%w", err)
+	}
+	if o.VersionID == "null" {
+		o.VersionID = "" // written so before versioning was switched on
+	}
+	if ev.ETag = unquote(ev.ETag); ev.Kind == Removed {
+		ev.ETag, ev.Size = "", 0 // of a delete marker, or of what is gone
+	}
+	ev.Dialect = p.batch.Dialect
+	p.batch.Events = append(p.batch.Events, ev)
+	return nil
+}
+
+// parseTime reads RFC 3339, with the fraction or without, and the +0000 of
+// some releases of Ceph. An absent time is the zero one: it is never needed for
+// order. A wrong one is an error, because then the rest is doubtful too.
+func parseTime(s string) (time.Time, error) {
+	if s == "" {
+		return time.Time{}, nil
+	}
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05Z0700"} {
+		if t, err := time.Parse(layout, s); err == nil {
+			return t.UTC(), nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("time %s is not in RFC 3339", brief(s))
+}
+
+// unquote takes the quotes off an ETag that is written as in HTTP.
+func unquote(etag string) string {
+	if n := len(etag); n >= 2 && etag[0] == '"' && etag[n-1] == '"' {
+		return etag[1 : n-1]
+	}
+	return etag
 }

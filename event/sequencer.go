@@ -6,7 +6,7 @@ import (
 )
 
 // MaxSequencer is the longest sequencer accepted, in hexadecimal digits. The
-// longest known is Azure's, with 32.
+// longest known is Azure's, with 48.
 const MaxSequencer = 128
 
 // Sequencer orders the changes of one object key. Sequencers of two different
@@ -66,15 +66,20 @@ func (s Sequencer) Raw() string { return s.raw }
 // The zero Sequencer orders before every other.
 func (s Sequencer) CompareSameKey(t Sequencer) int { return strings.Compare(s.canon, t.canon) }
 
-// SameShape reports whether s and t are written alike: in one letter case and
-// with equally many leading zeros. A store that changes the shape on one key
-// can mis-sort it, because the rule aligns on the left; the change deserves an
-// alarm. Digits at the end may come and go, as documented.
+// SameShape reports whether s and t are written alike: equally long or with
+// equally many leading zeros, and not one in small letters and the other in
+// capitals. A store that changes the shape on one key can mis-sort it, because
+// the rule aligns on the left; the change deserves an alarm. Digits at the end
+// may come and go, as documented.
 func (s Sequencer) SameShape(t Sequencer) bool {
 	if s.IsZero() || t.IsZero() {
 		return true
 	}
-	return leadingZeros(s.raw) == leadingZeros(t.raw) && !mixedCase(s.raw, t.raw)
+	if len(s.raw) != len(t.raw) && leadingZeros(s.raw) != leadingZeros(t.raw) {
+		return false
+	}
+	a, b := letterCase(s.raw), letterCase(t.raw)
+	return !(a == lowerCase && b == upperCase || a == upperCase && b == lowerCase)
 }
 
 // MarshalText writes the raw form, from which UnmarshalText restores all.
@@ -88,10 +93,19 @@ func (s *Sequencer) UnmarshalText(b []byte) (err error) {
 
 func leadingZeros(s string) int { return len(s) - len(strings.TrimLeft(s, "0")) }
 
-// mixedCase reports that one of the two has upper-case letters and the other
-// lower-case ones. Digits alone agree with both.
-func mixedCase(a, b string) bool {
-	const lower, upper = "abcdef", "ABCDEF"
-	return strings.ContainsAny(a, lower) && strings.ContainsAny(b, upper) ||
-		strings.ContainsAny(a, upper) && strings.ContainsAny(b, lower)
+const (
+	lowerCase = 1 << iota
+	upperCase
+)
+
+// letterCase says in which cases the letters of s are written. Azure writes
+// both in one sequencer; digits alone are of neither.
+func letterCase(s string) (c uint8) {
+	if strings.ContainsAny(s, "abcdef") {
+		c |= lowerCase
+	}
+	if strings.ContainsAny(s, "ABCDEF") {
+		c |= upperCase
+	}
+	return c
 }

@@ -1,0 +1,71 @@
+package bench
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/pawlhq/pawl/event"
+)
+
+// BenchmarkParse reads one payload with event.Parse and, as a Lambda function
+// does, with encoding/json into events.S3Event. Both in one run: the ratio is
+// what counts.
+func BenchmarkParse(b *testing.B) {
+	parsers := []struct {
+		name  string
+		parse func([]byte) (int, error)
+	}{
+		{"pawl", func(payload []byte) (int, error) {
+			batch, err := event.Parse(payload, event.Detect)
+			return len(batch.Events), err
+		}},
+		{"encoding-json", func(payload []byte) (int, error) {
+			var e events.S3Event
+			err := json.Unmarshal(payload, &e)
+			return len(e.Records), err
+		}},
+	}
+	for _, n := range []int{1, 10} {
+		payload := awsPayload(b, n)
+		for _, p := range parsers {
+			b.Run(fmt.Sprintf("records=%d/%s", n, p.name), func(b *testing.B) {
+				b.SetBytes(int64(len(payload)))
+				b.ReportAllocs()
+				for b.Loop() {
+					if got, err := p.parse(payload); err != nil || got != n {
+						b.Fatalf("%d of %d records, %v", got, n, err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// awsPayload repeats the record of the sample, without white space, each time
+// with a key and a sequencer of its own.
+func awsPayload(b *testing.B, n int) []byte {
+	sample, err := os.ReadFile("../event/testdata/samples/aws-created-put.json")
+	if err != nil {
+		b.Fatal(err)
+	}
+	var doc struct{ Records []json.RawMessage }
+	if err := json.Unmarshal(sample, &doc); err != nil {
+		b.Fatal(err)
+	}
+	record := doc.Records[0]
+	doc.Records = nil
+	for i := range n {
+		r := bytes.Replace(record, []byte("a+b"), fmt.Appendf(nil, "a+b-%04d", i), 1)
+		r = bytes.Replace(r, []byte("DCD90281E5"), fmt.Appendf(nil, "DCD9%06X", i), 1)
+		doc.Records = append(doc.Records, r)
+	}
+	payload, err := json.Marshal(doc)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return payload
+}

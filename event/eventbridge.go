@@ -1,0 +1,60 @@
+package event
+
+import "github.com/go-json-experiment/json"
+
+// bridgeEvent is an event of S3 as Amazon EventBridge delivers it. Keys are not
+// encoded.
+// https://docs.aws.amazon.com/AmazonS3/latest/userguide/ev-events.html
+type bridgeEvent struct {
+	DetailType string `json:"detail-type"`
+	Source     string `json:"source"`
+	Time       string `json:"time"`
+	Detail     struct {
+		Bucket struct {
+			Name string `json:"name"`
+		} `json:"bucket"`
+		Object struct {
+			Key       string `json:"key"`
+			Size      size   `json:"size"`
+			ETag      string `json:"etag"`
+			VersionID string `json:"version-id"`
+			Sequencer string `json:"sequencer"`
+		} `json:"object"`
+	} `json:"detail"`
+}
+
+// bridgeKinds lists the ordered events; expiry by lifecycle rule is an
+// "Object Deleted" with another reason.
+var bridgeKinds = map[string]Kind{
+	"Object Created": Created,
+	"Object Deleted": Removed,
+}
+
+func (p *parser) parseEventBridge(payload []byte) error {
+	var e bridgeEvent
+	if err := json.Unmarshal(payload, &e); err != nil {
+		return err
+	}
+	if e.Source != "aws.s3" {
+		return p.unknown("EventBridge event from %s, not aws.s3", brief(e.Source))
+	}
+	p.batch.Dialect = EventBridge
+	kind, ordered := bridgeKinds[e.DetailType]
+	if !ordered {
+		p.batch.Ignored++
+		return nil
+	}
+	o := &e.Detail.Object
+	seq, err := ParseSequencer(o.Sequencer)
+	if err != nil {
+		return p.malformed("%w", err)
+	}
+	return p.add(Event{
+		Object:    Object{Bucket: e.Detail.Bucket.Name, Key: o.Key, VersionID: o.VersionID},
+		Kind:      kind,
+		Sequencer: seq,
+		ETag:      o.ETag,
+		Size:      int64(o.Size),
+		Name:      e.DetailType,
+	}, e.Time)
+}

@@ -1,0 +1,93 @@
+package event_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/pawlhq/pawl/event"
+)
+
+func TestLimits(t *testing.T) {
+	const open, record = `{"Records":[`, `{"eventVersion":"2.1","eventSource":"aws:s3","eventName":"ObjectTagging:Put"}`
+	records := func(n int) string { return open + strings.Repeat(record+",", n-1) + record + "]}" }
+	padded := func(n int) string {
+		s := records(1)
+		return s + strings.Repeat(" ", n-len(s))
+	}
+	nested := func(n int) string {
+		return `{"x":` + strings.Repeat("[", n) + strings.Repeat("]", n) + `,"Records":[` + record + `]}`
+	}
+	tests := []struct {
+		name    string
+		payload string
+		want    error
+	}{
+		{"10,000 records", records(event.MaxRecords), nil},
+		{"10,001 records", records(event.MaxRecords + 1), event.ErrTooLarge},
+		{"1 MiB", padded(event.MaxPayload), nil},
+		{"1 MiB and one byte", padded(event.MaxPayload + 1), event.ErrTooLarge},
+		{"some depth", nested(1000), nil},
+		{"too much depth", nested(100_000), event.ErrMalformed},
+		{"nothing but depth", strings.Repeat(`{"Records":[`, 50_000), event.ErrMalformed},
+		{"10,001 blobs", "[" + strings.Repeat(`{"eventType":"Microsoft.Storage.X"},`, event.MaxRecords) + `{}]`, event.ErrTooLarge},
+		{"a long name that occurs twice", `{"` + strings.Repeat("n", 1e5) + `":1,"` + strings.Repeat("n", 1e5) + `":1}`, event.ErrMalformed},
+		{"a long event source", `{"Records":[{"eventSource":"` + strings.Repeat("\u202e", 1e5) + `"}]}`, event.ErrUnknownDialect},
+		{"a hostile sequencer", strings.ReplaceAll(string(writers[event.AWS]("k")), "0055AED6DCD90281", `00\u001b[2J\n`), event.ErrMalformed},
+		{"a long version", strings.ReplaceAll(string(writers[event.AWS]("k")), `"sequencer"`, `"versionId":"`+strings.Repeat("v", 2000)+`","sequencer"`), event.ErrMalformed},
+		{"invalid UTF-8", "{\"Records\":[{\"eventSource\":\"\xff\"}]}", event.ErrMalformed},
+		{"half a surrogate", `{"Records":[{"eventSource":"\ud800"}]}`, event.ErrMalformed},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := event.Parse([]byte(test.payload), event.Detect)
+			if !errors.Is(err, test.want) {
+				t.Fatalf("got %v, want %v", err, test.want)
+			}
+			if err != nil {
+				checkRefusal(t, err)
+			}
+		})
+	}
+}
+
+// Every prefix of a notification is refused, so that one that was cut off on
+// the way is never acknowledged.
+func TestTruncated(t *testing.T) {
+	for _, name := range []string{
+		"minio-created-put.json", "versitygw-created-put.json", "sns-aws-created-put.json",
+		"eventbridge-created.json", "r2-copied.json", "gcs-finalize.json", "azure-eventgrid.json",
+	} {
+		payload := []byte(strings.TrimSpace(string(readSample(t, name))))
+		for n := range len(payload) {
+			_, err := event.Parse(payload[:n], event.Detect)
+			if !errors.Is(err, event.ErrMalformed) {
+				t.Errorf("%s cut off after %d bytes: %v", name, n, err)
+			}
+		}
+	}
+}
+
+// The payload is the caller's: it is not kept, so that a buffer can be reused.
+func TestPayloadIsNotKept(t *testing.T) {
+	payload := readSample(t, "minio-created-put.json")
+	want, err := event.Parse(payload, event.Detect)
+	if err != nil {
+		t.Fatal(err)
+	}
+	buffer := append([]byte(nil), payload...)
+	got, err := event.Parse(buffer, event.Detect)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clear(buffer)
+	if diff := cmp.Diff(want, got, cmpopts.EquateComparable(), compareSequencers); diff != "" {
+		t.Error(diff)
+	}
+}
+
+var compareSequencers = cmp.Comparer(func(a, b event.Sequencer) bool {
+	return a.String() == b.String() && a.Raw() == b.Raw()
+})

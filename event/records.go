@@ -1,0 +1,243 @@
+package event
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// record is one record of the layout that AWS invented and MinIO, versitygw and
+// Ceph follow.
+// https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-content-structure.html
+type record struct {
+	EventVersion string `json:"eventVersion"`
+	EventSource  string `json:"eventSource"`
+	EventTime    string `json:"eventTime"`
+	EventName    string `json:"eventName"`
+	S3           struct {
+		Bucket struct {
+			Name string `json:"name"`
+		} `json:"bucket"`
+		Object struct {
+			Key       string `json:"key"`
+			Size      size   `json:"size"`
+			ETag      string `json:"eTag"`
+			VersionID string `json:"versionId"`
+			Sequencer string `json:"sequencer"`
+		} `json:"object"`
+	} `json:"s3"`
+}
+
+// recordKinds lists the ordered events by name, without "s3:". Whatever is
+// missing here carries no sequencer, or one that means nothing.
+var recordKinds = map[string]Kind{
+	"ObjectCreated:Put":                       Created,
+	"ObjectCreated:Post":                      Created,
+	"ObjectCreated:Copy":                      Created,
+	"ObjectCreated:CompleteMultipartUpload":   Created,
+	"ObjectRemoved:Delete":                    Removed,
+	"ObjectRemoved:DeleteMarkerCreated":       Removed,
+	"ObjectRemoved:DeleteAllVersions":         Removed, // MinIO
+	"ObjectRemoved:DeleteObjects":             Removed, // versitygw, one of many
+	"LifecycleExpiration:Delete":              Removed,
+	"LifecycleExpiration:DeleteMarkerCreated": Removed,
+	"ObjectLifecycle:Expiration:Current":      Removed, // Ceph's older name
+}
+
+func (p *parser) parseRecords(payload []byte) error {
+	var doc struct {
+		Records recordList `json:"Records"`
+	}
+	doc.Records.p = p
+	if err := json.Unmarshal(payload, &doc); err != nil {
+		return err
+	}
+	return p.refuseUndetected()
+}
+
+// refuseUndetected refuses an empty list, which does not say whose it is.
+func (p *parser) refuseUndetected() error {
+	if p.batch.Dialect == Detect {
+		return p.unknown("the list is empty: no record tells the dialect")
+	}
+	return nil
+}
+
+// recordList hands its records to the parser one by one, so that memory is
+// bounded by what is kept of them.
+type recordList struct{ p *parser }
+
+func (l *recordList) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	return eachRecord(l.p, dec, l.p.addRecord)
+}
+
+// eachRecord reads a JSON array and calls add for each of its elements.
+func eachRecord[T any](p *parser, dec *jsontext.Decoder, add func(*T) error) error {
+	if dec.PeekKind() != '[' {
+		if err := dec.SkipValue(); err != nil {
+			return err // not even JSON
+		}
+		return p.malformed("the records are no JSON array")
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return err
+	}
+	var r, none T
+	for i := 0; dec.PeekKind() != ']'; i++ {
+		if i == MaxRecords {
+			return p.tooMany()
+		}
+		p.record = i
+		r = none
+		if err := json.UnmarshalDecode(dec, &r); err != nil {
+			return err
+		}
+		if err := add(&r); err != nil {
+			return err
+		}
+	}
+	p.record = -1
+	_, err := dec.ReadToken()
+	return err
+}
+
+func (p *parser) addRecord(r *record) error {
+	if err := p.settleDialect(r); err != nil {
+		return err
+	}
+	if major, _, _ := strings.Cut(r.EventVersion, "."); major != "2" {
+		return p.malformed("eventVersion %s: only 2.x is understood", brief(r.EventVersion))
+	}
+	name := strings.TrimPrefix(r.EventName, "s3:")
+	kind, ordered := recordKinds[name]
+	if !ordered {
+		p.batch.Ignored++
+		return nil
+	}
+	o := &r.S3.Object
+	key, err := p.batch.Dialect.decodeKey(o.Key)
+	if err != nil {
+		return p.malformed("%w", err)
+	}
+	seq, err := p.batch.Dialect.parseSequencer(o.Sequencer)
+	if err != nil {
+		return p.malformed("%w", err)
+	}
+	return p.add(Event{
+		Object:    Object{Bucket: r.S3.Bucket.Name, Key: key, VersionID: o.VersionID},
+		Kind:      kind,
+		Sequencer: seq,
+		ETag:      o.ETag,
+		Size:      int64(o.Size),
+		Name:      name,
+	}, r.EventTime)
+}
+
+// settleDialect takes the dialect of the batch from its first record and
+// refuses a later one that is of another. A dialect that the caller named
+// stands, whatever the records say.
+func (p *parser) settleDialect(r *record) error {
+	if p.asked != Detect {
+		return nil
+	}
+	d := r.dialect()
+	switch batch := p.batch.Dialect; {
+	case d == batch && d != Detect:
+		return nil
+	case batch != Detect:
+		return p.malformed("eventSource %s does not agree with the records before", brief(r.EventSource))
+	case d == Detect:
+		return p.unknown("eventSource %s: name the dialect if one fits", brief(r.EventSource))
+	}
+	p.batch.Dialect = d
+	return nil
+}
+
+// dialect tells AWS from versitygw, which claims to be aws:s3, by the "s3:"
+// that AWS leaves out of event names.
+func (r *record) dialect() Dialect {
+	switch r.EventSource {
+	case "minio:s3":
+		return MinIO
+	case "ceph:s3":
+		return Ceph
+	case "aws:s3":
+		if strings.HasPrefix(r.EventName, "s3:") {
+			return VersityGW
+		}
+		return AWS
+	}
+	return Detect
+}
+
+// decodeKey turns a key as it is written into the true one. AWS and MinIO
+// encode it as in a form, with + for a space; versitygw and Ceph do not encode
+// it at all, and decoding theirs would turn a+b into "a b".
+func (d Dialect) decodeKey(key string) (string, error) {
+	if d != AWS && d != MinIO {
+		return key, nil
+	}
+	decoded, err := url.QueryUnescape(key)
+	if err != nil {
+		return "", fmt.Errorf("key %s has a bad percent escape", brief(key))
+	}
+	return decoded, nil
+}
+
+func (d Dialect) parseSequencer(raw string) (Sequencer, error) {
+	if d == Ceph {
+		return cephSequencer(raw)
+	}
+	return ParseSequencer(raw)
+}
+
+// parseTestEvent reads what S3 and versitygw send when notifications are set
+// up. It has no records, and hence no eventSource.
+func (p *parser) parseTestEvent(payload []byte) error {
+	var doc struct {
+		Service string `json:"Service"`
+		Event   string `json:"Event"`
+	}
+	if err := json.Unmarshal(payload, &doc); err != nil {
+		return err
+	}
+	if doc.Event != "s3:TestEvent" {
+		return p.unknown("Event %s is not s3:TestEvent", brief(doc.Event))
+	}
+	if p.asked == Detect {
+		p.batch.Dialect = AWS
+		if doc.Service == "S3" { // AWS writes "Amazon S3"
+			p.batch.Dialect = VersityGW
+		}
+	}
+	p.batch.Test = true
+	return nil
+}
+
+// size is a number of bytes, written as a JSON number or, by Ceph according to
+// its documentation, as a string.
+type size int64
+
+func (s *size) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	v, err := dec.ReadValue()
+	if err != nil {
+		return err
+	}
+	switch v.Kind() {
+	case 'n':
+		*s = 0
+		return nil
+	case '"':
+		v = v[1 : len(v)-1]
+	}
+	n, err := strconv.ParseUint(string(v), 10, 63)
+	if err != nil {
+		return fmt.Errorf("size %s is not a number of bytes", brief(string(v)))
+	}
+	*s = size(n)
+	return nil
+}

@@ -1,0 +1,71 @@
+package event
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+func (p *parser) malformed(format string, args ...any) error {
+	return &ParseError{ErrMalformed, p.batch.Dialect, p.record, fmt.Errorf(format, args...)}
+}
+
+// unknown refuses what no dialect explains. When the caller has named one, it
+// is the payload that is wrong.
+func (p *parser) unknown(format string, args ...any) error {
+	if p.asked != Detect {
+		return p.malformed(format, args...)
+	}
+	return &ParseError{ErrUnknownDialect, Detect, p.record, fmt.Errorf(format, args...)}
+}
+
+func (p *parser) tooMany() error {
+	err := fmt.Errorf("more than %d records", MaxRecords)
+	return &ParseError{ErrTooLarge, p.batch.Dialect, -1, err}
+}
+
+// refusal makes a ParseError of every error: those made here come back through
+// the JSON decoder, wrapped; the others are the decoder's own.
+func (p *parser) refusal(err error) *ParseError {
+	refused, ok := errors.AsType[*ParseError](err)
+	if !ok {
+		refused = &ParseError{ErrMalformed, p.batch.Dialect, p.record, describe(err)}
+	}
+	if p.wrapped {
+		refused.Err = fmt.Errorf("in the SNS message: %w", refused.Err)
+	}
+	return refused
+}
+
+// describe words an error of the JSON decoder for people. The decoder's own
+// words may repeat the payload, unquoted and without limit.
+func describe(err error) error {
+	if e, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+		switch {
+		case errors.Is(e.Err, io.ErrUnexpectedEOF):
+			return fmt.Errorf("the JSON is cut off after %d bytes: %w", e.ByteOffset, e.Err)
+		case errors.Is(e.Err, jsontext.ErrDuplicateName):
+			return fmt.Errorf("name %s occurs twice: %w", brief(string(e.JSONPointer)), e.Err)
+		}
+		return fmt.Errorf("JSON at byte %d: %w", e.ByteOffset, e.Err)
+	}
+	if e, ok := errors.AsType[*json.SemanticError](err); ok {
+		if e.Err != nil {
+			return fmt.Errorf("%s: %w", brief(string(e.JSONPointer)), e.Err)
+		}
+		return fmt.Errorf("%s is a JSON %s", brief(string(e.JSONPointer)), e.JSONKind)
+	}
+	return err
+}
+
+// brief quotes s for a message, and only the beginning if it is long.
+func brief(s string) string {
+	const most = 100
+	if len(s) > most {
+		return Quote(s[:most]) + "..."
+	}
+	return Quote(s)
+}

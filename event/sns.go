@@ -1,0 +1,31 @@
+package event
+
+import "github.com/go-json-experiment/json"
+
+// parseSNS takes off the envelope of Amazon SNS, in which a topic without raw
+// delivery sends the notification as a string. There is only one envelope.
+// https://docs.aws.amazon.com/sns/latest/dg/sns-message-and-json-formats.html
+func (p *parser) parseSNS(payload []byte) error {
+	if p.wrapped {
+		return p.malformed("another SNS message")
+	}
+	var envelope struct {
+		Type    string `json:"Type"`
+		Message string `json:"Message"`
+	}
+	if err := json.Unmarshal(payload, &envelope); err != nil {
+		return err
+	}
+	switch envelope.Type {
+	case "Notification":
+		p.wrapped = true
+		return p.parse([]byte(envelope.Message))
+	case "SubscriptionConfirmation", "UnsubscribeConfirmation":
+		if p.asked == Detect {
+			p.batch.Dialect = AWS
+		}
+		p.batch.Test = true
+		return nil
+	}
+	return p.unknown("SNS message of type %s", brief(envelope.Type))
+}
