@@ -1,0 +1,170 @@
+// Package config reads pawl.yaml.
+//
+// The file is YAML, read strictly: a field that is not known here is an error
+// that names it, its place and the nearest known one. "${NAME}" in a value
+// stands for an environment variable; it is replaced after the YAML was read,
+// so that no variable's content can add to the file's structure.
+//
+// The types below are the file's shape and nothing more: what they mean is
+// decided by packages pawl, s3bucket and the like, which also check it.
+package config
+
+import (
+	"strings"
+
+	"github.com/pawlhq/pawl/event"
+)
+
+// File is the whole configuration.
+type File struct {
+	// Where the rows are kept: "sqlite:FILE", or "memory:" for nothing that
+	// outlives the process. A relative FILE is looked for in the working
+	// directory. Default: "sqlite:pawl.db".
+	Ledger Ledger `yaml:"ledger"`
+	// The object store.
+	Objects Objects `yaml:"objects"`
+	// Where notifications come from.
+	Sources []Source `yaml:"sources"`
+	// What is done, with which objects.
+	Pipelines []Pipeline `yaml:"pipelines" jsonschema:"required,minItems=1"`
+	// How long one worker may hold an object without a sign of life.
+	Lease Lease `yaml:"lease"`
+	// How often and how fast a failing object is tried again.
+	Retry Retry `yaml:"retry"`
+	// How many objects are handled at a time. Default: 16.
+	Concurrency int `yaml:"concurrency"`
+	// How many events are taken in before sources have to wait. Default: 1000.
+	Backlog int `yaml:"backlog"`
+	// The summed size of the objects that are handled at a time, like "512MiB".
+	// Default: 1GiB.
+	MaxBytes Size `yaml:"max_bytes"`
+	// How often the ledger is asked for work that no notification brings.
+	// Default: 1s.
+	Sweep Duration `yaml:"sweep"`
+	// How long running work may take at shutdown. Default: 20s.
+	Grace Duration `yaml:"grace"`
+}
+
+// Objects says how the object store is reached. Credentials come from where the
+// AWS tools look for them: environment, shared files, instance role.
+type Objects struct {
+	// URL of an S3-compatible store. Default: Amazon S3.
+	Endpoint string `yaml:"endpoint"`
+	// Default: what the AWS tools would use.
+	Region string `yaml:"region"`
+	// Put the bucket into the path of the URL rather than into the host's
+	// name. Most stores other than Amazon's need it.
+	PathStyle bool `yaml:"path_style"`
+	// The store may hide an object for a while after it was written.
+	Eventual bool `yaml:"eventual"`
+}
+
+// Source is one place that notifications come from: a map with one key.
+type Source struct {
+	// Take notifications by HTTP.
+	Webhook *Webhook `yaml:"webhook"`
+}
+
+// Webhook takes notifications by HTTP POST.
+type Webhook struct {
+	// Address to listen on, like 127.0.0.1:8081. One that other machines can
+	// reach needs a token or a secret.
+	Listen string `yaml:"listen" jsonschema:"required"`
+	// Path of the URL. Default: /events.
+	Path string `yaml:"path"`
+	// The whole Authorization header that the store sends.
+	Token Secret `yaml:"token"`
+	// The key of Standard Webhooks signatures, "whsec_…".
+	Secret Secret `yaml:"secret"`
+	// How the store writes notifications. Default: auto.
+	Dialect Dialect `yaml:"dialect"`
+	// Believe the order that the store claims although its dialect gives no
+	// guarantee, as on a single MinIO node.
+	TrustSequencer bool `yaml:"trust_sequencer"`
+}
+
+// Dialect is a dialect's name.
+type Dialect string
+
+func (d *Dialect) parse(text string) error {
+	if _, err := event.ParseDialect(text); err != nil {
+		return errUnwanted
+	}
+	*d = Dialect(text)
+	return nil
+}
+
+func (Dialect) wants() string {
+	names := []string{"auto"}
+	for _, d := range event.Dialects {
+		names = append(names, string(d))
+	}
+	return strings.Join(names, ", ")
+}
+
+// Pipeline is one effect on a set of objects.
+type Pipeline struct {
+	// Letters a-z, digits, "-", "_" and "."; at most 64.
+	Name string `yaml:"name" jsonschema:"required"`
+	// Which objects.
+	Match Match `yaml:"match" jsonschema:"required"`
+	// What decides about an object: the store (what it holds now; the
+	// default), or the event alone.
+	Order Order `yaml:"order" jsonschema:"enum=store,enum=event"`
+	// What is handled once: the object, whose latest version wins (the
+	// default), or every version of it.
+	Identity Identity `yaml:"identity" jsonschema:"enum=object,enum=version"`
+
+	// Make another picture of a picture.
+	Image *Image `yaml:"image"`
+	// Copy the object.
+	Copy *Copy `yaml:"copy"`
+	// Run a program on the object.
+	Exec *Exec `yaml:"exec"`
+	// Tell a web service.
+	HTTP *HTTP `yaml:"http"`
+}
+
+// Match selects objects.
+type Match struct {
+	// The bucket's name.
+	Bucket string `yaml:"bucket" jsonschema:"required"`
+	// What the key begins with. Default: anything.
+	Prefix string `yaml:"prefix"`
+	// What the key ends with: any of these. Default: anything.
+	Suffix []string `yaml:"suffix"`
+}
+
+// Order is "store" or "event".
+type Order string
+
+func (o *Order) parse(text string) error { return oneOf(o, text, "store", "event") }
+
+func (Order) wants() string { return "store or event" }
+
+// Identity is "object" or "version".
+type Identity string
+
+func (i *Identity) parse(text string) error { return oneOf(i, text, "object", "version") }
+
+func (Identity) wants() string { return "object or version" }
+
+// Lease bounds how long one worker may hold an object without a sign of life.
+type Lease struct {
+	// Default: 30s, at least 1s.
+	TTL Duration `yaml:"ttl"`
+	// How far the clocks of two machines may differ. Default: 5s.
+	Skew Duration `yaml:"skew"`
+	// How late a write may still land. Default: 15m.
+	Horizon Duration `yaml:"horizon"`
+}
+
+// Retry says how often and how fast a failing object is tried again.
+type Retry struct {
+	// How many attempts before the object is dead. Default: 8.
+	Attempts int `yaml:"attempts"`
+	// The first back-off; each further one is twice as long. Default: 1s.
+	Base Duration `yaml:"base"`
+	// The longest back-off. Default: 5m.
+	Max Duration `yaml:"max"`
+}

@@ -1,0 +1,45 @@
+package config
+
+import "bytes"
+
+// maxDepth is how deep collections may nest within a line, or within brackets.
+const maxDepth = 100
+
+// depth returns an upper bound of that. The parser recurses into collections,
+// and its memory grows with the square of their depth. Collections that nest by
+// indentation pay for it with the file's size.
+func depth(raw []byte) int {
+	deepest, brackets := 0, 0
+	for line := range bytes.Lines(raw) {
+		deepest = max(deepest, entryMarks(line))
+		for _, b := range line {
+			switch b {
+			case '[', '{':
+				brackets++
+				deepest = max(deepest, brackets)
+			case ']', '}':
+				brackets = max(brackets-1, 0)
+			}
+		}
+	}
+	return deepest
+}
+
+// entryMarks counts the marks that a line begins with, each of which begins an
+// entry of another collection: "- - ? x" has three.
+func entryMarks(line []byte) int {
+	marks := 0
+	for i, b := range line {
+		switch b {
+		case ' ', '\t':
+		case '-', '?', ':':
+			if i+1 < len(line) && line[i+1] > ' ' {
+				return marks
+			}
+			marks++
+		default:
+			return marks
+		}
+	}
+	return marks
+}

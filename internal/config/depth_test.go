@@ -1,0 +1,31 @@
+package config
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestDepth keeps files away from the parser that would cost it gigabytes.
+func TestDepth(t *testing.T) {
+	for text, want := range map[string]int{
+		"":                              0,
+		"a: b":                          0,
+		"- - ? x":                       3,
+		"-":                             1,
+		"--- a":                         0,
+		"a: [b, {c: [d]}, [e]]":         3,
+		"]]]]a: [":                      1,
+		"- a: [\n- [\n- b":              2,
+		strings.Repeat("- ", 1000):      1000,
+		strings.Repeat("[", 1000) + "]": 1000,
+	} {
+		if got := depth([]byte(text)); got != want {
+			t.Errorf("depth(%.20q) = %d, want %d", text, got, want)
+		}
+	}
+	for _, text := range []string{strings.Repeat("- ", 1000), strings.Repeat("[", 1000)} {
+		if _, err := Parse("x", []byte(text), lookup); err == nil || !strings.Contains(err.Error(), "nests deeper") {
+			t.Errorf("%.20q: got %v", text, err)
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"reflect"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+)
+
+// MaxFile is the largest file read, in bytes. A thousand pipelines fit.
+const MaxFile = 256 << 10
+
+// Config is a file that was read, and where its fields stand in it.
+type Config struct {
+	File
+	name  string
+	where map[string]place
+}
+
+// place is a position in a file, from 1.
+type place struct{ line, column int }
+
+// Load reads a file. lookup answers for environment variables, as os.LookupEnv
+// does. What is wrong with the content is an [*Errors].
+func Load(name string, lookup func(string) (string, bool)) (*Config, error) {
+	f, err := os.Open(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, whole(name, "no such file: name another with -c FILE")
+	case err != nil:
+		return nil, whole(name, "cannot be read: "+errors.Unwrap(err).Error())
+	}
+	defer f.Close()
+	raw, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
+	if err != nil {
+		return nil, whole(name, "cannot be read: "+err.Error())
+	}
+	return Parse(name, raw, lookup)
+}
+
+// Parse is Load of a file's content.
+func Parse(name string, raw []byte, lookup func(string) (string, bool)) (*Config, error) {
+	root, err := parse(name, raw)
+	if err != nil {
+		return nil, err
+	}
+	c := &Config{name: name, where: make(map[string]place)}
+	d := &decoder{lookup: lookup, anchors: make(map[string]ast.Node), where: c.where}
+	d.value(root, reflect.ValueOf(&c.File).Elem(), "")
+	c.defaults()
+	c.check(d)
+	if len(d.errs) > 0 {
+		slices.SortStableFunc(d.errs, (*Error).compare)
+		return nil, &Errors{File: name, List: d.errs}
+	}
+	return c, nil
+}
+
+// parse reads the YAML and returns its root.
+func parse(name string, raw []byte) (ast.Node, error) {
+	switch {
+	case len(raw) > MaxFile:
+		return nil, whole(name, fmt.Sprintf("is larger than %d KiB", MaxFile>>10))
+	case !utf8.Valid(raw):
+		return nil, whole(name, "is not UTF-8 text")
+	}
+	if depth(raw) > maxDepth {
+		return nil, whole(name, "nests deeper than any configuration needs")
+	}
+	text, err := protect(string(raw))
+	if err != nil {
+		return nil, whole(name, err.Error())
+	}
+	file, err := parser.ParseBytes([]byte(text), 0)
+	if err != nil {
+		return nil, syntaxError(name, err)
+	}
+	if len(file.Docs) > 1 {
+		return nil, whole(name, "has more than one YAML document: remove the --- between them")
+	}
+	if len(file.Docs) == 0 || file.Docs[0].Body == nil {
+		return nil, whole(name, "is empty: at least one pipeline is needed")
+	}
+	return file.Docs[0].Body, nil
+}
+
+// At returns an error about a field, with its place in the file. Where the file
+// does not have the field, the place is that of what would hold it.
+func (c *Config) At(path string, err error) error {
+	e := &Error{Path: path, What: err.Error()}
+	p := near(c.where, path)
+	e.Line, e.Column = p.line, p.column
+	return &Errors{File: c.name, List: []*Error{e}}
+}
+
+func whole(name, what string) error {
+	return &Errors{File: name, List: []*Error{{What: what}}}
+}
+
+// syntaxError leaves out the lines that the library would show: they may hold a
+// secret.
+func syntaxError(name string, err error) error {
+	e := &Error{What: "this is not YAML"}
+	var y yaml.Error
+	if errors.As(err, &y) {
+		e.What = "this is not YAML: " + showBraces.Replace(y.GetMessage())
+		if t := y.GetToken(); t != nil && t.Position != nil {
+			e.Line, e.Column = t.Position.Line, t.Position.Column
+		}
+	}
+	return &Errors{File: name, List: []*Error{e}}
+}

@@ -1,0 +1,113 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+	"github.com/goccy/go-yaml"
+	"github.com/google/go-cmp/cmp"
+)
+
+// env is the environment of the tests.
+var env = map[string]string{
+	"TOKEN": "s3cr3t",
+	"WIDTH": "640",
+	"WORDY": "s3cr3t words",
+	"EMPTY": "",
+	"YAML":  "x}\npipelines: [{name: injected}]",
+}
+
+func lookup(name string) (string, bool) {
+	v, ok := env[name]
+	return v, ok
+}
+
+// TestErrors holds what a person reads who got the file wrong.
+func TestErrors(t *testing.T) {
+	datadriven.RunTest(t, "testdata/errors", func(t *testing.T, d *datadriven.TestData) string {
+		_, err := Parse("pawl.yaml", []byte(d.Input), lookup)
+		if err == nil {
+			return "no error\n"
+		}
+		for name, v := range env {
+			if v != "" && strings.Contains(err.Error(), v) {
+				t.Errorf("%s: the error holds the value of %s:\n%s", d.Pos, name, err)
+			}
+		}
+		return err.Error() + "\n"
+	})
+}
+
+// TestDecode holds what a file means.
+func TestDecode(t *testing.T) {
+	datadriven.RunTest(t, "testdata/decode", func(t *testing.T, d *datadriven.TestData) string {
+		c, err := Parse("pawl.yaml", []byte(d.Input), lookup)
+		if err != nil {
+			return err.Error() + "\n"
+		}
+		return describe(c)
+	})
+}
+
+// describe prints every field that is set.
+func describe(c *Config) string {
+	b, err := yaml.MarshalWithOptions(c.File, yaml.OmitZero(), yaml.UseLiteralStyleIfMultiline(true))
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
+
+func TestSecretsReveal(t *testing.T) {
+	c, err := Parse("pawl.yaml", []byte(`
+sources: [{webhook: {listen: ":1", token: "Bearer ${TOKEN}", secret: $${TOKEN}}}]
+pipelines: [{name: a, match: {bucket: b}, http: {url: u, secret: ${TOKEN}}}]
+`), lookup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hook := c.Sources[0].Webhook
+	got := []string{hook.Token.Reveal(), hook.Secret.Reveal(), c.Pipelines[0].HTTP.Secret.Reveal()}
+	if diff := cmp.Diff([]string{"Bearer s3cr3t", "${TOKEN}", "s3cr3t"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestLoadNoFile(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "none.yaml")
+	_, err := Load(name, lookup)
+	if want := name + ": no such file: name another with -c FILE"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+func TestLoadTooLarge(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "large.yaml")
+	if err := os.WriteFile(name, make([]byte, MaxFile+1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(name, lookup); err == nil || !strings.Contains(err.Error(), "larger than 256 KiB") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAt(t *testing.T) {
+	c, err := Parse("pawl.yaml", []byte("pipelines:\n  - name: a\n    match: {bucket: b}\n    copy:\n      to: s3://c/\n"), lookup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		"pipelines[0].copy.to":      "pawl.yaml: line 5, column 7: pipelines[0].copy.to: no good",
+		"pipelines[0].copy.missing": "pawl.yaml: line 4, column 5: pipelines[0].copy.missing: no good",
+		"pipelines[0]":              "pawl.yaml: line 2, column 5: pipelines[0]: no good",
+		"lease.ttl":                 "pawl.yaml: lease.ttl: no good",
+	} {
+		if got := c.At(path, fmt.Errorf("no good")).Error(); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}

@@ -1,0 +1,153 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+)
+
+// scalar is a value that is written as one word.
+type scalar interface {
+	// parse sets the value. Its error must not repeat the text, which may be
+	// an environment variable's.
+	parse(text string) error
+	// wants says what is accepted.
+	wants() string
+}
+
+// errUnwanted is parse's error when wants says it all.
+var errUnwanted = errors.New("unwanted")
+
+func oneOf[T ~string](v *T, text string, known ...string) error {
+	if !slices.Contains(known, text) {
+		return errUnwanted
+	}
+	*v = T(text)
+	return nil
+}
+
+// Duration is a time span, written like 30s, 5m or 12h.
+type Duration time.Duration
+
+func (d *Duration) parse(text string) error {
+	v, err := time.ParseDuration(text)
+	if err != nil || v < 0 {
+		return errUnwanted
+	}
+	*d = Duration(v)
+	return nil
+}
+
+func (Duration) wants() string { return "a duration like 30s, 5m or 12h" }
+
+// Size is a number of bytes, written like 512MiB.
+type Size int64
+
+func (s *Size) parse(text string) error {
+	v, err := humanize.ParseBytes(text)
+	if err != nil || v > math.MaxInt64 {
+		return errUnwanted
+	}
+	*s = Size(v)
+	return nil
+}
+
+func (Size) wants() string { return "a size like 512MiB" }
+
+// Secret is a text that never prints.
+type Secret struct{ text string }
+
+const redacted = "[redacted]"
+
+func (s *Secret) parse(text string) error {
+	if text == "" {
+		return errors.New("is empty, which would mean none: set it, or leave the field out")
+	}
+	s.text = text
+	return nil
+}
+
+func (Secret) wants() string { return "a secret" }
+
+// Reveal returns the text itself.
+func (s Secret) Reveal() string { return s.text }
+
+// String returns "[redacted]", or nothing where there is no secret.
+func (s Secret) String() string {
+	if s.text == "" {
+		return ""
+	}
+	return redacted
+}
+
+// GoString keeps the secret out of %#v.
+func (s Secret) GoString() string { return s.String() }
+
+// LogValue keeps the secret out of logs.
+func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
+
+// MarshalText keeps the secret out of JSON and its like.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// Location is where outputs go: s3://bucket/prefix/.
+type Location struct {
+	Bucket string
+	Prefix string // empty, or ending in "/"
+}
+
+func (l *Location) parse(text string) error {
+	rest, ok := strings.CutPrefix(text, "s3://")
+	if !ok {
+		return errUnwanted
+	}
+	bucket, prefix, _ := strings.Cut(rest, "/")
+	switch {
+	case bucket == "":
+		return errUnwanted
+	case prefix != "" && !strings.HasSuffix(prefix, "/"):
+		return errors.New(`has a prefix that does not end in "/": add one, for keys to be put below it`)
+	}
+	*l = Location{Bucket: bucket, Prefix: prefix}
+	return nil
+}
+
+func (Location) wants() string { return "s3://bucket/prefix/" }
+
+// IsZero reports that there is no location.
+func (l Location) IsZero() bool { return l == Location{} }
+
+// String returns the location as it is written.
+func (l Location) String() string { return "s3://" + l.Bucket + "/" + l.Prefix }
+
+// Ledger is where the rows are kept.
+type Ledger struct {
+	Kind string // "sqlite" or "memory"
+	Path string // of the file, for sqlite
+}
+
+func (l *Ledger) parse(text string) error {
+	kind, path, ok := strings.Cut(text, ":")
+	switch {
+	case !ok:
+		return errUnwanted
+	case kind == "memory" && path == "":
+	case kind == "sqlite" && path != "":
+	case kind == "sqlite":
+		return errors.New("names no file: write sqlite:FILE")
+	default:
+		return fmt.Errorf("is of an unknown kind: want %s", l.wants())
+	}
+	*l = Ledger{Kind: kind, Path: path}
+	return nil
+}
+
+func (Ledger) wants() string { return "sqlite:FILE or memory:" }
+
+// String returns the ledger as it is written.
+func (l Ledger) String() string { return l.Kind + ":" + l.Path }
