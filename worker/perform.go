@@ -3,13 +3,11 @@ package worker
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/ledger"
-	"github.com/pawlhq/pawl/source"
 )
 
 // running is a task whose result has not come.
