@@ -1,0 +1,63 @@
+package ledgertest
+
+import (
+	"fmt"
+
+	"github.com/pawlhq/pawl/ledger"
+)
+
+var durableTests = []test{
+	{name: "Reopen", run: testReopen, needs: durable},
+	{name: "OtherHandle", run: testOtherHandle, needs: func(h *Harness) bool { return h.Shared }},
+}
+
+// What was answered is there for whoever comes next.
+func testReopen(f *fixture) {
+	gone := f.row(key("gone"))
+	f.put(gone)
+	var rows []*ledger.Row
+	for round := range 4 {
+		s, err := f.open()
+		if err != nil {
+			f.Fatal(err)
+		}
+		r := f.full(key(fmt.Sprint(round)))
+		r.Dead = false
+		changes := []ledger.Change{insert(r)}
+		if round == 1 {
+			changes = append(changes, remove(gone))
+		}
+		out, err := s.Swap(f.ctx, changes)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.applied(out...)
+		if err := s.Close(); err != nil {
+			f.Fatal(err)
+		}
+		rows = append(rows, r)
+	}
+	f.store = f.handle()
+	f.wantRows(f.scan(ledger.Range{}), rows...)
+	f.wantDue(f.due("p", rows[0].Due(), 10), rows...)
+	f.refused(f.swap(insert(f.row(key("2"))))[0], rows[2])
+	f.applied(f.swap(update(rows[2], f.next(rows[2])))...)
+}
+
+// What one handle has written is what another reads, at once.
+func testOtherHandle(f *fixture) {
+	other := f.handle()
+	r := f.row(key("k"))
+	f.put(r)
+	for range 10 {
+		f.same(f.loadFrom(other, key("k")), r)
+		n := f.next(r)
+		out, err := other.Swap(f.ctx, []ledger.Change{update(r, n)})
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.applied(out...)
+		f.stored(key("k"), n)
+		r = n
+	}
+}
