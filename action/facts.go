@@ -1,0 +1,88 @@
+package action
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/worker"
+)
+
+// Facts is what Pawl tells the outside about one attempt: as a JSON body by
+// httpaction, as environment variables by execaction. The field names are a
+// promise to programs that Pawl does not control.
+type Facts struct {
+	Pipeline string `json:"pipeline"`
+	Bucket   string `json:"bucket"`
+	// Key is absent when the object's key is not valid UTF-8, which JSON
+	// cannot carry; KeyBase64 is there instead, and only then. A receiver
+	// that knows Key alone then fails, where a mangled key would have let
+	// two objects pass for one.
+	Key       string `json:"key,omitempty"`
+	KeyBase64 []byte `json:"key_base64,omitempty"`
+	// Kind is "created" or "removed". ETag and Size say nothing of a
+	// removed object.
+	Kind event.Kind `json:"kind"`
+	ETag string     `json:"etag"`
+	// VersionID is empty on an unversioned bucket.
+	VersionID string `json:"version_id"`
+	Size      int64  `json:"size"` // in bytes
+	// Fence, Attempt and IdempotencyKey are those of [worker.Task].
+	Fence          int64  `json:"fence"`
+	Attempt        int    `json:"attempt"`
+	IdempotencyKey string `json:"idempotency_key"`
+}
+
+// FactsOf returns the facts of t.
+func FactsOf(t *worker.Task) Facts {
+	f := Facts{
+		Pipeline:       t.Pipeline,
+		Bucket:         t.Object.Bucket,
+		Key:            t.Object.Key,
+		Kind:           t.Kind,
+		ETag:           t.Info.ETag,
+		VersionID:      cmp.Or(t.Info.VersionID, t.Object.VersionID),
+		Size:           t.Info.Size,
+		Fence:          t.Fence,
+		Attempt:        t.Attempt,
+		IdempotencyKey: t.IdempotencyKey,
+	}
+	if !utf8.ValidString(f.Key) {
+		f.Key, f.KeyBase64 = "", []byte(t.Object.Key)
+	}
+	return f
+}
+
+// JSON returns the facts as one JSON object.
+func (f Facts) JSON() ([]byte, error) {
+	b, err := json.Marshal(f)
+	if err != nil {
+		return nil, fmt.Errorf("cannot describe the attempt as JSON: %w", err)
+	}
+	return b, nil
+}
+
+// Environ returns the facts as environment variables, "NAME=value". PAWL_KEY
+// holds the key's own bytes, be they UTF-8 or not. A NUL byte, which an
+// environment cannot carry, is the caller's to refuse.
+func (f Facts) Environ() []string {
+	key := f.Key
+	if f.KeyBase64 != nil {
+		key = string(f.KeyBase64)
+	}
+	return []string{
+		"PAWL_PIPELINE=" + f.Pipeline,
+		"PAWL_BUCKET=" + f.Bucket,
+		"PAWL_KEY=" + key,
+		"PAWL_KIND=" + f.Kind.String(),
+		"PAWL_ETAG=" + f.ETag,
+		"PAWL_VERSION_ID=" + f.VersionID,
+		"PAWL_SIZE=" + strconv.FormatInt(f.Size, 10),
+		"PAWL_FENCE=" + strconv.FormatInt(f.Fence, 10),
+		"PAWL_ATTEMPT=" + strconv.Itoa(f.Attempt),
+		"PAWL_IDEMPOTENCY_KEY=" + f.IdempotencyKey,
+	}
+}

@@ -1,0 +1,106 @@
+package imageaction
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"image"
+	"image/jpeg"
+	"image/png"
+	"io"
+
+	"github.com/pawlhq/pawl/worker"
+)
+
+// Convert does to one picture what the handler of [New] does to an object, and
+// returns the output with its content type. An error that is the picture's own
+// fault, and not r's, is marked by [worker.Permanent].
+func Convert(ctx context.Context, r io.Reader, c Config) (content []byte, contentType string, err error) {
+	c, err = c.checked()
+	if err != nil {
+		return nil, "", err
+	}
+	file, err := load(r, 0, c)
+	if err != nil {
+		return nil, "", err
+	}
+	pic, err := file.convert(ctx, c)
+	if err != nil {
+		return nil, "", err
+	}
+	var out bytes.Buffer
+	if err := pic.encode(ctx, &out, c.Quality); err != nil {
+		return nil, "", err
+	}
+	return out.Bytes(), pic.contentType(), nil
+}
+
+// picture is ready to be written.
+type picture struct {
+	image  image.Image
+	format string
+}
+
+// convert decodes the file and applies c. What needs no change is not touched:
+// a PNG of 16 bits a channel that only loses its metadata keeps its depth.
+func (f *file) convert(ctx context.Context, c Config) (*picture, error) {
+	p := &picture{format: f.outputFormat(c)}
+	orient := orientation(f.data, f.format)
+	img, err := f.decode(ctx)
+	if err != nil {
+		return nil, err
+	}
+	b := img.Bounds()
+	boxW, boxH := c.Width, c.Height
+	if orient.swapsSides() {
+		boxW, boxH = boxH, boxW
+	}
+	w, h := fit(b.Dx(), b.Dy(), boxW, boxH)
+	flatten := p.format == formatJPEG && !opaque(img)
+	p.image = img
+	if c.Grayscale || flatten || orient != upright || w != b.Dx() || h != b.Dy() {
+		r := rasterOf(img, c.Grayscale)
+		if r, err = r.resize(ctx, w, h); err != nil {
+			return nil, err
+		}
+		r = r.orient(orient)
+		if flatten {
+			r.flatten()
+		}
+		p.image = r.image()
+	}
+	return p, p.check()
+}
+
+// check refuses what the output format cannot hold.
+func (p *picture) check() error {
+	const most = 65535 // JPEG counts sides in 16 bits
+	if b := p.image.Bounds(); p.format == formatJPEG && max(b.Dx(), b.Dy()) > most {
+		return worker.Permanent(fmt.Errorf("%d × %d pixels are too many for a JPEG: choose png, or a width and height of at most %d",
+			b.Dx(), b.Dy(), most))
+	}
+	return nil
+}
+
+func (p *picture) contentType() string { return "image/" + p.format }
+
+func (p *picture) encode(ctx context.Context, w io.Writer, quality int) error {
+	w = &cancelWriter{ctx, w}
+	if p.format == formatJPEG {
+		return jpeg.Encode(w, p.image, &jpeg.Options{Quality: quality})
+	}
+	return png.Encode(w, p.image)
+}
+
+// cancelWriter ends an encoding whose context is done.
+type cancelWriter struct {
+	ctx context.Context
+	w   io.Writer
+}
+
+func (c *cancelWriter) Write(b []byte) (int, error) {
+	if c.ctx.Err() != nil {
+		return 0, context.Cause(c.ctx)
+	}
+	return c.w.Write(b)
+}

@@ -1,0 +1,120 @@
+// Package imageaction converts pictures: grayscale, smaller, another format.
+//
+// JPEG, PNG, GIF (its first frame) and WebP (still ones) go in; JPEG and PNG
+// come out. A picture comes out the way up that its EXIF orientation says, and
+// without any of its metadata. Equal input and configuration give equal bytes.
+//
+// A picture that cannot be converted, because it is broken, too large or none
+// at all, is a permanent error; a store that fails to deliver it is not.
+package imageaction
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/pawlhq/pawl/worker"
+)
+
+// Limits that hold where Config does not say otherwise.
+const (
+	DefaultQuality   = 85
+	DefaultMaxPixels = 25_000_000
+	DefaultMaxBytes  = 64 << 20
+)
+
+// pixelsInFlight bounds the memory of one handler: it decodes no more pixels
+// than these at a time. A decoded pixel takes 1 to 4 bytes, 8 in PNG with 16
+// bits a channel, and up to 15 while a progressive JPEG is being decoded.
+const pixelsInFlight = 50_000_000
+
+// Config says what becomes of a picture. The zero Config only turns it upright
+// and drops its metadata.
+type Config struct {
+	// Grayscale reduces colours to their luma as of ITU-R BT.601: of a JPEG
+	// its own Y channel, of other pictures what [color.GrayModel] makes of
+	// the pixel. Alpha stays.
+	Grayscale bool `yaml:"grayscale"`
+	// Width and Height are the box in pixels that the picture is made to
+	// fit, keeping its proportions; it is never enlarged. Zero: unlimited.
+	Width  int `yaml:"width"`
+	Height int `yaml:"height"`
+	// Format of the output: "jpeg" or "png". Default: jpeg for JPEG, png for
+	// all others. Transparency stays in PNG and becomes white in JPEG.
+	Format string `yaml:"format"`
+	// Quality of JPEG output, 1 to 100. Default 85.
+	Quality int `yaml:"quality"`
+	// MaxPixels refuses pictures with more pixels. Default 25,000,000.
+	MaxPixels int64 `yaml:"max_pixels"`
+	// MaxBytes refuses files with more bytes. Default 64 MiB.
+	MaxBytes int64 `yaml:"max_bytes"`
+}
+
+// checked returns c with its defaults, or says what is wrong with it.
+func (c Config) checked() (Config, error) {
+	if c.Quality == 0 {
+		c.Quality = DefaultQuality
+	}
+	if c.MaxPixels == 0 {
+		c.MaxPixels = DefaultMaxPixels
+	}
+	if c.MaxBytes == 0 {
+		c.MaxBytes = DefaultMaxBytes
+	}
+	switch {
+	case c.Width < 0 || c.Height < 0:
+		return c, fmt.Errorf("image: width %d, height %d: must be positive, or 0 for unlimited", c.Width, c.Height)
+	case c.Format != "" && c.Format != formatJPEG && c.Format != formatPNG:
+		return c, fmt.Errorf("image: format %q cannot be written: choose jpeg or png", c.Format)
+	case c.Quality < 1 || c.Quality > 100:
+		return c, fmt.Errorf("image: quality %d: must be 1 to 100", c.Quality)
+	case c.MaxPixels < 0 || c.MaxBytes < 0:
+		return c, errors.New("image: max_pixels and max_bytes must be positive")
+	}
+	return c, nil
+}
+
+type handler struct {
+	config Config
+	pixels *semaphore.Weighted
+}
+
+// New returns a handler whose output is the object's picture, converted as c
+// says. Its pipeline needs an output.
+func New(c Config) (worker.Handler, error) {
+	c, err := c.checked()
+	if err != nil {
+		return nil, err
+	}
+	return &handler{config: c, pixels: semaphore.NewWeighted(max(pixelsInFlight, c.MaxPixels))}, nil
+}
+
+func (h *handler) Handle(ctx context.Context, t *worker.Task) error {
+	if err := h.config.checkBytes(t.Info.Size); err != nil {
+		return fmt.Errorf("%s: %w", t.Object, err)
+	}
+	body, err := t.Open(ctx)
+	if err != nil {
+		return err
+	}
+	file, err := load(body, t.Info.Size, h.config)
+	_ = body.Close() // it was only read from
+	if err != nil {
+		return fmt.Errorf("%s: %w", t.Object, err)
+	}
+	if err := h.pixels.Acquire(ctx, file.pixels()); err != nil {
+		return fmt.Errorf("%s: while waiting for memory: %w", t.Object, context.Cause(ctx))
+	}
+	defer h.pixels.Release(file.pixels())
+	pic, err := file.convert(ctx, h.config)
+	if err != nil {
+		return fmt.Errorf("%s: %w", t.Object, err)
+	}
+	out, err := t.Output(pic.contentType())
+	if err != nil {
+		return err
+	}
+	return pic.encode(ctx, out, h.config.Quality)
+}

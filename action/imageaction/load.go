@@ -1,0 +1,120 @@
+package imageaction
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"image"
+	"io"
+
+	"github.com/pawlhq/pawl/worker"
+)
+
+// file is a picture as it was stored, known to be within the limits.
+type file struct {
+	data   []byte
+	format string
+	header image.Config
+}
+
+func (f *file) pixels() int64 { return int64(f.header.Width) * int64(f.header.Height) }
+
+// outputFormat is the one asked for, or the one nearest to the input's.
+func (f *file) outputFormat(c Config) string {
+	switch {
+	case c.Format != "":
+		return c.Format
+	case f.format == formatJPEG:
+		return formatJPEG
+	}
+	return formatPNG
+}
+
+// load reads a picture, its header first: what is too large is refused before
+// the rest is read, and before anything is decoded. size is the expected number
+// of bytes, or zero.
+func load(r io.Reader, size int64, c Config) (*file, error) {
+	in := &input{r: r, config: c, left: c.MaxBytes}
+	var read bytes.Buffer
+	tee := io.TeeReader(in, &read)
+
+	// An error of the store, or too many bytes, shows up as an error of
+	// whoever reads the header: in.err knows better.
+	magic := make([]byte, sniffLen)
+	n, err := io.ReadFull(tee, magic)
+	if in.err != nil {
+		return nil, in.err
+	}
+	codec := sniff(magic[:n])
+	if codec == nil {
+		return nil, worker.Permanent(notPicture(n, err))
+	}
+	header, err := codec.header(io.MultiReader(bytes.NewReader(magic[:n]), tee))
+	if in.err != nil {
+		return nil, in.err
+	}
+	if err != nil {
+		return nil, worker.Permanent(fmt.Errorf("broken %s picture: %w", codec.format, err))
+	}
+	f := &file{format: codec.format, header: header}
+	if err := c.checkPixels(f); err != nil {
+		return nil, err
+	}
+	read.Grow(int(max(0, min(size, c.MaxBytes)-int64(read.Len()))) + bytes.MinRead)
+	if _, err := read.ReadFrom(in); err != nil {
+		return nil, in.err
+	}
+	f.data = read.Bytes()
+	return f, nil
+}
+
+func notPicture(n int, err error) error {
+	if n == 0 && errors.Is(err, io.EOF) {
+		return errors.New("not a picture: the object is empty")
+	}
+	return errors.New("not a picture: neither JPEG nor PNG, GIF or WebP")
+}
+
+func (c Config) checkBytes(n int64) error {
+	if n > c.MaxBytes {
+		return worker.Permanent(fmt.Errorf("picture of %d bytes, more than the %d allowed (max_bytes)", n, c.MaxBytes))
+	}
+	return nil
+}
+
+func (c Config) checkPixels(f *file) error {
+	switch {
+	case f.header.Width <= 0 || f.header.Height <= 0:
+		return worker.Permanent(fmt.Errorf("broken %s picture: %d × %d pixels", f.format, f.header.Width, f.header.Height))
+	case f.pixels() > c.MaxPixels:
+		return worker.Permanent(fmt.Errorf("%s picture of %d × %d pixels, more than the %d allowed (max_pixels)",
+			f.format, f.header.Width, f.header.Height, c.MaxPixels))
+	}
+	return nil
+}
+
+// input reads no more than the limit and remembers why it ended.
+type input struct {
+	r      io.Reader
+	config Config
+	left   int64
+	err    error // of the store, or over the limit; never io.EOF
+}
+
+func (in *input) Read(b []byte) (int, error) {
+	if in.err != nil {
+		return 0, in.err
+	}
+	// One byte more than allowed tells the limit from the end.
+	n, err := in.r.Read(b[:min(int64(len(b)), in.left+1)])
+	in.left -= int64(n)
+	switch {
+	case in.left < 0:
+		in.err = worker.Permanent(fmt.Errorf("picture of more than the %d bytes allowed (max_bytes)", in.config.MaxBytes))
+		return 0, in.err
+	case err != nil && !errors.Is(err, io.EOF):
+		in.err = fmt.Errorf("cannot read the picture: %w", err)
+		return n, in.err
+	}
+	return n, err
+}
