@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/pawlhq/pawl/source"
@@ -15,10 +14,6 @@ const (
 	fullRetry   = time.Second
 	closedRetry = 5 * time.Second
 )
-
-// maxReason bounds what of a parser's error is told and logged, in bytes: it
-// may quote the payload.
-const maxReason = 500
 
 // answer is what a request is told.
 type answer struct {
@@ -74,12 +69,4 @@ func (e *endpoint) answer(w http.ResponseWriter, r *http.Request, a answer) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(e.limits.write))
 	w.WriteHeader(a.status)
 	_, _ = w.Write(append(body, '\n'))
-}
-
-// clip shortens a reason that quotes too much.
-func clip(s string) string {
-	if len(s) <= maxReason {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxReason], "") + "…"
 }

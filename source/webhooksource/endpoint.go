@@ -41,12 +41,15 @@ func (e *endpoint) post(r *http.Request) answer {
 	}
 	batch, err := event.Parse(body, e.cfg.Dialect)
 	if err != nil {
-		reason := clip(err.Error())
+		reason := err.Error() // event keeps it short and quoted
 		e.log.malformed.warn(r.Context(), "a notification cannot be read and was refused", "from", r.RemoteAddr, "reason", reason)
 		if errors.Is(err, event.ErrTooLarge) {
 			return refusal(http.StatusRequestEntityTooLarge, reason)
 		}
 		return refusal(http.StatusBadRequest, reason)
+	}
+	if batch.Test {
+		e.cfg.Logger.InfoContext(r.Context(), "a sender has introduced itself: if it is a subscription, confirm it there", "from", r.RemoteAddr)
 	}
 	if len(batch.Events) == 0 {
 		return settled(source.Verdicts{}, batch.Ignored)

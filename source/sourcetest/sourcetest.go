@@ -1,0 +1,204 @@
+package sourcetest
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/source"
+)
+
+// Running is a source at work.
+type Running struct {
+	Source source.Source
+	// Cancel ends the context of its Run.
+	Cancel func()
+	// Ended yields what Run returned.
+	Ended <-chan error
+	// Acknowledged is closed when all payloads are acknowledged, as far as
+	// their sender can tell.
+	Acknowledged <-chan struct{}
+}
+
+// Start makes a new source, runs it on sink and offers the payloads to it, in
+// any order, each again until it is acknowledged. The source's grace is grace.
+// What Start starts apart from Run must end with the test.
+type Start func(t *testing.T, sink source.Sink, grace time.Duration, payloads []string) *Running
+
+// Test runs the rules of package source on a source. Call it from an external
+// test package: goroutines that run code of the source's own count as left
+// behind.
+func Test(t *testing.T, start Start) {
+	rules := []struct {
+		name string
+		rule func(*testing.T, Start)
+	}{
+		{"acknowledges nothing before its outcome", acknowledgesNothingBefore},
+		{"offers again what was not acknowledged", offersAgain},
+		{"holds back while the sink is full", holdsBack},
+		{"acknowledges nothing that a closed sink refused", closedSink},
+		{"waits at its end for what the sink has", waitsAtEnd},
+		{"waits no longer than the grace", waitsNoLonger},
+	}
+	for _, r := range rules {
+		t.Run(r.name, func(t *testing.T) { r.rule(t, start) })
+	}
+}
+
+const long = time.Hour
+
+func acknowledgesNothingBefore(t *testing.T, start Start) {
+	sink := NewSink(3)
+	run := start(t, sink, long, payloads(3))
+	held := sink.Next(t)
+	for range 2 {
+		sink.Next(t).Done(source.Outcome{Ack: true})
+	}
+	run.mustNotBeAcknowledged(t)
+	held.Done(source.Outcome{Ack: true})
+	Wait(t, run.Acknowledged, "the acknowledgement")
+	run.mustEnd(t)
+}
+
+func offersAgain(t *testing.T, start Start) {
+	sink := NewSink(1)
+	run := start(t, sink, long, payloads(1))
+	first := sink.Next(t)
+	first.Done(source.Outcome{RetryAfter: time.Millisecond, Err: errors.New("the ledger is away")})
+	second := sink.Next(t)
+	if a, b := first.Events[0].Object, second.Events[0].Object; a != b {
+		t.Errorf("first delivered %s, then %s", a, b)
+	}
+	run.mustNotBeAcknowledged(t)
+	second.Done(source.Outcome{Ack: true})
+	Wait(t, run.Acknowledged, "the acknowledgement")
+	run.mustEnd(t)
+}
+
+func holdsBack(t *testing.T, start Start) {
+	sink := NewSink(1)
+	run := start(t, sink, long, payloads(3))
+	sink.Refused(t)
+	run.mustNotBeAcknowledged(t)
+	seen := make(map[string]bool)
+	for range 3 {
+		d := sink.Next(t)
+		seen[d.Events[0].Object.Key] = true
+		d.Done(source.Outcome{Ack: true})
+	}
+	if len(seen) != 3 {
+		t.Errorf("delivered %d different events of 3", len(seen))
+	}
+	Wait(t, run.Acknowledged, "the acknowledgement")
+	run.mustEnd(t)
+}
+
+func closedSink(t *testing.T, start Start) {
+	sink := NewSink(1)
+	sink.Close()
+	run := start(t, sink, long, payloads(1))
+	sink.Refused(t)
+	run.Cancel()
+	Wait(t, run.Ended, "the end of Run") // nil, or ErrClosed if that came first
+	run.mustNotBeAcknowledged(t)
+	run.mustLeaveNothing(t)
+}
+
+func waitsAtEnd(t *testing.T, start Start) {
+	sink := NewSink(1)
+	run := start(t, sink, long, payloads(1))
+	held := sink.Next(t)
+	run.Cancel()
+	select {
+	case err := <-run.Ended:
+		t.Fatalf("Run ended (%v) while the sink had a delivery", err)
+	default:
+	}
+	held.Done(source.Outcome{Ack: true})
+	Wait(t, run.Acknowledged, "the acknowledgement")
+	run.mustEnd(t)
+}
+
+func waitsNoLonger(t *testing.T, start Start) {
+	sink := NewSink(1)
+	run := start(t, sink, 20*time.Millisecond, payloads(1))
+	held := sink.Next(t)
+	run.mustEnd(t)
+	held.Done(source.Outcome{}) // late, and of no use to anyone: must not block
+	run.mustNotBeAcknowledged(t)
+}
+
+func (r *Running) mustNotBeAcknowledged(t *testing.T) {
+	t.Helper()
+	select {
+	case <-r.Acknowledged:
+		t.Fatal("acknowledged too early")
+	default:
+	}
+}
+
+// mustEnd cancels the source and checks that it ends in good order.
+func (r *Running) mustEnd(t *testing.T) {
+	t.Helper()
+	r.Cancel()
+	if err := Wait(t, r.Ended, "the end of Run"); err != nil {
+		t.Errorf("Run returned %v, want nil", err)
+	}
+	r.mustLeaveNothing(t)
+}
+
+// mustLeaveNothing waits until no goroutine runs code of the source's package.
+// One that has just told Run that it is done may still be on its last line.
+func (r *Running) mustLeaveNothing(t *testing.T) {
+	t.Helper()
+	pkg := reflect.TypeOf(r.Source).Elem().PkgPath()
+	deadline := time.After(patience)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for {
+		left := goroutines(pkg)
+		if left == "" {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("Run has returned and left behind:\n%s", left)
+		}
+	}
+}
+
+// goroutines returns the stack of a goroutine that was started by the package
+// or runs its code, or nothing.
+func goroutines(pkg string) string {
+	buf := make([]byte, 1<<20)
+	stacks := string(buf[:runtime.Stack(buf, true)])
+	for stack := range strings.SplitSeq(stacks, "\n\n") {
+		if strings.Contains(stack, pkg+".") {
+			return stack
+		}
+	}
+	return ""
+}
+
+// payloads makes n notifications of different objects.
+func payloads(n int) []string {
+	made := make([]string, n)
+	for i := range made {
+		made[i] = Payload(fmt.Sprintf("k%d", i))
+	}
+	return made
+}
+
+// Payload is a notification, in Amazon's dialect, that the object of that key
+// was written. The key needs no encoding.
+func Payload(key string) string {
+	return `{"Records":[{"eventVersion":"2.1","eventSource":"aws:s3","awsRegion":"eu-west-1",` +
+		`"eventTime":"2026-01-02T03:04:05.678Z","eventName":"ObjectCreated:Put",` +
+		`"s3":{"s3SchemaVersion":"1.0","bucket":{"name":"photos","arn":"arn:aws:s3:::photos"},` +
+		`"object":{"key":"` + key + `","size":3,"eTag":"764efa883dda1e11db47671c4a3bbd9e","sequencer":"0055AED6DCD90281E5"}}}]}`
+}

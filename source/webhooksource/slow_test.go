@@ -1,0 +1,101 @@
+package webhooksource_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/source"
+	"github.com/pawlhq/pawl/source/sourcetest"
+	"github.com/pawlhq/pawl/source/webhooksource"
+)
+
+func impatient(s *webhooksource.Source) { s.SetReadTimeout(20 * time.Millisecond) }
+
+// dawdle opens a connection, says only so much and waits until the server has
+// had enough.
+func dawdle(t *testing.T, e *endpoint, say string) {
+	t.Helper()
+	conn := dial(t, e)
+	if _, err := io.WriteString(conn, say); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, conn); err != nil {
+		t.Fatalf("the server did not end the connection: %v", err)
+	}
+}
+
+func dial(t *testing.T, e *endpoint) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", e.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+func TestSlowClientsAreCutOff(t *testing.T) {
+	e := serve(t, webhooksource.Config{}, ackAll{}, impatient)
+	for _, say := range []string{"", "POST /in HT", "POST /in HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"} {
+		dawdle(t, e, say)
+	}
+}
+
+// The time for reading a request does not run while the sink has it.
+func TestSlowSinkIsWaitedFor(t *testing.T) {
+	sink := sourcetest.NewSink(1)
+	e := serve(t, webhooksource.Config{}, sink, impatient)
+	got := posting(t, e.url, payload)
+	d := sink.Next(t)
+	dawdle(t, e, "POST /in HT") // takes longer than the time for reading
+	d.Done(source.Outcome{Ack: true})
+	if r := sourcetest.Wait(t, got, "the answer"); r.status != http.StatusOK {
+		t.Errorf("answered %d", r.status)
+	}
+}
+
+// A client that goes away leaves its notification with the sink, and nothing
+// to wait for.
+func TestClientGoesAway(t *testing.T) {
+	sink := sourcetest.NewSink(1)
+	e := serve(t, webhooksource.Config{Grace: time.Hour}, sink)
+	ctx, leave := context.WithCancel(t.Context())
+	left := make(chan error, 1)
+	go func() {
+		_, err := ask(ctx, http.MethodPost, e.url, strings.NewReader(payload))
+		left <- err
+	}()
+	d := sink.Next(t)
+	leave()
+	if err := sourcetest.Wait(t, left, "the client"); err == nil {
+		t.Fatal("the client got an answer")
+	}
+	e.cancel()
+	if err := sourcetest.Wait(t, e.ended, "the end of Run"); err != nil {
+		t.Error(err)
+	}
+	d.Done(source.Outcome{Ack: true}) // must not block
+}
+
+// Connections on which nothing was asked do not hold up the end.
+func TestSilentConnectionsDoNotDelayTheEnd(t *testing.T) {
+	e := serve(t, webhooksource.Config{Grace: time.Hour}, ackAll{})
+	dial(t, e)
+	post(t, e.url, payload) // its connection stays, and the one before is known
+	began := time.Now()
+	e.cancel()
+	if err := sourcetest.Wait(t, e.ended, "the end of Run"); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(began); took > 3*time.Second {
+		t.Errorf("took %s to end", took)
+	}
+}
