@@ -42,6 +42,9 @@ type Condition struct {
 
 // Object is what Put writes.
 type Object struct {
+	// Body is sent with a signed digest if it is an io.Seeker, which lets the
+	// store refuse what arrives damaged or cut off. It is read from where it
+	// stands.
 	Body        io.Reader
 	Size        int64 // exact length of Body in bytes
 	ContentType string
@@ -58,12 +61,15 @@ type Store interface {
 	Head(ctx context.Context, ref Ref) (Info, error)
 	// Get is Head with the content. The caller closes it.
 	Get(ctx context.Context, ref Ref) (Info, io.ReadCloser, error)
-	// Put writes the whole object, or nothing, and returns its new ETag.
+	// Put writes the whole object, or nothing, and returns its new ETag. A
+	// body of another length than Size is ErrInvalid, or ErrUnclear if that
+	// was found too late. Some stores keep a part of a body that breaks off
+	// and cannot seek: [Output] notices.
 	Put(ctx context.Context, ref Ref, o Object, c Condition) (etag string, err error)
 	// Delete removes the object. Where c does not hold it removes nothing,
 	// on a store that honours the condition: not all do. Removing what is
-	// not there succeeds without a condition, and with IfMatch fails with
-	// ErrPrecondition.
+	// not there succeeds without a condition; with IfMatch it succeeds or
+	// fails with ErrPrecondition, as the store likes.
 	Delete(ctx context.Context, ref Ref, c Condition) error
 	// List yields the objects below a prefix in key order, after the key
 	// startAfter. Metadata and ContentType stay empty. An error ends it.

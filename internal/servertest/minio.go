@@ -1,8 +1,10 @@
 package servertest
 
 import (
+	"context"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -22,7 +24,8 @@ func MinIO(t testing.TB, o Options) *Server {
 	bin := binary(t, toolcache.MinIO)
 	s := &Server{
 		Name: "minio", Region: "us-east-1", AccessKey: "pawl", SecretKey: secret(),
-		Credentials: true,
+		Credentials: true, Versions: true, ListsBytes: true,
+		Alias: func(key string) string { return strings.TrimLeft(key, "/") },
 	}
 	dir := t.TempDir()
 	env := environment(dir,
@@ -52,14 +55,18 @@ func MinIO(t testing.TB, o Options) *Server {
 
 func (s *Server) notifyMinIO(t testing.TB, bucket string) {
 	t.Helper()
-	_, err := s.Client().PutBucketNotificationConfiguration(t.Context(), &s3.PutBucketNotificationConfigurationInput{
-		Bucket: &bucket,
-		NotificationConfiguration: &types.NotificationConfiguration{
-			QueueConfigurations: []types.QueueConfiguration{{
-				QueueArn: aws.String(minioTarget),
-				Events:   []types.Event{"s3:ObjectCreated:*", "s3:ObjectRemoved:*"},
-			}},
-		},
+	// A new server answers before it knows of its webhook.
+	err := poll(t.Context(), nil, func(ctx context.Context) error {
+		_, err := s.Client().PutBucketNotificationConfiguration(ctx, &s3.PutBucketNotificationConfigurationInput{
+			Bucket: &bucket,
+			NotificationConfiguration: &types.NotificationConfiguration{
+				QueueConfigurations: []types.QueueConfiguration{{
+					QueueArn: aws.String(minioTarget),
+					Events:   []types.Event{"s3:ObjectCreated:*", "s3:ObjectRemoved:*"},
+				}},
+			},
+		})
+		return err
 	})
 	if err != nil {
 		t.Fatalf("asking MinIO for notifications of %s: %v", bucket, err)

@@ -25,7 +25,6 @@ const (
 type process struct {
 	out    output
 	exited chan struct{} // closed when it has ended
-	err    error         // how; valid once exited is closed
 }
 
 // launch runs the command that command returns for a free port, until s answers
@@ -59,7 +58,7 @@ func try(t testing.TB, s *Server, cmd *exec.Cmd) error {
 		return err
 	}
 	go func() {
-		p.err = cmd.Wait()
+		_ = cmd.Wait() // its output says more
 		close(p.exited)
 	}()
 	end := func() {
@@ -81,19 +80,27 @@ func try(t testing.TB, s *Server, cmd *exec.Cmd) error {
 
 // ready waits until the server lists its buckets.
 func (p *process) ready(ctx context.Context, s *Server) error {
+	client := s.Client()
+	return poll(ctx, p.exited, func(ctx context.Context) error {
+		_, err := client.ListBuckets(ctx, &s3.ListBucketsInput{}, func(o *s3.Options) { o.RetryMaxAttempts = 1 })
+		return err
+	})
+}
+
+// poll calls f until it succeeds, or exited is closed, or it takes too long.
+func poll(ctx context.Context, exited <-chan struct{}, f func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
-	client := s.Client()
 	for {
-		_, err := client.ListBuckets(ctx, &s3.ListBucketsInput{}, func(o *s3.Options) { o.RetryMaxAttempts = 1 })
+		err := f(ctx)
 		if err == nil {
 			return nil
 		}
 		select {
-		case <-p.exited:
-			return fmt.Errorf("%w: %w", errExited, p.err)
+		case <-exited:
+			return errExited
 		case <-ctx.Done():
 			return fmt.Errorf("not ready within %s: %w", startTimeout, err)
 		case <-tick.C:

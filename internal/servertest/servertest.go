@@ -31,8 +31,20 @@ type Server struct {
 
 	// Credentials says that the server refuses wrong keys.
 	Credentials bool
-	// DeleteConditions says that it honours If-Match on DELETE.
+	// DeleteConditions says that it honours If-Match on DELETE: it looks, then
+	// removes. What another writes in between is lost.
 	DeleteConditions bool
+	// Versions says that its buckets can keep versions.
+	Versions bool
+	// KeepsCutBodies says that it may store what arrived of a PUT whose
+	// connection broke, if the payload is not signed.
+	KeepsCutBodies bool
+	// MergesMetadata says that a PUT does not remove the old object's metadata.
+	MergesMetadata bool
+	// ListsBytes says that it can list keys that XML cannot hold.
+	ListsBytes bool
+	// Alias returns the key under which it files a key. Nil: the same.
+	Alias func(key string) string
 	// InProcess says that it shares the test's memory.
 	InProcess bool
 

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -21,19 +22,18 @@ func VersityGW(t testing.TB, o Options) *Server {
 	bin := binary(t, toolcache.VersityGW)
 	s := &Server{
 		Name: "versitygw", Region: "us-east-1", AccessKey: "pawl", SecretKey: secret(),
-		Credentials: true, DeleteConditions: true,
+		Credentials: true, DeleteConditions: true, KeepsCutBodies: true,
+		Alias: func(key string) string { return strings.TrimPrefix(path.Clean("/"+key), "/") },
 	}
 	dir := t.TempDir()
-	data, sidecar := filepath.Join(dir, "data"), filepath.Join(dir, "meta")
-	for _, d := range []string{data, sidecar} {
-		if err := os.Mkdir(d, 0o755); err != nil {
-			t.Fatal(err)
-		}
+	data := filepath.Join(dir, "data")
+	if err := os.Mkdir(data, 0o755); err != nil {
+		t.Fatal(err)
 	}
 	args := []string{"--quiet", "--port"}
-	// Metadata beside the data: a temporary folder need not support extended
-	// attributes.
-	backend := []string{"posix", "--sidecar", sidecar, data}
+	// Metadata goes into extended attributes, so the temporary folder has to
+	// support them. Beside the data (--sidecar) it is not written atomically.
+	backend := []string{"posix", data}
 	if o.Webhook != "" {
 		hook, err := withBasic(o.Webhook, o.Authorization)
 		if err != nil {

@@ -1,0 +1,182 @@
+// Package membucket is a bucket.Store in memory, for tests and for trying
+// things out. It keeps every promise of the interface, conditional deletes
+// included.
+package membucket
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
+)
+
+// maxKey is S3's limit, in bytes.
+const maxKey = 1024
+
+// Store holds buckets in memory. It is safe for concurrent use.
+type Store struct {
+	now func() time.Time
+
+	mu      sync.Mutex
+	next    int // version id
+	buckets map[string]*keyspace
+}
+
+// keyspace is one bucket.
+type keyspace struct {
+	versions bool
+	objects  map[string][]object // the versions of each key, the latest last
+}
+
+var _ bucket.Store = (*Store)(nil)
+
+// object is one version of a key. Its data is never changed.
+type object struct {
+	info    bucket.Info
+	data    []byte
+	removed bool // a delete marker
+}
+
+// Option changes a new Store.
+type Option func(*Store)
+
+// WithVersioned adds empty buckets that keep every version of an object.
+func WithVersioned(buckets ...string) Option {
+	return func(s *Store) {
+		for _, b := range buckets {
+			s.buckets[b] = &keyspace{versions: true, objects: map[string][]object{}}
+		}
+	}
+}
+
+// New returns a store with the given clock and empty buckets of these names.
+func New(now func() time.Time, buckets []string, opts ...Option) *Store {
+	s := &Store{now: now, buckets: map[string]*keyspace{}}
+	for _, b := range buckets {
+		s.buckets[b] = &keyspace{objects: map[string][]object{}}
+	}
+	for _, o := range opts {
+		o(s)
+	}
+	return s
+}
+
+// Head implements [bucket.Store].
+func (s *Store) Head(ctx context.Context, ref bucket.Ref) (bucket.Info, error) {
+	o, err := s.find(ctx, ref)
+	if err != nil {
+		return bucket.Info{}, fmt.Errorf("looking at %s: %w", name(ref), err)
+	}
+	return o.copyInfo(), nil
+}
+
+// Get implements [bucket.Store].
+func (s *Store) Get(ctx context.Context, ref bucket.Ref) (bucket.Info, io.ReadCloser, error) {
+	o, err := s.find(ctx, ref)
+	if err != nil {
+		return bucket.Info{}, nil, fmt.Errorf("reading %s: %w", name(ref), err)
+	}
+	return o.copyInfo(), io.NopCloser(bytes.NewReader(o.data)), nil
+}
+
+func (s *Store) find(ctx context.Context, ref bucket.Ref) (object, error) {
+	if err := ctx.Err(); err != nil {
+		return object{}, fmt.Errorf("%w: %w", bucket.ErrUnavailable, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b, err := s.keyspace(ref)
+	if err != nil {
+		return object{}, err
+	}
+	versions := b.objects[ref.Key]
+	if ref.VersionID != "" {
+		versions = versions[:indexVersion(versions, ref.VersionID)+1] // none if it is unknown
+	}
+	if o, ok := latest(versions); ok {
+		return o, nil
+	}
+	return object{}, bucket.ErrNotFound
+}
+
+// List implements [bucket.Store]. It yields what was there when it began.
+func (s *Store) List(ctx context.Context, name, prefix, startAfter string) iter.Seq2[bucket.Info, error] {
+	return func(yield func(bucket.Info, error) bool) {
+		found, err := s.list(name, prefix, startAfter)
+		if err != nil {
+			yield(bucket.Info{}, fmt.Errorf("listing %s: %w", event.Quote("s3://"+name+"/"+prefix), err))
+			return
+		}
+		for _, info := range found {
+			if err := ctx.Err(); err != nil {
+				yield(bucket.Info{}, fmt.Errorf("listing %s: %w: %w", event.Quote("s3://"+name+"/"+prefix), bucket.ErrUnavailable, err))
+				return
+			}
+			if !yield(info, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (s *Store) list(name, prefix, startAfter string) ([]bucket.Info, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b, ok := s.buckets[name]
+	if !ok {
+		return nil, bucket.ErrNoBucket
+	}
+	var found []bucket.Info
+	for _, key := range slices.Sorted(maps.Keys(b.objects)) {
+		o, ok := latest(b.objects[key])
+		if !ok || key <= startAfter || !strings.HasPrefix(key, prefix) {
+			continue
+		}
+		info := o.info
+		info.VersionID, info.ContentType, info.Metadata = "", "", nil
+		found = append(found, info)
+	}
+	return found, nil
+}
+
+// keyspace returns the bucket that ref is in. The caller holds the lock.
+func (s *Store) keyspace(ref bucket.Ref) (*keyspace, error) {
+	if ref.Key == "" || len(ref.Key) > maxKey {
+		return nil, fmt.Errorf("%w: a key has 1 to %d bytes, this one %d", bucket.ErrInvalid, maxKey, len(ref.Key))
+	}
+	b, ok := s.buckets[ref.Bucket]
+	if !ok {
+		return nil, bucket.ErrNoBucket
+	}
+	return b, nil
+}
+
+func latest(versions []object) (object, bool) {
+	if len(versions) == 0 {
+		return object{}, false
+	}
+	o := versions[len(versions)-1]
+	return o, !o.removed
+}
+
+func indexVersion(versions []object, id string) int {
+	return slices.IndexFunc(versions, func(o object) bool { return o.info.VersionID == id })
+}
+
+func (o object) copyInfo() bucket.Info {
+	info := o.info
+	info.Metadata = make(map[string]string, len(o.info.Metadata))
+	maps.Copy(info.Metadata, o.info.Metadata)
+	return info
+}
+
+func name(ref bucket.Ref) string { return event.Object(ref).String() }

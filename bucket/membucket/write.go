@@ -1,0 +1,139 @@
+package membucket
+
+import (
+	"bytes"
+	"context"
+	"crypto/md5"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/pawlhq/pawl/bucket"
+)
+
+// Put implements [bucket.Store].
+func (s *Store) Put(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+	etag, err := s.put(ctx, ref, o, c)
+	if err != nil {
+		return "", fmt.Errorf("writing %s: %w", name(ref), err)
+	}
+	return etag, nil
+}
+
+func (s *Store) put(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+	data, err := readExactly(o)
+	if err != nil {
+		return "", err
+	}
+	if err := ctx.Err(); err != nil {
+		return "", fmt.Errorf("%w: %w", bucket.ErrUnclear, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b, err := s.keyspace(ref)
+	if err != nil {
+		return "", err
+	}
+	if err := holds(b.objects[ref.Key], c); err != nil {
+		return "", err
+	}
+	sum := md5.Sum(data)
+	info := bucket.Info{
+		Key:         ref.Key,
+		VersionID:   s.versionID(b),
+		ETag:        hex.EncodeToString(sum[:]),
+		ModTime:     s.now().UTC().Truncate(time.Second),
+		Size:        int64(len(data)),
+		ContentType: o.ContentType,
+		Metadata:    maps.Clone(o.Metadata),
+	}
+	if info.ContentType == "" {
+		info.ContentType = "application/octet-stream"
+	}
+	b.add(ref.Key, object{info: info, data: data})
+	return info.ETag, nil
+}
+
+// Delete implements [bucket.Store].
+func (s *Store) Delete(ctx context.Context, ref bucket.Ref, c bucket.Condition) error {
+	if err := s.remove(ctx, ref, c); err != nil {
+		return fmt.Errorf("removing %s: %w", name(ref), err)
+	}
+	return nil
+}
+
+func (s *Store) remove(ctx context.Context, ref bucket.Ref, c bucket.Condition) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%w: %w", bucket.ErrUnclear, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b, err := s.keyspace(ref)
+	if err != nil {
+		return err
+	}
+	versions := b.objects[ref.Key]
+	if err := holds(versions, c); err != nil {
+		return err
+	}
+	switch i := indexVersion(versions, ref.VersionID); {
+	case ref.VersionID != "" && i >= 0:
+		b.objects[ref.Key] = slices.Delete(slices.Clone(versions), i, i+1)
+	case ref.VersionID != "":
+	case b.versions:
+		b.add(ref.Key, object{info: bucket.Info{Key: ref.Key, VersionID: s.versionID(b)}, removed: true})
+	default:
+		delete(b.objects, ref.Key)
+	}
+	return nil
+}
+
+func (b *keyspace) add(key string, o object) {
+	if b.versions {
+		b.objects[key] = append(b.objects[key], o)
+		return
+	}
+	b.objects[key] = []object{o}
+}
+
+// versionID returns a new one, or none for a bucket that keeps no versions.
+func (s *Store) versionID(b *keyspace) string {
+	if !b.versions {
+		return ""
+	}
+	s.next++
+	return "v" + strconv.Itoa(s.next)
+}
+
+// holds returns ErrPrecondition unless the latest version is as c wants it.
+func holds(versions []object, c bucket.Condition) error {
+	o, exists := latest(versions)
+	switch {
+	case c.IfAbsent && exists:
+		return fmt.Errorf("%w: the object exists", bucket.ErrPrecondition)
+	case c.IfMatch != "" && !exists:
+		return fmt.Errorf("%w: the object does not exist", bucket.ErrPrecondition)
+	case c.IfMatch != "" && o.info.ETag != c.IfMatch:
+		return fmt.Errorf("%w: the object's ETag is another", bucket.ErrPrecondition)
+	}
+	return nil
+}
+
+// readExactly reads a body and refuses one that is not as long as promised.
+func readExactly(o bucket.Object) ([]byte, error) {
+	if o.Body == nil {
+		o.Body = bytes.NewReader(nil)
+	}
+	data, err := io.ReadAll(io.LimitReader(o.Body, o.Size+1))
+	if err != nil {
+		return nil, fmt.Errorf("%w: reading the body: %w", bucket.ErrUnclear, err)
+	}
+	if int64(len(data)) != o.Size {
+		return nil, fmt.Errorf("%w: the body is not %d bytes long, as promised", bucket.ErrInvalid, o.Size)
+	}
+	return data, nil
+}

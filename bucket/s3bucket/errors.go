@@ -1,0 +1,121 @@
+package s3bucket
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"unicode/utf8"
+
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/smithy-go"
+
+	"github.com/pawlhq/pawl/bucket"
+)
+
+var errNoCredentials = errors.New("no credentials")
+
+// hints say what a person can do.
+var hints = map[error]string{
+	bucket.ErrNoBucket: " (create it, or correct its name)",
+	bucket.ErrDenied:   " (check the credentials, the region, the clock and the bucket's policy)",
+	bucket.ErrInvalid:  " (it will not be accepted later either)",
+}
+
+// read returns the error of a read that failed.
+func read(what string, ref bucket.Ref, err error) error {
+	kind := refused(ref, err)
+	if kind == nil || errors.Is(kind, bucket.ErrPrecondition) || errors.Is(kind, bucket.ErrConflict) {
+		kind = bucket.ErrUnavailable
+	}
+	return wrap(what, name(ref), kind, err)
+}
+
+// write returns the error of a write that was not confirmed.
+func write(what string, ref bucket.Ref, c bucket.Condition, err error) error {
+	kind := refused(ref, err)
+	switch {
+	case kind == nil:
+		kind = bucket.ErrUnclear
+	case errors.Is(kind, bucket.ErrNotFound) && c.IfMatch != "":
+		// AWS and MinIO say so of an If-Match on a key that is gone.
+		kind = bucket.ErrPrecondition
+	case errors.Is(kind, bucket.ErrNotFound):
+		kind = bucket.ErrUnclear
+	}
+	return wrap(what, name(ref), kind, err)
+}
+
+// refused is definite, and knows that MinIO computes another signature than the
+// client for a key that it cannot hold.
+func refused(ref bucket.Ref, err error) error {
+	api, ok := errors.AsType[smithy.APIError](err)
+	if ok && api.ErrorCode() == "SignatureDoesNotMatch" && !utf8.ValidString(ref.Key) {
+		return bucket.ErrInvalid
+	}
+	return definite(err)
+}
+
+func wrap(what, object string, kind, err error) error {
+	return fmt.Errorf("%s %s: %w%s: %w", what, object, kind, hints[kind], err)
+}
+
+// definite returns the kind of an answer that says that nothing was done, and
+// nil for an answer that leaves it open or no answer at all.
+func definite(err error) error {
+	if errors.Is(err, errNoCredentials) {
+		return bucket.ErrDenied
+	}
+	code := ""
+	if api, ok := errors.AsType[smithy.APIError](err); ok {
+		code = api.ErrorCode()
+	}
+	if kind, ok := codes[code]; ok {
+		return kind
+	}
+	if resp, ok := errors.AsType[*awshttp.ResponseError](err); ok {
+		return byStatus(resp.HTTPStatusCode())
+	}
+	if _, ok := errors.AsType[*smithy.SerializationError](err); ok {
+		return bucket.ErrInvalid // nothing was sent
+	}
+	return nil
+}
+
+// codes are the answers whose status alone would mislead.
+var codes = map[string]error{
+	"NoSuchBucket":  bucket.ErrNoBucket,
+	"NoSuchKey":     bucket.ErrNotFound,
+	"NoSuchVersion": bucket.ErrNotFound,
+	// Status 400, and on another day the same request is good.
+	"RequestTimeout":               nil,
+	"IncompleteBody":               nil,
+	"AuthorizationHeaderMalformed": bucket.ErrDenied, // another region's bucket
+	"ExpiredToken":                 bucket.ErrDenied,
+	"InvalidToken":                 bucket.ErrDenied,
+	"TokenRefreshRequired":         bucket.ErrDenied,
+	// Status 409, and waiting does not help: a folder's worth of keys lies
+	// where the key should (versitygw, MinIO).
+	"ObjectParentIsFile":        bucket.ErrInvalid,
+	"ExistingObjectIsDirectory": bucket.ErrInvalid,
+	"InvalidBucketState":        bucket.ErrInvalid,
+}
+
+// byStatus maps what codes leaves over. A bare 404 is not in it: without the
+// code NoSuchKey it may be the bucket, or a proxy, that is missing.
+func byStatus(status int) error {
+	switch {
+	case status == http.StatusNotFound, status == http.StatusRequestTimeout:
+		return nil
+	case status == http.StatusPreconditionFailed:
+		return bucket.ErrPrecondition
+	case status == http.StatusConflict, status == http.StatusTooManyRequests:
+		return bucket.ErrConflict
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+		return bucket.ErrDenied
+	case status >= 300 && status < 400:
+		return bucket.ErrDenied // redirected to another region
+	case status >= 400 && status < 500, status == http.StatusNotImplemented:
+		return bucket.ErrInvalid
+	}
+	return nil
+}

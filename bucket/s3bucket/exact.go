@@ -1,0 +1,68 @@
+package s3bucket
+
+import (
+	"errors"
+	"fmt"
+	"io"
+)
+
+// exact passes on a body of a known size, and fails before its last byte unless
+// the body ends there: a request that is cut off is refused, while one of the
+// wrong length but the promised size would be stored.
+type exact struct {
+	r    io.Reader
+	size int64
+	left int64
+}
+
+// errLength: the body is not as long as its caller promised.
+var errLength = errors.New("the body has another length than promised")
+
+func exactly(r io.Reader, size int64) *exact { return &exact{r: r, size: size, left: size} }
+
+// Read implements [io.Reader].
+func (e *exact) Read(p []byte) (int, error) {
+	if e.left == 0 {
+		return 0, io.EOF
+	}
+	if int64(len(p)) > e.left {
+		p = p[:e.left]
+	}
+	n, err := e.r.Read(p)
+	e.left -= int64(n)
+	switch {
+	case e.left == 0:
+		if longer := empty(e.r); longer != nil {
+			return 0, longer
+		}
+		return n, nil
+	case errors.Is(err, io.EOF):
+		return n, fmt.Errorf("%w: it ends %d bytes short of %d: %w", errLength, e.left, e.size, io.ErrUnexpectedEOF)
+	}
+	return n, err
+}
+
+// empty returns an error unless nothing is left to read.
+func empty(r io.Reader) error {
+	var probe [1]byte
+	if _, err := io.ReadFull(r, probe[:]); err == nil {
+		return fmt.Errorf("%w: there is more than was promised", errLength)
+	} else if !errors.Is(err, io.EOF) {
+		return fmt.Errorf("reading the body's end: %w", err)
+	}
+	return nil
+}
+
+// remaining returns how many bytes follow from where s stands.
+func remaining(s io.Seeker) (int64, error) {
+	at, err := s.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return 0, err
+	}
+	end, err := s.Seek(0, io.SeekEnd)
+	if err != nil {
+		return 0, err
+	}
+	_, err = s.Seek(at, io.SeekStart)
+	return end - at, err
+}

@@ -1,0 +1,130 @@
+package s3bucket
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
+)
+
+// Head implements [bucket.Store].
+//
+// HEAD's answer has no body, so its 404 is the same for a missing object as for
+// a missing bucket, and the second taken for the first would remove outputs. So
+// after a refusal the answer is that of a GET, which says why: an absent object
+// costs two requests.
+func (s *Store) Head(ctx context.Context, ref bucket.Ref) (bucket.Info, error) {
+	out, err := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &ref.Bucket, Key: &ref.Key, VersionId: optional(ref.VersionID)})
+	if err != nil {
+		resp, ok := errors.AsType[*awshttp.ResponseError](err)
+		if ok && resp.HTTPStatusCode() >= 400 && resp.HTTPStatusCode() < 500 {
+			return s.headByGet(ctx, ref)
+		}
+		return bucket.Info{}, read("looking at", ref, err)
+	}
+	return bucket.Info{
+		Key:         ref.Key,
+		VersionID:   version(out.VersionId),
+		ETag:        unquote(out.ETag),
+		ModTime:     aws.ToTime(out.LastModified),
+		Size:        aws.ToInt64(out.ContentLength),
+		ContentType: aws.ToString(out.ContentType),
+		Metadata:    lower(out.Metadata),
+	}, nil
+}
+
+func (s *Store) headByGet(ctx context.Context, ref bucket.Ref) (bucket.Info, error) {
+	info, body, err := s.Get(ctx, ref)
+	if err != nil {
+		return bucket.Info{}, err
+	}
+	return info, body.Close()
+}
+
+// Get implements [bucket.Store]. A body that ends early fails with
+// io.ErrUnexpectedEOF, and like every error of its Read with ErrUnavailable.
+func (s *Store) Get(ctx context.Context, ref bucket.Ref) (bucket.Info, io.ReadCloser, error) {
+	out, err := s.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &ref.Bucket, Key: &ref.Key, VersionId: optional(ref.VersionID)})
+	if err != nil {
+		return bucket.Info{}, nil, readVersion(ref, err)
+	}
+	if out.ContentLength == nil {
+		out.Body.Close()
+		return bucket.Info{}, nil, fmt.Errorf("reading %s: %w: the store did not say how long it is", name(ref), bucket.ErrUnavailable)
+	}
+	info := bucket.Info{
+		Key:         ref.Key,
+		VersionID:   version(out.VersionId),
+		ETag:        unquote(out.ETag),
+		ModTime:     aws.ToTime(out.LastModified),
+		Size:        *out.ContentLength,
+		ContentType: aws.ToString(out.ContentType),
+		Metadata:    lower(out.Metadata),
+	}
+	return info, &content{ReadCloser: out.Body, left: info.Size, object: name(ref)}, nil
+}
+
+// readVersion is read, and knows how a store names a version that is a removal.
+func readVersion(ref bucket.Ref, err error) error {
+	resp, ok := errors.AsType[*awshttp.ResponseError](err)
+	if ok && ref.VersionID != "" && resp.HTTPStatusCode() == http.StatusMethodNotAllowed {
+		return wrap("reading", name(ref), bucket.ErrNotFound, err)
+	}
+	return read("reading", ref, err)
+}
+
+// content checks that all of an object arrives.
+type content struct {
+	io.ReadCloser
+	left   int64
+	object string
+}
+
+// Read implements [io.Reader].
+func (c *content) Read(p []byte) (int, error) {
+	n, err := c.ReadCloser.Read(p)
+	c.left -= int64(n)
+	if err == io.EOF && c.left > 0 {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil && err != io.EOF {
+		err = fmt.Errorf("reading %s: %w: %w", c.object, bucket.ErrUnavailable, err)
+	}
+	return n, err
+}
+
+func name(ref bucket.Ref) string { return event.Object(ref).String() }
+
+func unquote(etag *string) string { return strings.Trim(aws.ToString(etag), `"`) }
+
+func version(id *string) string {
+	if v := aws.ToString(id); v != "null" {
+		return v
+	}
+	return ""
+}
+
+// optional returns nil for "", so that the request does not carry it.
+func optional(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+func lower(m map[string]string) map[string]string {
+	out := make(map[string]string, len(m))
+	for k, v := range m {
+		out[strings.ToLower(k)] = v
+	}
+	return out
+}

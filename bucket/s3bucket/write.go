@@ -1,0 +1,94 @@
+package s3bucket
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/pawlhq/pawl/bucket"
+)
+
+// once turns the SDK's retries off.
+func once(o *s3.Options) { o.Retryer = aws.NopRetryer{} }
+
+// unsigned lets a body be sent that can be read only once. A store that does
+// not count (versitygw) keeps what it got of such a body when its sender dies.
+func unsigned(o *s3.Options) {
+	o.APIOptions = append(o.APIOptions, v4.SwapComputePayloadSHA256ForUnsignedPayloadMiddleware)
+}
+
+// Put implements [bucket.Store]. A body that can seek is read twice, and its
+// SHA-256 signed.
+func (s *Store) Put(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+	body, opts, err := prepare(o)
+	if err != nil {
+		return "", wrap("writing", name(ref), bucket.ErrInvalid, err)
+	}
+	in := &s3.PutObjectInput{
+		Bucket:        &ref.Bucket,
+		Key:           &ref.Key,
+		Body:          body,
+		ContentLength: &o.Size,
+		ContentType:   optional(o.ContentType),
+		Metadata:      o.Metadata,
+		IfMatch:       quoted(c.IfMatch),
+	}
+	if c.IfAbsent {
+		in.IfNoneMatch = aws.String("*")
+	}
+	out, err := s.client.PutObject(ctx, in, opts...)
+	if err != nil {
+		return "", write("writing", ref, c, err)
+	}
+	return unquote(out.ETag), nil
+}
+
+// prepare returns the body to send, and how.
+func prepare(o bucket.Object) (io.Reader, []func(*s3.Options), error) {
+	if o.Body == nil {
+		o.Body = http.NoBody
+	}
+	if o.Size == 0 {
+		return http.NoBody, []func(*s3.Options){once}, empty(o.Body)
+	}
+	if seeker, ok := o.Body.(io.ReadSeeker); ok {
+		// A pipe is an os.File that cannot.
+		if length, err := remaining(seeker); err == nil {
+			if length != o.Size {
+				return nil, nil, fmt.Errorf("%w: %d bytes and not %d", errLength, length, o.Size)
+			}
+			return o.Body, []func(*s3.Options){once}, nil
+		}
+	}
+	return exactly(o.Body, o.Size), []func(*s3.Options){once, unsigned}, nil
+}
+
+// Delete implements [bucket.Store].
+func (s *Store) Delete(ctx context.Context, ref bucket.Ref, c bucket.Condition) error {
+	_, err := s.client.DeleteObject(ctx, &s3.DeleteObjectInput{
+		Bucket:    &ref.Bucket,
+		Key:       &ref.Key,
+		VersionId: optional(ref.VersionID),
+		IfMatch:   quoted(c.IfMatch),
+	}, once)
+	if err != nil && c.IfMatch == "" && errors.Is(definite(err), bucket.ErrNotFound) {
+		return nil // AWS calls it a success, others do not
+	}
+	if err != nil {
+		return write("removing", ref, c, err)
+	}
+	return nil
+}
+
+func quoted(etag string) *string {
+	if etag == "" {
+		return nil
+	}
+	return aws.String(`"` + etag + `"`)
+}
