@@ -1,10 +1,6 @@
 package event
 
 import (
-	"bytes"
-	"errors"
-	"io"
-
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -101,49 +97,48 @@ func (n names) form() form {
 	return formUnknown
 }
 
-// sniff finds the form of a payload from its top-level names. It stops at the
-// first that decides, so that a payload is not read twice; what it has not
-// read, the parser of that form will.
-func sniff(payload []byte) (form, error) {
-	dec := jsontext.NewDecoder(bytes.NewBuffer(payload))
+// topObject reads the top level of a payload: it collects the names that are
+// there, and reads the records, if there are any, on the way.
+type topObject struct {
+	p     *parser
+	names names
+	form  form
+}
+
+func (top *topObject) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	switch dec.PeekKind() {
 	case '[':
-		return formAzure, nil
+		top.form = formAzure
+		return dec.SkipValue()
 	case '{':
-		return sniffObject(dec)
+	default:
+		return dec.SkipValue()
 	}
-	if err := dec.SkipValue(); err != nil {
-		return formUnknown, unexpectedEOF(err)
-	}
-	return formUnknown, nil
-}
-
-func sniffObject(dec *jsontext.Decoder) (form, error) {
 	if _, err := dec.ReadToken(); err != nil {
-		return formUnknown, err
+		return err
 	}
-	var seen names
 	for dec.PeekKind() != '}' {
-		name, err := dec.ReadToken()
-		if err != nil {
-			return formUnknown, unexpectedEOF(err)
-		}
-		seen |= topLevel[name.String()]
-		if f := seen.form(); f != formUnknown {
-			return f, nil
-		}
-		if err := dec.SkipValue(); err != nil {
-			return formUnknown, unexpectedEOF(err)
+		if err := top.readMember(dec); err != nil {
+			return err
 		}
 	}
-	return formUnknown, nil
+	top.form = top.names.form()
+	_, err := dec.ReadToken()
+	return err
 }
 
-// unexpectedEOF replaces the bare io.EOF with which the decoder meets an empty
-// payload.
-func unexpectedEOF(err error) error {
-	if errors.Is(err, io.EOF) {
-		return errors.New("the payload is empty")
+func (top *topObject) readMember(dec *jsontext.Decoder) error {
+	token, err := dec.ReadToken()
+	if err != nil {
+		return err
 	}
-	return err
+	name := topLevel[token.String()]
+	top.names |= name
+	if name != nameRecords {
+		return dec.SkipValue()
+	}
+	if err := top.p.mustFit(formRecords); err != nil {
+		return err
+	}
+	return eachRecord(top.p, dec, top.p.addRecord)
 }

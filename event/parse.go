@@ -4,7 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
+
+	"github.com/go-json-experiment/json"
 )
 
 // Limits on a payload. The largest real ones are SQS's 1 MiB messages.
@@ -102,16 +103,16 @@ type parser struct {
 }
 
 func (p *parser) parse(payload []byte) error {
-	form, err := sniff(payload)
-	if err != nil {
+	top := topObject{p: p}
+	if err := json.Unmarshal(payload, &top); err != nil {
 		return err
 	}
-	if p.asked != Detect && form != formSNS && !form.fits(p.asked) {
-		return p.malformed("no %s notification: it looks like %s", p.asked, form)
+	if err := p.mustFit(top.form); err != nil {
+		return err
 	}
-	switch form {
+	switch top.form {
 	case formRecords:
-		return p.parseRecords(payload)
+		return p.refuseUndetected() // the records are already read
 	case formTest:
 		return p.parseTestEvent(payload)
 	case formSNS:
@@ -126,6 +127,15 @@ func (p *parser) parse(payload []byte) error {
 		return p.parseAzure(payload)
 	}
 	return p.unknown("neither S3 records nor an event of SNS, EventBridge, R2, Pub/Sub or Event Grid")
+}
+
+// mustFit refuses a payload whose form is not that of the dialect asked for. An
+// SNS message fits all: what counts is inside.
+func (p *parser) mustFit(f form) error {
+	if p.asked == Detect || f == formSNS || f.fits(p.asked) {
+		return nil
+	}
+	return p.malformed("no %s notification: it looks like %s", p.asked, f)
 }
 
 // add checks what all dialects have in common and takes the event, which
@@ -161,27 +171,4 @@ func (p *parser) add(ev Event, when string) error {
 	ev.Dialect = p.batch.Dialect
 	p.batch.Events = append(p.batch.Events, ev)
 	return nil
-}
-
-// parseTime reads RFC 3339, with the fraction or without, and the +0000 of
-// some releases of Ceph. An absent time is the zero one: it is never needed for
-// order. A wrong one is an error, because then the rest is doubtful too.
-func parseTime(s string) (time.Time, error) {
-	if s == "" {
-		return time.Time{}, nil
-	}
-	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05Z0700"} {
-		if t, err := time.Parse(layout, s); err == nil {
-			return t.UTC(), nil
-		}
-	}
-	return time.Time{}, fmt.Errorf("time %s is not in RFC 3339", brief(s))
-}
-
-// unquote takes the quotes off an ETag that is written as in HTTP.
-func unquote(etag string) string {
-	if n := len(etag); n >= 2 && etag[0] == '"' && etag[n-1] == '"' {
-		return etag[1 : n-1]
-	}
-	return etag
 }

@@ -3,11 +3,7 @@ package event
 import (
 	"fmt"
 	"net/url"
-	"strconv"
 	"strings"
-
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // record is one record of the layout that AWS invented and MinIO, versitygw and
@@ -46,63 +42,6 @@ var recordKinds = map[string]Kind{
 	"LifecycleExpiration:Delete":              Removed,
 	"LifecycleExpiration:DeleteMarkerCreated": Removed,
 	"ObjectLifecycle:Expiration:Current":      Removed, // Ceph's older name
-}
-
-func (p *parser) parseRecords(payload []byte) error {
-	var doc struct {
-		Records recordList `json:"Records"`
-	}
-	doc.Records.p = p
-	if err := json.Unmarshal(payload, &doc); err != nil {
-		return err
-	}
-	return p.refuseUndetected()
-}
-
-// refuseUndetected refuses an empty list, which does not say whose it is.
-func (p *parser) refuseUndetected() error {
-	if p.batch.Dialect == Detect {
-		return p.unknown("the list is empty: no record tells the dialect")
-	}
-	return nil
-}
-
-// recordList hands its records to the parser one by one, so that memory is
-// bounded by what is kept of them.
-type recordList struct{ p *parser }
-
-func (l *recordList) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
-	return eachRecord(l.p, dec, l.p.addRecord)
-}
-
-// eachRecord reads a JSON array and calls add for each of its elements.
-func eachRecord[T any](p *parser, dec *jsontext.Decoder, add func(*T) error) error {
-	if dec.PeekKind() != '[' {
-		if err := dec.SkipValue(); err != nil {
-			return err // not even JSON
-		}
-		return p.malformed("the records are no JSON array")
-	}
-	if _, err := dec.ReadToken(); err != nil {
-		return err
-	}
-	var r, none T
-	for i := 0; dec.PeekKind() != ']'; i++ {
-		if i == MaxRecords {
-			return p.tooMany()
-		}
-		p.record = i
-		r = none
-		if err := json.UnmarshalDecode(dec, &r); err != nil {
-			return err
-		}
-		if err := add(&r); err != nil {
-			return err
-		}
-	}
-	p.record = -1
-	_, err := dec.ReadToken()
-	return err
 }
 
 func (p *parser) addRecord(r *record) error {
@@ -193,51 +132,4 @@ func (d Dialect) parseSequencer(raw string) (Sequencer, error) {
 		return cephSequencer(raw)
 	}
 	return ParseSequencer(raw)
-}
-
-// parseTestEvent reads what S3 and versitygw send when notifications are set
-// up. It has no records, and hence no eventSource.
-func (p *parser) parseTestEvent(payload []byte) error {
-	var doc struct {
-		Service string `json:"Service"`
-		Event   string `json:"Event"`
-	}
-	if err := json.Unmarshal(payload, &doc); err != nil {
-		return err
-	}
-	if doc.Event != "s3:TestEvent" {
-		return p.unknown("Event %s is not s3:TestEvent", brief(doc.Event))
-	}
-	if p.asked == Detect {
-		p.batch.Dialect = AWS
-		if doc.Service == "S3" { // AWS writes "Amazon S3"
-			p.batch.Dialect = VersityGW
-		}
-	}
-	p.batch.Test = true
-	return nil
-}
-
-// size is a number of bytes, written as a JSON number or, by Ceph according to
-// its documentation, as a string.
-type size int64
-
-func (s *size) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
-	v, err := dec.ReadValue()
-	if err != nil {
-		return err
-	}
-	switch v.Kind() {
-	case 'n':
-		*s = 0
-		return nil
-	case '"':
-		v = v[1 : len(v)-1]
-	}
-	n, err := strconv.ParseUint(string(v), 10, 63)
-	if err != nil {
-		return fmt.Errorf("size %s is not a number of bytes", brief(string(v)))
-	}
-	*s = size(n)
-	return nil
 }

@@ -45,6 +45,8 @@ func (p *parser) refusal(err error) *ParseError {
 func describe(err error) error {
 	if e, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		switch {
+		case errors.Is(e.Err, io.ErrUnexpectedEOF) && e.ByteOffset == 0:
+			return fmt.Errorf("the payload is empty: %w", e.Err)
 		case errors.Is(e.Err, io.ErrUnexpectedEOF):
 			return fmt.Errorf("the JSON is cut off after %d bytes: %w", e.ByteOffset, e.Err)
 		case errors.Is(e.Err, jsontext.ErrDuplicateName):

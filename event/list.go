@@ -1,0 +1,45 @@
+package event
+
+import (
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// refuseUndetected refuses an empty list, which does not say whose it is.
+func (p *parser) refuseUndetected() error {
+	if p.batch.Dialect == Detect {
+		return p.unknown("the list is empty: no record tells the dialect")
+	}
+	return nil
+}
+
+// eachRecord reads a JSON array and calls add for each of its elements, so that
+// memory is bounded by what is kept of them.
+func eachRecord[T any](p *parser, dec *jsontext.Decoder, add func(*T) error) error {
+	if dec.PeekKind() != '[' {
+		if err := dec.SkipValue(); err != nil {
+			return err // not even JSON
+		}
+		return p.malformed("the records are no JSON array")
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return err
+	}
+	var r, none T
+	for i := 0; dec.PeekKind() != ']'; i++ {
+		if i == MaxRecords {
+			return p.tooMany()
+		}
+		p.record = i
+		r = none
+		if err := json.UnmarshalDecode(dec, &r); err != nil {
+			return err
+		}
+		if err := add(&r); err != nil {
+			return err
+		}
+	}
+	p.record = -1
+	_, err := dec.ReadToken()
+	return err
+}

@@ -1,0 +1,26 @@
+package event
+
+import "github.com/go-json-experiment/json"
+
+// parseTestEvent reads what S3 and versitygw send when notifications are set
+// up. It has no records, and hence no eventSource.
+func (p *parser) parseTestEvent(payload []byte) error {
+	var doc struct {
+		Service string `json:"Service"`
+		Event   string `json:"Event"`
+	}
+	if err := json.Unmarshal(payload, &doc); err != nil {
+		return err
+	}
+	if doc.Event != "s3:TestEvent" {
+		return p.unknown("Event %s is not s3:TestEvent", brief(doc.Event))
+	}
+	if p.asked == Detect {
+		p.batch.Dialect = AWS
+		if doc.Service == "S3" { // AWS writes "Amazon S3"
+			p.batch.Dialect = VersityGW
+		}
+	}
+	p.batch.Test = true
+	return nil
+}
