@@ -2,14 +2,9 @@ package replaysource
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/pawlhq/pawl/event"
 )
-
-// maxReason bounds what of a parser's error is told, in bytes: it may quote
-// the payload.
-const maxReason = 500
 
 // place is where a payload, or a fault in it, lies.
 type place struct {
@@ -37,8 +32,8 @@ func (e *InputError) Error() string {
 	if e.Skippable {
 		hint = "mend or skip it"
 	}
-	return fmt.Sprintf("replay: %s: %s; everything before it was delivered: %s and replay again, "+
-		"what is known already does no harm", e.place, clip(e.Err.Error()), hint)
+	return fmt.Sprintf("replay: %s: %v; everything before it was delivered: %s and replay again, "+
+		"what is known already does no harm", e.place, e.Err, hint)
 }
 
 // Unwrap returns Err.
@@ -69,12 +64,4 @@ func display(path string) string {
 		return "standard input"
 	}
 	return event.Quote(path)
-}
-
-// clip shortens a reason that quotes too much.
-func clip(s string) string {
-	if len(s) <= maxReason {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxReason], "") + "…"
 }

@@ -73,7 +73,7 @@ func open(ctx context.Context, path string, stdin io.Reader) (input, error) {
 	if path != "-" {
 		f, err := os.Open(path)
 		if err != nil {
-			return input{}, &InputError{place: place{Path: display(path), Line: 1}, Err: bare(err)}
+			return input{}, fmt.Errorf("replay: cannot read %s: %w; what comes before it was delivered", display(path), bare(err))
 		}
 		r, closeFile = f, func() { _ = f.Close() } // only read: nothing to lose
 	}
@@ -112,8 +112,14 @@ func newPump(ctx context.Context, from io.Reader) *pump {
 
 func (p *pump) run() {
 	defer close(p.ended)
-	for {
-		b := make([]byte, readBuffer)
+	// Two buffers are enough: whoever receives a block is done with the one
+	// before.
+	var buffers [2][]byte
+	for i := range buffers {
+		buffers[i] = make([]byte, readBuffer)
+	}
+	for i := 0; ; i = 1 - i {
+		b := buffers[i]
 		n, err := p.from.Read(b)
 		select {
 		case p.blocks <- block{b[:n], err}:

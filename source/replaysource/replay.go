@@ -61,7 +61,7 @@ var _ source.Source = (*Source)(nil)
 
 // Progress counts what a replay has done so far.
 type Progress struct {
-	Bytes    int64 `json:"bytes"`    // read, up to the end of the last payload
+	Bytes    int64 `json:"bytes"`    // done with
 	Total    int64 `json:"total"`    // bytes there are; -1 where an input does not say
 	Payloads int64 `json:"payloads"` // read, without those skipped
 	Skipped  int64 `json:"skipped"`  // payloads passed over
@@ -130,21 +130,21 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	work.Go(func() { f.redeliver(inner, landed) })
 
 	err := s.readAll(inner, f)
+	interrupted := inner.Err() != nil
 	f.land(inner)
 	close(landed)
 	work.Wait()
 
 	s.count(func(p *Progress) { p.Complete = err == nil && p.Acknowledged == p.Payloads })
-	var bad *InputError
 	switch {
-	case errors.As(err, &bad):
+	case err != nil && !interrupted:
 		return err
 	case ctx.Err() != nil:
 		return nil
 	case inner.Err() != nil:
 		return context.Cause(inner)
 	}
-	return err
+	return nil
 }
 
 // readAll delivers every payload of every input.
@@ -169,9 +169,10 @@ func (s *Source) readOne(ctx context.Context, f *flight, path string) error {
 		payload, at, err := values.next()
 		switch {
 		case err == io.EOF:
+			s.count(func(p *Progress) { p.Bytes = before + values.read() })
 			return nil
 		case ctx.Err() != nil:
-			return context.Cause(ctx)
+			return ctx.Err()
 		case err != nil:
 			return err
 		}
@@ -208,7 +209,7 @@ func (s *Source) bad(ctx context.Context, at place, err error) error {
 	s.count(func(p *Progress) { p.Skipped++; skipped = p.Skipped })
 	switch {
 	case skipped <= loggedBad:
-		s.cfg.Logger.WarnContext(ctx, "skipped a payload that cannot be read", "at", at.String(), "reason", clip(err.Error()))
+		s.cfg.Logger.WarnContext(ctx, "skipped a payload that cannot be read", "at", at.String(), "reason", err.Error())
 	case skipped == loggedBad+1:
 		s.cfg.Logger.WarnContext(ctx, "skipping more payloads that cannot be read: from here on they are only counted")
 	}

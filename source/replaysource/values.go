@@ -35,6 +35,9 @@ func newValues(r io.Reader, path string) *values {
 // offset is where the last value ended.
 func (v *values) offset() int64 { return v.dec.InputOffset() }
 
+// read is how much of the input was asked for: all of it after io.EOF.
+func (v *values) read() int64 { return v.window.read }
+
 // next returns the next value, which is valid until next is called again, and
 // where it begins. At the end of the input the error is io.EOF; any other is an
 // [*InputError], and there is no next.

@@ -71,6 +71,16 @@ func TestAddressInUse(t *testing.T) {
 	}
 }
 
+func TestAddressOfAnotherMachine(t *testing.T) {
+	s, err := webhooksource.New(webhooksource.Config{Listen: "192.0.2.1:0", Token: "t0ken", Logger: quiet}) // TEST-NET-1
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Run(t.Context(), ackAll{}); err == nil || !strings.Contains(err.Error(), "listen on one it has") {
+		t.Errorf("error %v does not say what to do", err)
+	}
+}
+
 func TestRunsOnce(t *testing.T) {
 	e := serve(t, webhooksource.Config{}, ackAll{})
 	if err := e.Run(t.Context(), ackAll{}); err == nil {

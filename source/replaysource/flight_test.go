@@ -1,0 +1,171 @@
+package replaysource_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/source"
+	"github.com/pawlhq/pawl/source/replaysource"
+	"github.com/pawlhq/pawl/source/sourcetest"
+)
+
+// A payload that is never acknowledged ends the replay with its place; the
+// others are delivered all the same.
+func TestGivesUp(t *testing.T) {
+	away := errors.New("the ledger is away")
+	sink := sourcetest.NewSink(0)
+	s := newSource(t, replaysource.Config{Stdin: strings.NewReader(line("a") + "\n" + line("b"))})
+	run := running(t, s, sink, 2)
+	tries := 0
+	for acked := false; tries < 10 || !acked; {
+		d := sink.Next(t)
+		if d.Events[0].Object.Key == "b" {
+			tries++
+			d.Done(source.Outcome{RetryAfter: time.Nanosecond, Err: away})
+			continue
+		}
+		acked = true
+		d.Done(source.Outcome{Ack: true})
+	}
+	err := sourcetest.Wait(t, run.Ended, "the end of Run")
+	var failed *replaysource.DeliveryError
+	const says = "standard input:2: payload 2 (byte 346): not acknowledged in 10 tries: the ledger is away"
+	if !errors.As(err, &failed) || failed.Tries != 10 || !errors.Is(err, away) || !strings.Contains(err.Error(), says) {
+		t.Errorf("error is %v", err)
+	}
+	if p := s.Progress(); p.Acknowledged != 1 || p.Redelivered != 9 || p.Complete {
+		t.Errorf("progress %+v", p)
+	}
+}
+
+// A sink that goes away before the source was told to end is an error: the
+// replay is not complete.
+func TestSinkCloses(t *testing.T) {
+	sink := sourcetest.NewSink(0)
+	sink.Close()
+	s := newSource(t, replaysource.Config{Stdin: strings.NewReader(line("a"))})
+	if err := s.Run(t.Context(), sink); !errors.Is(err, source.ErrClosed) {
+		t.Errorf("error is %v", err)
+	}
+}
+
+// hold is a sink that takes everything and answers when told to.
+type hold struct{ taken chan func(source.Outcome) }
+
+func (h *hold) Deliver(_ context.Context, d source.Delivery) error { return h.TryDeliver(d) }
+
+func (h *hold) TryDeliver(d source.Delivery) error {
+	h.taken <- d.Done
+	return nil
+}
+
+// However much the sink takes, the events in flight are bounded.
+func TestInFlightIsBounded(t *testing.T) {
+	const lines = event.MaxRecords + 100
+	sink := &hold{taken: make(chan func(source.Outcome), lines)}
+	s := newSource(t, replaysource.Config{Stdin: &generator{left: lines}})
+	run := running(t, s, sink, lines)
+	var held []func(source.Outcome)
+	for range event.MaxRecords {
+		held = append(held, sourcetest.Wait(t, sink.taken, "a delivery"))
+	}
+	if p := s.Progress(); p.Payloads > event.MaxRecords+1 {
+		t.Errorf("%d payloads were read with none acknowledged", p.Payloads)
+	}
+	for range lines - event.MaxRecords {
+		held[0](source.Outcome{Ack: true})
+		held = append(held[1:], sourcetest.Wait(t, sink.taken, "a delivery"))
+	}
+	for _, done := range held {
+		done(source.Outcome{Ack: true})
+	}
+	if err := sourcetest.Wait(t, run.Ended, "the end of Run"); err != nil || !s.Progress().Complete {
+		t.Errorf("error %v, progress %+v", err, s.Progress())
+	}
+}
+
+// generator is an input of so many lines that does not exist as a whole.
+type generator struct {
+	left, next int
+	line       []byte
+}
+
+func (g *generator) Read(p []byte) (int, error) {
+	if len(g.line) == 0 {
+		if g.left == 0 {
+			return 0, io.EOF
+		}
+		g.left--
+		g.line = append(g.line[:0], sourcetest.Payload(fmt.Sprintf("k%07d", g.next))...)
+		g.line = append(g.line, '\n')
+		g.next++
+	}
+	n := copy(p, g.line)
+	g.line = g.line[n:]
+	return n, nil
+}
+
+// watch acknowledges at once, checks the order and looks at the memory.
+type watch struct {
+	t     *testing.T
+	seen  int
+	inuse uint64
+}
+
+func (w *watch) Deliver(_ context.Context, d source.Delivery) error { return w.TryDeliver(d) }
+
+func (w *watch) TryDeliver(d source.Delivery) error {
+	if key := d.Events[0].Object.Key; key != fmt.Sprintf("k%07d", w.seen) {
+		w.t.Fatalf("delivery %d is of %s", w.seen, key)
+	}
+	if w.seen++; w.seen%5000 == 0 {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		w.inuse = max(w.inuse, m.Sys)
+	}
+	d.Done(source.Outcome{Ack: true})
+	return nil
+}
+
+// A hundred thousand objects need little memory: all of this process's is
+// counted.
+func TestMemory(t *testing.T) {
+	const lines, most = 100_000, 64 << 20
+	s, sink := newSource(t, replaysource.Config{Stdin: &generator{left: lines}}), &watch{t: t}
+	if err := s.Run(t.Context(), sink); err != nil {
+		t.Fatal(err)
+	}
+	if sink.seen != lines || sink.inuse > most {
+		t.Errorf("%d deliveries with %d MiB", sink.seen, sink.inuse>>20)
+	}
+	t.Logf("%d MiB", sink.inuse>>20)
+}
+
+// discard acknowledges at once.
+type discard struct{}
+
+func (discard) Deliver(_ context.Context, d source.Delivery) error { return discard{}.TryDeliver(d) }
+
+func (discard) TryDeliver(d source.Delivery) error {
+	d.Done(source.Outcome{Ack: true})
+	return nil
+}
+
+// BenchmarkReplay reads lines of which each is one event.
+func BenchmarkReplay(b *testing.B) {
+	input := &generator{left: b.N}
+	s := newSource(b, replaysource.Config{Stdin: input})
+	b.SetBytes(int64(len(line("k0000000")) + 1))
+	b.ReportAllocs()
+	b.ResetTimer()
+	if err := s.Run(b.Context(), discard{}); err != nil {
+		b.Fatal(err)
+	}
+}
