@@ -1,0 +1,139 @@
+package execaction
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"slices"
+	"sync"
+
+	"github.com/pawlhq/pawl/action"
+	"github.com/pawlhq/pawl/worker"
+)
+
+// exitData is EX_DATAERR of sysexits.h: the input is wrong and will stay so.
+const exitData = 65
+
+// run is one run of the command.
+type run struct {
+	*handler
+	facts       []string
+	content     io.Reader // nil for none
+	stopReading func()    // makes a Read of content that is under way return
+	output      io.Writer // nil: standard output is of no interest
+
+	stdout, stderr tail
+	writeErr       error // why output takes no more
+}
+
+// do starts the command and waits until it, and all that it started, has ended.
+func (r *run) do(ctx context.Context) error {
+	ctx, giveUp := context.WithTimeoutCause(ctx, r.timeout, fmt.Errorf("it ran longer than %v (timeout)", r.timeout))
+	defer giveUp()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+
+	cmd := exec.CommandContext(ctx, r.path)
+	cmd.Args = r.command
+	cmd.Env = slices.Concat(r.env, r.facts)
+	cmd.Stdout, cmd.Stderr = &r.stdout, &r.stderr
+	if r.output != nil {
+		cmd.Stdout = writerFunc(r.write)
+	}
+	cmd.Cancel = func() error { return terminate(cmd.Process) }
+	cmd.WaitDelay = r.grace
+	release := isolate(cmd)
+	defer release()
+
+	feed, err := r.feeder(cmd, cancel)
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return r.verdict(ctx, err)
+	}
+	var feeding sync.WaitGroup
+	feeding.Go(feed)
+	err = r.verdict(ctx, cmd.Wait())
+	kill(cmd.Process)
+	r.stopReading()
+	feeding.Wait()
+	return err
+}
+
+// feeder returns a function that copies the content to standard input, and
+// closes it behind the last byte only. When the content breaks off, the command
+// must not take what it got for the whole: it is cancelled, and standard input
+// stays open until Wait has seen its end.
+func (r *run) feeder(cmd *exec.Cmd, cancel context.CancelCauseFunc) (func(), error) {
+	if r.content == nil {
+		return func() {}, nil
+	}
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, fmt.Errorf("cannot start %s: %w", r.name(), err)
+	}
+	return func() {
+		var broken error
+		read := func(b []byte) (int, error) {
+			n, err := r.content.Read(b)
+			if err != nil && !errors.Is(err, io.EOF) {
+				broken = err
+			}
+			return n, err
+		}
+		// An error of stdin is of no interest: nobody has to read it all.
+		_, _ = io.Copy(stdin, readerFunc(read))
+		if broken != nil {
+			cancel(fmt.Errorf("its input broke off: %w", broken))
+			return
+		}
+		_ = stdin.Close()
+	}, nil
+}
+
+func (r *run) write(b []byte) (int, error) {
+	n, err := r.output.Write(b)
+	if err != nil {
+		r.writeErr = err
+	}
+	return n, err
+}
+
+// verdict turns the end of the command into the attempt's result.
+func (r *run) verdict(ctx context.Context, err error) error {
+	exit, exited := errors.AsType[*exec.ExitError](err)
+	lingers := errors.Is(err, exec.ErrWaitDelay) // it exited with 0, and another process holds its output
+	switch {
+	case err == nil, lingers && r.output == nil:
+		return nil
+	case ctx.Err() != nil:
+		return fmt.Errorf("%s was stopped: %w%s", r.name(), context.Cause(ctx), r.said())
+	case r.writeErr != nil:
+		return fmt.Errorf("%s was stopped: %w", r.name(), r.writeErr)
+	case lingers:
+		return fmt.Errorf("%s left a process behind that holds its output open: have the command wait for it", r.name())
+	case exited && exit.ExitCode() == exitData:
+		return worker.Permanent(fmt.Errorf("%s refused its input: %w%s", r.name(), err, r.said()))
+	}
+	return fmt.Errorf("%s failed: %w%s", r.name(), err, r.said())
+}
+
+// said is the end of standard error, for an error.
+func (r *run) said() string {
+	if b := bytes.TrimSpace(r.stderr.last); len(b) > 0 {
+		return ": " + action.Excerpt(b)
+	}
+	return ""
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
