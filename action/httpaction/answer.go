@@ -1,0 +1,89 @@
+package httpaction
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/pawlhq/pawl/action"
+	"github.com/pawlhq/pawl/worker"
+)
+
+const (
+	// maxBody is how much of an answer's body is read, in bytes.
+	maxBody = 4 << 10
+	// linger is how long an answer's body may take. The status is known by
+	// then; the rest serves errors, and the connection's next use.
+	linger = 2 * time.Second
+	// maxRetryAfter is the longest wait that a service may ask for.
+	maxRetryAfter = time.Hour
+)
+
+// drain reads the first words of the answer and lets go of it.
+func (h *handler) drain(res *http.Response, cancel func()) string {
+	timer := time.AfterFunc(h.linger, cancel)
+	defer timer.Stop()
+	// What cannot be read is not missed.
+	body, _ := io.ReadAll(io.LimitReader(res.Body, maxBody))
+	_ = res.Body.Close()
+	return action.Excerpt(body[:min(len(body), action.MaxExcerpt)])
+}
+
+// verdict turns an answer into the attempt's result.
+func verdict(res *http.Response, said string, now time.Time) error {
+	code := res.StatusCode
+	if 200 <= code && code < 300 {
+		return nil
+	}
+	err := answer(code, said)
+	switch {
+	case code == http.StatusRequestTimeout, code == http.StatusTooEarly, code == http.StatusTooManyRequests, code >= 500:
+		if after := retryAfter(res.Header.Get("Retry-After"), now); after > 0 {
+			return worker.RetryAfter(err, after)
+		}
+		return err
+	case 300 <= code && code < 400:
+		return worker.Permanent(redirected(res, err))
+	}
+	return worker.Permanent(err)
+}
+
+func answer(code int, said string) error {
+	text := strconv.Itoa(code)
+	if known := http.StatusText(code); known != "" {
+		text += " " + known
+	}
+	if said != "" {
+		text += ": " + said
+	}
+	return errors.New(text)
+}
+
+func redirected(res *http.Response, err error) error {
+	to := "elsewhere"
+	if u, e := res.Location(); e == nil {
+		to = "to " + action.Excerpt([]byte(name(u)))
+	}
+	return fmt.Errorf("redirected %s, which is not followed (configure the final url): %w", to, err)
+}
+
+// retryAfter reads the header: a number of seconds, or a date. It is at most
+// maxRetryAfter, and 0 where the header is missing, past or nonsense.
+// RFC 9110, 10.2.3.
+func retryAfter(header string, now time.Time) time.Duration {
+	seconds, err := strconv.ParseUint(header, 10, 64)
+	switch {
+	case err == nil && seconds < uint64(maxRetryAfter/time.Second):
+		return time.Duration(seconds) * time.Second
+	case err == nil, errors.Is(err, strconv.ErrRange):
+		return maxRetryAfter
+	}
+	date, err := http.ParseTime(header)
+	if err != nil {
+		return 0
+	}
+	return min(max(date.Sub(now), 0), maxRetryAfter)
+}

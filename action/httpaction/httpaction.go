@@ -1,0 +1,205 @@
+// Package httpaction tells a web service about each object, by POST.
+//
+// The body is [action.Facts] as JSON:
+//
+//	{"pipeline": "load", "bucket": "exports", "key": "in/a.csv", "kind": "created", "etag": "9a0364b9e99bb480dd25e1f0284c8555",
+//	 "version_id": "", "size": 1024, "fence": 1763700000000, "attempt": 1, "idempotency_key": "0123456789abcdef0123456789abcdef"}
+//
+// A key that is not valid UTF-8 comes as "key_base64" instead of "key"; kind is
+// "created" or "removed". The headers are
+//
+//	Idempotency-Key    equal for all attempts at one version of the object
+//	Pawl-Fence         larger with each attempt: refuse smaller ones than seen
+//	webhook-id         the idempotency key
+//	webhook-timestamp  seconds since 1970
+//	webhook-signature  with a secret only
+//
+// the last three as https://www.standardwebhooks.com has them.
+//
+// Any 2xx answer is done. 408, 425, 429 and 5xx are tried again, not before
+// Retry-After has passed, and so is a request without an answer: the service may
+// then see it twice. Every other answer is a permanent error, redirects among
+// them: a signed request goes where it was configured to go and nowhere else,
+// and no proxy is asked.
+package httpaction
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/pawlhq/pawl/action"
+	"github.com/pawlhq/pawl/worker"
+)
+
+// DefaultTimeout is how long a request may take where Config says nothing.
+const DefaultTimeout = 30 * time.Second
+
+// Config says whom to tell. URL is required.
+type Config struct {
+	// URL is http or https. It may have a query, but neither a user nor a
+	// password. Errors and logs show it without its query.
+	URL string `yaml:"url"`
+	// Secret signs the requests: "whsec_" and base64, as Standard Webhooks
+	// write it; or else any text, whose bytes are the key. Empty: requests
+	// are not signed.
+	Secret string `yaml:"secret"`
+	// Timeout ends a request that has no answer yet. Default 30 s.
+	Timeout time.Duration `yaml:"timeout"`
+}
+
+type handler struct {
+	url     string
+	name    string // of url, for errors
+	signer  *standardwebhooks.Webhook
+	timeout time.Duration
+	linger  time.Duration
+	client  *http.Client
+}
+
+// New returns a handler that posts to c.URL.
+func New(c Config) (worker.Handler, error) {
+	return newHandler(c)
+}
+
+func newHandler(c Config) (*handler, error) {
+	u, err := parseURL(c.URL)
+	if err != nil {
+		return nil, fmt.Errorf("http: url: %w", err)
+	}
+	signer, err := newSigner(c.Secret)
+	if err != nil {
+		return nil, err
+	}
+	if c.Timeout < 0 {
+		return nil, fmt.Errorf("http: timeout %v: must be positive", c.Timeout)
+	}
+	return &handler{
+		url:     u.String(),
+		name:    name(u),
+		signer:  signer,
+		timeout: cmp.Or(c.Timeout, DefaultTimeout),
+		linger:  linger,
+		client:  newClient(),
+	}, nil
+}
+
+// parseURL never repeats the URL in its errors: it may hold what is secret.
+func parseURL(s string) (*url.URL, error) {
+	u, err := url.Parse(s)
+	switch {
+	case s == "":
+		return nil, errors.New("missing")
+	case err != nil:
+		return nil, errors.New("is not a URL (look for spaces, line ends, a bad port, a % without two digits)")
+	case u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "":
+		return nil, errors.New("must begin with http:// or https:// and a host")
+	case u.User != nil:
+		return nil, errors.New("must not hold a user or password: it would end up in logs (use secret to sign requests)")
+	}
+	u.Fragment = "" // is not sent
+	return u, nil
+}
+
+// name is a URL without what may be secret in it.
+func name(u *url.URL) string {
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}).String()
+}
+
+func newSigner(secret string) (*standardwebhooks.Webhook, error) {
+	if secret == "" {
+		return nil, nil
+	}
+	coded, ok := strings.CutPrefix(secret, "whsec_")
+	if !ok {
+		return standardwebhooks.NewWebhookRaw([]byte(secret))
+	}
+	signer, err := standardwebhooks.NewWebhook(coded)
+	if err != nil || coded == "" {
+		return nil, errors.New("http: secret: what follows whsec_ is not base64")
+	}
+	return signer, nil
+}
+
+func newClient() *http.Client {
+	dialer := &net.Dialer{Timeout: 10 * time.Second}
+	return &http.Client{
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: &http.Transport{
+			Proxy:                  nil, // not even from the environment
+			DialContext:            dialer.DialContext,
+			ForceAttemptHTTP2:      true,
+			MaxIdleConnsPerHost:    64, // there is but one host
+			IdleConnTimeout:        90 * time.Second,
+			TLSHandshakeTimeout:    10 * time.Second,
+			MaxResponseHeaderBytes: 64 << 10,
+			DisableCompression:     true, // of an answer, a few words are read
+		},
+	}
+}
+
+func (h *handler) Handle(ctx context.Context, t *worker.Task) error {
+	body, err := action.FactsOf(t).JSON()
+	if err != nil {
+		return worker.Permanent(fmt.Errorf("%s: %w", t.Object, err))
+	}
+	requestCtx, cancel := context.WithTimeoutCause(ctx, h.timeout, fmt.Errorf("no answer within %v (timeout)", h.timeout))
+	defer cancel()
+	req, err := h.request(requestCtx, t, body)
+	if err != nil {
+		return worker.Permanent(fmt.Errorf("%s: POST %s: %w", t.Object, h.name, err))
+	}
+	res, err := h.client.Do(req)
+	if err != nil {
+		return fmt.Errorf("%s: POST %s: %w", t.Object, h.name, reason(requestCtx, err))
+	}
+	said := h.drain(res, cancel)
+	if err := verdict(res, said, time.Now()); err != nil {
+		return fmt.Errorf("%s: POST %s: %w", t.Object, h.name, err)
+	}
+	return nil
+}
+
+func (h *handler) request(ctx context.Context, t *worker.Task, body []byte) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, h.url, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("User-Agent", "pawl")
+	req.Header.Set("Idempotency-Key", t.IdempotencyKey)
+	req.Header.Set("Pawl-Fence", strconv.FormatInt(t.Fence, 10))
+	req.Header.Set(standardwebhooks.HeaderWebhookID, t.IdempotencyKey)
+	req.Header.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(now.Unix(), 10))
+	if h.signer != nil {
+		signature, err := h.signer.Sign(t.IdempotencyKey, now, body)
+		if err != nil {
+			return nil, err
+		}
+		req.Header.Set(standardwebhooks.HeaderWebhookSignature, signature)
+	}
+	return req, nil
+}
+
+// reason is why there is no answer: without the URL that [url.Error] repeats,
+// and fit to print, for package net/http quotes what it could not understand.
+func reason(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		err = e.Err
+	}
+	return errors.New(action.Excerpt([]byte(err.Error())))
+}
