@@ -4,189 +4,173 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
 	"strconv"
 	"time"
+
+	"github.com/pawlhq/pawl/event"
 )
 
-// Stamp is what an output records of the attempt that wrote it, as metadata.
-type Stamp struct {
-	Pipeline string
-	Source   string // identity of the input, printable ASCII
-	Fence    int64
-	Nonce    string // fresh for every publish: tells one's own write from another's
+// Output is one attempt's right to change one output object: DESIGN 5, steps 2
+// and 5. It is pinned before the input is read, and changed at most once, only
+// if it still is what was pinned. It has no goroutines and no clock, and is not
+// safe for concurrent use.
+//
+// # What an answer means
+//
+// A publish is sent up to three times. "loose" counts the requests without a
+// definite answer, which may land yet; Sure means that none is left. The nonce
+// in the object's metadata tells one's own write.
+//
+//	answer to the PUT         what HEAD then shows        so
+//	200                       (not asked)                 landed
+//	412                       own nonce                   landed: the store, or a proxy, had retried; or an
+//	                                                      earlier loose request did, which is then accounted for
+//	412                       anything else, or nothing   ErrMoved: back to Pin, never on to Complete
+//	412                       HEAD fails                  ErrUnclear, unsure: it may be one's own
+//	409, 429                  (not asked)                 sent again; after the third ErrConflict
+//	403, 400, bucket gone…    (not asked)                 that error: nothing was written
+//	unclear, loose+1          own nonce                   landed; this request is accounted for, loose-1
+//	unclear, loose+1          what was pinned             it may land yet: sent again; after the third ErrUnclear
+//	unclear, loose+1          something else              ErrMoved, unsure
+//	unclear, loose+1          HEAD fails                  ErrUnclear, unsure
+//
+// A success after a loose request is unsure as well: the loose copy still
+// carries a condition that holds again once the pinned state returns, an
+// absence say, or the same bytes.
+//
+// A removal goes the same way, without a nonce to tell whose it was:
+//
+//	answer to the DELETE      what HEAD then shows        so
+//	absent when pinned        (nothing is sent)           done
+//	204                       (not asked)                 done
+//	412                       nothing                     done
+//	412                       an object                   ErrMoved
+//	412                       HEAD fails                  ErrUnclear; sure, as nothing was removed
+//	409, 429                  (not asked)                 sent again; after the third ErrConflict
+//	403, 400, bucket gone…    (not asked)                 that error
+//	unclear, loose+1          nothing                     done, but unsure: it may land on an object that comes
+//	                                                      back, with the same bytes or in a store that ignores
+//	                                                      If-Match on DELETE (MinIO)
+//	unclear, loose+1          what was pinned             sent again; after the third ErrUnclear
+//	unclear, loose+1          something else              ErrMoved, unsure
+//	unclear, loose+1          HEAD fails                  ErrUnclear, unsure
+//
+// # What it cannot see
+//
+// An ETag is of the bytes alone. If another attempt replaces the pinned object
+// by one with the same bytes, the condition still holds, and a late publish
+// replaces the newer object. A look would tell them apart by nonce, but a
+// condition cannot. This needs an attempt that outlived its lease, and so the
+// takeover has set VerifyAt, which finds the wrong source recorded and heals it.
+//
+// A store that ignores If-Match on DELETE removes whatever is there; the same
+// verification heals that.
+type Output struct {
+	store  Store
+	ref    Ref
+	pinned Info
+	exists bool
+	used   bool
 }
 
-// The names under which a Stamp is stored.
+// ErrMoved: the output is no longer what was pinned, and the change is not
+// one's own. Go back to Pin and read the input again.
+var ErrMoved = errors.New("the output was changed by another since it was pinned")
+
+// errUsed: the nonce of a second change could not be told from the first's.
+var errUsed = errors.New("an output is changed once: pin it again")
+
+// Result is what the ledger has to know of a change, whether it succeeded or
+// not.
+type Result struct {
+	// Sent says that a request may have reached the store.
+	Sent bool
+	// Sure says that no request is left that may land later.
+	Sure bool
+}
+
+// Pin looks at the output object, before the input is read, and remembers its
+// ETag or its absence. The version in ref must be empty.
+func Pin(ctx context.Context, s Store, ref Ref) (*Output, error) {
+	if ref.VersionID != "" {
+		return nil, fmt.Errorf("pinning %s: %w: an output is the latest version", name(ref), ErrInvalid)
+	}
+	o := &Output{store: s, ref: ref}
+	info, err := s.Head(ctx, ref)
+	switch {
+	case err == nil:
+		o.pinned, o.exists = info, true
+	case !errors.Is(err, ErrNotFound):
+		return nil, fmt.Errorf("pinning %s: %w", name(ref), err)
+	}
+	return o, nil
+}
+
+// Exists says whether there was an object when it was pinned.
+func (o *Output) Exists() bool { return o.exists }
+
+// ModTime returns when the pinned object was written, and zero if there was
+// none.
+func (o *Output) ModTime() time.Time { return o.pinned.ModTime }
+
+// Source returns the source identity that the pinned object records. It is not
+// ok if there was no object, if Pawl did not write it, or if it is only a part
+// of what Pawl wrote.
+func (o *Output) Source() (source string, ok bool) {
+	if !o.exists || !whole(o.pinned) {
+		return "", false
+	}
+	source, ok = o.pinned.Metadata[metaSource]
+	return source, ok
+}
+
+// Stamp is what a published object says of its origin, in its metadata.
+type Stamp struct {
+	Pipeline string // pawl-pipeline
+	Source   string // pawl-source: the identity of the input that was read
+	Fence    int64  // pawl-fence: the claim's
+	Nonce    string // pawl-nonce: random, fresh for each attempt
+}
+
+// The names of a stamp's metadata. The size is there because not every store
+// refuses a body that breaks off: versitygw keeps what arrived, and when its
+// writer is killed nobody is left who would know.
 const (
 	metaPipeline = "pawl-pipeline"
 	metaSource   = "pawl-source"
 	metaFence    = "pawl-fence"
 	metaNonce    = "pawl-nonce"
+	metaSize     = "pawl-size"
 )
 
-// Output is one attempt's right to change one output object, from the moment it
-// was pinned until somebody else changes it.
-//
-// What it does with each answer of the store:
-//
-//	answer to a write     then the store shows     it means
-//	200, 204                                       done
-//	409                                            nothing written: send again
-//	412                   one's own nonce          done: an earlier try had landed
-//	412                   (removing) no object     done: gone is gone
-//	412                   anything else            moved: back to Pin
-//	unclear               one's own nonce          done
-//	unclear               (removing) no object     done, but not sure
-//	unclear               the pinned object        not landed yet: send again
-//	unclear               anything else            moved, and not sure
-//	unclear               unclear                  unclear, and not sure
-//	other refusals                                 nothing written
-//
-// A write that had no definite answer and was not seen landed may land later,
-// where the condition happens to hold again: when the output was removed, or
-// rewritten with the pinned bytes, for an ETag is a digest of them. So once a
-// try was unclear the result is not sure, though a later try be answered.
-type Output struct {
-	store  Store
-	ref    Ref
-	info   Info
-	exists bool
-}
-
-// Result is what the ledger has to know of a Publish or Remove, also of one
-// that failed.
-type Result struct {
-	Sent bool // a request went out
-	Sure bool // every request had a definite answer: nothing can land later
-}
-
-// ErrMoved says that the output is not what it was when it was pinned: another
-// attempt changed it. Go back to Pin, never on.
-var ErrMoved = errors.New("the output has changed since it was pinned")
-
-// tries is how often a write is sent that did not land.
-const tries = 3
-
-// Pin looks at an output object and remembers what is there. It comes before
-// the input is read.
-func Pin(ctx context.Context, s Store, ref Ref) (*Output, error) {
-	info, err := s.Head(ctx, ref)
-	if err != nil && !errors.Is(err, ErrNotFound) {
-		return nil, err
+func (s Stamp) metadata(size int64) map[string]string {
+	return map[string]string{
+		metaPipeline: s.Pipeline,
+		metaSource:   s.Source,
+		metaFence:    strconv.FormatInt(s.Fence, 10),
+		metaNonce:    s.Nonce,
+		metaSize:     strconv.FormatInt(size, 10),
 	}
-	return &Output{store: s, ref: ref, info: info, exists: err == nil}, nil
 }
 
-// Exists reports whether the object existed when it was pinned.
-func (o *Output) Exists() bool { return o.exists }
-
-// ModTime returns when the pinned object was written; zero if it did not exist.
-func (o *Output) ModTime() time.Time { return o.info.ModTime }
-
-// Source returns the identity of the input that the pinned object was made
-// from, and whether Pawl made it.
-func (o *Output) Source() (string, bool) {
-	s, ok := o.info.Metadata[metaSource]
-	return s, ok
-}
-
-// Publish replaces the pinned object. open is called for each try and must
-// yield size bytes; its error is returned as it is.
-func (o *Output) Publish(ctx context.Context, st Stamp, open func() (io.ReadCloser, error), size int64, contentType string) (Result, error) {
-	meta := map[string]string{
-		metaPipeline: st.Pipeline, metaSource: st.Source,
-		metaFence: strconv.FormatInt(st.Fence, 10), metaNonce: st.Nonce,
+// validate returns an error for what would not come back from a store as it
+// was. Without a nonce anybody's object would look like one's own.
+func (s Stamp) validate() error {
+	if s.Nonce == "" {
+		return fmt.Errorf("%w: a stamp without a nonce", ErrInvalid)
 	}
-	write := func() (sent bool, err error) {
-		body, err := open()
-		if err != nil {
-			return false, err
-		}
-		defer func() { _ = body.Close() }() // it was only read
-		_, err = o.store.Put(ctx, o.ref, Object{Body: body, Size: size, ContentType: contentType, Metadata: meta}, o.condition())
-		return true, err
-	}
-	return o.try(ctx, write, func(now *Info) bool { return now != nil && now.Metadata[metaNonce] == st.Nonce })
-}
-
-// Remove removes the pinned object. If there was none it sends nothing.
-func (o *Output) Remove(ctx context.Context) (Result, error) {
-	if !o.exists {
-		return Result{Sure: true}, nil
-	}
-	remove := func() (sent bool, err error) {
-		err = o.store.Delete(ctx, o.ref, o.condition())
-		if errors.Is(err, ErrNotFound) {
-			err = nil
-		}
-		return true, err
-	}
-	r, err := o.try(ctx, remove, func(now *Info) bool { return now == nil })
-	return r, err
-}
-
-func (o *Output) condition() Condition {
-	if o.exists {
-		return Condition{IfMatch: o.info.ETag}
-	}
-	return Condition{IfAbsent: true}
-}
-
-// try sends a write until its fate is known. landed tells from what the store
-// shows (nil: no object) whether it is done.
-func (o *Output) try(ctx context.Context, write func() (bool, error), landed func(*Info) bool) (Result, error) {
-	r := Result{Sure: true}
-	unclear := 0
-	var err error
-	for range tries {
-		var sent bool
-		sent, err = write()
-		r.Sent = r.Sent || sent
-		switch {
-		case err == nil:
-			return r, nil
-		case errors.Is(err, ErrConflict):
-			continue
-		case errors.Is(err, ErrUnclear):
-			unclear++
-			r.Sure = false
-		case !errors.Is(err, ErrPrecondition):
-			return r, err
-		}
-		now, lookErr := o.look(ctx)
-		switch {
-		case lookErr != nil:
-			return r, fmt.Errorf("%w (and then: %w)", err, lookErr)
-		case landed(now):
-			// One's own nonce accounts for one unclear try. That the object
-			// is gone does not say who removed it.
-			r.Sure = unclear == 0 || unclear == 1 && now != nil
-			return r, nil
-		case errors.Is(err, ErrPrecondition), !o.unchanged(now):
-			return r, fmt.Errorf("%w: %w", ErrMoved, err)
+	for _, value := range []string{s.Pipeline, s.Source, s.Nonce} {
+		for i := range len(value) {
+			edge := i == 0 || i == len(value)-1
+			if c := value[i]; c < ' ' || c > '~' || (c == ' ' && edge) {
+				return fmt.Errorf("%w: metadata %s is not printable ASCII", ErrInvalid, event.Quote(value))
+			}
 		}
 	}
-	return r, err
+	return nil
 }
 
-// look returns what the store shows now, nil for no object.
-func (o *Output) look(ctx context.Context) (*Info, error) {
-	info, err := o.store.Head(ctx, o.ref)
-	switch {
-	case errors.Is(err, ErrNotFound):
-		return nil, nil
-	case err != nil:
-		return nil, err
-	}
-	return &info, nil
-}
+// whole says whether an object is as long as its stamp says.
+func whole(i Info) bool { return i.Metadata[metaSize] == strconv.FormatInt(i.Size, 10) }
 
-// unchanged reports that the store still shows what was pinned.
-func (o *Output) unchanged(now *Info) bool {
-	if now == nil || !o.exists {
-		return now == nil && !o.exists
-	}
-	return now.ETag == o.info.ETag && now.VersionID == o.info.VersionID && maps.Equal(now.Metadata, o.info.Metadata)
-}
+func name(ref Ref) string { return event.Object(ref).String() }

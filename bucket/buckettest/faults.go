@@ -1,0 +1,184 @@
+package buckettest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"sync"
+
+	"github.com/pawlhq/pawl/bucket"
+)
+
+// Op names a call of a store.
+type Op string
+
+// The calls that can fail.
+const (
+	Head   Op = "Head"
+	Get    Op = "Get"
+	Put    Op = "Put"
+	Delete Op = "Delete"
+	List   Op = "List"
+)
+
+// Fault stands in for one call. do makes the call itself, on the store below:
+// never, once, or as often as a fault likes, at once or later. The caller gets
+// what the fault returns.
+type Fault func(ctx context.Context, do func(context.Context) error) error
+
+// Faults is a store that answers as a test says. It is safe for concurrent use.
+type Faults struct {
+	below bucket.Store
+
+	mu    sync.Mutex
+	next  map[Op][]Fault
+	calls map[Op]int
+}
+
+var _ bucket.Store = (*Faults)(nil)
+
+// NewFaults returns a store that passes calls on to the store below.
+func NewFaults(below bucket.Store) *Faults {
+	return &Faults{below: below, next: map[Op][]Fault{}, calls: map[Op]int{}}
+}
+
+// Next sets what the next calls of op meet, one each, after those that were set
+// before. Further calls meet no fault.
+func (f *Faults) Next(op Op, faults ...Fault) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.next[op] = append(f.next[op], faults...)
+}
+
+// Calls returns how often op was called.
+func (f *Faults) Calls(op Op) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.calls[op]
+}
+
+func (f *Faults) call(ctx context.Context, op Op, do func(context.Context) error) error {
+	f.mu.Lock()
+	f.calls[op]++
+	fault := Pass
+	if queue := f.next[op]; len(queue) > 0 {
+		fault, f.next[op] = queue[0], queue[1:]
+	}
+	f.mu.Unlock()
+	return fault(ctx, do)
+}
+
+// Pass is no fault.
+func Pass(ctx context.Context, do func(context.Context) error) error { return do(ctx) }
+
+// Landed is a time-out of a write that landed.
+func Landed(ctx context.Context, do func(context.Context) error) error {
+	if err := do(ctx); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: timed out (a fault, after it landed)", bucket.ErrUnclear)
+}
+
+// Lost is a time-out of a write that never landed.
+func Lost(context.Context, func(context.Context) error) error {
+	return fmt.Errorf("%w: timed out (a fault, before it was sent)", bucket.ErrUnclear)
+}
+
+// Twice sends the call again after it was answered, as an SDK or a proxy may,
+// and returns the second answer.
+func Twice(ctx context.Context, do func(context.Context) error) error {
+	if err := do(ctx); err != nil {
+		return err
+	}
+	return do(ctx)
+}
+
+// Answer is an error of the given kind, without doing anything.
+func Answer(kind error) Fault {
+	return func(context.Context, func(context.Context) error) error {
+		return fmt.Errorf("%w (a fault)", kind)
+	}
+}
+
+// Late is a time-out of a write that lands when the test calls *land.
+func Late(land *func() error) Fault {
+	return func(ctx context.Context, do func(context.Context) error) error {
+		*land = func() error { return do(context.WithoutCancel(ctx)) }
+		return Lost(ctx, do)
+	}
+}
+
+// Hold makes the call wait until release is closed, or the context is done. It
+// closes reached when the call has come so far.
+func Hold(reached chan<- struct{}, release <-chan struct{}) Fault {
+	return func(ctx context.Context, do func(context.Context) error) error {
+		close(reached)
+		select {
+		case <-release:
+			return do(ctx)
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", bucket.ErrUnclear, context.Cause(ctx))
+		}
+	}
+}
+
+// Between calls meanwhile, for what others do just before, and then the store.
+func Between(meanwhile func()) Fault {
+	return func(ctx context.Context, do func(context.Context) error) error {
+		meanwhile()
+		return do(ctx)
+	}
+}
+
+// Head implements [bucket.Store].
+func (f *Faults) Head(ctx context.Context, ref bucket.Ref) (info bucket.Info, err error) {
+	err = f.call(ctx, Head, func(ctx context.Context) error {
+		info, err = f.below.Head(ctx, ref)
+		return err
+	})
+	return info, err
+}
+
+// Get implements [bucket.Store].
+func (f *Faults) Get(ctx context.Context, ref bucket.Ref) (info bucket.Info, body io.ReadCloser, err error) {
+	err = f.call(ctx, Get, func(ctx context.Context) error {
+		info, body, err = f.below.Get(ctx, ref)
+		return err
+	})
+	return info, body, err
+}
+
+// Put implements [bucket.Store]. It holds the body, so that a fault can send it
+// again or later.
+func (f *Faults) Put(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (etag string, err error) {
+	var data []byte
+	if o.Body != nil {
+		if data, err = io.ReadAll(o.Body); err != nil {
+			return "", fmt.Errorf("%w: reading the body: %w", bucket.ErrUnclear, err)
+		}
+	}
+	err = f.call(ctx, Put, func(ctx context.Context) error {
+		o.Body = bytes.NewReader(data)
+		etag, err = f.below.Put(ctx, ref, o, c)
+		return err
+	})
+	return etag, err
+}
+
+// Delete implements [bucket.Store].
+func (f *Faults) Delete(ctx context.Context, ref bucket.Ref, c bucket.Condition) error {
+	return f.call(ctx, Delete, func(ctx context.Context) error { return f.below.Delete(ctx, ref, c) })
+}
+
+// List implements [bucket.Store]. A fault meets its beginning.
+func (f *Faults) List(ctx context.Context, name, prefix, startAfter string) iter.Seq2[bucket.Info, error] {
+	return func(yield func(bucket.Info, error) bool) {
+		if err := f.call(ctx, List, func(context.Context) error { return nil }); err != nil {
+			yield(bucket.Info{}, err)
+			return
+		}
+		f.below.List(ctx, name, prefix, startAfter)(yield)
+	}
+}
