@@ -25,7 +25,7 @@ func (c *Config) check(d *decoder) {
 	for i := range c.Pipelines {
 		path := fmt.Sprintf("pipelines[%d]", i)
 		p := near(d.where, path)
-		switch actions := c.Pipelines[i].actions(); {
+		switch actions := c.Pipelines[i].Actions(); {
 		case len(actions) == 0 && !d.failed(path):
 			d.fail(p, path, "says nothing to do: give it one of image, copy, exec, http")
 		case len(actions) > 1:
@@ -34,8 +34,8 @@ func (c *Config) check(d *decoder) {
 	}
 }
 
-// actions names what the pipeline does.
-func (p *Pipeline) actions() (names []string) {
+// Actions names what the pipeline does: one thing, in a file that was accepted.
+func (p *Pipeline) Actions() (names []string) {
 	if p.Image != nil {
 		names = append(names, "image")
 	}

@@ -72,7 +72,7 @@ type Webhook struct {
 	Listen string `yaml:"listen" jsonschema:"required"`
 	// Path of the URL. Default: /events.
 	Path string `yaml:"path"`
-	// The whole Authorization header that the store sends.
+	// The Authorization header that the store sends.
 	Token Secret `yaml:"token"`
 	// The key of Standard Webhooks signatures, "whsec_…".
 	Secret Secret `yaml:"secret"`

@@ -1,8 +1,10 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,10 +23,21 @@ type decoder struct {
 // maxErrors bounds what a person has to read.
 const maxErrors = 20
 
-func (d *decoder) fail(p place, path, format string, args ...any) {
-	if len(d.errs) < maxErrors {
-		d.errs = append(d.errs, &Error{Line: p.line, Column: p.column, Path: path, What: fmt.Sprintf(format, args...)})
+// failure returns all that is wrong, in the order of the file, or nil.
+func (d *decoder) failure(name string) error {
+	if len(d.errs) == 0 {
+		return nil
 	}
+	slices.SortStableFunc(d.errs, (*Error).compare)
+	return &Errors{File: name, List: d.errs}
+}
+
+func (d *decoder) fail(p place, path, format string, args ...any) *Error {
+	e := &Error{Line: p.line, Column: p.column, Path: path, What: fmt.Sprintf(format, args...)}
+	if len(d.errs) < maxErrors {
+		d.errs = append(d.errs, e)
+	}
+	return e
 }
 
 func placeOf(n ast.Node) place {
@@ -136,7 +149,8 @@ func (d *decoder) scalar(n ast.Node, path, wants string, set func(string) error)
 	if len(names) > 0 {
 		err = fmt.Errorf("%w (from ${%s})", err, strings.Join(names, "}, ${"))
 	}
-	d.fail(placeOf(n), path, "%v", err)
+	_, unset := errors.AsType[*unsetError](err)
+	d.fail(placeOf(n), path, "%v", err).unset = unset
 }
 
 // scalarText returns a scalar as it was written, without its quotes: a name of

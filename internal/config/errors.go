@@ -12,6 +12,7 @@ type Error struct {
 	Column int    `json:"column,omitzero"` // from 1, in characters
 	Path   string `json:"path,omitzero"`   // of the field: pipelines[1].image.width
 	What   string `json:"message"`         // what is wrong and what to do
+	unset  bool   // a variable of the environment is not set
 }
 
 func (e *Error) Error() string {

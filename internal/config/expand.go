@@ -52,10 +52,17 @@ func expand(text string, lookup func(string) (string, bool)) (value string, name
 		}
 		v, set := lookup(name)
 		if !set {
-			return "", names, fmt.Errorf("the environment variable %s is not set: set it, or write $${%s} for the text itself", name, name)
+			return "", names, &unsetError{name}
 		}
 		out.WriteString(before + v)
 		names = append(names, name)
 		text = after
 	}
+}
+
+// unsetError says that a variable is not set.
+type unsetError struct{ name string }
+
+func (e *unsetError) Error() string {
+	return fmt.Sprintf("the environment variable %s is not set: set it, or write $${%s} for the text itself", e.name, e.name)
 }

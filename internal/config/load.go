@@ -31,6 +31,32 @@ type place struct{ line, column int }
 // Load reads a file. lookup answers for environment variables, as os.LookupEnv
 // does. What is wrong with the content is an [*Errors].
 func Load(name string, lookup func(string) (string, bool)) (*Config, error) {
+	raw, err := read(name)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(name, raw, lookup)
+}
+
+// LoadToLook is Load for those who only look into the ledger: a variable that is
+// not set is no error outside of the ledger's field, which is left empty then.
+func LoadToLook(name string, lookup func(string) (string, bool)) (*Config, error) {
+	raw, err := read(name)
+	if err != nil {
+		return nil, err
+	}
+	c, d, err := decode(name, raw, lookup)
+	if err != nil {
+		return nil, err
+	}
+	d.errs = slices.DeleteFunc(d.errs, func(e *Error) bool { return e.unset && e.Path != "ledger" })
+	if err := d.failure(name); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func read(name string) ([]byte, error) {
 	f, err := os.Open(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -43,25 +69,33 @@ func Load(name string, lookup func(string) (string, bool)) (*Config, error) {
 	if err != nil {
 		return nil, whole(name, "cannot be read: "+err.Error())
 	}
-	return Parse(name, raw, lookup)
+	return raw, nil
 }
 
 // Parse is Load of a file's content.
 func Parse(name string, raw []byte, lookup func(string) (string, bool)) (*Config, error) {
-	root, err := parse(name, raw)
+	c, d, err := decode(name, raw, lookup)
+	if err == nil {
+		err = d.failure(name)
+	}
 	if err != nil {
 		return nil, err
+	}
+	return c, nil
+}
+
+// decode returns what the file says; what is wrong with it is in the decoder.
+func decode(name string, raw []byte, lookup func(string) (string, bool)) (*Config, *decoder, error) {
+	root, err := parse(name, raw)
+	if err != nil {
+		return nil, nil, err
 	}
 	c := &Config{name: name, where: make(map[string]place)}
 	d := &decoder{lookup: lookup, anchors: make(map[string]ast.Node), where: c.where}
 	d.value(root, reflect.ValueOf(&c.File).Elem(), "")
 	c.defaults()
 	c.check(d)
-	if len(d.errs) > 0 {
-		slices.SortStableFunc(d.errs, (*Error).compare)
-		return nil, &Errors{File: name, List: d.errs}
-	}
-	return c, nil
+	return c, d, nil
 }
 
 // parse reads the YAML and returns its root.
@@ -118,3 +152,6 @@ func syntaxError(name string, err error) error {
 	}
 	return &Errors{File: name, List: []*Error{e}}
 }
+
+// Name returns the file's name.
+func (c *Config) Name() string { return c.name }

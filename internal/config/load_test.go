@@ -111,3 +111,23 @@ func TestAt(t *testing.T) {
 		}
 	}
 }
+
+func TestLoadToLook(t *testing.T) {
+	load := func(text string) error {
+		name := filepath.Join(t.TempDir(), "pawl.yaml")
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := LoadToLook(name, lookup)
+		return err
+	}
+	const rest = "sources: [{webhook: {listen: ${A}, token: ${B}}}]\npipelines: [{name: a, match: {bucket: ${C}}, http: {url: x}}]\n"
+	if err := load("ledger: sqlite:x\n" + rest); err != nil {
+		t.Error(err)
+	}
+	for _, bad := range []string{"ledger: ${D}\n" + rest, "lease: {ttl: x}\n" + rest} {
+		if err := load(bad); err == nil || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: got %v", bad, err)
+		}
+	}
+}

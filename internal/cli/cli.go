@@ -1,0 +1,76 @@
+// Package cli is the pawl command: one file per command, and what they share.
+package cli
+
+import (
+	"context"
+	"io"
+
+	"github.com/spf13/cobra"
+)
+
+// Streams are what a command reads and writes.
+type Streams struct {
+	In       io.Reader
+	Out, Err io.Writer
+}
+
+// Main runs the command that args name and returns the process's exit code. An
+// error is printed once, to Err.
+func Main(ctx context.Context, args []string, s Streams) int {
+	a := &app{Streams: s}
+	root := newRootCommand(a)
+	root.SetArgs(args)
+	root.SetIn(s.In)
+	root.SetOut(s.Out)
+	root.SetErr(s.Err)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitDone
+	}
+	f := classify(err, a.started)
+	a.printFailure(f, args)
+	return f.code
+}
+
+// app is what all commands share: streams, and the flags of the root.
+type app struct {
+	Streams
+	configFile string
+	json       bool
+	logLevel   string
+	started    bool // the command line was understood
+}
+
+func newRootCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "pawl",
+		Short: "Notifications of an object store in; effects once, in order, out",
+		Long: `Pawl turns the change notifications of an object store (S3, MinIO, R2, …) into
+effects that happen once, in order, one at a time per object.
+
+"pawl run" does the work. All other commands look into the ledger, which is
+where Pawl remembers what it has heard of each object and what it has done.`,
+		Example: `  pawl run -c pawl.yaml
+  pawl ls --state dead,failed
+  pawl explain s3://photos/in/cat.jpg`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		PersistentPreRun: func(*cobra.Command, []string) {
+			a.started = true
+		},
+	}
+	flags := cmd.PersistentFlags()
+	flags.StringVarP(&a.configFile, "config", "c", "pawl.yaml", "configuration `file`")
+	flags.BoolVar(&a.json, "json", false, "print JSON; errors too, on standard error")
+	flags.StringVar(&a.logLevel, "log-level", "", "`level` of the log: debug, info, warn or error (default info)")
+	cmd.AddCommand(newRunCommand(a), newReplayCommand(a), newLsCommand(a), newExplainCommand(a),
+		newRedriveCommand(a), newVersionCommand(a))
+	documentExitCodes(cmd, exitCodes)
+	return cmd
+}
+
+// documentExitCodes puts the exit codes at the end of a command's help, and of
+// its subcommands' where they have none of their own.
+func documentExitCodes(cmd *cobra.Command, text string) {
+	cmd.SetUsageTemplate(cmd.UsageTemplate() + "\nExit codes:\n" + text)
+}

@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/internal/config"
+	"github.com/pawlhq/pawl/ledger"
+)
+
+func newExplainCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "explain s3://bucket/key",
+		Short: "Say why an object is in its state, and what happens next",
+		Long: `Explain tells the story of one object: for each pipeline its state and the reason
+for it, what will happen next and when, what was heard last, what is done, and
+the last verdicts and attempts.
+
+The object is written as it is, or as "pawl ls" prints it.`,
+		Example: `  pawl explain s3://photos/in/cat.jpg
+  pawl explain 's3://photos/in/a picture + more.jpg' --json`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return runExplain(cmd.Context(), a, args[0]) },
+	}
+}
+
+// account is all there is to say of an object.
+type account struct {
+	Bucket    string  `json:"bucket"`
+	Key       string  `json:"key"`
+	KeyBase64 string  `json:"key_base64,omitempty"`
+	VersionID string  `json:"version_id,omitempty"`
+	Rows      []story `json:"rows"`
+	// Others are the pipelines of the configuration that have no row.
+	Others []other `json:"other_pipelines"`
+
+	object event.Object
+}
+
+// story is what there is to say of a row.
+type story struct {
+	rowJSON
+	Why     string         `json:"why"`
+	Next    string         `json:"next"`
+	History []ledger.Entry `json:"history"` // newest first
+
+	row *ledger.Row
+}
+
+type other struct {
+	Pipeline string `json:"pipeline"`
+	Matches  bool   `json:"matches"`
+	Why      string `json:"why"`
+}
+
+func runExplain(ctx context.Context, a *app, arg string) error {
+	v, err := a.look(ctx)
+	if err != nil {
+		return err
+	}
+	defer v.Close()
+	object, rows, err := v.find(ctx, arg)
+	if err != nil {
+		return err
+	}
+	acc := tell(object, rows, v.config, time.Now())
+	if a.json {
+		return a.printJSON(acc)
+	}
+	_, err = fmt.Fprint(a.Out, acc.text(time.Now()))
+	return err
+}
+
+// tell explains an object by its rows.
+func tell(o event.Object, rows []ledger.Row, c *config.Config, now time.Time) *account {
+	acc := &account{Bucket: o.Bucket, VersionID: o.VersionID, object: o, Rows: []story{}, Others: []other{}}
+	acc.Key, acc.KeyBase64 = keyJSON(o.Key)
+	limit := c.Retry.Attempts
+	if limit == 0 {
+		limit = ledger.DefaultPolicy().Attempts
+	}
+	for i := range rows {
+		r := &rows[i]
+		w := words{row: r, now: now, limit: limit, known: configured(c, r.Pipeline)}
+		acc.Rows = append(acc.Rows, story{
+			rowJSON: toJSON(r, now), Why: w.why(), Next: w.next(), History: slices.Clip(r.History), row: r,
+		})
+	}
+	for i := range c.Pipelines {
+		p := &c.Pipelines[i]
+		if !slices.ContainsFunc(rows, func(r ledger.Row) bool { return r.Pipeline == p.Name }) {
+			acc.Others = append(acc.Others, noRow(p, o))
+		}
+	}
+	return acc
+}
+
+func configured(c *config.Config, name string) bool {
+	return slices.ContainsFunc(c.Pipelines, func(p config.Pipeline) bool { return p.Name == name })
+}
+
+// noRow says why a pipeline knows nothing of an object.
+func noRow(p *config.Pipeline, o event.Object) other {
+	out := other{Pipeline: p.Name}
+	hasSuffix := func(s string) bool { return strings.HasSuffix(o.Key, s) }
+	switch {
+	case p.Match.Bucket != o.Bucket:
+		out.Why = "it takes objects of bucket " + event.Quote(p.Match.Bucket)
+	case !strings.HasPrefix(o.Key, p.Match.Prefix):
+		out.Why = "it takes keys that begin with " + event.Quote(p.Match.Prefix)
+	case len(p.Match.Suffix) > 0 && !slices.ContainsFunc(p.Match.Suffix, hasSuffix):
+		out.Why = "it takes keys that end with " + strings.Join(p.Match.Suffix, " or ")
+	default:
+		out.Matches = true
+		out.Why = "it would take this object, but has never heard of it: no notification came, or it came to another ledger"
+	}
+	return out
+}

@@ -1,0 +1,194 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/source/replaysource"
+)
+
+// replayOptions are the flags of replay.
+type replayOptions struct {
+	dialect string
+	trust   bool
+	skipBad bool
+}
+
+func newReplayCommand(a *app) *cobra.Command {
+	o := &replayOptions{}
+	cmd := &cobra.Command{
+		Use:   "replay [FILE... | -]",
+		Short: "Take notifications from files, do the work, and end",
+		Long: `Replay takes notifications from files, or from standard input, does what the
+pipelines of the configuration say, and ends when every object is settled or
+dead. The sources of the configuration are not used.
+
+Files hold JSON values one after the other: one on each line, or any other way.
+Replaying what was replayed before does no harm.
+
+Ends with 0 when everything is settled, with 1 when something went wrong (what
+was done is done: replay again), and with 3 when objects are dead.`,
+		Example: `  pawl replay notifications.ndjson
+  zcat log/*.gz | pawl replay --json -
+  pawl replay --dialect minio --trust-sequencer events.json`,
+		RunE: func(cmd *cobra.Command, args []string) error { return runReplay(cmd.Context(), a, o, args) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.dialect, "dialect", "auto", "how the store wrote the notifications: `name`")
+	flags.BoolVar(&o.trust, "trust-sequencer", false, "believe the order that the store claims although its dialect gives no guarantee")
+	flags.BoolVar(&o.skipBad, "skip-bad", false, "pass over payloads that cannot be read")
+	_ = cmd.RegisterFlagCompletionFunc("dialect", completeDialects) // fails only for a flag that is not there
+	return cmd
+}
+
+func completeDialects(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	names := []string{"auto"}
+	for _, d := range event.Dialects {
+		names = append(names, string(d))
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+func runReplay(ctx context.Context, a *app, o *replayOptions, paths []string) (err error) {
+	dialect, err := event.ParseDialect(o.dialect)
+	if err != nil {
+		return usage("--dialect: %w", err)
+	}
+	if len(paths) == 0 {
+		if isTerminal(a.In) {
+			return usage(`name files to replay, or "-" for standard input`)
+		}
+		paths = []string{"-"}
+	}
+	bar := a.newProgress()
+	log, err := a.logger(bar, bar.quiet())
+	if err != nil {
+		return err
+	}
+	ctx, stop := untilSignal(ctx)
+	defer stop()
+	m, err := a.assemble(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, m.ledger.Close()) }()
+	src, err := replaysource.New(replaysource.Config{
+		Paths: paths, Stdin: a.In, Dialect: dialect, TrustSequencer: o.trust, SkipBad: o.skipBad,
+		Grace: time.Duration(m.config.Grace), Logger: log,
+	})
+	if err != nil {
+		return err
+	}
+	p, err := m.build(src)
+	if err != nil {
+		return err
+	}
+	if err := m.checkBuckets(ctx); err != nil {
+		return err
+	}
+	r := &replay{machine: m, src: src, pawl: p, start: time.Now()}
+	return r.run(ctx, a, bar)
+}
+
+// replay is a replay under way.
+type replay struct {
+	*machine
+	src   *replaysource.Source
+	pawl  *pawl.Pawl
+	start time.Time
+}
+
+func (r *replay) run(ctx context.Context, a *app, bar *progress) error {
+	bar.begin(r.src, r.pawl)
+	err := r.pawl.Run(ctx)
+	bar.end()
+	dead, unsettled, scanErr := r.rest(context.WithoutCancel(ctx))
+	if scanErr != nil {
+		return errors.Join(err, scanErr)
+	}
+	s := r.sum(dead, unsettled)
+	if err := a.printSummary(s); err != nil {
+		return err
+	}
+	switch {
+	case err != nil:
+		return err
+	case !s.Complete || unsettled > 0:
+		return failed(errors.New("the replay was interrupted"), "replay again: what is known already does no harm")
+	case dead > 0:
+		return found()
+	}
+	return nil
+}
+
+// rest counts what the pipelines' rows are at the end.
+func (r *replay) rest(ctx context.Context) (dead, unsettled int, err error) {
+	for i := range r.parts.Pipelines {
+		for row, err := range r.ledger.Scan(ctx, ledger.Range{Pipeline: r.parts.Pipelines[i].Name}) {
+			switch {
+			case err != nil:
+				return 0, 0, err
+			case row.Dead:
+				dead++
+			case !row.Settled():
+				unsettled++
+			}
+		}
+	}
+	return dead, unsettled, nil
+}
+
+// summary is what a replay did.
+type summary struct {
+	replaysource.Progress
+	Completed   int64   `json:"completed"`       // effects
+	NothingToDo int64   `json:"nothing_to_do"`   // attempts that found the effect committed
+	Failed      int64   `json:"failed_attempts"` // some of which succeeded later
+	Dead        int     `json:"dead"`            // objects of these pipelines, now
+	Unsettled   int     `json:"unsettled"`       // only after an interruption
+	Seconds     float64 `json:"seconds"`
+}
+
+func (r *replay) sum(dead, unsettled int) *summary {
+	st := r.pawl.Stats()
+	return &summary{
+		Progress: r.src.Progress(), Completed: st.Completed, NothingToDo: st.NothingToDo, Failed: st.Failed,
+		Dead: dead, Unsettled: unsettled, Seconds: time.Since(r.start).Round(time.Millisecond).Seconds(),
+	}
+}
+
+func (a *app) printSummary(s *summary) error {
+	if a.json {
+		return a.printJSON(s)
+	}
+	v := s.Verdicts
+	text := fmt.Sprintf("replayed %d notifications with %d events in %.1f s\n"+
+		"  news %d, duplicate %d, stale %d, for no pipeline %d, not about order %d, skipped %d\n"+
+		"  effects %d, nothing to do %d, failed attempts %d\n",
+		s.Payloads, s.Events, s.Seconds, v.Raised, v.Duplicate, v.Stale, v.Unmatched, s.Ignored, s.Skipped,
+		s.Completed, s.NothingToDo, s.Failed)
+	if s.Unsettled > 0 {
+		text += fmt.Sprintf("  unsettled %d\n", s.Unsettled)
+	}
+	if s.Dead > 0 {
+		text += fmt.Sprintf("  dead %d: pawl ls --state dead\n", s.Dead)
+	}
+	_, err := fmt.Fprint(a.Out, text)
+	return err
+}
+
+// quiet is what is logged beside a progress bar.
+func (p *progress) quiet() slog.Level {
+	if p.shown {
+		return slog.LevelWarn
+	}
+	return slog.LevelInfo
+}

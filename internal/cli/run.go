@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/internal/config"
+)
+
+func newRunCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "run",
+		Short: "Take notifications and do what the pipelines say",
+		Long: `Run takes notifications from the sources of the configuration and does what its
+pipelines say, until it is told to end. Any number of processes may run over one
+ledger: they share the work, and take over from each other.
+
+Before anything is done, the ledger and every bucket are looked at: what cannot
+work ends the command at once, with exit code 2.
+
+SIGINT or SIGTERM ends it in order: nothing new is taken, running work may finish
+within the grace, the rest is given back. A second signal ends it at once; what
+was under way is then taken over when its leases have expired.`,
+		Example: `  pawl run
+  pawl run -c /etc/pawl/pawl.yaml --log-level debug`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runRun(cmd.Context(), a) },
+	}
+}
+
+func runRun(ctx context.Context, a *app) (err error) {
+	log, err := a.logger(a.Err, slog.LevelInfo)
+	if err != nil {
+		return err
+	}
+	ctx, stop := untilSignal(ctx)
+	defer stop()
+	m, err := a.assemble(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, m.ledger.Close()) }()
+	sources, err := m.sources()
+	if err != nil {
+		return err
+	}
+	p, err := m.build(sources...)
+	if err != nil {
+		return err
+	}
+	if err := m.checkBuckets(ctx); err != nil {
+		return err
+	}
+	m.announce()
+	if err := p.Run(ctx); err != nil {
+		return err
+	}
+	s := p.Stats()
+	log.Info("pawl ended in order", "completed", s.Completed, "nothing to do", s.NothingToDo,
+		"failed", s.Failed, "given back", s.Released, "dead", s.Died)
+	return nil
+}
+
+// announce logs what the process is going to do.
+func (m *machine) announce() {
+	m.log.Info("pawl runs", "version", thisBuild().Version, "config", m.config.Name(),
+		"ledger", m.config.Ledger.String(), "objects", cmp.Or(m.config.Objects.Endpoint, "Amazon S3"))
+	for i := range m.parts.Pipelines {
+		p := &m.parts.Pipelines[i]
+		args := []any{"name", p.Name, "action", action(&m.config.Pipelines[i]), "from", place(p.Match.Bucket, p.Match.Prefix)}
+		if len(p.Match.Suffix) > 0 {
+			args = append(args, "suffix", p.Match.Suffix)
+		}
+		if p.To != nil {
+			args = append(args, "to", place(p.To.Bucket, p.To.Prefix))
+		}
+		m.log.Info("pipeline", args...)
+	}
+	for _, s := range m.config.Sources {
+		m.log.Info("source", "webhook", s.Webhook.Listen, "path", cmp.Or(s.Webhook.Path, "/events"))
+	}
+	if len(m.config.Sources) == 0 {
+		m.log.Warn("no source: only what the ledger knows already is worked on")
+	}
+}
+
+// place prints where a pipeline's objects are.
+func place(bucket, prefix string) string {
+	return event.Object{Bucket: bucket, Key: prefix}.String()
+}
+
+// action names what a pipeline does.
+func action(p *config.Pipeline) string { return p.Actions()[0] }

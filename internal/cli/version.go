@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// version is set by the linker in released binaries:
+//
+//	go build -ldflags "-X github.com/pawlhq/pawl/internal/cli.version=v1.2.3" ./cmd/pawl
+var version string
+
+// build is what "pawl version" says.
+type build struct {
+	Version  string `json:"version"`
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+	Revision string `json:"revision,omitempty"` // of the source, where known
+	Modified bool   `json:"modified,omitempty"` // built from a changed source
+}
+
+func newVersionCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "version",
+		Short:   "Say which version this is",
+		Long:    "Version says which version of Pawl this is, and what it was built from.",
+		Example: "  pawl version\n  pawl version --json",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runVersion(cmd.Context(), a) },
+	}
+}
+
+func runVersion(_ context.Context, a *app) error {
+	b := thisBuild()
+	if a.json {
+		return a.printJSON(b)
+	}
+	text := fmt.Sprintf("pawl %s, %s, %s", b.Version, b.Go, b.Platform)
+	if b.Revision != "" {
+		text += ", revision " + b.Revision
+	}
+	if b.Modified {
+		text += " (modified)"
+	}
+	_, err := fmt.Fprintln(a.Out, text)
+	return err
+}
+
+func thisBuild() build {
+	b := build{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		b.Version = cmp.Or(b.Version, "(unknown)")
+		return b
+	}
+	b.Version = cmp.Or(b.Version, info.Main.Version, "(devel)")
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			b.Revision = s.Value
+		case "vcs.modified":
+			b.Modified = s.Value == "true"
+		}
+	}
+	return b
+}
