@@ -45,6 +45,10 @@ type Server struct {
 	ListsBytes bool
 	// Alias returns the key under which it files a key. Nil: the same.
 	Alias func(key string) string
+	// Garbles says that it may announce a change under another object's name:
+	// versitygw writes the notification while the request's buffer is already
+	// used for the next one.
+	Garbles bool
 	// InProcess says that it shares the test's memory.
 	InProcess bool
 

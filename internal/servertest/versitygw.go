@@ -23,7 +23,8 @@ func VersityGW(t testing.TB, o Options) *Server {
 	s := &Server{
 		Name: "versitygw", Region: "us-east-1", AccessKey: "pawl", SecretKey: secret(),
 		Credentials: true, DeleteConditions: true, KeepsCutBodies: true,
-		Alias: func(key string) string { return strings.TrimPrefix(path.Clean("/"+key), "/") },
+		Garbles: true,
+		Alias:   func(key string) string { return strings.TrimPrefix(path.Clean("/"+key), "/") },
 	}
 	dir := t.TempDir()
 	data := filepath.Join(dir, "data")
