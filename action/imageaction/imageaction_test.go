@@ -1,0 +1,96 @@
+package imageaction
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/pawlhq/pawl/action/internal/actiontest"
+)
+
+func TestPipeline(t *testing.T) {
+	config := Config{Grayscale: true, Width: 40}
+	h, err := New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := actiontest.New(t, h)
+	inputs := map[string][]byte{}
+	for i := range 40 {
+		inputs[fmt.Sprintf("%d.jpg", i)] = encodeJPEG(t, photo(50+i, 60))
+		inputs[fmt.Sprintf("%d.png", i)] = encodePNG(t, glass(50+i, 60))
+	}
+	for key, b := range inputs {
+		w.Put(key, "", b)
+	}
+	w.Put("note.jpg", "image/jpeg", []byte("not really"))
+	w.Put("bomb.gif", "image/gif", gifHeader(65535, 65535))
+	w.Run()
+	for key, in := range inputs {
+		w.Settled(key)
+		want, wantType, err := Convert(t.Context(), bytes.NewReader(in), config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, gotType, ok := w.Output(key)
+		if !ok || !bytes.Equal(got, want) || gotType != wantType {
+			t.Errorf("%s: output there %v, %s, equal %v", key, ok, gotType, bytes.Equal(got, want))
+		}
+	}
+	for key, want := range map[string]string{
+		"note.jpg": "s3://in/note.jpg: not a picture: neither JPEG nor PNG, GIF or WebP",
+		"bomb.gif": "s3://in/bomb.gif: gif picture of 65535 × 65535 pixels, more than the 25000000 allowed (max_pixels)",
+	} {
+		if got := w.Dead(key, true); got != want {
+			t.Errorf("error %q, want %q", got, want)
+		}
+		if _, _, ok := w.Output(key); ok {
+			t.Errorf("%s has an output", key)
+		}
+	}
+
+	w.Remove("3.jpg")
+	w.Put("note.jpg", "image/jpeg", inputs["4.jpg"])
+	w.Run()
+	if _, _, ok := w.Output("3.jpg"); ok {
+		t.Error("the output of a removed picture is still there")
+	}
+	w.Settled("note.jpg") // a better picture brings the dead back
+}
+
+func TestTooManyBytesAreRefusedUnread(t *testing.T) {
+	h, err := New(Config{MaxBytes: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := actiontest.New(t, h)
+	w.Put("a.png", "", encodePNG(t, photo(30, 30)))
+	w.Run()
+	if got := w.Dead("a.png", true); !strings.Contains(got, "more than the 100 allowed (max_bytes)") {
+		t.Errorf("error %q", got)
+	}
+}
+
+// TestPixelsInFlight has more pictures at a time than may be decoded at a time.
+func TestPixelsInFlight(t *testing.T) {
+	made, err := New(Config{Grayscale: true, MaxPixels: 300})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := made.(*handler)
+	if !h.pixels.TryAcquire(pixelsInFlight - 350) {
+		t.Fatal("fewer pixels than promised")
+	}
+	w := actiontest.New(t, h)
+	for i := range 50 {
+		w.Put(fmt.Sprint(i), "", encodePNG(t, photo(10, 20+i/5)))
+	}
+	w.Run()
+	for i := range 50 {
+		w.Settled(fmt.Sprint(i))
+	}
+	if !h.pixels.TryAcquire(350) {
+		t.Error("pixels were not given back")
+	}
+}
