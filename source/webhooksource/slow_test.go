@@ -2,6 +2,7 @@ package webhooksource_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -18,14 +19,19 @@ func impatient(s *webhooksource.Source) { s.SetReadTimeout(20 * time.Millisecond
 
 // dawdle opens a connection, says only so much and waits until the server has
 // had enough.
-func dawdle(t *testing.T, e *endpoint, say string) {
+func dawdle(t *testing.T, e *endpoint, words string) {
 	t.Helper()
 	conn := dial(t, e)
-	if _, err := io.WriteString(conn, say); err != nil {
-		t.Fatal(err)
-	}
+	say(t, conn, words)
 	if _, err := io.Copy(io.Discard, conn); err != nil {
 		t.Fatalf("the server did not end the connection: %v", err)
+	}
+}
+
+func say(t *testing.T, conn net.Conn, words string) {
+	t.Helper()
+	if _, err := io.WriteString(conn, words); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -44,8 +50,8 @@ func dial(t *testing.T, e *endpoint) net.Conn {
 
 func TestSlowClientsAreCutOff(t *testing.T) {
 	e := serve(t, webhooksource.Config{}, ackAll{}, impatient)
-	for _, say := range []string{"", "POST /in HT", "POST /in HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"} {
-		dawdle(t, e, say)
+	for _, words := range []string{"", "POST /in HT", "POST /in HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"} {
+		dawdle(t, e, words)
 	}
 }
 
@@ -97,5 +103,21 @@ func TestSilentConnectionsDoNotDelayTheEnd(t *testing.T) {
 	}
 	if took := time.Since(began); took > 3*time.Second {
 		t.Errorf("took %s to end", took)
+	}
+}
+
+// A client that has already sent its next request cannot be seen to go away:
+// the grace ends its wait all the same.
+func TestPipelinedRequestEndsWithTheGrace(t *testing.T) {
+	sink := sourcetest.NewSink(1)
+	e := serve(t, webhooksource.Config{Grace: 20 * time.Millisecond}, sink)
+	request := fmt.Sprintf("POST /in HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(payload), payload)
+	conn := dial(t, e)
+	say(t, conn, request)
+	sink.Next(t)
+	say(t, conn, request)
+	e.cancel()
+	if err := sourcetest.Wait(t, e.ended, "the end of Run"); err != nil {
+		t.Error(err)
 	}
 }

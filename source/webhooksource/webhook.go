@@ -43,7 +43,8 @@ type Config struct {
 	// Token is what the Authorization header has to carry: a scheme and a
 	// word ("Bearer x"), compared as it is, or one word, which is accepted
 	// alone and after "Bearer ". MinIO's auth_token, given the same text,
-	// sends just that.
+	// sends just that; versitygw sends "Basic …" if its webhook URL has
+	// user:password@ in it.
 	Token string
 	// Secret is a Standard Webhooks secret, whsec_ and base64, of at least
 	// 24 bytes; signatures older or newer than five minutes are refused.
