@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -11,7 +12,7 @@ import (
 	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/internal/servertest"
 	"github.com/pawlhq/pawl/ledger"
-	"github.com/pawlhq/pawl/ledger/memledger"
+	"github.com/pawlhq/pawl/ledger/sqliteledger"
 	"github.com/pawlhq/pawl/source/webhooksource"
 )
 
@@ -44,7 +45,10 @@ func scenario(t *testing.T, start func(testing.TB, servertest.Options) *serverte
 	// versitygw wants the webhook to listen before it starts, so the object
 	// store comes after the worker.
 	objects := &later{}
-	led := memledger.New()
+	led, err := sqliteledger.Open(t.Context(), filepath.Join(t.TempDir(), "pawl.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() { _ = led.Close() })
 	defer run(t, objects, led, hook)()
 
