@@ -1,0 +1,31 @@
+# Each target is one go command; `make help` lists them.
+.DEFAULT_GOAL := help
+.PHONY: help test lint bench fuzz build demo fmt
+
+PKG  ?= ./event
+FUZZ ?= FuzzDetect
+TIME ?= 30s
+
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/'
+
+test: ## vet and test against real servers, built once
+	go run ./tools/test
+
+lint: ## the same, with gofmt, staticcheck and golangci-lint
+	go run ./tools/test -lint
+
+bench: ## run the benchmarks
+	cd bench && go test -run '^$$' -bench . -benchmem ./...
+
+fuzz: ## fuzz one target: make fuzz PKG=./event FUZZ=FuzzAWS TIME=1m
+	go test -run '^$$' -fuzz '^$(FUZZ)$$' -fuzztime $(TIME) $(PKG)
+
+build: ## build bin/pawl
+	go build -trimpath -o bin/pawl ./cmd/pawl
+
+demo: ## see it work, with nothing else installed
+	go run ./cmd/pawl demo
+
+fmt: ## format the source
+	go fmt ./...

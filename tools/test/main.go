@@ -1,0 +1,140 @@
+// Command test runs Pawl's tests against real servers, and builds the servers
+// first if they are missing:
+//
+//	go run ./tools/test [-lint] [-build] [go test flags] [packages]
+//
+// It vets and tests ./... unless packages are named, and skips nothing. With
+// -lint it also checks formatting and runs staticcheck and golangci-lint. With
+// -build it only builds what it needs. Everything else is passed to go test:
+//
+//	go run ./tools/test -race -count=1 ./engine/...
+//
+// The servers are built once, from the modules beside this folder, into
+// pawl/bin in the user's cache folder. `go test ./...` alone finds them there.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/pawlhq/pawl/internal/toolcache"
+)
+
+const usage = `usage: go run ./tools/test [-lint] [-build] [go test flags] [packages]
+
+Builds MinIO and versitygw once, then vets and tests ./... or the packages.
+  -lint   also check formatting and run staticcheck and golangci-lint
+  -build  build what is needed, and nothing else
+Everything else is passed to go test.
+`
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:])
+	stop()
+	os.Exit(code)
+}
+
+// options are what the command line asked for.
+type options struct {
+	lint, build, race bool
+	packages          []string // at least one
+	args              []string // for go test
+}
+
+func parse(args []string) options {
+	var o options
+	for i, arg := range args {
+		if arg == "-args" || arg == "--args" { // the rest is the tests' own
+			o.args = append(o.args, args[i:]...)
+			break
+		}
+		switch {
+		case arg == "-lint" || arg == "--lint":
+			o.lint = true
+		case arg == "-build" || arg == "--build":
+			o.build = true
+		case isPackage(arg):
+			o.packages = append(o.packages, arg)
+		default:
+			o.race = o.race || strings.HasPrefix(strings.TrimLeft(arg, "-"), "race")
+			o.args = append(o.args, arg)
+		}
+	}
+	if len(o.packages) == 0 {
+		o.packages = []string{"./..."}
+	}
+	return o
+}
+
+func isPackage(arg string) bool {
+	return arg == "." || strings.HasPrefix(arg, "./") || strings.HasPrefix(arg, "github.com/pawlhq/pawl")
+}
+
+func run(ctx context.Context, args []string) int {
+	if slices.ContainsFunc(args, func(a string) bool { return a == "-h" || a == "-help" || a == "--help" }) {
+		fmt.Print(usage)
+		return 0
+	}
+	o := parse(args)
+	root, err := toolcache.Root()
+	if err == nil {
+		err = os.Chdir(root)
+	}
+	if err == nil && o.race {
+		err = needCompiler(ctx)
+	}
+	if err == nil {
+		err = build(ctx, root, o)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "tools/test:", err)
+		return 1
+	}
+	if o.build {
+		return 0
+	}
+	return perform(ctx, steps(root, o))
+}
+
+// build makes the servers, and the linters if they are asked for.
+func build(ctx context.Context, root string, o options) error {
+	need := []toolcache.Tool{toolcache.MinIO, toolcache.VersityGW}
+	if o.lint {
+		need = append(need, toolcache.Staticcheck, toolcache.GolangCI)
+	}
+	for _, tool := range need {
+		if _, err := tool.Build(ctx, root, os.Stdout); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// perform runs every step, whether or not the one before failed, and returns
+// the exit code.
+func perform(ctx context.Context, steps []step) int {
+	code := 0
+	var summary strings.Builder
+	for _, s := range steps {
+		fmt.Printf("== %s\n", s.name)
+		start := time.Now()
+		err := s.run(ctx)
+		verdict := "ok"
+		if err != nil {
+			verdict, code = "FAILED: "+err.Error(), 1
+		}
+		fmt.Fprintf(&summary, "%-24s %8s  %s\n", s.name, time.Since(start).Round(time.Second), verdict)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	fmt.Printf("== summary\n%s", summary.String())
+	return code
+}
