@@ -26,8 +26,8 @@ const (
 )
 
 // pixelsInFlight bounds the memory of one handler: it decodes no more pixels
-// than these at a time. A decoded pixel takes 1 to 4 bytes, 8 in PNG with 16
-// bits a channel, and up to 15 while a progressive JPEG is being decoded.
+// than these at a time. A pixel takes 1 to 8 bytes decoded, up to 20 while a
+// progressive JPEG is being decoded, and in colour 4 to 8 more on its way out.
 const pixelsInFlight = 50_000_000
 
 // Config says what becomes of a picture. The zero Config only turns it upright
