@@ -1,0 +1,231 @@
+package pawl_test
+
+import (
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// layers says which of the module's packages each package imports, tests aside.
+// "." is the root, package pawl. Imports run one way, from the bottom of this
+// table to its top; ARCHITECTURE.md says why.
+//
+// The table is exact. A new line in it is a decision: make it in review.
+var layers = map[string][]string{
+	// What an event is, and what a row, a bucket and a source are.
+	"event":  {},
+	"ledger": {"event"},
+	"bucket": {"event"},
+	"source": {"event"},
+
+	// Deciding, and doing.
+	"engine": {"event", "ledger"},
+	"worker": {"bucket", "engine", "event", "ledger", "source"},
+	".":      {"bucket", "event", "ledger", "source", "worker"},
+
+	// Drivers. They know their own interface and nothing of each other.
+	"ledger/memledger":     {"ledger"},
+	"ledger/sqliteledger":  {"event", "ledger"},
+	"bucket/membucket":     {"bucket", "event"},
+	"bucket/s3bucket":      {"bucket", "event"},
+	"source/replaysource":  {"event", "source"},
+	"source/webhooksource": {"event", "source"},
+	"action":               {"event", "worker"},
+	"action/copyaction":    {"worker"},
+	"action/execaction":    {"action", "event", "worker"},
+	"action/httpaction":    {"action", "worker"},
+	"action/imageaction":   {"worker"},
+
+	// The command.
+	"internal/config": {"event"},
+	"internal/demo":   {"event", "ledger", "ledger/sqliteledger", "source"},
+	"internal/cli": {
+		".", "action/copyaction", "action/execaction", "action/httpaction", "action/imageaction",
+		"bucket", "bucket/s3bucket", "event", "internal/config", "internal/demo",
+		"ledger", "ledger/memledger", "ledger/sqliteledger", "source/replaysource", "source/webhooksource",
+	},
+	"cmd/pawl": {"internal/cli"},
+
+	// For tests.
+	"action/internal/actiontest": {".", "bucket", "bucket/membucket", "event", "ledger", "ledger/memledger", "source"},
+	"bucket/buckettest":          {"bucket"},
+	"ledger/ledgertest":          {"event", "ledger"},
+	"source/sourcetest":          {"source"},
+	"internal/e2e":               {},
+	"internal/fakes3":            {},
+	"internal/servertest":        {"internal/fakes3", "internal/toolcache"},
+	"internal/toolcache":         {},
+	"tools/test":                 {"internal/toolcache"},
+}
+
+// modules says which packages use which modules of others, tests aside. Every
+// module here ends up in the go.sum of whoever uses Pawl as a library.
+var modules = map[string][]string{
+	"github.com/go-json-experiment/json": {"event", "ledger", "source/replaysource"}, // strict: case, duplicate names
+	"github.com/cenkalti/backoff/v5":     {"internal/demo", "ledger", "ledger/sqliteledger"},
+	"github.com/hashicorp/golang-lru/v2": {"engine"},
+	"golang.org/x/sync":                  {"action/imageaction", "internal/cli", "internal/demo", "ledger/sqliteledger", "source/replaysource"},
+
+	"zombiezen.com/go/sqlite":                  {"ledger/sqliteledger"},
+	"github.com/aws/aws-sdk-go-v2":             {"bucket/s3bucket", "internal/servertest"},
+	"github.com/aws/aws-sdk-go-v2/config":      {"bucket/s3bucket"},
+	"github.com/aws/aws-sdk-go-v2/credentials": {"bucket/s3bucket", "internal/servertest"},
+	"github.com/aws/aws-sdk-go-v2/service/s3":  {"bucket/s3bucket", "internal/servertest"},
+	"github.com/aws/smithy-go":                 {"bucket/s3bucket"},
+	"github.com/bep/imagemeta":                 {"action/imageaction"}, // EXIF orientation
+	"golang.org/x/image":                       {"action/imageaction"}, // WebP, resizing
+	"github.com/standard-webhooks/standard-webhooks/libraries": {
+		"action/httpaction", "source/webhooksource",
+	},
+
+	"github.com/spf13/cobra":            {"internal/cli"},
+	"github.com/goccy/go-yaml":          {"internal/config"},
+	"github.com/agext/levenshtein":      {"internal/config"}, // "did you mean"
+	"github.com/dustin/go-humanize":     {"internal/cli", "internal/config"},
+	"github.com/jedib0t/go-pretty/v6":   {"internal/cli", "internal/demo"},
+	"github.com/schollz/progressbar/v3": {"internal/cli", "internal/demo"},
+	"golang.org/x/term":                 {"internal/cli"},
+
+	"github.com/johannesboyne/gofakes3": {"internal/demo", "internal/fakes3"}, // the demo's object store
+	"github.com/google/go-cmp":          {"bucket/buckettest", "ledger/ledgertest"},
+	"pgregory.net/rapid":                {"ledger/ledgertest"},
+}
+
+// testModules are used by _test.go files and by nothing else.
+var testModules = []string{
+	"github.com/cockroachdb/datadriven",
+	"github.com/invopop/jsonschema",
+	"github.com/rogpeppe/go-internal",
+	"github.com/santhosh-tekuri/jsonschema/v6",
+}
+
+func TestImportsRunOneWay(t *testing.T) {
+	found := make(map[string]bool)
+	for _, p := range modulePackages(t) {
+		files := p.ships()
+		if len(files) == 0 {
+			continue
+		}
+		found[p.dir] = true
+		want, known := layers[p.dir]
+		if !known {
+			t.Errorf("package %s is not in the table of layers: add it, with what it may import", p.dir)
+			continue
+		}
+		got := []string{}
+		for _, path := range importsOf(files) {
+			if dir, ok := inModule(path); ok {
+				got = append(got, dir)
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("package %s imports other packages than the table of layers says (-table +source):\n%s", p.dir, diff)
+		}
+	}
+	for dir := range layers {
+		if !found[dir] {
+			t.Errorf("the table of layers has %s, which is no package: remove it", dir)
+		}
+	}
+}
+
+// TestDriversStandAlone holds what the table of layers itself must obey.
+func TestDriversStandAlone(t *testing.T) {
+	users := []string{"internal/cli", "internal/demo"}
+	for dir, imports := range layers {
+		for _, imported := range imports {
+			if isDriver(imported) && !slices.Contains(users, dir) && !strings.HasSuffix(dir, "test") {
+				t.Errorf("%s imports the driver %s: only the command and users of the library choose drivers", dir, imported)
+			}
+		}
+	}
+}
+
+// isDriver reports that a package is one of several behind an interface, as its
+// name says: ledger/sqliteledger, bucket/s3bucket.
+func isDriver(dir string) bool {
+	parent := path.Dir(dir)
+	return parent != "." && strings.HasSuffix(path.Base(dir), path.Base(parent))
+}
+
+// TestOnlyTestsTest keeps package testing, and its flags, out of the programs.
+func TestOnlyTestsTest(t *testing.T) {
+	for _, p := range modulePackages(t) {
+		if p.forTests() {
+			continue
+		}
+		for _, path := range importsOf(p.ships()) {
+			dir, internal := inModule(path)
+			if path == "testing" || strings.HasPrefix(path, "testing/") || internal && strings.HasSuffix(dir, "test") {
+				t.Errorf("package %s imports %s, which is for tests alone", p.dir, path)
+			}
+		}
+	}
+}
+
+func TestDirectDependencies(t *testing.T) {
+	used, tested := make(map[string][]string), make(map[string]bool)
+	for _, p := range modulePackages(t) {
+		for _, path := range external(p.ships()) {
+			if !slices.Contains(used[path], p.dir) {
+				used[path] = append(used[path], p.dir)
+			}
+		}
+		for _, path := range external(p.files) {
+			tested[path] = true
+		}
+	}
+	if diff := cmp.Diff(modules, used); diff != "" {
+		t.Errorf("other modules are used than the table says, or by other packages (-table +source):\n%s", diff)
+	}
+	onlyTested := []string{}
+	for path := range tested {
+		if used[path] == nil {
+			onlyTested = append(onlyTested, path)
+		}
+	}
+	slices.Sort(onlyTested)
+	if diff := cmp.Diff(testModules, onlyTested); diff != "" {
+		t.Errorf("tests use other modules than the list says (-list +source):\n%s", diff)
+	}
+}
+
+// external returns the known modules that files import, sorted. A module that
+// is in neither table is reported by its import path.
+func external(files []*sourceFile) []string {
+	found := make(map[string]bool)
+	for _, path := range importsOf(files) {
+		if first, _, _ := strings.Cut(path, "/"); !strings.Contains(first, ".") {
+			continue // the standard library
+		}
+		if _, ok := inModule(path); !ok {
+			found[moduleOf(path)] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+// moduleOf returns the longest known module that holds a package.
+func moduleOf(path string) (module string) {
+	for _, m := range slices.Concat(slices.Collect(maps.Keys(modules)), testModules) {
+		if (path == m || strings.HasPrefix(path, m+"/")) && len(m) > len(module) {
+			module = m
+		}
+	}
+	if module == "" {
+		return path
+	}
+	return module
+}
+
+// inModule returns the folder of a package of this module.
+func inModule(path string) (dir string, ok bool) {
+	if path == modulePath {
+		return ".", true
+	}
+	return strings.CutPrefix(path, modulePath+"/")
+}
