@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/pawlhq/pawl/bucket"
@@ -82,8 +83,8 @@ func (x *attempt) pin(ctx context.Context) (*ledger.Pinned, error) {
 		return nil, nil
 	}
 	ref := x.pipeline.Output(x.claim.Key)
-	if ref.Key == "" {
-		return nil, Permanent(fmt.Errorf("%s has an output without a name: match a longer prefix, or give the output a prefix", x.object()))
+	if err := checkOutput(ref.Key); err != nil {
+		return nil, Permanent(fmt.Errorf("the output of %s %w", x.object(), err))
 	}
 	out, err := bucket.Pin(ctx, x.objects, ref)
 	if err != nil {
@@ -92,6 +93,20 @@ func (x *attempt) pin(ctx context.Context) (*ledger.Pinned, error) {
 	x.pinned = out
 	source, _ := out.Source()
 	return &ledger.Pinned{Exists: out.Exists(), Source: source, ModTime: out.ModTime()}, nil
+}
+
+// checkOutput refuses keys that a server on top of folders would take for
+// another place: s3://out/gray/../x is not below s3://out/gray/ there.
+func checkOutput(key string) error {
+	if key == "" {
+		return errors.New("would have no name: give it a prefix, or match a shorter one")
+	}
+	for part := range strings.SplitSeq(key, "/") {
+		if part == "." || part == ".." {
+			return fmt.Errorf("would be %s, which some servers place elsewhere: rename the object", event.Quote(key))
+		}
+	}
+	return nil
 }
 
 // read looks at the object, or takes the event's word for it.
@@ -113,19 +128,29 @@ func (x *attempt) read(ctx context.Context) (ledger.Read, error) {
 
 // readEvent has no read to compare with. So it makes sure, after the pin, that
 // the lease is still its own: whoever holds a later one pins later as well.
+// Without an output there is nothing that the pin would have to protect.
 func (x *attempt) readEvent(ctx context.Context) (ledger.Read, error) {
-	rows, err := x.ledger.Load(ctx, []ledger.RowKey{x.claim.Key})
-	if err != nil {
-		return ledger.Read{}, fmt.Errorf("look at the lease: %w", err)
-	}
-	if len(rows) != 1 || !rows[0].Held() || rows[0].Lease.Fence != x.claim.Fence {
-		return ledger.Read{}, ErrLeaseLost
+	if x.pinned != nil {
+		if err := x.stillHolds(ctx); err != nil {
+			return ledger.Read{}, err
+		}
 	}
 	want := x.claim.Want
 	x.info = bucket.Info{
 		Key: x.claim.Key.Key, VersionID: want.Identity.VersionID, ETag: want.Identity.ETag, Size: want.Identity.Size,
 	}
 	return ledger.Read{Kind: want.Kind, Identity: want.Identity, ByEvent: true}, nil
+}
+
+func (x *attempt) stillHolds(ctx context.Context) error {
+	rows, err := x.ledger.Load(ctx, []ledger.RowKey{x.claim.Key})
+	if err != nil {
+		return fmt.Errorf("look at the lease: %w", err)
+	}
+	if len(rows) != 1 || !rows[0].Held() || rows[0].Lease.Fence != x.claim.Fence {
+		return ErrLeaseLost
+	}
+	return nil
 }
 
 // act runs the handler and publishes what it wrote.

@@ -65,4 +65,3 @@ func (w *Worker) settle(a *engine.Settle) {
 	})
 	w.gate.leave(od.items)
 }
-

@@ -54,12 +54,19 @@ func (s *spool) spill() error {
 	return nil
 }
 
+// open returns a reader that can also seek, so that the store can sign what it
+// sends.
 func (s *spool) open() (io.ReadCloser, error) {
 	if s.file == nil {
-		return io.NopCloser(bytes.NewReader(s.memory.Bytes())), nil
+		return reader{bytes.NewReader(s.memory.Bytes())}, nil
 	}
-	return io.NopCloser(io.NewSectionReader(s.file, 0, s.size)), nil
+	return reader{io.NewSectionReader(s.file, 0, s.size)}, nil
 }
+
+// reader has nothing to close.
+type reader struct{ io.ReadSeeker }
+
+func (reader) Close() error { return nil }
 
 func (s *spool) len() int64 { return s.size }
 

@@ -155,7 +155,7 @@ type victim struct {
 }
 
 // build makes the pawl binary.
-func build(t *testing.T, dir string) string {
+func build(t testing.TB, dir string) string {
 	t.Helper()
 	path := filepath.Join(dir, "pawl")
 	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, "github.com/pawlhq/pawl/cmd/pawl").CombinedOutput()

@@ -1,0 +1,211 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
+
+	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/ledger/sqliteledger"
+	"github.com/pawlhq/pawl/source"
+)
+
+// cycleEvents is how many new objects one round is about.
+const cycleEvents = 20_000
+
+// BenchmarkCycle lets both take turns in one run: full cycles of Pawl on SQLite
+// (observe and claim, a handler that does nothing, complete), and bare upserts
+// of the very rows that these wrote, two for each event, 500 in a transaction,
+// into the same tables. The ratio is what order, leases and compare-and-swap
+// leave of the database's speed.
+func BenchmarkCycle(b *testing.B) {
+	var cycle, bare time.Duration
+	for n := 0; b.Loop(); n++ {
+		dir := b.TempDir()
+		events := makeEvents(b)
+		led, err := sqliteledger.Open(b.Context(), filepath.Join(dir, "cycle.db"))
+		if err != nil {
+			b.Fatal(err)
+		}
+		tape := &tape{Store: led}
+		start := time.Now()
+		runCycle(b, tape, events)
+		cycle += time.Since(start)
+		if err := led.Close(); err != nil {
+			b.Fatal(err)
+		}
+		bare += upsertAll(b, filepath.Join(dir, "bare.db"), tape.batches)
+		if got := tape.rows(); got != 2*cycleEvents {
+			b.Fatalf("%d rows were written for %d events: want two for each", got, cycleEvents)
+		}
+	}
+	b.ReportMetric(float64(b.N*cycleEvents)/cycle.Seconds(), "cycles/s")
+	b.ReportMetric(float64(b.N*cycleEvents)/bare.Seconds(), "bare/s")
+	b.ReportMetric(bare.Seconds()/cycle.Seconds(), "ratio")
+	b.ReportMetric(0, "ns/op")
+}
+
+func makeEvents(b *testing.B) []event.Event {
+	b.Helper()
+	now := time.Now().UTC()
+	events := make([]event.Event, cycleEvents)
+	for i := range events {
+		seq, err := event.ParseSequencer(fmt.Sprintf("0055AED6DC%08X", i+1))
+		if err != nil {
+			b.Fatal(err)
+		}
+		events[i] = event.Event{
+			Object: event.Object{Bucket: "photos", Key: fmt.Sprintf("in/%08x/%d.jpg", uint32(i)*2654435761, i)},
+			Kind:   event.Created, Sequencer: seq, Time: now, ETag: "d41d8cd98f00b204e9800998ecf8427e", Size: 1000,
+			Name: "ObjectCreated:Put", Dialect: event.AWS,
+		}
+	}
+	return events
+}
+
+// tape records what is swapped, by reference: the rows are encoded again, and
+// written again, afterwards.
+type tape struct {
+	ledger.Store
+	mu      sync.Mutex
+	batches [][]ledger.Change
+}
+
+func (t *tape) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.Outcome, error) {
+	t.mu.Lock()
+	t.batches = append(t.batches, changes)
+	t.mu.Unlock()
+	return t.Store.Swap(ctx, changes)
+}
+
+func (t *tape) rows() (n int) {
+	for _, b := range t.batches {
+		n += len(b)
+	}
+	return n
+}
+
+// feed delivers events ten at a time, as a queue would.
+type feed []event.Event
+
+func (f feed) Run(ctx context.Context, sink source.Sink) error {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for i := 0; i < len(f); i += 10 {
+		wg.Add(1)
+		d := source.Delivery{Events: f[i:min(i+10, len(f))], Done: func(source.Outcome) { wg.Done() }}
+		if err := sink.Deliver(ctx, d); err != nil {
+			wg.Done()
+			return err
+		}
+	}
+	return nil
+}
+
+func (f feed) Declares() (event.Dialect, bool) { return event.AWS, false }
+
+func runCycle(b *testing.B, store ledger.Store, events []event.Event) {
+	b.Helper()
+	p, err := pawl.New(pawl.Config{
+		Ledger: store, Sources: []pawl.Source{feed(events)}, Concurrency: 2000, Backlog: 2000,
+		MaxBytes: 1 << 40, Logger: slog.New(slog.DiscardHandler),
+		Pipelines: []pawl.Pipeline{{
+			Name: "noop", Match: pawl.Match{Bucket: "photos"}, Order: pawl.EventOrder,
+			Handler: pawl.HandlerFunc(func(context.Context, *pawl.Task) error { return nil }),
+		}},
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := p.Run(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	if s := p.Stats(); s.Completed != int64(len(events)) {
+		b.Fatalf("%d of %d completed", s.Completed, len(events))
+	}
+}
+
+const bareUpsert = `INSERT INTO ledger (pipeline, bucket, key, version, nonce, due, row)
+	VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+	ON CONFLICT DO UPDATE SET nonce = ?5, due = ?6, row = ?7`
+
+// upsertAll writes the recorded rows to a fresh ledger file of the same format,
+// in their order, and returns how long the writing took.
+func upsertAll(b *testing.B, path string, batches [][]ledger.Change) time.Duration {
+	b.Helper()
+	led, err := sqliteledger.Open(b.Context(), path) // makes the tables
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := led.Close(); err != nil {
+		b.Fatal(err)
+	}
+	conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite, sqlite.OpenWAL)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	if err := sqlitex.ExecuteTransient(conn, "PRAGMA synchronous=FULL", nil); err != nil {
+		b.Fatal(err)
+	}
+	var rows []*ledger.Row
+	var bodies []string
+	for _, batch := range batches {
+		for _, c := range batch {
+			body, err := ledger.Encode(c.Row)
+			if err != nil {
+				b.Fatal(err)
+			}
+			rows, bodies = append(rows, c.Row), append(bodies, string(body))
+		}
+	}
+	start := time.Now()
+	for i := 0; i < len(rows); i += 500 {
+		end := min(i+500, len(rows))
+		upsertBatch(b, conn, rows[i:end], bodies[i:end])
+	}
+	return time.Since(start)
+}
+
+func upsertBatch(b *testing.B, conn *sqlite.Conn, rows []*ledger.Row, bodies []string) {
+	b.Helper()
+	done, err := sqlitex.ImmediateTransaction(conn)
+	if err != nil {
+		b.Fatal(err)
+	}
+	stmt, err := conn.Prepare(bareUpsert)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i, r := range rows {
+		stmt.BindBytes(1, []byte(r.Pipeline))
+		stmt.BindBytes(2, []byte(r.Bucket))
+		stmt.BindBytes(3, []byte(r.Key))
+		stmt.BindBytes(4, []byte(r.VersionID))
+		stmt.BindBytes(5, r.Nonce[:])
+		if due := r.Due(); due.IsZero() {
+			stmt.BindNull(6)
+		} else {
+			stmt.BindInt64(6, due.UnixMicro())
+		}
+		stmt.BindText(7, bodies[i])
+		if _, err := stmt.Step(); err != nil {
+			b.Fatal(err)
+		}
+		if err := stmt.Reset(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if done(&err); err != nil {
+		b.Fatal(err)
+	}
+}
