@@ -57,7 +57,10 @@ type Source struct {
 	progress Progress
 }
 
-var _ source.Source = (*Source)(nil)
+var (
+	_ source.Source   = (*Source)(nil)
+	_ source.Declarer = (*Source)(nil)
+)
 
 // Progress counts what a replay has done so far.
 type Progress struct {
@@ -215,3 +218,6 @@ func (s *Source) bad(ctx context.Context, at place, err error) error {
 	}
 	return nil
 }
+
+// Declares implements source.Declarer.
+func (s *Source) Declares() (event.Dialect, bool) { return s.cfg.Dialect, s.cfg.TrustSequencer }

@@ -76,7 +76,10 @@ type Source struct {
 	addr    net.Addr // set before ready is closed
 }
 
-var _ source.Source = (*Source)(nil)
+var (
+	_ source.Source   = (*Source)(nil)
+	_ source.Declarer = (*Source)(nil)
+)
 
 // limits bound what a slow or hostile client costs.
 type limits struct {
@@ -147,3 +150,6 @@ func checkPath(path string) error {
 	}
 	return nil
 }
+
+// Declares implements source.Declarer.
+func (s *Source) Declares() (event.Dialect, bool) { return s.cfg.Dialect, s.cfg.TrustSequencer }
