@@ -87,7 +87,7 @@ func (w *Worker) perform(ctx context.Context, claim ledger.Attempt) engine.Finis
 	switch {
 	case err == nil:
 		fin.Result = engine.Completed
-	case errors.Is(cause, ErrShutdown), errors.Is(err, errMoved):
+	case errors.Is(cause, ErrShutdown):
 		fin.Result = engine.Released
 	default:
 		fin.Result = engine.Failed

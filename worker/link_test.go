@@ -1,0 +1,133 @@
+package worker_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pawlhq/pawl/ledger"
+)
+
+// link is one worker's way to the ledger. It can be cut and mended, and it can
+// make the worker's clock look wrong.
+type link struct {
+	ledger.Store
+	tape *tape
+	// ahead is how far the worker's clock is ahead of the others'. Instead of
+	// the clock, which all share, the times in the rows are shifted: what
+	// counts is the difference of the two.
+	ahead time.Duration
+
+	mu  sync.Mutex
+	cut chan struct{} // not nil: calls wait until it is closed
+	err error         // not nil: what calls answer
+}
+
+// cutOff makes calls wait for an answer.
+func (l *link) cutOff() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cut = make(chan struct{})
+}
+
+// fail makes calls answer with an error.
+func (l *link) fail(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.err = err
+}
+
+// mend ends what cutOff and fail began. Calls that waited go on.
+func (l *link) mend() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cut != nil {
+		close(l.cut)
+	}
+	l.cut, l.err = nil, nil
+}
+
+// reach waits until the ledger can be reached.
+func (l *link) reach(ctx context.Context) error {
+	l.mu.Lock()
+	cut, err := l.cut, l.err
+	l.mu.Unlock()
+	if err != nil || cut == nil {
+		return err
+	}
+	select {
+	case <-cut:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (l *link) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.Outcome, error) {
+	if err := l.reach(ctx); err != nil {
+		return nil, err
+	}
+	sent := slices.Clone(changes)
+	for i := range sent {
+		row := shift(sent[i].Row, -l.ahead)
+		sent[i].Row = &row
+	}
+	outcomes, err := l.Store.Swap(ctx, sent)
+	for i := range outcomes {
+		how := "refused"
+		if outcomes[i].Applied {
+			how = "ok"
+		}
+		l.tape.note("swap %s: %s", whatChanged(changes[i].Row), how)
+		if c := outcomes[i].Current; c != nil {
+			row := shift(c, l.ahead)
+			outcomes[i].Current = &row
+		}
+	}
+	return outcomes, err
+}
+
+func (l *link) Load(ctx context.Context, keys []ledger.RowKey) ([]ledger.Row, error) {
+	if err := l.reach(ctx); err != nil {
+		return nil, err
+	}
+	rows, err := l.Store.Load(ctx, keys)
+	l.tape.note("load")
+	return l.shifted(rows), err
+}
+
+func (l *link) Due(ctx context.Context, pipeline string, before time.Time, limit int) ([]ledger.Row, error) {
+	if err := l.reach(ctx); err != nil {
+		return nil, err
+	}
+	rows, err := l.Store.Due(ctx, pipeline, before.Add(l.ahead), limit)
+	return l.shifted(rows), err
+}
+
+func (l *link) shifted(rows []ledger.Row) []ledger.Row {
+	for i := range rows {
+		rows[i] = shift(&rows[i], l.ahead)
+	}
+	return rows
+}
+
+// shift moves the times of a row that a worker wrote from one clock to another:
+// what a clock that is ahead reads as now, it wrote for a later time.
+func shift(r *ledger.Row, ahead time.Duration) ledger.Row {
+	row := *r
+	for _, at := range []*time.Time{&row.Lease.Until, &row.RetryAt, &row.VerifyAt, &row.CreatedAt, &row.UpdatedAt} {
+		if !at.IsZero() {
+			*at = at.Add(-ahead)
+		}
+	}
+	return row
+}
+
+// whatChanged says in a word what a swap is for.
+func whatChanged(r *ledger.Row) string {
+	if r.Held() && r.UpdatedAt.After(r.History[0].At) {
+		return "renewed"
+	}
+	return r.History[0].What
+}

@@ -1,0 +1,168 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/worker"
+)
+
+// tape records what workers did, as text. It is safe for concurrent use.
+type tape struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (t *tape) note(format string, args ...any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lines = append(t.lines, fmt.Sprintf(format, args...))
+}
+
+// reset forgets what was recorded.
+func (t *tape) reset() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lines = nil
+}
+
+func (t *tape) count(line string) (n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, l := range t.lines {
+		if strings.HasPrefix(l, line) {
+			n++
+		}
+	}
+	return n
+}
+
+// want fails the test unless the recording is this text, whose indentation does
+// not count.
+func (t *tape) want(tb testing.TB, text string) {
+	tb.Helper()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var lines []string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	if d := cmp.Diff(lines, t.lines); d != "" {
+		tb.Errorf("it went differently (-want +got):\n%s", d)
+	}
+}
+
+// handler records the call of a handler.
+func (t *tape) handler(h worker.HandlerFunc) worker.HandlerFunc {
+	return func(ctx context.Context, task *worker.Task) error {
+		t.note("handle %s %s", task.Kind, task.Object.Key)
+		return h(ctx, task)
+	}
+}
+
+// taped is an object store whose calls are recorded when they are answered.
+type taped struct {
+	bucket.Store
+	tape *tape
+}
+
+func (s taped) Head(ctx context.Context, ref bucket.Ref) (bucket.Info, error) {
+	info, err := s.Store.Head(ctx, ref)
+	s.tape.note("head %s/%s: %s", ref.Bucket, ref.Key, said(err))
+	return info, err
+}
+
+func (s taped) Get(ctx context.Context, ref bucket.Ref) (bucket.Info, io.ReadCloser, error) {
+	info, body, err := s.Store.Get(ctx, ref)
+	s.tape.note("get %s/%s: %s", ref.Bucket, ref.Key, said(err))
+	return info, body, err
+}
+
+func (s taped) Put(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+	etag, err := s.Store.Put(ctx, ref, o, c)
+	s.tape.note("put %s/%s %s: %s", ref.Bucket, ref.Key, guard(c), said(err))
+	return etag, err
+}
+
+func (s taped) Delete(ctx context.Context, ref bucket.Ref, c bucket.Condition) error {
+	err := s.Store.Delete(ctx, ref, c)
+	s.tape.note("delete %s/%s %s: %s", ref.Bucket, ref.Key, guard(c), said(err))
+	return err
+}
+
+func guard(c bucket.Condition) string {
+	switch {
+	case c.IfAbsent:
+		return "if absent"
+	case c.IfMatch != "":
+		return "if unchanged"
+	}
+	return "in any case"
+}
+
+// said returns the kind of a store's answer.
+func said(err error) string {
+	if err == nil {
+		return "ok"
+	}
+	for _, kind := range []error{
+		bucket.ErrNotFound, bucket.ErrNoBucket, bucket.ErrDenied, bucket.ErrInvalid,
+		bucket.ErrPrecondition, bucket.ErrConflict, bucket.ErrUnclear, bucket.ErrUnavailable,
+	} {
+		if errors.Is(err, kind) {
+			return kind.Error()
+		}
+	}
+	return err.Error()
+}
+
+// logbook is a log handler that keeps all records as text.
+type logbook struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (l *logbook) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
+
+func (l *logbook) Handle(_ context.Context, r slog.Record) error {
+	var b strings.Builder
+	b.WriteString(r.Level.String() + " " + r.Message)
+	r.Attrs(func(a slog.Attr) bool {
+		b.WriteString(" " + a.String())
+		return true
+	})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, b.String())
+	return nil
+}
+
+func (l *logbook) WithAttrs([]slog.Attr) slog.Handler { return l }
+func (l *logbook) WithGroup(string) slog.Handler      { return l }
+
+// having returns the lines that hold all of these texts.
+func (l *logbook) having(texts ...string) (lines []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+next:
+	for _, line := range l.lines {
+		for _, s := range texts {
+			if !strings.Contains(line, s) {
+				continue next
+			}
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
