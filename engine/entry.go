@@ -19,7 +19,7 @@ type entry struct {
 	attempt *ledger.Attempt // running
 	place   int             // in Engine.running
 	renewAt time.Time
-	slot    bool // holds one of the engine's slots
+	slot    bool // holds one of the engine's slots, from its claim to its task's end
 	size    int64
 
 	flight  *flight
@@ -61,10 +61,16 @@ type queue struct {
 }
 
 func (q *queue) push(en *entry) {
-	if !en.queued[q.which] {
-		en.queued[q.which] = true
-		q.items = append(q.items, en)
+	if en.queued[q.which] {
+		return
 	}
+	en.queued[q.which] = true
+	if q.head > len(q.items)/2 { // a queue that is never empty must not grow for ever
+		n := copy(q.items, q.items[q.head:])
+		clear(q.items[n:])
+		q.items, q.head = q.items[:n], 0
+	}
+	q.items = append(q.items, en)
 }
 
 // pop returns nil when the queue is empty.
@@ -154,26 +160,24 @@ func (en *entry) claimable(now time.Time) bool {
 	return !due.IsZero() && !due.After(now)
 }
 
-// take reserves a slot for an entry.
-func (e *Engine) take(en *entry) bool {
-	if en.slot {
-		return true
-	}
-	if !e.fits(en) {
+// take reserves a slot for an attempt at row.
+func (e *Engine) take(en *entry, row *ledger.Row) bool {
+	if !e.fits(row) {
 		return false
 	}
-	en.slot, en.size = true, en.row.Want.Identity.Size
+	en.slot, en.size = true, row.Want.Identity.Size
 	e.slots++
 	e.bytes += en.size
 	return true
 }
 
-// fits reports that there is a slot for an entry. An object larger than all
-// bytes allowed runs alone.
-func (e *Engine) fits(en *entry) bool {
-	return e.slots < e.cfg.Tasks && (e.slots == 0 || e.bytes+en.row.Want.Identity.Size <= e.cfg.Bytes)
+// fits reports that there is a slot for an attempt at row. An object larger
+// than all bytes allowed runs alone.
+func (e *Engine) fits(row *ledger.Row) bool {
+	return e.slots < e.cfg.Tasks && (e.slots == 0 || e.bytes+row.Want.Identity.Size <= e.cfg.Bytes)
 }
 
+// give frees a slot, if the entry holds one.
 func (e *Engine) give(en *entry) {
 	if en.slot {
 		en.slot = false

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/pawlhq/pawl/ledger"
 )
@@ -20,7 +21,7 @@ func (e *Engine) work() bool {
 	for en := e.ready.peek(); en != nil && !e.waits(en); en = e.ready.peek() {
 		e.ready.pop()
 	}
-	return !e.dirty.empty() || !e.ready.empty() && e.fits(e.ready.peek())
+	return !e.dirty.empty() || !e.ready.empty() && e.fits(&e.ready.peek().row)
 }
 
 // foldReady gives free slots to those who wait for one, in their order.
@@ -34,7 +35,7 @@ func (e *Engine) foldReady(batch []*entry) []*entry {
 			e.ready.pop()
 			continue
 		}
-		if !e.take(en) {
+		if !e.take(en, &en.row) {
 			break
 		}
 		e.ready.pop()
@@ -150,31 +151,27 @@ func (e *Engine) foldRenew(en *entry, f *flight) (changed bool) {
 // foldClaim claims what can be claimed, if there is a slot for it: in the same
 // write that observed the event, or that ended the attempt before.
 func (e *Engine) foldClaim(en *entry, f *flight) (changed bool) {
-	busy := en.attempt != nil && f.finish == nil
-	if busy || e.draining || !e.claims(en, f) {
-		if !busy && f.finish == nil {
-			e.give(en)
-		}
-		return false
+	if en.attempt != nil && f.finish == nil {
+		return false // it runs
 	}
-	next, a, why := f.next.Claim(e.cfg.Owner, &e.cfg.Policy, e.now)
-	switch why {
-	case ledger.Granted:
-		f.next, f.claim = next, &a
-		return true
-	case ledger.Retired:
-		f.next, f.retired = next, true
-		return true
+	if !e.draining && e.claims(en, f) {
+		switch next, a, why := f.next.Claim(e.cfg.Owner, &e.cfg.Policy, e.now); why {
+		case ledger.Granted:
+			f.next, f.claim = next, &a
+			return true
+		case ledger.Retired:
+			f.next, f.retired = next, true
+		}
 	}
 	e.give(en)
-	return false
+	return f.retired
 }
 
 // claims reports that the row as it will be can be claimed, and that there is a
-// slot for it.
+// slot for it: one that foldReady took, or one that nobody waits for.
 func (e *Engine) claims(en *entry, f *flight) bool {
 	due := f.next.Due()
-	return !due.IsZero() && !due.After(e.now) && e.take(en)
+	return !due.IsZero() && !due.After(e.now) && (en.slot || e.ready.empty() && e.take(en, &f.next))
 }
 
 func (e *Engine) swapped(in *Swapped) {
@@ -208,13 +205,15 @@ func (e *Engine) swapped(in *Swapped) {
 
 // supersededBy reports that a refused swap had landed after all, under an
 // unclear answer, before somebody changed the row again: the fence that it
-// granted, or the lease that it ended, tells.
+// granted, or the lease that it ended, tells. A lease that another worker ended
+// by retiring the row tells of no landing: Have is behind, or the row is dead.
 func (f *flight) supersededBy(row *ledger.Row, owner string, was *ledger.Attempt) bool {
 	switch {
 	case f.claim != nil:
 		return row.Lease.Owner == owner && row.Lease.Fence == f.claim.Fence
 	case f.finish != nil && !f.refused:
-		return !row.Held() && row.Lease.Fence == was.Fence
+		return !row.Held() && row.Lease.Fence == was.Fence &&
+			row.Have.Compare(f.next.Have) == 0 && (f.next.Dead || !row.Dead)
 	}
 	return false
 }
@@ -227,7 +226,7 @@ func (e *Engine) putBack(en *entry, f *flight) {
 	if f.renewed && en.finish == nil {
 		en.renew = true
 	}
-	if en.attempt == nil {
+	if f.claim != nil {
 		e.give(en)
 	}
 	e.route(en)
@@ -235,10 +234,9 @@ func (e *Engine) putBack(en *entry, f *flight) {
 
 // abandon ends an entry whose swap will never be answered.
 func (e *Engine) abandon(en *entry, f *flight, err error) {
-	for _, o := range append(f.observed, en.observe...) {
+	for _, o := range slices.Concat(en.waiting, f.observed, en.observe) {
 		e.refuse(o.delivery, 0, errors.Join(errStopping, err))
 	}
-	e.handBack(en)
 	if en.attempt != nil && f.finish == nil {
 		e.emit(Cancel{Key: en.key, Fence: en.attempt.Fence})
 	}

@@ -25,9 +25,6 @@ func (e *Engine) landed(en *entry, f *flight, row ledger.Row) {
 		e.started(en, f)
 	case f.retired:
 		e.died(en)
-		e.give(en)
-	case en.attempt == nil:
-		e.give(en)
 	}
 	e.settled(en)
 	if en.attempt == nil && !en.claimable(e.now) {
@@ -87,13 +84,15 @@ func (e *Engine) leased(en *entry, at time.Time) {
 	}
 }
 
-// finished takes a task's result.
+// finished takes a task's result. Its slot is free from now on, so that the
+// write of the result can carry the claim of whoever waits.
 func (e *Engine) finished(in *Finished) {
 	en := e.entries[in.Key]
 	if en == nil || en.attempt == nil || en.attempt.Fence != in.Fence || en.ending() {
 		return // its entry was abandoned
 	}
 	en.finish, en.renew = in, false
+	e.give(en)
 	e.route(en)
 }
 
