@@ -1,0 +1,165 @@
+package engine_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
+)
+
+// printer writes what a person wants to read of the engine's decisions.
+type printer struct {
+	strings.Builder
+	world *world
+}
+
+func (p *printer) printf(format string, args ...any) { fmt.Fprintf(p, format, args...) }
+
+func (p *printer) time(t time.Time) string { return fmt.Sprintf("+%v", t.Sub(start)) }
+
+func keyText(k ledger.RowKey) string {
+	if k.Pipeline == "p" {
+		return k.Key
+	}
+	return k.Pipeline + "/" + k.Key
+}
+
+func (p *printer) actions(out []engine.Action) {
+	for _, a := range out {
+		switch a := a.(type) {
+		case engine.Swap:
+			p.swap(&a)
+		case engine.Start:
+			p.start(&a)
+		case engine.Extend:
+			p.printf("extend %s#%d deadline=%s\n", keyText(a.Key), a.Fence, p.time(a.Deadline))
+		case engine.Cancel:
+			p.printf("cancel %s#%d\n", keyText(a.Key), a.Fence)
+		case engine.Settle:
+			p.settle(&a)
+		case engine.Sweep:
+			p.printf("sweep %s before=%s limit=%d\n", a.Pipeline, p.time(a.Before), a.Limit)
+		case engine.Report:
+			p.printf("report %s: %s", keyText(a.Key), incidents[a.What])
+			if a.Detail != "" {
+				p.printf(" (%s)", a.Detail)
+			}
+			p.printf("\n")
+		}
+	}
+}
+
+var incidents = map[engine.Incident]string{
+	engine.Died: "died", engine.TookOver: "took over", engine.LostLease: "lost its lease", engine.Erred: "erred",
+	engine.ShapeChanged: "shape changed", engine.Settled: "settled", engine.NothingToDo: "nothing to do",
+}
+
+// swap prints what each change would do to its row.
+func (p *printer) swap(a *engine.Swap) {
+	p.printf("swap %d\n", a.Batch)
+	for _, c := range a.Changes {
+		guess := ""
+		if c.Expect.IsZero() {
+			guess = " (new)"
+		}
+		prev := p.world.proposed[c.Expect]
+		p.printf("  %s%s: %s -> %s\n", keyText(c.Key), guess, whatChanged(prev.History, c.Row.History), p.rowText(c.Row))
+	}
+}
+
+// whatChanged names the entries that a history got, oldest first. Only a
+// renewal leaves none.
+func whatChanged(before, after []ledger.Entry) string {
+	n := 0
+	for n < len(after) && !slices.Equal(after[n:], before[:min(len(before), len(after)-n)]) {
+		n++
+	}
+	if n == 0 {
+		return "renewed"
+	}
+	var what []string
+	for _, e := range slices.Backward(after[:n]) {
+		what = append(what, e.What)
+	}
+	return strings.Join(what, ", ")
+}
+
+func (p *printer) rowText(r *ledger.Row) string {
+	if r.Nonce.IsZero() {
+		return "none"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s want=%s", r.State(p.world.now), version(r.Want))
+	if !r.Settled() {
+		fmt.Fprintf(&b, " have=%s", version(r.Have))
+	}
+	if r.Held() {
+		fmt.Fprintf(&b, " lease=%s#%d until=%s", r.Lease.Owner, r.Lease.Fence, p.time(r.Lease.Until))
+	}
+	if r.Attempts > 0 {
+		fmt.Fprintf(&b, " attempts=%d", r.Attempts)
+	}
+	if !r.RetryAt.IsZero() {
+		fmt.Fprintf(&b, " retry=%s", p.time(r.RetryAt.Truncate(time.Millisecond)))
+	}
+	if r.Doubt != ledger.DoubtNone {
+		fmt.Fprintf(&b, " doubt=%s", r.Doubt)
+	}
+	if !r.VerifyAt.IsZero() {
+		fmt.Fprintf(&b, " verify=%s", p.time(r.VerifyAt))
+	}
+	return b.String()
+}
+
+func version(v ledger.Version) string {
+	if v.Kind == 0 && v.Sequencer.IsZero() && v.Generation == 0 {
+		return "-"
+	}
+	text := v.Order()
+	if v.Kind == event.Removed {
+		text += "(removed)"
+	}
+	return text
+}
+
+func (p *printer) start(a *engine.Start) {
+	p.printf("start %s#%d want=%s attempt=%d deadline=%s", keyText(a.Attempt.Key), a.Attempt.Fence, version(a.Attempt.Want), a.Attempt.Number, p.time(a.Deadline))
+	if a.Attempt.Verifying {
+		p.printf(" verifying")
+	}
+	p.printf("\n")
+}
+
+func (p *printer) settle(a *engine.Settle) {
+	if a.Ack {
+		p.printf("ack %d", a.ID)
+	} else {
+		p.printf("hand back %d after=%v (%s)", a.ID, a.After.Truncate(time.Millisecond), strings.ReplaceAll(fmt.Sprint(a.Err), "\n", "; "))
+	}
+	for _, n := range []struct {
+		name string
+		n    int
+	}{{"raised", a.Raised}, {"duplicate", a.Duplicate}, {"stale", a.Stale}} {
+		if n.n > 0 {
+			p.printf(" %s=%d", n.name, n.n)
+		}
+	}
+	p.printf("\n")
+}
+
+// outcomes prints what the ledger said to a batch.
+func (p *printer) outcomes(batch uint64, changes []ledger.Change, out []ledger.Outcome) {
+	p.printf("answer %d:", batch)
+	for i, o := range out {
+		verdict := "applied"
+		if !o.Applied {
+			verdict = "refused"
+		}
+		p.printf(" %s %s", keyText(changes[i].Key), verdict)
+	}
+	p.printf("\n")
+}

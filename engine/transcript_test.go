@@ -1,0 +1,310 @@
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/ledger"
+)
+
+// TestTranscripts plays the files in testdata. Each command is one of
+// script.commands, and its output is what the engine decided:
+//
+//	go test ./engine -run TestTranscripts -rewrite
+//
+// writes what happens now. Read the difference line by line.
+//
+// Time begins one second after 1970, so that fences, which are milliseconds,
+// are short: the first claim of all has fence 1000. Other times are printed
+// since then: +30s.
+func TestTranscripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no transcripts: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			// In a bubble the ledger's waits between two looks take no time.
+			synctest.Test(t, func(t *testing.T) {
+				s := &script{t: t, world: newWorld(t)}
+				datadriven.RunTest(t, file, s.run)
+			})
+		})
+	}
+}
+
+// script interprets the commands of one transcript.
+type script struct {
+	t     *testing.T
+	d     *datadriven.TestData
+	world *world
+	printer
+}
+
+var commands = map[string]func(s *script){
+	// worker NAME [tasks= bytes= swaps= batch= cache= sweep= attempts= pipelines=(p,q) ack-settled]
+	"worker": (*script).newWorker,
+	// clock +10s: time passes, and nobody is told.
+	"clock": (*script).clock,
+	// skew NAME 3s: its clock is fast.
+	"skew": (*script).skew,
+	// tick NAME [+10s]
+	"tick": (*script).tick,
+	// deliver NAME ID KEY [seq=HEX | untrusted] [removed] [size= etag= time=+1s name=];
+	// or lines of ID ITEM, ITEM...: all in one step.
+	"deliver": (*script).deliver,
+	// apply NAME: every swap that is out lands and is answered, one step each.
+	"apply": (*script).apply,
+	// run NAME: apply, until nothing is out.
+	"run": (*script).runOut,
+	// lose NAME: every swap that is out lands, and the answers are lost.
+	"lose": (*script).lose,
+	// answer NAME: ledger.Ledger makes out what became of every swap that is out.
+	"answer": (*script).answer,
+	// hard NAME: the swaps that are out will never be answered.
+	"hard": (*script).hard,
+	// finish NAME KEY completed|failed|permanent|released [nothing sent unsure after=5s fence=]; or lines of that.
+	"finish": (*script).finish,
+	// swept NAME [failed]: answers the sweeps that are out.
+	"swept": (*script).swept,
+	"drain": (*script).drain,
+	// redrive KEY [force]: an operator's write, behind the workers' backs.
+	"redrive": (*script).redrive,
+	// purge KEY
+	"purge": (*script).purge,
+	// row KEY: what stands in the ledger.
+	"row": (*script).row,
+	// state NAME: what the engine says of itself.
+	"state": (*script).state,
+	// stats NAME
+	"stats": (*script).stats,
+}
+
+func (s *script) run(t *testing.T, d *datadriven.TestData) string {
+	run := commands[d.Cmd]
+	if run == nil {
+		d.Fatalf(t, "unknown command %s", d.Cmd)
+	}
+	s.d, s.printer = d, printer{world: s.world}
+	run(s)
+	if s.Len() == 0 {
+		return "(nothing)"
+	}
+	return s.String()
+}
+
+// word returns argument i, or "".
+func (s *script) word(i int) string {
+	if i < len(s.d.CmdArgs) {
+		return s.d.CmdArgs[i].Key
+	}
+	return ""
+}
+
+// worker returns the worker that the first argument names.
+func (s *script) worker() *worker {
+	w := s.world.workers[s.word(0)]
+	if w == nil {
+		s.d.Fatalf(s.t, "no worker %q", s.word(0))
+	}
+	return w
+}
+
+// lines returns the arguments from i on as one line, or else the input's lines.
+func (s *script) lines(i int) []string {
+	if len(s.d.CmdArgs) <= i {
+		return strings.Split(s.d.Input, "\n")
+	}
+	words := make([]string, 0, len(s.d.CmdArgs))
+	for _, a := range s.d.CmdArgs[i:] {
+		words = append(words, a.String())
+	}
+	return []string{strings.Join(words, " ")}
+}
+
+// step makes one step and prints it.
+func (s *script) step(w *worker, in ...engine.Input) { s.actions(w.step(in...)) }
+
+func (s *script) newWorker() {
+	name := s.word(0)
+	cfg := engine.Config{
+		Owner: name, Pipelines: []string{"p"}, Policy: policy(),
+		Tasks: 4, Bytes: 1 << 20, Swaps: 2, Batch: 100, Cache: 100,
+	}
+	numbers := map[string]*int{
+		"tasks": &cfg.Tasks, "swaps": &cfg.Swaps, "batch": &cfg.Batch, "cache": &cfg.Cache, "attempts": &cfg.Policy.Attempts,
+	}
+	for _, a := range s.d.CmdArgs[1:] {
+		switch {
+		case a.Key == "ack-settled":
+			cfg.AckSettled = true
+		case a.Key == "sweep":
+			cfg.Sweep = s.duration(a.Vals[0])
+		case a.Key == "bytes":
+			cfg.Bytes = int64(s.number(a.Vals[0]))
+		case a.Key == "pipelines":
+			cfg.Pipelines = a.Vals
+		case numbers[a.Key] != nil:
+			*numbers[a.Key] = s.number(a.Vals[0])
+		default:
+			s.d.Fatalf(s.t, "unknown option %s", a.Key)
+		}
+	}
+	s.world.newWorker(cfg, uint64(len(s.world.workers)))
+}
+
+func (s *script) clock() { s.world.now = s.world.now.Add(s.duration(s.word(0))) }
+
+func (s *script) skew() { s.worker().skew = s.duration(s.word(1)) }
+
+func (s *script) tick() {
+	if d := s.word(1); d != "" {
+		s.world.now = s.world.now.Add(s.duration(d))
+	}
+	s.step(s.worker(), engine.Tick{})
+}
+
+func (s *script) deliver() {
+	var in []engine.Input
+	for _, line := range s.lines(1) {
+		id, items, _ := strings.Cut(line, " ")
+		d := engine.Deliver{ID: uint64(s.number(id))}
+		for item := range strings.SplitSeq(items, ",") {
+			if words := strings.Fields(item); len(words) > 0 {
+				d.Items = append(d.Items, s.item(words))
+			}
+		}
+		in = append(in, d)
+	}
+	s.step(s.worker(), in...)
+}
+
+func (s *script) apply() {
+	w := s.worker()
+	for _, swap := range w.takeSwaps() {
+		if swap.landed == nil {
+			w.land(swap)
+		}
+		s.outcomes(swap.Batch, swap.Changes, swap.landed)
+		s.step(w, engine.Swapped{Batch: swap.Batch, Outcomes: swap.landed})
+	}
+}
+
+func (s *script) runOut() {
+	for w := s.worker(); len(w.swaps) > 0; {
+		s.apply()
+	}
+}
+
+func (s *script) lose() {
+	w := s.worker()
+	for _, swap := range w.swaps {
+		w.land(swap)
+		s.outcomes(swap.Batch, swap.Changes, swap.landed)
+	}
+}
+
+func (s *script) answer() {
+	w := s.worker()
+	for _, swap := range w.takeSwaps() {
+		out := w.resolve(swap)
+		s.outcomes(swap.Batch, swap.Changes, out)
+		s.step(w, engine.Swapped{Batch: swap.Batch, Outcomes: out})
+	}
+}
+
+func (s *script) hard() {
+	w := s.worker()
+	for _, swap := range w.takeSwaps() {
+		s.step(w, engine.Swapped{Batch: swap.Batch, Err: errors.New("stopped hard")})
+	}
+}
+
+func (s *script) finish() {
+	w := s.worker()
+	var in []engine.Input
+	for _, line := range s.lines(1) {
+		if f := s.finished(w, strings.Fields(line)); f.Fence != 0 {
+			in = append(in, f)
+		} else {
+			s.printf("no task of %s runs\n", keyText(f.Key))
+		}
+	}
+	s.step(w, in...)
+}
+
+func (s *script) swept() {
+	w := s.worker()
+	for _, a := range w.takeSweeps() {
+		in := engine.Swept{Pipeline: a.Pipeline}
+		if s.word(1) != "failed" {
+			in.Rows = s.world.due(a)
+		}
+		s.printf("%s: %d rows\n", a.Pipeline, len(in.Rows))
+		s.step(w, in)
+	}
+}
+
+func (s *script) drain() { s.step(s.worker(), engine.Drain{}) }
+
+func (s *script) redrive() {
+	key := parseKey(s.word(0))
+	row := s.world.load(key)
+	s.world.write(row.Redrive(s.word(1) == "force", s.world.now), row.Nonce)
+}
+
+func (s *script) purge() {
+	key := parseKey(s.word(0))
+	s.world.swap([]ledger.Change{{Key: key, Expect: s.world.load(key).Nonce}})
+}
+
+func (s *script) row() {
+	row := s.world.load(parseKey(s.word(0)))
+	s.printf("%s\n", s.rowText(&row))
+	if row.LastError != "" {
+		s.printf("  last error: %s\n", row.LastError)
+	}
+}
+
+func (s *script) state() {
+	w := s.worker()
+	next := "never"
+	if n := w.Next(); !n.IsZero() {
+		next = s.time(n)
+	}
+	s.printf("pending=%d idle=%t next=%s\n", w.Pending(), w.Idle(), next)
+}
+
+func (s *script) stats() {
+	fields := strings.Fields(strings.Trim(fmt.Sprintf("%+v", s.worker().Stats), "{}"))
+	for _, f := range fields {
+		if !strings.HasSuffix(f, ":0") {
+			s.printf("%s\n", strings.Replace(f, ":", " ", 1))
+		}
+	}
+}
+
+func (s *script) number(text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		s.d.Fatalf(s.t, "%v", err)
+	}
+	return n
+}
+
+func (s *script) duration(text string) time.Duration {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		s.d.Fatalf(s.t, "%v", err)
+	}
+	return d
+}

@@ -1,0 +1,156 @@
+package engine_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/ledger/ledgertest"
+	"github.com/pawlhq/pawl/ledger/memledger"
+)
+
+// start is when time begins.
+var start = time.UnixMilli(1000).UTC()
+
+func policy() ledger.Policy {
+	return ledger.Policy{
+		TTL: 30 * time.Second, Skew: 5 * time.Second, Attempts: 3,
+		Base: time.Second, Max: 10 * time.Second, Horizon: time.Minute, Retain: time.Hour,
+	}
+}
+
+// world is a real ledger, a clock that somebody moves, and workers that differ
+// from real ones in that nothing happens by itself.
+type world struct {
+	t       *testing.T
+	now     time.Time
+	store   *memledger.Store
+	workers map[string]*worker
+	// proposed is every row that somebody wanted to write, so that it can be
+	// told what a write changes.
+	proposed map[ledger.Nonce]ledger.Row
+	nonces   *rand.Rand
+}
+
+func newWorld(t *testing.T) *world {
+	return &world{
+		t: t, now: start, store: memledger.New(), workers: map[string]*worker{},
+		proposed: map[ledger.Nonce]ledger.Row{}, nonces: rand.New(rand.NewPCG(0, 1)),
+	}
+}
+
+// worker is an engine, and what it asked for without getting an answer.
+type worker struct {
+	*engine.Engine
+	world  *world
+	skew   time.Duration
+	swaps  []*swap
+	sweeps []engine.Sweep
+	tasks  map[ledger.RowKey]*ledger.Attempt // the last one started
+}
+
+// swap is a batch on its way.
+type swap struct {
+	engine.Swap
+	landed []ledger.Outcome // nil: not yet
+}
+
+func (wd *world) newWorker(cfg engine.Config, seed uint64) *worker {
+	cfg.Rand = rand.New(rand.NewPCG(seed, 0))
+	w := &worker{Engine: engine.New(cfg), world: wd, tasks: map[ledger.RowKey]*ledger.Attempt{}}
+	wd.workers[cfg.Owner] = w
+	return w
+}
+
+func (w *worker) clock() time.Time { return w.world.now.Add(w.skew) }
+
+// step makes one step by the worker's own clock, and keeps what it asks for.
+func (w *worker) step(in ...engine.Input) []engine.Action {
+	out := w.Step(w.clock(), in...)
+	for _, a := range out {
+		switch a := a.(type) {
+		case engine.Swap:
+			w.swaps = append(w.swaps, &swap{Swap: a})
+			for _, c := range a.Changes {
+				w.world.proposed[c.Row.Nonce] = *c.Row
+			}
+		case engine.Start:
+			w.tasks[a.Attempt.Key] = &a.Attempt
+		case engine.Sweep:
+			w.sweeps = append(w.sweeps, a)
+		}
+	}
+	return out
+}
+
+func (w *worker) takeSwaps() []*swap {
+	s := w.swaps
+	w.swaps = nil
+	return s
+}
+
+func (w *worker) takeSweeps() []engine.Sweep {
+	s := w.sweeps
+	w.sweeps = nil
+	return s
+}
+
+// land puts a batch into the ledger.
+func (w *worker) land(s *swap) { s.landed = w.world.swap(s.Changes) }
+
+// resolve has ledger.Ledger find out what became of a batch whose answer was
+// lost. It sends again what has not landed.
+func (w *worker) resolve(s *swap) []ledger.Outcome {
+	faulty := ledgertest.NewFaulty(w.world.store, func(call int) ledgertest.Fault {
+		if call == 0 {
+			return ledgertest.Unsent
+		}
+		return ledgertest.None
+	})
+	out, err := ledger.New(faulty).Swap(w.world.t.Context(), s.Changes)
+	if err != nil {
+		w.world.t.Fatal(err)
+	}
+	return out
+}
+
+func (wd *world) swap(changes []ledger.Change) []ledger.Outcome {
+	out, err := wd.store.Swap(wd.t.Context(), changes)
+	if err != nil {
+		wd.t.Fatal(err)
+	}
+	return out
+}
+
+// load returns the row that stands, or one with nothing but its key.
+func (wd *world) load(key ledger.RowKey) ledger.Row {
+	rows, err := wd.store.Load(wd.t.Context(), []ledger.RowKey{key})
+	if err != nil {
+		wd.t.Fatal(err)
+	}
+	if len(rows) == 0 {
+		return ledger.Row{RowKey: key}
+	}
+	return rows[0]
+}
+
+func (wd *world) due(a engine.Sweep) []ledger.Row {
+	rows, err := wd.store.Due(wd.t.Context(), a.Pipeline, a.Before, a.Limit)
+	if err != nil {
+		wd.t.Fatal(err)
+	}
+	return rows
+}
+
+// write is a write of somebody who is no worker.
+func (wd *world) write(row ledger.Row, expect ledger.Nonce) {
+	for i := range row.Nonce {
+		row.Nonce[i] = byte(wd.nonces.Uint32())
+	}
+	wd.proposed[row.Nonce] = row
+	if out := wd.swap([]ledger.Change{{Key: row.RowKey, Expect: expect, Row: &row}}); !out[0].Applied {
+		wd.t.Fatalf("write of %s refused", row.RowKey)
+	}
+}
