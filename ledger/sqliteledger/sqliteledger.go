@@ -1,0 +1,99 @@
+// Package sqliteledger keeps a ledger in one SQLite file. It is the default:
+// no server, safe for several processes of one machine, and a row that was
+// answered for survives a power failure (WAL, synchronous=FULL).
+//
+// The file must lie on a local disk, for SQLite's locks and shared memory do
+// not work over a network. Its -wal and -shm companions belong to it.
+package sqliteledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
+
+	"github.com/pawlhq/pawl/ledger"
+)
+
+// lockWait is how long another process may keep the file locked before a call
+// gives up.
+const lockWait = 10 * time.Second
+
+// readers is how many connections serve Load, Due and Scan. SQLite writes with
+// one at a time in any case.
+const readers = 4
+
+// Store is a [ledger.Store] in one file.
+type Store struct {
+	path   string
+	wait   time.Duration
+	writer *sqlitex.Pool
+	reader *sqlitex.Pool
+}
+
+var _ ledger.Store = (*Store)(nil)
+
+// Open opens the ledger in the file at path, and makes the file if there is
+// none. Its folder must exist.
+//
+// A file that cannot serve is refused with an error that wraps
+// [ledger.ErrUnusable] and says what to do: one that is read-only, locked for
+// longer than 10 seconds, damaged, of another application or of a newer Pawl.
+// Up to 64 MiB are checked for damage as a whole; of a larger file only the
+// parts needed first are, and the call that meets damage later reports it.
+func Open(ctx context.Context, path string) (*Store, error) {
+	return open(ctx, path, lockWait)
+}
+
+func open(ctx context.Context, path string, wait time.Duration) (_ *Store, err error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("sqliteledger: %w", err)
+	}
+	s := &Store{path: abs, wait: wait}
+	if err := s.checkPlace(); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Close())
+		}
+	}()
+	if s.writer, err = s.pool(1, prepareWriter); err != nil {
+		return nil, s.explainOpen(ctx, err)
+	}
+	if err := s.prepareFile(ctx); err != nil {
+		return nil, err
+	}
+	if s.reader, err = s.pool(readers, prepareReader); err != nil {
+		return nil, s.explainOpen(ctx, err)
+	}
+	return s, nil
+}
+
+// pool leaves WAL mode to prepareFile, and does not take the path for a URI.
+func (s *Store) pool(size int, prepare sqlitex.ConnPrepareFunc) (*sqlitex.Pool, error) {
+	return sqlitex.NewPool(s.path, sqlitex.PoolOptions{
+		Flags:       sqlite.OpenReadWrite | sqlite.OpenCreate,
+		PoolSize:    size,
+		PrepareConn: prepare,
+	})
+}
+
+// Close closes the file. The last process to do so folds the -wal file in.
+func (s *Store) Close() error {
+	var errs []error
+	for _, p := range []*sqlitex.Pool{s.reader, s.writer} {
+		if p != nil {
+			errs = append(errs, p.Close())
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("sqliteledger: close %s: %w", s.path, err)
+	}
+	return nil
+}
