@@ -40,13 +40,13 @@ func (p *progress) Write(b []byte) (int, error) {
 }
 
 // begin shows the bar until end.
-func (p *progress) begin(src *replaysource.Source, w *pawl.Pawl) {
+func (p *progress) begin(read func() replaysource.Progress, done func() pawl.Stats) {
 	if !p.shown {
 		return
 	}
-	total := src.Progress().Total // -1 makes a spinner
+	total := read().Total // -1 makes a spinner
 	p.bar = progressbar.NewOptions64(total, progressbar.OptionSetWriter(p.out),
-		progressbar.OptionShowBytes(true), progressbar.OptionClearOnFinish(), progressbar.OptionSetRenderBlankState(true))
+		progressbar.OptionClearOnFinish(), progressbar.OptionSetRenderBlankState(true))
 	p.work.Go(func() {
 		tick := time.NewTicker(200 * time.Millisecond)
 		defer tick.Stop()
@@ -55,7 +55,7 @@ func (p *progress) begin(src *replaysource.Source, w *pawl.Pawl) {
 			case <-p.stop:
 				return
 			case <-tick.C:
-				p.show(src.Progress(), w.Stats())
+				p.show(read(), done())
 			}
 		}
 	})

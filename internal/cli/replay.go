@@ -32,10 +32,7 @@ pipelines of the configuration say, and ends when every object is settled or
 dead. The sources of the configuration are not used.
 
 Files hold JSON values one after the other: one on each line, or any other way.
-Replaying what was replayed before does no harm.
-
-Ends with 0 when everything is settled, with 1 when something went wrong (what
-was done is done: replay again), and with 3 when objects are dead.`,
+Replaying what was replayed before does no harm.`,
 		Example: `  pawl replay notifications.ndjson
   zcat log/*.gz | pawl replay --json -
   pawl replay --dialect minio --trust-sequencer events.json`,
@@ -46,6 +43,12 @@ was done is done: replay again), and with 3 when objects are dead.`,
 	flags.BoolVar(&o.trust, "trust-sequencer", false, "believe the order that the store claims although its dialect gives no guarantee")
 	flags.BoolVar(&o.skipBad, "skip-bad", false, "pass over payloads that cannot be read")
 	_ = cmd.RegisterFlagCompletionFunc("dialect", completeDialects) // fails only for a flag that is not there
+	documentExitCodes(cmd, `  0  everything is settled
+  1  something went wrong, or the replay was interrupted: what was done is done,
+     replay again
+  2  wrong usage or configuration: nothing was done
+  3  objects are dead: "pawl ls --state dead" names them
+`)
 	return cmd
 }
 
@@ -107,7 +110,7 @@ type replay struct {
 }
 
 func (r *replay) run(ctx context.Context, a *app, bar *progress) error {
-	bar.begin(r.src, r.pawl)
+	bar.begin(r.src.Progress, r.pawl.Stats)
 	err := r.pawl.Run(ctx)
 	bar.end()
 	dead, unsettled, scanErr := r.rest(context.WithoutCancel(ctx))

@@ -61,8 +61,8 @@ func runRun(ctx context.Context, a *app) (err error) {
 		return err
 	}
 	s := p.Stats()
-	log.Info("pawl ended in order", "completed", s.Completed, "nothing to do", s.NothingToDo,
-		"failed", s.Failed, "given back", s.Released, "dead", s.Died)
+	log.Info("pawl ended in order", "completed", s.Completed, "nothing_to_do", s.NothingToDo,
+		"failed", s.Failed, "given_back", s.Released, "dead", s.Died)
 	return nil
 }
 

@@ -101,7 +101,7 @@ func oneLine(s string, width int) string {
 func visible(s string) string {
 	var out strings.Builder
 	for _, r := range s {
-		if r == '\uFFFD' || !strconv.IsPrint(r) {
+		if !strconv.IsPrint(r) {
 			q := strconv.QuoteRune(r)
 			out.WriteString(q[1 : len(q)-1])
 			continue

@@ -9,30 +9,54 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
+// versionQuery stands before a version id in what event.Object prints, and
+// nowhere else in it.
+const versionQuery = "?versionId="
+
 // readings returns the objects that an argument may mean, the likeliest first.
 //
-// A key may hold anything. What ls prints is quoted where it has to be, a shell
-// takes quotes away, and "?versionId=" may be part of a key: so more than one
-// reading is possible, and the ledger decides.
+// A key may hold anything, so what ls prints is quoted where it has to be; a
+// shell takes the quotes away again; and a key that a person types may look
+// like either. The ledger decides between them.
 func readings(arg string) ([]event.Object, error) {
-	texts := []string{arg}
-	if s, err := strconv.Unquote(arg); err == nil && strings.HasPrefix(arg, `"`) {
-		texts = []string{s}
-	} else if s, err := strconv.Unquote(`"` + arg + `"`); err == nil && s != arg {
-		texts = append(texts, s) // the shell took the quotes
-	}
 	var all []event.Object
-	for _, text := range texts {
-		bucket, key, ok := strings.Cut(strings.TrimPrefix(text, "s3://"), "/")
-		if !strings.HasPrefix(text, "s3://") || !ok || bucket == "" || key == "" {
-			return nil, usage("%s is not an object: want s3://bucket/key", event.Quote(arg))
+	if inner, ok := strings.CutPrefix(arg, `"`); ok && strings.HasSuffix(inner, `"`) {
+		all = appendPrinted(all, strings.TrimSuffix(inner, `"`))
+	} else {
+		if strings.Contains(arg, versionQuery) {
+			all = appendPrinted(all, arg)
 		}
-		all = append(all, event.Object{Bucket: bucket, Key: key})
-		if i := strings.LastIndex(key, "?versionId="); i > 0 {
-			all = append(all, event.Object{Bucket: bucket, Key: key[:i], VersionID: key[i+len("?versionId="):]})
+		all = appendObject(all, arg, "")
+		if strings.Contains(arg, `\`) {
+			all = appendPrinted(all, arg)
 		}
+	}
+	if len(all) == 0 {
+		return nil, usage("%s is not an object: want s3://bucket/key", event.Quote(arg))
 	}
 	return all, nil
+}
+
+// appendPrinted reads what event.Object prints, without its quotes.
+func appendPrinted(all []event.Object, text string) []event.Object {
+	address, version, _ := strings.Cut(text, versionQuery)
+	address, err := strconv.Unquote(`"` + address + `"`)
+	if err != nil {
+		return all
+	}
+	if version, err = strconv.Unquote(`"` + version + `"`); err != nil {
+		return all
+	}
+	return appendObject(all, address, version)
+}
+
+func appendObject(all []event.Object, address, version string) []event.Object {
+	rest, scheme := strings.CutPrefix(address, "s3://")
+	bucket, key, _ := strings.Cut(rest, "/")
+	if !scheme || bucket == "" || key == "" {
+		return all
+	}
+	return append(all, event.Object{Bucket: bucket, Key: key, VersionID: version})
 }
 
 // find returns the rows of the object that an argument means, and that object.
@@ -101,7 +125,8 @@ func (v *view) pipelineAfter(ctx context.Context, key ledger.RowKey) (string, er
 // shellQuote quotes an object for a POSIX shell, so that it can be pasted.
 func shellQuote(o event.Object) string {
 	s := o.String()
-	if raw := "s3://" + o.Bucket + "/" + o.Key; o.VersionID == "" && printable(raw) {
+	raw := "s3://" + o.Bucket + "/" + o.Key
+	if o.VersionID == "" && printable(raw) && !strings.Contains(raw, versionQuery) {
 		s = raw
 	}
 	if strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:/._-+=@%,") == "" {

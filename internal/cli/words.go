@@ -26,11 +26,11 @@ func (w words) why() string {
 		}
 		return "the effect of the newest version heard of is committed"
 	case ledger.StatePending:
-		if r.Have.Kind == 0 {
-			return "it was heard of " + relative(r.UpdatedAt, w.now) + ", and no worker has finished it yet"
-		}
-		return "a newer version was heard of than the one whose effect is committed"
+		return w.whyPending()
 	case ledger.StateProcessing:
+		if r.Attempts == 0 {
+			return r.Lease.Owner + " works on it, and a newer version was heard of meanwhile"
+		}
 		return fmt.Sprintf("%s works on it: attempt %d of %d", r.Lease.Owner, r.Attempts, w.limit)
 	case ledger.StateStuck:
 		return fmt.Sprintf("%s worked on it and has given no sign of life: its lease expired %s",
@@ -44,44 +44,49 @@ func (w words) why() string {
 	return fmt.Sprintf("all %d attempts failed; the last: %s", r.Attempts, visible(r.LastError))
 }
 
+func (w words) whyPending() string {
+	r := w.row
+	switch {
+	case r.Doubt == ledger.DoubtAct:
+		return "somebody demanded the effect again"
+	case r.Have.Kind == 0:
+		return "no worker has finished it since it was heard of, " + relative(r.UpdatedAt, w.now)
+	}
+	return "a newer version was heard of than the one whose effect is committed"
+}
+
 // next says what will happen, and when.
 func (w words) next() string {
-	s := w.nextStep()
-	if !w.known && !w.row.Due().IsZero() {
-		s += "; but the configuration has no such pipeline, so no worker of it will look"
-	}
-	return s
-}
-
-func (w words) nextStep() string {
 	r := w.row
 	due := r.Due()
-	switch r.State(w.now) {
-	case ledger.StateSettled:
-		if due.IsZero() {
-			return "nothing, until the object changes"
-		}
-		return "a worker looks again " + w.from(due) + ", because a write of a lost attempt may land late"
-	case ledger.StatePending, ledger.StateFailed:
-		return "a worker tries " + w.from(due) + w.doubt()
-	case ledger.StateProcessing:
-		return "it ends, or its lease is renewed; without a sign of life another worker takes over " + w.from(due)
-	case ledger.StateStuck:
-		return "a worker takes over " + w.from(due) + w.doubt()
+	state := r.State(w.now)
+	switch {
+	case state == ledger.StateDead:
+		return "nothing, until the object changes or somebody runs: pawl redrive --pipeline " + r.Pipeline + " " + shellQuote(r.Object())
+	case due.IsZero():
+		return "nothing, until the object changes"
+	case !w.known:
+		return "nothing: the configuration has no such pipeline, so no worker looks"
+	case state == ledger.StateSettled:
+		return w.when("a worker looks again", due, ", because a write of a lost attempt may land late")
+	case state == ledger.StateProcessing:
+		return w.when("it ends, or its lease is renewed; without a sign of life another worker takes over", due, "")
+	case state == ledger.StateStuck:
+		return w.when("a worker takes over", due, w.doubt())
 	}
-	return "nothing, until the object changes or somebody runs: pawl redrive --pipeline " + r.Pipeline + " " + shellQuote(r.Object())
+	return w.when("a worker tries", due, w.doubt())
 }
 
-// from prints when something happens, and wonders where it is overdue.
-func (w words) from(t time.Time) string {
+// when puts a time into a sentence, and wonders where it is long past.
+func (w words) when(what string, t time.Time, more string) string {
 	late := w.now.Sub(t)
 	switch {
 	case late < 0:
-		return relative(t, w.now) + " (" + clock(t) + ")"
+		return what + " " + relative(t, w.now) + " (" + clock(t) + ")" + more
 	case late < time.Minute:
-		return "now"
+		return what + " now" + more
 	}
-	return "as soon as one is free; it is late by " + span(late) + ": is \"pawl run\" running?"
+	return what + " as soon as one is free" + more + "; that is late by " + span(late) + `: is "pawl run" running?`
 }
 
 func (w words) doubt() string {

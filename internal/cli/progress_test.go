@@ -1,0 +1,39 @@
+package cli
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/source/replaysource"
+)
+
+func TestProgressShows(t *testing.T) {
+	read := func() replaysource.Progress { return replaysource.Progress{Total: -1, Bytes: 100, Events: 3} }
+	done := func() pawl.Stats { return pawl.Stats{Completed: 1, NothingToDo: 1, Died: 1} }
+	var out bytes.Buffer
+	p := &progress{out: &out, shown: true, stop: make(chan struct{})}
+	p.begin(read, done)
+	p.show(read(), done())
+	if _, err := p.Write([]byte("a line of the log\n")); err != nil {
+		t.Fatal(err)
+	}
+	p.end()
+	for _, want := range []string{"3 events, 2 done, 1 dead", "a line of the log\n"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is missing in %q", want, out.String())
+		}
+	}
+}
+
+func TestProgressIsQuiet(t *testing.T) {
+	var out bytes.Buffer
+	a := &app{Streams: Streams{Err: &out}}
+	p := a.newProgress()
+	p.begin(nil, nil)
+	p.end()
+	if out.Len() > 0 {
+		t.Errorf("no terminal, and yet: %q", &out)
+	}
+}

@@ -1,0 +1,51 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"context"
+	"os"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/pawlhq/pawl/internal/cli"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"pawl": func() {
+			os.Exit(cli.Main(context.Background(), os.Args[1:], cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
+		},
+	})
+}
+
+// TestScripts runs the real command, one script for each thing that a user does
+// with it. The scripts' own commands are in commands_test.go.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("AWS_ACCESS_KEY_ID", "pawl")
+			e.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+			e.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"await":     await,
+			"closed":    closed,
+			"denied":    startDenied,
+			"exits":     exits,
+			"json":      jsonField,
+			"object":    object,
+			"port":      port,
+			"post":      post,
+			"put":       put,
+			"s3":        startS3,
+			"terminate": terminate,
+			"nobody":    nobody,
+		},
+	})
+}
