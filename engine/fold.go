@@ -222,7 +222,9 @@ func (f *flight) supersededBy(row *ledger.Row, owner string, was *ledger.Attempt
 // that refused it.
 func (e *Engine) putBack(en *entry, f *flight) {
 	en.observe = append(f.observed, en.observe...)
-	en.finish = f.finish
+	if f.finish != nil { // else there may be one that came meanwhile
+		en.finish = f.finish
+	}
 	if f.renewed && en.finish == nil {
 		en.renew = true
 	}
