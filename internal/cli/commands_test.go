@@ -69,6 +69,11 @@ func put(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(send(http.MethodPut, objectURL(ts, args[0], args[1]), args[2]))
 }
 
+// delete BUCKET KEY: removes an object.
+func remove(ts *testscript.TestScript, _ bool, args []string) {
+	ts.Check(send(http.MethodDelete, objectURL(ts, args[0], args[1]), ""))
+}
+
 // object BUCKET KEY TEXT: the object has, or comes to have, this content; with !,
 // it is not there.
 func object(ts *testscript.TestScript, neg bool, args []string) {

@@ -59,12 +59,12 @@ type other struct {
 	Why      string `json:"why"`
 }
 
-func runExplain(ctx context.Context, a *app, arg string) error {
+func runExplain(ctx context.Context, a *app, arg string) (err error) {
 	v, err := a.look(ctx)
 	if err != nil {
 		return err
 	}
-	defer v.Close()
+	defer v.close(&err)
 	object, rows, err := v.find(ctx, arg)
 	if err != nil {
 		return err

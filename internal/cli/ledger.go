@@ -52,3 +52,6 @@ func (a *app) look(ctx context.Context) (*view, error) {
 	}
 	return &view{Store: s, config: c}, nil
 }
+
+// close closes the ledger at the end of a command that ends with err.
+func (v *view) close(err *error) { *err = errors.Join(*err, v.Close()) }

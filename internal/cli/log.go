@@ -8,8 +8,8 @@ import (
 	"golang.org/x/term"
 )
 
-// logger writes to w: text where the command's standard error is a terminal,
-// JSON otherwise. level is what is logged unless --log-level says so.
+// logger writes to w: text where the command's standard error is a terminal and
+// nobody asked for JSON, JSON otherwise. level is what is logged unless --log-level says so.
 func (a *app) logger(w io.Writer, level slog.Level) (*slog.Logger, error) {
 	if a.logLevel != "" {
 		if err := level.UnmarshalText([]byte(a.logLevel)); err != nil {
@@ -17,7 +17,7 @@ func (a *app) logger(w io.Writer, level slog.Level) (*slog.Logger, error) {
 		}
 	}
 	options := &slog.HandlerOptions{Level: level}
-	if isTerminal(a.Err) {
+	if isTerminal(a.Err) && !a.json {
 		return slog.New(slog.NewTextHandler(w, options)), nil
 	}
 	return slog.New(slog.NewJSONHandler(w, options)), nil

@@ -33,7 +33,12 @@ States: settled (done), pending (waits for a worker), processing, stuck (its
 worker was lost, another takes over), failed (is tried again), dead (is not:
 see "pawl redrive").
 
-With --json each line is one JSON object.`,
+With --json each line is one JSON object: pipeline, bucket, key (where it is not
+UTF-8, key_base64 is the exact one), version_id, state, due (when a worker looks
+next), want and have (kind, sequencer, generation, version_id, etag, mod_time,
+size), lease (owner, until, live), fence, doubt, dead, attempts, retry_at,
+last_error, verify_at, event_time, created_at, updated_at. Times are RFC 3339,
+sizes are bytes, what does not apply is left out.`,
 		Example: `  pawl ls --state dead,failed
   pawl ls --pipeline grayscale --prefix s3://photos/in/2026/
   pawl ls --limit 0 --json | jq -r 'select(.attempts > 3) | .key'`,
@@ -52,7 +57,7 @@ With --json each line is one JSON object.`,
 // errLimit ends a listing that is longer than wanted.
 var errLimit = errors.New("limit")
 
-func runLs(ctx context.Context, a *app, o *lsOptions) error {
+func runLs(ctx context.Context, a *app, o *lsOptions) (err error) {
 	states, err := parseStates(o.states)
 	if err != nil {
 		return err
@@ -64,11 +69,11 @@ func runLs(ctx context.Context, a *app, o *lsOptions) error {
 	if err != nil {
 		return err
 	}
-	defer v.Close()
+	defer v.close(&err)
 	now := time.Now()
 	print := a.rowPrinter(now)
 	printed := 0
-	err = v.each(ctx, o, func(r *ledger.Row) error {
+	more := v.each(ctx, o, func(r *ledger.Row) error {
 		if len(states) > 0 && !slices.Contains(states, r.State(now)) {
 			return nil
 		}
@@ -78,13 +83,13 @@ func runLs(ctx context.Context, a *app, o *lsOptions) error {
 		printed++
 		return print.row(r)
 	})
-	if err != nil && !errors.Is(err, errLimit) {
-		return err
+	if more != nil && !errors.Is(more, errLimit) {
+		return more
 	}
 	if err := print.end(); err != nil {
 		return err
 	}
-	if err != nil {
+	if more != nil {
 		fmt.Fprintf(a.Err, "pawl: there are more than %d: --limit 0 prints all\n", o.limit)
 	}
 	return nil

@@ -48,7 +48,7 @@ states named by --state, or in any state where the object itself is named.`,
 	return cmd
 }
 
-func runRedrive(ctx context.Context, a *app, o *redriveOptions, args []string) error {
+func runRedrive(ctx context.Context, a *app, o *redriveOptions, args []string) (err error) {
 	states, err := o.wanted(args)
 	if err != nil {
 		return err
@@ -57,7 +57,7 @@ func runRedrive(ctx context.Context, a *app, o *redriveOptions, args []string) e
 	if err != nil {
 		return err
 	}
-	defer v.Close()
+	defer v.close(&err)
 	d := &redriver{ledger: ledger.New(v), states: states, force: o.force}
 	if o.all {
 		err = d.all(ctx, v, o.pipeline)

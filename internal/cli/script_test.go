@@ -36,6 +36,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"await":     await,
 			"closed":    closed,
+			"delete":    remove,
 			"denied":    startDenied,
 			"exits":     exits,
 			"json":      jsonField,

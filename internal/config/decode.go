@@ -32,12 +32,14 @@ func (d *decoder) failure(name string) error {
 	return &Errors{File: name, List: d.errs}
 }
 
-func (d *decoder) fail(p place, path, format string, args ...any) *Error {
-	e := &Error{Line: p.line, Column: p.column, Path: path, What: fmt.Sprintf(format, args...)}
+func (d *decoder) fail(p place, path, format string, args ...any) {
+	d.note(&Error{Line: p.line, Column: p.column, Path: path, What: fmt.Sprintf(format, args...)})
+}
+
+func (d *decoder) note(e *Error) {
 	if len(d.errs) < maxErrors {
 		d.errs = append(d.errs, e)
 	}
-	return e
 }
 
 func placeOf(n ast.Node) place {
@@ -150,7 +152,8 @@ func (d *decoder) scalar(n ast.Node, path, wants string, set func(string) error)
 		err = fmt.Errorf("%w (from ${%s})", err, strings.Join(names, "}, ${"))
 	}
 	_, unset := errors.AsType[*unsetError](err)
-	d.fail(placeOf(n), path, "%v", err).unset = unset
+	p := placeOf(n)
+	d.note(&Error{Line: p.line, Column: p.column, Path: path, What: err.Error(), unset: unset})
 }
 
 // scalarText returns a scalar as it was written, without its quotes: a name of

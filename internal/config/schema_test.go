@@ -9,10 +9,11 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/goccy/go-yaml"
 	"github.com/invopop/jsonschema"
 	validator "github.com/santhosh-tekuri/jsonschema/v6"
 
-	"github.com/goccy/go-yaml"
+	"github.com/pawlhq/pawl/event"
 )
 
 //go:generate go test -run TestSchema -update .
@@ -171,8 +172,14 @@ func mapType(t reflect.Type) *jsonschema.Schema {
 		return text(`^s3://[^/]+(/|/.*/)?$`)
 	case Ledger:
 		return text(`^(sqlite:.+|memory:)$`)
-	case Secret, Dialect:
+	case Secret:
 		return &jsonschema.Schema{Type: "string"}
+	case Dialect:
+		known := &jsonschema.Schema{Type: "string", Enum: []any{"auto"}}
+		for _, d := range event.Dialects {
+			known.Enum = append(known.Enum, string(d))
+		}
+		return known
 	case int:
 		return orEnv("integer")
 	case bool:
