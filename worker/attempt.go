@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -67,7 +68,7 @@ func (x *attempt) once(ctx context.Context) (acted bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if read.Kind == event.Removed && x.pipeline.Eventual && x.claim.TooSoon(out, x.now()) {
+	if read.Kind == event.Removed && !read.ByEvent && x.pipeline.Eventual && x.claim.TooSoon(out, x.now()) {
 		return false, RetryAfter(fmt.Errorf("%s is not found, but too young to be believed removed", x.object()), ledger.Settling/4)
 	}
 	x.ending.Read = read
@@ -204,7 +205,7 @@ func (x *attempt) sent(r bucket.Result) {
 
 func (x *attempt) task(read *ledger.Read) *Task {
 	object := x.claim.Key.Object()
-	object.VersionID = x.info.VersionID
+	object.VersionID = cmp.Or(x.info.VersionID, object.VersionID) // a version that is gone has no info
 	return &Task{
 		Pipeline: x.pipeline.Name, Object: object, Kind: read.Kind, Info: x.info,
 		Attempt: x.claim.Number, Fence: x.claim.Fence, IdempotencyKey: x.claim.IdempotencyKey(read),
@@ -214,6 +215,9 @@ func (x *attempt) task(read *ledger.Read) *Task {
 
 // open reads what was looked at, and nothing else.
 func (x *attempt) open(ctx context.Context, read *ledger.Read) (io.ReadCloser, error) {
+	if x.objects == nil {
+		return nil, Permanent(fmt.Errorf("read %s: there is no object store to read from: give the configuration one", x.object()))
+	}
 	info, body, err := x.objects.Get(ctx, x.ref())
 	switch {
 	case errors.Is(err, bucket.ErrNotFound) && !read.ByEvent:

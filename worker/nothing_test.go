@@ -1,0 +1,201 @@
+package worker_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/worker"
+)
+
+// situation is what a claim finds of an object that was settled once.
+type situation struct {
+	output    string // "none": the pipeline has none; else what became of it
+	kind      event.Kind
+	changed   bool // the input is not the one that Have names
+	doubt     ledger.Doubt
+	verifying bool
+}
+
+func situations(kind event.Kind, outputs ...string) (all []situation) {
+	for _, output := range outputs {
+		for _, changed := range []bool{false, true} {
+			for _, doubt := range []ledger.Doubt{ledger.DoubtNone, ledger.DoubtLook, ledger.DoubtAct} {
+				for _, verifying := range []bool{false, true} {
+					all = append(all, situation{output, kind, changed, doubt, verifying})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// DESIGN 3.3, "nothing to do", end to end: which of these situations make the
+// handler run, or the output go.
+func TestWhetherThereIsAnythingToDo(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		all  []situation
+		want string
+	}{
+		{"created", situations(event.Created, "right", "foreign", "gone", "none"), `
+			output  input   doubt verifying
+			right   same    none  false     -
+			right   same    none  true      -
+			right   same    look  false     -
+			right   same    look  true      -
+			right   same    act   false     act
+			right   same    act   true      act
+			right   changed none  false     act
+			right   changed none  true      act
+			right   changed look  false     act
+			right   changed look  true      act
+			right   changed act   false     act
+			right   changed act   true      act
+			foreign same    none  false     -
+			foreign same    none  true      act
+			foreign same    look  false     act
+			foreign same    look  true      act
+			foreign same    act   false     act
+			foreign same    act   true      act
+			foreign changed none  false     act
+			foreign changed none  true      act
+			foreign changed look  false     act
+			foreign changed look  true      act
+			foreign changed act   false     act
+			foreign changed act   true      act
+			gone    same    none  false     -
+			gone    same    none  true      act
+			gone    same    look  false     act
+			gone    same    look  true      act
+			gone    same    act   false     act
+			gone    same    act   true      act
+			gone    changed none  false     act
+			gone    changed none  true      act
+			gone    changed look  false     act
+			gone    changed look  true      act
+			gone    changed act   false     act
+			gone    changed act   true      act
+			none    same    none  false     -
+			none    same    none  true      -
+			none    same    look  false     act
+			none    same    look  true      act
+			none    same    act   false     act
+			none    same    act   true      act
+			none    changed none  false     act
+			none    changed none  true      act
+			none    changed look  false     act
+			none    changed look  true      act
+			none    changed act   false     act
+			none    changed act   true      act`},
+		{"removed", situations(event.Removed, "right", "foreign"), `
+			output  input   doubt verifying
+			right   same    none  false     -
+			right   same    none  true      -
+			right   same    look  false     -
+			right   same    look  true      -
+			right   same    act   false     act
+			right   same    act   true      act
+			right   changed none  false     act
+			right   changed none  true      act
+			right   changed look  false     act
+			right   changed look  true      act
+			right   changed act   false     act
+			right   changed act   true      act
+			foreign same    none  false     -
+			foreign same    none  true      act
+			foreign same    look  false     act
+			foreign same    look  true      act
+			foreign same    act   false     act
+			foreign same    act   true      act
+			foreign changed none  false     act
+			foreign changed none  true      act
+			foreign changed look  false     act
+			foreign changed look  true      act
+			foreign changed act   false     act
+			foreign changed act   true      act`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var got strings.Builder
+			fmt.Fprintln(&got, "output  input   doubt verifying")
+			for _, s := range c.all {
+				inWorld(t, func(w *world) { s.play(w, &got) })
+			}
+			if d := cmp.Diff(trimmed(c.want), trimmed(got.String())); d != "" {
+				t.Errorf("(-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+// play settles the object, brings the situation about, and writes down what the
+// next attempt does.
+func (s *situation) play(w *world, to *strings.Builder) {
+	pipeline := toOut(upper)
+	if s.output == "none" {
+		pipeline = matchAll(func(context.Context, *worker.Task) error { return nil })
+	}
+	n := w.start(pipeline)
+	n.deliver(w.put("a", "one"))
+	if s.kind == event.Removed {
+		n.deliver(w.remove("a"))
+	}
+	w.wantSettled("a")
+	w.spoil(s)
+	w.change("a", func(r *ledger.Row) {
+		r.Doubt = s.doubt
+		if s.verifying {
+			r.VerifyAt = time.Now()
+		} else {
+			r.Want.Generation++
+		}
+	})
+	before := n.Stats()
+	w.pass(3 * time.Second)
+	after := n.Stats()
+	what := "-"
+	if after.Completed > before.Completed {
+		what = "act"
+	}
+	if ends := after.Completed + after.NothingToDo - before.Completed - before.NothingToDo; ends != 1 {
+		w.t.Errorf("%+v: %d attempts, want 1", *s, ends)
+	}
+	if r := w.row("a"); r.Doubt != ledger.DoubtNone || !r.VerifyAt.IsZero() {
+		w.t.Errorf("%+v: left with doubt %s, to be verified at %s", *s, r.Doubt, r.VerifyAt)
+	}
+	w.wantSettled("a")
+	input := map[bool]string{false: "same", true: "changed"}[s.changed]
+	fmt.Fprintf(to, "%-7s %-7s %-5s %-9v %s\n", s.output, input, s.doubt, s.verifying, what)
+}
+
+// spoil changes input and output without telling anybody.
+func (w *world) spoil(s *situation) {
+	switch s.output {
+	case "foreign":
+		w.write(out("a"), "another's", nil)
+	case "gone":
+		w.erase(out("a"))
+	}
+	switch {
+	case s.changed && s.kind == event.Created:
+		w.write(in("a"), "two", nil)
+	case s.changed:
+		// Have says created: the removal itself is news.
+		w.change("a", func(r *ledger.Row) { r.Have.Kind = event.Created })
+	}
+}
+
+func trimmed(text string) (lines []string) {
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
