@@ -1,0 +1,177 @@
+package worker_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/bucket/buckettest"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/worker"
+)
+
+// eventual declares that the pipeline's store may hide objects.
+func eventual(p *worker.Pipeline) *worker.Pipeline {
+	p.Eventual = true
+	return p
+}
+
+var hidden = buckettest.Answer(bucket.ErrNotFound)
+
+func TestAnEventualStoreHidesAnObjectForAWhile(t *testing.T) {
+	inWorld(t, func(w *world) {
+		n := w.start(eventual(toOut(upper)))
+		n.deliver(w.put("a", "one"))
+		w.pass(time.Hour)
+		n.store.Next(buckettest.Head, buckettest.Pass, hidden, buckettest.Pass, hidden)
+		n.deliver(w.put("a", "two"))
+		w.wantOutput("a", "ONE")
+		r := w.row("a")
+		if wait := time.Until(r.RetryAt); r.Settled() || wait < 15*time.Second || !strings.Contains(r.LastError, "too young to be believed removed") {
+			t.Errorf("not found: %s, to be tried again in %s: %q", r.State(time.Now()), wait, r.LastError)
+		}
+		w.pass(time.Minute)
+		w.wantOutput("a", "TWO")
+		w.wantSettled("a")
+	})
+}
+
+func TestAnEventualStoreIsBelievedAfterAMinute(t *testing.T) {
+	inWorld(t, func(w *world) {
+		n := w.start(eventual(toOut(upper)))
+		n.deliver(w.put("a", "one"))
+		n.deliver(w.remove("a"))
+		w.wantOutput("a", "ONE")
+		w.pass(50 * time.Second)
+		w.wantOutput("a", "ONE")
+		w.pass(time.Minute)
+		w.wantOutput("a", "")
+		w.wantSettled("a")
+	})
+}
+
+// DESIGN 3.3: the newest created event, Have and the pinned output each speak
+// for a young object.
+func TestWhatMakesNotFoundIncredible(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		young func(w *world) event.Event
+		want  bool
+	}{
+		{"all is old", func(w *world) event.Event { return w.event(in("a"), event.Removed) }, true},
+		{"the event", func(w *world) event.Event { return w.event(in("a"), event.Created) }, false},
+		{"Have", func(w *world) event.Event {
+			w.change("a", func(r *ledger.Row) { r.Have.Identity.ModTime = time.Now() })
+			return w.event(in("a"), event.Removed)
+		}, false},
+		{"the output", func(w *world) event.Event {
+			w.write(out("a"), "ONE", nil)
+			return w.event(in("a"), event.Removed)
+		}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				n := w.start(eventual(toOut(upper)))
+				n.deliver(w.put("a", "one"))
+				w.pass(time.Hour)
+				w.erase(in("a"))
+				n.deliver(c.young(w))
+				if r := w.row("a"); (r.Have.Kind == event.Removed) != c.want {
+					t.Errorf("have %s", r.Have.Kind)
+				}
+			})
+		})
+	}
+}
+
+func TestAStoreThatReadsItsOwnWritesIsBelievedAtOnce(t *testing.T) {
+	inWorld(t, func(w *world) {
+		n := w.start(toOut(upper))
+		n.deliver(w.put("a", "one"))
+		n.deliver(w.remove("a"))
+		w.wantOutput("a", "")
+		w.wantSettled("a")
+	})
+}
+
+// A bucket that is missing says nothing of the objects that were in it.
+func TestAMissingBucketIsNoRemoval(t *testing.T) {
+	for name, heads := range map[string][]buckettest.Fault{
+		"input":  {buckettest.Pass, buckettest.Answer(bucket.ErrNoBucket)},
+		"output": {buckettest.Answer(bucket.ErrNoBucket)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				n := w.start(toOut(upper))
+				n.deliver(w.put("a", "one"))
+				n.store.Next(buckettest.Head, heads...)
+				n.deliver(w.event(in("a"), event.Removed))
+				w.wantOutput("a", "ONE")
+				const hint = "(create the bucket, or correct the configuration)"
+				if r := w.row("a"); r.Settled() || r.Dead || !strings.Contains(r.LastError, hint) {
+					t.Errorf("%s: %q, want %q in it", r.State(time.Now()), r.LastError, hint)
+				}
+			})
+		})
+	}
+}
+
+func TestEachVersionIsHandledOnce(t *testing.T) {
+	inWorld(t, func(w *world) {
+		var seen []string
+		p := matchAll(func(ctx context.Context, task *worker.Task) error {
+			content := ""
+			if task.Kind == event.Created {
+				var err error
+				if content, err = read(ctx, task); err != nil {
+					return err
+				}
+			}
+			seen = append(seen, task.Kind.String()+" "+task.Object.VersionID+" "+content)
+			return nil
+		})
+		p.EachVersion = true
+		n := w.start(p)
+		version := func(kind event.Kind, id string) event.Event {
+			return w.event(bucket.Ref{Bucket: "kept", Key: "a", VersionID: id}, kind)
+		}
+		kept := bucket.Ref{Bucket: "kept", Key: "a"}
+		w.write(kept, "one", nil) // v1
+		w.write(kept, "two", nil) // v2
+		w.erase(kept)             // v3, a delete marker
+		first, second, marker := version(event.Created, "v1"), version(event.Created, "v2"), version(event.Removed, "v3")
+		n.deliver(second)
+		n.deliver(first) // older, but of another version
+		n.deliver(marker)
+		n.deliver(second, first)
+		want := []string{"created v2 two", "created v1 one", "removed v3 "}
+		if d := cmp.Diff(want, seen); d != "" {
+			t.Errorf("(-want +got):\n%s", d)
+		}
+		if s := n.Stats(); s.Raised != 3 || s.Duplicate != 2 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// Without EachVersion all versions are one object, of which the latest counts.
+func TestTheLatestVersionWins(t *testing.T) {
+	inWorld(t, func(w *world) {
+		n := w.start(toOut(upper))
+		kept := bucket.Ref{Bucket: "kept", Key: "a"}
+		w.write(kept, "one", nil)
+		first := w.event(bucket.Ref{Bucket: "kept", Key: "a", VersionID: "v1"}, event.Created)
+		w.write(kept, "two", nil)
+		n.deliver(first)
+		w.wantOutput("a", "TWO")
+		n.deliver(w.event(bucket.Ref{Bucket: "kept", Key: "a", VersionID: "v2"}, event.Created))
+		if s := n.Stats(); s.Completed != 1 || s.NothingToDo != 1 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
