@@ -130,7 +130,7 @@ func TestEventOrderRefusesWhatHasNoOrder(t *testing.T) {
 				}
 				a := &answers{}
 				d := source.Delivery{Events: []event.Event{e}, TrustSequencer: c.vouched, Done: a.take}
-				for _, err := range []error{n.TryDeliver(d), n.Deliver(t.Context(), d)} {
+				for _, err := range []error{n.TryDeliver(d), n.Deliver(w.t.Context(), d)} {
 					if !errors.Is(err, c.want) {
 						t.Errorf("answered %v, want %v", err, c.want)
 					}

@@ -57,6 +57,9 @@ func (w *Worker) start(a *engine.Start) {
 	ctx, cancel := context.WithCancelCause(w.base)
 	t := &running{fence: a.Attempt.Fence, cancel: cancel}
 	t.deadline = time.AfterFunc(time.Until(a.Deadline), func() { cancel(ErrLeaseLost) })
+	if !a.Deadline.After(time.Now()) {
+		cancel(ErrLeaseLost) // the claim's answer came too late: not even a beginning
+	}
 	w.tasks[a.Attempt.Key] = t
 	claim := a.Attempt
 	w.wg.Go(func() { w.send(w.perform(ctx, claim)) })

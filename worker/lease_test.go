@@ -1,0 +1,186 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/worker"
+)
+
+const (
+	ttl  = 30 * time.Second // ledger.DefaultPolicy's
+	skew = 5 * time.Second
+)
+
+// busy is a handler that works for a while, or until its context ends.
+type busy struct {
+	work time.Duration
+
+	mu    sync.Mutex
+	cause error     // of the last call's cancellation
+	at    time.Time // when the last call ended
+}
+
+func (b *busy) handle(ctx context.Context, _ *worker.Task) error {
+	var cause error
+	select {
+	case <-ctx.Done():
+		cause = context.Cause(ctx)
+	case <-time.After(b.work):
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.cause, b.at = cause, time.Now()
+	return cause
+}
+
+func TestHeartbeatsKeepTheLease(t *testing.T) {
+	inWorld(t, func(w *world) {
+		b := &busy{work: 5*ttl + time.Second}
+		n := w.start(matchAll(b.handle))
+		n.deliver(w.put("a", "one"))
+		for range 150 {
+			w.pass(time.Second)
+			if r := w.row("a"); !r.Held() || time.Until(r.Lease.Until) < ttl*2/3+skew-time.Second {
+				t.Fatalf("after %s the lease lasts another %s", w.since(), time.Until(r.Lease.Until))
+			}
+		}
+		w.pass(2 * time.Second)
+		w.wantSettled("a")
+		if got := w.tape.count("swap renewed: ok"); got != 15 {
+			t.Errorf("renewed %d times in five times the TTL, want 15", got)
+		}
+		if b.cause != nil {
+			t.Errorf("cancelled: %v", b.cause)
+		}
+	})
+}
+
+// A worker that cannot reach the ledger stops in time: at its own deadline, and
+// that is before another may take over.
+func TestAWorkerCutOffStopsBeforeAnotherBegins(t *testing.T) {
+	for name, cut := range map[string]func(l *link){
+		"no answer": (*link).cutOff,
+		"errors":    func(l *link) { l.fail(errors.New("the disk is on fire")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				mine, others := &busy{work: time.Hour}, &busy{work: time.Second}
+				n := w.start(matchAll(mine.handle))
+				n.deliver(w.put("a", "one"))
+				w.pass(ttl/3 + time.Second) // one renewal lands
+				cut(n.ledger)
+				other := w.start(matchAll(others.handle))
+				w.pass(2 * time.Minute)
+				if want := w.began.Add(ttl/3 + ttl); !errors.Is(mine.cause, worker.ErrLeaseLost) || !mine.at.Equal(want) {
+					t.Errorf("ended at %s by %v, want %s", mine.at, mine.cause, want)
+				}
+				began := others.at.Add(-others.work)
+				if latest := mine.at.Add(skew + 2*time.Second); began.Before(mine.at.Add(skew)) || began.After(latest) {
+					t.Errorf("taken over at %s, want between %s and %s", began, mine.at.Add(skew), latest)
+				}
+				if other.Stats().TakenOver != 1 || len(w.log.having("WARN taken over", "s3://in/a")) != 1 {
+					t.Errorf("%+v\n%q", other.Stats(), w.log.lines)
+				}
+				w.wantSettled("a")
+			})
+		})
+	}
+}
+
+// A ledger that comes back in time costs nothing.
+func TestAShortOutageIsSurvived(t *testing.T) {
+	inWorld(t, func(w *world) {
+		b := &busy{work: 2 * ttl}
+		n := w.start(matchAll(b.handle))
+		n.deliver(w.put("a", "one"))
+		n.ledger.cutOff()
+		w.pass(ttl - time.Second)
+		n.ledger.mend()
+		w.pass(2 * ttl)
+		w.wantSettled("a")
+		if b.cause != nil || n.Stats().Claimed != 1 {
+			t.Errorf("cancelled by %v, %+v", b.cause, n.Stats())
+		}
+	})
+}
+
+func TestARefusedRenewalCancels(t *testing.T) {
+	inWorld(t, func(w *world) {
+		b := &busy{work: time.Hour}
+		n := w.start(matchAll(b.handle))
+		n.deliver(w.put("a", "one"))
+		w.change("a", func(r *ledger.Row) {
+			r.Lease = ledger.Lease{Owner: "another", Fence: r.Lease.Fence + 1, Until: time.Now().Add(time.Hour)}
+		})
+		w.pass(ttl / 3)
+		if !errors.Is(b.cause, worker.ErrLeaseLost) || w.since() != ttl/3 {
+			t.Errorf("after %s: %v", w.since(), b.cause)
+		}
+		if r := w.row("a"); r.Lease.Owner != "another" || n.Stats().Lost != 1 {
+			t.Errorf("the lease is %s's: %+v", r.Lease.Owner, n.Stats())
+		}
+	})
+}
+
+// What was read under a lease that is gone is of no use, and what is written
+// then is not published.
+func TestAHandlerThatGoesOnWithoutItsLease(t *testing.T) {
+	inWorld(t, func(w *world) {
+		var opened error
+		n := w.start(toOut(func(ctx context.Context, task *worker.Task) error {
+			<-ctx.Done()
+			_, opened = task.Open(ctx)
+			return write(task, "too late")
+		}))
+		n.deliver(w.put("a", "one"))
+		n.ledger.cutOff()
+		w.pass(ttl)
+		if opened == nil {
+			t.Error("opened without a lease")
+		}
+		w.wantOutput("a", "")
+		if w.tape.count("put") != 0 {
+			t.Error("published without a lease")
+		}
+		n.ledger.mend()
+		synctest.Wait()
+		if r := w.row("a"); r.Held() || !r.VerifyAt.IsZero() || r.Doubt != ledger.DoubtNone || r.LastError != "lease lost: lease lost" {
+			t.Errorf("nothing was sent, but: held %v, verify at %s, doubt %s, %q", r.Held(), r.VerifyAt, r.Doubt, r.LastError)
+		}
+	})
+}
+
+// A lease that ran out before the claim's answer came is not acted on.
+func TestAClaimWhoseAnswerComesTooLate(t *testing.T) {
+	inWorld(t, func(w *world) {
+		b := &busy{work: time.Second}
+		late := &lateClaim{Store: w.rows, wait: ttl + time.Second}
+		n := w.start(matchAll(w.tape.handler(b.handle)), func(c *worker.Config) { c.Ledger = late })
+		n.deliver(w.put("a", "one"))
+		w.pass(late.wait)
+		if got := w.tape.count("handle"); got != 0 {
+			t.Errorf("%d handlers began after the deadline", got)
+		}
+		w.pass(time.Minute)
+		w.wantSettled("a")
+	})
+}
+
+// lateClaim is a ledger whose first swap is answered late.
+type lateClaim struct {
+	ledger.Store
+	wait  time.Duration
+	first sync.Once
+}
+
+func (s *lateClaim) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.Outcome, error) {
+	out, err := s.Store.Swap(ctx, changes)
+	s.first.Do(func() { <-time.After(s.wait) })
+	return out, err
+}
