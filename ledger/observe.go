@@ -23,13 +23,13 @@ func (v Verdict) String() string { return [...]string{"", "raised", "duplicate",
 // with nothing but its key.
 //
 // A trusted sequencer decides alone: newer raises Want and gives the object
-// fresh attempts; anything else changes nothing. An untrusted one always raises
-// Want, by Generation, because it may be news; the attempts start afresh only
-// where it is sure to be, for else two copies of a poisonous event, redelivered
-// in turn, would keep each other alive.
+// fresh attempts; anything else changes nothing. An untrusted one, or none,
+// always raises Want, by Generation, because it may be news; the attempts start
+// afresh only where it is sure to be, for else two copies of a poisonous event,
+// redelivered in turn, would keep each other alive.
 func (r Row) Observe(e *event.Event, trusted bool, now time.Time) (Row, Verdict) {
 	fresh := true
-	if trusted {
+	if trusted && !e.Sequencer.IsZero() {
 		switch c := e.Sequencer.CompareSameKey(r.Want.Sequencer); {
 		case c < 0:
 			return r, Stale
@@ -44,8 +44,10 @@ func (r Row) Observe(e *event.Event, trusted bool, now time.Time) (Row, Verdict)
 	if fresh {
 		r.Attempts, r.RetryAt, r.LastError, r.Dead = 0, time.Time{}, "", false
 	}
-	r.Want.Kind = e.Kind
-	r.Want.Identity = Identity{VersionID: e.Object.VersionID, ETag: e.ETag, Size: e.Size}
+	if !r.Dead { // or Want goes on naming what the row died of
+		r.Want.Kind = e.Kind
+		r.Want.Identity = Identity{VersionID: e.Object.VersionID, ETag: e.ETag, Size: e.Size}
+	}
 	if e.Time.After(r.EventTime) {
 		r.EventTime = e.Time
 	}

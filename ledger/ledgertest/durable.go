@@ -7,6 +7,7 @@ import (
 )
 
 var durableTests = []test{
+	{name: "Volatile", run: testVolatile},
 	{name: "Reopen", run: testReopen, needs: durable},
 	{name: "OtherHandle", run: testOtherHandle, needs: func(h *Harness) bool { return h.Shared }},
 }
@@ -59,5 +60,13 @@ func testOtherHandle(f *fixture) {
 		f.applied(out...)
 		f.stored(key("k"), n)
 		r = n
+	}
+}
+
+// A store that forgets says so, or messages would be acknowledged on its word.
+func testVolatile(f *fixture) {
+	v, ok := f.store.(ledger.Volatile)
+	if volatile := ok && v.Volatile(); volatile == f.harness.Durable {
+		f.Fatalf("volatile %v, and declared durable %v", volatile, f.harness.Durable)
 	}
 }

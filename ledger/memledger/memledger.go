@@ -20,7 +20,10 @@ type Store struct {
 	due  map[string]*agenda // by pipeline
 }
 
-var _ ledger.Store = (*Store)(nil)
+var (
+	_ ledger.Store    = (*Store)(nil)
+	_ ledger.Volatile = (*Store)(nil)
+)
 
 // New returns an empty store.
 func New() *Store {
@@ -137,6 +140,9 @@ func (s *Store) keys(r ledger.Range) []ledger.RowKey {
 	slices.SortFunc(keys, ledger.RowKey.Compare)
 	return keys
 }
+
+// Volatile returns true: nothing outlives the process.
+func (s *Store) Volatile() bool { return true }
 
 // Close does nothing.
 func (s *Store) Close() error { return nil }

@@ -1,0 +1,152 @@
+package ledger_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/ledger/ledgertest"
+	"github.com/pawlhq/pawl/ledger/memledger"
+)
+
+// The suite in ledgertest tries what a Ledger makes of lost answers, with every
+// backend. Here is the rest.
+
+func aRow(n byte) *ledger.Row {
+	return &ledger.Row{
+		RowKey: ledger.RowKey{Pipeline: "p", Bucket: "b", Key: "k"}, Nonce: ledger.Nonce{n},
+		Want: ledger.Version{Generation: uint64(n)}, UpdatedAt: epoch,
+	}
+}
+
+func swap(t *testing.T, l *ledger.Ledger, changes ...ledger.Change) []ledger.Outcome {
+	t.Helper()
+	out, err := l.Swap(t.Context(), changes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// A clear answer is passed on, and nobody is told.
+func TestLedgerClear(t *testing.T) {
+	l := ledger.New(memledger.New())
+	l.Unclear = func(err error) { t.Errorf("unclear: %v", err) }
+	r := aRow(1)
+	if out := swap(t, l, ledger.Change{Key: r.RowKey, Row: r}); !out[0].Applied {
+		t.Errorf("%+v", out)
+	}
+	if out := swap(t, l, ledger.Change{Key: r.RowKey, Row: aRow(2)}); out[0].Applied || out[0].Current.Nonce != r.Nonce {
+		t.Errorf("%+v", out)
+	}
+}
+
+// mute answers a part of what it is asked.
+type mute struct {
+	ledger.Store
+	calls int
+}
+
+func (m *mute) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.Outcome, error) {
+	out, err := m.Store.Swap(ctx, changes)
+	if m.calls++; m.calls == 1 {
+		return out[:0], err
+	}
+	return out, err
+}
+
+// A store that answers fewer changes than it got has not answered.
+func TestLedgerMissingOutcomes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := ledger.New(&mute{Store: memledger.New()})
+		told := 0
+		l.Unclear = func(error) { told++ }
+		r := aRow(1)
+		out := swap(t, l, ledger.Change{Key: r.RowKey, Row: r})
+		if !out[0].Applied || told != 1 {
+			t.Errorf("%+v, told %d times", out, told)
+		}
+	})
+}
+
+// While nobody answers, the waits grow to seconds: a store that is down is not
+// hammered by those who wait for it.
+func TestLedgerWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		faulty := ledgertest.NewFaulty(memledger.New(), func(int) ledgertest.Fault { return ledgertest.Unsent })
+		l := ledger.New(faulty)
+		ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Minute, errors.New("shutting down"))
+		defer cancel()
+		r := aRow(1)
+		_, err := l.Swap(ctx, []ledger.Change{{Key: r.RowKey, Row: r}})
+		if !errors.Is(err, ledgertest.ErrLost) || !errors.Is(err, context.Cause(ctx)) {
+			t.Errorf("error %v, want both why it was given up and the last", err)
+		}
+		if n := faulty.Calls(); n < 100 || n > 300 {
+			t.Errorf("%d calls in ten minutes", n)
+		}
+	})
+}
+
+// The answer to a claim was lost, and somebody has written since. Who finds his
+// own fence in the row that refuses him knows that the claim had landed.
+func TestLedgerSuperseded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memledger.New()
+		l := ledger.New(ledgertest.NewFaulty(store, func(call int) ledgertest.Fault {
+			return map[bool]ledgertest.Fault{true: ledgertest.Lost}[call == 0]
+		}))
+		p := ledger.DefaultPolicy()
+		claimed, a, _ := aRow(1).Claim("w1", &p, epoch)
+		raised := claimed
+		raised.Nonce, raised.Want.Generation = ledger.Nonce{2}, 5
+		l.Unclear = func(error) {
+			if _, err := store.Swap(t.Context(), []ledger.Change{{Key: claimed.RowKey, Expect: claimed.Nonce, Row: &raised}}); err != nil {
+				t.Error(err)
+			}
+		}
+		out := swap(t, l, ledger.Change{Key: claimed.RowKey, Row: &claimed})
+		if out[0].Applied || out[0].Current == nil || out[0].Current.Lease.Fence != a.Fence {
+			t.Errorf("%+v, want a refusal by the row that carries fence %d", out[0], a.Fence)
+		}
+	})
+}
+
+// Whatever becomes of the calls, an insert, an update and a delete end as they
+// would have.
+func TestLedgerResolves(t *testing.T) {
+	for _, plan := range [][]ledgertest.Fault{
+		{ledgertest.Lost}, {ledgertest.Unsent}, {ledgertest.Unsent, ledgertest.Unsent}, {ledgertest.Late}, {ledgertest.Later},
+		{ledgertest.Later, ledgertest.Unsent}, {ledgertest.Torn, ledgertest.Torn, ledgertest.Torn}, {ledgertest.Lost, ledgertest.Lost},
+	} {
+		for blind := range 2 {
+			synctest.Test(t, func(t *testing.T) {
+				started := 0 // the call that the plan counts from
+				faulty := ledgertest.NewFaulty(memledger.New(), func(call int) ledgertest.Fault {
+					if call-started < len(plan) {
+						return plan[call-started]
+					}
+					return ledgertest.None
+				})
+				l := ledger.New(faulty)
+				r1, r2 := aRow(1), aRow(2)
+				for i, c := range []ledger.Change{
+					{Key: r1.RowKey, Row: r1}, {Key: r1.RowKey, Expect: r1.Nonce, Row: r2}, {Key: r1.RowKey, Expect: r2.Nonce},
+				} {
+					started = faulty.Calls()
+					faulty.Blind(blind)
+					if out := swap(t, l, c); !out[0].Applied || out[0].Current != nil {
+						t.Errorf("plan %v, change %d: %+v", plan, i, out[0])
+					}
+				}
+				started = faulty.Calls()
+				if out := swap(t, l, ledger.Change{Key: r1.RowKey, Expect: r1.Nonce, Row: r2}); out[0].Applied || out[0].Current != nil {
+					t.Errorf("plan %v: an update of no row: %+v", plan, out[0])
+				}
+			})
+		}
+	}
+}

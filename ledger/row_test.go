@@ -1,0 +1,163 @@
+package ledger_test
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
+)
+
+func TestRowKeyOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := drawRowKey().Draw(t, "a"), drawRowKey().Draw(t, "b")
+		parts := func(k ledger.RowKey) []string { return []string{k.Pipeline, k.Bucket, k.Key, k.VersionID} }
+		if got, want := a.Compare(b), slices.Compare(parts(a), parts(b)); cmp.Compare(got, 0) != want {
+			t.Fatalf("%v to %v: %d, want %d", a, b, got, want)
+		}
+	})
+}
+
+func TestRowKeyString(t *testing.T) {
+	for want, k := range map[string]ledger.RowKey{
+		"gray s3://photos/in/cat.jpg":           {Pipeline: "gray", Bucket: "photos", Key: "in/cat.jpg"},
+		`"two words" "s3://b/line\nbreak"`:      {Pipeline: "two words", Bucket: "b", Key: "line\nbreak"},
+		`gray s3://photos/cat.jpg?versionId=v1`: {Pipeline: "gray", Bucket: "photos", Key: "cat.jpg", VersionID: "v1"},
+	} {
+		if got := k.String(); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+func TestRangeMatch(t *testing.T) {
+	k := ledger.RowKey{Pipeline: "p", Bucket: "b", Key: "in/cat.jpg"}
+	for _, test := range []struct {
+		r    ledger.Range
+		want bool
+	}{
+		{ledger.Range{}, true},
+		{ledger.Range{Pipeline: "p"}, true},
+		{ledger.Range{Pipeline: "q"}, false},
+		{ledger.Range{Pipeline: "p", Bucket: "b", Prefix: "in/"}, true},
+		{ledger.Range{Pipeline: "p", Bucket: "c", Prefix: "in/"}, false},
+		{ledger.Range{Pipeline: "p", Bucket: "b", Prefix: "in/cat.jpg.old"}, false},
+		{ledger.Range{Pipeline: "p", Bucket: "b", Prefix: "out/"}, false},
+		{ledger.Range{After: ledger.RowKey{Pipeline: "p", Bucket: "b", Key: "in/cat"}}, true},
+		{ledger.Range{After: k}, false},
+		{ledger.Range{After: ledger.RowKey{Pipeline: "q"}}, false},
+	} {
+		if got := test.r.Match(k); got != test.want {
+			t.Errorf("%+v: %v", test.r, got)
+		}
+	}
+}
+
+func TestDoubtText(t *testing.T) {
+	for _, d := range []ledger.Doubt{ledger.DoubtNone, ledger.DoubtLook, ledger.DoubtAct} {
+		text, err := d.MarshalText()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got ledger.Doubt
+		if err := got.UnmarshalText(text); err != nil || got != d {
+			t.Errorf("%s: %v, %v", text, got, err)
+		}
+	}
+	var d ledger.Doubt
+	if err := d.UnmarshalText([]byte("certain")); err == nil {
+		t.Error("an unknown doubt was accepted")
+	}
+}
+
+// Rows outlive the program that wrote them: this is their form.
+func TestEncodedForm(t *testing.T) {
+	const want = `{"want":{"seq":"0055aE0","gen":2,"kind":"removed"},` +
+		`"have":{"seq":"0054","kind":"created","id":{"version":"v","etag":"e","mtime":"2026-01-01T00:00:00Z","meta":"m","size":7}},` +
+		`"lease":{"owner":"w","fence":9,"until":"2026-01-01T00:00:00Z"},"doubt":"look","attempts":3,` +
+		`"retry_at":"2026-01-01T00:00:00Z","last_error":"<&>\"é\u0000\n�","dead":true,"verify_at":"2026-01-01T00:00:00Z",` +
+		`"event_time":"2026-01-01T00:00:00Z","history":[{"at":"2026-01-01T00:00:00Z","what":"raised","note":"n"},{"at":"2026-01-01T00:00:00Z","what":"raised"}],` +
+		`"created_at":"2026-01-01T00:00:00Z","updated_at":"2026-01-01T00:00:00.000001Z"}`
+	wantSeq, err1 := event.ParseSequencer("0055aE0")
+	haveSeq, err2 := event.ParseSequencer("0054")
+	if err := cmp.Or(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	got, err := ledger.Encode(&ledger.Row{
+		RowKey: ledger.RowKey{Pipeline: "p", Bucket: "b", Key: "k"}, Nonce: ledger.Nonce{1}, Token: "t",
+		Want:  ledger.Version{Sequencer: wantSeq, Generation: 2, Kind: event.Removed},
+		Have:  ledger.Version{Sequencer: haveSeq, Kind: event.Created, Identity: ledger.Identity{VersionID: "v", ETag: "e", ModTime: epoch, Meta: "m", Size: 7}},
+		Lease: ledger.Lease{Owner: "w", Fence: 9, Until: epoch}, Doubt: ledger.DoubtLook, Attempts: 3,
+		RetryAt: epoch, LastError: "<&>\"é\x00\n\xff", Dead: true, VerifyAt: epoch, EventTime: epoch,
+		History:   []ledger.Entry{{At: epoch, What: "raised", Note: "n"}, {At: epoch, What: "raised"}},
+		CreatedAt: epoch, UpdatedAt: epoch.Add(time.Microsecond),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestDecode(t *testing.T) {
+	k := ledger.RowKey{Pipeline: "p", Bucket: "b", Key: "k"}
+	r, err := ledger.Decode(k, ledger.Nonce{7}, []byte(`{"want":{"gen":1,"colour":"red"},"mood":[1,{"a":null}]}`))
+	if err != nil || r.RowKey != k || r.Nonce != (ledger.Nonce{7}) || r.Want.Generation != 1 {
+		t.Errorf("a row of a newer Pawl: %+v, %v", r, err)
+	}
+	for _, body := range []string{``, `{`, `[]`, `{"want":{"seq":"xyz"}}`, `{"doubt":"certain"}`, `{"want":{"kind":"moved"}}`, `{"attempts":1,"attempts":2}`} {
+		if _, err := ledger.Decode(k, ledger.Nonce{7}, []byte(body)); err == nil || !strings.Contains(err.Error(), "s3://b/k") {
+			t.Errorf("%s: error %v, want one that names the row", body, err)
+		}
+	}
+	_, err = ledger.Encode(&ledger.Row{RowKey: k, RetryAt: time.Date(12026, 1, 1, 0, 0, 0, 0, time.UTC)})
+	if err == nil || !strings.Contains(err.Error(), "s3://b/k") {
+		t.Errorf("error %v, want one that names the row", err)
+	}
+}
+
+// What comes from outside into a row is bounded, and valid text.
+func TestNotesAreBounded(t *testing.T) {
+	p := ledger.DefaultPolicy()
+	r, _ := ledger.Row{}.Observe(&event.Event{Kind: event.Created, Time: epoch, Name: strings.Repeat("N\xff", 10_000)}, false, epoch)
+	r, a, _ := r.Claim("w", &p, epoch)
+	f := &ledger.Failure{Message: strings.Repeat("é\xfe", 10_000)}
+	r, _ = r.Fail(&a, &ledger.Ending{}, f, 0, &p, epoch)
+	texts := []string{r.LastError}
+	for _, e := range r.History {
+		texts = append(texts, e.Note)
+	}
+	for _, text := range texts {
+		if len(text) > 2<<10 || !utf8.ValidString(text) {
+			t.Errorf("%d bytes, valid %v: %.20q…", len(text), utf8.ValidString(text), text)
+		}
+	}
+	if !strings.HasSuffix(r.LastError, "…") {
+		t.Errorf("a text cut short does not show it: %q", r.LastError)
+	}
+}
+
+// The back-off stays within its bounds, however many attempts and however long.
+func TestBackoffBounds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := ledger.DefaultPolicy()
+		p.Base = time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "base"))
+		p.Max = time.Duration(rapid.Int64Range(0, 1<<62).Draw(t, "max"))
+		p.Attempts = 1000
+		r, _ := ledger.Row{}.Observe(&event.Event{Kind: event.Created, Time: epoch}, false, epoch)
+		r.Attempts = rapid.IntRange(0, 998).Draw(t, "attempts")
+		r, a, _ := r.Claim("w", &p, epoch)
+		jitter := rapid.Float64Range(0, 0.999999).Draw(t, "jitter")
+		r, _ = r.Fail(&a, &ledger.Ending{}, &ledger.Failure{}, jitter, &p, epoch)
+		if wait := r.RetryAt.Sub(epoch); wait < 0 || wait > p.Max {
+			t.Fatalf("wait %v after %d attempts", wait, r.Attempts)
+		}
+	})
+}

@@ -1,0 +1,144 @@
+package ledger_test
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
+)
+
+func drawText() *rapid.Generator[string] {
+	return rapid.Map(rapid.SliceOfN(rapid.SampledFrom([]byte("a&=%+ 1\"\xff\n")), 0, 3), func(b []byte) string { return string(b) })
+}
+
+func drawIdentity() *rapid.Generator[ledger.Identity] {
+	return rapid.Custom(func(t *rapid.T) ledger.Identity {
+		i := ledger.Identity{
+			ETag: drawText().Draw(t, "etag"),
+			Meta: rapid.StringMatching("[0-9a-f]{0,2}").Draw(t, "meta"),
+			Size: rapid.Int64Range(0, 2).Draw(t, "size"),
+		}
+		if rapid.Bool().Draw(t, "versioned") {
+			i.VersionID = drawText().Draw(t, "version")
+		}
+		if rapid.Bool().Draw(t, "dated") {
+			i.ModTime = epoch.Add(time.Duration(rapid.IntRange(0, 1).Draw(t, "mtime")) * time.Second)
+		}
+		return i
+	})
+}
+
+// An output records its source as text: two identities are one text exactly
+// where they are one content.
+func TestIdentityText(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		i, j := drawIdentity().Draw(t, "i"), drawIdentity().Draw(t, "j")
+		if same, text := i.Same(j), i.String() == j.String(); same != text {
+			t.Fatalf("same %v, and texts %q and %q", same, i, j)
+		}
+		if !i.Same(i) || i.Same(j) != j.Same(i) {
+			t.Fatal("not an equivalence")
+		}
+		for _, c := range []byte(i.String()) {
+			if c <= ' ' || c > '~' {
+				t.Fatalf("%q has byte %#x, which metadata may not hold", i, c)
+			}
+		}
+	})
+}
+
+// A version id tells versions apart whatever else is known; without one, all
+// that the store said counts.
+func TestIdentitySame(t *testing.T) {
+	base := ledger.Identity{ETag: "e", ModTime: epoch, Meta: "m", Size: 1}
+	edit := func(f func(*ledger.Identity)) ledger.Identity {
+		i := base
+		f(&i)
+		return i
+	}
+	versioned := edit(func(i *ledger.Identity) { i.VersionID = "v" })
+	for _, test := range []struct {
+		name string
+		i, j ledger.Identity
+		same bool
+	}{
+		{"itself", base, base, true},
+		{"another zone", base, edit(func(i *ledger.Identity) { i.ModTime = epoch.In(time.FixedZone("", 3600)) }), true},
+		{"ETag", base, edit(func(i *ledger.Identity) { i.ETag = "f" }), false},
+		{"time", base, edit(func(i *ledger.Identity) { i.ModTime = epoch.Add(time.Second) }), false},
+		{"metadata", base, edit(func(i *ledger.Identity) { i.Meta = "n" }), false},
+		{"size", base, edit(func(i *ledger.Identity) { i.Size = 2 }), false},
+		{"one version", versioned, ledger.Identity{VersionID: "v"}, true},
+		{"two versions", versioned, edit(func(i *ledger.Identity) { i.VersionID = "w" }), false},
+		{"version and none", versioned, base, false},
+	} {
+		if test.i.Same(test.j) != test.same || test.j.Same(test.i) != test.same {
+			t.Errorf("%s: want %v", test.name, test.same)
+		}
+	}
+}
+
+// The key is one for all attempts at a version, and differs in everything that
+// makes the effect another one.
+func TestIdempotencyKey(t *testing.T) {
+	type effect struct {
+		key  ledger.RowKey
+		kind event.Kind
+		id   ledger.Identity
+		want uint64
+	}
+	draw := rapid.Custom(func(t *rapid.T) effect {
+		e := effect{key: drawRowKey().Draw(t, "key"), kind: rapid.SampledFrom([]event.Kind{event.Created, event.Removed}).Draw(t, "kind")}
+		if e.kind == event.Created {
+			e.id = drawIdentity().Draw(t, "identity")
+		} else {
+			e.want = rapid.Uint64Range(1, 3).Draw(t, "want")
+		}
+		return e
+	})
+	attempt := func(t *rapid.T, e effect) string {
+		a := &ledger.Attempt{
+			Key: e.key, Want: ledger.Version{Generation: e.want},
+			Fence: rapid.Int64().Draw(t, "fence"), Number: rapid.IntRange(1, 8).Draw(t, "number"),
+			Doubt:     rapid.SampledFrom([]ledger.Doubt{ledger.DoubtNone, ledger.DoubtLook}).Draw(t, "doubt"),
+			TakenOver: rapid.Bool().Draw(t, "taken over"), Verifying: rapid.Bool().Draw(t, "verifying"),
+		}
+		return a.IdempotencyKey(&ledger.Read{Kind: e.kind, Identity: e.id})
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		e, f := draw.Draw(t, "one"), draw.Draw(t, "other")
+		key := attempt(t, e)
+		if again := attempt(t, e); again != key {
+			t.Fatalf("two attempts have keys %s and %s", key, again)
+		}
+		same := e.key == f.key && e.kind == f.kind && e.want == f.want && e.id.Same(f.id)
+		if (attempt(t, f) == key) != same {
+			t.Fatalf("one effect: %v, and keys %s and %s", same, key, attempt(t, f))
+		}
+	})
+}
+
+func TestVersionCompare(t *testing.T) {
+	v := func(seq string, gen uint64) ledger.Version {
+		s, err := event.ParseSequencer(seq)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ledger.Version{Sequencer: s, Generation: gen}
+	}
+	ordered := []ledger.Version{v("", 0), v("", 1), v("", 9), v("00", 0), v("0055", 0), v("0055", 7), v("0056", 0), v("0056", 1), v("1", 0)}
+	for i, a := range ordered {
+		for j, b := range ordered {
+			want := 0
+			if i != j {
+				want = map[bool]int{true: -1, false: 1}[i < j]
+			}
+			if got := a.Compare(b); got != want {
+				t.Errorf("%s to %s: %d, want %d", a.Order(), b.Order(), got, want)
+			}
+		}
+	}
+}
