@@ -63,7 +63,7 @@ where Pawl remembers what it has heard of each object and what it has done.`,
 	flags.StringVarP(&a.configFile, "config", "c", "pawl.yaml", "configuration `file`")
 	flags.BoolVar(&a.json, "json", false, "print JSON; errors too, on standard error")
 	flags.StringVar(&a.logLevel, "log-level", "", "`level` of the log: debug, info, warn or error (default info)")
-	cmd.AddCommand(newRunCommand(a), newReplayCommand(a), newLsCommand(a), newExplainCommand(a),
+	cmd.AddCommand(newDemoCommand(a), newRunCommand(a), newReplayCommand(a), newLsCommand(a), newExplainCommand(a),
 		newRedriveCommand(a), newVersionCommand(a))
 	documentExitCodes(cmd, exitCodes)
 	return cmd

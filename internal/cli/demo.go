@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawlhq/pawl/internal/demo"
+)
+
+// seeds is how many seeds the demo chooses from: few enough to be typed.
+const seeds = 100_000
+
+func newDemoCommand(a *app) *cobra.Command {
+	var once bool
+	var seed uint64
+	var listen string
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Show the main job on this machine, with nothing but this program",
+		Long: `Demo starts an object store in memory and two worker processes over one SQLite
+ledger. It uploads, overwrites and removes photographs that it draws itself, and
+carries the store's notifications to the workers as badly as they can be carried:
+some twice, some out of order, some late, some never. It kills a worker in
+mid-work and starts another. Then it compares every output with its input.
+
+One seed decides what is uploaded when, and what happens to each notification.
+
+Without --once it then stays up for pictures of your own, until Ctrl-C.`,
+		Example: `  pawl demo
+  pawl demo --once --seed 7`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !cmd.Flags().Changed("seed") {
+				seed = rand.Uint64N(seeds)
+			}
+			return runDemo(cmd.Context(), a, demo.Options{Once: once, Seed: seed, Listen: listen})
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&once, "once", false, "end after the show: with 0 if all is right, 1 if not")
+	flags.Uint64Var(&seed, "seed", 0, "play what this `number` stands for (default a random one)")
+	flags.StringVar(&listen, "listen", "", "`address` of the object store, on this machine only (default a free port)")
+	documentExitCodes(cmd, `  0  all is right
+  1  not all is right, or the demo could not be shown
+  2  wrong usage
+`)
+	return cmd
+}
+
+func runDemo(ctx context.Context, a *app, o demo.Options) (err error) {
+	if o.Binary, err = os.Executable(); err != nil {
+		return fmt.Errorf("cannot find this program, of which the demo starts more processes: %w", err)
+	}
+	// With --json standard output is the report's alone.
+	var out io.Writer = a.Out
+	o.Report = func(r *demo.Report) error { return r.Print(a.Out) }
+	if a.json {
+		out = a.Err
+		o.Report = func(r *demo.Report) error { return a.printJSON(r) }
+	}
+	o.Out, o.Terminal = out, isTerminal(out)
+	ctx, stop := untilSignal(ctx)
+	defer stop()
+	return demo.Run(ctx, o)
+}

@@ -1,0 +1,81 @@
+package demo
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// The store's notifications are written as Amazon S3 writes them.
+// https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-content-structure.html
+type (
+	s3Message struct {
+		Records []s3Record `json:"Records"`
+	}
+	s3Record struct {
+		EventVersion string    `json:"eventVersion"`
+		EventSource  string    `json:"eventSource"`
+		AWSRegion    string    `json:"awsRegion"`
+		EventTime    time.Time `json:"eventTime"`
+		EventName    string    `json:"eventName"`
+		S3           s3Entity  `json:"s3"`
+	}
+	s3Entity struct {
+		SchemaVersion string   `json:"s3SchemaVersion"`
+		Bucket        s3Bucket `json:"bucket"`
+		Object        s3Object `json:"object"`
+	}
+	s3Bucket struct {
+		Name string `json:"name"`
+		ARN  string `json:"arn"`
+	}
+	s3Object struct {
+		Key       string `json:"key"`
+		Size      int64  `json:"size,omitzero"`
+		ETag      string `json:"eTag,omitzero"`
+		Sequencer string `json:"sequencer"`
+	}
+)
+
+// notification returns what the store posts about a change.
+func notification(c change) ([]byte, error) {
+	name := "ObjectCreated:Put"
+	if c.removed {
+		name = "ObjectRemoved:Delete"
+	}
+	return json.Marshal(s3Message{Records: []s3Record{{
+		EventVersion: "2.1", EventSource: "aws:s3", AWSRegion: region, EventTime: c.at, EventName: name,
+		S3: s3Entity{
+			SchemaVersion: "1.0",
+			Bucket:        s3Bucket{Name: c.bucket, ARN: "arn:aws:s3:::" + c.bucket},
+			Object:        s3Object{Key: formEncoded(c.key), Size: c.size, ETag: c.etag, Sequencer: sequencer(c.order)},
+		},
+	}}})
+}
+
+// formEncoded writes a key as S3 does: as in a form, but with its slashes.
+func formEncoded(key string) string {
+	return strings.ReplaceAll(url.QueryEscape(key), "%2F", "/")
+}
+
+// sequencer has the shape of Amazon's: 18 digits that begin with 00.
+func sequencer(order uint64) string { return fmt.Sprintf("%018X", order) }
+
+// hint is a notification without a sequencer, as Cloudflare R2 writes them. It
+// cannot tell a worker what is so; it only makes one look.
+// https://developers.cloudflare.com/r2/buckets/event-notifications/
+type hint struct {
+	Account   string     `json:"account"`
+	Action    string     `json:"action"`
+	Bucket    string     `json:"bucket"`
+	Object    hintObject `json:"object"`
+	EventTime time.Time  `json:"eventTime"`
+}
+
+type hintObject struct {
+	Key  string `json:"key"`
+	Size int64  `json:"size,omitzero"`
+	ETag string `json:"eTag,omitzero"`
+}

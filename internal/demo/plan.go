@@ -1,0 +1,169 @@
+package demo
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// step is one change that the demo makes to the input bucket, and what becomes
+// of the notification about it.
+type step struct {
+	at      time.Duration // since the first
+	key     string
+	picture *picture // nil: the object is removed
+	fate    fate
+}
+
+// fate is what the messenger does to one notification. The zero fate is that of
+// a good messenger: one copy, at once.
+type fate struct {
+	dropped bool
+	delay   time.Duration
+	again   time.Duration // when a second copy goes out, after the first; 0: none
+}
+
+// What the traffic amounts to.
+const (
+	photographs = 60
+	uploading   = 4 * time.Second // the span of the first uploads
+	rewriting   = 2 * time.Second // how long after its upload an object may change
+)
+
+// story is what happens to one object after its upload.
+type story int
+
+const (
+	kept        story = iota // nothing
+	corrected                // overwritten within an instant: the two notifications race
+	withdrawn                // removed within an instant: the late upload must not bring it back
+	overwritten              // some time later
+	removed
+	returned // removed, and uploaded again
+)
+
+// cast says how many objects have which story. All others are kept.
+var cast = map[story]int{corrected: 10, withdrawn: 4, overwritten: 9, removed: 8, returned: 6}
+
+// How many notifications meet with what.
+const (
+	lostFirsts  = 2 // about an upload that nothing follows
+	lostChanges = 3 // about an overwrite or a removal that nothing follows
+	lostOthers  = 3
+	doubled     = 14
+	delayed     = 12
+)
+
+// plan writes the play: everything in it follows from the seed.
+func plan(seed uint64) []step {
+	rng := rand.New(rand.NewPCG(seed, 0x7061776c))
+	stories := make([]story, 0, photographs)
+	for s := corrected; s <= returned; s++ {
+		stories = append(stories, slices.Repeat([]story{s}, cast[s])...)
+	}
+	stories = append(stories, make([]story, photographs-len(stories))...)
+	rng.Shuffle(len(stories), func(i, j int) { stories[i], stories[j] = stories[j], stories[i] })
+	var steps []step
+	for i, s := range stories {
+		steps = append(steps, tell(rng, s, name(i))...)
+	}
+	slices.SortStableFunc(steps, func(a, b step) int { return cmp.Compare(a.at, b.at) })
+	spoil(rng, steps)
+	return steps
+}
+
+// tell writes one object's story.
+func tell(rng *rand.Rand, s story, key string) []step {
+	at := between(rng, 0, uploading)
+	instant := func() time.Duration { return between(rng, 10*time.Millisecond, 40*time.Millisecond) }
+	while := func() time.Duration { return between(rng, 300*time.Millisecond, rewriting) }
+	put := func(after time.Duration) step {
+		at += after
+		return step{at: at, key: key, picture: newPicture(rng, key)}
+	}
+	remove := func(after time.Duration) step {
+		at += after
+		return step{at: at, key: key}
+	}
+	steps := []step{put(0)}
+	switch s {
+	case corrected:
+		steps = append(steps, put(instant()))
+	case withdrawn:
+		steps = append(steps, remove(instant()))
+	case overwritten:
+		steps = append(steps, put(while()))
+	case removed:
+		steps = append(steps, remove(while()))
+	case returned:
+		steps = append(steps, remove(while()), put(instant()))
+	}
+	// What races is made to lose: the first word arrives after the last.
+	if s == corrected || s == withdrawn {
+		steps[0].fate.delay = between(rng, 200*time.Millisecond, 900*time.Millisecond)
+	}
+	return steps
+}
+
+// spoil hands out the messenger's faults. Each notification meets with one at
+// most, but for a little tardiness that they all have.
+func spoil(rng *rand.Rand, steps []step) {
+	last := make(map[string]int)
+	count := make(map[string]int)
+	for i := range steps {
+		last[steps[i].key] = i
+		count[steps[i].key]++
+	}
+	order := rng.Perm(len(steps))
+	take := func(n int, fits func(i int) bool, fault func(f *fate)) {
+		for _, i := range order {
+			if n > 0 && steps[i].fate == (fate{}) && fits(i) {
+				fault(&steps[i].fate)
+				n--
+			}
+		}
+	}
+	isLast := func(i int) bool { return last[steps[i].key] == i }
+	drop := func(f *fate) { f.dropped = true }
+	take(lostFirsts, func(i int) bool { return isLast(i) && count[steps[i].key] == 1 }, drop)
+	take(lostChanges, func(i int) bool { return isLast(i) && count[steps[i].key] > 1 }, drop)
+	take(lostOthers, func(i int) bool { return !isLast(i) }, drop)
+	all := func(int) bool { return true }
+	take(doubled, all, func(f *fate) { f.again = between(rng, 20*time.Millisecond, time.Second) })
+	take(delayed, all, func(f *fate) { f.delay = between(rng, 300*time.Millisecond, 2*time.Second) })
+	for i := range steps {
+		steps[i].fate.delay += between(rng, 0, 30*time.Millisecond)
+	}
+}
+
+func between(rng *rand.Rand, low, high time.Duration) time.Duration {
+	return low + time.Duration(rng.Int64N(int64(high-low)))
+}
+
+// awkward are names that break what decodes keys twice, or never, or cleans them
+// like paths.
+var awkward = []string{
+	"summer 2026/beach day.jpg",
+	"a+b=c & d.png",
+	"100%25 literal %2B plus.jpg",
+	"été/Ærøskøbing – 富士山 🗻.jpg",
+	"...and...dots...png",
+	"/leading//slashes.jpg",
+	"new\nline.png",
+	`"quotes" and \back\slash.jpg`,
+	"question?versionId=none#hash.jpg",
+}
+
+// name returns the key of the i-th photograph.
+func name(i int) string {
+	if i < len(awkward) {
+		return inputPrefix + awkward[i]
+	}
+	ext := "jpg"
+	if i%4 == 0 {
+		ext = "png"
+	}
+	return fmt.Sprintf("%sIMG_%04d.%s", inputPrefix, i, ext)
+}

@@ -1,0 +1,79 @@
+package demo
+
+import (
+	"reflect"
+	"testing"
+)
+
+// TestPlan looks at many plays. Each must make sense, and each must show all
+// that the demo promises to show.
+func TestPlan(t *testing.T) {
+	for seed := range uint64(1000) {
+		steps := plan(seed)
+		checkStories(t, seed, steps)
+		checkFates(t, seed, steps)
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+	if !reflect.DeepEqual(plan(7), plan(7)) {
+		t.Error("one seed made two plans")
+	}
+	if reflect.DeepEqual(plan(7), plan(8)) {
+		t.Error("two seeds made one plan")
+	}
+}
+
+// checkStories: nothing is removed that is not there, and time goes by.
+func checkStories(t *testing.T, seed uint64, steps []step) {
+	t.Helper()
+	there, ever := map[string]bool{}, map[string]bool{}
+	overwritten, removed := 0, 0
+	for i, s := range steps {
+		if i > 0 && s.at < steps[i-1].at {
+			t.Errorf("seed %d: step %d is before the one before", seed, i)
+		}
+		switch {
+		case s.picture == nil && !there[s.key]:
+			t.Errorf("seed %d: step %d removes %q, which is not there", seed, i, s.key)
+		case s.picture == nil:
+			removed++
+		case there[s.key]:
+			overwritten++
+		}
+		there[s.key], ever[s.key] = s.picture != nil, true
+	}
+	if len(ever) != photographs || overwritten != 19 || removed != 18 {
+		t.Errorf("seed %d: %d objects, %d overwritten, %d removed", seed, len(ever), overwritten, removed)
+	}
+	if last := steps[len(steps)-1].at; last > uploading+2*rewriting {
+		t.Errorf("seed %d: takes %s", seed, last)
+	}
+}
+
+func checkFates(t *testing.T, seed uint64, steps []step) {
+	t.Helper()
+	changes, last := map[string]int{}, map[string]fate{}
+	drops, doubles, delays := 0, 0, 0
+	for _, s := range steps {
+		changes[s.key]++
+		last[s.key] = s.fate
+		switch {
+		case s.fate.dropped:
+			drops++
+		case s.fate.again > 0:
+			doubles++
+		case s.fate.delay >= late:
+			delays++
+		}
+	}
+	lost := 0
+	for key, f := range last {
+		if f.dropped && changes[key] == 1 {
+			lost++
+		}
+	}
+	if drops != lostFirsts+lostChanges+lostOthers || doubles != doubled || delays < delayed || lost != lostFirsts {
+		t.Errorf("seed %d: %d dropped (%d of them all that was said), %d doubled, %d delayed", seed, drops, lost, doubles, delays)
+	}
+}

@@ -1,0 +1,128 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// patience is how long the demo waits for anything.
+const patience = time.Minute
+
+var (
+	errPatience = errors.New("out of patience")
+	// errUnsettled ends the waiting, but not the show: it goes on with what
+	// there is, and reports it.
+	errUnsettled = errors.New("not all is settled")
+)
+
+// play is the show itself. Each scene ends with a line.
+func (s *show) play(ctx context.Context) error {
+	begun := time.Now()
+	files, err := s.draw(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.upload(ctx, files); err != nil {
+		return err
+	}
+	err = s.settle(ctx, "all that workers were told of is settled")
+	if err == nil {
+		err = s.heal(ctx)
+	}
+	if err != nil && !errors.Is(err, errUnsettled) {
+		return err
+	}
+	if err := s.prove(ctx); err != nil {
+		return err
+	}
+	s.report.Seconds = time.Since(begun).Seconds()
+	return nil
+}
+
+// settle waits until nothing is under way between the relay and the ledger, and
+// then prints the line. What is dead, or does not settle in time, is reported.
+func (s *show) settle(ctx context.Context, line string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, errPatience)
+	defer cancel()
+	most := 0
+	err := until(ctx, 50*time.Millisecond, func() (bool, error) {
+		waiting, dead, err := s.unsettled(ctx)
+		if len(waiting) > most {
+			most = len(waiting)
+			s.screen.begin("settling", most)
+		}
+		s.screen.progress(most - len(waiting))
+		s.report.Unsettled = append(waiting, dead...)
+		return len(waiting) == 0, err
+	})
+	s.screen.end()
+	switch {
+	case errors.Is(err, errPatience):
+		s.screen.failed("not all is settled after %s", patience)
+		return errUnsettled
+	case err == nil && len(s.report.Unsettled) > 0:
+		s.screen.failed("%s could not be done", some(len(s.report.Unsettled), "object"))
+	case err == nil:
+		s.screen.done("%s", line)
+	}
+	return err
+}
+
+// unsettled lists what is under way, and what will not be tried again.
+func (s *show) unsettled(ctx context.Context) (waiting, dead []string, err error) {
+	// The relay first: what it has delivered is in the ledger by now.
+	open, trouble := s.relay.open()
+	rs, err := readRows(ctx, s.ledger)
+	if err != nil {
+		return nil, nil, err
+	}
+	waiting, dead = rs.unfinished(time.Now())
+	if open > 0 {
+		waiting = append(waiting, fmt.Sprintf("%d notifications were not acknowledged; the last trouble with them: %v", open, trouble))
+	}
+	return waiting, dead, nil
+}
+
+// prove compares the outputs with the inputs.
+func (s *show) prove(ctx context.Context) error {
+	inputs, err := s.store.contents(inputBucket)
+	if err != nil {
+		return err
+	}
+	outputs, err := s.store.contents(outputBucket)
+	if err != nil {
+		return err
+	}
+	s.report.Outputs = compare(inputs, outputs)
+	if v := &s.report.Outputs; len(v.Wrong) > 0 {
+		s.screen.failed("%d of %d outputs are right, and %d things are wrong", v.Right, v.Of, len(v.Wrong))
+	} else {
+		s.screen.done("%d of %d outputs are their input's grayscale, pixel by pixel, and there is no other", v.Right, v.Of)
+	}
+	return s.sumUp(ctx)
+}
+
+// sumUp completes the report.
+func (s *show) sumUp(ctx context.Context) error {
+	rs, err := readRows(ctx, s.ledger)
+	if err != nil {
+		return err
+	}
+	lost, err := s.lost(ctx)
+	if err != nil {
+		return err
+	}
+	r := s.report
+	for _, h := range lost {
+		r.Unsettled = append(r.Unsettled, object(h.Bucket, h.Object.Key)+" has changed, and the ledger does not know")
+	}
+	notifications, verdicts := s.relay.counted()
+	r.Notifications = notifications
+	r.Effects.Duplicates, r.Effects.Stale = verdicts.Duplicate, verdicts.Stale
+	r.Effects.Committed, r.Effects.TakenOver = s.outputs.count(), rs.takenOver()
+	r.Workers.Started = s.fleet.size()
+	r.OK = len(r.Outputs.Wrong) == 0 && len(r.Unsettled) == 0
+	return nil
+}

@@ -1,0 +1,116 @@
+package demo
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+)
+
+// Report is what happened.
+type Report struct {
+	Seed          uint64   `json:"seed"`
+	Seconds       float64  `json:"seconds"`
+	Uploads       Changes  `json:"uploads"`
+	Notifications Messages `json:"notifications"`
+	Workers       Workers  `json:"workers"`
+	Effects       Effects  `json:"effects"`
+	Outputs       Outputs  `json:"outputs"`
+	// Unsettled are the objects that did not settle. There should be none.
+	Unsettled []string `json:"unsettled,omitempty"`
+	// OK: every output is right, and everything is settled.
+	OK bool `json:"ok"`
+}
+
+// Workers counts processes.
+type Workers struct {
+	Started int `json:"started"`
+	Killed  int `json:"killed"`
+	Held    int `json:"held"` // objects that the killed one was at work on
+}
+
+// Effects says what the workers made of the notifications.
+type Effects struct {
+	Committed  Changes `json:"committed"` // to the output bucket
+	Duplicates int     `json:"duplicates_refused"`
+	Stale      int     `json:"stale_refused"`
+	TakenOver  int     `json:"taken_over"` // from the killed worker
+	Healed     int     `json:"healed"`     // objects whose last notification was dropped
+}
+
+// err says what is wrong, if anything is.
+func (r *Report) err() error {
+	if r.OK {
+		return nil
+	}
+	const most = 20
+	list := append(append([]string{}, r.Outputs.Wrong...), r.Unsettled...)
+	if more := len(list) - most; more > 0 {
+		list = append(list[:most], fmt.Sprintf("and %d more", more))
+	}
+	return fmt.Errorf("%w:\n  %s", ErrWrong, strings.Join(list, "\n  "))
+}
+
+// ErrWrong says that outputs or the ledger are not what they should be. The
+// wrapping error lists what is wrong, and names the folder with the logs.
+var ErrWrong = errors.New("not all is as it should be")
+
+// Print writes the report as a table.
+func (r *Report) Print(w io.Writer) error {
+	t := table.NewWriter()
+	t.SetStyle(table.StyleLight)
+	t.Style().Options.SeparateColumns = false
+	t.SetColumnConfigs([]table.ColumnConfig{{Number: 3, Align: text.AlignRight}})
+	for i, section := range r.sections() {
+		if i > 0 {
+			t.AppendSeparator()
+		}
+		name := section.name
+		for _, l := range section.lines {
+			t.AppendRow(table.Row{name, l.what, l.count})
+			name = ""
+		}
+	}
+	_, err := fmt.Fprintf(w, "\n%s\n\n%s\n", t.Render(), r.summary())
+	return err
+}
+
+func (r *Report) summary() string {
+	if !r.OK {
+		return "Not all is as it should be."
+	}
+	return fmt.Sprintf("All is right: %d of %d outputs are their input's grayscale, in %.1f s.",
+		r.Outputs.Right, r.Outputs.Of, r.Seconds)
+}
+
+type section struct {
+	name  string
+	lines []line
+}
+
+type line struct {
+	what  string
+	count any
+}
+
+func (r *Report) sections() []section {
+	n, e := &r.Notifications, &r.Effects
+	return []section{
+		{"Uploads", []line{
+			{"put", r.Uploads.Put}, {"overwritten", r.Uploads.Overwritten}, {"removed", r.Uploads.Removed},
+		}},
+		{"Notifications", []line{
+			{"sent", n.Sent}, {"delivered twice", n.Doubled}, {"out of order", n.OutOfOrder},
+			{"delayed", n.Delayed}, {"dropped", n.Dropped}, {"sent again after no answer", n.Resent},
+		}},
+		{"Workers", []line{{"started", r.Workers.Started}, {"killed in mid-work", r.Workers.Killed}}},
+		{"Effects", []line{
+			{"committed", e.Committed.sum()}, {"duplicates refused", e.Duplicates}, {"stale refused", e.Stale},
+			{"taken over", e.TakenOver}, {"healed", e.Healed},
+		}},
+		{"Outputs", []line{{"right", fmt.Sprintf("%d of %d", r.Outputs.Right, r.Outputs.Of)}}},
+	}
+}

@@ -1,0 +1,94 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
+)
+
+// rows is the ledger's table, as it was at one moment, by object key.
+type rows map[string]*ledger.Row
+
+// readRows reads the ledger as any other process may, while workers write it.
+func readRows(ctx context.Context, s ledger.Store) (rows, error) {
+	all := rows{}
+	for row, err := range s.Scan(ctx, ledger.Range{Pipeline: pipelineName, Bucket: inputBucket}) {
+		if err != nil {
+			return nil, fmt.Errorf("read the ledger: %w", err)
+		}
+		all[row.Key] = &row
+	}
+	return all, nil
+}
+
+// held counts the objects that a process has a lease on.
+func (rs rows) held(pid int) (n int) {
+	for _, r := range rs {
+		// An owner is host/pid/nonce.
+		if part := strings.Split(r.Lease.Owner, "/"); len(part) >= 2 && part[len(part)-2] == strconv.Itoa(pid) {
+			n++
+		}
+	}
+	return n
+}
+
+// takenOver counts the leases that a worker took over after another's end.
+func (rs rows) takenOver() (n int) {
+	for _, r := range rs {
+		for _, e := range r.History {
+			if e.What == "taken over" {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// unfinished lists the rows on which something is left to do, and those on which
+// nothing more will be tried. At rest there should be neither.
+func (rs rows) unfinished(now time.Time) (waiting, dead []string) {
+	for _, r := range rs {
+		switch state := r.State(now); {
+		case state == ledger.StateDead:
+			dead = append(dead, fmt.Sprintf("%s is dead: %s", r.Object(), r.LastError))
+		case state == ledger.StateFailed:
+			waiting = append(waiting, fmt.Sprintf("%s is failed: %s", r.Object(), r.LastError))
+		case state != ledger.StateSettled:
+			waiting = append(waiting, fmt.Sprintf("%s is %s", r.Object(), state))
+		case !r.VerifyAt.IsZero():
+			waiting = append(waiting, fmt.Sprintf("%s waits for its verification", r.Object()))
+		}
+	}
+	return waiting, dead
+}
+
+// lost finds the objects about which the ledger has not heard the last word:
+// what it says was read differs from what the store has. Nothing may be under
+// way. The dead are reported elsewhere.
+func (rs rows) lost(bucket map[string]seen) (list []hint) {
+	for key, o := range bucket {
+		r := rs[key]
+		if r != nil && r.Dead {
+			continue
+		}
+		if r == nil || r.Have.Kind != event.Created || !o.is(&r.Have.Identity) {
+			list = append(list, hint{Action: "PutObject", Bucket: inputBucket, Object: hintObject{Key: key, Size: o.size, ETag: o.etag}})
+		}
+	}
+	for key, r := range rs {
+		if _, ok := bucket[key]; !ok && !r.Dead && r.Have.Kind != event.Removed {
+			list = append(list, hint{Action: "DeleteObject", Bucket: inputBucket, Object: hintObject{Key: key}})
+		}
+	}
+	return list
+}
+
+// is reports that an identity is that of what the store has.
+func (s *seen) is(i *ledger.Identity) bool {
+	return i.ETag == s.etag && i.Size == s.size && i.ModTime.Equal(s.modTime)
+}

@@ -1,0 +1,88 @@
+package demo
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
+)
+
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+// row is a settled row of an object that was read as o, or found removed.
+func row(key string, o *seen) *ledger.Row {
+	v := ledger.Version{Generation: 1, Kind: event.Removed}
+	if o != nil {
+		v.Kind, v.Identity = event.Created, ledger.Identity{ETag: o.etag, Size: o.size, ModTime: o.modTime}
+	}
+	return &ledger.Row{RowKey: ledger.RowKey{Pipeline: pipelineName, Bucket: inputBucket, Key: key}, Want: v, Have: v}
+}
+
+func TestLost(t *testing.T) {
+	old, fresh := seen{etag: "1", size: 1, modTime: noon}, seen{etag: "2", size: 2, modTime: noon}
+	rewritten := seen{etag: "1", size: 1, modTime: noon.Add(time.Second)}
+	rs := rows{
+		"same": row("same", &old), "gone": row("gone", nil), "overwritten": row("overwritten", &old),
+		"rewritten": row("rewritten", &old), "removed": row("removed", &old), "returned": row("returned", nil),
+		"dead": row("dead", &old), "dead and gone": row("dead and gone", &old),
+	}
+	rs["dead"].Dead, rs["dead and gone"].Dead = true, true
+	bucket := map[string]seen{"dead": fresh, "same": old, "overwritten": fresh, "rewritten": rewritten, "returned": fresh, "created": fresh}
+	var got []string
+	for _, h := range rs.lost(bucket) {
+		got = append(got, h.Action+" "+h.Object.Key)
+	}
+	slices.Sort(got)
+	want := []string{"DeleteObject removed", "PutObject created", "PutObject overwritten", "PutObject returned", "PutObject rewritten"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("lost (-want +got):\n%s", diff)
+	}
+}
+
+func TestUnfinished(t *testing.T) {
+	for name, c := range map[string]struct {
+		change        func(r *ledger.Row)
+		waiting, dead []string
+	}{
+		"settled":   {change: func(*ledger.Row) {}},
+		"pending":   {change: func(r *ledger.Row) { r.Want.Generation++ }, waiting: []string{"s3://photos/k is pending"}},
+		"dead":      {change: func(r *ledger.Row) { r.Dead, r.LastError = true, "no" }, dead: []string{"s3://photos/k is dead: no"}},
+		"held":      {change: hold(noon.Add(1)), waiting: []string{"s3://photos/k is processing"}},
+		"expired":   {change: hold(noon), waiting: []string{"s3://photos/k is stuck"}},
+		"to verify": {change: func(r *ledger.Row) { r.VerifyAt = noon }, waiting: []string{"s3://photos/k waits for its verification"}},
+		"failed": {
+			change:  func(r *ledger.Row) { r.Want.Generation, r.Attempts, r.LastError = 2, 1, "no" },
+			waiting: []string{"s3://photos/k is failed: no"},
+		},
+	} {
+		r := row("k", nil)
+		c.change(r)
+		waiting, dead := rows{"k": r}.unfinished(noon)
+		if diff := cmp.Diff([2][]string{c.waiting, c.dead}, [2][]string{waiting, dead}); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func hold(until time.Time) func(r *ledger.Row) {
+	return func(r *ledger.Row) { r.Lease = ledger.Lease{Owner: "h/1/n", Until: until} }
+}
+
+func TestHeldAndTakenOver(t *testing.T) {
+	rs := rows{"free": row("free", nil), "a": row("a", nil), "b": row("b", nil), "c": row("c", nil)}
+	rs["a"].Lease.Owner, rs["b"].Lease.Owner, rs["c"].Lease.Owner = "host/12/n", "host/12/m", "host/123/o"
+	rs["c"].History = []ledger.Entry{{What: "completed"}, {What: "taken over"}, {What: "claimed"}}
+	if n := rs.held(12); n != 2 {
+		t.Errorf("12 holds %d, want 2", n)
+	}
+	if n := rs.held(1); n != 0 {
+		t.Errorf("1 holds %d, want none", n)
+	}
+	if n := rs.takenOver(); n != 1 {
+		t.Errorf("%d taken over, want 1", n)
+	}
+}

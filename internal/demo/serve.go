@@ -1,0 +1,91 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/johannesboyne/gofakes3"
+
+	"github.com/pawlhq/pawl/event"
+)
+
+// endpoint serves the store's S3 API on this machine.
+type endpoint struct {
+	url    string
+	server *http.Server
+	ended  chan error
+}
+
+// serve listens on addr, whose port may be 0.
+func serve(ctx context.Context, addr string, s *store) (*endpoint, error) {
+	if err := checkLoopback(addr); err != nil {
+		return nil, err
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("the demo's object store cannot listen on %s: choose another address with --listen: %w", event.Quote(addr), err)
+	}
+	silent := log.New(io.Discard, "", 0)
+	api := gofakes3.New(s, gofakes3.WithLogger(gofakes3.StdLog(silent))).Server()
+	e := &endpoint{
+		url:    "http://" + l.Addr().String(),
+		server: &http.Server{Handler: ownMachine(api), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, ErrorLog: silent},
+		ended:  make(chan error, 1),
+	}
+	go func() { e.ended <- e.server.Serve(l) }()
+	return e, nil
+}
+
+// checkLoopback refuses addresses that other machines reach: the store believes
+// any credentials.
+func checkLoopback(addr string) error {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return fmt.Errorf("cannot listen on %s: want host:port, such as 127.0.0.1:9100", event.Quote(addr))
+	}
+	if !isLoopback(host) {
+		return fmt.Errorf("the demo's object store believes everyone, so it does not listen on %s: use 127.0.0.1", event.Quote(addr))
+	}
+	return nil
+}
+
+func isLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}
+
+// ownMachine keeps web pages out, which a browser on this machine would let in:
+// those that say where they are from, and those that had a name of theirs point
+// here.
+func ownMachine(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host, _, err := net.SplitHostPort(r.Host)
+		if r.Header.Get("Origin") != "" || err != nil || !isLoopback(host) {
+			http.Error(w, "the demo's object store is not for web pages", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// close ends the server, and requests that take long with it.
+func (e *endpoint) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	err := e.server.Shutdown(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = e.server.Close()
+	}
+	if served := <-e.ended; !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, served)
+	}
+	return err
+}

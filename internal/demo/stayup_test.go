@@ -1,0 +1,139 @@
+//go:build unix
+
+package demo_test
+
+import (
+	"bufio"
+	"bytes"
+	"image"
+	"image/color"
+	"image/png"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestStayUp is a user who copies a picture in, finds its grayscale, and presses
+// Ctrl-C.
+func TestStayUp(t *testing.T) {
+	t.Parallel()
+	tmp := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), binary, "demo", "--seed", "3")
+	cmd.Env = append(os.Environ(), "TMPDIR="+tmp)
+	cmd.Stderr = os.Stderr
+	pipe, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := &said{Scanner: bufio.NewScanner(pipe)}
+
+	url := storeURL.FindString(lines.until(t, "listens on"))
+	pids := lines.pids(t, "share one ledger")
+	pids = append(pids, lines.pids(t, "started in its place")...)
+	if aws := lines.until(t, "aws --endpoint-url"); !strings.Contains(aws, "aws --endpoint-url "+url+" s3 cp cat.jpg s3://photos/in/cat.jpg") {
+		t.Errorf("the command shown is %s", aws)
+	}
+	lines.until(t, "Ctrl-C")
+
+	if err := put(url+"/photos/in/my%20cat.png", picture(t)); err != nil {
+		t.Fatal(err)
+	}
+	lines.until(t, `✓ "s3://photos-out/gray/my cat.png" is there`)
+	if got := fetch(t, url+"/photos-out/gray/my%20cat.png"); color.GrayModel.Convert(color.RGBA{R: 200, A: 255}) != got {
+		t.Errorf("its pixels are %v", got)
+	}
+
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	lines.rest()
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("the demo ended with %v\n%s", err, &lines.all)
+	}
+	for _, pid := range pids {
+		if err := syscall.Kill(pid, 0); err != syscall.ESRCH {
+			t.Errorf("process %d is there: %v", pid, err)
+		}
+	}
+	if !empty(t, tmp) {
+		t.Error("the demo left its folder behind")
+	}
+}
+
+// said is what a command says, line by line.
+type said struct {
+	*bufio.Scanner
+	all bytes.Buffer
+}
+
+// until returns the next line that holds text.
+func (s *said) until(t *testing.T, text string) string {
+	t.Helper()
+	for s.Scan() {
+		s.all.WriteString(s.Text() + "\n")
+		if strings.Contains(s.Text(), text) {
+			return s.Text()
+		}
+	}
+	t.Fatalf("it never said %q, but\n%s", text, &s.all)
+	return ""
+}
+
+// pids returns the process ids in the next line that holds text.
+func (s *said) pids(t *testing.T, text string) (pids []int) {
+	t.Helper()
+	for _, part := range strings.Split(s.until(t, text), "(pid ")[1:] {
+		pid, err := strconv.Atoi(part[:strings.Index(part, ")")])
+		if err != nil {
+			t.Fatal(err)
+		}
+		pids = append(pids, pid)
+	}
+	return pids
+}
+
+func (s *said) rest() {
+	for s.Scan() {
+		s.all.WriteString(s.Text() + "\n")
+	}
+}
+
+func picture(t *testing.T) []byte {
+	t.Helper()
+	m := image.NewRGBA(image.Rect(0, 0, 8, 8))
+	for i := range 64 {
+		m.SetRGBA(i%8, i/8, color.RGBA{R: 200, A: 255})
+	}
+	var out bytes.Buffer
+	if err := png.Encode(&out, m); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// fetch returns the first pixel of a picture.
+func fetch(t *testing.T, url string) color.Color {
+	t.Helper()
+	res, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := png.Decode(bytes.NewReader(body))
+	if err != nil {
+		t.Fatalf("%v: %s", err, body)
+	}
+	return m.At(0, 0)
+}

@@ -1,0 +1,183 @@
+package demo
+
+import (
+	"bytes"
+	"crypto/md5"
+	"encoding/hex"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/johannesboyne/gofakes3"
+	"github.com/johannesboyne/gofakes3/backend/s3mem"
+)
+
+// The store's buckets.
+const (
+	inputBucket  = "photos"
+	outputBucket = "photos-out"
+)
+
+// maxObject is the largest object that the store takes in: it keeps them all in
+// memory.
+const maxObject = 256 << 20
+
+// change is one write that the store applied.
+type change struct {
+	bucket, key string
+	removed     bool
+	existed     bool // before the change
+	etag        string
+	size        int64
+	at          time.Time
+	// order rises with every change in the order in which they were applied.
+	order uint64
+}
+
+// store is gofakes3's storage in memory, which tells of each change. It shows
+// its user no versions: it has none.
+type store struct {
+	gofakes3.Backend
+	// told is called for each change, in order, and must not wait.
+	told func(change)
+
+	mu   sync.Mutex // held while a change is applied and told of
+	last uint64
+}
+
+func newStore(told func(change)) (*store, error) {
+	s := &store{Backend: s3mem.New(), told: told}
+	for _, b := range []string{inputBucket, outputBucket} {
+		if err := s.CreateBucket(b); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// PutObject implements [gofakes3.Backend]. Multipart uploads end here too.
+func (s *store) PutObject(bucket, key string, meta map[string]string, body io.Reader, size int64, c *gofakes3.PutConditions) (gofakes3.PutObjectResult, error) {
+	if size > maxObject {
+		return gofakes3.PutObjectResult{}, gofakes3.ErrorMessage(gofakes3.ErrInvalidArgument, "the demo takes objects of up to 256 MiB")
+	}
+	// A slow sender must not hold up the others: read first, then lock.
+	data, err := gofakes3.ReadAll(body, size)
+	if err != nil {
+		return gofakes3.PutObjectResult{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	existed := s.has(bucket, key)
+	res, err := s.Backend.PutObject(bucket, key, meta, bytes.NewReader(data), size, c)
+	if err == nil {
+		sum := md5.Sum(data)
+		s.tell(change{bucket: bucket, key: key, existed: existed, etag: hex.EncodeToString(sum[:]), size: size})
+	}
+	return res, err
+}
+
+// CopyObject implements [gofakes3.Backend] over PutObject.
+func (s *store) CopyObject(fromBucket, fromKey, bucket, key string, meta map[string]string) (gofakes3.CopyObjectResult, error) {
+	return gofakes3.CopyObject(s, fromBucket, fromKey, bucket, key, meta)
+}
+
+// DeleteObject implements [gofakes3.Backend].
+func (s *store) DeleteObject(bucket, key string) (gofakes3.ObjectDeleteResult, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	existed := s.has(bucket, key)
+	res, err := s.Backend.DeleteObject(bucket, key)
+	if err == nil && existed {
+		s.tell(change{bucket: bucket, key: key, existed: true, removed: true})
+	}
+	return res, err
+}
+
+// DeleteMulti implements [gofakes3.Backend] over DeleteObject.
+func (s *store) DeleteMulti(bucket string, keys ...string) (res gofakes3.MultiDeleteResult, err error) {
+	for _, key := range keys {
+		if _, err := s.DeleteObject(bucket, key); err != nil {
+			res.Error = append(res.Error, gofakes3.ErrorResultFromError(err))
+			continue
+		}
+		res.Deleted = append(res.Deleted, gofakes3.ObjectID{Key: key})
+	}
+	return res, nil
+}
+
+// HeadObject implements [gofakes3.Backend]. The storage gives HEAD a version id
+// that GET does not have, as if they spoke of two objects.
+func (s *store) HeadObject(bucket, key string) (*gofakes3.Object, error) {
+	o, err := s.Backend.HeadObject(bucket, key)
+	if err == nil {
+		o.VersionID = ""
+	}
+	return o, err
+}
+
+func (s *store) has(bucket, key string) bool {
+	_, err := s.Backend.HeadObject(bucket, key)
+	return err == nil
+}
+
+// tell gives the change its place in the order: the time, made to rise.
+func (s *store) tell(c change) {
+	c.at = time.Now().UTC()
+	s.last = max(s.last+1, uint64(c.at.UnixNano()))
+	c.order = s.last
+	s.told(c)
+}
+
+// seen is what the store says of an object.
+type seen struct {
+	etag    string
+	size    int64
+	modTime time.Time // whole seconds
+}
+
+// look returns what the store says of every object in a bucket.
+func (s *store) look(bucket string) (map[string]seen, error) {
+	list, err := s.ListBucket(bucket, nil, gofakes3.ListBucketPage{})
+	if err != nil {
+		return nil, err
+	}
+	objects := make(map[string]seen, len(list.Contents))
+	for _, c := range list.Contents {
+		o, err := s.HeadObject(bucket, c.Key)
+		if gofakes3.HasErrorCode(err, gofakes3.ErrNoSuchKey) {
+			continue // removed since
+		}
+		if err != nil {
+			return nil, err
+		}
+		at, err := http.ParseTime(o.Metadata["Last-Modified"])
+		if err != nil {
+			return nil, err
+		}
+		objects[c.Key] = seen{etag: hex.EncodeToString(o.Hash), size: o.Size, modTime: at}
+	}
+	return objects, nil
+}
+
+// contents returns the objects of a bucket themselves.
+func (s *store) contents(bucket string) (map[string][]byte, error) {
+	list, err := s.ListBucket(bucket, nil, gofakes3.ListBucketPage{})
+	if err != nil {
+		return nil, err
+	}
+	objects := make(map[string][]byte, len(list.Contents))
+	for _, c := range list.Contents {
+		o, err := s.GetObject(bucket, c.Key, nil)
+		if err != nil {
+			return nil, err
+		}
+		data, err := io.ReadAll(o.Contents)
+		if err := errors.Join(err, o.Contents.Close()); err != nil {
+			return nil, err
+		}
+		objects[c.Key] = data
+	}
+	return objects, nil
+}

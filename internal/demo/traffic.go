@@ -1,0 +1,98 @@
+package demo
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"runtime"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// draw makes the files for all steps; a removal has none.
+func (s *show) draw(ctx context.Context) ([][]byte, error) {
+	files := make([][]byte, len(s.steps))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	drawn := 0
+	for i, step := range s.steps {
+		if step.picture == nil {
+			continue
+		}
+		drawn++
+		group.Go(func() (err error) {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			files[i], err = step.picture.file()
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	s.screen.done("%d photographs are drawn", drawn)
+	return files, nil
+}
+
+// upload makes the changes, while a worker is killed in the midst of them.
+func (s *show) upload(ctx context.Context, files [][]byte) error {
+	s.screen.begin("uploading", len(s.steps))
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return s.strike(ctx) })
+	group.Go(func() error { return s.apply(ctx, files) })
+	err := group.Wait()
+	s.screen.end()
+	if err != nil {
+		return err
+	}
+	s.report.Uploads = s.inputs.count()
+	s.screen.done("%d changes are made: %s", s.report.Uploads.sum(), s.report.Uploads)
+	return nil
+}
+
+// apply takes the steps one after the other, each at its time.
+func (s *show) apply(ctx context.Context, files [][]byte) error {
+	client := &http.Client{Transport: &http.Transport{}, Timeout: patience}
+	defer client.CloseIdleConnections()
+	begun := time.Now()
+	for i := range s.steps {
+		if !wait(ctx, time.Until(begun.Add(s.steps[i].at))) {
+			return context.Cause(ctx)
+		}
+		if err := s.request(ctx, client, &s.steps[i], files[i]); err != nil {
+			return err
+		}
+		s.screen.progress(i + 1)
+	}
+	return nil
+}
+
+// request makes one change through the store's own protocol.
+func (s *show) request(ctx context.Context, client *http.Client, step *step, file []byte) error {
+	target := s.endpoint.url + (&url.URL{Path: "/" + inputBucket + "/" + step.key}).EscapedPath()
+	method, want := http.MethodPut, http.StatusOK
+	if step.picture == nil {
+		method, want = http.MethodDelete, http.StatusNoContent
+	}
+	req, err := http.NewRequestWithContext(ctx, method, target, bytes.NewReader(file))
+	if err != nil {
+		return err
+	}
+	if step.picture != nil {
+		req.Header.Set("Content-Type", step.picture.contentType())
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = res.Body.Close() }() // it was only read from
+	if answer, err := io.ReadAll(res.Body); err != nil || res.StatusCode != want {
+		return fmt.Errorf("%s %s: the store answered %s: %s", method, object(inputBucket, step.key), res.Status, answer)
+	}
+	return nil
+}

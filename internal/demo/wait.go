@@ -1,0 +1,38 @@
+package demo
+
+import (
+	"context"
+	"time"
+)
+
+// wait returns after d, or false when ctx ends before.
+func wait(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+// until asks done every so often, until it says yes or fails, or ctx ends.
+// The error is then ctx's cause.
+func until(ctx context.Context, every time.Duration, done func() (bool, error)) error {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		switch ok, err := done(); {
+		case ctx.Err() != nil && !ok:
+			return context.Cause(ctx) // err is a consequence
+		case ok || err != nil:
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
+		}
+	}
+}
