@@ -1,0 +1,89 @@
+package pawl_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"strings"
+	"time"
+
+	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/bucket/membucket"
+	"github.com/pawlhq/pawl/ledger/memledger"
+	"github.com/pawlhq/pawl/source/replaysource"
+)
+
+// What the store says about an upload. Notifications come twice, now and then.
+const notification = `{"Records": [{
+	"eventVersion": "2.1", "eventSource": "aws:s3", "eventTime": "2026-03-14T15:09:26Z", "eventName": "ObjectCreated:Put",
+	"s3": {"bucket": {"name": "notes"}, "object": {"key": "hello.txt", "size": 12, "sequencer": "0061F5BD3C1A2B4D5E"}}}]}`
+
+// shout writes a note in capital letters.
+func shout(ctx context.Context, t *pawl.Task) error {
+	note, err := t.Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer note.Close()
+	text, err := io.ReadAll(note)
+	if err != nil {
+		return err
+	}
+	fmt.Println("shouting", t.Object)
+	out, err := t.Output("text/plain")
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(bytes.ToUpper(text))
+	return err
+}
+
+// For each note in one bucket, this program keeps a louder one in another. With
+// s3bucket, sqliteledger and webhooksource it does so for a real store, and
+// across crashes.
+func Example() {
+	ctx := context.Background()
+	objects := membucket.New(time.Now, []string{"notes", "shouted"})
+	hello := bucket.Object{Body: strings.NewReader("hello, world"), Size: 12}
+	if _, err := objects.Put(ctx, bucket.Ref{Bucket: "notes", Key: "hello.txt"}, hello, bucket.Condition{}); err != nil {
+		log.Fatal(err)
+	}
+	twice, err := replaysource.New(replaysource.Config{Paths: []string{"-"}, Stdin: strings.NewReader(notification + notification)})
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	p, err := pawl.New(pawl.Config{
+		Ledger:  memledger.New(),
+		Objects: objects,
+		Sources: []pawl.Source{twice},
+		Pipelines: []pawl.Pipeline{{
+			Name:    "shout",
+			Match:   pawl.Match{Bucket: "notes", Suffix: []string{".txt"}},
+			Handler: pawl.HandlerFunc(shout),
+			To:      &pawl.Output{Bucket: "shouted"},
+		}},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := p.Run(ctx); err != nil {
+		log.Fatal(err)
+	}
+
+	_, louder, err := objects.Get(ctx, bucket.Ref{Bucket: "shouted", Key: "hello.txt"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	text, err := io.ReadAll(louder)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%s\n", text)
+	// Output:
+	// shouting s3://notes/hello.txt
+	// HELLO, WORLD
+}

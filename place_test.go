@@ -1,0 +1,193 @@
+package pawl
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
+)
+
+func TestDefaults(t *testing.T) {
+	ignore := cmpopts.IgnoreFields(Config{}, "Logger")
+	var got Config
+	got.setDefaults()
+	want := Config{
+		Lease:       Lease{TTL: 30 * time.Second, Skew: 5 * time.Second, Horizon: 15 * time.Minute},
+		Retry:       Retry{Attempts: 8, Base: time.Second, Max: 5 * time.Minute},
+		Concurrency: 16, Backlog: 1000, MaxBytes: 1 << 30, Sweep: time.Second, Grace: 20 * time.Second,
+	}
+	if d := cmp.Diff(want, got, ignore); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	if got.Logger != slog.Default() {
+		t.Error("the logger is another than slog.Default")
+	}
+
+	logger := slog.New(slog.DiscardHandler)
+	own := Config{
+		Lease:       Lease{TTL: 2 * time.Second, Skew: 3 * time.Second, Horizon: 4 * time.Second},
+		Retry:       Retry{Attempts: 5, Base: 6 * time.Second, Max: 7 * time.Second},
+		Concurrency: 8, Backlog: 9, MaxBytes: 10, Sweep: 11 * time.Second, Grace: 12 * time.Second, Logger: logger,
+	}
+	got = own
+	got.setDefaults()
+	if d := cmp.Diff(own, got, ignore); d != "" || got.Logger != logger {
+		t.Errorf("what was set is changed (-want +got):\n%s", d)
+	}
+
+	slow := Config{Retry: Retry{Base: time.Hour}}
+	if slow.setDefaults(); slow.Retry.Max != time.Hour {
+		t.Errorf("the longest back-off is %s, with a first one of an hour", slow.Retry.Max)
+	}
+}
+
+func TestPolicy(t *testing.T) {
+	var c Config
+	c.setDefaults()
+	if d := cmp.Diff(ledger.DefaultPolicy(), c.policy()); d != "" {
+		t.Errorf("the defaults are not the ledger's (-want +got):\n%s", d)
+	}
+	c.Lease, c.Retry = Lease{TTL: 1, Skew: 2, Horizon: 3}, Retry{Attempts: 4, Base: 5, Max: 6}
+	want := ledger.Policy{TTL: 1, Skew: 2, Horizon: 3, Attempts: 4, Base: 5, Max: 6, Retain: ledger.DefaultPolicy().Retain}
+	if d := cmp.Diff(want, c.policy()); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+func TestMatch(t *testing.T) {
+	pictures := Match{Bucket: "photos", Prefix: "in/", Suffix: []string{".jpg", ".png"}}
+	for _, c := range []struct {
+		match       Match
+		bucket, key string
+		want        bool
+	}{
+		{pictures, "photos", "in/a.jpg", true},
+		{pictures, "photos", "in/a/b.png", true},
+		{pictures, "photos", "in/.jpg", true},
+		{pictures, "photos", "in/a.JPG", false},
+		{pictures, "photos", "in/a.gif", false},
+		{pictures, "photos", "in", false},
+		{pictures, "photos", "other/in/a.jpg", false},
+		{pictures, "photos2", "in/a.jpg", false},
+		{Match{Bucket: "photos"}, "photos", "anything\n\xff", true},
+		{Match{Bucket: "photos"}, "other", "anything", false},
+	} {
+		if got := c.match.match(event.Object{Bucket: c.bucket, Key: c.key}); got != c.want {
+			t.Errorf("%+v of %s/%q: %v, want %v", c.match, c.bucket, c.key, got, c.want)
+		}
+	}
+}
+
+func TestPlace(t *testing.T) {
+	for _, c := range []struct {
+		prefix       string
+		to           Output
+		each         bool
+		key, version string
+		want         string
+	}{
+		{"", Output{}, false, "a.jpg", "", "a.jpg"},
+		{"in/", Output{Prefix: "gray/"}, false, "in/2026/a.jpg", "", "gray/2026/a.jpg"},
+		{"in/", Output{Prefix: "gray/"}, false, "in/in/a.jpg", "", "gray/in/a.jpg"},
+		{"in/", Output{Suffix: ".webp"}, false, "in/a.jpg", "", "a.jpg.webp"},
+		{"in/", Output{Prefix: "gray/"}, false, "in/a b+%2B\xff\n", "", "gray/a b+%2B\xff\n"},
+		{"in/", Output{Prefix: "gray/", Suffix: ".x"}, true, "in/a@v1", "v2", "gray/a@v1@v2.x"},
+		{"in/", Output{Prefix: "gray/"}, true, "in/a", "", "gray/a@"},
+	} {
+		p := Pipeline{Match: Match{Bucket: "in", Prefix: c.prefix}, To: &c.to, EachVersion: c.each}
+		if got := p.place(ledger.RowKey{Bucket: "in", Key: c.key, VersionID: c.version}); got.Key != c.want {
+			t.Errorf("%q goes to %q, want %q", c.key, got.Key, c.want)
+		}
+	}
+}
+
+// name draws short texts of letters that have a meaning, so that they collide.
+func name(letters string) *rapid.Generator[string] {
+	return rapid.Custom(func(t *rapid.T) string {
+		return string(rapid.SliceOfN(rapid.SampledFrom([]byte(letters)), 0, 5).Draw(t, "letters"))
+	})
+}
+
+func drawPipeline(t *rapid.T, label string) Pipeline {
+	buckets := rapid.SampledFrom([]string{"x", "y"})
+	return Pipeline{
+		Name:  label,
+		Match: Match{Bucket: buckets.Draw(t, label+" input bucket"), Prefix: name("a/").Draw(t, label+" input prefix")},
+		To: &Output{
+			Bucket: buckets.Draw(t, label+" output bucket"),
+			Prefix: name("a/").Draw(t, label+" output prefix"), Suffix: name("a@.").Draw(t, label+" suffix"),
+		},
+		EachVersion: rapid.Bool().Draw(t, label+" each version"),
+	}
+}
+
+// drawInput draws an object that the pipeline matches.
+func drawInput(t *rapid.T, p *Pipeline, label string) ledger.RowKey {
+	k := ledger.RowKey{Pipeline: p.Name, Bucket: p.Match.Bucket, Key: p.Match.Prefix + name("a@/.\xff").Draw(t, label)}
+	if p.EachVersion {
+		k.VersionID = name("a.").Draw(t, label+" version")
+	}
+	return k
+}
+
+func TestDifferentInputsHaveDifferentOutputs(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawPipeline(t, "p")
+		a, b := drawInput(t, &p, "first"), drawInput(t, &p, "second")
+		at, bt := p.place(a), p.place(b)
+		if (at == bt) != (a == b) {
+			t.Fatalf("%q goes to %q, %q to %q", a, at, b, bt)
+		}
+		if at.Bucket != p.To.Bucket || at.VersionID != "" || !strings.HasPrefix(at.Key, p.To.Prefix) || !strings.HasSuffix(at.Key, p.To.Suffix) {
+			t.Fatalf("%q goes to %q: neither below %q nor with %q", a, at, p.To.Prefix, p.To.Suffix)
+		}
+		rest := strings.TrimPrefix(a.Key, p.Match.Prefix)
+		if !strings.Contains(at.Key, rest) {
+			t.Fatalf("%q goes to %q: without %q", a, at, rest)
+		}
+	})
+}
+
+// Pipelines that are accepted side by side never write the same output, and
+// none is fed with what it wrote, by whatever way.
+func TestAcceptedPipelinesKeepApart(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ps := []Pipeline{drawPipeline(t, "p"), drawPipeline(t, "q"), drawPipeline(t, "r")}
+		if findCycle(ps) != nil || len(overlaps(ps)) > 0 {
+			return
+		}
+		outputs := map[string]string{}
+		for start := range ps {
+			object := drawInput(t, &ps[start], "input")
+			at := start
+			for step := range len(ps) + 1 {
+				out := ps[at].place(object)
+				name := out.Bucket + "/" + out.Key
+				if by, ok := outputs[name]; ok && by != ps[at].Name {
+					t.Fatalf("%s and %s write %q", by, ps[at].Name, name)
+				}
+				outputs[name] = ps[at].Name
+				next := -1
+				for i := range ps {
+					if ps[i].Match.match(event.Object{Bucket: out.Bucket, Key: out.Key}) {
+						next = i
+					}
+				}
+				if next < 0 {
+					break
+				}
+				if step == len(ps) {
+					t.Fatalf("what %s wrote goes round for ever", ps[start].Name)
+				}
+				at, object = next, ledger.RowKey{Bucket: out.Bucket, Key: out.Key}
+			}
+		}
+	})
+}

@@ -1,0 +1,259 @@
+package pawl_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/ledger/memledger"
+)
+
+func TestRunSettlesEverything(t *testing.T) {
+	inTime(t, func(s *site) {
+		events := &list{}
+		for i := range 500 {
+			key := fmt.Sprintf("docs/%d.txt", i)
+			events.events = append(events.events, s.put(key, key))
+		}
+		events.events = append(events.events, events.events[7], s.put("other/a.txt", "unmatched"))
+		p := s.pawl(upper, toUp, from(events))
+		if err := p.Run(s.t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 500 {
+			s.wantObject(bucket.Ref{Bucket: "out", Key: fmt.Sprintf("up/%d.txt", i)}, fmt.Sprintf("DOCS/%d.TXT", i))
+		}
+		if d := cmp.Diff(pawl.Stats{Raised: 500, Duplicate: 1, Claimed: 500, Completed: 500}, p.Stats()); d != "" {
+			t.Errorf("(-want +got):\n%s", d)
+		}
+	})
+}
+
+// The sources have ended, but the work has not: what fails is tried again until
+// it is settled or dead.
+func TestRunWaitsForRetries(t *testing.T) {
+	inTime(t, func(s *site) {
+		tries := 0
+		events := &list{events: []event.Event{s.put("docs/late", "x"), s.put("docs/never", "x")}}
+		p := s.pawl(func(ctx context.Context, task *pawl.Task) error {
+			if task.Object.Key == "docs/never" {
+				return pawl.Permanent(errors.New("not a document"))
+			}
+			if tries++; tries < 4 {
+				return pawl.RetryAfter(errors.New("busy"), time.Minute)
+			}
+			return upper(ctx, task)
+		}, toUp, from(events))
+		if err := p.Run(s.t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.wantObject(bucket.Ref{Bucket: "out", Key: "up/late"}, "X")
+		if took := s.since(); took < 3*time.Minute || took > 4*time.Minute {
+			t.Errorf("it took %s", took)
+		}
+		if got := p.Stats(); got.Completed != 1 || got.Died != 1 || got.Failed != 4 {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+func TestRunReturnsTheErrorOfTheFirstSourceThatFails(t *testing.T) {
+	inTime(t, func(s *site) {
+		broken, later := errors.New("the queue is gone"), errors.New("so is the other")
+		other := &endless{}
+		p := s.pawl(upper, toUp, from(&list{}, other, failing{time.Hour, later}, failing{time.Minute, broken}))
+		err := p.Run(s.t.Context())
+		if err == nil || err.Error() != broken.Error() || s.since() != time.Minute {
+			t.Errorf("ended after %s with %v", s.since(), err)
+		}
+		if !errors.Is(other.cause, broken) {
+			t.Errorf("the other source was told to end by %v", other.cause)
+		}
+	})
+}
+
+func TestRunEndsWithItsContext(t *testing.T) {
+	inTime(t, func(s *site) {
+		ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+		defer cancel()
+		p := s.pawl(upper, toUp, from(&endless{}, failing{time.Hour, errors.New("never")}))
+		if err := p.Run(ctx); err != nil || s.since() != time.Minute {
+			t.Errorf("ended after %s with %v", s.since(), err)
+		}
+	})
+}
+
+// The context may end while the sources have ended and the work has not.
+func TestRunGivesBackWhatIsLeft(t *testing.T) {
+	inTime(t, func(s *site) {
+		ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+		defer cancel()
+		var cause error
+		events := &list{events: []event.Event{s.put("docs/a", "x")}}
+		p := s.pawl(func(ctx context.Context, _ *pawl.Task) error {
+			<-ctx.Done()
+			cause = context.Cause(ctx)
+			return cause
+		}, nil, from(events), func(c *pawl.Config) {
+			c.Ledger = durable{memledger.New()}
+			c.Grace = 5 * time.Second
+		})
+		if err := p.Run(ctx); err != nil || s.since() != time.Minute+5*time.Second {
+			t.Errorf("ended after %s with %v", s.since(), err)
+		}
+		if !errors.Is(cause, pawl.ErrShutdown) || p.Stats().Released != 1 {
+			t.Errorf("cancelled by %v: %+v", cause, p.Stats())
+		}
+	})
+}
+
+// Without a source it sweeps: another worker's expired lease, say.
+func TestRunWithoutSourcesSweeps(t *testing.T) {
+	inTime(t, func(s *site) {
+		e := s.put("docs/a", "x")
+		store := memledger.New()
+		row := ledger.Row{RowKey: ledger.RowKey{Pipeline: "upper", Bucket: "in", Key: "docs/a"}}
+		row, _ = row.Observe(&e, true, time.Now())
+		policy := ledger.DefaultPolicy()
+		row, _, _ = row.Claim("killed", &policy, time.Now())
+		row.Nonce = ledger.Nonce{1}
+		if _, err := store.Swap(s.t.Context(), []ledger.Change{{Key: row.RowKey, Row: &row}}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(s.t.Context(), time.Hour)
+		defer cancel()
+		p := s.pawl(upper, toUp, func(c *pawl.Config) { c.Ledger = store })
+		if err := p.Run(ctx); err != nil || s.since() != time.Hour {
+			t.Errorf("ended after %s with %v", s.since(), err)
+		}
+		s.wantObject(bucket.Ref{Bucket: "out", Key: "up/a"}, "X")
+		if got := p.Stats(); got.TakenOver != 1 || got.NothingToDo != 1 {
+			t.Errorf("%+v, want a takeover and its verification", got)
+		}
+	})
+}
+
+// askedForGood is a ledger that cannot be asked for all that is due.
+type askedForGood struct{ ledger.Store }
+
+var errAsked = errors.New("the disk is on fire")
+
+func (a askedForGood) Due(ctx context.Context, pipeline string, before time.Time, limit int) ([]ledger.Row, error) {
+	if time.Until(before) > time.Hour {
+		return nil, errAsked
+	}
+	return a.Store.Due(ctx, pipeline, before, limit)
+}
+
+func TestRunCannotTellWhetherAllIsSettled(t *testing.T) {
+	inTime(t, func(s *site) {
+		p := s.pawl(upper, toUp, from(&list{}), func(c *pawl.Config) { c.Ledger = askedForGood{memledger.New()} })
+		if err := p.Run(s.t.Context()); !errors.Is(err, errAsked) {
+			t.Errorf("ended with %v", err)
+		}
+	})
+}
+
+// down is a ledger that answers nothing but errors.
+type down struct{ ledger.Store }
+
+func (down) Swap(context.Context, []ledger.Change) ([]ledger.Outcome, error) { return nil, errAsked }
+
+func TestRunTellsOfAShutdownThatIsStuck(t *testing.T) {
+	inTime(t, func(s *site) {
+		ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+		defer cancel()
+		events := &list{events: []event.Event{s.put("docs/a", "x")}}
+		p := s.pawl(upper, toUp, from(events), func(c *pawl.Config) { c.Ledger = down{memledger.New()} })
+		err := p.Run(ctx)
+		if err == nil || !strings.Contains(err.Error(), "the ledger did not answer in time during shutdown") {
+			t.Errorf("ended with %v", err)
+		}
+		if len(events.answers) != 1 || events.answers[0].Ack {
+			t.Errorf("answered %+v", events.answers)
+		}
+	})
+}
+
+// A message is acknowledged when the ledger has it; on the word of a ledger
+// that forgets, only when there is nothing left to do.
+func TestWhenAMessageIsAcknowledged(t *testing.T) {
+	const work = time.Minute
+	for name, c := range map[string]struct {
+		ledger ledger.Store
+		want   time.Duration
+	}{
+		"a ledger that keeps":   {durable{memledger.New()}, 0},
+		"a ledger that forgets": {volatile{memledger.New()}, work},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inTime(t, func(s *site) {
+				events := &list{events: []event.Event{s.put("docs/a", "x")}}
+				p := s.pawl(func(context.Context, *pawl.Task) error {
+					<-time.After(work)
+					return nil
+				}, nil, from(events), func(cfg *pawl.Config) { cfg.Ledger = c.ledger })
+				if err := p.Run(s.t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if len(events.answers) != 1 || !events.answers[0].Ack || events.at[0].Sub(s.began) != c.want {
+					t.Errorf("answered %+v at %s, want after %s", events.answers, events.at, c.want)
+				}
+			})
+		})
+	}
+}
+
+// What a pipeline asks for reaches the worker.
+func TestEachVersionHasAnOutputOfItsOwn(t *testing.T) {
+	inTime(t, func(s *site) {
+		kept := bucket.Ref{Bucket: "kept", Key: "a.txt"}
+		events := &list{}
+		for i, content := range []string{"one", "two"} {
+			s.write(kept, content)
+			kept.VersionID = fmt.Sprint("v", i+1)
+			events.events = append(events.events, s.created(kept))
+			kept.VersionID = ""
+		}
+		slices.Reverse(events.events) // no order across versions
+		p := s.pawl(upper, &pawl.Output{Bucket: "out", Suffix: ".up"}, from(events), func(c *pawl.Config) {
+			c.Pipelines[0].Match = pawl.Match{Bucket: "kept"}
+			c.Pipelines[0].EachVersion = true
+		})
+		if err := p.Run(s.t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.wantObject(bucket.Ref{Bucket: "out", Key: "a.txt@v1.up"}, "ONE")
+		s.wantObject(bucket.Ref{Bucket: "out", Key: "a.txt@v2.up"}, "TWO")
+	})
+}
+
+func TestTwoPipelinesOfOneInput(t *testing.T) {
+	inTime(t, func(s *site) {
+		events := &list{events: []event.Event{s.put("docs/a", "x")}}
+		counted := 0
+		p := s.pawl(upper, toUp, from(events), func(c *pawl.Config) {
+			c.Pipelines = append(c.Pipelines, pawl.Pipeline{
+				Name: "count", Match: pawl.Match{Bucket: "in"},
+				Handler: pawl.HandlerFunc(func(context.Context, *pawl.Task) error { counted++; return nil }),
+			})
+		})
+		if err := p.Run(s.t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.wantObject(bucket.Ref{Bucket: "out", Key: "up/a"}, "X")
+		if counted != 1 || p.Stats().Completed != 2 {
+			t.Errorf("counted %d, %+v", counted, p.Stats())
+		}
+	})
+}

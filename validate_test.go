@@ -1,0 +1,175 @@
+package pawl_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/bucket/membucket"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger/memledger"
+	"github.com/pawlhq/pawl/source"
+)
+
+// silent is a source that brings nothing and declares nothing.
+type silent struct{}
+
+func (silent) Run(context.Context, source.Sink) error { return nil }
+
+// declared is silent, of a dialect.
+type declared struct {
+	silent
+	dialect event.Dialect
+	trust   bool
+}
+
+func (d declared) Declares() (event.Dialect, bool) { return d.dialect, d.trust }
+
+// flow returns a pipeline from one prefix to another.
+func flow(name, from, to string) pawl.Pipeline {
+	p := pawl.Pipeline{Name: name, Handler: pawl.HandlerFunc(upper)}
+	p.Match.Bucket, p.Match.Prefix, _ = strings.Cut(from, "/")
+	if to != "" {
+		p.To = &pawl.Output{}
+		p.To.Bucket, p.To.Prefix, _ = strings.Cut(to, "/")
+	}
+	return p
+}
+
+func valid() pawl.Config {
+	return pawl.Config{
+		Ledger: memledger.New(), Objects: membucket.New(time.Now, nil),
+		Pipelines: []pawl.Pipeline{flow("up", "photos/in/", "photos/out/")},
+	}
+}
+
+func pipelines(ps ...pawl.Pipeline) func(*pawl.Config) {
+	return func(c *pawl.Config) { c.Pipelines = ps }
+}
+
+// byEvent makes the pipeline go by event order, with these sources.
+func byEvent(sources ...pawl.Source) func(*pawl.Config) {
+	return func(c *pawl.Config) {
+		c.Pipelines[0].Order = pawl.EventOrder
+		c.Sources = sources
+	}
+}
+
+func first(change func(p *pawl.Pipeline)) func(*pawl.Config) {
+	return func(c *pawl.Config) { change(&c.Pipelines[0]) }
+}
+
+const (
+	badName   = `: its name must be 1 to 64 of a-z, 0-9, '.', '_' and '-'`
+	loop      = "): let it write to another bucket or prefix"
+	overlap   = " could write the same output: give them prefixes of which none begins the other"
+	counts    = "attempts, concurrency, backlog and max bytes must be at least 1"
+	noDialect = ": name a trusted dialect, trust_sequencer if you vouch for it, or use store order"
+)
+
+func TestConfigurationsThatAreRefused(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*pawl.Config)
+		says   string
+	}{
+		{"no ledger", func(c *pawl.Config) { c.Ledger = nil }, "a ledger is required"},
+		{"no pipeline", pipelines(), "at least one pipeline is required"},
+		{"no name", first(func(p *pawl.Pipeline) { p.Name = "" }), `pipeline ""` + badName},
+		{"capitals", first(func(p *pawl.Pipeline) { p.Name = "Up" }), `pipeline Up` + badName},
+		{"a space", first(func(p *pawl.Pipeline) { p.Name = "u p" }), `pipeline "u p"` + badName},
+		{"a newline", first(func(p *pawl.Pipeline) { p.Name = "up\n" }), `pipeline "up\n"` + badName},
+		{"begins with a dot", first(func(p *pawl.Pipeline) { p.Name = ".up" }), `pipeline .up` + badName},
+		{"too long", first(func(p *pawl.Pipeline) { p.Name = strings.Repeat("u", 65) }), "pipeline " + strings.Repeat("u", 65) + badName},
+		{"the same name", pipelines(flow("up", "a", ""), flow("up", "b", "")), "two pipelines are called up: their objects would share rows"},
+		{"no handler", first(func(p *pawl.Pipeline) { p.Handler = nil }), "pipeline up: it has no handler"},
+		{"no input bucket", first(func(p *pawl.Pipeline) { p.Match.Bucket = "" }), "pipeline up: it must say which bucket it matches"},
+		{"no output bucket", first(func(p *pawl.Pipeline) { p.To.Bucket = "" }), "pipeline up: its output must name a bucket"},
+		{"no objects to look at", func(c *pawl.Config) { c.Objects, c.Pipelines[0].To = nil, nil }, "pipeline up: it needs an object store"},
+		{"no objects to write", func(c *pawl.Config) { c.Objects, c.Pipelines[0].Order = nil, pawl.EventOrder }, "pipeline up: it needs an object store"},
+
+		{"output is the input", pipelines(flow("up", "a/x/", "a/x/")), "pipeline up would be fed with its own output (up → up" + loop},
+		{"output within the input", pipelines(flow("up", "a/x/", "a/x/y/")), "pipeline up would be fed with its own output (up → up" + loop},
+		{"input within the output", pipelines(flow("up", "a/x/y/", "a/x/")), "pipeline up would be fed with its own output (up → up" + loop},
+		{"whole bucket", pipelines(flow("up", "a", "a/out/")), "pipeline up would be fed with its own output (up → up" + loop},
+		{"prefix without a slash", pipelines(flow("up", "a/in", "a/in-out/")), "pipeline up would be fed with its own output (up → up" + loop},
+		{"cycle of two", pipelines(flow("up", "a", "b"), flow("down", "b", "a")), "pipeline up would be fed with its own output (up → down → up" + loop},
+		{"cycle of three, behind another", pipelines(flow("in", "x", "a/in/"), flow("p", "a", "b/p/"), flow("q", "b", "c"), flow("r", "c", "a/r/")),
+			"pipeline p would be fed with its own output (p → q → r → p" + loop},
+		{"a suffix is no way out", pipelines(pawl.Pipeline{
+			Name: "up", Handler: pawl.HandlerFunc(upper), Match: pawl.Match{Bucket: "a", Suffix: []string{".jpg"}},
+			To: &pawl.Output{Bucket: "a", Suffix: ".png"},
+		}), "pipeline up would be fed with its own output (up → up" + loop},
+		{"equal outputs", pipelines(flow("p", "a", "c/x/"), flow("q", "b", "c/x/")), "pipelines p and q" + overlap},
+		{"nested outputs", pipelines(flow("p", "a", "c"), flow("q", "b", "c/x/")), "pipelines p and q" + overlap},
+
+		{"event order without a dialect", byEvent(silent{}), "pipeline up: event order needs sources that declare their dialect"},
+		{"event order of any dialect", byEvent(declared{dialect: event.Detect, trust: true}),
+			`pipeline up: event order needs a dialect whose sequencer is trusted, and a source brings ""` + noDialect},
+		{"event order of an untrusted dialect", byEvent(declared{dialect: event.AWS}, declared{dialect: event.MinIO}),
+			`pipeline up: event order needs a dialect whose sequencer is trusted, and a source brings "minio"` + noDialect},
+
+		{"ttl", func(c *pawl.Config) { c.Lease.TTL = time.Second - 1 }, "the lease's ttl is 999.999999ms: at least 1s"},
+		{"skew", func(c *pawl.Config) { c.Lease.Skew = -1 }, "the lease's skew is -1ns: at least 0s"},
+		{"horizon", func(c *pawl.Config) { c.Lease.Horizon = -1 }, "the lease's horizon is -1ns: at least 0s"},
+		{"base", func(c *pawl.Config) { c.Retry.Base = 1 }, "the first back-off is 1ns: at least 1ms"},
+		{"max", func(c *pawl.Config) { c.Retry.Base, c.Retry.Max = time.Hour, time.Minute }, "the longest back-off is 1m0s: at least 1h0m0s"},
+		{"sweep", func(c *pawl.Config) { c.Sweep = time.Millisecond }, "the sweep interval is 1ms: at least 10ms"},
+		{"grace", func(c *pawl.Config) { c.Grace = -time.Second }, "the grace is -1s: at least 0s"},
+		{"attempts", func(c *pawl.Config) { c.Retry.Attempts = -1 }, counts},
+		{"concurrency", func(c *pawl.Config) { c.Concurrency = -1 }, counts},
+		{"backlog", func(c *pawl.Config) { c.Backlog = -1 }, counts},
+		{"max bytes", func(c *pawl.Config) { c.MaxBytes = -1 }, counts},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cfg := valid()
+			c.change(&cfg)
+			_, err := pawl.New(cfg)
+			if !errors.Is(err, pawl.ErrConfig) {
+				t.Fatalf("answered %v, want ErrConfig", err)
+			}
+			if want := "invalid configuration: " + c.says; err.Error() != want {
+				t.Errorf("it says\n%s\nwant\n%s", err, want)
+			}
+		})
+	}
+}
+
+// All that is wrong is said at once.
+func TestARefusalListsEverything(t *testing.T) {
+	_, err := pawl.New(pawl.Config{Pipelines: []pawl.Pipeline{{Name: "X"}, {Name: "up"}}, Sweep: 1})
+	for _, want := range []string{"a ledger is required", "pipeline X: its name", "pipeline up: it has no handler", "the sweep interval"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: nothing of %q", err, want)
+		}
+	}
+}
+
+func TestConfigurationsThatAreAccepted(t *testing.T) {
+	for name, change := range map[string]func(*pawl.Config){
+		"the simplest":             func(*pawl.Config) {},
+		"a name of 64":             first(func(p *pawl.Pipeline) { p.Name = "0" + strings.Repeat("._-", 21) }),
+		"another bucket":           pipelines(flow("up", "a", "b")),
+		"a chain":                  pipelines(flow("p", "a", "b/p/"), flow("q", "b/p/", "b/q/"), flow("r", "b/q/", "c")),
+		"two ways to one bucket":   pipelines(flow("p", "a", "c/p/"), flow("q", "b", "c/q/")),
+		"two of one input":         pipelines(flow("p", "a", "c/p/"), flow("q", "a", "")),
+		"prefixes that look alike": pipelines(flow("up", "a/in/", "a/in-out/")),
+		"event order":              byEvent(declared{dialect: event.AWS}),
+		"event order, vouched for": byEvent(declared{dialect: event.MinIO, trust: true}),
+		"event order, no source":   byEvent(),
+		"event order, no objects": func(c *pawl.Config) {
+			c.Objects, c.Pipelines[0].To, c.Pipelines[0].Order = nil, nil, pawl.EventOrder
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := valid()
+			change(&cfg)
+			if _, err := pawl.New(cfg); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
