@@ -183,30 +183,41 @@ func (e *Engine) swapped(in *Swapped) {
 		switch {
 		case in.Err != nil:
 			e.abandon(en, f, in.Err)
-			continue
 		case in.Outcomes[i].Applied:
 			f.next.Token = in.Outcomes[i].Token
 			e.landed(en, f, f.next)
-			continue
+		default:
+			e.refused(en, f, in.Outcomes[i].Current)
 		}
-		e.Stats.Refused++
-		row := ledger.Row{RowKey: en.key}
-		if c := in.Outcomes[i].Current; c != nil {
-			row = *c
-		}
-		if f.supersededBy(&row, e.cfg.Owner, en.attempt) {
-			e.landed(en, f, row)
-			continue
-		}
-		en.row = row
-		e.putBack(en, f)
 	}
+}
+
+// refused takes the row that refused a swap; nil: there is none.
+func (e *Engine) refused(en *entry, f *flight, current *ledger.Row) {
+	e.Stats.Refused++
+	row := ledger.Row{RowKey: en.key}
+	if current != nil {
+		row = *current
+	}
+	if f.supersededBy(&row, e.cfg.Owner, en.attempt) {
+		if f.claim == nil { // the end of a lease does not vouch for the events
+			en.observe, f.observed = append(f.observed, en.observe...), nil
+		}
+		e.landed(en, f, row)
+		return
+	}
+	en.row = row
+	if f.retired && row.Dead {
+		e.died(en) // perhaps of this write: to be told twice is better than never
+	}
+	e.putBack(en, f)
 }
 
 // supersededBy reports that a refused swap had landed after all, under an
 // unclear answer, before somebody changed the row again: the fence that it
 // granted, or the lease that it ended, tells. A lease that another worker ended
 // by retiring the row tells of no landing: Have is behind, or the row is dead.
+// Where both wanted it dead nobody knows who was first.
 func (f *flight) supersededBy(row *ledger.Row, owner string, was *ledger.Attempt) bool {
 	switch {
 	case f.claim != nil:

@@ -27,9 +27,6 @@ func (e *Engine) landed(en *entry, f *flight, row ledger.Row) {
 		e.died(en)
 	}
 	e.settled(en)
-	if en.attempt == nil && !en.claimable(e.now) {
-		e.handBack(en)
-	}
 	e.route(en)
 }
 
