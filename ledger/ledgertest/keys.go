@@ -25,7 +25,7 @@ var awkward = []string{
 }
 
 func testAwkwardKeys(f *fixture) {
-	f.keepApart(func(s string) ledger.RowKey { return key(s) })
+	f.keepApart(key)
 }
 
 func testAwkwardVersions(f *fixture) {

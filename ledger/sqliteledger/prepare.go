@@ -16,8 +16,8 @@ import (
 )
 
 // checkable is the size in bytes up to which a file is checked as a whole at
-// Open, which takes about a second.
-const checkable = 64 << 20
+// Open. That takes about half a second.
+const checkable = 256 << 20
 
 // checkPlace finds what SQLite would describe as "unable to open".
 func (s *Store) checkPlace() error {

@@ -3,7 +3,6 @@ package sqliteledger
 import (
 	"context"
 	"iter"
-	"strings"
 
 	"zombiezen.com/go/sqlite"
 
@@ -89,9 +88,10 @@ func after(k ledger.RowKey) ledger.RowKey {
 // beyond returns the first string after all that begin with prefix. There is
 // none where the prefix has no byte below 0xff.
 func beyond(prefix string) (string, bool) {
-	p := strings.TrimRight(prefix, "\xff")
-	if p == "" {
-		return "", false
+	for i := len(prefix) - 1; i >= 0; i-- {
+		if prefix[i] < 0xff {
+			return prefix[:i] + string([]byte{prefix[i] + 1}), true
+		}
 	}
-	return p[:len(p)-1] + string([]byte{p[len(p)-1] + 1}), true
+	return "", false
 }

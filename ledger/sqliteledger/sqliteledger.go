@@ -43,7 +43,7 @@ var _ ledger.Store = (*Store)(nil)
 // A file that cannot serve is refused with an error that wraps
 // [ledger.ErrUnusable] and says what to do: one that is read-only, locked for
 // longer than 10 seconds, damaged, of another application or of a newer Pawl.
-// Up to 64 MiB are checked for damage as a whole; of a larger file only the
+// Up to 256 MiB are checked for damage as a whole; of a larger file only the
 // parts needed first are, and the call that meets damage later reports it.
 func Open(ctx context.Context, path string) (*Store, error) {
 	return open(ctx, path, lockWait)
