@@ -90,7 +90,7 @@ func (p *Pawl) runSources(ctx context.Context, stop context.CancelCauseFunc) err
 
 // rest waits until the ledger has nothing left to do.
 func (p *Pawl) rest(ctx context.Context) error {
-	tick := time.NewTicker(min(p.cfg.Sweep, 100*time.Millisecond))
+	tick := time.NewTicker(min(p.cfg.Sweep, 20*time.Millisecond))
 	defer tick.Stop()
 	for ctx.Err() == nil {
 		done, err := p.worker.AtRest(ctx)

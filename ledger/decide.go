@@ -3,7 +3,7 @@ package ledger
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/pawlhq/pawl/event"
@@ -76,9 +76,11 @@ func (a *Attempt) IdempotencyKey(r *Read) string {
 	if r.Kind == event.Removed || a.Doubt == DoubtAct {
 		version += " " + a.Want.Order() // a removal has no identity
 	}
-	h := sha256.New()
+	b := make([]byte, 0, 512)
 	for _, s := range []string{a.Key.Pipeline, a.Key.Bucket, a.Key.Key, a.Key.VersionID, r.Kind.String(), version} {
-		fmt.Fprintf(h, "%d:%s", len(s), s)
+		b = strconv.AppendInt(b, int64(len(s)), 10) // so that no two lists read alike
+		b = append(append(b, ':'), s...)
 	}
-	return hex.EncodeToString(h.Sum(nil)[:16])
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:16])
 }

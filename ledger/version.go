@@ -2,8 +2,8 @@ package ledger
 
 import (
 	"cmp"
-	"fmt"
 	"net/url"
+	"strconv"
 	"time"
 
 	"github.com/pawlhq/pawl/event"
@@ -29,7 +29,7 @@ func (v Version) Compare(w Version) int {
 // Order returns the version's place in the order, as text for people and for
 // output metadata.
 func (v Version) Order() string {
-	return fmt.Sprintf("%s.%d", v.Sequencer, v.Generation)
+	return v.Sequencer.String() + "." + strconv.FormatUint(v.Generation, 10)
 }
 
 // Identity tells two contents of one object apart by what the store says of
@@ -59,5 +59,6 @@ func (i Identity) String() string {
 	if i.VersionID != "" {
 		return "version=" + url.QueryEscape(i.VersionID)
 	}
-	return fmt.Sprintf("etag=%s&mtime=%d&meta=%s&size=%d", url.QueryEscape(i.ETag), i.ModTime.Unix(), i.Meta, i.Size)
+	return "etag=" + url.QueryEscape(i.ETag) + "&mtime=" + strconv.FormatInt(i.ModTime.Unix(), 10) +
+		"&meta=" + i.Meta + "&size=" + strconv.FormatInt(i.Size, 10)
 }

@@ -67,7 +67,7 @@ type openDelivery struct {
 
 const (
 	inputBuffer = 1024
-	batchSize   = 500
+	batchSize   = 1000
 	swapsAtOnce = 2
 	cachedRows  = 10_000
 )

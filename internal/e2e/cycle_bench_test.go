@@ -20,7 +20,7 @@ import (
 )
 
 // cycleEvents is how many new objects one round is about.
-const cycleEvents = 20_000
+const cycleEvents = 50_000
 
 // BenchmarkCycle lets both take turns in one run: full cycles of Pawl on SQLite
 // (observe and claim, a handler that does nothing, complete), and bare upserts
@@ -116,7 +116,7 @@ func (f feed) Declares() (event.Dialect, bool) { return event.AWS, false }
 func runCycle(b *testing.B, store ledger.Store, events []event.Event) {
 	b.Helper()
 	p, err := pawl.New(pawl.Config{
-		Ledger: store, Sources: []pawl.Source{feed(events)}, Concurrency: 2000, Backlog: 2000,
+		Ledger: store, Sources: []pawl.Source{feed(events)}, Concurrency: 4000, Backlog: 4000,
 		MaxBytes: 1 << 40, Logger: slog.New(slog.DiscardHandler),
 		Pipelines: []pawl.Pipeline{{
 			Name: "noop", Match: pawl.Match{Bucket: "photos"}, Order: pawl.EventOrder,
