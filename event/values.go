@@ -41,7 +41,12 @@ func parseTime(s string) (time.Time, error) {
 	}
 	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05Z0700"} {
 		if t, err := time.Parse(layout, s); err == nil {
-			return t.UTC(), nil
+			// An offset can push the last hours of 9999 into a year that
+			// RFC 3339 has no digits for, and no ledger could write it.
+			if t = t.UTC(); t.Year() < 1 || t.Year() > 9999 {
+				break
+			}
+			return t, nil
 		}
 	}
 	return time.Time{}, fmt.Errorf("time %s is not in RFC 3339", brief(s))

@@ -14,8 +14,8 @@ type Attempt struct {
 	Want   Version // at the claim: what a completion will have committed
 	Have   Version
 	Doubt  Doubt // before the claim
-	// EventTime is that of the newest event seen.
-	EventTime time.Time
+	// CreatedTime is that of the newest created event seen.
+	CreatedTime time.Time
 	// Verifying: the claim came because VerifyAt had passed. An output is
 	// compared with its source even where the row looks settled.
 	Verifying bool
@@ -61,7 +61,7 @@ func (r Row) Claim(owner string, p *Policy, now time.Time) (Row, Attempt, Refusa
 	}
 	a := Attempt{
 		Key: r.RowKey, Number: r.Attempts + 1, Want: r.Want, Have: r.Have, Doubt: r.Doubt,
-		EventTime: r.EventTime, Verifying: verifying, TakenOver: takeover, verifyAt: r.VerifyAt,
+		CreatedTime: r.CreatedTime, Verifying: verifying, TakenOver: takeover, verifyAt: r.VerifyAt,
 	}
 	a.Fence = max(r.Lease.Fence+1, now.UnixMilli())
 	r.Attempts++

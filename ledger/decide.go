@@ -29,18 +29,17 @@ func (a *Attempt) Source(r *Read) string {
 // MustAct decides whether there is anything to do. out is nil for a pipeline
 // without an output.
 //
-// What was read is compared with Have by identity alone. If they are equal, and
-// no earlier attempt left a doubt, there is nothing to do. With a doubt, or
-// when verifying, the output is compared with what was read; without an output
-// the doubt acts.
+// Without a doubt, what was read is compared with Have by identity alone. With
+// a doubt, or when verifying, the output itself tells what it was made from;
+// without an output the doubt acts.
 func (a *Attempt) MustAct(r *Read, out *Pinned) bool {
 	switch {
-	case a.Doubt == DoubtAct, !a.had(r):
+	case a.Doubt == DoubtAct:
 		return true
 	case out == nil:
-		return a.Doubt != DoubtNone
+		return a.Doubt != DoubtNone || !a.had(r)
 	case a.Doubt == DoubtNone && !a.Verifying:
-		return false
+		return !a.had(r)
 	case r.Kind == event.Removed:
 		return out.Exists
 	}
@@ -63,7 +62,7 @@ const Settling = time.Minute
 // pinned output is younger than [Settling].
 func (a *Attempt) TooSoon(out *Pinned, now time.Time) bool {
 	young := func(t time.Time) bool { return now.Sub(t) < Settling }
-	return a.Want.Kind == event.Created && young(a.EventTime) ||
+	return young(a.CreatedTime) ||
 		a.Have.Kind == event.Created && young(a.Have.Identity.ModTime) ||
 		out != nil && out.Exists && young(out.ModTime)
 }

@@ -51,6 +51,9 @@ func (r Row) Observe(e *event.Event, trusted bool, now time.Time) (Row, Verdict)
 	if e.Time.After(r.EventTime) {
 		r.EventTime = e.Time
 	}
+	if e.Kind == event.Created && e.Time.After(r.CreatedTime) {
+		r.CreatedTime = e.Time
+	}
 	if r.CreatedAt.IsZero() {
 		r.CreatedAt = now
 	}

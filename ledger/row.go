@@ -107,9 +107,11 @@ type Row struct {
 	Dead      bool      `json:"dead,omitzero"`
 	VerifyAt  time.Time `json:"verify_at,omitzero"`
 	EventTime time.Time `json:"event_time,omitzero"`
-	History   []Entry   `json:"history,omitzero"`
-	CreatedAt time.Time `json:"created_at"`
-	UpdatedAt time.Time `json:"updated_at"`
+	// CreatedTime is that of the newest created event seen.
+	CreatedTime time.Time `json:"created_time,omitzero"`
+	History     []Entry   `json:"history,omitzero"`
+	CreatedAt   time.Time `json:"created_at"`
+	UpdatedAt   time.Time `json:"updated_at"`
 }
 
 // Settled reports that the wanted version's effect is committed.
@@ -168,7 +170,7 @@ func (r *Row) State(now time.Time) State {
 		return StateStuck
 	case r.Settled():
 		return StateSettled
-	case r.Attempts > 0 && r.LastError != "":
+	case !r.RetryAt.IsZero():
 		return StateFailed
 	}
 	return StatePending

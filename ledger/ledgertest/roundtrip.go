@@ -38,7 +38,7 @@ func (f *fixture) full(k ledger.RowKey) *ledger.Row {
 		LastError: "exit status 1: \"é\"\n\tsecond line\x00 'quoted' \\ ; -- \u2028",
 		Dead:      true,
 		VerifyAt:  tick(),
-		EventTime: tick(),
+		EventTime: tick(), CreatedTime: tick(),
 		History: []ledger.Entry{
 			{At: tick(), What: "claimed", Note: "fence 1 by host 1"},
 			{At: tick(), What: "raised", Note: "created 0055.1 ObjectCreated:Put"},
