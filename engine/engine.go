@@ -64,10 +64,7 @@ type Stats struct {
 
 // New returns an engine.
 func New(cfg Config) *Engine {
-	cache, err := simplelru.NewLRU[ledger.RowKey, ledger.Row](max(cfg.Cache, 1), nil)
-	if err != nil {
-		cache = nil // only for a size below one
-	}
+	cache, _ := simplelru.NewLRU[ledger.RowKey, ledger.Row](max(cfg.Cache, 1), nil) // fails only for a size below one
 	e := &Engine{
 		cfg: cfg, cache: cache,
 		entries:    map[ledger.RowKey]*entry{},

@@ -145,7 +145,7 @@ func (e *Engine) route(en *entry) {
 	case en.hasIntents():
 		e.dirty.push(en)
 	case en.attempt != nil:
-	case !e.draining && en.claimable(e.now):
+	case !e.draining && claimable(&en.row, e.now):
 		e.ready.push(en)
 	default:
 		e.retire(en)
@@ -154,10 +154,12 @@ func (e *Engine) route(en *entry) {
 
 func (en *entry) hasIntents() bool { return len(en.observe) > 0 || en.finish != nil || en.renew }
 
-// claimable reports whether a claim would change the row now.
-func (en *entry) claimable(now time.Time) bool {
-	due := en.row.Due()
-	return !due.IsZero() && !due.After(now)
+// claimable reports whether a claim would change the row now. Due knows only of
+// the lease where there is one; but where a clock was put back in mid-attempt,
+// the lease may be over before the back-off is.
+func claimable(row *ledger.Row, now time.Time) bool {
+	due := row.Due()
+	return !due.IsZero() && !due.After(now) && !row.RetryAt.After(now)
 }
 
 // take reserves a slot for an attempt at row.

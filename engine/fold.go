@@ -138,9 +138,6 @@ func (e *Engine) foldRenew(en *entry, f *flight) (changed bool) {
 		return false
 	}
 	en.renew = false
-	if f.finish != nil {
-		return false
-	}
 	f.next, f.renewed = f.next.Renew(en.attempt, &e.cfg.Policy, e.now)
 	if !f.renewed {
 		e.emit(Cancel{Key: en.key, Fence: en.attempt.Fence})
@@ -170,8 +167,7 @@ func (e *Engine) foldClaim(en *entry, f *flight) (changed bool) {
 // claims reports that the row as it will be can be claimed, and that there is a
 // slot for it: one that foldReady took, or one that nobody waits for.
 func (e *Engine) claims(en *entry, f *flight) bool {
-	due := f.next.Due()
-	return !due.IsZero() && !due.After(e.now) && (en.slot || e.ready.empty() && e.take(en, &f.next))
+	return claimable(&f.next, e.now) && (en.slot || e.ready.empty() && e.take(en, &f.next))
 }
 
 func (e *Engine) swapped(in *Swapped) {
