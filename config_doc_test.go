@@ -1,0 +1,120 @@
+package pawl_test
+
+import (
+	"fmt"
+	"go/ast"
+	"maps"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A field's row in docs/CONFIGURATION.md: its path, and the default.
+var (
+	configRow     = regexp.MustCompile("(?m)^\\| `([a-z_.\\[\\]]+)` \\|([^|]*)\\|")
+	configDefault = regexp.MustCompile(`Default:\s+(.*?)[.,](\s|$)`)
+)
+
+// TestConfigurationReference compares the reference with the configuration's
+// types: it has every field and no other, with the default of the comment.
+func TestConfigurationReference(t *testing.T) {
+	text, err := os.ReadFile("docs/CONFIGURATION.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := make(map[string]string)
+	for _, m := range configRow.FindAllStringSubmatch(string(text), -1) {
+		rows[m[1]] = strings.ReplaceAll(m[2], "`", "")
+	}
+	fields := configFields(t)
+	for _, path := range slices.Sorted(maps.Keys(fields)) {
+		row, ok := rows[path]
+		if !ok {
+			t.Errorf("docs/CONFIGURATION.md has no row for %s", path)
+			continue
+		}
+		want := strings.ReplaceAll(fields[path], `"`, "")
+		if want != "" && !strings.Contains(row, want) {
+			t.Errorf("docs/CONFIGURATION.md gives %q as the default of %s: its comment says %q", row, path, want)
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(rows)) {
+		if _, ok := fields[path]; !ok {
+			t.Errorf("docs/CONFIGURATION.md has a row for %s, which is no field", path)
+		}
+	}
+}
+
+// configFields returns the path of every field of pawl.yaml, with what its
+// comment calls the default, if anything.
+func configFields(t *testing.T) map[string]string {
+	t.Helper()
+	structs := make(map[string]*ast.StructType)
+	for _, p := range modulePackages(t) {
+		if p.dir != "internal/config" {
+			continue
+		}
+		for _, f := range p.ships() {
+			ast.Inspect(f.File, func(n ast.Node) bool {
+				if spec, ok := n.(*ast.TypeSpec); ok {
+					if s, ok := spec.Type.(*ast.StructType); ok {
+						structs[spec.Name.Name] = s
+					}
+				}
+				return true
+			})
+		}
+	}
+	fields := make(map[string]string)
+	var walk func(s *ast.StructType, path string)
+	walk = func(s *ast.StructType, path string) {
+		for _, f := range s.Fields.List {
+			name := yamlName(f)
+			if name == "" {
+				continue
+			}
+			at := strings.TrimPrefix(path+"."+name, ".")
+			fields[at] = ""
+			if m := configDefault.FindStringSubmatch(f.Doc.Text()); m != nil {
+				fields[at] = m[1]
+			}
+			inner, list := typeName(f.Type)
+			if list {
+				at += "[]"
+			}
+			if s := structs[inner]; s != nil {
+				walk(s, at)
+			}
+		}
+	}
+	if structs["File"] == nil {
+		t.Fatal("internal/config has no struct File")
+	}
+	walk(structs["File"], "")
+	if len(fields) < 40 {
+		t.Fatalf("only %d fields found", len(fields))
+	}
+	return fields
+}
+
+func yamlName(f *ast.Field) string {
+	if f.Tag == nil {
+		return ""
+	}
+	return reflect.StructTag(strings.Trim(f.Tag.Value, "`")).Get("yaml")
+}
+
+// typeName returns the name of a field's type, behind pointers and lists.
+func typeName(x ast.Expr) (name string, list bool) {
+	switch x := x.(type) {
+	case *ast.StarExpr:
+		return typeName(x.X)
+	case *ast.ArrayType:
+		name, _ = typeName(x.Elt)
+		return name, true
+	}
+	return fmt.Sprint(x), false
+}
