@@ -20,7 +20,7 @@ import (
 
 var (
 	firstSeed = flag.Uint64("seed", 0, "the first seed of TestHistories; 0: a fresh one")
-	histories = flag.Int("histories", 2000, "how many histories TestHistories plays")
+	histories = flag.Int("histories", 3000, "how many histories TestHistories plays")
 	narrate   = flag.Bool("narrate", false, "print what TestHistories does")
 )
 
