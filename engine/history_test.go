@@ -32,6 +32,7 @@ func TestHistories(t *testing.T) {
 	if first == 0 {
 		first = rand.Uint64N(1 << 32)
 	}
+	t.Logf("%d histories from seed %d on", *histories, first)
 	synctest.Test(t, func(t *testing.T) { // the ledger's waits take no time
 		for i := range uint64(*histories) {
 			seed := first + i
