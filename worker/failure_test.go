@@ -107,6 +107,35 @@ func TestPermanentAndRetryAfterKeepTheError(t *testing.T) {
 	}
 }
 
+// A handler without a fenced output may have had its effect when it fails. One
+// with an output has had none before the publish.
+func TestAFailureLeavesDoubtWhereSomethingMayBeSent(t *testing.T) {
+	failing := func(context.Context, *worker.Task) error { return errors.New("broken pipe") }
+	for _, c := range []struct {
+		name     string
+		pipeline *worker.Pipeline
+		op       buckettest.Op
+		fault    buckettest.Fault
+		want     ledger.Doubt
+	}{
+		{"no output, before the handler", matchAll(failing), buckettest.Head, buckettest.Answer(bucket.ErrUnavailable), ledger.DoubtNone},
+		{"no output, in the handler", matchAll(failing), buckettest.Head, buckettest.Pass, ledger.DoubtLook},
+		{"output, in the handler", toOut(failing), buckettest.Head, buckettest.Pass, ledger.DoubtNone},
+		{"output, in the publish", toOut(upper), buckettest.Put, buckettest.Answer(bucket.ErrDenied), ledger.DoubtLook},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				n := w.start(c.pipeline)
+				n.store.Next(c.op, c.fault)
+				n.deliver(w.put("a", "one"))
+				if r := w.row("a"); r.Doubt != c.want || r.Attempts != 1 {
+					t.Errorf("doubt %s after %d attempts, want %s", r.Doubt, r.Attempts, c.want)
+				}
+			})
+		})
+	}
+}
+
 // Back-off doubles up to its limit, with full jitter: a random part of it. The
 // last failure is reported as an error, for somebody must look.
 func TestBackOffAndDeath(t *testing.T) {

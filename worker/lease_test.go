@@ -3,11 +3,13 @@ package worker_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/worker"
 )
@@ -156,19 +158,47 @@ func TestAHandlerThatGoesOnWithoutItsLease(t *testing.T) {
 	})
 }
 
-// A lease that ran out before the claim's answer came is not acted on.
+// What a handler says of its object after it was cancelled is not held against
+// the object.
+func TestACancelledHandlerCondemnsNothing(t *testing.T) {
+	inWorld(t, func(w *world) {
+		n := w.start(matchAll(func(ctx context.Context, _ *worker.Task) error {
+			<-ctx.Done()
+			return worker.Permanent(errors.New("half a picture"))
+		}))
+		n.deliver(w.put("a", "one"))
+		n.ledger.cutOff()
+		w.pass(ttl)
+		n.ledger.mend()
+		synctest.Wait()
+		if r := w.row("a"); r.Dead || r.LastError != "lease lost: half a picture" {
+			t.Errorf("dead %v: %q", r.Dead, r.LastError)
+		}
+	})
+}
+
+// A lease that ran out before the claim's answer came is not acted on. Many at
+// once, for which of two goroutines is first is chance.
 func TestAClaimWhoseAnswerComesTooLate(t *testing.T) {
 	inWorld(t, func(w *world) {
-		b := &busy{work: time.Second}
+		const many = 400
 		late := &lateClaim{Store: w.rows, wait: ttl + time.Second}
-		n := w.start(matchAll(w.tape.handler(b.handle)), func(c *worker.Config) { c.Ledger = late })
-		n.deliver(w.put("a", "one"))
+		n := w.start(matchAll(w.tape.handler((&busy{}).handle)), func(c *worker.Config) {
+			c.Ledger, c.Concurrency = late, many
+		})
+		var events []event.Event
+		for i := range many {
+			events = append(events, w.put(fmt.Sprint("k", i), "x"))
+		}
+		n.deliver(events...)
 		w.pass(late.wait)
 		if got := w.tape.count("handle"); got != 0 {
 			t.Errorf("%d handlers began after the deadline", got)
 		}
 		w.pass(time.Minute)
-		w.wantSettled("a")
+		for i := range many {
+			w.wantSettled(fmt.Sprint("k", i))
+		}
 	})
 }
 

@@ -94,6 +94,15 @@ func TestWhetherThereIsAnythingToDo(t *testing.T) {
 			none    changed look  true      act
 			none    changed act   false     act
 			none    changed act   true      act`},
+		{"crashed between publish and complete", []situation{
+			{"ahead", event.Created, true, ledger.DoubtNone, false}, {"ahead", event.Created, true, ledger.DoubtNone, true},
+			{"ahead", event.Created, true, ledger.DoubtLook, false}, {"ahead", event.Created, true, ledger.DoubtAct, false},
+		}, `
+			output  input   doubt verifying
+			ahead   changed none  false     act
+			ahead   changed none  true      -
+			ahead   changed look  false     -
+			ahead   changed act   false     act`},
 		{"removed", situations(event.Removed, "right", "foreign"), `
 			output  input   doubt verifying
 			right   same    none  false     -
@@ -103,9 +112,9 @@ func TestWhetherThereIsAnythingToDo(t *testing.T) {
 			right   same    act   false     act
 			right   same    act   true      act
 			right   changed none  false     act
-			right   changed none  true      act
-			right   changed look  false     act
-			right   changed look  true      act
+			right   changed none  true      -
+			right   changed look  false     -
+			right   changed look  true      -
 			right   changed act   false     act
 			right   changed act   true      act
 			foreign same    none  false     -
@@ -183,6 +192,8 @@ func (w *world) spoil(s *situation) {
 		w.erase(out("a"))
 	}
 	switch {
+	case s.output == "ahead": // Have is older than the input that the output was made from
+		w.change("a", func(r *ledger.Row) { r.Have.Identity.ETag = "older" })
 	case s.changed && s.kind == event.Created:
 		w.write(in("a"), "two", nil)
 	case s.changed:

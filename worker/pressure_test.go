@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/source"
 	"github.com/pawlhq/pawl/worker"
 )
@@ -186,10 +187,24 @@ func TestAtRest(t *testing.T) {
 				t.Errorf("after %s at rest: %v, %v", w.since(), got, err)
 			}
 		}
+		synctest.Wait() // until it has begun, nobody knows
 		rests(true)
 		n.deliver(w.put("a", "one"))
 		rests(false)
 		w.pass(2 * time.Second)
+		rests(true)
+		w.change("a", func(r *ledger.Row) { // another worker is at it
+			r.Lease = ledger.Lease{Owner: "another", Fence: r.Lease.Fence + 1, Until: time.Now().Add(time.Hour)}
+		})
+		rests(false)
+		w.change("a", func(r *ledger.Row) { r.Lease = ledger.Lease{Fence: r.Lease.Fence} })
+		rests(true)
+		w.change("a", func(r *ledger.Row) { // backing off
+			r.Want.Generation++
+			r.RetryAt = time.Now().Add(time.Hour)
+		})
+		rests(false)
+		w.change("a", func(r *ledger.Row) { r.Dead = true })
 		rests(true)
 		broken := errors.New("the disk is on fire")
 		n.ledger.fail(broken)

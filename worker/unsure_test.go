@@ -73,6 +73,31 @@ func TestAnUnsureSuccessIsVerified(t *testing.T) {
 	})
 }
 
+// A removal that was sent and not answered may land on what comes back.
+func TestAnUnsureRemovalIsVerified(t *testing.T) {
+	inWorld(t, func(w *world) {
+		n := w.start(toOut(upper))
+		n.deliver(w.put("a", "one"))
+		var land func() error
+		n.store.Next(buckettest.Delete, buckettest.Late(&land))
+		n.deliver(w.remove("a"))
+		w.wantOutput("a", "")
+		w.wantSettled("a")
+		if want := w.began.Add(horizon); !w.row("a").VerifyAt.Equal(want) {
+			t.Errorf("verify at %s, want %s", w.row("a").VerifyAt, want)
+		}
+		n.deliver(w.put("a", "one")) // the same bytes: the removal's condition holds again
+		w.wantOutput("a", "ONE")
+		if err := land(); err != nil {
+			t.Fatal(err)
+		}
+		w.wantOutput("a", "")
+		w.pass(horizon + 2*time.Second)
+		w.wantOutput("a", "ONE")
+		w.wantSettled("a")
+	})
+}
+
 // The worker that takes over an expired lease asks for the verification, in
 // case that the zombie never speaks again.
 func TestATakeoverIsVerified(t *testing.T) {
