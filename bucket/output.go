@@ -10,8 +10,7 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// Output is one attempt's right to change one output object: DESIGN 5, steps 2
-// and 5. It is pinned before the input is read, and changed at most once, only
+// Output is one attempt's right to change one output object. It is pinned before the input is read, and changed at most once, only
 // if it still is what was pinned. It has no goroutines and no clock, and is not
 // safe for concurrent use.
 //

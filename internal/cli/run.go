@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/internal/config"
 )
@@ -53,7 +54,12 @@ func runRun(ctx context.Context, a *app) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := m.checkBuckets(ctx); err != nil {
+	// A store that is down may be waiting for this very process to listen, as
+	// versitygw does, and what fails meanwhile is tried again.
+	switch err := m.checkBuckets(ctx); {
+	case errors.Is(err, bucket.ErrUnavailable):
+		log.Warn("the object store does not answer yet; starting all the same", "error", err)
+	case err != nil:
 		return err
 	}
 	m.announce()
