@@ -55,7 +55,7 @@ func TestUnfinished(t *testing.T) {
 		"expired":   {change: hold(noon), waiting: []string{"s3://photos/k is stuck"}},
 		"to verify": {change: func(r *ledger.Row) { r.VerifyAt = noon }, waiting: []string{"s3://photos/k waits for its verification"}},
 		"failed": {
-			change:  func(r *ledger.Row) { r.Want.Generation, r.Attempts, r.LastError = 2, 1, "no" },
+			change:  func(r *ledger.Row) { r.Want.Generation, r.RetryAt, r.LastError = 2, noon, "no" },
 			waiting: []string{"s3://photos/k is failed: no"},
 		},
 	} {

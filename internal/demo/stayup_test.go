@@ -25,7 +25,6 @@ func TestStayUp(t *testing.T) {
 	tmp := t.TempDir()
 	cmd := exec.CommandContext(t.Context(), binary, "demo", "--seed", "3")
 	cmd.Env = append(os.Environ(), "TMPDIR="+tmp)
-	cmd.Stderr = os.Stderr
 	pipe, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -67,6 +67,11 @@ func (s *store) PutObject(bucket, key string, meta map[string]string, body io.Re
 	if err != nil {
 		return gofakes3.PutObjectResult{}, err
 	}
+	// As S3 does. Without one, net/http would guess a type for GET, and none for
+	// HEAD, as if they spoke of two objects.
+	if meta["Content-Type"] == "" {
+		meta["Content-Type"] = "binary/octet-stream"
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	existed := s.has(bucket, key)

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -91,6 +92,46 @@ func TestStoreTells(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, r.list()); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)
+	}
+}
+
+// TestStoreAgrees: HEAD and GET must say the same of an object, even of one
+// about which its writer said nothing.
+func TestStoreAgrees(t *testing.T) {
+	s, err := newStore(func(change) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := serve(t.Context(), "127.0.0.1:0", s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := e.close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	url := e.url + "/" + inputBucket + "/in/cat.png"
+	var said []http.Header
+	for _, method := range []string{http.MethodPut, http.MethodHead, http.MethodGet} {
+		req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader("\x89PNG\r\n\x1a\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := res.Body.Close(); err != nil || res.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %s, %v", method, res.Status, err)
+		}
+		for _, h := range []string{"Date", "X-Amz-Id-2", "X-Amz-Request-Id"} {
+			res.Header.Del(h)
+		}
+		said = append(said, res.Header)
+	}
+	if diff := cmp.Diff(said[1], said[2]); diff != "" {
+		t.Errorf("HEAD and GET differ (-HEAD +GET):\n%s", diff)
 	}
 }
 
