@@ -65,6 +65,7 @@ func (r Row) Claim(owner string, p *Policy, now time.Time) (Row, Attempt, Refusa
 	}
 	a.Fence = max(r.Lease.Fence+1, now.UnixMilli())
 	r.Attempts++
+	r.RetryAt = time.Time{}
 	r.Lease = Lease{Owner: owner, Fence: a.Fence, Until: now.Add(p.TTL + p.Skew)}
 	r.Doubt = max(r.Doubt, DoubtLook)
 	what := "claimed"
