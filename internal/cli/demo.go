@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 
@@ -53,11 +52,14 @@ Without --once it then stays up for pictures of your own, until Ctrl-C.`,
 }
 
 func runDemo(ctx context.Context, a *app, o demo.Options) (err error) {
+	if err := o.Validate(); err != nil {
+		return misconfigured(err)
+	}
 	if o.Binary, err = os.Executable(); err != nil {
 		return fmt.Errorf("cannot find this program, of which the demo starts more processes: %w", err)
 	}
 	// With --json standard output is the report's alone.
-	var out io.Writer = a.Out
+	out := a.Out
 	o.Report = func(r *demo.Report) error { return r.Print(a.Out) }
 	if a.json {
 		out = a.Err

@@ -37,11 +37,21 @@ type Options struct {
 // grace is how long workers may take to end.
 const grace = 5 * time.Second
 
+// Validate fills in what was left out, and says what is wrong with the rest.
+func (o *Options) Validate() error {
+	o.Listen = cmp.Or(o.Listen, "127.0.0.1:0")
+	return checkLoopback(o.Listen)
+}
+
 // Run plays a careless messenger between an object store and worker processes,
 // kills one of these, and proves that the outputs are right. An error matches
 // [ErrWrong] where they are not. Everything that Run started has ended when it
-// returns. Its folder is removed, unless there is an error, which then names it.
+// returns. Its folder is removed, unless there is an error for which its logs may
+// be wanted: that names it.
 func Run(ctx context.Context, o Options) error {
+	if err := o.Validate(); err != nil {
+		return err
+	}
 	dir, err := os.MkdirTemp("", "pawl-demo-")
 	if err != nil {
 		return fmt.Errorf("make a folder for the demo: %w", err)
@@ -51,7 +61,7 @@ func Run(ctx context.Context, o Options) error {
 		screen: &screen{out: o.Out, terminal: o.Terminal}, news: make(chan change, 100),
 	}
 	err = s.run(ctx)
-	if err != nil && ctx.Err() == nil {
+	if err != nil && ctx.Err() == nil && s.fleet.size() > 0 {
 		return fmt.Errorf("%w\nlogs, ledger and configuration are in %s", err, dir)
 	}
 	return errors.Join(err, os.RemoveAll(dir))
@@ -103,7 +113,7 @@ func (s *show) open(ctx context.Context) (err error) {
 	if s.store, err = newStore(s.told); err != nil {
 		return err
 	}
-	if s.endpoint, err = serve(ctx, cmp.Or(s.Listen, "127.0.0.1:0"), s.store); err != nil {
+	if s.endpoint, err = serve(ctx, s.Listen, s.store); err != nil {
 		return err
 	}
 	if err := writeConfig(s.dir, s.endpoint.url); err != nil {

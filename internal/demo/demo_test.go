@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -164,10 +165,27 @@ func TestCannotStart(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "no such luck") || !strings.Contains(err.Error(), "logs, ledger and configuration are in") {
 		t.Errorf("got %v", err)
 	}
-	for _, listen := range []string{"0.0.0.0:0", "nowhere"} {
-		if err := demo.Run(t.Context(), demo.Options{Binary: broken, Listen: listen, Out: io.Discard}); err == nil {
-			t.Errorf("listening on %s: no error", listen)
+}
+
+// TestCannotListen keeps no folder: there is nothing in it.
+func TestCannotListen(t *testing.T) {
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	for listen, want := range map[string]string{
+		"0.0.0.0:0": "use 127.0.0.1", "nowhere": "want host:port", taken.Addr().String(): "choose another address with --listen",
+	} {
+		err := demo.Run(t.Context(), demo.Options{Binary: binary, Listen: listen, Out: io.Discard})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("listening on %s: got %v", listen, err)
 		}
+	}
+	if !empty(t, tmp) {
+		t.Error("the demo left its folder behind")
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// picture describes a photograph that nobody took. Equal descriptions give
-// equal files.
+// picture describes a photograph that nobody took. On one machine, equal
+// descriptions give equal files.
 type picture struct {
 	seed          uint64
 	width, height int

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -54,7 +55,7 @@ func (s *show) settle(ctx context.Context, line string) error {
 			s.screen.begin("settling", most)
 		}
 		s.screen.progress(most - len(waiting))
-		s.report.Unsettled = append(waiting, dead...)
+		s.report.Unsettled = slices.Concat(waiting, dead)
 		return len(waiting) == 0, err
 	})
 	s.screen.end()

@@ -90,7 +90,8 @@ func (s *said) until(t *testing.T, text string) string {
 func (s *said) pids(t *testing.T, text string) (pids []int) {
 	t.Helper()
 	for _, part := range strings.Split(s.until(t, text), "(pid ")[1:] {
-		pid, err := strconv.Atoi(part[:strings.Index(part, ")")])
+		number, _, _ := strings.Cut(part, ")")
+		pid, err := strconv.Atoi(number)
 		if err != nil {
 			t.Fatal(err)
 		}
