@@ -17,6 +17,9 @@ import (
 const (
 	ttl  = 30 * time.Second // ledger.DefaultPolicy's
 	skew = 5 * time.Second
+	// tick is how late a worker may notice that something is due: its timer
+	// is never set for less.
+	tick = time.Millisecond
 )
 
 // busy is a handler that works for a while, or until its context ends.
@@ -79,8 +82,9 @@ func TestAWorkerCutOffStopsBeforeAnotherBegins(t *testing.T) {
 				cut(n.ledger)
 				other := w.start(matchAll(others.handle))
 				w.pass(2 * time.Minute)
-				if want := w.began.Add(ttl/3 + ttl); !errors.Is(mine.cause, worker.ErrLeaseLost) || !mine.at.Equal(want) {
-					t.Errorf("ended at %s by %v, want %s", mine.at, mine.cause, want)
+				last := w.began.Add(ttl / 3) // renewal that landed
+				if late := mine.at.Sub(last.Add(ttl)); !errors.Is(mine.cause, worker.ErrLeaseLost) || late < 0 || late > tick {
+					t.Errorf("ended at %s by %v, want %s after %s", mine.at, mine.cause, ttl, last)
 				}
 				began := others.at.Add(-others.work)
 				if latest := mine.at.Add(skew + 2*time.Second); began.Before(mine.at.Add(skew)) || began.After(latest) {
@@ -120,8 +124,8 @@ func TestARefusedRenewalCancels(t *testing.T) {
 		w.change("a", func(r *ledger.Row) {
 			r.Lease = ledger.Lease{Owner: "another", Fence: r.Lease.Fence + 1, Until: time.Now().Add(time.Hour)}
 		})
-		w.pass(ttl / 3)
-		if !errors.Is(b.cause, worker.ErrLeaseLost) || w.since() != ttl/3 {
+		w.pass(ttl/3 + tick)
+		if !errors.Is(b.cause, worker.ErrLeaseLost) {
 			t.Errorf("after %s: %v", w.since(), b.cause)
 		}
 		if r := w.row("a"); r.Lease.Owner != "another" || n.Stats().Lost != 1 {

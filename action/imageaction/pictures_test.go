@@ -125,9 +125,9 @@ func pngChunk(name string, data []byte) []byte {
 // webpExtended puts the pixels of a lossless WebP into a file of the extended
 // format.
 func webpExtended(file []byte, w, h int, flags byte, tiff []byte) []byte {
-	pixels := file[bytes.Index(file, []byte("VP8L")):]
-	size := binary.LittleEndian.Uint32(pixels[4:])
-	pixels = pixels[8:][:size]
+	_, pixels, _ := bytes.Cut(file, []byte("VP8L"))
+	size := binary.LittleEndian.Uint32(pixels)
+	pixels = pixels[4:][:size]
 	head := []byte{flags, 0, 0, 0, byte(w - 1), byte((w - 1) >> 8), 0, byte(h - 1), byte((h - 1) >> 8), 0}
 	body := append([]byte("WEBP"), webpChunk("VP8X", head)...)
 	body = append(body, webpChunk("VP8L", pixels)...)

@@ -49,7 +49,7 @@ func newRelay(t *testing.T, seed uint64, target, auth string) *relay {
 	return r
 }
 
-func (r *relay) take(w http.ResponseWriter, req *http.Request) {
+func (r *relay) take(_ http.ResponseWriter, req *http.Request) {
 	body, err := io.ReadAll(req.Body)
 	if err != nil || req.Method != http.MethodPost {
 		return

@@ -1,4 +1,4 @@
-// Package fakes3 is an S3 endpoint in memory, for quick tests and for the demo:
+// Package fakes3 is an S3 endpoint in memory, for quick tests:
 // gofakes3, with one fault mended.
 //
 // It believes any credentials, sends no notifications, ignores If-Match on

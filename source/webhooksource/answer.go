@@ -46,7 +46,7 @@ func later(status int, reason string, d time.Duration) answer {
 	return answer{status: status, retry: max(d, time.Second), body: refusalBody{reason}}
 }
 
-func (e *endpoint) answer(w http.ResponseWriter, r *http.Request, a answer) {
+func (e *endpoint) answer(w http.ResponseWriter, a answer) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	if a.retry > 0 {

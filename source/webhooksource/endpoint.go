@@ -22,14 +22,14 @@ type endpoint struct {
 func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Path != e.cfg.Path:
-		e.answer(w, r, refusal(http.StatusNotFound, "no such path"))
+		e.answer(w, refusal(http.StatusNotFound, "no such path"))
 	case r.Method == http.MethodPost:
-		e.answer(w, r, e.post(r))
+		e.answer(w, e.post(r))
 	case r.Method == http.MethodHead:
 		w.WriteHeader(http.StatusOK)
 	default:
 		w.Header().Set("Allow", "HEAD, POST")
-		e.answer(w, r, refusal(http.StatusMethodNotAllowed, "notifications are posted"))
+		e.answer(w, refusal(http.StatusMethodNotAllowed, "notifications are posted"))
 	}
 }
 

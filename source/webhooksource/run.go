@@ -42,7 +42,7 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	select {
 	case <-ctx.Done():
 		s.drain(requests, abandon, server, conns)
-		<-served
+		<-served //nolint:errcheck // it was asked to end
 	case err := <-served:
 		broken = fmt.Errorf("webhook: listening on %s ended: %w", s.addr, err)
 		s.drain(requests, abandon, server, conns)
