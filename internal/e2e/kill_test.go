@@ -134,6 +134,8 @@ func remembered(t *testing.T, led ledger.Store, rel *relay) {
 			}
 		}
 	}
+	rel.mu.Lock()
+	defer rel.mu.Unlock()
 	for _, e := range rel.acked {
 		if row, ok := rows[e.Object.Key]; !ok || row.EventTime.Before(e.Time) {
 			t.Errorf("%s of %s was acknowledged, and the ledger has not heard of it", e.Name, e.Object)
