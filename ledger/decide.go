@@ -54,17 +54,26 @@ func (a *Attempt) had(r *Read) bool {
 	return r.Kind == a.Have.Kind && (r.Kind == event.Removed || r.Identity.Same(a.Have.Identity))
 }
 
-// Settling is how long an eventually consistent store may hide an object.
-const Settling = time.Minute
+// settling is how long an eventually consistent store may hide an object.
+const settling = time.Minute
 
-// TooSoon reports that "not found" may not be believed yet, on a store declared
-// eventually consistent: the newest created event, Have, or the source of the
-// pinned output is younger than [Settling].
-func (a *Attempt) TooSoon(out *Pinned, now time.Time) bool {
-	young := func(t time.Time) bool { return now.Sub(t) < Settling }
-	return young(a.CreatedTime) ||
-		a.Have.Kind == event.Created && young(a.Have.Identity.ModTime) ||
-		out != nil && out.Exists && young(out.ModTime)
+// TooSoon returns how long "not found" may not be believed yet, on a store
+// declared eventually consistent: until the newest created event, Have and the
+// pinned output, which is no older than its source, are a minute old. Zero or
+// less: believe it. A clock that is ahead of ours delays that by a minute at
+// most.
+func (a *Attempt) TooSoon(out *Pinned, now time.Time) time.Duration {
+	newest := a.CreatedTime
+	if a.Have.Kind == event.Created && a.Have.Identity.ModTime.After(newest) {
+		newest = a.Have.Identity.ModTime
+	}
+	if out != nil && out.Exists && out.ModTime.After(newest) {
+		newest = out.ModTime
+	}
+	if newest.IsZero() {
+		return 0
+	}
+	return min(newest.Add(settling).Sub(now), settling)
 }
 
 // IdempotencyKey names the effect: equal for every attempt at one version of

@@ -42,6 +42,10 @@ type attempt struct {
 // changed under it, before it makes room for others.
 const maxMoves = 5
 
+// lookAgain is how soon an object is looked for again that an eventually
+// consistent store may be hiding.
+const lookAgain = 15 * time.Second
+
 // errMoved says that the object changed between two reads of one attempt.
 var errMoved = errors.New("the object changed while it was being handled")
 
@@ -68,8 +72,10 @@ func (x *attempt) once(ctx context.Context) (acted bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if read.Kind == event.Removed && !read.ByEvent && x.pipeline.Eventual && x.claim.TooSoon(out, x.now()) {
-		return false, RetryAfter(fmt.Errorf("%s is not found, but too young to be believed removed", x.object()), ledger.Settling/4)
+	if read.Kind == event.Removed && !read.ByEvent && x.pipeline.Eventual {
+		if wait := x.claim.TooSoon(out, x.now()); wait > 0 {
+			return false, RetryAfter(fmt.Errorf("%s is not found, but too young to be believed removed", x.object()), min(wait, lookAgain))
+		}
 	}
 	x.ending.Read = read
 	if !x.claim.MustAct(&read, out) {
