@@ -96,9 +96,15 @@ func (c *Config) validateBounds() (errs []error) {
 	atLeast("the longest back-off", c.Retry.Max, c.Retry.Base)
 	atLeast("the sweep interval", c.Sweep, 10*time.Millisecond)
 	atLeast("the grace", c.Grace, 0)
-	if c.Retry.Attempts < 1 || c.Concurrency < 1 || c.Backlog < 1 || c.MaxBytes < 1 {
-		errs = append(errs, errors.New("attempts, concurrency, backlog and max bytes must be at least 1"))
+	positive := func(name string, got int64) {
+		if got < 1 {
+			errs = append(errs, fmt.Errorf("%s is %d: at least 1", name, got))
+		}
 	}
+	positive("the number of attempts", int64(c.Retry.Attempts))
+	positive("the concurrency", int64(c.Concurrency))
+	positive("the backlog", int64(c.Backlog))
+	positive("the number of bytes at a time", c.MaxBytes)
 	return errs
 }
 

@@ -66,7 +66,6 @@ const (
 	badName   = `: its name must be 1 to 64 of a-z, 0-9, '.', '_' and '-'`
 	loop      = "): let it write to another bucket or prefix"
 	overlap   = " could write the same output: give them prefixes of which none begins the other"
-	counts    = "attempts, concurrency, backlog and max bytes must be at least 1"
 	noDialect = ": name a trusted dialect, trust_sequencer if you vouch for it, or use store order"
 )
 
@@ -119,10 +118,10 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 		{"max", func(c *pawl.Config) { c.Retry.Base, c.Retry.Max = time.Hour, time.Minute }, "the longest back-off is 1m0s: at least 1h0m0s"},
 		{"sweep", func(c *pawl.Config) { c.Sweep = time.Millisecond }, "the sweep interval is 1ms: at least 10ms"},
 		{"grace", func(c *pawl.Config) { c.Grace = -time.Second }, "the grace is -1s: at least 0s"},
-		{"attempts", func(c *pawl.Config) { c.Retry.Attempts = -1 }, counts},
-		{"concurrency", func(c *pawl.Config) { c.Concurrency = -1 }, counts},
-		{"backlog", func(c *pawl.Config) { c.Backlog = -1 }, counts},
-		{"max bytes", func(c *pawl.Config) { c.MaxBytes = -1 }, counts},
+		{"attempts", func(c *pawl.Config) { c.Retry.Attempts = -1 }, "the number of attempts is -1: at least 1"},
+		{"concurrency", func(c *pawl.Config) { c.Concurrency = -1 }, "the concurrency is -1: at least 1"},
+		{"backlog", func(c *pawl.Config) { c.Backlog = -1 }, "the backlog is -1: at least 1"},
+		{"max bytes", func(c *pawl.Config) { c.MaxBytes = -1 }, "the number of bytes at a time is -1: at least 1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cfg := valid()
