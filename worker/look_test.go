@@ -55,7 +55,7 @@ func TestAnEventualStoreIsBelievedAfterAMinute(t *testing.T) {
 	})
 }
 
-// DESIGN 3.3: the newest created event, Have and the pinned output each speak
+// The newest created event, Have and the pinned output each speak
 // for a young object.
 func TestWhatMakesNotFoundIncredible(t *testing.T) {
 	for _, c := range []struct {

@@ -36,7 +36,7 @@ func situations(kind event.Kind, outputs ...string) (all []situation) {
 	return all
 }
 
-// DESIGN 3.3, "nothing to do", end to end: which of these situations make the
+// "Nothing to do", end to end: which of these situations make the
 // handler run, or the output go.
 func TestWhetherThereIsAnythingToDo(t *testing.T) {
 	for _, c := range []struct {

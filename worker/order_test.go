@@ -12,7 +12,8 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// The order of the steps is the protocol: DESIGN 5.
+// The order of the steps is the protocol: see "Life of an event"
+// in ARCHITECTURE.md.
 func TestAnAttemptPinsThenReadsThenActsThenPublishes(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(w.tape.handler(upper)))

@@ -26,7 +26,8 @@ func TestAPublishWhoseAnswerWasLostIsFound(t *testing.T) {
 	})
 }
 
-// DESIGN 5.4: even a late write into an absent output heals.
+// A publish without an answer leaves a look due after the horizon, so that even a
+// late write into an absent output heals.
 func TestAWriteThatLandsAfterTheRemovalHeals(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(upper))
