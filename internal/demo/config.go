@@ -25,6 +25,9 @@ const (
 	ledgerFile = "ledger.db"
 )
 
+// suffixes are those of the pictures that the pipeline wants.
+var suffixes = []string{".jpg", ".jpeg", ".png", ".gif", ".webp", ".JPG", ".JPEG", ".PNG"}
+
 // configuration is the file that all workers share. Leases are short, so that a
 // dead worker's objects are taken over while one watches, and so is the horizon,
 // so that what it may have left behind is looked at again.
@@ -33,7 +36,7 @@ ledger: %s
 objects: {endpoint: %s, region: ` + region + `, path_style: true}
 pipelines:
   - name: ` + pipelineName + `
-    match: {bucket: ` + inputBucket + `, prefix: ` + inputPrefix + `, suffix: [.jpg, .jpeg, .png]}
+    match: {bucket: ` + inputBucket + `, prefix: ` + inputPrefix + `, suffix: %s}
     image: {grayscale: true, to: "s3://` + outputBucket + `/` + outputPrefix + `"}
 sources:
   - webhook: {listen: "${` + listenVar + `}", path: ` + hookPath + `, token: "Bearer ${` + tokenVar + `}"}
@@ -45,7 +48,8 @@ concurrency: 4
 
 // writeConfig writes the configuration file into dir.
 func writeConfig(dir, store string) error {
-	text := fmt.Sprintf(configuration[1:], quoted("sqlite:"+filepath.Join(dir, ledgerFile)), quoted(store))
+	text := fmt.Sprintf(configuration[1:], quoted("sqlite:"+filepath.Join(dir, ledgerFile)), quoted(store),
+		"["+strings.Join(suffixes, ", ")+"]")
 	return os.WriteFile(filepath.Join(dir, configFile), []byte(text), 0o600)
 }
 

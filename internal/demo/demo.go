@@ -82,7 +82,8 @@ type show struct {
 	relay           *relay
 	ledger          ledger.Store
 	inputs, outputs tally
-	// news are changes of the outputs, as far as somebody wants to know.
+	// news are changes of the outputs, and uploads that the pipeline does not
+	// want, as far as somebody wants to know.
 	news chan change
 }
 
@@ -104,8 +105,7 @@ func (s *show) run(ctx context.Context) (err error) {
 	if err := s.report.err(); err != nil || s.Once {
 		return err
 	}
-	s.stayUp(ctx)
-	return nil
+	return s.stayUp(ctx)
 }
 
 // open starts the store and the first two workers.
@@ -140,12 +140,20 @@ func (s *show) told(c change) {
 	case inputBucket:
 		s.inputs.add(c)
 		s.relay.notify(c)
+		if unwanted(c.key) != "" {
+			s.tell(c)
+		}
 	case outputBucket:
 		s.outputs.add(c)
-		select {
-		case s.news <- c:
-		default: // nobody listens
-		}
+		s.tell(c)
+	}
+}
+
+// tell passes news on, and does not wait.
+func (s *show) tell(c change) {
+	select {
+	case s.news <- c:
+	default: // nobody listens
 	}
 }
 

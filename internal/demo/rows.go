@@ -3,6 +3,8 @@ package demo
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -65,6 +67,22 @@ func (rs rows) unfinished(now time.Time) (waiting, dead []string) {
 		}
 	}
 	return waiting, dead
+}
+
+// newlyDead has a line for each row that will not be tried again, and was not
+// known to be so after that attempt. It keeps what is known, by key, in known.
+func (rs rows) newlyDead(known map[string]int64) (lines []string) {
+	for _, key := range slices.Sorted(maps.Keys(rs)) {
+		r := rs[key]
+		fence, ok := known[key]
+		if !r.Dead || ok && fence == r.Lease.Fence {
+			continue
+		}
+		known[key] = r.Lease.Fence
+		name := r.Object().String()
+		lines = append(lines, fmt.Sprintf("%s comes to nothing: %s", name, strings.TrimPrefix(r.LastError, name+": ")))
+	}
+	return lines
 }
 
 // lost finds the objects about which the ledger has not heard the last word:

@@ -2,6 +2,7 @@ package demo
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -64,6 +65,34 @@ func TestUnfinished(t *testing.T) {
 		waiting, dead := rows{"k": r}.unfinished(noon)
 		if diff := cmp.Diff([2][]string{c.waiting, c.dead}, [2][]string{waiting, dead}); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestNewlyDead announces each attempt that ended so once.
+func TestNewlyDead(t *testing.T) {
+	r := row("k", nil)
+	rs, known := rows{"fine": row("fine", nil), "k": r}, map[string]int64{}
+	check := func(want ...string) {
+		t.Helper()
+		if diff := cmp.Diff(want, rs.newlyDead(known)); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+	check()
+	r.Dead, r.Lease.Fence, r.LastError = true, 7, "s3://photos/k: not a picture"
+	check("s3://photos/k comes to nothing: not a picture")
+	check()
+	r.Lease.Fence, r.LastError = 8, "too large"
+	check("s3://photos/k comes to nothing: too large")
+}
+
+func TestUnwanted(t *testing.T) {
+	for key, want := range map[string]string{
+		"in/cat.jpg": "", "in/CAT.JPG": "", "in/a/b.webp": "", "cat.jpg": "begin with in/", "in/cat.txt": "end in one of .jpg", "in/": "end in one of",
+	} {
+		if got := unwanted(key); (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("%s: got %q, want %q", key, got, want)
 		}
 	}
 }

@@ -2,9 +2,13 @@ package demo
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
+	"strings"
+	"time"
 )
+
+// lookEvery is how often the ledger is asked for pictures that came to nothing.
+const lookEvery = 500 * time.Millisecond
 
 const invitation = `
 Now you. Copy a picture in:
@@ -13,7 +17,7 @@ Now you. Copy a picture in:
 
 Its grayscale appears as s3://%[6]s/%[7]scat.jpg. What became of it, and why:
 
-  pawl explain -c %[8]s s3://%[4]s/%[5]scat.jpg
+  %[10]s explain -c %[8]s s3://%[4]s/%[5]scat.jpg
 
 The ledger is %[9]s; the workers' logs lie beside it.
 Ctrl-C ends the demo and removes all of this.
@@ -21,17 +25,31 @@ Ctrl-C ends the demo and removes all of this.
 `
 
 // stayUp tells people how to use the store, and what happens in it, until ctx
-// ends.
-func (s *show) stayUp(ctx context.Context) {
-	s.screen.say(invitation, accessKey, region, s.endpoint.url, inputBucket, inputPrefix, outputBucket, outputPrefix,
-		filepath.Join(s.dir, configFile), filepath.Join(s.dir, ledgerFile))
+// ends. An error says that the ledger cannot be read.
+func (s *show) stayUp(ctx context.Context) error {
 	s.forgetNews()
+	s.screen.say(invitation, accessKey, region, s.endpoint.url, inputBucket, inputPrefix, outputBucket, outputPrefix,
+		shellWord(filepath.Join(s.dir, configFile)), filepath.Join(s.dir, ledgerFile), typed(s.Binary))
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	dead := map[string]int64{}
 	for {
 		select {
 		case <-ctx.Done():
-			return
+			return nil
 		case c := <-s.news:
-			s.screen.done("%s", announcement(c))
+			s.announce(c)
+		case <-tick.C:
+			rs, err := readRows(ctx, s.ledger)
+			if ctx.Err() != nil {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			for _, line := range rs.newlyDead(dead) {
+				s.screen.failed("%s", line)
+			}
 		}
 	}
 }
@@ -47,7 +65,14 @@ func (s *show) forgetNews() {
 	}
 }
 
-func announcement(c change) string {
+// announce prints what became of an object.
+func (s *show) announce(c change) {
+	if c.bucket == inputBucket {
+		if !c.removed {
+			s.screen.failed("%s is left alone: %s", object(c.bucket, c.key), unwanted(c.key))
+		}
+		return
+	}
 	verb := "is there"
 	switch {
 	case c.removed:
@@ -55,5 +80,19 @@ func announcement(c change) string {
 	case c.existed:
 		verb = "is new"
 	}
-	return fmt.Sprintf("%s %s", object(c.bucket, c.key), verb)
+	s.screen.done("%s %s", object(c.bucket, c.key), verb)
+}
+
+// unwanted says why the pipeline does not want an object of the input bucket, or
+// "" if it does.
+func unwanted(key string) string {
+	if !strings.HasPrefix(key, inputPrefix) {
+		return "the pipeline wants keys that begin with " + inputPrefix
+	}
+	for _, suffix := range suffixes {
+		if strings.HasSuffix(key, suffix) {
+			return ""
+		}
+	}
+	return "the pipeline wants keys that end in one of " + strings.Join(suffixes, " ")
 }

@@ -40,6 +40,9 @@ func TestStayUp(t *testing.T) {
 	if aws := lines.until(t, "aws --endpoint-url"); !strings.Contains(aws, "aws --endpoint-url "+url+" s3 cp cat.jpg s3://photos/in/cat.jpg") {
 		t.Errorf("the command shown is %s", aws)
 	}
+	if explain := lines.until(t, " explain -c "); !strings.HasPrefix(explain, "  "+binary+" explain") {
+		t.Errorf("the command shown is %s", explain)
+	}
 	lines.until(t, "Ctrl-C")
 
 	if err := put(url+"/photos/in/my%20cat.png", picture(t)); err != nil {
@@ -48,6 +51,15 @@ func TestStayUp(t *testing.T) {
 	lines.until(t, `✓ "s3://photos-out/gray/my cat.png" is there`)
 	if got := fetch(t, url+"/photos-out/gray/my%20cat.png"); color.GrayModel.Convert(color.RGBA{R: 200, A: 255}) != got {
 		t.Errorf("its pixels are %v", got)
+	}
+
+	for key, why := range map[string]string{
+		"in/notes.jpg": "comes to nothing: not a picture", "cat.jpg": "is left alone: the pipeline wants keys that begin with in/",
+	} {
+		if err := put(url+"/photos/"+key, []byte("not a picture")); err != nil {
+			t.Fatal(err)
+		}
+		lines.until(t, "✗ s3://photos/"+key+" "+why)
 	}
 
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
