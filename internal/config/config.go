@@ -17,7 +17,7 @@ import (
 
 // File is the whole configuration.
 type File struct {
-	// Where the rows are kept: "sqlite:FILE", or "memory:" for nothing that
+	// Where the rows are kept: "sqlite:FILE", or "memory" for nothing that
 	// outlives the process. A relative FILE is looked for in the working
 	// directory. Default: "sqlite:pawl.db".
 	Ledger Ledger `yaml:"ledger"`

@@ -17,6 +17,7 @@ type decoder struct {
 	lookup  func(string) (string, bool)
 	anchors map[string]ast.Node
 	where   map[string]place
+	ignored string // a top-level field in which nothing is wrong
 	errs    []*Error
 }
 
@@ -37,6 +38,9 @@ func (d *decoder) fail(p place, path, format string, args ...any) {
 }
 
 func (d *decoder) note(e *Error) {
+	if d.ignored != "" && within(e.Path, d.ignored) {
+		return
+	}
 	if len(d.errs) < maxErrors {
 		d.errs = append(d.errs, e)
 	}
@@ -83,7 +87,7 @@ func (d *decoder) value(n ast.Node, v reflect.Value, path string) {
 	case reflect.Bool:
 		d.scalar(n, path, "true or false", func(s string) error { return setBool(v, s) })
 	case reflect.Int:
-		d.scalar(n, path, "a whole number", func(s string) error { return setInt(v, s) })
+		d.scalar(n, path, "a whole number above 0", func(s string) error { return setInt(v, s) })
 	}
 }
 
@@ -95,9 +99,11 @@ func setBool(v reflect.Value, s string) error {
 	return nil
 }
 
+// setInt refuses zero, which is what a field that is left out has: the default
+// would take its place.
 func setInt(v reflect.Value, s string) error {
 	i, err := strconv.ParseInt(s, 10, 32)
-	if err != nil {
+	if err != nil || i < 1 {
 		return errUnwanted
 	}
 	v.SetInt(i)

@@ -45,7 +45,7 @@ func LoadToLook(name string, lookup func(string) (string, bool)) (*Config, error
 	if err != nil {
 		return nil, err
 	}
-	c, d, err := decode(name, raw, lookup)
+	c, d, err := decode(name, raw, lookup, "")
 	if err != nil {
 		return nil, err
 	}
@@ -53,6 +53,21 @@ func LoadToLook(name string, lookup func(string) (string, bool)) (*Config, error
 	if err := d.failure(name); err != nil {
 		return nil, err
 	}
+	return c, nil
+}
+
+// LoadWithoutSources is Load for those who bring notifications of their own: the
+// sources are left out, and nothing in them is an error.
+func LoadWithoutSources(name string, lookup func(string) (string, bool)) (*Config, error) {
+	raw, err := read(name)
+	if err != nil {
+		return nil, err
+	}
+	c, err := accept(name, raw, lookup, "sources")
+	if err != nil {
+		return nil, err
+	}
+	c.Sources = nil
 	return c, nil
 }
 
@@ -74,7 +89,13 @@ func read(name string) ([]byte, error) {
 
 // Parse is Load of a file's content.
 func Parse(name string, raw []byte, lookup func(string) (string, bool)) (*Config, error) {
-	c, d, err := decode(name, raw, lookup)
+	return accept(name, raw, lookup, "")
+}
+
+// accept returns what the file says if nothing is wrong with it, but in the
+// field to be ignored.
+func accept(name string, raw []byte, lookup func(string) (string, bool), ignored string) (*Config, error) {
+	c, d, err := decode(name, raw, lookup, ignored)
 	if err == nil {
 		err = d.failure(name)
 	}
@@ -85,13 +106,13 @@ func Parse(name string, raw []byte, lookup func(string) (string, bool)) (*Config
 }
 
 // decode returns what the file says; what is wrong with it is in the decoder.
-func decode(name string, raw []byte, lookup func(string) (string, bool)) (*Config, *decoder, error) {
+func decode(name string, raw []byte, lookup func(string) (string, bool), ignored string) (*Config, *decoder, error) {
 	root, err := parse(name, raw)
 	if err != nil {
 		return nil, nil, err
 	}
 	c := &Config{name: name, where: make(map[string]place)}
-	d := &decoder{lookup: lookup, anchors: make(map[string]ast.Node), where: c.where}
+	d := &decoder{lookup: lookup, anchors: make(map[string]ast.Node), where: c.where, ignored: ignored}
 	d.value(root, reflect.ValueOf(&c.File).Elem(), "")
 	c.defaults()
 	c.check(d)

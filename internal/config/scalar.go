@@ -32,33 +32,35 @@ func oneOf[T ~string](v *T, text string, known ...string) error {
 	return nil
 }
 
-// Duration is a time span, written like 30s, 5m or 12h.
+// Duration is a time span, written like 30s, 5m or 12h. It is never zero in a
+// file: zero is what a field that is left out has, and stands for the default.
 type Duration time.Duration
 
 func (d *Duration) parse(text string) error {
 	v, err := time.ParseDuration(text)
-	if err != nil || v < 0 {
+	if err != nil || v <= 0 {
 		return errUnwanted
 	}
 	*d = Duration(v)
 	return nil
 }
 
-func (Duration) wants() string { return "a duration like 30s, 5m or 12h" }
+func (Duration) wants() string { return "a duration above 0, like 30s, 5m or 12h" }
 
-// Size is a number of bytes, written like 512MiB.
+// Size is a number of bytes, written like 512MiB. Like a Duration it is never
+// zero in a file.
 type Size int64
 
 func (s *Size) parse(text string) error {
 	v, err := humanize.ParseBytes(text)
-	if err != nil || v > math.MaxInt64 {
+	if err != nil || v == 0 || v > math.MaxInt64 {
 		return errUnwanted
 	}
 	*s = Size(v)
 	return nil
 }
 
-func (Size) wants() string { return "a size like 512MiB" }
+func (Size) wants() string { return "a size above 0, like 512MiB" }
 
 // Secret is a text that never prints.
 type Secret struct{ text string }
@@ -134,6 +136,7 @@ type Ledger struct {
 func (l *Ledger) parse(text string) error {
 	kind, path, ok := strings.Cut(text, ":")
 	switch {
+	case text == "memory":
 	case !ok:
 		return errUnwanted
 	case kind == "memory" && path == "":
@@ -147,7 +150,12 @@ func (l *Ledger) parse(text string) error {
 	return nil
 }
 
-func (Ledger) wants() string { return "sqlite:FILE or memory:" }
+func (Ledger) wants() string { return "sqlite:FILE or memory" }
 
 // String returns the ledger as it is written.
-func (l Ledger) String() string { return l.Kind + ":" + l.Path }
+func (l Ledger) String() string {
+	if l.Path == "" {
+		return l.Kind
+	}
+	return l.Kind + ":" + l.Path
+}

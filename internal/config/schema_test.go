@@ -95,6 +95,7 @@ func TestSchemaRefuses(t *testing.T) {
 		pipeline(", order: newest, copy: {to: s3://c/}"),
 		pipeline(", image: {to: s3://c/, width: wide}"),
 		pipeline(", copy: {to: s3://c/}") + "\nsweep: 5",
+		pipeline(", copy: {to: s3://c/}") + "\nconcurrency: 0",
 		pipeline(", copy: {to: s3://c/}") + "\nledger: tape:x",
 		pipeline(", copy: {to: s3://c/}") + "\nsources: [{sqs: {}}]",
 	} {
@@ -171,7 +172,7 @@ func mapType(t reflect.Type) *jsonschema.Schema {
 	case Location:
 		return text(`^s3://[^/]+(/|/.*/)?$`)
 	case Ledger:
-		return text(`^(sqlite:.+|memory:)$`)
+		return text(`^(sqlite:.+|memory:?)$`)
 	case Secret:
 		return &jsonschema.Schema{Type: "string"}
 	case Dialect:
@@ -181,7 +182,9 @@ func mapType(t reflect.Type) *jsonschema.Schema {
 		}
 		return known
 	case int:
-		return orEnv("integer")
+		positive := orEnv("integer")
+		positive.AnyOf[0].Minimum = "1"
+		return positive
 	case bool:
 		return orEnv("boolean")
 	}

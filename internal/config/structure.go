@@ -85,12 +85,17 @@ func (d *decoder) field(pair *ast.MappingValueNode, v reflect.Value, path string
 // noise.
 func (d *decoder) failed(path string) bool {
 	for _, e := range d.errs {
-		rest, ok := strings.CutPrefix(e.Path, path)
-		if ok && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+		if within(e.Path, path) {
 			return true
 		}
 	}
 	return false
+}
+
+// within reports that a path is that of a field, or of something in it.
+func within(path, field string) bool {
+	rest, ok := strings.CutPrefix(path, field)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
 // near returns the place of a field, or of the nearest thing around it that the
