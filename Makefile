@@ -1,4 +1,4 @@
-# Each target is one go command; `make help` lists them.
+# Each target is a go command or a few; `make help` lists them.
 .DEFAULT_GOAL := help
 .PHONY: help test lint bench fuzz build demo fmt
 
@@ -15,7 +15,10 @@ test: ## vet and test against real servers, built once
 lint: ## the same, with gofmt, staticcheck and golangci-lint
 	go run ./tools/test -lint
 
-bench: ## run the benchmarks
+bench: ## run the benchmarks that CONTRIBUTING.md names
+	go test ./internal/e2e -run '^$$' -bench BenchmarkCycle -benchtime 5x
+	go test ./internal/e2e -run '^$$' -bench BenchmarkReplay -benchtime 1x
+	go test ./ledger/sqliteledger -run '^$$' -bench . -benchmem
 	cd bench && go test -run '^$$' -bench . -benchmem ./...
 
 fuzz: ## fuzz one target: make fuzz PKG=./event FUZZ=FuzzAWS TIME=1m

@@ -2,8 +2,12 @@ package pawl_test
 
 import (
 	"go/ast"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"regexp"
 	"testing"
+	"unicode/utf8"
 )
 
 // How long things may be. Nine in ten are far below.
@@ -46,5 +50,31 @@ func TestNothingLeftForLater(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// elsewhere finds references to a paper that readers of the source do not have.
+// Rules are stated, or explained in ARCHITECTURE.md.
+var elsewhere = regexp.MustCompile(`\bDESI[G]N\b`)
+
+func TestReferencesCanBeFollowed(t *testing.T) {
+	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
+		base := filepath.Base(name)
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && name != "." && (base == "bin" || base[0] == '.'):
+			return filepath.SkipDir
+		case !d.Type().IsRegular():
+			return nil
+		}
+		text, err := os.ReadFile(name)
+		if err == nil && utf8.Valid(text) && elsewhere.Match(text) {
+			t.Errorf("%s refers to a design paper: state the rule, or point to ARCHITECTURE.md", name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
