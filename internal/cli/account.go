@@ -15,9 +15,6 @@ import (
 func (acc *account) text(now time.Time) string {
 	var s strings.Builder
 	fmt.Fprintln(&s, acc.object)
-	if len(acc.Rows) == 0 {
-		fmt.Fprintln(&s, "\nThe ledger knows nothing of it.")
-	}
 	for i := range acc.Rows {
 		acc.Rows[i].text(&s, now)
 	}

@@ -6,6 +6,8 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+
+	"github.com/pawlhq/pawl/event"
 )
 
 // Streams are what a command reads and writes.
@@ -66,7 +68,27 @@ where Pawl remembers what it has heard of each object and what it has done.`,
 	cmd.AddCommand(newDemoCommand(a), newRunCommand(a), newReplayCommand(a), newLsCommand(a), newExplainCommand(a),
 		newRedriveCommand(a), newVersionCommand(a))
 	documentExitCodes(cmd, exitCodes)
+	refuseUnknownShells(cmd)
 	return cmd
+}
+
+// refuseUnknownShells makes "pawl completion SHELL" wrong usage for a shell that
+// is not known. Cobra's own command shows its help then, and succeeds.
+func refuseUnknownShells(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "completion" {
+			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		}
+	}
+}
+
+// noArgs refuses arguments.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usage("%s takes no arguments: found %s", cmd.CommandPath(), event.Quote(args[0]))
+	}
+	return nil
 }
 
 // documentExitCodes puts the exit codes at the end of a command's help, and of

@@ -20,7 +20,8 @@ func newExplainCommand(a *app) *cobra.Command {
 		Short: "Say why an object is in its state, and what happens next",
 		Long: `Explain tells the story of one object: for each pipeline its state and the reason
 for it, what will happen next and when, what was heard last, what is done, and
-the last verdicts and attempts.
+the last verdicts and attempts. Of an object that the ledger knows nothing of, it
+says which pipelines would take it, and ends with exit code 1.
 
 The object is written as it is, or as "pawl ls" prints it.`,
 		Example: `  pawl explain s3://photos/in/cat.jpg
@@ -70,12 +71,25 @@ func runExplain(ctx context.Context, a *app, arg string) (err error) {
 		return err
 	}
 	acc := tell(object, rows, v.config, time.Now())
+	if err := a.printAccount(acc); err != nil {
+		return err
+	}
+	if len(rows) == 0 {
+		return failed(unheard(object), "")
+	}
+	return nil
+}
+
+func (a *app) printAccount(acc *account) error {
 	if a.json {
 		return a.printJSON(acc)
 	}
-	_, err = fmt.Fprint(a.Out, acc.text(time.Now()))
+	_, err := fmt.Fprint(a.Out, acc.text(time.Now()))
 	return err
 }
+
+// unheard is the error about an object without a row.
+func unheard(o event.Object) error { return fmt.Errorf("the ledger knows nothing of %s", o) }
 
 // tell explains an object by its rows.
 func tell(o event.Object, rows []ledger.Row, c *config.Config, now time.Time) *account {

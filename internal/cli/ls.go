@@ -42,7 +42,7 @@ sizes are bytes, what does not apply is left out.`,
 		Example: `  pawl ls --state dead,failed
   pawl ls --pipeline grayscale --prefix s3://photos/in/2026/
   pawl ls --limit 0 --json | jq -r 'select(.attempts > 3) | .key'`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runLs(cmd.Context(), a, o) },
 	}
 	flags := cmd.Flags()
@@ -51,6 +51,7 @@ sizes are bytes, what does not apply is left out.`,
 	flags.StringVar(&o.prefix, "prefix", "", "only keys that begin so: `s3://bucket/prefix`, or a key's prefix in any bucket")
 	flags.IntVar(&o.limit, "limit", 100, "at most so many `lines`; 0 for all")
 	_ = cmd.RegisterFlagCompletionFunc("state", completeStates) // fails only for a flag that is not there
+	_ = cmd.RegisterFlagCompletionFunc("pipeline", a.completePipelines)
 	return cmd
 }
 
@@ -70,6 +71,9 @@ func runLs(ctx context.Context, a *app, o *lsOptions) (err error) {
 		return err
 	}
 	defer v.close(&err)
+	if err := v.checkPipeline(ctx, o.pipeline); err != nil {
+		return err
+	}
 	now := time.Now()
 	print := a.rowPrinter(now)
 	printed := 0

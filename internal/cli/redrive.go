@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/ledger"
 )
 
@@ -45,6 +44,7 @@ states named by --state, or in any state where the object itself is named.`,
 	flags.BoolVar(&o.force, "force", false, "demand the effect again even where it is committed")
 	flags.BoolVar(&o.all, "all", false, "every object in these states")
 	_ = cmd.RegisterFlagCompletionFunc("state", completeStates) // fails only for a flag that is not there
+	_ = cmd.RegisterFlagCompletionFunc("pipeline", a.completePipelines)
 	return cmd
 }
 
@@ -58,6 +58,9 @@ func runRedrive(ctx context.Context, a *app, o *redriveOptions, args []string) (
 		return err
 	}
 	defer v.close(&err)
+	if err := v.checkPipeline(ctx, o.pipeline); err != nil {
+		return err
+	}
 	d := &redriver{ledger: ledger.New(v), states: states, force: o.force}
 	if o.all {
 		err = d.all(ctx, v, o.pipeline)
@@ -121,8 +124,7 @@ func (d *redriver) one(ctx context.Context, v *view, pipeline, arg string) error
 		rows = slices.DeleteFunc(rows, func(r ledger.Row) bool { return r.Pipeline != pipeline })
 	}
 	if len(rows) == 0 {
-		return failed(fmt.Errorf("the ledger knows nothing of %s", event.Object(object)),
-			"pawl explain "+shellQuote(object)+" says why")
+		return failed(unheard(object), "pawl explain "+shellQuote(object)+" says why")
 	}
 	return d.redrive(ctx, rows)
 }

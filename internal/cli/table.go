@@ -60,7 +60,7 @@ type tableRows struct {
 
 func (p *tableRows) row(r *ledger.Row) error {
 	p.table.AppendRow(table.Row{
-		r.State(p.now), r.Pipeline, r.Object().String(), strconv.Itoa(r.Attempts),
+		r.State(p.now), r.Pipeline, shorten(r.Object().String(), p.width), strconv.Itoa(r.Attempts),
 		relative(r.Due(), p.now), relative(r.UpdatedAt, p.now), oneLine(r.LastError, p.width),
 	})
 	if p.held++; p.held == tablePage {
@@ -94,6 +94,20 @@ func oneLine(s string, width int) string {
 		s = string(r[:limit-1]) + "…"
 	}
 	return s
+}
+
+// objectWidth is how much of an object a terminal's line has room for.
+const objectWidth = 60
+
+// shorten leaves out the middle of a long object on a terminal: keys differ in
+// their ends.
+func shorten(object string, width int) string {
+	r := []rune(object)
+	if width == 0 || len(r) <= objectWidth {
+		return object
+	}
+	const head = objectWidth / 2
+	return string(r[:head]) + "…" + string(r[len(r)-(objectWidth-head-1):])
 }
 
 // visible escapes what does not belong on a terminal in a text that came from

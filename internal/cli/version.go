@@ -30,7 +30,7 @@ func newVersionCommand(a *app) *cobra.Command {
 		Short:   "Say which version this is",
 		Long:    "Version says which version of Pawl this is, and what it was built from.",
 		Example: "  pawl version\n  pawl version --json",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runVersion(cmd.Context(), a) },
 	}
 }
