@@ -1,9 +1,12 @@
 package replaysource_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -102,18 +105,19 @@ func TestBadInput(t *testing.T) {
 		is           error
 		says         string
 	}{
-		{"truncated", line("b")[:100], 2, offset, false, io.ErrUnexpectedEOF, "ends in the middle"},
-		{"truncated in a literal", "tru", 2, offset, false, io.ErrUnexpectedEOF, "ends in the middle"},
-		{"not JSON", "\nin/a.jpg was written\n", 3, offset + 1, false, nil, "not JSON"},
-		{"not JSON further down", "{\n\"a\": 1,\nb}\n", 4, offset + 10, false, nil, "not JSON"},
-		{"truncated in mid-file", line("b")[:100] + "\n" + line("c"), 2, offset + 100, false, nil, "not JSON"},
-		{"stray bracket", "]\n", 2, offset, false, nil, "not JSON"},
+		{"truncated", line("b")[:100], 2, offset, true, io.ErrUnexpectedEOF, "ends in the middle"},
+		{"truncated in a literal", "tru", 2, offset, true, io.ErrUnexpectedEOF, "ends in the middle"},
+		{"not JSON", "\nin/a.jpg was written\n", 3, offset + 1, true, nil, "not JSON"},
+		{"not JSON further down", "{\n\"a\": 1,\nb}\n", 4, offset + 10, true, nil, "not JSON"},
+		{"truncated in mid-file", line("b")[:100] + "\n" + line("c"), 2, offset + 100, true, nil, "not JSON"},
+		{"stray bracket", "]\n", 2, offset, true, nil, "not JSON"},
+		{"not JSON behind a space", " ]\n", 2, offset + 1, false, nil, "does not begin a line, so it cannot be skipped"},
 		{"unknown dialect", "\n\n" + `{"hello":"world"}`, 4, offset + 2, true, event.ErrUnknownDialect, "unknown notification dialect"},
 		{"not a notification", "17\n", 2, offset, true, event.ErrUnknownDialect, "unknown notification dialect"},
 		{"a name twice", `{"Records":[],"Records":[]}`, 2, offset, true, event.ErrMalformed, "occurs twice"},
 		{"sequencer", strings.Replace(line("b"), "0055", "00zz", 1), 2, offset, true, event.ErrMalformed, "not hexadecimal"},
-		{"too large", large, 2, offset, false, event.ErrTooLarge, "more than 1048576 bytes"},
-		{"much too large", strings.Repeat(large[:len(large)-2], 3), 2, offset, false, event.ErrTooLarge, "more than 1048576 bytes"},
+		{"too large", large, 2, offset, true, event.ErrTooLarge, "at most 1048576"},
+		{"much too large", strings.Repeat(large[:len(large)-2], 3), 2, offset, true, event.ErrTooLarge, "more than 1048576 bytes"},
 		{"nothing for too long", strings.Repeat(" ", event.MaxPayload+1) + "{}", 2, offset - 1 + event.MaxPayload, false, event.ErrTooLarge, "more than"},
 	}
 	for _, tt := range tests {
@@ -162,6 +166,74 @@ func TestSkipBad(t *testing.T) {
 	}
 	if _, _, err := replay(t, replaysource.Config{SkipBad: true}, input+"{"); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("a truncated input ended in %v", err)
+	}
+}
+
+// Where payloads are on lines, one that is not JSON costs its own line only.
+func TestSkipBadLine(t *testing.T) {
+	a, b := line("a")+"\n", line("b")
+	huge := strings.Repeat("x", 3*event.MaxPayload) + "\n"
+	tests := []struct {
+		name, input string
+		want        []string
+		at          []string // of what was skipped: line and byte
+	}{
+		{"text", a + "in/c.jpg was written\n" + b, []string{"a", "b"}, []string{":2: payload 2 (byte 346)"}},
+		{"first line", "# a log\n" + a, []string{"a"}, []string{":1: payload 1 (byte 0)"}},
+		{"last line, cut off", a + b[:100], []string{"a"}, []string{":2: payload 2 (byte 346)"}},
+		{"cut off in a text", a + b[:100] + "\n" + b, []string{"a", "b"}, []string{":2: payload 2 (byte 346)"}},
+		{"cut off where a value may follow", a + "{\"x\":\n" + b + "\n" + b, []string{"a", "b", "b"}, []string{":2: payload 2 (byte 346)"}},
+		{"brackets", a + "[\n[\n" + b, []string{"a", "b"}, []string{"payload 2", ":3: payload 3"}},
+		{"much too large", a + `{"x":"` + huge + b, []string{"a", "b"}, []string{":2: payload 2 (byte 346)"}},
+		{"much too large at the end", a + `{"x":"` + huge, []string{"a"}, []string{":2: payload 2 (byte 346)"}},
+		{"one byte too large", a + `"` + huge[:event.MaxPayload-1] + "\"\n" + b, []string{"a", "b"}, []string{":2: payload 2 (byte 346)"}},
+		{"bad and far from the next", a + "]" + strings.Repeat("\n", 100<<10) + b, []string{"a", "b"}, []string{":2: payload 2 (byte 346)"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var log bytes.Buffer
+			cfg := replaysource.Config{SkipBad: true, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+			sink, p, err := replay(t, cfg, tt.input)
+			if diff := cmp.Diff(tt.want, sink.keys()); err != nil || diff != "" {
+				t.Error(err, diff)
+			}
+			if p.Skipped != int64(len(tt.at)) || p.Payloads != int64(len(tt.want)) || p.Bytes != int64(len(tt.input)) || !p.Complete {
+				t.Errorf("progress %+v", p)
+			}
+			for _, at := range tt.at {
+				if !strings.Contains(log.String(), at) {
+					t.Errorf("the log does not name %q: %s", at, &log)
+				}
+			}
+		})
+	}
+}
+
+// What is not JSON in the middle of a line ends the replay: a brace further on
+// may be of the bad payload itself.
+func TestSkipBadEndsWithinLine(t *testing.T) {
+	for _, input := range []string{line("a") + "} " + line("b"), line("a") + "\n  nonsense\n" + line("b")} {
+		sink, p, err := replay(t, replaysource.Config{SkipBad: true}, input)
+		if diff := cmp.Diff([]string{"a"}, sink.keys()); err == nil || diff != "" || p.Complete {
+			t.Error(err, diff)
+		} else if !strings.Contains(err.Error(), "does not begin a line") || strings.Contains(err.Error(), "or skip it") {
+			t.Errorf("error is %q", err)
+		}
+	}
+}
+
+func TestCompressedInput(t *testing.T) {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	if _, err := io.WriteString(z, line("a")); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, p, err := replay(t, replaysource.Config{SkipBad: true}, b.String())
+	if err == nil || !strings.Contains(err.Error(), "zcat FILE | pawl replay -") || p.Skipped != 0 {
+		t.Errorf("error %v, progress %+v", err, p)
 	}
 }
 

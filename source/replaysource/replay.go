@@ -36,8 +36,10 @@ type Config struct {
 	// TrustSequencer vouches for the store's order; see source.Delivery.
 	TrustSequencer bool
 	// SkipBad passes over payloads that are JSON but no notification that
-	// can be read. They are logged and counted. What is not JSON ends the
-	// replay even so: nobody can say where the next payload begins.
+	// can be read, and over lines that begin with what is not JSON or is
+	// larger than event.MaxPayload. They are logged and counted. What is not
+	// JSON and does not begin a line ends the replay even so: nobody can say
+	// where the next payload begins.
 	SkipBad bool
 	// Grace is how long Run, when its context has ended, waits for
 	// deliveries that the sink has not answered; default 10 s.
@@ -67,7 +69,7 @@ type Progress struct {
 	Bytes    int64 `json:"bytes"`    // done with
 	Total    int64 `json:"total"`    // bytes there are; -1 where an input does not say
 	Payloads int64 `json:"payloads"` // read, without those skipped
-	Skipped  int64 `json:"skipped"`  // payloads passed over
+	Skipped  int64 `json:"skipped"`  // payloads and lines passed over
 	Events   int64 `json:"events"`   // in those payloads
 	Ignored  int64 `json:"ignored"`  // records in them that are not about order
 
@@ -177,7 +179,10 @@ func (s *Source) readOne(ctx context.Context, f *flight, path string) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil:
-			return err
+			if err := s.badLine(ctx, values, at, err); err != nil {
+				return err
+			}
+			continue
 		}
 		if err := s.payload(ctx, f, payload, at); err != nil {
 			return err
@@ -198,6 +203,19 @@ func (s *Source) payload(ctx context.Context, f *flight, payload []byte, at plac
 		p.Ignored += int64(batch.Ignored)
 	})
 	return f.deliver(ctx, &delivery{events: batch.Events, at: at})
+}
+
+// badLine skips the line of a payload that is not JSON, where that is allowed
+// and at is where one begins, or returns why the replay ends.
+func (s *Source) badLine(ctx context.Context, v *values, at place, err error) error {
+	bad, ok := errors.AsType[*InputError](err)
+	if !ok || !bad.Skippable || !s.cfg.SkipBad {
+		return err
+	}
+	if err := v.skipLine(ctx); err != nil && err != io.EOF { // at the end, next says so
+		return &InputError{place: at, Err: err}
+	}
+	return s.bad(ctx, at, bad.Err)
 }
 
 // loggedBad is how many skipped payloads are logged one by one.

@@ -18,86 +18,89 @@ const readBuffer = 64 << 10
 // values cuts an input into its JSON values, holding one at a time.
 type values struct {
 	dec    *jsontext.Decoder
+	base   int64 // where in the input dec began: with a line
 	window *window
 	path   string
 	line   int64 // of the byte after the last value
 	number int64 // of the last value
+	space  int   // bytes of it before the last value
 }
 
 func newValues(r io.Reader, path string) *values {
 	w := &window{r: bufio.NewReaderSize(r, readBuffer)}
-	// Names and text are the parser's to judge: what it refuses can be
-	// skipped.
-	dec := jsontext.NewDecoder(w, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	return &values{dec: dec, window: w, path: path, line: 1}
+	return &values{dec: newDecoder(w), window: w, path: path, line: 1}
+}
+
+// newDecoder leaves names and text to the parser to judge.
+func newDecoder(w *window) *jsontext.Decoder {
+	return jsontext.NewDecoder(w, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
 // offset is where the last value ended.
-func (v *values) offset() int64 { return v.dec.InputOffset() }
+func (v *values) offset() int64 { return v.base + v.dec.InputOffset() }
 
 // read is how much of the input was asked for: all of it after io.EOF.
 func (v *values) read() int64 { return v.window.read }
 
 // next returns the next value, which is valid until next is called again, and
 // where it begins. At the end of the input the error is io.EOF; any other is an
-// [*InputError], and there is no next.
+// [*InputError], and there is no next unless skipLine is called for one that is
+// skippable.
 func (v *values) next() ([]byte, place, error) {
-	v.window.end = v.dec.InputOffset() + event.MaxPayload
+	v.window.end = v.offset() + event.MaxPayload
 	v.dec.PeekKind() // reads up to the value; ReadValue returns its error
 	ahead := v.dec.UnreadBuffer()
 	space := len(ahead) - len(bytes.TrimLeft(ahead, " \t\r\n"))
 	v.line += newlines(ahead[:space])
 	v.number++
-	at := place{Path: v.path, Line: v.line, Offset: v.dec.InputOffset() + int64(space), Number: v.number}
+	v.space = space
+	at := place{Path: v.path, Line: v.line, Offset: v.offset() + int64(space), Number: v.number}
 
-	v.window.end = at.Offset + event.MaxPayload + 1
+	line := space < len(ahead) && (at.Offset == v.base || space > 0 && ahead[space-1] == '\n')
+
+	v.window.end = at.Offset + event.MaxPayload + 1 // one byte too large is the parser's to refuse
 	value, err := v.dec.ReadValue()
-	if err == nil && len(value) > event.MaxPayload {
-		err = errTooLarge
-	}
 	if err != nil {
-		return nil, at, v.explain(err, at, space)
+		return nil, at, v.explain(err, at, line)
 	}
 	v.line += newlines(value)
 	return value, at, nil
 }
 
-// explain says where in the value that begins at, after space, the fault is.
-func (v *values) explain(err error, at place, space int) error {
+// explain says where in the value that begins at, perhaps with a line, the
+// fault is. What is at fault in the input, and not with reading it, can be
+// skipped with its line.
+func (v *values) explain(err error, at place, line bool) error {
 	var syntax *jsontext.SyntacticError
+	rest := v.dec.UnreadBuffer()
+	rest = rest[min(v.space, len(rest)):]
 	switch {
 	case err == io.EOF:
 		return err
+	case at.Offset == 0 && bytes.HasPrefix(rest, gzipMagic):
+		return &InputError{place: at, Err: errGzip}
+	case errors.Is(err, errTooLarge):
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		err = fmt.Errorf("the input ends in the middle of it: %w", io.ErrUnexpectedEOF)
 	case errors.As(err, &syntax):
-		if rest := v.dec.UnreadBuffer(); space <= len(rest) {
-			rest = rest[space:]
-			at.Line += newlines(rest[:min(max(syntax.ByteOffset-at.Offset, 0), int64(len(rest)))])
-		}
-		at.Offset = max(at.Offset, syntax.ByteOffset)
+		fault := max(at.Offset, v.base+syntax.ByteOffset)
+		at.Line += newlines(rest[:min(fault-at.Offset, int64(len(rest)))])
+		at.Offset = fault
 		err = fmt.Errorf("not JSON: %w", syntax.Err)
+	default:
+		return &InputError{place: at, Err: err}
 	}
-	return &InputError{place: at, Err: err}
+	if !line {
+		err = fmt.Errorf("%w; it does not begin a line, so it cannot be skipped", err)
+	}
+	return &InputError{place: at, Skippable: line, Err: err}
 }
 
 func newlines(b []byte) int64 { return int64(bytes.Count(b, []byte{'\n'})) }
 
+// gzipMagic begins every file of gzip's.
+var gzipMagic = []byte{0x1f, 0x8b}
+
+var errGzip = errors.New("the input is compressed: gunzip it first: zcat FILE | pawl replay -")
+
 var errTooLarge = fmt.Errorf("%w: more than %d bytes", event.ErrTooLarge, event.MaxPayload)
-
-// window is a reader that goes no further than end: a decoder in front of it
-// cannot hold more of a value than that.
-type window struct {
-	r    io.Reader
-	read int64
-	end  int64
-}
-
-func (w *window) Read(p []byte) (int, error) {
-	if w.read >= w.end {
-		return 0, errTooLarge
-	}
-	n, err := w.r.Read(p[:min(int64(len(p)), w.end-w.read)])
-	w.read += int64(n)
-	return n, err
-}
