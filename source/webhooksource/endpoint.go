@@ -41,12 +41,7 @@ func (e *endpoint) post(r *http.Request) answer {
 	}
 	batch, err := event.Parse(body, e.cfg.Dialect)
 	if err != nil {
-		reason := err.Error() // event keeps it short and quoted
-		e.log.malformed.warn(r.Context(), "a notification cannot be read and was refused", "from", r.RemoteAddr, "reason", reason)
-		if errors.Is(err, event.ErrTooLarge) {
-			return refusal(http.StatusRequestEntityTooLarge, reason)
-		}
-		return refusal(http.StatusBadRequest, reason)
+		return e.unreadable(r, body, err)
 	}
 	if batch.Test {
 		e.cfg.Logger.InfoContext(r.Context(), "a sender has introduced itself: if it is a subscription, confirm it there", "from", r.RemoteAddr)
@@ -57,20 +52,44 @@ func (e *endpoint) post(r *http.Request) answer {
 	return e.deliver(r, batch)
 }
 
+// unreadable refuses a notification that came from someone who may post, so the
+// log may show how it begins: without that nobody finds it among its sender's.
+func (e *endpoint) unreadable(r *http.Request, body []byte, err error) answer {
+	status, c := http.StatusBadRequest, &e.log.malformed
+	switch {
+	case errors.Is(err, event.ErrTooLarge):
+		status, c = http.StatusRequestEntityTooLarge, &e.log.tooLarge
+	case errors.Is(err, event.ErrUnknownDialect):
+		c = &e.log.unknown
+	}
+	// event keeps its errors short and quoted.
+	return e.refuse(r, c, status, err.Error(), "bytes", len(body), "payload", excerpt(body))
+}
+
+// refuse logs why a notification is refused, and what else is known of it.
+func (e *endpoint) refuse(r *http.Request, c *complaint, status int, reason string, args ...any) answer {
+	args = append([]any{"from", r.RemoteAddr, "status", status, "reason", reason}, args...)
+	c.warn(r.Context(), "a notification cannot be read and was refused", args...)
+	return refusal(status, reason)
+}
+
 // admit reads the body of a request that may post.
 func (e *endpoint) admit(r *http.Request) ([]byte, answer) {
 	// A page in a browser on this machine can post here too.
 	if err := browsers.Check(r); err != nil {
-		return nil, refusal(http.StatusForbidden, "a web page of another origin may not post notifications")
+		const reason = "a web page of another origin may not post notifications"
+		e.log.foreign.warn(r.Context(), "a notification was refused: "+reason, "from", r.RemoteAddr, "status", http.StatusForbidden)
+		return nil, refusal(http.StatusForbidden, reason)
 	}
 	admitted := e.gate.byHeader(r.Header)
 	if !admitted && !e.gate.signed(r.Header) {
 		return nil, e.unauthorized(r)
 	}
 	if c := r.Header.Get("Content-Encoding"); c != "" && c != "identity" {
-		return nil, refusal(http.StatusUnsupportedMediaType, "compressed notifications are not accepted: send plain JSON")
+		return nil, e.refuse(r, &e.log.compressed, http.StatusUnsupportedMediaType,
+			"compressed notifications are not accepted: send plain JSON", "content_length", r.ContentLength)
 	}
-	body, refused := read(r)
+	body, refused := e.read(r)
 	if refused.status != 0 {
 		return nil, refused
 	}
@@ -81,24 +100,28 @@ func (e *endpoint) admit(r *http.Request) ([]byte, answer) {
 }
 
 func (e *endpoint) unauthorized(r *http.Request) answer {
-	e.log.unauthorized.warn(r.Context(), "a notification was refused: the token or signature is wrong or missing", "from", r.RemoteAddr)
+	e.log.unauthorized.warn(r.Context(), "a notification was refused: the token or signature is wrong or missing", "from", r.RemoteAddr, "status", http.StatusUnauthorized)
 	return refusal(http.StatusUnauthorized, "unauthorized")
 }
 
 var browsers = http.NewCrossOriginProtection()
 
-// read reads a body of at most event.MaxPayload bytes.
-func read(r *http.Request) ([]byte, answer) {
-	tooLarge := refusal(http.StatusRequestEntityTooLarge, fmt.Sprintf("a notification has at most %d bytes", event.MaxPayload))
+// read reads a body of at most event.MaxPayload bytes. Who sent it may not be
+// known yet, so none of it is logged.
+func (e *endpoint) read(r *http.Request) ([]byte, answer) {
+	tooLarge := func() answer {
+		reason := fmt.Sprintf("a notification has at most %d bytes", event.MaxPayload)
+		return e.refuse(r, &e.log.tooLarge, http.StatusRequestEntityTooLarge, reason, "content_length", r.ContentLength)
+	}
 	if r.ContentLength > event.MaxPayload {
-		return nil, tooLarge
+		return nil, tooLarge()
 	}
 	body, err := io.ReadAll(io.LimitReader(r.Body, event.MaxPayload+1))
 	switch {
 	case err != nil:
-		return nil, refusal(http.StatusBadRequest, "the request's body ended early")
+		return nil, e.refuse(r, &e.log.cutOff, http.StatusBadRequest, "the request's body ended early", "bytes", len(body))
 	case len(body) > event.MaxPayload:
-		return nil, tooLarge
+		return nil, tooLarge()
 	}
 	return body, answer{}
 }

@@ -3,6 +3,8 @@ package webhooksource
 import (
 	"context"
 	"log/slog"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -11,17 +13,40 @@ import (
 // sender that is refused comes back at once, and for ever.
 const quiet = 10 * time.Second
 
-// journal holds the complaints that senders can provoke.
+// journal holds the complaints that senders can provoke: one for each reason,
+// so that none keeps another from being logged.
 type journal struct {
-	malformed, unauthorized, open complaint
+	malformed, unknown, cutOff, tooLarge, compressed complaint
+	foreign, unauthorized, open                      complaint
 }
 
 func newJournal(l *slog.Logger) *journal {
+	c := func() complaint { return complaint{logger: l} }
 	return &journal{
-		malformed:    complaint{logger: l},
-		unauthorized: complaint{logger: l},
-		open:         complaint{logger: l},
+		malformed: c(), unknown: c(), cutOff: c(), tooLarge: c(), compressed: c(),
+		foreign: c(), unauthorized: c(), open: c(),
 	}
+}
+
+// excerpt is the beginning of a payload, for a person to know it by: on one
+// line, and with nothing in it that could drive a terminal.
+func excerpt(payload []byte) string {
+	const most = 200
+	cut := len(payload) > most
+	s := strings.ToValidUTF8(string(payload[:min(most, len(payload))]), "\uFFFD")
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\r' || r == '\t':
+			return ' '
+		case !strconv.IsPrint(r):
+			return '\uFFFD'
+		}
+		return r
+	}, s)
+	if cut {
+		s += "..."
+	}
+	return s
 }
 
 // complaint logs one kind of warning, the first at once and then no more than

@@ -1,6 +1,7 @@
 package webhooksource
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -23,6 +24,20 @@ func TestComplaintCountsWhatItKeepsBack(t *testing.T) {
 	for _, s := range steps {
 		if unsaid, ok := c.turn(start.Add(s.after)); unsaid != s.unsaid || ok != s.ok {
 			t.Errorf("after %s: %d, %t, want %d, %t", s.after, unsaid, ok, s.unsaid, s.ok)
+		}
+	}
+}
+
+func TestExcerpt(t *testing.T) {
+	for payload, want := range map[string]string{
+		"":                       "",
+		"{\"a\":\n\t\"é\"}":      `{"a":  "é"}`,
+		"\x1b[2J\xff":            "\uFFFD[2J\uFFFD",
+		strings.Repeat("x", 200): strings.Repeat("x", 200),
+		strings.Repeat("x", 201): strings.Repeat("x", 200) + "...",
+	} {
+		if got := excerpt([]byte(payload)); got != want {
+			t.Errorf("%q is logged as %q, want %q", payload, got, want)
 		}
 	}
 }

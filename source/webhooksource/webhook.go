@@ -8,7 +8,7 @@
 //   - MinIO tries again every three seconds if the target has a queue_dir, and
 //     gives a refused notification up if it has none: set one. With a queue_dir
 //     a notification that cannot be read is offered for ever, and holds up
-//     those behind it: the log says which.
+//     those behind it: the log says how it begins.
 //   - versitygw waits three seconds for an answer, ignores it and never tries
 //     again. What is lost so an audit finds.
 //
