@@ -98,7 +98,7 @@ func (p *parser) addBlob(e *azureEvent, kind Kind) error {
 	}
 	seq, err := ParseSequencer(e.Data.Sequencer)
 	if err != nil {
-		return p.malformed("%w", err)
+		return p.misread(Object{Bucket: container, Key: blob}, err)
 	}
 	return p.add(Event{
 		Object:    Object{Bucket: container, Key: blob},

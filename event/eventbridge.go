@@ -47,7 +47,7 @@ func (p *parser) parseEventBridge(payload []byte) error {
 	o := &e.Detail.Object
 	seq, err := ParseSequencer(o.Sequencer)
 	if err != nil {
-		return p.malformed("%w", err)
+		return p.misread(Object{Bucket: e.Detail.Bucket.Name, Key: o.Key, VersionID: o.VersionID}, err)
 	}
 	return p.add(Event{
 		Object:    Object{Bucket: e.Detail.Bucket.Name, Key: o.Key, VersionID: o.VersionID},

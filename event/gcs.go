@@ -62,7 +62,7 @@ func (p *parser) parseGCS(payload []byte) error {
 	}
 	seq, err := gcsSequencer(a.Generation, change.rank)
 	if err != nil {
-		return p.malformed("%w", err)
+		return p.misread(Object{Bucket: a.BucketID, Key: a.ObjectID}, err)
 	}
 	return p.add(Event{
 		Object:    Object{Bucket: a.BucketID, Key: a.ObjectID, VersionID: a.Generation},

@@ -70,6 +70,18 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
+// However long and odd its name is, an object makes no long error.
+func TestErrorsNameObjectsBriefly(t *testing.T) {
+	for _, key := range []string{strings.Repeat("k", 2000), strings.Repeat("%00", 2000), "k"} {
+		_, err := event.Parse([]byte(`{"Records":[{"eventVersion":"2.1","eventSource":"aws:s3","eventName":"ObjectCreated:Put",`+
+			`"s3":{"bucket":{"name":"b"},"object":{"key":"`+key+`","versionId":"v","sequencer":"x"}}}]}`), event.Detect)
+		checkRefusal(t, err)
+		if !strings.Contains(err.Error(), "s3://b/") || !strings.Contains(err.Error(), "sequencer x is not") {
+			t.Errorf("error is %q", err)
+		}
+	}
+}
+
 // The payload is the caller's: it is not kept, so that a buffer can be reused.
 func TestPayloadIsNotKept(t *testing.T) {
 	payload := readSample(t, "minio-created-put.json")

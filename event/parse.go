@@ -160,7 +160,7 @@ func (p *parser) add(ev Event, when string) error {
 	}
 	var err error
 	if ev.Time, err = parseTime(when); err != nil {
-		return p.malformed("%w", err)
+		return p.misread(*o, err)
 	}
 	if o.VersionID == "null" {
 		o.VersionID = "" // written so before versioning was switched on

@@ -64,7 +64,7 @@ func (p *parser) addRecord(r *record) error {
 	}
 	seq, err := p.batch.Dialect.parseSequencer(o.Sequencer)
 	if err != nil {
-		return p.malformed("%w", err)
+		return p.misread(Object{Bucket: r.S3.Bucket.Name, Key: key, VersionID: o.VersionID}, err)
 	}
 	return p.add(Event{
 		Object:    Object{Bucket: r.S3.Bucket.Name, Key: key, VersionID: o.VersionID},

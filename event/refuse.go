@@ -13,6 +13,19 @@ func (p *parser) malformed(format string, args ...any) error {
 	return &ParseError{ErrMalformed, p.batch.Dialect, p.record, fmt.Errorf(format, args...)}
 }
 
+// misread refuses a record for a fault in what it says of o, and names o as
+// far as it is known: a refused notification has to be found again.
+func (p *parser) misread(o Object, err error) error {
+	if o.Bucket == "" || o.Key == "" {
+		return p.malformed("%w", err)
+	}
+	name := o.String()
+	if len(name) > MaxKey { // quoted, or longer than any object's
+		name = brief("s3://" + o.Bucket + "/" + o.Key)
+	}
+	return p.malformed("%s: %w", name, err)
+}
+
 // unknown refuses what no dialect explains. When the caller has named one, it
 // is the payload that is wrong.
 func (p *parser) unknown(format string, args ...any) error {
