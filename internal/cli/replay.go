@@ -32,7 +32,11 @@ pipelines of the configuration say, and ends when every object is settled or
 dead. The sources of the configuration are not used.
 
 Files hold JSON values one after the other: one on each line, or any other way.
-Replaying what was replayed before does no harm.`,
+Replaying what was replayed before does no harm.
+
+With --skip-bad, JSON that is no notification is passed over, and so is a line
+that begins with what is not JSON or is larger than 1 MiB. What is not JSON and
+does not begin a line ends the replay even so.`,
 		Example: `  pawl replay notifications.ndjson
   zcat log/*.gz | pawl replay --json -
   pawl replay --dialect minio --trust-sequencer events.json`,
@@ -41,7 +45,7 @@ Replaying what was replayed before does no harm.`,
 	flags := cmd.Flags()
 	flags.StringVar(&o.dialect, "dialect", "auto", "how the store wrote the notifications: `name`")
 	flags.BoolVar(&o.trust, "trust-sequencer", false, "believe the order that the store claims although its dialect gives no guarantee")
-	flags.BoolVar(&o.skipBad, "skip-bad", false, "pass over payloads that cannot be read")
+	flags.BoolVar(&o.skipBad, "skip-bad", false, "pass over payloads that cannot be read, and lines that begin with what is not JSON")
 	_ = cmd.RegisterFlagCompletionFunc("dialect", completeDialects) // fails only for a flag that is not there
 	documentExitCodes(cmd, `  0  everything is settled
   1  something went wrong, or the replay was interrupted: what was done is done,
