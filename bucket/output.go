@@ -97,6 +97,9 @@ func Pin(ctx context.Context, s Store, ref Ref) (*Output, error) {
 	o := &Output{store: s, ref: ref}
 	info, err := s.Head(ctx, ref)
 	switch {
+	case err == nil && info.ETag == "":
+		// Without one no condition could guard what replaces it.
+		return nil, fmt.Errorf("pinning %s: %w: the store, or a proxy before it, gives the object no ETag", name(ref), ErrUnavailable)
 	case err == nil:
 		o.pinned, o.exists = info, true
 	case !errors.Is(err, ErrNotFound):

@@ -19,7 +19,8 @@ type entry struct {
 	attempt *ledger.Attempt // running
 	place   int             // in Engine.running
 	renewAt time.Time
-	slot    bool // holds one of the engine's slots, from its claim to its task's end
+	endsAt  time.Time // when its context ends, unless the lease is renewed
+	slot    bool      // holds one of the engine's slots, from its claim to its task's end
 	size    int64
 
 	flight  *flight
@@ -176,7 +177,7 @@ func (e *Engine) take(en *entry, row *ledger.Row) bool {
 // fits reports that there is a slot for an attempt at row. An object larger
 // than all bytes allowed runs alone.
 func (e *Engine) fits(row *ledger.Row) bool {
-	return e.slots < e.cfg.Tasks && (e.slots == 0 || e.bytes+row.Want.Identity.Size <= e.cfg.Bytes)
+	return e.slots < e.cfg.Tasks && (e.slots == 0 || row.Want.Identity.Size <= e.cfg.Bytes-e.bytes)
 }
 
 // give frees a slot, if the entry holds one.

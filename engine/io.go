@@ -24,7 +24,8 @@ type Item struct {
 }
 
 // Swapped answers a Swap. With an error nothing is known of the changes, and
-// nobody will find out: the worker is being stopped hard.
+// nobody will find out: the worker is being stopped hard, or its ledger is
+// unusable and it is about to be.
 type Swapped struct {
 	Batch    uint64
 	Outcomes []ledger.Outcome

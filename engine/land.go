@@ -75,7 +75,7 @@ func (e *Engine) started(en *entry, f *flight) {
 
 // leased plans the renewal of a lease that runs since at.
 func (e *Engine) leased(en *entry, at time.Time) {
-	en.renewAt = at.Add(e.cfg.Policy.TTL / 3)
+	en.renewAt, en.endsAt = at.Add(e.cfg.Policy.TTL/3), at.Add(e.cfg.Policy.TTL)
 	if e.nextScan.IsZero() || en.renewAt.Before(e.nextScan) {
 		e.nextScan = en.renewAt
 	}
@@ -102,7 +102,8 @@ func (e *Engine) renewals() {
 	for _, en := range e.running {
 		if !en.renewAt.After(e.now) {
 			en.renewAt = e.now.Add(e.cfg.Policy.TTL / 3)
-			if !en.ending() {
+			// A task that was told to stop and does not has no claim to more.
+			if !en.ending() && e.now.Before(en.endsAt) {
 				en.renew = true
 				e.route(en)
 			}

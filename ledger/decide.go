@@ -82,7 +82,9 @@ func (a *Attempt) TooSoon(out *Pinned, now time.Time) time.Duration {
 func (a *Attempt) IdempotencyKey(r *Read) string {
 	version := a.Source(r)
 	if r.Kind == event.Removed || a.Doubt == DoubtAct {
-		version += " " + a.Want.Order() // a removal has no identity
+		// A removal has no identity, and what is forced is not what was had.
+		// What was had stays the same until one of them is completed.
+		version += " after " + a.Have.Order()
 	}
 	b := make([]byte, 0, 512)
 	for _, s := range []string{a.Key.Pipeline, a.Key.Bucket, a.Key.Key, a.Key.VersionID, r.Kind.String(), version} {

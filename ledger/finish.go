@@ -56,6 +56,9 @@ type Failure struct {
 	Message   string
 	Permanent bool          // trying the same content again is useless
 	After     time.Duration // no sooner than this, when the other side said so
+	// Uncounted: nothing was tried, because the store could not be asked. The
+	// attempt is given back: an outage must not kill the objects it meets.
+	Uncounted bool
 }
 
 // Fail ends an attempt that may be made again: after a back-off, or never where
@@ -72,6 +75,10 @@ func (r Row) Fail(a *Attempt, e *Ending, f *Failure, jitter float64, p *Policy, 
 	r.restoreDoubt(a, e)
 	r.endLease(e, p, now)
 	r.LastError = clip(f.Message)
+	failures := r.Attempts
+	if f.Uncounted {
+		failures, r.Attempts = outage, max(r.Attempts-1, 0)
+	}
 	moved := r.Want.Compare(a.Want) != 0
 	switch {
 	case r.Attempts >= p.Attempts, f.Permanent && !moved:
@@ -85,11 +92,15 @@ func (r Row) Fail(a *Attempt, e *Ending, f *Failure, jitter float64, p *Policy, 
 		r.RetryAt = time.Time{}
 		r.note(now, "failed", r.LastError)
 	default:
-		r.RetryAt = now.Add(max(p.backoff(r.Attempts, jitter), f.After))
+		r.RetryAt = now.Add(max(p.backoff(failures, jitter), f.After))
 		r.note(now, "failed", r.LastError)
 	}
 	return r, true
 }
+
+// outage is the number of failures that an uncounted one backs off like: half a
+// minute at most by default, which is kind to a store that comes back.
+const outage = 6
 
 // Release gives the lease and the attempt back: an orderly shutdown.
 func (r Row) Release(a *Attempt, e *Ending, p *Policy, now time.Time) (Row, bool) {

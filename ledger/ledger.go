@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -25,7 +26,9 @@ func New(s Store) *Ledger { return &Ledger{Store: s} }
 // who finds its own fence in the refusing row knows that the change had landed
 // before somebody superseded it.
 //
-// It keeps at it until ctx ends. Then, and only then, the answer is an error.
+// It keeps at it until ctx ends, or the store says [ErrUnusable]: nothing can be
+// found out from that one any more. Then, and only then, the answer is an error,
+// and nothing is known of the changes.
 func (l *Ledger) Swap(ctx context.Context, changes []Change) ([]Outcome, error) {
 	out, err := l.swapOnce(ctx, changes)
 	if err == nil {
@@ -38,7 +41,7 @@ func (l *Ledger) Swap(ctx context.Context, changes []Change) ([]Outcome, error) 
 	for i := range open {
 		open[i] = i
 	}
-	for {
+	for !errors.Is(err, ErrUnusable) {
 		if l.Unclear != nil {
 			l.Unclear(err)
 		}
@@ -49,6 +52,7 @@ func (l *Ledger) Swap(ctx context.Context, changes []Change) ([]Outcome, error) 
 			return out, nil
 		}
 	}
+	return nil, err
 }
 
 func (l *Ledger) swapOnce(ctx context.Context, changes []Change) ([]Outcome, error) {

@@ -28,7 +28,7 @@ func (v Verdict) String() string { return [...]string{"", "raised", "duplicate",
 // afresh only where it is sure to be, for else two copies of a poisonous event,
 // redelivered in turn, would keep each other alive.
 func (r Row) Observe(e *event.Event, trusted bool, now time.Time) (Row, Verdict) {
-	fresh := true
+	fresh, at := true, believed(e.Time, now)
 	if trusted && !e.Sequencer.IsZero() {
 		switch c := e.Sequencer.CompareSameKey(r.Want.Sequencer); {
 		case c < 0:
@@ -38,7 +38,7 @@ func (r Row) Observe(e *event.Event, trusted bool, now time.Time) (Row, Verdict)
 		}
 		r.Want = Version{Sequencer: e.Sequencer}
 	} else {
-		fresh = e.Time.After(r.EventTime) || r.revives(e)
+		fresh = at.After(r.EventTime) || r.revives(e)
 		r.Want.Generation++
 	}
 	if fresh {
@@ -48,17 +48,29 @@ func (r Row) Observe(e *event.Event, trusted bool, now time.Time) (Row, Verdict)
 		r.Want.Kind = e.Kind
 		r.Want.Identity = Identity{VersionID: e.Object.VersionID, ETag: e.ETag, Size: e.Size}
 	}
-	if e.Time.After(r.EventTime) {
-		r.EventTime = e.Time
+	if at.After(r.EventTime) {
+		r.EventTime = at
 	}
-	if e.Kind == event.Created && e.Time.After(r.CreatedTime) {
-		r.CreatedTime = e.Time
+	if e.Kind == event.Created && at.After(r.CreatedTime) {
+		r.CreatedTime = at
 	}
 	if r.CreatedAt.IsZero() {
 		r.CreatedAt = now
 	}
 	r.note(now, "raised", e.Kind.String()+" "+r.Want.Order()+" "+e.Name)
 	return r, Raised
+}
+
+// maxAhead is how far a store's clock may be ahead of ours.
+const maxAhead = 15 * time.Minute
+
+// believed returns an event's time, or none where it lies in the future: it
+// would make every true time after it look old.
+func believed(t, now time.Time) time.Time {
+	if t.After(now.Add(maxAhead)) {
+		return time.Time{}
+	}
+	return t
 }
 
 // revives reports that an event as old as the newest one seen speaks of

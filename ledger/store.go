@@ -72,8 +72,9 @@ func (r *Range) Match(k RowKey) bool {
 	return r.After == (RowKey{}) || k.Compare(r.After) > 0
 }
 
-// ErrUnusable says that a ledger cannot be opened as it is: read-only, locked,
-// corrupt, or of a newer format. The wrapping error says which, and what to do.
+// ErrUnusable says that a ledger cannot be opened, or used any longer, as it is:
+// read-only, locked, corrupt, of a newer format, or gone from its place. No
+// retry cures it. The wrapping error says which it is, and what to do.
 var ErrUnusable = errors.New("ledger unusable")
 
 // Volatile is implemented by stores that may forget when their process ends. A

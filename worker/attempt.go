@@ -9,8 +9,8 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -34,6 +34,7 @@ type attempt struct {
 	now      func() time.Time
 
 	ending ledger.Ending
+	began  bool // the handler was called
 	pinned *bucket.Output
 	info   bucket.Info
 }
@@ -45,6 +46,9 @@ const maxMoves = 5
 // lookAgain is how soon an object is looked for again that an eventually
 // consistent store may be hiding.
 const lookAgain = 15 * time.Second
+
+// errTooYoung says that "not found" may not be believed yet.
+var errTooYoung = errors.New("is not found, but too young to be believed removed")
 
 // errMoved says that the object changed between two reads of one attempt.
 var errMoved = errors.New("the object changed while it was being handled")
@@ -74,7 +78,7 @@ func (x *attempt) once(ctx context.Context) (acted bool, err error) {
 	}
 	if read.Kind == event.Removed && !read.ByEvent && x.pipeline.Eventual {
 		if wait := x.claim.TooSoon(out, x.now()); wait > 0 {
-			return false, RetryAfter(fmt.Errorf("%s is not found, but too young to be believed removed", x.object()), min(wait, lookAgain))
+			return false, RetryAfter(fmt.Errorf("%s %w", x.object(), errTooYoung), min(wait, lookAgain))
 		}
 	}
 	x.ending.Read = read
@@ -168,15 +172,15 @@ func (x *attempt) act(ctx context.Context, read *ledger.Read) error {
 	t := x.task(read)
 	defer t.discard()
 	x.ending.Sent = x.ending.Sent || x.pinned == nil
-	if err := handle(ctx, x.pipeline.Handler, t); err != nil {
-		return err
+	x.began = true
+	err := guard("handler of "+x.pipeline.Name, func() error { return x.pipeline.Handler.Handle(ctx, t) })
+	if err != nil || x.pinned == nil {
+		return err // what is done is done, be it late
 	}
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
 	switch {
-	case x.pinned == nil:
-		return nil
 	case t.content == nil:
 		return x.remove(ctx)
 	}
@@ -187,7 +191,14 @@ func (x *attempt) publish(ctx context.Context, c *content, read *ledger.Read) er
 	stamp := bucket.Stamp{
 		Pipeline: x.pipeline.Name, Source: x.claim.Source(read), Fence: x.claim.Fence, Nonce: x.nonce(),
 	}
-	res, err := x.pinned.Publish(ctx, stamp, c.open, c.size(), c.contentType)
+	open := func() (body io.ReadCloser, err error) {
+		err = guard("content published by "+x.pipeline.Name, func() error {
+			body, err = c.open()
+			return err
+		})
+		return body, err
+	}
+	res, err := x.pinned.Publish(ctx, stamp, open, c.size(), c.contentType)
 	x.sent(res)
 	if err != nil {
 		return fmt.Errorf("write the output: %w", hint(err))
@@ -260,15 +271,36 @@ func digest(i *bucket.Info) string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// handle calls the handler, and takes its panic for an error: one poisonous
-// object must not take the others down.
-func handle(ctx context.Context, h Handler, t *Task) (err error) {
+// guard takes a panic for an error: one poisonous object must not take the
+// others down. The error holds where it happened.
+func guard(what string, f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("the handler of %s panicked: %s", t.Pipeline, strconv.Quote(fmt.Sprint(p)))
+			err = fmt.Errorf("the %s panicked: %q at %s", what, fmt.Sprint(p), panickedAt())
 		}
 	}()
-	return h.Handle(ctx, t)
+	return f()
+}
+
+// panickedAt returns the line of the panic that is being recovered.
+func panickedAt() string {
+	pcs := make([]uintptr, 16)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs)])
+	for {
+		f, more := frames.Next()
+		if !strings.HasPrefix(f.Function, "runtime.") {
+			return fmt.Sprintf("%s:%d", f.File, f.Line)
+		}
+		if !more {
+			return "an unknown place"
+		}
+	}
+}
+
+// uncounted reports that an attempt failed before it began, for a reason that
+// lies with the store and not with the object.
+func (x *attempt) uncounted(err error) bool {
+	return !x.began && (errors.Is(err, bucket.ErrUnavailable) || errors.Is(err, bucket.ErrNoBucket) || errors.Is(err, errTooYoung))
 }
 
 // hint adds to a store's refusal what a person can do.

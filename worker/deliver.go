@@ -38,7 +38,7 @@ func (w *Worker) route(d *source.Delivery, od *openDelivery) ([]engine.Item, err
 		trusted := (e.Dialect.TrustsSequencer() || d.TrustSequencer) && !e.Sequencer.IsZero()
 		matched := false
 		for _, p := range w.cfg.Pipelines {
-			if p.Match(e.Object) {
+			if p.Match(e.Object) && !p.foreign(e) {
 				matched = true
 				if p.Order == EventOrder && !trusted {
 					return nil, fmt.Errorf("%s in %s: %w", e.Object, p.Name, source.ErrUntrusted)

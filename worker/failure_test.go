@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -47,8 +49,9 @@ func TestFailures(t *testing.T) {
 			faults: map[buckettest.Op][]buckettest.Fault{buckettest.Put: {buckettest.Answer(bucket.ErrDenied)}}},
 		{name: "invalid", handler: upper, dead: true, says: "request refused by the store",
 			faults: map[buckettest.Op][]buckettest.Fault{buckettest.Put: {buckettest.Answer(bucket.ErrInvalid)}}},
-		{name: "unavailable", handler: upper, says: "store unavailable",
-			faults: map[buckettest.Op][]buckettest.Fault{buckettest.Head: {buckettest.Answer(bucket.ErrUnavailable)}}},
+		{name: "panic in what is published", handler: func(_ context.Context, task *worker.Task) error {
+			return task.Publish("", 1, func() (io.ReadCloser, error) { panic("no body") })
+		}, says: `the content published by upper panicked: "no body"`},
 		{name: "an output too long", handler: upper, key: strings.Repeat("k", 1023), dead: true, says: "look at the output"},
 		{name: "an output that leaves its prefix", handler: upper, key: "../b", dead: true, says: "some servers place elsewhere: rename the object"},
 	} {
@@ -94,6 +97,40 @@ func TestAPanicDisturbsNobodyElse(t *testing.T) {
 	})
 }
 
+// An outage of the store is not held against the objects it meets: however long
+// it is, none of them dies of it.
+func TestAnOutageKillsNothing(t *testing.T) {
+	for _, down := range []error{bucket.ErrUnavailable, bucket.ErrNoBucket} {
+		inWorld(t, func(w *world) {
+			n := w.start(toOut(upper), attempts(2))
+			for range 50 {
+				n.store.Next(buckettest.Head, buckettest.Answer(down))
+			}
+			n.deliver(w.put("a", "one")).wantAck(w)
+			w.pass(5 * time.Minute)
+			if r := w.row("a"); r.Dead || r.Attempts != 0 || r.LastError == "" {
+				t.Errorf("dead %v after %d attempts: %q", r.Dead, r.Attempts, r.LastError)
+			}
+			w.pass(time.Hour)
+			w.wantOutput("a", "ONE")
+		})
+	}
+}
+
+// A handler that ends its goroutine has failed; its lease does not outlive it.
+func TestAHandlerThatEndsItsGoroutine(t *testing.T) {
+	inWorld(t, func(w *world) {
+		n := w.start(matchAll(func(context.Context, *worker.Task) error {
+			runtime.Goexit()
+			return nil
+		}))
+		n.deliver(w.put("a", "one")).wantAck(w)
+		if r := w.row("a"); r.Held() || r.Attempts != 1 || !strings.Contains(r.LastError, "ended its goroutine") {
+			t.Errorf("held %v after %d attempts: %q", r.Held(), r.Attempts, r.LastError)
+		}
+	})
+}
+
 func TestPermanentAndRetryAfterKeepTheError(t *testing.T) {
 	broken := errors.New("broken pipe")
 	for _, err := range []error{worker.Permanent(broken), worker.RetryAfter(broken, time.Minute)} {
@@ -117,7 +154,7 @@ func TestAFailureLeavesDoubtWhereSomethingMayBeSent(t *testing.T) {
 		fault    buckettest.Fault
 		want     ledger.Doubt
 	}{
-		{"no output, before the handler", matchAll(failing), buckettest.Head, buckettest.Answer(bucket.ErrUnavailable), ledger.DoubtNone},
+		{"no output, before the handler", matchAll(failing), buckettest.Head, buckettest.Answer(bucket.ErrDenied), ledger.DoubtNone},
 		{"no output, in the handler", matchAll(failing), buckettest.Head, buckettest.Pass, ledger.DoubtLook},
 		{"output, in the handler", toOut(failing), buckettest.Head, buckettest.Pass, ledger.DoubtNone},
 		{"output, in the publish", toOut(upper), buckettest.Put, buckettest.Answer(bucket.ErrDenied), ledger.DoubtLook},

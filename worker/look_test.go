@@ -35,7 +35,7 @@ func TestAnEventualStoreHidesAnObjectForAWhile(t *testing.T) {
 		if wait := time.Until(r.RetryAt); r.Settled() || wait < 15*time.Second || !strings.Contains(r.LastError, "too young to be believed removed") {
 			t.Errorf("not found: %s, to be tried again in %s: %q", r.State(time.Now()), wait, r.LastError)
 		}
-		w.pass(time.Minute)
+		w.pass(2 * time.Minute)
 		w.wantOutput("a", "TWO")
 		w.wantSettled("a")
 	})

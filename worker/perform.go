@@ -23,6 +23,7 @@ func (w *Worker) do(a engine.Action) {
 	case engine.Swap:
 		w.wg.Go(func() {
 			out, err := w.ledger.Swap(w.hard, a.Changes)
+			w.watch(err)
 			w.send(engine.Swapped{Batch: a.Batch, Outcomes: out, Err: err})
 		})
 	case engine.Start:
@@ -62,7 +63,16 @@ func (w *Worker) start(a *engine.Start) {
 	}
 	w.tasks[a.Attempt.Key] = t
 	claim := a.Attempt
-	w.wg.Go(func() { w.send(w.perform(ctx, claim)) })
+	w.wg.Go(func() {
+		// A handler that ends its goroutine, as a test's FailNow does, must
+		// not leave the lease behind.
+		fin := engine.Finished{
+			Key: claim.Key, Fence: claim.Fence, Result: engine.Failed, Ending: ledger.Ending{Sent: true},
+			Failure: ledger.Failure{Message: "the handler ended its goroutine"},
+		}
+		defer func() { w.send(fin) }()
+		fin = w.perform(ctx, claim)
+	})
 }
 
 // forget drops a task whose result is here.
@@ -81,10 +91,12 @@ func (w *Worker) perform(ctx context.Context, claim ledger.Attempt) engine.Finis
 		claim: claim, nonce: nonce, now: time.Now,
 	}
 	fin := engine.Finished{Key: claim.Key, Fence: claim.Fence}
-	err := context.Cause(ctx)
-	if err == nil {
-		fin.Acted, err = x.run(ctx)
+	if context.Cause(ctx) != nil {
+		fin.Result = engine.Released // nothing was begun
+		return fin
 	}
+	var err error
+	fin.Acted, err = x.run(ctx)
 	fin.Ending = x.ending
 	cause := context.Cause(ctx)
 	switch {
@@ -94,16 +106,25 @@ func (w *Worker) perform(ctx context.Context, claim ledger.Attempt) engine.Finis
 		fin.Result = engine.Released
 	default:
 		fin.Result = engine.Failed
-		fin.Failure = ledger.Failure{Message: err.Error(), Permanent: IsPermanent(err) && cause == nil, After: retryAfter(err)}
-		if cause != nil {
+		fin.Failure = ledger.Failure{Message: err.Error(), Permanent: IsPermanent(err) && cause == nil, After: retryAfter(err), Uncounted: x.uncounted(err)}
+		if cause != nil && !errors.Is(err, cause) {
 			fin.Failure.Message = cause.Error() + ": " + fin.Failure.Message
 		}
 	}
 	return fin
 }
 
+// watch ends the worker where an error of the ledger says that it is unusable:
+// nothing that was done could be written down.
+func (w *Worker) watch(err error) {
+	if errors.Is(err, ledger.ErrUnusable) {
+		w.endCalls(err)
+	}
+}
+
 func (w *Worker) sweep(a *engine.Sweep) {
 	rows, err := w.ledger.Due(w.hard, a.Pipeline, a.Before, a.Limit)
+	w.watch(err)
 	if err != nil && w.hard.Err() == nil {
 		w.cfg.Logger.Warn("the ledger cannot be asked for due rows; trying again", "pipeline", a.Pipeline, "error", err)
 	}

@@ -1,6 +1,8 @@
 package worker
 
 import (
+	"strings"
+
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/ledger"
@@ -34,4 +36,12 @@ func (p *Pipeline) row(o event.Object) ledger.RowKey {
 		k.VersionID = o.VersionID
 	}
 	return k
+}
+
+// foreign reports that an event says nothing of what the pipeline follows: the
+// removal of one version of an object, for a pipeline that goes by the events of
+// the latest one. Without a look nobody could tell an old version from it.
+func (p *Pipeline) foreign(e *event.Event) bool {
+	return p.Order == EventOrder && !p.EachVersion && e.Kind == event.Removed && e.Object.VersionID != "" &&
+		strings.HasSuffix(e.Name, ":Delete")
 }

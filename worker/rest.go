@@ -19,13 +19,19 @@ func (w *Worker) AtRest(ctx context.Context) (bool, error) {
 	}
 	ever := time.Now().AddDate(100, 0, 0)
 	for _, p := range w.cfg.Pipelines {
-		rows, err := w.ledger.Due(ctx, p.Name, ever, restPage)
-		if err != nil {
-			return false, err
-		}
-		for i := range rows {
-			if !rows[i].Settled() || rows[i].Held() {
-				return false, nil
+		// Most often the first row tells.
+		for _, limit := range []int{1, restPage} {
+			rows, err := w.ledger.Due(ctx, p.Name, ever, limit)
+			if err != nil {
+				return false, err
+			}
+			for i := range rows {
+				if !rows[i].Settled() || rows[i].Held() {
+					return false, nil
+				}
+			}
+			if len(rows) < limit {
+				break
 			}
 		}
 	}

@@ -11,14 +11,15 @@ import (
 const patience = 10 * time.Second
 
 // shutdown leads the loop through an orderly end: drain, cancel the tasks that
-// outlast the grace, and at last the calls that outlast patience.
+// outlast the grace, and at last the calls that outlast patience. Calls that end
+// before their time, as the ledger is unusable, end everything else.
 type shutdown struct {
 	w            *Worker
 	begin        <-chan struct{}
 	graceOver    <-chan time.Time
 	patienceOver <-chan time.Time
+	callsOver    <-chan struct{}
 	begun        bool
-	err          error
 }
 
 func (s *shutdown) drain() engine.Input {
@@ -36,8 +37,18 @@ func (s *shutdown) cancelTasks() {
 
 func (s *shutdown) cancelCalls() {
 	s.patienceOver = nil
-	s.err = errStuck
 	s.w.endCalls(errStuck)
+}
+
+// giveUp goes through all that is left of a shutdown at once.
+func (s *shutdown) giveUp() (inputs []engine.Input) {
+	s.callsOver = nil
+	if !s.begun {
+		inputs = append(inputs, s.drain())
+	}
+	s.w.endTasks(ErrShutdown)
+	s.graceOver, s.patienceOver = nil, nil
+	return inputs
 }
 
 func (s *shutdown) end() { s.w.gate.close() }

@@ -115,6 +115,11 @@ func nonce() string {
 // Run works until ctx ends, and then in order: it takes nothing new, lets
 // running handlers finish within the grace, gives back the rest, and answers
 // every delivery it took. It returns when everything it started has ended.
+//
+// A ledger that turns out to be unusable ends it as well, and at once: running
+// handlers are cancelled, no delivery that is open is acknowledged, and the
+// error is the ledger's, which wraps [ledger.ErrUnusable].
+//
 // A Worker runs once.
 func (w *Worker) Run(ctx context.Context) error {
 	w.base, w.endTasks = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -134,7 +139,7 @@ var errStuck = errors.New("the ledger did not answer in time during shutdown: le
 func (w *Worker) loop(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	stop := &shutdown{w: w, begin: ctx.Done()}
+	stop := &shutdown{w: w, begin: ctx.Done(), callsOver: w.hard.Done()}
 	defer stop.end()
 	inputs := make([]engine.Input, 0, inputBuffer)
 	for {
@@ -150,10 +155,12 @@ func (w *Worker) loop(ctx context.Context) error {
 			stop.cancelTasks()
 		case <-stop.patienceOver:
 			stop.cancelCalls()
+		case <-stop.callsOver:
+			inputs = append(inputs, stop.giveUp()...)
 		}
 		w.step(w.more(inputs))
 		if stop.begun && w.engine.Idle() && w.gate.empty() && len(w.tasks) == 0 {
-			return stop.err
+			return context.Cause(w.hard) // nil, if the calls were let finish
 		}
 		w.schedule(timer)
 	}

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"unicode/utf8"
 
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/smithy-go"
 
@@ -72,6 +74,9 @@ func definite(err error) error {
 	if kind, ok := codes[code]; ok {
 		return kind
 	}
+	if _, throttled := retry.DefaultThrottleErrorCodes[code]; throttled || strings.HasPrefix(code, "KMS.") {
+		return nil
+	}
 	if resp, ok := errors.AsType[*awshttp.ResponseError](err); ok {
 		return byStatus(resp.HTTPStatusCode())
 	}
@@ -89,6 +94,9 @@ var codes = map[string]error{
 	// Status 400, and on another day the same request is good.
 	"RequestTimeout":               nil,
 	"IncompleteBody":               nil,
+	"BadDigest":                    nil,
+	"XAmzContentSHA256Mismatch":    nil,
+	"RequestTimeTooSkewed":         nil,
 	"AuthorizationHeaderMalformed": bucket.ErrDenied, // another region's bucket
 	"ExpiredToken":                 bucket.ErrDenied,
 	"InvalidToken":                 bucket.ErrDenied,

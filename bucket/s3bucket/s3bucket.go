@@ -11,9 +11,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -75,6 +78,9 @@ func New(ctx context.Context, c Config) (*Store, error) {
 	}
 	return &Store{client: s3.NewFromConfig(cfg, func(o *s3.Options) {
 		o.UsePathStyle = c.PathStyle
+		o.HTTPClient = awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
+			t.ResponseHeaderTimeout = answerTime
+		})
 		if c.Endpoint != "" {
 			o.BaseEndpoint = aws.String(c.Endpoint)
 		}
@@ -84,6 +90,10 @@ func New(ctx context.Context, c Config) (*Store, error) {
 		o.DisableLogOutputChecksumValidationSkipped = true
 	})}, nil
 }
+
+// answerTime is how long a store may take to begin its answer, once it has the
+// request: one that never answers must not hold a lease for ever.
+const answerTime = time.Minute
 
 func (c Config) validate() error {
 	if (c.AccessKey == "") != (c.SecretKey == "") {

@@ -47,6 +47,9 @@ func (s *Store) prepareFile(ctx context.Context) error {
 		return s.explainOpen(ctx, err)
 	}
 	defer s.writer.Put(conn)
+	if err := s.remember(); err != nil {
+		return s.explainOpen(ctx, err)
+	}
 	for _, step := range []func(context.Context, *sqlite.Conn) error{s.identify, s.check, s.useWAL, s.migrate} {
 		if err := s.patiently(ctx, func() error { return step(ctx, conn) }); err != nil {
 			return s.explainOpen(ctx, err)

@@ -54,17 +54,22 @@ func (s *Store) Due(ctx context.Context, pipeline string, before time.Time, limi
 	return rows, err
 }
 
-// read lends a connection to f.
+// read lends a connection to f. What it reads may settle whether a change has
+// landed, so the file must be in its place, before and after. A new connection
+// would open, or make, whatever lies there.
 func (s *Store) read(ctx context.Context, what string, f func(*sqlite.Conn) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	conn, err := s.reader.Take(ctx)
+	err := s.inPlace(func() error {
+		conn, err := s.reader.Take(ctx)
+		if err != nil {
+			return err
+		}
+		defer s.reader.Put(conn)
+		return f(conn)
+	})
 	if err != nil {
-		return s.explain(ctx, what, err)
-	}
-	defer s.reader.Put(conn)
-	if err := f(conn); err != nil {
 		return s.explain(ctx, what, err)
 	}
 	return nil

@@ -18,6 +18,9 @@ import (
 // Rows are encoded before the transaction begins, because nobody else can write
 // while it lasts. Each change is one statement that carries its own condition;
 // only a refused one costs a read.
+//
+// That the file is in its place is looked at before anything is written, and
+// once more before anybody is told that it was.
 func (s *Store) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.Outcome, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -31,7 +34,11 @@ func (s *Store) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.Out
 		return nil, s.explain(ctx, "swap", err)
 	}
 	defer s.writer.Put(conn)
-	out, err := s.transact(ctx, conn, changes, bodies)
+	var out []ledger.Outcome
+	err = s.inPlace(func() error {
+		out, err = s.transact(ctx, conn, changes, bodies)
+		return err
+	})
 	if err != nil {
 		return nil, s.explain(ctx, "swap", err)
 	}

@@ -23,7 +23,7 @@ var faults = map[sqlite.ResultCode]fault{
 	sqlite.ResultNotADB:   {"is not a ledger, or its header is damaged: give another path, or restore the file", true},
 	sqlite.ResultCorrupt:  {damaged, true},
 	sqlite.ResultReadOnly: {"cannot be written: let this user write to the file and to its folder", true},
-	sqlite.ResultCantOpen: {"cannot be opened: let this user read and write the file and its folder", true},
+	sqlite.ResultCantOpen: {"cannot be opened: let this user read and write the file and its folder", false}, // or files are short
 	sqlite.ResultPerm:     {"cannot be opened: let this user read and write the file and its folder", true},
 	sqlite.ResultBusy:     {"is locked by another process: end that one, or wait for it (fuser names it)", false},
 	sqlite.ResultIOErr:    {"cannot be read or written: check the disk", false},
