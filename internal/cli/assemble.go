@@ -24,10 +24,13 @@ type machine struct {
 	log     *slog.Logger
 }
 
-// assemble loads the configuration, makes its parts and checks that ledger and
-// buckets can be used. The caller closes the machine's ledger.
-func (a *app) assemble(ctx context.Context, log *slog.Logger) (*machine, error) {
-	c, err := config.Load(a.configFile, os.LookupEnv)
+// loader is config.Load or one of its like.
+type loader func(name string, lookup func(string) (string, bool)) (*config.Config, error)
+
+// assemble loads the configuration, makes its parts and opens the ledger. The
+// caller closes the machine's ledger.
+func (a *app) assemble(ctx context.Context, load loader, log *slog.Logger) (*machine, error) {
+	c, err := load(a.configFile, os.LookupEnv)
 	if err != nil {
 		return nil, err
 	}

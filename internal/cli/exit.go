@@ -24,7 +24,6 @@ const (
 const exitCodes = `  0  done
   1  failed
   2  wrong usage or configuration: nothing was done
-  3  found what it looks for, of commands that look for trouble
 `
 
 // failure is why a command does not exit with 0.

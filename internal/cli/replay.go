@@ -4,13 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/internal/config"
 	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/source/replaysource"
 )
@@ -29,10 +33,12 @@ func newReplayCommand(a *app) *cobra.Command {
 		Short: "Take notifications from files, do the work, and end",
 		Long: `Replay takes notifications from files, or from standard input, does what the
 pipelines of the configuration say, and ends when every object is settled or
-dead. The sources of the configuration are not used.
+dead. The sources of the configuration are not used, and not looked at: their
+variables need not be set.
 
 Files hold JSON values one after the other: one on each line, or any other way.
-Replaying what was replayed before does no harm.
+Replaying what was replayed before does no harm. An object that was dead before,
+and of which the files tell nothing new, is counted and left alone.
 
 With --skip-bad, JSON that is no notification is passed over, and so is a line
 that begins with what is not JSON or is larger than 1 MiB. What is not JSON and
@@ -43,7 +49,7 @@ does not begin a line ends the replay even so.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return runReplay(cmd.Context(), a, o, args) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.dialect, "dialect", "auto", "how the store wrote the notifications: `name`")
+	flags.StringVar(&o.dialect, "dialect", "auto", "how the store wrote the notifications: `dialect`, one of "+strings.Join(dialectNames(), ", "))
 	flags.BoolVar(&o.trust, "trust-sequencer", false, "believe the order that the store claims although its dialect gives no guarantee")
 	flags.BoolVar(&o.skipBad, "skip-bad", false, "pass over payloads that cannot be read, and lines that begin with what is not JSON")
 	_ = cmd.RegisterFlagCompletionFunc("dialect", completeDialects) // fails only for a flag that is not there
@@ -51,17 +57,38 @@ does not begin a line ends the replay even so.`,
   1  something went wrong, or the replay was interrupted: what was done is done,
      replay again
   2  wrong usage or configuration: nothing was done
-  3  objects are dead: "pawl ls --state dead" names them
+  3  objects died in this replay: "pawl ls --state dead" names all that are dead
 `)
 	return cmd
 }
 
-func completeDialects(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+func dialectNames() []string {
 	names := []string{"auto"}
 	for _, d := range event.Dialects {
 		names = append(names, string(d))
 	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+	return names
+}
+
+func completeDialects(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return dialectNames(), cobra.ShellCompDirectiveNoFileComp
+}
+
+// checkFiles refuses what cannot be a file of notifications. It opens nothing: a
+// pipe can be opened only once.
+func checkFiles(paths []string) error {
+	for _, path := range paths {
+		if path == "-" {
+			continue
+		}
+		switch info, err := os.Stat(path); {
+		case errors.Is(err, fs.ErrNotExist):
+			return usage("%s: no such file", event.Quote(path))
+		case err == nil && info.IsDir():
+			return usage("%s is a folder: name the files in it", event.Quote(path))
+		}
+	}
+	return nil
 }
 
 func runReplay(ctx context.Context, a *app, o *replayOptions, paths []string) (err error) {
@@ -75,6 +102,9 @@ func runReplay(ctx context.Context, a *app, o *replayOptions, paths []string) (e
 		}
 		paths = []string{"-"}
 	}
+	if err := checkFiles(paths); err != nil {
+		return err
+	}
 	bar := a.newProgress()
 	log, err := a.logger(bar, bar.quiet())
 	if err != nil {
@@ -82,7 +112,7 @@ func runReplay(ctx context.Context, a *app, o *replayOptions, paths []string) (e
 	}
 	ctx, stop := untilSignal(ctx)
 	defer stop()
-	m, err := a.assemble(ctx, log)
+	m, err := a.assemble(ctx, config.LoadWithoutSources, log)
 	if err != nil {
 		return err
 	}
@@ -117,58 +147,67 @@ func (r *replay) run(ctx context.Context, a *app, bar *progress) error {
 	bar.begin(r.src.Progress, r.pawl.Stats)
 	err := r.pawl.Run(ctx)
 	bar.end()
-	dead, unsettled, scanErr := r.rest(context.WithoutCancel(ctx))
+	left, scanErr := r.rest(context.WithoutCancel(ctx))
 	if scanErr != nil {
 		return errors.Join(err, scanErr)
 	}
-	s := r.sum(dead, unsettled)
+	s := r.sum(left)
 	if err := a.printSummary(s); err != nil {
 		return err
 	}
 	switch {
 	case err != nil:
 		return err
-	case !s.Complete || unsettled > 0:
+	case !s.Complete || s.Unsettled > 0:
 		return failed(errors.New("the replay was interrupted"), "replay again: what is known already does no harm")
-	case dead > 0:
+	case s.Dead > 0:
 		return found()
 	}
 	return nil
 }
 
-// rest counts what the pipelines' rows are at the end.
-func (r *replay) rest(ctx context.Context) (dead, unsettled int, err error) {
+// left counts the pipelines' rows that are not settled at the end.
+type left struct {
+	Dead       int `json:"dead"`        // objects that died in this replay
+	DeadBefore int `json:"dead_before"` // and those that it did not touch
+	Unsettled  int `json:"unsettled"`   // only after an interruption
+}
+
+// rest looks at what is left. Every change of a row is dated, so that a dead row
+// that is older than the replay is none of its doing.
+func (r *replay) rest(ctx context.Context) (n left, err error) {
 	for i := range r.parts.Pipelines {
 		for row, err := range r.ledger.Scan(ctx, ledger.Range{Pipeline: r.parts.Pipelines[i].Name}) {
 			switch {
 			case err != nil:
-				return 0, 0, err
+				return left{}, err
+			case row.Dead && row.UpdatedAt.Before(r.start):
+				n.DeadBefore++
 			case row.Dead:
-				dead++
+				n.Dead++
 			case !row.Settled():
-				unsettled++
+				n.Unsettled++
 			}
 		}
 	}
-	return dead, unsettled, nil
+	return n, nil
 }
 
 // summary is what a replay did.
 type summary struct {
 	replaysource.Progress
-	Completed   int64   `json:"completed"`       // effects
-	NothingToDo int64   `json:"nothing_to_do"`   // attempts that found the effect committed
-	Failed      int64   `json:"failed_attempts"` // some of which succeeded later
-	Dead        int     `json:"dead"`            // objects of these pipelines, now
-	Unsettled   int     `json:"unsettled"`       // only after an interruption
-	Seconds     float64 `json:"seconds"`
+	Completed   int64 `json:"completed"`       // effects
+	NothingToDo int64 `json:"nothing_to_do"`   // attempts that found the effect committed
+	Failed      int64 `json:"failed_attempts"` // some of which succeeded later
+	left
+	Seconds float64 `json:"seconds"`
 }
 
-func (r *replay) sum(dead, unsettled int) *summary {
+func (r *replay) sum(n left) *summary {
 	st := r.pawl.Stats()
 	return &summary{
 		Progress: r.src.Progress(), Completed: st.Completed, NothingToDo: st.NothingToDo, Failed: st.Failed,
-		Dead: dead, Unsettled: unsettled, Seconds: time.Since(r.start).Round(time.Millisecond).Seconds(),
+		left: n, Seconds: time.Since(r.start).Round(time.Millisecond).Seconds(),
 	}
 }
 
@@ -187,6 +226,9 @@ func (a *app) printSummary(s *summary) error {
 	}
 	if s.Dead > 0 {
 		text += fmt.Sprintf("  dead %d: pawl ls --state dead\n", s.Dead)
+	}
+	if s.DeadBefore > 0 {
+		text += fmt.Sprintf("  dead before: %d\n", s.DeadBefore)
 	}
 	_, err := fmt.Fprint(a.Out, text)
 	return err

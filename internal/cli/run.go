@@ -22,14 +22,15 @@ pipelines say, until it is told to end. Any number of processes may run over one
 ledger: they share the work, and take over from each other.
 
 Before anything is done, the ledger and every bucket are looked at: what cannot
-work ends the command at once, with exit code 2.
+work ends the command at once, with exit code 2. An address that cannot be
+listened on ends it with 1, because workers run by then.
 
 SIGINT or SIGTERM ends it in order: nothing new is taken, running work may finish
 within the grace, the rest is given back. A second signal ends it at once; what
 was under way is then taken over when its leases have expired.`,
 		Example: `  pawl run
   pawl run -c /etc/pawl/pawl.yaml --log-level debug`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runRun(cmd.Context(), a) },
 	}
 }
@@ -41,7 +42,7 @@ func runRun(ctx context.Context, a *app) (err error) {
 	}
 	ctx, stop := untilSignal(ctx)
 	defer stop()
-	m, err := a.assemble(ctx, log)
+	m, err := a.assemble(ctx, config.Load, log)
 	if err != nil {
 		return err
 	}
