@@ -10,7 +10,8 @@ type bridgeEvent struct {
 	Source     string `json:"source"`
 	Time       string `json:"time"`
 	Detail     struct {
-		Bucket struct {
+		DeletionType string `json:"deletion-type"`
+		Bucket       struct {
 			Name string `json:"name"`
 		} `json:"bucket"`
 		Object struct {
@@ -55,6 +56,15 @@ func (p *parser) parseEventBridge(payload []byte) error {
 		Sequencer: seq,
 		ETag:      o.ETag,
 		Size:      int64(o.Size),
-		Name:      e.DetailType,
+		Name:      e.name(),
 	}, e.Time)
+}
+
+// name tells the removal of one version from that of the object, as the names of
+// S3's other notifications do.
+func (e *bridgeEvent) name() string {
+	if e.Detail.DeletionType == "Permanently Deleted" {
+		return e.DetailType + ":Delete"
+	}
+	return e.DetailType
 }

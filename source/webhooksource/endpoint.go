@@ -75,8 +75,9 @@ func (e *endpoint) refuse(r *http.Request, c *complaint, status int, reason stri
 
 // admit reads the body of a request that may post.
 func (e *endpoint) admit(r *http.Request) ([]byte, answer) {
-	// A page in a browser on this machine can post here too.
-	if err := browsers.Check(r); err != nil {
+	// A page in a browser on this machine can post here too; under a name of
+	// its own that it lets point here, where nothing else proves the sender.
+	if err := browsers.Check(r); err != nil || e.gate.open() && !namesLoopback(r.Host) {
 		const reason = "a web page of another origin may not post notifications"
 		e.log.foreign.warn(r.Context(), "a notification was refused: "+reason, "from", r.RemoteAddr, "status", http.StatusForbidden)
 		return nil, refusal(http.StatusForbidden, reason)

@@ -1,0 +1,33 @@
+package worker
+
+import (
+	"testing"
+
+	"github.com/pawlhq/pawl/event"
+)
+
+// Where events alone decide, the removal of an old version, as a lifecycle rule
+// makes it, must not remove the output of the object that is still there.
+func TestForeignEvents(t *testing.T) {
+	removed := func(name, version string) *event.Event {
+		return &event.Event{Kind: event.Removed, Name: name, Object: event.Object{Bucket: "b", Key: "k", VersionID: version}}
+	}
+	byEvent := &Pipeline{Order: EventOrder}
+	for _, c := range []struct {
+		pipeline *Pipeline
+		event    *event.Event
+		want     bool
+	}{
+		{byEvent, removed("ObjectRemoved:Delete", "v1"), true},
+		{byEvent, removed("LifecycleExpiration:Delete", "v1"), true},
+		{byEvent, removed("Object Deleted:Delete", "v1"), true},
+		{byEvent, removed("ObjectRemoved:Delete", ""), false}, // no versions
+		{byEvent, removed("ObjectRemoved:DeleteMarkerCreated", "v2"), false},
+		{&Pipeline{}, removed("ObjectRemoved:Delete", "v1"), false}, // it looks
+		{&Pipeline{Order: EventOrder, EachVersion: true}, removed("ObjectRemoved:Delete", "v1"), false},
+	} {
+		if got := c.pipeline.foreign(c.event); got != c.want {
+			t.Errorf("%s of %s: %v", c.event.Name, c.event.Object, got)
+		}
+	}
+}
