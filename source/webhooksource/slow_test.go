@@ -50,7 +50,7 @@ func dial(t *testing.T, e *endpoint) net.Conn {
 
 func TestSlowClientsAreCutOff(t *testing.T) {
 	e := serve(t, webhooksource.Config{}, ackAll{}, impatient)
-	for _, words := range []string{"", "POST /in HT", "POST /in HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"} {
+	for _, words := range []string{"", "POST /in HT", "POST /in HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"} {
 		dawdle(t, e, words)
 	}
 }
@@ -111,7 +111,7 @@ func TestSilentConnectionsDoNotDelayTheEnd(t *testing.T) {
 func TestPipelinedRequestEndsWithTheGrace(t *testing.T) {
 	sink := sourcetest.NewSink(1)
 	e := serve(t, webhooksource.Config{Grace: 20 * time.Millisecond}, sink)
-	request := fmt.Sprintf("POST /in HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(payload), payload)
+	request := fmt.Sprintf("POST /in HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", len(payload), payload)
 	conn := dial(t, e)
 	say(t, conn, request)
 	sink.Next(t)
