@@ -77,7 +77,7 @@ type Lease struct {
 
 // Retry says how often and how fast a failing object is tried again.
 type Retry struct {
-	Attempts int           // before the object is dead; default 8
+	Attempts int           // before the object is dead, outages of the store aside; default 8
 	Base     time.Duration // first back-off, doubling; default 1 s
 	Max      time.Duration // longest back-off; default 5 min
 }
