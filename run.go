@@ -50,14 +50,18 @@ func volatile(s ledger.Store) bool {
 // brought is settled or dead. With no source it sweeps until ctx ends. The end
 // is orderly: handlers get the grace to finish, and what is left is given back.
 //
-// The error is that of the first source that failed, or nil. A Pawl runs once.
+// The error is that of the first source that failed, or of a ledger that became
+// unusable, or nil. A Pawl runs once.
 // The ledger and the object store stay open: they are the caller's.
 func (p *Pawl) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var work sync.WaitGroup
 	var failed error
-	work.Go(func() { failed = p.worker.Run(ctx) })
+	work.Go(func() {
+		failed = p.worker.Run(ctx)
+		stop(failed)
+	})
 	err := p.runSources(ctx, stop)
 	if err == nil {
 		err = p.rest(ctx)

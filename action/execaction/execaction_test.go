@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -215,6 +216,28 @@ func TestNothingOutlivesTheCommand(t *testing.T) {
 		t.Errorf("with an output that was still open: error %v", err)
 	}
 	gone()
+}
+
+func TestKillAllEndsEveryGroup(t *testing.T) {
+	path, gone := witness(t)
+	var g groups
+	out := newSignalled()
+	cmd := exec.Command("sh", "-c", "exec 9>"+path+"; trap '' TERM; echo ready; sleep 1000; cat")
+	cmd.Stdout = writerFunc(out.Write)
+	release := isolate(cmd)
+	defer release()
+	if err := g.start(cmd); err != nil {
+		t.Fatal(err)
+	}
+	<-out.first
+	g.killAll()
+	if err := cmd.Wait(); err == nil {
+		t.Error("the command succeeded")
+	}
+	gone()
+	if err := g.start(exec.Command("true")); !errors.Is(err, errClosed) {
+		t.Errorf("another one starts: %v", err)
+	}
 }
 
 func TestOutputThatCannotBeWritten(t *testing.T) {

@@ -52,13 +52,13 @@ func (r *run) do(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := cmd.Start(); err != nil {
+	if err := started.start(cmd); err != nil {
 		return r.verdict(ctx, err)
 	}
 	var feeding sync.WaitGroup
 	feeding.Go(feed)
 	err = r.verdict(ctx, cmd.Wait())
-	kill(cmd.Process)
+	started.end(cmd.Process)
 	r.stopReading()
 	feeding.Wait()
 	return err

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -160,6 +161,20 @@ func post(ts *testscript.TestScript, _ bool, args []string) {
 func terminate(ts *testscript.TestScript, _ bool, _ []string) {
 	for _, cmd := range ts.BackgroundCmds() {
 		ts.Check(cmd.Process.Signal(syscall.SIGTERM))
+	}
+}
+
+// released FIFO: no process reads it any more.
+func released(ts *testscript.TestScript, _ bool, args []string) {
+	ok := poll(func() bool {
+		f, err := os.OpenFile(ts.MkAbs(args[0]), os.O_WRONLY|syscall.O_NONBLOCK, 0)
+		if err == nil {
+			ts.Check(f.Close())
+		}
+		return errors.Is(err, syscall.ENXIO)
+	})
+	if !ok {
+		ts.Fatalf("a process still holds %s open", args[0])
 	}
 }
 

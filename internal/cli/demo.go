@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 
@@ -66,7 +67,11 @@ func runDemo(ctx context.Context, a *app, o demo.Options) (err error) {
 		o.Report = func(r *demo.Report) error { return a.printJSON(r) }
 	}
 	o.Out, o.Terminal = out, isTerminal(out)
-	ctx, stop := untilSignal(ctx)
+	log, err := a.logger(a.Err, slog.LevelInfo)
+	if err != nil {
+		return err
+	}
+	ctx, stop := untilSignal(ctx, log)
 	defer stop()
 	return demo.Run(ctx, o)
 }

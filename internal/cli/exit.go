@@ -19,6 +19,7 @@ const (
 	exitFailed = 1
 	exitUsage  = 2
 	exitFound  = 3
+	exitSignal = 128 // plus the signal's number
 )
 
 const exitCodes = `  0  done
@@ -46,6 +47,15 @@ func misconfigured(err error) error { return &failure{code: exitUsage, err: err}
 
 // failed is a failure with something to do about it.
 func failed(err error, hint string) error { return &failure{code: exitFailed, err: err, hint: hint} }
+
+// whileRunning is an error of work that had begun. A ledger that cannot be used
+// any longer is then no mistake in the configuration.
+func whileRunning(err error) error {
+	if errors.Is(err, ledger.ErrUnusable) {
+		return failed(err, "")
+	}
+	return err
+}
 
 // found makes the command exit with 3. What was found is on standard output.
 func found() error { return &failure{code: exitFound, err: errors.New("found")} }

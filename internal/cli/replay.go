@@ -110,7 +110,7 @@ func runReplay(ctx context.Context, a *app, o *replayOptions, paths []string) (e
 	if err != nil {
 		return err
 	}
-	ctx, stop := untilSignal(ctx)
+	ctx, stop := untilSignal(ctx, log)
 	defer stop()
 	m, err := a.assemble(ctx, config.LoadWithoutSources, log)
 	if err != nil {
@@ -145,7 +145,7 @@ type replay struct {
 
 func (r *replay) run(ctx context.Context, a *app, bar *progress) error {
 	bar.begin(r.src.Progress, r.pawl.Stats)
-	err := r.pawl.Run(ctx)
+	err := whileRunning(r.pawl.Run(ctx))
 	bar.end()
 	left, scanErr := r.rest(context.WithoutCancel(ctx))
 	if scanErr != nil {

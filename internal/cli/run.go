@@ -26,8 +26,10 @@ work ends the command at once, with exit code 2. An address that cannot be
 listened on ends it with 1, because workers run by then.
 
 SIGINT or SIGTERM ends it in order: nothing new is taken, running work may finish
-within the grace, the rest is given back. A second signal ends it at once; what
-was under way is then taken over when its leases have expired.`,
+within the grace, the rest is given back. A second signal ends it at once,
+with the commands that it has started: it dies of that signal, which a shell
+shows as exit code 130 (SIGINT) or 143 (SIGTERM). What was under way is then
+taken over when its leases have expired.`,
 		Example: `  pawl run
   pawl run -c /etc/pawl/pawl.yaml --log-level debug`,
 		Args: noArgs,
@@ -40,7 +42,7 @@ func runRun(ctx context.Context, a *app) (err error) {
 	if err != nil {
 		return err
 	}
-	ctx, stop := untilSignal(ctx)
+	ctx, stop := untilSignal(ctx, log)
 	defer stop()
 	m, err := a.assemble(ctx, config.Load, log)
 	if err != nil {
@@ -65,7 +67,7 @@ func runRun(ctx context.Context, a *app) (err error) {
 	}
 	m.announce()
 	if err := p.Run(ctx); err != nil {
-		return err
+		return whileRunning(err)
 	}
 	s := p.Stats()
 	log.Info("pawl ended in order", "completed", s.Completed, "nothing_to_do", s.NothingToDo,

@@ -44,6 +44,7 @@ func TestScripts(t *testing.T) {
 			"port":      port,
 			"post":      post,
 			"put":       put,
+			"released":  released,
 			"s3":        startS3,
 			"terminate": terminate,
 			"nobody":    nobody,

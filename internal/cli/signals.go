@@ -2,15 +2,57 @@ package cli
 
 import (
 	"context"
+	"log/slog"
+	"os"
 	"os/signal"
+	"sync"
 	"syscall"
+	"time"
+
+	"github.com/pawlhq/pawl/action/execaction"
 )
 
 // untilSignal returns a context that ends at the first SIGINT or SIGTERM, for
-// an orderly end. A second one then ends the process at once, as if nobody
-// caught it.
-func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
-	return ctx, stop
+// an orderly end. A second one then ends the process at once, and what it has
+// started with it. The caller calls stop when the command is done.
+func untilSignal(ctx context.Context, log *slog.Logger) (_ context.Context, stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	done := make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		select {
+		case <-signals:
+			cancel()
+		case <-ctx.Done():
+		}
+		select {
+		case s := <-signals:
+			endAtOnce(s, log)
+		case <-done:
+		}
+	})
+	return ctx, func() {
+		signal.Stop(signals)
+		cancel()
+		close(done)
+		watch.Wait()
+	}
+}
+
+// endAtOnce ends the process by the signal, as if nobody caught it, or else with
+// the exit code that a shell makes of that.
+func endAtOnce(s os.Signal, log *slog.Logger) {
+	log.Warn("ended at once by a second signal; what was under way is taken over when its leases have expired", "signal", s.String())
+	execaction.KillAll()
+	signal.Reset(s)
+	code := exitFailed
+	if n, ok := s.(syscall.Signal); ok {
+		code = exitSignal + int(n)
+	}
+	if p, err := os.FindProcess(os.Getpid()); err == nil && p.Signal(s) == nil {
+		<-time.After(time.Second) // it may be ignored
+	}
+	os.Exit(code)
 }

@@ -1,0 +1,59 @@
+package execaction
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"sync"
+)
+
+// KillAll kills the process groups of all commands that run, and lets no more
+// start. It is for a process that is about to exit without waiting for its
+// handlers: on most systems nothing else would end what it has started.
+func KillAll() { started.killAll() }
+
+// started is what this process has started.
+var started groups
+
+// groups are the process groups that may have members, by their leaders.
+type groups struct {
+	mu      sync.Mutex
+	leaders map[*os.Process]struct{}
+	closed  bool
+}
+
+var errClosed = errors.New("the process is ending")
+
+// start starts a command. From then on, killAll finds it.
+func (g *groups) start(cmd *exec.Cmd) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return errClosed
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	if g.leaders == nil {
+		g.leaders = map[*os.Process]struct{}{}
+	}
+	g.leaders[cmd.Process] = struct{}{}
+	return nil
+}
+
+// end kills what is left of a group whose leader has ended.
+func (g *groups) end(leader *os.Process) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	kill(leader)
+	delete(g.leaders, leader)
+}
+
+func (g *groups) killAll() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.closed = true
+	for leader := range g.leaders {
+		kill(leader)
+	}
+}
