@@ -180,8 +180,7 @@ func (x *attempt) act(ctx context.Context, read *ledger.Read) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
-	switch {
-	case t.content == nil:
+	if t.content == nil {
 		return x.remove(ctx)
 	}
 	return x.publish(ctx, t.content, read)
