@@ -58,8 +58,10 @@ func (s *Store) prepareFile(ctx context.Context) error {
 	return nil
 }
 
-// identify refuses files of other applications and of formats to come.
-func (s *Store) identify(_ context.Context, conn *sqlite.Conn) error {
+// identify refuses files of other applications and of formats to come. It asks
+// in one transaction: another process may be making the file at this moment.
+func (s *Store) identify(_ context.Context, conn *sqlite.Conn) (err error) {
+	defer sqlitex.Transaction(conn)(&err)
 	var id, version, tables int64
 	for _, q := range []struct {
 		answer *int64
@@ -69,7 +71,6 @@ func (s *Store) identify(_ context.Context, conn *sqlite.Conn) error {
 		{&version, "PRAGMA user_version"},
 		{&tables, "SELECT count(*) FROM sqlite_schema"},
 	} {
-		var err error
 		if *q.answer, err = ask(conn, q.query, sqlitex.ResultInt64); err != nil {
 			return err
 		}
