@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -238,6 +239,30 @@ func TestKillAllEndsEveryGroup(t *testing.T) {
 	if err := g.start(exec.Command("true")); !errors.Is(err, errClosed) {
 		t.Errorf("another one starts: %v", err)
 	}
+}
+
+// What was killed because the process ends reports nothing before it has ended.
+func TestKilledCommandsSitOutTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var g groups
+		g.sitOut(t.Context()) // nothing ends: no wait
+		g.killAll()
+		ctx, cancel := context.WithCancel(t.Context())
+		back := false
+		go func() {
+			g.sitOut(ctx)
+			back = true
+		}()
+		synctest.Wait()
+		if back {
+			t.Error("it did not wait")
+		}
+		cancel()
+		synctest.Wait()
+		if !back {
+			t.Error("it did not end with its context")
+		}
+	})
 }
 
 func TestOutputThatCannotBeWritten(t *testing.T) {

@@ -1,6 +1,7 @@
 package execaction
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -55,5 +56,17 @@ func (g *groups) killAll() {
 	g.closed = true
 	for leader := range g.leaders {
 		kill(leader)
+	}
+}
+
+// sitOut waits for the end of the process, or of ctx, once killAll was called:
+// that a command was killed then is not the object's failure, and must not be
+// written down as one.
+func (g *groups) sitOut(ctx context.Context) {
+	g.mu.Lock()
+	closed := g.closed
+	g.mu.Unlock()
+	if closed {
+		<-ctx.Done()
 	}
 }

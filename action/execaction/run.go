@@ -53,6 +53,7 @@ func (r *run) do(ctx context.Context) error {
 		return err
 	}
 	if err := started.start(cmd); err != nil {
+		started.sitOut(ctx)
 		return r.verdict(ctx, err)
 	}
 	var feeding sync.WaitGroup
@@ -61,6 +62,7 @@ func (r *run) do(ctx context.Context) error {
 	started.end(cmd.Process)
 	r.stopReading()
 	feeding.Wait()
+	started.sitOut(ctx)
 	return err
 }
 
