@@ -15,10 +15,13 @@ type Ledger struct {
 	Store
 	// Unclear, when set, is told of each swap whose answer was not clear.
 	Unclear func(err error)
+	// Wait passes the time between two tries. It returns early, with the
+	// cause, when ctx ends. A simulation has a time of its own.
+	Wait func(ctx context.Context, d time.Duration) error
 }
 
 // New returns a ledger over a store.
-func New(s Store) *Ledger { return &Ledger{Store: s} }
+func New(s Store) *Ledger { return &Ledger{Store: s, Wait: sleep} }
 
 // Swap is the store's, but when the answer is unclear it loads the rows and
 // compares. Its own nonce means that the change landed; the expected nonce,
@@ -45,7 +48,7 @@ func (l *Ledger) Swap(ctx context.Context, changes []Change) ([]Outcome, error) 
 		if l.Unclear != nil {
 			l.Unclear(err)
 		}
-		if werr := sleep(ctx, wait.NextBackOff()); werr != nil {
+		if werr := l.Wait(ctx, wait.NextBackOff()); werr != nil {
 			return nil, fmt.Errorf("ledger: no answer to %d changes: %w (last: %w)", len(open), werr, err)
 		}
 		if open, err = l.resolve(ctx, changes, open, out); err == nil && len(open) == 0 {

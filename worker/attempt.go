@@ -15,23 +15,25 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// attempt performs steps 2 to 5 of the protocol for one claim: pin the output,
+// Attempt performs steps 2 to 5 of the protocol for one claim: pin the output,
 // read the input, act, publish. The order of the steps is the protocol: pinned
 // after the read, a worker that slept in between would overwrite a newer result
 // with an older one.
 //
-// It runs in its caller's goroutine and starts none.
-type attempt struct {
-	ledger   *ledger.Ledger
-	objects  bucket.Store
-	pipeline *Pipeline
-	claim    ledger.Attempt
-	nonce    func() string
-	now      func() time.Time
+// It runs in its caller's goroutine, starts none, and knows time and chance only
+// from its fields, so that a simulator can drive it. All of them are required.
+type Attempt struct {
+	Ledger   *ledger.Ledger
+	Objects  bucket.Store
+	Pipeline *Pipeline
+	Claim    ledger.Attempt
+	Nonce    func() string // never the same twice
+	Now      func() time.Time
 
 	ending ledger.Ending
 	began  bool // the handler was called
@@ -53,8 +55,35 @@ var errTooYoung = errors.New("is not found, but too young to be believed removed
 // errMoved says that the object changed between two reads of one attempt.
 var errMoved = errors.New("the object changed while it was being handled")
 
+// Run makes the attempt, and says how it ended. From its lease's deadline on ctx
+// must be cancelled, with [ErrLeaseLost] as its cause. An Attempt runs once.
+func (x *Attempt) Run(ctx context.Context) engine.Finished {
+	fin := engine.Finished{Key: x.Claim.Key, Fence: x.Claim.Fence}
+	if context.Cause(ctx) != nil {
+		fin.Result = engine.Released // nothing was begun
+		return fin
+	}
+	var err error
+	fin.Acted, err = x.run(ctx)
+	fin.Ending = x.ending
+	cause := context.Cause(ctx)
+	switch {
+	case err == nil:
+		fin.Result = engine.Completed
+	case errors.Is(cause, ErrShutdown):
+		fin.Result = engine.Released
+	default:
+		fin.Result = engine.Failed
+		fin.Failure = ledger.Failure{Message: err.Error(), Permanent: IsPermanent(err) && cause == nil, After: retryAfter(err), Uncounted: x.uncounted(err)}
+		if cause != nil && !errors.Is(err, cause) {
+			fin.Failure.Message = cause.Error() + ": " + fin.Failure.Message
+		}
+	}
+	return fin
+}
+
 // run returns whether there was anything to do.
-func (x *attempt) run(ctx context.Context) (acted bool, err error) {
+func (x *Attempt) run(ctx context.Context) (acted bool, err error) {
 	for range maxMoves {
 		acted, err = x.once(ctx)
 		if !errors.Is(err, errMoved) && !errors.Is(err, bucket.ErrMoved) {
@@ -67,7 +96,7 @@ func (x *attempt) run(ctx context.Context) (acted bool, err error) {
 	return acted, err
 }
 
-func (x *attempt) once(ctx context.Context) (acted bool, err error) {
+func (x *Attempt) once(ctx context.Context) (acted bool, err error) {
 	out, err := x.pin(ctx)
 	if err != nil {
 		return false, err
@@ -76,28 +105,28 @@ func (x *attempt) once(ctx context.Context) (acted bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if read.Kind == event.Removed && !read.ByEvent && x.pipeline.Eventual {
-		if wait := x.claim.TooSoon(out, x.now()); wait > 0 {
+	if read.Kind == event.Removed && !read.ByEvent && x.Pipeline.Eventual {
+		if wait := x.Claim.TooSoon(out, x.Now()); wait > 0 {
 			return false, RetryAfter(fmt.Errorf("%s %w", x.object(), errTooYoung), min(wait, lookAgain))
 		}
 	}
 	x.ending.Read = read
-	if !x.claim.MustAct(&read, out) {
+	if !x.Claim.MustAct(&read, out) {
 		return false, nil
 	}
 	return true, x.act(ctx, &read)
 }
 
 // pin looks at the output before anything is read.
-func (x *attempt) pin(ctx context.Context) (*ledger.Pinned, error) {
-	if x.pipeline.Output == nil {
+func (x *Attempt) pin(ctx context.Context) (*ledger.Pinned, error) {
+	if x.Pipeline.Output == nil {
 		return nil, nil
 	}
-	ref := x.pipeline.Output(x.claim.Key)
+	ref := x.Pipeline.Output(x.Claim.Key)
 	if err := checkOutput(ref.Key); err != nil {
 		return nil, Permanent(fmt.Errorf("the output of %s %w", x.object(), err))
 	}
-	out, err := bucket.Pin(ctx, x.objects, ref)
+	out, err := bucket.Pin(ctx, x.Objects, ref)
 	if err != nil {
 		return nil, fmt.Errorf("look at the output: %w", hint(err))
 	}
@@ -121,11 +150,11 @@ func checkOutput(key string) error {
 }
 
 // read looks at the object, or takes the event's word for it.
-func (x *attempt) read(ctx context.Context) (ledger.Read, error) {
-	if x.pipeline.Order == EventOrder {
+func (x *Attempt) read(ctx context.Context) (ledger.Read, error) {
+	if x.Pipeline.Order == EventOrder {
 		return x.readEvent(ctx)
 	}
-	info, err := x.objects.Head(ctx, x.ref())
+	info, err := x.Objects.Head(ctx, x.ref())
 	switch {
 	case errors.Is(err, bucket.ErrNotFound):
 		x.info = bucket.Info{}
@@ -134,38 +163,38 @@ func (x *attempt) read(ctx context.Context) (ledger.Read, error) {
 		return ledger.Read{}, fmt.Errorf("look at %s: %w", x.object(), hint(err))
 	}
 	x.info = info
-	return ledger.Read{Kind: event.Created, Identity: identity(&info)}, nil
+	return ledger.Read{Kind: event.Created, Identity: Identify(&info)}, nil
 }
 
 // readEvent has no read to compare with. So it makes sure, after the pin, that
 // the lease is still its own: whoever holds a later one pins later as well.
 // Without an output there is nothing that the pin would have to protect.
-func (x *attempt) readEvent(ctx context.Context) (ledger.Read, error) {
+func (x *Attempt) readEvent(ctx context.Context) (ledger.Read, error) {
 	if x.pinned != nil {
 		if err := x.stillHolds(ctx); err != nil {
 			return ledger.Read{}, err
 		}
 	}
-	want := x.claim.Want
+	want := x.Claim.Want
 	x.info = bucket.Info{
-		Key: x.claim.Key.Key, VersionID: want.Identity.VersionID, ETag: want.Identity.ETag, Size: want.Identity.Size,
+		Key: x.Claim.Key.Key, VersionID: want.Identity.VersionID, ETag: want.Identity.ETag, Size: want.Identity.Size,
 	}
 	return ledger.Read{Kind: want.Kind, Identity: want.Identity, ByEvent: true}, nil
 }
 
-func (x *attempt) stillHolds(ctx context.Context) error {
-	rows, err := x.ledger.Load(ctx, []ledger.RowKey{x.claim.Key})
+func (x *Attempt) stillHolds(ctx context.Context) error {
+	rows, err := x.Ledger.Load(ctx, []ledger.RowKey{x.Claim.Key})
 	if err != nil {
 		return fmt.Errorf("look at the lease: %w", err)
 	}
-	if len(rows) != 1 || !rows[0].Held() || rows[0].Lease.Fence != x.claim.Fence {
+	if len(rows) != 1 || !rows[0].Held() || rows[0].Lease.Fence != x.Claim.Fence {
 		return ErrLeaseLost
 	}
 	return nil
 }
 
 // act runs the handler and publishes what it wrote.
-func (x *attempt) act(ctx context.Context, read *ledger.Read) error {
+func (x *Attempt) act(ctx context.Context, read *ledger.Read) error {
 	if x.pinned != nil && read.Kind == event.Removed {
 		return x.remove(ctx)
 	}
@@ -173,7 +202,7 @@ func (x *attempt) act(ctx context.Context, read *ledger.Read) error {
 	defer t.discard()
 	x.ending.Sent = x.ending.Sent || x.pinned == nil
 	x.began = true
-	err := guard("handler of "+x.pipeline.Name, func() error { return x.pipeline.Handler.Handle(ctx, t) })
+	err := guard("handler of "+x.Pipeline.Name, func() error { return x.Pipeline.Handler.Handle(ctx, t) })
 	if err != nil || x.pinned == nil {
 		return err // what is done is done, be it late
 	}
@@ -186,12 +215,12 @@ func (x *attempt) act(ctx context.Context, read *ledger.Read) error {
 	return x.publish(ctx, t.content, read)
 }
 
-func (x *attempt) publish(ctx context.Context, c *content, read *ledger.Read) error {
+func (x *Attempt) publish(ctx context.Context, c *content, read *ledger.Read) error {
 	stamp := bucket.Stamp{
-		Pipeline: x.pipeline.Name, Source: x.claim.Source(read), Fence: x.claim.Fence, Nonce: x.nonce(),
+		Pipeline: x.Pipeline.Name, Source: x.Claim.Source(read), Fence: x.Claim.Fence, Nonce: x.Nonce(),
 	}
 	open := func() (body io.ReadCloser, err error) {
-		err = guard("content published by "+x.pipeline.Name, func() error {
+		err = guard("content published by "+x.Pipeline.Name, func() error {
 			body, err = c.open()
 			return err
 		})
@@ -205,7 +234,7 @@ func (x *attempt) publish(ctx context.Context, c *content, read *ledger.Read) er
 	return nil
 }
 
-func (x *attempt) remove(ctx context.Context) error {
+func (x *Attempt) remove(ctx context.Context) error {
 	res, err := x.pinned.Remove(ctx)
 	x.sent(res)
 	if err != nil {
@@ -214,47 +243,47 @@ func (x *attempt) remove(ctx context.Context) error {
 	return nil
 }
 
-func (x *attempt) sent(r bucket.Result) {
+func (x *Attempt) sent(r bucket.Result) {
 	x.ending.Sent = x.ending.Sent || r.Sent
 	x.ending.Unsure = x.ending.Unsure || r.Sent && !r.Sure
 }
 
-func (x *attempt) task(read *ledger.Read) *Task {
-	object := x.claim.Key.Object()
+func (x *Attempt) task(read *ledger.Read) *Task {
+	object := x.Claim.Key.Object()
 	object.VersionID = cmp.Or(x.info.VersionID, object.VersionID) // a version that is gone has no info
 	return &Task{
-		Pipeline: x.pipeline.Name, Object: object, Kind: read.Kind, Info: x.info,
-		Attempt: x.claim.Number, Fence: x.claim.Fence, IdempotencyKey: x.claim.IdempotencyKey(read),
+		Pipeline: x.Pipeline.Name, Object: object, Kind: read.Kind, Info: x.info,
+		Attempt: x.Claim.Number, Fence: x.Claim.Fence, IdempotencyKey: x.Claim.IdempotencyKey(read),
 		open: func(ctx context.Context) (io.ReadCloser, error) { return x.open(ctx, read) }, hasOut: x.pinned != nil,
 	}
 }
 
 // open reads what was looked at, and nothing else.
-func (x *attempt) open(ctx context.Context, read *ledger.Read) (io.ReadCloser, error) {
-	if x.objects == nil {
+func (x *Attempt) open(ctx context.Context, read *ledger.Read) (io.ReadCloser, error) {
+	if x.Objects == nil {
 		return nil, Permanent(fmt.Errorf("read %s: there is no object store to read from: give the configuration one", x.object()))
 	}
-	info, body, err := x.objects.Get(ctx, x.ref())
+	info, body, err := x.Objects.Get(ctx, x.ref())
 	switch {
 	case errors.Is(err, bucket.ErrNotFound) && !read.ByEvent:
 		return nil, errMoved
 	case err != nil:
 		return nil, fmt.Errorf("read %s: %w", x.object(), hint(err))
-	case !read.ByEvent && !identity(&info).Same(read.Identity):
+	case !read.ByEvent && !Identify(&info).Same(read.Identity):
 		return nil, errors.Join(errMoved, body.Close())
 	}
 	return body, nil
 }
 
-func (x *attempt) ref() bucket.Ref {
-	k := x.claim.Key
+func (x *Attempt) ref() bucket.Ref {
+	k := x.Claim.Key
 	return bucket.Ref{Bucket: k.Bucket, Key: k.Key, VersionID: k.VersionID}
 }
 
-func (x *attempt) object() string { return x.claim.Key.Object().String() }
+func (x *Attempt) object() string { return x.Claim.Key.Object().String() }
 
-// identity is what tells this content of the object from others.
-func identity(i *bucket.Info) ledger.Identity {
+// Identify returns what tells this content of an object from others.
+func Identify(i *bucket.Info) ledger.Identity {
 	return ledger.Identity{
 		VersionID: i.VersionID, ETag: i.ETag, ModTime: i.ModTime.UTC().Truncate(time.Second), Meta: digest(i), Size: i.Size,
 	}
@@ -298,7 +327,7 @@ func panickedAt() string {
 
 // uncounted reports that an attempt failed before it began, for a reason that
 // lies with the store and not with the object.
-func (x *attempt) uncounted(err error) bool {
+func (x *Attempt) uncounted(err error) bool {
 	return !x.began && (errors.Is(err, bucket.ErrUnavailable) || errors.Is(err, bucket.ErrNoBucket) || errors.Is(err, errTooYoung))
 }
 

@@ -15,12 +15,11 @@ func (w *Worker) Deliver(ctx context.Context, d source.Delivery) error { return 
 func (w *Worker) TryDeliver(d source.Delivery) error { return w.take(context.Background(), d, false) }
 
 func (w *Worker) take(ctx context.Context, d source.Delivery, wait bool) error {
-	od := &openDelivery{Delivery: d}
-	items, err := w.route(&d, od)
+	items, unmatched, err := Route(w.cfg.Pipelines, &d)
 	if err != nil {
 		return err
 	}
-	od.items = max(len(items), 1)
+	od := &openDelivery{Delivery: d, items: max(len(items), 1), unmatched: unmatched}
 	if err := w.gate.enter(ctx, od.items, wait); err != nil {
 		return err
 	}
@@ -30,27 +29,29 @@ func (w *Worker) take(ctx context.Context, d source.Delivery, wait bool) error {
 	return nil
 }
 
-// route finds the rows that a delivery's events are about.
-func (w *Worker) route(d *source.Delivery, od *openDelivery) ([]engine.Item, error) {
-	items := make([]engine.Item, 0, len(d.Events))
+// Route finds the rows that a delivery's events are about, and counts the events
+// that no pipeline is interested in. It fails with [source.ErrUntrusted] where an
+// event's sequencer would have to decide and may not.
+func Route(pipelines []*Pipeline, d *source.Delivery) (items []engine.Item, unmatched int, err error) {
+	items = make([]engine.Item, 0, len(d.Events))
 	for i := range d.Events {
 		e := &d.Events[i]
 		trusted := (e.Dialect.TrustsSequencer() || d.TrustSequencer) && !e.Sequencer.IsZero()
 		matched := false
-		for _, p := range w.cfg.Pipelines {
+		for _, p := range pipelines {
 			if p.Match(e.Object) && !p.foreign(e) {
 				matched = true
 				if p.Order == EventOrder && !trusted {
-					return nil, fmt.Errorf("%s in %s: %w", e.Object, p.Name, source.ErrUntrusted)
+					return nil, 0, fmt.Errorf("%s in %s: %w", e.Object, p.Name, source.ErrUntrusted)
 				}
 				items = append(items, engine.Item{Key: p.row(e.Object), Event: *e, Trusted: trusted})
 			}
 		}
 		if !matched {
-			od.unmatched++
+			unmatched++
 		}
 	}
-	return items, nil
+	return items, unmatched, nil
 }
 
 func (w *Worker) settle(a *engine.Settle) {

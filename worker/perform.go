@@ -71,7 +71,11 @@ func (w *Worker) start(a *engine.Start) {
 			Failure: ledger.Failure{Message: "the handler ended its goroutine"},
 		}
 		defer func() { w.send(fin) }()
-		fin = w.perform(ctx, claim)
+		x := &Attempt{
+			Ledger: w.ledger, Objects: w.cfg.Objects, Pipeline: w.pipelines[claim.Key.Pipeline],
+			Claim: claim, Nonce: nonce, Now: time.Now,
+		}
+		fin = x.Run(ctx)
 	})
 }
 
@@ -82,36 +86,6 @@ func (w *Worker) forget(f *engine.Finished) {
 		t.cancel(nil)
 		delete(w.tasks, f.Key)
 	}
-}
-
-// perform makes one attempt, and says how it ended.
-func (w *Worker) perform(ctx context.Context, claim ledger.Attempt) engine.Finished {
-	x := &attempt{
-		ledger: w.ledger, objects: w.cfg.Objects, pipeline: w.pipelines[claim.Key.Pipeline],
-		claim: claim, nonce: nonce, now: time.Now,
-	}
-	fin := engine.Finished{Key: claim.Key, Fence: claim.Fence}
-	if context.Cause(ctx) != nil {
-		fin.Result = engine.Released // nothing was begun
-		return fin
-	}
-	var err error
-	fin.Acted, err = x.run(ctx)
-	fin.Ending = x.ending
-	cause := context.Cause(ctx)
-	switch {
-	case err == nil:
-		fin.Result = engine.Completed
-	case errors.Is(cause, ErrShutdown):
-		fin.Result = engine.Released
-	default:
-		fin.Result = engine.Failed
-		fin.Failure = ledger.Failure{Message: err.Error(), Permanent: IsPermanent(err) && cause == nil, After: retryAfter(err), Uncounted: x.uncounted(err)}
-		if cause != nil && !errors.Is(err, cause) {
-			fin.Failure.Message = cause.Error() + ": " + fin.Failure.Message
-		}
-	}
-	return fin
 }
 
 // watch ends the worker where an error of the ledger says that it is unusable:
