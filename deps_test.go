@@ -24,6 +24,7 @@ var layers = map[string][]string{
 
 	// Deciding, and doing.
 	"engine": {"event", "ledger"},
+	"audit":  {"event", "ledger"},
 	"worker": {"bucket", "engine", "event", "ledger", "source"},
 	".":      {"bucket", "event", "ledger", "source", "worker"},
 
@@ -59,6 +60,7 @@ var layers = map[string][]string{
 	"internal/fakes3":            {},
 	"internal/servertest":        {"internal/fakes3", "internal/toolcache"},
 	"internal/toolcache":         {},
+	"tools/mutation":             {"internal/toolcache"},
 	"tools/test":                 {"internal/toolcache"},
 }
 

@@ -8,14 +8,13 @@ import (
 // Attempt is the right that a claim granted, and what the row said at that
 // moment. It is the claimant's only memory of it: a crash forgets it.
 type Attempt struct {
-	Key    RowKey
-	Fence  int64
-	Number int     // 1 for the first attempt at this Want
-	Want   Version // at the claim: what a completion will have committed
-	Have   Version
-	Doubt  Doubt // before the claim
-	// CreatedTime is that of the newest created event seen.
-	CreatedTime time.Time
+	Key         RowKey
+	Fence       int64
+	Number      int     // 1 for the first attempt at this Want
+	Want        Version // at the claim: what a completion will have committed
+	Have        Version
+	Doubt       Doubt     // before the claim
+	CreatedTime time.Time // of the row
 	// Verifying: the claim came because VerifyAt had passed. An output is
 	// compared with its source even where the row looks settled.
 	Verifying bool

@@ -61,10 +61,35 @@ func (r Row) Observe(e *event.Event, trusted bool, now time.Time) (Row, Verdict)
 	return r, Raised
 }
 
+// Raise takes note that an audit has looked at the object and found it to differ
+// from what the row knows. id is the identity that it saw, and none for a
+// removal. As for Observe, an object never heard of has a Row with nothing but
+// its key.
+//
+// It raises Want by Generation, so that a real event still outranks it, and
+// gives the object fresh attempts. They end, for it happens once: a row that
+// dies of what was seen names it. EventTime stays, for no event was seen. The
+// caller must have found that nobody holds the row: the end of an attempt under
+// way would clear the doubt.
+func (r Row) Raise(kind event.Kind, id Identity, now time.Time) Row {
+	r.Want.Generation++
+	r.Want.Kind, r.Want.Identity = kind, id
+	r.Attempts, r.RetryAt, r.LastError, r.Dead = 0, time.Time{}, "", false
+	r.Doubt = max(r.Doubt, DoubtLook)
+	if at := believed(id.ModTime, now); kind == event.Created && at.After(r.CreatedTime) {
+		r.CreatedTime = at
+	}
+	if r.CreatedAt.IsZero() {
+		r.CreatedAt = now
+	}
+	r.note(now, "raised", kind.String()+" "+r.Want.Order()+" audit")
+	return r
+}
+
 // maxAhead is how far a store's clock may be ahead of ours.
 const maxAhead = 15 * time.Minute
 
-// believed returns an event's time, or none where it lies in the future: it
+// believed returns a store's time, or none where it lies in the future: it
 // would make every true time after it look old.
 func believed(t, now time.Time) time.Time {
 	if t.After(now.Add(maxAhead)) {

@@ -107,7 +107,8 @@ type Row struct {
 	Dead      bool      `json:"dead,omitzero"`
 	VerifyAt  time.Time `json:"verify_at,omitzero"`
 	EventTime time.Time `json:"event_time,omitzero"`
-	// CreatedTime is that of the newest created event seen.
+	// CreatedTime is that of the newest created event seen, or of the object
+	// itself where an audit saw it.
 	CreatedTime time.Time `json:"created_time,omitzero"`
 	History     []Entry   `json:"history,omitzero"`
 	CreatedAt   time.Time `json:"created_at"`

@@ -52,6 +52,20 @@ func (i Identity) Same(j Identity) bool {
 	return i.ETag == j.ETag && i.ModTime.Equal(j.ModTime) && i.Meta == j.Meta && i.Size == j.Size
 }
 
+// Fits reports whether what a look has shown may be the content that i names.
+// Where i comes from an event it lacks the modification time and the metadata,
+// and may lack more: only what it records is compared. Two version ids decide
+// alone.
+func (i Identity) Fits(seen Identity) bool {
+	if i.VersionID != "" && seen.VersionID != "" {
+		return i.VersionID == seen.VersionID
+	}
+	return (i.ETag == "" || i.ETag == seen.ETag) &&
+		(i.ModTime.IsZero() || i.ModTime.Equal(seen.ModTime)) &&
+		(i.Meta == "" || i.Meta == seen.Meta) &&
+		(i.Size == 0 || i.Size == seen.Size)
+}
+
 // String returns the identity in printable ASCII, equal for equal identities
 // and different for different ones. It is what an output object records of its
 // source.
