@@ -1,11 +1,13 @@
 // Command test runs Pawl's tests against real servers, and builds the servers
 // first if they are missing:
 //
-//	go run ./tools/test [-lint] [-build] [go test flags] [packages]
+//	go run ./tools/test [-lint] [-fuzz 30s] [-build] [go test flags] [packages]
 //
 // It vets and tests ./... unless packages are named, and skips nothing. With
 // -lint it also checks formatting and runs staticcheck and golangci-lint. With
-// -build it only builds what it needs. Everything else is passed to go test:
+// -fuzz and a duration it also fuzzes every target of the packages for so long.
+// With -build it only builds what it needs. Everything else is passed to go
+// test:
 //
 //	go run ./tools/test -race -count=1 ./engine/...
 //
@@ -26,11 +28,12 @@ import (
 	"github.com/pawlhq/pawl/internal/toolcache"
 )
 
-const usage = `usage: go run ./tools/test [-lint] [-build] [go test flags] [packages]
+const usage = `usage: go run ./tools/test [-lint] [-fuzz 30s] [-build] [go test flags] [packages]
 
 Builds MinIO and versitygw once, then vets and tests ./... or the packages.
-  -lint   also check formatting and run staticcheck and golangci-lint
-  -build  build what is needed, and nothing else
+  -lint      also check formatting and run staticcheck and golangci-lint
+  -fuzz 30s  also fuzz each target of the packages for so long, one after the other
+  -build     build what is needed, and nothing else
 Everything else is passed to go test.
 `
 
@@ -44,13 +47,15 @@ func main() {
 // options are what the command line asked for.
 type options struct {
 	lint, build, race bool
-	packages          []string // at least one
-	args              []string // for go test
+	fuzz              time.Duration // each target; 0: none
+	packages          []string      // at least one
+	args              []string      // for go test
 }
 
 func parse(args []string) options {
 	var o options
-	for i, arg := range args {
+	for i := 0; i < len(args); i++ {
+		arg := args[i]
 		if arg == "-args" || arg == "--args" { // the rest is the tests' own
 			o.args = append(o.args, args[i:]...)
 			break
@@ -60,6 +65,8 @@ func parse(args []string) options {
 			o.lint = true
 		case arg == "-build" || arg == "--build":
 			o.build = true
+		case fuzzing(args[i:], &o.fuzz):
+			i++
 		case isPackage(arg):
 			o.packages = append(o.packages, arg)
 		default:
@@ -71,6 +78,20 @@ func parse(args []string) options {
 		o.packages = []string{"./..."}
 	}
 	return o
+}
+
+// fuzzing reads -fuzz and a duration. With anything else behind it the flag is
+// go test's own.
+func fuzzing(args []string, each *time.Duration) bool {
+	if len(args) < 2 || args[0] != "-fuzz" && args[0] != "--fuzz" {
+		return false
+	}
+	d, err := time.ParseDuration(args[1])
+	if err != nil || d <= 0 {
+		return false
+	}
+	*each = d
+	return true
 }
 
 func isPackage(arg string) bool {

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -18,6 +20,14 @@ func TestParse(t *testing.T) {
 			options{lint: true, race: true, packages: []string{"./..."}, args: []string{"-race", "-timeout", "20m"}},
 		},
 		{
+			[]string{"-fuzz", "30s", "-race", "./event"},
+			options{race: true, fuzz: 30 * time.Second, packages: []string{"./event"}, args: []string{"-race"}},
+		},
+		{
+			[]string{"-fuzz", "FuzzAWS", "-fuzztime", "1m", "./event"}, // go test's own
+			options{packages: []string{"./event"}, args: []string{"-fuzz", "FuzzAWS", "-fuzztime", "1m"}},
+		},
+		{
 			[]string{"-run", ".*X", "github.com/pawlhq/pawl/engine", "-args", "-lint", "./x"},
 			options{packages: []string{"github.com/pawlhq/pawl/engine"}, args: []string{"-run", ".*X", "-args", "-lint", "./x"}},
 		},
@@ -26,5 +36,59 @@ func TestParse(t *testing.T) {
 		if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(options{})); diff != "" {
 			t.Errorf("parse(%q) (-want +got):\n%s", tc.args, diff)
 		}
+	}
+}
+
+func TestFuzzTargetsAreFound(t *testing.T) {
+	targets, err := fuzzTargets(t.Context(), "../..", []string{"./event", "./engine", "./action/imageaction"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []target{
+		{"github.com/pawlhq/pawl/event", "FuzzDetect"},               // beside the package
+		{"github.com/pawlhq/pawl/action/imageaction", "FuzzConvert"}, // in it
+	} {
+		if !slices.Contains(targets, want) {
+			t.Errorf("%v is not among %v", want, targets)
+		}
+	}
+	if _, err := fuzzTargets(t.Context(), "../..", []string{"./internal/toolcache"}); err == nil {
+		t.Error("no targets are no error: a typing error would pass for success")
+	}
+}
+
+// What go test says of a finding, and of the end of its time.
+func TestWhatAFuzzerFound(t *testing.T) {
+	aws := target{"github.com/pawlhq/pawl/event", "FuzzAWS"}
+	for _, tc := range []struct {
+		name, said, repeat string
+		race               bool
+	}{
+		{
+			"a finding", "--- FAIL: FuzzAWS (0.04s)\n    --- FAIL: FuzzAWS (0.00s)\n        fuzz_test.go:29: bad\n    \n" +
+				"    Failing input written to testdata/fuzz/FuzzAWS/19313ca0391795fc\n    To re-run:\n    go test -run=FuzzAWS/19313ca0391795fc\nFAIL\n",
+			"go test -run '^FuzzAWS$/^19313ca0391795fc$' github.com/pawlhq/pawl/event", false,
+		},
+		{
+			"a seed", "failure while testing seed corpus entry: FuzzAWS/seed#3\n--- FAIL: FuzzAWS (0.04s)\n",
+			"go test -run '^FuzzAWS$' github.com/pawlhq/pawl/event", false,
+		},
+		{
+			"the deadline", "fuzz: elapsed: 30s, execs: 7 (0/sec)\n--- FAIL: FuzzAWS (30.11s)\n    context deadline exceeded\nFAIL\n",
+			"go test -run '^FuzzAWS$' github.com/pawlhq/pawl/event", true,
+		},
+		{
+			"a target whose own deadline passes", "--- FAIL: FuzzAWS (0.04s)\n    --- FAIL: FuzzAWS (0.00s)\n        fuzz_test.go:29: context deadline exceeded\n",
+			"go test -run '^FuzzAWS$' github.com/pawlhq/pawl/event", false,
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := aws.repeat(tc.said); got != tc.repeat {
+				t.Errorf("repeat: %s, want %s", got, tc.repeat)
+			}
+			if got := endedInARace(tc.said); got != tc.race {
+				t.Errorf("a race: %v, want %v", got, tc.race)
+			}
+		})
 	}
 }

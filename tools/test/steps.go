@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,10 +27,14 @@ func steps(root string, o options) []step {
 	}
 	vet := append([]string{"vet"}, o.packages...)
 	test := append(append([]string{"test"}, o.packages...), o.args...)
-	return append(all,
+	all = append(all,
 		step{"go vet", func(ctx context.Context) error { return command(ctx, root, "go", vet...) }},
 		step{"go test", func(ctx context.Context) error { return command(ctx, root, "go", test...) }},
 	)
+	if o.fuzz > 0 {
+		all = append(all, step{"go test -fuzz", func(ctx context.Context) error { return fuzz(ctx, root, o.packages, o.fuzz) }})
+	}
+	return all
 }
 
 func lintSteps(root string) []step {
@@ -59,8 +64,13 @@ func lint(name, dir, root string, tool toolcache.Tool, args ...string) step {
 
 // command runs a program in dir and shows what it says.
 func command(ctx context.Context, dir, name string, args ...string) error {
+	return commandTo(ctx, os.Stdout, dir, name, args...)
+}
+
+// commandTo runs a program in dir and writes to out what it says.
+func commandTo(ctx context.Context, out io.Writer, dir, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, os.Stdout, os.Stderr
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, out, os.Stderr
 	// Interrupted and not killed, so that tests end their servers.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 15 * time.Second

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// target is one fuzz target.
+type target struct {
+	pkg  string // import path
+	name string
+}
+
+// minimizing is how long the fuzzer may spend on making one input smaller. Its
+// default of a minute could use up a target's time on a single input.
+const minimizing = "2s"
+
+// fuzz fuzzes every target of the packages for so long, one after the other:
+// each keeps all cores busy. What Go comes upon it keeps in its cache, and
+// begins with it the next time.
+func fuzz(ctx context.Context, root string, packages []string, each time.Duration) error {
+	targets, err := fuzzTargets(ctx, root, packages)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for i, t := range targets {
+		fmt.Printf("-- %d of %d: %s in %s, for %s\n", i+1, len(targets), t.name, t.pkg, each)
+		if err := t.fuzz(ctx, root, each); err != nil {
+			failed = append(failed, err)
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// fuzz fuzzes one target. Its error says how to repeat what was found.
+func (t target) fuzz(ctx context.Context, root string, each time.Duration) error {
+	var said bytes.Buffer
+	err := commandTo(ctx, io.MultiWriter(os.Stdout, &said), root, "go", "test", "-run", "^$",
+		"-fuzz", "^"+t.name+"$", "-fuzztime", each.String(), "-fuzzminimizetime", minimizing, t.pkg)
+	if err == nil || endedInARace(said.String()) {
+		return nil
+	}
+	return fmt.Errorf("%s; repeat it with: %s", t.name, t.repeat(said.String()))
+}
+
+// written is where the fuzzer has put the input of a finding.
+var written = regexp.MustCompile(`Failing input written to testdata/fuzz/(Fuzz\w+/\w+)`)
+
+// repeat returns the command that shows the finding again.
+func (t target) repeat(said string) string {
+	run := "^" + t.name + "$"
+	if m := written.FindStringSubmatch(said); m != nil {
+		run = "^" + strings.Replace(m[1], "/", "$/^", 1) + "$"
+	}
+	return fmt.Sprintf("go test -run '%s' %s", run, t.pkg)
+}
+
+// deadline is all that a target says that failed as its time was over.
+var deadline = regexp.MustCompile(`(?m)^--- FAIL: Fuzz\w+ \([0-9.]+s\)\n    context deadline exceeded$`)
+
+// endedInARace reports that nothing was found: Go 1.26 may take the end of
+// -fuzztime for a failure. https://go.dev/issue/75804
+func endedInARace(said string) bool {
+	return deadline.MatchString(said) && !written.MatchString(said)
+}
+
+// testFiles prints the test files of a package, one on each line.
+const testFiles = `{{range .TestGoFiles}}{{$.ImportPath}}{{"\t"}}{{$.Dir}}/{{.}}{{"\n"}}{{end}}` +
+	`{{range .XTestGoFiles}}{{$.ImportPath}}{{"\t"}}{{$.Dir}}/{{.}}{{"\n"}}{{end}}`
+
+var declared = regexp.MustCompile(`(?m)^func (Fuzz\w*)\(\w+ \*testing\.F\)`)
+
+// fuzzTargets finds the targets in the source: `go test -list` would have to
+// link the tests of every package first.
+func fuzzTargets(ctx context.Context, root string, packages []string) ([]target, error) {
+	cmd := exec.CommandContext(ctx, "go", append([]string{"list", "-f", testFiles}, packages...)...)
+	cmd.Dir, cmd.Stderr = root, os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("asking go for the test files: %w", err)
+	}
+	var targets []target
+	for line := range strings.Lines(string(out)) {
+		pkg, name, ok := strings.Cut(strings.TrimSpace(line), "\t")
+		if !ok {
+			continue
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return nil, fmt.Errorf("looking for fuzz targets: %w", err)
+		}
+		for _, m := range declared.FindAllSubmatch(text, -1) {
+			targets = append(targets, target{pkg, string(m[1])})
+		}
+	}
+	if len(targets) == 0 {
+		return nil, fmt.Errorf("there is no fuzz target in %s", strings.Join(packages, " "))
+	}
+	return targets, nil
+}
