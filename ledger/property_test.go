@@ -21,7 +21,8 @@ func TestTransitions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newMachine(t)
 		t.Repeat(map[string]func(*rapid.T){
-			"observe": m.observe, "claim": m.claim, "renew": m.renew, "complete": m.complete, "fail": m.fail,
+			"observe": m.observe, "raise": m.raise,
+			"claim": m.claim, "renew": m.renew, "complete": m.complete, "fail": m.fail,
 			"release": m.release, "suspect": m.suspect, "redrive": m.redrive, "forget": m.forget, "wait": m.wait,
 			"": m.check,
 		})
@@ -119,6 +120,35 @@ func (m *machine) observe(t *rapid.T) {
 		t.Fatalf("an untrusted event is %s", verdict)
 	case trusted && !seq.IsZero() && verdict != []ledger.Verdict{ledger.Stale, ledger.Duplicate, ledger.Raised}[newer+1]:
 		t.Fatalf("%s, and the comparison is %d", verdict, newer)
+	}
+}
+
+func (m *machine) raise(t *rapid.T) {
+	kind := rapid.SampledFrom([]event.Kind{event.Created, event.Removed}).Draw(t, "kind")
+	var id ledger.Identity
+	if kind == event.Created {
+		id = ledger.Identity{
+			ETag:    rapid.SampledFrom([]string{"a", "b"}).Draw(t, "etag"),
+			ModTime: m.now.Add(time.Duration(rapid.IntRange(-30, 30).Draw(t, "age")) * time.Minute).Truncate(time.Second),
+		}
+	}
+	_, now := m.clock(t)
+	was := m.row
+	m.apply(t, func(r ledger.Row) ledger.Row { return r.Raise(kind, id, now) })
+	r := &m.row
+	switch {
+	case r.Settled() || r.Want.Compare(was.Want) <= 0 || r.Want.Sequencer.CompareSameKey(was.Want.Sequencer) != 0:
+		t.Fatalf("Want %s was raised to %s", was.Want.Order(), r.Want.Order())
+	case r.Want.Kind != kind || r.Want.Identity != id:
+		t.Fatalf("Want is %+v, and %s %+v was seen", r.Want, kind, id)
+	case r.Dead || r.Attempts != 0 || !r.RetryAt.IsZero() || r.LastError != "":
+		t.Fatalf("no fresh attempts: %+v", r)
+	case r.Doubt != max(was.Doubt, ledger.DoubtLook):
+		t.Fatalf("doubt %s became %s", was.Doubt, r.Doubt)
+	case !r.EventTime.Equal(was.EventTime) || r.Lease != was.Lease || !r.VerifyAt.Equal(was.VerifyAt):
+		t.Fatalf("%+v became %+v", was, r)
+	case r.CreatedTime.Before(was.CreatedTime) || r.CreatedTime.After(now.Add(15*time.Minute)) && !r.CreatedTime.Equal(was.CreatedTime):
+		t.Fatalf("created at %v, after %v; the object is of %v", r.CreatedTime, was.CreatedTime, id.ModTime)
 	}
 }
 

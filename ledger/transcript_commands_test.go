@@ -87,6 +87,16 @@ func (s *story) observe(a args) (string, error) {
 	return s.store(r, "%s", verdict)
 }
 
+// raise [kind=removed] [etag=b mtime=..] [on=..] [at=..]: an audit has seen it.
+func (s *story) raise(a args) (string, error) {
+	kind, err1 := a.kind("kind", "created")
+	id, err2 := a.identity()
+	if err := errors.Join(err1, err2); err != nil {
+		return "", err
+	}
+	return s.store(s.row(a.key()).Raise(kind, id, s.now), "raised")
+}
+
 // shape seq=55: does the sequencer look like those before?
 func (s *story) shape(a args) (string, error) {
 	e, err := s.event(a)

@@ -71,7 +71,7 @@ func newStory() *story {
 func (s *story) run(d *datadriven.TestData) (string, error) {
 	commands := map[string]func(args) (string, error){
 		"policy": s.setPolicy, "show": s.show, "crash": s.crash,
-		"observe": s.observe, "shape": s.shape,
+		"observe": s.observe, "raise": s.raise, "shape": s.shape,
 		"claim": s.claim, "renew": s.renew, "complete": s.complete, "fail": s.fail, "release": s.release, "suspect": s.suspect,
 		"redrive": s.redrive, "forget": s.forget,
 		"must-act": s.mustAct, "too-soon": s.tooSoon, "idempotency-key": s.idempotencyKey,

@@ -81,6 +81,54 @@ func TestIdentitySame(t *testing.T) {
 	}
 }
 
+// What an event has named is compared as far as it goes, and never the other way
+// round: a look shows all.
+func TestFits(t *testing.T) {
+	seen := ledger.Identity{ETag: "e", ModTime: epoch, Meta: "m", Size: 7}
+	versioned := seen
+	versioned.VersionID = "v"
+	edit := func(f func(*ledger.Identity)) ledger.Identity {
+		i := seen
+		f(&i)
+		return i
+	}
+	for _, test := range []struct {
+		name string
+		i    ledger.Identity
+		seen ledger.Identity
+		fits bool
+	}{
+		{"the same look", seen, seen, true},
+		{"another zone", edit(func(i *ledger.Identity) { i.ModTime = epoch.In(time.FixedZone("", 3600)) }), seen, true},
+		{"look, other ETag", edit(func(i *ledger.Identity) { i.ETag = "f" }), seen, false},
+		{"look, other time", edit(func(i *ledger.Identity) { i.ModTime = epoch.Add(time.Second) }), seen, false},
+		{"look, other metadata", edit(func(i *ledger.Identity) { i.Meta = "n" }), seen, false},
+		{"look, other size", edit(func(i *ledger.Identity) { i.Size = 8 }), seen, false},
+		{"look, was empty", ledger.Identity{ETag: "d", ModTime: epoch, Meta: "m"}, seen, false},
+		{"look, versioning switched on since, and nothing written", seen, versioned, true},
+		{"look, versioning switched on since, and rewritten", edit(func(i *ledger.Identity) { i.ModTime = epoch.Add(-time.Hour) }), versioned, false},
+		{"event", ledger.Identity{ETag: "e", Size: 7}, seen, true},
+		{"event, other ETag", ledger.Identity{ETag: "f", Size: 7}, seen, false},
+		{"event, other size", ledger.Identity{ETag: "e", Size: 8}, seen, false},
+		{"event without a size", ledger.Identity{ETag: "e"}, seen, true},
+		{"event without an ETag", ledger.Identity{Size: 7}, seen, true},
+		{"event without an ETag, other size", ledger.Identity{Size: 8}, seen, false},
+		{"event without an ETag, now empty", ledger.Identity{Size: 8}, ledger.Identity{ETag: "d", ModTime: epoch, Meta: "m"}, false},
+		{"event with an ETag, look without", ledger.Identity{ETag: "e", Size: 7}, ledger.Identity{ModTime: epoch, Meta: "m", Size: 7}, false},
+		{"event that names nothing", ledger.Identity{}, seen, true},
+		{"event, one version", ledger.Identity{VersionID: "v"}, versioned, true},
+		{"event, one version and another ETag", ledger.Identity{VersionID: "v", ETag: "f", Size: 8}, versioned, true},
+		{"event, other version of one content", ledger.Identity{VersionID: "w", ETag: "e", Size: 7}, versioned, false},
+		{"event with a version, look without", ledger.Identity{VersionID: "v", ETag: "e", Size: 7}, seen, true},
+		{"event with a version, look without, other ETag", ledger.Identity{VersionID: "v", ETag: "f", Size: 7}, seen, false},
+		{"event without a version, look with", ledger.Identity{ETag: "f", Size: 7}, versioned, false},
+	} {
+		if got := test.i.Fits(test.seen); got != test.fits {
+			t.Errorf("%s: %v", test.name, got)
+		}
+	}
+}
+
 // The key is one for all attempts at a version, and differs in everything that
 // makes the effect another one.
 func TestIdempotencyKey(t *testing.T) {
