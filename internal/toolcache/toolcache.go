@@ -49,6 +49,12 @@ var (
 	}
 )
 
+// Gremlins changes code to see tests fail.
+var Gremlins = Tool{
+	Name: "gremlins", Module: "gremlins", Package: "github.com/go-gremlins/gremlins/cmd/gremlins",
+	Takes: "up to a minute",
+}
+
 const rootModule = "module github.com/pawlhq/pawl"
 
 // Root returns the repository's folder: the one at or above the working

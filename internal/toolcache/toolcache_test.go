@@ -33,7 +33,7 @@ func TestEveryToolIsPinned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, tool := range []Tool{MinIO, VersityGW, Staticcheck, GolangCI} {
+	for _, tool := range []Tool{MinIO, VersityGW, Staticcheck, GolangCI, Gremlins} {
 		mod, err := os.ReadFile(filepath.Join(tool.dir(root), "go.mod"))
 		if err != nil {
 			t.Error(err)
