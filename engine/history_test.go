@@ -20,7 +20,7 @@ import (
 
 var (
 	firstSeed = flag.Uint64("seed", 0, "the first seed of TestHistories; 0: a fresh one")
-	histories = flag.Int("histories", 3000, "how many histories TestHistories plays")
+	histories = flag.Int("histories", 0, "how many histories TestHistories plays; 0: 3000, or 200 with -short")
 	narrate   = flag.Bool("narrate", false, "print what TestHistories does")
 )
 
@@ -32,9 +32,16 @@ func TestHistories(t *testing.T) {
 	if first == 0 {
 		first = rand.Uint64N(1 << 32)
 	}
-	t.Logf("%d histories from seed %d on", *histories, first)
+	count := *histories
+	switch {
+	case count == 0 && testing.Short():
+		count = 200
+	case count == 0:
+		count = 3000
+	}
+	t.Logf("%d histories from seed %d on", count, first)
 	synctest.Test(t, func(t *testing.T) { // the ledger's waits take no time
-		for i := range uint64(*histories) {
+		for i := range uint64(count) {
 			seed := first + i
 			trace, err := play(t, seed)
 			if err == nil && i%20 == 0 {
