@@ -38,8 +38,10 @@ type Seen struct {
 // [ledger.Row.Observe]. The next row carries the nonce of the former one: it is
 // what the swap must expect, and a fresh one replaces it.
 //
-// settle is how late a notification may be. An object, or for a lost removal its
-// row, must have been left alone for longer than that.
+// settle is how late a notification may be. An object must be older than that.
+// One that is gone does not say since when: instead its row must have been quiet
+// for so long. So a removal is found early where its notification is only late,
+// which does no harm.
 func Decide(row ledger.Row, seen Seen, settle time.Duration, now time.Time) (ledger.Row, Loss) {
 	loss := compare(&row, seen, now.Add(-settle))
 	switch loss {
