@@ -2,6 +2,7 @@ package event_test
 
 import (
 	"errors"
+	"io"
 	"strings"
 	"testing"
 
@@ -49,6 +50,10 @@ func TestLimits(t *testing.T) {
 			if err != nil {
 				checkRefusal(t, err)
 			}
+			// No record is too large: all of them are.
+			if errors.Is(err, event.ErrTooLarge) && strings.Contains(err.Error(), ": record ") {
+				t.Errorf("%v names a record", err)
+			}
 		})
 	}
 }
@@ -70,6 +75,17 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
+// The cause of a refusal can be told, too.
+func TestCauseOfRefusal(t *testing.T) {
+	_, err := event.Parse([]byte(`{"Records":[`), event.Detect)
+	if !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("%v is no unexpected EOF", err)
+	}
+	if err = (&event.ParseError{Kind: event.ErrMalformed, Record: -1}); !errors.Is(err, event.ErrMalformed) {
+		t.Errorf("%v without a cause has no kind", err)
+	}
+}
+
 // However long and odd its name is, an object makes no long error.
 func TestErrorsNameObjectsBriefly(t *testing.T) {
 	for _, key := range []string{strings.Repeat("k", 2000), strings.Repeat("%00", 2000), "k"} {
@@ -79,6 +95,12 @@ func TestErrorsNameObjectsBriefly(t *testing.T) {
 		if !strings.Contains(err.Error(), "s3://b/") || !strings.Contains(err.Error(), "sequencer x is not") {
 			t.Errorf("error is %q", err)
 		}
+	}
+	object := event.Object{Bucket: "b", Key: strings.Repeat("k", event.MaxKey-len("s3://b/?versionId=v")), VersionID: "v"}
+	_, err := event.Parse([]byte(`{"Records":[{"eventVersion":"2.1","eventSource":"aws:s3","eventName":"ObjectCreated:Put",`+
+		`"s3":{"bucket":{"name":"b"},"object":{"key":"`+object.Key+`","versionId":"v","sequencer":"x"}}}]}`), event.Detect)
+	if !strings.Contains(err.Error(), object.String()) {
+		t.Errorf("error is %q, without the whole of a name that is as long as any may be", err)
 	}
 }
 

@@ -78,8 +78,7 @@ func (s Sequencer) SameShape(t Sequencer) bool {
 	if len(s.raw) != len(t.raw) && leadingZeros(s.raw) != leadingZeros(t.raw) {
 		return false
 	}
-	a, b := letterCase(s.raw), letterCase(t.raw)
-	return !(a == lowerCase && b == upperCase || a == upperCase && b == lowerCase)
+	return !(isLower(s.raw) && isUpper(t.raw) || isLower(t.raw) && isUpper(s.raw))
 }
 
 // MarshalText writes the raw form, from which UnmarshalText restores all.
@@ -93,19 +92,7 @@ func (s *Sequencer) UnmarshalText(b []byte) (err error) {
 
 func leadingZeros(s string) int { return len(s) - len(strings.TrimLeft(s, "0")) }
 
-const (
-	lowerCase = 1 << iota
-	upperCase
-)
-
-// letterCase says in which cases the letters of s are written. Azure writes
+// isLower and isUpper report that s has letters, all of that case. Azure writes
 // both in one sequencer; digits alone are of neither.
-func letterCase(s string) (c uint8) {
-	if strings.ContainsAny(s, "abcdef") {
-		c |= lowerCase
-	}
-	if strings.ContainsAny(s, "ABCDEF") {
-		c |= upperCase
-	}
-	return c
-}
+func isLower(s string) bool { return s == strings.ToLower(s) && s != strings.ToUpper(s) }
+func isUpper(s string) bool { return s == strings.ToUpper(s) && s != strings.ToLower(s) }

@@ -40,12 +40,10 @@ func parseTime(s string) (time.Time, error) {
 		return time.Time{}, nil
 	}
 	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05Z0700"} {
-		if t, err := time.Parse(layout, s); err == nil {
-			// An offset can push the last hours of 9999 into a year that
-			// RFC 3339 has no digits for, and no ledger could write it.
-			if t = t.UTC(); t.Year() < 1 || t.Year() > 9999 {
-				break
-			}
+		t, err := time.Parse(layout, s)
+		// An offset can push the last hours of 9999 into a year that RFC 3339
+		// has no digits for, and no ledger could write it.
+		if t = t.UTC(); err == nil && t.Year() >= 1 && t.Year() <= 9999 {
 			return t, nil
 		}
 	}
