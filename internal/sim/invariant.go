@@ -1,0 +1,308 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/pawlhq/pawl/audit"
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
+)
+
+// Invariant is something that must hold in every world.
+type Invariant uint8
+
+// The invariants. What each says, and why, stands at the function that holds
+// it. I9 (every store is linearizable for each key) is held by
+// ledger/ledgertest and bucket/buckettest, I13 (all stores lead to the same
+// end) and I14 (every fault was met at every step) by tests of this package:
+// they are not about one world.
+const (
+	I1 Invariant = iota + 1
+	I2
+	I3
+	I4
+	I5
+	I6
+	I7
+	I8
+	I9
+	I10
+	I11
+	I12
+	I13
+	I14
+)
+
+var invariants = [...]string{
+	I1:  "at rest every output is that of its input",
+	I2:  "no older result replaces a newer one, but for the moment that a verification heals",
+	I3:  "at most one completion with an effect for each version, unless an attempt was unsure or forced",
+	I4:  "everything is settled or dead when the troubles are over",
+	I5:  "Want, Have and the fence only rise",
+	I6:  "what was removed does not come back for good",
+	I7:  "what was acknowledged is in the ledger, settled if that was asked, or dead and reported",
+	I8:  "leases are one at a time, and every completion has its own, and its publish",
+	I9:  "every store is linearizable for each key",
+	I10: "a poisonous object disturbs no other",
+	I11: "an audit of a converged bucket writes nothing",
+	I12: "claims and attempts are bounded",
+	I13: "all ledger stores lead to the same end",
+	I14: "every fault was met at every step",
+}
+
+// String returns "I1" and the like.
+func (i Invariant) String() string { return fmt.Sprintf("I%d", uint8(i)) }
+
+// Says returns the invariant in words.
+func (i Invariant) Says() string { return invariants[i] }
+
+// Violation is an invariant that did not hold.
+type Violation struct {
+	Invariant Invariant
+	What      string
+}
+
+// violate notes a violation, the first of each invariant.
+func (w *World) violate(i Invariant, format string, args ...any) {
+	for _, v := range w.violations {
+		if v.Invariant == i {
+			return
+		}
+	}
+	v := Violation{i, fmt.Sprintf("+%v: ", w.now) + fmt.Sprintf(format, args...)}
+	w.violations = append(w.violations, v)
+	if w.tells() {
+		w.tell(nil, "VIOLATION of %s: %s", v.Invariant, v.What)
+	}
+}
+
+// check holds what must be true at rest.
+func (w *World) check() {
+	for _, t := range w.truths {
+		t.atRest()
+		t.reportedDead()
+		t.isBounded()
+		t.undisturbed()
+		t.outputIsOfInput()
+		t.staysRemoved()
+	}
+	w.converged()
+}
+
+// atRest is I4. A world whose agenda is empty has nobody left who would do
+// anything: what is not settled or dead now never will be.
+func (t *truth) atRest() {
+	switch {
+	case t.steps >= maxSteps:
+		t.violate(I4, "%s: no rest after %d steps", t.key, maxSteps)
+	case t.exists && !t.row.Settled() && !t.row.Dead, t.row.Held():
+		t.violate(I4, "%s: Want %s, Have %s, held by %q, retry %v", t.key, t.row.Want.Order(), t.row.Have.Order(), t.row.Lease.Owner, span(t.row.RetryAt))
+	case t.row.Dead && !t.poisoned():
+		t.violate(I4, "%s: dead, redriven and dead again: %s", t.key, t.row.LastError)
+	}
+	for _, m := range t.messages {
+		if !m.acked {
+			t.violate(I4, "message %d was never acknowledged", m.id)
+		}
+	}
+}
+
+// outputIsOfInput is I1: the promise itself. Objects that no handler can take
+// are excused.
+func (t *truth) outputIsOfInput() {
+	v := t.thing.now()
+	if v == nil || v.kind != event.Created || t.poisoned() {
+		return
+	}
+	if t.kind == acting {
+		if last, any := t.accepted(); !any || last.body != v.body {
+			t.violate(I1, "%s: the last effect was that of %q, the object is %q", t.key, last.body, v.body)
+		}
+		return
+	}
+	switch out := t.objects.kept[t.ref]; {
+	case out == nil:
+		t.violate(I1, "%s: there is no output, the object is %q", t.key, v.body)
+	case out.body != f(v.body):
+		t.violate(I1, "%s: the output is %q, the object %q", t.key, out.body, v.body)
+	}
+}
+
+// staysRemoved is I6: the tombstone works.
+func (t *truth) staysRemoved() {
+	v := t.thing.now()
+	if v == nil || v.kind != event.Removed {
+		return
+	}
+	if out := t.objects.kept[t.ref]; out != nil {
+		t.violate(I6, "%s: the object is removed, and the output is %q", t.key, out.body)
+	}
+	if last, any := t.accepted(); any && last.kind != event.Removed {
+		t.violate(I6, "%s: the object is removed, and the last effect was that of %q", t.key, last.body)
+	}
+}
+
+// accepted returns the last effect that a receiver accepts which refuses
+// smaller fences than it has seen.
+func (t *truth) accepted() (last effect, any bool) {
+	for _, e := range t.effects {
+		if e.fence >= last.fence {
+			last, any = e, true
+		}
+	}
+	return last, any
+}
+
+// neverBack is I2 for outputs. A publish whose condition holds over the very
+// output that was pinned, before the input was read, cannot be older than it.
+// Over another one with the same bytes, or an absence that came back, it can:
+// that is what the verification heals.
+func (t *truth) neverBack(version, pinned int) {
+	switch {
+	case version >= t.visible:
+	case pinned == t.changes:
+		t.violate(I2, "%s: version %d replaces version %d", t.key, version, t.visible)
+	default:
+		t.setbacks++
+	}
+}
+
+// inOrder is I2 for effects elsewhere: whoever has the lease acts on what is no
+// older than what was acted on under an earlier lease.
+func (t *truth) inOrder(e *effect) {
+	for i := range t.effects {
+		if o := &t.effects[i]; e.current && o.current && e.version < o.version {
+			t.violate(I2, "%s: the effect of version %d came after that of version %d", t.key, e.version, o.version)
+		}
+	}
+}
+
+// actedOnce is I3.
+func (t *truth) actedOnce(fin *engine.Finished, _, after *ledger.Row) {
+	same := t.acted.Kind == fin.Ending.Read.Kind && (t.acted.Kind == event.Removed || t.acted.Identity.Same(fin.Ending.Read.Identity))
+	if t.kind == trusting {
+		same = t.acted.Compare(after.Have) == 0
+	}
+	if same && !t.repeatable {
+		t.violate(I3, "%s: the effect of %s was committed twice", t.key, after.Have.Order())
+	}
+}
+
+// onlyRises is I5. A row that was purged and comes back begins anew, but its
+// fence does not.
+func (t *truth) onlyRises(before, after *ledger.Row) {
+	if after.Want.Compare(before.Want) < 0 || after.Have.Compare(before.Have) < 0 {
+		t.violate(I5, "%s: Want %s after %s, Have %s after %s", t.key, after.Want.Order(), before.Want.Order(), after.Have.Order(), before.Have.Order())
+	}
+	if after.Lease.Fence < t.fence && after.Lease.Fence != 0 {
+		t.violate(I5, "%s: fence %d after %d", t.key, after.Lease.Fence, t.fence)
+	}
+}
+
+// checkAck is I7 at the moment of an acknowledgement.
+func (w *World) checkAck(n *node, m *message) {
+	for i := range m.events {
+		e := &m.events[i]
+		for _, t := range w.truths {
+			if t.thing.ref.Bucket != e.Object.Bucket || t.thing.ref.Key != e.Object.Key {
+				continue
+			}
+			known := t.exists && !t.row.EventTime.Before(e.Time)
+			settled := true
+			if w.plan.trusted {
+				known = t.exists && t.row.Want.Sequencer.CompareSameKey(e.Sequencer) >= 0
+				settled = max(t.highest.Sequencer.CompareSameKey(e.Sequencer), t.died.Sequencer.CompareSameKey(e.Sequencer)) >= 0 ||
+					t.row.Want.Sequencer.CompareSameKey(e.Sequencer) > 0
+			}
+			if !known || w.plan.settles && !settled {
+				w.violate(I7, "%s: %s acknowledged %s, and the ledger knows %s, settled %s", t.key, n.name, e.Name, t.row.Want.Order(), t.highest.Order())
+			}
+		}
+	}
+}
+
+// reportedDead is I7 for what is dead: nobody may find out by chance. A process
+// that crashed could not tell.
+func (t *truth) reportedDead() {
+	if t.exists && t.row.Dead && !t.reported && t.reaper != nil && !t.reaper.gone {
+		t.violate(I7, "%s: dead, and nobody was told", t.key)
+	}
+}
+
+// oneAtATime is I8: nobody gets a lease while another may still rely on his. It
+// is demanded where clocks are as right as the margin for skew says.
+func (t *truth) oneAtATime(by *node, before *ledger.Row) {
+	if !t.onTime() || !before.Held() {
+		return
+	}
+	for _, n := range t.nodes {
+		if k := n.task(t.key, before.Lease.Fence); k != nil && n != by && t.now < k.deadline {
+			t.violate(I8, "%s: fence %d was taken from %s, whose deadline is at %v", t.key, k.fence, n.name, k.deadline)
+		}
+	}
+}
+
+func (w *World) onTime() bool { return !w.plan.skewed }
+
+// checkStart is I8: no attempt begins before the ledger has granted its fence.
+func (n *node) checkStart(k *task) {
+	t := n.truth(k.key)
+	if t.fence < k.fence {
+		n.violate(I8, "%s: %s begins with fence %d, and the ledger has granted %d", k.key, n.name, k.fence, t.fence)
+	}
+}
+
+// standsBehind is I8: what is completed was published, by this very attempt.
+func (t *truth) standsBehind(fin *engine.Finished, after *ledger.Row) {
+	if t.kind == acting || fin.Ending.Read.Kind != event.Created {
+		return
+	}
+	want := after.Have.Identity.String()
+	if fin.Ending.Read.ByEvent {
+		want = "order=" + after.Have.Order()
+	}
+	for _, source := range t.stamps[fin.Fence] {
+		if source == want {
+			return
+		}
+	}
+	t.violate(I8, "%s: fence %d completed %s, and has published %q", t.key, fin.Fence, want, t.stamps[fin.Fence])
+}
+
+// undisturbed is I10. Where nothing is wrong but a poisonous object, no other
+// fails, and none dies.
+func (t *truth) undisturbed() {
+	p := &t.plan
+	if p.faulty > 0 || p.fails > 0 || p.slow > 0 || p.drains > 0 || p.skewed || t.thing.everPoisoned() || slices.ContainsFunc(t.things, (*thing).kills) {
+		return
+	}
+	if t.row.Dead || t.row.LastError != "" {
+		t.violate(I10, "%s: failed, and nothing was wrong with it: %s", t.key, t.row.LastError)
+	}
+}
+
+// converged is I11.
+func (w *World) converged() {
+	w.now += 2 * settle
+	for _, t := range w.truths {
+		if t.row.Dead || len(w.violations) > 0 {
+			continue
+		}
+		w.spawn(nil, func(th *thread) {
+			if _, _, loss, err := w.find(th, t); err == nil && loss != audit.None {
+				w.violate(I11, "%s: an audit finds again: %s", t.key, loss)
+			}
+		})
+	}
+	w.loop()
+}
+
+// isBounded is I12. An object gets fresh attempts with each version, each
+// completion and each redrive, and not with every copy of an event.
+func (t *truth) isBounded() {
+	if limit := t.plan.attempts*(len(t.thing.versions)+t.completions+t.fresh) + t.given; t.claims > limit {
+		t.violate(I12, "%s: %d claims, at most %d are needed", t.key, t.claims, limit)
+	}
+}

@@ -1,0 +1,97 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+
+	"github.com/pawlhq/pawl/ledger"
+)
+
+// rows is the ledger's store as one thread sees it.
+type rows struct{ thread *thread }
+
+var _ ledger.Store = (*rows)(nil)
+
+var (
+	errNoAnswer = errors.New("the ledger did not answer")
+	errNoRows   = errors.New("the ledger is down for a moment")
+)
+
+// ledger is the shipped ledger over a store with faults.
+func (t *thread) ledger() *ledger.Ledger {
+	l := ledger.New(&rows{t})
+	l.Wait = func(context.Context, time.Duration) error {
+		if !t.sleep(t.world.tape.upTo(time.Second)) {
+			return errNoAnswer
+		}
+		return nil
+	}
+	return l
+}
+
+// Swap implements ledger.Store.
+func (r *rows) Swap(_ context.Context, changes []ledger.Change) ([]ledger.Outcome, error) {
+	t := r.thread
+	if t.dead() {
+		return nil, errNoAnswer
+	}
+	var out []ledger.Outcome
+	fault := t.world.fault(t, StepSwap)
+	if fault == Torn {
+		changes, fault = changes[:len(changes)/2], Lost
+	}
+	_, answered := t.send(fault, func() error {
+		out = t.world.swap(t.node, changes)
+		return nil
+	})
+	if !answered {
+		return nil, errNoAnswer
+	}
+	return out, nil
+}
+
+// Load implements ledger.Store.
+func (r *rows) Load(ctx context.Context, keys []ledger.RowKey) (found []ledger.Row, err error) {
+	if r.thread.read(ctx, StepLoad, func() { found, err = r.thread.world.store.Load(context.Background(), keys) }) != nil {
+		return nil, errNoRows
+	}
+	return found, err
+}
+
+// Due implements ledger.Store.
+func (r *rows) Due(ctx context.Context, pipeline string, before time.Time, limit int) (found []ledger.Row, err error) {
+	due := func() { found, err = r.thread.world.store.Due(context.Background(), pipeline, before, limit) }
+	if r.thread.read(ctx, StepDue, due) != nil {
+		return nil, errNoRows
+	}
+	return found, err
+}
+
+// Scan implements ledger.Store. Nothing here scans.
+func (r *rows) Scan(context.Context, ledger.Range) iter.Seq2[ledger.Row, error] {
+	return func(yield func(ledger.Row, error) bool) { yield(ledger.Row{}, errNoRows) }
+}
+
+// Close implements ledger.Store.
+func (r *rows) Close() error { return nil }
+
+// swap is a batch that reaches the ledger.
+func (w *World) swap(by *node, changes []ledger.Change) []ledger.Outcome {
+	all := make([]ledger.Outcome, 0, len(changes))
+	for i := range changes {
+		out, err := w.store.Swap(context.Background(), changes[i:i+1])
+		if err != nil {
+			panic(err)
+		}
+		if out[0].Applied {
+			w.truth(changes[i].Key).wrote(by, changes[i].Row)
+		}
+		all = append(all, out...)
+	}
+	for _, n := range w.nodes {
+		n.planTick()
+	}
+	return all
+}

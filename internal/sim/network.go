@@ -1,0 +1,137 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pawlhq/pawl/bucket"
+)
+
+// request is a write on its way.
+type request func() error
+
+func (r request) run() { _ = r() }
+
+// Answers take a moment, or longer. A time-out is noticed later.
+func (w *World) moment() time.Duration { return w.tape.upTo(40 * time.Millisecond) }
+
+const timeout = 10 * time.Second
+
+// enter is the beginning of every call.
+func (t *thread) enter(ctx context.Context) error {
+	if t.dead() {
+		return errDead
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("%w: %w", bucket.ErrUnavailable, context.Cause(ctx))
+	}
+	return nil
+}
+
+// read performs a call without effect.
+func (t *thread) read(ctx context.Context, s Step, do func()) error {
+	if err := t.enter(ctx); err != nil {
+		return err
+	}
+	w := t.world
+	fault := w.fault(t, s)
+	switch fault {
+	case CrashBefore, CrashAfter:
+		t.node.crash()
+		return errDead
+	case FreezeBefore:
+		t.node.freeze()
+		if !t.sleep(0) {
+			return errDead
+		}
+		do()
+	case FreezeAfter:
+		do()
+		t.node.freeze()
+	case Refused:
+		if !t.sleep(w.moment()) {
+			return errDead
+		}
+		return errDown
+	default:
+		do()
+	}
+	if !t.sleep(w.moment()) {
+		return errDead
+	}
+	return nil
+}
+
+// write performs a call with an effect on the object store.
+func (t *thread) write(ctx context.Context, s Step, do request) error {
+	if err := t.enter(ctx); err != nil {
+		return err
+	}
+	w := t.world
+	fault := w.fault(t, s)
+	if fault == Refused {
+		if !t.sleep(w.moment()) {
+			return errGone
+		}
+		return errBusy
+	}
+	err, answered := t.send(fault, do)
+	switch {
+	case t.dead():
+		return errGone
+	case !answered, ctx.Err() != nil && w.tape.chance(500): // the call is cut off before its answer
+		return errTimeout
+	}
+	return err
+}
+
+// send lets a request have its effect as the fault wants it, and waits for the
+// answer or for the time-out.
+func (t *thread) send(fault Fault, do request) (err error, answered bool) {
+	w := t.world
+	wait := w.moment()
+	switch fault {
+	case CrashBefore, CrashAfter:
+		if fault == CrashAfter {
+			w.after(w.moment(), do)
+		}
+		t.node.crash()
+		return nil, false
+	case FreezeBefore:
+		t.node.freeze()
+		if !t.sleep(0) {
+			return nil, false
+		}
+		err = do()
+	case FreezeAfter:
+		err = do()
+		t.node.freeze()
+	case Lost:
+		_ = do()
+		return nil, t.sleep(timeout) && false
+	case Unsent:
+		return nil, t.sleep(timeout) && false
+	case Late:
+		w.after(w.tape.upTo(latest), do)
+		return nil, t.sleep(timeout) && false
+	case Twice:
+		_ = do()
+		err = do()
+	default:
+		err = t.deliver(wait, do)
+		wait = w.moment()
+	}
+	return err, t.sleep(wait)
+}
+
+// deliver lets a request have its effect after a while, even if the process is
+// gone by then.
+func (t *thread) deliver(way time.Duration, do request) (err error) {
+	if way == 0 {
+		return do()
+	}
+	t.world.after(way, doing(func() { err = do() }))
+	t.sleep(way)
+	return err
+}

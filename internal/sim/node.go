@@ -1,0 +1,432 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/worker"
+)
+
+// node is a worker's process: the shipped engine, and around it what package
+// worker does with goroutines and timers.
+type node struct {
+	*World
+	name   string
+	skew   time.Duration // of its clock
+	engine *engine.Engine
+	inbox  []engine.Input
+	queued bool // a step is planned
+	tickAt time.Duration
+	tasks  []*task
+	open   map[uint64]*message
+
+	gone     bool
+	draining bool
+	frozen   time.Duration // until then it stands still
+	stood    time.Duration // how long it stood still so far
+	immune   time.Duration // until then it does not crash
+}
+
+// task is a running attempt.
+type task struct {
+	node     *node
+	key      ledger.RowKey
+	fence    int64
+	deadline time.Duration // in true time
+	ctx      context.Context
+	cancel   context.CancelCauseFunc
+	over     bool
+}
+
+const sweepEvery = 10 * time.Second
+
+// hire starts a new worker process.
+func (w *World) hire() {
+	w.hired++
+	n := &node{World: w, name: "w" + strconv.Itoa(w.hired), open: map[uint64]*message{}}
+	if w.plan.skewed {
+		n.skew = pick(w.tape, 0, 0, 2*time.Second, -2*time.Second, 20*time.Second, -20*time.Second)
+	}
+	n.engine = engine.New(engine.Config{
+		Owner: n.name, Pipelines: w.names, Policy: w.policy, Tasks: w.plan.tasks, Bytes: 1 << 20, Swaps: 2,
+		Batch: w.plan.batch, Cache: w.plan.cache, Sweep: sweepEvery, AckSettled: w.plan.settles,
+		Rand: rand.New(rand.NewPCG(uint64(w.hired), uint64(w.tape.choose(1<<30)))),
+	})
+	w.nodes = append(w.nodes, n)
+	n.tell(engine.Tick{})
+}
+
+func (n *node) clock() time.Time { return epoch.Add(n.now + n.skew) }
+
+// tell gives the engine an input.
+func (n *node) tell(in engine.Input) {
+	n.inbox = append(n.inbox, in)
+	if !n.queued {
+		n.queued = true
+		n.at(n.now, (*stepping)(n))
+	}
+}
+
+// stepping is a node whose engine is to make a step.
+type stepping node
+
+func (s *stepping) run() {
+	n := (*node)(s)
+	if n.gone || n.defers(s) {
+		return
+	}
+	n.queued = false
+	in := n.inbox
+	n.inbox = nil
+	for _, a := range n.engine.Step(n.clock(), in...) {
+		n.do(a)
+		if n.gone {
+			return
+		}
+	}
+	if n.draining && n.engine.Idle() && len(n.tasks) == 0 {
+		n.exit()
+		return
+	}
+	n.planTick()
+}
+
+// defers reports that the process stands still, and plans the doer for later.
+func (n *node) defers(d doer) bool {
+	if n.gone || n.frozen <= n.now {
+		return false
+	}
+	n.at(n.frozen+n.tape.upTo(5*time.Millisecond), d)
+	return true
+}
+
+// ticking is a node whose timer is set.
+type ticking struct {
+	*node
+	at time.Duration
+}
+
+func (t *ticking) run() {
+	if t.gone || t.tickAt != t.at || t.defers(t) {
+		return
+	}
+	t.tickAt = 0
+	t.tell(engine.Tick{})
+}
+
+// planTick sets the timer. A worker with nothing to do wakes up only when there
+// are due rows: a sweep that finds none changes nothing.
+func (n *node) planTick() {
+	next := n.engine.Next()
+	if next.IsZero() || n.gone {
+		return
+	}
+	at := next.Sub(epoch) - n.skew
+	if len(n.tasks) == 0 {
+		due, any := n.earliestDue()
+		if !any {
+			return
+		}
+		at = max(at, due-n.skew)
+	}
+	at = max(at, n.now+time.Millisecond)
+	if n.tickAt == 0 || at < n.tickAt {
+		n.tickAt = at
+		n.World.at(at, &ticking{n, at})
+	}
+}
+
+func (n *node) do(a engine.Action) {
+	switch a := a.(type) {
+	case engine.Swap:
+		n.spawn(n, func(t *thread) {
+			out, err := t.ledger().Swap(context.Background(), a.Changes)
+			if !t.dead() {
+				n.tell(engine.Swapped{Batch: a.Batch, Outcomes: out, Err: err})
+			}
+		})
+	case engine.Start:
+		n.start(&a)
+	case engine.Extend:
+		if k := n.task(a.Key, a.Fence); k != nil {
+			k.deadline = a.Deadline.Sub(epoch) - n.skew
+		}
+	case engine.Cancel:
+		if k := n.task(a.Key, a.Fence); k != nil {
+			k.cancel(worker.ErrLeaseLost)
+		}
+	case engine.Settle:
+		n.settle(&a)
+	case engine.Sweep:
+		n.spawn(n, func(t *thread) {
+			rows, _ := (&rows{t}).Due(context.Background(), a.Pipeline, a.Before, a.Limit)
+			if !t.dead() {
+				n.tell(engine.Swept{Pipeline: a.Pipeline, Rows: rows})
+			}
+		})
+	case engine.Report:
+		n.report(&a)
+	}
+}
+
+func (n *node) task(key ledger.RowKey, fence int64) *task {
+	for _, k := range n.tasks {
+		if k.key == key && k.fence == fence && !k.over {
+			return k
+		}
+	}
+	return nil
+}
+
+// start runs an attempt.
+func (n *node) start(a *engine.Start) {
+	k := &task{node: n, key: a.Attempt.Key, fence: a.Attempt.Fence, deadline: a.Deadline.Sub(epoch) - n.skew}
+	k.ctx, k.cancel = context.WithCancelCause(context.Background())
+	if k.deadline <= n.now {
+		k.cancel(worker.ErrLeaseLost)
+	}
+	n.tasks = append(n.tasks, k)
+	n.checkStart(k)
+	n.at(max(k.deadline, n.now), k)
+	if n.tells() {
+		n.World.tell(n, "starts %s with fence %d", a.Attempt.Key, a.Attempt.Fence)
+	}
+	claim := a.Attempt
+	n.spawn(n, func(t *thread) {
+		fin, ok := n.attempt(t, k, &claim)
+		if ok && !t.dead() {
+			k.finish(fin)
+		}
+	})
+}
+
+// attempt is the shipped attempt. A panic that it lets through is the end of
+// the process, as it is in life.
+func (n *node) attempt(t *thread, k *task, claim *ledger.Attempt) (fin engine.Finished, ok bool) {
+	defer func() {
+		if p := recover(); p != nil {
+			n.violate(I10, "a panic of a handler ended the process of %s: %v", n.name, p)
+			n.crash()
+		}
+	}()
+	v := &view{objects: &n.objects, thread: t, claim: claim}
+	p := *n.pipelines[n.kindOf(claim.Key)]
+	p.Handler = &handler{thread: t, task: k, view: v}
+	x := &worker.Attempt{
+		Ledger: t.ledger(), Objects: v, Pipeline: &p, Claim: *claim, Nonce: n.nonce, Now: n.clock,
+	}
+	return x.Run(k.ctx), true
+}
+
+func (k *task) finish(fin engine.Finished) {
+	n := k.node
+	k.over = true
+	k.cancel(nil)
+	for i, o := range n.tasks {
+		if o == k {
+			n.tasks = append(n.tasks[:i], n.tasks[i+1:]...)
+			break
+		}
+	}
+	if n.tells() {
+		n.World.tell(n, "ends fence %d of %s: %+v", fin.Fence, fin.Key, fin)
+	}
+	n.truth(k.key).finished(n, &fin)
+	n.tell(fin)
+}
+
+// run is the task's deadline.
+func (k *task) run() {
+	n := k.node
+	switch {
+	case k.over || n.gone || n.defers(k):
+	case n.now < k.deadline:
+		n.at(k.deadline, k)
+	default:
+		k.cancel(worker.ErrLeaseLost)
+	}
+}
+
+func (n *node) settle(a *engine.Settle) {
+	m := n.open[a.ID]
+	delete(n.open, a.ID)
+	if n.tells() {
+		n.World.tell(n, "settles message %d: ack %v after %v %v", m.id, a.Ack, a.After, a.Err)
+	}
+	if !a.Ack {
+		n.after(max(a.After, time.Second)+n.tape.upTo(time.Second), m)
+		return
+	}
+	m.acked = true
+	n.checkAck(n, m)
+}
+
+func (n *node) report(a *engine.Report) {
+	if a.What == engine.Died {
+		n.truth(a.Key).reported = true
+	}
+	if n.tells() {
+		n.World.tell(n, "reports %s %d %s", a.Key, a.What, a.Detail)
+	}
+}
+
+// crash ends the process in the middle of whatever it does.
+func (n *node) crash() {
+	if n.gone {
+		return
+	}
+	if n.tells() {
+		n.World.tell(n, "crashes")
+	}
+	n.vanish()
+}
+
+// exit is the end of an orderly shutdown.
+func (n *node) exit() {
+	if n.tells() {
+		n.World.tell(n, "exits")
+	}
+	n.vanish()
+}
+
+func (n *node) vanish() {
+	n.gone = true
+	for _, id := range sortedIDs(n.open) {
+		n.after(n.tape.upTo(time.Minute), n.open[id]) // its visibility time-out
+	}
+	for i, o := range n.nodes {
+		if o == n {
+			n.nodes = append(n.nodes[:i], n.nodes[i+1:]...)
+			break
+		}
+	}
+	for _, k := range n.tasks {
+		n.truth(k.key).interrupted()
+	}
+	n.after(n.tape.upTo(time.Minute), doing(n.hire))
+}
+
+// freeze lets the process stand still: a true zombie when it goes on.
+func (n *node) freeze() {
+	d := pick(n.tape, 5*time.Second, 50*time.Second, 50*time.Second, 3*time.Minute, 2*time.Hour)
+	d += n.tape.upTo(10 * time.Second)
+	if n.tells() {
+		n.World.tell(n, "stands still for %v", d)
+	}
+	n.frozen = n.now + d
+	if n.stood += d; n.stood > 90*time.Second {
+		// What it sends afterwards may land so late that nothing but its own
+		// word brings the next look.
+		n.immune = n.frozen + time.Hour
+	}
+	if d > 30*time.Second {
+		for _, id := range sortedIDs(n.open) {
+			n.after(30*time.Second+n.tape.upTo(10*time.Second), n.open[id])
+		}
+	}
+}
+
+// drain begins an orderly shutdown.
+func (n *node) drain() {
+	if n.gone || n.draining {
+		return
+	}
+	n.draining = true
+	n.tell(engine.Drain{})
+	n.after(pick(n.tape, 20*time.Second, time.Second), doing(func() {
+		for _, k := range n.tasks {
+			k.cancel(worker.ErrShutdown)
+		}
+	}))
+}
+
+// handler is what a pipeline does, and what may go wrong in it.
+type handler struct {
+	thread *thread
+	task   *task
+	view   *view
+}
+
+var errHandler = errors.New("no luck")
+
+// Handle implements worker.Handler.
+func (h *handler) Handle(ctx context.Context, t *worker.Task) error {
+	body := ""
+	if t.Kind == event.Created {
+		var err error
+		if body, err = read(ctx, t); err != nil {
+			return err
+		}
+		if err := h.suffer(poisonIn(body)); err != nil {
+			return err
+		}
+	}
+	if err := h.work(ctx); err != nil {
+		return err
+	}
+	if t.HasOutput() {
+		out, err := t.Output("text/plain")
+		if err != nil {
+			return err
+		}
+		_, err = out.Write([]byte(f(body)))
+		return err
+	}
+	return h.effect(ctx, t, body)
+}
+
+func (h *handler) suffer(p poison) error {
+	switch p {
+	case failing:
+		return errHandler
+	case hopeless:
+		return worker.Permanent(errHandler)
+	case killing:
+		h.thread.node.crash()
+		return errHandler
+	case panicking:
+		panic("poison")
+	}
+	return nil
+}
+
+// work takes its time, some of it without regard to its lease.
+func (h *handler) work(ctx context.Context) error {
+	w := h.thread.world
+	calm := w.now >= w.calm
+	if !calm && w.tape.chance(w.plan.slow) {
+		h.thread.sleep(w.tape.upTo(100 * time.Second))
+		if ctx.Err() != nil && w.tape.chance(700) {
+			return context.Cause(ctx)
+		}
+	}
+	if !calm && w.tape.chance(w.plan.fails) {
+		return pick(w.tape, errHandler, worker.RetryAfter(errHandler, 20*time.Second), worker.Permanent(errHandler))
+	}
+	return nil
+}
+
+// effect is that of a pipeline without an output. Its requests go elsewhere,
+// where nobody but the fence refuses them.
+func (h *handler) effect(ctx context.Context, t *worker.Task, body string) error {
+	w := h.thread.world
+	do := request(func() error {
+		w.affected(h.task, t, body)
+		return nil
+	})
+	fault := w.fault(h.thread, StepAct)
+	if fault == Refused {
+		return errHandler
+	}
+	if _, answered := h.thread.send(fault, do); !answered {
+		return bucket.ErrUnclear
+	}
+	return nil
+}

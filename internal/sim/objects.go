@@ -1,0 +1,211 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
+)
+
+// objects is the object store below all faults.
+type objects struct {
+	world *World
+	kept  map[bucket.Ref]*object
+}
+
+// object is what the store keeps. It is never changed.
+type object struct {
+	info bucket.Info
+	body string
+	born time.Duration
+	new  bool // there was none before
+}
+
+const outputs = "out"
+
+// view is the object store as one attempt sees it.
+type view struct {
+	*objects
+	thread *thread
+	claim  *ledger.Attempt // nil: an audit's
+	wrote  bool            // since the last look at the input
+	pinned int             // how often the output had changed when it was last looked at
+}
+
+var _ bucket.Store = (*view)(nil)
+
+// What the network makes of requests.
+var (
+	errTimeout = fmt.Errorf("%w: timed out", bucket.ErrUnclear)
+	errBusy    = fmt.Errorf("%w: try again", bucket.ErrConflict)
+	errDown    = fmt.Errorf("%w: for a moment", bucket.ErrUnavailable)
+	errGone    = fmt.Errorf("%w: the process is dead", bucket.ErrUnclear)
+	errDead    = fmt.Errorf("%w: the process is dead", bucket.ErrUnavailable)
+)
+
+// Head implements bucket.Store.
+func (v *view) Head(ctx context.Context, ref bucket.Ref) (bucket.Info, error) {
+	step := StepLook
+	switch {
+	case ref.Bucket != outputs:
+		v.wrote = false
+	case v.wrote:
+		step = StepConfirm
+	default:
+		step = StepPin
+	}
+	o, err := v.get(ctx, step, ref)
+	if err != nil && !errors.Is(err, bucket.ErrNotFound) {
+		return bucket.Info{}, err
+	}
+	if step != StepLook {
+		v.pinned = v.world.output(ref).changes
+	}
+	if o == nil {
+		return bucket.Info{}, err
+	}
+	return o.info, nil
+}
+
+// Get implements bucket.Store.
+func (v *view) Get(ctx context.Context, ref bucket.Ref) (bucket.Info, io.ReadCloser, error) {
+	o, err := v.get(ctx, StepFetch, ref)
+	if err != nil {
+		return bucket.Info{}, nil, err
+	}
+	return o.info, io.NopCloser(strings.NewReader(o.body)), nil
+}
+
+func (v *view) get(ctx context.Context, s Step, ref bucket.Ref) (o *object, err error) {
+	err = v.thread.read(ctx, s, func() {
+		o = v.kept[ref]
+		w := v.world
+		if o != nil && o.new && s == StepLook && w.plan.eventual && w.now < o.born+hidden && w.tape.chance(300) {
+			o = nil
+		}
+	})
+	if err == nil && o == nil {
+		err = bucket.ErrNotFound
+	}
+	return o, err
+}
+
+// hidden is how long an eventually consistent store may hide an object.
+const hidden = 30 * time.Second
+
+// Put implements bucket.Store.
+func (v *view) Put(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+	body, err := io.ReadAll(o.Body)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", bucket.ErrUnclear, err)
+	}
+	if v.thread.dead() {
+		return "", errGone
+	}
+	v.wrote = true
+	pinned := v.pinned
+	var etag string
+	err = v.thread.write(ctx, StepPut, func() error {
+		var err error
+		if etag, err = v.put(ref, string(body), o, c); err == nil {
+			v.world.output(ref).published(v.claim, o.Metadata, pinned)
+		}
+		return err
+	})
+	return etag, err
+}
+
+// put is a PUT that reaches the store.
+func (s *objects) put(ref bucket.Ref, body string, o bucket.Object, c bucket.Condition) (string, error) {
+	old := s.kept[ref]
+	switch {
+	case c.IfAbsent && old != nil, c.IfMatch != "" && (old == nil || old.info.ETag != c.IfMatch):
+		return "", bucket.ErrPrecondition
+	}
+	w := s.world
+	made := &object{body: body, born: w.now, new: old == nil, info: bucket.Info{
+		Key: ref.Key, ETag: etagOf(body), ModTime: w.time().Truncate(time.Second), Size: int64(len(body)),
+		ContentType: o.ContentType, Metadata: o.Metadata,
+	}}
+	s.kept[ref] = made
+	return made.info.ETag, nil
+}
+
+// etagOf is of the bytes alone, as with S3.
+func etagOf(body string) string { return "e" + body }
+
+// Delete implements bucket.Store.
+func (v *view) Delete(ctx context.Context, ref bucket.Ref, c bucket.Condition) error {
+	v.wrote = true
+	return v.thread.write(ctx, StepDelete, func() error {
+		old := v.kept[ref]
+		if c.IfMatch != "" && !v.world.plan.lax && (old == nil || old.info.ETag != c.IfMatch) {
+			return bucket.ErrPrecondition
+		}
+		delete(v.kept, ref)
+		if old != nil {
+			v.world.output(ref).unpublished(v.claim)
+		}
+		return nil
+	})
+}
+
+// List implements bucket.Store. Nothing here lists.
+func (v *view) List(context.Context, string, string, string) iter.Seq2[bucket.Info, error] {
+	return func(yield func(bucket.Info, error) bool) { yield(bucket.Info{}, bucket.ErrUnavailable) }
+}
+
+// thing is an input object with all that ever became of it: the truth.
+type thing struct {
+	ref      bucket.Ref
+	versions []version
+	last     time.Duration // of its last change
+	counter  int           // of its sequencers
+}
+
+// version is one state of an input object.
+type version struct {
+	kind      event.Kind
+	body      string
+	sequencer event.Sequencer
+	source    string // what an output made from it records
+	poison    poison
+}
+
+// poison is what a content does to its handler.
+type poison uint8
+
+const (
+	harmless poison = iota
+	failing         // every attempt fails
+	hopeless        // it fails, and says that trying again is useless
+	killing         // it takes the process with it
+	panicking
+	poisons
+)
+
+func (t *thing) now() *version {
+	if len(t.versions) == 0 {
+		return nil
+	}
+	return &t.versions[len(t.versions)-1]
+}
+
+// f is what the handlers compute.
+func f(body string) string { return "f(" + body + ")" }
+
+// bodyOf names a content so that what poisons can be told by reading it.
+func (t *thing) bodyOf(n int, p poison) string {
+	return t.ref.Bucket + "/" + t.ref.Key + "#" + strconv.Itoa(n) + "!" + strconv.Itoa(int(p))
+}
+
+// poisonIn reads what bodyOf wrote.
+func poisonIn(body string) poison { return poison(body[len(body)-1] - '0') }

@@ -1,0 +1,127 @@
+package sim
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"time"
+
+	"github.com/pawlhq/pawl/audit"
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/worker"
+)
+
+// employ plans what operators do while users and workers are busy.
+func (w *World) employ() {
+	some := func(n int, do func(*truth)) {
+		for range n {
+			t := w.truths[w.tape.choose(len(w.truths))]
+			w.at(w.tape.upTo(w.plan.window+maxDelay), doing(func() { do(t) }))
+		}
+	}
+	some(w.plan.audits, w.audit)
+	some(w.plan.purges, w.purge)
+	some(w.plan.redrives, func(t *truth) { w.redrive(t, w.tape.chance(500)) })
+}
+
+// heal does what is done after troubles: it redrives what died without being
+// poisonous, and where notifications were lost it lets an audit look.
+func (w *World) heal() {
+	for _, t := range w.truths {
+		if t.exists && t.row.Dead && !t.poisoned() {
+			w.redrive(t, false)
+		}
+	}
+	w.loop()
+	if w.plan.loses == 0 {
+		return
+	}
+	w.now += 2 * settle
+	for _, t := range w.truths {
+		w.audit(t)
+	}
+	w.loop()
+}
+
+// written is an operator's write, unless the row is another by now.
+func (w *World) written(t *thread, expect ledger.Nonce, next *ledger.Row) bool {
+	w.nonces++
+	next.Nonce = ledger.Nonce{0: 0xFF}
+	binary.BigEndian.PutUint64(next.Nonce[8:], uint64(w.nonces))
+	out, err := t.ledger().Swap(context.Background(), []ledger.Change{{Key: next.RowKey, Expect: expect, Row: next}})
+	return err == nil && out[0].Applied
+}
+
+// redrive gives a row fresh attempts; with force, it demands the effect again.
+func (w *World) redrive(t *truth, force bool) {
+	if !t.exists {
+		return
+	}
+	w.spawn(nil, func(th *thread) {
+		next := t.row.Redrive(force, w.time())
+		if w.tells() {
+			w.tell(nil, "an operator redrives %s, force %v", t.key, force)
+		}
+		t.redriven(force)
+		w.written(th, t.row.Nonce, &next)
+	})
+}
+
+// purge drops a row that may be forgotten. What it goes by may be a moment old.
+func (w *World) purge(t *truth) {
+	row := t.row
+	if !t.exists || !row.Forget(&w.policy, w.time()) {
+		return
+	}
+	if w.tells() {
+		w.tell(nil, "an operator purges %s", t.key)
+	}
+	w.after(w.moment(), doing(func() { w.swap(nil, []ledger.Change{{Key: t.key, Expect: row.Nonce}}) }))
+}
+
+// audit loads the row, then looks at the object, and raises what was lost. Where
+// the row has changed meanwhile it compares again.
+func (w *World) audit(t *truth) {
+	w.spawn(nil, func(th *thread) {
+		for !th.dead() {
+			next, expect, loss, err := w.find(th, t)
+			if err != nil {
+				continue
+			}
+			if w.tells() {
+				w.tell(nil, "an audit of %s finds: %s", t.key, loss)
+			}
+			if loss == audit.None || w.written(th, expect, &next) {
+				return
+			}
+		}
+	})
+}
+
+// find says what an audit would raise.
+func (w *World) find(th *thread, t *truth) (next ledger.Row, expect ledger.Nonce, loss audit.Loss, err error) {
+	ctx := context.Background()
+	row := ledger.Row{RowKey: t.key}
+	found, err := (&rows{th}).Load(ctx, []ledger.RowKey{t.key})
+	if err != nil {
+		return row, expect, audit.None, err
+	}
+	if len(found) == 1 {
+		row = found[0]
+	}
+	info, err := (&view{objects: &w.objects, thread: th}).Head(ctx, t.thing.ref)
+	if err != nil && !errors.Is(err, bucket.ErrNotFound) {
+		return row, expect, audit.None, err
+	}
+	seen := audit.Seen{Exists: err == nil}
+	if seen.Exists {
+		seen.Identity = worker.Identify(&info)
+	}
+	next, loss = audit.Decide(row, seen, settle, w.time())
+	return next, row.Nonce, loss, nil
+}
+
+// patience is how long after the last news about it a row may take to settle:
+// leases expire, attempts back off, verifications wait for the horizon.
+const patience = 2 * time.Hour

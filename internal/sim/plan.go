@@ -1,0 +1,88 @@
+package sim
+
+import "time"
+
+// plan is what one world is like, drawn when it begins.
+type plan struct {
+	pipelines []kindOf
+	trusted   bool // the dialect's sequencers
+	eventual  bool // the store may hide what was just created
+	lax       bool // the store ignores If-Match on DELETE
+	settles   bool // a delivery is acknowledged when it is settled
+	loses     int  // notifications, per mille
+	doubles   int
+	delays    int // of more than some seconds, up to delay
+	delay     time.Duration
+	window    time.Duration // in which the user changes objects
+	changes   int
+	removes   int // of the changes, per mille
+	repeats   int // changes that bring an earlier content back
+	poison    int // changes to a content that no handler can take
+	fails     int // attempts that fail for no reason, per mille
+	slow      int // attempts that take long
+	skewed    bool
+	twoBucket bool // the two objects differ in nothing but their bucket
+	audits    int  // in the middle of it all
+	purges    int
+	redrives  int
+	drains    int // orderly shutdowns
+	tasks     int
+	batch     int
+	cache     int
+	attempts  int
+
+	rates  [faults]int // in 10,000
+	faulty int         // their sum
+}
+
+// kindOf is a kind of pipeline.
+type kindOf uint8
+
+const (
+	// publishing pipelines look at the object and publish an output.
+	publishing kindOf = iota
+	// acting pipelines have an effect elsewhere.
+	acting
+	// trusting pipelines publish, and go by the events alone.
+	trusting
+)
+
+// The policy of every world. Late events are at most maxDelay late; tombstones
+// and the audit wait for longer.
+const (
+	maxDelay = 6 * time.Hour
+	settle   = 7 * time.Hour
+	retain   = 8 * time.Hour
+	horizon  = 15 * time.Minute
+	ttl      = 30 * time.Second
+	skew     = 5 * time.Second
+)
+
+// pick chooses one of several; the first is the tamest.
+func pick[T any](t *tape, choices ...T) T { return choices[t.choose(len(choices))] }
+
+func draw(t *tape) plan {
+	p := plan{
+		trusted: t.choose(2) == 0, eventual: t.chance(100), lax: t.chance(250), settles: t.chance(150),
+		loses: pick(t, 0, 0, 0, 150), doubles: pick(t, 0, 200, 500), delays: pick(t, 0, 150, 400),
+		delay: pick(t, time.Minute, 20*time.Minute, maxDelay), window: pick(t, 2*time.Minute, 20*time.Minute, 24*time.Hour),
+		changes: 2 + t.choose(6), removes: pick(t, 100, 400), repeats: pick(t, 0, 0, 300), poison: pick(t, 0, 0, 0, 250),
+		fails: pick(t, 0, 0, 100), slow: pick(t, 0, 30, 120), skewed: t.chance(400), twoBucket: t.chance(300),
+		audits: pick(t, 0, 0, 2), purges: pick(t, 0, 2), redrives: pick(t, 0, 0, 2), drains: pick(t, 0, 0, 2),
+		tasks: pick(t, 4, 1), batch: pick(t, 8, 1), cache: pick(t, 8, 1), attempts: pick(t, 4, 3),
+	}
+	p.pipelines = p.drawPipelines(t)
+	for f := CrashBefore; f < faults; f++ {
+		p.rates[f] = pick(t, 0, 0, 60, 250)
+		p.faulty += p.rates[f]
+	}
+	return p
+}
+
+func (p *plan) drawPipelines(t *tape) []kindOf {
+	mixes := [][]kindOf{{publishing}, {publishing}, {acting}, {publishing, acting}}
+	if p.trusted {
+		mixes = append(mixes, []kindOf{trusting}, []kindOf{trusting})
+	}
+	return pick(t, mixes...)
+}

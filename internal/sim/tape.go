@@ -1,0 +1,84 @@
+package sim
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"math/bits"
+	"time"
+)
+
+// tape is where every choice comes from. It draws from a seed, or replays what
+// was recorded; behind the end of a recording there are zeros. A zero always
+// means that all is well: no fault, no delay, the first of several.
+type tape struct {
+	state    uint64
+	replay   []uint32
+	replays  bool
+	recorded []uint32
+}
+
+func newTape(seed uint64) *tape { return &tape{state: seed*0x9E3779B97F4A7C15 + 1} }
+
+func replayTape(recorded []uint32) *tape { return &tape{replay: recorded, replays: true} }
+
+// next is SplitMix64. https://doi.org/10.1145/2660193.2660195
+func (t *tape) next() uint64 {
+	t.state += 0x9E3779B97F4A7C15
+	z := t.state
+	z = (z ^ z>>30) * 0xBF58476D1CE4E5B9
+	z = (z ^ z>>27) * 0x94D049BB133111EB
+	return z ^ z>>31
+}
+
+// choose returns a number in [0, n).
+func (t *tape) choose(n int) int {
+	if n <= 1 {
+		return 0
+	}
+	var v uint32
+	if !t.replays {
+		hi, _ := bits.Mul64(t.next(), uint64(n))
+		v = uint32(hi)
+	} else if i := len(t.recorded); i < len(t.replay) {
+		v = t.replay[i] % uint32(n)
+	}
+	t.recorded = append(t.recorded, v)
+	return int(v)
+}
+
+// chance is true in perMille of 1000 cases. Where it is impossible nothing is
+// drawn.
+func (t *tape) chance(perMille int) bool {
+	return perMille > 0 && t.choose(1000) >= 1000-perMille
+}
+
+// upTo returns a time in [0, d), in milliseconds.
+func (t *tape) upTo(d time.Duration) time.Duration {
+	return time.Duration(t.choose(int(d/time.Millisecond))) * time.Millisecond
+}
+
+// encodeTape writes a recording as text for a command line.
+func encodeTape(recorded []uint32) string {
+	b := make([]byte, 0, 2*len(recorded))
+	for _, v := range recorded {
+		b = binary.AppendUvarint(b, uint64(v))
+	}
+	return hex.EncodeToString(b)
+}
+
+func decodeTape(text string) ([]uint32, error) {
+	b, err := hex.DecodeString(text)
+	if err != nil {
+		return nil, fmt.Errorf("sim: a tape is hexadecimal: %w", err)
+	}
+	var recorded []uint32
+	for len(b) > 0 {
+		v, n := binary.Uvarint(b)
+		if n <= 0 || v > 1<<32-1 {
+			return nil, fmt.Errorf("sim: the tape is damaged after %d choices", len(recorded))
+		}
+		recorded, b = append(recorded, uint32(v)), b[n:]
+	}
+	return recorded, nil
+}

@@ -1,0 +1,288 @@
+package sim
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/worker"
+)
+
+// truth is what really became of one row, its object and its output, as nobody
+// inside the world knows it.
+type truth struct {
+	*World
+	key   ledger.RowKey
+	kind  kindOf
+	thing *thing
+	ref   bucket.Ref // of the output
+
+	row    ledger.Row // as it stands in the ledger
+	exists bool
+	due    time.Time
+	news   time.Duration // when somebody last raised Want
+
+	fence int64    // the highest granted
+	owner *node    // to whom
+	ends  []ending // of attempts, as their engines heard of them
+
+	claims, completions, fresh, given int
+	repeatable                        bool // another effect at the same version is allowed
+	acted                             ledger.Version
+
+	reaper   *node // who wrote that the row is dead
+	reported bool
+	highest  ledger.Version // that was settled
+	died     ledger.Version // the highest Want that a dead row had
+
+	changes int                // of the output
+	visible int                // which version of the object the output shows
+	stamps  map[int64][]string // the sources of what each fence published
+	effects []effect
+}
+
+// ending is how an attempt ended.
+type ending struct {
+	by    *node
+	fin   engine.Finished
+	taken bool // into the ledger
+}
+
+// effect is what an acting pipeline did.
+type effect struct {
+	fence   int64
+	kind    event.Kind
+	body    string
+	version int
+	current bool // by who had the lease
+}
+
+func newTruth(w *World, kind kindOf, th *thing) *truth {
+	t := &truth{
+		World: w, kind: kind, thing: th, visible: -1,
+		key: ledger.RowKey{Pipeline: kindNames[kind], Bucket: th.ref.Bucket, Key: th.ref.Key},
+	}
+	t.ref = bucket.Ref{Bucket: outputs, Key: t.key.Pipeline + "/" + t.key.Bucket + "/" + t.key.Key}
+	return t
+}
+
+// output finds whose output an object is.
+func (w *World) output(ref bucket.Ref) *truth {
+	for _, t := range w.truths {
+		if t.ref == ref {
+			return t
+		}
+	}
+	w.violate(I1, "there is an output %s, of no object", ref.Key)
+	return newTruth(w, publishing, &thing{})
+}
+
+// wrote follows a write that has landed. by is nil for an operator.
+func (t *truth) wrote(by *node, next *ledger.Row) {
+	before := t.row
+	if next == nil {
+		t.row, t.exists, t.due = ledger.Row{RowKey: t.key}, false, time.Time{}
+		return
+	}
+	t.row, t.exists, t.due = *next, true, next.Due()
+	after := &t.row
+	if t.tells() {
+		t.World.tell(by, "writes %s: want %s have %s fence %d %q attempts %d doubt %s dead %v verify %v: %s", t.key, after.Want.Order(), after.Have.Order(),
+			after.Lease.Fence, after.Lease.Owner, after.Attempts, after.Doubt, after.Dead, span(after.VerifyAt), after.History[0].What)
+	}
+	t.onlyRises(&before, after)
+	if after.Want.Compare(before.Want) != 0 {
+		t.news = t.now
+	}
+	if before.Held() && (after.Lease.Fence != before.Lease.Fence || !after.Held()) {
+		t.ended(by, &before, after)
+	} else if moved(&before.Have, &after.Have) {
+		t.violate(I8, "%s: Have became %s without a lease", t.key, after.Have.Order())
+	}
+	if after.Lease.Fence != before.Lease.Fence {
+		t.granted(by, &before, after)
+	}
+	if after.Dead && !before.Dead {
+		t.reaper, t.reported = by, false
+	}
+	if after.Dead && after.Want.Compare(t.died) > 0 {
+		t.died = after.Want
+	}
+	if after.Settled() && after.Have.Compare(t.highest) > 0 {
+		t.highest = after.Have
+	}
+}
+
+func span(at time.Time) any {
+	if at.IsZero() {
+		return "-"
+	}
+	return at.Sub(epoch)
+}
+
+func moved(before, after *ledger.Version) bool {
+	return before.Compare(*after) != 0 || before.Kind != after.Kind || !before.Identity.Same(after.Identity)
+}
+
+// ended follows a write that ended a lease.
+func (t *truth) ended(by *node, before, after *ledger.Row) {
+	e := t.ending(by, before.Lease.Fence)
+	switch {
+	case by != nil && e != nil && before.Lease.Owner == by.name:
+		e.taken = true
+		switch {
+		case e.fin.Result == engine.Completed:
+			t.completed(e, before, after)
+		case e.fin.Result == engine.Released || e.fin.Failure.Uncounted:
+			t.given++
+		}
+		t.repeatable = t.repeatable || e.fin.Ending.Sent && e.fin.Result != engine.Completed
+		return
+	case moved(&before.Have, &after.Have):
+		t.violate(I8, "%s: Have became %s by one who did not have the lease", t.key, after.Have.Order())
+	case by == nil || by.clock().Before(before.Lease.Until) && t.onTime():
+		t.violate(I8, "%s: the lease of fence %d was taken before its time", t.key, before.Lease.Fence)
+	}
+	t.repeatable = true // nobody knows what the former holder has done
+}
+
+// ending finds how an attempt ended that the ledger has not taken note of.
+func (t *truth) ending(by *node, fence int64) *ending {
+	for i := range t.ends {
+		if e := &t.ends[i]; e.by == by && e.fin.Fence == fence && !e.taken {
+			return e
+		}
+	}
+	return nil
+}
+
+func (t *truth) completed(e *ending, before, after *ledger.Row) {
+	t.completions++
+	fin := &e.fin
+	if fin.Acted {
+		t.actedOnce(fin, before, after)
+		t.standsBehind(fin, after)
+		t.acted = after.Have
+	}
+	t.repeatable = fin.Ending.Unsure || !after.VerifyAt.IsZero()
+}
+
+// granted follows a new fence.
+func (t *truth) granted(by *node, before, after *ledger.Row) {
+	t.claims++
+	if after.Lease.Fence <= t.fence {
+		t.violate(I5, "%s: fence %d was granted after %d", t.key, after.Lease.Fence, t.fence)
+	}
+	t.fence = max(t.fence, after.Lease.Fence)
+	t.owner = by
+	t.oneAtATime(by, before)
+}
+
+// finished hears how an attempt ended, before its engine does.
+func (t *truth) finished(by *node, fin *engine.Finished) {
+	t.ends = append(t.ends, ending{by: by, fin: *fin})
+	if fin.Ending.Sent && t.row.Lease.Fence != fin.Fence {
+		t.repeatable = true
+	}
+}
+
+// interrupted hears that the process of an attempt is gone.
+func (t *truth) interrupted() { t.repeatable = true }
+
+func (t *truth) redriven(force bool) {
+	t.fresh++
+	t.repeatable = t.repeatable || force
+}
+
+// killing reports that some version of the object takes processes with it.
+func (t *thing) kills() bool {
+	return slices.ContainsFunc(t.versions, func(v version) bool { return v.poison == killing })
+}
+
+// everPoisoned reports that some version of the object could not be taken.
+func (t *thing) everPoisoned() bool {
+	return slices.ContainsFunc(t.versions, func(v version) bool { return v.poison != harmless })
+}
+
+// poisoned reports that the object is one that no handler can take.
+func (t *truth) poisoned() bool {
+	v := t.thing.now()
+	return v != nil && v.poison != harmless
+}
+
+// versionOf tells which version of the object a source identity names: the
+// newest that fits.
+func (t *truth) versionOf(source string) int {
+	order, byEvent := strings.CutPrefix(source, "order=")
+	if byEvent {
+		order, _, _ = strings.Cut(order, ".")
+	}
+	for i := len(t.thing.versions) - 1; i >= 0; i-- {
+		v := &t.thing.versions[i]
+		if v.kind == event.Created && (byEvent && v.sequencer.String() == order || !byEvent && v.source == source) {
+			return i
+		}
+	}
+	return -1
+}
+
+// removedAt returns which removal an attempt has acted on: in event order the
+// one that it was told of, else the last one.
+func (t *truth) removedAt(claim *ledger.Attempt) int {
+	for i := len(t.thing.versions) - 1; i >= 0; i-- {
+		v := &t.thing.versions[i]
+		if v.kind == event.Removed && (t.kind != trusting || v.sequencer.CompareSameKey(claim.Want.Sequencer) == 0) {
+			return i
+		}
+	}
+	return -1
+}
+
+// published follows a publish that has landed.
+func (t *truth) published(claim *ledger.Attempt, metadata map[string]string, pinned int) {
+	source := metadata["pawl-source"]
+	if t.stamps == nil {
+		t.stamps = map[int64][]string{}
+	}
+	t.stamps[claim.Fence] = append(t.stamps[claim.Fence], source)
+	version := t.versionOf(source)
+	if t.tells() {
+		t.World.tell(t.owner, "publishes %s from version %d, over %d", t.ref.Key, version, t.visible)
+	}
+	t.neverBack(version, pinned)
+	t.visible = version
+	t.changes++
+}
+
+// unpublished follows a removal that has landed.
+func (t *truth) unpublished(claim *ledger.Attempt) {
+	if t.tells() {
+		t.World.tell(nil, "%s is removed", t.ref.Key)
+	}
+	t.visible = t.removedAt(claim)
+	t.changes++
+}
+
+// affected follows an effect of an acting pipeline.
+func (w *World) affected(k *task, task *worker.Task, body string) {
+	t := w.truth(k.key)
+	e := effect{
+		fence: task.Fence, kind: task.Kind, body: body, version: t.removedAt(nil),
+		current: t.row.Lease.Fence == task.Fence && t.row.Held(),
+	}
+	for i := len(t.thing.versions) - 1; task.Kind == event.Created && i >= 0; i-- {
+		if t.thing.versions[i].body == body {
+			e.version = i
+			break
+		}
+	}
+	if t.tells() {
+		t.World.tell(k.node, "has the effect of version %d of %s with fence %d", e.version, t.key, e.fence)
+	}
+	t.inOrder(&e)
+	t.effects = append(t.effects, e)
+}

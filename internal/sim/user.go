@@ -1,0 +1,180 @@
+package sim
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"context"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/source"
+	"github.com/pawlhq/pawl/worker"
+)
+
+// change is something that a user does to an object, and what the store says of
+// it.
+func (w *World) change(th *thing) {
+	v := version{kind: event.Created}
+	old := th.now()
+	if old != nil && old.kind == event.Created && w.tape.chance(w.plan.removes) {
+		v.kind = event.Removed
+		delete(w.objects.kept, th.ref)
+	} else {
+		w.write(th, &v)
+	}
+	th.counter += 1 + w.tape.choose(20)
+	v.sequencer = sequencer(th.counter, w.tape.choose(4))
+	th.versions = append(th.versions, v)
+	th.last = w.now
+	if w.tells() {
+		w.tell(nil, "%s %s: %q, version %d, sequencer %s", th.ref.Bucket+"/"+th.ref.Key, v.kind, v.body, len(th.versions)-1, v.sequencer.Raw())
+	}
+	w.notify(th, &v)
+}
+
+func (w *World) write(th *thing, v *version) {
+	if w.tape.chance(w.plan.poison) {
+		v.poison = poison(1 + w.tape.choose(int(poisons)-1))
+	}
+	v.body = th.bodyOf(len(th.versions), v.poison)
+	if len(th.versions) > 0 && w.tape.chance(w.plan.repeats) {
+		if old := th.versions[w.tape.choose(len(th.versions))]; old.kind == event.Created {
+			v.body, v.poison = old.body, old.poison
+		}
+	}
+	o := bucket.Object{ContentType: "text/plain"}
+	if _, err := w.objects.put(th.ref, v.body, o, bucket.Condition{}); err != nil {
+		panic(err)
+	}
+	id := worker.Identify(&w.objects.kept[th.ref].info)
+	v.source = id.String()
+}
+
+// sequencer writes a number so that text of different lengths must be ordered:
+// digits may follow, and zeros at the end mean nothing.
+func sequencer(counter, tail int) event.Sequencer {
+	s, err := event.ParseSequencer(fmt.Sprintf("%06X", counter) + [...]string{"", "0", "00", "8"}[tail])
+	if err != nil {
+		panic(err)
+	}
+	return s
+}
+
+// message is a notification of one event or some, and its redeliveries.
+type message struct {
+	world  *World
+	id     int
+	events []event.Event
+	sent   bool // no event can be added any more
+	acked  bool
+}
+
+// notify sends what the store says of a change: once, twice, late or never.
+func (w *World) notify(th *thing, v *version) {
+	dialect := event.MinIO
+	if w.plan.trusted {
+		dialect = event.AWS
+	}
+	e := event.Event{
+		Object: event.Object{Bucket: th.ref.Bucket, Key: th.ref.Key}, Kind: v.kind, Dialect: dialect,
+		Time: w.time().Truncate(time.Second), Sequencer: v.sequencer, Name: "e" + strconv.Itoa(len(th.versions)-1),
+	}
+	if v.kind == event.Created {
+		e.ETag, e.Size = etagOf(v.body), int64(len(v.body))
+	}
+	if w.tape.chance(w.plan.loses) {
+		if w.tells() {
+			w.tell(nil, "the notification is lost")
+		}
+		return
+	}
+	for copies := 1; copies <= 3; copies++ {
+		w.send(e)
+		if !w.tape.chance(w.plan.doubles) {
+			return
+		}
+	}
+}
+
+func (w *World) send(e event.Event) {
+	if n := len(w.messages); n > 0 && !w.messages[n-1].sent && w.tape.chance(200) {
+		m := w.messages[n-1]
+		m.events = append(m.events, e)
+		return
+	}
+	m := &message{world: w, id: len(w.messages), events: []event.Event{e}}
+	w.messages = append(w.messages, m)
+	delay := w.tape.upTo(3 * time.Second)
+	if w.tape.chance(w.plan.delays) {
+		delay += w.tape.upTo(w.plan.delay)
+	}
+	w.after(delay, m)
+}
+
+// run delivers the message to some worker, unless it was acknowledged already.
+func (m *message) run() {
+	w := m.world
+	if m.acked {
+		return
+	}
+	m.sent = true
+	var able []*node
+	for _, n := range w.nodes {
+		if !n.draining {
+			able = append(able, n)
+		}
+	}
+	if len(able) == 0 {
+		w.after(time.Second, m)
+		return
+	}
+	n := able[w.tape.choose(len(able))]
+	items, _, err := worker.Route(w.routed(), &source.Delivery{Events: m.events})
+	if err != nil {
+		panic(err)
+	}
+	w.nonces++
+	id := uint64(w.nonces)
+	n.open[id] = m
+	if w.tells() {
+		w.tell(n, "is given message %d: %s", m.id, names(m.events))
+	}
+	n.tell(engine.Deliver{ID: id, Items: items})
+}
+
+func names(events []event.Event) string {
+	var b strings.Builder
+	for _, e := range events {
+		fmt.Fprintf(&b, " %s/%s %s", e.Object.Bucket, e.Object.Key, e.Name)
+	}
+	return b.String()
+}
+
+// routed returns the pipelines that there are.
+func (w *World) routed() []*worker.Pipeline {
+	var all []*worker.Pipeline
+	for _, p := range w.pipelines {
+		if p != nil {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// read is how a handler reads its input.
+func read(ctx context.Context, t *worker.Task) (string, error) {
+	in, err := t.Open(ctx)
+	if err != nil {
+		return "", err
+	}
+	b, err := io.ReadAll(in)
+	if err != nil {
+		return "", err
+	}
+	return string(b), in.Close()
+}

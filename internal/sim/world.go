@@ -1,0 +1,217 @@
+package sim
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/worker"
+)
+
+// epoch is when time begins, by a clock that is right.
+var epoch = time.Date(2026, time.March, 1, 0, 0, 0, 0, time.UTC)
+
+// workers is how many processes there are, as long as none is down.
+const workers = 3
+
+// World is one simulated world.
+type World struct {
+	pool    *threads
+	tape    *tape
+	plan    plan
+	policy  ledger.Policy
+	agenda  agenda
+	now     time.Duration // since the epoch
+	calm    time.Duration // from here on nothing goes wrong any more
+	steps   int
+	over    bool
+	running []*thread
+
+	store     ledger.Store
+	objects   objects
+	pipelines []*worker.Pipeline // by kindOf; nil where there is none
+	names     []string
+	things    []*thing
+	truths    []*truth
+	messages  []*message
+	nodes     []*node
+	hired     int
+	crashes   int
+	freezes   int
+	nonces    int
+	setbacks  int // older results that replaced newer ones, as 5.4 allows
+
+	hit        [steps][faults]int
+	violations []Violation
+	story      *[]string // nil: nobody listens
+}
+
+// maxSteps ends a world that does not come to rest.
+const maxSteps = 20_000
+
+func newWorld(pool *threads, tp *tape, store ledger.Store) *World {
+	w := &World{pool: pool, tape: tp, store: store, plan: draw(tp)}
+	w.policy = ledger.Policy{
+		TTL: ttl, Skew: skew, Attempts: w.plan.attempts, Base: time.Second, Max: 10 * time.Second, Horizon: horizon, Retain: retain,
+	}
+	w.objects = objects{world: w, kept: map[bucket.Ref]*object{}}
+	w.calm = w.plan.window + time.Minute
+	w.build()
+	w.schedule()
+	return w
+}
+
+// build sets up pipelines and objects.
+func (w *World) build() {
+	w.pipelines = make([]*worker.Pipeline, 3)
+	buckets, keys := [2]string{"in", "in"}, [2]string{"k", "k+1"}
+	if w.plan.twoBucket {
+		buckets[1], keys[1] = "in2", "k"
+	}
+	for i := range buckets {
+		w.things = append(w.things, &thing{ref: bucket.Ref{Bucket: buckets[i], Key: keys[i]}, last: -time.Minute})
+	}
+	for _, kind := range w.plan.pipelines {
+		p := &worker.Pipeline{
+			Name: kindNames[kind], Match: func(event.Object) bool { return true }, Eventual: w.plan.eventual,
+		}
+		if kind != acting {
+			p.Output = func(k ledger.RowKey) bucket.Ref {
+				return bucket.Ref{Bucket: outputs, Key: k.Pipeline + "/" + k.Bucket + "/" + k.Key}
+			}
+		}
+		if kind == trusting {
+			p.Order = worker.EventOrder
+		}
+		w.pipelines[kind] = p
+		w.names = append(w.names, p.Name)
+		for _, th := range w.things {
+			w.truths = append(w.truths, newTruth(w, kind, th))
+		}
+	}
+}
+
+var kindNames = [...]string{publishing: "publishing", acting: "acting", trusting: "trusting"}
+
+func (w *World) kindOf(k ledger.RowKey) kindOf {
+	return kindOf(slices.Index(kindNames[:], k.Pipeline))
+}
+
+// schedule plans what does not depend on what the workers do.
+func (w *World) schedule() {
+	for range workers {
+		w.hire()
+	}
+	at := time.Duration(0)
+	for range w.plan.changes {
+		if w.tape.chance(600) {
+			at += w.tape.upTo(3 * time.Second) // in the same second, perhaps
+		} else {
+			at = w.tape.upTo(w.plan.window)
+		}
+		th := w.things[0]
+		if w.tape.chance(350) {
+			th = w.things[1]
+		}
+		w.at(at, doing(func() { w.change(th) }))
+	}
+	for range w.plan.drains {
+		w.at(w.tape.upTo(w.plan.window), doing(w.drainSome))
+	}
+	w.employ()
+}
+
+// loop lets everything happen that is planned, until nothing is any more.
+func (w *World) loop() {
+	for len(w.agenda.list) > 0 && w.steps < maxSteps {
+		next := w.agenda.pop()
+		w.now = next.at
+		w.steps++
+		next.do.run()
+	}
+}
+
+// play is the life of a world.
+func (w *World) play() {
+	w.loop()
+	w.heal()
+	w.check()
+	w.end()
+}
+
+// end lets every thread run out, without effect.
+func (w *World) end() {
+	w.over = true
+	for len(w.running) > 0 {
+		w.running[len(w.running)-1].resume()
+	}
+}
+
+func (w *World) time() time.Time { return epoch.Add(w.now) }
+
+func (w *World) at(at time.Duration, do doer)   { w.agenda.push(max(at, w.now), do) }
+func (w *World) after(d time.Duration, do doer) { w.agenda.push(w.now+d, do) }
+
+// nonce is never the same twice.
+func (w *World) nonce() string {
+	w.nonces++
+	return "n" + strconv.Itoa(w.nonces)
+}
+
+func (w *World) drainSome() {
+	if len(w.nodes) > 0 {
+		w.nodes[w.tape.choose(len(w.nodes))].drain()
+	}
+}
+
+// earliestDue returns when the next row is due, by the clocks of the ledger's
+// rows.
+func (w *World) earliestDue() (due time.Duration, any bool) {
+	for _, t := range w.truths {
+		if !t.exists || t.due.IsZero() {
+			continue
+		}
+		if at := t.due.Sub(epoch); !any || at < due {
+			due, any = at, true
+		}
+	}
+	return due, any
+}
+
+func (w *World) truth(k ledger.RowKey) *truth {
+	for _, t := range w.truths {
+		if t.key == k {
+			return t
+		}
+	}
+	// A protocol that mixes rows up has made one of its own.
+	t := newTruth(w, w.kindOf(k), &thing{ref: bucket.Ref{Bucket: k.Bucket, Key: k.Key}})
+	t.key = k
+	w.truths = append(w.truths, t)
+	w.violate(I1, "there is a row %s, of no object", k)
+	return t
+}
+
+func (w *World) tells() bool { return w.story != nil }
+
+// tell adds a line to the story, if somebody listens.
+func (w *World) tell(n *node, format string, args ...any) {
+	who := "-"
+	if n != nil {
+		who = n.name
+	}
+	line := fmt.Sprintf("%-14s %-3s ", w.now, who) + fmt.Sprintf(format, args...)
+	*w.story = append(*w.story, line)
+}
+
+func sortedIDs[V any](m map[uint64]V) []uint64 {
+	if len(m) == 0 {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(m))
+}
