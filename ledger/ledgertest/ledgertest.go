@@ -61,6 +61,7 @@ var concerns = []struct {
 	{"Scan", scanTests},
 	{"Own", ownTests},
 	{"Race", raceTests},
+	{"Linear", linearTests},
 	{"Lost", lostTests},
 	{"Cancel", cancelTests},
 	{"Durable", durableTests},
