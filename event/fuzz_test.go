@@ -1,10 +1,13 @@
 package event_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -24,11 +27,13 @@ func FuzzR2(f *testing.F)          { fuzzDialect(f, event.R2) }
 func FuzzGCS(f *testing.F)         { fuzzDialect(f, event.GCS) }
 func FuzzAzure(f *testing.F)       { fuzzDialect(f, event.Azure) }
 
-// FuzzDetect checks that detecting a dialect and naming it come to the same.
+// FuzzDetect checks that detecting a dialect and naming it come to the same, in
+// an envelope of SNS and out of it.
 func FuzzDetect(f *testing.F) {
 	addSeeds(f, "*")
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		batch, ok := fuzzParse(t, payload, event.Detect)
+		checkWrapped(t, payload, batch, ok)
 		if !ok {
 			return
 		}
@@ -40,6 +45,31 @@ func FuzzDetect(f *testing.F) {
 			t.Errorf("detected %s differs from the named one:\n%s", batch.Dialect, diff)
 		}
 	})
+}
+
+// checkWrapped checks that a payload says in an envelope of SNS what it says
+// without, unless it is one itself.
+func checkWrapped(t *testing.T, payload []byte, bare event.Batch, ok bool) {
+	if !utf8.Valid(payload) || len(payload) > event.MaxPayload/2 { // or else it cannot be wrapped
+		return
+	}
+	batch, err := event.Parse([]byte(`{"Type":"Notification","Message":`+quoteJSON(string(payload))+`}`), event.Detect)
+	switch {
+	case err != nil:
+		checkRefusal(t, err)
+		if !strings.Contains(err.Error(), "in the SNS message") {
+			t.Errorf("refused without a word of the envelope: %v", err)
+		}
+		if ok && !strings.Contains(err.Error(), "another SNS message") {
+			t.Errorf("accepted, but not in an envelope: %v", err)
+		}
+	case !ok:
+		t.Error("refused, but accepted in an envelope")
+	default:
+		if diff := cmp.Diff(bare, batch, compareSequencers, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("an envelope makes a difference:\n%s", diff)
+		}
+	}
 }
 
 func fuzzDialect(f *testing.F, d event.Dialect) {
@@ -99,6 +129,118 @@ func checkEvent(t *testing.T, d event.Dialect, e event.Event) {
 	if err != nil || back.CompareSameKey(e.Sequencer) != 0 {
 		t.Errorf("sequencer %s does not come back from %q: %v", e.Sequencer, e.Sequencer.Raw(), err)
 	}
+}
+
+// FuzzSequencer compares the order with Amazon's rule as it is documented: pad
+// the shorter with zeros on the right, then compare as text.
+func FuzzSequencer(f *testing.F) {
+	for _, seed := range [][2]string{
+		{"0055AED6DCD90281E5", "0055AED6DCD90281E50"}, {"0", "00"}, {"", "0"}, {"a", "A"}, {"1", "10000000000000000000000000000000000000001"},
+		{"00000000000004420000000000028963", "0000000000000442000000000002896"}, {"0x1", "١"}, {strings.Repeat("F", event.MaxSequencer), "F0"},
+	} {
+		f.Add(seed[0], seed[1])
+	}
+	f.Fuzz(func(t *testing.T, a, b string) {
+		x, okX := fuzzSequencer(t, a)
+		y, okY := fuzzSequencer(t, b)
+		if !okX || !okY {
+			return
+		}
+		want := strings.Compare(padded(a), padded(b))
+		if a == "" || b == "" {
+			want = len(a) - len(b) // none is before all
+		}
+		got := x.CompareSameKey(y)
+		if got != sign(want) || got != -y.CompareSameKey(x) || got != strings.Compare(x.String(), y.String()) {
+			t.Errorf("%q and %q compare as %d and %d, their text as %d, want %d", a, b, got, y.CompareSameKey(x),
+				strings.Compare(x.String(), y.String()), want)
+		}
+		if x.SameShape(y) != y.SameShape(x) || !x.SameShape(x) {
+			t.Errorf("whether %q and %q have one shape depends on who is asked", a, b)
+		}
+	})
+}
+
+func sign(n int) int { return max(-1, min(n, 1)) }
+
+func padded(s string) string {
+	return strings.ToUpper(s) + strings.Repeat("0", event.MaxSequencer-len(s))
+}
+
+// fuzzSequencer reads a sequencer and checks what holds for each.
+func fuzzSequencer(t *testing.T, raw string) (event.Sequencer, bool) {
+	s, err := event.ParseSequencer(raw)
+	hexadecimal := strings.Trim(raw, "0123456789abcdefABCDEF") == ""
+	if ok := hexadecimal && len(raw) <= event.MaxSequencer; ok != (err == nil) {
+		t.Errorf("%q: %v", raw, err)
+	}
+	if err != nil {
+		return s, false
+	}
+	text, err := s.MarshalText()
+	var back event.Sequencer
+	if err := errors.Join(err, back.UnmarshalText(text)); err != nil || back.Raw() != raw || back.String() != s.String() {
+		t.Errorf("%q comes back as %q: %v", raw, back.Raw(), err)
+	}
+	canon, err := event.ParseSequencer(s.String())
+	if err != nil || canon.String() != s.String() || canon.CompareSameKey(s) != 0 || s.IsZero() != (raw == "") {
+		t.Errorf("%q has the canonical form %q, and that %q: %v", raw, s, canon, err)
+	}
+	return s, true
+}
+
+// FuzzObject checks that what is printed does no harm to a terminal or a log,
+// and has one reading: two objects never print alike.
+func FuzzObject(f *testing.F) {
+	for _, seed := range [][3]string{
+		{"photos", "in/a b+c/é.txt", "v1"}, {"b", "\x1b[31mred\nlevel=ERROR", ""}, {"b", "a?versionId=1", ""}, {"b", `"k"`, "?versionId=2"},
+		{"b", "\xff\u202e\uFFFD", "\x00"}, {"b", `a\x3fversionId=`, `"`}, {"b?versionId=x", "k", "v"},
+	} {
+		f.Add(seed[0], seed[1], seed[2])
+	}
+	f.Fuzz(func(t *testing.T, bucket, key, version string) {
+		if got, ok := unquoted(event.Quote(key)); !ok || got != key {
+			t.Errorf("%q is quoted as %s, which reads %q", key, event.Quote(key), got)
+		}
+		checkPrintable(t, event.Quote(key))
+		if bucket == "" || strings.Contains(bucket, "/") || key == "" { // no object's
+			return
+		}
+		o := event.Object{Bucket: bucket, Key: key, VersionID: version}
+		checkPrintable(t, o.String())
+		if got, ok := readObject(o.String()); !ok || got != o {
+			t.Errorf("%#v is printed as %s, which reads %#v", o, o, got)
+		}
+	})
+}
+
+func checkPrintable(t *testing.T, s string) {
+	if !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsPrint(r) }) {
+		t.Errorf("%q does not belong on a terminal", s)
+	}
+}
+
+// unquoted reads what Quote prints.
+func unquoted(printed string) (string, bool) {
+	if !strings.HasPrefix(printed, `"`) {
+		return printed, true
+	}
+	s, err := strconv.Unquote(printed)
+	return s, err == nil
+}
+
+// readObject reads what Object.String prints.
+func readObject(printed string) (o event.Object, ok bool) {
+	address, version, versioned := strings.Cut(printed, "?versionId=")
+	if versioned && strings.HasPrefix(printed, `"`) {
+		address, version = address+`"`, `"`+version
+	}
+	address, okAddress := unquoted(address)
+	if o.VersionID, ok = unquoted(version); !ok || !okAddress {
+		return o, false
+	}
+	o.Bucket, o.Key, ok = strings.Cut(strings.TrimPrefix(address, "s3://"), "/")
+	return o, ok
 }
 
 // addSeeds adds the samples of a dialect, and all payloads of its transcript.

@@ -19,9 +19,9 @@ type target struct {
 	name string
 }
 
-// minimizing is how long the fuzzer may spend on making one input smaller. Its
-// default of a minute could use up a target's time on a single input.
-const minimizing = "2s"
+// minimizing is how many runs the fuzzer may spend on making one input smaller.
+// By default it takes a minute for each, which is all the time that there is.
+const minimizing = "100x"
 
 // fuzz fuzzes every target of the packages for so long, one after the other:
 // each keeps all cores busy. What Go comes upon it keeps in its cache, and
