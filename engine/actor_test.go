@@ -36,6 +36,7 @@ type actor struct {
 type task struct {
 	ledger.Attempt
 	deadline time.Time // by the actor's clock
+	deaf     bool      // goes on when it is told to stop
 	over     bool
 }
 
@@ -115,11 +116,12 @@ func (a *actor) do(act engine.Action) {
 		a.start(&act)
 	case engine.Extend:
 		if k := a.tasks[act.Key]; k != nil && k.Fence == act.Fence && !k.over {
+			a.checkExtend(k, act.Deadline)
 			k.deadline = act.Deadline
 			a.at(k.deadline.Add(-a.skew), func() { a.expire(k) })
 		}
 	case engine.Cancel:
-		if k := a.tasks[act.Key]; k != nil && k.Fence == act.Fence {
+		if k := a.tasks[act.Key]; k != nil && k.Fence == act.Fence && !k.deaf {
 			a.after(a.upTo(time.Second), func() { a.finish(k, engine.Failed) })
 		}
 	case engine.Settle:
@@ -220,7 +222,7 @@ func (a *actor) resolve(changes []ledger.Change) []ledger.Outcome {
 }
 
 func (a *actor) start(s *engine.Start) {
-	k := &task{Attempt: s.Attempt, deadline: s.Deadline}
+	k := &task{Attempt: s.Attempt, deadline: s.Deadline, deaf: a.chance(10)}
 	a.checkStart(k)
 	a.tasks[k.Key], a.had[k.Fence] = k, true
 	a.at(later(k.deadline.Add(-a.skew), a.now), func() { a.expire(k) })
@@ -247,7 +249,9 @@ func (a *actor) expire(k *task) {
 		if !k.over && a.now.After(a.calm.Add(2*time.Minute)) {
 			a.fail("%s: fence %d of %s ran out, and nothing was wrong", a.name, k.Fence, k.Key)
 		}
-		a.finish(k, engine.Failed)
+		if !k.deaf {
+			a.finish(k, engine.Failed)
+		}
 	}
 }
 

@@ -133,11 +133,15 @@ func (e *Engine) foldFinish(en *entry, f *flight) (changed bool) {
 	return true
 }
 
+// foldRenew prolongs the lease of a task that runs. One that was told to stop,
+// by its deadline, and does not has no claim to more: it may have come to that
+// while the renewal waited for an answer, or was refused.
 func (e *Engine) foldRenew(en *entry, f *flight) (changed bool) {
-	if !en.renew {
+	renew := en.renew && e.now.Before(en.endsAt)
+	en.renew = false
+	if !renew {
 		return false
 	}
-	en.renew = false
 	f.next, f.renewed = f.next.Renew(en.attempt, &e.cfg.Policy, e.now)
 	if !f.renewed {
 		e.emit(Cancel{Key: en.key, Fence: en.attempt.Fence})

@@ -102,8 +102,7 @@ func (e *Engine) renewals() {
 	for _, en := range e.running {
 		if !en.renewAt.After(e.now) {
 			en.renewAt = e.now.Add(e.cfg.Policy.TTL / 3)
-			// A task that was told to stop and does not has no claim to more.
-			if !en.ending() && e.now.Before(en.endsAt) {
+			if !en.ending() {
 				en.renew = true
 				e.route(en)
 			}

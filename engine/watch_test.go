@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/ledger"
@@ -20,11 +21,18 @@ type watched struct {
 	writer  *actor // nil: an operator
 
 	fences   map[ledger.RowKey]int64                     // the highest granted
+	until    map[grant]time.Time                         // when others may take it over
 	observed map[ledger.RowKey]map[string]ledger.Version // event name → Want when the row had it first
 	died     map[ledger.RowKey]ledger.Version            // the highest Want that a dead row had
 	silent   map[ledger.RowKey]*actor                    // who wrote a death that nobody was told of
 	blurred  map[ledger.RowKey]bool                      // one write took more events than a history holds
 	counts   map[ledger.RowKey]*counts
+}
+
+// grant is a lease that was granted.
+type grant struct {
+	key   ledger.RowKey
+	fence int64
 }
 
 // counts is what happened to a row.
@@ -34,7 +42,7 @@ type counts struct {
 
 func newWatched() *watched {
 	return &watched{
-		Store: memledger.New(), fences: map[ledger.RowKey]int64{},
+		Store: memledger.New(), fences: map[ledger.RowKey]int64{}, until: map[grant]time.Time{},
 		observed: map[ledger.RowKey]map[string]ledger.Version{}, died: map[ledger.RowKey]ledger.Version{},
 		silent: map[ledger.RowKey]*actor{}, blurred: map[ledger.RowKey]bool{}, counts: map[ledger.RowKey]*counts{},
 	}
@@ -88,6 +96,9 @@ func (w *watched) wrote(before, after *ledger.Row) {
 	}
 	if after.Lease.Fence != before.Lease.Fence || !after.Held() {
 		w.checkLease(before)
+	}
+	if after.Held() {
+		w.until[grant{after.RowKey, after.Lease.Fence}] = after.Lease.Until
 	}
 	if after.VerifyAt.After(before.VerifyAt) {
 		c.verify++
@@ -209,6 +220,7 @@ func (a *actor) checkSwap(s *engine.Swap) {
 // checkStart demands that a task has the lease it is told it has, that no other
 // has one, and that there are not too many.
 func (a *actor) checkStart(k *task) {
+	a.checkDeadline(k, k.deadline)
 	row := a.store.row(k.Key)
 	if a.live(k) && (row.Lease.Fence != k.Fence || row.Lease.Owner != a.name) {
 		a.fail("%s: %s starts with fence %d, but %s has %d", a.name, k.Key, k.Fence, row.Lease.Owner, row.Lease.Fence)
@@ -224,6 +236,25 @@ func (a *actor) checkStart(k *task) {
 	}
 	if n := len(a.tasks) + 1; n > a.cfg.Tasks || n > 1 && size > a.cfg.Bytes {
 		a.fail("%s: %d tasks run, of %d bytes", a.name, n, size)
+	}
+}
+
+// checkDeadline demands that a task stops relying on its lease before others may
+// take it: by all that the margin for clocks is worth, however long the ledger
+// took to answer.
+func (a *actor) checkDeadline(k *task, deadline time.Time) {
+	until := a.store.until[grant{k.Key, k.Fence}]
+	if deadline.After(until.Add(-a.cfg.Policy.Skew)) {
+		a.fail("%s: fence %d of %s runs until %v, and others may take it from %v on", a.name, k.Fence, k.Key, deadline, until)
+	}
+}
+
+// checkExtend demands that a lease is renewed before the task that has it was to
+// stop. A handler that goes on regardless would hold its object for ever.
+func (a *actor) checkExtend(k *task, deadline time.Time) {
+	a.checkDeadline(k, deadline)
+	if sent := deadline.Add(-a.cfg.Policy.TTL); !sent.Before(k.deadline) {
+		a.fail("%s: fence %d of %s ran out at %v, and was renewed at %v", a.name, k.Fence, k.Key, k.deadline, sent)
 	}
 }
 
