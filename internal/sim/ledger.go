@@ -19,31 +19,20 @@ var (
 	errNoRows   = errors.New("the ledger is down for a moment")
 )
 
-// ledger is the shipped ledger over a store with faults.
-func (t *thread) ledger() *ledger.Ledger {
-	l := ledger.New(&rows{t})
-	l.Wait = func(context.Context, time.Duration) error {
-		if !t.sleep(t.world.tape.upTo(time.Second)) {
-			return errNoAnswer
-		}
-		return nil
-	}
-	return l
-}
-
 // Swap implements ledger.Store.
 func (r *rows) Swap(_ context.Context, changes []ledger.Change) ([]ledger.Outcome, error) {
 	t := r.thread
 	if t.dead() {
 		return nil, errNoAnswer
 	}
+	w, by := t.world, t.node // the thread may be another's when the swap lands
 	var out []ledger.Outcome
-	fault := t.world.fault(t, StepSwap)
+	fault := w.fault(t, StepSwap)
 	if fault == Torn {
 		changes, fault = changes[:len(changes)/2], Lost
 	}
 	_, answered := t.send(fault, func() error {
-		out = t.world.swap(t.node, changes)
+		out = w.swap(by, changes)
 		return nil
 	})
 	if !answered {

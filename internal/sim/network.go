@@ -124,14 +124,3 @@ func (t *thread) send(fault Fault, do request) (err error, answered bool) {
 	}
 	return err, t.sleep(wait)
 }
-
-// deliver lets a request have its effect after a while, even if the process is
-// gone by then.
-func (t *thread) deliver(way time.Duration, do request) (err error) {
-	if way == 0 {
-		return do()
-	}
-	t.world.after(way, doing(func() { err = do() }))
-	t.sleep(way)
-	return err
-}

@@ -22,6 +22,7 @@ type node struct {
 	skew   time.Duration // of its clock
 	engine *engine.Engine
 	inbox  []engine.Input
+	spare  []engine.Input
 	queued bool // a step is planned
 	tickAt time.Duration
 	tasks  []*task
@@ -84,13 +85,15 @@ func (s *stepping) run() {
 	}
 	n.queued = false
 	in := n.inbox
-	n.inbox = nil
+	n.inbox = n.spare[:0]
 	for _, a := range n.engine.Step(n.clock(), in...) {
 		n.do(a)
 		if n.gone {
 			return
 		}
 	}
+	clear(in)
+	n.spare = in
 	if n.draining && n.engine.Idle() && len(n.tasks) == 0 {
 		n.exit()
 		return
@@ -147,7 +150,7 @@ func (n *node) do(a engine.Action) {
 	switch a := a.(type) {
 	case engine.Swap:
 		n.spawn(n, func(t *thread) {
-			out, err := t.ledger().Swap(context.Background(), a.Changes)
+			out, err := t.ledger.Swap(context.Background(), a.Changes)
 			if !t.dead() {
 				n.tell(engine.Swapped{Batch: a.Batch, Outcomes: out, Err: err})
 			}
@@ -166,7 +169,7 @@ func (n *node) do(a engine.Action) {
 		n.settle(&a)
 	case engine.Sweep:
 		n.spawn(n, func(t *thread) {
-			rows, _ := (&rows{t}).Due(context.Background(), a.Pipeline, a.Before, a.Limit)
+			rows, _ := t.rows.Due(context.Background(), a.Pipeline, a.Before, a.Limit)
 			if !t.dead() {
 				n.tell(engine.Swept{Pipeline: a.Pipeline, Rows: rows})
 			}
@@ -220,7 +223,7 @@ func (n *node) attempt(t *thread, k *task, claim *ledger.Attempt) (fin engine.Fi
 	p := *n.pipelines[n.kindOf(claim.Key)]
 	p.Handler = &handler{thread: t, task: k, view: v}
 	x := &worker.Attempt{
-		Ledger: t.ledger(), Objects: v, Pipeline: &p, Claim: *claim, Nonce: n.nonce, Now: n.clock,
+		Ledger: t.ledger, Objects: v, Pipeline: &p, Claim: *claim, Nonce: n.nonce, Now: n.clock,
 	}
 	return x.Run(k.ctx), true
 }

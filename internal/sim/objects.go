@@ -116,7 +116,7 @@ func (v *view) Put(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucke
 	err = v.thread.write(ctx, StepPut, func() error {
 		var err error
 		if etag, err = v.put(ref, string(body), o, c); err == nil {
-			v.world.output(ref).published(v.claim, o.Metadata, pinned)
+			v.world.output(ref).published(v.claim, v.kept[ref], pinned)
 		}
 		return err
 	})
@@ -176,7 +176,6 @@ type version struct {
 	kind      event.Kind
 	body      string
 	sequencer event.Sequencer
-	source    string // what an output made from it records
 	poison    poison
 }
 
@@ -199,8 +198,10 @@ func (t *thing) now() *version {
 	return &t.versions[len(t.versions)-1]
 }
 
-// f is what the handlers compute.
+// f is what the handlers compute, and source what they computed it from.
 func f(body string) string { return "f(" + body + ")" }
+
+func inputOf(body string) string { return body[2 : len(body)-1] }
 
 // bodyOf names a content so that what poisons can be told by reading it.
 func (t *thing) bodyOf(n int, p poison) string {

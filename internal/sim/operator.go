@@ -28,6 +28,7 @@ func (w *World) employ() {
 // heal does what is done after troubles: it redrives what died without being
 // poisonous, and where notifications were lost it lets an audit look.
 func (w *World) heal() {
+	w.now = max(w.now, w.calm)
 	for _, t := range w.truths {
 		if t.exists && t.row.Dead && !t.poisoned() {
 			w.redrive(t, false)
@@ -49,7 +50,7 @@ func (w *World) written(t *thread, expect ledger.Nonce, next *ledger.Row) bool {
 	w.nonces++
 	next.Nonce = ledger.Nonce{0: 0xFF}
 	binary.BigEndian.PutUint64(next.Nonce[8:], uint64(w.nonces))
-	out, err := t.ledger().Swap(context.Background(), []ledger.Change{{Key: next.RowKey, Expect: expect, Row: next}})
+	out, err := t.ledger.Swap(context.Background(), []ledger.Change{{Key: next.RowKey, Expect: expect, Row: next}})
 	return err == nil && out[0].Applied
 }
 
@@ -103,7 +104,7 @@ func (w *World) audit(t *truth) {
 func (w *World) find(th *thread, t *truth) (next ledger.Row, expect ledger.Nonce, loss audit.Loss, err error) {
 	ctx := context.Background()
 	row := ledger.Row{RowKey: t.key}
-	found, err := (&rows{th}).Load(ctx, []ledger.RowKey{t.key})
+	found, err := th.rows.Load(ctx, []ledger.RowKey{t.key})
 	if err != nil {
 		return row, expect, audit.None, err
 	}

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"github.com/pawlhq/pawl/ledger"
-	"github.com/pawlhq/pawl/ledger/memledger"
 )
 
 // history is what one world came to.
@@ -30,5 +29,5 @@ func play(pool *threads, tp *tape, store ledger.Store, story *[]string) history 
 
 // playSeed plays the world of a seed over a ledger in memory.
 func playSeed(pool *threads, seed uint64, story *[]string) history {
-	return play(pool, newTape(seed), memledger.New(), story)
+	return play(pool, newTape(seed), &shelf{}, story)
 }

@@ -1,8 +1,11 @@
 package sim
 
 import (
+	"context"
 	"iter"
 	"time"
+
+	"github.com/pawlhq/pawl/ledger"
 )
 
 // thread runs code that waits for answers, as a coroutine: it goes on when the
@@ -14,6 +17,11 @@ type thread struct {
 	next  func() (struct{}, bool)
 	stop  func()
 	yield func(struct{}) bool
+
+	rows    rows
+	ledger  *ledger.Ledger // the shipped one, over rows
+	pending request        // on its way
+	err     error          // what became of it
 }
 
 // threads are kept from world to world, for making one costs more than a step.
@@ -26,6 +34,9 @@ func (p *threads) get() *thread {
 		return t
 	}
 	t := &thread{}
+	t.rows.thread = t
+	t.ledger = ledger.New(&t.rows)
+	t.ledger.Wait = t.pause
 	t.next, t.stop = iter.Pull(func(yield func(struct{}) bool) {
 		t.yield = yield
 		for {
@@ -89,3 +100,28 @@ func (t *thread) resume() {
 	}
 	w.pool.idle = append(w.pool.idle, t)
 }
+
+// pause is how the ledger waits between two tries.
+func (t *thread) pause(context.Context, time.Duration) error {
+	if !t.sleep(t.world.tape.upTo(time.Second)) {
+		return errNoAnswer
+	}
+	return nil
+}
+
+// deliver lets a request have its effect after a while, even if the process is
+// gone by then.
+func (t *thread) deliver(way time.Duration, do request) error {
+	if way == 0 {
+		return do()
+	}
+	t.pending, t.err = do, nil
+	t.world.after(way, (*landing)(t))
+	t.sleep(way)
+	return t.err
+}
+
+// landing is a thread whose request reaches its server.
+type landing thread
+
+func (l *landing) run() { l.err = l.pending() }

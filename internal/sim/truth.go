@@ -2,7 +2,6 @@ package sim
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/pawlhq/pawl/bucket"
@@ -86,6 +85,7 @@ func (t *truth) wrote(by *node, next *ledger.Row) {
 	before := t.row
 	if next == nil {
 		t.row, t.exists, t.due = ledger.Row{RowKey: t.key}, false, time.Time{}
+		t.acted = ledger.Version{}
 		return
 	}
 	t.row, t.exists, t.due = *next, true, next.Due()
@@ -167,6 +167,8 @@ func (t *truth) completed(e *ending, before, after *ledger.Row) {
 		t.actedOnce(fin, before, after)
 		t.standsBehind(fin, after)
 		t.acted = after.Have
+	} else if t.acted.Kind != after.Have.Kind {
+		t.acted = ledger.Version{} // it was found to be what it had been before
 	}
 	t.repeatable = fin.Ending.Unsure || !after.VerifyAt.IsZero()
 }
@@ -214,16 +216,11 @@ func (t *truth) poisoned() bool {
 	return v != nil && v.poison != harmless
 }
 
-// versionOf tells which version of the object a source identity names: the
-// newest that fits.
-func (t *truth) versionOf(source string) int {
-	order, byEvent := strings.CutPrefix(source, "order=")
-	if byEvent {
-		order, _, _ = strings.Cut(order, ".")
-	}
+// versionOf tells which version of the object a content is: the newest that it
+// can be.
+func (t *truth) versionOf(body string) int {
 	for i := len(t.thing.versions) - 1; i >= 0; i-- {
-		v := &t.thing.versions[i]
-		if v.kind == event.Created && (byEvent && v.sequencer.String() == order || !byEvent && v.source == source) {
+		if v := &t.thing.versions[i]; v.kind == event.Created && v.body == body {
 			return i
 		}
 	}
@@ -243,13 +240,13 @@ func (t *truth) removedAt(claim *ledger.Attempt) int {
 }
 
 // published follows a publish that has landed.
-func (t *truth) published(claim *ledger.Attempt, metadata map[string]string, pinned int) {
-	source := metadata["pawl-source"]
+func (t *truth) published(claim *ledger.Attempt, out *object, pinned int) {
+	source := out.info.Metadata["pawl-source"]
 	if t.stamps == nil {
 		t.stamps = map[int64][]string{}
 	}
 	t.stamps[claim.Fence] = append(t.stamps[claim.Fence], source)
-	version := t.versionOf(source)
+	version := t.versionOf(inputOf(out.body))
 	if t.tells() {
 		t.World.tell(t.owner, "publishes %s from version %d, over %d", t.ref.Key, version, t.visible)
 	}
@@ -274,11 +271,8 @@ func (w *World) affected(k *task, task *worker.Task, body string) {
 		fence: task.Fence, kind: task.Kind, body: body, version: t.removedAt(nil),
 		current: t.row.Lease.Fence == task.Fence && t.row.Held(),
 	}
-	for i := len(t.thing.versions) - 1; task.Kind == event.Created && i >= 0; i-- {
-		if t.thing.versions[i].body == body {
-			e.version = i
-			break
-		}
+	if task.Kind == event.Created {
+		e.version = t.versionOf(body)
 	}
 	if t.tells() {
 		t.World.tell(k.node, "has the effect of version %d of %s with fence %d", e.version, t.key, e.fence)

@@ -51,8 +51,6 @@ func (w *World) write(th *thing, v *version) {
 	if _, err := w.objects.put(th.ref, v.body, o, bucket.Condition{}); err != nil {
 		panic(err)
 	}
-	id := worker.Identify(&w.objects.kept[th.ref].info)
-	v.source = id.String()
 }
 
 // sequencer writes a number so that text of different lengths must be ordered:

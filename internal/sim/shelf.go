@@ -1,0 +1,81 @@
+package sim
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/pawlhq/pawl/ledger"
+)
+
+// shelf is the least that a ledger.Store can be: a list of rows. It is what
+// every other store must agree with.
+type shelf struct{ rows []ledger.Row }
+
+var _ ledger.Store = (*shelf)(nil)
+
+func (s *shelf) find(k ledger.RowKey) int {
+	return slices.IndexFunc(s.rows, func(r ledger.Row) bool { return r.RowKey == k })
+}
+
+// Swap implements ledger.Store.
+func (s *shelf) Swap(_ context.Context, changes []ledger.Change) ([]ledger.Outcome, error) {
+	out := make([]ledger.Outcome, len(changes))
+	for i := range changes {
+		out[i] = s.apply(&changes[i])
+	}
+	return out, nil
+}
+
+func (s *shelf) apply(c *ledger.Change) ledger.Outcome {
+	at := s.find(c.Key)
+	switch {
+	case at < 0 && !c.Expect.IsZero():
+		return ledger.Outcome{}
+	case at >= 0 && s.rows[at].Nonce != c.Expect:
+		current := s.rows[at]
+		return ledger.Outcome{Current: &current}
+	case at >= 0 && c.Row == nil:
+		s.rows = slices.Delete(s.rows, at, at+1)
+	case at >= 0:
+		s.rows[at] = *c.Row
+	case c.Row != nil:
+		s.rows = append(s.rows, *c.Row)
+	}
+	return ledger.Outcome{Applied: true}
+}
+
+// Load implements ledger.Store.
+func (s *shelf) Load(_ context.Context, keys []ledger.RowKey) ([]ledger.Row, error) {
+	var found []ledger.Row
+	for _, k := range keys {
+		if at := s.find(k); at >= 0 {
+			found = append(found, s.rows[at])
+		}
+	}
+	return found, nil
+}
+
+// Due implements ledger.Store.
+func (s *shelf) Due(_ context.Context, pipeline string, before time.Time, limit int) ([]ledger.Row, error) {
+	var found []ledger.Row
+	for i := range s.rows {
+		if due := s.rows[i].Due(); s.rows[i].Pipeline == pipeline && !due.IsZero() && !due.After(before) {
+			found = append(found, s.rows[i])
+		}
+	}
+	slices.SortFunc(found, func(a, b ledger.Row) int {
+		return cmp.Or(a.Due().Compare(b.Due()), a.RowKey.Compare(b.RowKey))
+	})
+	return found[:min(limit, len(found))], nil
+}
+
+// Scan implements ledger.Store. Nothing here scans.
+func (s *shelf) Scan(context.Context, ledger.Range) iter.Seq2[ledger.Row, error] {
+	return func(yield func(ledger.Row, error) bool) { yield(ledger.Row{}, errNoRows) }
+}
+
+// Close implements ledger.Store.
+func (s *shelf) Close() error { return nil }
