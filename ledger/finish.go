@@ -63,9 +63,10 @@ type Failure struct {
 
 // Fail ends an attempt that may be made again: after a back-off, or never where
 // the failure is permanent or the attempts are used up. Then the row is dead
-// and its Want names what was read, so that a later change of the object can be
-// told from what it died of. A failure of a version that Want has left behind
-// kills nothing: it does not speak of the new one.
+// and its Want names what was read, so that another content can be told from what
+// it died of, be it one that was heard of during the attempt. A permanent failure
+// of a version that Want has left behind kills nothing: it does not speak of the
+// new one.
 //
 // jitter is uniform in [0, 1).
 func (r Row) Fail(a *Attempt, e *Ending, f *Failure, jitter float64, p *Policy, now time.Time) (Row, bool) {
@@ -84,7 +85,7 @@ func (r Row) Fail(a *Attempt, e *Ending, f *Failure, jitter float64, p *Policy, 
 	case r.Attempts >= p.Attempts, f.Permanent && !moved:
 		r.Dead = true
 		r.RetryAt = time.Time{}
-		if e.Read.Kind != 0 && !moved {
+		if e.Read.Kind != 0 {
 			r.Want.Kind, r.Want.Identity = e.Read.Kind, e.Read.Identity
 		}
 		r.note(now, "dead", r.LastError)
