@@ -29,6 +29,7 @@ func (v Verdict) String() string { return [...]string{"", "raised", "duplicate",
 // redelivered in turn, would keep each other alive.
 func (r Row) Observe(e *event.Event, trusted bool, now time.Time) (Row, Verdict) {
 	fresh, at := true, believed(e.Time, now)
+	newest := !at.Before(r.EventTime)
 	if trusted && !e.Sequencer.IsZero() {
 		switch c := e.Sequencer.CompareSameKey(r.Want.Sequencer); {
 		case c < 0:
@@ -36,15 +37,15 @@ func (r Row) Observe(e *event.Event, trusted bool, now time.Time) (Row, Verdict)
 		case c == 0:
 			return r, Duplicate
 		}
-		r.Want = Version{Sequencer: e.Sequencer}
+		r.Want, newest = Version{Sequencer: e.Sequencer}, true
 	} else {
-		fresh = at.After(r.EventTime) || r.revives(e)
+		fresh = at.After(r.EventTime)
 		r.Want.Generation++
 	}
 	if fresh {
 		r.Attempts, r.RetryAt, r.LastError, r.Dead = 0, time.Time{}, "", false
 	}
-	if !r.Dead { // or Want goes on naming what the row died of
+	if newest && !r.Dead { // a dead row's Want goes on naming what it died of
 		r.Want.Kind = e.Kind
 		r.Want.Identity = Identity{VersionID: e.Object.VersionID, ETag: e.ETag, Size: e.Size}
 	}
@@ -76,7 +77,7 @@ func (r Row) Raise(kind event.Kind, id Identity, now time.Time) Row {
 	r.Want.Kind, r.Want.Identity = kind, id
 	r.Attempts, r.RetryAt, r.LastError, r.Dead = 0, time.Time{}, "", false
 	r.Doubt = max(r.Doubt, DoubtLook)
-	if at := believed(id.ModTime, now); kind == event.Created && at.After(r.CreatedTime) {
+	if at := believed(id.ModTime, now); at.After(r.CreatedTime) {
 		r.CreatedTime = at
 	}
 	if r.CreatedAt.IsZero() {
@@ -96,16 +97,6 @@ func believed(t, now time.Time) time.Time {
 		return time.Time{}
 	}
 	return t
-}
-
-// revives reports that an event as old as the newest one seen speaks of
-// something else than what the row died of. Event times have a resolution of a
-// second on some stores: a bad upload and its correction may share one.
-func (r *Row) revives(e *event.Event) bool {
-	if !r.Dead || !e.Time.Equal(r.EventTime) {
-		return false
-	}
-	return e.Kind != r.Want.Kind || e.Kind == event.Created && e.ETag != "" && e.ETag != r.Want.Identity.ETag
 }
 
 // ChangesShape reports that the event's sequencer is written differently from
