@@ -1,0 +1,8 @@
+package s3bucket
+
+import "github.com/aws/aws-sdk-go-v2/service/s3"
+
+// SendBy makes the store send its requests by c.
+func (s *Store) SendBy(c s3.HTTPClient) {
+	s.client = s3.New(s.client.Options(), func(o *s3.Options) { o.HTTPClient = c })
+}
