@@ -23,7 +23,7 @@ import (
 //	answer to the PUT         what HEAD then shows        so
 //	200                       (not asked)                 landed
 //	412                       own nonce                   landed: the store, or a proxy, had retried; or an
-//	                                                      earlier loose request did, which is then accounted for
+//	                                                      earlier loose request did: nobody knows, it stays loose
 //	412                       anything else, or nothing   ErrMoved: back to Pin, never on to Complete
 //	412                       HEAD fails                  ErrUnclear, unsure: it may be one's own
 //	409, 429                  (not asked)                 sent again; after the third ErrConflict

@@ -37,7 +37,7 @@ var publishCases = []changeCase{
 		outcome{sent: true, sure: true, calls: 1, content: "mine"},
 	},
 	{
-		"412, own nonce: the try before had landed late",
+		"412, own nonce: the try before had landed late, but nobody can know",
 		func(w *world) {
 			var land func() error
 			w.Next(buckettest.Put, buckettest.Late(&land), buckettest.Between(func() {
@@ -46,7 +46,12 @@ var publishCases = []changeCase{
 				}
 			}))
 		},
-		outcome{sent: true, sure: true, calls: 2, content: "mine"},
+		outcome{sent: true, sure: false, calls: 2, content: "mine"},
+	},
+	{
+		"412, own nonce, of a try that was sent twice: the try before is loose",
+		func(w *world) { w.Next(buckettest.Put, buckettest.Lost, buckettest.Twice) },
+		outcome{sent: true, sure: false, calls: 2, content: "mine"},
 	},
 	{
 		"412, another's",

@@ -24,7 +24,11 @@ func (c *change) settle(ctx context.Context, answer error) (again bool, err erro
 	case lookErr != nil:
 		return false, fmt.Errorf("%w, and looking failed: %v", unclear(answer), lookErr)
 	case c.mine(now, exists):
-		c.loose = max(0, c.loose-c.accounts)
+		// A refusal does not tell which copy had landed: one of this request's
+		// own, if there was a retry on its way, or an earlier loose one.
+		if !refused {
+			c.loose -= c.accounts
+		}
 		return false, nil
 	case refused || !c.unchanged(now, exists):
 		return false, fmt.Errorf("%w: %v", ErrMoved, answer)

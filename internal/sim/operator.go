@@ -64,7 +64,7 @@ func (w *World) redrive(t *truth, force bool) {
 		if w.tells() {
 			w.tell(nil, "an operator redrives %s, force %v", t.key, force)
 		}
-		t.redriven(force)
+		t.refreshed(force)
 		w.written(th, t.row.Nonce, &next)
 	})
 }
@@ -93,7 +93,11 @@ func (w *World) audit(t *truth) {
 			if w.tells() {
 				w.tell(nil, "an audit of %s finds: %s", t.key, loss)
 			}
-			if loss == audit.None || w.written(th, expect, &next) {
+			if loss == audit.None {
+				return
+			}
+			t.refreshed(false)
+			if w.written(th, expect, &next) {
 				return
 			}
 		}

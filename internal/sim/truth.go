@@ -170,7 +170,7 @@ func (t *truth) completed(e *ending, before, after *ledger.Row) {
 	} else if t.acted.Kind != after.Have.Kind {
 		t.acted = ledger.Version{} // it was found to be what it had been before
 	}
-	t.repeatable = fin.Ending.Unsure || !after.VerifyAt.IsZero()
+	t.repeatable = fin.Ending.Unsure || !after.VerifyAt.IsZero() || after.Doubt == ledger.DoubtAct
 }
 
 // granted follows a new fence.
@@ -195,7 +195,8 @@ func (t *truth) finished(by *node, fin *engine.Finished) {
 // interrupted hears that the process of an attempt is gone.
 func (t *truth) interrupted() { t.repeatable = true }
 
-func (t *truth) redriven(force bool) {
+// refreshed hears that an operator, or an audit, has given the row attempts.
+func (t *truth) refreshed(force bool) {
 	t.fresh++
 	t.repeatable = t.repeatable || force
 }
