@@ -1,8 +1,160 @@
 package sim
 
 import (
+	"context"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
 	"github.com/pawlhq/pawl/ledger"
 )
+
+// Options say which worlds to play.
+type Options struct {
+	First     uint64 // seed; the others follow it
+	Histories uint64
+	// Threads is how many worlds are played at a time; 0 is one for each core.
+	Threads int
+	// KeepGoing counts violations instead of ending at the first.
+	KeepGoing bool
+	// Progress, when set, is told now and then how far it is.
+	Progress func(played uint64)
+}
+
+// Report is what became of the worlds.
+type Report struct {
+	First     uint64        `json:"first_seed"`
+	Histories uint64        `json:"histories"` // played
+	Steps     uint64        `json:"steps"`
+	Elapsed   time.Duration `json:"elapsed_ns"`
+	// Setbacks counts older results that replaced newer ones for the moment
+	// that a verification healed.
+	Setbacks uint64 `json:"setbacks"`
+	// Met counts the faults at each step.
+	Met [steps][faults]uint64 `json:"-"`
+	// Violated counts the worlds in which each invariant did not hold.
+	Violated map[Invariant]uint64 `json:"violated,omitzero"`
+	// Failure is the world of the smallest seed in which one did not hold.
+	Failure *Failure `json:"failure,omitzero"`
+}
+
+// Failure is a world in which an invariant did not hold.
+type Failure struct {
+	Seed       uint64      `json:"seed"`
+	Violations []Violation `json:"violations"`
+	// Tape is the shortest found that leads to a violation of the same
+	// invariant, for Replay, and Story is what happens in its world.
+	Tape    string   `json:"tape"`
+	Choices int      `json:"choices"`
+	Story   []string `json:"story"`
+}
+
+// Missed lists the faults that were met at no step where they can happen.
+func (r *Report) Missed() (missed []string) {
+	for s := range steps {
+		for f := CrashBefore; f < faults; f++ {
+			if possible[s]&(1<<f) != 0 && r.Met[s][f] == 0 {
+				missed = append(missed, fmt.Sprintf("%s: %s", s, f))
+			}
+		}
+	}
+	return missed
+}
+
+// block is how many worlds a thread takes at a time.
+const block = 64
+
+// Run plays worlds until all are played, one violates an invariant, or ctx ends.
+func Run(ctx context.Context, o Options) *Report {
+	// Worlds are small and short-lived: collecting often only takes time.
+	defer debug.SetGCPercent(debug.SetGCPercent(800))
+	r := &runner{options: o, report: &Report{First: o.First, Violated: map[Invariant]uint64{}}}
+	start := time.Now()
+	var wg sync.WaitGroup
+	threads := o.Threads
+	if threads <= 0 {
+		threads = runtime.GOMAXPROCS(0)
+	}
+	for range threads {
+		wg.Go(func() { r.work(ctx) })
+	}
+	wg.Wait()
+	r.report.Elapsed = time.Since(start)
+	if f := r.report.Failure; f != nil {
+		f.explain()
+	}
+	return r.report
+}
+
+type runner struct {
+	options Options
+	taken   atomic.Uint64
+	failed  atomic.Bool
+
+	mu     sync.Mutex
+	report *Report
+}
+
+func (r *runner) work(ctx context.Context) {
+	pool := &threads{}
+	defer pool.close()
+	for ctx.Err() == nil && (r.options.KeepGoing || !r.failed.Load()) {
+		first := r.taken.Add(block) - block
+		if first >= r.options.Histories {
+			return
+		}
+		part := Report{Violated: map[Invariant]uint64{}}
+		for i := first; i < min(first+block, r.options.Histories); i++ {
+			part.count(r.options.First+i, playSeed(pool, r.options.First+i, nil))
+		}
+		r.add(&part)
+	}
+}
+
+func (r *Report) count(seed uint64, h history) {
+	r.Histories++
+	r.Steps += uint64(h.steps)
+	r.Setbacks += uint64(h.setbacks)
+	for s := range h.hit {
+		for f, n := range h.hit[s] {
+			r.Met[s][f] += uint64(n)
+		}
+	}
+	for _, v := range h.violations {
+		r.Violated[v.Invariant]++
+	}
+	if len(h.violations) > 0 && r.Failure == nil {
+		r.Failure = &Failure{Seed: seed, Violations: h.violations}
+	}
+}
+
+func (r *runner) add(part *Report) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := r.report
+	all.Histories += part.Histories
+	all.Steps += part.Steps
+	all.Setbacks += part.Setbacks
+	for s := range all.Met {
+		for f := range all.Met[s] {
+			all.Met[s][f] += part.Met[s][f]
+		}
+	}
+	for i, n := range part.Violated {
+		all.Violated[i] += n
+	}
+	if f := part.Failure; f != nil && (all.Failure == nil || f.Seed < all.Failure.Seed) {
+		all.Failure = f
+		r.failed.Store(true)
+	}
+	if r.options.Progress != nil {
+		r.options.Progress(all.Histories)
+	}
+}
 
 // history is what one world came to.
 type history struct {
@@ -11,6 +163,11 @@ type history struct {
 	violations      []Violation
 	hit             *[steps][faults]int
 	rows            []ledger.Row
+}
+
+// violates reports that an invariant did not hold.
+func (h *history) violates(i Invariant) bool {
+	return slices.ContainsFunc(h.violations, func(v Violation) bool { return v.Invariant == i })
 }
 
 // play lets one world happen.
@@ -27,7 +184,7 @@ func play(pool *threads, tp *tape, store ledger.Store, story *[]string) history 
 	return h
 }
 
-// playSeed plays the world of a seed over a ledger in memory.
+// playSeed plays the world of a seed.
 func playSeed(pool *threads, seed uint64, story *[]string) history {
 	return play(pool, newTape(seed), &shelf{}, story)
 }

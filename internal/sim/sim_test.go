@@ -2,46 +2,86 @@ package sim
 
 import (
 	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
-	"time"
 )
 
-var seedFlag = flag.Uint64("seed", 1, "")
-var nFlag = flag.Int("histories", 2000, "")
+var (
+	seed      = flag.Uint64("seed", 0, "the first seed; 0: a fresh one")
+	histories = flag.Uint64("histories", 20_000, "how many worlds TestWorlds plays")
+)
 
-func TestTry(t *testing.T) {
+// firstSeed is that of the command line, or a fresh one.
+func firstSeed(t *testing.T) uint64 {
+	t.Helper()
+	if *seed != 0 {
+		return *seed
+	}
+	first := rand.Uint64N(1 << 40)
+	t.Logf("the first seed is %d", first)
+	return first
+}
+
+// TestWorlds plays worlds of fresh seeds. In all of them every invariant holds,
+// and every fault is met at every step where it can happen (I14).
+func TestWorlds(t *testing.T) {
+	r := Run(t.Context(), Options{First: firstSeed(t), Histories: *histories})
+	if f := r.Failure; f != nil {
+		for _, v := range f.Violations {
+			t.Errorf("%s (%s): %s", v.Invariant, v.Invariant.Says(), v.What)
+		}
+		t.Fatalf("repeat it with: go test ./internal/sim -run 'TestWorlds$' -histories 1 -seed %d\nor, shrunk to %d choices: go test ./internal/sim -run TestReplay -tape %s\n%s",
+			f.Seed, f.Choices, f.Tape, strings.Join(f.Story, "\n"))
+	}
+	if missed := r.Missed(); len(missed) > 0 && *histories >= 20_000 {
+		t.Errorf("%s: never met, in %d worlds: %s", I14, r.Histories, strings.Join(missed, ", "))
+	}
+	t.Logf("%d worlds of %d steps each, %.0f a second, %d setbacks", r.Histories, r.Steps/r.Histories,
+		float64(r.Histories)/r.Elapsed.Seconds(), r.Setbacks)
+}
+
+var tapeFlag = flag.String("tape", "", "the tape that TestReplay plays")
+
+// TestReplay tells the story of a tape.
+func TestReplay(t *testing.T) {
+	violations, story, err := Replay(*tapeFlag)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *tapeFlag != "" {
+		t.Log("\n" + strings.Join(story, "\n"))
+	}
+	for _, v := range violations {
+		t.Errorf("%s (%s): %s", v.Invariant, v.Invariant.Says(), v.What)
+	}
+}
+
+// The same seed leads to the same world, and so does its recording.
+func TestRepeats(t *testing.T) {
 	pool := &threads{}
-	start := time.Now()
-	total, worst := 0, 0
-	bad := map[Invariant]int{}
-	var hits [steps][faults]int
-	for i := range uint64(*nFlag) {
-		var story []string
-		sp := &story
-		if *nFlag > 1 {
-			sp = nil
+	defer pool.close()
+	first := firstSeed(t)
+	for s := first; s < first+200; s++ {
+		var a, b, c []string
+		recorded := playSeed(pool, s, &a).recorded
+		playSeed(pool, s, &b)
+		play(pool, replayTape(recorded), &shelf{}, &c)
+		if !slices.Equal(a, b) || !slices.Equal(a, c) {
+			t.Fatalf("seed %d leads to different worlds: %s", s, firstDifference(a, b, c))
 		}
-		h := playSeed(pool, *seedFlag+i, sp)
-		for _, l := range story {
-			t.Log(l)
-		}
-		total += h.steps
-		worst = max(worst, h.steps)
-		for s := range hits {
-			for f := range hits[s] {
-				hits[s][f] += h.hit[s][f]
-			}
-		}
-		for _, v := range h.violations {
-			bad[v.Invariant]++
-			if bad[v.Invariant] <= 3 {
-				t.Errorf("seed %d: %s %s", *seedFlag+i, v.Invariant, v.What)
+	}
+}
+
+func firstDifference(stories ...[]string) string {
+	for i := range stories[0] {
+		for _, s := range stories[1:] {
+			if i >= len(s) || s[i] != stories[0][i] {
+				return fmt.Sprintf("line %d, %s", i, stories[0][i])
 			}
 		}
 	}
-	d := time.Since(start)
-	t.Logf("%d histories, %.0f/s, %d steps each, worst %d; %v", *nFlag, float64(*nFlag)/d.Seconds(), total / *nFlag, worst, bad)
-	for s := range hits {
-		t.Logf("%v %v", Step(s), hits[s])
-	}
+	return "one goes on"
 }
