@@ -51,7 +51,7 @@ func (l *Ledger) Swap(ctx context.Context, changes []Change) ([]Outcome, error) 
 		if werr := l.Wait(ctx, wait.NextBackOff()); werr != nil {
 			return nil, fmt.Errorf("ledger: no answer to %d changes: %w (last: %w)", len(open), werr, err)
 		}
-		if open, err = l.resolve(ctx, changes, open, out); err == nil && len(open) == 0 {
+		if open, err = l.resolve(ctx, changes, open, out); err == nil {
 			return out, nil
 		}
 	}
@@ -67,7 +67,8 @@ func (l *Ledger) swapOnce(ctx context.Context, changes []Change) ([]Outcome, err
 }
 
 // resolve answers the open changes it can, sends those again that have not
-// landed, and returns the ones still open with the reason.
+// landed, and returns the ones still open with the reason. Without one there are
+// none.
 func (l *Ledger) resolve(ctx context.Context, changes []Change, open []int, out []Outcome) ([]int, error) {
 	keys := make([]RowKey, len(open))
 	for i, c := range open {

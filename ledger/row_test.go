@@ -127,9 +127,9 @@ func TestDecode(t *testing.T) {
 func TestNotesAreBounded(t *testing.T) {
 	p := ledger.DefaultPolicy()
 	r, _ := ledger.Row{}.Observe(&event.Event{Kind: event.Created, Time: epoch, Name: strings.Repeat("N\xff", 10_000)}, false, epoch)
-	r, a, _ := r.Claim("w", &p, epoch)
+	claimed, a, _ := r.Claim("w", &p, epoch)
 	f := &ledger.Failure{Message: strings.Repeat("é\xfe", 10_000)}
-	r, _ = r.Fail(&a, &ledger.Ending{}, f, 0, &p, epoch)
+	r, _ = claimed.Fail(&a, &ledger.Ending{}, f, 0, &p, epoch)
 	texts := []string{r.LastError}
 	for _, e := range r.History {
 		texts = append(texts, e.Note)
@@ -141,6 +141,12 @@ func TestNotesAreBounded(t *testing.T) {
 	}
 	if !strings.HasSuffix(r.LastError, "…") {
 		t.Errorf("a text cut short does not show it: %q", r.LastError)
+	}
+	for _, n := range []int{512, 513} {
+		f.Message = strings.Repeat("x", n)
+		if r, _ = claimed.Fail(&a, &ledger.Ending{}, f, 0, &p, epoch); (r.LastError == f.Message) != (n == 512) {
+			t.Errorf("of %d bytes %d are kept", n, len(r.LastError))
+		}
 	}
 }
 
