@@ -55,13 +55,16 @@ var invariants = [...]string{
 // String returns "I1" and the like.
 func (i Invariant) String() string { return fmt.Sprintf("I%d", uint8(i)) }
 
+// MarshalText implements encoding.TextMarshaler.
+func (i Invariant) MarshalText() ([]byte, error) { return []byte(i.String()), nil }
+
 // Says returns the invariant in words.
 func (i Invariant) Says() string { return invariants[i] }
 
 // Violation is an invariant that did not hold.
 type Violation struct {
-	Invariant Invariant
-	What      string
+	Invariant Invariant `json:"invariant"`
+	What      string    `json:"what"`
 }
 
 // violate notes a violation, the first of each invariant.
