@@ -66,7 +66,7 @@ func draw(t *tape) plan {
 		trusted: t.choose(2) == 0, eventual: t.chance(100), lax: t.chance(250), settles: t.chance(150),
 		loses: pick(t, 0, 0, 0, 150), doubles: pick(t, 0, 200, 500), delays: pick(t, 0, 150, 400),
 		delay: pick(t, time.Minute, 20*time.Minute, maxDelay), window: pick(t, 2*time.Minute, 20*time.Minute, 24*time.Hour),
-		changes: 2 + t.choose(6), removes: pick(t, 100, 400), repeats: pick(t, 0, 0, 300), poison: pick(t, 0, 0, 0, 250),
+		changes: 3 + t.choose(6), removes: pick(t, 100, 400), repeats: pick(t, 0, 0, 300), poison: pick(t, 0, 0, 0, 250),
 		fails: pick(t, 0, 0, 100), slow: pick(t, 0, 30, 120), skewed: t.chance(400), twoBucket: t.chance(300),
 		audits: pick(t, 0, 0, 2), purges: pick(t, 0, 2), redrives: pick(t, 0, 0, 2), drains: pick(t, 0, 0, 2),
 		tasks: pick(t, 4, 1), batch: pick(t, 8, 1), cache: pick(t, 8, 1), attempts: pick(t, 4, 3),

@@ -2,12 +2,9 @@ package sim
 
 import (
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"time"
-
-	"context"
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/engine"
@@ -162,17 +159,4 @@ func (w *World) routed() []*worker.Pipeline {
 		}
 	}
 	return all
-}
-
-// read is how a handler reads its input.
-func read(ctx context.Context, t *worker.Task) (string, error) {
-	in, err := t.Open(ctx)
-	if err != nil {
-		return "", err
-	}
-	b, err := io.ReadAll(in)
-	if err != nil {
-		return "", err
-	}
-	return string(b), in.Close()
 }

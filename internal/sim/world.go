@@ -29,6 +29,7 @@ type World struct {
 	now     time.Duration // since the epoch
 	calm    time.Duration // from here on nothing goes wrong any more
 	steps   int
+	closing bool // nobody is hired any more
 	over    bool
 	running []*thread
 
@@ -141,7 +142,20 @@ func (w *World) play() {
 	w.loop()
 	w.heal()
 	w.check()
+	w.close()
 	w.end()
+}
+
+// close shuts every worker down, in order.
+func (w *World) close() {
+	w.closing = true
+	for _, n := range w.nodes {
+		n.drain()
+	}
+	w.loop()
+	for _, n := range w.nodes {
+		w.violate(I4, "%s does not come to its end", n.name)
+	}
 }
 
 // end lets every thread run out, without effect.

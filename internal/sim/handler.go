@@ -1,0 +1,109 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/worker"
+)
+
+// handler is what a pipeline does, and what may go wrong in it.
+type handler struct {
+	thread *thread
+	task   *task
+	view   *view
+}
+
+var errHandler = errors.New("no luck")
+
+// Handle implements worker.Handler.
+func (h *handler) Handle(ctx context.Context, t *worker.Task) error {
+	body := ""
+	if t.Kind == event.Created {
+		var err error
+		if body, err = read(ctx, t); err != nil {
+			return err
+		}
+		if err := h.suffer(poisonIn(body)); err != nil {
+			return err
+		}
+	}
+	if err := h.work(ctx); err != nil {
+		return err
+	}
+	if t.HasOutput() {
+		out, err := t.Output("text/plain")
+		if err != nil {
+			return err
+		}
+		_, err = out.Write([]byte(f(body)))
+		return err
+	}
+	return h.effect(ctx, t, body)
+}
+
+func (h *handler) suffer(p poison) error {
+	switch p {
+	case failing:
+		return errHandler
+	case hopeless:
+		return worker.Permanent(errHandler)
+	case killing:
+		h.thread.node.crash()
+		return errHandler
+	case panicking:
+		panic("poison")
+	}
+	return nil
+}
+
+// work takes its time, some of it without regard to its lease.
+func (h *handler) work(ctx context.Context) error {
+	w := h.thread.world
+	calm := w.now >= w.calm
+	if !calm && w.tape.chance(w.plan.slow) {
+		h.thread.sleep(w.tape.upTo(100 * time.Second))
+		if ctx.Err() != nil && w.tape.chance(700) {
+			return context.Cause(ctx)
+		}
+	}
+	if !calm && w.tape.chance(w.plan.fails) {
+		return pick(w.tape, errHandler, worker.RetryAfter(errHandler, 20*time.Second), worker.Permanent(errHandler))
+	}
+	return nil
+}
+
+// effect is that of a pipeline without an output. Its requests go elsewhere,
+// where nobody but the fence refuses them.
+func (h *handler) effect(ctx context.Context, t *worker.Task, body string) error {
+	w := h.thread.world
+	do := request(func() error {
+		w.affected(h.task, t, body)
+		return nil
+	})
+	fault := w.fault(h.thread, StepAct)
+	if fault == Refused {
+		return errHandler
+	}
+	if _, answered := h.thread.send(fault, do); !answered {
+		return bucket.ErrUnclear
+	}
+	return nil
+}
+
+// read is how a handler reads its input.
+func read(ctx context.Context, t *worker.Task) (string, error) {
+	in, err := t.Open(ctx)
+	if err != nil {
+		return "", err
+	}
+	b, err := io.ReadAll(in)
+	if err != nil {
+		return "", err
+	}
+	return string(b), in.Close()
+}
