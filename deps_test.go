@@ -53,11 +53,12 @@ var layers = map[string][]string{
 
 	// For tests.
 	"action/internal/actiontest": {".", "bucket", "bucket/membucket", "event", "ledger", "ledger/memledger", "source"},
-	"bucket/buckettest":          {"bucket"},
-	"ledger/ledgertest":          {"event", "ledger"},
+	"bucket/buckettest":          {"bucket", "internal/registertest"},
+	"ledger/ledgertest":          {"event", "internal/registertest", "ledger"},
 	"source/sourcetest":          {"source"},
 	"internal/e2e":               {},
 	"internal/fakes3":            {},
+	"internal/registertest":      {},
 	"internal/servertest":        {"internal/fakes3", "internal/toolcache"},
 	"internal/toolcache":         {},
 	"tools/mutation":             {"internal/toolcache"},
@@ -93,6 +94,7 @@ var modules = map[string][]string{
 	"golang.org/x/term":                 {"internal/cli"},
 
 	"github.com/johannesboyne/gofakes3": {"internal/demo", "internal/fakes3"}, // the demo's object store
+	"github.com/anishathalye/porcupine": {"internal/registertest"},            // is it linearizable?
 	"github.com/google/go-cmp":          {"bucket/buckettest", "ledger/ledgertest"},
 	"pgregory.net/rapid":                {"ledger/ledgertest"},
 }

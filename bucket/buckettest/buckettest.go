@@ -27,6 +27,12 @@ type Harness struct {
 	DeleteConditions bool
 	// DeleteAtomic says that it is honoured even while others write.
 	DeleteAtomic bool
+	// LosesRemovals says that a Put may land on what was removed since its
+	// condition was checked.
+	LosesRemovals bool
+	// MixesHeads says that Head may tell the metadata of one object and the ETag
+	// of the one that was before it, or came next.
+	MixesHeads bool
 	// KeepsCutBodies says that the store may keep what arrived of a Put that
 	// broke off, unless its body could seek.
 	KeepsCutBodies bool
@@ -47,7 +53,7 @@ type Harness struct {
 func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 	t.Helper()
 	for _, group := range []map[string]func(*testing.T, Harness){
-		readTests, putTests, deleteTests, listTests, keyTests, raceTests, errorTests, streamTests,
+		readTests, putTests, deleteTests, listTests, keyTests, raceTests, errorTests, streamTests, linearTests,
 	} {
 		for name, test := range group {
 			t.Run(name, func(t *testing.T) { test(t, newHarness(t)) })

@@ -22,6 +22,8 @@ func conform(t *testing.T, srv *servertest.Server) {
 			Store:            open(t, srv, srv.SecretKey),
 			Bucket:           srv.NewBucket(t),
 			DeleteConditions: srv.DeleteConditions,
+			LosesRemovals:    srv.LosesRemovals,
+			MixesHeads:       srv.MixesHeads,
 			KeepsCutBodies:   srv.KeepsCutBodies,
 			MergesMetadata:   srv.MergesMetadata,
 			ListsBytes:       srv.ListsBytes,

@@ -1,112 +1,227 @@
+//go:build unix
+
 package e2e
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"math/rand/v2"
-	"net"
-	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/internal/servertest"
 	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/ledger/sqliteledger"
 )
 
+var (
+	rounds    = flag.Int("rounds", 1, "how many rounds TestKills plays on each server")
+	firstSeed = flag.Uint64("seed", 0, "the seed of TestKills' first round; 0: a fresh one")
+)
+
+// One round, on one server.
+const (
+	kills   = 40
+	stops   = 10
+	workers = 3
+	objects = 200
+)
+
+// The pipelines. One has an output, the other tells a service.
+const (
+	pipelineUpper = "upper"
+	pipelineTell  = "tell"
+)
+
+var pipelines = []string{pipelineUpper, pipelineTell}
+
+// The lease is short, so that a stopped worker sleeps through it. The horizon is
+// longer than the longest stop, for that is how late a write may be.
 const killConfig = `
 ledger: sqlite:%s
 objects: {endpoint: %q, region: %s, path_style: true}
 sources:
-  - webhook: {listen: %q, path: /events, token: "Bearer ${PAWL_WEBHOOK_TOKEN}"}
+  - webhook: {listen: "${PAWL_LISTEN}", path: /events, token: %q}
 pipelines:
   - name: upper
     match: {bucket: inputs}
-    exec: {command: [tr, a-z, A-Z], to: s3://outputs/up/}
-lease: {ttl: 1s, skew: 300ms, horizon: 2s}
-retry: {attempts: 50, base: 50ms, max: 1s}
+    exec: {command: [sh, -c, 'sleep 0.$((PAWL_FENCE %% 2))$((PAWL_FENCE %% 7)); exec tr a-z A-Z'], to: s3://outputs/up/}
+  - name: tell
+    match: {bucket: inputs}
+    http: {url: %q, timeout: 5s}
+lease: {ttl: 1s, skew: 300ms, horizon: 3500ms}
+retry: {attempts: 100, base: 50ms, max: 1s}
+concurrency: 16
 sweep: 200ms
 `
 
-// TestKills ends the worker with SIGKILL at random moments while objects
-// change. At rest every output is right, every row settled, and no message was
-// acknowledged and forgotten: nothing is offered again once it was acknowledged,
-// and nothing looks at the bucket afterwards.
+// TestKills runs several worker processes over one ledger and one object store
+// while objects change, kills them at random (SIGKILL) and stops them for longer
+// than their leases last (SIGSTOP, later SIGCONT), with a relay before them that
+// drops, doubles, delays and reorders what the store tells. The ledger is
+// watched at every write. At rest nothing that was acknowledged is forgotten,
+// what the relay dropped is found by comparing the bucket with the ledger, every
+// output is that of its input, and no effect is committed twice.
+//
+// The seed repeats the changes, the strikes and the fate of notifications. The
+// timing it does not.
 func TestKills(t *testing.T) {
-	const objects, kills = 500, 50
-	seed := rand.Uint64()
-	if s := os.Getenv("PAWL_SEED"); s != "" {
-		if _, err := fmt.Sscan(s, &seed); err != nil {
-			t.Fatal(err)
-		}
+	start := map[string]func(testing.TB, servertest.Options) *servertest.Server{
+		"minio": servertest.MinIO, "versitygw": servertest.VersityGW,
 	}
-	t.Logf("repeat with: PAWL_SEED=%d go test ./internal/e2e -run TestKills", seed)
-	rng := rand.New(rand.NewPCG(seed, 0))
+	first := *firstSeed
+	if first == 0 {
+		first = rand.Uint64N(1 << 40)
+	}
+	binary := build(t, t.TempDir())
+	total := &tally{}
+	for name, start := range start {
+		t.Run(name, func(t *testing.T) {
+			for i := range *rounds {
+				seed := first + uint64(i)
+				t.Run(fmt.Sprint(seed), func(t *testing.T) {
+					t.Logf("repeat with: go test ./internal/e2e -run TestKills/%s -seed %d", name, seed)
+					r := newRound(t, start, binary, seed)
+					r.play(t)
+					r.debugStops(t)
+					r.check(t)
+					t.Logf("\n%s", r.tally(t, total))
+				})
+			}
+		})
+	}
+	if *rounds > 1 {
+		t.Logf("in all:\n%s", total)
+	}
+}
 
-	address := freeAddress(t)
-	rel := newRelay(t, seed, "http://"+address+"/events", "Bearer s3cret")
-	srv := servertest.MinIO(t, servertest.Options{Webhook: rel.url})
-	w := newWorld(t, srv)
-	srv.Notify(t, inputs)
+// round is a store, a ledger and a fleet of their own.
+type round struct {
+	seed     uint64
+	began    time.Time
+	server   *servertest.Server
+	world    *world
+	relay    *relay
+	receiver *receiver
+	fleet    *fleet
+	ledger   ledger.Store
+	journal  *journal
 
+	healed, lateWrites int
+}
+
+func newRound(t *testing.T, start func(testing.TB, servertest.Options) *servertest.Server, binary string, seed uint64) *round {
+	t.Helper()
+	const auth = "Basic cGF3bDpzM2NyZXQ=" // the one form that both servers can send
 	dir := t.TempDir()
-	database := filepath.Join(dir, "pawl.db")
-	config := filepath.Join(dir, "pawl.yaml")
-	text := fmt.Sprintf(killConfig, database, srv.Endpoint, srv.Region, address)
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	v := &victim{
-		binary: build(t, dir), config: config, address: address,
-		env: append(os.Environ(), "PAWL_WEBHOOK_TOKEN=s3cret", "AWS_ACCESS_KEY_ID="+srv.AccessKey, "AWS_SECRET_ACCESS_KEY="+srv.SecretKey),
-	}
+	r := &round{seed: seed, began: time.Now(), fleet: &fleet{binary: binary, dir: dir, config: filepath.Join(dir, "pawl.yaml")}}
+	r.relay = newRelay(t, seed, auth, r.fleet.addresses)
+	r.receiver = newReceiver(t, seed)
+	r.server = start(t, servertest.Options{Webhook: r.relay.url, Authorization: auth})
+	r.world = newWorld(t, r.server)
+	r.server.Notify(t, inputs)
+	r.server.Notify(t, outputs)
 
-	for i := range objects {
-		w.put(t, fmt.Sprintf("dir %d/object %d", i%11, i), fmt.Sprintf("first of %d", i))
-	}
-	v.start(t)
-	for n := range kills {
-		deadline := time.Now().Add(time.Duration(50+rng.IntN(650)) * time.Millisecond)
-		for time.Now().Before(deadline) {
-			w.change(t, rng, objects, n)
-		}
-		v.kill(t)
-		v.start(t)
-	}
-	for i := range objects { // every object ends with a change of its own
-		w.put(t, fmt.Sprintf("dir %d/object %d", i%11, i), fmt.Sprintf("last of %d", i))
-		if i%10 == 0 {
-			w.remove(t, fmt.Sprintf("dir %d/object %d", i%11, i))
-		}
-	}
+	database := filepath.Join(dir, "pawl.db")
 	led, err := sqliteledger.Open(t.Context(), database)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = led.Close() })
-	eventually(t, 2*time.Minute, func(ctx context.Context) ([]string, error) {
-		if n := rel.left(); n > 0 {
-			return []string{fmt.Sprintf("%d notifications are not acknowledged", n)}, nil
-		}
-		bad, rows, err := unsettled(ctx, led)
-		if rows != objects {
-			bad = append(bad, fmt.Sprintf("%d rows for %d objects", rows, objects))
-		}
-		return bad, err
-	})
-	eventually(t, time.Minute, func(ctx context.Context) ([]string, error) {
-		return w.wrong(ctx, led, "up/", strings.ToUpper)
-	})
-	v.stop(t)
-	remembered(t, led, rel)
+	r.ledger, r.journal = led, follow(t, database)
+
+	text := fmt.Sprintf(killConfig, database, r.server.Endpoint, r.server.Region, auth, r.receiver.url)
+	if err := os.WriteFile(r.fleet.config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.fleet.env = []string{"AWS_ACCESS_KEY_ID=" + r.server.AccessKey, "AWS_SECRET_ACCESS_KEY=" + r.server.SecretKey}
+	r.fleet.caught = r.caught
+	r.fleet.start(t, workers)
+	return r
 }
 
-// change puts, overwrites or removes some object.
-func (w *world) change(t *testing.T, rng *rand.Rand, objects, n int) {
+// caught reports that a process has a lease, and does not keep the others from
+// writing to the ledger, so that they can take it over. An owner is
+// host/pid/nonce.
+func (r *round) caught(pid int) bool {
+	for row, err := range r.ledger.Scan(context.Background(), ledger.Range{}) {
+		if err != nil {
+			return false
+		}
+		if strings.Contains(row.Lease.Owner, fmt.Sprintf("/%d/", pid)) {
+			return r.journal.writable()
+		}
+	}
+	return false
+}
+
+// play changes objects for as long as processes are struck, and then lets
+// everything come to rest.
+func (r *round) play(t *testing.T) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(r.seed, 0))
+	strikes := plan(rng, kills, stops, workers)
+	r.world.change(t, rng, 0)
+	eventually(t, time.Minute, r.begun) // a store may take its time over the first notification
+	struck := make(chan error, 1)
+	go func() { struck <- r.fleet.suffer(t.Context(), strikes) }()
+	r.change(t, rng, struck)
+
+	r.rest(t)
+	for _, row := range auditAll(t, r.world.store, r.ledger, inputs, pipelines) {
+		r.healed++
+		if !r.relay.missing(row.Object()) && !r.server.Garbles {
+			t.Errorf("%s: the notification of its last change was acknowledged, and is forgotten", row)
+		}
+	}
+	r.rest(t)
+	for _, row := range auditAll(t, r.world.store, r.ledger, inputs, pipelines) {
+		t.Errorf("%s: an audit finds a loss at rest", row)
+	}
+	r.fleet.stop(t)
+	if err := r.journal.end(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (r *round) begun(ctx context.Context) ([]string, error) {
+	for _, err := range r.ledger.Scan(ctx, ledger.Range{}) {
+		return nil, err
+	}
+	return []string{"nothing has come to the ledger"}, nil
+}
+
+// change puts, overwrites and removes objects until struck. It keeps the workers
+// busy, but leaves them time for what others have left behind.
+func (r *round) change(t *testing.T, rng *rand.Rand, struck <-chan error) {
+	t.Helper()
+	const ahead, open = 100, 24 // notifications, rows
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for n := 1; ; {
+		select {
+		case err := <-struck:
+			if err != nil {
+				t.Fatal(err)
+			}
+			return
+		case <-tick.C:
+			if r.relay.left() < ahead && r.journal.busy.Load() < open {
+				r.world.change(t, rng, n)
+				n++
+			}
+		}
+	}
+}
+
+// change puts, overwrites or removes some object. No two contents are the same.
+func (w *world) change(t *testing.T, rng *rand.Rand, n int) {
 	t.Helper()
 	i := rng.IntN(objects)
 	key := fmt.Sprintf("dir %d/object %d", i%11, i)
@@ -114,136 +229,129 @@ func (w *world) change(t *testing.T, rng *rand.Rand, objects, n int) {
 		w.remove(t, key)
 		return
 	}
-	w.put(t, key, fmt.Sprintf("round %d of %d, %d", n, i, rng.Uint64()))
+	w.put(t, key, fmt.Sprintf("change %d, of %d, %d", n, i, rng.Uint64()))
 }
 
-// remembered checks that the ledger knows of every acknowledged event, and that
-// work was really interrupted.
-func remembered(t *testing.T, led ledger.Store, rel *relay) {
+// rest waits until every notification is acknowledged, and every row settled and
+// verified.
+func (r *round) rest(t *testing.T) {
 	t.Helper()
-	rows := map[string]ledger.Row{}
-	takenOver := 0
-	for row, err := range led.Scan(t.Context(), ledger.Range{}) {
-		if err != nil {
-			t.Fatal(err)
+	eventually(t, 2*time.Minute, func(ctx context.Context) ([]string, error) {
+		if n := r.relay.left(); n > 0 {
+			return []string{fmt.Sprintf("%d notifications are not acknowledged", n)}, nil
 		}
-		rows[row.Key] = row
-		for _, h := range row.History {
-			if h.What == "taken over" {
-				takenOver++
+		bad, _, err := unsettled(ctx, r.ledger)
+		for row, serr := range r.ledger.Scan(ctx, ledger.Range{}) {
+			if err == nil && serr == nil && !row.VerifyAt.IsZero() {
+				bad = append(bad, fmt.Sprintf("%s waits for its verification", row.RowKey))
 			}
 		}
-	}
-	rel.mu.Lock()
-	defer rel.mu.Unlock()
-	for _, e := range rel.acked {
-		if row, ok := rows[e.Object.Key]; !ok || row.EventTime.Before(e.Time) {
-			t.Errorf("%s of %s was acknowledged, and the ledger has not heard of it", e.Name, e.Object)
-		}
-	}
-	t.Logf("%d events acknowledged, %d notifications doubled, %d claims taken over in the histories", len(rel.acked), rel.doubled, takenOver)
-	if takenOver == 0 || rel.doubled == 0 {
-		t.Error("no work was interrupted, or nothing doubled: the test shows too little")
-	}
-}
-
-// victim is a worker process.
-type victim struct {
-	binary, config, address string
-	env                     []string
-	cmd                     *exec.Cmd
-	log                     *os.File
-	starts                  int
-}
-
-// build makes the pawl binary.
-func build(t testing.TB, dir string) string {
-	t.Helper()
-	path := filepath.Join(dir, "pawl")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, "github.com/pawlhq/pawl/cmd/pawl").CombinedOutput()
-	if err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
-	return path
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
-}
-
-// start returns when the worker listens.
-func (v *victim) start(t *testing.T) {
-	t.Helper()
-	if v.log == nil {
-		f, err := os.Create(filepath.Join(filepath.Dir(v.config), "worker.log"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		v.log = f
-		t.Cleanup(func() {
-			if v.cmd != nil {
-				_ = v.cmd.Process.Kill()
-				_ = v.cmd.Wait()
-			}
-			v.showLog(t)
-		})
-	}
-	v.starts++
-	v.cmd = exec.Command(v.binary, "run", "-c", v.config)
-	v.cmd.Env, v.cmd.Stdout, v.cmd.Stderr = v.env, v.log, v.log
-	if err := v.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, 20*time.Second, func(ctx context.Context) ([]string, error) {
-		req, err := http.NewRequestWithContext(ctx, http.MethodHead, "http://"+v.address+"/events", nil)
-		if err != nil {
-			return nil, err
-		}
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			return nil, err
-		}
-		return nil, resp.Body.Close()
+		return bad, err
 	})
 }
 
-func (v *victim) showLog(t *testing.T) {
-	if !t.Failed() {
-		return
-	}
-	b, err := os.ReadFile(v.log.Name())
+// check looks at everything when nothing runs any more.
+func (r *round) check(t *testing.T) {
+	t.Helper()
+	bad, _, err := unsettled(t.Context(), r.ledger)
 	if err != nil {
-		t.Log(err)
-		return
-	}
-	t.Logf("the workers said, at the end:\n%s", b[max(0, len(b)-8<<10):])
-}
-
-func (v *victim) kill(t *testing.T) {
-	t.Helper()
-	if err := v.cmd.Process.Kill(); err != nil {
-		t.Fatalf("the worker ended by itself: %v", err)
-	}
-	if err := v.cmd.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
-		t.Fatalf("the worker ended by itself: %v", err)
-	}
-	v.cmd = nil
-}
-
-// stop ends the last worker in order.
-func (v *victim) stop(t *testing.T) {
-	t.Helper()
-	if err := v.cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	if err := v.cmd.Wait(); err != nil {
-		t.Errorf("an orderly end: %v", err)
+	wrong, err := r.world.wrong(t.Context(), r.ledger, "up/", strings.ToUpper)
+	if err != nil {
+		t.Fatal(err)
 	}
-	v.cmd = nil
+	bad = slices.Concat(bad, wrong, r.journal.wrong(), r.receiver.bad, r.told(), r.forgotten(t))
+	for _, what := range bad[:min(len(bad), 10)] {
+		t.Error(what)
+	}
+	if len(bad) > 10 {
+		t.Errorf("and %d more", len(bad)-10)
+	}
+	// The store may take its time over these notifications, too.
+	eventually(t, time.Minute, func(context.Context) ([]string, error) { return r.written() })
+}
+
+// told checks the pipeline without an output: what is promised of its effects,
+// and that a careful receiver ends with what is in the bucket, having acted once
+// upon each content.
+func (r *round) told() (bad []string) {
+	effects := r.receiver.byKey()
+	for key, puts := range r.world.puts {
+		l := r.life(pipelineTell, key)
+		wrong := judge(l, effects[key], puts)
+		acts, _, _ := careful(effects[key])
+		acted := map[string]bool{}
+		for _, e := range acts {
+			if e.Kind == event.Created && acted[e.ETag] {
+				wrong = append(wrong, e.String()+", and a careful receiver acts upon it twice")
+			}
+			acted[e.ETag] = true
+		}
+		_, exists := r.world.want[key]
+		switch n := len(acts); {
+		case exists && (n == 0 || acts[n-1].ETag != puts[len(puts)-1]):
+			wrong = append(wrong, fmt.Sprintf("%q: of its last content the receiver was not told", key))
+		case !exists && n > 0 && acts[n-1].Kind != event.Removed:
+			wrong = append(wrong, fmt.Sprintf("%q: of its removal the receiver was not told", key))
+		}
+		if len(wrong) > 0 {
+			bad = append(bad, strings.Join(wrong, "\n")+"\n"+l.String()+fmt.Sprintf("\neffects: %v", effects[key]))
+		}
+	}
+	return bad
+}
+
+// written checks the pipeline with an output, where the store tells who wrote.
+func (r *round) written() (bad []string, err error) {
+	if r.server.Name != "minio" {
+		return nil, nil // versitygw tells no metadata
+	}
+	all, err := publications(r.relay.aboutOutputs(), "up/")
+	if err != nil {
+		return nil, err
+	}
+	r.lateWrites = 0
+	for key := range r.world.puts {
+		l := r.life(pipelineUpper, key)
+		wrong, late := fenced(l, all[key])
+		r.lateWrites += late
+		if len(wrong) > 0 {
+			bad = append(bad, strings.Join(wrong, "\n")+"\n"+l.String()+fmt.Sprintf("\nwrites: %v", all[key]))
+		}
+	}
+	return bad, nil
+}
+
+// life returns that of a row, or one in which nothing ever was.
+func (r *round) life(pipeline, key string) *life {
+	k := ledger.RowKey{Pipeline: pipeline, Bucket: inputs, Key: key}
+	if l := r.journal.lives[k]; l != nil {
+		return l
+	}
+	return &life{key: k}
+}
+
+// forgotten lists the acknowledged events that the ledger does not know of.
+func (r *round) forgotten(t *testing.T) (bad []string) {
+	t.Helper()
+	rows := map[ledger.RowKey]ledger.Row{}
+	for row, err := range r.ledger.Scan(t.Context(), ledger.Range{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows[row.RowKey] = row
+	}
+	for _, e := range r.relay.acked {
+		if e.Object.Bucket != inputs {
+			continue // the store has garbled it
+		}
+		for _, p := range pipelines {
+			row, ok := rows[ledger.RowKey{Pipeline: p, Bucket: e.Object.Bucket, Key: e.Object.Key}]
+			if !ok || row.EventTime.Before(e.Time) {
+				bad = append(bad, fmt.Sprintf("%s of %s was acknowledged, and %s has not heard of it", e.Name, e.Object, p))
+			}
+		}
+	}
+	return bad
 }

@@ -3,10 +3,12 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"hash/fnv"
 	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -14,65 +16,172 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// relay stands between a store's webhook and a worker that keeps dying. It
-// takes every notification at once, doubles some, changes their order, and
-// offers each until it is acknowledged, and never after that.
+// How many in a hundred notifications meet with which fate. The others are
+// carried well, but for the order.
+const (
+	dropped = 4
+	doubled = 8
+	delayed = 8
+)
+
+// longest is how long a notification, or the second copy of one, is held back
+// at most.
+const longest = 2 * time.Second
+
+// relay stands between a store's webhook and workers that keep dying. It takes
+// every notification at once, drops, doubles and delays some, changes the order
+// of all, and offers each to a random worker until one acknowledges it, and
+// never after that.
 type relay struct {
-	url    string // where the store posts to
-	target string // where the worker listens
-	auth   string
+	url     string // where the store posts to
+	auth    string
+	seed    uint64
+	workers func() []string // where they listen
 
 	mu      sync.Mutex
 	rng     *rand.Rand
-	queue   [][]byte
-	flying  int
+	queue   []*notice
+	open    int // notices without an acknowledgement, wherever they are
+	objects map[event.Object]*heard
 	acked   []event.Event
-	doubled int
+	outputs [][]byte // notifications about the other bucket, which are not passed on
+	counts  carried
 	more    chan struct{}
 	wg      sync.WaitGroup
 }
 
-// newRelay starts a relay with a few senders, which end with the test.
-func newRelay(t *testing.T, seed uint64, target, auth string) *relay {
-	r := &relay{target: target, auth: auth, rng: rand.New(rand.NewPCG(seed, 1)), more: make(chan struct{}, 1)}
+// notice is one copy of a notification.
+type notice struct {
+	body   []byte
+	events []event.Event
+	number int // which one about its object this is
+}
+
+// heard is what the relay knows of an object.
+type heard struct {
+	notices int
+	sent    int         // the newest of which a copy was acknowledged
+	newest  event.Event // by the store's own order
+	spared  bool        // that one was dropped
+}
+
+// carried counts notifications, and for the order and the refusals copies.
+type carried struct {
+	taken, garbled             int
+	dropped, doubled, delayed  int
+	acked, outOfOrder, refused int
+}
+
+// newRelay starts a relay with a few senders, which end with the test. A worker
+// that sleeps keeps a sender waiting until its patience is over.
+func newRelay(t *testing.T, seed uint64, auth string, workers func() []string) *relay {
+	const senders, patience = 64, time.Second
+	r := &relay{
+		auth: auth, seed: seed, workers: workers,
+		rng: rand.New(rand.NewPCG(seed, 1)), objects: map[event.Object]*heard{}, more: make(chan struct{}, 1),
+	}
 	srv := httptest.NewServer(http.HandlerFunc(r.take))
 	r.url = srv.URL
+	client := &http.Client{Timeout: patience, Transport: &http.Transport{MaxIdleConnsPerHost: senders}}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	for range 8 {
-		r.wg.Go(func() { r.send(ctx) })
+	for range senders {
+		r.wg.Go(func() { r.send(ctx, client) })
 	}
 	t.Cleanup(func() {
 		cancel()
 		r.wg.Wait()
+		client.CloseIdleConnections()
 		srv.Close()
 	})
 	return r
 }
 
+// take decides what is to become of a notification. The seed repeats that for
+// the first, second, third about an object, whenever they come.
 func (r *relay) take(_ http.ResponseWriter, req *http.Request) {
 	body, err := io.ReadAll(req.Body)
 	if err != nil || req.Method != http.MethodPost {
 		return
 	}
-	r.push(body)
+	batch, err := event.Parse(body, event.Detect)
 	r.mu.Lock()
-	twice := r.rng.IntN(20) == 0
-	if twice {
-		r.doubled++
+	defer r.mu.Unlock()
+	n := &notice{body: body, events: batch.Events}
+	switch {
+	case err != nil: // not even the store's own
+		r.counts.garbled++
+		return
+	case len(n.events) == 0: // of nothing that counts: for the worker to say so
+		r.add(n)
+		return
+	case n.events[0].Object.Bucket == outputs:
+		r.outputs = append(r.outputs, body)
+		return
 	}
-	r.mu.Unlock()
-	if twice {
-		r.push(body)
+	object := n.events[0].Object
+	r.counts.taken++
+	h := r.objects[object]
+	if h == nil {
+		h = &heard{}
+		r.objects[object] = h
+	}
+	h.notices++
+	n.number = h.notices
+	fate := rand.New(rand.NewPCG(r.seed, hash(object.Key)+uint64(n.number)))
+	chance, wait := fate.IntN(100), time.Duration(fate.Int64N(int64(longest)))
+	drop := chance < dropped
+	if e := n.events[0]; h.notices == 1 || e.Sequencer.CompareSameKey(h.newest.Sequencer) > 0 {
+		h.newest, h.spared = e, drop
+	}
+	switch {
+	case drop:
+		r.counts.dropped++
+	case chance < dropped+doubled:
+		r.counts.doubled++
+		r.add(n)
+		r.addLater(n, wait)
+	case chance < dropped+doubled+delayed:
+		r.counts.delayed++
+		r.addLater(n, wait)
+	default:
+		r.add(n)
 	}
 }
 
-// push puts a notification at a random place.
-func (r *relay) push(body []byte) {
+func hash(s string) uint64 {
+	h := fnv.New64a()
+	_, _ = io.WriteString(h, s) // never fails
+	return h.Sum64()
+}
+
+// push takes a notice in that nothing bad happens to.
+func (r *relay) push(n *notice) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.queue = append(r.queue, body)
-	i := r.rng.IntN(len(r.queue))
-	last := len(r.queue) - 1
+	r.add(n)
+}
+
+// add and addLater need the lock.
+func (r *relay) add(n *notice) {
+	r.open++
+	r.enqueue(n)
+}
+
+// addLater's timer may fire after the test: the queue is then no more than
+// memory.
+func (r *relay) addLater(n *notice, wait time.Duration) {
+	r.open++
+	time.AfterFunc(wait, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.enqueue(n)
+	})
+}
+
+// enqueue puts a notice at a random place.
+func (r *relay) enqueue(n *notice) {
+	r.queue = append(r.queue, n)
+	i, last := r.rng.IntN(len(r.queue)), len(r.queue)-1
 	r.queue[i], r.queue[last] = r.queue[last], r.queue[i]
 	r.wake()
 }
@@ -84,54 +193,49 @@ func (r *relay) wake() {
 	}
 }
 
-func (r *relay) pop() []byte {
+// pop returns a notice and who is to have it, if there are both.
+func (r *relay) pop() (n *notice, address string) {
+	workers := r.workers()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.queue) == 0 {
-		return nil
+	if len(r.queue) == 0 || len(workers) == 0 {
+		return nil, ""
 	}
-	body := r.queue[0]
-	r.queue = r.queue[1:]
-	r.flying++
+	n, r.queue = r.queue[0], r.queue[1:]
 	if len(r.queue) > 0 {
 		r.wake()
 	}
-	return body
+	return n, workers[r.rng.IntN(len(workers))]
 }
 
-func (r *relay) send(ctx context.Context) {
-	client := &http.Client{Timeout: 10 * time.Second}
+func (r *relay) send(ctx context.Context, client *http.Client) {
+	again := time.NewTicker(50 * time.Millisecond)
+	defer again.Stop()
 	for {
-		body := r.pop()
-		if body == nil {
-			select {
-			case <-ctx.Done():
-				return
-			case <-r.more:
+		more := r.more
+		if n, address := r.pop(); n != nil {
+			if r.offer(ctx, client, n.body, address) {
+				r.note(n)
+				continue
 			}
-			continue
+			r.mu.Lock()
+			r.counts.refused++
+			r.enqueue(n)
+			r.mu.Unlock()
+			more = nil // not at once
 		}
-		if r.offer(ctx, client, body) {
-			r.note(body)
-			continue
-		}
-		r.push(body)
-		r.mu.Lock()
-		r.flying--
-		r.mu.Unlock()
-		pause := time.NewTimer(50 * time.Millisecond)
 		select {
 		case <-ctx.Done():
-			pause.Stop()
 			return
-		case <-pause.C:
+		case <-more:
+		case <-again.C:
 		}
 	}
 }
 
 // offer reports whether the worker acknowledged.
-func (r *relay) offer(ctx context.Context, client *http.Client, body []byte) bool {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.target, bytes.NewReader(body))
+func (r *relay) offer(ctx context.Context, client *http.Client, body []byte, address string) bool {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+address+"/events", bytes.NewReader(body))
 	if err != nil {
 		return false
 	}
@@ -146,19 +250,41 @@ func (r *relay) offer(ctx context.Context, client *http.Client, body []byte) boo
 }
 
 // note remembers what was acknowledged.
-func (r *relay) note(body []byte) {
-	batch, err := event.Parse(body, event.Detect)
+func (r *relay) note(n *notice) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.flying--
-	if err == nil {
-		r.acked = append(r.acked, batch.Events...)
+	r.open--
+	r.counts.acked++
+	r.acked = append(r.acked, n.events...)
+	if len(n.events) == 0 {
+		return
+	}
+	if h := r.objects[n.events[0].Object]; h != nil {
+		if n.number < h.sent {
+			r.counts.outOfOrder++
+		}
+		h.sent = max(h.sent, n.number)
 	}
 }
 
-// left returns how many notifications wait for their acknowledgement.
+// left returns how many notices wait for their acknowledgement.
 func (r *relay) left() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.queue) + r.flying
+	return r.open
+}
+
+// missing reports that nobody was told of an object's last change.
+func (r *relay) missing(object event.Object) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	h := r.objects[object]
+	return h != nil && h.spared
+}
+
+// aboutOutputs returns the notifications about the other bucket.
+func (r *relay) aboutOutputs() [][]byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.outputs)
 }

@@ -57,8 +57,9 @@ const (
 // should hold f of it.
 type world struct {
 	store   *s3bucket.Store
-	want    map[string]string // key → content
-	refused []string          // keys that the store cannot hold
+	want    map[string]string   // key → content
+	puts    map[string][]string // key → ETags of all contents, in their order
+	refused []string            // keys that the store cannot hold
 }
 
 func newWorld(t *testing.T, s *servertest.Server) *world {
@@ -68,7 +69,7 @@ func newWorld(t *testing.T, s *servertest.Server) *world {
 			t.Fatal(err)
 		}
 	}
-	return &world{store: open(t, s), want: map[string]string{}}
+	return &world{store: open(t, s), want: map[string]string{}, puts: map[string][]string{}}
 }
 
 func open(t *testing.T, s *servertest.Server) *s3bucket.Store {
@@ -86,7 +87,7 @@ func open(t *testing.T, s *servertest.Server) *s3bucket.Store {
 func (w *world) put(t *testing.T, key, content string) {
 	t.Helper()
 	o := bucket.Object{Body: strings.NewReader(content), Size: int64(len(content)), ContentType: "text/plain"}
-	_, err := w.store.Put(t.Context(), bucket.Ref{Bucket: inputs, Key: key}, o, bucket.Condition{})
+	etag, err := w.store.Put(t.Context(), bucket.Ref{Bucket: inputs, Key: key}, o, bucket.Condition{})
 	switch {
 	case errors.Is(err, bucket.ErrInvalid):
 		w.refused = append(w.refused, key)
@@ -94,6 +95,7 @@ func (w *world) put(t *testing.T, key, content string) {
 		t.Fatalf("put %q: %v", key, err)
 	default:
 		w.want[key] = content
+		w.puts[key] = append(w.puts[key], etag)
 	}
 }
 

@@ -10,6 +10,7 @@ import "fmt"
 // name of its own, so that no two writes look alike.
 type Op struct {
 	text string
+	open bool // it has no end
 	// step returns what the operation leaves where it finds now, or that it
 	// cannot have found that.
 	step func(now string) (next string, ok bool)
@@ -17,48 +18,56 @@ type Op struct {
 
 // Read saw the value.
 func Read(value string) Op {
-	return Op{"read " + show(value), func(now string) (string, bool) { return now, now == value }}
+	return Op{text: "read " + show(value), step: func(now string) (string, bool) { return now, now == value }}
 }
 
 // Applied replaced expect by next.
 func Applied(expect, next string) Op {
-	return Op{swap(expect, next) + ": applied", func(now string) (string, bool) { return next, now == expect }}
+	return Op{text: swap(expect, next) + ": applied", step: func(now string) (string, bool) { return next, now == expect }}
 }
 
 // Gone removed expect, or found that there was nothing any more.
 func Gone(expect string) Op {
-	return Op{swap(expect, "") + ": gone", func(now string) (string, bool) { return "", now == expect || now == "" }}
+	return Op{text: swap(expect, "") + ": gone", step: func(now string) (string, bool) { return "", now == expect || now == "" }}
 }
 
 // Refused did not replace expect by next, because it found another value: one
 // that is not its own, either.
 func Refused(expect, next, by string) Op {
-	return Op{swap(expect, next) + ": refused by " + show(by), func(now string) (string, bool) {
+	return Op{text: swap(expect, next) + ": refused by " + show(by), step: func(now string) (string, bool) {
 		return now, now == by && now != expect && (now != next || now == "")
 	}}
 }
 
 // RefusedBySome is Refused by a value that the caller was not told.
 func RefusedBySome(expect, next string) Op {
-	return Op{swap(expect, next) + ": refused", func(now string) (string, bool) { return now, now != expect }}
+	return Op{text: swap(expect, next) + ": refused", step: func(now string) (string, bool) { return now, now != expect }}
 }
 
 // Removed left nothing, whatever was there.
 func Removed() Op {
-	return Op{"remove", func(string) (string, bool) { return "", true }}
+	return Op{text: "remove", step: func(string) (string, bool) { return "", true }}
 }
 
-// Unknown may replace expect by next, whenever it finds expect. With [Never] for
-// its end, that is at any time after the call, or never: what never took effect
-// did so behind everything else, where nobody looks.
+// Unknown may replace expect by next at any time after the call began, or never.
+// What never takes effect comes after everything else, where nobody looks.
 func Unknown(expect, next string) Op {
-	return Op{swap(expect, next) + ": unknown", func(now string) (string, bool) {
-		if now == expect {
-			return next, true
-		}
-		return now, true
-	}}
+	return Op{
+		text: swap(expect, next) + ": unknown", open: true,
+		step: func(now string) (string, bool) {
+			if now == over {
+				return over, true
+			}
+			return next, now == expect
+		},
+	}
 }
+
+// over is no value: nothing reads any more.
+const over = "the end"
+
+// end comes after all calls but those without an end.
+var end = Op{text: "end", open: true, step: func(string) (string, bool) { return over, true }}
 
 func swap(expect, next string) string {
 	return fmt.Sprintf("replace %s by %s", show(expect), show(next))

@@ -19,8 +19,8 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// Never is the end of a call that may still take effect when all is over.
-const Never time.Duration = math.MaxInt64
+// never is the end of a call that may still take effect when all is over.
+const never = math.MaxInt64
 
 // patience is how long a register's order is searched for. It takes a few
 // milliseconds.
@@ -43,23 +43,18 @@ func New() *History {
 // Now returns the time by the one clock that all clients share.
 func (h *History) Now() time.Duration { return time.Since(h.start) }
 
-// Add tells of a call on a register, from its beginning to its end.
+// Add tells of a call on a register, from its beginning to its end. That of an
+// [Unknown] does not count.
 func (h *History) Add(client int, register string, from, to time.Duration, op Op) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.calls[register] = append(h.calls[register], porcupine.Operation{
+	o := porcupine.Operation{
 		ClientId: client, Input: op, Call: int64(from), Return: int64(to), Metadata: len(h.calls[register]),
-	})
-}
-
-// Calls returns how many calls there were.
-func (h *History) Calls() (n int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, calls := range h.calls {
-		n += len(calls)
 	}
-	return n
+	if op.open {
+		o.Return = never
+	}
+	h.calls[register] = append(h.calls[register], o)
 }
 
 var model = porcupine.Model{
@@ -77,8 +72,9 @@ func (h *History) Check() error { return h.check(patience) }
 func (h *History) check(limit time.Duration) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	last := porcupine.Operation{Input: end, Call: never - 1, Return: never}
 	for register, calls := range h.calls {
-		switch verdict, info := porcupine.CheckOperationsVerbose(model, calls, limit); verdict {
+		switch verdict, info := porcupine.CheckOperationsVerbose(model, append(calls, last), limit); verdict {
 		case porcupine.Ok:
 		case porcupine.Illegal:
 			return fmt.Errorf("register %s: its %d calls have no order in which they make sense; the first without a number is where the longest ends:\n%s",
@@ -115,7 +111,7 @@ func tell(calls, order []porcupine.Operation) string {
 			at = fmt.Sprintf("%3d", n)
 		}
 		to := time.Duration(o.Return).String()
-		if o.Return == int64(Never) {
+		if o.Return == never {
 			to = "never"
 		}
 		fmt.Fprintf(&b, "%s  %12s to %12s  client %d: %s\n", at, time.Duration(o.Call), to, o.ClientId, o.Input.(Op).text)

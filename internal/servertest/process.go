@@ -53,7 +53,7 @@ var errExited = errors.New("it ended at once")
 func try(t testing.TB, s *Server, cmd *exec.Cmd) error {
 	p := &process{exited: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = &p.out, &p.out
-	dieWithParent(cmd)
+	DieWithParent(cmd)
 	if err := cmd.Start(); err != nil {
 		return err
 	}

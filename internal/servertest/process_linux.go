@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// dieWithParent lets the kernel end the server when the test is killed and no
+// DieWithParent lets the kernel end the server when the test is killed and no
 // cleanup runs.
-func dieWithParent(cmd *exec.Cmd) {
+func DieWithParent(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

@@ -4,6 +4,6 @@ package servertest
 
 import "os/exec"
 
-// dieWithParent has no counterpart here: a killed test leaves its server
+// DieWithParent has no counterpart here: a killed test leaves its server
 // behind.
-func dieWithParent(*exec.Cmd) {}
+func DieWithParent(*exec.Cmd) {}

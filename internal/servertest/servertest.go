@@ -34,6 +34,13 @@ type Server struct {
 	// DeleteConditions says that it honours If-Match on DELETE: it looks, then
 	// removes. What another writes in between is lost.
 	DeleteConditions bool
+	// LosesRemovals says that a PUT may land on what was removed since its
+	// condition was checked: of the two, only PUT takes the lock.
+	LosesRemovals bool
+	// MixesHeads says that HEAD may tell the metadata of one object and the ETag
+	// of the one that was before it, or came next: it reads one file name
+	// several times.
+	MixesHeads bool
 	// Versions says that its buckets can keep versions.
 	Versions bool
 	// KeepsCutBodies says that it may store what arrived of a PUT whose

@@ -22,9 +22,9 @@ func VersityGW(t testing.TB, o Options) *Server {
 	bin := binary(t, toolcache.VersityGW)
 	s := &Server{
 		Name: "versitygw", Region: "us-east-1", AccessKey: "pawl", SecretKey: secret(),
-		Credentials: true, DeleteConditions: true, KeepsCutBodies: true,
-		Garbles: true,
-		Alias:   func(key string) string { return strings.TrimPrefix(path.Clean("/"+key), "/") },
+		Credentials: true, DeleteConditions: true, LosesRemovals: true, MixesHeads: true,
+		KeepsCutBodies: true, Garbles: true,
+		Alias: func(key string) string { return strings.TrimPrefix(path.Clean("/"+key), "/") },
 	}
 	dir := t.TempDir()
 	data := filepath.Join(dir, "data")

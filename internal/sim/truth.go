@@ -49,6 +49,7 @@ type ending struct {
 	by    *node
 	fin   engine.Finished
 	taken bool // into the ledger
+	lost  bool // it had sent something, and its lease was gone
 }
 
 // effect is what an acting pipeline did.
@@ -95,6 +96,9 @@ func (t *truth) wrote(by *node, next *ledger.Row) {
 			after.Lease.Fence, after.Lease.Owner, after.Attempts, after.Doubt, after.Dead, span(after.VerifyAt), after.History[0].What)
 	}
 	t.onlyRises(&before, after)
+	if after.VerifyAt.After(before.VerifyAt) {
+		t.suspected(by)
+	}
 	if after.Want.Compare(before.Want) != 0 {
 		t.news = t.now
 	}
@@ -170,7 +174,23 @@ func (t *truth) completed(e *ending, before, after *ledger.Row) {
 	} else if t.acted.Kind != after.Have.Kind {
 		t.acted = ledger.Version{} // it was found to be what it had been before
 	}
-	t.repeatable = fin.Ending.Unsure || !after.VerifyAt.IsZero() || after.Doubt == ledger.DoubtAct
+	t.repeatable = fin.Ending.Unsure || !after.VerifyAt.IsZero() || after.Doubt == ledger.DoubtAct || t.unsuspected()
+}
+
+// suspected follows a write by which a worker may have told that it had lost
+// its lease after it had sent something.
+func (t *truth) suspected(by *node) {
+	for i := range t.ends {
+		if e := &t.ends[i]; e.by == by && e.lost {
+			e.lost = false
+			t.repeatable = true
+		}
+	}
+}
+
+// unsuspected reports that some worker has yet to tell.
+func (t *truth) unsuspected() bool {
+	return slices.ContainsFunc(t.ends, func(e ending) bool { return e.lost && !e.by.gone })
 }
 
 // granted follows a new fence.
@@ -186,10 +206,9 @@ func (t *truth) granted(by *node, before, after *ledger.Row) {
 
 // finished hears how an attempt ended, before its engine does.
 func (t *truth) finished(by *node, fin *engine.Finished) {
-	t.ends = append(t.ends, ending{by: by, fin: *fin})
-	if fin.Ending.Sent && t.row.Lease.Fence != fin.Fence {
-		t.repeatable = true
-	}
+	lost := fin.Ending.Sent && (!t.row.Held() || t.row.Lease.Fence != fin.Fence)
+	t.ends = append(t.ends, ending{by: by, fin: *fin, lost: lost})
+	t.repeatable = t.repeatable || lost
 }
 
 // interrupted hears that the process of an attempt is gone.

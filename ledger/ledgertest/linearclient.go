@@ -116,7 +116,7 @@ func (c *client) change(ctx context.Context) error {
 	to := c.history.Now()
 	for i, a := range aims {
 		for range lost {
-			c.add(a.key, from, registertest.Never, registertest.Unknown(a.expect, a.next))
+			c.add(a.key, from, to, registertest.Unknown(a.expect, a.next))
 		}
 		if out != nil {
 			c.add(a.key, from, to, a.answered(out[i], lost))
