@@ -29,7 +29,12 @@ func (h *handler) drain(res *http.Response, cancel func()) string {
 	// What cannot be read is not missed.
 	body, _ := io.ReadAll(io.LimitReader(res.Body, maxBody))
 	_ = res.Body.Close()
-	return action.Excerpt(body[:min(len(body), action.MaxExcerpt)])
+	return excerpt(string(body))
+}
+
+// excerpt is the beginning of what the other side said, fit for an error.
+func excerpt(said string) string {
+	return action.Excerpt([]byte(said[:min(len(said), action.MaxExcerpt)]))
 }
 
 // verdict turns an answer into the attempt's result.
@@ -65,7 +70,7 @@ func answer(code int, said string) error {
 func redirected(res *http.Response, err error) error {
 	to := "elsewhere"
 	if u, e := res.Location(); e == nil {
-		to = "to " + action.Excerpt([]byte(name(u)))
+		to = "to " + excerpt(name(u))
 	}
 	return fmt.Errorf("redirected %s, which is not followed (configure the final url): %w", to, err)
 }

@@ -201,5 +201,5 @@ func reason(ctx context.Context, err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		err = e.Err
 	}
-	return errors.New(action.Excerpt([]byte(err.Error())))
+	return errors.New(excerpt(err.Error()))
 }
