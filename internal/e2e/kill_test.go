@@ -20,15 +20,15 @@ import (
 	"github.com/pawlhq/pawl/ledger/sqliteledger"
 )
 
+// What TestKills is to do. Its plan is made from the seed and these.
 var (
-	rounds    = flag.Int("rounds", 1, "how many rounds TestKills plays on each server")
-	firstSeed = flag.Uint64("seed", 0, "the seed of TestKills' first round; 0: a fresh one")
+	rounds    = flag.Int("rounds", 1, "rounds on each server")
+	kills     = flag.Int("kills", 20, "SIGKILLs in a round")
+	stops     = flag.Int("stops", 5, "SIGSTOPs in a round")
+	firstSeed = flag.Uint64("seed", 0, "seed of the first round; 0: a fresh one")
 )
 
-// One round, on one server.
 const (
-	kills   = 40
-	stops   = 10
 	workers = 3
 	objects = 200
 )
@@ -86,10 +86,9 @@ func TestKills(t *testing.T) {
 			for i := range *rounds {
 				seed := first + uint64(i)
 				t.Run(fmt.Sprint(seed), func(t *testing.T) {
-					t.Logf("repeat with: go test ./internal/e2e -run TestKills/%s -seed %d", name, seed)
+					t.Logf("repeat with: go test ./internal/e2e -run TestKills/%s -kills %d -stops %d -seed %d", name, *kills, *stops, seed)
 					r := newRound(t, start, binary, seed)
 					r.play(t)
-					r.debugStops(t)
 					r.check(t)
 					t.Logf("\n%s", r.tally(t, total))
 				})
@@ -166,7 +165,7 @@ func (r *round) caught(pid int) bool {
 func (r *round) play(t *testing.T) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(r.seed, 0))
-	strikes := plan(rng, kills, stops, workers)
+	strikes := plan(rng, *kills, *stops, workers)
 	r.world.change(t, rng, 0)
 	eventually(t, time.Minute, r.begun) // a store may take its time over the first notification
 	struck := make(chan error, 1)

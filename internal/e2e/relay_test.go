@@ -19,7 +19,7 @@ import (
 // How many in a hundred notifications meet with which fate. The others are
 // carried well, but for the order.
 const (
-	dropped = 4
+	dropped = 10
 	doubled = 8
 	delayed = 8
 )

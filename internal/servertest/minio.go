@@ -2,6 +2,8 @@ package servertest
 
 import (
 	"context"
+	"fmt"
+	"net/http"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -55,8 +57,12 @@ func MinIO(t testing.TB, o Options) *Server {
 
 func (s *Server) notifyMinIO(t testing.TB, bucket string) {
 	t.Helper()
-	// A new server answers before it knows of its webhook.
+	// A new server answers before it knows of its webhook, and before it has
+	// loaded what it knows of its buckets: over what it was told meanwhile.
 	err := poll(t.Context(), nil, func(ctx context.Context) error {
+		if err := s.wholeMinIO(ctx); err != nil {
+			return err
+		}
 		_, err := s.Client().PutBucketNotificationConfiguration(ctx, &s3.PutBucketNotificationConfigurationInput{
 			Bucket: &bucket,
 			NotificationConfiguration: &types.NotificationConfiguration{
@@ -71,4 +77,22 @@ func (s *Server) notifyMinIO(t testing.TB, bucket string) {
 	if err != nil {
 		t.Fatalf("asking MinIO for notifications of %s: %v", bucket, err)
 	}
+}
+
+// wholeMinIO returns nil when the server has loaded everything. Before that its
+// health check answers 503.
+func (s *Server) wholeMinIO(ctx context.Context) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.Endpoint+"/minio/health/cluster", nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("MinIO's health check: %s %s", resp.Status, resp.Header.Get("x-minio-server-status"))
+	}
+	return nil
 }

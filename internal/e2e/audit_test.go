@@ -1,0 +1,82 @@
+package e2e
+
+import (
+	crand "crypto/rand"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/audit"
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/worker"
+)
+
+// auditAll compares a bucket with the ledger, and raises what the notifications
+// have lost. Nothing may still be on its way. It returns the rows that it
+// raised.
+func auditAll(t *testing.T, store bucket.Store, led ledger.Store, name string, pipelines []string) (raised []ledger.RowKey) {
+	t.Helper()
+	keys := map[string]bool{}
+	for info, err := range store.List(t.Context(), name, "", "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys[info.Key] = true
+	}
+	for row, err := range led.Scan(t.Context(), ledger.Range{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if row.Bucket == name {
+			keys[row.Key] = true
+		}
+	}
+	for key := range keys {
+		for _, p := range pipelines {
+			k := ledger.RowKey{Pipeline: p, Bucket: name, Key: key}
+			if auditOne(t, store, ledger.New(led), k) != audit.None {
+				raised = append(raised, k)
+			}
+		}
+	}
+	slices.SortFunc(raised, ledger.RowKey.Compare)
+	return raised
+}
+
+// auditOne loads the row, looks at the object, and raises what it saw on that
+// very row.
+func auditOne(t *testing.T, store bucket.Store, led *ledger.Ledger, key ledger.RowKey) audit.Loss {
+	t.Helper()
+	for {
+		row := ledger.Row{RowKey: key}
+		rows, err := led.Load(t.Context(), []ledger.RowKey{key})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(rows) > 0 {
+			row = rows[0]
+		}
+		var seen audit.Seen
+		info, err := store.Head(t.Context(), bucket.Ref{Bucket: key.Bucket, Key: key.Key})
+		switch {
+		case err == nil:
+			seen = audit.Seen{Exists: true, Identity: worker.Identify(&info)}
+		case !errors.Is(err, bucket.ErrNotFound):
+			t.Fatal(err)
+		}
+		next, loss := audit.Decide(row, seen, 0, time.Now().UTC())
+		if loss == audit.None {
+			return loss
+		}
+		_, _ = crand.Read(next.Nonce[:]) // never fails
+		out, err := led.Swap(t.Context(), []ledger.Change{{Key: key, Expect: row.Nonce, Row: &next}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out[0].Applied {
+			return loss
+		}
+	}
+}
