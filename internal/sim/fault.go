@@ -65,6 +65,9 @@ var possible = [steps]uint16{
 	StepPut: onWrites, StepDelete: onWrites,
 }
 
+// Has reports that a fault can happen at the step.
+func (s Step) Has(f Fault) bool { return possible[s]&(1<<f) != 0 }
+
 // fault draws what goes wrong at a step.
 func (w *World) fault(t *thread, s Step) Fault {
 	if w.now >= w.calm || w.plan.faulty == 0 {
@@ -79,7 +82,7 @@ func (w *World) fault(t *thread, s Step) Fault {
 			x -= rate
 			continue
 		}
-		if possible[s]&(1<<f) == 0 || !w.affords(t, f) {
+		if !s.Has(f) || !w.affords(t, f) {
 			return NoFault
 		}
 		w.hit[s][f]++

@@ -36,8 +36,8 @@ type view struct {
 	*objects
 	thread *thread
 	claim  *ledger.Attempt // nil: an audit's
-	wrote  bool            // since the last look at the input
-	pinned int             // how often the output had changed when it was last looked at
+	wrote  bool            // since the last look
+	pinned int             // how often the output had changed when it was pinned
 }
 
 var _ bucket.Store = (*view)(nil)
@@ -56,17 +56,17 @@ func (v *view) Head(ctx context.Context, ref bucket.Ref) (bucket.Info, error) {
 	step := StepLook
 	switch {
 	case ref.Bucket != outputs:
-		v.wrote = false
 	case v.wrote:
 		step = StepConfirm
 	default:
 		step = StepPin
 	}
+	v.wrote = false
 	o, err := v.get(ctx, step, ref)
 	if err != nil && !errors.Is(err, bucket.ErrNotFound) {
 		return bucket.Info{}, err
 	}
-	if step != StepLook {
+	if step == StepPin {
 		v.pinned = v.world.output(ref).changes
 	}
 	if o == nil {

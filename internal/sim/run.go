@@ -30,7 +30,7 @@ type Report struct {
 	First     uint64        `json:"first_seed"`
 	Histories uint64        `json:"histories"` // played
 	Steps     uint64        `json:"steps"`
-	Elapsed   time.Duration `json:"elapsed_ns"`
+	Elapsed   time.Duration `json:"-"`
 	// Setbacks counts older results that replaced newer ones for the moment
 	// that a verification healed.
 	Setbacks uint64 `json:"setbacks"`
@@ -57,7 +57,7 @@ type Failure struct {
 func (r *Report) Missed() (missed []string) {
 	for s := range steps {
 		for f := CrashBefore; f < faults; f++ {
-			if possible[s]&(1<<f) != 0 && r.Met[s][f] == 0 {
+			if s.Has(f) && r.Met[s][f] == 0 {
 				missed = append(missed, fmt.Sprintf("%s: %s", s, f))
 			}
 		}
