@@ -1,0 +1,273 @@
+package buckettest
+
+import (
+	"bytes"
+	"context"
+	"crypto/md5"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/internal/registertest"
+)
+
+// An output is a register: a pin sees what is there, and a publish replaces
+// what was pinned, or finds that it is not there any more. Here several writers
+// do it at once on one object, requests get lost, doubled and late, somebody
+// removes the object now and then, and still the calls must have an order in
+// which they make sense, whatever [bucket.Output] said of them:
+//
+//	nil                 it took effect, once
+//	ErrMoved, and sure  what was pinned was not there; it had no effect
+//	any other, sure     it had no effect
+//	unsure              besides, each request may take effect late, or never
+//
+// All publish bytes of their own, or a condition could not tell them apart.
+var linearTests = map[string]func(*testing.T, Harness){"linear/output": testLinearOutput}
+
+// So many histories, with so many calls of each writer.
+const (
+	linearHistories = 6
+	linearWriters   = 4
+	linearCalls     = 10
+)
+
+func testLinearOutput(t *testing.T, h Harness) {
+	first := registertest.Seed(t)
+	for n := range linearHistories {
+		seed := first + uint64(n)
+		if err := playOutput(t.Context(), h, fmt.Sprint("history ", n), seed); err != nil {
+			t.Fatalf("%v\n%s", err, registertest.Repeat(t, seed))
+		}
+	}
+}
+
+// playOutput plays one history on an object of its own.
+func playOutput(ctx context.Context, h Harness, key string, seed uint64) error {
+	history := registertest.New()
+	errs := make([]error, linearWriters)
+	var wg sync.WaitGroup
+	for id := range errs {
+		w := newWriter(id, h, key, seed, history)
+		wg.Go(func() { errs[id] = w.run(ctx) })
+	}
+	wg.Wait()
+	errs = append(errs, newWriter(linearWriters, h, key, seed, history).get(ctx), history.Check())
+	return errors.Join(errs...)
+}
+
+// writer pins and publishes, and writes down what it was told.
+type writer struct {
+	id      int
+	random  *rand.Rand
+	harness Harness
+	peek    *peek
+	store   *Faults
+	ref     bucket.Ref
+	history *registertest.History
+
+	made    int            // values
+	doubled int            // requests of this change that were sent again on the way
+	late    []func() error // requests under way
+}
+
+func newWriter(id int, h Harness, key string, seed uint64, history *registertest.History) *writer {
+	p := &peek{Store: h.Store}
+	return &writer{
+		id: id, random: rand.New(rand.NewPCG(seed, uint64(id))), harness: h,
+		peek: p, store: NewFaults(p), ref: h.ref(key), history: history,
+	}
+}
+
+// peek remembers what Head said last.
+type peek struct {
+	bucket.Store
+	info bucket.Info
+}
+
+func (p *peek) Head(ctx context.Context, ref bucket.Ref) (info bucket.Info, err error) {
+	p.info, err = p.Store.Head(ctx, ref)
+	return p.info, err
+}
+
+// mixed says whether Head told the metadata of one object and the ETag, which is
+// the MD5 sum of the bytes, of another.
+func (p *peek) mixed() bool {
+	return p.info.ETag != fmt.Sprintf("%x", md5.Sum([]byte(p.info.Metadata["pawl-source"])))
+}
+
+func (w *writer) run(ctx context.Context) (err error) {
+	for i := 0; i < linearCalls && err == nil; i++ {
+		switch n := w.random.IntN(8); {
+		case n == 0 && !w.harness.LosesRemovals:
+			err = w.remove(ctx)
+		case n == 1:
+			err = w.get(ctx)
+		case n == 2:
+			w.land()
+		default:
+			w.attempt(ctx)
+		}
+		runtime.Gosched() // calls in memory are too short to meet by themselves
+	}
+	w.land()
+	return err
+}
+
+// fault draws what becomes of a request.
+func (w *writer) fault() Fault {
+	switch w.random.IntN(12) {
+	case 0:
+		return Landed
+	case 1:
+		return Lost
+	case 2:
+		return func(ctx context.Context, do func(context.Context) error) error {
+			w.doubled++
+			return Twice(ctx, do)
+		}
+	case 3:
+		return func(ctx context.Context, do func(context.Context) error) error {
+			var land func() error
+			err := Late(&land)(ctx, do)
+			w.late = append(w.late, land)
+			return err
+		}
+	case 4:
+		return Answer(bucket.ErrConflict)
+	}
+	return Pass
+}
+
+// land lets one request arrive that is late, if there is one.
+func (w *writer) land() {
+	if n := len(w.late); n > 0 {
+		i := w.random.IntN(n)
+		_ = w.late[i]() // nobody hears the answer
+		w.late = append(w.late[:i], w.late[i+1:]...)
+	}
+}
+
+// attempt pins and changes the output. Some are cancelled under way.
+func (w *writer) attempt(ctx context.Context) {
+	from := w.history.Now()
+	o, err := bucket.Pin(ctx, w.store, w.ref)
+	if err != nil {
+		return // which saw nothing
+	}
+	pinned := ""
+	if o.Exists() {
+		if w.harness.MixesHeads && w.peek.mixed() {
+			return // the condition is on another object than the source tells
+		}
+		pinned, _ = o.Source()
+	}
+	w.add(from, w.history.Now(), registertest.Read(pinned))
+	for range w.random.IntN(4) {
+		runtime.Gosched() // others change what was pinned
+	}
+
+	w.doubled = 0
+	w.store.Next(Put, w.fault(), w.fault())
+	w.store.Next(Delete, w.fault(), w.fault())
+	if w.random.IntN(8) == 0 {
+		w.store.Next(Head, Answer(bucket.ErrUnavailable))
+	}
+	var wg sync.WaitGroup
+	ctx, cancel := context.WithCancel(ctx)
+	if w.random.IntN(10) == 0 {
+		wg.Go(cancel)
+	}
+	next, change := w.change(ctx, o)
+	sent := w.store.Calls(Put) + w.store.Calls(Delete)
+	from = w.history.Now()
+	r, err := change()
+	to := w.history.Now()
+	cancel()
+	wg.Wait()
+	sent = w.store.Calls(Put) + w.store.Calls(Delete) - sent
+	w.changed(from, to, pinned, next, sent, r, err)
+}
+
+// change draws a removal, where that works, or a publish of a value of its own.
+func (w *writer) change(ctx context.Context, o *bucket.Output) (next string, change func() (bucket.Result, error)) {
+	if w.harness.DeleteAtomic && o.Exists() && w.random.IntN(3) == 0 {
+		return "", func() (bucket.Result, error) { return o.Remove(ctx) }
+	}
+	w.made++
+	next = fmt.Sprintf("%d/%d", w.id, w.made)
+	body := func() (io.ReadCloser, error) { return closer{bytes.NewReader([]byte(next))}, nil }
+	stamp := bucket.Stamp{Pipeline: "p", Source: next, Fence: int64(w.made), Nonce: next}
+	return next, func() (bucket.Result, error) { return o.Publish(ctx, stamp, body, int64(len(next)), "text/plain") }
+}
+
+type closer struct{ *bytes.Reader }
+
+func (closer) Close() error { return nil }
+
+// changed writes down what a change was told, after so many requests. A copy
+// that was made on the way may be late: nobody is sure of those.
+func (w *writer) changed(from, to time.Duration, pinned, next string, sent int, r bucket.Result, err error) {
+	loose := w.doubled
+	if !r.Sure {
+		loose += sent
+	}
+	if err == nil && next != "" && !r.Sure {
+		loose-- // one is known to have landed
+	}
+	for range loose {
+		w.add(from, to, registertest.Unknown(pinned, next))
+	}
+	switch {
+	case err == nil && next == "":
+		w.add(from, to, registertest.Gone(pinned))
+	case err == nil:
+		w.add(from, to, registertest.Applied(pinned, next))
+	case errors.Is(err, bucket.ErrMoved) && r.Sure:
+		w.add(from, to, registertest.RefusedBySome(pinned, next))
+	}
+}
+
+// remove removes the object as anybody may, whatever it is.
+func (w *writer) remove(ctx context.Context) error {
+	from := w.history.Now()
+	if err := w.harness.Store.Delete(ctx, w.ref, bucket.Condition{}); err != nil {
+		return err
+	}
+	w.add(from, w.history.Now(), registertest.Removed())
+	return nil
+}
+
+// get reads the object. Its bytes must be those that its metadata speak of.
+func (w *writer) get(ctx context.Context) error {
+	from := w.history.Now()
+	info, body, err := w.harness.Store.Get(ctx, w.ref)
+	if errors.Is(err, bucket.ErrNotFound) {
+		w.add(from, w.history.Now(), registertest.Read(""))
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	text, err := io.ReadAll(body)
+	if err != nil {
+		return err
+	}
+	value := info.Metadata["pawl-source"]
+	if string(text) != value {
+		value = fmt.Sprintf("the bytes %q with the metadata of %s", text, value)
+	}
+	w.add(from, w.history.Now(), registertest.Read(value))
+	return nil
+}
+
+func (w *writer) add(from, to time.Duration, op registertest.Op) {
+	w.history.Add(w.id, w.ref.Key, from, to, op)
+}
