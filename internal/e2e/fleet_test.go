@@ -28,6 +28,7 @@ type fleet struct {
 	env                 []string
 	caught              func(pid int) bool // a process that was just stopped is as a zombie should be
 
+	asleep sync.Mutex // held while a process is stopped: somebody else has to be there to take over
 	mu     sync.Mutex
 	places []*place
 	blows  []blow
@@ -148,6 +149,8 @@ func (p *place) suffer(ctx context.Context, s strike) error {
 		p.dealt(s)
 		return p.kill()
 	}
+	p.asleep.Lock()
+	defer p.asleep.Unlock()
 	if err := p.freeze(ctx, s.blind); err != nil {
 		return err
 	}

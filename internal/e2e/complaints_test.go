@@ -1,0 +1,249 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/action"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
+)
+
+// A check that cannot fail shows nothing: these tests break every rule that
+// TestKills holds, one at a time.
+
+// clerk writes a row as workers do, or worse, under a life's eyes.
+type clerk struct {
+	life   life
+	row    ledger.Row
+	policy ledger.Policy
+	now    time.Time
+}
+
+func newClerk() *clerk {
+	c := &clerk{policy: ledger.DefaultPolicy(), now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+	c.row.RowKey = ledger.RowKey{Pipeline: pipelineTell, Bucket: inputs, Key: "k"}
+	c.life.key = c.row.RowKey
+	return c
+}
+
+// put writes a row.
+func (c *clerk) put(row ledger.Row) {
+	c.row, c.now = row, c.now.Add(time.Second)
+	c.life.written(row)
+}
+
+func (c *clerk) raise() {
+	row, _ := c.row.Observe(&event.Event{Kind: event.Created, Name: "Put", Time: c.now}, false, c.now)
+	c.put(row)
+}
+
+func (c *clerk) claim(owner string) *ledger.Attempt {
+	row, a, _ := c.row.Claim(owner, &c.policy, c.now)
+	c.put(row)
+	return &a
+}
+
+func (c *clerk) complete(a *ledger.Attempt, etag string) {
+	row, _ := c.row.Complete(a, ending(etag), true, &c.policy, c.now)
+	c.put(row)
+}
+
+func ending(etag string) *ledger.Ending {
+	return &ledger.Ending{Sent: true, Read: ledger.Read{Kind: event.Created, Identity: ledger.Identity{ETag: etag}}}
+}
+
+// settle raises, claims and completes.
+func (c *clerk) settle(etag string) {
+	c.raise()
+	c.complete(c.claim("a"), etag)
+}
+
+// expire lets the lease run out.
+func (c *clerk) expire() { c.now = c.now.Add(time.Hour) }
+
+// edit writes a row that no transition makes.
+func (c *clerk) edit(f func(*ledger.Row)) {
+	row := c.row
+	f(&row)
+	c.put(row)
+}
+
+func TestLifeComplains(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		do   func(*clerk)
+		want string // in the complaint; empty for none
+	}{
+		{"all is well", func(c *clerk) {
+			c.settle("1")
+			c.settle("2")
+			c.raise()
+			c.claim("a")
+			c.expire()
+			a := c.claim("b")
+			c.raise()
+			c.complete(a, "2") // again, for the first attempt's result is unknown
+			c.complete(c.claim("b"), "3")
+			c.expire()
+			row, _ := c.row.Complete(c.claim("c"), ending("3"), false, &c.policy, c.now) // verified
+			c.put(row)
+		}, ""},
+		{"deleted", func(c *clerk) { c.settle("1"); c.life.deleted() }, "was deleted"},
+		{"want", func(c *clerk) { c.raise(); c.edit(func(r *ledger.Row) { r.Want.Generation = 0 }) }, "want went back"},
+		{"have", func(c *clerk) { c.settle("1"); c.edit(func(r *ledger.Row) { r.Have = ledger.Version{} }) }, "have went back"},
+		{"fence", func(c *clerk) { c.settle("1"); c.edit(func(r *ledger.Row) { r.Lease.Fence-- }) }, "the fence went back"},
+		{"ahead", func(c *clerk) { c.settle("1"); c.edit(func(r *ledger.Row) { r.Have.Generation++ }) }, "is more than want"},
+		{"have by magic", func(c *clerk) {
+			c.settle("1")
+			c.raise()
+			c.edit(func(r *ledger.Row) { r.Have.Generation++ })
+		}, "without a completion"},
+		{"same fence again", func(c *clerk) {
+			c.settle("1")
+			c.raise()
+			c.row.Lease.Fence, c.now = c.row.Lease.Fence-1, time.UnixMilli(c.row.Lease.Fence)
+			c.claim("b")
+		}, "was granted after"},
+		{"two holders", func(c *clerk) {
+			c.raise()
+			c.claim("a")
+			c.row.Lease.Owner = ""
+			c.claim("b")
+		}, "while"},
+		{"taken over too early", func(c *clerk) {
+			c.raise()
+			c.claim("a")
+			c.row.Lease.Until = c.now
+			c.claim("b")
+		}, "before its lease was over"},
+		{"lease by magic", func(c *clerk) {
+			c.raise()
+			c.edit(func(r *ledger.Row) { r.Lease = ledger.Lease{Owner: "a", Fence: 7} })
+		}, `held by "a"`},
+		{"lease lost by magic", func(c *clerk) {
+			c.raise()
+			c.claim("a")
+			c.edit(func(r *ledger.Row) { r.Lease.Owner = "" })
+		}, `held by ""`},
+		{"completed without its lease", func(c *clerk) {
+			c.raise()
+			a := c.claim("a")
+			c.complete(a, "1")
+			c.row.Lease.Owner = "a"
+			c.complete(a, "1")
+		}, "without a lease"},
+		{"have is want at the end", func(c *clerk) {
+			c.raise()
+			a := c.claim("a")
+			c.raise()
+			a.Want = c.row.Want
+			c.complete(a, "1")
+		}, "and committed"},
+		{"a version twice", func(c *clerk) {
+			c.settle("1")
+			c.row.Have = ledger.Version{}
+			c.complete(c.claim("a"), "2")
+		}, "was committed by fence"},
+		{"an effect twice", func(c *clerk) { c.settle("1"); c.settle("1") }, "with no attempt of unknown result between"},
+		{"forced by nobody", func(c *clerk) { c.settle("1"); c.put(c.row.Redrive(true, c.now)) }, "which nobody has asked for"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := newClerk()
+			tt.do(c)
+			wants(t, c.life.wrong, tt.want)
+		})
+	}
+}
+
+// wants looks for a complaint; for none, if it is empty.
+func wants(t *testing.T, bad []string, want string) {
+	t.Helper()
+	all := strings.Join(bad, "\n")
+	if want == "" && len(bad) > 0 || !strings.Contains(all, want) {
+		t.Errorf("complaints:\n%s\nwant %q", all, want)
+	}
+}
+
+// served is a life with three attempts: content 1, of unknown result; content 1
+// again; content 2.
+func served(t *testing.T) *life {
+	t.Helper()
+	l := &life{}
+	for i, etag := range []string{"1", "1", "2"} {
+		have := ledger.Version{Kind: event.Created, Identity: ledger.Identity{ETag: etag}}
+		l.attempts = append(l.attempts, &attempt{fence: int64(i + 1), end: "completed", have: have})
+	}
+	l.attempts[0].end, l.attempts[0].unknown = "taken over", true
+	return l
+}
+
+func effectOf(fence int64, etag string, arrived int) *effect {
+	return &effect{
+		Facts:   action.Facts{Kind: event.Created, ETag: etag, Fence: fence, IdempotencyKey: etag},
+		arrived: arrived, happened: arrived + 1, answered: arrived + 2,
+	}
+}
+
+func TestJudgeComplains(t *testing.T) {
+	first, second, third := effectOf(1, "1", 10), effectOf(2, "1", 20), effectOf(3, "2", 30)
+	for _, tt := range []struct {
+		name    string
+		effects []*effect
+		change  func(*life)
+		want    string
+	}{
+		{"all is well", []*effect{first, second, third}, nil, ""},
+		{"the first never sent", []*effect{second, third}, nil, ""},
+		{"the first comes late", []*effect{second, third, effectOf(1, "1", 40)}, nil, ""},
+		{"never granted", []*effect{effectOf(9, "1", 5), second, third}, nil, "never granted"},
+		{"twice", []*effect{second, effectOf(2, "1", 23), third}, nil, "twice in one attempt"},
+		{"a completed one comes late", []*effect{third, effectOf(2, "1", 40)}, nil, "was over"},
+		{"two at a time", []*effect{second, effectOf(3, "2", 21)}, nil, "was over"},
+		{"none", []*effect{second}, nil, "without its effect"},
+		{"not over", []*effect{second, {Facts: third.Facts, arrived: 30}}, nil, "without its effect"},
+		{"another version", []*effect{second, effectOf(3, "1", 30)}, nil, "and committed was"},
+		{"nothing to do", []*effect{second, third}, func(l *life) { l.attempts[2].end = "nothing to do" }, "where nothing was to do"},
+		{"back", []*effect{effectOf(1, "2", 10), second, third}, nil, "had been seen before"},
+		{"again", []*effect{first, second, third}, func(l *life) { l.attempts[0].unknown = false }, "with no attempt of unknown result"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			l := served(t)
+			if tt.change != nil {
+				tt.change(l)
+			}
+			wants(t, judge(l, tt.effects, []string{"1", "2"}), tt.want)
+		})
+	}
+}
+
+func TestCarefulReceiver(t *testing.T) {
+	acts, known, late := careful([]*effect{effectOf(2, "2", 1), effectOf(3, "2", 2), effectOf(1, "1", 3), effectOf(4, "4", 4)})
+	if len(acts) != 2 || acts[0].ETag != "2" || acts[1].ETag != "4" || known != 1 || late != 1 {
+		t.Errorf("acts %v, known %d, late %d", acts, known, late)
+	}
+}
+
+func TestFencedComplains(t *testing.T) {
+	w := func(fence int64) *published { return &published{fence: fence} }
+	for _, tt := range []struct {
+		name   string
+		writes []*published
+		want   string
+		late   int
+	}{
+		{"all is well", []*published{w(2), w(3)}, "", 0},
+		{"the first comes late", []*published{w(2), w(3), w(1)}, "", 1},
+		{"never granted", []*published{w(2), w(3), w(9)}, "never granted", 0},
+		{"none", []*published{w(3)}, "without a write", 0},
+		{"a completed one comes late", []*published{w(3), w(2)}, "though it completed", 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			bad, late := fenced(served(t), tt.writes)
+			if wants(t, bad, tt.want); late != tt.late {
+				t.Errorf("%d late, want %d", late, tt.late)
+			}
+		})
+	}
+}
