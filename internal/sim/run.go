@@ -19,7 +19,8 @@ type Options struct {
 	Histories uint64
 	// Threads is how many worlds are played at a time; 0 is one for each core.
 	Threads int
-	// KeepGoing counts violations instead of ending at the first.
+	// KeepGoing counts violations instead of ending at the first and
+	// explaining it.
 	KeepGoing bool
 	// Progress, when set, is told now and then how far it is.
 	Progress func(played uint64)
@@ -84,7 +85,7 @@ func Run(ctx context.Context, o Options) *Report {
 	}
 	wg.Wait()
 	r.report.Elapsed = time.Since(start)
-	if f := r.report.Failure; f != nil {
+	if f := r.report.Failure; f != nil && !o.KeepGoing {
 		f.explain()
 	}
 	return r.report

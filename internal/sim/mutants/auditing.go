@@ -1,0 +1,78 @@
+package mutants
+
+import "github.com/pawlhq/pawl/internal/sim"
+
+// auditing get wrong what is forgotten, found and raised.
+var auditing = []Mutant{
+	{
+		Name: "removed-without-a-tombstone",
+		Edits: []Edit{{"engine/fold.go", "		changes[i] = ledger.Change{Key: en.key, Expect: en.row.Nonce, Row: &en.flight.next}\n", `		changes[i] = ledger.Change{Key: en.key, Expect: en.row.Nonce, Row: &en.flight.next}
+		if f := en.flight; f.finish != nil && f.claim == nil && f.next.Settled() && f.next.Have.Kind == event.Removed {
+			changes[i].Row = nil
+		}
+`}, {"engine/fold.go", "import (\n	\"errors\"\n	\"slices\"\n\n", "import (\n	\"errors\"\n	\"slices\"\n\n	\"github.com/pawlhq/pawl/event\"\n"}},
+		Why:    "The creation that the removal overtook comes later, and nobody knows that its object was removed.",
+		From:   "the published index of files",
+		Budget: 5000,
+	},
+	{
+		Name:   "a-tombstone-shorter-than-the-delay",
+		Edits:  []Edit{{"ledger/operate.go", "		r.UpdatedAt.Before(now.Add(-p.Retain)) && ", "		"}},
+		Why:    "The same after the row was purged: an event may be later than that.",
+		Budget: 20_000,
+	},
+	{
+		Name:   "an-audit-blind-to-what-has-no-row",
+		Edits:  []Edit{{"audit/decide.go", "	case seen.Exists && !created:\n", "	case seen.Exists && !created && row.CreatedAt.IsZero():\n		return None\n	case seen.Exists && !created:\n"}},
+		Why:    "An upload whose only notification was lost leaves no trace.",
+		From:   "the published index of files, and the audit that asks the table only",
+		Budget: 1000,
+	},
+	{
+		Name:   "an-audit-that-completes",
+		Edits:  []Edit{{"audit/decide.go", "		row = row.Raise(event.Created, seen.Identity, now)\n", "		row = row.Raise(event.Created, seen.Identity, now)\n		row.Have = row.Want\n"}},
+		Why:    "It wrote down what it saw, and not what was done.",
+		Budget: 1000,
+	},
+	{
+		Name: "an-audit-that-applies-again",
+		Edits: []Edit{{"internal/sim/operator.go", `			if w.written(th, expect, &next) {
+				return
+			}
+`, `			for !w.written(th, t.row.Nonce, &next) {
+			}
+			return
+`}, {"internal/sim/operator.go", "			t.refreshed(false)\n", "			t.refreshed(false)\n			th.sleep(w.tape.upTo(time.Minute))\n"}},
+		Why:    "The row has changed since it was loaded. Written over it, the older row takes back what was done meanwhile.",
+		Budget: 20_000,
+	},
+	{
+		Name:   "an-audit-that-does-not-wait",
+		Edits:  []Edit{{"audit/decide.go", "compare(&row, seen, now.Add(-settle))", "compare(&row, seen, now)"}},
+		Why:    "What is only late counts as lost. In event order that puts a look in front of the events.",
+		Budget: 50_000,
+	},
+	{
+		Name:   "an-audit-that-never-has-enough",
+		Edits:  []Edit{{"audit/decide.go", "!known.Identity.Fits(seen.Identity)", "!known.Identity.Same(seen.Identity)"}},
+		Why:    "An event does not say all that a look shows. Compared in full, every object differs, at every audit.",
+		Budget: 1000,
+	},
+}
+
+// stores get the places wrong where rows and objects are, and the simulation
+// itself.
+var stores = []Mutant{
+	{
+		Name:  "an-expired-lease-is-not-due",
+		Edits: []Edit{{"ledger/memledger/memledger.go", "due: c.Row.Due()}", "due: c.Row.VerifyAt}"}},
+		Why:   "A store whose index of due rows knows less than the row leaves some of them lying.",
+		Test:  &Test{Invariant: sim.I13, Args: []string{"./internal/sim", "-run", "TestStores$"}, Says: "I13: "},
+	},
+	{
+		Name:  "a-fault-that-never-happens",
+		Edits: []Edit{{"internal/sim/fault.go", "		if possible[s]&(1<<f) == 0 || !w.affords(t, f) {", "		if f == Late && s == StepDelete || possible[s]&(1<<f) == 0 || !w.affords(t, f) {"}},
+		Why:   "A simulation that no longer does what it claims finds nothing, and looks well.",
+		Test:  &Test{Invariant: sim.I14, Args: []string{"./internal/sim", "-run", "TestWorlds$", "-seed", "1"}, Says: "I14: never met"},
+	},
+}

@@ -1,0 +1,96 @@
+package mutants
+
+// deciding get wrong whether there is anything to do, and in which order it is
+// found out.
+var deciding = []Mutant{
+	{
+		Name:   "skipped-after-a-crash",
+		Edits:  []Edit{{"ledger/decide.go", "	case a.Doubt == DoubtAct:\n		return true\n	case out == nil:", "	case a.Doubt == DoubtAct:\n		return true\n	case a.TakenOver:\n		return false\n	case out == nil:"}},
+		Why:    "The sequencer is that of an attempt which began and never ended. Taken for a repetition, it is passed over.",
+		From:   "the published lock in DynamoDB, which refuses an equal sequencer after a crash",
+		Budget: 1000,
+	},
+	{
+		Name:   "skipped-in-spite-of-doubt",
+		Edits:  []Edit{{"ledger/decide.go", "case a.Doubt == DoubtNone && !a.Verifying:", "case !a.Verifying:"}},
+		Why:    "An attempt that crashed after its publish left another output than the row says.",
+		Budget: 20_000,
+	},
+	{
+		Name:   "a-verification-that-asks-the-row",
+		Edits:  []Edit{{"ledger/decide.go", "case a.Doubt == DoubtNone && !a.Verifying:", "case a.Doubt == DoubtNone:"}},
+		Why:    "The row does not know what landed late. Only the output can tell what it was made from.",
+		Budget: 20_000,
+	},
+	{
+		Name:   "a-verification-that-compares-sequencers",
+		Edits:  []Edit{{"ledger/decide.go", "	case r.Kind == event.Removed:\n		return out.Exists\n	}\n", "	case a.Verifying && a.Doubt == DoubtNone:\n		return a.Want.Compare(a.Have) != 0\n	case r.Kind == event.Removed:\n		return out.Exists\n	}\n"}},
+		Why:    "The same by another way: nothing is newer, so nothing is done.",
+		Budget: 20_000,
+	},
+	{
+		Name:   "nothing-to-do-by-sequencer",
+		Edits:  []Edit{{"ledger/decide.go", "	if r.ByEvent {\n		return a.Want.Compare(a.Have) == 0\n	}\n	return r.Kind", "	if r.ByEvent || r.Kind != event.Removed {\n		return a.Want.Compare(a.Have) == 0\n	}\n	return r.Kind"}},
+		Why:    "An object may change between its event and the look at it. What was acted on then is acted on again when its own event comes.",
+		Budget: 2000,
+	},
+	{
+		Name:   "not-found-believed-at-once",
+		Edits:  []Edit{{"ledger/decide.go", "	return min(newest.Add(settling).Sub(now), settling)\n", "	return 0\n"}},
+		Why:    "A store that is eventually consistent hides an object for a while: taken for removed, it is not looked for again.",
+		Budget: 5000,
+	},
+	{
+		Name: "pinned-after-the-read",
+		Edits: []Edit{{"worker/attempt.go", `	out, err := x.pin(ctx)
+	if err != nil {
+		return false, err
+	}
+	read, err := x.read(ctx)
+	if err != nil {
+		return false, err
+	}
+`, `	read, err := x.read(ctx)
+	if err != nil {
+		return false, err
+	}
+	out, err := x.pin(ctx)
+	if err != nil {
+		return false, err
+	}
+`}},
+		Why:    "A worker that stands still in between pins a newer result, and replaces it by its older one.",
+		Budget: 20_000,
+	},
+	{
+		Name:   "event-order-without-a-look-at-the-fence",
+		Edits:  []Edit{{"worker/attempt.go", "	if x.pinned != nil {\n		if err := x.stillHolds(ctx)", "	if x.pinned != nil && x.Claim.Fence < 0 {\n		if err := x.stillHolds(ctx)"}},
+		Why:    "Without a read there is nothing that the pin comes before: a worker that stood still between claim and pin replaces a newer result.",
+		Budget: 20_000,
+	},
+	{
+		Name:   "a-repetition-writes-what-is-left",
+		Edits:  []Edit{{"worker/attempt.go", "	if !x.Claim.MustAct(&read, out) {\n		return false, nil\n", "	if !x.Claim.MustAct(&read, out) {\n		if x.pinned != nil {\n			return true, x.remove(ctx)\n		}\n		return false, nil\n"}},
+		Why:    "After what was stored already is left out nothing is left. Written, it replaces the good output.",
+		From:   "the published archive of a stream, which writes an empty list over the stored batch",
+		Budget: 500,
+	},
+	{
+		Name:   "a-panic-let-through",
+		Edits:  []Edit{{"worker/attempt.go", "	defer func() {\n		if p := recover(); p != nil {\n			err =", "	defer func() {\n		if p := error(nil); p != nil {\n			err ="}},
+		Why:    "One poisonous object ends the process, and every other attempt in it.",
+		Budget: 1000,
+	},
+	{
+		Name:   "only-the-last-try-is-told",
+		Edits:  []Edit{{"worker/attempt.go", "	x.ending.Unsure = x.ending.Unsure || r.Sent && !r.Sure\n", "	x.ending.Unsure = r.Sent && !r.Sure\n"}},
+		Why:    "An attempt that started over, because its output had moved, has sent twice. What it does not know of the first write is forgotten.",
+		Budget: 100_000,
+	},
+	{
+		Name:   "only-the-last-sending-is-told",
+		Edits:  []Edit{{"worker/attempt.go", "	x.ending.Sent = x.ending.Sent || r.Sent\n", "	x.ending.Sent = r.Sent\n"}},
+		Why:    "The same of whether anything was sent at all.",
+		Budget: 100_000,
+	},
+}

@@ -1,0 +1,116 @@
+package mutants
+
+// endings get wrong what is left in the row when an attempt ends.
+var endings = []Mutant{
+	{
+		Name:   "have-taken-from-want-at-the-end",
+		Edits:  []Edit{{"ledger/finish.go", "Sequencer: a.Want.Sequencer, Generation: a.Want.Generation, Kind", "Sequencer: r.Want.Sequencer, Generation: r.Want.Generation, Kind"}},
+		Why:    "What was heard of during the attempt counts as done, though it was not looked at.",
+		Budget: 5000,
+	},
+	{
+		Name:   "unsure-and-completed-without-a-verification",
+		Edits:  []Edit{{"ledger/finish.go", "	r.endLease(e, p, now)\n	r.Attempts, r.RetryAt", "	r.endLease(&Ending{}, p, now)\n	r.Attempts, r.RetryAt"}},
+		Why:    "A publish without an answer lands after the attempt has completed by another one, and nobody looks.",
+		Budget: 50_000,
+	},
+	{
+		Name:   "unsure-and-failed-without-a-verification",
+		Edits:  []Edit{{"ledger/finish.go", "	r.endLease(e, p, now)\n	r.LastError", "	r.endLease(&Ending{}, p, now)\n	r.LastError"}},
+		Why:    "The same for an attempt that failed: what it sent lands after the next one has completed.",
+		Budget: 20_000,
+	},
+	{
+		Name:   "unsure-and-released-without-a-verification",
+		Edits:  []Edit{{"ledger/finish.go", "	r.endLease(e, p, now)\n	r.Attempts = max", "	r.endLease(&Ending{}, p, now)\n	r.Attempts = max"}},
+		Why:    "The same for an attempt that was given back at shutdown.",
+		Budget: 100_000,
+	},
+	{
+		Name:   "doubt-not-raised-by-the-claim",
+		Edits:  []Edit{{"ledger/claim.go", "	r.Doubt = max(r.Doubt, DoubtLook)\n", ""}},
+		Why:    "A worker crashed after its publish. The object is what it was before, so the next attempt finds nothing to do, and the output stays wrong.",
+		Budget: 20_000,
+	},
+	{
+		Name:   "doubt-not-cleared-by-the-completion",
+		Edits:  []Edit{{"ledger/finish.go", "		r.Doubt = DoubtNone // one demanded", "		// one demanded"}},
+		Why:    "Where the effect is elsewhere, every later event is acted upon once more.",
+		Budget: 1000,
+	},
+	{
+		Name:   "doubt-dropped-by-a-failure",
+		Edits:  []Edit{{"ledger/finish.go", "	if !e.Sent && r.Doubt < DoubtAct {", "	if r.Doubt < DoubtAct {"}},
+		Why:    "What a failed attempt has sent is forgotten: the next one trusts what was committed before.",
+		Budget: 50_000,
+	},
+	{
+		Name:   "a-verification-cleared-by-another",
+		Edits:  []Edit{{"ledger/finish.go", "if a.Verifying && r.VerifyAt.Equal(a.verifyAt) {", "if a.Verifying {"}},
+		Why:    "A worker asked for a look at a later time, while an earlier one was under way. That one clears both.",
+		Budget: 100_000,
+	},
+	{
+		Name:   "a-verification-cleared-by-any-completion",
+		Edits:  []Edit{{"ledger/finish.go", "if a.Verifying && r.VerifyAt.Equal(a.verifyAt) {", "if r.VerifyAt.Equal(a.verifyAt) {"}},
+		Why:    "A completion before its time says nothing of a write that may land yet.",
+		Budget: 20_000,
+	},
+	{
+		Name:   "a-lost-lease-kept-secret",
+		Edits:  []Edit{{"engine/fold.go", "	f.next = f.next.Suspect(&in.Ending, p, e.now)\n	return true\n", "	return false\n"}},
+		Why:    "A worker stood still for longer than every verification waits, and sends its write then. Only it could have said so.",
+		Budget: 50_000,
+	},
+	{
+		Name:   "a-failure-kills-what-it-has-not-seen",
+		Edits:  []Edit{{"ledger/finish.go", "case r.Attempts >= p.Attempts, f.Permanent && !moved:", "case r.Attempts >= p.Attempts, f.Permanent:"}},
+		Why:    "An upload that cannot be handled is corrected while it fails: the row dies, and the correction with it.",
+		Budget: 50_000,
+	},
+	{
+		Name: "a-conflict-taken-for-done-elsewhere",
+		Edits: []Edit{{"engine/fold.go", `	en.observe = append(f.observed, en.observe...)
+	if f.finish != nil { // else`, `	for _, o := range f.observed {
+		e.close(o.delivery)
+	}
+	if f.finish != nil { // else`}},
+		Why:    "That another has written the row does not mean that it has heard of this event.",
+		From:   "handlers on a table with a conditional write",
+		Budget: 1000,
+	},
+	{
+		Name: "a-time-out-of-the-ledger-taken-for-success",
+		Edits: []Edit{{"ledger/ledger.go", "	if err == nil {\n		return out, nil\n	}\n	wait :=", `	if err != nil {
+		for out = nil; len(out) < len(changes); {
+			out = append(out, Outcome{Applied: true})
+		}
+		err = nil
+	}
+	if err == nil {
+		return out, nil
+	}
+	wait :=`}},
+		Why:    "A change without an answer may never have been made.",
+		Budget: 1000,
+	},
+	{
+		Name:   "a-counter-for-a-nonce",
+		Edits:  []Edit{{"engine/fold.go", "	f.next.Nonce = e.nonce()\n", "	f.next.Nonce = en.row.Nonce\n	f.next.Nonce[15]++\n"}},
+		Why:    "Two workers count to the same number: after a time-out each takes the other's write for its own. And a row that comes back after a purge begins to count again.",
+		Budget: 5000,
+	},
+	{
+		Name:   "an-end-taken-for-landed-in-a-dead-row",
+		Edits:  []Edit{{"engine/fold.go", " && (f.next.Dead || !row.Dead)", ""}},
+		Why:    "The write that ended an attempt was refused by a row that another has retired meanwhile: it had not landed, though Have is the same.",
+		Budget: 100_000,
+	},
+	{
+		Name:   "at-most-once",
+		Edits:  []Edit{{"worker/attempt.go", "	case err == nil:\n		fin.Result = engine.Completed\n", "	case err == nil, x.ending.Read.Kind != 0:\n		fin.Result = engine.Completed\n"}},
+		Why:    "What was tried counts as done, whatever came of it.",
+		From:   "the published table of processed keys",
+		Budget: 1000,
+	},
+}

@@ -1,0 +1,68 @@
+// Package mutants holds known-wrong variants of Pawl: each leaves out, or gets
+// wrong, one rule that it lives by. A test builds every one of them and plays
+// simulated worlds with it, or runs the tests that are to notice. A checker that
+// lets a mutant live would not notice if the rule were broken in earnest.
+//
+// A mutant is a change of the text of the shipped files, laid over them by the go
+// command where it is built. So none of them is in the sources, nor in anything
+// that is built from them. docs/MUTANTS.md lists them, with what killed each.
+package mutants
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pawlhq/pawl/internal/sim"
+)
+
+// Mutant is one known-wrong variant.
+type Mutant struct {
+	Name  string
+	Edits []Edit
+	Why   string // what goes wrong in life
+	From  string // who does it like that, where somebody is known to
+	// Budget is how many worlds may be played until an invariant must have
+	// been violated. It has a margin of five at the least.
+	Budget uint64
+	// Test notices what no world can: the mutant has it instead of a Budget.
+	Test *Test
+}
+
+// Edit replaces a text, that is in its file exactly once.
+type Edit struct{ File, Old, New string }
+
+// Test is a run of go test that must fail.
+type Test struct {
+	Invariant sim.Invariant // which it holds to; zero: none of them
+	Args      []string      // of go test
+	Says      string        // a part of what it says then
+}
+
+// All lists the mutants.
+func All() []Mutant {
+	return slices.Concat(events, leases, endings, deciding, publishing, auditing, stores)
+}
+
+// Patch returns the changed files, by their names below root. It fails if a text
+// is not where it was any more.
+func (m *Mutant) Patch(root string) (map[string]string, error) {
+	files := map[string]string{}
+	for _, e := range m.Edits {
+		text, ok := files[e.File]
+		if !ok {
+			b, err := os.ReadFile(filepath.Join(root, e.File))
+			if err != nil {
+				return nil, fmt.Errorf("mutant %s: %w", m.Name, err)
+			}
+			text = string(b)
+		}
+		if n := strings.Count(text, e.Old); n != 1 {
+			return nil, fmt.Errorf("mutant %s: %d times in %s, and not once:\n%s", m.Name, n, e.File, e.Old)
+		}
+		files[e.File] = strings.Replace(text, e.Old, e.New, 1)
+	}
+	return files, nil
+}

@@ -1,0 +1,193 @@
+package mutants
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/pawlhq/pawl/internal/sim"
+)
+
+var (
+	seed      = flag.Uint64("seed", defaultSeed, "the first seed of the worlds")
+	histories = flag.Uint64("histories", 0, "how many worlds are played with each mutant; 0: its budget")
+)
+
+// defaultSeed is that of docs/MUTANTS.md.
+const defaultSeed = 1
+
+// result is what became of a mutant.
+type result struct {
+	Mutant
+	violated map[string]uint64 // worlds, by invariant
+	other    bool              // killed by a test that holds to no invariant
+}
+
+func (r *result) killed() bool { return len(r.violated) > 0 || r.other }
+
+// results gathers what the subtests find.
+type results struct {
+	mu  sync.Mutex
+	all []result
+}
+
+func (r *results) add(one result) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all = append(r.all, one)
+}
+
+// TestMutants builds every mutant and plays worlds until its budget is used up:
+// some invariant must have been violated. The real protocol plays the same
+// worlds, as many as the largest budget, and violates none.
+func TestMutants(t *testing.T) {
+	var found results
+	most := uint64(0)
+	for _, m := range All() {
+		most = max(most, m.Budget)
+		t.Run(m.Name, func(t *testing.T) {
+			t.Parallel()
+			r := m.run(t)
+			found.add(r)
+			if !r.killed() {
+				t.Errorf("it lives: %s\nrepeat it with: go test ./internal/sim/mutants -run '%s$' -seed %d", m.Why, t.Name(), *seed)
+			}
+		})
+	}
+	t.Run("none", func(t *testing.T) {
+		t.Parallel()
+		none := Mutant{Name: "none", Budget: most}
+		if r := none.run(t); r.killed() {
+			t.Errorf("the protocol itself: %v", r.violated)
+		}
+	})
+	t.Cleanup(func() { found.check(t) })
+}
+
+// root is the module's.
+func root(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.Abs("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// run builds the mutant and lets it play, or be tested.
+func (m *Mutant) run(t *testing.T) result {
+	t.Helper()
+	overlay := m.overlay(t)
+	if m.Test != nil {
+		return m.test(t, overlay)
+	}
+	bin := filepath.Join(t.TempDir(), "play")
+	if out, err := command(t, "go", "build", "-overlay", overlay, "-ldflags=-s -w", "-o", bin, "./internal/sim/mutants/play"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	n := m.Budget
+	if *histories > 0 {
+		n = *histories
+	}
+	out, err := command(t, bin, "-first", strconv.FormatUint(*seed, 10), "-histories", strconv.FormatUint(n, 10))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var report struct {
+		Histories uint64
+		Violated  map[string]uint64
+		Failure   struct {
+			Seed       uint64
+			Violations []struct{ Invariant, What string }
+		}
+	}
+	if err := json.Unmarshal(out, &report); err != nil || report.Histories != n {
+		t.Fatalf("%d histories of %d: %v\n%s", report.Histories, n, err, out)
+	}
+	t.Logf("%s: %d histories: %v, first %+v", m.Name, n, report.Violated, report.Failure)
+	return result{Mutant: *m, violated: report.Violated}
+}
+
+// test runs the test that is to fail.
+func (m *Mutant) test(t *testing.T, overlay string) result {
+	t.Helper()
+	args := slices.Concat([]string{"test", "-overlay", overlay, "-vet=off", "-count=1"}, m.Test.Args)
+	out, err := command(t, "go", args...)
+	r := result{Mutant: *m, violated: map[string]uint64{}}
+	if err == nil || !bytes.Contains(out, []byte(m.Test.Says)) {
+		t.Logf("go %s: %v\n%s", strings.Join(args, " "), err, out)
+		return r
+	}
+	if r.other = m.Test.Invariant == 0; !r.other {
+		r.violated[m.Test.Invariant.String()] = 1
+	}
+	return r
+}
+
+// overlay writes the changed files, and says to the go command what they
+// replace.
+func (m *Mutant) overlay(t *testing.T) string {
+	t.Helper()
+	files, err := m.Patch(root(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	replace := map[string]string{}
+	for name, text := range files {
+		to := filepath.Join(dir, strconv.Itoa(len(replace))+".go")
+		if err := os.WriteFile(to, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		replace[filepath.Join(root(t), filepath.FromSlash(name))] = to
+	}
+	b, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(to, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+// command runs in the module's root, and returns what was printed.
+func command(t *testing.T, name string, args ...string) ([]byte, error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = root(t)
+	return cmd.CombinedOutput()
+}
+
+// check holds that each invariant kills some mutant that no other kills.
+func (r *results) check(t *testing.T) {
+	t.Helper()
+	if len(r.all) < len(All()) {
+		return // only some were run
+	}
+	sole := map[string]bool{}
+	for _, one := range r.all {
+		if len(one.violated) == 1 {
+			for i := range one.violated {
+				sole[i] = true
+			}
+		}
+	}
+	for i := sim.I1; i <= sim.I14; i++ {
+		if !sole[i.String()] {
+			t.Errorf("%s (%s) is the only one to kill: no mutant", i, i.Says())
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package mutants
+
+// publishing get wrong what an answer of the object store means.
+var publishing = []Mutant{
+	{
+		Name:   "published-without-a-condition",
+		Edits:  []Edit{{"bucket/publish.go", "	c := Condition{IfAbsent: true}\n	if o.exists {\n		c = Condition{IfMatch: o.pinned.ETag}\n	}\n", "	var c Condition\n"}},
+		Why:    "A worker that stood still writes its older result over a newer one.",
+		From:   "the published archive of a stream: listing, then writing",
+		Budget: 5000,
+	},
+	{
+		Name:   "a-time-out-of-the-store-taken-for-success",
+		Edits:  []Edit{{"bucket/publish.go", "		case err == nil, !sent:\n			return err\n", "		case err == nil, !sent:\n			return err\n		case errors.Is(err, ErrUnclear):\n			return nil\n"}},
+		Why:    "A write without an answer may never have been made.",
+		Budget: 1000,
+	},
+	{
+		Name:   "412-taken-for-done",
+		Edits:  []Edit{{"bucket/settle.go", "	case refused || !c.unchanged(now, exists):\n", "	case refused:\n		return false, nil\n	case !c.unchanged(now, exists):\n"}},
+		Why:    "Another's output stands there, made from another version of the input.",
+		Budget: 5000,
+	},
+	{
+		Name:   "every-publish-sure",
+		Edits:  []Edit{{"bucket/publish.go", "Sure: c.loose == 0}", "Sure: true}"}},
+		Why:    "A write without an answer that lands later is not looked for.",
+		Budget: 20_000,
+	},
+	{
+		Name:   "a-success-after-a-lost-answer-taken-for-sure",
+		Edits:  []Edit{{"bucket/publish.go", "		case err == nil, !sent:\n			return err\n", "		case err == nil:\n			c.loose = 0\n			return nil\n		case !sent:\n			return err\n"}},
+		Why:    "The lost copy still carries its condition, which holds again once the pinned state comes back.",
+		Budget: 100_000,
+	},
+	{
+		Name:   "a-refused-copy-taken-for-a-loose-one",
+		Edits:  []Edit{{"bucket/settle.go", "		if !refused {\n			c.loose -= c.accounts\n		}\n", "		c.loose = max(0, c.loose-c.accounts)\n"}},
+		Why:    "A refusal and one's own nonce say that some copy has landed, and not which. The one that is still on its way is forgotten.",
+		From:   "Pawl itself, before it was simulated",
+		Budget: 200_000,
+	},
+	{
+		Name:   "one-nonce-for-all-publishes",
+		Edits:  []Edit{{"worker/attempt.go", "Nonce: x.Nonce(),\n", "Nonce: fmt.Sprint(x.Claim.Fence),\n"}},
+		Why:    "An attempt that starts over takes its own earlier write, of what it had read then, for the later one.",
+		Budget: 200_000,
+	},
+	{
+		Name:   "unchanged-by-bytes-alone",
+		Edits:  []Edit{{"bucket/settle.go", "		now.ModTime.Equal(p.ModTime) && now.Metadata", "		now.Metadata"}},
+		Why:    "An object of the same bytes, written since by somebody who copies metadata, looks like the one that was pinned.",
+		Budget: 100_000,
+	},
+}
