@@ -58,32 +58,24 @@ const (
 type queue struct {
 	which int
 	items []*entry
-	head  int
 }
 
 func (q *queue) push(en *entry) {
-	if en.queued[q.which] {
-		return
+	if !en.queued[q.which] {
+		en.queued[q.which] = true
+		q.items = append(q.items, en)
 	}
-	en.queued[q.which] = true
-	if q.head > len(q.items)/2 { // a queue that is never empty must not grow for ever
-		n := copy(q.items, q.items[q.head:])
-		clear(q.items[n:])
-		q.items, q.head = q.items[:n], 0
-	}
-	q.items = append(q.items, en)
 }
 
-// pop returns nil when the queue is empty.
+// pop returns nil when the queue is empty. What is before the slice is left
+// behind when append moves it, so a queue that is never empty does not grow.
 func (q *queue) pop() *entry {
-	if q.head == len(q.items) {
-		q.items, q.head = q.items[:0], 0
-		return nil
+	en := q.peek()
+	if en != nil {
+		q.items[0] = nil
+		q.items = q.items[1:]
+		en.queued[q.which] = false
 	}
-	en := q.items[q.head]
-	q.items[q.head] = nil
-	q.head++
-	en.queued[q.which] = false
 	return en
 }
 
@@ -92,10 +84,10 @@ func (q *queue) peek() *entry {
 	if q.empty() {
 		return nil
 	}
-	return q.items[q.head]
+	return q.items[0]
 }
 
-func (q *queue) empty() bool { return q.head == len(q.items) }
+func (q *queue) empty() bool { return len(q.items) == 0 }
 
 // entry finds or makes the entry of an object. A row from the cache, or none at
 // all, is a guess that the swap will check.

@@ -150,3 +150,56 @@ func TestLedgerResolves(t *testing.T) {
 		}
 	}
 }
+
+// A batch is made out change by change, wherever in it the calls broke off.
+func TestLedgerResolvesBatches(t *testing.T) {
+	for _, plan := range [][]ledgertest.Fault{
+		{ledgertest.Unsent}, {ledgertest.Torn}, {ledgertest.Torn, ledgertest.Torn}, {ledgertest.Torn, ledgertest.Unsent}, {ledgertest.Lost},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			store := memledger.New()
+			changes := make([]ledger.Change, 6)
+			for i := range changes {
+				r := aRow(1)
+				r.Key = string(rune('a' + i))
+				changes[i] = ledger.Change{Key: r.RowKey, Row: r}
+			}
+			// The last but one is another's already.
+			other := *changes[4].Row
+			other.Nonce = ledger.Nonce{9}
+			swap(t, ledger.New(store), ledger.Change{Key: other.RowKey, Row: &other})
+			faulty := ledgertest.NewFaulty(store, func(call int) ledgertest.Fault {
+				if call < len(plan) {
+					return plan[call]
+				}
+				return ledgertest.None
+			})
+			for i, o := range swap(t, ledger.New(faulty), changes...) {
+				if o.Applied != (i != 4) || !o.Applied && (o.Current == nil || o.Current.Nonce != other.Nonce) {
+					t.Errorf("plan %v, change %d: %+v", plan, i, o)
+				}
+			}
+			rows, err := store.Load(t.Context(), []ledger.RowKey{changes[0].Key, changes[3].Key, changes[5].Key})
+			if err != nil || len(rows) != 3 {
+				t.Errorf("plan %v: %d rows, %v", plan, len(rows), err)
+			}
+		})
+	}
+}
+
+// What the row that stands refuses is not sent again.
+func TestLedgerSendsNoMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memledger.New()
+		faulty := ledgertest.NewFaulty(store, func(int) ledgertest.Fault { return ledgertest.Unsent })
+		update := ledger.Change{Key: aRow(1).RowKey, Expect: ledger.Nonce{1}, Row: aRow(2)}
+		if out := swap(t, ledger.New(faulty), update); out[0].Applied || out[0].Current != nil || faulty.Calls() != 1 {
+			t.Errorf("an update of no row: %+v after %d calls", out[0], faulty.Calls())
+		}
+		swap(t, ledger.New(store), ledger.Change{Key: aRow(1).RowKey, Row: aRow(1)})
+		insert := ledger.Change{Key: aRow(1).RowKey, Row: aRow(2)}
+		if out := swap(t, ledger.New(faulty), insert); out[0].Applied || out[0].Current == nil || faulty.Calls() != 2 {
+			t.Errorf("an insert where there is a row: %+v after %d calls", out[0], faulty.Calls())
+		}
+	})
+}
