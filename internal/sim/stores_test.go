@@ -1,0 +1,77 @@
+package sim
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/ledger/memledger"
+	"github.com/pawlhq/pawl/ledger/sqliteledger"
+)
+
+// TestStores is I13: a world comes to the same end whichever store keeps its
+// rows, down to the last nonce.
+func TestStores(t *testing.T) {
+	pool := &threads{}
+	defer pool.close()
+	first := firstSeed(t)
+	for n := range uint64(500) {
+		s := first + n
+		want := endOf(t, pool, s, &shelf{})
+		stores := map[string]ledger.Store{"memledger": memledger.New()}
+		if n < 10 {
+			stores["sqliteledger"] = openSQLite(t)
+		}
+		for name, store := range stores {
+			if diff := cmp.Diff(want, endOf(t, pool, s, store)); diff != "" {
+				t.Errorf("%s: seed %d comes to another end with %s (-the least store +%s):\n%s", I13, s, name, name, diff)
+			}
+			if err := store.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		if t.Failed() {
+			t.Fatalf("repeat it with: go test ./internal/sim -run 'TestStores$' -seed %d", s)
+		}
+	}
+}
+
+func openSQLite(t *testing.T) ledger.Store {
+	t.Helper()
+	s, err := sqliteledger.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// endOf plays the world of a seed, and returns the rows that the store has in
+// the end, as text.
+func endOf(t *testing.T, pool *threads, seed uint64, store ledger.Store) []string {
+	t.Helper()
+	h := play(pool, newTape(seed), store, nil)
+	var keys []ledger.RowKey
+	for i := range h.rows {
+		keys = append(keys, h.rows[i].RowKey)
+	}
+	rows, err := store.Load(context.Background(), keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.SortFunc(rows, func(a, b ledger.Row) int { return a.RowKey.Compare(b.RowKey) })
+	end := []string{fmt.Sprintf("%d steps", h.steps)}
+	for i := range rows {
+		b, err := ledger.Encode(&rows[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		end = append(end, rows[i].RowKey.String()+" "+hex.EncodeToString(rows[i].Nonce[:])+" "+string(b))
+	}
+	return end
+}
