@@ -166,7 +166,10 @@ func (w *writer) attempt(ctx context.Context) {
 		if w.harness.MixesHeads && w.peek.mixed() {
 			return // the condition is on another object than the source tells
 		}
-		pinned, _ = o.Source()
+		pinned = "what nobody published"
+		if source, ok := o.Source(); ok {
+			pinned = source
+		}
 	}
 	w.add(from, w.history.Now(), registertest.Read(pinned))
 	for range w.random.IntN(4) {
