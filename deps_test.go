@@ -44,9 +44,10 @@ var layers = map[string][]string{
 	// The command.
 	"internal/config": {"event"},
 	"internal/demo":   {"event", "ledger", "ledger/sqliteledger", "source"},
+	"internal/sim":    {"audit", "bucket", "engine", "event", "ledger", "source", "worker"},
 	"internal/cli": {
 		".", "action/copyaction", "action/execaction", "action/httpaction", "action/imageaction",
-		"bucket", "bucket/s3bucket", "event", "internal/config", "internal/demo",
+		"bucket", "bucket/s3bucket", "event", "internal/config", "internal/demo", "internal/sim",
 		"ledger", "ledger/memledger", "ledger/sqliteledger", "source/replaysource", "source/webhooksource",
 	},
 	"cmd/pawl": {"internal/cli"},
