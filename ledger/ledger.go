@@ -29,6 +29,10 @@ func New(s Store) *Ledger { return &Ledger{Store: s, Wait: sleep} }
 // who finds its own fence in the refusing row knows that the change had landed
 // before somebody superseded it.
 //
+// A copy whose answer was lost may land later still. Its nonce refuses it, unless
+// it is of a first row and that row has been deleted meanwhile: then the old row
+// comes back, with a lease that has long expired, and is worked on once more.
+//
 // It keeps at it until ctx ends, or the store says [ErrUnusable]: nothing can be
 // found out from that one any more. Then, and only then, the answer is an error,
 // and nothing is known of the changes.
