@@ -191,13 +191,17 @@ func TestLedgerResolvesBatches(t *testing.T) {
 func TestLedgerSendsNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memledger.New()
-		faulty := ledgertest.NewFaulty(store, func(int) ledgertest.Fault { return ledgertest.Unsent })
+		started := 0
+		faulty := ledgertest.NewFaulty(store, func(call int) ledgertest.Fault {
+			return map[bool]ledgertest.Fault{true: ledgertest.Unsent}[call == started]
+		})
 		update := ledger.Change{Key: aRow(1).RowKey, Expect: ledger.Nonce{1}, Row: aRow(2)}
 		if out := swap(t, ledger.New(faulty), update); out[0].Applied || out[0].Current != nil || faulty.Calls() != 1 {
 			t.Errorf("an update of no row: %+v after %d calls", out[0], faulty.Calls())
 		}
 		swap(t, ledger.New(store), ledger.Change{Key: aRow(1).RowKey, Row: aRow(1)})
 		insert := ledger.Change{Key: aRow(1).RowKey, Row: aRow(2)}
+		started = faulty.Calls()
 		if out := swap(t, ledger.New(faulty), insert); out[0].Applied || out[0].Current == nil || faulty.Calls() != 2 {
 			t.Errorf("an insert where there is a row: %+v after %d calls", out[0], faulty.Calls())
 		}
