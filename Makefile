@@ -1,6 +1,6 @@
 # Each target is a go command or a few; `make help` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help test lint bench fuzz mutation build demo fmt
+.PHONY: help test lint bench fuzz soak mutation build demo fmt
 
 PKG  ?= ./event
 FUZZ ?= FuzzDetect
@@ -23,6 +23,9 @@ bench: ## run the benchmarks that CONTRIBUTING.md names
 
 fuzz: ## fuzz one target: make fuzz PKG=./event FUZZ=FuzzAWS TIME=1m
 	go test -run '^$$' -fuzz '^$(FUZZ)$$' -fuzztime $(TIME) $(PKG)
+
+soak: ## kill and stop real workers, 1,000 and 200 times
+	go test ./internal/e2e -run TestKills -v -count=1 -timeout 3h -rounds 10 -kills 50 -stops 10
 
 mutation: ## change event, ledger and engine, and count the changes that tests notice
 	go run ./tools/mutation

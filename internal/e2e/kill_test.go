@@ -168,11 +168,13 @@ func (r *round) play(t *testing.T) {
 	strikes := plan(rng, *kills, *stops, workers)
 	r.world.change(t, rng, 0)
 	eventually(t, time.Minute, r.begun) // a store may take its time over the first notification
+	r.progress(t, "at work")
 	struck := make(chan error, 1)
 	go func() { struck <- r.fleet.suffer(t.Context(), strikes) }()
 	r.change(t, rng, struck)
-
+	r.progress(t, "every strike is dealt")
 	r.rest(t)
+	r.progress(t, "at rest")
 	for _, row := range auditAll(t, r.world.store, r.ledger, inputs, pipelines) {
 		r.healed++
 		if !r.relay.missing(row.Object()) && !r.server.Garbles {
@@ -180,6 +182,7 @@ func (r *round) play(t *testing.T) {
 		}
 	}
 	r.rest(t)
+	r.progress(t, "audited, and at rest again")
 	for _, row := range auditAll(t, r.world.store, r.ledger, inputs, pipelines) {
 		t.Errorf("%s: an audit finds a loss at rest", row)
 	}
@@ -187,6 +190,11 @@ func (r *round) play(t *testing.T) {
 	if err := r.journal.end(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func (r *round) progress(t *testing.T, what string) {
+	t.Helper()
+	t.Logf("%5.1f s: %s", time.Since(r.began).Seconds(), what)
 }
 
 func (r *round) begun(ctx context.Context) ([]string, error) {
@@ -269,6 +277,7 @@ func (r *round) check(t *testing.T) {
 	}
 	// The store may take its time over these notifications, too.
 	eventually(t, time.Minute, func(context.Context) ([]string, error) { return r.written() })
+	r.progress(t, "checked")
 }
 
 // told checks the pipeline without an output: what is promised of its effects,
