@@ -46,6 +46,7 @@ type Engine struct {
 	lastBatch  uint64
 	slots      int
 	bytes      int64
+	alone      bool // a quarantined attempt runs
 	draining   bool
 
 	sweeps   []sweep

@@ -22,6 +22,7 @@ type entry struct {
 	endsAt  time.Time // when its context ends, unless the lease is renewed
 	slot    bool      // holds one of the engine's slots, from its claim to its task's end
 	size    int64
+	alone   bool // nothing else may run meanwhile
 
 	flight  *flight
 	waiting []observation // AckSettled: raised, not yet settled
@@ -160,22 +161,35 @@ func (e *Engine) take(en *entry, row *ledger.Row) bool {
 	if !e.fits(row) {
 		return false
 	}
-	en.slot, en.size = true, row.Want.Identity.Size
+	en.slot, en.size, en.alone = true, row.Want.Identity.Size, e.quarantined(row)
 	e.slots++
 	e.bytes += en.size
+	e.alone = en.alone
 	return true
 }
 
 // fits reports that there is a slot for an attempt at row. An object larger
 // than all bytes allowed runs alone.
 func (e *Engine) fits(row *ledger.Row) bool {
-	return e.slots < e.cfg.Tasks && (e.slots == 0 || row.Want.Identity.Size <= e.cfg.Bytes-e.bytes)
+	if e.slots == 0 {
+		return true
+	}
+	return !e.alone && !e.quarantined(row) && e.slots < e.cfg.Tasks && row.Want.Identity.Size <= e.cfg.Bytes-e.bytes
+}
+
+// quarantined reports that row runs alone, as it may be what kills the processes
+// that it runs in: half of its attempts are used up, and the last one ended with
+// its worker. Else the objects that are claimed together with a poisonous one
+// would use their attempts up with it, and die of it.
+func (e *Engine) quarantined(row *ledger.Row) bool {
+	return row.Held() && 2*row.Attempts >= e.cfg.Policy.Attempts
 }
 
 // give frees a slot, if the entry holds one.
 func (e *Engine) give(en *entry) {
 	if en.slot {
-		en.slot = false
+		e.alone = e.alone && !en.alone
+		en.slot, en.alone = false, false
 		e.slots--
 		e.bytes -= en.size
 	}

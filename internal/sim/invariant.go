@@ -2,7 +2,6 @@ package sim
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/pawlhq/pawl/audit"
 	"github.com/pawlhq/pawl/engine"
@@ -278,7 +277,7 @@ func (t *truth) standsBehind(fin *engine.Finished, after *ledger.Row) {
 // fails, and none dies.
 func (t *truth) undisturbed() {
 	p := &t.plan
-	if p.faulty > 0 || p.fails > 0 || p.slow > 0 || p.drains > 0 || p.skewed || t.thing.everPoisoned() || slices.ContainsFunc(t.things, (*thing).kills) {
+	if p.faulty > 0 || p.fails > 0 || p.slow > 0 || p.drains > 0 || p.skewed || t.thing.everPoisoned() {
 		return
 	}
 	if t.row.Dead || t.row.LastError != "" {

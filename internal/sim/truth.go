@@ -220,11 +220,6 @@ func (t *truth) refreshed(force bool) {
 	t.repeatable = t.repeatable || force
 }
 
-// killing reports that some version of the object takes processes with it.
-func (t *thing) kills() bool {
-	return slices.ContainsFunc(t.versions, func(v version) bool { return v.poison == killing })
-}
-
 // everPoisoned reports that some version of the object could not be taken.
 func (t *thing) everPoisoned() bool {
 	return slices.ContainsFunc(t.versions, func(v version) bool { return v.poison != harmless })
