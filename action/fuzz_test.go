@@ -19,7 +19,7 @@ func FuzzFacts(f *testing.F) {
 	for _, seed := range [][3]string{
 		{"in/a b+c.csv", "abc", "v1"}, {"\xff\n=\xfe", "\"<&>\u2028", "null"}, {"PAWL_KEY=x\x00", "\xff", ""}, {"\xed\xa0\x80", "e", "\ufffd"},
 	} {
-		f.Add(seed[0], seed[1], seed[2], []byte("\x1b[31mred\x00\xff\u202e é\n\n  two "))
+		f.Add(seed[0], seed[1], seed[2], []byte("\n \x1b[31mred\x00\xff\u202e é\n\n  two "))
 	}
 	f.Fuzz(func(t *testing.T, key, etag, version string, said []byte) {
 		task := task()

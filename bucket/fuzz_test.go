@@ -27,6 +27,7 @@ func FuzzStamp(f *testing.F) {
 	} {
 		f.Add(seed[0], seed[1], seed[2], int64(17), seed[1], seed[2], seed[3])
 		f.Add(seed[0], seed[1], seed[2], int64(-1), "", "other", "4")
+		f.Add("gray", "s", "mine", int64(1), seed[1], "mine", seed[3])
 	}
 	f.Fuzz(func(t *testing.T, pipeline, source, nonce string, fence int64, itsSource, itsNonce, itsSize string) {
 		s := bucket.Stamp{Pipeline: pipeline, Source: source, Fence: fence, Nonce: nonce}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -53,15 +54,15 @@ func FuzzAttempt(f *testing.F) {
 	for _, seed := range []struct{ key, etag, version, contentType, name, value string }{
 		{"a", "0123", "", "text/plain", "", ""}, {"a b/é\n", "e\"&size=1", "v1", "", "pawl-source", "s"}, {"..", "", "", "", "", ""},
 		{"b/../../c", "\xff", "null", "\x00", "\xff", "\x1b[31m"}, {"./x", "etag=", "", "", "k", "\n"}, {strings.Repeat("k", 1024), "e", "", "", "", ""},
-		{"", "e", "", "", "", ""}, {"/", "e", "&", "", "", ""}, {"a//b/", "%", "", "", "K", "v"},
+		{"", "e", "", "", "", ""}, {"/", "e", "&", "", "", ""}, {"a//b/", "%", "", "", "K", "v"}, {"a", "\xff", "", "", "", ""},
 	} {
-		f.Add(seed.key, seed.etag, seed.version, seed.contentType, seed.name, seed.value, seed.etag, seed.version, int64(1763700000), seed.value)
-		f.Add(seed.key, seed.etag, seed.version, seed.contentType, seed.name, seed.value, "other", "", int64(-1), "")
+		f.Add(seed.key, seed.etag, seed.version, seed.contentType, seed.name, seed.value, seed.etag, seed.version, int64(1763700000), int64(1763700000), seed.value)
+		f.Add(seed.key, seed.etag, seed.version, seed.contentType, seed.name, seed.value, "other", "", int64(-1), int64(0), "")
 	}
-	f.Fuzz(func(t *testing.T, key, etag, version, contentType, name, value, otherTag, otherVersion string, at int64, otherValue string) {
+	f.Fuzz(func(t *testing.T, key, etag, version, contentType, name, value, otherTag, otherVersion string, at, otherAt int64, otherValue string) {
 		at %= 1 << 40
 		one := bucket.Info{ETag: etag, VersionID: version, ContentType: contentType, ModTime: time.Unix(at, 5), Metadata: map[string]string{name: value}}
-		two := bucket.Info{ETag: otherTag, VersionID: otherVersion, ContentType: contentType, ModTime: time.Unix(at+1, 0), Metadata: map[string]string{name: otherValue}}
+		two := bucket.Info{ETag: otherTag, VersionID: otherVersion, ContentType: contentType, ModTime: time.Unix(otherAt%(1<<40), 7), Metadata: map[string]string{name: otherValue}}
 		fuzzIdentities(t, one, two)
 		fuzzAttempt(t, key, one, two)
 	})
@@ -104,6 +105,8 @@ func fuzzAttempt(t *testing.T, key string, one, two bucket.Info) {
 	switch {
 	case written != (first.Result == engine.Completed), err != nil && !errors.Is(err, bucket.ErrNotFound) && !errors.Is(err, bucket.ErrInvalid):
 		t.Fatalf("%+v, but the output: %v", first, err)
+	case !written && fit(key):
+		t.Fatalf("%+v", first)
 	case !written:
 		message := first.Failure.Message
 		if !first.Failure.Permanent || !utf8.ValidString(message) || strings.ContainsFunc(message, func(r rune) bool { return !strconv.IsPrint(r) }) {
@@ -122,4 +125,11 @@ func fuzzAttempt(t *testing.T, key string, one, two bucket.Info) {
 	if other := attempt(two, had, ledger.DoubtNone); other.Result != engine.Completed || other.Acted == worker.Identify(&two).Same(worker.Identify(&one)) {
 		t.Errorf("%+v after %+v: %+v", two, one, other)
 	}
+}
+
+// fit reports that the output of a key can be written: it has a name that no
+// server takes for another place, and room for the prefix.
+func fit(key string) bool {
+	parts := strings.Split(key, "/")
+	return key != "" && len(key) <= event.MaxKey-len("up/") && !slices.Contains(parts, ".") && !slices.Contains(parts, "..")
 }

@@ -48,13 +48,13 @@ func FuzzAnswer(f *testing.F) {
 	for _, status := range []string{"200 OK", "204 No Content", "299 x", "301 Moved", "307 x", "400 no", "408 x", "425 x", "429 x", "500 x", "503 x", "999 x", "100 Continue"} {
 		f.Add([]byte("HTTP/1.1 " + status + "\r\nRetry-After: 120\r\nLocation: https://u:p@h/x?token=hush#f\r\nContent-Length: 9\r\n\r\n\x1b[31mno\xff\n"))
 	}
-	for _, after := range []string{"Sun, 06 Nov 2094 08:49:37 GMT", "-1", "18446744073709551616", "3599.5", "٣", "0"} {
+	for _, after := range []string{"Sun, 06 Nov 2094 08:49:37 GMT", "-1", "18446744073709551616", "3599.5", "Sun, 06 Nov 1994 08:49:37 GMT", "٣", "0"} {
 		f.Add([]byte("HTTP/1.1 503 no\r\nRetry-After: " + after + "\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"))
 	}
 	f.Add([]byte("HTTP/1.1 302 x\r\nLocation: http://\x7f/%zz\r\n\r\n"))
 	f.Add([]byte("HTTP/1.1 302 x\r\nLocation: http://h/" + strings.Repeat("x", 60_000) + "\r\n\r\n"))
 	f.Add([]byte("HTTP/1.1 " + strings.Repeat("x", 60_000)))
-	f.Add([]byte("HTTP/1.1 500 x\r\n\r\n" + strings.Repeat("word ", 10_000)))
+	f.Add([]byte("HTTP/1.1 500 x\r\n\r\n" + strings.Repeat("word ", 40_000)))
 	f.Add([]byte("\x16\x03\x01"))
 	f.Fuzz(fuzzAnswer)
 }

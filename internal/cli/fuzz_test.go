@@ -43,6 +43,8 @@ func FuzzReadings(f *testing.F) {
 			checkPrintable(t, pasted)
 			checkReads(t, pasted, o)
 			checkReads(t, o.String(), o)
+			o.VersionID += arg
+			checkReads(t, o.String(), o)
 		}
 	})
 }

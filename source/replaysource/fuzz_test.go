@@ -48,7 +48,7 @@ func FuzzReplay(f *testing.F) {
 	inputs := []string{
 		a + "\n" + b + "\n", a + b, a + "\r\n\r\n" + b, "", " \n", "\xef\xbb\xbf" + a, a + "\n# a log\n" + b, a + "{\"x\":\n" + b + "\n" + b,
 		a + "\n{\"x\":\"\xf8\xf8\xf8\"}\n" + b, "\xf9\xf9\xf9" + a, "\xf9\xf9", "\xf9\xf9" + a, "\xf9 " + a + "\xf9 ", "[[[\"\xf8", a + "\n" + a[:len(a)-1] + ",\"x\":\"\xf8\"}" + b, "\x1f\x8b\x08",
-		"17 null \"\\ud800\" -0 1e999\n" + a, strings.Repeat("[", 10_001) + "\n" + a, `{"Records":[],"Records":[]}` + a, a[:100],
+		"17 null \"\\ud800\" -0 1e999\n" + a, strings.Repeat("[", 10_001) + "\n" + a, `{"Records":[],"Records":[]}` + a, a[:100], strings.ReplaceAll(a, "{", "{\n") + "17",
 	}
 	for _, name := range captures {
 		b, err := os.ReadFile(name)
@@ -58,7 +58,8 @@ func FuzzReplay(f *testing.F) {
 		inputs = append(inputs, string(b))
 	}
 	for i, input := range inputs {
-		f.Add([]byte(input), uint16(1+i*4111), i%2 == 0)
+		f.Add([]byte(input), uint16(1+i*4111), true)
+		f.Add([]byte(input), uint16(1+i*4111), false)
 	}
 	f.Fuzz(func(t *testing.T, input []byte, piece uint16, skip bool) {
 		if bytes.Count(input, []byte{0xf8})+bytes.Count(input, []byte{0xf9}) > 6 {

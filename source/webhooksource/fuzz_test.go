@@ -69,6 +69,13 @@ func FuzzPost(f *testing.F) {
 		n := uint8(i)
 		f.Add(n, "POST", "/events", "127.0.0.1:8081", "", "Bearer t0ken", "", "msg_1", "1763700000", "v1,bm90IHRoaXMgb25l v1a,x", n, int64(i*60), b, n, int64(-1), n)
 	}
+	for n := range uint8(16) { // each gate and each outcome, by the token and by a signature
+		f.Add(n%4, "POST", "/events", "localhost", "", "Bearer t0ken", "", "", "", "", uint8(notSigned), int64(0), bodies[0], uint8(0), int64(-1), n/4)
+		f.Add(n%4, "POST", "/events", "localhost", "", "", "", "", "", "", uint8(wellSigned), int64(0), bodies[0], n/4, int64(-1), uint8(acks))
+		f.Add(n%4, "POST", "/events", "localhost", "", "", "", "", "", "", n/4, int64(0), bodies[0], uint8(0), int64(-1), uint8(acks))
+	}
+	f.Add(uint8(0), "POST", "/events", "evil.example", "", "", "", "", "", "", uint8(0), int64(0), bodies[0], uint8(0), int64(-1), uint8(acks))
+	f.Add(uint8(0), "POST", "/events", "localhost", "cross-site", "", "", "", "", "", uint8(0), int64(0), bodies[0], uint8(0), int64(-1), uint8(acks))
 	f.Add(uint8(0), "HEAD", "/events", "[::1]", "cross-site", "t0ken", "gzip", "", "", "", uint8(1), int64(-400), bodies[0], uint8(4), int64(0), uint8(1))
 	f.Add(uint8(0), "POST", "/events", "evil.example", "", "", "identity", "", "9223372036854775807", "v1,", uint8(0), int64(0), bodies[0], uint8(0), int64(1<<30), uint8(2))
 	f.Fuzz(func(t *testing.T, gate uint8, method, path, host, fetch, authorization, encoding, id, timestamp, signature string,
