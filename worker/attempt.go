@@ -101,12 +101,13 @@ func (x *Attempt) once(ctx context.Context) (acted bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	asked := x.Now() // the answer may be long on its way, or its reader asleep
 	read, err := x.read(ctx)
 	if err != nil {
 		return false, err
 	}
 	if read.Kind == event.Removed && !read.ByEvent && x.Pipeline.Eventual {
-		if wait := x.Claim.TooSoon(out, x.Now()); wait > 0 {
+		if wait := x.Claim.TooSoon(out, asked); wait > 0 {
 			return false, RetryAfter(fmt.Errorf("%s %w", x.object(), errTooYoung), min(wait, lookAgain))
 		}
 	}

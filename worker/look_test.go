@@ -41,6 +41,30 @@ func TestAnEventualStoreHidesAnObjectForAWhile(t *testing.T) {
 	})
 }
 
+// What was too young when it was looked for is not believed removed because the
+// answer took its time.
+func TestALateNotFoundIsAsYoungAsItsQuestion(t *testing.T) {
+	inWorld(t, func(w *world) {
+		n := w.start(eventual(toOut(upper)))
+		n.deliver(w.put("a", "one"))
+		w.pass(time.Hour)
+		late := func(ctx context.Context, do func(context.Context) error) error {
+			<-time.After(2 * time.Minute)
+			return hidden(ctx, do)
+		}
+		n.store.Next(buckettest.Head, buckettest.Pass, late)
+		n.deliver(w.put("a", "two"))
+		w.pass(2 * time.Minute)
+		w.wantOutput("a", "ONE")
+		if r := w.row("a"); r.Settled() || !strings.Contains(r.LastError, "too young to be believed removed") {
+			t.Errorf("not found: %s: %q", r.State(time.Now()), r.LastError)
+		}
+		w.pass(time.Minute)
+		w.wantOutput("a", "TWO")
+		w.wantSettled("a")
+	})
+}
+
 func TestAnEventualStoreIsBelievedAfterAMinute(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(eventual(toOut(upper)))
