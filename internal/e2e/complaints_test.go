@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -226,21 +227,33 @@ func TestCarefulReceiver(t *testing.T) {
 }
 
 func TestFencedComplains(t *testing.T) {
-	w := func(fence int64) *published { return &published{fence: fence} }
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	change := func(kind event.Kind, fence int64, etag string, second int) *published {
+		seq, err := event.ParseSequencer(fmt.Sprintf("%04X", second))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &published{Event: event.Event{Kind: kind, Sequencer: seq, Time: at.Add(time.Duration(second) * time.Second)}, fence: fence, etag: etag}
+	}
+	write := func(fence int64, etag string, second int) *published {
+		return change(event.Created, fence, etag, second)
+	}
+	second, third, removal := write(2, "1", 20), write(3, "2", 30), change(event.Removed, 0, "", 35)
 	for _, tt := range []struct {
 		name   string
 		writes []*published
 		want   string
 		late   int
 	}{
-		{"all is well", []*published{w(2), w(3)}, "", 0},
-		{"the first comes late", []*published{w(2), w(3), w(1)}, "", 1},
-		{"never granted", []*published{w(2), w(3), w(9)}, "never granted", 0},
-		{"none", []*published{w(3)}, "without a write", 0},
-		{"a completed one comes late", []*published{w(3), w(2)}, "though it completed", 1},
+		{"all is well", []*published{second, third, removal}, "", 0},
+		{"the first comes late, to none", []*published{second, third, removal, write(1, "1", 40)}, "", 1},
+		{"the first replaces a newer one", []*published{second, third, write(1, "1", 34), removal, write(1, "1", 40)}, "replaces a newer one", 2},
+		{"never granted", []*published{second, third, write(9, "2", 40)}, "never granted", 0},
+		{"none", []*published{third}, "without a write", 0},
+		{"a completed one comes late", []*published{third, removal, write(2, "1", 40)}, "though it completed", 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			bad, late := fenced(served(t), tt.writes)
+			bad, late := fenced(served(t), tt.writes, []string{"1", "2"})
 			if wants(t, bad, tt.want); late != tt.late {
 				t.Errorf("%d late, want %d", late, tt.late)
 			}

@@ -42,7 +42,8 @@ const (
 var pipelines = []string{pipelineUpper, pipelineTell}
 
 // The lease is short, so that a stopped worker sleeps through it. The horizon is
-// longer than the longest stop, for that is how late a write may be.
+// longer than the longest stop and the slowest write together, for that is how
+// late a write may land.
 const killConfig = `
 ledger: sqlite:%s
 objects: {endpoint: %q, region: %s, path_style: true}
@@ -55,7 +56,7 @@ pipelines:
   - name: tell
     match: {bucket: inputs}
     http: {url: %q, timeout: 5s}
-lease: {ttl: 1s, skew: 300ms, horizon: 3500ms}
+lease: {ttl: 1s, skew: 300ms, horizon: 5s}
 retry: {attempts: 100, base: 50ms, max: 1s}
 concurrency: 16
 sweep: 200ms
@@ -90,7 +91,9 @@ func TestKills(t *testing.T) {
 					r := newRound(t, start, binary, seed)
 					r.play(t)
 					r.check(t)
-					t.Logf("\n%s", r.tally(t, total))
+					c := r.tally(t)
+					total.merge(c)
+					t.Logf("\n%s", c)
 				})
 			}
 		})
@@ -105,6 +108,7 @@ type round struct {
 	seed     uint64
 	began    time.Time
 	server   *servertest.Server
+	network  *network
 	world    *world
 	relay    *relay
 	receiver *receiver
@@ -123,6 +127,7 @@ func newRound(t *testing.T, start func(testing.TB, servertest.Options) *serverte
 	r.relay = newRelay(t, seed, auth, r.fleet.addresses)
 	r.receiver = newReceiver(t, seed)
 	r.server = start(t, servertest.Options{Webhook: r.relay.url, Authorization: auth})
+	r.network = newNetwork(t, seed, r.server.Endpoint)
 	r.world = newWorld(t, r.server)
 	r.server.Notify(t, inputs)
 	r.server.Notify(t, outputs)
@@ -135,7 +140,7 @@ func newRound(t *testing.T, start func(testing.TB, servertest.Options) *serverte
 	t.Cleanup(func() { _ = led.Close() })
 	r.ledger, r.journal = led, follow(t, database)
 
-	text := fmt.Sprintf(killConfig, database, r.server.Endpoint, r.server.Region, auth, r.receiver.url)
+	text := fmt.Sprintf(killConfig, database, r.network.url, r.server.Region, auth, r.receiver.url)
 	if err := os.WriteFile(r.fleet.config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -146,19 +151,21 @@ func newRound(t *testing.T, start func(testing.TB, servertest.Options) *serverte
 }
 
 // caught reports that a process has a lease, and does not keep the others from
-// writing to the ledger, so that they can take it over. An owner is
-// host/pid/nonce.
+// writing to the ledger, so that they can take it over.
 func (r *round) caught(pid int) bool {
 	for row, err := range r.ledger.Scan(context.Background(), ledger.Range{}) {
 		if err != nil {
 			return false
 		}
-		if strings.Contains(row.Lease.Owner, fmt.Sprintf("/%d/", pid)) {
+		if ownedBy(row.Lease.Owner, pid) {
 			return r.journal.writable()
 		}
 	}
 	return false
 }
+
+// ownedBy reports that an owner, host/pid/nonce, is a process.
+func ownedBy(owner string, pid int) bool { return strings.Contains(owner, fmt.Sprintf("/%d/", pid)) }
 
 // play changes objects for as long as processes are struck, and then lets
 // everything come to rest.
@@ -320,9 +327,9 @@ func (r *round) written() (bad []string, err error) {
 		return nil, err
 	}
 	r.lateWrites = 0
-	for key := range r.world.puts {
+	for key, puts := range r.world.puts {
 		l := r.life(pipelineUpper, key)
-		wrong, late := fenced(l, all[key])
+		wrong, late := fenced(l, all[key], puts)
 		r.lateWrites += late
 		if len(wrong) > 0 {
 			bad = append(bad, strings.Join(wrong, "\n")+"\n"+l.String()+fmt.Sprintf("\nwrites: %v", all[key]))

@@ -3,25 +3,28 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pawlhq/pawl/event"
 )
 
-// published is a write of an output, as the store's own notification tells of
-// it: in the store's order, and with the fence that the writer had.
+// published is a change of an output, as the store's own notification tells of
+// it: in the store's order, with the fence that the writer had, and the source
+// that it read. Of a removal, nobody tells the fence.
 type published struct {
 	event.Event
 	fence int64
+	etag  string // of the source
 }
 
 func (p *published) String() string {
-	return fmt.Sprintf("%s of %s by fence %d", p.Name, p.Object, p.fence)
+	return fmt.Sprintf("%s of %s by fence %d from %s", p.Name, p.Object, p.fence, p.etag)
 }
 
-// publications reads notifications about an output bucket, by input key. Removals
-// are left out: they tell no fence, and a sequencer of their own making.
+// publications reads notifications about an output bucket, by input key.
 func publications(bodies [][]byte, prefix string) (map[string][]*published, error) {
 	all := map[string][]*published{}
 	for _, body := range bodies {
@@ -29,31 +32,25 @@ func publications(bodies [][]byte, prefix string) (map[string][]*published, erro
 		if err != nil {
 			return nil, err
 		}
-		var meta struct {
+		var raw struct {
 			Records []struct {
 				S3 struct {
 					Object struct{ UserMetadata map[string]string }
 				}
 			}
 		}
-		if err := json.Unmarshal(body, &meta); err != nil {
+		if err := json.Unmarshal(body, &raw); err != nil {
 			return nil, err
 		}
-		for i, e := range batch.Events {
-			if e.Kind != event.Created || len(meta.Records) != len(batch.Events) {
-				continue
-			}
-			p := &published{Event: e}
-			for name, value := range meta.Records[i].S3.Object.UserMetadata {
-				if strings.EqualFold(name, "x-amz-meta-pawl-fence") {
-					if _, err := fmt.Sscan(value, &p.fence); err != nil {
-						return nil, err
-					}
-				}
-			}
-			key := strings.TrimPrefix(e.Object.Key, prefix)
-			all[key] = append(all[key], p)
+		if len(batch.Events) != 1 || len(raw.Records) != 1 {
+			continue // a removal of nothing
 		}
+		p := &published{Event: batch.Events[0]}
+		if err := p.stamp(raw.Records[0].S3.Object.UserMetadata); err != nil {
+			return nil, err
+		}
+		key := strings.TrimPrefix(p.Object.Key, prefix)
+		all[key] = append(all[key], p)
 	}
 	for _, writes := range all {
 		slices.SortStableFunc(writes, func(a, b *published) int { return a.Sequencer.CompareSameKey(b.Sequencer) })
@@ -61,35 +58,73 @@ func publications(bodies [][]byte, prefix string) (map[string][]*published, erro
 	return all, nil
 }
 
-// fenced compares the writes of one output with what the ledger says of it, and
-// counts those that came late: after one of a higher fence. This is promised:
+func (p *published) stamp(metadata map[string]string) error {
+	for name, value := range metadata {
+		switch strings.ToLower(name) {
+		case "x-amz-meta-pawl-fence":
+			if _, err := fmt.Sscan(value, &p.fence); err != nil {
+				return err
+			}
+		case "x-amz-meta-pawl-source":
+			source, err := url.ParseQuery(value)
+			if err != nil {
+				return err
+			}
+			p.etag = source.Get("etag")
+		}
+	}
+	return nil
+}
+
+// fenced compares the changes of one output with what the ledger says of it, and
+// with the input's contents in the order in which they were put. It counts the
+// writes that came late: after one of a higher fence. This is promised:
 //
 //   - No write without a claim.
 //   - Behind each completed attempt that had an effect, and left an output,
 //     stands a write of its own.
-//   - Late is only the write of an attempt that lost its lease. (At rest it is
-//     healed, or was harmless: that the outputs are right is seen elsewhere.)
-func fenced(l *life, writes []*published) (bad []string, late int) {
+//   - Late is only the write of an attempt of unknown result.
+//   - No older content replaces a newer one. It may come where there is none,
+//     after a removal. (At rest that is healed: that outputs are right is seen
+//     elsewhere.)
+func fenced(l *life, writes []*published, puts []string) (bad []string, late int) {
+	complain := func(format string, args ...any) { bad = append(bad, fmt.Sprintf(format, args...)) }
 	var highest int64
+	var last *published
 	seen := map[int64]bool{}
-	for _, w := range writes {
+	for i, w := range writes {
+		if w.Kind != event.Created {
+			continue
+		}
 		seen[w.fence] = true
 		a := l.byFence(w.fence)
 		switch {
 		case a == nil:
-			bad = append(bad, w.String()+", which was never granted")
+			complain("%s, which was never granted", w)
 		case w.fence < highest:
 			late++
 			if !a.unknown {
-				bad = append(bad, fmt.Sprintf("%s, after one by %d, though it %s", w, highest, a.end))
+				complain("%s, after one by %d, though it %s", w, highest, a.end)
 			}
 		}
-		highest = max(highest, w.fence)
+		if last != nil && slices.Index(puts, w.etag) < slices.Index(puts, last.etag) && !removed(writes[:i], last, w) && !removed(writes[i:], last, w) {
+			complain("%s replaces a newer one: %s", w, last)
+		}
+		highest, last = max(highest, w.fence), w
 	}
 	for _, a := range l.attempts {
 		if a.acted() && a.have.Kind == event.Created && !seen[a.fence] {
-			bad = append(bad, fmt.Sprintf("fence %d was completed without a write", a.fence))
+			complain("fence %d was completed without a write", a.fence)
 		}
 	}
 	return bad, late
+}
+
+// removed reports that among some changes is a removal between two writes. The
+// store gives a write the time at which it was made, and a removal that at which
+// it tells of it, a little later.
+func removed(changes []*published, after, before *published) bool {
+	return slices.ContainsFunc(changes, func(c *published) bool {
+		return c.Kind == event.Removed && c.Sequencer.CompareSameKey(after.Sequencer) > 0 && c.Time.Before(before.Time.Add(time.Second))
+	})
 }

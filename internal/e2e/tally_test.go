@@ -5,67 +5,95 @@ package e2e
 import (
 	"fmt"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
 
-// tally says how much a round, or several, has shown.
+// tally says how much a round, or several, has shown: a table of numbers.
 type tally struct {
-	rounds                                        int
-	kills, stops, killsInWork, stopInWork         int
-	attempts, takenOver, unknown, lost, suspected int
-	committed, verified, writes                   int
-	carried                                       carried
-	healed                                        int
-	effects, repeats, late, lateWrites            int
-	took                                          time.Duration
+	took  time.Duration
+	names []string // in the order of the table
+	count map[string]int
 }
 
-// tally counts a round, adds it to a total, and wants it to have shown
-// something.
-func (r *round) tally(t *testing.T, total *tally) *tally {
+func (c *tally) add(name string, n int) {
+	if c.count == nil {
+		c.count = map[string]int{}
+	}
+	if _, ok := c.count[name]; !ok {
+		c.names = append(c.names, name)
+	}
+	c.count[name] += n
+}
+
+// merge adds another tally.
+func (c *tally) merge(o *tally) {
+	c.took += o.took
+	for _, name := range o.names {
+		c.add(name, o.count[name])
+	}
+}
+
+// String is the table.
+func (c *tally) String() string {
+	var b strings.Builder
+	for _, name := range c.names {
+		fmt.Fprintf(&b, "%10d %s\n", c.count[name], name)
+	}
+	fmt.Fprintf(&b, "%9.0fs", c.took.Seconds())
+	return b.String()
+}
+
+// tally counts a round. It fails the test where too little was shown. What is
+// rarer than that is not asked for.
+func (r *round) tally(t *testing.T) *tally {
 	t.Helper()
-	c := &tally{rounds: 1, carried: r.relay.counts, healed: r.healed, lateWrites: r.lateWrites, took: time.Since(r.began), writes: r.journal.rows}
+	c := &tally{took: time.Since(r.began)}
+	c.add("rounds", 1)
 	r.countStrikes(c)
-	for _, l := range r.journal.lives {
-		for _, e := range l.notes {
-			if e.What == "suspected" {
-				c.suspected++
-			}
-		}
-		for _, a := range l.attempts {
-			c.attempts++
-			switch {
-			case a.end == "taken over":
-				c.takenOver++
-			case a.acted():
-				c.committed++
-			}
-			if a.unknown {
-				c.unknown++
-			}
-			if a.verifying {
-				c.verified++
-			}
-		}
-	}
-	c.lost = r.fleet.count(t, "an attempt ended without its lease")
+	n := r.relay.counts
+	c.add("notifications", n.taken)
+	c.add("  dropped", n.dropped)
+	c.add("  doubled", n.doubled)
+	c.add("  delayed", n.delayed)
+	c.add("  garbled by the store itself", n.garbled)
+	c.add("copies acknowledged", n.acked)
+	c.add("  after a newer one", n.outOfOrder)
+	c.add("  offered in vain before", n.refused)
+	c.add("losses found by an audit", r.healed)
+	r.countAttempts(c)
+	c.add("  ended without their lease", r.fleet.count(t, "an attempt ended without its lease"))
+	c.add("changes of outputs held back", r.network.held)
+	c.add("  with a lost answer", r.network.lost)
+	c.add("  landed late, where there was no output", r.lateWrites)
 	for _, effects := range r.receiver.byKey() {
-		_, repeats, late := careful(effects)
-		c.effects += len(effects)
-		c.repeats += repeats
-		c.late += late
+		_, known, late := careful(effects)
+		c.add("effects at the receiver", len(effects))
+		c.add("  known by their idempotency key", known)
+		c.add("  late by their fence", late)
 	}
-	n := &c.carried
-	for _, shown := range []int{c.killsInWork, c.stopInWork, c.takenOver, c.lost, c.repeats, c.verified, n.dropped, n.doubled, n.delayed, n.outOfOrder, c.healed} {
-		if shown == 0 {
-			t.Errorf("something never happened, and so the test shows too little:\n%s", c)
-			break
+	for _, name := range []string{
+		"  kills in mid-work", "  stops in mid-work", "  dropped", "  doubled", "  delayed", "  after a newer one", "losses found by an audit",
+		"  taken over", "  to verify", "  ended without their lease", "  known by their idempotency key", "changes of outputs held back",
+	} {
+		if c.count[name] == 0 {
+			t.Errorf("%q never happened, and so the test shows too little", strings.TrimSpace(name))
 		}
 	}
-	total.add(c)
 	return c
+}
+
+func (r *round) countAttempts(c *tally) {
+	c.add("writes of a ledger row", r.journal.rows)
+	for _, l := range r.journal.lives {
+		for _, a := range l.attempts {
+			c.add("attempts", 1)
+			c.add("  committed an effect", one(a.acted()))
+			c.add("  of unknown result", one(a.unknown))
+			c.add("  taken over", one(a.end == "taken over"))
+			c.add("  to verify", one(a.verifying))
+		}
+	}
 }
 
 // countStrikes finds the strikes that interrupted work: the first at its process
@@ -78,85 +106,25 @@ func (r *round) countStrikes(c *tally) {
 				continue
 			}
 			for i, b := range r.fleet.blows {
-				if strings.Contains(a.owner, fmt.Sprintf("/%d/", b.pid)) && !b.at.Before(a.at) {
+				if ownedBy(a.owner, b.pid) && !b.at.Before(a.at) {
 					interrupted[i] = true
 					break
 				}
 			}
 		}
 	}
-	for i, b := range r.fleet.blows {
-		switch {
-		case b.stop == 0 && interrupted[i]:
-			c.killsInWork++
-			fallthrough
-		case b.stop == 0:
-			c.kills++
-		case interrupted[i]:
-			c.stopInWork++
-			fallthrough
-		default:
-			c.stops++
+	for _, kind := range []string{"kills", "stops"} {
+		for i, b := range r.fleet.blows {
+			hit := (b.stop == 0) == (kind == "kills")
+			c.add(kind, one(hit))
+			c.add("  "+kind+" in mid-work", one(hit && interrupted[i]))
 		}
 	}
 }
 
-func (c *tally) add(o *tally) {
-	c.rounds += o.rounds
-	c.kills += o.kills
-	c.stops += o.stops
-	c.killsInWork += o.killsInWork
-	c.stopInWork += o.stopInWork
-	c.attempts += o.attempts
-	c.takenOver += o.takenOver
-	c.unknown += o.unknown
-	c.lost += o.lost
-	c.suspected += o.suspected
-	c.committed += o.committed
-	c.verified += o.verified
-	c.writes += o.writes
-	c.healed += o.healed
-	c.effects += o.effects
-	c.repeats += o.repeats
-	c.late += o.late
-	c.lateWrites += o.lateWrites
-	c.took += o.took
-	c.carried.taken += o.carried.taken
-	c.carried.garbled += o.carried.garbled
-	c.carried.dropped += o.carried.dropped
-	c.carried.doubled += o.carried.doubled
-	c.carried.delayed += o.carried.delayed
-	c.carried.acked += o.carried.acked
-	c.carried.outOfOrder += o.carried.outOfOrder
-	c.carried.refused += o.carried.refused
-}
-
-func (c *tally) String() string {
-	var b strings.Builder
-	line := func(n int, what string) { fmt.Fprintf(&b, "%10d %s\n", n, what) }
-	line(c.rounds, fmt.Sprintf("rounds in %s", c.took.Round(time.Second)))
-	line(c.kills, fmt.Sprintf("kills (signal %d), of which %d in mid-work", syscall.SIGKILL, c.killsInWork))
-	line(c.stops, fmt.Sprintf("stops for longer than a lease (signals %d, %d), of which %d in mid-work", syscall.SIGSTOP, syscall.SIGCONT, c.stopInWork))
-	line(c.carried.taken, "notifications")
-	line(c.carried.garbled, "garbled by the store itself")
-	line(c.carried.dropped, "dropped")
-	line(c.carried.doubled, "doubled")
-	line(c.carried.delayed, "delayed")
-	line(c.carried.acked, "copies acknowledged")
-	line(c.carried.outOfOrder, "out of order")
-	line(c.carried.refused, "offered in vain")
-	line(c.healed, "objects found by comparing the bucket with the ledger")
-	line(c.writes, "writes of a ledger row")
-	line(c.attempts, "attempts")
-	line(c.takenOver, "taken over")
-	line(c.unknown, "of unknown result")
-	line(c.lost, "ended without their lease")
-	line(c.suspected, "of these, suspected of an effect")
-	line(c.verified, "to verify")
-	line(c.committed, "effects committed")
-	line(c.effects, "effects at the receiver")
-	line(c.repeats, "repeats of them, refused by idempotency key")
-	line(c.late, "late ones, refused by fence")
-	line(c.lateWrites, "late writes of outputs, healed")
-	return b.String()
+func one(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
