@@ -18,25 +18,27 @@ func (e *Engine) flush() {
 
 // work reports that some entry can be folded.
 func (e *Engine) work() bool {
-	for en := e.ready.peek(); en != nil && !e.waits(en); en = e.ready.peek() {
+	en := e.nextReady()
+	return !e.dirty.empty() || en != nil && e.fits(&en.row)
+}
+
+// nextReady returns the first of those who wait for a slot. Whoever is before it
+// waits no more.
+func (e *Engine) nextReady() *entry {
+	en := e.ready.peek()
+	for en != nil && !e.waits(en) {
 		e.ready.pop()
+		en = e.ready.peek()
 	}
-	return !e.dirty.empty() || !e.ready.empty() && e.fits(&e.ready.peek().row)
+	return en
 }
 
 // foldReady gives free slots to those who wait for one, in their order.
 func (e *Engine) foldReady(batch []*entry) []*entry {
 	for len(batch) < e.cfg.Batch {
-		en := e.ready.peek()
-		if en == nil {
-			break
-		}
-		if !e.waits(en) {
-			e.ready.pop()
-			continue
-		}
-		if !e.take(en, &en.row) {
-			break
+		en := e.nextReady()
+		if en == nil || !e.take(en, &en.row) {
+			return batch
 		}
 		e.ready.pop()
 		batch = e.fold(en, batch)
@@ -45,14 +47,8 @@ func (e *Engine) foldReady(batch []*entry) []*entry {
 }
 
 func (e *Engine) foldDirty(batch []*entry) []*entry {
-	for len(batch) < e.cfg.Batch {
-		en := e.dirty.pop()
-		if en == nil {
-			break
-		}
-		if e.entries[en.key] == en && en.flight == nil && en.hasIntents() {
-			batch = e.fold(en, batch)
-		}
+	for len(batch) < e.cfg.Batch && !e.dirty.empty() {
+		batch = e.fold(e.dirty.pop(), batch)
 	}
 	return batch
 }

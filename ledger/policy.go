@@ -1,6 +1,9 @@
 package ledger
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Policy holds the times and counts that the transitions go by. The zero Policy
 // is of no use: start from [DefaultPolicy].
@@ -31,13 +34,6 @@ func DefaultPolicy() Policy {
 // exponential ceiling. jitter is uniform in [0, 1).
 // https://aws.amazon.com/builders-library/timeouts-retries-and-backoff-with-jitter/
 func (p *Policy) backoff(attempts int, jitter float64) time.Duration {
-	ceiling := p.Base
-	for range min(max(attempts, 1)-1, 62) {
-		if ceiling >= p.Max/2 {
-			ceiling = p.Max
-			break
-		}
-		ceiling *= 2
-	}
-	return time.Duration(jitter * float64(min(ceiling, p.Max)))
+	ceiling := math.Ldexp(float64(p.Base), max(attempts, 1)-1) // perhaps infinite
+	return time.Duration(jitter * min(ceiling, float64(p.Max)))
 }

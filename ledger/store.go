@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"strings"
 	"time"
 )
 
@@ -66,7 +67,7 @@ func (r *Range) Match(k RowKey) bool {
 	switch {
 	case r.Pipeline != "" && r.Pipeline != k.Pipeline, r.Bucket != "" && r.Bucket != k.Bucket:
 		return false
-	case len(k.Key) < len(r.Prefix) || k.Key[:len(r.Prefix)] != r.Prefix:
+	case !strings.HasPrefix(k.Key, r.Prefix):
 		return false
 	}
 	return r.After == (RowKey{}) || k.Compare(r.After) > 0
