@@ -27,6 +27,7 @@ func (r *rows) Swap(_ context.Context, changes []ledger.Change) ([]ledger.Outcom
 	}
 	w, by := t.world, t.node // the thread may be another's when the swap lands
 	var out []ledger.Outcome
+	t.hears(&out)
 	fault := w.fault(t, StepSwap)
 	if fault == Torn {
 		changes, fault = changes[:len(changes)/2], Lost
@@ -43,6 +44,7 @@ func (r *rows) Swap(_ context.Context, changes []ledger.Change) ([]ledger.Outcom
 
 // Load implements ledger.Store.
 func (r *rows) Load(ctx context.Context, keys []ledger.RowKey) (found []ledger.Row, err error) {
+	r.thread.hears(&found)
 	if r.thread.read(ctx, StepLoad, func() { found, err = r.thread.world.store.Load(context.Background(), keys) }) != nil {
 		return nil, errNoRows
 	}
@@ -52,6 +54,7 @@ func (r *rows) Load(ctx context.Context, keys []ledger.RowKey) (found []ledger.R
 // Due implements ledger.Store.
 func (r *rows) Due(ctx context.Context, pipeline string, before time.Time, limit int) (found []ledger.Row, err error) {
 	due := func() { found, err = r.thread.world.store.Due(context.Background(), pipeline, before, limit) }
+	r.thread.hears(&found)
 	if r.thread.read(ctx, StepDue, due) != nil {
 		return nil, errNoRows
 	}

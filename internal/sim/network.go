@@ -55,11 +55,24 @@ func (t *thread) read(ctx context.Context, s Step, do func()) error {
 		}
 		return errDown
 	default:
+		if w.explored {
+			return t.whenever(do)
+		}
 		do()
 	}
 	if !t.sleep(w.moment()) {
 		return errDead
 	}
+	return nil
+}
+
+// whenever performs a call at some moment between now and its answer: where all
+// moments are explored, nothing happens between a call and its answer.
+func (t *thread) whenever(do func()) error {
+	if !t.sleep(0) {
+		return errDead
+	}
+	do()
 	return nil
 }
 
@@ -120,6 +133,9 @@ func (t *thread) send(fault Fault, do request) (err error, answered bool) {
 		err = do()
 	default:
 		err = t.deliver(wait, do)
+		if w.explored {
+			return err, !t.dead()
+		}
 		wait = w.moment()
 	}
 	return err, t.sleep(wait)

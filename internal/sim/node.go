@@ -55,10 +55,33 @@ func (w *World) hire() {
 	n.engine = engine.New(engine.Config{
 		Owner: n.name, Pipelines: w.names, Policy: w.policy, Tasks: w.plan.tasks, Bytes: 1 << 20, Swaps: 2,
 		Batch: w.plan.batch, Cache: w.plan.cache, Sweep: sweepEvery, AckSettled: w.plan.settles,
-		Rand: rand.New(rand.NewPCG(uint64(w.hired), uint64(w.tape.choose(1<<30)))),
+		Rand: w.random(),
 	})
 	w.nodes = append(w.nodes, n)
 	n.tell(engine.Tick{})
+}
+
+// hiring is a world in which a process is started again.
+type hiring World
+
+func (h *hiring) run() { (*World)(h).hire() }
+
+// random is the chance of a new process. In a world that is explored its nonces
+// differ, and its jitter is always a half.
+func (w *World) random() *rand.Rand {
+	if w.explored {
+		return rand.New((*halves)(w))
+	}
+	return rand.New(rand.NewPCG(uint64(w.hired), uint64(w.tape.choose(1<<30))))
+}
+
+// halves is a source of numbers that differ in their last digits only.
+type halves World
+
+// Uint64 implements rand.Source.
+func (h *halves) Uint64() uint64 {
+	h.nonces++
+	return 1<<52 + uint64(h.nonces)
 }
 
 func (n *node) clock() time.Time { return epoch.Add(n.now + n.skew) }
@@ -143,10 +166,11 @@ func (n *node) planTick() {
 	}
 }
 
-func (n *node) do(a engine.Action) {
-	switch a := a.(type) {
+func (n *node) do(act engine.Action) {
+	switch a := act.(type) {
 	case engine.Swap:
 		n.spawn(n, func(t *thread) {
+			t.hears(act)
 			out, err := t.ledger.Swap(context.Background(), a.Changes)
 			if !t.dead() {
 				n.tell(engine.Swapped{Batch: a.Batch, Outcomes: out, Err: err})
@@ -166,6 +190,7 @@ func (n *node) do(a engine.Action) {
 		n.settle(&a)
 	case engine.Sweep:
 		n.spawn(n, func(t *thread) {
+			t.hears(act)
 			rows, _ := t.rows.Due(context.Background(), a.Pipeline, a.Before, a.Limit)
 			if !t.dead() {
 				n.tell(engine.Swept{Pipeline: a.Pipeline, Rows: rows})
@@ -200,6 +225,7 @@ func (n *node) start(a *engine.Start) {
 	}
 	claim := a.Attempt
 	n.spawn(n, func(t *thread) {
+		t.hears(&claim)
 		fin, ok := n.attempt(t, k, &claim)
 		if ok && !t.dead() {
 			k.finish(fin)
@@ -217,6 +243,7 @@ func (n *node) attempt(t *thread, k *task, claim *ledger.Attempt) (fin engine.Fi
 		}
 	}()
 	v := &view{objects: &n.objects, thread: t, claim: claim}
+	t.hears(v)
 	p := *n.pipelines[n.kindOf(claim.Key)]
 	p.Handler = &handler{thread: t, task: k, view: v}
 	x := &worker.Attempt{
@@ -311,7 +338,7 @@ func (n *node) vanish() {
 		n.truth(k.key).interrupted()
 	}
 	if !n.closing {
-		n.after(n.tape.upTo(time.Minute), doing(n.hire))
+		n.after(n.tape.upTo(time.Minute), (*hiring)(n.World))
 	}
 }
 

@@ -85,6 +85,7 @@ func (v *view) Get(ctx context.Context, ref bucket.Ref) (bucket.Info, io.ReadClo
 }
 
 func (v *view) get(ctx context.Context, s Step, ref bucket.Ref) (o *object, err error) {
+	v.thread.hears(&o)
 	err = v.thread.read(ctx, s, func() {
 		o = v.kept[ref]
 		w := v.world
@@ -113,6 +114,8 @@ func (v *view) Put(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucke
 	v.wrote = true
 	pinned := v.pinned
 	var etag string
+	v.thread.hears(o.Metadata)
+	v.thread.hears(&etag)
 	err = v.thread.write(ctx, StepPut, func() error {
 		var err error
 		if etag, err = v.put(ref, string(body), o, c); err == nil {
@@ -145,12 +148,15 @@ func etagOf(body string) string { return "e" + body }
 // Delete implements bucket.Store.
 func (v *view) Delete(ctx context.Context, ref bucket.Ref, c bucket.Condition) error {
 	v.wrote = true
+	done := false
+	v.thread.hears(&done)
 	return v.thread.write(ctx, StepDelete, func() error {
 		old := v.kept[ref]
 		if c.IfMatch != "" && !v.world.plan.lax && (old == nil || old.info.ETag != c.IfMatch) {
 			return bucket.ErrPrecondition
 		}
 		delete(v.kept, ref)
+		done = true
 		if old != nil {
 			v.world.output(ref).unpublished(v.claim)
 		}

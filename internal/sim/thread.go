@@ -22,6 +22,7 @@ type thread struct {
 	ledger  *ledger.Ledger // the shipped one, over rows
 	pending request        // on its way
 	err     error          // what became of it
+	heard   []any          // in its job so far, in a world that is explored
 }
 
 // threads are kept from world to world, for making one costs more than a step.
@@ -61,7 +62,7 @@ func (p *threads) close() {
 // spawn starts a job, which runs until it first waits.
 func (w *World) spawn(n *node, job func(*thread)) {
 	t := w.pool.get()
-	t.world, t.node, t.job = w, n, job
+	t.world, t.node, t.job, t.heard = w, n, job, t.heard[:0]
 	w.running = append(w.running, t)
 	t.resume()
 }
@@ -112,7 +113,7 @@ func (t *thread) pause(context.Context, time.Duration) error {
 // deliver lets a request have its effect after a while, even if the process is
 // gone by then.
 func (t *thread) deliver(way time.Duration, do request) error {
-	if way == 0 {
+	if way == 0 && !t.world.explored {
 		return do()
 	}
 	t.pending, t.err = do, nil
@@ -124,4 +125,15 @@ func (t *thread) deliver(way time.Duration, do request) error {
 // landing is a thread whose request reaches its server.
 type landing thread
 
-func (l *landing) run() { l.err = l.pending() }
+func (l *landing) run() {
+	l.err = l.pending()
+	l.pending = nil
+}
+
+// hears keeps what a thread learns. Its code is deterministic, so that is all
+// that decides what it does next.
+func (t *thread) hears(what any) {
+	if t.world.explored {
+		t.heard = append(t.heard, what)
+	}
+}

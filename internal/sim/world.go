@@ -33,6 +33,10 @@ type World struct {
 	over    bool
 	running []*thread
 
+	// explored is set where all that can happen is tried: what each thread has
+	// heard is kept then, for it is the thread's state.
+	explored bool
+
 	store     ledger.Store
 	objects   objects
 	pipelines []*worker.Pipeline // by kindOf; nil where there is none
