@@ -74,6 +74,9 @@ func (w *World) fault(t *thread, s Step) Fault {
 		return NoFault
 	}
 	x := 9999 - w.tape.choose(10000)
+	if s == w.plan.weak {
+		x /= w.plan.times
+	}
 	if x >= w.plan.faulty {
 		return NoFault
 	}

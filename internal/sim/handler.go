@@ -81,8 +81,9 @@ func (h *handler) work(ctx context.Context) error {
 // where nobody but the fence refuses them.
 func (h *handler) effect(ctx context.Context, t *worker.Task, body string) error {
 	w := h.thread.world
+	seen := h.view.seen
 	do := request(func() error {
-		w.affected(h.task, t, body)
+		w.affected(h.task, t, body, seen)
 		return nil
 	})
 	fault := w.fault(h.thread, StepAct)

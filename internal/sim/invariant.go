@@ -157,14 +157,15 @@ func (t *truth) accepted() (last effect, any bool) {
 	return last, any
 }
 
-// neverBack is I2 for outputs. A publish whose condition holds over the very
+// neverBack is I2 for outputs. A change whose condition holds over the very
 // output that was pinned, before the input was read, cannot be older than it.
-// Over another one with the same bytes, or an absence that came back, it can:
-// that is what the verification heals.
-func (t *truth) neverBack(version, pinned int) {
+// Over another one with the same bytes, or an absence that came back, or in a
+// store that ignores the condition, it can: that is what the verification heals.
+// Without a condition nothing excuses it.
+func (t *truth) neverBack(version, pinned int, guarded bool) {
 	switch {
 	case version >= t.visible:
-	case pinned == t.changes:
+	case pinned == t.changes || !guarded:
 		t.violate(I2, "%s: version %d replaces version %d", t.key, version, t.visible)
 	default:
 		t.setbacks++

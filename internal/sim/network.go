@@ -106,8 +106,8 @@ func (t *thread) send(fault Fault, do request) (err error, answered bool) {
 	wait := w.moment()
 	switch fault {
 	case CrashBefore, CrashAfter:
-		if fault == CrashAfter {
-			w.after(w.moment(), do)
+		if fault == CrashAfter { // it may be on its way for longer than anybody waits
+			w.after(pick(w.tape, w.moment(), w.tape.upTo(latest)), do)
 		}
 		t.node.crash()
 		return nil, false

@@ -38,6 +38,7 @@ type view struct {
 	claim  *ledger.Attempt // nil: an audit's
 	wrote  bool            // since the last look
 	pinned int             // how often the output had changed when it was pinned
+	seen   time.Duration   // when it looked at the input
 }
 
 var _ bucket.Store = (*view)(nil)
@@ -66,9 +67,6 @@ func (v *view) Head(ctx context.Context, ref bucket.Ref) (bucket.Info, error) {
 	if err != nil && !errors.Is(err, bucket.ErrNotFound) {
 		return bucket.Info{}, err
 	}
-	if step == StepPin {
-		v.pinned = v.world.output(ref).changes
-	}
 	if o == nil {
 		return bucket.Info{}, err
 	}
@@ -89,6 +87,12 @@ func (v *view) get(ctx context.Context, s Step, ref bucket.Ref) (o *object, err 
 	err = v.thread.read(ctx, s, func() {
 		o = v.kept[ref]
 		w := v.world
+		switch s {
+		case StepPin:
+			v.pinned = w.output(ref).changes
+		case StepLook:
+			v.seen = w.now
+		}
 		if o != nil && o.new && s == StepLook && w.plan.eventual && w.now < o.born+hidden && w.tape.chance(300) {
 			o = nil
 		}
@@ -119,7 +123,7 @@ func (v *view) Put(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucke
 	err = v.thread.write(ctx, StepPut, func() error {
 		var err error
 		if etag, err = v.put(ref, string(body), o, c); err == nil {
-			v.world.output(ref).published(v.claim, v.kept[ref], pinned)
+			v.world.output(ref).published(v.claim, v.kept[ref], pinned, c != bucket.Condition{})
 		}
 		return err
 	})
@@ -148,7 +152,7 @@ func etagOf(body string) string { return "e" + body }
 // Delete implements bucket.Store.
 func (v *view) Delete(ctx context.Context, ref bucket.Ref, c bucket.Condition) error {
 	v.wrote = true
-	done := false
+	done, pinned, gone := false, v.pinned, v.world.output(ref).removedAt(v.claim, v.seen)
 	v.thread.hears(&done)
 	return v.thread.write(ctx, StepDelete, func() error {
 		old := v.kept[ref]
@@ -158,7 +162,7 @@ func (v *view) Delete(ctx context.Context, ref bucket.Ref, c bucket.Condition) e
 		delete(v.kept, ref)
 		done = true
 		if old != nil {
-			v.world.output(ref).unpublished(v.claim)
+			v.world.output(ref).unpublished(gone, pinned, c != bucket.Condition{})
 		}
 		return nil
 	})
@@ -180,6 +184,7 @@ type thing struct {
 // version is one state of an input object.
 type version struct {
 	kind      event.Kind
+	at        time.Duration
 	body      string
 	sequencer event.Sequencer
 	poison    poison

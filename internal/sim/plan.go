@@ -33,6 +33,8 @@ type plan struct {
 
 	rates  [faults]int // in 10,000
 	faulty int         // their sum
+	weak   Step        // where faults are so many times as frequent
+	times  int
 }
 
 // kindOf is a kind of pipeline.
@@ -76,6 +78,7 @@ func draw(t *tape) plan {
 		p.rates[f] = pick(t, 0, 0, 60, 250)
 		p.faulty += p.rates[f]
 	}
+	p.weak, p.times = Step(t.choose(int(steps))), pick(t, 1, 1, 4, 12)
 	return p
 }
 

@@ -242,20 +242,29 @@ func (t *truth) versionOf(body string) int {
 	return -1
 }
 
-// removedAt returns which removal an attempt has acted on: in event order the
-// one that it was told of, else the last one.
-func (t *truth) removedAt(claim *ledger.Attempt) int {
-	for i := len(t.thing.versions) - 1; i >= 0; i-- {
+// removedAt returns which removal an attempt has acted on that looked at a time:
+// the last one then. In event order it is the one that the attempt was told of,
+// if an event told of it.
+func (t *truth) removedAt(claim *ledger.Attempt, seen time.Duration) int {
+	last := -1
+	for i := range t.thing.versions {
 		v := &t.thing.versions[i]
-		if v.kind == event.Removed && (t.kind != trusting || v.sequencer.CompareSameKey(claim.Want.Sequencer) == 0) {
-			return i
+		switch {
+		case v.kind != event.Removed:
+		case t.kind != trusting && v.at <= seen:
+			last = i
+		case t.kind == trusting:
+			last = i
+			if v.sequencer.CompareSameKey(claim.Want.Sequencer) == 0 {
+				return i
+			}
 		}
 	}
-	return -1
+	return last
 }
 
 // published follows a publish that has landed.
-func (t *truth) published(claim *ledger.Attempt, out *object, pinned int) {
+func (t *truth) published(claim *ledger.Attempt, out *object, pinned int, guarded bool) {
 	source := out.info.Metadata["pawl-source"]
 	if t.stamps == nil {
 		t.stamps = map[int64][]string{}
@@ -265,25 +274,28 @@ func (t *truth) published(claim *ledger.Attempt, out *object, pinned int) {
 	if t.tells() {
 		t.World.tell(t.owner, "publishes %s from version %d, over %d", t.ref.Key, version, t.visible)
 	}
-	t.neverBack(version, pinned)
+	t.neverBack(version, pinned, guarded)
 	t.visible = version
 	t.changes++
 }
 
 // unpublished follows a removal that has landed.
-func (t *truth) unpublished(claim *ledger.Attempt) {
+func (t *truth) unpublished(version, pinned int, guarded bool) {
 	if t.tells() {
-		t.World.tell(nil, "%s is removed", t.ref.Key)
+		t.World.tell(nil, "%s is removed by version %d, over %d", t.ref.Key, version, t.visible)
 	}
-	t.visible = t.removedAt(claim)
+	if t.kind != trusting { // which publishes what is there, and may be told later of a removal before that
+		t.neverBack(version, pinned, guarded)
+	}
+	t.visible = version
 	t.changes++
 }
 
 // affected follows an effect of an acting pipeline.
-func (w *World) affected(k *task, task *worker.Task, body string) {
+func (w *World) affected(k *task, task *worker.Task, body string, seen time.Duration) {
 	t := w.truth(k.key)
 	e := effect{
-		fence: task.Fence, kind: task.Kind, body: body, version: t.removedAt(nil),
+		fence: task.Fence, kind: task.Kind, body: body, version: t.removedAt(nil, seen),
 		current: t.row.Lease.Fence == task.Fence && t.row.Held(),
 	}
 	if task.Kind == event.Created {

@@ -39,7 +39,8 @@ var auditing = []Mutant{
 		Edits: []Edit{{"internal/sim/operator.go", `			if w.written(th, expect, &next) {
 				return
 			}
-`, `			for !w.written(th, t.row.Nonce, &next) {
+`, `			for !w.written(th, expect, &next) {
+				expect = t.row.Nonce
 			}
 			return
 `}, {"internal/sim/operator.go", "			t.refreshed(false)\n", "			t.refreshed(false)\n			th.sleep(w.tape.upTo(time.Minute))\n"}},
@@ -71,7 +72,7 @@ var stores = []Mutant{
 	},
 	{
 		Name:  "a-fault-that-never-happens",
-		Edits: []Edit{{"internal/sim/fault.go", "		if possible[s]&(1<<f) == 0 || !w.affords(t, f) {", "		if f == Late && s == StepDelete || possible[s]&(1<<f) == 0 || !w.affords(t, f) {"}},
+		Edits: []Edit{{"internal/sim/fault.go", "		if !s.Has(f) || !w.affords(t, f) {", "		if f == Late && s == StepDelete || !s.Has(f) || !w.affords(t, f) {"}},
 		Why:   "A simulation that no longer does what it claims finds nothing, and looks well.",
 		Test:  &Test{Invariant: sim.I14, Args: []string{"./internal/sim", "-run", "TestWorlds$", "-seed", "1"}, Says: "I14: never met"},
 	},

@@ -42,23 +42,10 @@ var deciding = []Mutant{
 	},
 	{
 		Name: "pinned-after-the-read",
-		Edits: []Edit{{"worker/attempt.go", `	out, err := x.pin(ctx)
-	if err != nil {
-		return false, err
-	}
-	read, err := x.read(ctx)
-	if err != nil {
-		return false, err
-	}
-`, `	read, err := x.read(ctx)
-	if err != nil {
-		return false, err
-	}
-	out, err := x.pin(ctx)
-	if err != nil {
-		return false, err
-	}
-`}},
+		Edits: []Edit{
+			{"worker/attempt.go", "	out, err := x.pin(ctx)\n	if err != nil {\n		return false, err\n	}\n", ""},
+			{"worker/attempt.go", "	if read.Kind == event.Removed && !read.ByEvent && x.Pipeline.Eventual {\n", "	out, err := x.pin(ctx)\n	if err != nil {\n		return false, err\n	}\n	if read.Kind == event.Removed && !read.ByEvent && x.Pipeline.Eventual {\n"},
+		},
 		Why:    "A worker that stands still in between pins a newer result, and replaces it by its older one.",
 		Budget: 20_000,
 	},

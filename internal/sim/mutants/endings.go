@@ -63,8 +63,11 @@ var endings = []Mutant{
 		Budget: 50_000,
 	},
 	{
-		Name:   "a-failure-kills-what-it-has-not-seen",
-		Edits:  []Edit{{"ledger/finish.go", "case r.Attempts >= p.Attempts, f.Permanent && !moved:", "case r.Attempts >= p.Attempts, f.Permanent:"}},
+		Name: "a-failure-kills-what-it-has-not-seen",
+		Edits: []Edit{
+			{"ledger/finish.go", "	moved := r.Want.Compare(a.Want) != 0\n", ""},
+			{"ledger/finish.go", "f.Permanent && !moved:", "f.Permanent:"},
+		},
 		Why:    "An upload that cannot be handled is corrected while it fails: the row dies, and the correction with it.",
 		Budget: 50_000,
 	},

@@ -117,8 +117,12 @@ var events = []Mutant{
 		Budget: 2000,
 	},
 	{
-		Name:   "messages-of-the-dead-kept",
-		Edits:  []Edit{{"engine/deliver.go", "	if en.row.Settled() || en.row.Dead {\n		for", "	if en.row.Settled() {\n		for"}},
+		Name: "messages-of-the-dead-kept",
+		Edits: []Edit{
+			{"engine/deliver.go", "	if en.row.Settled() || en.row.Dead {\n		for", "	if en.row.Settled() {\n		for"},
+			{"engine/deliver.go", "!en.row.Settled() && !en.row.Dead {", "!en.row.Settled() {"},
+			{"engine/deliver.go", "o.verdict != ledger.Stale && !en", "!en"},
+		},
 		Why:    "A message whose object is dead comes again for ever, for nobody will settle it.",
 		Budget: 5000,
 	},
