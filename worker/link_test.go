@@ -19,9 +19,53 @@ type link struct {
 	// counts is the difference of the two.
 	ahead time.Duration
 
-	mu  sync.Mutex
-	cut chan struct{} // not nil: calls wait until it is closed
-	err error         // not nil: what calls answer
+	door *door // what a pause of the whole worker closes
+
+	mu      sync.Mutex
+	cut     chan struct{} // not nil: calls wait until it is closed
+	err     error         // not nil: what calls answer
+	next    map[string][]func(do func())
+	waiting int // calls that wait, and the most there ever were
+	most    int
+	failed  int // calls that were answered with err
+}
+
+// meet makes the next swap for a purpose, as whatChanged names it, meet a fault,
+// which may call do when it likes, and after which the swap is answered.
+func (l *link) meet(what string, fault func(do func())) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.next == nil {
+		l.next = map[string][]func(do func()){}
+	}
+	l.next[what] = append(l.next[what], fault)
+}
+
+// fault returns what a swap meets.
+func (l *link) fault(changes []ledger.Change) func(do func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range changes {
+		what := whatChanged(changes[i].Row)
+		if queue := l.next[what]; len(queue) > 0 {
+			l.next[what] = queue[1:]
+			return queue[0]
+		}
+	}
+	return func(do func()) { do() }
+}
+
+// turn makes the worker's clock jump to so far ahead of the others'.
+func (l *link) turn(ahead time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ahead = ahead
+}
+
+func (l *link) clock() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ahead
 }
 
 // cutOff makes calls wait for an answer.
@@ -50,12 +94,24 @@ func (l *link) mend() {
 
 // reach waits until the ledger can be reached.
 func (l *link) reach(ctx context.Context) error {
+	l.door.pass()
 	l.mu.Lock()
 	cut, err := l.cut, l.err
+	if err != nil {
+		l.failed++
+	} else if cut != nil {
+		l.waiting++
+		l.most = max(l.most, l.waiting)
+	}
 	l.mu.Unlock()
 	if err != nil || cut == nil {
 		return err
 	}
+	defer func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.waiting--
+	}()
 	select {
 	case <-cut:
 		return nil
@@ -64,13 +120,20 @@ func (l *link) reach(ctx context.Context) error {
 	}
 }
 
-func (l *link) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.Outcome, error) {
+func (l *link) Swap(ctx context.Context, changes []ledger.Change) (outcomes []ledger.Outcome, err error) {
 	if err := l.reach(ctx); err != nil {
 		return nil, err
 	}
+	l.fault(changes)(func() { outcomes, err = l.swap(ctx, changes) })
+	l.door.pass()
+	return outcomes, err
+}
+
+func (l *link) swap(ctx context.Context, changes []ledger.Change) ([]ledger.Outcome, error) {
+	ahead := l.clock()
 	sent := slices.Clone(changes)
 	for i := range sent {
-		row := shift(sent[i].Row, -l.ahead)
+		row := shift(sent[i].Row, -ahead)
 		sent[i].Row = &row
 	}
 	outcomes, err := l.Store.Swap(ctx, sent)
@@ -81,7 +144,7 @@ func (l *link) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.Outc
 		}
 		l.tape.note("swap %s: %s", whatChanged(changes[i].Row), how)
 		if c := outcomes[i].Current; c != nil {
-			row := shift(c, l.ahead)
+			row := shift(c, ahead)
 			outcomes[i].Current = &row
 		}
 	}
@@ -101,13 +164,14 @@ func (l *link) Due(ctx context.Context, pipeline string, before time.Time, limit
 	if err := l.reach(ctx); err != nil {
 		return nil, err
 	}
-	rows, err := l.Store.Due(ctx, pipeline, before.Add(l.ahead), limit)
+	rows, err := l.Store.Due(ctx, pipeline, before.Add(l.clock()), limit)
 	return l.shifted(rows), err
 }
 
 func (l *link) shifted(rows []ledger.Row) []ledger.Row {
+	ahead := l.clock()
 	for i := range rows {
-		rows[i] = shift(&rows[i], l.ahead)
+		rows[i] = shift(&rows[i], ahead)
 	}
 	return rows
 }

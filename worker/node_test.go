@@ -21,6 +21,7 @@ type node struct {
 	world  *world
 	store  *buckettest.Faults
 	ledger *link
+	door   *door
 	cancel context.CancelFunc
 	ended  chan struct{}
 	err    error
@@ -30,11 +31,11 @@ type node struct {
 // latest.
 func (w *world) start(p *worker.Pipeline, with ...func(*worker.Config)) *node {
 	n := &node{
-		world: w, store: buckettest.NewFaults(w.objects),
-		ledger: &link{Store: w.rows, tape: w.tape}, ended: make(chan struct{}),
+		world: w, store: buckettest.NewFaults(w.objects), door: &door{}, ended: make(chan struct{}),
 	}
+	n.ledger = &link{Store: w.rows, tape: w.tape, door: n.door}
 	cfg := worker.Config{
-		Ledger: n.ledger, Objects: taped{n.store, w.tape}, Pipelines: []*worker.Pipeline{p},
+		Ledger: n.ledger, Objects: taped{halting{n.store, n.door}, w.tape}, Pipelines: []*worker.Pipeline{p},
 		Policy: ledger.DefaultPolicy(), Concurrency: 4, Backlog: 100, MaxBytes: 1 << 30,
 		Sweep: time.Second, Grace: 20 * time.Second, Logger: slog.New(w.log),
 	}

@@ -1,14 +1,24 @@
 package worker
 
 import (
+	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/ledger"
 )
 
 // patience is how long a shutdown waits for the ledger and for handlers after
 // the grace.
 const patience = 10 * time.Second
+
+// Why the calls were ended that outlasted patience.
+var (
+	errStuck = errors.New("the ledger did not answer in time during shutdown: leases will expire by themselves")
+	errDeaf  = errors.New("handlers did not end in time during shutdown: their leases will expire by themselves")
+)
 
 // shutdown leads the loop through an orderly end: drain, cancel the tasks that
 // outlast the grace, and at last the calls that outlast patience. Calls that end
@@ -35,20 +45,30 @@ func (s *shutdown) cancelTasks() {
 	s.patienceOver = time.After(patience)
 }
 
+// cancelCalls ends the calls, and names the handlers that a person waits for
+// from here on: nothing can end them but the end of the process.
 func (s *shutdown) cancelCalls() {
 	s.patienceOver = nil
+	deaf := slices.SortedFunc(maps.Keys(s.w.tasks), ledger.RowKey.Compare)
+	for _, key := range deaf {
+		s.w.cfg.Logger.Warn("the shutdown waits for a handler that does not end though its context has ended",
+			"pipeline", key.Pipeline, "object", key.Object().String())
+	}
+	if len(deaf) > 0 {
+		s.w.endCalls(errDeaf)
+	}
 	s.w.endCalls(errStuck)
 }
 
-// giveUp goes through all that is left of a shutdown at once.
+// giveUp goes on with a shutdown, or begins one, when the calls have ended.
 func (s *shutdown) giveUp() (inputs []engine.Input) {
 	s.callsOver = nil
 	if !s.begun {
 		inputs = append(inputs, s.drain())
 	}
-	s.w.endTasks(ErrShutdown)
-	s.graceOver, s.patienceOver = nil, nil
+	s.graceOver = nil
+	if s.w.base.Err() == nil {
+		s.cancelTasks()
+	}
 	return inputs
 }
-
-func (s *shutdown) end() { s.w.gate.close() }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"log/slog"
 	mathrand "math/rand/v2"
@@ -114,7 +113,8 @@ func nonce() string {
 
 // Run works until ctx ends, and then in order: it takes nothing new, lets
 // running handlers finish within the grace, gives back the rest, and answers
-// every delivery it took. It returns when everything it started has ended.
+// every delivery it took. It returns when everything it started has ended: a
+// handler that does not end with its context keeps it, and is named in the log.
 //
 // A ledger that turns out to be unusable ends it as well, and at once: running
 // handlers are cancelled, no delivery that is open is acknowledged, and the
@@ -132,15 +132,11 @@ func (w *Worker) Run(ctx context.Context) error {
 	return err
 }
 
-// errStuck ends a shutdown that the ledger does not let end.
-var errStuck = errors.New("the ledger did not answer in time during shutdown: leases will expire by themselves")
-
 // loop is the only goroutine that touches the engine.
 func (w *Worker) loop(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	stop := &shutdown{w: w, begin: ctx.Done(), callsOver: w.hard.Done()}
-	defer stop.end()
 	inputs := make([]engine.Input, 0, inputBuffer)
 	for {
 		inputs = inputs[:0]

@@ -1,0 +1,296 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/bucket/buckettest"
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/source"
+	"github.com/pawlhq/pawl/worker"
+)
+
+// door is what everything passes that a worker does to the world. While it is
+// shut, nothing gets through, whatever contexts say: a stopped process does not
+// look at them.
+type door struct {
+	mu   sync.Mutex
+	shut chan struct{}
+}
+
+func (d *door) pass() {
+	d.mu.Lock()
+	shut := d.shut
+	d.mu.Unlock()
+	if shut != nil {
+		<-shut
+	}
+}
+
+// pause stops the whole worker, as SIGSTOP or a machine that sleeps does: its
+// calls, what it reads of their answers, and its loop. Only its timers run on,
+// which nobody hears before it wakes up.
+func (n *node) pause() {
+	n.door.mu.Lock()
+	n.door.shut = make(chan struct{})
+	n.door.mu.Unlock()
+	// The loop answers deliveries itself.
+	if err := n.TryDeliver(source.Delivery{Done: func(source.Outcome) { n.door.pass() }}); err != nil {
+		panic(err)
+	}
+}
+
+// resume lets it go on, with everything at once that has become due.
+func (n *node) resume() {
+	n.door.mu.Lock()
+	defer n.door.mu.Unlock()
+	close(n.door.shut)
+	n.door.shut = nil
+}
+
+// halting is an object store behind a door.
+type halting struct {
+	bucket.Store
+	door *door
+}
+
+func (s halting) Head(ctx context.Context, ref bucket.Ref) (bucket.Info, error) {
+	s.door.pass()
+	defer s.door.pass()
+	return s.Store.Head(ctx, ref)
+}
+
+func (s halting) Get(ctx context.Context, ref bucket.Ref) (bucket.Info, io.ReadCloser, error) {
+	s.door.pass()
+	defer s.door.pass()
+	return s.Store.Get(ctx, ref)
+}
+
+func (s halting) Put(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+	s.door.pass()
+	defer s.door.pass()
+	return s.Store.Put(ctx, ref, o, c)
+}
+
+func (s halting) Delete(ctx context.Context, ref bucket.Ref, c bucket.Condition) error {
+	s.door.pass()
+	defer s.door.pass()
+	return s.Store.Delete(ctx, ref, c)
+}
+
+// stops are the places where a worker may be stopped: each makes it stop there
+// once.
+var stops = map[string]func(n *node){
+	"claiming":              func(n *node) { n.ledger.meet("claimed", func(do func()) { n.pause(); n.door.pass(); do() }) },
+	"claimed":               func(n *node) { n.ledger.meet("claimed", func(do func()) { do(); n.pause() }) },
+	"looking at the output": func(n *node) { n.store.Next(buckettest.Head, n.stopBefore) },
+	"having pinned":         func(n *node) { n.store.Next(buckettest.Head, n.stopAfter) },
+	"looking at the input":  func(n *node) { n.store.Next(buckettest.Head, buckettest.Pass, n.stopBefore) },
+	"having looked":         func(n *node) { n.store.Next(buckettest.Head, buckettest.Pass, n.stopAfter) },
+	"reading":               func(n *node) { n.store.Next(buckettest.Get, n.stopBefore) },
+	"having read":           func(n *node) { n.store.Next(buckettest.Get, n.stopAfter) },
+	"publishing":            func(n *node) { n.store.Next(buckettest.Put, n.stopBefore) },
+	"having published":      func(n *node) { n.store.Next(buckettest.Put, n.stopAfter) },
+	"completing":            func(n *node) { n.ledger.meet("completed", func(do func()) { n.pause(); n.door.pass(); do() }) },
+	"completed":             func(n *node) { n.ledger.meet("completed", func(do func()) { do(); n.pause() }) },
+}
+
+// stopBefore stops the worker with a call in its hand, that it sends when it
+// wakes up.
+func (n *node) stopBefore(ctx context.Context, do func(context.Context) error) error {
+	n.pause()
+	n.door.pass()
+	return do(context.WithoutCancel(ctx))
+}
+
+// stopAfter stops the worker before it has the answer.
+func (n *node) stopAfter(ctx context.Context, do func(context.Context) error) error {
+	err := do(ctx)
+	n.pause()
+	return err
+}
+
+// A worker that sleeps through its lease, wherever that is, replaces nothing
+// newer when it wakes up, holds nobody up, and loses nothing.
+func TestAWorkerThatIsStopped(t *testing.T) {
+	for where, stop := range stops {
+		for _, before := range []string{"", "zero"} {
+			for _, change := range []string{"nothing", "replaced", "removed"} {
+				t.Run(fmt.Sprintf("%s, output %q, input %s", where, before, change), func(t *testing.T) {
+					inWorld(t, func(w *world) { stopped(w, stop, before, change) })
+				})
+			}
+		}
+	}
+}
+
+func stopped(w *world, stop func(*node), before, change string) {
+	seldom := func(c *worker.Config) { c.Sweep = 10 * time.Second } // or the test takes long
+	sleeper := w.start(toOut(upper), seldom)
+	if before != "" {
+		sleeper.deliver(w.put("a", before)).wantAck(w)
+		w.pass(time.Second)
+	}
+	stop(sleeper)
+	first := sleeper.deliver(w.put("a", "one"))
+	if sleeper.door.shut == nil {
+		w.t.Fatal("it was not stopped")
+	}
+	other := w.start(toOut(upper), seldom)
+	w.pass(time.Second)
+	want := "ONE"
+	switch change {
+	case "replaced":
+		want = "TWO"
+		other.deliver(w.put("a", "two"))
+	case "removed":
+		want = ""
+		other.deliver(w.remove("a"))
+	default:
+		other.deliver(w.event(in("a"), event.Created)) // a second copy
+	}
+	w.pass(2 * time.Minute)
+	w.wantOutput("a", want)
+	w.wantSettled("a")
+	w.tape.reset()
+	sleeper.resume()
+	synctest.Wait()
+	if change != "removed" { // or a write may land where nothing is, and heals: see TestATakeoverIsVerified
+		w.wantOutput("a", want)
+	}
+	if n := w.tape.count("swap renewed: ok"); n > 0 {
+		w.t.Errorf("it woke up and renewed its lease %d times", n)
+	}
+	w.pass(2 * horizon)
+	w.wantOutput("a", want)
+	w.wantSettled("a")
+	first.wantAck(w)
+	if r := w.row("a"); r.Attempts != 0 || r.Doubt != ledger.DoubtNone || !r.VerifyAt.IsZero() {
+		w.t.Errorf("left with %d attempts, doubt %s, to be verified at %s", r.Attempts, r.Doubt, r.VerifyAt)
+	}
+}
+
+// A process that wakes up is not told at once that its time has passed: it may
+// get several steps further before its timers fire. This attempt never hears of
+// it. What it does meanwhile is refused, or is right.
+func TestAnAttemptThatNeverHearsThatItsLeaseIsGone(t *testing.T) {
+	for _, change := range []string{"replaced", "removed"} {
+		for _, before := range []string{"", "zero"} {
+			if change == "removed" && before == "" {
+				continue // the write lands where nothing is: only a verification heals that
+			}
+			for calls := range 4 {
+				for _, after := range []bool{false, true} {
+					t.Run(fmt.Sprintf("%s, output %q, asleep at call %d, answered %v", change, before, calls, after), func(t *testing.T) {
+						inWorld(t, func(w *world) { unaware(w, change, before, calls, after) })
+					})
+				}
+			}
+		}
+	}
+}
+
+// unaware makes an attempt that sleeps before or after a call while another
+// worker does what has changed.
+func unaware(w *world, change, before string, calls int, after bool) {
+	if before != "" {
+		w.start(toOut(upper)).deliver(w.put("a", before)).wantAck(w)
+	}
+	w.write(in("a"), "one", nil)
+	want := "TWO"
+	asleep := func() {
+		e := w.event(in("a"), event.Created)
+		switch change {
+		case "replaced":
+			w.write(in("a"), "two", nil)
+		case "removed":
+			want = ""
+			w.erase(in("a"))
+		}
+		w.start(toOut(upper)).deliver(e).wantAck(w)
+		w.wantOutput("a", want)
+	}
+	store := buckettest.NewFaults(w.objects)
+	fault := func(ctx context.Context, do func(context.Context) error) error {
+		if after {
+			err := do(ctx)
+			asleep()
+			return err
+		}
+		asleep()
+		return do(ctx)
+	}
+	// The calls of an attempt: look at the output, at the input, read, write.
+	switch calls {
+	case 0:
+		store.Next(buckettest.Head, fault)
+	case 1:
+		store.Next(buckettest.Head, buckettest.Pass, fault)
+	case 2:
+		store.Next(buckettest.Get, fault)
+	case 3:
+		store.Next(buckettest.Put, fault)
+	}
+	nonces := 0
+	x := &worker.Attempt{
+		Objects: store, Pipeline: toOut(upper), Now: time.Now,
+		Nonce: func() string { nonces++; return "nonce " + strconv.Itoa(nonces) },
+		Claim: ledger.Attempt{Key: rowKey("a"), Fence: 1, Number: 1},
+	}
+	fin := x.Run(w.t.Context())
+	if fin.Result != engine.Completed && fin.Result != engine.Failed {
+		w.t.Errorf("it ended as %+v", fin)
+	}
+	w.wantOutput("a", want)
+}
+
+// A clock that jumps while a lease is held costs time at most. From a clock that
+// jumped ahead others take over late, and from one that jumped back too early.
+func TestAClockThatJumps(t *testing.T) {
+	for _, c := range []struct {
+		ahead   time.Duration
+		overlap bool
+	}{{-10 * time.Minute, true}, {-skew, false}, {skew, false}, {10 * time.Minute, false}} {
+		t.Run(c.ahead.String(), func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				var ended, began time.Duration
+				var cause error
+				first := w.start(toOut(func(ctx context.Context, task *worker.Task) error {
+					<-ctx.Done()
+					ended, cause = w.since(), context.Cause(ctx)
+					return write(task, "made by the first")
+				}))
+				first.deliver(w.put("a", "one"))
+				first.ledger.turn(c.ahead)
+				w.pass(ttl) // it renews three times by the new clock
+				first.ledger.cutOff()
+				second := w.start(toOut(func(ctx context.Context, task *worker.Task) error {
+					if began == 0 {
+						began = w.since()
+					}
+					return upper(ctx, task)
+				}))
+				w.write(in("a"), "two", nil)
+				second.deliver(w.event(in("a"), event.Created))
+				w.pass(30 * time.Minute)
+				first.ledger.mend()
+				w.pass(time.Hour)
+				if !errors.Is(cause, worker.ErrLeaseLost) || began == 0 || (began < ended) != c.overlap {
+					t.Errorf("the first ended at %s by %v, the second began at %s", ended, cause, began)
+				}
+				w.wantOutput("a", "TWO")
+				w.wantSettled("a")
+			})
+		})
+	}
+}
