@@ -119,16 +119,14 @@ func (t *thread) deliver(way time.Duration, do request) error {
 	t.pending, t.err = do, nil
 	t.world.after(way, (*landing)(t))
 	t.sleep(way)
+	t.pending = nil
 	return t.err
 }
 
 // landing is a thread whose request reaches its server.
 type landing thread
 
-func (l *landing) run() {
-	l.err = l.pending()
-	l.pending = nil
-}
+func (l *landing) run() { l.err = l.pending() }
 
 // hears keeps what a thread learns. Its code is deterministic, so that is all
 // that decides what it does next.
