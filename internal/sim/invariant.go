@@ -162,9 +162,17 @@ func (t *truth) accepted() (last effect, any bool) {
 // Over another one with the same bytes, or an absence that came back, or in a
 // store that ignores the condition, it can: that is what the verification heals.
 // Without a condition nothing excuses it.
-func (t *truth) neverBack(version, pinned int, guarded bool) {
+//
+// In event order what is read may be newer than what was asked for: there the
+// order of what was asked for counts.
+func (t *truth) neverBack(claim *ledger.Attempt, version, pinned int, guarded bool) {
+	older := version < t.visible
+	if t.kind == trusting {
+		older = claim.Want.Compare(t.shown) < 0
+		t.shown = claim.Want
+	}
 	switch {
-	case version >= t.visible:
+	case !older:
 	case pinned == t.changes || !guarded:
 		t.violate(I2, "%s: version %d replaces version %d", t.key, version, t.visible)
 	default:

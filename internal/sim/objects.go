@@ -162,7 +162,7 @@ func (v *view) Delete(ctx context.Context, ref bucket.Ref, c bucket.Condition) e
 		delete(v.kept, ref)
 		done = true
 		if old != nil {
-			v.world.output(ref).unpublished(gone, pinned, c != bucket.Condition{})
+			v.world.output(ref).unpublished(v.claim, gone, pinned, c != bucket.Condition{})
 		}
 		return nil
 	})

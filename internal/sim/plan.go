@@ -68,18 +68,28 @@ func draw(t *tape) plan {
 		trusted: t.choose(2) == 0, eventual: t.chance(100), lax: t.chance(250), settles: t.chance(150),
 		loses: pick(t, 0, 0, 0, 150), doubles: pick(t, 0, 200, 500), delays: pick(t, 0, 150, 400),
 		delay: pick(t, time.Minute, 20*time.Minute, maxDelay), window: pick(t, 2*time.Minute, 20*time.Minute, 24*time.Hour),
-		changes: 3 + t.choose(6), removes: pick(t, 100, 400), repeats: pick(t, 0, 0, 300), poison: pick(t, 0, 0, 0, 250),
+		changes: 3 + t.choose(6), removes: pick(t, 100, 400, 800), repeats: pick(t, 0, 0, 300), poison: pick(t, 0, 0, 0, 250),
 		fails: pick(t, 0, 0, 100), slow: pick(t, 0, 30, 120), skewed: t.chance(400), twoBucket: t.chance(300),
 		audits: pick(t, 0, 0, 2), purges: pick(t, 0, 2), redrives: pick(t, 0, 0, 2), drains: pick(t, 0, 0, 2),
-		tasks: pick(t, 4, 1), batch: pick(t, 8, 1), cache: pick(t, 8, 1), attempts: pick(t, 4, 3),
+		tasks: pick(t, 4, 1), batch: pick(t, 8, 1), cache: pick(t, 8, 1), attempts: pick(t, 4, 3, 1),
 	}
 	p.pipelines = p.drawPipelines(t)
 	for f := CrashBefore; f < faults; f++ {
 		p.rates[f] = pick(t, 0, 0, 60, 250)
 		p.faulty += p.rates[f]
 	}
-	p.weak, p.times = Step(t.choose(int(steps))), pick(t, 1, 1, 4, 12)
+	if p.skewed { // clocks that are further apart than the margin cost attempts
+		p.attempts = max(p.attempts, 2)
+	}
+	p.weak, p.times = pick(t, weakSteps...), pick(t, 1, 4, 12)
+	p.times = min(p.times, max(1, 5000/max(p.faulty, 1))) // half of the time it must go well
 	return p
+}
+
+// weakSteps are where faults may gather: wherever they can happen, and more often
+// where something has its effect.
+var weakSteps = []Step{
+	StepPut, StepPut, StepPut, StepAct, StepAct, StepSwap, StepSwap, StepDelete, StepPin, StepLook, StepFetch, StepConfirm, StepLoad, StepDue,
 }
 
 func (p *plan) drawPipelines(t *tape) []kindOf {

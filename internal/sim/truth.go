@@ -40,6 +40,7 @@ type truth struct {
 
 	changes int                // of the output
 	visible int                // which version of the object the output shows
+	shown   ledger.Version     // in event order, what was asked for by whoever changed it last
 	stamps  map[int64][]string // the sources of what each fence published
 	effects []effect
 }
@@ -86,7 +87,7 @@ func (t *truth) wrote(by *node, next *ledger.Row) {
 	before := t.row
 	if next == nil {
 		t.row, t.exists, t.due = ledger.Row{RowKey: t.key}, false, time.Time{}
-		t.acted = ledger.Version{}
+		t.acted, t.shown = ledger.Version{}, ledger.Version{}
 		return
 	}
 	t.row, t.exists, t.due = *next, true, next.Due()
@@ -274,19 +275,17 @@ func (t *truth) published(claim *ledger.Attempt, out *object, pinned int, guarde
 	if t.tells() {
 		t.World.tell(t.owner, "publishes %s from version %d, over %d", t.ref.Key, version, t.visible)
 	}
-	t.neverBack(version, pinned, guarded)
+	t.neverBack(claim, version, pinned, guarded)
 	t.visible = version
 	t.changes++
 }
 
 // unpublished follows a removal that has landed.
-func (t *truth) unpublished(version, pinned int, guarded bool) {
+func (t *truth) unpublished(claim *ledger.Attempt, version, pinned int, guarded bool) {
 	if t.tells() {
 		t.World.tell(nil, "%s is removed by version %d, over %d", t.ref.Key, version, t.visible)
 	}
-	if t.kind != trusting { // which publishes what is there, and may be told later of a removal before that
-		t.neverBack(version, pinned, guarded)
-	}
+	t.neverBack(claim, version, pinned, guarded)
 	t.visible = version
 	t.changes++
 }

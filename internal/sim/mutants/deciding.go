@@ -41,11 +41,8 @@ var deciding = []Mutant{
 		Budget: 5000,
 	},
 	{
-		Name: "pinned-after-the-read",
-		Edits: []Edit{
-			{"worker/attempt.go", "	out, err := x.pin(ctx)\n	if err != nil {\n		return false, err\n	}\n", ""},
-			{"worker/attempt.go", "	if read.Kind == event.Removed && !read.ByEvent && x.Pipeline.Eventual {\n", "	out, err := x.pin(ctx)\n	if err != nil {\n		return false, err\n	}\n	if read.Kind == event.Removed && !read.ByEvent && x.Pipeline.Eventual {\n"},
-		},
+		Name:   "pinned-after-the-read",
+		Edits:  []Edit{{"worker/attempt.go", "	res, err := x.pinned.Publish(", "	if _, err := x.pin(ctx); err != nil {\n		return err\n	}\n	res, err := x.pinned.Publish("}},
 		Why:    "A worker that stands still in between pins a newer result, and replaces it by its older one.",
 		Budget: 20_000,
 	},
