@@ -58,6 +58,13 @@ type blow struct {
 	at  time.Time
 }
 
+func (b blow) String() string {
+	if b.stop == 0 {
+		return fmt.Sprintf("%d killed at %s", b.pid, b.at.Format("15:04:05.000"))
+	}
+	return fmt.Sprintf("%d stopped at %s for %s", b.pid, b.at.Format("15:04:05.000"), b.stop)
+}
+
 // plan deals strikes to the places, all from the seed. A stopped process sleeps
 // through its lease, but is back before what it may still write comes too late
 // for the verification.

@@ -1,3 +1,5 @@
+//go:build unix
+
 package e2e
 
 import (
@@ -41,6 +43,8 @@ type attempt struct {
 	have ledger.Version
 	// unknown: it may have had an effect, and nobody has written down whether.
 	unknown bool
+	// unsure: it was completed, and a copy of its write may still be on its way.
+	unsure bool
 }
 
 // running is the attempt that holds the lease, or nil.
@@ -179,6 +183,8 @@ func (l *life) claimed(e ledger.Entry, before *attempt, prev, next *ledger.Row) 
 		l.complain("fence %d was taken over from nobody", a.fence)
 	case before != nil && !over:
 		l.complain("fence %d was granted while %d was held", a.fence, before.fence)
+	case next.Lease.Until.Sub(e.At) < leaseTime:
+		l.complain("fence %d has a lease of %v", a.fence, next.Lease.Until.Sub(e.At))
 	case over && e.At.Before(prev.Lease.Until):
 		l.complain("fence %d was taken over %v before its lease was over", before.fence, prev.Lease.Until.Sub(e.At))
 	}
@@ -195,6 +201,7 @@ func (l *life) completed(e ledger.Entry, a *attempt, next *ledger.Row) {
 		return
 	}
 	a.end, a.have = e.What, next.Have
+	a.unsure = !next.VerifyAt.Before(e.At.Add(horizon))
 	if !strings.HasSuffix(e.Note, " "+next.Have.Order()) || a.have.Compare(a.want) != 0 {
 		l.complain("fence %d was claimed for %s, and committed %s (%s)", a.fence, a.want.Order(), a.have.Order(), e.Note)
 	}

@@ -1,3 +1,5 @@
+//go:build unix
+
 package e2e
 
 import (
@@ -5,6 +7,7 @@ import (
 	"context"
 	"io"
 	"log"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -18,24 +21,28 @@ import (
 
 // How many in a hundred changes of an output meet with which trouble.
 const (
-	held = 12
-	lost = 2
+	held = 8 // it arrives late
+	torn = 4 // it arrives late, and its sender is told at once that the connection is broken
+	lost = 2 // it arrives, and its answer does not
 )
 
-// longestWrite is how long a change is held back at most. Added to the longest
-// stop, it is less than the horizon.
-const longestWrite = 1500 * time.Millisecond
+// A change is held back for so long: about as long as it takes another worker to
+// come in between. Added to the longest stop, it is less than the horizon.
+const (
+	shortestHold = time.Second
+	longestHold  = 3 * time.Second
+)
 
-// network stands between the workers and the store. It holds back some of the
-// changes of outputs, and brings them to the store all the same when the worker
-// has been killed or given up by then; and it loses the answers to some.
+// network stands between the workers and the store. What it holds back it brings
+// to the store all the same when the worker has been killed or given up by then.
 type network struct {
 	url   string
 	proxy *httputil.ReverseProxy
+	wg    sync.WaitGroup // of torn requests
 
-	mu         sync.Mutex
-	rng        *rand.Rand
-	held, lost int
+	mu                        sync.Mutex
+	rng                       *rand.Rand
+	held, torn, lost, refused int
 }
 
 func newNetwork(t *testing.T, seed uint64, endpoint string) *network {
@@ -53,44 +60,67 @@ func newNetwork(t *testing.T, seed uint64, endpoint string) *network {
 		ErrorLog:  log.New(io.Discard, "", 0), // senders that are killed
 	}}
 	srv := httptest.NewServer(n)
-	t.Cleanup(srv.Close)
+	t.Cleanup(func() {
+		n.wg.Wait()
+		srv.Close()
+	})
 	n.url = srv.URL
 	return n
 }
 
 // ServeHTTP implements [http.Handler].
 func (n *network) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	wait, lose := n.fate(r)
-	if wait > 0 {
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			panic(http.ErrAbortHandler) // its sender did not get so far
-		}
-		r = r.Clone(context.WithoutCancel(r.Context()))
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		w = struct{ http.ResponseWriter }{w} // which does not tell that the sender is gone
-		<-time.After(wait)
-	}
-	if lose {
-		n.proxy.ServeHTTP(httptest.NewRecorder(), r)
-		panic(http.ErrAbortHandler) // ends the connection
-	}
-	n.proxy.ServeHTTP(w, r)
-}
-
-func (n *network) fate(r *http.Request) (wait time.Duration, lose bool) {
 	if r.Method != http.MethodPut && r.Method != http.MethodDelete || !strings.HasPrefix(r.URL.Path, "/"+outputs+"/") {
-		return 0, false
+		n.proxy.ServeHTTP(w, r)
+		return
 	}
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	switch chance := n.rng.IntN(100); {
+	chance, wait := n.rng.IntN(100), shortestHold+time.Duration(n.rng.Int64N(int64(longestHold-shortestHold)))
+	n.mu.Unlock()
+	switch {
 	case chance < held:
-		n.held++
-		return time.Duration(1 + n.rng.Int64N(int64(longestWrite))), false
-	case chance < held+lost:
-		n.lost++
-		return 0, true
+		n.count(&n.held)
+		answer := n.later(detached(r), wait)
+		maps.Copy(w.Header(), answer.Header())
+		w.WriteHeader(answer.Code)
+		_, _ = answer.Body.WriteTo(w) // to nobody, perhaps
+	case chance < held+torn:
+		n.count(&n.torn)
+		r = detached(r)
+		n.wg.Go(func() { n.later(r, wait) })
+		panic(http.ErrAbortHandler) // ends the connection
+	case chance < held+torn+lost:
+		n.count(&n.lost)
+		n.proxy.ServeHTTP(httptest.NewRecorder(), r)
+		panic(http.ErrAbortHandler)
+	default:
+		n.proxy.ServeHTTP(w, r)
 	}
-	return 0, false
+}
+
+// detached is a request that arrives whatever becomes of its sender.
+func detached(r *http.Request) *http.Request {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		panic(http.ErrAbortHandler) // its sender did not get so far
+	}
+	r = r.Clone(context.WithoutCancel(r.Context()))
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return r
+}
+
+func (n *network) later(r *http.Request, wait time.Duration) *httptest.ResponseRecorder {
+	<-time.After(wait)
+	answer := httptest.NewRecorder()
+	n.proxy.ServeHTTP(answer, r)
+	if answer.Code == http.StatusPreconditionFailed {
+		n.count(&n.refused)
+	}
+	return answer
+}
+
+func (n *network) count(what *int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	*what++
 }

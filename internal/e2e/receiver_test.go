@@ -1,3 +1,5 @@
+//go:build unix
+
 package e2e
 
 import (
@@ -34,6 +36,7 @@ type receiver struct {
 // own clock, which counts what happens there.
 type effect struct {
 	action.Facts
+	at                          time.Time // of its arrival, for people
 	arrived, happened, answered int
 }
 
@@ -62,7 +65,7 @@ func (r *receiver) take(w http.ResponseWriter, req *http.Request) {
 func (r *receiver) arrive(e *effect, h http.Header, err error) (before, after time.Duration) {
 	const usual, slow = int64(80 * time.Millisecond), int64(2500 * time.Millisecond)
 	r.tick(func() {
-		e.arrived = r.clock
+		e.at, e.arrived = time.Now(), r.clock
 		before, after = time.Duration(r.rng.Int64N(usual)), time.Duration(r.rng.Int64N(usual))
 		if r.rng.IntN(50) == 0 {
 			before = time.Duration(r.rng.Int64N(slow))
@@ -93,7 +96,7 @@ func (r *receiver) byKey() map[string][]*effect {
 }
 
 func (e *effect) String() string {
-	return fmt.Sprintf("%s %s by fence %d", e.Kind, e.ETag, e.Fence)
+	return fmt.Sprintf("%s %s by fence %d at %s", e.Kind, e.ETag, e.Fence, e.at.Format("15:04:05.000"))
 }
 
 // same reports that two effects are of one version of their object.
@@ -169,23 +172,23 @@ func doubtful(l *life, from, before int64) bool {
 	return slices.ContainsFunc(l.attempts, func(a *attempt) bool { return from <= a.fence && a.fence < before && a.unknown })
 }
 
-// careful is a service that does as the documentation says: it remembers the
-// idempotency keys, and the highest fence of each object. It returns what it
-// acts upon, and how many effects it refused as known or as late.
-func careful(effects []*effect) (acts []*effect, known, late int) {
+// careful is a service that does as the documentation says: it refuses a fence
+// below the highest of the object, and an idempotency key that it has acted upon.
+// It returns what it acts upon, and how many effects it refused for each reason.
+func careful(effects []*effect) (acts []*effect, late, known int) {
 	var highest int64
-	seen := map[string]bool{}
+	acted := map[string]bool{}
 	for _, e := range effects {
-		if seen[e.IdempotencyKey] {
-			known++
-		}
-		if e.Fence < highest {
+		switch {
+		case e.Fence < highest:
 			late++
-		}
-		if !seen[e.IdempotencyKey] && e.Fence >= highest {
+		case acted[e.IdempotencyKey]:
+			known++
+		default:
 			acts = append(acts, e)
+			acted[e.IdempotencyKey] = true
 		}
-		seen[e.IdempotencyKey], highest = true, max(highest, e.Fence)
+		highest = max(highest, e.Fence)
 	}
-	return acts, known, late
+	return acts, late, known
 }

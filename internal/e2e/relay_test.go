@@ -1,3 +1,5 @@
+//go:build unix
+
 package e2e
 
 import (
@@ -154,13 +156,6 @@ func hash(s string) uint64 {
 	return h.Sum64()
 }
 
-// push takes a notice in that nothing bad happens to.
-func (r *relay) push(n *notice) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.add(n)
-}
-
 // add and addLater need the lock.
 func (r *relay) add(n *notice) {
 	r.open++
@@ -272,6 +267,13 @@ func (r *relay) left() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.open
+}
+
+// taken returns how many notifications have come.
+func (r *relay) taken() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.counts.taken
 }
 
 // missing reports that nobody was told of an object's last change.

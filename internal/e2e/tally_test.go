@@ -63,18 +63,20 @@ func (r *round) tally(t *testing.T) *tally {
 	c.add("losses found by an audit", r.healed)
 	r.countAttempts(c)
 	c.add("  ended without their lease", r.fleet.count(t, "an attempt ended without its lease"))
-	c.add("changes of outputs held back", r.network.held)
-	c.add("  with a lost answer", r.network.lost)
-	c.add("  landed late, where there was no output", r.lateWrites)
+	c.add("changes of outputs held back", r.network.held+r.network.torn)
+	c.add("  though the connection broke", r.network.torn)
+	c.add("  refused by their precondition", r.network.refused)
+	c.add("  landed after one of a higher fence", r.lateWrites)
+	c.add("changes of outputs without an answer", r.network.lost)
 	for _, effects := range r.receiver.byKey() {
-		_, known, late := careful(effects)
+		_, late, known := careful(effects)
 		c.add("effects at the receiver", len(effects))
 		c.add("  known by their idempotency key", known)
 		c.add("  late by their fence", late)
 	}
 	for _, name := range []string{
 		"  kills in mid-work", "  stops in mid-work", "  dropped", "  doubled", "  delayed", "  after a newer one", "losses found by an audit",
-		"  taken over", "  to verify", "  ended without their lease", "  known by their idempotency key", "changes of outputs held back",
+		"  taken over", "  to verify", "  ended without their lease", "  known by their idempotency key", "changes of outputs held back", "  refused by their precondition",
 	} {
 		if c.count[name] == 0 {
 			t.Errorf("%q never happened, and so the test shows too little", strings.TrimSpace(name))

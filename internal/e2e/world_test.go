@@ -12,6 +12,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -59,6 +60,7 @@ type world struct {
 	store   *s3bucket.Store
 	want    map[string]string   // key → content
 	puts    map[string][]string // key → ETags of all contents, in their order
+	changes []string            // all of them, for people
 	refused []string            // keys that the store cannot hold
 }
 
@@ -96,7 +98,23 @@ func (w *world) put(t *testing.T, key, content string) {
 	default:
 		w.want[key] = content
 		w.puts[key] = append(w.puts[key], etag)
+		w.note("put", key, etag)
 	}
+}
+
+func (w *world) note(what, key, etag string) {
+	w.changes = append(w.changes, fmt.Sprintf("%s %s %q %s", time.Now().Format("15:04:05.000"), what, key, etag))
+}
+
+// story is what was done with an object.
+func (w *world) story(key string) string {
+	var b strings.Builder
+	for _, c := range w.changes {
+		if strings.Contains(c, strconv.Quote(key)) {
+			b.WriteString("\n  " + c)
+		}
+	}
+	return b.String()
 }
 
 func (w *world) remove(t *testing.T, key string) {
@@ -105,6 +123,7 @@ func (w *world) remove(t *testing.T, key string) {
 		t.Fatalf("remove %q: %v", key, err)
 	}
 	delete(w.want, key)
+	w.note("removed", key, "")
 }
 
 // wrong lists how the outputs below prefix differ from f(inputs).

@@ -1,0 +1,122 @@
+//go:build unix
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
+)
+
+// check looks at everything when nothing runs any more.
+func (r *round) check(t *testing.T) {
+	t.Helper()
+	bad, _, err := unsettled(t.Context(), r.ledger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrong, err := r.world.wrong(t.Context(), r.ledger, "up/", strings.ToUpper)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad = slices.Concat(bad, wrong, r.journal.wrong(), r.receiver.bad, r.told(), r.forgotten(t))
+	for _, what := range bad[:min(len(bad), 10)] {
+		t.Error(what)
+	}
+	if len(bad) > 10 {
+		t.Errorf("and %d more", len(bad)-10)
+	}
+	// The store may take its time over these notifications, too.
+	eventually(t, time.Minute, func(context.Context) ([]string, error) { return r.written() })
+	r.progress(t, "checked")
+}
+
+// told checks the pipeline without an output: what is promised of its effects,
+// and that a careful receiver ends with what is in the bucket, having acted once
+// upon each content.
+func (r *round) told() (bad []string) {
+	effects := r.receiver.byKey()
+	for key, puts := range r.world.puts {
+		l := r.life(pipelineTell, key)
+		wrong := judge(l, effects[key], puts)
+		acts, _, _ := careful(effects[key])
+		acted := map[string]bool{}
+		for _, e := range acts {
+			if e.Kind == event.Created && acted[e.ETag] {
+				wrong = append(wrong, e.String()+", and a careful receiver acts upon it twice")
+			}
+			acted[e.ETag] = true
+		}
+		_, exists := r.world.want[key]
+		switch n := len(acts); {
+		case exists && (n == 0 || acts[n-1].ETag != puts[len(puts)-1]):
+			wrong = append(wrong, fmt.Sprintf("%q: of its last content the receiver was not told", key))
+		case !exists && n > 0 && acts[n-1].Kind != event.Removed:
+			wrong = append(wrong, fmt.Sprintf("%q: of its removal the receiver was not told", key))
+		}
+		if len(wrong) > 0 {
+			bad = append(bad, strings.Join(wrong, "\n")+"\n"+l.String()+"\nchanges:"+r.world.story(key)+fmt.Sprintf("\neffects: %v\nstrikes: %v", effects[key], r.fleet.blows))
+		}
+	}
+	return bad
+}
+
+// written checks the pipeline with an output, where the store tells who wrote.
+func (r *round) written() (bad []string, err error) {
+	if r.server.Name != "minio" {
+		return nil, nil // versitygw tells no metadata
+	}
+	all, err := publications(r.relay.aboutOutputs(), "up/")
+	if err != nil {
+		return nil, err
+	}
+	r.lateWrites = 0
+	for key, puts := range r.world.puts {
+		l := r.life(pipelineUpper, key)
+		wrong, late := fenced(l, all[key], puts)
+		r.lateWrites += late
+		if len(wrong) > 0 {
+			bad = append(bad, strings.Join(wrong, "\n")+"\n"+l.String()+fmt.Sprintf("\nwrites: %v", all[key]))
+		}
+	}
+	return bad, nil
+}
+
+// life returns that of a row, or one in which nothing ever was.
+func (r *round) life(pipeline, key string) *life {
+	k := ledger.RowKey{Pipeline: pipeline, Bucket: inputs, Key: key}
+	if l := r.journal.lives[k]; l != nil {
+		return l
+	}
+	return &life{key: k}
+}
+
+// forgotten lists the acknowledged events that the ledger does not know of.
+func (r *round) forgotten(t *testing.T) (bad []string) {
+	t.Helper()
+	rows := map[ledger.RowKey]ledger.Row{}
+	for row, err := range r.ledger.Scan(t.Context(), ledger.Range{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows[row.RowKey] = row
+	}
+	for _, e := range r.relay.acked {
+		if e.Object.Bucket != inputs {
+			continue // the store has garbled it
+		}
+		for _, p := range pipelines {
+			row, ok := rows[ledger.RowKey{Pipeline: p, Bucket: e.Object.Bucket, Key: e.Object.Key}]
+			if !ok || row.EventTime.Before(e.Time) {
+				bad = append(bad, fmt.Sprintf("%s of %s was acknowledged, and %s has not heard of it", e.Name, e.Object, p))
+			}
+		}
+	}
+	return bad
+}
