@@ -56,7 +56,7 @@ func (t *thread) read(ctx context.Context, s Step, do func()) error {
 		return errDown
 	default:
 		if w.explored {
-			return t.whenever(do)
+			return t.whenever(s, do)
 		}
 		do()
 	}
@@ -68,7 +68,8 @@ func (t *thread) read(ctx context.Context, s Step, do func()) error {
 
 // whenever performs a call at some moment between now and its answer: where all
 // moments are explored, nothing happens between a call and its answer.
-func (t *thread) whenever(do func()) error {
+func (t *thread) whenever(s Step, do func()) error {
+	t.hears(s)
 	if !t.sleep(0) {
 		return errDead
 	}
