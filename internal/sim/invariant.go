@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/pawlhq/pawl/audit"
 	"github.com/pawlhq/pawl/engine"
@@ -108,6 +109,21 @@ func (t *truth) atRest() {
 		if !m.acked {
 			t.violate(I4, "message %d was never acknowledged", m.id)
 		}
+	}
+}
+
+// patience is how long a row may take that has something to do: leases expire,
+// attempts back off, and every worker may stand still for two hours.
+const patience = 3 * time.Hour
+
+// rests is I4: it does not take for ever, either.
+func (t *truth) rests(before, after *ledger.Row) {
+	rested, rests := before.Settled() || before.Dead, after.Settled() || after.Dead
+	switch {
+	case rested && !rests, after.Want.Compare(before.Want) != 0:
+		t.news = t.now
+	case !rested && rests && t.now > max(t.news, t.calm)+patience:
+		t.violate(I4, "%s: settled, or dead, after %v", t.key, t.now-t.news)
 	}
 }
 
@@ -291,6 +307,15 @@ func (t *truth) undisturbed() {
 	}
 	if t.row.Dead || t.row.LastError != "" {
 		t.violate(I10, "%s: failed, and nothing was wrong with it: %s", t.key, t.row.LastError)
+	}
+}
+
+// diedTried is I10, too: what cannot be handled does not take a later version of
+// its own object with it that nobody has tried. Where events are not trusted
+// nobody can tell a later version from a copy.
+func (t *truth) diedTried(row *ledger.Row) {
+	if t.plan.trusted && row.Want.Compare(t.tried) != 0 {
+		t.violate(I10, "%s: dead of %s, and only %s was tried", t.key, row.Want.Order(), t.tried.Order())
 	}
 }
 

@@ -17,7 +17,11 @@ func (w *World) employ() {
 	some := func(n int, do func(*truth)) {
 		for range n {
 			t := w.truths[w.tape.choose(len(w.truths))]
-			w.at(w.tape.upTo(w.plan.window+maxDelay), doing(func() { do(t) }))
+			at := w.tape.upTo(w.plan.window + maxDelay)
+			if w.tape.chance(500) { // just when something else happens
+				at = w.changes[w.tape.choose(len(w.changes))] + w.tape.upTo(time.Minute)
+			}
+			w.at(max(0, at-30*time.Second), doing(func() { do(t) }))
 		}
 	}
 	some(w.plan.audits, w.audit)
@@ -97,6 +101,9 @@ func (w *World) audit(t *truth) {
 				return
 			}
 			t.refreshed(false)
+			if !th.sleep(w.tape.upTo(time.Minute)) {
+				return
+			}
 			if w.written(th, expect, &next) {
 				return
 			}
@@ -126,7 +133,3 @@ func (w *World) find(th *thread, t *truth) (next ledger.Row, expect ledger.Nonce
 	next, loss = audit.Decide(row, seen, settle, w.time())
 	return next, row.Nonce, loss, nil
 }
-
-// patience is how long after the last news about it a row may take to settle:
-// leases expire, attempts back off, verifications wait for the horizon.
-const patience = 2 * time.Hour

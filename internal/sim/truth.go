@@ -23,7 +23,7 @@ type truth struct {
 	row    ledger.Row // as it stands in the ledger
 	exists bool
 	due    time.Time
-	news   time.Duration // when somebody last raised Want
+	news   time.Duration // when it last had something new to do
 
 	fence int64    // the highest granted
 	owner *node    // to whom
@@ -31,7 +31,7 @@ type truth struct {
 
 	claims, completions, fresh, given int
 	repeatable                        bool // another effect at the same version is allowed
-	acted                             ledger.Version
+	acted, tried                      ledger.Version
 
 	reaper   *node // who wrote that the row is dead
 	reported bool
@@ -100,9 +100,7 @@ func (t *truth) wrote(by *node, next *ledger.Row) {
 	if after.VerifyAt.After(before.VerifyAt) {
 		t.suspected(by)
 	}
-	if after.Want.Compare(before.Want) != 0 {
-		t.news = t.now
-	}
+	t.rests(&before, after)
 	if before.Held() && (after.Lease.Fence != before.Lease.Fence || !after.Held()) {
 		t.ended(by, &before, after)
 	} else if moved(&before.Have, &after.Have) {
@@ -113,6 +111,7 @@ func (t *truth) wrote(by *node, next *ledger.Row) {
 	}
 	if after.Dead && !before.Dead {
 		t.reaper, t.reported = by, false
+		t.diedTried(after)
 	}
 	if after.Dead && after.Want.Compare(t.died) > 0 {
 		t.died = after.Want
@@ -197,6 +196,7 @@ func (t *truth) unsuspected() bool {
 // granted follows a new fence.
 func (t *truth) granted(by *node, before, after *ledger.Row) {
 	t.claims++
+	t.tried = after.Want
 	if after.Lease.Fence <= t.fence {
 		t.violate(I5, "%s: fence %d was granted after %d", t.key, after.Lease.Fence, t.fence)
 	}

@@ -26,8 +26,9 @@ type World struct {
 	plan    plan
 	policy  ledger.Policy
 	agenda  agenda
-	now     time.Duration // since the epoch
-	calm    time.Duration // from here on nothing goes wrong any more
+	changes []time.Duration // when objects change
+	now     time.Duration   // since the epoch
+	calm    time.Duration   // from here on nothing goes wrong any more
 	steps   int
 	closing bool // nobody is hired any more
 	over    bool
@@ -123,6 +124,7 @@ func (w *World) schedule() {
 		if w.tape.chance(350) {
 			th = w.things[1]
 		}
+		w.changes = append(w.changes, at)
 		w.at(at, doing(func() { w.change(th) }))
 	}
 	for range w.plan.drains {
