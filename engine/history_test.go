@@ -85,6 +85,9 @@ type message struct {
 // patience is how long after the last fault everything must be at rest.
 const patience = 15 * time.Minute
 
+// tooMany steps are ten times those of a busy history.
+const tooMany = 50_000
+
 // play returns a digest of everything that the engines decided.
 func play(t *testing.T, seed uint64) (trace uint64, err error) {
 	rng := rand.New(rand.NewPCG(seed, 7))
@@ -101,8 +104,10 @@ func play(t *testing.T, seed uint64) (trace uint64, err error) {
 	for range rng.IntN(5) {
 		h.at(h.before(h.calm), h.disaster)
 	}
-	for h.err == nil && h.now.Before(h.calm.Add(patience)) && !(h.now.After(h.calm) && h.atRest()) {
-		h.next()
+	for steps := 0; h.err == nil && h.now.Before(h.calm.Add(patience)) && !(h.now.After(h.calm) && h.atRest()); steps++ {
+		if h.next(); steps == tooMany {
+			h.fail("%d steps: an engine is called again and again, and does nothing", steps)
+		}
 	}
 	if h.err == nil {
 		h.err = h.store.final()
