@@ -197,8 +197,13 @@ func (t *truth) neverBack(claim *ledger.Attempt, version, pinned int, guarded bo
 }
 
 // inOrder is I2 for effects elsewhere: whoever has the lease acts on what is no
-// older than what was acted on under an earlier lease.
+// older than what was acted on under an earlier lease. A store that hides a new
+// object from one and shows it to another has them act on an earlier removal, as
+// long as nobody has told them of the object; the event that does heals it.
 func (t *truth) inOrder(e *effect) {
+	if t.plan.eventual && e.kind == event.Removed {
+		return
+	}
 	for i := range t.effects {
 		if o := &t.effects[i]; e.current && o.current && e.version < o.version {
 			t.violate(I2, "%s: the effect of version %d came after that of version %d", t.key, e.version, o.version)
