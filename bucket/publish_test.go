@@ -5,9 +5,11 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/bucket/buckettest"
+	"github.com/pawlhq/pawl/bucket/membucket"
 )
 
 // changeCase is a row of the tables in output.go.
@@ -246,4 +248,24 @@ func TestPublishSameBytes(t *testing.T) {
 	if src, _ := w.pin().Source(); src != "src-mine" {
 		t.Errorf("recorded source = %q, want the stale one, for verification to find", src)
 	}
+}
+
+// TestPublishOverRewrittenBytes: an object that Pawl did not write has no nonce.
+// Written again with the same bytes, only its time tells that it is another.
+func TestPublishOverRewrittenBytes(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	w := worldOn(t, membucket.New(func() time.Time { return now }, []string{"b"}), ref)
+	foreign := func() {
+		o := bucket.Object{Body: strings.NewReader("same"), Size: 4}
+		if _, err := w.store.Put(t.Context(), ref, o, bucket.Condition{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	foreign()
+	o := w.pin()
+	now = now.Add(time.Second)
+	foreign()
+	w.Next(buckettest.Put, buckettest.Lost)
+	r, err := w.publish(o)
+	w.check(buckettest.Put, r, err, outcome{err: bucket.ErrMoved, sent: true, sure: false, calls: 1, content: "same"})
 }

@@ -27,7 +27,15 @@ type link struct {
 	next    map[string][]func(do func())
 	waiting int // calls that wait, and the most there ever were
 	most    int
-	failed  int // calls that were answered with err
+	failed  int           // calls that were answered with err
+	sweep   time.Duration // how long a sweep takes
+}
+
+// slow makes each sweep take so long, unless its context ends.
+func (l *link) slow(sweep time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sweep = sweep
 }
 
 // meet makes the next swap for a purpose, as whatChanged names it, meet a fault,
@@ -163,6 +171,14 @@ func (l *link) Load(ctx context.Context, keys []ledger.RowKey) ([]ledger.Row, er
 func (l *link) Due(ctx context.Context, pipeline string, before time.Time, limit int) ([]ledger.Row, error) {
 	if err := l.reach(ctx); err != nil {
 		return nil, err
+	}
+	l.mu.Lock()
+	slow := l.sweep
+	l.mu.Unlock()
+	select {
+	case <-time.After(slow):
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
 	}
 	rows, err := l.Store.Due(ctx, pipeline, before.Add(l.clock()), limit)
 	return l.shifted(rows), err

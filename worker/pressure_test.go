@@ -217,3 +217,22 @@ func TestAtRest(t *testing.T) {
 		}
 	})
 }
+
+// What is on its way into the ledger is not there yet to be seen.
+func TestNothingIsAtRestThatIsOnItsWay(t *testing.T) {
+	inWorld(t, func(w *world) {
+		n := w.start(toOut(upper))
+		n.ledger.meet("claimed", func(do func()) {
+			<-time.After(time.Minute)
+			do()
+		})
+		n.deliver(w.put("a", "one"))
+		if got, err := n.AtRest(w.t.Context()); got || err != nil {
+			t.Errorf("at rest: %v, %v", got, err)
+		}
+		w.pass(time.Minute)
+		if got, err := n.AtRest(w.t.Context()); !got || err != nil {
+			t.Errorf("settled, but at rest: %v, %v", got, err)
+		}
+	})
+}

@@ -1,0 +1,43 @@
+package worker
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/ledger/memledger"
+	"github.com/pawlhq/pawl/source"
+)
+
+// A delivery that was let in just before a shutdown began, and has not reached
+// the loop yet, is answered all the same: its source was told that it is taken.
+func TestADeliveryOnItsWayInIsAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(Config{
+			Ledger: memledger.New(), Policy: ledger.DefaultPolicy(), Concurrency: 1, Backlog: 10, MaxBytes: 1 << 20,
+			Sweep: time.Second, Grace: time.Second, Logger: slog.New(slog.DiscardHandler),
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- w.Run(ctx) }()
+		synctest.Wait()
+		if err := w.gate.enter(ctx, 1, true); err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		synctest.Wait()
+		if len(ended) > 0 {
+			t.Error("it ended without an answer")
+		}
+		answers := 0
+		w.open.Store(uint64(1), &openDelivery{Delivery: source.Delivery{Done: func(source.Outcome) { answers++ }}, items: 1})
+		w.send(engine.Deliver{ID: 1})
+		if err := <-ended; err != nil || answers != 1 {
+			t.Errorf("ended with %v after %d answers", err, answers)
+		}
+	})
+}

@@ -1,0 +1,155 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/bucket/buckettest"
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/worker"
+)
+
+// byAnother makes a write meet an output that has just been written by another,
+// and lets do happen after that.
+func (w *world) byAnother(do buckettest.Fault) buckettest.Fault {
+	return func(ctx context.Context, send func(context.Context) error) error {
+		w.write(out("a"), "another's", nil)
+		return do(ctx, send)
+	}
+}
+
+// The first copy of a publish lands late, on an output that is absent again, and
+// just before the second publish of the same attempt. It must not pass for the
+// second: each publish has a nonce of its own.
+func TestALateCopyDoesNotPassForTheNextPublish(t *testing.T) {
+	inWorld(t, func(w *world) {
+		n := w.start(toOut(upper))
+		var land func() error
+		n.store.Next(buckettest.Put, w.byAnother(buckettest.Late(&land)), func(ctx context.Context, do func(context.Context) error) error {
+			if err := land(); err != nil {
+				t.Errorf("the first copy did not land: %v", err)
+			}
+			return do(ctx)
+		})
+		// Looking where the first copy is, it finds another's. Then that is
+		// removed again, and the input changes.
+		n.store.Next(buckettest.Head, buckettest.Pass, buckettest.Pass, buckettest.Pass, buckettest.Between(func() {
+			w.erase(out("a"))
+			w.write(in("a"), "two", nil)
+		}))
+		n.deliver(w.put("a", "one")).wantAck(w)
+		w.wantOutput("a", "TWO")
+		if n.store.Calls(buckettest.Put) != 3 {
+			t.Errorf("%d publishes, want the late one, one that meets it, and one over it", n.store.Calls(buckettest.Put))
+		}
+	})
+}
+
+// An attempt that starts over because the output has moved remembers what it
+// has sent: a copy may land, however well the rest went.
+func TestAnUnsureMoveIsVerified(t *testing.T) {
+	inWorld(t, func(w *world) {
+		n := w.start(toOut(upper))
+		var land func() error
+		n.store.Next(buckettest.Put, w.byAnother(buckettest.Late(&land)))
+		n.deliver(w.put("a", "one"))
+		w.wantOutput("a", "ONE")
+		w.wantSettled("a")
+		if want := w.began.Add(horizon); !w.row("a").VerifyAt.Equal(want) {
+			t.Errorf("verify at %s, want %s: the first copy may land yet", w.row("a").VerifyAt, want)
+		}
+		n.deliver(w.remove("a"))
+		w.wantOutput("a", "")
+		if err := land(); err != nil {
+			t.Fatal(err)
+		}
+		w.wantOutput("a", "ONE") // for now
+		w.pass(horizon + 2*time.Second)
+		w.wantOutput("a", "")
+		w.wantSettled("a")
+	})
+}
+
+// What was sent before the output moved is not forgotten when what comes after
+// fails before it sends anything.
+func TestAFailureAfterAMoveLeavesDoubt(t *testing.T) {
+	broken := errors.New("broken pipe")
+	for name, second := range map[string]func(task *worker.Task) error{
+		"in the handler": func(*worker.Task) error { return broken },
+		"in the publish": func(task *worker.Task) error {
+			return task.Publish("", 1, func() (io.ReadCloser, error) { return nil, broken })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				calls := 0
+				n := w.start(toOut(func(ctx context.Context, task *worker.Task) error {
+					if calls++; calls == 2 {
+						return second(task)
+					}
+					return upper(ctx, task)
+				}))
+				n.store.Next(buckettest.Put, w.byAnother(buckettest.Pass))
+				n.deliver(w.put("a", "one"))
+				if r := w.row("a"); r.Attempts != 1 || r.Doubt != ledger.DoubtLook || !strings.Contains(r.LastError, "broken pipe") {
+					t.Errorf("after %d calls and %d attempts: doubt %s, %q", calls, r.Attempts, r.Doubt, r.LastError)
+				}
+				w.pass(time.Minute)
+				w.wantOutput("a", "ONE")
+				w.wantSettled("a")
+			})
+		})
+	}
+}
+
+// An attempt whose lease is gone does not start over.
+func TestAMoveWithoutALeaseIsTheEnd(t *testing.T) {
+	inWorld(t, func(w *world) {
+		calls := 0
+		n := w.start(toOut(func(ctx context.Context, task *worker.Task) error {
+			calls++
+			return upper(ctx, task)
+		}))
+		n.store.Next(buckettest.Put, w.byAnother(func(ctx context.Context, do func(context.Context) error) error {
+			<-ctx.Done()
+			return do(context.WithoutCancel(ctx))
+		}))
+		n.store.Next(buckettest.Head, buckettest.Pass, buckettest.Pass, func(ctx context.Context, do func(context.Context) error) error {
+			return do(context.WithoutCancel(ctx))
+		})
+		n.deliver(w.put("a", "one"))
+		n.ledger.cutOff()
+		w.pass(ttl + tick)
+		heads := n.store.Calls(buckettest.Head)
+		n.ledger.mend()
+		synctest.Wait()
+		if r := w.row("a"); calls != 1 || heads != 3 || r.LastError != worker.ErrLeaseLost.Error() || r.Doubt != ledger.DoubtLook {
+			t.Errorf("handled %d times, looked %d times: %q, doubt %s", calls, heads, r.LastError, r.Doubt)
+		}
+	})
+}
+
+// A store that cannot be asked is no excuse for a handler that had begun: what
+// it did may have been the reason.
+func TestAnOutageInTheHandlerCounts(t *testing.T) {
+	inWorld(t, func(w *world) {
+		n := w.start(toOut(upper), attempts(3))
+		for range 3 {
+			n.store.Next(buckettest.Get, buckettest.Answer(bucket.ErrUnavailable))
+		}
+		n.deliver(w.put("a", "one"))
+		if r := w.row("a"); r.Attempts != 1 {
+			t.Errorf("%d attempts, want 1", r.Attempts)
+		}
+		w.pass(time.Minute)
+		if r := w.row("a"); !r.Dead || r.Attempts != 3 {
+			t.Errorf("dead %v after %d attempts", r.Dead, r.Attempts)
+		}
+	})
+}
