@@ -33,13 +33,46 @@ func TestClockPutBack(t *testing.T) {
 		t.Fatalf("%d rows are due, want the one whose lease is over", len(rows))
 	}
 	a.step(engine.Swept{Pipeline: "p", Rows: rows})
-	if len(a.swaps) != 0 || !a.Idle() {
-		t.Errorf("%d swaps, idle %t: want the row left alone", len(a.swaps), a.Idle())
+	if len(a.swaps) != 0 || !a.Idle() || !a.Next().After(w.now) {
+		t.Errorf("%d swaps, idle %t, next at %v: want the row left alone", len(a.swaps), a.Idle(), a.Next().Sub(w.now))
 	}
 	w.now = start.Add(2 * time.Hour)
 	rows = w.due(engine.Sweep{Pipeline: "p", Before: w.now, Limit: 1})
 	a.step(engine.Swept{Pipeline: "p", Rows: rows})
 	if len(a.swaps) != 1 {
 		t.Error("the row is not claimed when its time has come")
+	}
+}
+
+// TestSweepWhileAnAnswerIsAwaited: an attempt has ended after its lease, and the
+// ledger takes its time to answer. All that is due is the attempt's own row: the
+// engine must not ask again and again until that is settled.
+func TestSweepWhileAnAnswerIsAwaited(t *testing.T) {
+	w := newWorld(t)
+	seq, err := event.ParseSequencer("01")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.write(ledger.Row{RowKey: parseKey("k"), Want: ledger.Version{Sequencer: seq, Kind: event.Created}, UpdatedAt: start}, ledger.Nonce{})
+	a := w.newWorker(engine.Config{
+		Owner: "a", Pipelines: []string{"p"}, Policy: policy(), Tasks: 1, Bytes: 1, Swaps: 1, Batch: 1, Sweep: time.Second,
+	}, 1)
+	a.step(engine.Tick{})
+	a.step(engine.Swept{Pipeline: "p", Rows: w.due(a.takeSweeps()[0])})
+	claim := a.takeSwaps()[0]
+	a.land(claim)
+	a.step(engine.Swapped{Batch: claim.Batch, Outcomes: claim.landed})
+
+	w.now = start.Add(time.Hour)
+	task := a.tasks[parseKey("k")]
+	a.step(engine.Finished{Key: task.Key, Fence: task.Fence, Result: engine.Completed})
+	sweeps := a.takeSweeps()
+	if len(sweeps) != 1 || len(a.swaps) != 1 {
+		t.Fatalf("%d sweeps, %d swaps: want one of each", len(sweeps), len(a.swaps))
+	}
+	rows := w.due(sweeps[0])
+	a.step(engine.Swept{Pipeline: "p", Rows: rows})
+	if len(rows) != 1 || len(a.sweeps) != 0 || !a.Next().After(w.now) {
+		t.Errorf("of %d rows that are due the engine asks again, %d times at once", len(rows), len(a.sweeps))
 	}
 }

@@ -36,8 +36,22 @@ func (e *Engine) sweepAll() {
 }
 
 // swept takes due rows. Those that something is happening to are known better
-// here. A full answer means that there is more.
+// here. A full answer means that there is more, and so that it is worth to ask
+// again at once; unless it brought nothing to do, and would again.
 func (e *Engine) swept(in *Swept) {
+	fresh := 0
+	for i := range in.Rows {
+		row := &in.Rows[i]
+		if e.draining || e.entries[row.RowKey] != nil {
+			continue
+		}
+		en := e.entry(row.RowKey)
+		en.row = *row
+		e.route(en)
+		if e.entries[row.RowKey] == en {
+			fresh++
+		}
+	}
 	for i := range e.sweeps {
 		s := &e.sweeps[i]
 		if s.pipeline != in.Pipeline {
@@ -45,20 +59,8 @@ func (e *Engine) swept(in *Swept) {
 		}
 		s.asked = false
 		s.next = e.now.Add(e.cfg.Sweep/2 + time.Duration(e.cfg.Rand.Float64()*float64(e.cfg.Sweep)))
-		if len(in.Rows) >= s.limit {
+		if fresh > 0 && len(in.Rows) >= s.limit {
 			s.next = e.now
 		}
-	}
-	if e.draining {
-		return
-	}
-	for i := range in.Rows {
-		row := &in.Rows[i]
-		if e.entries[row.RowKey] != nil {
-			continue
-		}
-		en := e.entry(row.RowKey)
-		en.row = *row
-		e.route(en)
 	}
 }
