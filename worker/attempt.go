@@ -199,6 +199,11 @@ func (x *Attempt) act(ctx context.Context, read *ledger.Read) error {
 	if x.pinned != nil && read.Kind == event.Removed {
 		return x.remove(ctx)
 	}
+	// What was read after the lease may be newer than what its next holder has
+	// read, and would come before it.
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
 	t := x.task(read)
 	defer t.discard()
 	x.ending.Sent = x.ending.Sent || x.pinned == nil

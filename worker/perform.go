@@ -12,9 +12,8 @@ import (
 
 // running is a task whose result has not come.
 type running struct {
-	fence    int64
-	cancel   context.CancelCauseFunc
-	deadline *time.Timer
+	fence int64
+	*lease
 }
 
 // do performs one action. It never waits.
@@ -29,8 +28,8 @@ func (w *Worker) do(a engine.Action) {
 	case engine.Start:
 		w.start(&a)
 	case engine.Extend:
-		if t := w.task(a.Key, a.Fence); t != nil && t.deadline.Stop() {
-			t.deadline.Reset(time.Until(a.Deadline))
+		if t := w.task(a.Key, a.Fence); t != nil {
+			t.extend(a.Deadline)
 		}
 	case engine.Cancel:
 		if t := w.task(a.Key, a.Fence); t != nil {
@@ -55,13 +54,8 @@ func (w *Worker) task(key ledger.RowKey, fence int64) *running {
 // start runs an attempt in a goroutine of its own, whose context ends at the
 // lease's deadline.
 func (w *Worker) start(a *engine.Start) {
-	ctx, cancel := context.WithCancelCause(w.base)
-	t := &running{fence: a.Attempt.Fence, cancel: cancel}
-	t.deadline = time.AfterFunc(time.Until(a.Deadline), func() { cancel(ErrLeaseLost) })
-	if !a.Deadline.After(time.Now()) {
-		cancel(ErrLeaseLost) // the claim's answer came too late: not even a beginning
-	}
-	w.tasks[a.Attempt.Key] = t
+	held := newLease(w.base, a.Deadline)
+	w.tasks[a.Attempt.Key] = &running{fence: a.Attempt.Fence, lease: held}
 	claim := a.Attempt
 	w.wg.Go(func() {
 		// A handler that ends its goroutine, as a test's FailNow does, must
@@ -75,15 +69,14 @@ func (w *Worker) start(a *engine.Start) {
 			Ledger: w.ledger, Objects: w.cfg.Objects, Pipeline: w.pipelines[claim.Key.Pipeline],
 			Claim: claim, Nonce: nonce, Now: time.Now,
 		}
-		fin = x.Run(ctx)
+		fin = x.Run(held)
 	})
 }
 
 // forget drops a task whose result is here.
 func (w *Worker) forget(f *engine.Finished) {
 	if t := w.task(f.Key, f.Fence); t != nil {
-		t.deadline.Stop()
-		t.cancel(nil)
+		t.end()
 		delete(w.tasks, f.Key)
 	}
 }

@@ -1,0 +1,86 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/bucket/membucket"
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/ledger"
+)
+
+// slowHead is a store whose answers to HEAD are long on their way.
+type slowHead struct {
+	bucket.Store
+	wait time.Duration
+}
+
+func (s slowHead) Head(ctx context.Context, ref bucket.Ref) (bucket.Info, error) {
+	info, err := s.Store.Head(ctx, ref)
+	<-time.After(s.wait)
+	return info, err
+}
+
+// A process that was stopped may go on with its task before any timer fires.
+func TestALeaseEndsByTheClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLease(t.Context(), time.Now().Add(time.Second))
+		l.timer.Stop() // it does not get its turn
+		<-time.After(time.Second - 1)
+		if err := l.Err(); err != nil {
+			t.Fatalf("before its deadline: %v", err)
+		}
+		<-time.After(1)
+		if cause := context.Cause(l); !errors.Is(cause, ErrLeaseLost) {
+			t.Errorf("at its deadline: %v", cause)
+		}
+		l.extend(time.Now().Add(time.Hour))
+		if l.Err() == nil {
+			t.Error("it came back")
+		}
+	})
+}
+
+func TestALeaseIsExtended(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLease(t.Context(), time.Now().Add(time.Second))
+		l.extend(time.Now().Add(time.Minute))
+		<-time.After(time.Minute - 1)
+		if err := l.Err(); err != nil {
+			t.Errorf("before its deadline: %v", err)
+		}
+		<-time.After(1)
+		<-l.Done()
+		if cause := context.Cause(l); !errors.Is(cause, ErrLeaseLost) {
+			t.Errorf("after its deadline: %v", cause)
+		}
+	})
+}
+
+// An answer that is read after the lease is not acted upon: it may be newer than
+// what the next holder has read, whose effect is still to come.
+func TestWhatIsReadTooLateIsNotActedUpon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := membucket.New(time.Now, []string{"in"})
+		acted := false
+		x := &Attempt{
+			Objects: slowHead{store, 2 * time.Second},
+			Pipeline: &Pipeline{Name: "p", Handler: HandlerFunc(func(context.Context, *Task) error {
+				acted = true
+				return nil
+			})},
+			Claim: ledger.Attempt{Key: ledger.RowKey{Pipeline: "p", Bucket: "in", Key: "k"}, Fence: 1, Doubt: ledger.DoubtAct},
+			Now:   time.Now,
+		}
+		l := newLease(t.Context(), time.Now().Add(time.Second))
+		l.timer.Stop()
+		fin := x.Run(l)
+		if acted || fin.Result != engine.Failed || fin.Ending.Sent {
+			t.Errorf("acted %v, %+v", acted, fin)
+		}
+	})
+}
