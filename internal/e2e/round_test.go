@@ -87,7 +87,9 @@ func (r *round) play(t *testing.T) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(r.seed, 0))
 	strikes := plan(rng, *kills, *stops, workers)
-	r.world.change(t, rng, 0)
+	for n := range 20 { // some will not be dropped
+		r.world.change(t, rng, n)
+	}
 	eventually(t, time.Minute, r.begun) // a store may take its time over the first notification
 	r.progress(t, "at work")
 	struck := make(chan error, 1)
@@ -142,7 +144,7 @@ func (r *round) change(t *testing.T, rng *rand.Rand, struck <-chan error) {
 	const ahead, open = 100, 24 // notifications, rows
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	for n := 1; ; {
+	for n := 20; ; {
 		select {
 		case err := <-struck:
 			if err != nil {
