@@ -31,13 +31,16 @@ func (a *Attempt) Source(r *Read) string {
 //
 // Without a doubt, what was read is compared with Have by identity alone. With
 // a doubt, or when verifying, the output itself tells what it was made from;
-// without an output the doubt acts.
+// without an output the doubt acts. So it does in event order, where an output
+// tells the event that it was made for, and not the content that was read then.
 func (a *Attempt) MustAct(r *Read, out *Pinned) bool {
 	switch {
 	case a.Doubt == DoubtAct:
 		return true
 	case out == nil:
 		return a.Doubt != DoubtNone || !a.had(r)
+	case r.ByEvent:
+		return a.Doubt != DoubtNone || a.Verifying || !a.had(r)
 	case a.Doubt == DoubtNone && !a.Verifying:
 		return !a.had(r)
 	case r.Kind == event.Removed:
