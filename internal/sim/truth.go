@@ -177,13 +177,13 @@ func (t *truth) completed(e *ending, before, after *ledger.Row) {
 	t.repeatable = fin.Ending.Unsure || !after.VerifyAt.IsZero() || after.Doubt == ledger.DoubtAct || t.unsuspected()
 }
 
-// suspected follows a write by which a worker may have told that it had lost
-// its lease after it had sent something.
+// suspected follows a write that asks for a verification: by it a worker may
+// have told that it had lost its lease after it had sent something.
 func (t *truth) suspected(by *node) {
+	t.repeatable = true
 	for i := range t.ends {
 		if e := &t.ends[i]; e.by == by && e.lost {
 			e.lost = false
-			t.repeatable = true
 		}
 	}
 }
