@@ -57,6 +57,8 @@ var layers = map[string][]string{
 	"bucket/buckettest":          {"bucket", "internal/registertest"},
 	"ledger/ledgertest":          {"event", "internal/registertest", "ledger"},
 	"source/sourcetest":          {"source"},
+	"internal/sim/mutants":       {"internal/sim"},
+	"internal/sim/mutants/play":  {"internal/sim"},
 	"internal/e2e":               {},
 	"internal/fakes3":            {},
 	"internal/registertest":      {},
