@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/go-json-experiment/json"
@@ -20,9 +21,14 @@ func Encode(r *Row) ([]byte, error) {
 
 // Decode restores what Encode wrote. Fields of a newer Pawl are ignored.
 func Decode(key RowKey, nonce Nonce, body []byte) (Row, error) {
-	r := Row{RowKey: key, Nonce: nonce}
-	if err := json.Unmarshal(body, &r); err != nil {
+	var r Row
+	err := json.Unmarshal(body, &r)
+	if err == nil && jsontext.Value(body).Kind() == 'n' {
+		err = errors.New("it is null") // which is read as anything
+	}
+	if err != nil {
 		return Row{}, fmt.Errorf("ledger: row %s cannot be read: %w", key, err)
 	}
+	r.RowKey, r.Nonce = key, nonce
 	return r, nil
 }
