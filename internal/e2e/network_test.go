@@ -19,6 +19,10 @@ import (
 	"time"
 )
 
+// How many in a hundred looks at an input are held back before they come to the
+// store: what they see is then newer than what a worker that took over has seen.
+const looks = 5
+
 // How many in a hundred changes of an output meet with which trouble.
 const (
 	held = 8 // it arrives late
@@ -40,9 +44,9 @@ type network struct {
 	proxy *httputil.ReverseProxy
 	wg    sync.WaitGroup // of torn requests
 
-	mu                        sync.Mutex
-	rng                       *rand.Rand
-	held, torn, lost, refused int
+	mu                               sync.Mutex
+	rng                              *rand.Rand
+	looks, held, torn, lost, refused int
 }
 
 func newNetwork(t *testing.T, seed uint64, endpoint string) *network {
@@ -70,20 +74,20 @@ func newNetwork(t *testing.T, seed uint64, endpoint string) *network {
 
 // ServeHTTP implements [http.Handler].
 func (n *network) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodPut && r.Method != http.MethodDelete || !strings.HasPrefix(r.URL.Path, "/"+outputs+"/") {
-		n.proxy.ServeHTTP(w, r)
-		return
-	}
 	n.mu.Lock()
 	chance, wait := n.rng.IntN(100), shortestHold+time.Duration(n.rng.Int64N(int64(longestHold-shortestHold)))
 	n.mu.Unlock()
+	look := r.Method == http.MethodHead && strings.HasPrefix(r.URL.Path, "/"+inputs+"/")
+	change := (r.Method == http.MethodPut || r.Method == http.MethodDelete) && strings.HasPrefix(r.URL.Path, "/"+outputs+"/")
 	switch {
+	case look && chance < looks:
+		n.count(&n.looks)
+		n.pass(w, r, wait)
+	case !change:
+		n.proxy.ServeHTTP(w, r)
 	case chance < held:
 		n.count(&n.held)
-		answer := n.later(detached(r), wait)
-		maps.Copy(w.Header(), answer.Header())
-		w.WriteHeader(answer.Code)
-		_, _ = answer.Body.WriteTo(w) // to nobody, perhaps
+		n.pass(w, r, wait)
 	case chance < held+torn:
 		n.count(&n.torn)
 		r = detached(r)
@@ -96,6 +100,15 @@ func (n *network) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		n.proxy.ServeHTTP(w, r)
 	}
+}
+
+// pass brings a request to the store later, and its answer to its sender, if that
+// is still there.
+func (n *network) pass(w http.ResponseWriter, r *http.Request, wait time.Duration) {
+	answer := n.later(detached(r), wait)
+	maps.Copy(w.Header(), answer.Header())
+	w.WriteHeader(answer.Code)
+	_, _ = answer.Body.WriteTo(w)
 }
 
 // detached is a request that arrives whatever becomes of its sender.

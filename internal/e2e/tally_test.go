@@ -63,6 +63,7 @@ func (r *round) tally(t *testing.T) *tally {
 	c.add("losses found by an audit", r.healed)
 	r.countAttempts(c)
 	c.add("  ended without their lease", r.fleet.count(t, "an attempt ended without its lease"))
+	c.add("looks at inputs held back", r.network.looks)
 	c.add("changes of outputs held back", r.network.held+r.network.torn)
 	c.add("  though the connection broke", r.network.torn)
 	c.add("  refused by their precondition", r.network.refused)
