@@ -50,7 +50,7 @@ func (w *World) hire() {
 	w.hired++
 	n := &node{World: w, name: "w" + strconv.Itoa(w.hired), open: map[uint64]*message{}}
 	if w.plan.skewed {
-		n.skew = pick(w.tape, 0, 0, 2*time.Second, -2*time.Second, 20*time.Second, -20*time.Second)
+		n.skew = pick(w.tape, 0, 20*time.Second, -20*time.Second, 2*time.Second, -2*time.Second)
 	}
 	n.engine = engine.New(engine.Config{
 		Owner: n.name, Pipelines: w.names, Policy: w.policy, Tasks: w.plan.tasks, Bytes: 1 << 20, Swaps: 2,
@@ -126,7 +126,7 @@ func (n *node) defers(d doer) bool {
 	if n.gone || n.frozen <= n.now {
 		return false
 	}
-	n.at(n.frozen+n.tape.upTo(5*time.Millisecond), d)
+	n.at(n.frozen+n.tape.upTo(100*time.Millisecond), d) // in any order
 	return true
 }
 
