@@ -43,7 +43,7 @@ func (h *handler) Handle(ctx context.Context, t *worker.Task) error {
 		_, err = out.Write([]byte(f(body)))
 		return err
 	}
-	return h.effect(ctx, t, body)
+	return h.effect(t, body)
 }
 
 func (h *handler) suffer(p poison) error {
@@ -79,7 +79,7 @@ func (h *handler) work(ctx context.Context) error {
 
 // effect is that of a pipeline without an output. Its requests go elsewhere,
 // where nobody but the fence refuses them.
-func (h *handler) effect(ctx context.Context, t *worker.Task, body string) error {
+func (h *handler) effect(t *worker.Task, body string) error {
 	w := h.thread.world
 	seen := h.view.seen
 	do := request(func() error {
@@ -90,7 +90,7 @@ func (h *handler) effect(ctx context.Context, t *worker.Task, body string) error
 	if fault == Refused {
 		return errHandler
 	}
-	if _, answered := h.thread.send(fault, do); !answered {
+	if answered, _ := h.thread.send(fault, do); !answered {
 		return bucket.ErrUnclear
 	}
 	return nil

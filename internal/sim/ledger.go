@@ -32,7 +32,7 @@ func (r *rows) Swap(_ context.Context, changes []ledger.Change) ([]ledger.Outcom
 	if fault == Torn {
 		changes, fault = changes[:len(changes)/2], Lost
 	}
-	_, answered := t.send(fault, func() error {
+	answered, _ := t.send(fault, func() error {
 		out = w.swap(by, changes)
 		return nil
 	})

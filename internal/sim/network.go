@@ -90,7 +90,7 @@ func (t *thread) write(ctx context.Context, s Step, do request) error {
 		}
 		return errBusy
 	}
-	err, answered := t.send(fault, do)
+	answered, err := t.send(fault, do)
 	switch {
 	case t.dead():
 		return errGone
@@ -102,7 +102,7 @@ func (t *thread) write(ctx context.Context, s Step, do request) error {
 
 // send lets a request have its effect as the fault wants it, and waits for the
 // answer or for the time-out.
-func (t *thread) send(fault Fault, do request) (err error, answered bool) {
+func (t *thread) send(fault Fault, do request) (answered bool, err error) {
 	w := t.world
 	wait := w.moment()
 	switch fault {
@@ -111,11 +111,11 @@ func (t *thread) send(fault Fault, do request) (err error, answered bool) {
 			w.after(pick(w.tape, w.moment(), w.tape.upTo(latest)), do)
 		}
 		t.node.crash()
-		return nil, false
+		return false, nil
 	case FreezeBefore:
 		t.node.freeze()
 		if !t.sleep(0) {
-			return nil, false
+			return false, nil
 		}
 		err = do()
 	case FreezeAfter:
@@ -123,21 +123,21 @@ func (t *thread) send(fault Fault, do request) (err error, answered bool) {
 		t.node.freeze()
 	case Lost:
 		_ = do()
-		return nil, t.sleep(timeout) && false
+		return t.sleep(timeout) && false, nil
 	case Unsent:
-		return nil, t.sleep(timeout) && false
+		return t.sleep(timeout) && false, nil
 	case Late:
 		w.after(w.tape.upTo(latest), do)
-		return nil, t.sleep(timeout) && false
+		return t.sleep(timeout) && false, nil
 	case Twice:
 		_ = do()
 		err = do()
 	default:
 		err = t.deliver(wait, do)
 		if w.explored {
-			return err, !t.dead()
+			return !t.dead(), err
 		}
 		wait = w.moment()
 	}
-	return err, t.sleep(wait)
+	return t.sleep(wait), err
 }
