@@ -123,12 +123,15 @@ func (t *thread) send(fault Fault, do request) (answered bool, err error) {
 		t.node.freeze()
 	case Lost:
 		_ = do()
-		return t.sleep(timeout) && false, nil
+		t.sleep(timeout)
+		return false, nil
 	case Unsent:
-		return t.sleep(timeout) && false, nil
+		t.sleep(timeout)
+		return false, nil
 	case Late:
 		w.after(w.tape.upTo(latest), do)
-		return t.sleep(timeout) && false, nil
+		t.sleep(timeout)
+		return false, nil
 	case Twice:
 		_ = do()
 		err = do()
