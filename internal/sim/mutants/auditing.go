@@ -48,10 +48,10 @@ var auditing = []Mutant{
 		Budget: 20_000,
 	},
 	{
-		Name:   "an-audit-that-does-not-wait",
-		Edits:  []Edit{{"audit/decide.go", "compare(&row, seen, now.Add(-settle))", "compare(&row, seen, now)"}},
-		Why:    "What is only late counts as lost. In event order that puts a look in front of the events.",
-		Budget: 50_000,
+		Name:  "an-audit-that-does-not-wait",
+		Edits: []Edit{{"audit/decide.go", "compare(&row, seen, now.Add(-settle))", "compare(&row, seen, now)"}},
+		Why:   "What is only late counts as lost. In event order that puts a look in front of the events.",
+		Test:  &Test{Args: []string{"./audit", "-run", "TestDecide$"}, Says: "FAIL: TestDecide"},
 	},
 	{
 		Name:   "an-audit-that-never-has-enough",
@@ -69,6 +69,23 @@ var stores = []Mutant{
 		Edits: []Edit{{"ledger/memledger/memledger.go", "due: c.Row.Due()}", "due: c.Row.VerifyAt}"}},
 		Why:   "A store whose index of due rows knows less than the row leaves some of them lying.",
 		Test:  &Test{Invariant: sim.I13, Args: []string{"./internal/sim", "-run", "TestStores$"}, Says: "I13: "},
+	},
+	{
+		Name: "compared-and-then-written",
+		Edits: []Edit{
+			{"ledger/memledger/memledger.go", "	if e != nil {\n		s.agenda(c.Key.Pipeline).remove(e)\n", "	s.mu.Unlock()\n	runtime.Gosched()\n	s.mu.Lock()\n	if e = s.rows[c.Key]; e != nil {\n		s.agenda(c.Key.Pipeline).remove(e)\n"},
+			{"ledger/memledger/memledger.go", "	\"iter\"\n", "	\"iter\"\n	\"runtime\"\n"},
+		},
+		Why:  "Between the comparison and the write another writes: both are told that theirs is the row.",
+		From: "listing, then writing",
+		Test: &Test{Invariant: sim.I9, Args: []string{"./ledger/memledger", "-run", "TestConformance/Linear"}, Says: "FAIL: TestConformance/Linear"},
+	},
+	{
+		Name:  "a-condition-that-nobody-holds-to",
+		Edits: []Edit{{"bucket/membucket/write.go", "	case c.IfMatch != \"\" && o.info.ETag != c.IfMatch:\n", "	case c.IfMatch != \"\" && len(o.info.ETag) != len(c.IfMatch):\n"}},
+		Why:   "A store that ignores If-Match replaces what was never looked at.",
+		From:  "object stores that accept preconditions and pass them over",
+		Test:  &Test{Invariant: sim.I9, Args: []string{"./bucket/membucket", "-run", "TestConformance/linear"}, Says: "FAIL: TestConformance/linear"},
 	},
 	{
 		Name:  "a-fault-that-never-happens",

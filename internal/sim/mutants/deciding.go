@@ -11,9 +11,12 @@ var deciding = []Mutant{
 		Budget: 1000,
 	},
 	{
-		Name:   "skipped-in-spite-of-doubt",
-		Edits:  []Edit{{"ledger/decide.go", "case a.Doubt == DoubtNone && !a.Verifying:", "case !a.Verifying:"}},
-		Why:    "An attempt that crashed after its publish left another output than the row says.",
+		Name: "skipped-in-spite-of-doubt",
+		Edits: []Edit{
+			{"ledger/decide.go", "		return a.Doubt != DoubtNone || !a.had(r)\n", "		return !a.had(r)\n"},
+			{"ledger/decide.go", "case a.Doubt == DoubtNone && !a.Verifying:", "case !a.Verifying:"},
+		},
+		Why:    "An attempt that crashed after its effect left another state than the row says.",
 		Budget: 20_000,
 	},
 	{
@@ -44,13 +47,13 @@ var deciding = []Mutant{
 		Name:   "pinned-after-the-read",
 		Edits:  []Edit{{"worker/attempt.go", "	res, err := x.pinned.Publish(", "	if _, err := x.pin(ctx); err != nil {\n		return err\n	}\n	res, err := x.pinned.Publish("}},
 		Why:    "A worker that stands still in between pins a newer result, and replaces it by its older one.",
-		Budget: 20_000,
+		Budget: 10_000,
 	},
 	{
 		Name:   "event-order-without-a-look-at-the-fence",
 		Edits:  []Edit{{"worker/attempt.go", "	if x.pinned != nil {\n		if err := x.stillHolds(ctx)", "	if x.pinned != nil && x.Claim.Fence < 0 {\n		if err := x.stillHolds(ctx)"}},
 		Why:    "Without a read there is nothing that the pin comes before: a worker that stood still between claim and pin replaces a newer result.",
-		Budget: 20_000,
+		Budget: 40_000,
 	},
 	{
 		Name:   "a-repetition-writes-what-is-left",
@@ -66,15 +69,15 @@ var deciding = []Mutant{
 		Budget: 1000,
 	},
 	{
-		Name:   "only-the-last-try-is-told",
-		Edits:  []Edit{{"worker/attempt.go", "	x.ending.Unsure = x.ending.Unsure || r.Sent && !r.Sure\n", "	x.ending.Unsure = r.Sent && !r.Sure\n"}},
-		Why:    "An attempt that started over, because its output had moved, has sent twice. What it does not know of the first write is forgotten.",
-		Budget: 100_000,
+		Name:  "only-the-last-try-is-told",
+		Edits: []Edit{{"worker/attempt.go", "	x.ending.Unsure = x.ending.Unsure || r.Sent && !r.Sure\n", "	x.ending.Unsure = r.Sent && !r.Sure\n"}},
+		Why:   "An attempt that started over, because its output had moved, has sent twice. What it does not know of the first write is forgotten.",
+		Test:  &Test{Args: []string{"./worker", "-run", "TestAnUnsureMoveIsVerified$"}, Says: "FAIL: TestAnUnsureMoveIsVerified"},
 	},
 	{
-		Name:   "only-the-last-sending-is-told",
-		Edits:  []Edit{{"worker/attempt.go", "	x.ending.Sent = x.ending.Sent || r.Sent\n", "	x.ending.Sent = r.Sent\n"}},
-		Why:    "The same of whether anything was sent at all.",
-		Budget: 100_000,
+		Name:  "only-the-last-sending-is-told",
+		Edits: []Edit{{"worker/attempt.go", "	x.ending.Sent = x.ending.Sent || r.Sent\n", "	x.ending.Sent = r.Sent\n"}},
+		Why:   "The same of whether anything was sent at all.",
+		Test:  &Test{Args: []string{"./worker", "-run", "TestAFailureAfterAMoveLeavesDoubt$"}, Says: "FAIL: TestAFailureAfterAMoveLeavesDoubt"},
 	},
 }

@@ -21,10 +21,10 @@ var endings = []Mutant{
 		Budget: 20_000,
 	},
 	{
-		Name:   "unsure-and-released-without-a-verification",
-		Edits:  []Edit{{"ledger/finish.go", "	r.endLease(e, p, now)\n	r.Attempts = max", "	r.endLease(&Ending{}, p, now)\n	r.Attempts = max"}},
-		Why:    "The same for an attempt that was given back at shutdown.",
-		Budget: 100_000,
+		Name:  "unsure-and-released-without-a-verification",
+		Edits: []Edit{{"ledger/finish.go", "	r.endLease(e, p, now)\n	r.Attempts = max", "	r.endLease(&Ending{}, p, now)\n	r.Attempts = max"}},
+		Why:   "The same for an attempt that was given back at shutdown.",
+		Test:  &Test{Args: []string{"./ledger", "-run", "TestTranscripts$"}, Says: "FAIL: TestTranscripts/release.txt"},
 	},
 	{
 		Name:   "doubt-not-raised-by-the-claim",
@@ -45,10 +45,10 @@ var endings = []Mutant{
 		Budget: 50_000,
 	},
 	{
-		Name:   "a-verification-cleared-by-another",
-		Edits:  []Edit{{"ledger/finish.go", "if a.Verifying && r.VerifyAt.Equal(a.verifyAt) {", "if a.Verifying {"}},
-		Why:    "A worker asked for a look at a later time, while an earlier one was under way. That one clears both.",
-		Budget: 100_000,
+		Name:  "a-verification-cleared-by-another",
+		Edits: []Edit{{"ledger/finish.go", "if a.Verifying && r.VerifyAt.Equal(a.verifyAt) {", "if a.Verifying {"}},
+		Why:   "A worker asked for a look at a later time, while an earlier one was under way. That one clears both.",
+		Test:  &Test{Args: []string{"./ledger", "-run", "TestTranscripts$"}, Says: "FAIL: TestTranscripts/suspect.txt"},
 	},
 	{
 		Name:   "a-verification-cleared-by-any-completion",
@@ -69,7 +69,7 @@ var endings = []Mutant{
 			{"ledger/finish.go", "f.Permanent && !moved:", "f.Permanent:"},
 		},
 		Why:    "An upload that cannot be handled is corrected while it fails: the row dies, and the correction with it.",
-		Budget: 50_000,
+		Budget: 20_000,
 	},
 	{
 		Name: "a-conflict-taken-for-done-elsewhere",
@@ -104,10 +104,10 @@ var endings = []Mutant{
 		Budget: 5000,
 	},
 	{
-		Name:   "an-end-taken-for-landed-in-a-dead-row",
-		Edits:  []Edit{{"engine/fold.go", " && (f.next.Dead || !row.Dead)", ""}},
-		Why:    "The write that ended an attempt was refused by a row that another has retired meanwhile: it had not landed, though Have is the same.",
-		Budget: 100_000,
+		Name:  "an-end-taken-for-landed-in-a-dead-row",
+		Edits: []Edit{{"engine/fold.go", " && (f.next.Dead || !row.Dead)", ""}},
+		Why:   "The write that ended an attempt was refused by a row that another has retired meanwhile: it had not landed, though Have is the same.",
+		Test:  &Test{Args: []string{"./engine", "-run", "TestTranscripts$"}, Says: "FAIL: TestTranscripts/08_retired_by_another"},
 	},
 	{
 		Name:   "at-most-once",

@@ -66,7 +66,7 @@ var events = []Mutant{
 		},
 		Why:    "A bad upload and its correction may share a second, so an event of that second with another content looks like news. Two bad ones, redelivered in turn, then revive each other for ever.",
 		From:   "Pawl itself, before it was simulated",
-		Budget: 50_000,
+		Budget: 60_000,
 	},
 	{
 		Name: "no-check-for-duplicates",

@@ -41,7 +41,7 @@ var leases = []Mutant{
 		Edits:  []Edit{{"ledger/claim.go", "return r.Held() && r.Lease.Fence == a.Fence }", "return r.Held() }"}},
 		Why:    "A holder that stood still while another took over completes, fails or releases the other's lease.",
 		From:   "the published lock object on S3, without a token against a paused holder",
-		Budget: 2000,
+		Budget: 1000,
 	},
 	{
 		Name:   "a-fence-that-stays",
@@ -53,7 +53,7 @@ var leases = []Mutant{
 		Name:   "a-fence-that-begins-anew",
 		Edits:  []Edit{{"ledger/claim.go", "a.Fence = max(r.Lease.Fence+1, now.UnixMilli())", "a.Fence = r.Lease.Fence + 1"}},
 		Why:    "A row that was purged and comes back grants fences that receivers have seen already: they refuse the new holder.",
-		Budget: 50_000,
+		Budget: 10_000,
 	},
 	{
 		Name:   "a-fence-by-the-clock-alone",
@@ -89,7 +89,7 @@ var leases = []Mutant{
 	r.Lease.Fence = a.Fence
 	r.Lease.Until`}},
 		Why:    "A holder that stood still beyond its lease goes on as if it had it, and the new one loses what it does.",
-		Budget: 5000,
+		Budget: 20_000,
 	},
 	{
 		Name: "dead-and-claimed-again",
