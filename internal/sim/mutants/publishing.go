@@ -31,7 +31,7 @@ var publishing = []Mutant{
 		Name:   "a-success-after-a-lost-answer-taken-for-sure",
 		Edits:  []Edit{{"bucket/publish.go", "		case err == nil, !sent:\n			return err\n", "		case err == nil:\n			c.loose = 0\n			return nil\n		case !sent:\n			return err\n"}},
 		Why:    "The lost copy still carries its condition, which holds again once the pinned state comes back.",
-		Budget: 100_000,
+		Budget: 30_000,
 	},
 	{
 		Name:   "a-refused-copy-taken-for-a-loose-one",

@@ -1,0 +1,234 @@
+//go:build explore
+
+package sim
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/ledger"
+)
+
+// objects writes what the object store holds. When an output was written
+// matters to nobody: its nonce tells more.
+func (c *canon) objects() {
+	kept := c.m.objects.kept
+	c.ints(len(kept))
+	for _, t := range c.m.truths {
+		c.object(kept[t.ref])
+		c.object(kept[t.thing.ref])
+	}
+}
+
+func (c *canon) object(o *object) {
+	c.bool(o != nil)
+	if o == nil {
+		return
+	}
+	c.string(o.body)
+	if o.info.Metadata == nil { // an input
+		c.ints(int(o.info.ModTime.Unix()))
+		return
+	}
+	c.stamp(o.info.Metadata)
+}
+
+func (c *canon) stamp(meta map[string]string) {
+	for _, k := range slices.Sorted(maps.Keys(meta)) {
+		switch v := meta[k]; k {
+		case "pawl-nonce":
+			c.name(name{text: v})
+		case "pawl-fence":
+			n, err := strconv.ParseInt(v, 10, 64)
+			if err != nil {
+				panic(err)
+			}
+			c.fence(n)
+		default:
+			c.string(v)
+		}
+	}
+}
+
+// process writes the state of a worker's process.
+func (c *canon) process(n *node) {
+	c.walk(reflect.ValueOf(n.engine))
+	c.walk(reflect.ValueOf(n.inbox))
+	c.bool(n.queued)
+	c.bool(n.draining)
+	c.when(n.tickAt)
+	c.bool(n.tickAt == 0)
+	c.ints(len(n.tasks), len(n.open))
+	for _, k := range n.tasks {
+		c.fence(k.fence)
+		c.when(k.deadline)
+		c.string(fmt.Sprint(context.Cause(k.ctx)))
+	}
+	for _, id := range sortedIDs(n.open) {
+		c.number(id)
+		c.ints(n.open[id].id)
+	}
+	c.jobs(n)
+}
+
+// jobs writes what the threads of a process have heard.
+func (c *canon) jobs(n *node) {
+	all := c.threads(n)
+	c.ints(len(all))
+	for _, t := range all {
+		c.thread(t)
+	}
+}
+
+// threads returns the threads of a process, or those whose process is gone and
+// whose requests have yet to land.
+func (c *canon) threads(n *node) []*thread {
+	var all []*thread
+	for _, t := range c.m.running {
+		if t.node == n || n == nil && t.node.gone {
+			all = append(all, t)
+		}
+	}
+	slices.SortFunc(all, func(a, b *thread) int { return jobOf(a).compare(jobOf(b)) })
+	return all
+}
+
+// job is what threads are put in order by.
+type job struct {
+	what   string
+	number int64
+	hired  string
+}
+
+func jobOf(t *thread) job {
+	switch a := t.heard[0].(type) {
+	case engine.Swap:
+		return job{"swap", int64(a.Batch), t.node.name}
+	case engine.Sweep:
+		return job{"sweep", 0, t.node.name}
+	case *ledger.Attempt:
+		return job{"attempt", a.Fence, t.node.name}
+	}
+	panic(fmt.Sprintf("a thread begins with %T", t.heard[0]))
+}
+
+func (a job) compare(b job) int {
+	return cmp.Or(cmp.Compare(a.what, b.what), cmp.Compare(a.number, b.number), cmp.Compare(a.hired, b.hired))
+}
+
+func (c *canon) thread(t *thread) {
+	c.bool(t.pending != nil)
+	c.ints(len(t.heard))
+	for _, h := range t.heard {
+		switch h := h.(type) {
+		case woken:
+			c.b = append(c.b, 'W')
+		case engine.Swap:
+			c.number(h.Batch)
+			if t.node.gone { // else its engine knows what is in the batch
+				c.walk(reflect.ValueOf(h.Changes))
+			}
+		case Step:
+			c.b = append(c.b, byte(h))
+		case *view:
+			c.b = append(c.b, 'V')
+			c.bool(h.wrote)
+			c.ints(c.m.truth(h.claim.Key).changes - h.pinned)
+		case **object:
+			c.object(*h)
+		case map[string]string:
+			c.stamp(h)
+		default:
+			c.walk(reflect.ValueOf(h))
+		}
+	}
+}
+
+// appointments writes what is to happen, but for what is written already: the
+// ticks and steps of processes, the ends of their tasks, their threads.
+func (c *canon) appointments() {
+	all := make([]string, 0, len(c.m.agenda.list))
+	for _, a := range c.m.agenda.list {
+		switch do := a.do.(type) {
+		case *stepping, *ticking, *task, *thread, *landing:
+		case *message:
+			all = append(all, "message "+strconv.Itoa(do.id))
+		case *hiring:
+			all = append(all, "hiring")
+		case *user:
+			all = append(all, "user")
+		default:
+			panic(fmt.Sprintf("a %T is to happen", do))
+		}
+	}
+	slices.Sort(all)
+	c.string(strings.Join(all, ","))
+}
+
+// truth writes what the invariants go by. Its row is the one in the store.
+func (c *canon) truth(t *truth, alive []ranked) {
+	c.bool(t.repeatable)
+	c.bool(t.reported)
+	c.bool(t.reaper != nil && !t.reaper.gone)
+	c.ints(min(t.plan.attempts*(len(t.thing.versions)+t.completions+t.fresh)+t.given-t.claims, 8), t.visible)
+	c.fence(t.fence)
+	for _, v := range []*ledger.Version{&t.acted, &t.tried, &t.highest, &t.died, &t.shown} {
+		c.walk(reflect.ValueOf(v).Elem())
+	}
+	c.endings(t)
+	// What a fence has published matters until it completes.
+	for _, f := range slices.Sorted(maps.Keys(t.stamps)) {
+		if slices.ContainsFunc(alive, func(r ranked) bool { return r.value == f }) {
+			c.fence(f)
+			c.string(strings.Join(t.stamps[f], ","))
+		}
+	}
+	c.effects(t)
+}
+
+// endings writes how attempts ended, as long as that can matter: until the
+// ledger has taken note, or a later fence makes it refuse to, and until a worker
+// has told that it had lost its lease.
+func (c *canon) endings(t *truth) {
+	for _, n := range c.nodes {
+		lost := false
+		for i := range t.ends {
+			e := &t.ends[i]
+			if e.by != n {
+				continue
+			}
+			lost = lost || e.lost
+			if !e.taken && e.fin.Fence >= t.row.Lease.Fence {
+				c.walk(reflect.ValueOf(&e.fin).Elem())
+			}
+		}
+		c.b = append(c.b, 'E')
+		c.bool(lost)
+	}
+}
+
+// effects writes, of all effects elsewhere, what later ones are compared with.
+func (c *canon) effects(t *truth) {
+	newest := -1
+	for i := range t.effects {
+		if e := &t.effects[i]; e.current {
+			newest = max(newest, e.version)
+		}
+	}
+	last, any := t.accepted()
+	c.ints(newest)
+	if any {
+		c.fence(last.fence)
+		c.ints(int(last.kind))
+		c.string(last.body)
+	}
+}
+
+func (c *canon) number(id uint64) { c.name(name{node: c.node, number: id}) }

@@ -1,0 +1,263 @@
+//go:build explore
+
+package sim
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
+)
+
+// scope is a world so small that all its histories can be had: two workers, one
+// object, and a user who changes it a few times.
+type scope struct {
+	name    string
+	kind    kindOf
+	trusted bool         // the dialect's sequencers
+	changes []event.Kind // what the user does
+	crashes int          // of processes, at any moment
+	stalls  int          // moments in which time passes though something is due
+	batches bool         // processes take their inputs together
+	short   bool         // explored by every run of the tests
+}
+
+// The times of a small world are few, so that its states are: everything takes
+// a multiple of ten seconds, or no time at all but as long as it is late. A
+// verification is so far off that all that is late has happened by then: that
+// nothing is later than the horizon is what the protocol demands.
+var smallPolicy = ledger.Policy{
+	TTL: 30 * time.Second, Skew: 10 * time.Second, Attempts: 4, Base: 20 * time.Second, Max: 20 * time.Second,
+	Horizon: 24 * time.Hour, Retain: retain,
+}
+
+// near is how far off anything but a verification can be.
+const near = time.Hour
+
+// small is a world of a scope.
+type small struct {
+	*World
+	scope   *scope
+	changed int // what the user has done so far
+	stalls  int
+	options []option
+}
+
+// option is something that can happen next.
+type option struct {
+	appointment int    // in the agenda; unless a process crashes
+	draw        uint32 // the first choice that it makes
+	crash       *node
+	lost        int // which of its requests on their way then never land
+}
+
+// begin makes a world whose workers have started and found nothing to do.
+func (s *scope) begin(pool *threads) *small {
+	w := &World{
+		pool: pool, tape: replayTape(nil), explored: true, policy: smallPolicy, store: &shelf{}, now: near, calm: 1000 * near,
+		// Faults are none of the tape's, but there are crashes.
+		plan: plan{pipelines: []kindOf{s.kind}, trusted: s.trusted, tasks: 4, batch: 8, cache: 8, attempts: smallPolicy.Attempts, faulty: 1, times: 1},
+	}
+	w.objects = objects{world: w, kept: map[bucket.Ref]*object{}}
+	w.build()
+	for range 2 {
+		w.hire()
+	}
+	w.loop()
+	m := &small{World: w, scope: s}
+	w.at(w.now, (*user)(m))
+	return m
+}
+
+// user is a small world whose user makes the next change.
+type user small
+
+// run makes a change. By the store's clock, which nothing is compared with, the
+// changes are a second apart.
+func (u *user) run() {
+	w, now := u.World, u.now
+	w.plan.removes = 0
+	if u.scope.changes[u.changed] == event.Removed {
+		w.plan.removes = 1000
+	}
+	u.changed++
+	w.now = time.Duration(u.changed) * time.Second
+	w.change(w.things[0])
+	w.now = now
+	if u.changed < len(u.scope.changes) {
+		w.at(now, u)
+	}
+}
+
+// next returns all that can happen, the planned first and what is worse later.
+// There is nothing when the world is at rest.
+func (m *small) next() []option {
+	m.tidy()
+	list := m.agenda.list
+	for i := range list {
+		if k, ok := list[i].do.(*task); ok {
+			list[i].at = max(list[i].at, k.deadline) // its lease was renewed
+		}
+	}
+	slices.SortFunc(list, func(a, b appointment) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.n, b.n)) })
+	busy := slices.ContainsFunc(list, func(a appointment) bool { return !m.far(a) && !patient(a.do) })
+	m.options = m.options[:0]
+	for i, a := range list {
+		if busy && m.far(a) || m.stalls == m.scope.stalls && m.stalled(a) {
+			continue
+		}
+		ways := 1
+		switch do := a.do.(type) {
+		case *thread:
+			if do.pending != nil {
+				continue // its request has to land first
+			}
+		case *message:
+			ways = len(m.nodes)
+		}
+		for draw := range ways {
+			m.options = append(m.options, option{appointment: i, draw: uint32(draw)})
+		}
+	}
+	if len(list) > 0 && m.crashes < m.scope.crashes {
+		for _, n := range m.nodes {
+			for lost := range 1 << len(m.sent(n)) {
+				m.options = append(m.options, option{crash: n, lost: lost})
+			}
+		}
+	}
+	return m.options
+}
+
+// far reports that an appointment is a verification's.
+func (m *small) far(a appointment) bool { return a.at > m.now+near }
+
+// stalled reports that something is late when this happens in its time.
+func (m *small) stalled(a appointment) bool {
+	return slices.ContainsFunc(m.agenda.list, func(b appointment) bool {
+		t, ok := b.do.(*thread)
+		l, ok2 := b.do.(*landing)
+		return b.at < a.at && a.at > m.now && !patient(b.do) && !(ok && t.pending != nil) && !(ok2 && l.node.gone)
+	})
+}
+
+// patient reports that something may be as late as it likes: it belongs neither
+// to a process that runs nor to a request on its way.
+func patient(do doer) bool {
+	switch do.(type) {
+	case *user, *message, *hiring:
+		return true
+	}
+	return false
+}
+
+// take lets an option happen. What was planned for earlier is late then.
+func (m *small) take(o option) {
+	m.steps++
+	if o.crash != nil {
+		m.crashes++
+		for i, t := range m.sent(o.crash) {
+			if o.lost&(1<<i) != 0 {
+				t.pending = nil
+				m.takeOut(func(a appointment) bool { return a.do == doer((*landing)(t)) })
+			}
+		}
+		o.crash.crash()
+		return
+	}
+	a := m.agenda.list[o.appointment]
+	m.agenda.list = slices.Delete(m.agenda.list, o.appointment, o.appointment+1)
+	if _, ok := a.do.(*ticking); ok {
+		a.at = a.at.Truncate(10 * time.Second) // one that is due is planned for the next millisecond
+	}
+	if m.stalled(a) {
+		m.stalls++
+	}
+	m.now = max(m.now, a.at)
+	m.tape.recorded, m.tape.replay = m.tape.recorded[:0], append(m.tape.replay[:0], o.draw)
+	m.run(a.do)
+	m.tape.replay = m.tape.replay[:0]
+}
+
+// sent returns the threads of a process whose requests are on their way.
+func (m *small) sent(n *node) []*thread {
+	var all []*thread
+	for _, a := range m.agenda.list {
+		if l, ok := a.do.(*landing); ok && l.node == n {
+			all = append(all, (*thread)(l))
+		}
+	}
+	return all
+}
+
+// woken stands in what a thread has heard for every time that it went on.
+type woken struct{}
+
+func (m *small) run(do doer) {
+	if t, ok := do.(*thread); ok {
+		t.hears(woken{})
+	}
+	do.run()
+	if l, ok := do.(*landing); ok {
+		t := (*thread)(l)
+		m.takeOut(func(a appointment) bool { return a.do == doer(t) })
+		m.run(t)
+	}
+}
+
+// takeOut removes an appointment from the agenda, and returns it.
+func (m *small) takeOut(which func(appointment) bool) (a appointment, ok bool) {
+	i := slices.IndexFunc(m.agenda.list, which)
+	if i < 0 {
+		return a, false
+	}
+	a = m.agenda.list[i]
+	m.agenda.list = slices.Delete(m.agenda.list, i, i+1)
+	return a, true
+}
+
+// tidy removes what would do nothing, and lets threads of dead processes end.
+func (m *small) tidy() {
+	for {
+		a, ok := m.takeOut(m.idle)
+		if !ok {
+			return
+		}
+		switch a.do.(type) {
+		case *thread, *stepping:
+			m.run(a.do)
+		}
+	}
+}
+
+// undisturbed reports that a thread reads what nobody can change any more: the
+// input when the user is done. And where it asks for due rows: what it is told
+// may be stale when it is used, but so may be what a claim expects.
+func (m *small) undisturbed(t *thread) bool {
+	switch t.heard[len(t.heard)-1] {
+	case StepLook, StepFetch:
+		return m.changed == len(m.scope.changes)
+	case StepDue:
+		return true
+	}
+	return false
+}
+
+func (m *small) idle(a appointment) bool {
+	switch do := a.do.(type) {
+	case *stepping:
+		return do.gone || !m.scope.batches
+	case *ticking:
+		return do.gone || do.tickAt != do.at
+	case *task:
+		return do.over || do.node.gone
+	case *thread:
+		return do.pending == nil && (do.node.gone || !m.scope.batches && m.undisturbed(do))
+	case *message:
+		return do.acked
+	}
+	return false
+}

@@ -1,0 +1,224 @@
+//go:build explore
+
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
+)
+
+var (
+	timeType     = reflect.TypeFor[time.Time]()
+	nonceType    = reflect.TypeFor[ledger.Nonce]()
+	eventType    = reflect.TypeFor[event.Event]()
+	epochSeconds = reflect.ValueOf(epoch).Field(1).Int()
+)
+
+// pointer is one that others may equal.
+type pointer struct {
+	address uintptr
+	t       reflect.Type
+}
+
+// walk writes a value of the shipped code, with its private fields.
+func (c *canon) walk(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Bool:
+		c.bool(v.Bool())
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		c.ints(int(v.Int()))
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		c.ints(int(v.Uint()))
+	case reflect.String:
+		c.string(v.String())
+	case reflect.Slice, reflect.Array:
+		c.list(v)
+	case reflect.Map:
+		c.table(v, asIs)
+	case reflect.Pointer:
+		c.pointer(v)
+	case reflect.Interface:
+		c.bool(v.IsNil())
+		if !v.IsNil() {
+			c.string(v.Elem().Type().String())
+			c.walk(v.Elem())
+		}
+	case reflect.Struct:
+		c.record(v)
+	default:
+		panic(fmt.Sprintf("a state with a %s", v.Type()))
+	}
+}
+
+func (c *canon) list(v reflect.Value) {
+	if v.Type() == nonceType {
+		c.nonce(v)
+		return
+	}
+	c.ints(v.Len())
+	for i := range v.Len() {
+		c.walk(v.Index(i))
+	}
+}
+
+func (c *canon) nonce(v reflect.Value) {
+	var n ledger.Nonce
+	for i := range n {
+		n[i] = byte(v.Index(i).Uint())
+	}
+	c.bool(n.IsZero())
+	if !n.IsZero() {
+		c.name(name{nonce: n})
+	}
+}
+
+// table writes a map in the order of its keys.
+func (c *canon) table(v reflect.Value, m manner) {
+	c.ints(v.Len())
+	if v.Len() == 0 {
+		return
+	}
+	keys := v.MapKeys()
+	if len(keys) > 1 {
+		slices.SortFunc(keys, func(a, b reflect.Value) int {
+			if m == number {
+				return cmp.Compare(a.Uint(), b.Uint())
+			}
+			return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b))
+		})
+	}
+	for _, k := range keys {
+		if m == number {
+			c.number(k.Uint())
+		} else {
+			c.walk(k)
+		}
+		c.walk(v.MapIndex(k))
+	}
+}
+
+// pointer writes what is pointed at. Where it was written before, that it is the
+// same.
+func (c *canon) pointer(v reflect.Value) {
+	c.bool(v.IsNil())
+	if v.IsNil() {
+		return
+	}
+	switch v.Type().String() {
+	case "*engine.entry", "*engine.delivery":
+		p := pointer{v.Pointer(), v.Type()}
+		n, known := c.seen[p]
+		if !known {
+			n = len(c.seen)
+			c.seen[p] = n
+		}
+		c.ints(n)
+		if known {
+			return
+		}
+	}
+	c.walk(v.Elem())
+}
+
+// record writes a struct.
+func (c *canon) record(v reflect.Value) {
+	switch v.Type() {
+	case timeType:
+		c.time(v, asIs)
+		return
+	case eventType:
+		c.string(v.FieldByName("Name").String()) // the user's changes say the rest
+		return
+	}
+	fields, known := c.structs[v.Type()]
+	if !known {
+		fields = fieldsOf(v.Type())
+		c.structs[v.Type()] = fields
+	}
+	for _, f := range fields {
+		c.field(v.Field(f.index), f.manner)
+	}
+}
+
+// fieldsOf lists the fields that are not omitted.
+func fieldsOf(t reflect.Type) []field {
+	var fields []field
+	for i := range t.NumField() {
+		if m := manners[nameOf(t)+"."+t.Field(i).Name]; m != omitted {
+			fields = append(fields, field{i, m})
+		}
+	}
+	return fields
+}
+
+// nameOf is a type's name without its parameters.
+func nameOf(t reflect.Type) string {
+	name := t.String()
+	for i, r := range name {
+		if r == '[' {
+			return name[:i]
+		}
+	}
+	return name
+}
+
+func (c *canon) field(v reflect.Value, m manner) {
+	switch m {
+	case asIs:
+		c.walk(v)
+	case fence:
+		c.fence(v.Int())
+	case number:
+		if v.Kind() == reflect.Map {
+			c.table(v, number)
+		} else {
+			c.number(v.Uint())
+		}
+	case isSet:
+		c.bool(v.IsZero())
+	case owner:
+		c.owner(v.String())
+	default:
+		c.time(v, m)
+	}
+}
+
+// owner writes who has a lease: nobody, a process that is there, or one that is
+// gone.
+func (c *canon) owner(who string) {
+	i := slices.Index(c.owners, who)
+	c.ints(i)
+	c.bool(who == "")
+	if i < 0 && who != "" {
+		c.name(name{text: who})
+	}
+}
+
+// time writes a time in its manner.
+func (c *canon) time(v reflect.Value, m manner) {
+	seconds, nanos := v.Field(1).Int(), v.Field(0).Uint()
+	zero := seconds == 0 && nanos == 0
+	c.bool(zero)
+	if zero {
+		return
+	}
+	at := time.Duration(seconds-epochSeconds)*time.Second + time.Duration(nanos)
+	switch m {
+	case fixedTime:
+		c.ints(int(at))
+	case since:
+		c.ints(int(min(c.m.now-at, smallPolicy.TTL)))
+	case check:
+		c.checks = append(c.checks, ranked{len(c.b), int64(at)})
+		c.b = append(c.b, 0)
+		c.when(at)
+	default:
+		c.when(at)
+	}
+}
