@@ -38,7 +38,7 @@ type view struct {
 	claim  *ledger.Attempt // nil: an audit's
 	wrote  bool            // since the last look
 	pinned int             // how often the output had changed when it was pinned
-	seen   time.Duration   // when it looked at the input
+	seen   int             // how many versions of the input there had been when it was looked at
 }
 
 var _ bucket.Store = (*view)(nil)
@@ -91,7 +91,7 @@ func (v *view) get(ctx context.Context, s Step, ref bucket.Ref) (o *object, err 
 		case StepPin:
 			v.pinned = w.output(ref).changes
 		case StepLook:
-			v.seen = w.now
+			v.seen = w.versions(ref)
 		}
 		if o != nil && o.new && s == StepLook && w.plan.eventual && w.now < o.born+hidden && w.tape.chance(300) {
 			o = nil
@@ -184,7 +184,6 @@ type thing struct {
 // version is one state of an input object.
 type version struct {
 	kind      event.Kind
-	at        time.Duration
 	body      string
 	sequencer event.Sequencer
 	poison    poison
@@ -201,6 +200,16 @@ const (
 	panicking
 	poisons
 )
+
+// versions counts what an object has been so far.
+func (w *World) versions(ref bucket.Ref) int {
+	for _, th := range w.things {
+		if th.ref == ref {
+			return len(th.versions)
+		}
+	}
+	return 0
+}
 
 func (t *thing) now() *version {
 	if len(t.versions) == 0 {

@@ -243,16 +243,16 @@ func (t *truth) versionOf(body string) int {
 	return -1
 }
 
-// removedAt returns which removal an attempt has acted on that looked at a time:
-// the last one then. In event order it is the one that the attempt was told of,
-// if an event told of it.
-func (t *truth) removedAt(claim *ledger.Attempt, seen time.Duration) int {
+// removedAt returns which removal an attempt has acted on that looked at so many
+// versions of the object: the last one of them. In event order it is the one that
+// the attempt was told of, if an event told of it.
+func (t *truth) removedAt(claim *ledger.Attempt, seen int) int {
 	last := -1
 	for i := range t.thing.versions {
 		v := &t.thing.versions[i]
 		switch {
 		case v.kind != event.Removed:
-		case t.kind != trusting && v.at <= seen:
+		case t.kind != trusting && i < seen:
 			last = i
 		case t.kind == trusting:
 			last = i
@@ -291,7 +291,7 @@ func (t *truth) unpublished(claim *ledger.Attempt, version, pinned int, guarded 
 }
 
 // affected follows an effect of an acting pipeline.
-func (w *World) affected(k *task, task *worker.Task, body string, seen time.Duration) {
+func (w *World) affected(k *task, task *worker.Task, body string, seen int) {
 	t := w.truth(k.key)
 	e := effect{
 		fence: task.Fence, kind: task.Kind, body: body, version: t.removedAt(nil, seen),

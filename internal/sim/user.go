@@ -16,7 +16,7 @@ import (
 // change is something that a user does to an object, and what the store says of
 // it.
 func (w *World) change(th *thing) {
-	v := version{kind: event.Created, at: w.now}
+	v := version{kind: event.Created}
 	old := th.now()
 	if old != nil && old.kind == event.Created && w.tape.chance(w.plan.removes) {
 		v.kind = event.Removed
