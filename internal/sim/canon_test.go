@@ -25,8 +25,8 @@ var digestSeeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
 //   - nonces and numbers of batches and deliveries, which are only ever compared
 //     for equality, are written in order of their first appearance;
 //   - fences, which are also compared in size, by their rank;
-//   - times by how far off they are. What has passed has passed; but of two
-//     verifications it matters which is the later one.
+//   - times by how far off they are. What has passed has passed, and what is far
+//     off is far off; but of two verifications it matters which is the later one.
 //
 // What is private to the shipped code is walked by reflection, every field that
 // manners does not name, so that a new one counts without being known here.
@@ -39,7 +39,7 @@ type canon struct {
 	nodes   []*node
 	owners  []string // their names
 	fences  []ranked
-	checks  []ranked // times of verifications
+	far     []ranked // times of verifications, and what waits for them
 	structs map[reflect.Type][]field
 }
 
@@ -150,7 +150,7 @@ func (c *canon) write(m *small) {
 		}
 	}
 	c.rank(c.fences)
-	c.rank(c.checks)
+	c.rank(c.far)
 }
 
 // workers puts the processes in an order that goes by what they do and not by
@@ -195,12 +195,12 @@ func (c *canon) alone(n *node) string {
 	c.owners = append(c.owners, n.name)
 	c.process(n)
 	c.rank(c.fences)
-	c.rank(c.checks)
+	c.rank(c.far)
 	return string(c.b)
 }
 
 func (c *canon) clear() {
-	c.b, c.fences, c.checks, c.owners, c.names = c.b[:0], c.fences[:0], c.checks[:0], c.owners[:0], c.names[:0]
+	c.b, c.fences, c.far, c.owners, c.names = c.b[:0], c.fences[:0], c.far[:0], c.owners[:0], c.names[:0]
 	clear(c.seen)
 }
 
@@ -262,6 +262,12 @@ func (c *canon) fence(f int64) {
 	c.b = append(c.b, 0)
 }
 
+// later writes a time by which others like it are later.
+func (c *canon) later(at time.Duration) {
+	c.far = append(c.far, ranked{len(c.b), int64(at)})
+	c.b = append(c.b, 0)
+}
+
 // when writes how far off a time is.
 func (c *canon) when(at time.Duration) {
 	switch off := at - c.m.now; {
@@ -269,6 +275,7 @@ func (c *canon) when(at time.Duration) {
 		c.b = append(c.b, 'P')
 	case off > near:
 		c.b = append(c.b, 'F')
+		c.later(at)
 	default:
 		c.b = append(c.b, 'N')
 		c.ints(int(off / time.Millisecond))

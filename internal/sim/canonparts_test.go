@@ -140,7 +140,8 @@ func (c *canon) thread(t *thread) {
 		case *view:
 			c.b = append(c.b, 'V')
 			c.bool(h.wrote)
-			c.ints(c.m.truth(h.claim.Key).changes - h.pinned)
+			of := c.m.truth(h.claim.Key)
+			c.ints(of.changes-h.pinned, of.removedAt(h.claim, h.seen))
 		case **object:
 			c.object(*h)
 		case map[string]string:

@@ -3,9 +3,8 @@
 package sim
 
 import (
-	"context"
 	"flag"
-	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,56 +12,105 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-var whole = flag.Bool("whole", false, "explore every scope, and not only the small ones")
-var limit = flag.Duration("limit", time.Minute, "how long a scope is explored at most")
+var (
+	whole   = flag.Bool("whole", false, "TestExplore explores the large scopes, too; it takes hours")
+	wayFlag = flag.String("way", "", "the way in its scope that TestExplore tells")
+)
 
 const (
 	created = event.Created
 	removed = event.Removed
 )
 
-var scopes = func() []scope {
-	var all []scope
-	for _, k := range []kindOf{publishing, acting, trusting} {
-		for _, trusted := range []bool{true, false} {
-			if k == trusting && !trusted {
-				continue
-			}
-			for i, h := range [][]event.Kind{{created}, {created, created}, {created, removed}, {created, created, removed}, {created, removed, created}, {created, created, created}} {
-				for crashes := range 3 {
-					for stalls := range 3 {
-						name := [...]string{"1", "2", "2r", "3", "3r", "3c"}[i]
-						all = append(all, scope{
-							name: fmt.Sprintf("%c%vn%sc%ds%d", kindNames[k][0], trusted, name, crashes, stalls)[:], kind: k, trusted: trusted,
-							changes: h, crashes: crashes, stalls: stalls,
-						})
-					}
-				}
-			}
-		}
-	}
-	return all
-}()
+var (
+	once       = []event.Kind{created}
+	overwrite  = []event.Kind{created, created}
+	remove     = []event.Kind{created, removed}
+	endRemoved = []event.Kind{created, created, removed}
+	comeBack   = []event.Kind{created, removed, created}
+)
 
-// TestExplore explores the scopes.
+// scopes are explored by every run of the tests.
+var scopes = []scope{
+	{name: "publishing-fine", kind: publishing, trusted: true, changes: overwrite, fine: true},
+	{name: "publishing-fine-crash", kind: publishing, trusted: true, changes: once, crashes: 1, fine: true},
+	{name: "publishing-fine-stall", kind: publishing, trusted: true, changes: once, stalls: 1, fine: true},
+	{name: "publishing-3", kind: publishing, trusted: true, changes: endRemoved},
+	{name: "publishing-come-back", kind: publishing, trusted: true, changes: comeBack},
+	{name: "publishing-crash", kind: publishing, trusted: true, changes: overwrite, crashes: 1},
+	{name: "publishing-crashes", kind: publishing, trusted: true, changes: once, crashes: 2},
+	{name: "publishing-crash-stall", kind: publishing, trusted: true, changes: once, crashes: 1, stalls: 1},
+	{name: "untrusted-3", kind: publishing, changes: comeBack},
+	{name: "untrusted-crash", kind: publishing, changes: remove, crashes: 1},
+	{name: "acting-3", kind: acting, trusted: true, changes: endRemoved},
+	{name: "acting-crash", kind: acting, trusted: true, changes: overwrite, crashes: 1},
+	{name: "acting-crash-stall", kind: acting, trusted: true, changes: once, crashes: 1, stalls: 1},
+	{name: "trusting-3", kind: trusting, trusted: true, changes: comeBack},
+	{name: "trusting-crash", kind: trusting, trusted: true, changes: overwrite, crashes: 1},
+	{name: "publishing-stall", kind: publishing, trusted: true, changes: overwrite, stalls: 1},
+}
+
+// large scopes are explored with -whole.
+var large = []scope{
+	{name: "publishing-3-crash", kind: publishing, trusted: true, changes: endRemoved, crashes: 1},
+	{name: "publishing-come-back-crash", kind: publishing, trusted: true, changes: comeBack, crashes: 1},
+	{name: "publishing-2-crashes", kind: publishing, trusted: true, changes: overwrite, crashes: 2},
+	{name: "acting-3-crash", kind: acting, trusted: true, changes: comeBack, crashes: 1},
+	{name: "trusting-3-crash", kind: trusting, trusted: true, changes: comeBack, crashes: 1},
+	{name: "publishing-3-stall", kind: publishing, trusted: true, changes: endRemoved, stalls: 1},
+	{name: "publishing-3-crashes", kind: publishing, trusted: true, changes: endRemoved, crashes: 2},
+	{name: "acting-3-crashes", kind: acting, trusted: true, changes: endRemoved, crashes: 2},
+}
+
+// TestExplore goes through all that can happen in small worlds: every order in
+// which what is pending can happen, every moment in which a process can crash.
+// The invariants hold in every state, and from every state there is a way to
+// rest.
 func TestExplore(t *testing.T) {
-	for _, s := range scopes {
-		t.Run(s.name, func(t *testing.T) {
-			start := time.Now()
-			ctx, cancel := context.WithTimeout(t.Context(), *limit)
-			defer cancel()
-			x := s.explore(ctx, nil)
-			t.Logf("%d states, %d transitions, %d at rest, depth %d, %d steps, %v", len(x.states), len(x.edges), len(x.ends), x.depth, x.steps.Load(), time.Since(start))
-			if x.violations != nil {
-				t.Errorf("%v", x.violations)
-				pool := &threads{}
-				defer pool.close()
-				var story []string
-				s.lives(pool, x.failed, &story)
-				t.Log(strings.Join(story, "\n"))
+	all := scopes
+	if *whole || *wayFlag != "" {
+		all = slices.Concat(scopes, large)
+	}
+	for i := range all {
+		t.Run(all[i].name, func(t *testing.T) {
+			if *wayFlag != "" {
+				all[i].tell(t)
 				return
 			}
-			t.Logf("restless: %d", x.restless())
+			all[i].test(t)
 		})
+	}
+}
+
+func (s *scope) test(t *testing.T) {
+	start := time.Now()
+	x := s.explore(t.Context(), nil)
+	t.Logf("%d states, %d transitions, %d ends, at most %d steps, %v", len(x.states), len(x.edges), len(x.ends), x.depth, time.Since(start).Round(time.Millisecond))
+	if x.failed == nil {
+		if n := x.restless(); n > 0 {
+			t.Errorf("from %d states no way leads to rest", n)
+		}
+		return
+	}
+	short, violations, story := s.explain(x.failed)
+	for _, v := range violations {
+		t.Errorf("%s (%s): %s", v.Invariant, v.Invariant.Says(), v.What)
+	}
+	t.Fatalf("repeat it with: go test ./internal/sim -tags explore -run '%s$' -way %s\n%s", t.Name(), encodeTape(short), strings.Join(story, "\n"))
+}
+
+// tell tells what happens on the way of the command line.
+func (s *scope) tell(t *testing.T) {
+	way, err := decodeTape(*wayFlag)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := &threads{}
+	defer pool.close()
+	var story []string
+	_, violations := s.live(pool, way, &story)
+	t.Log("\n" + strings.Join(story, "\n"))
+	for _, v := range violations {
+		t.Errorf("%s (%s): %s", v.Invariant, v.Invariant.Says(), v.What)
 	}
 }

@@ -8,30 +8,25 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
-	"sync/atomic"
 )
 
 // explorer goes through all states of a scope: from each it takes every option
 // there is, and turns back where it has been before. Nothing can be copied, so
 // it comes to a state by playing the way that leads there anew.
 type explorer struct {
-	scope *scope
-	steps atomic.Uint64 // with those that were played anew
+	scope  *scope
+	arrive func(d digest, way []uint32) // is told of every arrival at a state
 
-	mu          sync.Mutex
-	more        sync.Cond
-	busy        int
-	forks       []fork
-	states      map[digest]uint32
-	edges       [][2]uint32
-	ends        []uint32 // states at rest
-	depth       int
-	failed      []uint32 // the way to a violation
-	violations  []Violation
-	transitions uint64
-	done        bool
-	rest        uint64                       // states of which it is not known if they can come to rest
-	sample      func(d digest, way []uint32) // is told of every arrival
+	mu     sync.Mutex
+	more   sync.Cond
+	forks  []fork
+	busy   int // who may find more
+	done   bool
+	states map[digest]uint32
+	edges  [][2]uint32
+	ends   []uint32 // states at rest
+	depth  int
+	failed []uint32 // the way to a violation; nil: there is none
 }
 
 // fork is a way whose last step has yet to be taken, and the state before it.
@@ -42,10 +37,10 @@ type fork struct {
 
 // explore goes through all states, until all are known, an invariant does not
 // hold, or ctx ends.
-func (s *scope) explore(ctx context.Context, sample func(digest, []uint32)) *explorer {
-	x := &explorer{scope: s, states: map[digest]uint32{}, sample: sample}
+func (s *scope) explore(ctx context.Context, arrive func(digest, []uint32)) *explorer {
+	defer debug.SetGCPercent(debug.SetGCPercent(800))
+	x := &explorer{scope: s, arrive: arrive, states: map[digest]uint32{}, forks: []fork{{}}}
 	x.more.L = &x.mu
-	x.forks = []fork{{}}
 	stop := context.AfterFunc(ctx, func() {
 		x.mu.Lock()
 		defer x.mu.Unlock()
@@ -53,7 +48,6 @@ func (s *scope) explore(ctx context.Context, sample func(digest, []uint32)) *exp
 		x.more.Broadcast()
 	})
 	defer stop()
-	defer debug.SetGCPercent(debug.SetGCPercent(800))
 	var wg sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		wg.Go(x.work)
@@ -63,9 +57,8 @@ func (s *scope) explore(ctx context.Context, sample func(digest, []uint32)) *exp
 }
 
 func (x *explorer) work() {
-	pool := &threads{}
+	pool, c := &threads{}, newCanon()
 	defer pool.close()
-	c := newCanon()
 	for {
 		f, ok := x.fork()
 		if !ok {
@@ -74,8 +67,8 @@ func (x *explorer) work() {
 		x.follow(pool, c, f)
 		x.mu.Lock()
 		x.busy--
-		x.more.Broadcast()
 		x.mu.Unlock()
+		x.more.Broadcast()
 	}
 }
 
@@ -98,48 +91,39 @@ func (x *explorer) fork() (f fork, ok bool) {
 }
 
 // follow goes a way, and on from there until it comes to where somebody has
-// been.
+// been. The other ways it leaves to whoever has time.
 func (x *explorer) follow(pool *threads, c *canon, f fork) {
 	m := x.scope.begin(pool)
 	defer m.end()
 	m.goes(f.way)
-	way, from := f.way, f.from
-	for {
-		if x.fails(m, way) {
+	for way, from := f.way, f.from; ; {
+		m.tidy()
+		if len(m.violations) > 0 {
+			x.fails(way)
 			return
 		}
-		at, fresh := x.visit(c, m, way, from)
+		at, fresh := x.visit(c.digest(m), way, from)
 		if !fresh {
-			break
+			return
 		}
 		options := m.next()
 		if len(options) == 0 {
 			x.ended(m, way, at)
-			break
+			return
 		}
-		x.push(way, at, len(options))
+		x.leave(way, at, len(options))
 		way, from = append(way, 0), at
 		m.take(options[0])
-	}
-	x.steps.Add(uint64(m.steps))
-}
-
-// goes takes a way. Where it leads beyond what there is, or ends, the first
-// option is taken.
-func (m *small) goes(way []uint32) {
-	for _, choice := range way {
-		if options := m.next(); len(options) > 0 {
-			m.take(options[int(choice)%len(options)])
-		}
 	}
 }
 
 // visit enters a state into the books.
-func (x *explorer) visit(c *canon, m *small, way []uint32, from uint32) (at uint32, fresh bool) {
-	m.tidy()
-	d := c.digest(m)
+func (x *explorer) visit(d digest, way []uint32, from uint32) (at uint32, fresh bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if x.done {
+		return 0, false
+	}
 	at, known := x.states[d]
 	if !known {
 		at = uint32(len(x.states))
@@ -149,13 +133,14 @@ func (x *explorer) visit(c *canon, m *small, way []uint32, from uint32) (at uint
 		x.edges = append(x.edges, [2]uint32{from, at})
 	}
 	x.depth = max(x.depth, len(way))
-	if x.sample != nil {
-		x.sample(d, way)
+	if x.arrive != nil {
+		x.arrive(d, way)
 	}
-	return at, !known && !x.done
+	return at, !known
 }
 
-func (x *explorer) push(way []uint32, at uint32, options int) {
+// leave has the other options of a state taken later.
+func (x *explorer) leave(way []uint32, at uint32, options int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for i := options - 1; i > 0; i-- {
@@ -164,12 +149,11 @@ func (x *explorer) push(way []uint32, at uint32, options int) {
 	x.more.Broadcast()
 }
 
-// ended checks a world at rest, with all that is done then.
+// ended checks a world at rest.
 func (x *explorer) ended(m *small, way []uint32, at uint32) {
-	m.heal()
-	m.check()
-	m.close()
-	if x.fails(m, way) {
+	m.rests()
+	if len(m.violations) > 0 {
+		x.fails(way)
 		return
 	}
 	x.mu.Lock()
@@ -177,17 +161,15 @@ func (x *explorer) ended(m *small, way []uint32, at uint32) {
 	x.ends = append(x.ends, at)
 }
 
-// fails takes note of a violation.
-func (x *explorer) fails(m *small, way []uint32) bool {
-	if len(m.violations) == 0 {
-		return false
-	}
+// fails takes note of the way to a violation.
+func (x *explorer) fails(way []uint32) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.failed == nil {
-		x.failed, x.violations, x.done = slices.Clone(way), m.violations, true
+		x.failed = append([]uint32{}, way...)
 	}
-	return true
+	x.done = true
+	x.more.Broadcast()
 }
 
 // restless counts the states from which no way leads to rest.
@@ -196,9 +178,8 @@ func (x *explorer) restless() int {
 	for _, e := range x.edges {
 		before[e[1]] = append(before[e[1]], e[0])
 	}
-	calm := make([]bool, len(x.states))
-	left := len(x.states)
-	for todo := x.ends; len(todo) > 0; {
+	calm, left := make([]bool, len(x.states)), len(x.states)
+	for todo := slices.Clone(x.ends); len(todo) > 0; {
 		s := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
 		if !calm[s] {
@@ -210,25 +191,56 @@ func (x *explorer) restless() int {
 	return left
 }
 
-// lives plays a way to its end, as the explorer does, and on to rest by what is
-// planned.
-func (s *scope) lives(pool *threads, way []uint32, story *[]string) (violations []Violation) {
+// goes takes a way.
+func (m *small) goes(way []uint32) {
+	for _, choice := range way {
+		m.take(m.next()[choice])
+	}
+}
+
+// rests does what is done with a world at rest.
+func (m *small) rests() {
+	m.heal()
+	m.check()
+	m.close()
+}
+
+// live takes a way, with what is planned where it leads beyond what there is,
+// and then what is planned, until the world is at rest or an invariant does not
+// hold. It returns the way that was taken.
+func (s *scope) live(pool *threads, way []uint32, story *[]string) (taken []uint32, violations []Violation) {
 	m := s.begin(pool)
 	defer m.end()
 	m.story = story
-	for i := 0; len(m.violations) == 0 && m.steps < maxSteps; i++ {
+	for len(m.violations) == 0 && m.steps < maxSteps {
 		options := m.next()
 		if len(options) == 0 {
-			m.heal()
-			m.check()
-			m.close()
+			m.rests()
 			break
 		}
-		choice := 0
-		if i < len(way) {
-			choice = int(way[i]) % len(options)
+		choice := uint32(0)
+		if len(taken) < len(way) {
+			choice = way[len(taken)] % uint32(len(options))
 		}
+		taken = append(taken, choice)
 		m.take(options[choice])
 	}
-	return m.violations
+	return taken, m.violations
+}
+
+// explain shortens the way to a violation, and tells what happens on it.
+func (s *scope) explain(way []uint32) (short []uint32, violations []Violation, story []string) {
+	pool := &threads{}
+	defer pool.close()
+	_, violations = s.live(pool, way, nil)
+	if len(violations) == 0 {
+		return way, nil, nil
+	}
+	what := history{violations: violations[:1]}
+	short = shrink(way, func(try []uint32) ([]uint32, bool) {
+		taken, violations := s.live(pool, try, nil)
+		return taken, slices.ContainsFunc(violations, func(v Violation) bool { return what.violates(v.Invariant) })
+	})
+	_, violations = s.live(pool, short, &story)
+	return short, violations, story
 }

@@ -20,9 +20,9 @@ type scope struct {
 	trusted bool         // the dialect's sequencers
 	changes []event.Kind // what the user does
 	crashes int          // of processes, at any moment
-	stalls  int          // moments in which time passes though something is due
-	batches bool         // processes take their inputs together
-	short   bool         // explored by every run of the tests
+	stalls  int          // moments in which time passes though a process has something to do
+	// fine has nothing taken together that need not be; see idle.
+	fine bool
 }
 
 // The times of a small world are few, so that its states are: everything takes
@@ -57,7 +57,7 @@ type option struct {
 // begin makes a world whose workers have started and found nothing to do.
 func (s *scope) begin(pool *threads) *small {
 	w := &World{
-		pool: pool, tape: replayTape(nil), explored: true, policy: smallPolicy, store: &shelf{}, now: near, calm: 1000 * near,
+		pool: pool, tape: replayTape(nil), explored: true, policy: smallPolicy, store: &shelf{}, now: near, calm: 100_000 * near,
 		// Faults are none of the tape's, but there are crashes.
 		plan: plan{pipelines: []kindOf{s.kind}, trusted: s.trusted, tasks: 4, batch: 8, cache: 8, attempts: smallPolicy.Attempts, faulty: 1, times: 1},
 	}
@@ -123,26 +123,24 @@ func (m *small) next() []option {
 		}
 	}
 	if len(list) > 0 && m.crashes < m.scope.crashes {
-		for _, n := range m.nodes {
-			for lost := range 1 << len(m.sent(n)) {
-				m.options = append(m.options, option{crash: n, lost: lost})
-			}
-		}
+		m.options = m.crashing(m.options)
 	}
 	return m.options
 }
 
+// crashing adds that a process crashes. Each of its requests on their way may
+// land yet, or never: so no crash just before a request is missed.
+func (m *small) crashing(options []option) []option {
+	for _, n := range m.nodes {
+		for lost := range 1 << len(m.sent(n)) {
+			options = append(options, option{crash: n, lost: lost})
+		}
+	}
+	return options
+}
+
 // far reports that an appointment is a verification's.
 func (m *small) far(a appointment) bool { return a.at > m.now+near }
-
-// stalled reports that something is late when this happens in its time.
-func (m *small) stalled(a appointment) bool {
-	return slices.ContainsFunc(m.agenda.list, func(b appointment) bool {
-		t, ok := b.do.(*thread)
-		l, ok2 := b.do.(*landing)
-		return b.at < a.at && a.at > m.now && !patient(b.do) && !(ok && t.pending != nil) && !(ok2 && l.node.gone)
-	})
-}
 
 // patient reports that something may be as late as it likes: it belongs neither
 // to a process that runs nor to a request on its way.
@@ -154,18 +152,28 @@ func patient(do doer) bool {
 	return false
 }
 
-// take lets an option happen. What was planned for earlier is late then.
+// prompt reports that something is late if it does not happen in its time. A
+// request whose process is gone may be on its way for long.
+func prompt(do doer) bool {
+	switch do := do.(type) {
+	case *thread:
+		return do.pending == nil // else what counts is its request
+	case *landing:
+		return !do.node.gone
+	}
+	return !patient(do)
+}
+
+// stalled reports that time passes for an appointment, and makes others late.
+func (m *small) stalled(a appointment) bool {
+	return a.at > m.now && slices.ContainsFunc(m.agenda.list, func(b appointment) bool { return b.at < a.at && prompt(b.do) })
+}
+
+// take lets an option happen.
 func (m *small) take(o option) {
 	m.steps++
 	if o.crash != nil {
-		m.crashes++
-		for i, t := range m.sent(o.crash) {
-			if o.lost&(1<<i) != 0 {
-				t.pending = nil
-				m.takeOut(func(a appointment) bool { return a.do == doer((*landing)(t)) })
-			}
-		}
-		o.crash.crash()
+		m.crash(o)
 		return
 	}
 	a := m.agenda.list[o.appointment]
@@ -182,6 +190,17 @@ func (m *small) take(o option) {
 	m.tape.replay = m.tape.replay[:0]
 }
 
+func (m *small) crash(o option) {
+	m.crashes++
+	for i, t := range m.sent(o.crash) {
+		if o.lost&(1<<i) != 0 {
+			t.pending = nil
+			m.takeOut(func(a appointment) bool { return a.do == doer((*landing)(t)) })
+		}
+	}
+	o.crash.crash()
+}
+
 // sent returns the threads of a process whose requests are on their way.
 func (m *small) sent(n *node) []*thread {
 	var all []*thread
@@ -196,6 +215,7 @@ func (m *small) sent(n *node) []*thread {
 // woken stands in what a thread has heard for every time that it went on.
 type woken struct{}
 
+// run lets something happen. A thread whose request has landed goes on at once.
 func (m *small) run(do doer) {
 	if t, ok := do.(*thread); ok {
 		t.hears(woken{})
@@ -219,7 +239,7 @@ func (m *small) takeOut(which func(appointment) bool) (a appointment, ok bool) {
 	return a, true
 }
 
-// tidy removes what would do nothing, and lets threads of dead processes end.
+// tidy removes what would do nothing, and lets happen what concerns nobody else.
 func (m *small) tidy() {
 	for {
 		a, ok := m.takeOut(m.idle)
@@ -233,6 +253,26 @@ func (m *small) tidy() {
 	}
 }
 
+// idle reports that there is no choice of when an appointment happens: it would
+// do nothing, or what it does commutes with all that others can do meanwhile.
+// That an engine takes an input as it comes in, and does not find several at a
+// time, is a restriction. Where the scope is fine it does not hold.
+func (m *small) idle(a appointment) bool {
+	switch do := a.do.(type) {
+	case *stepping:
+		return do.gone || !m.scope.fine
+	case *ticking:
+		return do.gone || do.tickAt != do.at
+	case *task:
+		return do.over || do.node.gone
+	case *thread:
+		return do.pending == nil && (do.node.gone || !m.scope.fine && m.undisturbed(do))
+	case *message:
+		return do.acked
+	}
+	return false
+}
+
 // undisturbed reports that a thread reads what nobody can change any more: the
 // input when the user is done. And where it asks for due rows: what it is told
 // may be stale when it is used, but so may be what a claim expects.
@@ -242,22 +282,6 @@ func (m *small) undisturbed(t *thread) bool {
 		return m.changed == len(m.scope.changes)
 	case StepDue:
 		return true
-	}
-	return false
-}
-
-func (m *small) idle(a appointment) bool {
-	switch do := a.do.(type) {
-	case *stepping:
-		return do.gone || !m.scope.batches
-	case *ticking:
-		return do.gone || do.tickAt != do.at
-	case *task:
-		return do.over || do.node.gone
-	case *thread:
-		return do.pending == nil && (do.node.gone || !m.scope.batches && m.undisturbed(do))
-	case *message:
-		return do.acked
 	}
 	return false
 }

@@ -215,8 +215,7 @@ func (c *canon) time(v reflect.Value, m manner) {
 	case since:
 		c.ints(int(min(c.m.now-at, smallPolicy.TTL)))
 	case check:
-		c.checks = append(c.checks, ranked{len(c.b), int64(at)})
-		c.b = append(c.b, 0)
+		c.later(at)
 		c.when(at)
 	default:
 		c.when(at)
