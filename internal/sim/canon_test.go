@@ -24,7 +24,8 @@ var digestSeeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
 //
 //   - nonces and numbers of batches and deliveries, which are only ever compared
 //     for equality, are written in order of their first appearance;
-//   - fences, which are also compared in size, by their rank;
+//   - fences, which are also compared in size, by their rank, or by how far they
+//     are ahead of the time;
 //   - times by how far off they are. What has passed has passed, and what is far
 //     off is far off; but of two verifications it matters which is the later one.
 //
@@ -39,6 +40,7 @@ type canon struct {
 	nodes   []*node
 	owners  []string // their names
 	fences  []ranked
+	met     []int64  // all fences
 	far     []ranked // times of verifications, and what waits for them
 	structs map[reflect.Type][]field
 }
@@ -143,10 +145,10 @@ func (c *canon) write(m *small) {
 	c.node = -1
 	c.jobs(nil)
 	c.appointments()
-	alive := len(c.fences)
+	alive := len(c.met)
 	for _, t := range m.truths {
 		if t.thing == m.things[0] {
-			c.truth(t, c.fences[:alive])
+			c.truth(t, c.met[:alive])
 		}
 	}
 	c.rank(c.fences)
@@ -200,7 +202,7 @@ func (c *canon) alone(n *node) string {
 }
 
 func (c *canon) clear() {
-	c.b, c.fences, c.far, c.owners, c.names = c.b[:0], c.fences[:0], c.far[:0], c.owners[:0], c.names[:0]
+	c.b, c.fences, c.met, c.far, c.owners, c.names = c.b[:0], c.fences[:0], c.met[:0], c.far[:0], c.owners[:0], c.names[:0]
 	clear(c.seen)
 }
 
@@ -257,7 +259,15 @@ func (c *canon) name(of name) {
 	c.ints(n)
 }
 
+// fence writes a fence. The next one may be the time, or one more than another:
+// so those that are ahead of the time are written by how far.
 func (c *canon) fence(f int64) {
+	c.met = append(c.met, f)
+	ahead := f - c.m.time().UnixMilli()
+	c.ints(int(max(ahead, -1)))
+	if ahead >= 0 {
+		return
+	}
 	c.fences = append(c.fences, ranked{len(c.b), f})
 	c.b = append(c.b, 0)
 }

@@ -126,22 +126,28 @@ func (a job) compare(b job) int {
 func (c *canon) thread(t *thread) {
 	c.bool(t.pending != nil)
 	c.ints(len(t.heard))
+	var step Step
+	var seen *view
 	for _, h := range t.heard {
 		switch h := h.(type) {
 		case woken:
 			c.b = append(c.b, 'W')
+			if step == StepPin {
+				// It matters whether the output is what was pinned.
+				c.ints(c.m.truth(seen.claim.Key).changes - seen.pinned)
+			}
 		case engine.Swap:
 			c.number(h.Batch)
 			if t.node.gone { // else its engine knows what is in the batch
 				c.walk(reflect.ValueOf(h.Changes))
 			}
 		case Step:
+			step = h
 			c.b = append(c.b, byte(h))
 		case *view:
-			c.b = append(c.b, 'V')
+			seen = h
 			c.bool(h.wrote)
-			of := c.m.truth(h.claim.Key)
-			c.ints(of.changes-h.pinned, of.removedAt(h.claim, h.seen))
+			c.ints(c.m.truth(h.claim.Key).removedAt(h.claim, h.seen))
 		case **object:
 			c.object(*h)
 		case map[string]string:
@@ -174,7 +180,7 @@ func (c *canon) appointments() {
 }
 
 // truth writes what the invariants go by. Its row is the one in the store.
-func (c *canon) truth(t *truth, alive []ranked) {
+func (c *canon) truth(t *truth, alive []int64) {
 	c.bool(t.repeatable)
 	c.bool(t.reported)
 	c.bool(t.reaper != nil && !t.reaper.gone)
@@ -186,7 +192,7 @@ func (c *canon) truth(t *truth, alive []ranked) {
 	c.endings(t)
 	// What a fence has published matters until it completes.
 	for _, f := range slices.Sorted(maps.Keys(t.stamps)) {
-		if slices.ContainsFunc(alive, func(r ranked) bool { return r.value == f }) {
+		if slices.Contains(alive, f) {
 			c.fence(f)
 			c.string(strings.Join(t.stamps[f], ","))
 		}

@@ -71,8 +71,9 @@ const block = 64
 
 // Run plays worlds until all are played, one violates an invariant, or ctx ends.
 func Run(ctx context.Context, o Options) *Report {
-	// Worlds are small and short-lived: collecting often only takes time.
-	defer debug.SetGCPercent(debug.SetGCPercent(800))
+	// Worlds are small and short-lived: of a few megabytes that live, and some
+	// hundred that do not, collecting often only takes time.
+	defer debug.SetGCPercent(debug.SetGCPercent(3200))
 	r := &runner{options: o, report: &Report{First: o.First, Violated: map[Invariant]uint64{}}}
 	start := time.Now()
 	var wg sync.WaitGroup

@@ -17,7 +17,12 @@ type shelf struct{ rows []ledger.Row }
 var _ ledger.Store = (*shelf)(nil)
 
 func (s *shelf) find(k ledger.RowKey) int {
-	return slices.IndexFunc(s.rows, func(r ledger.Row) bool { return r.RowKey == k })
+	for i := range s.rows { // a row is too large to be copied for this
+		if s.rows[i].RowKey == k {
+			return i
+		}
+	}
+	return -1
 }
 
 // Swap implements ledger.Store.

@@ -18,7 +18,9 @@ type tape struct {
 	recorded []uint32
 }
 
-func newTape(seed uint64) *tape { return &tape{state: seed*0x9E3779B97F4A7C15 + 1} }
+func newTape(seed uint64) *tape {
+	return &tape{state: seed*0x9E3779B97F4A7C15 + 1, recorded: make([]uint32, 0, 1024)}
+}
 
 func replayTape(recorded []uint32) *tape { return &tape{replay: recorded, replays: true} }
 
