@@ -3,6 +3,7 @@
 package sim
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"hash/maphash"
@@ -123,10 +124,31 @@ func (c *canon) digest(m *small) digest {
 	return digest{maphash.Bytes(digestSeeds[0], c.b), maphash.Bytes(digestSeeds[1], c.b)}
 }
 
-// write writes the state down.
+// write writes the state down. The processes come in an order that goes by what
+// they do and not by their names, for they are all alike. Where that says nothing,
+// of the two texts there are the smaller one is taken.
 func (c *canon) write(m *small) {
 	c.m = m
-	c.workers()
+	c.nodes = append(c.nodes[:0], m.nodes...)
+	order := c.order()
+	if order > 0 {
+		slices.Reverse(c.nodes)
+	}
+	c.compose()
+	if order != 0 || len(c.nodes) < 2 {
+		return
+	}
+	one := slices.Clone(c.b)
+	slices.Reverse(c.nodes)
+	c.compose()
+	if bytes.Compare(one, c.b) < 0 {
+		c.b = append(c.b[:0], one...)
+	}
+}
+
+// compose writes the state down, with the processes in their order.
+func (c *canon) compose() {
+	m := c.m
 	c.clear()
 	for _, n := range c.nodes {
 		c.owners = append(c.owners, n.name)
@@ -155,21 +177,16 @@ func (c *canon) write(m *small) {
 	c.rank(c.far)
 }
 
-// workers puts the processes in an order that goes by what they do and not by
-// their names, for they are all alike.
-func (c *canon) workers() {
-	c.nodes = append(c.nodes[:0], c.m.nodes...)
+// order compares the two processes.
+func (c *canon) order() int {
 	if len(c.nodes) < 2 {
-		return
+		return 0
 	}
 	a, b := c.nodes[0], c.nodes[1]
-	order := cmp.Compare(c.busy(a), c.busy(b))
-	if order == 0 {
-		order = cmp.Compare(c.alone(a), c.alone(b))
+	if order := cmp.Compare(c.busy(a), c.busy(b)); order != 0 {
+		return order
 	}
-	if order > 0 {
-		slices.Reverse(c.nodes)
-	}
+	return cmp.Compare(c.alone(a), c.alone(b))
 }
 
 // busy is a quick look at a process.
@@ -183,7 +200,7 @@ func (c *canon) busy(n *node) (sum uint64) {
 	mix(uint64(len(n.tasks)))
 	mix(uint64(len(n.open)))
 	mix(uint64(n.engine.Pending()))
-	mix(uint64(max(n.tickAt-c.m.now, 0)))
+	mix(uint64(min(max(n.tickAt-c.m.now, 0), near+1))) // what is far off is far off
 	for _, t := range c.threads(n) {
 		mix(uint64(len(t.heard)))
 		mix(uint64(len(jobOf(t).what)))

@@ -1,13 +1,14 @@
 // Command test runs Pawl's tests against real servers, and builds the servers
 // first if they are missing:
 //
-//	go run ./tools/test [-lint] [-fuzz 30s] [-build] [go test flags] [packages]
+//	go run ./tools/test [-lint] [-race] [-fuzz 30s] [-build] [go test flags] [packages]
 //
 // It vets and tests ./... unless packages are named, and skips nothing. With
 // -lint it also checks formatting and runs staticcheck and golangci-lint. With
-// -fuzz and a duration it also fuzzes every target of the packages for so long.
-// With -build it only builds what it needs. Everything else is passed to go
-// test:
+// -race the race detector watches, but not over internal/sim, whose worlds have
+// one thread each and are many. With -fuzz and a duration it also fuzzes every
+// target of the packages for so long. With -build it only builds what it needs.
+// Everything else is passed to go test:
 //
 //	go run ./tools/test -race -count=1 ./engine/...
 //
@@ -28,10 +29,11 @@ import (
 	"github.com/pawlhq/pawl/internal/toolcache"
 )
 
-const usage = `usage: go run ./tools/test [-lint] [-fuzz 30s] [-build] [go test flags] [packages]
+const usage = `usage: go run ./tools/test [-lint] [-race] [-fuzz 30s] [-build] [go test flags] [packages]
 
 Builds MinIO and versitygw once, then vets and tests ./... or the packages.
   -lint      also check formatting and run staticcheck and golangci-lint
+  -race      with the race detector, but for internal/sim, whose worlds have one thread each
   -fuzz 30s  also fuzz each target of the packages for so long, one after the other
   -build     build what is needed, and nothing else
 Everything else is passed to go test.
@@ -67,10 +69,11 @@ func parse(args []string) options {
 			o.build = true
 		case fuzzing(args[i:], &o.fuzz):
 			i++
+		case arg == "-race" || arg == "--race":
+			o.race = true
 		case isPackage(arg):
 			o.packages = append(o.packages, arg)
 		default:
-			o.race = o.race || strings.HasPrefix(strings.TrimLeft(arg, "-"), "race")
 			o.args = append(o.args, arg)
 		}
 	}

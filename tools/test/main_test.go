@@ -17,11 +17,11 @@ func TestParse(t *testing.T) {
 		{[]string{"-build"}, options{build: true, packages: []string{"./..."}}},
 		{
 			[]string{"-lint", "-race", "-timeout", "20m", "./..."},
-			options{lint: true, race: true, packages: []string{"./..."}, args: []string{"-race", "-timeout", "20m"}},
+			options{lint: true, race: true, packages: []string{"./..."}, args: []string{"-timeout", "20m"}},
 		},
 		{
 			[]string{"-fuzz", "30s", "-race", "./event"},
-			options{race: true, fuzz: 30 * time.Second, packages: []string{"./event"}, args: []string{"-race"}},
+			options{race: true, fuzz: 30 * time.Second, packages: []string{"./event"}},
 		},
 		{
 			[]string{"-fuzz", "FuzzAWS", "-fuzztime", "1m", "./event"}, // go test's own
@@ -36,6 +36,20 @@ func TestParse(t *testing.T) {
 		if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(options{})); diff != "" {
 			t.Errorf("parse(%q) (-want +got):\n%s", tc.args, diff)
 		}
+	}
+}
+
+func TestWorldsAreSplitOff(t *testing.T) {
+	others, worlds, err := split(t.Context(), "../..", []string{"./internal/...", "./event"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(others, "github.com/pawlhq/pawl/event") || !slices.Contains(others, "github.com/pawlhq/pawl/internal/e2e") {
+		t.Errorf("with the race detector: %v", others)
+	}
+	want := []string{"github.com/pawlhq/pawl/internal/sim", "github.com/pawlhq/pawl/internal/sim/mutants", "github.com/pawlhq/pawl/internal/sim/mutants/play"}
+	if diff := cmp.Diff(want, worlds); diff != "" {
+		t.Errorf("without (-want +got):\n%s", diff)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,15 +27,56 @@ func steps(root string, o options) []step {
 		all = lintSteps(root)
 	}
 	vet := append([]string{"vet"}, o.packages...)
-	test := append(append([]string{"test"}, o.packages...), o.args...)
-	all = append(all,
-		step{"go vet", func(ctx context.Context) error { return command(ctx, root, "go", vet...) }},
-		step{"go test", func(ctx context.Context) error { return command(ctx, root, "go", test...) }},
-	)
+	all = append(all, step{"go vet", func(ctx context.Context) error { return command(ctx, root, "go", vet...) }})
+	all = append(all, testSteps(root, o)...)
 	if o.fuzz > 0 {
 		all = append(all, step{"go test -fuzz", func(ctx context.Context) error { return fuzz(ctx, root, o.packages, o.fuzz) }})
 	}
 	return all
+}
+
+func testSteps(root string, o options) []step {
+	if !o.race {
+		return []step{{"go test", func(ctx context.Context) error { return test(ctx, root, o.packages, o.args) }}}
+	}
+	watched := append([]string{"-race"}, o.args...)
+	return []step{
+		{"go test -race", func(ctx context.Context) error {
+			packages, _, err := split(ctx, root, o.packages)
+			return errors.Join(err, test(ctx, root, packages, watched))
+		}},
+		{"go test, the worlds", func(ctx context.Context) error {
+			_, worlds, err := split(ctx, root, o.packages)
+			return errors.Join(err, test(ctx, root, worlds, o.args))
+		}},
+	}
+}
+
+// test runs the tests of packages, if there are any.
+func test(ctx context.Context, root string, packages, args []string) error {
+	if len(packages) == 0 {
+		return nil
+	}
+	return command(ctx, root, "go", slices.Concat([]string{"test"}, packages, args)...)
+}
+
+// split tells the packages of simulated worlds from the others. The race
+// detector would make them ten times as slow, and they have one thread each.
+func split(ctx context.Context, root string, packages []string) (others, worlds []string, err error) {
+	cmd := exec.CommandContext(ctx, "go", append([]string{"list"}, packages...)...)
+	cmd.Dir, cmd.Stderr = root, os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, nil, fmt.Errorf("listing packages: %w", err)
+	}
+	for _, p := range strings.Fields(string(out)) {
+		if strings.HasPrefix(p+"/", "github.com/pawlhq/pawl/internal/sim/") {
+			worlds = append(worlds, p)
+		} else {
+			others = append(others, p)
+		}
+	}
+	return others, worlds, nil
 }
 
 func lintSteps(root string) []step {

@@ -53,7 +53,7 @@ var deciding = []Mutant{
 		Name:   "event-order-without-a-look-at-the-fence",
 		Edits:  []Edit{{"worker/attempt.go", "	if x.pinned != nil {\n		if err := x.stillHolds(ctx)", "	if x.pinned != nil && x.Claim.Fence < 0 {\n		if err := x.stillHolds(ctx)"}},
 		Why:    "Without a read there is nothing that the pin comes before: a worker that stood still between claim and pin replaces a newer result.",
-		Budget: 40_000,
+		Budget: 60_000,
 	},
 	{
 		Name:   "a-repetition-writes-what-is-left",

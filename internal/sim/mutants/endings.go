@@ -42,7 +42,7 @@ var endings = []Mutant{
 		Name:   "doubt-dropped-by-a-failure",
 		Edits:  []Edit{{"ledger/finish.go", "	if !e.Sent && r.Doubt < DoubtAct {", "	if r.Doubt < DoubtAct {"}},
 		Why:    "What a failed attempt has sent is forgotten: the next one trusts what was committed before.",
-		Budget: 30_000,
+		Budget: 80_000,
 	},
 	{
 		Name:  "a-verification-cleared-by-another",

@@ -62,6 +62,12 @@ var leases = []Mutant{
 		Budget: 2000,
 	},
 	{
+		Name:   "a-fence-given-back",
+		Edits:  []Edit{{"ledger/finish.go", "	r.Attempts = max(r.Attempts-1, 0)\n	r.note(now, \"released\"", "	r.Attempts = max(r.Attempts-1, 0)\n	r.Lease.Fence = max(r.Lease.Fence-1, 0)\n	r.note(now, \"released\""}},
+		Why:    "Nothing was done with it, it seems; but it may have been told to a receiver, which takes the next holder for the same.",
+		Budget: 500,
+	},
+	{
 		Name: "begun-before-the-claim-is-committed",
 		Edits: []Edit{
 			{"engine/fold.go", "			f.next, f.claim = next, &a\n", "			f.next, f.claim = next, &a\n			e.emit(Start{Attempt: a, Deadline: f.at.Add(e.cfg.Policy.TTL)})\n"},
