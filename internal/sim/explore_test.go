@@ -1,5 +1,3 @@
-//go:build explore
-
 package sim
 
 import (
@@ -83,20 +81,21 @@ func TestExplore(t *testing.T) {
 }
 
 func (s *scope) test(t *testing.T) {
-	start := time.Now()
-	x := s.explore(t.Context(), nil)
+	start, pairs := time.Now(), newPairs(firstSeed(t))
+	x := s.explore(t.Context(), pairs.arrive)
 	t.Logf("%d states, %d transitions, %d ends, at most %d steps, %v", len(x.states), len(x.edges), len(x.ends), x.depth, time.Since(start).Round(time.Millisecond))
 	if x.failed == nil {
 		if n := x.restless(); n > 0 {
 			t.Errorf("from %d states no way leads to rest", n)
 		}
+		pairs.follow(t, s)
 		return
 	}
 	short, violations, story := s.explain(x.failed)
 	for _, v := range violations {
 		t.Errorf("%s (%s): %s", v.Invariant, v.Invariant.Says(), v.What)
 	}
-	t.Fatalf("repeat it with: go test ./internal/sim -tags explore -run '%s$' -way %s\n%s", t.Name(), encodeTape(short), strings.Join(story, "\n"))
+	t.Fatalf("repeat it with: go test ./internal/sim -run '%s$' -way %s\n%s", t.Name(), encodeTape(short), strings.Join(story, "\n"))
 }
 
 // tell tells what happens on the way of the command line.
