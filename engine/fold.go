@@ -213,14 +213,16 @@ func (e *Engine) refused(en *entry, f *flight, current *ledger.Row) {
 // unclear answer, before somebody changed the row again: the fence that it
 // granted, or the lease that it ended, tells. A lease that another worker ended
 // by retiring the row tells of no landing: Have is behind, or the row is dead.
-// Where both wanted it dead nobody knows who was first.
+// Where both wanted it dead nobody knows who was first; but a verification that
+// only this one asked for tells that it was the other.
 func (f *flight) supersededBy(row *ledger.Row, owner string, was *ledger.Attempt) bool {
 	switch {
 	case f.claim != nil:
 		return row.Lease.Owner == owner && row.Lease.Fence == f.claim.Fence
 	case f.finish != nil && !f.refused:
 		return !row.Held() && row.Lease.Fence == was.Fence &&
-			row.Have.Compare(f.next.Have) == 0 && (f.next.Dead || !row.Dead)
+			row.Have.Compare(f.next.Have) == 0 && (f.next.Dead || !row.Dead) &&
+			!row.VerifyAt.Before(f.next.VerifyAt)
 	}
 	return false
 }

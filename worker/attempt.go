@@ -112,7 +112,9 @@ func (x *Attempt) once(ctx context.Context) (acted bool, err error) {
 		}
 	}
 	x.ending.Read = read
-	if !x.Claim.MustAct(&read, out) {
+	// What the attempt itself has done elsewhere, before it started over, is not
+	// what the row says was had.
+	if again := out == nil && x.began; !again && !x.Claim.MustAct(&read, out) {
 		return false, nil
 	}
 	return true, x.act(ctx, &read)

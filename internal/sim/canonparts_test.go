@@ -145,7 +145,11 @@ func (c *canon) thread(t *thread) {
 		case *view:
 			seen = h
 			c.bool(h.wrote)
-			c.ints(c.m.truth(h.claim.Key).removedAt(h.claim, h.seen))
+			of := c.m.truth(h.claim.Key)
+			c.ints(of.removedAt(h.claim, h.seen))
+			if of.kind == acting {
+				c.ints(h.seen)
+			}
 		case **object:
 			c.object(*h)
 		case map[string]string:
@@ -182,41 +186,49 @@ func (c *canon) truth(t *truth, alive []int64) {
 	c.bool(t.repeatable)
 	c.bool(t.reported)
 	c.bool(t.reaper != nil && !t.reaper.gone)
-	c.ints(min(t.plan.attempts*(len(t.thing.versions)+t.completions+t.fresh)+t.given-t.claims, 8), t.visible)
+	c.ints(t.plan.attempts*(len(t.thing.versions)+t.completions+t.fresh)+t.given-t.claims, t.visible, t.actedAt)
 	c.fence(t.fence)
 	for _, v := range []*ledger.Version{&t.acted, &t.tried, &t.highest, &t.died, &t.shown} {
 		c.walk(reflect.ValueOf(v).Elem())
 	}
 	c.endings(t)
-	// What a fence has published matters until it completes.
-	for _, f := range slices.Sorted(maps.Keys(t.stamps)) {
-		if slices.Contains(alive, f) {
-			c.fence(f)
-			c.string(strings.Join(t.stamps[f], ","))
-		}
+	// What a fence has done matters until it completes, or never can any more.
+	alive = slices.DeleteFunc(slices.Clone(alive), func(f int64) bool { return f < t.row.Lease.Fence })
+	slices.Sort(alive)
+	for _, f := range slices.Compact(alive) {
+		c.fence(f)
+		c.string(strings.Join(t.stamps[f], ","))
+		c.bool(slices.Contains(t.removed, f))
+		c.ints(t.effectOf(f))
 	}
 	c.effects(t)
 }
 
 // endings writes how attempts ended, as long as that can matter: until the
 // ledger has taken note, or a later fence makes it refuse to, and until a worker
-// has told that it had lost its lease.
+// has told that it had lost its lease. The word of a worker that is gone may yet
+// reach the ledger.
 func (c *canon) endings(t *truth) {
 	for _, n := range c.nodes {
-		lost := false
-		for i := range t.ends {
-			e := &t.ends[i]
-			if e.by != n {
-				continue
-			}
-			lost = lost || e.lost
-			if !e.taken && e.fin.Fence >= t.row.Lease.Fence {
-				c.walk(reflect.ValueOf(&e.fin).Elem())
-			}
-		}
-		c.b = append(c.b, 'E')
-		c.bool(lost)
+		c.endingsOf(t, func(by *node) bool { return by == n })
 	}
+	c.endingsOf(t, func(by *node) bool { return by.gone })
+}
+
+func (c *canon) endingsOf(t *truth, of func(*node) bool) {
+	lost := false
+	for i := range t.ends {
+		e := &t.ends[i]
+		if !of(e.by) {
+			continue
+		}
+		lost = lost || e.lost && !e.by.gone
+		if !e.taken && e.fin.Fence >= t.row.Lease.Fence {
+			c.walk(reflect.ValueOf(&e.fin).Elem())
+		}
+	}
+	c.b = append(c.b, 'E')
+	c.bool(lost)
 }
 
 // effects writes, of all effects elsewhere, what later ones are compared with.

@@ -39,7 +39,7 @@ const (
 	Unsent             // the request has no effect, and no answer
 	Late               // no answer; the request has its effect later
 	Twice              // sent again by the SDK or a proxy, which report the second answer
-	Torn               // half of a batch has its effect; no answer
+	Torn               // some of a batch has its effect; no answer
 	Refused            // a clear refusal for a passing reason
 	faults
 )
@@ -53,7 +53,7 @@ func (f Fault) String() string { return faultNames[f] }
 
 const (
 	anywhere = 1<<CrashBefore | 1<<CrashAfter | 1<<FreezeBefore | 1<<FreezeAfter
-	onReads  = anywhere | 1<<Refused
+	onReads  = 1<<CrashBefore | 1<<FreezeBefore | 1<<FreezeAfter | 1<<Refused // a read has no effect to crash after
 	onWrites = anywhere | 1<<Lost | 1<<Unsent | 1<<Late | 1<<Twice | 1<<Refused
 )
 
@@ -98,7 +98,7 @@ func (w *World) fault(t *thread, s Step) Fault {
 }
 
 // affords bounds crashes and freezes, which cost many steps each. An operator
-// has no process that could crash.
+// has no process that could crash, and one change cannot be torn.
 func (w *World) affords(t *thread, f Fault) bool {
 	switch f {
 	case CrashBefore, CrashAfter:
@@ -111,6 +111,8 @@ func (w *World) affords(t *thread, f Fault) bool {
 			return false
 		}
 		w.freezes++
+	case Torn:
+		return t.batch > 1
 	}
 	return true
 }

@@ -16,12 +16,19 @@ type handler struct {
 	thread *thread
 	task   *task
 	view   *view
+	began  bool
 }
 
 var errHandler = errors.New("no luck")
 
 // Handle implements worker.Handler.
 func (h *handler) Handle(ctx context.Context, t *worker.Task) error {
+	if h.began {
+		// The attempt starts over, for the object has changed. It cannot know
+		// what the handler has done already, and so it must act again.
+		h.thread.world.truth(h.task.key).repeatable = true
+	}
+	h.began = true
 	body := ""
 	if t.Kind == event.Created {
 		var err error
@@ -43,7 +50,12 @@ func (h *handler) Handle(ctx context.Context, t *worker.Task) error {
 		_, err = out.Write([]byte(f(body)))
 		return err
 	}
-	return h.effect(t, body)
+	if err := h.effect(t, body); err != nil || t.Kind != event.Created || !h.thread.world.tape.chance(h.thread.world.plan.rereads) {
+		return err
+	}
+	h.thread.sleep(h.thread.world.tape.upTo(20 * time.Second))
+	_, err := read(ctx, t) // and so finds out that the object has changed
+	return err
 }
 
 func (h *handler) suffer(p poison) error {

@@ -28,9 +28,10 @@ func (r *rows) Swap(_ context.Context, changes []ledger.Change) ([]ledger.Outcom
 	w, by := t.world, t.node // the thread may be another's when the swap lands
 	var out []ledger.Outcome
 	t.hears(&out)
+	t.batch = len(changes)
 	fault := w.fault(t, StepSwap)
 	if fault == Torn {
-		changes, fault = changes[:len(changes)/2], Lost
+		changes, fault = w.tear(changes), Lost
 	}
 	answered, _ := t.send(fault, func() error {
 		out = w.swap(by, changes)
@@ -40,6 +41,16 @@ func (r *rows) Swap(_ context.Context, changes []ledger.Change) ([]ledger.Outcom
 		return nil, errNoAnswer
 	}
 	return out, nil
+}
+
+// tear returns some of the changes: not all of a batch need be one transaction.
+func (w *World) tear(changes []ledger.Change) (some []ledger.Change) {
+	for _, c := range changes {
+		if w.tape.chance(500) {
+			some = append(some, c)
+		}
+	}
+	return some
 }
 
 // Load implements ledger.Store.

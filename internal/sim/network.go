@@ -37,7 +37,7 @@ func (t *thread) read(ctx context.Context, s Step, do func()) error {
 	w := t.world
 	fault := w.fault(t, s)
 	switch fault {
-	case CrashBefore, CrashAfter:
+	case CrashBefore:
 		t.node.crash()
 		return errDead
 	case FreezeBefore:

@@ -90,8 +90,11 @@ func (v *view) get(ctx context.Context, s Step, ref bucket.Ref) (o *object, err 
 		switch s {
 		case StepPin:
 			v.pinned = w.output(ref).changes
-		case StepLook:
-			v.seen = w.versions(ref)
+		case StepLook, StepFetch:
+			// What is fetched is what was looked at; in event order nothing was.
+			if s == StepLook || v.claim != nil && w.kindOf(v.claim.Key) == trusting {
+				v.seen = w.versions(ref)
+			}
 		}
 		if o != nil && o.new && s == StepLook && w.plan.eventual && w.now < o.born+hidden && w.tape.chance(300) {
 			o = nil
@@ -116,14 +119,14 @@ func (v *view) Put(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucke
 		return "", errGone
 	}
 	v.wrote = true
-	pinned := v.pinned
+	pinned, seen := v.pinned, v.seen
 	var etag string
 	v.thread.hears(o.Metadata)
 	v.thread.hears(&etag)
 	err = v.thread.write(ctx, StepPut, func() error {
 		var err error
 		if etag, err = v.put(ref, string(body), o, c); err == nil {
-			v.world.output(ref).published(v.claim, v.kept[ref], pinned, c != bucket.Condition{})
+			v.world.output(ref).published(v.claim, v.kept[ref], seen, pinned, c != bucket.Condition{})
 		}
 		return err
 	})

@@ -20,6 +20,7 @@ type plan struct {
 	poison    int // changes to a content that no handler can take
 	fails     int // attempts that fail for no reason, per mille
 	slow      int // attempts that take long
+	rereads   int // effects elsewhere after which the handler reads its input again
 	skewed    bool
 	twoBucket bool // the two objects differ in nothing but their bucket
 	audits    int  // in the middle of it all
@@ -69,7 +70,7 @@ func draw(t *tape) plan {
 		loses: pick(t, 0, 0, 0, 150), doubles: pick(t, 0, 200, 500), delays: pick(t, 0, 150, 400),
 		delay: pick(t, time.Minute, 20*time.Minute, maxDelay), window: pick(t, 2*time.Minute, 20*time.Minute, 24*time.Hour),
 		changes: 3 + t.choose(6), removes: pick(t, 100, 400, 800), repeats: pick(t, 0, 0, 300), poison: pick(t, 0, 0, 0, 250),
-		fails: pick(t, 0, 0, 100), slow: pick(t, 0, 30, 120), skewed: t.chance(400), twoBucket: t.chance(300),
+		fails: pick(t, 0, 0, 100), slow: pick(t, 0, 30, 120), rereads: pick(t, 0, 0, 500), skewed: t.chance(400), twoBucket: t.chance(300),
 		audits: pick(t, 0, 0, 2), purges: pick(t, 0, 2), redrives: pick(t, 0, 0, 2), drains: pick(t, 0, 0, 2),
 		tasks: pick(t, 4, 1), batch: pick(t, 8, 1), cache: pick(t, 8, 1), attempts: pick(t, 4, 3, 1),
 	}
@@ -78,12 +79,24 @@ func draw(t *tape) plan {
 		p.rates[f] = pick(t, 0, 0, 60, 250)
 		p.faulty += p.rates[f]
 	}
+	if t.chance(80) {
+		p.plain(t)
+	}
 	if p.skewed { // clocks that are further apart than the margin cost attempts
 		p.attempts = max(p.attempts, 2)
 	}
 	p.weak, p.times = pick(t, weakSteps...), pick(t, 1, 4, 12)
 	p.times = min(p.times, max(1, 5000/max(p.faulty, 1))) // half of the time it must go well
 	return p
+}
+
+// plain makes a world in which nothing goes wrong but what users upload: whatever
+// else dies there dies of its neighbours.
+func (p *plan) plain(t *tape) {
+	p.rates, p.faulty, p.fails, p.slow, p.drains, p.skewed = [faults]int{}, 0, 0, 0, 0, false
+	p.poison, p.repeats, p.removes, p.changes = 400, 0, 100, 3+t.choose(2)
+	p.window = pick(t, 2*time.Minute, 5*time.Second)
+	p.tasks, p.batch, p.attempts = 4, 8, pick(t, 3, 4)
 }
 
 // weakSteps are where faults may gather: wherever they can happen, and more often

@@ -20,6 +20,7 @@ type thread struct {
 
 	rows    rows
 	ledger  *ledger.Ledger // the shipped one, over rows
+	batch   int            // how many changes its swap has
 	pending request        // on its way
 	err     error          // what became of it
 	heard   []any          // in its job so far, in a world that is explored

@@ -32,6 +32,7 @@ type truth struct {
 	claims, completions, fresh, given int
 	repeatable                        bool // another effect at the same version is allowed
 	acted, tried                      ledger.Version
+	actedAt                           int // the version of the last effect elsewhere
 
 	reaper   *node // who wrote that the row is dead
 	reported bool
@@ -42,6 +43,7 @@ type truth struct {
 	visible int                // which version of the object the output shows
 	shown   ledger.Version     // in event order, what was asked for by whoever changed it last
 	stamps  map[int64][]string // the sources of what each fence published
+	removed []int64            // the fences under which it was removed
 	effects []effect
 }
 
@@ -59,6 +61,7 @@ type effect struct {
 	kind    event.Kind
 	body    string
 	version int
+	seen    int  // how many versions the object had had when it was looked at
 	current bool // by who had the lease
 }
 
@@ -112,6 +115,7 @@ func (t *truth) wrote(by *node, next *ledger.Row) {
 	if after.Dead && !before.Dead {
 		t.reaper, t.reported = by, false
 		t.diedTried(after)
+		t.undisturbed(after)
 	}
 	if after.Dead && after.Want.Compare(t.died) > 0 {
 		t.died = after.Want
@@ -140,7 +144,7 @@ func (t *truth) ended(by *node, before, after *ledger.Row) {
 		e.taken = true
 		switch {
 		case e.fin.Result == engine.Completed:
-			t.completed(e, before, after)
+			t.completed(e, after)
 		case e.fin.Result == engine.Released || e.fin.Failure.Uncounted:
 			t.given++
 		}
@@ -164,17 +168,25 @@ func (t *truth) ending(by *node, fence int64) *ending {
 	return nil
 }
 
-func (t *truth) completed(e *ending, before, after *ledger.Row) {
+func (t *truth) completed(e *ending, after *ledger.Row) {
 	t.completions++
 	fin := &e.fin
-	if fin.Acted {
-		t.actedOnce(fin, before, after)
+	if t.hasActed(fin) {
+		t.actedOnce(fin, after)
 		t.standsBehind(fin, after)
 		t.acted = after.Have
 	} else if t.acted.Kind != after.Have.Kind {
 		t.acted = ledger.Version{} // it was found to be what it had been before
 	}
-	t.repeatable = fin.Ending.Unsure || !after.VerifyAt.IsZero() || after.Doubt == ledger.DoubtAct || t.unsuspected()
+	// A verification looks at the output. Elsewhere there is nothing to look at.
+	verifies := t.kind != acting && !after.VerifyAt.IsZero()
+	t.repeatable = fin.Ending.Unsure || verifies || after.Doubt == ledger.DoubtAct || t.unsuspected()
+}
+
+// hasActed reports that an attempt has had an effect, whatever it says itself.
+func (t *truth) hasActed(fin *engine.Finished) bool {
+	return fin.Acted || len(t.stamps[fin.Fence]) > 0 || slices.Contains(t.removed, fin.Fence) ||
+		slices.ContainsFunc(t.effects, func(e effect) bool { return e.fence == fin.Fence })
 }
 
 // suspected follows a write that asks for a verification: by it a worker may
@@ -232,10 +244,20 @@ func (t *truth) poisoned() bool {
 	return v != nil && v.poison != harmless
 }
 
-// versionOf tells which version of the object a content is: the newest that it
-// can be.
-func (t *truth) versionOf(body string) int {
-	for i := len(t.thing.versions) - 1; i >= 0; i-- {
+// effectOf returns the version of the last effect that a fence had.
+func (t *truth) effectOf(fence int64) int {
+	for i := len(t.effects) - 1; i >= 0; i-- {
+		if e := &t.effects[i]; e.fence == fence {
+			return e.version
+		}
+	}
+	return -1
+}
+
+// versionOf tells which version of the object a content is, read when there had
+// been so many: the newest that it can be.
+func (t *truth) versionOf(body string, seen int) int {
+	for i := seen - 1; i >= 0; i-- {
 		if v := &t.thing.versions[i]; v.kind == event.Created && v.body == body {
 			return i
 		}
@@ -265,13 +287,13 @@ func (t *truth) removedAt(claim *ledger.Attempt, seen int) int {
 }
 
 // published follows a publish that has landed.
-func (t *truth) published(claim *ledger.Attempt, out *object, pinned int, guarded bool) {
+func (t *truth) published(claim *ledger.Attempt, out *object, seen, pinned int, guarded bool) {
 	source := out.info.Metadata["pawl-source"]
 	if t.stamps == nil {
 		t.stamps = map[int64][]string{}
 	}
 	t.stamps[claim.Fence] = append(t.stamps[claim.Fence], source)
-	version := t.versionOf(inputOf(out.body))
+	version := t.versionOf(inputOf(out.body), seen)
 	if t.tells() {
 		t.World.tell(t.owner, "publishes %s from version %d, over %d", t.ref.Key, version, t.visible)
 	}
@@ -287,6 +309,7 @@ func (t *truth) unpublished(claim *ledger.Attempt, version, pinned int, guarded 
 	}
 	t.neverBack(claim, version, pinned, guarded)
 	t.visible = version
+	t.removed = append(t.removed, claim.Fence)
 	t.changes++
 }
 
@@ -294,15 +317,16 @@ func (t *truth) unpublished(claim *ledger.Attempt, version, pinned int, guarded 
 func (w *World) affected(k *task, task *worker.Task, body string, seen int) {
 	t := w.truth(k.key)
 	e := effect{
-		fence: task.Fence, kind: task.Kind, body: body, version: t.removedAt(nil, seen),
+		fence: task.Fence, kind: task.Kind, body: body, version: t.removedAt(nil, seen), seen: seen,
 		current: t.row.Lease.Fence == task.Fence && t.row.Held(),
 	}
 	if task.Kind == event.Created {
-		e.version = t.versionOf(body)
+		e.version = t.versionOf(body, seen)
 	}
 	if t.tells() {
 		t.World.tell(k.node, "has the effect of version %d of %s with fence %d", e.version, t.key, e.fence)
 	}
 	t.inOrder(&e)
+	t.oncePerLook(&e)
 	t.effects = append(t.effects, e)
 }

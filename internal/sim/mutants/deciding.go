@@ -63,6 +63,36 @@ var deciding = []Mutant{
 		Budget: 500,
 	},
 	{
+		Name:   "an-attempt-that-forgets-what-it-did",
+		Edits:  []Edit{{"worker/attempt.go", "again := out == nil && x.began; !again", "again := false; !again"}},
+		Why:    "The handler had its effect, read its input again, and found it changed. Where the attempt now finds what the row says was had, nobody undoes the effect.",
+		Budget: 20_000,
+	},
+	{
+		Name:   "a-verification-that-acts-again",
+		Edits:  []Edit{{"ledger/decide.go", "return a.Doubt != DoubtNone || !a.had(r)\n", "return a.Doubt != DoubtNone || a.Verifying || !a.had(r)\n"}},
+		Why:    "Elsewhere there is nothing to look at: each verification would have the effect again.",
+		Budget: 2000,
+	},
+	{
+		Name:   "acts-twice",
+		Edits:  []Edit{{"worker/attempt.go", "	if err != nil || x.pinned == nil {\n		return err", "	if err == nil && x.pinned == nil {\n		err = x.Pipeline.Handler.Handle(ctx, t)\n	}\n	if err != nil || x.pinned == nil {\n		return err"}},
+		Why:    "A repeat that nobody asked for, within one attempt.",
+		Budget: 500,
+	},
+	{
+		Name:   "a-neighbour-of-poison",
+		Edits:  []Edit{{"engine/entry.go", "return row.Held() && 2*row.Attempts >= e.cfg.Policy.Attempts", "return false"}},
+		Why:    "What is claimed together with an object that kills its process is taken over together with it, again and again, and in the end it is dead as well.",
+		Budget: 100_000,
+	},
+	{
+		Name:  "an-answer-that-grew-old",
+		Edits: []Edit{{"worker/attempt.go", "	read, err := x.read(ctx)\n", "	read, err := x.read(ctx)\n	asked = x.Now()\n"}},
+		Why:   "Whoever sleeps with \"not found\" in his hands finds the object old enough, by now, to be believed removed.",
+		Test:  &Test{Args: []string{"./worker", "-run", "TestALateNotFoundIsAsYoungAsItsQuestion$"}, Says: "FAIL: TestALateNotFoundIsAsYoungAsItsQuestion"},
+	},
+	{
 		Name:   "a-panic-let-through",
 		Edits:  []Edit{{"worker/attempt.go", "	defer func() {\n		if p := recover(); p != nil {\n			err =", "	defer func() {\n		if p := error(nil); p != nil {\n			err ="}},
 		Why:    "One poisonous object ends the process, and every other attempt in it.",

@@ -105,9 +105,15 @@ var endings = []Mutant{
 	},
 	{
 		Name:  "an-end-taken-for-landed-in-a-dead-row",
-		Edits: []Edit{{"engine/fold.go", " && (f.next.Dead || !row.Dead)", ""}},
+		Edits: []Edit{{"engine/fold.go", " && (f.next.Dead || !row.Dead) &&", " &&"}},
 		Why:   "The write that ended an attempt was refused by a row that another has retired meanwhile: it had not landed, though Have is the same.",
 		Test:  &Test{Args: []string{"./engine", "-run", "TestTranscripts$"}, Says: "FAIL: TestTranscripts/08_retired_by_another"},
+	},
+	{
+		Name:  "a-late-write-forgotten-with-its-row-dead",
+		Edits: []Edit{{"engine/fold.go", " && (f.next.Dead || !row.Dead) &&\n			!row.VerifyAt.Before(f.next.VerifyAt)\n", " && (f.next.Dead || !row.Dead)\n"}},
+		Why:   "The last attempt sent a write of unknown fate, and another has retired the row meanwhile. Taken for landed, its word is lost, and the write may land when somebody has revived the row.",
+		Test:  &Test{Args: []string{"./engine", "-run", "TestTranscripts$"}, Says: "FAIL: TestTranscripts/29_unsure_and_retired"},
 	},
 	{
 		Name:   "at-most-once",

@@ -139,6 +139,12 @@ var leases = []Mutant{
 		Budget: 500,
 	},
 	{
+		Name:  "a-full-sweep-asked-again-at-once",
+		Edits: []Edit{{"engine/sweep.go", "if fresh > 0 && len(in.Rows)", "if len(in.Rows)"}},
+		Why:   "Where all due rows are in flight already, the ledger is asked for the very same ones, as fast as it answers.",
+		Test:  &Test{Args: []string{"./engine", "-run", "TestSweepWhileAnAnswerIsAwaited$"}, Says: "FAIL: TestSweepWhileAnAnswerIsAwaited"},
+	},
+	{
 		Name:   "a-loop-without-a-wait",
 		Edits:  []Edit{{"engine/sweep.go", "s.next = e.now.Add(e.cfg.Sweep/2 + time.Duration(e.cfg.Rand.Float64()*float64(e.cfg.Sweep)))", "s.next = e.now"}},
 		Why:    "Workers ask the ledger for due rows without a pause.",
