@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/bucket/buckettest"
+	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/worker"
 )
@@ -150,6 +152,30 @@ func TestAnOutageInTheHandlerCounts(t *testing.T) {
 		w.pass(time.Minute)
 		if r := w.row("a"); !r.Dead || r.Attempts != 3 {
 			t.Errorf("dead %v after %d attempts", r.Dead, r.Attempts)
+		}
+	})
+}
+
+// What a handler did before its attempt started over is undone, even if the
+// object is again what the row says was had.
+func TestAnEffectBeforeAMoveIsUndone(t *testing.T) {
+	inWorld(t, func(w *world) {
+		var told []event.Kind
+		n := w.start(matchAll(func(ctx context.Context, task *worker.Task) error {
+			told = append(told, task.Kind)
+			if len(told) == 2 {
+				w.erase(in("a"))
+				_, err := read(ctx, task)
+				return err
+			}
+			return nil
+		}))
+		n.deliver(w.remove("a")).wantAck(w)
+		n.deliver(w.put("a", "one")).wantAck(w)
+		n.deliver(w.event(in("a"), event.Removed)).wantAck(w)
+		w.wantSettled("a")
+		if want := []event.Kind{event.Removed, event.Created, event.Removed}; !slices.Equal(told, want) {
+			t.Errorf("told of %v, want %v", told, want)
 		}
 	})
 }

@@ -57,7 +57,7 @@ var deciding = []Mutant{
 	},
 	{
 		Name:   "a-repetition-writes-what-is-left",
-		Edits:  []Edit{{"worker/attempt.go", "	if !x.Claim.MustAct(&read, out) {\n		return false, nil\n", "	if !x.Claim.MustAct(&read, out) {\n		if x.pinned != nil {\n			return true, x.remove(ctx)\n		}\n		return false, nil\n"}},
+		Edits:  []Edit{{"worker/attempt.go", "!again && !x.Claim.MustAct(&read, out) {\n		return false, nil\n", "!again && !x.Claim.MustAct(&read, out) {\n		if x.pinned != nil {\n			return true, x.remove(ctx)\n		}\n		return false, nil\n"}},
 		Why:    "After what was stored already is left out nothing is left. Written, it replaces the good output.",
 		From:   "the published archive of a stream, which writes an empty list over the stored batch",
 		Budget: 500,

@@ -41,7 +41,7 @@ var events = []Mutant{
 		}
 		r.Want.Generation++`}},
 		Why:    "Times of events have a resolution of a second on some stores. Dropped by their times, the second of two changes within one second is lost.",
-		Budget: 2000,
+		Budget: 10_000,
 	},
 	{
 		Name: "fresh-attempts-for-any-copy",

@@ -65,7 +65,7 @@ var leases = []Mutant{
 		Name:   "a-fence-given-back",
 		Edits:  []Edit{{"ledger/finish.go", "	r.Attempts = max(r.Attempts-1, 0)\n	r.note(now, \"released\"", "	r.Attempts = max(r.Attempts-1, 0)\n	r.Lease.Fence = max(r.Lease.Fence-1, 0)\n	r.note(now, \"released\""}},
 		Why:    "Nothing was done with it, it seems; but it may have been told to a receiver, which takes the next holder for the same.",
-		Budget: 500,
+		Budget: 1000,
 	},
 	{
 		Name: "begun-before-the-claim-is-committed",

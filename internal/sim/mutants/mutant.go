@@ -25,7 +25,7 @@ type Mutant struct {
 	Why   string // what goes wrong in life
 	From  string // who does it like that, where somebody is known to
 	// Budget is how many worlds may be played until an invariant must have
-	// been violated. It has a margin of five at the least.
+	// been violated. So many violate the same one that it is no accident.
 	Budget uint64
 	// Test notices what no world can: the mutant has it instead of a Budget.
 	Test *Test

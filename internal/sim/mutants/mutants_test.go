@@ -73,6 +73,19 @@ func TestMutants(t *testing.T) {
 	t.Cleanup(func() { found.check(t, most) })
 }
 
+// enough is how many of its worlds must violate one invariant, so that a mutant
+// is not killed by accident.
+const enough = 3
+
+// rare reports that a mutant was killed by accident.
+func (r *result) rare() bool {
+	most := uint64(0)
+	for _, n := range r.violated {
+		most = max(most, n)
+	}
+	return r.Test == nil && most < enough
+}
+
 // root is the module's.
 func root(t *testing.T) string {
 	t.Helper()
@@ -180,6 +193,11 @@ func (r *results) check(t *testing.T, played uint64) {
 		return // only some were run
 	}
 	slices.SortFunc(r.all, func(a, b result) int { return index(all, a.Name) - index(all, b.Name) })
+	for _, one := range r.all {
+		if one.killed() && one.rare() {
+			t.Errorf("%s: only %v in %d worlds. Give it a larger Budget", one.Name, one.violated, one.Budget)
+		}
+	}
 	for i := sim.I1; i <= sim.I14; i++ {
 		if len(soleVictims(r.all, i)) == 0 {
 			t.Errorf("%s (%s): no mutant is killed by it alone", i, i.Says())

@@ -38,7 +38,7 @@ var publishing = []Mutant{
 		Edits:  []Edit{{"bucket/settle.go", "		if !refused {\n			c.loose -= c.accounts\n		}\n", "		c.loose = max(0, c.loose-c.accounts)\n"}},
 		Why:    "A refusal and one's own nonce say that some copy has landed, and not which. The one that is still on its way is forgotten.",
 		From:   "Pawl itself, before it was simulated",
-		Budget: 200_000,
+		Budget: 300_000,
 	},
 	{
 		Name:  "one-nonce-for-all-publishes",
