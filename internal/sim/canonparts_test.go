@@ -198,7 +198,6 @@ func (c *canon) truth(t *truth, alive []int64) {
 	for _, f := range slices.Compact(alive) {
 		c.fence(f)
 		c.string(strings.Join(t.stamps[f], ","))
-		c.bool(slices.Contains(t.removed, f))
 		c.ints(t.effectOf(f))
 	}
 	c.effects(t)

@@ -43,7 +43,6 @@ type truth struct {
 	visible int                // which version of the object the output shows
 	shown   ledger.Version     // in event order, what was asked for by whoever changed it last
 	stamps  map[int64][]string // the sources of what each fence published
-	removed []int64            // the fences under which it was removed
 	effects []effect
 }
 
@@ -183,10 +182,11 @@ func (t *truth) completed(e *ending, after *ledger.Row) {
 	t.repeatable = fin.Ending.Unsure || verifies || after.Doubt == ledger.DoubtAct || t.unsuspected()
 }
 
-// hasActed reports that an attempt has had an effect, whatever it says itself.
+// hasActed reports that an attempt has had an effect: elsewhere, whatever it says
+// itself. One that publishes may find, when it starts over, that another has
+// published what it was about to.
 func (t *truth) hasActed(fin *engine.Finished) bool {
-	return fin.Acted || len(t.stamps[fin.Fence]) > 0 || slices.Contains(t.removed, fin.Fence) ||
-		slices.ContainsFunc(t.effects, func(e effect) bool { return e.fence == fin.Fence })
+	return fin.Acted || slices.ContainsFunc(t.effects, func(e effect) bool { return e.fence == fin.Fence })
 }
 
 // suspected follows a write that asks for a verification: by it a worker may
@@ -309,7 +309,6 @@ func (t *truth) unpublished(claim *ledger.Attempt, version, pinned int, guarded 
 	}
 	t.neverBack(claim, version, pinned, guarded)
 	t.visible = version
-	t.removed = append(t.removed, claim.Fence)
 	t.changes++
 }
 
