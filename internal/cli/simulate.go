@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"time"
 
@@ -31,15 +32,16 @@ wrong. One seed is one world. For up to a day a user changes two objects;
 notifications are lost, doubled, out of order and up to six hours late; three
 workers with wrong clocks crash at any step, or stand still, sleep through their
 leases and go on; requests land although nobody hears of it, land minutes late,
-twice or by halves. Then the troubles end, an operator redrives what died, an
+twice or in part. Then the troubles end, an operator redrives what died, an
 audit looks for what was lost, and the invariants must hold: every output is
 that of its input, what was removed stays removed, no version takes effect twice
-unless the result of an attempt was unknown, everything is settled or dead. Most
-are watched all the way.
+unless the result of an attempt was unknown or an operator forced it, everything
+is settled or dead. Most are watched all the way.
 
 What plays is what ships: the engine, the rules of the ledger's rows, the
-attempt, the fenced write, the audit's decision. Simulated are the network, the
-clocks, the processes, the two stores and the handlers. Real servers, real kills
+attempt, the fenced write, and what an audit and a purge decide, which no command
+makes yet. Simulated are the network, the clocks, the processes, the two stores
+and the handlers. Real servers, real kills
 and the worker's goroutines are tested elsewhere: docs/CORRECTNESS.md says what
 is tested how, and what is not promised.
 
@@ -78,6 +80,9 @@ violations, tape, choices, story). That of a story has seed, violations, story.`
 	return cmd
 }
 
+// maxHistories keeps a typing error from running for ever.
+const maxHistories = 1 << 40
+
 // check refuses flags that say nothing together, and draws the seed.
 func (o *simulateOptions) check(given func(flag string) bool) error {
 	switch {
@@ -85,8 +90,14 @@ func (o *simulateOptions) check(given func(flag string) bool) error {
 		return usage("--tape is a world of its own: leave --seed, --histories and --story out")
 	case o.story && given("histories"):
 		return usage("--story tells one world: leave --histories out")
+	case given("tape") && o.tape == "":
+		return usage("--tape is empty: want the tape that a failure printed")
 	case o.histories == 0:
 		return usage("--histories 0: want at least 1")
+	case o.histories > maxHistories:
+		return usage("--histories %d: want at most %d, which take a week at the least", o.histories, uint64(maxHistories))
+	case o.seed > math.MaxUint64-maxHistories:
+		return usage("--seed %d: want at most %d", o.seed, uint64(math.MaxUint64-maxHistories))
 	case !given("seed"):
 		o.seed = rand.Uint64N(1 << 40)
 	}

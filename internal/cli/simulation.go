@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -40,7 +39,8 @@ func (a *app) printSimulation(r *sim.Report, wanted uint64) error {
 	case !s.Held:
 		return found()
 	case !s.Complete:
-		return failed(errors.New("the simulation was interrupted"), "every invariant held in the worlds that were played")
+		return failed(fmt.Errorf("the simulation was interrupted after %d of %d worlds", r.Histories, wanted),
+			fmt.Sprintf("go on with --seed %d", r.First+r.Histories))
 	}
 	return nil
 }
@@ -62,13 +62,17 @@ func faults(r *sim.Report) map[string]map[string]uint64 {
 
 func (s *simulation) text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seeds %d to %d: %d worlds, %d steps each, in %.1f s, %.0f a second\n\n",
-		s.First, s.First+max(s.Histories, 1)-1, s.Histories, s.Steps/max(s.Histories, 1), s.Seconds,
+	fmt.Fprintf(&b, "seeds %d to %d: %s, %d steps each, in %.1f s, %.0f a second\n\n",
+		s.First, s.First+max(s.Histories, 1)-1, worlds(s.Histories), s.Steps/max(s.Histories, 1), s.Seconds,
 		float64(s.Histories)/max(s.Elapsed.Seconds(), 1e-9))
 	fmt.Fprintf(&b, "%s\n\n", s.table())
-	fmt.Fprintf(&b, "older results in place of newer ones until a verification healed them: %d\n\n", s.Setbacks)
-	if s.Held {
+	fmt.Fprintf(&b, "setbacks, older results in place of newer ones until a verification healed them: %d\n\n", s.Setbacks)
+	switch {
+	case s.Held && s.Complete:
 		fmt.Fprintf(&b, "Every invariant held in every world.\n")
+		return b.String()
+	case s.Held:
+		fmt.Fprintf(&b, "Every invariant held, as far as it got.\n")
 		return b.String()
 	}
 	f := s.Failure
@@ -76,8 +80,15 @@ func (s *simulation) text() string {
 	tellViolations(&b, f.Violations)
 	fmt.Fprintf(&b, "\nThe whole world:        pawl simulate --story --seed %d\n", f.Seed)
 	fmt.Fprintf(&b, "Shrunk to %3d choices:  pawl simulate --tape %s\n\n", f.Choices, f.Tape)
-	fmt.Fprintf(&b, "%s\n", strings.Join(f.Story, "\n"))
+	fmt.Fprintf(&b, "In the shrunk world\n\n%s\n", strings.Join(f.Story, "\n"))
 	return b.String()
+}
+
+func worlds(n uint64) string {
+	if n == 1 {
+		return "1 world"
+	}
+	return fmt.Sprintf("%d worlds", n)
 }
 
 // table says how often each fault was met at each step.

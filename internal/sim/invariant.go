@@ -38,7 +38,7 @@ const (
 var invariants = [...]string{
 	I1:  "at rest every output is that of its input",
 	I2:  "no older result replaces a newer one, but for the moment that a verification heals",
-	I3:  "at most one completion with an effect for each version, unless an attempt was unsure or forced",
+	I3:  "at most one completion with an effect for each version, unless an attempt was unsure, started over or was forced",
 	I4:  "everything is settled or dead when the troubles are over",
 	I5:  "Want, Have and the fence only rise",
 	I6:  "what was removed does not come back for good",

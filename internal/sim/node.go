@@ -2,8 +2,10 @@ package sim
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/pawlhq/pawl/engine"
@@ -263,7 +265,7 @@ func (k *task) finish(fin engine.Finished) {
 		}
 	}
 	if n.tells() {
-		n.World.tell(n, "ends fence %d of %s: %+v", fin.Fence, fin.Key, fin)
+		n.World.tell(n, "ends fence %d of %s: %s", fin.Fence, fin.Key, outcome(&fin))
 	}
 	n.truth(k.key).finished(n, &fin)
 	n.tell(fin)
@@ -285,7 +287,11 @@ func (n *node) settle(a *engine.Settle) {
 	m := n.open[a.ID]
 	delete(n.open, a.ID)
 	if n.tells() {
-		n.World.tell(n, "settles message %d: ack %v after %v %v", m.id, a.Ack, a.After, a.Err)
+		verdict := "acknowledges"
+		if !a.Ack {
+			verdict = fmt.Sprintf("hands back, for %v (%v),", a.After, a.Err)
+		}
+		n.World.tell(n, "%s message %d", verdict, m.id)
 	}
 	if !a.Ack {
 		n.after(max(a.After, time.Second)+n.tape.upTo(time.Second), m)
@@ -300,7 +306,7 @@ func (n *node) report(a *engine.Report) {
 		n.truth(a.Key).reported = true
 	}
 	if n.tells() {
-		n.World.tell(n, "reports %s %d %s", a.Key, a.What, a.Detail)
+		n.World.tell(n, "reports of %s: %s", a.Key, strings.TrimSpace(incidents[a.What]+" "+a.Detail))
 	}
 }
 

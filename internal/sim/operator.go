@@ -30,21 +30,29 @@ func (w *World) employ() {
 }
 
 // heal does what is done after troubles: it redrives what died without being
-// poisonous, and where notifications were lost it lets an audit look.
+// poisonous, and where notifications were lost it lets an audit look. What that
+// finds may be claimed beside poison, and with one attempt die of it.
 func (w *World) heal() {
 	w.now = max(w.now, w.calm)
-	for _, t := range w.truths {
-		if t.exists && t.row.Dead && !t.poisoned() {
-			w.redrive(t, false)
-		}
-	}
-	w.loop()
+	w.redriveDead()
 	if w.plan.loses == 0 {
 		return
 	}
 	w.now += 2 * settle
 	for _, t := range w.truths {
 		w.audit(t)
+	}
+	w.loop()
+	if w.plan.attempts == 1 {
+		w.redriveDead()
+	}
+}
+
+func (w *World) redriveDead() {
+	for _, t := range w.truths {
+		if t.exists && t.row.Dead && !t.poisoned() {
+			w.redrive(t, false)
+		}
 	}
 	w.loop()
 }

@@ -38,7 +38,7 @@ type Report struct {
 	// Met counts the faults at each step.
 	Met [steps][faults]uint64 `json:"-"`
 	// Violated counts the worlds in which each invariant did not hold.
-	Violated map[Invariant]uint64 `json:"violated,omitzero"`
+	Violated map[Invariant]uint64 `json:"violated,omitempty"`
 	// Failure is the world of the smallest seed in which one did not hold.
 	Failure *Failure `json:"failure,omitzero"`
 }

@@ -295,7 +295,7 @@ func (t *truth) published(claim *ledger.Attempt, out *object, seen, pinned int, 
 	t.stamps[claim.Fence] = append(t.stamps[claim.Fence], source)
 	version := t.versionOf(inputOf(out.body), seen)
 	if t.tells() {
-		t.World.tell(t.owner, "publishes %s from version %d, over %d", t.ref.Key, version, t.visible)
+		t.World.tell(nil, "the publish of fence %d lands: %s from version %d, over %s", claim.Fence, t.ref.Key, version, numbered(t.visible))
 	}
 	t.neverBack(claim, version, pinned, guarded)
 	t.visible = version
@@ -305,7 +305,7 @@ func (t *truth) published(claim *ledger.Attempt, out *object, seen, pinned int, 
 // unpublished follows a removal that has landed.
 func (t *truth) unpublished(claim *ledger.Attempt, version, pinned int, guarded bool) {
 	if t.tells() {
-		t.World.tell(nil, "%s is removed by version %d, over %d", t.ref.Key, version, t.visible)
+		t.World.tell(nil, "the removal of fence %d lands: %s for version %d, over %s", claim.Fence, t.ref.Key, version, numbered(t.visible))
 	}
 	t.neverBack(claim, version, pinned, guarded)
 	t.visible = version
@@ -323,7 +323,7 @@ func (w *World) affected(k *task, task *worker.Task, body string, seen int) {
 		e.version = t.versionOf(body, seen)
 	}
 	if t.tells() {
-		t.World.tell(k.node, "has the effect of version %d of %s with fence %d", e.version, t.key, e.fence)
+		t.World.tell(nil, "the effect of fence %d happens: version %d of %s", e.fence, e.version, t.key)
 	}
 	t.inOrder(&e)
 	t.oncePerLook(&e)

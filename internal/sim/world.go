@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -50,7 +49,7 @@ type World struct {
 	crashes   int
 	freezes   int
 	nonces    int
-	setbacks  int // older results that replaced newer ones, as 5.4 allows
+	setbacks  int // older results that replaced newer ones until a verification
 
 	hit        [steps][faults]int
 	violations []Violation
@@ -215,18 +214,6 @@ func (w *World) truth(k ledger.RowKey) *truth {
 	w.truths = append(w.truths, t)
 	w.violate(I1, "there is a row %s, of no object", k)
 	return t
-}
-
-func (w *World) tells() bool { return w.story != nil }
-
-// tell adds a line to the story, if somebody listens.
-func (w *World) tell(n *node, format string, args ...any) {
-	who := "-"
-	if n != nil {
-		who = n.name
-	}
-	line := fmt.Sprintf("%-14s %-3s ", w.now, who) + fmt.Sprintf(format, args...)
-	*w.story = append(*w.story, line)
 }
 
 func sortedIDs[V any](m map[uint64]V) []uint64 {

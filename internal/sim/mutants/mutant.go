@@ -27,7 +27,8 @@ type Mutant struct {
 	// Budget is how many worlds may be played until an invariant must have
 	// been violated. So many violate the same one that it is no accident.
 	Budget uint64
-	// Test notices what no world can: the mutant has it instead of a Budget.
+	// Test notices what worlds notice too rarely, or not at all: the mutant has
+	// it instead of a Budget.
 	Test *Test
 }
 

@@ -194,7 +194,7 @@ func (r *results) check(t *testing.T, played uint64) {
 	}
 	slices.SortFunc(r.all, func(a, b result) int { return index(all, a.Name) - index(all, b.Name) })
 	for _, one := range r.all {
-		if one.killed() && one.rare() {
+		if *seed == defaultSeed && one.killed() && one.rare() {
 			t.Errorf("%s: only %v in %d worlds. Give it a larger Budget", one.Name, one.violated, one.Budget)
 		}
 	}

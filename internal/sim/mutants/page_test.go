@@ -51,14 +51,14 @@ Known-wrong variants of Pawl, and what notices each. Simulated worlds show that 
 show that the invariants would not be kept if one of its rules were left out, and that the checker would see it.
 
 This page is written by its test, which builds every mutant, by ` + "`go build -overlay`" + `, so that none is ever in the
-sources. Each plays as many worlds as its budget says, from the same seed on. The protocol itself has played %d of them,
-and violated nothing.
+sources. Each plays as many worlds as its budget says, from the same seed on. The protocol itself has played %d of the
+same worlds, and violated nothing.
 
 ` + "```sh" + `
-go test ./internal/sim/mutants
+go test ./internal/sim/mutants -timeout 40m
 go test ./internal/sim/mutants -run 'TestMutants/an-older-event-wins$' -v
-go test ./internal/sim/mutants -seed 7
-go test ./internal/sim/mutants -update
+go test ./internal/sim/mutants -timeout 40m -seed 7
+go test ./internal/sim/mutants -timeout 40m -update
 ` + "```" + `
 
 The second repeats one, the third plays other worlds, and the last writes this page anew.
@@ -77,9 +77,9 @@ A number is how many of the worlds played violated the invariant; bold: it is th
 `
 
 const tested = `
-## What no world can notice
+## What worlds notice too rarely, or not at all
 
-These are killed by tests.
+These are killed by other tests.
 
 | mutant | invariant | test |
 |---|---|---|

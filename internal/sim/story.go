@@ -1,0 +1,59 @@
+package sim
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pawlhq/pawl/engine"
+)
+
+func (w *World) tells() bool { return w.story != nil }
+
+// tell adds a line to the story, if somebody listens. n is nil where none of the
+// processes does it.
+func (w *World) tell(n *node, format string, args ...any) {
+	who := "-"
+	if n != nil {
+		who = n.name
+	}
+	line := fmt.Sprintf("%-14s %-3s ", w.now.Round(time.Millisecond), who) + fmt.Sprintf(format, args...)
+	*w.story = append(*w.story, line)
+}
+
+var incidents = [...]string{
+	engine.Died: "it died", engine.TookOver: "it took over an expired lease", engine.LostLease: "it lost its lease",
+	engine.Erred: "it failed", engine.ShapeChanged: "the sequencer changed its shape", engine.Settled: "it is done",
+	engine.NothingToDo: "there was nothing to do",
+}
+
+// outcome says how an attempt ended.
+func outcome(fin *engine.Finished) string {
+	said := []string{[...]string{engine.Completed: "completed", engine.Failed: "failed", engine.Released: "gave it back"}[fin.Result]}
+	switch end := &fin.Ending; {
+	case end.Read.ByEvent:
+		said = append(said, "by the event: "+end.Read.Kind.String())
+	case end.Read.Kind != 0:
+		said = append(said, strings.TrimSpace("read: "+end.Read.Kind.String()+" "+end.Read.Identity.ETag))
+	}
+	switch end := &fin.Ending; {
+	case end.Unsure:
+		said = append(said, "a write may be on its way")
+	case fin.Result == engine.Completed && !fin.Acted:
+		said = append(said, "there was nothing to do")
+	case end.Sent:
+		said = append(said, "something was sent")
+	}
+	if fin.Failure.Message != "" {
+		said = append(said, fin.Failure.Message)
+	}
+	return strings.Join(said, "; ")
+}
+
+// numbered names a version of an object, or that there is none.
+func numbered(version int) string {
+	if version < 0 {
+		return "none"
+	}
+	return fmt.Sprintf("version %d", version)
+}
