@@ -13,7 +13,8 @@ import (
 // by the row that stands there now.
 type Ledger struct {
 	Store
-	// Unclear, when set, is told of each swap whose answer was not clear.
+	// Unclear, when set, is told of each request of a swap, or of a look at what
+	// became of it, that had no clear answer.
 	Unclear func(err error)
 	// Wait passes the time between two tries. It returns early, with the
 	// cause, when ctx ends. A simulation has a time of its own.

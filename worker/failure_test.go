@@ -128,6 +128,9 @@ func TestAHandlerThatEndsItsGoroutine(t *testing.T) {
 		if r := w.row("a"); r.Held() || r.Attempts != 1 || !strings.Contains(r.LastError, "ended its goroutine") {
 			t.Errorf("held %v after %d attempts: %q", r.Held(), r.Attempts, r.LastError)
 		}
+		if r := w.row("a"); r.Doubt == ledger.DoubtNone || r.VerifyAt.IsZero() {
+			t.Errorf("doubt %s, verify at %s: nobody knows what the attempt had sent", r.Doubt, r.VerifyAt)
+		}
 	})
 }
 

@@ -59,9 +59,9 @@ func (w *Worker) start(a *engine.Start) {
 	claim := a.Attempt
 	w.wg.Go(func() {
 		// A handler that ends its goroutine, as a test's FailNow does, must
-		// not leave the lease behind.
+		// not leave the lease behind. What the attempt knew ends with it.
 		fin := engine.Finished{
-			Key: claim.Key, Fence: claim.Fence, Result: engine.Failed, Ending: ledger.Ending{Sent: true},
+			Key: claim.Key, Fence: claim.Fence, Result: engine.Failed, Ending: ledger.Ending{Sent: true, Unsure: true},
 			Failure: ledger.Failure{Message: "the handler ended its goroutine"},
 		}
 		defer func() { w.send(fin) }()

@@ -28,7 +28,8 @@ type fleet struct {
 	env                 []string
 	caught              func(pid int) bool // a process that was just stopped is as a zombie should be
 
-	asleep sync.Mutex // held while a process is stopped: somebody else has to be there to take over
+	asleep sync.Mutex     // held while a process is stopped: somebody else has to be there to take over
+	wg     sync.WaitGroup // of who strikes
 	mu     sync.Mutex
 	places []*place
 	blows  []blow
@@ -72,7 +73,7 @@ func plan(rng *rand.Rand, kills, stops, places int) [][]strike {
 	between := func(from, to time.Duration) time.Duration { return from + time.Duration(rng.Int64N(int64(to-from))) }
 	var all []strike
 	for i := range kills + stops {
-		s := strike{after: between(0, 600*time.Millisecond), blind: i%10 == 9}
+		s := strike{after: between(0, 600*time.Millisecond), blind: i%10 == 0}
 		if i < stops {
 			s.stop = between(1800*time.Millisecond, 2800*time.Millisecond)
 		}
@@ -90,6 +91,7 @@ func plan(rng *rand.Rand, kills, stops, places int) [][]strike {
 func (f *fleet) start(t *testing.T, places int) {
 	t.Helper()
 	t.Cleanup(func() {
+		f.wg.Wait() // the test's context is over
 		for _, p := range f.places {
 			p.end()
 			if t.Failed() {

@@ -93,7 +93,7 @@ func (r *round) play(t *testing.T) {
 	eventually(t, time.Minute, r.begun) // a store may take its time over the first notification
 	r.progress(t, "at work")
 	struck := make(chan error, 1)
-	go func() { struck <- r.fleet.suffer(t.Context(), strikes) }()
+	r.fleet.wg.Go(func() { struck <- r.fleet.suffer(t.Context(), strikes) })
 	r.change(t, rng, struck)
 	r.progress(t, "every strike is dealt")
 	eventually(t, time.Minute, r.heard)

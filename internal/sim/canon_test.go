@@ -67,7 +67,8 @@ const (
 	since     // a time before now, of a lease
 	check     // a time of a verification
 	fence
-	number // of a batch or a delivery
+	batch    // its number
+	delivery // its number
 	owner
 )
 
@@ -79,15 +80,15 @@ var manners = map[string]manner{
 	"engine.Engine.out":        omitted, // emptied by every step
 	"engine.Engine.lastBatch":  omitted, // the name of the next
 	"engine.Engine.Stats":      omitted,
-	"engine.Engine.batches":    number,
-	"engine.Engine.deliveries": number,
-	"engine.Settle.ID":         number,
+	"engine.Engine.batches":    batch,
+	"engine.Engine.deliveries": delivery,
+	"engine.Settle.ID":         delivery,
 	"engine.Settle.Raised":     omitted, // it is only counted
 	"engine.Settle.Duplicate":  omitted,
 	"engine.Settle.Stale":      omitted,
-	"engine.Deliver.ID":        number,
-	"engine.Swap.Batch":        number,
-	"engine.Swapped.Batch":     number,
+	"engine.Deliver.ID":        delivery,
+	"engine.Swap.Batch":        batch,
+	"engine.Swapped.Batch":     batch,
 	"engine.Sweep.Before":      omitted, // asked already
 	"engine.Finished.Fence":    fence,
 	"engine.flight.at":         since,
@@ -262,6 +263,7 @@ type name struct {
 	nonce  ledger.Nonce
 	text   string
 	node   int
+	manner manner
 	number uint64
 }
 

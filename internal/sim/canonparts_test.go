@@ -70,7 +70,7 @@ func (c *canon) process(n *node) {
 		c.string(fmt.Sprint(context.Cause(k.ctx)))
 	}
 	for _, id := range sortedIDs(n.open) {
-		c.number(id)
+		c.number(delivery, id)
 		c.ints(n.open[id].id)
 	}
 	c.jobs(n)
@@ -135,7 +135,7 @@ func (c *canon) thread(t *thread) {
 				c.ints(c.m.truth(seen.claim.Key).changes - seen.pinned)
 			}
 		case engine.Swap:
-			c.number(h.Batch)
+			c.number(batch, h.Batch)
 			if t.node.gone { // else its engine knows what is in the batch
 				c.walk(reflect.ValueOf(h.Changes))
 			}
@@ -186,7 +186,8 @@ func (c *canon) truth(t *truth, alive []int64) {
 	c.bool(t.repeatable)
 	c.bool(t.reported)
 	c.bool(t.reaper != nil && !t.reaper.gone)
-	c.ints(t.plan.attempts*(len(t.thing.versions)+t.completions+t.fresh)+t.given-t.claims, t.visible, t.actedAt)
+	left := t.plan.attempts*(len(t.thing.versions)+t.completions+t.fresh) + t.given - t.claims // see isBounded
+	c.ints(left, t.visible, t.actedAt)
 	c.fence(t.fence)
 	for _, v := range []*ledger.Version{&t.acted, &t.tried, &t.highest, &t.died, &t.shown} {
 		c.walk(reflect.ValueOf(v).Elem())
@@ -247,4 +248,4 @@ func (c *canon) effects(t *truth) {
 	}
 }
 
-func (c *canon) number(id uint64) { c.name(name{node: c.node, number: id}) }
+func (c *canon) number(m manner, id uint64) { c.name(name{node: c.node, manner: m, number: id}) }

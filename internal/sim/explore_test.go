@@ -85,6 +85,9 @@ func (s *scope) test(t *testing.T) {
 	x := s.explore(t.Context(), pairs.arrive)
 	t.Logf("%d states, %d transitions, %d ends, at most %d steps, %v", len(x.states), len(x.edges), len(x.ends), x.depth, time.Since(start).Round(time.Millisecond))
 	if x.failed == nil {
+		if len(x.ends) == 0 {
+			t.Error("no way leads to rest")
+		}
 		if n := x.restless(); n > 0 {
 			t.Errorf("from %d states no way leads to rest", n)
 		}

@@ -149,6 +149,9 @@ func (x *explorer) leave(way []uint32, at uint32, options int) {
 
 // ended checks a world at rest.
 func (x *explorer) ended(m *small, way []uint32, at uint32) {
+	if m.changed < len(x.scope.changes) {
+		m.violate(I14, "the user made %d changes, of %d", m.changed, len(x.scope.changes))
+	}
 	m.rests()
 	if len(m.violations) > 0 {
 		x.fails(way)

@@ -96,8 +96,11 @@ func (m *small) next() []option {
 	m.tidy()
 	list := m.agenda.list
 	for i := range list {
-		if k, ok := list[i].do.(*task); ok {
-			list[i].at = max(list[i].at, k.deadline) // its lease was renewed
+		switch do := list[i].do.(type) {
+		case *task:
+			list[i].at = max(list[i].at, do.deadline) // its lease was renewed
+		case *ticking:
+			list[i].at = list[i].at.Truncate(10 * time.Second) // one that is due is planned for the next millisecond
 		}
 	}
 	slices.SortFunc(list, func(a, b appointment) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.n, b.n)) })
@@ -176,9 +179,6 @@ func (m *small) take(o option) {
 	}
 	a := m.agenda.list[o.appointment]
 	m.agenda.list = slices.Delete(m.agenda.list, o.appointment, o.appointment+1)
-	if _, ok := a.do.(*ticking); ok {
-		a.at = a.at.Truncate(10 * time.Second) // one that is due is planned for the next millisecond
-	}
 	if m.stalled(a) {
 		m.stalls++
 	}
@@ -253,8 +253,9 @@ func (m *small) tidy() {
 
 // idle reports that there is no choice of when an appointment happens: it would
 // do nothing, or what it does commutes with all that others can do meanwhile.
-// That an engine takes an input as it comes in, and does not find several at a
-// time, is a restriction. Where the scope is fine it does not hold.
+// Two things are restrictions: that an engine takes an input as it comes in, and
+// does not find several at a time; and that a lease never ends between two looks
+// that nobody else can disturb. Where the scope is fine they do not hold.
 func (m *small) idle(a appointment) bool {
 	switch do := a.do.(type) {
 	case *stepping:

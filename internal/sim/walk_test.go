@@ -85,15 +85,15 @@ func (c *canon) table(v reflect.Value, m manner) {
 	keys := v.MapKeys()
 	if len(keys) > 1 {
 		slices.SortFunc(keys, func(a, b reflect.Value) int {
-			if m == number {
+			if m != asIs {
 				return cmp.Compare(a.Uint(), b.Uint())
 			}
 			return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b))
 		})
 	}
 	for _, k := range keys {
-		if m == number {
-			c.number(k.Uint())
+		if m != asIs {
+			c.number(m, k.Uint())
 		} else {
 			c.walk(k)
 		}
@@ -172,11 +172,11 @@ func (c *canon) field(v reflect.Value, m manner) {
 		c.walk(v)
 	case fence:
 		c.fence(v.Int())
-	case number:
+	case batch, delivery:
 		if v.Kind() == reflect.Map {
-			c.table(v, number)
+			c.table(v, m)
 		} else {
-			c.number(v.Uint())
+			c.number(m, v.Uint())
 		}
 	case isSet:
 		c.bool(v.IsZero())
@@ -215,6 +215,7 @@ func (c *canon) time(v reflect.Value, m manner) {
 	case check:
 		c.later(at)
 		c.when(at)
+		c.bool(at == c.m.now+smallPolicy.Horizon) // nobody can ask for a later one now
 	default:
 		c.when(at)
 	}

@@ -49,14 +49,28 @@ func ofStore(ctx context.Context, s *Faulty, changes []ledger.Change) ([]ledger.
 // it missed may still land behind it: that of an insert does when the row has
 // been removed again.
 func ofLedger(ctx context.Context, s *Faulty, changes []ledger.Change) (out []ledger.Outcome, lost int, err error) {
-	l := ledger.New(s)
-	l.Unclear = func(error) { lost++ }
+	c := &counting{Faulty: s}
+	l := ledger.New(c)
 	l.Wait = func(context.Context, time.Duration) error {
 		runtime.Gosched()
 		return nil
 	}
 	out, err = l.Swap(context.WithoutCancel(ctx), changes)
-	return out, lost, err
+	return out, c.lost, err
+}
+
+// counting counts the requests whose answers were lost.
+type counting struct {
+	*Faulty
+	lost int
+}
+
+func (c *counting) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.Outcome, error) {
+	out, err := c.Faulty.Swap(ctx, changes)
+	if err != nil {
+		c.lost++
+	}
+	return out, err
 }
 
 // linear plays histories, each with a seed and keys of its own, and looks at

@@ -69,7 +69,7 @@ func parse(args []string) options {
 			o.build = true
 		case fuzzing(args[i:], &o.fuzz):
 			i++
-		case arg == "-race" || arg == "--race":
+		case arg == "-race" || arg == "--race" || arg == "-race=true":
 			o.race = true
 		case isPackage(arg):
 			o.packages = append(o.packages, arg)

@@ -110,6 +110,12 @@ var endings = []Mutant{
 		Test:  &Test{Args: []string{"./engine", "-run", "TestTranscripts$"}, Says: "FAIL: TestTranscripts/08_retired_by_another"},
 	},
 	{
+		Name:  "an-end-without-a-word-taken-for-sure",
+		Edits: []Edit{{"worker/perform.go", "ledger.Ending{Sent: true, Unsure: true}", "ledger.Ending{Sent: true}"}},
+		Why:   "A handler ended its goroutine, after its attempt had sent a write of unknown fate and started over. Nobody looks when it lands.",
+		Test:  &Test{Args: []string{"./worker", "-run", "TestAHandlerThatEndsItsGoroutine$"}, Says: "FAIL: TestAHandlerThatEndsItsGoroutine"},
+	},
+	{
 		Name:  "a-late-write-forgotten-with-its-row-dead",
 		Edits: []Edit{{"engine/fold.go", " && (f.next.Dead || !row.Dead) &&\n			!row.VerifyAt.Before(f.next.VerifyAt)\n", " && (f.next.Dead || !row.Dead)\n"}},
 		Why:   "The last attempt sent a write of unknown fate, and another has retired the row meanwhile. Taken for landed, its word is lost, and the write may land when somebody has revived the row.",

@@ -65,6 +65,8 @@ The second repeats one, the third plays other worlds, and the last writes this p
 
 ## The invariants
 
+What I9, I13 and I14 notice alone was shown to the one test that holds to them, and to no worlds.
+
 | | what must hold | alone in killing |
 |---|---|---|
 `
