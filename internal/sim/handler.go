@@ -65,7 +65,9 @@ func (h *handler) suffer(p poison) error {
 	case hopeless:
 		return worker.Permanent(errHandler)
 	case killing:
-		h.thread.node.crash()
+		if n := h.thread.node; n.immune <= n.now {
+			n.crash()
+		}
 		return errHandler
 	case panicking:
 		panic("poison")
