@@ -112,7 +112,7 @@ func TestDecode(t *testing.T) {
 	if err != nil || r.RowKey != k || r.Nonce != (ledger.Nonce{7}) || r.Want.Generation != 1 {
 		t.Errorf("a row of a newer Pawl: %+v, %v", r, err)
 	}
-	for _, body := range []string{``, `{`, `[]`, `{"want":{"seq":"xyz"}}`, `{"doubt":"certain"}`, `{"want":{"kind":"moved"}}`, `{"attempts":1,"attempts":2}`} {
+	for _, body := range []string{``, `{`, `[]`, ` null`, `{"want":{"seq":"xyz"}}`, `{"doubt":"certain"}`, `{"want":{"kind":"moved"}}`, `{"attempts":1,"attempts":2}`} {
 		if _, err := ledger.Decode(k, ledger.Nonce{7}, []byte(body)); err == nil || !strings.Contains(err.Error(), "s3://b/k") {
 			t.Errorf("%s: error %v, want one that names the row", body, err)
 		}
