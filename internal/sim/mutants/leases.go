@@ -18,7 +18,7 @@ var leases = []Mutant{
 		Edits:  []Edit{{"ledger/claim.go", "Fence: a.Fence, Until: now.Add(p.TTL + p.Skew)}", "Fence: a.Fence, Until: now.AddDate(100, 0, 0)}"}},
 		Why:    "A holder that crashed locks everybody out.",
 		From:   "the published lock object on S3",
-		Budget: 1000,
+		Budget: 100,
 	},
 	{
 		Name:   "a-lease-shorter-than-its-holder-thinks",
