@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -65,7 +66,8 @@ func describe(err error) error {
 		case errors.Is(e.Err, jsontext.ErrDuplicateName):
 			return fmt.Errorf("name %s occurs twice: %w", brief(string(e.JSONPointer)), e.Err)
 		}
-		return fmt.Errorf("JSON at byte %d: %w", e.ByteOffset, e.Err)
+		// It quotes what cannot be printed, but for what stands for what is no text.
+		return fmt.Errorf("JSON at byte %d: %s", e.ByteOffset, strings.ReplaceAll(e.Err.Error(), "\uFFFD", `\ufffd`))
 	}
 	if e, ok := errors.AsType[*json.SemanticError](err); ok {
 		if e.Err != nil {

@@ -50,6 +50,8 @@ func verdict(res *http.Response, said string, now time.Time) error {
 			return worker.RetryAfter(err, after)
 		}
 		return err
+	case code < 100: // no status of HTTP's: whoever it was, it was not the service
+		return err
 	case 300 <= code && code < 400:
 		return worker.Permanent(redirected(res, err))
 	}

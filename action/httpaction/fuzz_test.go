@@ -45,7 +45,7 @@ func (s *stranger) RoundTrip(r *http.Request) (*http.Response, error) {
 // FuzzAnswer checks that whatever a service answers, the attempt ends as the
 // package's documentation says, with an error fit for a log.
 func FuzzAnswer(f *testing.F) {
-	for _, status := range []string{"200 OK", "204 No Content", "299 x", "301 Moved", "307 x", "400 no", "408 x", "425 x", "429 x", "500 x", "503 x", "999 x", "100 Continue"} {
+	for _, status := range []string{"200 OK", "204 No Content", "299 x", "301 Moved", "307 x", "400 no", "408 x", "425 x", "429 x", "500 x", "503 x", "999 x", "100 Continue", "000 x", "099 x"} {
 		f.Add([]byte("HTTP/1.1 " + status + "\r\nRetry-After: 120\r\nLocation: https://u:p@h/x?token=hush#f\r\nContent-Length: 9\r\n\r\n\x1b[31mno\xff\n"))
 	}
 	for _, after := range []string{"Sun, 06 Nov 2094 08:49:37 GMT", "-1", "18446744073709551616", "3599.5", "Sun, 06 Nov 1994 08:49:37 GMT", "٣", "0"} {
@@ -77,7 +77,7 @@ func fuzzAnswer(t *testing.T, answer []byte) {
 	case err == nil:
 		return
 	case strings.Contains(err.Error(), "failed to parse Location"): // to package net/http no answer
-	case worker.IsPermanent(err) != (s.status != 0 && s.status < 500 && s.status != 408 && s.status != 425 && s.status != 429):
+	case worker.IsPermanent(err) != (s.status >= 100 && s.status < 500 && s.status != 408 && s.status != 425 && s.status != 429):
 		t.Errorf("%d is permanent: %v: %v", s.status, worker.IsPermanent(err), err)
 	}
 	checkText(t, err.Error())
