@@ -69,7 +69,7 @@ func FuzzReplay(f *testing.F) {
 		half := event.MaxPayload / 2
 		input = bytes.ReplaceAll(input, []byte{0xf8}, bytes.Repeat([]byte("x"), half))
 		input = bytes.ReplaceAll(input, []byte{0xf9}, bytes.Repeat([]byte(" "), half))
-		fuzzReplay(t, input, max(int(piece), len(input)/1000), skip)
+		fuzzReplay(t, input, max(int(piece), len(input)/1000, 1), skip)
 	})
 }
 

@@ -24,7 +24,10 @@ func isLoopback(host string) bool {
 
 // namesLoopback reports that a Host header names this machine itself.
 func namesLoopback(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
+	if name, port, err := net.SplitHostPort(host); err == nil {
+		if strings.Trim(port, "0123456789") != "" {
+			return false // it names nothing
+		}
 		host = name
 	}
 	return isLoopback(strings.Trim(host, "[]"))
