@@ -63,7 +63,7 @@ func (m *machine) delete(t *rapid.T) {
 
 func (m *machine) notify(t *rapid.T) {
 	if len(m.events) == 0 {
-		t.Skip("nothing has happened")
+		return // nothing has happened
 	}
 	e := rapid.SampledFrom(m.events).Draw(t, "event")
 	m.row, _ = m.row.Observe(&e, m.trusted, m.now)

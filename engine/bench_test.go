@@ -17,7 +17,7 @@ const cycleEvents = 500
 // an object never heard of, observed, claimed, and completed, by a ledger that
 // applies everything at once.
 //
-//	go test ./engine -run XXX -bench Cycle -benchmem
+//	go test ./engine -run '^$' -bench Cycle -benchmem
 func BenchmarkCycle(b *testing.B) {
 	for _, tasks := range []int{cycleEvents, 16} {
 		b.Run(fmt.Sprintf("tasks=%d", tasks), func(b *testing.B) { benchmarkCycle(b, tasks) })

@@ -18,9 +18,9 @@
 //
 // Any 2xx answer is done. 408, 425, 429 and 5xx are tried again, not before
 // Retry-After has passed, and so is a request without an answer, or with one whose
-// status is none: the service may then see it twice. Every other answer is a permanent error, redirects among
-// them: a signed request goes where it was configured to go and nowhere else,
-// and no proxy is asked.
+// status is none: the service may then see it twice. Every other answer is a
+// permanent error, redirects among them: a signed request goes where it was
+// configured to go and nowhere else, and no proxy is asked.
 package httpaction
 
 import (
