@@ -52,12 +52,16 @@ func testSteps(root string, o options) []step {
 	}
 }
 
+// patience is what a package gets unless the arguments say otherwise. On a slow
+// machine the mutants may take longer than go test's ten minutes.
+const patience = "40m"
+
 // test runs the tests of packages, if there are any.
 func test(ctx context.Context, root string, packages, args []string) error {
 	if len(packages) == 0 {
 		return nil
 	}
-	return command(ctx, root, "go", slices.Concat([]string{"test"}, packages, args)...)
+	return command(ctx, root, "go", slices.Concat([]string{"test", "-timeout", patience}, packages, args)...)
 }
 
 // split tells the packages of simulated worlds from the others. The race
