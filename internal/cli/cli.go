@@ -38,6 +38,7 @@ func Main(ctx context.Context, args []string, s Streams) int {
 type app struct {
 	Streams
 	configFile string
+	named      bool // the configuration file was, on the command line
 	json       bool
 	logLevel   string
 	started    bool // the command line was understood
@@ -57,8 +58,9 @@ where Pawl remembers what it has heard of each object and what it has done.`,
   pawl explain s3://photos/in/cat.jpg`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		PersistentPreRun: func(*cobra.Command, []string) {
+		PersistentPreRun: func(cmd *cobra.Command, _ []string) {
 			a.started = true
+			a.named = cmd.Flags().Changed("config")
 		},
 	}
 	flags := cmd.PersistentFlags()

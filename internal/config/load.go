@@ -8,6 +8,7 @@ import (
 	"os"
 	"reflect"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
@@ -41,6 +42,21 @@ func Load(name string, lookup func(string) (string, bool)) (*Config, error) {
 // LoadToLook is Load for those who only look into the ledger: a variable that is
 // not set is no error outside of the ledger's field, which is left empty then.
 func LoadToLook(name string, lookup func(string) (string, bool)) (*Config, error) {
+	return loadFor(name, lookup, func(path string) bool { return path == "ledger" })
+}
+
+// LoadObjects is Load for those who only use the object store: a variable that
+// is not set is no error outside of the store's fields, and of what pipelines
+// match.
+func LoadObjects(name string, lookup func(string) (string, bool)) (*Config, error) {
+	return loadFor(name, lookup, func(path string) bool {
+		return within(path, "objects") || strings.Contains(path, "].match.")
+	})
+}
+
+// loadFor is Load for those who need some fields: in others, a variable that is
+// not set is no error.
+func loadFor(name string, lookup func(string) (string, bool), needs func(path string) bool) (*Config, error) {
 	raw, err := read(name)
 	if err != nil {
 		return nil, err
@@ -49,7 +65,7 @@ func LoadToLook(name string, lookup func(string) (string, bool)) (*Config, error
 	if err != nil {
 		return nil, err
 	}
-	d.errs = slices.DeleteFunc(d.errs, func(e *Error) bool { return e.unset && e.Path != "ledger" })
+	d.errs = slices.DeleteFunc(d.errs, func(e *Error) bool { return e.unset && !needs(e.Path) })
 	if err := d.failure(name); err != nil {
 		return nil, err
 	}

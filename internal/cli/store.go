@@ -1,0 +1,56 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawlhq/pawl/bucket/s3bucket"
+	"github.com/pawlhq/pawl/internal/config"
+)
+
+// addStoreFlags adds the flags of commands that are given a bucket, and need no
+// configuration file.
+func addStoreFlags(cmd *cobra.Command, endpoint *string) {
+	cmd.Flags().StringVar(endpoint, "endpoint", "",
+		"`URL` of the object store, used with path style (default: objects in the configuration file, if there is one; else AWS_ENDPOINT_URL, or Amazon S3)")
+}
+
+// store returns the object store at the endpoint. Without one it is that of the
+// configuration file, and where there is no file, that of the environment.
+func (a *app) store(ctx context.Context, endpoint string) (*s3bucket.Store, error) {
+	if endpoint != "" {
+		return storeAt(ctx, s3bucket.Config{Endpoint: endpoint, PathStyle: true})
+	}
+	c, err := a.optionalConfig()
+	if err != nil {
+		return nil, err
+	}
+	if c != nil {
+		return objects(ctx, c)
+	}
+	// As the AWS tools do it: few stores other than Amazon's have a host name
+	// for each bucket.
+	custom := os.Getenv("AWS_ENDPOINT_URL_S3") != "" || os.Getenv("AWS_ENDPOINT_URL") != ""
+	return storeAt(ctx, s3bucket.Config{PathStyle: custom})
+}
+
+func storeAt(ctx context.Context, c s3bucket.Config) (*s3bucket.Store, error) {
+	s, err := s3bucket.New(ctx, c)
+	if err != nil {
+		return nil, misconfigured(err)
+	}
+	return s, nil
+}
+
+// optionalConfig loads the configuration for the sake of its objects. It is nil
+// where the command line names none, and none is there.
+func (a *app) optionalConfig() (*config.Config, error) {
+	if _, err := os.Stat(a.configFile); !a.named && errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return config.LoadObjects(a.configFile, os.LookupEnv)
+}
