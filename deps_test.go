@@ -25,6 +25,7 @@ var layers = map[string][]string{
 	// Deciding, and doing.
 	"engine": {"event", "ledger"},
 	"audit":  {"event", "ledger"},
+	"doctor": {"bucket", "event"},
 	"worker": {"bucket", "engine", "event", "ledger", "source"},
 	".":      {"bucket", "event", "ledger", "source", "worker"},
 

@@ -1,0 +1,161 @@
+// Package doctor proves what an object store honours, before anything relies on
+// it: preconditions, also among writers at once; that reads and listings tell
+// of what was just written; that nobody reads one object's content under
+// another's ETag.
+//
+// A store that silently ignores a precondition answers exactly like one that
+// honours it, until two writers meet. So nothing here is concluded from a
+// store's name, nor from an answer alone: what was written is read back.
+//
+// [Examine] is the whole examination. [Quick] is the part of it that package
+// lock needs, in a few requests.
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
+)
+
+// Verdict says how a check ended.
+type Verdict string
+
+// The verdicts.
+const (
+	OK      Verdict = "ok"
+	Ignored Verdict = "ignored" // the store accepts what it should refuse
+	Failed  Verdict = "failed"  // the store cannot do it, or does it wrong
+	Unclear Verdict = "unclear" // too many answers were lost to say
+)
+
+// Check is what was found of one property of the store.
+type Check struct {
+	Name    string  `json:"name"`  // stable: create-once, …
+	Means   string  `json:"means"` // the property, in one sentence
+	Verdict Verdict `json:"verdict"`
+	// Detail says what was seen. Of a check that is ok it is a note, and may
+	// be empty.
+	Detail string `json:"detail,omitempty"`
+}
+
+// Report is the result of an examination.
+type Report struct {
+	Bucket   string    `json:"bucket"`
+	Prefix   string    `json:"prefix"` // the keys that were written began so; they are gone
+	Checks   []Check   `json:"checks"`
+	Features []Feature `json:"features"`
+}
+
+// Options of an examination. The zero Options will do.
+type Options struct {
+	// Progress is called before each check, with its name, how many are done
+	// and how many there are.
+	Progress func(check string, done, total int)
+}
+
+// checks are made in this order. A check returns a note; or an error, of which
+// flaws and lost answers are verdicts, and others end the examination.
+var checks = []struct {
+	name, means string
+	run         func(context.Context, *lab) (note string, err error)
+}{
+	{createOnce, "a write with If-None-Match: * is refused where an object exists, and of writers at once exactly one wins", checkCreateOnce},
+	{replaceMatch, "a write with If-Match is refused where the object has another ETag, and of writers at once exactly one wins", checkReplaceMatch},
+	{matchMissing, "a write with If-Match is refused where no object exists", checkMatchMissing},
+	{deleteMatch, "a removal with If-Match removes nothing where the object has another ETag", checkDeleteMatch},
+	{quotedETags, "an object has one ETag in the answers to PUT, HEAD, GET and LIST, and If-Match with it holds", checkQuotedETags},
+	{readAfterWrite, "what was written is read at once", checkReadAfterWrite},
+	{listAfterWrite, "a listing tells at once of what was written and removed", checkListAfterWrite},
+	{readAfterDelete, "what was removed is gone at once", checkReadAfterDelete},
+	{wholeReads, "a read during writes has no older content than its ETag, and no part of one", checkWholeReads},
+}
+
+// The names of the checks.
+const (
+	createOnce      = "create-once"
+	replaceMatch    = "replace-match"
+	matchMissing    = "match-missing"
+	deleteMatch     = "delete-match"
+	quotedETags     = "quoted-etags"
+	readAfterWrite  = "read-after-write"
+	listAfterWrite  = "list-after-write"
+	readAfterDelete = "read-after-delete"
+	wholeReads      = "whole-reads"
+)
+
+// Examine makes all checks in the bucket: about 700 requests and some seconds.
+// It writes keys that begin with prefix, ".pawl-doctor/" and a random text, and
+// removes them at the end, whatever happens; for that it needs up to half a
+// minute more when ctx ends. In a bucket that keeps versions theirs remain.
+//
+// The error is what kept it from examining, and matches ErrNoBucket, ErrDenied,
+// ErrInvalid, ErrUnavailable or ErrUnclear of package bucket, or the cause that
+// ended ctx. There is a report beside it if only the cleaning up failed.
+func Examine(ctx context.Context, store bucket.Store, bucketName, prefix string, o Options) (r *Report, err error) {
+	l := newLab(store, bucketName, prefix)
+	defer func() { err = errors.Join(err, l.clean(ctx)) }()
+	if err := l.enter(ctx); err != nil {
+		return nil, l.ended(ctx, err)
+	}
+	found := make([]Check, 0, len(checks))
+	for i, c := range checks {
+		if o.Progress != nil {
+			o.Progress(c.name, i, len(checks))
+		}
+		note, err := c.run(ctx, l)
+		verdict, ok := judgeError(err)
+		if !ok || ctx.Err() != nil {
+			return nil, l.ended(ctx, err)
+		}
+		if err != nil {
+			note = err.Error()
+		}
+		found = append(found, Check{Name: c.name, Means: c.means, Verdict: verdict, Detail: note})
+	}
+	return &Report{Bucket: bucketName, Prefix: l.prefix, Checks: found, Features: features(found)}, nil
+}
+
+// ended returns the error of an examination that could not go on.
+func (l *lab) ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return fmt.Errorf("examining %s: %w", event.Quote("s3://"+l.bucket), err)
+}
+
+// flaw is a promise that the store does not keep.
+type flaw struct {
+	verdict Verdict
+	detail  string
+}
+
+func (f *flaw) Error() string { return f.detail }
+
+func ignored(format string, args ...any) error {
+	return &flaw{Ignored, fmt.Sprintf(format, args...)}
+}
+
+func broken(format string, args ...any) error {
+	return &flaw{Failed, fmt.Sprintf(format, args...)}
+}
+
+// judgeError returns the verdict of a check that ended with err. It is not ok
+// if the examination cannot go on.
+func judgeError(err error) (v Verdict, ok bool) {
+	var f *flaw
+	switch {
+	case err == nil:
+		return OK, true
+	case errors.As(err, &f):
+		return f.verdict, true
+	case errors.Is(err, bucket.ErrInvalid):
+		// The first write was accepted: what is refused is the condition.
+		return Failed, true
+	case errors.Is(err, bucket.ErrUnclear), errors.Is(err, bucket.ErrConflict):
+		return Unclear, true
+	}
+	return "", false
+}

@@ -1,0 +1,84 @@
+package doctor
+
+import (
+	"slices"
+	"strings"
+)
+
+// Safety says whether a feature of Pawl may be used with a store.
+type Safety string
+
+// The degrees of safety.
+const (
+	Safe    Safety = "safe"
+	Limited Safety = "safe with a limit"
+	Unsafe  Safety = "not safe"
+)
+
+// Feature is what a store's verdicts mean for something that Pawl does.
+type Feature struct {
+	Name   string `json:"name"`
+	Safety Safety `json:"safety"`
+	// Detail is the limit, or names what the store does not honour.
+	Detail string `json:"detail,omitempty"`
+}
+
+// Safe reports that every feature may be used, if within limits.
+func (r *Report) Safe() bool {
+	return !slices.ContainsFunc(r.Features, func(f Feature) bool { return f.Safety == Unsafe })
+}
+
+var lockNeeds = []string{createOnce, replaceMatch, matchMissing, quotedETags, readAfterWrite, wholeReads}
+
+// needs says for each feature which checks it stands on, and what is lost
+// without others.
+var needs = []struct {
+	feature string
+	checks  []string
+	limits  []limit
+}{
+	{"pipeline outputs", []string{createOnce, replaceMatch}, []limit{
+		{readAfterWrite, "an object may be hidden after it was written: set objects.eventual in the configuration"},
+	}},
+	{"removals of outputs", nil, []limit{
+		{deleteMatch, "it may remove what another has just written: heals by verification, after lease.horizon"},
+		{readAfterDelete, "a removed object may still be found: its output then stays until somebody looks again"},
+	}},
+	{"locks", lockNeeds, nil},
+	{"update", lockNeeds, nil},
+	{"semaphores and shared locks", append(slices.Clone(lockNeeds), listAfterWrite), nil},
+	{"audit", []string{listAfterWrite}, nil},
+}
+
+// limit is what a feature does less well where a check is not ok.
+type limit struct{ check, says string }
+
+// features says what the checks mean for each feature.
+func features(checks []Check) (all []Feature) {
+	verdicts := make(map[string]Verdict)
+	for _, c := range checks {
+		verdicts[c.Name] = c.Verdict
+	}
+	for _, n := range needs {
+		f := Feature{Name: n.feature, Safety: Safe}
+		var unmet, limits []string
+		for _, name := range n.checks {
+			if verdicts[name] != OK {
+				unmet = append(unmet, name+" "+string(verdicts[name]))
+			}
+		}
+		for _, l := range n.limits {
+			if verdicts[l.check] != OK {
+				limits = append(limits, l.says)
+			}
+		}
+		switch {
+		case len(unmet) > 0:
+			f.Safety, f.Detail = Unsafe, strings.Join(unmet, ", ")
+		case len(limits) > 0:
+			f.Safety, f.Detail = Limited, strings.Join(limits, "; ")
+		}
+		all = append(all, f)
+	}
+	return all
+}

@@ -1,0 +1,296 @@
+package doctor
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
+)
+
+const (
+	// folder is what the keys of every examination have in common.
+	folder = ".pawl-doctor/"
+	// tries is how often a request is sent whose outcome stays open.
+	tries = 3
+	// patience is waited before a request is sent again; then twice as long.
+	// Some stores take one write a second for each key.
+	patience = 500 * time.Millisecond
+	// cleanTime is how long cleaning up may take, after the caller has gone.
+	cleanTime = 30 * time.Second
+	// lateTime is how long a write that nobody has heard of gets to land, so
+	// that it is removed as well.
+	lateTime = 2 * time.Second
+)
+
+// lab is a part of a bucket that nobody else uses.
+type lab struct {
+	store  bucket.Store
+	bucket string
+	prefix string // ends with a slash
+
+	mu    sync.Mutex
+	keys  map[string]bool // what may exist
+	loose bool            // a write without a definite answer may land yet
+}
+
+func newLab(store bucket.Store, bucketName, prefix string) *lab {
+	return &lab{store: store, bucket: bucketName, prefix: prefix + folder + rand.Text() + "/", keys: map[string]bool{}}
+}
+
+func (l *lab) ref(key string) bucket.Ref { return bucket.Ref{Bucket: l.bucket, Key: l.prefix + key} }
+
+// content returns a text that nothing else has, so that one's own write can be
+// told from all others by reading it.
+func content() string { return "pawl doctor " + rand.Text() }
+
+// enter does without conditions what the checks do with them.
+func (l *lab) enter(ctx context.Context) error {
+	ref, text := l.ref("enter"), content()
+	if _, err := l.accept(ctx, ref, text, bucket.Condition{}); err != nil {
+		return unlabelled(err)
+	}
+	if _, err := l.look(ctx, ref); err != nil {
+		return err
+	}
+	if _, err := l.list(ctx); err != nil {
+		return err
+	}
+	return l.store.Delete(ctx, ref, bucket.Condition{})
+}
+
+// unlabelled turns a flaw into an error of package bucket.
+func unlabelled(err error) error {
+	if _, ok := errors.AsType[*flaw](err); ok {
+		return fmt.Errorf("%w: %w", bucket.ErrInvalid, err)
+	}
+	return err
+}
+
+// put sends a write once.
+func (l *lab) put(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (etag string, err error) {
+	etag, err = l.store.Put(ctx, ref, o, c)
+	if err == nil || errors.Is(err, bucket.ErrUnclear) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.keys[ref.Key] = true
+	}
+	return etag, err
+}
+
+func object(text string) bucket.Object {
+	return bucket.Object{Body: strings.NewReader(text), Size: int64(len(text)), ContentType: "text/plain"}
+}
+
+// seen is an object as a read shows it. The zero seen is none.
+type seen struct {
+	exists     bool
+	etag, text string
+}
+
+// look reads an object.
+func (l *lab) look(ctx context.Context, ref bucket.Ref) (seen, error) {
+	for try := 1; ; try++ {
+		info, body, err := l.store.Get(ctx, ref)
+		if errors.Is(err, bucket.ErrNotFound) {
+			return seen{}, nil
+		}
+		if err != nil {
+			return seen{}, err
+		}
+		text, err := io.ReadAll(body)
+		_ = body.Close() // what was read is all of it
+		if err == nil {
+			return seen{true, info.ETag, string(text)}, nil
+		}
+		if try == tries || !pause(ctx, try) {
+			return seen{}, err
+		}
+	}
+}
+
+// list returns the ETags of what a listing of the lab shows, by key.
+func (l *lab) list(ctx context.Context) (map[string]string, error) {
+	etags := make(map[string]string)
+	for info, err := range l.store.List(ctx, l.bucket, l.prefix, "") {
+		if err != nil {
+			return nil, err
+		}
+		etags[info.Key] = info.ETag
+	}
+	return etags, nil
+}
+
+// settle sends a write until it is known whether it landed, and looks for its
+// content where the answer does not say. The error matches ErrUnclear or
+// ErrConflict where it never came to be known.
+func (l *lab) settle(ctx context.Context, ref bucket.Ref, text string, c bucket.Condition) (landed bool, etag string, err error) {
+	loose := 0 // requests that may land yet
+	defer func() { l.late(loose > 0) }()
+	for try := 1; ; try++ {
+		etag, err = l.put(ctx, ref, object(text), c)
+		switch {
+		case err == nil:
+			return true, etag, nil
+		case errors.Is(err, bucket.ErrPrecondition) && loose == 0:
+			return false, "", nil
+		case errors.Is(err, bucket.ErrUnclear):
+			loose++
+		case !errors.Is(err, bucket.ErrPrecondition) && !errors.Is(err, bucket.ErrConflict):
+			return false, "", err
+		}
+		now, lookErr := l.look(ctx, ref)
+		switch {
+		case lookErr != nil:
+			return false, "", lookErr
+		case now.text == text:
+			loose = max(loose-1, 0)
+			return true, now.etag, nil
+		case errors.Is(err, bucket.ErrPrecondition):
+			return false, "", nil
+		case try == tries || !pause(ctx, try):
+			return false, "", err
+		}
+	}
+}
+
+// accept makes a write whose condition holds.
+func (l *lab) accept(ctx context.Context, ref bucket.Ref, text string, c bucket.Condition) (etag string, err error) {
+	landed, etag, err := l.settle(ctx, ref, text, c)
+	if err != nil || landed {
+		return etag, err
+	}
+	// It may be the refusal of a copy: of its first, whose answer was lost.
+	now, err := l.look(ctx, ref)
+	if err != nil || now.text == text {
+		return now.etag, err
+	}
+	return "", broken("a write with %s was refused, although the condition held", header(c))
+}
+
+// refuse makes a write whose condition does not hold, and that must not change
+// what is there.
+func (l *lab) refuse(ctx context.Context, ref bucket.Ref, c bucket.Condition, want seen) error {
+	text := content()
+	landed, _, err := l.settle(ctx, ref, text, c)
+	if err != nil {
+		return err
+	}
+	if landed {
+		return ignored("a write with %s was accepted, although the condition did not hold", header(c))
+	}
+	now, err := l.look(ctx, ref)
+	switch {
+	case err != nil:
+		return err
+	case now.text == text:
+		return broken("a write with %s was refused, and landed all the same", header(c))
+	case now.text != want.text:
+		return broken("after a write with %s was refused, there is something else than before", header(c))
+	}
+	return nil
+}
+
+// header names a condition.
+func header(c bucket.Condition) string {
+	switch {
+	case c.IfAbsent:
+		return "If-None-Match: *"
+	case c.IfMatch != "":
+		return "If-Match"
+	}
+	return "no condition"
+}
+
+// late notes that a write may land yet.
+func (l *lab) late(loose bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.loose = l.loose || loose
+}
+
+// stale is a read that does not show the last write. Where one of an earlier
+// write may have landed late, it proves nothing.
+func (l *lab) stale(format string, args ...any) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.loose {
+		return fmt.Errorf("%w: %s, but an earlier write may have landed late", bucket.ErrUnclear, fmt.Sprintf(format, args...))
+	}
+	return broken(format, args...)
+}
+
+// clean removes what the lab may hold.
+func (l *lab) clean(ctx context.Context) error {
+	if len(l.keys) == 0 {
+		return nil
+	}
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), cleanTime)
+	defer stop()
+	if l.loose {
+		wait(ctx, lateTime)
+	}
+	err := l.removeAll(ctx)
+	if listed, listErr := l.list(ctx); listErr == nil {
+		for key := range listed {
+			l.keys[key] = true
+		}
+		if len(listed) > 0 {
+			err = l.removeAll(ctx)
+		}
+	} else {
+		err = errors.Join(err, listErr)
+	}
+	if err != nil {
+		return fmt.Errorf("cleaning up (remove by hand what is left below %s): %w", event.Quote("s3://"+l.bucket+"/"+l.prefix), err)
+	}
+	return nil
+}
+
+// removeAll removes every key that was written.
+func (l *lab) removeAll(ctx context.Context) error {
+	for key := range l.keys {
+		ref := bucket.Ref{Bucket: l.bucket, Key: key}
+		if _, err := l.remove(ctx, ref, bucket.Condition{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remove removes an object, and reports whether the store says so.
+func (l *lab) remove(ctx context.Context, ref bucket.Ref, c bucket.Condition) (removed bool, err error) {
+	for try := 1; ; try++ {
+		err := l.store.Delete(ctx, ref, c)
+		switch {
+		case err == nil:
+			return true, nil
+		case errors.Is(err, bucket.ErrPrecondition):
+			return false, nil
+		case !errors.Is(err, bucket.ErrUnclear) && !errors.Is(err, bucket.ErrConflict):
+			return false, err
+		case try == tries || !pause(ctx, try):
+			return false, err
+		}
+	}
+}
+
+// pause waits before a request is sent again. It is not ok if ctx ended.
+func pause(ctx context.Context, try int) (ok bool) { return wait(ctx, patience*time.Duration(try)) }
+
+func wait(ctx context.Context, d time.Duration) (ok bool) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,120 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/pawlhq/pawl/bucket"
+)
+
+const (
+	racers = 32
+	rounds = 8
+)
+
+// answer is what one of several writers at once was told.
+type answer int
+
+const (
+	won answer = iota
+	refused
+	open // a conflict or a lost answer: neither
+)
+
+// races holds several rounds of writers that write at once under one condition.
+// next prepares a round.
+func (l *lab) races(ctx context.Context, next func(round string) (bucket.Ref, bucket.Condition, error)) (string, error) {
+	decided := 0
+	for round := range rounds {
+		ref, c, err := next(strconv.Itoa(round))
+		if err != nil {
+			return "", err
+		}
+		answers, texts, err := l.race(ctx, ref, c)
+		if err != nil {
+			return "", err
+		}
+		now, err := l.look(ctx, ref)
+		if err != nil {
+			return "", err
+		}
+		ok, err := judgeRace(answers, slices.Index(texts, now.text))
+		switch {
+		case err != nil:
+			return "", fmt.Errorf("round %d, %s: %w", round+1, header(c), err)
+		case ok:
+			decided++
+		case !pause(ctx, 1):
+			return "", ctx.Err()
+		}
+	}
+	switch decided {
+	case 0:
+		return "", fmt.Errorf("%w: of %d writers at once, none won in any of %d rounds", bucket.ErrConflict, racers, rounds)
+	case rounds:
+		return "", nil
+	}
+	return fmt.Sprintf("of %d rounds of writers at once %d had no winner: all met conflicts", rounds, rounds-decided), nil
+}
+
+// race lets the racers write at once, each a content of its own.
+func (l *lab) race(ctx context.Context, ref bucket.Ref, c bucket.Condition) ([]answer, []string, error) {
+	answers, texts, errs := make([]answer, racers), make([]string, racers), make([]error, racers)
+	start := make(chan struct{})
+	var group sync.WaitGroup
+	for i := range racers {
+		texts[i] = content()
+		group.Go(func() {
+			<-start
+			_, err := l.put(ctx, ref, object(texts[i]), c)
+			switch {
+			case err == nil:
+				answers[i] = won
+			case errors.Is(err, bucket.ErrPrecondition):
+				answers[i] = refused
+			case errors.Is(err, bucket.ErrConflict), errors.Is(err, bucket.ErrUnclear):
+				answers[i] = open
+				l.late(errors.Is(err, bucket.ErrUnclear))
+			default:
+				errs[i] = err
+			}
+		})
+	}
+	close(start)
+	group.Wait()
+	if i := slices.IndexFunc(errs, func(err error) bool { return err != nil }); i >= 0 {
+		return nil, nil, errs[i]
+	}
+	return answers, texts, nil
+}
+
+// judgeRace says whether exactly one writer won. now is the writer whose content
+// is there, or -1. An open answer is no win and no refusal: if its content is
+// there, it won; if nobody's is, nobody did, and the round is not decided.
+func judgeRace(answers []answer, now int) (decided bool, err error) {
+	winner, wins := -1, 0
+	for i, a := range answers {
+		if a == won {
+			winner, wins = i, wins+1
+		}
+	}
+	switch {
+	case wins > 1:
+		return false, ignored("%d of %d writers at once were told that they had won", wins, len(answers))
+	case wins == 0:
+		// Even a refused one: a copy of its request was, which something on
+		// the way had sent again.
+		return now >= 0, nil
+	case now == winner:
+		return true, nil
+	case now >= 0 && answers[now] == open:
+		return false, ignored("one writer was told that it had won, and the content is that of another, which heard nothing")
+	case now >= 0:
+		return false, broken("one writer was told that it had won, and the content is that of another, which was refused")
+	}
+	return false, broken("one writer was told that it had won, and its content is not there")
+}
