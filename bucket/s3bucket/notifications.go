@@ -1,0 +1,122 @@
+package s3bucket
+
+import (
+	"bytes"
+	"context"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
+)
+
+// Notification is what a bucket is asked to tell of its changes.
+type Notification struct {
+	// To is the receiver's ARN, or "EventBridge".
+	To string
+	// Events are kinds of change: s3:ObjectCreated:Put, s3:ObjectRemoved:*.
+	Events []string
+	// Prefix and Suffix are those of the keys that it is about.
+	Prefix, Suffix string
+}
+
+// allEvents are those that EventBridge gets, which no configuration chooses
+// from.
+var allEvents = []string{"s3:ObjectCreated:*", "s3:ObjectRemoved:*"}
+
+// maxConfiguration is the longest answer that is read, in bytes.
+const maxConfiguration = 1 << 20
+
+// Notifications returns what the bucket is configured to tell of, and to whom.
+// Its error matches ErrInvalid for a store that does not keep that with the
+// bucket, and otherwise ErrNoBucket, ErrDenied or ErrUnavailable.
+func (s *Store) Notifications(ctx context.Context, name string) ([]Notification, error) {
+	var root string
+	out, err := s.client.GetBucketNotificationConfiguration(ctx,
+		&s3.GetBucketNotificationConfigurationInput{Bucket: &name},
+		func(o *s3.Options) { o.HTTPClient = &rootReader{client: o.HTTPClient, root: &root} })
+	if err != nil {
+		return nil, read("asking for the notifications of", bucket.Ref{Bucket: name}, err)
+	}
+	// A store that does not know the question may answer another, with a
+	// listing of the bucket say, in which the SDK finds no notifications.
+	if root != "NotificationConfiguration" {
+		return nil, fmt.Errorf("asking for the notifications of %s: %w: the answer is none, but a %s",
+			event.Quote("s3://"+name), bucket.ErrInvalid, event.Quote(root))
+	}
+	var all []Notification
+	for _, q := range out.QueueConfigurations {
+		all = append(all, notification(q.QueueArn, q.Events, q.Filter))
+	}
+	for _, t := range out.TopicConfigurations {
+		all = append(all, notification(t.TopicArn, t.Events, t.Filter))
+	}
+	for _, l := range out.LambdaFunctionConfigurations {
+		all = append(all, notification(l.LambdaFunctionArn, l.Events, l.Filter))
+	}
+	if out.EventBridgeConfiguration != nil {
+		all = append(all, Notification{To: "EventBridge", Events: allEvents})
+	}
+	return all, nil
+}
+
+func notification(to *string, events []types.Event, filter *types.NotificationConfigurationFilter) Notification {
+	n := Notification{To: aws.ToString(to)}
+	for _, e := range events {
+		n.Events = append(n.Events, string(e))
+	}
+	if filter == nil || filter.Key == nil {
+		return n
+	}
+	for _, rule := range filter.Key.FilterRules {
+		switch strings.ToLower(string(rule.Name)) {
+		case "prefix":
+			n.Prefix = aws.ToString(rule.Value)
+		case "suffix":
+			n.Suffix = aws.ToString(rule.Value)
+		}
+	}
+	return n
+}
+
+// rootReader notes the name of an answer's outermost element.
+type rootReader struct {
+	client s3.HTTPClient
+	root   *string
+}
+
+// Do implements [s3.HTTPClient].
+func (r *rootReader) Do(req *http.Request) (*http.Response, error) {
+	resp, err := r.client.Do(req)
+	if err != nil {
+		return resp, err
+	}
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxConfiguration))
+	if err := errors.Join(err, resp.Body.Close()); err != nil {
+		return nil, err
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(text))
+	*r.root = rootOf(text)
+	return resp, nil
+}
+
+// rootOf returns the name of an XML text's outermost element.
+func rootOf(text []byte) string {
+	for d := xml.NewDecoder(bytes.NewReader(text)); ; {
+		token, err := d.Token()
+		if err != nil {
+			return ""
+		}
+		if start, ok := token.(xml.StartElement); ok {
+			return start.Name.Local
+		}
+	}
+}
