@@ -26,8 +26,16 @@ func examineServer(t *testing.T, srv *servertest.Server) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range r.Checks { t.Log(c.Name, c.Verdict, c.Detail) }
-	for _, c := range r.Features { t.Log(c) }
-	if err := doctor.Quick(t.Context(), store, b, ""); err != nil { t.Error(err) }
-	for i, err := range store.List(t.Context(), b, "", "") { t.Error(i, err) }
+	for _, c := range r.Checks {
+		t.Log(c.Name, c.Verdict, c.Detail)
+	}
+	for _, c := range r.Features {
+		t.Log(c)
+	}
+	if err := doctor.Quick(t.Context(), store, b, ""); err != nil {
+		t.Error(err)
+	}
+	for i, err := range store.List(t.Context(), b, "", "") {
+		t.Error(i, err)
+	}
 }

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/pawlhq/pawl/bucket"
 )
@@ -15,6 +17,8 @@ import (
 const (
 	overwrites = 48 // while others read
 	readers    = 4
+	// breath is waited between two reads, and between two writes.
+	breath = time.Millisecond
 )
 
 // edition is the content of one of several overwrites: lines with its number.
@@ -25,114 +29,124 @@ func edition(number int) string {
 }
 
 // readEdition returns the newest number in a content, and whether the content is
-// all of that edition and nothing else. Without a number it is not ok.
-func readEdition(text string) (newest int, whole, ok bool) {
+// all of that edition and nothing else.
+func readEdition(text string) (newest int, whole bool) {
 	newest = -1
 	for line := range strings.Lines(text) {
 		if n, err := strconv.Atoi(strings.TrimSpace(line)); err == nil && len(line) == 9 {
 			newest = max(newest, n)
 		}
 	}
-	return newest, newest >= 0 && text == edition(newest), newest >= 0
+	return newest, newest >= 0 && text == edition(newest)
 }
 
 // reading is what a read during overwrites showed.
-type reading struct{ etag, text string }
+type reading struct {
+	etag   string
+	newest int  // edition in the content, or -1
+	whole  bool // and nothing else
+}
+
+// readings counts what readers saw.
+type readings struct {
+	seen map[reading]int
+	cut  int // reads that broke off
+	err  error
+}
 
 // checkWholeReads reads an object while it is overwritten. A content that is
 // newer than its ETag is harmless: whoever replaces it on condition of that
 // ETag is refused.
 func checkWholeReads(ctx context.Context, l *lab) (string, error) {
 	ref := l.ref(wholeReads)
-	numbers := make(map[string]int) // by ETag
-	etag, err := l.accept(ctx, ref, edition(0), bucket.Condition{})
-	if err != nil {
+	editions := make(map[string]int) // by ETag
+	write := func(i int) error {
+		etag, err := l.accept(ctx, ref, edition(i), bucket.Condition{})
+		editions[etag] = i
+		return err
+	}
+	if err := write(0); err != nil {
 		return "", err
 	}
-	numbers[etag] = 0
-	all := make([]readResult, readers)
+	all := make([]readings, readers)
 	reading, stop := context.WithCancel(ctx)
 	var group sync.WaitGroup
 	for i := range all {
 		group.Go(func() { all[i] = l.readOn(reading, ref) })
 	}
-	for i := 1; i <= overwrites && err == nil; i++ {
-		if etag, err = l.accept(ctx, ref, edition(i), bucket.Condition{}); err == nil {
-			numbers[etag] = i
-		}
+	var err error
+	for i := 1; i <= overwrites && err == nil && wait(ctx, breath); i++ {
+		err = write(i)
 	}
 	stop()
 	group.Wait()
+	for _, r := range all {
+		err = cmp.Or(err, r.err)
+	}
 	if err != nil {
 		return "", err
 	}
-	var total readResult
-	for _, r := range all {
-		if r.err != nil {
-			return "", r.err
-		}
-		total.readings = append(total.readings, r.readings...)
-		total.cut += r.cut
-	}
-	return judgeReadings(total, numbers)
-}
-
-// readResult is what one reader saw.
-type readResult struct {
-	readings []reading
-	cut      int // reads that broke off
-	err      error
+	return judgeReadings(all, editions)
 }
 
 // readOn reads an object over and over, until ctx ends.
-func (l *lab) readOn(ctx context.Context, ref bucket.Ref) (r readResult) {
-	for ctx.Err() == nil {
+func (l *lab) readOn(ctx context.Context, ref bucket.Ref) readings {
+	r := readings{seen: make(map[reading]int)}
+	for wait(ctx, breath) {
 		info, body, err := l.store.Get(ctx, ref)
 		switch {
-		case ctx.Err() != nil && err != nil:
+		case err == nil:
+			r.note(info.ETag, body)
+		case ctx.Err() != nil:
 		case errors.Is(err, bucket.ErrNotFound):
 			r.err = broken("a GET found no object while it was overwritten")
 			return r
-		case err != nil:
+		default:
 			r.err = err
 			return r
-		default:
-			text, err := io.ReadAll(body)
-			_ = body.Close() // what was read is all of it
-			if err != nil {
-				r.cut++
-				continue
-			}
-			r.readings = append(r.readings, reading{info.ETag, string(text)})
 		}
 	}
 	return r
 }
 
+func (r *readings) note(etag string, body io.ReadCloser) {
+	text, err := io.ReadAll(body)
+	_ = body.Close() // what was read is all of it
+	if err != nil {
+		r.cut++
+		return
+	}
+	newest, whole := readEdition(string(text))
+	r.seen[reading{etag, newest, whole}]++
+}
+
 // judgeReadings compares contents with their ETags, whose editions are given.
-func judgeReadings(r readResult, numbers map[string]int) (note string, err error) {
-	ahead := 0
-	for _, one := range r.readings {
-		of, known := numbers[one.etag]
-		newest, whole, ok := readEdition(one.text)
-		switch {
-		case !known:
-			return "", broken("a GET during overwrites showed the ETag %q, which no write was told", one.etag)
-		case ok && whole && newest == of:
-		case ok && newest > of:
-			ahead++
-		case ok && whole:
-			return "", broken("a GET during overwrites showed an older content under a newer ETag")
-		default:
-			return "", broken("a GET during overwrites showed a content that is not whole, under an ETag not older than it")
+func judgeReadings(all []readings, editions map[string]int) (note string, err error) {
+	total, ahead, cut := 0, 0, 0
+	for _, r := range all {
+		cut += r.cut
+		for one, n := range r.seen {
+			total += n
+			of, known := editions[one.etag]
+			switch {
+			case !known:
+				return "", broken("a GET during overwrites showed the ETag %q, which no write was told", one.etag)
+			case one.whole && one.newest == of:
+			case one.newest > of:
+				ahead += n
+			case one.whole:
+				return "", broken("a GET during overwrites showed an older content under a newer ETag")
+			default:
+				return "", broken("a GET during overwrites showed a content that is not whole, under an ETag not older than it")
+			}
 		}
 	}
 	var notes []string
 	if ahead > 0 {
-		notes = append(notes, fmt.Sprintf("%d of %d reads during overwrites showed a newer content than their ETag: a write on condition of that ETag is refused", ahead, len(r.readings)))
+		notes = append(notes, fmt.Sprintf("%d of %d reads during overwrites showed a newer content than their ETag: a write on condition of that ETag is refused", ahead, total))
 	}
-	if r.cut > 0 {
-		notes = append(notes, fmt.Sprintf("%d reads during overwrites broke off", r.cut))
+	if cut > 0 {
+		notes = append(notes, fmt.Sprintf("%d reads during overwrites broke off", cut))
 	}
 	return strings.Join(notes, "; "), nil
 }

@@ -1,0 +1,348 @@
+package doctor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/bucket/buckettest"
+	"github.com/pawlhq/pawl/doctor"
+)
+
+// names are those of the checks, in order.
+var names = []string{
+	"create-once", "replace-match", "match-missing", "delete-match", "quoted-etags",
+	"read-after-write", "list-after-write", "read-after-delete", "whole-reads",
+}
+
+// verdicts returns the checks that are not ok, and fails the test if a check is
+// missing or anything is left in the store.
+func verdicts(t *testing.T, s bucket.Store, r *doctor.Report) map[string]doctor.Verdict {
+	t.Helper()
+	var found []string
+	bad := make(map[string]doctor.Verdict)
+	for _, c := range r.Checks {
+		found = append(found, c.Name)
+		if c.Means == "" || c.Verdict == "" || c.Verdict != doctor.OK && c.Detail == "" {
+			t.Errorf("%+v says too little", c)
+		}
+		if c.Verdict != doctor.OK {
+			bad[c.Name] = c.Verdict
+		}
+	}
+	if diff := cmp.Diff(names, found); diff != "" {
+		t.Errorf("checks (-want +got):\n%s", diff)
+	}
+	if keys := left(t, s); len(keys) > 0 {
+		t.Errorf("left behind: %q", keys)
+	}
+	return bad
+}
+
+// examine examines a store in memory, in virtual time.
+func examine(t *testing.T, s bucket.Store) *doctor.Report {
+	t.Helper()
+	r, err := doctor.Examine(t.Context(), s, name, "", doctor.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestAllIsWell(t *testing.T) {
+	s := memory()
+	var told []string
+	r, err := doctor.Examine(t.Context(), s, name, "some/", doctor.Options{Progress: func(check string, done, total int) {
+		if done != len(told) || total != len(names) {
+			t.Errorf("%s: %d of %d", check, done, total)
+		}
+		told = append(told, check)
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]doctor.Verdict{}, verdicts(t, s, r)); diff != "" {
+		t.Errorf("verdicts (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(names, told); diff != "" {
+		t.Errorf("progress (-want +got):\n%s", diff)
+	}
+	if r.Bucket != name || !strings.HasPrefix(r.Prefix, "some/.pawl-doctor/") || !r.Safe() {
+		t.Errorf("%+v", r)
+	}
+	for _, f := range r.Features {
+		if f.Safety != doctor.Safe || f.Detail != "" {
+			t.Errorf("%+v", f)
+		}
+	}
+}
+
+// TestEachFaultIsFound breaks one promise at a time. Its own check has to find
+// it, and no other, so that each is one that can fail.
+func TestEachFaultIsFound(t *testing.T) {
+	head := func(change func(*bucket.Info)) *altered {
+		s := &altered{Store: memory()}
+		s.head = func(ctx context.Context, ref bucket.Ref) (bucket.Info, error) {
+			info, err := s.Store.Head(ctx, ref)
+			change(&info)
+			return info, err
+		}
+		return s
+	}
+	for _, tc := range []struct {
+		fault  string
+		store  bucket.Store
+		want   map[string]doctor.Verdict
+		detail string
+	}{
+		{"If-None-Match ignored", ignoringIfNoneMatch(), one("create-once", doctor.Ignored), "If-None-Match: * was accepted"},
+		{"If-Match ignored", ignoringIfMatch(), one("replace-match", doctor.Ignored), "If-Match was accepted"},
+		{"If-Match creates", creatingOnIfMatch(), one("match-missing", doctor.Ignored), "If-Match was accepted"},
+		{"If-Match ignored on DELETE", ignoringOnDelete(), one("delete-match", doctor.Ignored), "removed the object"},
+		{"two create", letTwoWin("create-once-race"), one("create-once", doctor.Ignored), "round 1, If-None-Match: *: 2 of 32 writers"},
+		{"two replace", letTwoWin("replace-match-race"), one("replace-match", doctor.Ignored), "round 1, If-Match: 2 of 32 writers"},
+		{"refused, and landed", refusingTooLate("create-once"), one("create-once", doctor.Failed), "was refused, and landed all the same"},
+		{"no conditional writes", refusing(bucket.ErrInvalid), map[string]doctor.Verdict{
+			"create-once": doctor.Failed, "replace-match": doctor.Failed, "match-missing": doctor.Failed, "quoted-etags": doctor.Failed,
+		}, "request refused by the store"},
+		{"always conflicts", refusing(bucket.ErrConflict), map[string]doctor.Verdict{
+			"create-once": doctor.Unclear, "replace-match": doctor.Unclear, "match-missing": doctor.Unclear, "quoted-etags": doctor.Unclear,
+		}, "conflicting write"},
+		{"never holds", refusing(bucket.ErrPrecondition), map[string]doctor.Verdict{
+			"create-once": doctor.Failed, "replace-match": doctor.Failed, "quoted-etags": doctor.Failed,
+		}, "although the condition held"},
+		{"removals answered, not done", sparing(), one("delete-match", doctor.Failed), "removed nothing"},
+		{"HEAD with quotes", head(func(i *bucket.Info) { i.ETag = `"` + i.ETag + `"` }), map[string]doctor.Verdict{
+			"quoted-etags": doctor.Failed, "read-after-write": doctor.Failed,
+		}, "PUT answers the ETag"},
+		{"other ETags listed", listing(func(i bucket.Info) (bucket.Info, bool) { i.ETag = strings.ToUpper(i.ETag); return i, true }), map[string]doctor.Verdict{
+			"quoted-etags": doctor.Failed, "list-after-write": doctor.Failed,
+		}, "LIST"},
+		{"stale GET", &readingBefore("read-after-write", func(_, _ bucket.Info, found bool) bool { return found }).altered,
+			one("read-after-write", doctor.Failed), "a GET does not show"},
+		{"hidden in listings", listing(func(i bucket.Info) (bucket.Info, bool) {
+			return i, !strings.Contains(i.Key, "list-after-write-3")
+		}), one("list-after-write", doctor.Failed), "a listing does not show what was just written"},
+		{"found after removal", &readingBefore("read-after-delete", func(_, _ bucket.Info, found bool) bool { return !found }).altered,
+			one("read-after-delete", doctor.Failed), "a GET still finds"},
+		{"older content, newer ETag", &mixing(false).altered, one("whole-reads", doctor.Failed), "older content under a newer ETag"},
+		{"content cut off", &cutting().altered, one("whole-reads", doctor.Failed), "not whole"},
+		{"missing while overwritten", vanishing(), one("whole-reads", doctor.Failed), "found no object"},
+	} {
+		t.Run(tc.fault, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := examine(t, tc.store)
+				if diff := cmp.Diff(tc.want, verdicts(t, tc.store, r)); diff != "" {
+					t.Errorf("verdicts (-want +got):\n%s%+v", diff, r.Checks)
+				}
+				if !slices.ContainsFunc(r.Checks, func(c doctor.Check) bool { return strings.Contains(c.Detail, tc.detail) }) {
+					t.Errorf("no check says %q: %+v", tc.detail, r.Checks)
+				}
+			})
+		})
+	}
+}
+
+func one(check string, v doctor.Verdict) map[string]doctor.Verdict {
+	return map[string]doctor.Verdict{check: v}
+}
+
+// refusing is a store that answers every conditional write with one error.
+func refusing(kind error) *altered {
+	s := &altered{Store: memory()}
+	s.put = func(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+		if c != (bucket.Condition{}) {
+			return "", fmt.Errorf("%w (a fault)", kind)
+		}
+		return s.Store.Put(ctx, ref, o, c)
+	}
+	return s
+}
+
+// refusingTooLate is a store that refuses a write when it has landed.
+func refusingTooLate(key string) *altered {
+	s := &altered{Store: memory()}
+	s.put = func(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+		if strings.HasSuffix(ref.Key, key) && exists(s.Store, ref) {
+			_, _ = s.Store.Put(ctx, ref, o, bucket.Condition{})
+			return "", bucket.ErrPrecondition
+		}
+		return s.Store.Put(ctx, ref, o, c)
+	}
+	return s
+}
+
+// sparing is a store that says of a conditional removal that it succeeded, and
+// removes nothing.
+func sparing() *altered {
+	s := &altered{Store: memory()}
+	s.remove = func(ctx context.Context, ref bucket.Ref, c bucket.Condition) error {
+		if c.IfMatch != "" {
+			return nil
+		}
+		return s.Store.Delete(ctx, ref, c)
+	}
+	return s
+}
+
+// listing is a store whose listings are changed, while an examination is under
+// way: those of everything are true.
+func listing(change func(bucket.Info) (_ bucket.Info, shown bool)) *altered {
+	s := &altered{Store: memory()}
+	s.list = func(ctx context.Context, b, prefix, after string) iter.Seq2[bucket.Info, error] {
+		return func(yield func(bucket.Info, error) bool) {
+			for info, err := range s.Store.List(ctx, b, prefix, after) {
+				shown := true
+				if prefix != "" {
+					info, shown = change(info)
+				}
+				if shown && !yield(info, err) {
+					return
+				}
+			}
+		}
+	}
+	return s
+}
+
+// vanishing is a store that removes an object before it overwrites it.
+func vanishing() *altered {
+	s := &altered{Store: memory()}
+	s.get = func(ctx context.Context, ref bucket.Ref) (bucket.Info, io.ReadCloser, error) {
+		if strings.Contains(ref.Key, "whole-reads") {
+			return bucket.Info{}, nil, bucket.ErrNotFound
+		}
+		return s.Store.Get(ctx, ref)
+	}
+	return s
+}
+
+// TestNewerContentIsHarmless: who replaces it by its ETag is refused.
+func TestNewerContentIsHarmless(t *testing.T) {
+	s := &mixing(true).altered
+	r := examine(t, s)
+	if diff := cmp.Diff(map[string]doctor.Verdict{}, verdicts(t, s, r)); diff != "" {
+		t.Errorf("verdicts (-want +got):\n%s", diff)
+	}
+	if last := r.Checks[len(r.Checks)-1]; !strings.Contains(last.Detail, "newer content than their ETag") || !r.Safe() {
+		t.Errorf("%+v", last)
+	}
+}
+
+// TestLostAnswers loses the answers of every third write, or the writes: what
+// cannot be known from the answer is looked up, and nothing is held against the
+// store.
+func TestLostAnswers(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		fault buckettest.Fault
+	}{{"answers", buckettest.Landed}, {"requests", buckettest.Lost}, {"conflicts", buckettest.Answer(bucket.ErrConflict)}, {"doubled", buckettest.Twice}} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := buckettest.NewFaults(memory())
+				for range 1000 {
+					s.Next(buckettest.Put, buckettest.Pass, buckettest.Pass, tc.fault)
+				}
+				for range 100 {
+					s.Next(buckettest.Delete, buckettest.Pass, buckettest.Pass, buckettest.Lost)
+				}
+				r := examine(t, s)
+				if diff := cmp.Diff(map[string]doctor.Verdict{}, verdicts(t, s, r)); diff != "" {
+					t.Errorf("verdicts (-want +got):\n%s%+v", diff, r.Checks)
+				}
+			})
+		})
+	}
+}
+
+// TestWhatStops examines where nothing can be examined.
+func TestWhatStops(t *testing.T) {
+	for _, tc := range []struct {
+		op   buckettest.Op
+		kind error
+	}{
+		{buckettest.Put, bucket.ErrNoBucket}, {buckettest.Put, bucket.ErrDenied}, {buckettest.Put, bucket.ErrInvalid},
+		{buckettest.Get, bucket.ErrDenied}, {buckettest.Get, bucket.ErrUnavailable},
+		{buckettest.List, bucket.ErrDenied}, {buckettest.Delete, bucket.ErrDenied},
+	} {
+		s := buckettest.NewFaults(memory())
+		s.Next(tc.op, buckettest.Answer(tc.kind))
+		r, err := doctor.Examine(t.Context(), s, name, "", doctor.Options{})
+		if !errors.Is(err, tc.kind) || r != nil || !strings.Contains(err.Error(), "s3://"+name) {
+			t.Errorf("%s: %v: %v, %v", tc.op, tc.kind, r, err)
+		}
+		if keys := left(t, s); len(keys) > 0 {
+			t.Errorf("%s: left behind: %q", tc.op, keys)
+		}
+	}
+}
+
+// TestCleaningUpFails: the report is there, and so is the error, which says
+// where something is left.
+func TestCleaningUpFails(t *testing.T) {
+	s := &altered{Store: memory()}
+	done := false
+	s.remove = func(ctx context.Context, ref bucket.Ref, c bucket.Condition) error {
+		if done {
+			return bucket.ErrDenied
+		}
+		return s.Store.Delete(ctx, ref, c)
+	}
+	r, err := doctor.Examine(t.Context(), s, name, "", doctor.Options{Progress: func(check string, _, _ int) { done = check == "whole-reads" }})
+	if r == nil || len(r.Checks) != len(names) || !errors.Is(err, bucket.ErrDenied) || !strings.Contains(err.Error(), r.Prefix) {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// TestInterrupted ends an examination at each check, and in the middle of a race.
+// A write that was cut off lands a second later.
+func TestInterrupted(t *testing.T) {
+	reason := errors.New("somebody pressed a key")
+	for _, check := range names {
+		t.Run(check, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := lateLanding(t)
+				ctx, cancel := context.WithCancelCause(t.Context())
+				r, err := doctor.Examine(ctx, s, name, "", doctor.Options{Progress: func(now string, _, _ int) {
+					if now == check {
+						cancel(reason)
+					}
+				}})
+				if r != nil || !errors.Is(err, reason) {
+					t.Errorf("%+v, %v", r, err)
+				}
+				synctest.Wait()
+				if keys := left(t, s); len(keys) > 0 {
+					t.Errorf("left behind: %q", keys)
+				}
+			})
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s := lateLanding(t)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		below := s.put
+		s.put = func(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+			if strings.HasSuffix(ref.Key, "race-3") {
+				cancel(reason)
+			}
+			return below(ctx, ref, o, c)
+		}
+		if r, err := doctor.Examine(ctx, s, name, "", doctor.Options{}); r != nil || !errors.Is(err, reason) {
+			t.Errorf("%+v, %v", r, err)
+		}
+		synctest.Wait()
+		if keys := left(t, s); len(keys) > 0 {
+			t.Errorf("left behind: %q", keys)
+		}
+	})
+}

@@ -1,0 +1,264 @@
+package doctor_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/bucket/membucket"
+)
+
+const name = "b"
+
+func memory() bucket.Store { return membucket.New(time.Now, []string{name}) }
+
+// altered is a store some of whose calls are others. A nil call is that of the
+// store below.
+type altered struct {
+	bucket.Store
+	head   func(ctx context.Context, ref bucket.Ref) (bucket.Info, error)
+	get    func(ctx context.Context, ref bucket.Ref) (bucket.Info, io.ReadCloser, error)
+	put    func(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error)
+	remove func(ctx context.Context, ref bucket.Ref, c bucket.Condition) error
+	list   func(ctx context.Context, bucketName, prefix, after string) iter.Seq2[bucket.Info, error]
+}
+
+func (a *altered) Head(ctx context.Context, ref bucket.Ref) (bucket.Info, error) {
+	if a.head != nil {
+		return a.head(ctx, ref)
+	}
+	return a.Store.Head(ctx, ref)
+}
+
+func (a *altered) Get(ctx context.Context, ref bucket.Ref) (bucket.Info, io.ReadCloser, error) {
+	if a.get != nil {
+		return a.get(ctx, ref)
+	}
+	return a.Store.Get(ctx, ref)
+}
+
+func (a *altered) Put(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+	if a.put != nil {
+		return a.put(ctx, ref, o, c)
+	}
+	return a.Store.Put(ctx, ref, o, c)
+}
+
+func (a *altered) Delete(ctx context.Context, ref bucket.Ref, c bucket.Condition) error {
+	if a.remove != nil {
+		return a.remove(ctx, ref, c)
+	}
+	return a.Store.Delete(ctx, ref, c)
+}
+
+func (a *altered) List(ctx context.Context, bucketName, prefix, after string) iter.Seq2[bucket.Info, error] {
+	if a.list != nil {
+		return a.list(ctx, bucketName, prefix, after)
+	}
+	return a.Store.List(ctx, bucketName, prefix, after)
+}
+
+func exists(s bucket.Store, ref bucket.Ref) bool {
+	_, err := s.Head(context.Background(), ref)
+	return err == nil
+}
+
+// ignoringIfNoneMatch is a store that knows no If-None-Match.
+func ignoringIfNoneMatch() *altered {
+	s := &altered{Store: memory()}
+	s.put = func(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+		c.IfAbsent = false
+		return s.Store.Put(ctx, ref, o, c)
+	}
+	return s
+}
+
+// ignoringIfMatch is a store that knows no If-Match where an object is.
+func ignoringIfMatch() *altered {
+	s := &altered{Store: memory()}
+	s.put = func(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+		if exists(s.Store, ref) {
+			c.IfMatch = ""
+		}
+		return s.Store.Put(ctx, ref, o, c)
+	}
+	return s
+}
+
+// creatingOnIfMatch is a store that takes a missing object for one that matches.
+func creatingOnIfMatch() *altered {
+	s := &altered{Store: memory()}
+	s.put = func(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+		if !exists(s.Store, ref) {
+			c.IfMatch = ""
+		}
+		return s.Store.Put(ctx, ref, o, c)
+	}
+	return s
+}
+
+// ignoringOnDelete is a store that knows no condition of a removal.
+func ignoringOnDelete() *altered {
+	s := &altered{Store: memory()}
+	s.remove = func(ctx context.Context, ref bucket.Ref, _ bucket.Condition) error {
+		return s.Store.Delete(ctx, ref, bucket.Condition{})
+	}
+	return s
+}
+
+// letTwoWin is a store that checks a condition and writes in two steps, the
+// second racer between those of the first. Who comes alone is refused rightly.
+func letTwoWin(race string) *altered {
+	s := &altered{Store: memory()}
+	var mu sync.Mutex
+	wins := make(map[string]int)
+	s.put = func(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if c != (bucket.Condition{}) && strings.Contains(ref.Key, race) {
+			id := fmt.Sprint(ref.Key, c)
+			if wins[id]++; wins[id] == 2 {
+				c = bucket.Condition{}
+			}
+		}
+		return s.Store.Put(ctx, ref, o, c)
+	}
+	return s
+}
+
+// remembering is a store that keeps what each object was before.
+type remembering struct {
+	altered
+	mu     sync.Mutex
+	before map[string]version
+}
+
+type version struct {
+	info bucket.Info
+	text []byte
+}
+
+func (v version) read() (bucket.Info, io.ReadCloser, error) {
+	return v.info, io.NopCloser(bytes.NewReader(v.text)), nil
+}
+
+func newRemembering() *remembering {
+	r := &remembering{altered: altered{Store: memory()}, before: make(map[string]version)}
+	r.put = func(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.remember(ctx, ref)
+		return r.Store.Put(ctx, ref, o, c)
+	}
+	r.remove = func(ctx context.Context, ref bucket.Ref, c bucket.Condition) error {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.remember(ctx, ref)
+		return r.Store.Delete(ctx, ref, c)
+	}
+	return r
+}
+
+func (r *remembering) remember(ctx context.Context, ref bucket.Ref) {
+	info, body, err := r.Store.Get(ctx, ref)
+	if err != nil {
+		return
+	}
+	text, err := io.ReadAll(body)
+	if err != nil {
+		panic(err)
+	}
+	r.before[ref.Key] = version{info, text}
+}
+
+// readingBefore is a store whose GET of some keys shows what was there before,
+// where old says so of what it was and is.
+func readingBefore(key string, old func(before, now bucket.Info, found bool) bool) *remembering {
+	r := newRemembering()
+	r.get = func(ctx context.Context, ref bucket.Ref) (bucket.Info, io.ReadCloser, error) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		info, body, err := r.Store.Get(ctx, ref)
+		before, known := r.before[ref.Key]
+		if known && strings.Contains(ref.Key, key) && old(before.info, info, err == nil) {
+			return before.read()
+		}
+		return info, body, err
+	}
+	return r
+}
+
+// mixing is a store whose GET shows an older content under a newer ETag, or the
+// other way round, while it is overwritten.
+func mixing(newer bool) *remembering {
+	r := newRemembering()
+	r.get = func(ctx context.Context, ref bucket.Ref) (bucket.Info, io.ReadCloser, error) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		info, body, err := r.Store.Get(ctx, ref)
+		before, known := r.before[ref.Key]
+		switch {
+		case err != nil || !known || !strings.Contains(ref.Key, "whole-reads"):
+		case newer:
+			info.ETag = before.info.ETag
+		default:
+			info.Size = before.info.Size
+			body = io.NopCloser(bytes.NewReader(before.text))
+		}
+		return info, body, err
+	}
+	return r
+}
+
+// cutting is a store whose GET breaks a content off at the length that it had
+// before.
+func cutting() *remembering {
+	r := newRemembering()
+	r.get = func(ctx context.Context, ref bucket.Ref) (bucket.Info, io.ReadCloser, error) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		info, body, err := r.Store.Get(ctx, ref)
+		before, known := r.before[ref.Key]
+		if err == nil && known && strings.Contains(ref.Key, "whole-reads") {
+			body = io.NopCloser(io.LimitReader(body, before.info.Size))
+		}
+		return info, body, err
+	}
+	return r
+}
+
+// left returns the keys in a store.
+func left(t *testing.T, s bucket.Store) (keys []string) {
+	t.Helper()
+	for info, err := range s.List(context.Background(), name, "", "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys = append(keys, info.Key)
+	}
+	return keys
+}
+
+// lateLanding is a store at which a write lands a second after its caller went.
+func lateLanding(t *testing.T) *altered {
+	s := &altered{Store: memory()}
+	s.put = func(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+		if ctx.Err() == nil {
+			return s.Store.Put(ctx, ref, o, c)
+		}
+		time.AfterFunc(time.Second, func() {
+			if _, err := s.Store.Put(context.Background(), ref, o, bucket.Condition{}); err != nil {
+				t.Error(err)
+			}
+		})
+		return "", fmt.Errorf("%w: %w", bucket.ErrUnclear, context.Cause(ctx))
+	}
+	return s
+}
