@@ -48,7 +48,7 @@ var layers = map[string][]string{
 	"internal/sim":    {"audit", "bucket", "engine", "event", "ledger", "source", "worker"},
 	"internal/cli": {
 		".", "action/copyaction", "action/execaction", "action/httpaction", "action/imageaction",
-		"bucket", "bucket/s3bucket", "event", "internal/config", "internal/demo", "internal/sim",
+		"bucket", "bucket/s3bucket", "doctor", "event", "internal/config", "internal/demo", "internal/sim",
 		"ledger", "ledger/memledger", "ledger/sqliteledger", "source/replaysource", "source/webhooksource",
 	},
 	"cmd/pawl": {"internal/cli"},

@@ -35,9 +35,11 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"await":     await,
+			"careless":  startCareless,
 			"closed":    closed,
 			"delete":    remove,
 			"denied":    startDenied,
+			"empty":     empty,
 			"exits":     exits,
 			"json":      jsonField,
 			"object":    object,

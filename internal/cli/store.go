@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -22,24 +23,19 @@ func addStoreFlags(cmd *cobra.Command, endpoint *string) {
 // store returns the object store at the endpoint. Without one it is that of the
 // configuration file, and where there is no file, that of the environment.
 func (a *app) store(ctx context.Context, endpoint string) (*s3bucket.Store, error) {
-	if endpoint != "" {
-		return storeAt(ctx, s3bucket.Config{Endpoint: endpoint, PathStyle: true})
-	}
-	c, err := a.optionalConfig()
-	if err != nil {
-		return nil, err
-	}
-	if c != nil {
-		return objects(ctx, c)
+	if endpoint == "" {
+		c, err := a.optionalConfig()
+		if err != nil {
+			return nil, err
+		}
+		if c != nil {
+			return objects(ctx, c)
+		}
+		endpoint = cmp.Or(os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL"))
 	}
 	// As the AWS tools do it: few stores other than Amazon's have a host name
 	// for each bucket.
-	custom := os.Getenv("AWS_ENDPOINT_URL_S3") != "" || os.Getenv("AWS_ENDPOINT_URL") != ""
-	return storeAt(ctx, s3bucket.Config{PathStyle: custom})
-}
-
-func storeAt(ctx context.Context, c s3bucket.Config) (*s3bucket.Store, error) {
-	s, err := s3bucket.New(ctx, c)
+	s, err := s3bucket.New(ctx, s3bucket.Config{Endpoint: endpoint, PathStyle: endpoint != ""})
 	if err != nil {
 		return nil, misconfigured(err)
 	}

@@ -1,0 +1,182 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/doctor"
+	"github.com/pawlhq/pawl/event"
+)
+
+func newDoctorCommand(a *app) *cobra.Command {
+	var endpoint string
+	cmd := &cobra.Command{
+		Use:   "doctor s3://bucket[/prefix]",
+		Short: "Prove what an object store honours, and say what is safe there",
+		Long: `Doctor examines the store that a bucket is in: whether it refuses writes and
+removals whose precondition does not hold, also of 32 writers at once; whether
+reads and listings tell of what was just written and removed; whether a read
+during writes is whole. A store that silently ignores a precondition answers like
+one that honours it, until two writers meet.
+
+Then it says of each feature of Pawl whether it is safe there. If there is a
+configuration file, it also says of each pipeline that matches the bucket whether
+the bucket is configured to tell of created and of removed objects (yes, partly,
+no; unknown where the store cannot tell).
+
+The bucket has to be there. Doctor writes some fifty small objects whose keys
+begin with the prefix and .pawl-doctor/, and removes them at the end, whatever
+happens; a second interruption leaves them. A pipeline that matches all of the
+bucket sees them come and go. Where a bucket keeps versions, those remain until a
+lifecycle rule removes them. It needs the permissions to read, write, remove and
+list, and for the last part s3:GetBucketNotification.
+
+With --json the report is one JSON object: bucket, prefix, safe (every feature),
+checks (name, means, verdict: ok, ignored, failed or unclear; detail), features
+(name, safety: "safe", "safe with a limit" or "not safe"; detail), and
+notifications (pipeline, created, removed, to, detail).`,
+		Example: `  pawl doctor s3://photos
+  pawl doctor s3://state/locks/ --endpoint http://127.0.0.1:9000
+  pawl doctor s3://photos --json | jq -r '.checks[] | select(.verdict != "ok") | .name'`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return runDoctor(cmd.Context(), a, args[0], endpoint) },
+	}
+	addStoreFlags(cmd, &endpoint)
+	documentExitCodes(cmd, `  0  every feature is safe, if within the limit that is said
+  1  the store could not be examined, or not be cleaned up
+  2  wrong usage or configuration: no such bucket, no permission
+  3  a feature is not safe there, or a pipeline is not told of changes
+`)
+	return cmd
+}
+
+// diagnosis is the report of a doctor.
+type diagnosis struct {
+	*doctor.Report
+	Safe          bool    `json:"safe"`
+	Notifications []heard `json:"notifications,omitempty"`
+}
+
+func runDoctor(ctx context.Context, a *app, arg, endpoint string) error {
+	name, prefix, err := bucketAndPrefix(arg)
+	if err != nil {
+		return err
+	}
+	log, err := a.logger(a.Err, slog.LevelInfo)
+	if err != nil {
+		return err
+	}
+	c, err := a.optionalConfig()
+	if err != nil {
+		return err
+	}
+	store, err := a.store(ctx, endpoint)
+	if err != nil {
+		return err
+	}
+	ctx, stop := untilSignal(ctx, log)
+	defer stop()
+	r, examineErr := a.examine(ctx, store, name, prefix)
+	if r == nil {
+		return doctorFailure(ctx, examineErr)
+	}
+	d := &diagnosis{Report: r, Safe: r.Safe()}
+	if c != nil {
+		d.Notifications = hear(ctx, store, name, c.Pipelines)
+	}
+	if err := a.printDiagnosis(d); err != nil || examineErr != nil {
+		return errors.Join(err, doctorFailure(ctx, examineErr))
+	}
+	if !d.Safe || deaf(d.Notifications) {
+		return found()
+	}
+	return nil
+}
+
+// bucketAndPrefix reads s3://bucket[/prefix].
+func bucketAndPrefix(arg string) (name, prefix string, err error) {
+	rest, ok := strings.CutPrefix(arg, "s3://")
+	name, prefix, _ = strings.Cut(rest, "/")
+	if !ok || name == "" {
+		return "", "", usage("%s is not a bucket: want s3://bucket or s3://bucket/prefix", event.Quote(arg))
+	}
+	return name, prefix, nil
+}
+
+// examine examines the store, and shows how far it is where a person watches.
+func (a *app) examine(ctx context.Context, store bucket.Store, name, prefix string) (*doctor.Report, error) {
+	var o doctor.Options
+	if isTerminal(a.Err) {
+		bar := progressbar.NewOptions(-1, progressbar.OptionSetWriter(a.Err), progressbar.OptionSetRenderBlankState(true),
+			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
+		defer func() { _ = bar.Finish() }() // a bar that cannot be drawn harms nothing
+		o.Progress = func(check string, done, total int) {
+			bar.Describe(fmt.Sprintf("check %d of %d: %s", done+1, total, check))
+		}
+	}
+	return doctor.Examine(ctx, store, name, prefix, o)
+}
+
+// doctorFailure says what to do about an error that stopped the examination.
+func doctorFailure(ctx context.Context, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return failed(fmt.Errorf("interrupted: %w", err), "")
+	case errors.Is(err, bucket.ErrDenied):
+		return &failure{exitUsage, err, "it needs to list the bucket, and to read, write and remove objects below .pawl-doctor/ after the prefix"}
+	case errors.Is(err, bucket.ErrUnavailable), errors.Is(err, bucket.ErrUnclear):
+		return failed(err, "is the store running and reachable?")
+	}
+	return err
+}
+
+// printDiagnosis prints what was found, for people or for programs.
+func (a *app) printDiagnosis(d *diagnosis) error {
+	if a.json {
+		return a.printJSON(d)
+	}
+	parts := []string{checksTable(d.Checks), featuresTable(d.Features)}
+	if len(d.Notifications) > 0 {
+		parts = append(parts, notificationsTable(d.Notifications))
+	}
+	_, err := fmt.Fprintln(a.Out, strings.Join(parts, "\n\n"))
+	return err
+}
+
+func plainWriter(header ...any) table.Writer {
+	t := table.NewWriter()
+	t.SetStyle(plainTable)
+	t.SuppressTrailingSpaces()
+	t.AppendHeader(header)
+	return t
+}
+
+func checksTable(checks []doctor.Check) string {
+	t := plainWriter("CHECK", "VERDICT", "WHAT IT MEANS")
+	for _, c := range checks {
+		t.AppendRow(table.Row{c.Name, c.Verdict, c.Means})
+		if c.Detail != "" {
+			t.AppendRow(table.Row{"", "", "found: " + visible(c.Detail)})
+		}
+	}
+	return t.Render()
+}
+
+func featuresTable(features []doctor.Feature) string {
+	t := plainWriter("FEATURE", "HERE", "BECAUSE")
+	for _, f := range features {
+		t.AppendRow(table.Row{f.Name, f.Safety, f.Detail})
+	}
+	return t.Render()
+}
