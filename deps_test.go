@@ -26,6 +26,7 @@ var layers = map[string][]string{
 	"engine": {"event", "ledger"},
 	"audit":  {"event", "ledger"},
 	"doctor": {"bucket", "event"},
+	"lock":   {"bucket", "doctor", "event"},
 	"worker": {"bucket", "engine", "event", "ledger", "source"},
 	".":      {"bucket", "event", "ledger", "source", "worker"},
 
@@ -45,7 +46,7 @@ var layers = map[string][]string{
 	// The command.
 	"internal/config": {"event"},
 	"internal/demo":   {"event", "ledger", "ledger/sqliteledger", "source"},
-	"internal/sim":    {"audit", "bucket", "engine", "event", "ledger", "source", "worker"},
+	"internal/sim":    {"audit", "bucket", "engine", "event", "internal/tape", "ledger", "source", "worker"},
 	"internal/cli": {
 		".", "action/copyaction", "action/execaction", "action/httpaction", "action/imageaction",
 		"bucket", "bucket/s3bucket", "doctor", "event", "internal/config", "internal/demo", "internal/sim",
@@ -64,6 +65,7 @@ var layers = map[string][]string{
 	"internal/fakes3":            {},
 	"internal/registertest":      {},
 	"internal/servertest":        {"internal/fakes3", "internal/toolcache"},
+	"internal/tape":              {},
 	"internal/toolcache":         {},
 	"tools/mutation":             {"internal/toolcache"},
 	"tools/test":                 {"internal/toolcache"},
@@ -72,7 +74,7 @@ var layers = map[string][]string{
 // modules says which packages use which modules of others, tests aside. Every
 // module here ends up in the go.sum of whoever uses Pawl as a library.
 var modules = map[string][]string{
-	"github.com/go-json-experiment/json": {"event", "ledger", "source/replaysource"}, // strict: case, duplicate names
+	"github.com/go-json-experiment/json": {"event", "ledger", "lock", "source/replaysource"}, // strict: case, duplicate names
 	"github.com/cenkalti/backoff/v5":     {"internal/demo", "ledger", "ledger/sqliteledger"},
 	"github.com/hashicorp/golang-lru/v2": {"engine"},
 	"golang.org/x/sync":                  {"action/imageaction", "internal/cli", "internal/demo", "ledger/sqliteledger", "source/replaysource"},

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/internal/tape"
 )
 
 var (
@@ -98,12 +99,12 @@ func (s *scope) test(t *testing.T) {
 	for _, v := range violations {
 		t.Errorf("%s (%s): %s", v.Invariant, v.Invariant.Says(), v.What)
 	}
-	t.Fatalf("repeat it with: go test ./internal/sim -run '%s$' -way %s\n%s", t.Name(), encodeTape(short), strings.Join(story, "\n"))
+	t.Fatalf("repeat it with: go test ./internal/sim -run '%s$' -way %s\n%s", t.Name(), tape.Encode(short), strings.Join(story, "\n"))
 }
 
 // tell tells what happens on the way of the command line.
 func (s *scope) tell(t *testing.T) {
-	way, err := decodeTape(*wayFlag)
+	way, err := tape.Decode(*wayFlag)
 	if err != nil {
 		t.Fatal(err)
 	}

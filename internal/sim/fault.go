@@ -73,7 +73,7 @@ func (w *World) fault(t *thread, s Step) Fault {
 	if w.now >= w.calm || w.plan.faulty == 0 {
 		return NoFault
 	}
-	x := 9999 - w.tape.choose(10000)
+	x := 9999 - w.tape.Choose(10000)
 	if s == w.plan.weak {
 		x /= w.plan.times
 	}

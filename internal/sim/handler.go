@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/internal/tape"
 	"github.com/pawlhq/pawl/worker"
 )
 
@@ -50,10 +51,10 @@ func (h *handler) Handle(ctx context.Context, t *worker.Task) error {
 		_, err = out.Write([]byte(f(body)))
 		return err
 	}
-	if err := h.effect(t, body); err != nil || t.Kind != event.Created || !h.thread.world.tape.chance(h.thread.world.plan.rereads) {
+	if err := h.effect(t, body); err != nil || t.Kind != event.Created || !h.thread.world.tape.Chance(h.thread.world.plan.rereads) {
 		return err
 	}
-	h.thread.sleep(h.thread.world.tape.upTo(20 * time.Second))
+	h.thread.sleep(h.thread.world.tape.UpTo(20 * time.Second))
 	_, err := read(ctx, t) // and so finds out that the object has changed
 	return err
 }
@@ -79,14 +80,14 @@ func (h *handler) suffer(p poison) error {
 func (h *handler) work(ctx context.Context) error {
 	w := h.thread.world
 	calm := w.now >= w.calm
-	if !calm && w.tape.chance(w.plan.slow) {
-		h.thread.sleep(w.tape.upTo(100 * time.Second))
-		if ctx.Err() != nil && w.tape.chance(700) {
+	if !calm && w.tape.Chance(w.plan.slow) {
+		h.thread.sleep(w.tape.UpTo(100 * time.Second))
+		if ctx.Err() != nil && w.tape.Chance(700) {
 			return context.Cause(ctx)
 		}
 	}
-	if !calm && w.tape.chance(w.plan.fails) {
-		return pick(w.tape, errHandler, worker.RetryAfter(errHandler, 20*time.Second), worker.Permanent(errHandler))
+	if !calm && w.tape.Chance(w.plan.fails) {
+		return tape.Pick(w.tape, errHandler, worker.RetryAfter(errHandler, 20*time.Second), worker.Permanent(errHandler))
 	}
 	return nil
 }

@@ -46,7 +46,7 @@ func (r *rows) Swap(_ context.Context, changes []ledger.Change) ([]ledger.Outcom
 // tear returns some of the changes: not all of a batch need be one transaction.
 func (w *World) tear(changes []ledger.Change) (some []ledger.Change) {
 	for _, c := range changes {
-		if w.tape.chance(500) {
+		if w.tape.Chance(500) {
 			some = append(some, c)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/internal/tape"
 )
 
 // request is a write on its way.
@@ -14,7 +15,7 @@ type request func() error
 func (r request) run() { _ = r() }
 
 // Answers take a moment, or longer. A time-out is noticed later.
-func (w *World) moment() time.Duration { return w.tape.upTo(40 * time.Millisecond) }
+func (w *World) moment() time.Duration { return w.tape.UpTo(40 * time.Millisecond) }
 
 const timeout = 10 * time.Second
 
@@ -94,7 +95,7 @@ func (t *thread) write(ctx context.Context, s Step, do request) error {
 	switch {
 	case t.dead():
 		return errGone
-	case !answered, ctx.Err() != nil && w.tape.chance(500): // the call is cut off before its answer
+	case !answered, ctx.Err() != nil && w.tape.Chance(500): // the call is cut off before its answer
 		return errTimeout
 	}
 	return err
@@ -108,7 +109,7 @@ func (t *thread) send(fault Fault, do request) (answered bool, err error) {
 	switch fault {
 	case CrashBefore, CrashAfter:
 		if fault == CrashAfter { // it may be on its way for longer than anybody waits
-			w.after(pick(w.tape, w.moment(), w.tape.upTo(latest)), do)
+			w.after(tape.Pick(w.tape, w.moment(), w.tape.UpTo(latest)), do)
 		}
 		t.node.crash()
 		return false, nil
@@ -129,7 +130,7 @@ func (t *thread) send(fault Fault, do request) (answered bool, err error) {
 		t.sleep(timeout)
 		return false, nil
 	case Late:
-		w.after(w.tape.upTo(latest), do)
+		w.after(w.tape.UpTo(latest), do)
 		t.sleep(timeout)
 		return false, nil
 	case Twice:

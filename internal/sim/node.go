@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/tape"
 	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/worker"
 )
@@ -52,7 +53,7 @@ func (w *World) hire() {
 	w.hired++
 	n := &node{World: w, name: "w" + strconv.Itoa(w.hired), open: map[uint64]*message{}}
 	if w.plan.skewed {
-		n.skew = pick(w.tape, 0, 20*time.Second, -20*time.Second, 2*time.Second, -2*time.Second)
+		n.skew = tape.Pick(w.tape, 0, 20*time.Second, -20*time.Second, 2*time.Second, -2*time.Second)
 	}
 	n.engine = engine.New(engine.Config{
 		Owner: n.name, Pipelines: w.names, Policy: w.policy, Tasks: w.plan.tasks, Bytes: 1 << 20, Swaps: 2,
@@ -74,7 +75,7 @@ func (w *World) random() *rand.Rand {
 	if w.explored {
 		return rand.New((*halves)(w))
 	}
-	return rand.New(rand.NewPCG(uint64(w.hired), uint64(w.tape.choose(1<<30))))
+	return rand.New(rand.NewPCG(uint64(w.hired), uint64(w.tape.Choose(1<<30))))
 }
 
 // halves is a source of numbers that differ in their last digits only.
@@ -128,7 +129,7 @@ func (n *node) defers(d doer) bool {
 	if n.gone || n.frozen <= n.now {
 		return false
 	}
-	n.at(n.frozen+n.tape.upTo(100*time.Millisecond), d) // in any order
+	n.at(n.frozen+n.tape.UpTo(100*time.Millisecond), d) // in any order
 	return true
 }
 
@@ -294,7 +295,7 @@ func (n *node) settle(a *engine.Settle) {
 		n.World.tell(n, "%s message %d", verdict, m.id)
 	}
 	if !a.Ack {
-		n.after(max(a.After, time.Second)+n.tape.upTo(time.Second), m)
+		n.after(max(a.After, time.Second)+n.tape.UpTo(time.Second), m)
 		return
 	}
 	m.acked = true
@@ -332,7 +333,7 @@ func (n *node) exit() {
 func (n *node) vanish() {
 	n.gone = true
 	for _, id := range sortedIDs(n.open) {
-		n.after(n.tape.upTo(time.Minute), n.open[id]) // its visibility time-out
+		n.after(n.tape.UpTo(time.Minute), n.open[id]) // its visibility time-out
 	}
 	for i, o := range n.nodes {
 		if o == n {
@@ -344,14 +345,14 @@ func (n *node) vanish() {
 		n.truth(k.key).interrupted()
 	}
 	if !n.closing {
-		n.after(n.tape.upTo(time.Minute), (*hiring)(n.World))
+		n.after(n.tape.UpTo(time.Minute), (*hiring)(n.World))
 	}
 }
 
 // freeze lets the process stand still: a true zombie when it goes on.
 func (n *node) freeze() {
-	d := pick(n.tape, 5*time.Second, 50*time.Second, 50*time.Second, 3*time.Minute, 2*time.Hour)
-	d += n.tape.upTo(10 * time.Second)
+	d := tape.Pick(n.tape, 5*time.Second, 50*time.Second, 50*time.Second, 3*time.Minute, 2*time.Hour)
+	d += n.tape.UpTo(10 * time.Second)
 	if n.tells() {
 		n.World.tell(n, "stands still for %v", d)
 	}
@@ -363,7 +364,7 @@ func (n *node) freeze() {
 	}
 	if d > 30*time.Second {
 		for _, id := range sortedIDs(n.open) {
-			n.after(30*time.Second+n.tape.upTo(10*time.Second), n.open[id])
+			n.after(30*time.Second+n.tape.UpTo(10*time.Second), n.open[id])
 		}
 	}
 }
@@ -375,7 +376,7 @@ func (n *node) drain() {
 	}
 	n.draining = true
 	n.tell(engine.Drain{})
-	n.after(pick(n.tape, 20*time.Second, time.Second), doing(func() {
+	n.after(tape.Pick(n.tape, 20*time.Second, time.Second), doing(func() {
 		for _, k := range n.tasks {
 			k.cancel(worker.ErrShutdown)
 		}

@@ -96,7 +96,7 @@ func (v *view) get(ctx context.Context, s Step, ref bucket.Ref) (o *object, err 
 				v.seen = w.versions(ref)
 			}
 		}
-		if o != nil && o.new && s == StepLook && w.plan.eventual && w.now < o.born+hidden && w.tape.chance(300) {
+		if o != nil && o.new && s == StepLook && w.plan.eventual && w.now < o.born+hidden && w.tape.Chance(300) {
 			o = nil
 		}
 	})

@@ -16,17 +16,17 @@ import (
 func (w *World) employ() {
 	some := func(n int, do func(*truth)) {
 		for range n {
-			t := w.truths[w.tape.choose(len(w.truths))]
-			at := w.tape.upTo(w.plan.window + maxDelay)
-			if w.tape.chance(500) { // just when something else happens
-				at = w.changes[w.tape.choose(len(w.changes))] + w.tape.upTo(time.Minute)
+			t := w.truths[w.tape.Choose(len(w.truths))]
+			at := w.tape.UpTo(w.plan.window + maxDelay)
+			if w.tape.Chance(500) { // just when something else happens
+				at = w.changes[w.tape.Choose(len(w.changes))] + w.tape.UpTo(time.Minute)
 			}
 			w.at(max(0, at-30*time.Second), doing(func() { do(t) }))
 		}
 	}
 	some(w.plan.audits, w.audit)
 	some(w.plan.purges, w.purge)
-	some(w.plan.redrives, func(t *truth) { w.redrive(t, w.tape.chance(500)) })
+	some(w.plan.redrives, func(t *truth) { w.redrive(t, w.tape.Chance(500)) })
 }
 
 // heal does what is done after troubles: it redrives what died without being
@@ -109,7 +109,7 @@ func (w *World) audit(t *truth) {
 				return
 			}
 			t.refreshed(false)
-			if !th.sleep(w.tape.upTo(time.Minute)) {
+			if !th.sleep(w.tape.UpTo(time.Minute)) {
 				return
 			}
 			if w.written(th, expect, &next) {

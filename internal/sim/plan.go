@@ -1,6 +1,10 @@
 package sim
 
-import "time"
+import (
+	"time"
+
+	"github.com/pawlhq/pawl/internal/tape"
+)
 
 // plan is what one world is like, drawn when it begins.
 type plan struct {
@@ -62,41 +66,39 @@ const (
 )
 
 // pick chooses one of several; the first is the tamest.
-func pick[T any](t *tape, choices ...T) T { return choices[t.choose(len(choices))] }
-
-func draw(t *tape) plan {
+func draw(t *tape.Tape) plan {
 	p := plan{
-		trusted: t.choose(2) == 0, eventual: t.chance(100), lax: t.chance(250), settles: t.chance(150),
-		loses: pick(t, 0, 0, 0, 150), doubles: pick(t, 0, 200, 500), delays: pick(t, 0, 150, 400),
-		delay: pick(t, time.Minute, 20*time.Minute, maxDelay), window: pick(t, 2*time.Minute, 20*time.Minute, 24*time.Hour),
-		changes: 3 + t.choose(6), removes: pick(t, 100, 400, 800), repeats: pick(t, 0, 0, 300), poison: pick(t, 0, 0, 0, 250),
-		fails: pick(t, 0, 0, 100), slow: pick(t, 0, 30, 120), rereads: pick(t, 0, 0, 500), skewed: t.chance(400), twoBucket: t.chance(300),
-		audits: pick(t, 0, 0, 2), purges: pick(t, 0, 2), redrives: pick(t, 0, 0, 2), drains: pick(t, 0, 0, 2),
-		tasks: pick(t, 4, 1), batch: pick(t, 8, 1), cache: pick(t, 8, 1), attempts: pick(t, 4, 3, 1),
+		trusted: t.Choose(2) == 0, eventual: t.Chance(100), lax: t.Chance(250), settles: t.Chance(150),
+		loses: tape.Pick(t, 0, 0, 0, 150), doubles: tape.Pick(t, 0, 200, 500), delays: tape.Pick(t, 0, 150, 400),
+		delay: tape.Pick(t, time.Minute, 20*time.Minute, maxDelay), window: tape.Pick(t, 2*time.Minute, 20*time.Minute, 24*time.Hour),
+		changes: 3 + t.Choose(6), removes: tape.Pick(t, 100, 400, 800), repeats: tape.Pick(t, 0, 0, 300), poison: tape.Pick(t, 0, 0, 0, 250),
+		fails: tape.Pick(t, 0, 0, 100), slow: tape.Pick(t, 0, 30, 120), rereads: tape.Pick(t, 0, 0, 500), skewed: t.Chance(400), twoBucket: t.Chance(300),
+		audits: tape.Pick(t, 0, 0, 2), purges: tape.Pick(t, 0, 2), redrives: tape.Pick(t, 0, 0, 2), drains: tape.Pick(t, 0, 0, 2),
+		tasks: tape.Pick(t, 4, 1), batch: tape.Pick(t, 8, 1), cache: tape.Pick(t, 8, 1), attempts: tape.Pick(t, 4, 3, 1),
 	}
 	p.pipelines = p.drawPipelines(t)
 	for f := CrashBefore; f < faults; f++ {
-		p.rates[f] = pick(t, 0, 0, 60, 250)
+		p.rates[f] = tape.Pick(t, 0, 0, 60, 250)
 		p.faulty += p.rates[f]
 	}
-	if t.chance(80) {
+	if t.Chance(80) {
 		p.plain(t)
 	}
 	if p.skewed { // clocks that are further apart than the margin cost attempts
 		p.attempts = max(p.attempts, 2)
 	}
-	p.weak, p.times = pick(t, weakSteps...), pick(t, 1, 4, 12)
+	p.weak, p.times = tape.Pick(t, weakSteps...), tape.Pick(t, 1, 4, 12)
 	p.times = min(p.times, max(1, 5000/max(p.faulty, 1))) // half of the time it must go well
 	return p
 }
 
 // plain makes a world in which nothing goes wrong but what users upload: whatever
 // else dies there dies of its neighbours.
-func (p *plan) plain(t *tape) {
+func (p *plan) plain(t *tape.Tape) {
 	p.rates, p.faulty, p.fails, p.slow, p.drains, p.skewed = [faults]int{}, 0, 0, 0, 0, false
-	p.poison, p.repeats, p.removes, p.changes = 400, 0, 100, 3+t.choose(2)
-	p.window = pick(t, 2*time.Minute, 5*time.Second)
-	p.tasks, p.batch, p.attempts = 4, 8, pick(t, 3, 4)
+	p.poison, p.repeats, p.removes, p.changes = 400, 0, 100, 3+t.Choose(2)
+	p.window = tape.Pick(t, 2*time.Minute, 5*time.Second)
+	p.tasks, p.batch, p.attempts = 4, 8, tape.Pick(t, 3, 4)
 }
 
 // weakSteps are where faults may gather: wherever they can happen, and more often
@@ -105,10 +107,10 @@ var weakSteps = []Step{
 	StepPut, StepPut, StepPut, StepAct, StepAct, StepSwap, StepSwap, StepDelete, StepPin, StepLook, StepFetch, StepConfirm, StepLoad, StepDue,
 }
 
-func (p *plan) drawPipelines(t *tape) []kindOf {
+func (p *plan) drawPipelines(t *tape.Tape) []kindOf {
 	mixes := [][]kindOf{{publishing}, {publishing}, {acting}, {publishing, acting}}
 	if p.trusted {
 		mixes = append(mixes, []kindOf{trusting}, []kindOf{trusting})
 	}
-	return pick(t, mixes...)
+	return tape.Pick(t, mixes...)
 }

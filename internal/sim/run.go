@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/pawlhq/pawl/internal/tape"
 	"github.com/pawlhq/pawl/ledger"
 )
 
@@ -173,11 +174,11 @@ func (h *history) violates(i Invariant) bool {
 }
 
 // play lets one world happen.
-func play(pool *threads, tp *tape, store ledger.Store, story *[]string) history {
+func play(pool *threads, tp *tape.Tape, store ledger.Store, story *[]string) history {
 	w := newWorld(pool, tp, store)
 	w.story = story
 	w.play()
-	h := history{steps: w.steps, setbacks: w.setbacks, recorded: tp.recorded, violations: w.violations, hit: &w.hit}
+	h := history{steps: w.steps, setbacks: w.setbacks, recorded: tp.Recorded(), violations: w.violations, hit: &w.hit}
 	for _, t := range w.truths {
 		if t.exists {
 			h.rows = append(h.rows, t.row)
@@ -188,5 +189,5 @@ func play(pool *threads, tp *tape, store ledger.Store, story *[]string) history 
 
 // playSeed plays the world of a seed.
 func playSeed(pool *threads, seed uint64, story *[]string) history {
-	return play(pool, newTape(seed), &shelf{}, story)
+	return play(pool, tape.New(seed), &shelf{}, story)
 }

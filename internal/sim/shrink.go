@@ -1,8 +1,10 @@
 package sim
 
+import "github.com/pawlhq/pawl/internal/tape"
+
 // Replay plays the world of a tape that a [Failure] brought, and tells it.
 func Replay(text string) (violations []Violation, story []string, err error) {
-	recorded, err := decodeTape(text)
+	recorded, err := tape.Decode(text)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -21,7 +23,7 @@ func Tell(seed uint64) (violations []Violation, story []string) {
 func tell(recorded []uint32) (h history, story []string) {
 	pool := &threads{}
 	defer pool.close()
-	h = play(pool, replayTape(recorded), &shelf{}, &story)
+	h = play(pool, tape.Replay(recorded), &shelf{}, &story)
 	return h, story
 }
 
@@ -31,78 +33,10 @@ func (f *Failure) explain() {
 	defer pool.close()
 	recorded := playSeed(pool, f.Seed, nil).recorded
 	what := f.Violations[0].Invariant
-	short := shrink(recorded, func(try []uint32) ([]uint32, bool) {
-		h := play(pool, replayTape(try), &shelf{}, nil)
+	short := tape.Shrink(recorded, func(try []uint32) ([]uint32, bool) {
+		h := play(pool, tape.Replay(try), &shelf{}, nil)
 		return h.recorded, h.violates(what)
 	})
 	_, story := tell(short)
-	f.Tape, f.Choices, f.Story = encodeTape(short), len(short), story
-}
-
-// maxTries bounds the search for a shorter tape.
-const maxTries = 4000
-
-// shrink looks for a shorter tape, with more zeros, that still fails: it cuts
-// parts out, else zeroes them, and takes ever smaller parts. fails also returns
-// what the world really drew.
-func shrink(tape []uint32, fails func([]uint32) ([]uint32, bool)) []uint32 {
-	tries := 0
-	attempt := func(try []uint32) bool {
-		tries++
-		drawn, bad := fails(try)
-		if bad && better(drawn, tape) {
-			tape = trimmed(drawn)
-			return true
-		}
-		return false
-	}
-	for again := true; again && tries < maxTries; {
-		again = false
-		for size := len(tape) / 2; size > 0 && tries < maxTries; size /= 2 {
-			for at := 0; at+size <= len(tape) && tries < maxTries; {
-				if attempt(without(tape, at, size)) || attempt(zeroed(tape, at, size)) {
-					again = true
-					continue
-				}
-				at += size
-			}
-		}
-	}
-	return tape
-}
-
-// better reports that a is shorter, or has more zeros.
-func better(a, b []uint32) bool {
-	a, b = trimmed(a), trimmed(b)
-	if len(a) != len(b) {
-		return len(a) < len(b)
-	}
-	return weight(a) < weight(b)
-}
-
-// trimmed leaves out zeros at the end: a tape goes on with zeros anyhow.
-func trimmed(t []uint32) []uint32 {
-	for len(t) > 0 && t[len(t)-1] == 0 {
-		t = t[:len(t)-1]
-	}
-	return t
-}
-
-func weight(t []uint32) (n int) {
-	for _, v := range t {
-		if v != 0 {
-			n++
-		}
-	}
-	return n
-}
-
-func without(t []uint32, at, n int) []uint32 {
-	return append(append(make([]uint32, 0, len(t)), t[:at]...), t[at+n:]...)
-}
-
-func zeroed(t []uint32, at, n int) []uint32 {
-	z := append(make([]uint32, 0, len(t)), t...)
-	clear(z[at : at+n])
-	return z
+	f.Tape, f.Choices, f.Story = tape.Encode(short), len(short), story
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/internal/tape"
 	"github.com/pawlhq/pawl/ledger"
 )
 
@@ -55,7 +56,7 @@ type option struct {
 // begin makes a world whose workers have started and found nothing to do.
 func (s *scope) begin(pool *threads) *small {
 	w := &World{
-		pool: pool, tape: replayTape(nil), explored: true, policy: smallPolicy, store: &shelf{}, now: near, calm: 100_000 * near,
+		pool: pool, tape: tape.Replay(nil), explored: true, policy: smallPolicy, store: &shelf{}, now: near, calm: 100_000 * near,
 		// Faults are none of the tape's, but there are crashes.
 		plan: plan{pipelines: []kindOf{s.kind}, trusted: s.trusted, tasks: 4, batch: 8, cache: 8, attempts: smallPolicy.Attempts, faulty: 1, times: 1},
 	}
@@ -183,9 +184,9 @@ func (m *small) take(o option) {
 		m.stalls++
 	}
 	m.now = max(m.now, a.at)
-	m.tape.recorded, m.tape.replay = m.tape.recorded[:0], append(m.tape.replay[:0], o.draw)
+	m.tape.Rewind(o.draw)
 	m.run(a.do)
-	m.tape.replay = m.tape.replay[:0]
+	m.tape.Rewind()
 }
 
 func (m *small) crash(o option) {

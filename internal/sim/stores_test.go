@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pawlhq/pawl/internal/tape"
 	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/ledger/memledger"
 	"github.com/pawlhq/pawl/ledger/sqliteledger"
@@ -55,7 +56,7 @@ func openSQLite(t *testing.T) ledger.Store {
 // the end, as text.
 func endOf(t *testing.T, pool *threads, seed uint64, store ledger.Store) []string {
 	t.Helper()
-	h := play(pool, newTape(seed), store, nil)
+	h := play(pool, tape.New(seed), store, nil)
 	var keys []ledger.RowKey
 	for i := range h.rows {
 		keys = append(keys, h.rows[i].RowKey)

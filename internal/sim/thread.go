@@ -105,7 +105,7 @@ func (t *thread) resume() {
 
 // pause is how the ledger waits between two tries.
 func (t *thread) pause(context.Context, time.Duration) error {
-	if !t.sleep(t.world.tape.upTo(time.Second)) {
+	if !t.sleep(t.world.tape.UpTo(time.Second)) {
 		return errNoAnswer
 	}
 	return nil

@@ -18,14 +18,14 @@ import (
 func (w *World) change(th *thing) {
 	v := version{kind: event.Created}
 	old := th.now()
-	if old != nil && old.kind == event.Created && w.tape.chance(w.plan.removes) {
+	if old != nil && old.kind == event.Created && w.tape.Chance(w.plan.removes) {
 		v.kind = event.Removed
 		delete(w.objects.kept, th.ref)
 	} else {
 		w.write(th, &v)
 	}
-	th.counter += 1 + w.tape.choose(20)
-	v.sequencer = sequencer(th.counter, w.tape.choose(4))
+	th.counter += 1 + w.tape.Choose(20)
+	v.sequencer = sequencer(th.counter, w.tape.Choose(4))
 	th.versions = append(th.versions, v)
 	th.last = w.now
 	if w.tells() {
@@ -35,12 +35,12 @@ func (w *World) change(th *thing) {
 }
 
 func (w *World) write(th *thing, v *version) {
-	if w.tape.chance(w.plan.poison) {
-		v.poison = poison(1 + w.tape.choose(int(poisons)-1))
+	if w.tape.Chance(w.plan.poison) {
+		v.poison = poison(1 + w.tape.Choose(int(poisons)-1))
 	}
 	v.body = th.bodyOf(len(th.versions), v.poison)
-	if len(th.versions) > 0 && w.tape.chance(w.plan.repeats) {
-		if old := th.versions[w.tape.choose(len(th.versions))]; old.kind == event.Created {
+	if len(th.versions) > 0 && w.tape.Chance(w.plan.repeats) {
+		if old := th.versions[w.tape.Choose(len(th.versions))]; old.kind == event.Created {
 			v.body, v.poison = old.body, old.poison
 		}
 	}
@@ -82,7 +82,7 @@ func (w *World) notify(th *thing, v *version) {
 	if v.kind == event.Created {
 		e.ETag, e.Size = etagOf(v.body), int64(len(v.body))
 	}
-	if w.tape.chance(w.plan.loses) {
+	if w.tape.Chance(w.plan.loses) {
 		if w.tells() {
 			w.tell(nil, "the notification is lost")
 		}
@@ -90,23 +90,23 @@ func (w *World) notify(th *thing, v *version) {
 	}
 	for copies := 1; copies <= 3; copies++ {
 		w.send(e)
-		if !w.tape.chance(w.plan.doubles) {
+		if !w.tape.Chance(w.plan.doubles) {
 			return
 		}
 	}
 }
 
 func (w *World) send(e event.Event) {
-	if n := len(w.messages); n > 0 && !w.messages[n-1].sent && w.tape.chance(200) {
+	if n := len(w.messages); n > 0 && !w.messages[n-1].sent && w.tape.Chance(200) {
 		m := w.messages[n-1]
 		m.events = append(m.events, e)
 		return
 	}
 	m := &message{world: w, id: len(w.messages), events: []event.Event{e}}
 	w.messages = append(w.messages, m)
-	delay := w.tape.upTo(3 * time.Second)
-	if w.tape.chance(w.plan.delays) {
-		delay += w.tape.upTo(w.plan.delay)
+	delay := w.tape.UpTo(3 * time.Second)
+	if w.tape.Chance(w.plan.delays) {
+		delay += w.tape.UpTo(w.plan.delay)
 	}
 	w.after(delay, m)
 }
@@ -128,7 +128,7 @@ func (m *message) run() {
 		w.after(time.Second, m)
 		return
 	}
-	n := able[w.tape.choose(len(able))]
+	n := able[w.tape.Choose(len(able))]
 	items, _, err := worker.Route(w.routed(), &source.Delivery{Events: m.events})
 	if err != nil {
 		panic(err)

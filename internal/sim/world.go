@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/internal/tape"
 	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/worker"
 )
@@ -21,7 +22,7 @@ const workers = 3
 // World is one simulated world.
 type World struct {
 	pool    *threads
-	tape    *tape
+	tape    *tape.Tape
 	plan    plan
 	policy  ledger.Policy
 	agenda  agenda
@@ -59,7 +60,7 @@ type World struct {
 // maxSteps ends a world that does not come to rest.
 const maxSteps = 20_000
 
-func newWorld(pool *threads, tp *tape, store ledger.Store) *World {
+func newWorld(pool *threads, tp *tape.Tape, store ledger.Store) *World {
 	w := &World{pool: pool, tape: tp, store: store, plan: draw(tp)}
 	w.policy = ledger.Policy{
 		TTL: ttl, Skew: skew, Attempts: w.plan.attempts, Base: time.Second, Max: 10 * time.Second, Horizon: horizon, Retain: retain,
@@ -114,20 +115,20 @@ func (w *World) schedule() {
 	}
 	at := time.Duration(0)
 	for range w.plan.changes {
-		if w.tape.chance(600) {
-			at += w.tape.upTo(3 * time.Second) // in the same second, perhaps
+		if w.tape.Chance(600) {
+			at += w.tape.UpTo(3 * time.Second) // in the same second, perhaps
 		} else {
-			at = w.tape.upTo(w.plan.window)
+			at = w.tape.UpTo(w.plan.window)
 		}
 		th := w.things[0]
-		if w.tape.chance(350) {
+		if w.tape.Chance(350) {
 			th = w.things[1]
 		}
 		w.changes = append(w.changes, at)
 		w.at(at, doing(func() { w.change(th) }))
 	}
 	for range w.plan.drains {
-		w.at(w.tape.upTo(w.plan.window), doing(w.drainSome))
+		w.at(w.tape.UpTo(w.plan.window), doing(w.drainSome))
 	}
 	w.employ()
 }
@@ -184,7 +185,7 @@ func (w *World) nonce() string {
 
 func (w *World) drainSome() {
 	if len(w.nodes) > 0 {
-		w.nodes[w.tape.choose(len(w.nodes))].drain()
+		w.nodes[w.tape.Choose(len(w.nodes))].drain()
 	}
 }
 

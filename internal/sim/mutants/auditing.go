@@ -43,7 +43,7 @@ var auditing = []Mutant{
 				expect = t.row.Nonce
 			}
 			return
-`}, {"internal/sim/operator.go", "			t.refreshed(false)\n", "			t.refreshed(false)\n			th.sleep(w.tape.upTo(time.Minute))\n"}},
+`}, {"internal/sim/operator.go", "			t.refreshed(false)\n", "			t.refreshed(false)\n			th.sleep(w.tape.UpTo(time.Minute))\n"}},
 		Why:    "The row has changed since it was loaded. Written over it, the older row takes back what was done meanwhile.",
 		Budget: 20_000,
 	},

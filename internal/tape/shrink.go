@@ -1,0 +1,69 @@
+package tape
+
+// maxTries bounds the search for a shorter tape.
+const maxTries = 4000
+
+// Shrink looks for a shorter tape, with more zeros, that still fails: it cuts
+// parts out, else zeroes them, and takes ever smaller parts. fails also returns
+// what the world really drew.
+func Shrink(tape []uint32, fails func([]uint32) ([]uint32, bool)) []uint32 {
+	tries := 0
+	attempt := func(try []uint32) bool {
+		tries++
+		drawn, bad := fails(try)
+		if bad && better(drawn, tape) {
+			tape = trimmed(drawn)
+			return true
+		}
+		return false
+	}
+	for again := true; again && tries < maxTries; {
+		again = false
+		for size := len(tape) / 2; size > 0 && tries < maxTries; size /= 2 {
+			for at := 0; at+size <= len(tape) && tries < maxTries; {
+				if attempt(without(tape, at, size)) || attempt(zeroed(tape, at, size)) {
+					again = true
+					continue
+				}
+				at += size
+			}
+		}
+	}
+	return tape
+}
+
+// better reports that a is shorter, or has more zeros.
+func better(a, b []uint32) bool {
+	a, b = trimmed(a), trimmed(b)
+	if len(a) != len(b) {
+		return len(a) < len(b)
+	}
+	return weight(a) < weight(b)
+}
+
+// trimmed leaves out zeros at the end: a tape goes on with zeros anyhow.
+func trimmed(t []uint32) []uint32 {
+	for len(t) > 0 && t[len(t)-1] == 0 {
+		t = t[:len(t)-1]
+	}
+	return t
+}
+
+func weight(t []uint32) (n int) {
+	for _, v := range t {
+		if v != 0 {
+			n++
+		}
+	}
+	return n
+}
+
+func without(t []uint32, at, n int) []uint32 {
+	return append(append(make([]uint32, 0, len(t)), t[:at]...), t[at+n:]...)
+}
+
+func zeroed(t []uint32, at, n int) []uint32 {
+	z := append(make([]uint32, 0, len(t)), t...)
+	clear(z[at : at+n])
+	return z
+}

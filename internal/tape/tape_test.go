@@ -1,0 +1,54 @@
+package tape_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/internal/tape"
+)
+
+// TestReplay holds that what was recorded comes again, and zeros behind it.
+func TestReplay(t *testing.T) {
+	draw := func(from *tape.Tape) []int {
+		return []int{from.Choose(10), from.Choose(1 << 30), tape.Pick(from, 7, 8, 9), int(from.UpTo(time.Hour)), from.Choose(1)}
+	}
+	first := tape.New(7)
+	want := draw(first)
+	recorded, err := tape.Decode(tape.Encode(first.Recorded()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := tape.Replay(recorded)
+	if got := draw(again); !slices.Equal(got, want) {
+		t.Errorf("replayed %v, want %v", got, want)
+	}
+	if again.Choose(10) != 0 || again.Chance(999) {
+		t.Error("something is drawn behind the end of a recording")
+	}
+	if slices.Equal(draw(tape.New(8)), want) {
+		t.Error("another seed draws the same")
+	}
+}
+
+// TestShrink holds that a failure which needs two choices shrinks to them.
+func TestShrink(t *testing.T) {
+	long := make([]uint32, 300)
+	for i := range long {
+		long[i] = uint32(i % 7)
+	}
+	short := tape.Shrink(long, func(try []uint32) ([]uint32, bool) {
+		return try, slices.Contains(try, 3) && slices.Contains(try, 5)
+	})
+	if slices.Sort(short); !slices.Equal(short, []uint32{3, 5}) {
+		t.Errorf("shrunk to %v, want a 3 and a 5", short)
+	}
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	for _, text := range []string{"zz", "80", "ffffffffff01"} {
+		if got, err := tape.Decode(text); err == nil {
+			t.Errorf("Decode(%q) = %v, want an error", text, got)
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package lock
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	mathrand "math/rand/v2"
+	"time"
+
+	"github.com/pawlhq/pawl/bucket"
+)
+
+// world is what the protocol takes from outside. There is the real one, and one
+// that is simulated.
+type world struct {
+	store bucket.Store
+	clock clock
+	nonce func() string
+	// jitter returns a random time in [0, d).
+	jitter func(d time.Duration) time.Duration
+}
+
+// clock is one process's own. No two are compared.
+type clock interface {
+	Now() time.Time
+	// Sleep waits, or returns the cause if ctx ends first.
+	Sleep(ctx context.Context, d time.Duration) error
+	// Limit ends a context after d.
+	Limit(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc)
+}
+
+func real(store bucket.Store) *world {
+	return &world{store: store, clock: realClock{}, nonce: newNonce, jitter: mathrand.N[time.Duration]}
+}
+
+type realClock struct{}
+
+func (realClock) Now() time.Time { return time.Now() }
+
+func (realClock) Sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (realClock) Limit(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, d)
+}
+
+// newNonce returns 128 random bits in hex.
+func newNonce() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+// held is how much of a lease is used up: the larger of what the monotonic and
+// the wall clock say, for the first stands still while the machine sleeps.
+func held(since, now time.Time) time.Duration {
+	return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))
+}
+
+// backoff is decorrelated jitter: each pause is random between the shortest one
+// and three times the one before.
+// https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
+type backoff struct {
+	*world
+	shortest, longest time.Duration
+	last              time.Duration
+}
+
+func (b *backoff) next() time.Duration {
+	b.last = max(b.last, b.shortest)
+	b.last = min(b.longest, b.shortest+b.jitter(3*b.last-b.shortest+1))
+	return b.last
+}

@@ -1,0 +1,141 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawlhq/pawl/bucket"
+)
+
+// queue is the waiters of one fair contender's lock: a ticket each, an object
+// whose key is a number. The lowest ticket may take the lock. A ticket is a lease
+// that its waiter renews; one that has not changed for the watcher's own TTL is
+// removed. The queue decides who goes first, and nothing else: the lock itself
+// excludes, whatever becomes of tickets.
+type queue struct {
+	*Mutex
+	prefix string
+	ticket *hold
+	number int
+	seen   map[string]ticketSeen
+}
+
+// ticketSeen is since when a ticket has not changed.
+type ticketSeen struct {
+	etag  string
+	since time.Time
+}
+
+// acquireFair waits for its turn, and then for the lock.
+func (m *Mutex) acquireFair(ctx context.Context, wait bool) (*hold, error) {
+	q := &queue{Mutex: m, prefix: m.ref.Key + "/queue/", seen: map[string]ticketSeen{}}
+	defer func() { q.leave(ctx) }()
+	pauses := m.polls()
+	busy := &HeldError{Ref: m.ref}
+	for {
+		first, err := q.first(ctx, wait)
+		if err != nil {
+			return nil, err
+		}
+		left := pauses.longest
+		if first {
+			now, seen, err := m.read(ctx)
+			if err != nil {
+				return nil, err
+			}
+			h, claimable, err := m.take(ctx, &now, &seen)
+			if h != nil || err != nil {
+				return h, err
+			}
+			left, busy = claimable, &HeldError{m.ref, now.rec}
+		}
+		if !wait {
+			return nil, busy
+		}
+		if err := m.clock.Sleep(ctx, min(pauses.next(), left)); err != nil {
+			return nil, fmt.Errorf("%w: %w", busy, err)
+		}
+	}
+}
+
+// first reports that it is this contender's turn. One who waits gets a ticket,
+// and keeps it.
+func (q *queue) first(ctx context.Context, wait bool) (bool, error) {
+	if q.ticket != nil {
+		if err := q.ticket.tend(ctx); errors.Is(err, ErrLost) {
+			q.ticket = nil // taken for dead, while this process stood still
+		} else if err != nil && ctx.Err() != nil {
+			return false, err
+		}
+	}
+	for {
+		before, last, err := q.look(ctx)
+		if err != nil || !wait && q.ticket == nil {
+			return before == 0, err
+		}
+		if q.ticket != nil {
+			return before == 0, nil
+		}
+		if err := q.enter(ctx, last+1); err != nil {
+			return false, err
+		}
+	}
+}
+
+// look counts the tickets before one's own, and finds the last. It removes those
+// that nobody renews any more.
+func (q *queue) look(ctx context.Context) (before, last int, err error) {
+	now := q.clock.Now()
+	for info, err := range q.store.List(ctx, q.ref.Bucket, q.prefix, "") {
+		if err != nil {
+			return 0, 0, fmt.Errorf("listing the queue of %s: %w", q, err)
+		}
+		n, err := strconv.Atoi(strings.TrimPrefix(info.Key, q.prefix))
+		if err != nil || q.ticket != nil && n == q.number {
+			continue
+		}
+		seen := q.seen[info.Key]
+		if seen.etag != info.ETag {
+			seen = ticketSeen{info.ETag, now}
+			q.seen[info.Key] = seen
+		}
+		if ttl := q.holder.ttl(); now.Sub(seen.since) > ttl+ttl*rate/100 {
+			// Where the store ignores the condition a waiter may lose its place.
+			_ = q.store.Delete(ctx, bucket.Ref{Bucket: q.ref.Bucket, Key: info.Key}, bucket.Condition{IfMatch: info.ETag})
+			continue
+		}
+		if last = max(last, n); q.ticket == nil || n < q.number {
+			before++
+		}
+	}
+	return before, last, nil
+}
+
+// enter tries to get the ticket of a number. Somebody else may have been faster.
+func (q *queue) enter(ctx context.Context, number int) error {
+	key := fmt.Sprintf("%s%012d", q.prefix, number)
+	m := &Mutex{object: object{q.world, bucket.Ref{Bucket: q.ref.Bucket, Key: key}}, holder: q.holder}
+	w := m.object.write(version{}, first(&q.holder, q.nonce(), q.clock.Now()))
+	f, err := w.run(ctx)
+	if err != nil {
+		return fmt.Errorf("taking a ticket: %w", err)
+	}
+	if f.fate == landed {
+		q.ticket, q.number = &hold{mutex: m, at: f.now, sent: w.sent}, number
+	}
+	return nil
+}
+
+// leave removes the ticket. What is left of it is removed by the others.
+func (q *queue) leave(ctx context.Context) {
+	if q.ticket == nil {
+		return
+	}
+	ctx, stop := q.clock.Limit(context.WithoutCancel(ctx), abandonTime)
+	defer stop()
+	_ = q.store.Delete(ctx, q.ticket.mutex.ref, bucket.Condition{IfMatch: q.ticket.at.etag})
+}

@@ -1,0 +1,262 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
+)
+
+// Config says how a lock is held. The zero Config is good.
+type Config struct {
+	// TTL is how long a lease lasts after each renewal: how long others wait
+	// for a holder that is gone. It is renewed three times as often. Default
+	// 30 s, from 1 s to 24 h.
+	TTL time.Duration
+	// Owner and Reason tell people who holds the lock and why, in at most 1 KiB
+	// each. They decide nothing.
+	Owner, Reason string
+	// Fair lets those who wait enter in the order in which they came, as long
+	// as all of them are fair. It costs them a ticket each: another object,
+	// which they renew while they wait.
+	Fair bool
+}
+
+const (
+	minTTL     = time.Second
+	maxTTL     = 24 * time.Hour
+	defaultTTL = 30 * time.Second
+)
+
+var (
+	// ErrConfig: a lock cannot be used like this.
+	ErrConfig = errors.New("wrong use of a lock")
+	// ErrHeld: somebody else holds the lock. The error is a *[HeldError].
+	ErrHeld = errors.New("the lock is held")
+	// ErrLost: the lease is not one's own any more, or was not renewed in time.
+	ErrLost = errors.New("the lock was lost")
+)
+
+// HeldError says who holds a lock.
+type HeldError struct {
+	Ref    bucket.Ref
+	Record Record
+}
+
+// Error implements error.
+func (e *HeldError) Error() string {
+	return fmt.Sprintf("%s: %s by %s", event.Object(e.Ref), ErrHeld, e.Record.holder())
+}
+
+// Is reports that it is an ErrHeld.
+func (e *HeldError) Is(target error) bool { return target == ErrHeld }
+
+// holder names who holds the lock, for people.
+func (r *Record) holder() string {
+	s := "somebody"
+	if r.Owner != "" {
+		s = event.Quote(r.Owner)
+	}
+	if r.Host != "" {
+		s += fmt.Sprintf(" on %s (pid %d)", event.Quote(r.Host), r.PID)
+	}
+	s += fmt.Sprintf(" since %s", r.Since.UTC().Format(time.RFC3339))
+	if r.Reason != "" {
+		s += ": " + event.Quote(r.Reason)
+	}
+	return s
+}
+
+// Mutex is a lock on one object. It is safe for concurrent use: each Acquire is
+// a contender of its own.
+type Mutex struct {
+	object
+	holder Record // what is written of its holders
+	fair   bool
+
+	mu    sync.Mutex
+	last  version // what was there at last, or nothing
+	watch watch
+	loose map[string]bool // nonces of one's own that nobody holds the lock by
+}
+
+// watch is since when the object has not changed, on the watcher's clock.
+type watch struct {
+	nonce string
+	since time.Time
+}
+
+// rate is by how much clocks may differ in rate, as a fraction of 100.
+const rate = 5
+
+// see notes what was there, and when the answer came that said so.
+func (w *watch) see(v version, at time.Time) {
+	if w.nonce != v.rec.Nonce {
+		*w = watch{v.rec.Nonce, at}
+	}
+}
+
+// left is how long the lease may last yet.
+func (w *watch) left(r *Record, now time.Time) time.Duration {
+	return r.ttl() + r.ttl()*rate/100 - now.Sub(w.since)
+}
+
+// Acquire waits until it holds the lock. It gives up when ctx ends, with its
+// cause and who holds the lock, or when the store has not answered for a minute.
+// It is the waiting that ctx bounds, and the lease's context is derived from it.
+//
+// It takes 2 requests, a GET and a PUT, or 1 if this Mutex held the lock last;
+// while it waits a GET every 2 seconds at most.
+func (m *Mutex) Acquire(ctx context.Context) (*Lease, error) { return m.lease(ctx, true) }
+
+// TryAcquire is Acquire without waiting: if somebody else holds the lock it is a
+// *[HeldError]. A lease that its holder left behind is free only for those who
+// have watched it for as long as it lasts: call it again.
+func (m *Mutex) TryAcquire(ctx context.Context) (*Lease, error) { return m.lease(ctx, false) }
+
+func (m *Mutex) lease(ctx context.Context, wait bool) (*Lease, error) {
+	h, err := m.acquire(ctx, wait)
+	if err != nil {
+		return nil, err
+	}
+	return keep(ctx, h), nil
+}
+
+// acquire is what Acquire does, without the lease's goroutine.
+func (m *Mutex) acquire(ctx context.Context, wait bool) (*hold, error) {
+	if m.fair {
+		return m.acquireFair(ctx, wait)
+	}
+	now, seen, err := m.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	pauses := m.polls()
+	for {
+		h, left, err := m.take(ctx, &now, &seen)
+		switch {
+		case h != nil || err != nil:
+			return h, err
+		case !wait:
+			return nil, &HeldError{m.ref, now.rec}
+		}
+		if err := m.clock.Sleep(ctx, min(pauses.next(), left)); err != nil {
+			return nil, fmt.Errorf("%w: %w", &HeldError{m.ref, now.rec}, err)
+		}
+		if now, seen, err = m.read(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// polls are the pauses between two looks of one who waits.
+func (m *Mutex) polls() *backoff {
+	return &backoff{world: m.world, shortest: 50 * time.Millisecond, longest: 2 * time.Second}
+}
+
+// take takes the lock if it can be claimed, and otherwise returns how long it
+// cannot be yet. What it finds there it leaves in now and seen.
+func (m *Mutex) take(ctx context.Context, now *version, seen *time.Time) (*hold, time.Duration, error) {
+	for {
+		if left := m.claimable(*now, *seen); left > 0 {
+			return nil, left, nil
+		}
+		w := m.object.write(*now, m.claim(*now))
+		f, err := w.run(ctx)
+		if err != nil {
+			m.abandon(ctx, w)
+			return nil, 0, err
+		}
+		*now, *seen = f.now, f.seen
+		if f.fate != landed {
+			continue // somebody else was faster
+		}
+		h := &hold{mutex: m, at: f.now, sent: w.sent}
+		if h.left(m.clock.Now()) > 0 {
+			return h, 0, nil
+		}
+		m.disown(w.next.Nonce) // the answer came too late to hold anything
+	}
+}
+
+// begin returns what is there as far as is known, and reads it otherwise.
+func (m *Mutex) begin(ctx context.Context) (version, time.Time, error) {
+	m.mu.Lock()
+	last := m.last
+	m.last = version{}
+	m.mu.Unlock()
+	if last.exists {
+		return last, m.clock.Now(), nil
+	}
+	return m.read(ctx)
+}
+
+func (m *Mutex) read(ctx context.Context) (version, time.Time, error) {
+	pauses := backoff{world: m.world, shortest: 50 * time.Millisecond, longest: time.Second}
+	first := m.clock.Now()
+	for {
+		now, err := m.get(ctx)
+		if err == nil {
+			return now, m.clock.Now(), nil
+		}
+		if !errors.Is(err, bucket.ErrUnavailable) || m.clock.Now().Sub(first) > patience {
+			return version{}, time.Time{}, fmt.Errorf("reading the lock %s: %w", m, err)
+		}
+		if m.clock.Sleep(ctx, pauses.next()) != nil {
+			return version{}, time.Time{}, fmt.Errorf("reading the lock %s: %w: %w", m, err, context.Cause(ctx))
+		}
+	}
+}
+
+// claimable returns for how long the lock cannot be claimed yet, as far as this
+// process can know.
+func (m *Mutex) claimable(now version, seen time.Time) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.watch.see(now, seen)
+	if !now.exists || now.rec.State == Released || m.loose[now.rec.Nonce] {
+		return 0
+	}
+	return m.watch.left(&now.rec, m.clock.Now())
+}
+
+// claim is the record that makes one the holder.
+func (m *Mutex) claim(now version) Record {
+	if !now.exists {
+		return first(&m.holder, m.nonce(), m.clock.Now())
+	}
+	return now.rec.acquired(&m.holder, m.nonce(), m.clock.Now())
+}
+
+// abandonTime is how long one who gives up looks after what it has sent.
+const abandonTime = 5 * time.Second
+
+// abandon releases the lock if a write that nobody waits for any more has landed.
+// If even that cannot be known, the lock is held by nobody until its lease is
+// over, except for this Mutex.
+func (m *Mutex) abandon(ctx context.Context, w *write) {
+	if !w.loose {
+		return
+	}
+	m.disown(w.next.Nonce)
+	ctx, stop := m.clock.Limit(context.WithoutCancel(ctx), abandonTime)
+	defer stop()
+	if now, err := m.get(ctx); err == nil && now.exists && now.rec.Nonce == w.next.Nonce {
+		h := &hold{mutex: m, at: now}
+		_ = h.release(ctx) // at worst the lease runs out
+	}
+}
+
+// disown notes that nobody holds the lock by this nonce.
+func (m *Mutex) disown(nonce string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.loose == nil {
+		m.loose = map[string]bool{}
+	}
+	m.loose[nonce] = true
+}

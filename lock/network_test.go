@@ -1,0 +1,184 @@
+package lock
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"iter"
+	"maps"
+	"time"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/internal/tape"
+)
+
+// register is one object of the simulated store.
+type register struct {
+	exists bool
+	body   []byte
+	meta   map[string]string
+	token  int64  // the highest that a lease had
+	fence  int64  // the highest that an update had
+	nonce  string // of the lease
+}
+
+// etag is of the bytes alone, as that of a store.
+func (r *register) etag() string {
+	h := fnv.New64a()
+	h.Write(r.body)
+	return fmt.Sprintf("%016x", h.Sum64())
+}
+
+// network is the store, as a coroutine sees it.
+type network struct{ *thread }
+
+// Get implements [bucket.Store].
+func (n *network) Get(ctx context.Context, ref bucket.Ref) (bucket.Info, io.ReadCloser, error) {
+	if n.troubled() && n.tape.Chance(300) {
+		n.wait(n.moment())
+		return bucket.Info{}, nil, bucket.ErrUnavailable
+	}
+	n.wait(n.moment())
+	r := *n.object(ref.Key)
+	way := n.moment()
+	if n.troubled() && n.tape.Chance(300) {
+		way = n.tape.UpTo(2 * n.plan.ttl)
+	}
+	n.wait(way)
+	switch {
+	case ctx.Err() != nil:
+		return bucket.Info{}, nil, fmt.Errorf("%w: %w", bucket.ErrUnavailable, ctx.Err())
+	case !r.exists:
+		return bucket.Info{}, nil, bucket.ErrNotFound
+	}
+	info := bucket.Info{Key: ref.Key, ETag: r.etag(), Size: int64(len(r.body)), ContentType: "x", Metadata: maps.Clone(r.meta)}
+	return info, io.NopCloser(bytes.NewReader(r.body)), nil
+}
+
+// Head implements [bucket.Store].
+func (n *network) Head(context.Context, bucket.Ref) (bucket.Info, error) {
+	panic("nobody needs it")
+}
+
+// List implements [bucket.Store].
+func (n *network) List(context.Context, string, string, string) iter.Seq2[bucket.Info, error] {
+	panic("nobody needs it")
+}
+
+// Put implements [bucket.Store].
+func (n *network) Put(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+	body, err := io.ReadAll(o.Body)
+	if err != nil {
+		return "", err
+	}
+	what := fmt.Sprintf("PUT %s by process %d", ref.Key, n.id)
+	return n.change(ctx, what, func() (string, error) {
+		r := n.object(ref.Key)
+		switch {
+		case c.IfAbsent && r.exists, c.IfMatch != "" && (!r.exists || r.etag() != c.IfMatch):
+			return "", bucket.ErrPrecondition
+		}
+		r.exists, r.body, r.meta = true, body, maps.Clone(o.Metadata)
+		n.landed(ref.Key, r)
+		return r.etag(), nil
+	})
+}
+
+// Delete implements [bucket.Store].
+func (n *network) Delete(ctx context.Context, ref bucket.Ref, c bucket.Condition) error {
+	_, err := n.change(ctx, "DELETE "+ref.Key, func() (string, error) {
+		r := n.object(ref.Key)
+		if c.IfMatch != "" && (!r.exists || r.etag() != c.IfMatch) {
+			return "", bucket.ErrPrecondition
+		}
+		r.exists = false
+		return "", nil
+	})
+	return err
+}
+
+// The troubles of a request.
+const (
+	lostRequest = iota
+	lostAnswer
+	late
+	twice
+	retried
+	conflict
+	lateAnswer
+	landsAs409
+	troubles
+)
+
+// change sends a request that changes something, and waits for the answer.
+func (n *network) change(ctx context.Context, what string, do func() (string, error)) (string, error) {
+	if ctx.Err() != nil {
+		return "", fmt.Errorf("%w: %w", bucket.ErrUnclear, ctx.Err())
+	}
+	trouble, back := -1, n.moment()
+	if n.troubled() {
+		trouble = n.tape.Choose(troubles)
+	}
+	var etag string
+	var err error
+	land := func(name string) func() {
+		return func() {
+			etag, err = do()
+			n.tell("%s%s: %v", what, name, err)
+		}
+	}
+	noAnswer := func(d time.Duration) (string, error) {
+		n.wait(d)
+		return "", bucket.ErrUnclear
+	}
+	if trouble != lostRequest && trouble != conflict && trouble != late {
+		n.wait(n.moment())
+		land("")()
+	}
+	first, firstErr := etag, err
+	switch trouble {
+	case lostRequest:
+		return noAnswer(n.silence())
+	case lostAnswer:
+		return noAnswer(n.silence())
+	case late:
+		n.after(n.tape.UpTo(2*n.plan.ttl), land(", late"))
+		return noAnswer(n.silence())
+	case twice:
+		n.after(tape.Pick(n.tape, n.moment(), n.tape.UpTo(2*n.plan.ttl)), land(", a copy"))
+	case retried:
+		land(", again")()
+		first, firstErr = etag, err
+	case conflict:
+		firstErr = bucket.ErrConflict
+	case lateAnswer:
+		back = n.tape.UpTo(2 * n.plan.ttl)
+	case landsAs409:
+		firstErr = bucket.ErrConflict
+	}
+	n.wait(back)
+	if ctx.Err() != nil && n.tape.Chance(500) { // the call is cut off before its answer
+		return "", fmt.Errorf("%w: %w", bucket.ErrUnclear, ctx.Err())
+	}
+	return first, firstErr
+}
+
+func (n *network) troubled() bool { return !n.calm && n.tape.Chance(n.plan.troubles) }
+
+func (n *network) moment() time.Duration { return n.tape.UpTo(50 * time.Millisecond) }
+
+// silence is how long a time-out takes, or a connection to break.
+func (n *network) silence() time.Duration {
+	return tape.Pick(n.tape, n.moment(), n.plan.ttl/4, callTime)
+}
+
+func (w *sea) object(key string) *register {
+	r := w.objects[key]
+	if r == nil {
+		r = &register{}
+		w.objects[key] = r
+	}
+	return r
+}

@@ -1,0 +1,108 @@
+package lock
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"unicode/utf8"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/doctor"
+)
+
+// Bucket is a bucket that locks can rely on. It is safe for concurrent use.
+type Bucket struct {
+	*world
+	name string
+}
+
+// Open proves that the store honours what locks rely on, in 7 requests on an
+// object of its own below prefix, which it removes again. The error names the
+// precondition that the store ignores; it matches [doctor.ErrIgnored].
+func Open(ctx context.Context, store bucket.Store, name, prefix string) (*Bucket, error) {
+	if err := doctor.Quick(ctx, store, name, prefix); err != nil {
+		return nil, fmt.Errorf("locks cannot be used here: %w", err)
+	}
+	return Proved(store, name), nil
+}
+
+// Proved returns the bucket without a proof, for those who have one: that of an
+// earlier [Open], or of package doctor. On a store that ignores a precondition
+// nothing here holds.
+func Proved(store bucket.Store, name string) *Bucket { return &Bucket{real(store), name} }
+
+// Mutex returns the lock whose lease is the object key.
+func (b *Bucket) Mutex(key string, c Config) (*Mutex, error) {
+	holder, err := c.holder()
+	if err != nil {
+		return nil, fmt.Errorf("the lock %s: %w", &object{b.world, bucket.Ref{Bucket: b.name, Key: key}}, err)
+	}
+	return b.mutex(key, holder, c.Fair), nil
+}
+
+func (b *Bucket) mutex(key string, holder Record, fair bool) *Mutex {
+	return &Mutex{object: object{b.world, bucket.Ref{Bucket: b.name, Key: key}}, holder: holder, fair: fair}
+}
+
+// holder is what is written of who holds a lock.
+func (c Config) holder() (Record, error) {
+	if c.TTL == 0 {
+		c.TTL = defaultTTL
+	}
+	if c.TTL < minTTL || c.TTL > maxTTL {
+		return Record{}, fmt.Errorf("%w: TTL %v: want %v to %v", ErrConfig, c.TTL, minTTL, maxTTL)
+	}
+	for _, text := range []string{c.Owner, c.Reason} {
+		if len(text) > maxText || !utf8.ValidString(text) {
+			return Record{}, fmt.Errorf("%w: Owner and Reason have at most %d bytes of UTF-8 each", ErrConfig, maxText)
+		}
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "" // it is only told to people
+	}
+	return Record{Owner: c.Owner, Reason: c.Reason, Host: host, PID: os.Getpid(), TTL: c.TTL.Milliseconds()}, nil
+}
+
+// Show returns what the lease object of a lock says. A lock whose holder is gone
+// is still held until somebody takes it over. Without an object it is a
+// [bucket.ErrNotFound].
+func (b *Bucket) Show(ctx context.Context, key string) (Record, error) {
+	o := &object{b.world, bucket.Ref{Bucket: b.name, Key: key}}
+	now, err := o.get(ctx)
+	switch {
+	case err != nil:
+		return Record{}, fmt.Errorf("reading the lock %s: %w", o, err)
+	case !now.exists:
+		return Record{}, fmt.Errorf("the lock %s: %w: nobody has ever held it", o, bucket.ErrNotFound)
+	}
+	return now.rec, nil
+}
+
+// ForceRelease releases a lock in the name of its holder, which must hold it
+// under this token, as [Bucket.Show] shows it. The holder learns it at its next
+// renewal, and may go on until then: its token is too old at once. It takes 2
+// requests.
+func (b *Bucket) ForceRelease(ctx context.Context, key string, token int64) (Record, error) {
+	o := &object{b.world, bucket.Ref{Bucket: b.name, Key: key}}
+	now, err := o.get(ctx)
+	for err == nil {
+		switch {
+		case !now.exists:
+			return Record{}, fmt.Errorf("releasing the lock %s: %w: nobody has ever held it", o, bucket.ErrNotFound)
+		case now.rec.State == Released:
+			return Record{}, fmt.Errorf("releasing the lock %s: %w: nobody holds it", o, ErrConfig)
+		case now.rec.Token != token:
+			return Record{}, fmt.Errorf("releasing the lock %s: %w: it is held under the token %d, and not under %d, by %s", o, ErrConfig, now.rec.Token, token, now.rec.holder())
+		}
+		f, err := o.write(now, now.rec.forced(o.nonce(), o.clock.Now())).run(ctx)
+		if err != nil {
+			return Record{}, err
+		}
+		if f.fate != lost {
+			return f.now.rec, nil
+		}
+		now = f.now // renewed, or somebody else's already
+	}
+	return Record{}, fmt.Errorf("releasing the lock %s: %w", o, err)
+}

@@ -1,0 +1,201 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
+)
+
+// RWMutex is held by one writer or by any number of readers, up to [MaxSlots]. It
+// is safe for concurrent use.
+//
+// A writer holds the lease of the key itself, the gate, and then waits until no
+// reader is left. A reader holds a lease below key + "/readers/", and then looks
+// at the gate: if it is held, it withdraws. Of a reader and a writer who come at
+// the same time at least one sees the other. So writers go first, and this needs
+// a store whose listings show what was written before.
+type RWMutex struct {
+	gate    *Mutex
+	readers *slots
+}
+
+// RWMutex returns the readers and writer lock whose gate is the object key.
+func (b *Bucket) RWMutex(key string, c Config) (*RWMutex, error) {
+	holder, err := c.holder()
+	if err == nil && c.Fair {
+		err = fmt.Errorf("%w: a shared lock is not fair: writers go first", ErrConfig)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the lock %s: %w", event.Quote("s3://"+b.name+"/"+key), err)
+	}
+	return &RWMutex{
+		gate: b.mutex(key, holder, false), readers: b.slots(key+"/readers/", MaxSlots, holder),
+	}, nil
+}
+
+// Lock waits until it is the only holder, as [Mutex.Acquire] does. Beyond that it
+// takes a LIST, and a GET for each reader that comes or goes while it waits.
+func (m *RWMutex) Lock(ctx context.Context) (*Lease, error) { return lease(ctx, true, m.lock) }
+
+// TryLock is Lock without waiting, as [Mutex.TryAcquire].
+func (m *RWMutex) TryLock(ctx context.Context) (*Lease, error) { return lease(ctx, false, m.lock) }
+
+// RLock waits until there is no writer. It takes 5 requests: a GET of the gate, a
+// LIST, GET and PUT of a reader's lease, and another GET of the gate.
+func (m *RWMutex) RLock(ctx context.Context) (*Lease, error) { return lease(ctx, true, m.rlock) }
+
+// TryRLock is RLock without waiting, as [Mutex.TryAcquire].
+func (m *RWMutex) TryRLock(ctx context.Context) (*Lease, error) { return lease(ctx, false, m.rlock) }
+
+func lease(ctx context.Context, wait bool, acquire func(context.Context, bool) (*hold, error)) (*Lease, error) {
+	h, err := acquire(ctx, wait)
+	if err != nil {
+		return nil, err
+	}
+	return keep(ctx, h), nil
+}
+
+func (m *RWMutex) lock(ctx context.Context, wait bool) (*hold, error) {
+	for {
+		h, err := m.gate.acquire(ctx, wait)
+		if err != nil {
+			return nil, err
+		}
+		err = m.alone(ctx, h, wait)
+		if err == nil {
+			return h, nil
+		}
+		giveUp(ctx, h)
+		if !errors.Is(err, ErrLost) || ctx.Err() != nil {
+			return nil, err
+		}
+	}
+}
+
+// giveUp releases what was acquired in vain. At worst the lease runs out.
+func giveUp(ctx context.Context, h *hold) {
+	ctx, stop := h.mutex.clock.Limit(context.WithoutCancel(ctx), abandonTime)
+	defer stop()
+	_ = h.release(ctx)
+}
+
+// alone waits until no reader is left, and renews the gate's lease meanwhile.
+func (m *RWMutex) alone(ctx context.Context, h *hold, wait bool) error {
+	pauses := m.gate.polls()
+	for {
+		if err := h.tend(ctx); err != nil && (errors.Is(err, ErrLost) || ctx.Err() != nil) {
+			return err
+		}
+		left, busy, err := m.remaining(ctx)
+		switch {
+		case err != nil:
+			if !errors.Is(err, bucket.ErrUnavailable) {
+				return err
+			}
+		case busy == nil:
+			return nil
+		case !wait:
+			return busy
+		}
+		pause := min(pauses.next(), h.ttl()/renewAfter)
+		if busy != nil {
+			pause = min(pause, left)
+		}
+		if stopped := m.gate.clock.Sleep(ctx, pause); stopped != nil {
+			return errors.Join(stopped, err)
+		}
+	}
+}
+
+// remaining returns one of the readers that are left, and how long its lease may
+// last yet. It ends the leases that are over, so that they cannot be renewed.
+func (m *RWMutex) remaining(ctx context.Context) (time.Duration, *HeldError, error) {
+	m.readers.mu.Lock()
+	defer m.readers.mu.Unlock()
+	there, err := m.readers.list(ctx)
+	if err != nil {
+		return 0, nil, err
+	}
+	shortest, busy := maxTTL, (*HeldError)(nil)
+	for _, one := range there {
+		left, err := one.mutex.expire(ctx, &one.now, &one.seen)
+		if err != nil {
+			return 0, nil, err
+		}
+		if left > 0 {
+			shortest, busy = min(shortest, left), &HeldError{one.mutex.ref, one.now.rec}
+		}
+	}
+	return shortest, busy, nil
+}
+
+// expire releases a lease that is over, in the name of its holder, and returns
+// how long it may last yet otherwise. What it finds there it leaves in now and
+// seen.
+func (m *Mutex) expire(ctx context.Context, now *version, seen *time.Time) (time.Duration, error) {
+	for {
+		left := m.claimable(*now, *seen)
+		if left > 0 || !now.exists || now.rec.State == Released {
+			return max(left, 0), nil
+		}
+		f, err := m.object.write(*now, now.rec.forced(m.nonce(), m.clock.Now())).run(ctx)
+		if err != nil {
+			return 0, err
+		}
+		*now, *seen = f.now, f.seen
+	}
+}
+
+func (m *RWMutex) rlock(ctx context.Context, wait bool) (*hold, error) {
+	pauses := m.gate.polls()
+	for {
+		left, busy, err := m.closed(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if busy == nil {
+			h, err := m.enter(ctx, wait)
+			if h != nil || err != nil {
+				return h, err
+			}
+			left, busy = pauses.shortest, &HeldError{Ref: m.gate.ref}
+		}
+		if !wait {
+			return nil, busy
+		}
+		if err := m.gate.clock.Sleep(ctx, min(pauses.next(), left)); err != nil {
+			return nil, fmt.Errorf("%w: %w", busy, err)
+		}
+	}
+}
+
+// closed returns who holds the gate, if somebody does.
+func (m *RWMutex) closed(ctx context.Context) (time.Duration, *HeldError, error) {
+	now, seen, err := m.gate.read(ctx)
+	if err != nil {
+		return 0, nil, err
+	}
+	left, err := m.gate.expire(ctx, &now, &seen)
+	if err != nil || left == 0 {
+		return 0, nil, err
+	}
+	return left, &HeldError{m.gate.ref, now.rec}, nil
+}
+
+// enter takes a reader's lease, and withdraws if the gate is held by then.
+func (m *RWMutex) enter(ctx context.Context, wait bool) (*hold, error) {
+	h, err := m.readers.acquire(ctx, wait)
+	if err != nil {
+		return nil, err
+	}
+	now, _, err := m.gate.read(ctx)
+	if err == nil && (!now.exists || now.rec.State == Released) && h.left(m.gate.clock.Now()) > 0 {
+		return h, nil
+	}
+	giveUp(ctx, h)
+	return nil, err
+}

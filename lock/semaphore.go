@@ -1,0 +1,46 @@
+package lock
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pawlhq/pawl/event"
+)
+
+// Semaphore lets up to n hold it at a time. Each holder has one of n leases,
+// below key + "/slots/". It is safe for concurrent use.
+type Semaphore struct{ slots *slots }
+
+// Semaphore returns the semaphore of up to n holders, from 1 to [MaxSlots]. All
+// must use the same n: whoever finds a holder with another is refused. A token is
+// that of a slot, and no higher than that of the other slots' holders.
+func (b *Bucket) Semaphore(key string, n int, c Config) (*Semaphore, error) {
+	holder, err := c.holder()
+	if err == nil && (n < 1 || n > MaxSlots) {
+		err = fmt.Errorf("%w: a limit of %d: want 1 to %d", ErrConfig, n, MaxSlots)
+	}
+	if err == nil && c.Fair {
+		err = fmt.Errorf("%w: a semaphore is not fair", ErrConfig)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the semaphore %s: %w", event.Quote("s3://"+b.name+"/"+key), err)
+	}
+	holder.Limit = n
+	return &Semaphore{b.slots(key+"/slots/", n, holder)}, nil
+}
+
+// Acquire waits until it holds the semaphore, as [Mutex.Acquire] does. It takes 3
+// requests if the first slot that it tries is free: a LIST, a GET and a PUT; while
+// it waits a LIST every 2 seconds at most, and a GET for every change.
+func (s *Semaphore) Acquire(ctx context.Context) (*Lease, error) { return s.lease(ctx, true) }
+
+// TryAcquire is Acquire without waiting, as [Mutex.TryAcquire].
+func (s *Semaphore) TryAcquire(ctx context.Context) (*Lease, error) { return s.lease(ctx, false) }
+
+func (s *Semaphore) lease(ctx context.Context, wait bool) (*Lease, error) {
+	h, err := s.slots.acquire(ctx, wait)
+	if err != nil {
+		return nil, err
+	}
+	return keep(ctx, h), nil
+}

@@ -1,0 +1,282 @@
+package lock
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"time"
+
+	"github.com/pawlhq/pawl/bucket"
+)
+
+// Content is what an update reads, and what it writes.
+type Content struct {
+	// Exists is false if there is no object yet. It says nothing of what is
+	// written.
+	Exists      bool
+	Body        []byte
+	ContentType string
+	// Metadata is the user's own. Pawl's is not in it.
+	Metadata map[string]string
+}
+
+// UpdateConfig says how an object is updated. The zero UpdateConfig is good.
+type UpdateConfig struct {
+	// Create begins with an empty Content where there is no object. Without it
+	// that is a [bucket.ErrNotFound].
+	Create bool
+	// Fence is the token of the lease under which the object is updated. The
+	// update is refused if the object was updated under a higher one.
+	Fence int64
+	// Tries is how often the object is read and changed, at most, while others
+	// change it. Default 50.
+	Tries int
+}
+
+const (
+	defaultTries = 50
+	// MaxUpdate is how large an object may be to be updated, in bytes.
+	MaxUpdate = 64 << 20
+)
+
+var (
+	// ErrContended: others changed the object every time. Nothing was written.
+	ErrContended = errors.New("the object was changed by others every time")
+	// ErrFenced: the object was updated under a higher fencing token. Nothing
+	// was written.
+	ErrFenced = errors.New("the fencing token is too old")
+	// ErrUnsure: it cannot be known whether the update was applied.
+	ErrUnsure = errors.New("it is not known whether the update was applied: look at the object")
+)
+
+// Updated is what became of an update.
+type Updated struct {
+	// Written is false if the change left everything as it was: then nothing
+	// was sent.
+	Written bool
+	// Tries is how often the object was read and changed.
+	Tries int
+	// Content is what the change returned.
+	Content Content
+}
+
+// Update reads an object, changes it, and writes it if it still is what was read;
+// otherwise it begins again. So change may run several times. An update is never
+// lost or applied twice, whatever becomes of its requests: the metadata of the
+// object carry the ids of the last 16 updates, which tell one's own.
+//
+// It takes 2 requests, a GET and a PUT, and none to write what has not changed.
+// What change returns as an error is returned as it is, and nothing is written.
+//
+// The object is held in memory. An ETag is of the bytes alone, so where contents
+// come back, exactly, an answer that gets lost just then can be taken for
+// another's: let every update leave something new, a time or a number.
+func (b *Bucket) Update(ctx context.Context, key string, change func(context.Context, Content) (Content, error), c UpdateConfig) (Updated, error) {
+	switch {
+	case c.Tries < 0:
+		return Updated{}, fmt.Errorf("%w: Tries %d: must be positive", ErrConfig, c.Tries)
+	case c.Fence < 0:
+		return Updated{}, fmt.Errorf("%w: Fence %d: must be positive", ErrConfig, c.Fence)
+	case c.Tries == 0:
+		c.Tries = defaultTries
+	}
+	u := &update{object: &object{b.world, bucket.Ref{Bucket: b.name, Key: key}}, config: c, change: change}
+	return u.run(ctx)
+}
+
+// update is one under way.
+type update struct {
+	*object
+	config UpdateConfig
+	change func(context.Context, Content) (Content, error)
+}
+
+func (u *update) run(ctx context.Context) (Updated, error) {
+	window := shortest
+	base, was, err := u.read(ctx)
+	if err != nil {
+		return Updated{}, err
+	}
+	for n := 1; ; n++ {
+		began := u.clock.Now()
+		next, err := u.changed(ctx, base, was)
+		if err != nil || same(was, next) {
+			return Updated{Tries: n, Content: next}, err
+		}
+		f, now, then, err := u.attempt(ctx, base, next, began)
+		switch {
+		case err != nil:
+			return Updated{Tries: n}, err
+		case f != lost:
+			return Updated{Written: true, Tries: n, Content: next}, nil
+		case n == u.config.Tries:
+			return Updated{Tries: n}, fmt.Errorf("updating %s: %w, %d times; nothing was written: try again when there is less contention, or hold a lock", u, ErrContended, n)
+		}
+		pause := u.jitter(window)
+		window = min(2*window, longest)
+		if err := u.clock.Sleep(ctx, pause); err != nil {
+			return Updated{Tries: n}, fmt.Errorf("updating %s: nothing was written: others changed it %d times: %w", u, n, err)
+		}
+		if base, was = now, then; pause > stale {
+			if base, was, err = u.read(ctx); err != nil {
+				return Updated{Tries: n}, err
+			}
+		}
+	}
+}
+
+// attempt writes the new content, unless the change took so long that others may
+// have updated the object many times: then it looks first, for the lineage must
+// not outgrow what it holds between the write and the look that follows.
+func (u *update) attempt(ctx context.Context, base snapshot, next Content, began time.Time) (fate, snapshot, Content, error) {
+	if held(began, u.clock.Now()) > slow {
+		now, then, err := u.read(ctx)
+		if err != nil || !now.is(base) {
+			return lost, now, then, err
+		}
+	}
+	return u.write(ctx, base, next)
+}
+
+const (
+	// A try that was lost is followed by a pause between nothing and a window
+	// that doubles with every try: full jitter.
+	shortest, longest = 10 * time.Millisecond, time.Second
+	// stale is the pause after which what was read before it is read again.
+	stale = 20 * time.Millisecond
+	// slow is a change that takes longer than this.
+	slow = 250 * time.Millisecond
+)
+
+// read reads the object, or nothing.
+func (u *update) read(ctx context.Context) (snapshot, Content, error) {
+	now, content, err := u.look(ctx)
+	if err != nil {
+		return now, content, fmt.Errorf("updating %s: nothing was written: %w", u, err)
+	}
+	return now, content, u.allowed(now)
+}
+
+// allowed returns an error if the object may not be updated.
+func (u *update) allowed(now snapshot) error {
+	switch {
+	case !now.exists && !u.config.Create:
+		return fmt.Errorf("updating %s: %w: create it first, or say that it may be created", u, bucket.ErrNotFound)
+	case u.config.Fence > 0 && now.fence > u.config.Fence:
+		return fmt.Errorf("updating %s: %w: %d, and the object was updated under %d; nothing was written: somebody else holds the lock now",
+			u, ErrFenced, u.config.Fence, now.fence)
+	}
+	return nil
+}
+
+// look reads the object, again and again if the store does not answer.
+func (u *update) look(ctx context.Context) (snapshot, Content, error) {
+	pauses := backoff{world: u.world, shortest: 20 * time.Millisecond, longest: time.Second}
+	first := u.clock.Now()
+	for {
+		now, content, err := u.fetch(ctx)
+		if err == nil || !errors.Is(err, bucket.ErrUnavailable) || u.clock.Now().Sub(first) > patience {
+			return now, content, err
+		}
+		if u.clock.Sleep(ctx, pauses.next()) != nil {
+			return now, content, fmt.Errorf("%w: %w", err, context.Cause(ctx))
+		}
+	}
+}
+
+func (u *update) fetch(ctx context.Context) (snapshot, Content, error) {
+	info, r, err := u.store.Get(ctx, u.ref)
+	if errors.Is(err, bucket.ErrNotFound) {
+		return snapshot{}, Content{}, nil
+	}
+	if err != nil {
+		return snapshot{}, Content{}, err
+	}
+	defer func() { _ = r.Close() }() // it was only read from
+	if info.Size > MaxUpdate {
+		return snapshot{}, Content{}, fmt.Errorf("%w: it has %d bytes, more than the %d that an update holds in memory", ErrConfig, info.Size, MaxUpdate)
+	}
+	body, err := io.ReadAll(r)
+	if err != nil {
+		return snapshot{}, Content{}, err
+	}
+	now := snapshot{exists: true, etag: info.ETag, lineage: lineageOf(info.Metadata)}
+	return now, Content{Exists: true, Body: body, ContentType: info.ContentType, Metadata: ownMetadata(info.Metadata)}, nil
+}
+
+// changed is what the change makes of the content.
+func (u *update) changed(ctx context.Context, base snapshot, was Content) (Content, error) {
+	mine := was
+	mine.Body, mine.Metadata = bytes.Clone(was.Body), maps.Clone(was.Metadata)
+	next, err := u.change(ctx, mine)
+	switch {
+	case err != nil:
+		return Content{}, err
+	case len(next.Body) > MaxUpdate:
+		return Content{}, fmt.Errorf("updating %s: %w: the new content has %d bytes, more than %d", u, ErrConfig, len(next.Body), MaxUpdate)
+	}
+	next.Exists = base.exists
+	return next, nil
+}
+
+func same(a, b Content) bool {
+	return a.Exists && b.Exists && bytes.Equal(a.Body, b.Body) && a.ContentType == b.ContentType && maps.Equal(a.Metadata, b.Metadata)
+}
+
+// write sends the new content until it is known what became of it. If that is
+// lost, it also returns what is there instead.
+//
+//	answer to the PUT       what GET then shows               so
+//	200                     (not asked)                       landed
+//	denied, too large…      (not asked)                       that error: nothing was written
+//	anything else           one's own id among the last 16    landed, also after 409, 412 and 5xx
+//	                        what was there before             sent again, the same bytes
+//	                        another's id in its place         lost: begin again
+//	refused                 no lineage                        lost
+//	no answer               no lineage                        ErrUnsure
+func (u *update) write(ctx context.Context, base snapshot, next Content) (fate, snapshot, Content, error) {
+	id, refused := u.nonce()[:idSize], true
+	metadata := base.with(id, u.config.Fence).metadata(next.Metadata)
+	pauses := backoff{world: u.world, shortest: 10 * time.Millisecond, longest: time.Second}
+	for {
+		err := u.put(ctx, base, next, metadata)
+		if err == nil {
+			return landed, snapshot{}, Content{}, nil
+		}
+		if permanent(err) && refused {
+			return open, snapshot{}, Content{}, fmt.Errorf("updating %s: %w", u, err)
+		}
+		refused = refused && (errors.Is(err, bucket.ErrPrecondition) || errors.Is(err, bucket.ErrConflict))
+		now, then, lookErr := u.look(ctx)
+		if lookErr != nil {
+			return open, now, then, fmt.Errorf("updating %s: %w: %w, and looking: %w", u, ErrUnsure, err, lookErr)
+		}
+		f, known := judge(now, base, id, refused)
+		switch {
+		case !known:
+			return f, now, then, fmt.Errorf("updating %s: %w: %w, and then others changed it", u, ErrUnsure, err)
+		case f == lost:
+			return f, now, then, u.allowed(now)
+		case f != open:
+			return f, now, then, nil
+		}
+		base.etag = now.etag
+		if stopped := u.clock.Sleep(ctx, pauses.next()); stopped != nil {
+			return open, now, then, fmt.Errorf("updating %s: %w: %w: %w", u, ErrUnsure, err, stopped)
+		}
+	}
+}
+
+func (u *update) put(ctx context.Context, base snapshot, next Content, metadata map[string]string) error {
+	c := bucket.Condition{IfAbsent: true}
+	if base.exists {
+		c = bucket.Condition{IfMatch: base.etag}
+	}
+	_, err := u.store.Put(ctx, u.ref, bucket.Object{
+		Body: bytes.NewReader(next.Body), Size: int64(len(next.Body)), ContentType: next.ContentType, Metadata: metadata,
+	}, c)
+	return err
+}

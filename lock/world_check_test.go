@@ -1,0 +1,110 @@
+package lock
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawlhq/pawl/internal/registertest"
+)
+
+// What must hold in every world:
+//
+//	L1  whoever enters, no other can still believe to hold the lock
+//	L2  tokens only rise: of leases, and of updates under one
+//	L3  nobody is told that somebody else holds the lock that is one's own
+//	L4  when the troubles are over, the lock can be had
+//	L5  everything ends
+//	L6  an update that was told to be written is there once, one that was told
+//	    not to be is not, and no update is there twice
+//	L7  the updates have an order in which every one saw the ones before
+
+// belief is a lease as its holder sees it.
+type belief struct {
+	proc *proc
+	hold *hold
+	over bool // released, lost, or given up
+}
+
+// believes reports that the holder may still act, as far as it can know.
+func (b *belief) believes() bool {
+	return !b.over && !b.proc.gone && b.hold.at.rec.Token > b.proc.excused && b.proc.Now().Sub(b.hold.sent) < b.hold.ttl()
+}
+
+// entered checks a grant.
+func (w *sea) entered(b *belief) {
+	w.tell("process %d holds the lock under %d", b.proc.id, b.hold.at.rec.Token)
+	for _, other := range w.beliefs {
+		if other.believes() && b.believes() {
+			w.violated("L1", "process %d enters under %d, and process %d holds it under %d", b.proc.id, b.hold.at.rec.Token, other.proc.id, other.hold.at.rec.Token)
+		}
+	}
+	w.beliefs = append(w.beliefs, b)
+}
+
+// disturb ends the exclusion for whoever holds the lock under a token up to this:
+// it was released by force, or its object deleted.
+func (w *sea) disturb(token int64) { w.excused = max(w.excused, token) }
+
+// landed checks what was written.
+func (w *sea) landed(key string, r *register) {
+	if key == dataKey {
+		l := lineageOf(r.meta)
+		if l.fence < r.fence {
+			w.violated("L2", "an update under %d lands on one under %d", l.fence, r.fence)
+		}
+		r.fence = l.fence
+		return
+	}
+	rec, err := decode(r.body)
+	if err != nil {
+		w.violated("L2", "no lease: %v", err)
+		return
+	}
+	renewal := rec.State == Held && rec.Token == r.token && len(rec.Before) > 0 && rec.Before[0] == r.nonce
+	if rec.Token < r.token || rec.State == Held && rec.Token == r.token && !renewal {
+		w.violated("L2", "token %d after %d", rec.Token, r.token)
+	}
+	if rec.State == Released && rec.Token > r.token {
+		w.disturb(r.token)
+	}
+	r.token, r.nonce = rec.Token, rec.Nonce
+}
+
+// sent is a try of an update.
+type sent struct {
+	client    int
+	saw, made string
+	from      time.Duration
+}
+
+// checkUpdates looks at what became of the updates in the end.
+func (w *sea) checkUpdates() {
+	there := map[string]int{}
+	for _, id := range strings.Fields(string(w.object(dataKey).body)) {
+		there[id]++
+	}
+	for id, n := range there {
+		if n > 1 {
+			w.violated("L6", "update %s was applied %d times", id, n)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(w.told)) {
+		if written := w.told[id]; written && there[id] == 0 {
+			w.violated("L6", "update %s was lost", id)
+		} else if !written && there[id] > 0 {
+			w.violated("L6", "update %s was applied though it was told not to be", id)
+		}
+	}
+	for _, s := range w.open {
+		w.history.Add(s.client, dataKey, s.from, s.from, registertest.Unknown(s.saw, s.made))
+	}
+	if err := w.history.Check(); err != nil {
+		w.violated("L7", "%v", err)
+	}
+}
+
+// longest is how long it may take to get the lock when all is calm, on a clock
+// that is right.
+func (p *plan) patience() time.Duration { return 2*p.ttl + 20*time.Second }

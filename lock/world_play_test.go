@@ -1,0 +1,226 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/internal/registertest"
+	"github.com/pawlhq/pawl/internal/tape"
+)
+
+const (
+	lockKey = "lock"
+	dataKey = "data"
+)
+
+// outcome is what one world came to.
+type outcome struct {
+	wrong    []string
+	steps    int
+	recorded []uint32
+}
+
+// play lets one world happen.
+func play(tp *tape.Tape, story *[]string) outcome {
+	w := &sea{tape: tp, plan: drawPlan(tp), objects: map[string]*register{}, told: map[string]bool{}, open: map[string]sent{}, history: registertest.New(), story: story}
+	w.tell("%+v", w.plan)
+	for range w.plan.procs {
+		p := w.proc()
+		w.after(w.tape.UpTo(2*w.plan.ttl), func() { p.spawn(w.job()) })
+	}
+	if w.plan.operator && !w.plan.updates {
+		w.after(w.tape.UpTo(4*w.plan.ttl), func() { w.proc().spawn(force) })
+	}
+	if w.plan.deletes && !w.plan.updates && !w.plan.skewed && w.plan.calm() {
+		w.after(w.tape.UpTo(4*w.plan.ttl), w.deletes)
+	}
+	w.run()
+	w.end()
+	for _, p := range w.procs {
+		for _, stop := range p.stops {
+			stop()
+		}
+	}
+	return outcome{w.wrong, w.steps, tp.Recorded()}
+}
+
+func (w *sea) job() func(*thread) {
+	if w.plan.updates {
+		return update20
+	}
+	return contend
+}
+
+// end looks whether the lock can be had, and the object updated, when all is
+// calm.
+func (w *sea) end() {
+	w.calm = true
+	if len(w.wrong) > 0 {
+		return
+	}
+	if w.plan.updates {
+		w.checkUpdates()
+		return
+	}
+	p, done := w.proc(), false
+	p.spawn(func(t *thread) {
+		m := t.mutex()
+		ctx, stop := t.Limit(context.Background(), w.plan.patience())
+		defer stop()
+		h, err := m.acquire(ctx, true)
+		if err != nil {
+			w.violated("L4", "%v", err)
+			return
+		}
+		w.entered(&belief{proc: t.proc, hold: h})
+		done = true
+	})
+	w.run()
+	if !done && len(w.wrong) == 0 {
+		w.violated("L4", "nobody gets the lock in the end")
+	}
+	w.checkUpdates()
+}
+
+// mutex is one contender's own.
+func (t *thread) mutex() *Mutex {
+	m, err := t.bucket().Mutex(lockKey, Config{TTL: t.plan.ttl, Owner: fmt.Sprintf("process %d", t.id)})
+	if err != nil {
+		panic(err)
+	}
+	return m
+}
+
+// contend takes the lock, holds it for a while, and gives it back, some times.
+func contend(t *thread) {
+	m := t.mutex()
+	for range 1 + t.tape.Choose(3) {
+		ctx, stop := t.Limit(context.Background(), tape.Pick(t.tape, time.Duration(10), 3, 1)*t.plan.ttl)
+		h, err := m.acquire(ctx, t.tape.Choose(4) > 0)
+		stop()
+		switch {
+		case err == nil:
+			t.holds(m, h)
+		default:
+			t.refused(err)
+		}
+		t.wait(t.tape.UpTo(t.plan.ttl / 2))
+	}
+}
+
+// refused checks why one does not get the lock.
+func (t *thread) refused(err error) {
+	t.tell("process %d: %v", t.id, err)
+	var held *HeldError
+	if errors.As(err, &held) && held.Record.Owner == fmt.Sprintf("process %d", t.id) {
+		t.violated("L3", "process %d is told: %v", t.id, err)
+	}
+}
+
+// holds renews the lease in one coroutine and works in another, and gives it
+// back.
+func (t *thread) holds(m *Mutex, h *hold) {
+	b := &belief{proc: t.proc, hold: h}
+	t.entered(b)
+	renewals := &stoppable{Context: context.Background()}
+	var lost error
+	ended := false
+	t.proc.spawn(func(keeper *thread) {
+		mine := *m.worldOf(keeper)
+		h.mutex = &mine
+		lost = h.keep(renewals, func() {})
+		if lost != nil {
+			b.over = true
+			t.tell("process %d: %v", t.id, lost)
+		}
+		ended = true
+	})
+	until := t.Now().Add(t.tape.UpTo(2 * t.plan.ttl))
+	for t.Now().Before(until) && lost == nil {
+		if t.tape.Chance(200) {
+			t.updates(h.at.rec.Token)
+		}
+		t.wait(t.tape.UpTo(t.plan.ttl / 4))
+	}
+	renewals.stopped = true
+	for !ended {
+		t.wait(time.Second)
+	}
+	b.over = true
+	h.mutex = m
+	ctx, stop := t.Limit(context.Background(), tape.Pick(t.tape, time.Duration(2), 1)*t.plan.ttl)
+	defer stop()
+	err := h.release(ctx)
+	t.tell("process %d releases %d: %v", t.id, h.at.rec.Token, err)
+	if errors.Is(err, ErrLost) && lost == nil && t.plan.calm() && h.at.rec.Token > t.excused {
+		t.violated("L1", "process %d has lost the lock: %v", t.id, err)
+	}
+}
+
+// calm reports that nothing goes wrong in a world.
+func (p *plan) calm() bool { return p.troubles == 0 && p.freezes == 0 }
+
+// worldOf is the same mutex as another coroutine sees it.
+func (m *Mutex) worldOf(t *thread) *Mutex {
+	return &Mutex{object: object{t.world(), m.ref}, holder: m.holder}
+}
+
+// updates updates the data once.
+func (t *thread) updates(fence int64) {
+	t.sea.updates++
+	id := fmt.Sprintf("%d/%d", t.id, t.sea.updates)
+	_, err := t.bucket().Update(context.Background(), dataKey, func(_ context.Context, c Content) (Content, error) {
+		was := string(c.Body)
+		c.Body = []byte(was + id + " ")
+		t.open[id] = sent{t.id, was, string(c.Body), t.sea.now}
+		return c, nil
+	}, UpdateConfig{Create: true, Fence: fence, Tries: tape.Pick(t.tape, 50, 3)})
+	t.tell("process %d: update %s: %v", t.id, id, err)
+	last := t.open[id]
+	switch {
+	case err == nil:
+		t.told[id] = true
+		t.history.Add(t.id, dataKey, last.from, t.sea.now, registertest.Applied(last.saw, last.made))
+		delete(t.open, id)
+	case errors.Is(err, ErrUnsure):
+	case errors.Is(err, ErrContended), errors.Is(err, ErrFenced), errors.Is(err, bucket.ErrUnavailable):
+		t.told[id] = false
+		delete(t.open, id)
+	default:
+		t.violated("L6", "update %s: %v", id, err)
+	}
+}
+
+// update20 updates the data up to 20 times.
+func update20(t *thread) {
+	for range 1 + t.tape.Choose(20) {
+		t.updates(0)
+		t.wait(t.tape.UpTo(t.plan.ttl / 10))
+	}
+}
+
+// force is an operator who releases the lock of whoever holds it.
+func force(t *thread) {
+	now, err := (&object{t.world(), bucket.Ref{Bucket: "b", Key: lockKey}}).get(context.Background())
+	if err != nil || !now.exists {
+		return
+	}
+	_, err = t.bucket().ForceRelease(context.Background(), lockKey, now.rec.Token)
+	t.tell("an operator releases %d: %v", now.rec.Token, err)
+}
+
+// deletes removes the lease's object by accident.
+func (w *sea) deletes() {
+	w.tell("the lease's object is deleted")
+	w.object(lockKey).exists = false
+	w.disturb(w.object(lockKey).token)
+}
+
+// violates reports that an invariant did not hold.
+func (o *outcome) violates(name string) bool {
+	return slices.ContainsFunc(o.wrong, func(s string) bool { return s[:2] == name })
+}

@@ -1,0 +1,272 @@
+package lock
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/internal/registertest"
+	"github.com/pawlhq/pawl/internal/tape"
+)
+
+// sea is a simulated world: processes with clocks of their own over one object
+// store, and a network between that does its worst. All choices come from one
+// tape. Nothing runs at the same time as something else.
+type sea struct {
+	tape  *tape.Tape
+	plan  plan
+	now   time.Duration // the true time
+	later []appointment // the earliest first
+	calm  bool          // no more troubles
+	over  bool
+
+	objects map[string]*register
+	procs   []*proc
+	beliefs []*belief
+	excused int64 // who holds a token up to this was disturbed
+	updates int
+	told    map[string]bool // what became of each update, where that is known
+	open    map[string]sent // the others
+	history *registertest.History
+
+	wrong []string
+	story *[]string
+	steps int
+}
+
+// appointment is something that happens at its time.
+type appointment struct {
+	at time.Duration
+	do func()
+}
+
+// plan is what kind of world it is. Chances are per mille of the requests.
+type plan struct {
+	ttl      time.Duration
+	procs    int
+	troubles int // of requests
+	freezes  int
+	crashes  int
+	skewed   bool
+	operator bool // somebody forces a release
+	deletes  bool // somebody deletes the lease's object
+	updates  bool // they hold no lock, and only update
+}
+
+func drawPlan(t *tape.Tape) plan {
+	return plan{
+		ttl: tape.Pick(t, 10*time.Second, 2*time.Second, 30*time.Second), procs: 2 + t.Choose(3),
+		troubles: tape.Pick(t, 0, 100, 300, 500), freezes: tape.Pick(t, 0, 20, 60), crashes: tape.Pick(t, 0, 0, 15),
+		skewed: t.Chance(700), operator: t.Chance(150), deletes: t.Chance(100), updates: t.Chance(250),
+	}
+}
+
+// after plans something, behind what is planned for the same time.
+func (w *sea) after(d time.Duration, do func()) {
+	at := w.now + max(d, 0)
+	i, _ := slices.BinarySearchFunc(w.later, at, func(a appointment, at time.Duration) int {
+		if a.at <= at {
+			return -1
+		}
+		return 1
+	})
+	w.later = slices.Insert(w.later, i, appointment{at, do})
+}
+
+// maxSteps ends worlds that do not end by themselves, which is wrong.
+const maxSteps = 20_000
+
+// run lets everything happen that is planned.
+func (w *sea) run() {
+	for len(w.later) > 0 {
+		if w.steps++; w.steps > maxSteps {
+			w.violated("L5", "it goes on for ever")
+			return
+		}
+		next := w.later[0]
+		w.later = w.later[1:]
+		w.now = next.at
+		next.do()
+	}
+}
+
+// violated notes that an invariant did not hold.
+func (w *sea) violated(invariant, format string, args ...any) {
+	w.wrong = append(w.wrong, invariant+": "+fmt.Sprintf(format, args...))
+	w.tell("VIOLATED %s", w.wrong[len(w.wrong)-1])
+}
+
+func (w *sea) tell(format string, args ...any) {
+	if w.story != nil {
+		*w.story = append(*w.story, fmt.Sprintf("%9.3fs  ", w.now.Seconds())+fmt.Sprintf(format, args...))
+	}
+}
+
+// proc is a process: a clock, and coroutines that stand still while it does.
+type proc struct {
+	*sea
+	id     int
+	offset time.Duration
+	rate   int64 // parts per thousand
+	frozen time.Duration
+	gone   bool
+	nonces int
+	stops  []func()
+}
+
+func (w *sea) proc() *proc {
+	p := &proc{sea: w, id: len(w.procs), rate: 1000}
+	if w.plan.skewed {
+		p.offset = tape.Pick(w.tape, 0, -time.Hour, time.Hour, time.Second)
+		p.rate = tape.Pick(w.tape, int64(1000), 976, 1024) // within 5 % of each other
+	}
+	w.procs = append(w.procs, p)
+	return p
+}
+
+// epoch is when worlds begin.
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// Now implements clock.
+func (p *proc) Now() time.Time {
+	return epoch.Add(p.offset + p.sea.now*time.Duration(p.rate)/1000)
+}
+
+// thread is a coroutine of a process.
+type thread struct {
+	*proc
+	next  func() (struct{}, bool)
+	yield func(struct{}) bool
+}
+
+// ended is what ends a coroutine at the end of its world, or process.
+type ended struct{}
+
+// spawn starts a coroutine, which runs until it first waits.
+func (p *proc) spawn(job func(*thread)) {
+	t := &thread{proc: p}
+	next, stop := iter.Pull(func(yield func(struct{}) bool) {
+		defer func() {
+			if e := recover(); e != nil && e != (ended{}) {
+				panic(e)
+			}
+		}()
+		t.yield = yield
+		job(t)
+	})
+	t.next = next
+	p.stops = append(p.stops, stop)
+	t.resume()
+}
+
+// resume goes on, when the process does.
+func (t *thread) resume() {
+	switch {
+	case t.gone:
+	case t.frozen > t.sea.now:
+		t.after(t.frozen-t.sea.now+t.tape.UpTo(10*time.Millisecond), t.resume)
+	default:
+		t.next()
+	}
+}
+
+// wait waits for some true time.
+func (t *thread) wait(d time.Duration) {
+	t.after(d, t.resume)
+	t.suspend()
+}
+
+func (t *thread) suspend() {
+	if !t.yield(struct{}{}) {
+		panic(ended{})
+	}
+	switch {
+	case t.calm:
+	case t.tape.Chance(t.plan.freezes):
+		t.freeze()
+	case t.tape.Chance(t.plan.crashes):
+		t.tell("process %d is killed", t.id)
+		t.gone = true
+		t.suspend()
+	}
+}
+
+// freeze lets the process stand still, or end.
+func (t *thread) freeze() {
+	d := tape.Pick(t.tape, t.plan.ttl/2, t.plan.ttl, 3*t.plan.ttl) + t.tape.UpTo(t.plan.ttl/2)
+	t.frozen = t.sea.now + d
+	t.tell("process %d stands still for %v", t.id, d)
+	t.wait(d)
+}
+
+// Sleep implements clock.
+func (t *thread) Sleep(ctx context.Context, d time.Duration) error {
+	if until, ok := ctx.Deadline(); ok {
+		d = min(d, until.Sub(t.Now()))
+	}
+	t.wait(max(d, 0)*1000/time.Duration(t.rate) + time.Microsecond)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// Limit implements clock.
+func (t *thread) Limit(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	until := t.Now().Add(d)
+	if before, ok := ctx.Deadline(); ok && before.Before(until) {
+		until = before
+	}
+	return &limited{ctx, t.proc, until}, func() {}
+}
+
+// limited is a context that ends by a process's own clock.
+type limited struct {
+	context.Context
+	proc  *proc
+	until time.Time
+}
+
+func (c *limited) Deadline() (time.Time, bool) { return c.until, true }
+
+func (c *limited) Err() error {
+	if err := c.Context.Err(); err != nil {
+		return err
+	}
+	if !c.proc.Now().Before(c.until) {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// stoppable is a context that another coroutine ends.
+type stoppable struct {
+	context.Context
+	stopped bool
+}
+
+func (c *stoppable) Err() error {
+	if c.stopped {
+		return context.Canceled
+	}
+	return c.Context.Err()
+}
+
+// world is what a coroutine's locks take from outside.
+func (t *thread) world() *world {
+	return &world{
+		store: &network{t}, clock: t,
+		nonce: func() string {
+			t.nonces++
+			return fmt.Sprintf("%07d-%08d", t.id, t.nonces)
+		},
+		jitter: func(d time.Duration) time.Duration { return t.tape.UpTo(d + time.Millisecond) },
+	}
+}
+
+func (t *thread) bucket() *Bucket { return &Bucket{t.world(), "b"} }
+
+var _ bucket.Store = (*network)(nil)

@@ -1,0 +1,156 @@
+package lock
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
+)
+
+// object is one lease object.
+type object struct {
+	*world
+	ref bucket.Ref
+}
+
+// mediaType is that of a lease object.
+const mediaType = "application/json"
+
+// callTime bounds one request. A lease that is shorter bounds it by itself.
+const callTime = 10 * time.Second
+
+// patience is for how long a store may give no answer before one gives up.
+const patience = time.Minute
+
+// get reads the lease.
+func (o *object) get(ctx context.Context) (version, error) {
+	ctx, stop := o.clock.Limit(ctx, callTime)
+	defer stop()
+	info, body, err := o.store.Get(ctx, o.ref)
+	if errors.Is(err, bucket.ErrNotFound) {
+		return version{}, nil
+	}
+	if err != nil {
+		return version{}, err
+	}
+	b, err := io.ReadAll(io.LimitReader(body, maxRecord+1))
+	_ = body.Close() // what it could say, reading has said
+	if err != nil {
+		return version{}, err
+	}
+	if len(b) > maxRecord {
+		return version{}, fmt.Errorf("%s: %w: it has more than %d bytes", o, ErrForeign, maxRecord)
+	}
+	rec, err := decode(b)
+	if err != nil {
+		return version{}, fmt.Errorf("%s: %w; it was left as it is: choose another key for the lock", o, err)
+	}
+	return version{exists: true, etag: info.ETag, rec: rec}, nil
+}
+
+// put writes the lease once, if the object still is base.
+func (o *object) put(ctx context.Context, base version, body []byte) (etag string, err error) {
+	ctx, stop := o.clock.Limit(ctx, callTime)
+	defer stop()
+	c := bucket.Condition{IfAbsent: true}
+	if base.exists {
+		c = bucket.Condition{IfMatch: base.etag}
+	}
+	return o.store.Put(ctx, o.ref, bucket.Object{Body: bytes.NewReader(body), Size: int64(len(body)), ContentType: mediaType}, c)
+}
+
+func (o *object) String() string { return event.Object(o.ref).String() }
+
+// write is one version of a lease on its way to the store. It is sent until it
+// is known what became of it.
+type write struct {
+	*object
+	base version // what it replaces
+	next Record
+	// sent is no later than when it landed, if it did.
+	sent time.Time
+	// loose says that a copy may be on its way.
+	loose bool
+}
+
+func (o *object) write(base version, next Record) *write {
+	return &write{object: o, base: base, next: next}
+}
+
+// found is what became of a write.
+type found struct {
+	fate fate
+	now  version   // what is there, if it is known
+	seen time.Time // it was there then, or later
+}
+
+// run sends the write, and sends it again as long as nothing has changed. It
+// returns what became of it, or an error if that is not known when ctx ends, or
+// if the store refuses it for good. It can be run again.
+//
+//	answer to the PUT       what GET then shows          so
+//	200                     (not asked)                  landed
+//	denied, no bucket…      (not asked)                  that error: nothing was written
+//	anything else           one's own nonce              landed: also after 409, 412 and 5xx
+//	                        it among the ones before     superseded: landed, and another has written since
+//	                        what was there before        open: sent again, the same bytes
+//	                        anything else                lost: this write will never land
+//
+// The lease runs from before its write was sent. A look that shows that it has
+// not landed moves that on to before the look.
+func (w *write) run(ctx context.Context) (found, error) {
+	body := w.next.encode()
+	if w.sent.IsZero() {
+		w.sent = w.clock.Now()
+	}
+	pauses := backoff{world: w.world, shortest: 20 * time.Millisecond, longest: time.Second}
+	for {
+		etag, err := w.put(ctx, w.base, body)
+		if err == nil {
+			w.loose = false
+			return found{landed, version{exists: true, etag: etag, rec: w.next}, w.clock.Now()}, nil
+		}
+		if !w.loose && permanent(err) {
+			return found{}, fmt.Errorf("writing the lock %s: %w", w, err)
+		}
+		w.loose = true
+		f, sent, err := w.look(ctx, err)
+		if err != nil || f.fate != open {
+			w.loose = err != nil
+			return f, err
+		}
+		w.base, w.sent = f.now, sent
+		if err := w.clock.Sleep(ctx, pauses.next()); err != nil {
+			return found{}, fmt.Errorf("writing the lock %s: %w", w, err)
+		}
+	}
+}
+
+// look reads until it knows what is there.
+func (w *write) look(ctx context.Context, answer error) (found, time.Time, error) {
+	pauses := backoff{world: w.world, shortest: 20 * time.Millisecond, longest: time.Second}
+	first := w.clock.Now()
+	for {
+		asked := w.clock.Now()
+		now, err := w.get(ctx)
+		switch {
+		case err == nil:
+			return found{classify(now, w.base, w.next.Nonce), now, w.clock.Now()}, asked, nil
+		case ctx.Err() != nil, !errors.Is(err, bucket.ErrUnavailable), asked.Sub(first) > patience:
+			return found{}, asked, fmt.Errorf("writing the lock %s: %w, and looking: %w", w, answer, err)
+		}
+		if err := w.clock.Sleep(ctx, pauses.next()); err != nil {
+			return found{}, asked, fmt.Errorf("writing the lock %s: %w, and looking: %w", w, answer, err)
+		}
+	}
+}
+
+// permanent reports that a store refused a request, and will again.
+func permanent(err error) bool {
+	return errors.Is(err, bucket.ErrDenied) || errors.Is(err, bucket.ErrNoBucket) || errors.Is(err, bucket.ErrInvalid)
+}
