@@ -50,16 +50,17 @@ func (l *lab) ref(key string) bucket.Ref { return bucket.Ref{Bucket: l.bucket, K
 // told from all others by reading it.
 func content() string { return "pawl doctor " + rand.Text() }
 
-// enter does without conditions what the checks do with them.
+// enter does without conditions what the checks do with them. The listing comes
+// first: a bucket that cannot be reached is not written to.
 func (l *lab) enter(ctx context.Context) error {
+	if _, err := l.list(ctx); err != nil {
+		return err
+	}
 	ref, text := l.ref("enter"), content()
 	if _, err := l.accept(ctx, ref, text, bucket.Condition{}); err != nil {
 		return unlabelled(err)
 	}
 	if _, err := l.look(ctx, ref); err != nil {
-		return err
-	}
-	if _, err := l.list(ctx); err != nil {
 		return err
 	}
 	return l.store.Delete(ctx, ref, bucket.Condition{})

@@ -1,8 +1,13 @@
 package doctor_test
 
 import (
+	"context"
+	"errors"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/bucket/s3bucket"
 	"github.com/pawlhq/pawl/doctor"
 	"github.com/pawlhq/pawl/internal/servertest"
@@ -13,29 +18,84 @@ func TestServers(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, examineServer)
 }
 
-func examineServer(t *testing.T, srv *servertest.Server) {
+func open(t *testing.T, srv *servertest.Server, secret string) *s3bucket.Store {
+	t.Helper()
 	store, err := s3bucket.New(t.Context(), s3bucket.Config{
-		Endpoint: srv.Endpoint, Region: srv.Region, PathStyle: true,
-		AccessKey: srv.AccessKey, SecretKey: srv.SecretKey,
+		Endpoint: srv.Endpoint, Region: srv.Region, PathStyle: true, AccessKey: srv.AccessKey, SecretKey: secret,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := srv.NewBucket(t)
-	r, err := doctor.Examine(t.Context(), store, b, "", doctor.Options{})
+	return store
+}
+
+func wantEmpty(t *testing.T, store bucket.Store, b string) {
+	t.Helper()
+	for info, err := range store.List(context.WithoutCancel(t.Context()), b, "", "") {
+		t.Errorf("left behind: %q %v", info.Key, err)
+	}
+}
+
+// examineServer knows what a server honours, and compares.
+func examineServer(t *testing.T, srv *servertest.Server) {
+	store, b := open(t, srv, srv.SecretKey), srv.NewBucket(t)
+	r, err := doctor.Examine(t.Context(), store, b, "p/", doctor.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range r.Checks {
-		t.Log(c.Name, c.Verdict, c.Detail)
+		want := doctor.OK
+		if c.Name == "delete-match" && !srv.DeleteConditions {
+			want = doctor.Ignored
+		}
+		if c.Verdict != want {
+			t.Errorf("%s: %s, want %s: %s", c.Name, c.Verdict, want, c.Detail)
+		}
 	}
-	for _, c := range r.Features {
-		t.Log(c)
+	safety := make(map[string]doctor.Safety)
+	for _, f := range r.Features {
+		safety[f.Name] = f.Safety
 	}
-	if err := doctor.Quick(t.Context(), store, b, ""); err != nil {
+	want := map[string]doctor.Safety{
+		"pipeline outputs": doctor.Safe, "removals of outputs": doctor.Limited, "locks": doctor.Safe, "update": doctor.Safe,
+		"semaphores and shared locks": doctor.Safe, "audit": doctor.Safe,
+	}
+	if srv.DeleteConditions {
+		want["removals of outputs"] = doctor.Safe
+	}
+	if diff := cmp.Diff(want, safety); diff != "" {
+		t.Errorf("features (-want +got):\n%s", diff)
+	}
+	wantEmpty(t, store, b)
+
+	if err := doctor.Quick(t.Context(), store, b, "p/"); err != nil {
 		t.Error(err)
 	}
-	for i, err := range store.List(t.Context(), b, "", "") {
-		t.Error(i, err)
+	wantEmpty(t, store, b)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err = doctor.Examine(ctx, store, b, "", doctor.Options{Progress: func(check string, _, _ int) {
+		if check == "delete-match" {
+			cancel()
+		}
+	}})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("interrupted: %v", err)
+	}
+	wantEmpty(t, store, b)
+
+	_, err = doctor.Examine(t.Context(), store, b+"-other", "", doctor.Options{})
+	wantKind(t, err, bucket.ErrNoBucket)
+	wantKind(t, doctor.Quick(t.Context(), store, b+"-other", ""), bucket.ErrNoBucket)
+	if srv.Credentials {
+		_, err = doctor.Examine(t.Context(), open(t, srv, "wrong"), b, "", doctor.Options{})
+		wantKind(t, err, bucket.ErrDenied)
+	}
+}
+
+func wantKind(t *testing.T, err, kind error) {
+	t.Helper()
+	if !errors.Is(err, kind) {
+		t.Errorf("%v, want %v", err, kind)
 	}
 }

@@ -33,7 +33,7 @@ configuration file, it also says of each pipeline that matches the bucket whethe
 the bucket is configured to tell of created and of removed objects (yes, partly,
 no; unknown where the store cannot tell).
 
-The bucket has to be there. Doctor writes some fifty small objects whose keys
+The bucket has to be there. Doctor writes some thirty small objects whose keys
 begin with the prefix and .pawl-doctor/, and removes them at the end, whatever
 happens; a second interruption leaves them. A pipeline that matches all of the
 bucket sees them come and go. Where a bucket keeps versions, those remain until a

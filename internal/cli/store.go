@@ -17,7 +17,7 @@ import (
 // configuration file.
 func addStoreFlags(cmd *cobra.Command, endpoint *string) {
 	cmd.Flags().StringVar(endpoint, "endpoint", "",
-		"`URL` of the object store, used with path style (default: objects in the configuration file, if there is one; else AWS_ENDPOINT_URL, or Amazon S3)")
+		"`URL` of the object store (default: the configuration file's, if there is one, or else AWS_ENDPOINT_URL's or Amazon's)")
 }
 
 // store returns the object store at the endpoint. Without one it is that of the

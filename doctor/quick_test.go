@@ -1,0 +1,123 @@
+package doctor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/bucket/buckettest"
+	"github.com/pawlhq/pawl/doctor"
+)
+
+var allOps = []buckettest.Op{buckettest.Head, buckettest.Get, buckettest.Put, buckettest.Delete, buckettest.List}
+
+func TestQuickIsQuick(t *testing.T) {
+	s := buckettest.NewFaults(memory())
+	if err := doctor.Quick(t.Context(), s, name, "locks/"); err != nil {
+		t.Error(err)
+	}
+	calls := 0
+	for _, op := range allOps {
+		calls += s.Calls(op)
+	}
+	if calls != 7 {
+		t.Errorf("%d requests, want 7", calls)
+	}
+	if keys := left(t, s); len(keys) > 0 {
+		t.Errorf("left behind: %q", keys)
+	}
+}
+
+// TestQuickNames breaks what Quick looks at.
+func TestQuickNames(t *testing.T) {
+	refusedAndLanded := func(absent bool) *altered {
+		s := &altered{Store: memory()}
+		s.put = func(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+			etag, err := s.Store.Put(ctx, ref, o, c)
+			if errors.Is(err, bucket.ErrPrecondition) && exists(s.Store, ref) && c.IfAbsent == absent {
+				_, _ = o.Body.(*strings.Reader).Seek(0, 0)
+				_, _ = s.Store.Put(ctx, ref, o, bucket.Condition{})
+			}
+			return etag, err
+		}
+		return s
+	}
+	for _, tc := range []struct {
+		fault string
+		store bucket.Store
+		kind  error
+		says  string
+	}{
+		{"If-None-Match", ignoringIfNoneMatch(), doctor.ErrIgnored, "it ignores If-None-Match, "},
+		{"If-Match", ignoringIfMatch(), doctor.ErrIgnored, "it ignores If-Match, "},
+		{"If-Match on a missing key", creatingOnIfMatch(), doctor.ErrIgnored, "it ignores If-Match on a missing key, "},
+		{"If-None-Match refused, and landed", refusedAndLanded(true), bucket.ErrInvalid, "although the condition held"},
+		{"If-Match refused, and landed", refusedAndLanded(false), doctor.ErrIgnored, "it ignores If-Match, "},
+		{"no conditional writes", refusing(bucket.ErrInvalid), bucket.ErrInvalid, "request refused"},
+		{"never holds", refusing(bucket.ErrPrecondition), bucket.ErrInvalid, "although the condition held"},
+		{"always conflicts", refusing(bucket.ErrConflict), bucket.ErrConflict, "conflicting"},
+		{"denied", refusing(bucket.ErrDenied), bucket.ErrDenied, "denied"},
+	} {
+		t.Run(tc.fault, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				err := doctor.Quick(t.Context(), tc.store, name, "")
+				if !errors.Is(err, tc.kind) || !strings.Contains(fmt.Sprint(err), tc.says) || !strings.Contains(fmt.Sprint(err), "s3://"+name) {
+					t.Errorf("%v, want %v and %q", err, tc.kind, tc.says)
+				}
+				if errors.Is(err, doctor.ErrIgnored) != (tc.kind == doctor.ErrIgnored) {
+					t.Errorf("%v is ErrIgnored", err)
+				}
+				if keys := left(t, tc.store); len(keys) > 0 {
+					t.Errorf("left behind: %q", keys)
+				}
+			})
+		})
+	}
+}
+
+// TestQuickLosesAnswers loses, doubles or refuses each request in turn.
+func TestQuickLosesAnswers(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		fault buckettest.Fault
+	}{{"answer", buckettest.Landed}, {"request", buckettest.Lost}, {"conflict", buckettest.Answer(bucket.ErrConflict)}, {"doubled", buckettest.Twice}} {
+		for nth := range 6 {
+			t.Run(fmt.Sprint(tc.name, " ", nth+1), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := buckettest.NewFaults(memory())
+					op, before := buckettest.Put, nth
+					if nth == 5 {
+						op, before = buckettest.Delete, 0
+					}
+					for range before {
+						s.Next(op, buckettest.Pass)
+					}
+					s.Next(op, tc.fault)
+					if err := doctor.Quick(t.Context(), s, name, ""); err != nil {
+						t.Error(err)
+					}
+					if keys := left(t, s); len(keys) > 0 {
+						t.Errorf("left behind: %q", keys)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestQuickInterrupted: what a look wrote is removed, also without its caller.
+func TestQuickInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	s := buckettest.NewFaults(memory())
+	s.Next(buckettest.Put, buckettest.Pass, buckettest.Pass, buckettest.Between(cancel))
+	if err := doctor.Quick(ctx, s, name, ""); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want that it was cancelled", err)
+	}
+	if keys := left(t, s); len(keys) > 0 {
+		t.Errorf("left behind: %q", keys)
+	}
+}

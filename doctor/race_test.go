@@ -1,0 +1,69 @@
+package doctor
+
+import (
+	"errors"
+	"testing"
+)
+
+// TestJudgeRace is the table of what the answers of writers at once mean,
+// together with whose content is there afterwards.
+func TestJudgeRace(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		answers []answer
+		now     int
+		decided bool
+		verdict Verdict
+	}{
+		{"one won", []answer{refused, won, open}, 1, true, OK},
+		{"one won, without an answer", []answer{refused, open, open}, 2, true, OK},
+		{"one won, and a copy of it was refused", []answer{refused, refused, open}, 0, true, OK},
+		{"nobody won", []answer{open, refused, open}, -1, false, OK},
+		{"two won", []answer{won, won, refused}, 1, false, Ignored},
+		{"a second one landed, without an answer", []answer{won, open, refused}, 1, false, Ignored},
+		{"a refused one landed", []answer{won, open, refused}, 2, false, Failed},
+		{"the winner did not land", []answer{won, open, refused}, -1, false, Failed},
+	} {
+		decided, err := judgeRace(tc.answers, tc.now)
+		verdict := OK
+		if f, ok := errors.AsType[*flaw](err); ok {
+			verdict = f.verdict
+		}
+		if decided != tc.decided || verdict != tc.verdict {
+			t.Errorf("%s: %v, %s (%v), want %v, %s", tc.name, decided, verdict, err, tc.decided, tc.verdict)
+		}
+	}
+}
+
+// TestJudgeReadings is the table of what a content means under an ETag. Harmless
+// is what no write on condition of the ETag can follow.
+func TestJudgeReadings(t *testing.T) {
+	editions := map[string]int{"e0": 0, "e1": 1, "e2": 2}
+	for _, tc := range []struct {
+		name string
+		text string
+		etag string
+		ok   bool
+	}{
+		{"its own", edition(1), "e1", true},
+		{"newer", edition(2), "e1", true},
+		{"newer, cut off", edition(2)[:100], "e1", true},
+		{"newer, after some of its own", edition(1)[:900] + edition(2)[900:], "e1", true},
+		{"older", edition(0), "e1", false},
+		{"its own, cut off", edition(1)[:900], "e1", false},
+		{"its own, after some of an older", edition(0)[:900] + edition(1)[900:], "e1", false},
+		{"nothing", "", "e1", false},
+		{"something else", "x", "e1", false},
+		{"an unknown ETag", edition(1), "e9", false},
+	} {
+		newest, whole := readEdition(tc.text)
+		_, err := judgeReadings([]readings{{seen: map[reading]int{{tc.etag, newest, whole}: 1}}}, editions)
+		if (err == nil) != tc.ok {
+			t.Errorf("%s: %v", tc.name, err)
+		}
+	}
+	note, err := judgeReadings([]readings{{cut: 2}, {cut: 1}}, editions)
+	if err != nil || note != "3 reads during overwrites broke off" {
+		t.Errorf("%q, %v", note, err)
+	}
+}
