@@ -131,3 +131,23 @@ func TestLoadToLook(t *testing.T) {
 		}
 	}
 }
+
+func TestLoadObjects(t *testing.T) {
+	load := func(objects, bucket string) (*Config, error) {
+		text := "ledger: ${A}\nsources: [{webhook: {listen: ${B}}}]\nobjects: {" + objects + "}\n" +
+			"pipelines: [{name: a, match: {bucket: " + bucket + "}, http: {url: x, secret: ${C}}}]\n"
+		name := filepath.Join(t.TempDir(), "pawl.yaml")
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return LoadObjects(name, lookup)
+	}
+	if c, err := load("endpoint: http://x", "b"); err != nil || c.Objects.Endpoint != "http://x" || c.Pipelines[0].Match.Bucket != "b" {
+		t.Errorf("%+v, %v", c, err)
+	}
+	for _, bad := range [][2]string{{"endpoint: ${D}", "b"}, {"region: ${D}", "b"}, {"", "${D}"}, {"size: 3", "b"}} {
+		if _, err := load(bad[0], bad[1]); err == nil || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: got %v", bad, err)
+		}
+	}
+}
