@@ -55,7 +55,7 @@ func (l *lab) replaced(ctx context.Context, ref bucket.Ref) (now seen, old strin
 	}
 	switch {
 	case old == "" || now.etag == "":
-		return seen{}, "", broken("it gives an object no ETag")
+		return seen{}, "", errNoETag
 	case old == now.etag:
 		return seen{}, "", broken("two contents have the same ETag, %q", old)
 	}

@@ -142,6 +142,9 @@ func broken(format string, args ...any) error {
 	return &flaw{Failed, fmt.Sprintf(format, args...)}
 }
 
+// errNoETag: there is nothing that a condition could name.
+var errNoETag = broken("it gives an object no ETag")
+
 // judgeError returns the verdict of a check that ended with err. It is not ok
 // if the examination cannot go on.
 func judgeError(err error) (v Verdict, ok bool) {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
@@ -136,6 +137,15 @@ func TestEachFaultIsFound(t *testing.T) {
 			one("read-after-delete", doctor.Failed), "a GET still finds"},
 		{"older content, newer ETag", &mixing(false).altered, one("whole-reads", doctor.Failed), "older content under a newer ETag"},
 		{"content cut off", &cutting().altered, one("whole-reads", doctor.Failed), "not whole"},
+		{"no ETags", withoutETags(), map[string]doctor.Verdict{
+			"replace-match": doctor.Failed, "match-missing": doctor.Failed, "delete-match": doctor.Failed,
+			"quoted-etags": doctor.Failed, "list-after-write": doctor.Failed, "whole-reads": doctor.Failed,
+		}, "no ETag"},
+		{"HEAD finds nothing", blind(), map[string]doctor.Verdict{
+			"quoted-etags": doctor.Failed, "read-after-write": doctor.Failed,
+		}, "a HEAD does not find"},
+		{"HEAD finds what was removed", clairvoyant(), one("read-after-delete", doctor.Failed), "a HEAD still finds"},
+		{"removals hidden in listings", &listingRemoved().altered, one("list-after-write", doctor.Failed), "still shows what was just removed"},
 		{"missing while overwritten", vanishing(), one("whole-reads", doctor.Failed), "found no object"},
 	} {
 		t.Run(tc.fault, func(t *testing.T) {
@@ -226,16 +236,142 @@ func vanishing() *altered {
 	return s
 }
 
+// TestUndecidedRaces meets nothing but conflicts in some rounds: that is no
+// fault, and is told.
+func TestUndecidedRaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &altered{Store: memory()}
+		s.put = func(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+			if strings.HasSuffix(ref.Key, "create-once-race-1") || strings.HasSuffix(ref.Key, "create-once-race-5") {
+				return "", bucket.ErrConflict
+			}
+			return s.Store.Put(ctx, ref, o, c)
+		}
+		r := examine(t, s)
+		if diff := cmp.Diff(map[string]doctor.Verdict{}, verdicts(t, s, r)); diff != "" {
+			t.Errorf("verdicts (-want +got):\n%s", diff)
+		}
+		if !strings.Contains(r.Checks[0].Detail, "of 8 rounds of writers at once 2 had no winner") {
+			t.Errorf("%+v", r.Checks[0])
+		}
+	})
+}
+
+// TestDeniedInARace ends the examination.
+func TestDeniedInARace(t *testing.T) {
+	s := &altered{Store: memory()}
+	s.put = func(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+		etag, err := s.Store.Put(ctx, ref, o, c)
+		if err != nil && strings.HasSuffix(ref.Key, "race-2") {
+			err = bucket.ErrDenied
+		}
+		return etag, err
+	}
+	if r, err := doctor.Examine(t.Context(), s, name, "", doctor.Options{}); r != nil || !errors.Is(err, bucket.ErrDenied) {
+		t.Errorf("%v, %v", r, err)
+	}
+	if keys := left(t, s); len(keys) > 0 {
+		t.Errorf("left behind: %q", keys)
+	}
+}
+
+// TestStaleAfterALostAnswer: an old content proves nothing where a write may
+// have landed late.
+func TestStaleAfterALostAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &readingBefore("read-after-write", func(_, _ bucket.Info, found bool) bool { return found }).altered
+		f := buckettest.NewFaults(s)
+		f.Next(buckettest.Put, buckettest.Pass, buckettest.Lost)
+		r := examine(t, f)
+		if diff := cmp.Diff(one("read-after-write", doctor.Unclear), verdicts(t, s, r)); diff != "" {
+			t.Errorf("verdicts (-want +got):\n%s%+v", diff, r.Checks)
+		}
+	})
+}
+
+// TestBrokenReads: a body that breaks off is read again.
+func TestBrokenReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &altered{Store: memory()}
+		gets := 0
+		s.get = func(ctx context.Context, ref bucket.Ref) (bucket.Info, io.ReadCloser, error) {
+			info, body, err := s.Store.Get(ctx, ref)
+			if gets++; err == nil && gets%2 == 0 && !strings.HasSuffix(ref.Key, "whole-reads") {
+				body = io.NopCloser(io.MultiReader(io.LimitReader(body, 3), iotest.ErrReader(bucket.ErrUnavailable)))
+			}
+			return info, body, err
+		}
+		r := examine(t, s)
+		if diff := cmp.Diff(map[string]doctor.Verdict{}, verdicts(t, s, r)); diff != "" {
+			t.Errorf("verdicts (-want +got):\n%s%+v", diff, r.Checks)
+		}
+	})
+}
+
+// TestFeatures says what each verdict does to what is safe.
+func TestFeatures(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		store bucket.Store
+		want  map[string]string // that are not safe, or within a limit
+	}{
+		{"If-None-Match ignored", ignoringIfNoneMatch(), map[string]string{
+			"pipeline outputs":            "not safe: it ignores If-None-Match (create-once)",
+			"locks":                       "not safe: it ignores If-None-Match (create-once)",
+			"update":                      "not safe: it ignores If-None-Match (create-once)",
+			"semaphores and shared locks": "not safe: it ignores If-None-Match (create-once)",
+		}},
+		{"If-Match creates", creatingOnIfMatch(), map[string]string{
+			"locks":                       "not safe: it ignores If-Match on a missing key (match-missing)",
+			"update":                      "not safe: it ignores If-Match on a missing key (match-missing)",
+			"semaphores and shared locks": "not safe: it ignores If-Match on a missing key (match-missing)",
+		}},
+		{"If-Match ignored on DELETE", ignoringOnDelete(), map[string]string{
+			"removals of outputs": "safe with a limit: it may remove what another has just written: heals by verification, after lease.horizon",
+		}},
+		{"hidden in listings", listing(func(i bucket.Info) (bucket.Info, bool) {
+			return i, !strings.Contains(i.Key, "list-after-write-3")
+		}), map[string]string{
+			"semaphores and shared locks": "not safe: list-after-write failed", "audit": "not safe: list-after-write failed",
+		}},
+		{"stale GET", &readingBefore("read-after-write", func(_, _ bucket.Info, found bool) bool { return found }).altered, map[string]string{
+			"pipeline outputs":            "safe with a limit: an object may be hidden after it was written: set objects.eventual in the configuration",
+			"locks":                       "not safe: read-after-write failed",
+			"update":                      "not safe: read-after-write failed",
+			"semaphores and shared locks": "not safe: read-after-write failed",
+		}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := examine(t, tc.store)
+			got, safe := make(map[string]string), true
+			for _, f := range r.Features {
+				if f.Safety != doctor.Safe {
+					got[f.Name] = string(f.Safety) + ": " + f.Detail
+				}
+				safe = safe && f.Safety != doctor.Unsafe
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.name, diff)
+			}
+			if r.Safe() != safe {
+				t.Errorf("%s: safe is %v", tc.name, r.Safe())
+			}
+		})
+	}
+}
+
 // TestNewerContentIsHarmless: who replaces it by its ETag is refused.
 func TestNewerContentIsHarmless(t *testing.T) {
-	s := &mixing(true).altered
-	r := examine(t, s)
-	if diff := cmp.Diff(map[string]doctor.Verdict{}, verdicts(t, s, r)); diff != "" {
-		t.Errorf("verdicts (-want +got):\n%s", diff)
-	}
-	if last := r.Checks[len(r.Checks)-1]; !strings.Contains(last.Detail, "newer content than their ETag") || !r.Safe() {
-		t.Errorf("%+v", last)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := &mixing(true).altered
+		r := examine(t, s)
+		if diff := cmp.Diff(map[string]doctor.Verdict{}, verdicts(t, s, r)); diff != "" {
+			t.Errorf("verdicts (-want +got):\n%s", diff)
+		}
+		if last := r.Checks[len(r.Checks)-1]; !strings.Contains(last.Detail, "newer content than their ETag") || !r.Safe() {
+			t.Errorf("%+v", last)
+		}
+	})
 }
 
 // TestLostAnswers loses the answers of every third write, or the writes: what

@@ -53,6 +53,21 @@ var needs = []struct {
 // limit is what a feature does less well where a check is not ok.
 type limit struct{ check, says string }
 
+// preconditions are what a store ignores, if it ignores anything in a check.
+var preconditions = map[string]string{
+	createOnce:   "If-None-Match",
+	replaceMatch: "If-Match",
+	matchMissing: "If-Match on a missing key",
+}
+
+// lacks names what a store does not honour.
+func lacks(check string, v Verdict) string {
+	if v == Ignored {
+		return "it ignores " + preconditions[check] + " (" + check + ")"
+	}
+	return check + " " + string(v)
+}
+
 // features says what the checks mean for each feature.
 func features(checks []Check) (all []Feature) {
 	verdicts := make(map[string]Verdict)
@@ -64,7 +79,7 @@ func features(checks []Check) (all []Feature) {
 		var unmet, limits []string
 		for _, name := range n.checks {
 			if verdicts[name] != OK {
-				unmet = append(unmet, name+" "+string(verdicts[name]))
+				unmet = append(unmet, lacks(name, verdicts[name]))
 			}
 		}
 		for _, l := range n.limits {

@@ -178,6 +178,9 @@ func (l *lab) accept(ctx context.Context, ref bucket.Ref, text string, c bucket.
 // refuse makes a write whose condition does not hold, and that must not change
 // what is there.
 func (l *lab) refuse(ctx context.Context, ref bucket.Ref, c bucket.Condition, want seen) error {
+	if c == (bucket.Condition{}) {
+		return errNoETag
+	}
 	text := content()
 	landed, _, err := l.settle(ctx, ref, text, c)
 	if err != nil {

@@ -47,6 +47,9 @@ func (l *lab) quick(ctx context.Context) error {
 	}
 	absent := bucket.Condition{IfAbsent: true}
 	first, err := l.accept(ctx, ref, content(), absent)
+	if err == nil && first == "" {
+		err = errNoETag
+	}
 	if err != nil {
 		return unlabelled(err)
 	}

@@ -31,6 +31,9 @@ func (l *lab) races(ctx context.Context, next func(round string) (bucket.Ref, bu
 	decided := 0
 	for round := range rounds {
 		ref, c, err := next(strconv.Itoa(round))
+		if err == nil && c == (bucket.Condition{}) {
+			err = errNoETag
+		}
 		if err != nil {
 			return "", err
 		}

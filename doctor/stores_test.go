@@ -262,3 +262,62 @@ func lateLanding(t *testing.T) *altered {
 	}
 	return s
 }
+
+// withoutETags is a store, or a proxy before one, that gives no ETags.
+func withoutETags() *altered {
+	s := &altered{Store: memory()}
+	s.head = func(ctx context.Context, ref bucket.Ref) (bucket.Info, error) {
+		info, err := s.Store.Head(ctx, ref)
+		info.ETag = ""
+		return info, err
+	}
+	s.get = func(ctx context.Context, ref bucket.Ref) (bucket.Info, io.ReadCloser, error) {
+		info, body, err := s.Store.Get(ctx, ref)
+		info.ETag = ""
+		return info, body, err
+	}
+	s.put = func(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+		_, err := s.Store.Put(ctx, ref, o, c)
+		return "", err
+	}
+	return s
+}
+
+// blind is a store whose HEAD finds nothing.
+func blind() *altered {
+	s := &altered{Store: memory()}
+	s.head = func(context.Context, bucket.Ref) (bucket.Info, error) { return bucket.Info{}, bucket.ErrNotFound }
+	return s
+}
+
+// clairvoyant is a store whose HEAD finds what is not there.
+func clairvoyant() *altered {
+	s := &altered{Store: memory()}
+	s.head = func(ctx context.Context, ref bucket.Ref) (bucket.Info, error) {
+		info, err := s.Store.Head(ctx, ref)
+		if strings.Contains(ref.Key, "read-after-delete") {
+			err = nil
+		}
+		return info, err
+	}
+	return s
+}
+
+// listingRemoved is a store whose listings show what was removed, while an
+// examination is under way.
+func listingRemoved() *remembering {
+	r := newRemembering()
+	r.list = func(ctx context.Context, b, prefix, after string) iter.Seq2[bucket.Info, error] {
+		return func(yield func(bucket.Info, error) bool) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			for key, v := range r.before {
+				if prefix != "" && !exists(r.Store, bucket.Ref{Bucket: b, Key: key}) && !yield(v.info, nil) {
+					return
+				}
+			}
+			r.Store.List(ctx, b, prefix, after)(yield)
+		}
+	}
+	return r
+}
