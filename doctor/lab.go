@@ -257,15 +257,15 @@ func (l *lab) clean(ctx context.Context) error {
 	return nil
 }
 
-// removeAll removes every key that was written.
-func (l *lab) removeAll(ctx context.Context) error {
+// removeAll removes every key that was written, and returns the first error.
+func (l *lab) removeAll(ctx context.Context) (first error) {
 	for key := range l.keys {
 		ref := bucket.Ref{Bucket: l.bucket, Key: key}
-		if _, err := l.remove(ctx, ref, bucket.Condition{}); err != nil {
-			return err
+		if _, err := l.remove(ctx, ref, bucket.Condition{}); err != nil && first == nil {
+			first = err
 		}
 	}
-	return nil
+	return first
 }
 
 // remove removes an object, and reports whether the store says so.

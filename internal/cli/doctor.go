@@ -33,12 +33,13 @@ configuration file, it also says of each pipeline that matches the bucket whethe
 the bucket is configured to tell of created and of removed objects (yes, partly,
 no; unknown where the store cannot tell).
 
-The bucket has to be there. Doctor writes some thirty small objects whose keys
-begin with the prefix and .pawl-doctor/, and removes them at the end, whatever
-happens; a second interruption leaves them. A pipeline that matches all of the
-bucket sees them come and go. Where a bucket keeps versions, those remain until a
-lifecycle rule removes them. It needs the permissions to read, write, remove and
-list, and for the last part s3:GetBucketNotification.
+The bucket has to be there. Doctor makes about a thousand requests in some
+seconds. It writes some thirty small objects whose keys begin with the prefix and
+.pawl-doctor/, and removes them at the end, whatever happens; a second
+interruption leaves them. A pipeline that matches all of the bucket sees them
+come and go. Where a bucket keeps versions, those remain until a lifecycle rule
+removes them. It needs the permissions to read, write, remove and list, and for
+the last part s3:GetBucketNotification.
 
 With --json the report is one JSON object: bucket, prefix, safe (every feature),
 checks (name, means, verdict: ok, ignored, failed or unclear; detail), features
