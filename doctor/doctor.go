@@ -86,8 +86,8 @@ const (
 	wholeReads      = "whole-reads"
 )
 
-// Examine makes all checks in the bucket: about a thousand requests, and some seconds.
-// It writes keys that begin with prefix, ".pawl-doctor/" and a random text, and
+// Examine makes all checks in the bucket, with about a thousand requests. It
+// writes keys that begin with prefix, ".pawl-doctor/" and a random text, and
 // removes them at the end, whatever happens; for that it needs up to half a
 // minute more when ctx ends. In a bucket that keeps versions theirs remain.
 //

@@ -196,7 +196,7 @@ func (l *lab) refuse(ctx context.Context, ref bucket.Ref, c bucket.Condition, wa
 	case now.text == text:
 		return broken("a write with %s was refused, and landed all the same", header(c))
 	case now.text != want.text:
-		return broken("after a write with %s was refused, there is something else than before", header(c))
+		return l.stale("after a write with %s was refused, there is something else than before", header(c))
 	}
 	return nil
 }
