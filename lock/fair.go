@@ -41,7 +41,7 @@ func (m *Mutex) acquireFair(ctx context.Context, wait bool) (*hold, error) {
 		if err != nil {
 			return nil, err
 		}
-		left := pauses.longest
+		left := m.holder.ttl() / 4 // the ticket must be renewed
 		if first {
 			now, seen, err := m.read(ctx)
 			if err != nil {
@@ -51,7 +51,7 @@ func (m *Mutex) acquireFair(ctx context.Context, wait bool) (*hold, error) {
 			if h != nil || err != nil {
 				return h, err
 			}
-			left, busy = claimable, &HeldError{m.ref, now.rec}
+			left, busy = min(left, claimable), &HeldError{m.ref, now.rec}
 		}
 		if !wait {
 			return nil, busy

@@ -49,6 +49,9 @@ type HeldError struct {
 
 // Error implements error.
 func (e *HeldError) Error() string {
+	if e.Record.Token == 0 {
+		return fmt.Sprintf("%s: %s, and others wait for it", event.Object(e.Ref), ErrHeld)
+	}
 	return fmt.Sprintf("%s: %s by %s", event.Object(e.Ref), ErrHeld, e.Record.holder())
 }
 

@@ -8,6 +8,8 @@ import (
 	"io"
 	"iter"
 	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/pawlhq/pawl/bucket"
@@ -21,7 +23,7 @@ type register struct {
 	meta   map[string]string
 	token  int64  // the highest that a lease had
 	fence  int64  // the highest that an update had
-	nonce  string // of the lease
+	last   Record // of the lease
 }
 
 // etag is of the bytes alone, as that of a store.
@@ -63,8 +65,30 @@ func (n *network) Head(context.Context, bucket.Ref) (bucket.Info, error) {
 }
 
 // List implements [bucket.Store].
-func (n *network) List(context.Context, string, string, string) iter.Seq2[bucket.Info, error] {
-	panic("nobody needs it")
+func (n *network) List(ctx context.Context, _, prefix, _ string) iter.Seq2[bucket.Info, error] {
+	return func(yield func(bucket.Info, error) bool) {
+		n.wait(n.moment())
+		if n.troubled() && n.tape.Chance(300) {
+			yield(bucket.Info{}, bucket.ErrUnavailable)
+			return
+		}
+		var found []bucket.Info
+		for _, key := range slices.Sorted(maps.Keys(n.objects)) {
+			if r := n.objects[key]; r.exists && strings.HasPrefix(key, prefix) {
+				found = append(found, bucket.Info{Key: key, ETag: r.etag(), Size: int64(len(r.body))})
+			}
+		}
+		n.wait(n.moment())
+		if ctx.Err() != nil {
+			yield(bucket.Info{}, fmt.Errorf("%w: %w", bucket.ErrUnavailable, ctx.Err()))
+			return
+		}
+		for _, info := range found {
+			if !yield(info, nil) {
+				return
+			}
+		}
+	}
 }
 
 // Put implements [bucket.Store].
@@ -74,6 +98,7 @@ func (n *network) Put(ctx context.Context, ref bucket.Ref, o bucket.Object, c bu
 		return "", err
 	}
 	what := fmt.Sprintf("PUT %s by process %d", ref.Key, n.id)
+	fence := n.fence
 	return n.change(ctx, what, func() (string, error) {
 		r := n.object(ref.Key)
 		switch {
@@ -81,7 +106,7 @@ func (n *network) Put(ctx context.Context, ref bucket.Ref, o bucket.Object, c bu
 			return "", bucket.ErrPrecondition
 		}
 		r.exists, r.body, r.meta = true, body, maps.Clone(o.Metadata)
-		n.landed(ref.Key, r)
+		n.landed(ref.Key, r, fence)
 		return r.etag(), nil
 	})
 }
@@ -108,6 +133,7 @@ const (
 	retried
 	conflict
 	lateAnswer
+	slowRequest
 	landsAs409
 	troubles
 )
@@ -135,6 +161,9 @@ func (n *network) change(ctx context.Context, what string, do func() (string, er
 	}
 	if trouble != lostRequest && trouble != conflict && trouble != late {
 		n.wait(n.moment())
+		if trouble == slowRequest {
+			n.wait(n.tape.UpTo(2 * n.plan.ttl))
+		}
 		land("")()
 	}
 	first, firstErr := etag, err

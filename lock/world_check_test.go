@@ -11,7 +11,8 @@ import (
 
 // What must hold in every world:
 //
-//	L1  whoever enters, no other can still believe to hold the lock
+//	L1  whoever enters or renews, no other can still believe to hold the lock, and of a
+//	    semaphore or a shared lock no more than may
 //	L2  tokens only rise: of leases, and of updates under one
 //	L3  nobody is told that somebody else holds the lock that is one's own
 //	L4  when the troubles are over, the lock can be had
@@ -22,9 +23,16 @@ import (
 
 // belief is a lease as its holder sees it.
 type belief struct {
-	proc *proc
-	hold *hold
-	over bool // released, lost, or given up
+	proc  *proc
+	hold  *hold
+	reads bool // it is a reader's
+	over  bool // released, lost, or given up
+}
+
+// excludes reports that only one of two may hold the lock. A semaphore is a
+// matter of numbers.
+func (b *belief) excludes(other *belief) bool {
+	return b.proc.plan.kind != semaphores && !(b.reads && other.reads)
 }
 
 // believes reports that the holder may still act, as far as it can know.
@@ -35,41 +43,57 @@ func (b *belief) believes() bool {
 // entered checks a grant.
 func (w *sea) entered(b *belief) {
 	w.tell("process %d holds the lock under %d", b.proc.id, b.hold.at.rec.Token)
+	w.beliefs = append(w.beliefs, b)
+	w.alone(b)
+}
+
+// alone checks a grant, or a renewal.
+func (w *sea) alone(b *belief) {
+	holders := 1
 	for _, other := range w.beliefs {
-		if other.believes() && b.believes() {
-			w.violated("L1", "process %d enters under %d, and process %d holds it under %d", b.proc.id, b.hold.at.rec.Token, other.proc.id, other.hold.at.rec.Token)
+		if other == b || !other.believes() || !b.believes() {
+			continue
+		}
+		if holders++; b.excludes(other) {
+			w.violated("L1", "process %d enters, or stays, under %d, and process %d holds it under %d", b.proc.id, b.hold.at.rec.Token, other.proc.id, other.hold.at.rec.Token)
 		}
 	}
-	w.beliefs = append(w.beliefs, b)
+	if w.plan.kind == semaphores && holders > limit {
+		w.violated("L1", "%d hold a semaphore of %d", holders, limit)
+	}
 }
 
 // disturb ends the exclusion for whoever holds the lock under a token up to this:
 // it was released by force, or its object deleted.
 func (w *sea) disturb(token int64) { w.excused = max(w.excused, token) }
 
-// landed checks what was written.
-func (w *sea) landed(key string, r *register) {
-	if key == dataKey {
-		l := lineageOf(r.meta)
-		if l.fence < r.fence {
-			w.violated("L2", "an update under %d lands on one under %d", l.fence, r.fence)
-		}
-		r.fence = l.fence
-		return
+// landed checks what was written: an update under a fencing token, or a lease.
+func (w *sea) landed(key string, r *register, fence int64) {
+	switch {
+	case strings.Contains(key, "/queue/"): // tickets begin anew
+	case key != dataKey:
+		w.leased(r)
+	case fence > 0 && fence < r.fence:
+		w.violated("L2", "an update under %d lands on one under %d", fence, r.fence)
+	default:
+		r.fence = max(r.fence, fence)
 	}
+}
+
+func (w *sea) leased(r *register) {
 	rec, err := decode(r.body)
 	if err != nil {
 		w.violated("L2", "no lease: %v", err)
 		return
 	}
-	renewal := rec.State == Held && rec.Token == r.token && len(rec.Before) > 0 && rec.Before[0] == r.nonce
+	renewal := rec.State == Held && r.last.State == Held && rec.Owner == r.last.Owner && rec.Token == r.token
 	if rec.Token < r.token || rec.State == Held && rec.Token == r.token && !renewal {
 		w.violated("L2", "token %d after %d", rec.Token, r.token)
 	}
 	if rec.State == Released && rec.Token > r.token {
 		w.disturb(r.token)
 	}
-	r.token, r.nonce = rec.Token, rec.Nonce
+	r.token, r.last = rec.Token, rec
 }
 
 // sent is a try of an update.

@@ -15,6 +15,7 @@ import (
 const (
 	lockKey = "lock"
 	dataKey = "data"
+	limit   = 2 // of semaphores
 )
 
 // outcome is what one world came to.
@@ -32,10 +33,10 @@ func play(tp *tape.Tape, story *[]string) outcome {
 		p := w.proc()
 		w.after(w.tape.UpTo(2*w.plan.ttl), func() { p.spawn(w.job()) })
 	}
-	if w.plan.operator && !w.plan.updates {
+	if w.plan.operator && w.plan.kind == mutexes {
 		w.after(w.tape.UpTo(4*w.plan.ttl), func() { w.proc().spawn(force) })
 	}
-	if w.plan.deletes && !w.plan.updates && !w.plan.skewed && w.plan.calm() {
+	if w.plan.deletes && w.plan.kind == mutexes && !w.plan.skewed && w.plan.calm() {
 		w.after(w.tape.UpTo(4*w.plan.ttl), w.deletes)
 	}
 	w.run()
@@ -49,7 +50,7 @@ func play(tp *tape.Tape, story *[]string) outcome {
 }
 
 func (w *sea) job() func(*thread) {
-	if w.plan.updates {
+	if w.plan.kind == updates {
 		return update20
 	}
 	return contend
@@ -62,16 +63,15 @@ func (w *sea) end() {
 	if len(w.wrong) > 0 {
 		return
 	}
-	if w.plan.updates {
+	if w.plan.kind == updates {
 		w.checkUpdates()
 		return
 	}
 	p, done := w.proc(), false
 	p.spawn(func(t *thread) {
-		m := t.mutex()
 		ctx, stop := t.Limit(context.Background(), w.plan.patience())
 		defer stop()
-		h, err := m.acquire(ctx, true)
+		h, err := t.contender()(ctx, false, true)
 		if err != nil {
 			w.violated("L4", "%v", err)
 			return
@@ -86,25 +86,46 @@ func (w *sea) end() {
 	w.checkUpdates()
 }
 
-// mutex is one contender's own.
-func (t *thread) mutex() *Mutex {
-	m, err := t.bucket().Mutex(lockKey, Config{TTL: t.plan.ttl, Owner: fmt.Sprintf("process %d", t.id)})
+// contender is one contender's own lock: a function that acquires it.
+func (t *thread) contender() func(ctx context.Context, reads, wait bool) (*hold, error) {
+	c := Config{TTL: t.plan.ttl, Owner: fmt.Sprintf("process %d", t.id), Fair: t.plan.kind == fair}
+	switch t.plan.kind {
+	case semaphores:
+		s, err := t.bucket().Semaphore(lockKey, limit, c)
+		if err != nil {
+			panic(err)
+		}
+		return func(ctx context.Context, _, wait bool) (*hold, error) { return s.slots.acquire(ctx, wait) }
+	case shared:
+		m, err := t.bucket().RWMutex(lockKey, c)
+		if err != nil {
+			panic(err)
+		}
+		return func(ctx context.Context, reads, wait bool) (*hold, error) {
+			if reads {
+				return m.rlock(ctx, wait)
+			}
+			return m.lock(ctx, wait)
+		}
+	}
+	m, err := t.bucket().Mutex(lockKey, c)
 	if err != nil {
 		panic(err)
 	}
-	return m
+	return func(ctx context.Context, _, wait bool) (*hold, error) { return m.acquire(ctx, wait) }
 }
 
 // contend takes the lock, holds it for a while, and gives it back, some times.
 func contend(t *thread) {
-	m := t.mutex()
+	acquire := t.contender()
 	for range 1 + t.tape.Choose(3) {
 		ctx, stop := t.Limit(context.Background(), tape.Pick(t.tape, time.Duration(10), 3, 1)*t.plan.ttl)
-		h, err := m.acquire(ctx, t.tape.Choose(4) > 0)
+		reads := t.plan.kind == shared && t.tape.Choose(3) > 0
+		h, err := acquire(ctx, reads, t.tape.Choose(4) > 0)
 		stop()
 		switch {
 		case err == nil:
-			t.holds(m, h)
+			t.holds(h, reads)
 		default:
 			t.refused(err)
 		}
@@ -123,8 +144,9 @@ func (t *thread) refused(err error) {
 
 // holds renews the lease in one coroutine and works in another, and gives it
 // back.
-func (t *thread) holds(m *Mutex, h *hold) {
-	b := &belief{proc: t.proc, hold: h}
+func (t *thread) holds(h *hold, reads bool) {
+	m := h.mutex
+	b := &belief{proc: t.proc, hold: h, reads: reads}
 	t.entered(b)
 	renewals := &stoppable{Context: context.Background()}
 	var lost error
@@ -132,7 +154,7 @@ func (t *thread) holds(m *Mutex, h *hold) {
 	t.proc.spawn(func(keeper *thread) {
 		mine := *m.worldOf(keeper)
 		h.mutex = &mine
-		lost = h.keep(renewals, func() {})
+		lost = h.keep(renewals, func() { t.alone(b) })
 		if lost != nil {
 			b.over = true
 			t.tell("process %d: %v", t.id, lost)
@@ -141,7 +163,7 @@ func (t *thread) holds(m *Mutex, h *hold) {
 	})
 	until := t.Now().Add(t.tape.UpTo(2 * t.plan.ttl))
 	for t.Now().Before(until) && lost == nil {
-		if t.tape.Chance(200) {
+		if (t.plan.kind == mutexes || t.plan.kind == fair) && t.tape.Chance(200) {
 			t.updates(h.at.rec.Token)
 		}
 		t.wait(t.tape.UpTo(t.plan.ttl / 4))
@@ -171,8 +193,9 @@ func (m *Mutex) worldOf(t *thread) *Mutex {
 
 // updates updates the data once.
 func (t *thread) updates(fence int64) {
-	t.sea.updates++
-	id := fmt.Sprintf("%d/%d", t.id, t.sea.updates)
+	t.fence = fence
+	t.sea.updated++
+	id := fmt.Sprintf("%d/%d", t.id, t.sea.updated)
 	_, err := t.bucket().Update(context.Background(), dataKey, func(_ context.Context, c Content) (Content, error) {
 		was := string(c.Body)
 		c.Body = []byte(was + id + " ")
@@ -187,6 +210,9 @@ func (t *thread) updates(fence int64) {
 		t.history.Add(t.id, dataKey, last.from, t.sea.now, registertest.Applied(last.saw, last.made))
 		delete(t.open, id)
 	case errors.Is(err, ErrUnsure):
+		if t.plan.calm() {
+			t.violated("L6", "nothing goes wrong, and yet: %v", err)
+		}
 	case errors.Is(err, ErrContended), errors.Is(err, ErrFenced), errors.Is(err, bucket.ErrUnavailable):
 		t.told[id] = false
 		delete(t.open, id)

@@ -27,7 +27,7 @@ type sea struct {
 	procs   []*proc
 	beliefs []*belief
 	excused int64 // who holds a token up to this was disturbed
-	updates int
+	updated int
 	told    map[string]bool // what became of each update, where that is known
 	open    map[string]sent // the others
 	history *registertest.History
@@ -53,14 +53,30 @@ type plan struct {
 	skewed   bool
 	operator bool // somebody forces a release
 	deletes  bool // somebody deletes the lease's object
-	updates  bool // they hold no lock, and only update
+	kind     kind
+}
+
+// kind is what they contend for.
+type kind int
+
+const (
+	mutexes    kind = iota
+	updates         // they hold no lock, and only update
+	fair            // a mutex with a queue
+	semaphores      // of 2
+	shared          // readers and writers
+	kinds
+)
+
+func (k kind) String() string {
+	return [...]string{"mutexes", "updates", "fair", "semaphores", "shared"}[k]
 }
 
 func drawPlan(t *tape.Tape) plan {
 	return plan{
 		ttl: tape.Pick(t, 10*time.Second, 2*time.Second, 30*time.Second), procs: 2 + t.Choose(3),
 		troubles: tape.Pick(t, 0, 100, 300, 500), freezes: tape.Pick(t, 0, 20, 60), crashes: tape.Pick(t, 0, 0, 15),
-		skewed: t.Chance(700), operator: t.Chance(150), deletes: t.Chance(100), updates: t.Chance(250),
+		skewed: t.Chance(700), operator: t.Chance(150), deletes: t.Chance(100), kind: kind(t.Choose(int(kinds))),
 	}
 }
 
@@ -138,6 +154,7 @@ func (p *proc) Now() time.Time {
 // thread is a coroutine of a process.
 type thread struct {
 	*proc
+	fence int64 // under which it updates
 	next  func() (struct{}, bool)
 	yield func(struct{}) bool
 }

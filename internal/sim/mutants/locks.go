@@ -1,0 +1,130 @@
+package mutants
+
+// locks get wrong who holds a lock on an object store, and what became of an
+// update. The worlds of package lock notice.
+var locks = []Mutant{
+	{
+		Name: "a-lock-deleted-on-release",
+		Edits: []Edit{
+			{"lock/hold.go", "		w := m.object.write(h.at, h.at.rec.released(", "		if err := m.store.Delete(ctx, m.ref, bucket.Condition{IfMatch: h.at.etag}); err == nil {\n			return nil\n		}\n		w := m.object.write(h.at, h.at.rec.released("},
+			{"lock/hold.go", "	\"time\"\n)", "	\"time\"\n\n	\"github.com/pawlhq/pawl/bucket\"\n)"},
+		},
+		Why:  "With the object goes the token. The next holder's is whatever its clock makes of it.",
+		From: "the published lock object on S3",
+		Test: worlds("L2", "5000"),
+	},
+	{
+		Name:  "a-lock-compared-by-wall-clock",
+		Edits: []Edit{{"lock/mutex.go", "return m.watch.left(&now.rec, m.clock.Now())", "return now.rec.Since.Add(now.rec.ttl()).Sub(m.clock.Now())"}},
+		Why:   "A waiter whose clock is ahead takes the lock from its holder.",
+		From:  "lock objects that say when they expire",
+		Test:  worlds("L1", "5000"),
+	},
+	{
+		Name:  "a-lock-without-nonces",
+		Edits: []Edit{{"lock/classify.go", "	case now.exists && now.rec.Nonce == nonce:\n", "	case now.exists && now.rec.Nonce != base.rec.Nonce:\n"}},
+		Why:   "After a time-out nobody can tell whose write it was that landed: both take it for theirs.",
+		Test:  worlds("L1", "5000"),
+	},
+	{
+		Name:  "a-lock-held-from-the-answer-on",
+		Edits: []Edit{{"lock/write.go", "			w.loose = false\n			return found{landed", "			w.loose, w.sent = false, w.clock.Now()\n			return found{landed"}},
+		Why:   "The waiters count from when the write landed. Its answer may come much later.",
+		Test:  worlds("L1", "20000"),
+	},
+	{
+		Name:  "a-lock-held-from-the-last-copy-on",
+		Edits: []Edit{{"lock/write.go", "		w.base, w.sent = f.now, sent\n", "		w.base, w.sent = f.now, sent\n		defer func() { w.sent = w.clock.Now() }()\n"}},
+		Why:   "It may be the first copy that landed.",
+		Test:  worlds("L1", "20000"),
+	},
+	{
+		Name:  "a-lock-that-409-refuses",
+		Edits: []Edit{{"lock/write.go", "		w.loose = true\n		f, sent", "		if errors.Is(err, bucket.ErrConflict) {\n			now, err := w.get(ctx)\n			return found{lost, now, w.clock.Now()}, err\n		}\n		w.loose = true\n		f, sent"}},
+		Why:   "It may be the answer to the second copy of what has landed: one waits for oneself.",
+		Test:  worlds("L3", "5000"),
+	},
+	{
+		Name:  "a-lock-kept-by-the-dead",
+		Edits: []Edit{{"lock/mutex.go", "return m.watch.left(&now.rec, m.clock.Now())", "return maxTTL"}},
+		Why:   "A holder that crashed locks everybody out.",
+		From:  "the published lock object on S3",
+		Test:  worlds("L4", "5000"),
+	},
+	{
+		Name:  "a-lock-taken-over-by-clocks-of-one-rate",
+		Edits: []Edit{{"lock/mutex.go", "return r.ttl() + r.ttl()*rate/100 - now.Sub(w.since)", "return r.ttl() - now.Sub(w.since)"}},
+		Why:   "The waiter's clock runs faster than the holder's, and the lease is over for the one before it is for the other.",
+		Test:  worlds("L1", "60000"),
+	},
+	{
+		Name:  "a-lock-without-a-token",
+		Edits: []Edit{{"lock/record.go", "	n.Token = r.Token + 1\n	return n\n}\n\n// renewed", "	n.Token = r.Token\n	return n\n}\n\n// renewed"}},
+		Why:   "A holder that stood still cannot be told from the one after it.",
+		From:  "the published lock object on S3",
+		Test:  worlds("L2", "1000"),
+	},
+	{
+		Name:  "a-lock-written-without-a-condition",
+		Edits: []Edit{{"lock/write.go", "	c := bucket.Condition{IfAbsent: true}\n	if base.exists {\n		c = bucket.Condition{IfMatch: base.etag}\n	}\n	return o.store", "	var c bucket.Condition\n	return o.store"}},
+		Why:   "Two see that it is free, and both write.",
+		From:  "stores that ignore preconditions",
+		Test:  worlds("L1", "1000"),
+	},
+	{
+		Name:  "a-lock-that-forgets-what-it-sent",
+		Edits: []Edit{{"lock/mutex.go", "	m.disown(w.next.Nonce)\n	ctx, stop", "	ctx, stop"}},
+		Why:   "Whoever gave up while a write was on its way waits for itself the next time.",
+		Test:  worlds("L3", "60000"),
+	},
+	{
+		Name:  "a-forced-release-without-a-token",
+		Edits: []Edit{{"lock/record.go", "	n.Token++\n", ""}},
+		Why:   "What its holder does until it notices cannot be refused.",
+		Test:  worlds("L1", "60000"),
+	},
+	{
+		Name:  "a-reader-that-does-not-look-back",
+		Edits: []Edit{{"lock/rwmutex.go", "	now, _, err := m.gate.read(ctx)\n	if err == nil && (!now", "	now, err := version{}, error(nil)\n	if err == nil && (!now"}},
+		Why:   "Between its look at the gate and its own lease a writer came, and saw no reader.",
+		Test:  worlds("L1", "20000"),
+	},
+	{
+		Name:  "a-reader-left-to-its-fate",
+		Edits: []Edit{{"lock/rwmutex.go", "		if left > 0 || !now.exists || now.rec.State == Released {", "		if true {"}},
+		Why:   "A reader's lease that is over was renewed at the last moment, or will be: it must be ended before a writer goes on.",
+		Test:  worlds("L1", "60000"),
+	},
+	{
+		Name:  "an-update-without-its-lineage",
+		Edits: []Edit{{"lock/lineage.go", "	case slices.Contains(now.ids, id):\n		return superseded, true\n", ""}},
+		Why:   "The update landed and its answer was lost; another has updated since. Not found as the newest, it is applied again.",
+		Test:  worlds("L6", "5000"),
+	},
+	{
+		Name:  "an-update-lost-beyond-its-lineage",
+		Edits: []Edit{{"lock/lineage.go", "	return lost, place < int64(len(now.ids)) // then", "	return lost, true // then"}, {"lock/lineage.go", "maxIDs = 48", "maxIDs = 4"}},
+		Why:   "The same if so many have updated since that its id is gone.",
+		Test:  worlds("L6", "20000"),
+	},
+	{
+		Name:  "an-update-refused-taken-for-lost",
+		Edits: []Edit{{"lock/update.go", "		now, then, lookErr := u.look(ctx)\n", "		now, then, lookErr := u.look(ctx)\n		if lookErr == nil && errors.Is(err, bucket.ErrPrecondition) {\n			return lost, now, then, u.allowed(now)\n		}\n"}},
+		Why:   "412 may be the answer to the second copy of what has landed.",
+		From:  "the published update by If-Match",
+		Test:  worlds("L6", "5000"),
+	},
+	{
+		Name:  "an-update-without-a-fence",
+		Edits: []Edit{{"lock/update.go", "	case u.config.Fence > 0 && now.fence > u.config.Fence:", "	case u.config.Fence < 0:"}},
+		Why:   "A holder that stood still beyond its lease writes over what the next one has written.",
+		From:  "the published lock object on S3, without a token against a paused holder",
+		Test:  worlds("L2", "60000"),
+	},
+}
+
+// worlds is a run of package lock's simulated worlds, in which an invariant must
+// be violated.
+func worlds(invariant, histories string) *Test {
+	return &Test{Args: []string{"./lock", "-run", "TestWorlds$", "-histories", histories}, Says: invariant + ": "}
+}
