@@ -50,7 +50,7 @@ var layers = map[string][]string{
 	"internal/cli": {
 		".", "action/copyaction", "action/execaction", "action/httpaction", "action/imageaction",
 		"bucket", "bucket/s3bucket", "doctor", "event", "internal/config", "internal/demo", "internal/sim",
-		"ledger", "ledger/memledger", "ledger/sqliteledger", "source/replaysource", "source/webhooksource",
+		"ledger", "ledger/memledger", "ledger/sqliteledger", "lock", "source/replaysource", "source/webhooksource",
 	},
 	"cmd/pawl": {"internal/cli"},
 

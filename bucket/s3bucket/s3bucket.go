@@ -91,6 +91,10 @@ func New(ctx context.Context, c Config) (*Store, error) {
 	})}, nil
 }
 
+// Endpoint is the URL of the store, as the Config or the SDK's own configuration
+// gave it: empty for AWS.
+func (s *Store) Endpoint() string { return aws.ToString(s.client.Options().BaseEndpoint) }
+
 // answerTime is how long a store may take to begin its answer, once it has the
 // request: one that never answers must not hold a lease for ever.
 const answerTime = time.Minute

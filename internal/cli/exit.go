@@ -34,7 +34,13 @@ type failure struct {
 	hint string // what to do; may be empty
 }
 
-func (f *failure) Error() string { return f.err.Error() }
+func (f *failure) Error() string {
+	if f.err == nil {
+		return fmt.Sprintf("exit code %d", f.code)
+	}
+	return f.err.Error()
+}
+
 func (f *failure) Unwrap() error { return f.err }
 
 // usage is a failure of the command line's author.
@@ -58,7 +64,7 @@ func whileRunning(err error) error {
 }
 
 // found makes the command exit with 3. What was found is on standard output.
-func found() error { return &failure{code: exitFound, err: errors.New("found")} }
+func found() error { return &failure{code: exitFound} }
 
 // classify finds an error's exit code. started is false where the command line
 // was not understood.
@@ -82,8 +88,11 @@ func classify(err error, started bool) *failure {
 
 // printFailure prints an error, once.
 func (a *app) printFailure(f *failure, args []string) {
-	if f.code == exitFound {
+	if f.err == nil {
 		return
+	}
+	if i := slices.Index(args, "--"); i >= 0 {
+		args = args[:i] // what follows is another command's
 	}
 	if a.json || slices.Contains(args, "--json") {
 		a.printFailureJSON(f)

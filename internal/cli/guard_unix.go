@@ -1,0 +1,146 @@
+//go:build unix
+
+package cli
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// guardName is the command that "pawl lock" starts beside the one that it runs.
+const guardName = "lock-guard"
+
+// What a guard says: that it knows of the lease and that it is ready, and that it
+// ends the group.
+const (
+	guardReady = "ready"
+	guardOver  = "over"
+)
+
+// guard ends a process group when its lease is over, whatever has become of the
+// process that holds the lease. It is in the group, and leads it.
+type guard struct {
+	group  int
+	backTo int // the holder's group
+	grace  time.Duration
+	hurry  bool
+	say    func(string)
+}
+
+func guardCommands(a *app) []*cobra.Command {
+	g := guard{say: func(s string) { fmt.Fprintln(a.Out, s) }}
+	var onLost string
+	cmd := &cobra.Command{
+		Use:    guardName,
+		Short:  "End a command when its lock is lost: started by pawl lock",
+		Hidden: true,
+		Args:   noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			g.hurry = onLost == onLostKill
+			g.group = os.Getpid()
+			if syscall.Getpgrp() != g.group {
+				return usage("%s is started by pawl lock, and by nobody else", guardName)
+			}
+			// They are meant for the command. A pipe's other end may be gone.
+			signal.Ignore(append([]os.Signal{
+				syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU, syscall.SIGPIPE,
+			}, forwarded...)...)
+			g.watch(readOrders(a.In))
+			return nil
+		},
+	}
+	flags := cmd.Flags()
+	flags.DurationVar(&g.grace, "grace", 0, "time from SIGTERM to SIGKILL")
+	flags.IntVar(&g.backTo, "back-to", 0, "process group to leave for")
+	flags.StringVar(&onLost, "on-lost", onLostTerminate, "terminate or kill")
+	return []*cobra.Command{cmd}
+}
+
+// countdown is a time that runs since a moment.
+type countdown struct {
+	since  time.Time
+	length time.Duration
+}
+
+// left is how much of it is left by the clock that says less: the monotonic one
+// stands still while the machine sleeps.
+func (c countdown) left(now time.Time) time.Duration {
+	return c.length - max(now.Sub(c.since), now.Round(0).Sub(c.since.Round(0)))
+}
+
+// readOrders returns what the holder says of its lease, until that ends or cannot
+// be understood.
+func readOrders(from io.Reader) <-chan countdown {
+	terms := make(chan countdown)
+	go func() {
+		defer close(terms)
+		lines := bufio.NewScanner(from)
+		for lines.Scan() {
+			var left, until int64
+			now := time.Now()
+			if n, _ := fmt.Sscanf(lines.Text(), "%d %d", &left, &until); n != 2 {
+				return
+			}
+			// The holder may have stood still between looking at its clock and
+			// saying so.
+			terms <- countdown{now, min(time.Duration(left), time.Unix(0, until).Sub(now))}
+		}
+	}()
+	return terms
+}
+
+const (
+	// glance is how often a guard looks at its clocks.
+	glance = time.Second
+	// farewell is what a command has left whose holder is gone.
+	farewell = time.Second
+)
+
+// watch waits until the lease is over, or the holder is gone, and ends the group.
+func (g *guard) watch(terms <-chan countdown) {
+	lease, ok := <-terms
+	if !ok {
+		return // there is no command yet
+	}
+	g.say(guardReady)
+	for {
+		left := lease.left(time.Now())
+		if left <= 0 {
+			g.end(g.grace)
+			return
+		}
+		select {
+		case next, ok := <-terms:
+			if !ok {
+				g.end(min(farewell, left+g.grace))
+				return
+			}
+			lease = next
+		case <-time.After(min(left, glance)):
+		}
+	}
+}
+
+// end ends the group.
+func (g *guard) end(grace time.Duration) {
+	g.say(guardOver)
+	if !g.hurry {
+		_ = syscall.Kill(-g.group, syscall.SIGTERM)
+		rest := countdown{time.Now(), grace}
+		for left := grace; left > 0; left = rest.left(time.Now()) {
+			<-time.After(min(left, glance))
+		}
+	}
+	// A dead leader still makes a group until its parent has seen it. If that is
+	// stopped, and goes on, it could start the command in there. So the leader
+	// leaves: then it cannot. Where the holder's group is gone, so is the holder.
+	_ = syscall.Setpgid(0, g.backTo)
+	_ = syscall.Kill(-g.group, syscall.SIGKILL)
+}

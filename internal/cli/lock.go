@@ -1,0 +1,193 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/user"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/lock"
+)
+
+// lockOptions are the flags of "pawl lock".
+type lockOptions struct {
+	endpoint string
+	wait     time.Duration // negative: without end
+	onLost   string
+	shared   bool
+	slots    int // of a semaphore; 0: none
+	config   lock.Config
+}
+
+// What becomes of the command when the lock is lost.
+const (
+	onLostTerminate = "terminate"
+	onLostKill      = "kill"
+)
+
+func newLockCommand(a *app) *cobra.Command {
+	o := lockOptions{wait: -1}
+	cmd := &cobra.Command{
+		Use:   "lock [flags] s3://bucket/key -- command [argument ...]",
+		Short: "Run a command while holding a lock on an object store",
+		Long: `Lock waits until it holds the lock whose lease is the object, runs the command, and
+releases the lock. There is no server and no database: the bucket is enough. The
+object is made when it is missing, and is never deleted. An object that is no
+lock is left as it is.
+
+The lease is renewed while the command runs. The command, with all that it
+started in its process group, is ended before the lease can expire: also if this
+process is stopped or killed, for a second process guards it. What is left of the
+group when the command ends is killed before the lock is released. A process that
+leaves the group (setsid) is not seen.
+
+Standard input, output and error are the command's own. INT, TERM, HUP, QUIT, USR1
+and USR2 are forwarded to its process group; while the lock is waited for, they
+end the waiting. In its environment are
+
+  PAWL_LOCK_TOKEN     the fencing token: higher than that of every holder before
+  PAWL_LOCK_DEADLINE  when the lease ends that it began with (RFC 3339, UTC); it
+                      moves on with each renewal
+
+Nothing can keep a process from standing still at the wrong moment and going on
+later. Give the token to what is changed: see --fence of "pawl update".
+
+Before the first use of a bucket the store is asked whether it honours conditional
+writes, with a few requests below .pawl-doctor/ beside the object. The answer is
+kept in the user's cache folder for a week.`,
+		Example: `  pawl lock s3://state/deploy -- ./deploy.sh
+  pawl lock --wait 0 --reason "nightly backup" s3://state/backup -- restic backup /srv
+  pawl lock --shared s3://state/index -- ./search
+  pawl lock --semaphore 4 s3://state/builds -- make
+  pawl lock s3://state/site -- sh -c 'pawl update --fence $PAWL_LOCK_TOKEN s3://state/site.json -- ./edit'`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			object, command, err := split(cmd, args)
+			if err == nil {
+				err = o.check(cmd)
+			}
+			if err != nil {
+				return err
+			}
+			return sysexit(runLock(cmd.Context(), a, object, command, &o))
+		},
+	}
+	o.addFlags(cmd)
+	cmd.SetFlagErrorFunc(misusedFlag)
+	cmd.AddCommand(newLockLsCommand(a), newLockShowCommand(a), newLockReleaseCommand(a))
+	documentExitCodes(cmd, lockExitCodes)
+	return cmd
+}
+
+const lockExitCodes = `  N    that of the command; 128+N if it died of signal N
+   1   the command was ended because its guard ended, or nothing was run
+  64   wrong usage or configuration, no permission, the object is no lock, or the
+       store ignores preconditions: nothing was run
+  69   the object store is unavailable: nothing was run
+  75   the lock was not acquired in time: nothing was run
+  76   the lock was lost while the command ran, which was ended
+ 126   the command cannot be run
+ 127   there is no such command
+ 128+N signal N ended the waiting: nothing was run
+`
+
+func (o *lockOptions) addFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.DurationVar(&o.config.TTL, "ttl", 30*time.Second,
+		"how long the lease lasts after each renewal: how long others wait for a holder that is gone (1s to 24h)")
+	flags.DurationVar(&o.wait, "wait", -1, "how long to wait for the lock; 0 tries once (default without end)")
+	flags.Lookup("wait").DefValue = ""
+	flags.StringVar(&o.config.Reason, "reason", "", "`text` that tells others why the lock is held")
+	flags.StringVar(&o.config.Owner, "owner", "", "`name` that tells others who holds it (default the user)")
+	flags.BoolVar(&o.config.Fair, "fair", false, "enter in the order of coming; all have to say so, and nobody --shared")
+	flags.BoolVar(&o.shared, "shared", false, "share the lock with others who say so; it excludes those who do not")
+	flags.IntVar(&o.slots, "semaphore", 0, "let up to `n` hold the lock; all have to say the same n")
+	flags.StringVar(&o.onLost, "on-lost", onLostTerminate,
+		"what to do with the command when the lock is lost: terminate (SIGTERM, soon SIGKILL) or kill (SIGKILL)")
+	addStoreFlags(cmd, &o.endpoint)
+}
+
+func (o *lockOptions) check(cmd *cobra.Command) error {
+	given := cmd.Flags().Changed
+	switch {
+	case given("wait") && o.wait < 0:
+		return misuse("--wait %v: must not be negative", o.wait)
+	case given("semaphore") && o.slots < 1:
+		return misuse("--semaphore %d: must be at least 1", o.slots)
+	case o.onLost != onLostTerminate && o.onLost != onLostKill:
+		return misuse("--on-lost %s: want %s or %s", event.Quote(o.onLost), onLostTerminate, onLostKill)
+	case o.shared && o.slots > 0, o.config.Fair && (o.shared || o.slots > 0):
+		return misuse("--shared, --semaphore and --fair exclude each other")
+	}
+	if !given("owner") {
+		if u, err := user.Current(); err == nil {
+			o.config.Owner = u.Username
+		}
+	}
+	return nil
+}
+
+// errWaited is why waiting for a lock ended.
+var errWaited = errors.New("it was not to be had in the time that --wait gives")
+
+// acquire waits for the lock, and ends the waiting by cancel when it is time. The
+// lease outlives the time that it may wait.
+func (a *app) acquire(ctx context.Context, cancel context.CancelCauseFunc, object event.Object, o *lockOptions) (*lock.Lease, error) {
+	b, err := a.proved(ctx, o.endpoint, object)
+	if err != nil {
+		return nil, err
+	}
+	try, wait, err := o.ways(b, object.Key)
+	if err != nil {
+		return nil, err
+	}
+	if o.wait == 0 {
+		return try(ctx)
+	}
+	if isTerminal(a.Err) && !o.config.Fair { // a fair one would lose its place
+		lease, err := try(ctx)
+		if !errors.Is(err, lock.ErrHeld) {
+			return lease, err
+		}
+		fmt.Fprintf(a.Err, "pawl: waiting: %v\n", err)
+	}
+	if o.wait > 0 {
+		late := time.AfterFunc(o.wait, func() { cancel(errWaited) })
+		defer func() {
+			if !late.Stop() {
+				cancel(errWaited) // before anybody looks at the lease
+			}
+		}()
+	}
+	return wait(ctx)
+}
+
+// ways returns how to try for the lock once, and how to wait for it.
+func (o *lockOptions) ways(b *lock.Bucket, key string) (try, wait func(context.Context) (*lock.Lease, error), err error) {
+	switch {
+	case o.slots > 0:
+		s, err := b.Semaphore(key, o.slots, o.config)
+		if err != nil {
+			return nil, nil, err
+		}
+		return s.TryAcquire, s.Acquire, nil
+	case o.config.Fair:
+		m, err := b.Mutex(key, o.config)
+		if err != nil {
+			return nil, nil, err
+		}
+		return m.TryAcquire, m.Acquire, nil
+	}
+	m, err := b.RWMutex(key, o.config)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case o.shared:
+		return m.TryRLock, m.RLock, nil
+	}
+	return m.TryLock, m.Lock, nil
+}

@@ -1,0 +1,293 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/lock"
+)
+
+// lookExitCodes are those of the commands that look at locks.
+const lookExitCodes = `  0  done
+  1  failed: there is no such lock, or it is held under another token
+ 64  wrong usage or configuration, no permission, or the object is no lock
+ 69  the object store is unavailable
+`
+
+func newLockLsCommand(a *app) *cobra.Command {
+	var endpoint string
+	cmd := &cobra.Command{
+		Use:   "ls s3://bucket[/prefix]",
+		Short: "List the locks below a prefix",
+		Long: `List prints a line for each lease below the prefix: of a lock, of a reader
+(…/readers/N), of a semaphore's slot (…/slots/N) or of one that waits in turn
+(…/queue/N). An object that is no lease is listed as such. It takes a request for
+each object.
+
+A lock whose holder is gone is held all the same, until somebody has watched it
+for its ttl and takes it over: when it was renewed last tells.`,
+		Example: `  pawl lock ls s3://state/
+  pawl lock ls s3://state/locks/ --json`,
+		Args: oneArg,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return sysexit(runLockLs(cmd.Context(), a, args[0], endpoint))
+		},
+	}
+	addStoreFlags(cmd, &endpoint)
+	documentExitCodes(cmd, lookExitCodes)
+	return cmd
+}
+
+func oneArg(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return misuse("%s takes one argument: want %s", cmd.CommandPath(), cmd.UseLine())
+	}
+	return nil
+}
+
+// lockJSON is a lease with --json.
+type lockJSON struct {
+	Bucket    string    `json:"bucket"`
+	Key       string    `json:"key"`
+	KeyBase64 string    `json:"key_base64,omitempty"`
+	State     string    `json:"state"` // held, released or unknown
+	Token     int64     `json:"token,omitempty"`
+	Owner     string    `json:"owner,omitempty"`
+	Host      string    `json:"host,omitempty"`
+	PID       int       `json:"pid,omitempty"`
+	Reason    string    `json:"reason,omitempty"`
+	TTL       int64     `json:"ttl_ms,omitempty"`
+	Limit     int       `json:"limit,omitempty"`
+	Since     time.Time `json:"since,omitzero"`
+	Written   time.Time `json:"written,omitzero"`
+	Error     string    `json:"error,omitempty"`
+
+	object event.Object
+}
+
+func toLockJSON(o event.Object, s *lock.Status) *lockJSON {
+	r := &s.Record
+	l := &lockJSON{
+		Bucket: o.Bucket, State: string(r.State), Token: r.Token, Owner: r.Owner, Host: r.Host, PID: r.PID,
+		Reason: r.Reason, TTL: r.TTL, Limit: r.Limit, Since: r.Since, Written: s.Written, object: o,
+	}
+	l.Key, l.KeyBase64 = keyJSON(o.Key)
+	if s.Err != nil {
+		l.State, l.Error = "unknown", s.Err.Error()
+	}
+	return l
+}
+
+// who names the holder, as far as it is known.
+func (l *lockJSON) who() string {
+	who := visible(l.Owner)
+	if l.Host != "" {
+		who += fmt.Sprintf("@%s (pid %d)", visible(l.Host), l.PID)
+	}
+	return who
+}
+
+func runLockLs(ctx context.Context, a *app, arg, endpoint string) error {
+	name, prefix, err := bucketAndPrefix(arg)
+	if err != nil {
+		return err
+	}
+	b, err := a.unproved(ctx, endpoint, name)
+	if err != nil {
+		return err
+	}
+	now, width := time.Now(), terminalWidth(a.Out)
+	t := plainWriter("STATE", "LOCK", "TOKEN", "SINCE", "RENEWED", "HOLDER", "REASON")
+	t.SetOutputMirror(a.Out)
+	n := 0
+	for s, err := range b.List(ctx, prefix) {
+		if err != nil {
+			return err
+		}
+		l := toLockJSON(event.Object{Bucket: name, Key: s.Key}, &s)
+		if a.json {
+			if err := a.printJSON(l); err != nil {
+				return err
+			}
+			continue
+		}
+		t.AppendRow(l.row(now, width))
+		if n++; n%tablePage == 0 {
+			t.Render()
+			t.ResetHeaders()
+			t.ResetRows()
+		}
+	}
+	if t.Length() > 0 {
+		t.Render()
+	}
+	return nil
+}
+
+func (l *lockJSON) row(now time.Time, width int) table.Row {
+	if l.Error != "" {
+		return table.Row{l.State, shorten(l.object.String(), width), "-", "-", "-", "", oneLine(l.Error, width)}
+	}
+	return table.Row{
+		l.State, shorten(l.object.String(), width), l.Token, relative(l.Since, now), relative(l.Written, now),
+		l.who(), oneLine(l.Reason, width),
+	}
+}
+
+// unproved returns a bucket to look at.
+func (a *app) unproved(ctx context.Context, endpoint, name string) (*lock.Bucket, error) {
+	store, err := a.store(ctx, endpoint)
+	if err != nil {
+		return nil, err
+	}
+	return lock.Proved(store, name), nil
+}
+
+func newLockShowCommand(a *app) *cobra.Command {
+	var endpoint string
+	cmd := &cobra.Command{
+		Use:   "show s3://bucket/key",
+		Short: "Say who holds a lock, since when and why",
+		Long: `Show prints what the lease of a lock says, and what the leases of its readers, of
+its slots and of those who wait in turn say.
+
+A lock whose holder is gone is held all the same, until somebody has watched it
+for its ttl and takes it over. When it was renewed last is what the store says.`,
+		Example: `  pawl lock show s3://state/deploy
+  pawl lock show s3://state/deploy --json | jq -r .token`,
+		Args: oneArg,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return sysexit(runLockShow(cmd.Context(), a, args[0], endpoint))
+		},
+	}
+	addStoreFlags(cmd, &endpoint)
+	documentExitCodes(cmd, lookExitCodes)
+	return cmd
+}
+
+func runLockShow(ctx context.Context, a *app, arg, endpoint string) error {
+	o, err := oneObject(arg)
+	if err != nil {
+		return err
+	}
+	b, err := a.unproved(ctx, endpoint, o.Bucket)
+	if err != nil {
+		return err
+	}
+	found := 0
+	for s, err := range b.List(ctx, o.Key) {
+		switch {
+		case err != nil:
+			return err
+		case s.Key != o.Key && !partOf(s.Key, o.Key):
+			continue
+		case s.Key == o.Key && s.Err != nil:
+			return s.Err
+		}
+		found++
+		if err := a.printLock(toLockJSON(event.Object{Bucket: o.Bucket, Key: s.Key}, &s)); err != nil {
+			return err
+		}
+	}
+	if found == 0 {
+		return failed(fmt.Errorf("the lock %s: %w: nobody has ever held it", o, bucket.ErrNotFound), "")
+	}
+	return nil
+}
+
+// partOf reports that a key is that of a reader, a slot or a ticket of a lock.
+func partOf(key, of string) bool {
+	for _, part := range []string{"/readers/", "/slots/", "/queue/"} {
+		if strings.HasPrefix(key, of+part) {
+			return true
+		}
+	}
+	return false
+}
+
+func (a *app) printLock(l *lockJSON) error {
+	if a.json {
+		return a.printJSON(l)
+	}
+	_, err := fmt.Fprint(a.Out, l.text(time.Now()))
+	return err
+}
+
+// text tells people of a lease.
+func (l *lockJSON) text(now time.Time) string {
+	var out strings.Builder
+	line := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(&out, "  %-8s %s\n", name, value)
+		}
+	}
+	at := func(t time.Time) string { return fmt.Sprintf("%s (%s)", clock(t), relative(t, now)) }
+	fmt.Fprintf(&out, "%s: %s\n", l.object, l.State)
+	if l.Error != "" {
+		line("error", visible(l.Error))
+		return out.String()
+	}
+	line("token", fmt.Sprint(l.Token))
+	line("since", at(l.Since))
+	if l.State == string(lock.Held) {
+		ttl := time.Duration(l.TTL) * time.Millisecond
+		line("holder", l.who())
+		line("reason", visible(l.Reason))
+		line("renewed", at(l.Written))
+		line("ttl", fmt.Sprintf("%v: if its holder is gone it stays held until somebody has watched it for that long, and 5 %% more", ttl))
+	}
+	if l.Limit > 0 {
+		line("limit", fmt.Sprintf("one of %d slots", l.Limit))
+	}
+	return out.String()
+}
+
+func newLockReleaseCommand(a *app) *cobra.Command {
+	var endpoint string
+	var token int64
+	cmd := &cobra.Command{
+		Use:   "release s3://bucket/key --token N",
+		Short: "Release a lock by force, in the name of its holder",
+		Long: `Release releases a lock that is held under the token, as "pawl lock show" prints
+it. If its holder is not gone, it learns of that at its next renewal, and ends its
+command then: until then two may work at the same time. Its token is too old at
+once. The lease of a reader or of a slot is released by its own key.
+
+A lock whose holder is gone needs no help: the next one enters after its ttl.`,
+		Example: `  pawl lock release s3://state/deploy --token 1790000000000003`,
+		Args:    oneArg,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if token < 1 {
+				return misuse("say --token N, as pawl lock show prints it: the lock may have another holder by now")
+			}
+			return sysexit(runLockRelease(cmd.Context(), a, args[0], endpoint, token))
+		},
+	}
+	cmd.Flags().Int64Var(&token, "token", 0, "the fencing `token` of the holder")
+	addStoreFlags(cmd, &endpoint)
+	documentExitCodes(cmd, lookExitCodes)
+	return cmd
+}
+
+func runLockRelease(ctx context.Context, a *app, arg, endpoint string, token int64) error {
+	o, err := oneObject(arg)
+	if err != nil {
+		return err
+	}
+	b, err := a.proved(ctx, endpoint, o)
+	if err != nil {
+		return err
+	}
+	r, err := b.ForceRelease(ctx, o.Key, token)
+	if err != nil {
+		return err
+	}
+	return a.printLock(toLockJSON(o, &lock.Status{Key: o.Key, Record: r}))
+}

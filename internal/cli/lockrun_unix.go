@@ -1,0 +1,109 @@
+//go:build unix
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/lock"
+)
+
+// forwarded are the signals that the command gets.
+var forwarded = []os.Signal{
+	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
+}
+
+func runLock(ctx context.Context, a *app, object event.Object, command []string, o *lockOptions) error {
+	path, err := program(command[0])
+	if err != nil {
+		return err
+	}
+	signals, stop := catch(forwarded)
+	defer stop()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stopWaiting := signals.cancelAt(cancel)
+	lease, err := a.acquire(ctx, cancel, object, o)
+	stopWaiting()
+	if err != nil {
+		return err
+	}
+	status, gone, err := runHolding(lease, path, command, o, signals)
+	return a.conclude(object, lease, status, gone, err)
+}
+
+// runHolding runs the command under guard. It returns how the command ended, and
+// whether nothing of it is left, or why it was ended or not run.
+func runHolding(lease *lock.Lease, path string, command []string, o *lockOptions, signals caught) (status syscall.WaitStatus, gone bool, err error) {
+	g, err := startGuard(lease, o)
+	if err != nil {
+		return 0, true, err
+	}
+	defer func() {
+		ended, all := g.end()
+		if gone = all; ended && !errors.Is(err, lock.ErrLost) {
+			err = fmt.Errorf("%w: this process stood still for longer than its lease lasts", lock.ErrLost)
+		}
+	}()
+	if lease.Context().Err() != nil {
+		return 0, true, context.Cause(lease.Context())
+	}
+	defer g.toFront()()
+	pid, err := g.run(path, command, environment(lease))
+	if err != nil {
+		return 0, true, cannotRun(command[0], err)
+	}
+	status, err = g.watch(lease, pid, signals)
+	return status, true, err
+}
+
+// environment is that of the command.
+func environment(lease *lock.Lease) []string {
+	const token, deadline = "PAWL_LOCK_TOKEN=", "PAWL_LOCK_DEADLINE="
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool { // of a lock around this one
+		return strings.HasPrefix(v, token) || strings.HasPrefix(v, deadline)
+	})
+	return append(env, token+strconv.FormatInt(lease.Token(), 10),
+		deadline+lease.Deadline().UTC().Format("2006-01-02T15:04:05.000Z"))
+}
+
+// releaseTime bounds the release of a lock whose command has ended.
+const releaseTime = 10 * time.Second
+
+// conclude releases the lock, and says what became of the command.
+func (a *app) conclude(object event.Object, lease *lock.Lease, status syscall.WaitStatus, gone bool, err error) error {
+	if !gone {
+		fmt.Fprintf(a.Err, "pawl: %s: not released, because what is left of the command could not be killed: its lease runs out\n", object)
+	} else {
+		ctx, stop := context.WithTimeout(context.Background(), releaseTime)
+		defer stop()
+		releasing := lease.Release(ctx)
+		switch {
+		case err != nil, releasing == nil:
+		case errors.Is(releasing, lock.ErrLost):
+			err = releasing
+		default:
+			fmt.Fprintf(a.Err, "pawl: %v\n", releasing)
+		}
+	}
+	switch {
+	case errors.Is(err, lock.ErrLost):
+		return fmt.Errorf("%w; the command was ended, if it had not ended by itself", err)
+	case err != nil:
+		return err
+	case status.Signaled():
+		return &failure{code: exitBySignal(status.Signal())}
+	case status.ExitStatus() != 0:
+		return &failure{code: status.ExitStatus()}
+	}
+	return nil
+}

@@ -1,0 +1,156 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/doctor"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/lock"
+)
+
+// The exit codes of commands that run another one. They leave the small numbers
+// to that one, and are those of sysexits.h, and of shells, where these have one.
+const (
+	exitMisuse      = 64 // EX_USAGE
+	exitUnavailable = 69 // EX_UNAVAILABLE
+	exitUnsure      = 74 // EX_IOERR
+	exitBusy        = 75 // EX_TEMPFAIL
+	exitLost        = 76
+	exitCannotRun   = 126
+	exitNoCommand   = 127
+)
+
+// signalled is why a command ended that was waiting when a signal came.
+type signalled struct{ os.Signal }
+
+func (s signalled) Error() string { return "ended by a signal: " + s.String() }
+
+// ended is the error of a command that one has run, and that did not succeed.
+type ended struct {
+	code int
+	err  error
+}
+
+func (e *ended) Error() string { return e.err.Error() }
+func (e *ended) Unwrap() error { return e.err }
+
+// misuse is a failure of the command line's author.
+func misuse(format string, args ...any) error {
+	return &failure{code: exitMisuse, err: fmt.Errorf(format, args...)}
+}
+
+// misusedFlag is misuse for what cobra finds wrong.
+func misusedFlag(cmd *cobra.Command, err error) error {
+	return &failure{code: exitMisuse, err: err, hint: fmt.Sprintf("%q shows what there is", cmd.CommandPath()+" --help")}
+}
+
+// sysexit gives an error the exit code of a command that runs another one.
+func sysexit(err error) error {
+	if err == nil {
+		return nil
+	}
+	f := *classify(err, true)
+	if f.err == nil {
+		return err // another command's code
+	}
+	if code := sysexitCode(err); code != 0 {
+		f.code = code
+	} else if f.code == exitUsage {
+		f.code = exitMisuse
+	}
+	return &f
+}
+
+func sysexitCode(err error) int {
+	if e, ok := errors.AsType[*ended](err); ok {
+		return e.code
+	}
+	if s, ok := errors.AsType[signalled](err); ok {
+		return exitBySignal(s.Signal)
+	}
+	for _, c := range []struct {
+		code  int
+		kinds []error
+	}{
+		{exitUnsure, []error{lock.ErrUnsure}},
+		{exitBusy, []error{lock.ErrHeld, lock.ErrContended}},
+		{exitLost, []error{lock.ErrLost, lock.ErrFenced}},
+		{exitMisuse, []error{
+			lock.ErrConfig, lock.ErrForeign, lock.ErrNewer, doctor.ErrIgnored,
+			bucket.ErrDenied, bucket.ErrNoBucket, bucket.ErrInvalid,
+		}},
+		{exitUnavailable, []error{bucket.ErrUnavailable, bucket.ErrUnclear}},
+		{exitBusy, []error{errWaited}},
+	} {
+		for _, kind := range c.kinds {
+			if errors.Is(err, kind) {
+				return c.code
+			}
+		}
+	}
+	return 0
+}
+
+// exitBySignal is what a shell says of a process that died of a signal.
+func exitBySignal(s os.Signal) int {
+	if n, ok := s.(syscall.Signal); ok {
+		return exitSignal + int(n)
+	}
+	return exitFailed
+}
+
+// program finds what a command line runs.
+func program(name string) (path string, err error) {
+	path, err = exec.LookPath(name)
+	if err == nil {
+		return path, nil
+	}
+	return "", cannotRun(name, err)
+}
+
+// cannotRun is the error of a command that cannot be run, with the code that
+// shells give it.
+func cannotRun(name string, err error) error {
+	code := exitCannotRun
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+		code = exitNoCommand
+	}
+	return &ended{code, fmt.Errorf("cannot run %s: %w", event.Quote(name), err)}
+}
+
+// split separates the object from the command to run, which follows "--".
+func split(cmd *cobra.Command, args []string) (object event.Object, command []string, err error) {
+	dash := cmd.ArgsLenAtDash()
+	switch {
+	case len(args) == 0, dash == 0:
+		return object, nil, misuse("%s needs an object: want %s", cmd.CommandPath(), cmd.UseLine())
+	case dash < 0 && len(args) == 1, dash == len(args):
+		return object, nil, misuse("%s needs a command to run: want %s", cmd.CommandPath(), cmd.UseLine())
+	case dash != 1:
+		return object, nil, misuse("%s takes one object, and a command after --: want %s", cmd.CommandPath(), cmd.UseLine())
+	}
+	object, err = oneObject(args[0])
+	return object, args[1:], err
+}
+
+// oneObject reads an argument that names an object, without a version.
+func oneObject(arg string) (event.Object, error) {
+	all, err := readings(arg)
+	for _, o := range all {
+		if o.VersionID == "" {
+			return o, nil
+		}
+	}
+	if err != nil {
+		return event.Object{}, sysexit(err)
+	}
+	return event.Object{}, misuse("%s is one version of an object: want s3://bucket/key", event.Quote(arg))
+}

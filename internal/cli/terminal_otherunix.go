@@ -1,0 +1,6 @@
+//go:build unix && !(linux || darwin || freebsd || netbsd || dragonfly)
+
+package cli
+
+// toFront does nothing: the command cannot read from a terminal here.
+func (w *ward) toFront() (back func()) { return func() {} }

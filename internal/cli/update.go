@@ -1,0 +1,196 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/lock"
+)
+
+// updateOptions are the flags of "pawl update".
+type updateOptions struct {
+	endpoint    string
+	contentType string
+	config      lock.UpdateConfig
+}
+
+func newUpdateCommand(a *app) *cobra.Command {
+	var o updateOptions
+	cmd := &cobra.Command{
+		Use:   "update [flags] s3://bucket/key -- filter [argument ...]",
+		Short: "Change an object safely while others change it, too",
+		Long: `Update reads an object, gives it to a filter on standard input, and writes what
+the filter prints on standard output, if the object still is what was read.
+Otherwise it begins again: the filter runs once for each try, so it should do
+nothing but compute. An update is neither lost nor applied twice, and nothing is
+written when nothing has changed.
+
+The filter's standard error is passed through. If it fails, nothing is written,
+and its exit code is that of this command. The object is held in memory, and may
+have 64 MiB. Metadata and content type stay; Pawl's own metadata (pawl-update…)
+tell one's own write when an answer is lost.
+
+An answer that is lost, where contents come back to exactly what they were, can be
+taken for another's: let every update leave something new.
+
+With --json the result is printed: written, tries, size.`,
+		Example: `  pawl update s3://state/counter.json -- jq '.n += 1'
+  pawl update --create --content-type text/plain s3://state/log.txt -- sh -c 'cat; date'
+  pawl update --fence "$PAWL_LOCK_TOKEN" s3://state/site.json -- ./edit`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			object, filter, err := split(cmd, args)
+			if err == nil {
+				err = o.check(cmd)
+			}
+			if err != nil {
+				return err
+			}
+			return sysexit(runUpdate(cmd.Context(), a, object, filter, &o))
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&o.config.Create, "create", false, "make the object if there is none: the filter then reads nothing")
+	flags.Int64Var(&o.config.Fence, "fence", 0, "fencing `token` of the lock that is held: refuse if the object was updated under a higher one")
+	flags.IntVar(&o.config.Tries, "tries", 50, "how often to try, at most, while others are faster")
+	flags.StringVar(&o.contentType, "content-type", "", "content `type` to write (default that of the object)")
+	addStoreFlags(cmd, &o.endpoint)
+	cmd.SetFlagErrorFunc(misusedFlag)
+	documentExitCodes(cmd, updateExitCodes)
+	return cmd
+}
+
+const updateExitCodes = `   0  written, or there was nothing to change
+   N  the filter failed with N, or 128+N by signal N: nothing was written
+   1  nothing was written for another reason: there is no such object, say
+  64  wrong usage or configuration, no permission, too large, or the store ignores
+      preconditions: nothing was written
+  69  the object store is unavailable: nothing was written
+  74  it is not known whether it was written: the answer was lost, and then others
+      changed the object, or the store went away
+  75  others were faster every time: nothing was written
+  76  the object was updated under a higher fencing token: nothing was written
+ 126  the filter cannot be run
+ 127  there is no such filter
+ 128+N signal N ended it: nothing was written
+`
+
+func (o *updateOptions) check(cmd *cobra.Command) error {
+	given := cmd.Flags().Changed
+	switch {
+	case given("fence") && o.config.Fence < 1:
+		return misuse("--fence %d: a token is at least 1", o.config.Fence)
+	case o.config.Tries < 1:
+		return misuse("--tries %d: must be at least 1", o.config.Tries)
+	}
+	return nil
+}
+
+// updateJSON is the result with --json.
+type updateJSON struct {
+	Written bool `json:"written"`
+	Tries   int  `json:"tries"`
+	Size    int  `json:"size"` // of the content
+}
+
+func runUpdate(ctx context.Context, a *app, object event.Object, command []string, o *updateOptions) error {
+	path, err := program(command[0])
+	if err != nil {
+		return err
+	}
+	signals, stop := catch(forwarded)
+	defer stop()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer signals.cancelAt(cancel)()
+	b, err := a.proved(ctx, o.endpoint, object)
+	if err != nil {
+		return err
+	}
+	change := func(ctx context.Context, c lock.Content) (lock.Content, error) {
+		if o.contentType != "" {
+			c.ContentType = o.contentType
+		}
+		f := filterRun{path: path, command: command, input: c.Body, stderr: a.Err}
+		c.Body, err = f.run(ctx)
+		return c, err
+	}
+	done, err := b.Update(ctx, object.Key, change, o.config)
+	switch {
+	case err != nil:
+		return err
+	case a.json:
+		return a.printJSON(updateJSON{done.Written, done.Tries, len(done.Content.Body)})
+	}
+	return nil
+}
+
+// filterGrace is what a filter has left after SIGTERM, and what may hold its
+// output open after its end.
+const filterGrace = 5 * time.Second
+
+// filterRun is one run of a filter.
+type filterRun struct {
+	path    string
+	command []string
+	input   []byte
+	stderr  io.Writer
+}
+
+// run returns what the filter makes of its input.
+func (f *filterRun) run(ctx context.Context) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, f.path)
+	cmd.Args = f.command
+	var out bounded
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(f.input), &out, f.stderr
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = filterGrace
+	name := event.Quote(f.command[0])
+	if err := cmd.Start(); err != nil {
+		return nil, cannotRun(f.command[0], err)
+	}
+	err := cmd.Wait()
+	exit, exited := errors.AsType[*exec.ExitError](err)
+	switch {
+	case err == nil:
+		return out.content.Bytes(), nil
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("%s was ended, and nothing was written: %w", name, context.Cause(ctx))
+	case out.full:
+		return nil, misuse("%s printed more than %d bytes, which is what an object may have here: nothing was written", name, lock.MaxUpdate)
+	case errors.Is(err, exec.ErrWaitDelay):
+		return nil, fmt.Errorf("%s left a process behind that holds its output open, and nothing was written: have it wait for that", name)
+	case !exited:
+		return nil, fmt.Errorf("%s failed, and nothing was written: %w", name, err)
+	}
+	code := exit.ExitCode()
+	if s, ok := exit.Sys().(syscall.WaitStatus); ok && s.Signaled() {
+		code = exitBySignal(s.Signal())
+	}
+	return nil, &ended{code, fmt.Errorf("%s failed, and nothing was written: %w", name, err)}
+}
+
+// bounded is a buffer that takes no more than may be written.
+type bounded struct {
+	content bytes.Buffer // not embedded: its ReadFrom knows no bound
+	full    bool
+}
+
+var errFull = errors.New("too large")
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if b.content.Len()+len(p) > lock.MaxUpdate {
+		b.full = true
+		return 0, errFull
+	}
+	return b.content.Write(p)
+}

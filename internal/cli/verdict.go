@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/lock"
+)
+
+// verdictAge is for how long a store is believed to be what it was proved to be.
+const verdictAge = 7 * 24 * time.Hour
+
+// verdict is that a store honours what locks and updates rely on.
+type verdict struct {
+	Endpoint string    `json:"endpoint,omitempty"` // empty: Amazon's
+	Bucket   string    `json:"bucket"`
+	Proved   time.Time `json:"proved"`
+}
+
+// proved returns the bucket of an object, once its store is known to honour what
+// locks and updates rely on. The proof needs to write beside the object.
+func (a *app) proved(ctx context.Context, endpoint string, o event.Object) (*lock.Bucket, error) {
+	store, err := a.store(ctx, endpoint)
+	if err != nil {
+		return nil, err
+	}
+	v := verdict{Endpoint: store.Endpoint(), Bucket: o.Bucket}
+	if v.known(time.Now()) {
+		return lock.Proved(store, o.Bucket), nil
+	}
+	b, err := lock.Open(ctx, store, o.Bucket, o.Key[:strings.LastIndex(o.Key, "/")+1])
+	if err == nil {
+		v.keep(time.Now())
+	}
+	return b, err
+}
+
+// file is where the verdict is kept, below the user's cache folder.
+func (v *verdict) file() (string, error) {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256([]byte(v.Endpoint + "\n" + v.Bucket))
+	return filepath.Join(dir, "pawl", "stores", hex.EncodeToString(sum[:16])+".json"), nil
+}
+
+// known reports that the verdict was reached not long ago. What cannot be read is
+// not known.
+func (v *verdict) known(now time.Time) bool {
+	name, err := v.file()
+	if err != nil {
+		return false
+	}
+	b, err := os.ReadFile(name)
+	var kept verdict
+	if err != nil || json.Unmarshal(b, &kept) != nil {
+		return false
+	}
+	age := now.Sub(kept.Proved)
+	return kept.Endpoint == v.Endpoint && kept.Bucket == v.Bucket && age >= 0 && age < verdictAge
+}
+
+// keep keeps the verdict. Where it cannot be kept, the next command looks again.
+func (v *verdict) keep(now time.Time) {
+	name, err := v.file()
+	if err != nil {
+		return
+	}
+	kept := *v
+	kept.Proved = now.UTC()
+	b, err := json.Marshal(kept)
+	if err != nil || os.MkdirAll(filepath.Dir(name), 0o700) != nil {
+		return
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), ".new-*") // readable by its owner alone
+	if err != nil {
+		return
+	}
+	_, err = f.Write(append(b, '\n'))
+	if closing := f.Close(); err != nil || closing != nil || os.Rename(f.Name(), name) != nil {
+		_ = os.Remove(f.Name())
+	}
+}
