@@ -1,0 +1,220 @@
+package lock
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/bucket/buckettest"
+	"github.com/pawlhq/pawl/bucket/membucket"
+)
+
+// bubble is a store in memory in virtual time, and those who use it. The test
+// fails if it ends before all of its goroutines did.
+type bubble struct {
+	*testing.T
+	store *membucket.Store
+}
+
+func inBubble(t *testing.T, do func(b *bubble)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		do(&bubble{t, membucket.New(time.Now, []string{"b"})})
+	})
+}
+
+// user is one process: its calls are counted, and can fail.
+type user struct {
+	*bubble
+	calls  *buckettest.Faults
+	bucket *Bucket
+	before map[buckettest.Op]int
+}
+
+func (b *bubble) user() *user {
+	calls := buckettest.NewFaults(b.store)
+	return &user{b, calls, Proved(calls, "b"), map[buckettest.Op]int{}}
+}
+
+// mutex is the lock "k".
+func (u *user) mutex(c Config) *Mutex {
+	u.Helper()
+	m, err := u.bucket.Mutex("k", c)
+	if err != nil {
+		u.Fatal(err)
+	}
+	return m
+}
+
+func (b *bubble) mutex(c Config) *Mutex { return b.user().mutex(c) }
+
+func (u *user) semaphore(n int, c Config) *Semaphore {
+	u.Helper()
+	s, err := u.bucket.Semaphore("k", n, c)
+	if err != nil {
+		u.Fatal(err)
+	}
+	return s
+}
+
+func (u *user) rw(c Config) *RWMutex {
+	u.Helper()
+	m, err := u.bucket.RWMutex("k", c)
+	if err != nil {
+		u.Fatal(err)
+	}
+	return m
+}
+
+// takes checks which requests were made since it was asked last.
+func (u *user) takes(want string) {
+	u.Helper()
+	var made []string
+	for _, op := range []buckettest.Op{buckettest.Head, buckettest.List, buckettest.Get, buckettest.Put, buckettest.Delete} {
+		n := u.calls.Calls(op)
+		if d := n - u.before[op]; d > 0 {
+			made = append(made, fmt.Sprintf("%d %s", d, op))
+		}
+		u.before[op] = n
+	}
+	if got := strings.Join(made, ", "); got != want {
+		u.Errorf("it took %q, want %q", got, want)
+	}
+}
+
+// got is a lease that one must get.
+func (b *bubble) got(l *Lease, err error) *Lease {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+	return l
+}
+
+// done checks that nothing went wrong.
+func (b *bubble) done(err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// refused checks an error, and what it says.
+func (b *bubble) refused(err, kind error, says ...string) {
+	b.Helper()
+	if !errors.Is(err, kind) {
+		b.Fatalf("%v: want %v", err, kind)
+	}
+	for _, s := range says {
+		if !strings.Contains(err.Error(), s) {
+			b.Errorf("%v: it does not say %q", err, s)
+		}
+	}
+}
+
+// sleep lets virtual time pass.
+func sleep(d time.Duration) { <-time.After(d) }
+
+// stopped takes a lock and never renews it, like a process that stands still.
+func (b *bubble) stopped(m *Mutex) *hold {
+	b.Helper()
+	h, err := m.acquire(b.Context(), true)
+	b.done(err)
+	return h
+}
+
+// content is what is stored at a key, or nothing.
+func (b *bubble) content(key string) string {
+	b.Helper()
+	_, body, err := b.store.Get(b.Context(), bucket.Ref{Bucket: "b", Key: key})
+	if errors.Is(err, bucket.ErrNotFound) {
+		return ""
+	}
+	b.done(err)
+	all, err := io.ReadAll(body)
+	b.done(err)
+	return string(all)
+}
+
+// put stores something at a key, whatever is there.
+func (b *bubble) put(key, content string, metadata map[string]string) {
+	b.Helper()
+	_, err := b.store.Put(b.Context(), bucket.Ref{Bucket: "b", Key: key}, bucket.Object{
+		Body: bytes.NewReader([]byte(content)), Size: int64(len(content)), ContentType: "text/plain", Metadata: metadata,
+	}, bucket.Condition{})
+	b.done(err)
+}
+
+func (b *bubble) remove(key string) {
+	b.Helper()
+	b.done(b.store.Delete(b.Context(), bucket.Ref{Bucket: "b", Key: key}, bucket.Condition{}))
+}
+
+// keys are all there are, in order.
+func (b *bubble) keys() (keys []string) {
+	b.Helper()
+	for info, err := range b.store.List(b.Context(), "b", "", "") {
+		b.done(err)
+		keys = append(keys, info.Key)
+	}
+	return keys
+}
+
+// within bounds how long one waits.
+func (b *bubble) within(d time.Duration) context.Context {
+	ctx, stop := context.WithTimeout(b.Context(), d)
+	b.Cleanup(stop)
+	return ctx
+}
+
+// waiting is somebody who waits for a lock.
+type waiting struct {
+	entered chan struct{}
+	lease   *Lease
+	err     error
+	after   time.Duration
+}
+
+// begins lets somebody acquire a lock in the background.
+func begins(ctx context.Context, acquire func(context.Context) (*Lease, error)) *waiting {
+	w, began := &waiting{entered: make(chan struct{})}, time.Now()
+	go func() {
+		defer close(w.entered)
+		w.lease, w.err = acquire(ctx)
+		w.after = time.Since(began)
+	}()
+	return w
+}
+
+// enters waits until the one who waits has got the lock.
+func (w *waiting) enters(b *bubble) *Lease {
+	b.Helper()
+	<-w.entered
+	return b.got(w.lease, w.err)
+}
+
+// outside checks that the one who waits is waiting still.
+func (w *waiting) outside(b *bubble) {
+	b.Helper()
+	synctest.Wait()
+	select {
+	case <-w.entered:
+		b.Fatalf("entered, %v", w.err)
+	default:
+	}
+}
+
+// about checks how long something took.
+func (b *bubble) about(took, least, most time.Duration) {
+	b.Helper()
+	if took < least || took > most {
+		b.Errorf("after %v, want %v to %v", took, least, most)
+	}
+}
