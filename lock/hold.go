@@ -72,7 +72,7 @@ func (h *hold) keep(ctx context.Context, renewed func()) error {
 			renewed()
 			continue
 		}
-		if m.clock.Sleep(ctx, min(h.ttl()/20, glance)) != nil {
+		if m.clock.Sleep(ctx, min(h.ttl()/20, glance, h.left(m.clock.Now()))) != nil {
 			return nil
 		}
 	}

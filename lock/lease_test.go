@@ -1,0 +1,233 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/bucket/buckettest"
+)
+
+// ttl is that of most locks in these tests.
+const ttl = 10 * time.Second
+
+// down lets every write from now on get lost, and says when the last one landed
+// before.
+func (u *user) down() {
+	for range 10_000 {
+		u.calls.Next(buckettest.Put, buckettest.Lost)
+	}
+}
+
+// ends waits until a lease's context does, and returns when and why.
+func (l *Lease) ends() (time.Time, error) {
+	<-l.Context().Done()
+	return time.Now(), context.Cause(l.Context())
+}
+
+func TestALeaseIsRenewed(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		l := b.got(b.mutex(Config{TTL: ttl}).Acquire(b.Context()))
+		w := begins(b.Context(), b.mutex(Config{TTL: ttl}).Acquire)
+		for range 200 {
+			sleep(ttl / 2)
+			if left := time.Until(l.Deadline()); left <= ttl/2 || left > ttl {
+				b.Fatalf("its deadline is in %v", left)
+			}
+		}
+		w.outside(b)
+		if err := l.Context().Err(); err != nil {
+			b.Fatal(err)
+		}
+		if rec, err := b.user().bucket.Show(b.Context(), "k"); err != nil || rec.Token != l.Token() {
+			b.Errorf("%+v, %v: want the token %d", rec, err, l.Token())
+		}
+		b.done(l.Release(b.Context()))
+		if _, err := l.ends(); !errors.Is(err, context.Canceled) || errors.Is(err, ErrLost) {
+			b.Errorf("after its release its context ends with %v", err)
+		}
+		b.done(w.enters(b).Release(b.Context()))
+	})
+}
+
+// TestALeaseOfAFailingStore checks that a lease whose renewals get lost ends on
+// time, and that nobody enters before that, nor long after.
+func TestALeaseOfAFailingStore(t *testing.T) {
+	for _, ttl := range []time.Duration{minTTL, ttl, time.Minute, time.Hour} {
+		inBubble(t, func(b *bubble) {
+			u := b.user()
+			l := b.got(u.mutex(Config{TTL: ttl}).Acquire(b.Context()))
+			w := begins(b.Context(), b.mutex(Config{TTL: ttl}).Acquire)
+			sleep(ttl + ttl/2)
+			synctest.Wait()
+			landed := l.Deadline().Add(ttl/cancelParts - ttl)
+			u.down()
+			at, why := l.ends()
+			b.refused(why, ErrLost, "could not be renewed", "s3://b/k")
+			if want := landed.Add(ttl - ttl/cancelParts); !at.Equal(want) || !at.Equal(l.Deadline()) {
+				b.Errorf("it ends %v after its last renewal, want %v", at.Sub(landed), want.Sub(landed))
+			}
+			w.outside(b)
+			second := w.enters(b)
+			b.about(time.Since(landed), ttl+ttl*rate/100, ttl+ttl*rate/100+4*time.Second)
+			if second.Token() <= l.Token() {
+				b.Errorf("token %d after %d", second.Token(), l.Token())
+			}
+			b.refused(l.Release(b.Context()), ErrLost)
+			b.done(second.Release(b.Context()))
+		})
+	}
+}
+
+// TestALeaseThatIsRefused loses its permission.
+func TestALeaseThatIsRefused(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		u := b.user()
+		l := b.got(u.mutex(Config{TTL: ttl}).Acquire(b.Context()))
+		for range 100 {
+			u.calls.Next(buckettest.Put, buckettest.Answer(bucket.ErrDenied))
+		}
+		at, why := l.ends()
+		b.refused(why, ErrLost)
+		if !at.Equal(l.Deadline()) {
+			b.Errorf("it ended %v after its deadline", at.Sub(l.Deadline()))
+		}
+		b.refused(l.Release(b.Context()), ErrLost)
+	})
+}
+
+// TestALeaseOfASilentStore: requests get no answer until they time out.
+func TestALeaseOfASilentStore(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		u := b.user()
+		l := b.got(u.mutex(Config{TTL: time.Minute}).Acquire(b.Context()))
+		never := make(chan struct{})
+		for range 100 {
+			u.calls.Next(buckettest.Put, buckettest.Hold(make(chan struct{}), never))
+		}
+		at, why := l.ends()
+		b.refused(why, ErrLost)
+		if !at.Equal(l.Deadline()) {
+			b.Errorf("it ended %v after its deadline", at.Sub(l.Deadline()))
+		}
+		b.refused(l.Release(b.within(time.Second)), ErrLost)
+	})
+}
+
+func TestAStoreThatComesBack(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		u := b.user()
+		l := b.got(u.mutex(Config{TTL: ttl}).Acquire(b.Context()))
+		for range 5 {
+			u.calls.Next(buckettest.Put, buckettest.Lost, buckettest.Landed, buckettest.Twice, buckettest.Answer(bucket.ErrConflict))
+			u.calls.Next(buckettest.Get, buckettest.Answer(bucket.ErrUnavailable))
+			sleep(2 * ttl)
+		}
+		b.done(l.Context().Err())
+		b.done(l.Release(b.Context()))
+	})
+}
+
+func TestForceReleaseEndsALease(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		l := b.got(b.mutex(Config{TTL: ttl}).Acquire(b.Context()))
+		other := b.user()
+		_, err := other.bucket.ForceRelease(b.Context(), "k", l.Token()+1)
+		b.refused(err, ErrConfig, "it is held under the token", "and not under")
+		b.done(l.Context().Err())
+		rec, err := other.bucket.ForceRelease(b.Context(), "k", l.Token())
+		b.done(err)
+		if rec.State != Released || rec.Token != l.Token()+1 {
+			b.Errorf("left behind: %+v", rec)
+		}
+		began := time.Now()
+		at, why := l.ends()
+		b.refused(why, ErrLost, "released by somebody else")
+		b.about(at.Sub(began), 0, ttl/renewAfter)
+		b.refused(l.Release(b.Context()), ErrLost)
+		_, err = other.bucket.ForceRelease(b.Context(), "k", rec.Token)
+		b.refused(err, ErrConfig, "nobody holds it")
+	})
+}
+
+func TestADeletedLease(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		l := b.got(b.mutex(Config{TTL: ttl}).Acquire(b.Context()))
+		b.remove("k")
+		_, why := l.ends()
+		b.refused(why, ErrLost, "its object was deleted")
+		b.refused(l.Release(b.Context()), ErrLost)
+		if keys := b.keys(); len(keys) > 0 {
+			b.Errorf("it wrote %q", keys)
+		}
+	})
+}
+
+func TestReleaseTwice(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		u := b.user()
+		l := b.got(u.mutex(Config{}).Acquire(b.Context()))
+		b.done(l.Release(b.Context()))
+		was := b.content("k")
+		u.takes("1 Get, 2 Put")
+		b.refused(l.Release(b.Context()), ErrConfig, "released before")
+		u.takes("")
+		if b.content("k") != was {
+			b.Error("it wrote something")
+		}
+	})
+}
+
+func TestALeaseEndsWithItsContext(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		ctx, cancel := context.WithCancelCause(b.Context())
+		l := b.got(b.mutex(Config{TTL: ttl}).Acquire(ctx))
+		why := errors.New("enough")
+		cancel(why)
+		if _, err := l.ends(); !errors.Is(err, why) {
+			b.Errorf("it ended with %v", err)
+		}
+		w := begins(b.Context(), b.mutex(Config{TTL: ttl}).Acquire)
+		sleep(5 * ttl)
+		w.outside(b) // until its release it is held
+		b.done(l.Release(b.Context()))
+		b.done(w.enters(b).Release(b.Context()))
+	})
+}
+
+// TestAReleaseThatIsNotAnswered: the lock is one's own until the lease is over.
+func TestAReleaseThatIsNotAnswered(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		u := b.user()
+		m := u.mutex(Config{TTL: ttl})
+		l := b.got(m.Acquire(b.Context()))
+		u.down()
+		err := l.Release(b.within(time.Second))
+		b.refused(err, context.DeadlineExceeded, "nobody else can enter until its lease is over")
+		if errors.Is(err, ErrLost) {
+			b.Errorf("%v: it was not lost", err)
+		}
+		_, err = b.mutex(Config{TTL: ttl}).TryAcquire(b.Context())
+		b.refused(err, ErrHeld)
+	})
+}
+
+// TestAReleaseInVainIsNoObstacle: it is the same Mutex that wants it again.
+func TestAReleaseInVainIsNoObstacle(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		u := b.user()
+		m := u.mutex(Config{TTL: ttl})
+		l := b.got(m.Acquire(b.Context()))
+		never := make(chan struct{})
+		u.calls.Next(buckettest.Put, buckettest.Hold(make(chan struct{}), never))
+		if err := l.Release(b.within(time.Second)); err == nil {
+			b.Fatal("released")
+		}
+		began := time.Now()
+		b.done(b.got(m.TryAcquire(b.Context())).Release(b.Context()))
+		b.about(time.Since(began), 0, 0)
+	})
+}
