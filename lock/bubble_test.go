@@ -95,6 +95,11 @@ func (b *bubble) got(l *Lease, err error) *Lease {
 	if err != nil {
 		b.Fatal(err)
 	}
+	b.Cleanup(func() {
+		if b.Failed() {
+			l.stop() // or the test fails for that as well
+		}
+	})
 	return l
 }
 
@@ -172,6 +177,12 @@ func (b *bubble) within(d time.Duration) context.Context {
 	ctx, stop := context.WithTimeout(b.Context(), d)
 	b.Cleanup(stop)
 	return ctx
+}
+
+// silent is a read that is not answered.
+func silent(ctx context.Context, _ func(context.Context) error) error {
+	<-ctx.Done()
+	return fmt.Errorf("%w: %w", bucket.ErrUnavailable, ctx.Err())
 }
 
 // waiting is somebody who waits for a lock.

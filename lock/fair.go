@@ -35,23 +35,25 @@ func (m *Mutex) acquireFair(ctx context.Context, wait bool) (*hold, error) {
 	q := &queue{Mutex: m, prefix: m.ref.Key + "/queue/", seen: map[string]ticketSeen{}}
 	defer func() { q.leave(ctx) }()
 	pauses := m.polls()
-	busy := &HeldError{Ref: m.ref}
+	var busy *HeldError
 	for {
 		first, err := q.first(ctx, wait)
 		if err != nil {
-			return nil, err
+			return nil, busy.gaveUp(ctx, err)
 		}
 		left := m.holder.ttl() / 4 // the ticket must be renewed
 		if first {
 			now, seen, err := m.read(ctx)
 			if err != nil {
-				return nil, err
+				return nil, busy.gaveUp(ctx, err)
 			}
 			h, claimable, err := m.take(ctx, &now, &seen)
 			if h != nil || err != nil {
 				return h, err
 			}
 			left, busy = min(left, claimable), &HeldError{m.ref, now.rec}
+		} else if busy == nil {
+			busy = &HeldError{Ref: m.ref}
 		}
 		if !wait {
 			return nil, busy

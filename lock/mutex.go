@@ -58,6 +58,15 @@ func (e *HeldError) Error() string {
 // Is reports that it is an ErrHeld.
 func (e *HeldError) Is(target error) bool { return target == ErrHeld }
 
+// gaveUp adds who was seen to hold the lock, if somebody was, to what happened
+// when ctx ended.
+func (e *HeldError) gaveUp(ctx context.Context, err error) error {
+	if e == nil || ctx.Err() == nil {
+		return err
+	}
+	return fmt.Errorf("%w: %w", e, err)
+}
+
 // holder names who holds the lock, for people.
 func (r *Record) holder() string {
 	s := "somebody"
@@ -150,8 +159,9 @@ func (m *Mutex) acquire(ctx context.Context, wait bool) (*hold, error) {
 		if err := m.clock.Sleep(ctx, min(pauses.next(), left)); err != nil {
 			return nil, fmt.Errorf("%w: %w", &HeldError{m.ref, now.rec}, err)
 		}
+		busy := &HeldError{m.ref, now.rec}
 		if now, seen, err = m.read(ctx); err != nil {
-			return nil, err
+			return nil, busy.gaveUp(ctx, err)
 		}
 	}
 }

@@ -86,27 +86,27 @@ func giveUp(ctx context.Context, h *hold) {
 // alone waits until no reader is left, and renews the gate's lease meanwhile.
 func (m *RWMutex) alone(ctx context.Context, h *hold, wait bool) error {
 	pauses := m.gate.polls()
+	var busy *HeldError
 	for {
 		if err := h.tend(ctx); err != nil && (errors.Is(err, ErrLost) || ctx.Err() != nil) {
-			return err
+			return busy.gaveUp(ctx, err)
 		}
-		left, busy, err := m.remaining(ctx)
+		pause := min(pauses.next(), h.ttl()/renewAfter)
+		left, now, err := m.remaining(ctx)
 		switch {
 		case err != nil:
 			if !errors.Is(err, bucket.ErrUnavailable) {
-				return err
+				return busy.gaveUp(ctx, err)
 			}
-		case busy == nil:
+		case now == nil:
 			return nil
 		case !wait:
-			return busy
-		}
-		pause := min(pauses.next(), h.ttl()/renewAfter)
-		if busy != nil {
-			pause = min(pause, left)
+			return now
+		default:
+			busy, pause = now, min(pause, left)
 		}
 		if stopped := m.gate.clock.Sleep(ctx, pause); stopped != nil {
-			return errors.Join(stopped, err)
+			return busy.gaveUp(ctx, errors.Join(stopped, err))
 		}
 	}
 }
@@ -152,12 +152,13 @@ func (m *Mutex) expire(ctx context.Context, now *version, seen *time.Time) (time
 
 func (m *RWMutex) rlock(ctx context.Context, wait bool) (*hold, error) {
 	pauses := m.gate.polls()
+	var busy *HeldError
 	for {
-		left, busy, err := m.closed(ctx)
+		left, now, err := m.closed(ctx)
 		if err != nil {
-			return nil, err
+			return nil, busy.gaveUp(ctx, err)
 		}
-		if busy == nil {
+		if busy = now; busy == nil {
 			h, err := m.enter(ctx, wait)
 			if h != nil || err != nil {
 				return h, err

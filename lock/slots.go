@@ -136,14 +136,18 @@ func (s *slots) random(n int) int { return int(s.jitter(time.Duration(n))) % n }
 // acquire waits for a slot.
 func (s *slots) acquire(ctx context.Context, wait bool) (*hold, error) {
 	pauses := backoff{world: s.world, shortest: 50 * time.Millisecond, longest: 2 * time.Second}
+	var busy *HeldError
 	for {
-		h, left, busy, err := s.take(ctx)
+		h, left, now, err := s.take(ctx)
 		switch {
-		case h != nil || err != nil:
-			return h, err
+		case h != nil:
+			return h, nil
+		case err != nil:
+			return nil, busy.gaveUp(ctx, err)
 		case !wait:
-			return nil, busy
+			return nil, now
 		}
+		busy = now
 		if err := s.clock.Sleep(ctx, min(pauses.next(), left)); err != nil {
 			return nil, fmt.Errorf("%w: %w", busy, err)
 		}

@@ -1,0 +1,297 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/bucket/buckettest"
+)
+
+func TestAcquireThatGivesUp(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		l := b.got(b.mutex(Config{Owner: "ann", Reason: "nightly load"}).Acquire(b.Context()))
+		began := time.Now()
+		_, err := b.mutex(Config{}).Acquire(b.within(100 * time.Second))
+		b.refused(err, ErrHeld, "s3://b/k", "ann", "nightly load", "2000-01-01T00:00:00Z")
+		b.refused(err, context.DeadlineExceeded)
+		b.about(time.Since(began), 100*time.Second, 100*time.Second)
+		if held, ok := errors.AsType[*HeldError](err); !ok || held.Record.Token != l.Token() || held.Ref.Key != "k" {
+			b.Errorf("%+v: want who holds it", err)
+		}
+		ctx, cancel := context.WithCancelCause(b.Context())
+		w, why := begins(ctx, b.mutex(Config{}).Acquire), errors.New("enough")
+		sleep(time.Minute)
+		cancel(why)
+		<-w.entered
+		b.refused(w.err, why)
+		b.refused(w.err, ErrHeld, "ann")
+		b.done(l.Release(b.Context()))
+	})
+}
+
+// TestAcquireThatGivesUpWhileItLooks: it is told who holds the lock all the same.
+func TestAcquireThatGivesUpWhileItLooks(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		l := b.got(b.mutex(Config{Owner: "ann"}).Acquire(b.Context()))
+		for _, c := range []Config{{}, {Fair: true}} {
+			u := b.user()
+			u.calls.Next(buckettest.Get, buckettest.Pass, silent)
+			_, err := u.mutex(c).Acquire(b.within(5 * time.Second))
+			b.refused(err, ErrHeld, "ann")
+			b.refused(err, context.DeadlineExceeded)
+		}
+		b.done(l.Release(b.Context()))
+	})
+}
+
+func TestTryAcquire(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		m := b.mutex(Config{Owner: "ann"})
+		l := b.got(m.TryAcquire(b.Context()))
+		began := time.Now()
+		for _, other := range []*Mutex{m, b.mutex(Config{})} {
+			_, err := other.TryAcquire(b.Context())
+			b.refused(err, ErrHeld, "ann")
+		}
+		b.about(time.Since(began), 0, 0)
+		b.done(l.Release(b.Context()))
+		b.done(b.got(b.mutex(Config{}).TryAcquire(b.Context())).Release(b.Context()))
+	})
+}
+
+// TestTryAcquireTakesOver tries again and again.
+func TestTryAcquireTakesOver(t *testing.T) {
+	for _, c := range []Config{{TTL: ttl}, {TTL: ttl, Fair: true}} {
+		inBubble(t, func(b *bubble) {
+			was := b.stopped(b.mutex(Config{TTL: ttl}))
+			began := time.Now()
+			m := b.mutex(c)
+			for {
+				l, err := m.TryAcquire(b.Context())
+				if err == nil {
+					b.about(time.Since(began), ttl+ttl*rate/100, ttl+ttl*rate/100+50*time.Millisecond)
+					if l.Token() != was.at.rec.Token+1 {
+						b.Errorf("token %d after %d", l.Token(), was.at.rec.Token)
+					}
+					b.done(l.Release(b.Context()))
+					return
+				}
+				b.refused(err, ErrHeld)
+				sleep(50 * time.Millisecond)
+			}
+		})
+	}
+}
+
+// TestNobodyTakesOverWhatItHasNotWatched: a lease may be renewed between two looks
+// that are far apart.
+func TestNobodyTakesOverWhatItHasNotWatched(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		b.stopped(b.mutex(Config{TTL: ttl}))
+		sleep(100 * ttl)
+		m := b.mutex(Config{TTL: ttl})
+		_, err := m.TryAcquire(b.Context())
+		b.refused(err, ErrHeld)
+		sleep(ttl)
+		_, err = m.TryAcquire(b.Context())
+		b.refused(err, ErrHeld)
+		sleep(ttl * rate / 100)
+		b.done(b.got(m.TryAcquire(b.Context())).Release(b.Context()))
+	})
+}
+
+// TestTheHoldersTTLCounts, and not that of those who wait.
+func TestTheHoldersTTLCounts(t *testing.T) {
+	for _, c := range []struct{ holder, waiter time.Duration }{{time.Minute, time.Second}, {time.Second, time.Minute}} {
+		inBubble(t, func(b *bubble) {
+			b.stopped(b.mutex(Config{TTL: c.holder}))
+			w := begins(b.Context(), b.mutex(Config{TTL: c.waiter}).Acquire)
+			b.done(w.enters(b).Release(b.Context()))
+			b.about(w.after, c.holder+c.holder*rate/100, c.holder+c.holder*rate/100+time.Second)
+		})
+	}
+}
+
+// TestAcquireWithAStaleETag: what this Mutex wrote last is not there any more.
+func TestAcquireWithAStaleETag(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		u, other := b.user(), b.user()
+		m, theirs := u.mutex(Config{}), other.mutex(Config{})
+		b.done(b.got(m.Acquire(b.Context())).Release(b.Context()))
+		between := b.got(theirs.Acquire(b.Context()))
+		u.takes("1 Get, 2 Put")
+		_, err := m.TryAcquire(b.Context())
+		b.refused(err, ErrHeld)
+		u.takes("1 Get, 1 Put")
+		b.done(between.Release(b.Context()))
+		l := b.got(m.TryAcquire(b.Context()))
+		u.takes("1 Get, 1 Put")
+		if l.Token() != between.Token()+1 {
+			b.Errorf("token %d after %d", l.Token(), between.Token())
+		}
+		b.done(l.Release(b.Context()))
+		b.remove("k")
+		began := time.Now()
+		l = b.got(m.TryAcquire(b.Context()))
+		b.about(time.Since(began), 0, 0)
+		b.done(l.Release(b.Context()))
+	})
+}
+
+func TestAWaiterEntersSoonAfterARelease(t *testing.T) {
+	for range 20 {
+		inBubble(t, func(b *bubble) {
+			l := b.got(b.mutex(Config{}).Acquire(b.Context()))
+			w := begins(b.Context(), b.mutex(Config{}).Acquire)
+			sleep(time.Minute)
+			w.outside(b)
+			b.done(l.Release(b.Context()))
+			b.done(w.enters(b).Release(b.Context()))
+			b.about(w.after, time.Minute, time.Minute+2*time.Second)
+		})
+	}
+}
+
+func TestOneAtATime(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		const waiters, rounds = 8, 5
+		var inside, entered int
+		var last int64
+		errs := make(chan error, waiters)
+		for range waiters {
+			m := b.mutex(Config{TTL: ttl})
+			go func() {
+				for range rounds {
+					l, err := m.Acquire(b.Context())
+					if err != nil {
+						errs <- err
+						return
+					}
+					if inside++; inside > 1 || l.Token() <= last {
+						b.Errorf("%d are inside, token %d after %d", inside, l.Token(), last)
+					}
+					last = l.Token()
+					sleep(time.Second)
+					inside--
+					entered++
+					if err := l.Release(b.Context()); err != nil {
+						errs <- err
+						return
+					}
+				}
+				errs <- nil
+			}()
+		}
+		for range waiters {
+			b.done(<-errs)
+		}
+		if entered != waiters*rounds {
+			b.Errorf("%d entered, want %d", entered, waiters*rounds)
+		}
+	})
+}
+
+func TestTheTokenRises(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		last := time.Now().UnixMicro() - 1
+		rises := func(what string, token int64) {
+			b.Helper()
+			if token <= last {
+				b.Errorf("after %s the token is %d, and was %d", what, token, last)
+			}
+			last = token
+		}
+		m := b.mutex(Config{TTL: ttl})
+		l := b.got(m.Acquire(b.Context()))
+		rises("the first acquisition", l.Token())
+		b.done(l.Release(b.Context()))
+		l = b.got(b.mutex(Config{TTL: ttl}).Acquire(b.Context()))
+		rises("a release", l.Token())
+		rec, err := b.user().bucket.ForceRelease(b.Context(), "k", l.Token())
+		b.done(err)
+		rises("a forced release", rec.Token)
+		b.refused(l.Release(b.Context()), ErrLost)
+		h := b.stopped(m)
+		rises("the acquisition after it", h.at.rec.Token)
+		l = b.got(b.mutex(Config{TTL: ttl}).Acquire(b.Context()))
+		rises("a steal", l.Token())
+		b.done(l.Release(b.Context()))
+		b.remove("k")
+		l = b.got(m.Acquire(b.Context()))
+		rises("a deletion", l.Token())
+		b.done(l.Release(b.Context()))
+	})
+}
+
+func TestConfigs(t *testing.T) {
+	b := Proved(nil, "b")
+	long := strings.Repeat("x", maxText+1)
+	for _, c := range []struct {
+		name   string
+		config Config
+		says   string
+	}{
+		{"a TTL that is too short", Config{TTL: time.Second - 1}, "want 1s to 24h0m0s"},
+		{"a TTL that is too long", Config{TTL: 24*time.Hour + 1}, "want 1s to 24h0m0s"},
+		{"a negative TTL", Config{TTL: -time.Hour}, "TTL -1h0m0s"},
+		{"a long owner", Config{Owner: long}, "at most 1024 bytes"},
+		{"a long reason", Config{Reason: long}, "at most 1024 bytes"},
+		{"no text", Config{Reason: "\xff"}, "of UTF-8"},
+	} {
+		_, mutex := b.Mutex("k", c.config)
+		_, semaphore := b.Semaphore("k", 1, c.config)
+		_, rw := b.RWMutex("k", c.config)
+		for _, err := range []error{mutex, semaphore, rw} {
+			if !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "s3://b/k") {
+				t.Errorf("%s: %v: want %q", c.name, err, c.says)
+			}
+		}
+	}
+	for _, n := range []int{-1, 0, MaxSlots + 1} {
+		if _, err := b.Semaphore("k", n, Config{}); !errors.Is(err, ErrConfig) {
+			t.Errorf("a semaphore of %d: %v", n, err)
+		}
+	}
+	if _, err := b.Semaphore("k", 1, Config{Fair: true}); !errors.Is(err, ErrConfig) {
+		t.Errorf("a fair semaphore: %v", err)
+	}
+	if _, err := b.RWMutex("k", Config{Fair: true}); !errors.Is(err, ErrConfig) {
+		t.Errorf("a fair RWMutex: %v", err)
+	}
+}
+
+// TestTheLongestNames: what JSON makes longest must still be read.
+func TestTheLongestNames(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		m := b.mutex(Config{TTL: ttl, Owner: strings.Repeat("<", maxText), Reason: strings.Repeat("\x00", maxText)})
+		l := b.got(m.Acquire(b.Context()))
+		sleep(2 * maxBefore * ttl / renewAfter)
+		b.done(l.Release(b.Context()))
+		l = b.got(b.mutex(Config{}).Acquire(b.Context()))
+		b.done(l.Release(b.Context()))
+	})
+}
+
+func TestOpen(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		u := b.user()
+		opened, err := Open(b.Context(), u.calls, "b", "locks/")
+		b.done(err)
+		total := 0
+		for _, op := range []buckettest.Op{buckettest.Head, buckettest.List, buckettest.Get, buckettest.Put, buckettest.Delete} {
+			total += u.calls.Calls(op)
+		}
+		if keys := b.keys(); total != 7 || len(keys) > 0 {
+			b.Errorf("%d requests, want 7; left behind: %q", total, keys)
+		}
+		m, err := opened.Mutex("k", Config{})
+		b.done(err)
+		b.done(b.got(m.Acquire(b.Context())).Release(b.Context()))
+		_, err = Open(b.Context(), u.calls, "nowhere", "")
+		b.refused(err, bucket.ErrNoBucket, "locks cannot be used here")
+	})
+}
