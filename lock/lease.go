@@ -14,6 +14,8 @@ type Lease struct {
 	stop   context.CancelFunc // of the renewals
 	done   chan struct{}      // the renewals have ended
 	token  int64
+	// release gives the lock back.
+	release func(ctx context.Context, h *hold, lost error) error
 
 	mu       sync.Mutex
 	hold     *hold // the renewals' own until done
@@ -24,6 +26,7 @@ type Lease struct {
 // keep begins to renew the lease.
 func keep(ctx context.Context, h *hold) *Lease {
 	l := &Lease{hold: h, done: make(chan struct{}), token: h.at.rec.Token}
+	l.release = func(ctx context.Context, h *hold, _ error) error { return h.release(ctx) }
 	l.ctx, l.cancel = context.WithCancelCause(ctx)
 	renewals, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l.stop = stop
@@ -78,7 +81,7 @@ func (l *Lease) Release(ctx context.Context) error {
 		return fmt.Errorf("%w: it was released before", ErrConfig)
 	}
 	// What was not renewed in time may be one's own still.
-	err := h.release(ctx)
+	err := l.release(ctx, h, lost)
 	if lost != nil {
 		return lost
 	}

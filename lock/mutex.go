@@ -50,7 +50,7 @@ type HeldError struct {
 // Error implements error.
 func (e *HeldError) Error() string {
 	if e.Record.Token == 0 {
-		return fmt.Sprintf("%s: %s, and others wait for it", event.Object(e.Ref), ErrHeld)
+		return fmt.Sprintf("%s: %s, or others come first", event.Object(e.Ref), ErrHeld)
 	}
 	return fmt.Sprintf("%s: %s by %s", event.Object(e.Ref), ErrHeld, e.Record.holder())
 }
@@ -83,17 +83,22 @@ func (r *Record) holder() string {
 	return s
 }
 
-// Mutex is a lock on one object. It is safe for concurrent use: each Acquire is
-// a contender of its own.
+// Mutex is a lock on one object. It is safe for concurrent use. The goroutines
+// that share one take turns, and hand the lock on with 1 request for each, for as
+// long as its TTL: then other processes have their chance.
 type Mutex struct {
 	object
 	holder Record // what is written of its holders
 	fair   bool
 
+	turns turns // of the goroutines that share it
+
 	mu    sync.Mutex
 	last  version // what was there at last, or nothing
 	watch watch
 	loose map[string]bool // nonces of one's own that nobody holds the lock by
+	since time.Time       // when this process took it from another
+	tired bool            // this process had it for long, and lets others go first
 }
 
 // watch is since when the object has not changed, on the watcher's clock.
@@ -131,11 +136,17 @@ func (m *Mutex) Acquire(ctx context.Context) (*Lease, error) { return m.lease(ct
 func (m *Mutex) TryAcquire(ctx context.Context) (*Lease, error) { return m.lease(ctx, false) }
 
 func (m *Mutex) lease(ctx context.Context, wait bool) (*Lease, error) {
-	h, err := m.acquire(ctx, wait)
+	if !(wait && m.turns.take(ctx) || !wait && m.turns.try()) {
+		return nil, errors.Join(&HeldError{Ref: m.ref}, context.Cause(ctx))
+	}
+	h, err := m.next(ctx, wait)
 	if err != nil {
+		m.turns.end()
 		return nil, err
 	}
-	return keep(ctx, h), nil
+	l := keep(ctx, h)
+	l.release = m.release
+	return l, nil
 }
 
 // acquire is what Acquire does, without the lease's goroutine.
@@ -168,7 +179,7 @@ func (m *Mutex) acquire(ctx context.Context, wait bool) (*hold, error) {
 
 // polls are the pauses between two looks of one who waits.
 func (m *Mutex) polls() *backoff {
-	return &backoff{world: m.world, shortest: 50 * time.Millisecond, longest: 2 * time.Second}
+	return &backoff{world: m.world, shortest: 100 * time.Millisecond, longest: 2 * time.Second}
 }
 
 // take takes the lock if it can be claimed, and otherwise returns how long it
@@ -190,6 +201,7 @@ func (m *Mutex) take(ctx context.Context, now *version, seen *time.Time) (*hold,
 		}
 		h := &hold{mutex: m, at: f.now, sent: w.sent}
 		if h.left(m.clock.Now()) > 0 {
+			m.took(w.base)
 			return h, 0, nil
 		}
 		m.disown(w.next.Nonce) // the answer came too late to hold anything

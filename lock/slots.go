@@ -135,7 +135,7 @@ func (s *slots) random(n int) int { return int(s.jitter(time.Duration(n))) % n }
 
 // acquire waits for a slot.
 func (s *slots) acquire(ctx context.Context, wait bool) (*hold, error) {
-	pauses := backoff{world: s.world, shortest: 50 * time.Millisecond, longest: 2 * time.Second}
+	pauses := backoff{world: s.world, shortest: 100 * time.Millisecond, longest: 2 * time.Second}
 	var busy *HeldError
 	for {
 		h, left, now, err := s.take(ctx)

@@ -1,0 +1,267 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/bucket/s3bucket"
+	"github.com/pawlhq/pawl/internal/servertest"
+	"github.com/pawlhq/pawl/lock"
+)
+
+// counter is a proxy before a real server, which counts requests, and lets the
+// answers of some be lost.
+type counter struct {
+	url      string
+	requests atomic.Int64
+	puts     atomic.Int64
+	// drop is how many PUTs there are to each whose answer is lost. 0: none.
+	drop int64
+}
+
+func newCounter(t *testing.T, server *servertest.Server, drop int64) *counter {
+	t.Helper()
+	to, err := url.Parse(server.Endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &counter{drop: drop}
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(to)
+		r.Out.Host = r.In.Host // which is signed
+	}}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c.requests.Add(1)
+		if r.Method == http.MethodPut && c.drop > 0 && c.puts.Add(1)%c.drop == 0 {
+			proxy.ServeHTTP(nowhere{http.Header{}}, r)
+			panic(http.ErrAbortHandler) // which breaks the connection
+		}
+		proxy.ServeHTTP(w, r)
+	})}
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = s.Serve(listener) })
+	t.Cleanup(func() {
+		_ = s.Close()
+		wg.Wait()
+	})
+	c.url = "http://" + listener.Addr().String()
+	return c
+}
+
+// nowhere is where an answer goes that is lost.
+type nowhere struct{ header http.Header }
+
+func (n nowhere) Header() http.Header       { return n.header }
+func (nowhere) Write(b []byte) (int, error) { return len(b), nil }
+func (nowhere) WriteHeader(int)             {}
+
+func (c *counter) store(t *testing.T, server *servertest.Server) bucket.Store {
+	t.Helper()
+	s, err := s3bucket.New(t.Context(), s3bucket.Config{
+		Endpoint: c.url, Region: server.Region, PathStyle: true, AccessKey: server.AccessKey, SecretKey: server.SecretKey,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+const contenders = 64
+
+// TestContenders lets 64 contenders hold one lock for 10 ms each: sharing a Mutex,
+// as the goroutines of one process do; each with a Mutex and connections of its
+// own, as processes do; and by the busy loop of a lock object that is created and
+// deleted. A file that only one can create watches all three.
+func TestContenders(t *testing.T) {
+	servertest.Each(t, servertest.Options{}, func(t *testing.T, server *servertest.Server) {
+		name := server.NewBucket(t)
+		c := newCounter(t, server, 0)
+		b, err := lock.Open(t.Context(), c.store(t, server), name, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		shared, err := b.Mutex("shared", lock.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		together := c.perHandOver(t, "sharing a Mutex", func(_ int, critical func()) error {
+			return leased(t.Context(), shared, critical)
+		})
+		apart := c.perHandOver(t, "each by itself", func(i int, critical func()) error {
+			m, err := lock.Proved(c.store(t, server), name).Mutex("contended", lock.Config{Owner: fmt.Sprint(i)})
+			if err != nil {
+				return err
+			}
+			return leased(t.Context(), m, critical)
+		})
+		loop := c.perHandOver(t, "the busy loop", func(_ int, critical func()) error {
+			return busy(t.Context(), c.store(t, server), name, critical)
+		})
+		if together > 1.5 || apart > 12 {
+			t.Errorf("%.1f and %.1f requests a hand-over, want at most 1.5 and 12", together, apart)
+		}
+		if loop < 20*together {
+			t.Errorf("the busy loop makes %.1f requests a hand-over, want 20 times %.1f", loop, together)
+		}
+	})
+}
+
+// perHandOver returns how many requests are made for each contender.
+func (c *counter) perHandOver(t *testing.T, who string, contend func(i int, critical func()) error) float64 {
+	t.Helper()
+	c.requests.Store(0)
+	took := each(t, contend)
+	n := float64(c.requests.Load()) / contenders
+	t.Logf("%-16s %5.1f requests a hand-over, %v in all", who+":", n, took)
+	return n
+}
+
+// each runs all contenders at once. Whoever is in the critical section creates a
+// file that must not be there, stays for 10 ms, and removes it.
+func each(t *testing.T, contend func(i int, critical func()) error) time.Duration {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "held")
+	start := time.Now()
+	var wg sync.WaitGroup
+	for i := range contenders {
+		wg.Go(func() {
+			err := contend(i, func() {
+				f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL, 0o600)
+				if err != nil {
+					t.Errorf("two at a time: %v", err)
+					return
+				}
+				<-time.After(10 * time.Millisecond)
+				_ = f.Close()
+				if err := os.Remove(path); err != nil {
+					t.Error(err)
+				}
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	return time.Since(start).Round(time.Millisecond)
+}
+
+func leased(ctx context.Context, m *lock.Mutex, critical func()) error {
+	l, err := m.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	critical()
+	return l.Release(ctx)
+}
+
+// busy is the published lock: create the object if it is absent, again and again,
+// and delete it afterwards.
+func busy(ctx context.Context, store bucket.Store, name string, critical func()) error {
+	ref := bucket.Ref{Bucket: name, Key: ".lock"}
+	for {
+		_, err := store.Put(ctx, ref, bucket.Object{Body: strings.NewReader("\n"), Size: 1}, bucket.Condition{IfAbsent: true})
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, bucket.ErrPrecondition) && !errors.Is(err, bucket.ErrConflict) {
+			return err
+		}
+	}
+	critical()
+	return store.Delete(ctx, ref, bucket.Condition{})
+}
+
+// TestDroppedAnswers loses the answer of every third PUT, with the connection.
+// Nobody may be told that somebody else holds what is one's own, no update may be
+// lost or applied twice, and the lock must still exclude.
+func TestDroppedAnswers(t *testing.T) {
+	servertest.Each(t, servertest.Options{}, func(t *testing.T, server *servertest.Server) {
+		c := newCounter(t, server, 3)
+		name := server.NewBucket(t)
+		b := lock.Proved(c.store(t, server), name)
+		m, err := b.Mutex("alone", lock.Config{Owner: "alone"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var token int64
+		for range 60 {
+			l, err := m.TryAcquire(t.Context())
+			if err != nil {
+				t.Fatalf("nobody else wants the lock: %v", err)
+			}
+			if l.Token() <= token {
+				t.Fatalf("token %d after %d", l.Token(), token)
+			}
+			token = l.Token()
+			if err := l.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				for range 15 {
+					if err := increment(t.Context(), b); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if got := strings.Count(read(t, c.store(t, server), name), "+"); got != 60 {
+			t.Errorf("%d of 60 updates are there", got)
+		}
+		each(t, func(i int, critical func()) error {
+			if i >= 8 {
+				return nil
+			}
+			m, err := lock.Proved(c.store(t, server), name).Mutex("contended", lock.Config{Owner: fmt.Sprint(i)})
+			if err != nil {
+				return err
+			}
+			return leased(t.Context(), m, critical)
+		})
+		t.Logf("of %d PUTs every third had no answer", c.puts.Load())
+	})
+}
+
+func increment(ctx context.Context, b *lock.Bucket) error {
+	_, err := b.Update(ctx, "count", func(_ context.Context, c lock.Content) (lock.Content, error) {
+		c.Body = append(c.Body, '+')
+		return c, nil
+	}, lock.UpdateConfig{Create: true})
+	return err
+}
+
+func read(t *testing.T, s bucket.Store, name string) string {
+	t.Helper()
+	_, r, err := s.Get(t.Context(), bucket.Ref{Bucket: name, Key: "count"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	b, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}

@@ -1,0 +1,133 @@
+package lock
+
+import (
+	"context"
+	"sync"
+)
+
+// turns lets the goroutines that share a Mutex go one after the other, in the
+// order in which they came, so that one at a time speaks to the store.
+type turns struct {
+	mu      sync.Mutex
+	taken   bool
+	waiting []chan struct{} // each is closed when its turn comes
+}
+
+// take waits for one's turn. It returns false if ctx ends first.
+func (t *turns) take(ctx context.Context) bool {
+	t.mu.Lock()
+	if !t.taken {
+		t.taken = true
+		t.mu.Unlock()
+		return true
+	}
+	mine := make(chan struct{})
+	t.waiting = append(t.waiting, mine)
+	t.mu.Unlock()
+	select {
+	case <-mine:
+		return true
+	case <-ctx.Done():
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i, one := range t.waiting {
+		if one == mine {
+			t.waiting = append(t.waiting[:i], t.waiting[i+1:]...)
+			return false
+		}
+	}
+	return true // it came at the same moment
+}
+
+// try takes the turn if nobody has it.
+func (t *turns) try() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	free := !t.taken
+	t.taken = true
+	return free
+}
+
+// waited reports that somebody waits for a turn.
+func (t *turns) waited() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.waiting) > 0
+}
+
+// end ends one's turn: it is the next one's.
+func (t *turns) end() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.waiting) == 0 {
+		t.taken = false
+		return
+	}
+	close(t.waiting[0])
+	t.waiting = t.waiting[1:]
+}
+
+// next acquires the lock in one's turn. A lock that was left to this turn, and
+// cannot be had, is released.
+func (m *Mutex) next(ctx context.Context, wait bool) (*hold, error) {
+	m.mu.Lock()
+	left, tired := m.last, m.tired
+	m.tired = false
+	m.mu.Unlock()
+	if tired && wait {
+		if err := m.clock.Sleep(ctx, m.polls().longest); err != nil {
+			return nil, err
+		}
+	}
+	err := context.Cause(ctx)
+	if err == nil {
+		var h *hold
+		if h, err = m.acquire(ctx, wait); err == nil {
+			return h, nil
+		}
+	}
+	if left.exists && left.rec.State == Held {
+		ctx, stop := m.clock.Limit(context.WithoutCancel(ctx), abandonTime)
+		defer stop()
+		_ = (&hold{mutex: m, at: left}).release(ctx) // at worst the lease runs out
+	}
+	return nil, err
+}
+
+// release ends a lease, and one's turn. If another goroutine waits for its turn
+// the lock is left to it as it is.
+func (m *Mutex) release(ctx context.Context, h *hold, lost error) error {
+	defer m.turns.end()
+	waited := m.turns.waited()
+	if waited && lost == nil && h.renewal == nil && !m.fair && m.mayStay() {
+		h.disown()
+		m.remember(h.at)
+		return nil
+	}
+	err := h.release(ctx)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if waited && !m.fair {
+		m.tired, m.last = true, version{}
+	}
+	return err
+}
+
+// mayStay reports that the lock may stay in this process: for as long as its TTL.
+// Then others have a chance: the next one here waits for longer than they look.
+func (m *Mutex) mayStay() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.clock.Now().Sub(m.since) < m.holder.ttl()
+}
+
+// took notes since when this process has the lock.
+func (m *Mutex) took(from version) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.loose[from.rec.Nonce] {
+		m.since = m.clock.Now()
+	}
+	delete(m.loose, from.rec.Nonce) // it is gone, and never comes back
+}
