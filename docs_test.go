@@ -104,6 +104,9 @@ func TestGuidesCommands(t *testing.T) {
 	}
 }
 
+// subcommand is what may be one.
+var subcommand = regexp.MustCompile(`^[a-z]+$`)
+
 func checkCommand(t *testing.T, guide string, words []string) {
 	t.Helper()
 	if len(words) == 0 {
@@ -111,7 +114,13 @@ func checkCommand(t *testing.T, guide string, words []string) {
 		return
 	}
 	var help, errs bytes.Buffer
+	if end := slices.Index(words, "--"); end >= 0 {
+		words = words[:end] // another program's
+	}
 	asked := []string{words[0], "--help"}
+	if len(words) > 1 && subcommand.MatchString(words[1]) {
+		asked = []string{words[0], words[1], "--help"}
+	}
 	if code := cli.Main(t.Context(), asked, cli.Streams{In: strings.NewReader(""), Out: &help, Err: &errs}); code != 0 {
 		t.Errorf("%s: pawl %s: %s", guide, words[0], errs.String())
 		return
@@ -132,17 +141,21 @@ func checkCommand(t *testing.T, guide string, words []string) {
 	}
 }
 
-// TestReadmeGo looks for the Go that README shows in the package's Example, which
-// is compiled and run. Indentation does not count.
+// TestReadmeGo looks for the Go that guides show in the packages' Examples, which
+// are compiled and run. Indentation does not count.
 func TestReadmeGo(t *testing.T) {
-	example, err := os.ReadFile("example_test.go")
-	if err != nil {
-		t.Fatal(err)
+	var example []byte
+	for _, name := range []string{"example_test.go", "lock/example_test.go"} {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		example = append(example, b...)
 	}
 	for _, g := range guides(t) {
 		for _, text := range g.blocks("go") {
 			if !strings.Contains(flat(string(example)), flat(text)) {
-				t.Errorf("%s shows Go that is not in example_test.go:\n%s", g.name, text)
+				t.Errorf("%s shows Go that is in no example_test.go:\n%s", g.name, text)
 			}
 		}
 	}
