@@ -21,7 +21,6 @@ type queue struct {
 	prefix string
 	ticket *hold
 	number int
-	seen   map[string]ticketSeen
 }
 
 // ticketSeen is since when a ticket has not changed.
@@ -32,7 +31,7 @@ type ticketSeen struct {
 
 // acquireFair waits for its turn, and then for the lock.
 func (m *Mutex) acquireFair(ctx context.Context, wait bool) (*hold, error) {
-	q := &queue{Mutex: m, prefix: m.ref.Key + "/queue/", seen: map[string]ticketSeen{}}
+	q := &queue{Mutex: m, prefix: m.ref.Key + "/queue/"}
 	defer func() { q.leave(ctx) }()
 	pauses := m.polls()
 	var busy *HeldError
@@ -91,7 +90,7 @@ func (q *queue) first(ctx context.Context, wait bool) (bool, error) {
 // look counts the tickets before one's own, and finds the last. It removes those
 // that nobody renews any more.
 func (q *queue) look(ctx context.Context) (before, last int, err error) {
-	now := q.clock.Now()
+	now, there := q.clock.Now(), map[string]ticketSeen{}
 	for info, err := range q.store.List(ctx, q.ref.Bucket, q.prefix, "") {
 		if err != nil {
 			return 0, 0, fmt.Errorf("listing the queue of %s: %w", q, err)
@@ -100,11 +99,11 @@ func (q *queue) look(ctx context.Context) (before, last int, err error) {
 		if err != nil || q.ticket != nil && n == q.number {
 			continue
 		}
-		seen := q.seen[info.Key]
+		seen := q.tickets[info.Key]
 		if seen.etag != info.ETag {
 			seen = ticketSeen{info.ETag, now}
-			q.seen[info.Key] = seen
 		}
+		there[info.Key] = seen
 		if ttl := q.holder.ttl(); now.Sub(seen.since) > ttl+ttl*rate/100 {
 			// Where the store ignores the condition a waiter may lose its place.
 			_ = q.store.Delete(ctx, bucket.Ref{Bucket: q.ref.Bucket, Key: info.Key}, bucket.Condition{IfMatch: info.ETag})
@@ -114,6 +113,7 @@ func (q *queue) look(ctx context.Context) (before, last int, err error) {
 			before++
 		}
 	}
+	q.tickets = there
 	return before, last, nil
 }
 

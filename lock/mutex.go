@@ -91,7 +91,8 @@ type Mutex struct {
 	holder Record // what is written of its holders
 	fair   bool
 
-	turns turns // of the goroutines that share it
+	turns   turns                 // of the goroutines that share it
+	tickets map[string]ticketSeen // of others, by key; used in one's turn
 
 	mu    sync.Mutex
 	last  version // what was there at last, or nothing

@@ -44,8 +44,9 @@ func (m *RWMutex) Lock(ctx context.Context) (*Lease, error) { return lease(ctx, 
 // TryLock is Lock without waiting, as [Mutex.TryAcquire].
 func (m *RWMutex) TryLock(ctx context.Context) (*Lease, error) { return lease(ctx, false, m.lock) }
 
-// RLock waits until there is no writer. It takes 5 requests: a GET of the gate, a
-// LIST, GET and PUT of a reader's lease, and another GET of the gate.
+// RLock waits until there is no writer. It takes a GET of the gate, a LIST, a GET
+// for each reader that came or went since this RWMutex has looked, a PUT of its own
+// lease, and another GET of the gate.
 func (m *RWMutex) RLock(ctx context.Context) (*Lease, error) { return lease(ctx, true, m.rlock) }
 
 // TryRLock is RLock without waiting, as [Mutex.TryAcquire].

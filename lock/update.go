@@ -19,6 +19,7 @@ type Content struct {
 	Exists      bool
 	Body        []byte
 	ContentType string
+	Headers     bucket.Headers
 	// Metadata is the user's own. Pawl's is not in it.
 	Metadata map[string]string
 }
@@ -66,7 +67,7 @@ type Updated struct {
 // Update reads an object, changes it, and writes it if it still is what was read;
 // otherwise it begins again. So change may run several times. An update is never
 // lost or applied twice, whatever becomes of its requests: the metadata of the
-// object carry the ids of the last 16 updates, which tell one's own.
+// object carry the ids of the last 48 updates, which tell one's own.
 //
 // It takes 2 requests, a GET and a PUT, and none to write what has not changed.
 // What change returns as an error is returned as it is, and nothing is written.
@@ -204,7 +205,7 @@ func (u *update) fetch(ctx context.Context) (snapshot, Content, error) {
 		return snapshot{}, Content{}, err
 	}
 	now := snapshot{exists: true, etag: info.ETag, lineage: lineageOf(info.Metadata)}
-	return now, Content{Exists: true, Body: body, ContentType: info.ContentType, Metadata: ownMetadata(info.Metadata)}, nil
+	return now, Content{Exists: true, Body: body, ContentType: info.ContentType, Headers: info.Headers, Metadata: ownMetadata(info.Metadata)}, nil
 }
 
 // changed is what the change makes of the content.
@@ -223,7 +224,7 @@ func (u *update) changed(ctx context.Context, base snapshot, was Content) (Conte
 }
 
 func same(a, b Content) bool {
-	return a.Exists && b.Exists && bytes.Equal(a.Body, b.Body) && a.ContentType == b.ContentType && maps.Equal(a.Metadata, b.Metadata)
+	return a.Exists && b.Exists && bytes.Equal(a.Body, b.Body) && a.ContentType == b.ContentType && a.Headers == b.Headers && maps.Equal(a.Metadata, b.Metadata)
 }
 
 // write sends the new content until it is known what became of it. If that is
@@ -232,7 +233,7 @@ func same(a, b Content) bool {
 //	answer to the PUT       what GET then shows               so
 //	200                     (not asked)                       landed
 //	denied, too large…      (not asked)                       that error: nothing was written
-//	anything else           one's own id among the last 16    landed, also after 409, 412 and 5xx
+//	anything else           one's own id among the last 48    landed, also after 409, 412 and 5xx
 //	                        what was there before             sent again, the same bytes
 //	                        another's id in its place         lost: begin again
 //	refused                 no lineage                        lost
@@ -276,7 +277,7 @@ func (u *update) put(ctx context.Context, base snapshot, next Content, metadata 
 		c = bucket.Condition{IfMatch: base.etag}
 	}
 	_, err := u.store.Put(ctx, u.ref, bucket.Object{
-		Body: bytes.NewReader(next.Body), Size: int64(len(next.Body)), ContentType: next.ContentType, Metadata: metadata,
+		Body: bytes.NewReader(next.Body), Size: int64(len(next.Body)), ContentType: next.ContentType, Headers: next.Headers, Metadata: metadata,
 	}, c)
 	return err
 }

@@ -1,0 +1,136 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/bucket/buckettest"
+)
+
+func TestASemaphoreHasSoManyHolders(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		const n = 3
+		var leases []*Lease
+		for range n {
+			leases = append(leases, b.got(b.user().semaphore(n, Config{TTL: ttl, Owner: "ann"}).Acquire(b.Context())))
+		}
+		_, err := b.user().semaphore(n, Config{TTL: ttl}).TryAcquire(b.Context())
+		b.refused(err, ErrHeld, "ann", "s3://b/k/slots/")
+		w := begins(b.Context(), b.user().semaphore(n, Config{TTL: ttl}).Acquire)
+		sleep(10 * ttl)
+		w.outside(b)
+		b.done(leases[1].Release(b.Context()))
+		last := w.enters(b)
+		b.about(w.after, 10*ttl, 10*ttl+2*time.Second)
+		for _, l := range []*Lease{leases[0], leases[2], last} {
+			b.done(l.Context().Err())
+			b.done(l.Release(b.Context()))
+		}
+		if keys := b.keys(); len(keys) != n {
+			b.Errorf("there is %q, want %d slots", keys, n)
+		}
+	})
+}
+
+// TestASemaphoreOfOneProcess is shared by goroutines.
+func TestASemaphoreOfOneProcess(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		const n, users = 2, 6
+		s := b.user().semaphore(n, Config{TTL: ttl})
+		inside := 0
+		ended := make(chan error, users)
+		for range users {
+			go func() {
+				l, err := s.Acquire(b.Context())
+				if err == nil {
+					if inside++; inside > n {
+						b.Errorf("%d are inside", inside)
+					}
+					sleep(ttl)
+					inside--
+					err = l.Release(b.Context())
+				}
+				ended <- err
+			}()
+		}
+		for range users {
+			b.done(<-ended)
+		}
+	})
+}
+
+func TestASlotLeftBehind(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		for range 2 {
+			_, err := b.user().semaphore(2, Config{TTL: ttl}).slots.acquire(b.Context(), true)
+			b.done(err)
+		}
+		w := begins(b.Context(), b.user().semaphore(2, Config{TTL: ttl}).Acquire)
+		b.done(w.enters(b).Release(b.Context()))
+		b.about(w.after, ttl+ttl*rate/100, ttl+ttl*rate/100+2*time.Second)
+	})
+}
+
+func TestSemaphoresOfDifferentLimits(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		l := b.got(b.user().semaphore(2, Config{Owner: "ann"}).Acquire(b.Context()))
+		for _, n := range []int{1, 3} {
+			u := b.user()
+			_, err := u.semaphore(n, Config{}).Acquire(b.Context())
+			b.refused(err, ErrConfig, "a semaphore of 2, and not of", "all must use the same limit", "ann")
+			u.takes("1 List, 1 Get")
+		}
+		b.done(l.Release(b.Context()))
+		l = b.got(b.user().semaphore(3, Config{}).Acquire(b.Context())) // while nobody holds it, it may change
+		_, err := b.user().semaphore(2, Config{}).TryAcquire(b.Context())
+		b.refused(err, ErrConfig)
+		b.done(l.Release(b.Context()))
+	})
+}
+
+func TestASemaphoreThatGivesUp(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		l := b.got(b.user().semaphore(1, Config{Owner: "ann"}).Acquire(b.Context()))
+		_, err := b.user().semaphore(1, Config{}).Acquire(b.within(time.Minute))
+		b.refused(err, ErrHeld, "ann")
+		b.refused(err, context.DeadlineExceeded)
+		u := b.user()
+		u.calls.Next(buckettest.List, buckettest.Pass, silent)
+		_, err = u.semaphore(1, Config{}).Acquire(b.within(time.Minute))
+		b.refused(err, ErrHeld, "ann")
+		b.refused(err, context.DeadlineExceeded)
+		b.done(l.Release(b.Context()))
+	})
+}
+
+func TestASemaphoreInTrouble(t *testing.T) {
+	for name, fault := range troubled {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(b *bubble) {
+				u := b.user()
+				s := u.semaphore(1, Config{TTL: ttl})
+				for range 3 {
+					u.calls.Next(buckettest.Put, fault)
+					l := b.got(s.TryAcquire(b.Context()))
+					u.calls.Next(buckettest.Put, fault)
+					b.done(l.Release(b.Context()))
+				}
+			})
+		})
+	}
+}
+
+func TestASemaphoreWhoseListingFails(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		u := b.user()
+		u.calls.Next(buckettest.List, buckettest.Answer(bucket.ErrDenied))
+		_, err := u.semaphore(1, Config{}).Acquire(b.Context())
+		b.refused(err, bucket.ErrDenied, "s3://b/k/slots/")
+		if errors.Is(err, ErrHeld) {
+			b.Errorf("%v: nobody holds it", err)
+		}
+	})
+}
