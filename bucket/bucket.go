@@ -28,9 +28,18 @@ type Info struct {
 	ModTime     time.Time
 	Size        int64
 	ContentType string
+	Headers     Headers
 	// Metadata is the user's, names in lower case without the x-amz-meta-
 	// prefix.
 	Metadata map[string]string
+}
+
+// Headers are what else a store keeps of an object, for those who read it by HTTP.
+type Headers struct {
+	CacheControl       string
+	ContentDisposition string
+	ContentEncoding    string
+	ContentLanguage    string
 }
 
 // Condition guards a write. The zero Condition guards nothing; at most one
@@ -48,6 +57,7 @@ type Object struct {
 	Body        io.Reader
 	Size        int64 // exact length of Body in bytes
 	ContentType string
+	Headers     Headers
 	Metadata    map[string]string // names in lower case, values in printable ASCII
 }
 
@@ -72,7 +82,7 @@ type Store interface {
 	// fails with ErrPrecondition, as the store likes.
 	Delete(ctx context.Context, ref Ref, c Condition) error
 	// List yields the objects below a prefix in key order, after the key
-	// startAfter. Metadata and ContentType stay empty. An error ends it.
+	// startAfter. Metadata, ContentType and Headers stay empty. An error ends it.
 	List(ctx context.Context, bucket, prefix, startAfter string) iter.Seq2[Info, error]
 }
 

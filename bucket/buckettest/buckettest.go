@@ -38,6 +38,8 @@ type Harness struct {
 	KeepsCutBodies bool
 	// MergesMetadata says that a Put leaves the metadata of the object before.
 	MergesMetadata bool
+	// LosesHeaders says that the store keeps some of an object's Headers only.
+	LosesHeaders bool
 	// ListsBytes says that List returns keys exactly that XML cannot hold: with
 	// control characters, or not UTF-8.
 	ListsBytes bool
@@ -53,7 +55,7 @@ type Harness struct {
 func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 	t.Helper()
 	for _, group := range []map[string]func(*testing.T, Harness){
-		readTests, putTests, deleteTests, listTests, keyTests, raceTests, errorTests, streamTests, linearTests,
+		readTests, putTests, deleteTests, listTests, keyTests, raceTests, errorTests, streamTests, linearTests, headerTests,
 	} {
 		for name, test := range group {
 			t.Run(name, func(t *testing.T) { test(t, newHarness(t)) })

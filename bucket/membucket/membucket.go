@@ -142,7 +142,7 @@ func (s *Store) list(name, prefix, startAfter string) ([]bucket.Info, error) {
 			continue
 		}
 		info := o.info
-		info.VersionID, info.ContentType, info.Metadata = "", "", nil
+		info.VersionID, info.ContentType, info.Headers, info.Metadata = "", "", bucket.Headers{}, nil
 		found = append(found, info)
 	}
 	return found, nil

@@ -49,6 +49,7 @@ func (s *Store) put(ctx context.Context, ref bucket.Ref, o bucket.Object, c buck
 		ModTime:     s.now().UTC().Truncate(time.Second),
 		Size:        int64(len(data)),
 		ContentType: o.ContentType,
+		Headers:     o.Headers,
 		Metadata:    maps.Clone(o.Metadata),
 	}
 	if info.ContentType == "" {

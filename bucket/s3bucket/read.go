@@ -38,6 +38,7 @@ func (s *Store) Head(ctx context.Context, ref bucket.Ref) (bucket.Info, error) {
 		ModTime:     aws.ToTime(out.LastModified),
 		Size:        aws.ToInt64(out.ContentLength),
 		ContentType: aws.ToString(out.ContentType),
+		Headers:     headers(out.CacheControl, out.ContentDisposition, out.ContentEncoding, out.ContentLanguage),
 		Metadata:    lower(out.Metadata),
 	}, nil
 }
@@ -68,6 +69,7 @@ func (s *Store) Get(ctx context.Context, ref bucket.Ref) (bucket.Info, io.ReadCl
 		ModTime:     aws.ToTime(out.LastModified),
 		Size:        *out.ContentLength,
 		ContentType: aws.ToString(out.ContentType),
+		Headers:     headers(out.CacheControl, out.ContentDisposition, out.ContentEncoding, out.ContentLanguage),
 		Metadata:    lower(out.Metadata),
 	}
 	return info, &content{ReadCloser: out.Body, left: info.Size, object: name(ref)}, nil
@@ -100,6 +102,13 @@ func (c *content) Read(p []byte) (int, error) {
 		err = fmt.Errorf("reading %s: %w: %w", c.object, bucket.ErrUnavailable, err)
 	}
 	return n, err
+}
+
+func headers(cache, disposition, encoding, language *string) bucket.Headers {
+	return bucket.Headers{
+		CacheControl: aws.ToString(cache), ContentDisposition: aws.ToString(disposition),
+		ContentEncoding: aws.ToString(encoding), ContentLanguage: aws.ToString(language),
+	}
 }
 
 func name(ref bucket.Ref) string { return event.Object(ref).String() }

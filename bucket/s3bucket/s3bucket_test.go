@@ -26,6 +26,7 @@ func conform(t *testing.T, srv *servertest.Server) {
 			MixesHeads:       srv.MixesHeads,
 			KeepsCutBodies:   srv.KeepsCutBodies,
 			MergesMetadata:   srv.MergesMetadata,
+			LosesHeaders:     srv.LosesHeaders,
 			ListsBytes:       srv.ListsBytes,
 			Alias:            srv.Alias,
 			InProcess:        srv.InProcess,

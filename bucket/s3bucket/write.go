@@ -38,6 +38,11 @@ func (s *Store) Put(ctx context.Context, ref bucket.Ref, o bucket.Object, c buck
 		ContentType:   optional(o.ContentType),
 		Metadata:      o.Metadata,
 		IfMatch:       quoted(c.IfMatch),
+
+		CacheControl:       optional(o.Headers.CacheControl),
+		ContentDisposition: optional(o.Headers.ContentDisposition),
+		ContentEncoding:    optional(o.Headers.ContentEncoding),
+		ContentLanguage:    optional(o.Headers.ContentLanguage),
 	}
 	if c.IfAbsent {
 		in.IfNoneMatch = aws.String("*")

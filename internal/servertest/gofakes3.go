@@ -20,6 +20,6 @@ func S3(t testing.TB) *Server {
 	t.Cleanup(srv.Close)
 	return &Server{
 		Name: "gofakes3", Endpoint: srv.URL, Region: "us-east-1", AccessKey: "pawl", SecretKey: secret(),
-		MergesMetadata: true, InProcess: true,
+		MergesMetadata: true, LosesHeaders: true, InProcess: true,
 	}
 }

@@ -48,6 +48,8 @@ type Server struct {
 	KeepsCutBodies bool
 	// MergesMetadata says that a PUT does not remove the old object's metadata.
 	MergesMetadata bool
+	// LosesHeaders says that it does not keep Cache-Control and Content-Language.
+	LosesHeaders bool
 	// ListsBytes says that it can list keys that XML cannot hold.
 	ListsBytes bool
 	// Alias returns the key under which it files a key. Nil: the same.
