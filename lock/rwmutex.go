@@ -115,8 +115,10 @@ func (m *RWMutex) alone(ctx context.Context, h *hold, wait bool) error {
 // remaining returns one of the readers that are left, and how long its lease may
 // last yet. It ends the leases that are over, so that they cannot be renewed.
 func (m *RWMutex) remaining(ctx context.Context) (time.Duration, *HeldError, error) {
-	m.readers.mu.Lock()
-	defer m.readers.mu.Unlock()
+	if !m.readers.turns.take(ctx) {
+		return 0, nil, fmt.Errorf("waiting for the readers of %s: %w", m.gate, context.Cause(ctx))
+	}
+	defer m.readers.turns.end()
 	there, err := m.readers.list(ctx)
 	if err != nil {
 		return 0, nil, err

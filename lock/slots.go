@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/pawlhq/pawl/bucket"
@@ -23,8 +22,8 @@ type slots struct {
 	n      int // how many there may be
 	holder Record
 
-	mu    sync.Mutex
-	known map[string]*slot // by key
+	turns turns            // of the goroutines that share them
+	known map[string]*slot // by key; used in one's turn
 }
 
 // slot is one of them, as it was seen last.
@@ -90,8 +89,10 @@ func (s *slots) agrees(one *slot) error {
 // take takes any slot that can be had. Without one it returns how long to wait,
 // at most, and who has one of them.
 func (s *slots) take(ctx context.Context) (*hold, time.Duration, *HeldError, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	if !s.turns.take(ctx) {
+		return nil, 0, nil, fmt.Errorf("waiting for a slot of %s: %w", s, context.Cause(ctx))
+	}
+	defer s.turns.end()
 	there, err := s.list(ctx)
 	if err != nil {
 		return nil, 0, nil, err
