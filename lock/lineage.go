@@ -46,6 +46,13 @@ func (l lineage) with(id string, fence int64) lineage {
 	return lineage{l.count + 1, ids[:min(len(ids), maxIDs)], max(l.fence, fence)}
 }
 
+// follows reports that a later lineage goes on from an earlier one, as far as it
+// still holds it.
+func (l lineage) follows(base lineage) bool {
+	at := l.count - base.count // where the newest of base must be
+	return base.count == 0 || at >= int64(len(l.ids)) || l.ids[at] == base.ids[0]
+}
+
 // metadata is the user's, with the lineage.
 func (l lineage) metadata(users map[string]string) map[string]string {
 	m := ownMetadata(users)
@@ -89,7 +96,7 @@ func judge(now, base snapshot, id string, refused bool) (f fate, known bool) {
 		return superseded, true
 	case now.is(base):
 		return open, true
-	case now.count == 0 || place < 0:
+	case now.count == 0 || place < 0 || !now.follows(base.lineage):
 		return lost, refused
 	}
 	return lost, place < int64(len(now.ids)) // then another's is in its place

@@ -328,6 +328,7 @@ func TestUpdateThatIsUnsure(t *testing.T) {
 	for name, more := range map[string]func(b *bubble){
 		"overwritten by another program": func(b *bubble) { b.put("k", "mine", nil) },
 		"deleted":                        func(b *bubble) { b.remove("k") },
+		"deleted and created anew":       func(b *bubble) { b.remove("k"); b.put("k", "", nil); b.updates(4) },
 		"beyond its lineage":             func(b *bubble) { b.updates(maxIDs + 1) },
 	} {
 		t.Run(name, func(t *testing.T) {

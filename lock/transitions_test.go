@@ -1,0 +1,196 @@
+package lock
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+)
+
+// The transcripts in testdata/transitions tell in text what becomes of a lease
+// object, and how the fate of a write is told from what is there. After a change:
+//
+//	go test ./lock -run TestTranscripts -rewrite
+//
+// and then read the difference line by line.
+//
+// Times count from the start of the story, tokens from its microsecond T. The
+// nonces are n1, n2 and so on, in the order of the writes.
+func TestTranscripts(t *testing.T) {
+	datadriven.Walk(t, "testdata/transitions", func(t *testing.T, path string) {
+		s := &transcript{}
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			t.Helper()
+			out, err := s.run(d)
+			if err != nil {
+				d.Fatalf(t, "%v", err)
+			}
+			return out
+		})
+	})
+}
+
+// transcript is a lease object, and its story.
+type transcript struct {
+	now    version
+	writes int
+}
+
+func (s *transcript) nonce() string {
+	s.writes++
+	return fmt.Sprintf("n%d", s.writes)
+}
+
+func (s *transcript) run(d *datadriven.TestData) (string, error) {
+	at, err := time.ParseDuration(text(d, "at", "0s"))
+	if err != nil {
+		return "", err
+	}
+	clock := epoch.Add(at)
+	ttl, err := time.ParseDuration(text(d, "ttl", "30s"))
+	if err != nil {
+		return "", err
+	}
+	holder := Record{Owner: text(d, "by", ""), Reason: text(d, "reason", ""), Host: "host", PID: 1, TTL: ttl.Milliseconds()}
+	r := &s.now.rec
+	switch d.Cmd {
+	case "story":
+		*s = transcript{}
+		return "", nil
+	case "stored":
+		return strings.TrimSpace(string(r.encode())), nil
+	case "read":
+		return read(d.Input), nil
+	case "classify":
+		return s.classify(d), nil
+	case "judge":
+		return tellJudge(d)
+	case "first":
+		*r = first(&holder, s.nonce(), clock)
+	case "acquire":
+		*r = r.acquired(&holder, s.nonce(), clock)
+	case "renew":
+		n, err := strconv.Atoi(text(d, "times", "1"))
+		if err != nil {
+			return "", err
+		}
+		for range n {
+			*r = r.renewed(s.nonce())
+		}
+	case "release":
+		*r = r.released(s.nonce(), clock)
+	case "force":
+		*r = r.forced(s.nonce(), clock)
+	default:
+		return "", fmt.Errorf("unknown command %q", d.Cmd)
+	}
+	return told(r), nil
+}
+
+// argument is one of a command's: name=value, or name=(value,value).
+func argument(d *datadriven.TestData, name string) (datadriven.CmdArg, bool) {
+	i := slices.IndexFunc(d.CmdArgs, func(a datadriven.CmdArg) bool { return a.Key == name })
+	if i < 0 {
+		return datadriven.CmdArg{}, false
+	}
+	return d.CmdArgs[i], true
+}
+
+// text is an argument's value, or another.
+func text(d *datadriven.TestData, name, otherwise string) string {
+	if arg, ok := argument(d, name); ok {
+		return strings.Join(arg.Vals, " ")
+	}
+	return otherwise
+}
+
+// told is a record, for people.
+func told(r *Record) string {
+	out := fmt.Sprintf("%s, token %s, by %s", r.State, token(r.Token), cmp.Or(r.Owner, "nobody"))
+	if r.Reason != "" {
+		out += ": " + r.Reason
+	}
+	out += fmt.Sprintf("\n  since %v, ttl %v", r.Since.Sub(epoch), r.ttl())
+	out += fmt.Sprintf("\n  nonce %s, before: %s", r.Nonce, strings.Join(r.Before, " "))
+	return strings.TrimSuffix(out, " ")
+}
+
+func token(n int64) string {
+	switch n -= epoch.UnixMicro(); n {
+	case 0:
+		return "T"
+	default:
+		return fmt.Sprintf("T%+d", n)
+	}
+}
+
+// read tells what an object's content is taken for.
+func read(content string) string {
+	rec, err := decode([]byte(content))
+	if err != nil {
+		return err.Error()
+	}
+	return told(&rec)
+}
+
+// classify wrote=n2 [on=n1] [now=(n3,n2,n1)]: what is there now is a nonce, with
+// those before it; without, there is no object.
+func (s *transcript) classify(d *datadriven.TestData) string {
+	return classify(seenAs(d, "now"), seenAs(d, "on"), text(d, "wrote", "")).String()
+}
+
+func seenAs(d *datadriven.TestData, name string) version {
+	arg, ok := argument(d, name)
+	if !ok {
+		return version{}
+	}
+	return version{exists: true, rec: Record{Nonce: arg.Vals[0], Before: arg.Vals[1:]}}
+}
+
+// judge wrote=x [on=(b,a)] [now=(x,b,a)]: the ids in an object's metadata, the
+// newest first; there have been as many updates, or count and now-count. Without
+// there is no object, and foreign is one that another program wrote. The ETag is
+// of all of that.
+func tellJudge(d *datadriven.TestData) (string, error) {
+	base, err := snapshotOf(d, "on", "count")
+	if err != nil {
+		return "", err
+	}
+	now, err := snapshotOf(d, "now", "now-count")
+	if err != nil {
+		return "", err
+	}
+	var out []string
+	for _, refused := range []bool{true, false} {
+		f, known := judge(now, base, text(d, "wrote", ""), refused)
+		says := f.String()
+		if !known {
+			says = "not known"
+		}
+		out = append(out, says)
+	}
+	if out[0] == out[1] {
+		return out[0], nil
+	}
+	return fmt.Sprintf("if refused: %s\nwithout an answer: %s", out[0], out[1]), nil
+}
+
+func snapshotOf(d *datadriven.TestData, name, countName string) (snapshot, error) {
+	arg, ok := argument(d, name)
+	if !ok {
+		return snapshot{}, nil
+	}
+	s := snapshot{exists: true, etag: fmt.Sprint(arg.Vals)}
+	if slices.Equal(arg.Vals, []string{"foreign"}) {
+		return s, nil
+	}
+	var err error
+	s.ids = arg.Vals
+	s.count, err = strconv.ParseInt(text(d, countName, strconv.Itoa(len(s.ids))), 10, 64)
+	return s, err
+}
