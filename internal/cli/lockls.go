@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -135,10 +136,11 @@ func (l *lockJSON) row(now time.Time, width int) table.Row {
 	if l.Error != "" {
 		return table.Row{l.State, shorten(l.object.String(), width), "-", "-", "-", "", oneLine(l.Error, width)}
 	}
-	return table.Row{
-		l.State, shorten(l.object.String(), width), l.Token, relative(l.Since, now), relative(l.Written, now),
-		l.who(), oneLine(l.Reason, width),
+	row := table.Row{l.State, shorten(l.object.String(), width), l.Token, relative(l.Since, now)}
+	if l.State != string(lock.Held) {
+		return row // who held it last is not asked
 	}
+	return append(row, relative(l.Written, now), l.who(), oneLine(l.Reason, width))
 }
 
 // unproved returns a bucket to look at.
@@ -286,7 +288,10 @@ func runLockRelease(ctx context.Context, a *app, arg, endpoint string, token int
 		return err
 	}
 	r, err := b.ForceRelease(ctx, o.Key, token)
-	if err != nil {
+	switch {
+	case errors.Is(err, lock.ErrConfig):
+		return failed(err, "") // it is not as the caller thought
+	case err != nil:
 		return err
 	}
 	return a.printLock(toLockJSON(o, &lock.Status{Key: o.Key, Record: r}))

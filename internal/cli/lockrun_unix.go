@@ -57,6 +57,7 @@ func runHolding(lease *lock.Lease, path string, command []string, o *lockOptions
 	if lease.Context().Err() != nil {
 		return 0, true, context.Cause(lease.Context())
 	}
+	adoptOrphans()
 	defer g.toFront()()
 	pid, err := g.run(path, command, environment(lease))
 	if err != nil {

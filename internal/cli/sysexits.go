@@ -58,8 +58,8 @@ func sysexit(err error) error {
 		return nil
 	}
 	f := *classify(err, true)
-	if f.err == nil {
-		return err // another command's code
+	if given, ok := errors.AsType[*failure](err); ok && (given.err == nil || given.code != exitUsage) {
+		return err // that of another command, say
 	}
 	if code := sysexitCode(err); code != 0 {
 		f.code = code
@@ -144,13 +144,11 @@ func split(cmd *cobra.Command, args []string) (object event.Object, command []st
 // oneObject reads an argument that names an object, without a version.
 func oneObject(arg string) (event.Object, error) {
 	all, err := readings(arg)
-	for _, o := range all {
-		if o.VersionID == "" {
-			return o, nil
-		}
-	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return event.Object{}, sysexit(err)
+	case all[0].VersionID != "":
+		return event.Object{}, misuse("%s is one version of an object: want s3://bucket/key", event.Quote(arg))
 	}
-	return event.Object{}, misuse("%s is one version of an object: want s3://bucket/key", event.Quote(arg))
+	return all[0], nil
 }

@@ -214,8 +214,7 @@ func (w *ward) end() (ended, gone bool) {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		// Orphans are this process's own to wait for where it is the init of a
-		// container.
+		// The orphans that this process has adopted, or is the init of.
 		for pid := 1; pid > 0; {
 			pid, _ = syscall.Wait4(-w.id, nil, syscall.WNOHANG, nil)
 		}

@@ -1,0 +1,318 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/internal/fakes3"
+	"github.com/pawlhq/pawl/internal/servertest"
+)
+
+// lockTTL is that of the leases in these tests.
+const lockTTL = 2 * time.Second
+
+// field is where processes contend for one lock.
+type field struct {
+	t   *testing.T
+	env []string
+	key string
+	dir string
+}
+
+func newField(t *testing.T) *field {
+	s := servertest.MinIO(t, servertest.Options{})
+	return &field{t: t, key: "s3://" + s.NewBucket(t) + "/lock", dir: t.TempDir(), env: append(os.Environ(),
+		"AWS_ACCESS_KEY_ID="+s.AccessKey, "AWS_SECRET_ACCESS_KEY="+s.SecretKey, "AWS_REGION="+s.Region,
+		"AWS_ENDPOINT_URL="+s.Endpoint, "XDG_CACHE_HOME="+t.TempDir(),
+	)}
+}
+
+// holder is a process that holds the lock, and runs a shell that has its end of
+// a pipe open, as all that it starts has.
+type holder struct {
+	*exec.Cmd
+	t      *testing.T
+	stdin  io.Closer
+	stderr bytes.Buffer
+	pipe   *bufio.Reader
+	shell  int // process id
+}
+
+// hold starts a process that runs a script under the lock, and waits until it
+// runs. The script has the pipe at 9.
+func (f *field) hold(script string, flags ...string) *holder {
+	f.t.Helper()
+	fifo := filepath.Join(f.dir, "alive")
+	_ = os.Remove(fifo)
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		f.t.Fatal(err)
+	}
+	h := &holder{t: f.t, Cmd: f.lock(flags, "sh", "-c", `exec 9>"$0"; echo $$ >&9; `+script, fifo)}
+	h.Stderr = &h.stderr
+	stdin, err := h.StdinPipe()
+	if err == nil {
+		err = h.Start()
+	}
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	h.stdin = stdin
+	f.t.Cleanup(func() {
+		_ = h.Process.Kill() // it may have ended
+		_ = h.Process.Signal(syscall.SIGCONT)
+	})
+	pipe, err := os.Open(fifo) // returns when the script has opened it
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() { _ = pipe.Close() })
+	h.pipe = bufio.NewReader(pipe)
+	if h.shell, err = strconv.Atoi(h.line()); err != nil {
+		f.t.Fatal(err)
+	}
+	return h
+}
+
+func (f *field) lock(flags []string, command ...string) *exec.Cmd {
+	args := append([]string{"lock", "--ttl", lockTTL.String()}, flags...)
+	cmd := exec.Command("pawl", append(append(args, f.key, "--"), command...)...)
+	cmd.Env = f.env
+	servertest.DieWithParent(cmd)
+	return cmd
+}
+
+// line reads a line that the script writes.
+func (h *holder) line() string {
+	h.t.Helper()
+	s, err := h.pipe.ReadString('\n')
+	if err != nil {
+		h.t.Fatalf("the command is gone: %v; %s", err, h.stderr.String())
+	}
+	return strings.TrimSpace(s)
+}
+
+// died waits until nothing of the command is left, and returns when that was.
+func (h *holder) died() time.Time {
+	h.t.Helper()
+	if _, err := io.ReadAll(h.pipe); err != nil {
+		h.t.Fatal(err)
+	}
+	return time.Now()
+}
+
+// exits waits for the end of the process.
+func (h *holder) exits(code int, says string) {
+	h.t.Helper()
+	err := h.Wait()
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	got := 0
+	if ok {
+		got = exit.ExitCode()
+	} else if err != nil {
+		h.t.Fatal(err)
+	}
+	if got != code || !strings.Contains(h.stderr.String(), says) {
+		h.t.Errorf("exit code %d, want %d and %q: %s", got, code, says, h.stderr.String())
+	}
+}
+
+// next lets another process wait for the lock. It tells when it has entered.
+func (f *field) next() <-chan time.Time {
+	f.t.Helper()
+	cmd := f.lock(nil, "echo", "in")
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	entered := make(chan time.Time, 1)
+	go func() {
+		if s, err := bufio.NewReader(out).ReadString('\n'); err != nil || s != "in\n" {
+			f.t.Errorf("the next one got %q, %v", s, err)
+		}
+		entered <- time.Now()
+		if err := cmd.Wait(); err != nil {
+			f.t.Errorf("the next one: %v", err)
+		}
+	}()
+	return entered
+}
+
+// stubborn starts another process, and neither wants to end.
+const stubborn = `trap "" TERM; sleep 600 & echo set >&9; sleep 600`
+
+// margin is what a machine with other things to do may need.
+const margin = 4 * time.Second
+
+func TestHolderKilled(t *testing.T) {
+	f := newField(t)
+	h := f.hold(stubborn)
+	h.line()
+	entered := f.next()
+	if err := h.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	killed := time.Now()
+	died, in := h.died(), <-entered
+	if took := in.Sub(killed); took > lockTTL*105/100+margin {
+		t.Errorf("the next one entered after %v", took)
+	}
+	if died.After(in) {
+		t.Errorf("the next one entered %v before the command was dead", died.Sub(in))
+	}
+	t.Logf("dead after %v, the next one in after %v", died.Sub(killed), in.Sub(killed))
+	_ = h.Wait() // it was killed
+}
+
+func TestHolderStopped(t *testing.T) {
+	for _, onLost := range []string{"terminate", "kill"} {
+		t.Run(onLost, func(t *testing.T) {
+			f := newField(t)
+			h := f.hold(stubborn, "--on-lost", onLost)
+			h.line()
+			if err := h.Process.Signal(syscall.SIGSTOP); err != nil {
+				t.Fatal(err)
+			}
+			entered := f.next()
+			died, in := h.died(), <-entered
+			if died.After(in) {
+				t.Errorf("the next one entered %v before the command was dead", died.Sub(in))
+			}
+			if err := h.Process.Signal(syscall.SIGCONT); err != nil {
+				t.Fatal(err)
+			}
+			h.exits(76, "the lock was lost")
+		})
+	}
+}
+
+// TestHolderStoppedBriefly shows that a lease survives what it was made for.
+func TestHolderStoppedBriefly(t *testing.T) {
+	f := newField(t)
+	h := f.hold(`read line; exit 4`)
+	for _, s := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGCONT} {
+		if err := h.Process.Signal(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = h.stdin.Close()
+	h.exits(4, "")
+}
+
+func TestNothingOutlivesTheLock(t *testing.T) {
+	f := newField(t)
+	h := f.hold(`trap "" TERM INT; sleep 600 & exit 5`)
+	h.died()
+	h.exits(5, "")
+	if in := <-f.next(); in.IsZero() { // it was released
+		t.Error("nobody entered")
+	}
+}
+
+func TestGuardKilled(t *testing.T) {
+	f := newField(t)
+	h := f.hold(stubborn)
+	h.line()
+	guard, err := syscall.Getpgid(h.shell)
+	if err != nil || guard == h.shell || guard == h.Process.Pid {
+		t.Fatalf("the command's group is %d: %v", guard, err)
+	}
+	if err := syscall.Kill(guard, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	h.died()
+	h.exits(1, "guards the command has ended")
+}
+
+// TestSignals sends signals to a holder, and then to one that waits.
+func TestSignals(t *testing.T) {
+	f := newField(t)
+	h := f.hold(`for s in INT HUP QUIT USR1 USR2; do trap "echo $s >&9" $s; done
+		trap "echo TERM >&9; exit 3" TERM
+		echo set >&9; while :; do sleep 600 & wait; done`)
+	h.line()
+	waiting := f.lock(nil, "true")
+	var said bytes.Buffer
+	waiting.Stderr = &said
+	if err := waiting.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []struct {
+		name string
+		syscall.Signal
+	}{
+		{"INT", syscall.SIGINT}, {"HUP", syscall.SIGHUP}, {"QUIT", syscall.SIGQUIT}, {"USR1", syscall.SIGUSR1},
+		{"USR2", syscall.SIGUSR2}, {"TERM", syscall.SIGTERM},
+	} {
+		if err := h.Process.Signal(s.Signal); err != nil {
+			t.Fatal(err)
+		}
+		if got := h.line(); got != s.name {
+			t.Errorf("the command got %s, want %s", got, s.name)
+		}
+	}
+	h.exits(3, "")
+	if err := waiting.Wait(); err != nil {
+		t.Errorf("the one that waited: %v: %s", err, said.String())
+	}
+}
+
+// TestSignalWhileWaiting sends a signal to a process that has looked at the lock,
+// and found it held.
+func TestSignalWhileWaiting(t *testing.T) {
+	looks := make(chan struct{}, 1)
+	below := fakes3.New()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		below.ServeHTTP(w, r)
+		if r.Method == http.MethodGet && r.URL.Path == "/state/lock" {
+			select {
+			case looks <- struct{}{}:
+			default:
+			}
+		}
+	}))
+	t.Cleanup(srv.Close)
+	if err := send(http.MethodPut, srv.URL+"/state", ""); err != nil {
+		t.Fatal(err)
+	}
+	f := &field{t: t, key: "s3://state/lock", dir: t.TempDir(), env: append(os.Environ(), "AWS_ACCESS_KEY_ID=a",
+		"AWS_SECRET_ACCESS_KEY=b", "AWS_REGION=us-east-1", "AWS_ENDPOINT_URL="+srv.URL, "XDG_CACHE_HOME="+t.TempDir())}
+	h := f.hold("read line; exit 0")
+	<-looks // its own
+	for s, code := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143, syscall.SIGUSR1: 138} {
+		waiting := f.lock(nil, "true")
+		if err := waiting.Start(); err != nil {
+			t.Fatal(err)
+		}
+		<-looks
+		if err := waiting.Process.Signal(s); err != nil {
+			t.Fatal(err)
+		}
+		_ = waiting.Wait() // its code tells
+		if got := waiting.ProcessState.ExitCode(); got != code {
+			t.Errorf("%v: exit code %d, want %d", s, got, code)
+		}
+		select {
+		case <-looks: // it may have looked again
+		default:
+		}
+	}
+	_ = h.stdin.Close()
+	h.exits(0, "")
+}
