@@ -68,7 +68,7 @@ func TestLead(t *testing.T) {
 		if second.who == "bob" {
 			ended, goesOn = bob, ann
 		}
-		if err := <-ended; err != why { //nolint:errorlint // it is the very same
+		if err := <-ended; err != why {
 			b.Errorf("it returns %v, want %v", err, why)
 		}
 		stop()

@@ -3,6 +3,7 @@ package lock
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -40,17 +41,17 @@ func TestASemaphoreOfOneProcess(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		const n, users = 2, 6
 		s := b.user().semaphore(n, Config{TTL: ttl})
-		inside := 0
+		var inside atomic.Int64
 		ended := make(chan error, users)
 		for range users {
 			go func() {
 				l, err := s.Acquire(b.Context())
 				if err == nil {
-					if inside++; inside > n {
-						b.Errorf("%d are inside", inside)
+					if now := inside.Add(1); now > n {
+						b.Errorf("%d are inside", now)
 					}
 					sleep(ttl)
-					inside--
+					inside.Add(-1)
 					err = l.Release(b.Context())
 				}
 				ended <- err

@@ -166,7 +166,7 @@ func TestUpdateThatFails(t *testing.T) {
 			c.Body = []byte("b")
 			return c, why
 		}, UpdateConfig{})
-		if err != why { //nolint:errorlint // it is the very same
+		if err != why {
 			b.Errorf("%v, want %v", err, why)
 		}
 		u.untouched("a")
