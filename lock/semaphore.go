@@ -31,8 +31,7 @@ func (b *Bucket) Semaphore(key string, n int, c Config) (*Semaphore, error) {
 
 // Acquire waits until it holds the semaphore, as [Mutex.Acquire] does. It takes a
 // LIST, a GET for each slot whose lease has changed since this Semaphore looked at
-// it, and a PUT; while it waits a LIST every 2 seconds at most, and a GET for every
-// change.
+// it, and a PUT; while it waits about 45 LISTs a minute, and a GET for every change.
 func (s *Semaphore) Acquire(ctx context.Context) (*Lease, error) { return s.lease(ctx, true) }
 
 // TryAcquire is Acquire without waiting, as [Mutex.TryAcquire].

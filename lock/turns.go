@@ -2,6 +2,7 @@ package lock
 
 import (
 	"context"
+	"errors"
 	"sync"
 )
 
@@ -77,7 +78,7 @@ func (m *Mutex) next(ctx context.Context, wait bool) (*hold, error) {
 	m.mu.Unlock()
 	if tired && wait {
 		if err := m.clock.Sleep(ctx, m.polls().longest); err != nil {
-			return nil, err
+			return nil, errors.Join(&HeldError{Ref: m.ref}, err)
 		}
 	}
 	err := context.Cause(ctx)

@@ -1,0 +1,132 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawlhq/pawl/bucket/buckettest"
+)
+
+// TestTurnsOfOneProcess: its goroutines go in order, and hand the lock on with one
+// request for each.
+func TestTurnsOfOneProcess(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		u := b.user()
+		m := u.mutex(Config{})
+		l := b.got(m.Acquire(b.Context()))
+		const waiters = 5
+		var order []int
+		var tokens []int64
+		ended := make(chan error)
+		for i := range waiters {
+			go func() {
+				l, err := m.Acquire(b.Context())
+				if err == nil {
+					order, tokens = append(order, i), append(tokens, l.Token()) // the lock guards them
+					sleep(time.Second)
+					err = errors.Join(l.Context().Err(), l.Release(b.Context()))
+				}
+				ended <- err
+			}()
+			synctest.Wait()
+		}
+		u.takes("1 Get, 1 Put")
+		first := l.Token()
+		b.done(l.Release(b.Context()))
+		for range waiters {
+			b.done(<-ended)
+		}
+		u.takes(fmt.Sprintf("%d Put", waiters+1)) // and the release
+		if diff := cmp.Diff([]int{0, 1, 2, 3, 4}, order); diff != "" {
+			b.Errorf("order of entry (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff([]int64{first + 1, first + 2, first + 3, first + 4, first + 5}, tokens); diff != "" {
+			b.Errorf("tokens (-want +got):\n%s", diff)
+		}
+		b.done(b.got(b.mutex(Config{}).TryAcquire(b.Context())).Release(b.Context()))
+	})
+}
+
+// TestAProcessLetsOthersIn: after its TTL those of other processes have a chance.
+func TestAProcessLetsOthersIn(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		m := b.mutex(Config{TTL: ttl})
+		ctx, stop := context.WithCancel(b.Context())
+		ended := make(chan struct{})
+		for range 3 {
+			go func() {
+				defer func() { ended <- struct{}{} }()
+				for ctx.Err() == nil {
+					if l, err := m.Acquire(ctx); err == nil {
+						sleep(100 * time.Millisecond)
+						if err := l.Release(b.Context()); err != nil {
+							b.Error(err)
+						}
+					}
+				}
+			}()
+		}
+		sleep(time.Second)
+		for range 3 {
+			w := begins(b.Context(), b.mutex(Config{TTL: ttl}).Acquire)
+			l := w.enters(b)
+			b.about(w.after, 0, ttl+4*time.Second)
+			b.done(l.Release(b.Context()))
+		}
+		stop()
+		for range 3 {
+			<-ended
+		}
+		b.done(b.got(b.mutex(Config{TTL: ttl}).Acquire(b.Context())).Release(b.Context()))
+	})
+}
+
+// TestATurnThatIsGivenUp leaves the lock to others.
+func TestATurnThatIsGivenUp(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		u := b.user()
+		m := u.mutex(Config{TTL: ttl})
+		l := b.got(m.Acquire(b.Context()))
+		_, err := m.Acquire(b.within(time.Minute))
+		b.refused(err, ErrHeld, "s3://b/k")
+		b.refused(err, context.DeadlineExceeded)
+		_, err = m.TryAcquire(b.Context())
+		b.refused(err, ErrHeld)
+
+		// The lock is left to one who gives up in the same moment.
+		ctx, cancel := context.WithCancel(b.Context())
+		w := begins(ctx, m.Acquire)
+		synctest.Wait()
+		u.calls.Next(buckettest.Put, func(ctx context.Context, do func(context.Context) error) error {
+			cancel()
+			return buckettest.Lost(ctx, do)
+		})
+		b.done(l.Release(b.Context()))
+		<-w.entered
+		b.refused(w.err, context.Canceled)
+		b.done(b.got(b.mutex(Config{TTL: ttl}).TryAcquire(b.Context())).Release(b.Context()))
+		b.done(b.got(m.Acquire(b.Context())).Release(b.Context()))
+	})
+}
+
+// TestATurnAfterALongOne waits until others had their chance, and is told who holds
+// the lock if it gives up meanwhile.
+func TestATurnAfterALongOne(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		m := b.mutex(Config{TTL: ttl})
+		l := b.got(m.Acquire(b.Context()))
+		sleep(2 * ttl)
+		w := begins(b.within(time.Second), m.Acquire)
+		synctest.Wait()
+		b.done(l.Release(b.Context()))
+		<-w.entered
+		b.refused(w.err, context.DeadlineExceeded)
+		b.refused(w.err, ErrHeld)
+	})
+}
