@@ -173,6 +173,18 @@ func TestList(t *testing.T) {
 		if n != 1 {
 			b.Errorf("it yields %d times", n)
 		}
+		u.calls.Next(buckettest.Get, buckettest.Answer(bucket.ErrNotFound)) // deleted meanwhile
+		var keys []string
+		for s, err := range u.bucket.List(b.Context(), "l/") {
+			b.done(err)
+			keys = append(keys, s.Key)
+			if s.Key == "l/b" {
+				break
+			}
+		}
+		if got := strings.Join(keys, " "); got != "l/b" {
+			b.Errorf("it yields %s", got)
+		}
 	})
 }
 

@@ -3,6 +3,7 @@ package lock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -230,4 +231,36 @@ func TestAReleaseInVainIsNoObstacle(t *testing.T) {
 		b.done(b.got(m.TryAcquire(b.Context())).Release(b.Context()))
 		b.about(time.Since(began), 0, 0)
 	})
+}
+
+// TestAReleaseDuringARenewal: the renewal is cut off, and lands all the same, or
+// not, or lands when the release is under way.
+func TestAReleaseDuringARenewal(t *testing.T) {
+	for _, landing := range []string{"at once", "never", "during the release"} {
+		t.Run(landing, func(t *testing.T) {
+			inBubble(t, func(b *bubble) {
+				u := b.user()
+				l := b.got(u.mutex(Config{TTL: ttl}).Acquire(b.Context()))
+				var late func() error
+				u.calls.Next(buckettest.Put, func(ctx context.Context, do func(context.Context) error) error {
+					<-ctx.Done()
+					switch late = func() error { return do(b.Context()) }; landing {
+					case "at once":
+						b.done(late())
+					case "during the release":
+						u.calls.Next(buckettest.Put, buckettest.Between(func() { b.done(late()) }))
+					}
+					return fmt.Errorf("%w: %w", bucket.ErrUnclear, ctx.Err())
+				})
+				sleep(ttl / 2)
+				b.done(l.Release(b.Context()))
+				if rec, err := u.bucket.Show(b.Context(), "k"); err != nil || rec.State != Released || rec.Token != l.Token() {
+					b.Errorf("left behind: %+v, %v", rec, err)
+				}
+				if landing == "never" {
+					b.refused(late(), bucket.ErrPrecondition)
+				}
+			})
+		})
+	}
 }

@@ -168,3 +168,24 @@ func TestAnRWMutexInTrouble(t *testing.T) {
 		})
 	}
 }
+
+// TestAWriterThatCannotRenewItsGate while it waits for a reader tries until it can.
+func TestAWriterThatCannotRenewItsGate(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		r := b.got(b.user().rw(Config{TTL: ttl}).RLock(b.Context()))
+		u := b.user()
+		m := u.rw(Config{TTL: ttl})
+		w := begins(b.Context(), m.Lock)
+		sleep(time.Second)
+		for range 200 {
+			u.calls.Next(buckettest.Put, buckettest.Lost)
+		}
+		sleep(5 * ttl)
+		w.outside(b)
+		b.done(r.Release(b.Context()))
+		l := w.enters(b)
+		sleep(2 * ttl)
+		b.done(l.Context().Err())
+		b.done(l.Release(b.Context()))
+	})
+}
