@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/lock"
+)
+
+func TestVerdict(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("XDG_CACHE_HOME", dir) // for each system its own
+	t.Setenv("HOME", dir)
+	t.Setenv("LocalAppData", dir)
+	now := time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
+	v := verdict{Endpoint: "http://127.0.0.1:9000", Bucket: "state"}
+	if v.known(now) {
+		t.Error("it is known before it is kept")
+	}
+	v.keep(now)
+	name, err := v.file()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for age, want := range map[time.Duration]bool{
+		-time.Second: false, 0: true, verdictAge - 1: true, verdictAge: false,
+	} {
+		if got := v.known(now.Add(age)); got != want {
+			t.Errorf("known after %v: %v, want %v", age, got, want)
+		}
+	}
+	for _, other := range []verdict{{Bucket: "state"}, {Endpoint: v.Endpoint, Bucket: "other"}} {
+		if other.known(now) {
+			t.Errorf("%+v is known", other)
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(filepath.Dir(name), "*"))
+	if err != nil || len(files) != 1 {
+		t.Errorf("the folder has %q, %v", files, err)
+	}
+	for _, text := range []string{"", "{", `{"bucket":"other","proved":"2026-05-04T03:02:01Z"}`} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if v.known(now) {
+			t.Errorf("known by %q", text)
+		}
+	}
+}
+
+// TestVerdictThatCannotBeKept is no error.
+func TestVerdictThatCannotBeKept(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{file, ""} {
+		t.Setenv("XDG_CACHE_HOME", dir)
+		t.Setenv("HOME", dir)
+		t.Setenv("LocalAppData", dir)
+		v := verdict{Bucket: "state"}
+		v.keep(time.Now())
+		if v.known(time.Now()) {
+			t.Errorf("it was kept in %q", dir)
+		}
+	}
+}
+
+func TestSysexit(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		code int
+	}{
+		{&failure{code: exitUsage}, exitUsage}, // a command's own code
+		{usage("wrong"), 64},
+		{misconfigured(errors.New("wrong")), 64},
+		{failed(lock.ErrConfig, ""), 1},
+		{errors.New("something else"), 1},
+		{bucket.ErrNotFound, 1},
+		{bucket.ErrDenied, 64},
+		{bucket.ErrUnavailable, 69},
+		{bucket.ErrUnclear, 69},
+		{fmt.Errorf("%w: %w", lock.ErrUnsure, bucket.ErrUnavailable), 74},
+		{fmt.Errorf("%w: %w", &lock.HeldError{}, errWaited), 75},
+		{fmt.Errorf("%w: %w", bucket.ErrUnavailable, errWaited), 69},
+		{errWaited, 75},
+		{lock.ErrContended, 75},
+		{lock.ErrLost, 76},
+		{lock.ErrFenced, 76},
+		{fmt.Errorf("%w: %w", &lock.HeldError{}, signalled{os.Interrupt}), 130},
+		{&ended{2, errors.New("exit status 2")}, 2},
+	} {
+		if got := classify(sysexit(c.err), true).code; got != c.code {
+			t.Errorf("%v: exit code %d, want %d", c.err, got, c.code)
+		}
+	}
+	if sysexit(nil) != nil {
+		t.Error("nothing is an error")
+	}
+}
