@@ -138,7 +138,11 @@ func (m *Mutex) TryAcquire(ctx context.Context) (*Lease, error) { return m.lease
 
 func (m *Mutex) lease(ctx context.Context, wait bool) (*Lease, error) {
 	if !(wait && m.turns.take(ctx) || !wait && m.turns.try()) {
-		return nil, errors.Join(&HeldError{Ref: m.ref}, context.Cause(ctx))
+		err := error(&HeldError{Ref: m.ref})
+		if ctx.Err() != nil {
+			err = fmt.Errorf("%w: %w", err, context.Cause(ctx))
+		}
+		return nil, err
 	}
 	h, err := m.next(ctx, wait)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -115,12 +116,14 @@ func (r *Record) check() error {
 	switch {
 	case r.State != Held && r.State != Released:
 		return fmt.Errorf("its state is %s", event.Quote(string(r.State)))
-	case r.Token < 1:
+	case r.Token < 1 || r.Token == math.MaxInt64: // there is none after that
 		return fmt.Errorf("its token is %d", r.Token)
 	case len(r.Nonce) < 8 || len(r.Nonce) > 64:
 		return errors.New("its nonce has another length")
 	case r.TTL < minTTL.Milliseconds() || r.TTL > maxTTL.Milliseconds():
 		return fmt.Errorf("its ttl_ms is %d", r.TTL)
+	case len(r.Owner) > maxText || len(r.Reason) > maxText || len(r.Host) > maxText:
+		return errors.New("it says too much of its holder")
 	case r.Limit < 0 || r.Limit > MaxSlots:
 		return fmt.Errorf("its limit is %d", r.Limit)
 	}

@@ -21,7 +21,6 @@ type sea struct {
 	now   time.Duration // the true time
 	later []appointment // the earliest first
 	calm  bool          // no more troubles
-	over  bool
 
 	objects map[string]*register
 	procs   []*proc
