@@ -31,6 +31,7 @@ type guard struct {
 	backTo int // the holder's group
 	grace  time.Duration
 	hurry  bool
+	within bool // the holder itself runs under another lock
 	say    func(string)
 }
 
@@ -44,6 +45,7 @@ func guardCommands(a *app) []*cobra.Command {
 		Args:   noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			g.hurry = onLost == onLostKill
+			_, g.within = os.LookupEnv(tokenVariable)
 			g.group = os.Getpid()
 			if syscall.Getpgrp() != g.group {
 				return usage("%s is started by pawl lock, and by nobody else", guardName)
@@ -96,12 +98,17 @@ func readOrders(from io.Reader) <-chan countdown {
 	return terms
 }
 
-const (
-	// glance is how often a guard looks at its clocks.
-	glance = time.Second
-	// farewell is what a command has left whose holder is gone.
-	farewell = time.Second
-)
+// glance is how often a guard looks at its clocks.
+const glance = time.Second
+
+// farewell is what a command has left whose holder is gone. Under another lock it
+// is nothing: the holder may have been ended because that is over.
+func (g *guard) farewell(left time.Duration) time.Duration {
+	if g.within {
+		return 0
+	}
+	return min(time.Second, left+g.grace)
+}
 
 // watch waits until the lease is over, or the holder is gone, and ends the group.
 func (g *guard) watch(terms <-chan countdown) {
@@ -119,7 +126,7 @@ func (g *guard) watch(terms <-chan countdown) {
 		select {
 		case next, ok := <-terms:
 			if !ok {
-				g.end(min(farewell, left+g.grace))
+				g.end(g.farewell(left))
 				return
 			}
 			lease = next

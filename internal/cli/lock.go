@@ -42,8 +42,9 @@ lock is left as it is.
 The lease is renewed while the command runs. The command, with all that it
 started in its process group, is ended before the lease can expire: also if this
 process is stopped or killed, for a second process guards it. What is left of the
-group when the command ends is killed before the lock is released. A process that
-leaves the group (setsid) is not seen.
+group when the command ends is killed before the lock is released. What leaves the
+group is not ended: a daemon (setsid), a job of an interactive shell, a command of
+another user (sudo). Another "pawl lock" may be the command: it ends with this one.
 
 Standard input, output and error are the command's own. INT, TERM, HUP, QUIT, USR1
 and USR2 are forwarded to its process group; while the lock is waited for, they

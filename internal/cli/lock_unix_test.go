@@ -202,6 +202,26 @@ func TestHolderStopped(t *testing.T) {
 	}
 }
 
+// TestLockInLock stops a holder whose command is a holder itself, with a guard and
+// a process group of its own.
+func TestLockInLock(t *testing.T) {
+	f := newField(t)
+	h := f.hold(`exec pawl lock ` + f.key + `-inner -- sh -c '` + stubborn + `'`)
+	h.line()
+	if err := h.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	entered := f.next()
+	died, in := h.died(), <-entered
+	if died.After(in) {
+		t.Errorf("the next one entered %v before the inner command was dead", died.Sub(in))
+	}
+	if err := h.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	h.exits(76, "the lock was lost")
+}
+
 // TestHolderStoppedBriefly shows that a lease survives what it was made for.
 func TestHolderStoppedBriefly(t *testing.T) {
 	f := newField(t)

@@ -67,14 +67,20 @@ func runHolding(lease *lock.Lease, path string, command []string, o *lockOptions
 	return status, true, err
 }
 
+// What a command knows of the lock that it runs under.
+const (
+	tokenVariable    = "PAWL_LOCK_TOKEN"
+	deadlineVariable = "PAWL_LOCK_DEADLINE"
+)
+
 // environment is that of the command.
 func environment(lease *lock.Lease) []string {
-	const token, deadline = "PAWL_LOCK_TOKEN=", "PAWL_LOCK_DEADLINE="
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool { // of a lock around this one
-		return strings.HasPrefix(v, token) || strings.HasPrefix(v, deadline)
+		name, _, _ := strings.Cut(v, "=")
+		return name == tokenVariable || name == deadlineVariable
 	})
-	return append(env, token+strconv.FormatInt(lease.Token(), 10),
-		deadline+lease.Deadline().UTC().Format("2006-01-02T15:04:05.000Z"))
+	return append(env, tokenVariable+"="+strconv.FormatInt(lease.Token(), 10),
+		deadlineVariable+"="+lease.Deadline().UTC().Format("2006-01-02T15:04:05.000Z"))
 }
 
 // releaseTime bounds the release of a lock whose command has ended.
