@@ -54,8 +54,8 @@ func TestWhatIsNoLeaseIsLeftAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *bubble) {
 				b.put("k", c.content, nil)
-				b.put("k/slots/0000", c.content, nil)
-				b.put("k/readers/0000", c.content, nil)
+				b.put("k.slots/0000", c.content, nil)
+				b.put("k.readers/0000", c.content, nil)
 				for what, try := range tries(b) {
 					u := b.user()
 					err := try(u)
@@ -98,18 +98,18 @@ func tries(b *bubble) map[string]func(*user) error {
 // TestForeignReaders: a gate that is fine, and something else among its readers.
 func TestForeignReaders(t *testing.T) {
 	inBubble(t, func(b *bubble) {
-		b.put("k/readers/0003", "mine", nil)
-		b.put("k/readers/notes.txt", "mine", nil)
-		b.put("k/readers/00001", "mine", nil)
+		b.put("k.readers/0003", "mine", nil)
+		b.put("k.readers/notes.txt", "mine", nil)
+		b.put("k.readers/00001", "mine", nil)
 		m := b.user().rw(Config{})
 		_, err := m.RLock(b.Context())
-		b.refused(err, ErrForeign, "s3://b/k/readers/0003")
+		b.refused(err, ErrForeign, "s3://b/k.readers/0003")
 		_, err = m.Lock(b.Context())
-		b.refused(err, ErrForeign, "s3://b/k/readers/0003")
+		b.refused(err, ErrForeign, "s3://b/k.readers/0003")
 		if rec, err := b.user().bucket.Show(b.Context(), "k"); err != nil || rec.State != Released {
 			b.Errorf("the gate is left %+v, %v", rec, err)
 		}
-		b.remove("k/readers/0003") // what has no slot's name is nobody's
+		b.remove("k.readers/0003") // what has no slot's name is nobody's
 		b.done(b.got(m.RLock(b.Context())).Release(b.Context()))
 		b.done(b.got(m.Lock(b.Context())).Release(b.Context()))
 	})

@@ -13,8 +13,7 @@ import (
 
 // queue is the waiters of one fair contender's lock: a ticket each, an object
 // whose key is a number. The lowest ticket may take the lock. A ticket is a lease
-// that its waiter renews; one that has not changed for the watcher's own TTL is
-// removed. The queue decides who goes first, and nothing else: the lock itself
+// that its waiter renews; one that has not changed for its TTL is removed. The queue decides who goes first, and nothing else: the lock itself
 // excludes, whatever becomes of tickets.
 type queue struct {
 	*Mutex
@@ -27,11 +26,12 @@ type queue struct {
 type ticketSeen struct {
 	etag  string
 	since time.Time
+	ttl   time.Duration // of its waiter, or of its watcher as long as that is not known
 }
 
 // acquireFair waits for its turn, and then for the lock.
 func (m *Mutex) acquireFair(ctx context.Context, wait bool) (*hold, error) {
-	q := &queue{Mutex: m, prefix: m.ref.Key + "/queue/"}
+	q := &queue{Mutex: m, prefix: m.ref.Key + ".queue/"}
 	defer func() { q.leave(ctx) }()
 	pauses := m.polls()
 	var busy *HeldError
@@ -90,23 +90,27 @@ func (q *queue) first(ctx context.Context, wait bool) (bool, error) {
 // look counts the tickets before one's own, and finds the last. It removes those
 // that nobody renews any more.
 func (q *queue) look(ctx context.Context) (before, last int, err error) {
+	found, err := q.listing(ctx, q.ref.Bucket, q.prefix)
+	if err != nil {
+		return 0, 0, fmt.Errorf("listing the queue of %s: %w", q, err)
+	}
 	now, there := q.clock.Now(), map[string]ticketSeen{}
-	for info, err := range q.store.List(ctx, q.ref.Bucket, q.prefix, "") {
-		if err != nil {
-			return 0, 0, fmt.Errorf("listing the queue of %s: %w", q, err)
-		}
+	for _, info := range found {
 		n, err := strconv.Atoi(strings.TrimPrefix(info.Key, q.prefix))
-		if err != nil || q.ticket != nil && n == q.number {
+		if err != nil || q.key(n) != info.Key || q.ticket != nil && n == q.number {
 			continue
 		}
 		seen := q.tickets[info.Key]
 		if seen.etag != info.ETag {
-			seen = ticketSeen{info.ETag, now}
+			seen = ticketSeen{etag: info.ETag, since: now, ttl: q.holder.ttl()}
 		}
-		there[info.Key] = seen
-		if ttl := q.holder.ttl(); now.Sub(seen.since) > ttl+ttl*rate/100 {
-			// Where the store ignores the condition a waiter may lose its place.
-			_ = q.store.Delete(ctx, bucket.Ref{Bucket: q.ref.Bucket, Key: info.Key}, bucket.Condition{IfMatch: info.ETag})
+		gone := false
+		if now.Sub(seen.since) > seen.ttl+seen.ttl*rate/100 {
+			if gone, err = q.expire(ctx, info, &seen); err != nil {
+				return 0, 0, err
+			}
+		}
+		if there[info.Key] = seen; gone {
 			continue
 		}
 		if last = max(last, n); q.ticket == nil || n < q.number {
@@ -117,17 +121,38 @@ func (q *queue) look(ctx context.Context) (before, last int, err error) {
 	return before, last, nil
 }
 
+// key is that of a ticket.
+func (q *queue) key(number int) string { return fmt.Sprintf("%s%012d", q.prefix, number) }
+
+// expire removes a ticket that has not changed for long, unless its own TTL is
+// longer. What is no ticket is left as it is.
+func (q *queue) expire(ctx context.Context, info bucket.Info, seen *ticketSeen) (bool, error) {
+	ref := bucket.Ref{Bucket: q.ref.Bucket, Key: info.Key}
+	now, err := (&object{q.world, ref}).get(ctx)
+	switch {
+	case err != nil:
+		return false, fmt.Errorf("looking at a ticket in the queue of %s: %w", q, err)
+	case now.exists && now.rec.ttl() > seen.ttl:
+		seen.ttl = now.rec.ttl()
+		return false, nil
+	}
+	// Where the store ignores the condition a waiter may lose its place.
+	_ = q.store.Delete(ctx, ref, bucket.Condition{IfMatch: info.ETag})
+	return true, nil
+}
+
 // enter tries to get the ticket of a number. Somebody else may have been faster.
 func (q *queue) enter(ctx context.Context, number int) error {
-	key := fmt.Sprintf("%s%012d", q.prefix, number)
-	m := &Mutex{object: object{q.world, bucket.Ref{Bucket: q.ref.Bucket, Key: key}}, holder: q.holder}
+	m := &Mutex{object: object{q.world, bucket.Ref{Bucket: q.ref.Bucket, Key: q.key(number)}}, holder: q.holder}
 	w := m.object.write(version{}, first(&q.holder, q.nonce(), q.clock.Now()))
 	f, err := w.run(ctx)
-	if err != nil {
-		return fmt.Errorf("taking a ticket: %w", err)
+	if err == nil && f.fate != landed {
+		return nil
 	}
-	if f.fate == landed {
-		q.ticket, q.number = &hold{mutex: m, at: f.now, sent: w.sent}, number
+	q.ticket, q.number = &hold{mutex: m, at: f.now, sent: w.sent}, number
+	if err != nil {
+		q.ticket.renewal = w // which may have landed
+		return fmt.Errorf("taking a ticket: %w", err)
 	}
 	return nil
 }
@@ -139,5 +164,13 @@ func (q *queue) leave(ctx context.Context) {
 	}
 	ctx, stop := q.clock.Limit(context.WithoutCancel(ctx), abandonTime)
 	defer stop()
-	_ = q.store.Delete(ctx, q.ticket.mutex.ref, bucket.Condition{IfMatch: q.ticket.at.etag})
+	at := q.ticket.at
+	if w := q.ticket.renewal; w != nil { // of unknown fate
+		now, err := q.ticket.mutex.get(ctx)
+		if err != nil || !now.exists || now.rec.Nonce != w.next.Nonce && now.rec.Nonce != at.rec.Nonce {
+			return
+		}
+		at = now
+	}
+	_ = q.store.Delete(ctx, q.ticket.mutex.ref, bucket.Condition{IfMatch: at.etag})
 }

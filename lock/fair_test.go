@@ -53,7 +53,7 @@ func TestFairIsInOrder(t *testing.T) {
 // ticket leaves a ticket behind, that nobody renews.
 func (b *bubble) ticket(number int) {
 	b.Helper()
-	q := &queue{Mutex: b.mutex(Config{TTL: ttl}), prefix: "k/queue/"}
+	q := &queue{Mutex: b.mutex(Config{TTL: ttl}), prefix: "k.queue/"}
 	b.done(q.enter(b.Context(), number))
 }
 
@@ -141,7 +141,7 @@ func TestATicketThatWasTaken(t *testing.T) {
 		w := begins(b.Context(), u.mutex(Config{TTL: ttl, Fair: true}).Acquire)
 		sleep(time.Second)
 		w.outside(b)
-		if keys := b.keys(); !slices.Equal(keys, []string{"k/queue/000000000001", "k/queue/000000000002"}) {
+		if keys := b.keys(); !slices.Equal(keys, []string{"k.queue/000000000001", "k.queue/000000000002"}) {
 			b.Errorf("there is %q", keys)
 		}
 		b.done(w.enters(b).Release(b.Context()))
@@ -155,7 +155,7 @@ func TestATicketThatWasRemoved(t *testing.T) {
 		l := b.got(b.mutex(c).Acquire(b.Context()))
 		w := begins(b.Context(), b.mutex(c).Acquire)
 		sleep(time.Second)
-		b.remove("k/queue/000000000001")
+		b.remove("k.queue/000000000001")
 		sleep(2 * ttl)
 		w.outside(b)
 		b.done(l.Release(b.Context()))

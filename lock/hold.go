@@ -46,6 +46,14 @@ func (h *hold) tend(ctx context.Context) error {
 	return h.renew(ctx, left)
 }
 
+// tended is tend, and leaves it to the next time to renew what is not lost yet.
+func (h *hold) tended(ctx context.Context) error {
+	if err := h.tend(ctx); errors.Is(err, ErrLost) || ctx.Err() != nil {
+		return err
+	}
+	return nil
+}
+
 // keep renews the lease until ctx ends, which is no error, or the lease is lost.
 // It tells of each renewal.
 func (h *hold) keep(ctx context.Context, renewed func()) error {

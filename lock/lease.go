@@ -67,8 +67,8 @@ func (l *Lease) Deadline() time.Time {
 
 // Release gives the lock back, with 1 request, and waits for the renewals to
 // end. An error that matches ErrLost says that the lock had been lost before, and
-// any other that nobody can enter until the lease is over. It works once; after
-// that it returns an error.
+// any other that nobody can enter until the lease is over. If ctx has ended
+// already it takes 5 seconds at most. It works once; after that it returns an error.
 func (l *Lease) Release(ctx context.Context) error {
 	l.stop()
 	<-l.done
@@ -79,6 +79,11 @@ func (l *Lease) Release(ctx context.Context) error {
 	l.mu.Unlock()
 	if h == nil {
 		return fmt.Errorf("%w: it was released before", ErrConfig)
+	}
+	if ctx.Err() != nil {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(context.WithoutCancel(ctx), abandonTime)
+		defer stop()
 	}
 	// What was not renewed in time may be one's own still.
 	err := l.release(ctx, h, lost)

@@ -96,7 +96,7 @@ func judge(now, base snapshot, id string, refused bool) (f fate, known bool) {
 		return superseded, true
 	case now.is(base):
 		return open, true
-	case now.count == 0 || place < 0 || !now.follows(base.lineage):
+	case now.count == 0 || place < 0 || base.exists && base.count == 0 || !now.follows(base.lineage):
 		return lost, refused
 	}
 	return lost, place < int64(len(now.ids)) // then another's is in its place

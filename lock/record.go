@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -116,7 +115,7 @@ func (r *Record) check() error {
 	switch {
 	case r.State != Held && r.State != Released:
 		return fmt.Errorf("its state is %s", event.Quote(string(r.State)))
-	case r.Token < 1 || r.Token == math.MaxInt64: // there is none after that
+	case r.Token < 1 || r.Token >= 1<<62: // the next ones must not overflow
 		return fmt.Errorf("its token is %d", r.Token)
 	case len(r.Nonce) < 8 || len(r.Nonce) > 64:
 		return errors.New("its nonce has another length")

@@ -14,7 +14,7 @@ import (
 // is safe for concurrent use.
 //
 // A writer holds the lease of the key itself, the gate, and then waits until no
-// reader is left. A reader holds a lease below key + "/readers/", and then looks
+// reader is left. A reader holds a lease below key + ".readers/", and then looks
 // at the gate: if it is held, it withdraws. Of a reader and a writer who come at
 // the same time at least one sees the other. So writers go first, and this needs
 // a store whose listings show what was written before.
@@ -33,7 +33,7 @@ func (b *Bucket) RWMutex(key string, c Config) (*RWMutex, error) {
 		return nil, fmt.Errorf("the lock %s: %w", event.Quote("s3://"+b.name+"/"+key), err)
 	}
 	return &RWMutex{
-		gate: b.mutex(key, holder, false), readers: b.slots(key+"/readers/", MaxSlots, holder),
+		gate: b.mutex(key, holder, false), readers: b.slots(key+".readers/", MaxSlots, holder),
 	}, nil
 }
 
@@ -89,16 +89,18 @@ func (m *RWMutex) alone(ctx context.Context, h *hold, wait bool) error {
 	pauses := m.gate.polls()
 	var busy *HeldError
 	for {
-		if err := h.tend(ctx); err != nil && (errors.Is(err, ErrLost) || ctx.Err() != nil) {
+		if err := h.tended(ctx); err != nil {
 			return busy.gaveUp(ctx, err)
 		}
 		pause := min(pauses.next(), h.ttl()/renewAfter)
-		left, now, err := m.remaining(ctx)
+		left, now, err := m.remaining(ctx, h)
 		switch {
 		case err != nil:
 			if !errors.Is(err, bucket.ErrUnavailable) {
 				return busy.gaveUp(ctx, err)
 			}
+		case now == nil && h.left(m.gate.clock.Now()) <= 0:
+			return fmt.Errorf("%s: %w: it took too long to look for readers", m.gate, ErrLost)
 		case now == nil:
 			return nil
 		case !wait:
@@ -113,13 +115,14 @@ func (m *RWMutex) alone(ctx context.Context, h *hold, wait bool) error {
 }
 
 // remaining returns one of the readers that are left, and how long its lease may
-// last yet. It ends the leases that are over, so that they cannot be renewed.
-func (m *RWMutex) remaining(ctx context.Context) (time.Duration, *HeldError, error) {
+// last yet. It ends the leases that are over, so that they cannot be renewed, and
+// renews the gate's own on the way.
+func (m *RWMutex) remaining(ctx context.Context, gate *hold) (time.Duration, *HeldError, error) {
 	if !m.readers.turns.take(ctx) {
 		return 0, nil, fmt.Errorf("waiting for the readers of %s: %w", m.gate, context.Cause(ctx))
 	}
 	defer m.readers.turns.end()
-	there, err := m.readers.list(ctx)
+	there, err := m.readers.list(ctx, gate.tended)
 	if err != nil {
 		return 0, nil, err
 	}

@@ -15,7 +15,7 @@ func TestReadersTogetherAndAWriterAlone(t *testing.T) {
 			readers = append(readers, b.got(b.user().rw(Config{TTL: ttl, Owner: "ann"}).RLock(b.Context())))
 		}
 		_, err := b.user().rw(Config{TTL: ttl}).TryLock(b.Context())
-		b.refused(err, ErrHeld, "ann", "s3://b/k/readers/")
+		b.refused(err, ErrHeld, "ann", "s3://b/k.readers/")
 		b.done(b.got(b.user().rw(Config{TTL: ttl}).TryRLock(b.Context())).Release(b.Context()))
 
 		w := begins(b.Context(), b.user().rw(Config{TTL: ttl, Owner: "bob"}).Lock)
@@ -177,7 +177,7 @@ func TestAWriterThatCannotRenewItsGate(t *testing.T) {
 		m := u.rw(Config{TTL: ttl})
 		w := begins(b.Context(), m.Lock)
 		sleep(time.Second)
-		for range 200 {
+		for range 30 {
 			u.calls.Next(buckettest.Put, buckettest.Lost)
 		}
 		sleep(5 * ttl)

@@ -8,7 +8,7 @@ import (
 )
 
 // Semaphore lets up to n hold it at a time. Each holder has one of n leases,
-// below key + "/slots/". It is safe for concurrent use.
+// below key + ".slots/". It is safe for concurrent use.
 type Semaphore struct{ slots *slots }
 
 // Semaphore returns the semaphore of up to n holders, from 1 to [MaxSlots]. All
@@ -26,7 +26,7 @@ func (b *Bucket) Semaphore(key string, n int, c Config) (*Semaphore, error) {
 		return nil, fmt.Errorf("the semaphore %s: %w", event.Quote("s3://"+b.name+"/"+key), err)
 	}
 	holder.Limit = n
-	return &Semaphore{b.slots(key+"/slots/", n, holder)}, nil
+	return &Semaphore{b.slots(key+".slots/", n, holder)}, nil
 }
 
 // Acquire waits until it holds the semaphore, as [Mutex.Acquire] does. It takes a

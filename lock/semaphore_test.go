@@ -19,7 +19,7 @@ func TestASemaphoreHasSoManyHolders(t *testing.T) {
 			leases = append(leases, b.got(b.user().semaphore(n, Config{TTL: ttl, Owner: "ann"}).Acquire(b.Context())))
 		}
 		_, err := b.user().semaphore(n, Config{TTL: ttl}).TryAcquire(b.Context())
-		b.refused(err, ErrHeld, "ann", "s3://b/k/slots/")
+		b.refused(err, ErrHeld, "ann", "s3://b/k.slots/")
 		w := begins(b.Context(), b.user().semaphore(n, Config{TTL: ttl}).Acquire)
 		sleep(10 * ttl)
 		w.outside(b)
@@ -129,7 +129,7 @@ func TestASemaphoreWhoseListingFails(t *testing.T) {
 		u := b.user()
 		u.calls.Next(buckettest.List, buckettest.Answer(bucket.ErrDenied))
 		_, err := u.semaphore(1, Config{}).Acquire(b.Context())
-		b.refused(err, bucket.ErrDenied, "s3://b/k/slots/")
+		b.refused(err, bucket.ErrDenied, "s3://b/k.slots/")
 		if errors.Is(err, ErrHeld) {
 			b.Errorf("%v: nobody holds it", err)
 		}

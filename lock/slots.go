@@ -51,13 +51,15 @@ func (s *slots) slot(i int) *slot {
 }
 
 // list returns the slots that have an object, with 1 request, and with 1 more for
-// each whose object has changed since it was read last.
-func (s *slots) list(ctx context.Context) (map[int]*slot, error) {
+// each whose object has changed since it was read last. Before each of these it
+// calls meanwhile.
+func (s *slots) list(ctx context.Context, meanwhile func(context.Context) error) (map[int]*slot, error) {
+	found, err := s.listing(ctx, s.name, s.prefix)
+	if err != nil {
+		return nil, fmt.Errorf("listing %s: %w", s, err)
+	}
 	there := map[int]*slot{}
-	for info, err := range s.store.List(ctx, s.name, s.prefix, "") {
-		if err != nil {
-			return nil, fmt.Errorf("listing %s: %w", s, err)
-		}
+	for _, info := range found {
 		i, err := strconv.Atoi(strings.TrimPrefix(info.Key, s.prefix))
 		if err != nil || i < 0 || i >= MaxSlots || fmt.Sprintf("%s%04d", s.prefix, i) != info.Key {
 			continue
@@ -65,6 +67,9 @@ func (s *slots) list(ctx context.Context) (map[int]*slot, error) {
 		one := s.slot(i)
 		if there[i] = one; one.now.exists && one.now.etag == info.ETag {
 			continue
+		}
+		if err := meanwhile(ctx); err != nil {
+			return nil, err
 		}
 		if one.now, one.seen, err = one.mutex.read(ctx); err != nil {
 			return nil, err
@@ -93,7 +98,7 @@ func (s *slots) take(ctx context.Context) (*hold, time.Duration, *HeldError, err
 		return nil, 0, nil, fmt.Errorf("waiting for a slot of %s: %w", s, context.Cause(ctx))
 	}
 	defer s.turns.end()
-	there, err := s.list(ctx)
+	there, err := s.list(ctx, func(context.Context) error { return nil })
 	if err != nil {
 		return nil, 0, nil, err
 	}

@@ -50,6 +50,19 @@ func (t *turns) try() bool {
 	return free
 }
 
+// handOver gives the turn to the next one, if somebody waits, after prepare.
+func (t *turns) handOver(prepare func()) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.waiting) == 0 {
+		return false
+	}
+	prepare()
+	close(t.waiting[0])
+	t.waiting = t.waiting[1:]
+	return true
+}
+
 // waited reports that somebody waits for a turn.
 func (t *turns) waited() bool {
 	t.mu.Lock()
@@ -99,13 +112,15 @@ func (m *Mutex) next(ctx context.Context, wait bool) (*hold, error) {
 // release ends a lease, and one's turn. If another goroutine waits for its turn
 // the lock is left to it as it is.
 func (m *Mutex) release(ctx context.Context, h *hold, lost error) error {
-	defer m.turns.end()
-	waited := m.turns.waited()
-	if waited && lost == nil && h.renewal == nil && !m.fair && m.mayStay() {
+	leave := func() {
 		h.disown()
 		m.remember(h.at)
+	}
+	if lost == nil && h.renewal == nil && !m.fair && m.mayStay() && m.turns.handOver(leave) {
 		return nil
 	}
+	defer m.turns.end()
+	waited := m.turns.waited()
 	err := h.release(ctx)
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -104,7 +104,7 @@ func (u *update) run(ctx context.Context) (Updated, error) {
 	for n := 1; ; n++ {
 		began := u.clock.Now()
 		next, err := u.changed(ctx, base, was)
-		if err != nil || same(was, next) {
+		if err != nil || same(was, next) && u.config.Fence <= base.fence {
 			return Updated{Tries: n, Content: next}, err
 		}
 		f, now, then, err := u.attempt(ctx, base, next, began)
@@ -189,6 +189,8 @@ func (u *update) look(ctx context.Context) (snapshot, Content, error) {
 }
 
 func (u *update) fetch(ctx context.Context) (snapshot, Content, error) {
+	ctx, stop := u.clock.Limit(ctx, transferTime)
+	defer stop()
 	info, r, err := u.store.Get(ctx, u.ref)
 	if errors.Is(err, bucket.ErrNotFound) {
 		return snapshot{}, Content{}, nil
@@ -239,7 +241,7 @@ func same(a, b Content) bool {
 //	refused                 no lineage                        lost
 //	no answer               no lineage                        ErrUnsure
 func (u *update) write(ctx context.Context, base snapshot, next Content) (fate, snapshot, Content, error) {
-	id, refused := u.nonce()[:idSize], true
+	id, refused, began := u.nonce()[:idSize], true, u.clock.Now()
 	metadata := base.with(id, u.config.Fence).metadata(next.Metadata)
 	pauses := backoff{world: u.world, shortest: 10 * time.Millisecond, longest: time.Second}
 	for {
@@ -264,7 +266,9 @@ func (u *update) write(ctx context.Context, base snapshot, next Content) (fate, 
 		case f != open:
 			return f, now, then, nil
 		}
-		base.etag = now.etag
+		if base.etag = now.etag; u.clock.Now().Sub(began) > patience {
+			return open, now, then, fmt.Errorf("updating %s: %w: %w", u, ErrUnsure, err)
+		}
 		if stopped := u.clock.Sleep(ctx, pauses.next()); stopped != nil {
 			return open, now, then, fmt.Errorf("updating %s: %w: %w: %w", u, ErrUnsure, err, stopped)
 		}
@@ -276,6 +280,8 @@ func (u *update) put(ctx context.Context, base snapshot, next Content, metadata 
 	if base.exists {
 		c = bucket.Condition{IfMatch: base.etag}
 	}
+	ctx, stop := u.clock.Limit(ctx, transferTime)
+	defer stop()
 	_, err := u.store.Put(ctx, u.ref, bucket.Object{
 		Body: bytes.NewReader(next.Body), Size: int64(len(next.Body)), ContentType: next.ContentType, Headers: next.Headers, Metadata: metadata,
 	}, c)

@@ -70,7 +70,7 @@ func (w *sea) disturb(token int64) { w.excused = max(w.excused, token) }
 // landed checks what was written: an update under a fencing token, or a lease.
 func (w *sea) landed(key string, r *register, fence int64) {
 	switch {
-	case strings.Contains(key, "/queue/"): // tickets begin anew
+	case strings.Contains(key, ".queue/"): // tickets begin anew
 	case key != dataKey:
 		w.leased(r)
 	case fence > 0 && fence < r.fence:

@@ -24,6 +24,9 @@ const mediaType = "application/json"
 // callTime bounds one request. A lease that is shorter bounds it by itself.
 const callTime = 10 * time.Second
 
+// transferTime bounds a request whose answer or body may be large.
+const transferTime = 5 * time.Minute
+
 // patience is for how long a store may give no answer before one gives up.
 const patience = time.Minute
 
@@ -51,6 +54,19 @@ func (o *object) get(ctx context.Context) (version, error) {
 		return version{}, fmt.Errorf("%s: %w; it was left as it is: choose another key for the lock", o, err)
 	}
 	return version{exists: true, etag: info.ETag, rec: rec}, nil
+}
+
+// listing returns the objects below a prefix.
+func (w *world) listing(ctx context.Context, name, prefix string) (found []bucket.Info, err error) {
+	ctx, stop := w.clock.Limit(ctx, transferTime)
+	defer stop()
+	for info, err := range w.store.List(ctx, name, prefix, "") {
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, info)
+	}
+	return found, nil
 }
 
 // put writes the lease once, if the object still is base.
@@ -109,6 +125,7 @@ func (w *write) run(ctx context.Context) (found, error) {
 		w.sent = w.clock.Now()
 	}
 	pauses := backoff{world: w.world, shortest: 20 * time.Millisecond, longest: time.Second}
+	began := w.clock.Now()
 	for {
 		etag, err := w.put(ctx, w.base, body)
 		if err == nil {
@@ -119,10 +136,13 @@ func (w *write) run(ctx context.Context) (found, error) {
 			return found{}, fmt.Errorf("writing the lock %s: %w", w, err)
 		}
 		w.loose = true
-		f, sent, err := w.look(ctx, err)
-		if err != nil || f.fate != open {
-			w.loose = err != nil
-			return f, err
+		f, sent, lookErr := w.look(ctx, err)
+		if lookErr != nil || f.fate != open {
+			w.loose = lookErr != nil
+			return f, lookErr
+		}
+		if permanent(err) || w.clock.Now().Sub(began) > patience {
+			return found{}, fmt.Errorf("writing the lock %s: %w", w, err)
 		}
 		w.base, w.sent = f.now, sent
 		if err := w.clock.Sleep(ctx, pauses.next()); err != nil {
@@ -141,7 +161,9 @@ func (w *write) look(ctx context.Context, answer error) (found, time.Time, error
 		switch {
 		case err == nil:
 			return found{classify(now, w.base, w.next.Nonce), now, w.clock.Now()}, asked, nil
-		case ctx.Err() != nil, !errors.Is(err, bucket.ErrUnavailable), asked.Sub(first) > patience:
+		case ctx.Err() != nil:
+			return found{}, asked, fmt.Errorf("writing the lock %s: %w, and looking: %w: %w", w, answer, err, context.Cause(ctx))
+		case !errors.Is(err, bucket.ErrUnavailable), asked.Sub(first) > patience:
 			return found{}, asked, fmt.Errorf("writing the lock %s: %w, and looking: %w", w, answer, err)
 		}
 		if err := w.clock.Sleep(ctx, pauses.next()); err != nil {

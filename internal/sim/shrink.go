@@ -1,12 +1,16 @@
 package sim
 
-import "github.com/pawlhq/pawl/internal/tape"
+import (
+	"fmt"
+
+	"github.com/pawlhq/pawl/internal/tape"
+)
 
 // Replay plays the world of a tape that a [Failure] brought, and tells it.
 func Replay(text string) (violations []Violation, story []string, err error) {
 	recorded, err := tape.Decode(text)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, fmt.Errorf("sim: %w", err)
 	}
 	h, story := tell(recorded)
 	return h.violations, story, nil

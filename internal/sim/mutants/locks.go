@@ -91,7 +91,7 @@ var locks = []Mutant{
 	},
 	{
 		Name:  "a-reader-left-to-its-fate",
-		Edits: []Edit{{"lock/rwmutex.go", "		if left > 0 || !now.exists || now.rec.State == Released {", "		if true {"}},
+		Edits: []Edit{{"lock/rwmutex.go", "one.mutex.expire(ctx, &one.now, &one.seen)", "one.mutex.claimable(one.now, one.seen), error(nil)"}},
 		Why:   "A reader's lease that is over was renewed at the last moment, or will be: it must be ended before a writer goes on.",
 		Test:  worlds("L1", "60000"),
 	},
