@@ -1,0 +1,128 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/bucket/buckettest"
+)
+
+// TestALockLeftToOneWhoLeaves lets the only goroutine that waits give up just when
+// the lock is given back: nobody may be left with it.
+func TestALockLeftToOneWhoLeaves(t *testing.T) {
+	for range 50 {
+		inBubble(t, func(b *bubble) {
+			u := b.user()
+			m := u.mutex(Config{TTL: time.Hour})
+			l := b.got(m.Acquire(b.Context()))
+			ctx, leave := context.WithCancel(b.Context())
+			gone := make(chan struct{})
+			go func() {
+				defer close(gone)
+				if l, err := m.Acquire(ctx); err == nil {
+					b.done(l.Release(b.Context()))
+				}
+			}()
+			synctest.Wait()
+			go leave()
+			b.done(l.Release(b.Context()))
+			<-gone
+			other := b.got(b.mutex(Config{}).TryAcquire(b.Context()))
+			b.done(other.Release(b.Context()))
+		})
+	}
+}
+
+// TestAReleaseAfterTheEnd releases with a context that has ended, as a deferred
+// release does.
+func TestAReleaseAfterTheEnd(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		ctx, end := context.WithCancel(b.Context())
+		l := b.got(b.mutex(Config{TTL: time.Hour}).Acquire(ctx))
+		end()
+		b.done(l.Release(ctx))
+		l = b.got(b.mutex(Config{}).TryAcquire(b.Context()))
+		b.done(l.Release(b.Context()))
+	})
+}
+
+// TestWritesThatNeverWork checks that one gives up after a minute although reads
+// work, and does not try for ever.
+func TestWritesThatNeverWork(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		u := b.user()
+		m := u.mutex(Config{})
+		for range 10_000 {
+			u.calls.Next(buckettest.Put, buckettest.Answer(bucket.ErrUnclear))
+		}
+		began := time.Now()
+		_, err := m.TryAcquire(b.Context())
+		b.refused(err, bucket.ErrUnclear, "s3://b/k")
+		_, err = u.bucket.Update(b.Context(), "data", func(_ context.Context, c Content) (Content, error) {
+			c.Body = []byte("x")
+			return c, nil
+		}, UpdateConfig{Create: true})
+		b.refused(err, ErrUnsure, "s3://b/data")
+		b.about(time.Since(began), 2*patience, 2*patience+10*time.Second)
+	})
+}
+
+// TestNoTicket checks that a queue leaves alone what is in the place of tickets and
+// is none.
+func TestNoTicket(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		const ticket = "k.queue/000000000001"
+		b.put("k.queue/7", "mine", nil)
+		b.put(ticket, "mine", nil)
+		m := b.mutex(Config{TTL: time.Second, Fair: true})
+		ctx, stop := context.WithTimeout(b.Context(), time.Minute)
+		defer stop()
+		_, err := m.Acquire(ctx)
+		b.refused(err, ErrForeign, ticket)
+		if b.content(ticket) != "mine" || b.content("k.queue/7") != "mine" {
+			b.Error("a queue has removed what is no ticket")
+		}
+		b.remove(ticket)
+		b.done(b.got(m.Acquire(b.Context())).Release(b.Context()))
+	})
+}
+
+// TestATicketOfAWaiterWithMorePatience checks that a ticket lasts as long as its
+// own waiter's TTL, whatever that of the others.
+func TestATicketOfAWaiterWithMorePatience(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		q := &queue{Mutex: b.mutex(Config{TTL: time.Hour}), prefix: "k.queue/"}
+		b.done(q.enter(b.Context(), 1))
+		m := b.mutex(Config{TTL: time.Second, Fair: true})
+		ctx, stop := context.WithTimeout(b.Context(), time.Minute)
+		defer stop()
+		if _, err := m.Acquire(ctx); !errors.Is(err, ErrHeld) {
+			b.Errorf("%v: want the first in the queue to keep its place", err)
+		}
+	})
+}
+
+// TestAFenceIsKept checks that an update that changes nothing still keeps older
+// holders out.
+func TestAFenceIsKept(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		u := b.user()
+		write := func(text string, fence int64) error {
+			_, err := u.bucket.Update(b.Context(), "data", func(_ context.Context, c Content) (Content, error) {
+				c.Body = []byte(text)
+				return c, nil
+			}, UpdateConfig{Create: true, Fence: fence})
+			return err
+		}
+		b.done(write("same", 1))
+		b.done(write("same", 10))
+		b.refused(write("old", 9), ErrFenced)
+		if b.content("data") != "same" {
+			b.Error("an old holder has written")
+		}
+	})
+}
