@@ -189,3 +189,15 @@ func TestAWriterThatCannotRenewItsGate(t *testing.T) {
 		b.done(l.Release(b.Context()))
 	})
 }
+
+// TestAReaderThatSleptCannotRenew lets a reader stand still while a writer enters,
+// and then renew its lease.
+func TestAReaderThatSleptCannotRenew(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		reader, err := b.user().rw(Config{TTL: ttl}).rlock(b.Context(), true)
+		b.done(err)
+		l := b.got(b.user().rw(Config{TTL: ttl}).Lock(b.Context()))
+		b.refused(reader.renew(b.Context(), time.Hour), ErrLost)
+		b.done(l.Release(b.Context()))
+	})
+}

@@ -19,8 +19,8 @@ import (
 
 var increments = flag.Int("increments", 2000, "how often TestCounter increments its counter on each server")
 
-// incrementers is how many processes run "pawl update" at a time.
-const incrementers = 16
+// updaters is how many processes run "pawl update" at a time.
+const updaters = 16
 
 // increment is a filter for {"n": 1}.
 const increment = `{ n = $0 } END { gsub(/[^0-9]/, "", n); printf "{\"n\": %d}\n", n + 1 }`
@@ -35,9 +35,9 @@ func TestCounter(t *testing.T) {
 		var wg sync.WaitGroup
 		var mu sync.Mutex
 		tries := 0
-		for i := range incrementers {
+		for i := range updaters {
 			wg.Go(func() {
-				for n := i; n < *increments; n += incrementers {
+				for n := i; n < *increments; n += updaters {
 					took, err := update(t, binary, server, "s3://"+name+"/counter.json", cache)
 					if err != nil {
 						t.Error(err)
@@ -59,7 +59,7 @@ func TestCounter(t *testing.T) {
 		if err := json.NewDecoder(body).Decode(&counter); err != nil || counter.N != *increments {
 			t.Errorf("the counter is %d, %v: want %d", counter.N, err, *increments)
 		}
-		t.Logf("%d increments by %d processes at a time in %v, in %.2f tries each", *increments, incrementers, time.Since(start).Round(time.Second), float64(tries)/float64(*increments))
+		t.Logf("%d increments by %d processes at a time in %v, in %.2f tries each", *increments, updaters, time.Since(start).Round(time.Second), float64(tries)/float64(*increments))
 	})
 }
 
