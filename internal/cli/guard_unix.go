@@ -28,6 +28,7 @@ const (
 // process that holds the lease. It is in the group, and leads it.
 type guard struct {
 	group  int
+	mark   string
 	backTo int // the holder's group
 	grace  time.Duration
 	hurry  bool
@@ -61,6 +62,7 @@ func guardCommands(a *app) []*cobra.Command {
 	flags := cmd.Flags()
 	flags.DurationVar(&g.grace, "grace", 0, "time from SIGTERM to SIGKILL")
 	flags.IntVar(&g.backTo, "back-to", 0, "process group to leave for")
+	flags.StringVar(&g.mark, "mark", "", "mark of what the command starts")
 	flags.StringVar(&onLost, "on-lost", onLostTerminate, "terminate or kill")
 	return []*cobra.Command{cmd}
 }
@@ -135,11 +137,14 @@ func (g *guard) watch(terms <-chan countdown) {
 	}
 }
 
-// end ends the group.
+// end ends the group, and all that has the mark.
 func (g *guard) end(grace time.Duration) {
 	g.say(guardOver)
 	if !g.hurry {
-		_ = syscall.Kill(-g.group, syscall.SIGTERM)
+		for _, n := range []syscall.Signal{syscall.SIGTERM, syscall.SIGCONT} {
+			_ = syscall.Kill(-g.group, n)
+			signalMarked(g.mark, n, g.group)
+		}
 		rest := countdown{time.Now(), grace}
 		for left := grace; left > 0; left = rest.left(time.Now()) {
 			<-time.After(min(left, glance))
@@ -150,4 +155,5 @@ func (g *guard) end(grace time.Duration) {
 	// leaves: then it cannot. Where the holder's group is gone, so is the holder.
 	_ = syscall.Setpgid(0, g.backTo)
 	_ = syscall.Kill(-g.group, syscall.SIGKILL)
+	killMarked(g.mark, func() bool { return true })
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/lock"
 )
@@ -41,10 +42,12 @@ lock is left as it is.
 
 The lease is renewed while the command runs. The command, with all that it
 started in its process group, is ended before the lease can expire: also if this
-process is stopped or killed, for a second process guards it. What is left of the
-group when the command ends is killed before the lock is released. What leaves the
-group is not ended: a daemon (setsid), a job of an interactive shell, a command of
-another user (sudo). Another "pawl lock" may be the command: it ends with this one.
+process is stopped or killed, for a second process guards it. What is left of the group
+when the command ends is killed before the lock is released. On Linux that goes for
+what has left the group, too, as a daemon does (setsid): it is known by PAWL_LOCK_ID
+in its environment. Not ended is what cleared that, or runs as another user (sudo).
+On other systems nothing is ended that has left the group, but for the command
+itself. Another "pawl lock" may be the command: it ends with this one.
 
 Standard input, output and error are the command's own. INT, TERM, HUP, QUIT, USR1
 and USR2 are forwarded to its process group; while the lock is waited for, they
@@ -53,6 +56,7 @@ end the waiting. In its environment are
   PAWL_LOCK_TOKEN     the fencing token: higher than that of every holder before
   PAWL_LOCK_DEADLINE  when the lease ends that it began with (RFC 3339, UTC); it
                       moves on with each renewal
+  PAWL_LOCK_ID        marks what runs under this lock, and those around it
 
 Nothing can keep a process from standing still at the wrong moment and going on
 later. Give the token to what is changed: see --fence of "pawl update".
@@ -61,7 +65,7 @@ Before the first use of a bucket the store is asked whether it honours condition
 writes, with a few requests below .pawl-doctor/ beside the object. The answer is
 kept in the user's cache folder for a week.`,
 		Example: `  pawl lock s3://state/deploy -- ./deploy.sh
-  pawl lock --wait 0 --reason "nightly backup" s3://state/backup -- restic backup /srv
+  pawl lock --wait 1m --reason "nightly backup" s3://state/backup -- restic backup /srv
   pawl lock --shared s3://state/index -- ./search
   pawl lock --semaphore 4 s3://state/builds -- make
   pawl lock s3://state/site -- sh -c 'pawl update --fence $PAWL_LOCK_TOKEN s3://state/site.json -- ./edit'`,
@@ -89,7 +93,8 @@ const lockExitCodes = `  N    that of the command; 128+N if it died of signal N
   64   wrong usage or configuration, no permission, the object is no lock, or the
        store ignores preconditions: nothing was run
   69   the object store is unavailable: nothing was run
-  75   the lock was not acquired in time: nothing was run
+  75   the lock was not acquired in time, or was lost before the command was
+       started: nothing was run
   76   the lock was lost while the command ran, which was ended
  126   the command cannot be run
  127   there is no such command
@@ -100,7 +105,7 @@ func (o *lockOptions) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.DurationVar(&o.config.TTL, "ttl", 30*time.Second,
 		"how long the lease lasts after each renewal: how long others wait for a holder that is gone (1s to 24h)")
-	flags.DurationVar(&o.wait, "wait", -1, "how long to wait for the lock; 0 tries once (default without end)")
+	flags.DurationVar(&o.wait, "wait", -1, "how long to wait for the lock, and for the store; 0 tries once, for 10s at most (default without end)")
 	flags.Lookup("wait").DefValue = ""
 	flags.StringVar(&o.config.Reason, "reason", "", "`text` that tells others why the lock is held")
 	flags.StringVar(&o.config.Owner, "owner", "", "`name` that tells others who holds it (default the user)")
@@ -135,9 +140,39 @@ func (o *lockOptions) check(cmd *cobra.Command) error {
 // errWaited is why waiting for a lock ended.
 var errWaited = errors.New("it was not to be had in the time that --wait gives")
 
-// acquire waits for the lock, and ends the waiting by cancel when it is time. The
-// lease outlives the time that it may wait.
+// tryTime is what a single try may take.
+const tryTime = 10 * time.Second
+
+// errSilent is why a single try ended.
+var errSilent = fmt.Errorf("%w: it has not answered in the %v that a try may take", bucket.ErrUnavailable, tryTime)
+
+// acquire gets the lock, and ends that by cancel when it is time. The lease
+// outlives the time that it may wait.
 func (a *app) acquire(ctx context.Context, cancel context.CancelCauseFunc, object event.Object, o *lockOptions) (*lock.Lease, error) {
+	if o.wait >= 0 {
+		limit, why := o.wait, errWaited
+		if limit == 0 {
+			limit, why = tryTime, errSilent
+		}
+		late := time.AfterFunc(limit, func() { cancel(why) })
+		defer func() {
+			if !late.Stop() {
+				cancel(why) // before anybody looks at the lease
+			}
+		}()
+	}
+	lease, err := a.wait(ctx, object, o)
+	if err == nil {
+		return lease, nil
+	}
+	if why := context.Cause(ctx); why != nil && !errors.Is(err, why) {
+		err = fmt.Errorf("%w: %w", err, why)
+	}
+	return nil, o.advise(err)
+}
+
+// wait waits for the lock, or tries for it once.
+func (a *app) wait(ctx context.Context, object event.Object, o *lockOptions) (*lock.Lease, error) {
 	b, err := a.proved(ctx, o.endpoint, object)
 	if err != nil {
 		return nil, err
@@ -156,15 +191,22 @@ func (a *app) acquire(ctx context.Context, cancel context.CancelCauseFunc, objec
 		}
 		fmt.Fprintf(a.Err, "pawl: waiting: %v\n", err)
 	}
-	if o.wait > 0 {
-		late := time.AfterFunc(o.wait, func() { cancel(errWaited) })
-		defer func() {
-			if !late.Stop() {
-				cancel(errWaited) // before anybody looks at the lease
-			}
-		}()
-	}
 	return wait(ctx)
+}
+
+// advise says how long to wait for a lock whose holder may be gone, where that was
+// longer than --wait.
+func (o *lockOptions) advise(err error) error {
+	held, ok := errors.AsType[*lock.HeldError](err)
+	if !ok || o.wait < 0 || held.Record.TTL == 0 || sysexitCode(err) != exitBusy {
+		return err
+	}
+	ttl := time.Duration(held.Record.TTL) * time.Millisecond
+	enough := (ttl + ttl/20 + 1500*time.Millisecond).Truncate(time.Second)
+	if o.wait >= enough {
+		return err
+	}
+	return &failure{code: exitBusy, err: err, hint: fmt.Sprintf("if its holder is gone, wait for longer than its ttl: --wait %v", enough)}
 }
 
 // ways returns how to try for the lock once, and how to wait for it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"time"
 
@@ -28,8 +29,8 @@ func newLockLsCommand(a *app) *cobra.Command {
 		Use:   "ls s3://bucket[/prefix]",
 		Short: "List the locks below a prefix",
 		Long: `List prints a line for each lease below the prefix: of a lock, of a reader
-(…/readers/N), of a semaphore's slot (…/slots/N) or of one that waits in turn
-(…/queue/N). An object that is no lease is listed as such. It takes a request for
+(….readers/N), of a semaphore's slot (….slots/N) or of one that waits in turn
+(….queue/N). An object that is no lease is listed as such. It takes a request for
 each object.
 
 A lock whose holder is gone is held all the same, until somebody has watched it
@@ -184,12 +185,10 @@ func runLockShow(ctx context.Context, a *app, arg, endpoint string) error {
 		return err
 	}
 	found := 0
-	for s, err := range b.List(ctx, o.Key) {
+	for s, err := range leases(ctx, b, o.Key) {
 		switch {
 		case err != nil:
 			return err
-		case s.Key != o.Key && !partOf(s.Key, o.Key):
-			continue
 		case s.Key == o.Key && s.Err != nil:
 			return s.Err
 		}
@@ -204,14 +203,25 @@ func runLockShow(ctx context.Context, a *app, arg, endpoint string) error {
 	return nil
 }
 
-// partOf reports that a key is that of a reader, a slot or a ticket of a lock.
-func partOf(key, of string) bool {
-	for _, part := range []string{"/readers/", "/slots/", "/queue/"} {
-		if strings.HasPrefix(key, of+part) {
-			return true
+// leases yields the lease of a lock, and those of its readers, slots and tickets.
+// The object itself is the first with its key as prefix: the rest of those is not
+// looked at.
+func leases(ctx context.Context, b *lock.Bucket, key string) iter.Seq2[lock.Status, error] {
+	return func(yield func(lock.Status, error) bool) {
+		for s, err := range b.List(ctx, key) {
+			if (err != nil || s.Key == key) && !yield(s, err) {
+				return
+			}
+			break
+		}
+		for _, part := range []string{".queue/", ".readers/", ".slots/"} {
+			for s, err := range b.List(ctx, key+part) {
+				if !yield(s, err) {
+					return
+				}
+			}
 		}
 	}
-	return false
 }
 
 func (a *app) printLock(l *lockJSON) error {

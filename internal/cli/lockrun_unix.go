@@ -44,6 +44,7 @@ func runLock(ctx context.Context, a *app, object event.Object, command []string,
 // runHolding runs the command under guard. It returns how the command ended, and
 // whether nothing of it is left, or why it was ended or not run.
 func runHolding(lease *lock.Lease, path string, command []string, o *lockOptions, signals caught) (status syscall.WaitStatus, gone bool, err error) {
+	started := false
 	g, err := startGuard(lease, o)
 	if err != nil {
 		return 0, true, err
@@ -53,17 +54,23 @@ func runHolding(lease *lock.Lease, path string, command []string, o *lockOptions
 		if gone = all; ended && !errors.Is(err, lock.ErrLost) {
 			err = fmt.Errorf("%w: this process stood still for longer than its lease lasts", lock.ErrLost)
 		}
+		if !started && errors.Is(err, lock.ErrLost) {
+			err = fmt.Errorf("%w; %w", err, errNotStarted)
+		}
 	}()
 	if lease.Context().Err() != nil {
 		return 0, true, context.Cause(lease.Context())
 	}
 	adoptOrphans()
-	defer g.toFront()()
-	pid, err := g.run(path, command, environment(lease))
-	if err != nil {
+	children, stop := catch([]os.Signal{syscall.SIGCHLD})
+	defer stop()
+	g.toFront()
+	defer g.toBack()
+	if err := g.run(path, command, environment(lease, g.mark)); err != nil {
 		return 0, true, cannotRun(command[0], err)
 	}
-	status, err = g.watch(lease, pid, signals)
+	started = true
+	status, err = g.watch(lease, signals, children)
 	return status, true, err
 }
 
@@ -71,16 +78,20 @@ func runHolding(lease *lock.Lease, path string, command []string, o *lockOptions
 const (
 	tokenVariable    = "PAWL_LOCK_TOKEN"
 	deadlineVariable = "PAWL_LOCK_DEADLINE"
+	idVariable       = "PAWL_LOCK_ID" // the marks of all locks that it runs under
 )
 
 // environment is that of the command.
-func environment(lease *lock.Lease) []string {
+func environment(lease *lock.Lease, mark string) []string {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool { // of a lock around this one
 		name, _, _ := strings.Cut(v, "=")
-		return name == tokenVariable || name == deadlineVariable
+		return name == tokenVariable || name == deadlineVariable || name == idVariable
 	})
+	if outer := os.Getenv(idVariable); outer != "" {
+		mark = outer + "," + mark
+	}
 	return append(env, tokenVariable+"="+strconv.FormatInt(lease.Token(), 10),
-		deadlineVariable+"="+lease.Deadline().UTC().Format("2006-01-02T15:04:05.000Z"))
+		deadlineVariable+"="+lease.Deadline().UTC().Format("2006-01-02T15:04:05.000Z"), idVariable+"="+mark)
 }
 
 // releaseTime bounds the release of a lock whose command has ended.
@@ -95,7 +106,7 @@ func (a *app) conclude(object event.Object, lease *lock.Lease, status syscall.Wa
 		defer stop()
 		releasing := lease.Release(ctx)
 		switch {
-		case err != nil, releasing == nil:
+		case err != nil, releasing == nil: // also of a lease that was lost
 		case errors.Is(releasing, lock.ErrLost):
 			err = releasing
 		default:
@@ -103,7 +114,7 @@ func (a *app) conclude(object event.Object, lease *lock.Lease, status syscall.Wa
 		}
 	}
 	switch {
-	case errors.Is(err, lock.ErrLost):
+	case errors.Is(err, lock.ErrLost) && !errors.Is(err, errNotStarted):
 		return fmt.Errorf("%w; the command was ended, if it had not ended by itself", err)
 	case err != nil:
 		return err

@@ -33,6 +33,9 @@ type signalled struct{ os.Signal }
 
 func (s signalled) Error() string { return "ended by a signal: " + s.String() }
 
+// errNotStarted is why a lock is lost to no harm.
+var errNotStarted = errors.New("the command had not been started: nothing was run")
+
 // ended is the error of a command that one has run, and that did not succeed.
 type ended struct {
 	code int
@@ -70,6 +73,9 @@ func sysexit(err error) error {
 }
 
 func sysexitCode(err error) int {
+	if errors.Is(err, lock.ErrUnsure) { // whatever ended it: it may have been written
+		return exitUnsure
+	}
 	if e, ok := errors.AsType[*ended](err); ok {
 		return e.code
 	}
@@ -80,8 +86,7 @@ func sysexitCode(err error) int {
 		code  int
 		kinds []error
 	}{
-		{exitUnsure, []error{lock.ErrUnsure}},
-		{exitBusy, []error{lock.ErrHeld, lock.ErrContended}},
+		{exitBusy, []error{lock.ErrHeld, lock.ErrContended, errNotStarted}},
 		{exitLost, []error{lock.ErrLost, lock.ErrFenced}},
 		{exitMisuse, []error{
 			lock.ErrConfig, lock.ErrForeign, lock.ErrNewer, doctor.ErrIgnored,

@@ -3,4 +3,6 @@
 package cli
 
 // toFront does nothing: the command cannot read from a terminal here.
-func (w *ward) toFront() (back func()) { return func() {} }
+func (w *ward) toFront() bool { return false }
+
+func (w *ward) toBack() {}

@@ -10,18 +10,24 @@ import (
 )
 
 // toFront gives the terminal to the group, if it is this process's standard input
-// and its own to give: otherwise the command could not read from it. The caller
-// calls back when the command has ended.
-func (w *ward) toFront() (back func()) {
+// and its own to give: otherwise the command could not read from it. It is not
+// taken from others in this process's group, as the pager of a pipeline. It
+// returns whether the group has got it now.
+func (w *ward) toFront() bool {
 	own, ok := foreground()
-	if !ok || own != syscall.Getpgrp() {
-		return func() {}
+	if !ok || own != syscall.Getpgrp() || !alone() {
+		return false
 	}
 	w.inFront = true
 	setForeground(w.id)
-	return func() {
+	return true
+}
+
+// toBack takes the terminal back when the command has ended.
+func (w *ward) toBack() {
+	if w.inFront {
 		signal.Ignore(syscall.SIGTTOU) // which is for those who take it from behind
-		setForeground(own)
+		setForeground(syscall.Getpgrp())
 	}
 }
 

@@ -35,8 +35,9 @@ nothing but compute. An update is neither lost nor applied twice, and nothing is
 written when nothing has changed.
 
 The filter's standard error is passed through. If it fails, nothing is written,
-and its exit code is that of this command. The object is held in memory, and may
-have 64 MiB. Metadata and content type stay; Pawl's own metadata (pawl-update…)
+and its exit code is that of this command. It runs in a process group of its own,
+which a signal to this command ends. The object is held in memory, and may have
+64 MiB. Metadata and content type stay; Pawl's own metadata (pawl-update…)
 tell one's own write when an answer is lost.
 
 An answer that is lost, where contents come back to exactly what they were, can be
@@ -76,7 +77,7 @@ const updateExitCodes = `   0  written, or there was nothing to change
       preconditions: nothing was written
   69  the object store is unavailable: nothing was written
   74  it is not known whether it was written: the answer was lost, and then others
-      changed the object, or the store went away
+      changed the object, the store went away, or a signal ended it
   75  others were faster every time: nothing was written
   76  the object was updated under a higher fencing token: nothing was written
  126  the filter cannot be run
@@ -152,13 +153,17 @@ func (f *filterRun) run(ctx context.Context) ([]byte, error) {
 	cmd.Args = f.command
 	var out bounded
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(f.input), &out, f.stderr
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	ownGroup(cmd)
+	cmd.Cancel = func() error { return signalGroup(cmd, syscall.SIGTERM) }
 	cmd.WaitDelay = filterGrace
 	name := event.Quote(f.command[0])
 	if err := cmd.Start(); err != nil {
 		return nil, cannotRun(f.command[0], err)
 	}
 	err := cmd.Wait()
+	if ctx.Err() != nil {
+		_ = signalGroup(cmd, syscall.SIGKILL) // what is left of it
+	}
 	exit, exited := errors.AsType[*exec.ExitError](err)
 	switch {
 	case err == nil:

@@ -5,6 +5,7 @@ package cli
 import (
 	"bufio"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -21,10 +22,13 @@ import (
 // to another group while the guard is there.
 type ward struct {
 	id      int // of the group: the guard's process
+	mark    string
+	child   int // the command's process; 0 when it has ended
 	hurry   bool
 	grace   time.Duration // from SIGTERM to SIGKILL
 	every   time.Duration // between two looks at the lease
-	inFront bool          // it has the terminal
+	inFront bool          // it was given the terminal
+	starved bool          // it was stopped, as it does not have the terminal
 
 	orders *os.File  // to the guard
 	told   time.Time // the deadline that the guard knows
@@ -43,7 +47,7 @@ const longestGrace = 10 * time.Second
 // command that is told to end.
 func startGuard(lease *lock.Lease, o *lockOptions) (*ward, error) {
 	w := &ward{
-		hurry: o.onLost == onLostKill, grace: min(o.config.TTL/16, longestGrace), every: o.config.TTL / 12,
+		mark: rand.Text(), hurry: o.onLost == onLostKill, grace: min(o.config.TTL/16, longestGrace), every: o.config.TTL / 12,
 		over: make(chan bool, 1),
 	}
 	self, err := os.Executable()
@@ -56,7 +60,7 @@ func startGuard(lease *lock.Lease, o *lockOptions) (*ward, error) {
 	}
 	defer func() { _ = in.Close() }()
 	w.orders = orders
-	cmd := exec.Command(self, guardName, "--grace", w.grace.String(), "--on-lost", o.onLost,
+	cmd := exec.Command(self, guardName, "--mark", w.mark, "--grace", w.grace.String(), "--on-lost", o.onLost,
 		"--back-to", strconv.Itoa(syscall.Getpgrp()))
 	cmd.Args[0] = os.Args[0]
 	cmd.Stdin = in
@@ -114,56 +118,94 @@ func (w *ward) tell(deadline time.Time) error {
 }
 
 // run starts the command in the group.
-func (w *ward) run(path string, command, env []string) (pid int, err error) {
+func (w *ward) run(path string, command, env []string) error {
 	p, err := os.StartProcess(path, command, &os.ProcAttr{
 		Env: env, Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
 		Sys: &syscall.SysProcAttr{Setpgid: true, Pgid: w.id},
 	})
 	if err != nil {
-		return 0, err
+		return err
 	}
-	pid = p.Pid
-	return pid, p.Release() // watch waits for it, also while it is stopped
+	w.child = p.Pid
+	return p.Release() // await waits for it, also while it is stopped
 }
 
-// signal sends a signal to the whole group.
-func (w *ward) signal(s os.Signal) {
-	if n, ok := s.(syscall.Signal); ok {
-		_ = syscall.Kill(-w.id, n) // nobody is there any more
+// signal sends a signal to the whole group, and to the one that the command has
+// gone to, as timeout(1) does. It returns the groups.
+func (w *ward) signal(n syscall.Signal) (groups []int) {
+	_ = syscall.Kill(-w.id, n) // nobody is there any more
+	groups = append(groups, w.id)
+	if w.child == 0 {
+		return groups
+	}
+	switch own, err := syscall.Getpgid(w.child); {
+	case err != nil, own == w.id:
+	case own == syscall.Getpgrp():
+		_ = syscall.Kill(w.child, n)
+	default:
+		_ = syscall.Kill(-own, n)
+		groups = append(groups, own)
+	}
+	return groups
+}
+
+// forward passes a signal on. One that is stopped has to go on to end.
+func (w *ward) forward(s os.Signal) {
+	n, ok := s.(syscall.Signal)
+	if !ok {
+		return
+	}
+	w.signal(n)
+	if n == syscall.SIGHUP || n == syscall.SIGTERM || n == syscall.SIGINT {
+		w.signal(syscall.SIGCONT)
 	}
 }
+
+// strike sends a signal to all that the command has started.
+func (w *ward) strike(n syscall.Signal) {
+	signalMarked(w.mark, n, w.signal(n)...)
+}
+
+// longestPause is between two looks at whether the terminal has come back.
+const longestPause = time.Second
 
 // watch waits for the end of the command, and returns it, and why it was ended if
 // it was.
-func (w *ward) watch(lease *lock.Lease, pid int, signals caught) (status syscall.WaitStatus, why error) {
-	exited := w.await(pid)
-	tick := time.NewTicker(w.every)
+func (w *ward) watch(lease *lock.Lease, signals, children caught) (status syscall.WaitStatus, why error) {
+	continued, stop := catch([]os.Signal{syscall.SIGCONT})
+	defer stop()
+	tick := time.NewTicker(min(w.every, longestPause))
 	defer tick.Stop()
 	lost, over := lease.Context().Done(), w.over
 	var hard <-chan time.Time
 	for {
 		unguarded := false
 		select {
-		case status := <-exited:
-			return status, why
+		case <-children:
 		case s := <-signals:
-			w.signal(s)
+			w.forward(s)
+		case <-continued: // by a shell, which gives this process the terminal
+			w.toFront()
+			w.signal(syscall.SIGCONT)
 		case <-lost:
 			lost, why = nil, context.Cause(lease.Context())
 			hard = w.terminate()
 		case <-hard:
-			w.signal(syscall.SIGKILL)
+			w.strike(syscall.SIGKILL)
 		case <-tick.C:
 			unguarded = w.tell(lease.Deadline()) != nil
 		case ended := <-over:
 			over, unguarded = nil, true
 			w.over <- ended // for end
 		}
+		if status, ended := w.await(); ended {
+			return status, why
+		}
 		if unguarded {
 			if why == nil {
 				why = errNoGuard
 			}
-			w.signal(syscall.SIGKILL)
+			w.strike(syscall.SIGKILL)
 		}
 	}
 }
@@ -171,60 +213,81 @@ func (w *ward) watch(lease *lock.Lease, pid int, signals caught) (status syscall
 // terminate tells the command to end. It returns when to kill it.
 func (w *ward) terminate() <-chan time.Time {
 	if w.hurry {
-		w.signal(syscall.SIGKILL)
+		w.strike(syscall.SIGKILL)
 		return nil
 	}
-	w.signal(syscall.SIGTERM)
+	w.strike(syscall.SIGTERM)
+	w.strike(syscall.SIGCONT)
 	return time.After(w.grace)
 }
 
-// await waits for the end of the command. One that its terminal stops goes on at
-// once: it would keep the lock, and the shell knows only this process.
-func (w *ward) await(pid int) <-chan syscall.WaitStatus {
-	exited := make(chan syscall.WaitStatus, 1)
-	go func() {
-		for {
-			var s syscall.WaitStatus
-			_, err := syscall.Wait4(pid, &s, syscall.WUNTRACED, nil)
-			switch {
-			case errors.Is(err, syscall.EINTR):
-			case err == nil && s.Stopped():
-				if w.inFront && s.StopSignal() == syscall.SIGTSTP {
-					w.signal(syscall.SIGCONT)
-				}
-			default:
-				exited <- s
-				return
+// await looks whether the command has ended. One that its terminal stops goes on
+// at once: it would keep the lock, and the shell knows only this process. One that
+// wants the terminal goes on when a shell has brought this process to the front.
+func (w *ward) await() (s syscall.WaitStatus, ended bool) {
+	for {
+		pid, err := syscall.Wait4(w.child, &s, syscall.WUNTRACED|syscall.WNOHANG, nil)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+			continue
+		case err == nil && pid == 0:
+			if w.starved && w.toFront() {
+				w.starved = false
+				w.signal(syscall.SIGCONT)
 			}
+			return s, false
+		case err != nil || !s.Stopped():
+			w.child = 0
+			return s, true
 		}
-	}()
-	return exited
+		switch s.StopSignal() {
+		case syscall.SIGTSTP:
+			if w.inFront {
+				w.signal(syscall.SIGCONT)
+			}
+		case syscall.SIGTTIN, syscall.SIGTTOU:
+			w.starved = true
+		}
+	}
 }
 
 // endTime is how long processes may take to die after SIGKILL.
 const endTime = 5 * time.Second
 
-// end kills the guard, and what is left of the group. It returns whether the guard
-// had ended the group before, and whether nothing is left.
+// end kills the guard, and what is left of the command. It returns whether the
+// guard had ended it before, and whether nothing is left.
 func (w *ward) end() (ended, gone bool) {
-	w.signal(syscall.SIGKILL)
+	w.strike(syscall.SIGKILL)
 	_ = w.orders.Close()
 	ended = <-w.over
-	limit := time.After(endTime)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for {
+	return ended, killMarked(w.mark, func() bool {
 		// The orphans that this process has adopted, or is the init of.
 		for pid := 1; pid > 0; {
 			pid, _ = syscall.Wait4(-w.id, nil, syscall.WNOHANG, nil)
 		}
-		if errors.Is(syscall.Kill(-w.id, 0), syscall.ESRCH) {
-			return ended, true
+		return errors.Is(syscall.Kill(-w.id, 0), syscall.ESRCH)
+	})
+}
+
+// killMarked kills all that has the mark, until nothing is left of that and the
+// rest is gone, too, or it takes too long. It looks twice: a process that is just
+// becoming another program shows no environment.
+func killMarked(mark string, rest func() bool) (gone bool) {
+	limit := time.After(endTime)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for clean := 0; ; {
+		clean++
+		if signalMarked(mark, syscall.SIGKILL) > 0 {
+			clean = 0
+		}
+		if rest() && clean >= 2 {
+			return true
 		}
 		select {
 		case <-tick.C:
 		case <-limit:
-			return ended, false
+			return false
 		}
 	}
 }
