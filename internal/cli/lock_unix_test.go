@@ -56,11 +56,7 @@ type holder struct {
 // runs. The script has the pipe at 9.
 func (f *field) hold(script string, flags ...string) *holder {
 	f.t.Helper()
-	fifo := filepath.Join(f.dir, "alive")
-	_ = os.Remove(fifo)
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		f.t.Fatal(err)
-	}
+	fifo := f.fifo()
 	h := &holder{t: f.t, Cmd: f.lock(flags, "sh", "-c", `exec 9>"$0"; echo $$ >&9; `+script, fifo)}
 	h.Stderr = &h.stderr
 	stdin, err := h.StdinPipe()
@@ -75,16 +71,33 @@ func (f *field) hold(script string, flags ...string) *holder {
 		_ = h.Process.Kill() // it may have ended
 		_ = h.Process.Signal(syscall.SIGCONT)
 	})
-	pipe, err := os.Open(fifo) // returns when the script has opened it
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	f.t.Cleanup(func() { _ = pipe.Close() })
-	h.pipe = bufio.NewReader(pipe)
+	h.open(fifo)
 	if h.shell, err = strconv.Atoi(h.line()); err != nil {
 		f.t.Fatal(err)
 	}
 	return h
+}
+
+// fifo makes a pipe with a name.
+func (f *field) fifo() string {
+	f.t.Helper()
+	fifo := filepath.Join(f.dir, "alive")
+	_ = os.Remove(fifo)
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		f.t.Fatal(err)
+	}
+	return fifo
+}
+
+// open returns when the script has opened the pipe, too.
+func (h *holder) open(fifo string) {
+	h.t.Helper()
+	pipe, err := os.Open(fifo)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.t.Cleanup(func() { _ = pipe.Close() })
+	h.pipe = bufio.NewReader(pipe)
 }
 
 func (f *field) lock(flags []string, command ...string) *exec.Cmd {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,9 +25,37 @@ type verdict struct {
 	Proved   time.Time `json:"proved"`
 }
 
+// cleanTime is what a proof that was given up has left to remove its object.
+const cleanTime = 2 * time.Second
+
 // proved returns the bucket of an object, once its store is known to honour what
-// locks and updates rely on. The proof needs to write beside the object.
+// locks and updates rely on. A store that is silent does not keep it for long when
+// ctx has ended.
 func (a *app) proved(ctx context.Context, endpoint string, o event.Object) (*lock.Bucket, error) {
+	type proof struct {
+		bucket *lock.Bucket
+		err    error
+	}
+	done := make(chan proof, 1)
+	go func() {
+		b, err := a.prove(ctx, endpoint, o)
+		done <- proof{b, err}
+	}()
+	select {
+	case p := <-done:
+		return p.bucket, p.err
+	case <-ctx.Done():
+	}
+	select {
+	case p := <-done:
+		return p.bucket, p.err
+	case <-time.After(cleanTime):
+		return nil, fmt.Errorf("looking whether the store of %s honours preconditions: %w", o, context.Cause(ctx))
+	}
+}
+
+// prove needs to write beside the object.
+func (a *app) prove(ctx context.Context, endpoint string, o event.Object) (*lock.Bucket, error) {
 	store, err := a.store(ctx, endpoint)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,273 @@
+package cli_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/internal/fakes3"
+)
+
+// newFakeField is a field on a store whose requests are seen before they are
+// answered.
+func newFakeField(t *testing.T, before func(*http.Request)) *field {
+	below := fakes3.New()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		before(r)
+		below.ServeHTTP(w, r)
+	}))
+	t.Cleanup(srv.Close)
+	if err := send(http.MethodPut, srv.URL+"/state", ""); err != nil {
+		t.Fatal(err)
+	}
+	return &field{t: t, key: "s3://state/lock", dir: t.TempDir(), env: append(os.Environ(), "AWS_ACCESS_KEY_ID=a",
+		"AWS_SECRET_ACCESS_KEY=b", "AWS_REGION=us-east-1", "AWS_ENDPOINT_URL="+srv.URL, "XDG_CACHE_HOME="+t.TempDir())}
+}
+
+func plainField(t *testing.T) *field { return newFakeField(t, func(*http.Request) {}) }
+
+// escapes are commands that leave the process group that they begin in.
+var escapes = map[string]string{
+	"timeout": `exec timeout 600 sh -c 'echo set >&9; while :; do sleep 600 & wait; done'`,
+	"setsid":  `setsid sh -c 'trap "" TERM; echo set >&9; sleep 600' & wait`,
+}
+
+func TestEscapeHolderTerminated(t *testing.T) {
+	h := plainField(t).hold(escapes["timeout"])
+	h.line()
+	if err := h.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	h.died()
+	h.exits(143, "")
+}
+
+func TestEscapeHolderKilled(t *testing.T) {
+	for name, script := range escapes {
+		t.Run(name, func(t *testing.T) {
+			f := plainField(t)
+			h := f.hold(script)
+			h.line()
+			if err := h.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			entered := f.next()
+			died, in := h.died(), <-entered
+			if died.After(in) {
+				t.Errorf("the next one entered %v before the command was dead", died.Sub(in))
+			}
+			_ = h.Wait() // it was killed
+		})
+	}
+}
+
+func TestEscapeLockLost(t *testing.T) {
+	for name, script := range escapes {
+		t.Run(name, func(t *testing.T) {
+			f := plainField(t)
+			h := f.hold(`echo $PAWL_LOCK_TOKEN >&9; ` + script)
+			token := h.line()
+			h.line()
+			release := f.lock(nil)
+			release.Args = []string{"pawl", "lock", "release", f.key, "--token", token}
+			if out, err := release.CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			h.died()
+			h.exits(76, "the command was ended")
+		})
+	}
+}
+
+// TestEscapeOfInner lets a command escape that runs under two locks, and ends the
+// outer one.
+func TestEscapeOfInner(t *testing.T) {
+	f := plainField(t)
+	h := f.hold(`exec pawl lock ` + f.key + `-inner -- sh -c '
+		echo $PAWL_LOCK_ID >&9
+		setsid sh -c "trap \"\" TERM; echo set >&9; sleep 600" & wait'`)
+	if marks := strings.Split(h.line(), ","); len(marks) != 2 || marks[0] == marks[1] {
+		t.Errorf("the marks are %q", marks)
+	}
+	h.line()
+	if err := h.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	entered := f.next()
+	died, in := h.died(), <-entered
+	if died.After(in) {
+		t.Errorf("the next one entered %v before the inner command was dead", died.Sub(in))
+	}
+	if err := h.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	h.exits(76, "the lock was lost")
+}
+
+func TestDaemonDoesNotOutliveTheLock(t *testing.T) {
+	h := plainField(t).hold(`setsid sh -c 'trap "" TERM HUP; echo set >&9; sleep 600' & wait -n 2>/dev/null; exit 5`)
+	h.died()
+	h.exits(5, "")
+}
+
+// TestStoppedCommandEnds stops a command as a terminal does that it may not read.
+func TestStoppedCommandEnds(t *testing.T) {
+	h := plainField(t).hold(`trap "exit 3" TERM; echo set >&9; kill -TTIN $$; while :; do sleep 600 & wait; done`)
+	h.line()
+	if err := h.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	h.died()
+	h.exits(3, "")
+}
+
+// TestContinuedCommand continues a holder whose command is stopped, as fg does.
+func TestContinuedCommand(t *testing.T) {
+	h := plainField(t).hold(`(kill -TTIN $$; kill -USR1 $PPID) & trap : USR1; echo set >&9; wait; wait; exit 6`)
+	h.line()
+	stop := make(chan struct{})
+	defer close(stop)
+	go func() { // it may not have been stopped yet
+		tick := time.NewTicker(50 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				_ = h.Process.Signal(syscall.SIGCONT)
+			case <-stop:
+				return
+			}
+		}
+	}()
+	h.died()
+	h.exits(6, "")
+}
+
+// TestLostBeforeTheStart lets a process stand still while it takes the lock, until
+// another has it.
+func TestLostBeforeTheStart(t *testing.T) {
+	var first atomic.Pointer[os.Process]
+	stopped, ready := make(chan struct{}), make(chan struct{})
+	var once atomic.Bool
+	f := newFakeField(t, func(r *http.Request) {
+		if r.Method == http.MethodPut && r.URL.Path == "/state/lock" && once.CompareAndSwap(false, true) {
+			<-ready
+			if err := first.Load().Signal(syscall.SIGSTOP); err != nil {
+				t.Error(err)
+			}
+			close(stopped)
+		}
+	})
+	h := &holder{t: t, Cmd: f.lock([]string{"--wait", "0"}, "echo", "ran")}
+	var out strings.Builder
+	h.Stdout, h.Stderr = &out, &h.stderr
+	if err := h.Start(); err != nil {
+		t.Fatal(err)
+	}
+	first.Store(h.Process)
+	close(ready)
+	<-stopped
+	<-f.next()
+	if err := h.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	h.exits(75, "nothing was run")
+	if out.Len() > 0 || strings.Contains(h.stderr.String(), "was ended") {
+		t.Errorf("%q; %s", out.String(), h.stderr.String())
+	}
+}
+
+// TestSilentStore asks a store that never answers, or not about the lock.
+func TestSilentStore(t *testing.T) {
+	for _, c := range []struct {
+		silent string // prefix of paths
+		wait   string
+		limit  time.Duration
+		code   int
+	}{
+		{"/", "0", 10 * time.Second, 69}, {"/", "1s", time.Second, 75},
+		{"/state/lock", "0", 10 * time.Second, 69}, {"/state/lock", "1s", time.Second, 69},
+	} {
+		t.Run(c.silent+" "+c.wait, func(t *testing.T) {
+			t.Parallel()
+			over := make(chan struct{})
+			f := newFakeField(t, func(r *http.Request) {
+				if strings.HasPrefix(r.URL.Path, c.silent) && r.URL.Path != "/state" {
+					<-over
+				}
+			})
+			t.Cleanup(func() { close(over) })
+			h := &holder{t: t, Cmd: f.lock([]string{"--wait", c.wait}, "true")}
+			h.Stderr = &h.stderr
+			begun := time.Now()
+			if err := h.Start(); err != nil {
+				t.Fatal(err)
+			}
+			h.exits(c.code, "")
+			if took := time.Since(begun); took > c.limit+margin {
+				t.Errorf("it took %v", took)
+			}
+			t.Log(h.stderr.String())
+		})
+	}
+}
+
+// TestUpdateEndedWhileWriting holds the answer to a write back.
+func TestUpdateEndedWhileWriting(t *testing.T) {
+	below := fakes3.New()
+	written, over := make(chan struct{}, 100), make(chan struct{})
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPut && r.URL.Path == "/state/lock" {
+			below.ServeHTTP(httptest.NewRecorder(), r)
+			written <- struct{}{}
+			<-over
+			return
+		}
+		below.ServeHTTP(w, r)
+	}))
+	t.Cleanup(srv.Close)
+	t.Cleanup(func() { close(over) })
+	if err := send(http.MethodPut, srv.URL+"/state", ""); err != nil {
+		t.Fatal(err)
+	}
+	f := plainField(t)
+	f.env = append(f.env, "AWS_ENDPOINT_URL="+srv.URL)
+	h := f.update("--create", f.key, "--", "echo", "1")
+	if err := h.Start(); err != nil {
+		t.Fatal(err)
+	}
+	<-written
+	if err := h.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	h.exits(74, "not known")
+}
+
+// TestUpdateEndsItsFilter ends a filter, and what that has started.
+func TestUpdateEndsItsFilter(t *testing.T) {
+	f := plainField(t)
+	fifo := f.fifo()
+	h := f.update("--create", f.key, "--", "sh", "-c", `exec 9>"$0"; sh -c 'trap "" TERM; echo set >&9; sleep 600'; true`, fifo)
+	if err := h.Start(); err != nil {
+		t.Fatal(err)
+	}
+	h.open(fifo)
+	h.line()
+	if err := h.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	h.died()
+	h.exits(143, "was ended")
+}
+
+func (f *field) update(args ...string) *holder {
+	h := &holder{t: f.t, Cmd: f.lock(nil)}
+	h.Args = append([]string{"pawl", "update"}, args...)
+	h.Stderr = &h.stderr
+	return h
+}
