@@ -5,7 +5,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -146,40 +145,6 @@ func TestContinuedCommand(t *testing.T) {
 	}()
 	h.died()
 	h.exits(6, "")
-}
-
-// TestLostBeforeTheStart lets a process stand still while it takes the lock, until
-// another has it.
-func TestLostBeforeTheStart(t *testing.T) {
-	var first atomic.Pointer[os.Process]
-	stopped, ready := make(chan struct{}), make(chan struct{})
-	var once atomic.Bool
-	f := newFakeField(t, func(r *http.Request) {
-		if r.Method == http.MethodPut && r.URL.Path == "/state/lock" && once.CompareAndSwap(false, true) {
-			<-ready
-			if err := first.Load().Signal(syscall.SIGSTOP); err != nil {
-				t.Error(err)
-			}
-			close(stopped)
-		}
-	})
-	h := &holder{t: t, Cmd: f.lock([]string{"--wait", "0"}, "echo", "ran")}
-	var out strings.Builder
-	h.Stdout, h.Stderr = &out, &h.stderr
-	if err := h.Start(); err != nil {
-		t.Fatal(err)
-	}
-	first.Store(h.Process)
-	close(ready)
-	<-stopped
-	<-f.next()
-	if err := h.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
-	h.exits(75, "nothing was run")
-	if out.Len() > 0 || strings.Contains(h.stderr.String(), "was ended") {
-		t.Errorf("%q; %s", out.String(), h.stderr.String())
-	}
 }
 
 // TestSilentStore asks a store that never answers, or not about the lock.
