@@ -8,6 +8,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
 	"testing/synctest"
@@ -293,10 +294,10 @@ func TestStaleAfterALostAnswer(t *testing.T) {
 func TestBrokenReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &altered{Store: memory()}
-		gets := 0
+		var gets atomic.Int64 // readers read at the same time
 		s.get = func(ctx context.Context, ref bucket.Ref) (bucket.Info, io.ReadCloser, error) {
 			info, body, err := s.Store.Get(ctx, ref)
-			if gets++; err == nil && gets%2 == 0 && !strings.HasSuffix(ref.Key, "whole-reads") {
+			if n := gets.Add(1); err == nil && n%2 == 0 && !strings.HasSuffix(ref.Key, "whole-reads") {
 				body = io.NopCloser(io.MultiReader(io.LimitReader(body, 3), iotest.ErrReader(bucket.ErrUnavailable)))
 			}
 			return info, body, err
