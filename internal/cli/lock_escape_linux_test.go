@@ -127,7 +127,7 @@ func TestStoppedCommandEnds(t *testing.T) {
 
 // TestContinuedCommand continues a holder whose command is stopped, as fg does.
 func TestContinuedCommand(t *testing.T) {
-	h := plainField(t).hold(`(kill -TTIN $$; kill -USR1 $PPID) & trap : USR1; echo set >&9; wait; wait; exit 6`)
+	h := plainField(t).hold(`echo set >&9; kill -TTIN $$; exit 6`)
 	h.line()
 	stop := make(chan struct{})
 	defer close(stop)
