@@ -5,8 +5,8 @@
 //
 // It vets and tests ./... unless packages are named, and skips nothing. With
 // -lint it also checks formatting and runs staticcheck and golangci-lint. With
-// -race the race detector watches, but not over internal/sim, whose worlds have
-// one thread each and are many. With -fuzz and a duration it also fuzzes every
+// -race the race detector watches, but not over simulated worlds, which have one
+// thread each and are many. With -fuzz and a duration it also fuzzes every
 // target of the packages for so long. With -build it only builds what it needs.
 // Everything else is passed to go test:
 //
@@ -33,7 +33,7 @@ const usage = `usage: go run ./tools/test [-lint] [-race] [-fuzz 30s] [-build] [
 
 Builds MinIO and versitygw once, then vets and tests ./... or the packages.
   -lint      also check formatting and run staticcheck and golangci-lint
-  -race      with the race detector, but for internal/sim, whose worlds have one thread each
+  -race      with the race detector, but for simulated worlds, which have one thread each
   -fuzz 30s  also fuzz each target of the packages for so long, one after the other
   -build     build what is needed, and nothing else
 Everything else is passed to go test.

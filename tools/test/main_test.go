@@ -40,14 +40,14 @@ func TestParse(t *testing.T) {
 }
 
 func TestWorldsAreSplitOff(t *testing.T) {
-	others, worlds, err := split(t.Context(), "../..", []string{"./internal/...", "./event"})
+	others, worlds, err := split(t.Context(), "../..", []string{"./internal/...", "./event", "./lock"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Contains(others, "github.com/pawlhq/pawl/event") || !slices.Contains(others, "github.com/pawlhq/pawl/internal/e2e") {
+	if !slices.Contains(others, "github.com/pawlhq/pawl/event") || !slices.Contains(others, "github.com/pawlhq/pawl/internal/e2e") || !slices.Contains(others, "github.com/pawlhq/pawl/lock") {
 		t.Errorf("with the race detector: %v", others)
 	}
-	want := []string{"github.com/pawlhq/pawl/internal/sim", "github.com/pawlhq/pawl/internal/sim/mutants", "github.com/pawlhq/pawl/internal/sim/mutants/play"}
+	want := []string{"github.com/pawlhq/pawl/internal/sim", "github.com/pawlhq/pawl/internal/sim/mutants", "github.com/pawlhq/pawl/internal/sim/mutants/play", "github.com/pawlhq/pawl/lock"}
 	if diff := cmp.Diff(want, worlds); diff != "" {
 		t.Errorf("without (-want +got):\n%s", diff)
 	}
