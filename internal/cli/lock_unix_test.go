@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -34,6 +35,11 @@ type field struct {
 }
 
 func newField(t *testing.T) *field {
+	// What is ignored stays so in processes, and whoever runs the tests may ignore
+	// some: nohup does. What is caught is as always in them.
+	heard := make(chan os.Signal, 1)
+	signal.Notify(heard, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
+	t.Cleanup(func() { signal.Stop(heard) })
 	s := servertest.MinIO(t, servertest.Options{})
 	return &field{t: t, key: "s3://" + s.NewBucket(t) + "/lock", dir: t.TempDir(), env: append(os.Environ(),
 		"AWS_ACCESS_KEY_ID="+s.AccessKey, "AWS_SECRET_ACCESS_KEY="+s.SecretKey, "AWS_REGION="+s.Region,
