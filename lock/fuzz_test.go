@@ -106,7 +106,7 @@ func FuzzLineage(f *testing.F) {
 			t.Errorf("where nothing has changed it is %v, %v", fate, known)
 		}
 		other := snapshot{true, "e3", was.with("another", 0)}
-		if fate, known := judge(other, base, id, refused); !slices.Contains(was.ids, id) && (fate != lost || !known && next.count > 0 && !refused) {
+		if fate, known := judge(other, base, id, refused); !slices.Contains(was.ids, id) && (fate != lost || !known && was.count > 0 && next.count > 0 && !refused) {
 			t.Errorf("with another's in its place it is %v, %v", fate, known)
 		}
 	})
