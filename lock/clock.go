@@ -29,7 +29,7 @@ type clock interface {
 	Limit(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc)
 }
 
-func real(store bucket.Store) *world {
+func realWorld(store bucket.Store) *world {
 	return &world{store: store, clock: realClock{}, nonce: newNonce, jitter: mathrand.N[time.Duration]}
 }
 

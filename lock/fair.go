@@ -13,8 +13,9 @@ import (
 
 // queue is the waiters of one fair contender's lock: a ticket each, an object
 // whose key is a number. The lowest ticket may take the lock. A ticket is a lease
-// that its waiter renews; one that has not changed for its TTL is removed. The queue decides who goes first, and nothing else: the lock itself
-// excludes, whatever becomes of tickets.
+// that its waiter renews; one that has not changed for its TTL is removed. The
+// queue decides who goes first, and nothing else: the lock itself excludes,
+// whatever becomes of tickets.
 type queue struct {
 	*Mutex
 	prefix string
@@ -132,13 +133,18 @@ func (q *queue) expire(ctx context.Context, info bucket.Info, seen *ticketSeen) 
 	switch {
 	case err != nil:
 		return false, fmt.Errorf("looking at a ticket in the queue of %s: %w", q, err)
-	case now.exists && now.rec.ttl() > seen.ttl:
+	case !now.exists:
+		return true, nil
+	case now.etag != info.ETag:
+		return false, nil // renewed meanwhile
+	case now.rec.ttl() > seen.ttl:
 		seen.ttl = now.rec.ttl()
 		return false, nil
 	}
-	// Where the store ignores the condition a waiter may lose its place.
-	_ = q.store.Delete(ctx, ref, bucket.Condition{IfMatch: info.ETag})
-	return true, nil
+	// Where the store ignores the condition a waiter may lose its place. Without
+	// a clear answer it keeps that until the next look.
+	err = q.store.Delete(ctx, ref, bucket.Condition{IfMatch: info.ETag})
+	return err == nil, nil
 }
 
 // enter tries to get the ticket of a number. Somebody else may have been faster.

@@ -19,7 +19,7 @@ func FuzzDecode(f *testing.F) {
 	}
 	full := Record{
 		State: Held, Token: 1<<62 - 2, Nonce: strings.Repeat("n", 64), Owner: "<&>\"\u00e9\u0000\n\u2028", Host: "h", PID: -1, Reason: "why",
-		TTL: maxTTL.Milliseconds(), Since: epoch.In(time.FixedZone("", -23*3600)), Limit: MaxSlots, Before: []string{"", strings.Repeat("x", 100)},
+		TTL: maxTTL.Milliseconds(), Since: epoch.In(time.FixedZone("", -23*3600)), Limit: MaxSlots, Before: []string{"", strings.Repeat("x", maxNonce)},
 	}
 	for _, seed := range []string{
 		string(full.encode()), leaseText(), leaseText("released", "held"),

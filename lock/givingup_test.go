@@ -126,3 +126,31 @@ func TestAFenceIsKept(t *testing.T) {
 		}
 	})
 }
+
+// TestATicketThatMayBeThere checks that a ticket counts as gone only where the store
+// says so, and that one which was renewed since it was listed is left alone.
+func TestATicketThatMayBeThere(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		q := &queue{Mutex: b.mutex(Config{TTL: ttl}), prefix: "k.queue/"}
+		b.done(q.enter(b.Context(), 1))
+		u := b.user()
+		other := &queue{Mutex: u.mutex(Config{TTL: ttl}), prefix: "k.queue/"}
+		listed, err := other.listing(b.Context(), "b", other.prefix)
+		b.done(err)
+		b.done(q.ticket.renew(b.Context(), ttl))
+		expire := func(what string, want bool) {
+			gone, err := other.expire(b.Context(), listed[0], &ticketSeen{ttl: ttl})
+			b.done(err)
+			if there := b.content(q.key(1)) != ""; gone != want || there == want {
+				b.Errorf("%s: it counts as gone: %t, and is there: %t", what, gone, there)
+			}
+		}
+		expire("renewed meanwhile", false)
+		listed, err = other.listing(b.Context(), "b", other.prefix)
+		b.done(err)
+		u.calls.Next(buckettest.Delete, buckettest.Lost)
+		expire("without an answer", false)
+		expire("as listed", true)
+		expire("removed by another", true)
+	})
+}

@@ -23,6 +23,15 @@ type Lease struct {
 	lost     error
 }
 
+// lease is what is acquired, renewed from then on.
+func lease(ctx context.Context, wait bool, acquire func(context.Context, bool) (*hold, error)) (*Lease, error) {
+	h, err := acquire(ctx, wait)
+	if err != nil {
+		return nil, err
+	}
+	return keep(ctx, h), nil
+}
+
 // keep begins to renew the lease.
 func keep(ctx context.Context, h *hold) *Lease {
 	l := &Lease{hold: h, done: make(chan struct{}), token: h.at.rec.Token}

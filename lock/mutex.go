@@ -138,11 +138,11 @@ func (m *Mutex) TryAcquire(ctx context.Context) (*Lease, error) { return m.lease
 
 func (m *Mutex) lease(ctx context.Context, wait bool) (*Lease, error) {
 	if !(wait && m.turns.take(ctx) || !wait && m.turns.try()) {
-		err := error(&HeldError{Ref: m.ref})
+		held := &HeldError{Ref: m.ref}
 		if ctx.Err() != nil {
-			err = fmt.Errorf("%w: %w", err, context.Cause(ctx))
+			return nil, held.gaveUp(ctx, context.Cause(ctx))
 		}
-		return nil, err
+		return nil, held
 	}
 	h, err := m.next(ctx, wait)
 	if err != nil {
@@ -225,21 +225,16 @@ func (m *Mutex) begin(ctx context.Context) (version, time.Time, error) {
 	return m.read(ctx)
 }
 
-func (m *Mutex) read(ctx context.Context) (version, time.Time, error) {
-	pauses := backoff{world: m.world, shortest: 50 * time.Millisecond, longest: time.Second}
-	first := m.clock.Now()
-	for {
-		now, err := m.get(ctx)
-		if err == nil {
-			return now, m.clock.Now(), nil
-		}
-		if !errors.Is(err, bucket.ErrUnavailable) || m.clock.Now().Sub(first) > patience {
-			return version{}, time.Time{}, fmt.Errorf("reading the lock %s: %w", m, err)
-		}
-		if m.clock.Sleep(ctx, pauses.next()) != nil {
-			return version{}, time.Time{}, fmt.Errorf("reading the lock %s: %w: %w", m, err, context.Cause(ctx))
-		}
+func (m *Mutex) read(ctx context.Context) (now version, seen time.Time, err error) {
+	err = m.persist(ctx, func() error {
+		now, err = m.get(ctx)
+		seen = m.clock.Now()
+		return err
+	})
+	if err != nil {
+		return version{}, time.Time{}, fmt.Errorf("reading the lock %s: %w", m, err)
 	}
+	return now, seen, nil
 }
 
 // claimable returns for how long the lock cannot be claimed yet, as far as this

@@ -29,7 +29,7 @@ func Open(ctx context.Context, store bucket.Store, name, prefix string) (*Bucket
 // Proved returns the bucket without a proof, for those who have one: that of an
 // earlier [Open], or of package doctor. On a store that ignores a precondition
 // nothing here holds.
-func Proved(store bucket.Store, name string) *Bucket { return &Bucket{real(store), name} }
+func Proved(store bucket.Store, name string) *Bucket { return &Bucket{realWorld(store), name} }
 
 // Mutex returns the lock whose lease is the object key.
 func (b *Bucket) Mutex(key string, c Config) (*Mutex, error) {

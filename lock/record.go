@@ -65,6 +65,8 @@ const (
 	maxBefore = 16
 	// maxRecord bounds what is read of an object, in bytes.
 	maxRecord = 16 << 10
+	// maxNonce bounds a nonce, in bytes.
+	maxNonce = 64
 	// maxText bounds what a holder may say of itself, in bytes.
 	maxText = 1 << 10
 )
@@ -117,12 +119,14 @@ func (r *Record) check() error {
 		return fmt.Errorf("its state is %s", event.Quote(string(r.State)))
 	case r.Token < 1 || r.Token >= 1<<62: // the next ones must not overflow
 		return fmt.Errorf("its token is %d", r.Token)
-	case len(r.Nonce) < 8 || len(r.Nonce) > 64:
+	case len(r.Nonce) < 8 || len(r.Nonce) > maxNonce:
 		return errors.New("its nonce has another length")
 	case r.TTL < minTTL.Milliseconds() || r.TTL > maxTTL.Milliseconds():
 		return fmt.Errorf("its ttl_ms is %d", r.TTL)
 	case len(r.Owner) > maxText || len(r.Reason) > maxText || len(r.Host) > maxText:
 		return errors.New("it says too much of its holder")
+	case slices.ContainsFunc(r.Before, func(n string) bool { return len(n) > maxNonce }):
+		return errors.New("a nonce of a write before is too long")
 	case r.Limit < 0 || r.Limit > MaxSlots:
 		return fmt.Errorf("its limit is %d", r.Limit)
 	}

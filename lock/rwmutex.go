@@ -52,14 +52,6 @@ func (m *RWMutex) RLock(ctx context.Context) (*Lease, error) { return lease(ctx,
 // TryRLock is RLock without waiting, as [Mutex.TryAcquire].
 func (m *RWMutex) TryRLock(ctx context.Context) (*Lease, error) { return lease(ctx, false, m.rlock) }
 
-func lease(ctx context.Context, wait bool, acquire func(context.Context, bool) (*hold, error)) (*Lease, error) {
-	h, err := acquire(ctx, wait)
-	if err != nil {
-		return nil, err
-	}
-	return keep(ctx, h), nil
-}
-
 func (m *RWMutex) lock(ctx context.Context, wait bool) (*hold, error) {
 	for {
 		h, err := m.gate.acquire(ctx, wait)

@@ -32,15 +32,11 @@ func (b *Bucket) Semaphore(key string, n int, c Config) (*Semaphore, error) {
 // Acquire waits until it holds the semaphore, as [Mutex.Acquire] does. It takes a
 // LIST, a GET for each slot whose lease has changed since this Semaphore looked at
 // it, and a PUT; while it waits about 45 LISTs a minute, and a GET for every change.
-func (s *Semaphore) Acquire(ctx context.Context) (*Lease, error) { return s.lease(ctx, true) }
+func (s *Semaphore) Acquire(ctx context.Context) (*Lease, error) {
+	return lease(ctx, true, s.slots.acquire)
+}
 
 // TryAcquire is Acquire without waiting, as [Mutex.TryAcquire].
-func (s *Semaphore) TryAcquire(ctx context.Context) (*Lease, error) { return s.lease(ctx, false) }
-
-func (s *Semaphore) lease(ctx context.Context, wait bool) (*Lease, error) {
-	h, err := s.slots.acquire(ctx, wait)
-	if err != nil {
-		return nil, err
-	}
-	return keep(ctx, h), nil
+func (s *Semaphore) TryAcquire(ctx context.Context) (*Lease, error) {
+	return lease(ctx, false, s.slots.acquire)
 }

@@ -2,7 +2,6 @@ package lock
 
 import (
 	"context"
-	"errors"
 	"sync"
 )
 
@@ -58,9 +57,16 @@ func (t *turns) handOver(prepare func()) bool {
 		return false
 	}
 	prepare()
-	close(t.waiting[0])
-	t.waiting = t.waiting[1:]
+	t.pass()
 	return true
+}
+
+// pass gives the turn to the next one, or to nobody. The caller holds mu.
+func (t *turns) pass() {
+	if t.taken = len(t.waiting) > 0; t.taken {
+		close(t.waiting[0])
+		t.waiting = t.waiting[1:]
+	}
 }
 
 // waited reports that somebody waits for a turn.
@@ -74,12 +80,7 @@ func (t *turns) waited() bool {
 func (t *turns) end() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.waiting) == 0 {
-		t.taken = false
-		return
-	}
-	close(t.waiting[0])
-	t.waiting = t.waiting[1:]
+	t.pass()
 }
 
 // next acquires the lock in one's turn. A lock that was left to this turn, and
@@ -91,7 +92,7 @@ func (m *Mutex) next(ctx context.Context, wait bool) (*hold, error) {
 	m.mu.Unlock()
 	if tired && wait {
 		if err := m.clock.Sleep(ctx, m.polls().longest); err != nil {
-			return nil, errors.Join(&HeldError{Ref: m.ref}, err)
+			return nil, (&HeldError{Ref: m.ref}).gaveUp(ctx, err)
 		}
 	}
 	err := context.Cause(ctx)

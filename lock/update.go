@@ -69,7 +69,8 @@ type Updated struct {
 // lost or applied twice, whatever becomes of its requests: the metadata of the
 // object carry the ids of the last 48 updates, which tell one's own.
 //
-// It takes 2 requests, a GET and a PUT, and none to write what has not changed.
+// It takes 2 requests, a GET and a PUT, and none to write what has not changed,
+// unless the Fence is higher than that of the updates before.
 // What change returns as an error is returned as it is, and nothing is written.
 //
 // The object is held in memory. An ETag is of the bytes alone, so where contents
@@ -174,18 +175,12 @@ func (u *update) allowed(now snapshot) error {
 }
 
 // look reads the object, again and again if the store does not answer.
-func (u *update) look(ctx context.Context) (snapshot, Content, error) {
-	pauses := backoff{world: u.world, shortest: 20 * time.Millisecond, longest: time.Second}
-	first := u.clock.Now()
-	for {
-		now, content, err := u.fetch(ctx)
-		if err == nil || !errors.Is(err, bucket.ErrUnavailable) || u.clock.Now().Sub(first) > patience {
-			return now, content, err
-		}
-		if u.clock.Sleep(ctx, pauses.next()) != nil {
-			return now, content, fmt.Errorf("%w: %w", err, context.Cause(ctx))
-		}
-	}
+func (u *update) look(ctx context.Context) (now snapshot, content Content, err error) {
+	err = u.persist(ctx, func() error {
+		now, content, err = u.fetch(ctx)
+		return err
+	})
+	return now, content, err
 }
 
 func (u *update) fetch(ctx context.Context) (snapshot, Content, error) {

@@ -30,6 +30,25 @@ const transferTime = 5 * time.Minute
 // patience is for how long a store may give no answer before one gives up.
 const patience = time.Minute
 
+// persist asks again as long as the store gives no answer, for a minute at most.
+func (w *world) persist(ctx context.Context, ask func() error) error {
+	pauses := backoff{world: w, shortest: 20 * time.Millisecond, longest: time.Second}
+	for began := w.clock.Now(); ; {
+		err := ask()
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return fmt.Errorf("%w: %w", err, context.Cause(ctx))
+		case !errors.Is(err, bucket.ErrUnavailable), w.clock.Now().Sub(began) > patience:
+			return err
+		}
+		if stopped := w.clock.Sleep(ctx, pauses.next()); stopped != nil {
+			return fmt.Errorf("%w: %w", err, stopped)
+		}
+	}
+}
+
 // get reads the lease.
 func (o *object) get(ctx context.Context) (version, error) {
 	ctx, stop := o.clock.Limit(ctx, callTime)
@@ -151,25 +170,18 @@ func (w *write) run(ctx context.Context) (found, error) {
 	}
 }
 
-// look reads until it knows what is there.
-func (w *write) look(ctx context.Context, answer error) (found, time.Time, error) {
-	pauses := backoff{world: w.world, shortest: 20 * time.Millisecond, longest: time.Second}
-	first := w.clock.Now()
-	for {
-		asked := w.clock.Now()
+// look reads until it knows what is there. It also returns when it asked for that.
+func (w *write) look(ctx context.Context, answer error) (f found, asked time.Time, err error) {
+	err = w.persist(ctx, func() error {
+		asked = w.clock.Now()
 		now, err := w.get(ctx)
-		switch {
-		case err == nil:
-			return found{classify(now, w.base, w.next.Nonce), now, w.clock.Now()}, asked, nil
-		case ctx.Err() != nil:
-			return found{}, asked, fmt.Errorf("writing the lock %s: %w, and looking: %w: %w", w, answer, err, context.Cause(ctx))
-		case !errors.Is(err, bucket.ErrUnavailable), asked.Sub(first) > patience:
-			return found{}, asked, fmt.Errorf("writing the lock %s: %w, and looking: %w", w, answer, err)
-		}
-		if err := w.clock.Sleep(ctx, pauses.next()); err != nil {
-			return found{}, asked, fmt.Errorf("writing the lock %s: %w, and looking: %w", w, answer, err)
-		}
+		f = found{classify(now, w.base, w.next.Nonce), now, w.clock.Now()}
+		return err
+	})
+	if err != nil {
+		return found{}, asked, fmt.Errorf("writing the lock %s: %w, and looking: %w", w, answer, err)
 	}
+	return f, asked, nil
 }
 
 // permanent reports that a store refused a request, and will again.
