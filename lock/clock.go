@@ -25,6 +25,8 @@ type clock interface {
 	Now() time.Time
 	// Sleep waits, or returns the cause if ctx ends first.
 	Sleep(ctx context.Context, d time.Duration) error
+	// Await waits until done is closed. It returns false if ctx ends first.
+	Await(ctx context.Context, done <-chan struct{}) bool
 	// Limit ends a context after d.
 	Limit(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc)
 }
@@ -45,6 +47,15 @@ func (realClock) Sleep(ctx context.Context, d time.Duration) error {
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
+	}
+}
+
+func (realClock) Await(ctx context.Context, done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 

@@ -137,16 +137,8 @@ func (m *Mutex) Acquire(ctx context.Context) (*Lease, error) { return m.lease(ct
 func (m *Mutex) TryAcquire(ctx context.Context) (*Lease, error) { return m.lease(ctx, false) }
 
 func (m *Mutex) lease(ctx context.Context, wait bool) (*Lease, error) {
-	if !(wait && m.turns.take(ctx) || !wait && m.turns.try()) {
-		held := &HeldError{Ref: m.ref}
-		if ctx.Err() != nil {
-			return nil, held.gaveUp(ctx, context.Cause(ctx))
-		}
-		return nil, held
-	}
-	h, err := m.next(ctx, wait)
+	h, err := m.enter(ctx, wait)
 	if err != nil {
-		m.turns.end()
 		return nil, err
 	}
 	l := keep(ctx, h)

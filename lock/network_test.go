@@ -33,8 +33,8 @@ func (r *register) etag() string {
 	return fmt.Sprintf("%016x", h.Sum64())
 }
 
-// network is the store, as a coroutine sees it.
-type network struct{ *thread }
+// network is the store, as a process sees it.
+type network struct{ *proc }
 
 // Get implements [bucket.Store].
 func (n *network) Get(ctx context.Context, ref bucket.Ref) (bucket.Info, io.ReadCloser, error) {
@@ -98,7 +98,7 @@ func (n *network) Put(ctx context.Context, ref bucket.Ref, o bucket.Object, c bu
 		return "", err
 	}
 	what := fmt.Sprintf("PUT %s by process %d", ref.Key, n.id)
-	fence := n.fence
+	by := *n.running
 	return n.change(ctx, what, func() (string, error) {
 		r := n.object(ref.Key)
 		switch {
@@ -106,7 +106,7 @@ func (n *network) Put(ctx context.Context, ref bucket.Ref, o bucket.Object, c bu
 			return "", bucket.ErrPrecondition
 		}
 		r.exists, r.body, r.meta = true, body, maps.Clone(o.Metadata)
-		n.landed(ref.Key, r, fence)
+		n.landed(ref.Key, r, &by)
 		return r.etag(), nil
 	})
 }

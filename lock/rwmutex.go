@@ -110,7 +110,7 @@ func (m *RWMutex) alone(ctx context.Context, h *hold, wait bool) error {
 // last yet. It ends the leases that are over, so that they cannot be renewed, and
 // renews the gate's own on the way.
 func (m *RWMutex) remaining(ctx context.Context, gate *hold) (time.Duration, *HeldError, error) {
-	if !m.readers.turns.take(ctx) {
+	if !m.readers.turns.take(ctx, m.readers.clock) {
 		return 0, nil, fmt.Errorf("waiting for the readers of %s: %w", m.gate, context.Cause(ctx))
 	}
 	defer m.readers.turns.end()

@@ -94,7 +94,7 @@ func (s *slots) agrees(one *slot) error {
 // take takes any slot that can be had. Without one it returns how long to wait,
 // at most, and who has one of them.
 func (s *slots) take(ctx context.Context) (*hold, time.Duration, *HeldError, error) {
-	if !s.turns.take(ctx) {
+	if !s.turns.take(ctx, s.clock) {
 		return nil, 0, nil, fmt.Errorf("waiting for a slot of %s: %w", s, context.Cause(ctx))
 	}
 	defer s.turns.end()

@@ -14,7 +14,7 @@ type turns struct {
 }
 
 // take waits for one's turn. It returns false if ctx ends first.
-func (t *turns) take(ctx context.Context) bool {
+func (t *turns) take(ctx context.Context, c clock) bool {
 	t.mu.Lock()
 	if !t.taken {
 		t.taken = true
@@ -24,10 +24,8 @@ func (t *turns) take(ctx context.Context) bool {
 	mine := make(chan struct{})
 	t.waiting = append(t.waiting, mine)
 	t.mu.Unlock()
-	select {
-	case <-mine:
+	if c.Await(ctx, mine) {
 		return true
-	case <-ctx.Done():
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -83,6 +81,22 @@ func (t *turns) end() {
 	t.pass()
 }
 
+// enter acquires the lock when one's turn has come.
+func (m *Mutex) enter(ctx context.Context, wait bool) (*hold, error) {
+	if !(wait && m.turns.take(ctx, m.clock) || !wait && m.turns.try()) {
+		held := &HeldError{Ref: m.ref}
+		if ctx.Err() != nil {
+			return nil, held.gaveUp(ctx, context.Cause(ctx))
+		}
+		return nil, held
+	}
+	h, err := m.next(ctx, wait)
+	if err != nil {
+		m.turns.end()
+	}
+	return h, err
+}
+
 // next acquires the lock in one's turn. A lock that was left to this turn, and
 // cannot be had, is released.
 func (m *Mutex) next(ctx context.Context, wait bool) (*hold, error) {
@@ -117,7 +131,7 @@ func (m *Mutex) release(ctx context.Context, h *hold, lost error) error {
 		h.disown()
 		m.remember(h.at)
 	}
-	if lost == nil && h.renewal == nil && !m.fair && m.mayStay() && m.turns.handOver(leave) {
+	if lost == nil && !m.fair && m.mayStay() && m.turns.handOver(leave) {
 		return nil
 	}
 	defer m.turns.end()

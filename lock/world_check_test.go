@@ -37,7 +37,12 @@ func (b *belief) excludes(other *belief) bool {
 
 // believes reports that the holder may still act, as far as it can know.
 func (b *belief) believes() bool {
-	return !b.over && !b.proc.gone && b.hold.at.rec.Token > b.proc.excused && b.proc.Now().Sub(b.hold.sent) < b.hold.ttl()
+	return !b.over && !b.proc.gone && !b.excused() && b.proc.Now().Sub(b.hold.sent) < b.hold.ttl()
+}
+
+// excused reports that somebody ended the exclusion.
+func (b *belief) excused() bool {
+	return b.hold.at.rec.Token <= b.proc.sea.excused[b.hold.mutex.ref.Key]
 }
 
 // entered checks a grant.
@@ -63,24 +68,24 @@ func (w *sea) alone(b *belief) {
 	}
 }
 
-// disturb ends the exclusion for whoever holds the lock under a token up to this:
+// disturb ends the exclusion for whoever holds a lease under a token up to this:
 // it was released by force, or its object deleted.
-func (w *sea) disturb(token int64) { w.excused = max(w.excused, token) }
+func (w *sea) disturb(key string, token int64) { w.excused[key] = max(w.excused[key], token) }
 
 // landed checks what was written: an update under a fencing token, or a lease.
-func (w *sea) landed(key string, r *register, fence int64) {
+func (w *sea) landed(key string, r *register, by *thread) {
 	switch {
 	case strings.Contains(key, ".queue/"): // tickets begin anew
 	case key != dataKey:
-		w.leased(r)
-	case fence > 0 && fence < r.fence:
-		w.violated("L2", "an update under %d lands on one under %d", fence, r.fence)
+		w.leased(key, r, by)
+	case by.fence > 0 && by.fence < r.fence:
+		w.violated("L2", "an update under %d lands on one under %d", by.fence, r.fence)
 	default:
-		r.fence = max(r.fence, fence)
+		r.fence = max(r.fence, by.fence)
 	}
 }
 
-func (w *sea) leased(r *register) {
+func (w *sea) leased(key string, r *register, by *thread) {
 	rec, err := decode(r.body)
 	if err != nil {
 		w.violated("L2", "no lease: %v", err)
@@ -90,8 +95,8 @@ func (w *sea) leased(r *register) {
 	if rec.Token < r.token || rec.State == Held && rec.Token == r.token && !renewal {
 		w.violated("L2", "token %d after %d", rec.Token, r.token)
 	}
-	if rec.State == Released && rec.Token > r.token {
-		w.disturb(r.token)
+	if by.force && rec.Token > r.token {
+		w.disturb(key, r.token)
 	}
 	r.token, r.last = rec.Token, rec
 }

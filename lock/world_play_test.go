@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pawlhq/pawl/bucket"
@@ -27,13 +29,13 @@ type outcome struct {
 
 // play lets one world happen.
 func play(tp *tape.Tape, story *[]string) outcome {
-	w := &sea{tape: tp, plan: drawPlan(tp), objects: map[string]*register{}, told: map[string]bool{}, open: map[string]sent{}, history: registertest.New(), story: story}
+	w := &sea{tape: tp, plan: drawPlan(tp), objects: map[string]*register{}, excused: map[string]int64{}, told: map[string]bool{}, open: map[string]sent{}, history: registertest.New(), story: story}
 	w.tell("%+v", w.plan)
 	for range w.plan.procs {
 		p := w.proc()
-		w.after(w.tape.UpTo(2*w.plan.ttl), func() { p.spawn(w.job()) })
+		w.after(w.tape.UpTo(2*w.plan.ttl), p.begin)
 	}
-	if w.plan.operator && w.plan.kind == mutexes {
+	if w.plan.operator && w.plan.kind != updates {
 		w.after(w.tape.UpTo(4*w.plan.ttl), func() { w.proc().spawn(force) })
 	}
 	if w.plan.deletes && w.plan.kind == mutexes && !w.plan.skewed && w.plan.calm() {
@@ -49,11 +51,17 @@ func play(tp *tape.Tape, story *[]string) outcome {
 	return outcome{w.wrong, w.steps, tp.Recorded()}
 }
 
-func (w *sea) job() func(*thread) {
-	if w.plan.kind == updates {
-		return update20
+// begin starts what a process does.
+func (p *proc) begin() {
+	if p.plan.kind == updates {
+		p.spawn(update20)
+		return
 	}
-	return contend
+	l := p.locker()
+	p.spawn(l.contend)
+	if p.plan.sharing {
+		p.spawn(l.contend)
+	}
 }
 
 // end looks whether the lock can be had, and the object updated, when all is
@@ -71,7 +79,7 @@ func (w *sea) end() {
 	p.spawn(func(t *thread) {
 		ctx, stop := t.Limit(context.Background(), w.plan.patience())
 		defer stop()
-		h, err := t.contender()(ctx, false, true)
+		h, err := t.locker().acquire(ctx, false, true)
 		if err != nil {
 			w.violated("L4", "%v", err)
 			return
@@ -86,46 +94,51 @@ func (w *sea) end() {
 	w.checkUpdates()
 }
 
-// contender is one contender's own lock: a function that acquires it.
-func (t *thread) contender() func(ctx context.Context, reads, wait bool) (*hold, error) {
-	c := Config{TTL: t.plan.ttl, Owner: fmt.Sprintf("process %d", t.id), Fair: t.plan.kind == fair}
-	switch t.plan.kind {
+// locker is a process's own lock.
+type locker struct {
+	acquire func(ctx context.Context, reads, wait bool) (*hold, error)
+	release func(ctx context.Context, h *hold, lost error) error
+}
+
+func (p *proc) locker() *locker {
+	c := Config{TTL: p.plan.ttl, Owner: fmt.Sprintf("process %d", p.id), Fair: p.plan.kind == fair}
+	release := func(ctx context.Context, h *hold, _ error) error { return h.release(ctx) }
+	switch p.plan.kind {
 	case semaphores:
-		s, err := t.bucket().Semaphore(lockKey, limit, c)
+		s, err := p.bucket().Semaphore(lockKey, limit, c)
 		if err != nil {
 			panic(err)
 		}
-		return func(ctx context.Context, _, wait bool) (*hold, error) { return s.slots.acquire(ctx, wait) }
+		return &locker{func(ctx context.Context, _, wait bool) (*hold, error) { return s.slots.acquire(ctx, wait) }, release}
 	case shared:
-		m, err := t.bucket().RWMutex(lockKey, c)
+		m, err := p.bucket().RWMutex(lockKey, c)
 		if err != nil {
 			panic(err)
 		}
-		return func(ctx context.Context, reads, wait bool) (*hold, error) {
+		return &locker{func(ctx context.Context, reads, wait bool) (*hold, error) {
 			if reads {
 				return m.rlock(ctx, wait)
 			}
 			return m.lock(ctx, wait)
-		}
+		}, release}
 	}
-	m, err := t.bucket().Mutex(lockKey, c)
+	m, err := p.bucket().Mutex(lockKey, c)
 	if err != nil {
 		panic(err)
 	}
-	return func(ctx context.Context, _, wait bool) (*hold, error) { return m.acquire(ctx, wait) }
+	return &locker{func(ctx context.Context, _, wait bool) (*hold, error) { return m.enter(ctx, wait) }, m.release}
 }
 
 // contend takes the lock, holds it for a while, and gives it back, some times.
-func contend(t *thread) {
-	acquire := t.contender()
+func (l *locker) contend(t *thread) {
 	for range 1 + t.tape.Choose(3) {
 		ctx, stop := t.Limit(context.Background(), tape.Pick(t.tape, time.Duration(10), 3, 1)*t.plan.ttl)
 		reads := t.plan.kind == shared && t.tape.Choose(3) > 0
-		h, err := acquire(ctx, reads, t.tape.Choose(4) > 0)
+		h, err := l.acquire(ctx, reads, t.tape.Choose(4) > 0)
 		stop()
 		switch {
 		case err == nil:
-			t.holds(h, reads)
+			l.holds(t, h, reads)
 		default:
 			t.refused(err)
 		}
@@ -137,23 +150,21 @@ func contend(t *thread) {
 func (t *thread) refused(err error) {
 	t.tell("process %d: %v", t.id, err)
 	var held *HeldError
-	if errors.As(err, &held) && held.Record.Owner == fmt.Sprintf("process %d", t.id) {
+	mates := t.plan.sharing && (t.plan.kind == shared || t.plan.kind == semaphores) // they ask at the same time
+	if !mates && errors.As(err, &held) && held.Record.Owner == fmt.Sprintf("process %d", t.id) {
 		t.violated("L3", "process %d is told: %v", t.id, err)
 	}
 }
 
 // holds renews the lease in one coroutine and works in another, and gives it
 // back.
-func (t *thread) holds(h *hold, reads bool) {
-	m := h.mutex
+func (l *locker) holds(t *thread, h *hold, reads bool) {
 	b := &belief{proc: t.proc, hold: h, reads: reads}
 	t.entered(b)
 	renewals := &stoppable{Context: context.Background()}
 	var lost error
 	ended := false
-	t.proc.spawn(func(keeper *thread) {
-		mine := *m.worldOf(keeper)
-		h.mutex = &mine
+	t.proc.spawn(func(*thread) {
 		lost = h.keep(renewals, func() { t.alone(b) })
 		if lost != nil {
 			b.over = true
@@ -166,30 +177,24 @@ func (t *thread) holds(h *hold, reads bool) {
 		if (t.plan.kind == mutexes || t.plan.kind == fair) && t.tape.Chance(200) {
 			t.updates(h.at.rec.Token)
 		}
-		t.wait(t.tape.UpTo(t.plan.ttl / 4))
+		t.wait(time.Millisecond + t.tape.UpTo(t.plan.ttl/4))
 	}
 	renewals.stopped = true
 	for !ended {
 		t.wait(time.Second)
 	}
 	b.over = true
-	h.mutex = m
 	ctx, stop := t.Limit(context.Background(), tape.Pick(t.tape, time.Duration(2), 1)*t.plan.ttl)
 	defer stop()
-	err := h.release(ctx)
+	err := l.release(ctx, h, lost)
 	t.tell("process %d releases %d: %v", t.id, h.at.rec.Token, err)
-	if errors.Is(err, ErrLost) && lost == nil && t.plan.calm() && h.at.rec.Token > t.excused {
+	if errors.Is(err, ErrLost) && lost == nil && t.plan.calm() && !b.excused() {
 		t.violated("L1", "process %d has lost the lock: %v", t.id, err)
 	}
 }
 
 // calm reports that nothing goes wrong in a world.
 func (p *plan) calm() bool { return p.troubles == 0 && p.freezes == 0 }
-
-// worldOf is the same mutex as another coroutine sees it.
-func (m *Mutex) worldOf(t *thread) *Mutex {
-	return &Mutex{object: object{t.world(), m.ref}, holder: m.holder}
-}
 
 // updates updates the data once.
 func (t *thread) updates(fence int64) {
@@ -229,21 +234,32 @@ func update20(t *thread) {
 	}
 }
 
-// force is an operator who releases the lock of whoever holds it.
+// force is an operator who releases a lease, whoever holds it.
 func force(t *thread) {
-	now, err := (&object{t.world(), bucket.Ref{Bucket: "b", Key: lockKey}}).get(context.Background())
+	var keys []string
+	for _, key := range slices.Sorted(maps.Keys(t.objects)) {
+		if key != dataKey && !strings.Contains(key, ".queue/") {
+			keys = append(keys, key)
+		}
+	}
+	if len(keys) == 0 {
+		return
+	}
+	key := keys[t.tape.Choose(len(keys))]
+	now, err := (&object{t.world(), bucket.Ref{Bucket: "b", Key: key}}).get(context.Background())
 	if err != nil || !now.exists {
 		return
 	}
-	_, err = t.bucket().ForceRelease(context.Background(), lockKey, now.rec.Token)
-	t.tell("an operator releases %d: %v", now.rec.Token, err)
+	t.force = true
+	_, err = t.bucket().ForceRelease(context.Background(), key, now.rec.Token)
+	t.tell("an operator releases %s, %d: %v", key, now.rec.Token, err)
 }
 
 // deletes removes the lease's object by accident.
 func (w *sea) deletes() {
 	w.tell("the lease's object is deleted")
 	w.object(lockKey).exists = false
-	w.disturb(w.object(lockKey).token)
+	w.disturb(lockKey, w.object(lockKey).token)
 }
 
 // violates reports that an invariant did not hold.

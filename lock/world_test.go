@@ -22,10 +22,12 @@ type sea struct {
 	later []appointment // the earliest first
 	calm  bool          // no more troubles
 
+	running *thread
+
 	objects map[string]*register
 	procs   []*proc
 	beliefs []*belief
-	excused int64 // who holds a token up to this was disturbed
+	excused map[string]int64 // by key: who holds a token up to this was disturbed
 	updated int
 	told    map[string]bool // what became of each update, where that is known
 	open    map[string]sent // the others
@@ -46,7 +48,8 @@ type appointment struct {
 type plan struct {
 	ttl      time.Duration
 	procs    int
-	troubles int // of requests
+	sharing  bool // two coroutines of each process share what they contend by
+	troubles int  // of requests
 	freezes  int
 	crashes  int
 	skewed   bool
@@ -73,7 +76,7 @@ func (k kind) String() string {
 
 func drawPlan(t *tape.Tape) plan {
 	return plan{
-		ttl: tape.Pick(t, 10*time.Second, 2*time.Second, 30*time.Second), procs: 2 + t.Choose(3),
+		ttl: tape.Pick(t, 10*time.Second, 2*time.Second, 30*time.Second), procs: 2 + t.Choose(3), sharing: t.Chance(400),
 		troubles: tape.Pick(t, 0, 100, 300, 500), freezes: tape.Pick(t, 0, 20, 60), crashes: tape.Pick(t, 0, 0, 15),
 		skewed: t.Chance(700), operator: t.Chance(150), deletes: t.Chance(100), kind: kind(t.Choose(int(kinds))),
 	}
@@ -154,6 +157,7 @@ func (p *proc) Now() time.Time {
 type thread struct {
 	*proc
 	fence int64 // under which it updates
+	force bool  // it releases the locks of others
 	next  func() (struct{}, bool)
 	yield func(struct{}) bool
 }
@@ -174,7 +178,10 @@ func (p *proc) spawn(job func(*thread)) {
 		job(t)
 	})
 	t.next = next
-	p.stops = append(p.stops, stop)
+	p.stops = append(p.stops, func() {
+		p.running = t // what it defers may wait
+		stop()
+	})
 	t.resume()
 }
 
@@ -185,7 +192,10 @@ func (t *thread) resume() {
 	case t.frozen > t.sea.now:
 		t.after(t.frozen-t.sea.now+t.tape.UpTo(10*time.Millisecond), t.resume)
 	default:
+		was := t.running
+		t.running = t
 		t.next()
+		t.running = was
 	}
 }
 
@@ -218,25 +228,43 @@ func (t *thread) freeze() {
 	t.wait(d)
 }
 
+// wait lets the running coroutine wait.
+func (p *proc) wait(d time.Duration) { p.running.wait(d) }
+
 // Sleep implements clock.
-func (t *thread) Sleep(ctx context.Context, d time.Duration) error {
+func (p *proc) Sleep(ctx context.Context, d time.Duration) error {
 	if until, ok := ctx.Deadline(); ok {
-		d = min(d, until.Sub(t.Now()))
+		d = min(d, until.Sub(p.Now()))
 	}
-	t.wait(max(d, 0)*1000/time.Duration(t.rate) + time.Microsecond)
+	p.wait(max(d, 0)*1000/time.Duration(p.rate) + time.Microsecond)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	return nil
 }
 
+// Await implements clock. It looks now and then.
+func (p *proc) Await(ctx context.Context, done <-chan struct{}) bool {
+	for {
+		select {
+		case <-done:
+			return true
+		default:
+		}
+		if ctx.Err() != nil {
+			return false
+		}
+		p.wait(time.Millisecond + p.tape.UpTo(p.plan.ttl/8))
+	}
+}
+
 // Limit implements clock.
-func (t *thread) Limit(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	until := t.Now().Add(d)
+func (p *proc) Limit(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	until := p.Now().Add(d)
 	if before, ok := ctx.Deadline(); ok && before.Before(until) {
 		until = before
 	}
-	return &limited{ctx, t.proc, until}, func() {}
+	return &limited{ctx, p, until}, func() {}
 }
 
 // limited is a context that ends by a process's own clock.
@@ -271,18 +299,18 @@ func (c *stoppable) Err() error {
 	return c.Context.Err()
 }
 
-// world is what a coroutine's locks take from outside.
-func (t *thread) world() *world {
+// world is what a process's locks take from outside.
+func (p *proc) world() *world {
 	return &world{
-		store: &network{t}, clock: t,
+		store: &network{p}, clock: p,
 		nonce: func() string {
-			t.nonces++
-			return fmt.Sprintf("%07d-%08d", t.id, t.nonces)
+			p.nonces++
+			return fmt.Sprintf("%07d-%08d", p.id, p.nonces)
 		},
-		jitter: func(d time.Duration) time.Duration { return t.tape.UpTo(d + time.Millisecond) },
+		jitter: func(d time.Duration) time.Duration { return p.tape.UpTo(d + time.Millisecond) },
 	}
 }
 
-func (t *thread) bucket() *Bucket { return &Bucket{t.world(), "b"} }
+func (p *proc) bucket() *Bucket { return &Bucket{p.world(), "b"} }
 
 var _ bucket.Store = (*network)(nil)

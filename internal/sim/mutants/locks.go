@@ -16,9 +16,9 @@ var locks = []Mutant{
 	{
 		Name:  "a-lock-compared-by-wall-clock",
 		Edits: []Edit{{"lock/mutex.go", "return m.watch.left(&now.rec, m.clock.Now())", "return now.rec.Since.Add(now.rec.ttl()).Sub(m.clock.Now())"}},
-		Why:   "A waiter whose clock is ahead takes the lock from its holder.",
+		Why:   "A waiter whose clock is ahead takes the lock from its holder, and one whose clock is behind waits for the dead.",
 		From:  "lock objects that say when they expire",
-		Test:  worlds("L1", "5000"),
+		Test:  &Test{Args: []string{"./lock", "-run", "TestWorlds$", "-histories", "5000"}, Says: "VIOLATED L"}, // 1 or 4,
 	},
 	{
 		Name:  "a-lock-without-nonces",
@@ -76,6 +76,12 @@ var locks = []Mutant{
 		Edits: []Edit{{"lock/mutex.go", "	m.disown(w.next.Nonce)\n	ctx, stop", "	ctx, stop"}},
 		Why:   "Whoever gave up while a write was on its way waits for itself the next time.",
 		Test:  worlds("L3", "60000"),
+	},
+	{
+		Name:  "a-lock-handed-on-and-not-let-go",
+		Edits: []Edit{{"lock/turns.go", "		h.disown()\n", ""}},
+		Why:   "The goroutine to which it is left waits for its own process.",
+		Test:  worlds("L3", "5000"),
 	},
 	{
 		Name:  "a-forced-release-without-a-token",
