@@ -47,6 +47,9 @@ var needs = []struct {
 	{"locks", lockNeeds, nil},
 	{"update", lockNeeds, nil},
 	{"semaphores and shared locks", append(slices.Clone(lockNeeds), listAfterWrite), nil},
+	{"fair locks", append(slices.Clone(lockNeeds), listAfterWrite), []limit{
+		{deleteMatch, "a waiter may lose its place in the queue, and nothing else"},
+	}},
 	{"audit", []string{listAfterWrite}, nil},
 }
 
