@@ -240,6 +240,7 @@ func TestConfigs(t *testing.T) {
 		{"a negative TTL", Config{TTL: -time.Hour}, "TTL -1h0m0s"},
 		{"a long owner", Config{Owner: long}, "at most 1024 bytes"},
 		{"a long reason", Config{Reason: long}, "at most 1024 bytes"},
+		{"a long id", Config{ID: long}, "at most 128 bytes"},
 		{"no text", Config{Reason: "\xff"}, "of UTF-8"},
 	} {
 		_, mutex := b.Mutex("k", c.config)
@@ -259,15 +260,12 @@ func TestConfigs(t *testing.T) {
 	if _, err := b.Semaphore("k", 1, Config{Fair: true}); !errors.Is(err, ErrConfig) {
 		t.Errorf("a fair semaphore: %v", err)
 	}
-	if _, err := b.RWMutex("k", Config{Fair: true}); !errors.Is(err, ErrConfig) {
-		t.Errorf("a fair RWMutex: %v", err)
-	}
 }
 
 // TestTheLongestNames: what JSON makes longest must still be read.
 func TestTheLongestNames(t *testing.T) {
 	inBubble(t, func(b *bubble) {
-		m := b.mutex(Config{TTL: ttl, Owner: strings.Repeat("<", maxText), Reason: strings.Repeat("\x00", maxText)})
+		m := b.mutex(Config{TTL: ttl, ID: strings.Repeat("<", maxID), Owner: strings.Repeat("<", maxText), Reason: strings.Repeat("\x00", maxText)})
 		l := b.got(m.Acquire(b.Context()))
 		sleep(2 * maxBefore * ttl / renewAfter)
 		b.done(l.Release(b.Context()))

@@ -265,7 +265,7 @@ func TestWhatAWaiterIsTold(t *testing.T) {
 			`s3://b/k: the lock is held by "ann\n" on "h 1" (pid 7) since 2026-01-01T00:00:00Z: "why not"`,
 		},
 	} {
-		err := &HeldError{bucket.Ref{Bucket: "b", Key: "k"}, c.rec}
+		err := &HeldError{Ref: bucket.Ref{Bucket: "b", Key: "k"}, Record: c.rec}
 		if got := err.Error(); !strings.HasPrefix(got, c.want) || !errors.Is(err, ErrHeld) {
 			t.Errorf("%s\nwant %s", got, c.want)
 		}

@@ -51,7 +51,7 @@ func (m *Mutex) acquireFair(ctx context.Context, wait bool) (*hold, error) {
 			if h != nil || err != nil {
 				return h, err
 			}
-			left, busy = min(left, claimable), &HeldError{m.ref, now.rec}
+			left, busy = min(left, claimable), &HeldError{Ref: m.ref, Record: now.rec}
 		} else if busy == nil {
 			busy = &HeldError{Ref: m.ref}
 		}

@@ -12,42 +12,61 @@ import (
 )
 
 func TestFairIsInOrder(t *testing.T) {
-	inBubble(t, func(b *bubble) {
-		c := Config{TTL: ttl, Fair: true}
-		l := b.got(b.mutex(c).Acquire(b.Context()))
-		const waiters = 6
-		entered := make(chan int, waiters)
-		for i := range waiters {
+	c := Config{TTL: ttl, Fair: true}
+	for name, contender := range map[string]func(b *bubble) locker{
+		"Mutex": func(b *bubble) locker {
 			m := b.mutex(c)
-			go func() {
-				defer func() { entered <- i }()
-				l, err := m.Acquire(b.Context())
-				if err == nil {
-					sleep(3 * time.Second)
-					err = l.Release(b.Context())
-				}
-				if err != nil {
-					b.Error(err)
-				}
-			}()
-			sleep(7 * time.Second) // the tickets must be renewed meanwhile
-		}
-		_, err := b.mutex(c).TryAcquire(b.Context())
-		b.refused(err, ErrHeld)
-		b.done(l.Release(b.Context()))
-		_, err = b.mutex(c).TryAcquire(b.Context()) // nobody overtakes those who wait
-		b.refused(err, ErrHeld)
-		var order []int
-		for range waiters {
-			order = append(order, <-entered)
-		}
-		if diff := cmp.Diff([]int{0, 1, 2, 3, 4, 5}, order); diff != "" {
-			b.Errorf("order of entry (-want +got):\n%s", diff)
-		}
-		if keys := b.keys(); !slices.Equal(keys, []string{"k"}) {
-			b.Errorf("left behind: %q", keys)
-		}
-	})
+			return locker{m.Acquire, m.TryAcquire}
+		},
+		"RWMutex": func(b *bubble) locker {
+			m := b.user().rw(c)
+			return locker{m.Lock, m.TryLock}
+		},
+	} {
+		t.Run(name, func(t *testing.T) { inBubble(t, func(b *bubble) { b.inOrder(contender) }) })
+	}
+}
+
+// locker is one's own lock.
+type locker struct {
+	acquire, try func(context.Context) (*Lease, error)
+}
+
+func (b *bubble) inOrder(contender func(b *bubble) locker) {
+	b.Helper()
+	l := b.got(contender(b).acquire(b.Context()))
+	const waiters = 6
+	entered := make(chan int, waiters)
+	for i := range waiters {
+		m := contender(b)
+		go func() {
+			defer func() { entered <- i }()
+			l, err := m.acquire(b.Context())
+			if err == nil {
+				sleep(3 * time.Second)
+				err = l.Release(b.Context())
+			}
+			if err != nil {
+				b.Error(err)
+			}
+		}()
+		sleep(7 * time.Second) // the tickets must be renewed meanwhile
+	}
+	_, err := contender(b).try(b.Context())
+	b.refused(err, ErrHeld)
+	b.done(l.Release(b.Context()))
+	_, err = contender(b).try(b.Context()) // nobody overtakes those who wait
+	b.refused(err, ErrHeld)
+	var order []int
+	for range waiters {
+		order = append(order, <-entered)
+	}
+	if diff := cmp.Diff([]int{0, 1, 2, 3, 4, 5}, order); diff != "" {
+		b.Errorf("order of entry (-want +got):\n%s", diff)
+	}
+	if keys := b.keys(); !slices.Equal(keys, []string{"k"}) {
+		b.Errorf("left behind: %q", keys)
+	}
 }
 
 // ticket leaves a ticket behind, that nobody renews.

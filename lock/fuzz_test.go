@@ -18,7 +18,7 @@ func FuzzDecode(f *testing.F) {
 		f.Add([]byte(c.content))
 	}
 	full := Record{
-		State: Held, Token: 1<<62 - 2, Nonce: strings.Repeat("n", 64), Owner: "<&>\"\u00e9\u0000\n\u2028", Host: "h", PID: -1, Reason: "why",
+		State: Held, Token: 1<<62 - 2, Nonce: strings.Repeat("n", 64), ID: strings.Repeat("i", maxID), Owner: "<&>\"\u00e9\u0000\n\u2028", Host: "h", PID: -1, Reason: "why",
 		TTL: maxTTL.Milliseconds(), Since: epoch.In(time.FixedZone("", -23*3600)), Limit: MaxSlots, Before: []string{"", strings.Repeat("x", maxNonce)},
 	}
 	for _, seed := range []string{
@@ -91,8 +91,8 @@ func FuzzLineage(f *testing.F) {
 		if len(next.ids) > maxIDs || next.ids[0] != id || next.fence < was.fence || next.fence < under {
 			t.Errorf("%+v after %+v", next, was)
 		}
-		metadata := next.metadata(users)
-		if metadata["colour"] != "red" {
+		metadata, fits := next.metadata(users)
+		if metadata["colour"] != "red" || !fits {
 			t.Errorf("the user's metadata are %v", metadata)
 		}
 		if back := lineageOf(metadata); next.count > 0 && fmt.Sprint(back) != fmt.Sprint(next) {

@@ -14,6 +14,8 @@ type hold struct {
 	sent  time.Time // no later than when that landed
 	// renewal is one of unknown fate.
 	renewal *write
+	// trouble is why the last renewal failed.
+	trouble error
 }
 
 // The parts of a lease, as fractions of its time to live.
@@ -39,7 +41,7 @@ func (h *hold) tend(ctx context.Context) error {
 	left := h.left(now)
 	switch {
 	case left <= 0:
-		return fmt.Errorf("%s: %w: it could not be renewed within its %v", h.mutex, ErrLost, h.ttl())
+		return h.late()
 	case h.due(now) > 0:
 		return nil
 	}
@@ -61,7 +63,7 @@ func (h *hold) keep(ctx context.Context, renewed func()) error {
 	for {
 		now := m.clock.Now()
 		if h.left(now) <= 0 {
-			return fmt.Errorf("%s: %w: it could not be renewed within its %v", m, ErrLost, h.ttl())
+			return h.late()
 		}
 		if wait := h.due(now); wait > 0 {
 			// Not longer than a moment: the machine may sleep, and its timers with it.
@@ -97,7 +99,7 @@ func (h *hold) renew(ctx context.Context, within time.Duration) error {
 		h.renewal = h.mutex.object.write(h.at, h.at.rec.renewed(h.mutex.nonce()))
 	}
 	f, err := h.renewal.run(ctx)
-	if err != nil {
+	if h.trouble = err; err != nil {
 		return err
 	}
 	if f.fate != landed {
@@ -106,6 +108,14 @@ func (h *hold) renew(ctx context.Context, within time.Duration) error {
 	}
 	h.at, h.sent, h.renewal = f.now, h.renewal.sent, nil
 	return nil
+}
+
+// late is the error of a lease that was not renewed in time.
+func (h *hold) late() error {
+	if h.trouble == nil {
+		return fmt.Errorf("%s: %w: this process stood still, and did not renew it within its %v", h.mutex, ErrLost, h.ttl())
+	}
+	return fmt.Errorf("%s: %w: it could not be renewed within its %v: %w", h.mutex, ErrLost, h.ttl(), h.trouble)
 }
 
 func (h *hold) lostTo(now version) error {

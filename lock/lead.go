@@ -3,17 +3,27 @@ package lock
 import (
 	"context"
 	"errors"
+	"fmt"
+
+	"github.com/pawlhq/pawl/bucket"
 )
 
 // Lead waits until it holds the lock, and works as long as it does: it is the
 // leader of all that call it. The work's context ends with the lease. If the
 // lease is lost while it works, Lead waits for it again; otherwise it releases it,
-// and returns what work returned. It also returns when ctx ends, with its cause.
+// and returns what work returned. It also returns when ctx ends, with its cause,
+// and what the store refuses; while it gives no answer Lead waits.
 //
 // Who leads is what [Bucket.Show] shows.
 func (m *Mutex) Lead(ctx context.Context, work func(ctx context.Context, token int64) error) error {
 	for {
 		l, err := m.Acquire(ctx)
+		if errors.Is(err, bucket.ErrUnavailable) {
+			if stopped := m.clock.Sleep(ctx, m.polls().longest); stopped != nil {
+				return fmt.Errorf("%w: %w", err, stopped)
+			}
+			continue
+		}
 		if err != nil {
 			return err
 		}

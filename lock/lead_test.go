@@ -3,8 +3,13 @@ package lock
 import (
 	"context"
 	"errors"
+	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/bucket/buckettest"
 )
 
 // leading is a term of office.
@@ -123,6 +128,46 @@ func TestLeadAgain(t *testing.T) {
 		l := <-terms
 		l.done <- nil
 		b.done(<-ended)
+	})
+}
+
+// TestLeadAfterAnOutage: a store that gave no answer for long is no reason to have
+// no leader any more.
+func TestLeadAfterAnOutage(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		terms := make(chan *leading)
+		ctx, stop := context.WithCancel(b.Context())
+		var ended []<-chan error
+		var up atomic.Bool
+		for _, who := range []string{"ann", "bob", "cyd"} {
+			u := b.user()
+			down := func(ctx context.Context, do func(context.Context) error) error {
+				if up.Load() {
+					return do(ctx)
+				}
+				return bucket.ErrUnavailable
+			}
+			for _, op := range []buckettest.Op{buckettest.Get, buckettest.Put} {
+				u.calls.Next(op, slices.Repeat([]buckettest.Fault{down}, 10_000)...)
+			}
+			ended = append(ended, b.candidate(ctx, who, u.mutex(Config{TTL: ttl}), terms))
+		}
+		up.Store(true)
+		first := <-terms
+		up.Store(false)
+		<-first.ctx.Done()
+		b.refused(context.Cause(first.ctx), ErrLost, "could not be renewed")
+		b.refused(context.Cause(first.ctx), bucket.ErrUnavailable)
+		sleep(5 * patience)
+		up.Store(true)
+		began := time.Now()
+		second := <-terms
+		b.about(time.Since(began), 0, ttl+ttl*rate/100+4*time.Second)
+		stop()
+		<-second.ctx.Done()
+		for _, e := range ended {
+			b.refused(<-e, context.Canceled)
+		}
 	})
 }
 

@@ -93,6 +93,7 @@ func TestALeaseThatIsRefused(t *testing.T) {
 		}
 		at, why := l.ends()
 		b.refused(why, ErrLost)
+		b.refused(why, bucket.ErrDenied)
 		if !at.Equal(l.Deadline()) {
 			b.Errorf("it ended %v after its deadline", at.Sub(l.Deadline()))
 		}

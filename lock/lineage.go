@@ -15,10 +15,15 @@ const (
 )
 
 const (
-	// maxIDs ids take 815 bytes of the 2 KiB that S3 allows.
-	maxIDs = 48
+	// maxIDs ids take 815 bytes of what a store allows. Fewer than minIDs would
+	// leave too many updates unsure.
+	maxIDs, minIDs = 48, 8
 	// idSize is 64 random bits in hex.
 	idSize = 16
+	// maxMetadata is what an object's metadata may take in bytes, the names with
+	// their prefix. https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingMetadata.html
+	maxMetadata    = 2 << 10
+	metadataPrefix = "x-amz-meta-"
 )
 
 // lineage is what the metadata of an object say of its updates.
@@ -53,15 +58,21 @@ func (l lineage) follows(base lineage) bool {
 	return base.count == 0 || at >= int64(len(l.ids)) || l.ids[at] == base.ids[0]
 }
 
-// metadata is the user's, with the lineage.
-func (l lineage) metadata(users map[string]string) map[string]string {
+// metadata is the user's, with the lineage: as many of its ids as fit. It returns
+// false if too few do.
+func (l lineage) metadata(users map[string]string) (map[string]string, bool) {
 	m := ownMetadata(users)
 	m[metaCount] = strconv.FormatInt(l.count, 10)
-	m[metaIDs] = strings.Join(l.ids, ",")
 	if l.fence > 0 {
 		m[metaFence] = strconv.FormatInt(l.fence, 10)
 	}
-	return m
+	room := maxMetadata - len(metadataPrefix+metaIDs)
+	for name, value := range m {
+		room -= len(metadataPrefix) + len(name) + len(value)
+	}
+	fit := room / (idSize + len(","))
+	m[metaIDs] = strings.Join(l.ids[:max(0, min(len(l.ids), fit))], ",")
+	return m, fit >= minIDs
 }
 
 // ownMetadata is a copy of the user's own metadata.

@@ -17,6 +17,9 @@ type Config struct {
 	// for a holder that is gone. It is renewed three times as often. Default
 	// 30 s, from 1 s to 24 h.
 	TTL time.Duration
+	// ID is what others know this holder by, the number of a build, say: in at
+	// most 128 bytes. Two may have the same.
+	ID string
 	// Owner and Reason tell people who holds the lock and why, in at most 1 KiB
 	// each. They decide nothing.
 	Owner, Reason string
@@ -33,8 +36,8 @@ const (
 )
 
 var (
-	// ErrConfig: a lock cannot be used like this.
-	ErrConfig = errors.New("wrong use of a lock")
+	// ErrConfig: a lock or an update cannot be used like this.
+	ErrConfig = errors.New("wrong use")
 	// ErrHeld: somebody else holds the lock. The error is a *[HeldError].
 	ErrHeld = errors.New("the lock is held")
 	// ErrLost: the lease is not one's own any more, or was not renewed in time.
@@ -45,6 +48,9 @@ var (
 type HeldError struct {
 	Ref    bucket.Ref
 	Record Record
+	// Limit is that of one's own semaphore, where the holder's is another: then
+	// they exclude each other.
+	Limit int
 }
 
 // Error implements error.
@@ -52,7 +58,11 @@ func (e *HeldError) Error() string {
 	if e.Record.Token == 0 {
 		return fmt.Sprintf("%s: %s, or others come first", event.Object(e.Ref), ErrHeld)
 	}
-	return fmt.Sprintf("%s: %s by %s", event.Object(e.Ref), ErrHeld, e.Record.holder())
+	s := fmt.Sprintf("%s: %s by %s", event.Object(e.Ref), ErrHeld, e.Record.holder())
+	if e.Limit > 0 {
+		s += fmt.Sprintf("; it counts to %d, and not to %d: all must use the same limit", e.Record.Limit, e.Limit)
+	}
+	return s
 }
 
 // Is reports that it is an ErrHeld.
@@ -162,12 +172,12 @@ func (m *Mutex) acquire(ctx context.Context, wait bool) (*hold, error) {
 		case h != nil || err != nil:
 			return h, err
 		case !wait:
-			return nil, &HeldError{m.ref, now.rec}
+			return nil, &HeldError{Ref: m.ref, Record: now.rec}
 		}
 		if err := m.clock.Sleep(ctx, min(pauses.next(), left)); err != nil {
-			return nil, fmt.Errorf("%w: %w", &HeldError{m.ref, now.rec}, err)
+			return nil, fmt.Errorf("%w: %w", &HeldError{Ref: m.ref, Record: now.rec}, err)
 		}
-		busy := &HeldError{m.ref, now.rec}
+		busy := &HeldError{Ref: m.ref, Record: now.rec}
 		if now, seen, err = m.read(ctx); err != nil {
 			return nil, busy.gaveUp(ctx, err)
 		}

@@ -44,11 +44,7 @@ func (n *network) Get(ctx context.Context, ref bucket.Ref) (bucket.Info, io.Read
 	}
 	n.wait(n.moment())
 	r := *n.object(ref.Key)
-	way := n.moment()
-	if n.troubled() && n.tape.Chance(300) {
-		way = n.tape.UpTo(2 * n.plan.ttl)
-	}
-	n.wait(way)
+	n.wait(n.way())
 	switch {
 	case ctx.Err() != nil:
 		return bucket.Info{}, nil, fmt.Errorf("%w: %w", bucket.ErrUnavailable, ctx.Err())
@@ -78,7 +74,7 @@ func (n *network) List(ctx context.Context, _, prefix, _ string) iter.Seq2[bucke
 				found = append(found, bucket.Info{Key: key, ETag: r.etag(), Size: int64(len(r.body))})
 			}
 		}
-		n.wait(n.moment())
+		n.wait(n.way())
 		if ctx.Err() != nil {
 			yield(bucket.Info{}, fmt.Errorf("%w: %w", bucket.ErrUnavailable, ctx.Err()))
 			return
@@ -197,6 +193,14 @@ func (n *network) change(ctx context.Context, what string, do func() (string, er
 func (n *network) troubled() bool { return !n.calm && n.tape.Chance(n.plan.troubles) }
 
 func (n *network) moment() time.Duration { return n.tape.UpTo(50 * time.Millisecond) }
+
+// way is how long the answer to a read takes.
+func (n *network) way() time.Duration {
+	if n.troubled() && n.tape.Chance(300) {
+		return n.tape.UpTo(2 * n.plan.ttl)
+	}
+	return n.moment()
+}
 
 // silence is how long a time-out takes, or a connection to break.
 func (n *network) silence() time.Duration {

@@ -57,11 +57,14 @@ func (c Config) holder() (Record, error) {
 			return Record{}, fmt.Errorf("%w: Owner and Reason have at most %d bytes of UTF-8 each", ErrConfig, maxText)
 		}
 	}
+	if len(c.ID) > maxID || !utf8.ValidString(c.ID) {
+		return Record{}, fmt.Errorf("%w: ID has at most %d bytes of UTF-8", ErrConfig, maxID)
+	}
 	host, err := os.Hostname()
 	if err != nil {
 		host = "" // it is only told to people
 	}
-	return Record{Owner: c.Owner, Reason: c.Reason, Host: host, PID: os.Getpid(), TTL: c.TTL.Milliseconds()}, nil
+	return Record{ID: c.ID, Owner: c.Owner, Reason: c.Reason, Host: host, PID: os.Getpid(), TTL: c.TTL.Milliseconds()}, nil
 }
 
 // Show returns what the lease object of a lock says. A lock whose holder is gone

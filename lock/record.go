@@ -31,6 +31,8 @@ type Record struct {
 	// Nonce is fresh in every write, 128 random bits: it tells one's own writes
 	// from those of others, and gives each an ETag of its own.
 	Nonce string `json:"nonce"`
+	// ID is what the holder calls this lease: the number of a build, say.
+	ID string `json:"id,omitempty"`
 	// Owner, Host, PID and Reason say who holds it, or held it last, and why.
 	Owner  string `json:"owner,omitempty"`
 	Host   string `json:"host,omitempty"`
@@ -67,6 +69,8 @@ const (
 	maxRecord = 16 << 10
 	// maxNonce bounds a nonce, in bytes.
 	maxNonce = 64
+	// maxID bounds an id, in bytes.
+	maxID = 128
 	// maxText bounds what a holder may say of itself, in bytes.
 	maxText = 1 << 10
 )
@@ -123,7 +127,7 @@ func (r *Record) check() error {
 		return errors.New("its nonce has another length")
 	case r.TTL < minTTL.Milliseconds() || r.TTL > maxTTL.Milliseconds():
 		return fmt.Errorf("its ttl_ms is %d", r.TTL)
-	case len(r.Owner) > maxText || len(r.Reason) > maxText || len(r.Host) > maxText:
+	case len(r.ID) > maxID || len(r.Owner) > maxText || len(r.Reason) > maxText || len(r.Host) > maxText:
 		return errors.New("it says too much of its holder")
 	case slices.ContainsFunc(r.Before, func(n string) bool { return len(n) > maxNonce }):
 		return errors.New("a nonce of a write before is too long")

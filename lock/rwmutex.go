@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/pawlhq/pawl/bucket"
@@ -18,6 +20,8 @@ import (
 // at the gate: if it is held, it withdraws. Of a reader and a writer who come at
 // the same time at least one sees the other. So writers go first, and this needs
 // a store whose listings show what was written before.
+//
+// If it is fair, writers enter in the order in which they came.
 type RWMutex struct {
 	gate    *Mutex
 	readers *slots
@@ -26,14 +30,11 @@ type RWMutex struct {
 // RWMutex returns the readers and writer lock whose gate is the object key.
 func (b *Bucket) RWMutex(key string, c Config) (*RWMutex, error) {
 	holder, err := c.holder()
-	if err == nil && c.Fair {
-		err = fmt.Errorf("%w: a shared lock is not fair: writers go first", ErrConfig)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("the lock %s: %w", event.Quote("s3://"+b.name+"/"+key), err)
 	}
 	return &RWMutex{
-		gate: b.mutex(key, holder, false), readers: b.slots(key+".readers/", MaxSlots, holder),
+		gate: b.mutex(key, holder, c.Fair), readers: b.slots(key+".readers/", MaxSlots, holder),
 	}, nil
 }
 
@@ -54,10 +55,11 @@ func (m *RWMutex) TryRLock(ctx context.Context) (*Lease, error) { return lease(c
 
 func (m *RWMutex) lock(ctx context.Context, wait bool) (*hold, error) {
 	for {
-		h, err := m.gate.acquire(ctx, wait)
+		h, err := m.gate.enter(ctx, wait)
 		if err != nil {
 			return nil, err
 		}
+		m.gate.turns.end() // others here may look, too
 		err = m.alone(ctx, h, wait)
 		if err == nil {
 			return h, nil
@@ -119,13 +121,14 @@ func (m *RWMutex) remaining(ctx context.Context, gate *hold) (time.Duration, *He
 		return 0, nil, err
 	}
 	shortest, busy := maxTTL, (*HeldError)(nil)
-	for _, one := range there {
+	for _, i := range slices.Sorted(maps.Keys(there)) {
+		one := there[i]
 		left, err := one.mutex.expire(ctx, &one.now, &one.seen)
 		if err != nil {
 			return 0, nil, err
 		}
 		if left > 0 {
-			shortest, busy = min(shortest, left), &HeldError{one.mutex.ref, one.now.rec}
+			shortest, busy = min(shortest, left), &HeldError{Ref: one.mutex.ref, Record: one.now.rec}
 		}
 	}
 	return shortest, busy, nil
@@ -182,7 +185,7 @@ func (m *RWMutex) closed(ctx context.Context) (time.Duration, *HeldError, error)
 	if err != nil || left == 0 {
 		return 0, nil, err
 	}
-	return left, &HeldError{m.gate.ref, now.rec}, nil
+	return left, &HeldError{Ref: m.gate.ref, Record: now.rec}, nil
 }
 
 // enter takes a reader's lease, and withdraws if the gate is held by then.

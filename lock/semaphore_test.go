@@ -75,20 +75,77 @@ func TestASlotLeftBehind(t *testing.T) {
 	})
 }
 
+// TestSemaphoresOfDifferentLimits exclude each other, however often one tries.
 func TestSemaphoresOfDifferentLimits(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		l := b.got(b.user().semaphore(2, Config{Owner: "ann"}).Acquire(b.Context()))
 		for _, n := range []int{1, 3} {
 			u := b.user()
-			_, err := u.semaphore(n, Config{}).Acquire(b.Context())
-			b.refused(err, ErrConfig, "a semaphore of 2, and not of", "all must use the same limit", "ann")
-			u.takes("1 List, 1 Get")
+			s := u.semaphore(n, Config{})
+			for _, requests := range []string{"1 List, 1 Get", "1 List", "1 List"} {
+				_, err := s.TryAcquire(b.Context())
+				b.refused(err, ErrHeld, "it counts to 2, and not to", "all must use the same limit", "ann")
+				u.takes(requests)
+			}
 		}
+		w := begins(b.Context(), b.user().semaphore(3, Config{}).Acquire)
+		sleep(2 * defaultTTL)
+		w.outside(b)
 		b.done(l.Release(b.Context()))
-		l = b.got(b.user().semaphore(3, Config{}).Acquire(b.Context())) // while nobody holds it, it may change
+		l = w.enters(b)
 		_, err := b.user().semaphore(2, Config{}).TryAcquire(b.Context())
-		b.refused(err, ErrConfig)
+		b.refused(err, ErrHeld)
 		b.done(l.Release(b.Context()))
+	})
+}
+
+// TestASlotOfAnotherLimitLeftBehind: the limit was changed after a crash. It does
+// not matter whether the slot is one that the new limit has.
+func TestASlotOfAnotherLimitLeftBehind(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		var left []*hold
+		for range 2 {
+			h, err := b.user().semaphore(2, Config{TTL: ttl}).slots.acquire(b.Context(), true)
+			b.done(err)
+			left = append(left, h)
+		}
+		w := begins(b.Context(), b.user().semaphore(1, Config{TTL: ttl}).Acquire)
+		b.done(w.enters(b).Release(b.Context()))
+		b.about(w.after, ttl+ttl*rate/100, ttl+ttl*rate/100+2*time.Second)
+		for _, h := range left {
+			b.refused(h.renew(b.Context(), ttl), ErrLost)
+		}
+	})
+}
+
+// TestManyTryAtOnce: whoever tries gets a slot, as long as there are enough.
+func TestManyTryAtOnce(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		const users, n = 40, 100
+		listed, ended := make(chan struct{}), make(chan error, users)
+		var waiting atomic.Int64
+		for range users {
+			u := b.user()
+			u.calls.Next(buckettest.List, func(ctx context.Context, do func(context.Context) error) error {
+				err := do(ctx)
+				if waiting.Add(1) == users {
+					close(listed)
+				}
+				<-listed
+				return err
+			})
+			s := u.semaphore(n, Config{TTL: ttl})
+			go func() {
+				l, err := s.TryAcquire(b.Context())
+				if err == nil {
+					err = l.Release(b.Context())
+				}
+				ended <- err
+			}()
+		}
+		for range users {
+			b.done(<-ended)
+		}
 	})
 }
 

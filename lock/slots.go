@@ -3,6 +3,8 @@ package lock
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -74,21 +76,24 @@ func (s *slots) list(ctx context.Context, meanwhile func(context.Context) error)
 		if one.now, one.seen, err = one.mutex.read(ctx); err != nil {
 			return nil, err
 		}
-		if err := s.agrees(one); err != nil {
-			return nil, err
-		}
 	}
 	return there, nil
 }
 
-// agrees refuses a slot that is held by those who count to another limit.
-func (s *slots) agrees(one *slot) error {
-	r := &one.now.rec
-	if one.now.exists && r.State == Held && r.Limit != s.holder.Limit {
-		return fmt.Errorf("%s: %w: it is a slot of a semaphore of %d, and not of %d: all must use the same limit; held by %s",
-			one.mutex, ErrConfig, r.Limit, s.holder.Limit, r.holder())
+// stranger returns one of those there that is held by somebody who counts to
+// another limit, and how long its lease may last yet. It ends those that are over.
+func (s *slots) stranger(ctx context.Context, there map[int]*slot) (time.Duration, *HeldError, error) {
+	for _, i := range slices.Sorted(maps.Keys(there)) {
+		one := there[i]
+		if r := &one.now.rec; !one.now.exists || r.State != Held || r.Limit == s.holder.Limit {
+			continue
+		}
+		left, err := one.mutex.expire(ctx, &one.now, &one.seen)
+		if err != nil || left > 0 {
+			return left, &HeldError{one.mutex.ref, one.now.rec, s.holder.Limit}, err
+		}
 	}
-	return nil
+	return 0, nil, nil
 }
 
 // take takes any slot that can be had. Without one it returns how long to wait,
@@ -102,6 +107,9 @@ func (s *slots) take(ctx context.Context) (*hold, time.Duration, *HeldError, err
 	if err != nil {
 		return nil, 0, nil, err
 	}
+	if left, busy, err := s.stranger(ctx, there); busy != nil || err != nil {
+		return nil, left, busy, err
+	}
 	shortest, busy := maxTTL, &HeldError{Ref: bucket.Ref{Bucket: s.name, Key: s.prefix}}
 	for _, i := range s.order(there) {
 		one := s.slot(i)
@@ -110,34 +118,38 @@ func (s *slots) take(ctx context.Context) (*hold, time.Duration, *HeldError, err
 			return h, 0, nil, err
 		}
 		shortest = min(shortest, left)
-		busy = &HeldError{one.mutex.ref, one.now.rec}
+		busy = &HeldError{Ref: one.mutex.ref, Record: one.now.rec}
 	}
 	return nil, shortest, busy, nil
 }
 
-// order returns the numbers to try: those that are there, beginning anywhere, and
-// then one that is not.
+// maxFresh is how many slots that are not there yet are tried: more than others
+// take meanwhile.
+const maxFresh = 64
+
+// order returns the numbers to try: those that are there, and then those that are
+// not. Where it begins among each is random, or all would try the same ones.
 func (s *slots) order(there map[int]*slot) []int {
-	var numbers, free []int
+	var old, fresh []int
 	for i := range s.n {
 		if there[i] != nil {
-			numbers = append(numbers, i)
-		} else if len(free) < 8 {
-			free = append(free, i)
+			old = append(old, i)
+		} else if len(fresh) < maxFresh {
+			fresh = append(fresh, i)
 		}
 	}
-	if n := len(numbers); n > 0 {
-		at := s.random(n)
-		numbers = append(append([]int{}, numbers[at:]...), numbers[:at]...)
-	}
-	if len(free) > 0 {
-		numbers = append(numbers, free[s.random(len(free))])
-	}
-	return numbers
+	return append(s.turned(old), s.turned(fresh)...)
 }
 
-// random returns a number in [0, n).
-func (s *slots) random(n int) int { return int(s.jitter(time.Duration(n))) % n }
+// turned begins anywhere.
+func (s *slots) turned(numbers []int) []int {
+	n := len(numbers)
+	if n == 0 {
+		return nil
+	}
+	at := int(s.jitter(time.Duration(n))) % n
+	return slices.Concat(numbers[at:], numbers[:at])
+}
 
 // acquire waits for a slot.
 func (s *slots) acquire(ctx context.Context, wait bool) (*hold, error) {

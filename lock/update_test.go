@@ -387,7 +387,7 @@ func TestUpdateRefusedByTheStore(t *testing.T) {
 				u.calls.Next(op, buckettest.Answer(kind))
 				began := time.Now()
 				_, err := u.bucket.Update(b.Context(), "k", func(_ context.Context, c Content) (Content, error) {
-					c.Metadata["huge"] = strings.Repeat("x", 4096)
+					c.Metadata["colour"] = "red"
 					return c, nil
 				}, UpdateConfig{})
 				b.refused(err, kind, "s3://b/k")
@@ -479,4 +479,33 @@ func TestUpdateThatIsTooLarge(t *testing.T) {
 		}
 		u.untouched("a")
 	})
+}
+
+// TestUpdateBesideLargeMetadata: the lineage takes what room the user's metadata
+// leave, and an update is refused before anything is written where that is too
+// little.
+func TestUpdateBesideLargeMetadata(t *testing.T) {
+	for _, c := range []struct{ own, ids int }{{0, maxIDs}, {900, maxIDs}, {1500, 25}, {1800, minIDs}, {1820, 0}, {3000, 0}} {
+		inBubble(t, func(b *bubble) {
+			b.put("k", "", map[string]string{"own": strings.Repeat("x", c.own)})
+			u := b.user()
+			if c.ids == 0 {
+				_, err := u.update(".", UpdateConfig{Fence: 1 << 61})
+				b.refused(err, ErrConfig, "s3://b/k", "metadata", "nothing was written")
+				u.untouched("")
+				return
+			}
+			for range 2 * maxIDs {
+				_, err := u.update(".", UpdateConfig{Fence: 1 << 61})
+				b.done(err)
+			}
+			size := 0
+			for name, value := range b.metadata() {
+				size += len(metadataPrefix) + len(name) + len(value)
+			}
+			if ids := len(lineageOf(b.metadata()).ids); ids != c.ids || size > maxMetadata {
+				b.Errorf("beside %d bytes: %d ids in %d bytes, want %d in at most %d", c.own, ids, size, c.ids, maxMetadata)
+			}
+		})
+	}
 }

@@ -134,6 +134,12 @@ func (w *sea) checkUpdates() {
 	}
 }
 
-// longest is how long it may take to get the lock when all is calm, on a clock
-// that is right.
-func (p *plan) patience() time.Duration { return 2*p.ttl + 20*time.Second }
+// patience is how long it may take to get the lock when all is calm, on a clock
+// that is right. Who is gone is watched for a TTL: a holder, a reader or a waiter,
+// and one after the other.
+func (p *plan) patience() time.Duration {
+	if p.kind == shared && p.ordered {
+		return 3*p.ttl + 20*time.Second
+	}
+	return 2*p.ttl + 20*time.Second
+}

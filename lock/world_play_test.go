@@ -57,7 +57,7 @@ func (p *proc) begin() {
 		p.spawn(update20)
 		return
 	}
-	l := p.locker()
+	l := p.ownLock()
 	p.spawn(l.contend)
 	if p.plan.sharing {
 		p.spawn(l.contend)
@@ -79,7 +79,7 @@ func (w *sea) end() {
 	p.spawn(func(t *thread) {
 		ctx, stop := t.Limit(context.Background(), w.plan.patience())
 		defer stop()
-		h, err := t.locker().acquire(ctx, false, true)
+		h, err := t.ownLock().acquire(ctx, false, true)
 		if err != nil {
 			w.violated("L4", "%v", err)
 			return
@@ -94,14 +94,14 @@ func (w *sea) end() {
 	w.checkUpdates()
 }
 
-// locker is a process's own lock.
-type locker struct {
+// ownLock is a process's own.
+type ownLock struct {
 	acquire func(ctx context.Context, reads, wait bool) (*hold, error)
 	release func(ctx context.Context, h *hold, lost error) error
 }
 
-func (p *proc) locker() *locker {
-	c := Config{TTL: p.plan.ttl, Owner: fmt.Sprintf("process %d", p.id), Fair: p.plan.kind == fair}
+func (p *proc) ownLock() *ownLock {
+	c := Config{TTL: p.plan.ttl, Owner: fmt.Sprintf("process %d", p.id), Fair: p.plan.kind == fair || p.plan.kind == shared && p.plan.ordered}
 	release := func(ctx context.Context, h *hold, _ error) error { return h.release(ctx) }
 	switch p.plan.kind {
 	case semaphores:
@@ -109,13 +109,13 @@ func (p *proc) locker() *locker {
 		if err != nil {
 			panic(err)
 		}
-		return &locker{func(ctx context.Context, _, wait bool) (*hold, error) { return s.slots.acquire(ctx, wait) }, release}
+		return &ownLock{func(ctx context.Context, _, wait bool) (*hold, error) { return s.slots.acquire(ctx, wait) }, release}
 	case shared:
 		m, err := p.bucket().RWMutex(lockKey, c)
 		if err != nil {
 			panic(err)
 		}
-		return &locker{func(ctx context.Context, reads, wait bool) (*hold, error) {
+		return &ownLock{func(ctx context.Context, reads, wait bool) (*hold, error) {
 			if reads {
 				return m.rlock(ctx, wait)
 			}
@@ -126,11 +126,11 @@ func (p *proc) locker() *locker {
 	if err != nil {
 		panic(err)
 	}
-	return &locker{func(ctx context.Context, _, wait bool) (*hold, error) { return m.enter(ctx, wait) }, m.release}
+	return &ownLock{func(ctx context.Context, _, wait bool) (*hold, error) { return m.enter(ctx, wait) }, m.release}
 }
 
 // contend takes the lock, holds it for a while, and gives it back, some times.
-func (l *locker) contend(t *thread) {
+func (l *ownLock) contend(t *thread) {
 	for range 1 + t.tape.Choose(3) {
 		ctx, stop := t.Limit(context.Background(), tape.Pick(t.tape, time.Duration(10), 3, 1)*t.plan.ttl)
 		reads := t.plan.kind == shared && t.tape.Choose(3) > 0
@@ -158,7 +158,7 @@ func (t *thread) refused(err error) {
 
 // holds renews the lease in one coroutine and works in another, and gives it
 // back.
-func (l *locker) holds(t *thread, h *hold, reads bool) {
+func (l *ownLock) holds(t *thread, h *hold, reads bool) {
 	b := &belief{proc: t.proc, hold: h, reads: reads}
 	t.entered(b)
 	renewals := &stoppable{Context: context.Background()}
