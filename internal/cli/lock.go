@@ -108,8 +108,9 @@ func (o *lockOptions) addFlags(cmd *cobra.Command) {
 	flags.DurationVar(&o.wait, "wait", -1, "how long to wait for the lock, and for the store; 0 tries once, for 10s at most (default without end)")
 	flags.Lookup("wait").DefValue = ""
 	flags.StringVar(&o.config.Reason, "reason", "", "`text` that tells others why the lock is held")
+	flags.StringVar(&o.config.ID, "id", "", "`name` that others know this lease by, for \"pawl lock release\": the number of a build, say")
 	flags.StringVar(&o.config.Owner, "owner", "", "`name` that tells others who holds it (default the user)")
-	flags.BoolVar(&o.config.Fair, "fair", false, "enter in the order of coming; all have to say so, and nobody --shared")
+	flags.BoolVar(&o.config.Fair, "fair", false, "enter in the order of coming; all have to say so who do not say --shared")
 	flags.BoolVar(&o.shared, "shared", false, "share the lock with others who say so; it excludes those who do not")
 	flags.IntVar(&o.slots, "semaphore", 0, "let up to `n` hold the lock; all have to say the same n")
 	flags.StringVar(&o.onLost, "on-lost", onLostTerminate,
@@ -218,12 +219,6 @@ func (o *lockOptions) ways(b *lock.Bucket, key string) (try, wait func(context.C
 			return nil, nil, err
 		}
 		return s.TryAcquire, s.Acquire, nil
-	case o.config.Fair:
-		m, err := b.Mutex(key, o.config)
-		if err != nil {
-			return nil, nil, err
-		}
-		return m.TryAcquire, m.Acquire, nil
 	}
 	m, err := b.RWMutex(key, o.config)
 	switch {

@@ -20,6 +20,7 @@ import (
 type updateOptions struct {
 	endpoint    string
 	contentType string
+	allowEmpty  bool
 	config      lock.UpdateConfig
 }
 
@@ -37,8 +38,14 @@ written when nothing has changed.
 The filter's standard error is passed through. If it fails, nothing is written,
 and its exit code is that of this command. It runs in a process group of its own,
 which a signal to this command ends. The object is held in memory, and may have
-64 MiB. Metadata and content type stay; Pawl's own metadata (pawl-update…)
-tell one's own write when an answer is lost.
+64 MiB. Metadata and content type stay, and Cache-Control, Content-Disposition,
+-Encoding and -Language; what else an object has (tags, Expires, a redirect, a lock
+of the store's, its storage class) is that of a new one. Pawl's own metadata
+(pawl-update…) tell one's own write when an answer is lost.
+
+A filter that prints nothing has failed, unless --allow-empty says otherwise. What
+holds JSON, by its content type or a name that ends in .json, is not overwritten by
+what is none.
 
 An answer that is lost, where contents come back to exactly what they were, can be
 taken for another's: let every update leave something new.
@@ -64,6 +71,7 @@ With --json the result is printed: written, tries, size.`,
 	flags.Int64Var(&o.config.Fence, "fence", 0, "fencing `token` of the lock that is held: refuse if the object was updated under a higher one")
 	flags.IntVar(&o.config.Tries, "tries", 50, "how often to try, at most, while others are faster")
 	flags.StringVar(&o.contentType, "content-type", "", "content `type` to write (default that of the object)")
+	flags.BoolVar(&o.allowEmpty, "allow-empty", false, "write an empty object if the filter prints nothing")
 	addStoreFlags(cmd, &o.endpoint)
 	cmd.SetFlagErrorFunc(misusedFlag)
 	documentExitCodes(cmd, updateExitCodes)
@@ -121,8 +129,11 @@ func runUpdate(ctx context.Context, a *app, object event.Object, command []strin
 		if o.contentType != "" {
 			c.ContentType = o.contentType
 		}
+		was := c
 		f := filterRun{path: path, command: command, input: c.Body, stderr: a.Err}
-		c.Body, err = f.run(ctx)
+		if c.Body, err = f.run(ctx); err == nil {
+			err = o.accept(object, command[0], was, c)
+		}
 		return c, err
 	}
 	done, err := b.Update(ctx, object.Key, change, o.config)

@@ -18,7 +18,7 @@ var locks = []Mutant{
 		Edits: []Edit{{"lock/mutex.go", "return m.watch.left(&now.rec, m.clock.Now())", "return now.rec.Since.Add(now.rec.ttl()).Sub(m.clock.Now())"}},
 		Why:   "A waiter whose clock is ahead takes the lock from its holder, and one whose clock is behind waits for the dead.",
 		From:  "lock objects that say when they expire",
-		Test:  &Test{Args: []string{"./lock", "-run", "TestWorlds$", "-histories", "5000"}, Says: "VIOLATED L"}, // 1 or 4,
+		Test:  worlds("L[14]", "5000"),
 	},
 	{
 		Name:  "a-lock-without-nonces",
@@ -99,7 +99,31 @@ var locks = []Mutant{
 		Name:  "a-reader-left-to-its-fate",
 		Edits: []Edit{{"lock/rwmutex.go", "one.mutex.expire(ctx, &one.now, &one.seen)", "one.mutex.claimable(one.now, one.seen), error(nil)"}},
 		Why:   "A reader's lease that is over was renewed at the last moment, or will be: it must be ended before a writer goes on.",
-		Test:  &Test{Args: []string{"./lock", "-run", "TestAReaderThatSleptCannotRenew$"}, Says: "FAIL: TestAReaderThatSleptCannotRenew"},
+		Test:  lockTest("TestAReaderThatSleptCannotRenew"),
+	},
+	{
+		Name:  "a-semaphore-that-tries-one-slot",
+		Edits: []Edit{{"lock/slots.go", "len(fresh) < maxFresh", "len(fresh) < 1"}},
+		Why:   "Of many who try at once most are refused, while there are enough slots for all.",
+		Test:  lockTest("TestManyTryAtOnce"),
+	},
+	{
+		Name:  "a-semaphore-of-any-limit",
+		Edits: []Edit{{"lock/slots.go", " || r.State != Held || r.Limit == s.holder.Limit {", " || r.State != Held || r.Limit != s.holder.Limit || r.Limit == s.holder.Limit {"}},
+		Why:   "One who was told another number than the others enters beside them.",
+		Test:  lockTest("TestSemaphoresOfDifferentLimits"),
+	},
+	{
+		Name:  "a-ticket-that-counts-as-removed",
+		Edits: []Edit{{"lock/fair.go", "	return err == nil, nil\n", "	return true, nil\n"}},
+		Why:   "The waiter whose ticket it is renews it, and is overtaken.",
+		Test:  lockTest("TestATicketThatMayBeThere"),
+	},
+	{
+		Name:  "a-leader-that-stands-once",
+		Edits: []Edit{{"lock/lead.go", "		case !lost:\n", "		default:\n"}, {"lock/lead.go", "		lost := errors.Is(context.Cause(l.Context()), ErrLost)\n", ""}},
+		Why:   "When each has lost the lease once nobody leads any more.",
+		Test:  lockTest("TestLeadAgain"),
 	},
 	{
 		Name:  "an-update-without-its-lineage",
@@ -133,4 +157,9 @@ var locks = []Mutant{
 // be violated.
 func worlds(invariant, histories string) *Test {
 	return &Test{Args: []string{"./lock", "-run", "TestWorlds$", "-histories", histories}, Says: invariant + ": "}
+}
+
+// lockTest is one of package lock's tests, which must fail.
+func lockTest(name string) *Test {
+	return &Test{Args: []string{"./lock", "-run", name + "$"}, Says: "FAIL: " + name}
 }

@@ -39,7 +39,7 @@ type Edit struct{ File, Old, New string }
 type Test struct {
 	Invariant sim.Invariant // which it holds to; zero: none of them
 	Args      []string      // of go test
-	Says      string        // a part of what it says then
+	Says      string        // a regular expression of what it says then
 }
 
 // All lists the mutants.

@@ -1,13 +1,13 @@
 package mutants
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -140,7 +140,7 @@ func (m *Mutant) test(t *testing.T, overlay string) result {
 	args := slices.Concat([]string{"test", "-overlay", overlay, "-vet=off", "-count=1"}, m.Test.Args)
 	out, err := command(t, "go", args...)
 	r := result{Mutant: *m, violated: map[string]uint64{}}
-	if err == nil || !bytes.Contains(out, []byte(m.Test.Says)) {
+	if err == nil || !regexp.MustCompile(m.Test.Says).Match(out) {
 		t.Logf("go %s: %v\n%s", strings.Join(args, " "), err, out)
 		return r
 	}
