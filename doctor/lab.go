@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"strings"
 	"sync"
 	"time"
@@ -74,10 +75,18 @@ func unlabelled(err error) error {
 	return err
 }
 
+// unsent returns why a write was not even sent: no connection came about.
+func unsent(err error) error {
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
+		return op
+	}
+	return nil
+}
+
 // put sends a write once.
 func (l *lab) put(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (etag string, err error) {
 	etag, err = l.store.Put(ctx, ref, o, c)
-	if err == nil || errors.Is(err, bucket.ErrUnclear) {
+	if err == nil || errors.Is(err, bucket.ErrUnclear) && unsent(err) == nil {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.keys[ref.Key] = true
@@ -141,6 +150,11 @@ func (l *lab) settle(ctx context.Context, ref bucket.Ref, text string, c bucket.
 			return true, etag, nil
 		case errors.Is(err, bucket.ErrPrecondition) && loose == 0:
 			return false, "", nil
+		case unsent(err) != nil:
+			if try == tries || !pause(ctx, try) {
+				return false, "", fmt.Errorf("%w: %w", bucket.ErrUnavailable, unsent(err))
+			}
+			continue
 		case errors.Is(err, bucket.ErrUnclear):
 			loose++
 		case !errors.Is(err, bucket.ErrPrecondition) && !errors.Is(err, bucket.ErrConflict):

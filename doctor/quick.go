@@ -29,8 +29,12 @@ func Quick(ctx context.Context, store bucket.Store, bucketName, prefix string) (
 	defer func() {
 		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), cleanTime)
 		defer stop()
-		if removing := l.removeAll(ctx); removing != nil {
-			err = errors.Join(err, fmt.Errorf("cleaning up after a look at what the store honours: %w", removing))
+		switch removing := l.removeAll(ctx); {
+		case removing == nil:
+		case err == nil:
+			err = fmt.Errorf("cleaning up after a look at what the store honours: %w", removing)
+		default:
+			err = fmt.Errorf("%w; cleaning up failed, too: %w", err, removing)
 		}
 	}()
 	if err := l.quick(ctx); err != nil {

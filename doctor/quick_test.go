@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 
@@ -107,6 +109,48 @@ func TestQuickLosesAnswers(t *testing.T) {
 			})
 		}
 	}
+}
+
+// unreachable fails as a write does for which there is no connection.
+func unreachable(context.Context, func(context.Context) error) error {
+	return fmt.Errorf("%w: sending: %w", bucket.ErrUnclear, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED})
+}
+
+// TestQuickUnreachable: what was not sent needs no cleaning up.
+func TestQuickUnreachable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := buckettest.NewFaults(memory())
+		s.Next(buckettest.Put, unreachable, unreachable, unreachable)
+		err := doctor.Quick(t.Context(), s, name, "")
+		if !errors.Is(err, bucket.ErrUnavailable) || errors.Is(err, bucket.ErrUnclear) || strings.Contains(fmt.Sprint(err), "\n") {
+			t.Errorf("%v, want one line that the store is unavailable", err)
+		}
+		for _, op := range []buckettest.Op{buckettest.Head, buckettest.Get, buckettest.Delete, buckettest.List} {
+			if n := s.Calls(op); n > 0 {
+				t.Errorf("%d requests of %v", n, op)
+			}
+		}
+	})
+}
+
+// TestQuickUnreachableOnce: a store that is there again is examined. What was sent
+// before it was gone is removed, or said to be left in the same line.
+func TestQuickUnreachableOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := buckettest.NewFaults(memory())
+		s.Next(buckettest.Put, unreachable, buckettest.Pass, unreachable, buckettest.Lost)
+		if err := doctor.Quick(t.Context(), s, name, ""); err != nil {
+			t.Error(err)
+		}
+		s = buckettest.NewFaults(memory())
+		s.Next(buckettest.Put, buckettest.Lost)
+		s.Next(buckettest.Get, buckettest.Answer(bucket.ErrUnavailable))
+		s.Next(buckettest.Delete, unreachable, unreachable, unreachable)
+		err := doctor.Quick(t.Context(), s, name, "")
+		if !errors.Is(err, bucket.ErrUnavailable) || !strings.Contains(fmt.Sprint(err), "; cleaning up failed, too: ") {
+			t.Errorf("%v, want that it failed, and that cleaning up did", err)
+		}
+	})
 }
 
 // TestQuickInterrupted: what a look wrote is removed, also without its caller.
