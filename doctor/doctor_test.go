@@ -359,6 +359,9 @@ func TestFeatures(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.name, diff)
 			}
+			if want := got["locks"] == ""; r.SafeForLocks() != want {
+				t.Errorf("%s: safe for locks is %v", tc.name, !want)
+			}
 			if r.Safe() != safe {
 				t.Errorf("%s: safe is %v", tc.name, r.Safe())
 			}

@@ -28,6 +28,14 @@ func (r *Report) Safe() bool {
 	return !slices.ContainsFunc(r.Features, func(f Feature) bool { return f.Safety == Unsafe })
 }
 
+// SafeForLocks reports that locks and updates may rely on the store.
+func (r *Report) SafeForLocks() bool {
+	return slices.ContainsFunc(r.Features, func(f Feature) bool { return f.Name == locks && f.Safety == Safe })
+}
+
+// locks is the feature that others build on.
+const locks = "locks"
+
 var lockNeeds = []string{createOnce, replaceMatch, matchMissing, quotedETags, readAfterWrite, wholeReads}
 
 // needs says for each feature which checks it stands on, and what is lost
@@ -44,7 +52,7 @@ var needs = []struct {
 		{deleteMatch, "it may remove what another has just written: heals by verification, after lease.horizon"},
 		{readAfterDelete, "a removed object may still be found: its output then stays until somebody looks again"},
 	}},
-	{"locks", lockNeeds, nil},
+	{locks, lockNeeds, nil},
 	{"update", lockNeeds, nil},
 	{"semaphores and shared locks", append(slices.Clone(lockNeeds), listAfterWrite), nil},
 	{"fair locks", append(slices.Clone(lockNeeds), listAfterWrite), []limit{

@@ -41,6 +41,9 @@ come and go. Where a bucket keeps versions, those remain until a lifecycle rule
 removes them. It needs the permissions to read, write, remove and list, and for
 the last part s3:GetBucketNotification.
 
+Where locks are safe, "pawl lock" and "pawl update" believe that for a week. Where
+they are not, an earlier proof is dropped, and those commands look again.
+
 With --json the report is one JSON object: bucket, prefix, safe (every feature),
 checks (name, means, verdict: ok, ignored, failed or unclear; detail), features
 (name, safety: "safe", "safe with a limit" or "not safe"; detail), and
@@ -90,11 +93,13 @@ func runDoctor(ctx context.Context, a *app, arg, endpoint string) error {
 	if r == nil {
 		return doctorFailure(ctx, examineErr)
 	}
+	proof := verdict{Endpoint: store.Endpoint(), Bucket: name}
+	renewErr := proof.renew(r.SafeForLocks())
 	d := &diagnosis{Report: r, Safe: r.Safe()}
 	if c != nil {
 		d.Notifications = hear(ctx, store, name, c.Pipelines)
 	}
-	if err := a.printDiagnosis(d); err != nil || examineErr != nil {
+	if err := errors.Join(a.printDiagnosis(d), renewErr); err != nil || examineErr != nil {
 		return errors.Join(err, doctorFailure(ctx, examineErr))
 	}
 	if !d.Safe || deaf(d.Notifications) {

@@ -6,14 +6,19 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/pawlhq/pawl/internal/cli"
+	"github.com/pawlhq/pawl/internal/fakes3"
 	"github.com/pawlhq/pawl/internal/servertest"
 )
 
@@ -63,5 +68,57 @@ pipelines:
 		if !got.Safe || len(n) != 1 || n[0].Pipeline != tc.pipeline || n[0].Created != tc.heard || n[0].Removed != tc.heard || strings.Join(n[0].To, " ") != tc.to {
 			t.Errorf("%s: %+v", tc.pipeline, got)
 		}
+	}
+}
+
+// TestDoctorRenewsTheProof examines a store that comes to ignore preconditions, and
+// to honour them again.
+func TestDoctorRenewsTheProof(t *testing.T) {
+	below := fakes3.New()
+	var careless atomic.Bool
+	var proofs atomic.Int64
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if careless.Load() {
+			r.Header.Del("If-Match")
+			r.Header.Del("If-None-Match")
+		}
+		if strings.HasSuffix(r.URL.Path, "/quick") {
+			proofs.Add(1)
+		}
+		below.ServeHTTP(w, r)
+	}))
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0) // the fake answers twice, now and then
+	srv.Start()
+	t.Cleanup(srv.Close)
+	if err := send(http.MethodPut, srv.URL+"/state", ""); err != nil {
+		t.Fatal(err)
+	}
+	cache := t.TempDir()
+	pawl := func(code int, args ...string) {
+		t.Helper()
+		cmd := exec.Command("pawl", args...)
+		cmd.Env = append(os.Environ(), "AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b", "AWS_REGION=us-east-1",
+			"AWS_ENDPOINT_URL="+srv.URL, "XDG_CACHE_HOME="+cache, "HOME="+cache)
+		out, err := cmd.CombinedOutput()
+		if got := cmd.ProcessState.ExitCode(); got != code {
+			t.Errorf("pawl %q: exit code %d, want %d: %v: %s", args, got, code, err, out)
+		}
+	}
+	update := []string{"update", "--create", "s3://state/n", "--", "date", "+%N"}
+	pawl(0, update...)
+	if proofs.Swap(0) == 0 {
+		t.Error("it was not proved before the first use")
+	}
+	pawl(0, update...)
+	careless.Store(true)
+	pawl(0, update...) // it is believed
+	pawl(3, "doctor", "s3://state")
+	pawl(64, update...)
+	careless.Store(false)
+	pawl(0, "doctor", "s3://state")
+	proofs.Store(0)
+	pawl(0, update...)
+	if n := proofs.Load(); n > 0 {
+		t.Errorf("%d requests prove again what doctor has proved", n)
 	}
 }

@@ -71,6 +71,23 @@ func (a *app) prove(ctx context.Context, endpoint string, o event.Object) (*lock
 	return b, err
 }
 
+// renew keeps the verdict of a whole examination, or drops the one before: that is
+// not so any longer.
+func (v *verdict) renew(safe bool) error {
+	if safe {
+		v.keep(time.Now())
+		return nil
+	}
+	name, err := v.file()
+	if err == nil {
+		err = os.Remove(name)
+	}
+	if err != nil && v.known(time.Now()) {
+		return fmt.Errorf("an earlier proof of %s would be believed still: remove it: %w", event.Quote("s3://"+v.Bucket), err)
+	}
+	return nil
+}
+
 // file is where the verdict is kept, below the user's cache folder.
 func (v *verdict) file() (string, error) {
 	dir, err := os.UserCacheDir()

@@ -53,6 +53,23 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
+func TestVerdictRenewed(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("XDG_CACHE_HOME", dir)
+	t.Setenv("HOME", dir)
+	t.Setenv("LocalAppData", dir)
+	v, other := verdict{Bucket: "state"}, verdict{Bucket: "other"}
+	other.keep(time.Now())
+	for _, safe := range []bool{false, true, true, false, false} {
+		if err := v.renew(safe); err != nil {
+			t.Error(err)
+		}
+		if v.known(time.Now()) != safe || !other.known(time.Now()) {
+			t.Errorf("known after renewal as %v: %v, of another bucket %v", safe, v.known(time.Now()), other.known(time.Now()))
+		}
+	}
+}
+
 // TestVerdictThatCannotBeKept is no error.
 func TestVerdictThatCannotBeKept(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
