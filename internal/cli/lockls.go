@@ -30,8 +30,8 @@ func newLockLsCommand(a *app) *cobra.Command {
 		Short: "List the locks below a prefix",
 		Long: `List prints a line for each lease below the prefix: of a lock, of a reader
 (….readers/N), of a semaphore's slot (….slots/N) or of one that waits in turn
-(….queue/N). An object that is no lease is listed as such. It takes a request for
-each object.
+(….queue/N). An object that is no lease is listed as "not a lock". It takes a
+request for each object.
 
 A lock whose holder is gone is held all the same, until somebody has watched it
 for its ttl and takes it over: when it was renewed last tells.`,
@@ -59,7 +59,7 @@ type lockJSON struct {
 	Bucket    string    `json:"bucket"`
 	Key       string    `json:"key"`
 	KeyBase64 string    `json:"key_base64,omitempty"`
-	State     string    `json:"state"` // held, released or unknown
+	State     string    `json:"state"` // held, released, not a lock or unknown
 	Token     int64     `json:"token,omitempty"`
 	Owner     string    `json:"owner,omitempty"`
 	Host      string    `json:"host,omitempty"`
@@ -81,11 +81,17 @@ func toLockJSON(o event.Object, s *lock.Status) *lockJSON {
 		Reason: r.Reason, TTL: r.TTL, Limit: r.Limit, Since: r.Since, Written: s.Written, object: o,
 	}
 	l.Key, l.KeyBase64 = keyJSON(o.Key)
-	if s.Err != nil {
+	switch {
+	case errors.Is(s.Err, lock.ErrForeign):
+		l.State, l.Error = notALock, s.Err.Error()
+	case s.Err != nil:
 		l.State, l.Error = "unknown", s.Err.Error()
 	}
 	return l
 }
+
+// notALock is the state of an object that is no lease.
+const notALock = "not a lock"
 
 // who names the holder, as far as it is known.
 func (l *lockJSON) who() string {
@@ -135,7 +141,11 @@ func runLockLs(ctx context.Context, a *app, arg, endpoint string) error {
 
 func (l *lockJSON) row(now time.Time, width int) table.Row {
 	if l.Error != "" {
-		return table.Row{l.State, shorten(l.object.String(), width), "-", "-", "-", "", oneLine(l.Error, width)}
+		reason := oneLine(l.Error, width)
+		if l.State == notALock {
+			reason = "" // all has been said
+		}
+		return table.Row{l.State, shorten(l.object.String(), width), "-", "-", "-", "", reason}
 	}
 	row := table.Row{l.State, shorten(l.object.String(), width), l.Token, relative(l.Since, now)}
 	if l.State != string(lock.Held) {
