@@ -1,10 +1,12 @@
 package cli_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -179,6 +181,28 @@ func TestSilentStore(t *testing.T) {
 			}
 			t.Log(h.stderr.String())
 		})
+	}
+}
+
+// TestStoreGone takes the store away from holders. Whether the holder or its guard
+// notices first, the diagnosis is the same.
+func TestStoreGone(t *testing.T) {
+	var gone atomic.Bool
+	f := newFakeField(t, func(*http.Request) {
+		if gone.Load() {
+			panic(http.ErrAbortHandler)
+		}
+	})
+	var holders []*holder
+	for i := range 4 {
+		f.key = fmt.Sprint("s3://state/lock-", i)
+		h := f.hold("echo set >&9; sleep 600")
+		h.line()
+		holders = append(holders, h)
+	}
+	gone.Store(true)
+	for _, h := range holders {
+		h.exits(76, "it could not be renewed within its 2s")
 	}
 }
 

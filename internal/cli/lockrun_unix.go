@@ -52,7 +52,7 @@ func runHolding(lease *lock.Lease, path string, command []string, o *lockOptions
 	defer func() {
 		ended, all := g.end()
 		if gone = all; ended && !errors.Is(err, lock.ErrLost) {
-			err = fmt.Errorf("%w: this process stood still for longer than its lease lasts", lock.ErrLost)
+			err = g.whyEnded(lease)
 		}
 		if !started && errors.Is(err, lock.ErrLost) {
 			err = fmt.Errorf("%w; %w", err, errNotStarted)

@@ -33,6 +33,8 @@ type ward struct {
 	orders *os.File  // to the guard
 	told   time.Time // the deadline that the guard knows
 	over   chan bool // the guard has ended, and whether it ended the group
+
+	stood time.Duration // the longest time between two looks
 }
 
 // errNoGuard is why a command is ended that runs under a good lease.
@@ -178,6 +180,7 @@ func (w *ward) watch(lease *lock.Lease, signals, children caught) (status syscal
 	defer tick.Stop()
 	lost, over := lease.Context().Done(), w.over
 	var hard <-chan time.Time
+	looked := time.Now()
 	for {
 		unguarded := false
 		select {
@@ -198,6 +201,8 @@ func (w *ward) watch(lease *lock.Lease, signals, children caught) (status syscal
 			over, unguarded = nil, true
 			w.over <- ended // for end
 		}
+		now := time.Now()
+		w.stood, looked = max(w.stood, -countdown{since: looked}.left(now)), now
 		if status, ended := w.await(); ended {
 			return status, why
 		}
@@ -208,6 +213,27 @@ func (w *ward) watch(lease *lock.Lease, signals, children caught) (status syscal
 			w.strike(syscall.SIGKILL)
 		}
 	}
+}
+
+// dueTime is what the loss of a lease gets to show, when its guard has noticed it
+// before the holder has.
+const dueTime = time.Second
+
+// whyEnded says why the guard ended the group. That this process stood still is
+// known where it has not looked for half of the TTL: otherwise it had the time to
+// renew the lease, and to tell of it.
+func (w *ward) whyEnded(lease *lock.Lease) error {
+	select {
+	case <-lease.Context().Done():
+		if why := context.Cause(lease.Context()); errors.Is(why, lock.ErrLost) {
+			return why
+		}
+	case <-time.After(dueTime):
+	}
+	if w.stood >= 6*w.every {
+		return fmt.Errorf("%w: this process stood still for %v", lock.ErrLost, w.stood.Round(time.Millisecond))
+	}
+	return fmt.Errorf("%w: the lease was over before the guard of the command heard that it was renewed", lock.ErrLost)
 }
 
 // terminate tells the command to end. It returns when to kill it.
