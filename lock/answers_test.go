@@ -261,6 +261,10 @@ func TestWhatAWaiterIsTold(t *testing.T) {
 		{Record{}, "s3://b/k: the lock is held"},
 		{Record{Token: 1}, "s3://b/k: the lock is held by somebody since 0001-01-01T00:00:00Z"},
 		{
+			Record{Token: 1, ID: "build 7"},
+			`s3://b/k: the lock is held by somebody as "build 7" since`,
+		},
+		{
 			Record{Token: 1, Owner: "ann\n", Host: "h 1", PID: 7, Reason: "why not", Since: epoch},
 			`s3://b/k: the lock is held by "ann\n" on "h 1" (pid 7) since 2026-01-01T00:00:00Z: "why not"`,
 		},

@@ -86,6 +86,9 @@ func (r *Record) holder() string {
 	if r.Host != "" {
 		s += fmt.Sprintf(" on %s (pid %d)", event.Quote(r.Host), r.PID)
 	}
+	if r.ID != "" {
+		s += " as " + event.Quote(r.ID)
+	}
 	s += fmt.Sprintf(" since %s", r.Since.UTC().Format(time.RFC3339))
 	if r.Reason != "" {
 		s += ": " + event.Quote(r.Reason)

@@ -61,6 +61,7 @@ type lockJSON struct {
 	KeyBase64 string    `json:"key_base64,omitempty"`
 	State     string    `json:"state"` // held, released, not a lock or unknown
 	Token     int64     `json:"token,omitempty"`
+	ID        string    `json:"id,omitempty"`
 	Owner     string    `json:"owner,omitempty"`
 	Host      string    `json:"host,omitempty"`
 	PID       int       `json:"pid,omitempty"`
@@ -77,7 +78,7 @@ type lockJSON struct {
 func toLockJSON(o event.Object, s *lock.Status) *lockJSON {
 	r := &s.Record
 	l := &lockJSON{
-		Bucket: o.Bucket, State: string(r.State), Token: r.Token, Owner: r.Owner, Host: r.Host, PID: r.PID,
+		Bucket: o.Bucket, State: string(r.State), Token: r.Token, ID: r.ID, Owner: r.Owner, Host: r.Host, PID: r.PID,
 		Reason: r.Reason, TTL: r.TTL, Limit: r.Limit, Since: r.Since, Written: s.Written, object: o,
 	}
 	l.Key, l.KeyBase64 = keyJSON(o.Key)
@@ -98,6 +99,9 @@ func (l *lockJSON) who() string {
 	who := visible(l.Owner)
 	if l.Host != "" {
 		who += fmt.Sprintf("@%s (pid %d)", visible(l.Host), l.PID)
+	}
+	if l.ID != "" {
+		who += " as " + visible(l.ID)
 	}
 	return who
 }
@@ -272,33 +276,35 @@ func (l *lockJSON) text(now time.Time) string {
 }
 
 func newLockReleaseCommand(a *app) *cobra.Command {
-	var endpoint string
+	var endpoint, id string
 	var token int64
 	cmd := &cobra.Command{
-		Use:   "release s3://bucket/key --token N",
+		Use:   "release s3://bucket/key {--token N | --id NAME}",
 		Short: "Release a lock by force, in the name of its holder",
 		Long: `Release releases a lock that is held under the token, as "pawl lock show" prints
-it. If its holder is not gone, it learns of that at its next renewal, and ends its
+it, or by one that "pawl lock --id" has named. If its holder is not gone, it learns of that at its next renewal, and ends its
 command then: until then two may work at the same time. Its token is too old at
 once. The lease of a reader or of a slot is released by its own key.
 
 A lock whose holder is gone needs no help: the next one enters after its ttl.`,
-		Example: `  pawl lock release s3://state/deploy --token 1790000000000003`,
-		Args:    oneArg,
+		Example: `  pawl lock release s3://state/deploy --token 1790000000000003
+  pawl lock release s3://state/deploy --id "build $BUILD"`,
+		Args: oneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if token < 1 {
-				return misuse("say --token N, as pawl lock show prints it: the lock may have another holder by now")
+			if token < 1 == (id == "") {
+				return misuse("say either --token N, as pawl lock show prints it, or --id NAME: the lock may have another holder by now")
 			}
-			return sysexit(runLockRelease(cmd.Context(), a, args[0], endpoint, token))
+			return sysexit(runLockRelease(cmd.Context(), a, args[0], endpoint, token, id))
 		},
 	}
 	cmd.Flags().Int64Var(&token, "token", 0, "the fencing `token` of the holder")
+	cmd.Flags().StringVar(&id, "id", "", "the `name` that the holder gave its lease")
 	addStoreFlags(cmd, &endpoint)
 	documentExitCodes(cmd, lookExitCodes)
 	return cmd
 }
 
-func runLockRelease(ctx context.Context, a *app, arg, endpoint string, token int64) error {
+func runLockRelease(ctx context.Context, a *app, arg, endpoint string, token int64, id string) error {
 	o, err := oneObject(arg)
 	if err != nil {
 		return err
@@ -306,6 +312,11 @@ func runLockRelease(ctx context.Context, a *app, arg, endpoint string, token int
 	b, err := a.proved(ctx, endpoint, o)
 	if err != nil {
 		return err
+	}
+	if id != "" {
+		if token, err = tokenOf(ctx, b, o, id); err != nil {
+			return err
+		}
 	}
 	r, err := b.ForceRelease(ctx, o.Key, token)
 	switch {
@@ -315,4 +326,16 @@ func runLockRelease(ctx context.Context, a *app, arg, endpoint string, token int
 		return err
 	}
 	return a.printLock(toLockJSON(o, &lock.Status{Key: o.Key, Record: r}))
+}
+
+// tokenOf is the token under which one of this id holds a lock.
+func tokenOf(ctx context.Context, b *lock.Bucket, o event.Object, id string) (int64, error) {
+	r, err := b.Show(ctx, o.Key)
+	switch {
+	case err != nil:
+		return 0, err
+	case r.State != lock.Held || r.ID != id:
+		return 0, failed(fmt.Errorf("the lock %s is not held as %s", o, event.Quote(id)), "pawl lock show tells who holds it")
+	}
+	return r.Token, nil
 }
