@@ -9,7 +9,7 @@
 //   - an [RWMutex] has many readers or one writer,
 //   - [Mutex.Lead] keeps one of many processes as leader,
 //   - [Bucket.Update] reads an object, changes it and writes it, so that no
-//     update is lost or applied twice.
+//     update is lost or applied twice; [UpdateJSON] does for one that is JSON.
 //
 // # What a lease is
 //
@@ -34,7 +34,7 @@
 // The token keeps rising after the lock's object was deleted only if the clock
 // of who makes it anew is not behind that of who made it first, by more than the
 // lock's age, and if no process stands still with the very first write in its
-// hands for longer than that. Whoever deletes the object of a lock, or releases it by force,
-// ends the exclusion for its present holder, which learns it at its next
-// renewal.
+// hands for longer than that. Whoever deletes the object of a lock, or releases
+// it by force, ends the exclusion for its present holder, which learns it at its
+// next renewal.
 package lock
