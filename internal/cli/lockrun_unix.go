@@ -64,8 +64,8 @@ func runHolding(lease *lock.Lease, path string, command []string, o *lockOptions
 	adoptOrphans()
 	children, stop := catch([]os.Signal{syscall.SIGCHLD})
 	defer stop()
-	g.toFront()
-	defer g.toBack()
+	g.tty.give(g.id)
+	defer g.tty.takeBack()
 	if err := g.run(path, command, environment(lease, g.mark)); err != nil {
 		return 0, true, cannotRun(command[0], err)
 	}

@@ -50,8 +50,16 @@ func isMarked(pid int, mark string) bool {
 	return false
 }
 
+func isGuard(pid int) bool {
+	args, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // empty when it has ended
+	_, after, _ := bytes.Cut(args, []byte{0})
+	name, _, _ := bytes.Cut(after, []byte{0})
+	return string(name) == guardName
+}
+
 // alone reports that nobody is in this process's group but its ancestors, which
-// wait for it: the rest of a pipeline, say, which may read from the terminal.
+// wait for it, and the guard of a lock around it: no rest of a pipeline, say, which
+// may read from the terminal.
 func alone() bool {
 	parents, members := map[int]int{}, []int(nil)
 	group := syscall.Getpgrp()
@@ -64,7 +72,7 @@ func alone() bool {
 			continue
 		}
 		parents[pid] = parent
-		if of == group && state != "Z" {
+		if of == group && state != "Z" && !isGuard(pid) {
 			members = append(members, pid)
 		}
 	}

@@ -2,7 +2,14 @@
 
 package cli
 
-// toFront does nothing: the command cannot read from a terminal here.
-func (w *ward) toFront() bool { return false }
+import "os"
 
-func (w *ward) toBack() {}
+// terminal is never given here: a command cannot read from it.
+type terminal struct {
+	file  *os.File
+	given bool
+}
+
+func (t *terminal) give(int) bool { return false }
+
+func (t *terminal) takeBack() {}

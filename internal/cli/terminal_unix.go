@@ -9,37 +9,47 @@ import (
 	"unsafe"
 )
 
-// toFront gives the terminal to the group, if it is this process's standard input
-// and its own to give: otherwise the command could not read from it. It is not
-// taken from others in this process's group, as the pager of a pipeline. It
-// returns whether the group has got it now.
-func (w *ward) toFront() bool {
-	own, ok := foreground()
-	if !ok || own != syscall.Getpgrp() || !alone() {
+// terminal is one that this process may give to the process group of a command.
+type terminal struct {
+	file  *os.File // which may be something else
+	given bool
+}
+
+// give gives the terminal to the group, if it is this process's own to give:
+// otherwise a command there could not read from it. It is not taken from others in
+// this process's group, as the pager of a pipeline. It returns whether the group
+// has it now.
+func (t *terminal) give(group int) bool {
+	switch now, ok := t.foreground(); {
+	case !ok:
+		return false
+	case now == group:
+		return true
+	case now != syscall.Getpgrp() || !alone():
 		return false
 	}
-	w.inFront = true
-	setForeground(w.id)
+	t.given = true
+	t.setForeground(group)
 	return true
 }
 
-// toBack takes the terminal back when the command has ended.
-func (w *ward) toBack() {
-	if w.inFront {
+// takeBack takes the terminal back when the command has ended.
+func (t *terminal) takeBack() {
+	if t.given {
 		signal.Ignore(syscall.SIGTTOU) // which is for those who take it from behind
-		setForeground(syscall.Getpgrp())
+		t.setForeground(syscall.Getpgrp())
 	}
 }
 
 // foreground returns the process group that the terminal belongs to.
-func foreground() (group int, ok bool) {
+func (t *terminal) foreground() (group int, ok bool) {
 	var g int32
-	_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, os.Stdin.Fd(), syscall.TIOCGPGRP, uintptr(unsafe.Pointer(&g)))
+	_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, t.file.Fd(), syscall.TIOCGPGRP, uintptr(unsafe.Pointer(&g)))
 	return int(g), errno == 0
 }
 
 // setForeground gives the terminal to a group. Who cannot have it runs without.
-func setForeground(group int) {
+func (t *terminal) setForeground(group int) {
 	g := int32(group)
-	_, _, _ = syscall.Syscall(syscall.SYS_IOCTL, os.Stdin.Fd(), syscall.TIOCSPGRP, uintptr(unsafe.Pointer(&g)))
+	_, _, _ = syscall.Syscall(syscall.SYS_IOCTL, t.file.Fd(), syscall.TIOCSPGRP, uintptr(unsafe.Pointer(&g)))
 }

@@ -37,7 +37,8 @@ written when nothing has changed.
 
 The filter's standard error is passed through. If it fails, nothing is written,
 and its exit code is that of this command. It runs in a process group of its own,
-which a signal to this command ends. The object is held in memory, and may have
+which a signal to this command ends, and which has the terminal meanwhile: it may
+ask for a password there (/dev/tty). The object is held in memory, and may have
 64 MiB. Metadata and content type stay, and Cache-Control, Content-Disposition,
 -Encoding and -Language; what else an object has (tags, Expires, a redirect, a lock
 of the store's, its storage class) is that of a new one. Pawl's own metadata
@@ -164,17 +165,18 @@ func (f *filterRun) run(ctx context.Context) ([]byte, error) {
 	cmd.Args = f.command
 	var out bounded
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(f.input), &out, f.stderr
-	ownGroup(cmd)
-	cmd.Cancel = func() error { return signalGroup(cmd, syscall.SIGTERM) }
+	cmd.Cancel = func() error { return terminateFilter(cmd) }
 	cmd.WaitDelay = filterGrace
 	name := event.Quote(f.command[0])
-	if err := cmd.Start(); err != nil {
+	leave, err := startFilter(cmd)
+	if err != nil {
 		return nil, cannotRun(f.command[0], err)
 	}
-	err := cmd.Wait()
+	err = cmd.Wait()
 	if ctx.Err() != nil {
 		_ = signalGroup(cmd, syscall.SIGKILL) // what is left of it
 	}
+	leave()
 	exit, exited := errors.AsType[*exec.ExitError](err)
 	switch {
 	case err == nil:

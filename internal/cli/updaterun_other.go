@@ -7,7 +7,9 @@ import (
 	"syscall"
 )
 
-// ownGroup does nothing: there are no process groups here.
-func ownGroup(*exec.Cmd) {}
+// startFilter starts the command: there are no process groups here.
+func startFilter(cmd *exec.Cmd) (leave func(), err error) { return func() {}, cmd.Start() }
+
+func terminateFilter(cmd *exec.Cmd) error { return signalGroup(cmd, syscall.SIGTERM) }
 
 func signalGroup(cmd *exec.Cmd, s syscall.Signal) error { return cmd.Process.Signal(s) }

@@ -27,7 +27,7 @@ type ward struct {
 	hurry   bool
 	grace   time.Duration // from SIGTERM to SIGKILL
 	every   time.Duration // between two looks at the lease
-	inFront bool          // it was given the terminal
+	tty     terminal      // which the command reads from
 	starved bool          // it was stopped, as it does not have the terminal
 
 	orders *os.File  // to the guard
@@ -50,7 +50,7 @@ const longestGrace = 10 * time.Second
 func startGuard(lease *lock.Lease, o *lockOptions) (*ward, error) {
 	w := &ward{
 		mark: rand.Text(), hurry: o.onLost == onLostKill, grace: min(o.config.TTL/16, longestGrace), every: o.config.TTL / 12,
-		over: make(chan bool, 1),
+		tty: terminal{file: os.Stdin}, over: make(chan bool, 1),
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -188,7 +188,7 @@ func (w *ward) watch(lease *lock.Lease, signals, children caught) (status syscal
 		case s := <-signals:
 			w.forward(s)
 		case <-continued: // by a shell, which gives this process the terminal
-			w.toFront()
+			w.tty.give(w.id)
 			w.signal(syscall.SIGCONT)
 		case <-lost:
 			lost, why = nil, context.Cause(lease.Context())
@@ -257,7 +257,7 @@ func (w *ward) await() (s syscall.WaitStatus, ended bool) {
 		case errors.Is(err, syscall.EINTR):
 			continue
 		case err == nil && pid == 0:
-			if w.starved && w.toFront() {
+			if w.starved && w.tty.give(w.id) {
 				w.starved = false
 				w.signal(syscall.SIGCONT)
 			}
@@ -268,7 +268,7 @@ func (w *ward) await() (s syscall.WaitStatus, ended bool) {
 		}
 		switch s.StopSignal() {
 		case syscall.SIGTSTP:
-			if w.inFront {
+			if w.tty.given {
 				w.signal(syscall.SIGCONT)
 			}
 		case syscall.SIGTTIN, syscall.SIGTTOU:
