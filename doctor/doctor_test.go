@@ -359,7 +359,7 @@ func TestFeatures(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.name, diff)
 			}
-			if want := got["locks"] == ""; r.SafeForLocks() != want {
+			if want := got["locks"] == ""; (r.Locks().Safety == doctor.Safe) != want {
 				t.Errorf("%s: safe for locks is %v", tc.name, !want)
 			}
 			if r.Safe() != safe {

@@ -28,9 +28,14 @@ func (r *Report) Safe() bool {
 	return !slices.ContainsFunc(r.Features, func(f Feature) bool { return f.Safety == Unsafe })
 }
 
-// SafeForLocks reports that locks and updates may rely on the store.
-func (r *Report) SafeForLocks() bool {
-	return slices.ContainsFunc(r.Features, func(f Feature) bool { return f.Name == locks && f.Safety == Safe })
+// Locks is what the verdicts mean for locks and updates.
+func (r *Report) Locks() Feature {
+	return r.Features[slices.IndexFunc(r.Features, func(f Feature) bool { return f.Name == locks })]
+}
+
+// Sure reports that no check was unclear.
+func (r *Report) Sure() bool {
+	return !slices.ContainsFunc(r.Checks, func(c Check) bool { return c.Verdict == Unclear })
 }
 
 // locks is the feature that others build on.

@@ -41,8 +41,9 @@ come and go. Where a bucket keeps versions, those remain until a lifecycle rule
 removes them. It needs the permissions to read, write, remove and list, and for
 the last part s3:GetBucketNotification.
 
-Where locks are safe, "pawl lock" and "pawl update" believe that for a week. Where
-they are not, an earlier proof is dropped, and those commands look again.
+What it finds of locks is kept for a week: where they are safe "pawl lock" and
+"pawl update" do not look themselves, and where they are not they refuse the bucket
+until doctor finds otherwise. Where a check was unclear they look again.
 
 With --json the report is one JSON object: bucket, prefix, safe (every feature),
 checks (name, means, verdict: ok, ignored, failed or unclear; detail), features
@@ -93,8 +94,11 @@ func runDoctor(ctx context.Context, a *app, arg, endpoint string) error {
 	if r == nil {
 		return doctorFailure(ctx, examineErr)
 	}
-	proof := verdict{Endpoint: store.Endpoint(), Bucket: name}
-	renewErr := proof.renew(r.SafeForLocks())
+	var renewErr error
+	if examineErr == nil {
+		v := verdict{Endpoint: store.Endpoint(), Bucket: name}
+		renewErr = v.renew(r)
+	}
 	d := &diagnosis{Report: r, Safe: r.Safe()}
 	if c != nil {
 		d.Notifications = hear(ctx, store, name, c.Pipelines)

@@ -212,8 +212,7 @@ func (o *lockOptions) advise(err error) error {
 
 // ways returns how to try for the lock once, and how to wait for it.
 func (o *lockOptions) ways(b *lock.Bucket, key string) (try, wait func(context.Context) (*lock.Lease, error), err error) {
-	switch {
-	case o.slots > 0:
+	if o.slots > 0 {
 		s, err := b.Semaphore(key, o.slots, o.config)
 		if err != nil {
 			return nil, nil, err

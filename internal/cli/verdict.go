@@ -5,12 +5,14 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/pawlhq/pawl/doctor"
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/lock"
 )
@@ -18,12 +20,17 @@ import (
 // verdictAge is for how long a store is believed to be what it was proved to be.
 const verdictAge = 7 * 24 * time.Hour
 
-// verdict is that a store honours what locks and updates rely on.
+// verdict is whether a store honours what locks and updates rely on.
 type verdict struct {
 	Endpoint string    `json:"endpoint,omitempty"` // empty: Amazon's
 	Bucket   string    `json:"bucket"`
 	Proved   time.Time `json:"proved"`
+	// Unsafe is what it does not honour, as doctor has found.
+	Unsafe string `json:"unsafe,omitempty"`
 }
+
+// errUnsafe: doctor has found that locks and updates cannot rely on a store.
+var errUnsafe = errors.New("locks and updates are not safe there")
 
 // cleanTime is what a proof that was given up has left to remove its object.
 const cleanTime = 2 * time.Second
@@ -61,8 +68,12 @@ func (a *app) prove(ctx context.Context, endpoint string, o event.Object) (*lock
 		return nil, err
 	}
 	v := verdict{Endpoint: store.Endpoint(), Bucket: o.Bucket}
-	if v.known(time.Now()) {
+	if kept, ok := v.known(time.Now()); ok && kept.Unsafe == "" {
 		return lock.Proved(store, o.Bucket), nil
+	} else if ok {
+		at := event.Quote("s3://" + o.Bucket)
+		return nil, fmt.Errorf("%s: %w: %s, as \"pawl doctor\" found on %s: when it is mended, run %s",
+			at, errUnsafe, kept.Unsafe, kept.Proved.Format(time.DateOnly), "pawl doctor "+at)
 	}
 	b, err := lock.Open(ctx, store, o.Bucket, o.Key[:strings.LastIndex(o.Key, "/")+1])
 	if err == nil {
@@ -71,18 +82,22 @@ func (a *app) prove(ctx context.Context, endpoint string, o event.Object) (*lock
 	return b, err
 }
 
-// renew keeps the verdict of a whole examination, or drops the one before: that is
-// not so any longer.
-func (v *verdict) renew(safe bool) error {
-	if safe {
+// renew keeps what a whole examination found, or drops the verdict before it if
+// that was unclear.
+func (v *verdict) renew(r *doctor.Report) error {
+	locks := r.Locks()
+	if locks.Safety == doctor.Safe || r.Sure() {
+		v.Unsafe = locks.Detail
 		v.keep(time.Now())
+	}
+	if kept, ok := v.known(time.Now()); !ok || kept.Unsafe == locks.Detail {
 		return nil
 	}
 	name, err := v.file()
 	if err == nil {
 		err = os.Remove(name)
 	}
-	if err != nil && v.known(time.Now()) {
+	if err != nil {
 		return fmt.Errorf("an earlier proof of %s would be believed still: remove it: %w", event.Quote("s3://"+v.Bucket), err)
 	}
 	return nil
@@ -98,20 +113,19 @@ func (v *verdict) file() (string, error) {
 	return filepath.Join(dir, "pawl", "stores", hex.EncodeToString(sum[:16])+".json"), nil
 }
 
-// known reports that the verdict was reached not long ago. What cannot be read is
+// known returns the verdict that was reached not long ago. What cannot be read is
 // not known.
-func (v *verdict) known(now time.Time) bool {
+func (v *verdict) known(now time.Time) (kept verdict, ok bool) {
 	name, err := v.file()
 	if err != nil {
-		return false
+		return kept, false
 	}
 	b, err := os.ReadFile(name)
-	var kept verdict
 	if err != nil || json.Unmarshal(b, &kept) != nil {
-		return false
+		return kept, false
 	}
 	age := now.Sub(kept.Proved)
-	return kept.Endpoint == v.Endpoint && kept.Bucket == v.Bucket && age >= 0 && age < verdictAge
+	return kept, kept.Endpoint == v.Endpoint && kept.Bucket == v.Bucket && age >= 0 && age < verdictAge
 }
 
 // keep keeps the verdict. Where it cannot be kept, the next command looks again.

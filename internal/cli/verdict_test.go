@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/doctor"
 	"github.com/pawlhq/pawl/lock"
 )
 
@@ -19,7 +20,7 @@ func TestVerdict(t *testing.T) {
 	t.Setenv("LocalAppData", dir)
 	now := time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
 	v := verdict{Endpoint: "http://127.0.0.1:9000", Bucket: "state"}
-	if v.known(now) {
+	if _, ok := v.known(now); ok {
 		t.Error("it is known before it is kept")
 	}
 	v.keep(now)
@@ -30,12 +31,12 @@ func TestVerdict(t *testing.T) {
 	for age, want := range map[time.Duration]bool{
 		-time.Second: false, 0: true, verdictAge - 1: true, verdictAge: false,
 	} {
-		if got := v.known(now.Add(age)); got != want {
+		if _, got := v.known(now.Add(age)); got != want {
 			t.Errorf("known after %v: %v, want %v", age, got, want)
 		}
 	}
 	for _, other := range []verdict{{Bucket: "state"}, {Endpoint: v.Endpoint, Bucket: "other"}} {
-		if other.known(now) {
+		if _, ok := other.known(now); ok {
 			t.Errorf("%+v is known", other)
 		}
 	}
@@ -47,7 +48,7 @@ func TestVerdict(t *testing.T) {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if v.known(now) {
+		if _, ok := v.known(now); ok {
 			t.Errorf("known by %q", text)
 		}
 	}
@@ -60,12 +61,32 @@ func TestVerdictRenewed(t *testing.T) {
 	t.Setenv("LocalAppData", dir)
 	v, other := verdict{Bucket: "state"}, verdict{Bucket: "other"}
 	other.keep(time.Now())
-	for _, safe := range []bool{false, true, true, false, false} {
-		if err := v.renew(safe); err != nil {
+	safe := doctor.Feature{Name: "locks", Safety: doctor.Safe}
+	unsafe := doctor.Feature{Name: "locks", Safety: doctor.Unsafe, Detail: "it ignores If-Match"}
+	for _, c := range []struct {
+		found  doctor.Feature
+		check  doctor.Verdict
+		known  bool
+		unsafe string
+	}{
+		{unsafe, doctor.Unclear, false, ""},
+		{unsafe, doctor.Ignored, true, unsafe.Detail},
+		{unsafe, doctor.Unclear, true, unsafe.Detail},
+		{safe, doctor.Unclear, true, ""}, // the check was for something else
+		{safe, doctor.OK, true, ""},
+		{unsafe, doctor.Unclear, false, ""},
+		{safe, doctor.OK, true, ""},
+		{unsafe, doctor.Failed, true, unsafe.Detail},
+	} {
+		r := &doctor.Report{Checks: []doctor.Check{{Verdict: c.check}}, Features: []doctor.Feature{c.found}}
+		if err := v.renew(r); err != nil {
 			t.Error(err)
 		}
-		if v.known(time.Now()) != safe || !other.known(time.Now()) {
-			t.Errorf("known after renewal as %v: %v, of another bucket %v", safe, v.known(time.Now()), other.known(time.Now()))
+		if kept, ok := v.known(time.Now()); ok != c.known || ok && kept.Unsafe != c.unsafe {
+			t.Errorf("after %+v, %s: %+v, %v", c.found, c.check, kept, ok)
+		}
+		if _, ok := other.known(time.Now()); !ok {
+			t.Error("what was known of another bucket is gone")
 		}
 	}
 }
@@ -82,7 +103,7 @@ func TestVerdictThatCannotBeKept(t *testing.T) {
 		t.Setenv("LocalAppData", dir)
 		v := verdict{Bucket: "state"}
 		v.keep(time.Now())
-		if v.known(time.Now()) {
+		if _, ok := v.known(time.Now()); ok {
 			t.Errorf("it was kept in %q", dir)
 		}
 	}
