@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
 )
 
 // queue is the waiters of one fair contender's lock: a ticket each, an object
@@ -37,7 +38,11 @@ func (m *Mutex) acquireFair(ctx context.Context, wait bool) (*hold, error) {
 	pauses := m.polls()
 	var busy *HeldError
 	for {
-		first, err := q.first(ctx, wait)
+		var first bool
+		err := m.persist(ctx, func() (err error) {
+			first, err = q.first(ctx, wait)
+			return err
+		})
 		if err != nil {
 			return nil, busy.gaveUp(ctx, err)
 		}
@@ -144,6 +149,9 @@ func (q *queue) expire(ctx context.Context, info bucket.Info, seen *ticketSeen) 
 	// Where the store ignores the condition a waiter may lose its place. Without
 	// a clear answer it keeps that until the next look.
 	err = q.store.Delete(ctx, ref, bucket.Condition{IfMatch: info.ETag})
+	if permanent(err) {
+		return false, fmt.Errorf("removing the ticket %s, which nobody renews: %w", event.Object(ref), err)
+	}
 	return err == nil, nil
 }
 

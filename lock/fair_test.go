@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/bucket/buckettest"
 )
 
@@ -182,5 +183,16 @@ func TestATicketThatWasRemoved(t *testing.T) {
 		if keys := b.keys(); !slices.Equal(keys, []string{"k"}) {
 			b.Errorf("left behind: %q", keys)
 		}
+	})
+}
+
+// TestATicketThatNobodyMayRemove: who waits behind it is told.
+func TestATicketThatNobodyMayRemove(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		b.ticket(1)
+		u := b.user()
+		u.calls.Next(buckettest.Delete, buckettest.Answer(bucket.ErrDenied))
+		_, err := u.mutex(Config{TTL: ttl, Fair: true}).Acquire(b.within(time.Hour))
+		b.refused(err, bucket.ErrDenied, "removing the ticket s3://b/k.queue/000000000001")
 	})
 }

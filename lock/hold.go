@@ -113,7 +113,7 @@ func (h *hold) renew(ctx context.Context, within time.Duration) error {
 // late is the error of a lease that was not renewed in time.
 func (h *hold) late() error {
 	if h.trouble == nil {
-		return fmt.Errorf("%s: %w: this process stood still, and did not renew it within its %v", h.mutex, ErrLost, h.ttl())
+		return fmt.Errorf("%s: %w: it was not renewed within its %v: this process stood still, or waited for something else", h.mutex, ErrLost, h.ttl())
 	}
 	return fmt.Errorf("%s: %w: it could not be renewed within its %v: %w", h.mutex, ErrLost, h.ttl(), h.trouble)
 }

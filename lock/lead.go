@@ -18,7 +18,7 @@ import (
 func (m *Mutex) Lead(ctx context.Context, work func(ctx context.Context, token int64) error) error {
 	for {
 		l, err := m.Acquire(ctx)
-		if errors.Is(err, bucket.ErrUnavailable) {
+		if passing(err) {
 			if stopped := m.clock.Sleep(ctx, m.polls().longest); stopped != nil {
 				return fmt.Errorf("%w: %w", err, stopped)
 			}
@@ -37,4 +37,14 @@ func (m *Mutex) Lead(ctx context.Context, work func(ctx context.Context, token i
 			return err
 		}
 	}
+}
+
+// passing reports that a store may answer otherwise later.
+func passing(err error) bool {
+	for _, kind := range []error{bucket.ErrUnavailable, bucket.ErrUnclear, bucket.ErrConflict} {
+		if errors.Is(err, kind) {
+			return !permanent(err)
+		}
+	}
+	return false
 }

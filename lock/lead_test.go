@@ -134,40 +134,56 @@ func TestLeadAgain(t *testing.T) {
 // TestLeadAfterAnOutage: a store that gave no answer for long is no reason to have
 // no leader any more.
 func TestLeadAfterAnOutage(t *testing.T) {
+	for _, kind := range []error{bucket.ErrUnavailable, bucket.ErrUnclear, bucket.ErrConflict} {
+		t.Run(kind.Error(), func(t *testing.T) { inBubble(t, func(b *bubble) { b.outage(kind) }) })
+	}
+}
+
+// outage is one in which every write is answered by an error of a kind.
+func (b *bubble) outage(kind error) {
+	b.Helper()
+	terms := make(chan *leading)
+	ctx, stop := context.WithCancel(b.Context())
+	var ended []<-chan error
+	var up atomic.Bool
+	for _, who := range []string{"ann", "bob", "cyd"} {
+		u := b.user()
+		down := func(ctx context.Context, do func(context.Context) error) error {
+			if up.Load() {
+				return do(ctx)
+			}
+			return kind
+		}
+		u.calls.Next(buckettest.Put, slices.Repeat([]buckettest.Fault{down}, 10_000)...)
+		if kind == bucket.ErrUnavailable { // which no write is told
+			u.calls.Next(buckettest.Get, slices.Repeat([]buckettest.Fault{down}, 10_000)...)
+		}
+		ended = append(ended, b.candidate(ctx, who, u.mutex(Config{TTL: ttl}), terms))
+	}
+	up.Store(true)
+	first := <-terms
+	up.Store(false)
+	<-first.ctx.Done()
+	b.refused(context.Cause(first.ctx), ErrLost, "could not be renewed")
+	b.refused(context.Cause(first.ctx), kind)
+	sleep(5 * patience)
+	up.Store(true)
+	began := time.Now()
+	second := <-terms
+	b.about(time.Since(began), 0, ttl+ttl*rate/100+4*time.Second)
+	stop()
+	<-second.ctx.Done()
+	for _, e := range ended {
+		b.refused(<-e, context.Canceled)
+	}
+}
+
+// TestLeadIsRefused by the store, for good.
+func TestLeadIsRefused(t *testing.T) {
 	inBubble(t, func(b *bubble) {
-		terms := make(chan *leading)
-		ctx, stop := context.WithCancel(b.Context())
-		var ended []<-chan error
-		var up atomic.Bool
-		for _, who := range []string{"ann", "bob", "cyd"} {
-			u := b.user()
-			down := func(ctx context.Context, do func(context.Context) error) error {
-				if up.Load() {
-					return do(ctx)
-				}
-				return bucket.ErrUnavailable
-			}
-			for _, op := range []buckettest.Op{buckettest.Get, buckettest.Put} {
-				u.calls.Next(op, slices.Repeat([]buckettest.Fault{down}, 10_000)...)
-			}
-			ended = append(ended, b.candidate(ctx, who, u.mutex(Config{TTL: ttl}), terms))
-		}
-		up.Store(true)
-		first := <-terms
-		up.Store(false)
-		<-first.ctx.Done()
-		b.refused(context.Cause(first.ctx), ErrLost, "could not be renewed")
-		b.refused(context.Cause(first.ctx), bucket.ErrUnavailable)
-		sleep(5 * patience)
-		up.Store(true)
-		began := time.Now()
-		second := <-terms
-		b.about(time.Since(began), 0, ttl+ttl*rate/100+4*time.Second)
-		stop()
-		<-second.ctx.Done()
-		for _, e := range ended {
-			b.refused(<-e, context.Canceled)
-		}
+		u := b.user()
+		u.calls.Next(buckettest.Put, buckettest.Answer(bucket.ErrDenied))
+		b.refused(u.mutex(Config{}).Lead(b.Context(), nil), bucket.ErrDenied)
 	})
 }
 

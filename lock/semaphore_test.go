@@ -3,6 +3,7 @@ package lock
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -122,7 +123,7 @@ func TestASlotOfAnotherLimitLeftBehind(t *testing.T) {
 func TestManyTryAtOnce(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		const users, n = 40, 100
-		listed, ended := make(chan struct{}), make(chan error, users)
+		listed, tried, ended := make(chan struct{}), make(chan struct{}), make(chan error, users)
 		var waiting atomic.Int64
 		for range users {
 			u := b.user()
@@ -137,6 +138,10 @@ func TestManyTryAtOnce(t *testing.T) {
 			s := u.semaphore(n, Config{TTL: ttl})
 			go func() {
 				l, err := s.TryAcquire(b.Context())
+				if waiting.Add(-1) == 0 {
+					close(tried)
+				}
+				<-tried // so that nobody gets what another gave back
 				if err == nil {
 					err = l.Release(b.Context())
 				}
@@ -146,6 +151,52 @@ func TestManyTryAtOnce(t *testing.T) {
 		for range users {
 			b.done(<-ended)
 		}
+	})
+}
+
+// TestASemaphoreInAnOutage waits until it is over.
+func TestASemaphoreInAnOutage(t *testing.T) {
+	for name, acquire := range map[string]func(u *user) func(context.Context) (*Lease, error){
+		"semaphore": func(u *user) func(context.Context) (*Lease, error) { return u.semaphore(1, Config{}).Acquire },
+		"readers":   func(u *user) func(context.Context) (*Lease, error) { return u.rw(Config{}).RLock },
+		"writers":   func(u *user) func(context.Context) (*Lease, error) { return u.rw(Config{}).Lock },
+		"fair":      func(u *user) func(context.Context) (*Lease, error) { return u.mutex(Config{Fair: true}).Acquire },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(b *bubble) {
+				u, began := b.user(), time.Now()
+				down := func(ctx context.Context, do func(context.Context) error) error {
+					if time.Since(began) < patience/2 {
+						return bucket.ErrUnavailable
+					}
+					return do(ctx)
+				}
+				u.calls.Next(buckettest.List, slices.Repeat([]buckettest.Fault{down}, 10_000)...)
+				b.done(b.got(acquire(u)(b.Context())).Release(b.Context()))
+				b.about(time.Since(began), patience/2, patience/2+5*time.Second)
+			})
+		})
+	}
+}
+
+// TestAStrangerThatIsNone: the slot of one of another limit is taken over, by one of
+// the same limit, while it is ended.
+func TestAStrangerThatIsNone(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		_, err := b.user().semaphore(2, Config{TTL: ttl}).slots.acquire(b.Context(), true)
+		b.done(err)
+		u, o := b.user(), b.user()
+		s, other := u.semaphore(3, Config{TTL: ttl}), o.semaphore(3, Config{TTL: ttl})
+		for _, s := range []*Semaphore{s, other} {
+			_, err = s.TryAcquire(b.Context())
+			b.refused(err, ErrHeld)
+		}
+		sleep(2 * ttl)
+		var first *Lease
+		u.calls.Next(buckettest.Put, buckettest.Between(func() { first = b.got(other.TryAcquire(b.Context())) }))
+		second := b.got(s.TryAcquire(b.Context()))
+		b.done(first.Release(b.Context()))
+		b.done(second.Release(b.Context()))
 	})
 }
 

@@ -89,8 +89,11 @@ func (s *slots) stranger(ctx context.Context, there map[int]*slot) (time.Duratio
 			continue
 		}
 		left, err := one.mutex.expire(ctx, &one.now, &one.seen)
-		if err != nil || left > 0 {
-			return left, &HeldError{one.mutex.ref, one.now.rec, s.holder.Limit}, err
+		if err != nil {
+			return 0, nil, err
+		}
+		if left > 0 && one.now.rec.Limit != s.holder.Limit {
+			return left, &HeldError{one.mutex.ref, one.now.rec, s.holder.Limit}, nil
 		}
 	}
 	return 0, nil, nil
@@ -103,7 +106,11 @@ func (s *slots) take(ctx context.Context) (*hold, time.Duration, *HeldError, err
 		return nil, 0, nil, fmt.Errorf("waiting for a slot of %s: %w", s, context.Cause(ctx))
 	}
 	defer s.turns.end()
-	there, err := s.list(ctx, func(context.Context) error { return nil })
+	var there map[int]*slot
+	err := s.persist(ctx, func() (err error) {
+		there, err = s.list(ctx, func(context.Context) error { return nil })
+		return err
+	})
 	if err != nil {
 		return nil, 0, nil, err
 	}

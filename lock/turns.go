@@ -131,7 +131,7 @@ func (m *Mutex) release(ctx context.Context, h *hold, lost error) error {
 		h.disown()
 		m.remember(h.at)
 	}
-	if lost == nil && !m.fair && m.mayStay() && m.turns.handOver(leave) {
+	if lost == nil && h.renewal == nil && !m.fair && m.mayStay() && m.turns.handOver(leave) {
 		return nil
 	}
 	defer m.turns.end()

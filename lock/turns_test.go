@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/bucket/buckettest"
 )
 
@@ -128,5 +129,33 @@ func TestATurnAfterALongOne(t *testing.T) {
 		<-w.entered
 		b.refused(w.err, context.DeadlineExceeded)
 		b.refused(w.err, ErrHeld)
+	})
+}
+
+// TestATurnBesideARenewal: whose renewal has an unknown fate does not hand the lock
+// on as it is, for who gives up in the same moment could not release it.
+func TestATurnBesideARenewal(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		u := b.user()
+		m := u.mutex(Config{TTL: time.Hour})
+		h, err := m.enter(b.Context(), true)
+		b.done(err)
+		ctx, cancel := context.WithCancel(b.Context())
+		u.calls.Next(buckettest.Put, func(ctx context.Context, do func(context.Context) error) error {
+			cancel()
+			return buckettest.Landed(ctx, do)
+		})
+		u.calls.Next(buckettest.Get, buckettest.Answer(bucket.ErrUnavailable))
+		if err := h.renew(ctx, time.Minute); err == nil || h.renewal == nil {
+			b.Fatalf("the renewal has ended, %v", err)
+		}
+		ctx, cancel = context.WithCancel(b.Context())
+		w := begins(ctx, m.Acquire)
+		synctest.Wait()
+		cancel()
+		b.done(m.release(b.Context(), h, nil))
+		<-w.entered
+		b.refused(w.err, context.Canceled)
+		b.done(b.got(b.mutex(Config{}).TryAcquire(b.Context())).Release(b.Context()))
 	})
 }

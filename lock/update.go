@@ -230,7 +230,7 @@ func same(a, b Content) bool {
 //	answer to the PUT       what GET then shows               so
 //	200                     (not asked)                       landed
 //	denied, too large…      (not asked)                       that error: nothing was written
-//	anything else           one's own id among the last 48    landed, also after 409, 412 and 5xx
+//	anything else           one's own id among the last       landed, also after 409, 412 and 5xx
 //	                        what was there before             sent again, the same bytes
 //	                        another's id in its place         lost: begin again
 //	refused                 no lineage                        lost

@@ -7,15 +7,17 @@ import (
 	"errors"
 	"fmt"
 
+	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/pawlhq/pawl/bucket"
 )
 
 // UpdateJSON is [Bucket.Update] for an object that is one value of JSON. The change
-// gets what is there, or a zero T. What a T cannot hold is never lost: an object
-// with a field that T does not have is an [ErrConfig]. In an any, numbers are
-// [json.Number], so that large ones stay what they are.
+// gets what is there, or a zero T. What a T has no place for is never dropped: an
+// object with a field that T does not have, in exactly that spelling, or twice, is
+// an [ErrConfig]. In an any, numbers are [json.Number], so that large ones stay
+// what they are; a float64 rounds them. A null is a zero value.
 //
 // If the value stays the same nothing is written; otherwise it is written anew,
 // without the spaces that it had. The Content of a new object has the type
@@ -50,14 +52,18 @@ func UpdateJSON[T any](ctx context.Context, b *Bucket, key string, change func(c
 	}, c)
 }
 
-func decodeJSON(b []byte, value any) error {
-	if !jsontext.Value(b).IsValid() { // a name twice, say
-		return errors.New("it is not valid JSON")
+// exact keeps the numbers of an any as they are.
+var exact = jsonv2.UnmarshalFromFunc(func(d *jsontext.Decoder, value *any) error {
+	if d.PeekKind() != '0' {
+		return errors.ErrUnsupported // by this function
 	}
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields()
-	d.UseNumber()
-	return d.Decode(value)
+	number, err := d.ReadValue()
+	*value = json.Number(number)
+	return err
+})
+
+func decodeJSON(b []byte, value any) error {
+	return jsonv2.Unmarshal(b, value, jsonv2.RejectUnknownMembers(true), jsonv2.WithUnmarshalers(exact))
 }
 
 func encodeJSON(value any) ([]byte, error) {

@@ -8,8 +8,9 @@ import (
 )
 
 type counter struct {
-	N    int    `json:"n"`
-	Name string `json:"name,omitempty"`
+	N    int     `json:"n"`
+	Name string  `json:"name,omitempty"`
+	Two  *[2]int `json:"two,omitempty"`
 }
 
 func TestUpdateJSON(t *testing.T) {
@@ -45,6 +46,9 @@ func TestUpdateJSONLosesNothing(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		for name, content := range map[string]string{
 			"a field it does not have": `{"n":1,"m":2}`,
+			"another spelling":         `{"N":1}`,
+			"two spellings":            `{"n":1,"N":2}`,
+			"more than it has room":    `{"n":1,"two":[1,2,3]}`,
 			"a name twice":             `{"n":1,"n":2}`,
 			"two values":               `{"n":1}{"n":2}`,
 			"another type":             `{"n":"1"}`,
@@ -63,13 +67,14 @@ func TestUpdateJSONLosesNothing(t *testing.T) {
 			b.refused(err, ErrConfig, "s3://b/k", "nothing was written")
 			u.untouched(content)
 		}
-		b.put("k", `{"big":9007199254740993,"n":1.50}`, nil)
+		b.put("k", `{"big":9007199254740993,"n":1.50,"all":[1e400,"1",null,{"a":[]}]}`, nil)
 		_, err := UpdateJSON(b.Context(), b.user().bucket, "k", func(_ context.Context, c *map[string]any) error {
 			(*c)["n"] = json.Number("2")
 			return nil
 		}, UpdateConfig{})
 		b.done(err)
-		b.is(`{"big":9007199254740993,"n":2}` + "\n")
+		after := `{"all":[1e400,"1",null,{"a":[]}],"big":9007199254740993,"n":2}` + "\n"
+		b.is(after)
 		why := errors.New("no")
 		_, err = UpdateJSON(b.Context(), b.user().bucket, "k", func(context.Context, *map[string]any) error { return why }, UpdateConfig{})
 		b.refused(err, why)
@@ -80,6 +85,6 @@ func TestUpdateJSONLosesNothing(t *testing.T) {
 		if err == nil {
 			b.Error("a func is no JSON")
 		}
-		b.is(`{"big":9007199254740993,"n":2}` + "\n")
+		b.is(after)
 	})
 }

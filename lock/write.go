@@ -164,8 +164,8 @@ func (w *write) run(ctx context.Context) (found, error) {
 			return found{}, fmt.Errorf("writing the lock %s: %w", w, err)
 		}
 		w.base, w.sent = f.now, sent
-		if err := w.clock.Sleep(ctx, pauses.next()); err != nil {
-			return found{}, fmt.Errorf("writing the lock %s: %w", w, err)
+		if stopped := w.clock.Sleep(ctx, pauses.next()); stopped != nil {
+			return found{}, fmt.Errorf("writing the lock %s: %w: %w", w, err, stopped)
 		}
 	}
 }
