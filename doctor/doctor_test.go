@@ -359,8 +359,10 @@ func TestFeatures(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.name, diff)
 			}
-			if want := got["locks"] == ""; (r.Locks().Safety == doctor.Safe) != want {
-				t.Errorf("%s: safe for locks is %v", tc.name, !want)
+			safety, why := r.Locks()
+			switch want := got["locks"]; {
+			case want == "" && safety != doctor.Safe, want != "" && safety == doctor.Safe, safety == doctor.Unsafe && string(safety)+": "+why != want:
+				t.Errorf("%s: for locks it is %q: %q, want %q", tc.name, safety, why, want)
 			}
 			if r.Safe() != safe {
 				t.Errorf("%s: safe is %v", tc.name, r.Safe())

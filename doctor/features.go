@@ -28,18 +28,28 @@ func (r *Report) Safe() bool {
 	return !slices.ContainsFunc(r.Features, func(f Feature) bool { return f.Safety == Unsafe })
 }
 
-// Locks is what the verdicts mean for locks and updates.
-func (r *Report) Locks() Feature {
-	return r.Features[slices.IndexFunc(r.Features, func(f Feature) bool { return f.Name == locks })]
+// Locks is what the verdicts mean for locks and updates: Safe, Unsafe with what the
+// store fails in, or nothing where that is unclear.
+func (r *Report) Locks() (Safety, string) {
+	var failed []string
+	ok := 0
+	for _, c := range r.Checks {
+		switch {
+		case !slices.Contains(lockNeeds, c.Name):
+		case c.Verdict == OK:
+			ok++
+		case c.Verdict != Unclear:
+			failed = append(failed, lacks(c.Name, c.Verdict))
+		}
+	}
+	switch {
+	case len(failed) > 0:
+		return Unsafe, strings.Join(failed, ", ")
+	case ok == len(lockNeeds):
+		return Safe, ""
+	}
+	return "", ""
 }
-
-// Sure reports that no check was unclear.
-func (r *Report) Sure() bool {
-	return !slices.ContainsFunc(r.Checks, func(c Check) bool { return c.Verdict == Unclear })
-}
-
-// locks is the feature that others build on.
-const locks = "locks"
 
 var lockNeeds = []string{createOnce, replaceMatch, matchMissing, quotedETags, readAfterWrite, wholeReads}
 
@@ -57,7 +67,7 @@ var needs = []struct {
 		{deleteMatch, "it may remove what another has just written: heals by verification, after lease.horizon"},
 		{readAfterDelete, "a removed object may still be found: its output then stays until somebody looks again"},
 	}},
-	{locks, lockNeeds, nil},
+	{"locks", lockNeeds, nil},
 	{"update", lockNeeds, nil},
 	{"semaphores and shared locks", append(slices.Clone(lockNeeds), listAfterWrite), nil},
 	{"fair locks", append(slices.Clone(lockNeeds), listAfterWrite), []limit{

@@ -282,16 +282,17 @@ func newLockReleaseCommand(a *app) *cobra.Command {
 		Use:   "release s3://bucket/key {--token N | --id NAME}",
 		Short: "Release a lock by force, in the name of its holder",
 		Long: `Release releases a lock that is held under the token, as "pawl lock show" prints
-it, or by one that "pawl lock --id" has named. If its holder is not gone, it learns of that at its next renewal, and ends its
-command then: until then two may work at the same time. Its token is too old at
-once. The lease of a reader or of a slot is released by its own key.
+it, or by one that "pawl lock --id" has named. If its holder is not gone, it
+learns of that at its next renewal, and ends its command then: until then two may
+work at the same time. Its token is too old at once. The lease of a reader or of a
+slot is released by its own key.
 
 A lock whose holder is gone needs no help: the next one enters after its ttl.`,
 		Example: `  pawl lock release s3://state/deploy --token 1790000000000003
   pawl lock release s3://state/deploy --id "build $BUILD"`,
 		Args: oneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if token < 1 == (id == "") {
+			if given := cmd.Flags().Changed; given("token") == given("id") || token < 1 && id == "" {
 				return misuse("say either --token N, as pawl lock show prints it, or --id NAME: the lock may have another holder by now")
 			}
 			return sysexit(runLockRelease(cmd.Context(), a, args[0], endpoint, token, id))

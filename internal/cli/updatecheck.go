@@ -19,22 +19,25 @@ import (
 func (o *updateOptions) accept(object event.Object, filter string, was, made lock.Content) error {
 	name := event.Quote(filter)
 	switch {
-	case len(made.Body) == 0 && len(was.Body) > 0 && !o.allowEmpty:
-		return failed(fmt.Errorf("%s printed nothing, and %s has %d bytes: nothing was written", name, object, len(was.Body)),
+	case len(made.Body) == 0 && (len(was.Body) > 0 || !was.Exists) && !o.allowEmpty:
+		return failed(fmt.Errorf("%s printed nothing for %s, of %d bytes: nothing was written", name, object, len(was.Body)),
 			"--allow-empty if it shall be empty")
-	case len(made.Body) > 0 && holdsJSON(object.Key, &made) && (!was.Exists || isJSON(was.Body)) && !isJSON(made.Body):
-		return failed(fmt.Errorf("%s printed what is not JSON, which %s holds: nothing was written", name, object), "")
+	case len(made.Body) > 0 && o.holdsJSON(object.Key, &made) && (!was.Exists || isJSON(was.Body)) && !isJSON(made.Body):
+		return failed(fmt.Errorf("%s printed what is not JSON, which %s holds: nothing was written", name, object),
+			"--content-type text/plain, say, if it shall hold something else")
 	}
 	return nil
 }
 
-// holdsJSON reports that an object should hold JSON, by its type or its name.
-func holdsJSON(key string, c *lock.Content) bool {
+// holdsJSON reports that an object should hold JSON, by its type, or by its name if
+// none was given.
+func (o *updateOptions) holdsJSON(key string, c *lock.Content) bool {
 	if c.Headers.ContentEncoding != "" {
 		return false
 	}
 	kind, _, err := mime.ParseMediaType(c.ContentType)
-	return strings.HasSuffix(key, ".json") || err == nil && (kind == "application/json" || strings.HasSuffix(kind, "+json"))
+	return err == nil && (kind == "application/json" || strings.HasSuffix(kind, "+json")) ||
+		strings.HasSuffix(key, ".json") && o.contentType == ""
 }
 
 // isJSON reports that something is one value of JSON, or several, one after the

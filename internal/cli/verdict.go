@@ -71,9 +71,12 @@ func (a *app) prove(ctx context.Context, endpoint string, o event.Object) (*lock
 	if kept, ok := v.known(time.Now()); ok && kept.Unsafe == "" {
 		return lock.Proved(store, o.Bucket), nil
 	} else if ok {
-		at := event.Quote("s3://" + o.Bucket)
+		at, again := event.Quote("s3://"+o.Bucket), "pawl doctor "
+		if endpoint != "" {
+			again += "--endpoint " + event.Quote(endpoint) + " "
+		}
 		return nil, fmt.Errorf("%s: %w: %s, as \"pawl doctor\" found on %s: when it is mended, run %s",
-			at, errUnsafe, kept.Unsafe, kept.Proved.Format(time.DateOnly), "pawl doctor "+at)
+			at, errUnsafe, kept.Unsafe, kept.Proved.Format(time.DateOnly), again+at)
 	}
 	b, err := lock.Open(ctx, store, o.Bucket, o.Key[:strings.LastIndex(o.Key, "/")+1])
 	if err == nil {
@@ -82,15 +85,15 @@ func (a *app) prove(ctx context.Context, endpoint string, o event.Object) (*lock
 	return b, err
 }
 
-// renew keeps what a whole examination found, or drops the verdict before it if
-// that was unclear.
+// renew keeps what an examination found. Where that is unclear an earlier proof is
+// dropped, and an earlier refusal stays.
 func (v *verdict) renew(r *doctor.Report) error {
-	locks := r.Locks()
-	if locks.Safety == doctor.Safe || r.Sure() {
-		v.Unsafe = locks.Detail
+	safety, why := r.Locks()
+	if safety != "" {
+		v.Unsafe = why
 		v.keep(time.Now())
 	}
-	if kept, ok := v.known(time.Now()); !ok || kept.Unsafe == locks.Detail {
+	if kept, ok := v.known(time.Now()); !ok || kept.Unsafe != "" || safety == doctor.Safe {
 		return nil
 	}
 	name, err := v.file()
@@ -113,8 +116,8 @@ func (v *verdict) file() (string, error) {
 	return filepath.Join(dir, "pawl", "stores", hex.EncodeToString(sum[:16])+".json"), nil
 }
 
-// known returns the verdict that was reached not long ago. What cannot be read is
-// not known.
+// known returns the verdict, if it was reached not long ago or is a refusal. What
+// cannot be read is not known.
 func (v *verdict) known(now time.Time) (kept verdict, ok bool) {
 	name, err := v.file()
 	if err != nil {
@@ -125,7 +128,8 @@ func (v *verdict) known(now time.Time) (kept verdict, ok bool) {
 		return kept, false
 	}
 	age := now.Sub(kept.Proved)
-	return kept, kept.Endpoint == v.Endpoint && kept.Bucket == v.Bucket && age >= 0 && age < verdictAge
+	young := age >= 0 && age < verdictAge || kept.Unsafe != "" // until doctor finds otherwise
+	return kept, kept.Endpoint == v.Endpoint && kept.Bucket == v.Bucket && young
 }
 
 // keep keeps the verdict. Where it cannot be kept, the next command looks again.

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/bucket/membucket"
 	"github.com/pawlhq/pawl/doctor"
 	"github.com/pawlhq/pawl/lock"
 )
@@ -61,34 +63,50 @@ func TestVerdictRenewed(t *testing.T) {
 	t.Setenv("LocalAppData", dir)
 	v, other := verdict{Bucket: "state"}, verdict{Bucket: "other"}
 	other.keep(time.Now())
-	safe := doctor.Feature{Name: "locks", Safety: doctor.Safe}
-	unsafe := doctor.Feature{Name: "locks", Safety: doctor.Unsafe, Detail: "it ignores If-Match"}
+	const year = 365 * 24 * time.Hour
+	whole := examined(t)
 	for _, c := range []struct {
-		found  doctor.Feature
-		check  doctor.Verdict
-		known  bool
-		unsafe string
+		check   string
+		verdict doctor.Verdict
+		known   bool
+		later   bool // known a year later
+		unsafe  string
 	}{
-		{unsafe, doctor.Unclear, false, ""},
-		{unsafe, doctor.Ignored, true, unsafe.Detail},
-		{unsafe, doctor.Unclear, true, unsafe.Detail},
-		{safe, doctor.Unclear, true, ""}, // the check was for something else
-		{safe, doctor.OK, true, ""},
-		{unsafe, doctor.Unclear, false, ""},
-		{safe, doctor.OK, true, ""},
-		{unsafe, doctor.Failed, true, unsafe.Detail},
+		{"create-once", doctor.Unclear, false, false, ""},
+		{"create-once", doctor.Ignored, true, true, "it ignores If-None-Match (create-once)"},
+		{"create-once", doctor.Unclear, true, true, "it ignores If-None-Match (create-once)"},
+		{"create-once", doctor.OK, true, false, ""},
+		{"delete-match", doctor.Unclear, true, false, ""}, // which locks do not need
+		{"create-once", doctor.Unclear, false, false, ""},
+		{"delete-match", doctor.Ignored, true, false, ""},
+		{"read-after-write", doctor.Failed, true, true, "read-after-write failed"},
 	} {
-		r := &doctor.Report{Checks: []doctor.Check{{Verdict: c.check}}, Features: []doctor.Feature{c.found}}
+		r := &doctor.Report{Checks: slices.Clone(whole)}
+		i := slices.IndexFunc(r.Checks, func(check doctor.Check) bool { return check.Name == c.check })
+		r.Checks[i].Verdict = c.verdict
 		if err := v.renew(r); err != nil {
 			t.Error(err)
 		}
 		if kept, ok := v.known(time.Now()); ok != c.known || ok && kept.Unsafe != c.unsafe {
-			t.Errorf("after %+v, %s: %+v, %v", c.found, c.check, kept, ok)
+			t.Errorf("after %s %s: %+v, %v", c.check, c.verdict, kept, ok)
+		}
+		if _, ok := v.known(time.Now().Add(year)); ok != c.later {
+			t.Errorf("a year after %s %s it is known: %v", c.check, c.verdict, ok)
 		}
 		if _, ok := other.known(time.Now()); !ok {
 			t.Error("what was known of another bucket is gone")
 		}
 	}
+}
+
+// examined are the checks of a store that honours all.
+func examined(t *testing.T) []doctor.Check {
+	t.Helper()
+	r, err := doctor.Examine(t.Context(), membucket.New(time.Now, []string{"state"}), "state", "", doctor.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Checks
 }
 
 // TestVerdictThatCannotBeKept is no error.
