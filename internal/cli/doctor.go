@@ -41,9 +41,10 @@ come and go. Where a bucket keeps versions, those remain until a lifecycle rule
 removes them. It needs the permissions to read, write, remove and list, and for
 the last part s3:GetBucketNotification.
 
-What it finds of locks is kept for a week: where they are safe "pawl lock" and
-"pawl update" do not look themselves, and where they are not they refuse the bucket
-until doctor finds otherwise. Where a check was unclear they look again.
+What it finds of locks is kept in the user's cache folder: where they are safe
+"pawl lock" and "pawl update" do not look themselves for a week, and where they are
+not they refuse the bucket until doctor finds otherwise. Where that is unclear an
+earlier proof is dropped.
 
 With --json the report is one JSON object: bucket, prefix, safe (every feature),
 checks (name, means, verdict: ok, ignored, failed or unclear; detail), features
