@@ -133,7 +133,7 @@ var locks = []Mutant{
 	},
 	{
 		Name:  "an-update-lost-beyond-its-lineage",
-		Edits: []Edit{{"lock/lineage.go", "	return lost, place < int64(len(now.ids)) // then", "	return lost, true // then"}, {"lock/lineage.go", "maxIDs = 48", "maxIDs = 4"}},
+		Edits: []Edit{{"lock/lineage.go", "	return lost, place < int64(len(now.ids)) // then", "	return lost, true // then"}, {"lock/lineage.go", "maxIDs, minIDs = 48, 8", "maxIDs, minIDs = 4, 1"}},
 		Why:   "The same if so many have updated since that its id is gone.",
 		Test:  worlds("L6", "20000"),
 	},
