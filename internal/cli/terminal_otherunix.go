@@ -2,14 +2,7 @@
 
 package cli
 
-import "os"
+// foreground cannot be told here: a command cannot read from the terminal.
+func (t *terminal) foreground() (group int, ok bool) { return 0, false }
 
-// terminal is never given here: a command cannot read from it.
-type terminal struct {
-	file  *os.File
-	given bool
-}
-
-func (t *terminal) give(int) bool { return false }
-
-func (t *terminal) takeBack() {}
+func (t *terminal) setForeground(int) {}

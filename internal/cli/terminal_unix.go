@@ -1,4 +1,4 @@
-//go:build linux || darwin || freebsd || netbsd || dragonfly
+//go:build unix
 
 package cli
 
@@ -6,13 +6,13 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	"unsafe"
 )
 
 // terminal is one that this process may give to the process group of a command.
 type terminal struct {
-	file  *os.File // which may be something else
-	given bool
+	file   *os.File // which may be something else
+	to     int      // the group that it was given to; 0 for none
+	wanted bool     // the command is stopped, and may go on when it has the terminal
 }
 
 // give gives the terminal to the group, if it is this process's own to give:
@@ -28,28 +28,39 @@ func (t *terminal) give(group int) bool {
 	case now != syscall.Getpgrp() || !alone():
 		return false
 	}
-	t.given = true
+	t.to = group
 	t.setForeground(group)
 	return true
 }
 
-// takeBack takes the terminal back when the command has ended.
-func (t *terminal) takeBack() {
-	if t.given {
-		signal.Ignore(syscall.SIGTTOU) // which is for those who take it from behind
-		t.setForeground(syscall.Getpgrp())
+// stopped is told what has stopped the command: that it wants the terminal and does
+// not have it, or the keyboard of the one that it has. The shell knows only this
+// process, and could not continue it.
+func (t *terminal) stopped(by syscall.Signal) {
+	switch by {
+	case syscall.SIGTTIN, syscall.SIGTTOU:
+		t.wanted = true
+	case syscall.SIGTSTP:
+		t.wanted = t.wanted || t.to != 0
 	}
 }
 
-// foreground returns the process group that the terminal belongs to.
-func (t *terminal) foreground() (group int, ok bool) {
-	var g int32
-	_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, t.file.Fd(), syscall.TIOCGPGRP, uintptr(unsafe.Pointer(&g)))
-	return int(g), errno == 0
+// satisfy gives the terminal to a command that wants it. It returns whether the
+// command may go on. Where this process is not in front, a shell may bring it there
+// later.
+func (t *terminal) satisfy(group int) bool {
+	if !t.wanted || !t.give(group) {
+		return false
+	}
+	t.wanted = false
+	return true
 }
 
-// setForeground gives the terminal to a group. Who cannot have it runs without.
-func (t *terminal) setForeground(group int) {
-	g := int32(group)
-	_, _, _ = syscall.Syscall(syscall.SYS_IOCTL, t.file.Fd(), syscall.TIOCSPGRP, uintptr(unsafe.Pointer(&g)))
+// takeBack takes the terminal back when the command has ended. A shell that has it
+// by then keeps it.
+func (t *terminal) takeBack() {
+	if now, ok := t.foreground(); ok && t.to != 0 && now == t.to {
+		signal.Ignore(syscall.SIGTTOU) // which is for those who take it from behind
+		t.setForeground(syscall.Getpgrp())
+	}
 }

@@ -37,11 +37,13 @@ written when nothing has changed.
 
 The filter's standard error is passed through. If it fails, nothing is written,
 and its exit code is that of this command. It runs in a process group of its own,
-which a signal to this command ends, and which has the terminal meanwhile: it may
-ask for a password there (/dev/tty). The object is held in memory, and may have
-64 MiB. Metadata and content type stay, and Cache-Control, Content-Disposition,
--Encoding and -Language; what else an object has (tags, Expires, a redirect, a lock
-of the store's, its storage class) is that of a new one. Pawl's own metadata
+which a signal to this command ends, Ctrl-C for one. It may ask for a password on
+the terminal, or be an editor: when it reads from /dev/tty, or changes its
+settings, it gets the terminal until it ends, and the keyboard's signals (Ctrl-C,
+Ctrl-Z) are its own from then on. The object is held in memory, and may have 64
+MiB. Metadata and content type stay, and Cache-Control, Content-Disposition,
+-Encoding and -Language; what else an object has (tags, Expires, a redirect, a
+lock of the store's, its storage class) is that of a new one. Pawl's own metadata
 (pawl-update…) tell one's own write when an answer is lost.
 
 A filter that prints nothing has failed, unless --allow-empty says otherwise. What

@@ -12,9 +12,10 @@ import (
 	"time"
 )
 
-// startFilter starts the command as the leader of a process group of its own. That
-// gets the terminal, if this process has one to give: a filter may ask for a
-// password there, or be an editor. The caller calls leave when it has ended.
+// startFilter starts the command as the leader of a process group of its own, behind
+// the one in front of the terminal: the keyboard's signals are for this process. A
+// filter may still ask for a password there, or be an editor. The caller calls leave
+// when it has ended.
 func startFilter(cmd *exec.Cmd) (leave func(), err error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	file, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
@@ -22,12 +23,7 @@ func startFilter(cmd *exec.Cmd) (leave func(), err error) {
 		return func() {}, cmd.Start() // there is none
 	}
 	changes, stop := catch([]os.Signal{syscall.SIGCHLD, syscall.SIGCONT})
-	heard := make(chan os.Signal, 1)
-	signal.Notify(heard, syscall.SIGTTOU) // where it is ignored since an earlier run, the filter would ignore it
-	err = cmd.Start()
-	signal.Stop(heard)
-	signal.Ignore(syscall.SIGTTOU)
-	if err != nil {
+	if err := startToBeStopped(cmd); err != nil {
 		stop()
 		_ = file.Close()
 		return nil, err
@@ -45,26 +41,39 @@ func startFilter(cmd *exec.Cmd) (leave func(), err error) {
 	}, nil
 }
 
-// attend sees to it that the filter has the terminal, until it is over. One that
-// was stopped for want of it, or from its keyboard, goes on: the shell knows only
-// this process, and could not continue it. Where the shell brings this process to
-// the front later, the filter gets the terminal then.
+// startToBeStopped starts the command, which does not ignore what this process
+// ignores since it has taken the terminal back from the filter before.
+func startToBeStopped(cmd *exec.Cmd) error {
+	if signal.Ignored(syscall.SIGTTOU) {
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGTTOU)
+		defer signal.Ignore(syscall.SIGTTOU)
+	}
+	return cmd.Start()
+}
+
+// attend gives the terminal to a filter that asks for it, until it is over. Asking
+// stops the filter, and it goes on with what it has asked for.
 func attend(cmd *exec.Cmd, tty *terminal, changes caught, over <-chan struct{}) {
-	tick := time.NewTicker(longestPause)
-	defer tick.Stop()
-	tty.give(cmd.Process.Pid)
+	var again <-chan time.Time
 	for {
 		select {
-		case <-changes:
-		case <-tick.C:
-			if tty.given {
-				continue
+		case s := <-changes:
+			if by, ok := stopSignal(cmd.Process.Pid); ok {
+				tty.stopped(by)
 			}
+			if s == syscall.SIGCONT { // by a shell, which means the filter, too
+				_ = signalGroup(cmd, syscall.SIGCONT) // it may have ended
+			}
+		case <-again:
 		case <-over:
 			return
 		}
-		if tty.give(cmd.Process.Pid) {
-			_ = signalGroup(cmd, syscall.SIGCONT) // which is nothing to one that is not stopped
+		if tty.satisfy(cmd.Process.Pid) {
+			_ = signalGroup(cmd, syscall.SIGCONT) // it may have ended
+		}
+		again = nil
+		if tty.wanted {
+			again = time.After(longestPause) // a shell that brings this process to the front may say nothing
 		}
 	}
 }

@@ -21,14 +21,13 @@ import (
 // before the command: a member is in it from birth, and its number is not given
 // to another group while the guard is there.
 type ward struct {
-	id      int // of the group: the guard's process
-	mark    string
-	child   int // the command's process; 0 when it has ended
-	hurry   bool
-	grace   time.Duration // from SIGTERM to SIGKILL
-	every   time.Duration // between two looks at the lease
-	tty     terminal      // which the command reads from
-	starved bool          // it was stopped, as it does not have the terminal
+	id    int // of the group: the guard's process
+	mark  string
+	child int // the command's process; 0 when it has ended
+	hurry bool
+	grace time.Duration // from SIGTERM to SIGKILL
+	every time.Duration // between two looks at the lease
+	tty   terminal      // which the command reads from
 
 	orders *os.File  // to the guard
 	told   time.Time // the deadline that the guard knows
@@ -257,8 +256,7 @@ func (w *ward) await() (s syscall.WaitStatus, ended bool) {
 		case errors.Is(err, syscall.EINTR):
 			continue
 		case err == nil && pid == 0:
-			if w.starved && w.tty.give(w.id) {
-				w.starved = false
+			if w.tty.satisfy(w.id) {
 				w.signal(syscall.SIGCONT)
 			}
 			return s, false
@@ -266,14 +264,7 @@ func (w *ward) await() (s syscall.WaitStatus, ended bool) {
 			w.child = 0
 			return s, true
 		}
-		switch s.StopSignal() {
-		case syscall.SIGTSTP:
-			if w.tty.given {
-				w.signal(syscall.SIGCONT)
-			}
-		case syscall.SIGTTIN, syscall.SIGTTOU:
-			w.starved = true
-		}
+		w.tty.stopped(s.StopSignal())
 	}
 }
 
