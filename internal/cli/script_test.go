@@ -5,6 +5,7 @@ package cli_test
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -31,6 +32,9 @@ func TestScripts(t *testing.T) {
 			e.Setenv("AWS_ACCESS_KEY_ID", "pawl")
 			e.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
 			e.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+			// Or what one run has learnt of a store is believed of another's, by
+			// chance at the same port.
+			e.Setenv("XDG_CACHE_HOME", filepath.Join(e.WorkDir, ".cache"))
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
