@@ -3,6 +3,7 @@ package lock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -152,5 +153,21 @@ func TestATicketThatMayBeThere(t *testing.T) {
 		expire("without an answer", false)
 		expire("as listed", true)
 		expire("removed by another", true)
+	})
+}
+
+// TestGivingUpInAnOutage: what the store said is told, and not that the last call
+// was cut off.
+func TestGivingUpInAnOutage(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		u := b.user()
+		refused := errors.New("connection refused")
+		down := func(context.Context, func(context.Context) error) error {
+			return fmt.Errorf("%w: %w", bucket.ErrUnavailable, refused)
+		}
+		u.calls.Next(buckettest.Get, down, down, silent)
+		_, err := u.mutex(Config{}).Acquire(b.within(5 * time.Second))
+		b.refused(err, refused, "s3://b/k")
+		b.refused(err, context.DeadlineExceeded)
 	})
 }

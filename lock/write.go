@@ -2,6 +2,7 @@ package lock
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,19 +34,21 @@ const patience = time.Minute
 // persist asks again as long as the store gives no answer, for a minute at most.
 func (w *world) persist(ctx context.Context, ask func() error) error {
 	pauses := backoff{world: w, shortest: 20 * time.Millisecond, longest: time.Second}
+	var before error // which says more than that of a call that was cut off
 	for began := w.clock.Now(); ; {
 		err := ask()
 		switch {
 		case err == nil:
 			return nil
 		case ctx.Err() != nil:
-			return fmt.Errorf("%w: %w", err, context.Cause(ctx))
+			return fmt.Errorf("%w: %w", cmp.Or(before, err), context.Cause(ctx))
 		case !errors.Is(err, bucket.ErrUnavailable), w.clock.Now().Sub(began) > patience:
 			return err
 		}
 		if stopped := w.clock.Sleep(ctx, pauses.next()); stopped != nil {
 			return fmt.Errorf("%w: %w", err, stopped)
 		}
+		before = err
 	}
 }
 
