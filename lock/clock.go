@@ -85,6 +85,16 @@ type backoff struct {
 	last              time.Duration
 }
 
+// polls are the pauses between two looks of one who waits.
+func (w *world) polls() *backoff {
+	return &backoff{world: w, shortest: 100 * time.Millisecond, longest: 2 * time.Second}
+}
+
+// retries are the pauses after requests that had no clear answer.
+func (w *world) retries() *backoff {
+	return &backoff{world: w, shortest: 20 * time.Millisecond, longest: time.Second}
+}
+
 func (b *backoff) next() time.Duration {
 	b.last = max(b.last, b.shortest)
 	b.last = min(b.longest, b.shortest+b.jitter(3*b.last-b.shortest+1))

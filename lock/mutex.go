@@ -187,11 +187,6 @@ func (m *Mutex) acquire(ctx context.Context, wait bool) (*hold, error) {
 	}
 }
 
-// polls are the pauses between two looks of one who waits.
-func (m *Mutex) polls() *backoff {
-	return &backoff{world: m.world, shortest: 100 * time.Millisecond, longest: 2 * time.Second}
-}
-
 // take takes the lock if it can be claimed, and otherwise returns how long it
 // cannot be yet. What it finds there it leaves in now and seen.
 func (m *Mutex) take(ctx context.Context, now *version, seen *time.Time) (*hold, time.Duration, error) {

@@ -160,7 +160,7 @@ func (s *slots) turned(numbers []int) []int {
 
 // acquire waits for a slot.
 func (s *slots) acquire(ctx context.Context, wait bool) (*hold, error) {
-	pauses := backoff{world: s.world, shortest: 100 * time.Millisecond, longest: 2 * time.Second}
+	pauses := s.polls()
 	var busy *HeldError
 	for {
 		h, left, now, err := s.take(ctx)

@@ -143,7 +143,7 @@ func TestATurnBesideARenewal(t *testing.T) {
 		ctx, cancel := context.WithCancel(b.Context())
 		u.calls.Next(buckettest.Put, func(ctx context.Context, do func(context.Context) error) error {
 			cancel()
-			return buckettest.Landed(ctx, do)
+			return buckettest.Landed(context.WithoutCancel(ctx), do)
 		})
 		u.calls.Next(buckettest.Get, buckettest.Answer(bucket.ErrUnavailable))
 		if err := h.renew(ctx, time.Minute); err == nil || h.renewal == nil {

@@ -67,7 +67,8 @@ type Updated struct {
 // Update reads an object, changes it, and writes it if it still is what was read;
 // otherwise it begins again. So change may run several times. An update is never
 // lost or applied twice, whatever becomes of its requests: the metadata of the
-// object carry the ids of the last 48 updates, or as many as fit, which tell one's own.
+// object carry the ids of the last 48 updates, or as many as fit, which tell one's
+// own.
 //
 // It takes 2 requests, a GET and a PUT, and none to write what has not changed,
 // unless the Fence is higher than that of the updates before.
@@ -242,7 +243,7 @@ func (u *update) write(ctx context.Context, base snapshot, next Content) (fate, 
 		return open, snapshot{}, Content{}, fmt.Errorf("updating %s: %w: its metadata leave too little of the %d bytes that a store allows for what Pawl writes of its updates; nothing was written: shorten them",
 			u, ErrConfig, maxMetadata)
 	}
-	pauses := backoff{world: u.world, shortest: 10 * time.Millisecond, longest: time.Second}
+	pauses := u.retries()
 	for {
 		err := u.put(ctx, base, next, metadata)
 		if err == nil {

@@ -33,7 +33,7 @@ const patience = time.Minute
 
 // persist asks again as long as the store gives no answer, for a minute at most.
 func (w *world) persist(ctx context.Context, ask func() error) error {
-	pauses := backoff{world: w, shortest: 20 * time.Millisecond, longest: time.Second}
+	pauses := w.retries()
 	var before error // which says more than that of a call that was cut off
 	for began := w.clock.Now(); ; {
 		err := ask()
@@ -146,7 +146,7 @@ func (w *write) run(ctx context.Context) (found, error) {
 	if w.sent.IsZero() {
 		w.sent = w.clock.Now()
 	}
-	pauses := backoff{world: w.world, shortest: 20 * time.Millisecond, longest: time.Second}
+	pauses := w.retries()
 	began := w.clock.Now()
 	for {
 		etag, err := w.put(ctx, w.base, body)

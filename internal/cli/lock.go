@@ -42,12 +42,12 @@ lock is left as it is.
 
 The lease is renewed while the command runs. The command, with all that it
 started in its process group, is ended before the lease can expire: also if this
-process is stopped or killed, for a second process guards it. What is left of the group
-when the command ends is killed before the lock is released. On Linux that goes for
-what has left the group, too, as a daemon does (setsid): it is known by PAWL_LOCK_ID
-in its environment. Not ended is what cleared that, or runs as another user (sudo).
-On other systems nothing is ended that has left the group, but for the command
-itself. Another "pawl lock" may be the command: it ends with this one.
+process is stopped or killed, for a second process guards it. What is left of the
+group when the command ends is killed before the lock is released. On Linux that
+goes for what has left the group, too, as a daemon does (setsid): it is known by
+PAWL_LOCK_ID in its environment. Not ended is what cleared that, or runs as another
+user (sudo). On other systems nothing is ended that has left the group, but for the
+command itself. Another "pawl lock" may be the command: it ends with this one.
 
 Standard input, output and error are the command's own. INT, TERM, HUP, QUIT, USR1
 and USR2 are forwarded to its process group; while the lock is waited for, they

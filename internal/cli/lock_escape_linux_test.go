@@ -96,18 +96,7 @@ func TestEscapeOfInner(t *testing.T) {
 		t.Errorf("the marks are %q", marks)
 	}
 	h.line()
-	if err := h.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	entered := f.next()
-	died, in := h.died(), <-entered
-	if died.After(in) {
-		t.Errorf("the next one entered %v before the inner command was dead", died.Sub(in))
-	}
-	if err := h.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
-	h.exits(76, "the lock was lost")
+	f.overtakes(h)
 }
 
 func TestDaemonDoesNotOutliveTheLock(t *testing.T) {

@@ -199,24 +199,31 @@ func TestHolderKilled(t *testing.T) {
 	_ = h.Wait() // it was killed
 }
 
+// overtakes stops a holder until the next one has entered, by when its command must
+// be dead, and continues it.
+func (f *field) overtakes(h *holder) {
+	f.t.Helper()
+	if err := h.Process.Signal(syscall.SIGSTOP); err != nil {
+		f.t.Fatal(err)
+	}
+	entered := f.next()
+	died, in := h.died(), <-entered
+	if died.After(in) {
+		f.t.Errorf("the next one entered %v before the command was dead", died.Sub(in))
+	}
+	if err := h.Process.Signal(syscall.SIGCONT); err != nil {
+		f.t.Fatal(err)
+	}
+	h.exits(76, "the lock was lost")
+}
+
 func TestHolderStopped(t *testing.T) {
 	for _, onLost := range []string{"terminate", "kill"} {
 		t.Run(onLost, func(t *testing.T) {
 			f := newField(t)
 			h := f.hold(stubborn, "--on-lost", onLost)
 			h.line()
-			if err := h.Process.Signal(syscall.SIGSTOP); err != nil {
-				t.Fatal(err)
-			}
-			entered := f.next()
-			died, in := h.died(), <-entered
-			if died.After(in) {
-				t.Errorf("the next one entered %v before the command was dead", died.Sub(in))
-			}
-			if err := h.Process.Signal(syscall.SIGCONT); err != nil {
-				t.Fatal(err)
-			}
-			h.exits(76, "the lock was lost")
+			f.overtakes(h)
 		})
 	}
 }
@@ -227,18 +234,7 @@ func TestLockInLock(t *testing.T) {
 	f := newField(t)
 	h := f.hold(`exec pawl lock ` + f.key + `-inner -- sh -c '` + stubborn + `'`)
 	h.line()
-	if err := h.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	entered := f.next()
-	died, in := h.died(), <-entered
-	if died.After(in) {
-		t.Errorf("the next one entered %v before the inner command was dead", died.Sub(in))
-	}
-	if err := h.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
-	h.exits(76, "the lock was lost")
+	f.overtakes(h)
 }
 
 // TestHolderStoppedBriefly shows that a lease survives what it was made for.

@@ -20,7 +20,7 @@ func (o *updateOptions) accept(object event.Object, filter string, was, made loc
 	name := event.Quote(filter)
 	switch {
 	case len(made.Body) == 0 && (len(was.Body) > 0 || !was.Exists) && !o.allowEmpty:
-		return failed(fmt.Errorf("%s printed nothing for %s, of %d bytes: nothing was written", name, object, len(was.Body)),
+		return failed(fmt.Errorf("%s printed nothing, and %s would be empty: nothing was written", name, object),
 			"--allow-empty if it shall be empty")
 	case len(made.Body) > 0 && o.holdsJSON(object.Key, &made) && (!was.Exists || isJSON(was.Body)) && !isJSON(made.Body):
 		return failed(fmt.Errorf("%s printed what is not JSON, which %s holds: nothing was written", name, object),

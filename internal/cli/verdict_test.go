@@ -15,11 +15,16 @@ import (
 	"github.com/pawlhq/pawl/lock"
 )
 
+// cacheIn sets the user's cache folder, for each system by its own name.
+func cacheIn(t *testing.T, dir string) {
+	t.Helper()
+	for _, name := range []string{"XDG_CACHE_HOME", "HOME", "LocalAppData"} {
+		t.Setenv(name, dir)
+	}
+}
+
 func TestVerdict(t *testing.T) {
-	dir := t.TempDir()
-	t.Setenv("XDG_CACHE_HOME", dir) // for each system its own
-	t.Setenv("HOME", dir)
-	t.Setenv("LocalAppData", dir)
+	cacheIn(t, t.TempDir())
 	now := time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
 	v := verdict{Endpoint: "http://127.0.0.1:9000", Bucket: "state"}
 	if _, ok := v.known(now); ok {
@@ -57,10 +62,7 @@ func TestVerdict(t *testing.T) {
 }
 
 func TestVerdictRenewed(t *testing.T) {
-	dir := t.TempDir()
-	t.Setenv("XDG_CACHE_HOME", dir)
-	t.Setenv("HOME", dir)
-	t.Setenv("LocalAppData", dir)
+	cacheIn(t, t.TempDir())
 	v, other := verdict{Bucket: "state"}, verdict{Bucket: "other"}
 	other.keep(time.Now())
 	const year = 365 * 24 * time.Hour
@@ -116,9 +118,7 @@ func TestVerdictThatCannotBeKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{file, ""} {
-		t.Setenv("XDG_CACHE_HOME", dir)
-		t.Setenv("HOME", dir)
-		t.Setenv("LocalAppData", dir)
+		cacheIn(t, dir)
 		v := verdict{Bucket: "state"}
 		v.keep(time.Now())
 		if _, ok := v.known(time.Now()); ok {
