@@ -79,8 +79,11 @@ func (a *app) prove(ctx context.Context, endpoint string, o event.Object) (*lock
 			at, errUnsafe, kept.Unsafe, kept.Proved.Format(time.DateOnly), again+at)
 	}
 	b, err := lock.Open(ctx, store, o.Bucket, o.Key[:strings.LastIndex(o.Key, "/")+1])
-	if err == nil {
+	switch {
+	case err == nil:
 		v.keep(time.Now())
+	case ctx.Err() != nil:
+		err = fmt.Errorf("looking whether the store of %s honours preconditions: %w", o, err)
 	}
 	return b, err
 }
