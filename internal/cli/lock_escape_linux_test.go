@@ -52,7 +52,7 @@ func TestEscapeHolderKilled(t *testing.T) {
 	for name, script := range escapes {
 		t.Run(name, func(t *testing.T) {
 			f := plainField(t)
-			h := f.hold(script)
+			h := f.hold(script, brief...)
 			h.line()
 			if err := h.Process.Kill(); err != nil {
 				t.Fatal(err)
@@ -71,7 +71,7 @@ func TestEscapeLockLost(t *testing.T) {
 	for name, script := range escapes {
 		t.Run(name, func(t *testing.T) {
 			f := plainField(t)
-			h := f.hold(`echo $PAWL_LOCK_TOKEN >&9; ` + script)
+			h := f.hold(`echo $PAWL_LOCK_TOKEN >&9; `+script, "--ttl", "5s") // told at the next renewal
 			token := h.line()
 			h.line()
 			release := f.lock(nil)
@@ -89,9 +89,9 @@ func TestEscapeLockLost(t *testing.T) {
 // outer one.
 func TestEscapeOfInner(t *testing.T) {
 	f := plainField(t)
-	h := f.hold(`exec pawl lock ` + f.key + `-inner -- sh -c '
+	h := f.hold(`exec pawl lock `+f.key+`-inner -- sh -c '
 		echo $PAWL_LOCK_ID >&9
-		setsid sh -c "trap \"\" TERM; echo set >&9; sleep 600" & wait'`)
+		setsid sh -c "trap \"\" TERM; echo set >&9; sleep 600" & wait'`, brief...)
 	if marks := strings.Split(h.line(), ","); len(marks) != 2 || marks[0] == marks[1] {
 		t.Errorf("the marks are %q", marks)
 	}
@@ -187,13 +187,17 @@ func TestStoreGone(t *testing.T) {
 	var holders []*holder
 	for i := range 4 {
 		f.key = fmt.Sprint("s3://state/lock-", i)
-		h := f.hold("echo set >&9; sleep 600")
+		h := f.hold("echo set >&9; sleep 600", brief...)
 		h.line()
 		holders = append(holders, h)
 	}
 	gone.Store(true)
+	begun := time.Now()
 	for _, h := range holders {
 		h.exits(76, "it could not be renewed within its 2s")
+	}
+	if took := time.Since(begun); took > briefTTL+time.Second+margin { // a second for the release
+		t.Errorf("it took %v", took)
 	}
 }
 

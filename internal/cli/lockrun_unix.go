@@ -94,15 +94,23 @@ func environment(lease *lock.Lease, mark string) []string {
 		deadlineVariable+"="+lease.Deadline().UTC().Format("2006-01-02T15:04:05.000Z"), idVariable+"="+mark)
 }
 
-// releaseTime bounds the release of a lock whose command has ended.
-const releaseTime = 10 * time.Second
+// What bounds the release of a lock whose command has ended, or was ended because
+// the lock was lost: then it may be one's own still, if the store is there again.
+const (
+	releaseTime     = 10 * time.Second
+	releaseLostTime = time.Second
+)
 
 // conclude releases the lock, and says what became of the command.
 func (a *app) conclude(object event.Object, lease *lock.Lease, status syscall.WaitStatus, gone bool, err error) error {
 	if !gone {
 		fmt.Fprintf(a.Err, "pawl: %s: not released, because what is left of the command could not be killed: its lease runs out\n", object)
 	} else {
-		ctx, stop := context.WithTimeout(context.Background(), releaseTime)
+		within := releaseTime
+		if errors.Is(err, lock.ErrLost) {
+			within = releaseLostTime
+		}
+		ctx, stop := context.WithTimeout(context.Background(), within)
 		defer stop()
 		releasing := lease.Release(ctx)
 		switch {
