@@ -77,6 +77,8 @@ func (l *lab) quick(ctx context.Context) error {
 		return l.ignores(true, "If-Match")
 	case now.text != kept:
 		return fmt.Errorf("%w: a read does not show what was just written", bucket.ErrInvalid)
+	case now.etag == "":
+		return unlabelled(errNoETag)
 	}
 	return nil
 }

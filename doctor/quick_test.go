@@ -59,6 +59,7 @@ func TestQuickNames(t *testing.T) {
 		{"If-Match on a missing key", creatingOnIfMatch(), doctor.ErrIgnored, "it ignores If-Match on a missing key, "},
 		{"If-None-Match refused, and landed", refusedAndLanded(true), bucket.ErrInvalid, "although the condition held"},
 		{"If-Match refused, and landed", refusedAndLanded(false), doctor.ErrIgnored, "it ignores If-Match, "},
+		{"reads without ETags", readsWithoutETags(), bucket.ErrInvalid, "no ETag"},
 		{"no conditional writes", refusing(bucket.ErrInvalid), bucket.ErrInvalid, "request refused"},
 		{"never holds", refusing(bucket.ErrPrecondition), bucket.ErrInvalid, "although the condition held"},
 		{"always conflicts", refusing(bucket.ErrConflict), bucket.ErrConflict, "conflicting"},

@@ -283,6 +283,13 @@ func withoutETags() *altered {
 	return s
 }
 
+// readsWithoutETags is one that still tells those of writes.
+func readsWithoutETags() *altered {
+	s := withoutETags()
+	s.put = nil
+	return s
+}
+
 // blind is a store whose HEAD finds nothing.
 func blind() *altered {
 	s := &altered{Store: memory()}

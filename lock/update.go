@@ -30,7 +30,8 @@ type UpdateConfig struct {
 	// that is a [bucket.ErrNotFound].
 	Create bool
 	// Fence is the token of the lease under which the object is updated. The
-	// update is refused if the object was updated under a higher one.
+	// update is refused if the object was updated under a higher one, which must
+	// have changed its bytes.
 	Fence int64
 	// Tries is how often the object is read and changed, at most, while others
 	// change it. Default 50.
@@ -74,10 +75,18 @@ type Updated struct {
 // unless the Fence is higher than that of the updates before.
 // What change returns as an error is returned as it is, and nothing is written.
 //
-// The object is held in memory. An ETag is of the bytes alone, so where contents
-// come back, exactly, an answer that gets lost just then can be taken for
-// another's: let every update leave something new, a time or a number.
+// The object is held in memory. An ETag is of the bytes alone. So where bytes stay
+// as they are, or come back exactly, one who read them before can still write over
+// what else was updated: over metadata, or a higher Fence. And an answer that gets
+// lost just then can be taken for another's. Let every update leave something new in
+// the bytes: a number, or the token.
 func (b *Bucket) Update(ctx context.Context, key string, change func(context.Context, Content) (Content, error), c UpdateConfig) (Updated, error) {
+	return b.update(ctx, key, change, nil, c)
+}
+
+// update is Update. What is written with the same bytes as before is respelled, if
+// there is a way.
+func (b *Bucket) update(ctx context.Context, key string, change func(context.Context, Content) (Content, error), respell func([]byte) []byte, c UpdateConfig) (Updated, error) {
 	switch {
 	case c.Tries < 0:
 		return Updated{}, fmt.Errorf("%w: Tries %d: must be positive", ErrConfig, c.Tries)
@@ -86,7 +95,7 @@ func (b *Bucket) Update(ctx context.Context, key string, change func(context.Con
 	case c.Tries == 0:
 		c.Tries = defaultTries
 	}
-	u := &update{object: &object{b.world, bucket.Ref{Bucket: b.name, Key: key}}, config: c, change: change}
+	u := &update{object: &object{b.world, bucket.Ref{Bucket: b.name, Key: key}}, config: c, change: change, respell: respell}
 	return u.run(ctx)
 }
 
@@ -95,6 +104,8 @@ type update struct {
 	*object
 	config UpdateConfig
 	change func(context.Context, Content) (Content, error)
+	// respell returns other bytes that mean the same. It may be nil.
+	respell func([]byte) []byte
 }
 
 func (u *update) run(ctx context.Context) (Updated, error) {
@@ -108,6 +119,9 @@ func (u *update) run(ctx context.Context) (Updated, error) {
 		next, err := u.changed(ctx, base, was)
 		if err != nil || same(was, next) && u.config.Fence <= base.fence {
 			return Updated{Tries: n, Content: next}, err
+		}
+		if u.respell != nil && bytes.Equal(was.Body, next.Body) {
+			next.Body = u.respell(next.Body)
 		}
 		f, now, then, err := u.attempt(ctx, base, next, began)
 		switch {
@@ -199,6 +213,9 @@ func (u *update) fetch(ctx context.Context) (snapshot, Content, error) {
 		return snapshot{}, Content{}, fmt.Errorf("%w: it has %d bytes, more than the %d that an update holds in memory", ErrConfig, info.Size, MaxUpdate)
 	}
 	body, err := io.ReadAll(r)
+	if err == nil && info.ETag == "" {
+		err = errNoETag
+	}
 	if err != nil {
 		return snapshot{}, Content{}, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	jsonv1 "github.com/go-json-experiment/json/v1"
 
 	"github.com/pawlhq/pawl/bucket"
 )
@@ -19,28 +20,30 @@ import (
 // an [ErrConfig]. In an any, numbers are [json.Number], so that large ones stay
 // what they are; a float64 rounds them. A null is a zero value.
 //
-// If the value stays the same nothing is written; otherwise it is written anew,
-// without the spaces that it had. The Content of a new object has the type
-// application/json.
+// If the value stays the same nothing is written; otherwise it is written anew, as
+// package encoding/json would, without the spaces that it had. Where it is the same
+// and the Fence is higher, its last newline goes or comes, so that the bytes differ.
+// The Content of a new object has the type application/json.
 func UpdateJSON[T any](ctx context.Context, b *Bucket, key string, change func(ctx context.Context, value *T) error, c UpdateConfig) (Updated, error) {
-	return b.Update(ctx, key, func(ctx context.Context, content Content) (Content, error) {
+	ref := &object{b.world, bucket.Ref{Bucket: b.name, Key: key}}
+	return b.update(ctx, key, func(ctx context.Context, content Content) (Content, error) {
 		var value T
+		var before []byte
+		var err error
 		if content.Exists {
-			if err := decodeJSON(content.Body, &value); err != nil {
-				ref := &object{b.world, bucket.Ref{Bucket: b.name, Key: key}}
+			if value, err = decodeJSON[T](content.Body); err == nil {
+				before, err = encodeJSON(&value)
+			}
+			if err != nil {
 				return Content{}, fmt.Errorf("updating %s: %w: it is not the JSON of a %T: %w; nothing was written", ref, ErrConfig, value, err)
 			}
-		}
-		before, err := encodeJSON(value)
-		if err != nil {
-			return Content{}, err
 		}
 		if err := change(ctx, &value); err != nil {
 			return Content{}, err
 		}
-		after, err := encodeJSON(value)
+		after, err := encodeJSON(&value)
 		if err != nil {
-			return Content{}, err
+			return Content{}, fmt.Errorf("updating %s: %w: a %T has no JSON that could be read again: %w; nothing was written", ref, ErrConfig, value, err)
 		}
 		if content.Exists && bytes.Equal(before, after) {
 			return content, nil
@@ -49,27 +52,60 @@ func UpdateJSON[T any](ctx context.Context, b *Bucket, key string, change func(c
 			content.ContentType = "application/json"
 		}
 		return content, nil
-	}, c)
+	}, respelled, c)
 }
 
-// exact keeps the numbers of an any as they are.
-var exact = jsonv2.UnmarshalFromFunc(func(d *jsontext.Decoder, value *any) error {
-	if d.PeekKind() != '0' {
-		return errors.ErrUnsupported // by this function
+// respelled is the same JSON with a newline at its end, or without.
+func respelled(b []byte) []byte {
+	if without, ok := bytes.CutSuffix(b, []byte("\n")); ok {
+		return without
 	}
-	number, err := d.ReadValue()
-	*value = json.Number(number)
-	return err
-})
-
-func decodeJSON(b []byte, value any) error {
-	return jsonv2.Unmarshal(b, value, jsonv2.RejectUnknownMembers(true), jsonv2.WithUnmarshalers(exact))
+	return append(bytes.Clone(b), '\n')
 }
 
-func encodeJSON(value any) ([]byte, error) {
-	var out bytes.Buffer
-	e := json.NewEncoder(&out)
-	e.SetEscapeHTML(false)
-	err := e.Encode(value)
-	return out.Bytes(), err
+// number is a json.Number, which is no text here.
+var number = jsonv2.JoinOptions(
+	jsonv2.WithMarshalers(jsonv2.MarshalToFunc(func(e *jsontext.Encoder, n json.Number) error {
+		return e.WriteValue(jsontext.Value(n))
+	})),
+	jsonv2.WithUnmarshalers(jsonv2.JoinUnmarshalers(
+		jsonv2.UnmarshalFromFunc(func(d *jsontext.Decoder, n *json.Number) error {
+			value, err := d.ReadValue()
+			if err == nil && value.Kind() != '0' {
+				err = errors.New("it is no number")
+			}
+			*n = json.Number(value)
+			return err
+		}),
+		jsonv2.UnmarshalFromFunc(func(d *jsontext.Decoder, value *any) error {
+			if d.PeekKind() != '0' {
+				return errors.ErrUnsupported // by this function
+			}
+			n, err := d.ReadValue()
+			*value = json.Number(n)
+			return err
+		}))),
+)
+
+// jsonFormat is how values are read and written alike: as package encoding/json does,
+// but strictly, and with the methods of a type wherever its value stands.
+var jsonFormat = jsonv2.JoinOptions(number,
+	jsonv2.RejectUnknownMembers(true), jsonv2.Deterministic(true),
+	jsonv2.FormatNilMapAsNull(true), jsonv2.FormatNilSliceAsNull(true),
+	jsonv1.FormatByteArrayAsArray(true), jsonv1.FormatDurationAsNano(true),
+	jsonv1.OmitEmptyWithLegacySemantics(true), jsonv1.StringifyWithLegacySemantics(true),
+)
+
+func decodeJSON[T any](b []byte) (value T, err error) {
+	err = jsonv2.Unmarshal(b, &value, jsonFormat)
+	return value, err
+}
+
+// encodeJSON returns an error for what it could not read again.
+func encodeJSON[T any](value *T) ([]byte, error) {
+	b, err := jsonv2.Marshal(value, jsonFormat)
+	if err == nil {
+		_, err = decodeJSON[T](b)
+	}
+	return append(b, '\n'), err
 }

@@ -1,10 +1,14 @@
 package lock
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
+	"math/big"
 	"testing"
+	"time"
 )
 
 type counter struct {
@@ -86,5 +90,90 @@ func TestUpdateJSONLosesNothing(t *testing.T) {
 			b.Error("a func is no JSON")
 		}
 		b.is(after)
+	})
+}
+
+// pointed has methods on its pointer alone, as a big.Int has.
+type pointed struct{ text string }
+
+func (p *pointed) MarshalText() ([]byte, error) { return []byte(p.text), nil }
+
+func (p *pointed) UnmarshalText(b []byte) error {
+	p.text = string(b)
+	return nil
+}
+
+// many is what package encoding/json has rules for.
+type many struct {
+	N       big.Int            `json:"n"`
+	P       pointed            `json:"p"`
+	Map     map[string]pointed `json:"map"`
+	Bytes   []byte             `json:"bytes"`
+	Array   [4]byte            `json:"array"`
+	Wait    time.Duration      `json:"wait"`
+	When    time.Time          `json:"when"`
+	Number  json.Number        `json:"number"`
+	Text    int64              `json:"text,string"`
+	Flag    bool               `json:"flag,string"`
+	None    []int              `json:"none"`
+	NoMap   map[string]int     `json:"nomap"`
+	Any     any                `json:"any"`
+	Left    int                `json:"left,omitempty"`
+	Raw     json.RawMessage    `json:"raw"`
+	Skipped string             `json:"-"`
+}
+
+// TestUpdateJSONAsWritten: what package encoding/json has written stays as it is.
+func TestUpdateJSONAsWritten(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		before := many{
+			P: pointed{"precious"}, Map: map[string]pointed{}, Bytes: []byte("bytes"), Array: [4]byte{1, 2, 3, 4}, Wait: time.Minute,
+			When: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), Number: "1.50", Text: 7, Any: []any{json.Number("1e400"), nil, "<&>"}, Raw: json.RawMessage("{}"),
+		}
+		before.N.SetInt64(5)
+		text := func() string {
+			var out bytes.Buffer
+			e := json.NewEncoder(&out)
+			e.SetEscapeHTML(false)
+			b.done(e.Encode(&before))
+			return out.String()
+		}
+		b.put("k", text(), nil)
+		add := func(n int64) Updated {
+			done, err := UpdateJSON(b.Context(), b.user().bucket, "k", func(_ context.Context, m *many) error {
+				m.N.Add(&m.N, big.NewInt(n))
+				return nil
+			}, UpdateConfig{})
+			b.done(err)
+			return done
+		}
+		if add(0).Written {
+			b.Error("nothing has changed, and it was written")
+		}
+		add(1)
+		before.N.SetInt64(6)
+		b.is(text())
+	})
+}
+
+// oneWay writes what it cannot read.
+type oneWay struct{ N int }
+
+func (oneWay) MarshalText() ([]byte, error)  { return []byte("text"), nil }
+func (*oneWay) UnmarshalText(b []byte) error { return errors.New("not " + string(b)) }
+
+// TestUpdateJSONThatCannotBeRead is not written.
+func TestUpdateJSONThatCannotBeRead(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		u := b.user()
+		_, err := UpdateJSON(b.Context(), u.bucket, "k", func(context.Context, *oneWay) error { return nil }, UpdateConfig{Create: true})
+		b.refused(err, ErrConfig, "s3://b/k", "read again", "nothing was written")
+		u.untouched("")
+		_, err = UpdateJSON(b.Context(), u.bucket, "k", func(_ context.Context, f *float64) error {
+			*f = math.NaN()
+			return nil
+		}, UpdateConfig{Create: true})
+		b.refused(err, ErrConfig, "s3://b/k")
+		u.untouched("")
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/doctor"
 	"github.com/pawlhq/pawl/event"
 )
 
@@ -65,6 +66,9 @@ func (o *object) get(ctx context.Context) (version, error) {
 	}
 	b, err := io.ReadAll(io.LimitReader(body, maxRecord+1))
 	_ = body.Close() // what it could say, reading has said
+	if err == nil && info.ETag == "" {
+		err = errNoETag
+	}
 	if err != nil {
 		return version{}, err
 	}
@@ -78,9 +82,10 @@ func (o *object) get(ctx context.Context) (version, error) {
 	return version{exists: true, etag: info.ETag, rec: rec}, nil
 }
 
-// listing returns the objects below a prefix.
+// listing returns the objects below a prefix: of one lock, so few that it takes no
+// longer than another request.
 func (w *world) listing(ctx context.Context, name, prefix string) (found []bucket.Info, err error) {
-	ctx, stop := w.clock.Limit(ctx, transferTime)
+	ctx, stop := w.clock.Limit(ctx, callTime)
 	defer stop()
 	for info, err := range w.store.List(ctx, name, prefix, "") {
 		if err != nil {
@@ -99,8 +104,16 @@ func (o *object) put(ctx context.Context, base version, body []byte) (etag strin
 	if base.exists {
 		c = bucket.Condition{IfMatch: base.etag}
 	}
-	return o.store.Put(ctx, o.ref, bucket.Object{Body: bytes.NewReader(body), Size: int64(len(body)), ContentType: mediaType}, c)
+	etag, err = o.store.Put(ctx, o.ref, bucket.Object{Body: bytes.NewReader(body), Size: int64(len(body)), ContentType: mediaType}, c)
+	if err == nil && etag == "" {
+		err = errNoETag
+	}
+	return etag, err
 }
+
+// errNoETag is the error of an answer without an ETag: what replaces the object
+// would be written whatever is there.
+var errNoETag = fmt.Errorf("%w: the store tells no ETag of the object, or something between takes it away", doctor.ErrIgnored)
 
 func (o *object) String() string { return event.Object(o.ref).String() }
 

@@ -1,0 +1,69 @@
+package lock
+
+import (
+	"context"
+	"io"
+	"testing"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/doctor"
+)
+
+// bare is a store that tells no ETags, or behind a proxy that takes them away.
+type bare struct {
+	bucket.Store
+	reads, writes bool
+}
+
+func (s bare) Get(ctx context.Context, ref bucket.Ref) (bucket.Info, io.ReadCloser, error) {
+	info, body, err := s.Store.Get(ctx, ref)
+	if s.reads {
+		info.ETag = ""
+	}
+	return info, body, err
+}
+
+func (s bare) Put(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+	etag, err := s.Store.Put(ctx, ref, o, c)
+	if s.writes {
+		etag = ""
+	}
+	return etag, err
+}
+
+// TestReadsWithoutETags: a write on the condition of no ETag would be one without a
+// condition.
+func TestReadsWithoutETags(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		b.done(b.got(b.mutex(Config{}).Acquire(b.Context())).Release(b.Context()))
+		b.put("data", "text", nil)
+		lock, data := b.content("k"), b.content("data")
+		store := Proved(bare{b.store, true, true}, "b")
+		m, err := store.Mutex("k", Config{})
+		b.done(err)
+		_, err = m.Acquire(b.Context())
+		b.refused(err, doctor.ErrIgnored, "s3://b/k", "no ETag")
+		_, err = store.Update(b.Context(), "data", adds("more"), UpdateConfig{})
+		b.refused(err, doctor.ErrIgnored, "s3://b/data", "no ETag")
+		if b.content("k") != lock || b.content("data") != data {
+			b.Error("something was written")
+		}
+	})
+}
+
+// TestWritesWithoutETags: what was written tells a read.
+func TestWritesWithoutETags(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		m, err := Proved(bare{b.store, false, true}, "b").Mutex("k", Config{TTL: ttl})
+		b.done(err)
+		l := b.got(m.Acquire(b.Context()))
+		sleep(3 * ttl)
+		_, err = b.user().bucket.ForceRelease(b.Context(), "k", l.Token())
+		b.done(err)
+		other := b.got(b.mutex(Config{}).TryAcquire(b.Context()))
+		_, why := l.ends()
+		b.refused(why, ErrLost)
+		b.refused(l.Release(b.Context()), ErrLost)
+		b.done(other.Release(b.Context()))
+	})
+}

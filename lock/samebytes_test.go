@@ -1,0 +1,37 @@
+package lock
+
+import (
+	"context"
+	"testing"
+
+	"github.com/pawlhq/pawl/bucket/buckettest"
+)
+
+// TestAFenceOverTheSameValue raises the fence without changing the value, while an
+// older holder is between its read and its write.
+func TestAFenceOverTheSameValue(t *testing.T) {
+	set := func(n int) func(context.Context, *counter) error {
+		return func(_ context.Context, c *counter) error {
+			c.N = n
+			return nil
+		}
+	}
+	for _, was := range []string{`{"n":1}`, `{"n":1}` + "\n"} {
+		inBubble(t, func(b *bubble) {
+			b.put("k", was, nil)
+			u := b.user()
+			u.calls.Next(buckettest.Put, buckettest.Between(func() {
+				got, err := UpdateJSON(b.Context(), b.user().bucket, "k", set(1), UpdateConfig{Fence: 10})
+				if b.done(err); !got.Written {
+					b.Error("the fence was not written")
+				}
+			}))
+			_, err := UpdateJSON(b.Context(), u.bucket, "k", set(2), UpdateConfig{Fence: 9})
+			b.refused(err, ErrFenced)
+			if _, err := UpdateJSON(b.Context(), u.bucket, "k", set(3), UpdateConfig{Fence: 10}); err != nil {
+				b.Error(err)
+			}
+			b.is(`{"n":3}` + "\n")
+		})
+	}
+}
