@@ -73,9 +73,13 @@ func (m *Mutex) acquireFair(ctx context.Context, wait bool) (*hold, error) {
 // and keeps it.
 func (q *queue) first(ctx context.Context, wait bool) (bool, error) {
 	if q.ticket != nil {
-		if err := q.ticket.tend(ctx); errors.Is(err, ErrLost) {
-			q.ticket = nil // taken for dead, while this process stood still
-		} else if err != nil && ctx.Err() != nil {
+		err := q.ticket.tend(ctx)
+		if errors.Is(err, ErrLost) {
+			if err = q.find(ctx); err != nil {
+				return false, err
+			}
+		}
+		if err != nil && ctx.Err() != nil {
 			return false, err
 		}
 	}
@@ -91,6 +95,29 @@ func (q *queue) first(ctx context.Context, wait bool) (bool, error) {
 			return false, err
 		}
 	}
+}
+
+// find looks for a ticket that was not renewed in time, and renews it. Others have
+// removed it if this process seemed dead to them: then the place is lost. What kept
+// this one from renewing may have kept them, too: they get their TTL anew.
+func (q *queue) find(ctx context.Context) error {
+	q.tickets = nil
+	t := q.ticket
+	asked := q.clock.Now()
+	now, err := t.mutex.get(ctx)
+	if err != nil {
+		return fmt.Errorf("looking for one's own ticket: %w", err)
+	}
+	if !t.wrote(now) {
+		q.ticket = nil
+		return nil
+	}
+	t.at, t.sent, t.renewal = now, asked, nil
+	if err = t.renew(ctx, t.ttl()); errors.Is(err, ErrLost) {
+		q.ticket = nil // removed just now
+		return nil
+	}
+	return err
 }
 
 // look counts the tickets before one's own, and finds the last. It removes those
@@ -186,5 +213,11 @@ func (q *queue) leave(ctx context.Context) {
 		}
 		at = now
 	}
-	_ = q.store.Delete(ctx, q.ticket.mutex.ref, bucket.Condition{IfMatch: at.etag})
+	pauses := q.retries()
+	for {
+		err := q.store.Delete(ctx, q.ticket.mutex.ref, bucket.Condition{IfMatch: at.etag})
+		if !passing(err) || q.clock.Sleep(ctx, pauses.next()) != nil {
+			return
+		}
+	}
 }

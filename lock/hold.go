@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -108,6 +109,24 @@ func (h *hold) renew(ctx context.Context, within time.Duration) error {
 	}
 	h.at, h.sent, h.renewal = f.now, h.renewal.sent, nil
 	return nil
+}
+
+// wrote reports that what is there was written by this holder, last or before.
+func (h *hold) wrote(now version) bool {
+	for _, nonce := range []string{h.at.rec.Nonce, h.renewing()} {
+		if now.exists && nonce != "" && (now.rec.Nonce == nonce || slices.Contains(now.rec.Before, nonce)) {
+			return true
+		}
+	}
+	return false
+}
+
+// renewing is the nonce of a renewal of unknown fate, or nothing.
+func (h *hold) renewing() string {
+	if h.renewal == nil {
+		return ""
+	}
+	return h.renewal.next.Nonce
 }
 
 // late is the error of a lease that was not renewed in time.

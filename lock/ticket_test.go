@@ -1,0 +1,96 @@
+package lock
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/bucket/buckettest"
+)
+
+// away lets a user's store be away for a time.
+func (u *user) away(d time.Duration) {
+	back := time.Now().Add(d)
+	fault := func(ctx context.Context, do func(context.Context) error) error {
+		if time.Now().Before(back) {
+			return fmt.Errorf("%w: away", bucket.ErrUnavailable)
+		}
+		return do(ctx)
+	}
+	for _, op := range []buckettest.Op{buckettest.Get, buckettest.Put, buckettest.List} {
+		u.calls.Next(op, slices.Repeat([]buckettest.Fault{fault}, 10_000)...)
+	}
+}
+
+// TestATicketAfterAnOutage: nobody waits for a ticket that is his own, and nobody
+// loses the place that the others have left him.
+func TestATicketAfterAnOutage(t *testing.T) {
+	for range 20 { // who looks first is random
+		inBubble(t, (*bubble).outageOfWaiters)
+	}
+}
+
+func (b *bubble) outageOfWaiters() {
+	c := Config{TTL: ttl, Fair: true}
+	l := b.got(b.mutex(c).Acquire(b.Context()))
+	u := b.user()
+	first := begins(b.Context(), u.mutex(c).Acquire)
+	sleep(time.Second)
+	second := begins(b.Context(), u.mutex(c).Acquire)
+	sleep(time.Second)
+	u.away(ttl)
+	sleep(ttl + 3*time.Second)
+	if keys := b.keys(); !slices.Equal(keys, []string{"k", "k.queue/000000000001", "k.queue/000000000002"}) {
+		b.Errorf("after the outage there are %q", keys)
+	}
+	b.done(l.Release(b.Context()))
+	sleep(3 * time.Second)
+	second.outside(b)
+	b.done(first.enters(b).Release(b.Context()))
+	b.done(second.enters(b).Release(b.Context()))
+	b.about(second.after, ttl, 2*ttl)
+}
+
+// TestATicketLostInAnOutage: one whose ticket was removed gets another.
+func TestATicketLostInAnOutage(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		c := Config{TTL: ttl, Fair: true}
+		l := b.got(b.mutex(c).Acquire(b.Context()))
+		u := b.user()
+		w := begins(b.Context(), u.mutex(c).Acquire)
+		sleep(time.Second)
+		u.away(ttl)
+		sleep(ttl / 2)
+		b.remove("k.queue/000000000001")
+		b.ticket(1) // the next one's
+		there := b.content("k.queue/000000000001")
+		sleep(ttl/2 + 3*time.Second)
+		if b.content("k.queue/000000000001") != there || b.content("k.queue/000000000002") == "" {
+			b.Errorf("after the outage there are %q", b.keys())
+		}
+		b.done(l.Release(b.Context()))
+		b.done(w.enters(b).Release(b.Context()))
+	})
+}
+
+// TestARemovalThatIsNotAnswered removes one's ticket again.
+func TestARemovalThatIsNotAnswered(t *testing.T) {
+	for name, fault := range map[string]buckettest.Fault{
+		"it was lost": buckettest.Lost, "busy": buckettest.Answer(bucket.ErrUnavailable),
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(b *bubble) {
+				u := b.user()
+				u.calls.Next(buckettest.Delete, fault, fault)
+				l := b.got(u.mutex(Config{TTL: ttl, Fair: true}).Acquire(b.Context()))
+				if keys := b.keys(); !slices.Equal(keys, []string{"k"}) {
+					b.Errorf("left behind: %q", keys)
+				}
+				b.done(l.Release(b.Context()))
+			})
+		})
+	}
+}
