@@ -27,16 +27,24 @@ func (m *Mutex) Lead(ctx context.Context, work func(ctx context.Context, token i
 		if err != nil {
 			return err
 		}
-		err = work(l.Context(), l.Token())
-		lost := errors.Is(context.Cause(l.Context()), ErrLost)
-		_ = l.Release(context.WithoutCancel(ctx)) // at worst its lease runs out
+		err = m.term(ctx, l, work)
 		switch {
 		case ctx.Err() != nil:
 			return errors.Join(err, context.Cause(ctx))
-		case !lost:
+		case !errors.Is(context.Cause(l.Context()), ErrLost):
 			return err
 		}
 	}
+}
+
+// term is one time as the leader. It ends with the work, even if that panics.
+func (m *Mutex) term(ctx context.Context, l *Lease, work func(ctx context.Context, token int64) error) error {
+	defer func() {
+		ctx, stop := m.clock.Limit(context.WithoutCancel(ctx), abandonTime)
+		defer stop()
+		_ = l.Release(ctx) // at worst its lease runs out
+	}()
+	return work(l.Context(), l.Token())
 }
 
 // passing reports that a store may answer otherwise later.

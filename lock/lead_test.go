@@ -178,6 +178,40 @@ func (b *bubble) outage(kind error) {
 	}
 }
 
+// TestLeadThatPanics: the next one leads at once.
+func TestLeadThatPanics(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		func() {
+			defer func() {
+				if recover() == nil {
+					b.Error("the panic is gone")
+				}
+			}()
+			_ = b.mutex(Config{TTL: ttl}).Lead(b.Context(), func(context.Context, int64) error { panic("work") }) // it does not return
+		}()
+		b.done(b.got(b.mutex(Config{}).TryAcquire(b.Context())).Release(b.Context()))
+	})
+}
+
+// TestLeadThatEndsInSilence: one who is asked to end does not wait for a store that
+// says nothing.
+func TestLeadThatEndsInSilence(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		u := b.user()
+		ctx, stop := context.WithCancel(b.Context())
+		terms := make(chan *leading)
+		ended := b.candidate(ctx, "ann", u.mutex(Config{}), terms)
+		<-terms
+		for _, op := range []buckettest.Op{buckettest.Get, buckettest.Put} {
+			u.calls.Next(op, slices.Repeat([]buckettest.Fault{silent}, 100)...)
+		}
+		began := time.Now()
+		stop()
+		b.refused(<-ended, context.Canceled)
+		b.about(time.Since(began), 0, abandonTime)
+	})
+}
+
 // TestLeadIsRefused by the store, for good.
 func TestLeadIsRefused(t *testing.T) {
 	inBubble(t, func(b *bubble) {

@@ -14,13 +14,14 @@ type Lease struct {
 	stop   context.CancelFunc // of the renewals
 	done   chan struct{}      // the renewals have ended
 	token  int64
+	period time.Duration // from a write to the end of the context
 	// release gives the lock back.
 	release func(ctx context.Context, h *hold, lost error) error
 
-	mu       sync.Mutex
-	hold     *hold // the renewals' own until done
-	deadline time.Time
-	lost     error
+	mu   sync.Mutex
+	hold *hold     // the renewals' own until done
+	sent time.Time // of the hold
+	lost error
 }
 
 // lease is what is acquired, renewed from then on.
@@ -34,28 +35,62 @@ func lease(ctx context.Context, wait bool, acquire func(context.Context, bool) (
 
 // keep begins to renew the lease.
 func keep(ctx context.Context, h *hold) *Lease {
-	l := &Lease{hold: h, done: make(chan struct{}), token: h.at.rec.Token}
+	l := &Lease{hold: h, done: make(chan struct{}), token: h.at.rec.Token, period: h.ttl() - h.margin()}
 	l.release = func(ctx context.Context, h *hold, _ error) error { return h.release(ctx) }
 	l.ctx, l.cancel = context.WithCancelCause(ctx)
 	renewals, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l.stop = stop
 	l.renewed()
+	m, ttl := h.mutex, h.ttl()
 	go func() {
 		defer close(l.done)
+		watched := make(chan struct{})
+		go func() {
+			defer close(watched)
+			l.watch(renewals, m, ttl)
+		}()
 		if err := h.keep(renewals, l.renewed); err != nil {
-			l.mu.Lock()
-			l.lost = err
-			l.mu.Unlock()
-			l.cancel(err)
+			l.lose(err)
 		}
+		stop()
+		<-watched
 	}()
 	return l
+}
+
+// watch ends a lease whose renewal stands still in the middle: its time-out sleeps
+// when the machine does, and a store may not heed it. All else keep has noticed
+// before, and says more of it.
+func (l *Lease) watch(ctx context.Context, m *Mutex, ttl time.Duration) {
+	for {
+		l.mu.Lock()
+		left := (ttl+l.period)/2 - held(l.sent, m.clock.Now())
+		l.mu.Unlock()
+		if left <= 0 {
+			l.lose(fmt.Errorf("%s: %w: it was not renewed within its %v: the machine stood still, or the store", m, ErrLost, ttl))
+			l.stop()
+			return
+		}
+		if m.clock.Sleep(ctx, min(left, glance)) != nil {
+			return
+		}
+	}
+}
+
+// lose ends the lease. What is known first of why is told.
+func (l *Lease) lose(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lost == nil {
+		l.lost = err
+		l.cancel(err)
+	}
 }
 
 func (l *Lease) renewed() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.deadline = l.hold.sent.Add(l.hold.ttl() - l.hold.margin())
+	l.sent = l.hold.sent
 }
 
 // Token is the fencing token: higher than that of every holder before.
@@ -71,13 +106,15 @@ func (l *Lease) Context() context.Context { return l.ctx }
 func (l *Lease) Deadline() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.deadline
+	return l.sent.Add(l.period)
 }
 
 // Release gives the lock back, with 1 request, and waits for the renewals to
 // end. An error that matches ErrLost says that the lock had been lost before, and
-// any other that nobody can enter until the lease is over. If ctx has ended
-// already it takes 5 seconds at most. It works once; after that it returns an error.
+// any other that nobody can enter until the lease is over. Where another goroutine
+// waits for the same Mutex nothing is sent: what was lost since the last renewal,
+// by force, that one learns. If ctx has ended already it takes 5 seconds at most.
+// It works once; after that it returns an error.
 func (l *Lease) Release(ctx context.Context) error {
 	l.stop()
 	<-l.done

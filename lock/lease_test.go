@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -115,6 +117,35 @@ func TestALeaseOfASilentStore(t *testing.T) {
 		if !at.Equal(l.Deadline()) {
 			b.Errorf("it ended %v after its deadline", at.Sub(l.Deadline()))
 		}
+		b.refused(l.Release(b.within(time.Second)), ErrLost)
+	})
+}
+
+// sleeper is the clock of a machine that has slept: its timers have not run on.
+type sleeper struct {
+	realClock
+	slept *atomic.Int64
+}
+
+func (s sleeper) Now() time.Time { return time.Now().Add(time.Duration(s.slept.Load())) }
+
+// TestASleepDuringARenewal: the lease is over when the machine wakes, and not when
+// the renewal under way has had its time.
+func TestASleepDuringARenewal(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		u := b.user()
+		clock := sleeper{slept: new(atomic.Int64)}
+		u.bucket.clock = clock
+		l := b.got(u.mutex(Config{TTL: time.Hour}).Acquire(b.Context()))
+		for _, op := range []buckettest.Op{buckettest.Get, buckettest.Put} {
+			u.calls.Next(op, slices.Repeat([]buckettest.Fault{silent}, 100)...)
+		}
+		sleep(time.Hour/renewAfter + time.Second)
+		clock.slept.Store(int64(time.Hour))
+		woke := time.Now()
+		at, why := l.ends()
+		b.refused(why, ErrLost, "s3://b/k", "stood still")
+		b.about(at.Sub(woke), 0, glance)
 		b.refused(l.Release(b.within(time.Second)), ErrLost)
 	})
 }
