@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -169,5 +170,53 @@ func TestGivingUpInAnOutage(t *testing.T) {
 		_, err := u.mutex(Config{}).Acquire(b.within(5 * time.Second))
 		b.refused(err, refused, "s3://b/k")
 		b.refused(err, context.DeadlineExceeded)
+	})
+}
+
+// TestWritersInAnOutage: one who shuts the gate, and then cannot look for readers,
+// opens it again.
+func TestWritersInAnOutage(t *testing.T) {
+	for name, acquire := range map[string]func(*RWMutex, context.Context) (*Lease, error){
+		"Lock": (*RWMutex).Lock, "TryLock": (*RWMutex).TryLock,
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(b *bubble) {
+				u := b.user()
+				u.calls.Next(buckettest.List, slices.Repeat([]buckettest.Fault{buckettest.Answer(bucket.ErrUnavailable)}, 1000)...)
+				began := time.Now()
+				_, err := acquire(u.rw(Config{TTL: ttl}), b.within(time.Hour))
+				b.refused(err, bucket.ErrUnavailable, "s3://b/k.readers/")
+				b.about(time.Since(began), patience, patience+callTime)
+				b.done(b.got(b.user().rw(Config{}).TryRLock(b.Context())).Release(b.Context()))
+			})
+		})
+	}
+}
+
+// TestSilentListings are waited for as long as other requests.
+func TestSilentListings(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		u := b.user()
+		u.calls.Next(buckettest.List, slices.Repeat([]buckettest.Fault{silent}, 100)...)
+		began := time.Now()
+		_, err := u.semaphore(2, Config{TTL: ttl}).Acquire(b.Context())
+		b.refused(err, bucket.ErrUnavailable, "s3://b/k.slots/")
+		b.about(time.Since(began), patience, patience+2*callTime)
+	})
+}
+
+// TestAnswersSlowerThanTheLease: what cannot be held is not tried for ever, and
+// not left behind.
+func TestAnswersSlowerThanTheLease(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		u := b.user()
+		slow := func(ctx context.Context, do func(context.Context) error) error {
+			sleep(ttl - time.Second)
+			return do(context.WithoutCancel(ctx))
+		}
+		u.calls.Next(buckettest.Put, slow, slow, slow)
+		_, err := u.mutex(Config{TTL: ttl}).Acquire(b.Context())
+		b.refused(err, bucket.ErrUnavailable, "s3://b/k", "choose a longer TTL")
+		b.done(b.got(b.mutex(Config{}).TryAcquire(b.Context())).Release(b.Context()))
 	})
 }

@@ -110,7 +110,8 @@ func judge(now, base snapshot, id string, refused bool) (f fate, known bool) {
 	case now.count == 0 || place < 0 || base.exists && base.count == 0 || !now.follows(base.lineage):
 		return lost, refused
 	}
-	return lost, place < int64(len(now.ids)) // then another's is in its place
+	// Then another's is in its place, and after it comes what was the newest of base.
+	return lost, place+min(base.count, 1) < int64(len(now.ids))
 }
 
 // is reports that nothing has changed.

@@ -190,7 +190,7 @@ func (m *Mutex) acquire(ctx context.Context, wait bool) (*hold, error) {
 // take takes the lock if it can be claimed, and otherwise returns how long it
 // cannot be yet. What it finds there it leaves in now and seen.
 func (m *Mutex) take(ctx context.Context, now *version, seen *time.Time) (*hold, time.Duration, error) {
-	for {
+	for late := 0; ; {
 		if left := m.claimable(*now, *seen); left > 0 {
 			return nil, left, nil
 		}
@@ -210,8 +210,15 @@ func (m *Mutex) take(ctx context.Context, now *version, seen *time.Time) (*hold,
 			return h, 0, nil
 		}
 		m.disown(w.next.Nonce) // the answer came too late to hold anything
+		if late++; late == maxLate {
+			giveUp(ctx, h)
+			return nil, 0, fmt.Errorf("taking the lock %s: %w: its answers take longer than the lease of %v: choose a longer TTL", m, bucket.ErrUnavailable, h.ttl())
+		}
 	}
 }
+
+// maxLate is how often in a row one takes a lock whose answer comes too late.
+const maxLate = 3
 
 // begin returns what is there as far as is known, and reads it otherwise.
 func (m *Mutex) begin(ctx context.Context) (version, time.Time, error) {

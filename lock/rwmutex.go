@@ -80,7 +80,7 @@ func giveUp(ctx context.Context, h *hold) {
 
 // alone waits until no reader is left, and renews the gate's lease meanwhile.
 func (m *RWMutex) alone(ctx context.Context, h *hold, wait bool) error {
-	pauses := m.gate.polls()
+	pauses, answered := m.gate.polls(), m.gate.clock.Now()
 	var busy *HeldError
 	for {
 		if err := h.tended(ctx); err != nil {
@@ -90,7 +90,7 @@ func (m *RWMutex) alone(ctx context.Context, h *hold, wait bool) error {
 		left, now, err := m.remaining(ctx, h)
 		switch {
 		case err != nil:
-			if !errors.Is(err, bucket.ErrUnavailable) {
+			if !errors.Is(err, bucket.ErrUnavailable) || m.gate.clock.Now().Sub(answered) > patience {
 				return busy.gaveUp(ctx, err)
 			}
 		case now == nil && h.left(m.gate.clock.Now()) <= 0:
@@ -100,7 +100,7 @@ func (m *RWMutex) alone(ctx context.Context, h *hold, wait bool) error {
 		case !wait:
 			return now
 		default:
-			busy, pause = now, min(pause, left)
+			busy, pause, answered = now, min(pause, left), m.gate.clock.Now()
 		}
 		if stopped := m.gate.clock.Sleep(ctx, pause); stopped != nil {
 			return busy.gaveUp(ctx, errors.Join(stopped, err))

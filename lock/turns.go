@@ -131,7 +131,8 @@ func (m *Mutex) release(ctx context.Context, h *hold, lost error) error {
 		h.disown()
 		m.remember(h.at)
 	}
-	if lost == nil && h.renewal == nil && !m.fair && m.mayStay() && m.turns.handOver(leave) {
+	mine := lost == nil && h.renewal == nil && h.left(m.clock.Now()) > 0
+	if mine && !m.fair && m.mayStay() && m.turns.handOver(leave) {
 		return nil
 	}
 	defer m.turns.end()
@@ -160,5 +161,5 @@ func (m *Mutex) took(from version) {
 	if !m.loose[from.rec.Nonce] {
 		m.since = m.clock.Now()
 	}
-	delete(m.loose, from.rec.Nonce) // it is gone, and never comes back
+	clear(m.loose) // all of these are gone, and never come back
 }

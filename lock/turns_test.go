@@ -159,3 +159,43 @@ func TestATurnBesideARenewal(t *testing.T) {
 		b.done(b.got(b.mutex(Config{}).TryAcquire(b.Context())).Release(b.Context()))
 	})
 }
+
+// TestALateLockIsNotHandedOn: the store is asked whose it is.
+func TestALateLockIsNotHandedOn(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		m := b.mutex(Config{TTL: ttl})
+		h, err := m.enter(b.Context(), true)
+		b.done(err)
+		next := begins(b.Context(), m.Acquire)
+		other := b.got(b.mutex(Config{TTL: time.Minute}).Acquire(b.Context())) // who has waited for the TTL
+		m.since = time.Now()                                                   // as if this process had not had it for long
+		b.refused(m.release(b.Context(), h, nil), ErrLost)
+		next.outside(b)
+		b.done(other.Release(b.Context()))
+		b.done(next.enters(b).Release(b.Context()))
+	})
+}
+
+// TestManyGivenUp: what never landed is forgotten with the next lock that one gets.
+func TestManyGivenUp(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		u := b.user()
+		m := u.mutex(Config{TTL: ttl})
+		for range 100 {
+			ctx, leave := context.WithCancel(b.Context())
+			u.calls.Next(buckettest.Put, func(ctx context.Context, do func(context.Context) error) error {
+				leave()
+				return buckettest.Lost(ctx, do)
+			})
+			_, err := m.Acquire(ctx)
+			b.refused(err, context.Canceled)
+		}
+		if len(m.loose) == 0 {
+			b.Error("nothing was given up")
+		}
+		b.done(b.got(m.Acquire(b.Context())).Release(b.Context()))
+		if n := len(m.loose); n > 0 {
+			b.Errorf("%d writes are remembered", n)
+		}
+	})
+}
