@@ -2,6 +2,7 @@ package lock
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -63,19 +64,25 @@ func respelled(b []byte) []byte {
 	return append(bytes.Clone(b), '\n')
 }
 
-// number is a json.Number, which is no text here.
+// number is a json.Number, which is no text here. An empty one is 0.
 var number = jsonv2.JoinOptions(
 	jsonv2.WithMarshalers(jsonv2.MarshalToFunc(func(e *jsontext.Encoder, n json.Number) error {
-		return e.WriteValue(jsontext.Value(n))
+		return e.WriteValue(jsontext.Value(cmp.Or(n, "0")))
 	})),
 	jsonv2.WithUnmarshalers(jsonv2.JoinUnmarshalers(
 		jsonv2.UnmarshalFromFunc(func(d *jsontext.Decoder, n *json.Number) error {
 			value, err := d.ReadValue()
-			if err == nil && value.Kind() != '0' {
-				err = errors.New("it is no number")
+			switch {
+			case err != nil:
+				return err
+			case value.Kind() == 'n':
+				*n = ""
+			case value.Kind() == '0':
+				*n = json.Number(value)
+			default:
+				return errors.New("it is no number")
 			}
-			*n = json.Number(value)
-			return err
+			return nil
 		}),
 		jsonv2.UnmarshalFromFunc(func(d *jsontext.Decoder, value *any) error {
 			if d.PeekKind() != '0' {

@@ -113,6 +113,7 @@ type many struct {
 	Wait    time.Duration      `json:"wait"`
 	When    time.Time          `json:"when"`
 	Number  json.Number        `json:"number"`
+	Zero    json.Number        `json:"zero"`
 	Text    int64              `json:"text,string"`
 	Flag    bool               `json:"flag,string"`
 	None    []int              `json:"none"`
@@ -153,6 +154,19 @@ func TestUpdateJSONAsWritten(t *testing.T) {
 		add(1)
 		before.N.SetInt64(6)
 		b.is(text())
+	})
+}
+
+func TestUpdateJSONOfNull(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		b.put("k", `{"n":null,"map":null,"number":null,"any":null,"wait":null}`, nil)
+		_, err := UpdateJSON(b.Context(), b.user().bucket, "k", func(_ context.Context, m *many) error {
+			if m.Number != "" || m.Any != nil || m.Map != nil || m.N.Sign() != 0 || m.Wait != 0 {
+				b.Errorf("%+v: want what is empty", m)
+			}
+			return nil
+		}, UpdateConfig{})
+		b.done(err)
 	})
 }
 
