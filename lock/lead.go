@@ -27,24 +27,26 @@ func (m *Mutex) Lead(ctx context.Context, work func(ctx context.Context, token i
 		if err != nil {
 			return err
 		}
-		err = m.term(ctx, l, work)
+		lost, err := m.term(ctx, l, work)
 		switch {
 		case ctx.Err() != nil:
 			return errors.Join(err, context.Cause(ctx))
-		case !errors.Is(context.Cause(l.Context()), ErrLost):
+		case !lost:
 			return err
 		}
 	}
 }
 
-// term is one time as the leader. It ends with the work, even if that panics.
-func (m *Mutex) term(ctx context.Context, l *Lease, work func(ctx context.Context, token int64) error) error {
+// term is one time as the leader. It ends with the work, even if that panics, and
+// tells whether the lease was lost by then.
+func (m *Mutex) term(ctx context.Context, l *Lease, work func(ctx context.Context, token int64) error) (lost bool, err error) {
 	defer func() {
 		ctx, stop := m.clock.Limit(context.WithoutCancel(ctx), abandonTime)
 		defer stop()
 		_ = l.Release(ctx) // at worst its lease runs out
 	}()
-	return work(l.Context(), l.Token())
+	err = work(l.Context(), l.Token())
+	return errors.Is(context.Cause(l.Context()), ErrLost), err
 }
 
 // passing reports that a store may answer otherwise later.

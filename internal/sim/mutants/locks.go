@@ -66,7 +66,7 @@ var locks = []Mutant{
 	},
 	{
 		Name:  "a-lock-written-without-a-condition",
-		Edits: []Edit{{"lock/write.go", "	c := bucket.Condition{IfAbsent: true}\n	if base.exists {\n		c = bucket.Condition{IfMatch: base.etag}\n	}\n	return o.store", "	var c bucket.Condition\n	return o.store"}},
+		Edits: []Edit{{"lock/write.go", "	c := bucket.Condition{IfAbsent: true}\n	if base.exists {\n		c = bucket.Condition{IfMatch: base.etag}\n	}\n	etag, err = o.store", "	var c bucket.Condition\n	etag, err = o.store"}},
 		Why:   "Two see that it is free, and both write.",
 		From:  "stores that ignore preconditions",
 		Test:  worlds("L1", "1000"),
@@ -121,7 +121,7 @@ var locks = []Mutant{
 	},
 	{
 		Name:  "a-leader-that-stands-once",
-		Edits: []Edit{{"lock/lead.go", "		case !lost:\n", "		default:\n"}, {"lock/lead.go", "		lost := errors.Is(context.Cause(l.Context()), ErrLost)\n", ""}},
+		Edits: []Edit{{"lock/lead.go", "		case !lost:\n", "		default:\n"}, {"lock/lead.go", "		lost, err := m.term", "		_, err = m.term"}},
 		Why:   "When each has lost the lease once nobody leads any more.",
 		Test:  lockTest("TestLeadAgain"),
 	},
@@ -133,7 +133,7 @@ var locks = []Mutant{
 	},
 	{
 		Name:  "an-update-lost-beyond-its-lineage",
-		Edits: []Edit{{"lock/lineage.go", "	return lost, place < int64(len(now.ids)) // then", "	return lost, true // then"}, {"lock/lineage.go", "maxIDs, minIDs = 48, 8", "maxIDs, minIDs = 4, 1"}},
+		Edits: []Edit{{"lock/lineage.go", "	return lost, place+min(base.count, 1) < int64(len(now.ids))\n", "	return lost, true\n"}, {"lock/lineage.go", "maxIDs, minIDs = 48, 8", "maxIDs, minIDs = 4, 1"}},
 		Why:   "The same if so many have updated since that its id is gone.",
 		Test:  worlds("L6", "20000"),
 	},
