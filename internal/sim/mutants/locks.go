@@ -120,6 +120,24 @@ var locks = []Mutant{
 		Test:  lockTest("TestATicketThatMayBeThere"),
 	},
 	{
+		Name:  "a-ticket-in-the-way-of-its-waiter",
+		Edits: []Edit{{"lock/fair.go", "	if !t.wrote(now) {\n", "	if len(now.rec.Nonce) >= 0 {\n"}},
+		Why:   "After an outage a waiter takes its own ticket for another's, draws the next, and waits behind itself.",
+		Test:  lockTest("TestATicketAfterAnOutage"),
+	},
+	{
+		Name:  "a-lease-that-sleeps-in-a-renewal",
+		Edits: []Edit{{"lock/lease.go", "			l.watch(renewals, m, ttl)\n", "			_, _ = m, ttl\n"}},
+		Why:   "The machine was suspended while a renewal waited for its answer, whose time-out was suspended, too. Others have entered when it wakes.",
+		Test:  lockTest("TestASleepDuringARenewal"),
+	},
+	{
+		Name:  "a-lock-of-a-store-without-etags",
+		Edits: []Edit{{"lock/write.go", "	if err == nil && info.ETag == \"\" {\n", "	if err == nil && len(info.ETag) < 0 {\n"}},
+		Why:   "A proxy takes the ETags away, and a write on the condition of none is one without a condition.",
+		Test:  lockTest("TestReadsWithoutETags"),
+	},
+	{
 		Name:  "a-leader-that-stands-once",
 		Edits: []Edit{{"lock/lead.go", "		case !lost:\n", "		default:\n"}, {"lock/lead.go", "		lost, err := m.term", "		_, err = m.term"}},
 		Why:   "When each has lost the lease once nobody leads any more.",
@@ -143,6 +161,12 @@ var locks = []Mutant{
 		Why:   "412 may be the answer to the second copy of what has landed.",
 		From:  "the published update by If-Match",
 		Test:  worlds("L6", "5000"),
+	},
+	{
+		Name:  "an-update-of-the-same-bytes",
+		Edits: []Edit{{"lock/updatejson.go", "	}, respelled, c)\n", "	}, nil, c)\n"}},
+		Why:   "A new holder raises the fence, the bytes stay, and so does their ETag: the write of an older holder, on its way, finds its condition true.",
+		Test:  lockTest("TestAFenceOverTheSameValue"),
 	},
 	{
 		Name:  "an-update-without-a-fence",
