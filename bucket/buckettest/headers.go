@@ -7,7 +7,9 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 )
 
-var headerTests = map[string]func(*testing.T, Harness){"headers": testHeaders}
+var headerTests = map[string]func(*testing.T, Harness){
+	"headers": testHeaders, "headers/unsendable": testUnsendable,
+}
 
 // testHeaders writes an object with its headers, and replaces it by one without.
 func testHeaders(t *testing.T, h Harness) {
@@ -39,4 +41,25 @@ func testHeaders(t *testing.T, h Harness) {
 			t.Errorf("Head tells %+v, Get %+v, want %+v", info.Headers, got.Headers, want)
 		}
 	}
+}
+
+// testUnsendable writes what no HTTP header can carry. Nothing is sent, so it is
+// known that nothing was written.
+func testUnsendable(t *testing.T, h Harness) {
+	for name, o := range map[string]bucket.Object{
+		"content type":        {ContentType: "text/plain\nX-Amz-Acl: public-read"},
+		"Cache-Control":       {Headers: bucket.Headers{CacheControl: "max-age=1\r"}},
+		"Content-Disposition": {Headers: bucket.Headers{ContentDisposition: "\x00"}},
+		"Content-Encoding":    {Headers: bucket.Headers{ContentEncoding: "gzip\x7f"}},
+		"Content-Language":    {Headers: bucket.Headers{ContentLanguage: "\x1bde"}},
+		"metadata":            {Metadata: map[string]string{"a": "b\nc"}},
+		"a name with a colon": {Metadata: map[string]string{"a:b": "c"}},
+		"a name with a space": {Metadata: map[string]string{"a b": "c"}},
+		"no name":             {Metadata: map[string]string{"": "c"}},
+	} {
+		o.Body, o.Size = strings.NewReader("x"), 1
+		_, err := h.Store.Put(t.Context(), h.ref("k"), o, bucket.Condition{})
+		wantError(t, "Put with a bad "+name, err, bucket.ErrInvalid)
+	}
+	h.wantAbsent(t, "k")
 }

@@ -25,6 +25,9 @@ func (s *Store) Put(ctx context.Context, ref bucket.Ref, o bucket.Object, c buck
 }
 
 func (s *Store) put(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+	if err := o.Check(); err != nil {
+		return "", err
+	}
 	data, err := readExactly(o)
 	if err != nil {
 		return "", err

@@ -27,7 +27,7 @@ func (s *Store) List(ctx context.Context, name, prefix, startAfter string) iter.
 				ContinuationToken: token,
 				// XML cannot hold every byte that a key can.
 				EncodingType: types.EncodingTypeUrl,
-			})
+			}, mustList)
 			if err != nil {
 				yield(bucket.Info{}, read("listing", bucket.Ref{Bucket: name, Key: prefix}, err))
 				return

@@ -3,7 +3,6 @@ package s3bucket
 import (
 	"bytes"
 	"context"
-	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
@@ -104,19 +103,6 @@ func (r *rootReader) Do(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(text))
-	*r.root = rootOf(text)
+	*r.root, _ = rootOf(bytes.NewReader(text)) // none is known by that
 	return resp, nil
-}
-
-// rootOf returns the name of an XML text's outermost element.
-func rootOf(text []byte) string {
-	for d := xml.NewDecoder(bytes.NewReader(text)); ; {
-		token, err := d.Token()
-		if err != nil {
-			return ""
-		}
-		if start, ok := token.(xml.StartElement); ok {
-			return start.Name.Local
-		}
-	}
 }

@@ -120,6 +120,27 @@ func TestListing(t *testing.T) {
 	}
 }
 
+// TestNoListing: what is no listing is not an empty one.
+func TestNoListing(t *testing.T) {
+	t.Setenv("AWS_MAX_ATTEMPTS", "1")
+	for answer, says := range map[string]string{
+		"<!doctype html>\n<html><body>Welcome</body></html>": `"html"`,
+		"<ListAllMyBucketsResult/>":                          `"ListAllMyBucketsResult"`,
+		"":                                                   "no element",
+		"{}":                                                 "no element",
+		"<":                                                  "",
+	} {
+		s := serve(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, answer) })
+		for _, err := range s.List(t.Context(), "b", "", "") {
+			want(t, "List of "+answer, err, bucket.ErrUnavailable)
+			if err == nil || !strings.Contains(err.Error(), says) {
+				t.Errorf("List of %q = %v, want it to say %q", answer, err, says)
+			}
+		}
+		want(t, "Check of "+answer, s.Check(t.Context(), "b"), bucket.ErrUnavailable)
+	}
+}
+
 func TestCheck(t *testing.T) {
 	for code, kind := range map[string]error{"NoSuchBucket": bucket.ErrNoBucket, "AccessDenied": bucket.ErrDenied} {
 		s := serve(t, func(w http.ResponseWriter, _ *http.Request) { refuse(w, 403, code) })

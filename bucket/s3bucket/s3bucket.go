@@ -120,7 +120,7 @@ func (c Config) validate() error {
 // ErrUnavailable.
 func (s *Store) Check(ctx context.Context, name string) error {
 	// Listing one key, because HEAD's answer has no room for a reason.
-	_, err := s.client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &name, MaxKeys: aws.Int32(1)})
+	_, err := s.client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &name, MaxKeys: aws.Int32(1)}, mustList)
 	if err != nil {
 		return read("looking into", bucket.Ref{Bucket: name}, err)
 	}

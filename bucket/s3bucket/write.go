@@ -26,6 +26,9 @@ func unsigned(o *s3.Options) {
 // Put implements [bucket.Store]. A body that can seek is read twice, and its
 // SHA-256 signed.
 func (s *Store) Put(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+	if err := o.Check(); err != nil {
+		return "", fmt.Errorf("writing %s: %w", name(ref), err)
+	}
 	body, opts, err := prepare(o)
 	if err != nil {
 		return "", wrap("writing", name(ref), bucket.ErrInvalid, err)

@@ -1,0 +1,69 @@
+package s3bucket
+
+import (
+	"bytes"
+	"context"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/smithy-go/middleware"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+)
+
+// listingRoot is the root element of every listing.
+const listingRoot = "ListBucketResult"
+
+var errNoListing = errors.New("the answer is no listing: is this the endpoint of an object store?")
+
+// mustList refuses an answer that is no listing. The SDK takes any element for one,
+// and nothing at all, too: a web server's page would be an empty bucket.
+func mustList(o *s3.Options) {
+	o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
+		return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("pawl.mustList", checkListing), middleware.After)
+	})
+}
+
+// checkListing comes before the SDK reads the answer.
+func checkListing(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (
+	out middleware.DeserializeOutput, metadata middleware.Metadata, err error,
+) {
+	out, metadata, err = next.HandleDeserialize(ctx, in)
+	answer, ok := out.RawResponse.(*smithyhttp.Response)
+	if err != nil || !ok || answer.StatusCode < 200 || answer.StatusCode >= 300 {
+		return out, metadata, err
+	}
+	var begin bytes.Buffer // what is read twice
+	root, err := rootOf(io.TeeReader(answer.Body, &begin))
+	switch {
+	case errors.Is(err, io.EOF):
+		err = fmt.Errorf("%w It has no element", errNoListing)
+	case err == nil && root != listingRoot:
+		err = fmt.Errorf("%w Its element is %q, and not %s", errNoListing, root, listingRoot)
+	}
+	if err != nil {
+		_ = answer.Body.Close() // nobody reads on
+		return out, metadata, err
+	}
+	answer.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(&begin, answer.Body), answer.Body}
+	return out, metadata, nil
+}
+
+// rootOf returns the name of an XML text's outermost element.
+func rootOf(r io.Reader) (string, error) {
+	d := xml.NewDecoder(r)
+	for {
+		token, err := d.Token()
+		if err != nil {
+			return "", err
+		}
+		if start, ok := token.(xml.StartElement); ok {
+			return start.Name.Local, nil
+		}
+	}
+}
