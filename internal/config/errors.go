@@ -13,6 +13,7 @@ type Error struct {
 	Path   string `json:"path,omitzero"`   // of the field: pipelines[1].image.width
 	What   string `json:"message"`         // what is wrong and what to do
 	unset  bool   // a variable of the environment is not set
+	lacks  string // the required field that is not there
 }
 
 func (e *Error) Error() string {

@@ -42,12 +42,12 @@ func Load(name string, lookup func(string) (string, bool)) (*Config, error) {
 // LoadToLook is Load for those who only look into the ledger: a variable that is
 // not set is no error outside of the ledger's field, which is left empty then.
 func LoadToLook(name string, lookup func(string) (string, bool)) (*Config, error) {
-	return loadFor(name, lookup, func(path string) bool { return path == "ledger" })
+	return loadFor(name, lookup, func(path string) bool { return path == "ledger" || path == "pipelines" })
 }
 
 // LoadObjects is Load for those who only use the object store: a variable that
 // is not set is no error outside of the store's fields, and of what pipelines
-// match.
+// match. There need not be any pipelines.
 func LoadObjects(name string, lookup func(string) (string, bool)) (*Config, error) {
 	return loadFor(name, lookup, func(path string) bool {
 		return within(path, "objects") || strings.Contains(path, "].match.")
@@ -55,7 +55,7 @@ func LoadObjects(name string, lookup func(string) (string, bool)) (*Config, erro
 }
 
 // loadFor is Load for those who need some fields: in others, a variable that is
-// not set is no error.
+// not set is no error, and pipelines need not be there unless they are needed.
 func loadFor(name string, lookup func(string) (string, bool), needs func(path string) bool) (*Config, error) {
 	raw, err := read(name)
 	if err != nil {
@@ -65,7 +65,9 @@ func loadFor(name string, lookup func(string) (string, bool), needs func(path st
 	if err != nil {
 		return nil, err
 	}
-	d.errs = slices.DeleteFunc(d.errs, func(e *Error) bool { return e.unset && !needs(e.Path) })
+	d.errs = slices.DeleteFunc(d.errs, func(e *Error) bool {
+		return e.unset && !needs(e.Path) || e.lacks == "pipelines" && !needs(e.lacks)
+	})
 	if err := d.failure(name); err != nil {
 		return nil, err
 	}

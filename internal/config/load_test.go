@@ -132,6 +132,22 @@ func TestLoadToLook(t *testing.T) {
 	}
 }
 
+// TestLoadNoPipelines: the store alone is enough for those who only use that.
+func TestLoadNoPipelines(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "pawl.yaml")
+	if err := os.WriteFile(name, []byte("objects: {endpoint: http://x}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := LoadObjects(name, lookup); err != nil || c.Objects.Endpoint != "http://x" {
+		t.Errorf("%+v, %v", c, err)
+	}
+	for _, load := range []func(string, func(string) (string, bool)) (*Config, error){Load, LoadToLook} {
+		if _, err := load(name, lookup); err == nil || !strings.Contains(err.Error(), `"pipelines" is missing`) {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
 func TestLoadObjects(t *testing.T) {
 	load := func(objects, bucket string) (*Config, error) {
 		text := "ledger: ${A}\nsources: [{webhook: {listen: ${B}}}]\nobjects: {" + objects + "}\n" +

@@ -38,7 +38,8 @@ func (d *decoder) fields(n ast.Node, v reflect.Value, path string) {
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
 		if at := join(path, name(f)); required(f) && empty(v.Field(i)) && !d.failed(at) {
-			d.fail(near(d.where, at), path, "%q is missing", name(f))
+			p := near(d.where, at)
+			d.note(&Error{Line: p.line, Column: p.column, Path: path, What: fmt.Sprintf("%q is missing", name(f)), lacks: at})
 		}
 	}
 }
