@@ -44,8 +44,7 @@ func checkListing(ctx context.Context, in middleware.DeserializeInput, next midd
 		err = fmt.Errorf("%w Its element is %q, and not %s", errNoListing, root, listingRoot)
 	}
 	if err != nil {
-		_ = answer.Body.Close() // nobody reads on
-		return out, metadata, err
+		return out, metadata, err // the SDK closes the body
 	}
 	answer.Body = struct {
 		io.Reader
