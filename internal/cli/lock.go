@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os/user"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -38,7 +39,8 @@ func newLockCommand(a *app) *cobra.Command {
 		Long: `Lock waits until it holds the lock whose lease is the object, runs the command, and
 releases the lock. There is no server and no database: the bucket is enough. The
 object is made when it is missing, and is never deleted. An object that is no
-lock is left as it is.
+lock is left as it is. While the store is unavailable it is waited for, too. A lock
+is not re-entrant: inside itself it waits for itself.
 
 The lease is renewed while the command runs. The command, with all that it
 started in its process group, is ended before the lease can expire: also if this
@@ -105,8 +107,8 @@ func (o *lockOptions) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.DurationVar(&o.config.TTL, "ttl", 30*time.Second,
 		"how long the lease lasts after each renewal: how long others wait for a holder that is gone (1s to 24h)")
-	flags.DurationVar(&o.wait, "wait", -1, "how long to wait for the lock, and for the store; 0 tries once, for 10s at most (default without end)")
-	flags.Lookup("wait").DefValue = ""
+	flags.DurationVar(&o.wait, "wait", -1, "how long to wait for the lock, and for the store; 0 tries once, for 10s. Giving up takes some seconds more where the store is silent")
+	flags.Lookup("wait").DefValue = "without end"
 	flags.StringVar(&o.config.Reason, "reason", "", "`text` that tells others why the lock is held")
 	flags.StringVar(&o.config.ID, "id", "", "`name` that others know this lease by, for \"pawl lock release\": the number of a build, say")
 	flags.StringVar(&o.config.Owner, "owner", "", "`name` that tells others who holds it (default the user)")
@@ -121,6 +123,8 @@ func (o *lockOptions) addFlags(cmd *cobra.Command) {
 func (o *lockOptions) check(cmd *cobra.Command) error {
 	given := cmd.Flags().Changed
 	switch {
+	case o.config.TTL < shortestTTL || o.config.TTL > longestTTL:
+		return misuse("--ttl %v: want 1s to 24h", o.config.TTL)
 	case given("wait") && o.wait < 0:
 		return misuse("--wait %v: must not be negative", o.wait)
 	case given("semaphore") && o.slots < 1:
@@ -130,6 +134,17 @@ func (o *lockOptions) check(cmd *cobra.Command) error {
 	case o.shared && o.slots > 0, o.config.Fair && (o.shared || o.slots > 0):
 		return misuse("--shared, --semaphore and --fair exclude each other")
 	}
+	for _, text := range []struct {
+		flag, value string
+		most        int
+	}{{"reason", o.config.Reason, longestText}, {"id", o.config.ID, longestID}, {"owner", o.config.Owner, longestText}} {
+		switch {
+		case len(text.value) > text.most:
+			return misuse("--%s has %d bytes: %d at most", text.flag, len(text.value), text.most)
+		case !utf8.ValidString(text.value):
+			return misuse("--%s %s: is not UTF-8", text.flag, event.Quote(text.value))
+		}
+	}
 	if !given("owner") {
 		if u, err := user.Current(); err == nil {
 			o.config.Owner = u.Username
@@ -137,6 +152,15 @@ func (o *lockOptions) check(cmd *cobra.Command) error {
 	}
 	return nil
 }
+
+// What package lock takes. It is refused here by the name of its flag, and before
+// anything is divided by it.
+const (
+	shortestTTL = time.Second
+	longestTTL  = 24 * time.Hour
+	longestText = 1 << 10
+	longestID   = 128
+)
 
 // errWaited is why waiting for a lock ended.
 var errWaited = errors.New("it was not to be had in the time that --wait gives")
@@ -162,18 +186,20 @@ func (a *app) acquire(ctx context.Context, cancel context.CancelCauseFunc, objec
 			}
 		}()
 	}
-	lease, err := a.wait(ctx, object, o)
+	var lease *lock.Lease
+	err := a.patiently(ctx, o.wait, func() (err error) {
+		lease, err = a.waitOnce(ctx, object, o)
+		return err
+	})
 	if err == nil {
 		return lease, nil
 	}
-	if why := context.Cause(ctx); why != nil && !errors.Is(err, why) {
-		err = fmt.Errorf("%w: %w", err, why)
-	}
-	return nil, o.advise(err)
+	return nil, o.advise(because(ctx, err))
 }
 
-// wait waits for the lock, or tries for it once.
-func (a *app) wait(ctx context.Context, object event.Object, o *lockOptions) (*lock.Lease, error) {
+// waitOnce waits for the lock, or tries for it once. It gives up when the store has
+// been away for a while.
+func (a *app) waitOnce(ctx context.Context, object event.Object, o *lockOptions) (*lock.Lease, error) {
 	b, err := a.proved(ctx, o.endpoint, object)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -118,9 +119,14 @@ func runLockLs(ctx context.Context, a *app, arg, endpoint string) error {
 	now, width := time.Now(), terminalWidth(a.Out)
 	t := plainWriter("STATE", "LOCK", "TOKEN", "SINCE", "RENEWED", "HOLDER", "REASON")
 	t.SetOutputMirror(a.Out)
+	defer func() {
+		if t.Length() > 0 {
+			t.Render() // also what was found before an error
+		}
+	}()
 	n := 0
 	for s, err := range b.List(ctx, prefix) {
-		if err != nil {
+		if err = cmp.Or(err, unanswered(&s)); err != nil {
 			return err
 		}
 		l := toLockJSON(event.Object{Bucket: name, Key: s.Key}, &s)
@@ -137,8 +143,14 @@ func runLockLs(ctx context.Context, a *app, arg, endpoint string) error {
 			t.ResetRows()
 		}
 	}
-	if t.Length() > 0 {
-		t.Render()
+	return nil
+}
+
+// unanswered is the error of a lease that the store did not tell: asking for the
+// next ones would take as long again.
+func unanswered(s *lock.Status) error {
+	if errors.Is(s.Err, bucket.ErrUnavailable) {
+		return s.Err
 	}
 	return nil
 }
@@ -164,7 +176,7 @@ func (a *app) unproved(ctx context.Context, endpoint, name string) (*lock.Bucket
 	if err != nil {
 		return nil, err
 	}
-	return lock.Proved(store, name), nil
+	return lock.Proved(answering{store}, name), nil
 }
 
 func newLockShowCommand(a *app) *cobra.Command {
@@ -199,8 +211,8 @@ func runLockShow(ctx context.Context, a *app, arg, endpoint string) error {
 		return err
 	}
 	found := 0
-	for s, err := range leases(ctx, b, o.Key) {
-		switch {
+	for s, err := range leases(ctx, b, o.Key, beside...) {
+		switch err = cmp.Or(err, unanswered(&s)); {
 		case err != nil:
 			return err
 		case s.Key == o.Key && s.Err != nil:
@@ -212,15 +224,20 @@ func runLockShow(ctx context.Context, a *app, arg, endpoint string) error {
 		}
 	}
 	if found == 0 {
-		return failed(fmt.Errorf("the lock %s: %w: nobody has ever held it", o, bucket.ErrNotFound), "")
+		return neverHeld(o)
 	}
 	return nil
 }
 
-// leases yields the lease of a lock, and those of its readers, slots and tickets.
-// The object itself is the first with its key as prefix: the rest of those is not
-// looked at.
-func leases(ctx context.Context, b *lock.Bucket, key string) iter.Seq2[lock.Status, error] {
+// What a lock has beside its own lease. A ticket holds nothing.
+var (
+	holding = []string{".readers/", ".slots/"}
+	beside  = append([]string{".queue/"}, holding...)
+)
+
+// leases yields the lease of a lock, and those beside it. The object itself is the
+// first with its key as prefix: the rest of those is not looked at.
+func leases(ctx context.Context, b *lock.Bucket, key string, beside ...string) iter.Seq2[lock.Status, error] {
 	return func(yield func(lock.Status, error) bool) {
 		for s, err := range b.List(ctx, key) {
 			if (err != nil || s.Key == key) && !yield(s, err) {
@@ -228,7 +245,7 @@ func leases(ctx context.Context, b *lock.Bucket, key string) iter.Seq2[lock.Stat
 			}
 			break
 		}
-		for _, part := range []string{".queue/", ".readers/", ".slots/"} {
+		for _, part := range beside {
 			for s, err := range b.List(ctx, key+part) {
 				if !yield(s, err) {
 					return
@@ -273,70 +290,4 @@ func (l *lockJSON) text(now time.Time) string {
 		line("limit", fmt.Sprintf("one of %d slots", l.Limit))
 	}
 	return out.String()
-}
-
-func newLockReleaseCommand(a *app) *cobra.Command {
-	var endpoint, id string
-	var token int64
-	cmd := &cobra.Command{
-		Use:   "release s3://bucket/key {--token N | --id NAME}",
-		Short: "Release a lock by force, in the name of its holder",
-		Long: `Release releases a lock that is held under the token, as "pawl lock show" prints
-it, or by one that "pawl lock --id" has named. If its holder is not gone, it
-learns of that at its next renewal, and ends its command then: until then two may
-work at the same time. Its token is too old at once. The lease of a reader or of a
-slot is released by its own key.
-
-A lock whose holder is gone needs no help: the next one enters after its ttl.`,
-		Example: `  pawl lock release s3://state/deploy --token 1790000000000003
-  pawl lock release s3://state/deploy --id "build $BUILD"`,
-		Args: oneArg,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if given := cmd.Flags().Changed; given("token") == given("id") || token < 1 && id == "" {
-				return misuse("say either --token N, as pawl lock show prints it, or --id NAME: the lock may have another holder by now")
-			}
-			return sysexit(runLockRelease(cmd.Context(), a, args[0], endpoint, token, id))
-		},
-	}
-	cmd.Flags().Int64Var(&token, "token", 0, "the fencing `token` of the holder")
-	cmd.Flags().StringVar(&id, "id", "", "the `name` that the holder gave its lease")
-	addStoreFlags(cmd, &endpoint)
-	documentExitCodes(cmd, lookExitCodes)
-	return cmd
-}
-
-func runLockRelease(ctx context.Context, a *app, arg, endpoint string, token int64, id string) error {
-	o, err := oneObject(arg)
-	if err != nil {
-		return err
-	}
-	b, err := a.proved(ctx, endpoint, o)
-	if err != nil {
-		return err
-	}
-	if id != "" {
-		if token, err = tokenOf(ctx, b, o, id); err != nil {
-			return err
-		}
-	}
-	r, err := b.ForceRelease(ctx, o.Key, token)
-	switch {
-	case errors.Is(err, lock.ErrConfig):
-		return failed(err, "") // it is not as the caller thought
-	case err != nil:
-		return err
-	}
-	return a.printLock(toLockJSON(o, &lock.Status{Key: o.Key, Record: r}))
-}
-
-// tokenOf is the token under which one of this id holds a lock.
-func tokenOf(ctx context.Context, b *lock.Bucket, o event.Object, id string) (int64, error) {
-	r, err := b.Show(ctx, o.Key)
-	switch {
-	case err != nil:
-		return 0, err
-	case r.State != lock.Held || r.ID != id:
-		return 0, failed(fmt.Errorf("the lock %s is not held as %s", o, event.Quote(id)), "pawl lock show tells who holds it")
-	}
-	return r.Token, nil
 }

@@ -54,7 +54,7 @@ func runHolding(lease *lock.Lease, path string, command []string, o *lockOptions
 		if gone = all; ended && !errors.Is(err, lock.ErrLost) {
 			err = g.whyEnded(lease)
 		}
-		if !started && errors.Is(err, lock.ErrLost) {
+		if !started && (errors.Is(err, lock.ErrLost) || errors.Is(err, errWaited)) {
 			err = fmt.Errorf("%w; %w", err, errNotStarted)
 		}
 	}()

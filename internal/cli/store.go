@@ -17,7 +17,7 @@ import (
 // configuration file.
 func addStoreFlags(cmd *cobra.Command, endpoint *string) {
 	cmd.Flags().StringVar(endpoint, "endpoint", "",
-		"`URL` of the object store (default: the configuration file's, if there is one, or else AWS_ENDPOINT_URL's or Amazon's)")
+		"`URL` of the object store (default: that of the objects in pawl.yaml here, or in the file that --config names; without one AWS_ENDPOINT_URL's or Amazon's)")
 }
 
 // store returns the object store at the endpoint. Without one it is that of the

@@ -92,8 +92,8 @@ func sysexitCode(err error) int {
 			lock.ErrConfig, lock.ErrForeign, lock.ErrNewer, doctor.ErrIgnored, errUnsafe,
 			bucket.ErrDenied, bucket.ErrNoBucket, bucket.ErrInvalid,
 		}},
-		{exitUnavailable, []error{bucket.ErrUnavailable, bucket.ErrUnclear}},
-		{exitBusy, []error{errWaited}},
+		// Where waiting ended and nobody was seen to hold the lock, nobody was asked.
+		{exitUnavailable, []error{bucket.ErrUnavailable, bucket.ErrUnclear, errWaited}},
 	} {
 		for _, kind := range c.kinds {
 			if errors.Is(err, kind) {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/doctor"
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/lock"
@@ -35,10 +36,18 @@ var errUnsafe = errors.New("locks and updates are not safe there")
 // cleanTime is what a proof that was given up has left to remove its object.
 const cleanTime = 2 * time.Second
 
+// proofTime is what a proof may take, so that one whose answers are lost is begun
+// again.
+const proofTime = time.Minute
+
+var errProofSilent = fmt.Errorf("%w: it has not answered in the %v that a proof may take", bucket.ErrUnavailable, proofTime)
+
 // proved returns the bucket of an object, once its store is known to honour what
 // locks and updates rely on. A store that is silent does not keep it for long when
 // ctx has ended.
 func (a *app) proved(ctx context.Context, endpoint string, o event.Object) (*lock.Bucket, error) {
+	ctx, stop := context.WithTimeoutCause(ctx, proofTime, errProofSilent)
+	defer stop()
 	type proof struct {
 		bucket *lock.Bucket
 		err    error

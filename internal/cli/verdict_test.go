@@ -148,7 +148,8 @@ func TestSysexit(t *testing.T) {
 		{fmt.Errorf("%w; %w", lock.ErrLost, errNotStarted), 75},
 		{errSilent, 69},
 		{fmt.Errorf("%w: %w", bucket.ErrUnavailable, errWaited), 69},
-		{errWaited, 75},
+		{errWaited, 69}, // nobody was seen to hold it
+		{fmt.Errorf("%w; %w", errWaited, errNotStarted), 75},
 		{lock.ErrContended, 75},
 		{lock.ErrLost, 76},
 		{lock.ErrFenced, 76},
