@@ -148,7 +148,7 @@ func TestSilentStore(t *testing.T) {
 	}{
 		// Where the proof is not answered, removing it gets 2 s more. Where it is, it
 		// must have ended before the waiting does.
-		{"/", "0", 12 * time.Second, 69}, {"/", "1s", 3 * time.Second, 75},
+		{"/", "0", 12 * time.Second, 69}, {"/", "1s", 3 * time.Second, 69},
 		{"/state/lock", "0", 10 * time.Second, 69}, {"/state/lock", "6s", 6 * time.Second, 69},
 	} {
 		t.Run(c.silent+" "+c.wait, func(t *testing.T) {
@@ -221,7 +221,7 @@ func TestUpdateEndedWhileWriting(t *testing.T) {
 	}
 	f := plainField(t)
 	f.env = append(f.env, "AWS_ENDPOINT_URL="+srv.URL)
-	h := f.update("--create", f.key, "--", "echo", "1")
+	h := f.command("update", "--create", f.key, "--", "echo", "1")
 	if err := h.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +236,7 @@ func TestUpdateEndedWhileWriting(t *testing.T) {
 func TestUpdateEndsItsFilter(t *testing.T) {
 	f := plainField(t)
 	fifo := f.fifo()
-	h := f.update("--create", f.key, "--", "sh", "-c", `exec 9>"$0"; sh -c 'trap "" TERM; echo set >&9; sleep 600'; true`, fifo)
+	h := f.command("update", "--create", f.key, "--", "sh", "-c", `exec 9>"$0"; sh -c 'trap "" TERM; echo set >&9; sleep 600'; true`, fifo)
 	if err := h.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -247,11 +247,4 @@ func TestUpdateEndsItsFilter(t *testing.T) {
 	}
 	h.died()
 	h.exits(143, "was ended")
-}
-
-func (f *field) update(args ...string) *holder {
-	h := &holder{t: f.t, Cmd: f.lock(nil)}
-	h.Args = append([]string{"pawl", "update"}, args...)
-	h.Stderr = &h.stderr
-	return h
 }

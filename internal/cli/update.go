@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"os/exec"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/lock"
 )
@@ -50,11 +52,14 @@ A filter that prints nothing has failed, unless --allow-empty says otherwise. Wh
 holds JSON, by its content type or a name that ends in .json, is not overwritten by
 what is none.
 
+While the store is unavailable it is asked again, for a minute.
+
 An answer that is lost, where contents come back to exactly what they were, can be
 taken for another's: let every update leave something new.
 
 With --json the result is printed: written, tries, size.`,
 		Example: `  pawl update s3://state/counter.json -- jq '.n += 1'
+  pawl update --create s3://state/counter.json -- jq -s '.[0] | .n += 1'
   pawl update --create --content-type text/plain s3://state/log.txt -- sh -c 'cat; date'
   pawl update --fence "$PAWL_LOCK_TOKEN" s3://state/site.json -- ./edit`,
 		Args: cobra.ArbitraryArgs,
@@ -88,7 +93,8 @@ const updateExitCodes = `   0  written, or there was nothing to change
       preconditions: nothing was written
   69  the object store is unavailable: nothing was written
   74  it is not known whether it was written: the answer was lost, and then others
-      changed the object, the store went away, or a signal ended it
+      changed the object, the store went away, or a signal ended it; or it was
+      written, and only the result could not be printed: the error says which
   75  others were faster every time: nothing was written
   76  the object was updated under a higher fencing token: nothing was written
  126  the filter cannot be run
@@ -103,6 +109,10 @@ func (o *updateOptions) check(cmd *cobra.Command) error {
 		return misuse("--fence %d: a token is at least 1", o.config.Fence)
 	case o.config.Tries < 1:
 		return misuse("--tries %d: must be at least 1", o.config.Tries)
+	case o.contentType != "":
+		if _, _, err := mime.ParseMediaType(o.contentType); err != nil {
+			return misuse("--content-type %s: want type/subtype: %w", event.Quote(o.contentType), err)
+		}
 	}
 	return nil
 }
@@ -124,7 +134,11 @@ func runUpdate(ctx context.Context, a *app, object event.Object, command []strin
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer signals.cancelAt(cancel)()
-	b, err := a.proved(ctx, o.endpoint, object)
+	var b *lock.Bucket
+	err = a.patiently(ctx, patience, func() (err error) {
+		b, err = a.proved(ctx, o.endpoint, object)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -141,12 +155,27 @@ func runUpdate(ctx context.Context, a *app, object event.Object, command []strin
 	}
 	done, err := b.Update(ctx, object.Key, change, o.config)
 	switch {
+	case errors.Is(err, bucket.ErrNotFound) && !o.config.Create && sysexitCode(err) == 0:
+		return failed(err, "--create makes it: the filter then reads nothing")
 	case err != nil:
 		return err
 	case a.json:
-		return a.printJSON(updateJSON{done.Written, done.Tries, len(done.Content.Body)})
+		return a.tell(object, &done)
 	}
 	return nil
+}
+
+// patience is for how long the proof of a store that is unavailable is repeated: as
+// long as package lock repeats the rest of an update.
+const patience = time.Minute
+
+// tell prints the result.
+func (a *app) tell(object event.Object, done *lock.Updated) error {
+	err := a.printJSON(updateJSON{done.Written, done.Tries, len(done.Content.Body)})
+	if err != nil && done.Written {
+		return &failure{code: exitUnsure, err: fmt.Errorf("%s was written, and only the result is lost: %w", object, err)}
+	}
+	return err
 }
 
 // filterGrace is what a filter has left after SIGTERM, and what may hold its
@@ -175,7 +204,7 @@ func (f *filterRun) run(ctx context.Context) ([]byte, error) {
 		return nil, cannotRun(f.command[0], err)
 	}
 	err = cmd.Wait()
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || out.full || errors.Is(err, exec.ErrWaitDelay) {
 		_ = signalGroup(cmd, syscall.SIGKILL) // what is left of it
 	}
 	leave()

@@ -19,7 +19,10 @@ import (
 func (o *updateOptions) accept(object event.Object, filter string, was, made lock.Content) error {
 	name := event.Quote(filter)
 	switch {
-	case len(made.Body) == 0 && (len(was.Body) > 0 || !was.Exists) && !o.allowEmpty:
+	case len(made.Body) == 0 && !was.Exists && !o.allowEmpty:
+		return failed(fmt.Errorf("%s printed nothing, and %s would be empty: there was no object yet, so it read nothing; nothing was written", name, object),
+			"have it make the first content of empty input, as jq -s '.[0] | .n += 1' does")
+	case len(made.Body) == 0 && len(was.Body) > 0 && !o.allowEmpty:
 		return failed(fmt.Errorf("%s printed nothing, and %s would be empty: nothing was written", name, object),
 			"--allow-empty if it shall be empty")
 	case len(made.Body) > 0 && o.holdsJSON(object.Key, &made) && (!was.Exists || isJSON(was.Body)) && !isJSON(made.Body):
