@@ -20,7 +20,8 @@ import (
 // lookExitCodes are those of the commands that look at locks.
 const lookExitCodes = `  0  done
   1  failed: there is no such lock, or it is held under another token
- 64  wrong usage or configuration, no permission, or the object is no lock
+ 64  wrong usage or configuration, no permission, the object is no lock, or several
+     hold it by the name
  69  the object store is unavailable
 `
 
