@@ -131,11 +131,13 @@ func TestNoListing(t *testing.T) {
 		"<":                                                  "",
 	} {
 		s := serve(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, answer) })
+		var last error
 		for _, err := range s.List(t.Context(), "b", "", "") {
-			want(t, "List of "+answer, err, bucket.ErrUnavailable)
-			if err == nil || !strings.Contains(err.Error(), says) {
-				t.Errorf("List of %q = %v, want it to say %q", answer, err, says)
-			}
+			last = err
+		}
+		want(t, "List of "+answer, last, bucket.ErrUnavailable)
+		if last == nil || !strings.Contains(last.Error(), says) {
+			t.Errorf("List of %q = %v, want it to say %q", answer, last, says)
 		}
 		want(t, "Check of "+answer, s.Check(t.Context(), "b"), bucket.ErrUnavailable)
 	}
