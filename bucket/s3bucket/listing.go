@@ -13,8 +13,12 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// listingRoot is the root element of every listing.
-const listingRoot = "ListBucketResult"
+// listingRoot is the root element of every listing. It stands within the first
+// maxProlog bytes.
+const (
+	listingRoot = "ListBucketResult"
+	maxProlog   = 64 << 10
+)
 
 var errNoListing = errors.New("the answer is no listing: is this the endpoint of an object store?")
 
@@ -36,7 +40,7 @@ func checkListing(ctx context.Context, in middleware.DeserializeInput, next midd
 		return out, metadata, err
 	}
 	var begin bytes.Buffer // what is read twice
-	root, err := rootOf(io.TeeReader(answer.Body, &begin))
+	root, err := rootOf(io.TeeReader(io.LimitReader(answer.Body, maxProlog), &begin))
 	switch {
 	case errors.Is(err, io.EOF):
 		err = fmt.Errorf("%w It has no element", errNoListing)
