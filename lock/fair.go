@@ -20,7 +20,12 @@ import (
 type queue struct {
 	*Mutex
 	prefix string
-	ticket *hold
+	ticket *ticket // one's own, or nil
+}
+
+// ticket is a place in the queue.
+type ticket struct {
+	*hold
 	number int
 }
 
@@ -33,8 +38,9 @@ type ticketSeen struct {
 
 // acquireFair waits for its turn, and then for the lock.
 func (m *Mutex) acquireFair(ctx context.Context, wait bool) (*hold, error) {
-	q := &queue{Mutex: m, prefix: m.ref.Key + ".queue/"}
-	defer func() { q.leave(ctx) }()
+	q := &queue{Mutex: m, prefix: m.ref.Key + ".queue/", ticket: m.left}
+	within := abandonTime
+	defer func() { q.leave(ctx, within) }()
 	pauses := m.polls()
 	var busy *HeldError
 	for {
@@ -53,8 +59,12 @@ func (m *Mutex) acquireFair(ctx context.Context, wait bool) (*hold, error) {
 				return nil, busy.gaveUp(ctx, err)
 			}
 			h, claimable, err := m.take(ctx, &now, &seen)
-			if h != nil || err != nil {
-				return h, err
+			switch {
+			case h != nil:
+				within = min(within, h.ttl()/4) // until it must be renewed
+				return h, nil
+			case err != nil:
+				return nil, busy.gaveUp(ctx, err)
 			}
 			left, busy = min(left, claimable), &HeldError{Ref: m.ref, Record: now.rec}
 		} else if busy == nil {
@@ -102,22 +112,22 @@ func (q *queue) first(ctx context.Context, wait bool) (bool, error) {
 // this one from renewing may have kept them, too: they get their TTL anew.
 func (q *queue) find(ctx context.Context) error {
 	q.tickets = nil
-	t := q.ticket
-	asked := q.clock.Now()
-	now, err := t.mutex.get(ctx)
-	if err != nil {
-		return fmt.Errorf("looking for one's own ticket: %w", err)
+	for t := q.ticket; ; {
+		asked := q.clock.Now()
+		now, err := t.mutex.get(ctx)
+		if err != nil {
+			return fmt.Errorf("looking for one's own ticket: %w", err)
+		}
+		if !t.wrote(now) || now.rec.State != Held { // or it was released by force
+			q.ticket = nil
+			return nil
+		}
+		t.at, t.sent, t.renewal = now, asked, nil
+		// One that is lost was removed just now, or an older renewal has landed.
+		if err = t.renew(ctx, t.ttl()); !errors.Is(err, ErrLost) {
+			return err
+		}
 	}
-	if !t.wrote(now) {
-		q.ticket = nil
-		return nil
-	}
-	t.at, t.sent, t.renewal = now, asked, nil
-	if err = t.renew(ctx, t.ttl()); errors.Is(err, ErrLost) {
-		q.ticket = nil // removed just now
-		return nil
-	}
-	return err
 }
 
 // look counts the tickets before one's own, and finds the last. It removes those
@@ -130,7 +140,7 @@ func (q *queue) look(ctx context.Context) (before, last int, err error) {
 	now, there := q.clock.Now(), map[string]ticketSeen{}
 	for _, info := range found {
 		n, err := strconv.Atoi(strings.TrimPrefix(info.Key, q.prefix))
-		if err != nil || q.key(n) != info.Key || q.ticket != nil && n == q.number {
+		if err != nil || q.key(n) != info.Key || q.ticket != nil && n == q.ticket.number {
 			continue
 		}
 		seen := q.tickets[info.Key]
@@ -146,7 +156,7 @@ func (q *queue) look(ctx context.Context) (before, last int, err error) {
 		if there[info.Key] = seen; gone {
 			continue
 		}
-		if last = max(last, n); q.ticket == nil || n < q.number {
+		if last = max(last, n); q.ticket == nil || n < q.ticket.number {
 			before++
 		}
 	}
@@ -190,7 +200,7 @@ func (q *queue) enter(ctx context.Context, number int) error {
 	if err == nil && f.fate != landed {
 		return nil
 	}
-	q.ticket, q.number = &hold{mutex: m, at: f.now, sent: w.sent}, number
+	q.ticket = &ticket{&hold{mutex: m, at: f.now, sent: w.sent}, number}
 	if err != nil {
 		q.ticket.renewal = w // which may have landed
 		return fmt.Errorf("taking a ticket: %w", err)
@@ -198,26 +208,37 @@ func (q *queue) enter(ctx context.Context, number int) error {
 	return nil
 }
 
-// leave removes the ticket. What is left of it is removed by the others.
-func (q *queue) leave(ctx context.Context) {
+// leave removes the ticket. One that cannot be removed in time is the next one's of
+// the same Mutex, or else the others remove it.
+func (q *queue) leave(ctx context.Context, within time.Duration) {
+	q.left = q.ticket
 	if q.ticket == nil {
 		return
 	}
-	ctx, stop := q.clock.Limit(context.WithoutCancel(ctx), abandonTime)
+	ctx, stop := q.clock.Limit(context.WithoutCancel(ctx), within)
 	defer stop()
-	at := q.ticket.at
-	if w := q.ticket.renewal; w != nil { // of unknown fate
-		now, err := q.ticket.mutex.get(ctx)
-		if err != nil || !now.exists || now.rec.Nonce != w.next.Nonce && now.rec.Nonce != at.rec.Nonce {
-			return
-		}
-		at = now
-	}
 	pauses := q.retries()
 	for {
-		err := q.store.Delete(ctx, q.ticket.mutex.ref, bucket.Condition{IfMatch: at.etag})
-		if !passing(err) || q.clock.Sleep(ctx, pauses.next()) != nil {
+		err := q.remove(ctx)
+		if !passing(err) {
+			q.left = nil
+			return
+		}
+		if q.clock.Sleep(ctx, pauses.next()) != nil {
 			return
 		}
 	}
+}
+
+// remove removes the ticket once.
+func (q *queue) remove(ctx context.Context) error {
+	t := q.ticket
+	if t.renewal != nil { // of unknown fate
+		now, err := t.mutex.get(ctx)
+		if err != nil || !t.wrote(now) {
+			return err
+		}
+		t.at = now
+	}
+	return q.store.Delete(ctx, t.mutex.ref, bucket.Condition{IfMatch: t.at.etag})
 }

@@ -176,19 +176,47 @@ func TestGivingUpInAnOutage(t *testing.T) {
 // TestWritersInAnOutage: one who shuts the gate, and then cannot look for readers,
 // opens it again.
 func TestWritersInAnOutage(t *testing.T) {
-	for name, acquire := range map[string]func(*RWMutex, context.Context) (*Lease, error){
-		"Lock": (*RWMutex).Lock, "TryLock": (*RWMutex).TryLock,
+	away := buckettest.Answer(bucket.ErrUnavailable)
+	for name, c := range map[string]struct {
+		acquire func(*RWMutex, context.Context) (*Lease, error)
+		fault   buckettest.Fault
+	}{
+		"Lock, away": {(*RWMutex).Lock, away}, "TryLock, away": {(*RWMutex).TryLock, away},
+		// Each time the lease of the gate is over before the listing.
+		"Lock, silent": {(*RWMutex).Lock, silent}, "TryLock, silent": {(*RWMutex).TryLock, silent},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *bubble) {
 				u := b.user()
-				u.calls.Next(buckettest.List, slices.Repeat([]buckettest.Fault{buckettest.Answer(bucket.ErrUnavailable)}, 1000)...)
+				u.calls.Next(buckettest.List, slices.Repeat([]buckettest.Fault{c.fault}, 1000)...)
 				began := time.Now()
-				_, err := acquire(u.rw(Config{TTL: ttl}), b.within(time.Hour))
+				_, err := c.acquire(u.rw(Config{TTL: ttl}), b.within(time.Hour))
 				b.refused(err, bucket.ErrUnavailable, "s3://b/k.readers/")
-				b.about(time.Since(began), patience, patience+callTime)
+				b.about(time.Since(began), patience, patience+2*callTime)
 				b.done(b.got(b.user().rw(Config{}).TryRLock(b.Context())).Release(b.Context()))
 			})
+		})
+	}
+}
+
+// TestGivingUpInAPut: who was seen to hold the lock is told, also where the waiting
+// ended as one was about to enter.
+func TestGivingUpInAPut(t *testing.T) {
+	for _, fair := range []bool{false, true} {
+		inBubble(t, func(b *bubble) {
+			l := b.got(b.mutex(Config{TTL: ttl}).Acquire(b.Context()))
+			u := b.user()
+			ctx, leave := context.WithCancel(b.Context())
+			w := begins(ctx, u.mutex(Config{TTL: ttl, Fair: fair}).Acquire)
+			sleep(time.Second)
+			u.calls.Next(buckettest.Put, func(ctx context.Context, _ func(context.Context) error) error {
+				leave()
+				return silent(ctx, nil)
+			})
+			b.done(l.Release(b.Context()))
+			<-w.entered
+			b.refused(w.err, ErrHeld, "s3://b/k")
+			b.refused(w.err, context.Canceled)
 		})
 	}
 }
@@ -216,7 +244,7 @@ func TestAnswersSlowerThanTheLease(t *testing.T) {
 		}
 		u.calls.Next(buckettest.Put, slow, slow, slow)
 		_, err := u.mutex(Config{TTL: ttl}).Acquire(b.Context())
-		b.refused(err, bucket.ErrUnavailable, "s3://b/k", "choose a longer TTL")
+		b.refused(err, ErrSlow, "s3://b/k", "choose a longer TTL")
 		b.done(b.got(b.mutex(Config{}).TryAcquire(b.Context())).Release(b.Context()))
 	})
 }

@@ -51,7 +51,7 @@ func (m *Mutex) term(ctx context.Context, l *Lease, work func(ctx context.Contex
 
 // passing reports that a store may answer otherwise later.
 func passing(err error) bool {
-	for _, kind := range []error{bucket.ErrUnavailable, bucket.ErrUnclear, bucket.ErrConflict} {
+	for _, kind := range []error{bucket.ErrUnavailable, bucket.ErrUnclear, bucket.ErrConflict, ErrSlow} {
 		if errors.Is(err, kind) {
 			return !permanent(err)
 		}

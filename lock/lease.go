@@ -58,9 +58,8 @@ func keep(ctx context.Context, h *hold) *Lease {
 	return l
 }
 
-// watch ends a lease whose renewal stands still in the middle: its time-out sleeps
-// when the machine does, and a store may not heed it. All else keep has noticed
-// before, and says more of it.
+// watch ends a lease whose renewal stands still in the middle, for its time-out
+// sleeps when the machine does. All else keep notices before, and says more of it.
 func (l *Lease) watch(ctx context.Context, m *Mutex, ttl time.Duration) {
 	for {
 		l.mu.Lock()
@@ -97,7 +96,8 @@ func (l *Lease) renewed() {
 func (l *Lease) Token() int64 { return l.token }
 
 // Context ends with the lease: with a cause that matches ErrLost if it is lost or
-// was not renewed in time, an eighth of its TTL before anybody else can enter.
+// was not renewed in time, an eighth of its TTL before anybody else can enter, or
+// within a second after the machine has slept for longer than that.
 // It ends with the context that was given to Acquire, too, and with Release.
 func (l *Lease) Context() context.Context { return l.ctx }
 

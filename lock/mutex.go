@@ -40,6 +40,8 @@ var (
 	ErrConfig = errors.New("wrong use")
 	// ErrHeld: somebody else holds the lock. The error is a *[HeldError].
 	ErrHeld = errors.New("the lock is held")
+	// ErrSlow: the store takes longer to answer than a lease lasts.
+	ErrSlow = errors.New("the store takes longer to answer than the lease lasts")
 	// ErrLost: the lease is not one's own any more, or was not renewed in time.
 	ErrLost = errors.New("the lock was lost")
 )
@@ -106,6 +108,7 @@ type Mutex struct {
 
 	turns   turns                 // of the goroutines that share it
 	tickets map[string]ticketSeen // of others, by key; used in one's turn
+	left    *ticket               // one's own that could not be removed; the same
 
 	mu    sync.Mutex
 	last  version // what was there at last, or nothing
@@ -169,18 +172,21 @@ func (m *Mutex) acquire(ctx context.Context, wait bool) (*hold, error) {
 		return nil, err
 	}
 	pauses := m.polls()
+	var busy *HeldError
 	for {
 		h, left, err := m.take(ctx, &now, &seen)
 		switch {
-		case h != nil || err != nil:
-			return h, err
-		case !wait:
-			return nil, &HeldError{Ref: m.ref, Record: now.rec}
+		case h != nil:
+			return h, nil
+		case err != nil:
+			return nil, busy.gaveUp(ctx, err)
+		}
+		if busy = (&HeldError{Ref: m.ref, Record: now.rec}); !wait {
+			return nil, busy
 		}
 		if err := m.clock.Sleep(ctx, min(pauses.next(), left)); err != nil {
-			return nil, fmt.Errorf("%w: %w", &HeldError{Ref: m.ref, Record: now.rec}, err)
+			return nil, fmt.Errorf("%w: %w", busy, err)
 		}
-		busy := &HeldError{Ref: m.ref, Record: now.rec}
 		if now, seen, err = m.read(ctx); err != nil {
 			return nil, busy.gaveUp(ctx, err)
 		}
@@ -212,12 +218,12 @@ func (m *Mutex) take(ctx context.Context, now *version, seen *time.Time) (*hold,
 		m.disown(w.next.Nonce) // the answer came too late to hold anything
 		if late++; late == maxLate {
 			giveUp(ctx, h)
-			return nil, 0, fmt.Errorf("taking the lock %s: %w: its answers take longer than the lease of %v: choose a longer TTL", m, bucket.ErrUnavailable, h.ttl())
+			return nil, 0, fmt.Errorf("taking the lock %s: %w, which is %v: choose a longer TTL", m, ErrSlow, h.ttl())
 		}
 	}
 }
 
-// maxLate is how often in a row one takes a lock whose answer comes too late.
+// maxLate is how often one takes a lock whose answer comes too late.
 const maxLate = 3
 
 // begin returns what is there as far as is known, and reads it otherwise.

@@ -54,18 +54,19 @@ func (m *RWMutex) RLock(ctx context.Context) (*Lease, error) { return lease(ctx,
 func (m *RWMutex) TryRLock(ctx context.Context) (*Lease, error) { return lease(ctx, false, m.rlock) }
 
 func (m *RWMutex) lock(ctx context.Context, wait bool) (*hold, error) {
+	answered := m.gate.clock.Now()
 	for {
 		h, err := m.gate.enter(ctx, wait)
 		if err != nil {
 			return nil, err
 		}
 		m.gate.turns.end() // others here may look, too
-		err = m.alone(ctx, h, wait)
+		err = m.alone(ctx, h, wait, &answered)
 		if err == nil {
 			return h, nil
 		}
 		giveUp(ctx, h)
-		if !errors.Is(err, ErrLost) || ctx.Err() != nil {
+		if !errors.Is(err, ErrLost) || ctx.Err() != nil || m.gate.clock.Now().Sub(answered) > patience {
 			return nil, err
 		}
 	}
@@ -78,9 +79,10 @@ func giveUp(ctx context.Context, h *hold) {
 	_ = h.release(ctx)
 }
 
-// alone waits until no reader is left, and renews the gate's lease meanwhile.
-func (m *RWMutex) alone(ctx context.Context, h *hold, wait bool) error {
-	pauses, answered := m.gate.polls(), m.gate.clock.Now()
+// alone waits until no reader is left, and renews the gate's lease meanwhile. It
+// notes when the store has last told who reads.
+func (m *RWMutex) alone(ctx context.Context, h *hold, wait bool, answered *time.Time) error {
+	pauses := m.gate.polls()
 	var busy *HeldError
 	for {
 		if err := h.tended(ctx); err != nil {
@@ -90,7 +92,7 @@ func (m *RWMutex) alone(ctx context.Context, h *hold, wait bool) error {
 		left, now, err := m.remaining(ctx, h)
 		switch {
 		case err != nil:
-			if !errors.Is(err, bucket.ErrUnavailable) || m.gate.clock.Now().Sub(answered) > patience {
+			if !errors.Is(err, bucket.ErrUnavailable) || m.gate.clock.Now().Sub(*answered) > patience {
 				return busy.gaveUp(ctx, err)
 			}
 		case now == nil && h.left(m.gate.clock.Now()) <= 0:
@@ -100,7 +102,7 @@ func (m *RWMutex) alone(ctx context.Context, h *hold, wait bool) error {
 		case !wait:
 			return now
 		default:
-			busy, pause, answered = now, min(pause, left), m.gate.clock.Now()
+			busy, pause, *answered = now, min(pause, left), m.gate.clock.Now()
 		}
 		if stopped := m.gate.clock.Sleep(ctx, pause); stopped != nil {
 			return busy.gaveUp(ctx, errors.Join(stopped, err))

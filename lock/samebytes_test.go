@@ -21,14 +21,16 @@ func TestAFenceOverTheSameValue(t *testing.T) {
 			b.put("k", was, nil)
 			u := b.user()
 			u.calls.Next(buckettest.Put, buckettest.Between(func() {
-				got, err := UpdateJSON(b.Context(), b.user().bucket, "k", set(1), UpdateConfig{Fence: 10})
-				if b.done(err); !got.Written {
-					b.Error("the fence was not written")
+				for fence := range int64(4) { // each other bytes
+					got, err := UpdateJSON(b.Context(), b.user().bucket, "k", set(1), UpdateConfig{Fence: 10 + fence})
+					if b.done(err); !got.Written {
+						b.Error("the fence was not written")
+					}
 				}
 			}))
 			_, err := UpdateJSON(b.Context(), u.bucket, "k", set(2), UpdateConfig{Fence: 9})
 			b.refused(err, ErrFenced)
-			if _, err := UpdateJSON(b.Context(), u.bucket, "k", set(3), UpdateConfig{Fence: 10}); err != nil {
+			if _, err := UpdateJSON(b.Context(), u.bucket, "k", set(3), UpdateConfig{Fence: 13}); err != nil {
 				b.Error(err)
 			}
 			b.is(`{"n":3}` + "\n")

@@ -104,3 +104,82 @@ func TestARemovalThatIsNotAnswered(t *testing.T) {
 		})
 	}
 }
+
+// TestATicketThatCannotBeRemoved: one enters nevertheless, in time, and comes back
+// to the place that one has.
+func TestATicketThatCannotBeRemoved(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		u := b.user()
+		m := u.mutex(Config{TTL: ttl, Fair: true})
+		u.calls.Next(buckettest.Delete, slices.Repeat([]buckettest.Fault{buckettest.Answer(bucket.ErrUnavailable)}, 1000)...)
+		for range 3 {
+			began := time.Now()
+			l := b.got(m.Acquire(b.Context()))
+			b.about(time.Since(began), 0, ttl/3)
+			b.done(l.Context().Err())
+			sleep(ttl / 2)
+			b.done(l.Context().Err())
+			b.done(l.Release(b.Context()))
+		}
+		if keys := b.keys(); !slices.Equal(keys, []string{"k", "k.queue/000000000001"}) {
+			b.Errorf("there are %q", keys)
+		}
+	})
+}
+
+// TestALookThatFailsBeforeARemoval: a renewal of unknown fate must be looked for.
+func TestALookThatFailsBeforeARemoval(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		u := b.user()
+		q := &queue{Mutex: u.mutex(Config{TTL: ttl}), prefix: "k.queue/"}
+		b.done(q.enter(b.Context(), 1))
+		ctx, leave := context.WithCancel(b.Context())
+		u.calls.Next(buckettest.Put, func(ctx context.Context, do func(context.Context) error) error {
+			defer leave()
+			return buckettest.Landed(ctx, do)
+		})
+		b.refused(q.ticket.renew(ctx, ttl), context.Canceled)
+		u.calls.Next(buckettest.Get, buckettest.Answer(bucket.ErrUnavailable))
+		q.leave(b.Context(), abandonTime)
+		if keys := b.keys(); len(keys) > 0 || q.left != nil {
+			b.Errorf("left behind: %q", keys)
+		}
+	})
+}
+
+// TestALateRenewalOfATicket lands when one looks for it after an outage.
+func TestALateRenewalOfATicket(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		u := b.user()
+		q := &queue{Mutex: u.mutex(Config{TTL: ttl}), prefix: "k.queue/"}
+		b.done(q.enter(b.Context(), 1))
+		var land func() error
+		ctx, leave := context.WithCancel(b.Context())
+		u.calls.Next(buckettest.Put, func(c context.Context, do func(context.Context) error) error {
+			defer leave()
+			return buckettest.Late(&land)(c, do)
+		})
+		b.refused(q.ticket.renew(ctx, ttl), context.Canceled)
+		u.calls.Next(buckettest.Put, buckettest.Between(func() { b.done(land()) }))
+		b.done(q.find(b.Context()))
+		if q.ticket == nil {
+			b.Fatal("the place was given away")
+		}
+		b.done(q.ticket.renew(b.Context(), ttl))
+	})
+}
+
+// TestATicketReleasedByForce is no place any more.
+func TestATicketReleasedByForce(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		q := &queue{Mutex: b.mutex(Config{TTL: ttl}), prefix: "k.queue/"}
+		b.done(q.enter(b.Context(), 1))
+		_, err := b.user().bucket.ForceRelease(b.Context(), q.key(1), q.ticket.at.rec.Token)
+		b.done(err)
+		b.refused(q.ticket.renew(b.Context(), ttl), ErrLost)
+		b.done(q.find(b.Context()))
+		if q.ticket != nil {
+			b.Error("it was taken back")
+		}
+	})
+}

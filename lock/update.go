@@ -86,7 +86,7 @@ func (b *Bucket) Update(ctx context.Context, key string, change func(context.Con
 
 // update is Update. What is written with the same bytes as before is respelled, if
 // there is a way.
-func (b *Bucket) update(ctx context.Context, key string, change func(context.Context, Content) (Content, error), respell func([]byte) []byte, c UpdateConfig) (Updated, error) {
+func (b *Bucket) update(ctx context.Context, key string, change func(context.Context, Content) (Content, error), respell func([]byte, int64) []byte, c UpdateConfig) (Updated, error) {
 	switch {
 	case c.Tries < 0:
 		return Updated{}, fmt.Errorf("%w: Tries %d: must be positive", ErrConfig, c.Tries)
@@ -104,8 +104,9 @@ type update struct {
 	*object
 	config UpdateConfig
 	change func(context.Context, Content) (Content, error)
-	// respell returns other bytes that mean the same. It may be nil.
-	respell func([]byte) []byte
+	// respell returns bytes that mean the same, and differ from those of a lower
+	// fence. It may be nil.
+	respell func(body []byte, fence int64) []byte
 }
 
 func (u *update) run(ctx context.Context) (Updated, error) {
@@ -121,7 +122,7 @@ func (u *update) run(ctx context.Context) (Updated, error) {
 			return Updated{Tries: n, Content: next}, err
 		}
 		if u.respell != nil && bytes.Equal(was.Body, next.Body) {
-			next.Body = u.respell(next.Body)
+			next.Body = u.respell(next.Body, u.config.Fence)
 		}
 		f, now, then, err := u.attempt(ctx, base, next, began)
 		switch {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -22,9 +23,11 @@ import (
 // what they are; a float64 rounds them. A null is a zero value.
 //
 // If the value stays the same nothing is written; otherwise it is written anew, as
-// package encoding/json would, without the spaces that it had. Where it is the same
-// and the Fence is higher, its last newline goes or comes, so that the bytes differ.
-// The Content of a new object has the type application/json.
+// package encoding/json would without escapes for HTML, and without the spaces that
+// it had. But a json.Number is a number wherever it stands, and no name. Where the
+// value is the same and the Fence is higher, white space at the end tells the Fence,
+// so that the bytes differ. The Content of a new object has the type
+// application/json.
 func UpdateJSON[T any](ctx context.Context, b *Bucket, key string, change func(ctx context.Context, value *T) error, c UpdateConfig) (Updated, error) {
 	ref := &object{b.world, bucket.Ref{Bucket: b.name, Key: key}}
 	return b.update(ctx, key, func(ctx context.Context, content Content) (Content, error) {
@@ -56,12 +59,15 @@ func UpdateJSON[T any](ctx context.Context, b *Bucket, key string, change func(c
 	}, respelled, c)
 }
 
-// respelled is the same JSON with a newline at its end, or without.
-func respelled(b []byte) []byte {
-	if without, ok := bytes.CutSuffix(b, []byte("\n")); ok {
-		return without
+// respelled is the same JSON, with the fence in the space at its end: a blank for
+// each bit that is 0, and a tab for each that is 1. As fences rise, no bytes that
+// are spelled like this come back.
+func respelled(b []byte, fence int64) []byte {
+	b = append(bytes.TrimRight(b, " \t\r\n"), '\n')
+	for _, bit := range strconv.FormatInt(fence, 2) {
+		b = append(b, " \t"[bit-'0'])
 	}
-	return append(bytes.Clone(b), '\n')
+	return append(b, '\n')
 }
 
 // number is a json.Number, which is no text here. An empty one is 0.
@@ -99,7 +105,7 @@ var number = jsonv2.JoinOptions(
 var jsonFormat = jsonv2.JoinOptions(number,
 	jsonv2.RejectUnknownMembers(true), jsonv2.Deterministic(true),
 	jsonv2.FormatNilMapAsNull(true), jsonv2.FormatNilSliceAsNull(true),
-	jsonv1.FormatByteArrayAsArray(true), jsonv1.FormatDurationAsNano(true),
+	jsonv1.FormatBytesWithLegacySemantics(true), jsonv1.FormatByteArrayAsArray(true), jsonv1.FormatDurationAsNano(true),
 	jsonv1.OmitEmptyWithLegacySemantics(true), jsonv1.StringifyWithLegacySemantics(true),
 )
 

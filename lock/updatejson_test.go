@@ -103,12 +103,15 @@ func (p *pointed) UnmarshalText(b []byte) error {
 	return nil
 }
 
+type octet byte
+
 // many is what package encoding/json has rules for.
 type many struct {
 	N       big.Int            `json:"n"`
 	P       pointed            `json:"p"`
 	Map     map[string]pointed `json:"map"`
 	Bytes   []byte             `json:"bytes"`
+	Named   []octet            `json:"named"`
 	Array   [4]byte            `json:"array"`
 	Wait    time.Duration      `json:"wait"`
 	When    time.Time          `json:"when"`
@@ -128,7 +131,7 @@ type many struct {
 func TestUpdateJSONAsWritten(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		before := many{
-			P: pointed{"precious"}, Map: map[string]pointed{}, Bytes: []byte("bytes"), Array: [4]byte{1, 2, 3, 4}, Wait: time.Minute,
+			P: pointed{"precious"}, Map: map[string]pointed{}, Bytes: []byte("bytes"), Named: []octet{1, 2}, Array: [4]byte{1, 2, 3, 4}, Wait: time.Minute,
 			When: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), Number: "1.50", Text: 7, Any: []any{json.Number("1e400"), nil, "<&>"}, Raw: json.RawMessage("{}"),
 		}
 		before.N.SetInt64(5)

@@ -121,7 +121,7 @@ var locks = []Mutant{
 	},
 	{
 		Name:  "a-ticket-in-the-way-of-its-waiter",
-		Edits: []Edit{{"lock/fair.go", "	if !t.wrote(now) {\n", "	if len(now.rec.Nonce) >= 0 {\n"}},
+		Edits: []Edit{{"lock/fair.go", "		if !t.wrote(now) || now.rec.State != Held {", "		if len(now.rec.Nonce) >= 0 {"}},
 		Why:   "After an outage a waiter takes its own ticket for another's, draws the next, and waits behind itself.",
 		Test:  lockTest("TestATicketAfterAnOutage"),
 	},
