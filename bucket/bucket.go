@@ -73,8 +73,8 @@ type Store interface {
 	Get(ctx context.Context, ref Ref) (Info, io.ReadCloser, error)
 	// Put writes the whole object, or nothing, and returns its new ETag. What
 	// [Object.Check] refuses is ErrInvalid. A body of another length than Size
-	// is ErrInvalid, or ErrUnclear if that was found too late. Some stores keep a part of a body that breaks off
-	// and cannot seek: [Output] notices.
+	// is ErrInvalid, or ErrUnclear if that was found too late. Some stores keep
+	// a part of a body that breaks off and cannot seek: [Output] notices.
 	Put(ctx context.Context, ref Ref, o Object, c Condition) (etag string, err error)
 	// Delete removes the object. Where c does not hold it removes nothing,
 	// on a store that honours the condition: not all do. Removing what is

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/smithy-go/middleware"
@@ -48,7 +49,9 @@ func checkListing(ctx context.Context, in middleware.DeserializeInput, next midd
 		err = fmt.Errorf("%w Its element is %q, and not %s", errNoListing, root, listingRoot)
 	}
 	if err != nil {
-		return out, metadata, err // the SDK closes the body
+		_ = answer.Body.Close() // what it has yet to say does not matter
+		answer.Body = http.NoBody
+		return out, metadata, err
 	}
 	answer.Body = struct {
 		io.Reader
