@@ -94,7 +94,7 @@ const lockExitCodes = `  N    that of the command; 128+N if it died of signal N
    1   the command was ended because its guard ended, or nothing was run
   64   wrong usage or configuration, no permission, the object is no lock, or the
        store ignores preconditions: nothing was run
-  69   the object store is unavailable: nothing was run
+  69   the object store is unavailable, for longer than --wait: nothing was run
   75   the lock was not acquired in time, or was lost before the command was
        started: nothing was run
   76   the lock was lost while the command ran, which was ended
@@ -186,21 +186,22 @@ func (a *app) acquire(ctx context.Context, cancel context.CancelCauseFunc, objec
 			}
 		}()
 	}
-	var lease *lock.Lease
-	err := a.patiently(ctx, o.wait, func() (err error) {
-		lease, err = a.waitOnce(ctx, object, o)
-		return err
-	})
+	lease, err := a.wait(ctx, object, o)
 	if err == nil {
 		return lease, nil
 	}
 	return nil, o.advise(because(ctx, err))
 }
 
-// waitOnce waits for the lock, or tries for it once. It gives up when the store has
-// been away for a while.
-func (a *app) waitOnce(ctx context.Context, object event.Object, o *lockOptions) (*lock.Lease, error) {
-	b, err := a.proved(ctx, o.endpoint, object)
+// wait waits for the store, and then for the lock, or tries for it once. Where that
+// gives up because the store is away it is gone on with: what is known of one's own
+// writes must not be forgotten.
+func (a *app) wait(ctx context.Context, object event.Object, o *lockOptions) (lease *lock.Lease, err error) {
+	var b *lock.Bucket
+	err = a.patiently(ctx, o.wait, func() (err error) {
+		b, err = a.proved(ctx, o.endpoint, object)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -208,17 +209,20 @@ func (a *app) waitOnce(ctx context.Context, object event.Object, o *lockOptions)
 	if err != nil {
 		return nil, err
 	}
-	if o.wait == 0 {
-		return try(ctx)
-	}
-	if isTerminal(a.Err) && !o.config.Fair { // a fair one would lose its place
-		lease, err := try(ctx)
-		if !errors.Is(err, lock.ErrHeld) {
-			return lease, err
+	tell := isTerminal(a.Err) && !o.config.Fair // a fair one would lose its place
+	err = a.patiently(ctx, o.wait, func() (err error) {
+		if o.wait == 0 || tell {
+			lease, err = try(ctx)
+			if o.wait == 0 || !errors.Is(err, lock.ErrHeld) {
+				return err
+			}
+			fmt.Fprintf(a.Err, "pawl: waiting: %v\n", err)
+			tell = false
 		}
-		fmt.Fprintf(a.Err, "pawl: waiting: %v\n", err)
-	}
-	return wait(ctx)
+		lease, err = wait(ctx)
+		return err
+	})
+	return lease, err
 }
 
 // advise says how long to wait for a lock whose holder may be gone, where that was

@@ -89,7 +89,7 @@ func sysexitCode(err error) int {
 		{exitBusy, []error{lock.ErrHeld, lock.ErrContended, errNotStarted}},
 		{exitLost, []error{lock.ErrLost, lock.ErrFenced}},
 		{exitMisuse, []error{
-			lock.ErrConfig, lock.ErrForeign, lock.ErrNewer, doctor.ErrIgnored, errUnsafe,
+			lock.ErrConfig, lock.ErrSlow, lock.ErrForeign, lock.ErrNewer, doctor.ErrIgnored, errUnsafe,
 			bucket.ErrDenied, bucket.ErrNoBucket, bucket.ErrInvalid,
 		}},
 		// Where waiting ended and nobody was seen to hold the lock, nobody was asked.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"mime"
 	"os/exec"
+	"strings"
 	"syscall"
 	"time"
 
@@ -110,8 +111,9 @@ func (o *updateOptions) check(cmd *cobra.Command) error {
 	case o.config.Tries < 1:
 		return misuse("--tries %d: must be at least 1", o.config.Tries)
 	case o.contentType != "":
-		if _, _, err := mime.ParseMediaType(o.contentType); err != nil {
-			return misuse("--content-type %s: want type/subtype: %w", event.Quote(o.contentType), err)
+		kind, _, err := mime.ParseMediaType(o.contentType)
+		if err != nil || !strings.Contains(kind, "/") {
+			return misuse("--content-type %s: want type/subtype", event.Quote(o.contentType))
 		}
 	}
 	return nil
