@@ -199,6 +199,21 @@ func TestWritersInAnOutage(t *testing.T) {
 	}
 }
 
+// TestAListingSlowerThanTheLease: the gate is not shut again and again for it.
+func TestAListingSlowerThanTheLease(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		u := b.user()
+		slow := func(ctx context.Context, do func(context.Context) error) error {
+			sleep(callTime - time.Second)
+			return do(ctx)
+		}
+		u.calls.Next(buckettest.List, slices.Repeat([]buckettest.Fault{slow}, 1000)...)
+		_, err := u.rw(Config{TTL: ttl / 2}).Lock(b.within(time.Hour))
+		b.refused(err, ErrLost, "s3://b/k", "too long to look for readers")
+		b.done(b.got(b.user().rw(Config{}).TryRLock(b.Context())).Release(b.Context()))
+	})
+}
+
 // TestGivingUpInAPut: who was seen to hold the lock is told, also where the waiting
 // ended as one was about to enter.
 func TestGivingUpInAPut(t *testing.T) {

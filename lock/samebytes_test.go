@@ -19,6 +19,8 @@ func TestAFenceOverTheSameValue(t *testing.T) {
 	for _, was := range []string{`{"n":1}`, `{"n":1}` + "\n"} {
 		inBubble(t, func(b *bubble) {
 			b.put("k", was, nil)
+			_, err := UpdateJSON(b.Context(), b.user().bucket, "k", set(1), UpdateConfig{Fence: 8})
+			b.done(err)
 			u := b.user()
 			u.calls.Next(buckettest.Put, buckettest.Between(func() {
 				for fence := range int64(4) { // each other bytes
@@ -28,7 +30,7 @@ func TestAFenceOverTheSameValue(t *testing.T) {
 					}
 				}
 			}))
-			_, err := UpdateJSON(b.Context(), u.bucket, "k", set(2), UpdateConfig{Fence: 9})
+			_, err = UpdateJSON(b.Context(), u.bucket, "k", set(2), UpdateConfig{Fence: 9})
 			b.refused(err, ErrFenced)
 			if _, err := UpdateJSON(b.Context(), u.bucket, "k", set(3), UpdateConfig{Fence: 13}); err != nil {
 				b.Error(err)
