@@ -208,7 +208,9 @@ func TestAListingSlowerThanTheLease(t *testing.T) {
 			return do(ctx)
 		}
 		u.calls.Next(buckettest.List, slices.Repeat([]buckettest.Fault{slow}, 1000)...)
+		began := time.Now()
 		_, err := u.rw(Config{TTL: ttl / 2}).Lock(b.within(time.Hour))
+		b.about(time.Since(began), patience, patience+2*callTime)
 		b.refused(err, ErrLost, "s3://b/k", "too long to look for readers")
 		b.done(b.got(b.user().rw(Config{}).TryRLock(b.Context())).Release(b.Context()))
 	})
