@@ -136,20 +136,20 @@ func TestIdempotencyKey(t *testing.T) {
 		key  ledger.RowKey
 		kind event.Kind
 		id   ledger.Identity
-		want uint64
+		have uint64 // before a removal
 	}
 	draw := rapid.Custom(func(t *rapid.T) effect {
 		e := effect{key: drawRowKey().Draw(t, "key"), kind: rapid.SampledFrom([]event.Kind{event.Created, event.Removed}).Draw(t, "kind")}
 		if e.kind == event.Created {
 			e.id = drawIdentity().Draw(t, "identity")
 		} else {
-			e.want = rapid.Uint64Range(1, 3).Draw(t, "want")
+			e.have = rapid.Uint64Range(1, 3).Draw(t, "have")
 		}
 		return e
 	})
 	attempt := func(t *rapid.T, e effect) string {
 		a := &ledger.Attempt{
-			Key: e.key, Want: ledger.Version{Generation: e.want},
+			Key: e.key, Have: ledger.Version{Generation: e.have}, Want: ledger.Version{Generation: rapid.Uint64Range(4, 6).Draw(t, "want")},
 			Fence: rapid.Int64().Draw(t, "fence"), Number: rapid.IntRange(1, 8).Draw(t, "number"),
 			Doubt:     rapid.SampledFrom([]ledger.Doubt{ledger.DoubtNone, ledger.DoubtLook}).Draw(t, "doubt"),
 			TakenOver: rapid.Bool().Draw(t, "taken over"), Verifying: rapid.Bool().Draw(t, "verifying"),
@@ -158,11 +158,14 @@ func TestIdempotencyKey(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		e, f := draw.Draw(t, "one"), draw.Draw(t, "other")
+		if rapid.Bool().Draw(t, "of one object") {
+			f.key = e.key
+		}
 		key := attempt(t, e)
 		if again := attempt(t, e); again != key {
 			t.Fatalf("two attempts have keys %s and %s", key, again)
 		}
-		same := e.key == f.key && e.kind == f.kind && e.want == f.want && e.id.Same(f.id)
+		same := e.key == f.key && e.kind == f.kind && e.have == f.have && e.id.Same(f.id)
 		if (attempt(t, f) == key) != same {
 			t.Fatalf("one effect: %v, and keys %s and %s", same, key, attempt(t, f))
 		}
