@@ -66,8 +66,11 @@ func (m *RWMutex) lock(ctx context.Context, wait bool) (*hold, error) {
 			return h, nil
 		}
 		giveUp(ctx, h)
-		if !errors.Is(err, ErrLost) || ctx.Err() != nil || m.gate.clock.Now().Sub(answered) > patience {
+		switch {
+		case !errors.Is(err, ErrLost) || ctx.Err() != nil:
 			return nil, err
+		case m.gate.clock.Now().Sub(answered) > patience:
+			return nil, fmt.Errorf("looking for the readers of %s: %w, which is %v: choose a longer TTL", m.gate, ErrSlow, h.ttl())
 		}
 	}
 }

@@ -127,18 +127,32 @@ func TestATicketThatCannotBeRemoved(t *testing.T) {
 	})
 }
 
+// queued is somebody with the first ticket.
+func (b *bubble) queued() (*user, *queue) {
+	b.Helper()
+	u := b.user()
+	q := &queue{Mutex: u.mutex(Config{TTL: ttl}), prefix: "k.queue/"}
+	b.done(q.enter(b.Context(), 1))
+	return u, q
+}
+
+// renewsInVain renews the ticket once, and gives up without knowing what became of
+// that.
+func (u *user) renewsInVain(q *queue, fault buckettest.Fault) {
+	u.Helper()
+	ctx, leave := context.WithCancel(u.Context())
+	u.calls.Next(buckettest.Put, func(ctx context.Context, do func(context.Context) error) error {
+		defer leave()
+		return fault(ctx, do)
+	})
+	u.refused(q.ticket.renew(ctx, ttl), context.Canceled)
+}
+
 // TestALookThatFailsBeforeARemoval: a renewal of unknown fate must be looked for.
 func TestALookThatFailsBeforeARemoval(t *testing.T) {
 	inBubble(t, func(b *bubble) {
-		u := b.user()
-		q := &queue{Mutex: u.mutex(Config{TTL: ttl}), prefix: "k.queue/"}
-		b.done(q.enter(b.Context(), 1))
-		ctx, leave := context.WithCancel(b.Context())
-		u.calls.Next(buckettest.Put, func(ctx context.Context, do func(context.Context) error) error {
-			defer leave()
-			return buckettest.Landed(ctx, do)
-		})
-		b.refused(q.ticket.renew(ctx, ttl), context.Canceled)
+		u, q := b.queued()
+		u.renewsInVain(q, buckettest.Landed)
 		u.calls.Next(buckettest.Get, buckettest.Answer(bucket.ErrUnavailable))
 		q.leave(b.Context(), abandonTime)
 		if keys := b.keys(); len(keys) > 0 || q.left != nil {
@@ -150,16 +164,9 @@ func TestALookThatFailsBeforeARemoval(t *testing.T) {
 // TestALateRenewalOfATicket lands when one looks for it after an outage.
 func TestALateRenewalOfATicket(t *testing.T) {
 	inBubble(t, func(b *bubble) {
-		u := b.user()
-		q := &queue{Mutex: u.mutex(Config{TTL: ttl}), prefix: "k.queue/"}
-		b.done(q.enter(b.Context(), 1))
+		u, q := b.queued()
 		var land func() error
-		ctx, leave := context.WithCancel(b.Context())
-		u.calls.Next(buckettest.Put, func(c context.Context, do func(context.Context) error) error {
-			defer leave()
-			return buckettest.Late(&land)(c, do)
-		})
-		b.refused(q.ticket.renew(ctx, ttl), context.Canceled)
+		u.renewsInVain(q, buckettest.Late(&land))
 		u.calls.Next(buckettest.Put, buckettest.Between(func() { b.done(land()) }))
 		b.done(q.find(b.Context()))
 		if q.ticket == nil {
@@ -172,8 +179,7 @@ func TestALateRenewalOfATicket(t *testing.T) {
 // TestATicketReleasedByForce is no place any more.
 func TestATicketReleasedByForce(t *testing.T) {
 	inBubble(t, func(b *bubble) {
-		q := &queue{Mutex: b.mutex(Config{TTL: ttl}), prefix: "k.queue/"}
-		b.done(q.enter(b.Context(), 1))
+		_, q := b.queued()
 		_, err := b.user().bucket.ForceRelease(b.Context(), q.key(1), q.ticket.at.rec.Token)
 		b.done(err)
 		b.refused(q.ticket.renew(b.Context(), ttl), ErrLost)

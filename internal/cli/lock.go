@@ -187,8 +187,11 @@ func (a *app) acquire(ctx context.Context, cancel context.CancelCauseFunc, objec
 		}()
 	}
 	lease, err := a.wait(ctx, object, o)
-	if err == nil {
+	switch {
+	case err == nil:
 		return lease, nil
+	case errors.Is(err, lock.ErrLost): // while it waited for those who share it
+		err = fmt.Errorf("%w; %w", err, errNotStarted)
 	}
 	return nil, o.advise(because(ctx, err))
 }
