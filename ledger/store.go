@@ -42,8 +42,9 @@ type Store interface {
 	// Load returns the rows of keys that exist, in any order.
 	Load(ctx context.Context, keys []RowKey) ([]Row, error)
 	// Due returns rows of a pipeline whose Row.Due is set and not after
-	// before, earliest first. It goes by pipeline so that the rows of one
-	// that no worker runs any more cannot stand in the way of the others.
+	// before, earliest first; of those due at the same instant, any first. It
+	// goes by pipeline so that the rows of one that no worker runs any more
+	// cannot stand in the way of the others.
 	Due(ctx context.Context, pipeline string, before time.Time, limit int) ([]Row, error)
 	// Scan yields the rows of a range, ordered by pipeline, bucket, key and
 	// version id, each byte by byte. It may miss or repeat nothing, but sees

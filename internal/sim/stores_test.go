@@ -1,14 +1,16 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/pawlhq/pawl/internal/tape"
 	"github.com/pawlhq/pawl/ledger"
@@ -17,7 +19,9 @@ import (
 )
 
 // TestStores is I13: a world comes to the same end whichever store keeps its
-// rows, down to the last nonce.
+// rows, down to the last nonce. Of rows that are due at the same instant a store
+// may name either first, and a world goes another way by it: here the one of the
+// smaller key is first.
 func TestStores(t *testing.T) {
 	pool := &threads{}
 	defer pool.close()
@@ -30,7 +34,7 @@ func TestStores(t *testing.T) {
 			stores["sqliteledger"] = openSQLite(t)
 		}
 		for name, store := range stores {
-			if diff := cmp.Diff(want, endOf(t, pool, s, store)); diff != "" {
+			if diff := gocmp.Diff(want, endOf(t, pool, s, inKeyOrder{store})); diff != "" {
 				t.Errorf("%s: seed %d comes to another end with %s (-the least store +%s):\n%s", I13, s, name, name, diff)
 			}
 			if err := store.Close(); err != nil {
@@ -41,6 +45,19 @@ func TestStores(t *testing.T) {
 			t.Fatalf("repeat it with: go test ./internal/sim -run 'TestStores$' -seed %d", s)
 		}
 	}
+}
+
+// inKeyOrder is a store whose rows that are due at once are in the order of
+// their keys, as the least store has them.
+type inKeyOrder struct{ ledger.Store }
+
+func (s inKeyOrder) Due(ctx context.Context, pipeline string, before time.Time, limit int) ([]ledger.Row, error) {
+	const all = 100 // a world has fewer rows
+	rows, err := s.Store.Due(ctx, pipeline, before, all)
+	slices.SortFunc(rows, func(a, b ledger.Row) int {
+		return cmp.Or(a.Due().Compare(b.Due()), a.RowKey.Compare(b.RowKey))
+	})
+	return rows[:min(limit, len(rows))], err
 }
 
 func openSQLite(t *testing.T) ledger.Store {
