@@ -229,7 +229,7 @@ func TestTheTokenRises(t *testing.T) {
 
 func TestConfigs(t *testing.T) {
 	b := Proved(nil, "b")
-	long := strings.Repeat("x", maxText+1)
+	long := strings.Repeat("x", MaxText+1)
 	for _, c := range []struct {
 		name   string
 		config Config
@@ -265,7 +265,7 @@ func TestConfigs(t *testing.T) {
 // TestTheLongestNames: what JSON makes longest must still be read.
 func TestTheLongestNames(t *testing.T) {
 	inBubble(t, func(b *bubble) {
-		m := b.mutex(Config{TTL: ttl, ID: strings.Repeat("<", maxID), Owner: strings.Repeat("<", maxText), Reason: strings.Repeat("\x00", maxText)})
+		m := b.mutex(Config{TTL: ttl, ID: strings.Repeat("<", MaxID), Owner: strings.Repeat("<", MaxText), Reason: strings.Repeat("\x00", MaxText)})
 		l := b.got(m.Acquire(b.Context()))
 		sleep(2 * maxBefore * ttl / renewAfter)
 		b.done(l.Release(b.Context()))

@@ -18,8 +18,8 @@ func FuzzDecode(f *testing.F) {
 		f.Add([]byte(c.content))
 	}
 	full := Record{
-		State: Held, Token: 1<<62 - 2, Nonce: strings.Repeat("n", 64), ID: strings.Repeat("i", maxID), Owner: "<&>\"\u00e9\u0000\n\u2028", Host: "h", PID: -1, Reason: "why",
-		TTL: maxTTL.Milliseconds(), Since: epoch.In(time.FixedZone("", -23*3600)), Limit: MaxSlots, Before: []string{"", strings.Repeat("x", maxNonce)},
+		State: Held, Token: 1<<62 - 2, Nonce: strings.Repeat("n", 64), ID: strings.Repeat("i", MaxID), Owner: "<&>\"\u00e9\u0000\n\u2028", Host: "h", PID: -1, Reason: "why",
+		TTL: MaxTTL.Milliseconds(), Since: epoch.In(time.FixedZone("", -23*3600)), Limit: MaxSlots, Before: []string{"", strings.Repeat("x", maxNonce)},
 	}
 	for _, seed := range []string{
 		string(full.encode()), leaseText(), leaseText("released", "held"),
@@ -38,7 +38,7 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		comesBack(t, &rec)
-		holder := Record{TTL: maxTTL.Milliseconds(), Host: "h", PID: 1}
+		holder := Record{TTL: MaxTTL.Milliseconds(), Host: "h", PID: 1}
 		for _, next := range []Record{
 			rec.renewed("nonce-nonce"), rec.released("nonce-nonce", epoch), rec.forced("nonce-nonce", epoch), rec.acquired(&holder, "nonce-nonce", epoch),
 		} {

@@ -59,7 +59,7 @@ func TestALeaseIsRenewed(t *testing.T) {
 // TestALeaseOfAFailingStore checks that a lease whose renewals get lost ends on
 // time, and that nobody enters before that, nor long after.
 func TestALeaseOfAFailingStore(t *testing.T) {
-	for _, ttl := range []time.Duration{minTTL, ttl, time.Minute, time.Hour} {
+	for _, ttl := range []time.Duration{MinTTL, ttl, time.Minute, time.Hour} {
 		inBubble(t, func(b *bubble) {
 			u := b.user()
 			l := b.got(u.mutex(Config{TTL: ttl}).Acquire(b.Context()))

@@ -15,13 +15,13 @@ import (
 type Config struct {
 	// TTL is how long a lease lasts after each renewal: how long others wait
 	// for a holder that is gone. It is renewed three times as often. Default
-	// 30 s, from 1 s to 24 h.
+	// 30 s, from [MinTTL] to [MaxTTL].
 	TTL time.Duration
 	// ID is what others know this holder by, the number of a build, say: in at
-	// most 128 bytes. Two may have the same.
+	// most [MaxID] bytes of UTF-8. Two may have the same.
 	ID string
-	// Owner and Reason tell people who holds the lock and why, in at most 1 KiB
-	// each. They decide nothing.
+	// Owner and Reason tell people who holds the lock and why, in at most
+	// [MaxText] bytes of UTF-8 each. They decide nothing.
 	Owner, Reason string
 	// Fair lets those who wait enter in the order in which they came, as long
 	// as all of them are fair. It costs them a ticket each: another object,
@@ -29,9 +29,15 @@ type Config struct {
 	Fair bool
 }
 
+// What a Config may say; all else is [ErrConfig].
 const (
-	minTTL     = time.Second
-	maxTTL     = 24 * time.Hour
+	MinTTL = time.Second
+	MaxTTL = 24 * time.Hour
+	// MaxID bounds an id, in bytes.
+	MaxID = 128
+	// MaxText bounds an owner and a reason, in bytes each.
+	MaxText = 1 << 10
+
 	defaultTTL = 30 * time.Second
 )
 

@@ -49,16 +49,16 @@ func (c Config) holder() (Record, error) {
 	if c.TTL == 0 {
 		c.TTL = defaultTTL
 	}
-	if c.TTL < minTTL || c.TTL > maxTTL {
-		return Record{}, fmt.Errorf("%w: TTL %v: want %v to %v", ErrConfig, c.TTL, minTTL, maxTTL)
+	if c.TTL < MinTTL || c.TTL > MaxTTL {
+		return Record{}, fmt.Errorf("%w: TTL %v: want %v to %v", ErrConfig, c.TTL, MinTTL, MaxTTL)
 	}
 	for _, text := range []string{c.Owner, c.Reason} {
-		if len(text) > maxText || !utf8.ValidString(text) {
-			return Record{}, fmt.Errorf("%w: Owner and Reason have at most %d bytes of UTF-8 each", ErrConfig, maxText)
+		if len(text) > MaxText || !utf8.ValidString(text) {
+			return Record{}, fmt.Errorf("%w: Owner and Reason have at most %d bytes of UTF-8 each", ErrConfig, MaxText)
 		}
 	}
-	if len(c.ID) > maxID || !utf8.ValidString(c.ID) {
-		return Record{}, fmt.Errorf("%w: ID has at most %d bytes of UTF-8", ErrConfig, maxID)
+	if len(c.ID) > MaxID || !utf8.ValidString(c.ID) {
+		return Record{}, fmt.Errorf("%w: ID has at most %d bytes of UTF-8", ErrConfig, MaxID)
 	}
 	host, err := os.Hostname()
 	if err != nil {

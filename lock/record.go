@@ -69,10 +69,6 @@ const (
 	maxRecord = 16 << 10
 	// maxNonce bounds a nonce, in bytes.
 	maxNonce = 64
-	// maxID bounds an id, in bytes.
-	maxID = 128
-	// maxText bounds what a holder may say of itself, in bytes.
-	maxText = 1 << 10
 )
 
 // What is found in the place of a lease.
@@ -125,9 +121,9 @@ func (r *Record) check() error {
 		return fmt.Errorf("its token is %d", r.Token)
 	case len(r.Nonce) < 8 || len(r.Nonce) > maxNonce:
 		return errors.New("its nonce has another length")
-	case r.TTL < minTTL.Milliseconds() || r.TTL > maxTTL.Milliseconds():
+	case r.TTL < MinTTL.Milliseconds() || r.TTL > MaxTTL.Milliseconds():
 		return fmt.Errorf("its ttl_ms is %d", r.TTL)
-	case len(r.ID) > maxID || len(r.Owner) > maxText || len(r.Reason) > maxText || len(r.Host) > maxText:
+	case len(r.ID) > MaxID || len(r.Owner) > MaxText || len(r.Reason) > MaxText || len(r.Host) > MaxText:
 		return errors.New("it says too much of its holder")
 	case slices.ContainsFunc(r.Before, func(n string) bool { return len(n) > maxNonce }):
 		return errors.New("a nonce of a write before is too long")

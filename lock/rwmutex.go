@@ -125,7 +125,7 @@ func (m *RWMutex) remaining(ctx context.Context, gate *hold) (time.Duration, *He
 	if err != nil {
 		return 0, nil, err
 	}
-	shortest, busy := maxTTL, (*HeldError)(nil)
+	shortest, busy := MaxTTL, (*HeldError)(nil)
 	for _, i := range slices.Sorted(maps.Keys(there)) {
 		one := there[i]
 		left, err := one.mutex.expire(ctx, &one.now, &one.seen)

@@ -117,7 +117,7 @@ func (s *slots) take(ctx context.Context) (*hold, time.Duration, *HeldError, err
 	if left, busy, err := s.stranger(ctx, there); busy != nil || err != nil {
 		return nil, left, busy, err
 	}
-	shortest, busy := maxTTL, &HeldError{Ref: bucket.Ref{Bucket: s.name, Key: s.prefix}}
+	shortest, busy := MaxTTL, &HeldError{Ref: bucket.Ref{Bucket: s.name, Key: s.prefix}}
 	for _, i := range s.order(there) {
 		one := s.slot(i)
 		h, left, err := one.mutex.take(ctx, &one.now, &one.seen)

@@ -120,15 +120,17 @@ func (o *lockOptions) addFlags(cmd *cobra.Command) {
 	addStoreFlags(cmd, &o.endpoint)
 }
 
+// check refuses by the name of its flag what package lock would not take, before
+// anything is divided by it.
 func (o *lockOptions) check(cmd *cobra.Command) error {
 	given := cmd.Flags().Changed
 	switch {
-	case o.config.TTL < shortestTTL || o.config.TTL > longestTTL:
+	case o.config.TTL < lock.MinTTL || o.config.TTL > lock.MaxTTL:
 		return misuse("--ttl %v: want 1s to 24h", o.config.TTL)
 	case given("wait") && o.wait < 0:
 		return misuse("--wait %v: must not be negative", o.wait)
-	case given("semaphore") && o.slots < 1:
-		return misuse("--semaphore %d: must be at least 1", o.slots)
+	case given("semaphore") && (o.slots < 1 || o.slots > lock.MaxSlots):
+		return misuse("--semaphore %d: want 1 to %d", o.slots, lock.MaxSlots)
 	case o.onLost != onLostTerminate && o.onLost != onLostKill:
 		return misuse("--on-lost %s: want %s or %s", event.Quote(o.onLost), onLostTerminate, onLostKill)
 	case o.shared && o.slots > 0, o.config.Fair && (o.shared || o.slots > 0):
@@ -137,7 +139,7 @@ func (o *lockOptions) check(cmd *cobra.Command) error {
 	for _, text := range []struct {
 		flag, value string
 		most        int
-	}{{"reason", o.config.Reason, longestText}, {"id", o.config.ID, longestID}, {"owner", o.config.Owner, longestText}} {
+	}{{"reason", o.config.Reason, lock.MaxText}, {"id", o.config.ID, lock.MaxID}, {"owner", o.config.Owner, lock.MaxText}} {
 		switch {
 		case len(text.value) > text.most:
 			return misuse("--%s has %d bytes: %d at most", text.flag, len(text.value), text.most)
@@ -152,15 +154,6 @@ func (o *lockOptions) check(cmd *cobra.Command) error {
 	}
 	return nil
 }
-
-// What package lock takes. It is refused here by the name of its flag, and before
-// anything is divided by it.
-const (
-	shortestTTL = time.Second
-	longestTTL  = 24 * time.Hour
-	longestText = 1 << 10
-	longestID   = 128
-)
 
 // errWaited is why waiting for a lock ended.
 var errWaited = errors.New("it was not to be had in the time that --wait gives")

@@ -46,7 +46,7 @@ var locks = []Mutant{
 	},
 	{
 		Name:  "a-lock-kept-by-the-dead",
-		Edits: []Edit{{"lock/mutex.go", "return m.watch.left(&now.rec, m.clock.Now())", "return maxTTL"}},
+		Edits: []Edit{{"lock/mutex.go", "return m.watch.left(&now.rec, m.clock.Now())", "return MaxTTL"}},
 		Why:   "A holder that crashed locks everybody out.",
 		From:  "the published lock object on S3",
 		Test:  worlds("L4", "5000"),
