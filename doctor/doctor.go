@@ -96,6 +96,10 @@ const (
 // ended ctx. There is a report beside it if only the cleaning up failed.
 func Examine(ctx context.Context, store bucket.Store, bucketName, prefix string, o Options) (r *Report, err error) {
 	l := newLab(store, bucketName, prefix)
+	if !l.ref("examined").IsPath() {
+		return nil, fmt.Errorf("%w: a part of the prefix %s between slashes is empty, \".\" or \"..\", and some stores list it under another key: choose one without",
+			bucket.ErrInvalid, event.Quote(prefix))
+	}
 	defer func() { err = errors.Join(err, l.clean(ctx)) }()
 	if err := l.enter(ctx); err != nil {
 		return nil, l.ended(ctx, err)

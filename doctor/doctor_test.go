@@ -88,6 +88,16 @@ func TestAllIsWell(t *testing.T) {
 	}
 }
 
+// TestPrefixesThatAreNoPaths: some stores list elsewhere what is written below them.
+func TestPrefixesThatAreNoPaths(t *testing.T) {
+	for _, prefix := range []string{"/", "//", "a//", "./", "a/../"} {
+		_, err := doctor.Examine(t.Context(), memory(), name, prefix, doctor.Options{})
+		if !errors.Is(err, bucket.ErrInvalid) || !strings.Contains(err.Error(), "choose one without") {
+			t.Errorf("%q: %v", prefix, err)
+		}
+	}
+}
+
 // TestEachFaultIsFound breaks one promise at a time. Its own check has to find
 // it, and no other, so that each is one that can fail.
 func TestEachFaultIsFound(t *testing.T) {

@@ -252,6 +252,16 @@ func TestConfigs(t *testing.T) {
 			}
 		}
 	}
+	for _, key := range []string{"", "/k", "k/", "a//k", "./k", "a/../k", "k/."} {
+		_, mutex := b.Mutex(key, Config{})
+		_, semaphore := b.Semaphore(key, 1, Config{})
+		_, rw := b.RWMutex(key, Config{})
+		for _, err := range []error{mutex, semaphore, rw} {
+			if !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), "choose one without") {
+				t.Errorf("the key %q: %v", key, err)
+			}
+		}
+	}
 	for _, n := range []int{-1, 0, MaxSlots + 1} {
 		if _, err := b.Semaphore("k", n, Config{}); !errors.Is(err, ErrConfig) {
 			t.Errorf("a semaphore of %d: %v", n, err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/doctor"
+	"github.com/pawlhq/pawl/event"
 )
 
 // Bucket is a bucket that locks can rely on. It is safe for concurrent use.
@@ -31,11 +32,12 @@ func Open(ctx context.Context, store bucket.Store, name, prefix string) (*Bucket
 // nothing here holds.
 func Proved(store bucket.Store, name string) *Bucket { return &Bucket{realWorld(store), name} }
 
-// Mutex returns the lock whose lease is the object key.
+// Mutex returns the lock whose lease is the object key. What is between its slashes
+// must not be empty, "." or "..", for some stores list such a key under another.
 func (b *Bucket) Mutex(key string, c Config) (*Mutex, error) {
-	holder, err := c.holder()
+	holder, err := b.holder(key, c)
 	if err != nil {
-		return nil, fmt.Errorf("the lock %s: %w", &object{b.world, bucket.Ref{Bucket: b.name, Key: key}}, err)
+		return nil, fmt.Errorf("the lock %s: %w", event.Object(bucket.Ref{Bucket: b.name, Key: key}), err)
 	}
 	return b.mutex(key, holder, c.Fair), nil
 }
@@ -44,8 +46,12 @@ func (b *Bucket) mutex(key string, holder Record, fair bool) *Mutex {
 	return &Mutex{object: object{b.world, bucket.Ref{Bucket: b.name, Key: key}}, holder: holder, fair: fair}
 }
 
-// holder is what is written of who holds a lock.
-func (c Config) holder() (Record, error) {
+// holder is what is written of who holds a lock. A key below which not every store
+// would list the lock's companions is refused.
+func (b *Bucket) holder(key string, c Config) (Record, error) {
+	if !(bucket.Ref{Bucket: b.name, Key: key}).IsPath() {
+		return Record{}, fmt.Errorf("%w: a part of its key between slashes is empty, \".\" or \"..\", and some stores list it under another key: choose one without", ErrConfig)
+	}
 	if c.TTL == 0 {
 		c.TTL = defaultTTL
 	}

@@ -27,9 +27,10 @@ type RWMutex struct {
 	readers *slots
 }
 
-// RWMutex returns the readers and writer lock whose gate is the object key.
+// RWMutex returns the readers and writer lock whose gate is the object key, which
+// must be as that of [Bucket.Mutex].
 func (b *Bucket) RWMutex(key string, c Config) (*RWMutex, error) {
-	holder, err := c.holder()
+	holder, err := b.holder(key, c)
 	if err != nil {
 		return nil, fmt.Errorf("the lock %s: %w", event.Quote("s3://"+b.name+"/"+key), err)
 	}

@@ -15,7 +15,7 @@ type Semaphore struct{ slots *slots }
 // must use the same n: whoever finds a holder with another is refused. A token is
 // that of a slot, and no higher than that of the other slots' holders.
 func (b *Bucket) Semaphore(key string, n int, c Config) (*Semaphore, error) {
-	holder, err := c.holder()
+	holder, err := b.holder(key, c)
 	if err == nil && (n < 1 || n > MaxSlots) {
 		err = fmt.Errorf("%w: a limit of %d: want 1 to %d", ErrConfig, n, MaxSlots)
 	}
