@@ -46,7 +46,7 @@ var notLeases = map[string]struct {
 	"no TTL":                {leaseText("30000", "0"), ErrForeign, "its ttl_ms is 0"},
 	"a TTL for ever":        {leaseText("30000", "9007199254740993"), ErrForeign, "its ttl_ms is"},
 	"a limit that is huge":  {leaseText(`"token":7`, `"token":7,"limit":1001`), ErrForeign, "its limit is 1001"},
-	"too many bytes":        {leaseText("}", strings.Repeat(" ", maxRecord)+"}"), ErrForeign, "more than 16384 bytes"},
+	"too many bytes":        {leaseText("}", strings.Repeat(" ", maxRecord)+"}"), ErrForeign, "more than 32768 bytes"},
 }
 
 func TestWhatIsNoLeaseIsLeftAlone(t *testing.T) {

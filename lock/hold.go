@@ -148,9 +148,11 @@ func (h *hold) lostTo(now version) error {
 }
 
 // release gives the lock back. ErrLost says that it had been lost before, which
-// harms nothing but what was done under it.
+// harms nothing but what was done under it. Who has taken it over had to wait for
+// the lease to end: what was held when the release began was not lost by that.
 func (h *hold) release(ctx context.Context) error {
 	m := h.mutex
+	good := h.left(m.clock.Now()) > 0
 	for {
 		w := m.object.write(h.at, h.at.rec.released(m.nonce(), m.clock.Now()))
 		f, err := w.run(ctx)
@@ -159,16 +161,24 @@ func (h *hold) release(ctx context.Context) error {
 			h.disown()
 			return fmt.Errorf("%w; nobody else can enter until its lease is over", err)
 		case f.fate == landed:
-			m.remember(f.now)
+			m.free(f.now)
 			return nil
 		case f.fate == superseded:
 			return nil
 		case h.renewal != nil && f.now.exists && f.now.rec.Nonce == h.renewal.next.Nonce:
 			h.at, h.renewal = f.now, nil // it had landed after all
 			continue
+		case good && h.takenOver(f.now):
+			return nil
 		}
 		return h.lostTo(f.now)
 	}
+}
+
+// takenOver reports that who holds the lock now waited for this lease to end: that
+// nobody released it by force, or deleted it, in between.
+func (h *hold) takenOver(now version) bool {
+	return h.wrote(now) && now.rec.State == Held && now.rec.Token == h.at.rec.Token+1
 }
 
 // disown lets the same Mutex have at once what could not be released.

@@ -122,6 +122,13 @@ type Mutex struct {
 	loose map[string]bool // nonces of one's own that nobody holds the lock by
 	since time.Time       // when this process took it from another
 	tired bool            // this process had it for long, and lets others go first
+	freed freed
+}
+
+// freed is what this process has released last, and when.
+type freed struct {
+	nonce string
+	at    time.Time
 }
 
 // watch is since when the object has not changed, on the watcher's clock.

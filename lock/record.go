@@ -63,10 +63,11 @@ type wire struct {
 }
 
 const (
-	// maxBefore is how many nonces are carried forward.
-	maxBefore = 16
+	// maxBefore is how many nonces are carried forward: an acquisition and a
+	// release each, so those of 32 holders.
+	maxBefore = 64
 	// maxRecord bounds what is read of an object, in bytes.
-	maxRecord = 16 << 10
+	maxRecord = 32 << 10
 	// maxNonce bounds a nonce, in bytes.
 	maxNonce = 64
 )

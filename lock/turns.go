@@ -3,6 +3,7 @@ package lock
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // turns lets the goroutines that share a Mutex go one after the other, in the
@@ -101,11 +102,14 @@ func (m *Mutex) enter(ctx context.Context, wait bool) (*hold, error) {
 // cannot be had, is released.
 func (m *Mutex) next(ctx context.Context, wait bool) (*hold, error) {
 	m.mu.Lock()
-	left, tired := m.last, m.tired
+	left, chance := m.last, time.Duration(0)
+	if m.tired {
+		chance = m.polls().longest - m.clock.Now().Sub(m.freed.at)
+	}
 	m.tired = false
 	m.mu.Unlock()
-	if tired && wait {
-		if err := m.clock.Sleep(ctx, m.polls().longest); err != nil {
+	if chance > 0 && wait {
+		if err := m.clock.Sleep(ctx, chance); err != nil {
 			return nil, (&HeldError{Ref: m.ref}).gaveUp(ctx, err)
 		}
 	}
@@ -141,9 +145,20 @@ func (m *Mutex) release(ctx context.Context, h *hold, lost error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if waited && !m.fair {
-		m.tired, m.last = true, version{}
+		m.tired, m.last = true, version{} // somebody else's, when these are about to look
 	}
 	return err
+}
+
+// free notes that the lock was released. The next one here needs no read. If the
+// lock has been here for long that one waits for as long as others need to look;
+// where all are fair there is no need.
+func (m *Mutex) free(v version) {
+	m.remember(v)
+	stay := m.fair || m.mayStay()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.freed, m.tired = freed{v.rec.Nonce, m.clock.Now()}, m.tired || !stay
 }
 
 // mayStay reports that the lock may stay in this process: for as long as its TTL.
@@ -154,12 +169,15 @@ func (m *Mutex) mayStay() bool {
 	return m.clock.Now().Sub(m.since) < m.holder.ttl()
 }
 
-// took notes since when this process has the lock.
+// took notes since when this process has the lock, without a time in which all
+// others have looked.
 func (m *Mutex) took(from version) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !m.loose[from.rec.Nonce] {
-		m.since = m.clock.Now()
+	now := m.clock.Now()
+	again := from.exists && from.rec.Nonce == m.freed.nonce && now.Sub(m.freed.at) < m.polls().longest
+	if !again && !m.loose[from.rec.Nonce] {
+		m.since = now
 	}
 	clear(m.loose) // all of these are gone, and never come back
 }

@@ -88,6 +88,44 @@ func TestAProcessLetsOthersIn(t *testing.T) {
 	})
 }
 
+// TestOneThatComesAgainAndAgain has the lock for no longer than its TTL, either.
+func TestOneThatComesAgainAndAgain(t *testing.T) {
+	for name, acquire := range map[string]func(*user) func(context.Context) (*Lease, error){
+		"Acquire": func(u *user) func(context.Context) (*Lease, error) { return u.mutex(Config{TTL: ttl}).Acquire },
+		"Lock":    func(u *user) func(context.Context) (*Lease, error) { return u.rw(Config{TTL: ttl}).Lock },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(b *bubble) {
+				u := b.user()
+				again, ended := acquire(u), make(chan struct{})
+				ctx, stop := context.WithCancel(b.Context())
+				go func() {
+					defer close(ended)
+					for ctx.Err() == nil {
+						if l, err := again(ctx); err == nil {
+							sleep(100 * time.Millisecond)
+							if err := l.Release(b.Context()); err != nil {
+								b.Error(err)
+							}
+						}
+					}
+				}()
+				defer func() {
+					stop()
+					<-ended
+				}()
+				sleep(time.Second)
+				for range 3 {
+					w := begins(b.within(time.Minute), acquire(b.user()))
+					l := w.enters(b)
+					b.about(w.after, 0, ttl+4*time.Second)
+					b.done(l.Release(b.Context()))
+				}
+			})
+		})
+	}
+}
+
 // TestATurnThatIsGivenUp leaves the lock to others.
 func TestATurnThatIsGivenUp(t *testing.T) {
 	inBubble(t, func(b *bubble) {

@@ -127,6 +127,8 @@ type write struct {
 	sent time.Time
 	// loose says that a copy may be on its way.
 	loose bool
+	// patience is how long the store got for the last request.
+	patience time.Duration
 }
 
 func (o *object) write(base version, next Record) *write {
@@ -162,7 +164,7 @@ func (w *write) run(ctx context.Context) (found, error) {
 	pauses := w.retries()
 	began := w.clock.Now()
 	for {
-		etag, err := w.put(ctx, w.base, body)
+		etag, err := w.send(ctx, body)
 		if err == nil {
 			w.loose = false
 			return found{landed, version{exists: true, etag: etag, rec: w.next}, w.clock.Now()}, nil
@@ -186,10 +188,27 @@ func (w *write) run(ctx context.Context) (found, error) {
 	}
 }
 
+// send writes once.
+func (w *write) send(ctx context.Context, body []byte) (etag string, err error) {
+	ctx, stop := w.hurry(ctx)
+	defer stop()
+	return w.put(ctx, w.base, body)
+}
+
+// hurry bounds one request: the first by an eighth of the lease, but by one or two
+// seconds, and each further one by twice as long. So one that is never answered
+// leaves the time to look and to send it again.
+func (w *write) hurry(ctx context.Context) (context.Context, context.CancelFunc) {
+	w.patience = max(min(2*w.patience, callTime), min(max(w.next.ttl()/8, time.Second), 2*time.Second))
+	return w.clock.Limit(ctx, w.patience)
+}
+
 // look reads until it knows what is there. It also returns when it asked for that.
 func (w *write) look(ctx context.Context, answer error) (f found, asked time.Time, err error) {
 	err = w.persist(ctx, func() error {
 		asked = w.clock.Now()
+		ctx, stop := w.hurry(ctx)
+		defer stop()
 		now, err := w.get(ctx)
 		f = found{classify(now, w.base, w.next.Nonce), now, w.clock.Now()}
 		return err

@@ -1,0 +1,66 @@
+package lock
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/bucket/buckettest"
+)
+
+// TestOneRequestWithoutAnAnswer: whichever it is, there is time to look, and to send
+// it again: nothing is lost by it, and nothing is left behind.
+func TestOneRequestWithoutAnAnswer(t *testing.T) {
+	landed := func(ctx context.Context, do func(context.Context) error) error {
+		_ = do(ctx) // nobody hears of it
+		return silent(ctx, nil)
+	}
+	for name, fault := range map[string]buckettest.Fault{"on its way there": silent, "on its way back": landed} {
+		for _, ttl := range []time.Duration{3 * time.Second, 10 * time.Second, 18 * time.Second, time.Hour} {
+			t.Run(name+", "+ttl.String(), func(t *testing.T) {
+				inBubble(t, func(b *bubble) {
+					u := b.user()
+					u.calls.Next(buckettest.Put, fault)
+					l := b.got(u.mutex(Config{TTL: ttl}).Acquire(b.Context()))
+					u.calls.Next(buckettest.Put, fault)
+					sleep(2 * ttl)
+					b.done(l.Context().Err())
+					u.calls.Next(buckettest.Put, fault)
+					b.done(l.Release(b.within(abandonTime)))
+					b.done(b.got(b.mutex(Config{TTL: ttl}).TryAcquire(b.Context())).Release(b.Context()))
+				})
+			})
+		}
+	}
+}
+
+// TestTakenOverWhileReleasing: what was held until the release began was not lost by
+// one who waited for its end. What was taken by force may have been.
+func TestTakenOverWhileReleasing(t *testing.T) {
+	for _, force := range []bool{false, true} {
+		inBubble(t, func(b *bubble) {
+			u, next := b.user(), b.mutex(Config{TTL: ttl})
+			l := b.got(u.mutex(Config{TTL: ttl}).Acquire(b.Context()))
+			w := begins(b.Context(), next.Acquire)
+			sleep(time.Second)
+			if force {
+				_, err := b.user().bucket.ForceRelease(b.Context(), "k", l.Token())
+				b.done(err)
+			}
+			u.calls.Next(buckettest.Put, func(ctx context.Context, do func(context.Context) error) error {
+				sleep(2 * ttl) // it also renews then
+				return do(context.WithoutCancel(ctx))
+			})
+			err := l.Release(b.Context())
+			if <-w.entered; w.err != nil {
+				b.Fatal(w.err)
+			}
+			b.done(w.lease.Release(b.Context()))
+			if force {
+				b.refused(err, ErrLost, "s3://b/k")
+			} else {
+				b.done(err)
+			}
+		})
+	}
+}
