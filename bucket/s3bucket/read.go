@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
@@ -54,12 +55,20 @@ func (s *Store) headByGet(ctx context.Context, ref bucket.Ref) (bucket.Info, err
 // Get implements [bucket.Store]. A body that ends early fails with
 // io.ErrUnexpectedEOF, and like every error of its Read with ErrUnavailable.
 func (s *Store) Get(ctx context.Context, ref bucket.Ref) (bucket.Info, io.ReadCloser, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	late := time.AfterFunc(beginTime, func() { cancel(errLate) })
 	out, err := s.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &ref.Bucket, Key: &ref.Key, VersionId: optional(ref.VersionID)})
+	late.Stop()
 	if err != nil {
+		if errors.Is(context.Cause(ctx), errLate) {
+			err = errors.Join(errLate, err)
+		}
+		cancel(nil)
 		return bucket.Info{}, nil, readVersion(ref, err)
 	}
 	if out.ContentLength == nil {
 		out.Body.Close()
+		cancel(nil)
 		return bucket.Info{}, nil, fmt.Errorf("reading %s: %w: the store did not say how long it is", name(ref), bucket.ErrUnavailable)
 	}
 	info := bucket.Info{
@@ -72,8 +81,15 @@ func (s *Store) Get(ctx context.Context, ref bucket.Ref) (bucket.Info, io.ReadCl
 		Headers:     headers(out.CacheControl, out.ContentDisposition, out.ContentEncoding, out.ContentLanguage),
 		Metadata:    lower(out.Metadata),
 	}
-	return info, &content{ReadCloser: out.Body, left: info.Size, object: name(ref)}, nil
+	return info, &content{ReadCloser: out.Body, cancel: cancel, left: info.Size, object: name(ref)}, nil
 }
+
+// beginTime is how long a store may take until the content of an object begins, with
+// all tries: there is nothing to do before, and one that is silent is asked again by
+// those who know for how long.
+const beginTime = 20 * time.Second
+
+var errLate = fmt.Errorf("it did not begin to answer within %v", beginTime)
 
 // readVersion is read, and knows how a store names a version that is a removal.
 func readVersion(ref bucket.Ref, err error) error {
@@ -87,6 +103,7 @@ func readVersion(ref bucket.Ref, err error) error {
 // content checks that all of an object arrives.
 type content struct {
 	io.ReadCloser
+	cancel context.CancelCauseFunc
 	left   int64
 	object string
 }
@@ -102,6 +119,12 @@ func (c *content) Read(p []byte) (int, error) {
 		err = fmt.Errorf("reading %s: %w: %w", c.object, bucket.ErrUnavailable, err)
 	}
 	return n, err
+}
+
+// Close implements [io.Closer].
+func (c *content) Close() error {
+	defer c.cancel(nil)
+	return c.ReadCloser.Close()
 }
 
 func headers(cache, disposition, encoding, language *string) bucket.Headers {
