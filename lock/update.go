@@ -31,7 +31,8 @@ type UpdateConfig struct {
 	Create bool
 	// Fence is the token of the lease under which the object is updated. The
 	// update is refused if the object was updated under a higher one, which must
-	// have changed its bytes.
+	// have changed its bytes. The highest is kept with the object: it is gone if
+	// somebody deletes that, or writes it otherwise.
 	Fence int64
 	// Tries is how often the object is read and changed, at most, while others
 	// change it. Default 50.
@@ -69,7 +70,8 @@ type Updated struct {
 // otherwise it begins again. So change may run several times. An update is never
 // lost or applied twice, whatever becomes of its requests: the metadata of the
 // object carry the ids of the last 48 updates, or as many as fit, which tell one's
-// own.
+// own. Where the answer to one that creates the object is lost, it is applied again
+// if the object is deleted meanwhile.
 //
 // It takes 2 requests, a GET and a PUT, and none to write what has not changed,
 // unless the Fence is higher than that of the updates before.
@@ -252,6 +254,7 @@ func same(a, b Content) bool {
 //	anything else           one's own id among the last       landed, also after 409, 412 and 5xx
 //	                        what was there before             sent again, the same bytes
 //	                        another's id in its place         lost: begin again
+//	refused every time      what was there before             that error: nothing was written
 //	refused                 no lineage                        lost
 //	no answer               no lineage                        ErrUnsure
 func (u *update) write(ctx context.Context, base snapshot, next Content) (fate, snapshot, Content, error) {
@@ -284,13 +287,22 @@ func (u *update) write(ctx context.Context, base snapshot, next Content) (fate, 
 		case f != open:
 			return f, now, then, nil
 		}
-		if base.etag = now.etag; u.clock.Now().Sub(began) > patience {
-			return open, now, then, fmt.Errorf("updating %s: %w: %w", u, ErrUnsure, err)
+		if u.clock.Now().Sub(began) > patience {
+			return open, now, then, u.gaveUp(refused, err)
 		}
 		if stopped := u.clock.Sleep(ctx, pauses.next()); stopped != nil {
-			return open, now, then, fmt.Errorf("updating %s: %w: %w: %w", u, ErrUnsure, err, stopped)
+			return open, now, then, u.gaveUp(refused, fmt.Errorf("%w: %w", err, stopped))
 		}
 	}
+}
+
+// gaveUp is the error of an update that has not landed yet, and never will if it was
+// refused every time.
+func (u *update) gaveUp(refused bool, err error) error {
+	if refused {
+		return fmt.Errorf("updating %s: nothing was written: %w", u, err)
+	}
+	return fmt.Errorf("updating %s: %w: %w", u, ErrUnsure, err)
 }
 
 func (u *update) put(ctx context.Context, base snapshot, next Content, metadata map[string]string) error {
@@ -298,7 +310,7 @@ func (u *update) put(ctx context.Context, base snapshot, next Content, metadata 
 	if base.exists {
 		c = bucket.Condition{IfMatch: base.etag}
 	}
-	ctx, stop := u.clock.Limit(ctx, transferTime)
+	ctx, stop := u.clock.Limit(ctx, callTime+time.Duration(len(next.Body)>>10)*(transferTime/(MaxUpdate>>10)))
 	defer stop()
 	_, err := u.store.Put(ctx, u.ref, bucket.Object{
 		Body: bytes.NewReader(next.Body), Size: int64(len(next.Body)), ContentType: next.ContentType, Headers: next.Headers, Metadata: metadata,

@@ -26,7 +26,7 @@ const mediaType = "application/json"
 // callTime bounds one request. A lease that is shorter bounds it by itself.
 const callTime = 10 * time.Second
 
-// transferTime bounds a request whose answer or body may be large.
+// transferTime is what MaxUpdate bytes may take.
 const transferTime = 5 * time.Minute
 
 // patience is for how long a store may give no answer before one gives up.

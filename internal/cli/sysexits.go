@@ -93,7 +93,7 @@ func sysexitCode(err error) int {
 			bucket.ErrDenied, bucket.ErrNoBucket, bucket.ErrInvalid,
 		}},
 		// Where waiting ended and nobody was seen to hold the lock, nobody was asked.
-		{exitUnavailable, []error{bucket.ErrUnavailable, bucket.ErrUnclear, errWaited}},
+		{exitUnavailable, []error{bucket.ErrUnavailable, bucket.ErrUnclear, bucket.ErrConflict, errWaited}},
 	} {
 		for _, kind := range c.kinds {
 			if errors.Is(err, kind) {

@@ -35,8 +35,8 @@ func newUpdateCommand(a *app) *cobra.Command {
 		Long: `Update reads an object, gives it to a filter on standard input, and writes what
 the filter prints on standard output, if the object still is what was read.
 Otherwise it begins again: the filter runs once for each try, so it should do
-nothing but compute. An update is neither lost nor applied twice, and nothing is
-written when nothing has changed.
+nothing but compute. An update is neither lost nor applied twice, as long as
+nobody deletes the object, and nothing is written when nothing has changed.
 
 The filter's standard error is passed through. If it fails, nothing is written,
 and its exit code is that of this command. It runs in a process group of its own,
@@ -77,7 +77,7 @@ With --json the result is printed: written, tries, size.`,
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&o.config.Create, "create", false, "make the object if there is none: the filter then reads nothing")
-	flags.Int64Var(&o.config.Fence, "fence", 0, "fencing `token` of the lock that is held: refuse if the object was updated under a higher one")
+	flags.Int64Var(&o.config.Fence, "fence", 0, "fencing `token` of the lock that is held: refuse if the object, which keeps it, was updated under a higher one")
 	flags.IntVar(&o.config.Tries, "tries", 50, "how often to try, at most, while others are faster")
 	flags.StringVar(&o.contentType, "content-type", "", "content `type` to write (default that of the object)")
 	flags.BoolVar(&o.allowEmpty, "allow-empty", false, "write an empty object if the filter prints nothing")

@@ -141,6 +141,7 @@ func TestSysexit(t *testing.T) {
 		{bucket.ErrDenied, 64},
 		{bucket.ErrUnavailable, 69},
 		{bucket.ErrUnclear, 69},
+		{bucket.ErrConflict, 69},
 		{fmt.Errorf("%w: %w", lock.ErrUnsure, bucket.ErrUnavailable), 74},
 		{fmt.Errorf("%w: %w", lock.ErrUnsure, signalled{os.Interrupt}), 74},
 		{fmt.Errorf("%w: %w", lock.ErrUnsure, &ended{2, errors.New("exit status 2")}), 74},
