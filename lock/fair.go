@@ -93,7 +93,7 @@ func (q *queue) first(ctx context.Context, wait bool) (bool, error) {
 			return false, err
 		}
 	}
-	for {
+	for pauses := q.retries(); ; {
 		before, last, err := q.look(ctx)
 		if err != nil || !wait && q.ticket == nil {
 			return before == 0, err
@@ -103,6 +103,11 @@ func (q *queue) first(ctx context.Context, wait bool) (bool, error) {
 		}
 		if err := q.enter(ctx, last+1); err != nil {
 			return false, err
+		}
+		if q.ticket == nil { // somebody else was faster, or the listing is behind
+			if err := q.clock.Sleep(ctx, pauses.next()); err != nil {
+				return false, err
+			}
 		}
 	}
 }
