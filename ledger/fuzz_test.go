@@ -87,6 +87,9 @@ func checkGoesOn(t *testing.T, row *ledger.Row) {
 	if next.Live(now) || next.RetryAt.After(now) {
 		now = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC).Add(-time.Hour) // whatever it waits for has passed
 	}
+	if next.Live(now) || next.RetryAt.After(now) {
+		return // no Pawl wrote that: it waits for the last hour of what can be written
+	}
 	next, a, why := next.Claim("w", &p, now)
 	if why != ledger.Granted || a.Fence <= row.Lease.Fence && row.Lease.Fence < math.MaxInt64 {
 		t.Fatalf("the claim says %d, with fence %d after %d", why, a.Fence, row.Lease.Fence)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -124,14 +125,20 @@ func send(method, url, body string) error {
 	return nil
 }
 
-// port NAME: sets $NAME to a free port of loopback.
+// port NAME: sets $NAME to a free port of loopback. It is none that systems give to
+// those who ask for any, for one of these might get it before it is used.
 func port(ts *testscript.TestScript, _ bool, args []string) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	ts.Check(err)
-	_, p, err := net.SplitHostPort(l.Addr().String())
-	ts.Check(err)
-	ts.Check(l.Close())
-	ts.Setenv(args[0], p)
+	for range 100 {
+		p := strconv.Itoa(20_000 + rand.IntN(12_000))
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", p))
+		if err != nil {
+			continue // somebody has it
+		}
+		ts.Check(l.Close())
+		ts.Setenv(args[0], p)
+		return
+	}
+	ts.Fatalf("no port is free")
 }
 
 // post URL FILE CODE [AUTHORIZATION]: posts a file as soon as somebody listens.

@@ -121,8 +121,8 @@ func (g *guard) watch(terms <-chan countdown) {
 	g.say(guardReady)
 	for {
 		left := lease.left(time.Now())
-		if left <= 0 {
-			g.end(g.grace)
+		if left <= 0 { // by how much it is late, the command has less
+			g.end(g.grace + left)
 			return
 		}
 		select {

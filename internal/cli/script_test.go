@@ -18,6 +18,7 @@ func TestMain(m *testing.M) {
 		"pawl": func() {
 			os.Exit(cli.Main(context.Background(), os.Args[1:], cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 		},
+		"entered": entered,
 	})
 }
 

@@ -161,8 +161,8 @@ func TestUpdateLeavesNothing(t *testing.T) {
 		code   int
 		says   string
 	}{
-		"output open":      {`sleep 600 & echo 1`, 1, "left a process behind"},
-		"output too large": {`sleep 600 >/dev/null & yes`, 64, "printed more than"},
+		"output open":      {`echo set >&9; sleep 600 & echo 1`, 1, "left a process behind"},
+		"output too large": {`echo set >&9; sleep 600 >/dev/null & yes`, 64, "printed more than"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := plainField(t)

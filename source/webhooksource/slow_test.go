@@ -93,16 +93,20 @@ func TestClientGoesAway(t *testing.T) {
 
 // Connections on which nothing was asked do not hold up the end.
 func TestSilentConnectionsDoNotDelayTheEnd(t *testing.T) {
-	e := serve(t, webhooksource.Config{Grace: time.Hour}, ackAll{})
-	dial(t, e)
-	post(t, e.url, payload) // its connection stays, and the one before is known
-	began := time.Now()
-	e.cancel()
-	if err := sourcetest.Wait(t, e.ended, "the end of Run"); err != nil {
-		t.Error(err)
+	quickest := time.Hour // the machine may stand still once
+	for range 3 {
+		e := serve(t, webhooksource.Config{Grace: time.Hour}, ackAll{})
+		dial(t, e)
+		post(t, e.url, payload) // its connection stays, and the one before is known
+		began := time.Now()
+		e.cancel()
+		if err := sourcetest.Wait(t, e.ended, "the end of Run"); err != nil {
+			t.Error(err)
+		}
+		quickest = min(quickest, time.Since(began))
 	}
-	if took := time.Since(began); took > 3*time.Second {
-		t.Errorf("took %s to end", took)
+	if quickest > 3*time.Second {
+		t.Errorf("took %s to end", quickest)
 	}
 }
 
