@@ -40,8 +40,8 @@ type Record struct {
 	Reason string `json:"reason,omitempty"`
 	// TTL is how long the lease lasts after each write, in milliseconds.
 	TTL int64 `json:"ttl_ms"`
-	// Since is when it was acquired or released, by the clock of who did. It is
-	// for people: nothing compares it.
+	// Since is when it was acquired or released, by the clock of who did, in UTC.
+	// It is for people: nothing compares it.
 	Since time.Time `json:"since"`
 	// Limit is how many may hold the semaphore that this is a slot of.
 	Limit int `json:"limit,omitempty"`
@@ -151,7 +151,7 @@ func (r *Record) next(nonce string) Record {
 // lock is not taken a million times a second.
 func first(holder *Record, nonce string, now time.Time) Record {
 	n := *holder
-	n.State, n.Nonce, n.Since = Held, nonce, now
+	n.State, n.Nonce, n.Since = Held, nonce, now.UTC()
 	n.Token = max(now.UnixMicro(), 1)
 	return n
 }
@@ -160,7 +160,7 @@ func first(holder *Record, nonce string, now time.Time) Record {
 func (r *Record) acquired(holder *Record, nonce string, now time.Time) Record {
 	was := r.next(nonce)
 	n := *holder
-	n.State, n.Nonce, n.Before, n.Since = Held, nonce, was.Before, now
+	n.State, n.Nonce, n.Before, n.Since = Held, nonce, was.Before, now.UTC()
 	n.Token = r.Token + 1
 	return n
 }
@@ -171,7 +171,7 @@ func (r *Record) renewed(nonce string) Record { return r.next(nonce) }
 // released is the record after its holder has released it.
 func (r *Record) released(nonce string, now time.Time) Record {
 	n := r.next(nonce)
-	n.State, n.Since = Released, now
+	n.State, n.Since = Released, now.UTC()
 	return n
 }
 
