@@ -20,6 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/smithy-go/logging"
 
 	"github.com/pawlhq/pawl/bucket"
 )
@@ -55,7 +56,8 @@ func New(ctx context.Context, c Config) (*Store, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	var opts []func(*config.LoadOptions) error
+	// Or the SDK warns on standard error of what an error tells anyway.
+	opts := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{})}
 	if c.Region != "" {
 		opts = append(opts, config.WithRegion(c.Region))
 	}
