@@ -18,13 +18,14 @@ type Status struct {
 	// Written is when the store has it that the object was written last: by an
 	// acquisition, a renewal or a release.
 	Written time.Time
-	// Err matches ErrForeign or ErrNewer for an object that is no lease, or
-	// none that can be read.
+	// Err matches ErrForeign for an object that is no lease, and ErrNewer for one
+	// of a newer Pawl. Any other says why the object could not be read:
+	// bucket.ErrDenied, say, or bucket.ErrUnavailable.
 	Err error
 }
 
 // List yields the objects below a prefix, in key order, with what each says as a
-// lease. An error ends it.
+// lease. An error of the listing ends it; that of one object is in its Status.
 func (b *Bucket) List(ctx context.Context, prefix string) iter.Seq2[Status, error] {
 	return func(yield func(Status, error) bool) {
 		for info, err := range b.store.List(ctx, b.name, prefix, "") {

@@ -45,7 +45,12 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 
 // s3 BUCKET...: starts an object store with these buckets, at $S3.
 func startS3(ts *testscript.TestScript, _ bool, buckets []string) {
-	srv := httptest.NewUnstartedServer(fakes3.New())
+	startHandler(ts, buckets, fakes3.New().ServeHTTP)
+}
+
+// startHandler starts an object store with these buckets, at $S3.
+func startHandler(ts *testscript.TestScript, buckets []string, h http.HandlerFunc) {
+	srv := httptest.NewUnstartedServer(h)
 	srv.Config.ErrorLog = log.New(io.Discard, "", 0) // the fake answers twice, now and then
 	srv.Start()
 	ts.Defer(srv.Close)
@@ -57,13 +62,28 @@ func startS3(ts *testscript.TestScript, _ bool, buckets []string) {
 
 // denied: starts an object store that denies everything, at $S3.
 func startDenied(ts *testscript.TestScript, _ bool, _ []string) {
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/xml")
-		w.WriteHeader(http.StatusForbidden)
-		_, _ = io.WriteString(w, `<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>`)
-	}))
+	srv := httptest.NewServer(http.HandlerFunc(deny))
 	ts.Defer(srv.Close)
 	ts.Setenv("S3", srv.URL)
+}
+
+func deny(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/xml")
+	w.WriteHeader(http.StatusForbidden)
+	_, _ = io.WriteString(w, `<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>`)
+}
+
+// forbidding END BUCKET...: starts an object store with these buckets, at $S3, that
+// denies the reading of keys with this end.
+func startForbidding(ts *testscript.TestScript, _ bool, args []string) {
+	below := fakes3.New()
+	startHandler(ts, args[1:], func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, args[0]) {
+			deny(w, r)
+			return
+		}
+		below.ServeHTTP(w, r)
+	})
 }
 
 // put BUCKET KEY TEXT: writes an object. The key is Go-quoted, or plain.

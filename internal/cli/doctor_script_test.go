@@ -4,9 +4,7 @@ package cli_test
 
 import (
 	"io"
-	"log"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -17,18 +15,11 @@ import (
 // careless BUCKET: starts an object store that ignores preconditions, at $S3.
 func startCareless(ts *testscript.TestScript, _ bool, buckets []string) {
 	below := fakes3.New()
-	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	startHandler(ts, buckets, func(w http.ResponseWriter, r *http.Request) {
 		r.Header.Del("If-Match")
 		r.Header.Del("If-None-Match")
 		below.ServeHTTP(w, r)
-	}))
-	srv.Config.ErrorLog = log.New(io.Discard, "", 0) // the fake answers twice, now and then
-	srv.Start()
-	ts.Defer(srv.Close)
-	ts.Setenv("S3", srv.URL)
-	for _, b := range buckets {
-		ts.Check(send(http.MethodPut, srv.URL+"/"+b, ""))
-	}
+	})
 }
 
 // empty BUCKET: the bucket holds nothing.

@@ -32,8 +32,8 @@ func newLockLsCommand(a *app) *cobra.Command {
 		Short: "List the locks below a prefix",
 		Long: `List prints a line for each lease below the prefix: of a lock, of a reader
 (….readers/N), of a semaphore's slot (….slots/N) or of one that waits in turn
-(….queue/N). An object that is no lease is listed as "not a lock". It takes a
-request for each object.
+(….queue/N). An object that is no lease is listed as "not a lock", and a lease that
+cannot be read as "unknown". It takes a request for each object.
 
 A lock whose holder is gone is held all the same, until somebody has watched it
 for its ttl and takes it over: when it was renewed last tells.`,
@@ -126,10 +126,12 @@ func runLockLs(ctx context.Context, a *app, arg, endpoint string) error {
 		}
 	}()
 	n := 0
+	var first error
 	for s, err := range b.List(ctx, prefix) {
 		if err = cmp.Or(err, unanswered(&s)); err != nil {
 			return err
 		}
+		first = cmp.Or(first, unread(&s))
 		l := toLockJSON(event.Object{Bucket: name, Key: s.Key}, &s)
 		if a.json {
 			if err := a.printJSON(l); err != nil {
@@ -144,7 +146,7 @@ func runLockLs(ctx context.Context, a *app, arg, endpoint string) error {
 			t.ResetRows()
 		}
 	}
-	return nil
+	return first
 }
 
 // unanswered is the error of a lease that the store did not tell: asking for the
@@ -154,6 +156,15 @@ func unanswered(s *lock.Status) error {
 		return s.Err
 	}
 	return nil
+}
+
+// unread is the error of a lease that could not be read, for a permission that is
+// missing, say. That of a newer Pawl is for that one to read.
+func unread(s *lock.Status) error {
+	if errors.Is(s.Err, lock.ErrForeign) || errors.Is(s.Err, lock.ErrNewer) {
+		return nil
+	}
+	return s.Err
 }
 
 func (l *lockJSON) row(now time.Time, width int) table.Row {
@@ -212,6 +223,7 @@ func runLockShow(ctx context.Context, a *app, arg, endpoint string) error {
 		return err
 	}
 	found := 0
+	var first error
 	for s, err := range leases(ctx, b, o.Key, beside...) {
 		switch err = cmp.Or(err, unanswered(&s)); {
 		case err != nil:
@@ -220,6 +232,7 @@ func runLockShow(ctx context.Context, a *app, arg, endpoint string) error {
 			return s.Err
 		}
 		found++
+		first = cmp.Or(first, unread(&s))
 		if err := a.printLock(toLockJSON(event.Object{Bucket: o.Bucket, Key: s.Key}, &s)); err != nil {
 			return err
 		}
@@ -227,7 +240,7 @@ func runLockShow(ctx context.Context, a *app, arg, endpoint string) error {
 	if found == 0 {
 		return neverHeld(o)
 	}
-	return nil
+	return first
 }
 
 // What a lock has beside its own lease. A ticket holds nothing.

@@ -84,8 +84,8 @@ func (a *app) leaseOf(ctx context.Context, endpoint string, o event.Object, id s
 		switch err = cmp.Or(err, unanswered(&s)); {
 		case err != nil:
 			return "", 0, err
-		case s.Key == o.Key && s.Err != nil:
-			return "", 0, s.Err
+		case s.Err != nil && (s.Key == o.Key || !errors.Is(s.Err, lock.ErrForeign)):
+			return "", 0, s.Err // it may be the one
 		}
 		found++
 		if s.Err == nil && s.Record.State == lock.Held && s.Record.ID == id {
