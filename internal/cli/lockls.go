@@ -202,7 +202,7 @@ its slots and of those who wait in turn say.
 A lock whose holder is gone is held all the same, until somebody has watched it
 for its ttl and takes it over. When it was renewed last is what the store says.`,
 		Example: `  pawl lock show s3://state/deploy
-  pawl lock show s3://state/deploy --json | jq -r .token`,
+  pawl lock show s3://state/deploy --json | jq -r 'select(.state == "held") | "\(.key) \(.token)"'`,
 		Args: oneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return sysexit(runLockShow(cmd.Context(), a, args[0], endpoint))
