@@ -374,6 +374,10 @@ func TestFeatures(t *testing.T) {
 			case want == "" && safety != doctor.Safe, want != "" && safety == doctor.Safe, safety == doctor.Unsafe && string(safety)+": "+why != want:
 				t.Errorf("%s: for locks it is %q: %q, want %q", tc.name, safety, why, want)
 			}
+			listings, why := r.Listings()
+			if hidden := got["audit"]; (listings == doctor.Safe) != (hidden == "") || hidden != "" && string(listings)+": "+why != hidden {
+				t.Errorf("%s: of listings it says %q: %q, want %q", tc.name, listings, why, hidden)
+			}
 			if r.Safe() != safe {
 				t.Errorf("%s: safe is %v", tc.name, r.Safe())
 			}

@@ -30,12 +30,18 @@ func (r *Report) Safe() bool {
 
 // Locks is what the verdicts mean for locks and updates: Safe, Unsafe with what the
 // store fails in, or nothing where that is unclear.
-func (r *Report) Locks() (Safety, string) {
+func (r *Report) Locks() (Safety, string) { return r.meets(lockNeeds) }
+
+// Listings is what they mean for what semaphores, shared and fair locks need besides:
+// they find others by listing them.
+func (r *Report) Listings() (Safety, string) { return r.meets(listingNeeds) }
+
+func (r *Report) meets(needs []string) (Safety, string) {
 	var failed []string
 	ok := 0
 	for _, c := range r.Checks {
 		switch {
-		case !slices.Contains(lockNeeds, c.Name):
+		case !slices.Contains(needs, c.Name):
 		case c.Verdict == OK:
 			ok++
 		case c.Verdict != Unclear:
@@ -45,13 +51,21 @@ func (r *Report) Locks() (Safety, string) {
 	switch {
 	case len(failed) > 0:
 		return Unsafe, strings.Join(failed, ", ")
-	case ok == len(lockNeeds):
+	case ok == len(needs):
 		return Safe, ""
 	}
 	return "", ""
 }
 
+// The names of features that need more of a store than locks do.
+const (
+	SharedLocks = "semaphores and shared locks"
+	FairLocks   = "fair locks"
+)
+
 var lockNeeds = []string{createOnce, replaceMatch, matchMissing, quotedETags, readAfterWrite, wholeReads}
+
+var listingNeeds = []string{listAfterWrite}
 
 // needs says for each feature which checks it stands on, and what is lost
 // without others.
@@ -69,11 +83,11 @@ var needs = []struct {
 	}},
 	{"locks", lockNeeds, nil},
 	{"update", lockNeeds, nil},
-	{"semaphores and shared locks", append(slices.Clone(lockNeeds), listAfterWrite), nil},
-	{"fair locks", append(slices.Clone(lockNeeds), listAfterWrite), []limit{
+	{SharedLocks, slices.Concat(lockNeeds, listingNeeds), nil},
+	{FairLocks, slices.Concat(lockNeeds, listingNeeds), []limit{
 		{deleteMatch, "a waiter may lose its place in the queue, and nothing else"},
 	}},
-	{"audit", []string{listAfterWrite}, nil},
+	{"audit", listingNeeds, nil},
 }
 
 // limit is what a feature does less well where a check is not ok.

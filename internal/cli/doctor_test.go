@@ -10,10 +10,13 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -71,13 +74,44 @@ pipelines:
 	}
 }
 
+// examined is a store for "pawl doctor", and a user of it.
+type examined struct {
+	t   *testing.T
+	env []string
+}
+
+func newExamined(t *testing.T, h http.HandlerFunc) *examined {
+	t.Helper()
+	srv := httptest.NewUnstartedServer(h)
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0) // the fake answers twice, now and then
+	srv.Start()
+	t.Cleanup(srv.Close)
+	if err := send(http.MethodPut, srv.URL+"/state", ""); err != nil {
+		t.Fatal(err)
+	}
+	cache := t.TempDir()
+	return &examined{t, append(os.Environ(), "AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b", "AWS_REGION=us-east-1",
+		"AWS_ENDPOINT_URL="+srv.URL, "XDG_CACHE_HOME="+cache, "HOME="+cache)}
+}
+
+// pawl runs the command, which has to exit with this code, and to say this.
+func (e *examined) pawl(code int, says string, args ...string) {
+	e.t.Helper()
+	cmd := exec.Command("pawl", args...)
+	cmd.Env = e.env
+	out, err := cmd.CombinedOutput()
+	if got := cmd.ProcessState.ExitCode(); got != code || !strings.Contains(string(out), says) {
+		e.t.Errorf("pawl %q: exit code %d, want %d and %q: %v: %s", args, got, code, says, err, out)
+	}
+}
+
 // TestDoctorRenewsTheProof examines a store that comes to ignore preconditions, and
 // to honour them again.
 func TestDoctorRenewsTheProof(t *testing.T) {
 	below := fakes3.New()
 	var careless atomic.Bool
 	var proofs atomic.Int64
-	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	e := newExamined(t, func(w http.ResponseWriter, r *http.Request) {
 		if careless.Load() {
 			r.Header.Del("If-Match")
 			r.Header.Del("If-None-Match")
@@ -86,40 +120,83 @@ func TestDoctorRenewsTheProof(t *testing.T) {
 			proofs.Add(1)
 		}
 		below.ServeHTTP(w, r)
-	}))
-	srv.Config.ErrorLog = log.New(io.Discard, "", 0) // the fake answers twice, now and then
-	srv.Start()
-	t.Cleanup(srv.Close)
-	if err := send(http.MethodPut, srv.URL+"/state", ""); err != nil {
-		t.Fatal(err)
-	}
-	cache := t.TempDir()
-	pawl := func(code int, args ...string) {
-		t.Helper()
-		cmd := exec.Command("pawl", args...)
-		cmd.Env = append(os.Environ(), "AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b", "AWS_REGION=us-east-1",
-			"AWS_ENDPOINT_URL="+srv.URL, "XDG_CACHE_HOME="+cache, "HOME="+cache)
-		out, err := cmd.CombinedOutput()
-		if got := cmd.ProcessState.ExitCode(); got != code {
-			t.Errorf("pawl %q: exit code %d, want %d: %v: %s", args, got, code, err, out)
-		}
-	}
+	})
 	update := []string{"update", "--create", "s3://state/n", "--", "date", "+%N"}
-	pawl(0, update...)
+	e.pawl(0, "", update...)
 	if proofs.Swap(0) == 0 {
 		t.Error("it was not proved before the first use")
 	}
-	pawl(0, update...)
+	e.pawl(0, "", update...)
 	careless.Store(true)
-	pawl(0, update...) // it is believed
-	pawl(3, "doctor", "s3://state")
+	e.pawl(0, "", update...) // it is believed
+	e.pawl(3, "", "doctor", "s3://state")
 	proofs.Store(0)
-	pawl(64, update...)
+	e.pawl(64, "locks and updates are not safe there: it ignores If-None-Match", update...)
 	careless.Store(false)
-	pawl(64, update...) // doctor is believed, too
-	pawl(0, "doctor", "s3://state")
-	pawl(0, update...)
+	e.pawl(64, "", update...) // doctor is believed, too
+	e.pawl(0, "", "doctor", "s3://state")
+	e.pawl(0, "", update...)
 	if n := proofs.Load(); n > 0 {
 		t.Errorf("%d requests prove again what doctor has proved", n)
 	}
+}
+
+// TestDoctorRefusesListings examines a store whose listings come to hide, now and
+// then, what was written since the one before, and to show it again.
+func TestDoctorRefusesListings(t *testing.T) {
+	below := fakes3.New()
+	var hiding atomic.Bool
+	var fresh sync.Map // paths
+	contents := regexp.MustCompile(`(?s)<Contents>.*?<Key>(.*?)</Key>.*?</Contents>`)
+	e := newExamined(t, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/list-after-write"):
+			fresh.Store(r.URL.Path, true)
+		case hiding.Load() && r.URL.Query().Has("list-type"):
+			answer := httptest.NewRecorder()
+			below.ServeHTTP(answer, r)
+			shown := contents.ReplaceAllStringFunc(answer.Body.String(), func(c string) string {
+				key, err := url.QueryUnescape(contents.FindStringSubmatch(c)[1])
+				if _, ok := fresh.LoadAndDelete("/state/" + key); ok || err != nil {
+					return ""
+				}
+				return c
+			})
+			_, _ = io.WriteString(w, shown) // the test sees what is missing
+			return
+		}
+		below.ServeHTTP(w, r)
+	})
+	alone := [][]string{
+		{"lock", "s3://state/a", "--", "true"},
+		{"update", "--create", "s3://state/n", "--", "date", "+%N"},
+	}
+	together := map[string][]string{
+		"semaphores and shared locks": {"--shared", "--semaphore=2"},
+		"fair locks":                  {"--fair"},
+	}
+	try := func(code int, says string) {
+		t.Helper()
+		for _, args := range alone {
+			e.pawl(0, "", args...)
+		}
+		for feature, flags := range together {
+			said := says
+			if says != "" {
+				said = "pawl: s3://state: " + feature + " are not safe there: " + says
+			}
+			for i, flag := range flags {
+				e.pawl(code, said, "lock", flag, fmt.Sprintf("s3://state/%c%d", feature[0], i), "--", "true")
+			}
+		}
+	}
+	try(0, "")
+	hiding.Store(true)
+	e.pawl(3, "list-after-write   failed", "doctor", "s3://state")
+	const found = "list-after-write failed, as \"pawl doctor\" found on "
+	try(64, found)
+	hiding.Store(false)
+	try(64, found) // doctor is believed
+	e.pawl(0, "", "doctor", "s3://state")
+	try(0, "")
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/doctor"
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/lock"
 )
@@ -93,7 +94,8 @@ kept in the user's cache folder for a week.`,
 const lockExitCodes = `  N    that of the command; 128+N if it died of signal N
    1   the command was ended because its guard ended, or nothing was run
   64   wrong usage or configuration, no permission, the object is no lock, or the
-       store ignores preconditions: nothing was run
+       store ignores preconditions, or hides in listings what --shared, --semaphore
+       and --fair look for: nothing was run
   69   the object store is unavailable, for longer than --wait: nothing was run
   75   the lock was not acquired in time, or was lost before the command was
        started: nothing was run
@@ -195,7 +197,7 @@ func (a *app) acquire(ctx context.Context, cancel context.CancelCauseFunc, objec
 func (a *app) wait(ctx context.Context, object event.Object, o *lockOptions) (lease *lock.Lease, err error) {
 	var b *lock.Bucket
 	err = a.patiently(ctx, o.wait, func() (err error) {
-		b, err = a.proved(ctx, o.endpoint, object)
+		b, err = a.proved(ctx, o.endpoint, object, o.listing()...)
 		return err
 	})
 	if err != nil {
@@ -234,6 +236,19 @@ func (o *lockOptions) advise(err error) error {
 		return err
 	}
 	return &failure{code: exitBusy, err: err, hint: fmt.Sprintf("if its holder is gone, wait for longer than its ttl: --wait %v", enough)}
+}
+
+// listing gives the feature whose other holders are found by listing them doctor's
+// name. Who excludes readers looks for them, too, but is not refused: where listings
+// hide readers, these are.
+func (o *lockOptions) listing() []string {
+	switch {
+	case o.shared, o.slots > 0:
+		return []string{doctor.SharedLocks}
+	case o.config.Fair:
+		return []string{doctor.FairLocks}
+	}
+	return nil
 }
 
 // ways returns how to try for the lock once, and how to wait for it.

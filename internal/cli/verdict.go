@@ -25,13 +25,22 @@ const verdictAge = 7 * 24 * time.Hour
 type verdict struct {
 	Endpoint string    `json:"endpoint,omitempty"` // empty: Amazon's
 	Bucket   string    `json:"bucket"`
-	Proved   time.Time `json:"proved"`
+	Proved   time.Time `json:"proved,omitzero"` // or found to be Unsafe; zero: neither
 	// Unsafe is what it does not honour, as doctor has found.
 	Unsafe string `json:"unsafe,omitempty"`
+	// Listings is what doctor has found of its listings, where they do not show what
+	// was written. It outlasts the proofs of the rest.
+	Listings *finding `json:"listings,omitempty"`
 }
 
-// errUnsafe: doctor has found that locks and updates cannot rely on a store.
-var errUnsafe = errors.New("locks and updates are not safe there")
+// finding is why something is not safe, and when doctor has found that.
+type finding struct {
+	Unsafe string    `json:"unsafe"`
+	Found  time.Time `json:"found"`
+}
+
+// errUnsafe: doctor has found that what is to be done cannot rely on a store.
+var errUnsafe = errors.New("not safe there")
 
 // cleanTime is what a proof that was given up has left to remove its object.
 const cleanTime = 2 * time.Second
@@ -43,9 +52,10 @@ const proofTime = time.Minute
 var errProofSilent = fmt.Errorf("%w: it has not answered in the %v that a proof may take", bucket.ErrUnavailable, proofTime)
 
 // proved returns the bucket of an object, once its store is known to honour what
-// locks and updates rely on. A store that is silent does not keep it for long when
-// ctx has ended.
-func (a *app) proved(ctx context.Context, endpoint string, o event.Object) (*lock.Bucket, error) {
+// locks and updates rely on, and not known to fail those features of doctor's that
+// need its listings. A store that is silent does not keep it for long when ctx has
+// ended.
+func (a *app) proved(ctx context.Context, endpoint string, o event.Object, listing ...string) (*lock.Bucket, error) {
 	ctx, stop := context.WithTimeoutCause(ctx, proofTime, errProofSilent)
 	defer stop()
 	type proof struct {
@@ -54,7 +64,7 @@ func (a *app) proved(ctx context.Context, endpoint string, o event.Object) (*loc
 	}
 	done := make(chan proof, 1)
 	go func() {
-		b, err := a.prove(ctx, endpoint, o)
+		b, err := a.prove(ctx, endpoint, o, listing)
 		done <- proof{b, err}
 	}()
 	select {
@@ -71,25 +81,23 @@ func (a *app) proved(ctx context.Context, endpoint string, o event.Object) (*loc
 }
 
 // prove needs to write beside the object.
-func (a *app) prove(ctx context.Context, endpoint string, o event.Object) (*lock.Bucket, error) {
+func (a *app) prove(ctx context.Context, endpoint string, o event.Object, listing []string) (*lock.Bucket, error) {
 	store, err := a.store(ctx, endpoint)
 	if err != nil {
 		return nil, err
 	}
 	v := verdict{Endpoint: store.Endpoint(), Bucket: o.Bucket}
-	if kept, ok := v.known(time.Now()); ok && kept.Unsafe == "" {
+	kept, ok := v.known(time.Now())
+	if err := kept.refuse(endpoint, listing); err != nil {
+		return nil, err
+	}
+	if ok {
 		return lock.Proved(store, o.Bucket), nil
-	} else if ok {
-		at, again := event.Quote("s3://"+o.Bucket), "pawl doctor "
-		if endpoint != "" {
-			again += "--endpoint " + event.Quote(endpoint) + " "
-		}
-		return nil, fmt.Errorf("%s: %w: %s, as \"pawl doctor\" found on %s: when it is mended, run %s",
-			at, errUnsafe, kept.Unsafe, kept.Proved.Format(time.DateOnly), again+at)
 	}
 	b, err := lock.Open(ctx, store, o.Bucket, o.Key[:strings.LastIndex(o.Key, "/")+1])
 	switch {
 	case err == nil:
+		v.Listings = kept.Listings // which it has not looked at
 		v.keep(time.Now())
 	case ctx.Err() != nil:
 		err = fmt.Errorf("looking whether the store of %s honours preconditions: %w", o, err)
@@ -97,15 +105,45 @@ func (a *app) prove(ctx context.Context, endpoint string, o event.Object) (*lock
 	return b, err
 }
 
+// refuse returns an error where doctor has found that locks and updates are not safe,
+// or features that need listings.
+func (v *verdict) refuse(endpoint string, listing []string) error {
+	what, why := "locks and updates", finding{v.Unsafe, v.Proved}
+	if v.Unsafe == "" && v.Listings != nil && len(listing) > 0 {
+		what, why = strings.Join(listing, ", "), *v.Listings
+	}
+	if why.Unsafe == "" {
+		return nil
+	}
+	at, again := event.Quote("s3://"+v.Bucket), "pawl doctor "
+	if endpoint != "" {
+		again += "--endpoint " + event.Quote(endpoint) + " "
+	}
+	return fmt.Errorf("%s: %s are %w: %s, as \"pawl doctor\" found on %s: when it is mended, run %s",
+		at, what, errUnsafe, why.Unsafe, why.Found.Format(time.DateOnly), again+at)
+}
+
 // renew keeps what an examination found. Where that is unclear an earlier proof is
 // dropped, and an earlier refusal stays.
 func (v *verdict) renew(r *doctor.Report) error {
+	now := time.Now()
+	kept, _ := v.known(now)
 	safety, why := r.Locks()
-	if safety != "" {
-		v.Unsafe = why
-		v.keep(time.Now())
+	switch {
+	case safety != "":
+		kept.Unsafe, kept.Proved = why, now
+	case kept.Unsafe == "":
+		kept.Proved = time.Time{}
 	}
-	if kept, ok := v.known(time.Now()); !ok || kept.Unsafe != "" || safety == doctor.Safe {
+	switch listings, why := r.Listings(); listings {
+	case doctor.Safe:
+		kept.Listings = nil
+	case doctor.Unsafe:
+		kept.Listings = &finding{why, now.UTC()}
+	}
+	v.Unsafe, v.Listings = kept.Unsafe, kept.Listings
+	v.keep(kept.Proved)
+	if kept, ok := v.known(now); !ok || kept.Unsafe != "" || safety == doctor.Safe {
 		return nil
 	}
 	name, err := v.file()
@@ -128,30 +166,30 @@ func (v *verdict) file() (string, error) {
 	return filepath.Join(dir, "pawl", "stores", hex.EncodeToString(sum[:16])+".json"), nil
 }
 
-// known returns the verdict, if it was reached not long ago or is a refusal. What
-// cannot be read is not known.
+// known returns what was kept, and whether it is a refusal, or a proof of not long
+// ago. What cannot be read is not known.
 func (v *verdict) known(now time.Time) (kept verdict, ok bool) {
 	name, err := v.file()
 	if err != nil {
-		return kept, false
+		return verdict{}, false
 	}
 	b, err := os.ReadFile(name)
-	if err != nil || json.Unmarshal(b, &kept) != nil {
-		return kept, false
+	if err != nil || json.Unmarshal(b, &kept) != nil || kept.Endpoint != v.Endpoint || kept.Bucket != v.Bucket {
+		return verdict{}, false
 	}
 	age := now.Sub(kept.Proved)
-	young := age >= 0 && age < verdictAge || kept.Unsafe != "" // until doctor finds otherwise
-	return kept, kept.Endpoint == v.Endpoint && kept.Bucket == v.Bucket && young
+	return kept, age >= 0 && age < verdictAge || kept.Unsafe != "" // until doctor finds otherwise
 }
 
-// keep keeps the verdict. Where it cannot be kept, the next command looks again.
-func (v *verdict) keep(now time.Time) {
+// keep keeps the verdict, as one of this time. Where it cannot be kept, the next
+// command looks again.
+func (v *verdict) keep(proved time.Time) {
 	name, err := v.file()
 	if err != nil {
 		return
 	}
 	kept := *v
-	kept.Proved = now.UTC()
+	kept.Proved = proved.UTC()
 	b, err := json.Marshal(kept)
 	if err != nil || os.MkdirAll(filepath.Dir(name), 0o700) != nil {
 		return

@@ -3,15 +3,20 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/bucket/membucket"
 	"github.com/pawlhq/pawl/doctor"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/internal/fakes3"
 	"github.com/pawlhq/pawl/lock"
 )
 
@@ -97,6 +102,120 @@ func TestVerdictRenewed(t *testing.T) {
 		}
 		if _, ok := other.known(time.Now()); !ok {
 			t.Error("what was known of another bucket is gone")
+		}
+	}
+}
+
+// TestVerdictOfListings outlasts the proofs of the rest, until doctor finds otherwise.
+func TestVerdictOfListings(t *testing.T) {
+	cacheIn(t, t.TempDir())
+	v := verdict{Bucket: "state"}
+	whole := examined(t)
+	for _, c := range []struct {
+		create, list doctor.Verdict
+		known        bool
+		alone, both  string // why it is refused
+	}{
+		{doctor.OK, doctor.OK, true, "", ""},
+		{doctor.OK, doctor.Failed, true, "", "list-after-write failed"},
+		{doctor.OK, doctor.Unclear, true, "", "list-after-write failed"},
+		{doctor.Unclear, doctor.Unclear, false, "", "list-after-write failed"},
+		{doctor.OK, doctor.OK, true, "", ""},
+		{doctor.OK, doctor.Unclear, true, "", ""},
+		{doctor.Unclear, doctor.Failed, false, "", "list-after-write failed"},
+		{doctor.Ignored, doctor.Unclear, true, "it ignores If-None-Match", "it ignores If-None-Match"},
+		{doctor.OK, doctor.Unclear, true, "", "list-after-write failed"},
+		{doctor.Ignored, doctor.OK, true, "it ignores If-None-Match", "it ignores If-None-Match"},
+		{doctor.OK, doctor.Unclear, true, "", ""},
+	} {
+		r := &doctor.Report{Checks: slices.Clone(whole)}
+		for i := range r.Checks {
+			switch check := &r.Checks[i]; check.Name {
+			case "create-once":
+				check.Verdict = c.create
+			case "list-after-write":
+				check.Verdict = c.list
+			}
+		}
+		if err := v.renew(r); err != nil {
+			t.Error(err)
+		}
+		kept, ok := v.known(time.Now())
+		if ok != c.known || kept.Listings != nil && kept.Listings.Found.IsZero() {
+			t.Errorf("after %+v: %+v, %v", c, kept, ok)
+		}
+		for _, use := range []struct {
+			why     string
+			listing []string
+		}{{c.alone, nil}, {c.both, []string{doctor.FairLocks}}} {
+			err := kept.refuse("", use.listing)
+			if errors.Is(err, errUnsafe) != (use.why != "") || err != nil && !strings.Contains(err.Error(), use.why) {
+				t.Errorf("after %+v, for %q: %v", c, use.listing, err)
+			}
+		}
+	}
+}
+
+// TestVerdictProvedAgain proves a store whose proof is too old, and whose listings
+// were found wanting.
+func TestVerdictProvedAgain(t *testing.T) {
+	srv := httptest.NewServer(fakes3.New())
+	t.Cleanup(srv.Close)
+	for name, value := range map[string]string{"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_REGION": "us-east-1"} {
+		t.Setenv(name, value)
+	}
+	cacheIn(t, t.TempDir())
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, srv.URL+"/state", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	long := time.Now().Add(-2 * verdictAge).UTC()
+	v := verdict{Endpoint: srv.URL, Bucket: "state", Listings: &finding{"list-after-write failed", long}}
+	v.keep(long)
+	a, o := &app{configFile: "pawl.yaml"}, event.Object{Bucket: "state", Key: "a"}
+	refused := func() {
+		t.Helper()
+		_, err := a.proved(t.Context(), srv.URL, o, doctor.SharedLocks)
+		if !errors.Is(err, errUnsafe) || !strings.Contains(err.Error(), "list-after-write failed, as \"pawl doctor\" found on "+long.Format(time.DateOnly)) {
+			t.Error(err)
+		}
+	}
+	refused()
+	if _, ok := v.known(time.Now()); ok {
+		t.Error("it is believed still")
+	}
+	if _, err := a.proved(t.Context(), srv.URL, o); err != nil {
+		t.Error(err)
+	}
+	if _, ok := v.known(time.Now()); !ok {
+		t.Error("it was not proved again")
+	}
+	refused()
+}
+
+// TestVerdictOfAnOlderVersion reads what was kept without a word of listings.
+func TestVerdictOfAnOlderVersion(t *testing.T) {
+	cacheIn(t, t.TempDir())
+	v := verdict{Bucket: "state"}
+	v.keep(time.Now()) // makes the folder
+	name, err := v.file()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for unsafe, more := range map[string]string{"": "", "whole-reads failed": `,"unsafe":"whole-reads failed"`} {
+		text := `{"bucket":"state","proved":"2026-05-04T03:02:01Z"` + more + "}\n"
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		kept, ok := v.known(time.Date(2026, 5, 5, 0, 0, 0, 0, time.UTC))
+		err := kept.refuse("", []string{doctor.SharedLocks})
+		if !ok || kept.Unsafe != unsafe || (err != nil) != (unsafe != "") {
+			t.Errorf("%s: %+v, %v, %v", text, kept, ok, err)
 		}
 	}
 }
