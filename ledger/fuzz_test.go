@@ -25,6 +25,7 @@ func FuzzDecode(f *testing.F) {
 			`"created_at":"2026-01-01T00:00:00Z","updated_at":"2026-01-01T00:00:00.000001Z"}`,
 		`{"want":{"gen":18446744073709551615},"attempts":-9223372036854775808,"verify_at":"9999-12-31T23:59:59.999999999Z"}`,
 		`{"lease":{"owner":"w","fence":9223372036854775806,"until":"0000-01-01T00:00:00-23:59"},"mood":[1,{"a":null}]}`,
+		`{"lease":{"owner":"w","fence":9,"until":"9999-12-31T23:30:00Z"}}`, // others may never have it
 		`{"history":[` + strings.Repeat(`{"at":"2026-01-01T00:00:00Z"},`, 40) + `{}],"last_error":"` + strings.Repeat("é", 4000) + `"}`,
 		`{"lease":{"owner":"\ud800"}}`, `{"want":{"seq":"xyz"}}`, `{"doubt":"certain"}`, `{"attempts":1,"attempts":2}`, `{"want":null,"Want":{"gen":1}}`, `[]`, "{\"last_error\":\"\xff\"}",
 	} {

@@ -2,6 +2,7 @@ package ledgertest
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/pawlhq/pawl/ledger"
 )
@@ -24,6 +25,7 @@ func testReopen(f *fixture) {
 		}
 		r := f.full(key(fmt.Sprint(round)))
 		r.Dead = false
+		r.Lease.Until = r.Lease.Until.Add(time.Duration(round) * time.Second) // when it is due
 		changes := []ledger.Change{insert(r)}
 		if round == 1 {
 			changes = append(changes, remove(gone))
@@ -40,7 +42,7 @@ func testReopen(f *fixture) {
 	}
 	f.store = f.handle()
 	f.wantRows(f.scan(ledger.Range{}), rows...)
-	f.wantDue(f.due("p", rows[0].Due(), 10), rows...)
+	f.wantDue(f.due("p", rows[3].Due(), 10), rows...)
 	f.refused(f.swap(insert(f.row(key("2"))))[0], rows[2])
 	f.applied(f.swap(update(rows[2], f.next(rows[2])))...)
 }
