@@ -144,6 +144,8 @@ func TestEachFaultIsFound(t *testing.T) {
 		{"hidden in listings", listing(func(i bucket.Info) (bucket.Info, bool) {
 			return i, !strings.Contains(i.Key, "list-after-write-3")
 		}), one("list-after-write", doctor.Failed), "a listing does not show what was just written"},
+		{"all hidden in listings", listing(func(i bucket.Info) (bucket.Info, bool) { return i, false }),
+			one("list-after-write", doctor.Failed), "a listing does not show what was just written"},
 		{"found after removal", &readingBefore("read-after-delete", func(_, _ bucket.Info, found bool) bool { return !found }).altered,
 			one("read-after-delete", doctor.Failed), "a GET still finds"},
 		{"older content, newer ETag", &mixing(false).altered, one("whole-reads", doctor.Failed), "older content under a newer ETag"},
