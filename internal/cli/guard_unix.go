@@ -128,7 +128,7 @@ func (g *guard) watch(terms <-chan countdown) {
 		select {
 		case next, ok := <-terms:
 			if !ok {
-				g.end(g.farewell(left))
+				g.end(g.farewell(lease.left(time.Now())))
 				return
 			}
 			lease = next

@@ -78,6 +78,9 @@ kept in the user's cache folder for a week.`,
 			if err == nil {
 				err = o.check(cmd)
 			}
+			if err == nil && !bucket.Ref(object).IsPath() {
+				err = misuse("%s: a part of the key between slashes is empty, \".\" or \"..\", and some stores list it under another: choose one without", object)
+			}
 			if err != nil {
 				return err
 			}

@@ -97,7 +97,11 @@ func (a *app) prove(ctx context.Context, endpoint string, o event.Object, listin
 	b, err := lock.Open(ctx, store, o.Bucket, o.Key[:strings.LastIndex(o.Key, "/")+1])
 	switch {
 	case err == nil:
-		v.Listings = kept.Listings // which it has not looked at
+		kept, _ := v.known(time.Now()) // doctor may have found more meanwhile, and has seen listings
+		if err := kept.refuse(endpoint, listing); err != nil {
+			return nil, err
+		}
+		v.Listings = kept.Listings
 		v.keep(time.Now())
 	case ctx.Err() != nil:
 		err = fmt.Errorf("looking whether the store of %s honours preconditions: %w", o, err)
@@ -143,7 +147,8 @@ func (v *verdict) renew(r *doctor.Report) error {
 	}
 	v.Unsafe, v.Listings = kept.Unsafe, kept.Listings
 	v.keep(kept.Proved)
-	if kept, ok := v.known(now); !ok || kept.Unsafe != "" || safety == doctor.Safe {
+	kept, ok := v.known(now)
+	if !ok || kept.Unsafe != "" || safety == doctor.Safe && (v.Listings == nil || kept.Listings != nil) {
 		return nil
 	}
 	name, err := v.file()
