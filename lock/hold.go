@@ -149,7 +149,8 @@ func (h *hold) lostTo(now version) error {
 
 // release gives the lock back. ErrLost says that it had been lost before, which
 // harms nothing but what was done under it. Who has taken it over had to wait for
-// the lease to end: what was held when the release began was not lost by that.
+// the lease to end: what was held when the release began was not lost by that. If
+// more has happened since, it cannot be told from a release by force.
 func (h *hold) release(ctx context.Context) error {
 	m := h.mutex
 	good := h.left(m.clock.Now()) > 0
@@ -161,7 +162,11 @@ func (h *hold) release(ctx context.Context) error {
 			h.disown()
 			return fmt.Errorf("%w; nobody else can enter until its lease is over", err)
 		case f.fate == landed:
-			m.free(f.now)
+			if h.sent.IsZero() { // nobody has ever held it
+				m.remember(f.now)
+			} else {
+				m.free(f.now)
+			}
 			return nil
 		case f.fate == superseded:
 			return nil

@@ -110,8 +110,9 @@ func (l *Lease) Deadline() time.Time {
 }
 
 // Release gives the lock back, with 1 request, and waits for the renewals to
-// end. An error that matches ErrLost says that the lock had been lost before, and
-// any other that nobody can enter until the lease is over. Where another goroutine
+// end. An error that matches ErrLost says that the lock had been lost before, or
+// that it took so long to release that others came and went, and any other that
+// nobody can enter until the lease is over. Where another goroutine
 // waits for the same Mutex nothing is sent: what was lost since the last renewal,
 // by force, that one learns. If ctx has ended already it takes 5 seconds at most.
 // It works once; after that it returns an error.

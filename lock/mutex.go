@@ -106,7 +106,8 @@ func (r *Record) holder() string {
 
 // Mutex is a lock on one object. It is safe for concurrent use. The goroutines
 // that share one take turns, and hand the lock on with 1 request for each, for as
-// long as its TTL: then other processes have their chance.
+// long as its TTL, or for 20 seconds. Then the next one waits for 2 seconds, so that
+// other processes have their chance; so does one that takes it again and again.
 type Mutex struct {
 	object
 	holder Record // what is written of its holders
@@ -162,7 +163,8 @@ func (m *Mutex) Acquire(ctx context.Context) (*Lease, error) { return m.lease(ct
 
 // TryAcquire is Acquire without waiting: if somebody else holds the lock it is a
 // *[HeldError]. A lease that its holder left behind is free only for those who
-// have watched it for as long as it lasts: call it again.
+// have watched it for as long as it lasts: call it again. It leaves nobody a chance
+// to go first.
 func (m *Mutex) TryAcquire(ctx context.Context) (*Lease, error) { return m.lease(ctx, false) }
 
 func (m *Mutex) lease(ctx context.Context, wait bool) (*Lease, error) {

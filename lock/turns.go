@@ -103,12 +103,12 @@ func (m *Mutex) enter(ctx context.Context, wait bool) (*hold, error) {
 func (m *Mutex) next(ctx context.Context, wait bool) (*hold, error) {
 	m.mu.Lock()
 	left, chance := m.last, time.Duration(0)
-	if m.tired {
+	if m.tired && wait {
 		chance = m.polls().longest - m.clock.Now().Sub(m.freed.at)
+		m.tired = false
 	}
-	m.tired = false
 	m.mu.Unlock()
-	if chance > 0 && wait {
+	if chance > 0 {
 		if err := m.clock.Sleep(ctx, chance); err != nil {
 			return nil, (&HeldError{Ref: m.ref}).gaveUp(ctx, err)
 		}
@@ -161,12 +161,13 @@ func (m *Mutex) free(v version) {
 	m.freed, m.tired = freed{v.rec.Nonce, m.clock.Now()}, m.tired || !stay
 }
 
-// mayStay reports that the lock may stay in this process: for as long as its TTL.
-// Then others have a chance: the next one here waits for longer than they look.
+// mayStay reports that the lock may stay in this process: for as long as its TTL,
+// but for ten times as long as the break after it. Then others have a chance: the
+// next one here waits for longer than they look.
 func (m *Mutex) mayStay() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.clock.Now().Sub(m.since) < m.holder.ttl()
+	return m.clock.Now().Sub(m.since) < max(m.holder.ttl(), 10*m.polls().longest)
 }
 
 // took notes since when this process has the lock, without a time in which all

@@ -54,7 +54,7 @@ func TestTurnsOfOneProcess(t *testing.T) {
 	})
 }
 
-// TestAProcessLetsOthersIn: after its TTL those of other processes have a chance.
+// TestAProcessLetsOthersIn: after 20 s those of other processes have a chance.
 func TestAProcessLetsOthersIn(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		m := b.mutex(Config{TTL: ttl})
@@ -77,7 +77,7 @@ func TestAProcessLetsOthersIn(t *testing.T) {
 		for range 3 {
 			w := begins(b.Context(), b.mutex(Config{TTL: ttl}).Acquire)
 			l := w.enters(b)
-			b.about(w.after, 0, ttl+4*time.Second)
+			b.about(w.after, 0, 2*ttl+4*time.Second)
 			b.done(l.Release(b.Context()))
 		}
 		stop()
@@ -88,7 +88,7 @@ func TestAProcessLetsOthersIn(t *testing.T) {
 	})
 }
 
-// TestOneThatComesAgainAndAgain has the lock for no longer than its TTL, either.
+// TestOneThatComesAgainAndAgain has the lock for no longer, either.
 func TestOneThatComesAgainAndAgain(t *testing.T) {
 	for name, acquire := range map[string]func(*user) func(context.Context) (*Lease, error){
 		"Acquire": func(u *user) func(context.Context) (*Lease, error) { return u.mutex(Config{TTL: ttl}).Acquire },
@@ -118,12 +118,50 @@ func TestOneThatComesAgainAndAgain(t *testing.T) {
 				for range 3 {
 					w := begins(b.within(time.Minute), acquire(b.user()))
 					l := w.enters(b)
-					b.about(w.after, 0, ttl+4*time.Second)
+					b.about(w.after, 0, 2*ttl+4*time.Second)
 					b.done(l.Release(b.Context()))
 				}
 			})
 		})
 	}
+}
+
+// TestALoneUser loses little time to letting others in who are not there.
+func TestALoneUser(t *testing.T) {
+	for _, ttl := range []time.Duration{MinTTL, ttl, time.Minute} {
+		inBubble(t, func(b *bubble) {
+			m := b.mutex(Config{TTL: ttl})
+			began, worked := time.Now(), time.Duration(0)
+			for time.Since(began) < 10*time.Minute {
+				l := b.got(m.Acquire(b.Context()))
+				sleep(100 * time.Millisecond)
+				worked += 100 * time.Millisecond
+				b.done(l.Release(b.Context()))
+			}
+			if took := time.Since(began); worked < took*9/10 {
+				b.Errorf("TTL %v: of %v it worked %v", ttl, took, worked)
+			}
+		})
+	}
+}
+
+// TestAnAcquisitionThatIsGivenUp does not count as a stay: the next one enters at once.
+func TestAnAcquisitionThatIsGivenUp(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		u := b.user()
+		m := u.mutex(Config{TTL: ttl})
+		ctx, leave := context.WithCancel(b.Context())
+		u.calls.Next(buckettest.Put, func(ctx context.Context, do func(context.Context) error) error {
+			leave()
+			return buckettest.Landed(context.WithoutCancel(ctx), do)
+		})
+		_, err := m.Acquire(ctx)
+		b.refused(err, context.Canceled)
+		began := time.Now()
+		l := b.got(m.Acquire(b.Context()))
+		b.about(time.Since(began), 0, 0)
+		b.done(l.Release(b.Context()))
+	})
 }
 
 // TestATurnThatIsGivenUp leaves the lock to others.

@@ -169,6 +169,8 @@ const (
 	stale = 20 * time.Millisecond
 	// slow is a change that takes longer than this.
 	slow = 250 * time.Millisecond
+	// quick is how many bytes the slowest line carries within callTime.
+	quick = 64 << 10
 )
 
 // read reads the object, or nothing.
@@ -254,7 +256,6 @@ func same(a, b Content) bool {
 //	anything else           one's own id among the last       landed, also after 409, 412 and 5xx
 //	                        what was there before             sent again, the same bytes
 //	                        another's id in its place         lost: begin again
-//	refused every time      what was there before             that error: nothing was written
 //	refused                 no lineage                        lost
 //	no answer               no lineage                        ErrUnsure
 func (u *update) write(ctx context.Context, base snapshot, next Content) (fate, snapshot, Content, error) {
@@ -288,21 +289,13 @@ func (u *update) write(ctx context.Context, base snapshot, next Content) (fate, 
 			return f, now, then, nil
 		}
 		if u.clock.Now().Sub(began) > patience {
-			return open, now, then, u.gaveUp(refused, err)
+			return open, now, then, fmt.Errorf("updating %s: %w: %w", u, ErrUnsure, err)
 		}
+		// Also after refusals: one may be the answer to a copy, and the first on its way.
 		if stopped := u.clock.Sleep(ctx, pauses.next()); stopped != nil {
-			return open, now, then, u.gaveUp(refused, fmt.Errorf("%w: %w", err, stopped))
+			return open, now, then, fmt.Errorf("updating %s: %w: %w: %w", u, ErrUnsure, err, stopped)
 		}
 	}
-}
-
-// gaveUp is the error of an update that has not landed yet, and never will if it was
-// refused every time.
-func (u *update) gaveUp(refused bool, err error) error {
-	if refused {
-		return fmt.Errorf("updating %s: nothing was written: %w", u, err)
-	}
-	return fmt.Errorf("updating %s: %w: %w", u, ErrUnsure, err)
 }
 
 func (u *update) put(ctx context.Context, base snapshot, next Content, metadata map[string]string) error {
@@ -310,7 +303,11 @@ func (u *update) put(ctx context.Context, base snapshot, next Content, metadata 
 	if base.exists {
 		c = bucket.Condition{IfMatch: base.etag}
 	}
-	ctx, stop := u.clock.Limit(ctx, callTime+time.Duration(len(next.Body)>>10)*(transferTime/(MaxUpdate>>10)))
+	limit := callTime
+	if len(next.Body) > quick {
+		limit = transferTime
+	}
+	ctx, stop := u.clock.Limit(ctx, limit)
 	defer stop()
 	_, err := u.store.Put(ctx, u.ref, bucket.Object{
 		Body: bytes.NewReader(next.Body), Size: int64(len(next.Body)), ContentType: next.ContentType, Headers: next.Headers, Metadata: metadata,

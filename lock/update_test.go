@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -399,25 +398,6 @@ func TestUpdateRefusedByTheStore(t *testing.T) {
 			})
 		}
 	}
-}
-
-// TestUpdateThatIsRefusedEveryTime: a store that is busy has written nothing.
-func TestUpdateThatIsRefusedEveryTime(t *testing.T) {
-	inBubble(t, func(b *bubble) {
-		b.put("k", "a", nil)
-		u := b.user()
-		u.calls.Next(buckettest.Put, slices.Repeat([]buckettest.Fault{buckettest.Answer(bucket.ErrConflict)}, 1000)...)
-		began := time.Now()
-		_, err := u.update("b", UpdateConfig{})
-		b.about(time.Since(began), patience, patience+2*time.Second)
-		b.refused(err, bucket.ErrConflict, "s3://b/k", "nothing was written")
-		_, stopped := u.bucket.Update(b.within(time.Second), "k", adds("b"), UpdateConfig{})
-		b.refused(stopped, context.DeadlineExceeded, "nothing was written")
-		if errors.Is(err, ErrUnsure) || errors.Is(stopped, ErrUnsure) {
-			b.Errorf("%v, %v: it is sure", err, stopped)
-		}
-		b.is("a")
-	})
 }
 
 // TestUpdateWithoutAnAnswer is sent again, and so is not unsure.

@@ -218,7 +218,7 @@ func (t *thread) updates(fence int64) {
 		if t.plan.calm() {
 			t.violated("L6", "nothing goes wrong, and yet: %v", err)
 		}
-	case errors.Is(err, ErrContended), errors.Is(err, ErrFenced), errors.Is(err, bucket.ErrUnavailable), errors.Is(err, bucket.ErrConflict):
+	case errors.Is(err, ErrContended), errors.Is(err, ErrFenced), errors.Is(err, bucket.ErrUnavailable):
 		t.told[id] = false
 		delete(t.open, id)
 	default:

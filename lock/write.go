@@ -197,7 +197,7 @@ func (w *write) send(ctx context.Context, body []byte) (etag string, err error) 
 
 // hurry bounds one request: the first by an eighth of the lease, but by one or two
 // seconds, and each further one by twice as long. So one that is never answered
-// leaves the time to look and to send it again.
+// leaves the time to look and to send it again, in a lease of 3 seconds or more.
 func (w *write) hurry(ctx context.Context) (context.Context, context.CancelFunc) {
 	w.patience = max(min(2*w.patience, callTime), min(max(w.next.ttl()/8, time.Second), 2*time.Second))
 	return w.clock.Limit(ctx, w.patience)
