@@ -71,7 +71,8 @@ type history struct {
 	messages []*message
 	keys     []ledger.RowKey
 	poison   map[ledger.RowKey]bool
-	calm     time.Time // when nothing goes wrong any more
+	handled  map[ledger.RowKey]bool // by an attempt that began when all was calm
+	calm     time.Time              // when nothing goes wrong any more
 	lastID   uint64
 	err      error // the first violation
 }
@@ -92,7 +93,7 @@ const tooMany = 50_000
 func play(t *testing.T, seed uint64) (trace uint64, err error) {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	h := &history{
-		t: t, rng: rng, now: start, trace: fnv.New64a(), poison: map[ledger.RowKey]bool{},
+		t: t, rng: rng, now: start, trace: fnv.New64a(), poison: map[ledger.RowKey]bool{}, handled: map[ledger.RowKey]bool{},
 		calm: start.Add(time.Duration(1+rng.IntN(4)) * time.Minute), store: newWatched(),
 	}
 	h.store.history = h
