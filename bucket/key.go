@@ -1,17 +1,22 @@
 package bucket
 
-import "strings"
+import (
+	"errors"
+	"strings"
+)
 
-// IsPath reports that every store lists the object under its own key: that none of
-// the key's parts between slashes is empty, "." or "..". Amazon S3 knows no folders,
-// and takes all of these as they are. MinIO drops slashes at the beginning, and
-// versitygw cleans the path: what is written and read under such a key is listed
+// CheckPath returns an error if not every store lists the object under its own key:
+// if any of the key's parts between slashes is empty, "." or "..". Amazon S3 knows no
+// folders, and takes all of these as they are. MinIO drops slashes at the beginning,
+// and versitygw cleans the path: what is written and read under such a key is listed
 // under another.
-func (r Ref) IsPath() bool {
+func (r Ref) CheckPath() error {
 	for part := range strings.SplitSeq(r.Key, "/") {
 		if part == "" || part == "." || part == ".." {
-			return false
+			return errNoPath
 		}
 	}
-	return true
+	return nil
 }
+
+var errNoPath = errors.New(`between slashes a part of the key is empty, "." or "..", and some stores list it under another: choose one without`)

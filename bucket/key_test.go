@@ -6,12 +6,12 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 )
 
-func TestIsPath(t *testing.T) {
+func TestCheckPath(t *testing.T) {
 	for key, want := range map[string]bool{
 		"k": true, "a/b": true, "...": true, ".a/b.": true, "a /\n": true, "\xff": true, `a\..\b`: true, "a%2F%2Fb": true,
 		"": false, "/": false, "/a": false, "a/": false, "a//b": false, ".": false, "./a": false, "a/.": false, "..": false, "a/../b": false,
 	} {
-		if got := (bucket.Ref{Bucket: "b", Key: key}).IsPath(); got != want {
+		if got := (bucket.Ref{Bucket: "b", Key: key}).CheckPath() == nil; got != want {
 			t.Errorf("%q: %v", key, got)
 		}
 	}

@@ -96,9 +96,8 @@ const (
 // ended ctx. There is a report beside it if only the cleaning up failed.
 func Examine(ctx context.Context, store bucket.Store, bucketName, prefix string, o Options) (r *Report, err error) {
 	l := newLab(store, bucketName, prefix)
-	if !l.ref("examined").IsPath() {
-		return nil, fmt.Errorf("%w: a part of the prefix %s between slashes is empty, \".\" or \"..\", and some stores list it under another key: choose one without",
-			bucket.ErrInvalid, event.Quote(prefix))
+	if err := l.ref("examined").CheckPath(); err != nil {
+		return nil, fmt.Errorf("the prefix %s: %w: %w", event.Quote(prefix), bucket.ErrInvalid, err)
 	}
 	defer func() { err = errors.Join(err, l.clean(ctx)) }()
 	if err := l.enter(ctx); err != nil {

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	mathrand "math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawlhq/pawl/bucket"
@@ -18,6 +19,8 @@ type world struct {
 	nonce func() string
 	// jitter returns a random time in [0, d).
 	jitter func(d time.Duration) time.Duration
+	// pace is what the last write took that was answered, in nanoseconds.
+	pace atomic.Int64
 }
 
 // clock is one process's own. No two are compared.

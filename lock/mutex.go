@@ -106,8 +106,9 @@ func (r *Record) holder() string {
 
 // Mutex is a lock on one object. It is safe for concurrent use. The goroutines
 // that share one take turns, and hand the lock on with 1 request for each, for as
-// long as its TTL, or for 20 seconds. Then the next one waits for 2 seconds, so that
-// other processes have their chance; so does one that takes it again and again.
+// long as its TTL, or for 20 seconds if that is longer. Then the next one waits for
+// 2 seconds, so that other processes have their chance; so does one that takes it
+// again and again.
 type Mutex struct {
 	object
 	holder Record // what is written of its holders

@@ -49,8 +49,8 @@ func (b *Bucket) mutex(key string, holder Record, fair bool) *Mutex {
 // holder is what is written of who holds a lock. A key below which not every store
 // would list the lock's companions is refused.
 func (b *Bucket) holder(key string, c Config) (Record, error) {
-	if !(bucket.Ref{Bucket: b.name, Key: key}).IsPath() {
-		return Record{}, fmt.Errorf("%w: a part of its key between slashes is empty, \".\" or \"..\", and some stores list it under another key: choose one without", ErrConfig)
+	if err := (bucket.Ref{Bucket: b.name, Key: key}).CheckPath(); err != nil {
+		return Record{}, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
 	if c.TTL == 0 {
 		c.TTL = defaultTTL

@@ -63,8 +63,8 @@ type wire struct {
 }
 
 const (
-	// maxBefore is how many nonces are carried forward: an acquisition and a
-	// release each, so those of 32 holders.
+	// maxBefore is how many nonces are carried forward: one for each acquisition,
+	// renewal and release.
 	maxBefore = 64
 	// maxRecord bounds what is read of an object, in bytes.
 	maxRecord = 32 << 10

@@ -2,9 +2,12 @@ package lock
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/bucket/buckettest"
 )
 
@@ -31,6 +34,31 @@ func TestOneRequestWithoutAnAnswer(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// TestSlowStore answers each write after the same time, if it is waited for until
+// then: a lease lives as long as it would if nobody hurried.
+func TestSlowStore(t *testing.T) {
+	for _, c := range []struct{ ttl, takes time.Duration }{
+		{3 * time.Second, 1200 * time.Millisecond}, {4 * time.Second, 1500 * time.Millisecond},
+		{5 * time.Second, 2 * time.Second}, {30 * time.Second, 3 * time.Second}, {time.Minute, 9 * time.Second},
+	} {
+		t.Run(c.ttl.String()+", "+c.takes.String(), func(t *testing.T) {
+			inBubble(t, func(b *bubble) {
+				u := b.user()
+				u.calls.Next(buckettest.Put, slices.Repeat([]buckettest.Fault{func(ctx context.Context, do func(context.Context) error) error {
+					if (realClock{}).Sleep(ctx, c.takes) != nil {
+						return fmt.Errorf("%w: %w", bucket.ErrUnclear, context.Cause(ctx))
+					}
+					return do(ctx)
+				}}, 1000)...)
+				l := b.got(u.mutex(Config{TTL: c.ttl}).Acquire(b.Context()))
+				sleep(2 * time.Minute)
+				b.done(context.Cause(l.Context()))
+				b.done(l.Release(b.Context()))
+			})
+		})
 	}
 }
 

@@ -99,11 +99,12 @@ func (m *Mutex) enter(ctx context.Context, wait bool) (*hold, error) {
 }
 
 // next acquires the lock in one's turn. A lock that was left to this turn, and
-// cannot be had, is released.
+// cannot be had, is released; with it in hand nobody else could have a chance.
 func (m *Mutex) next(ctx context.Context, wait bool) (*hold, error) {
 	m.mu.Lock()
 	left, chance := m.last, time.Duration(0)
-	if m.tired && wait {
+	mine := left.exists && left.rec.State == Held
+	if m.tired && wait && !mine {
 		chance = m.polls().longest - m.clock.Now().Sub(m.freed.at)
 		m.tired = false
 	}
@@ -120,7 +121,7 @@ func (m *Mutex) next(ctx context.Context, wait bool) (*hold, error) {
 			return h, nil
 		}
 	}
-	if left.exists && left.rec.State == Held {
+	if mine {
 		ctx, stop := m.clock.Limit(context.WithoutCancel(ctx), abandonTime)
 		defer stop()
 		_ = (&hold{mutex: m, at: left}).release(ctx) // at worst the lease runs out
@@ -177,7 +178,7 @@ func (m *Mutex) took(from version) {
 	defer m.mu.Unlock()
 	now := m.clock.Now()
 	again := from.exists && from.rec.Nonce == m.freed.nonce && now.Sub(m.freed.at) < m.polls().longest
-	if !again && !m.loose[from.rec.Nonce] {
+	if m.since.IsZero() || !again && !m.loose[from.rec.Nonce] {
 		m.since = now
 	}
 	clear(m.loose) // all of these are gone, and never come back

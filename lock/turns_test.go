@@ -126,6 +126,24 @@ func TestOneThatComesAgainAndAgain(t *testing.T) {
 	}
 }
 
+// TestLeftInTheBreak leaves the lock to one who would let others go first: with it in
+// hand nobody else could.
+func TestLeftInTheBreak(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		m := b.mutex(Config{TTL: time.Hour})
+		l := b.got(m.Acquire(b.Context()))
+		sleep(2 * time.Hour)
+		b.done(l.Release(b.Context()))
+		b.done(b.got(b.mutex(Config{}).TryAcquire(b.Context())).Release(b.Context()))
+		l = b.got(m.TryAcquire(b.Context()))
+		w := begins(b.within(time.Second), m.Acquire)
+		synctest.Wait()
+		b.done(l.Release(b.Context()))
+		b.done(w.enters(b).Release(b.Context()))
+		b.about(w.after, 0, 0)
+	})
+}
+
 // TestALoneUser loses little time to letting others in who are not there.
 func TestALoneUser(t *testing.T) {
 	for _, ttl := range []time.Duration{MinTTL, ttl, time.Minute} {

@@ -350,6 +350,20 @@ func TestUpdateThatIsUnsure(t *testing.T) {
 	}
 }
 
+// TestUpdateThatCreatedWhatIsGone cannot tell that from a write that never landed.
+func TestUpdateThatCreatedWhatIsGone(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		u := b.user()
+		u.calls.Next(buckettest.Put, landedBefore(func() { b.remove("k") }))
+		_, err := u.update("b", UpdateConfig{Create: true})
+		b.done(err)
+		b.is("b")
+		if n := u.calls.Calls(buckettest.Put); n != 2 {
+			b.Errorf("%d writes, want the one of what is gone, and another", n)
+		}
+	})
+}
+
 // lostBefore is a write that is lost; then comes more.
 func lostBefore(more func()) buckettest.Fault {
 	return func(ctx context.Context, do func(context.Context) error) error {

@@ -127,8 +127,8 @@ type write struct {
 	sent time.Time
 	// loose says that a copy may be on its way.
 	loose bool
-	// patience is how long the store got for the last request.
-	patience time.Duration
+	// bound is that of the last request.
+	bound time.Duration
 }
 
 func (o *object) write(base version, next Record) *write {
@@ -192,15 +192,22 @@ func (w *write) run(ctx context.Context) (found, error) {
 func (w *write) send(ctx context.Context, body []byte) (etag string, err error) {
 	ctx, stop := w.hurry(ctx)
 	defer stop()
-	return w.put(ctx, w.base, body)
+	asked := w.clock.Now()
+	etag, err = w.put(ctx, w.base, body)
+	if err == nil {
+		w.pace.Store(int64(w.clock.Now().Sub(asked)))
+	}
+	return etag, err
 }
 
 // hurry bounds one request: the first by an eighth of the lease, but by one or two
 // seconds, and each further one by twice as long. So one that is never answered
-// leaves the time to look and to send it again, in a lease of 3 seconds or more.
+// leaves the time to look and to send it again, in a lease of 3 seconds or more. A
+// store that is slow gets twice as long as it took for the last write.
 func (w *write) hurry(ctx context.Context) (context.Context, context.CancelFunc) {
-	w.patience = max(min(2*w.patience, callTime), min(max(w.next.ttl()/8, time.Second), 2*time.Second))
-	return w.clock.Limit(ctx, w.patience)
+	first := min(max(w.next.ttl()/8, time.Second), 2*time.Second)
+	w.bound = min(max(2*w.bound, first, time.Duration(2*w.pace.Load())), callTime)
+	return w.clock.Limit(ctx, w.bound)
 }
 
 // look reads until it knows what is there. It also returns when it asked for that.

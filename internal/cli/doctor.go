@@ -78,8 +78,8 @@ func runDoctor(ctx context.Context, a *app, arg, endpoint string) error {
 	if err != nil {
 		return err
 	}
-	if !(bucket.Ref{Bucket: name, Key: prefix + "x"}).IsPath() {
-		return usage("%s: a part of the prefix between slashes is empty, \".\" or \"..\", and some stores list it under another key: choose one without", event.Quote(arg))
+	if err := (bucket.Ref{Bucket: name, Key: prefix + "x"}).CheckPath(); err != nil {
+		return usage("%s: %w", event.Quote(arg), err)
 	}
 	log, err := a.logger(a.Err, slog.LevelInfo)
 	if err != nil {

@@ -78,11 +78,11 @@ kept in the user's cache folder for a week.`,
 			if err == nil {
 				err = o.check(cmd)
 			}
-			if err == nil && !bucket.Ref(object).IsPath() {
-				err = misuse("%s: a part of the key between slashes is empty, \".\" or \"..\", and some stores list it under another: choose one without", object)
-			}
 			if err != nil {
 				return err
+			}
+			if err := bucket.Ref(object).CheckPath(); err != nil {
+				return misuse("%s: %w", object, err)
 			}
 			return sysexit(runLock(cmd.Context(), a, object, command, &o))
 		},
@@ -200,7 +200,7 @@ func (a *app) acquire(ctx context.Context, cancel context.CancelCauseFunc, objec
 func (a *app) wait(ctx context.Context, object event.Object, o *lockOptions) (lease *lock.Lease, err error) {
 	var b *lock.Bucket
 	err = a.patiently(ctx, o.wait, func() (err error) {
-		b, err = a.proved(ctx, o.endpoint, object, o.listing()...)
+		b, err = a.proved(ctx, o.endpoint, object, o.listing())
 		return err
 	})
 	if err != nil {
@@ -241,17 +241,17 @@ func (o *lockOptions) advise(err error) error {
 	return &failure{code: exitBusy, err: err, hint: fmt.Sprintf("if its holder is gone, wait for longer than its ttl: --wait %v", enough)}
 }
 
-// listing gives the feature whose other holders are found by listing them doctor's
-// name. Who excludes readers looks for them, too, but is not refused: where listings
+// listing is doctor's name of the feature, if its other holders are found by listing
+// them, or nothing. Who excludes readers looks for them, too, but is not refused: where listings
 // hide readers, these are.
-func (o *lockOptions) listing() []string {
+func (o *lockOptions) listing() string {
 	switch {
 	case o.shared, o.slots > 0:
-		return []string{doctor.SharedLocks}
+		return doctor.SharedLocks
 	case o.config.Fair:
-		return []string{doctor.FairLocks}
+		return doctor.FairLocks
 	}
-	return nil
+	return ""
 }
 
 // ways returns how to try for the lock once, and how to wait for it.

@@ -205,12 +205,13 @@ func (f *field) next() <-chan time.Time {
 // looks itself: who compares times may have stood still before the clock was read.
 func entered() {
 	says := "alone"
+	n := 0
 	pipe, err := syscall.Open(os.Args[1], syscall.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err == nil {
-		_, err = syscall.Read(pipe, make([]byte, 1))
+		n, err = syscall.Read(pipe, make([]byte, 1))
 	}
-	if err != nil {
-		says = fmt.Sprint("beside the other: ", err) // nothing to read yet, so there is a writer
+	if n > 0 || err != nil { // it has been written to, or there is nothing to read yet
+		says = fmt.Sprint("beside the other: ", err)
 	}
 	fmt.Println(says)
 }
@@ -261,6 +262,27 @@ func TestHolderStopped(t *testing.T) {
 			h := f.hold(stubborn, append(brief, "--on-lost", onLost)...)
 			h.line()
 			f.overtakes(h)
+		})
+	}
+}
+
+// TestTimeToEnd takes the lock from a command that cleans up when it is told to end.
+func TestTimeToEnd(t *testing.T) {
+	for onLost, says := range map[string]string{"terminate": "cleaned up\n", "kill": ""} {
+		t.Run(onLost, func(t *testing.T) {
+			t.Parallel() // until the next renewal
+			f := newField(t)
+			h := f.hold(`echo $PAWL_LOCK_TOKEN >&9; trap "echo cleaned up >&9; exit" TERM; while :; do sleep 600 & wait; done`,
+				"--ttl", "1m", "--on-lost", onLost)
+			release := f.lock(nil)
+			release.Args = []string{"pawl", "lock", "release", f.key, "--token", h.line()}
+			if out, err := release.CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			if said, err := io.ReadAll(h.pipe); err != nil || string(said) != says {
+				t.Errorf("the command said %q, %v, want %q", said, err, says)
+			}
+			h.exits(76, "the command was ended")
 		})
 	}
 }

@@ -57,7 +57,7 @@ func runLockRelease(ctx context.Context, a *app, arg, endpoint string, token int
 	}
 	ctx, stop := context.WithTimeoutCause(ctx, tryTime, errSilent)
 	defer stop()
-	b, err := a.proved(ctx, endpoint, o)
+	b, err := a.proved(ctx, endpoint, o, "")
 	if err != nil {
 		return because(ctx, err)
 	}

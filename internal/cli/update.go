@@ -138,7 +138,7 @@ func runUpdate(ctx context.Context, a *app, object event.Object, command []strin
 	defer signals.cancelAt(cancel)()
 	var b *lock.Bucket
 	err = a.patiently(ctx, patience, func() (err error) {
-		b, err = a.proved(ctx, o.endpoint, object)
+		b, err = a.proved(ctx, o.endpoint, object, "")
 		return err
 	})
 	if err != nil {

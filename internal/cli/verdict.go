@@ -55,7 +55,7 @@ var errProofSilent = fmt.Errorf("%w: it has not answered in the %v that a proof 
 // locks and updates rely on, and not known to fail those features of doctor's that
 // need its listings. A store that is silent does not keep it for long when ctx has
 // ended.
-func (a *app) proved(ctx context.Context, endpoint string, o event.Object, listing ...string) (*lock.Bucket, error) {
+func (a *app) proved(ctx context.Context, endpoint string, o event.Object, listing string) (*lock.Bucket, error) {
 	ctx, stop := context.WithTimeoutCause(ctx, proofTime, errProofSilent)
 	defer stop()
 	type proof struct {
@@ -81,7 +81,7 @@ func (a *app) proved(ctx context.Context, endpoint string, o event.Object, listi
 }
 
 // prove needs to write beside the object.
-func (a *app) prove(ctx context.Context, endpoint string, o event.Object, listing []string) (*lock.Bucket, error) {
+func (a *app) prove(ctx context.Context, endpoint string, o event.Object, listing string) (*lock.Bucket, error) {
 	store, err := a.store(ctx, endpoint)
 	if err != nil {
 		return nil, err
@@ -110,11 +110,11 @@ func (a *app) prove(ctx context.Context, endpoint string, o event.Object, listin
 }
 
 // refuse returns an error where doctor has found that locks and updates are not safe,
-// or features that need listings.
-func (v *verdict) refuse(endpoint string, listing []string) error {
+// or the feature that needs listings, if there is one.
+func (v *verdict) refuse(endpoint, listing string) error {
 	what, why := "locks and updates", finding{v.Unsafe, v.Proved}
-	if v.Unsafe == "" && v.Listings != nil && len(listing) > 0 {
-		what, why = strings.Join(listing, ", "), *v.Listings
+	if v.Unsafe == "" && v.Listings != nil && listing != "" {
+		what, why = listing, *v.Listings
 	}
 	if why.Unsafe == "" {
 		return nil

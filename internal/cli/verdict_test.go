@@ -145,9 +145,8 @@ func TestVerdictOfListings(t *testing.T) {
 			t.Errorf("after %+v: %+v, %v", c, kept, ok)
 		}
 		for _, use := range []struct {
-			why     string
-			listing []string
-		}{{c.alone, nil}, {c.both, []string{doctor.FairLocks}}} {
+			why, listing string
+		}{{c.alone, ""}, {c.both, doctor.FairLocks}} {
 			err := kept.refuse("", use.listing)
 			if errors.Is(err, errUnsafe) != (use.why != "") || err != nil && !strings.Contains(err.Error(), use.why) {
 				t.Errorf("after %+v, for %q: %v", c, use.listing, err)
@@ -189,7 +188,7 @@ func TestVerdictProvedAgain(t *testing.T) {
 	if _, ok := v.known(time.Now()); ok {
 		t.Error("it is believed still")
 	}
-	if _, err := a.proved(t.Context(), srv.URL, o); err != nil {
+	if _, err := a.proved(t.Context(), srv.URL, o, ""); err != nil {
 		t.Error(err)
 	}
 	if _, ok := v.known(time.Now()); !ok {
@@ -213,7 +212,7 @@ func TestVerdictOfAnOlderVersion(t *testing.T) {
 			t.Fatal(err)
 		}
 		kept, ok := v.known(time.Date(2026, 5, 5, 0, 0, 0, 0, time.UTC))
-		err := kept.refuse("", []string{doctor.SharedLocks})
+		err := kept.refuse("", doctor.SharedLocks)
 		if !ok || kept.Unsafe != unsafe || (err != nil) != (unsafe != "") {
 			t.Errorf("%s: %+v, %v, %v", text, kept, ok, err)
 		}
