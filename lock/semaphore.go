@@ -13,7 +13,8 @@ type Semaphore struct{ slots *slots }
 
 // Semaphore returns the semaphore of up to n holders, from 1 to [MaxSlots]. All
 // must use the same n: whoever finds a holder with another is refused. The key is as
-// in [Bucket.Mutex]. A token is that of a slot, and no higher than that of the other slots' holders.
+// in [Bucket.Mutex]. A token is that of a slot, and no higher than that of the other
+// slots' holders.
 func (b *Bucket) Semaphore(key string, n int, c Config) (*Semaphore, error) {
 	holder, err := b.holder(key, c)
 	if err == nil && (n < 1 || n > MaxSlots) {

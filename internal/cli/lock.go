@@ -242,8 +242,8 @@ func (o *lockOptions) advise(err error) error {
 }
 
 // listing is doctor's name of the feature, if its other holders are found by listing
-// them, or nothing. Who excludes readers looks for them, too, but is not refused: where listings
-// hide readers, these are.
+// them, or nothing. Who excludes readers looks for them, too, but is not refused:
+// where listings hide readers, these are.
 func (o *lockOptions) listing() string {
 	switch {
 	case o.shared, o.slots > 0:
