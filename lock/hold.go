@@ -162,11 +162,7 @@ func (h *hold) release(ctx context.Context) error {
 			h.disown()
 			return fmt.Errorf("%w; nobody else can enter until its lease is over", err)
 		case f.fate == landed:
-			if h.sent.IsZero() { // nobody has ever held it
-				m.remember(f.now)
-			} else {
-				m.free(f.now)
-			}
+			m.free(f.now)
 			return nil
 		case f.fate == superseded:
 			return nil

@@ -300,8 +300,8 @@ func (m *Mutex) abandon(ctx context.Context, w *write) {
 	ctx, stop := m.clock.Limit(context.WithoutCancel(ctx), abandonTime)
 	defer stop()
 	if now, err := m.get(ctx); err == nil && now.exists && now.rec.Nonce == w.next.Nonce {
-		h := &hold{mutex: m, at: now}
-		_ = h.release(ctx) // at worst the lease runs out
+		m.took(w.base)
+		_ = (&hold{mutex: m, at: now}).release(ctx) // at worst the lease runs out
 	}
 }
 

@@ -182,6 +182,30 @@ func TestAnAcquisitionThatIsGivenUp(t *testing.T) {
 	})
 }
 
+// TestATurnInVain gives up what was handed on: it makes no new stay of the old one.
+func TestATurnInVain(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		u := b.user()
+		m := u.mutex(Config{TTL: ttl})
+		l := b.got(m.Acquire(b.Context()))
+		began := time.Now()
+		ctx, leave := context.WithCancel(b.Context())
+		next := begins(ctx, m.Acquire)
+		sleep(5 * time.Second)
+		u.calls.Next(buckettest.Put, func(context.Context, func(context.Context) error) error {
+			leave()
+			return bucket.ErrUnclear
+		})
+		b.done(l.Release(b.Context()))
+		<-next.entered
+		b.refused(next.err, context.Canceled)
+		b.done(b.got(m.Acquire(b.Context())).Release(b.Context()))
+		if !m.since.Equal(began) {
+			b.Errorf("its stay began %v after the first one", m.since.Sub(began))
+		}
+	})
+}
+
 // TestATurnThatIsGivenUp leaves the lock to others.
 func TestATurnThatIsGivenUp(t *testing.T) {
 	inBubble(t, func(b *bubble) {

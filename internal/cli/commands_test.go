@@ -18,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -84,6 +85,22 @@ func startForbidding(ts *testscript.TestScript, _ bool, args []string) {
 		}
 		below.ServeHTTP(w, r)
 	})
+}
+
+// newStore starts an object store with the bucket "state". It returns its URL, and the
+// environment of one who uses it.
+func newStore(t *testing.T, h http.HandlerFunc) (url string, env []string) {
+	t.Helper()
+	srv := httptest.NewUnstartedServer(h)
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0) // the fake answers twice, now and then
+	srv.Start()
+	t.Cleanup(srv.Close)
+	if err := send(http.MethodPut, srv.URL+"/state", ""); err != nil {
+		t.Fatal(err)
+	}
+	cache := t.TempDir()
+	return srv.URL, append(os.Environ(), "AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b", "AWS_REGION=us-east-1",
+		"AWS_ENDPOINT_URL="+srv.URL, "XDG_CACHE_HOME="+cache, "HOME="+cache)
 }
 
 // put BUCKET KEY TEXT: writes an object. The key is Go-quoted, or plain.

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -82,16 +81,8 @@ type examined struct {
 
 func newExamined(t *testing.T, h http.HandlerFunc) *examined {
 	t.Helper()
-	srv := httptest.NewUnstartedServer(h)
-	srv.Config.ErrorLog = log.New(io.Discard, "", 0) // the fake answers twice, now and then
-	srv.Start()
-	t.Cleanup(srv.Close)
-	if err := send(http.MethodPut, srv.URL+"/state", ""); err != nil {
-		t.Fatal(err)
-	}
-	cache := t.TempDir()
-	return &examined{t, append(os.Environ(), "AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b", "AWS_REGION=us-east-1",
-		"AWS_ENDPOINT_URL="+srv.URL, "XDG_CACHE_HOME="+cache, "HOME="+cache)}
+	_, env := newStore(t, h)
+	return &examined{t, env}
 }
 
 // pawl runs the command, which has to exit with this code, and to say this.

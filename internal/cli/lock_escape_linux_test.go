@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -18,16 +17,10 @@ import (
 // answered.
 func newFakeField(t *testing.T, before func(*http.Request)) *field {
 	below := fakes3.New()
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return newFieldOn(t, func(w http.ResponseWriter, r *http.Request) {
 		before(r)
 		below.ServeHTTP(w, r)
-	}))
-	t.Cleanup(srv.Close)
-	if err := send(http.MethodPut, srv.URL+"/state", ""); err != nil {
-		t.Fatal(err)
-	}
-	return &field{t: t, key: "s3://state/lock", dir: t.TempDir(), env: append(os.Environ(), "AWS_ACCESS_KEY_ID=a",
-		"AWS_SECRET_ACCESS_KEY=b", "AWS_REGION=us-east-1", "AWS_ENDPOINT_URL="+srv.URL, "XDG_CACHE_HOME="+t.TempDir())}
+	})
 }
 
 func plainField(t *testing.T) *field { return newFakeField(t, func(*http.Request) {}) }
@@ -204,7 +197,7 @@ func TestStoreGone(t *testing.T) {
 func TestUpdateEndedWhileWriting(t *testing.T) {
 	below := fakes3.New()
 	written, over := make(chan struct{}, 100), make(chan struct{})
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	f := newFieldOn(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPut && r.URL.Path == "/state/lock" {
 			below.ServeHTTP(httptest.NewRecorder(), r)
 			written <- struct{}{}
@@ -212,14 +205,8 @@ func TestUpdateEndedWhileWriting(t *testing.T) {
 			return
 		}
 		below.ServeHTTP(w, r)
-	}))
-	t.Cleanup(srv.Close)
+	})
 	t.Cleanup(func() { close(over) })
-	if err := send(http.MethodPut, srv.URL+"/state", ""); err != nil {
-		t.Fatal(err)
-	}
-	f := plainField(t)
-	f.env = append(f.env, "AWS_ENDPOINT_URL="+srv.URL)
 	h := f.command("update", "--create", f.key, "--", "echo", "1")
 	if err := h.Start(); err != nil {
 		t.Fatal(err)

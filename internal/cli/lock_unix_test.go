@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -35,9 +34,17 @@ var brief = []string{"--ttl", briefTTL.String()}
 // field is where processes contend for one lock.
 type field struct {
 	t   *testing.T
+	url string // of the store
 	env []string
 	key string
 	dir string
+}
+
+// newFieldOn is a field on a store of the test's own.
+func newFieldOn(t *testing.T, h http.HandlerFunc) *field {
+	t.Helper()
+	url, env := newStore(t, h)
+	return &field{t: t, url: url, env: env, key: "s3://state/lock", dir: t.TempDir()}
 }
 
 func newField(t *testing.T) *field {
@@ -47,7 +54,7 @@ func newField(t *testing.T) *field {
 	signal.Notify(heard, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
 	t.Cleanup(func() { signal.Stop(heard) })
 	s := servertest.MinIO(t, servertest.Options{})
-	return &field{t: t, key: "s3://" + s.NewBucket(t) + "/lock", dir: t.TempDir(), env: append(os.Environ(),
+	return &field{t: t, url: s.Endpoint, key: "s3://" + s.NewBucket(t) + "/lock", dir: t.TempDir(), env: append(os.Environ(),
 		"AWS_ACCESS_KEY_ID="+s.AccessKey, "AWS_SECRET_ACCESS_KEY="+s.SecretKey, "AWS_REGION="+s.Region,
 		"AWS_ENDPOINT_URL="+s.Endpoint, "XDG_CACHE_HOME="+t.TempDir(),
 	)}
@@ -372,7 +379,7 @@ func TestSignals(t *testing.T) {
 func TestSignalWhileWaiting(t *testing.T) {
 	looks := make(chan string, 100) // at which lock
 	below := fakes3.New()
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	f := newFieldOn(t, func(w http.ResponseWriter, r *http.Request) {
 		below.ServeHTTP(w, r)
 		if r.Method == http.MethodGet {
 			select {
@@ -380,13 +387,7 @@ func TestSignalWhileWaiting(t *testing.T) {
 			default:
 			}
 		}
-	}))
-	t.Cleanup(srv.Close)
-	if err := send(http.MethodPut, srv.URL+"/state", ""); err != nil {
-		t.Fatal(err)
-	}
-	f := &field{t: t, dir: t.TempDir(), env: append(os.Environ(), "AWS_ACCESS_KEY_ID=a",
-		"AWS_SECRET_ACCESS_KEY=b", "AWS_REGION=us-east-1", "AWS_ENDPOINT_URL="+srv.URL, "XDG_CACHE_HOME="+t.TempDir())}
+	})
 	for s, code := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143, syscall.SIGUSR1: 138} {
 		path := fmt.Sprintf("/state/lock-%d", s) // so that nobody else's look counts
 		f.key = "s3:/" + path

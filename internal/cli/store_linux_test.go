@@ -43,9 +43,8 @@ func TestSilentStoreLooked(t *testing.T) {
 				}
 			})
 			t.Cleanup(func() { close(over) })
-			url := strings.TrimPrefix(f.env[len(f.env)-2], "AWS_ENDPOINT_URL=")
 			for _, key := range []string{"/state/lock", "/state/other"} {
-				if err := send(http.MethodPut, url+key, "x"); err != nil {
+				if err := send(http.MethodPut, f.url+key, "x"); err != nil {
 					t.Fatal(err)
 				}
 			}
