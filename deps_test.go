@@ -56,7 +56,7 @@ var layers = map[string][]string{
 
 	// For tests.
 	"action/internal/actiontest": {".", "bucket", "bucket/membucket", "event", "ledger", "ledger/memledger", "source"},
-	"bucket/buckettest":          {"bucket", "internal/registertest"},
+	"bucket/buckettest":          {"bucket", "event", "internal/registertest"},
 	"ledger/ledgertest":          {"event", "internal/registertest", "ledger"},
 	"source/sourcetest":          {"source"},
 	"internal/sim/mutants":       {"internal/sim"},

@@ -12,6 +12,7 @@ import (
 	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/bucket/membucket"
+	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/ledger/memledger"
 	"github.com/pawlhq/pawl/source/replaysource"
 )
@@ -48,7 +49,7 @@ func Example() {
 	ctx := context.Background()
 	objects := membucket.New(time.Now, []string{"notes", "shouted"})
 	hello := bucket.Object{Body: strings.NewReader("hello, world"), Size: 12}
-	if _, err := objects.Put(ctx, bucket.Ref{Bucket: "notes", Key: "hello.txt"}, hello, bucket.Condition{}); err != nil {
+	if _, err := objects.Put(ctx, event.Object{Bucket: "notes", Key: "hello.txt"}, hello, bucket.Condition{}); err != nil {
 		log.Fatal(err)
 	}
 	twice, err := replaysource.New(replaysource.Config{Paths: []string{"-"}, Stdin: strings.NewReader(notification + notification)})
@@ -74,7 +75,7 @@ func Example() {
 		log.Fatal(err)
 	}
 
-	_, louder, err := objects.Get(ctx, bucket.Ref{Bucket: "shouted", Key: "hello.txt"})
+	_, louder, err := objects.Get(ctx, event.Object{Bucket: "shouted", Key: "hello.txt"})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -63,12 +63,12 @@ func (s *site) since() time.Duration { return time.Since(s.began) }
 // put writes an input, and returns what the store says about it.
 func (s *site) put(key, content string) event.Event {
 	s.t.Helper()
-	ref := bucket.Ref{Bucket: "in", Key: key}
+	ref := event.Object{Bucket: "in", Key: key}
 	s.write(ref, content)
 	return s.created(ref)
 }
 
-func (s *site) write(ref bucket.Ref, content string) {
+func (s *site) write(ref event.Object, content string) {
 	s.t.Helper()
 	o := bucket.Object{Body: strings.NewReader(content), Size: int64(len(content))}
 	if _, err := s.objects.Put(s.t.Context(), ref, o, bucket.Condition{}); err != nil {
@@ -76,17 +76,17 @@ func (s *site) write(ref bucket.Ref, content string) {
 	}
 }
 
-func (s *site) created(ref bucket.Ref) event.Event {
+func (s *site) created(ref event.Object) event.Event {
 	s.t.Helper()
 	s.changes++
 	seq, err := event.ParseSequencer(fmt.Sprintf("00%016X", s.changes))
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return event.Event{Object: event.Object(ref), Kind: event.Created, Sequencer: seq, Time: time.Now(), Dialect: event.AWS}
+	return event.Event{Object: ref, Kind: event.Created, Sequencer: seq, Time: time.Now(), Dialect: event.AWS}
 }
 
-func (s *site) wantObject(ref bucket.Ref, want string) {
+func (s *site) wantObject(ref event.Object, want string) {
 	s.t.Helper()
 	_, body, err := s.objects.Get(s.t.Context(), ref)
 	if err != nil {

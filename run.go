@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/worker"
@@ -180,10 +179,10 @@ func (m Match) match(o event.Object) bool {
 // place names the output of an object. What comes after the prefix is taken as
 // it is, byte by byte, so that two inputs never share an output. A version id
 // holds no "@".
-func (p *Pipeline) place(k ledger.RowKey) bucket.Ref {
+func (p *Pipeline) place(k ledger.RowKey) event.Object {
 	key := p.To.Prefix + strings.TrimPrefix(k.Key, p.Match.Prefix)
 	if p.EachVersion {
 		key += "@" + k.VersionID
 	}
-	return bucket.Ref{Bucket: p.To.Bucket, Key: key + p.To.Suffix}
+	return event.Object{Bucket: p.To.Bucket, Key: key + p.To.Suffix}
 }

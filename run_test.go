@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawlhq/pawl"
-	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/ledger/memledger"
@@ -31,7 +30,7 @@ func TestRunSettlesEverything(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range 500 {
-			s.wantObject(bucket.Ref{Bucket: "out", Key: fmt.Sprintf("up/%d.txt", i)}, fmt.Sprintf("DOCS/%d.TXT", i))
+			s.wantObject(event.Object{Bucket: "out", Key: fmt.Sprintf("up/%d.txt", i)}, fmt.Sprintf("DOCS/%d.TXT", i))
 		}
 		if d := cmp.Diff(pawl.Stats{Raised: 500, Duplicate: 1, Claimed: 500, Completed: 500}, p.Stats()); d != "" {
 			t.Errorf("(-want +got):\n%s", d)
@@ -57,7 +56,7 @@ func TestRunWaitsForRetries(t *testing.T) {
 		if err := p.Run(s.t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		s.wantObject(bucket.Ref{Bucket: "out", Key: "up/late"}, "X")
+		s.wantObject(event.Object{Bucket: "out", Key: "up/late"}, "X")
 		if took := s.since(); took < 3*time.Minute || took > 4*time.Minute {
 			t.Errorf("it took %s", took)
 		}
@@ -136,7 +135,7 @@ func TestRunWithoutSourcesSweeps(t *testing.T) {
 		if err := p.Run(ctx); err != nil || s.since() != time.Hour {
 			t.Errorf("ended after %s with %v", s.since(), err)
 		}
-		s.wantObject(bucket.Ref{Bucket: "out", Key: "up/a"}, "X")
+		s.wantObject(event.Object{Bucket: "out", Key: "up/a"}, "X")
 		if got := p.Stats(); got.TakenOver != 1 || got.NothingToDo != 1 {
 			t.Errorf("%+v, want a takeover and its verification", got)
 		}
@@ -217,7 +216,7 @@ func TestWhenAMessageIsAcknowledged(t *testing.T) {
 // What a pipeline asks for reaches the worker.
 func TestEachVersionHasAnOutputOfItsOwn(t *testing.T) {
 	inTime(t, func(s *site) {
-		kept := bucket.Ref{Bucket: "kept", Key: "a.txt"}
+		kept := event.Object{Bucket: "kept", Key: "a.txt"}
 		events := &list{}
 		for i, content := range []string{"one", "two"} {
 			s.write(kept, content)
@@ -233,8 +232,8 @@ func TestEachVersionHasAnOutputOfItsOwn(t *testing.T) {
 		if err := p.Run(s.t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		s.wantObject(bucket.Ref{Bucket: "out", Key: "a.txt@v1.up"}, "ONE")
-		s.wantObject(bucket.Ref{Bucket: "out", Key: "a.txt@v2.up"}, "TWO")
+		s.wantObject(event.Object{Bucket: "out", Key: "a.txt@v1.up"}, "ONE")
+		s.wantObject(event.Object{Bucket: "out", Key: "a.txt@v2.up"}, "TWO")
 	})
 }
 
@@ -251,7 +250,7 @@ func TestTwoPipelinesOfOneInput(t *testing.T) {
 		if err := p.Run(s.t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		s.wantObject(bucket.Ref{Bucket: "out", Key: "up/a"}, "X")
+		s.wantObject(event.Object{Bucket: "out", Key: "up/a"}, "X")
 		if counted != 1 || p.Stats().Completed != 2 {
 			t.Errorf("counted %d, %+v", counted, p.Stats())
 		}

@@ -11,14 +11,9 @@ import (
 	"io"
 	"iter"
 	"time"
-)
 
-// Ref names an object, or one version of it.
-type Ref struct {
-	Bucket    string
-	Key       string
-	VersionID string // empty: the latest
-}
+	"github.com/pawlhq/pawl/event"
+)
 
 // Info is what a store says of an object.
 type Info struct {
@@ -68,19 +63,19 @@ type Object struct {
 // exactly one of the sentinels below.
 type Store interface {
 	// Head returns what the store says of an object, or ErrNotFound.
-	Head(ctx context.Context, ref Ref) (Info, error)
+	Head(ctx context.Context, ref event.Object) (Info, error)
 	// Get is Head with the content. The caller closes it.
-	Get(ctx context.Context, ref Ref) (Info, io.ReadCloser, error)
+	Get(ctx context.Context, ref event.Object) (Info, io.ReadCloser, error)
 	// Put writes the whole object, or nothing, and returns its new ETag. What
 	// [Object.Check] refuses is ErrInvalid. A body of another length than Size
 	// is ErrInvalid, or ErrUnclear if that was found too late. Some stores keep
 	// a part of a body that breaks off and cannot seek: [Output] notices.
-	Put(ctx context.Context, ref Ref, o Object, c Condition) (etag string, err error)
+	Put(ctx context.Context, ref event.Object, o Object, c Condition) (etag string, err error)
 	// Delete removes the object. Where c does not hold it removes nothing,
 	// on a store that honours the condition: not all do. Removing what is
 	// not there succeeds without a condition; with IfMatch it succeeds or
 	// fails with ErrPrecondition, as the store likes.
-	Delete(ctx context.Context, ref Ref, c Condition) error
+	Delete(ctx context.Context, ref event.Object, c Condition) error
 	// List yields the objects below a prefix in key order, after the key
 	// startAfter. Metadata, ContentType and Headers stay empty. An error ends it.
 	List(ctx context.Context, bucket, prefix, startAfter string) iter.Seq2[Info, error]

@@ -9,12 +9,13 @@ import (
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/bucket/membucket"
+	"github.com/pawlhq/pawl/event"
 )
 
 // noETags is a store, or a proxy before one, that gives no ETags.
 type noETags struct{ bucket.Store }
 
-func (s noETags) Head(ctx context.Context, ref bucket.Ref) (bucket.Info, error) {
+func (s noETags) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {
 	info, err := s.Store.Head(ctx, ref)
 	info.ETag = ""
 	return info, err
@@ -23,7 +24,7 @@ func (s noETags) Head(ctx context.Context, ref bucket.Ref) (bucket.Info, error) 
 // Without an ETag there is no condition, and a write would be unguarded.
 func TestPinNeedsAnETag(t *testing.T) {
 	store := membucket.New(time.Now, []string{"out"})
-	ref := bucket.Ref{Bucket: "out", Key: "k"}
+	ref := event.Object{Bucket: "out", Key: "k"}
 	if _, err := bucket.Pin(t.Context(), noETags{store}, ref); err != nil {
 		t.Errorf("absent: %v", err)
 	}

@@ -66,7 +66,7 @@ import (
 // verification heals that.
 type Output struct {
 	store  Store
-	ref    Ref
+	ref    event.Object
 	pinned Info
 	exists bool
 	used   bool
@@ -90,7 +90,7 @@ type Result struct {
 
 // Pin looks at the output object, before the input is read, and remembers its
 // ETag or its absence. The version in ref must be empty.
-func Pin(ctx context.Context, s Store, ref Ref) (*Output, error) {
+func Pin(ctx context.Context, s Store, ref event.Object) (*Output, error) {
 	if ref.VersionID != "" {
 		return nil, fmt.Errorf("pinning %s: %w: an output is the latest version", name(ref), ErrInvalid)
 	}
@@ -175,4 +175,4 @@ func (s Stamp) validate() error {
 // whole says whether an object is as long as its stamp says.
 func whole(i Info) bool { return i.Metadata[metaSize] == strconv.FormatInt(i.Size, 10) }
 
-func name(ref Ref) string { return event.Object(ref).String() }
+func name(ref event.Object) string { return ref.String() }

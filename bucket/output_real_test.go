@@ -12,6 +12,7 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/bucket/buckettest"
 	"github.com/pawlhq/pawl/bucket/s3bucket"
+	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/internal/servertest"
 )
 
@@ -34,7 +35,7 @@ func outputOn(t *testing.T, srv *servertest.Server) {
 	t.Run("publish", func(t *testing.T) {
 		for i, tc := range publishCases {
 			for j, before := range []string{"", "before"} {
-				w := worldOn(t, store, bucket.Ref{Bucket: b, Key: fmt.Sprintf("gray/%d %d.jpg", i, j)})
+				w := worldOn(t, store, event.Object{Bucket: b, Key: fmt.Sprintf("gray/%d %d.jpg", i, j)})
 				t.Run(fmt.Sprintf("%s, pinned %q", tc.name, before), func(t *testing.T) {
 					w.t = t
 					if before != "" {
@@ -57,7 +58,7 @@ func outputOn(t *testing.T, srv *servertest.Server) {
 			if tc.want.content == "other" && !srv.DeleteConditions {
 				continue // it removes what is another's, as Output's documentation says
 			}
-			w := worldOn(t, store, bucket.Ref{Bucket: b, Key: fmt.Sprint("removed/", i)})
+			w := worldOn(t, store, event.Object{Bucket: b, Key: fmt.Sprint("removed/", i)})
 			t.Run(tc.name, func(t *testing.T) {
 				w.t = t
 				w.byOther("before")
@@ -68,8 +69,8 @@ func outputOn(t *testing.T, srv *servertest.Server) {
 			})
 		}
 	})
-	t.Run("cut", func(t *testing.T) { cutOutput(t, worldOn(t, store, bucket.Ref{Bucket: b, Key: "cut"})) })
-	t.Run("race", func(t *testing.T) { raceOutputs(t, worldOn(t, store, bucket.Ref{Bucket: b, Key: "raced"})) })
+	t.Run("cut", func(t *testing.T) { cutOutput(t, worldOn(t, store, event.Object{Bucket: b, Key: "cut"})) })
+	t.Run("race", func(t *testing.T) { raceOutputs(t, worldOn(t, store, event.Object{Bucket: b, Key: "raced"})) })
 }
 
 // cutOutput breaks a large stream off. Some servers keep what they got, stamp

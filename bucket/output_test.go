@@ -12,23 +12,24 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/bucket/buckettest"
 	"github.com/pawlhq/pawl/bucket/membucket"
+	"github.com/pawlhq/pawl/event"
 )
 
-var ref = bucket.Ref{Bucket: "b", Key: "out/k"}
+var ref = event.Object{Bucket: "b", Key: "out/k"}
 
 // world is an output object, what others do to it, and the store between.
 type world struct {
 	t     *testing.T
 	store bucket.Store // without faults, for the others
 	*buckettest.Faults
-	ref bucket.Ref
+	ref event.Object
 }
 
 func newWorld(t *testing.T) *world {
 	return worldOn(t, membucket.New(time.Now, []string{"b"}), ref)
 }
 
-func worldOn(t *testing.T, s bucket.Store, ref bucket.Ref) *world {
+func worldOn(t *testing.T, s bucket.Store, ref event.Object) *world {
 	return &world{t: t, store: s, Faults: buckettest.NewFaults(s), ref: ref}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
 )
 
 func checkCreateOnce(ctx context.Context, l *lab) (string, error) {
@@ -16,7 +17,7 @@ func checkCreateOnce(ctx context.Context, l *lab) (string, error) {
 	if err := l.refuse(ctx, ref, absent, seen{true, etag, text}); err != nil {
 		return "", err
 	}
-	return l.races(ctx, func(round string) (bucket.Ref, bucket.Condition, error) {
+	return l.races(ctx, func(round string) (event.Object, bucket.Condition, error) {
 		return l.ref(createOnce + "-race-" + round), absent, nil
 	})
 }
@@ -34,7 +35,7 @@ func checkReplaceMatch(ctx context.Context, l *lab) (string, error) {
 		return "", err
 	}
 	race := l.ref(replaceMatch + "-race")
-	return l.races(ctx, func(string) (bucket.Ref, bucket.Condition, error) {
+	return l.races(ctx, func(string) (event.Object, bucket.Condition, error) {
 		now, err := l.look(ctx, race)
 		if err == nil && !now.exists {
 			now.etag, err = l.accept(ctx, race, content(), bucket.Condition{})
@@ -45,7 +46,7 @@ func checkReplaceMatch(ctx context.Context, l *lab) (string, error) {
 
 // replaced writes an object twice, and returns what it is now and the ETag that
 // it had before.
-func (l *lab) replaced(ctx context.Context, ref bucket.Ref) (now seen, old string, err error) {
+func (l *lab) replaced(ctx context.Context, ref event.Object) (now seen, old string, err error) {
 	if old, err = l.accept(ctx, ref, content(), bucket.Condition{}); err != nil {
 		return seen{}, "", err
 	}

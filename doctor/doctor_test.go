@@ -18,6 +18,7 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/bucket/buckettest"
 	"github.com/pawlhq/pawl/doctor"
+	"github.com/pawlhq/pawl/event"
 )
 
 // names are those of the checks, in order.
@@ -103,7 +104,7 @@ func TestPrefixesThatAreNoPaths(t *testing.T) {
 func TestEachFaultIsFound(t *testing.T) {
 	head := func(change func(*bucket.Info)) *altered {
 		s := &altered{Store: memory()}
-		s.head = func(ctx context.Context, ref bucket.Ref) (bucket.Info, error) {
+		s.head = func(ctx context.Context, ref event.Object) (bucket.Info, error) {
 			info, err := s.Store.Head(ctx, ref)
 			change(&info)
 			return info, err
@@ -182,7 +183,7 @@ func one(check string, v doctor.Verdict) map[string]doctor.Verdict {
 // refusing is a store that answers every conditional write with one error.
 func refusing(kind error) *altered {
 	s := &altered{Store: memory()}
-	s.put = func(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+	s.put = func(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 		if c != (bucket.Condition{}) {
 			return "", fmt.Errorf("%w (a fault)", kind)
 		}
@@ -194,7 +195,7 @@ func refusing(kind error) *altered {
 // refusingTooLate is a store that refuses a write when it has landed.
 func refusingTooLate(key string) *altered {
 	s := &altered{Store: memory()}
-	s.put = func(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+	s.put = func(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 		if strings.HasSuffix(ref.Key, key) && exists(s.Store, ref) {
 			_, _ = s.Store.Put(ctx, ref, o, bucket.Condition{})
 			return "", bucket.ErrPrecondition
@@ -208,7 +209,7 @@ func refusingTooLate(key string) *altered {
 // removes nothing.
 func sparing() *altered {
 	s := &altered{Store: memory()}
-	s.remove = func(ctx context.Context, ref bucket.Ref, c bucket.Condition) error {
+	s.remove = func(ctx context.Context, ref event.Object, c bucket.Condition) error {
 		if c.IfMatch != "" {
 			return nil
 		}
@@ -240,7 +241,7 @@ func listing(change func(bucket.Info) (_ bucket.Info, shown bool)) *altered {
 // vanishing is a store that removes an object before it overwrites it.
 func vanishing() *altered {
 	s := &altered{Store: memory()}
-	s.get = func(ctx context.Context, ref bucket.Ref) (bucket.Info, io.ReadCloser, error) {
+	s.get = func(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
 		if strings.Contains(ref.Key, "whole-reads") {
 			return bucket.Info{}, nil, bucket.ErrNotFound
 		}
@@ -254,7 +255,7 @@ func vanishing() *altered {
 func TestUndecidedRaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &altered{Store: memory()}
-		s.put = func(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+		s.put = func(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 			if strings.HasSuffix(ref.Key, "create-once-race-1") || strings.HasSuffix(ref.Key, "create-once-race-5") {
 				return "", bucket.ErrConflict
 			}
@@ -273,7 +274,7 @@ func TestUndecidedRaces(t *testing.T) {
 // TestDeniedInARace ends the examination.
 func TestDeniedInARace(t *testing.T) {
 	s := &altered{Store: memory()}
-	s.put = func(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+	s.put = func(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 		etag, err := s.Store.Put(ctx, ref, o, c)
 		if err != nil && strings.HasSuffix(ref.Key, "race-2") {
 			err = bucket.ErrDenied
@@ -307,7 +308,7 @@ func TestBrokenReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &altered{Store: memory()}
 		var gets atomic.Int64 // readers read at the same time
-		s.get = func(ctx context.Context, ref bucket.Ref) (bucket.Info, io.ReadCloser, error) {
+		s.get = func(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
 			info, body, err := s.Store.Get(ctx, ref)
 			if n := gets.Add(1); err == nil && n%2 == 0 && !strings.HasSuffix(ref.Key, "whole-reads") {
 				body = io.NopCloser(io.MultiReader(io.LimitReader(body, 3), iotest.ErrReader(bucket.ErrUnavailable)))
@@ -458,7 +459,7 @@ func TestWhatStops(t *testing.T) {
 func TestCleaningUpFails(t *testing.T) {
 	s := &altered{Store: memory()}
 	done := false
-	s.remove = func(ctx context.Context, ref bucket.Ref, c bucket.Condition) error {
+	s.remove = func(ctx context.Context, ref event.Object, c bucket.Condition) error {
 		if done {
 			return bucket.ErrDenied
 		}
@@ -498,7 +499,7 @@ func TestInterrupted(t *testing.T) {
 		s := lateLanding(t)
 		ctx, cancel := context.WithCancelCause(t.Context())
 		below := s.put
-		s.put = func(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+		s.put = func(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 			if strings.HasSuffix(ref.Key, "race-3") {
 				cancel(reason)
 			}

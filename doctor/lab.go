@@ -45,7 +45,9 @@ func newLab(store bucket.Store, bucketName, prefix string) *lab {
 	return &lab{store: store, bucket: bucketName, prefix: prefix + folder + rand.Text() + "/", keys: map[string]bool{}}
 }
 
-func (l *lab) ref(key string) bucket.Ref { return bucket.Ref{Bucket: l.bucket, Key: l.prefix + key} }
+func (l *lab) ref(key string) event.Object {
+	return event.Object{Bucket: l.bucket, Key: l.prefix + key}
+}
 
 // content returns a text that nothing else has, so that one's own write can be
 // told from all others by reading it.
@@ -84,7 +86,7 @@ func unsent(err error) error {
 }
 
 // put sends a write once.
-func (l *lab) put(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (etag string, err error) {
+func (l *lab) put(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (etag string, err error) {
 	etag, err = l.store.Put(ctx, ref, o, c)
 	if err == nil || errors.Is(err, bucket.ErrUnclear) && unsent(err) == nil {
 		l.mu.Lock()
@@ -105,7 +107,7 @@ type seen struct {
 }
 
 // look reads an object.
-func (l *lab) look(ctx context.Context, ref bucket.Ref) (seen, error) {
+func (l *lab) look(ctx context.Context, ref event.Object) (seen, error) {
 	for try := 1; ; try++ {
 		info, body, err := l.store.Get(ctx, ref)
 		if errors.Is(err, bucket.ErrNotFound) {
@@ -140,7 +142,7 @@ func (l *lab) list(ctx context.Context) (map[string]string, error) {
 // settle sends a write until it is known whether it landed, and looks for its
 // content where the answer does not say. The error matches ErrUnclear or
 // ErrConflict where it never came to be known.
-func (l *lab) settle(ctx context.Context, ref bucket.Ref, text string, c bucket.Condition) (landed bool, etag string, err error) {
+func (l *lab) settle(ctx context.Context, ref event.Object, text string, c bucket.Condition) (landed bool, etag string, err error) {
 	loose := 0 // requests that may land yet
 	defer func() { l.late(loose > 0) }()
 	for try := 1; ; try++ {
@@ -176,7 +178,7 @@ func (l *lab) settle(ctx context.Context, ref bucket.Ref, text string, c bucket.
 }
 
 // accept makes a write whose condition holds.
-func (l *lab) accept(ctx context.Context, ref bucket.Ref, text string, c bucket.Condition) (etag string, err error) {
+func (l *lab) accept(ctx context.Context, ref event.Object, text string, c bucket.Condition) (etag string, err error) {
 	landed, etag, err := l.settle(ctx, ref, text, c)
 	if err != nil || landed {
 		return etag, err
@@ -191,7 +193,7 @@ func (l *lab) accept(ctx context.Context, ref bucket.Ref, text string, c bucket.
 
 // refuse makes a write whose condition does not hold, and that must not change
 // what is there.
-func (l *lab) refuse(ctx context.Context, ref bucket.Ref, c bucket.Condition, want seen) error {
+func (l *lab) refuse(ctx context.Context, ref event.Object, c bucket.Condition, want seen) error {
 	if c == (bucket.Condition{}) {
 		return errNoETag
 	}
@@ -274,7 +276,7 @@ func (l *lab) clean(ctx context.Context) error {
 // removeAll removes every key that was written, and returns the first error.
 func (l *lab) removeAll(ctx context.Context) (first error) {
 	for key := range l.keys {
-		ref := bucket.Ref{Bucket: l.bucket, Key: key}
+		ref := event.Object{Bucket: l.bucket, Key: key}
 		if _, err := l.remove(ctx, ref, bucket.Condition{}); err != nil && first == nil {
 			first = err
 		}
@@ -283,7 +285,7 @@ func (l *lab) removeAll(ctx context.Context) (first error) {
 }
 
 // remove removes an object, and reports whether the store says so.
-func (l *lab) remove(ctx context.Context, ref bucket.Ref, c bucket.Condition) (removed bool, err error) {
+func (l *lab) remove(ctx context.Context, ref event.Object, c bucket.Condition) (removed bool, err error) {
 	for try := 1; ; try++ {
 		err := l.store.Delete(ctx, ref, c)
 		switch {

@@ -13,6 +13,7 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/bucket/buckettest"
 	"github.com/pawlhq/pawl/doctor"
+	"github.com/pawlhq/pawl/event"
 )
 
 var allOps = []buckettest.Op{buckettest.Head, buckettest.Get, buckettest.Put, buckettest.Delete, buckettest.List}
@@ -38,7 +39,7 @@ func TestQuickIsQuick(t *testing.T) {
 func TestQuickNames(t *testing.T) {
 	refusedAndLanded := func(absent bool) *altered {
 		s := &altered{Store: memory()}
-		s.put = func(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+		s.put = func(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 			etag, err := s.Store.Put(ctx, ref, o, c)
 			if errors.Is(err, bucket.ErrPrecondition) && exists(s.Store, ref) && c.IfAbsent == absent {
 				_, _ = o.Body.(*strings.Reader).Seek(0, 0)

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
 )
 
 const (
@@ -27,7 +28,7 @@ const (
 
 // races holds several rounds of writers that write at once under one condition.
 // next prepares a round.
-func (l *lab) races(ctx context.Context, next func(round string) (bucket.Ref, bucket.Condition, error)) (string, error) {
+func (l *lab) races(ctx context.Context, next func(round string) (event.Object, bucket.Condition, error)) (string, error) {
 	decided := 0
 	for round := range rounds {
 		ref, c, err := next(strconv.Itoa(round))
@@ -65,7 +66,7 @@ func (l *lab) races(ctx context.Context, next func(round string) (bucket.Ref, bu
 }
 
 // race lets the racers write at once, each a content of its own.
-func (l *lab) race(ctx context.Context, ref bucket.Ref, c bucket.Condition) ([]answer, []string, error) {
+func (l *lab) race(ctx context.Context, ref event.Object, c bucket.Condition) ([]answer, []string, error) {
 	answers, texts, errs := make([]answer, racers), make([]string, racers), make([]error, racers)
 	start := make(chan struct{})
 	var group sync.WaitGroup

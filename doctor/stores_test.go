@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/bucket/membucket"
+	"github.com/pawlhq/pawl/event"
 )
 
 const name = "b"
@@ -23,35 +24,35 @@ func memory() bucket.Store { return membucket.New(time.Now, []string{name}) }
 // store below.
 type altered struct {
 	bucket.Store
-	head   func(ctx context.Context, ref bucket.Ref) (bucket.Info, error)
-	get    func(ctx context.Context, ref bucket.Ref) (bucket.Info, io.ReadCloser, error)
-	put    func(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error)
-	remove func(ctx context.Context, ref bucket.Ref, c bucket.Condition) error
+	head   func(ctx context.Context, ref event.Object) (bucket.Info, error)
+	get    func(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error)
+	put    func(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error)
+	remove func(ctx context.Context, ref event.Object, c bucket.Condition) error
 	list   func(ctx context.Context, bucketName, prefix, after string) iter.Seq2[bucket.Info, error]
 }
 
-func (a *altered) Head(ctx context.Context, ref bucket.Ref) (bucket.Info, error) {
+func (a *altered) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {
 	if a.head != nil {
 		return a.head(ctx, ref)
 	}
 	return a.Store.Head(ctx, ref)
 }
 
-func (a *altered) Get(ctx context.Context, ref bucket.Ref) (bucket.Info, io.ReadCloser, error) {
+func (a *altered) Get(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
 	if a.get != nil {
 		return a.get(ctx, ref)
 	}
 	return a.Store.Get(ctx, ref)
 }
 
-func (a *altered) Put(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+func (a *altered) Put(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 	if a.put != nil {
 		return a.put(ctx, ref, o, c)
 	}
 	return a.Store.Put(ctx, ref, o, c)
 }
 
-func (a *altered) Delete(ctx context.Context, ref bucket.Ref, c bucket.Condition) error {
+func (a *altered) Delete(ctx context.Context, ref event.Object, c bucket.Condition) error {
 	if a.remove != nil {
 		return a.remove(ctx, ref, c)
 	}
@@ -65,7 +66,7 @@ func (a *altered) List(ctx context.Context, bucketName, prefix, after string) it
 	return a.Store.List(ctx, bucketName, prefix, after)
 }
 
-func exists(s bucket.Store, ref bucket.Ref) bool {
+func exists(s bucket.Store, ref event.Object) bool {
 	_, err := s.Head(context.Background(), ref)
 	return err == nil
 }
@@ -73,7 +74,7 @@ func exists(s bucket.Store, ref bucket.Ref) bool {
 // ignoringIfNoneMatch is a store that knows no If-None-Match.
 func ignoringIfNoneMatch() *altered {
 	s := &altered{Store: memory()}
-	s.put = func(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+	s.put = func(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 		c.IfAbsent = false
 		return s.Store.Put(ctx, ref, o, c)
 	}
@@ -83,7 +84,7 @@ func ignoringIfNoneMatch() *altered {
 // ignoringIfMatch is a store that knows no If-Match where an object is.
 func ignoringIfMatch() *altered {
 	s := &altered{Store: memory()}
-	s.put = func(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+	s.put = func(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 		if exists(s.Store, ref) {
 			c.IfMatch = ""
 		}
@@ -95,7 +96,7 @@ func ignoringIfMatch() *altered {
 // creatingOnIfMatch is a store that takes a missing object for one that matches.
 func creatingOnIfMatch() *altered {
 	s := &altered{Store: memory()}
-	s.put = func(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+	s.put = func(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 		if !exists(s.Store, ref) {
 			c.IfMatch = ""
 		}
@@ -107,7 +108,7 @@ func creatingOnIfMatch() *altered {
 // ignoringOnDelete is a store that knows no condition of a removal.
 func ignoringOnDelete() *altered {
 	s := &altered{Store: memory()}
-	s.remove = func(ctx context.Context, ref bucket.Ref, _ bucket.Condition) error {
+	s.remove = func(ctx context.Context, ref event.Object, _ bucket.Condition) error {
 		return s.Store.Delete(ctx, ref, bucket.Condition{})
 	}
 	return s
@@ -119,7 +120,7 @@ func letTwoWin(race string) *altered {
 	s := &altered{Store: memory()}
 	var mu sync.Mutex
 	wins := make(map[string]int)
-	s.put = func(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+	s.put = func(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		if c != (bucket.Condition{}) && strings.Contains(ref.Key, race) {
@@ -151,13 +152,13 @@ func (v version) read() (bucket.Info, io.ReadCloser, error) {
 
 func newRemembering() *remembering {
 	r := &remembering{altered: altered{Store: memory()}, before: make(map[string]version)}
-	r.put = func(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+	r.put = func(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.remember(ctx, ref)
 		return r.Store.Put(ctx, ref, o, c)
 	}
-	r.remove = func(ctx context.Context, ref bucket.Ref, c bucket.Condition) error {
+	r.remove = func(ctx context.Context, ref event.Object, c bucket.Condition) error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.remember(ctx, ref)
@@ -166,7 +167,7 @@ func newRemembering() *remembering {
 	return r
 }
 
-func (r *remembering) remember(ctx context.Context, ref bucket.Ref) {
+func (r *remembering) remember(ctx context.Context, ref event.Object) {
 	info, body, err := r.Store.Get(ctx, ref)
 	if err != nil {
 		return
@@ -182,7 +183,7 @@ func (r *remembering) remember(ctx context.Context, ref bucket.Ref) {
 // where old says so of what it was and is.
 func readingBefore(key string, old func(before, now bucket.Info, found bool) bool) *remembering {
 	r := newRemembering()
-	r.get = func(ctx context.Context, ref bucket.Ref) (bucket.Info, io.ReadCloser, error) {
+	r.get = func(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		info, body, err := r.Store.Get(ctx, ref)
@@ -199,7 +200,7 @@ func readingBefore(key string, old func(before, now bucket.Info, found bool) boo
 // other way round, while it is overwritten.
 func mixing(newer bool) *remembering {
 	r := newRemembering()
-	r.get = func(ctx context.Context, ref bucket.Ref) (bucket.Info, io.ReadCloser, error) {
+	r.get = func(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		info, body, err := r.Store.Get(ctx, ref)
@@ -221,7 +222,7 @@ func mixing(newer bool) *remembering {
 // before.
 func cutting() *remembering {
 	r := newRemembering()
-	r.get = func(ctx context.Context, ref bucket.Ref) (bucket.Info, io.ReadCloser, error) {
+	r.get = func(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		info, body, err := r.Store.Get(ctx, ref)
@@ -249,7 +250,7 @@ func left(t *testing.T, s bucket.Store) (keys []string) {
 // lateLanding is a store at which a write lands a second after its caller went.
 func lateLanding(t *testing.T) *altered {
 	s := &altered{Store: memory()}
-	s.put = func(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+	s.put = func(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 		if ctx.Err() == nil {
 			return s.Store.Put(ctx, ref, o, c)
 		}
@@ -266,17 +267,17 @@ func lateLanding(t *testing.T) *altered {
 // withoutETags is a store, or a proxy before one, that gives no ETags.
 func withoutETags() *altered {
 	s := &altered{Store: memory()}
-	s.head = func(ctx context.Context, ref bucket.Ref) (bucket.Info, error) {
+	s.head = func(ctx context.Context, ref event.Object) (bucket.Info, error) {
 		info, err := s.Store.Head(ctx, ref)
 		info.ETag = ""
 		return info, err
 	}
-	s.get = func(ctx context.Context, ref bucket.Ref) (bucket.Info, io.ReadCloser, error) {
+	s.get = func(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
 		info, body, err := s.Store.Get(ctx, ref)
 		info.ETag = ""
 		return info, body, err
 	}
-	s.put = func(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+	s.put = func(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 		_, err := s.Store.Put(ctx, ref, o, c)
 		return "", err
 	}
@@ -293,14 +294,14 @@ func readsWithoutETags() *altered {
 // blind is a store whose HEAD finds nothing.
 func blind() *altered {
 	s := &altered{Store: memory()}
-	s.head = func(context.Context, bucket.Ref) (bucket.Info, error) { return bucket.Info{}, bucket.ErrNotFound }
+	s.head = func(context.Context, event.Object) (bucket.Info, error) { return bucket.Info{}, bucket.ErrNotFound }
 	return s
 }
 
 // clairvoyant is a store whose HEAD finds what is not there.
 func clairvoyant() *altered {
 	s := &altered{Store: memory()}
-	s.head = func(ctx context.Context, ref bucket.Ref) (bucket.Info, error) {
+	s.head = func(ctx context.Context, ref event.Object) (bucket.Info, error) {
 		info, err := s.Store.Head(ctx, ref)
 		if strings.Contains(ref.Key, "read-after-delete") {
 			err = nil
@@ -319,7 +320,7 @@ func listingRemoved() *remembering {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			for key, v := range r.before {
-				if prefix != "" && !exists(r.Store, bucket.Ref{Bucket: b, Key: key}) && !yield(v.info, nil) {
+				if prefix != "" && !exists(r.Store, event.Object{Bucket: b, Key: key}) && !yield(v.info, nil) {
 					return
 				}
 			}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
 )
 
 const (
@@ -90,7 +91,7 @@ func checkWholeReads(ctx context.Context, l *lab) (string, error) {
 }
 
 // readOn reads an object over and over, until ctx ends.
-func (l *lab) readOn(ctx context.Context, ref bucket.Ref) readings {
+func (l *lab) readOn(ctx context.Context, ref event.Object) readings {
 	r := readings{seen: make(map[reading]int)}
 	for wait(ctx, breath) {
 		info, body, err := l.store.Get(ctx, ref)

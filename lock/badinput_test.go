@@ -10,6 +10,7 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/bucket/buckettest"
 	"github.com/pawlhq/pawl/doctor"
+	"github.com/pawlhq/pawl/event"
 )
 
 // leaseText is a lease as it stands in the store.
@@ -194,7 +195,7 @@ type careless struct {
 	absent, match bool
 }
 
-func (c careless) Put(ctx context.Context, ref bucket.Ref, o bucket.Object, cond bucket.Condition) (string, error) {
+func (c careless) Put(ctx context.Context, ref event.Object, o bucket.Object, cond bucket.Condition) (string, error) {
 	if c.absent {
 		cond.IfAbsent = false
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/bucket/buckettest"
 	"github.com/pawlhq/pawl/bucket/membucket"
+	"github.com/pawlhq/pawl/event"
 )
 
 // bubble is a store in memory in virtual time, and those who use it. The test
@@ -138,7 +139,7 @@ func (b *bubble) stopped(m *Mutex) *hold {
 // content is what is stored at a key, or nothing.
 func (b *bubble) content(key string) string {
 	b.Helper()
-	_, body, err := b.store.Get(b.Context(), bucket.Ref{Bucket: "b", Key: key})
+	_, body, err := b.store.Get(b.Context(), event.Object{Bucket: "b", Key: key})
 	if errors.Is(err, bucket.ErrNotFound) {
 		return ""
 	}
@@ -151,7 +152,7 @@ func (b *bubble) content(key string) string {
 // put stores something at a key, whatever is there.
 func (b *bubble) put(key, content string, metadata map[string]string) {
 	b.Helper()
-	_, err := b.store.Put(b.Context(), bucket.Ref{Bucket: "b", Key: key}, bucket.Object{
+	_, err := b.store.Put(b.Context(), event.Object{Bucket: "b", Key: key}, bucket.Object{
 		Body: bytes.NewReader([]byte(content)), Size: int64(len(content)), ContentType: "text/plain", Metadata: metadata,
 	}, bucket.Condition{})
 	b.done(err)
@@ -159,7 +160,7 @@ func (b *bubble) put(key, content string, metadata map[string]string) {
 
 func (b *bubble) remove(key string) {
 	b.Helper()
-	b.done(b.store.Delete(b.Context(), bucket.Ref{Bucket: "b", Key: key}, bucket.Condition{}))
+	b.done(b.store.Delete(b.Context(), event.Object{Bucket: "b", Key: key}, bucket.Condition{}))
 }
 
 // keys are all there are, in order.

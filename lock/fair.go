@@ -175,7 +175,7 @@ func (q *queue) key(number int) string { return fmt.Sprintf("%s%012d", q.prefix,
 // expire removes a ticket that has not changed for long, unless its own TTL is
 // longer. What is no ticket is left as it is.
 func (q *queue) expire(ctx context.Context, info bucket.Info, seen *ticketSeen) (bool, error) {
-	ref := bucket.Ref{Bucket: q.ref.Bucket, Key: info.Key}
+	ref := event.Object{Bucket: q.ref.Bucket, Key: info.Key}
 	now, err := (&object{q.world, ref}).get(ctx)
 	switch {
 	case err != nil:
@@ -192,14 +192,14 @@ func (q *queue) expire(ctx context.Context, info bucket.Info, seen *ticketSeen) 
 	// a clear answer it keeps that until the next look.
 	err = q.store.Delete(ctx, ref, bucket.Condition{IfMatch: info.ETag})
 	if permanent(err) {
-		return false, fmt.Errorf("removing the ticket %s, which nobody renews: %w", event.Object(ref), err)
+		return false, fmt.Errorf("removing the ticket %s, which nobody renews: %w", ref, err)
 	}
 	return err == nil, nil
 }
 
 // enter tries to get the ticket of a number. Somebody else may have been faster.
 func (q *queue) enter(ctx context.Context, number int) error {
-	m := &Mutex{object: object{q.world, bucket.Ref{Bucket: q.ref.Bucket, Key: q.key(number)}}, holder: q.holder}
+	m := &Mutex{object: object{q.world, event.Object{Bucket: q.ref.Bucket, Key: q.key(number)}}, holder: q.holder}
 	w := m.object.write(version{}, first(&q.holder, q.nonce(), q.clock.Now()))
 	f, err := w.run(ctx)
 	if err == nil && f.fate != landed {

@@ -6,7 +6,6 @@ import (
 	"iter"
 	"time"
 
-	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
 )
 
@@ -33,7 +32,7 @@ func (b *Bucket) List(ctx context.Context, prefix string) iter.Seq2[Status, erro
 				yield(Status{}, fmt.Errorf("listing the locks below %s: %w", event.Quote("s3://"+b.name+"/"+prefix), err))
 				return
 			}
-			now, err := (&object{b.world, bucket.Ref{Bucket: b.name, Key: info.Key}}).get(ctx)
+			now, err := (&object{b.world, event.Object{Bucket: b.name, Key: info.Key}}).get(ctx)
 			switch {
 			case err != nil && ctx.Err() != nil:
 				yield(Status{}, err)

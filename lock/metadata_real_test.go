@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/internal/servertest"
 	"github.com/pawlhq/pawl/lock"
 )
@@ -17,7 +18,7 @@ func TestUpdatesBesideLargeMetadata(t *testing.T) {
 		name := server.NewBucket(t)
 		store := newCounter(t, server, 0).store(t, server)
 		own := strings.Repeat("x", 1800)
-		_, err := store.Put(t.Context(), bucket.Ref{Bucket: name, Key: "count"}, bucket.Object{
+		_, err := store.Put(t.Context(), event.Object{Bucket: name, Key: "count"}, bucket.Object{
 			Body: bytes.NewReader(nil), Metadata: map[string]string{"own": own},
 		}, bucket.Condition{})
 		if err != nil {
@@ -30,7 +31,7 @@ func TestUpdatesBesideLargeMetadata(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		info, err := store.Head(t.Context(), bucket.Ref{Bucket: name, Key: "count"})
+		info, err := store.Head(t.Context(), event.Object{Bucket: name, Key: "count"})
 		if err != nil {
 			t.Fatal(err)
 		}

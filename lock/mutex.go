@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
 )
 
@@ -54,7 +53,7 @@ var (
 
 // HeldError says who holds a lock.
 type HeldError struct {
-	Ref    bucket.Ref
+	Ref    event.Object
 	Record Record
 	// Limit is that of one's own semaphore, where the holder's is another: then
 	// they exclude each other.
@@ -64,9 +63,9 @@ type HeldError struct {
 // Error implements error.
 func (e *HeldError) Error() string {
 	if e.Record.Token == 0 {
-		return fmt.Sprintf("%s: %s, or others come first", event.Object(e.Ref), ErrHeld)
+		return fmt.Sprintf("%s: %s, or others come first", e.Ref, ErrHeld)
 	}
-	s := fmt.Sprintf("%s: %s by %s", event.Object(e.Ref), ErrHeld, e.Record.holder())
+	s := fmt.Sprintf("%s: %s by %s", e.Ref, ErrHeld, e.Record.holder())
 	if e.Limit > 0 {
 		s += fmt.Sprintf("; it counts to %d, and not to %d: all must use the same limit", e.Record.Limit, e.Limit)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/internal/tape"
 )
 
@@ -37,7 +38,7 @@ func (r *register) etag() string {
 type network struct{ *proc }
 
 // Get implements [bucket.Store].
-func (n *network) Get(ctx context.Context, ref bucket.Ref) (bucket.Info, io.ReadCloser, error) {
+func (n *network) Get(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
 	if n.troubled() && n.tape.Chance(300) {
 		n.wait(n.moment())
 		return bucket.Info{}, nil, bucket.ErrUnavailable
@@ -56,7 +57,7 @@ func (n *network) Get(ctx context.Context, ref bucket.Ref) (bucket.Info, io.Read
 }
 
 // Head implements [bucket.Store].
-func (n *network) Head(context.Context, bucket.Ref) (bucket.Info, error) {
+func (n *network) Head(context.Context, event.Object) (bucket.Info, error) {
 	panic("nobody needs it")
 }
 
@@ -88,7 +89,7 @@ func (n *network) List(ctx context.Context, _, prefix, _ string) iter.Seq2[bucke
 }
 
 // Put implements [bucket.Store].
-func (n *network) Put(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+func (n *network) Put(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 	body, err := io.ReadAll(o.Body)
 	if err != nil {
 		return "", err
@@ -108,7 +109,7 @@ func (n *network) Put(ctx context.Context, ref bucket.Ref, o bucket.Object, c bu
 }
 
 // Delete implements [bucket.Store].
-func (n *network) Delete(ctx context.Context, ref bucket.Ref, c bucket.Condition) error {
+func (n *network) Delete(ctx context.Context, ref event.Object, c bucket.Condition) error {
 	_, err := n.change(ctx, "DELETE "+ref.Key, func() (string, error) {
 		r := n.object(ref.Key)
 		if c.IfMatch != "" && (!r.exists || r.etag() != c.IfMatch) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/doctor"
+	"github.com/pawlhq/pawl/event"
 )
 
 // bare is a store that tells no ETags, or behind a proxy that takes them away.
@@ -15,7 +16,7 @@ type bare struct {
 	reads, writes bool
 }
 
-func (s bare) Get(ctx context.Context, ref bucket.Ref) (bucket.Info, io.ReadCloser, error) {
+func (s bare) Get(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
 	info, body, err := s.Store.Get(ctx, ref)
 	if s.reads {
 		info.ETag = ""
@@ -23,7 +24,7 @@ func (s bare) Get(ctx context.Context, ref bucket.Ref) (bucket.Info, io.ReadClos
 	return info, body, err
 }
 
-func (s bare) Put(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+func (s bare) Put(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 	etag, err := s.Store.Put(ctx, ref, o, c)
 	if s.writes {
 		etag = ""

@@ -37,19 +37,19 @@ func Proved(store bucket.Store, name string) *Bucket { return &Bucket{realWorld(
 func (b *Bucket) Mutex(key string, c Config) (*Mutex, error) {
 	holder, err := b.holder(key, c)
 	if err != nil {
-		return nil, fmt.Errorf("the lock %s: %w", event.Object(bucket.Ref{Bucket: b.name, Key: key}), err)
+		return nil, fmt.Errorf("the lock %s: %w", event.Object{Bucket: b.name, Key: key}, err)
 	}
 	return b.mutex(key, holder, c.Fair), nil
 }
 
 func (b *Bucket) mutex(key string, holder Record, fair bool) *Mutex {
-	return &Mutex{object: object{b.world, bucket.Ref{Bucket: b.name, Key: key}}, holder: holder, fair: fair}
+	return &Mutex{object: object{b.world, event.Object{Bucket: b.name, Key: key}}, holder: holder, fair: fair}
 }
 
 // holder is what is written of who holds a lock. A key below which not every store
 // would list the lock's companions is refused.
 func (b *Bucket) holder(key string, c Config) (Record, error) {
-	if err := (bucket.Ref{Bucket: b.name, Key: key}).CheckPath(); err != nil {
+	if err := (event.Object{Bucket: b.name, Key: key}).CheckPath(); err != nil {
 		return Record{}, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
 	if c.TTL == 0 {
@@ -77,7 +77,7 @@ func (b *Bucket) holder(key string, c Config) (Record, error) {
 // is still held until somebody takes it over. Without an object it is a
 // [bucket.ErrNotFound].
 func (b *Bucket) Show(ctx context.Context, key string) (Record, error) {
-	o := &object{b.world, bucket.Ref{Bucket: b.name, Key: key}}
+	o := &object{b.world, event.Object{Bucket: b.name, Key: key}}
 	now, err := o.get(ctx)
 	switch {
 	case err != nil:
@@ -93,7 +93,7 @@ func (b *Bucket) Show(ctx context.Context, key string) (Record, error) {
 // renewal, and may go on until then: its token is too old at once. It takes 2
 // requests.
 func (b *Bucket) ForceRelease(ctx context.Context, key string, token int64) (Record, error) {
-	o := &object{b.world, bucket.Ref{Bucket: b.name, Key: key}}
+	o := &object{b.world, event.Object{Bucket: b.name, Key: key}}
 	now, err := o.get(ctx)
 	for err == nil {
 		switch {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/bucket/s3bucket"
+	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/internal/servertest"
 	"github.com/pawlhq/pawl/lock"
 )
@@ -306,7 +307,7 @@ func increment(ctx context.Context, b *lock.Bucket) error {
 
 func read(t *testing.T, s bucket.Store, name string) string {
 	t.Helper()
-	_, r, err := s.Get(t.Context(), bucket.Ref{Bucket: name, Key: "count"})
+	_, r, err := s.Get(t.Context(), event.Object{Bucket: name, Key: "count"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
 )
 
@@ -46,7 +45,7 @@ func (s *slots) slot(i int) *slot {
 	key := fmt.Sprintf("%s%04d", s.prefix, i)
 	one := s.known[key]
 	if one == nil {
-		one = &slot{mutex: &Mutex{object: object{s.world, bucket.Ref{Bucket: s.name, Key: key}}, holder: s.holder}}
+		one = &slot{mutex: &Mutex{object: object{s.world, event.Object{Bucket: s.name, Key: key}}, holder: s.holder}}
 		s.known[key] = one
 	}
 	return one
@@ -117,7 +116,7 @@ func (s *slots) take(ctx context.Context) (*hold, time.Duration, *HeldError, err
 	if left, busy, err := s.stranger(ctx, there); busy != nil || err != nil {
 		return nil, left, busy, err
 	}
-	shortest, busy := MaxTTL, &HeldError{Ref: bucket.Ref{Bucket: s.name, Key: s.prefix}}
+	shortest, busy := MaxTTL, &HeldError{Ref: event.Object{Bucket: s.name, Key: s.prefix}}
 	for _, i := range s.order(there) {
 		one := s.slot(i)
 		h, left, err := one.mutex.take(ctx, &one.now, &one.seen)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
 )
 
 // Content is what an update reads, and what it writes.
@@ -97,7 +98,7 @@ func (b *Bucket) update(ctx context.Context, key string, change func(context.Con
 	case c.Tries == 0:
 		c.Tries = defaultTries
 	}
-	u := &update{object: &object{b.world, bucket.Ref{Bucket: b.name, Key: key}}, config: c, change: change, respell: respell}
+	u := &update{object: &object{b.world, event.Object{Bucket: b.name, Key: key}}, config: c, change: change, respell: respell}
 	return u.run(ctx)
 }
 

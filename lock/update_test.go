@@ -15,6 +15,7 @@ import (
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/bucket/buckettest"
+	"github.com/pawlhq/pawl/event"
 )
 
 // adds is a change that adds a text.
@@ -49,7 +50,7 @@ func (u *user) untouched(want string) {
 
 func (b *bubble) metadata() map[string]string {
 	b.Helper()
-	info, err := b.store.Head(b.Context(), bucket.Ref{Bucket: "b", Key: "k"})
+	info, err := b.store.Head(b.Context(), event.Object{Bucket: "b", Key: "k"})
 	b.done(err)
 	return info.Metadata
 }
@@ -121,7 +122,7 @@ func TestUpdateCarriesForward(t *testing.T) {
 		if diff := cmp.Diff(map[string]string{"x-pawl": "mine", "shape": "round", metaCount: "2", metaFence: "7"}, m); diff != "" {
 			b.Errorf("metadata (-want +got):\n%s", diff)
 		}
-		info, err := b.store.Head(b.Context(), bucket.Ref{Bucket: "b", Key: "k"})
+		info, err := b.store.Head(b.Context(), event.Object{Bucket: "b", Key: "k"})
 		if b.done(err); info.ContentType != "text/html" {
 			b.Errorf("content type %s", info.ContentType)
 		}
@@ -233,13 +234,13 @@ func TestUpdateThatIsContended(t *testing.T) {
 // by more updates than the lineage holds, and is unsure then.
 type distant struct{ bucket.Store }
 
-func (d distant) Get(ctx context.Context, ref bucket.Ref) (bucket.Info, io.ReadCloser, error) {
+func (d distant) Get(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
 	defer sleep(2 * time.Millisecond)
 	sleep(2 * time.Millisecond)
 	return d.Store.Get(ctx, ref)
 }
 
-func (d distant) Put(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+func (d distant) Put(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 	defer sleep(3 * time.Millisecond)
 	sleep(3 * time.Millisecond)
 	return d.Store.Put(ctx, ref, o, c)
@@ -483,7 +484,7 @@ func TestUpdateThatTakesLong(t *testing.T) {
 // vast is a store whose objects are larger than they seem.
 type vast struct{ bucket.Store }
 
-func (v vast) Get(ctx context.Context, ref bucket.Ref) (bucket.Info, io.ReadCloser, error) {
+func (v vast) Get(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
 	info, body, err := v.Store.Get(ctx, ref)
 	info.Size = MaxUpdate + 1
 	return info, body, err

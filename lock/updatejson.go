@@ -12,8 +12,7 @@ import (
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	jsonv1 "github.com/go-json-experiment/json/v1"
-
-	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
 )
 
 // UpdateJSON is [Bucket.Update] for an object that is one value of JSON. The change
@@ -29,7 +28,7 @@ import (
 // so that the bytes differ. The Content of a new object has the type
 // application/json.
 func UpdateJSON[T any](ctx context.Context, b *Bucket, key string, change func(ctx context.Context, value *T) error, c UpdateConfig) (Updated, error) {
-	ref := &object{b.world, bucket.Ref{Bucket: b.name, Key: key}}
+	ref := &object{b.world, event.Object{Bucket: b.name, Key: key}}
 	return b.update(ctx, key, func(ctx context.Context, content Content) (Content, error) {
 		var value T
 		var before []byte

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/internal/registertest"
 	"github.com/pawlhq/pawl/internal/tape"
 )
@@ -246,7 +247,7 @@ func force(t *thread) {
 		return
 	}
 	key := keys[t.tape.Choose(len(keys))]
-	now, err := (&object{t.world(), bucket.Ref{Bucket: "b", Key: key}}).get(context.Background())
+	now, err := (&object{t.world(), event.Object{Bucket: "b", Key: key}}).get(context.Background())
 	if err != nil || !now.exists {
 		return
 	}

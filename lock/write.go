@@ -17,7 +17,7 @@ import (
 // object is one lease object.
 type object struct {
 	*world
-	ref bucket.Ref
+	ref event.Object
 }
 
 // mediaType is that of a lease object.
@@ -115,7 +115,7 @@ func (o *object) put(ctx context.Context, base version, body []byte) (etag strin
 // would be written whatever is there.
 var errNoETag = fmt.Errorf("%w: the store tells no ETag of the object, or something between takes it away", doctor.ErrIgnored)
 
-func (o *object) String() string { return event.Object(o.ref).String() }
+func (o *object) String() string { return o.ref.String() }
 
 // write is one version of a lease on its way to the store. It is sent until it
 // is known what became of it.

@@ -286,9 +286,9 @@ func (x *Attempt) open(ctx context.Context, read *ledger.Read) (io.ReadCloser, e
 	return body, nil
 }
 
-func (x *Attempt) ref() bucket.Ref {
+func (x *Attempt) ref() event.Object {
 	k := x.Claim.Key
-	return bucket.Ref{Bucket: k.Bucket, Key: k.Key, VersionID: k.VersionID}
+	return event.Object{Bucket: k.Bucket, Key: k.Key, VersionID: k.VersionID}
 }
 
 func (x *Attempt) object() string { return x.Claim.Key.Object().String() }

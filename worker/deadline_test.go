@@ -10,6 +10,7 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/bucket/membucket"
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/ledger"
 )
 
@@ -19,7 +20,7 @@ type slowHead struct {
 	wait time.Duration
 }
 
-func (s slowHead) Head(ctx context.Context, ref bucket.Ref) (bucket.Info, error) {
+func (s slowHead) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {
 	info, err := s.Store.Head(ctx, ref)
 	<-time.After(s.wait)
 	return info, err

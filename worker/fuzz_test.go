@@ -27,17 +27,17 @@ type described struct {
 	says bucket.Info
 }
 
-func (s *described) Head(ctx context.Context, ref bucket.Ref) (bucket.Info, error) {
+func (s *described) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {
 	info, err := s.Store.Head(ctx, ref)
 	return s.describe(ref, info), err
 }
 
-func (s *described) Get(ctx context.Context, ref bucket.Ref) (bucket.Info, io.ReadCloser, error) {
+func (s *described) Get(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
 	info, body, err := s.Store.Get(ctx, ref)
 	return s.describe(ref, info), body, err
 }
 
-func (s *described) describe(ref bucket.Ref, info bucket.Info) bucket.Info {
+func (s *described) describe(ref event.Object, info bucket.Info) bucket.Info {
 	if ref.Bucket != "in" {
 		return info
 	}

@@ -162,9 +162,9 @@ func TestEachVersionIsHandledOnce(t *testing.T) {
 		p.EachVersion = true
 		n := w.start(p)
 		version := func(kind event.Kind, id string) event.Event {
-			return w.event(bucket.Ref{Bucket: "kept", Key: "a", VersionID: id}, kind)
+			return w.event(event.Object{Bucket: "kept", Key: "a", VersionID: id}, kind)
 		}
-		kept := bucket.Ref{Bucket: "kept", Key: "a"}
+		kept := event.Object{Bucket: "kept", Key: "a"}
 		w.write(kept, "one", nil) // v1
 		w.write(kept, "two", nil) // v2
 		w.erase(kept)             // v3, a delete marker
@@ -187,13 +187,13 @@ func TestEachVersionIsHandledOnce(t *testing.T) {
 func TestTheLatestVersionWins(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(upper))
-		kept := bucket.Ref{Bucket: "kept", Key: "a"}
+		kept := event.Object{Bucket: "kept", Key: "a"}
 		w.write(kept, "one", nil)
-		first := w.event(bucket.Ref{Bucket: "kept", Key: "a", VersionID: "v1"}, event.Created)
+		first := w.event(event.Object{Bucket: "kept", Key: "a", VersionID: "v1"}, event.Created)
 		w.write(kept, "two", nil)
 		n.deliver(first)
 		w.wantOutput("a", "TWO")
-		n.deliver(w.event(bucket.Ref{Bucket: "kept", Key: "a", VersionID: "v2"}, event.Created))
+		n.deliver(w.event(event.Object{Bucket: "kept", Key: "a", VersionID: "v2"}, event.Created))
 		if s := n.Stats(); s.Completed != 1 || s.NothingToDo != 1 {
 			t.Errorf("%+v", s)
 		}

@@ -101,7 +101,7 @@ type bodies struct {
 	look func(io.Reader)
 }
 
-func (b bodies) Put(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+func (b bodies) Put(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 	b.look(o.Body)
 	return b.Store.Put(ctx, ref, o, c)
 }

@@ -64,25 +64,25 @@ type halting struct {
 	door *door
 }
 
-func (s halting) Head(ctx context.Context, ref bucket.Ref) (bucket.Info, error) {
+func (s halting) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {
 	s.door.pass()
 	defer s.door.pass()
 	return s.Store.Head(ctx, ref)
 }
 
-func (s halting) Get(ctx context.Context, ref bucket.Ref) (bucket.Info, io.ReadCloser, error) {
+func (s halting) Get(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
 	s.door.pass()
 	defer s.door.pass()
 	return s.Store.Get(ctx, ref)
 }
 
-func (s halting) Put(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+func (s halting) Put(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 	s.door.pass()
 	defer s.door.pass()
 	return s.Store.Put(ctx, ref, o, c)
 }
 
-func (s halting) Delete(ctx context.Context, ref bucket.Ref, c bucket.Condition) error {
+func (s halting) Delete(ctx context.Context, ref event.Object, c bucket.Condition) error {
 	s.door.pass()
 	defer s.door.pass()
 	return s.Store.Delete(ctx, ref, c)

@@ -3,7 +3,6 @@ package worker
 import (
 	"strings"
 
-	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/ledger"
 )
@@ -23,7 +22,7 @@ type Pipeline struct {
 	Match   func(event.Object) bool
 	Handler Handler
 	// Output returns where an object's output goes. Nil: there is none.
-	Output      func(ledger.RowKey) bucket.Ref
+	Output      func(ledger.RowKey) event.Object
 	Order       Order
 	EachVersion bool // each version of an object is a row of its own
 	Eventual    bool // the store may hide an object for a while

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/worker"
 )
 
@@ -77,25 +78,25 @@ type taped struct {
 	tape *tape
 }
 
-func (s taped) Head(ctx context.Context, ref bucket.Ref) (bucket.Info, error) {
+func (s taped) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {
 	info, err := s.Store.Head(ctx, ref)
 	s.tape.note("head %s/%s: %s", ref.Bucket, ref.Key, said(err))
 	return info, err
 }
 
-func (s taped) Get(ctx context.Context, ref bucket.Ref) (bucket.Info, io.ReadCloser, error) {
+func (s taped) Get(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
 	info, body, err := s.Store.Get(ctx, ref)
 	s.tape.note("get %s/%s: %s", ref.Bucket, ref.Key, said(err))
 	return info, body, err
 }
 
-func (s taped) Put(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+func (s taped) Put(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 	etag, err := s.Store.Put(ctx, ref, o, c)
 	s.tape.note("put %s/%s %s: %s", ref.Bucket, ref.Key, guard(c), said(err))
 	return etag, err
 }
 
-func (s taped) Delete(ctx context.Context, ref bucket.Ref, c bucket.Condition) error {
+func (s taped) Delete(ctx context.Context, ref event.Object, c bucket.Condition) error {
 	err := s.Store.Delete(ctx, ref, c)
 	s.tape.note("delete %s/%s %s: %s", ref.Bucket, ref.Key, guard(c), said(err))
 	return err

@@ -54,7 +54,7 @@ func (w *world) pass(d time.Duration) {
 func (w *world) since() time.Duration { return time.Since(w.began) }
 
 // write changes an input without telling anybody.
-func (w *world) write(ref bucket.Ref, content string, metadata map[string]string) {
+func (w *world) write(ref event.Object, content string, metadata map[string]string) {
 	w.t.Helper()
 	o := bucket.Object{Body: strings.NewReader(content), Size: int64(len(content)), Metadata: metadata}
 	if _, err := w.objects.Put(w.t.Context(), ref, o, bucket.Condition{}); err != nil {
@@ -76,7 +76,7 @@ func (w *world) remove(key string) event.Event {
 	return w.event(in(key), event.Removed)
 }
 
-func (w *world) erase(ref bucket.Ref) {
+func (w *world) erase(ref event.Object) {
 	w.t.Helper()
 	if err := w.objects.Delete(w.t.Context(), ref, bucket.Condition{}); err != nil {
 		w.t.Fatal(err)
@@ -84,18 +84,18 @@ func (w *world) erase(ref bucket.Ref) {
 }
 
 // event returns a notification that is newer than all before.
-func (w *world) event(ref bucket.Ref, kind event.Kind) event.Event {
+func (w *world) event(ref event.Object, kind event.Kind) event.Event {
 	w.t.Helper()
 	w.changes++
 	seq, err := event.ParseSequencer(fmt.Sprintf("00%016X", w.changes))
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return event.Event{Object: event.Object(ref), Kind: kind, Sequencer: seq, Time: time.Now(), Dialect: event.AWS}
+	return event.Event{Object: ref, Kind: kind, Sequencer: seq, Time: time.Now(), Dialect: event.AWS}
 }
 
 // content returns an object's bytes; ok is false if there is none.
-func (w *world) content(ref bucket.Ref) (content string, ok bool) {
+func (w *world) content(ref event.Object) (content string, ok bool) {
 	w.t.Helper()
 	_, body, err := w.objects.Get(context.WithoutCancel(w.t.Context()), ref)
 	if errors.Is(err, bucket.ErrNotFound) {
@@ -160,8 +160,8 @@ func history(r *ledger.Row) string {
 	return b.String()
 }
 
-func in(key string) bucket.Ref  { return bucket.Ref{Bucket: "in", Key: key} }
-func out(key string) bucket.Ref { return bucket.Ref{Bucket: "out", Key: "up/" + key} }
+func in(key string) event.Object  { return event.Object{Bucket: "in", Key: key} }
+func out(key string) event.Object { return event.Object{Bucket: "out", Key: "up/" + key} }
 
 func rowKey(key string) ledger.RowKey {
 	return ledger.RowKey{Pipeline: "upper", Bucket: "in", Key: key}
@@ -175,7 +175,7 @@ func matchAll(h worker.HandlerFunc) *worker.Pipeline {
 // toOut returns a pipeline whose outputs are where out says.
 func toOut(h worker.HandlerFunc) *worker.Pipeline {
 	p := matchAll(h)
-	p.Output = func(k ledger.RowKey) bucket.Ref { return out(k.Key) }
+	p.Output = func(k ledger.RowKey) event.Object { return out(k.Key) }
 	return p
 }
 

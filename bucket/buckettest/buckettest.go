@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
 )
 
 // Harness is a store to be tested, and its declared abilities.
@@ -63,7 +64,7 @@ func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 	}
 }
 
-func (h Harness) ref(key string) bucket.Ref { return bucket.Ref{Bucket: h.Bucket, Key: key} }
+func (h Harness) ref(key string) event.Object { return event.Object{Bucket: h.Bucket, Key: key} }
 
 // object is text as an object, in a body that can only be read once.
 func object(text string) bucket.Object {
@@ -81,7 +82,7 @@ func (h Harness) put(t *testing.T, key, text string) string {
 }
 
 // get returns an object's content.
-func get(t *testing.T, s bucket.Store, ref bucket.Ref) string {
+func get(t *testing.T, s bucket.Store, ref event.Object) string {
 	t.Helper()
 	_, body, err := s.Get(t.Context(), ref)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
 )
 
 var errorTests = map[string]func(*testing.T, Harness){
@@ -14,7 +15,7 @@ var errorTests = map[string]func(*testing.T, Harness){
 }
 
 // each runs every operation on a store.
-func each(t *testing.T, s bucket.Store, ref bucket.Ref, c bucket.Condition, check func(what string, err error)) {
+func each(t *testing.T, s bucket.Store, ref event.Object, c bucket.Condition, check func(what string, err error)) {
 	t.Helper()
 	_, err := s.Head(t.Context(), ref)
 	check("Head", err)
@@ -28,7 +29,7 @@ func each(t *testing.T, s bucket.Store, ref bucket.Ref, c bucket.Condition, chec
 // testNoBucket: a bucket that is lost is not a bucket whose objects were
 // removed. Head too must tell.
 func testNoBucket(t *testing.T, h Harness) {
-	ref := bucket.Ref{Bucket: h.Bucket + "-gone", Key: "k"}
+	ref := event.Object{Bucket: h.Bucket + "-gone", Key: "k"}
 	for _, c := range []bucket.Condition{{}, {IfAbsent: true}, {IfMatch: "5d41402abc4b2a76b9719d911017c592"}} {
 		each(t, h.Store, ref, c, func(what string, err error) {
 			wantError(t, what, err, bucket.ErrNoBucket)

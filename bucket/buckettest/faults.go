@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
 )
 
 // Op names a call of a store.
@@ -133,7 +134,7 @@ func Between(meanwhile func()) Fault {
 }
 
 // Head implements [bucket.Store].
-func (f *Faults) Head(ctx context.Context, ref bucket.Ref) (info bucket.Info, err error) {
+func (f *Faults) Head(ctx context.Context, ref event.Object) (info bucket.Info, err error) {
 	err = f.call(ctx, Head, func(ctx context.Context) error {
 		info, err = f.below.Head(ctx, ref)
 		return err
@@ -142,7 +143,7 @@ func (f *Faults) Head(ctx context.Context, ref bucket.Ref) (info bucket.Info, er
 }
 
 // Get implements [bucket.Store].
-func (f *Faults) Get(ctx context.Context, ref bucket.Ref) (info bucket.Info, body io.ReadCloser, err error) {
+func (f *Faults) Get(ctx context.Context, ref event.Object) (info bucket.Info, body io.ReadCloser, err error) {
 	err = f.call(ctx, Get, func(ctx context.Context) error {
 		info, body, err = f.below.Get(ctx, ref)
 		return err
@@ -152,7 +153,7 @@ func (f *Faults) Get(ctx context.Context, ref bucket.Ref) (info bucket.Info, bod
 
 // Put implements [bucket.Store]. It holds the body, so that a fault can send it
 // again or later.
-func (f *Faults) Put(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (etag string, err error) {
+func (f *Faults) Put(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (etag string, err error) {
 	var data []byte
 	if o.Body != nil {
 		if data, err = io.ReadAll(o.Body); err != nil {
@@ -168,7 +169,7 @@ func (f *Faults) Put(ctx context.Context, ref bucket.Ref, o bucket.Object, c buc
 }
 
 // Delete implements [bucket.Store].
-func (f *Faults) Delete(ctx context.Context, ref bucket.Ref, c bucket.Condition) error {
+func (f *Faults) Delete(ctx context.Context, ref event.Object, c bucket.Condition) error {
 	return f.call(ctx, Delete, func(ctx context.Context) error { return f.below.Delete(ctx, ref, c) })
 }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/internal/registertest"
 )
 
@@ -69,7 +70,7 @@ type writer struct {
 	harness Harness
 	peek    *peek
 	store   *Faults
-	ref     bucket.Ref
+	ref     event.Object
 	history *registertest.History
 
 	made    int            // values
@@ -91,7 +92,7 @@ type peek struct {
 	info bucket.Info
 }
 
-func (p *peek) Head(ctx context.Context, ref bucket.Ref) (info bucket.Info, err error) {
+func (p *peek) Head(ctx context.Context, ref event.Object) (info bucket.Info, err error) {
 	p.info, err = p.Store.Head(ctx, ref)
 	return p.info, err
 }

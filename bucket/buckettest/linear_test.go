@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/bucket/membucket"
+	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/internal/registertest"
 )
 
@@ -51,7 +52,7 @@ func TestDisorder(t *testing.T) {
 	}
 }
 
-type putFunc func(ctx context.Context, s bucket.Store, n int, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error)
+type putFunc func(ctx context.Context, s bucket.Store, n int, ref event.Object, o bucket.Object, c bucket.Condition) (string, error)
 
 // putter does Put in a way of its own. n counts its calls.
 type putter struct {
@@ -66,7 +67,7 @@ func putting(f putFunc) func(bucket.Store) bucket.Store {
 	return func(s bucket.Store) bucket.Store { return &putter{Store: s, put: f} }
 }
 
-func (p *putter) Put(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+func (p *putter) Put(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 	p.mu.Lock()
 	p.n++
 	n := p.n
@@ -74,16 +75,16 @@ func (p *putter) Put(ctx context.Context, ref bucket.Ref, o bucket.Object, c buc
 	return p.put(ctx, p.Store, n, ref, o, c)
 }
 
-func ignoreMatch(ctx context.Context, s bucket.Store, _ int, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+func ignoreMatch(ctx context.Context, s bucket.Store, _ int, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 	return s.Put(ctx, ref, o, bucket.Condition{IfAbsent: c.IfAbsent})
 }
 
-func ignoreAbsent(ctx context.Context, s bucket.Store, _ int, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+func ignoreAbsent(ctx context.Context, s bucket.Store, _ int, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 	return s.Put(ctx, ref, o, bucket.Condition{IfMatch: c.IfMatch})
 }
 
 // compare returns ErrPrecondition if c does not hold now.
-func compare(ctx context.Context, s bucket.Store, ref bucket.Ref, c bucket.Condition) error {
+func compare(ctx context.Context, s bucket.Store, ref event.Object, c bucket.Condition) error {
 	info, err := s.Head(ctx, ref)
 	if absent := errors.Is(err, bucket.ErrNotFound); c.IfAbsent && !absent || c.IfMatch != "" && (absent || info.ETag != c.IfMatch) {
 		return bucket.ErrPrecondition
@@ -91,7 +92,7 @@ func compare(ctx context.Context, s bucket.Store, ref bucket.Ref, c bucket.Condi
 	return nil
 }
 
-func compareThenWrite(ctx context.Context, s bucket.Store, _ int, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+func compareThenWrite(ctx context.Context, s bucket.Store, _ int, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 	if err := compare(ctx, s, ref, c); err != nil {
 		return "", err
 	}
@@ -102,14 +103,14 @@ func compareThenWrite(ctx context.Context, s bucket.Store, _ int, ref bucket.Ref
 }
 
 // loseSome writes three of four.
-func loseSome(ctx context.Context, s bucket.Store, n int, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+func loseSome(ctx context.Context, s bucket.Store, n int, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 	if n%4 > 0 {
 		return s.Put(ctx, ref, o, c)
 	}
 	return "etag", compare(ctx, s, ref, c)
 }
 
-func writeRefused(ctx context.Context, s bucket.Store, _ int, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+func writeRefused(ctx context.Context, s bucket.Store, _ int, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 	data, err := io.ReadAll(o.Body)
 	if err != nil {
 		return "", err
@@ -125,7 +126,7 @@ func writeRefused(ctx context.Context, s bucket.Store, _ int, ref bucket.Ref, o 
 
 type deleter struct{ bucket.Store }
 
-func (d deleter) Delete(ctx context.Context, ref bucket.Ref, _ bucket.Condition) error {
+func (d deleter) Delete(ctx context.Context, ref event.Object, _ bucket.Condition) error {
 	return d.Store.Delete(ctx, ref, bucket.Condition{})
 }
 
@@ -144,7 +145,7 @@ func showing(f func(now, old bucket.Info) bucket.Info) func(bucket.Store) bucket
 	return func(s bucket.Store) bucket.Store { return &headed{Store: s, show: f} }
 }
 
-func (h *headed) Put(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+func (h *headed) Put(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if now, err := h.Store.Head(ctx, ref); err == nil {
@@ -153,7 +154,7 @@ func (h *headed) Put(ctx context.Context, ref bucket.Ref, o bucket.Object, c buc
 	return h.Store.Put(ctx, ref, o, c)
 }
 
-func (h *headed) Head(ctx context.Context, ref bucket.Ref) (bucket.Info, error) {
+func (h *headed) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now, err := h.Store.Head(ctx, ref)

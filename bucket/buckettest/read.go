@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
 )
 
 var readTests = map[string]func(*testing.T, Harness){
@@ -99,14 +100,14 @@ func testVersions(t *testing.T, h Harness) {
 		return
 	}
 	h.Bucket = h.Versioned
-	var versions []bucket.Ref
+	var versions []event.Object
 	for _, text := range []string{"one", "two"} {
 		h.put(t, "k", text)
 		info, err := h.Store.Head(t.Context(), h.ref("k"))
 		if err != nil || info.VersionID == "" {
 			t.Fatalf("Head = %+v, %v, want a version id", info, err)
 		}
-		versions = append(versions, bucket.Ref{Bucket: h.Bucket, Key: "k", VersionID: info.VersionID})
+		versions = append(versions, event.Object{Bucket: h.Bucket, Key: "k", VersionID: info.VersionID})
 	}
 	if err := h.Store.Delete(t.Context(), h.ref("k"), bucket.Condition{}); err != nil {
 		t.Fatal(err)

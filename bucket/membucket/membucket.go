@@ -71,7 +71,7 @@ func New(now func() time.Time, buckets []string, opts ...Option) *Store {
 }
 
 // Head implements [bucket.Store].
-func (s *Store) Head(ctx context.Context, ref bucket.Ref) (bucket.Info, error) {
+func (s *Store) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {
 	o, err := s.find(ctx, ref)
 	if err != nil {
 		return bucket.Info{}, fmt.Errorf("looking at %s: %w", name(ref), err)
@@ -80,7 +80,7 @@ func (s *Store) Head(ctx context.Context, ref bucket.Ref) (bucket.Info, error) {
 }
 
 // Get implements [bucket.Store].
-func (s *Store) Get(ctx context.Context, ref bucket.Ref) (bucket.Info, io.ReadCloser, error) {
+func (s *Store) Get(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
 	o, err := s.find(ctx, ref)
 	if err != nil {
 		return bucket.Info{}, nil, fmt.Errorf("reading %s: %w", name(ref), err)
@@ -88,7 +88,7 @@ func (s *Store) Get(ctx context.Context, ref bucket.Ref) (bucket.Info, io.ReadCl
 	return o.copyInfo(), io.NopCloser(bytes.NewReader(o.data)), nil
 }
 
-func (s *Store) find(ctx context.Context, ref bucket.Ref) (object, error) {
+func (s *Store) find(ctx context.Context, ref event.Object) (object, error) {
 	if err := ctx.Err(); err != nil {
 		return object{}, fmt.Errorf("%w: %w", bucket.ErrUnavailable, err)
 	}
@@ -149,7 +149,7 @@ func (s *Store) list(name, prefix, startAfter string) ([]bucket.Info, error) {
 }
 
 // keyspace returns the bucket that ref is in. The caller holds the lock.
-func (s *Store) keyspace(ref bucket.Ref) (*keyspace, error) {
+func (s *Store) keyspace(ref event.Object) (*keyspace, error) {
 	if ref.Key == "" || len(ref.Key) > maxKey {
 		return nil, fmt.Errorf("%w: a key has 1 to %d bytes, this one %d", bucket.ErrInvalid, maxKey, len(ref.Key))
 	}
@@ -179,4 +179,4 @@ func (o object) copyInfo() bucket.Info {
 	return info
 }
 
-func name(ref bucket.Ref) string { return event.Object(ref).String() }
+func name(ref event.Object) string { return ref.String() }

@@ -13,10 +13,11 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
 )
 
 // Put implements [bucket.Store].
-func (s *Store) Put(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+func (s *Store) Put(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 	etag, err := s.put(ctx, ref, o, c)
 	if err != nil {
 		return "", fmt.Errorf("writing %s: %w", name(ref), err)
@@ -24,7 +25,7 @@ func (s *Store) Put(ctx context.Context, ref bucket.Ref, o bucket.Object, c buck
 	return etag, nil
 }
 
-func (s *Store) put(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+func (s *Store) put(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 	if err := o.Check(); err != nil {
 		return "", err
 	}
@@ -63,14 +64,14 @@ func (s *Store) put(ctx context.Context, ref bucket.Ref, o bucket.Object, c buck
 }
 
 // Delete implements [bucket.Store].
-func (s *Store) Delete(ctx context.Context, ref bucket.Ref, c bucket.Condition) error {
+func (s *Store) Delete(ctx context.Context, ref event.Object, c bucket.Condition) error {
 	if err := s.remove(ctx, ref, c); err != nil {
 		return fmt.Errorf("removing %s: %w", name(ref), err)
 	}
 	return nil
 }
 
-func (s *Store) remove(ctx context.Context, ref bucket.Ref, c bucket.Condition) error {
+func (s *Store) remove(ctx context.Context, ref event.Object, c bucket.Condition) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%w: %w", bucket.ErrUnclear, err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/bucket/s3bucket"
+	"github.com/pawlhq/pawl/event"
 )
 
 // serve returns a store whose requests handle answers.
@@ -28,7 +29,7 @@ func serve(t *testing.T, handle http.HandlerFunc) *s3bucket.Store {
 	return s
 }
 
-var ref = bucket.Ref{Bucket: "b", Key: "k"}
+var ref = event.Object{Bucket: "b", Key: "k"}
 
 func refuse(w http.ResponseWriter, status int, code string) {
 	w.WriteHeader(status)

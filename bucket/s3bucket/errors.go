@@ -12,6 +12,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
 )
 
 var errNoCredentials = errors.New("no credentials")
@@ -24,7 +25,7 @@ var hints = map[error]string{
 }
 
 // read returns the error of a read that failed.
-func read(what string, ref bucket.Ref, err error) error {
+func read(what string, ref event.Object, err error) error {
 	kind := refused(ref, err)
 	if kind == nil || errors.Is(kind, bucket.ErrPrecondition) || errors.Is(kind, bucket.ErrConflict) {
 		kind = bucket.ErrUnavailable
@@ -33,7 +34,7 @@ func read(what string, ref bucket.Ref, err error) error {
 }
 
 // write returns the error of a write that was not confirmed.
-func write(what string, ref bucket.Ref, c bucket.Condition, err error) error {
+func write(what string, ref event.Object, c bucket.Condition, err error) error {
 	kind := refused(ref, err)
 	switch {
 	case kind == nil:
@@ -49,7 +50,7 @@ func write(what string, ref bucket.Ref, c bucket.Condition, err error) error {
 
 // refused is definite, and knows that MinIO computes another signature than the
 // client for a key that it cannot hold.
-func refused(ref bucket.Ref, err error) error {
+func refused(ref event.Object, err error) error {
 	api, ok := errors.AsType[smithy.APIError](err)
 	if ok && api.ErrorCode() == "SignatureDoesNotMatch" && !utf8.ValidString(ref.Key) {
 		return bucket.ErrInvalid

@@ -29,7 +29,7 @@ func (s *Store) List(ctx context.Context, name, prefix, startAfter string) iter.
 				EncodingType: types.EncodingTypeUrl,
 			}, mustList)
 			if err != nil {
-				yield(bucket.Info{}, read("listing", bucket.Ref{Bucket: name, Key: prefix}, err))
+				yield(bucket.Info{}, read("listing", event.Object{Bucket: name, Key: prefix}, err))
 				return
 			}
 			for _, o := range page.Contents {

@@ -23,7 +23,7 @@ import (
 // a missing bucket, and the second taken for the first would remove outputs. So
 // after a refusal the answer is that of a GET, which says why: an absent object
 // costs two requests.
-func (s *Store) Head(ctx context.Context, ref bucket.Ref) (bucket.Info, error) {
+func (s *Store) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {
 	out, err := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &ref.Bucket, Key: &ref.Key, VersionId: optional(ref.VersionID)})
 	if err != nil {
 		resp, ok := errors.AsType[*awshttp.ResponseError](err)
@@ -44,7 +44,7 @@ func (s *Store) Head(ctx context.Context, ref bucket.Ref) (bucket.Info, error) {
 	}, nil
 }
 
-func (s *Store) headByGet(ctx context.Context, ref bucket.Ref) (bucket.Info, error) {
+func (s *Store) headByGet(ctx context.Context, ref event.Object) (bucket.Info, error) {
 	info, body, err := s.Get(ctx, ref)
 	if err != nil {
 		return bucket.Info{}, err
@@ -54,7 +54,7 @@ func (s *Store) headByGet(ctx context.Context, ref bucket.Ref) (bucket.Info, err
 
 // Get implements [bucket.Store]. A body that ends early fails with
 // io.ErrUnexpectedEOF, and like every error of its Read with ErrUnavailable.
-func (s *Store) Get(ctx context.Context, ref bucket.Ref) (bucket.Info, io.ReadCloser, error) {
+func (s *Store) Get(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	late := time.AfterFunc(beginTime, func() { cancel(errLate) })
 	out, err := s.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &ref.Bucket, Key: &ref.Key, VersionId: optional(ref.VersionID)})
@@ -92,7 +92,7 @@ const beginTime = 20 * time.Second
 var errLate = fmt.Errorf("it did not begin to answer within %v", beginTime)
 
 // readVersion is read, and knows how a store names a version that is a removal.
-func readVersion(ref bucket.Ref, err error) error {
+func readVersion(ref event.Object, err error) error {
 	resp, ok := errors.AsType[*awshttp.ResponseError](err)
 	if ok && ref.VersionID != "" && resp.HTTPStatusCode() == http.StatusMethodNotAllowed {
 		return wrap("reading", name(ref), bucket.ErrNotFound, err)
@@ -134,7 +134,7 @@ func headers(cache, disposition, encoding, language *string) bucket.Headers {
 	}
 }
 
-func name(ref bucket.Ref) string { return event.Object(ref).String() }
+func name(ref event.Object) string { return ref.String() }
 
 func unquote(etag *string) string { return strings.Trim(aws.ToString(etag), `"`) }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/bucket/s3bucket"
+	"github.com/pawlhq/pawl/event"
 )
 
 // TestKeysAreSentExactly looks at the request line: nothing on the way may
@@ -33,7 +34,7 @@ func TestKeysAreSentExactly(t *testing.T) {
 		"é?x#y":     "/b/%C3%A9%3Fx%23y",
 		"a:b@c=d&e": "/b/a%3Ab%40c%3Dd%26e",
 	} {
-		if _, err := s.Head(t.Context(), bucket.Ref{Bucket: "b", Key: key}); err != nil {
+		if _, err := s.Head(t.Context(), event.Object{Bucket: "b", Key: key}); err != nil {
 			t.Errorf("Head %q: %v", key, err)
 		}
 		if got != path {

@@ -23,6 +23,7 @@ import (
 	"github.com/aws/smithy-go/logging"
 
 	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
 )
 
 // Config says where the store is. The zero Config is AWS, as the SDK's
@@ -124,7 +125,7 @@ func (s *Store) Check(ctx context.Context, name string) error {
 	// Listing one key, because HEAD's answer has no room for a reason.
 	_, err := s.client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &name, MaxKeys: aws.Int32(1)}, mustList)
 	if err != nil {
-		return read("looking into", bucket.Ref{Bucket: name}, err)
+		return read("looking into", event.Object{Bucket: name}, err)
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
 )
 
 // once turns the SDK's retries off.
@@ -25,7 +26,7 @@ func unsigned(o *s3.Options) {
 
 // Put implements [bucket.Store]. A body that can seek is read twice, and its
 // SHA-256 signed.
-func (s *Store) Put(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+func (s *Store) Put(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 	if err := o.Check(); err != nil {
 		return "", fmt.Errorf("writing %s: %w", name(ref), err)
 	}
@@ -78,7 +79,7 @@ func prepare(o bucket.Object) (io.Reader, []func(*s3.Options), error) {
 }
 
 // Delete implements [bucket.Store].
-func (s *Store) Delete(ctx context.Context, ref bucket.Ref, c bucket.Condition) error {
+func (s *Store) Delete(ctx context.Context, ref event.Object, c bucket.Condition) error {
 	_, err := s.client.DeleteObject(ctx, &s3.DeleteObjectInput{
 		Bucket:    &ref.Bucket,
 		Key:       &ref.Key,

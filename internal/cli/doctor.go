@@ -78,7 +78,7 @@ func runDoctor(ctx context.Context, a *app, arg, endpoint string) error {
 	if err != nil {
 		return err
 	}
-	if err := (bucket.Ref{Bucket: name, Key: prefix + "x"}).CheckPath(); err != nil {
+	if err := (event.Object{Bucket: name, Key: prefix + "x"}).CheckPath(); err != nil {
 		return usage("%s: %w", event.Quote(arg), err)
 	}
 	log, err := a.logger(a.Err, slog.LevelInfo)

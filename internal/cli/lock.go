@@ -81,7 +81,7 @@ kept in the user's cache folder for a week.`,
 			if err != nil {
 				return err
 			}
-			if err := bucket.Ref(object).CheckPath(); err != nil {
+			if err := object.CheckPath(); err != nil {
 				return misuse("%s: %w", object, err)
 			}
 			return sysexit(runLock(cmd.Context(), a, object, command, &o))

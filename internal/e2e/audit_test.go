@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawlhq/pawl/audit"
 	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/worker"
 )
@@ -61,7 +62,7 @@ func auditOne(t *testing.T, store bucket.Store, led *ledger.Ledger, key ledger.R
 			row = rows[0]
 		}
 		var seen audit.Seen
-		info, err := store.Head(t.Context(), bucket.Ref{Bucket: key.Bucket, Key: key.Key})
+		info, err := store.Head(t.Context(), event.Object{Bucket: key.Bucket, Key: key.Key})
 		switch {
 		case err == nil:
 			seen = audit.Seen{Exists: true, Identity: worker.Identify(&info)}

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/internal/servertest"
 )
 
@@ -50,7 +50,7 @@ func TestCounter(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		_, body, err := open(t, server).Get(t.Context(), bucket.Ref{Bucket: name, Key: "counter.json"})
+		_, body, err := open(t, server).Get(t.Context(), event.Object{Bucket: name, Key: "counter.json"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -24,6 +24,7 @@ import (
 	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/bucket/s3bucket"
+	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/internal/servertest"
 	"github.com/pawlhq/pawl/ledger"
 )
@@ -89,7 +90,7 @@ func open(t *testing.T, s *servertest.Server) *s3bucket.Store {
 func (w *world) put(t *testing.T, key, content string) {
 	t.Helper()
 	o := bucket.Object{Body: strings.NewReader(content), Size: int64(len(content)), ContentType: "text/plain"}
-	etag, err := w.store.Put(t.Context(), bucket.Ref{Bucket: inputs, Key: key}, o, bucket.Condition{})
+	etag, err := w.store.Put(t.Context(), event.Object{Bucket: inputs, Key: key}, o, bucket.Condition{})
 	switch {
 	case errors.Is(err, bucket.ErrInvalid):
 		w.refused = append(w.refused, key)
@@ -119,7 +120,7 @@ func (w *world) story(key string) string {
 
 func (w *world) remove(t *testing.T, key string) {
 	t.Helper()
-	if err := w.store.Delete(t.Context(), bucket.Ref{Bucket: inputs, Key: key}, bucket.Condition{}); err != nil {
+	if err := w.store.Delete(t.Context(), event.Object{Bucket: inputs, Key: key}, bucket.Condition{}); err != nil {
 		t.Fatalf("remove %q: %v", key, err)
 	}
 	delete(w.want, key)
@@ -147,7 +148,7 @@ func (w *world) differing(ctx context.Context, led ledger.Store, prefix string, 
 			continue
 		}
 		seen[key] = true
-		_, body, err := w.store.Get(ctx, bucket.Ref{Bucket: outputs, Key: info.Key})
+		_, body, err := w.store.Get(ctx, event.Object{Bucket: outputs, Key: info.Key})
 		if err != nil {
 			return nil, err
 		}
@@ -298,28 +299,28 @@ type later struct {
 
 var errNotYet = errors.New("the object store has not been started")
 
-func (l *later) Head(ctx context.Context, ref bucket.Ref) (bucket.Info, error) {
+func (l *later) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {
 	if s := l.store.Load(); s != nil {
 		return s.Head(ctx, ref)
 	}
 	return bucket.Info{}, errNotYet
 }
 
-func (l *later) Get(ctx context.Context, ref bucket.Ref) (bucket.Info, io.ReadCloser, error) {
+func (l *later) Get(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
 	if s := l.store.Load(); s != nil {
 		return s.Get(ctx, ref)
 	}
 	return bucket.Info{}, nil, errNotYet
 }
 
-func (l *later) Put(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+func (l *later) Put(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 	if s := l.store.Load(); s != nil {
 		return s.Put(ctx, ref, o, c)
 	}
 	return "", errNotYet
 }
 
-func (l *later) Delete(ctx context.Context, ref bucket.Ref, c bucket.Condition) error {
+func (l *later) Delete(ctx context.Context, ref event.Object, c bucket.Condition) error {
 	if s := l.store.Load(); s != nil {
 		return s.Delete(ctx, ref, c)
 	}

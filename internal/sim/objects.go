@@ -18,7 +18,7 @@ import (
 // objects is the object store below all faults.
 type objects struct {
 	world *World
-	kept  map[bucket.Ref]*object
+	kept  map[event.Object]*object
 }
 
 // object is what the store keeps. It is never changed.
@@ -53,7 +53,7 @@ var (
 )
 
 // Head implements bucket.Store.
-func (v *view) Head(ctx context.Context, ref bucket.Ref) (bucket.Info, error) {
+func (v *view) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {
 	step := StepLook
 	switch {
 	case ref.Bucket != outputs:
@@ -74,7 +74,7 @@ func (v *view) Head(ctx context.Context, ref bucket.Ref) (bucket.Info, error) {
 }
 
 // Get implements bucket.Store.
-func (v *view) Get(ctx context.Context, ref bucket.Ref) (bucket.Info, io.ReadCloser, error) {
+func (v *view) Get(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
 	o, err := v.get(ctx, StepFetch, ref)
 	if err != nil {
 		return bucket.Info{}, nil, err
@@ -82,7 +82,7 @@ func (v *view) Get(ctx context.Context, ref bucket.Ref) (bucket.Info, io.ReadClo
 	return o.info, io.NopCloser(strings.NewReader(o.body)), nil
 }
 
-func (v *view) get(ctx context.Context, s Step, ref bucket.Ref) (o *object, err error) {
+func (v *view) get(ctx context.Context, s Step, ref event.Object) (o *object, err error) {
 	v.thread.hears(&o)
 	err = v.thread.read(ctx, s, func() {
 		o = v.kept[ref]
@@ -110,7 +110,7 @@ func (v *view) get(ctx context.Context, s Step, ref bucket.Ref) (o *object, err 
 const hidden = 30 * time.Second
 
 // Put implements bucket.Store.
-func (v *view) Put(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucket.Condition) (string, error) {
+func (v *view) Put(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 	body, err := io.ReadAll(o.Body)
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", bucket.ErrUnclear, err)
@@ -134,7 +134,7 @@ func (v *view) Put(ctx context.Context, ref bucket.Ref, o bucket.Object, c bucke
 }
 
 // put is a PUT that reaches the store.
-func (s *objects) put(ref bucket.Ref, body string, o bucket.Object, c bucket.Condition) (string, error) {
+func (s *objects) put(ref event.Object, body string, o bucket.Object, c bucket.Condition) (string, error) {
 	old := s.kept[ref]
 	switch {
 	case c.IfAbsent && old != nil, c.IfMatch != "" && (old == nil || old.info.ETag != c.IfMatch):
@@ -153,7 +153,7 @@ func (s *objects) put(ref bucket.Ref, body string, o bucket.Object, c bucket.Con
 func etagOf(body string) string { return "e" + body }
 
 // Delete implements bucket.Store.
-func (v *view) Delete(ctx context.Context, ref bucket.Ref, c bucket.Condition) error {
+func (v *view) Delete(ctx context.Context, ref event.Object, c bucket.Condition) error {
 	v.wrote = true
 	done, pinned, gone := false, v.pinned, v.world.output(ref).removedAt(v.claim, v.seen)
 	v.thread.hears(&done)
@@ -178,7 +178,7 @@ func (v *view) List(context.Context, string, string, string) iter.Seq2[bucket.In
 
 // thing is an input object with all that ever became of it: the truth.
 type thing struct {
-	ref      bucket.Ref
+	ref      event.Object
 	versions []version
 	last     time.Duration // of its last change
 	counter  int           // of its sequencers
@@ -205,7 +205,7 @@ const (
 )
 
 // versions counts what an object has been so far.
-func (w *World) versions(ref bucket.Ref) int {
+func (w *World) versions(ref event.Object) int {
 	for _, th := range w.things {
 		if th.ref == ref {
 			return len(th.versions)

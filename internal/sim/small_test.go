@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/internal/tape"
 	"github.com/pawlhq/pawl/ledger"
@@ -60,7 +59,7 @@ func (s *scope) begin(pool *threads) *small {
 		// Faults are none of the tape's, but there are crashes.
 		plan: plan{pipelines: []kindOf{s.kind}, trusted: s.trusted, tasks: 4, batch: 8, cache: 8, attempts: smallPolicy.Attempts, faulty: 1, times: 1},
 	}
-	w.objects = objects{world: w, kept: map[bucket.Ref]*object{}}
+	w.objects = objects{world: w, kept: map[event.Object]*object{}}
 	w.build()
 	for range 2 {
 		w.hire()

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/ledger"
@@ -18,7 +17,7 @@ type truth struct {
 	key   ledger.RowKey
 	kind  kindOf
 	thing *thing
-	ref   bucket.Ref // of the output
+	ref   event.Object // of the output
 
 	row    ledger.Row // as it stands in the ledger
 	exists bool
@@ -69,12 +68,12 @@ func newTruth(w *World, kind kindOf, th *thing) *truth {
 		World: w, kind: kind, thing: th, visible: -1,
 		key: ledger.RowKey{Pipeline: kindNames[kind], Bucket: th.ref.Bucket, Key: th.ref.Key},
 	}
-	t.ref = bucket.Ref{Bucket: outputs, Key: t.key.Pipeline + "/" + t.key.Bucket + "/" + t.key.Key}
+	t.ref = event.Object{Bucket: outputs, Key: t.key.Pipeline + "/" + t.key.Bucket + "/" + t.key.Key}
 	return t
 }
 
 // output finds whose output an object is.
-func (w *World) output(ref bucket.Ref) *truth {
+func (w *World) output(ref event.Object) *truth {
 	for _, t := range w.truths {
 		if t.ref == ref {
 			return t

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/internal/tape"
 	"github.com/pawlhq/pawl/ledger"
@@ -65,7 +64,7 @@ func newWorld(pool *threads, tp *tape.Tape, store ledger.Store) *World {
 	w.policy = ledger.Policy{
 		TTL: ttl, Skew: skew, Attempts: w.plan.attempts, Base: time.Second, Max: 10 * time.Second, Horizon: horizon, Retain: retain,
 	}
-	w.objects = objects{world: w, kept: map[bucket.Ref]*object{}}
+	w.objects = objects{world: w, kept: map[event.Object]*object{}}
 	w.calm = w.plan.window + time.Minute
 	w.build()
 	w.schedule()
@@ -80,15 +79,15 @@ func (w *World) build() {
 		buckets[1], keys[1] = "in2", "k"
 	}
 	for i := range buckets {
-		w.things = append(w.things, &thing{ref: bucket.Ref{Bucket: buckets[i], Key: keys[i]}, last: -time.Minute})
+		w.things = append(w.things, &thing{ref: event.Object{Bucket: buckets[i], Key: keys[i]}, last: -time.Minute})
 	}
 	for _, kind := range w.plan.pipelines {
 		p := &worker.Pipeline{
 			Name: kindNames[kind], Match: func(event.Object) bool { return true }, Eventual: w.plan.eventual,
 		}
 		if kind != acting {
-			p.Output = func(k ledger.RowKey) bucket.Ref {
-				return bucket.Ref{Bucket: outputs, Key: k.Pipeline + "/" + k.Bucket + "/" + k.Key}
+			p.Output = func(k ledger.RowKey) event.Object {
+				return event.Object{Bucket: outputs, Key: k.Pipeline + "/" + k.Bucket + "/" + k.Key}
 			}
 		}
 		if kind == trusting {
@@ -210,7 +209,7 @@ func (w *World) truth(k ledger.RowKey) *truth {
 		}
 	}
 	// A protocol that mixes rows up has made one of its own.
-	t := newTruth(w, w.kindOf(k), &thing{ref: bucket.Ref{Bucket: k.Bucket, Key: k.Key}})
+	t := newTruth(w, w.kindOf(k), &thing{ref: event.Object{Bucket: k.Bucket, Key: k.Key}})
 	t.key = k
 	w.truths = append(w.truths, t)
 	w.violate(I1, "there is a row %s, of no object", k)

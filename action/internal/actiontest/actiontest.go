@@ -52,7 +52,7 @@ func New(t *testing.T, h pawl.Handler) *World {
 func (w *World) Put(key, contentType string, content []byte) {
 	w.t.Helper()
 	o := bucket.Object{Body: bytes.NewReader(content), Size: int64(len(content)), ContentType: contentType}
-	if _, err := w.Objects.Put(w.t.Context(), bucket.Ref{Bucket: w.In, Key: key}, o, bucket.Condition{}); err != nil {
+	if _, err := w.Objects.Put(w.t.Context(), event.Object{Bucket: w.In, Key: key}, o, bucket.Condition{}); err != nil {
 		w.t.Fatal(err)
 	}
 	w.announce(key, event.Created)
@@ -61,7 +61,7 @@ func (w *World) Put(key, contentType string, content []byte) {
 // Remove removes an object from the input bucket.
 func (w *World) Remove(key string) {
 	w.t.Helper()
-	if err := w.Objects.Delete(w.t.Context(), bucket.Ref{Bucket: w.In, Key: key}, bucket.Condition{}); err != nil {
+	if err := w.Objects.Delete(w.t.Context(), event.Object{Bucket: w.In, Key: key}, bucket.Condition{}); err != nil {
 		w.t.Fatal(err)
 	}
 	w.announce(key, event.Removed)
@@ -125,7 +125,7 @@ func (w *World) Row(key string) ledger.Row {
 // Output returns what was made of an input; ok is false if there is nothing.
 func (w *World) Output(key string) (content []byte, contentType string, ok bool) {
 	w.t.Helper()
-	info, body, err := w.Objects.Get(w.t.Context(), bucket.Ref{Bucket: w.Out, Key: "made/" + key})
+	info, body, err := w.Objects.Get(w.t.Context(), event.Object{Bucket: w.Out, Key: "made/" + key})
 	if errors.Is(err, bucket.ErrNotFound) {
 		return nil, "", false
 	}

@@ -1,9 +1,9 @@
-package bucket_test
+package event_test
 
 import (
 	"testing"
 
-	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
 )
 
 func TestCheckPath(t *testing.T) {
@@ -11,7 +11,7 @@ func TestCheckPath(t *testing.T) {
 		"k": true, "a/b": true, "...": true, ".a/b.": true, "a /\n": true, "\xff": true, `a\..\b`: true, "a%2F%2Fb": true,
 		"": false, "/": false, "/a": false, "a/": false, "a//b": false, ".": false, "./a": false, "a/.": false, "..": false, "a/../b": false,
 	} {
-		if got := (bucket.Ref{Bucket: "b", Key: key}).CheckPath() == nil; got != want {
+		if got := (event.Object{Bucket: "b", Key: key}).CheckPath() == nil; got != want {
 			t.Errorf("%q: %v", key, got)
 		}
 	}

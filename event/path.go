@@ -1,4 +1,4 @@
-package bucket
+package event
 
 import (
 	"errors"
@@ -10,8 +10,8 @@ import (
 // folders, and takes all of these as they are. MinIO drops slashes at the beginning,
 // and versitygw cleans the path: what is written and read under such a key is listed
 // under another.
-func (r Ref) CheckPath() error {
-	for part := range strings.SplitSeq(r.Key, "/") {
+func (o Object) CheckPath() error {
+	for part := range strings.SplitSeq(o.Key, "/") {
 		if part == "" || part == "." || part == ".." {
 			return errNoPath
 		}
