@@ -94,7 +94,7 @@ func (m *machine) attempt(t *rapid.T) {
 	}
 }
 
-func (m *machine) read(a *ledger.Attempt) ledger.Read {
+func (m *machine) read(a *ledger.Claim) ledger.Read {
 	switch {
 	case m.byEvent:
 		return ledger.Read{Kind: a.Want.Kind, Identity: a.Want.Identity, ByEvent: true}
@@ -104,7 +104,7 @@ func (m *machine) read(a *ledger.Attempt) ledger.Read {
 	return ledger.Read{Kind: event.Removed}
 }
 
-func (m *machine) finish(a *ledger.Attempt, read ledger.Read, poison bool) {
+func (m *machine) finish(a *ledger.Claim, read ledger.Read, poison bool) {
 	end := &ledger.Ending{Read: read, Sent: true}
 	if poison {
 		m.row, _ = m.row.Fail(a, end, &ledger.Failure{Message: "poison", Permanent: true}, 0, &m.policy, m.now)

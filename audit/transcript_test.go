@@ -151,7 +151,11 @@ func (s *story) describe() string {
 	if s.row.CreatedAt.IsZero() {
 		return "  no row"
 	}
-	return fmt.Sprintf("  %s, doubt %s\n  want %s\n  have %s", s.row.State(s.now), s.row.Doubt, version(s.row.Want), version(s.row.Have))
+	doubt := ""
+	if s.row.Doubt {
+		doubt = ", doubt"
+	}
+	return fmt.Sprintf("  %s%s\n  want %s\n  have %s", s.row.State(s.now), doubt, version(s.row.Want), version(s.row.Have))
 }
 
 func version(v ledger.Version) string {

@@ -34,7 +34,7 @@ type actor struct {
 
 // task is a running attempt.
 type task struct {
-	ledger.Attempt
+	ledger.Claim
 	deadline time.Time // by the actor's clock
 	deaf     bool      // goes on when it is told to stop
 	calm     bool      // began when nothing went wrong, and nothing changed, any more
@@ -125,8 +125,8 @@ func (a *actor) do(act engine.Action) {
 		if k := a.tasks[act.Key]; k != nil && k.Fence == act.Fence && !k.deaf {
 			a.after(a.upTo(time.Second), func() { a.finish(k, engine.Failed) })
 		}
-	case engine.Settle:
-		a.settle(&act)
+	case engine.Answer:
+		a.answered(&act)
 	case engine.Sweep:
 		a.sweep(act)
 	case engine.Report:
@@ -223,7 +223,7 @@ func (a *actor) resolve(changes []ledger.Change) []ledger.Outcome {
 }
 
 func (a *actor) start(s *engine.Start) {
-	k := &task{Attempt: s.Attempt, deadline: s.Deadline, deaf: a.chance(10), calm: !a.faulty()}
+	k := &task{Claim: s.Claim, deadline: s.Deadline, deaf: a.chance(10), calm: !a.faulty()}
 	a.checkStart(k)
 	a.tasks[k.Key], a.had[k.Fence] = k, true
 	a.at(later(k.deadline.Add(-a.skew), a.now), func() { a.expire(k) })
@@ -242,7 +242,7 @@ func (a *actor) start(s *engine.Start) {
 // messages that wait for two objects could keep these busy, and so each other, for
 // ever: each of them raises both whenever it comes.
 func (a *actor) looksOnly(k *task) bool {
-	return k.calm && k.Doubt == ledger.DoubtNone && a.handled[k.Key]
+	return k.calm && !k.Doubt && !k.Forced && a.handled[k.Key]
 }
 
 func (a *actor) result(k *task) engine.Result {
@@ -291,10 +291,10 @@ func (a *actor) finish(k *task, r engine.Result) {
 	a.tell(f)
 }
 
-func (a *actor) settle(s *engine.Settle) {
+func (a *actor) answered(s *engine.Answer) {
 	m := a.open[s.ID]
 	if m == nil {
-		a.fail("%s: message %d is settled twice", a.name, s.ID)
+		a.fail("%s: message %d is answered twice", a.name, s.ID)
 		return
 	}
 	delete(a.open, s.ID)

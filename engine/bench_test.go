@@ -70,7 +70,7 @@ func cycle(b *testing.B, e *engine.Engine, messages []engine.Deliver, n int) {
 		}
 		inputs[i] = m
 	}
-	settled := 0
+	answered := 0
 	for len(inputs) > 0 {
 		actions := e.Step(start, inputs...)
 		inputs = inputs[:0]
@@ -83,15 +83,15 @@ func cycle(b *testing.B, e *engine.Engine, messages []engine.Deliver, n int) {
 				}
 				inputs = append(inputs, engine.Swapped{Batch: a.Batch, Outcomes: out})
 			case engine.Start:
-				f := engine.Finished{Key: a.Attempt.Key, Fence: a.Attempt.Fence, Result: engine.Completed, Acted: true}
+				f := engine.Finished{Key: a.Claim.Key, Fence: a.Claim.Fence, Result: engine.Completed, Acted: true}
 				f.Ending.Read.Kind = event.Created
 				inputs = append(inputs, f)
-			case engine.Settle:
-				settled++
+			case engine.Answer:
+				answered++
 			}
 		}
 	}
-	if settled != len(messages) {
-		b.Fatalf("%d of %d messages are settled", settled, len(messages))
+	if answered != len(messages) {
+		b.Fatalf("%d of %d messages are answered", answered, len(messages))
 	}
 }

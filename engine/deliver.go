@@ -10,13 +10,13 @@ import (
 // delivery is a message some of whose items have no answer yet.
 type delivery struct {
 	open   int
-	settle Settle
+	answer Answer
 }
 
 func (e *Engine) deliver(in *Deliver) {
-	d := &delivery{open: len(in.Items), settle: Settle{ID: in.ID, Ack: true}}
+	d := &delivery{open: len(in.Items), answer: Answer{ID: in.ID, Ack: true}}
 	if d.open == 0 {
-		e.emit(d.settle)
+		e.emit(d.answer)
 		return
 	}
 	e.deliveries[in.ID] = d
@@ -30,7 +30,7 @@ func (e *Engine) deliver(in *Deliver) {
 // answered takes note of what the ledger said of an item. It may be the last
 // word on the item or not.
 func (e *Engine) answered(en *entry, o observation) {
-	s := &o.delivery.settle
+	s := &o.delivery.answer
 	switch o.verdict {
 	case ledger.Raised:
 		s.Raised++
@@ -83,16 +83,16 @@ func (e *Engine) handBack(en *entry) {
 
 // refuse is close for an item that must come again.
 func (e *Engine) refuse(d *delivery, after time.Duration, err error) {
-	d.settle.Ack = false
-	d.settle.After = max(d.settle.After, after)
-	d.settle.Err = err
+	d.answer.Ack = false
+	d.answer.After = max(d.answer.After, after)
+	d.answer.Err = err
 	e.close(d)
 }
 
 // close counts one item of a delivery as answered.
 func (e *Engine) close(d *delivery) {
 	if d.open--; d.open == 0 {
-		e.emit(d.settle)
-		delete(e.deliveries, d.settle.ID)
+		e.emit(d.answer)
+		delete(e.deliveries, d.answer.ID)
 	}
 }

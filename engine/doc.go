@@ -1,7 +1,7 @@
 // Package engine decides what a worker does next, and never waits.
 //
 // [Engine.Step] maps inputs (deliveries, swap outcomes, task results, due rows,
-// the passing of time) to actions (swap these rows, start this task, settle
+// the passing of time) to actions (swap these rows, start this task, answer
 // that delivery). It has no clock, no randomness of its own, no goroutine and
 // no I/O, so a simulator can drive the very code that ships.
 //

@@ -16,8 +16,8 @@ type entry struct {
 	finish  *Finished
 	renew   bool
 
-	attempt *ledger.Attempt // running
-	place   int             // in Engine.running
+	attempt *ledger.Claim // running
+	place   int           // in Engine.running
 	renewAt time.Time
 	endsAt  time.Time // when its context ends, unless the lease is renewed
 	slot    bool      // holds one of the engine's slots, from its claim to its task's end
@@ -43,7 +43,7 @@ type flight struct {
 	finish   *Finished
 	refused  bool // the attempt no longer had its lease
 	renewed  bool
-	claim    *ledger.Attempt
+	claim    *ledger.Claim
 	retired  bool
 	at       time.Time
 }
@@ -116,7 +116,7 @@ func (e *Engine) retire(en *entry) {
 }
 
 // begin and end keep the list of running attempts.
-func (e *Engine) begin(en *entry, a *ledger.Attempt) {
+func (e *Engine) begin(en *entry, a *ledger.Claim) {
 	en.attempt, en.place = a, len(e.running)
 	e.running = append(e.running, en)
 }

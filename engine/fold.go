@@ -215,7 +215,7 @@ func (e *Engine) refused(en *entry, f *flight, current *ledger.Row) {
 // by retiring the row tells of no landing: Have is behind, or the row is dead.
 // Where both wanted it dead nobody knows who was first; but a verification that
 // only this one asked for tells that it was the other.
-func (f *flight) supersededBy(row *ledger.Row, owner string, was *ledger.Attempt) bool {
+func (f *flight) supersededBy(row *ledger.Row, owner string, was *ledger.Claim) bool {
 	switch {
 	case f.claim != nil:
 		return row.Lease.Owner == owner && row.Lease.Fence == f.claim.Fence

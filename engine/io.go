@@ -10,7 +10,7 @@ import (
 // Input is something that happened: one of the types below.
 type Input interface{ input() }
 
-// Deliver brings a message in. Every delivery is answered by one Settle.
+// Deliver brings a message in. Every delivery is answered by one Answer.
 type Deliver struct {
 	ID    uint64 // unique while the delivery is open
 	Items []Item
@@ -85,7 +85,7 @@ type Swap struct {
 // whatever happens. From Deadline on, by the worker's own clock, the lease may
 // be another's: the task's context must be cancelled by then.
 type Start struct {
-	Attempt  ledger.Attempt
+	Claim    ledger.Claim
 	Deadline time.Time
 }
 
@@ -102,8 +102,8 @@ type Cancel struct {
 	Fence int64
 }
 
-// Settle answers a delivery.
-type Settle struct {
+// Answer answers a delivery.
+type Answer struct {
 	ID  uint64
 	Ack bool
 	// After is when a delivery that is not acknowledged is worth another
@@ -137,7 +137,7 @@ const (
 	LostLease                        // an attempt ended without its lease
 	Erred                            // an attempt failed, and will be made again
 	ShapeChanged                     // a sequencer is written differently than before
-	Settled                          // an effect was committed
+	Committed                        // an effect was committed
 	NothingToDo                      // an attempt found the effect committed already
 )
 
@@ -145,6 +145,6 @@ func (Swap) action()   {}
 func (Start) action()  {}
 func (Extend) action() {}
 func (Cancel) action() {}
-func (Settle) action() {}
+func (Answer) action() {}
 func (Sweep) action()  {}
 func (Report) action() {}

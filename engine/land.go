@@ -40,7 +40,7 @@ func (e *Engine) ended(en *entry, f *flight) {
 		e.emit(Report{What: LostLease, Key: en.key, Detail: in.Failure.Message})
 	case in.Result == Completed && in.Acted:
 		e.Stats.Completed++
-		e.emit(Report{What: Settled, Key: en.key})
+		e.emit(Report{What: Committed, Key: en.key})
 	case in.Result == Completed:
 		e.Stats.NothingToDo++
 		e.emit(Report{What: NothingToDo, Key: en.key})
@@ -70,7 +70,7 @@ func (e *Engine) started(en *entry, f *flight) {
 		e.emit(Report{What: TookOver, Key: en.key, Detail: "fence " + strconv.FormatInt(f.claim.Fence, 10)})
 	}
 	e.leased(en, f.at)
-	e.emit(Start{Attempt: *f.claim, Deadline: f.at.Add(e.cfg.Policy.TTL)})
+	e.emit(Start{Claim: *f.claim, Deadline: f.at.Add(e.cfg.Policy.TTL)})
 }
 
 // leased plans the renewal of a lease that runs since at.

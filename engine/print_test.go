@@ -39,8 +39,8 @@ func (p *printer) actions(out []engine.Action) {
 			p.printf("extend %s#%d deadline=%s\n", keyText(a.Key), a.Fence, p.time(a.Deadline))
 		case engine.Cancel:
 			p.printf("cancel %s#%d\n", keyText(a.Key), a.Fence)
-		case engine.Settle:
-			p.settle(&a)
+		case engine.Answer:
+			p.answer(&a)
 		case engine.Sweep:
 			p.printf("sweep %s before=%s limit=%d\n", a.Pipeline, p.time(a.Before), a.Limit)
 		case engine.Report:
@@ -55,7 +55,7 @@ func (p *printer) actions(out []engine.Action) {
 
 var incidents = map[engine.Incident]string{
 	engine.Died: "died", engine.TookOver: "took over", engine.LostLease: "lost its lease", engine.Erred: "erred",
-	engine.ShapeChanged: "shape changed", engine.Settled: "settled", engine.NothingToDo: "nothing to do",
+	engine.ShapeChanged: "shape changed", engine.Committed: "committed", engine.NothingToDo: "nothing to do",
 }
 
 // swap prints what each change would do to its row.
@@ -106,8 +106,11 @@ func (p *printer) rowText(r *ledger.Row) string {
 	if !r.RetryAt.IsZero() {
 		fmt.Fprintf(&b, " retry=%s", p.time(r.RetryAt.Truncate(time.Millisecond)))
 	}
-	if r.Doubt != ledger.DoubtNone {
-		fmt.Fprintf(&b, " doubt=%s", r.Doubt)
+	if r.Doubt {
+		b.WriteString(" doubt")
+	}
+	if r.Forced {
+		b.WriteString(" forced")
 	}
 	if !r.VerifyAt.IsZero() {
 		fmt.Fprintf(&b, " verify=%s", p.time(r.VerifyAt))
@@ -127,14 +130,14 @@ func version(v ledger.Version) string {
 }
 
 func (p *printer) start(a *engine.Start) {
-	p.printf("start %s#%d want=%s attempt=%d deadline=%s", keyText(a.Attempt.Key), a.Attempt.Fence, version(a.Attempt.Want), a.Attempt.Number, p.time(a.Deadline))
-	if a.Attempt.Verifying {
+	p.printf("start %s#%d want=%s attempt=%d deadline=%s", keyText(a.Claim.Key), a.Claim.Fence, version(a.Claim.Want), a.Claim.Number, p.time(a.Deadline))
+	if a.Claim.Verifying {
 		p.printf(" verifying")
 	}
 	p.printf("\n")
 }
 
-func (p *printer) settle(a *engine.Settle) {
+func (p *printer) answer(a *engine.Answer) {
 	if a.Ack {
 		p.printf("ack %d", a.ID)
 	} else {

@@ -48,7 +48,7 @@ type worker struct {
 	skew   time.Duration
 	swaps  []*swap
 	sweeps []engine.Sweep
-	tasks  map[ledger.RowKey]*ledger.Attempt // the last one started
+	tasks  map[ledger.RowKey]*ledger.Claim // the last one started
 }
 
 // swap is a batch on its way.
@@ -59,7 +59,7 @@ type swap struct {
 
 func (wd *world) newWorker(cfg engine.Config, seed uint64) *worker {
 	cfg.Rand = rand.New(rand.NewPCG(seed, 0))
-	w := &worker{Engine: engine.New(cfg), world: wd, tasks: map[ledger.RowKey]*ledger.Attempt{}}
+	w := &worker{Engine: engine.New(cfg), world: wd, tasks: map[ledger.RowKey]*ledger.Claim{}}
 	wd.workers[cfg.Owner] = w
 	return w
 }
@@ -77,7 +77,7 @@ func (w *worker) step(in ...engine.Input) []engine.Action {
 				w.world.proposed[c.Row.Nonce] = *c.Row
 			}
 		case engine.Start:
-			w.tasks[a.Attempt.Key] = &a.Attempt
+			w.tasks[a.Claim.Key] = &a.Claim
 		case engine.Sweep:
 			w.sweeps = append(w.sweeps, a)
 		}

@@ -5,15 +5,16 @@ import (
 	"time"
 )
 
-// Attempt is the right that a claim granted, and what the row said at that
-// moment. It is the claimant's only memory of it: a crash forgets it.
-type Attempt struct {
+// Claim is the right to one attempt, as [Row.Claim] granted it, and what the row
+// said at that moment. It is the claimant's only memory of it: a crash forgets it.
+type Claim struct {
 	Key         RowKey
 	Fence       int64
 	Number      int     // 1 for the first attempt at this Want
 	Want        Version // at the claim: what a completion will have committed
 	Have        Version
-	Doubt       Doubt     // before the claim
+	Doubt       bool      // of the row, before the claim
+	Forced      bool      // of the row
 	CreatedTime time.Time // of the row
 	// Verifying: the claim came because VerifyAt had passed. An output is
 	// compared with its source even where the row looks settled.
@@ -23,16 +24,16 @@ type Attempt struct {
 	verifyAt  time.Time
 }
 
-// Refusal says why a claim was not granted.
-type Refusal uint8
+// ClaimResult says whether a claim was granted, or why not.
+type ClaimResult uint8
 
-// The refusals. Only Retired changes the row.
+// The results of a claim. Only Granted and Retired change the row.
 const (
-	Granted  Refusal = iota
-	NotDue           // settled, or backing off
-	HeldLive         // another holds a live lease
-	IsDead           // dead already
-	Retired          // the attempts are used up: now dead
+	Granted  ClaimResult = iota + 1
+	NotDue               // settled, or backing off
+	HeldLive             // another worker holds a live lease
+	IsDead               // dead already
+	Retired              // the attempts are used up: now dead
 )
 
 // Claim asks for the lease. The attempt is counted here and not where it ends,
@@ -41,14 +42,14 @@ const (
 //
 // A claim that takes over an expired lease asks for a verification, because
 // the former holder may yet write.
-func (r Row) Claim(owner string, p *Policy, now time.Time) (Row, Attempt, Refusal) {
+func (r Row) Claim(owner string, p *Policy, now time.Time) (Row, Claim, ClaimResult) {
 	switch {
 	case r.Dead:
-		return r, Attempt{}, IsDead
+		return r, Claim{}, IsDead
 	case r.Live(now):
-		return r, Attempt{}, HeldLive
+		return r, Claim{}, HeldLive
 	case !r.claimable(now):
-		return r, Attempt{}, NotDue
+		return r, Claim{}, NotDue
 	}
 	takeover := r.Held()
 	verifying := !takeover && r.verifies(now)
@@ -56,17 +57,17 @@ func (r Row) Claim(owner string, p *Policy, now time.Time) (Row, Attempt, Refusa
 		r.verifyBy(now.Add(p.Horizon))
 	}
 	if r.Attempts >= p.Attempts {
-		return r.retire(now), Attempt{}, Retired
+		return r.retire(now), Claim{}, Retired
 	}
-	a := Attempt{
-		Key: r.RowKey, Number: r.Attempts + 1, Want: r.Want, Have: r.Have, Doubt: r.Doubt,
+	a := Claim{
+		Key: r.RowKey, Number: r.Attempts + 1, Want: r.Want, Have: r.Have, Doubt: r.Doubt, Forced: r.Forced,
 		CreatedTime: r.CreatedTime, Verifying: verifying, TakenOver: takeover, verifyAt: r.VerifyAt,
 	}
 	a.Fence = max(r.Lease.Fence+1, now.UnixMilli())
 	r.Attempts++
 	r.RetryAt = time.Time{}
 	r.Lease = Lease{Owner: owner, Fence: a.Fence, Until: now.Add(p.TTL + p.Skew)}
-	r.Doubt = max(r.Doubt, DoubtLook)
+	r.Doubt = true
 	what := "claimed"
 	if takeover {
 		what = "taken over"
@@ -104,10 +105,10 @@ func (r Row) retire(now time.Time) Row {
 }
 
 // holds reports that the lease of a is still the row's, be it expired.
-func (r *Row) holds(a *Attempt) bool { return r.Held() && r.Lease.Fence == a.Fence }
+func (r *Row) holds(a *Claim) bool { return r.Held() && r.Lease.Fence == a.Fence }
 
 // Renew prolongs the lease of a. It is refused when another has taken it over.
-func (r Row) Renew(a *Attempt, p *Policy, now time.Time) (Row, bool) {
+func (r Row) Renew(a *Claim, p *Policy, now time.Time) (Row, bool) {
 	if !r.holds(a) {
 		return r, false
 	}

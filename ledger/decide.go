@@ -19,7 +19,7 @@ type Pinned struct {
 }
 
 // Source returns what an output made from r records of its source.
-func (a *Attempt) Source(r *Read) string {
+func (a *Claim) Source(r *Read) string {
 	if r.ByEvent {
 		return "order=" + a.Want.Order()
 	}
@@ -29,19 +29,19 @@ func (a *Attempt) Source(r *Read) string {
 // MustAct decides whether there is anything to do. out is nil for a pipeline
 // without an output.
 //
-// Without a doubt, what was read is compared with Have by identity alone. With
-// a doubt, or when verifying, the output itself tells what it was made from;
-// without an output the doubt acts. So it does in event order, where an output
+// A forced attempt acts. Without a doubt, what was read is compared with Have by
+// identity alone. With a doubt, or when verifying, the output itself tells what it
+// was made from; without an output a doubt acts. So it does in event order, where an output
 // tells the event that it was made for, and not the content that was read then.
-func (a *Attempt) MustAct(r *Read, out *Pinned) bool {
+func (a *Claim) MustAct(r *Read, out *Pinned) bool {
 	switch {
-	case a.Doubt == DoubtAct:
+	case a.Forced:
 		return true
 	case out == nil:
-		return a.Doubt != DoubtNone || !a.had(r)
+		return a.Doubt || !a.had(r)
 	case r.ByEvent:
-		return a.Doubt != DoubtNone || a.Verifying || !a.had(r)
-	case a.Doubt == DoubtNone && !a.Verifying:
+		return a.Doubt || a.Verifying || !a.had(r)
+	case !a.Doubt && !a.Verifying:
 		return !a.had(r)
 	case r.Kind == event.Removed:
 		return out.Exists
@@ -50,22 +50,22 @@ func (a *Attempt) MustAct(r *Read, out *Pinned) bool {
 }
 
 // had reports that what was read is what Have says is committed.
-func (a *Attempt) had(r *Read) bool {
+func (a *Claim) had(r *Read) bool {
 	if r.ByEvent {
 		return a.Want.Compare(a.Have) == 0
 	}
 	return r.Kind == a.Have.Kind && (r.Kind == event.Removed || r.Identity.Same(a.Have.Identity))
 }
 
-// settling is how long an eventually consistent store may hide an object.
-const settling = time.Minute
+// consistencyWindow is how long an eventually consistent store may hide an object.
+const consistencyWindow = time.Minute
 
 // TooSoon returns how long "not found" may not be believed yet, on a store
 // declared eventually consistent: until the newest created event, Have and the
 // pinned output, which is no older than its source, are a minute old. Zero or
 // less: believe it. A clock that is ahead of ours delays that by a minute at
 // most.
-func (a *Attempt) TooSoon(out *Pinned, now time.Time) time.Duration {
+func (a *Claim) TooSoon(out *Pinned, now time.Time) time.Duration {
 	newest := a.CreatedTime
 	if a.Have.Kind == event.Created && a.Have.Identity.ModTime.After(newest) {
 		newest = a.Have.Identity.ModTime
@@ -76,15 +76,15 @@ func (a *Attempt) TooSoon(out *Pinned, now time.Time) time.Duration {
 	if newest.IsZero() {
 		return 0
 	}
-	return min(newest.Add(settling).Sub(now), settling)
+	return min(newest.Add(consistencyWindow).Sub(now), consistencyWindow)
 }
 
 // IdempotencyKey names the effect: equal for every attempt at one version of
 // one object, and different for every other. A forced redrive is an effect of
 // its own.
-func (a *Attempt) IdempotencyKey(r *Read) string {
+func (a *Claim) IdempotencyKey(r *Read) string {
 	version := a.Source(r)
-	if r.Kind == event.Removed || a.Doubt == DoubtAct {
+	if r.Kind == event.Removed || a.Forced {
 		// A removal has no identity, and what is forced is not what was had.
 		// What was had stays the same until one of them is completed.
 		version += " after " + a.Have.Order()

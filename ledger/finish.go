@@ -10,7 +10,7 @@ import (
 type Read struct {
 	Kind     event.Kind // zero: it did not get that far
 	Identity Identity
-	// ByEvent: nothing was looked at; the event's word is taken for it.
+	// ByEvent: the object was not read; Identity is what the event reported.
 	ByEvent bool
 }
 
@@ -30,14 +30,13 @@ type Ending struct {
 //
 // Want may have moved on meanwhile; then the row is pending, and the same write
 // may claim it again.
-func (r Row) Complete(a *Attempt, e *Ending, acted bool, p *Policy, now time.Time) (Row, bool) {
+func (r Row) Complete(a *Claim, e *Ending, acted bool, p *Policy, now time.Time) (Row, bool) {
 	if !r.holds(a) {
 		return r, false
 	}
 	r.Have = Version{Sequencer: a.Want.Sequencer, Generation: a.Want.Generation, Kind: e.Read.Kind, Identity: e.Read.Identity}
-	if r.Doubt < DoubtAct || r.Settled() {
-		r.Doubt = DoubtNone // one demanded during the attempt stands
-	}
+	r.Doubt = false
+	r.Forced = r.Forced && !r.Settled() // a redrive that came during this attempt still applies
 	if a.Verifying && r.VerifyAt.Equal(a.verifyAt) {
 		r.VerifyAt = time.Time{}
 	}
@@ -69,7 +68,7 @@ type Failure struct {
 // new one.
 //
 // jitter is uniform in [0, 1).
-func (r Row) Fail(a *Attempt, e *Ending, f *Failure, jitter float64, p *Policy, now time.Time) (Row, bool) {
+func (r Row) Fail(a *Claim, e *Ending, f *Failure, jitter float64, p *Policy, now time.Time) (Row, bool) {
 	if !r.holds(a) {
 		return r, false
 	}
@@ -104,7 +103,7 @@ func (r Row) Fail(a *Attempt, e *Ending, f *Failure, jitter float64, p *Policy, 
 const outage = 6
 
 // Release gives the lease and the attempt back: an orderly shutdown.
-func (r Row) Release(a *Attempt, e *Ending, p *Policy, now time.Time) (Row, bool) {
+func (r Row) Release(a *Claim, e *Ending, p *Policy, now time.Time) (Row, bool) {
 	if !r.holds(a) {
 		return r, false
 	}
@@ -115,8 +114,8 @@ func (r Row) Release(a *Attempt, e *Ending, p *Policy, now time.Time) (Row, bool
 	return r, true
 }
 
-func (r *Row) restoreDoubt(a *Attempt, e *Ending) {
-	if !e.Sent && r.Doubt < DoubtAct {
+func (r *Row) restoreDoubt(a *Claim, e *Ending) {
+	if !e.Sent {
 		r.Doubt = a.Doubt
 	}
 }

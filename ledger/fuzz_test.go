@@ -19,7 +19,7 @@ func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{
 		`{"want":{"seq":"0055aE0","gen":2,"kind":"removed"},` +
 			`"have":{"seq":"0054","kind":"created","id":{"version":"v","etag":"e","mtime":"2026-01-01T00:00:00Z","meta":"m","size":7}},` +
-			`"lease":{"owner":"w","fence":9,"until":"2026-01-01T00:00:00Z"},"doubt":"look","attempts":3,` +
+			`"lease":{"owner":"w","fence":9,"until":"2026-01-01T00:00:00Z"},"doubt":true,"attempts":3,` +
 			`"retry_at":"2026-01-01T00:00:00Z","last_error":"<&>\"é\u0000\n�","dead":true,"verify_at":"2026-01-01T00:00:00Z",` +
 			`"event_time":"2026-01-01T00:00:00Z","history":[{"at":"2026-01-01T00:00:00Z","what":"raised","note":"n"}],` +
 			`"created_at":"2026-01-01T00:00:00Z","updated_at":"2026-01-01T00:00:00.000001Z"}`,

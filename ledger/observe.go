@@ -76,7 +76,7 @@ func (r Row) Raise(kind event.Kind, id Identity, now time.Time) Row {
 	r.Want.Generation++
 	r.Want.Kind, r.Want.Identity = kind, id
 	r.Attempts, r.RetryAt, r.LastError, r.Dead = 0, time.Time{}, "", false
-	r.Doubt = max(r.Doubt, DoubtLook)
+	r.Doubt = true
 	if at := believed(id.ModTime, now); at.After(r.CreatedTime) {
 		r.CreatedTime = at
 	}

@@ -13,7 +13,7 @@ func (r Row) Redrive(force bool, now time.Time) Row {
 	note := ""
 	if force {
 		r.Want.Generation++
-		r.Doubt = DoubtAct
+		r.Forced = true
 		note = "forced"
 	}
 	r.note(now, "redriven", note)

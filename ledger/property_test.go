@@ -35,9 +35,9 @@ type machine struct {
 	row      ledger.Row
 	now      time.Time        // the true time
 	skews    [3]time.Duration // of the workers' clocks
-	attempts []ledger.Attempt // granted, the newest last
+	attempts []ledger.Claim   // granted, the newest last
 	fence    int64            // the largest ever granted
-	held     *ledger.Attempt  // whose lease the row must carry
+	held     *ledger.Claim    // whose lease the row must carry
 }
 
 func newMachine(t *rapid.T) *machine {
@@ -143,8 +143,8 @@ func (m *machine) raise(t *rapid.T) {
 		t.Fatalf("Want is %+v, and %s %+v was seen", r.Want, kind, id)
 	case r.Dead || r.Attempts != 0 || !r.RetryAt.IsZero() || r.LastError != "":
 		t.Fatalf("no fresh attempts: %+v", r)
-	case r.Doubt != max(was.Doubt, ledger.DoubtLook):
-		t.Fatalf("doubt %s became %s", was.Doubt, r.Doubt)
+	case !r.Doubt || r.Forced != was.Forced:
+		t.Fatalf("doubt %v, forced %v became %v, %v", was.Doubt, was.Forced, r.Doubt, r.Forced)
 	case !r.EventTime.Equal(was.EventTime) || r.Lease != was.Lease || !r.VerifyAt.Equal(was.VerifyAt):
 		t.Fatalf("%+v became %+v", was, r)
 	case r.CreatedTime.Before(was.CreatedTime) || r.CreatedTime.After(now.Add(15*time.Minute)) && !r.CreatedTime.Equal(was.CreatedTime):
@@ -155,8 +155,8 @@ func (m *machine) raise(t *rapid.T) {
 func (m *machine) claim(t *rapid.T) {
 	worker, now := m.clock(t)
 	was := m.row
-	var a ledger.Attempt
-	var why ledger.Refusal
+	var a ledger.Claim
+	var why ledger.ClaimResult
 	m.apply(t, func(r ledger.Row) (next ledger.Row) {
 		next, a, why = r.Claim(fmt.Sprint("w", worker), &m.policy, now)
 		return next
@@ -186,9 +186,9 @@ func (m *machine) claim(t *rapid.T) {
 
 // attempt draws any attempt ever granted: most have lost their lease. Where none
 // was, it is one that nobody granted.
-func (m *machine) attempt(t *rapid.T) *ledger.Attempt {
+func (m *machine) attempt(t *rapid.T) *ledger.Claim {
 	if len(m.attempts) == 0 {
-		return &ledger.Attempt{Key: m.row.RowKey}
+		return &ledger.Claim{Key: m.row.RowKey}
 	}
 	if m.held != nil && rapid.Bool().Draw(t, "holder") {
 		return m.held
@@ -208,7 +208,7 @@ func (m *machine) ending(t *rapid.T) *ledger.Ending {
 
 // finish checks that a transition is granted to the holder of the lease alone,
 // and ends it.
-func (m *machine) finish(t *rapid.T, a *ledger.Attempt, transition func(ledger.Row) (ledger.Row, bool)) {
+func (m *machine) finish(t *rapid.T, a *ledger.Claim, transition func(ledger.Row) (ledger.Row, bool)) {
 	t.Helper()
 	was := m.row
 	var ok bool
@@ -293,7 +293,7 @@ func (m *machine) redrive(t *rapid.T) {
 	force := rapid.Bool().Draw(t, "force")
 	_, now := m.clock(t)
 	m.apply(t, func(r ledger.Row) ledger.Row { return r.Redrive(force, now) })
-	if m.row.Dead || m.row.Attempts != 0 || force && (m.row.Settled() || m.row.Doubt != ledger.DoubtAct) {
+	if m.row.Dead || m.row.Attempts != 0 || force && (m.row.Settled() || !m.row.Forced) {
 		t.Fatalf("redriven to %+v", m.row)
 	}
 }

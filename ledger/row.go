@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"cmp"
-	"fmt"
 	"time"
 
 	"github.com/pawlhq/pawl/event"
@@ -53,41 +52,6 @@ type Lease struct {
 	Until time.Time `json:"until,omitzero"`
 }
 
-// Doubt says whether an attempt may trust Have when it finds nothing to do.
-type Doubt uint8
-
-// The degrees of doubt.
-const (
-	DoubtNone Doubt = iota
-	DoubtLook       // an earlier attempt may have sent something: compare the output
-	DoubtAct        // an operator demands the effect again
-)
-
-// String returns "none", "look" or "act".
-func (d Doubt) String() string {
-	switch d {
-	case DoubtLook:
-		return "look"
-	case DoubtAct:
-		return "act"
-	}
-	return "none"
-}
-
-// MarshalText writes the doubt as its String.
-func (d Doubt) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
-
-// UnmarshalText reads what MarshalText wrote.
-func (d *Doubt) UnmarshalText(b []byte) error {
-	for _, v := range []Doubt{DoubtNone, DoubtLook, DoubtAct} {
-		if v.String() == string(b) {
-			*d = v
-			return nil
-		}
-	}
-	return fmt.Errorf("ledger: unknown doubt %q", b)
-}
-
 // Row is all that Pawl knows of one object in one pipeline. Its JSON is what
 // backends store, without the key and the fields that only they use.
 //
@@ -97,10 +61,14 @@ type Row struct {
 	Nonce  Nonce  `json:"-"`
 	Token  string `json:"-"` // the backend's own, where it has one
 
-	Want      Version   `json:"want"`
-	Have      Version   `json:"have,omitzero"`
-	Lease     Lease     `json:"lease,omitzero"`
-	Doubt     Doubt     `json:"doubt,omitzero"`
+	Want  Version `json:"want"`
+	Have  Version `json:"have,omitzero"`
+	Lease Lease   `json:"lease,omitzero"`
+	// Doubt: an attempt that did not complete may have sent something. The next
+	// one must not trust Have when it decides that there is nothing to do.
+	Doubt bool `json:"doubt,omitzero"`
+	// Forced: an operator demands the effect again, even where it is committed.
+	Forced    bool      `json:"forced,omitzero"`
 	Attempts  int       `json:"attempts,omitzero"`
 	RetryAt   time.Time `json:"retry_at,omitzero"`
 	LastError string    `json:"last_error,omitzero"`
@@ -118,7 +86,7 @@ type Row struct {
 // Settled reports that the wanted version's effect is committed.
 func (r *Row) Settled() bool { return r.Want.Compare(r.Have) == 0 }
 
-// Held reports that somebody has a lease, be it live or expired.
+// Held reports that a worker has a lease, live or expired.
 func (r *Row) Held() bool { return r.Lease.Owner != "" }
 
 // Live reports that somebody has a lease that has not expired.

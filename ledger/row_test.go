@@ -59,28 +59,11 @@ func TestRangeMatch(t *testing.T) {
 	}
 }
 
-func TestDoubtText(t *testing.T) {
-	for _, d := range []ledger.Doubt{ledger.DoubtNone, ledger.DoubtLook, ledger.DoubtAct} {
-		text, err := d.MarshalText()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got ledger.Doubt
-		if err := got.UnmarshalText(text); err != nil || got != d {
-			t.Errorf("%s: %v, %v", text, got, err)
-		}
-	}
-	var d ledger.Doubt
-	if err := d.UnmarshalText([]byte("certain")); err == nil {
-		t.Error("an unknown doubt was accepted")
-	}
-}
-
 // Rows outlive the program that wrote them: this is their form.
 func TestEncodedForm(t *testing.T) {
 	const want = `{"want":{"seq":"0055aE0","gen":2,"kind":"removed"},` +
 		`"have":{"seq":"0054","kind":"created","id":{"version":"v","etag":"e","mtime":"2026-01-01T00:00:00Z","meta":"m","size":7}},` +
-		`"lease":{"owner":"w","fence":9,"until":"2026-01-01T00:00:00Z"},"doubt":"look","attempts":3,` +
+		`"lease":{"owner":"w","fence":9,"until":"2026-01-01T00:00:00Z"},"doubt":true,"forced":true,"attempts":3,` +
 		`"retry_at":"2026-01-01T00:00:00Z","last_error":"<&>\"é\u0000\n�","dead":true,"verify_at":"2026-01-01T00:00:00Z",` +
 		`"event_time":"2026-01-01T00:00:00Z","history":[{"at":"2026-01-01T00:00:00Z","what":"raised","note":"n"},{"at":"2026-01-01T00:00:00Z","what":"raised"}],` +
 		`"created_at":"2026-01-01T00:00:00Z","updated_at":"2026-01-01T00:00:00.000001Z"}`
@@ -93,7 +76,7 @@ func TestEncodedForm(t *testing.T) {
 		RowKey: ledger.RowKey{Pipeline: "p", Bucket: "b", Key: "k"}, Nonce: ledger.Nonce{1}, Token: "t",
 		Want:  ledger.Version{Sequencer: wantSeq, Generation: 2, Kind: event.Removed},
 		Have:  ledger.Version{Sequencer: haveSeq, Kind: event.Created, Identity: ledger.Identity{VersionID: "v", ETag: "e", ModTime: epoch, Meta: "m", Size: 7}},
-		Lease: ledger.Lease{Owner: "w", Fence: 9, Until: epoch}, Doubt: ledger.DoubtLook, Attempts: 3,
+		Lease: ledger.Lease{Owner: "w", Fence: 9, Until: epoch}, Doubt: true, Forced: true, Attempts: 3,
 		RetryAt: epoch, LastError: "<&>\"é\x00\n\xff", Dead: true, VerifyAt: epoch, EventTime: epoch,
 		History:   []ledger.Entry{{At: epoch, What: "raised", Note: "n"}, {At: epoch, What: "raised"}},
 		CreatedAt: epoch, UpdatedAt: epoch.Add(time.Microsecond),

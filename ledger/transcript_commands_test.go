@@ -122,7 +122,7 @@ func (s *story) claim(a args) (string, error) {
 	case ledger.Retired:
 		return s.store(r, "retired")
 	}
-	return s.unchanged(r, "refused: %s", map[ledger.Refusal]string{
+	return s.unchanged(r, "refused: %s", map[ledger.ClaimResult]string{
 		ledger.NotDue: "not due", ledger.HeldLive: "held", ledger.IsDead: "dead",
 	}[why])
 }
@@ -142,12 +142,12 @@ func (s *story) renew(a args) (string, error) {
 
 // ending reads [read=created etag=.. mtime=.. version=..] [sent] [unsure]. What
 // was read is, unless told, what Want was at the claim.
-func (s *story) ending(a args, at *ledger.Attempt) (*ledger.Ending, error) {
+func (s *story) ending(a args, at *ledger.Claim) (*ledger.Ending, error) {
 	read, err := s.read(a, at)
 	return &ledger.Ending{Read: read, Sent: a.has("sent"), Unsure: a.has("unsure")}, err
 }
 
-func (s *story) read(a args, at *ledger.Attempt) (ledger.Read, error) {
+func (s *story) read(a args, at *ledger.Claim) (ledger.Read, error) {
 	if !a.has("read") && !a.has("etag") {
 		return ledger.Read{Kind: at.Want.Kind, Identity: ledger.Identity{ETag: at.Want.Identity.ETag}}, nil
 	}

@@ -29,8 +29,11 @@ func (s *story) describe(r *ledger.Row) string {
 	case r.Lease.Fence != 0:
 		line("no lease, fence %s", fence(r.Lease.Fence))
 	}
-	if r.Doubt != ledger.DoubtNone {
-		line("doubt: %s", r.Doubt)
+	if r.Doubt {
+		line("doubt")
+	}
+	if r.Forced {
+		line("forced")
 	}
 	if r.Attempts > 0 {
 		line("attempts %d", r.Attempts)
@@ -105,14 +108,14 @@ func (s *story) pinned(a args) (*ledger.Pinned, error) {
 	return nil, nil
 }
 
-// must-act prints, for each degree of doubt and each output that could be
+// must-act prints, without and with a doubt, and forced, and for each output that could be
 // pinned, whether there is anything to do. had: what was read is what Have says.
 func (s *story) mustAct(a args) (string, error) {
 	kind, err := a.kind("read", "created")
 	if err != nil {
 		return "", err
 	}
-	at := ledger.Attempt{Verifying: a.has("verifying")}
+	at := ledger.Claim{Verifying: a.has("verifying")}
 	r := ledger.Read{Kind: kind, ByEvent: a.has("by-event")}
 	if kind == event.Created {
 		r.Identity = ledger.Identity{ETag: "a"}
@@ -140,13 +143,13 @@ func (s *story) mustAct(a args) (string, error) {
 		{"not ours", &ledger.Pinned{Exists: true}},
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%-6s", "doubt")
+	fmt.Fprintf(&b, "%-7s", "")
 	for _, o := range outputs {
 		fmt.Fprintf(&b, "%-14s ", o.name)
 	}
-	for _, doubt := range []ledger.Doubt{ledger.DoubtNone, ledger.DoubtLook, ledger.DoubtAct} {
-		at.Doubt = doubt
-		fmt.Fprintf(&b, "\n%-6s", doubt)
+	for i, row := range []string{"", "doubt", "forced"} {
+		at.Doubt, at.Forced = i == 1, i == 2
+		fmt.Fprintf(&b, "\n%-7s", row)
 		for _, o := range outputs {
 			fmt.Fprintf(&b, "%-14s ", map[bool]string{true: "act", false: "-"}[at.MustAct(&r, o.out)])
 		}

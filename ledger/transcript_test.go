@@ -56,14 +56,14 @@ var epoch = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 type story struct {
 	policy   ledger.Policy
 	rows     map[ledger.RowKey]*ledger.Row
-	attempts map[string]*ledger.Attempt // by worker
+	attempts map[string]*ledger.Claim // by worker
 	now      time.Time
 }
 
 func newStory() *story {
 	return &story{
 		policy: ledger.DefaultPolicy(), rows: map[ledger.RowKey]*ledger.Row{},
-		attempts: map[string]*ledger.Attempt{}, now: epoch,
+		attempts: map[string]*ledger.Claim{}, now: epoch,
 	}
 }
 
@@ -174,7 +174,7 @@ func (s *story) unchanged(r ledger.Row, format string, a ...any) (string, error)
 	return fmt.Sprintf(format, a...) + "; the row is unchanged", nil
 }
 
-func (s *story) attempt(a args) (string, *ledger.Attempt, error) {
+func (s *story) attempt(a args) (string, *ledger.Claim, error) {
 	name := a.text("by", "")
 	at := s.attempts[name]
 	if at == nil {

@@ -148,10 +148,10 @@ func TestIdempotencyKey(t *testing.T) {
 		return e
 	})
 	attempt := func(t *rapid.T, e effect) string {
-		a := &ledger.Attempt{
+		a := &ledger.Claim{
 			Key: e.key, Have: ledger.Version{Generation: e.have}, Want: ledger.Version{Generation: rapid.Uint64Range(4, 6).Draw(t, "want")},
 			Fence: rapid.Int64().Draw(t, "fence"), Number: rapid.IntRange(1, 8).Draw(t, "number"),
-			Doubt:     rapid.SampledFrom([]ledger.Doubt{ledger.DoubtNone, ledger.DoubtLook}).Draw(t, "doubt"),
+			Doubt:     rapid.Bool().Draw(t, "doubt"),
 			TakenOver: rapid.Bool().Draw(t, "taken over"), Verifying: rapid.Bool().Draw(t, "verifying"),
 		}
 		return a.IdempotencyKey(&ledger.Read{Kind: e.kind, Identity: e.id})

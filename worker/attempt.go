@@ -31,7 +31,7 @@ type Attempt struct {
 	Ledger   *ledger.Ledger
 	Objects  bucket.Store
 	Pipeline *Pipeline
-	Claim    ledger.Attempt
+	Claim    ledger.Claim
 	Nonce    func() string // never the same twice
 	Now      func() time.Time
 

@@ -74,7 +74,7 @@ func TestWhatIsReadTooLateIsNotActedUpon(t *testing.T) {
 				acted = true
 				return nil
 			})},
-			Claim: ledger.Attempt{Key: ledger.RowKey{Pipeline: "p", Bucket: "in", Key: "k"}, Fence: 1, Doubt: ledger.DoubtAct},
+			Claim: ledger.Claim{Key: ledger.RowKey{Pipeline: "p", Bucket: "in", Key: "k"}, Fence: 1, Forced: true},
 			Now:   time.Now,
 		}
 		l := newLease(t.Context(), time.Now().Add(time.Second))

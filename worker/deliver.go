@@ -54,7 +54,7 @@ func Route(pipelines []*Pipeline, d *source.Delivery) (items []engine.Item, unma
 	return items, unmatched, nil
 }
 
-func (w *Worker) settle(a *engine.Settle) {
+func (w *Worker) answer(a *engine.Answer) {
 	v, ok := w.open.LoadAndDelete(a.ID)
 	if !ok {
 		return

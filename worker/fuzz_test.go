@@ -88,18 +88,18 @@ func fuzzAttempt(t *testing.T, key string, one, two bucket.Info) {
 		return // no store has such an object
 	}
 	nonces := 0
-	attempt := func(says bucket.Info, have ledger.Identity, doubt ledger.Doubt) engine.Finished {
+	attempt := func(says bucket.Info, have ledger.Identity, doubt bool) engine.Finished {
 		x := &worker.Attempt{
 			Objects: &described{objects, says}, Pipeline: toOut(upper), Now: time.Now,
 			Nonce: func() string { nonces++; return strconv.Itoa(nonces) },
-			Claim: ledger.Attempt{
+			Claim: ledger.Claim{
 				Key: rowKey(key), Fence: int64(nonces), Doubt: doubt,
 				Have: ledger.Version{Kind: event.Created, Identity: have},
 			},
 		}
 		return x.Run(t.Context())
 	}
-	first := attempt(one, ledger.Identity{Meta: "none"}, ledger.DoubtNone)
+	first := attempt(one, ledger.Identity{Meta: "none"}, false)
 	_, err := objects.Head(t.Context(), out(key))
 	written := err == nil
 	switch {
@@ -117,12 +117,12 @@ func fuzzAttempt(t *testing.T, key string, one, two bucket.Info) {
 		t.Fatalf("the output %q is not below its prefix", out(key).Key)
 	}
 	had := first.Ending.Read.Identity
-	for _, doubt := range []ledger.Doubt{ledger.DoubtNone, ledger.DoubtLook} {
+	for _, doubt := range []bool{false, true} {
 		if again := attempt(one, had, doubt); again.Result != engine.Completed || again.Acted {
-			t.Errorf("the same object again, with doubt %s: %+v", doubt, again)
+			t.Errorf("the same object again, with doubt %v: %+v", doubt, again)
 		}
 	}
-	if other := attempt(two, had, ledger.DoubtNone); other.Result != engine.Completed || other.Acted == worker.Identify(&two).Same(worker.Identify(&one)) {
+	if other := attempt(two, had, false); other.Result != engine.Completed || other.Acted == worker.Identify(&two).Same(worker.Identify(&one)) {
 		t.Errorf("%+v after %+v: %+v", two, one, other)
 	}
 }

@@ -18,15 +18,15 @@ import (
 type situation struct {
 	output    string // "none": the pipeline has none; else what became of it
 	kind      event.Kind
-	changed   bool // the input is not the one that Have names
-	doubt     ledger.Doubt
+	changed   bool   // the input is not the one that Have names
+	doubt     string // none, look: an earlier attempt may have sent something, act: forced
 	verifying bool
 }
 
 func situations(kind event.Kind, outputs ...string) (all []situation) {
 	for _, output := range outputs {
 		for _, changed := range []bool{false, true} {
-			for _, doubt := range []ledger.Doubt{ledger.DoubtNone, ledger.DoubtLook, ledger.DoubtAct} {
+			for _, doubt := range []string{"none", "look", "act"} {
 				for _, verifying := range []bool{false, true} {
 					all = append(all, situation{output, kind, changed, doubt, verifying})
 				}
@@ -95,8 +95,8 @@ func TestWhetherThereIsAnythingToDo(t *testing.T) {
 			none    changed act   false     act
 			none    changed act   true      act`},
 		{"crashed between publish and complete", []situation{
-			{"ahead", event.Created, true, ledger.DoubtNone, false}, {"ahead", event.Created, true, ledger.DoubtNone, true},
-			{"ahead", event.Created, true, ledger.DoubtLook, false}, {"ahead", event.Created, true, ledger.DoubtAct, false},
+			{"ahead", event.Created, true, "none", false}, {"ahead", event.Created, true, "none", true},
+			{"ahead", event.Created, true, "look", false}, {"ahead", event.Created, true, "act", false},
 		}, `
 			output  input   doubt verifying
 			ahead   changed none  false     act
@@ -158,7 +158,7 @@ func (s *situation) play(w *world, to *strings.Builder) {
 	w.wantSettled("a")
 	w.spoil(s)
 	w.change("a", func(r *ledger.Row) {
-		r.Doubt = s.doubt
+		r.Doubt, r.Forced = s.doubt == "look", s.doubt == "act"
 		if s.verifying {
 			r.VerifyAt = time.Now()
 		} else {
@@ -175,8 +175,8 @@ func (s *situation) play(w *world, to *strings.Builder) {
 	if ends := after.Completed + after.NothingToDo - before.Completed - before.NothingToDo; ends != 1 {
 		w.t.Errorf("%+v: %d attempts, want 1", *s, ends)
 	}
-	if r := w.row("a"); r.Doubt != ledger.DoubtNone || !r.VerifyAt.IsZero() {
-		w.t.Errorf("%+v: left with doubt %s, to be verified at %s", *s, r.Doubt, r.VerifyAt)
+	if r := w.row("a"); r.Doubt || !r.VerifyAt.IsZero() {
+		w.t.Errorf("%+v: left with doubt %v, to be verified at %s", *s, r.Doubt, r.VerifyAt)
 	}
 	w.wantSettled("a")
 	input := map[bool]string{false: "same", true: "changed"}[s.changed]

@@ -175,8 +175,8 @@ func stopped(w *world, stop func(*node), before, change string) {
 	w.wantOutput("a", want)
 	w.wantSettled("a")
 	first.wantAck(w)
-	if r := w.row("a"); r.Attempts != 0 || r.Doubt != ledger.DoubtNone || !r.VerifyAt.IsZero() {
-		w.t.Errorf("left with %d attempts, doubt %s, to be verified at %s", r.Attempts, r.Doubt, r.VerifyAt)
+	if r := w.row("a"); r.Attempts != 0 || r.Doubt || !r.VerifyAt.IsZero() {
+		w.t.Errorf("left with %d attempts, doubt %v, to be verified at %s", r.Attempts, r.Doubt, r.VerifyAt)
 	}
 }
 
@@ -245,7 +245,7 @@ func unaware(w *world, change, before string, calls int, after bool) {
 	x := &worker.Attempt{
 		Objects: store, Pipeline: toOut(upper), Now: time.Now,
 		Nonce: func() string { nonces++; return "nonce " + strconv.Itoa(nonces) },
-		Claim: ledger.Attempt{Key: rowKey("a"), Fence: 1, Number: 1},
+		Claim: ledger.Claim{Key: rowKey("a"), Fence: 1, Number: 1},
 	}
 	fin := x.Run(w.t.Context())
 	if fin.Result != engine.Completed && fin.Result != engine.Failed {

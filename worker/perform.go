@@ -35,8 +35,8 @@ func (w *Worker) do(a engine.Action) {
 		if t := w.task(a.Key, a.Fence); t != nil {
 			t.cancel(ErrLeaseLost)
 		}
-	case engine.Settle:
-		w.settle(&a)
+	case engine.Answer:
+		w.answer(&a)
 	case engine.Sweep:
 		w.wg.Go(func() { w.sweep(&a) })
 	case engine.Report:
@@ -55,8 +55,8 @@ func (w *Worker) task(key ledger.RowKey, fence int64) *running {
 // lease's deadline.
 func (w *Worker) start(a *engine.Start) {
 	held := newLease(w.base, a.Deadline)
-	w.tasks[a.Attempt.Key] = &running{fence: a.Attempt.Fence, lease: held}
-	claim := a.Attempt
+	w.tasks[a.Claim.Key] = &running{fence: a.Claim.Fence, lease: held}
+	claim := a.Claim
 	w.wg.Go(func() {
 		// A handler that ends its goroutine, as a test's FailNow does, must
 		// not leave the lease behind. What the attempt knew ends with it.
@@ -108,7 +108,7 @@ var reports = map[engine.Incident]struct {
 	engine.LostLease:    {slog.LevelWarn, "an attempt ended without its lease"},
 	engine.Erred:        {slog.LevelWarn, "failed; it will be tried again"},
 	engine.ShapeChanged: {slog.LevelWarn, "the sequencer is written differently than before: its order is doubtful"},
-	engine.Settled:      {slog.LevelDebug, "settled"},
+	engine.Committed:    {slog.LevelDebug, "committed"},
 	engine.NothingToDo:  {slog.LevelDebug, "nothing to do"},
 }
 

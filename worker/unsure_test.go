@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/bucket/buckettest"
-	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/ledger/ledgertest"
 	"github.com/pawlhq/pawl/worker"
 )
@@ -146,8 +145,8 @@ func TestLostAnswersOfTheLedger(t *testing.T) {
 				answer.wantAck(w)
 				w.wantSettled("a")
 				w.wantOutput("a", "ONE")
-				if r := w.row("a"); handled != 1 || r.Attempts != 0 || r.Doubt != ledger.DoubtNone {
-					t.Errorf("handled %d times, attempts %d, doubt %s", handled, r.Attempts, r.Doubt)
+				if r := w.row("a"); handled != 1 || r.Attempts != 0 || r.Doubt {
+					t.Errorf("handled %d times, attempts %d, doubt %v", handled, r.Attempts, r.Doubt)
 				}
 				if warned := len(w.log.having("WARN", "answer is unclear")) > 0; warned != (fault != ledgertest.None) {
 					t.Errorf("warned: %v", warned)

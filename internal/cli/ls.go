@@ -36,7 +36,7 @@ see "pawl redrive").
 With --json each line is one JSON object: pipeline, bucket, key (where it is not
 UTF-8, key_base64 is the exact one), version_id, state, due (when a worker looks
 next), want and have (kind, sequencer, generation, version_id, etag, mod_time,
-size), lease (owner, until, live), fence, doubt, dead, attempts, retry_at,
+size), lease (owner, until, live), fence, doubt, forced, dead, attempts, retry_at,
 last_error, verify_at, event_time, created_at, updated_at. Times are RFC 3339,
 sizes are bytes, what does not apply is left out.`,
 		Example: `  pawl ls --state dead,failed

@@ -47,7 +47,7 @@ func (w words) why() string {
 func (w words) whyPending() string {
 	r := w.row
 	switch {
-	case r.Doubt == ledger.DoubtAct:
+	case r.Forced:
 		return "somebody demanded the effect again"
 	case r.Have.Kind == 0:
 		return "no worker has finished it since it was heard of, " + relative(r.UpdatedAt, w.now)
@@ -90,11 +90,11 @@ func (w words) when(what string, t time.Time, more string) string {
 }
 
 func (w words) doubt() string {
-	switch w.row.Doubt {
-	case ledger.DoubtLook:
-		return ", and looks first whether an earlier attempt did it"
-	case ledger.DoubtAct:
+	switch {
+	case w.row.Forced:
 		return ", even where the effect is committed: somebody forced it"
+	case w.row.Doubt:
+		return ", and looks first whether an earlier attempt did it"
 	}
 	return ""
 }

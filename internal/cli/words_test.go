@@ -27,7 +27,7 @@ func TestExplain(t *testing.T) {
 // tale is a row to which things happen.
 type tale struct {
 	row     ledger.Row
-	attempt ledger.Attempt
+	attempt ledger.Claim
 	policy  ledger.Policy
 	config  *config.Config
 	now     time.Time

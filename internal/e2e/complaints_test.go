@@ -42,13 +42,13 @@ func (c *clerk) raise() {
 	c.put(row)
 }
 
-func (c *clerk) claim(owner string) *ledger.Attempt {
+func (c *clerk) claim(owner string) *ledger.Claim {
 	row, a, _ := c.row.Claim(owner, &c.policy, c.now)
 	c.put(row)
 	return &a
 }
 
-func (c *clerk) complete(a *ledger.Attempt, etag string) {
+func (c *clerk) complete(a *ledger.Claim, etag string) {
 	row, _ := c.row.Complete(a, ending(etag), true, &c.policy, c.now)
 	c.put(row)
 }

@@ -163,7 +163,7 @@ func (l *life) follow(e ledger.Entry, prev, next *ledger.Row) {
 			return
 		}
 		a.end = e.What
-		a.unknown = next.Doubt != ledger.DoubtNone
+		a.unknown = next.Doubt || next.Forced
 	case "raised", "suspected":
 	default:
 		l.complain("%s, which nobody has asked for", e.What)

@@ -111,7 +111,7 @@ func jobOf(t *thread) job {
 		return job{"swap", int64(a.Batch), t.node.name}
 	case engine.Sweep:
 		return job{"sweep", 0, t.node.name}
-	case *ledger.Attempt:
+	case *ledger.Claim:
 		return job{"attempt", a.Fence, t.node.name}
 	}
 	panic(fmt.Sprintf("a thread begins with %T", t.heard[0]))

@@ -180,7 +180,7 @@ func (t *truth) accepted() (last effect, any bool) {
 //
 // In event order what is read may be newer than what was asked for: there the
 // order of what was asked for counts.
-func (t *truth) neverBack(claim *ledger.Attempt, version, pinned int, guarded bool) {
+func (t *truth) neverBack(claim *ledger.Claim, version, pinned int, guarded bool) {
 	older := version < t.visible
 	if t.kind == trusting {
 		older = claim.Want.Compare(t.shown) < 0

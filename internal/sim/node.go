@@ -189,8 +189,8 @@ func (n *node) do(act engine.Action) {
 		if k := n.task(a.Key, a.Fence); k != nil {
 			k.cancel(worker.ErrLeaseLost)
 		}
-	case engine.Settle:
-		n.settle(&a)
+	case engine.Answer:
+		n.answer(&a)
 	case engine.Sweep:
 		n.spawn(n, func(t *thread) {
 			t.hears(act)
@@ -215,7 +215,7 @@ func (n *node) task(key ledger.RowKey, fence int64) *task {
 
 // start runs an attempt.
 func (n *node) start(a *engine.Start) {
-	k := &task{node: n, key: a.Attempt.Key, fence: a.Attempt.Fence, deadline: a.Deadline.Sub(epoch) - n.skew}
+	k := &task{node: n, key: a.Claim.Key, fence: a.Claim.Fence, deadline: a.Deadline.Sub(epoch) - n.skew}
 	k.ctx, k.cancel = context.WithCancelCause(context.Background())
 	if k.deadline <= n.now {
 		k.cancel(worker.ErrLeaseLost)
@@ -224,9 +224,9 @@ func (n *node) start(a *engine.Start) {
 	n.checkStart(k)
 	n.at(max(k.deadline, n.now), k)
 	if n.tells() {
-		n.World.tell(n, "starts %s with fence %d", a.Attempt.Key, a.Attempt.Fence)
+		n.World.tell(n, "starts %s with fence %d", a.Claim.Key, a.Claim.Fence)
 	}
-	claim := a.Attempt
+	claim := a.Claim
 	n.spawn(n, func(t *thread) {
 		t.hears(&claim)
 		fin, ok := n.attempt(t, k, &claim)
@@ -238,7 +238,7 @@ func (n *node) start(a *engine.Start) {
 
 // attempt is the shipped attempt. A panic that it lets through is the end of
 // the process, as it is in life.
-func (n *node) attempt(t *thread, k *task, claim *ledger.Attempt) (fin engine.Finished, ok bool) {
+func (n *node) attempt(t *thread, k *task, claim *ledger.Claim) (fin engine.Finished, ok bool) {
 	defer func() {
 		if p := recover(); p != nil {
 			n.violate(I10, "a panic of a handler ended the process of %s: %v", n.name, p)
@@ -284,7 +284,7 @@ func (k *task) run() {
 	}
 }
 
-func (n *node) settle(a *engine.Settle) {
+func (n *node) answer(a *engine.Answer) {
 	m := n.open[a.ID]
 	delete(n.open, a.ID)
 	if n.tells() {

@@ -35,10 +35,10 @@ const outputs = "out"
 type view struct {
 	*objects
 	thread *thread
-	claim  *ledger.Attempt // nil: an audit's
-	wrote  bool            // since the last look
-	pinned int             // how often the output had changed when it was pinned
-	seen   int             // how many versions of the input there had been when it was looked at
+	claim  *ledger.Claim // nil: an audit's
+	wrote  bool          // since the last look
+	pinned int           // how often the output had changed when it was pinned
+	seen   int           // how many versions of the input there had been when it was looked at
 }
 
 var _ bucket.Store = (*view)(nil)

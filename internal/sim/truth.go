@@ -94,8 +94,8 @@ func (t *truth) wrote(by *node, next *ledger.Row) {
 	t.row, t.exists, t.due = *next, true, next.Due()
 	after := &t.row
 	if t.tells() {
-		t.World.tell(by, "writes %s: want %s have %s fence %d %q attempts %d doubt %s dead %v verify %v: %s", t.key, after.Want.Order(), after.Have.Order(),
-			after.Lease.Fence, after.Lease.Owner, after.Attempts, after.Doubt, after.Dead, span(after.VerifyAt), after.History[0].What)
+		t.World.tell(by, "writes %s: want %s have %s fence %d %q attempts %d doubt %v forced %v dead %v verify %v: %s", t.key, after.Want.Order(), after.Have.Order(),
+			after.Lease.Fence, after.Lease.Owner, after.Attempts, after.Doubt, after.Forced, after.Dead, span(after.VerifyAt), after.History[0].What)
 	}
 	t.onlyRises(&before, after)
 	if after.VerifyAt.After(before.VerifyAt) {
@@ -178,7 +178,7 @@ func (t *truth) completed(e *ending, after *ledger.Row) {
 	}
 	// A verification looks at the output. Elsewhere there is nothing to look at.
 	verifies := t.kind != acting && !after.VerifyAt.IsZero()
-	t.repeatable = fin.Ending.Unsure || verifies || after.Doubt == ledger.DoubtAct || t.unsuspected()
+	t.repeatable = fin.Ending.Unsure || verifies || after.Forced || t.unsuspected()
 }
 
 // hasActed reports that an attempt has had an effect: elsewhere, whatever it says
@@ -267,7 +267,7 @@ func (t *truth) versionOf(body string, seen int) int {
 // removedAt returns which removal an attempt has acted on that looked at so many
 // versions of the object: the last one of them. In event order it is the one that
 // the attempt was told of, if an event told of it.
-func (t *truth) removedAt(claim *ledger.Attempt, seen int) int {
+func (t *truth) removedAt(claim *ledger.Claim, seen int) int {
 	last := -1
 	for i := range t.thing.versions {
 		v := &t.thing.versions[i]
@@ -286,7 +286,7 @@ func (t *truth) removedAt(claim *ledger.Attempt, seen int) int {
 }
 
 // published follows a publish that has landed.
-func (t *truth) published(claim *ledger.Attempt, out *object, seen, pinned int, guarded bool) {
+func (t *truth) published(claim *ledger.Claim, out *object, seen, pinned int, guarded bool) {
 	source := out.info.Metadata["pawl-source"]
 	if t.stamps == nil {
 		t.stamps = map[int64][]string{}
@@ -302,7 +302,7 @@ func (t *truth) published(claim *ledger.Attempt, out *object, seen, pinned int, 
 }
 
 // unpublished follows a removal that has landed.
-func (t *truth) unpublished(claim *ledger.Attempt, version, pinned int, guarded bool) {
+func (t *truth) unpublished(claim *ledger.Claim, version, pinned int, guarded bool) {
 	if t.tells() {
 		t.World.tell(nil, "the removal of fence %d lands: %s for version %d, over %s", claim.Fence, t.ref.Key, version, numbered(t.visible))
 	}

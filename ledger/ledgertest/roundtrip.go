@@ -32,7 +32,8 @@ func (f *fixture) full(k ledger.RowKey) *ledger.Row {
 		Want:      version("0055AED6DCD90281E5", 3, event.Removed),
 		Have:      version("0055aed6dcd90281e0", 2, event.Created),
 		Lease:     ledger.Lease{Owner: "host 1", Fence: 1767225600123, Until: tick()},
-		Doubt:     ledger.DoubtLook,
+		Doubt:     true,
+		Forced:    true,
 		Attempts:  4,
 		RetryAt:   tick(),
 		LastError: "exit status 1: \"é\"\n\tsecond line\x00 'quoted' \\ ; -- \u2028",
@@ -87,9 +88,9 @@ func testEveryField(f *fixture) {
 	f.put(r)
 	f.stored(k, r)
 
-	for _, doubt := range []ledger.Doubt{ledger.DoubtNone, ledger.DoubtAct} {
+	for _, doubt := range []bool{false, true} {
 		n := f.next(r)
-		n.Doubt = doubt
+		n.Doubt, n.Forced = doubt, !doubt
 		f.applied(f.swap(update(r, n))...)
 		f.stored(k, n)
 		r = n

@@ -5,7 +5,7 @@ package mutants
 var deciding = []Mutant{
 	{
 		Name:   "skipped-after-a-crash",
-		Edits:  []Edit{{"ledger/decide.go", "	case a.Doubt == DoubtAct:\n		return true\n	case out == nil:", "	case a.Doubt == DoubtAct:\n		return true\n	case a.TakenOver:\n		return false\n	case out == nil:"}},
+		Edits:  []Edit{{"ledger/decide.go", "	case a.Forced:\n		return true\n	case out == nil:", "	case a.Forced:\n		return true\n	case a.TakenOver:\n		return false\n	case out == nil:"}},
 		Why:    "The sequencer is that of an attempt which began and never ended. Taken for a repetition, it is passed over.",
 		From:   "the published lock in DynamoDB, which refuses an equal sequencer after a crash",
 		Budget: 1000,
@@ -13,21 +13,21 @@ var deciding = []Mutant{
 	{
 		Name: "skipped-in-spite-of-doubt",
 		Edits: []Edit{
-			{"ledger/decide.go", "		return a.Doubt != DoubtNone || !a.had(r)\n", "		return !a.had(r)\n"},
-			{"ledger/decide.go", "case a.Doubt == DoubtNone && !a.Verifying:", "case !a.Verifying:"},
+			{"ledger/decide.go", "		return a.Doubt || !a.had(r)\n", "		return !a.had(r)\n"},
+			{"ledger/decide.go", "case !a.Doubt && !a.Verifying:", "case !a.Verifying:"},
 		},
 		Why:    "An attempt that crashed after its effect left another state than the row says.",
 		Budget: 20_000,
 	},
 	{
 		Name:   "a-verification-that-asks-the-row",
-		Edits:  []Edit{{"ledger/decide.go", "case a.Doubt == DoubtNone && !a.Verifying:", "case a.Doubt == DoubtNone:"}},
+		Edits:  []Edit{{"ledger/decide.go", "case !a.Doubt && !a.Verifying:", "case !a.Doubt:"}},
 		Why:    "The row does not know what landed late. Only the output can tell what it was made from.",
 		Budget: 20_000,
 	},
 	{
 		Name:   "a-verification-that-compares-sequencers",
-		Edits:  []Edit{{"ledger/decide.go", "	case r.Kind == event.Removed:\n		return out.Exists\n	}\n", "	case a.Verifying && a.Doubt == DoubtNone:\n		return a.Want.Compare(a.Have) != 0\n	case r.Kind == event.Removed:\n		return out.Exists\n	}\n"}},
+		Edits:  []Edit{{"ledger/decide.go", "	case r.Kind == event.Removed:\n		return out.Exists\n	}\n", "	case a.Verifying && !a.Doubt:\n		return a.Want.Compare(a.Have) != 0\n	case r.Kind == event.Removed:\n		return out.Exists\n	}\n"}},
 		Why:    "The same by another way: nothing is newer, so nothing is done.",
 		Budget: 20_000,
 	},
@@ -70,7 +70,7 @@ var deciding = []Mutant{
 	},
 	{
 		Name:   "a-verification-that-acts-again",
-		Edits:  []Edit{{"ledger/decide.go", "return a.Doubt != DoubtNone || !a.had(r)\n", "return a.Doubt != DoubtNone || a.Verifying || !a.had(r)\n"}},
+		Edits:  []Edit{{"ledger/decide.go", "return a.Doubt || !a.had(r)\n", "return a.Doubt || a.Verifying || !a.had(r)\n"}},
 		Why:    "Elsewhere there is nothing to look at: each verification would have the effect again.",
 		Budget: 2000,
 	},

@@ -28,19 +28,19 @@ var endings = []Mutant{
 	},
 	{
 		Name:   "doubt-not-raised-by-the-claim",
-		Edits:  []Edit{{"ledger/claim.go", "	r.Doubt = max(r.Doubt, DoubtLook)\n", ""}},
+		Edits:  []Edit{{"ledger/claim.go", "	r.Doubt = true\n", ""}},
 		Why:    "A worker crashed after its publish. The object is what it was before, so the next attempt finds nothing to do, and the output stays wrong.",
 		Budget: 20_000,
 	},
 	{
 		Name:   "doubt-not-cleared-by-the-completion",
-		Edits:  []Edit{{"ledger/finish.go", "		r.Doubt = DoubtNone // one demanded", "		// one demanded"}},
+		Edits:  []Edit{{"ledger/finish.go", "	r.Doubt = false\n", ""}},
 		Why:    "Where the effect is elsewhere, every later event is acted upon once more.",
 		Budget: 1000,
 	},
 	{
 		Name:   "doubt-dropped-by-a-failure",
-		Edits:  []Edit{{"ledger/finish.go", "	if !e.Sent && r.Doubt < DoubtAct {", "	if r.Doubt < DoubtAct {"}},
+		Edits:  []Edit{{"ledger/finish.go", "	if !e.Sent {", "	if true {"}},
 		Why:    "What a failed attempt has sent is forgotten: the next one trusts what was committed before.",
 		Budget: 80_000,
 	},
