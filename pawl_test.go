@@ -180,4 +180,4 @@ type durable struct{ ledger.Store }
 // volatile is a ledger that forgets when its process ends.
 type volatile struct{ ledger.Store }
 
-func (volatile) Volatile() bool { return true }
+func (volatile) Traits() ledger.Traits { return ledger.Traits{Volatile: true} }

@@ -34,15 +34,8 @@ func New(cfg Config) (*Pawl, error) {
 	return &Pawl{cfg: cfg, worker: worker.New(worker.Config{
 		Ledger: cfg.Ledger, Objects: cfg.Objects, Pipelines: pipelines, Policy: cfg.policy(),
 		Concurrency: cfg.Concurrency, Backlog: cfg.Backlog, MaxBytes: cfg.MaxBytes,
-		Sweep: cfg.Sweep, Grace: cfg.Grace, AckSettled: volatile(cfg.Ledger), Logger: cfg.Logger,
+		Sweep: cfg.Sweep, Grace: cfg.Grace, AckSettled: ledger.TraitsOf(cfg.Ledger).Volatile, Logger: cfg.Logger,
 	})}, nil
-}
-
-// volatile reports that a ledger forgets when its process ends, so that a
-// message may not be acknowledged on its word.
-func volatile(s ledger.Store) bool {
-	v, ok := s.(ledger.Volatile)
-	return ok && v.Volatile()
 }
 
 // Run works until ctx ends, or until every source has ended and all that they

@@ -26,7 +26,7 @@ type actor struct {
 	had      map[int64]bool         // fences of every task
 	sent     map[ledger.RowKey]bool // by the last attempt that ended
 	open     map[uint64]*message
-	swaps    map[uint64]bool
+	swaps    map[uint64]int // changes of each batch on its way
 	sweeping map[string]bool
 
 	stopping, draining, hard, gone bool
@@ -150,7 +150,7 @@ func (a *actor) swap(s engine.Swap) {
 			if a.chance(50) {
 				land(s.Changes)
 			}
-			a.answer(engine.Swapped{Batch: s.Batch, Err: errors.New("the call was cut off")})
+			answer(cutOff(len(s.Changes)))
 		})
 		return
 	}
@@ -181,10 +181,14 @@ func (a *actor) swap(s engine.Swap) {
 	}
 }
 
+func cutOff(changes int) []ledger.Outcome {
+	return unanswered(changes, errors.New("the call was cut off"))
+}
+
 // answer tells the engine what became of a batch, unless the answer is "cut
 // off" already.
 func (a *actor) answer(in engine.Swapped) {
-	if !a.swaps[in.Batch] {
+	if a.swaps[in.Batch] == 0 {
 		return
 	}
 	delete(a.swaps, in.Batch)
@@ -357,6 +361,6 @@ func (a *actor) stopHard() {
 	}
 	a.hard = true
 	for _, id := range sortedIDs(a.swaps) {
-		a.answer(engine.Swapped{Batch: id, Err: errors.New("the call was cut off")})
+		a.answer(engine.Swapped{Batch: id, Outcomes: cutOff(a.swaps[id])})
 	}
 }

@@ -174,16 +174,16 @@ func (e *Engine) swapped(in *Swapped) {
 	batch := e.batches[in.Batch]
 	delete(e.batches, in.Batch)
 	for i, en := range batch {
-		f := en.flight
+		f, o := en.flight, &in.Outcomes[i]
 		en.flight = nil
 		switch {
-		case in.Err != nil:
-			e.abandon(en, f, in.Err)
-		case in.Outcomes[i].Applied:
-			f.next.Token = in.Outcomes[i].Token
+		case o.Err != nil:
+			e.abandon(en, f, o.Err)
+		case o.Applied:
+			f.next.Token = o.Token
 			e.landed(en, f, f.next)
 		default:
-			e.refused(en, f, in.Outcomes[i].Current)
+			e.refused(en, f, o.Current)
 		}
 	}
 }

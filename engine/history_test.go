@@ -228,7 +228,7 @@ func (h *history) hire() {
 	a := &actor{
 		history: h, name: "w" + strconv.Itoa(len(h.actors)), skew: h.upTo(h.cfg.Policy.Skew),
 		tasks: map[ledger.RowKey]*task{}, sent: map[ledger.RowKey]bool{}, had: map[int64]bool{}, open: map[uint64]*message{},
-		swaps: map[uint64]bool{}, sweeping: map[string]bool{},
+		swaps: map[uint64]int{}, sweeping: map[string]bool{},
 	}
 	cfg := h.cfg
 	cfg.Owner, cfg.Rand = a.name, rand.New(rand.NewPCG(h.rng.Uint64(), 0))

@@ -23,13 +23,12 @@ type Item struct {
 	Trusted bool // its sequencer may decide alone
 }
 
-// Swapped answers a Swap. With an error nothing is known of the changes, and
-// nobody will find out: the worker is being stopped hard, or its ledger is
-// unusable and it is about to be.
+// Swapped answers a Swap, one Outcome for each change. Where an Outcome has an
+// error nothing is known of that change, and nobody will find out: the worker is
+// being stopped hard, or its ledger is unusable and it is about to be.
 type Swapped struct {
 	Batch    uint64
 	Outcomes []ledger.Outcome
-	Err      error
 }
 
 // Finished says how the task of an attempt ended.

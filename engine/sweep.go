@@ -36,13 +36,20 @@ func (e *Engine) sweepAll() {
 }
 
 // swept takes due rows. Those that something is happening to are known better
-// here. A full answer means that there is more, and so that it is worth to ask
+// here, and so is a row of the cache that was written later: a store may answer
+// from an older picture. But another worker may have written since, by a clock
+// that is behind; so the cache gives its row up, and the next sweep decides.
+// A full answer means that there is more, and so that it is worth to ask
 // again at once; unless it brought nothing to do, and would again.
 func (e *Engine) swept(in *Swept) {
 	fresh := 0
 	for i := range in.Rows {
 		row := &in.Rows[i]
 		if e.draining || e.entries[row.RowKey] != nil {
+			continue
+		}
+		if known, ok := e.cache.Peek(row.RowKey); ok && known.UpdatedAt.After(row.UpdatedAt) {
+			e.cache.Remove(row.RowKey)
 			continue
 		}
 		en := e.entry(row.RowKey)

@@ -225,7 +225,7 @@ func (s *script) answer() {
 func (s *script) hard() {
 	w := s.worker()
 	for _, swap := range w.takeSwaps() {
-		s.step(w, engine.Swapped{Batch: swap.Batch, Err: errors.New("stopped hard")})
+		s.step(w, engine.Swapped{Batch: swap.Batch, Outcomes: unanswered(len(swap.Changes), errors.New("stopped hard"))})
 	}
 }
 

@@ -201,7 +201,7 @@ func (w *watched) acked(item *engine.Item) {
 
 // checkSwap demands small batches, few of them, and no row in two.
 func (a *actor) checkSwap(s *engine.Swap) {
-	a.swaps[s.Batch] = true
+	a.swaps[s.Batch] = len(s.Changes)
 	if len(s.Changes) > a.cfg.Batch || len(s.Changes) == 0 || len(a.swaps) > a.cfg.Swaps {
 		a.fail("%s: batch %d of %d changes is one of %d", a.name, s.Batch, len(s.Changes), len(a.swaps))
 	}

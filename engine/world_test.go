@@ -154,3 +154,12 @@ func (wd *world) write(row ledger.Row, expect ledger.Nonce) {
 		wd.t.Fatalf("write of %s refused", row.RowKey)
 	}
 }
+
+// unanswered are the outcomes of a batch that has no answer.
+func unanswered(changes int, err error) []ledger.Outcome {
+	out := make([]ledger.Outcome, changes)
+	for i := range out {
+		out[i].Err = err
+	}
+	return out
+}

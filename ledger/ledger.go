@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -19,67 +20,77 @@ type Ledger struct {
 	// Wait passes the time between two tries. It returns early, with the
 	// cause, when ctx ends. A simulation has a time of its own.
 	Wait func(ctx context.Context, d time.Duration) error
+
+	traits Traits
 }
 
 // New returns a ledger over a store.
-func New(s Store) *Ledger { return &Ledger{Store: s, Wait: sleep} }
+func New(s Store) *Ledger { return &Ledger{Store: s, Wait: sleep, traits: TraitsOf(s)} }
 
-// Swap is the store's, but when the answer is unclear it loads the rows and
-// compares. Its own nonce means that the change landed; the expected nonce,
-// that it has not, and it is sent again; anything else refuses it. The caller
-// who finds its own fence in the refusing row knows that the change had landed
-// before somebody superseded it.
+// Traits are those of the store, but for Partial.
+func (l *Ledger) Traits() Traits {
+	t := l.traits
+	t.Partial = false
+	return t
+}
+
+// Swap is the store's, but where an answer is unclear it loads the rows and
+// compares. Our nonce means that the change landed; the expected nonce, that it
+// has not, and it is sent again; anything else refuses it. A caller who finds its
+// own fence in the refusing row knows that the change had landed before another
+// worker superseded it.
 //
 // A copy whose answer was lost may land later still. Its nonce refuses it, unless
 // it is of a first row and that row has been deleted meanwhile: then the old row
 // comes back, with a lease that has long expired, and is worked on once more.
 //
-// It keeps at it until ctx ends, or the store says [ErrUnusable]: nothing can be
-// found out from that one any more. Then, and only then, the answer is an error,
-// and nothing is known of the changes.
+// A batch may be larger than the store's: it is sent in parts. History is cut to
+// what the store keeps.
+//
+// Swap keeps at it until ctx ends, or the store says [ErrUnusable]: nothing can be
+// found out from that one any more. Then, and only then, it returns an error, and
+// nothing is known of the changes whose Outcome has one; the others are answered.
 func (l *Ledger) Swap(ctx context.Context, changes []Change) ([]Outcome, error) {
-	out, err := l.swapOnce(ctx, changes)
-	if err == nil {
-		return out, nil
+	s := &swap{Ledger: l, changes: l.cut(changes), out: make([]Outcome, len(changes))}
+	all := make([]int, len(changes))
+	for i := range all {
+		all[i] = i
 	}
+	open, err := s.send(ctx, all, false)
 	wait := backoff.NewExponentialBackOff()
 	wait.InitialInterval, wait.MaxInterval = 20*time.Millisecond, 5*time.Second
-	out = make([]Outcome, len(changes))
-	open := make([]int, len(changes)) // changes without an answer
-	for i := range open {
-		open[i] = i
-	}
-	for !errors.Is(err, ErrUnusable) {
+	for len(open) > 0 && !errors.Is(err, ErrUnusable) {
 		if l.Unclear != nil {
 			l.Unclear(err)
 		}
-		if werr := l.Wait(ctx, wait.NextBackOff()); werr != nil {
-			return nil, fmt.Errorf("ledger: no answer to %d changes: %w (last: %w)", len(open), werr, err)
+		if stopped := l.Wait(ctx, wait.NextBackOff()); stopped != nil {
+			err = fmt.Errorf("ledger: no answer to %d changes: %w (last: %w)", len(open), stopped, err)
+			break
 		}
-		if open, err = l.resolve(ctx, changes, open, out); err == nil {
-			return out, nil
-		}
+		open, err = s.resolve(ctx, open)
 	}
-	return nil, err
+	for _, i := range open {
+		s.out[i] = Outcome{Err: err}
+	}
+	return s.out, err
 }
 
-func (l *Ledger) swapOnce(ctx context.Context, changes []Change) ([]Outcome, error) {
-	out, err := l.Store.Swap(ctx, changes)
-	if err == nil && len(out) != len(changes) {
-		err = fmt.Errorf("ledger: %d outcomes for %d changes", len(out), len(changes))
-	}
-	return out, err
+// swap is a call of Ledger.Swap under way.
+type swap struct {
+	*Ledger
+	changes []Change
+	out     []Outcome
 }
 
 // resolve answers the open changes it can, sends those again that have not
-// landed, and returns the ones still open with the reason. Without one there are
-// none.
-func (l *Ledger) resolve(ctx context.Context, changes []Change, open []int, out []Outcome) ([]int, error) {
+// landed, and returns the ones still open with the reason. Without an error there
+// are none.
+func (s *swap) resolve(ctx context.Context, open []int) ([]int, error) {
 	keys := make([]RowKey, len(open))
 	for i, c := range open {
-		keys[i] = changes[c].Key
+		keys[i] = s.changes[c].Key
 	}
-	rows, err := l.Load(ctx, keys)
+	rows, err := s.Load(ctx, keys)
 	if err != nil {
 		return open, err
 	}
@@ -89,36 +100,79 @@ func (l *Ledger) resolve(ctx context.Context, changes []Change, open []int, out 
 	}
 	var again []int
 	for _, i := range open {
-		o, landed := classify(&changes[i], current[changes[i].Key])
-		if !landed {
+		o, known := classify(&s.changes[i], current[s.changes[i].Key])
+		if !known {
 			again = append(again, i)
 			continue
 		}
-		out[i] = o
+		s.out[i] = o
 	}
-	return l.resend(ctx, changes, again, out)
+	return s.send(ctx, again, true)
 }
 
-func (l *Ledger) resend(ctx context.Context, changes []Change, again []int, out []Outcome) ([]int, error) {
-	if len(again) == 0 {
-		return nil, nil
-	}
-	batch := make([]Change, len(again))
-	for i, c := range again {
-		batch[i] = changes[c]
-	}
-	answers, err := l.swapOnce(ctx, batch)
-	if err != nil {
-		return again, err
-	}
-	for i, c := range again {
-		out[c] = answers[i]
-		// The first copy may have landed in between.
-		if o, known := classify(&changes[c], answers[i].Current); !answers[i].Applied && known {
-			out[c] = o
+// send sends changes, in batches that the store takes, and returns those without
+// an answer with the reason of the last of them.
+func (s *swap) send(ctx context.Context, which []int, again bool) (open []int, err error) {
+	for part := range slices.Chunk(which, s.traits.Batch) {
+		batch := make([]Change, len(part))
+		for i, c := range part {
+			batch[i] = s.changes[c]
+		}
+		answers, failed := s.Store.Swap(ctx, batch)
+		if failed == nil && len(answers) != len(batch) {
+			failed = fmt.Errorf("ledger: %d outcomes for %d changes", len(answers), len(batch))
+		}
+		if failed != nil {
+			open, err = append(open, part...), failed
+			continue
+		}
+		for i, c := range part {
+			if answers[i].Err != nil {
+				open, err = append(open, c), answers[i].Err
+				continue
+			}
+			s.out[c] = s.answer(&s.changes[c], answers[i], again)
 		}
 	}
-	return nil, nil
+	return open, err
+}
+
+// answer is what an outcome tells of a change. The refusal of one that is sent
+// again may be due to its first copy, which landed in between.
+func (s *swap) answer(c *Change, o Outcome, again bool) Outcome {
+	if again && !o.Applied {
+		if first, known := classify(c, o.Current); known {
+			return first
+		}
+	}
+	return o
+}
+
+// cut returns the changes with no more history than the store keeps.
+func (l *Ledger) cut(changes []Change) []Change {
+	if l.traits.History == 0 {
+		return changes
+	}
+	changes = slices.Clone(changes)
+	for i := range changes {
+		if r := changes[i].Row; r != nil {
+			c := *r
+			c.History = fitting(c.History, l.traits.History)
+			changes[i].Row = &c
+		}
+	}
+	return changes
+}
+
+// fitting returns the newest entries of a history that fit into so many bytes.
+func fitting(h []Entry, room int) []Entry {
+	const rest = 64 // the time, and the names of the fields
+	for i := range h {
+		if room -= rest + len(h[i].What) + len(h[i].Note); room < 0 {
+			return h[:i]
+		}
+	}
+	return h
 }
 
 // classify compares the row that stands with a change of unknown result. known

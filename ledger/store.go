@@ -27,6 +27,8 @@ type Outcome struct {
 	// Token is the backend's own token of the row just written, for those
 	// that have one.
 	Token string
+	// Err: there is no answer. The change may have been applied, or may yet be.
+	Err error
 }
 
 // Store is a batch compare-and-swap, and nothing more: the protocol is above
@@ -34,10 +36,10 @@ type Outcome struct {
 //
 // A backend exists when it passes ledger/ledgertest.
 type Store interface {
-	// Swap applies each change alone, in order: outcome i answers change i,
-	// and a later change of the same key sees the earlier one. A refused
-	// change is no error. After an error nothing is known of any change:
-	// each may have been applied, or may yet be.
+	// Swap applies each change alone, in any order: outcome i answers change i.
+	// The keys of a batch are distinct, which the caller sees to. A refused
+	// change is no error. After an error there is no answer to any change: each
+	// may have been applied, or may yet be.
 	Swap(ctx context.Context, changes []Change) ([]Outcome, error)
 	// Load returns the rows of keys that exist, in any order.
 	Load(ctx context.Context, keys []RowKey) ([]Row, error)
@@ -47,8 +49,9 @@ type Store interface {
 	// cannot stand in the way of the others.
 	Due(ctx context.Context, pipeline string, before time.Time, limit int) ([]Row, error)
 	// Scan yields the rows of a range, ordered by pipeline, bucket, key and
-	// version id, each byte by byte. It may miss or repeat nothing, but sees
-	// concurrent changes or not, as it happens. An error ends it.
+	// version id, each byte by byte. It yields a row that is there throughout
+	// once, and a row that comes or goes meanwhile once or not at all. An error
+	// ends it.
 	Scan(ctx context.Context, r Range) iter.Seq2[Row, error]
 	// Close releases what the store holds. No call may follow or be under
 	// way.
@@ -78,9 +81,3 @@ func (r *Range) Match(k RowKey) bool {
 // read-only, locked, corrupt, of a newer format, or gone from its place. No
 // retry cures it. The wrapping error says which it is, and what to do.
 var ErrUnusable = errors.New("ledger unusable")
-
-// Volatile is implemented by stores that may forget when their process ends. A
-// message must not be acknowledged on the word of one.
-type Volatile interface {
-	Volatile() bool
-}

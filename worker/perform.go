@@ -23,7 +23,7 @@ func (w *Worker) do(a engine.Action) {
 		w.wg.Go(func() {
 			out, err := w.ledger.Swap(w.hard, a.Changes)
 			w.watch(err)
-			w.send(engine.Swapped{Batch: a.Batch, Outcomes: out, Err: err})
+			w.send(engine.Swapped{Batch: a.Batch, Outcomes: out})
 		})
 	case engine.Start:
 		w.start(&a)

@@ -66,8 +66,6 @@ type openDelivery struct {
 
 const (
 	inputBuffer = 1024
-	batchSize   = 1000
-	swapsAtOnce = 2
 	cachedRows  = 10_000
 )
 
@@ -85,11 +83,12 @@ func New(cfg Config) *Worker {
 	for i, p := range cfg.Pipelines {
 		w.pipelines[p.Name], names[i] = p, p.Name
 	}
+	traits := ledger.TraitsOf(cfg.Ledger)
 	var seed [32]byte
 	_, _ = rand.Read(seed[:]) // never fails
 	w.engine = engine.New(engine.Config{
 		Owner: owner(), Pipelines: names, Policy: cfg.Policy,
-		Tasks: cfg.Concurrency, Bytes: cfg.MaxBytes, Swaps: swapsAtOnce, Batch: batchSize, Cache: cachedRows,
+		Tasks: cfg.Concurrency, Bytes: cfg.MaxBytes, Swaps: traits.Swaps, Batch: traits.Batch, Cache: cachedRows,
 		Sweep: cfg.Sweep, AckSettled: cfg.AckSettled, Rand: mathrand.New(mathrand.NewChaCha8(seed)),
 	})
 	return w

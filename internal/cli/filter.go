@@ -38,7 +38,7 @@ func (v *view) checkPipeline(ctx context.Context, name string) error {
 	if name == "" || configured(v.config, name) {
 		return nil
 	}
-	known, err := v.pipelines(ctx)
+	known, err := ledger.Pipelines(ctx, v.Store)
 	if err != nil || slices.Contains(known, name) {
 		return err
 	}

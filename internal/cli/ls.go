@@ -108,7 +108,7 @@ func (v *view) each(ctx context.Context, o *lsOptions, f func(*ledger.Row) error
 	names := []string{o.pipeline}
 	if o.pipeline == "" {
 		var err error
-		if names, err = v.pipelines(ctx); err != nil {
+		if names, err = ledger.Pipelines(ctx, v.Store); err != nil {
 			return err
 		}
 	}

@@ -66,7 +66,7 @@ func (v *view) find(ctx context.Context, arg string) (event.Object, []ledger.Row
 	if err != nil {
 		return event.Object{}, nil, err
 	}
-	names, err := v.pipelines(ctx)
+	names, err := ledger.Pipelines(ctx, v.Store)
 	if err != nil {
 		return event.Object{}, nil, err
 	}
@@ -83,43 +83,21 @@ func (v *view) find(ctx context.Context, arg string) (event.Object, []ledger.Row
 // versions, unless the object names one.
 func (v *view) rowsOf(ctx context.Context, names []string, o event.Object) ([]ledger.Row, error) {
 	var rows []ledger.Row
+	ordered := !ledger.TraitsOf(v.Store).ScanUnordered
 	for _, name := range names {
-		// Rows come in key order, so those of the key itself come first.
 		for row, err := range v.Scan(ctx, ledger.Range{Pipeline: name, Bucket: o.Bucket, Prefix: o.Key}) {
 			if err != nil {
 				return nil, err
 			}
-			if row.Key != o.Key {
-				break
+			if row.Key != o.Key && ordered {
+				break // those of the key itself come first
 			}
-			if o.VersionID == "" || o.VersionID == row.VersionID {
+			if row.Key == o.Key && (o.VersionID == "" || o.VersionID == row.VersionID) {
 				rows = append(rows, row)
 			}
 		}
 	}
 	return rows, nil
-}
-
-// pipelines names the pipelines that the ledger has rows of, which may be others
-// than the configuration's.
-func (v *view) pipelines(ctx context.Context) ([]string, error) {
-	var names []string
-	for last := (ledger.RowKey{}); ; {
-		name, err := v.pipelineAfter(ctx, last)
-		if err != nil || name == "" {
-			return names, err
-		}
-		names = append(names, name)
-		last = ledger.RowKey{Pipeline: name, Bucket: "\xff"} // no bucket's name is larger
-	}
-}
-
-// pipelineAfter names the pipeline of the first row after a key, or returns "".
-func (v *view) pipelineAfter(ctx context.Context, key ledger.RowKey) (string, error) {
-	for row, err := range v.Scan(ctx, ledger.Range{After: key}) {
-		return row.Pipeline, err
-	}
-	return "", nil
 }
 
 // shellQuote quotes an object for a POSIX shell, so that it can be pasted.

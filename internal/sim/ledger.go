@@ -30,11 +30,39 @@ func (r *rows) Swap(_ context.Context, changes []ledger.Change) ([]ledger.Outcom
 	t.hears(&out)
 	t.batch = len(changes)
 	fault := w.fault(t, StepSwap)
+	if fault == Torn && w.tape.Chance(500) {
+		return r.swapInPart(changes)
+	}
 	if fault == Torn {
 		changes, fault = w.tear(changes), Lost
 	}
 	answered, _ := t.send(fault, func() error {
 		out = w.swap(by, changes)
+		return nil
+	})
+	if !answered {
+		return nil, errNoAnswer
+	}
+	return out, nil
+}
+
+// swapInPart answers some of the changes; others have their effect without an
+// answer, or none.
+func (r *rows) swapInPart(changes []ledger.Change) ([]ledger.Outcome, error) {
+	t := r.thread
+	w, by := t.world, t.node
+	out := make([]ledger.Outcome, len(changes))
+	t.hears(&out)
+	answered, _ := t.send(NoFault, func() error {
+		for i := range changes {
+			out[i].Err = errNoAnswer
+			switch w.tape.Choose(3) {
+			case 0:
+				out[i] = w.swap(by, changes[i:i+1])[0]
+			case 1:
+				w.swap(by, changes[i:i+1])
+			}
+		}
 		return nil
 	})
 	if !answered {
@@ -64,12 +92,34 @@ func (r *rows) Load(ctx context.Context, keys []ledger.RowKey) (found []ledger.R
 
 // Due implements ledger.Store.
 func (r *rows) Due(ctx context.Context, pipeline string, before time.Time, limit int) (found []ledger.Row, err error) {
-	due := func() { found, err = r.thread.world.store.Due(context.Background(), pipeline, before, limit) }
+	due := func() { found, err = r.thread.world.due(pipeline, before, limit) }
 	r.thread.hears(&found)
 	if r.thread.read(ctx, StepDue, due) != nil {
 		return nil, errNoRows
 	}
 	return found, err
+}
+
+// due asks the store, or in a world whose index is behind and has no order, that.
+func (w *World) due(pipeline string, before time.Time, limit int) ([]ledger.Row, error) {
+	if w.plan.dueLag == 0 {
+		return w.store.Due(context.Background(), pipeline, before, limit)
+	}
+	found, err := w.behind.Due(context.Background(), pipeline, before, len(w.behind.rows))
+	for i := range found {
+		j := i + w.tape.Choose(len(found)-i)
+		found[i], found[j] = found[j], found[i]
+	}
+	return found[:min(limit, len(found))], err
+}
+
+// follow lets the index learn of a change of the rows.
+func (w *World) follow(c *ledger.Change) {
+	key, row := c.Key, ledger.Row{}
+	if c.Row != nil {
+		row = *c.Row
+	}
+	w.after(w.plan.dueLag, doing(func() { w.behind.set(key, row) }))
 }
 
 // Scan implements ledger.Store. Nothing here scans.
@@ -90,6 +140,9 @@ func (w *World) swap(by *node, changes []ledger.Change) []ledger.Outcome {
 		}
 		if out[0].Applied {
 			w.truth(changes[i].Key).wrote(by, changes[i].Row)
+			if w.plan.dueLag > 0 {
+				w.follow(&changes[i])
+			}
 		}
 		all = append(all, out...)
 	}

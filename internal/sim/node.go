@@ -174,9 +174,9 @@ func (n *node) do(act engine.Action) {
 	case engine.Swap:
 		n.spawn(n, func(t *thread) {
 			t.hears(act)
-			out, err := t.ledger.Swap(context.Background(), a.Changes)
+			out, _ := t.ledger.Swap(context.Background(), a.Changes)
 			if !t.dead() {
-				n.tell(engine.Swapped{Batch: a.Batch, Outcomes: out, Err: err})
+				n.tell(engine.Swapped{Batch: a.Batch, Outcomes: out})
 			}
 		})
 	case engine.Start:

@@ -35,6 +35,7 @@ type plan struct {
 	batch     int
 	cache     int
 	attempts  int
+	dueLag    time.Duration // how far the ledger's index of due rows is behind
 
 	rates  [faults]int // in 10,000
 	faulty int         // their sum
@@ -76,6 +77,7 @@ func draw(t *tape.Tape) plan {
 		audits: tape.Pick(t, 0, 0, 2), purges: tape.Pick(t, 0, 2), redrives: tape.Pick(t, 0, 0, 2), drains: tape.Pick(t, 0, 0, 2),
 		tasks: tape.Pick(t, 4, 1), batch: tape.Pick(t, 8, 1), cache: tape.Pick(t, 8, 1), attempts: tape.Pick(t, 4, 3, 1),
 	}
+	p.dueLag = tape.Pick(t, 0, 0, 0, 20*time.Second)
 	p.pipelines = p.drawPipelines(t)
 	for f := CrashBefore; f < faults; f++ {
 		p.rates[f] = tape.Pick(t, 0, 0, 60, 250)

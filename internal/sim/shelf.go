@@ -34,6 +34,16 @@ func (s *shelf) Swap(_ context.Context, changes []ledger.Change) ([]ledger.Outco
 	return out, nil
 }
 
+// set writes a row whatever stands there; one without a nonce removes.
+func (s *shelf) set(k ledger.RowKey, row ledger.Row) {
+	if at := s.find(k); at >= 0 {
+		s.rows = slices.Delete(s.rows, at, at+1)
+	}
+	if !row.Nonce.IsZero() {
+		s.rows = append(s.rows, row)
+	}
+}
+
 func (s *shelf) apply(c *ledger.Change) ledger.Outcome {
 	at := s.find(c.Key)
 	switch {

@@ -38,6 +38,7 @@ type World struct {
 	explored bool
 
 	store     ledger.Store
+	behind    shelf // what its index of due rows shows, where that is late
 	objects   objects
 	pipelines []*worker.Pipeline // by kindOf; nil where there is none
 	names     []string

@@ -9,7 +9,7 @@ import (
 var batchTests = []test{
 	{name: "Empty", run: testEmptyBatch},
 	{name: "EachAlone", run: testEachAlone},
-	{name: "OneKeyTwice", run: testOneKeyTwice},
+	{name: "Full", run: testFullBatch},
 	{name: "Thousand", run: testThousand},
 }
 
@@ -44,30 +44,16 @@ func testEachAlone(f *fixture) {
 	f.stored(key("d"), d)
 }
 
-// A later change of a key sees the earlier one, applied or refused.
-func testOneKeyTwice(f *fixture) {
-	r1 := f.row(key("k"))
-	r2 := f.next(r1)
-	r3, again, bystander := f.next(r2), f.row(key("k")), f.row(key("z"))
-	out := f.swap(
-		insert(r1),
-		insert(bystander),
-		insert(f.row(key("k"))),
-		update(r1, r2),
-		update(r1, f.next(r1)),
-		update(r2, r3),
-		remove(r2),
-		remove(r3),
-		update(r3, f.next(r3)),
-		insert(again),
-	)
-	f.applied(out[0], out[1], out[3], out[5], out[7], out[9])
-	f.refused(out[2], r1)
-	f.refused(out[4], r2)
-	f.refused(out[6], r3)
-	f.refused(out[8], nil)
-	f.stored(key("k"), again)
-	f.stored(key("z"), bystander)
+// A store takes as many changes at once as it declares.
+func testFullBatch(f *fixture) {
+	changes := make([]ledger.Change, f.traits.Batch)
+	for i := range changes {
+		changes[i] = insert(f.row(key(fmt.Sprint(i))))
+	}
+	out, err := bare(f.store).Swap(f.ctx, changes)
+	if err != nil || len(out) != len(changes) {
+		f.Fatalf("%d outcomes of %d, %v", len(out), len(changes), err)
+	}
 }
 
 func testThousand(f *fixture) {

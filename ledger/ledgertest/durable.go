@@ -42,7 +42,7 @@ func testReopen(f *fixture) {
 	}
 	f.store = f.handle()
 	f.wantRows(f.scan(ledger.Range{}), rows...)
-	f.wantDue(f.due("p", rows[3].Due(), 10), rows...)
+	f.wantDue("p", rows[3].Due(), 10, rows...)
 	f.refused(f.swap(insert(f.row(key("2"))))[0], rows[2])
 	f.applied(f.swap(update(rows[2], f.next(rows[2])))...)
 }
@@ -67,8 +67,7 @@ func testOtherHandle(f *fixture) {
 
 // A store that forgets says so, or messages would be acknowledged on its word.
 func testVolatile(f *fixture) {
-	v, ok := f.store.(ledger.Volatile)
-	if volatile := ok && v.Volatile(); volatile == f.harness.Durable {
-		f.Fatalf("volatile %v, and declared durable %v", volatile, f.harness.Durable)
+	if f.traits.Volatile == f.harness.Durable {
+		f.Fatalf("volatile %v, and declared durable %v", f.traits.Volatile, f.harness.Durable)
 	}
 }

@@ -15,7 +15,7 @@ var ErrLost = errors.New("ledgertest: the answer was lost")
 // Fault is what becomes of one call of Swap.
 type Fault uint8
 
-// The faults. All but None return ErrLost.
+// The faults. All but None and Half return ErrLost.
 const (
 	None   Fault = iota
 	Lost         // applied; only the answer is lost
@@ -23,14 +23,15 @@ const (
 	Torn         // the first half of the changes is applied
 	Late         // applied after the next Load: the caller looks too early
 	Later        // applied after the next Swap: behind what the caller sent again
+	Half         // applied; the second half of the outcomes is ErrLost
 )
 
 // Faults lists every fault.
-var Faults = []Fault{None, Lost, Unsent, Torn, Late, Later}
+var Faults = []Fault{None, Lost, Unsent, Torn, Late, Later, Half}
 
 // String returns the fault's name.
 func (f Fault) String() string {
-	return [...]string{"none", "lost", "unsent", "torn", "late", "later"}[f]
+	return [...]string{"none", "lost", "unsent", "torn", "late", "later", "half"}[f]
 }
 
 // Faulty is a store whose answers get lost as a plan says, the way they do
@@ -71,6 +72,13 @@ func (f *Faulty) Calls() int {
 	return f.calls
 }
 
+// Traits are the store's, and Partial.
+func (f *Faulty) Traits() ledger.Traits {
+	t := ledger.TraitsOf(f.Store)
+	t.Partial = true
+	return t
+}
+
 // Swap is the store's, or what the plan makes of it.
 func (f *Faulty) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.Outcome, error) {
 	f.mu.Lock()
@@ -93,6 +101,12 @@ func (f *Faulty) swap(ctx context.Context, fault Fault, changes []ledger.Change)
 		if _, err := f.Store.Swap(ctx, changes); err != nil {
 			return nil, err
 		}
+	case Half:
+		out, err := f.Store.Swap(ctx, changes)
+		for i := len(out) / 2; i < len(out); i++ {
+			out[i] = ledger.Outcome{Err: ErrLost}
+		}
+		return out, err
 	case Late, Later:
 		f.mu.Lock()
 		f.pending = append(f.pending, pending{fault, keep(changes)})

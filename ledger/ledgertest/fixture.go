@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"reflect"
+	"runtime"
 	"testing"
 	"time"
 
@@ -26,16 +27,34 @@ type fixture struct {
 	ctx     context.Context
 	open    Open
 	store   ledger.Store
+	traits  ledger.Traits
 }
 
 func newFixture(t *testing.T, h *Harness) *fixture {
 	f := &fixture{T: t, maker: newMaker(t.Name()), harness: h, ctx: t.Context(), open: h.New(t)}
 	f.store = f.handle()
+	f.traits = ledger.TraitsOf(bare(f.store))
 	return f
 }
 
-// handle opens one more handle, which is closed when the test ends.
+// handle opens one more handle, which is closed when the test ends. What a store
+// leaves without an answer, or takes in parts, a ledger over it makes whole.
 func (f *fixture) handle() ledger.Store {
+	f.Helper()
+	s := f.opened()
+	if t := ledger.TraitsOf(s); t.Partial || t.Batch < ledger.DefaultBatch {
+		l := ledger.New(s)
+		l.Wait = func(ctx context.Context, _ time.Duration) error {
+			runtime.Gosched()
+			return context.Cause(ctx)
+		}
+		return l
+	}
+	return s
+}
+
+// opened is a handle as the harness opens it.
+func (f *fixture) opened() ledger.Store {
 	f.Helper()
 	s, err := f.open()
 	if err != nil {
@@ -47,6 +66,41 @@ func (f *fixture) handle() ledger.Store {
 		}
 	})
 	return s
+}
+
+// bare is the store of a handle.
+func bare(s ledger.Store) ledger.Store {
+	if l, ok := s.(*ledger.Ledger); ok {
+		return l.Store
+	}
+	return s
+}
+
+// eventually calls check until it says nothing, for as long as Due may lag.
+func (f *fixture) eventually(check func() string) {
+	f.Helper()
+	const looks = 20
+	for look := 0; ; look++ {
+		complaint := check()
+		switch {
+		case complaint == "":
+			return
+		case look == looks || f.traits.DueLag == 0:
+			f.Fatal(complaint)
+		}
+		f.pass(f.traits.DueLag/looks + 1)
+	}
+}
+
+func (f *fixture) pass(d time.Duration) {
+	if f.harness.Pass != nil {
+		f.harness.Pass(f.ctx, d)
+		return
+	}
+	select {
+	case <-time.After(d):
+	case <-f.ctx.Done():
+	}
 }
 
 // handles returns two handles, or twice the same one where there can be no two.
@@ -84,7 +138,7 @@ func (f *fixture) put(rows ...*ledger.Row) {
 func (f *fixture) applied(out ...ledger.Outcome) {
 	f.Helper()
 	for i, o := range out {
-		if !o.Applied || o.Current != nil {
+		if !o.Applied || o.Current != nil || o.Err != nil {
 			f.Fatalf("outcome %d: want applied, got %s", i, describe(&o))
 		}
 	}
@@ -95,6 +149,8 @@ func (f *fixture) applied(out ...ledger.Outcome) {
 func (f *fixture) refused(o ledger.Outcome, by *ledger.Row) {
 	f.Helper()
 	switch {
+	case o.Err != nil:
+		f.Fatalf("no answer, want refused: %v", o.Err)
 	case o.Applied:
 		f.Fatalf("applied, want refused")
 	case by == nil && o.Current != nil:
@@ -108,6 +164,8 @@ func (f *fixture) refused(o ledger.Outcome, by *ledger.Row) {
 
 func describe(o *ledger.Outcome) string {
 	switch {
+	case o.Err != nil:
+		return "no answer: " + o.Err.Error()
 	case o.Applied:
 		return "applied"
 	case o.Current == nil:

@@ -9,7 +9,9 @@
 package ledgertest
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	"github.com/pawlhq/pawl/ledger"
 )
@@ -26,23 +28,29 @@ type Harness struct {
 	// Shared declares that several handles may be open at once, as those of
 	// several processes are.
 	Shared bool
+	// Pass lets time pass by the store's clock, until what is due by its
+	// [ledger.Traits] shows. Nil: real time passes.
+	Pass func(ctx context.Context, d time.Duration)
 }
 
 // Open opens a handle on a place for rows.
 type Open func() (ledger.Store, error)
 
-// Run runs the suite. Parts that need an ability which is not declared are
-// left out.
+// Run runs the suite. It holds the store to the [ledger.Traits] that it declares,
+// and leaves out the parts that need an ability which the harness does not.
 func Run(t *testing.T, h Harness) {
 	for _, c := range concerns {
 		t.Run(c.name, func(t *testing.T) {
 			for _, test := range c.tests {
-				if test.needs == nil || test.needs(&h) {
-					t.Run(test.name, func(t *testing.T) {
-						t.Parallel()
-						test.run(newFixture(t, &h))
-					})
+				if test.needs != nil && !test.needs(&h) {
+					continue
 				}
+				t.Run(test.name, func(t *testing.T) {
+					t.Parallel()
+					if f := newFixture(t, &h); test.unless == nil || !test.unless(&f.traits) {
+						test.run(f)
+					}
+				})
 			}
 		})
 	}
@@ -65,6 +73,7 @@ var concerns = []struct {
 	{"Lost", lostTests},
 	{"Cancel", cancelTests},
 	{"Durable", durableTests},
+	{"Traits", traitsTests},
 	{"Model", modelTests},
 }
 
@@ -72,6 +81,8 @@ type test struct {
 	name  string
 	run   func(*fixture)
 	needs func(*Harness) bool // nil: nothing
+	// unless: what a store with these traits does not promise. Nil: all promise it.
+	unless func(*ledger.Traits) bool
 }
 
 func durable(h *Harness) bool { return h.Durable }

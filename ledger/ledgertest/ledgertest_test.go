@@ -2,6 +2,7 @@ package ledgertest_test
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"os"
 	"os/exec"
@@ -24,7 +25,7 @@ const mutantEnv = "LEDGERTEST_MUTANT"
 func TestMutants(t *testing.T) {
 	if name := os.Getenv(mutantEnv); name != "" {
 		ledgertest.Run(t, ledgertest.Harness{
-			Durable: name == "forgets",
+			Durable: name == "forgets", Pass: pass,
 			New: func(*testing.T) ledgertest.Open {
 				return func() (ledger.Store, error) { return mutants[name].make(memledger.New()), nil }
 			},
@@ -55,7 +56,6 @@ var mutants = map[string]struct {
 	"ignores the nonce":       {"Swap", swapping(ignoreNonce)},
 	"refuses without a row":   {"Swap", swapping(refuseBlindly)},
 	"all or nothing":          {"Batch", swapping(allOrNothing)},
-	"batch judged up front":   {"Batch", swapping(judgeUpFront)},
 	"reads and then writes":   {"Race", swapping(readThenWrite)},
 	"compares, then writes":   {"Linear", swapping(readThenWrite)},
 	"loads old rows":          {"Linear", func(s *memledger.Store) ledger.Store { return &oldRows{Store: s} }},
@@ -79,12 +79,37 @@ var mutants = map[string]struct {
 	"due without a limit": {"Due", dueing(func(ctx context.Context, s *memledger.Store, p string, at time.Time, _ int) ([]ledger.Row, error) {
 		return s.Due(ctx, p, at, 1<<30)
 	})},
-	"due of all pipelines":   {"Due", dueing(dueOfAll)},
-	"scans After again":      {"Scan", scanning(scanInclusive)},
-	"scans a page only":      {"Scan", scanning(scanOnePage)},
-	"scans to the next byte": {"Scan", scanning(scanToNextByte)},
-	"yields after the end":   {"Model", scanning(scanTwice)},
-	"forgets":                {"Durable", func(s *memledger.Store) ledger.Store { return s }},
+	"due of all pipelines":                {"Due", dueing(dueOfAll)},
+	"scans After again":                   {"Scan", scanning(scanInclusive)},
+	"scans a page only":                   {"Scan", scanning(scanOnePage)},
+	"scans to the next byte":              {"Scan", scanning(scanToNextByte)},
+	"yields after the end":                {"Model", scanning(scanTwice)},
+	"undeclared half answers":             {"Swap", halfAnswering(ledger.Traits{})},
+	"undeclared lag of Due":               {"Due", lagging(time.Minute, ledger.Traits{})},
+	"a lag of Due beyond its declaration": {"Due", lagging(time.Hour, ledger.Traits{DueLag: time.Minute})},
+	"undeclared order of Due":             {"Due", shuffling(ledger.Traits{ScanUnordered: true})},
+	"undeclared order of Scan":            {"Scan", shuffling(ledger.Traits{DueUnordered: true})},
+	"due twice, in no order":              {"Due", dueing(dueTwice)},
+	"names no pipelines": {"Traits", func(s *memledger.Store) ledger.Store {
+		return declaring{s, ledger.Traits{Volatile: true, ScanUnordered: true}}
+	}},
+	"takes less than declared": {"Batch", swapping(takeFew)},
+	"forgets":                  {"Durable", func(s *memledger.Store) ledger.Store { return s }},
+}
+
+func dueTwice(ctx context.Context, s *memledger.Store, pipeline string, before time.Time, limit int) ([]ledger.Row, error) {
+	rows, err := s.Due(ctx, pipeline, before, limit)
+	if len(rows) > 1 {
+		rows[1] = rows[0]
+	}
+	return rows, err
+}
+
+func takeFew(ctx context.Context, s *memledger.Store, changes []ledger.Change) ([]ledger.Outcome, error) {
+	if len(changes) == ledger.DefaultBatch {
+		return nil, errors.New("too many changes")
+	}
+	return s.Swap(ctx, changes)
 }
 
 type swapFunc func(context.Context, *memledger.Store, []ledger.Change) ([]ledger.Outcome, error)
@@ -144,15 +169,6 @@ func allOrNothing(ctx context.Context, s *memledger.Store, changes []ledger.Chan
 		return make([]ledger.Outcome, len(changes)), nil
 	}
 	return s.Swap(ctx, changes)
-}
-
-func judgeUpFront(ctx context.Context, s *memledger.Store, changes []ledger.Change) ([]ledger.Outcome, error) {
-	fits := judge(ctx, s, changes)
-	out, err := s.Swap(ctx, changes)
-	for i := range out {
-		out[i].Applied = fits[i]
-	}
-	return out, err
 }
 
 func readThenWrite(ctx context.Context, s *memledger.Store, changes []ledger.Change) ([]ledger.Outcome, error) {
@@ -342,7 +358,7 @@ func TestFaultNames(t *testing.T) {
 	for _, f := range ledgertest.Faults {
 		names = append(names, f.String())
 	}
-	if got := strings.Join(names, " "); got != "none lost unsent torn late later" {
+	if got := strings.Join(names, " "); got != "none lost unsent torn late later half" {
 		t.Error(got)
 	}
 }

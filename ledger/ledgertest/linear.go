@@ -32,24 +32,41 @@ const (
 	linearKeys      = 3
 )
 
-// A swapping is how clients swap. lost is how many requests were sent of which
-// nobody knows what became, or will become.
-type swapping func(ctx context.Context, s *Faulty, changes []ledger.Change) (out []ledger.Outcome, lost int, err error)
+// A swapping is how clients swap. lost counts, for each change, the requests that
+// were sent and have no answer. An outcome with an error is no answer.
+type swapping func(ctx context.Context, s *Faulty, changes []ledger.Change) (out []ledger.Outcome, lost counts, err error)
+
+// counts are of changes, by key.
+type counts map[ledger.RowKey]int
+
+// add counts the changes that have no answer.
+func (c counts) add(changes []ledger.Change, out []ledger.Outcome, err error) {
+	for i := range changes {
+		if err != nil || out[i].Err != nil {
+			c[changes[i].Key]++
+		}
+	}
+}
 
 // ofStore takes the store's word: where it is an error, nothing is known.
-func ofStore(ctx context.Context, s *Faulty, changes []ledger.Change) ([]ledger.Outcome, int, error) {
+func ofStore(ctx context.Context, s *Faulty, changes []ledger.Change) ([]ledger.Outcome, counts, error) {
+	lost := counts{}
 	out, err := s.Swap(ctx, changes)
+	lost.add(changes, out, err)
 	if err != nil {
-		return nil, 1, nil
+		out = make([]ledger.Outcome, len(changes))
+		for i := range out {
+			out[i].Err = err
+		}
 	}
-	return out, 0, nil
+	return out, lost, nil
 }
 
 // ofLedger takes a ledger's word, which is always clear. A request whose answer
 // it missed may still land behind it: that of an insert does when the row has
 // been removed again.
-func ofLedger(ctx context.Context, s *Faulty, changes []ledger.Change) (out []ledger.Outcome, lost int, err error) {
-	c := &counting{Faulty: s}
+func ofLedger(ctx context.Context, s *Faulty, changes []ledger.Change) (out []ledger.Outcome, lost counts, err error) {
+	c := &counting{s, counts{}}
 	l := ledger.New(c)
 	l.Wait = func(context.Context, time.Duration) error {
 		runtime.Gosched()
@@ -62,14 +79,12 @@ func ofLedger(ctx context.Context, s *Faulty, changes []ledger.Change) (out []le
 // counting counts the requests whose answers were lost.
 type counting struct {
 	*Faulty
-	lost int
+	lost counts
 }
 
 func (c *counting) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.Outcome, error) {
 	out, err := c.Faulty.Swap(ctx, changes)
-	if err != nil {
-		c.lost++
-	}
+	c.lost.add(changes, out, err)
 	return out, err
 }
 
@@ -80,7 +95,7 @@ func (f *fixture) linear(swap swapping) {
 	for n := range linearHistories {
 		seed, history := first+uint64(n), registertest.New()
 		client := func(id int) *client {
-			return newClient(id, n, seed, handles[id%len(handles)], swap, history)
+			return newClient(id, n, seed, bare(handles[id%len(handles)]), swap, history)
 		}
 		errs := make([]error, linearClients)
 		var wg sync.WaitGroup

@@ -61,7 +61,9 @@ func (c *client) run(ctx context.Context) (err error) {
 		case 0, 1:
 			_ = c.load(ctx) // which tells nothing if it fails
 		case 2:
-			c.due(ctx)
+			if ledger.TraitsOf(c.store).DueLag == 0 {
+				c.due(ctx)
+			}
 		case 3:
 			c.scan(ctx)
 		default:
@@ -115,17 +117,18 @@ func (c *client) change(ctx context.Context) error {
 	out, lost, err := c.swap(ctx, c.store, changes)
 	to := c.history.Now()
 	for i, a := range aims {
-		for range lost {
+		for range lost[a.key] {
 			c.add(a.key, from, to, registertest.Unknown(a.expect, a.next))
 		}
-		if out != nil {
-			c.add(a.key, from, to, a.answered(out[i], lost))
+		o := &out[i]
+		if o.Err == nil {
+			c.add(a.key, from, to, a.answered(*o, lost[a.key]))
 		}
 		switch {
-		case out == nil && c.random.IntN(2) == 0, out != nil && out[i].Applied:
+		case o.Err != nil && c.random.IntN(2) == 0, o.Applied:
 			c.see(a.key, a.next)
-		case out != nil:
-			c.see(a.key, valueOf(out[i].Current))
+		case o.Err == nil:
+			c.see(a.key, valueOf(o.Current))
 		}
 	}
 	return err

@@ -55,7 +55,12 @@ func testOwnReturned(f *fixture) {
 	f.stored(key("k"), r)
 	spoil(f.load(key("k")))
 	f.stored(key("k"), r)
-	spoil(&f.due("p", r.Due(), 1)[0])
+	f.wantDue("p", r.Due(), 1, r)
+	rows, err := f.store.Due(f.ctx, "p", r.Due(), 1)
+	if err != nil || len(rows) != 1 {
+		f.Fatalf("Due: %d rows, %v", len(rows), err)
+	}
+	spoil(&rows[0])
 	f.stored(key("k"), r)
 	spoil(&f.scan(ledger.Range{})[0])
 	f.stored(key("k"), r)

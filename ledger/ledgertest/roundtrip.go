@@ -109,7 +109,7 @@ func testEveryPath(f *fixture) {
 	f.put(r)
 	f.stored(k, r)
 	f.refused(f.swap(insert(f.row(k)))[0], r)
-	f.wantDue(f.due("p", r.Due(), 10), r)
+	f.wantDue("p", r.Due(), 10, r)
 	f.wantRows(f.scan(ledger.Range{}), r)
 }
 

@@ -22,7 +22,7 @@ type Store struct {
 
 var (
 	_ ledger.Store    = (*Store)(nil)
-	_ ledger.Volatile = (*Store)(nil)
+	_ ledger.Declarer = (*Store)(nil)
 )
 
 // New returns an empty store.
@@ -30,7 +30,7 @@ func New() *Store {
 	return &Store{rows: make(map[ledger.RowKey]*entry), due: make(map[string]*agenda)}
 }
 
-// Swap applies the changes in order. It fails only when ctx is done already.
+// Swap applies the changes. It fails only when ctx is done already.
 func (s *Store) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.Outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
@@ -141,8 +141,8 @@ func (s *Store) keys(r ledger.Range) []ledger.RowKey {
 	return keys
 }
 
-// Volatile returns true: nothing outlives the process.
-func (s *Store) Volatile() bool { return true }
+// Traits says that nothing outlives the process.
+func (s *Store) Traits() ledger.Traits { return ledger.Traits{Volatile: true} }
 
 // Close does nothing.
 func (s *Store) Close() error { return nil }
