@@ -76,3 +76,46 @@ func TestSweepWhileAnAnswerIsAwaited(t *testing.T) {
 		t.Errorf("of %d rows that are due the engine asks again, %d times at once", len(rows), len(a.sweeps))
 	}
 }
+
+// TestSweepOfAnOlderPicture: a store answers a sweep with rows as they were before
+// they were settled here. The engine knows better and writes nothing; nor does it
+// ask again at once. If the row has changed behind its back, the second sweep
+// finds it.
+func TestSweepOfAnOlderPicture(t *testing.T) {
+	w := newWorld(t)
+	seq, err := event.ParseSequencer("01")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.write(ledger.Row{RowKey: parseKey("k"), Want: ledger.Version{Sequencer: seq, Kind: event.Created}, UpdatedAt: start}, ledger.Nonce{})
+	a := w.newWorker(engine.Config{
+		Owner: "a", Pipelines: []string{"p"}, Policy: policy(), Tasks: 1, Bytes: 1, Swaps: 1, Batch: 1, Cache: 1, Sweep: time.Second,
+	}, 1)
+	a.step(engine.Tick{})
+	old := w.due(a.takeSweeps()[0])
+	w.now = start.Add(time.Second)
+	a.step(engine.Swept{Pipeline: "p", Rows: old})
+	claim := a.takeSwaps()[0]
+	a.land(claim)
+	a.step(engine.Swapped{Batch: claim.Batch, Outcomes: claim.landed})
+	task := a.tasks[parseKey("k")]
+	a.step(engine.Finished{Key: task.Key, Fence: task.Fence, Result: engine.Completed, Ending: ledger.Ending{Read: ledger.Read{Kind: event.Created}}})
+	end := a.takeSwaps()[0]
+	a.land(end)
+	a.step(engine.Swapped{Batch: end.Batch, Outcomes: end.landed})
+
+	w.now = start.Add(10 * time.Second)
+	a.step(engine.Tick{})
+	a.takeSweeps()
+	a.step(engine.Swept{Pipeline: "p", Rows: old})
+	if len(a.swaps) != 0 || len(a.takeSweeps()) != 0 {
+		t.Fatal("a row that is settled here is worked on once more, as an older picture shows it")
+	}
+	w.now = start.Add(20 * time.Second)
+	a.step(engine.Tick{})
+	a.takeSweeps()
+	a.step(engine.Swept{Pipeline: "p", Rows: old})
+	if len(a.swaps) != 1 {
+		t.Error("a row that is shown as due again and again is never looked at")
+	}
+}

@@ -3,6 +3,7 @@ package ledger_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -87,6 +88,69 @@ func TestLedgerWaits(t *testing.T) {
 		}
 		if n := faulty.Calls(); n < 100 || n > 300 {
 			t.Errorf("%d calls in ten minutes", n)
+		}
+	})
+}
+
+// limited is a store that takes two changes at a time, and little history.
+type limited struct {
+	*memledger.Store
+	fail int // fails from this call of Swap on; 0: never
+	n    int
+}
+
+func (s *limited) Traits() ledger.Traits { return ledger.Traits{Partial: true, Batch: 2, History: 150} }
+
+func (s *limited) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.Outcome, error) {
+	if s.n++; s.fail > 0 && s.n >= s.fail {
+		return nil, ledgertest.ErrLost
+	}
+	if len(changes) > 2 {
+		return nil, errors.New("too many changes")
+	}
+	return s.Store.Swap(ctx, changes)
+}
+
+func (s *limited) Load(ctx context.Context, keys []ledger.RowKey) ([]ledger.Row, error) {
+	if s.fail > 0 && s.n >= s.fail {
+		return nil, ledgertest.ErrLost
+	}
+	return s.Store.Load(ctx, keys)
+}
+
+// A ledger sends a batch in the parts that its store takes, and cuts history to
+// what it keeps. When it gives up, what was answered stays answered.
+func TestLedgerOverALimitedStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &limited{Store: memledger.New()}
+		l := ledger.New(store)
+		var changes []ledger.Change
+		for i := range 5 {
+			r := aRow(byte(i + 1))
+			r.Key = fmt.Sprint(i)
+			r.History = []ledger.Entry{{What: "new", Note: "n"}, {What: "old", Note: "o"}, {What: "older", Note: "o"}}
+			changes = append(changes, ledger.Change{Key: r.RowKey, Row: r})
+		}
+		swap(t, l, changes...)
+		rows, err := l.Load(t.Context(), []ledger.RowKey{changes[4].Key})
+		if err != nil || len(rows) != 1 || len(rows[0].History) != 2 || rows[0].History[1].What != "old" {
+			t.Errorf("%+v, %v: want the two newest entries", rows, err)
+		}
+		if store.n != 3 || len(changes[0].Row.History) != 3 {
+			t.Errorf("%d calls for 5 changes, and %d entries left to the caller", store.n, len(changes[0].Row.History))
+		}
+
+		store.n, store.fail = 0, 2
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		out, err := l.Swap(ctx, changes)
+		if err == nil || len(out) != 5 {
+			t.Fatalf("%d outcomes, %v", len(out), err)
+		}
+		for i, o := range out {
+			if answered := i < 2; (o.Err == nil) != answered || answered && o.Current == nil {
+				t.Errorf("outcome %d: %+v", i, o)
+			}
 		}
 	})
 }

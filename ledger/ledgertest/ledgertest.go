@@ -28,6 +28,8 @@ type Harness struct {
 	// Shared declares that several handles may be open at once, as those of
 	// several processes are.
 	Shared bool
+	// Registers declares that the store is a [ledger.Registers].
+	Registers bool
 	// Pass lets time pass by the store's clock, until what is due by its
 	// [ledger.Traits] shows. Nil: real time passes.
 	Pass func(ctx context.Context, d time.Duration)
@@ -74,6 +76,7 @@ var concerns = []struct {
 	{"Cancel", cancelTests},
 	{"Durable", durableTests},
 	{"Traits", traitsTests},
+	{"Registers", registerTests},
 	{"Model", modelTests},
 }
 

@@ -25,7 +25,7 @@ const mutantEnv = "LEDGERTEST_MUTANT"
 func TestMutants(t *testing.T) {
 	if name := os.Getenv(mutantEnv); name != "" {
 		ledgertest.Run(t, ledgertest.Harness{
-			Durable: name == "forgets", Pass: pass,
+			Durable: name == "forgets", Registers: true, Pass: pass,
 			New: func(*testing.T) ledgertest.Open {
 				return func() (ledger.Store, error) { return mutants[name].make(memledger.New()), nil }
 			},
@@ -110,6 +110,48 @@ func takeFew(ctx context.Context, s *memledger.Store, changes []ledger.Change) (
 		return nil, errors.New("too many changes")
 	}
 	return s.Swap(ctx, changes)
+}
+
+// overwriting writes a register without a look at its version.
+type overwriting struct{ *memledger.Store }
+
+func (s overwriting) WriteRegister(ctx context.Context, name, _ string, value []byte) (string, error) {
+	now, err := s.ReadRegister(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	return s.Store.WriteRegister(ctx, name, now.Version, value)
+}
+
+// fixedVersion takes the value for the version: what comes back passes for what
+// it was before.
+type fixedVersion struct{ *memledger.Store }
+
+func (s fixedVersion) WriteRegister(ctx context.Context, name, version string, value []byte) (string, error) {
+	now, err := s.ReadRegister(ctx, name)
+	switch {
+	case err != nil:
+		return "", err
+	case now.Version != version:
+		return "", ledger.ErrRegisterChanged
+	}
+	if _, err := s.Store.WriteRegister(ctx, name, s.inner(ctx, name), value); err != nil {
+		return "", err
+	}
+	return "of " + string(value), nil
+}
+
+func (s fixedVersion) inner(ctx context.Context, name string) string {
+	r, _ := s.Store.ReadRegister(ctx, name)
+	return r.Version
+}
+
+func (s fixedVersion) ReadRegister(ctx context.Context, name string) (ledger.Register, error) {
+	r, err := s.Store.ReadRegister(ctx, name)
+	if r.Version != "" {
+		r.Version = "of " + string(r.Value)
+	}
+	return r, err
 }
 
 type swapFunc func(context.Context, *memledger.Store, []ledger.Change) ([]ledger.Outcome, error)

@@ -29,7 +29,7 @@ func TestTraits(t *testing.T) {
 				New: func(*testing.T) ledgertest.Open {
 					return func() (ledger.Store, error) { return make(memledger.New()), nil }
 				},
-				Pass: pass,
+				Registers: true, Pass: pass,
 			})
 		})
 	}

@@ -18,16 +18,22 @@ type Store struct {
 	mu   sync.Mutex
 	rows map[ledger.RowKey]*entry
 	due  map[string]*agenda // by pipeline
+
+	registers map[string]ledger.Register
+	writes    int // of registers
 }
 
 var (
-	_ ledger.Store    = (*Store)(nil)
-	_ ledger.Declarer = (*Store)(nil)
+	_ ledger.Store     = (*Store)(nil)
+	_ ledger.Declarer  = (*Store)(nil)
+	_ ledger.Registers = (*Store)(nil)
 )
 
 // New returns an empty store.
 func New() *Store {
-	return &Store{rows: make(map[ledger.RowKey]*entry), due: make(map[string]*agenda)}
+	return &Store{
+		rows: make(map[ledger.RowKey]*entry), due: make(map[string]*agenda), registers: make(map[string]ledger.Register),
+	}
 }
 
 // Swap applies the changes. It fails only when ctx is done already.

@@ -10,6 +10,7 @@ import (
 
 func TestConformance(t *testing.T) {
 	ledgertest.Run(t, ledgertest.Harness{
+		Registers: true,
 		New: func(*testing.T) ledgertest.Open {
 			return func() (ledger.Store, error) { return memledger.New(), nil }
 		},

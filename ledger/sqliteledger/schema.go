@@ -27,6 +27,14 @@ var schema = sqlitemigration.Schema{
 			PRIMARY KEY (pipeline, bucket, key, version)
 		) STRICT;
 		CREATE INDEX ledger_due ON ledger (pipeline, due) WHERE due IS NOT NULL;
+	`, `
+		CREATE TABLE register (
+			name    TEXT PRIMARY KEY,
+			version TEXT NOT NULL,
+			value   BLOB NOT NULL
+		) STRICT, WITHOUT ROWID;
+		UPDATE ledger SET row = replace(replace(row, '"doubt":"look"', '"doubt":true'), '"doubt":"act"', '"forced":true')
+			WHERE row LIKE '%"doubt":"%';
 	`},
 }
 
@@ -48,4 +56,9 @@ const (
 	scanToSQL = columns + `WHERE (pipeline, bucket, key, version) >= (?1, ?2, ?3, ?4)
 		AND (pipeline, bucket, key, version) < (?6, ?7, ?8, ?9)
 		ORDER BY pipeline, bucket, key, version LIMIT ?5`
+
+	readRegisterSQL   = `SELECT name, version, value FROM register WHERE name = ?1`
+	listRegistersSQL  = `SELECT name, version, value FROM register WHERE name >= ?1 ORDER BY name LIMIT 16`
+	insertRegisterSQL = `INSERT INTO register (name, version, value) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING`
+	updateRegisterSQL = `UPDATE register SET version = ?2, value = ?3 WHERE name = ?1 AND version = ?4`
 )

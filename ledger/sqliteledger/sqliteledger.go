@@ -37,7 +37,10 @@ type Store struct {
 	reader *sqlitex.Pool
 }
 
-var _ ledger.Store = (*Store)(nil)
+var (
+	_ ledger.Store     = (*Store)(nil)
+	_ ledger.Registers = (*Store)(nil)
+)
 
 // Open opens the ledger in the file at path, and makes the file if there is
 // none. Its folder must exist.

@@ -11,8 +11,8 @@ import (
 
 func TestConformance(t *testing.T) {
 	ledgertest.Run(t, ledgertest.Harness{
-		Durable: true,
-		Shared:  true,
+		Durable: true, Registers: true,
+		Shared: true,
 		New: func(t *testing.T) ledgertest.Open {
 			path := filepath.Join(t.TempDir(), "pawl.db")
 			return func() (ledger.Store, error) { return sqliteledger.Open(t.Context(), path) }

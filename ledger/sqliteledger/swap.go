@@ -29,18 +29,13 @@ func (s *Store) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.Out
 	if err != nil {
 		return nil, err
 	}
-	conn, err := s.writer.Take(ctx)
-	if err != nil {
-		return nil, s.explain(ctx, "swap", err)
-	}
-	defer s.writer.Put(conn)
 	var out []ledger.Outcome
-	err = s.inPlace(func() error {
-		out, err = s.transact(ctx, conn, changes, bodies)
+	err = s.write(ctx, "swap", func(conn *sqlite.Conn) (err error) {
+		out, err = apply(conn, changes, bodies)
 		return err
 	})
 	if err != nil {
-		return nil, s.explain(ctx, "swap", err)
+		return nil, err
 	}
 	return out, nil
 }
@@ -74,14 +69,34 @@ func encodeInto(bodies []string, changes []ledger.Change) error {
 	return nil
 }
 
-// transact commits all changes or, with an error, rolls back. After an error of
-// the commit itself nothing is known.
-func (s *Store) transact(ctx context.Context, conn *sqlite.Conn, changes []ledger.Change, bodies []string) (_ []ledger.Outcome, err error) {
-	end, err := s.begin(ctx, conn)
-	if err != nil {
-		return nil, err
+// write lends the writing connection to f, whose changes are committed together
+// or, with an error, rolled back. After an error of the commit itself nothing is
+// known.
+func (s *Store) write(ctx context.Context, what string, f func(*sqlite.Conn) error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
-	defer end(&err)
+	conn, err := s.writer.Take(ctx)
+	if err != nil {
+		return s.explain(ctx, what, err)
+	}
+	defer s.writer.Put(conn)
+	err = s.inPlace(func() (err error) {
+		end, err := s.begin(ctx, conn)
+		if err != nil {
+			return err
+		}
+		defer end(&err)
+		return f(conn)
+	})
+	if err != nil {
+		return s.explain(ctx, what, err)
+	}
+	return nil
+}
+
+// apply makes the changes.
+func apply(conn *sqlite.Conn, changes []ledger.Change, bodies []string) ([]ledger.Outcome, error) {
 	w, err := newWriting(conn)
 	if err != nil {
 		return nil, err

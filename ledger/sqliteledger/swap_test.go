@@ -237,7 +237,7 @@ func TestSettings(t *testing.T) {
 	}
 	defer s.writer.Put(conn)
 	for query, want := range map[string]string{
-		"PRAGMA synchronous": "2", "PRAGMA journal_mode": "wal", "PRAGMA application_id": "1348564844", "PRAGMA user_version": "1",
+		"PRAGMA synchronous": "2", "PRAGMA journal_mode": "wal", "PRAGMA application_id": "1348564844", "PRAGMA user_version": "2",
 	} {
 		if got, err := ask(conn, query, sqlitex.ResultText); err != nil || got != want {
 			t.Errorf("%s: %q, %v, want %q", query, got, err, want)

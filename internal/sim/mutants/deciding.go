@@ -39,7 +39,7 @@ var deciding = []Mutant{
 	},
 	{
 		Name:   "not-found-believed-at-once",
-		Edits:  []Edit{{"ledger/decide.go", "	return min(newest.Add(settling).Sub(now), settling)\n", "	return 0\n"}},
+		Edits:  []Edit{{"ledger/decide.go", "	return min(newest.Add(consistencyWindow).Sub(now), consistencyWindow)\n", "	return 0\n"}},
 		Why:    "A store that is eventually consistent hides an object for a while: taken for removed, it is not looked for again.",
 		Budget: 5000,
 	},

@@ -84,18 +84,19 @@ var endings = []Mutant{
 	},
 	{
 		Name: "a-time-out-of-the-ledger-taken-for-success",
-		Edits: []Edit{{"ledger/ledger.go", "	if err == nil {\n		return out, nil\n	}\n	wait :=", `	if err != nil {
-		for out = nil; len(out) < len(changes); {
-			out = append(out, Outcome{Applied: true})
-		}
-		err = nil
-	}
-	if err == nil {
-		return out, nil
-	}
-	wait :=`}},
+		Edits: []Edit{{"ledger/ledger.go", "			open, err = append(open, part...), failed\n			continue\n", `			for _, c := range part {
+				s.out[c] = Outcome{Applied: true}
+			}
+			continue
+`}},
 		Why:    "A change without an answer may never have been made.",
 		Budget: 1000,
+	},
+	{
+		Name:   "a-lone-missing-answer-taken-for-success",
+		Edits:  []Edit{{"ledger/ledger.go", "				open, err = append(open, c), answers[i].Err\n				continue\n", "				answers[i] = Outcome{Applied: true}\n"}},
+		Why:    "The answer to a batch does not answer each of its changes: a throttled one was not made.",
+		Budget: 20_000,
 	},
 	{
 		Name:   "a-counter-for-a-nonce",

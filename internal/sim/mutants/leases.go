@@ -29,7 +29,7 @@ var leases = []Mutant{
 	{
 		Name: "two-at-a-time",
 		Edits: []Edit{
-			{"ledger/claim.go", "	case r.Live(now):\n		return r, Attempt{}, HeldLive\n", ""},
+			{"ledger/claim.go", "	case r.Live(now):\n		return r, Claim{}, HeldLive\n", ""},
 			{"engine/entry.go", "return !due.IsZero() && !due.After(now) &&", "return (!due.IsZero() && !due.After(now) || row.Live(now)) &&"},
 		},
 		Why:    "Whoever hears of an object acts on it, even while another does.",
@@ -71,7 +71,7 @@ var leases = []Mutant{
 		Name: "begun-before-the-claim-is-committed",
 		Edits: []Edit{
 			{"engine/fold.go", "			f.next, f.claim = next, &a\n", "			f.next, f.claim = next, &a\n			e.emit(Start{Attempt: a, Deadline: f.at.Add(e.cfg.Policy.TTL)})\n"},
-			{"engine/land.go", "	e.emit(Start{Attempt: *f.claim, Deadline: f.at.Add(e.cfg.Policy.TTL)})\n", ""},
+			{"engine/land.go", "	e.emit(Start{Claim: *f.claim, Deadline: f.at.Add(e.cfg.Policy.TTL)})\n", ""},
 		},
 		Why:    "The claim may be refused: then two act on one object.",
 		Budget: 100,
@@ -79,7 +79,7 @@ var leases = []Mutant{
 	{
 		Name: "a-deadline-counted-from-the-answer",
 		Edits: []Edit{
-			{"engine/land.go", "e.leased(en, f.at)\n	e.emit(Start{Attempt: *f.claim, Deadline: f.at.Add", "e.leased(en, e.now)\n	e.emit(Start{Attempt: *f.claim, Deadline: e.now.Add"},
+			{"engine/land.go", "e.leased(en, f.at)\n	e.emit(Start{Claim: *f.claim, Deadline: f.at.Add", "e.leased(en, e.now)\n	e.emit(Start{Claim: *f.claim, Deadline: e.now.Add"},
 		},
 		Why:    "The lease runs from when it was asked for. An answer that takes long leaves less of it than its holder believes.",
 		Budget: 20_000,
@@ -100,7 +100,7 @@ var leases = []Mutant{
 	{
 		Name: "dead-and-claimed-again",
 		Edits: []Edit{
-			{"ledger/claim.go", "	case r.Dead:\n		return r, Attempt{}, IsDead\n", ""},
+			{"ledger/claim.go", "	case r.Dead:\n		return r, Claim{}, IsDead\n", ""},
 			{"ledger/row.go", "	case r.Dead:\n		return time.Time{}\n	case r.Held():\n		return r.Lease.Until", "	case r.Held():\n		return r.Lease.Until"},
 		},
 		Why:    "A poisonous object is tried for ever.",
@@ -126,7 +126,7 @@ var leases = []Mutant{
 	{
 		Name: "a-death-without-a-verification",
 		Edits: []Edit{
-			{"ledger/claim.go", "	if takeover {\n		r.verifyBy(now.Add(p.Horizon))\n	}\n	if r.Attempts >= p.Attempts {\n		return r.retire(now), Attempt{}, Retired\n	}\n", "	if r.Attempts >= p.Attempts {\n		return r.retire(now), Attempt{}, Retired\n	}\n	if takeover {\n		r.verifyBy(now.Add(p.Horizon))\n	}\n"},
+			{"ledger/claim.go", "	if takeover {\n		r.verifyBy(now.Add(p.Horizon))\n	}\n	if r.Attempts >= p.Attempts {\n		return r.retire(now), Claim{}, Retired\n	}\n", "	if r.Attempts >= p.Attempts {\n		return r.retire(now), Claim{}, Retired\n	}\n	if takeover {\n		r.verifyBy(now.Add(p.Horizon))\n	}\n"},
 		},
 		Why:    "The same where the row is retired instead: the write lands after somebody has redriven it.",
 		Budget: 100_000,
