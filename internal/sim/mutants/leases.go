@@ -70,7 +70,7 @@ var leases = []Mutant{
 	{
 		Name: "begun-before-the-claim-is-committed",
 		Edits: []Edit{
-			{"engine/fold.go", "			f.next, f.claim = next, &a\n", "			f.next, f.claim = next, &a\n			e.emit(Start{Attempt: a, Deadline: f.at.Add(e.cfg.Policy.TTL)})\n"},
+			{"engine/fold.go", "			f.next, f.claim = next, &a\n", "			f.next, f.claim = next, &a\n			e.emit(Start{Claim: a, Deadline: f.at.Add(e.cfg.Policy.TTL)})\n"},
 			{"engine/land.go", "	e.emit(Start{Claim: *f.claim, Deadline: f.at.Add(e.cfg.Policy.TTL)})\n", ""},
 		},
 		Why:    "The claim may be refused: then two act on one object.",
