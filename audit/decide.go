@@ -57,6 +57,8 @@ func Decide(row ledger.Row, seen Seen, settle time.Duration, now time.Time) (led
 func compare(row *ledger.Row, seen Seen, before time.Time) Loss {
 	known := row.Have
 	switch {
+	case row.Unreadable != nil:
+		return None
 	case row.Dead:
 		known = row.Want // which names what it died of
 	case row.Held() || !row.Settled():

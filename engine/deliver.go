@@ -64,6 +64,7 @@ var (
 	errElsewhere = errors.New("another worker is processing the object")
 	errBackOff   = errors.New("the object failed and is backing off")
 	errStopping  = errors.New("the worker is shutting down")
+	errPuzzled   = errors.New("the object's row cannot be read")
 )
 
 // handBack gives up waiting for an object that this worker will not settle now.

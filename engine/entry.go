@@ -97,7 +97,9 @@ func (e *Engine) entry(key ledger.RowKey) *entry {
 	if en == nil {
 		en = &entry{key: key}
 		if row, ok := e.cache.Peek(key); ok {
-			en.row = row
+			if row.Unreadable == nil {
+				en.row = row
+			}
 			e.cache.Remove(key)
 		}
 		en.row.RowKey = key

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/pawlhq/pawl/ledger"
 )
@@ -178,7 +179,7 @@ func (e *Engine) swapped(in *Swapped) {
 		en.flight = nil
 		switch {
 		case o.Err != nil:
-			e.abandon(en, f, o.Err)
+			e.abandon(en, f, errors.Join(errStopping, o.Err), 0)
 		case o.Applied:
 			f.next.Token = o.Token
 			e.landed(en, f, f.next)
@@ -194,6 +195,11 @@ func (e *Engine) refused(en *entry, f *flight, current *ledger.Row) {
 	row := ledger.Row{RowKey: en.key}
 	if current != nil {
 		row = *current
+	}
+	if row.Unreadable != nil {
+		e.unreadable(&row)
+		e.abandon(en, f, errors.Join(errPuzzled, row.Unreadable), puzzledFor)
+		return
 	}
 	if f.supersededBy(&row, e.cfg.Owner, en.attempt) {
 		if f.claim == nil { // the end of a lease does not vouch for the events
@@ -243,10 +249,11 @@ func (e *Engine) putBack(en *entry, f *flight) {
 	e.route(en)
 }
 
-// abandon ends an entry whose swap will never be answered.
-func (e *Engine) abandon(en *entry, f *flight, err error) {
+// abandon ends an entry of which nothing more can be known or done here.
+// Deliveries are worth another try after a while.
+func (e *Engine) abandon(en *entry, f *flight, err error, after time.Duration) {
 	for _, o := range slices.Concat(en.waiting, f.observed, en.observe) {
-		e.refuse(o.delivery, 0, errors.Join(errStopping, err))
+		e.refuse(o.delivery, after, err)
 	}
 	if en.attempt != nil && f.finish == nil {
 		e.emit(Cancel{Key: en.key, Fence: en.attempt.Fence})
@@ -254,4 +261,18 @@ func (e *Engine) abandon(en *entry, f *flight, err error) {
 	e.give(en)
 	e.end(en)
 	delete(e.entries, en.key)
+}
+
+// puzzledFor is when an event of an object whose row cannot be read is worth
+// another try: by then a newer Pawl may have taken it.
+const puzzledFor = time.Minute
+
+// unreadable tells of a row that cannot be read, once as long as it is in the cache.
+func (e *Engine) unreadable(row *ledger.Row) {
+	known, ok := e.cache.Peek(row.RowKey)
+	if ok && known.Unreadable != nil && known.Nonce == row.Nonce {
+		return
+	}
+	e.cache.Add(row.RowKey, *row)
+	e.emit(Report{What: Unreadable, Key: row.RowKey, Detail: row.Unreadable.Error()})
 }

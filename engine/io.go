@@ -138,6 +138,7 @@ const (
 	ShapeChanged                     // a sequencer is written differently than before
 	Committed                        // an effect was committed
 	NothingToDo                      // an attempt found the effect committed already
+	Unreadable                       // a row cannot be read: its object waits
 )
 
 func (Swap) action()   {}

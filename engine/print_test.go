@@ -56,6 +56,7 @@ func (p *printer) actions(out []engine.Action) {
 var incidents = map[engine.Incident]string{
 	engine.Died: "died", engine.TookOver: "took over", engine.LostLease: "lost its lease", engine.Erred: "erred",
 	engine.ShapeChanged: "shape changed", engine.Committed: "committed", engine.NothingToDo: "nothing to do",
+	engine.Unreadable: "unreadable",
 }
 
 // swap prints what each change would do to its row.

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -117,5 +118,45 @@ func TestSweepOfAnOlderPicture(t *testing.T) {
 	a.step(engine.Swept{Pipeline: "p", Rows: old})
 	if len(a.swaps) != 1 {
 		t.Error("a row that is shown as due again and again is never looked at")
+	}
+}
+
+// TestUnreadableRows: rows that cannot be read are told of once, stand before no
+// other row, and hand back the events of their own object alone.
+func TestUnreadableRows(t *testing.T) {
+	w := newWorld(t)
+	a := w.newWorker(engine.Config{
+		Owner: "a", Pipelines: []string{"p"}, Policy: policy(), Tasks: 2, Bytes: 1, Swaps: 1, Batch: 1, Cache: 10, Sweep: time.Second,
+	}, 1)
+	odd := []ledger.Row{
+		ledger.UnreadableRow(parseKey("x"), ledger.Nonce{1}, errors.New("odd")), ledger.UnreadableRow(parseKey("y"), ledger.Nonce{2}, errors.New("odd")),
+	}
+	first := a.step(engine.Tick{})[0].(engine.Sweep)
+	told := 0
+	for _, act := range a.step(engine.Swept{Pipeline: "p", Rows: odd}) {
+		if r, ok := act.(engine.Report); ok && r.What == engine.Unreadable {
+			told++
+		}
+	}
+	w.now = w.now.Add(10 * time.Second)
+	a.step(engine.Tick{})
+	second := a.takeSweeps()
+	if told != 2 || len(second) == 0 || second[len(second)-1].Limit != first.Limit+2 {
+		t.Fatalf("%d rows are told of, and the next sweeps are %+v after one of %d", told, second, first.Limit)
+	}
+	if out := a.step(engine.Swept{Pipeline: "p", Rows: odd}); len(out) != 0 {
+		t.Errorf("%v: told again", out)
+	}
+
+	a.step(engine.Deliver{ID: 7, Items: []engine.Item{{Key: parseKey("x"), Event: event.Event{Kind: event.Created}}}})
+	swap := a.takeSwaps()[0]
+	var answer *engine.Answer
+	for _, act := range a.step(engine.Swapped{Batch: swap.Batch, Outcomes: []ledger.Outcome{{Current: &odd[0]}}}) {
+		if r, ok := act.(engine.Answer); ok {
+			answer = &r
+		}
+	}
+	if answer == nil || answer.Ack || answer.After == 0 || !a.Idle() {
+		t.Errorf("the event of an unreadable row is answered %+v: want it handed back", answer)
 	}
 }

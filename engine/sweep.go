@@ -8,10 +8,16 @@ type sweep struct {
 	next     time.Time
 	asked    bool
 	limit    int
+	// odd is how many rows of the last answer could not be read. So many more are
+	// asked for, or they would stand before all others for good.
+	odd int
 }
 
 // sweepMost is the most rows asked for at a time.
 const sweepMost = 500
+
+// sweepOdd bounds how many rows that cannot be read a sweep passes by.
+const sweepOdd = 10_000
 
 // sweeping reports that due rows are wanted. While objects wait for a slot they
 // are not: there would be nobody to claim them.
@@ -30,7 +36,7 @@ func (e *Engine) sweepAll() {
 			continue
 		}
 		s.asked = true
-		s.limit = min(sweepMost, max(e.cfg.Tasks, 1))
+		s.limit = min(sweepMost, max(e.cfg.Tasks, 1)) + s.odd
 		e.emit(Sweep{Pipeline: s.pipeline, Before: e.now, Limit: s.limit})
 	}
 }
@@ -42,9 +48,14 @@ func (e *Engine) sweepAll() {
 // A full answer means that there is more, and so that it is worth to ask
 // again at once; unless it brought nothing to do, and would again.
 func (e *Engine) swept(in *Swept) {
-	fresh := 0
+	fresh, odd := 0, 0
 	for i := range in.Rows {
 		row := &in.Rows[i]
+		if row.Unreadable != nil {
+			e.unreadable(row)
+			odd++
+			continue
+		}
 		if e.draining || e.entries[row.RowKey] != nil {
 			continue
 		}
@@ -66,8 +77,9 @@ func (e *Engine) swept(in *Swept) {
 		}
 		s.asked = false
 		s.next = e.now.Add(e.cfg.Sweep/2 + time.Duration(e.cfg.Rand.Float64()*float64(e.cfg.Sweep)))
-		if fresh > 0 && len(in.Rows) >= s.limit {
+		if (fresh > 0 || odd > s.odd) && len(in.Rows) >= s.limit {
 			s.next = e.now
 		}
+		s.odd = min(odd, sweepOdd)
 	}
 }

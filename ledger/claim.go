@@ -30,7 +30,7 @@ type ClaimResult uint8
 // The results of a claim. Only Granted and Retired change the row.
 const (
 	Granted  ClaimResult = iota + 1
-	NotDue               // settled, or backing off
+	NotDue               // settled, backing off, or unreadable
 	HeldLive             // another worker holds a live lease
 	IsDead               // dead already
 	Retired              // the attempts are used up: now dead
@@ -78,7 +78,7 @@ func (r Row) Claim(owner string, p *Policy, now time.Time) (Row, Claim, ClaimRes
 
 // claimable leaves dead rows and live leases to the caller.
 func (r *Row) claimable(now time.Time) bool {
-	if r.RetryAt.After(now) {
+	if r.RetryAt.After(now) || r.Unreadable != nil {
 		return false
 	}
 	return !r.Settled() || r.Held() || r.verifies(now)

@@ -60,6 +60,9 @@ type Row struct {
 	RowKey `json:"-"`
 	Nonce  Nonce  `json:"-"`
 	Token  string `json:"-"` // the backend's own, where it has one
+	// Unreadable says why the stored row cannot be read. Then only its key and
+	// nonce are known, and every transition leaves it alone.
+	Unreadable error `json:"-"`
 
 	Want  Version `json:"want"`
 	Have  Version `json:"have,omitzero"`
@@ -84,7 +87,7 @@ type Row struct {
 }
 
 // Settled reports that the wanted version's effect is committed.
-func (r *Row) Settled() bool { return r.Want.Compare(r.Have) == 0 }
+func (r *Row) Settled() bool { return r.Unreadable == nil && r.Want.Compare(r.Have) == 0 }
 
 // Held reports that a worker has a lease, live or expired.
 func (r *Row) Held() bool { return r.Lease.Owner != "" }
@@ -97,7 +100,7 @@ func (r *Row) Live(now time.Time) bool { return r.Held() && now.Before(r.Lease.U
 // Want.
 func (r *Row) Due() time.Time {
 	switch {
-	case r.Dead:
+	case r.Dead, r.Unreadable != nil:
 		return time.Time{}
 	case r.Held():
 		return r.Lease.Until
@@ -123,14 +126,18 @@ const (
 	StateStuck      State = "stuck"  // its lease expired
 	StateFailed     State = "failed" // backing off
 	StateDead       State = "dead"
+	// StateUnreadable: a newer Pawl wrote the row, or it is damaged.
+	StateUnreadable State = "unreadable"
 )
 
 // States lists every state.
-var States = []State{StateSettled, StatePending, StateProcessing, StateStuck, StateFailed, StateDead}
+var States = []State{StateSettled, StatePending, StateProcessing, StateStuck, StateFailed, StateDead, StateUnreadable}
 
 // State derives the row's state.
 func (r *Row) State(now time.Time) State {
 	switch {
+	case r.Unreadable != nil:
+		return StateUnreadable
 	case r.Dead:
 		return StateDead
 	case r.Live(now):

@@ -91,16 +91,20 @@ func TestEncodedForm(t *testing.T) {
 
 func TestDecode(t *testing.T) {
 	k := ledger.RowKey{Pipeline: "p", Bucket: "b", Key: "k"}
-	r, err := ledger.Decode(k, ledger.Nonce{7}, []byte(`{"want":{"gen":1,"colour":"red"},"mood":[1,{"a":null}]}`))
-	if err != nil || r.RowKey != k || r.Nonce != (ledger.Nonce{7}) || r.Want.Generation != 1 {
-		t.Errorf("a row of a newer Pawl: %+v, %v", r, err)
+	r := ledger.Decode(k, ledger.Nonce{7}, []byte(`{"want":{"gen":1,"colour":"red"},"mood":[1,{"a":null}]}`))
+	if r.Unreadable != nil || r.RowKey != k || r.Nonce != (ledger.Nonce{7}) || r.Want.Generation != 1 {
+		t.Errorf("a row of a newer Pawl: %+v", r)
 	}
 	for _, body := range []string{``, `{`, `[]`, ` null`, `{"want":{"seq":"xyz"}}`, `{"doubt":"certain"}`, `{"want":{"kind":"moved"}}`, `{"attempts":1,"attempts":2}`} {
-		if _, err := ledger.Decode(k, ledger.Nonce{7}, []byte(body)); err == nil || !strings.Contains(err.Error(), "s3://b/k") {
-			t.Errorf("%s: error %v, want one that names the row", body, err)
+		r := ledger.Decode(k, ledger.Nonce{7}, []byte(body))
+		if r.Unreadable == nil || !strings.Contains(r.Unreadable.Error(), "s3://b/k") || r.RowKey != k || r.Nonce != (ledger.Nonce{7}) {
+			t.Errorf("%s: %+v, want an unreadable row that says which it is", body, r)
+		}
+		if _, _, why := r.Claim("w", new(ledger.Policy), epoch); r.Settled() || r.State(epoch) != ledger.StateUnreadable || !r.Due().IsZero() || why != ledger.NotDue {
+			t.Errorf("%s: settled %v, state %s, due %v, claim %d: want it left alone", body, r.Settled(), r.State(epoch), r.Due(), why)
 		}
 	}
-	_, err = ledger.Encode(&ledger.Row{RowKey: k, RetryAt: time.Date(12026, 1, 1, 0, 0, 0, 0, time.UTC)})
+	_, err := ledger.Encode(&ledger.Row{RowKey: k, RetryAt: time.Date(12026, 1, 1, 0, 0, 0, 0, time.UTC)})
 	if err == nil || !strings.Contains(err.Error(), "s3://b/k") {
 		t.Errorf("error %v, want one that names the row", err)
 	}

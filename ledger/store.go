@@ -34,6 +34,9 @@ type Outcome struct {
 // Store is a batch compare-and-swap, and nothing more: the protocol is above
 // it, once. It is safe for concurrent use, by processes as well.
 //
+// A row that cannot be read is returned as one that is [Row.Unreadable]: it fails
+// no call, and stops no other row.
+//
 // A backend exists when it passes ledger/ledgertest.
 type Store interface {
 	// Swap applies each change alone, in any order: outcome i answers change i.

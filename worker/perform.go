@@ -110,6 +110,7 @@ var reports = map[engine.Incident]struct {
 	engine.ShapeChanged: {slog.LevelWarn, "the sequencer is written differently than before: its order is doubtful"},
 	engine.Committed:    {slog.LevelDebug, "committed"},
 	engine.NothingToDo:  {slog.LevelDebug, "nothing to do"},
+	engine.Unreadable:   {slog.LevelError, "its row in the ledger cannot be read: the object waits, all others go on"},
 }
 
 func (w *Worker) report(a *engine.Report) {

@@ -31,7 +31,7 @@ of pipeline, bucket and key. It works while workers run.
 
 States: settled (done), pending (waits for a worker), processing, stuck (its
 worker was lost, another takes over), failed (is tried again), dead (is not:
-see "pawl redrive").
+see "pawl redrive"), unreadable (a newer Pawl wrote the row).
 
 With --json each line is one JSON object: pipeline, bucket, key (where it is not
 UTF-8, key_base64 is the exact one), version_id, state, due (when a worker looks

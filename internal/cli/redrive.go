@@ -165,7 +165,7 @@ func (d *redriver) page(ctx context.Context, v *view, r ledger.Range) (page []le
 }
 
 func (d *redriver) wants(r *ledger.Row, now time.Time) bool {
-	return len(d.states) == 0 || slices.Contains(d.states, r.State(now))
+	return r.Unreadable == nil && (len(d.states) == 0 || slices.Contains(d.states, r.State(now)))
 }
 
 // maxRounds is how often a row that changes all the time is tried.

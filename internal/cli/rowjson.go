@@ -19,7 +19,7 @@ type rowJSON struct {
 	KeyBase64 string `json:"key_base64,omitempty"` // the exact key, where it is not UTF-8
 	VersionID string `json:"version_id,omitempty"` // of pipelines that handle each version
 
-	State string       `json:"state"`        // settled, pending, processing, stuck, failed or dead
+	State string       `json:"state"`        // settled, pending, processing, stuck, failed, dead or unreadable
 	Due   time.Time    `json:"due,omitzero"` // when a worker looks next
 	Want  *versionJSON `json:"want"`         // the newest version heard of
 	Have  *versionJSON `json:"have"`         // the version whose effect is committed; null: none
@@ -66,6 +66,9 @@ func toJSON(r *ledger.Row, now time.Time) rowJSON {
 	out.Key, out.KeyBase64 = keyJSON(r.Key)
 	if r.Have.Kind != 0 {
 		out.Have = toVersion(r.Have)
+	}
+	if r.Unreadable != nil {
+		out.Want, out.LastError = nil, r.Unreadable.Error()
 	}
 	if r.Held() {
 		out.Lease = &leaseJSON{Owner: r.Lease.Owner, Until: r.Lease.Until, Live: r.Live(now)}

@@ -20,6 +20,8 @@ type words struct {
 func (w words) why() string {
 	r := w.row
 	switch r.State(w.now) {
+	case ledger.StateUnreadable:
+		return visible(r.Unreadable.Error())
 	case ledger.StateSettled:
 		if r.Have.Kind == event.Removed {
 			return "the object was removed, and the effect of that is committed"
@@ -61,6 +63,8 @@ func (w words) next() string {
 	due := r.Due()
 	state := r.State(w.now)
 	switch {
+	case state == ledger.StateUnreadable:
+		return "nothing by this Pawl: it leaves the row as it is, and hands events of the object back"
 	case state == ledger.StateDead:
 		return "nothing, until the object changes or somebody runs: pawl redrive --pipeline " + r.Pipeline + " " + shellQuote(r.Object())
 	case due.IsZero():

@@ -166,7 +166,8 @@ func (j *journal) written(r *record) error {
 		l.deleted()
 		return nil
 	}
-	row, err := ledger.Decode(r.key, ledger.Nonce{}, []byte(r.body))
+	row := ledger.Decode(r.key, ledger.Nonce{}, []byte(r.body))
+	err := row.Unreadable
 	if err != nil {
 		return err
 	}

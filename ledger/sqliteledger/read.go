@@ -49,7 +49,8 @@ func (s *Store) Due(ctx context.Context, pipeline string, before time.Time, limi
 		rows, err = collect(stmt)
 		return err
 	})
-	// The index knows microseconds; a row may know more.
+	// The index knows microseconds; a row may know more, and one that cannot be
+	// read is told of.
 	rows = slices.DeleteFunc(rows, func(r ledger.Row) bool { return r.Due().After(before) })
 	return rows, err
 }
@@ -103,17 +104,12 @@ func collect(stmt *sqlite.Stmt) (rows []ledger.Row, err error) {
 		if !more {
 			return rows, stmt.Reset()
 		}
-		row, err := decode(stmt)
-		if err != nil {
-			_ = stmt.Reset() // the other error says more
-			return nil, err
-		}
-		rows = append(rows, row)
+		rows = append(rows, decode(stmt))
 	}
 }
 
 // decode reads the row that stmt, which selects our columns, stands on.
-func decode(stmt *sqlite.Stmt) (ledger.Row, error) {
+func decode(stmt *sqlite.Stmt) ledger.Row {
 	blob := func(col int) []byte {
 		b := make([]byte, stmt.ColumnLen(col))
 		stmt.ColumnBytes(col, b)
@@ -124,7 +120,7 @@ func decode(stmt *sqlite.Stmt) (ledger.Row, error) {
 	}
 	var nonce ledger.Nonce
 	if n := stmt.ColumnLen(4); n != len(nonce) {
-		return ledger.Row{}, fmt.Errorf("row %s: nonce of %d bytes, want %d", key, n, len(nonce))
+		return ledger.UnreadableRow(key, nonce, fmt.Errorf("its nonce has %d bytes, want %d", n, len(nonce)))
 	}
 	stmt.ColumnBytes(4, nonce[:])
 	return ledger.Decode(key, nonce, blob(5))

@@ -10,7 +10,7 @@ var auditing = []Mutant{
 		if f := en.flight; f.finish != nil && f.claim == nil && f.next.Settled() && f.next.Have.Kind == event.Removed {
 			changes[i].Row = nil
 		}
-`}, {"engine/fold.go", "import (\n	\"errors\"\n	\"slices\"\n\n", "import (\n	\"errors\"\n	\"slices\"\n\n	\"github.com/pawlhq/pawl/event\"\n"}},
+`}, {"engine/fold.go", "import (\n	\"errors\"\n	\"slices\"\n	\"time\"\n\n", "import (\n	\"errors\"\n	\"slices\"\n	\"time\"\n\n	\"github.com/pawlhq/pawl/event\"\n"}},
 		Why:    "The creation that the removal overtook comes later, and nobody knows that its object was removed.",
 		From:   "the published index of files",
 		Budget: 5000,

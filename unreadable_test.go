@@ -1,0 +1,106 @@
+package pawl_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
+
+	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/ledger/sqliteledger"
+)
+
+// Rows that a newer Pawl wrote, with values unknown to this one, stand among
+// 10,000 others, and before them: all others settle, and each odd one is told of.
+func TestRowsOfANewerPawl(t *testing.T) {
+	const rows, every = 10_000, 250
+	path := filepath.Join(t.TempDir(), "pawl.db")
+	store, err := sqliteledger.Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	fillLedger(t, store, rows)
+	makeOdd(t, path, every)
+
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	var handled atomic.Int64
+	var log bytes.Buffer
+	p, err := pawl.New(pawl.Config{
+		Ledger: store, Sweep: 10 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Pipelines: []pawl.Pipeline{{Name: "p", Match: pawl.Match{Bucket: "b"}, Order: pawl.EventOrder, Handler: pawl.HandlerFunc(func(context.Context, *pawl.Task) error {
+			if handled.Add(1) == rows-rows/every {
+				cancel()
+			}
+			return nil
+		})}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if s := p.Stats(); s.Completed != rows-rows/every || s.Died != 0 {
+		t.Errorf("%+v: want %d completed", s, rows-rows/every)
+	}
+	if n := strings.Count(log.String(), "cannot be read"); n < rows/every || n > 3*rows/every {
+		t.Errorf("%d mentions of %d rows in the log", n, rows/every)
+	}
+}
+
+func fillLedger(t *testing.T, store ledger.Store, rows int) {
+	t.Helper()
+	var changes []ledger.Change
+	for i := range rows {
+		seq, err := event.ParseSequencer("01")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &ledger.Row{
+			RowKey: ledger.RowKey{Pipeline: "p", Bucket: "b", Key: fmt.Sprintf("%05d", i)}, Nonce: ledger.Nonce{1, byte(i), byte(i >> 8)},
+			Want: ledger.Version{Sequencer: seq, Kind: event.Created}, UpdatedAt: time.Unix(1, 0).UTC(),
+		}
+		changes = append(changes, ledger.Change{Key: r.RowKey, Row: r})
+	}
+	if _, err := ledger.New(store).Swap(t.Context(), changes); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// makeOdd changes every so many rows to what no Pawl of today writes, in each
+// field that has named values, and has them due before all others.
+func makeOdd(t *testing.T, path string, every int) {
+	t.Helper()
+	conn, err := sqlite.OpenConn(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, edit := range []string{
+		`'"kind":"created"', '"kind":"moved"'`, `'"kind":"created"', '"kind":"created","seq":"zz"'`, `'"want":{', '"doubt":"perhaps","want":{'`,
+		`'"want":{', '"have":{"kind":"moved"},"want":{'`,
+	} {
+		query := fmt.Sprintf(`UPDATE ledger SET row = replace(row, %s), due = due - 1 WHERE rowid %% %d = 0 AND (rowid / %d) %% 4 = %d`, edit, every, every, i)
+		if err := sqlitex.ExecuteTransient(conn, query, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
