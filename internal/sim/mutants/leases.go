@@ -101,7 +101,7 @@ var leases = []Mutant{
 		Name: "dead-and-claimed-again",
 		Edits: []Edit{
 			{"ledger/claim.go", "	case r.Dead:\n		return r, Claim{}, IsDead\n", ""},
-			{"ledger/row.go", "	case r.Dead:\n		return time.Time{}\n	case r.Held():\n		return r.Lease.Until", "	case r.Held():\n		return r.Lease.Until"},
+			{"ledger/row.go", "	case r.Dead, r.Unreadable != nil:\n		return time.Time{}\n	case r.Held():\n		return r.Lease.Until", "	case r.Held():\n		return r.Lease.Until"},
 		},
 		Why:    "A poisonous object is tried for ever.",
 		Budget: 2000,
@@ -140,7 +140,7 @@ var leases = []Mutant{
 	},
 	{
 		Name:  "a-full-sweep-asked-again-at-once",
-		Edits: []Edit{{"engine/sweep.go", "if fresh > 0 && len(in.Rows)", "if len(in.Rows)"}},
+		Edits: []Edit{{"engine/sweep.go", "if (fresh > 0 || odd > s.odd) && len(in.Rows)", "if len(in.Rows)"}},
 		Why:   "Where all due rows are in flight already, the ledger is asked for the very same ones, as fast as it answers.",
 		Test:  &Test{Args: []string{"./engine", "-run", "TestSweepWhileAnAnswerIsAwaited$"}, Says: "FAIL: TestSweepWhileAnAnswerIsAwaited"},
 	},
