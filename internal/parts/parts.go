@@ -36,7 +36,9 @@ type Ledger interface {
 	// Open opens the ledger, and makes it if it is not there.
 	Open(ctx context.Context) (ledger.Store, error)
 	// Look returns an error if the ledger is not there, or only exists within
-	// the process that works with it. The error says what to do.
+	// the process that works with it: a command that does no work then has
+	// nothing to open. The error says what to do. Of a ledger that cannot be
+	// reached Open tells.
 	Look(ctx context.Context) error
 	// Describe says where the ledger is, without secrets.
 	Describe() string
