@@ -10,6 +10,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pawlhq/pawl/internal/config"
+	"github.com/pawlhq/pawl/internal/parts"
 )
 
 // A field's row in docs/CONFIGURATION.md: its path, and the default.
@@ -54,7 +57,7 @@ func configFields(t *testing.T) map[string]string {
 	t.Helper()
 	structs := make(map[string]*ast.StructType)
 	for _, p := range modulePackages(t) {
-		if p.dir != "internal/config" {
+		if p.dir != "internal/config" && p.dir != "internal/parts" {
 			continue
 		}
 		for _, f := range p.ships() {
@@ -72,8 +75,13 @@ func configFields(t *testing.T) map[string]string {
 	var walk func(s *ast.StructType, path string)
 	walk = func(s *ast.StructType, path string) {
 		for _, f := range s.Fields.List {
-			name := yamlName(f)
-			if name == "" {
+			for _, k := range partKinds[tag(f, "part")] {
+				at := path + "." + k.Name
+				fields[at] = ""
+				walk(structs[reflect.TypeOf(k.Config).Name()], at)
+			}
+			name := tag(f, "yaml")
+			if name == "" || tag(f, "part") != "" {
 				continue
 			}
 			at := strings.TrimPrefix(path+"."+name, ".")
@@ -100,11 +108,14 @@ func configFields(t *testing.T) map[string]string {
 	return fields
 }
 
-func yamlName(f *ast.Field) string {
+// partKinds are the kinds of parts, by the tag of the field that holds the part.
+var partKinds = map[string][]config.Kind{"source": parts.Table.Sources, "action": parts.Table.Actions}
+
+func tag(f *ast.Field, name string) string {
 	if f.Tag == nil {
 		return ""
 	}
-	return reflect.StructTag(strings.Trim(f.Tag.Value, "`")).Get("yaml")
+	return reflect.StructTag(strings.Trim(f.Tag.Value, "`")).Get(name)
 }
 
 // typeName returns the name of a field's type, behind pointers and lists.

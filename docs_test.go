@@ -15,7 +15,7 @@ import (
 
 	"github.com/pawlhq/pawl/action"
 	"github.com/pawlhq/pawl/internal/cli"
-	"github.com/pawlhq/pawl/internal/config"
+	"github.com/pawlhq/pawl/internal/parts"
 )
 
 // guide is a document for people.
@@ -62,7 +62,7 @@ func TestGuidesYAML(t *testing.T) {
 	anything := func(string) (string, bool) { return "x", true }
 	for _, g := range guides(t) {
 		for _, text := range g.blocks("yaml") {
-			if _, err := config.Parse(g.name, []byte(text), anything); err != nil {
+			if _, err := parts.Table.Parse(g.name, []byte(text), anything); err != nil {
 				t.Errorf("%v in:\n%s", err, text)
 			}
 		}
@@ -76,7 +76,7 @@ func TestExamplesYAML(t *testing.T) {
 		t.Fatalf("no examples: %v", err)
 	}
 	for _, name := range names {
-		if _, err := config.Load(name, func(string) (string, bool) { return "x", true }); err != nil {
+		if _, err := parts.Table.Load(name, func(string) (string, bool) { return "x", true }); err != nil {
 			t.Error(err)
 		}
 	}

@@ -8,12 +8,12 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/pawlhq/pawl"
-	"github.com/pawlhq/pawl/internal/config"
+	"github.com/pawlhq/pawl/internal/parts"
 )
 
 // TestPipelines: what the file says reaches package pawl.
 func TestPipelines(t *testing.T) {
-	c, err := config.Parse("pawl.yaml", []byte(`
+	c, err := parts.Table.Parse("pawl.yaml", []byte(`
 objects: {eventual: true}
 pipelines:
   - {name: a, match: {bucket: in, prefix: p/, suffix: [.jpg, .png]}, image: {to: s3://out/a/, suffix: .png, format: png}}
@@ -25,7 +25,8 @@ pipelines:
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := pipelines(c, slog.New(slog.DiscardHandler))
+	m := &machine{config: c, log: slog.New(slog.DiscardHandler)}
+	got, err := m.pipelines(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,48 +2,50 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/bucket/s3bucket"
-	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/internal/config"
+	"github.com/pawlhq/pawl/internal/parts"
 	"github.com/pawlhq/pawl/ledger"
-	"github.com/pawlhq/pawl/source/webhooksource"
 )
 
 // machine is a configuration turned into parts, with the ledger open.
 type machine struct {
 	config  *config.Config
-	ledger  ledger.Store
+	ledger  ledger.Store // nil until it is open
 	objects *s3bucket.Store
 	parts   pawl.Config // without sources
 	log     *slog.Logger
 }
 
-// loader is config.Load or one of its like.
+// loader is the table's Load or one of its like.
 type loader func(name string, lookup func(string) (string, bool)) (*config.Config, error)
 
 // assemble loads the configuration, makes its parts and opens the ledger. The
-// caller closes the machine's ledger.
-func (a *app) assemble(ctx context.Context, load loader, log *slog.Logger) (*machine, error) {
+// caller closes the machine.
+func (a *app) assemble(ctx context.Context, load loader, log *slog.Logger) (_ *machine, err error) {
 	c, err := load(a.configFile, os.LookupEnv)
 	if err != nil {
 		return nil, err
 	}
 	m := &machine{config: c, log: log}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, m.close())
+		}
+	}()
 	if m.objects, err = objects(ctx, c); err != nil {
 		return nil, err
 	}
-	pipelines, err := pipelines(c, log)
-	if err != nil {
-		return nil, err
-	}
 	m.parts = pawl.Config{
-		Objects: m.objects, Pipelines: pipelines, Logger: log,
+		Objects: m.objects, Logger: log,
 		Lease: pawl.Lease{
 			TTL: time.Duration(c.Lease.TTL), Skew: time.Duration(c.Lease.Skew), Horizon: time.Duration(c.Lease.Horizon),
 		},
@@ -53,18 +55,20 @@ func (a *app) assemble(ctx context.Context, load loader, log *slog.Logger) (*mac
 		Concurrency: c.Concurrency, Backlog: c.Backlog, MaxBytes: int64(c.MaxBytes),
 		Sweep: time.Duration(c.Sweep), Grace: time.Duration(c.Grace),
 	}
-	if m.ledger, err = openLedger(ctx, c.Ledger); err != nil {
+	if m.parts.Pipelines, err = m.pipelines(ctx); err != nil {
 		return nil, err
 	}
-	m.parts.Ledger = m.ledger
+	if m.parts.Ledger, err = m.open(ctx); err != nil {
+		return nil, err
+	}
 	return m, nil
 }
 
 // build makes the Pawl that reads from the sources.
 func (m *machine) build(sources ...pawl.Source) (*pawl.Pawl, error) {
-	parts := m.parts
-	parts.Sources = sources
-	p, err := pawl.New(parts)
+	all := m.parts
+	all.Sources = sources
+	p, err := pawl.New(all)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", m.config.Name(), err)
 	}
@@ -81,24 +85,65 @@ func objects(ctx context.Context, c *config.Config) (*s3bucket.Store, error) {
 	return s, nil
 }
 
+// open returns the ledger, which it opens the first time. An action that does
+// not need it can so be refused before a ledger is made.
+func (m *machine) open(ctx context.Context) (ledger.Store, error) {
+	if m.ledger != nil {
+		return m.ledger, nil
+	}
+	s, err := m.config.Ledger.Config.(parts.Ledger).Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	m.ledger = s
+	return s, nil
+}
+
+// close closes the ledger, if it is open.
+func (m *machine) close() error {
+	if m.ledger == nil {
+		return nil
+	}
+	return m.ledger.Close()
+}
+
+// assembly is what the machine offers to its parts.
+func (m *machine) assembly() *parts.Assembly {
+	return &parts.Assembly{
+		Logger: m.log, Objects: m.objects, Ledger: m.open,
+		Dir: filepath.Dir(m.config.Name()), Grace: time.Duration(m.config.Grace),
+	}
+}
+
 // sources makes the sources of the configuration.
-func (m *machine) sources() ([]pawl.Source, error) {
-	var all []pawl.Source
+func (m *machine) sources(ctx context.Context) ([]pawl.Source, error) {
+	all := make([]pawl.Source, len(m.config.Sources))
 	for i, s := range m.config.Sources {
-		dialect, err := event.ParseDialect(string(s.Webhook.Dialect))
-		if err != nil {
-			return nil, err
+		var err error
+		if all[i], err = s.Config.(parts.Source).Build(ctx, m.assembly()); err != nil {
+			return nil, m.config.At(fmt.Sprintf("sources[%d].%s", i, s.Kind), err)
 		}
-		hook, err := webhooksource.New(webhooksource.Config{
-			Listen: s.Webhook.Listen, Path: s.Webhook.Path,
-			Token: s.Webhook.Token.Reveal(), Secret: s.Webhook.Secret.Reveal(),
-			Dialect: dialect, TrustSequencer: s.Webhook.TrustSequencer,
-			Grace: time.Duration(m.config.Grace), Logger: m.log,
-		})
-		if err != nil {
-			return nil, m.config.At(fmt.Sprintf("sources[%d].webhook", i), err)
+	}
+	return all, nil
+}
+
+// pipelines makes the pipelines of the configuration.
+func (m *machine) pipelines(ctx context.Context) ([]pawl.Pipeline, error) {
+	all := make([]pawl.Pipeline, len(m.config.Pipelines))
+	for i := range m.config.Pipelines {
+		from := &m.config.Pipelines[i]
+		all[i] = pawl.Pipeline{
+			Name:        from.Name,
+			Match:       pawl.Match{Bucket: from.Match.Bucket, Prefix: from.Match.Prefix, Suffix: from.Match.Suffix},
+			EachVersion: from.Identity == "version",
+			Eventual:    m.config.Objects.Eventual,
 		}
-		all = append(all, hook)
+		if from.Order == "event" {
+			all[i].Order = pawl.EventOrder
+		}
+		if err := from.Action.Config.(parts.Action).Build(ctx, m.assembly(), &all[i]); err != nil {
+			return nil, m.config.At(fmt.Sprintf("pipelines[%d].%s", i, from.Action.Kind), err)
+		}
 	}
 	return all, nil
 }

@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/internal/config"
+	"github.com/pawlhq/pawl/internal/parts"
 )
 
 // Streams are what a command reads and writes.
@@ -19,12 +21,16 @@ type Streams struct {
 // Main runs the command that args name and returns the process's exit code. An
 // error is printed once, to Err.
 func Main(ctx context.Context, args []string, s Streams) int {
-	a := &app{Streams: s}
+	return run(ctx, &app{Streams: s, parts: parts.Table}, args)
+}
+
+// run runs the command that args name.
+func run(ctx context.Context, a *app, args []string) int {
 	root := newRootCommand(a)
 	root.SetArgs(args)
-	root.SetIn(s.In)
-	root.SetOut(s.Out)
-	root.SetErr(s.Err)
+	root.SetIn(a.In)
+	root.SetOut(a.Out)
+	root.SetErr(a.Err)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitDone
@@ -34,9 +40,11 @@ func Main(ctx context.Context, args []string, s Streams) int {
 	return f.code
 }
 
-// app is what all commands share: streams, and the flags of the root.
+// app is what all commands share: streams, the kinds of parts that a
+// configuration may name, and the flags of the root.
 type app struct {
 	Streams
+	parts      *config.Table
 	configFile string
 	named      bool // the configuration file was, on the command line
 	json       bool

@@ -58,7 +58,7 @@ func pipelineNames(c *config.Config) []string {
 
 // completePipelines offers the configuration's pipelines to shells.
 func (a *app) completePipelines(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	c, err := config.LoadToLook(a.configFile, os.LookupEnv)
+	c, err := a.parts.LoadToLook(a.configFile, os.LookupEnv)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

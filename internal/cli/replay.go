@@ -14,7 +14,6 @@ import (
 
 	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/event"
-	"github.com/pawlhq/pawl/internal/config"
 	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/source/replaysource"
 )
@@ -112,11 +111,11 @@ func runReplay(ctx context.Context, a *app, o *replayOptions, paths []string) (e
 	}
 	ctx, stop := untilSignal(ctx, log)
 	defer stop()
-	m, err := a.assemble(ctx, config.LoadWithoutSources, log)
+	m, err := a.assemble(ctx, a.parts.LoadWithoutSources, log)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, m.ledger.Close()) }()
+	defer func() { err = errors.Join(err, m.close()) }()
 	src, err := replaysource.New(replaysource.Config{
 		Paths: paths, Stdin: a.In, Dialect: dialect, TrustSequencer: o.trust, SkipBad: o.skipBad,
 		Grace: time.Duration(m.config.Grace), Logger: log,

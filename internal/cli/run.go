@@ -10,7 +10,7 @@ import (
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
-	"github.com/pawlhq/pawl/internal/config"
+	"github.com/pawlhq/pawl/internal/parts"
 )
 
 func newRunCommand(a *app) *cobra.Command {
@@ -44,12 +44,12 @@ func runRun(ctx context.Context, a *app) (err error) {
 	}
 	ctx, stop := untilSignal(ctx, log)
 	defer stop()
-	m, err := a.assemble(ctx, config.Load, log)
+	m, err := a.assemble(ctx, a.parts.Load, log)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, m.ledger.Close()) }()
-	sources, err := m.sources()
+	defer func() { err = errors.Join(err, m.close()) }()
+	sources, err := m.sources(ctx)
 	if err != nil {
 		return err
 	}
@@ -78,10 +78,10 @@ func runRun(ctx context.Context, a *app) (err error) {
 // announce logs what the process is going to do.
 func (m *machine) announce() {
 	m.log.Info("pawl runs", "version", thisBuild().Version, "config", m.config.Name(),
-		"ledger", m.config.Ledger.String(), "objects", cmp.Or(m.config.Objects.Endpoint, "Amazon S3"))
+		"ledger", m.config.Ledger.Config.(parts.Ledger).Describe(), "objects", cmp.Or(m.config.Objects.Endpoint, "Amazon S3"))
 	for i := range m.parts.Pipelines {
 		p := &m.parts.Pipelines[i]
-		args := []any{"name", p.Name, "action", action(&m.config.Pipelines[i]), "from", place(p.Match.Bucket, p.Match.Prefix)}
+		args := []any{"name", p.Name, "action", m.config.Pipelines[i].Action.Kind, "from", place(p.Match.Bucket, p.Match.Prefix)}
 		if len(p.Match.Suffix) > 0 {
 			args = append(args, "suffix", p.Match.Suffix)
 		}
@@ -91,7 +91,7 @@ func (m *machine) announce() {
 		m.log.Info("pipeline", args...)
 	}
 	for _, s := range m.config.Sources {
-		m.log.Info("source", "webhook", s.Webhook.Listen, "path", cmp.Or(s.Webhook.Path, "/events"))
+		m.log.Info("source", s.Kind, s.Config.(parts.Source).Describe())
 	}
 	if len(m.config.Sources) == 0 {
 		m.log.Warn("no source: only what the ledger knows already is worked on")
@@ -102,6 +102,3 @@ func (m *machine) announce() {
 func place(bucket, prefix string) string {
 	return event.Object{Bucket: bucket, Key: prefix}.String()
 }
-
-// action names what a pipeline does.
-func action(p *config.Pipeline) string { return p.Actions()[0] }

@@ -48,5 +48,5 @@ func (a *app) optionalConfig() (*config.Config, error) {
 	if _, err := os.Stat(a.configFile); !a.named && errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	return config.LoadObjects(a.configFile, os.LookupEnv)
+	return a.parts.LoadObjects(a.configFile, os.LookupEnv)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/internal/config"
+	"github.com/pawlhq/pawl/internal/parts"
 	"github.com/pawlhq/pawl/ledger"
 )
 
@@ -34,7 +35,7 @@ type tale struct {
 }
 
 func newTale(t *testing.T) *tale {
-	c, err := config.Parse("pawl.yaml", []byte(
+	c, err := parts.Table.Parse("pawl.yaml", []byte(
 		"pipelines: [{name: gray, match: {bucket: photos}, image: {to: s3://out/}}]\nretry: {attempts: 2}"), nil)
 	if err != nil {
 		t.Fatal(err)

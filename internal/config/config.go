@@ -6,14 +6,9 @@
 // so that no variable's content can add to the file's structure.
 //
 // The types below are the file's shape and nothing more: what they mean is
-// decided by packages pawl, s3bucket and the like, which also check it.
+// decided by packages pawl, s3bucket and the like, which also check it. Ledgers,
+// sources and actions come in kinds, which a [Table] lists.
 package config
-
-import (
-	"strings"
-
-	"github.com/pawlhq/pawl/event"
-)
 
 // File is the whole configuration.
 type File struct {
@@ -61,45 +56,7 @@ type Objects struct {
 
 // Source is one place that notifications come from: a map with one key.
 type Source struct {
-	// Take notifications by HTTP.
-	Webhook *Webhook `yaml:"webhook"`
-}
-
-// Webhook takes notifications by HTTP POST.
-type Webhook struct {
-	// Address to listen on, like 127.0.0.1:8081. One that other machines can
-	// reach needs a token or a secret.
-	Listen string `yaml:"listen" jsonschema:"required"`
-	// Path of the URL. Default: /events.
-	Path string `yaml:"path"`
-	// The Authorization header that the store sends.
-	Token Secret `yaml:"token"`
-	// The key of Standard Webhooks signatures, "whsec_…".
-	Secret Secret `yaml:"secret"`
-	// How the store writes notifications. Default: auto.
-	Dialect Dialect `yaml:"dialect"`
-	// Believe the order that the store claims although its dialect gives no
-	// guarantee, as on a single MinIO node.
-	TrustSequencer bool `yaml:"trust_sequencer"`
-}
-
-// Dialect is a dialect's name.
-type Dialect string
-
-func (d *Dialect) parse(text string) error {
-	if _, err := event.ParseDialect(text); err != nil {
-		return errUnwanted
-	}
-	*d = Dialect(text)
-	return nil
-}
-
-func (Dialect) wants() string {
-	names := []string{"auto"}
-	for _, d := range event.Dialects {
-		names = append(names, string(d))
-	}
-	return strings.Join(names, ", ")
+	Part `yaml:",inline" part:"source"`
 }
 
 // Pipeline is one effect on a set of objects.
@@ -115,14 +72,8 @@ type Pipeline struct {
 	// default), or every version of it.
 	Identity Identity `yaml:"identity" jsonschema:"enum=object,enum=version"`
 
-	// Make another picture of a picture.
-	Image *Image `yaml:"image"`
-	// Copy the object.
-	Copy *Copy `yaml:"copy"`
-	// Run a program on the object.
-	Exec *Exec `yaml:"exec"`
-	// Tell a web service.
-	HTTP *HTTP `yaml:"http"`
+	// What is done: one of the actions.
+	Action Part `yaml:",inline" part:"action"`
 }
 
 // Match selects objects.

@@ -14,6 +14,7 @@ import (
 // decoder fills the types of this package from YAML, noting what is wrong and
 // where, and going on.
 type decoder struct {
+	table   *Table
 	lookup  func(string) (string, bool)
 	anchors map[string]ast.Node
 	where   map[string]place

@@ -24,7 +24,7 @@ func TestDepth(t *testing.T) {
 		}
 	}
 	for _, text := range []string{strings.Repeat("- ", 1000), strings.Repeat("[", 1000)} {
-		if _, err := Parse("x", []byte(text), lookup); err == nil || !strings.Contains(err.Error(), "nests deeper") {
+		if _, err := new(Table).Parse("x", []byte(text), noVariables); err == nil || !strings.Contains(err.Error(), "nests deeper") {
 			t.Errorf("%.20q: got %v", text, err)
 		}
 	}

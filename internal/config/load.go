@@ -31,61 +31,70 @@ type place struct{ line, column int }
 
 // Load reads a file. lookup answers for environment variables, as os.LookupEnv
 // does. What is wrong with the content is an [*Errors].
-func Load(name string, lookup func(string) (string, bool)) (*Config, error) {
-	raw, err := read(name)
-	if err != nil {
-		return nil, err
-	}
-	return Parse(name, raw, lookup)
+func (t *Table) Load(name string, lookup func(string) (string, bool)) (*Config, error) {
+	return t.load(name, lookup, "", everything)
 }
 
 // LoadToLook is Load for those who only look into the ledger: a variable that is
-// not set is no error outside of the ledger's field, which is left empty then.
-func LoadToLook(name string, lookup func(string) (string, bool)) (*Config, error) {
-	return loadFor(name, lookup, func(path string) bool { return path == "ledger" || path == "pipelines" })
+// not set is no error outside of the ledger's field.
+func (t *Table) LoadToLook(name string, lookup func(string) (string, bool)) (*Config, error) {
+	return t.load(name, lookup, "", func(path string) bool { return path == "ledger" || path == "pipelines" })
 }
 
 // LoadObjects is Load for those who only use the object store: a variable that
 // is not set is no error outside of the store's fields, and of what pipelines
 // match. There need not be any pipelines.
-func LoadObjects(name string, lookup func(string) (string, bool)) (*Config, error) {
-	return loadFor(name, lookup, func(path string) bool {
+func (t *Table) LoadObjects(name string, lookup func(string) (string, bool)) (*Config, error) {
+	return t.load(name, lookup, "", func(path string) bool {
 		return within(path, "objects") || strings.Contains(path, "].match.")
 	})
 }
 
-// loadFor is Load for those who need some fields: in others, a variable that is
-// not set is no error, and pipelines need not be there unless they are needed.
-func loadFor(name string, lookup func(string) (string, bool), needs func(path string) bool) (*Config, error) {
+// LoadWithoutSources is Load for those who bring notifications of their own: the
+// sources are left out, and nothing in them is an error.
+func (t *Table) LoadWithoutSources(name string, lookup func(string) (string, bool)) (*Config, error) {
+	c, err := t.load(name, lookup, "sources", everything)
+	if err == nil {
+		c.Sources = nil
+	}
+	return c, err
+}
+
+// Parse is Load of a file's content.
+func (t *Table) Parse(name string, raw []byte, lookup func(string) (string, bool)) (*Config, error) {
+	return t.decode(name, raw, lookup, "", everything)
+}
+
+// everything is needed by those who do the work.
+func everything(string) bool { return true }
+
+func (t *Table) load(name string, lookup func(string) (string, bool), ignored string, needs func(path string) bool) (*Config, error) {
 	raw, err := read(name)
 	if err != nil {
 		return nil, err
 	}
-	c, d, err := decode(name, raw, lookup, "")
+	return t.decode(name, raw, lookup, ignored, needs)
+}
+
+// decode returns what the file says if nothing is wrong with it. Nothing counts
+// in the ignored field. In fields that are not needed a variable may be unset,
+// and pipelines may be missing if they are not needed.
+func (t *Table) decode(name string, raw []byte, lookup func(string) (string, bool), ignored string, needs func(path string) bool) (*Config, error) {
+	root, err := parse(name, raw)
 	if err != nil {
 		return nil, err
 	}
+	c := &Config{name: name, where: make(map[string]place)}
+	c.Ledger.kinds = t.Ledgers
+	d := &decoder{table: t, lookup: lookup, anchors: make(map[string]ast.Node), where: c.where, ignored: ignored}
+	d.value(root, reflect.ValueOf(&c.File).Elem(), "")
+	c.complete(d)
 	d.errs = slices.DeleteFunc(d.errs, func(e *Error) bool {
 		return e.unset && !needs(e.Path) || e.lacks == "pipelines" && !needs(e.lacks)
 	})
 	if err := d.failure(name); err != nil {
 		return nil, err
 	}
-	return c, nil
-}
-
-// LoadWithoutSources is Load for those who bring notifications of their own: the
-// sources are left out, and nothing in them is an error.
-func LoadWithoutSources(name string, lookup func(string) (string, bool)) (*Config, error) {
-	raw, err := read(name)
-	if err != nil {
-		return nil, err
-	}
-	c, err := accept(name, raw, lookup, "sources")
-	if err != nil {
-		return nil, err
-	}
-	c.Sources = nil
 	return c, nil
 }
 
@@ -103,38 +112,6 @@ func read(name string) ([]byte, error) {
 		return nil, whole(name, "cannot be read: "+err.Error())
 	}
 	return raw, nil
-}
-
-// Parse is Load of a file's content.
-func Parse(name string, raw []byte, lookup func(string) (string, bool)) (*Config, error) {
-	return accept(name, raw, lookup, "")
-}
-
-// accept returns what the file says if nothing is wrong with it, but in the
-// field to be ignored.
-func accept(name string, raw []byte, lookup func(string) (string, bool), ignored string) (*Config, error) {
-	c, d, err := decode(name, raw, lookup, ignored)
-	if err == nil {
-		err = d.failure(name)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return c, nil
-}
-
-// decode returns what the file says; what is wrong with it is in the decoder.
-func decode(name string, raw []byte, lookup func(string) (string, bool), ignored string) (*Config, *decoder, error) {
-	root, err := parse(name, raw)
-	if err != nil {
-		return nil, nil, err
-	}
-	c := &Config{name: name, where: make(map[string]place)}
-	d := &decoder{lookup: lookup, anchors: make(map[string]ast.Node), where: c.where, ignored: ignored}
-	d.value(root, reflect.ValueOf(&c.File).Elem(), "")
-	c.defaults()
-	c.check(d)
-	return c, d, nil
 }
 
 // parse reads the YAML and returns its root.

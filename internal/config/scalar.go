@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/dustin/go-humanize"
+
+	"github.com/pawlhq/pawl/event"
 )
 
 // scalar is a value that is written as one word.
@@ -127,35 +129,52 @@ func (l Location) IsZero() bool { return l == Location{} }
 // String returns the location as it is written.
 func (l Location) String() string { return "s3://" + l.Bucket + "/" + l.Prefix }
 
-// Ledger is where the rows are kept.
-type Ledger struct {
-	Kind string // "sqlite" or "memory"
-	Path string // of the file, for sqlite
-}
+// Dialect is a dialect's name.
+type Dialect string
 
-func (l *Ledger) parse(text string) error {
-	kind, path, ok := strings.Cut(text, ":")
-	switch {
-	case text == "memory":
-	case !ok:
+func (d *Dialect) parse(text string) error {
+	if _, err := event.ParseDialect(text); err != nil {
 		return errUnwanted
-	case kind == "memory" && path == "":
-	case kind == "sqlite" && path != "":
-	case kind == "sqlite":
-		return errors.New("names no file: write sqlite:FILE")
-	default:
-		return fmt.Errorf("is of an unknown kind: want %s", l.wants())
 	}
-	*l = Ledger{Kind: kind, Path: path}
+	*d = Dialect(text)
 	return nil
 }
 
-func (Ledger) wants() string { return "sqlite:FILE or memory" }
-
-// String returns the ledger as it is written.
-func (l Ledger) String() string {
-	if l.Path == "" {
-		return l.Kind
+func (Dialect) wants() string {
+	names := []string{"auto"}
+	for _, d := range event.Dialects {
+		names = append(names, string(d))
 	}
-	return l.Kind + ":" + l.Path
+	return strings.Join(names, ", ")
+}
+
+// Ledger is where the rows are kept.
+type Ledger struct {
+	Part
+	kinds []LedgerKind
+}
+
+func (l *Ledger) parse(text string) error {
+	name, rest, colon := strings.Cut(text, ":")
+	i := slices.IndexFunc(l.kinds, func(k LedgerKind) bool { return k.Name == name })
+	switch {
+	case i >= 0 && (colon || l.kinds[i].Form == name):
+		config, err := l.kinds[i].Parse(rest)
+		if err != nil {
+			return err
+		}
+		l.Part = Part{Kind: name, Config: config}
+		return nil
+	case !colon:
+		return errUnwanted
+	}
+	return fmt.Errorf("is of an unknown kind: want %s", l.wants())
+}
+
+func (l *Ledger) wants() string {
+	forms := make([]string, len(l.kinds))
+	for i, k := range l.kinds {
+		forms[i] = k.Form
+	}
+	return strings.Join(forms, " or ")
 }

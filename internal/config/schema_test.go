@@ -1,4 +1,4 @@
-package config
+package config_test
 
 import (
 	"bytes"
@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/goccy/go-yaml"
@@ -14,6 +15,8 @@ import (
 	validator "github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/internal/config"
+	"github.com/pawlhq/pawl/internal/parts"
 )
 
 //go:generate go test -run TestSchema -update .
@@ -62,7 +65,7 @@ func TestExamples(t *testing.T) {
 			if err := validate(compiled, raw); err != nil {
 				t.Error(err)
 			}
-			if _, err := Load(name, func(string) (string, bool) { return "value", true }); err != nil {
+			if _, err := parts.Table.Load(name, func(string) (string, bool) { return "value", true }); err != nil {
 				t.Error(err)
 			}
 		})
@@ -127,25 +130,38 @@ func schema(t *testing.T) []byte {
 		Anonymous:                  true,
 		Mapper:                     mapType,
 	}
-	if err := r.AddGoComments("github.com/pawlhq/pawl/internal/config", ".", jsonschema.WithFullComment()); err != nil {
-		t.Fatal(err)
+	for _, dir := range []string{"config", "parts"} {
+		if err := r.AddGoComments("github.com/pawlhq/pawl/internal/"+dir, "../"+dir, jsonschema.WithFullComment()); err != nil {
+			t.Fatal(err)
+		}
 	}
 	delete(r.CommentMap, "github.com/pawlhq/pawl/internal/config.File")
-	s := r.Reflect(&File{})
+	s := r.Reflect(&config.File{})
 	s.ID = "https://raw.githubusercontent.com/pawlhq/pawl/main/docs/pawl.schema.json"
 	s.Title = "pawl.yaml"
 	one := uint64(1)
 	source := property(t, s, "sources").Items
 	source.MinProperties, source.MaxProperties = &one, &one
+	addKinds(r, source, parts.Table.Sources)
 	pipeline := property(t, s, "pipelines").Items
-	for _, action := range []string{"image", "copy", "exec", "http"} {
-		pipeline.OneOf = append(pipeline.OneOf, &jsonschema.Schema{Required: []string{action}})
+	addKinds(r, pipeline, parts.Table.Actions)
+	for _, action := range parts.Table.Actions {
+		pipeline.OneOf = append(pipeline.OneOf, &jsonschema.Schema{Required: []string{action.Name}})
 	}
 	b, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		t.Fatal(err)
 	}
 	return append(b, '\n')
+}
+
+// addKinds adds the kinds of a part to what holds it.
+func addKinds(r *jsonschema.Reflector, to *jsonschema.Schema, kinds []config.Kind) {
+	for _, k := range kinds {
+		s := r.Reflect(k.Config)
+		s.Version = ""
+		to.Properties.Set(k.Name, s)
+	}
 }
 
 func property(t *testing.T, s *jsonschema.Schema, name string) *jsonschema.Schema {
@@ -165,17 +181,25 @@ func mapType(t reflect.Type) *jsonschema.Schema {
 		return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: kind}, {Type: "string", Pattern: fromEnv}}}
 	}
 	switch reflect.Zero(t).Interface().(type) {
-	case Duration:
+	case config.Duration:
 		return text(`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`)
-	case Size:
+	case config.Size:
 		return text(`^[0-9]+(\.[0-9]+)? *([kKMGT]?i?B)?$`)
-	case Location:
+	case config.Location:
 		return text(`^s3://[^/]+(/|/.*/)?$`)
-	case Ledger:
-		return text(`^(sqlite:.+|memory:?)$`)
-	case Secret:
+	case config.Ledger:
+		var forms []string
+		for _, k := range parts.Table.Ledgers {
+			if k.Form == k.Name {
+				forms = append(forms, k.Name+":?")
+			} else {
+				forms = append(forms, k.Name+":.+")
+			}
+		}
+		return text("^(" + strings.Join(forms, "|") + ")$")
+	case config.Secret:
 		return &jsonschema.Schema{Type: "string"}
-	case Dialect:
+	case config.Dialect:
 		known := &jsonschema.Schema{Type: "string", Enum: []any{"auto"}}
 		for _, d := range event.Dialects {
 			known.Enum = append(known.Enum, string(d))

@@ -11,7 +11,7 @@ import (
 
 func TestSecretNeverPrints(t *testing.T) {
 	s := Secret{text: "hush"}
-	w := Webhook{Token: s}
+	w := struct{ Token Secret }{s}
 	var out bytes.Buffer
 	slog.New(slog.NewTextHandler(&out, nil)).Info("x", "secret", s, "hook", w, "pointer", &w)
 	slog.New(slog.NewJSONHandler(&out, nil)).Info("x", "secret", s, "hook", w, "pointer", &w)

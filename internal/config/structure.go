@@ -68,11 +68,22 @@ func (d *decoder) field(pair *ast.MappingValueNode, v reflect.Value, path string
 		d.fail(placeOf(pair.Key), path, "a field's name must be plain text")
 		return
 	}
+	at := join(path, key.Value)
 	var known []string
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
+		for _, k := range d.table.kinds(f) {
+			if k.Name == key.Value {
+				d.where[at] = placeOf(pair.Key)
+				d.part(pair.Value, v.Field(i).Addr().Interface().(*Part), k, at)
+				return
+			}
+			known = append(known, k.Name)
+		}
+		if f.Tag.Get("part") != "" {
+			continue
+		}
 		if name(f) == key.Value {
-			at := join(path, key.Value)
 			d.where[at] = placeOf(pair.Key)
 			d.value(pair.Value, v.Field(i), at)
 			return

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawlhq/pawl/internal/config"
+	"github.com/pawlhq/pawl/internal/parts"
 )
 
 // TestConfig reads the configuration file as a worker does, in a folder whose
@@ -25,14 +25,14 @@ func TestConfig(t *testing.T) {
 		name, value, _ := strings.Cut(v, "=")
 		vars[name] = value
 	}
-	c, err := config.Load(filepath.Join(dir, configFile), func(name string) (string, bool) { v, ok := vars[name]; return v, ok })
+	c, err := parts.Table.Load(filepath.Join(dir, configFile), func(name string) (string, bool) { v, ok := vars[name]; return v, ok })
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := filepath.Join(dir, ledgerFile); c.Ledger.Path != want {
-		t.Errorf("ledger %q, want %q", c.Ledger.Path, want)
+	if want := filepath.Join(dir, ledgerFile); c.Ledger.Config != any(parts.SQLite{Path: want}) {
+		t.Errorf("ledger %+v, want %q", c.Ledger.Config, want)
 	}
-	hook, lease := c.Sources[0].Webhook, c.Lease
+	hook, lease := c.Sources[0].Config.(parts.Webhook), c.Lease
 	if hook.Listen != "127.0.0.1:8" || hook.Path != hookPath || hook.Token.Reveal() != "Bearer word" {
 		t.Errorf("webhook %+v", hook)
 	}

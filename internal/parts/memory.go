@@ -1,0 +1,30 @@
+package parts
+
+import (
+	"context"
+	"errors"
+
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/ledger/memledger"
+)
+
+// Memory is a ledger that ends with its process: memory.
+type Memory struct{}
+
+func parseMemory(rest string) (Memory, error) {
+	if rest != "" {
+		return Memory{}, errors.New("has no name: write memory, with nothing after it")
+	}
+	return Memory{}, nil
+}
+
+// Open implements [Ledger].
+func (Memory) Open(context.Context) (ledger.Store, error) { return memledger.New(), nil }
+
+// Look implements [Ledger].
+func (Memory) Look(context.Context) error {
+	return errors.New("nobody but its own process can look into a ledger in memory: use sqlite:FILE")
+}
+
+// Describe implements [Ledger].
+func (Memory) Describe() string { return "memory" }
