@@ -68,13 +68,18 @@ func (c *codec) matches(b []byte) bool {
 }
 
 // decodeTime is how long a picture may take to decode: some are built to take
-// hours, a progressive JPEG of many empty scans for one.
+// hours.
 const decodeTime = time.Minute
 
-// decode returns the whole picture. Only a cancelled context or a lack of time
-// is an error that may pass.
+// errTooSlow: the picture's own making, which another attempt would only repeat.
+var errTooSlow = fmt.Errorf("the picture takes longer than %v to decode", decodeTime)
+
+// decode returns the whole picture. Only the end of ctx is an error that may pass.
 func (f *file) decode(ctx context.Context) (image.Image, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, decodeTime, fmt.Errorf("the picture takes longer than %v to decode", decodeTime))
+	if err := f.checkScans(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, decodeTime, worker.Permanent(errTooSlow))
 	defer cancel()
 	img, err := f.decodeSafely(&cancelReader{ctx, bytes.NewReader(f.data)})
 	switch {

@@ -9,6 +9,7 @@ import (
 	"image/color/palette"
 	"io"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -182,12 +183,32 @@ func TestPictureBuiltToTakeHoursEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	start := time.Now()
-	_, _, err := Convert(ctx, bytes.NewReader(scanBomb(4992, 200_000)), Config{})
+	_, _, err := Convert(ctx, bytes.NewReader(scanBomb(4992, maxScans-1)), Config{})
 	if !errors.Is(err, context.DeadlineExceeded) || worker.IsPermanent(err) {
 		t.Errorf("error %v, want the deadline's", err)
 	}
 	if took := time.Since(start); took > 20*time.Second {
 		t.Errorf("took %v to notice", took)
+	}
+}
+
+func TestScansAreBounded(t *testing.T) {
+	for n, want := range map[int]int{0: 1, 3: 4, maxScans - 1: maxScans, maxScans: maxScans + 1, 3000: maxScans + 1} {
+		in := scanBomb(64, n)
+		if got := scans(in); got != want {
+			t.Errorf("%d scans counted of %d", got, n+1)
+		}
+		_, _, err := Convert(t.Context(), bytes.NewReader(in), Config{})
+		if bad := want > maxScans; worker.IsPermanent(err) != bad || bad && !strings.Contains(err.Error(), "scans") {
+			t.Errorf("a picture of %d scans: %v", n+1, err)
+		}
+	}
+	// What an application segment holds is no scan.
+	thumbnail := scanBomb(8, 500)[:60_000/10]
+	photo := encodeJPEG(t, photo(20, 20))
+	segment := append([]byte{0xff, 0xe1, byte((len(thumbnail) + 2) >> 8), byte(len(thumbnail) + 2)}, thumbnail...)
+	if got := scans(slices.Concat(photo[:2], segment, photo[2:])); got != 1 {
+		t.Errorf("%d scans counted of a photograph with a thumbnail", got)
 	}
 }
 
