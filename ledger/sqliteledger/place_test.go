@@ -20,6 +20,23 @@ func TestFileThatIsGone(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
+		"LogDeleted": func(t *testing.T, path string) {
+			if err := os.Remove(path + "-wal"); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"LogReplaced": func(t *testing.T, path string) {
+			b, err := os.ReadFile(path + "-wal")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Remove(path + "-wal"); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path+"-wal", b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		},
 		"Moved": func(t *testing.T, path string) {
 			if err := os.Rename(path, path+".old"); err != nil {
 				t.Fatal(err)
@@ -44,7 +61,7 @@ func TestFileThatIsGone(t *testing.T) {
 					t.Errorf("%s: error %v, want one that says that the file is gone", call, err)
 				}
 			}
-			if _, err := os.Stat(s.path); name != "Replaced" && !errors.Is(err, os.ErrNotExist) {
+			if _, err := os.Stat(s.path); (name == "Moved" || name == "Deleted") && !errors.Is(err, os.ErrNotExist) {
 				t.Errorf("a new file was made (%v)", err)
 			}
 		})

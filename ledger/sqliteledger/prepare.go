@@ -55,6 +55,9 @@ func (s *Store) prepareFile(ctx context.Context) error {
 			return s.explainOpen(ctx, err)
 		}
 	}
+	if err := s.rememberWAL(); err != nil {
+		return s.explainOpen(ctx, err)
+	}
 	return nil
 }
 

@@ -30,11 +30,13 @@ const readers = 4
 
 // Store is a [ledger.Store] in one file.
 type Store struct {
-	path   string
-	file   os.FileInfo // of the file as it was opened
-	wait   time.Duration
-	writer *sqlitex.Pool
-	reader *sqlitex.Pool
+	path    string
+	file    os.FileInfo // of the file as it was opened
+	wal     os.FileInfo // of its log
+	walPath string
+	wait    time.Duration
+	writer  *sqlitex.Pool
+	reader  *sqlitex.Pool
 }
 
 var (
@@ -51,8 +53,8 @@ var (
 // Up to 256 MiB are checked for damage as a whole; of a larger file only the
 // parts needed first are, and the call that meets damage later reports it.
 //
-// Every call makes sure that the file still lies at path, for what is written
-// to one that was deleted is gone when the process ends. Where it does not, the
+// Every call makes sure that the file and its log still lie at path, for what is
+// written to one that was deleted is gone when the process ends. Where it does not, the
 // call's error wraps [ledger.ErrUnusable].
 func Open(ctx context.Context, path string) (*Store, error) {
 	return open(ctx, path, lockWait)
