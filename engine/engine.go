@@ -14,12 +14,13 @@ type Config struct {
 	Owner     string // names this worker in leases; unique among all that ever ran
 	Pipelines []string
 	Policy    ledger.Policy
-	Tasks     int           // attempts running at a time
-	Bytes     int64         // summed size of the objects in them
-	Swaps     int           // batches in flight
-	Batch     int           // changes in a batch
-	Cache     int           // rows remembered after their entry is gone
-	Sweep     time.Duration // how often each pipeline's due rows are asked for; 0: never
+	Tasks     int            // attempts running at a time, of the pipelines that share them
+	Own       map[string]int // attempts of pipelines that have slots of their own
+	Bytes     int64          // summed size of the objects in them
+	Swaps     int            // batches in flight
+	Batch     int            // changes in a batch
+	Cache     int            // rows remembered after their entry is gone
+	Sweep     time.Duration  // how often each pipeline's due rows are asked for; 0: never
 	// AckSettled acknowledges a delivery only when all its objects are
 	// settled or dead, instead of when the ledger has them. It is for
 	// workers that nobody sweeps after, and ledgers that forget.
@@ -37,8 +38,11 @@ type Engine struct {
 	entries map[ledger.RowKey]*entry
 	cache   *simplelru.LRU[ledger.RowKey, ledger.Row]
 
-	dirty   queue // entries with intents, in order of arrival
-	ready   queue // entries that wait for a slot to claim
+	dirty   queue            // entries with intents, in order of arrival
+	lanes   map[string]*lane // by pipeline
+	order   []*lane
+	turn    int // whose turn it is in order
+	sharers int // lanes without slots of their own
 	running []*entry
 
 	deliveries map[uint64]*delivery
@@ -71,10 +75,10 @@ func New(cfg Config) *Engine {
 		entries:    map[ledger.RowKey]*entry{},
 		deliveries: map[uint64]*delivery{},
 		batches:    map[uint64][]*entry{},
-		dirty:      queue{which: dirty}, ready: queue{which: ready},
+		dirty:      queue{which: dirty}, lanes: map[string]*lane{},
 	}
 	for _, p := range cfg.Pipelines {
-		e.sweeps = append(e.sweeps, sweep{pipeline: p})
+		e.sweeps = append(e.sweeps, sweep{pipeline: p, lane: e.addLane(p)})
 	}
 	return e
 }
@@ -115,7 +119,7 @@ func (e *Engine) Idle() bool { return len(e.entries) == 0 && len(e.deliveries) =
 func (e *Engine) Next() time.Time {
 	next := e.nextScan
 	for i := range e.sweeps {
-		if s := &e.sweeps[i]; !s.asked && e.sweeping() && (next.IsZero() || s.next.Before(next)) {
+		if s := &e.sweeps[i]; !s.asked && e.sweeping(s.lane) && (next.IsZero() || s.next.Before(next)) {
 			next = s.next
 		}
 	}
@@ -136,9 +140,11 @@ func (e *Engine) nonce() (n ledger.Nonce) {
 
 func (e *Engine) drain() {
 	e.draining = true
-	for en := e.ready.pop(); en != nil; en = e.ready.pop() {
-		if e.waits(en) {
-			e.retire(en)
+	for _, l := range e.order {
+		for en := l.ready.pop(); en != nil; en = l.ready.pop() {
+			if e.waits(en) {
+				e.retire(en)
+			}
 		}
 	}
 }

@@ -142,7 +142,7 @@ func (e *Engine) route(en *entry) {
 		e.dirty.push(en)
 	case en.attempt != nil:
 	case !e.draining && claimable(&en.row, e.now):
-		e.ready.push(en)
+		e.lane(en.key).ready.push(en)
 	default:
 		e.retire(en)
 	}
@@ -156,43 +156,4 @@ func (en *entry) hasIntents() bool { return len(en.observe) > 0 || en.finish != 
 func claimable(row *ledger.Row, now time.Time) bool {
 	due := row.Due()
 	return !due.IsZero() && !due.After(now) && !row.RetryAt.After(now)
-}
-
-// take reserves a slot for an attempt at row.
-func (e *Engine) take(en *entry, row *ledger.Row) bool {
-	if !e.fits(row) {
-		return false
-	}
-	en.slot, en.size, en.alone = true, row.Want.Identity.Size, e.quarantined(row)
-	e.slots++
-	e.bytes += en.size
-	e.alone = en.alone
-	return true
-}
-
-// fits reports that there is a slot for an attempt at row. An object larger
-// than all bytes allowed runs alone.
-func (e *Engine) fits(row *ledger.Row) bool {
-	if e.slots == 0 {
-		return true
-	}
-	return !e.alone && !e.quarantined(row) && e.slots < e.cfg.Tasks && row.Want.Identity.Size <= e.cfg.Bytes-e.bytes
-}
-
-// quarantined reports that row runs alone, as it may be what kills the processes
-// that it runs in: half of its attempts are used up, and the last one ended with
-// its worker. Else the objects that are claimed together with a poisonous one
-// would use their attempts up with it, and die of it.
-func (e *Engine) quarantined(row *ledger.Row) bool {
-	return row.Held() && 2*row.Attempts >= e.cfg.Policy.Attempts
-}
-
-// give frees a slot, if the entry holds one.
-func (e *Engine) give(en *entry) {
-	if en.slot {
-		e.alone = e.alone && !en.alone
-		en.slot, en.alone = false, false
-		e.slots--
-		e.bytes -= en.size
-	}
 }

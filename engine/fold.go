@@ -19,29 +19,22 @@ func (e *Engine) flush() {
 
 // work reports that some entry can be folded.
 func (e *Engine) work() bool {
-	en := e.nextReady()
-	return !e.dirty.empty() || en != nil && e.fits(&en.row)
-}
-
-// nextReady returns the first of those who wait for a slot. Whoever is before it
-// waits no more.
-func (e *Engine) nextReady() *entry {
-	en := e.ready.peek()
-	for en != nil && !e.waits(en) {
-		e.ready.pop()
-		en = e.ready.peek()
+	if !e.dirty.empty() {
+		return true
 	}
-	return en
+	turn := e.turn
+	en := e.nextReady()
+	e.turn = turn // nobody had it
+	return en != nil
 }
 
-// foldReady gives free slots to those who wait for one, in their order.
+// foldReady gives free slots to those who wait for one.
 func (e *Engine) foldReady(batch []*entry) []*entry {
 	for len(batch) < e.cfg.Batch {
 		en := e.nextReady()
-		if en == nil || !e.take(en, &en.row) {
+		if en == nil || !e.takeFirst(en) {
 			return batch
 		}
-		e.ready.pop()
 		batch = e.fold(en, batch)
 	}
 	return batch
@@ -52,12 +45,6 @@ func (e *Engine) foldDirty(batch []*entry) []*entry {
 		batch = e.fold(e.dirty.pop(), batch)
 	}
 	return batch
-}
-
-// waits reports that an entry taken from the ready queue still waits for a
-// slot, and for nothing else.
-func (e *Engine) waits(en *entry) bool {
-	return e.entries[en.key] == en && en.flight == nil && en.attempt == nil && !en.hasIntents()
 }
 
 func (e *Engine) send(batch []*entry) {
@@ -168,7 +155,7 @@ func (e *Engine) foldClaim(en *entry, f *flight) (changed bool) {
 // claims reports that the row as it will be can be claimed, and that there is a
 // slot for it: one that foldReady took, or one that nobody waits for.
 func (e *Engine) claims(en *entry, f *flight) bool {
-	return claimable(&f.next, e.now) && (en.slot || e.ready.empty() && e.take(en, &f.next))
+	return claimable(&f.next, e.now) && (en.slot || e.lane(en.key).ready.empty() && e.take(en, &f.next))
 }
 
 func (e *Engine) swapped(in *Swapped) {

@@ -5,6 +5,7 @@ import "time"
 // sweep is the state of asking for one pipeline's due rows.
 type sweep struct {
 	pipeline string
+	lane     *lane
 	next     time.Time
 	asked    bool
 	limit    int
@@ -19,24 +20,21 @@ const sweepMost = 500
 // sweepOdd bounds how many rows that cannot be read a sweep passes by.
 const sweepOdd = 10_000
 
-// sweeping reports that due rows are wanted. While objects wait for a slot they
-// are not: there would be nobody to claim them.
-func (e *Engine) sweeping() bool {
-	return e.cfg.Sweep > 0 && !e.draining && e.ready.empty() && e.slots < e.cfg.Tasks
+// sweeping reports that a pipeline's due rows are wanted. While objects of it wait
+// for a slot they are not: there would be nobody to claim them.
+func (e *Engine) sweeping(l *lane) bool {
+	return e.cfg.Sweep > 0 && !e.draining && l.ready.empty() && e.room(l)
 }
 
 // sweepAll asks for due rows where it is time to.
 func (e *Engine) sweepAll() {
-	if !e.sweeping() {
-		return
-	}
 	for i := range e.sweeps {
 		s := &e.sweeps[i]
-		if s.asked || s.next.After(e.now) {
+		if s.asked || s.next.After(e.now) || !e.sweeping(s.lane) {
 			continue
 		}
 		s.asked = true
-		s.limit = min(sweepMost, max(e.cfg.Tasks, 1)) + s.odd
+		s.limit = min(sweepMost, max(s.lane.own, e.cfg.Tasks, 1)) + s.odd
 		e.emit(Sweep{Pipeline: s.pipeline, Before: e.now, Limit: s.limit})
 	}
 }

@@ -230,11 +230,14 @@ func (a *actor) checkStart(k *task) {
 			a.fail("%s: %s starts with fence %d while %s runs with %d", a.name, k.Key, k.Fence, other.name, o.Fence)
 		}
 	}
-	size := k.Want.Identity.Size
+	size, neighbours := k.Want.Identity.Size, 0
 	for _, o := range a.tasks {
-		size += o.Want.Identity.Size
+		if o.Key.Pipeline == k.Key.Pipeline {
+			size += o.Want.Identity.Size
+			neighbours++
+		}
 	}
-	if n := len(a.tasks) + 1; n > a.cfg.Tasks || n > 1 && size > a.cfg.Bytes {
+	if n := len(a.tasks) + 1; n > max(a.cfg.Tasks, len(a.cfg.Pipelines)) || neighbours > 0 && size > a.cfg.Bytes {
 		a.fail("%s: %d tasks run, of %d bytes", a.name, n, size)
 	}
 }

@@ -1,0 +1,157 @@
+package engine
+
+import "github.com/pawlhq/pawl/ledger"
+
+// lane is one pipeline's share of the slots. A pipeline is sure of some, whatever
+// the others do; the rest go to whoever comes first.
+type lane struct {
+	ready   queue // entries that wait for a slot to claim
+	running int   // slots that attempts hold
+	// own is how many slots the pipeline has for itself; 0: it shares those of
+	// Config.Tasks with others.
+	own int
+}
+
+func (e *Engine) addLane(pipeline string) *lane {
+	l := &lane{ready: queue{which: ready}, own: e.cfg.Own[pipeline]}
+	e.lanes[pipeline] = l
+	e.order = append(e.order, l)
+	if l.own == 0 {
+		e.sharers++
+	}
+	return l
+}
+
+func (e *Engine) lane(k ledger.RowKey) *lane {
+	if l := e.lanes[k.Pipeline]; l != nil {
+		return l
+	}
+	return e.addLane(k.Pipeline) // of a test
+}
+
+// sure is how many slots each pipeline that shares them is sure of: together half
+// of them, and at least one each.
+func (e *Engine) sure() int { return max(1, e.cfg.Tasks/(2*e.sharers)) }
+
+// room reports that the pipeline may have one more slot.
+func (e *Engine) room(l *lane) bool {
+	if l.own > 0 {
+		return l.running < l.own
+	}
+	sure := e.sure()
+	if l.running < sure || e.sharers == 1 && l.running < e.cfg.Tasks {
+		return true
+	}
+	open := e.cfg.Tasks - e.sharers*sure // what nobody is sure of
+	for _, other := range e.order {
+		if other.own == 0 {
+			open -= max(0, other.running-sure)
+		}
+	}
+	return open > 0
+}
+
+// take reserves a slot for an attempt at row.
+func (e *Engine) take(en *entry, row *ledger.Row) bool {
+	l := e.lane(en.key)
+	if !e.fits(l, row) {
+		return false
+	}
+	en.slot, en.size, en.alone = true, row.Want.Identity.Size, e.quarantined(row)
+	l.running++
+	e.slots++
+	e.bytes += en.size
+	e.alone = en.alone
+	return true
+}
+
+// takeFirst is take for the first of its lane, which leaves it.
+func (e *Engine) takeFirst(en *entry) bool {
+	l := e.lane(en.key)
+	l.ready.pop()
+	if e.take(en, &en.row) {
+		return true
+	}
+	l.ready.push(en)
+	return false
+}
+
+// give frees a slot, if the entry holds one.
+func (e *Engine) give(en *entry) {
+	if en.slot {
+		e.alone = e.alone && !en.alone
+		en.slot, en.alone = false, false
+		e.lane(en.key).running--
+		e.slots--
+		e.bytes -= en.size
+	}
+}
+
+// fits reports that there is a slot for an attempt at row. An object larger than
+// what is left of the bytes runs where nothing else of its pipeline does.
+func (e *Engine) fits(l *lane, row *ledger.Row) bool {
+	switch {
+	case e.slots == 0:
+		return true
+	case e.alone, e.quarantined(row), e.waitsAlone(), !e.room(l):
+		return false
+	}
+	return l.running == 0 || row.Want.Identity.Size <= e.cfg.Bytes-e.bytes
+}
+
+// quarantined reports that row runs alone, as it may be what kills the processes
+// that it runs in: half of its attempts are used up, and the last one ended with
+// its worker. Else the objects that are claimed together with a poisonous one
+// would use their attempts up with it, and die of it.
+func (e *Engine) quarantined(row *ledger.Row) bool {
+	return row.Held() && 2*row.Attempts >= e.cfg.Policy.Attempts
+}
+
+// waitsAlone reports that a quarantined object is next in its lane: others begin
+// no more until it has run.
+func (e *Engine) waitsAlone() bool {
+	for _, l := range e.order {
+		if en := e.first(l); en != nil && e.quarantined(&en.row) {
+			return true
+		}
+	}
+	return false
+}
+
+// first returns the first of a lane that waits for a slot. Whoever is before it
+// waits no more.
+func (e *Engine) first(l *lane) *entry {
+	en := l.ready.peek()
+	for en != nil && !e.waits(en) {
+		l.ready.pop()
+		en = l.ready.peek()
+	}
+	return en
+}
+
+// nextReady returns the next entry that can have a slot: pipelines take turns.
+func (e *Engine) nextReady() *entry {
+	for i := range e.order {
+		l := e.order[(e.turn+i)%len(e.order)]
+		if en := e.first(l); en != nil && e.fitsNext(l, en) {
+			e.turn = (e.turn + i + 1) % len(e.order)
+			return en
+		}
+	}
+	return nil
+}
+
+// fitsNext is fits for the first of a lane: a quarantined one has waited until
+// nothing else runs.
+func (e *Engine) fitsNext(l *lane, en *entry) bool {
+	if e.slots == 0 && e.waitsAlone() {
+		return e.quarantined(&en.row)
+	}
+	return e.fits(l, &en.row)
+}
+
+// waits reports that an entry taken from the ready queue still waits for a
+// slot, and for nothing else.
+func (e *Engine) waits(en *entry) bool {
+	return e.entries[en.key] == en && en.flight == nil && en.attempt == nil && !en.hasIntents()
+}
