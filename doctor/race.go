@@ -33,7 +33,7 @@ func (l *lab) races(ctx context.Context, next func(round string) (event.Object, 
 	for round := range rounds {
 		ref, c, err := next(strconv.Itoa(round))
 		if err == nil && c == (bucket.Condition{}) {
-			err = errNoETag
+			err = bucket.ErrNoETag
 		}
 		if err != nil {
 			return "", err
