@@ -19,7 +19,7 @@ func TestAcquireThatGivesUp(t *testing.T) {
 		b.refused(err, ErrHeld, "s3://b/k", "ann", "nightly load", "2000-01-01T00:00:00Z")
 		b.refused(err, context.DeadlineExceeded)
 		b.about(time.Since(began), 100*time.Second, 100*time.Second)
-		if held, ok := errors.AsType[*HeldError](err); !ok || held.Record.Token != l.Token() || held.Ref.Key != "k" {
+		if held, ok := errors.AsType[*HeldError](err); !ok || held.Record.Token != l.Token() || held.Lock != "s3://b/k" {
 			b.Errorf("%+v: want who holds it", err)
 		}
 		ctx, cancel := context.WithCancelCause(b.Context())

@@ -11,7 +11,6 @@ import (
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/bucket/buckettest"
-	"github.com/pawlhq/pawl/event"
 )
 
 // refusedAfterwards lands, and is answered by a refusal: that of its second copy,
@@ -270,7 +269,7 @@ func TestWhatAWaiterIsTold(t *testing.T) {
 			`s3://b/k: the lock is held by "ann\n" on "h 1" (pid 7) since 2026-01-01T00:00:00Z: "why not"`,
 		},
 	} {
-		err := &HeldError{Ref: event.Object{Bucket: "b", Key: "k"}, Record: c.rec}
+		err := &HeldError{Lock: "s3://b/k", Record: c.rec}
 		if got := err.Error(); !strings.HasPrefix(got, c.want) || !errors.Is(err, ErrHeld) {
 			t.Errorf("%s\nwant %s", got, c.want)
 		}

@@ -85,7 +85,7 @@ func (t *turns) end() {
 // enter acquires the lock when one's turn has come.
 func (m *Mutex) enter(ctx context.Context, wait bool) (*hold, error) {
 	if !(wait && m.turns.take(ctx, m.clock) || !wait && m.turns.try()) {
-		held := &HeldError{Ref: m.ref}
+		held := &HeldError{Lock: m.String()}
 		if ctx.Err() != nil {
 			return nil, held.gaveUp(ctx, context.Cause(ctx))
 		}
@@ -111,7 +111,7 @@ func (m *Mutex) next(ctx context.Context, wait bool) (*hold, error) {
 	m.mu.Unlock()
 	if chance > 0 {
 		if err := m.clock.Sleep(ctx, chance); err != nil {
-			return nil, (&HeldError{Ref: m.ref}).gaveUp(ctx, err)
+			return nil, (&HeldError{Lock: m.String()}).gaveUp(ctx, err)
 		}
 	}
 	err := context.Cause(ctx)

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/bucket"
-	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/internal/registertest"
 	"github.com/pawlhq/pawl/internal/tape"
 )
@@ -247,7 +246,8 @@ func force(t *thread) {
 		return
 	}
 	key := keys[t.tape.Choose(len(keys))]
-	now, err := (&object{t.world(), event.Object{Bucket: "b", Key: key}}).get(context.Background())
+	place := t.world().object("b", key)
+	now, err := place.get(context.Background())
 	if err != nil || !now.exists {
 		return
 	}
