@@ -46,12 +46,17 @@ func (b *Bucket) mutex(key string, holder Record, fair bool) *Mutex {
 	return &Mutex{place: b.object(b.name, key), holder: holder, fair: fair}
 }
 
-// holder is what is written of who holds a lock. A key below which not every store
-// would list the lock's companions is refused.
+// holder is that of the lock of a key. A key below which not every store would list
+// the lock's companions is refused.
 func (b *Bucket) holder(key string, c Config) (Record, error) {
 	if err := (event.Object{Bucket: b.name, Key: key}).CheckPath(); err != nil {
 		return Record{}, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
+	return c.holder()
+}
+
+// holder is what is written of who holds a lock.
+func (c Config) holder() (Record, error) {
 	if c.TTL == 0 {
 		c.TTL = defaultTTL
 	}

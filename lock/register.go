@@ -1,0 +1,32 @@
+package lock
+
+import (
+	"fmt"
+
+	"github.com/pawlhq/pawl/ledger"
+)
+
+// OnRegister returns the lock whose lease is a register of a ledger: the same
+// protocol as on an object, for those who share a ledger and no bucket. It costs a
+// read and a write where that costs a GET and a PUT. A register cannot be Fair,
+// for it has no place for a queue.
+func OnRegister(r ledger.Registers, name string, c Config) (*Mutex, error) {
+	err := ledger.CheckRegister(name, nil)
+	if err == nil && c.Fair {
+		err = fmt.Errorf("a lock on a register is not fair: use one on an object, or leave Fair out")
+	}
+	var holder Record
+	if err != nil {
+		err = fmt.Errorf("%w: %w", ErrConfig, err)
+	} else {
+		holder, err = c.holder()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the lock on register:%s: %w", name, err)
+	}
+	return realWorld(nil).onRegister(r, name, holder), nil
+}
+
+func (w *world) onRegister(r ledger.Registers, name string, holder Record) *Mutex {
+	return &Mutex{place: place{world: w, cell: ledger.Cell(r, name)}, holder: holder}
+}
