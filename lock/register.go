@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/pawlhq/pawl/ledger"
@@ -8,12 +9,11 @@ import (
 
 // OnRegister returns the lock whose lease is a register of a ledger: the same
 // protocol as on an object, for those who share a ledger and no bucket. It costs a
-// read and a write where that costs a GET and a PUT. A register cannot be Fair,
-// for it has no place for a queue.
+// read and a write where that costs a GET and a PUT. It cannot be Fair.
 func OnRegister(r ledger.Registers, name string, c Config) (*Mutex, error) {
 	err := ledger.CheckRegister(name, nil)
 	if err == nil && c.Fair {
-		err = fmt.Errorf("a lock on a register is not fair: use one on an object, or leave Fair out")
+		err = errors.New("a register has no place for a queue: leave Fair out, or use a lock on an object")
 	}
 	var holder Record
 	if err != nil {
