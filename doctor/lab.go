@@ -18,7 +18,7 @@ import (
 const (
 	// folder is what the keys of every examination have in common.
 	folder = ".pawl-doctor/"
-	// tries is how often a request is sent whose outcome stays open.
+	// tries is how often a request is sent whose fate stays unclear.
 	tries = 3
 	// patience is waited before a request is sent again; then twice as long.
 	// Some stores take one write a second for each key.
@@ -36,9 +36,9 @@ type lab struct {
 	bucket string
 	prefix string // ends with a slash
 
-	mu    sync.Mutex
-	keys  map[string]bool // what may exist
-	loose bool            // a write without a definite answer may land yet
+	mu         sync.Mutex
+	keys       map[string]bool // what may exist
+	unanswered bool            // a write without an answer may land yet
 }
 
 func newLab(store bucket.Store, bucketName, prefix string) *lab {
@@ -220,10 +220,10 @@ func header(c bucket.Condition) string {
 }
 
 // late notes that a write may land yet.
-func (l *lab) late(loose bool) {
+func (l *lab) late(unanswered bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.loose = l.loose || loose
+	l.unanswered = l.unanswered || unanswered
 }
 
 // stale is a read that does not show the last write. Where one of an earlier
@@ -231,7 +231,7 @@ func (l *lab) late(loose bool) {
 func (l *lab) stale(format string, args ...any) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.loose {
+	if l.unanswered {
 		return fmt.Errorf("%w: %s, but an earlier write may have landed late", bucket.ErrUnclear, fmt.Sprintf(format, args...))
 	}
 	return broken(format, args...)
@@ -244,7 +244,7 @@ func (l *lab) clean(ctx context.Context) error {
 	}
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), cleanTime)
 	defer stop()
-	if l.loose {
+	if l.unanswered {
 		wait(ctx, lateTime)
 	}
 	err := l.removeAll(ctx)

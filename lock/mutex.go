@@ -119,13 +119,13 @@ type Mutex struct {
 	tickets map[string]ticketSeen // of others, by key; used in one's turn
 	left    *ticket               // one's own that could not be removed; the same
 
-	mu    sync.Mutex
-	last  version // what was there at last, or nothing
-	watch watch
-	loose map[string]bool // nonces of one's own that nobody holds the lock by
-	since time.Time       // when this process took it from another
-	tired bool            // this process had it for long, and lets others go first
-	freed freed
+	mu       sync.Mutex
+	last     version // what was there at last, or nothing
+	watch    watch
+	disowned map[string]bool // nonces of this Mutex's writes that no goroutine holds the lock by
+	since    time.Time       // when this process took it from another
+	tired    bool            // this process had it for long, and lets others go first
+	freed    freed
 }
 
 // freed is what this process has released last, and when.
@@ -273,7 +273,7 @@ func (m *Mutex) claimable(now version, seen time.Time) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.watch.see(now, seen)
-	if !now.exists || now.rec.State == Released || m.loose[now.rec.Nonce] {
+	if !now.exists || now.rec.State == Released || m.disowned[now.rec.Nonce] {
 		return 0
 	}
 	return m.watch.left(&now.rec, m.clock.Now())
@@ -310,8 +310,8 @@ func (m *Mutex) abandon(ctx context.Context, w *write) {
 func (m *Mutex) disown(nonce string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.loose == nil {
-		m.loose = map[string]bool{}
+	if m.disowned == nil {
+		m.disowned = map[string]bool{}
 	}
-	m.loose[nonce] = true
+	m.disowned[nonce] = true
 }

@@ -178,8 +178,8 @@ func (m *Mutex) took(from version) {
 	defer m.mu.Unlock()
 	now := m.clock.Now()
 	again := from.exists && from.rec.Nonce == m.freed.nonce && now.Sub(m.freed.at) < m.polls().longest
-	if m.since.IsZero() || !again && !m.loose[from.rec.Nonce] {
+	if m.since.IsZero() || !again && !m.disowned[from.rec.Nonce] {
 		m.since = now
 	}
-	clear(m.loose) // all of these are gone, and never come back
+	clear(m.disowned) // all of these are gone, and never come back
 }

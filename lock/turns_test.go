@@ -308,11 +308,11 @@ func TestManyGivenUp(t *testing.T) {
 			_, err := m.Acquire(ctx)
 			b.refused(err, context.Canceled)
 		}
-		if len(m.loose) == 0 {
+		if len(m.disowned) == 0 {
 			b.Error("nothing was given up")
 		}
 		b.done(b.got(m.Acquire(b.Context())).Release(b.Context()))
-		if n := len(m.loose); n > 0 {
+		if n := len(m.disowned); n > 0 {
 			b.Errorf("%d writes are remembered", n)
 		}
 	})

@@ -13,7 +13,7 @@ var writing = []Mutant{
 		Name:  "a-write-that-ends-in-doubt-taken-for-lost",
 		Edits: []Edit{{"cell/write.go", "	if w.doubt {\n", "	if w.doubt && w.Unanswered < 0 {\n"}},
 		Why:   "Whoever gave up while a request was on its way does not look for it, and waits for itself the next time.",
-		Test:  worlds("L3", "20000"),
+		Test:  cellTest("TestWrite/silence_three_times"),
 	},
 	{
 		Name:  "412-believed-after-silence",
