@@ -42,7 +42,8 @@ const (
 func onBoth(t *testing.T, do func(b *bubble)) {
 	t.Helper()
 	for _, lock := range []string{onObject, onRegister} {
-		t.Run(lock[:strings.Index(lock, ":")], func(t *testing.T) {
+		kind, _, _ := strings.Cut(lock, ":")
+		t.Run(kind, func(t *testing.T) {
 			inBubble(t, func(b *bubble) {
 				b.lock = lock
 				do(b)

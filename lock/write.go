@@ -41,27 +41,27 @@ const patience = time.Minute
 
 // persist asks again as long as the store gives no answer, for a minute at most.
 func (w *world) persist(ctx context.Context, ask func() error) error {
-	pauses := w.retries()
+	pace := w.pacing()
 	var before error // which says more than that of a call that was cut off
-	for began := w.clock.Now(); ; {
+	for {
 		err := ask()
 		switch {
 		case err == nil:
 			return nil
 		case ctx.Err() != nil:
 			return fmt.Errorf("%w: %w", cmp.Or(before, err), context.Cause(ctx))
-		case !errors.Is(err, bucket.ErrUnavailable), w.clock.Now().Sub(began) > patience:
+		case !errors.Is(err, cell.ErrUnavailable):
 			return err
 		}
-		if stopped := w.clock.Sleep(ctx, pauses.next()); stopped != nil {
-			return fmt.Errorf("%w: %w", err, stopped)
+		if stop := pace(ctx, 0, err); stop != nil {
+			return stop
 		}
 		before = err
 	}
 }
 
-// pacing sends a write again, after a pause, as long as the store gives no clear
-// answer, for a minute at most.
+// pacing returns the Pace of a [cell.Write]: a pause, as long as the store gives no
+// clear answer, for a minute at most.
 func (w *world) pacing() func(context.Context, int, error) error {
 	pauses, began := w.retries(), w.clock.Now()
 	return func(ctx context.Context, _ int, answer error) error {
@@ -107,9 +107,8 @@ func (w *world) listing(ctx context.Context, name, prefix string) (found []bucke
 	return found, nil
 }
 
-// write is one version of a lease on its way to the store, by the rules of
-// [cell.Write]. No refusal is believed without a look: it may be the answer to a
-// copy. Classify says what a look means.
+// write is one version of a lease on its way to its place, by the rules of
+// [cell.Write]. No refusal is trusted, and classify says what a look means.
 //
 // The lease runs from before its write was sent. A look that shows that it has
 // not landed moves that on to before the look.
@@ -121,7 +120,7 @@ type write struct {
 	body    []byte
 	// sent is no later than when it landed, if it did.
 	sent time.Time
-	// unclear says that a copy may be on its way, or may have landed.
+	// unclear: the last run ended without the write's fate; a copy may land yet.
 	unclear bool
 	// bound is that of the last request.
 	bound time.Duration
@@ -131,8 +130,8 @@ type write struct {
 // found is what became of a write.
 type found struct {
 	fate cell.Fate
-	now  version   // what is there, if it is known
-	seen time.Time // it was there then, or later
+	now  version   // the lease as the last answer showed it
+	seen time.Time // when that answer came
 }
 
 func (p *place) write(base version, next Record) *write {
@@ -194,10 +193,10 @@ func (w *write) look(ctx context.Context, answer error) (cell.Fate, error) {
 	return fate, nil
 }
 
-// hurry bounds one request: the first by an eighth of the lease, but by one or two
-// seconds, and each further one by twice as long. So one that is never answered
+// hurry bounds one request: the first by clamp(TTL/8, 1 s, 2 s), and each further
+// one by twice the bound before, up to callTime. So a request that is never answered
 // leaves the time to look and to send it again, in a lease of 3 seconds or more. A
-// store that is slow gets twice as long as it took for the last write.
+// slow store gets at least twice what it took for the last write.
 func (w *write) hurry(ctx context.Context) (context.Context, context.CancelFunc) {
 	first := min(max(w.next.ttl()/8, time.Second), 2*time.Second)
 	w.bound = min(max(2*w.bound, first, time.Duration(2*w.pace.Load())), callTime)

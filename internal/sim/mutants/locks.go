@@ -34,7 +34,7 @@ var locks = []Mutant{
 	},
 	{
 		Name:  "a-lock-held-from-the-last-copy-on",
-		Edits: []Edit{{"lock/write.go", "	asked := w.clock.Now()\n	etag", "	asked := w.clock.Now()\n	w.sent = asked\n	etag"}},
+		Edits: []Edit{{"lock/write.go", "	fate, err := w.sending.Run(ctx)\n", "	fate, err := w.sending.Run(ctx)\n	if w.sending.Unanswered > 0 {\n		w.sent = w.clock.Now()\n	}\n"}},
 		Why:   "It may be the first copy that landed.",
 		Test:  worlds("L1", "20000"),
 	},
