@@ -10,6 +10,10 @@ import (
 // OnRegister returns the lock whose lease is a register of a ledger: the same
 // protocol as on an object, for those who share a ledger and no bucket. It costs a
 // read and a write where that costs a GET and a PUT. It cannot be Fair.
+//
+// The lock is as available as its ledger. A file of SQLite stays locked while a
+// process stands still in the middle of a write to it, any write, and nobody can
+// enter until that process goes on or ends.
 func OnRegister(r ledger.Registers, name string, c Config) (*Mutex, error) {
 	err := ledger.CheckRegister(name, nil)
 	if err == nil && c.Fair {
