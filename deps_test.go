@@ -16,17 +16,18 @@ import (
 //
 // The table is exact. A new line in it is a decision: make it in review.
 var layers = map[string][]string{
-	// What an event is, and what a row, a bucket and a source are.
+	// What a conditional write and an event are, and a row, a bucket and a source.
+	"cell":   {},
 	"event":  {},
-	"ledger": {"event"},
-	"bucket": {"event"},
+	"ledger": {"cell", "event"},
+	"bucket": {"cell", "event"},
 	"source": {"event"},
 
 	// Deciding, and doing.
 	"engine": {"event", "ledger"},
 	"audit":  {"event", "ledger"},
-	"doctor": {"bucket", "event"},
-	"lock":   {"bucket", "doctor", "event"},
+	"doctor": {"bucket", "cell", "event"},
+	"lock":   {"bucket", "cell", "event", "ledger"},
 	"worker": {"bucket", "engine", "event", "ledger", "source"},
 	".":      {"bucket", "event", "ledger", "source", "worker"},
 

@@ -12,6 +12,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/pawlhq/pawl/cell"
 	"github.com/pawlhq/pawl/event"
 )
 
@@ -81,24 +82,26 @@ type Store interface {
 	List(ctx context.Context, bucket, prefix, startAfter string) iter.Seq2[Info, error]
 }
 
-// What an operation answered. A driver wraps them with the facts.
+// What an operation answered. A driver wraps them with the facts. Those that a
+// write shares with every [cell.Cell] are the same errors there; ErrNoBucket,
+// ErrDenied and ErrInvalid are cell.ErrRefused.
 var (
 	// ErrNotFound: no such object.
 	ErrNotFound = errors.New("object not found")
 	// ErrNoBucket: no such bucket. Permanent until a person acts.
-	ErrNoBucket = errors.New("bucket not found")
+	ErrNoBucket = cell.Refusal("bucket not found")
 	// ErrDenied: no permission. Permanent until a person acts.
-	ErrDenied = errors.New("access denied")
+	ErrDenied = cell.Refusal("access denied")
 	// ErrInvalid: the store refuses the request itself, a key it cannot hold
 	// say. Permanent.
-	ErrInvalid = errors.New("request refused by the store")
+	ErrInvalid = cell.Refusal("request refused by the store")
 	// ErrPrecondition: the condition does not hold; nothing was written.
-	ErrPrecondition = errors.New("precondition failed")
+	ErrPrecondition = cell.ErrPrecondition
 	// ErrConflict: another write was under way; nothing was written. Retry.
-	ErrConflict = errors.New("conflicting write")
+	ErrConflict = cell.ErrConflict
 	// ErrUnclear: the write may have landed, may land yet, or may not: a
 	// time-out, a broken connection, a 5xx. Look before believing either.
-	ErrUnclear = errors.New("outcome unclear")
+	ErrUnclear = cell.ErrUnclear
 	// ErrUnavailable: a read failed for a passing reason. Retry.
-	ErrUnavailable = errors.New("store unavailable")
+	ErrUnavailable = cell.ErrUnavailable
 )

@@ -10,49 +10,50 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// Output is one attempt's right to change one output object. It is pinned before the input is read, and changed at most once, only
-// if it still is what was pinned. It has no goroutines and no clock, and is not
-// safe for concurrent use.
+// Output is one attempt's right to change one output object. It is pinned before
+// the input is read, and changed at most once, only if it still is what was
+// pinned. It has no goroutines and no clock, and is not safe for concurrent use.
 //
 // # What an answer means
 //
-// A publish is sent up to three times. "loose" counts the requests without a
-// definite answer, which may land yet; Sure means that none is left. The nonce
-// in the object's metadata tells one's own write.
+// A publish is sent up to three times, by the rules of [cell.Write]: conflicts and
+// refusals for good are believed, and a failed precondition is looked into. Sure
+// means that no request is unanswered, which may land yet. The nonce in the
+// object's metadata tells the attempt's own write.
 //
 //	answer to the PUT         what HEAD then shows        so
-//	200                       (not asked)                 landed
-//	412                       own nonce                   landed: the store, or a proxy, had retried; or an
-//	                                                      earlier loose request did: nobody knows, it stays loose
-//	412                       anything else, or nothing   ErrMoved: back to Pin, never on to Complete
-//	412                       HEAD fails                  ErrUnclear, unsure: it may be one's own
+//	200                       (not asked)                 Landed
+//	412                       own nonce                   Landed: the store, or a proxy, had retried; or an
+//	                                                      unanswered request did: nobody knows, it stays so
+//	412                       anything else, or nothing   Lost, ErrMoved: back to Pin, never on to Complete
+//	412                       HEAD fails                  ErrUnclear, unsure: it may be the attempt's own
 //	409, 429                  (not asked)                 sent again; after the third ErrConflict
-//	403, 400, bucket gone…    (not asked)                 that error: nothing was written
-//	unclear, loose+1          own nonce                   landed; this request is accounted for, loose-1
-//	unclear, loose+1          what was pinned             it may land yet: sent again; after the third ErrUnclear
-//	unclear, loose+1          something else              ErrMoved, unsure
-//	unclear, loose+1          HEAD fails                  ErrUnclear, unsure
+//	403, 400, bucket gone…    (not asked)                 Lost, that error: this request wrote nothing
+//	unclear, unanswered+1     own nonce                   Landed; this request is resolved, unanswered-1
+//	unclear, unanswered+1     what was pinned             it may land yet: sent again; after the third ErrUnclear
+//	unclear, unanswered+1     something else              Lost, ErrMoved, unsure
+//	unclear, unanswered+1     HEAD fails                  ErrUnclear, unsure
 //
-// A success after a loose request is unsure as well: the loose copy still
+// A success after an unanswered request is unsure as well: that copy still
 // carries a condition that holds again once the pinned state returns, an
 // absence say, or the same bytes.
 //
 // A removal goes the same way, without a nonce to tell whose it was:
 //
 //	answer to the DELETE      what HEAD then shows        so
-//	absent when pinned        (nothing is sent)           done
-//	204                       (not asked)                 done
-//	412                       nothing                     done
-//	412                       an object                   ErrMoved
+//	absent when pinned        (nothing is sent)           Landed
+//	204                       (not asked)                 Landed
+//	412                       nothing                     Landed
+//	412                       an object                   Lost, ErrMoved
 //	412                       HEAD fails                  ErrUnclear; sure, as nothing was removed
 //	409, 429                  (not asked)                 sent again; after the third ErrConflict
-//	403, 400, bucket gone…    (not asked)                 that error
-//	unclear, loose+1          nothing                     done, but unsure: it may land on an object that comes
+//	403, 400, bucket gone…    (not asked)                 Lost, that error
+//	unclear, unanswered+1     nothing                     Landed, but unsure: it may land on an object that comes
 //	                                                      back, with the same bytes or in a store that ignores
 //	                                                      If-Match on DELETE (MinIO)
-//	unclear, loose+1          what was pinned             sent again; after the third ErrUnclear
-//	unclear, loose+1          something else              ErrMoved, unsure
-//	unclear, loose+1          HEAD fails                  ErrUnclear, unsure
+//	unclear, unanswered+1     what was pinned             sent again; after the third ErrUnclear
+//	unclear, unanswered+1     something else              Lost, ErrMoved, unsure
+//	unclear, unanswered+1     HEAD fails                  ErrUnclear, unsure
 //
 // # What it cannot see
 //
@@ -76,7 +77,7 @@ type Output struct {
 // one's own. Go back to Pin and read the input again.
 var ErrMoved = errors.New("the output was changed by another since it was pinned")
 
-// errUsed: the nonce of a second change could not be told from the first's.
+// errUsed: an object written by a second change would look like the first's.
 var errUsed = errors.New("an output is changed once: pin it again")
 
 // Result is what the ledger has to know of a change, whether it succeeded or
@@ -99,7 +100,7 @@ func Pin(ctx context.Context, s Store, ref event.Object) (*Output, error) {
 	switch {
 	case err == nil && info.ETag == "":
 		// Without one no condition could guard what replaces it.
-		return nil, fmt.Errorf("pinning %s: %w: the store, or a proxy before it, gives the object no ETag", name(ref), ErrUnavailable)
+		return nil, fmt.Errorf("pinning %s: %w: %w", name(ref), ErrUnavailable, ErrNoETag)
 	case err == nil:
 		o.pinned, o.exists = info, true
 	case !errors.Is(err, ErrNotFound):

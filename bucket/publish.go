@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/pawlhq/pawl/cell"
 )
 
 // tries is how often a change is sent, at most.
@@ -25,23 +27,19 @@ func (o *Output) Publish(ctx context.Context, stamp Stamp, body func() (io.ReadC
 	if o.exists {
 		c = Condition{IfMatch: o.pinned.ETag}
 	}
-	ch := change{
-		Output: o,
-		send: func(ctx context.Context) (bool, error) {
-			r, err := body()
-			if err != nil {
-				return false, fmt.Errorf("opening what is to be written: %w", err)
-			}
-			_, err = o.store.Put(ctx, o.ref, Object{Body: r, Size: size, ContentType: contentType, Metadata: stamp.metadata(size)}, c)
-			_ = r.Close() // what it could say, reading has said
-			return true, err
-		},
-		mine: func(now Info, exists bool) bool {
-			return exists && now.Metadata[metaNonce] == stamp.Nonce && whole(now)
-		},
-		accounts: 1,
+	send := func(ctx context.Context) error {
+		r, err := body()
+		if err != nil {
+			return fmt.Errorf("%w: opening what is to be written: %w", cell.ErrUnsent, err)
+		}
+		_, err = o.store.Put(ctx, o.ref, Object{Body: r, Size: size, ContentType: contentType, Metadata: stamp.metadata(size)}, c)
+		_ = r.Close() // what it could say, reading has said
+		return err
 	}
-	return ch.run(ctx, "publishing")
+	isOurs := func(now Info, exists bool) bool {
+		return exists && now.Metadata[metaNonce] == stamp.Nonce && whole(now)
+	}
+	return o.change(ctx, "publishing", send, isOurs, 1)
 }
 
 // Remove removes the object if it still is what was pinned, and sends nothing
@@ -50,67 +48,87 @@ func (o *Output) Remove(ctx context.Context) (Result, error) {
 	if !o.exists {
 		return Result{Sure: true}, nil
 	}
-	ch := change{
-		Output: o,
-		send: func(ctx context.Context) (bool, error) {
-			return true, o.store.Delete(ctx, o.ref, Condition{IfMatch: o.pinned.ETag})
-		},
-		mine: func(_ Info, exists bool) bool { return !exists },
-		// Nothing shows who removed it: a loose removal stays loose.
-		accounts: 0,
+	send := func(ctx context.Context) error {
+		return o.store.Delete(ctx, o.ref, Condition{IfMatch: o.pinned.ETag})
 	}
-	return ch.run(ctx, "removing")
+	isOurs := func(_ Info, exists bool) bool { return !exists }
+	// An absence does not tell who removed the object: it resolves nothing.
+	return o.change(ctx, "removing", send, isOurs, 0)
 }
 
-// change is a publish or a removal under way.
-type change struct {
-	*Output
-	// send sends the request once. It returns false if it did not come to that.
-	send func(context.Context) (sent bool, err error)
-	// mine says whether what HEAD shows is what this change makes.
-	mine func(now Info, exists bool) bool
-	// accounts is how many loose requests are accounted for by that.
-	accounts int
-
-	sent  bool
-	loose int
-}
-
-// run follows the tables of [Output].
-func (c *change) run(ctx context.Context, what string) (Result, error) {
-	err := errUsed
-	if !c.used {
-		c.used = true
-		err = c.try(ctx)
+// change makes a publish or a removal, as the tables of [Output] say. isOurs
+// reports that what HEAD shows is what this change makes.
+func (o *Output) change(ctx context.Context, what string, send func(context.Context) error, isOurs func(Info, bool) bool, resolves int) (Result, error) {
+	var r Result
+	w := cell.Write{
+		Send: func(ctx context.Context) error {
+			err := send(ctx)
+			r.Sent = r.Sent || !errors.Is(err, cell.ErrUnsent)
+			return err
+		},
+		Look:     func(ctx context.Context, answer error) (cell.Fate, error) { return o.look(ctx, answer, isOurs) },
+		Pace:     pace,
+		Trust:    cell.Trust{Conflict: true, Refusal: true},
+		Resolves: resolves,
+	}
+	err := context.Cause(ctx)
+	switch {
+	case o.used:
+		err = errUsed
+	case err == nil:
+		o.used = true
+		_, err = w.Run(ctx)
 	}
 	if err != nil {
-		err = fmt.Errorf("%s %s: %w", what, name(c.ref), err)
+		err = fmt.Errorf("%s %s: %w", what, name(o.ref), err)
 	}
-	return Result{Sent: c.sent, Sure: c.loose == 0}, err
+	r.Sure = w.Unanswered == 0
+	return r, err
 }
 
-func (c *change) try(ctx context.Context) error {
-	var last error
-	for range tries {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		sent, err := c.send(ctx)
-		c.sent = c.sent || sent
-		switch {
-		case err == nil, !sent:
-			return err
-		case errors.Is(err, ErrConflict):
-			last = err
-			continue
-		case errors.Is(err, ErrNoBucket), errors.Is(err, ErrDenied), errors.Is(err, ErrInvalid):
-			return err
-		}
-		again, err := c.settle(ctx, err)
-		if !again {
-			return err
-		}
-		last = err
+// pace sends a change again at once, three times in all. A body that does not open
+// ends it.
+func pace(ctx context.Context, try int, answer error) error {
+	switch {
+	case errors.Is(answer, cell.ErrUnsent), try == tries && errors.Is(answer, ErrConflict):
+		return answer
+	case try < tries:
+		return context.Cause(ctx)
 	}
-	return last
+	return unclear(answer)
+}
+
+// look says what HEAD means for a change. An error matches one kind alone: of the
+// others only the words are kept.
+func (o *Output) look(ctx context.Context, answer error, isOurs func(Info, bool) bool) (cell.Fate, error) {
+	now, err := o.store.Head(ctx, o.ref)
+	exists := err == nil
+	refused := errors.Is(answer, ErrPrecondition)
+	switch {
+	case err != nil && !errors.Is(err, ErrNotFound) && refused:
+		return cell.Unclear, fmt.Errorf("%w: %v, and looking failed: %v", ErrUnclear, answer, err)
+	case err != nil && !errors.Is(err, ErrNotFound):
+		return cell.Unclear, fmt.Errorf("%w, and looking failed: %v", unclear(answer), err)
+	case isOurs(now, exists):
+		return cell.Landed, nil
+	case refused || !o.unchanged(now, exists):
+		return cell.Lost, fmt.Errorf("%w: %v", ErrMoved, answer)
+	}
+	return cell.Unclear, nil
+}
+
+// unclear makes an error that a driver left without a kind one that is unclear.
+func unclear(err error) error {
+	if errors.Is(err, ErrUnclear) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrUnclear, err)
+}
+
+// unchanged reports that the object is the very one that was pinned. It looks
+// closer than a condition can: at more than the ETag.
+func (o *Output) unchanged(now Info, exists bool) bool {
+	p := o.pinned
+	return exists == o.exists && now.ETag == p.ETag && now.VersionID == p.VersionID &&
+		now.ModTime.Equal(p.ModTime) && now.Metadata[metaNonce] == p.Metadata[metaNonce]
 }

@@ -51,7 +51,7 @@ var publishCases = []changeCase{
 		outcome{sent: true, sure: false, calls: 2, content: "mine"},
 	},
 	{
-		"412, own nonce, of a try that was sent twice: the try before is loose",
+		"412, own nonce, of a try that was sent twice: the try before is unanswered",
 		func(w *world) { w.Next(buckettest.Put, buckettest.Lost, buckettest.Twice) },
 		outcome{sent: true, sure: false, calls: 2, content: "mine"},
 	},
@@ -61,7 +61,7 @@ var publishCases = []changeCase{
 		outcome{err: bucket.ErrMoved, sent: true, sure: true, calls: 1, content: "other"},
 	},
 	{
-		"412, another's, after one that is loose",
+		"412, another's, after one that is unanswered",
 		func(w *world) {
 			w.Next(buckettest.Put, buckettest.Lost, buckettest.Between(func() { w.byOther("other") }))
 		},
@@ -98,7 +98,7 @@ var publishCases = []changeCase{
 		outcome{err: bucket.ErrInvalid, sent: true, sure: true, calls: 1},
 	},
 	{
-		"bucket gone, after one that is loose",
+		"bucket gone, after one that is unanswered",
 		func(w *world) { w.Next(buckettest.Put, buckettest.Lost, buckettest.Answer(bucket.ErrNoBucket)) },
 		outcome{err: bucket.ErrNoBucket, sent: true, sure: false, calls: 2},
 	},
@@ -108,7 +108,7 @@ var publishCases = []changeCase{
 		outcome{sent: true, sure: true, calls: 1, content: "mine"},
 	},
 	{
-		"unclear twice, own nonce: one of the two is loose",
+		"unclear twice, own nonce: one of the two is unanswered",
 		func(w *world) { w.Next(buckettest.Put, buckettest.Lost, buckettest.Landed) },
 		outcome{sent: true, sure: false, calls: 2, content: "mine"},
 	},

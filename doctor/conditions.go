@@ -56,7 +56,7 @@ func (l *lab) replaced(ctx context.Context, ref event.Object) (now seen, old str
 	}
 	switch {
 	case old == "" || now.etag == "":
-		return seen{}, "", errNoETag
+		return seen{}, "", bucket.ErrNoETag
 	case old == now.etag:
 		return seen{}, "", broken("two contents have the same ETag, %q", old)
 	}

@@ -7,8 +7,8 @@
 // honours it, until two writers meet. So nothing here is concluded from a
 // store's name, nor from an answer alone: what was written is read back.
 //
-// [Examine] is the whole examination. [Quick] is the part of it that package
-// lock needs, in a few requests.
+// [Examine] is the whole examination. [bucket.Prove] is the part of it that
+// package lock needs, in a few requests.
 package doctor
 
 import (
@@ -145,9 +145,6 @@ func broken(format string, args ...any) error {
 	return &flaw{Failed, fmt.Sprintf(format, args...)}
 }
 
-// errNoETag: there is nothing that a condition could name.
-var errNoETag = broken("it gives an object no ETag")
-
 // judgeError returns the verdict of a check that ended with err. It is not ok
 // if the examination cannot go on.
 func judgeError(err error) (v Verdict, ok bool) {
@@ -157,6 +154,8 @@ func judgeError(err error) (v Verdict, ok bool) {
 		return OK, true
 	case errors.As(err, &f):
 		return f.verdict, true
+	case errors.Is(err, bucket.ErrNoETag):
+		return Failed, true
 	case errors.Is(err, bucket.ErrInvalid):
 		// The first write was accepted: what is refused is the condition.
 		return Failed, true

@@ -6,19 +6,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/cell"
 	"github.com/pawlhq/pawl/event"
 )
 
 const (
 	// folder is what the keys of every examination have in common.
 	folder = ".pawl-doctor/"
-	// tries is how often a request is sent whose outcome stays open.
+	// tries is how often a request is sent whose fate stays unclear.
 	tries = 3
 	// patience is waited before a request is sent again; then twice as long.
 	// Some stores take one write a second for each key.
@@ -36,9 +36,9 @@ type lab struct {
 	bucket string
 	prefix string // ends with a slash
 
-	mu    sync.Mutex
-	keys  map[string]bool // what may exist
-	loose bool            // a write without a definite answer may land yet
+	mu         sync.Mutex
+	keys       map[string]bool // what may exist
+	unanswered bool            // a write without an answer may land yet
 }
 
 func newLab(store bucket.Store, bucketName, prefix string) *lab {
@@ -77,18 +77,10 @@ func unlabelled(err error) error {
 	return err
 }
 
-// unsent returns why a write was not even sent: no connection came about.
-func unsent(err error) error {
-	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
-		return op
-	}
-	return nil
-}
-
 // put sends a write once.
 func (l *lab) put(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (etag string, err error) {
 	etag, err = l.store.Put(ctx, ref, o, c)
-	if err == nil || errors.Is(err, bucket.ErrUnclear) && unsent(err) == nil {
+	if err == nil || errors.Is(err, bucket.ErrUnclear) && bucket.Unsent(err) == nil {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.keys[ref.Key] = true
@@ -139,70 +131,69 @@ func (l *lab) list(ctx context.Context) (map[string]string, error) {
 	return etags, nil
 }
 
-// settle sends a write until it is known whether it landed, and looks for its
-// content where the answer does not say. The error matches ErrUnclear or
-// ErrConflict where it never came to be known.
-func (l *lab) settle(ctx context.Context, ref event.Object, text string, c bucket.Condition) (landed bool, etag string, err error) {
-	loose := 0 // requests that may land yet
-	defer func() { l.late(loose > 0) }()
-	for try := 1; ; try++ {
-		etag, err = l.put(ctx, ref, object(text), c)
-		switch {
-		case err == nil:
-			return true, etag, nil
-		case errors.Is(err, bucket.ErrPrecondition) && loose == 0:
-			return false, "", nil
-		case unsent(err) != nil:
-			if try == tries || !pause(ctx, try) {
-				return false, "", fmt.Errorf("%w: %w", bucket.ErrUnavailable, unsent(err))
+// write sends a text until its fate is known, and looks for it where the answer
+// does not say. The error matches ErrUnclear or ErrConflict where it never came to
+// be known.
+func (l *lab) write(ctx context.Context, ref event.Object, text string, c bucket.Condition, trust cell.Trust) (fate cell.Fate, etag string, err error) {
+	w := cell.Write{
+		Send: func(ctx context.Context) (err error) {
+			etag, err = l.put(ctx, ref, object(text), c)
+			if dial := bucket.Unsent(err); dial != nil {
+				return fmt.Errorf("%w: %w", cell.ErrUnsent, dial)
 			}
-			continue
-		case errors.Is(err, bucket.ErrUnclear):
-			loose++
-		case !errors.Is(err, bucket.ErrPrecondition) && !errors.Is(err, bucket.ErrConflict):
-			return false, "", err
-		}
-		now, lookErr := l.look(ctx, ref)
-		switch {
-		case lookErr != nil:
-			return false, "", lookErr
-		case now.text == text:
-			loose = max(loose-1, 0)
-			return true, now.etag, nil
-		case errors.Is(err, bucket.ErrPrecondition):
-			return false, "", nil
-		case try == tries || !pause(ctx, try):
-			return false, "", err
-		}
+			return err
+		},
+		Look: func(ctx context.Context, answer error) (cell.Fate, error) {
+			now, err := l.look(ctx, ref)
+			switch {
+			case err == nil && now.text == text:
+				etag = now.etag
+				return cell.Landed, nil
+			case err == nil && errors.Is(answer, bucket.ErrPrecondition):
+				return cell.Lost, nil
+			}
+			return cell.Unclear, err
+		},
+		Pace:  again,
+		Trust: trust, Resolves: 1,
 	}
+	fate, err = w.Run(ctx)
+	l.late(w.Unanswered > 0)
+	return fate, etag, err
+}
+
+// again waits before a request is sent again.
+func again(ctx context.Context, try int, answer error) error {
+	switch {
+	case try < tries && pause(ctx, try):
+		return nil
+	case errors.Is(answer, cell.ErrUnsent):
+		return fmt.Errorf("%w: %w", bucket.ErrUnavailable, answer)
+	}
+	return answer
 }
 
 // accept makes a write whose condition holds.
 func (l *lab) accept(ctx context.Context, ref event.Object, text string, c bucket.Condition) (etag string, err error) {
-	landed, etag, err := l.settle(ctx, ref, text, c)
-	if err != nil || landed {
-		return etag, err
+	fate, etag, err := l.write(ctx, ref, text, c, cell.Trust{Refusal: true})
+	if err == nil && fate != cell.Landed {
+		err = broken("a write with %s was refused, although the condition held", header(c))
 	}
-	// It may be the refusal of a copy: of its first, whose answer was lost.
-	now, err := l.look(ctx, ref)
-	if err != nil || now.text == text {
-		return now.etag, err
-	}
-	return "", broken("a write with %s was refused, although the condition held", header(c))
+	return etag, err
 }
 
 // refuse makes a write whose condition does not hold, and that must not change
 // what is there.
 func (l *lab) refuse(ctx context.Context, ref event.Object, c bucket.Condition, want seen) error {
 	if c == (bucket.Condition{}) {
-		return errNoETag
+		return bucket.ErrNoETag
 	}
 	text := content()
-	landed, _, err := l.settle(ctx, ref, text, c)
+	fate, _, err := l.write(ctx, ref, text, c, cell.Trust{Refusal: true, Precondition: true})
 	if err != nil {
 		return err
 	}
-	if landed {
+	if fate == cell.Landed {
 		return ignored("a write with %s was accepted, although the condition did not hold", header(c))
 	}
 	now, err := l.look(ctx, ref)
@@ -229,10 +220,10 @@ func header(c bucket.Condition) string {
 }
 
 // late notes that a write may land yet.
-func (l *lab) late(loose bool) {
+func (l *lab) late(unanswered bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.loose = l.loose || loose
+	l.unanswered = l.unanswered || unanswered
 }
 
 // stale is a read that does not show the last write. Where one of an earlier
@@ -240,7 +231,7 @@ func (l *lab) late(loose bool) {
 func (l *lab) stale(format string, args ...any) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.loose {
+	if l.unanswered {
 		return fmt.Errorf("%w: %s, but an earlier write may have landed late", bucket.ErrUnclear, fmt.Sprintf(format, args...))
 	}
 	return broken(format, args...)
@@ -253,7 +244,7 @@ func (l *lab) clean(ctx context.Context) error {
 	}
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), cleanTime)
 	defer stop()
-	if l.loose {
+	if l.unanswered {
 		wait(ctx, lateTime)
 	}
 	err := l.removeAll(ctx)
@@ -295,8 +286,9 @@ func (l *lab) remove(ctx context.Context, ref event.Object, c bucket.Condition) 
 			return false, nil
 		case !errors.Is(err, bucket.ErrUnclear) && !errors.Is(err, bucket.ErrConflict):
 			return false, err
-		case try == tries || !pause(ctx, try):
-			return false, err
+		}
+		if stop := again(ctx, try, err); stop != nil {
+			return false, stop
 		}
 	}
 }

@@ -9,21 +9,13 @@ import (
 	"sync"
 
 	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/cell"
 	"github.com/pawlhq/pawl/event"
 )
 
 const (
 	racers = 32
 	rounds = 8
-)
-
-// answer is what one of several writers at once was told.
-type answer int
-
-const (
-	won answer = iota
-	refused
-	open // a conflict or a lost answer: neither
 )
 
 // races holds several rounds of writers that write at once under one condition.
@@ -33,7 +25,7 @@ func (l *lab) races(ctx context.Context, next func(round string) (event.Object, 
 	for round := range rounds {
 		ref, c, err := next(strconv.Itoa(round))
 		if err == nil && c == (bucket.Condition{}) {
-			err = errNoETag
+			err = bucket.ErrNoETag
 		}
 		if err != nil {
 			return "", err
@@ -66,8 +58,8 @@ func (l *lab) races(ctx context.Context, next func(round string) (event.Object, 
 }
 
 // race lets the racers write at once, each a content of its own.
-func (l *lab) race(ctx context.Context, ref event.Object, c bucket.Condition) ([]answer, []string, error) {
-	answers, texts, errs := make([]answer, racers), make([]string, racers), make([]error, racers)
+func (l *lab) race(ctx context.Context, ref event.Object, c bucket.Condition) ([]cell.Fate, []string, error) {
+	answers, texts, errs := make([]cell.Fate, racers), make([]string, racers), make([]error, racers)
 	start := make(chan struct{})
 	var group sync.WaitGroup
 	for i := range racers {
@@ -77,11 +69,11 @@ func (l *lab) race(ctx context.Context, ref event.Object, c bucket.Condition) ([
 			_, err := l.put(ctx, ref, object(texts[i]), c)
 			switch {
 			case err == nil:
-				answers[i] = won
+				answers[i] = cell.Landed
 			case errors.Is(err, bucket.ErrPrecondition):
-				answers[i] = refused
+				answers[i] = cell.Lost
 			case errors.Is(err, bucket.ErrConflict), errors.Is(err, bucket.ErrUnclear):
-				answers[i] = open
+				answers[i] = cell.Unclear // a conflict or a lost answer
 				l.late(errors.Is(err, bucket.ErrUnclear))
 			default:
 				errs[i] = err
@@ -97,12 +89,12 @@ func (l *lab) race(ctx context.Context, ref event.Object, c bucket.Condition) ([
 }
 
 // judgeRace says whether exactly one writer won. now is the writer whose content
-// is there, or -1. An open answer is no win and no refusal: if its content is
+// is there, or -1. An unclear answer is no win and no refusal: if its content is
 // there, it won; if nobody's is, nobody did, and the round is not decided.
-func judgeRace(answers []answer, now int) (decided bool, err error) {
+func judgeRace(answers []cell.Fate, now int) (decided bool, err error) {
 	winner, wins := -1, 0
 	for i, a := range answers {
-		if a == won {
+		if a == cell.Landed {
 			winner, wins = i, wins+1
 		}
 	}
@@ -115,7 +107,7 @@ func judgeRace(answers []answer, now int) (decided bool, err error) {
 		return now >= 0, nil
 	case now == winner:
 		return true, nil
-	case now >= 0 && answers[now] == open:
+	case now >= 0 && answers[now] == cell.Unclear:
 		return false, ignored("one writer was told that it had won, and the content is that of another, which heard nothing")
 	case now >= 0:
 		return false, broken("one writer was told that it had won, and the content is that of another, which was refused")

@@ -3,26 +3,29 @@ package doctor
 import (
 	"errors"
 	"testing"
+
+	"github.com/pawlhq/pawl/cell"
 )
 
 // TestJudgeRace is the table of what the answers of writers at once mean,
 // together with whose content is there afterwards.
 func TestJudgeRace(t *testing.T) {
+	const landed, lost, unclear = cell.Landed, cell.Lost, cell.Unclear
 	for _, tc := range []struct {
 		name    string
-		answers []answer
+		answers []cell.Fate
 		now     int
 		decided bool
 		verdict Verdict
 	}{
-		{"one won", []answer{refused, won, open}, 1, true, OK},
-		{"one won, without an answer", []answer{refused, open, open}, 2, true, OK},
-		{"one won, and a copy of it was refused", []answer{refused, refused, open}, 0, true, OK},
-		{"nobody won", []answer{open, refused, open}, -1, false, OK},
-		{"two won", []answer{won, won, refused}, 1, false, Ignored},
-		{"a second one landed, without an answer", []answer{won, open, refused}, 1, false, Ignored},
-		{"a refused one landed", []answer{won, open, refused}, 2, false, Failed},
-		{"the winner did not land", []answer{won, open, refused}, -1, false, Failed},
+		{"one won", []cell.Fate{lost, landed, unclear}, 1, true, OK},
+		{"one won, without an answer", []cell.Fate{lost, unclear, unclear}, 2, true, OK},
+		{"one won, and a copy of it was refused", []cell.Fate{lost, lost, unclear}, 0, true, OK},
+		{"nobody won", []cell.Fate{unclear, lost, unclear}, -1, false, OK},
+		{"two won", []cell.Fate{landed, landed, lost}, 1, false, Ignored},
+		{"a second one landed, without an answer", []cell.Fate{landed, unclear, lost}, 1, false, Ignored},
+		{"a refused one landed", []cell.Fate{landed, unclear, lost}, 2, false, Failed},
+		{"the winner did not land", []cell.Fate{landed, unclear, lost}, -1, false, Failed},
 	} {
 		decided, err := judgeRace(tc.answers, tc.now)
 		verdict := OK

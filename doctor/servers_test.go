@@ -68,7 +68,7 @@ func examineServer(t *testing.T, srv *servertest.Server) {
 	}
 	wantEmpty(t, store, b)
 
-	if err := doctor.Quick(t.Context(), store, b, "p/"); err != nil {
+	if err := bucket.Prove(t.Context(), store, b, "p/"); err != nil {
 		t.Error(err)
 	}
 	wantEmpty(t, store, b)
@@ -86,7 +86,7 @@ func examineServer(t *testing.T, srv *servertest.Server) {
 
 	_, err = doctor.Examine(t.Context(), store, b+"-other", "", doctor.Options{})
 	wantKind(t, err, bucket.ErrNoBucket)
-	wantKind(t, doctor.Quick(t.Context(), store, b+"-other", ""), bucket.ErrNoBucket)
+	wantKind(t, bucket.Prove(t.Context(), store, b+"-other", ""), bucket.ErrNoBucket)
 	if srv.Credentials {
 		_, err = doctor.Examine(t.Context(), open(t, srv, "wrong"), b, "", doctor.Options{})
 		wantKind(t, err, bucket.ErrDenied)

@@ -12,14 +12,14 @@ import (
 )
 
 func TestAcquireThatGivesUp(t *testing.T) {
-	inBubble(t, func(b *bubble) {
+	onBoth(t, func(b *bubble) {
 		l := b.got(b.mutex(Config{Owner: "ann", Reason: "nightly load"}).Acquire(b.Context()))
 		began := time.Now()
 		_, err := b.mutex(Config{}).Acquire(b.within(100 * time.Second))
-		b.refused(err, ErrHeld, "s3://b/k", "ann", "nightly load", "2000-01-01T00:00:00Z")
+		b.refused(err, ErrHeld, b.lock, "ann", "nightly load", "2000-01-01T00:00:00Z")
 		b.refused(err, context.DeadlineExceeded)
 		b.about(time.Since(began), 100*time.Second, 100*time.Second)
-		if held, ok := errors.AsType[*HeldError](err); !ok || held.Record.Token != l.Token() || held.Ref.Key != "k" {
+		if held, ok := errors.AsType[*HeldError](err); !ok || held.Record.Token != l.Token() || held.Lock != b.lock {
 			b.Errorf("%+v: want who holds it", err)
 		}
 		ctx, cancel := context.WithCancelCause(b.Context())
@@ -35,7 +35,7 @@ func TestAcquireThatGivesUp(t *testing.T) {
 
 // TestAcquireThatGivesUpWhileItLooks: it is told who holds the lock all the same.
 func TestAcquireThatGivesUpWhileItLooks(t *testing.T) {
-	inBubble(t, func(b *bubble) {
+	onBoth(t, func(b *bubble) {
 		l := b.got(b.mutex(Config{Owner: "ann"}).Acquire(b.Context()))
 		for _, c := range []Config{{}, {Fair: true}} {
 			u := b.user()
@@ -49,7 +49,7 @@ func TestAcquireThatGivesUpWhileItLooks(t *testing.T) {
 }
 
 func TestTryAcquire(t *testing.T) {
-	inBubble(t, func(b *bubble) {
+	onBoth(t, func(b *bubble) {
 		m := b.mutex(Config{Owner: "ann"})
 		l := b.got(m.TryAcquire(b.Context()))
 		began := time.Now()
@@ -66,7 +66,7 @@ func TestTryAcquire(t *testing.T) {
 // TestTryAcquireTakesOver tries again and again.
 func TestTryAcquireTakesOver(t *testing.T) {
 	for _, c := range []Config{{TTL: ttl}, {TTL: ttl, Fair: true}} {
-		inBubble(t, func(b *bubble) {
+		onBoth(t, func(b *bubble) {
 			was := b.stopped(b.mutex(Config{TTL: ttl}))
 			began := time.Now()
 			m := b.mutex(c)
@@ -90,7 +90,7 @@ func TestTryAcquireTakesOver(t *testing.T) {
 // TestNobodyTakesOverWhatItHasNotWatched: a lease may be renewed between two looks
 // that are far apart.
 func TestNobodyTakesOverWhatItHasNotWatched(t *testing.T) {
-	inBubble(t, func(b *bubble) {
+	onBoth(t, func(b *bubble) {
 		b.stopped(b.mutex(Config{TTL: ttl}))
 		sleep(100 * ttl)
 		m := b.mutex(Config{TTL: ttl})
@@ -107,7 +107,7 @@ func TestNobodyTakesOverWhatItHasNotWatched(t *testing.T) {
 // TestTheHoldersTTLCounts, and not that of those who wait.
 func TestTheHoldersTTLCounts(t *testing.T) {
 	for _, c := range []struct{ holder, waiter time.Duration }{{time.Minute, time.Second}, {time.Second, time.Minute}} {
-		inBubble(t, func(b *bubble) {
+		onBoth(t, func(b *bubble) {
 			b.stopped(b.mutex(Config{TTL: c.holder}))
 			w := begins(b.Context(), b.mutex(Config{TTL: c.waiter}).Acquire)
 			b.done(w.enters(b).Release(b.Context()))
@@ -118,7 +118,7 @@ func TestTheHoldersTTLCounts(t *testing.T) {
 
 // TestAcquireWithAStaleETag: what this Mutex wrote last is not there any more.
 func TestAcquireWithAStaleETag(t *testing.T) {
-	inBubble(t, func(b *bubble) {
+	onBoth(t, func(b *bubble) {
 		u, other := b.user(), b.user()
 		m, theirs := u.mutex(Config{}), other.mutex(Config{})
 		b.done(b.got(m.Acquire(b.Context())).Release(b.Context()))
@@ -144,7 +144,7 @@ func TestAcquireWithAStaleETag(t *testing.T) {
 
 func TestAWaiterEntersSoonAfterARelease(t *testing.T) {
 	for range 20 {
-		inBubble(t, func(b *bubble) {
+		onBoth(t, func(b *bubble) {
 			l := b.got(b.mutex(Config{}).Acquire(b.Context()))
 			w := begins(b.Context(), b.mutex(Config{}).Acquire)
 			sleep(time.Minute)
@@ -157,7 +157,7 @@ func TestAWaiterEntersSoonAfterARelease(t *testing.T) {
 }
 
 func TestOneAtATime(t *testing.T) {
-	inBubble(t, func(b *bubble) {
+	onBoth(t, func(b *bubble) {
 		const waiters, rounds = 8, 5
 		var inside, entered int
 		var last int64
@@ -196,7 +196,7 @@ func TestOneAtATime(t *testing.T) {
 }
 
 func TestTheTokenRises(t *testing.T) {
-	inBubble(t, func(b *bubble) {
+	onBoth(t, func(b *bubble) {
 		last := time.Now().UnixMicro() - 1
 		rises := func(what string, token int64) {
 			b.Helper()
@@ -247,7 +247,7 @@ func TestConfigs(t *testing.T) {
 		_, semaphore := b.Semaphore("k", 1, c.config)
 		_, rw := b.RWMutex("k", c.config)
 		for _, err := range []error{mutex, semaphore, rw} {
-			if !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "s3://b/k") {
+			if !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), onObject) {
 				t.Errorf("%s: %v: want %q", c.name, err, c.says)
 			}
 		}
@@ -274,7 +274,7 @@ func TestConfigs(t *testing.T) {
 
 // TestTheLongestNames: what JSON makes longest must still be read.
 func TestTheLongestNames(t *testing.T) {
-	inBubble(t, func(b *bubble) {
+	onBoth(t, func(b *bubble) {
 		m := b.mutex(Config{TTL: ttl, ID: strings.Repeat("<", MaxID), Owner: strings.Repeat("<", MaxText), Reason: strings.Repeat("\x00", MaxText)})
 		l := b.got(m.Acquire(b.Context()))
 		sleep(2 * maxBefore * ttl / renewAfter)

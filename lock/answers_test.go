@@ -11,7 +11,6 @@ import (
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/bucket/buckettest"
-	"github.com/pawlhq/pawl/event"
 )
 
 // refusedAfterwards lands, and is answered by a refusal: that of its second copy,
@@ -78,7 +77,7 @@ func holdInTrouble(b *bubble, c Config, fault buckettest.Fault) {
 // TestWritesThatLandLate: a copy of a write that was taken for lost lands when
 // somebody else holds the lock, and changes nothing.
 func TestWritesThatLandLate(t *testing.T) {
-	inBubble(t, func(b *bubble) {
+	onBoth(t, func(b *bubble) {
 		b.done(b.got(b.mutex(Config{}).Acquire(b.Context())).Release(b.Context()))
 		u := b.user()
 		var acquire, release func() error
@@ -98,7 +97,7 @@ func TestWritesThatLandLate(t *testing.T) {
 // TestAbandonedButLanded: who gives up while its write is under way must not keep
 // the lock from others.
 func TestAbandonedButLanded(t *testing.T) {
-	inBubble(t, func(b *bubble) {
+	onBoth(t, func(b *bubble) {
 		u := b.user()
 		ctx, cancel := context.WithCancel(b.Context())
 		u.calls.Next(buckettest.Put, func(_ context.Context, do func(context.Context) error) error {
@@ -120,7 +119,7 @@ func TestAbandonedButLanded(t *testing.T) {
 // has it at once, and the others when the lease is over.
 func TestAbandonedAndLandsLate(t *testing.T) {
 	for _, same := range []bool{true, false} {
-		inBubble(t, func(b *bubble) {
+		onBoth(t, func(b *bubble) {
 			u := b.user()
 			m := u.mutex(Config{TTL: ttl})
 			ctx, cancel := context.WithCancel(b.Context())
@@ -149,7 +148,7 @@ func TestAbandonedAndLandsLate(t *testing.T) {
 // TestAnAnswerThatComesTooLate: when the answer to the acquisition comes, its
 // lease is over.
 func TestAnAnswerThatComesTooLate(t *testing.T) {
-	inBubble(t, func(b *bubble) {
+	onBoth(t, func(b *bubble) {
 		u := b.user()
 		u.calls.Next(buckettest.Put, func(_ context.Context, do func(context.Context) error) error {
 			b.done(do(b.Context()))
@@ -167,7 +166,7 @@ func TestAnAnswerThatComesTooLate(t *testing.T) {
 
 // TestTheLeaseRunsFromWhenItWasSent, and not from its answer.
 func TestTheLeaseRunsFromWhenItWasSent(t *testing.T) {
-	inBubble(t, func(b *bubble) {
+	onBoth(t, func(b *bubble) {
 		u := b.user()
 		sent := time.Now()
 		u.calls.Next(buckettest.Put, func(ctx context.Context, do func(context.Context) error) error {
@@ -185,20 +184,20 @@ func TestTheLeaseRunsFromWhenItWasSent(t *testing.T) {
 
 // TestAStoreThatNeverAnswers gives no lock, and no thread to wait for.
 func TestAStoreThatNeverAnswers(t *testing.T) {
-	inBubble(t, func(b *bubble) {
+	onBoth(t, func(b *bubble) {
 		u := b.user()
 		for range 1000 {
 			u.calls.Next(buckettest.Get, buckettest.Answer(bucket.ErrUnavailable))
 		}
 		began := time.Now()
 		_, err := u.mutex(Config{}).Acquire(b.Context())
-		b.refused(err, bucket.ErrUnavailable, "s3://b/k")
+		b.refused(err, bucket.ErrUnavailable, b.lock)
 		b.about(time.Since(began), patience, patience+10*time.Second)
 		_, err = u.mutex(Config{}).Acquire(b.within(time.Second))
 		b.refused(err, context.DeadlineExceeded)
 		b.refused(err, bucket.ErrUnavailable)
 		_, err = u.bucket.Show(b.Context(), "k")
-		b.refused(err, bucket.ErrUnavailable, "s3://b/k")
+		b.refused(err, bucket.ErrUnavailable, onObject)
 	})
 }
 
@@ -206,12 +205,12 @@ func TestAStoreThatNeverAnswers(t *testing.T) {
 func TestRefusedForGood(t *testing.T) {
 	for _, kind := range []error{bucket.ErrDenied, bucket.ErrInvalid, bucket.ErrNoBucket} {
 		for _, op := range []buckettest.Op{buckettest.Get, buckettest.Put} {
-			inBubble(t, func(b *bubble) {
+			onBoth(t, func(b *bubble) {
 				u := b.user()
 				began := time.Now()
 				u.calls.Next(op, buckettest.Answer(kind))
 				_, err := u.mutex(Config{}).Acquire(b.Context())
-				b.refused(err, kind, "s3://b/k")
+				b.refused(err, kind, b.lock)
 				b.about(time.Since(began), 0, 0)
 				if keys := b.keys(); len(keys) > 0 || u.calls.Calls(buckettest.Put) > 1 {
 					b.Errorf("%d writes, there is %q", u.calls.Calls(buckettest.Put), keys)
@@ -225,7 +224,7 @@ func TestRefusedForGood(t *testing.T) {
 func TestForceReleaseInTrouble(t *testing.T) {
 	for name, fault := range troubled {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(b *bubble) {
+			onBoth(t, func(b *bubble) {
 				h := b.stopped(b.mutex(Config{TTL: ttl}))
 				u := b.user()
 				u.calls.Next(buckettest.Put, fault)
@@ -242,7 +241,7 @@ func TestForceReleaseInTrouble(t *testing.T) {
 
 // TestForceReleaseOfOneWhoRenews is not kept out by the renewals.
 func TestForceReleaseOfOneWhoRenews(t *testing.T) {
-	inBubble(t, func(b *bubble) {
+	onBoth(t, func(b *bubble) {
 		h := b.stopped(b.mutex(Config{TTL: ttl}))
 		u := b.user()
 		u.calls.Next(buckettest.Put, buckettest.Between(func() { b.done(h.renew(b.Context(), ttl)) }))
@@ -270,7 +269,7 @@ func TestWhatAWaiterIsTold(t *testing.T) {
 			`s3://b/k: the lock is held by "ann\n" on "h 1" (pid 7) since 2026-01-01T00:00:00Z: "why not"`,
 		},
 	} {
-		err := &HeldError{Ref: event.Object{Bucket: "b", Key: "k"}, Record: c.rec}
+		err := &HeldError{Lock: onObject, Record: c.rec}
 		if got := err.Error(); !strings.HasPrefix(got, c.want) || !errors.Is(err, ErrHeld) {
 			t.Errorf("%s\nwant %s", got, c.want)
 		}
@@ -280,7 +279,7 @@ func TestWhatAWaiterIsTold(t *testing.T) {
 // TestNothingIsLeftRunning: a lease that nobody releases renews itself for ever,
 // and one that is lost does not.
 func TestNothingIsLeftRunning(t *testing.T) {
-	inBubble(t, func(b *bubble) {
+	onBoth(t, func(b *bubble) {
 		u := b.user()
 		l := b.got(u.mutex(Config{TTL: ttl}).Acquire(b.Context()))
 		u.down()

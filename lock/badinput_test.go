@@ -9,7 +9,6 @@ import (
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/bucket/buckettest"
-	"github.com/pawlhq/pawl/doctor"
 	"github.com/pawlhq/pawl/event"
 )
 
@@ -212,7 +211,7 @@ func TestOpenRefusesACarelessStore(t *testing.T) {
 	}{{true, false, "it ignores If-None-Match, "}, {false, true, "it ignores If-Match"}, {true, true, "it ignores If-"}} {
 		inBubble(t, func(b *bubble) {
 			opened, err := Open(b.Context(), careless{b.store, c.absent, c.match}, "b", "locks/")
-			b.refused(err, doctor.ErrIgnored, c.says, "locks cannot be used here")
+			b.refused(err, bucket.ErrIgnored, c.says, "locks cannot be used here")
 			if opened != nil || len(b.keys()) > 0 {
 				b.Errorf("it is opened: %v; left behind: %q", opened, b.keys())
 			}

@@ -22,13 +22,34 @@ import (
 type bubble struct {
 	*testing.T
 	store *membucket.Store
+	lock  string // names the lock "k"
 }
 
 func inBubble(t *testing.T, do func(b *bubble)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		do(&bubble{t, membucket.New(time.Now, []string{"b"})})
+		do(&bubble{t, membucket.New(time.Now, []string{"b"}), onObject})
 	})
+}
+
+// The names of the lock "k".
+const (
+	onObject   = "s3://b/k"
+	onRegister = "register:k"
+)
+
+// onBoth is inBubble twice: with the lock on an object, and on a register.
+func onBoth(t *testing.T, do func(b *bubble)) {
+	t.Helper()
+	for _, lock := range []string{onObject, onRegister} {
+		kind, _, _ := strings.Cut(lock, ":")
+		t.Run(kind, func(t *testing.T) {
+			inBubble(t, func(b *bubble) {
+				b.lock = lock
+				do(b)
+			})
+		})
+	}
 }
 
 // user is one process: its calls are counted, and can fail.
@@ -47,6 +68,11 @@ func (b *bubble) user() *user {
 // mutex is the lock "k".
 func (u *user) mutex(c Config) *Mutex {
 	u.Helper()
+	if u.lock == onRegister && !c.Fair { // which a register cannot be
+		holder, err := c.holder()
+		u.done(err)
+		return u.bucket.onRegister(&registers{u.calls}, "k", holder)
+	}
 	m, err := u.bucket.Mutex("k", c)
 	if err != nil {
 		u.Fatal(err)

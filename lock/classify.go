@@ -1,25 +1,17 @@
 package lock
 
-import "slices"
+import (
+	"slices"
 
-// version is the state of a lease object, as it was read or written.
-type version struct {
-	exists bool
-	etag   string
-	rec    Record
-}
-
-// fate is what became of a write.
-type fate uint8
-
-const (
-	open       fate = iota // it may not have landed: nothing has changed
-	landed                 // it is what is there now
-	superseded             // it had landed, and another has written after it
-	lost                   // another has written instead: it will never land
+	"github.com/pawlhq/pawl/cell"
 )
 
-func (f fate) String() string { return [...]string{"open", "landed", "superseded", "lost"}[f] }
+// version is the state of a lease, as it was read or written.
+type version struct {
+	exists bool
+	etag   string // or the version of its register
+	rec    Record
+}
 
 // classify tells the fate of a write with this nonce, sent on the condition that
 // the object is base, from what is there now.
@@ -30,14 +22,14 @@ func (f fate) String() string { return [...]string{"open", "landed", "superseded
 // What is lost stays lost: each version has an ETag of its own, which never
 // comes back, so that a late copy finds its condition broken. Only where an
 // object was deleted can a copy of the very first write land later.
-func classify(now, base version, nonce string) fate {
+func classify(now, base version, nonce string) cell.Fate {
 	switch {
 	case now.exists && now.rec.Nonce == nonce:
-		return landed
+		return cell.Landed
 	case now.exists && slices.Contains(now.rec.Before, nonce):
-		return superseded
+		return cell.Superseded
 	case !now.exists && !base.exists, now.exists && base.exists && now.rec.Nonce == base.rec.Nonce:
-		return open
+		return cell.Unclear
 	}
-	return lost
+	return cell.Lost
 }

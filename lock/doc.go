@@ -1,5 +1,6 @@
 // Package lock is mutual exclusion and safe updates on an object store alone,
-// for those who have a bucket and no database.
+// for those who have a bucket and no database; and mutual exclusion on a register
+// of a ledger, [OnRegister], by the same protocol.
 //
 // [Open] a bucket, which proves once that the store honours what the protocol
 // relies on. Then
@@ -13,7 +14,7 @@
 //
 // # What a lease is
 //
-// A lock is a lease: an object that says who holds it, for how long, and with
+// A lock is a lease: an object, or a register, that says who holds it, for how long, and with
 // which fencing token. It is never deleted, so the token rises for ever: across
 // releases, steals and forced releases, and across an accidental deletion of the
 // object as well, as its first token is the time in microseconds.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/cell"
 	"github.com/pawlhq/pawl/event"
 )
 
@@ -66,9 +67,9 @@ func (m *Mutex) acquireFair(ctx context.Context, wait bool) (*hold, error) {
 			case err != nil:
 				return nil, busy.gaveUp(ctx, err)
 			}
-			left, busy = min(left, claimable), &HeldError{Ref: m.ref, Record: now.rec}
+			left, busy = min(left, claimable), &HeldError{Lock: m.String(), Record: now.rec}
 		} else if busy == nil {
-			busy = &HeldError{Ref: m.ref}
+			busy = &HeldError{Lock: m.String()}
 		}
 		if !wait {
 			return nil, busy
@@ -176,7 +177,8 @@ func (q *queue) key(number int) string { return fmt.Sprintf("%s%012d", q.prefix,
 // longer. What is no ticket is left as it is.
 func (q *queue) expire(ctx context.Context, info bucket.Info, seen *ticketSeen) (bool, error) {
 	ref := event.Object{Bucket: q.ref.Bucket, Key: info.Key}
-	now, err := (&object{q.world, ref}).get(ctx)
+	ticket := q.object(ref.Bucket, ref.Key)
+	now, err := ticket.get(ctx)
 	switch {
 	case err != nil:
 		return false, fmt.Errorf("looking at a ticket in the queue of %s: %w", q, err)
@@ -199,10 +201,10 @@ func (q *queue) expire(ctx context.Context, info bucket.Info, seen *ticketSeen) 
 
 // enter tries to get the ticket of a number. Somebody else may have been faster.
 func (q *queue) enter(ctx context.Context, number int) error {
-	m := &Mutex{object: object{q.world, event.Object{Bucket: q.ref.Bucket, Key: q.key(number)}}, holder: q.holder}
-	w := m.object.write(version{}, first(&q.holder, q.nonce(), q.clock.Now()))
+	m := &Mutex{place: q.object(q.ref.Bucket, q.key(number)), holder: q.holder}
+	w := m.place.write(version{}, first(&q.holder, q.nonce(), q.clock.Now()))
 	f, err := w.run(ctx)
-	if err == nil && f.fate != landed {
+	if err == nil && f.fate != cell.Landed {
 		return nil
 	}
 	q.ticket = &ticket{&hold{mutex: m, at: f.now, sent: w.sent}, number}

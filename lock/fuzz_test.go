@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pawlhq/pawl/cell"
 )
 
 // FuzzDecode checks that what is no lease is told from one, and that a lease,
@@ -99,14 +101,14 @@ func FuzzLineage(f *testing.F) {
 			t.Errorf("written %+v, read %+v", next, back)
 		}
 		base, now := snapshot{true, "e1", was}, snapshot{true, "e2", next}
-		if fate, known := judge(now, base, id, refused); fate != landed || !known {
+		if fate, known := judge(now, base, id, refused); fate != cell.Landed || !known {
 			t.Errorf("an update that landed is %v, %v", fate, known)
 		}
-		if fate, known := judge(base, base, id, refused); !slices.Contains(was.ids, id) && (fate != open || !known) {
+		if fate, known := judge(base, base, id, refused); !slices.Contains(was.ids, id) && (fate != cell.Unclear || !known) {
 			t.Errorf("where nothing has changed it is %v, %v", fate, known)
 		}
 		other := snapshot{true, "e3", was.with("another", 0)}
-		if fate, known := judge(other, base, id, refused); !slices.Contains(was.ids, id) && (fate != lost || !known && was.count > 0 && next.count > 0 && !refused) {
+		if fate, known := judge(other, base, id, refused); !slices.Contains(was.ids, id) && (fate != cell.Lost || !known && was.count > 0 && next.count > 0 && !refused) {
 			t.Errorf("with another's in its place it is %v, %v", fate, known)
 		}
 	})

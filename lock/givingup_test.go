@@ -17,7 +17,7 @@ import (
 // the lock is given back: nobody may be left with it.
 func TestALockLeftToOneWhoLeaves(t *testing.T) {
 	for range 50 {
-		inBubble(t, func(b *bubble) {
+		onBoth(t, func(b *bubble) {
 			u := b.user()
 			m := u.mutex(Config{TTL: time.Hour})
 			l := b.got(m.Acquire(b.Context()))
@@ -42,7 +42,7 @@ func TestALockLeftToOneWhoLeaves(t *testing.T) {
 // TestAReleaseAfterTheEnd releases with a context that has ended, as a deferred
 // release does.
 func TestAReleaseAfterTheEnd(t *testing.T) {
-	inBubble(t, func(b *bubble) {
+	onBoth(t, func(b *bubble) {
 		ctx, end := context.WithCancel(b.Context())
 		l := b.got(b.mutex(Config{TTL: time.Hour}).Acquire(ctx))
 		end()
@@ -63,7 +63,7 @@ func TestWritesThatNeverWork(t *testing.T) {
 		}
 		began := time.Now()
 		_, err := m.TryAcquire(b.Context())
-		b.refused(err, bucket.ErrUnclear, "s3://b/k")
+		b.refused(err, bucket.ErrUnclear, b.lock)
 		_, err = u.bucket.Update(b.Context(), "data", func(_ context.Context, c Content) (Content, error) {
 			c.Body = []byte("x")
 			return c, nil
@@ -160,7 +160,7 @@ func TestATicketThatMayBeThere(t *testing.T) {
 // TestGivingUpInAnOutage: what the store said is told, and not that the last call
 // was cut off.
 func TestGivingUpInAnOutage(t *testing.T) {
-	inBubble(t, func(b *bubble) {
+	onBoth(t, func(b *bubble) {
 		u := b.user()
 		refused := errors.New("connection refused")
 		down := func(context.Context, func(context.Context) error) error {
@@ -168,7 +168,7 @@ func TestGivingUpInAnOutage(t *testing.T) {
 		}
 		u.calls.Next(buckettest.Get, down, down, silent)
 		_, err := u.mutex(Config{}).Acquire(b.within(5 * time.Second))
-		b.refused(err, refused, "s3://b/k")
+		b.refused(err, refused, b.lock)
 		b.refused(err, context.DeadlineExceeded)
 	})
 }
@@ -211,7 +211,7 @@ func TestAListingSlowerThanTheLease(t *testing.T) {
 		began := time.Now()
 		_, err := u.rw(Config{TTL: ttl / 2}).Lock(b.within(time.Hour))
 		b.about(time.Since(began), patience, patience+2*callTime)
-		b.refused(err, ErrSlow, "s3://b/k", "readers", "choose a longer TTL")
+		b.refused(err, ErrSlow, b.lock, "readers", "choose a longer TTL")
 		if errors.Is(err, ErrLost) {
 			b.Errorf("%v: nothing was held that could be lost", err)
 		}
@@ -235,7 +235,7 @@ func TestGivingUpInAPut(t *testing.T) {
 			})
 			b.done(l.Release(b.Context()))
 			<-w.entered
-			b.refused(w.err, ErrHeld, "s3://b/k")
+			b.refused(w.err, ErrHeld, b.lock)
 			b.refused(w.err, context.Canceled)
 		})
 	}
@@ -256,7 +256,7 @@ func TestSilentListings(t *testing.T) {
 // TestAnswersSlowerThanTheLease: what cannot be held is not tried for ever, and
 // not left behind.
 func TestAnswersSlowerThanTheLease(t *testing.T) {
-	inBubble(t, func(b *bubble) {
+	onBoth(t, func(b *bubble) {
 		u := b.user()
 		slow := func(ctx context.Context, do func(context.Context) error) error {
 			sleep(ttl - time.Second)
@@ -264,7 +264,7 @@ func TestAnswersSlowerThanTheLease(t *testing.T) {
 		}
 		u.calls.Next(buckettest.Put, slow, slow, slow)
 		_, err := u.mutex(Config{TTL: ttl}).Acquire(b.Context())
-		b.refused(err, ErrSlow, "s3://b/k", "choose a longer TTL")
+		b.refused(err, ErrSlow, b.lock, "choose a longer TTL")
 		b.done(b.got(b.mutex(Config{}).TryAcquire(b.Context())).Release(b.Context()))
 	})
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/pawlhq/pawl/cell"
 )
 
 // hold is a lock that one holds, or held. It is not safe for concurrent use.
@@ -97,13 +99,13 @@ func (h *hold) renew(ctx context.Context, within time.Duration) error {
 	ctx, stop := h.mutex.clock.Limit(ctx, within)
 	defer stop()
 	if h.renewal == nil {
-		h.renewal = h.mutex.object.write(h.at, h.at.rec.renewed(h.mutex.nonce()))
+		h.renewal = h.mutex.place.write(h.at, h.at.rec.renewed(h.mutex.nonce()))
 	}
 	f, err := h.renewal.run(ctx)
 	if h.trouble = err; err != nil {
 		return err
 	}
-	if f.fate != landed {
+	if f.fate != cell.Landed {
 		h.renewal = nil
 		return h.lostTo(f.now)
 	}
@@ -155,16 +157,16 @@ func (h *hold) release(ctx context.Context) error {
 	m := h.mutex
 	good := h.left(m.clock.Now()) > 0
 	for {
-		w := m.object.write(h.at, h.at.rec.released(m.nonce(), m.clock.Now()))
+		w := m.place.write(h.at, h.at.rec.released(m.nonce(), m.clock.Now()))
 		f, err := w.run(ctx)
 		switch {
 		case err != nil:
 			h.disown()
 			return fmt.Errorf("%w; nobody else can enter until its lease is over", err)
-		case f.fate == landed:
+		case f.fate == cell.Landed:
 			m.free(f.now)
 			return nil
-		case f.fate == superseded:
+		case f.fate == cell.Superseded:
 			return nil
 		case h.renewal != nil && f.now.exists && f.now.rec.Nonce == h.renewal.next.Nonce:
 			h.at, h.renewal = f.now, nil // it had landed after all

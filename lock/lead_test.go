@@ -40,7 +40,7 @@ func (b *bubble) candidate(ctx context.Context, who string, m *Mutex, terms chan
 }
 
 func TestLead(t *testing.T) {
-	inBubble(t, func(b *bubble) {
+	onBoth(t, func(b *bubble) {
 		terms := make(chan *leading)
 		u := b.user()
 		ann := b.candidate(b.Context(), "ann", u.mutex(Config{TTL: ttl}), terms)
@@ -94,7 +94,7 @@ func (l *leading) end(b *bubble, ended <-chan error) {
 
 // TestLeadAfterACrash: the leader is gone, without a word.
 func TestLeadAfterACrash(t *testing.T) {
-	inBubble(t, func(b *bubble) {
+	onBoth(t, func(b *bubble) {
 		h := b.stopped(b.mutex(Config{TTL: ttl}))
 		began := time.Now()
 		terms := make(chan *leading)
@@ -111,7 +111,7 @@ func TestLeadAfterACrash(t *testing.T) {
 
 // TestLeadAgain: who has lost the lease waits for it again.
 func TestLeadAgain(t *testing.T) {
-	inBubble(t, func(b *bubble) {
+	onBoth(t, func(b *bubble) {
 		u := b.user()
 		terms := make(chan *leading)
 		ended := b.candidate(b.Context(), "ann", u.mutex(Config{TTL: ttl}), terms)
@@ -180,7 +180,7 @@ func (b *bubble) outage(kind error) {
 
 // TestLeadThatPanics: the next one leads at once.
 func TestLeadThatPanics(t *testing.T) {
-	inBubble(t, func(b *bubble) {
+	onBoth(t, func(b *bubble) {
 		func() {
 			defer func() {
 				if recover() == nil {
@@ -196,7 +196,7 @@ func TestLeadThatPanics(t *testing.T) {
 // TestLeadThatEndsInSilence: one who is asked to end does not wait for a store that
 // says nothing.
 func TestLeadThatEndsInSilence(t *testing.T) {
-	inBubble(t, func(b *bubble) {
+	onBoth(t, func(b *bubble) {
 		u := b.user()
 		ctx, stop := context.WithCancel(b.Context())
 		terms := make(chan *leading)
@@ -214,7 +214,7 @@ func TestLeadThatEndsInSilence(t *testing.T) {
 
 // TestLeadIsRefused by the store, for good.
 func TestLeadIsRefused(t *testing.T) {
-	inBubble(t, func(b *bubble) {
+	onBoth(t, func(b *bubble) {
 		u := b.user()
 		u.calls.Next(buckettest.Put, buckettest.Answer(bucket.ErrDenied))
 		b.refused(u.mutex(Config{}).Lead(b.Context(), nil), bucket.ErrDenied)
@@ -222,7 +222,7 @@ func TestLeadIsRefused(t *testing.T) {
 }
 
 func TestLeadUntilTheEnd(t *testing.T) {
-	inBubble(t, func(b *bubble) {
+	onBoth(t, func(b *bubble) {
 		ctx, cancel := context.WithCancelCause(b.Context())
 		terms := make(chan *leading)
 		ended := b.candidate(ctx, "ann", b.mutex(Config{TTL: ttl}), terms)

@@ -32,7 +32,7 @@ func (l *Lease) ends() (time.Time, error) {
 }
 
 func TestALeaseIsRenewed(t *testing.T) {
-	inBubble(t, func(b *bubble) {
+	onBoth(t, func(b *bubble) {
 		l := b.got(b.mutex(Config{TTL: ttl}).Acquire(b.Context()))
 		w := begins(b.Context(), b.mutex(Config{TTL: ttl}).Acquire)
 		for range 200 {
@@ -60,7 +60,7 @@ func TestALeaseIsRenewed(t *testing.T) {
 // time, and that nobody enters before that, nor long after.
 func TestALeaseOfAFailingStore(t *testing.T) {
 	for _, ttl := range []time.Duration{MinTTL, ttl, time.Minute, time.Hour} {
-		inBubble(t, func(b *bubble) {
+		onBoth(t, func(b *bubble) {
 			u := b.user()
 			l := b.got(u.mutex(Config{TTL: ttl}).Acquire(b.Context()))
 			w := begins(b.Context(), b.mutex(Config{TTL: ttl}).Acquire)
@@ -69,7 +69,7 @@ func TestALeaseOfAFailingStore(t *testing.T) {
 			landed := l.Deadline().Add(ttl/cancelParts - ttl)
 			u.down()
 			at, why := l.ends()
-			b.refused(why, ErrLost, "could not be renewed", "s3://b/k")
+			b.refused(why, ErrLost, "could not be renewed", b.lock)
 			if want := landed.Add(ttl - ttl/cancelParts); !at.Equal(want) || !at.Equal(l.Deadline()) {
 				b.Errorf("it ends %v after its last renewal, want %v", at.Sub(landed), want.Sub(landed))
 			}
@@ -87,7 +87,7 @@ func TestALeaseOfAFailingStore(t *testing.T) {
 
 // TestALeaseThatIsRefused loses its permission.
 func TestALeaseThatIsRefused(t *testing.T) {
-	inBubble(t, func(b *bubble) {
+	onBoth(t, func(b *bubble) {
 		u := b.user()
 		l := b.got(u.mutex(Config{TTL: ttl}).Acquire(b.Context()))
 		for range 100 {
@@ -105,7 +105,7 @@ func TestALeaseThatIsRefused(t *testing.T) {
 
 // TestALeaseOfASilentStore: requests get no answer until they time out.
 func TestALeaseOfASilentStore(t *testing.T) {
-	inBubble(t, func(b *bubble) {
+	onBoth(t, func(b *bubble) {
 		u := b.user()
 		l := b.got(u.mutex(Config{TTL: time.Minute}).Acquire(b.Context()))
 		never := make(chan struct{})
@@ -132,7 +132,7 @@ func (s sleeper) Now() time.Time { return time.Now().Add(time.Duration(s.slept.L
 // TestASleepDuringARenewal: the lease is over when the machine wakes, and not when
 // the renewal under way has had its time.
 func TestASleepDuringARenewal(t *testing.T) {
-	inBubble(t, func(b *bubble) {
+	onBoth(t, func(b *bubble) {
 		u := b.user()
 		clock := sleeper{slept: new(atomic.Int64)}
 		u.bucket.clock = clock
@@ -144,14 +144,14 @@ func TestASleepDuringARenewal(t *testing.T) {
 		clock.slept.Store(int64(time.Hour))
 		woke := time.Now()
 		at, why := l.ends()
-		b.refused(why, ErrLost, "s3://b/k", "stood still")
+		b.refused(why, ErrLost, b.lock, "stood still")
 		b.about(at.Sub(woke), 0, glance)
 		b.refused(l.Release(b.within(time.Second)), ErrLost)
 	})
 }
 
 func TestAStoreThatComesBack(t *testing.T) {
-	inBubble(t, func(b *bubble) {
+	onBoth(t, func(b *bubble) {
 		u := b.user()
 		l := b.got(u.mutex(Config{TTL: ttl}).Acquire(b.Context()))
 		for range 5 {
@@ -165,7 +165,7 @@ func TestAStoreThatComesBack(t *testing.T) {
 }
 
 func TestForceReleaseEndsALease(t *testing.T) {
-	inBubble(t, func(b *bubble) {
+	onBoth(t, func(b *bubble) {
 		l := b.got(b.mutex(Config{TTL: ttl}).Acquire(b.Context()))
 		other := b.user()
 		_, err := other.bucket.ForceRelease(b.Context(), "k", l.Token()+1)
@@ -187,7 +187,7 @@ func TestForceReleaseEndsALease(t *testing.T) {
 }
 
 func TestADeletedLease(t *testing.T) {
-	inBubble(t, func(b *bubble) {
+	onBoth(t, func(b *bubble) {
 		l := b.got(b.mutex(Config{TTL: ttl}).Acquire(b.Context()))
 		b.remove("k")
 		_, why := l.ends()
@@ -200,7 +200,7 @@ func TestADeletedLease(t *testing.T) {
 }
 
 func TestReleaseTwice(t *testing.T) {
-	inBubble(t, func(b *bubble) {
+	onBoth(t, func(b *bubble) {
 		u := b.user()
 		l := b.got(u.mutex(Config{}).Acquire(b.Context()))
 		b.done(l.Release(b.Context()))
@@ -215,7 +215,7 @@ func TestReleaseTwice(t *testing.T) {
 }
 
 func TestALeaseEndsWithItsContext(t *testing.T) {
-	inBubble(t, func(b *bubble) {
+	onBoth(t, func(b *bubble) {
 		ctx, cancel := context.WithCancelCause(b.Context())
 		l := b.got(b.mutex(Config{TTL: ttl}).Acquire(ctx))
 		why := errors.New("enough")
@@ -233,7 +233,7 @@ func TestALeaseEndsWithItsContext(t *testing.T) {
 
 // TestAReleaseThatIsNotAnswered: the lock is one's own until the lease is over.
 func TestAReleaseThatIsNotAnswered(t *testing.T) {
-	inBubble(t, func(b *bubble) {
+	onBoth(t, func(b *bubble) {
 		u := b.user()
 		m := u.mutex(Config{TTL: ttl})
 		l := b.got(m.Acquire(b.Context()))
@@ -250,7 +250,7 @@ func TestAReleaseThatIsNotAnswered(t *testing.T) {
 
 // TestAReleaseInVainIsNoObstacle: it is the same Mutex that wants it again.
 func TestAReleaseInVainIsNoObstacle(t *testing.T) {
-	inBubble(t, func(b *bubble) {
+	onBoth(t, func(b *bubble) {
 		u := b.user()
 		m := u.mutex(Config{TTL: ttl})
 		l := b.got(m.Acquire(b.Context()))
@@ -270,7 +270,7 @@ func TestAReleaseInVainIsNoObstacle(t *testing.T) {
 func TestAReleaseDuringARenewal(t *testing.T) {
 	for _, landing := range []string{"at once", "never", "during the release"} {
 		t.Run(landing, func(t *testing.T) {
-			inBubble(t, func(b *bubble) {
+			onBoth(t, func(b *bubble) {
 				u := b.user()
 				l := b.got(u.mutex(Config{TTL: ttl}).Acquire(b.Context()))
 				var late func() error

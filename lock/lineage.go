@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/pawlhq/pawl/cell"
 )
 
 // The names of an update's metadata. They are carried forward with the user's.
@@ -98,20 +100,20 @@ type snapshot struct {
 // It is not known if the lineage has grown beyond what it holds. Where it was
 // broken, by another program that does not carry it forward, or by a deletion, a
 // refusal by the store is believed; without one it is not known either.
-func judge(now, base snapshot, id string, refused bool) (f fate, known bool) {
+func judge(now, base snapshot, id string, refused bool) (f cell.Fate, known bool) {
 	place := now.count - base.count - 1 // of this update among the ids, if it landed
 	switch {
 	case len(now.ids) > 0 && now.ids[0] == id:
-		return landed, true
+		return cell.Landed, true
 	case slices.Contains(now.ids, id):
-		return superseded, true
+		return cell.Superseded, true
 	case now.is(base):
-		return open, true
+		return cell.Unclear, true
 	case now.count == 0 || place < 0 || base.exists && base.count == 0 || !now.follows(base.lineage):
-		return lost, refused
+		return cell.Lost, refused
 	}
 	// Then another's is in its place, and after it comes what was the newest of base.
-	return lost, place+min(base.count, 1) < int64(len(now.ids))
+	return cell.Lost, place+min(base.count, 1) < int64(len(now.ids))
 }
 
 // is reports that nothing has changed.

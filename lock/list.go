@@ -32,7 +32,8 @@ func (b *Bucket) List(ctx context.Context, prefix string) iter.Seq2[Status, erro
 				yield(Status{}, fmt.Errorf("listing the locks below %s: %w", event.Quote("s3://"+b.name+"/"+prefix), err))
 				return
 			}
-			now, err := (&object{b.world, event.Object{Bucket: b.name, Key: info.Key}}).get(ctx)
+			o := b.object(b.name, info.Key)
+			now, err := o.get(ctx)
 			switch {
 			case err != nil && ctx.Err() != nil:
 				yield(Status{}, err)

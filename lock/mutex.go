@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawlhq/pawl/cell"
 	"github.com/pawlhq/pawl/event"
 )
 
@@ -53,7 +54,8 @@ var (
 
 // HeldError says who holds a lock.
 type HeldError struct {
-	Ref    event.Object
+	// Lock names it: s3://bucket/key, or register:name.
+	Lock   string
 	Record Record
 	// Limit is that of one's own semaphore, where the holder's is another: then
 	// they exclude each other.
@@ -63,9 +65,9 @@ type HeldError struct {
 // Error implements error.
 func (e *HeldError) Error() string {
 	if e.Record.Token == 0 {
-		return fmt.Sprintf("%s: %s, or others come first", e.Ref, ErrHeld)
+		return fmt.Sprintf("%s: %s, or others come first", e.Lock, ErrHeld)
 	}
-	s := fmt.Sprintf("%s: %s by %s", e.Ref, ErrHeld, e.Record.holder())
+	s := fmt.Sprintf("%s: %s by %s", e.Lock, ErrHeld, e.Record.holder())
 	if e.Limit > 0 {
 		s += fmt.Sprintf("; it counts to %d, and not to %d: all must use the same limit", e.Record.Limit, e.Limit)
 	}
@@ -109,7 +111,7 @@ func (r *Record) holder() string {
 // 2 seconds, so that other processes have their chance; so does one that takes it
 // again and again.
 type Mutex struct {
-	object
+	place
 	holder Record // what is written of its holders
 	fair   bool
 
@@ -117,13 +119,13 @@ type Mutex struct {
 	tickets map[string]ticketSeen // of others, by key; used in one's turn
 	left    *ticket               // one's own that could not be removed; the same
 
-	mu    sync.Mutex
-	last  version // what was there at last, or nothing
-	watch watch
-	loose map[string]bool // nonces of one's own that nobody holds the lock by
-	since time.Time       // when this process took it from another
-	tired bool            // this process had it for long, and lets others go first
-	freed freed
+	mu       sync.Mutex
+	last     version // what was there at last, or nothing
+	watch    watch
+	disowned map[string]bool // nonces of this Mutex's writes that no goroutine holds the lock by
+	since    time.Time       // when this process took it from another
+	tired    bool            // this process had it for long, and lets others go first
+	freed    freed
 }
 
 // freed is what this process has released last, and when.
@@ -196,7 +198,7 @@ func (m *Mutex) acquire(ctx context.Context, wait bool) (*hold, error) {
 		case err != nil:
 			return nil, busy.gaveUp(ctx, err)
 		}
-		if busy = (&HeldError{Ref: m.ref, Record: now.rec}); !wait {
+		if busy = (&HeldError{Lock: m.String(), Record: now.rec}); !wait {
 			return nil, busy
 		}
 		if err := m.clock.Sleep(ctx, min(pauses.next(), left)); err != nil {
@@ -215,14 +217,14 @@ func (m *Mutex) take(ctx context.Context, now *version, seen *time.Time) (*hold,
 		if left := m.claimable(*now, *seen); left > 0 {
 			return nil, left, nil
 		}
-		w := m.object.write(*now, m.claim(*now))
+		w := m.place.write(*now, m.claim(*now))
 		f, err := w.run(ctx)
 		if err != nil {
 			m.abandon(ctx, w)
 			return nil, 0, err
 		}
 		*now, *seen = f.now, f.seen
-		if f.fate != landed {
+		if f.fate != cell.Landed {
 			continue // somebody else was faster
 		}
 		h := &hold{mutex: m, at: f.now, sent: w.sent}
@@ -271,7 +273,7 @@ func (m *Mutex) claimable(now version, seen time.Time) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.watch.see(now, seen)
-	if !now.exists || now.rec.State == Released || m.loose[now.rec.Nonce] {
+	if !now.exists || now.rec.State == Released || m.disowned[now.rec.Nonce] {
 		return 0
 	}
 	return m.watch.left(&now.rec, m.clock.Now())
@@ -292,7 +294,7 @@ const abandonTime = 5 * time.Second
 // If even that cannot be known, the lock is held by nobody until its lease is
 // over, except for this Mutex.
 func (m *Mutex) abandon(ctx context.Context, w *write) {
-	if !w.loose {
+	if !w.unclear {
 		return
 	}
 	m.disown(w.next.Nonce)
@@ -308,8 +310,8 @@ func (m *Mutex) abandon(ctx context.Context, w *write) {
 func (m *Mutex) disown(nonce string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.loose == nil {
-		m.loose = map[string]bool{}
+	if m.disowned == nil {
+		m.disowned = map[string]bool{}
 	}
-	m.loose[nonce] = true
+	m.disowned[nonce] = true
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/pawlhq/pawl/bucket"
-	"github.com/pawlhq/pawl/doctor"
 	"github.com/pawlhq/pawl/event"
 )
 
@@ -43,9 +42,9 @@ func TestReadsWithoutETags(t *testing.T) {
 		m, err := store.Mutex("k", Config{})
 		b.done(err)
 		_, err = m.Acquire(b.Context())
-		b.refused(err, doctor.ErrIgnored, "s3://b/k", "no ETag")
+		b.refused(err, bucket.ErrIgnored, "s3://b/k", "no ETag")
 		_, err = store.Update(b.Context(), "data", adds("more"), UpdateConfig{})
-		b.refused(err, doctor.ErrIgnored, "s3://b/data", "no ETag")
+		b.refused(err, bucket.ErrIgnored, "s3://b/data", "no ETag")
 		if b.content("k") != lock || b.content("data") != data {
 			b.Error("something was written")
 		}

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/pawlhq/pawl/bucket"
-	"github.com/pawlhq/pawl/doctor"
+	"github.com/pawlhq/pawl/cell"
 	"github.com/pawlhq/pawl/event"
 )
 
@@ -19,9 +19,9 @@ type Bucket struct {
 
 // Open proves that the store honours what locks rely on, in 7 requests on an
 // object of its own below prefix, which it removes again. The error names the
-// precondition that the store ignores; it matches [doctor.ErrIgnored].
+// precondition that the store ignores; it matches [bucket.ErrIgnored].
 func Open(ctx context.Context, store bucket.Store, name, prefix string) (*Bucket, error) {
-	if err := doctor.Quick(ctx, store, name, prefix); err != nil {
+	if err := bucket.Prove(ctx, store, name, prefix); err != nil {
 		return nil, fmt.Errorf("locks cannot be used here: %w", err)
 	}
 	return Proved(store, name), nil
@@ -43,15 +43,20 @@ func (b *Bucket) Mutex(key string, c Config) (*Mutex, error) {
 }
 
 func (b *Bucket) mutex(key string, holder Record, fair bool) *Mutex {
-	return &Mutex{object: object{b.world, event.Object{Bucket: b.name, Key: key}}, holder: holder, fair: fair}
+	return &Mutex{place: b.object(b.name, key), holder: holder, fair: fair}
 }
 
-// holder is what is written of who holds a lock. A key below which not every store
-// would list the lock's companions is refused.
+// holder is that of the lock of a key. A key below which not every store would list
+// the lock's companions is refused.
 func (b *Bucket) holder(key string, c Config) (Record, error) {
 	if err := (event.Object{Bucket: b.name, Key: key}).CheckPath(); err != nil {
 		return Record{}, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
+	return c.holder()
+}
+
+// holder is what is written of who holds a lock.
+func (c Config) holder() (Record, error) {
 	if c.TTL == 0 {
 		c.TTL = defaultTTL
 	}
@@ -77,13 +82,13 @@ func (b *Bucket) holder(key string, c Config) (Record, error) {
 // is still held until somebody takes it over. Without an object it is a
 // [bucket.ErrNotFound].
 func (b *Bucket) Show(ctx context.Context, key string) (Record, error) {
-	o := &object{b.world, event.Object{Bucket: b.name, Key: key}}
+	o := b.object(b.name, key)
 	now, err := o.get(ctx)
 	switch {
 	case err != nil:
-		return Record{}, fmt.Errorf("reading the lock %s: %w", o, err)
+		return Record{}, fmt.Errorf("reading the lock %s: %w", &o, err)
 	case !now.exists:
-		return Record{}, fmt.Errorf("the lock %s: %w: nobody has ever held it", o, bucket.ErrNotFound)
+		return Record{}, fmt.Errorf("the lock %s: %w: nobody has ever held it", &o, bucket.ErrNotFound)
 	}
 	return now.rec, nil
 }
@@ -93,25 +98,29 @@ func (b *Bucket) Show(ctx context.Context, key string) (Record, error) {
 // renewal, and may go on until then: its token is too old at once. It takes 2
 // requests.
 func (b *Bucket) ForceRelease(ctx context.Context, key string, token int64) (Record, error) {
-	o := &object{b.world, event.Object{Bucket: b.name, Key: key}}
-	now, err := o.get(ctx)
+	p := b.object(b.name, key)
+	return p.forceRelease(ctx, token)
+}
+
+func (p *place) forceRelease(ctx context.Context, token int64) (Record, error) {
+	now, err := p.get(ctx)
 	for err == nil {
 		switch {
 		case !now.exists:
-			return Record{}, fmt.Errorf("releasing the lock %s: %w: nobody has ever held it", o, bucket.ErrNotFound)
+			return Record{}, fmt.Errorf("releasing the lock %s: %w: nobody has ever held it", p, bucket.ErrNotFound)
 		case now.rec.State == Released:
-			return Record{}, fmt.Errorf("releasing the lock %s: %w: nobody holds it", o, ErrConfig)
+			return Record{}, fmt.Errorf("releasing the lock %s: %w: nobody holds it", p, ErrConfig)
 		case now.rec.Token != token:
-			return Record{}, fmt.Errorf("releasing the lock %s: %w: it is held under the token %d, and not under %d, by %s", o, ErrConfig, now.rec.Token, token, now.rec.holder())
+			return Record{}, fmt.Errorf("releasing the lock %s: %w: it is held under the token %d, and not under %d, by %s", p, ErrConfig, now.rec.Token, token, now.rec.holder())
 		}
-		f, err := o.write(now, now.rec.forced(o.nonce(), o.clock.Now())).run(ctx)
+		f, err := p.write(now, now.rec.forced(p.nonce(), p.clock.Now())).run(ctx)
 		if err != nil {
 			return Record{}, err
 		}
-		if f.fate != lost {
+		if f.fate != cell.Lost {
 			return f.now.rec, nil
 		}
 		now = f.now // renewed, or somebody else's already
 	}
-	return Record{}, fmt.Errorf("releasing the lock %s: %w", o, err)
+	return Record{}, fmt.Errorf("releasing the lock %s: %w", p, err)
 }

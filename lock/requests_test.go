@@ -12,7 +12,7 @@ import (
 // What each operation costs. The store bills by request.
 
 func TestRequestsOfAMutex(t *testing.T) {
-	inBubble(t, func(b *bubble) {
+	onBoth(t, func(b *bubble) {
 		u := b.user()
 		m := u.mutex(Config{})
 		l := b.got(m.Acquire(b.Context()))
@@ -47,7 +47,7 @@ func TestRequestsOfAMutex(t *testing.T) {
 }
 
 func TestRequestsOfOneWhoWaits(t *testing.T) {
-	inBubble(t, func(b *bubble) {
+	onBoth(t, func(b *bubble) {
 		b.stopped(b.mutex(Config{TTL: 10 * time.Second}))
 		u := b.user()
 		w := begins(b.Context(), u.mutex(Config{TTL: 10 * time.Second}).Acquire)
@@ -69,7 +69,7 @@ func TestRequestsOfOneWhoWaits(t *testing.T) {
 }
 
 func TestRequestsOfOneWhoWaitsLong(t *testing.T) {
-	inBubble(t, func(b *bubble) {
+	onBoth(t, func(b *bubble) {
 		l := b.got(b.mutex(Config{}).Acquire(b.Context()))
 		u := b.user()
 		w := begins(b.within(time.Hour), u.mutex(Config{}).Acquire)

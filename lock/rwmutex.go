@@ -134,7 +134,7 @@ func (m *RWMutex) remaining(ctx context.Context, gate *hold) (time.Duration, *He
 			return 0, nil, err
 		}
 		if left > 0 {
-			shortest, busy = min(shortest, left), &HeldError{Ref: one.mutex.ref, Record: one.now.rec}
+			shortest, busy = min(shortest, left), &HeldError{Lock: one.mutex.String(), Record: one.now.rec}
 		}
 	}
 	return shortest, busy, nil
@@ -149,7 +149,7 @@ func (m *Mutex) expire(ctx context.Context, now *version, seen *time.Time) (time
 		if left > 0 || !now.exists || now.rec.State == Released {
 			return max(left, 0), nil
 		}
-		f, err := m.object.write(*now, now.rec.forced(m.nonce(), m.clock.Now())).run(ctx)
+		f, err := m.place.write(*now, now.rec.forced(m.nonce(), m.clock.Now())).run(ctx)
 		if err != nil {
 			return 0, err
 		}
@@ -170,7 +170,7 @@ func (m *RWMutex) rlock(ctx context.Context, wait bool) (*hold, error) {
 			if h != nil || err != nil {
 				return h, err
 			}
-			left, busy = pauses.shortest, &HeldError{Ref: m.gate.ref}
+			left, busy = pauses.shortest, &HeldError{Lock: m.gate.String()}
 		}
 		if !wait {
 			return nil, busy
@@ -191,7 +191,7 @@ func (m *RWMutex) closed(ctx context.Context) (time.Duration, *HeldError, error)
 	if err != nil || left == 0 {
 		return 0, nil, err
 	}
-	return left, &HeldError{Ref: m.gate.ref, Record: now.rec}, nil
+	return left, &HeldError{Lock: m.gate.String(), Record: now.rec}, nil
 }
 
 // enter takes a reader's lease, and withdraws if the gate is held by then.

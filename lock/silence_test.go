@@ -21,7 +21,7 @@ func TestOneRequestWithoutAnAnswer(t *testing.T) {
 	for name, fault := range map[string]buckettest.Fault{"on its way there": silent, "on its way back": landed} {
 		for _, ttl := range []time.Duration{3 * time.Second, 10 * time.Second, 18 * time.Second, time.Hour} {
 			t.Run(name+", "+ttl.String(), func(t *testing.T) {
-				inBubble(t, func(b *bubble) {
+				onBoth(t, func(b *bubble) {
 					u := b.user()
 					u.calls.Next(buckettest.Put, fault)
 					l := b.got(u.mutex(Config{TTL: ttl}).Acquire(b.Context()))
@@ -45,7 +45,7 @@ func TestSlowStore(t *testing.T) {
 		{5 * time.Second, 2 * time.Second}, {30 * time.Second, 3 * time.Second}, {time.Minute, 9 * time.Second},
 	} {
 		t.Run(c.ttl.String()+", "+c.takes.String(), func(t *testing.T) {
-			inBubble(t, func(b *bubble) {
+			onBoth(t, func(b *bubble) {
 				u := b.user()
 				u.calls.Next(buckettest.Put, slices.Repeat([]buckettest.Fault{func(ctx context.Context, do func(context.Context) error) error {
 					if (realClock{}).Sleep(ctx, c.takes) != nil {
@@ -66,7 +66,7 @@ func TestSlowStore(t *testing.T) {
 // one who waited for its end. What was taken by force may have been.
 func TestTakenOverWhileReleasing(t *testing.T) {
 	for _, force := range []bool{false, true} {
-		inBubble(t, func(b *bubble) {
+		onBoth(t, func(b *bubble) {
 			u, next := b.user(), b.mutex(Config{TTL: ttl})
 			l := b.got(u.mutex(Config{TTL: ttl}).Acquire(b.Context()))
 			w := begins(b.Context(), next.Acquire)
@@ -85,7 +85,7 @@ func TestTakenOverWhileReleasing(t *testing.T) {
 			}
 			b.done(w.lease.Release(b.Context()))
 			if force {
-				b.refused(err, ErrLost, "s3://b/k")
+				b.refused(err, ErrLost, b.lock)
 			} else {
 				b.done(err)
 			}

@@ -45,7 +45,7 @@ func (s *slots) slot(i int) *slot {
 	key := fmt.Sprintf("%s%04d", s.prefix, i)
 	one := s.known[key]
 	if one == nil {
-		one = &slot{mutex: &Mutex{object: object{s.world, event.Object{Bucket: s.name, Key: key}}, holder: s.holder}}
+		one = &slot{mutex: &Mutex{place: s.object(s.name, key), holder: s.holder}}
 		s.known[key] = one
 	}
 	return one
@@ -92,7 +92,7 @@ func (s *slots) stranger(ctx context.Context, there map[int]*slot) (time.Duratio
 			return 0, nil, err
 		}
 		if left > 0 && one.now.rec.Limit != s.holder.Limit {
-			return left, &HeldError{one.mutex.ref, one.now.rec, s.holder.Limit}, nil
+			return left, &HeldError{one.mutex.String(), one.now.rec, s.holder.Limit}, nil
 		}
 	}
 	return 0, nil, nil
@@ -116,7 +116,7 @@ func (s *slots) take(ctx context.Context) (*hold, time.Duration, *HeldError, err
 	if left, busy, err := s.stranger(ctx, there); busy != nil || err != nil {
 		return nil, left, busy, err
 	}
-	shortest, busy := MaxTTL, &HeldError{Ref: event.Object{Bucket: s.name, Key: s.prefix}}
+	shortest, busy := MaxTTL, &HeldError{Lock: s.String()}
 	for _, i := range s.order(there) {
 		one := s.slot(i)
 		h, left, err := one.mutex.take(ctx, &one.now, &one.seen)
@@ -124,7 +124,7 @@ func (s *slots) take(ctx context.Context) (*hold, time.Duration, *HeldError, err
 			return h, 0, nil, err
 		}
 		shortest = min(shortest, left)
-		busy = &HeldError{Ref: one.mutex.ref, Record: one.now.rec}
+		busy = &HeldError{Lock: one.mutex.String(), Record: one.now.rec}
 	}
 	return nil, shortest, busy, nil
 }

@@ -85,7 +85,7 @@ func (t *turns) end() {
 // enter acquires the lock when one's turn has come.
 func (m *Mutex) enter(ctx context.Context, wait bool) (*hold, error) {
 	if !(wait && m.turns.take(ctx, m.clock) || !wait && m.turns.try()) {
-		held := &HeldError{Ref: m.ref}
+		held := &HeldError{Lock: m.String()}
 		if ctx.Err() != nil {
 			return nil, held.gaveUp(ctx, context.Cause(ctx))
 		}
@@ -111,7 +111,7 @@ func (m *Mutex) next(ctx context.Context, wait bool) (*hold, error) {
 	m.mu.Unlock()
 	if chance > 0 {
 		if err := m.clock.Sleep(ctx, chance); err != nil {
-			return nil, (&HeldError{Ref: m.ref}).gaveUp(ctx, err)
+			return nil, (&HeldError{Lock: m.String()}).gaveUp(ctx, err)
 		}
 	}
 	err := context.Cause(ctx)
@@ -178,8 +178,8 @@ func (m *Mutex) took(from version) {
 	defer m.mu.Unlock()
 	now := m.clock.Now()
 	again := from.exists && from.rec.Nonce == m.freed.nonce && now.Sub(m.freed.at) < m.polls().longest
-	if m.since.IsZero() || !again && !m.loose[from.rec.Nonce] {
+	if m.since.IsZero() || !again && !m.disowned[from.rec.Nonce] {
 		m.since = now
 	}
-	clear(m.loose) // all of these are gone, and never come back
+	clear(m.disowned) // all of these are gone, and never come back
 }

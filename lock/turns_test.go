@@ -17,7 +17,7 @@ import (
 // TestTurnsOfOneProcess: its goroutines go in order, and hand the lock on with one
 // request for each.
 func TestTurnsOfOneProcess(t *testing.T) {
-	inBubble(t, func(b *bubble) {
+	onBoth(t, func(b *bubble) {
 		u := b.user()
 		m := u.mutex(Config{})
 		l := b.got(m.Acquire(b.Context()))
@@ -56,7 +56,7 @@ func TestTurnsOfOneProcess(t *testing.T) {
 
 // TestAProcessLetsOthersIn: after 20 s those of other processes have a chance.
 func TestAProcessLetsOthersIn(t *testing.T) {
-	inBubble(t, func(b *bubble) {
+	onBoth(t, func(b *bubble) {
 		m := b.mutex(Config{TTL: ttl})
 		ctx, stop := context.WithCancel(b.Context())
 		ended := make(chan struct{})
@@ -129,7 +129,7 @@ func TestOneThatComesAgainAndAgain(t *testing.T) {
 // TestLeftInTheBreak leaves the lock to one who would let others go first: with it in
 // hand nobody else could.
 func TestLeftInTheBreak(t *testing.T) {
-	inBubble(t, func(b *bubble) {
+	onBoth(t, func(b *bubble) {
 		m := b.mutex(Config{TTL: time.Hour})
 		l := b.got(m.Acquire(b.Context()))
 		sleep(2 * time.Hour)
@@ -147,7 +147,7 @@ func TestLeftInTheBreak(t *testing.T) {
 // TestALoneUser loses little time to letting others in who are not there.
 func TestALoneUser(t *testing.T) {
 	for _, ttl := range []time.Duration{MinTTL, ttl, time.Minute} {
-		inBubble(t, func(b *bubble) {
+		onBoth(t, func(b *bubble) {
 			m := b.mutex(Config{TTL: ttl})
 			began, worked := time.Now(), time.Duration(0)
 			for time.Since(began) < 10*time.Minute {
@@ -165,7 +165,7 @@ func TestALoneUser(t *testing.T) {
 
 // TestAnAcquisitionThatIsGivenUp does not count as a stay: the next one enters at once.
 func TestAnAcquisitionThatIsGivenUp(t *testing.T) {
-	inBubble(t, func(b *bubble) {
+	onBoth(t, func(b *bubble) {
 		u := b.user()
 		m := u.mutex(Config{TTL: ttl})
 		ctx, leave := context.WithCancel(b.Context())
@@ -184,7 +184,7 @@ func TestAnAcquisitionThatIsGivenUp(t *testing.T) {
 
 // TestATurnInVain gives up what was handed on: it makes no new stay of the old one.
 func TestATurnInVain(t *testing.T) {
-	inBubble(t, func(b *bubble) {
+	onBoth(t, func(b *bubble) {
 		u := b.user()
 		m := u.mutex(Config{TTL: ttl})
 		l := b.got(m.Acquire(b.Context()))
@@ -208,12 +208,12 @@ func TestATurnInVain(t *testing.T) {
 
 // TestATurnThatIsGivenUp leaves the lock to others.
 func TestATurnThatIsGivenUp(t *testing.T) {
-	inBubble(t, func(b *bubble) {
+	onBoth(t, func(b *bubble) {
 		u := b.user()
 		m := u.mutex(Config{TTL: ttl})
 		l := b.got(m.Acquire(b.Context()))
 		_, err := m.Acquire(b.within(time.Minute))
-		b.refused(err, ErrHeld, "s3://b/k")
+		b.refused(err, ErrHeld, b.lock)
 		b.refused(err, context.DeadlineExceeded)
 		_, err = m.TryAcquire(b.Context())
 		b.refused(err, ErrHeld)
@@ -237,7 +237,7 @@ func TestATurnThatIsGivenUp(t *testing.T) {
 // TestATurnAfterALongOne waits until others had their chance, and is told who holds
 // the lock if it gives up meanwhile.
 func TestATurnAfterALongOne(t *testing.T) {
-	inBubble(t, func(b *bubble) {
+	onBoth(t, func(b *bubble) {
 		m := b.mutex(Config{TTL: ttl})
 		l := b.got(m.Acquire(b.Context()))
 		sleep(2 * ttl)
@@ -253,7 +253,7 @@ func TestATurnAfterALongOne(t *testing.T) {
 // TestATurnBesideARenewal: whose renewal has an unknown fate does not hand the lock
 // on as it is, for who gives up in the same moment could not release it.
 func TestATurnBesideARenewal(t *testing.T) {
-	inBubble(t, func(b *bubble) {
+	onBoth(t, func(b *bubble) {
 		u := b.user()
 		m := u.mutex(Config{TTL: time.Hour})
 		h, err := m.enter(b.Context(), true)
@@ -280,7 +280,7 @@ func TestATurnBesideARenewal(t *testing.T) {
 
 // TestALateLockIsNotHandedOn: the store is asked whose it is.
 func TestALateLockIsNotHandedOn(t *testing.T) {
-	inBubble(t, func(b *bubble) {
+	onBoth(t, func(b *bubble) {
 		m := b.mutex(Config{TTL: ttl})
 		h, err := m.enter(b.Context(), true)
 		b.done(err)
@@ -296,7 +296,7 @@ func TestALateLockIsNotHandedOn(t *testing.T) {
 
 // TestManyGivenUp: what never landed is forgotten with the next lock that one gets.
 func TestManyGivenUp(t *testing.T) {
-	inBubble(t, func(b *bubble) {
+	onBoth(t, func(b *bubble) {
 		u := b.user()
 		m := u.mutex(Config{TTL: ttl})
 		for range 100 {
@@ -308,11 +308,11 @@ func TestManyGivenUp(t *testing.T) {
 			_, err := m.Acquire(ctx)
 			b.refused(err, context.Canceled)
 		}
-		if len(m.loose) == 0 {
+		if len(m.disowned) == 0 {
 			b.Error("nothing was given up")
 		}
 		b.done(b.got(m.Acquire(b.Context())).Release(b.Context()))
-		if n := len(m.loose); n > 0 {
+		if n := len(m.disowned); n > 0 {
 			b.Errorf("%d writes are remembered", n)
 		}
 	})

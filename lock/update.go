@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/cell"
 	"github.com/pawlhq/pawl/event"
 )
 
@@ -98,19 +99,22 @@ func (b *Bucket) update(ctx context.Context, key string, change func(context.Con
 	case c.Tries == 0:
 		c.Tries = defaultTries
 	}
-	u := &update{object: &object{b.world, event.Object{Bucket: b.name, Key: key}}, config: c, change: change, respell: respell}
+	u := &update{world: b.world, ref: event.Object{Bucket: b.name, Key: key}, config: c, change: change, respell: respell}
 	return u.run(ctx)
 }
 
 // update is one under way.
 type update struct {
-	*object
+	*world
+	ref    event.Object
 	config UpdateConfig
 	change func(context.Context, Content) (Content, error)
 	// respell returns bytes that mean the same, and differ from those of a lower
 	// fence. It may be nil.
 	respell func(body []byte, fence int64) []byte
 }
+
+func (u *update) String() string { return u.ref.String() }
 
 func (u *update) run(ctx context.Context) (Updated, error) {
 	window := shortest
@@ -131,7 +135,7 @@ func (u *update) run(ctx context.Context) (Updated, error) {
 		switch {
 		case err != nil:
 			return Updated{Tries: n}, err
-		case f != lost:
+		case f != cell.Lost:
 			return Updated{Written: true, Tries: n, Content: next}, nil
 		case n == u.config.Tries:
 			return Updated{Tries: n}, fmt.Errorf("updating %s: %w, %d times; nothing was written: try again when there is less contention, or hold a lock", u, ErrContended, n)
@@ -152,11 +156,11 @@ func (u *update) run(ctx context.Context) (Updated, error) {
 // attempt writes the new content, unless the change took so long that others may
 // have updated the object many times: then it looks first, for the lineage must
 // not outgrow what it holds between the write and the look that follows.
-func (u *update) attempt(ctx context.Context, base snapshot, next Content, began time.Time) (fate, snapshot, Content, error) {
+func (u *update) attempt(ctx context.Context, base snapshot, next Content, began time.Time) (cell.Fate, snapshot, Content, error) {
 	if held(began, u.clock.Now()) > slow {
 		now, then, err := u.read(ctx)
 		if err != nil || !now.is(base) {
-			return lost, now, then, err
+			return cell.Lost, now, then, err
 		}
 	}
 	return u.write(ctx, base, next)
@@ -220,7 +224,7 @@ func (u *update) fetch(ctx context.Context) (snapshot, Content, error) {
 	}
 	body, err := io.ReadAll(r)
 	if err == nil && info.ETag == "" {
-		err = errNoETag
+		err = bucket.ErrNoETag
 	}
 	if err != nil {
 		return snapshot{}, Content{}, err
@@ -248,55 +252,39 @@ func same(a, b Content) bool {
 	return a.Exists && b.Exists && bytes.Equal(a.Body, b.Body) && a.ContentType == b.ContentType && a.Headers == b.Headers && maps.Equal(a.Metadata, b.Metadata)
 }
 
-// write sends the new content until it is known what became of it. If that is
-// lost, it also returns what is there instead.
-//
-//	answer to the PUT       what GET then shows               so
-//	200                     (not asked)                       landed
-//	denied, too large…      (not asked)                       that error: nothing was written
-//	anything else           one's own id among the last       landed, also after 409, 412 and 5xx
-//	                        what was there before             sent again, the same bytes
-//	                        another's id in its place         lost: begin again
-//	refused                 no lineage                        lost
-//	no answer               no lineage                        ErrUnsure
-func (u *update) write(ctx context.Context, base snapshot, next Content) (fate, snapshot, Content, error) {
-	id, refused, began := u.nonce()[:idSize], true, u.clock.Now()
+// write sends the new content by the rules of [cell.Write], and returns what is
+// there instead if it is Lost. No refusal is believed without a look, but in one
+// case: where the object has no lineage that could tell, the update is Lost if all
+// requests were refused, and otherwise ErrUnsure. Judge says what a look means.
+func (u *update) write(ctx context.Context, base snapshot, next Content) (f cell.Fate, now snapshot, then Content, err error) {
+	id := u.nonce()[:idSize]
 	metadata, fits := base.with(id, u.config.Fence).metadata(next.Metadata)
 	if !fits {
-		return open, snapshot{}, Content{}, fmt.Errorf("updating %s: %w: its metadata leave too little of the %d bytes that a store allows for what Pawl writes of its updates; nothing was written: shorten them",
+		return cell.Lost, now, then, fmt.Errorf("updating %s: %w: its metadata leave too little of the %d bytes that a store allows for what Pawl writes of its updates; nothing was written: shorten them",
 			u, ErrConfig, maxMetadata)
 	}
-	pauses := u.retries()
-	for {
-		err := u.put(ctx, base, next, metadata)
-		if err == nil {
-			return landed, snapshot{}, Content{}, nil
+	w := cell.Write{Pace: u.pacing(), Resolves: 1}
+	w.Send = func(ctx context.Context) error { return u.put(ctx, base, next, metadata) }
+	w.Look = func(ctx context.Context, answer error) (cell.Fate, error) {
+		if now, then, err = u.look(ctx); err != nil {
+			return cell.Unclear, fmt.Errorf("%w, and looking: %w", answer, err)
 		}
-		if permanent(err) && refused {
-			return open, snapshot{}, Content{}, fmt.Errorf("updating %s: %w", u, err)
+		f, known := judge(now, base, id, w.Unanswered == 0)
+		if !known {
+			return cell.Unclear, fmt.Errorf("%w, and then others changed it", answer)
 		}
-		refused = refused && (errors.Is(err, bucket.ErrPrecondition) || errors.Is(err, bucket.ErrConflict))
-		now, then, lookErr := u.look(ctx)
-		if lookErr != nil {
-			return open, now, then, fmt.Errorf("updating %s: %w: %w, and looking: %w", u, ErrUnsure, err, lookErr)
-		}
-		f, known := judge(now, base, id, refused)
-		switch {
-		case !known:
-			return f, now, then, fmt.Errorf("updating %s: %w: %w, and then others changed it", u, ErrUnsure, err)
-		case f == lost:
-			return f, now, then, u.allowed(now)
-		case f != open:
-			return f, now, then, nil
-		}
-		if u.clock.Now().Sub(began) > patience {
-			return open, now, then, fmt.Errorf("updating %s: %w: %w", u, ErrUnsure, err)
-		}
-		// Also after refusals: one may be the answer to a copy, and the first on its way.
-		if stopped := u.clock.Sleep(ctx, pauses.next()); stopped != nil {
-			return open, now, then, fmt.Errorf("updating %s: %w: %w: %w", u, ErrUnsure, err, stopped)
-		}
+		return f, nil
 	}
+	f, err = w.Run(ctx)
+	switch {
+	case err != nil && f == cell.Lost:
+		return f, now, then, fmt.Errorf("updating %s: %w", u, err)
+	case err != nil:
+		return f, now, then, fmt.Errorf("updating %s: %w: %w", u, ErrUnsure, err)
+	case f == cell.Lost:
+		return f, now, then, u.allowed(now)
+	}
+	return f, now, then, nil
 }
 
 func (u *update) put(ctx context.Context, base snapshot, next Content, metadata map[string]string) error {

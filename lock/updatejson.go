@@ -28,7 +28,7 @@ import (
 // so that the bytes differ. The Content of a new object has the type
 // application/json.
 func UpdateJSON[T any](ctx context.Context, b *Bucket, key string, change func(ctx context.Context, value *T) error, c UpdateConfig) (Updated, error) {
-	ref := &object{b.world, event.Object{Bucket: b.name, Key: key}}
+	ref := event.Object{Bucket: b.name, Key: key}
 	return b.update(ctx, key, func(ctx context.Context, content Content) (Content, error) {
 		var value T
 		var before []byte

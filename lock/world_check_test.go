@@ -40,9 +40,17 @@ func (b *belief) believes() bool {
 	return !b.over && !b.proc.gone && !b.excused() && b.proc.Now().Sub(b.hold.sent) < b.hold.ttl()
 }
 
+// key is that of the lease.
+func (b *belief) key() string {
+	if b.proc.plan.register {
+		return lockKey
+	}
+	return b.hold.mutex.ref.Key
+}
+
 // excused reports that somebody ended the exclusion.
 func (b *belief) excused() bool {
-	return b.hold.at.rec.Token <= b.proc.sea.excused[b.hold.mutex.ref.Key]
+	return b.hold.at.rec.Token <= b.proc.sea.excused[b.key()]
 }
 
 // entered checks a grant.

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/bucket"
-	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/internal/registertest"
 	"github.com/pawlhq/pawl/internal/tape"
 )
@@ -39,7 +38,7 @@ func play(tp *tape.Tape, story *[]string) outcome {
 	if w.plan.operator && w.plan.kind != updates {
 		w.after(w.tape.UpTo(4*w.plan.ttl), func() { w.proc().spawn(force) })
 	}
-	if w.plan.deletes && w.plan.kind == mutexes && !w.plan.skewed && w.plan.calm() {
+	if w.plan.deletes && w.plan.kind == mutexes && !w.plan.register && !w.plan.skewed && w.plan.calm() {
 		w.after(w.tape.UpTo(4*w.plan.ttl), w.deletes)
 	}
 	w.run()
@@ -123,11 +122,20 @@ func (p *proc) ownLock() *ownLock {
 			return m.lock(ctx, wait)
 		}, release}
 	}
-	m, err := p.bucket().Mutex(lockKey, c)
+	m, err := p.mutex(c)
 	if err != nil {
 		panic(err)
 	}
 	return &ownLock{func(ctx context.Context, _, wait bool) (*hold, error) { return m.enter(ctx, wait) }, m.release}
+}
+
+// mutex is on an object, or on a register.
+func (p *proc) mutex(c Config) (*Mutex, error) {
+	if !p.plan.register {
+		return p.bucket().Mutex(lockKey, c)
+	}
+	holder, err := c.holder()
+	return p.world().onRegister(&registers{&network{p}}, lockKey, holder), err
 }
 
 // contend takes the lock, holds it for a while, and gives it back, some times.
@@ -247,12 +255,20 @@ func force(t *thread) {
 		return
 	}
 	key := keys[t.tape.Choose(len(keys))]
-	now, err := (&object{t.world(), event.Object{Bucket: "b", Key: key}}).get(context.Background())
+	place := t.world().object("b", key)
+	if t.plan.register {
+		m, err := t.proc.mutex(Config{})
+		if err != nil {
+			panic(err)
+		}
+		place = m.place
+	}
+	now, err := place.get(context.Background())
 	if err != nil || !now.exists {
 		return
 	}
 	t.force = true
-	_, err = t.bucket().ForceRelease(context.Background(), key, now.rec.Token)
+	_, err = place.forceRelease(context.Background(), now.rec.Token)
 	t.tell("an operator releases %s, %d: %v", key, now.rec.Token, err)
 }
 

@@ -57,6 +57,7 @@ type plan struct {
 	operator bool // somebody forces a release
 	deletes  bool // somebody deletes the lease's object
 	kind     kind
+	register bool // mutexes are on a register of a ledger
 }
 
 // kind is what they contend for.
@@ -76,11 +77,13 @@ func (k kind) String() string {
 }
 
 func drawPlan(t *tape.Tape) plan {
-	return plan{
+	p := plan{
 		ttl: tape.Pick(t, 10*time.Second, 2*time.Second, 30*time.Second), procs: 2 + t.Choose(3), sharing: t.Chance(400), ordered: t.Chance(300),
 		troubles: tape.Pick(t, 0, 100, 300, 500), freezes: tape.Pick(t, 0, 20, 60), crashes: tape.Pick(t, 0, 0, 15),
 		skewed: t.Chance(700), operator: t.Chance(150), deletes: t.Chance(100), kind: kind(t.Choose(int(kinds))),
 	}
+	p.register = p.kind == mutexes && t.Chance(400)
+	return p
 }
 
 // after plans something, behind what is planned for the same time.

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlhq/pawl/bucket"
-	"github.com/pawlhq/pawl/doctor"
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/lock"
 )
@@ -89,7 +88,7 @@ func sysexitCode(err error) int {
 		{exitBusy, []error{lock.ErrHeld, lock.ErrContended, errNotStarted}},
 		{exitLost, []error{lock.ErrLost, lock.ErrFenced}},
 		{exitMisuse, []error{
-			lock.ErrConfig, lock.ErrSlow, lock.ErrForeign, lock.ErrNewer, doctor.ErrIgnored, errUnsafe,
+			lock.ErrConfig, lock.ErrSlow, lock.ErrForeign, lock.ErrNewer, bucket.ErrIgnored, errUnsafe,
 			bucket.ErrDenied, bucket.ErrNoBucket, bucket.ErrInvalid,
 		}},
 		// Where waiting ended and nobody was seen to hold the lock, nobody was asked.

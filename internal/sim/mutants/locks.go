@@ -6,8 +6,8 @@ var locks = []Mutant{
 	{
 		Name: "a-lock-deleted-on-release",
 		Edits: []Edit{
-			{"lock/hold.go", "		w := m.object.write(h.at, h.at.rec.released(", "		if err := m.store.Delete(ctx, m.ref, bucket.Condition{IfMatch: h.at.etag}); err == nil {\n			return nil\n		}\n		w := m.object.write(h.at, h.at.rec.released("},
-			{"lock/hold.go", "	\"time\"\n)", "	\"time\"\n\n	\"github.com/pawlhq/pawl/bucket\"\n)"},
+			{"lock/hold.go", "		w := m.place.write(h.at, h.at.rec.released(", "		if err := m.store.Delete(ctx, m.ref, bucket.Condition{IfMatch: h.at.etag}); err == nil {\n			return nil\n		}\n		w := m.place.write(h.at, h.at.rec.released("},
+			{"lock/hold.go", "	\"github.com/pawlhq/pawl/cell\"\n)", "	\"github.com/pawlhq/pawl/bucket\"\n	\"github.com/pawlhq/pawl/cell\"\n)"},
 		},
 		Why:  "With the object goes the token. The next holder's is whatever its clock makes of it.",
 		From: "the published lock object on S3",
@@ -28,19 +28,19 @@ var locks = []Mutant{
 	},
 	{
 		Name:  "a-lock-held-from-the-answer-on",
-		Edits: []Edit{{"lock/write.go", "			w.loose = false\n			return found{landed", "			w.loose, w.sent = false, w.clock.Now()\n			return found{landed"}},
+		Edits: []Edit{{"lock/write.go", "		w.pace.Store(", "		w.sent = now\n		w.pace.Store("}},
 		Why:   "The waiters count from when the write landed. Its answer may come much later.",
 		Test:  worlds("L1", "20000"),
 	},
 	{
 		Name:  "a-lock-held-from-the-last-copy-on",
-		Edits: []Edit{{"lock/write.go", "		w.base, w.sent = f.now, sent\n", "		w.base, w.sent = f.now, sent\n		defer func() { w.sent = w.clock.Now() }()\n"}},
+		Edits: []Edit{{"lock/write.go", "	fate, err := w.sending.Run(ctx)\n", "	fate, err := w.sending.Run(ctx)\n	if w.sending.Unanswered > 0 {\n		w.sent = w.clock.Now()\n	}\n"}},
 		Why:   "It may be the first copy that landed.",
 		Test:  worlds("L1", "20000"),
 	},
 	{
 		Name:  "a-lock-that-409-refuses",
-		Edits: []Edit{{"lock/write.go", "		w.loose = true\n		f, sent", "		if errors.Is(err, bucket.ErrConflict) {\n			now, err := w.get(ctx)\n			return found{lost, now, w.clock.Now()}, err\n		}\n		w.loose = true\n		f, sent"}},
+		Edits: []Edit{{"lock/write.go", "	fate := classify(w.found.now, w.base, w.next.Nonce)\n", "	fate := classify(w.found.now, w.base, w.next.Nonce)\n	if errors.Is(answer, cell.ErrConflict) {\n		fate = cell.Lost\n	}\n"}},
 		Why:   "It may be the answer to the second copy of what has landed: one waits for oneself.",
 		Test:  worlds("L3", "5000"),
 	},
@@ -66,7 +66,7 @@ var locks = []Mutant{
 	},
 	{
 		Name:  "a-lock-written-without-a-condition",
-		Edits: []Edit{{"lock/write.go", "	c := bucket.Condition{IfAbsent: true}\n	if base.exists {\n		c = bucket.Condition{IfMatch: base.etag}\n	}\n	etag, err = o.store", "	var c bucket.Condition\n	etag, err = o.store"}},
+		Edits: []Edit{{"bucket/cell.go", "	cond := Condition{IfMatch: version, IfAbsent: version == \"\"}\n", "	var cond Condition\n"}},
 		Why:   "Two see that it is free, and both write.",
 		From:  "stores that ignore preconditions",
 		Test:  worlds("L1", "1000"),
@@ -133,7 +133,7 @@ var locks = []Mutant{
 	},
 	{
 		Name:  "a-lock-of-a-store-without-etags",
-		Edits: []Edit{{"lock/write.go", "	if err == nil && info.ETag == \"\" {\n", "	if err == nil && len(info.ETag) < 0 {\n"}},
+		Edits: []Edit{{"bucket/cell.go", "	if err == nil && info.ETag == \"\" {\n", "	if err == nil && len(info.ETag) < 0 {\n"}},
 		Why:   "A proxy takes the ETags away, and a write on the condition of none is one without a condition.",
 		Test:  lockTest("TestReadsWithoutETags"),
 	},
@@ -145,19 +145,19 @@ var locks = []Mutant{
 	},
 	{
 		Name:  "an-update-without-its-lineage",
-		Edits: []Edit{{"lock/lineage.go", "	case slices.Contains(now.ids, id):\n		return superseded, true\n", ""}},
+		Edits: []Edit{{"lock/lineage.go", "	case slices.Contains(now.ids, id):\n		return cell.Superseded, true\n", ""}},
 		Why:   "The update landed and its answer was lost; another has updated since. Not found as the newest, it is applied again.",
 		Test:  worlds("L6", "5000"),
 	},
 	{
 		Name:  "an-update-lost-beyond-its-lineage",
-		Edits: []Edit{{"lock/lineage.go", "	return lost, place+min(base.count, 1) < int64(len(now.ids))\n", "	return lost, true\n"}, {"lock/lineage.go", "maxIDs, minIDs = 48, 8", "maxIDs, minIDs = 4, 1"}},
+		Edits: []Edit{{"lock/lineage.go", "	return cell.Lost, place+min(base.count, 1) < int64(len(now.ids))\n", "	return cell.Lost, true\n"}, {"lock/lineage.go", "maxIDs, minIDs = 48, 8", "maxIDs, minIDs = 4, 1"}},
 		Why:   "The same if so many have updated since that its id is gone.",
 		Test:  worlds("L6", "20000"),
 	},
 	{
 		Name:  "an-update-refused-taken-for-lost",
-		Edits: []Edit{{"lock/update.go", "		now, then, lookErr := u.look(ctx)\n", "		now, then, lookErr := u.look(ctx)\n		if lookErr == nil && errors.Is(err, bucket.ErrPrecondition) {\n			return lost, now, then, u.allowed(now)\n		}\n"}},
+		Edits: []Edit{{"lock/update.go", "		f, known := judge(", "		if errors.Is(answer, bucket.ErrPrecondition) {\n			return cell.Lost, nil\n		}\n		f, known := judge("}},
 		Why:   "412 may be the answer to the second copy of what has landed.",
 		From:  "the published update by If-Match",
 		Test:  worlds("L6", "5000"),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strings"
 	"syscall"
@@ -12,15 +13,14 @@ import (
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/bucket/buckettest"
-	"github.com/pawlhq/pawl/doctor"
 	"github.com/pawlhq/pawl/event"
 )
 
 var allOps = []buckettest.Op{buckettest.Head, buckettest.Get, buckettest.Put, buckettest.Delete, buckettest.List}
 
-func TestQuickIsQuick(t *testing.T) {
+func TestProveIsQuick(t *testing.T) {
 	s := buckettest.NewFaults(memory())
-	if err := doctor.Quick(t.Context(), s, name, "locks/"); err != nil {
+	if err := bucket.Prove(t.Context(), s, name, "locks/"); err != nil {
 		t.Error(err)
 	}
 	calls := 0
@@ -35,14 +35,14 @@ func TestQuickIsQuick(t *testing.T) {
 	}
 }
 
-// TestQuickNames breaks what Quick looks at.
-func TestQuickNames(t *testing.T) {
+// TestProveNames breaks what Prove looks at.
+func TestProveNames(t *testing.T) {
 	refusedAndLanded := func(absent bool) *altered {
 		s := &altered{Store: memory()}
 		s.put = func(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 			etag, err := s.Store.Put(ctx, ref, o, c)
 			if errors.Is(err, bucket.ErrPrecondition) && exists(s.Store, ref) && c.IfAbsent == absent {
-				_, _ = o.Body.(*strings.Reader).Seek(0, 0)
+				_, _ = o.Body.(io.Seeker).Seek(0, 0)
 				_, _ = s.Store.Put(ctx, ref, o, bucket.Condition{})
 			}
 			return etag, err
@@ -55,12 +55,12 @@ func TestQuickNames(t *testing.T) {
 		kind  error
 		says  string
 	}{
-		{"If-None-Match", ignoringIfNoneMatch(), doctor.ErrIgnored, "it ignores If-None-Match, "},
-		{"If-Match", ignoringIfMatch(), doctor.ErrIgnored, "it ignores If-Match, "},
-		{"If-Match on a missing key", creatingOnIfMatch(), doctor.ErrIgnored, "it ignores If-Match on a missing key, "},
+		{"If-None-Match", ignoringIfNoneMatch(), bucket.ErrIgnored, "it ignores If-None-Match, "},
+		{"If-Match", ignoringIfMatch(), bucket.ErrIgnored, "it ignores If-Match, "},
+		{"If-Match on a missing key", creatingOnIfMatch(), bucket.ErrIgnored, "it ignores If-Match on a missing key, "},
 		{"If-None-Match refused, and landed", refusedAndLanded(true), bucket.ErrInvalid, "although the condition held"},
-		{"If-Match refused, and landed", refusedAndLanded(false), doctor.ErrIgnored, "it ignores If-Match, "},
-		{"reads without ETags", readsWithoutETags(), bucket.ErrInvalid, "no ETag"},
+		{"If-Match refused, and landed", refusedAndLanded(false), bucket.ErrIgnored, "it ignores If-Match, "},
+		{"reads without ETags", readsWithoutETags(), bucket.ErrIgnored, "no ETag"},
 		{"no conditional writes", refusing(bucket.ErrInvalid), bucket.ErrInvalid, "request refused"},
 		{"never holds", refusing(bucket.ErrPrecondition), bucket.ErrInvalid, "although the condition held"},
 		{"always conflicts", refusing(bucket.ErrConflict), bucket.ErrConflict, "conflicting"},
@@ -68,11 +68,11 @@ func TestQuickNames(t *testing.T) {
 	} {
 		t.Run(tc.fault, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				err := doctor.Quick(t.Context(), tc.store, name, "")
+				err := bucket.Prove(t.Context(), tc.store, name, "")
 				if !errors.Is(err, tc.kind) || !strings.Contains(fmt.Sprint(err), tc.says) || !strings.Contains(fmt.Sprint(err), "s3://"+name) {
 					t.Errorf("%v, want %v and %q", err, tc.kind, tc.says)
 				}
-				if errors.Is(err, doctor.ErrIgnored) != (tc.kind == doctor.ErrIgnored) {
+				if errors.Is(err, bucket.ErrIgnored) != (tc.kind == bucket.ErrIgnored) {
 					t.Errorf("%v is ErrIgnored", err)
 				}
 				if keys := left(t, tc.store); len(keys) > 0 {
@@ -83,8 +83,8 @@ func TestQuickNames(t *testing.T) {
 	}
 }
 
-// TestQuickLosesAnswers loses, doubles or refuses each request in turn.
-func TestQuickLosesAnswers(t *testing.T) {
+// TestProveLosesAnswers loses, doubles or refuses each request in turn.
+func TestProveLosesAnswers(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		fault buckettest.Fault
@@ -101,7 +101,7 @@ func TestQuickLosesAnswers(t *testing.T) {
 						s.Next(op, buckettest.Pass)
 					}
 					s.Next(op, tc.fault)
-					if err := doctor.Quick(t.Context(), s, name, ""); err != nil {
+					if err := bucket.Prove(t.Context(), s, name, ""); err != nil {
 						t.Error(err)
 					}
 					if keys := left(t, s); len(keys) > 0 {
@@ -118,12 +118,12 @@ func unreachable(context.Context, func(context.Context) error) error {
 	return fmt.Errorf("%w: sending: %w", bucket.ErrUnclear, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED})
 }
 
-// TestQuickUnreachable: what was not sent needs no cleaning up.
-func TestQuickUnreachable(t *testing.T) {
+// TestProveUnreachable: what was not sent needs no cleaning up.
+func TestProveUnreachable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := buckettest.NewFaults(memory())
 		s.Next(buckettest.Put, unreachable, unreachable, unreachable)
-		err := doctor.Quick(t.Context(), s, name, "")
+		err := bucket.Prove(t.Context(), s, name, "")
 		if !errors.Is(err, bucket.ErrUnavailable) || errors.Is(err, bucket.ErrUnclear) || strings.Contains(fmt.Sprint(err), "\n") {
 			t.Errorf("%v, want one line that the store is unavailable", err)
 		}
@@ -135,32 +135,32 @@ func TestQuickUnreachable(t *testing.T) {
 	})
 }
 
-// TestQuickUnreachableOnce: a store that is there again is examined. What was sent
+// TestProveUnreachableOnce: a store that is there again is examined. What was sent
 // before it was gone is removed, or said to be left in the same line.
-func TestQuickUnreachableOnce(t *testing.T) {
+func TestProveUnreachableOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := buckettest.NewFaults(memory())
 		s.Next(buckettest.Put, unreachable, buckettest.Pass, unreachable, buckettest.Lost)
-		if err := doctor.Quick(t.Context(), s, name, ""); err != nil {
+		if err := bucket.Prove(t.Context(), s, name, ""); err != nil {
 			t.Error(err)
 		}
 		s = buckettest.NewFaults(memory())
 		s.Next(buckettest.Put, buckettest.Lost)
 		s.Next(buckettest.Get, buckettest.Answer(bucket.ErrUnavailable))
 		s.Next(buckettest.Delete, unreachable, unreachable, unreachable)
-		err := doctor.Quick(t.Context(), s, name, "")
+		err := bucket.Prove(t.Context(), s, name, "")
 		if !errors.Is(err, bucket.ErrUnavailable) || !strings.Contains(fmt.Sprint(err), "; cleaning up failed, too: ") {
 			t.Errorf("%v, want that it failed, and that cleaning up did", err)
 		}
 	})
 }
 
-// TestQuickInterrupted: what a look wrote is removed, also without its caller.
-func TestQuickInterrupted(t *testing.T) {
+// TestProveInterrupted: what a look wrote is removed, also without its caller.
+func TestProveInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s := buckettest.NewFaults(memory())
 	s.Next(buckettest.Put, buckettest.Pass, buckettest.Pass, buckettest.Between(cancel))
-	if err := doctor.Quick(ctx, s, name, ""); !errors.Is(err, context.Canceled) {
+	if err := bucket.Prove(ctx, s, name, ""); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want that it was cancelled", err)
 	}
 	if keys := left(t, s); len(keys) > 0 {

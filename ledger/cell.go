@@ -1,0 +1,50 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/pawlhq/pawl/cell"
+)
+
+// Cell returns a register as a [cell.Cell], in which a lease of package lock can
+// be kept.
+func Cell(r Registers, name string) cell.Cell { return &registerCell{r, name} }
+
+type registerCell struct {
+	registers Registers
+	name      string
+}
+
+func (c *registerCell) String() string { return "register:" + c.name }
+
+// Read implements [cell.Cell].
+func (c *registerCell) Read(ctx context.Context) (cell.Value, error) {
+	r, err := c.registers.ReadRegister(ctx, c.name)
+	if err != nil {
+		return cell.Value{}, c.failed(err, cell.ErrUnavailable)
+	}
+	return cell.Value{Version: r.Version, Body: r.Value}, nil
+}
+
+// Write implements [cell.Cell].
+func (c *registerCell) Write(ctx context.Context, version string, body []byte) (next string, err error) {
+	next, err = c.registers.WriteRegister(ctx, c.name, version, body)
+	if err != nil {
+		return "", c.failed(err, cell.ErrUnclear)
+	}
+	return next, nil
+}
+
+// failed says of an error what a cell has to say; of others it is otherwise.
+func (c *registerCell) failed(err, otherwise error) error {
+	kind := otherwise
+	switch {
+	case errors.Is(err, ErrRegisterChanged):
+		kind = cell.ErrPrecondition
+	case errors.Is(err, ErrRegister), errors.Is(err, ErrUnusable):
+		kind = cell.ErrRefused
+	}
+	return fmt.Errorf("%w: %s: %w", kind, c, err)
+}

@@ -1,0 +1,152 @@
+//go:build unix
+
+package lock_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/ledger/sqliteledger"
+	"github.com/pawlhq/pawl/lock"
+)
+
+const (
+	// killTTL leaves a second between the first write of a lease and its renewal: a
+	// process that is stopped in the middle of a write keeps the file locked.
+	killTTL = 3 * time.Second
+	// killMargin is what a machine with other things to do may need, and the two
+	// seconds between two looks of one who waits.
+	killMargin = 4 * time.Second
+	// holderEnv names the ledger to a process of the tests' own, which holds a lock.
+	holderEnv = "PAWL_TEST_LOCK_LEDGER"
+)
+
+// onSQLite is the lock on a register of a SQLite ledger.
+func onSQLite(t *testing.T, path string) *lock.Mutex {
+	t.Helper()
+	s, err := sqliteledger.Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	m, err := lock.OnRegister(s, "audit/lease", lock.Config{TTL: killTTL, Owner: fmt.Sprint(os.Getpid())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// TestHoldsARegister is what the other process does: it says when it holds the
+// lock, and when it has lost it.
+func TestHoldsARegister(t *testing.T) {
+	path := os.Getenv(holderEnv)
+	if path == "" {
+		return // it is no other process
+	}
+	l, err := onSQLite(t, path).Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Printf("holds %d\n", l.Token())
+	<-l.Context().Done()
+	fmt.Printf("context: %t, release: %t\n", errors.Is(context.Cause(l.Context()), lock.ErrLost), errors.Is(l.Release(t.Context()), lock.ErrLost))
+}
+
+// other is a process that holds the lock.
+type other struct {
+	*exec.Cmd
+	said  *bufio.Scanner
+	token int64
+}
+
+func startOther(t *testing.T, path string) *other {
+	t.Helper()
+	o := &other{Cmd: exec.Command(os.Args[0], "-test.run", "^TestHoldsARegister$")}
+	o.Env = append(os.Environ(), holderEnv+"="+path)
+	out, err := o.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.said = bufio.NewScanner(out)
+	if err := o.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = o.Process.Kill() // which has ended, if all went well
+		_ = o.Wait()
+	})
+	if line := o.line(); !strings.HasPrefix(line, "holds ") {
+		t.Fatalf("the other process says %q", line)
+	} else if _, err := fmt.Sscan(strings.TrimPrefix(line, "holds "), &o.token); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func (o *other) line() string {
+	o.said.Scan()
+	return o.said.Text()
+}
+
+// next takes the lock from a process that does not answer any more.
+func (o *other) next(t *testing.T, path string) *lock.Lease {
+	t.Helper()
+	began := time.Now()
+	l, err := onSQLite(t, path).Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took > killTTL*105/100+killMargin {
+		t.Errorf("the next one entered after %v", took)
+	}
+	if l.Token() <= o.token {
+		t.Errorf("token %d after %d", l.Token(), o.token)
+	}
+	return l
+}
+
+// TestRegisterHolderKilled: the lease of a process that is gone runs out.
+func TestRegisterHolderKilled(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "pawl.db")
+	o := startOther(t, path)
+	if err := o.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.next(t, path).Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRegisterHolderStopped: a process that stood still for longer than its lease
+// learns that it has lost it, and changes nothing for the next one.
+func TestRegisterHolderStopped(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "pawl.db")
+	o := startOther(t, path)
+	if err := o.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	l := o.next(t, path)
+	if err := o.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if line := o.line(); line != "context: true, release: true" {
+		t.Errorf("the process that stood still says %q", line)
+	}
+	if err := l.Context().Err(); err != nil {
+		t.Errorf("the next one has lost it: %v", context.Cause(l.Context()))
+	}
+	if err := l.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

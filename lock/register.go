@@ -1,0 +1,36 @@
+package lock
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/pawlhq/pawl/ledger"
+)
+
+// OnRegister returns the lock whose lease is a register of a ledger: the same
+// protocol as on an object, for those who share a ledger and no bucket. It costs a
+// read and a write where that costs a GET and a PUT. It cannot be Fair.
+//
+// The lock is as available as its ledger. A file of SQLite stays locked while a
+// process stands still in the middle of a write to it, any write, and nobody can
+// enter until that process goes on or ends.
+func OnRegister(r ledger.Registers, name string, c Config) (*Mutex, error) {
+	err := ledger.CheckRegister(name, nil)
+	if err == nil && c.Fair {
+		err = errors.New("a register has no place for a queue: leave Fair out, or use a lock on an object")
+	}
+	var holder Record
+	if err != nil {
+		err = fmt.Errorf("%w: %w", ErrConfig, err)
+	} else {
+		holder, err = c.holder()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the lock on register:%s: %w", name, err)
+	}
+	return realWorld(nil).onRegister(r, name, holder), nil
+}
+
+func (w *world) onRegister(r ledger.Registers, name string, holder Record) *Mutex {
+	return &Mutex{place: place{world: w, cell: ledger.Cell(r, name)}, holder: holder}
+}

@@ -1,0 +1,110 @@
+package lock
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
+)
+
+// registers are those of a ledger that has a store's troubles: lost, late and
+// doubled requests and answers. A refusal that a ledger does not know, and its
+// errors without a kind, are unclear.
+type registers struct{ bucket.Store }
+
+var errLedger = errors.New("the ledger is not answering")
+
+// ReadRegister implements [ledger.Registers].
+func (r *registers) ReadRegister(ctx context.Context, name string) (ledger.Register, error) {
+	info, body, err := r.Get(ctx, event.Object{Bucket: "b", Key: name})
+	if errors.Is(err, bucket.ErrNotFound) {
+		return ledger.Register{Name: name}, nil
+	}
+	if err != nil {
+		return ledger.Register{}, fmt.Errorf("%w: %w", translated(err), err)
+	}
+	value, err := io.ReadAll(body)
+	return ledger.Register{Name: name, Version: info.ETag, Value: value}, err
+}
+
+// WriteRegister implements [ledger.Registers].
+func (r *registers) WriteRegister(ctx context.Context, name, version string, value []byte) (string, error) {
+	o := bucket.Object{Body: bytes.NewReader(value), Size: int64(len(value)), ContentType: mediaType}
+	next, err := r.Put(ctx, event.Object{Bucket: "b", Key: name}, o, bucket.Condition{IfAbsent: version == "", IfMatch: version})
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", translated(err), err)
+	}
+	return next, nil
+}
+
+func translated(err error) error {
+	switch {
+	case errors.Is(err, bucket.ErrPrecondition):
+		return ledger.ErrRegisterChanged
+	case permanent(err):
+		return ledger.ErrUnusable
+	}
+	return errLedger
+}
+
+// ListRegisters implements [ledger.Registers].
+func (r *registers) ListRegisters(context.Context, string) iter.Seq2[ledger.Register, error] {
+	panic("nobody needs it")
+}
+
+// TestOnRegister shares a lock between two who have nothing but a ledger.
+func TestOnRegister(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		all := &registers{b.store}
+		var token int64
+		for _, owner := range []string{"one", "two"} {
+			m, err := OnRegister(all, "audit/lease", Config{Owner: owner})
+			b.done(err)
+			l := b.got(m.Acquire(b.Context()))
+			if l.Token() <= token {
+				b.Errorf("token %d after %d", l.Token(), token)
+			}
+			token = l.Token()
+			other, err := OnRegister(all, "audit/lease", Config{})
+			b.done(err)
+			_, err = other.TryAcquire(b.Context())
+			b.refused(err, ErrHeld, "register:audit/lease: the lock is held by "+owner)
+			b.done(l.Release(b.Context()))
+		}
+		b.put("foreign", "{}", nil)
+		m, err := OnRegister(all, "foreign", Config{})
+		b.done(err)
+		_, err = m.Acquire(b.Context())
+		b.refused(err, ErrForeign, "register:foreign")
+		if b.content("foreign") != "{}" {
+			b.Error("it was written over")
+		}
+	})
+}
+
+// TestOnRegisterRefuses what no lock on a register can be.
+func TestOnRegisterRefuses(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		config Config
+		says   string
+	}{
+		{"", Config{}, "1 to 256"},
+		{"two words", Config{}, "printable ASCII"},
+		{"k", Config{TTL: time.Millisecond}, "TTL 1ms"},
+		{"k", Config{Fair: true}, "no place for a queue"},
+	} {
+		if _, err := OnRegister(nil, c.name, c.config); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%q, %+v: %v, want %q", c.name, c.config, err, c.says)
+		}
+	}
+}
