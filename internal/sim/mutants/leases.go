@@ -139,6 +139,12 @@ var leases = []Mutant{
 		Budget: 500,
 	},
 	{
+		Name:  "slots-for-whoever-comes-first",
+		Edits: []Edit{{"engine/lane.go", "	if l.running < sure ||", "	if "}},
+		Why:   "A pipeline whose attempts take long holds all slots, and the others stand still.",
+		Test:  &Test{Args: []string{"./engine", "-run", "TestShares$"}, Says: "FAIL: TestShares"},
+	},
+	{
 		Name:  "a-full-sweep-asked-again-at-once",
 		Edits: []Edit{{"engine/sweep.go", "if (fresh > 0 || odd > s.odd) && len(in.Rows)", "if len(in.Rows)"}},
 		Why:   "Where all due rows are in flight already, the ledger is asked for the very same ones, as fast as it answers.",
