@@ -82,7 +82,7 @@ var deciding = []Mutant{
 	},
 	{
 		Name:   "a-neighbour-of-poison",
-		Edits:  []Edit{{"engine/entry.go", "return row.Held() && 2*row.Attempts >= e.cfg.Policy.Attempts", "return false"}},
+		Edits:  []Edit{{"engine/lane.go", "return row.Held() && 2*row.Attempts >= e.cfg.Policy.Attempts", "return false"}},
 		Why:    "What is claimed together with an object that kills its process is taken over together with it, again and again, and in the end it is dead as well.",
 		Budget: 100_000,
 	},
