@@ -81,7 +81,7 @@ var modules = map[string][]string{
 	"github.com/go-json-experiment/json": {"event", "ledger", "lock", "source/replaysource"}, // strict: case, duplicate names
 	"github.com/cenkalti/backoff/v5":     {"internal/demo", "ledger", "ledger/sqliteledger"},
 	"github.com/hashicorp/golang-lru/v2": {"engine"},
-	"golang.org/x/sync":                  {"action/imageaction", "internal/cli", "internal/demo", "ledger/sqliteledger", "source/replaysource"},
+	"golang.org/x/sync":                  {"internal/cli", "internal/demo", "ledger/sqliteledger", "source/replaysource"},
 
 	"zombiezen.com/go/sqlite":                  {"ledger/sqliteledger"},
 	"github.com/aws/aws-sdk-go-v2":             {"bucket/s3bucket", "internal/servertest"},

@@ -36,6 +36,13 @@ type (
 	Source = source.Source
 )
 
+// Limited is a [Handler] that says how many of its kind may run at a time: one
+// that needs much memory, say. A pipeline that states its Concurrency overrules it.
+type Limited interface {
+	Handler
+	Concurrency() int
+}
+
 // Causes by which a task is cancelled; see context.Cause.
 var (
 	ErrLeaseLost = worker.ErrLeaseLost
@@ -58,9 +65,12 @@ type Config struct {
 	Sources   []Source
 	Pipelines []Pipeline
 
-	Lease       Lease
-	Retry       Retry
-	Concurrency int           // handlers at a time; default 16
+	Lease Lease
+	Retry Retry
+	// Concurrency is how many handlers run at a time, of the pipelines that do
+	// not state their own; default 16. Half of these slots are shared out among
+	// the pipelines, at least one each; who comes first has the other half.
+	Concurrency int
 	Backlog     int           // events taken in before sources have to wait; default 1000
 	MaxBytes    int64         // summed size of the objects being handled; default 1 GiB
 	Sweep       time.Duration // how often the ledger is asked for due rows; default 1 s
@@ -95,6 +105,10 @@ type Pipeline struct {
 	// EachVersion treats every version of an object as a thing of its own:
 	// each is handled once, and there is no order across versions.
 	EachVersion bool
+	// Concurrency is how many handlers run at a time in slots that the pipeline
+	// has for itself. 0: what a [Limited] handler says, or else it shares those of
+	// Config.Concurrency with others.
+	Concurrency int
 	// Eventual declares that the store may hide an object for a while after
 	// it was written. "Not found" is then not believed at once.
 	Eventual bool

@@ -56,6 +56,8 @@ func (c *Config) validatePipeline(p *Pipeline) error {
 		return errors.New("its name must be 1 to 64 of a-z, 0-9, '.', '_' and '-'")
 	case p.Handler == nil:
 		return errors.New("it has no handler")
+	case p.Concurrency < 0:
+		return fmt.Errorf("its concurrency is %d: at least 1, or 0 to share slots with others", p.Concurrency)
 	case p.Match.Bucket == "":
 		return errors.New("it must say which bucket it matches")
 	case p.To != nil && p.To.Bucket == "":

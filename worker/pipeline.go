@@ -26,6 +26,9 @@ type Pipeline struct {
 	Order       Order
 	EachVersion bool // each version of an object is a row of its own
 	Eventual    bool // the store may hide an object for a while
+	// Concurrency is how many attempts run at a time in slots that the pipeline
+	// has for itself; 0: it shares those of Config.Concurrency.
+	Concurrency int
 }
 
 // row returns the row that an event is about.

@@ -79,16 +79,16 @@ func New(cfg Config) *Worker {
 		tasks:     map[ledger.RowKey]*running{},
 	}
 	w.ledger.Unclear = func(err error) { cfg.Logger.Warn("the ledger's answer is unclear; looking", "error", err) }
-	names := make([]string, len(cfg.Pipelines))
+	names, own := make([]string, len(cfg.Pipelines)), map[string]int{}
 	for i, p := range cfg.Pipelines {
-		w.pipelines[p.Name], names[i] = p, p.Name
+		w.pipelines[p.Name], names[i], own[p.Name] = p, p.Name, p.Concurrency
 	}
 	traits := ledger.TraitsOf(cfg.Ledger)
 	var seed [32]byte
 	_, _ = rand.Read(seed[:]) // never fails
 	w.engine = engine.New(engine.Config{
 		Owner: owner(), Pipelines: names, Policy: cfg.Policy,
-		Tasks: cfg.Concurrency, Bytes: cfg.MaxBytes, Swaps: traits.Swaps, Batch: traits.Batch, Cache: cachedRows,
+		Tasks: cfg.Concurrency, Own: own, Bytes: cfg.MaxBytes, Swaps: traits.Swaps, Batch: traits.Batch, Cache: cachedRows,
 		Sweep: cfg.Sweep, AckSettled: cfg.AckSettled, Rand: mathrand.New(mathrand.NewChaCha8(seed)),
 	})
 	return w

@@ -12,8 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-
-	"golang.org/x/sync/semaphore"
+	"runtime"
 
 	"github.com/pawlhq/pawl/worker"
 )
@@ -24,11 +23,6 @@ const (
 	DefaultMaxPixels = 25_000_000
 	DefaultMaxBytes  = 64 << 20
 )
-
-// pixelsInFlight bounds the memory of one handler: it decodes no more pixels
-// than these at a time. A pixel takes 1 to 8 bytes decoded, up to 20 while a
-// progressive JPEG is being decoded, and in colour 4 to 8 more on its way out.
-const pixelsInFlight = 50_000_000
 
 // Config says what becomes of a picture. The zero Config only turns it upright
 // and drops its metadata.
@@ -78,7 +72,6 @@ func (c Config) checked() (Config, error) {
 
 type handler struct {
 	config Config
-	pixels *semaphore.Weighted
 }
 
 // New returns a handler whose output is the object's picture, converted as c
@@ -88,8 +81,14 @@ func New(c Config) (worker.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &handler{config: c, pixels: semaphore.NewWeighted(max(pixelsInFlight, c.MaxPixels))}, nil
+	return &handler{config: c}, nil
 }
+
+// Concurrency implements [pawl.Limited]: one picture for each core, as decoding
+// takes nothing but processor and memory. A picture takes 1 to 8 bytes a pixel
+// decoded, up to 20 while a progressive JPEG is being decoded, and in colour 4 to 8
+// more on its way out: 25,000,000 pixels, the default limit, up to 500 MB.
+func (h *handler) Concurrency() int { return runtime.GOMAXPROCS(0) }
 
 func (h *handler) Handle(ctx context.Context, t *worker.Task) error {
 	if err := h.config.checkBytes(t.Info.Size); err != nil {
@@ -104,10 +103,6 @@ func (h *handler) Handle(ctx context.Context, t *worker.Task) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", t.Object, err)
 	}
-	if err := h.pixels.Acquire(ctx, file.pixels()); err != nil {
-		return fmt.Errorf("%s: while waiting for memory: %w", t.Object, context.Cause(ctx))
-	}
-	defer h.pixels.Release(file.pixels())
 	pic, err := file.convert(ctx, h.config)
 	if err != nil {
 		return fmt.Errorf("%s: %w", t.Object, err)

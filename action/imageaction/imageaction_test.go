@@ -3,9 +3,11 @@ package imageaction
 import (
 	"bytes"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
+	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/action/internal/actiontest"
 )
 
@@ -72,25 +74,14 @@ func TestTooManyBytesAreRefusedUnread(t *testing.T) {
 	}
 }
 
-// TestPixelsInFlight has more pictures at a time than may be decoded at a time.
-func TestPixelsInFlight(t *testing.T) {
-	made, err := New(Config{Grayscale: true, MaxPixels: 300})
+// As many pictures are decoded at a time as there are cores, unless the pipeline
+// says otherwise: no more memory is in use than that needs.
+func TestConcurrency(t *testing.T) {
+	h, err := New(Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := made.(*handler)
-	if !h.pixels.TryAcquire(pixelsInFlight - 350) {
-		t.Fatal("fewer pixels than promised")
-	}
-	w := actiontest.New(t, h)
-	for i := range 50 {
-		w.Put(fmt.Sprint(i), "", encodePNG(t, photo(10, 20+i/5)))
-	}
-	w.Run()
-	for i := range 50 {
-		w.Settled(fmt.Sprint(i))
-	}
-	if !h.pixels.TryAcquire(350) {
-		t.Error("pixels were not given back")
+	if l, ok := h.(pawl.Limited); !ok || l.Concurrency() != runtime.GOMAXPROCS(0) {
+		t.Errorf("limited: %v", ok)
 	}
 }

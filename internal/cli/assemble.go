@@ -137,6 +137,7 @@ func (m *machine) pipelines(ctx context.Context) ([]pawl.Pipeline, error) {
 			Match:       pawl.Match{Bucket: from.Match.Bucket, Prefix: from.Match.Prefix, Suffix: from.Match.Suffix},
 			EachVersion: from.Identity == "version",
 			Eventual:    m.config.Objects.Eventual,
+			Concurrency: from.Concurrency,
 		}
 		if from.Order == "event" {
 			all[i].Order = pawl.EventOrder

@@ -71,6 +71,10 @@ type Pipeline struct {
 	// What is handled once: the object, whose latest version wins (the
 	// default), or every version of it.
 	Identity Identity `yaml:"identity" jsonschema:"enum=object,enum=version"`
+	// How many objects are handled at a time, in slots that no other pipeline
+	// takes. Default: shared. An image pipeline has as many as there are cores;
+	// others share those of the file's concurrency.
+	Concurrency int `yaml:"concurrency"`
 
 	// What is done: one of the actions.
 	Action Part `yaml:",inline" part:"action"`
