@@ -75,7 +75,7 @@ func newWorld(t *testing.T, s *servertest.Server) *world {
 	return &world{store: open(t, s), want: map[string]string{}, puts: map[string][]string{}}
 }
 
-func open(t *testing.T, s *servertest.Server) *s3bucket.Store {
+func open(t testing.TB, s *servertest.Server) *s3bucket.Store {
 	t.Helper()
 	store, err := s3bucket.New(t.Context(), s3bucket.Config{
 		Endpoint: s.Endpoint, Region: s.Region, PathStyle: true, AccessKey: s.AccessKey, SecretKey: s.SecretKey,
