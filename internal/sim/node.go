@@ -29,6 +29,7 @@ type node struct {
 	open   map[uint64]*message
 
 	gone     bool
+	resting  bool // no delivery follows
 	draining bool
 	frozen   time.Duration // until then it stands still
 	stood    time.Duration // how long it stood still so far
@@ -155,7 +156,7 @@ func (n *node) planTick() {
 		return
 	}
 	at := next.Sub(epoch) - n.skew
-	if len(n.tasks) == 0 {
+	if len(n.tasks) == 0 && !(n.resting && n.engine.Unsettled() > 0) {
 		due, any := n.earliestDue()
 		if !any {
 			return
@@ -197,6 +198,17 @@ func (n *node) do(act engine.Action) {
 			rows, _ := t.rows.Due(context.Background(), a.Pipeline, a.Before, a.Limit)
 			if !t.dead() {
 				n.tell(engine.Swept{Pipeline: a.Pipeline, Rows: rows})
+			}
+		})
+	case engine.Look:
+		n.spawn(n, func(t *thread) {
+			t.hears(act)
+			rows, err := t.rows.Load(context.Background(), a.Keys)
+			if err != nil {
+				a.Keys = nil
+			}
+			if !t.dead() {
+				n.tell(engine.Looked{Keys: a.Keys, Rows: rows})
 			}
 		})
 	case engine.Report:
@@ -307,7 +319,7 @@ func (n *node) report(a *engine.Report) {
 		n.truth(a.Key).reported = true
 	}
 	if n.tells() {
-		n.World.tell(n, "reports of %s: %s", a.Key, strings.TrimSpace(incidents[a.What]+" "+a.Detail))
+		n.World.tell(n, "reports of %s: %s", a.Key, strings.TrimSpace(facts[a.What]+" "+a.Detail))
 	}
 }
 
@@ -367,6 +379,12 @@ func (n *node) freeze() {
 			n.after(30*time.Second+n.tape.UpTo(10*time.Second), n.open[id])
 		}
 	}
+}
+
+// rest says that no delivery follows.
+func (n *node) rest() {
+	n.resting = true
+	n.tell(engine.NoMore{})
 }
 
 // drain begins an orderly shutdown.

@@ -148,8 +148,22 @@ func (w *World) play() {
 	w.loop()
 	w.heal()
 	w.check()
+	w.rest()
 	w.close()
 	w.end()
+}
+
+// rest waits for every worker to find that what its deliveries named is settled.
+func (w *World) rest() {
+	for _, n := range w.nodes {
+		n.rest()
+	}
+	w.loop()
+	for _, n := range w.nodes {
+		if !n.engine.Rested() {
+			w.violate(I4, "%s waits for %d objects", n.name, n.engine.Unsettled())
+		}
+	}
 }
 
 // close shuts every worker down, in order.

@@ -97,7 +97,7 @@ var events = []Mutant{
 	{
 		Name: "acknowledged-before-the-ledger-answers",
 		Edits: []Edit{
-			{"engine/deliver.go", "	if d.open == 0 {\n		e.emit(d.answer)\n		return", "	e.emit(d.answer)\n	if d.open == 0 {\n		return"},
+			{"engine/deliver.go", "	if d.open == 0 {\n		e.emit(d.answer)\n		e.count", "	e.emit(d.answer)\n	if d.open == 0 {\n		e.count"},
 			{"engine/deliver.go", "d.open == 0 {\n		e.emit(d.answer)\n		delete", "d.open == 0 {\n		delete"},
 		},
 		Why:    "A worker that ends between the acknowledgement and the ledger's answer takes the event with it.",
