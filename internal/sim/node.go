@@ -381,12 +381,6 @@ func (n *node) freeze() {
 	}
 }
 
-// rest says that no delivery follows.
-func (n *node) rest() {
-	n.resting = true
-	n.tell(engine.NoMore{})
-}
-
 // drain begins an orderly shutdown.
 func (n *node) drain() {
 	if n.gone || n.draining {

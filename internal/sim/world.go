@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/internal/tape"
 	"github.com/pawlhq/pawl/ledger"
@@ -156,7 +157,8 @@ func (w *World) play() {
 // rest waits for every worker to find that what its deliveries named is settled.
 func (w *World) rest() {
 	for _, n := range w.nodes {
-		n.rest()
+		n.resting = true
+		n.tell(engine.NoMore{})
 	}
 	w.loop()
 	for _, n := range w.nodes {
