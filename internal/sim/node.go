@@ -47,8 +47,6 @@ type task struct {
 	over     bool
 }
 
-const sweepEvery = 10 * time.Second
-
 // hire starts a new worker process.
 func (w *World) hire() {
 	w.hired++
@@ -58,7 +56,7 @@ func (w *World) hire() {
 	}
 	n.engine = engine.New(engine.Config{
 		Owner: n.name, Pipelines: w.names, Policy: w.policy, Tasks: w.plan.tasks, Bytes: 1 << 20, Swaps: 2,
-		Batch: w.plan.batch, Cache: w.plan.cache, Sweep: sweepEvery, AckSettled: w.plan.settles,
+		Batch: w.plan.batch, Cache: w.plan.cache, Sweep: w.sweepEvery(), AckSettled: w.plan.settles,
 		Rand: w.random(),
 	})
 	w.nodes = append(w.nodes, n)

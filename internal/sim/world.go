@@ -199,6 +199,14 @@ func (w *World) nonce() string {
 	return "n" + strconv.Itoa(w.nonces)
 }
 
+// sweepEvery is how often a process sweeps that is hired now; 0: never.
+func (w *World) sweepEvery() time.Duration {
+	if w.plan.noSweep && w.now < w.calm {
+		return 0
+	}
+	return 10 * time.Second
+}
+
 func (w *World) drainSome() {
 	if len(w.nodes) > 0 {
 		w.nodes[w.tape.Choose(len(w.nodes))].drain()
