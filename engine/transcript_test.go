@@ -77,7 +77,8 @@ var commands = map[string]func(s *script){
 	"finish": (*script).finish,
 	// swept NAME [failed]: answers the sweeps that are out.
 	"swept": (*script).swept,
-	// looked NAME [failed]: answers the look that is out.
+	// looked NAME [failed]: answers the look that is out, with what there was when
+	// it was asked for.
 	"looked": (*script).looked,
 	// no-more NAME: no delivery will follow.
 	"no-more": (*script).noMore,
@@ -265,10 +266,9 @@ func (s *script) swept() {
 
 func (s *script) looked() {
 	w := s.worker()
-	for _, a := range w.takeLooks() {
-		in := engine.Looked{}
-		if s.word(1) != "failed" {
-			in = engine.Looked{Keys: a.Keys, Rows: s.world.rows(a.Keys)}
+	for _, in := range w.takeLooks() {
+		if s.word(1) == "failed" {
+			in = engine.Looked{}
 		}
 		s.printf("%d rows\n", len(in.Rows))
 		s.step(w, in)

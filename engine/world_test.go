@@ -48,7 +48,7 @@ type worker struct {
 	skew   time.Duration
 	swaps  []*swap
 	sweeps []engine.Sweep
-	looks  []engine.Look
+	looks  []engine.Looked // what the ledger had when it was asked
 	tasks  map[ledger.RowKey]*ledger.Claim // the last one started
 }
 
@@ -82,7 +82,7 @@ func (w *worker) step(in ...engine.Input) []engine.Action {
 		case engine.Sweep:
 			w.sweeps = append(w.sweeps, a)
 		case engine.Look:
-			w.looks = append(w.looks, a)
+			w.looks = append(w.looks, engine.Looked{Keys: a.Keys, Rows: w.world.rows(a.Keys)})
 		}
 	}
 	return out
@@ -100,7 +100,7 @@ func (w *worker) takeSweeps() []engine.Sweep {
 	return s
 }
 
-func (w *worker) takeLooks() []engine.Look {
+func (w *worker) takeLooks() []engine.Looked {
 	s := w.looks
 	w.looks = nil
 	return s
