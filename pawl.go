@@ -69,9 +69,9 @@ type Config struct {
 	Logger      *slog.Logger  // default slog.Default()
 	// NoSweep: never ask the ledger for due rows, as fits a program that lives
 	// for one batch of messages. It needs AckSettled, because the message is
-	// then all that brings the next attempt. Verifications and redriven
-	// objects have no message: some other Pawl over the same ledger has to
-	// sweep now and then.
+	// then all that brings the next attempt. Some rows have no message: those
+	// to be verified, and those that an operator has redriven. Let another
+	// Pawl over the same ledger sweep now and then.
 	NoSweep bool
 	// Ack says when a message is acknowledged; default [AckStored], or
 	// [AckSettled] over a ledger that forgets when its process ends.
