@@ -29,7 +29,7 @@ var layers = map[string][]string{
 	"doctor": {"bucket", "cell", "event"},
 	"lock":   {"bucket", "cell", "event", "ledger"},
 	"worker": {"bucket", "engine", "event", "ledger", "source"},
-	".":      {"bucket", "event", "ledger", "source", "worker"},
+	".":      {"bucket", "engine", "event", "ledger", "source", "worker"},
 
 	// Drivers. They know their own interface and nothing of each other.
 	"ledger/memledger":     {"ledger"},

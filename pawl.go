@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/source"
 	"github.com/pawlhq/pawl/worker"
@@ -76,7 +77,40 @@ type Config struct {
 	Sweep       time.Duration // how often the ledger is asked for due rows; default 1 s
 	Grace       time.Duration // how long running handlers may take at shutdown; default 20 s
 	Logger      *slog.Logger  // default slog.Default()
+	// NoSweep: never ask the ledger for due rows, as fits a program that lives
+	// for one batch of messages. It needs AckSettled, because the message is
+	// then all that brings the next attempt. Some rows have no message: those
+	// to be verified, and those that an operator has redriven. Let another
+	// Pawl over the same ledger sweep now and then.
+	NoSweep bool
+	// Ack says when a message is acknowledged; default [AckStored], or
+	// [AckSettled] over a ledger that forgets when its process ends.
+	Ack Ack
+	// Observer, when set, is told what happens.
+	Observer Observer
 }
+
+// Ack says when a message is acknowledged.
+type Ack uint8
+
+// When a message is acknowledged.
+const (
+	// AckStored: when the ledger has its events. A sweep finds them whatever
+	// happens.
+	AckStored Ack = iota
+	// AckSettled: when every object that it names is settled or dead, or the
+	// event stale. A message about an object that backs off, or that another
+	// worker holds, is handed back, with the time after which it is worth
+	// delivering again.
+	AckSettled
+)
+
+// Observer is told what happens, for metrics and traces; the log is another
+// user. Each [Report] states one fact, which package engine lists.
+type (
+	Observer = worker.Observer
+	Report   = engine.Report
+)
 
 // Lease bounds how long one worker may hold an object without a sign of life.
 type Lease struct {

@@ -34,13 +34,15 @@ func New(cfg Config) (*Pawl, error) {
 	return &Pawl{cfg: cfg, worker: worker.New(worker.Config{
 		Ledger: cfg.Ledger, Objects: cfg.Objects, Pipelines: pipelines, Policy: cfg.policy(),
 		Concurrency: cfg.Concurrency, Backlog: cfg.Backlog, MaxBytes: cfg.MaxBytes,
-		Sweep: cfg.Sweep, Grace: cfg.Grace, AckSettled: ledger.TraitsOf(cfg.Ledger).Volatile, Logger: cfg.Logger,
+		Sweep: cfg.Sweep, Grace: cfg.Grace, AckSettled: cfg.Ack == AckSettled, Logger: cfg.Logger, Observer: cfg.Observer,
 	})}, nil
 }
 
-// Run works until ctx ends, or until every source has ended and all that they
-// brought is settled or dead. With no source it sweeps until ctx ends. The end
-// is orderly: handlers get the grace to finish, and what is left is given back.
+// Run works until ctx ends, or until every source has ended and every object that
+// its messages named is settled or dead, by this Pawl or by another worker. What
+// else the ledger holds is not waited for, nor is what a Pawl with NoSweep has
+// handed back. With no source it sweeps until ctx ends. The end is orderly:
+// handlers get the grace to finish, and what is left is given back.
 //
 // The error is that of the first source that failed, or of a ledger that became
 // unusable, or nil. A Pawl runs once.
@@ -56,7 +58,7 @@ func (p *Pawl) Run(ctx context.Context) error {
 	})
 	err := p.runSources(ctx, stop)
 	if err == nil {
-		err = p.rest(ctx)
+		p.worker.Rest(ctx)
 	}
 	stop(nil)
 	work.Wait()
@@ -84,29 +86,15 @@ func (p *Pawl) runSources(ctx context.Context, stop context.CancelCauseFunc) err
 	return errors.Join(errs...)
 }
 
-// rest waits until the ledger has nothing left to do.
-func (p *Pawl) rest(ctx context.Context) error {
-	tick := time.NewTicker(min(p.cfg.Sweep, 20*time.Millisecond))
-	defer tick.Stop()
-	for ctx.Err() == nil {
-		done, err := p.worker.AtRest(ctx)
-		if done || err != nil && ctx.Err() == nil {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-		case <-tick.C:
-		}
-	}
-	return nil
-}
-
 // Stats counts what has happened since New.
 type Stats struct {
 	Raised, Duplicate, Stale                       int64 // events, once for each pipeline
 	Claimed, TakenOver                             int64 // attempts begun
 	Completed, NothingToDo, Failed, Released, Lost int64 // attempts ended
 	Died                                           int64 // objects that will not be tried again
+	// Unsettled is how many objects that messages named are neither settled
+	// nor dead now. With NoSweep, those handed back do not count.
+	Unsettled int64
 }
 
 // Stats returns the counts so far.
@@ -116,7 +104,7 @@ func (p *Pawl) Stats() Stats {
 		Raised: s.Raised, Duplicate: s.Duplicate, Stale: s.Stale,
 		Claimed: s.Claimed, TakenOver: s.TakenOver,
 		Completed: s.Completed, NothingToDo: s.NothingToDo, Failed: s.Failed, Released: s.Released, Lost: s.Lost,
-		Died: s.Died,
+		Died: s.Died, Unsettled: int64(s.Unsettled),
 	}
 }
 
@@ -131,7 +119,12 @@ func (c *Config) setDefaults() {
 	c.Concurrency = cmp.Or(c.Concurrency, 16)
 	c.Backlog = cmp.Or(c.Backlog, 1000)
 	c.MaxBytes = cmp.Or(c.MaxBytes, 1<<30)
-	c.Sweep = cmp.Or(c.Sweep, time.Second)
+	if !c.NoSweep {
+		c.Sweep = cmp.Or(c.Sweep, time.Second)
+	}
+	if c.Ledger != nil && ledger.TraitsOf(c.Ledger).Volatile {
+		c.Ack = AckSettled
+	}
 	c.Grace = cmp.Or(c.Grace, 20*time.Second)
 	if c.Logger == nil {
 		c.Logger = slog.Default()

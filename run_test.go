@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/ledger/memledger"
@@ -142,31 +143,35 @@ func TestRunWithoutSourcesSweeps(t *testing.T) {
 	})
 }
 
-// askedForGood is a ledger that cannot be asked for all that is due.
-type askedForGood struct{ ledger.Store }
-
-var errAsked = errors.New("the disk is on fire")
-
-func (a askedForGood) Due(ctx context.Context, pipeline string, before time.Time, limit int) ([]ledger.Row, error) {
-	if time.Until(before) > time.Hour {
-		return nil, errAsked
-	}
-	return a.Store.Due(ctx, pipeline, before, limit)
-}
-
-func TestRunCannotTellWhetherAllIsSettled(t *testing.T) {
+// Whatever else the ledger holds is not waited for: a Pawl beside others ends
+// when what its own sources brought is settled.
+func TestRunDoesNotWaitForStrangers(t *testing.T) {
 	inTime(t, func(s *site) {
-		p := s.pawl(upper, toUp, from(&list{}), func(c *pawl.Config) { c.Ledger = askedForGood{memledger.New()} })
-		if err := p.Run(s.t.Context()); !errors.Is(err, errAsked) {
-			t.Errorf("ended with %v", err)
+		store := memledger.New()
+		ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+		defer cancel()
+		events := &list{events: []event.Event{s.put("docs/stranger", "x")}}
+		other := s.pawl(func(context.Context, *pawl.Task) error {
+			return pawl.RetryAfter(errors.New("busy"), time.Hour)
+		}, nil, from(events), func(c *pawl.Config) { c.Ledger = durable{store} })
+		if err := other.Run(ctx); err != nil || other.Stats().Unsettled != 1 || s.since() != time.Minute {
+			t.Fatalf("ended after %s with %v, %+v", s.since(), err, other.Stats())
 		}
+		own := &list{events: []event.Event{s.put("docs/own", "x")}}
+		p := s.pawl(upper, toUp, from(own), func(c *pawl.Config) { c.Ledger = durable{store} })
+		if err := p.Run(s.t.Context()); err != nil || s.since() != time.Minute {
+			t.Errorf("ended after %s with %v", s.since(), err)
+		}
+		s.wantObject(event.Object{Bucket: "out", Key: "up/own"}, "X")
 	})
 }
 
 // down is a ledger that answers nothing but errors.
 type down struct{ ledger.Store }
 
-func (down) Swap(context.Context, []ledger.Change) ([]ledger.Outcome, error) { return nil, errAsked }
+func (down) Swap(context.Context, []ledger.Change) ([]ledger.Outcome, error) {
+	return nil, errors.New("the disk is on fire")
+}
 
 func TestRunTellsOfAShutdownThatIsStuck(t *testing.T) {
 	inTime(t, func(s *site) {
@@ -190,10 +195,12 @@ func TestWhenAMessageIsAcknowledged(t *testing.T) {
 	const work = time.Minute
 	for name, c := range map[string]struct {
 		ledger ledger.Store
+		ack    pawl.Ack
 		want   time.Duration
 	}{
-		"a ledger that keeps":   {durable{memledger.New()}, 0},
-		"a ledger that forgets": {volatile{memledger.New()}, work},
+		"a ledger that keeps":               {durable{memledger.New()}, pawl.AckStored, 0},
+		"a ledger that keeps, when settled": {durable{memledger.New()}, pawl.AckSettled, work},
+		"a ledger that forgets":             {volatile{memledger.New()}, pawl.AckStored, work},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inTime(t, func(s *site) {
@@ -201,7 +208,7 @@ func TestWhenAMessageIsAcknowledged(t *testing.T) {
 				p := s.pawl(func(context.Context, *pawl.Task) error {
 					<-time.After(work)
 					return nil
-				}, nil, from(events), func(cfg *pawl.Config) { cfg.Ledger = c.ledger })
+				}, nil, from(events), func(cfg *pawl.Config) { cfg.Ledger, cfg.Ack = c.ledger, c.ack })
 				if err := p.Run(s.t.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -211,6 +218,58 @@ func TestWhenAMessageIsAcknowledged(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Without sweeps what is not settled at once is handed back, and Run ends.
+func TestRunWithoutSweepsHandsBack(t *testing.T) {
+	inTime(t, func(s *site) {
+		store := memledger.New()
+		e := s.put("docs/a", "x")
+		tries := 0
+		lambda := func() *list {
+			events := &list{events: []event.Event{e}}
+			p := s.pawl(func(ctx context.Context, task *pawl.Task) error {
+				if tries++; tries == 1 {
+					return pawl.RetryAfter(errors.New("busy"), time.Minute)
+				}
+				return upper(ctx, task)
+			}, toUp, from(events), func(c *pawl.Config) {
+				c.Ledger, c.NoSweep, c.Ack = durable{store}, true, pawl.AckSettled
+			})
+			from := s.since()
+			if err := p.Run(s.t.Context()); err != nil || s.since() != from || p.Stats().Unsettled != 0 {
+				t.Errorf("ended after %s with %v, %+v", s.since()-from, err, p.Stats())
+			}
+			return events
+		}
+		if got := lambda().answers; len(got) != 1 || got[0].Ack || got[0].RetryAfter != time.Minute {
+			t.Errorf("answered %+v, want it back in a minute", got)
+		}
+		<-time.After(time.Minute)
+		if got := lambda().answers; len(got) != 1 || !got[0].Ack {
+			t.Errorf("answered %+v", got)
+		}
+		s.wantObject(event.Object{Bucket: "out", Key: "up/a"}, "X")
+	})
+}
+
+// tally counts the facts that a Pawl reports.
+type tally map[engine.Fact]int
+
+func (c tally) Observe(r pawl.Report) { c[r.What]++ }
+
+func TestAnObserverIsTold(t *testing.T) {
+	inTime(t, func(s *site) {
+		told := tally{}
+		events := &list{events: []event.Event{s.put("docs/a", "x"), s.put("docs/b", "x")}}
+		p := s.pawl(upper, toUp, from(events), func(c *pawl.Config) { c.Observer = told })
+		if err := p.Run(s.t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if told[engine.Committed] != 2 || told[engine.Raised] != 2 || told[engine.Acknowledged] != 2 {
+			t.Errorf("told %v", told)
+		}
+	})
 }
 
 // What a pipeline asks for reaches the worker.

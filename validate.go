@@ -39,6 +39,7 @@ func (c *Config) validate() error {
 		}
 	}
 	errs = append(errs, c.validateBounds()...)
+	errs = append(errs, c.validateSweep()...)
 	errs = append(errs, overlaps(c.Pipelines)...)
 	if cycle := findCycle(c.Pipelines); cycle != nil {
 		refuse("pipeline %s would be fed with its own output (%s): let it write to another bucket or prefix",
@@ -96,7 +97,6 @@ func (c *Config) validateBounds() (errs []error) {
 	atLeast("the lease's horizon", c.Lease.Horizon, 0)
 	atLeast("the first back-off", c.Retry.Base, time.Millisecond)
 	atLeast("the longest back-off", c.Retry.Max, c.Retry.Base)
-	atLeast("the sweep interval", c.Sweep, 10*time.Millisecond)
 	atLeast("the grace", c.Grace, 0)
 	positive := func(name string, got int64) {
 		if got < 1 {
@@ -107,6 +107,24 @@ func (c *Config) validateBounds() (errs []error) {
 	positive("the concurrency", int64(c.Concurrency))
 	positive("the backlog", int64(c.Backlog))
 	positive("the number of bytes at a time", c.MaxBytes)
+	return errs
+}
+
+// validateSweep refuses what would be left undone, or acknowledged too early,
+// where nobody sweeps.
+func (c *Config) validateSweep() (errs []error) {
+	switch {
+	case !c.NoSweep && c.Sweep < 10*time.Millisecond:
+		errs = append(errs, fmt.Errorf("the sweep interval is %s: at least 10ms", c.Sweep))
+	case c.NoSweep && c.Sweep != 0:
+		errs = append(errs, fmt.Errorf("the sweep interval is %s, and NoSweep is set: leave one of them out", c.Sweep))
+	}
+	if c.NoSweep && c.Ack != AckSettled {
+		errs = append(errs, errors.New("NoSweep needs AckSettled: a message that is acknowledged earlier is all that would bring the next attempt"))
+	}
+	if c.NoSweep && len(c.Sources) == 0 {
+		errs = append(errs, errors.New("NoSweep needs a source: there is nothing else to do"))
+	}
 	return errs
 }
 

@@ -46,6 +46,8 @@ func valid() pawl.Config {
 	}
 }
 
+func neverSweeps(c *pawl.Config) { c.NoSweep, c.Sources = true, []pawl.Source{silent{}} }
+
 func pipelines(ps ...pawl.Pipeline) func(*pawl.Config) {
 	return func(c *pawl.Config) { c.Pipelines = ps }
 }
@@ -105,6 +107,12 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 		{"equal outputs", pipelines(flow("p", "a", "c/x/"), flow("q", "b", "c/x/")), "pipelines p and q" + overlap},
 		{"nested outputs", pipelines(flow("p", "a", "c"), flow("q", "b", "c/x/")), "pipelines p and q" + overlap},
 
+		{"acknowledged too early", func(c *pawl.Config) { c.Ledger = durable{c.Ledger}; neverSweeps(c) },
+			"NoSweep needs AckSettled: a message that is acknowledged earlier is all that would bring the next attempt"},
+		{"sweeps and does not", func(c *pawl.Config) { c.Sweep = time.Second; neverSweeps(c) },
+			"the sweep interval is 1s, and NoSweep is set: leave one of them out"},
+		{"nothing to do", func(c *pawl.Config) { c.NoSweep = true }, "NoSweep needs a source: there is nothing else to do"},
+
 		{"event order without a dialect", byEvent(silent{}), "pipeline up: event order needs sources that declare their dialect"},
 		{"event order of any dialect", byEvent(declared{dialect: event.Detect, trust: true}),
 			`pipeline up: event order needs a dialect whose sequencer is trusted, and a source brings ""` + noDialect},
@@ -159,6 +167,8 @@ func TestConfigurationsThatAreAccepted(t *testing.T) {
 		"event order":              byEvent(declared{dialect: event.AWS}),
 		"event order, vouched for": byEvent(declared{dialect: event.MinIO, trust: true}),
 		"event order, no source":   byEvent(),
+		"never sweeping":           func(c *pawl.Config) { c.Ledger, c.Ack = durable{c.Ledger}, pawl.AckSettled; neverSweeps(c) },
+		"never sweeping, forgets":  neverSweeps,
 		"event order, no objects": func(c *pawl.Config) {
 			c.Objects, c.Pipelines[0].To, c.Pipelines[0].Order = nil, nil, pawl.EventOrder
 		},

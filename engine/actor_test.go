@@ -29,6 +29,7 @@ type actor struct {
 	swaps    map[uint64]int // changes of each batch on its way
 	sweeping map[string]bool
 
+	looking                        bool
 	stopping, draining, hard, gone bool
 }
 
@@ -129,6 +130,8 @@ func (a *actor) do(act engine.Action) {
 		a.answered(&act)
 	case engine.Sweep:
 		a.sweep(act)
+	case engine.Look:
+		a.look(act)
 	case engine.Report:
 		switch act.What {
 		case engine.LostLease:
@@ -327,6 +330,26 @@ func (a *actor) sweep(s engine.Sweep) {
 			}
 		}
 		a.tell(engine.Swept{Pipeline: s.Pipeline, Rows: rows})
+	})
+}
+
+func (a *actor) look(l engine.Look) {
+	if a.looking || len(l.Keys) == 0 || len(l.Keys) > a.cfg.Batch {
+		a.fail("%s: a look at %d rows, while another is out: %v", a.name, len(l.Keys), a.looking)
+	}
+	a.looking = true
+	a.after(a.upTo(time.Second), func() {
+		a.looking = false
+		in := engine.Looked{}
+		if !a.faulty() || a.chance(80) {
+			in.Keys = l.Keys
+			for _, key := range l.Keys {
+				if row := a.store.row(key); !row.Nonce.IsZero() {
+					in.Rows = append(in.Rows, row)
+				}
+			}
+		}
+		a.tell(in)
 	})
 }
 

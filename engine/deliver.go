@@ -11,17 +11,22 @@ import (
 type delivery struct {
 	open   int
 	answer Answer
+	came   time.Time
 }
 
 func (e *Engine) deliver(in *Deliver) {
-	d := &delivery{open: len(in.Items), answer: Answer{ID: in.ID, Ack: true}}
+	d := &delivery{open: len(in.Items), answer: Answer{ID: in.ID, Ack: true}, came: e.now}
 	if d.open == 0 {
 		e.emit(d.answer)
+		e.countAnswer(d)
 		return
 	}
 	e.deliveries[in.ID] = d
 	for _, item := range in.Items {
 		en := e.entry(item.Key)
+		if en.since.IsZero() {
+			en.since = e.now
+		}
 		en.observe = append(en.observe, observation{item: item, delivery: d})
 		e.route(en)
 	}
@@ -42,6 +47,8 @@ func (e *Engine) answered(en *entry, o observation) {
 		s.Stale++
 		e.Stats.Stale++
 	}
+	e.count(Report{What: verdictFacts[o.verdict], Key: en.key})
+	e.addOwn(en)
 	if e.cfg.AckSettled && o.verdict != ledger.Stale && !en.row.Settled() && !en.row.Dead {
 		en.waiting = append(en.waiting, o)
 		return
@@ -56,6 +63,7 @@ func (e *Engine) settled(en *entry) {
 			e.close(o.delivery)
 		}
 		en.waiting = nil
+		e.dropOwn(en)
 	}
 }
 
@@ -95,5 +103,6 @@ func (e *Engine) close(d *delivery) {
 	if d.open--; d.open == 0 {
 		e.emit(d.answer)
 		delete(e.deliveries, d.answer.ID)
+		e.countAnswer(d)
 	}
 }

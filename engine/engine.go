@@ -25,6 +25,9 @@ type Config struct {
 	// settled or dead, instead of when the ledger has them. It is for
 	// workers that nobody sweeps after, and ledgers that forget.
 	AckSettled bool
+	// Counts reports every verdict, claim, answer and write as well, which
+	// only metrics want.
+	Counts bool
 	// Rand supplies nonces and jitter. The nonces must be unpredictable
 	// enough never to repeat.
 	Rand *rand.Rand
@@ -54,6 +57,7 @@ type Engine struct {
 	draining   bool
 
 	sweeps   []sweep
+	own      own
 	nextScan time.Time
 	Stats    Stats
 }
@@ -76,6 +80,7 @@ func New(cfg Config) *Engine {
 		deliveries: map[uint64]*delivery{},
 		batches:    map[uint64][]*entry{},
 		dirty:      queue{which: dirty}, lanes: map[string]*lane{},
+		own: newOwn(),
 	}
 	for _, p := range cfg.Pipelines {
 		e.sweeps = append(e.sweeps, sweep{pipeline: p, lane: e.addLane(p)})
@@ -97,6 +102,10 @@ func (e *Engine) Step(now time.Time, inputs ...Input) []Action {
 			e.finished(&in)
 		case Swept:
 			e.swept(&in)
+		case Looked:
+			e.looked(&in)
+		case NoMore:
+			e.own.noMore = true
 		case Drain:
 			e.drain()
 		case Tick:
@@ -105,6 +114,7 @@ func (e *Engine) Step(now time.Time, inputs ...Input) []Action {
 	e.renewals()
 	e.flush()
 	e.sweepAll()
+	e.look()
 	return e.out
 }
 
@@ -122,6 +132,9 @@ func (e *Engine) Next() time.Time {
 		if s := &e.sweeps[i]; !s.asked && e.sweeping(s.lane) && (next.IsZero() || s.next.Before(next)) {
 			next = s.next
 		}
+	}
+	if at := e.own.next; e.looking() && (next.IsZero() || at.Before(next)) {
+		next = at
 	}
 	return next
 }

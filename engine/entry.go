@@ -24,6 +24,10 @@ type entry struct {
 	size    int64
 	alone   bool // nothing else may run meanwhile
 
+	own   bool      // a delivery of this engine's named it
+	since time.Time // when it was found to need a claim, for reports
+	began time.Time // when its attempt was granted, for reports
+
 	flight  *flight
 	waiting []observation // AckSettled: raised, not yet settled
 	queued  [queues]bool
@@ -104,13 +108,16 @@ func (e *Engine) entry(key ledger.RowKey) *entry {
 		}
 		en.row.RowKey = key
 		e.entries[key] = en
+		e.rejoin(en)
 	}
 	return en
 }
 
 // retire forgets an entry that nothing happens to. Its row is remembered.
 func (e *Engine) retire(en *entry) {
+	e.settled(en)
 	e.handBack(en)
+	e.leave(en)
 	if !en.row.Nonce.IsZero() {
 		e.cache.Add(en.key, en.row)
 	}

@@ -161,6 +161,7 @@ func (e *Engine) claims(en *entry, f *flight) bool {
 func (e *Engine) swapped(in *Swapped) {
 	batch := e.batches[in.Batch]
 	delete(e.batches, in.Batch)
+	e.wrote(batch, in)
 	for i, en := range batch {
 		f, o := en.flight, &in.Outcomes[i]
 		en.flight = nil
@@ -185,6 +186,7 @@ func (e *Engine) refused(en *entry, f *flight, current *ledger.Row) {
 	}
 	if row.Unreadable != nil {
 		e.unreadable(&row)
+		e.dropOwn(en)
 		e.abandon(en, f, errors.Join(errPuzzled, row.Unreadable), puzzledFor)
 		return
 	}
@@ -197,7 +199,7 @@ func (e *Engine) refused(en *entry, f *flight, current *ledger.Row) {
 	}
 	en.row = row
 	if f.retired && row.Dead {
-		e.died(en) // perhaps of this write: to be told twice is better than never
+		e.died(en, 0) // perhaps of this write: to be told twice is better than never
 	}
 	e.putBack(en, f)
 }
@@ -247,6 +249,7 @@ func (e *Engine) abandon(en *entry, f *flight, err error, after time.Duration) {
 	}
 	e.give(en)
 	e.end(en)
+	e.leave(en)
 	delete(e.entries, en.key)
 }
 

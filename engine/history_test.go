@@ -105,6 +105,7 @@ func play(t *testing.T, seed uint64) (trace uint64, err error) {
 	for range rng.IntN(5) {
 		h.at(h.before(h.calm), h.disaster)
 	}
+	h.at(h.calm.Add(2*time.Minute), h.noMore)
 	for steps := 0; h.err == nil && h.now.Before(h.calm.Add(patience)) && !(h.now.After(h.calm) && h.atRest()); steps++ {
 		if h.next(); steps == tooMany {
 			h.fail("%d steps: an engine is called again and again, and does nothing", steps)
@@ -208,6 +209,14 @@ func (h *history) disaster() {
 			return // nobody would notice
 		}
 		h.redrive(h.keys[h.rng.IntN(len(h.keys))])
+	}
+}
+
+// noMore tells the workers that nothing follows. What comes all the same, as it
+// was handed back, is taken.
+func (h *history) noMore() {
+	for _, a := range h.actors {
+		a.tell(engine.NoMore{})
 	}
 }
 

@@ -58,8 +58,20 @@ type Swept struct {
 	Rows     []ledger.Row
 }
 
+// Looked answers a Look with the rows of its keys as they stand, none for a key
+// that has no row. A failed look is answered without keys.
+type Looked struct {
+	Keys []ledger.RowKey
+	Rows []ledger.Row
+}
+
 // Tick says that time has passed.
 type Tick struct{}
+
+// NoMore says that no delivery will follow. From then on the engine looks for
+// what has become of the objects that its deliveries named, until
+// [Engine.Rested].
+type NoMore struct{}
 
 // Drain asks to take nothing new, so that what runs can end.
 type Drain struct{}
@@ -68,7 +80,9 @@ func (Deliver) input()  {}
 func (Swapped) input()  {}
 func (Finished) input() {}
 func (Swept) input()    {}
+func (Looked) input()   {}
 func (Tick) input()     {}
+func (NoMore) input()   {}
 func (Drain) input()    {}
 
 // Action is something to do: one of the types below.
@@ -119,27 +133,8 @@ type Sweep struct {
 	Limit    int
 }
 
-// Report tells people what a log should not lack.
-type Report struct {
-	What   Incident
-	Key    ledger.RowKey
-	Detail string
-}
-
-// Incident is what a Report is about.
-type Incident uint8
-
-// The incidents.
-const (
-	Died         Incident = iota + 1 // a row is dead: somebody must look
-	TookOver                         // another worker's lease had expired
-	LostLease                        // an attempt ended without its lease
-	Erred                            // an attempt failed, and will be made again
-	ShapeChanged                     // a sequencer is written differently than before
-	Committed                        // an effect was committed
-	NothingToDo                      // an attempt found the effect committed already
-	Unreadable                       // a row cannot be read: its object waits
-)
+// Look asks for the rows of these keys. Answer with Looked.
+type Look struct{ Keys []ledger.RowKey }
 
 func (Swap) action()   {}
 func (Start) action()  {}
@@ -147,4 +142,5 @@ func (Extend) action() {}
 func (Cancel) action() {}
 func (Answer) action() {}
 func (Sweep) action()  {}
+func (Look) action()   {}
 func (Report) action() {}

@@ -24,7 +24,7 @@ func (e *Engine) landed(en *entry, f *flight, row ledger.Row) {
 	case f.claim != nil:
 		e.started(en, f)
 	case f.retired:
-		e.died(en)
+		e.died(en, 0)
 	}
 	e.settled(en)
 	e.route(en)
@@ -33,44 +33,60 @@ func (e *Engine) landed(en *entry, f *flight, row ledger.Row) {
 // ended takes note of how an attempt ended.
 func (e *Engine) ended(en *entry, f *flight) {
 	e.end(en)
-	in := f.finish
+	in, took := f.finish, e.now.Sub(en.began)
 	switch {
 	case f.refused:
 		e.Stats.Lost++
-		e.emit(Report{What: LostLease, Key: en.key, Detail: in.Failure.Message})
+		e.emit(Report{What: LostLease, Key: en.key, Took: took, Detail: in.Failure.Message})
 	case in.Result == Completed && in.Acted:
 		e.Stats.Completed++
-		e.emit(Report{What: Committed, Key: en.key})
+		e.emit(Report{What: Committed, Key: en.key, Took: took})
 	case in.Result == Completed:
 		e.Stats.NothingToDo++
-		e.emit(Report{What: NothingToDo, Key: en.key})
+		e.emit(Report{What: NothingToDo, Key: en.key, Took: took})
 	case in.Result == Released:
 		e.Stats.Released++
+		e.count(Report{What: GivenBack, Key: en.key, Took: took})
 	default:
 		e.Stats.Failed++
 		if f.next.Dead && !f.retired {
-			e.died(en)
+			e.died(en, took)
 			return
 		}
-		e.emit(Report{What: Erred, Key: en.key, Detail: in.Failure.Message})
+		e.emit(Report{What: Erred, Key: en.key, Took: took, Detail: in.Failure.Message})
 	}
 }
 
-func (e *Engine) died(en *entry) {
+// died tells of a row that is dead, after an attempt that took so long, or none.
+func (e *Engine) died(en *entry, took time.Duration) {
 	e.Stats.Died++
-	e.emit(Report{What: Died, Key: en.key, Detail: en.row.LastError})
+	e.emit(Report{What: Died, Key: en.key, Took: took, Detail: en.row.LastError})
 }
 
 // started hands a granted attempt to the worker.
 func (e *Engine) started(en *entry, f *flight) {
 	e.begin(en, f.claim)
 	e.Stats.Claimed++
+	e.count(Report{What: Claimed, Key: en.key, Took: en.waited(e.now)})
+	en.since, en.began = time.Time{}, e.now
+	if len(en.observe) > 0 {
+		en.since = e.now // it came while the claim was on its way
+	}
 	if f.claim.TakenOver {
 		e.Stats.TakenOver++
 		e.emit(Report{What: TookOver, Key: en.key, Detail: "fence " + strconv.FormatInt(f.claim.Fence, 10)})
 	}
 	e.leased(en, f.at)
 	e.emit(Start{Claim: *f.claim, Deadline: f.at.Add(e.cfg.Policy.TTL)})
+}
+
+// waited returns how long the object needed an attempt, or 0 where only the
+// ledger knew.
+func (en *entry) waited(now time.Time) time.Duration {
+	if en.since.IsZero() {
+		return 0
+	}
+	return now.Sub(en.since)
 }
 
 // leased plans the renewal of a lease that runs since at.

@@ -15,6 +15,7 @@ import (
 type printer struct {
 	strings.Builder
 	world *world
+	timed bool
 }
 
 func (p *printer) printf(format string, args ...any) { fmt.Fprintf(p, format, args...) }
@@ -43,20 +44,47 @@ func (p *printer) actions(out []engine.Action) {
 			p.answer(&a)
 		case engine.Sweep:
 			p.printf("sweep %s before=%s limit=%d\n", a.Pipeline, p.time(a.Before), a.Limit)
+		case engine.Look:
+			p.printf("look %s\n", strings.Join(keyTexts(a.Keys), " "))
 		case engine.Report:
-			p.printf("report %s: %s", keyText(a.Key), incidents[a.What])
-			if a.Detail != "" {
-				p.printf(" (%s)", a.Detail)
-			}
-			p.printf("\n")
+			p.report(&a)
 		}
 	}
 }
 
-var incidents = map[engine.Incident]string{
+var facts = map[engine.Fact]string{
 	engine.Died: "died", engine.TookOver: "took over", engine.LostLease: "lost its lease", engine.Erred: "erred",
 	engine.ShapeChanged: "shape changed", engine.Committed: "committed", engine.NothingToDo: "nothing to do",
 	engine.Unreadable: "unreadable",
+	engine.Raised:     "raised", engine.Duplicate: "duplicate", engine.Stale: "stale", engine.Acknowledged: "acknowledged",
+	engine.HandedBack: "handed back", engine.Claimed: "claimed", engine.GivenBack: "given back",
+	engine.Wrote: "wrote", engine.Refused: "refused",
+}
+
+// report prints how long something took where all is reported.
+func (p *printer) report(r *engine.Report) {
+	p.printf("report")
+	if r.Key != (ledger.RowKey{}) {
+		p.printf(" %s", keyText(r.Key))
+	}
+	p.printf(": %s", facts[r.What])
+	if r.N > 0 {
+		p.printf(" %d", r.N)
+	}
+	if p.timed && r.Took > 0 {
+		p.printf(" after %v", r.Took)
+	}
+	if r.Detail != "" {
+		p.printf(" (%s)", r.Detail)
+	}
+	p.printf("\n")
+}
+
+func keyTexts(keys []ledger.RowKey) (texts []string) {
+	for _, k := range keys {
+		texts = append(texts, keyText(k))
+	}
+	return texts
 }
 
 // swap prints what each change would do to its row.

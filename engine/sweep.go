@@ -1,6 +1,10 @@
 package engine
 
-import "time"
+import (
+	"time"
+
+	"github.com/pawlhq/pawl/ledger"
+)
 
 // sweep is the state of asking for one pipeline's due rows.
 type sweep struct {
@@ -39,6 +43,25 @@ func (e *Engine) sweepAll() {
 	}
 }
 
+// adopt takes a row as the ledger has it, and reports whether there is anything
+// to do about it. A row that something is happening to is known better here.
+func (e *Engine) adopt(row *ledger.Row) bool {
+	if e.draining || e.entries[row.RowKey] != nil {
+		return false
+	}
+	en := e.entry(row.RowKey)
+	en.row = *row
+	en.since = e.now
+	e.route(en)
+	return e.entries[row.RowKey] == en
+}
+
+// jittered returns the time of the next sweep or look: the workers of a fleet
+// that started together do not ask together.
+func (e *Engine) jittered() time.Time {
+	return e.now.Add(e.cfg.Sweep/2 + time.Duration(e.cfg.Rand.Float64()*float64(e.cfg.Sweep)))
+}
+
 // swept takes due rows. Those that something is happening to are known better
 // here, and so is a row of the cache that was written later: a store may answer
 // from an older picture. But another worker may have written since, by a clock
@@ -54,17 +77,11 @@ func (e *Engine) swept(in *Swept) {
 			odd++
 			continue
 		}
-		if e.draining || e.entries[row.RowKey] != nil {
-			continue
-		}
 		if known, ok := e.cache.Peek(row.RowKey); ok && known.UpdatedAt.After(row.UpdatedAt) {
 			e.cache.Remove(row.RowKey)
 			continue
 		}
-		en := e.entry(row.RowKey)
-		en.row = *row
-		e.route(en)
-		if e.entries[row.RowKey] == en {
+		if e.adopt(row) {
 			fresh++
 		}
 	}
@@ -74,7 +91,7 @@ func (e *Engine) swept(in *Swept) {
 			continue
 		}
 		s.asked = false
-		s.next = e.now.Add(e.cfg.Sweep/2 + time.Duration(e.cfg.Rand.Float64()*float64(e.cfg.Sweep)))
+		s.next = e.jittered()
 		if (fresh > 0 || odd > s.odd) && len(in.Rows) >= s.limit {
 			s.next = e.now
 		}

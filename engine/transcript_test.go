@@ -44,14 +44,15 @@ func TestTranscripts(t *testing.T) {
 
 // script interprets the commands of one transcript.
 type script struct {
-	t     *testing.T
-	d     *datadriven.TestData
-	world *world
+	t      *testing.T
+	d      *datadriven.TestData
+	world  *world
+	counts bool // some worker reports all
 	printer
 }
 
 var commands = map[string]func(s *script){
-	// worker NAME [tasks= bytes= swaps= batch= cache= sweep= attempts= pipelines=(p,q) ack-settled]
+	// worker NAME [tasks= bytes= swaps= batch= cache= sweep= attempts= pipelines=(p,q) ack-settled counts]
 	"worker": (*script).newWorker,
 	// clock +10s: time passes, and nobody is told.
 	"clock": (*script).clock,
@@ -76,7 +77,12 @@ var commands = map[string]func(s *script){
 	"finish": (*script).finish,
 	// swept NAME [failed]: answers the sweeps that are out.
 	"swept": (*script).swept,
-	"drain": (*script).drain,
+	// looked NAME [failed]: answers the look that is out, with what there was when
+	// it was asked for.
+	"looked": (*script).looked,
+	// no-more NAME: no delivery will follow.
+	"no-more": (*script).noMore,
+	"drain":   (*script).drain,
 	// redrive KEY [force]: an operator's write, behind the workers' backs.
 	"redrive": (*script).redrive,
 	// purge KEY
@@ -85,6 +91,8 @@ var commands = map[string]func(s *script){
 	"row": (*script).row,
 	// state NAME: what the engine says of itself.
 	"state": (*script).state,
+	// unsettled NAME: what it has still to wait for.
+	"unsettled": (*script).unsettled,
 	// stats NAME
 	"stats": (*script).stats,
 }
@@ -94,7 +102,7 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 	if run == nil {
 		d.Fatalf(t, "unknown command %s", d.Cmd)
 	}
-	s.d, s.printer = d, printer{world: s.world}
+	s.d, s.printer = d, printer{world: s.world, timed: s.counts}
 	run(s)
 	if s.Len() == 0 {
 		return "(nothing)"
@@ -147,6 +155,8 @@ func (s *script) newWorker() {
 		switch {
 		case a.Key == "ack-settled":
 			cfg.AckSettled = true
+		case a.Key == "counts":
+			cfg.Counts, s.counts = true, true
 		case a.Key == "sweep":
 			cfg.Sweep = s.duration(a.Vals[0])
 		case a.Key == "bytes":
@@ -254,6 +264,19 @@ func (s *script) swept() {
 	}
 }
 
+func (s *script) looked() {
+	w := s.worker()
+	for _, in := range w.takeLooks() {
+		if s.word(1) == "failed" {
+			in = engine.Looked{}
+		}
+		s.printf("%d rows\n", len(in.Rows))
+		s.step(w, in)
+	}
+}
+
+func (s *script) noMore() { s.step(s.worker(), engine.NoMore{}) }
+
 func (s *script) drain() { s.step(s.worker(), engine.Drain{}) }
 
 func (s *script) redrive() {
@@ -282,6 +305,11 @@ func (s *script) state() {
 		next = s.time(n)
 	}
 	s.printf("pending=%d idle=%t next=%s\n", w.Pending(), w.Idle(), next)
+}
+
+func (s *script) unsettled() {
+	w := s.worker()
+	s.printf("unsettled=%d rested=%t\n", w.Unsettled(), w.Rested())
 }
 
 func (s *script) stats() {

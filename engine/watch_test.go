@@ -284,6 +284,11 @@ func (w *watched) unrest() error {
 			return fmt.Errorf("%s is busy with %d objects, %d messages, %d swaps", a.name, a.engine.Pending(), len(a.open), len(a.swaps))
 		}
 	}
+	for _, a := range h.actors {
+		if !a.gone && !a.draining && !a.engine.Rested() {
+			return fmt.Errorf("%s waits for %d objects", a.name, a.engine.Unsettled())
+		}
+	}
 	for _, key := range h.keys {
 		row := w.row(key)
 		swept := h.cfg.Sweep > 0

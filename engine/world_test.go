@@ -48,6 +48,7 @@ type worker struct {
 	skew   time.Duration
 	swaps  []*swap
 	sweeps []engine.Sweep
+	looks  []engine.Looked                 // what the ledger had when it was asked
 	tasks  map[ledger.RowKey]*ledger.Claim // the last one started
 }
 
@@ -80,6 +81,8 @@ func (w *worker) step(in ...engine.Input) []engine.Action {
 			w.tasks[a.Claim.Key] = &a.Claim
 		case engine.Sweep:
 			w.sweeps = append(w.sweeps, a)
+		case engine.Look:
+			w.looks = append(w.looks, engine.Looked{Keys: a.Keys, Rows: w.world.rows(a.Keys)})
 		}
 	}
 	return out
@@ -94,6 +97,12 @@ func (w *worker) takeSwaps() []*swap {
 func (w *worker) takeSweeps() []engine.Sweep {
 	s := w.sweeps
 	w.sweeps = nil
+	return s
+}
+
+func (w *worker) takeLooks() []engine.Looked {
+	s := w.looks
+	w.looks = nil
 	return s
 }
 
@@ -126,14 +135,20 @@ func (wd *world) swap(changes []ledger.Change) []ledger.Outcome {
 
 // load returns the row that stands, or one with nothing but its key.
 func (wd *world) load(key ledger.RowKey) ledger.Row {
-	rows, err := wd.store.Load(wd.t.Context(), []ledger.RowKey{key})
-	if err != nil {
-		wd.t.Fatal(err)
-	}
+	rows := wd.rows([]ledger.RowKey{key})
 	if len(rows) == 0 {
 		return ledger.Row{RowKey: key}
 	}
 	return rows[0]
+}
+
+// rows returns those that stand.
+func (wd *world) rows(keys []ledger.RowKey) []ledger.Row {
+	rows, err := wd.store.Load(wd.t.Context(), keys)
+	if err != nil {
+		wd.t.Fatal(err)
+	}
+	return rows
 }
 
 func (wd *world) due(a engine.Sweep) []ledger.Row {

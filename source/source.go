@@ -32,7 +32,11 @@ type Delivery struct {
 	// default, because whoever set the source up vouches for the store.
 	TrustSequencer bool
 	// Done is called exactly once for a delivery that the sink took, from
-	// any goroutine, and must not block.
+	// any goroutine, and must not block. The call may come after the context
+	// of the source's Run has ended, because the sink finishes what it has:
+	// Run waits for it, as long as the source's grace allows, and
+	// acknowledges the message. It may even come after Run has returned,
+	// and then is of no effect: the message comes again.
 	Done func(Outcome)
 }
 

@@ -60,6 +60,9 @@ func (w *Worker) answer(a *engine.Answer) {
 		return
 	}
 	od := v.(*openDelivery)
+	if od.unmatched > 0 && w.cfg.Observer != nil {
+		w.cfg.Observer.Observe(engine.Report{What: engine.Unmatched, N: od.unmatched})
+	}
 	od.Done(source.Outcome{
 		Ack: a.Ack, RetryAfter: a.After, Err: a.Err,
 		Verdicts: source.Verdicts{Raised: a.Raised, Duplicate: a.Duplicate, Stale: a.Stale, Unmatched: od.unmatched},

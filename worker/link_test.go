@@ -29,6 +29,7 @@ type link struct {
 	most    int
 	failed  int           // calls that were answered with err
 	sweep   time.Duration // how long a sweep takes
+	dues    int           // sweeps answered
 }
 
 // slow makes each sweep take so long, unless its context ends.
@@ -181,6 +182,9 @@ func (l *link) Due(ctx context.Context, pipeline string, before time.Time, limit
 		return nil, context.Cause(ctx)
 	}
 	rows, err := l.Store.Due(ctx, pipeline, before.Add(l.clock()), limit)
+	l.mu.Lock()
+	l.dues++
+	l.mu.Unlock()
 	return l.shifted(rows), err
 }
 
@@ -210,4 +214,11 @@ func whatChanged(r *ledger.Row) string {
 		return "renewed"
 	}
 	return r.History[0].What
+}
+
+// swept returns how often the worker has swept.
+func (l *link) swept() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.dues
 }

@@ -1,9 +1,7 @@
 package worker
 
 import (
-	"context"
 	"errors"
-	"log/slog"
 	"time"
 
 	"github.com/pawlhq/pawl/engine"
@@ -39,8 +37,10 @@ func (w *Worker) do(a engine.Action) {
 		w.answer(&a)
 	case engine.Sweep:
 		w.wg.Go(func() { w.sweep(&a) })
+	case engine.Look:
+		w.wg.Go(func() { w.look(&a) })
 	case engine.Report:
-		w.report(&a)
+		w.observers.Observe(a)
 	}
 }
 
@@ -98,30 +98,16 @@ func (w *Worker) sweep(a *engine.Sweep) {
 	w.send(engine.Swept{Pipeline: a.Pipeline, Rows: rows})
 }
 
-// reports says how each incident is logged.
-var reports = map[engine.Incident]struct {
-	level   slog.Level
-	message string
-}{
-	engine.Died:         {slog.LevelError, "dead: it will not be tried again until it changes or is redriven"},
-	engine.TookOver:     {slog.LevelWarn, "taken over from a worker whose lease had expired"},
-	engine.LostLease:    {slog.LevelWarn, "an attempt ended without its lease"},
-	engine.Erred:        {slog.LevelWarn, "failed; it will be tried again"},
-	engine.ShapeChanged: {slog.LevelWarn, "the sequencer is written differently than before: its order is doubtful"},
-	engine.Committed:    {slog.LevelDebug, "committed"},
-	engine.NothingToDo:  {slog.LevelDebug, "nothing to do"},
-	engine.Unreadable:   {slog.LevelError, "its row in the ledger cannot be read: the object waits, all others go on"},
-}
-
-func (w *Worker) report(a *engine.Report) {
-	r := reports[a.What]
-	ctx := context.Background()
-	if !w.cfg.Logger.Enabled(ctx, r.level) {
+// look is sweep for rows that are known by name.
+func (w *Worker) look(a *engine.Look) {
+	rows, err := w.ledger.Load(w.hard, a.Keys)
+	w.watch(err)
+	if err != nil {
+		if w.hard.Err() == nil {
+			w.cfg.Logger.Warn("the ledger cannot be asked for objects that are not settled; trying again", "objects", len(a.Keys), "error", err)
+		}
+		w.send(engine.Looked{})
 		return
 	}
-	attrs := []any{"pipeline", a.Key.Pipeline, "object", a.Key.Object().String()}
-	if a.Detail != "" {
-		attrs = append(attrs, "detail", a.Detail)
-	}
-	w.cfg.Logger.Log(ctx, r.level, r.message, attrs...)
+	w.send(engine.Looked{Keys: a.Keys, Rows: rows})
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawlhq/pawl/event"
-	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/source"
 	"github.com/pawlhq/pawl/worker"
 )
@@ -175,64 +174,5 @@ func TestAckSettledHandsBackWhatMustWait(t *testing.T) {
 		w.pass(5 * time.Second)
 		waits.wantAck(w)
 		w.wantSettled("a")
-	})
-}
-
-func TestAtRest(t *testing.T) {
-	inWorld(t, func(w *world) {
-		n := w.start(matchAll((&busy{work: time.Second}).handle))
-		rests := func(want bool) {
-			t.Helper()
-			if got, err := n.AtRest(w.t.Context()); got != want || err != nil {
-				t.Errorf("after %s at rest: %v, %v", w.since(), got, err)
-			}
-		}
-		synctest.Wait() // until it has begun, nobody knows
-		rests(true)
-		n.deliver(w.put("a", "one"))
-		rests(false)
-		w.pass(2 * time.Second)
-		rests(true)
-		w.change("a", func(r *ledger.Row) { // another worker is at it
-			r.Lease = ledger.Lease{Owner: "another", Fence: r.Lease.Fence + 1, Until: time.Now().Add(time.Hour)}
-		})
-		rests(false)
-		w.change("a", func(r *ledger.Row) { r.Lease = ledger.Lease{Fence: r.Lease.Fence} })
-		rests(true)
-		w.change("a", func(r *ledger.Row) { // backing off
-			r.Want.Generation++
-			r.RetryAt = time.Now().Add(time.Hour)
-		})
-		rests(false)
-		w.change("a", func(r *ledger.Row) { r.Dead = true })
-		rests(true)
-		broken := errors.New("the disk is on fire")
-		n.ledger.fail(broken)
-		if _, err := n.AtRest(w.t.Context()); !errors.Is(err, broken) {
-			t.Errorf("answered %v", err)
-		}
-		w.pass(10 * time.Second)
-		if len(w.log.having("WARN the ledger cannot be asked for due rows", "the disk is on fire")) == 0 {
-			t.Errorf("logged %q", w.log.lines)
-		}
-	})
-}
-
-// What is on its way into the ledger is not there yet to be seen.
-func TestNothingIsAtRestThatIsOnItsWay(t *testing.T) {
-	inWorld(t, func(w *world) {
-		n := w.start(toOut(upper))
-		n.ledger.meet("claimed", func(do func()) {
-			<-time.After(time.Minute)
-			do()
-		})
-		n.deliver(w.put("a", "one"))
-		if got, err := n.AtRest(w.t.Context()); got || err != nil {
-			t.Errorf("at rest: %v, %v", got, err)
-		}
-		w.pass(time.Minute)
-		if got, err := n.AtRest(w.t.Context()); !got || err != nil {
-			t.Errorf("settled, but at rest: %v, %v", got, err)
-		}
 	})
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/pawlhq/pawl/source"
 )
 
-// Config says what a worker works with. All of it is required; package pawl has
-// the defaults.
+// Config says what a worker works with. What is not said to be optional is
+// required; package pawl has the defaults.
 type Config struct {
 	Ledger      ledger.Store
 	Objects     bucket.Store
@@ -28,10 +28,11 @@ type Config struct {
 	Concurrency int
 	Backlog     int
 	MaxBytes    int64
-	Sweep       time.Duration
+	Sweep       time.Duration // 0: never
 	Grace       time.Duration
 	AckSettled  bool
 	Logger      *slog.Logger
+	Observer    Observer // may be nil
 }
 
 // Worker runs pipelines over one ledger. It is a [source.Sink].
@@ -40,22 +41,33 @@ type Worker struct {
 	ledger    *ledger.Ledger
 	engine    *engine.Engine
 	pipelines map[string]*Pipeline
+	observers observers
 	gate      *gate
 	inputs    chan engine.Input
 	lastID    atomic.Uint64
 	open      sync.Map // delivery id → *openDelivery
 	wg        sync.WaitGroup
+	rested    chan struct{} // closed when no delivery follows, and the engine has rested
 	done      chan struct{} // closed when the loop has ended
 
-	tasks map[ledger.RowKey]*running // owned by the loop
+	tasks  map[ledger.RowKey]*running // owned by the loop
+	noMore bool                       // no delivery follows; owned by the loop
 
 	// base is the context of tasks, hard that of ledger calls.
 	base, hard         context.Context
 	endTasks, endCalls context.CancelCauseFunc
 
 	mu    sync.Mutex
-	stats engine.Stats
-	idle  bool
+	stats Stats
+}
+
+// Stats counts what has happened since a worker was made.
+type Stats struct {
+	engine.Stats
+	// Unsettled is how many objects its deliveries named that are neither
+	// settled nor dead now. A worker that never sweeps gives up those that
+	// it hands back.
+	Unsettled int
 }
 
 // openDelivery is a delivery that the engine has not answered.
@@ -74,7 +86,9 @@ func New(cfg Config) *Worker {
 	w := &Worker{
 		cfg: cfg, ledger: ledger.New(cfg.Ledger), gate: newGate(cfg.Backlog),
 		pipelines: map[string]*Pipeline{},
+		observers: observers{logged{cfg.Logger}},
 		inputs:    make(chan engine.Input, inputBuffer),
+		rested:    make(chan struct{}),
 		done:      make(chan struct{}),
 		tasks:     map[ledger.RowKey]*running{},
 	}
@@ -84,12 +98,15 @@ func New(cfg Config) *Worker {
 		w.pipelines[p.Name], names[i], own[p.Name] = p, p.Name, p.Concurrency
 	}
 	traits := ledger.TraitsOf(cfg.Ledger)
+	if cfg.Observer != nil {
+		w.observers = append(w.observers, cfg.Observer)
+	}
 	var seed [32]byte
 	_, _ = rand.Read(seed[:]) // never fails
 	w.engine = engine.New(engine.Config{
 		Owner: owner(), Pipelines: names, Policy: cfg.Policy,
 		Tasks: cfg.Concurrency, Own: own, Bytes: cfg.MaxBytes, Swaps: traits.Swaps, Batch: traits.Batch, Cache: cachedRows,
-		Sweep: cfg.Sweep, AckSettled: cfg.AckSettled, Rand: mathrand.New(mathrand.NewChaCha8(seed)),
+		Sweep: cfg.Sweep, AckSettled: cfg.AckSettled, Counts: cfg.Observer != nil, Rand: mathrand.New(mathrand.NewChaCha8(seed)),
 	})
 	return w
 }
@@ -176,8 +193,11 @@ func (w *Worker) more(inputs []engine.Input) []engine.Input {
 
 func (w *Worker) step(inputs []engine.Input) {
 	for _, in := range inputs {
-		if f, ok := in.(engine.Finished); ok {
-			w.forget(&f)
+		switch in := in.(type) {
+		case engine.Finished:
+			w.forget(&in)
+		case engine.NoMore:
+			w.noMore = true
 		}
 	}
 	for _, a := range w.engine.Step(time.Now().UTC(), inputs...) {
@@ -185,8 +205,12 @@ func (w *Worker) step(inputs []engine.Input) {
 	}
 	w.gate.setPending(w.engine.Pending())
 	w.mu.Lock()
-	w.stats, w.idle = w.engine.Stats, w.engine.Idle()
+	w.stats = Stats{w.engine.Stats, w.engine.Unsettled()}
 	w.mu.Unlock()
+	if w.noMore && w.engine.Rested() {
+		close(w.rested)
+		w.noMore = false
+	}
 }
 
 func (w *Worker) schedule(timer *time.Timer) {
@@ -203,8 +227,23 @@ func (w *Worker) send(in engine.Input) {
 	}
 }
 
-// Stats returns what the worker has counted since it was made.
-func (w *Worker) Stats() engine.Stats {
+// Rest says that no delivery follows, and waits until every object that the
+// deliveries named is settled or dead: by this worker, or by another. It returns
+// early when ctx or Run ends. Call it once.
+//
+// A worker that never sweeps hands back what it does not settle, and does not
+// wait for it.
+func (w *Worker) Rest(ctx context.Context) {
+	w.send(engine.NoMore{})
+	select {
+	case <-w.rested:
+	case <-ctx.Done():
+	case <-w.done:
+	}
+}
+
+// Stats returns what the worker has counted so far.
+func (w *Worker) Stats() Stats {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.stats

@@ -31,9 +31,10 @@ func newReplayCommand(a *app) *cobra.Command {
 		Use:   "replay [FILE... | -]",
 		Short: "Take notifications from files, do the work, and end",
 		Long: `Replay takes notifications from files, or from standard input, does what the
-pipelines of the configuration say, and ends when every object is settled or
-dead. The sources of the configuration are not used, and not looked at: their
-variables need not be set.
+pipelines of the configuration say, and ends when every object that they name is
+settled or dead, be it by another process. What else the ledger holds is not
+waited for. The sources of the configuration are not used, and not looked at:
+their variables need not be set.
 
 Files hold JSON values one after the other: one on each line, or any other way.
 Replaying what was replayed before does no harm. An object that was dead before,
@@ -52,7 +53,7 @@ does not begin a line ends the replay even so.`,
 	flags.BoolVar(&o.trust, "trust-sequencer", false, "believe the order that the store claims although its dialect gives no guarantee")
 	flags.BoolVar(&o.skipBad, "skip-bad", false, "pass over payloads that cannot be read, and lines that begin with what is not JSON")
 	_ = cmd.RegisterFlagCompletionFunc("dialect", completeDialects) // fails only for a flag that is not there
-	documentExitCodes(cmd, `  0  everything is settled
+	documentExitCodes(cmd, `  0  every object that the notifications name is settled
   1  something went wrong, or the replay was interrupted: what was done is done,
      replay again
   2  wrong usage or configuration: nothing was done
@@ -146,11 +147,11 @@ func (r *replay) run(ctx context.Context, a *app, bar *progress) error {
 	bar.begin(r.src.Progress, r.pawl.Stats)
 	err := whileRunning(r.pawl.Run(ctx))
 	bar.end()
-	left, scanErr := r.rest(context.WithoutCancel(ctx))
+	dead, scanErr := r.countDead(context.WithoutCancel(ctx))
 	if scanErr != nil {
 		return errors.Join(err, scanErr)
 	}
-	s := r.sum(left)
+	s := r.sum(dead)
 	if err := a.printSummary(s); err != nil {
 		return err
 	}
@@ -165,27 +166,24 @@ func (r *replay) run(ctx context.Context, a *app, bar *progress) error {
 	return nil
 }
 
-// left counts the pipelines' rows that are not settled at the end.
-type left struct {
+// dead counts the pipelines' rows that are dead at the end.
+type dead struct {
 	Dead       int `json:"dead"`        // objects that died in this replay
 	DeadBefore int `json:"dead_before"` // and those that it did not touch
-	Unsettled  int `json:"unsettled"`   // only after an interruption
 }
 
-// rest looks at what is left. Every change of a row is dated, so that a dead row
-// that is older than the replay is none of its doing.
-func (r *replay) rest(ctx context.Context) (n left, err error) {
+// countDead looks at all rows. Every change of a row is dated, so that a dead
+// row that is older than the replay is none of its doing.
+func (r *replay) countDead(ctx context.Context) (n dead, err error) {
 	for i := range r.parts.Pipelines {
 		for row, err := range r.ledger.Scan(ctx, ledger.Range{Pipeline: r.parts.Pipelines[i].Name}) {
 			switch {
 			case err != nil:
-				return left{}, err
+				return dead{}, err
 			case row.Dead && row.UpdatedAt.Before(r.start):
 				n.DeadBefore++
 			case row.Dead:
 				n.Dead++
-			case !row.Settled():
-				n.Unsettled++
 			}
 		}
 	}
@@ -198,15 +196,16 @@ type summary struct {
 	Completed   int64 `json:"completed"`       // effects
 	NothingToDo int64 `json:"nothing_to_do"`   // attempts that found the effect committed
 	Failed      int64 `json:"failed_attempts"` // some of which succeeded later
-	left
-	Seconds float64 `json:"seconds"`
+	dead
+	Unsettled int64   `json:"unsettled"` // objects of the notifications; only after an interruption
+	Seconds   float64 `json:"seconds"`
 }
 
-func (r *replay) sum(n left) *summary {
+func (r *replay) sum(n dead) *summary {
 	st := r.pawl.Stats()
 	return &summary{
 		Progress: r.src.Progress(), Completed: st.Completed, NothingToDo: st.NothingToDo, Failed: st.Failed,
-		left: n, Seconds: time.Since(r.start).Round(time.Millisecond).Seconds(),
+		dead: n, Unsettled: st.Unsettled, Seconds: time.Since(r.start).Round(time.Millisecond).Seconds(),
 	}
 }
 

@@ -80,6 +80,11 @@ var manners = map[string]manner{
 	"engine.Engine.out":        omitted, // emptied by every step
 	"engine.Engine.lastBatch":  omitted, // the name of the next
 	"engine.Engine.Stats":      omitted,
+	"engine.Engine.own":        omitted, // it decides about looks alone, and there are none
+	"engine.entry.own":         omitted,
+	"engine.entry.since":       omitted, // it is only reported
+	"engine.entry.began":       omitted,
+	"engine.delivery.came":     omitted,
 	"engine.Engine.batches":    batch,
 	"engine.Engine.deliveries": delivery,
 	"engine.Answer.ID":         delivery,

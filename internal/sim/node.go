@@ -29,6 +29,7 @@ type node struct {
 	open   map[uint64]*message
 
 	gone     bool
+	resting  bool // no delivery follows
 	draining bool
 	frozen   time.Duration // until then it stands still
 	stood    time.Duration // how long it stood still so far
@@ -46,8 +47,6 @@ type task struct {
 	over     bool
 }
 
-const sweepEvery = 10 * time.Second
-
 // hire starts a new worker process.
 func (w *World) hire() {
 	w.hired++
@@ -57,7 +56,7 @@ func (w *World) hire() {
 	}
 	n.engine = engine.New(engine.Config{
 		Owner: n.name, Pipelines: w.names, Policy: w.policy, Tasks: w.plan.tasks, Bytes: 1 << 20, Swaps: 2,
-		Batch: w.plan.batch, Cache: w.plan.cache, Sweep: sweepEvery, AckSettled: w.plan.settles,
+		Batch: w.plan.batch, Cache: w.plan.cache, Sweep: w.sweepEvery(), AckSettled: w.plan.settles,
 		Rand: w.random(),
 	})
 	w.nodes = append(w.nodes, n)
@@ -155,7 +154,7 @@ func (n *node) planTick() {
 		return
 	}
 	at := next.Sub(epoch) - n.skew
-	if len(n.tasks) == 0 {
+	if len(n.tasks) == 0 && !(n.resting && n.engine.Unsettled() > 0) {
 		due, any := n.earliestDue()
 		if !any {
 			return
@@ -197,6 +196,17 @@ func (n *node) do(act engine.Action) {
 			rows, _ := t.rows.Due(context.Background(), a.Pipeline, a.Before, a.Limit)
 			if !t.dead() {
 				n.tell(engine.Swept{Pipeline: a.Pipeline, Rows: rows})
+			}
+		})
+	case engine.Look:
+		n.spawn(n, func(t *thread) {
+			t.hears(act)
+			rows, err := t.rows.Load(context.Background(), a.Keys)
+			if err != nil {
+				a.Keys = nil
+			}
+			if !t.dead() {
+				n.tell(engine.Looked{Keys: a.Keys, Rows: rows})
 			}
 		})
 	case engine.Report:
@@ -307,7 +317,7 @@ func (n *node) report(a *engine.Report) {
 		n.truth(a.Key).reported = true
 	}
 	if n.tells() {
-		n.World.tell(n, "reports of %s: %s", a.Key, strings.TrimSpace(incidents[a.What]+" "+a.Detail))
+		n.World.tell(n, "reports of %s: %s", a.Key, strings.TrimSpace(facts[a.What]+" "+a.Detail))
 	}
 }
 

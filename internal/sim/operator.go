@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/pawlhq/pawl/audit"
@@ -29,11 +30,15 @@ func (w *World) employ() {
 	some(w.plan.redrives, func(t *truth) { w.redrive(t, w.tape.Chance(500)) })
 }
 
-// heal does what is done after troubles: it redrives what died without being
-// poisonous, and where notifications were lost it lets an audit look. What that
-// finds may be claimed beside poison, and with one attempt die of it.
+// heal does what is done after troubles: it lets somebody sweep, redrives what
+// died without being poisonous, and where notifications were lost it lets an
+// audit look. What that finds may be claimed beside poison, and with one attempt
+// die of it.
 func (w *World) heal() {
 	w.now = max(w.now, w.calm)
+	if w.plan.noSweep {
+		w.sweep()
+	}
 	w.redriveDead()
 	if w.plan.loses == 0 {
 		return
@@ -46,6 +51,16 @@ func (w *World) heal() {
 	if w.plan.attempts == 1 {
 		w.redriveDead()
 	}
+}
+
+// sweep puts processes that sweep in the place of those that do not, for what has
+// no message: verifications, and rows that were raised after their message was
+// acknowledged.
+func (w *World) sweep() {
+	for _, n := range slices.Clone(w.nodes) {
+		n.drain()
+	}
+	w.loop()
 }
 
 func (w *World) redriveDead() {

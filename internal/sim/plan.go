@@ -13,6 +13,7 @@ type plan struct {
 	eventual  bool // the store may hide what was just created
 	lax       bool // the store ignores If-Match on DELETE
 	settles   bool // a delivery is acknowledged when it is settled
+	noSweep   bool // nobody sweeps before the troubles end: messages bring all attempts
 	loses     int  // notifications, per mille
 	doubles   int
 	delays    int // of more than some seconds, up to delay
@@ -78,6 +79,7 @@ func draw(t *tape.Tape) plan {
 		tasks: tape.Pick(t, 4, 1), batch: tape.Pick(t, 8, 1), cache: tape.Pick(t, 8, 1), attempts: tape.Pick(t, 4, 3, 1),
 	}
 	p.dueLag = tape.Pick(t, 0, 0, 0, 20*time.Second)
+	p.noSweep = p.settles && p.audits+p.redrives == 0
 	p.pipelines = p.drawPipelines(t)
 	for f := CrashBefore; f < faults; f++ {
 		p.rates[f] = tape.Pick(t, 0, 0, 60, 250)

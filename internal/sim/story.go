@@ -21,7 +21,7 @@ func (w *World) tell(n *node, format string, args ...any) {
 	*w.story = append(*w.story, line)
 }
 
-var incidents = [...]string{
+var facts = [...]string{
 	engine.Died: "it died", engine.TookOver: "it took over an expired lease", engine.LostLease: "it lost its lease",
 	engine.Erred: "it failed", engine.ShapeChanged: "the sequencer changed its shape", engine.Committed: "it is done",
 	engine.NothingToDo: "there was nothing to do",

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/internal/tape"
 	"github.com/pawlhq/pawl/ledger"
@@ -148,8 +149,23 @@ func (w *World) play() {
 	w.loop()
 	w.heal()
 	w.check()
+	w.rest()
 	w.close()
 	w.end()
+}
+
+// rest waits for every worker to find that what its deliveries named is settled.
+func (w *World) rest() {
+	for _, n := range w.nodes {
+		n.resting = true
+		n.tell(engine.NoMore{})
+	}
+	w.loop()
+	for _, n := range w.nodes {
+		if !n.engine.Rested() {
+			w.violate(I4, "%s waits for %d objects", n.name, n.engine.Unsettled())
+		}
+	}
 }
 
 // close shuts every worker down, in order.
@@ -181,6 +197,14 @@ func (w *World) after(d time.Duration, do doer) { w.agenda.push(w.now+d, do) }
 func (w *World) nonce() string {
 	w.nonces++
 	return "n" + strconv.Itoa(w.nonces)
+}
+
+// sweepEvery is how often a process sweeps that is hired now; 0: never.
+func (w *World) sweepEvery() time.Duration {
+	if w.plan.noSweep && w.now < w.calm {
+		return 0
+	}
+	return 10 * time.Second
 }
 
 func (w *World) drainSome() {

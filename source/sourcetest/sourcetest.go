@@ -42,6 +42,7 @@ func Test(t *testing.T, start Start) {
 		{"holds back while the sink is full", holdsBack},
 		{"acknowledges nothing that a closed sink refused", closedSink},
 		{"waits at its end for what the sink has", waitsAtEnd},
+		{"delivers nothing again after its context has ended", endsWithRefusals},
 		{"waits no longer than the grace", waitsNoLonger},
 	}
 	for _, r := range rules {
@@ -123,13 +124,32 @@ func waitsAtEnd(t *testing.T, start Start) {
 	run.mustEnd(t)
 }
 
+// endsWithRefusals hands one of two deliveries back and takes the other, both
+// after the source's context has ended.
+func endsWithRefusals(t *testing.T, start Start) {
+	sink := NewSink(2)
+	run := start(t, sink, long, payloads(2))
+	first, second := sink.Next(t), sink.Next(t)
+	run.Cancel()
+	first.Done(source.Outcome{RetryAfter: time.Millisecond, Err: errors.New("the worker is shutting down")})
+	second.Done(source.Outcome{Ack: true})
+	run.mustEnd(t)
+	run.mustNotBeAcknowledged(t)
+	select {
+	case <-sink.taken:
+		t.Error("it delivers again what it was to give back")
+	default:
+	}
+}
+
 func waitsNoLonger(t *testing.T, start Start) {
 	sink := NewSink(1)
 	run := start(t, sink, 20*time.Millisecond, payloads(1))
 	held := sink.Next(t)
 	run.mustEnd(t)
-	held.Done(source.Outcome{}) // late, and of no use to anyone: must not block
 	run.mustNotBeAcknowledged(t)
+	held.Done(source.Outcome{Ack: true}) // late, and of no use to anyone: must not block
+	run.mustLeaveNothing(t)
 }
 
 func (r *Running) mustNotBeAcknowledged(t *testing.T) {

@@ -97,7 +97,7 @@ var events = []Mutant{
 	{
 		Name: "acknowledged-before-the-ledger-answers",
 		Edits: []Edit{
-			{"engine/deliver.go", "	if d.open == 0 {\n		e.emit(d.answer)\n		return", "	e.emit(d.answer)\n	if d.open == 0 {\n		return"},
+			{"engine/deliver.go", "	if d.open == 0 {\n		e.emit(d.answer)\n		e.count", "	e.emit(d.answer)\n	if d.open == 0 {\n		e.count"},
 			{"engine/deliver.go", "d.open == 0 {\n		e.emit(d.answer)\n		delete", "d.open == 0 {\n		delete"},
 		},
 		Why:    "A worker that ends between the acknowledgement and the ledger's answer takes the event with it.",
@@ -125,5 +125,23 @@ var events = []Mutant{
 		},
 		Why:    "A message whose object is dead comes again for ever, for nobody will settle it.",
 		Budget: 5000,
+	},
+	{
+		Name:  "forgotten-when-it-backs-off",
+		Edits: []Edit{{"engine/own.go", "		e.own.left.Add(en.key, e.own.looks)\n", "		_ = en\n"}},
+		Why:   "A program that ends when its messages are done with ends while an object of theirs backs off.",
+		Test:  &Test{Args: []string{"./worker", "-run", "TestRestWaitsForItsOwnObjectsAlone$"}, Says: "FAIL: TestRestWaitsForItsOwnObjectsAlone"},
+	},
+	{
+		Name:   "what-others-settle-not-looked-for",
+		Edits:  []Edit{{"engine/own.go", "		return o.left.Len() > 0\n", "		return false\n"}},
+		Why:    "No sweep tells that another worker has settled an object. Whoever waits for it waits for ever.",
+		Budget: 500,
+	},
+	{
+		Name:  "an-old-look-believed",
+		Edits: []Edit{{"engine/own.go", "!left || looks == e.own.looks", "!left || looks < 0"}},
+		Why:   "A look is on its way while the object changes and fails: that it was settled then says nothing of now.",
+		Test:  &Test{Args: []string{"./engine", "-run", "TestTranscripts/32_left"}, Says: "FAIL: TestTranscripts/32_left"},
 	},
 }

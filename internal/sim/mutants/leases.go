@@ -152,7 +152,7 @@ var leases = []Mutant{
 	},
 	{
 		Name:   "a-loop-without-a-wait",
-		Edits:  []Edit{{"engine/sweep.go", "s.next = e.now.Add(e.cfg.Sweep/2 + time.Duration(e.cfg.Rand.Float64()*float64(e.cfg.Sweep)))", "s.next = e.now"}},
+		Edits:  []Edit{{"engine/sweep.go", "s.next = e.jittered()", "s.next = e.now"}},
 		Why:    "Workers ask the ledger for due rows without a pause.",
 		From:   "the published lock object on S3, which is asked for in a busy loop",
 		Budget: 500,

@@ -1,0 +1,86 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/pawlhq/pawl/ledger"
+)
+
+// Report states a fact, for logs, metrics and traces. Nothing depends on it.
+type Report struct {
+	What Fact
+	// Key names the object. Facts about deliveries and batches have none.
+	Key ledger.RowKey
+	// N is how many rows a Wrote or Refused is about, how many events an
+	// Unmatched; else 0.
+	N int
+	// Took is how long that took which the fact ends.
+	Took time.Duration
+	// Detail says more, for people.
+	Detail string
+}
+
+// Fact is what a Report states.
+type Fact uint8
+
+// The facts that a log should not lack.
+const (
+	Died         Fact = iota + 1 // a row is dead: somebody must look. Now and then it is reported twice
+	TookOver                     // a claim found another worker's lease expired
+	LostLease                    // an attempt ended without its lease. Took: the attempt
+	Erred                        // an attempt failed, and will be made again. Took: the attempt
+	ShapeChanged                 // a sequencer is written differently than before
+	Committed                    // an effect was committed. Took: the attempt
+	NothingToDo                  // an attempt found the effect committed already. Took: the attempt
+	Unreadable                   // a row cannot be read: its object waits
+)
+
+// The facts that only metrics want; see [Config.Counts].
+const (
+	Raised       Fact = Unreadable + 1 + iota // an event is news
+	Duplicate                                 // an event was heard before
+	Stale                                     // an event is older than what was heard before
+	Unmatched                                 // no pipeline wants these events
+	Acknowledged                              // a delivery is done with. Took: since it came
+	HandedBack                                // a delivery must come again. Took: since it came
+	Claimed                                   // an attempt begins. Took: since the object needed one, as far as known here
+	GivenBack                                 // an attempt ended with its worker's shutdown. Took: the attempt
+	Wrote                                     // a batch of rows was sent to the ledger. Took: until its answer
+	Refused                                   // these rows of it another worker had changed
+)
+
+// verdictFacts are the facts of the verdicts.
+var verdictFacts = [...]Fact{ledger.Raised: Raised, ledger.Duplicate: Duplicate, ledger.Stale: Stale}
+
+// count reports a fact that only metrics want.
+func (e *Engine) count(r Report) {
+	if e.cfg.Counts {
+		e.emit(r)
+	}
+}
+
+// countAnswer reports the answer to a delivery.
+func (e *Engine) countAnswer(d *delivery) {
+	r := Report{What: Acknowledged, Took: e.now.Sub(d.came)}
+	if !d.answer.Ack {
+		r.What, r.Detail = HandedBack, d.answer.Err.Error()
+	}
+	e.count(r)
+}
+
+// wrote reports a batch that the ledger has answered.
+func (e *Engine) wrote(batch []*entry, in *Swapped) {
+	if !e.cfg.Counts || len(batch) == 0 {
+		return
+	}
+	e.emit(Report{What: Wrote, N: len(batch), Took: e.now.Sub(batch[0].flight.at)})
+	refused := 0
+	for i := range in.Outcomes {
+		if o := &in.Outcomes[i]; !o.Applied && o.Err == nil {
+			refused++
+		}
+	}
+	if refused > 0 {
+		e.emit(Report{What: Refused, N: refused})
+	}
+}

@@ -1,0 +1,83 @@
+package pawl_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/ledger/memledger"
+	"github.com/pawlhq/pawl/source"
+)
+
+// message is a source of one message. Its Run ends when the message is answered,
+// which Pawl does in any case, and at the latest when it is shut down.
+type message struct {
+	payload string
+	outcome source.Outcome
+}
+
+func (m *message) Declares() (event.Dialect, bool) { return event.AWS, false }
+
+func (m *message) Run(ctx context.Context, sink source.Sink) error {
+	batch, err := event.Parse([]byte(m.payload), event.AWS)
+	if err != nil {
+		return err
+	}
+	answer := make(chan source.Outcome, 1)
+	if err := sink.Deliver(ctx, source.Delivery{Events: batch.Events, Done: func(o source.Outcome) { answer <- o }}); err != nil {
+		return err
+	}
+	m.outcome = <-answer
+	return nil
+}
+
+// load works at the second attempt.
+func load(_ context.Context, t *pawl.Task) error {
+	fmt.Println("loading", t.Object, "attempt", t.Attempt)
+	if t.Attempt == 1 {
+		return errors.New("the database is busy")
+	}
+	return nil
+}
+
+// handle is called once for each message, in a process that may end right after.
+func handle(ctx context.Context, rows ledger.Store, payload string) (source.Outcome, error) {
+	m := &message{payload: payload}
+	p, err := pawl.New(pawl.Config{
+		Ledger: rows, Sources: []pawl.Source{m}, NoSweep: true, Ack: pawl.AckSettled,
+		Retry: pawl.Retry{Base: time.Millisecond},
+		Pipelines: []pawl.Pipeline{{
+			Name: "load", Match: pawl.Match{Bucket: "notes"}, Order: pawl.EventOrder, Handler: pawl.HandlerFunc(load),
+		}},
+	})
+	if err != nil {
+		return source.Outcome{}, err
+	}
+	err = p.Run(ctx)
+	return m.outcome, err
+}
+
+// A program that lives for one message never sweeps, and acknowledges what is
+// settled: the queue gives the message again until it is. Its ledger outlives it;
+// here memory does for one.
+func Example_noSweep() {
+	rows := memledger.New()
+	for range 2 {
+		outcome, err := handle(context.Background(), rows, notification)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println("acknowledge:", outcome.Ack)
+		<-time.After(outcome.RetryAfter)
+	}
+	// Output:
+	// loading s3://notes/hello.txt attempt 1
+	// acknowledge: false
+	// loading s3://notes/hello.txt attempt 2
+	// acknowledge: true
+}

@@ -1,0 +1,59 @@
+package worker
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/pawlhq/pawl/engine"
+)
+
+// Observer is told what happens, as it happens.
+//
+// A worker calls Observe from one goroutine, which everything else waits for: it
+// must not block, and must not call the worker. Workers that share an Observer
+// call it each from a goroutine of its own.
+type Observer interface {
+	Observe(r engine.Report)
+}
+
+// observers tells several.
+type observers []Observer
+
+// Observe implements Observer.
+func (o observers) Observe(r engine.Report) {
+	for _, each := range o {
+		each.Observe(r)
+	}
+}
+
+// logged is the Observer that writes the log.
+type logged struct{ *slog.Logger }
+
+// lines are the facts that are logged.
+var lines = map[engine.Fact]struct {
+	level   slog.Level
+	message string
+}{
+	engine.Died:         {slog.LevelError, "dead: it will not be tried again until it changes or is redriven"},
+	engine.TookOver:     {slog.LevelWarn, "taken over from a worker whose lease had expired"},
+	engine.LostLease:    {slog.LevelWarn, "an attempt ended without its lease"},
+	engine.Erred:        {slog.LevelWarn, "failed; it will be tried again"},
+	engine.ShapeChanged: {slog.LevelWarn, "the sequencer is written differently than before: its order is doubtful"},
+	engine.Committed:    {slog.LevelDebug, "committed"},
+	engine.NothingToDo:  {slog.LevelDebug, "nothing to do"},
+	engine.Unreadable:   {slog.LevelError, "its row in the ledger cannot be read: the object waits, all others go on"},
+}
+
+// Observe implements Observer.
+func (l logged) Observe(r engine.Report) {
+	line, ok := lines[r.What]
+	ctx := context.Background()
+	if !ok || !l.Enabled(ctx, line.level) {
+		return
+	}
+	attrs := []any{"pipeline", r.Key.Pipeline, "object", r.Key.Object().String()}
+	if r.Detail != "" {
+		attrs = append(attrs, "detail", r.Detail)
+	}
+	l.Log(ctx, line.level, line.message, attrs...)
+}
