@@ -21,7 +21,7 @@ bench: ## run the benchmarks that CONTRIBUTING.md names
 	go test ./ledger/sqliteledger -run '^$$' -bench . -benchmem
 	cd bench && go test -run '^$$' -bench . -benchmem ./...
 
-fuzz: ## fuzz one target: make fuzz PKG=./event FUZZ=FuzzAWS TIME=1m
+fuzz: ## fuzz one target: make fuzz PKG=./event FUZZ=FuzzDetect TIME=1m
 	go test -run '^$$' -fuzz '^$(FUZZ)$$' -fuzztime $(TIME) $(PKG)
 
 soak: ## kill and stop real workers, 1,000 and 200 times

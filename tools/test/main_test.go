@@ -24,8 +24,8 @@ func TestParse(t *testing.T) {
 			options{race: true, fuzz: 30 * time.Second, packages: []string{"./event"}},
 		},
 		{
-			[]string{"-fuzz", "FuzzAWS", "-fuzztime", "1m", "./event"}, // go test's own
-			options{packages: []string{"./event"}, args: []string{"-fuzz", "FuzzAWS", "-fuzztime", "1m"}},
+			[]string{"-fuzz", "FuzzDetect", "-fuzztime", "1m", "./event"}, // go test's own
+			options{packages: []string{"./event"}, args: []string{"-fuzz", "FuzzDetect", "-fuzztime", "1m"}},
 		},
 		{
 			[]string{"-run", ".*X", "github.com/pawlhq/pawl/engine", "-args", "-lint", "./x"},
@@ -73,31 +73,31 @@ func TestFuzzTargetsAreFound(t *testing.T) {
 
 // What go test says of a finding, and of the end of its time.
 func TestWhatAFuzzerFound(t *testing.T) {
-	aws := target{"github.com/pawlhq/pawl/event", "FuzzAWS"}
+	detect := target{"github.com/pawlhq/pawl/event", "FuzzDetect"}
 	for _, tc := range []struct {
 		name, said, repeat string
 		race               bool
 	}{
 		{
-			"a finding", "--- FAIL: FuzzAWS (0.04s)\n    --- FAIL: FuzzAWS (0.00s)\n        fuzz_test.go:29: bad\n    \n" +
-				"    Failing input written to testdata/fuzz/FuzzAWS/19313ca0391795fc\n    To re-run:\n    go test -run=FuzzAWS/19313ca0391795fc\nFAIL\n",
-			"go test -run '^FuzzAWS$/^19313ca0391795fc$' github.com/pawlhq/pawl/event", false,
+			"a finding", "--- FAIL: FuzzDetect (0.04s)\n    --- FAIL: FuzzDetect (0.00s)\n        fuzz_test.go:29: bad\n    \n" +
+				"    Failing input written to testdata/fuzz/FuzzDetect/19313ca0391795fc\n    To re-run:\n    go test -run=FuzzDetect/19313ca0391795fc\nFAIL\n",
+			"go test -run '^FuzzDetect$/^19313ca0391795fc$' github.com/pawlhq/pawl/event", false,
 		},
 		{
-			"a seed", "failure while testing seed corpus entry: FuzzAWS/seed#3\n--- FAIL: FuzzAWS (0.04s)\n",
-			"go test -run '^FuzzAWS$' github.com/pawlhq/pawl/event", false,
+			"a seed", "failure while testing seed corpus entry: FuzzDetect/seed#3\n--- FAIL: FuzzDetect (0.04s)\n",
+			"go test -run '^FuzzDetect$' github.com/pawlhq/pawl/event", false,
 		},
 		{
-			"the deadline", "fuzz: elapsed: 30s, execs: 7 (0/sec)\n--- FAIL: FuzzAWS (30.11s)\n    context deadline exceeded\nFAIL\n",
-			"go test -run '^FuzzAWS$' github.com/pawlhq/pawl/event", true,
+			"the deadline", "fuzz: elapsed: 30s, execs: 7 (0/sec)\n--- FAIL: FuzzDetect (30.11s)\n    context deadline exceeded\nFAIL\n",
+			"go test -run '^FuzzDetect$' github.com/pawlhq/pawl/event", true,
 		},
 		{
-			"a target whose own deadline passes", "--- FAIL: FuzzAWS (0.04s)\n    --- FAIL: FuzzAWS (0.00s)\n        fuzz_test.go:29: context deadline exceeded\n",
-			"go test -run '^FuzzAWS$' github.com/pawlhq/pawl/event", false,
+			"a target whose own deadline passes", "--- FAIL: FuzzDetect (0.04s)\n    --- FAIL: FuzzDetect (0.00s)\n        fuzz_test.go:29: context deadline exceeded\n",
+			"go test -run '^FuzzDetect$' github.com/pawlhq/pawl/event", false,
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := aws.repeat(tc.said); got != tc.repeat {
+			if got := detect.repeat(tc.said); got != tc.repeat {
 				t.Errorf("repeat: %s, want %s", got, tc.repeat)
 			}
 			if got := endedInARace(tc.said); got != tc.race {
