@@ -1,7 +1,8 @@
 // Command test runs Pawl's tests against real servers, and builds the servers
 // first if they are missing:
 //
-//	go run ./tools/test [-lint] [-race] [-fuzz 30s] [-build] [go test flags] [packages]
+//	go run ./tools/test [-lint] [-race] [-fuzz 10s] [-changed] [-build] [go test flags] [packages]
+//	go run ./tools/test -nightly [-scale 0.01]
 //
 // It vets and tests ./... unless packages are named, and skips nothing. With
 // -lint it also checks formatting and runs staticcheck and golangci-lint. With
@@ -49,9 +50,18 @@ func main() {
 // options are what the command line asked for.
 type options struct {
 	lint, build, race bool
+	changed           bool          // leave out fuzz targets and mutants that no change concerns
 	fuzz              time.Duration // each target; 0: none
 	packages          []string      // at least one
 	args              []string      // for go test
+}
+
+// narrow reports that the arguments select tests.
+func (o options) narrow() bool {
+	return slices.ContainsFunc(o.args, func(a string) bool {
+		name, _, _ := strings.Cut(strings.TrimLeft(a, "-"), "=")
+		return strings.HasPrefix(a, "-") && (name == "run" || name == "test.run")
+	})
 }
 
 func parse(args []string) options {
@@ -69,6 +79,8 @@ func parse(args []string) options {
 			o.build = true
 		case fuzzing(args[i:], &o.fuzz):
 			i++
+		case arg == "-changed" || arg == "--changed":
+			o.changed = true
 		case arg == "-race" || arg == "--race" || arg == "-race=true":
 			o.race = true
 		case isPackage(arg):
@@ -124,7 +136,12 @@ func run(ctx context.Context, args []string) int {
 	if o.build {
 		return 0
 	}
-	return perform(ctx, steps(root, o))
+	s, err := o.look(ctx, root)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "tools/test:", err)
+		return 1
+	}
+	return perform(ctx, s.steps(o))
 }
 
 // build makes the servers, and the linters if they are asked for.

@@ -39,17 +39,29 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestWorldsAreSplitOff(t *testing.T) {
-	others, worlds, err := split(t.Context(), "../..", []string{"./internal/...", "./event", "./lock"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !slices.Contains(others, "github.com/pawlhq/pawl/event") || !slices.Contains(others, "github.com/pawlhq/pawl/internal/e2e") || !slices.Contains(others, "github.com/pawlhq/pawl/lock") {
-		t.Errorf("with the race detector: %v", others)
-	}
-	want := []string{"github.com/pawlhq/pawl/internal/sim", "github.com/pawlhq/pawl/internal/sim/mutants", "github.com/pawlhq/pawl/internal/sim/mutants/play", "github.com/pawlhq/pawl/lock"}
-	if diff := cmp.Diff(want, worlds); diff != "" {
-		t.Errorf("without (-want +got):\n%s", diff)
+// Each package is tested once. Of package lock the worlds alone are played again.
+func TestCallsOfGoTest(t *testing.T) {
+	s := &scope{packages: []string{lockPackage, "github.com/pawlhq/pawl/internal/sim", mutantsPackage}}
+	some := &scope{packages: s.packages, mutants: []string{"a", "b"}}
+	for _, tc := range []struct {
+		name  string
+		scope *scope
+		opts  options
+		want  []string
+	}{
+		{"plain", s, options{args: []string{"-v"}}, []string{"go test"}},
+		{"race", s, options{race: true}, []string{"go test -race", "go test, the worlds", "go test, lock's worlds"}},
+		{"race, one test", s, options{race: true, args: []string{"-run=X"}}, []string{"go test -race", "go test, the worlds"}},
+		{"changed", some, options{}, []string{"go test", "go test, the mutants"}},
+		{"race, changed", some, options{race: true}, []string{"go test -race", "go test, the worlds", "go test, lock's worlds", "go test, the mutants"}},
+	} {
+		var got []string
+		for _, step := range tc.scope.testSteps(tc.opts) {
+			got = append(got, step.name)
+		}
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tc.name, diff)
+		}
 	}
 }
 

@@ -21,69 +21,62 @@ type step struct {
 	run  func(ctx context.Context) error
 }
 
-func steps(root string, o options) []step {
+func (s *scope) steps(o options) []step {
 	var all []step
 	if o.lint {
-		all = lintSteps(root)
+		all = lintSteps(s.root)
 	}
-	vet := append([]string{"vet"}, o.packages...)
-	all = append(all, step{"go vet", func(ctx context.Context) error { return command(ctx, root, "go", vet...) }})
-	all = append(all, testSteps(root, o)...)
+	all = append(all, s.command("go vet", append([]string{"vet"}, o.packages...)))
+	all = append(all, s.testSteps(o)...)
 	if o.fuzz > 0 {
-		all = append(all, step{"go test -fuzz", func(ctx context.Context) error { return fuzz(ctx, root, o.packages, o.fuzz) }})
+		all = append(all, step{"go test -fuzz", func(ctx context.Context) error { return fuzz(ctx, s.root, s.targets, o.fuzz) }})
 	}
 	return all
 }
 
-func testSteps(root string, o options) []step {
+const lockPackage = "github.com/pawlhq/pawl/lock"
+
+// testSteps are the calls of go test. The race detector would make simulated
+// worlds ten times as slow, and they have one thread each: they are played
+// without it, those of package lock in a call of their own.
+func (s *scope) testSteps(o options) []step {
+	var watched, worlds, mutants []string
+	for _, p := range s.packages {
+		switch {
+		case p == mutantsPackage && s.mutants != nil:
+			mutants = append(mutants, p)
+		case o.race && strings.HasPrefix(p+"/", "github.com/pawlhq/pawl/internal/sim/"):
+			worlds = append(worlds, p)
+		default:
+			watched = append(watched, p)
+		}
+	}
+	var all []step
+	add := func(name string, packages []string, args ...string) {
+		if len(packages) > 0 {
+			all = append(all, s.command(name, slices.Concat([]string{"test", "-timeout", patience}, packages, args)))
+		}
+	}
 	if !o.race {
-		return []step{{"go test", func(ctx context.Context) error { return test(ctx, root, o.packages, o.args) }}}
+		add("go test", watched, o.args...)
+	} else {
+		add("go test -race", watched, append([]string{"-race"}, o.args...)...)
+		add("go test, the worlds", worlds, o.args...)
+		if slices.Contains(watched, lockPackage) && !o.narrow() {
+			add("go test, lock's worlds", []string{lockPackage}, append([]string{"-run", "^TestWorlds$"}, o.args...)...)
+		}
 	}
-	watched := append([]string{"-race"}, o.args...)
-	return []step{
-		{"go test -race", func(ctx context.Context) error {
-			packages, _, err := split(ctx, root, o.packages)
-			return errors.Join(err, test(ctx, root, packages, watched))
-		}},
-		{"go test, the worlds", func(ctx context.Context) error {
-			_, worlds, err := split(ctx, root, o.packages)
-			return errors.Join(err, test(ctx, root, worlds, o.args))
-		}},
-	}
+	add("go test, the mutants", mutants, append([]string{"-only", strings.Join(s.mutants, ",")}, o.args...)...)
+	return all
 }
 
 // patience is what a package gets unless the arguments say otherwise. On a slow
 // machine the mutants may take longer than go test's ten minutes.
 const patience = "40m"
 
-// test runs the tests of packages, if there are any.
-func test(ctx context.Context, root string, packages, args []string) error {
-	if len(packages) == 0 {
-		return nil
-	}
-	return command(ctx, root, "go", slices.Concat([]string{"test", "-timeout", patience}, packages, args)...)
-}
-
-// split tells the packages of simulated worlds from the others. The race
-// detector would make them ten times as slow, and they have one thread each.
-// Package lock is both.
-func split(ctx context.Context, root string, packages []string) (others, worlds []string, err error) {
-	cmd := exec.CommandContext(ctx, "go", append([]string{"list"}, packages...)...)
-	cmd.Dir, cmd.Stderr = root, os.Stderr
-	out, err := cmd.Output()
-	if err != nil {
-		return nil, nil, fmt.Errorf("listing packages: %w", err)
-	}
-	for _, p := range strings.Fields(string(out)) {
-		sim := strings.HasPrefix(p+"/", "github.com/pawlhq/pawl/internal/sim/")
-		if sim || p == "github.com/pawlhq/pawl/lock" { // which plays few of its worlds under the detector
-			worlds = append(worlds, p)
-		}
-		if !sim {
-			others = append(others, p)
-		}
-	}
-	return others, worlds, nil
+// command is a step that runs the go command.
+func (s *scope) command(name string, args []string) step {
+	return step{name, func(ctx context.Context) error { return command(ctx, s.root, "go", args...) }}
 }
 
 func lintSteps(root string) []step {
