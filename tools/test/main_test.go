@@ -1,11 +1,16 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawlhq/pawl/internal/sim/mutants"
 )
 
 func TestParse(t *testing.T) {
@@ -13,23 +18,28 @@ func TestParse(t *testing.T) {
 		args []string
 		want options
 	}{
-		{nil, options{packages: []string{"./..."}}},
-		{[]string{"-build"}, options{build: true, packages: []string{"./..."}}},
+		{nil, options{scale: 1, packages: []string{"./..."}}},
+		{[]string{"-build"}, options{scale: 1, build: true, packages: []string{"./..."}}},
+		{[]string{"--nightly", "-scale", "0.5"}, options{nightly: true, scale: 0.5, packages: []string{"./..."}}},
+		{
+			[]string{"-fuzz", "10s", "-changed", "-race=true", "-race=x"},
+			options{scale: 1, fuzz: 10 * time.Second, changed: true, race: true, packages: []string{"./..."}, args: []string{"-race=x"}},
+		},
 		{
 			[]string{"-lint", "-race", "-timeout", "20m", "./..."},
-			options{lint: true, race: true, packages: []string{"./..."}, args: []string{"-timeout", "20m"}},
+			options{scale: 1, lint: true, race: true, packages: []string{"./..."}, args: []string{"-timeout", "20m"}},
 		},
 		{
 			[]string{"-fuzz", "30s", "-race", "./event"},
-			options{race: true, fuzz: 30 * time.Second, packages: []string{"./event"}},
+			options{scale: 1, race: true, fuzz: 30 * time.Second, packages: []string{"./event"}},
 		},
 		{
 			[]string{"-fuzz", "FuzzDetect", "-fuzztime", "1m", "./event"}, // go test's own
-			options{packages: []string{"./event"}, args: []string{"-fuzz", "FuzzDetect", "-fuzztime", "1m"}},
+			options{scale: 1, packages: []string{"./event"}, args: []string{"-fuzz", "FuzzDetect", "-fuzztime", "1m"}},
 		},
 		{
 			[]string{"-run", ".*X", "github.com/pawlhq/pawl/engine", "-args", "-lint", "./x"},
-			options{packages: []string{"github.com/pawlhq/pawl/engine"}, args: []string{"-run", ".*X", "-args", "-lint", "./x"}},
+			options{scale: 1, packages: []string{"github.com/pawlhq/pawl/engine"}, args: []string{"-run", ".*X", "-args", "-lint", "./x"}},
 		},
 	} {
 		got := parse(tc.args)
@@ -116,5 +126,48 @@ func TestWhatAFuzzerFound(t *testing.T) {
 				t.Errorf("a race: %v, want %v", got, tc.race)
 			}
 		})
+	}
+}
+
+// A night has every part at any scale, and its commands can be typed.
+func TestNight(t *testing.T) {
+	s := &scope{root: "../..", targets: []target{{"github.com/pawlhq/pawl/event", "FuzzDetect"}}}
+	for scale, want := range map[float64][]string{
+		1: {
+			"worlds: 10000000 worlds", "lock's worlds: 1000000 worlds", "the engine's histories: 100000 histories", "mutants: all",
+			"kills: 10 × 50 kills, 10 stops", "counter: 2000 updates", "FuzzDetect in event: 1m0s",
+		},
+		0.0000001: {
+			"worlds: 1 worlds", "lock's worlds: 1 worlds", "the engine's histories: 1 histories", fmt.Sprintf("mutants: 1 of %d", len(mutants.All())),
+			"kills: 1 × 1 kills, 1 stops", "counter: 1 updates", "FuzzDetect in event: 1s",
+		},
+	} {
+		steps, err := (&night{scope: s, scale: scale}).steps(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, step := range steps {
+			got = append(got, step.name+": "+step.budget)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("scale %v (-want +got):\n%s", scale, diff)
+		}
+	}
+	if got := shell(s.targets[0].args(time.Minute)); got != "test -run '^$' -fuzz '^FuzzDetect$' -fuzztime 1m0s -fuzzminimizetime 100x github.com/pawlhq/pawl/event" {
+		t.Error(got)
+	}
+}
+
+// A step that fails stops no other.
+func TestPerform(t *testing.T) {
+	ran := 0
+	fails := step{"fails", "", func(context.Context) error { ran++; return errors.New("no") }}
+	works := step{"works", "", func(context.Context) error { ran++; return nil }}
+	if code := perform(t.Context(), []step{fails, works}); code != 1 || ran != 2 {
+		t.Errorf("exit code %d, %d steps", code, ran)
+	}
+	if code := perform(t.Context(), []step{works}); code != 0 {
+		t.Errorf("exit code %d without a failure", code)
 	}
 }

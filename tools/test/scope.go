@@ -34,12 +34,12 @@ func (o options) look(ctx context.Context, root string) (*scope, error) {
 		return nil, fmt.Errorf("listing packages: %w", err)
 	}
 	s.packages = strings.Fields(string(out))
-	if o.fuzz > 0 {
+	if o.fuzz > 0 || o.nightly {
 		if s.targets, err = fuzzTargets(ctx, root, o.packages); err != nil {
 			return nil, err
 		}
 	}
-	if o.changed {
+	if o.changed && !o.nightly {
 		err = s.reduce(ctx, o, lookBack(ctx, root))
 	}
 	return s, err

@@ -17,8 +17,9 @@ import (
 
 // step is one check.
 type step struct {
-	name string
-	run  func(ctx context.Context) error
+	name   string
+	budget string // how much it tries, if that can be more or less
+	run    func(ctx context.Context) error
 }
 
 func (s *scope) steps(o options) []step {
@@ -29,7 +30,7 @@ func (s *scope) steps(o options) []step {
 	all = append(all, s.command("go vet", append([]string{"vet"}, o.packages...)))
 	all = append(all, s.testSteps(o)...)
 	if o.fuzz > 0 {
-		all = append(all, step{"go test -fuzz", func(ctx context.Context) error { return fuzz(ctx, s.root, s.targets, o.fuzz) }})
+		all = append(all, step{"go test -fuzz", fmt.Sprintf("%d × %v", len(s.targets), o.fuzz), func(ctx context.Context) error { return fuzz(ctx, s.root, s.targets, o.fuzz) }})
 	}
 	return all
 }
@@ -76,11 +77,11 @@ const patience = "40m"
 
 // command is a step that runs the go command.
 func (s *scope) command(name string, args []string) step {
-	return step{name, func(ctx context.Context) error { return command(ctx, s.root, "go", args...) }}
+	return step{name, "", func(ctx context.Context) error { return command(ctx, s.root, "go", args...) }}
 }
 
 func lintSteps(root string) []step {
-	all := []step{{"gofmt", func(ctx context.Context) error { return format(ctx, root) }}}
+	all := []step{{"gofmt", "", func(ctx context.Context) error { return format(ctx, root) }}}
 	for _, module := range []string{".", "bench"} {
 		dir := filepath.Join(root, module)
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err != nil {
@@ -95,7 +96,7 @@ func lintSteps(root string) []step {
 }
 
 func lint(name, dir, root string, tool toolcache.Tool, args ...string) step {
-	return step{name, func(ctx context.Context) error {
+	return step{name, "", func(ctx context.Context) error {
 		bin, err := tool.Path(root)
 		if err != nil {
 			return err
