@@ -119,7 +119,7 @@ func perform(ctx context.Context, steps []step) int {
 		if err != nil {
 			verdict, code = "FAILED: "+err.Error(), 1
 		}
-		fmt.Fprintf(&summary, "%-32s %-28s %8s  %s\n", s.name, s.budget, time.Since(start).Round(time.Second), verdict)
+		fmt.Fprintf(&summary, "%-34s %-24s %8s  %s\n", s.name, s.budget, time.Since(start).Round(time.Second), verdict)
 		if ctx.Err() != nil {
 			break
 		}

@@ -26,7 +26,7 @@ func (n *night) steps(ctx context.Context) ([]step, error) {
 		}})
 	}
 	seed := strconv.FormatUint(n.seed, 10)
-	worlds, lockWorlds, histories := n.count(10_000_000), n.count(1_000_000), n.count(100_000)
+	worlds, lockWorlds, histories := n.count(1, 10_000_000), n.count(1, 1_000_000), n.count(1, 100_000)
 	add("worlds", worlds+" worlds", "run", "./cmd/pawl", "simulate", "--histories", worlds, "--seed", seed)
 	add("lock's worlds", lockWorlds+" worlds", "test", "./lock", "-run", "^TestWorlds$", "-count=1", "-timeout", "6h", "-v", "-histories", lockWorlds, "-seed", seed)
 	add("the engine's histories", histories+" histories", "test", "./engine", "-run", "^TestHistories$", "-count=1", "-timeout", "6h", "-v", "-histories", histories, "-seed", seed)
@@ -37,10 +37,10 @@ func (n *night) steps(ctx context.Context) ([]step, error) {
 	}
 	add("mutants", budget, mutants...)
 
-	rounds, kills, stops := n.count(10), n.count(50), n.count(10)
+	rounds, kills, stops := n.count(1, 10), n.count(20, 50), n.count(5, 10) // fewer show too little
 	add("kills", rounds+" × "+kills+" kills, "+stops+" stops", "test", "./internal/e2e", "-run", "^TestKills$", "-count=1", "-timeout", "6h", "-v",
 		"-rounds", rounds, "-kills", kills, "-stops", stops)
-	increments := n.count(2000)
+	increments := n.count(1, 2000)
 	add("counter", increments+" updates", "test", "./internal/e2e", "-run", "^TestCounter$", "-count=1", "-timeout", "1h", "-v", "-increments", increments)
 
 	each := max(time.Second, time.Duration(n.scale*float64(time.Minute)).Round(time.Second))
@@ -53,9 +53,9 @@ func (n *night) steps(ctx context.Context) ([]step, error) {
 	return all, nil
 }
 
-// count scales a number down.
-func (n *night) count(whole int) string {
-	return strconv.Itoa(max(1, int(n.scale*float64(whole))))
+// count scales a number, down to least.
+func (n *night) count(least, whole int) string {
+	return strconv.Itoa(max(least, int(n.scale*float64(whole))))
 }
 
 // mutantArgs are go's to run all mutants, or a share of them.

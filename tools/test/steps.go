@@ -8,7 +8,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -42,7 +44,7 @@ const lockPackage = "github.com/pawlhq/pawl/lock"
 // without it, those of package lock in a call of their own.
 func (s *scope) testSteps(o options) []step {
 	var watched, worlds, mutants []string
-	for _, p := range s.packages {
+	for _, p := range slowestFirst(s.packages) {
 		switch {
 		case p == mutantsPackage && s.mutants != nil:
 			mutants = append(mutants, p)
@@ -59,9 +61,9 @@ func (s *scope) testSteps(o options) []step {
 		}
 	}
 	if !o.race {
-		add("go test", watched, o.args...)
+		add("go test", watched, append(overlap(), o.args...)...)
 	} else {
-		add("go test -race", watched, append([]string{"-race"}, o.args...)...)
+		add("go test -race", watched, slices.Concat([]string{"-race"}, overlap(), o.args)...)
 		add("go test, the worlds", worlds, o.args...)
 		if slices.Contains(watched, lockPackage) && !o.narrow() {
 			add("go test, lock's worlds", []string{lockPackage}, append([]string{"-run", "^TestWorlds$"}, o.args...)...)
@@ -69,6 +71,29 @@ func (s *scope) testSteps(o options) []step {
 	}
 	add("go test, the mutants", mutants, append([]string{"-only", strings.Join(s.mutants, ",")}, o.args...)...)
 	return all
+}
+
+// overlap has twice as many tests run as there are cores. Those that take longest
+// wait most of the time: for leases to end, and for processes and servers.
+func overlap() []string {
+	n := strconv.Itoa(2 * runtime.NumCPU())
+	return []string{"-p", n, "-parallel", n}
+}
+
+// slowest are begun first, or the others would have ended long before them.
+var slowest = []string{"internal/cli", "internal/e2e", "internal/demo", "lock", "ledger/sqliteledger"}
+
+// slowestFirst returns the packages in the order in which they are tested.
+func slowestFirst(packages []string) []string {
+	var first, others []string
+	for _, p := range packages {
+		if slices.Contains(slowest, strings.TrimPrefix(p, "github.com/pawlhq/pawl/")) {
+			first = append(first, p)
+		} else {
+			others = append(others, p)
+		}
+	}
+	return append(first, others...)
 }
 
 // patience is what a package gets unless the arguments say otherwise. On a slow
