@@ -30,9 +30,11 @@ func (r *repo) git(day string, args ...string) string {
 	cmd := exec.CommandContext(r.Context(), "git", args...)
 	cmd.Dir = r.dir
 	outside := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "GIT_") }) // a hook's name another repository
-	cmd.Env = append(outside, "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null",
+	cmd.Env = slices.Concat(outside, []string{
+		"GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null",
 		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.org", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.org",
-		"GIT_AUTHOR_DATE="+day+"T12:00:00Z", "GIT_COMMITTER_DATE="+day+"T12:00:00Z")
+		"GIT_AUTHOR_DATE=" + day + "T12:00:00Z", "GIT_COMMITTER_DATE=" + day + "T12:00:00Z",
+	})
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		r.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
@@ -116,7 +118,7 @@ func TestChoose(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		share share
-		want  string // begins with; what follows has its turn
+		want  string // "": whoever has its turn
 		n     int
 	}{
 		{share{0, 9}, "c e", 2},

@@ -28,8 +28,8 @@ const (
 // share bounds how many candidates a run takes.
 type share struct{ least, most int }
 
-// choose takes the candidates that a change touched, then those it watched, and
-// fills up with others to the least number. Inside a rank the commit decides the
+// choose takes the candidates that a change touched, then those whose watchers it
+// touched, and fills up with others to the least number. Inside a rank the commit decides the
 // order, so that each one's turn comes. Both results are sorted by name.
 func (s share) choose(all []candidate, commit string) (chosen, left []candidate) {
 	order := slices.Clone(all)
