@@ -1,10 +1,11 @@
 # Each target is a go command or a few; `make help` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help test lint bench fuzz soak mutation build demo fmt
+.PHONY: help test lint bench fuzz soak nightly mutation build demo fmt
 
 PKG  ?= ./event
 FUZZ ?= FuzzDetect
 TIME ?= 30s
+SCALE ?= 1
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/'
@@ -21,11 +22,14 @@ bench: ## run the benchmarks that CONTRIBUTING.md names
 	go test ./ledger/sqliteledger -run '^$$' -bench . -benchmem
 	cd bench && go test -run '^$$' -bench . -benchmem ./...
 
-fuzz: ## fuzz one target: make fuzz PKG=./event FUZZ=FuzzAWS TIME=1m
+fuzz: ## fuzz one target: make fuzz PKG=./event FUZZ=FuzzDetect TIME=1m
 	go test -run '^$$' -fuzz '^$(FUZZ)$$' -fuzztime $(TIME) $(PKG)
 
 soak: ## kill and stop real workers, 1,000 and 200 times
 	go test ./internal/e2e -run TestKills -v -count=1 -timeout 3h -rounds 10 -kills 50 -stops 10
+
+nightly: ## millions of worlds, all mutants, kills, all fuzz targets: make nightly SCALE=0.01
+	go run ./tools/test -nightly -scale $(SCALE)
 
 mutation: ## change event, ledger and engine, and count the changes that tests notice
 	go run ./tools/mutation

@@ -72,7 +72,7 @@ var layers = map[string][]string{
 	"internal/tape":              {},
 	"internal/toolcache":         {},
 	"tools/mutation":             {"internal/toolcache"},
-	"tools/test":                 {"internal/toolcache"},
+	"tools/test":                 {"internal/sim/mutants", "internal/toolcache"},
 }
 
 // modules says which packages use which modules of others, tests aside. Every

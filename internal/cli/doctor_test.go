@@ -99,6 +99,7 @@ func (e *examined) pawl(code int, says string, args ...string) {
 // TestDoctorRenewsTheProof examines a store that comes to ignore preconditions, and
 // to honour them again.
 func TestDoctorRenewsTheProof(t *testing.T) {
+	t.Parallel()
 	below := fakes3.New()
 	var careless atomic.Bool
 	var proofs atomic.Int64
@@ -135,6 +136,7 @@ func TestDoctorRenewsTheProof(t *testing.T) {
 // TestDoctorRefusesListings examines a store whose listings come to hide, now and
 // then, what was written since the one before, and to show it again.
 func TestDoctorRefusesListings(t *testing.T) {
+	t.Parallel()
 	below := fakes3.New()
 	var hiding atomic.Bool
 	var fresh sync.Map // paths

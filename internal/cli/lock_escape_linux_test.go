@@ -42,6 +42,7 @@ func TestEscapeHolderTerminated(t *testing.T) {
 }
 
 func TestEscapeHolderKilled(t *testing.T) {
+	t.Parallel()
 	for name, script := range escapes {
 		t.Run(name, func(t *testing.T) {
 			f := plainField(t)
@@ -79,6 +80,7 @@ func TestEscapeLockLost(t *testing.T) {
 // TestEscapeOfInner lets a command escape that runs under two locks, and ends the
 // outer one.
 func TestEscapeOfInner(t *testing.T) {
+	t.Parallel()
 	f := plainField(t)
 	h := f.hold(`exec pawl lock `+f.key+`-inner -- sh -c '
 		echo $PAWL_LOCK_ID >&9
@@ -131,6 +133,7 @@ func TestContinuedCommand(t *testing.T) {
 
 // TestSilentStore asks a store that never answers, or not about the lock.
 func TestSilentStore(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		silent string // prefix of paths
 		wait   string
@@ -169,6 +172,7 @@ func TestSilentStore(t *testing.T) {
 // TestStoreGone takes the store away from holders. Whether the holder or its guard
 // notices first, the diagnosis is the same.
 func TestStoreGone(t *testing.T) {
+	t.Parallel()
 	var gone atomic.Bool
 	f := newFakeField(t, func(*http.Request) {
 		if gone.Load() {
@@ -220,6 +224,7 @@ func TestUpdateEndedWhileWriting(t *testing.T) {
 
 // TestUpdateEndsItsFilter ends a filter, and what that has started.
 func TestUpdateEndsItsFilter(t *testing.T) {
+	t.Parallel()
 	f := plainField(t)
 	fifo := f.fifo()
 	h := f.command("update", "--create", f.key, "--", "sh", "-c", `exec 9>"$0"; sh -c 'trap "" TERM; echo set >&9; sleep 600'; true`, fifo)

@@ -230,6 +230,7 @@ const stubborn = `trap "" TERM; sleep 600 & echo set >&9; sleep 600`
 const margin = 4 * time.Second
 
 func TestHolderKilled(t *testing.T) {
+	t.Parallel()
 	f := newField(t)
 	h := f.hold(stubborn, brief...)
 	h.line()
@@ -263,6 +264,7 @@ func (f *field) overtakes(h *holder) {
 }
 
 func TestHolderStopped(t *testing.T) {
+	t.Parallel()
 	for _, onLost := range []string{"terminate", "kill"} {
 		t.Run(onLost, func(t *testing.T) {
 			f := newField(t)
@@ -275,6 +277,7 @@ func TestHolderStopped(t *testing.T) {
 
 // TestTimeToEnd takes the lock from a command that cleans up when it is told to end.
 func TestTimeToEnd(t *testing.T) {
+	t.Parallel()
 	for onLost, says := range map[string]string{"terminate": "cleaned up\n", "kill": ""} {
 		t.Run(onLost, func(t *testing.T) {
 			t.Parallel() // until the next renewal
@@ -297,6 +300,7 @@ func TestTimeToEnd(t *testing.T) {
 // TestLockInLock stops a holder whose command is a holder itself, with a guard and
 // a process group of its own.
 func TestLockInLock(t *testing.T) {
+	t.Parallel()
 	f := newField(t)
 	h := f.hold(`exec pawl lock `+f.key+`-inner -- sh -c '`+stubborn+`'`, brief...)
 	h.line()

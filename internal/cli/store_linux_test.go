@@ -21,6 +21,7 @@ func (f *field) command(args ...string) *holder {
 
 // TestSilentStoreLooked looks at locks on a store that never answers.
 func TestSilentStoreLooked(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		silent string // prefix of paths
@@ -65,6 +66,7 @@ func TestSilentStoreLooked(t *testing.T) {
 
 // TestStoreComesBack begins while the store is away, and nothing is known of it.
 func TestStoreComesBack(t *testing.T) {
+	t.Parallel()
 	for name, args := range map[string][]string{
 		"lock":             {"lock", "s3://state/lock", "--", "true"},
 		"lock with --wait": {"lock", "--wait", "1m", "s3://state/lock", "--", "true"},
@@ -103,6 +105,7 @@ func TestStoreComesBack(t *testing.T) {
 
 // TestStoreStaysAway: a wait has its end, and a single try is one.
 func TestStoreStaysAway(t *testing.T) {
+	t.Parallel()
 	// A single proof may take 9 seconds: its reads are tried three times, at random
 	// times, and it cleans up.
 	for wait, told := range map[string]bool{"0": false, "20s": true} {
@@ -155,6 +158,7 @@ func TestUpdateUntold(t *testing.T) {
 
 // TestUpdateLeavesNothing ends what a filter leaves behind.
 func TestUpdateLeavesNothing(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		script string
 		code   int

@@ -17,7 +17,7 @@ import (
 	"github.com/pawlhq/pawl/internal/servertest"
 )
 
-var increments = flag.Int("increments", 2000, "how often TestCounter increments its counter on each server")
+var increments = flag.Int("increments", 400, "how often TestCounter increments its counter on each server")
 
 // updaters is how many processes run "pawl update" at a time.
 const updaters = 16

@@ -19,21 +19,21 @@ type target struct {
 	name string
 }
 
+// dir returns the folder of the target's package, below the root.
+func (t target) dir() string { return strings.TrimPrefix(t.pkg, "github.com/pawlhq/pawl/") }
+
+func (t target) String() string { return t.name + " in " + t.dir() }
+
 // minimizing is how many runs the fuzzer may spend on making one input smaller.
 // By default it takes a minute for each, which is all the time that there is.
 const minimizing = "100x"
 
-// fuzz fuzzes every target of the packages for so long, one after the other:
-// each keeps all cores busy. What Go comes upon it keeps in its cache, and
-// begins with it the next time.
-func fuzz(ctx context.Context, root string, packages []string, each time.Duration) error {
-	targets, err := fuzzTargets(ctx, root, packages)
-	if err != nil {
-		return err
-	}
+// fuzz fuzzes the targets for so long, one after the other: each keeps all cores
+// busy. What Go comes upon it keeps in its cache, and begins with it the next time.
+func fuzz(ctx context.Context, root string, targets []target, each time.Duration) error {
 	var failed []error
 	for i, t := range targets {
-		fmt.Printf("-- %d of %d: %s in %s, for %s\n", i+1, len(targets), t.name, t.pkg, each)
+		fmt.Printf("-- %d of %d: %s, for %s\n", i+1, len(targets), t, each)
 		if err := t.fuzz(ctx, root, each); err != nil {
 			failed = append(failed, err)
 		}
@@ -44,11 +44,15 @@ func fuzz(ctx context.Context, root string, packages []string, each time.Duratio
 	return errors.Join(failed...)
 }
 
+// args are go's to fuzz the target.
+func (t target) args(each time.Duration) []string {
+	return []string{"test", "-run", "^$", "-fuzz", "^" + t.name + "$", "-fuzztime", each.String(), "-fuzzminimizetime", minimizing, t.pkg}
+}
+
 // fuzz fuzzes one target. Its error says how to repeat what was found.
 func (t target) fuzz(ctx context.Context, root string, each time.Duration) error {
 	var said bytes.Buffer
-	err := commandTo(ctx, io.MultiWriter(os.Stdout, &said), root, "go", "test", "-run", "^$",
-		"-fuzz", "^"+t.name+"$", "-fuzztime", each.String(), "-fuzzminimizetime", minimizing, t.pkg)
+	err := commandTo(ctx, io.MultiWriter(os.Stdout, &said), root, "go", t.args(each)...)
 	if err == nil || endedInARace(said.String()) {
 		return nil
 	}

@@ -1,7 +1,8 @@
 // Command test runs Pawl's tests against real servers, and builds the servers
 // first if they are missing:
 //
-//	go run ./tools/test [-lint] [-race] [-fuzz 30s] [-build] [go test flags] [packages]
+//	go run ./tools/test [-lint] [-race] [-fuzz 10s] [-changed] [-build] [go test flags] [packages]
+//	go run ./tools/test -nightly [-scale 0.01]
 //
 // It vets and tests ./... unless packages are named, and skips nothing. With
 // -lint it also checks formatting and runs staticcheck and golangci-lint. With
@@ -11,6 +12,13 @@
 // Everything else is passed to go test:
 //
 //	go run ./tools/test -race -count=1 ./engine/...
+//
+// With -changed it leaves out fuzz targets and mutants that have nothing to do
+// with what has changed since the last tag, or since the branch left main, or, on
+// main without a tag, within a day. Some are taken all the same: the commit says
+// whose turn it is. It prints what it took and why, and what it left out.
+//
+// With -nightly it plays all of them, and longer: see [night.steps].
 //
 // The servers are built once, from the modules beside this folder, into
 // pawl/bin in the user's cache folder. `go test ./...` alone finds them there.
@@ -29,16 +37,6 @@ import (
 	"github.com/pawlhq/pawl/internal/toolcache"
 )
 
-const usage = `usage: go run ./tools/test [-lint] [-race] [-fuzz 30s] [-build] [go test flags] [packages]
-
-Builds MinIO and versitygw once, then vets and tests ./... or the packages.
-  -lint      also check formatting and run staticcheck and golangci-lint
-  -race      with the race detector, but for simulated worlds, which have one thread each
-  -fuzz 30s  also fuzz each target of the packages for so long, one after the other
-  -build     build what is needed, and nothing else
-Everything else is passed to go test.
-`
-
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, os.Args[1:])
@@ -46,67 +44,20 @@ func main() {
 	os.Exit(code)
 }
 
-// options are what the command line asked for.
-type options struct {
-	lint, build, race bool
-	fuzz              time.Duration // each target; 0: none
-	packages          []string      // at least one
-	args              []string      // for go test
-}
-
-func parse(args []string) options {
-	var o options
-	for i := 0; i < len(args); i++ {
-		arg := args[i]
-		if arg == "-args" || arg == "--args" { // the rest is the tests' own
-			o.args = append(o.args, args[i:]...)
-			break
-		}
-		switch {
-		case arg == "-lint" || arg == "--lint":
-			o.lint = true
-		case arg == "-build" || arg == "--build":
-			o.build = true
-		case fuzzing(args[i:], &o.fuzz):
-			i++
-		case arg == "-race" || arg == "--race" || arg == "-race=true":
-			o.race = true
-		case isPackage(arg):
-			o.packages = append(o.packages, arg)
-		default:
-			o.args = append(o.args, arg)
-		}
-	}
-	if len(o.packages) == 0 {
-		o.packages = []string{"./..."}
-	}
-	return o
-}
-
-// fuzzing reads -fuzz and a duration. With anything else behind it the flag is
-// go test's own.
-func fuzzing(args []string, each *time.Duration) bool {
-	if len(args) < 2 || args[0] != "-fuzz" && args[0] != "--fuzz" {
-		return false
-	}
-	d, err := time.ParseDuration(args[1])
-	if err != nil || d <= 0 {
-		return false
-	}
-	*each = d
-	return true
-}
-
-func isPackage(arg string) bool {
-	return arg == "." || strings.HasPrefix(arg, "./") || strings.HasPrefix(arg, "github.com/pawlhq/pawl")
-}
-
 func run(ctx context.Context, args []string) int {
 	if slices.ContainsFunc(args, func(a string) bool { return a == "-h" || a == "-help" || a == "--help" }) {
 		fmt.Print(usage)
 		return 0
 	}
-	o := parse(args)
+	code, err := parse(args).run(ctx)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "tools/test:", err)
+	}
+	return code
+}
+
+// run does what was asked for, and returns the exit code.
+func (o options) run(ctx context.Context) (int, error) {
 	root, err := toolcache.Root()
 	if err == nil {
 		err = os.Chdir(root)
@@ -117,14 +68,28 @@ func run(ctx context.Context, args []string) int {
 	if err == nil {
 		err = build(ctx, root, o)
 	}
+	if err != nil || o.build {
+		return exitCode(err), err
+	}
+	s, err := o.look(ctx, root)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "tools/test:", err)
+		return 1, err
+	}
+	steps := s.steps(o)
+	if o.nightly {
+		n := &night{scope: s, scale: o.scale, seed: uint64(time.Now().Unix())}
+		if steps, err = n.steps(ctx); err != nil {
+			return 1, err
+		}
+	}
+	return perform(ctx, steps), nil
+}
+
+func exitCode(err error) int {
+	if err != nil {
 		return 1
 	}
-	if o.build {
-		return 0
-	}
-	return perform(ctx, steps(root, o))
+	return 0
 }
 
 // build makes the servers, and the linters if they are asked for.
@@ -154,7 +119,7 @@ func perform(ctx context.Context, steps []step) int {
 		if err != nil {
 			verdict, code = "FAILED: "+err.Error(), 1
 		}
-		fmt.Fprintf(&summary, "%-24s %8s  %s\n", s.name, time.Since(start).Round(time.Second), verdict)
+		fmt.Fprintf(&summary, "%-34s %-24s %8s  %s\n", s.name, s.budget, time.Since(start).Round(time.Second), verdict)
 		if ctx.Err() != nil {
 			break
 		}

@@ -1,11 +1,16 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawlhq/pawl/internal/sim/mutants"
 )
 
 func TestParse(t *testing.T) {
@@ -13,23 +18,28 @@ func TestParse(t *testing.T) {
 		args []string
 		want options
 	}{
-		{nil, options{packages: []string{"./..."}}},
-		{[]string{"-build"}, options{build: true, packages: []string{"./..."}}},
+		{nil, options{scale: 1, packages: []string{"./..."}}},
+		{[]string{"-build"}, options{scale: 1, build: true, packages: []string{"./..."}}},
+		{[]string{"--nightly", "-scale", "0.5"}, options{nightly: true, scale: 0.5, packages: []string{"./..."}}},
+		{
+			[]string{"-fuzz", "10s", "-changed", "-race=true", "-race=x"},
+			options{scale: 1, fuzz: 10 * time.Second, changed: true, race: true, packages: []string{"./..."}, args: []string{"-race=x"}},
+		},
 		{
 			[]string{"-lint", "-race", "-timeout", "20m", "./..."},
-			options{lint: true, race: true, packages: []string{"./..."}, args: []string{"-timeout", "20m"}},
+			options{scale: 1, lint: true, race: true, packages: []string{"./..."}, args: []string{"-timeout", "20m"}},
 		},
 		{
 			[]string{"-fuzz", "30s", "-race", "./event"},
-			options{race: true, fuzz: 30 * time.Second, packages: []string{"./event"}},
+			options{scale: 1, race: true, fuzz: 30 * time.Second, packages: []string{"./event"}},
 		},
 		{
-			[]string{"-fuzz", "FuzzAWS", "-fuzztime", "1m", "./event"}, // go test's own
-			options{packages: []string{"./event"}, args: []string{"-fuzz", "FuzzAWS", "-fuzztime", "1m"}},
+			[]string{"-fuzz", "FuzzDetect", "-fuzztime", "1m", "./event"}, // go test's own
+			options{scale: 1, packages: []string{"./event"}, args: []string{"-fuzz", "FuzzDetect", "-fuzztime", "1m"}},
 		},
 		{
 			[]string{"-run", ".*X", "github.com/pawlhq/pawl/engine", "-args", "-lint", "./x"},
-			options{packages: []string{"github.com/pawlhq/pawl/engine"}, args: []string{"-run", ".*X", "-args", "-lint", "./x"}},
+			options{scale: 1, packages: []string{"github.com/pawlhq/pawl/engine"}, args: []string{"-run", ".*X", "-args", "-lint", "./x"}},
 		},
 	} {
 		got := parse(tc.args)
@@ -39,17 +49,29 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestWorldsAreSplitOff(t *testing.T) {
-	others, worlds, err := split(t.Context(), "../..", []string{"./internal/...", "./event", "./lock"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !slices.Contains(others, "github.com/pawlhq/pawl/event") || !slices.Contains(others, "github.com/pawlhq/pawl/internal/e2e") || !slices.Contains(others, "github.com/pawlhq/pawl/lock") {
-		t.Errorf("with the race detector: %v", others)
-	}
-	want := []string{"github.com/pawlhq/pawl/internal/sim", "github.com/pawlhq/pawl/internal/sim/mutants", "github.com/pawlhq/pawl/internal/sim/mutants/play", "github.com/pawlhq/pawl/lock"}
-	if diff := cmp.Diff(want, worlds); diff != "" {
-		t.Errorf("without (-want +got):\n%s", diff)
+// Each package is tested once. Of package lock the worlds alone are played again.
+func TestCallsOfGoTest(t *testing.T) {
+	s := &scope{packages: []string{lockPackage, "github.com/pawlhq/pawl/internal/sim", mutantsPackage}}
+	some := &scope{packages: s.packages, mutants: []string{"a", "b"}}
+	for _, tc := range []struct {
+		name  string
+		scope *scope
+		opts  options
+		want  []string
+	}{
+		{"plain", s, options{args: []string{"-v"}}, []string{"go test"}},
+		{"race", s, options{race: true}, []string{"go test -race", "go test, the worlds", "go test, lock's worlds"}},
+		{"race, one test", s, options{race: true, args: []string{"-run=X"}}, []string{"go test -race", "go test, the worlds"}},
+		{"changed", some, options{}, []string{"go test", "go test, the mutants"}},
+		{"race, changed", some, options{race: true}, []string{"go test -race", "go test, the worlds", "go test, lock's worlds", "go test, the mutants"}},
+	} {
+		var got []string
+		for _, step := range tc.scope.testSteps(tc.opts) {
+			got = append(got, step.name)
+		}
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tc.name, diff)
+		}
 	}
 }
 
@@ -73,36 +95,79 @@ func TestFuzzTargetsAreFound(t *testing.T) {
 
 // What go test says of a finding, and of the end of its time.
 func TestWhatAFuzzerFound(t *testing.T) {
-	aws := target{"github.com/pawlhq/pawl/event", "FuzzAWS"}
+	detect := target{"github.com/pawlhq/pawl/event", "FuzzDetect"}
 	for _, tc := range []struct {
 		name, said, repeat string
 		race               bool
 	}{
 		{
-			"a finding", "--- FAIL: FuzzAWS (0.04s)\n    --- FAIL: FuzzAWS (0.00s)\n        fuzz_test.go:29: bad\n    \n" +
-				"    Failing input written to testdata/fuzz/FuzzAWS/19313ca0391795fc\n    To re-run:\n    go test -run=FuzzAWS/19313ca0391795fc\nFAIL\n",
-			"go test -run '^FuzzAWS$/^19313ca0391795fc$' github.com/pawlhq/pawl/event", false,
+			"a finding", "--- FAIL: FuzzDetect (0.04s)\n    --- FAIL: FuzzDetect (0.00s)\n        fuzz_test.go:29: bad\n    \n" +
+				"    Failing input written to testdata/fuzz/FuzzDetect/19313ca0391795fc\n    To re-run:\n    go test -run=FuzzDetect/19313ca0391795fc\nFAIL\n",
+			"go test -run '^FuzzDetect$/^19313ca0391795fc$' github.com/pawlhq/pawl/event", false,
 		},
 		{
-			"a seed", "failure while testing seed corpus entry: FuzzAWS/seed#3\n--- FAIL: FuzzAWS (0.04s)\n",
-			"go test -run '^FuzzAWS$' github.com/pawlhq/pawl/event", false,
+			"a seed", "failure while testing seed corpus entry: FuzzDetect/seed#3\n--- FAIL: FuzzDetect (0.04s)\n",
+			"go test -run '^FuzzDetect$' github.com/pawlhq/pawl/event", false,
 		},
 		{
-			"the deadline", "fuzz: elapsed: 30s, execs: 7 (0/sec)\n--- FAIL: FuzzAWS (30.11s)\n    context deadline exceeded\nFAIL\n",
-			"go test -run '^FuzzAWS$' github.com/pawlhq/pawl/event", true,
+			"the deadline", "fuzz: elapsed: 30s, execs: 7 (0/sec)\n--- FAIL: FuzzDetect (30.11s)\n    context deadline exceeded\nFAIL\n",
+			"go test -run '^FuzzDetect$' github.com/pawlhq/pawl/event", true,
 		},
 		{
-			"a target whose own deadline passes", "--- FAIL: FuzzAWS (0.04s)\n    --- FAIL: FuzzAWS (0.00s)\n        fuzz_test.go:29: context deadline exceeded\n",
-			"go test -run '^FuzzAWS$' github.com/pawlhq/pawl/event", false,
+			"a target whose own deadline passes", "--- FAIL: FuzzDetect (0.04s)\n    --- FAIL: FuzzDetect (0.00s)\n        fuzz_test.go:29: context deadline exceeded\n",
+			"go test -run '^FuzzDetect$' github.com/pawlhq/pawl/event", false,
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := aws.repeat(tc.said); got != tc.repeat {
+			if got := detect.repeat(tc.said); got != tc.repeat {
 				t.Errorf("repeat: %s, want %s", got, tc.repeat)
 			}
 			if got := endedInARace(tc.said); got != tc.race {
 				t.Errorf("a race: %v, want %v", got, tc.race)
 			}
 		})
+	}
+}
+
+// A night has every part at any scale, and its commands can be typed.
+func TestNight(t *testing.T) {
+	s := &scope{root: "../..", targets: []target{{"github.com/pawlhq/pawl/event", "FuzzDetect"}}}
+	for scale, want := range map[float64][]string{
+		1: {
+			"worlds: 10000000 worlds", "lock's worlds: 1000000 worlds", "the engine's histories: 100000 histories", "mutants: all",
+			"kills: 10 × 50 kills, 10 stops", "counter: 2000 updates", "FuzzDetect in event: 1m0s",
+		},
+		0.0000001: {
+			"worlds: 1 worlds", "lock's worlds: 1 worlds", "the engine's histories: 1 histories", fmt.Sprintf("mutants: 1 of %d", len(mutants.All())),
+			"kills: 1 × 20 kills, 5 stops", "counter: 1 updates", "FuzzDetect in event: 1s",
+		},
+	} {
+		steps, err := (&night{scope: s, scale: scale}).steps(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, step := range steps {
+			got = append(got, step.name+": "+step.budget)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("scale %v (-want +got):\n%s", scale, diff)
+		}
+	}
+	if got := shell(s.targets[0].args(time.Minute)); got != "test -run '^$' -fuzz '^FuzzDetect$' -fuzztime 1m0s -fuzzminimizetime 100x github.com/pawlhq/pawl/event" {
+		t.Error(got)
+	}
+}
+
+// A step that fails stops no other.
+func TestPerform(t *testing.T) {
+	ran := 0
+	fails := step{"fails", "", func(context.Context) error { ran++; return errors.New("no") }}
+	works := step{"works", "", func(context.Context) error { ran++; return nil }}
+	if code := perform(t.Context(), []step{fails, works}); code != 1 || ran != 2 {
+		t.Errorf("exit code %d, %d steps", code, ran)
+	}
+	if code := perform(t.Context(), []step{works}); code != 0 {
+		t.Errorf("exit code %d without a failure", code)
 	}
 }

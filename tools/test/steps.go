@@ -8,7 +8,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,77 +19,94 @@ import (
 
 // step is one check.
 type step struct {
-	name string
-	run  func(ctx context.Context) error
+	name   string
+	budget string // how much it tries, if that can be more or less
+	run    func(ctx context.Context) error
 }
 
-func steps(root string, o options) []step {
+func (s *scope) steps(o options) []step {
 	var all []step
 	if o.lint {
-		all = lintSteps(root)
+		all = lintSteps(s.root)
 	}
-	vet := append([]string{"vet"}, o.packages...)
-	all = append(all, step{"go vet", func(ctx context.Context) error { return command(ctx, root, "go", vet...) }})
-	all = append(all, testSteps(root, o)...)
+	all = append(all, s.command("go vet", append([]string{"vet"}, o.packages...)))
+	all = append(all, s.testSteps(o)...)
 	if o.fuzz > 0 {
-		all = append(all, step{"go test -fuzz", func(ctx context.Context) error { return fuzz(ctx, root, o.packages, o.fuzz) }})
+		all = append(all, step{"go test -fuzz", fmt.Sprintf("%d × %v", len(s.targets), o.fuzz), func(ctx context.Context) error { return fuzz(ctx, s.root, s.targets, o.fuzz) }})
 	}
 	return all
 }
 
-func testSteps(root string, o options) []step {
+const lockPackage = "github.com/pawlhq/pawl/lock"
+
+// testSteps are the calls of go test. The race detector would make simulated
+// worlds ten times as slow, and they have one thread each: they are played
+// without it, those of package lock in a call of their own.
+func (s *scope) testSteps(o options) []step {
+	var watched, worlds, mutants []string
+	for _, p := range slowestFirst(s.packages) {
+		switch {
+		case p == mutantsPackage && s.mutants != nil:
+			mutants = append(mutants, p)
+		case o.race && strings.HasPrefix(p+"/", "github.com/pawlhq/pawl/internal/sim/"):
+			worlds = append(worlds, p)
+		default:
+			watched = append(watched, p)
+		}
+	}
+	var all []step
+	add := func(name string, packages []string, args ...string) {
+		if len(packages) > 0 {
+			all = append(all, s.command(name, slices.Concat([]string{"test", "-timeout", patience}, packages, args)))
+		}
+	}
 	if !o.race {
-		return []step{{"go test", func(ctx context.Context) error { return test(ctx, root, o.packages, o.args) }}}
+		add("go test", watched, append(overlap(), o.args...)...)
+	} else {
+		add("go test -race", watched, slices.Concat([]string{"-race"}, overlap(), o.args)...)
+		add("go test, the worlds", worlds, o.args...)
+		if slices.Contains(watched, lockPackage) && !o.narrow() {
+			add("go test, lock's worlds", []string{lockPackage}, append([]string{"-run", "^TestWorlds$"}, o.args...)...)
+		}
 	}
-	watched := append([]string{"-race"}, o.args...)
-	return []step{
-		{"go test -race", func(ctx context.Context) error {
-			packages, _, err := split(ctx, root, o.packages)
-			return errors.Join(err, test(ctx, root, packages, watched))
-		}},
-		{"go test, the worlds", func(ctx context.Context) error {
-			_, worlds, err := split(ctx, root, o.packages)
-			return errors.Join(err, test(ctx, root, worlds, o.args))
-		}},
+	add("go test, the mutants", mutants, append([]string{"-only", strings.Join(s.mutants, ",")}, o.args...)...)
+	return all
+}
+
+// overlap has twice as many tests run as there are cores. Those that take longest
+// wait most of the time: for leases to end, and for processes and servers.
+func overlap() []string {
+	n := strconv.Itoa(2 * runtime.NumCPU())
+	return []string{"-p", n, "-parallel", n}
+}
+
+// slowest are begun first, or the others would have ended long before them.
+var slowest = []string{"internal/cli", "internal/e2e", "internal/demo", "lock", "ledger/sqliteledger"}
+
+// slowestFirst returns the packages in the order in which they are tested.
+func slowestFirst(packages []string) []string {
+	var first, others []string
+	for _, p := range packages {
+		if slices.Contains(slowest, strings.TrimPrefix(p, "github.com/pawlhq/pawl/")) {
+			first = append(first, p)
+		} else {
+			others = append(others, p)
+		}
 	}
+	return append(first, others...)
 }
 
 // patience is what a package gets unless the arguments say otherwise. On a slow
 // machine the mutants may take longer than go test's ten minutes.
 const patience = "40m"
 
-// test runs the tests of packages, if there are any.
-func test(ctx context.Context, root string, packages, args []string) error {
-	if len(packages) == 0 {
-		return nil
-	}
-	return command(ctx, root, "go", slices.Concat([]string{"test", "-timeout", patience}, packages, args)...)
-}
-
-// split tells the packages of simulated worlds from the others. The race
-// detector would make them ten times as slow, and they have one thread each.
-// Package lock is both.
-func split(ctx context.Context, root string, packages []string) (others, worlds []string, err error) {
-	cmd := exec.CommandContext(ctx, "go", append([]string{"list"}, packages...)...)
-	cmd.Dir, cmd.Stderr = root, os.Stderr
-	out, err := cmd.Output()
-	if err != nil {
-		return nil, nil, fmt.Errorf("listing packages: %w", err)
-	}
-	for _, p := range strings.Fields(string(out)) {
-		sim := strings.HasPrefix(p+"/", "github.com/pawlhq/pawl/internal/sim/")
-		if sim || p == "github.com/pawlhq/pawl/lock" { // which plays few of its worlds under the detector
-			worlds = append(worlds, p)
-		}
-		if !sim {
-			others = append(others, p)
-		}
-	}
-	return others, worlds, nil
+// command is a step that runs the go command.
+func (s *scope) command(name string, args []string) step {
+	return step{name, "", func(ctx context.Context) error { return command(ctx, s.root, "go", args...) }}
 }
 
 func lintSteps(root string) []step {
-	all := []step{{"gofmt", func(ctx context.Context) error { return format(ctx, root) }}}
+	all := []step{{"gofmt", "", func(ctx context.Context) error { return format(ctx, root) }}}
 	for _, module := range []string{".", "bench"} {
 		dir := filepath.Join(root, module)
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err != nil {
@@ -102,7 +121,7 @@ func lintSteps(root string) []step {
 }
 
 func lint(name, dir, root string, tool toolcache.Tool, args ...string) step {
-	return step{name, func(ctx context.Context) error {
+	return step{name, "", func(ctx context.Context) error {
 		bin, err := tool.Path(root)
 		if err != nil {
 			return err

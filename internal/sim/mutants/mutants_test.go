@@ -20,6 +20,7 @@ import (
 var (
 	seed      = flag.Uint64("seed", defaultSeed, "the first seed of the worlds")
 	histories = flag.Uint64("histories", 0, "how many worlds are played with each mutant; 0: at most its budget, until an invariant is violated")
+	only      = flag.String("only", "", "the mutants that are built, by name, with commas between them; none: all")
 )
 
 // defaultSeed is that of docs/MUTANTS.md.
@@ -52,7 +53,7 @@ func (r *results) add(one result) {
 func TestMutants(t *testing.T) {
 	var found results
 	most := uint64(0)
-	for _, m := range All() {
+	for _, m := range chosen(t) {
 		most = max(most, m.Budget)
 		t.Run(m.Name, func(t *testing.T) {
 			t.Parallel()
@@ -71,6 +72,23 @@ func TestMutants(t *testing.T) {
 		}
 	})
 	t.Cleanup(func() { found.check(t, most) })
+}
+
+// chosen are the mutants of -only.
+func chosen(t *testing.T) []Mutant {
+	t.Helper()
+	if *only == "" {
+		return All()
+	}
+	var some []Mutant
+	for _, name := range strings.Split(*only, ",") {
+		i := index(All(), name)
+		if i < 0 {
+			t.Fatalf("-only: there is no mutant %q", name)
+		}
+		some = append(some, All()[i])
+	}
+	return some
 }
 
 // enough is how many of its worlds must violate one invariant, so that a mutant
@@ -193,14 +211,18 @@ func command(t *testing.T, name string, args ...string) ([]byte, error) {
 func (r *results) check(t *testing.T, played uint64) {
 	t.Helper()
 	all := All()
-	if len(r.all) < len(all) || *histories > 0 || *seed != defaultSeed {
-		return // only some were run, or other worlds
+	if *histories > 0 || *seed != defaultSeed {
+		return // the page shows other worlds
 	}
-	slices.SortFunc(r.all, func(a, b result) int { return index(all, a.Name) - index(all, b.Name) })
 	if !*update {
 		compare(t, r.all)
 		return
 	}
+	if len(r.all) < len(all) {
+		t.Errorf("-update plays all mutants: leave -only and -run out")
+		return
+	}
+	slices.SortFunc(r.all, func(a, b result) int { return index(all, a.Name) - index(all, b.Name) })
 	for _, one := range r.all {
 		if one.killed() && one.rare() {
 			t.Errorf("%s: only %v in %d worlds. Give it a larger Budget", one.Name, one.violated, one.Budget)

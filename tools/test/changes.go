@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// changes are the files that differ from an earlier commit, those that are not
+// committed included.
+type changes struct {
+	root  string
+	head  string   // the commit that is tested; "" without a history
+	base  string   // the earlier commit; "" if there is none: every file counts as changed
+	why   string   // which commit base is, or why there is none
+	files []string // names below root, sorted
+}
+
+// lookBack finds out what has changed. The answer depends on the commit and the
+// files alone. It never fails: without git or history everything has changed.
+func lookBack(ctx context.Context, root string) *changes {
+	c := &changes{root: root}
+	c.head, _ = c.git(ctx, "rev-parse", "HEAD")
+	c.base, c.why = c.findBase(ctx)
+	if c.base == "" {
+		return c
+	}
+	changed, err := c.git(ctx, "diff", "--name-only", "--no-renames", c.base)
+	fresh, err2 := c.git(ctx, "ls-files", "--others", "--exclude-standard")
+	if err != nil || err2 != nil {
+		c.base, c.why = "", "git cannot compare with "+c.why
+		return c
+	}
+	c.files = slices.Concat(strings.Fields(changed), strings.Fields(fresh))
+	slices.Sort(c.files)
+	return c
+}
+
+// day is how far main looks back while there is no tag, in seconds. More than one
+// commit may arrive between two runs.
+const day = 24 * 60 * 60
+
+// findBase returns the commit to compare with, and which one that is.
+func (c *changes) findBase(ctx context.Context) (commit, why string) {
+	for _, from := range []string{"HEAD", "HEAD^"} { // a release is compared with the one before it
+		tag, err := c.git(ctx, "describe", "--tags", "--abbrev=0", from)
+		if err != nil {
+			continue
+		}
+		if commit, err := c.git(ctx, "rev-parse", tag+"^{commit}"); err == nil && commit != c.head {
+			return commit, "the last tag, " + tag
+		}
+	}
+	for _, main := range []string{"origin/HEAD", "origin/main", "main"} {
+		if commit, err := c.git(ctx, "merge-base", "HEAD", main); err == nil && commit != c.head {
+			return commit, "where the branch left " + main
+		}
+	}
+	at, err := c.git(ctx, "show", "-s", "--format=%ct", "HEAD")
+	if err != nil {
+		return "", "there is no history"
+	}
+	seconds, _ := strconv.ParseInt(at, 10, 64)
+	commit, err = c.git(ctx, "rev-list", "-1", "--first-parent", fmt.Sprintf("--min-age=%d", seconds-day), "HEAD")
+	if err != nil || commit == "" {
+		return "", "there is no tag, and no commit that is a day older"
+	}
+	return commit, "a day older on the same branch, as there is no tag"
+}
+
+// git returns what git prints. The folder may belong to another user.
+func (c *changes) git(ctx context.Context, args ...string) (string, error) {
+	all := append([]string{"-c", "safe.directory=" + c.root, "-c", "core.quotePath=off"}, args...)
+	cmd := exec.CommandContext(ctx, "git", all...)
+	cmd.Dir = c.root
+	out, err := cmd.Output()
+	return strings.TrimSpace(string(out)), err
+}
+
+// find returns why one of the files that match counts as changed, or "".
+func (c *changes) find(match func(file string) bool) string {
+	if c.base == "" {
+		return "everything counts as changed"
+	}
+	if i := slices.IndexFunc(c.files, match); i >= 0 {
+		return c.files[i] + " has changed"
+	}
+	return ""
+}
+
+func (c *changes) String() string {
+	if c.base == "" {
+		return fmt.Sprintf("everything counts as changed: %s", c.why)
+	}
+	return fmt.Sprintf("%d files have changed since %.12s (%s)", len(c.files), c.base, c.why)
+}

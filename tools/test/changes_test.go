@@ -1,0 +1,204 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// repo is a git repository of its own.
+type repo struct {
+	*testing.T
+	dir string
+}
+
+func newRepo(t *testing.T) *repo {
+	t.Helper()
+	r := &repo{t, t.TempDir()}
+	r.git("2020-01-01", "init", "-q", "-b", "main")
+	return r
+}
+
+// git runs git as it would have run at noon of that day.
+func (r *repo) git(day string, args ...string) string {
+	r.Helper()
+	cmd := exec.CommandContext(r.Context(), "git", args...)
+	cmd.Dir = r.dir
+	outside := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "GIT_") }) // a hook's name another repository
+	cmd.Env = slices.Concat(outside, []string{
+		"GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null",
+		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.org", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.org",
+		"GIT_AUTHOR_DATE=" + day + "T12:00:00Z", "GIT_COMMITTER_DATE=" + day + "T12:00:00Z",
+	})
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		r.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// commit writes a file and commits it.
+func (r *repo) commit(day, file, text string) string {
+	r.Helper()
+	r.write(file, text)
+	r.git(day, "add", "-A")
+	r.git(day, "commit", "-q", "-m", file)
+	return r.git(day, "rev-parse", "HEAD")
+}
+
+func (r *repo) write(file, text string) {
+	r.Helper()
+	name := filepath.Join(r.dir, file)
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		r.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		r.Fatal(err)
+	}
+}
+
+// want checks what has changed since which commit.
+func (r *repo) want(base string, files ...string) {
+	r.Helper()
+	c := lookBack(r.Context(), r.dir)
+	if c.base != base || !slices.Equal(c.files, files) {
+		r.Errorf("%s: %v since %q, want %v since %q", c, c.files, c.base, files, base)
+	}
+	if (c.find(func(file string) bool { return file == "b" }) != "") != (base == "" || slices.Contains(files, "b")) {
+		r.Errorf("whether b counts as changed: %q", c.find(func(file string) bool { return file == "b" }))
+	}
+}
+
+func TestLookBack(t *testing.T) {
+	r := newRepo(t)
+	r.want("") // no commit
+	first := r.commit("2020-01-01", "a", "1")
+	r.want("") // none that is a day older
+	second := r.commit("2020-01-02", "b", "1")
+	r.want(first, "b")
+	r.commit("2020-01-02", "c", "1")
+	r.want(first, "b", "c")
+
+	r.write("new", "not added")
+	r.write("a", "not committed")
+	r.want(first, "a", "b", "c", "new")
+	r.git("2020-01-02", "checkout", "-q", "a")
+	r.git("2020-01-02", "clean", "-qf")
+
+	left := r.git("2020-01-03", "rev-parse", "HEAD")
+	r.git("2020-01-03", "checkout", "-q", "-b", "branch")
+	r.commit("2020-01-04", "d", "1")
+	r.want(left, "d")
+
+	r.git("2020-01-04", "tag", "v1", second)
+	r.want(second, "c", "d")
+	r.git("2020-01-04", "tag", "v2") // what is tested is compared with the release before
+	r.want(second, "c", "d")
+}
+
+// A shallow clone, as some runners make it, has one commit.
+func TestLookBackInAShallowClone(t *testing.T) {
+	r := newRepo(t)
+	r.commit("2020-01-01", "a", "1")
+	r.commit("2020-01-05", "b", "1")
+	to := filepath.Join(t.TempDir(), "clone")
+	r.git("2020-01-06", "clone", "-q", "--depth", "1", "file://"+r.dir, to)
+	(&repo{t, to}).want("")
+	(&repo{t, t.TempDir()}).want("") // no repository at all
+}
+
+func TestChoose(t *testing.T) {
+	all := []candidate{
+		{"a", waiting, ""}, {"b", waiting, ""}, {"c", watched, "x"}, {"d", waiting, ""}, {"e", touched, "y"}, {"f", waiting, ""},
+	}
+	for _, tc := range []struct {
+		share share
+		want  string // "": whoever has its turn
+		n     int
+	}{
+		{share{0, 9}, "c e", 2},
+		{share{0, 1}, "e", 1},
+		{share{3, 9}, "", 3},
+		{share{9, 9}, "a b c d e f", 6},
+	} {
+		chosen, left := tc.share.choose(all, "commit")
+		if got := strings.Join(names(chosen), " "); len(chosen) != tc.n || tc.want != "" && got != tc.want {
+			t.Errorf("%+v: chose %s", tc.share, got)
+		}
+		if len(chosen)+len(left) != len(all) {
+			t.Errorf("%+v: chose %v, left %v", tc.share, chosen, left)
+		}
+		reversed := slices.Clone(all)
+		slices.Reverse(reversed)
+		again, _ := tc.share.choose(reversed, "commit")
+		if diff := cmp.Diff(names(chosen), names(again)); diff != "" {
+			t.Errorf("%+v: the order makes a difference:\n%s", tc.share, diff)
+		}
+	}
+}
+
+// Everything has its turn.
+func TestTurns(t *testing.T) {
+	all := make([]candidate, 26)
+	for i := range all {
+		all[i] = candidate{name: string(rune('a' + i)), rank: waiting}
+	}
+	seen := map[string]bool{}
+	for i := range 60 {
+		chosen, _ := share{3, 9}.choose(all, strings.Repeat("x", i))
+		for _, c := range chosen {
+			seen[c.name] = c.why == "its turn"
+		}
+	}
+	if len(seen) != len(all) {
+		t.Errorf("only %v in 60 commits", seen)
+	}
+}
+
+func TestMutantsAreRanked(t *testing.T) {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		file, mutant string
+		want         rank
+	}{
+		{"lock/record.go", "a-lock-without-a-token", touched},
+		{"lock/world_test.go", "a-lock-without-a-token", watched},
+		{"lock/testdata/fuzz/x", "a-lock-without-a-token", watched},
+		{"lock/lead.go", "a-lock-without-a-token", waiting},
+		{"internal/sim/world.go", "a-lock-without-a-token", waiting},
+		{"internal/sim/world.go", "an-older-event-wins", watched},
+		{"internal/tape/tape.go", "an-older-event-wins", watched},
+		{mutantsDir + "/mutants_test.go", "an-older-event-wins", watched},
+	} {
+		all, err := mutantCandidates(t.Context(), &changes{root: root, base: "x", files: []string{tc.file}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(all, func(c candidate) bool { return c.name == tc.mutant })
+		if all[i].rank != tc.want || (all[i].why == "") != (tc.want == waiting) {
+			t.Errorf("%s has changed, %s: %+v, want rank %d", tc.file, tc.mutant, all[i], tc.want)
+		}
+	}
+}
+
+// A mutant whose text alone has changed is chosen, and those beside it are not.
+func TestEditedDefinitions(t *testing.T) {
+	file := func(why string) string {
+		return "package mutants\nvar x = []Mutant{\n{Name: \"a\", Why: \"" + why + "\"},\n{\n\tName: \"b\",\n},\n}\n"
+	}
+	r := newRepo(t)
+	r.commit("2020-01-01", mutantsDir+"/x.go", file("1"))
+	r.commit("2020-01-03", mutantsDir+"/x.go", file("2"))
+	got, err := editedDefinitions(t.Context(), lookBack(t.Context(), r.dir))
+	if diff := cmp.Diff(map[string]bool{"a": true}, got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}

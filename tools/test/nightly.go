@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// night is a run of everything that a merge does not wait for.
+type night struct {
+	*scope
+	scale float64 // of the budgets: 1 is a whole night
+	seed  uint64  // the first world's
+}
+
+// steps are in the order in which they run, each a command that a person can run
+// alone.
+func (n *night) steps(ctx context.Context) ([]step, error) {
+	var all []step
+	add := func(name, budget string, args ...string) {
+		all = append(all, step{name, budget, func(ctx context.Context) error {
+			fmt.Println("$ go " + shell(args))
+			return command(ctx, n.root, "go", args...)
+		}})
+	}
+	seed := strconv.FormatUint(n.seed, 10)
+	worlds, lockWorlds, histories := n.count(1, 10_000_000), n.count(1, 1_000_000), n.count(1, 100_000)
+	add("worlds", worlds+" worlds", "run", "./cmd/pawl", "simulate", "--histories", worlds, "--seed", seed)
+	add("lock's worlds", lockWorlds+" worlds", "test", "./lock", "-run", "^TestWorlds$", "-count=1", "-timeout", "6h", "-v", "-histories", lockWorlds, "-seed", seed)
+	add("the engine's histories", histories+" histories", "test", "./engine", "-run", "^TestHistories$", "-count=1", "-timeout", "6h", "-v", "-histories", histories, "-seed", seed)
+
+	mutants, budget, err := n.mutantArgs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	add("mutants", budget, mutants...)
+
+	rounds, kills, stops := n.count(1, 10), n.count(20, 50), n.count(5, 10) // fewer show too little
+	add("kills", rounds+" × "+kills+" kills, "+stops+" stops", "test", "./internal/e2e", "-run", "^TestKills$", "-count=1", "-timeout", "6h", "-v",
+		"-rounds", rounds, "-kills", kills, "-stops", stops)
+	increments := n.count(1, 2000)
+	add("counter", increments+" updates", "test", "./internal/e2e", "-run", "^TestCounter$", "-count=1", "-timeout", "1h", "-v", "-increments", increments)
+
+	each := max(time.Second, time.Duration(n.scale*float64(time.Minute)).Round(time.Second))
+	for _, t := range n.targets {
+		all = append(all, step{t.String(), each.String(), func(ctx context.Context) error {
+			fmt.Println("$ go " + shell(t.args(each)))
+			return t.fuzz(ctx, n.root, each)
+		}})
+	}
+	return all, nil
+}
+
+// count scales a number, down to least.
+func (n *night) count(least, whole int) string {
+	return strconv.Itoa(max(least, int(n.scale*float64(whole))))
+}
+
+// mutantArgs are go's to run all mutants, or a share of them.
+func (n *night) mutantArgs(ctx context.Context) (args []string, budget string, err error) {
+	args = []string{"test", "./" + mutantsDir, "-count=1", "-timeout", "6h"}
+	if n.scale >= 1 {
+		return args, "all", nil
+	}
+	c := lookBack(ctx, n.root)
+	all, err := mutantCandidates(ctx, c)
+	if err != nil {
+		return nil, "", err
+	}
+	few := max(1, int(n.scale*float64(len(all))))
+	chosen, _ := share{few, few}.choose(all, c.head)
+	return append(args, "-only", strings.Join(names(chosen), ",")), fmt.Sprintf("%d of %d", len(chosen), len(all)), nil
+}
+
+// shell writes arguments as they are typed.
+func shell(args []string) string {
+	var words []string
+	for _, a := range args {
+		if strings.ContainsAny(a, "^$ ()|*'") {
+			a = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+		}
+		words = append(words, a)
+	}
+	return strings.Join(words, " ")
+}
