@@ -106,11 +106,11 @@ const (
 )
 
 // Observer is told what happens, for metrics and traces; the log is another
-// user. Each [Report] states one fact, which package engine lists.
-type (
-	Observer = worker.Observer
-	Report   = engine.Report
-)
+// user.
+type Observer = worker.Observer
+
+// Report states one fact, of those that package engine lists.
+type Report = engine.Report
 
 // Lease bounds how long one worker may hold an object without a sign of life.
 type Lease struct {

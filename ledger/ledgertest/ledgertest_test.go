@@ -93,8 +93,10 @@ var mutants = map[string]struct {
 	"names no pipelines": {"Traits", func(s *memledger.Store) ledger.Store {
 		return declaring{s, ledger.Traits{Volatile: true, ScanUnordered: true}}
 	}},
-	"takes less than declared": {"Batch", swapping(takeFew)},
-	"forgets":                  {"Durable", func(s *memledger.Store) ledger.Store { return s }},
+	"takes less than declared":    {"Batch", swapping(takeFew)},
+	"writes over newer registers": {"Registers", func(s *memledger.Store) ledger.Store { return overwriting{s} }},
+	"keeps a register's version":  {"Registers", func(s *memledger.Store) ledger.Store { return fixedVersion{s} }},
+	"forgets":                     {"Durable", func(s *memledger.Store) ledger.Store { return s }},
 }
 
 func dueTwice(ctx context.Context, s *memledger.Store, pipeline string, before time.Time, limit int) ([]ledger.Row, error) {
