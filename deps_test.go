@@ -30,7 +30,7 @@ var layers = map[string][]string{
 	"audit":  {"event", "ledger"},
 	"doctor": {"bucket", "event"},
 	"lock":   {"bucket", "doctor", "event"},
-	"worker": {"bucket", "engine", "event", "ledger", "source"},
+	"worker": {"bucket", "engine", "event", "internal/logthrottle", "ledger", "source"},
 	".":      {"bucket", "event", "ledger", "source", "worker"},
 
 	// Drivers. They know their own interface and nothing of each other.

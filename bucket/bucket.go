@@ -8,6 +8,7 @@ package bucket
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"time"
@@ -89,6 +90,10 @@ var (
 	ErrNoBucket = errors.New("bucket not found")
 	// ErrDenied: no permission. Permanent until a person acts.
 	ErrDenied = errors.New("access denied")
+	// ErrCredentials is the ErrDenied that concerns the caller and no object: its
+	// credentials are expired, unknown or missing. Nothing is permitted before a
+	// person, or whatever renews them, acts.
+	ErrCredentials = fmt.Errorf("%w: no valid credentials", ErrDenied)
 	// ErrInvalid: the store refuses the request itself, a key it cannot hold
 	// say. Permanent.
 	ErrInvalid = errors.New("request refused by the store")

@@ -135,6 +135,7 @@ const (
 	TookOver                         // another worker's lease had expired
 	LostLease                        // an attempt ended without its lease
 	Erred                            // an attempt failed, and will be made again
+	Outage                           // an attempt failed for no fault of its object, and is not counted
 	ShapeChanged                     // a sequencer is written differently than before
 	Committed                        // an effect was committed
 	NothingToDo                      // an attempt found the effect committed already

@@ -52,7 +52,11 @@ func (e *Engine) ended(en *entry, f *flight) {
 			e.died(en)
 			return
 		}
-		e.emit(Report{What: Erred, Key: en.key, Detail: in.Failure.Message})
+		what := Erred
+		if in.Failure.Uncounted {
+			what = Outage
+		}
+		e.emit(Report{What: what, Key: en.key, Detail: in.Failure.Message})
 	}
 }
 

@@ -93,7 +93,7 @@ func (w *Worker) sweep(a *engine.Sweep) {
 	rows, err := w.ledger.Due(w.hard, a.Pipeline, a.Before, a.Limit)
 	w.watch(err)
 	if err != nil && w.hard.Err() == nil {
-		w.cfg.Logger.Warn("the ledger cannot be asked for due rows; trying again", "pipeline", a.Pipeline, "error", err)
+		w.warnings.sweep[a.Pipeline].Log(w.hard, "the ledger cannot be asked for due rows; trying again", "pipeline", a.Pipeline, "error", err)
 	}
 	w.send(engine.Swept{Pipeline: a.Pipeline, Rows: rows})
 }
@@ -107,6 +107,7 @@ var reports = map[engine.Incident]struct {
 	engine.TookOver:     {slog.LevelWarn, "taken over from a worker whose lease had expired"},
 	engine.LostLease:    {slog.LevelWarn, "an attempt ended without its lease"},
 	engine.Erred:        {slog.LevelWarn, "failed; it will be tried again"},
+	engine.Outage:       {slog.LevelWarn, "objects cannot be worked on; they are tried again, and the attempts are not counted"},
 	engine.ShapeChanged: {slog.LevelWarn, "the sequencer is written differently than before: its order is doubtful"},
 	engine.Committed:    {slog.LevelDebug, "committed"},
 	engine.NothingToDo:  {slog.LevelDebug, "nothing to do"},
@@ -122,6 +123,10 @@ func (w *Worker) report(a *engine.Report) {
 	attrs := []any{"pipeline", a.Key.Pipeline, "object", a.Key.Object().String()}
 	if a.Detail != "" {
 		attrs = append(attrs, "detail", a.Detail)
+	}
+	if a.What == engine.Outage { // it meets every object, again and again
+		w.warnings.outage[a.Key.Pipeline].Log(ctx, r.message, attrs...)
+		return
 	}
 	w.cfg.Logger.Log(ctx, r.level, r.message, attrs...)
 }

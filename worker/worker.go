@@ -53,6 +53,8 @@ type Worker struct {
 	base, hard         context.Context
 	endTasks, endCalls context.CancelCauseFunc
 
+	warnings *warnings
+
 	mu    sync.Mutex
 	stats engine.Stats
 	idle  bool
@@ -78,11 +80,14 @@ func New(cfg Config) *Worker {
 		done:      make(chan struct{}),
 		tasks:     map[ledger.RowKey]*running{},
 	}
-	w.ledger.Unclear = func(err error) { cfg.Logger.Warn("the ledger's answer is unclear; looking", "error", err) }
+	w.ledger.Unclear = func(err error) {
+		w.warnings.unclear.Log(context.Background(), "the ledger's answer is unclear; looking", "error", err)
+	}
 	names := make([]string, len(cfg.Pipelines))
 	for i, p := range cfg.Pipelines {
 		w.pipelines[p.Name], names[i] = p, p.Name
 	}
+	w.warnings = newWarnings(cfg.Logger, names)
 	traits := ledger.TraitsOf(cfg.Ledger)
 	var seed [32]byte
 	_, _ = rand.Read(seed[:]) // never fails
