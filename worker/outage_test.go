@@ -41,6 +41,9 @@ func TestAnOutageOfTenMinutes(t *testing.T) {
 		{"credentials, at the look", buckettest.Head, credentials},
 		{"credentials, at the read", buckettest.Get, credentials},
 		{"credentials, at the write", buckettest.Put, credentials},
+		{"every look denied", buckettest.Head, bucket.ErrDenied},
+		{"every read denied", buckettest.Get, bucket.ErrDenied},
+		{"every write denied", buckettest.Put, bucket.ErrDenied},
 		{"descriptors, at the write", buckettest.Put, fmt.Errorf("%w: dial tcp: %w", bucket.ErrUnclear, os.NewSyscallError("socket", syscall.EMFILE))},
 		{"descriptors, in the handler", "", &os.PathError{Op: "fork/exec", Path: "/bin/true", Err: syscall.EMFILE}},
 		{"disk, in the handler", "", &os.PathError{Op: "write", Path: "/tmp/x", Err: syscall.ENOSPC}},
@@ -77,6 +80,29 @@ func TestAnOutageOfTenMinutes(t *testing.T) {
 			})
 		})
 	}
+}
+
+// As long as other objects of the bucket can be read, those that cannot die of it.
+func TestADenialOfSomeObjectsIsNoOutage(t *testing.T) {
+	inWorld(t, func(w *world) {
+		var n *node
+		n = w.start(toOut(func(ctx context.Context, task *worker.Task) error {
+			if strings.HasPrefix(task.Object.Key, "secret") {
+				n.store.Next(buckettest.Get, buckettest.Answer(bucket.ErrDenied))
+			}
+			return upper(ctx, task)
+		}), attempts(3), func(c *worker.Config) { c.Concurrency = 1 })
+		n.deliver(w.put("secret 1", "x"), w.put("secret 2", "x")).wantAck(w)
+		for i := range 300 {
+			n.deliver(w.put(fmt.Sprint(i), "one")).wantAck(w)
+			w.pass(time.Second)
+		}
+		for _, key := range []string{"secret 1", "secret 2"} {
+			if r := w.row(key); !r.Dead || !strings.Contains(r.LastError, "access denied") {
+				t.Errorf("%s is not dead but %s after %d attempts: %s", key, r.State(time.Now()), r.Attempts, r.LastError)
+			}
+		}
+	})
 }
 
 // A handler that says so kills its object, whatever the machine is short of.

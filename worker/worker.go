@@ -73,6 +73,7 @@ const (
 
 // New returns a worker, which does nothing before Run.
 func New(cfg Config) *Worker {
+	cfg.Objects = newDenials(cfg.Objects)
 	w := &Worker{
 		cfg: cfg, ledger: ledger.New(cfg.Ledger), gate: newGate(cfg.Backlog),
 		pipelines: map[string]*Pipeline{},
