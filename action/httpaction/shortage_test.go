@@ -60,4 +60,3 @@ func TestShortageOfTheServiceCounts(t *testing.T) {
 	w.RunWithoutOutput()
 	w.Dead("k", false)
 }
-
