@@ -16,6 +16,9 @@ import (
 //
 // The table is exact. A new line in it is a decision: make it in review.
 var layers = map[string][]string{
+	// How a warning is logged that comes again and again.
+	"internal/logthrottle": {},
+
 	// What a conditional write and an event are, and a row, a bucket and a source.
 	"cell":   {},
 	"event":  {},
@@ -28,7 +31,7 @@ var layers = map[string][]string{
 	"audit":  {"event", "ledger"},
 	"doctor": {"bucket", "cell", "event"},
 	"lock":   {"bucket", "cell", "event", "ledger"},
-	"worker": {"bucket", "engine", "event", "ledger", "source"},
+	"worker": {"bucket", "engine", "event", "internal/logthrottle", "ledger", "source"},
 	".":      {"bucket", "engine", "event", "ledger", "source", "worker"},
 
 	// Drivers. They know their own interface and nothing of each other.
@@ -37,7 +40,7 @@ var layers = map[string][]string{
 	"bucket/membucket":     {"bucket", "event"},
 	"bucket/s3bucket":      {"bucket", "event"},
 	"source/replaysource":  {"event", "source"},
-	"source/webhooksource": {"event", "source"},
+	"source/webhooksource": {"event", "internal/logthrottle", "source"},
 	"action":               {"event", "worker"},
 	"action/copyaction":    {"worker"},
 	"action/execaction":    {"action", "event", "worker"},

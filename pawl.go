@@ -58,6 +58,11 @@ func Permanent(err error) error { return worker.Permanent(err) }
 // passed.
 func RetryAfter(err error, d time.Duration) error { return worker.RetryAfter(err, d) }
 
+// Outage marks an error that says nothing of the object: this machine, or a service
+// that all objects need, is not able to work. The object is tried again with back-off
+// until it does, and however long that takes, the attempts are not counted.
+func Outage(err error) error { return worker.Outage(err) }
+
 // Config says what a Pawl works with. Ledger and Pipelines are required; zero
 // values elsewhere take the defaults named.
 type Config struct {

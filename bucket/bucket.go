@@ -8,6 +8,7 @@ package bucket
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"time"
@@ -92,6 +93,10 @@ var (
 	ErrNoBucket = cell.Refusal("bucket not found")
 	// ErrDenied: no permission. Permanent until a person acts.
 	ErrDenied = cell.Refusal("access denied")
+	// ErrCredentials is the ErrDenied that concerns the caller and no object: its
+	// credentials are expired, unknown or missing. Nothing is permitted before a
+	// person, or whatever renews them, acts.
+	ErrCredentials = fmt.Errorf("%w: no valid credentials", ErrDenied)
 	// ErrInvalid: the store refuses the request itself, a key it cannot hold
 	// say. Permanent.
 	ErrInvalid = cell.Refusal("request refused by the store")

@@ -53,7 +53,11 @@ func (e *Engine) ended(en *entry, f *flight) {
 			e.died(en, took)
 			return
 		}
-		e.emit(Report{What: Erred, Key: en.key, Took: took, Detail: in.Failure.Message})
+		what := Erred
+		if in.Failure.Uncounted {
+			what = Outage
+		}
+		e.emit(Report{What: what, Key: en.key, Took: took, Detail: in.Failure.Message})
 	}
 }
 

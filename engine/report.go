@@ -29,6 +29,7 @@ const (
 	TookOver                     // a claim found another worker's lease expired
 	LostLease                    // an attempt ended without its lease. Took: the attempt
 	Erred                        // an attempt failed, and will be made again. Took: the attempt
+	Outage                       // an attempt failed for no fault of its object, and is not counted. Took: the attempt
 	ShapeChanged                 // a sequencer is written differently than before
 	Committed                    // an effect was committed. Took: the attempt
 	NothingToDo                  // an attempt found the effect committed already. Took: the attempt

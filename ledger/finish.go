@@ -55,8 +55,9 @@ type Failure struct {
 	Message   string
 	Permanent bool          // trying the same content again is useless
 	After     time.Duration // no sooner than this, when the other side said so
-	// Uncounted: nothing was tried, because the store could not be asked. The
-	// attempt is given back: an outage must not kill the objects it meets.
+	// Uncounted: the object is not at fault, because the store could not be asked,
+	// say, or this machine was short of something. The attempt is given back: an
+	// outage must not kill the objects it meets.
 	Uncounted bool
 }
 

@@ -336,10 +336,11 @@ func panickedAt() string {
 	}
 }
 
-// uncounted reports that an attempt failed before it began, for a reason that
-// lies with the store and not with the object.
+// uncounted reports that an attempt failed for a reason that does not lie with the
+// object. That a store does not answer may be of the object's making once the handler
+// has begun: it may be too large for every lease.
 func (x *Attempt) uncounted(err error) bool {
-	return !x.began && (errors.Is(err, bucket.ErrUnavailable) || errors.Is(err, bucket.ErrNoBucket) || errors.Is(err, errTooYoung))
+	return isOutage(err) || !x.began && (errors.Is(err, bucket.ErrUnavailable) || errors.Is(err, bucket.ErrNoBucket) || errors.Is(err, errTooYoung))
 }
 
 // hint adds to a store's refusal what a person can do.
@@ -347,7 +348,7 @@ func hint(err error) error {
 	switch {
 	case errors.Is(err, bucket.ErrNoBucket):
 		return fmt.Errorf("%w (create the bucket, or correct the configuration)", err)
-	case errors.Is(err, bucket.ErrDenied):
+	case errors.Is(err, bucket.ErrDenied) && !errors.Is(err, bucket.ErrCredentials):
 		return fmt.Errorf("%w (grant s3:GetObject and s3:ListBucket on inputs, s3:PutObject and s3:DeleteObject on outputs)", err)
 	case errors.Is(err, bucket.ErrInvalid):
 		return Permanent(err)

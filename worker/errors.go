@@ -2,7 +2,10 @@ package worker
 
 import (
 	"errors"
+	"syscall"
 	"time"
+
+	"github.com/pawlhq/pawl/bucket"
 )
 
 // Causes of a task's cancellation, by context.Cause.
@@ -27,6 +30,36 @@ func Permanent(err error) error { return &permanentError{err} }
 func IsPermanent(err error) bool {
 	var p *permanentError
 	return errors.As(err, &p)
+}
+
+type outageError struct{ err error }
+
+func (e *outageError) Error() string { return e.err.Error() }
+func (e *outageError) Unwrap() error { return e.err }
+
+// Outage marks an error that says nothing of the object: this machine, or a service
+// that all objects need, is not able to work. The object is tried again with back-off
+// until it does, and however long that takes, the attempts are not counted.
+func Outage(err error) error { return &outageError{err} }
+
+// isOutage reports whether err is marked so, or names a cause that lies with this
+// machine or with the credentials. Such a cause needs no mark.
+func isOutage(err error) bool {
+	var o *outageError
+	return errors.As(err, &o) || errors.Is(err, bucket.ErrCredentials) || isShortage(err)
+}
+
+// isShortage reports whether this machine is short of descriptors, processes, memory
+// or disk.
+func isShortage(err error) bool {
+	for _, short := range []error{
+		syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOMEM, syscall.ENOBUFS, syscall.ENOSPC, syscall.EDQUOT,
+	} {
+		if errors.Is(err, short) {
+			return true
+		}
+	}
+	return false
 }
 
 type retryError struct {

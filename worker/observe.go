@@ -27,7 +27,10 @@ func (o observers) Observe(r engine.Report) {
 }
 
 // logged is the Observer that writes the log.
-type logged struct{ *slog.Logger }
+type logged struct {
+	*slog.Logger
+	warnings *warnings
+}
 
 // lines are the facts that are logged.
 var lines = map[engine.Fact]struct {
@@ -38,6 +41,7 @@ var lines = map[engine.Fact]struct {
 	engine.TookOver:     {slog.LevelWarn, "taken over from a worker whose lease had expired"},
 	engine.LostLease:    {slog.LevelWarn, "an attempt ended without its lease"},
 	engine.Erred:        {slog.LevelWarn, "failed; it will be tried again"},
+	engine.Outage:       {slog.LevelWarn, "objects cannot be worked on; they are tried again, and the attempts are not counted"},
 	engine.ShapeChanged: {slog.LevelWarn, "the sequencer is written differently than before: its order is doubtful"},
 	engine.Committed:    {slog.LevelDebug, "committed"},
 	engine.NothingToDo:  {slog.LevelDebug, "nothing to do"},
@@ -54,6 +58,10 @@ func (l logged) Observe(r engine.Report) {
 	attrs := []any{"pipeline", r.Key.Pipeline, "object", r.Key.Object().String()}
 	if r.Detail != "" {
 		attrs = append(attrs, "detail", r.Detail)
+	}
+	if r.What == engine.Outage { // it meets every object, again and again
+		l.warnings.outage[r.Key.Pipeline].Log(ctx, line.message, attrs...)
+		return
 	}
 	l.Log(ctx, line.level, line.message, attrs...)
 }

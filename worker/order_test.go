@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/bucket/buckettest"
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/worker"
@@ -149,6 +150,45 @@ func TestAChangeOfMetadataIsAChange(t *testing.T) {
 		n.store.Next(buckettest.Get, buckettest.Between(func() { w.write(in("a"), "one", map[string]string{"lang": "de"}) }))
 		n.deliver(w.put("a", "one"))
 		if fmt.Sprint(seen) != "[ de]" {
+			t.Errorf("the handler saw %q", seen)
+		}
+	})
+}
+
+// The content type is a part of it, and so are the names of metadata.
+func TestWhatTellsTwoContentsApart(t *testing.T) {
+	base := bucket.Info{ETag: "e", ContentType: "text/plain", Metadata: map[string]string{"a": "1"}, Size: 1}
+	for name, change := range map[string]func(i *bucket.Info){
+		"content type":   func(i *bucket.Info) { i.ContentType = "text/html" },
+		"metadata":       func(i *bucket.Info) { i.Metadata = map[string]string{"a": "2"} },
+		"metadata, name": func(i *bucket.Info) { i.Metadata = map[string]string{"b": "1"} },
+		"metadata, more": func(i *bucket.Info) { i.Metadata = map[string]string{"a": "1", "b": ""} },
+	} {
+		other := base
+		change(&other)
+		if worker.Identify(&base).Same(worker.Identify(&other)) {
+			t.Errorf("another %s makes no difference", name)
+		}
+	}
+}
+
+// An object that was written anew with the same bytes and another content type is
+// another one.
+func TestAChangeOfTheContentTypeIsAChange(t *testing.T) {
+	inWorld(t, func(w *world) {
+		var seen []string
+		n := w.start(matchAll(func(_ context.Context, task *worker.Task) error {
+			seen = append(seen, task.Info.ContentType)
+			return nil
+		}))
+		for _, contentType := range []string{"text/plain", "text/html"} {
+			o := bucket.Object{Body: strings.NewReader("one"), Size: 3, ContentType: contentType}
+			if _, err := w.objects.Put(t.Context(), in("a"), o, bucket.Condition{}); err != nil {
+				t.Fatal(err)
+			}
+			n.deliver(w.event(in("a"), event.Created))
+		}
+		if fmt.Sprint(seen) != "[text/plain text/html]" {
 			t.Errorf("the handler saw %q", seen)
 		}
 	})

@@ -93,7 +93,7 @@ func (w *Worker) sweep(a *engine.Sweep) {
 	rows, err := w.ledger.Due(w.hard, a.Pipeline, a.Before, a.Limit)
 	w.watch(err)
 	if err != nil && w.hard.Err() == nil {
-		w.cfg.Logger.Warn("the ledger cannot be asked for due rows; trying again", "pipeline", a.Pipeline, "error", err)
+		w.warnings.sweep[a.Pipeline].Log(w.hard, "the ledger cannot be asked for due rows; trying again", "pipeline", a.Pipeline, "error", err)
 	}
 	w.send(engine.Swept{Pipeline: a.Pipeline, Rows: rows})
 }

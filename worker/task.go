@@ -15,8 +15,10 @@ import (
 // handler must return.
 //
 // nil commits the effect. An error is tried again with back-off; wrap it with
-// [Permanent] where trying the same content again is useless, or with
-// [RetryAfter] where the other side said when.
+// [Permanent] where trying the same content again is useless, with [RetryAfter]
+// where the other side said when, or with [Outage] where the object is not at fault.
+// A shortage of this machine (of descriptors, processes, memory or disk) anywhere in
+// the error is an outage without that.
 type Handler interface {
 	Handle(ctx context.Context, t *Task) error
 }

@@ -57,6 +57,8 @@ type Worker struct {
 	base, hard         context.Context
 	endTasks, endCalls context.CancelCauseFunc
 
+	warnings *warnings
+
 	mu    sync.Mutex
 	stats Stats
 }
@@ -83,21 +85,25 @@ const (
 
 // New returns a worker, which does nothing before Run.
 func New(cfg Config) *Worker {
+	cfg.Objects = newDenials(cfg.Objects)
 	w := &Worker{
 		cfg: cfg, ledger: ledger.New(cfg.Ledger), gate: newGate(cfg.Backlog),
 		pipelines: map[string]*Pipeline{},
-		observers: observers{logged{cfg.Logger}},
 		inputs:    make(chan engine.Input, inputBuffer),
 		rested:    make(chan struct{}),
 		done:      make(chan struct{}),
 		tasks:     map[ledger.RowKey]*running{},
 	}
-	w.ledger.Unclear = func(err error) { cfg.Logger.Warn("the ledger's answer is unclear; looking", "error", err) }
+	w.ledger.Unclear = func(err error) {
+		w.warnings.unclear.Log(context.Background(), "the ledger's answer is unclear; looking", "error", err)
+	}
 	names, own := make([]string, len(cfg.Pipelines)), map[string]int{}
 	for i, p := range cfg.Pipelines {
 		w.pipelines[p.Name], names[i], own[p.Name] = p, p.Name, p.Concurrency
 	}
+	w.warnings = newWarnings(cfg.Logger, names)
 	traits := ledger.TraitsOf(cfg.Ledger)
+	w.observers = observers{logged{cfg.Logger, w.warnings}}
 	if cfg.Observer != nil {
 		w.observers = append(w.observers, cfg.Observer)
 	}

@@ -8,7 +8,9 @@
 // PAWL_IDEMPOTENCY_KEY.
 //
 // Exit status 0 is done, 65 (EX_DATAERR of sysexits.h) a permanent error, and
-// everything else is tried again.
+// everything else is tried again. A command that prints more than it may is stopped,
+// which is a permanent error too. One that cannot be started for want of descriptors,
+// processes or memory is tried again until it can; no attempt is counted.
 //
 // The command runs in a process group of its own, which is terminated when the
 // lease is lost: by SIGTERM, and 2 seconds later by SIGKILL. What is left of
@@ -36,8 +38,11 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// DefaultTimeout is how long a command may run where Config says nothing.
-const DefaultTimeout = 10 * time.Minute
+// What a command may do where Config says nothing.
+const (
+	DefaultTimeout         = 10 * time.Minute
+	DefaultMaxOutput int64 = 256 << 20 // bytes
+)
 
 // grace is how long a terminated command may take to end, and how long the
 // processes that an ended one leaves behind may hold on to its output. It is
@@ -59,6 +64,10 @@ type Config struct {
 	// Timeout ends an attempt that runs longer; it is tried again. Default
 	// 10 min.
 	Timeout time.Duration `yaml:"timeout"`
+	// MaxOutput is how many bytes the command may print on standard output where
+	// that becomes the output. They are held in a temporary file. One that prints
+	// more is stopped, and that is a permanent error. Default 256 MiB.
+	MaxOutput int64 `yaml:"max_output"`
 	// ContentType of the output. Default "application/octet-stream".
 	ContentType string `yaml:"content_type"`
 	// Logger is told at debug level what a command printed that nobody
@@ -75,6 +84,7 @@ type handler struct {
 	command     []string
 	env         []string
 	timeout     time.Duration
+	maxOutput   int64
 	grace       time.Duration
 	contentType string
 	log         *slog.Logger
@@ -93,6 +103,9 @@ func newHandler(c Config) (*handler, error) {
 	if c.Timeout < 0 {
 		return nil, fmt.Errorf("exec: timeout %v: must be positive", c.Timeout)
 	}
+	if c.MaxOutput < 0 {
+		return nil, fmt.Errorf("exec: max_output %d: must be positive", c.MaxOutput)
+	}
 	path, err := exec.LookPath(c.Command[0])
 	if err != nil {
 		return nil, fmt.Errorf("exec: cannot run the command (install it, or give its full path): %w", err)
@@ -106,6 +119,7 @@ func newHandler(c Config) (*handler, error) {
 		command:     c.Command,
 		env:         env,
 		timeout:     cmp.Or(c.Timeout, DefaultTimeout),
+		maxOutput:   cmp.Or(c.MaxOutput, DefaultMaxOutput),
 		grace:       grace,
 		contentType: cmp.Or(c.ContentType, "application/octet-stream"),
 		log:         cmp.Or(c.Logger, slog.Default()),

@@ -26,7 +26,9 @@ type run struct {
 	output      io.Writer // nil: standard output is of no interest
 
 	stdout, stderr tail
+	written        int64 // to output
 	writeErr       error // why output takes no more
+	stop           context.CancelCauseFunc
 }
 
 // do starts the command and waits until it, and all that it started, has ended.
@@ -35,6 +37,7 @@ func (r *run) do(ctx context.Context) error {
 	defer giveUp()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	r.stop = cancel
 
 	cmd := exec.CommandContext(ctx, r.path)
 	cmd.Args = r.command
@@ -98,6 +101,11 @@ func (r *run) feeder(cmd *exec.Cmd, cancel context.CancelCauseFunc) (func(), err
 }
 
 func (r *run) write(b []byte) (int, error) {
+	if r.written += int64(len(b)); r.written > r.maxOutput {
+		err := worker.Permanent(fmt.Errorf("its output has more than %d bytes: set a larger max_output, if that is right", r.maxOutput))
+		r.stop(err) // it need not notice that nobody reads on
+		return 0, err
+	}
 	n, err := r.output.Write(b)
 	if err != nil {
 		r.writeErr = err

@@ -18,7 +18,9 @@
 //
 // Any 2xx answer is done. 408, 425, 429 and 5xx are tried again, not before
 // Retry-After has passed, and so is a request without an answer, or with one whose
-// status is none: the service may then see it twice. Every other answer is a
+// status is none: the service may then see it twice. One that could not be sent,
+// because this machine is short of descriptors or its name server does not answer, is
+// not counted as an attempt. Every other answer is a
 // permanent error, redirects among them: a signed request goes where it was
 // configured to go and nowhere else, and no proxy is asked.
 package httpaction
@@ -201,5 +203,19 @@ func reason(ctx context.Context, err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		err = e.Err
 	}
-	return errors.New(excerpt(err.Error()))
+	said := &unanswered{text: excerpt(err.Error()), err: err}
+	// The resolver keeps no more of a shortage of descriptors than that it may pass.
+	if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsTemporary && !dns.IsNotFound {
+		return worker.Outage(said)
+	}
+	return said
 }
+
+// unanswered is an error with a text that is fit to print.
+type unanswered struct {
+	text string
+	err  error
+}
+
+func (e *unanswered) Error() string { return e.text }
+func (e *unanswered) Unwrap() error { return e.err }

@@ -19,9 +19,10 @@ var errNoCredentials = errors.New("no credentials")
 
 // hints say what a person can do.
 var hints = map[error]string{
-	bucket.ErrNoBucket: " (create it, or correct its name)",
-	bucket.ErrDenied:   " (check the credentials, the region, the clock and the bucket's policy)",
-	bucket.ErrInvalid:  " (it will not be accepted later either)",
+	bucket.ErrNoBucket:    " (create it, or correct its name)",
+	bucket.ErrDenied:      " (check the credentials, the region, the clock and the bucket's policy)",
+	bucket.ErrCredentials: " (renew them, or correct the configuration)",
+	bucket.ErrInvalid:     " (it will not be accepted later either)",
 }
 
 // read returns the error of a read that failed.
@@ -66,7 +67,7 @@ func wrap(what, object string, kind, err error) error {
 // nil for an answer that leaves it open or no answer at all.
 func definite(err error) error {
 	if errors.Is(err, errNoCredentials) {
-		return bucket.ErrDenied
+		return bucket.ErrCredentials
 	}
 	code := ""
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
@@ -99,9 +100,14 @@ var codes = map[string]error{
 	"XAmzContentSHA256Mismatch":    nil,
 	"RequestTimeTooSkewed":         nil,
 	"AuthorizationHeaderMalformed": bucket.ErrDenied, // another region's bucket
-	"ExpiredToken":                 bucket.ErrDenied,
-	"InvalidToken":                 bucket.ErrDenied,
-	"TokenRefreshRequired":         bucket.ErrDenied,
+	"ExpiredToken":                 bucket.ErrCredentials,
+	"ExpiredTokenException":        bucket.ErrCredentials,
+	"InvalidToken":                 bucket.ErrCredentials,
+	"InvalidClientTokenId":         bucket.ErrCredentials,
+	"TokenRefreshRequired":         bucket.ErrCredentials,
+	// Status 403, but no denial of the object.
+	"InvalidAccessKeyId":    bucket.ErrCredentials,
+	"SignatureDoesNotMatch": bucket.ErrCredentials,
 	// Status 409, and waiting does not help: a folder's worth of keys lies
 	// where the key should (versitygw, MinIO).
 	"ObjectParentIsFile":        bucket.ErrInvalid,

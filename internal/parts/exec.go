@@ -24,13 +24,17 @@ type Exec struct {
 	Env []string `yaml:"env"`
 	// How long it may run. Default: 10m.
 	Timeout config.Duration `yaml:"timeout"`
+	// How much it may print where that becomes the output: more is a permanent
+	// failure. Default: 256MiB.
+	MaxOutput config.Size `yaml:"max_output"`
 }
 
 // Build implements [Action].
 func (e Exec) Build(_ context.Context, a *Assembly, p *pawl.Pipeline) (err error) {
 	p.To = output(e.To, e.Suffix)
 	p.Handler, err = execaction.New(execaction.Config{
-		Command: e.Command, Env: e.Env, Timeout: time.Duration(e.Timeout), ContentType: e.ContentType, Logger: a.Logger,
+		Command: e.Command, Env: e.Env, Timeout: time.Duration(e.Timeout), ContentType: e.ContentType,
+		MaxOutput: int64(e.MaxOutput), Logger: a.Logger,
 	})
 	return err
 }

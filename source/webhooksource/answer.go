@@ -20,6 +20,7 @@ type answer struct {
 	status int
 	retry  time.Duration // Retry-After, if positive
 	body   any           // as JSON
+	hangUp bool          // the request's body is read no further
 }
 
 // settledBody is the body of a 200.
@@ -53,6 +54,12 @@ func (e *endpoint) answer(w http.ResponseWriter, a answer) {
 		seconds := int64((a.retry + time.Second - 1) / time.Second)
 		h.Set("Retry-After", strconv.FormatInt(seconds, 10))
 	}
+	control := http.NewResponseController(w)
+	if a.hangUp {
+		// Otherwise the server waits for the body, both before and after its answer.
+		h.Set("Connection", "close")
+		_ = control.SetReadDeadline(time.Now())
+	}
 	switch a.status {
 	case http.StatusUnauthorized:
 		h.Set("WWW-Authenticate", "Bearer")
@@ -66,7 +73,7 @@ func (e *endpoint) answer(w http.ResponseWriter, a answer) {
 	}
 	// From here on the client is the slow one. An answer that does not get
 	// through is a post that comes again: harmless, and not worth a line.
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(e.limits.write))
+	_ = control.SetWriteDeadline(time.Now().Add(e.limits.write))
 	w.WriteHeader(a.status)
 	_, _ = w.Write(append(body, '\n'))
 }

@@ -5,15 +5,18 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"time"
 
 	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/internal/logthrottle"
 	"github.com/pawlhq/pawl/source"
 )
 
 // endpoint answers requests.
 type endpoint struct {
 	*Source
-	sink source.Sink
+	sink  source.Sink
+	conns *conns
 }
 
 // ServeHTTP sorts requests by path and method. HEAD tells a store that probes
@@ -35,13 +38,9 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // post takes one notification and returns the answer to it.
 func (e *endpoint) post(r *http.Request) answer {
-	body, refused := e.admit(r)
+	batch, refused := e.take(r)
 	if refused.status != 0 {
 		return refused
-	}
-	batch, err := event.Parse(body, e.cfg.Dialect)
-	if err != nil {
-		return e.unreadable(r, body, err)
 	}
 	if batch.Test {
 		e.cfg.Logger.InfoContext(r.Context(), "a sender has introduced itself: if it is a subscription, confirm it there", "from", r.RemoteAddr)
@@ -52,24 +51,40 @@ func (e *endpoint) post(r *http.Request) answer {
 	return e.deliver(r, batch)
 }
 
+// take reads a notification from someone who may post. Its body takes up room until
+// it is parsed.
+func (e *endpoint) take(r *http.Request) (event.Batch, answer) {
+	defer e.conns.release(r)
+	body, refused := e.admit(r)
+	if refused.status != 0 {
+		refused.hangUp = true
+		return event.Batch{}, refused
+	}
+	batch, err := event.Parse(body, e.cfg.Dialect)
+	if err != nil {
+		return event.Batch{}, e.unreadable(r, body, err)
+	}
+	return batch, answer{}
+}
+
 // unreadable refuses a notification that came from someone who may post, so the
 // log may show how it begins: without that nobody finds it among its sender's.
 func (e *endpoint) unreadable(r *http.Request, body []byte, err error) answer {
-	status, c := http.StatusBadRequest, &e.log.malformed
+	status, c := http.StatusBadRequest, e.log.malformed
 	switch {
 	case errors.Is(err, event.ErrTooLarge):
-		status, c = http.StatusRequestEntityTooLarge, &e.log.tooLarge
+		status, c = http.StatusRequestEntityTooLarge, e.log.tooLarge
 	case errors.Is(err, event.ErrUnknownDialect):
-		c = &e.log.unknown
+		c = e.log.unknown
 	}
 	// event keeps its errors short and quoted.
 	return e.refuse(r, c, status, err.Error(), "bytes", len(body), "payload", excerpt(body))
 }
 
 // refuse logs why a notification is refused, and what else is known of it.
-func (e *endpoint) refuse(r *http.Request, c *complaint, status int, reason string, args ...any) answer {
+func (e *endpoint) refuse(r *http.Request, c *logthrottle.Warning, status int, reason string, args ...any) answer {
 	args = append([]any{"from", r.RemoteAddr, "status", status, "reason", reason}, args...)
-	c.warn(r.Context(), "a notification cannot be read and was refused", args...)
+	c.Log(r.Context(), "a notification cannot be read and was refused", args...)
 	return refusal(status, reason)
 }
 
@@ -79,15 +94,18 @@ func (e *endpoint) admit(r *http.Request) ([]byte, answer) {
 	// its own that it lets point here, where nothing else proves the sender.
 	if err := browsers.Check(r); err != nil || e.gate.open() && !namesLoopback(r.Host) {
 		const reason = "a web page of another origin may not post notifications"
-		e.log.foreign.warn(r.Context(), "a notification was refused: "+reason, "from", r.RemoteAddr, "status", http.StatusForbidden)
+		e.log.foreign.Log(r.Context(), "a notification was refused: "+reason, "from", r.RemoteAddr, "status", http.StatusForbidden)
 		return nil, refusal(http.StatusForbidden, reason)
 	}
 	admitted := e.gate.byHeader(r.Header)
+	if admitted && !e.gate.open() {
+		e.conns.admit(r)
+	}
 	if !admitted && !e.gate.signed(r.Header) {
 		return nil, e.unauthorized(r)
 	}
 	if c := r.Header.Get("Content-Encoding"); c != "" && c != "identity" {
-		return nil, e.refuse(r, &e.log.compressed, http.StatusUnsupportedMediaType,
+		return nil, e.refuse(r, e.log.compressed, http.StatusUnsupportedMediaType,
 			"compressed notifications are not accepted: send plain JSON", "content_length", r.ContentLength)
 	}
 	body, refused := e.read(r)
@@ -97,30 +115,36 @@ func (e *endpoint) admit(r *http.Request) ([]byte, answer) {
 	if !admitted && !e.gate.bySignature(r.Header, body) {
 		return nil, e.unauthorized(r)
 	}
+	e.conns.admit(r)
 	return body, answer{}
 }
 
 func (e *endpoint) unauthorized(r *http.Request) answer {
-	e.log.unauthorized.warn(r.Context(), "a notification was refused: the token or signature is wrong or missing", "from", r.RemoteAddr, "status", http.StatusUnauthorized)
+	e.log.unauthorized.Log(r.Context(), "a notification was refused: the token or signature is wrong or missing", "from", r.RemoteAddr, "status", http.StatusUnauthorized)
 	return refusal(http.StatusUnauthorized, "unauthorized")
 }
 
 var browsers = http.NewCrossOriginProtection()
+
+// errCrowded: the bodies that are being read have as many bytes as they may.
+var errCrowded = errors.New("too many notifications at a time")
 
 // read reads a body of at most event.MaxPayload bytes. Who sent it may not be
 // known yet, so none of it is logged.
 func (e *endpoint) read(r *http.Request) ([]byte, answer) {
 	tooLarge := func() answer {
 		reason := fmt.Sprintf("a notification has at most %d bytes", event.MaxPayload)
-		return e.refuse(r, &e.log.tooLarge, http.StatusRequestEntityTooLarge, reason, "content_length", r.ContentLength)
+		return e.refuse(r, e.log.tooLarge, http.StatusRequestEntityTooLarge, reason, "content_length", r.ContentLength)
 	}
 	if r.ContentLength > event.MaxPayload {
 		return nil, tooLarge()
 	}
-	body, err := io.ReadAll(io.LimitReader(r.Body, event.MaxPayload+1))
+	body, err := io.ReadAll(io.LimitReader(e.conns.body(r), event.MaxPayload+1))
 	switch {
+	case errors.Is(err, errCrowded):
+		return nil, later(http.StatusTooManyRequests, err.Error(), fullRetry)
 	case err != nil:
-		return nil, e.refuse(r, &e.log.cutOff, http.StatusBadRequest, "the request's body ended early", "bytes", len(body))
+		return nil, e.refuse(r, e.log.cutOff, http.StatusBadRequest, "the request's body ended early", "bytes", len(body))
 	case len(body) > event.MaxPayload:
 		return nil, tooLarge()
 	}
@@ -128,7 +152,8 @@ func (e *endpoint) read(r *http.Request) ([]byte, answer) {
 }
 
 // deliver hands the events over and waits for what becomes of them. When the
-// client goes away meanwhile, the sink keeps them all the same.
+// client goes away meanwhile, or has waited for long, the sink keeps them all the
+// same.
 func (e *endpoint) deliver(r *http.Request, batch event.Batch) answer {
 	done := make(chan source.Outcome, 1)
 	err := e.sink.TryDeliver(source.Delivery{
@@ -142,12 +167,18 @@ func (e *endpoint) deliver(r *http.Request, batch event.Batch) answer {
 	case err != nil:
 		return later(http.StatusServiceUnavailable, source.ErrClosed.Error(), closedRetry)
 	}
+	late := time.NewTimer(e.limits.answer)
+	defer late.Stop()
 	select {
+	case <-late.C:
+		e.log.late.Log(r.Context(), "a notification was not acknowledged in time: does the ledger answer?", "from", r.RemoteAddr,
+			"events", len(batch.Events), "waited", e.limits.answer)
+		return later(http.StatusServiceUnavailable, "not settled in time: post it again", closedRetry)
 	case o := <-done:
 		if o.Ack {
 			return settled(o.Verdicts, batch.Ignored)
 		}
-		e.log.open.warn(r.Context(), "a notification was not acknowledged", "from", r.RemoteAddr,
+		e.log.open.Log(r.Context(), "a notification was not acknowledged", "from", r.RemoteAddr,
 			"events", len(batch.Events), "error", o.Err)
 		return later(http.StatusServiceUnavailable, "not settled: post it again", o.RetryAfter)
 	case <-r.Context().Done():

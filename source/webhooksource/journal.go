@@ -5,27 +5,35 @@ import (
 	"log/slog"
 	"strconv"
 	"strings"
-	"sync"
-	"time"
+
+	"github.com/pawlhq/pawl/internal/logthrottle"
 )
 
-// quiet is how long a kind of complaint keeps silent after it was logged: a
-// sender that is refused comes back at once, and for ever.
-const quiet = 10 * time.Second
-
-// journal holds the complaints that senders can provoke: one for each reason,
-// so that none keeps another from being logged.
+// journal holds the warnings that senders can provoke: one for each reason, so
+// that none keeps another from being logged.
 type journal struct {
-	malformed, unknown, cutOff, tooLarge, compressed complaint
-	foreign, unauthorized, open                      complaint
+	malformed, unknown, cutOff, tooLarge, compressed *logthrottle.Warning
+	foreign, unauthorized, open, late, crowded       *logthrottle.Warning
+	accept, server                                   *logthrottle.Warning
 }
 
 func newJournal(l *slog.Logger) *journal {
-	c := func() complaint { return complaint{logger: l} }
+	w := func() *logthrottle.Warning { return logthrottle.New(l) }
 	return &journal{
-		malformed: c(), unknown: c(), cutOff: c(), tooLarge: c(), compressed: c(),
-		foreign: c(), unauthorized: c(), open: c(),
+		malformed: w(), unknown: w(), cutOff: w(), tooLarge: w(), compressed: w(),
+		foreign: w(), unauthorized: w(), open: w(), late: w(), crowded: w(), accept: w(), server: w(),
 	}
+}
+
+// Write implements [io.Writer] for what package net/http says of a server: a line
+// for each call. It repeats a failed accept once a second.
+func (j *journal) Write(line []byte) (int, error) {
+	msg, w := strings.TrimSpace(string(line)), j.server
+	if strings.HasPrefix(msg, "http: Accept error") {
+		w = j.accept
+	}
+	w.Log(context.Background(), msg)
+	return len(line), nil
 }
 
 // excerpt is the beginning of a payload, for a person to know it by: on one
@@ -47,38 +55,4 @@ func excerpt(payload []byte) string {
 		s += "..."
 	}
 	return s
-}
-
-// complaint logs one kind of warning, the first at once and then no more than
-// one in each quiet period.
-type complaint struct {
-	logger *slog.Logger
-
-	mu     sync.Mutex
-	until  time.Time
-	unsaid int
-}
-
-func (c *complaint) warn(ctx context.Context, msg string, args ...any) {
-	unsaid, ok := c.turn(time.Now())
-	if !ok {
-		return
-	}
-	if unsaid > 0 {
-		args = append(args, "more_since_last", unsaid)
-	}
-	c.logger.WarnContext(ctx, msg, args...)
-}
-
-// turn reports whether to speak now, and how often it was kept from it.
-func (c *complaint) turn(now time.Time) (unsaid int, ok bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if now.Before(c.until) {
-		c.unsaid++
-		return 0, false
-	}
-	c.until = now.Add(quiet)
-	unsaid, c.unsaid = c.unsaid, 0
-	return unsaid, true
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
+	"log"
 	"net"
 	"net/http"
 
@@ -33,7 +33,9 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	// Requests outlive ctx: they end with an answer, or with the grace.
 	requests, abandon := context.WithCancel(context.WithoutCancel(ctx))
 	defer abandon()
-	conns := newConns()
+	conns := newConns(s.limits.conns, s.limits.bodies, func(why string) {
+		s.log.crowded.Log(ctx, "a connection was ended for want of room: the longest silent one, or the one with the largest unfinished body", "why", why)
+	})
 	server := s.server(requests, conns, sink)
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
@@ -53,14 +55,15 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 
 func (s *Source) server(requests context.Context, conns *conns, sink source.Sink) *http.Server {
 	return &http.Server{
-		Handler:           &endpoint{Source: s, sink: sink},
+		Handler:           &endpoint{Source: s, sink: sink, conns: conns},
 		ReadHeaderTimeout: s.limits.header,
 		ReadTimeout:       s.limits.read,
 		IdleTimeout:       s.limits.idle,
 		MaxHeaderBytes:    maxHeader,
 		ConnState:         conns.track,
+		ConnContext:       conns.context,
 		BaseContext:       func(net.Listener) context.Context { return requests },
-		ErrorLog:          slog.NewLogLogger(s.cfg.Logger.Handler(), slog.LevelWarn),
+		ErrorLog:          log.New(s.log, "", 0),
 	}
 }
 

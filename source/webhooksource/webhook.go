@@ -2,8 +2,8 @@
 //
 // A post is answered 200 only when the ledger has answered for every event in
 // it. Anything else asks the sender to post again: 429 while there is too much
-// work, 503 when the outcome is open or the process is going down, 400 for what
-// cannot be read. Two stores differ in what they make of that:
+// work, 503 when the outcome is open after half a minute or the process is going
+// down, 400 for what cannot be read. Two stores differ in what they make of that:
 //
 //   - MinIO tries again every three seconds if the target has a queue_dir, and
 //     gives a refused notification up if it has none: set one. With a queue_dir
@@ -11,6 +11,11 @@
 //     those behind it: the log says how it begins.
 //   - versitygw waits three seconds for an answer, ignores it and never tries
 //     again. What is lost so an audit finds.
+//
+// At most 1,000 connections are open at a time, or a quarter of the descriptors
+// that the process may have, and the bodies that are being read have at most 32 MiB
+// together. When there is no room for another, the connection that has waited the
+// longest without proving its sender is closed, or the one with the largest body.
 //
 // Connections are plain HTTP. Beyond one machine, put something that speaks TLS
 // in front: a token travels as it is.
@@ -87,6 +92,9 @@ type limits struct {
 	read   time.Duration // for a request as a whole
 	write  time.Duration // for its answer, once there is one
 	idle   time.Duration // between two requests
+	answer time.Duration // for what becomes of a notification
+	conns  int           // open connections
+	bodies int64         // bytes of bodies that are being read
 }
 
 // New checks cfg. It does not listen yet: [Source.Run] does.
@@ -116,6 +124,8 @@ func New(cfg Config) (*Source, error) {
 		limits: limits{
 			header: 5 * time.Second, read: 30 * time.Second,
 			write: 10 * time.Second, idle: time.Minute,
+			answer: 30 * time.Second,
+			conns:  maxConnections(descriptors()), bodies: maxBodies,
 		},
 		ready: make(chan struct{}),
 	}

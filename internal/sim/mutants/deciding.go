@@ -110,4 +110,22 @@ var deciding = []Mutant{
 		Why:   "The same of whether anything was sent at all.",
 		Test:  &Test{Args: []string{"./worker", "-run", "TestAFailureAfterAMoveLeavesDoubt$"}, Says: "FAIL: TestAFailureAfterAMoveLeavesDoubt"},
 	},
+	{
+		Name:  "a-digest-without-the-content-type",
+		Edits: []Edit{{"worker/attempt.go", `	fmt.Fprintf(h, "%q", i.ContentType)` + "\n", ""}},
+		Why:   "The same bytes were written anew with another content type: that is taken for a duplicate.",
+		Test:  &Test{Args: []string{"./worker", "-run", "TestAChangeOfTheContentTypeIsAChange$"}, Says: "FAIL: TestAChangeOfTheContentTypeIsAChange"},
+	},
+	{
+		Name:  "a-delete-marker-taken-for-a-denial",
+		Edits: []Edit{{"bucket/s3bucket/read.go", "== http.StatusMethodNotAllowed {", "== -http.StatusMethodNotAllowed {"}},
+		Why:   "The version that was asked for is a removal. Its output stays, and the object dies.",
+		Test:  &Test{Args: []string{"./bucket/s3bucket", "-run", "TestDeleteMarkerOfAVersion$"}, Says: "FAIL: TestDeleteMarkerOfAVersion"},
+	},
+	{
+		Name:  "an-outage-counted",
+		Edits: []Edit{{"worker/attempt.go", "return isOutage(err) || !x.began", "return !x.began"}},
+		Why:   "Credentials expire, or descriptors run out, for some minutes: every object that changes meanwhile dies of it.",
+		Test:  &Test{Args: []string{"./worker", "-run", "TestAnOutageOfTenMinutes$"}, Says: "FAIL: TestAnOutageOfTenMinutes"},
+	},
 }

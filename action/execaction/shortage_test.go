@@ -1,0 +1,92 @@
+//go:build unix
+
+package execaction
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/pawlhq/pawl/worker"
+)
+
+// A command that prints more than it may is stopped, though it does not care that
+// nobody reads on; one that prints as much as it may is not.
+func TestMaxOutput(t *testing.T) {
+	var out strings.Builder
+	r := shell(t, "printf 0123456789", nil, &out)
+	r.maxOutput = 10
+	if err := r.do(t.Context()); err != nil || out.String() != "0123456789" {
+		t.Errorf("printed %q, error %v", &out, err)
+	}
+	for _, script := range []string{
+		"cat /dev/zero", "printf 0123456789x", "trap '' PIPE; printf 0123456789; printf x; while :; do sleep 1; done",
+	} {
+		out.Reset()
+		r := shell(t, script, nil, &out)
+		r.maxOutput = 10
+		err := r.do(t.Context())
+		if !worker.IsPermanent(err) || !strings.HasPrefix(err.Error(), "sh was stopped: its output has more than 10 bytes: set a larger max_output") {
+			t.Errorf("%s: error %v", script, err)
+		}
+		if out.Len() > 10 {
+			t.Errorf("%s: %d bytes were kept", script, out.Len())
+		}
+	}
+}
+
+func TestMaxOutputHasADefault(t *testing.T) {
+	h, err := newHandler(Config{Command: []string{"sh"}})
+	if err != nil || h.maxOutput != 256<<20 {
+		t.Errorf("the default is %d bytes, %v", h.maxOutput, err)
+	}
+	if _, err := New(Config{Command: []string{"sh"}, MaxOutput: -1}); err == nil {
+		t.Error("-1 bytes are accepted")
+	}
+}
+
+// Standard error, and standard output that nobody wants, may be endless: their end
+// is kept.
+func TestEndlessStandardErrorIsNotKept(t *testing.T) {
+	r := shell(t, "head -c 10000000 /dev/zero >&2; head -c 10000000 /dev/zero", nil, nil)
+	r.maxOutput = 10
+	if err := r.do(t.Context()); err != nil || cap(r.stderr.last)+cap(r.stdout.last) > 10_000 {
+		t.Errorf("%d and %d bytes are kept, error %v", cap(r.stderr.last), cap(r.stdout.last), err)
+	}
+}
+
+// A command that cannot be started for want of descriptors fails with an error that
+// says so, which no attempt is counted for.
+func TestShortOfDescriptors(t *testing.T) {
+	r := shell(t, "cat", strings.NewReader("x"), io.Discard)
+	withoutDescriptors(t, func() {
+		if err := r.do(t.Context()); !errors.Is(err, syscall.EMFILE) || worker.IsPermanent(err) {
+			t.Errorf("error %v, want that there are too many open files", err)
+		}
+	})
+	if err := shell(t, "cat", strings.NewReader("x"), io.Discard).do(t.Context()); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+}
+
+// withoutDescriptors runs f while this process can open nothing.
+func withoutDescriptors(t *testing.T, f func()) {
+	t.Helper()
+	var before syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	none := before
+	none.Cur = 3
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &none); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
+			t.Fatal(err)
+		}
+	}()
+	f()
+}

@@ -1,0 +1,84 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
+)
+
+// denials is an object store that tells a denial of everything from that of one
+// object. When two objects of a bucket were denied the same call, and none was
+// permitted it since, the permission is gone for all: each further denial is an
+// [Outage], until one is permitted. It is safe for concurrent use.
+type denials struct {
+	bucket.Store
+
+	mu    sync.Mutex
+	since map[permission]denial // the last call that was permitted
+}
+
+// permission is what a policy grants, as far as a caller can see.
+type permission struct{ call, bucket string }
+
+type denial struct {
+	first event.Object
+	all   bool // others were denied too
+}
+
+func newDenials(s bucket.Store) bucket.Store {
+	if s == nil {
+		return nil
+	}
+	return &denials{Store: s, since: map[permission]denial{}}
+}
+
+// judge returns the error of a call, as an outage where it is one.
+func (d *denials) judge(call string, ref event.Object, err error) error {
+	p := permission{call, ref.Bucket}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case err == nil, errors.Is(err, bucket.ErrNotFound), errors.Is(err, bucket.ErrPrecondition):
+		delete(d.since, p)
+		return err
+	case !errors.Is(err, bucket.ErrDenied):
+		return err
+	}
+	s, again := d.since[p]
+	if !again {
+		s.first = ref
+	}
+	s.all = s.all || s.first != ref
+	d.since[p] = s
+	if s.all {
+		return Outage(err)
+	}
+	return err
+}
+
+// Head implements [bucket.Store].
+func (d *denials) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {
+	info, err := d.Store.Head(ctx, ref)
+	return info, d.judge("Head", ref, err)
+}
+
+// Get implements [bucket.Store].
+func (d *denials) Get(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
+	info, body, err := d.Store.Get(ctx, ref)
+	return info, body, d.judge("Get", ref, err)
+}
+
+// Put implements [bucket.Store].
+func (d *denials) Put(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
+	etag, err := d.Store.Put(ctx, ref, o, c)
+	return etag, d.judge("Put", ref, err)
+}
+
+// Delete implements [bucket.Store].
+func (d *denials) Delete(ctx context.Context, ref event.Object, c bucket.Condition) error {
+	return d.judge("Delete", ref, d.Store.Delete(ctx, ref, c))
+}
