@@ -217,11 +217,16 @@ func TestAWorkerThatRestsCanBeStopped(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(matchAll(never), ackSettled)
 		n.deliver(w.put("a", "one"), w.event(in("b"), event.Removed))
-		go n.Rest(context.WithoutCancel(w.t.Context()))
+		rested := make(chan struct{})
+		go func() {
+			n.Rest(context.WithoutCancel(w.t.Context()))
+			close(rested)
+		}()
 		synctest.Wait()
 		if err := n.stop(); err != nil {
 			t.Error(err)
 		}
+		<-rested
 		wantNobody(t)
 	})
 }
