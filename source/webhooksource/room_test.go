@@ -109,3 +109,8 @@ func TestAcceptErrorsAreLoggedSparingly(t *testing.T) {
 		t.Errorf("logged:\n%s", &log)
 	}
 }
+
+func isTimeout(err error) bool {
+	e, ok := err.(net.Error)
+	return ok && e.Timeout()
+}

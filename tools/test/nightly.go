@@ -43,6 +43,9 @@ func (n *night) steps(ctx context.Context) ([]step, error) {
 	increments := n.count(1, 2000)
 	add("counter", increments+" updates", "test", "./internal/e2e", "-run", "^TestCounter$", "-count=1", "-timeout", "1h", "-v", "-increments", increments)
 
+	hostile := n.count(100, 10_000)
+	add("flood", hostile+" connections", "test", "./source/webhooksource", "-run", "^TestFlood$", "-count=1", "-timeout", "1h", "-v", "-flood", hostile)
+
 	each := max(time.Second, time.Duration(n.scale*float64(time.Minute)).Round(time.Second))
 	for _, t := range n.targets {
 		all = append(all, step{t.String(), each.String(), func(ctx context.Context) error {
