@@ -1,16 +1,19 @@
 package webhooksource
 
 import (
+	"cmp"
 	"container/list"
 	"context"
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // maxBodies bounds the bodies that are being read, in bytes: all together.
-const maxBodies = 32 << 20
+const maxBodies = 16 << 20
 
 // maxConnections returns how many connections may be open: a quarter of the
 // descriptors, because the ledger, the object store and commands need some too.
@@ -29,10 +32,11 @@ type conns struct {
 	maxBytes int64
 	crowded  func(why string) // is told of each connection that is ended for want of room
 
+	bytes atomic.Int64 // of all visitors
+
 	mu       sync.Mutex
 	all      map[net.Conn]*visitor
 	evicted  int // of all
-	bytes    int64
 	refusing bool
 	ended    sync.WaitGroup
 
@@ -40,13 +44,14 @@ type conns struct {
 	strangers, idle list.List
 }
 
-// visitor is a connection.
+// visitor is a connection. Its atomic fields are read and written without a lock,
+// because thousands of senders may send a byte at a time.
 type visitor struct {
 	conn    net.Conn
-	fresh   bool // nothing was sent yet
-	known   bool // its sender has proven itself
-	evicted bool
-	bytes   int64      // of the body that is being read
+	bytes   atomic.Int64 // of the body that is being read
+	evicted atomic.Bool
+	fresh   bool       // nothing was sent yet
+	known   bool       // its sender has proven itself
 	in      *list.List // strangers, idle or nil
 	place   *list.Element
 }
@@ -55,33 +60,35 @@ func newConns(most int, mostBytes int64, crowded func(why string)) *conns {
 	return &conns{max: most, maxBytes: mostBytes, crowded: crowded, all: make(map[net.Conn]*visitor)}
 }
 
-type connKey struct{}
+type visitorKey struct{}
 
-// context is the server's ConnContext hook: by it a request finds its visitor.
+// context is the server's ConnContext hook, which is called before a connection is
+// reported new: by it a request finds its visitor.
 func (c *conns) context(ctx context.Context, conn net.Conn) context.Context {
-	return context.WithValue(ctx, connKey{}, conn)
+	v := &visitor{conn: conn, fresh: true}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all[conn] = v
+	return context.WithValue(ctx, visitorKey{}, v)
 }
 
-// visitor returns the visitor of a request, or nil if it came over no connection.
-// The caller holds mu.
-func (c *conns) visitor(r *http.Request) *visitor {
-	conn, _ := r.Context().Value(connKey{}).(net.Conn)
-	return c.all[conn]
+// visitorOf returns the visitor of a request, or nil if it came over no connection.
+func visitorOf(r *http.Request) *visitor {
+	v, _ := r.Context().Value(visitorKey{}).(*visitor)
+	return v
 }
 
 // track is the server's ConnState hook. A connection is reported new before
 // Serve returns, and closed after its handler has returned.
 func (c *conns) track(conn net.Conn, state http.ConnState) {
+	var crowded []*visitor
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	v := c.all[conn]
 	switch state {
 	case http.StateNew:
 		c.ended.Add(1)
-		v = &visitor{conn: conn, fresh: true}
-		c.all[conn] = v
 		v.enter(&c.strangers)
-		c.makeRoom(v)
+		crowded = c.makeRoom(v)
 		if c.refusing {
 			_ = conn.Close() // nothing was said on it
 		}
@@ -91,17 +98,19 @@ func (c *conns) track(conn net.Conn, state http.ConnState) {
 			v.leave()
 		}
 	case http.StateIdle:
-		if v.known && !v.evicted {
+		if v.known && !v.evicted.Load() {
 			v.enter(&c.idle)
 		}
 	case http.StateClosed:
 		v.leave()
 		delete(c.all, conn)
-		if v.evicted {
+		if v.evicted.Load() {
 			c.evicted--
 		}
 		c.ended.Done()
 	}
+	c.mu.Unlock()
+	c.end(crowded, "too many connections")
 }
 
 func (v *visitor) enter(l *list.List) {
@@ -116,33 +125,41 @@ func (v *visitor) leave() {
 	}
 }
 
-// makeRoom ends connections while there are too many: strangers, then idle ones,
+// makeRoom evicts connections while there are too many: strangers, then idle ones,
 // and only if all others are at work the newest itself.
-func (c *conns) makeRoom(newest *visitor) {
+func (c *conns) makeRoom(newest *visitor) (evicted []*visitor) {
 	for len(c.all)-c.evicted > c.max {
 		v := c.strangers.Front().Value.(*visitor)
 		if v == newest && c.idle.Len() > 0 {
 			v = c.idle.Front().Value.(*visitor)
 		}
-		c.evict(v, "too many connections")
+		c.evict(v)
+		evicted = append(evicted, v)
 	}
+	return evicted
 }
 
-func (c *conns) evict(v *visitor, why string) {
+// evict takes a connection out of all counts. The caller ends it, without the lock.
+func (c *conns) evict(v *visitor) {
 	v.leave()
-	v.evicted = true
+	v.evicted.Store(true)
 	c.evicted++
-	c.bytes -= v.bytes
-	v.bytes = 0
-	_ = v.conn.Close() // its sender has to connect again
-	c.crowded(why)
+	c.bytes.Add(-v.bytes.Swap(0))
+}
+
+// end closes connections that were evicted, which waits for those who read from them.
+func (c *conns) end(evicted []*visitor, why string) {
+	for _, v := range evicted {
+		_ = v.conn.Close() // its sender has to connect again
+		c.crowded(why)
+	}
 }
 
 // admit notes that the sender of a request has proven itself.
 func (c *conns) admit(r *http.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if v := c.visitor(r); v != nil && !v.evicted {
+	if v := visitorOf(r); v != nil && !v.evicted.Load() {
 		v.known = true
 		v.leave()
 	}
@@ -152,44 +169,47 @@ func (c *conns) admit(r *http.Request) {
 // for them: known senders fill it, or the request is itself of a stranger that had
 // to make room.
 func (c *conns) reserve(r *http.Request, n int) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	v := c.visitor(r)
+	v := visitorOf(r)
 	if v == nil {
 		return true
 	}
-	if v.evicted {
+	if v.evicted.Load() {
 		return false
 	}
-	v.bytes += int64(n)
-	c.bytes += int64(n)
-	for c.bytes > c.maxBytes {
-		largest := c.largest()
-		if largest == nil {
-			return false
-		}
-		c.evict(largest, "too many unfinished bodies")
+	v.bytes.Add(int64(n))
+	if c.bytes.Add(int64(n)) > c.maxBytes {
+		c.end(c.makeRoomForBodies(), "too many unfinished bodies")
 	}
-	return !v.evicted
+	return !v.evicted.Load() && c.bytes.Load() <= c.maxBytes
 }
 
-// largest returns the stranger with the largest body, or nil if none has one.
-func (c *conns) largest() (largest *visitor) {
-	for e := c.strangers.Front(); e != nil; e = e.Next() {
-		if v := e.Value.(*visitor); v.bytes > 0 && (largest == nil || v.bytes > largest.bytes) {
-			largest = v
-		}
+// makeRoomForBodies evicts the strangers with the largest bodies, until a quarter of
+// the room is free.
+func (c *conns) makeRoomForBodies() (evicted []*visitor) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.bytes.Load() <= c.maxBytes {
+		return nil // another has made room
 	}
-	return largest
+	var largest []*visitor
+	for e := c.strangers.Front(); e != nil; e = e.Next() {
+		largest = append(largest, e.Value.(*visitor))
+	}
+	slices.SortStableFunc(largest, func(a, b *visitor) int { return cmp.Compare(b.bytes.Load(), a.bytes.Load()) })
+	for _, v := range largest {
+		if c.bytes.Load() <= c.maxBytes-c.maxBytes/4 || v.bytes.Load() == 0 {
+			break
+		}
+		c.evict(v)
+		evicted = append(evicted, v)
+	}
+	return evicted
 }
 
 // release forgets the bytes of a request's body.
 func (c *conns) release(r *http.Request) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if v := c.visitor(r); v != nil {
-		c.bytes -= v.bytes
-		v.bytes = 0
+	if v := visitorOf(r); v != nil {
+		c.bytes.Add(-v.bytes.Swap(0))
 	}
 }
 

@@ -35,11 +35,11 @@ func newCrowd(t *testing.T, most int, mostBytes int64) *crowd {
 // arrive returns a request on a new connection.
 func (c *crowd) arrive(name string) (*http.Request, net.Conn) {
 	conn := &namedConn{name: name, c: c}
-	c.track(conn, http.StateNew)
 	r, err := http.NewRequestWithContext(c.context(context.Background(), conn), http.MethodPost, "/", nil)
 	if err != nil {
 		c.t.Fatal(err)
 	}
+	c.track(conn, http.StateNew)
 	return r, conn
 }
 
@@ -101,11 +101,11 @@ func TestWhoMakesRoomForABody(t *testing.T) {
 		n    int
 		want bool
 	}{
-		{known, 700, true}, {small, 100, true}, {large, 190, true},
+		{known, 500, true}, {small, 100, true}, {large, 390, true},
 		{small, 20, true},          // large makes room
 		{large, 1, false},          // too late
-		{small, 200, false},        // for want of others
-		{known, 300, true},         // to the last byte
+		{small, 390, false},        // for want of others
+		{known, 500, true},         // to the last byte
 		{known, 1, false},          // and no further
 		{&http.Request{}, 9, true}, // without a connection
 	} {
@@ -114,9 +114,11 @@ func TestWhoMakesRoomForABody(t *testing.T) {
 		}
 	}
 	c.wantEnded("large", "small")
-	c.release(known)
-	if c.bytes != 0 {
-		t.Errorf("%d bytes are counted at the end", c.bytes)
+	for _, r := range []*http.Request{known, small, large} {
+		c.release(r)
+	}
+	if n := c.bytes.Load(); n != 0 {
+		t.Errorf("%d bytes are counted at the end", n)
 	}
 }
 

@@ -13,7 +13,7 @@
 //     again. What is lost so an audit finds.
 //
 // At most 1,000 connections are open at a time, or a quarter of the descriptors
-// that the process may have, and the bodies that are being read have at most 32 MiB
+// that the process may have, and the bodies that are being read have at most 16 MiB
 // together. When there is no room for another, the connection that has waited the
 // longest without proving its sender is closed, or the one with the largest body.
 //
