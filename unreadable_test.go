@@ -21,7 +21,7 @@ import (
 )
 
 // Rows that a newer Pawl wrote, with values unknown to this one, stand among
-// 10,000 others, and before them: all others settle, and each odd one is told of.
+// 10,000 others, and before them: all others settle, and the odd ones are told of.
 func TestRowsOfANewerPawl(t *testing.T) {
 	const rows, every = 10_000, 250
 	path := filepath.Join(t.TempDir(), "pawl.db")
@@ -59,8 +59,8 @@ func TestRowsOfANewerPawl(t *testing.T) {
 	if s := p.Stats(); s.Completed != rows-rows/every || s.Died != 0 {
 		t.Errorf("%+v: want %d completed", s, rows-rows/every)
 	}
-	if n := strings.Count(log.String(), "cannot be read"); n < rows/every || n > 3*rows/every {
-		t.Errorf("%d mentions of %d rows in the log", n, rows/every)
+	if n := strings.Count(log.String(), "--state unreadable"); n < 1 || n > 10 {
+		t.Errorf("%d lines in the log about %d rows that cannot be read: want a few", n, rows/every)
 	}
 }
 

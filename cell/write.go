@@ -36,8 +36,8 @@ func (f Fate) String() string { return [...]string{"unclear", "landed", "superse
 //	ErrConflict                Trust.Conflict                           sent again, as Pace allows
 //	ErrPrecondition            Trust.Precondition, and no request       Lost
 //	                           is unanswered
-//	ErrRefused                 Trust.Refusal, or no request is in       Lost, with that error
-//	                           doubt
+//	ErrRefused                 Trust.Refusal, or no request is in       Lost, or Unclear if an earlier request
+//	                           doubt                                    is in doubt, with that error
 //
 // An answer that is not believed leaves its request in doubt: a refusal may be the
 // answer to a copy that an SDK or a proxy sent of what had landed. So it is looked

@@ -40,6 +40,7 @@ type Engine struct {
 	out     []Action
 	entries map[ledger.RowKey]*entry
 	cache   *simplelru.LRU[ledger.RowKey, ledger.Row]
+	odd     *simplelru.LRU[ledger.RowKey, ledger.Nonce] // rows that cannot be read, and were told of
 
 	dirty   queue            // entries with intents, in order of arrival
 	lanes   map[string]*lane // by pipeline
@@ -74,8 +75,9 @@ type Stats struct {
 // New returns an engine.
 func New(cfg Config) *Engine {
 	cache, _ := simplelru.NewLRU[ledger.RowKey, ledger.Row](max(cfg.Cache, 1), nil) // fails only for a size below one
+	odd, _ := simplelru.NewLRU[ledger.RowKey, ledger.Nonce](sweepOdd, nil)
 	e := &Engine{
-		cfg: cfg, cache: cache,
+		cfg: cfg, cache: cache, odd: odd,
 		entries:    map[ledger.RowKey]*entry{},
 		deliveries: map[uint64]*delivery{},
 		batches:    map[uint64][]*entry{},

@@ -101,9 +101,7 @@ func (e *Engine) entry(key ledger.RowKey) *entry {
 	if en == nil {
 		en = &entry{key: key}
 		if row, ok := e.cache.Peek(key); ok {
-			if row.Unreadable == nil {
-				en.row = row
-			}
+			en.row = row
 			e.cache.Remove(key)
 		}
 		en.row.RowKey = key

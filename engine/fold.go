@@ -257,12 +257,11 @@ func (e *Engine) abandon(en *entry, f *flight, err error, after time.Duration) {
 // another try: by then a newer Pawl may have taken it.
 const puzzledFor = time.Minute
 
-// unreadable tells of a row that cannot be read, once as long as it is in the cache.
+// unreadable tells of a row that cannot be read, once for as many as are remembered.
 func (e *Engine) unreadable(row *ledger.Row) {
-	known, ok := e.cache.Peek(row.RowKey)
-	if ok && known.Unreadable != nil && known.Nonce == row.Nonce {
+	if nonce, ok := e.odd.Get(row.RowKey); ok && nonce == row.Nonce {
 		return
 	}
-	e.cache.Add(row.RowKey, *row)
+	e.odd.Add(row.RowKey, row.Nonce)
 	e.emit(Report{What: Unreadable, Key: row.RowKey, Detail: row.Unreadable.Error()})
 }

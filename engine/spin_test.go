@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -141,7 +142,7 @@ func TestUnreadableRows(t *testing.T) {
 	w.now = w.now.Add(10 * time.Second)
 	a.step(engine.Tick{})
 	second := a.takeSweeps()
-	if told != 2 || len(second) == 0 || second[len(second)-1].Limit != first.Limit+2 {
+	if told != 2 || len(second) == 0 || second[len(second)-1].Limit != first.Limit+4 {
 		t.Fatalf("%d rows are told of, and the next sweeps are %+v after one of %d", told, second, first.Limit)
 	}
 	if out := a.step(engine.Swept{Pipeline: "p", Rows: odd}); len(out) != 0 {
@@ -158,5 +159,29 @@ func TestUnreadableRows(t *testing.T) {
 	}
 	if answer == nil || answer.Ack || answer.After == 0 || !a.Idle() {
 		t.Errorf("the event of an unreadable row is answered %+v: want it handed back", answer)
+	}
+}
+
+// TestManyUnreadableRows: where more rows cannot be read than a sweep passes by, the
+// engine asks at its usual pace, and tells of each once.
+func TestManyUnreadableRows(t *testing.T) {
+	w := newWorld(t)
+	a := w.newWorker(engine.Config{
+		Owner: "a", Pipelines: []string{"p"}, Policy: policy(), Tasks: 2, Bytes: 1, Swaps: 1, Batch: 1, Cache: 10, Sweep: time.Second,
+	}, 1)
+	all := make([]ledger.Row, 15_000)
+	for i := range all {
+		all[i] = ledger.UnreadableRow(parseKey(fmt.Sprint("x", i)), ledger.Nonce{byte(i), byte(i >> 8)}, errors.New("odd"))
+	}
+	a.step(engine.Tick{})
+	asked := 0
+	for sweeps := a.takeSweeps(); len(sweeps) > 0; sweeps = a.takeSweeps() {
+		if asked++; asked > 100 {
+			t.Fatal("it asks again at once, without end")
+		}
+		a.step(engine.Swept{Pipeline: "p", Rows: all[:min(len(all), sweeps[0].Limit)]})
+	}
+	if asked > 20 {
+		t.Errorf("asked %d times in a row", asked)
 	}
 }

@@ -13,15 +13,16 @@ type sweep struct {
 	next     time.Time
 	asked    bool
 	limit    int
-	// odd is how many rows of the last answer could not be read. So many more are
-	// asked for, or they would stand before all others for good.
+	// odd is how many rows of the last answer could not be read. Twice as many more
+	// are asked for, or they would stand before all others for good.
 	odd int
 }
 
 // sweepMost is the most rows asked for at a time.
 const sweepMost = 500
 
-// sweepOdd bounds how many rows that cannot be read a sweep passes by.
+// sweepOdd bounds how many rows that cannot be read a sweep passes by: beyond it
+// they do stand before all others.
 const sweepOdd = 10_000
 
 // sweeping reports that a pipeline's due rows are wanted. While objects of it wait
@@ -38,7 +39,7 @@ func (e *Engine) sweepAll() {
 			continue
 		}
 		s.asked = true
-		s.limit = min(sweepMost, max(s.lane.own, e.cfg.Tasks, 1)) + s.odd
+		s.limit = min(sweepMost, max(s.lane.own, e.cfg.Tasks, 1)) + min(2*s.odd, sweepOdd)
 		e.emit(Sweep{Pipeline: s.pipeline, Before: e.now, Limit: s.limit})
 	}
 }
@@ -95,6 +96,6 @@ func (e *Engine) swept(in *Swept) {
 		if (fresh > 0 || odd > s.odd) && len(in.Rows) >= s.limit {
 			s.next = e.now
 		}
-		s.odd = min(odd, sweepOdd)
+		s.odd = odd
 	}
 }

@@ -43,7 +43,9 @@ func (c *registerCell) failed(err, otherwise error) error {
 	switch {
 	case errors.Is(err, ErrRegisterChanged):
 		kind = cell.ErrPrecondition
-	case errors.Is(err, ErrRegister), errors.Is(err, ErrUnusable):
+	case errors.Is(err, ErrRegister):
+		kind = cell.ErrRefused
+	case errors.Is(err, ErrUnusable) && otherwise == cell.ErrUnavailable: // of a read, which changes nothing
 		kind = cell.ErrRefused
 	}
 	return fmt.Errorf("%w: %s: %w", kind, c, err)

@@ -31,7 +31,7 @@ func TestCellErrors(t *testing.T) {
 	for _, c := range []struct{ answer, read, write error }{
 		{ledger.ErrRegisterChanged, cell.ErrPrecondition, cell.ErrPrecondition},
 		{ledger.ErrRegister, cell.ErrRefused, cell.ErrRefused},
-		{ledger.ErrUnusable, cell.ErrRefused, cell.ErrRefused},
+		{ledger.ErrUnusable, cell.ErrRefused, cell.ErrUnclear},
 		{context.DeadlineExceeded, cell.ErrUnavailable, cell.ErrUnclear},
 	} {
 		register := ledger.Cell(answering{err: fmt.Errorf("the ledger says: %w", c.answer)}, "audit/lease")

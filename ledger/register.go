@@ -21,8 +21,8 @@ type Registers interface {
 	// no register has carried before.
 	//
 	// ErrRegisterChanged says that the condition did not hold, and that this
-	// request writes nothing; ErrRegister and ErrUnusable that it was refused for
-	// good. After any other error the value may have been written, or may yet be.
+	// request writes nothing; ErrRegister that it was refused for good. After any
+	// other error, ErrUnusable too, the value may have been written, or may yet be.
 	WriteRegister(ctx context.Context, name, version string, value []byte) (next string, err error)
 	// ListRegisters yields the registers whose names begin with prefix, in the
 	// order of their names, byte by byte. It sees concurrent writes or not. An

@@ -61,7 +61,8 @@ type Row struct {
 	Nonce  Nonce  `json:"-"`
 	Token  string `json:"-"` // the backend's own, where it has one
 	// Unreadable says why the stored row cannot be read. Then only its key and
-	// nonce are known, and every transition leaves it alone.
+	// nonce are known. It is never claimed, settled or due; the callers of the other
+	// transitions leave it alone.
 	Unreadable error `json:"-"`
 
 	Want  Version `json:"want"`

@@ -45,7 +45,7 @@ var lines = map[engine.Fact]struct {
 	engine.ShapeChanged: {slog.LevelWarn, "the sequencer is written differently than before: its order is doubtful"},
 	engine.Committed:    {slog.LevelDebug, "committed"},
 	engine.NothingToDo:  {slog.LevelDebug, "nothing to do"},
-	engine.Unreadable:   {slog.LevelError, "its row in the ledger cannot be read: the object waits, all others go on"},
+	engine.Unreadable:   {slog.LevelWarn, "its row in the ledger cannot be read: the object waits, all others go on; pawl ls --state unreadable lists them all"},
 }
 
 // Observe implements Observer.
@@ -59,8 +59,12 @@ func (l logged) Observe(r engine.Report) {
 	if r.Detail != "" {
 		attrs = append(attrs, "detail", r.Detail)
 	}
-	if r.What == engine.Outage { // it meets every object, again and again
+	switch r.What {
+	case engine.Outage: // it meets every object, again and again
 		l.warnings.outage[r.Key.Pipeline].Log(ctx, line.message, attrs...)
+		return
+	case engine.Unreadable: // a newer Pawl may have written all of them
+		l.warnings.odd[r.Key.Pipeline].Log(ctx, line.message, attrs...)
 		return
 	}
 	l.Log(ctx, line.level, line.message, attrs...)

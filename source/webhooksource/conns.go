@@ -94,8 +94,9 @@ func (c *conns) track(conn net.Conn, state http.ConnState) {
 		}
 	case http.StateActive:
 		v.fresh = false
-		if v.in == &c.idle {
-			v.leave()
+		if v.in == &c.idle { // another request, perhaps of somebody else behind a proxy, who has proven nothing
+			v.known = false
+			v.enter(&c.strangers)
 		}
 	case http.StateIdle:
 		if v.known && !v.evicted.Load() {

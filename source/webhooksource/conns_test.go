@@ -78,15 +78,21 @@ func TestWhoMakesRoomForAConnection(t *testing.T) {
 	}
 }
 
-// An idle connection that is used again is at work.
-func TestAConnectionInUseIsKept(t *testing.T) {
-	c := newCrowd(t, 1, 1000)
-	r, conn := c.arrive("known")
-	c.admit(r)
-	c.track(conn, http.StateIdle)
-	c.track(conn, http.StateActive)
-	c.arrive("stranger")
-	c.wantEnded("stranger")
+// An idle connection that is used again has to prove itself again: behind a proxy
+// the next request may be somebody else's.
+func TestEachRequestProvesItself(t *testing.T) {
+	for _, proven := range []bool{true, false} {
+		c := newCrowd(t, 1, 1000)
+		r, conn := c.arrive("known")
+		c.admit(r)
+		c.track(conn, http.StateIdle)
+		c.track(conn, http.StateActive)
+		if proven {
+			c.admit(r)
+		}
+		c.arrive("stranger")
+		c.wantEnded(map[bool]string{true: "stranger", false: "known"}[proven])
+	}
 }
 
 // The stranger with the largest body makes room for others, also for itself.

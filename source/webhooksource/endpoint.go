@@ -15,6 +15,7 @@ import (
 // endpoint answers requests.
 type endpoint struct {
 	*Source
+	ended <-chan struct{} // closed when the source is to end
 	sink  source.Sink
 	conns *conns
 }
@@ -155,6 +156,11 @@ func (e *endpoint) read(r *http.Request) ([]byte, answer) {
 // client goes away meanwhile, or has waited for long, the sink keeps them all the
 // same.
 func (e *endpoint) deliver(r *http.Request, batch event.Batch) answer {
+	select {
+	case <-e.ended: // what is posted again must not begin anew
+		return later(http.StatusServiceUnavailable, source.ErrClosed.Error(), closedRetry)
+	default:
+	}
 	done := make(chan source.Outcome, 1)
 	err := e.sink.TryDeliver(source.Delivery{
 		Events:         batch.Events,

@@ -36,7 +36,7 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	conns := newConns(s.limits.conns, s.limits.bodies, func(why string) {
 		s.log.crowded.Log(ctx, "a connection was ended for want of room: the longest silent one, or the one with the largest unfinished body", "why", why)
 	})
-	server := s.server(requests, conns, sink)
+	server := s.server(ctx, requests, conns, sink)
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 
@@ -53,9 +53,9 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	return broken
 }
 
-func (s *Source) server(requests context.Context, conns *conns, sink source.Sink) *http.Server {
+func (s *Source) server(ctx, requests context.Context, conns *conns, sink source.Sink) *http.Server {
 	return &http.Server{
-		Handler:           &endpoint{Source: s, sink: sink, conns: conns},
+		Handler:           &endpoint{Source: s, ended: ctx.Done(), sink: sink, conns: conns},
 		ReadHeaderTimeout: s.limits.header,
 		ReadTimeout:       s.limits.read,
 		IdleTimeout:       s.limits.idle,
