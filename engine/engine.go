@@ -16,11 +16,14 @@ type Config struct {
 	Policy    ledger.Policy
 	Tasks     int            // attempts running at a time, of the pipelines that share them
 	Own       map[string]int // attempts of pipelines that have slots of their own
-	Bytes     int64          // summed size of the objects in them
-	Swaps     int            // batches in flight
-	Batch     int            // changes in a batch
-	Cache     int            // rows remembered after their entry is gone
-	Sweep     time.Duration  // how often each pipeline's due rows are asked for; 0: never
+	// Waiting bounds the objects of one pipeline that wait for a slot in memory. The
+	// ledger has the others, and a sweep brings them when it is their turn. 0: no bound.
+	Waiting int
+	Bytes   int64         // summed size of the objects in them
+	Swaps   int           // batches in flight
+	Batch   int           // changes in a batch
+	Cache   int           // rows remembered after their entry is gone
+	Sweep   time.Duration // how often each pipeline's due rows are asked for; 0: never
 	// AckSettled acknowledges a delivery only when all its objects are
 	// settled or dead, instead of when the ledger has them. It is for
 	// workers that nobody sweeps after, and ledgers that forget.

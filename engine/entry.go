@@ -146,6 +146,8 @@ func (e *Engine) route(en *entry) {
 	case en.hasIntents():
 		e.dirty.push(en)
 	case en.attempt != nil:
+	case !e.draining && claimable(&en.row, e.now) && e.leavesToSweep(en):
+		e.retire(en)
 	case !e.draining && claimable(&en.row, e.now):
 		e.lane(en.key).ready.push(en)
 	default:

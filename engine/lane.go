@@ -51,6 +51,14 @@ func (e *Engine) room(l *lane) bool {
 	return open > 0
 }
 
+// leavesToSweep reports that an object that could wait for a slot need not: enough
+// of its pipeline do, its row is in the ledger, and no message waits for it. Else
+// one slow pipeline would take all the room that there is for work.
+func (e *Engine) leavesToSweep(en *entry) bool {
+	return e.cfg.Waiting > 0 && e.cfg.Sweep > 0 && !en.queued[ready] && len(en.waiting) == 0 && !en.row.Nonce.IsZero() &&
+		len(e.lane(en.key).ready.items) >= e.cfg.Waiting
+}
+
 // take reserves a slot for an attempt at row.
 func (e *Engine) take(en *entry, row *ledger.Row) bool {
 	l := e.lane(en.key)

@@ -98,3 +98,38 @@ func TestLargeObject(t *testing.T) {
 		t.Error("it waits until nothing else runs")
 	}
 }
+
+// What waits for a slot beyond a pipeline's share of the room waits in the ledger,
+// and sweeps bring all of it.
+func TestBacklogOfASlowPipeline(t *testing.T) {
+	const objects, waiting = 60, 5
+	w := newWorld(t)
+	a := w.newWorker(engine.Config{
+		Owner: "a", Pipelines: []string{"p", "pp"}, Policy: policy(), Tasks: 4, Waiting: waiting, Bytes: 1 << 30, Swaps: 1, Batch: 10, Cache: 10, Sweep: time.Second,
+	}, 1)
+	running := crowd(t, a, "p", objects)
+	if n := a.Pending(); n > running+waiting {
+		t.Errorf("%d objects are in memory, of which %d run: want at most %d that wait", n, running, waiting)
+	}
+	if crowd(t, a, "pp", 1) != 1 {
+		t.Error("the other pipeline stands still")
+	}
+	done := 0
+	for range 10 * objects {
+		for key, task := range a.tasks {
+			delete(a.tasks, key)
+			done++
+			a.step(engine.Finished{Key: key, Fence: task.Fence, Result: engine.Completed, Ending: ledger.Ending{Read: ledger.Read{Kind: event.Created}}})
+			break
+		}
+		w.now = w.now.Add(time.Second)
+		a.step(engine.Tick{})
+		for _, sweep := range a.takeSweeps() {
+			a.step(engine.Swept{Pipeline: sweep.Pipeline, Rows: w.due(sweep)})
+		}
+		crowd(t, a, "", 0)
+	}
+	if done != objects+1 {
+		t.Errorf("%d objects were handled, want %d", done, objects+1)
+	}
+}

@@ -111,10 +111,18 @@ func New(cfg Config) *Worker {
 	_, _ = rand.Read(seed[:]) // never fails
 	w.engine = engine.New(engine.Config{
 		Owner: owner(), Pipelines: names, Policy: cfg.Policy,
-		Tasks: cfg.Concurrency, Own: own, Bytes: cfg.MaxBytes, Swaps: traits.Swaps, Batch: traits.Batch, Cache: cachedRows,
+		Tasks: cfg.Concurrency, Own: own, Waiting: waiting(cfg), Bytes: cfg.MaxBytes, Swaps: traits.Swaps, Batch: traits.Batch, Cache: cachedRows,
 		Sweep: cfg.Sweep, AckSettled: cfg.AckSettled, Counts: cfg.Observer != nil, Rand: mathrand.New(mathrand.NewChaCha8(seed)),
 	})
 	return w
+}
+
+// waiting is the share of the backlog that one of several pipelines may have.
+func waiting(cfg Config) int {
+	if len(cfg.Pipelines) < 2 {
+		return 0
+	}
+	return max(1, cfg.Backlog/len(cfg.Pipelines))
 }
 
 // owner names this worker: for people, where it runs; for leases, something

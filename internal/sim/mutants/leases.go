@@ -139,6 +139,12 @@ var leases = []Mutant{
 		Budget: 500,
 	},
 	{
+		Name:  "a-backlog-for-whoever-comes-first",
+		Edits: []Edit{{"engine/lane.go", "len(e.lane(en.key).ready.items) >= e.cfg.Waiting\n", "false\n"}},
+		Why:   "The objects of one slow pipeline fill all the room that there is for work, and the notifications of others are turned away.",
+		Test:  &Test{Args: []string{"./engine", "-run", "TestBacklogOfASlowPipeline$"}, Says: "FAIL: TestBacklogOfASlowPipeline"},
+	},
+	{
 		Name:  "slots-for-whoever-comes-first",
 		Edits: []Edit{{"engine/lane.go", "	if l.running < sure ||", "	if "}},
 		Why:   "A pipeline whose attempts take long holds all slots, and the others stand still.",
