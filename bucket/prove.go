@@ -55,7 +55,7 @@ func Prove(ctx context.Context, store Store, bucketName, prefix string) (err err
 	return nil
 }
 
-// proof is an object that nobody else uses.
+// proof is an object that no other program uses.
 type proof struct {
 	Cell
 	written bool // the object may exist

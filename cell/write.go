@@ -10,7 +10,7 @@ type Fate uint8
 
 // The fates of a write.
 const (
-	// Unclear: nobody knows. A copy may have landed, or may land yet.
+	// Unclear: a copy may have landed, or may land yet.
 	Unclear Fate = iota
 	// Landed: it is what is there now.
 	Landed

@@ -24,7 +24,7 @@ func (e *Engine) work() bool {
 	}
 	turn := e.turn
 	en := e.nextReady()
-	e.turn = turn // nobody had it
+	e.turn = turn // a look takes no turn
 	return en != nil
 }
 

@@ -24,7 +24,7 @@ type Item struct {
 }
 
 // Swapped answers a Swap, one Outcome for each change. Where an Outcome has an
-// error nothing is known of that change, and nobody will find out: the worker is
+// error nothing is known of that change, and nothing will be: the worker is
 // being stopped hard, or its ledger is unusable and it is about to be.
 type Swapped struct {
 	Batch    uint64

@@ -42,7 +42,7 @@ func (e *Engine) room(l *lane) bool {
 	if l.running < sure || e.sharers == 1 && l.running < e.cfg.Tasks {
 		return true
 	}
-	open := e.cfg.Tasks - e.sharers*sure // what nobody is sure of
+	open := e.cfg.Tasks - e.sharers*sure // slots outside every sure share
 	for _, other := range e.order {
 		if other.own == 0 {
 			open -= max(0, other.running-sure)

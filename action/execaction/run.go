@@ -103,7 +103,7 @@ func (r *run) feeder(cmd *exec.Cmd, cancel context.CancelCauseFunc) (func(), err
 func (r *run) write(b []byte) (int, error) {
 	if r.written += int64(len(b)); r.written > r.maxOutput {
 		err := worker.Permanent(fmt.Errorf("its output has more than %d bytes: set a larger max_output, if that is right", r.maxOutput))
-		r.stop(err) // it need not notice that nobody reads on
+		r.stop(err) // the command need not notice that its pipe is closed
 		return 0, err
 	}
 	n, err := r.output.Write(b)
