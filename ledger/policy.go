@@ -15,6 +15,10 @@ type Policy struct {
 	Max      time.Duration // longest back-off
 	Horizon  time.Duration // how late a write may land
 	Retain   time.Duration // how long a settled removal is kept
+
+	// PurgeSettled: Forget gives up what is settled and exists, as well. What is
+	// lost about such an object later stays lost.
+	PurgeSettled bool
 }
 
 // DefaultPolicy returns the defaults.

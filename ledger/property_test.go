@@ -302,10 +302,11 @@ func (m *machine) redrive(t *rapid.T) {
 // Want and Have begin again, and the fence must not.
 func (m *machine) forget(t *rapid.T) {
 	_, now := m.clock(t)
+	m.policy.PurgeSettled = rapid.Bool().Draw(t, "settled")
 	if !m.row.Forget(&m.policy, now) {
 		return
 	}
-	if m.row.Have.Kind != event.Removed || !m.row.Settled() || m.row.Dead || m.row.Held() || !m.row.VerifyAt.IsZero() {
+	if m.row.Have.Kind != event.Removed && !m.policy.PurgeSettled || !m.row.Settled() || m.row.Dead || m.row.Held() || !m.row.VerifyAt.IsZero() {
 		t.Fatalf("forgotten: %+v", m.row)
 	}
 	m.row = ledger.Row{RowKey: m.row.RowKey}

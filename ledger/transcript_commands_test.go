@@ -232,10 +232,12 @@ func (s *story) redrive(a args) (string, error) {
 	return s.store(s.row(a.key()).Redrive(a.has("force"), s.now), "redriven")
 }
 
-// forget [on=..]: drops the row if it may.
+// forget [settled] [on=..]: drops the row if it may.
 func (s *story) forget(a args) (string, error) {
 	r := s.row(a.key())
-	if !r.Forget(&s.policy, s.now) {
+	p := s.policy
+	p.PurgeSettled = a.has("settled")
+	if !r.Forget(&p, s.now) {
 		return "kept", nil
 	}
 	delete(s.rows, r.RowKey)

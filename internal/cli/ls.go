@@ -2,9 +2,7 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -15,10 +13,10 @@ import (
 
 // lsOptions are the flags of ls.
 type lsOptions struct {
-	states   []string
-	pipeline string
-	prefix   string
-	limit    int
+	rowFilter
+	limit int
+	after string
+	count bool
 }
 
 func newLsCommand(a *app) *cobra.Command {
@@ -41,25 +39,25 @@ last_error, verify_at, event_time, created_at, updated_at. Times are RFC 3339,
 sizes are bytes, what does not apply is left out.`,
 		Example: `  pawl ls --state dead,failed
   pawl ls --pipeline grayscale --prefix s3://photos/in/2026/
+  pawl ls --count --older 24h --error 'access denied'
   pawl ls --limit 0 --json | jq -r 'select(.attempts > 3) | .key'`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runLs(cmd.Context(), a, o) },
 	}
+	o.register(a, cmd, "")
 	flags := cmd.Flags()
-	flags.StringSliceVar(&o.states, "state", nil, "only these `states`, separated by commas")
-	flags.StringVar(&o.pipeline, "pipeline", "", "only this `pipeline`")
-	flags.StringVar(&o.prefix, "prefix", "", "only keys that begin so: `s3://bucket/prefix`, or a key's prefix in any bucket")
 	flags.IntVar(&o.limit, "limit", 100, "at most so many `lines`; 0 for all")
-	_ = cmd.RegisterFlagCompletionFunc("state", completeStates) // fails only for a flag that is not there
-	_ = cmd.RegisterFlagCompletionFunc("pipeline", a.completePipelines)
+	flags.StringVar(&o.after, "after", "", "go on after this `row`, as the last page named it")
+	flags.BoolVar(&o.count, "count", false, "print how many rows there are of each pipeline and state")
 	return cmd
 }
 
-// errLimit ends a listing that is longer than wanted.
-var errLimit = errors.New("limit")
-
 func runLs(ctx context.Context, a *app, o *lsOptions) (err error) {
-	states, err := parseStates(o.states)
+	sel, err := o.selection(time.Now())
+	if err != nil {
+		return err
+	}
+	after, err := parseAfter(o.after)
 	if err != nil {
 		return err
 	}
@@ -74,60 +72,63 @@ func runLs(ctx context.Context, a *app, o *lsOptions) (err error) {
 	if err := v.checkPipeline(ctx, o.pipeline); err != nil {
 		return err
 	}
-	now := time.Now()
-	print := a.rowPrinter(now)
-	printed := 0
-	more := v.each(ctx, o, func(r *ledger.Row) error {
-		if len(states) > 0 && !slices.Contains(states, r.State(now)) {
-			return nil
+	if o.count {
+		c, err := v.count(ctx, sel)
+		if err != nil {
+			return err
 		}
-		if o.limit > 0 && printed == o.limit {
-			return errLimit
+		return a.printCount(c)
+	}
+	return a.printRows(ctx, v, sel, after, o.limit)
+}
+
+// printRows prints a page of rows, and says how to see the next.
+func (a *app) printRows(ctx context.Context, v *view, sel *rowSelection, after ledger.RowKey, limit int) error {
+	print := a.rowPrinter(sel.now)
+	printed, more := 0, false
+	for row, err := range v.selected(ctx, sel, after) {
+		if err != nil {
+			return err
 		}
-		printed++
-		return print.row(r)
-	})
-	if more != nil && !errors.Is(more, errLimit) {
-		return more
+		if limit > 0 && printed == limit {
+			more = true
+			break
+		}
+		printed, after = printed+1, row.RowKey
+		if err := print.row(&row); err != nil {
+			return err
+		}
 	}
 	if err := print.end(); err != nil {
 		return err
 	}
-	if more != nil {
-		fmt.Fprintf(a.Err, "pawl: there are more than %d: --limit 0 prints all\n", o.limit)
+	if more {
+		fmt.Fprintf(a.Err, "pawl: there are more than %d: --limit 0 prints all, and --after %s the next page\n", limit, shellWord(rowName(after)))
 	}
 	return nil
 }
 
-// each calls f for every row that pipeline and prefix select.
-func (v *view) each(ctx context.Context, o *lsOptions, f func(*ledger.Row) error) error {
-	bucket, prefix := "", o.prefix
-	if rest, ok := strings.CutPrefix(o.prefix, "s3://"); ok {
-		bucket, prefix, _ = strings.Cut(rest, "/")
+func (a *app) printCount(c rowCount) error {
+	if a.json {
+		return a.printJSON(c)
 	}
-	names := []string{o.pipeline}
-	if o.pipeline == "" {
-		var err error
-		if names, err = ledger.Pipelines(ctx, v.Store); err != nil {
-			return err
-		}
+	_, err := fmt.Fprint(a.Out, c)
+	return err
+}
+
+// rowName writes the key of a row as --after takes it: pipeline/s3://bucket/key.
+func rowName(k ledger.RowKey) string { return k.Pipeline + "/" + k.Object().String() }
+
+// parseAfter reads what rowName writes; an empty text is the beginning.
+func parseAfter(name string) (ledger.RowKey, error) {
+	if name == "" {
+		return ledger.RowKey{}, nil
 	}
-	for _, name := range names {
-		r := ledger.Range{Pipeline: name, Bucket: bucket}
-		if bucket != "" {
-			r.Prefix = prefix
-		}
-		for row, err := range v.Scan(ctx, r) {
-			if err != nil {
-				return err
-			}
-			if !strings.HasPrefix(row.Key, prefix) {
-				continue
-			}
-			if err := f(&row); err != nil {
-				return err
-			}
-		}
+	pipeline, object, _ := strings.Cut(name, "/")
+	all := appendPrinted(nil, strings.TrimSuffix(strings.TrimPrefix(object, `"`), `"`))
+	if len(all) == 0 {
+		return ledger.RowKey{}, usage("--after %s: want pipeline/s3://bucket/key, as ls prints it below a page", name)
 	}
-	return nil
+	o := all[0]
+	return ledger.RowKey{Pipeline: pipeline, Bucket: o.Bucket, Key: o.Key, VersionID: o.VersionID}, nil
 }

@@ -15,10 +15,11 @@ import (
 
 // redriveOptions are the flags of redrive.
 type redriveOptions struct {
-	pipeline string
-	states   []string
-	force    bool
-	all      bool
+	rowFilter
+	force  bool
+	all    bool
+	dryRun bool
+	yes    bool
 }
 
 func newRedriveCommand(a *app) *cobra.Command {
@@ -30,26 +31,32 @@ func newRedriveCommand(a *app) *cobra.Command {
 at once. It works while workers run; without one, the next "pawl run" tries.
 
 --force demands the effect again even where it is committed, of objects in the
-states named by --state, or in any state where the object itself is named.`,
+states named by --state, or in any state where the object itself is named.
+
+With --all the other flags select rows, as those of "pawl ls" do. Before more than
+100 rows change it asks, or where nobody is there to answer it wants --yes.`,
 		Example: `  pawl redrive s3://photos/in/cat.jpg
   pawl redrive --all
   pawl redrive --all --pipeline load --state dead,failed
+  pawl redrive --all --error 'access denied' --newer 24h --dry-run
   pawl redrive --force --pipeline grayscale s3://photos/in/cat.jpg`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return runRedrive(cmd.Context(), a, o, args) },
 	}
+	o.register(a, cmd, " (default dead with --all; dead,failed for an object)")
 	flags := cmd.Flags()
-	flags.StringVar(&o.pipeline, "pipeline", "", "only this `pipeline`")
-	flags.StringSliceVar(&o.states, "state", nil, "only these `states`, separated by commas (default dead with --all; dead,failed for an object)")
 	flags.BoolVar(&o.force, "force", false, "demand the effect again even where it is committed")
-	flags.BoolVar(&o.all, "all", false, "every object in these states")
-	_ = cmd.RegisterFlagCompletionFunc("state", completeStates) // fails only for a flag that is not there
-	_ = cmd.RegisterFlagCompletionFunc("pipeline", a.completePipelines)
+	flags.BoolVar(&o.all, "all", false, "every selected object")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "only count what --all would redrive")
+	flags.BoolVar(&o.yes, "yes", false, "do not ask before many rows change")
 	return cmd
 }
 
 func runRedrive(ctx context.Context, a *app, o *redriveOptions, args []string) (err error) {
-	states, err := o.wanted(args)
+	if err := o.check(args); err != nil {
+		return err
+	}
+	sel, err := o.selection(time.Now())
 	if err != nil {
 		return err
 	}
@@ -61,11 +68,13 @@ func runRedrive(ctx context.Context, a *app, o *redriveOptions, args []string) (
 	if err := v.checkPipeline(ctx, o.pipeline); err != nil {
 		return err
 	}
-	d := &redriver{ledger: ledger.New(v), states: states, force: o.force}
-	if o.all {
-		err = d.all(ctx, v, o.pipeline)
+	d := &redriver{ledger: ledger.New(v), selection: sel, force: o.force}
+	if !o.all {
+		err = d.one(ctx, v, args[0])
+	} else if more, asked := o.ask(ctx, a, v, sel); asked != nil || !more {
+		return asked
 	} else {
-		err = d.one(ctx, v, o.pipeline, args[0])
+		err = d.all(ctx, v)
 	}
 	if err != nil {
 		return err
@@ -77,19 +86,40 @@ func runRedrive(ctx context.Context, a *app, o *redriveOptions, args []string) (
 	return err
 }
 
-// wanted returns the states to redrive; none means any.
-func (o *redriveOptions) wanted(args []string) ([]ledger.State, error) {
+// check refuses flags that do not go together, and sets the default states.
+func (o *redriveOptions) check(args []string) error {
 	switch {
 	case o.all == (len(args) == 1):
-		return nil, usage("name one object, or --all")
+		return usage("name one object, or --all")
+	case !o.all && (o.narrows() || o.dryRun):
+		return usage("--prefix, --older, --newer, --error and --dry-run select among all objects: say --all and name no object")
 	case len(o.states) > 0:
-		return parseStates(o.states)
 	case o.all:
-		return []ledger.State{ledger.StateDead}, nil
-	case o.force:
-		return nil, nil
+		o.states = []string{string(ledger.StateDead)}
+	case !o.force:
+		o.states = []string{string(ledger.StateDead), string(ledger.StateFailed)}
 	}
-	return []ledger.State{ledger.StateDead, ledger.StateFailed}, nil
+	return nil
+}
+
+// manyRows is how many rows change without a question.
+const manyRows = 100
+
+// ask reports whether the selected rows are to be redriven.
+func (o *redriveOptions) ask(ctx context.Context, a *app, v *view, sel *rowSelection) (bool, error) {
+	if o.yes && !o.dryRun {
+		return true, nil
+	}
+	c, err := v.count(ctx, sel)
+	switch {
+	case err != nil:
+		return false, err
+	case o.dryRun:
+		return false, a.printCount(c)
+	case c.total() <= manyRows:
+		return true, nil
+	}
+	return a.confirm(ctx, c.String()+fmt.Sprintf("Redrive %d rows?", c.total()))
 }
 
 // redriven counts what redrive did.
@@ -108,19 +138,19 @@ func (c redriven) String() string {
 
 // redriver redrives rows by compare-and-swap, so that workers may run.
 type redriver struct {
-	ledger *ledger.Ledger
-	states []ledger.State
-	force  bool
-	count  redriven
+	ledger    *ledger.Ledger
+	selection *rowSelection
+	force     bool
+	count     redriven
 }
 
 // one redrives the object that an argument means.
-func (d *redriver) one(ctx context.Context, v *view, pipeline, arg string) error {
+func (d *redriver) one(ctx context.Context, v *view, arg string) error {
 	object, rows, err := v.find(ctx, arg)
 	if err != nil {
 		return err
 	}
-	if pipeline != "" {
+	if pipeline := d.selection.pipeline; pipeline != "" {
 		rows = slices.DeleteFunc(rows, func(r ledger.Row) bool { return r.Pipeline != pipeline })
 	}
 	if len(rows) == 0 {
@@ -132,10 +162,10 @@ func (d *redriver) one(ctx context.Context, v *view, pipeline, arg string) error
 // redrivePage is how many rows are redriven at a time.
 const redrivePage = 500
 
-// all redrives every row in the wanted states.
-func (d *redriver) all(ctx context.Context, v *view, pipeline string) error {
+// all redrives every selected row.
+func (d *redriver) all(ctx context.Context, v *view) error {
 	for last := (ledger.RowKey{}); ; {
-		page, err := d.page(ctx, v, ledger.Range{Pipeline: pipeline, After: last})
+		page, err := d.page(ctx, v, last)
 		if err != nil || len(page) == 0 {
 			return err
 		}
@@ -146,27 +176,20 @@ func (d *redriver) all(ctx context.Context, v *view, pipeline string) error {
 	}
 }
 
-// page reads the next rows in the wanted states. The scan has ended before
-// anything is written.
-func (d *redriver) page(ctx context.Context, v *view, r ledger.Range) (page []ledger.Row, err error) {
-	now := time.Now()
-	for row, err := range v.Scan(ctx, r) {
+// page reads the next selected rows. The scan has ended before anything is written.
+func (d *redriver) page(ctx context.Context, v *view, after ledger.RowKey) (page []ledger.Row, err error) {
+	for row, err := range v.selected(ctx, d.selection, after) {
 		if err != nil {
 			return nil, err
 		}
-		if d.wants(&row, now) {
-			page = append(page, row)
-		}
-		if len(page) == redrivePage {
+		if page = append(page, row); len(page) == redrivePage {
 			break
 		}
 	}
 	return page, nil
 }
 
-func (d *redriver) wants(r *ledger.Row, now time.Time) bool {
-	return r.Unreadable == nil && (len(d.states) == 0 || slices.Contains(d.states, r.State(now)))
-}
+func (d *redriver) wants(r *ledger.Row) bool { return r.Unreadable == nil && d.selection.has(r) }
 
 // maxRounds is how often a row that changes all the time is tried.
 const maxRounds = 20
@@ -198,8 +221,9 @@ func (d *redriver) redrive(ctx context.Context, rows []ledger.Row) error {
 // changes returns the swaps of the rows that are in a wanted state.
 func (d *redriver) changes(rows []ledger.Row) (changes []ledger.Change) {
 	now := time.Now().UTC()
+	d.selection.now = now
 	for i := range rows {
-		if !d.wants(&rows[i], now) {
+		if !d.wants(&rows[i]) {
 			d.count.LeftAlone++
 			continue
 		}

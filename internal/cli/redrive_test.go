@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -73,8 +74,8 @@ func states(t *testing.T, s ledger.Store) map[ledger.State]int {
 func TestRedriveAllInPages(t *testing.T) {
 	const n = redrivePage*2 + 1
 	s := deadRows(t, n)
-	d := &redriver{ledger: ledger.New(s), states: []ledger.State{ledger.StateDead}}
-	if err := d.all(t.Context(), &view{Store: s}, ""); err != nil {
+	d := &redriver{ledger: ledger.New(s), selection: &rowSelection{states: []ledger.State{ledger.StateDead}}}
+	if err := d.all(t.Context(), &view{Store: s}); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(redriven{Redriven: n}, d.count); diff != "" {
@@ -97,8 +98,8 @@ func TestRedriveWhileWorkersRun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &busy{Store: deadRows(t, 3), meddle: map[string]int{"k00000": 1, "k00002": 3}, change: test.change}
-			d := &redriver{ledger: ledger.New(s), states: []ledger.State{ledger.StateDead}}
-			if err := d.all(t.Context(), &view{Store: s}, "p"); err != nil {
+			d := &redriver{ledger: ledger.New(s), selection: &rowSelection{states: []ledger.State{ledger.StateDead}}}
+			if err := d.all(t.Context(), &view{Store: s}); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(test.want, d.count); diff != "" {
@@ -113,8 +114,40 @@ func TestRedriveWhileWorkersRun(t *testing.T) {
 
 func TestRedriveGivesUp(t *testing.T) {
 	s := &busy{Store: deadRows(t, 1), meddle: map[string]int{"k00000": 1000}, change: func(r ledger.Row) ledger.Row { return r }}
-	d := &redriver{ledger: ledger.New(s), states: []ledger.State{ledger.StateDead}}
-	if err := d.all(t.Context(), &view{Store: s}, ""); err == nil {
+	d := &redriver{ledger: ledger.New(s), selection: &rowSelection{states: []ledger.State{ledger.StateDead}}}
+	if err := d.all(t.Context(), &view{Store: s}); err == nil {
 		t.Error("no error although the row never stood still")
+	}
+}
+
+// TestRedriveAsks: before many rows change somebody must agree, and a program says
+// --yes.
+func TestRedriveAsks(t *testing.T) {
+	few, many := &view{Store: deadRows(t, manyRows)}, &view{Store: deadRows(t, manyRows+1)}
+	for _, test := range []struct {
+		name  string
+		flags redriveOptions
+		v     *view
+		more  bool
+		err   string
+		out   string
+	}{
+		{"few", redriveOptions{}, few, true, "", ""},
+		{"many", redriveOptions{}, many, false, "p: 101 dead\nRedrive 101 rows? Nobody is there to answer: say --yes to do it, or --dry-run to look", ""},
+		{"yes", redriveOptions{yes: true}, many, true, "", ""},
+		{"dry run", redriveOptions{dryRun: true, yes: true}, many, false, "", "p: 101 dead\n"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var out bytes.Buffer
+			a := &app{Streams: Streams{Out: &out}}
+			more, err := test.flags.ask(t.Context(), a, test.v, &rowSelection{states: []ledger.State{ledger.StateDead}})
+			said := ""
+			if err != nil {
+				said = err.Error()
+			}
+			if more != test.more || said != test.err || out.String() != test.out {
+				t.Errorf("%v, %q, printed %q", more, said, out.String())
+			}
+		})
 	}
 }

@@ -107,6 +107,11 @@ func shellQuote(o event.Object) string {
 	if o.VersionID == "" && printable(raw) && !strings.Contains(raw, versionQuery) {
 		s = raw
 	}
+	return shellWord(s)
+}
+
+// shellWord quotes a text for a POSIX shell where it has to be.
+func shellWord(s string) string {
 	if strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:/._-+=@%,") == "" {
 		return s
 	}
