@@ -72,7 +72,7 @@ type Pipeline struct {
 	// default), or every version of it.
 	Identity Identity `yaml:"identity" jsonschema:"enum=object,enum=version"`
 	// How many objects are handled at a time, in slots that no other pipeline
-	// takes. Default: shared. An image pipeline has as many as there are cores;
+	// takes. Default: shared. An image pipeline has one for every two cores;
 	// others share those of the file's concurrency.
 	Concurrency int `yaml:"concurrency"`
 
