@@ -34,11 +34,12 @@ const (
 	Committed                    // an effect was committed. Took: the attempt
 	NothingToDo                  // an attempt found the effect committed already. Took: the attempt
 	Unreadable                   // a row cannot be read: its object waits
+	Disordered                   // an event was passed over as stale, though its own time is newer
 )
 
 // The facts that only metrics want; see [Config.Counts].
 const (
-	Raised       Fact = Unreadable + 1 + iota // an event is news
+	Raised       Fact = Disordered + 1 + iota // an event is news
 	Duplicate                                 // an event was heard before
 	Stale                                     // an event is older than what was heard before
 	Unmatched                                 // no pipeline wants these events

@@ -81,7 +81,7 @@ func (s *story) observe(a args) (string, error) {
 		return "", err
 	}
 	r, verdict := s.row(a.key()).Observe(e, !a.has("untrusted"), s.now)
-	if verdict != ledger.Raised {
+	if verdict != ledger.Raised && verdict != ledger.Disordered {
 		return s.unchanged(r, "%s", verdict)
 	}
 	return s.store(r, "%s", verdict)
@@ -230,6 +230,11 @@ func (s *story) suspect(a args) (string, error) {
 // redrive [force] [on=..]
 func (s *story) redrive(a args) (string, error) {
 	return s.store(s.row(a.key()).Redrive(a.has("force"), s.now), "redriven")
+}
+
+// reset-order [on=..]
+func (s *story) resetOrder(a args) (string, error) {
+	return s.store(s.row(a.key()).ResetOrder(s.now), "reset")
 }
 
 // forget [settled] [on=..]: drops the row if it may.

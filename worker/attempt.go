@@ -49,6 +49,14 @@ const maxMoves = 5
 // consistent store may be hiding.
 const lookAgain = 15 * time.Second
 
+// unmatched is the failure of an object that was heard of before the pipeline's match
+// was edited. Nothing has checked where its output would go now, so it rests: until
+// it matches again, or a person drops it.
+const unmatched = "the pipeline no longer matches it: it rests until it does, or until pawl redrive --drop"
+
+// rest is how long it rests, before it is seen whether it matches again.
+const rest = time.Hour
+
 // errTooYoung says that "not found" may not be believed yet.
 var errTooYoung = errors.New("is not found, but too young to be believed removed")
 
@@ -61,6 +69,11 @@ func (x *Attempt) Run(ctx context.Context) engine.Finished {
 	fin := engine.Finished{Key: x.Claim.Key, Fence: x.Claim.Fence}
 	if context.Cause(ctx) != nil {
 		fin.Result = engine.Released // nothing was begun
+		return fin
+	}
+	if !x.Pipeline.Match(x.ref()) {
+		fin.Result = engine.Failed
+		fin.Failure = ledger.Failure{Message: unmatched, After: rest, Uncounted: true}
 		return fin
 	}
 	var err error

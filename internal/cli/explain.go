@@ -49,6 +49,7 @@ type story struct {
 	rowJSON
 	Why     string         `json:"why"`
 	Next    string         `json:"next"`
+	Order   string         `json:"order,omitempty"`
 	History []ledger.Entry `json:"history"` // newest first
 
 	row *ledger.Row
@@ -101,9 +102,9 @@ func tell(o event.Object, rows []ledger.Row, c *config.Config, now time.Time) *a
 	}
 	for i := range rows {
 		r := &rows[i]
-		w := words{row: r, now: now, limit: limit, known: configured(c, r.Pipeline)}
+		w := words{row: r, now: now, limit: limit, known: configured(c, r.Pipeline), unmatched: unmatched(c, r)}
 		acc.Rows = append(acc.Rows, story{
-			rowJSON: toJSON(r, now), Why: w.why(), Next: w.next(), History: slices.Clip(r.History), row: r,
+			rowJSON: toJSON(r, now), Why: w.why(), Next: w.next(), Order: w.disorder(), History: slices.Clip(r.History), row: r,
 		})
 	}
 	for i := range c.Pipelines {
@@ -117,6 +118,19 @@ func tell(o event.Object, rows []ledger.Row, c *config.Config, now time.Time) *a
 
 func configured(c *config.Config, name string) bool {
 	return slices.ContainsFunc(c.Pipelines, func(p config.Pipeline) bool { return p.Name == name })
+}
+
+// unmatched says why a pipeline of the configuration does not match a row's object,
+// as it once did. Empty: it does, or there is no such pipeline.
+func unmatched(c *config.Config, r *ledger.Row) string {
+	i := slices.IndexFunc(c.Pipelines, func(p config.Pipeline) bool { return p.Name == r.Pipeline })
+	if i < 0 {
+		return ""
+	}
+	if o := noRow(&c.Pipelines[i], r.Object()); !o.Matches {
+		return o.Why
+	}
+	return ""
 }
 
 // noRow says why a pipeline knows nothing of an object.

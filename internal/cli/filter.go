@@ -54,6 +54,7 @@ type rowSelection struct {
 	after    time.Time
 	failure  string // in lower case
 	now      time.Time
+	also     func(r *ledger.Row) bool // nil: any
 }
 
 func (f *rowFilter) selection(now time.Time) (*rowSelection, error) {
@@ -84,6 +85,8 @@ func (s *rowSelection) has(r *ledger.Row) bool {
 	case len(s.states) > 0 && !slices.Contains(s.states, r.State(s.now)):
 		return false
 	case !s.before.IsZero() && !r.UpdatedAt.Before(s.before), !s.after.IsZero() && r.UpdatedAt.Before(s.after):
+		return false
+	case s.also != nil && !s.also(r):
 		return false
 	}
 	return s.failure == "" || strings.Contains(strings.ToLower(r.LastError), s.failure)

@@ -35,8 +35,9 @@ With --json each line is one JSON object: pipeline, bucket, key (where it is not
 UTF-8, key_base64 is the exact one), version_id, state, due (when a worker looks
 next), want and have (kind, sequencer, generation, version_id, etag, mod_time,
 size), lease (owner, until, live), fence, doubt, forced, dead, attempts, retry_at,
-last_error, verify_at, event_time, created_at, updated_at. Times are RFC 3339,
-sizes are bytes, what does not apply is left out.`,
+last_error, verify_at, event_time, disorder (how many events were passed over
+although their time is newer), created_at, updated_at. Times are RFC 3339, sizes
+are bytes, what does not apply is left out.`,
 		Example: `  pawl ls --state dead,failed
   pawl ls --pipeline grayscale --prefix s3://photos/in/2026/
   pawl ls --count --older 24h --error 'access denied'

@@ -14,6 +14,8 @@ type words struct {
 	now   time.Time
 	limit int  // of attempts
 	known bool // the pipeline is in the configuration
+	// unmatched says why the pipeline does not match the object any more.
+	unmatched string
 }
 
 // why says how the row came into its state.
@@ -69,6 +71,8 @@ func (w words) next() string {
 		return "nothing, until the object changes or somebody runs: pawl redrive --pipeline " + r.Pipeline + " " + shellQuote(r.Object())
 	case due.IsZero():
 		return "nothing, until the object changes"
+	case w.unmatched != "" && state != ledger.StateProcessing:
+		return "nothing: the pipeline no longer matches it, as " + w.unmatched + ". It rests until it is matched again, or somebody runs: pawl redrive --drop --pipeline " + r.Pipeline + " " + shellQuote(r.Object())
 	case !w.known:
 		return "nothing: the configuration has no such pipeline, so no worker looks"
 	case state == ledger.StateSettled:
@@ -79,6 +83,16 @@ func (w words) next() string {
 		return w.when("a worker takes over", due, w.doubt())
 	}
 	return w.when("a worker tries", due, w.doubt())
+}
+
+// disorder tells of events that were passed over for their sequencer.
+func (w words) disorder() string {
+	r := w.row
+	if r.Disorder == 0 {
+		return ""
+	}
+	return fmt.Sprintf("in doubt: %d events were passed over whose time is newer and whose sequencer is older than %s. Where the object has changed, run: pawl redrive --reset-order --pipeline %s %s",
+		r.Disorder, r.Want.Sequencer.Raw(), r.Pipeline, shellQuote(r.Object()))
 }
 
 // when puts a time into a sentence, and wonders where it is long past.

@@ -128,4 +128,16 @@ var deciding = []Mutant{
 		Why:   "Credentials expire, or descriptors run out, for some minutes: every object that changes meanwhile dies of it.",
 		Test:  &Test{Args: []string{"./worker", "-run", "TestAnOutageOfTenMinutes$"}, Says: "FAIL: TestAnOutageOfTenMinutes"},
 	},
+	{
+		Name:  "an-edited-match",
+		Edits: []Edit{{"worker/attempt.go", "if !x.Pipeline.Match(x.ref()) {", "if false {"}},
+		Why:   "What was heard of before the configuration was edited is written where no check foresaw it: into a loop, say.",
+		Test:  &Test{Args: []string{"./worker", "-run", "TestWhatIsNoLongerMatchedRests$"}, Says: "FAIL: TestWhatIsNoLongerMatchedRests"},
+	},
+	{
+		Name:  "a-rest-that-kills",
+		Edits: []Edit{{"worker/attempt.go", "After: rest, Uncounted: true", "After: rest"}},
+		Why:   "What rests is looked at every hour, and dies of that.",
+		Test:  &Test{Args: []string{"./worker", "-run", "TestWhatIsNoLongerMatchedRests$"}, Says: "FAIL: TestWhatIsNoLongerMatchedRests"},
+	},
 }
