@@ -140,4 +140,10 @@ var deciding = []Mutant{
 		Why:   "What rests is looked at every hour, and dies of that.",
 		Test:  &Test{Args: []string{"./worker", "-run", "TestWhatIsNoLongerMatchedRests$"}, Says: "FAIL: TestWhatIsNoLongerMatchedRests"},
 	},
+	{
+		Name:  "a-quarantine-that-stops-all-at-once",
+		Edits: []Edit{{"engine/lane.go", "en != nil && l.running == 0 && e.quarantined", "en != nil && e.quarantined"}},
+		Why:   "What is to run alone waits for a slow object of its own pipeline, and all other pipelines wait with it.",
+		Test:  &Test{Args: []string{"./engine", "-run", "TestQuarantineWaitsForItsOwnPipelineFirst$"}, Says: "FAIL: TestQuarantineWaitsForItsOwnPipelineFirst"},
+	},
 }

@@ -73,7 +73,7 @@ var events = []Mutant{
 		Edits: []Edit{{"ledger/observe.go", `		case c == 0:
 			return r, Duplicate
 		}
-		r.Want, newest = Version{Sequencer: e.Sequencer}, true`, `		case c == 0:
+		r.Want, newest, r.Disorder = Version{Sequencer: e.Sequencer}, true, 0`, `		case c == 0:
 			r.Want.Generation++
 		default:
 			r.Want, newest = Version{Sequencer: e.Sequencer}, true

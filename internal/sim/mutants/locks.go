@@ -39,8 +39,8 @@ var locks = []Mutant{
 		Test:  worlds("L1", "20000"),
 	},
 	{
-		Name:  "a-lock-held-from-the-look-s-answer-on",
-		Edits: []Edit{{"lock/write.go", "w.base, w.sent = w.found.now, asked", "w.base, w.sent = w.found.now, w.found.seen"}},
+		Name:  "a-lock-held-from-a-looks-answer-on",
+		Edits: []Edit{{"lock/write.go", "w.base, w.sent = w.found.now, asked", "asked = w.found.seen\n		w.base, w.sent = w.found.now, asked"}},
 		Why:   "The look shows that nothing has landed. While its answer is on the way, the first copy does.",
 		Test:  lockTest("TestALeaseThatLandsWhileOneLooks"),
 	},
