@@ -146,4 +146,10 @@ var deciding = []Mutant{
 		Why:   "What is to run alone waits for a slow object of its own pipeline, and all other pipelines wait with it.",
 		Test:  &Test{Args: []string{"./engine", "-run", "TestQuarantineWaitsForItsOwnPipelineFirst$"}, Says: "FAIL: TestQuarantineWaitsForItsOwnPipelineFirst"},
 	},
+	{
+		Name:  "room-in-memory-for-whoever-comes-first",
+		Edits: []Edit{{"worker/worker.go", "return max(1, cfg.Backlog/(2*len(cfg.Pipelines)))", "return cfg.Backlog"}},
+		Why:   "Over a ledger in memory deliveries wait for their objects. Those of one slow pipeline take all the room there is.",
+		Test:  &Test{Args: []string{"./worker", "-run", "TestASlowPipelineLeavesRoomForOthers$"}, Says: "FAIL: TestASlowPipelineLeavesRoomForOthers"},
+	},
 }
