@@ -35,7 +35,7 @@ func (r Row) Observe(e *event.Event, trusted bool, now time.Time) (Row, Verdict)
 	newest := !at.Before(r.EventTime)
 	if trusted && !e.Sequencer.IsZero() {
 		switch c := e.Sequencer.CompareSameKey(r.Want.Sequencer); {
-		case c < 0 && at.After(r.EventTime.Add(r.disorderAfter())):
+		case c < 0 && at.After(r.EventTime.Add(r.disorderAfter())) && !ofVersion(e):
 			return r.disordered(e, at, now), Disordered
 		case c < 0:
 			return r, Stale
@@ -77,8 +77,12 @@ func (r *Row) disorderAfter() time.Duration {
 	if r.Disorder > 0 {
 		return 0
 	}
-	return time.Minute
+	return 15 * time.Second
 }
+
+// ofVersion reports that the event is about the removal of one version: of an old one,
+// perhaps, whose place in the order it has on some stores, however late it comes.
+func ofVersion(e *event.Event) bool { return e.Kind == event.Removed && e.Object.VersionID != "" }
 
 // disordered takes note of an event that its sequencer calls stale. Nobody can tell
 // which of the two is wrong, so Want stays; a person can, and resets the order.

@@ -66,14 +66,15 @@ func (s *story) event(a args) (*event.Event, error) {
 	if a.has("time") {
 		when, err3 = a.time("time")
 	}
-	k := a.key()
+	o := a.key().Object()
+	o.VersionID = a.text("version", "")
 	return &event.Event{
-		Object: k.Object(), Kind: kind, Sequencer: seq, Time: when, ETag: a.text("etag", ""),
+		Object: o, Kind: kind, Sequencer: seq, Time: when, ETag: a.text("etag", ""),
 		Name: map[event.Kind]string{event.Created: "ObjectCreated:Put", event.Removed: "ObjectRemoved:Delete"}[kind],
 	}, errors.Join(err1, err2, err3)
 }
 
-// observe seq=0055 [kind=removed] [etag=a] [time=9s] [untrusted] [on=..] [at=..]
+// observe seq=0055 [kind=removed] [etag=a] [version=v1] [time=9s] [untrusted] [on=..] [at=..]
 // An event's time is now unless told.
 func (s *story) observe(a args) (string, error) {
 	e, err := s.event(a)
