@@ -40,7 +40,9 @@ pipelines:
 retry: {attempts: 2, base: 100ms, max: 1s}
 `
 
-const shortageObjects = 100
+// Objects change in bursts, so that more of them are handled at a time than a process
+// that is short can.
+const burst = 25
 
 // TestShortages takes what a running process needs away: no object is dead of it,
 // all are settled after, and neither the log nor those who post suffer.
@@ -52,23 +54,25 @@ func TestShortages(t *testing.T) {
 		// take takes something away until ctx ends, which it then gives back.
 		take func(s *short, ctx context.Context) error
 		work int // of each object, in seconds
-		says string
-		code int // which must have been answered
+		// bursts is how many there are.
+		bursts int
+		says   string
+		code   int // which must have been answered
 	}{
 		"disk": {
 			func(ctx context.Context, t *testing.T, dir string, command ...string) *exec.Cmd {
 				return servertest.OnDisk(ctx, t, dir, "4m", command...)
-			}, (*short).fill, 0, "disk is full", http.StatusServiceUnavailable,
+			}, (*short).fill, 0, 4, "disk is full", http.StatusServiceUnavailable,
 		},
 		"descriptors": {
 			func(ctx context.Context, _ *testing.T, _ string, command ...string) *exec.Cmd {
 				return exec.CommandContext(ctx, "sh", append([]string{"-c", `ulimit -n 64 && exec "$0" "$@"`}, command...)...)
-			}, (*short).crowd, 4, "too many open files", http.StatusOK,
+			}, (*short).crowd, 4, max(4, int(*shortage/(10*time.Second))), "too many open files", http.StatusOK,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newShort(t, c.work)
+			s := newShort(t, c.work, c.bursts)
 			s.cmd = c.start(t.Context(), t, s.dir, binary, "run", "--json", "-c", s.config)
 			end := s.run(t)
 			ctx, stop := context.WithTimeout(t.Context(), *shortage)
@@ -94,6 +98,7 @@ type short struct {
 	store   bucket.Store
 	in, out string // buckets
 	dir     string
+	bursts  int
 	config  string
 	address string
 	cmd     *exec.Cmd
@@ -104,9 +109,9 @@ type short struct {
 	slowest time.Duration
 }
 
-func newShort(t *testing.T, work int) *short {
+func newShort(t *testing.T, work, bursts int) *short {
 	t.Helper()
-	s := &short{server: servertest.MinIO(t, servertest.Options{}), dir: t.TempDir(), codes: map[int]int{}}
+	s := &short{server: servertest.MinIO(t, servertest.Options{}), dir: t.TempDir(), bursts: bursts, codes: map[int]int{}}
 	s.store, s.in, s.out = open(t, s.server), s.server.NewBucket(t), s.server.NewBucket(t)
 	var err error
 	if s.address, err = freeAddress(); err != nil {
@@ -173,9 +178,9 @@ func (s *short) post(t *testing.T) {
 	t.Helper()
 	var senders sync.WaitGroup
 	var failed atomic.Pointer[error]
-	for i := range shortageObjects {
+	for i := range s.bursts * burst {
 		senders.Go(func() {
-			<-time.After(time.Duration(i) * *shortage / shortageObjects)
+			<-time.After(time.Duration(i/burst) * *shortage / time.Duration(s.bursts))
 			if err := s.send(t.Context(), i); err != nil {
 				failed.Store(&err)
 			}
@@ -188,13 +193,13 @@ func (s *short) post(t *testing.T) {
 }
 
 func (s *short) send(ctx context.Context, i int) error {
-	key := fmt.Sprintf("k%03d", i)
+	key := fmt.Sprintf("k%04d", i)
 	body := bucket.Object{Body: strings.NewReader(key), Size: int64(len(key))}
 	if _, err := s.store.Put(ctx, event.Object{Bucket: s.in, Key: key}, body, bucket.Condition{}); err != nil {
 		return err
 	}
 	payload := fmt.Sprintf(`{"Records":[{"eventVersion":"2.1","eventSource":"aws:s3","awsRegion":"us-east-1","eventTime":%q,"eventName":"ObjectCreated:Put",`+
-		`"s3":{"s3SchemaVersion":"1.0","bucket":{"name":%q},"object":{"key":%q,"size":4,"sequencer":"0055AED6DCD9028%03X"}}}]}`,
+		`"s3":{"s3SchemaVersion":"1.0","bucket":{"name":%q},"object":{"key":%q,"size":5,"sequencer":"0055AED6DCD902%04X"}}}]}`,
 		time.Now().UTC().Format(time.RFC3339), s.in, key, i)
 	for ctx.Err() == nil {
 		began := time.Now()
@@ -267,8 +272,8 @@ func (s *short) settle(t *testing.T) {
 	t.Helper()
 	done := 0
 	s.wait(t, "not all objects are settled", func() bool {
-		for ; done < shortageObjects; done++ {
-			o := event.Object{Bucket: s.out, Key: fmt.Sprintf("up/k%03d", done)}
+		for ; done < s.bursts*burst; done++ {
+			o := event.Object{Bucket: s.out, Key: fmt.Sprintf("up/k%04d", done)}
 			if _, err := s.store.Head(t.Context(), o); err != nil {
 				return false
 			}
