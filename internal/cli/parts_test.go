@@ -76,7 +76,7 @@ func otherParts() *config.Table {
 	rows := memledger.New()
 	return &config.Table{
 		Ledgers: []config.LedgerKind{{
-			Name: "shelf", Form: "shelf:NAME", Parse: func(name string) (any, error) { return shelf{name, rows}, nil },
+			Name: "shelf", Form: "shelf:NAME", Parse: func(name, _ string) (any, error) { return shelf{name, rows}, nil },
 		}},
 		Sources: []config.Kind{{Name: "tap", Config: tap{}}, {Name: "hose", Config: tap{}}},
 		Actions: []config.Kind{{Name: "ring", Config: ring{}}},

@@ -28,9 +28,10 @@ type Kind struct {
 type LedgerKind struct {
 	Name string
 	Form string // how it is written: sqlite:FILE; the name alone if nothing follows it
-	// Parse reads what follows the name and a colon. Its error must not repeat
-	// the text, which may be an environment variable's.
-	Parse func(rest string) (any, error)
+	// Parse reads what follows the name and a colon. A relative path in it counts
+	// from dir, the folder of the file. Its error must not repeat the text, which
+	// may be an environment variable's.
+	Parse func(rest, dir string) (any, error)
 }
 
 // Part is a source, an action or a ledger, of a kind that the table lists.
