@@ -156,7 +156,9 @@ func TestBackoffBounds(t *testing.T) {
 }
 
 func TestDiedAt(t *testing.T) {
-	entry := func(second int64, what string) ledger.Entry { return ledger.Entry{At: time.Unix(second, 0), What: what} }
+	entry := func(second int64, what string) ledger.Entry {
+		return ledger.Entry{At: time.Unix(second, 0), What: what}
+	}
 	for _, test := range []struct {
 		history []ledger.Entry
 		want    time.Time

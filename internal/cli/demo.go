@@ -67,7 +67,7 @@ func runDemo(ctx context.Context, a *app, o demo.Options) (err error) {
 		o.Report = func(r *demo.Report) error { return a.printJSON(r) }
 	}
 	o.Out, o.Terminal = out, isTerminal(out)
-	log, err := a.logger(a.Err, slog.LevelInfo)
+	log, err := a.logger(a.Err, slog.LevelWarn)
 	if err != nil {
 		return err
 	}

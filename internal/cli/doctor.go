@@ -81,7 +81,7 @@ func runDoctor(ctx context.Context, a *app, arg, endpoint string) error {
 	if err := (event.Object{Bucket: name, Key: prefix + "x"}).CheckPath(); err != nil {
 		return usage("%s: %w", event.Quote(arg), err)
 	}
-	log, err := a.logger(a.Err, slog.LevelInfo)
+	log, err := a.logger(a.Err, slog.LevelWarn)
 	if err != nil {
 		return err
 	}

@@ -210,7 +210,11 @@ func (a *app) wait(ctx context.Context, object event.Object, o *lockOptions) (le
 	if err != nil {
 		return nil, err
 	}
-	tell := isTerminal(a.Err) && !o.config.Fair // a fair one would lose its place
+	tell := !o.config.Fair // a fair one would lose its place
+	if !tell && o.wait != 0 {
+		told := time.AfterFunc(time.Second, func() { fmt.Fprintf(a.Err, "pawl: waiting for %s, in the order of coming\n", object) })
+		defer told.Stop()
+	}
 	err = a.patiently(ctx, o.wait, func() (err error) {
 		if o.wait == 0 || tell {
 			lease, err = try(ctx)
