@@ -46,7 +46,8 @@ type app struct {
 	Streams
 	parts      *config.Table
 	configFile string
-	named      bool // the configuration file was, on the command line
+	ledger     string // that of commands that only look, instead of a configuration's
+	named      bool   // the configuration file was, on the command line
 	json       bool
 	logLevel   string
 	started    bool // the command line was understood

@@ -38,6 +38,7 @@ size), lease (owner, until, live), fence, doubt, forced, dead, attempts, retry_a
 last_error, verify_at, event_time, created_at, updated_at. Times are RFC 3339,
 sizes are bytes, what does not apply is left out.`,
 		Example: `  pawl ls --state dead,failed
+  pawl ls --ledger sqlite:/srv/app/pawl.db
   pawl ls --pipeline grayscale --prefix s3://photos/in/2026/
   pawl ls --count --older 24h --error 'access denied'
   pawl ls --limit 0 --json | jq -r 'select(.attempts > 3) | .key'`,

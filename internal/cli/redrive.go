@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/spf13/cobra"
 
 	"github.com/pawlhq/pawl/ledger"
@@ -28,7 +29,8 @@ func newRedriveCommand(a *app) *cobra.Command {
 		Use:   "redrive [s3://bucket/key | --all]",
 		Short: "Try dead or failing objects again",
 		Long: `Redrive gives objects fresh attempts: dead ones are tried again, and failed ones
-at once. It works while workers run; without one, the next "pawl run" tries.
+at once. It works while workers run; without one, the next "pawl run" tries. The ledger has
+a row for each object and pipeline.
 
 --force demands the effect again even where it is committed, of objects in the
 states named by --state, or in any state where the object itself is named.
@@ -126,12 +128,17 @@ func (o *redriveOptions) ask(ctx context.Context, a *app, v *view, sel *rowSelec
 type redriven struct {
 	Redriven  int `json:"redriven"`   // rows: one for each object and pipeline
 	LeftAlone int `json:"left_alone"` // in another state, or changed meanwhile
+	// Unreadable are left alone, too; with --all they are not counted.
+	Unreadable int `json:"unreadable,omitempty"`
 }
 
 func (c redriven) String() string {
-	s := fmt.Sprintf("redrove %d", c.Redriven)
+	s := "redrove " + english.Plural(c.Redriven, "row", "")
 	if c.LeftAlone > 0 {
 		s += fmt.Sprintf("; left %d alone, in other states (--force demands the effect of settled ones again)", c.LeftAlone)
+	}
+	if c.Unreadable > 0 {
+		s += fmt.Sprintf("; left %d alone that this Pawl cannot read (\"pawl explain\" says why)", c.Unreadable)
 	}
 	return s
 }
@@ -223,7 +230,11 @@ func (d *redriver) changes(rows []ledger.Row) (changes []ledger.Change) {
 	now := time.Now().UTC()
 	d.selection.now = now
 	for i := range rows {
-		if !d.wants(&rows[i]) {
+		switch {
+		case rows[i].Unreadable != nil:
+			d.count.Unreadable++
+			continue
+		case !d.wants(&rows[i]):
 			d.count.LeftAlone++
 			continue
 		}
