@@ -41,11 +41,11 @@ var layers = map[string][]string{
 	"bucket/s3bucket":      {"bucket", "event"},
 	"source/replaysource":  {"event", "source"},
 	"source/webhooksource": {"event", "internal/logthrottle", "source"},
-	"action":               {"event", "worker"},
-	"action/copyaction":    {"worker"},
-	"action/execaction":    {"action", "event", "worker"},
-	"action/httpaction":    {"action", "worker"},
-	"action/imageaction":   {"worker"},
+	"action":               {".", "event"},
+	"action/copyaction":    {"."},
+	"action/execaction":    {".", "action", "event"},
+	"action/httpaction":    {".", "action"},
+	"action/imageaction":   {"."},
 
 	// The command.
 	"internal/config": {"event"},

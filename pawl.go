@@ -26,17 +26,8 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// The types that a handler meets.
-type (
-	// Handler performs a pipeline's effect for one object.
-	Handler = worker.Handler
-	// HandlerFunc is a function as a Handler.
-	HandlerFunc = worker.HandlerFunc
-	// Task is one attempt at one object.
-	Task = worker.Task
-	// Source brings notifications in.
-	Source = source.Source
-)
+// Source brings notifications in.
+type Source = source.Source
 
 // Limited is a [Handler] that says how many of its kind may run at a time: one
 // that needs much memory, say. A pipeline that states its Concurrency overrules it.
