@@ -60,7 +60,7 @@ func runRun(ctx context.Context, a *app) (err error) {
 		return err
 	}
 	if err := p.Run(ctx); errors.Is(err, syscall.EADDRINUSE) {
-		return failed(err, "give each worker a configuration with its own sources[].webhook.listen, and the same ledger: examples/workers has two")
+		return failed(err, "each worker of a ledger needs an address of its own, from a variable for example: docs/CONFIGURATION.md, \"Several workers\"")
 	} else if err != nil {
 		return whileRunning(err)
 	}
