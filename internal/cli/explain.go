@@ -26,7 +26,7 @@ says which pipelines would take it, and ends with exit code 1.
 The object is written as it is, or as "pawl ls" prints it.`,
 		Example: `  pawl explain s3://photos/in/cat.jpg
   pawl explain 's3://photos/in/a picture + more.jpg' --json`,
-		Args: cobra.ExactArgs(1),
+		Args: singleArg,
 		RunE: func(cmd *cobra.Command, args []string) error { return runExplain(cmd.Context(), a, args[0]) },
 	}
 	a.addLedgerFlag(cmd)

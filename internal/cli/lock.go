@@ -121,7 +121,7 @@ func (o *lockOptions) addFlags(cmd *cobra.Command) {
 	flags.BoolVar(&o.shared, "shared", false, "share the lock with others who say so; it excludes those who do not")
 	flags.IntVar(&o.slots, "semaphore", 0, "let up to `n` hold the lock; all have to say the same n")
 	flags.StringVar(&o.onLost, "on-lost", onLostTerminate,
-		"what to do with the command when the lock is lost: terminate (SIGTERM, soon SIGKILL) or kill (SIGKILL)")
+		"`what` to do with the command when the lock is lost: terminate (SIGTERM, soon SIGKILL) or kill (SIGKILL)")
 	addStoreFlags(cmd, &o.endpoint)
 }
 

@@ -103,7 +103,10 @@ func (a *app) printRows(ctx context.Context, v *view, sel *rowSelection, after l
 	if err := print.end(); err != nil {
 		return err
 	}
-	if more {
+	switch {
+	case printed == 0 && !a.json:
+		fmt.Fprintln(a.Err, "pawl: the ledger has no such rows")
+	case more:
 		fmt.Fprintf(a.Err, "pawl: there are more than %d: --limit 0 prints all, and --after %s the next page\n", limit, shellWord(rowName(after)))
 	}
 	return nil

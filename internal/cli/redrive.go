@@ -42,7 +42,7 @@ With --all the other flags select rows, as those of "pawl ls" do. Before more th
   pawl redrive --all --pipeline load --state dead,failed
   pawl redrive --all --error 'access denied' --newer 24h --dry-run
   pawl redrive --force --pipeline grayscale s3://photos/in/cat.jpg`,
-		Args: cobra.MaximumNArgs(1),
+		Args: cobra.ArbitraryArgs, // check counts them
 		RunE: func(cmd *cobra.Command, args []string) error { return runRedrive(cmd.Context(), a, o, args) },
 	}
 	o.register(a, cmd, " (default dead with --all; dead,failed for an object)")
@@ -91,7 +91,7 @@ func runRedrive(ctx context.Context, a *app, o *redriveOptions, args []string) (
 // check refuses flags that do not go together, and sets the default states.
 func (o *redriveOptions) check(args []string) error {
 	switch {
-	case o.all == (len(args) == 1):
+	case len(args) > 1, o.all == (len(args) == 1):
 		return usage("name one object, or --all")
 	case !o.all && (o.narrows() || o.dryRun):
 		return usage("--prefix, --older, --newer, --error and --dry-run select among all objects: say --all and name no object")
