@@ -41,11 +41,11 @@ var layers = map[string][]string{
 	"bucket/s3bucket":      {"bucket", "event"},
 	"source/replaysource":  {"event", "source"},
 	"source/webhooksource": {"event", "internal/logthrottle", "source"},
-	"action":               {"event", "worker"},
-	"action/copyaction":    {"worker"},
-	"action/execaction":    {"action", "event", "worker"},
-	"action/httpaction":    {"action", "worker"},
-	"action/imageaction":   {"worker"},
+	"action":               {".", "event"},
+	"action/copyaction":    {"."},
+	"action/execaction":    {".", "action", "event"},
+	"action/httpaction":    {".", "action"},
+	"action/imageaction":   {"."},
 
 	// The command.
 	"internal/config": {"event"},
@@ -60,6 +60,14 @@ var layers = map[string][]string{
 		"internal/sim", "ledger", "lock", "source/replaysource",
 	},
 	"cmd/pawl": {"internal/cli"},
+
+	// What users write.
+	"examples/exec":     {},
+	"examples/library":  {".", "bucket/s3bucket", "ledger/sqliteledger", "source/webhooksource"},
+	"examples/mutex":    {"bucket/s3bucket", "lock"},
+	"examples/once":     {".", "event", "ledger/sqliteledger", "source"},
+	"examples/receiver": {"action"},
+	"examples/update":   {"bucket/s3bucket", "lock"},
 
 	// For tests.
 	"action/internal/actiontest": {".", "bucket", "bucket/membucket", "event", "ledger", "ledger/memledger", "source"},
@@ -95,7 +103,7 @@ var modules = map[string][]string{
 	"github.com/bep/imagemeta":                 {"action/imageaction"}, // EXIF orientation
 	"golang.org/x/image":                       {"action/imageaction"}, // WebP, resizing
 	"github.com/standard-webhooks/standard-webhooks/libraries": {
-		"action/httpaction", "source/webhooksource",
+		"action/httpaction", "examples/receiver", "source/webhooksource",
 	},
 
 	"github.com/spf13/cobra":            {"internal/cli"},
@@ -152,7 +160,7 @@ func TestImportsRunOneWay(t *testing.T) {
 
 // TestDriversStandAlone holds what the table of layers itself must obey.
 func TestDriversStandAlone(t *testing.T) {
-	users := []string{"internal/cli", "internal/demo", "internal/parts"}
+	users := []string{"internal/cli", "internal/demo", "internal/parts", "examples/library", "examples/mutex", "examples/once", "examples/update"}
 	for dir, imports := range layers {
 		for _, imported := range imports {
 			if isDriver(imported) && !slices.Contains(users, dir) && !strings.HasSuffix(dir, "test") {

@@ -15,6 +15,7 @@
 package pawl
 
 import (
+	"context"
 	"log/slog"
 	"time"
 
@@ -25,17 +26,8 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// The types that a handler meets.
-type (
-	// Handler performs a pipeline's effect for one object.
-	Handler = worker.Handler
-	// HandlerFunc is a function as a Handler.
-	HandlerFunc = worker.HandlerFunc
-	// Task is one attempt at one object.
-	Task = worker.Task
-	// Source brings notifications in.
-	Source = source.Source
-)
+// Source brings notifications in.
+type Source = source.Source
 
 // Limited is a [Handler] that says how many of its kind may run at a time: one
 // that needs much memory, say. A pipeline that states its Concurrency overrules it.
@@ -88,6 +80,9 @@ type Config struct {
 	// to be verified, and those that an operator has redriven. Let another
 	// Pawl over the same ledger sweep now and then.
 	NoSweep bool
+	// Check, when set, is called once the sources run and before an object is worked
+	// on: its error ends Run. A store may wait for a webhook to answer before it is up.
+	Check func(ctx context.Context) error
 	// Ack says when a message is acknowledged; default [AckStored], or
 	// [AckSettled] over a ledger that forgets when its process ends.
 	Ack Ack

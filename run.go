@@ -44,8 +44,8 @@ func New(cfg Config) (*Pawl, error) {
 // handed back. With no source it sweeps until ctx ends. The end is orderly:
 // handlers get the grace to finish, and what is left is given back.
 //
-// The error is that of the first source that failed, or of a ledger that became
-// unusable, or nil. A Pawl runs once.
+// The error is that of the first source that failed, of Config.Check, or of a ledger
+// that became unusable, or nil. A Pawl runs once.
 // The ledger and the object store stay open: they are the caller's.
 func (p *Pawl) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
@@ -53,7 +53,7 @@ func (p *Pawl) Run(ctx context.Context) error {
 	var work sync.WaitGroup
 	var failed error
 	work.Go(func() {
-		failed = p.worker.Run(ctx)
+		failed = p.work(ctx, stop)
 		stop(failed)
 	})
 	err := p.runSources(ctx, stop)
@@ -63,6 +63,22 @@ func (p *Pawl) Run(ctx context.Context) error {
 	stop(nil)
 	work.Wait()
 	return errors.Join(err, failed)
+}
+
+// work runs the worker if the check allows it, and else only lets it refuse what it
+// was given meanwhile.
+func (p *Pawl) work(ctx context.Context, stop context.CancelCauseFunc) error {
+	if p.cfg.Check == nil {
+		return p.worker.Run(ctx)
+	}
+	err := p.cfg.Check(ctx)
+	if ctx.Err() != nil {
+		err = nil // it was interrupted
+	}
+	if err != nil {
+		stop(err)
+	}
+	return errors.Join(err, p.worker.Run(ctx))
 }
 
 // runSources runs them all, and ends all when one fails.
@@ -140,8 +156,9 @@ func (c *Config) policy() ledger.Policy {
 }
 
 func (p Pipeline) build() *worker.Pipeline {
+	handle := func(ctx context.Context, t *worker.Task) error { return p.Handler.Handle(ctx, newTask(t)) }
 	w := &worker.Pipeline{
-		Name: p.Name, Match: p.Match.match, Handler: p.Handler,
+		Name: p.Name, Match: p.Match.match, Handler: worker.HandlerFunc(handle),
 		Order: p.Order, EachVersion: p.EachVersion, Eventual: p.Eventual, Concurrency: p.Concurrency,
 	}
 	if l, ok := p.Handler.(Limited); ok && w.Concurrency == 0 {

@@ -362,7 +362,7 @@ func hint(err error) error {
 	case errors.Is(err, bucket.ErrNoBucket):
 		return fmt.Errorf("%w (create the bucket, or correct the configuration)", err)
 	case errors.Is(err, bucket.ErrDenied) && !errors.Is(err, bucket.ErrCredentials):
-		return fmt.Errorf("%w (grant s3:GetObject and s3:ListBucket on inputs, s3:PutObject and s3:DeleteObject on outputs)", err)
+		return fmt.Errorf("%w (grant s3:ListBucket and s3:GetObject on inputs and outputs, s3:PutObject and s3:DeleteObject on outputs: without s3:ListBucket, S3 denies objects that are not there, and a removal looks like this)", err)
 	case errors.Is(err, bucket.ErrInvalid):
 		return Permanent(err)
 	}

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"github.com/pawlhq/pawl/engine"
 )
@@ -44,7 +45,7 @@ var lines = map[engine.Fact]struct {
 	engine.Outage:       {slog.LevelWarn, "objects cannot be worked on; they are tried again, and the attempts are not counted"},
 	engine.ShapeChanged: {slog.LevelWarn, "the sequencer is written differently than before: its order is doubtful"},
 	engine.Disordered:   {slog.LevelWarn, "an event was passed over as stale, though its time is newer: where the object changes and nothing follows, pawl redrive --reset-order"},
-	engine.Committed:    {slog.LevelDebug, "committed"},
+	engine.Committed:    {slog.LevelInfo, "committed"},
 	engine.NothingToDo:  {slog.LevelDebug, "nothing to do"},
 	engine.Unreadable:   {slog.LevelWarn, "its row in the ledger cannot be read: the object waits, all others go on; pawl ls --state unreadable lists them all"},
 }
@@ -59,6 +60,9 @@ func (l logged) Observe(r engine.Report) {
 	attrs := []any{"pipeline", r.Key.Pipeline, "object", r.Key.Object().String()}
 	if r.Detail != "" {
 		attrs = append(attrs, "detail", r.Detail)
+	}
+	if r.Took > 0 {
+		attrs = append(attrs, "took", r.Took.Round(time.Millisecond).String())
 	}
 	if w := l.warnings.facts[r.What][r.Key.Pipeline]; w != nil {
 		w.Log(ctx, line.message, attrs...)

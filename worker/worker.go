@@ -179,6 +179,9 @@ func (w *Worker) loop(ctx context.Context) error {
 	defer timer.Stop()
 	stop := &shutdown{w: w, begin: ctx.Done(), callsOver: w.hard.Done()}
 	inputs := make([]engine.Input, 0, inputBuffer)
+	if ctx.Err() != nil {
+		w.step([]engine.Input{stop.drain()}) // before anything that came meanwhile is claimed
+	}
 	for {
 		inputs = inputs[:0]
 		select {

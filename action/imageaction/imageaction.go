@@ -14,7 +14,7 @@ import (
 	"fmt"
 	"runtime"
 
-	"github.com/pawlhq/pawl/worker"
+	"github.com/pawlhq/pawl"
 )
 
 // Limits that hold where Config does not say otherwise.
@@ -76,7 +76,7 @@ type handler struct {
 
 // New returns a handler whose output is the object's picture, converted as c
 // says. Its pipeline needs an output.
-func New(c Config) (worker.Handler, error) {
+func New(c Config) (pawl.Handler, error) {
 	c, err := c.checked()
 	if err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func New(c Config) (worker.Handler, error) {
 // more on its way out: 25,000,000 pixels, the default limit, up to 500 MB.
 func (h *handler) Concurrency() int { return max(1, runtime.GOMAXPROCS(0)/2) }
 
-func (h *handler) Handle(ctx context.Context, t *worker.Task) error {
+func (h *handler) Handle(ctx context.Context, t *pawl.Task) error {
 	if err := h.config.checkBytes(t.Info.Size); err != nil {
 		return fmt.Errorf("%s: %w", t.Object, err)
 	}

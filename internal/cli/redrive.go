@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/spf13/cobra"
 
 	"github.com/pawlhq/pawl/internal/config"
@@ -31,7 +32,8 @@ func newRedriveCommand(a *app) *cobra.Command {
 		Use:   "redrive [s3://bucket/key | --all]",
 		Short: "Try dead or failing objects again",
 		Long: `Redrive gives objects fresh attempts: dead ones are tried again, and failed ones
-at once. It works while workers run; without one, the next "pawl run" tries.
+at once. It works while workers run; without one, the next "pawl run" tries. The ledger has
+a row for each object and pipeline.
 
 --force demands the effect again even where it is committed, of objects in the
 states named by --state, or in any state where the object itself is named.
@@ -53,7 +55,7 @@ With --all the other flags select rows, as those of "pawl ls" do. Before more th
   pawl redrive --reset-order s3://photos/in/cat.jpg
   pawl redrive --drop --all --pipeline load
   pawl redrive --force --pipeline grayscale s3://photos/in/cat.jpg`,
-		Args: cobra.MaximumNArgs(1),
+		Args: cobra.ArbitraryArgs, // check counts them
 		RunE: func(cmd *cobra.Command, args []string) error { return runRedrive(cmd.Context(), a, o, args) },
 	}
 	o.register(a, cmd, " (default dead with --all; dead,failed for an object)")
@@ -105,7 +107,7 @@ func runRedrive(ctx context.Context, a *app, o *redriveOptions, args []string) (
 // check refuses flags that do not go together, and sets the default states.
 func (o *redriveOptions) check(args []string) error {
 	switch {
-	case o.all == (len(args) == 1):
+	case len(args) > 1, o.all == (len(args) == 1):
 		return usage("name one object, or --all")
 	case !o.all && (o.narrows() || o.dryRun):
 		return usage("--prefix, --older, --newer, --error and --dry-run select among all objects: say --all and name no object")
@@ -162,18 +164,23 @@ type redriven struct {
 	Redriven  int `json:"redriven"`   // rows: one for each object and pipeline
 	Dropped   int `json:"dropped"`    // with --drop
 	LeftAlone int `json:"left_alone"` // in another state, or changed meanwhile
+	// Unreadable are left alone, too; with --all they are not counted.
+	Unreadable int `json:"unreadable,omitempty"`
 }
 
 func (d *redriver) String() string {
-	done, others := fmt.Sprintf("redrove %d", d.count.Redriven), "in other states (--force demands the effect of settled ones again)"
+	done, others := "redrove "+english.Plural(d.count.Redriven, "row", ""), "in other states (--force demands the effect of settled ones again)"
 	switch {
 	case d.drop:
-		done, others = fmt.Sprintf("dropped %d", d.count.Dropped), "settled, held by a worker, or still matched"
+		done, others = "dropped "+english.Plural(d.count.Dropped, "row", ""), "settled, held by a worker, or still matched"
 	case d.reset:
 		others = "in other states, or held by a worker"
 	}
 	if d.count.LeftAlone > 0 {
 		done += fmt.Sprintf("; left %d alone, %s", d.count.LeftAlone, others)
+	}
+	if d.count.Unreadable > 0 {
+		done += fmt.Sprintf("; left %d alone that this Pawl cannot read (\"pawl explain\" says why)", d.count.Unreadable)
 	}
 	return done
 }
@@ -267,7 +274,11 @@ func (d *redriver) changes(rows []ledger.Row) (changes []ledger.Change) {
 	now := time.Now().UTC()
 	d.selection.now = now
 	for i := range rows {
-		if !d.wants(&rows[i]) {
+		switch {
+		case rows[i].Unreadable != nil:
+			d.count.Unreadable++
+			continue
+		case !d.wants(&rows[i]):
 			d.count.LeftAlone++
 			continue
 		}

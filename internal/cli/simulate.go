@@ -105,7 +105,7 @@ func (o *simulateOptions) check(given func(flag string) bool) error {
 }
 
 func runSimulate(ctx context.Context, a *app, o *simulateOptions) error {
-	log, err := a.logger(a.Err, slog.LevelInfo)
+	log, err := a.logger(a.Err, slog.LevelWarn)
 	if err != nil {
 		return err
 	}

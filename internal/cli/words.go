@@ -12,7 +12,7 @@ import (
 type words struct {
 	row   *ledger.Row
 	now   time.Time
-	limit int  // of attempts
+	limit int  // of attempts; 0: nobody knows
 	known bool // the pipeline is in the configuration
 	// unmatched says why the pipeline does not match the object any more.
 	unmatched string
@@ -35,17 +35,28 @@ func (w words) why() string {
 		if r.Attempts == 0 {
 			return r.Lease.Owner + " works on it, and a newer version was heard of meanwhile"
 		}
-		return fmt.Sprintf("%s works on it: attempt %d of %d", r.Lease.Owner, r.Attempts, w.limit)
+		return r.Lease.Owner + " works on it: " + w.attempt()
 	case ledger.StateStuck:
 		return fmt.Sprintf("%s worked on it and has given no sign of life: its lease expired %s",
 			r.Lease.Owner, relative(r.Lease.Until, w.now))
 	case ledger.StateFailed:
-		return fmt.Sprintf("attempt %d of %d failed: %s", r.Attempts, w.limit, visible(r.LastError))
+		return w.attempt() + " failed: " + visible(r.LastError)
 	}
-	if r.Attempts < w.limit {
+	switch {
+	case w.limit == 0:
+		return fmt.Sprintf("attempt %d failed, and was the last: %s", r.Attempts, visible(r.LastError))
+	case r.Attempts < w.limit:
 		return fmt.Sprintf("attempt %d failed, and another would only repeat it: %s", r.Attempts, visible(r.LastError))
 	}
 	return fmt.Sprintf("all %d attempts failed; the last: %s", r.Attempts, visible(r.LastError))
+}
+
+// attempt says which attempt it is, or was.
+func (w words) attempt() string {
+	if w.limit == 0 {
+		return fmt.Sprintf("attempt %d", w.row.Attempts)
+	}
+	return fmt.Sprintf("attempt %d of %d", w.row.Attempts, w.limit)
 }
 
 func (w words) whyPending() string {
