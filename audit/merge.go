@@ -90,9 +90,10 @@ func (m *merge) readRow() error {
 
 // objects is the listing, as long as its keys rise.
 func (p *Pass) objects(ctx context.Context, prefix, after string) iter.Seq2[bucket.Info, error] {
+	listing := p.Truth.List(ctx, p.Pipeline.Bucket, prefix, after)
 	return func(yield func(bucket.Info, error) bool) {
 		last, version := after, ""
-		for info, err := range p.Truth.List(ctx, p.Pipeline.Bucket, prefix, after) {
+		for info, err := range listing {
 			again := info.Key == last && (info.VersionID == version || !p.Pipeline.EachVersion)
 			if err == nil && (info.Key < last || again || !strings.HasPrefix(info.Key, prefix)) {
 				err = p.disorder(info.Key, last, prefix)
@@ -116,12 +117,13 @@ func (p *Pass) disorder(key, last, prefix string) error {
 
 // rows are those of the pipeline that it still matches.
 func (p *Pass) rows(ctx context.Context, prefix, after string) iter.Seq2[ledger.Row, error] {
+	r := ledger.Range{Pipeline: p.Pipeline.Name, Bucket: p.Pipeline.Bucket, Prefix: prefix}
+	if after != "" {
+		r.After = ledger.RowKey{Pipeline: r.Pipeline, Bucket: r.Bucket, Key: after}
+	}
+	scan := p.Ledger.Scan(ctx, r)
 	return func(yield func(ledger.Row, error) bool) {
-		r := ledger.Range{Pipeline: p.Pipeline.Name, Bucket: p.Pipeline.Bucket, Prefix: prefix}
-		if after != "" {
-			r.After = ledger.RowKey{Pipeline: r.Pipeline, Bucket: r.Bucket, Key: after}
-		}
-		for row, err := range p.Ledger.Scan(ctx, r) {
+		for row, err := range scan {
 			if err == nil && (row.Key == after || !p.Pipeline.Match(row.Object())) {
 				continue // another version of after, or none of the pipeline's any more
 			}

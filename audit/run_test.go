@@ -1,11 +1,8 @@
 package audit_test
 
 import (
-	"bytes"
-	"context"
 	"fmt"
 	"io"
-	"iter"
 	"log/slog"
 	"path/filepath"
 	"strings"
@@ -27,7 +24,6 @@ type world struct {
 	ledger   ledger.Store
 	at       time.Time // what the store's clock shows
 	pipeline audit.Pipeline
-	log      bytes.Buffer
 }
 
 const photos = "photos"
@@ -35,7 +31,7 @@ const photos = "photos"
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{at: time.Now().Add(-24 * time.Hour)}
-	w.Store = membucket.New(func() time.Time { return w.at }, []string{photos, "out"})
+	w.Store = membucket.New(func() time.Time { return w.at }, []string{photos, "out"}, membucket.WithVersioned("versions"))
 	s, err := sqliteledger.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
 	if err != nil {
 		t.Fatal(err)
@@ -163,11 +159,4 @@ func TestRunFindsEachLoss(t *testing.T) {
 	if err != nil || len(reports) != 2 {
 		t.Errorf("%d reports, %v: want those of the audits that wrote", len(reports), err)
 	}
-}
-
-// truth is a listing of one's own.
-type truth func(ctx context.Context, startAfter string) iter.Seq2[bucket.Info, error]
-
-func (f truth) List(ctx context.Context, _, _, startAfter string) iter.Seq2[bucket.Info, error] {
-	return f(ctx, startAfter)
 }
