@@ -231,3 +231,45 @@ func (v versions) List(ctx context.Context, name, prefix, startAfter string) ite
 		}
 	}
 }
+
+// moving changes an object, and has a worker do it, between two requests of an audit.
+type moving struct {
+	bucket.Store
+	when func()
+}
+
+func (m *moving) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {
+	info, err := m.Store.Head(ctx, ref)
+	if m.when != nil {
+		m.when()
+		m.when = nil
+	}
+	return info, err
+}
+
+// TestLoadsBeforeItLooks changes an object after the look, and settles its row at
+// that: the row that the audit has loaded refuses the swap.
+func TestLoadsBeforeItLooks(t *testing.T) {
+	w := newWorld(t)
+	w.settled(t, had("k", event.Created, ledger.Identity{ETag: "lost"}))
+	w.put(t, "k", "seen by the audit")
+	objects := &moving{Store: w.Store}
+	objects.when = func() {
+		next := had("k", event.Created, w.put(t, "k", "and then another"))
+		next.Nonce, next.CreatedAt, next.UpdatedAt = ledger.Nonce{9}, w.at, w.at
+		if out, err := w.ledger.Swap(t.Context(), []ledger.Change{{Key: next.RowKey, Expect: ledger.Nonce{1}, Row: &next}}); err != nil || !out[0].Applied {
+			t.Fatal(out, err)
+		}
+	}
+	a, err := audit.New(audit.Config{Ledger: w.ledger, Objects: objects, Pipelines: []audit.Pipeline{w.pipeline}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := a.Run(t.Context(), audit.Options{Settle: time.Hour})
+	if total := report.Total(); err != nil || total.Found() != 0 || total.Looked != 2 {
+		t.Errorf("%+v, %v: want nothing found, after a second look", total, err)
+	}
+	if raised := w.settle(t); raised != nil {
+		t.Errorf("it raised %q", raised)
+	}
+}
