@@ -151,8 +151,13 @@ func (a *Auditor) units(o *Options) ([]unit, error) {
 				unit{at, (*Pass).walkOutputs, p.Output.Prefix + prefix[len(p.Prefix):], p})
 		}
 	}
+	for _, name := range o.Pipelines {
+		if !slices.ContainsFunc(a.cfg.Pipelines, func(p Pipeline) bool { return p.Name == name }) {
+			return nil, fmt.Errorf("%w: there is no pipeline %s", ErrOptions, event.Quote(name))
+		}
+	}
 	if len(units) == 0 {
-		return nil, fmt.Errorf("%w: no pipeline has objects below %s", ErrOptions, event.Quote(o.Prefix))
+		return nil, fmt.Errorf("%w: none of the pipelines has objects below %s", ErrOptions, event.Quote(o.Prefix))
 	}
 	return units, nil
 }

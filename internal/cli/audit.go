@@ -108,6 +108,8 @@ func runAudit(ctx context.Context, a *app, o *auditOptions) (err error) {
 func auditFailure(report *pawl.AuditReport, err error) error {
 	total := report.Total()
 	switch {
+	case err != nil && report.Started.IsZero():
+		return err // there was none
 	case err != nil:
 		return failed(whileRunning(err), "an audit with the same flags goes on where this one was")
 	case total.Unseen > 0:

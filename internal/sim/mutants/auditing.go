@@ -45,9 +45,9 @@ var auditing = []Mutant{
 				}
 			}
 			w.found(c.Key, losses[i])
-`}},
+`}, {"internal/sim/operator.go", "				th.sleep(w.tape.UpTo(time.Minute))\n", "				th.sleep(w.tape.UpTo(20 * time.Minute))\n"}},
 		Why:    "The row has changed since it was loaded. Written over it, the older row takes back what was done meanwhile.",
-		Budget: 20_000,
+		Budget: 40_000,
 	},
 	{
 		Name:  "an-audit-that-does-not-wait",
