@@ -14,9 +14,11 @@ type Span struct {
 	mu    sync.Mutex
 	pos   string // the last key compared
 	since int    // keys compared since somebody tried to split it
-	tries int    // in a row that brought the other nothing
-	// long, when set, is called each time as many keys as a page holds were compared.
-	long func()
+	tried bool   // it was split, and nobody knows yet whether that brought something
+	vain  bool   // the last split has brought nothing
+	leap  int    // of the next split
+	near  bool   // what is looked for is nearer than the last leap
+	share *share // nil: it is not shared
 	// source is what it was split off, until its first key.
 	source *Span
 }
@@ -37,11 +39,11 @@ func (s *Span) advance(key string) bool {
 	s.pos = key
 	s.since++
 	if s.source != nil {
-		s.source.shared()
+		s.source.shared(true)
 		s.source = nil
 	}
-	if s.long != nil && s.since%chunk == 0 {
-		s.long()
+	if s.share != nil && s.since%chunk == 0 {
+		s.share.page()
 	}
 	return true
 }
@@ -61,40 +63,53 @@ func (s *Span) bounds() bounds {
 // commit notes that all that was compared is repaired.
 func (s *Span) commit() { s.after = s.pos }
 
-// shared hears that what was split off is not empty.
-func (s *Span) shared() {
+// shared hears whether what was split off has a key.
+func (s *Span) shared(fruitful bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tries = 0
+	s.tried, s.vain = false, !fruitful
+	switch {
+	case fruitful:
+		s.leap, s.near = 0, false
+		s.share.vain.Add(-1)
+	case s.near && s.leap > 0:
+		s.leap /= 2
+	default:
+		s.near = false
+		s.leap = min(max(1, 2*s.leap), 1024)
+	}
 }
 
-// patience is after how many keys a span is long enough to be split. Each time that
-// showed nothing behind, it takes half a page more: so requests in vain are few.
-func (s *Span) patience() int { return chunk + s.tries*chunk/2 }
+// ended hears that the span is walked.
+func (s *Span) ended() {
+	if s.source != nil {
+		s.source.shared(false)
+	}
+}
 
 // split gives away the keys beyond one in the middle of what may be left. Nil: it has
 // not run for long enough, or there is nothing to give.
+//
+// Keys often have long beginnings in common: where a split has brought nothing, the
+// next one leaps further, until a leap was too long. Then leaps shrink.
 func (s *Span) split(prefix string) *Span {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.since < s.patience() {
-		return nil
+	if s.tried || !s.vain && s.since < chunk {
+		return nil // it may be at its end
 	}
+	mid := between(s.pos, s.end, len(prefix), s.leap)
 	s.since = 0
-	mid := between(s.pos, s.end, len(prefix), leap(s.tries))
-	s.tries++
 	if mid == "" {
+		s.vain, s.leap, s.near = false, 0, false
 		return nil
 	}
 	rest := NewSpan(mid)
-	rest.end, rest.long, rest.source = s.end, s.long, s
-	s.end = mid
+	rest.end, rest.share, rest.source = s.end, s.share, s
+	rest.leap, rest.near = s.leap/2, s.leap > 1
+	s.end, s.tried = mid, true
 	return rest
 }
-
-// leap is how far behind what two bounds share the next is looked for: keys often
-// have long beginnings in common.
-func leap(tries int) int { return 1 << min(tries, 20) >> 1 }
 
 // between returns a key between two, the last of which may be missing, in the
 // alphabet that keys are mostly written in. Without a leap it halves the range of the
@@ -118,6 +133,9 @@ func between(pos, end string, shared, leap int) string {
 	return mid
 }
 
+// block is within how many characters of another alphabet the next are looked for.
+const block = 1024
+
 // halfway halves the range of one character.
 func halfway(pos, end string, shared int) string {
 	for {
@@ -130,7 +148,7 @@ func halfway(pos, end string, shared int) string {
 		case end != "" && shared < len(end):
 			high, _ = utf8.DecodeRuneInString(end[shared:])
 		case low >= high:
-			high = utf8.MaxRune
+			high = min(low+block, utf8.MaxRune)
 		}
 		mid := low + (high-low)/2
 		if mid >= 0xD800 && mid < 0xE000 { // no character
