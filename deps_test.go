@@ -28,11 +28,11 @@ var layers = map[string][]string{
 
 	// Deciding, and doing.
 	"engine": {"event", "ledger"},
-	"audit":  {"event", "ledger"},
 	"doctor": {"bucket", "cell", "event"},
 	"lock":   {"bucket", "cell", "event", "ledger"},
 	"worker": {"bucket", "engine", "event", "internal/logthrottle", "ledger", "source"},
-	".":      {"bucket", "engine", "event", "ledger", "source", "worker"},
+	"audit":  {"bucket", "engine", "event", "ledger", "lock", "worker"},
+	".":      {"audit", "bucket", "engine", "event", "ledger", "source", "worker"},
 
 	// Drivers. They know their own interface and nothing of each other.
 	"ledger/memledger":     {"ledger"},
@@ -56,7 +56,7 @@ var layers = map[string][]string{
 	"internal/demo": {"event", "ledger", "ledger/sqliteledger", "source"},
 	"internal/sim":  {"audit", "bucket", "engine", "event", "internal/tape", "ledger", "source", "worker"},
 	"internal/cli": {
-		".", "action/execaction", "bucket", "bucket/s3bucket", "doctor", "event", "internal/config", "internal/demo", "internal/parts",
+		".", "action/execaction", "audit", "bucket", "bucket/s3bucket", "doctor", "event", "internal/config", "internal/demo", "internal/parts",
 		"internal/sim", "ledger", "lock", "source/replaysource",
 	},
 	"cmd/pawl": {"internal/cli"},
@@ -92,7 +92,7 @@ var modules = map[string][]string{
 	"github.com/go-json-experiment/json": {"event", "ledger", "lock", "source/replaysource"}, // strict: case, duplicate names
 	"github.com/cenkalti/backoff/v5":     {"internal/demo", "ledger", "ledger/sqliteledger"},
 	"github.com/hashicorp/golang-lru/v2": {"engine"},
-	"golang.org/x/sync":                  {"internal/cli", "internal/demo", "ledger/sqliteledger", "source/replaysource"},
+	"golang.org/x/sync":                  {"audit", "internal/cli", "internal/demo", "ledger/sqliteledger", "source/replaysource"},
 
 	"zombiezen.com/go/sqlite":                  {"ledger/sqliteledger"},
 	"github.com/aws/aws-sdk-go-v2":             {"bucket/s3bucket", "internal/servertest"},

@@ -19,6 +19,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/pawlhq/pawl/audit"
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/ledger"
@@ -88,7 +89,30 @@ type Config struct {
 	Ack Ack
 	// Observer, when set, is told what happens.
 	Observer Observer
+	// Audit finds what notifications have lost, on a schedule.
+	Audit Audit
 }
+
+// Audit says when the objects are compared with the ledger, and what is left alone.
+type Audit struct {
+	// Every: how often Run does it, of all workers over the ledger one at a time.
+	// 0: never; [Pawl.Audit] does it once.
+	Every time.Duration
+	// Settle: what has changed since is left alone, for its notification may be on
+	// its way; default 12 h. For pipelines in event order it must exceed MaxDelay.
+	Settle time.Duration
+	// Retain: how long the row of a removed object is kept; default 30 days. It
+	// must exceed Settle and MaxDelay, or a late event would pass for a new one.
+	Retain time.Duration
+	// MaxDelay: how late a notification may be at most; default 24 h.
+	MaxDelay time.Duration
+}
+
+// What an audit is asked, and what it tells.
+type (
+	AuditOptions = audit.Options
+	AuditReport  = audit.Report
+)
 
 // Ack says when a message is acknowledged.
 type Ack uint8

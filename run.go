@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/pawlhq/pawl/audit"
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/worker"
@@ -16,8 +18,9 @@ import (
 
 // Pawl runs pipelines. Make one with [New].
 type Pawl struct {
-	cfg    Config
-	worker *worker.Worker
+	cfg     Config
+	worker  *worker.Worker
+	auditor *audit.Auditor // nil: there is no object store
 }
 
 // New checks the configuration and returns a Pawl that does nothing before Run.
@@ -31,7 +34,11 @@ func New(cfg Config) (*Pawl, error) {
 	for i := range cfg.Pipelines {
 		pipelines[i] = cfg.Pipelines[i].build()
 	}
-	return &Pawl{cfg: cfg, worker: worker.New(worker.Config{
+	auditor, err := cfg.auditor()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	return &Pawl{cfg: cfg, auditor: auditor, worker: worker.New(worker.Config{
 		Ledger: cfg.Ledger, Objects: cfg.Objects, Pipelines: pipelines, Policy: cfg.policy(),
 		Concurrency: cfg.Concurrency, Backlog: cfg.Backlog, MaxBytes: cfg.MaxBytes,
 		Sweep: cfg.Sweep, Grace: cfg.Grace, AckSettled: cfg.Ack == AckSettled, Logger: cfg.Logger, Observer: cfg.Observer,
@@ -56,6 +63,9 @@ func (p *Pawl) Run(ctx context.Context) error {
 		failed = p.work(ctx, stop)
 		stop(failed)
 	})
+	if p.cfg.Audit.Every > 0 {
+		work.Go(func() { p.followSchedule(ctx) })
+	}
 	err := p.runSources(ctx, stop)
 	if err == nil {
 		p.worker.Rest(ctx)
@@ -142,6 +152,9 @@ func (c *Config) setDefaults() {
 		c.Ack = AckSettled
 	}
 	c.Grace = cmp.Or(c.Grace, 20*time.Second)
+	c.Audit.Settle = cmp.Or(c.Audit.Settle, 12*time.Hour)
+	c.Audit.Retain = cmp.Or(c.Audit.Retain, d.Retain)
+	c.Audit.MaxDelay = cmp.Or(c.Audit.MaxDelay, 24*time.Hour)
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
@@ -151,7 +164,7 @@ func (c *Config) policy() ledger.Policy {
 	return ledger.Policy{
 		TTL: c.Lease.TTL, Skew: c.Lease.Skew, Horizon: c.Lease.Horizon,
 		Attempts: c.Retry.Attempts, Base: c.Retry.Base, Max: c.Retry.Max,
-		Retain: ledger.DefaultPolicy().Retain,
+		Retain: c.Audit.Retain,
 	}
 }
 

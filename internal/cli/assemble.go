@@ -53,6 +53,10 @@ func (a *app) assemble(ctx context.Context, load loader, log *slog.Logger) (_ *m
 		Retry: pawl.Retry{
 			Attempts: c.Retry.Attempts, Base: time.Duration(c.Retry.Base), Max: time.Duration(c.Retry.Max),
 		},
+		Audit: pawl.Audit{
+			Every: time.Duration(c.Audit.Every), Settle: time.Duration(c.Audit.Settle),
+			Retain: time.Duration(c.Audit.Retain), MaxDelay: time.Duration(c.Audit.MaxDelay),
+		},
 		Concurrency: c.Concurrency, Backlog: c.Backlog, MaxBytes: int64(c.MaxBytes),
 		Sweep: time.Duration(c.Sweep), Grace: time.Duration(c.Grace),
 	}

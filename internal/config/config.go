@@ -26,6 +26,9 @@ type File struct {
 	Lease Lease `yaml:"lease"`
 	// How often and how fast a failing object is tried again.
 	Retry Retry `yaml:"retry"`
+	// When the objects are compared with the ledger, to find what notifications
+	// have lost.
+	Audit Audit `yaml:"audit"`
 	// How many objects are handled at a time. Default: 16.
 	Concurrency int `yaml:"concurrency"`
 	// How many events are taken in before sources have to wait. Default: 1000.
@@ -122,4 +125,19 @@ type Retry struct {
 	Base Duration `yaml:"base"`
 	// The longest back-off. Default: 5m.
 	Max Duration `yaml:"max"`
+}
+
+// Audit says when the objects are compared with the ledger, and what is left alone.
+type Audit struct {
+	// How often "pawl run" does it, of all processes over the ledger one at a
+	// time; "pawl audit" does it once. Default: never.
+	Every Duration `yaml:"every"`
+	// How late a notification may be: what has changed since is left alone. In
+	// event order it must exceed max_delay. Default: 12h.
+	Settle Duration `yaml:"settle"`
+	// How long the row of a removed object is kept. It must exceed settle and
+	// max_delay. Default: 720h.
+	Retain Duration `yaml:"retain"`
+	// How late a notification may be at most. Default: 24h.
+	MaxDelay Duration `yaml:"max_delay"`
 }
