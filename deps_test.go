@@ -47,6 +47,9 @@ var layers = map[string][]string{
 	"action/httpaction":    {"action", "worker"},
 	"action/imageaction":   {"worker"},
 
+	// What there is in a bucket, for an audit.
+	"audit/inventory": {"bucket", "event"},
+
 	// The command.
 	"internal/config": {"event"},
 	"internal/parts": {
@@ -81,7 +84,7 @@ var layers = map[string][]string{
 // modules says which packages use which modules of others, tests aside. Every
 // module here ends up in the go.sum of whoever uses Pawl as a library.
 var modules = map[string][]string{
-	"github.com/go-json-experiment/json": {"event", "ledger", "lock", "source/replaysource"}, // strict: case, duplicate names
+	"github.com/go-json-experiment/json": {"audit/inventory", "event", "ledger", "lock", "source/replaysource"}, // strict: case, duplicate names
 	"github.com/cenkalti/backoff/v5":     {"internal/demo", "ledger", "ledger/sqliteledger"},
 	"github.com/hashicorp/golang-lru/v2": {"engine"},
 	"golang.org/x/sync":                  {"audit", "internal/cli", "internal/demo", "ledger/sqliteledger", "source/replaysource"},
@@ -92,6 +95,7 @@ var modules = map[string][]string{
 	"github.com/aws/aws-sdk-go-v2/credentials": {"bucket/s3bucket", "internal/servertest"},
 	"github.com/aws/aws-sdk-go-v2/service/s3":  {"bucket/s3bucket", "internal/servertest"},
 	"github.com/aws/smithy-go":                 {"bucket/s3bucket"},
+	"github.com/parquet-go/parquet-go":         {"audit/inventory"},
 	"github.com/bep/imagemeta":                 {"action/imageaction"}, // EXIF orientation
 	"golang.org/x/image":                       {"action/imageaction"}, // WebP, resizing
 	"github.com/standard-webhooks/standard-webhooks/libraries": {
