@@ -77,6 +77,7 @@ var layers = map[string][]string{
 	"internal/servertest":        {"internal/fakes3", "internal/toolcache"},
 	"internal/tape":              {},
 	"internal/toolcache":         {},
+	"internal/traffic":           {},
 	"tools/mutation":             {"internal/toolcache"},
 	"tools/test":                 {"internal/sim/mutants", "internal/toolcache"},
 }
