@@ -206,7 +206,7 @@ func TestDamagedParquet(t *testing.T) {
 	}
 	whole := parquetFile(t, lines)
 	refused := 0
-	for i := 0; i < len(whole); i += 29 {
+	for i := 0; i < len(whole); i += 97 {
 		rep := newReport(t, formatParquet, lines)
 		rep.parts[0] = slices.Clone(whole)
 		rep.parts[0][i] ^= 0x55
@@ -225,7 +225,7 @@ func TestDamagedParquet(t *testing.T) {
 	if refused == 0 {
 		t.Error("none was refused")
 	}
-	t.Logf("%d of %d refused", refused, len(whole)/29+1)
+	t.Logf("%d of %d refused", refused, len(whole)/97+1)
 }
 
 // TestDenied tells what the store says.

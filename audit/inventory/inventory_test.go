@@ -162,8 +162,8 @@ func TestSort(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for _, how := range []string{"shuffled", "sorted", "sorted files", "falling"} {
 		t.Run(how, func(t *testing.T) {
-			const n = 20_000
-			s := &sorter{dir: t.TempDir(), room: 400}
+			const n = 8_000
+			s := &sorter{dir: t.TempDir(), room: 200}
 			entries := make([]entry, n)
 			for i := range entries {
 				entries[i] = entry{key: fmt.Sprintf("in/%d/%06d", i%7, i), etag: "e", modified: int64(i), size: int64(i)}
