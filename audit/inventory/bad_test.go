@@ -204,17 +204,17 @@ func TestDamagedParquet(t *testing.T) {
 	for i := range 300 {
 		lines = append(lines, object(fmt.Sprintf("in/%d", i), i))
 	}
-	whole := parquetFile(t, lines)
+	rep := newReport(t, formatParquet, lines)
+	whole := rep.parts[0]
 	refused := 0
 	for i := 0; i < len(whole); i += 97 {
-		rep := newReport(t, formatParquet, lines)
 		rep.parts[0] = slices.Clone(whole)
 		rep.parts[0][i] ^= 0x55
 		m, err := parseManifest(rep.files(t)[rep.manifestKey()])
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &sorter{dir: t.TempDir(), room: batchBytes}
+		s := &sorter{dir: t.TempDir(), room: batchBytes, fanIn: runsOfLevel}
 		if err := m.read(t.Context(), folder(rep.unpack(t, rep.files(t))), s); err != nil {
 			refused++
 		}

@@ -95,7 +95,7 @@ func open(ctx context.Context, get files, name string, expect Expect) (*Report, 
 	if err != nil {
 		return nil, fmt.Errorf("inventory %s: a folder to sort it in: %w", event.Quote(name), err)
 	}
-	s := &sorter{dir: dir, room: batchBytes}
+	s := &sorter{dir: dir, room: batchBytes, fanIn: runsOfLevel}
 	r := &Report{Bucket: m.SourceBucket, Created: m.created, dir: dir}
 	err = m.read(ctx, get, s)
 	r.runs, r.Objects = s.runs, s.rows

@@ -29,15 +29,16 @@ const (
 	// batchBytes is about how much memory the entries of a batch take.
 	batchBytes = 12 << 20
 	entryBytes = 48
-	// fanIn is how many runs are merged into one of the next level. 64 batches
-	// make a run of five million rows, 64 of those one of 350 million.
-	fanIn = 64
+	// runsOfLevel is how many runs are merged into one of the next level. 64
+	// batches make a run of five million rows, 64 of those one of 350 million.
+	runsOfLevel = 64
 )
 
 // sorter sorts entries into runs on disk, with the memory of one batch.
 type sorter struct {
 	dir   string
 	room  int // of a batch, in bytes
+	fanIn int // how many runs of a level are merged into one of the next
 	rows  int64
 	batch []entry
 	bytes int
@@ -89,8 +90,8 @@ func (s *sorter) flush(ctx context.Context) error {
 func (s *sorter) seal(ctx context.Context) error {
 	err := s.last.flush()
 	s.last = nil
-	for err == nil && len(s.runs) >= fanIn && s.runs[len(s.runs)-fanIn].level == s.runs[len(s.runs)-1].level {
-		err = s.collapse(ctx, len(s.runs)-fanIn)
+	for err == nil && len(s.runs) >= s.fanIn && s.runs[len(s.runs)-s.fanIn].level == s.runs[len(s.runs)-1].level {
+		err = s.collapse(ctx, len(s.runs)-s.fanIn)
 	}
 	return err
 }
