@@ -65,21 +65,22 @@ var layers = map[string][]string{
 	"cmd/pawl": {"internal/cli"},
 
 	// For tests.
-	"action/internal/actiontest": {".", "bucket", "bucket/membucket", "event", "ledger", "ledger/memledger", "source"},
-	"bucket/buckettest":          {"bucket", "event", "internal/registertest"},
-	"ledger/ledgertest":          {"event", "internal/registertest", "ledger"},
-	"source/sourcetest":          {"source"},
-	"internal/sim/mutants":       {"internal/sim"},
-	"internal/sim/mutants/play":  {"internal/sim"},
-	"internal/e2e":               {},
-	"internal/fakes3":            {},
-	"internal/registertest":      {},
-	"internal/servertest":        {"internal/fakes3", "internal/toolcache"},
-	"internal/tape":              {},
-	"internal/toolcache":         {},
-	"internal/traffic":           {},
-	"tools/mutation":             {"internal/toolcache"},
-	"tools/test":                 {"internal/sim/mutants", "internal/toolcache"},
+	"action/internal/actiontest":    {".", "bucket", "bucket/membucket", "event", "ledger", "ledger/memledger", "source"},
+	"bucket/buckettest":             {"bucket", "event", "internal/registertest"},
+	"ledger/ledgertest":             {"event", "internal/registertest", "ledger"},
+	"source/sourcetest":             {"source"},
+	"internal/sim/mutants":          {"internal/sim"},
+	"internal/sim/mutants/play":     {"internal/sim"},
+	"internal/e2e":                  {},
+	"internal/fakes3":               {},
+	"internal/registertest":         {},
+	"internal/servertest":           {"internal/fakes3", "internal/toolcache"},
+	"internal/tape":                 {},
+	"audit/inventory/inventorytest": {},
+	"internal/toolcache":            {},
+	"internal/traffic":              {},
+	"tools/mutation":                {"internal/toolcache"},
+	"tools/test":                    {"internal/sim/mutants", "internal/toolcache"},
 }
 
 // modules says which packages use which modules of others, tests aside. Every
@@ -96,7 +97,7 @@ var modules = map[string][]string{
 	"github.com/aws/aws-sdk-go-v2/credentials": {"bucket/s3bucket", "internal/servertest"},
 	"github.com/aws/aws-sdk-go-v2/service/s3":  {"bucket/s3bucket", "internal/servertest"},
 	"github.com/aws/smithy-go":                 {"bucket/s3bucket"},
-	"github.com/parquet-go/parquet-go":         {"audit/inventory"},
+	"github.com/parquet-go/parquet-go":         {"audit/inventory", "audit/inventory/inventorytest"},
 	"github.com/bep/imagemeta":                 {"action/imageaction"}, // EXIF orientation
 	"golang.org/x/image":                       {"action/imageaction"}, // WebP, resizing
 	"github.com/standard-webhooks/standard-webhooks/libraries": {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlhq/pawl/audit/inventory/inventorytest"
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
 )
@@ -15,9 +16,9 @@ import (
 // bad is a report that must be refused.
 type bad struct {
 	name   string
-	change func(*testing.T, *report) // before it is written
-	edit   func(map[string]any)      // of the manifest
-	files  func(*report, map[string][]byte)
+	change func(*testing.T, *inventorytest.Report) // before it is written
+	edit   func(map[string]any)                    // of the manifest
+	files  func(*inventorytest.Report, map[string][]byte)
 	expect Expect
 	want   string // in the error
 }
@@ -30,31 +31,33 @@ func editPart(name string, value any) func(map[string]any) {
 	return func(m map[string]any) { m["files"].([]any)[0].(map[string]any)[name] = value }
 }
 
-func without(name string) func(*testing.T, *report) {
-	return func(_ *testing.T, r *report) { r.schema = strings.Replace(r.schema, name, "StorageClass", 1) }
+func without(name string) func(*testing.T, *inventorytest.Report) {
+	return func(_ *testing.T, r *inventorytest.Report) {
+		r.Schema = strings.Replace(r.Schema, name, "StorageClass", 1)
+	}
 }
 
-func rows(text string) func(*testing.T, *report) {
-	return func(t *testing.T, r *report) { r.parts[0] = zipped(t, text) }
+func rows(text string) func(*testing.T, *inventorytest.Report) {
+	return func(t *testing.T, r *inventorytest.Report) { r.Parts[0] = inventorytest.Zipped(t, text) }
 }
 
 const badRow = `"photos","a","","true","false","1","2026-02-01T00:00:00.000Z","e","STANDARD",""`
 
-func csvRow(old, new string) func(*testing.T, *report) {
+func csvRow(old, new string) func(*testing.T, *inventorytest.Report) {
 	return rows(badRow + "\n" + strings.Replace(badRow, old, new, 1) + "\n")
 }
 
 var badManifests = []bad{
-	{name: "no manifest", files: func(r *report, f map[string][]byte) { delete(f, r.manifestKey()) }, want: "manifest.json"},
-	{name: "no checksum", files: func(r *report, f map[string][]byte) {
-		delete(f, strings.TrimSuffix(r.manifestKey(), ".json")+".checksum")
+	{name: "no manifest", files: func(r *inventorytest.Report, f map[string][]byte) { delete(f, r.ManifestKey()) }, want: "manifest.json"},
+	{name: "no checksum", files: func(r *inventorytest.Report, f map[string][]byte) {
+		delete(f, r.ChecksumKey())
 	}, want: "manifest.checksum beside it"},
-	{name: "another checksum", files: func(r *report, f map[string][]byte) {
-		f[r.manifestKey()] = append(f[r.manifestKey()], ' ')
+	{name: "another checksum", files: func(r *inventorytest.Report, f map[string][]byte) {
+		f[r.ManifestKey()] = append(f[r.ManifestKey()], ' ')
 	}, want: "manifest.checksum says"},
-	{name: "no JSON", files: func(r *report, f map[string][]byte) { replaceManifest(r, f, "<html>") }, want: "no manifest of an inventory"},
-	{name: "an array", files: func(r *report, f map[string][]byte) { replaceManifest(r, f, "[]") }, want: "no manifest of an inventory"},
-	{name: "an empty object", files: func(r *report, f map[string][]byte) { replaceManifest(r, f, "{}") }, want: "its version is"},
+	{name: "no JSON", files: func(r *inventorytest.Report, f map[string][]byte) { replaceManifest(r, f, "<html>") }, want: "no manifest of an inventory"},
+	{name: "an array", files: func(r *inventorytest.Report, f map[string][]byte) { replaceManifest(r, f, "[]") }, want: "no manifest of an inventory"},
+	{name: "an empty object", files: func(r *inventorytest.Report, f map[string][]byte) { replaceManifest(r, f, "{}") }, want: "its version is"},
 	{name: "another version", edit: set("version", "2030-01-01"), want: "only 2016-11-30 is understood"},
 	{name: "no bucket", edit: set("sourceBucket", ""), want: "no sourceBucket"},
 	{name: "wrong bucket", expect: Expect{Bucket: "videos"}, want: "about the bucket photos, and not about videos"},
@@ -69,29 +72,29 @@ var badManifests = []bad{
 		m["files"] = append(m["files"].([]any), m["files"].([]any)[0])
 	}, want: "twice"},
 	{name: "a negative size", edit: editPart("size", -1), want: "of -1 bytes"},
-	{name: "missing part", files: func(r *report, f map[string][]byte) { delete(f, r.partKey(0)) }, want: "its file reports/photos/daily/data/00000000"},
+	{name: "missing part", files: func(r *inventorytest.Report, f map[string][]byte) { delete(f, r.PartKey(0)) }, want: "its file reports/photos/daily/data/00000000"},
 	{name: "wrong size", edit: editPart("size", 1), want: "by the manifest 1: fetch it again"},
 	{name: "wrong checksum", edit: editPart("MD5checksum", strings.Repeat("0", 32)), want: "by the manifest 0000"},
-	{name: "damaged", files: func(r *report, f map[string][]byte) { f[r.partKey(0)][20] ^= 1 }, want: "it is damaged"},
+	{name: "damaged", files: func(r *inventorytest.Report, f map[string][]byte) { f[r.PartKey(0)][20] ^= 1 }, want: "it is damaged"},
 }
 
-func replaceManifest(r *report, f map[string][]byte, text string) {
-	f[r.manifestKey()] = []byte(text)
-	f[strings.TrimSuffix(r.manifestKey(), ".json")+".checksum"] = []byte(md5Of([]byte(text)))
+func replaceManifest(r *inventorytest.Report, f map[string][]byte, text string) {
+	f[r.ManifestKey()] = []byte(text)
+	f[r.ChecksumKey()] = []byte(inventorytest.MD5([]byte(text)))
 }
 
 var badCSV = []bad{
 	{name: "no ETag", change: without("ETag"), want: "twice"},
-	{name: "no ETag at all", change: func(_ *testing.T, r *report) { r.schema = "Bucket, Key, Size, LastModifiedDate" }, want: "lacks the column ETag: the inventory must include Size, LastModifiedDate and ETag"},
-	{name: "versions without IsLatest", change: func(_ *testing.T, r *report) { r.schema = currentCSV + ", VersionId" }, want: "lacks the column IsLatest"},
+	{name: "no ETag at all", change: func(_ *testing.T, r *inventorytest.Report) { r.Schema = "Bucket, Key, Size, LastModifiedDate" }, want: "lacks the column ETag: the inventory must include Size, LastModifiedDate and ETag"},
+	{name: "versions without IsLatest", change: func(_ *testing.T, r *inventorytest.Report) { r.Schema = currentCSV + ", VersionId" }, want: "lacks the column IsLatest"},
 	{name: "no schema", edit: set("fileSchema", ""), want: `unknown column ""`},
-	{name: "unknown column", change: func(_ *testing.T, r *report) { r.schema += ", Colour" }, want: "unknown column Colour: leave that field out"},
+	{name: "unknown column", change: func(_ *testing.T, r *inventorytest.Report) { r.Schema += ", Colour" }, want: "unknown column Colour: leave that field out"},
 	{name: "a column more in the file", change: rows(badRow + `,"x"` + "\n"), want: "not what fileSchema says, 10 columns of CSV"},
 	{name: "a column less in the file", change: rows(`"photos","a"` + "\n"), want: "not what fileSchema says"},
 	{name: "a header", change: rows(versionsCSV + "\n"), want: "neither true nor false"},
 	{name: "an open quote", change: rows(badRow + "\n" + `"photos`), want: "not what fileSchema says"},
-	{name: "not zipped", change: func(_ *testing.T, r *report) { r.parts[0] = []byte(badRow) }, want: "gzip"},
-	{name: "cut off", change: func(_ *testing.T, r *report) { r.parts[0] = r.parts[0][:len(r.parts[0])-9] }, want: "unexpected EOF"},
+	{name: "not zipped", change: func(_ *testing.T, r *inventorytest.Report) { r.Parts[0] = []byte(badRow) }, want: "gzip"},
+	{name: "cut off", change: func(_ *testing.T, r *inventorytest.Report) { r.Parts[0] = r.Parts[0][:len(r.Parts[0])-9] }, want: "unexpected EOF"},
 	{name: "another bucket's row", change: csvRow("photos", "videos"), want: "row 2: it is about the bucket videos"},
 	{name: "no key", change: csvRow(`"a"`, `""`), want: "a key has 1 to 1024 bytes, this one 0"},
 	{name: "a key that is too long", change: csvRow(`"a"`, `"`+strings.Repeat("k", 1025)+`"`), want: "this one 1025"},
@@ -129,36 +132,36 @@ type text struct {
 const fiveColumns = "message s3.inventory { required binary bucket (UTF8); required binary key (UTF8); optional int64 size; " +
 	"optional int64 last_modified_date (TIMESTAMP_MILLIS); optional binary e_tag (UTF8); }"
 
-func columns[T any](schema string, rows ...T) func(*testing.T, *report) {
-	return func(t *testing.T, r *report) {
-		r.schema = schema
-		r.parts[0] = parquetOf(t, rows)
+func columns[T any](schema string, rows ...T) func(*testing.T, *inventorytest.Report) {
+	return func(t *testing.T, r *inventorytest.Report) {
+		r.Schema = schema
+		r.Parts[0] = inventorytest.ParquetOf(t, rows)
 	}
 }
 
-func parquetRows(lines ...line) func(*testing.T, *report) {
-	return func(t *testing.T, r *report) { r.parts[0] = parquetFile(t, lines) }
+func parquetRows(lines ...inventorytest.Row) func(*testing.T, *inventorytest.Report) {
+	return func(t *testing.T, r *inventorytest.Report) { r.Parts[0] = inventorytest.ParquetFile(t, lines) }
 }
 
 var badParquet = []bad{
-	{name: "no Parquet", change: func(_ *testing.T, r *report) { r.parts[0] = []byte("PAR1 and no more") }, want: "it is no Parquet file"},
-	{name: "empty", change: func(_ *testing.T, r *report) { r.parts[0] = nil }, want: "it is no Parquet file"},
-	{name: "cut off", change: func(_ *testing.T, r *report) { r.parts[0] = r.parts[0][:len(r.parts[0])-9] }, want: "it is no Parquet file"},
+	{name: "no Parquet", change: func(_ *testing.T, r *inventorytest.Report) { r.Parts[0] = []byte("PAR1 and no more") }, want: "it is no Parquet file"},
+	{name: "empty", change: func(_ *testing.T, r *inventorytest.Report) { r.Parts[0] = nil }, want: "it is no Parquet file"},
+	{name: "cut off", change: func(_ *testing.T, r *inventorytest.Report) { r.Parts[0] = r.Parts[0][:len(r.Parts[0])-9] }, want: "it is no Parquet file"},
 	{name: "no columns", edit: set("fileSchema", "Bucket, Key"), want: "lacks the column Bucket"},
-	{name: "unknown column", change: func(_ *testing.T, r *report) {
-		r.schema = strings.Replace(r.schema, "storage_class", "colour", 1)
+	{name: "unknown column", change: func(_ *testing.T, r *inventorytest.Report) {
+		r.Schema = strings.Replace(r.Schema, "storage_class", "colour", 1)
 	}, want: "unknown column colour"},
 	{name: "no ETag", edit: set("fileSchema", strings.Replace(fiveColumns, "optional binary e_tag (UTF8);", "", 1)), want: "lacks the column ETag"},
 	{name: "a column less in the file", change: columns(fiveColumns, narrow{"photos", "a"}), want: "it lacks the column size of the manifest's fileSchema"},
 	{name: "a column more in the file", edit: set("fileSchema", fiveColumns), want: "it has a column version_id, which the manifest's fileSchema has not"},
 	{name: "times in another unit", change: columns(fiveColumns, micro{Bucket: "photos", Key: "a"}), want: "its column last_modified_date is a"},
 	{name: "sizes in text", change: columns(fiveColumns, text{Bucket: "photos", Key: "a"}), want: "its column size is a"},
-	{name: "another bucket's row", change: parquetRows(object("a", 1), line{bucket: "videos", key: "b"}), want: "row 2: it is about the bucket videos"},
+	{name: "another bucket's row", change: parquetRows(object("a", 1), inventorytest.Row{Bucket: "videos", Key: "b"}), want: "row 2: it is about the bucket videos"},
 	{name: "no key", change: parquetRows(object("", 1)), want: "a key has 1 to 1024 bytes"},
-	{name: "no ETag in a row", change: parquetRows(line{bucket: "photos", key: "b", modified: created}), want: "b lacks a sound ETag"},
+	{name: "no ETag in a row", change: parquetRows(inventorytest.Row{Bucket: "photos", Key: "b", Modified: created}), want: "b lacks a sound ETag"},
 	{name: "no size in a row", change: columns(fiveColumns, parquetRow{Bucket: "photos", Key: "a"}), want: "is_latest"},
-	{name: "from another day than it says", change: parquetRows(line{
-		bucket: "photos", key: "a", etag: "e", modified: created.AddDate(0, 0, 3),
+	{name: "from another day than it says", change: parquetRows(inventorytest.Row{
+		Bucket: "photos", Key: "a", ETag: "e", Modified: created.AddDate(0, 0, 3),
 	}), want: "a was changed 2026-03-04T01:00:00Z"},
 }
 
@@ -166,23 +169,23 @@ func TestBad(t *testing.T) {
 	for format, all := range map[string][]bad{formatCSV: slices.Concat(badManifests, badCSV), formatParquet: slices.Concat(badManifests, badParquet)} {
 		for _, b := range all {
 			t.Run(format+"/"+b.name, func(t *testing.T) {
-				rep := newReport(t, format, []line{object("a", 1), object("b", 2)}, []line{object("c", 3)})
+				rep := inventorytest.New(t, format, "photos", created, []inventorytest.Row{object("a", 1), object("b", 2)}, []inventorytest.Row{object("c", 3)})
 				if b.change != nil {
 					b.change(t, rep)
 				}
 				if b.edit == nil {
 					b.edit = func(map[string]any) {}
 				}
-				files := rep.files(t, b.edit)
+				files := rep.Files(t, b.edit)
 				if b.files != nil {
 					b.files(rep, files)
 				}
 				tmp := t.TempDir()
-				dir, store := rep.unpack(t, files), stored(t, files)
+				dir, store := rep.Unpack(t, files), stored(t, files)
 				t.Setenv("TMPDIR", tmp)
 				_, err := OpenFolder(t.Context(), dir, b.expect)
 				refuses(t, err, b.want)
-				_, err = OpenBucket(t.Context(), store, event.Object{Bucket: "reports", Key: rep.manifestKey()}, b.expect)
+				_, err = OpenBucket(t.Context(), store, event.Object{Bucket: "reports", Key: rep.ManifestKey()}, b.expect)
 				refuses(t, err, b.want)
 				leaves(t, tmp)
 			})
@@ -200,22 +203,22 @@ func refuses(t *testing.T, err error, want string) {
 // TestDamagedParquet changes a Parquet file whose sum is right then, as no store
 // would: it is refused, or read, and nothing else.
 func TestDamagedParquet(t *testing.T) {
-	lines := []line{}
+	lines := []inventorytest.Row{}
 	for i := range 300 {
 		lines = append(lines, object(fmt.Sprintf("in/%d", i), i))
 	}
-	rep := newReport(t, formatParquet, lines)
-	whole := rep.parts[0]
+	rep := inventorytest.New(t, formatParquet, "photos", created, lines)
+	whole := rep.Parts[0]
 	refused := 0
 	for i := 0; i < len(whole); i += 97 {
-		rep.parts[0] = slices.Clone(whole)
-		rep.parts[0][i] ^= 0x55
-		m, err := parseManifest(rep.files(t)[rep.manifestKey()])
+		rep.Parts[0] = slices.Clone(whole)
+		rep.Parts[0][i] ^= 0x55
+		m, err := parseManifest(rep.Files(t)[rep.ManifestKey()])
 		if err != nil {
 			t.Fatal(err)
 		}
 		s := &sorter{dir: t.TempDir(), room: batchBytes, fanIn: runsOfLevel}
-		if err := m.read(t.Context(), folder(rep.unpack(t, rep.files(t))), s); err != nil {
+		if err := m.read(t.Context(), folder(rep.Unpack(t, rep.Files(t))), s); err != nil {
 			refused++
 		}
 		for _, r := range s.runs {
@@ -230,8 +233,8 @@ func TestDamagedParquet(t *testing.T) {
 
 // TestDenied tells what the store says.
 func TestDenied(t *testing.T) {
-	rep := newReport(t, formatCSV)
-	files := maps.Clone(rep.files(t))
-	_, err := OpenBucket(t.Context(), stored(t, files), event.Object{Bucket: "elsewhere", Key: rep.manifestKey()}, Expect{})
+	rep := inventorytest.New(t, formatCSV, "photos", created)
+	files := maps.Clone(rep.Files(t))
+	_, err := OpenBucket(t.Context(), stored(t, files), event.Object{Bucket: "elsewhere", Key: rep.ManifestKey()}, Expect{})
 	refuses(t, err, bucket.ErrNoBucket.Error())
 }

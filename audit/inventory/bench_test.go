@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/pawlhq/pawl/audit/inventory/inventorytest"
 )
 
 const (
@@ -73,9 +75,9 @@ func BenchmarkReport(b *testing.B) {
 func benchReport(b *testing.B, format string, shuffled bool) string {
 	b.Helper()
 	order := rand.New(rand.NewPCG(1, 1)).Perm(benchRows)
-	rep := newReport(b, format)
+	rep := inventorytest.New(b, format, "photos", created)
 	for p := range benchParts {
-		lines := make([]line, benchRows/benchParts)
+		lines := make([]inventorytest.Row, benchRows/benchParts)
 		for i := range lines {
 			n := p*len(lines) + i
 			if shuffled {
@@ -83,9 +85,9 @@ func benchReport(b *testing.B, format string, shuffled bool) string {
 			}
 			lines[i] = object(fmt.Sprintf("in/%03d/2026/03/01/%08x/%d.csv", n/1000, uint32(n)*2654435761, n), n)
 		}
-		rep.parts = append(rep.parts, newReport(b, format, lines).parts[0])
+		rep.Add(b, lines)
 	}
-	return rep.unpack(b, rep.files(b))
+	return rep.Unpack(b, rep.Files(b))
 }
 
 // peakOf returns the most memory, in MB, that the Go runtime holds while f runs

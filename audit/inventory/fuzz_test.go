@@ -9,12 +9,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pawlhq/pawl/audit/inventory/inventorytest"
 )
 
 // FuzzCSV checks that what is read of the rows of a report, written again, is
 // read alike, and that nothing but current objects of its bucket comes of them.
 func FuzzCSV(f *testing.F) {
-	f.Add(csvText([]line{object("a b+c/ä", 7), {bucket: "photos", key: "gone", marker: true, modified: created}}))
+	f.Add(inventorytest.CSVText([]inventorytest.Row{object("a b+c/ä", 7), {Bucket: "photos", Key: "gone", Marker: true, Modified: created}}))
 	for _, row := range []string{badRow, "", "\"", "\r\n\r\n", strings.Repeat(",", 9), strings.Replace(badRow, `"a"`, "%zz", 1), badRow + "\n" + badRow + "x"} {
 		f.Add(row)
 	}
@@ -64,9 +66,9 @@ func rewritten(t *testing.T, all []entry) string {
 // and columns and files that can be looked for.
 func FuzzManifest(f *testing.F) {
 	for _, format := range formats {
-		rep := newReport(f, format, []line{object("a", 1)}, nil)
+		rep := inventorytest.New(f, format, "photos", created, []inventorytest.Row{object("a", 1)}, nil)
 		for _, edit := range []func(map[string]any){func(map[string]any) {}, set("version", ""), set("files", nil), set("fileSchema", "Bucket, Key"), editPart("key", "")} {
-			f.Add(rep.files(f, edit)[rep.manifestKey()])
+			f.Add(rep.Files(f, edit)[rep.ManifestKey()])
 		}
 	}
 	f.Add([]byte(`{"sourceBucket":"a","sourceBucket":"b"}`))

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pawlhq/pawl/audit/inventory/inventorytest"
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/bucket/membucket"
 	"github.com/pawlhq/pawl/event"
@@ -22,16 +23,30 @@ import (
 
 var formats = []string{formatCSV, formatParquet}
 
+// created is when the reports of the tests were made.
+var created = time.Date(2026, time.March, 1, 1, 0, 0, 0, time.UTC)
+
+func object(key string, i int) inventorytest.Row {
+	return inventorytest.Row{
+		Bucket: "photos", Key: key, Size: int64(i), Modified: created.Add(-time.Duration(i+1) * time.Second), ETag: fmt.Sprintf("%032x", i),
+	}
+}
+
+const (
+	currentCSV  = "Bucket, Key, Size, LastModifiedDate, ETag, StorageClass, ReplicationStatus"
+	versionsCSV = "Bucket, Key, VersionId, IsLatest, IsDeleteMarker, Size, LastModifiedDate, ETag, StorageClass, ReplicationStatus"
+)
+
 // strange are keys that must survive both formats.
 var strange = []string{
 	"a b", "a+b", "a%20b", "ä/ö", `q"uo,te`, "line\nfeed", "日本.txt", "a", "a/", "a/b", "A", "0", "\x01", "~", "%", strings.Repeat("k", maxKey), "\u00ff",
 }
 
 // infos is what a listing of lines should be.
-func infos(lines []line) (want []bucket.Info) {
+func infos(lines []inventorytest.Row) (want []bucket.Info) {
 	for _, l := range lines {
-		if !l.old && !l.marker {
-			want = append(want, bucket.Info{Key: l.key, ETag: l.etag, ModTime: l.modified, Size: l.size})
+		if !l.Old && !l.Marker {
+			want = append(want, bucket.Info{Key: l.Key, ETag: l.ETag, ModTime: l.Modified, Size: l.Size})
 		}
 	}
 	slices.SortFunc(want, func(a, b bucket.Info) int { return strings.Compare(a.Key, b.Key) })
@@ -51,7 +66,7 @@ func list(t *testing.T, r *Report, prefix, startAfter string) (got []bucket.Info
 
 // checkList compares listings of many parts of the report with what they should
 // be.
-func checkList(t *testing.T, r *Report, lines []line) {
+func checkList(t *testing.T, r *Report, lines []inventorytest.Row) {
 	t.Helper()
 	all := infos(lines)
 	if r.Objects != int64(len(all)) || r.Bucket != "photos" || !r.Created.Equal(created) {
@@ -71,11 +86,11 @@ func checkList(t *testing.T, r *Report, lines []line) {
 // TestList reads a report of all versions whose rows lie anywhere, from a folder
 // and from a bucket.
 func TestList(t *testing.T) {
-	lines := []line{
-		{bucket: "photos", key: "a/b", version: "1", old: true, size: 99, modified: created, etag: "old"},
-		{bucket: "photos", key: "gone", version: "2", marker: true, modified: created},
-		{bucket: "photos", key: "gone", version: "1", old: true, size: 1, modified: created, etag: "old"},
-		{bucket: "photos", key: "gone again", version: "1", old: true, marker: true, modified: created},
+	lines := []inventorytest.Row{
+		{Bucket: "photos", Key: "a/b", Version: "1", Old: true, Size: 99, Modified: created, ETag: "old"},
+		{Bucket: "photos", Key: "gone", Version: "2", Marker: true, Modified: created},
+		{Bucket: "photos", Key: "gone", Version: "1", Old: true, Size: 1, Modified: created, ETag: "old"},
+		{Bucket: "photos", Key: "gone again", Version: "1", Old: true, Marker: true, Modified: created},
 	}
 	for i, key := range strange {
 		lines = append(lines, object(key, i))
@@ -84,13 +99,13 @@ func TestList(t *testing.T) {
 	rng.Shuffle(len(lines), func(i, j int) { lines[i], lines[j] = lines[j], lines[i] })
 	for _, format := range formats {
 		t.Run(format, func(t *testing.T) {
-			rep := newReport(t, format, lines[:7], nil, lines[7:])
-			files := rep.files(t)
+			rep := inventorytest.New(t, format, "photos", created, lines[:7], nil, lines[7:])
+			files := rep.Files(t)
 			t.Run("folder", func(t *testing.T) {
-				checkList(t, opened(t)(OpenFolder(t.Context(), rep.unpack(t, files), Expect{Bucket: "photos", NotBefore: created})), lines)
+				checkList(t, opened(t)(OpenFolder(t.Context(), rep.Unpack(t, files), Expect{Bucket: "photos", NotBefore: created})), lines)
 			})
 			t.Run("bucket", func(t *testing.T) {
-				checkList(t, opened(t)(OpenBucket(t.Context(), stored(t, files), event.Object{Bucket: "reports", Key: rep.manifestKey()}, Expect{})), lines)
+				checkList(t, opened(t)(OpenBucket(t.Context(), stored(t, files), event.Object{Bucket: "reports", Key: rep.ManifestKey()}, Expect{})), lines)
 			})
 		})
 	}
@@ -137,10 +152,10 @@ func stored(t *testing.T, files map[string][]byte) bucket.Store {
 
 // TestCurrentVersions reads a report that has no columns of versions.
 func TestCurrentVersions(t *testing.T) {
-	rep := newReport(t, formatCSV)
-	rep.schema = currentCSV
-	rep.parts = [][]byte{zipped(t, `"photos","a+b/%C3%A4","7","2026-02-01T00:00:00.000Z","d41d8cd98f00b204e9800998ecf8427e-2","STANDARD","COMPLETED"`+"\n")}
-	r := opened(t)(OpenFolder(t.Context(), rep.unpack(t, rep.files(t)), Expect{}))
+	rep := inventorytest.New(t, formatCSV, "photos", created)
+	rep.Schema = currentCSV
+	rep.Parts = [][]byte{inventorytest.Zipped(t, `"photos","a+b/%C3%A4","7","2026-02-01T00:00:00.000Z","d41d8cd98f00b204e9800998ecf8427e-2","STANDARD","COMPLETED"`+"\n")}
+	r := opened(t)(OpenFolder(t.Context(), rep.Unpack(t, rep.Files(t)), Expect{}))
 	want := []bucket.Info{{
 		Key: "a b/ä", ETag: "d41d8cd98f00b204e9800998ecf8427e-2", Size: 7, ModTime: time.Date(2026, time.February, 1, 0, 0, 0, 0, time.UTC),
 	}}
@@ -150,8 +165,8 @@ func TestCurrentVersions(t *testing.T) {
 }
 
 func TestEmptyBucket(t *testing.T) {
-	rep := newReport(t, formatParquet)
-	r := opened(t)(OpenFolder(t.Context(), rep.unpack(t, rep.files(t)), Expect{}))
+	rep := inventorytest.New(t, formatParquet, "photos", created)
+	r := opened(t)(OpenFolder(t.Context(), rep.Unpack(t, rep.Files(t)), Expect{}))
 	checkList(t, r, nil)
 }
 
@@ -221,8 +236,8 @@ func checkSeeks(t *testing.T, r *Report, all []bucket.Info, rng *rand.Rand, seed
 
 // TestListEnds ends with its context, and when its files are gone.
 func TestListEnds(t *testing.T) {
-	rep := newReport(t, formatCSV, []line{object("a", 1), object("b", 2)})
-	r := opened(t)(OpenFolder(t.Context(), rep.unpack(t, rep.files(t)), Expect{}))
+	rep := inventorytest.New(t, formatCSV, "photos", created, []inventorytest.Row{object("a", 1), object("b", 2)})
+	r := opened(t)(OpenFolder(t.Context(), rep.Unpack(t, rep.Files(t)), Expect{}))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, err := range r.List(ctx, "photos", "", "") {
@@ -230,7 +245,7 @@ func TestListEnds(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, err := OpenFolder(ctx, rep.unpack(t, rep.files(t)), Expect{}); !errors.Is(err, context.Canceled) {
+	if _, err := OpenFolder(ctx, rep.Unpack(t, rep.Files(t)), Expect{}); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	for _, err := range r.List(t.Context(), "videos", "", "") {
