@@ -17,12 +17,12 @@ var start = time.Date(2019, time.May, 1, 0, 0, 0, 0, time.UTC)
 
 // figures are measured.
 type figures struct {
-	first, last            time.Time // arrivals
-	notifications, keys    int
-	twice, thrice          int
-	least, most            time.Duration // between a notification and its repetition
-	soon                   int           // repetitions within 15 s
-	lost, overtaken, onWay int
+	first, last         time.Time // arrivals
+	notifications, keys int
+	twice, thrice       int
+	least, most         time.Duration // between a notification and its repetition
+	soon                int           // repetitions within 15 s
+	lost, overtaken     int
 }
 
 // measure looks at what arrives.
