@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -274,4 +276,36 @@ func TestFolderStaysInside(t *testing.T) {
 	if f, err := folder(dir)(t.Context(), "../../secret"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("%v, %v", f, err)
 	}
+}
+
+// TestBrokenOff fetches data files that break off, or arrive damaged: again, but not
+// for ever.
+func TestBrokenOff(t *testing.T) {
+	lines := []inventorytest.Row{object("a", 1), object("b", 2)}
+	rep := inventorytest.New(t, formatParquet, "photos", created, lines)
+	manifest := event.Object{Bucket: "reports", Key: "//" + rep.ManifestKey()} // no path, but a name
+	files := rep.Files(t)
+	files[manifest.Key], files["//"+rep.ChecksumKey()] = files[rep.ManifestKey()], files[rep.ChecksumKey()]
+	store := &breaking{Store: stored(t, files), key: rep.PartKey(0), times: fetchTries - 1}
+	checkList(t, opened(t)(OpenBucket(t.Context(), store, manifest, Expect{})), lines)
+	store.times = fetchTries
+	_, err := OpenBucket(t.Context(), store, manifest, Expect{})
+	refuses(t, err, "the connection broke off")
+}
+
+// breaking is a store that breaks off an object's content so often.
+type breaking struct {
+	bucket.Store
+	key   string
+	times int
+}
+
+func (s *breaking) Get(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
+	info, r, err := s.Store.Get(ctx, ref)
+	if ref.Key == s.key && s.times > 0 {
+		s.times--
+		cut := io.MultiReader(io.LimitReader(r, 10), iotest.ErrReader(errors.New("the connection broke off")))
+		return info, io.NopCloser(cut), err
+	}
+	return info, r, err
 }

@@ -41,6 +41,8 @@ type part struct {
 const (
 	manifestVersion = "2016-11-30"
 	maxManifest     = 256 << 20 // a million data files
+	// fetchTries is how often a data file is fetched: one of gigabytes may break off.
+	fetchTries = 3
 	// maxScan is how long after its creation a report is complete at the latest.
 	maxScan = 48 * time.Hour
 	// folderTime is when a report was created, as its folder is named.
@@ -53,7 +55,7 @@ func readManifest(ctx context.Context, get files, name string) (*manifest, error
 	if err != nil {
 		return nil, err
 	}
-	said, err := get.readAll(ctx, path.Join(path.Dir(name), "manifest.checksum"), 1024)
+	said, err := get.readAll(ctx, strings.TrimSuffix(name, path.Base(name))+"manifest.checksum", 1024)
 	if err != nil {
 		return nil, fmt.Errorf("manifest.checksum beside it, which S3 writes last: %w", err)
 	}
@@ -130,6 +132,9 @@ func (m *manifest) read(ctx context.Context, get files, s *sorter) error {
 
 func (m *manifest) readPart(ctx context.Context, get files, p part, s *sorter) error {
 	f, err := get.fetch(ctx, p, s.dir)
+	for try := 1; err != nil && try < fetchTries && ctx.Err() == nil; try++ {
+		f, err = get.fetch(ctx, p, s.dir)
+	}
 	if err != nil {
 		return err
 	}
