@@ -47,6 +47,9 @@ var layers = map[string][]string{
 	"action/httpaction":    {".", "action"},
 	"action/imageaction":   {"."},
 
+	// What there is in a bucket, for an audit.
+	"audit/inventory": {"bucket", "event"},
+
 	// The command.
 	"internal/config": {"event"},
 	"internal/parts": {
@@ -56,7 +59,7 @@ var layers = map[string][]string{
 	"internal/demo": {"event", "ledger", "ledger/sqliteledger", "source"},
 	"internal/sim":  {"audit", "bucket", "engine", "event", "internal/tape", "ledger", "source", "worker"},
 	"internal/cli": {
-		".", "action/execaction", "audit", "bucket", "bucket/s3bucket", "doctor", "event", "internal/config", "internal/demo", "internal/parts",
+		".", "action/execaction", "audit", "audit/inventory", "bucket", "bucket/s3bucket", "doctor", "event", "internal/config", "internal/demo", "internal/parts",
 		"internal/sim", "ledger", "lock", "source/replaysource",
 	},
 	"cmd/pawl": {"internal/cli"},
@@ -70,26 +73,28 @@ var layers = map[string][]string{
 	"examples/update":   {"bucket/s3bucket", "lock"},
 
 	// For tests.
-	"action/internal/actiontest": {".", "bucket", "bucket/membucket", "event", "ledger", "ledger/memledger", "source"},
-	"bucket/buckettest":          {"bucket", "event", "internal/registertest"},
-	"ledger/ledgertest":          {"event", "internal/registertest", "ledger"},
-	"source/sourcetest":          {"source"},
-	"internal/sim/mutants":       {"internal/sim"},
-	"internal/sim/mutants/play":  {"internal/sim"},
-	"internal/e2e":               {},
-	"internal/fakes3":            {},
-	"internal/registertest":      {},
-	"internal/servertest":        {"internal/fakes3", "internal/toolcache"},
-	"internal/tape":              {},
-	"internal/toolcache":         {},
-	"tools/mutation":             {"internal/toolcache"},
-	"tools/test":                 {"internal/sim/mutants", "internal/toolcache"},
+	"action/internal/actiontest":    {".", "bucket", "bucket/membucket", "event", "ledger", "ledger/memledger", "source"},
+	"bucket/buckettest":             {"bucket", "event", "internal/registertest"},
+	"ledger/ledgertest":             {"event", "internal/registertest", "ledger"},
+	"source/sourcetest":             {"source"},
+	"internal/sim/mutants":          {"internal/sim"},
+	"internal/sim/mutants/play":     {"internal/sim"},
+	"internal/e2e":                  {},
+	"internal/fakes3":               {},
+	"internal/registertest":         {},
+	"internal/servertest":           {"internal/fakes3", "internal/toolcache"},
+	"internal/tape":                 {},
+	"audit/inventory/inventorytest": {},
+	"internal/toolcache":            {},
+	"internal/traffic":              {},
+	"tools/mutation":                {"internal/toolcache"},
+	"tools/test":                    {"internal/sim/mutants", "internal/toolcache"},
 }
 
 // modules says which packages use which modules of others, tests aside. Every
 // module here ends up in the go.sum of whoever uses Pawl as a library.
 var modules = map[string][]string{
-	"github.com/go-json-experiment/json": {"event", "ledger", "lock", "source/replaysource"}, // strict: case, duplicate names
+	"github.com/go-json-experiment/json": {"audit/inventory", "event", "ledger", "lock", "source/replaysource"}, // strict: case, duplicate names
 	"github.com/cenkalti/backoff/v5":     {"internal/demo", "ledger", "ledger/sqliteledger"},
 	"github.com/hashicorp/golang-lru/v2": {"engine"},
 	"golang.org/x/sync":                  {"audit", "internal/cli", "internal/demo", "ledger/sqliteledger", "source/replaysource"},
@@ -100,6 +105,7 @@ var modules = map[string][]string{
 	"github.com/aws/aws-sdk-go-v2/credentials": {"bucket/s3bucket", "internal/servertest"},
 	"github.com/aws/aws-sdk-go-v2/service/s3":  {"bucket/s3bucket", "internal/servertest"},
 	"github.com/aws/smithy-go":                 {"bucket/s3bucket"},
+	"github.com/parquet-go/parquet-go":         {"audit/inventory", "audit/inventory/inventorytest"},
 	"github.com/bep/imagemeta":                 {"action/imageaction"}, // EXIF orientation
 	"golang.org/x/image":                       {"action/imageaction"}, // WebP, resizing
 	"github.com/standard-webhooks/standard-webhooks/libraries": {

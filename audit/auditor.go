@@ -38,9 +38,11 @@ type Options struct {
 	Prefix    string   // only keys that begin with it
 	// Settle is how late a notification may be: what changed since is left alone.
 	Settle time.Duration
-	// Truth lists the objects in place of the bucket. Its name is that of the report.
+	// Truth lists the objects in place of the bucket, as they were at AsOf: of what has
+	// changed since it says nothing. Its name is that of the report.
 	Truth     Truth
 	TruthName string
+	AsOf      time.Time
 	// Outputs compares outputs with objects as well. Redrive gives dead and failed
 	// rows fresh attempts. DryRun finds, and writes nothing.
 	Outputs, Redrive, DryRun bool
@@ -253,7 +255,7 @@ func (r *run) unit(ctx context.Context) error {
 
 func (r *run) pass(u *unit) *Pass {
 	p := &Pass{
-		Pipeline: u.Pipeline, Truth: r.o.Truth, Ledger: r.ledger,
+		Pipeline: u.Pipeline, Truth: r.o.Truth, AsOf: r.o.AsOf, Ledger: r.ledger,
 		Settle: r.o.Settle, Redrive: r.o.Redrive, DryRun: r.o.DryRun,
 		Now: func() time.Time { return time.Now().UTC() }, Nonce: nonce, Each: r.each, Found: r.example,
 		Objects: r.cfg.Objects,

@@ -45,6 +45,7 @@ type Output struct {
 type Pass struct {
 	Pipeline *Pipeline
 	Truth    Truth
+	AsOf     time.Time    // of the truth, if that is old: what has changed since waits for the next
 	Objects  bucket.Store // looks at single objects
 	Ledger   *ledger.Ledger
 	// Settle is how late a notification may be.
@@ -150,11 +151,20 @@ func (w *walk) key(key, version string) ledger.RowKey {
 // redriven.
 func (w *walk) consider(row *ledger.Row, seen Seen, now time.Time) {
 	switch {
-	case compare(row, seen, now.Add(-w.Settle)) != None, w.redrives(row, now):
+	case compare(row, seen, w.settled(now)) != None, w.redrives(row, now):
 		w.open = append(w.open, candidate{key: row.RowKey})
 	case compare(row, seen, forever) != None:
 		w.counts.Young++
 	}
+}
+
+// settled is before when something must have changed to be judged.
+func (w *walk) settled(now time.Time) time.Time {
+	before := now.Add(-w.Settle)
+	if !w.AsOf.IsZero() && w.AsOf.Before(before) {
+		return w.AsOf
+	}
+	return before
 }
 
 // forever is later than whatever happens.
@@ -215,7 +225,7 @@ func (w *walk) compareVersions(infos []bucket.Info, rows []ledger.Row, now time.
 		switch {
 		case all:
 			w.consider(&row, listed(info, &row), now)
-		case !known && info.ModTime.Before(now.Add(-w.Settle)):
+		case !known && info.ModTime.Before(w.settled(now)):
 			w.open = append(w.open, candidate{key: row.RowKey, latest: true})
 		case !known:
 			w.counts.Young++

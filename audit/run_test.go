@@ -160,3 +160,28 @@ func TestRunFindsEachLoss(t *testing.T) {
 		t.Errorf("%d reports, %v: want those of the audits that wrote", len(reports), err)
 	}
 }
+
+// TestOldTruth compares with a listing that is older than what has changed since: of
+// that it says nothing, and nothing is looked at.
+func TestOldTruth(t *testing.T) {
+	w := newWorld(t)
+	w.settled(t,
+		had("gone", event.Created, ledger.Identity{ETag: "x"}),
+		had("overwritten", event.Created, w.put(t, "overwritten", "before")),
+	)
+	old := membucket.New(func() time.Time { return w.at }, []string{photos})
+	if _, err := old.Put(t.Context(), event.Object{Bucket: photos, Key: "overwritten"}, bucket.Object{Body: strings.NewReader("before"), Size: 6}, bucket.Condition{}); err != nil {
+		t.Fatal(err)
+	}
+	asOf := w.at.Add(time.Hour)
+	w.at = asOf.Add(time.Hour)
+	w.settled(t, had("made since", event.Created, w.put(t, "made since", "a")))
+	want := audit.Counts{Listed: 1, Rows: 3, Looked: 1, LostRemovals: 1, Young: 1}
+	if got := w.audit(t, audit.Options{Truth: old, AsOf: asOf, DryRun: true}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	want.Looked, want.Young = 2, 0
+	if got := w.audit(t, audit.Options{Truth: old, DryRun: true}); got != want {
+		t.Errorf("as if it were new: %+v, want %+v", got, want)
+	}
+}

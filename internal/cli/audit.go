@@ -14,7 +14,8 @@ import (
 // auditOptions are the flags of audit.
 type auditOptions struct {
 	audit.Options
-	list bool
+	list      bool
+	inventory string
 }
 
 func newAuditCommand(a *app) *cobra.Command {
@@ -34,12 +35,18 @@ be on its way. On a bucket about which nothing was lost an audit writes no row.
 One audit runs at a time over a ledger: another waits. One that is broken off, or
 killed, goes on where it was when it is started with the same flags.
 
+With --inventory the objects are those of a report of S3 Inventory, in CSV or
+Parquet, that is about the bucket of the pipelines: its manifest, or a folder with
+a copy of it. What has changed since S3 made it is left to the next one. The
+report is sorted on disk, in the folder for temporary files.
+
 With --outputs it also compares outputs with objects: an object whose output is
 gone is done again, an output whose object is gone is removed. That costs a
 listing of the outputs for each of the two.`,
 		Example: `  pawl audit --dry-run
   pawl audit --pipeline grayscale --prefix in/2026/ --settle 1h
   pawl audit --outputs --redrive
+  pawl audit --inventory s3://reports/photos/daily/2026-03-01T01-00Z/manifest.json
   pawl audit --list`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -55,6 +62,7 @@ listing of the outputs for each of the two.`,
 	flags.DurationVar(&o.Settle, "settle", 0, "leave alone what has changed within this `time` (default: the configuration's, or 12h)")
 	flags.BoolVar(&o.DryRun, "dry-run", false, "find, and write nothing")
 	flags.BoolVar(&o.Outputs, "outputs", false, "compare outputs with objects as well")
+	flags.StringVar(&o.inventory, "inventory", "", "compare with this `report`, s3://bucket/…/manifest.json or a folder, and list nothing")
 	flags.BoolVar(&o.Redrive, "redrive", false, "give dead and failed objects fresh attempts")
 	flags.BoolVar(&o.list, "list", false, "show the last audits, and what they found")
 	_ = cmd.RegisterFlagCompletionFunc("pipeline", a.completePipelines)
@@ -88,10 +96,19 @@ func runAudit(ctx context.Context, a *app, o *auditOptions) (err error) {
 	if o.list {
 		return a.printAudits(before)
 	}
+	expect := expected(before, o)
+	if o.inventory != "" {
+		report, err := m.openInventory(ctx, o)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, report.Close()) }()
+		expect = report.Objects
+	}
 	if err := m.checkBuckets(ctx); err != nil {
 		return err
 	}
-	w := newAuditWatch(log, bar, expected(before, o))
+	w := newAuditWatch(log, bar, expect)
 	o.Watch = w.watch
 	report, err := p.Audit(ctx, o.Options)
 	bar.end()

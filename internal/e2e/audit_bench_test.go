@@ -71,7 +71,7 @@ func BenchmarkAudit(b *testing.B) {
 	}
 }
 
-func listBare(b *testing.B, store *s3bucket.Store, n int) time.Duration {
+func listBare(b *testing.B, store audit.Truth, n int) time.Duration {
 	b.Helper()
 	began, got := time.Now(), 0
 	for _, err := range store.List(b.Context(), inputs, "in/", "") {
