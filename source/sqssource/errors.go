@@ -3,6 +3,7 @@ package sqssource
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
@@ -39,7 +40,10 @@ var expired = map[string]bool{
 	"ExpiredToken": true, "ExpiredTokenException": true, "RequestExpired": true, "TokenRefreshRequired": true,
 }
 
-const noQueue = "there is no such queue: create it, or correct its URL"
+const (
+	noQueue = "there is no such queue: create it, or correct its URL"
+	noHost  = "there is no such host: correct the region in the URL"
+)
 
 // code returns what a server called its error, if it did.
 func code(err error) string {
@@ -54,6 +58,13 @@ func isMissing(err error) bool {
 	return missing
 }
 
+// isNowhere reports that the host's name is not known, by a server of names that
+// answers.
+func isNowhere(err error) bool {
+	dns, ok := errors.AsType[*net.DNSError](err)
+	return ok && dns.IsNotFound && !dns.IsTemporary
+}
+
 // meaning sorts an error.
 func meaning(err error) trouble {
 	resp, answered := errors.AsType[*awshttp.ResponseError](err)
@@ -61,7 +72,7 @@ func meaning(err error) trouble {
 	switch {
 	case err == nil:
 		return none
-	case isMissing(err) || hints[code(err)] != "":
+	case isMissing(err) || isNowhere(err) || hints[code(err)] != "":
 		return refusal
 	case !answered || throttled || expired[code(err)] || resp.HTTPStatusCode() == http.StatusTooManyRequests:
 		return outage
@@ -77,6 +88,8 @@ func (s *Source) explain(err error) error {
 	switch {
 	case isMissing(err):
 		hint = noQueue
+	case isNowhere(err):
+		hint = noHost
 	case expired[code(err)]:
 		hint = "the credentials have expired: renew them"
 	}

@@ -53,35 +53,38 @@ func newFlight(s *Source, sink source.Sink, ended <-chan struct{}) *flight {
 	}
 }
 
-// begin starts what messages in flight need. The returned function sends the last
-// answers, and ends it.
+// begin starts what messages in flight need. The returned function gives back what
+// has no answer, sends the last answers, and ends it.
 func (f *flight) begin(ctx context.Context) (end func()) {
-	var work sync.WaitGroup
+	var renewals, answers sync.WaitGroup
+	renewing, cancel := context.WithCancel(ctx)
+	renewals.Go(func() { f.renew(renewing) })
 	stop := make(chan struct{})
-	renewals, cancel := context.WithCancel(ctx)
-	work.Go(func() { f.renew(renewals) })
-	work.Go(func() { f.send(ctx, stop) })
+	answers.Go(func() { f.send(ctx, stop) })
 	return func() {
 		cancel()
+		renewals.Wait() // none lands after a message was given back
+		f.giveBackAll()
 		close(stop)
-		work.Wait()
+		answers.Wait()
 	}
 }
 
-// land waits until nothing is in flight, as long as the grace allows, and gives
-// back the rest.
+// land waits until nothing is in flight, as long as the grace allows.
 func (f *flight) land(ctx context.Context) {
 	grace, cancel := context.WithTimeout(ctx, f.cfg.Grace)
 	defer cancel()
-	if f.room.Acquire(grace, int64(f.limits.room)) == nil {
-		return
-	}
+	_ = f.room.Acquire(grace, int64(f.limits.room)) // what is left then is given back
+}
+
+func (f *flight) giveBackAll() {
 	f.mu.Lock()
 	left := slices.Collect(maps.Keys(f.held))
 	f.mu.Unlock()
-	if len(left) > 0 {
-		f.cfg.Logger.Warn("messages are given back unanswered: they come again", "queue", f.cfg.URL, "messages", len(left))
+	if len(left) == 0 {
+		return
 	}
+	f.cfg.Logger.Warn("messages are given back unanswered: they come again", "queue", f.cfg.URL, "messages", len(left))
 	for _, m := range left {
 		f.answer(m, giveBack)
 	}

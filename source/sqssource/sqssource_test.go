@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
@@ -30,13 +29,7 @@ func newQueue(t *testing.T, server *servertest.Queues, attributes map[string]str
 	return &queue{server, server.NewQueue(t, attributes)}
 }
 
-// elasticMQ starts the server, and gives the SDK credentials.
-func elasticMQ(t *testing.T) *servertest.Queues {
-	t.Helper()
-	credentials(t)
-	return servertest.ElasticMQ(t)
-}
-
+// credentials are for the SDK to find.
 func credentials(t *testing.T) {
 	t.Helper()
 	t.Setenv("AWS_ACCESS_KEY_ID", "pawl")
@@ -134,29 +127,3 @@ func run(t *testing.T, cfg sqssource.Config, sink source.Sink, set ...func(*sqss
 	t.Cleanup(func() { cancel(); work.Wait() })
 	return &running{src, cancel, ended}
 }
-
-// TestRules sends each payload to a queue of its own on a real server, and takes
-// it for acknowledged when the queue has it no more.
-func TestRules(t *testing.T) {
-	server := elasticMQ(t)
-	sourcetest.Test(t, func(t *testing.T, sink source.Sink, grace time.Duration, payloads []string) *sourcetest.Running {
-		q := newQueue(t, server, nil)
-		q.send(t, payloads...)
-		r := run(t, sqssource.Config{URL: q.url, Grace: grace}, sink)
-		acknowledged := make(chan struct{})
-		ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-		var watch sync.WaitGroup
-		watch.Go(func() {
-			for ctx.Err() == nil {
-				if visible, held, err := q.left(ctx); err == nil && visible+held == 0 {
-					close(acknowledged)
-					return
-				}
-			}
-		})
-		t.Cleanup(func() { cancel(); watch.Wait() })
-		return &sourcetest.Running{Source: r.Source, Cancel: r.cancel, Ended: r.ended, Acknowledged: acknowledged}
-	})
-}
-
-var _ = aws.String
