@@ -23,7 +23,8 @@ ledger: they share the work, and take over from each other.
 
 Before anything is done, the ledger and every bucket are looked at: what cannot
 work ends the command at once, with exit code 2. An address that cannot be
-listened on ends it with 1, because workers run by then.
+listened on, or a queue that cannot be used, ends it with 1, because workers run
+by then.
 
 SIGINT or SIGTERM ends it in order: nothing new is taken, running work may finish
 within the grace, the rest is given back. A second signal ends it at once,

@@ -23,6 +23,9 @@ func (f *flight) send(ctx context.Context, stop <-chan struct{}) {
 		case <-stop:
 			stopped = true
 		}
+		if stopped {
+			f.revive()
+		}
 		for _, some := range f.batches() {
 			calls.Go(func() error { f.sendBatch(ctx, some); return nil })
 		}
@@ -98,7 +101,7 @@ func (f *flight) sendBatch(ctx context.Context, some []*message) {
 	}
 }
 
-// left is how long the queue still keeps others from a message, at most.
+// left is how long others can still be kept from a message.
 func (f *flight) left(m *message) time.Duration {
 	return max(time.Until(m.since.Add(f.limits.held)), 0)
 }

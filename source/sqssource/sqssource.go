@@ -72,7 +72,7 @@ var (
 // limits are the same for all, except in tests.
 type limits struct {
 	visibility time.Duration // how long a message stays away without a sign of life
-	held       time.Duration // from its receipt on; SQS allows no more
+	held       time.Duration // from its receipt on, and no longer
 	wait       time.Duration // of a long poll
 	call       time.Duration // for an answer to anything else
 	linger     time.Duration // for more messages to come into one request
@@ -81,8 +81,9 @@ type limits struct {
 	calls      int           // requests at a time about messages
 }
 
+// SQS allows 12 hours, by its own clock, and polls of 20 seconds.
 var usual = limits{
-	visibility: 30 * time.Second, held: 12 * time.Hour, wait: 20 * time.Second,
+	visibility: 30 * time.Second, held: 12*time.Hour - time.Minute, wait: 20 * time.Second,
 	call: 10 * time.Second, linger: 20 * time.Millisecond,
 	room: 2000, receivers: 8, calls: 8,
 }
