@@ -1,6 +1,7 @@
 package sqssource_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -121,9 +122,12 @@ func TestPartialFailure(t *testing.T) {
 		f, l, sink := newFake(bodies...), &log{}, sourcetest.NewSink(12)
 		failures := 3
 		f.refuse = func(action, handle string) (int, string) {
-			if action == "DeleteMessageBatch" && handle == "m4" && failures > 0 {
+			switch {
+			case action == "DeleteMessageBatch" && handle == "m4" && failures > 0:
 				failures--
 				return 0, "InternalError"
+			case handle == "m5":
+				return 0, "ReceiptHandleIsInvalid"
 			}
 			return 0, ""
 		}
@@ -139,6 +143,22 @@ func TestPartialFailure(t *testing.T) {
 		want(t, f,
 			"0s DeleteMessageBatch m0 m1 m2 m3 m4 m5 m6 m7 m8 m9", "0s DeleteMessageBatch m10", "0s ChangeMessageVisibilityBatch m11=91",
 			"1s DeleteMessageBatch m4", "2s DeleteMessageBatch m4", "3s DeleteMessageBatch m4")
+	})
+}
+
+// What is not acknowledged comes again when it is worth it: not at once, and not
+// later than SQS allows.
+func TestComesAgain(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f, l, sink := newFake(), &log{}, sourcetest.NewSink(1)
+		f.play(t, sink, l)
+		for i, d := range []time.Duration{0, time.Millisecond, 90 * time.Second, 24 * time.Hour} {
+			f.add(fmt.Sprint("n", i), sourcetest.Payload("a"))
+			sink.Next(t).Done(source.Outcome{RetryAfter: d, Err: errors.New("another worker is processing the object")})
+			after(time.Second)
+		}
+		want(t, f, "0s ChangeMessageVisibilityBatch n0=1", "1s ChangeMessageVisibilityBatch n1=1",
+			"2s ChangeMessageVisibilityBatch n2=90", "3s ChangeMessageVisibilityBatch n3=43140")
 	})
 }
 
@@ -259,6 +279,35 @@ func TestGivesBack(t *testing.T) {
 		if n := l.lines("given back unanswered"); n != 1 {
 			t.Errorf("logged %d times that one is given back", n)
 		}
+	})
+}
+
+// ending is a sink that takes one delivery, at whose arrival the source is to end.
+type ending struct {
+	*sourcetest.Sink
+	end func()
+}
+
+func (e *ending) Deliver(ctx context.Context, d source.Delivery) error {
+	defer e.end()
+	return e.Sink.TryDeliver(d)
+}
+
+// Once it is to end, a source delivers nothing, however much room the sink has.
+func TestDeliversNothingAtItsEnd(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f, l := newFake(sourcetest.Payload("a"), sourcetest.Payload("b"), sourcetest.Payload("c")), &log{}
+		sink := &ending{Sink: sourcetest.NewSink(3)}
+		ready := make(chan struct{})
+		var r *running
+		sink.end = func() { <-ready; r.cancel() }
+		r = f.play(t, sink, l)
+		close(ready)
+		sink.Next(t).Done(source.Outcome{Ack: true})
+		if err := <-r.ended; err != nil {
+			t.Error(err)
+		}
+		want(t, f, "0s DeleteMessageBatch m0", "0s ChangeMessageVisibilityBatch m1=0 m2=0")
 	})
 }
 
