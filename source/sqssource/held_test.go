@@ -288,7 +288,7 @@ type ending struct {
 	end func()
 }
 
-func (e *ending) Deliver(ctx context.Context, d source.Delivery) error {
+func (e *ending) Deliver(_ context.Context, d source.Delivery) error {
 	defer e.end()
 	return e.Sink.TryDeliver(d)
 }
