@@ -40,6 +40,7 @@ var layers = map[string][]string{
 	"bucket/membucket":     {"bucket", "event"},
 	"bucket/s3bucket":      {"bucket", "event"},
 	"source/replaysource":  {"event", "source"},
+	"source/sqssource":     {"event", "internal/logthrottle", "source"},
 	"source/webhooksource": {"event", "internal/logthrottle", "source"},
 	"action":               {".", "event"},
 	"action/copyaction":    {"."},
@@ -54,7 +55,7 @@ var layers = map[string][]string{
 	"internal/config": {"event"},
 	"internal/parts": {
 		".", "action/copyaction", "action/execaction", "action/httpaction", "action/imageaction",
-		"bucket", "event", "internal/config", "ledger", "ledger/memledger", "ledger/sqliteledger", "source/webhooksource",
+		"bucket", "event", "internal/config", "ledger", "ledger/memledger", "ledger/sqliteledger", "source/sqssource", "source/webhooksource",
 	},
 	"internal/demo": {"event", "ledger", "ledger/sqliteledger", "source"},
 	"internal/sim":  {"audit", "bucket", "engine", "event", "internal/tape", "ledger", "source", "worker"},
@@ -95,17 +96,18 @@ var layers = map[string][]string{
 // module here ends up in the go.sum of whoever uses Pawl as a library.
 var modules = map[string][]string{
 	"github.com/go-json-experiment/json": {"audit/inventory", "event", "ledger", "lock", "source/replaysource"}, // strict: case, duplicate names
-	"github.com/cenkalti/backoff/v5":     {"internal/demo", "ledger", "ledger/sqliteledger"},
+	"github.com/cenkalti/backoff/v5":     {"internal/demo", "ledger", "ledger/sqliteledger", "source/sqssource"},
 	"github.com/hashicorp/golang-lru/v2": {"engine"},
-	"golang.org/x/sync":                  {"audit", "internal/cli", "internal/demo", "ledger/sqliteledger", "source/replaysource"},
+	"golang.org/x/sync":                  {"audit", "internal/cli", "internal/demo", "ledger/sqliteledger", "source/replaysource", "source/sqssource"},
 
 	"zombiezen.com/go/sqlite":                  {"ledger/sqliteledger"},
-	"github.com/aws/aws-sdk-go-v2":             {"bucket/s3bucket", "internal/servertest"},
-	"github.com/aws/aws-sdk-go-v2/config":      {"bucket/s3bucket"},
+	"github.com/aws/aws-sdk-go-v2":             {"bucket/s3bucket", "internal/servertest", "source/sqssource"},
+	"github.com/aws/aws-sdk-go-v2/config":      {"bucket/s3bucket", "source/sqssource"},
 	"github.com/aws/aws-sdk-go-v2/credentials": {"bucket/s3bucket", "internal/servertest"},
 	"github.com/aws/aws-sdk-go-v2/service/s3":  {"bucket/s3bucket", "internal/servertest"},
-	"github.com/aws/smithy-go":                 {"bucket/s3bucket"},
+	"github.com/aws/smithy-go":                 {"bucket/s3bucket", "source/sqssource"},
 	"github.com/parquet-go/parquet-go":         {"audit/inventory", "audit/inventory/inventorytest"},
+	"github.com/aws/aws-sdk-go-v2/service/sqs": {"internal/servertest", "source/sqssource"},
 	"github.com/bep/imagemeta":                 {"action/imageaction"}, // EXIF orientation
 	"golang.org/x/image":                       {"action/imageaction"}, // WebP, resizing
 	"github.com/standard-webhooks/standard-webhooks/libraries": {

@@ -24,7 +24,8 @@ ledger: they share the work, and take over from each other.
 
 The sources listen first, for some stores wait for that. Before an object is
 worked on, the ledger and every bucket are looked at: what cannot work ends the
-command, with exit code 2. An address that cannot be listened on ends it with 1.
+command, with exit code 2. An address that cannot be listened on, or a queue that
+cannot be used, ends it with 1.
 
 SIGINT or SIGTERM ends it in order: nothing new is taken, running work may finish
 within the grace, the rest is given back. A second signal, half a second later or

@@ -22,6 +22,7 @@ var Table = &config.Table{
 	},
 	Sources: []config.Kind{
 		source("webhook", Webhook{}),
+		source("sqs", SQS{}),
 	},
 	Actions: []config.Kind{
 		action("image", Image{}),
