@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,7 +42,37 @@ func (p *Pawl) followSchedule(ctx context.Context) {
 	p.auditor.Follow(ctx, audit.Schedule{
 		Every:   p.cfg.Audit.Every,
 		Options: audit.Options{Settle: p.cfg.Audit.Settle},
+		After: func(ctx context.Context) error {
+			done, err := p.Purge(ctx, nil, false, nil)
+			p.cfg.Logger.Info("purged", "rows", done.Dropped)
+			return err
+		},
 	})
+}
+
+// Purge drops the rows of removed objects that settled longer ago than the Retain of
+// the configuration, in the pipelines named or in all. Beside them it drops only what
+// PurgeSettled gives up: nothing that is leased, failed, dead or to be verified. With
+// dryRun it only counts. tell, unless it is nil, is called now and then.
+func (p *Pawl) Purge(ctx context.Context, pipelines []string, dryRun bool, tell func(Purged)) (all Purged, err error) {
+	policy := p.cfg.policy()
+	for i := range p.cfg.Pipelines {
+		name := p.cfg.Pipelines[i].Name
+		if len(pipelines) > 0 && !slices.Contains(pipelines, name) {
+			continue
+		}
+		before := all
+		watch := func(one Purged) {
+			if all = before.Plus(one); tell != nil {
+				tell(all)
+			}
+		}
+		one, err := audit.Purge(ctx, p.cfg.Ledger, name, &policy, dryRun, watch)
+		if all = before.Plus(one); err != nil {
+			return all, fmt.Errorf("purge of pipeline %s: %w", event.Quote(name), err)
+		}
+	}
+	return all, nil
 }
 
 // auditor makes what audits the pipelines.
@@ -53,8 +84,13 @@ func (c *Config) auditor() (*audit.Auditor, error) {
 	for i := range c.Pipelines {
 		all[i] = c.Pipelines[i].audited()
 	}
+	var forgotten time.Duration
+	if c.Audit.PurgeSettled {
+		forgotten = c.Audit.Retain
+	}
 	return audit.New(audit.Config{
-		Ledger: c.Ledger, Objects: c.Objects, Pipelines: all, TTL: c.Lease.TTL, Logger: c.Logger, Observer: c.Observer,
+		Forgotten: forgotten,
+		Ledger:    c.Ledger, Objects: c.Objects, Pipelines: all, TTL: c.Lease.TTL, Logger: c.Logger, Observer: c.Observer,
 	})
 }
 

@@ -106,12 +106,17 @@ type Audit struct {
 	Retain time.Duration
 	// MaxDelay: how late a notification may be at most; default 24 h.
 	MaxDelay time.Duration
+	// PurgeSettled gives up the rows of objects that exist, too, Retain after they
+	// settled: the ledger stays small, and what is lost about such an object later
+	// stays lost. An audit then passes over objects without a row that are older.
+	PurgeSettled bool
 }
 
 // What an audit is asked, and what it tells.
 type (
 	AuditOptions = audit.Options
 	AuditReport  = audit.Report
+	Purged       = audit.Purged
 )
 
 // Ack says when a message is acknowledged.

@@ -164,7 +164,7 @@ func (c *Config) policy() ledger.Policy {
 	return ledger.Policy{
 		TTL: c.Lease.TTL, Skew: c.Lease.Skew, Horizon: c.Lease.Horizon,
 		Attempts: c.Retry.Attempts, Base: c.Retry.Base, Max: c.Retry.Max,
-		Retain: c.Audit.Retain,
+		Retain: c.Audit.Retain, PurgeSettled: c.Audit.PurgeSettled,
 	}
 }
 

@@ -50,6 +50,8 @@ type Pass struct {
 	Ledger   *ledger.Ledger
 	// Settle is how late a notification may be.
 	Settle time.Duration
+	// Forgotten is how old objects are whose rows may have been purged; 0: none are.
+	Forgotten time.Duration
 	// Redrive gives dead and failed rows fresh attempts. DryRun writes nothing.
 	Redrive, DryRun bool
 	Now             func() time.Time
@@ -151,11 +153,17 @@ func (w *walk) key(key, version string) ledger.RowKey {
 // redriven.
 func (w *walk) consider(row *ledger.Row, seen Seen, now time.Time) {
 	switch {
+	case w.forgotten(row, seen, now):
 	case compare(row, seen, w.settled(now)) != None, w.redrives(row, now):
 		w.open = append(w.open, candidate{key: row.RowKey})
 	case compare(row, seen, forever) != None:
 		w.counts.Young++
 	}
+}
+
+// forgotten reports that the row of an object may have been purged.
+func (p *Pass) forgotten(row *ledger.Row, seen Seen, now time.Time) bool {
+	return p.Forgotten > 0 && row.Want.Kind == 0 && seen.Exists && seen.Identity.ModTime.Before(now.Add(-p.Forgotten))
 }
 
 // settled is before when something must have changed to be judged.
@@ -225,6 +233,7 @@ func (w *walk) compareVersions(infos []bucket.Info, rows []ledger.Row, now time.
 		switch {
 		case all:
 			w.consider(&row, listed(info, &row), now)
+		case !known && w.forgotten(&row, listed(info, &row), now):
 		case !known && info.ModTime.Before(w.settled(now)):
 			w.open = append(w.open, candidate{key: row.RowKey, latest: true})
 		case !known:

@@ -53,6 +53,9 @@ func (w *walk) round(ctx context.Context, open []candidate) (again []candidate, 
 			w.counts.Unseen++
 			continue
 		}
+		if w.forgotten(&rows[i], looks[i].Seen, now) {
+			continue
+		}
 		next, loss := Decide(rows[i], looks[i].Seen, w.Settle, now)
 		if loss == None {
 			if !w.redrives(&next, now) {

@@ -56,6 +56,7 @@ func (a *app) assemble(ctx context.Context, load loader, log *slog.Logger) (_ *m
 		Audit: pawl.Audit{
 			Every: time.Duration(c.Audit.Every), Settle: time.Duration(c.Audit.Settle),
 			Retain: time.Duration(c.Audit.Retain), MaxDelay: time.Duration(c.Audit.MaxDelay),
+			PurgeSettled: c.Audit.Purge == "settled",
 		},
 		Concurrency: c.Concurrency, Backlog: c.Backlog, MaxBytes: int64(c.MaxBytes),
 		Sweep: time.Duration(c.Sweep), Grace: time.Duration(c.Grace),

@@ -140,4 +140,14 @@ type Audit struct {
 	Retain Duration `yaml:"retain"`
 	// How late a notification may be at most. Default: 24h.
 	MaxDelay Duration `yaml:"max_delay"`
+	// Which rows go after retain: those of removed objects (the default), or all
+	// that are settled. What is lost about an object whose row is gone stays lost.
+	Purge Purge `yaml:"purge" jsonschema:"enum=removed,enum=settled"`
 }
+
+// Purge is "removed" or "settled".
+type Purge string
+
+func (p *Purge) parse(text string) error { return oneOf(p, text, "removed", "settled") }
+
+func (Purge) wants() string { return "removed or settled" }
