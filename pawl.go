@@ -81,8 +81,9 @@ type Config struct {
 	// to be verified, and those that an operator has redriven. Let another
 	// Pawl over the same ledger sweep now and then.
 	NoSweep bool
-	// Check, when set, is called once the sources run and before an object is worked
-	// on: its error ends Run. A store may wait for a webhook to answer before it is up.
+	// Check, when set, is called once the sources run, those that have a Ready are
+	// ready, and before an object is worked on: its error ends Run. A store may wait
+	// for a webhook to answer before it is up.
 	Check func(ctx context.Context) error
 	// Ack says when a message is acknowledged; default [AckStored], or
 	// [AckSettled] over a ledger that forgets when its process ends.

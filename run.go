@@ -81,6 +81,14 @@ func (p *Pawl) work(ctx context.Context, stop context.CancelCauseFunc) error {
 	if p.cfg.Check == nil {
 		return p.worker.Run(ctx)
 	}
+	for _, s := range p.cfg.Sources {
+		if l, ok := s.(interface{ Ready() <-chan struct{} }); ok { // it listens
+			select {
+			case <-l.Ready():
+			case <-ctx.Done():
+			}
+		}
+	}
 	err := p.cfg.Check(ctx)
 	if ctx.Err() != nil {
 		err = nil // it was interrupted

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"io"
 	"log"
 	"os"
@@ -19,18 +20,19 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx); err != nil {
+	err := run(ctx)
+	stop()
+	if err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(ctx context.Context) error {
+func run(ctx context.Context) (err error) {
 	rows, err := sqliteledger.Open(ctx, "shout.db")
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
+	defer func() { err = errors.Join(err, rows.Close()) }()
 	// Endpoint and credentials are those of the AWS tools: AWS_ENDPOINT_URL and so on.
 	objects, err := s3bucket.New(ctx, s3bucket.Config{PathStyle: true})
 	if err != nil {

@@ -20,8 +20,9 @@ func main() {
 		log.Fatal("usage: mutex BUCKET")
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Args[1]); err != nil {
+	err := run(ctx, os.Args[1])
+	stop()
+	if err != nil {
 		log.Fatal(err)
 	}
 }

@@ -7,6 +7,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -37,12 +38,12 @@ func main() {
 }
 
 // handle returns what became of a message.
-func handle(ctx context.Context, body []byte) (source.Outcome, error) {
+func handle(ctx context.Context, body []byte) (_ source.Outcome, err error) {
 	rows, err := sqliteledger.Open(ctx, "once.db")
 	if err != nil {
 		return source.Outcome{}, err
 	}
-	defer rows.Close()
+	defer func() { err = errors.Join(err, rows.Close()) }()
 	m := &message{body: body}
 	p, err := pawl.New(pawl.Config{
 		Ledger: rows, Sources: []pawl.Source{m},

@@ -128,7 +128,7 @@ func runReplay(ctx context.Context, a *app, o *replayOptions, paths []string) (e
 	if err != nil {
 		return err
 	}
-	if err := m.checkBuckets(ctx); err != nil {
+	if err := a.patiently(ctx, 3*time.Second, func() error { return m.checkBuckets(ctx) }); err != nil {
 		return err
 	}
 	r := &replay{machine: m, src: src, pawl: p, start: time.Now()}
