@@ -184,7 +184,13 @@ func (r *run) saveNow(ctx context.Context, done bool) error {
 	}
 	r.mu.Unlock()
 	p.Report.Examples = nil
-	return r.saved.write(ctx, &p)
+	err := r.saved.write(ctx, &p)
+	if errors.Is(err, ledger.ErrRegister) { // of hundreds of pipelines, or with keys that are all very long
+		r.saved.at = time.Now()
+		r.cfg.Logger.Warn("the progress of the audit is not kept: it begins anew if it is broken off", "error", err)
+		return nil
+	}
+	return err
 }
 
 // registerReport puts a report in front of those that the ledger keeps.
