@@ -78,7 +78,7 @@ func TestBadListings(t *testing.T) {
 		}, audit.ErrListing, "must rise"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			w := converged(t, 3000)
+			w := converged(t, 2100)
 			_, err := w.auditor(t).Run(t.Context(), audit.Options{Settle: time.Hour, Truth: truth{w.Store, test.edit}, Ranges: 1})
 			if !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.says) {
 				t.Errorf("%v: want %v, and %q", err, test.want, test.says)
@@ -86,7 +86,7 @@ func TestBadListings(t *testing.T) {
 			if raised := w.settle(t); raised != nil {
 				t.Errorf("it raised %q", raised)
 			}
-			if got := w.audit(t, audit.Options{}); got.Found() > 0 || got.Listed != 3000 && test.want == audit.ErrListing {
+			if got := w.audit(t, audit.Options{}); got.Found() > 0 || got.Listed != 2100 && test.want == audit.ErrListing {
 				t.Errorf("and now %+v", got)
 			}
 		})

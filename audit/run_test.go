@@ -45,7 +45,7 @@ func newWorld(t *testing.T) *world {
 func (w *world) auditor(t *testing.T) *audit.Auditor {
 	t.Helper()
 	a, err := audit.New(audit.Config{
-		Ledger: w.ledger, Objects: w.Store, Pipelines: []audit.Pipeline{w.pipeline}, TTL: time.Second,
+		Ledger: w.ledger, Objects: w.Store, Pipelines: []audit.Pipeline{w.pipeline},
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	if err != nil {
