@@ -48,8 +48,8 @@ func BenchmarkSQS(b *testing.B) {
 	}{
 		{"bare", s.bare, 0},
 		{"bento", s.bento, 0},
-		{"store", func(b *testing.B, url string) { s.pawl(b, url, pawl.StoreOrder) }, 0},
-		{"event", func(b *testing.B, url string) { s.pawl(b, url, pawl.EventOrder) }, 0},
+		{"store", func(b *testing.B, url string) { s.pawl(b, url, pawl.StoreOrder, 16) }, 0},
+		{"event", func(b *testing.B, url string) { s.pawl(b, url, pawl.EventOrder, 1000) }, 0},
 	}
 	s.bare(b, s.fill(b)) // the server's own compiler takes its time
 	for b.Loop() {
@@ -210,7 +210,7 @@ func (s *stand) bento(b *testing.B, url string) {
 	<-ended
 }
 
-func (s *stand) pawl(b *testing.B, url string, order pawl.Order) {
+func (s *stand) pawl(b *testing.B, url string, order pawl.Order, concurrency int) {
 	b.Helper()
 	led, err := sqliteledger.Open(b.Context(), filepath.Join(b.TempDir(), "pawl.db"))
 	if err != nil {
@@ -230,7 +230,7 @@ func (s *stand) pawl(b *testing.B, url string, order pawl.Order) {
 	defer cancel()
 	var handled atomic.Int64
 	p, err := pawl.New(pawl.Config{
-		Ledger: led, Objects: objects, Sources: []pawl.Source{src}, Logger: quiet, Concurrency: 1000, Backlog: 2000,
+		Ledger: led, Objects: objects, Sources: []pawl.Source{src}, Logger: quiet, Concurrency: concurrency, Backlog: 2000,
 		Pipelines: []pawl.Pipeline{{
 			Name: "nothing", Match: pawl.Match{Bucket: "amzn-s3-demo-bucket"}, Order: order,
 			Handler: pawl.HandlerFunc(func(context.Context, *pawl.Task) error {

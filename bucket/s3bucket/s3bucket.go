@@ -83,6 +83,7 @@ func New(ctx context.Context, c Config) (*Store, error) {
 		o.UsePathStyle = c.PathStyle
 		o.HTTPClient = awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
 			t.ResponseHeaderTimeout = answerTime
+			t.MaxIdleConnsPerHost = t.MaxIdleConns // all are to one host
 		})
 		if c.Endpoint != "" {
 			o.BaseEndpoint = aws.String(c.Endpoint)
