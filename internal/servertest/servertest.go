@@ -1,6 +1,6 @@
-// Package servertest gives tests real object stores: MinIO and versitygw as
+// Package servertest gives tests real servers: MinIO, versitygw and PostgreSQL as
 // processes of their own, and gofakes3 inside the test. All listen on loopback
-// only, keep their data in the test's temporary folder and end with it.
+// only, keep their data in a temporary folder of the test's and end with it.
 //
 // This is the only place where a test may be skipped: when a server's binary has
 // not been built. With PAWL_TEST_REQUIRE=1 that is a failure instead, so that
@@ -120,15 +120,20 @@ func (s *Server) Notify(t testing.TB, bucket string) {
 func binary(t testing.TB, tool toolcache.Tool) string {
 	t.Helper()
 	path, err := tool.Find()
+	demand(t, err)
+	return path
+}
+
+// demand ends the test if what it needs is not there.
+func demand(t testing.TB, err error) {
+	t.Helper()
 	switch {
 	case err == nil:
-		return path
 	case os.Getenv("PAWL_TEST_REQUIRE") == "1":
 		t.Fatalf("PAWL_TEST_REQUIRE is set: %v", err)
 	default:
 		t.Skip(err)
 	}
-	return ""
 }
 
 // secret returns a password that no other server has, so that a server that

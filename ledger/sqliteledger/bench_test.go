@@ -56,11 +56,11 @@ func BenchmarkBareUpsert(b *testing.B) {
 	for b.Loop() {
 		b.StopTimer()
 		claimed, completed := makeBatch(b, events)
-		first, err := encode(claimed)
+		first, err := ledger.EncodeChanges(claimed)
 		if err != nil {
 			b.Fatal(err)
 		}
-		second, err := encode(completed)
+		second, err := ledger.EncodeChanges(completed)
 		if err != nil {
 			b.Fatal(err)
 		}
