@@ -36,6 +36,7 @@ var layers = map[string][]string{
 
 	// Drivers. They know their own interface and nothing of each other.
 	"ledger/memledger":     {"ledger"},
+	"ledger/pgledger":      {"ledger"},
 	"ledger/sqliteledger":  {"event", "ledger"},
 	"bucket/membucket":     {"bucket", "event"},
 	"bucket/s3bucket":      {"bucket", "event"},
@@ -51,7 +52,8 @@ var layers = map[string][]string{
 	"internal/config": {"event"},
 	"internal/parts": {
 		".", "action/copyaction", "action/execaction", "action/httpaction", "action/imageaction",
-		"bucket", "event", "internal/config", "ledger", "ledger/memledger", "ledger/sqliteledger", "source/webhooksource",
+		"bucket", "event", "internal/config", "ledger", "ledger/memledger", "ledger/pgledger",
+		"ledger/sqliteledger", "source/webhooksource",
 	},
 	"internal/demo": {"event", "ledger", "ledger/sqliteledger", "source"},
 	"internal/sim":  {"audit", "bucket", "engine", "event", "internal/tape", "ledger", "source", "worker"},
@@ -84,9 +86,10 @@ var modules = map[string][]string{
 	"github.com/go-json-experiment/json": {"event", "ledger", "lock", "source/replaysource"}, // strict: case, duplicate names
 	"github.com/cenkalti/backoff/v5":     {"internal/demo", "ledger", "ledger/sqliteledger"},
 	"github.com/hashicorp/golang-lru/v2": {"engine"},
-	"golang.org/x/sync":                  {"internal/cli", "internal/demo", "ledger/sqliteledger", "source/replaysource"},
+	"golang.org/x/sync":                  {"internal/cli", "internal/demo", "source/replaysource"},
 
 	"zombiezen.com/go/sqlite":                  {"ledger/sqliteledger"},
+	"github.com/jackc/pgx/v5":                  {"internal/servertest", "ledger/pgledger"},
 	"github.com/aws/aws-sdk-go-v2":             {"bucket/s3bucket", "internal/servertest"},
 	"github.com/aws/aws-sdk-go-v2/config":      {"bucket/s3bucket"},
 	"github.com/aws/aws-sdk-go-v2/credentials": {"bucket/s3bucket", "internal/servertest"},

@@ -12,8 +12,8 @@ package config
 
 // File is the whole configuration.
 type File struct {
-	// Where the rows are kept: "sqlite:FILE", or "memory" for nothing that
-	// outlives the process. A relative FILE is looked for in the working
+	// Where the rows are kept: "sqlite:FILE", "postgres://USER@HOST/DATABASE" for
+	// workers on several machines, or "memory" for nothing that outlives the process. A relative FILE is looked for in the working
 	// directory. Default: "sqlite:pawl.db".
 	Ledger Ledger `yaml:"ledger"`
 	// The object store.

@@ -53,7 +53,7 @@ func (s *Store) privileges(ctx context.Context) error {
 		return err
 	}
 	if missing != "" {
-		return s.refuse("lacks the privileges "+missing+": grant them to this user", nil)
+		return s.refuse("lacks the privileges "+missing+": "+s.grants(), nil)
 	}
 	return nil
 }

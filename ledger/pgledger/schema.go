@@ -2,14 +2,11 @@ package pgledger
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/pawlhq/pawl/event"
 )
 
 // migrations are the history of the format. One that was released is never
@@ -39,13 +36,18 @@ CREATE TABLE {}.register (
 `}
 
 const (
-	formatSQL = `CREATE SCHEMA IF NOT EXISTS {};
-CREATE TABLE IF NOT EXISTS {}.format (
+	schemaSQL = "CREATE SCHEMA IF NOT EXISTS {};\n"
+	formatSQL = `CREATE TABLE IF NOT EXISTS {}.format (
 	version integer PRIMARY KEY,
 	since   timestamptz NOT NULL DEFAULT now()
 );
 `
 	newestSQL = `SELECT coalesce(max(version), 0) FROM {}.format`
+
+	// thereSQL reads the catalogue. A look by name may answer from a cache that
+	// does not know yet of what another worker has just made.
+	thereSQL = `SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1),
+		EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relname = 'format')`
 )
 
 // Migrations returns the statements that make the tables of a schema, or bring
@@ -56,7 +58,7 @@ func Migrations(schema string, from int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "BEGIN;\nSELECT pg_advisory_xact_lock(%d);\n", lockOf(schema))
 	if from == 0 {
-		b.WriteString(in(schema, formatSQL))
+		b.WriteString(in(schema, schemaSQL+formatSQL))
 	}
 	for i := from; i < len(migrations); i++ {
 		fmt.Fprintf(&b, "\n-- format %d\n%s\n", i+1, strings.TrimSpace(migration(schema, i)))
@@ -79,7 +81,7 @@ func lockOf(schema string) int64 {
 
 // migrate brings the tables to this format, if they are older.
 func (s *Store) migrate(ctx context.Context) error {
-	format, err := s.format(ctx, s.pool)
+	_, format, err := s.format(ctx, s.pool)
 	if err != nil {
 		return err
 	}
@@ -98,11 +100,14 @@ func (s *Store) migrateIn(ctx context.Context, tx pgx.Tx) error {
 	if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", lockOf(s.name)); err != nil {
 		return err
 	}
-	format, err := s.format(ctx, tx)
+	there, format, err := s.format(ctx, tx)
 	if err != nil {
 		return err
 	}
 	var script strings.Builder
+	if !there { // even to find that it is there needs a right that a tenant may lack
+		script.WriteString(in(s.name, schemaSQL))
+	}
 	if format == 0 {
 		script.WriteString(in(s.name, formatSQL))
 	}
@@ -110,9 +115,8 @@ func (s *Store) migrateIn(ctx context.Context, tx pgx.Tx) error {
 		script.WriteString(migration(s.name, i))
 	}
 	_, err = tx.Conn().PgConn().Exec(ctx, script.String()).ReadAll()
-	if err != nil && denied(err) {
-		return s.refuse(fmt.Sprintf(`has no tables of this format, and the user may not make them: run the output of "pawl ledger migrate --print" as the owner of the database, and let this user work with them (GRANT USAGE ON SCHEMA %s; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA %[1]s)`,
-			event.Quote(s.name)), err)
+	if denied(err) {
+		return s.refuse(`has no tables of this format, and the user may not make them: run the output of "pawl ledger migrate --print" as the owner of the database, and `+s.grants(), err)
 	}
 	return err
 }
@@ -121,16 +125,19 @@ type querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// format returns the format of the tables, 0 where there are none.
-func (s *Store) format(ctx context.Context, q querier) (format int, err error) {
-	table := pgx.Identifier{s.name, "format"}.Sanitize()
-	var there bool
-	if err := q.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", table).Scan(&there); err != nil || !there {
-		return 0, err
+// format reports whether the schema is there, and the format of its tables, 0 where
+// there are none.
+func (s *Store) format(ctx context.Context, q querier) (there bool, format int, err error) {
+	var made bool
+	err = q.QueryRow(ctx, thereSQL, s.name).Scan(&there, &made)
+	if err == nil && made {
+		err = q.QueryRow(ctx, in(s.name, newestSQL)).Scan(&format)
 	}
-	err = q.QueryRow(ctx, in(s.name, newestSQL)).Scan(&format)
-	if errors.Is(err, pgx.ErrNoRows) {
-		err = nil
-	}
-	return format, err
+	return there, format, err
+}
+
+// grants says what a user needs.
+func (s *Store) grants() string {
+	return fmt.Sprintf("let this user work with them (GRANT USAGE ON SCHEMA %s TO …; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA %[1]s TO …)",
+		pgx.Identifier{s.name}.Sanitize())
 }

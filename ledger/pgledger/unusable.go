@@ -24,7 +24,7 @@ var faults = map[string]fault{
 	"28P01": {"refuses the password: correct the user or the password", true},
 	"28000": {"refuses the user: correct it, or let it in (pg_hba.conf)", true},
 	"3D000": {"does not exist: make the database (createdb), or correct its name", true},
-	"42501": {"denies the user a privilege: grant it", true},
+	"42501": {"denies the user a privilege on its tables: grant it", true},
 	"42P01": {"has lost its tables: restore them, or stop Pawl and start it again to make them anew", true},
 	"3F000": {"has lost its schema: restore it, or stop Pawl and start it again to make it anew", true},
 	"25006": {readOnlyWhy, false}, // or a failover is under way
@@ -67,8 +67,13 @@ func (s *Store) explainOpen(ctx context.Context, err error) error {
 	switch f, known := faults[codeOf(err)]; {
 	case ctx.Err() != nil, errors.Is(err, ledger.ErrUnusable):
 		return s.explain(ctx, "open", err)
+	case denied(err):
+		return s.refuse("has tables that the user may not use: "+s.grants(), err)
 	case known:
 		return s.refuse(f.why, err)
+	}
+	if codeOf(err) != "" {
+		return s.refuse("cannot be opened", err)
 	}
 	return s.refuse("cannot be reached: check host, port and network, and that the server runs", err)
 }
