@@ -29,13 +29,14 @@ const (
 		ON CONFLICT DO NOTHING RETURNING nonce`
 	updateSQL = `UPDATE {}.ledger l SET nonce = c.nonce, due = c.due, body = c.body
 		FROM unnest($1::bytea[], $2::bytea[], $3::bytea[], $4::bytea[], $5::uuid[], $6::timestamptz[], $7::text[], $8::uuid[])
-			AS c (pipeline, bucket, key, version, nonce, due, body, expect)
+			WITH ORDINALITY AS c (pipeline, bucket, key, version, nonce, due, body, expect, place)
 		WHERE l.pipeline = c.pipeline AND l.bucket = c.bucket AND l.key = c.key AND l.version = c.version AND l.nonce = c.expect
-		RETURNING l.nonce`
+		RETURNING c.place`
 	deleteSQL = `DELETE FROM {}.ledger l
-		USING unnest($1::bytea[], $2::bytea[], $3::bytea[], $4::bytea[], $5::uuid[]) AS c (pipeline, bucket, key, version, expect)
+		USING unnest($1::bytea[], $2::bytea[], $3::bytea[], $4::bytea[], $5::uuid[])
+			WITH ORDINALITY AS c (pipeline, bucket, key, version, expect, place)
 		WHERE l.pipeline = c.pipeline AND l.bucket = c.bucket AND l.key = c.key AND l.version = c.version AND l.nonce = c.expect
-		RETURNING l.nonce`
+		RETURNING c.place`
 
 	columns = `l.pipeline, l.bucket, l.key, l.version, l.nonce, l.body`
 	byKey   = `l.pipeline = $1 AND l.bucket = $2 AND l.key = $3 AND l.version = $4`

@@ -66,9 +66,15 @@ func (s *Store) send(ctx context.Context, changes []ledger.Change, bodies []stri
 	}
 	q := &pgx.Batch{}
 	q.Queue(settingsSQL)
-	insert.queue(q, out, insert.nonces, s.sql.insert, insert.nonces, insert.dues, insert.bodies)
-	update.queue(q, out, update.nonces, s.sql.update, update.nonces, update.dues, update.bodies, update.expects)
-	remove.queue(q, out, remove.expects, s.sql.remove, remove.expects)
+	if len(insert.which) > 0 {
+		q.Queue(s.sql.insert, append(insert.args(), insert.nonces, insert.dues, insert.bodies)...).Query(insert.byNonce(out))
+	}
+	if len(update.which) > 0 {
+		q.Queue(s.sql.update, append(update.args(), update.nonces, update.dues, update.bodies, update.expects)...).Query(update.byPlace(out))
+	}
+	if len(remove.which) > 0 {
+		q.Queue(s.sql.remove, append(remove.args(), remove.expects)...).Query(remove.byPlace(out))
+	}
 	return s.pool.SendBatch(ctx, q).Close()
 }
 
@@ -83,15 +89,24 @@ func (b *batch) add(c *ledger.Change, body string, i int) {
 	}
 }
 
-// queue adds the statement for these changes. It answers with the nonces of those
-// that it made, as told lists them.
-func (b *batch) queue(q *pgx.Batch, out []ledger.Outcome, told []pgtype.UUID, sql string, args ...any) {
-	if len(b.which) == 0 {
-		return
+// byPlace takes the places, from 1, of the changes that a statement made.
+func (b *batch) byPlace(out []ledger.Outcome) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		var place int
+		_, err := pgx.ForEachRow(rows, []any{&place}, func() error {
+			out[b.which[place-1]].Applied = true
+			return nil
+		})
+		return err
 	}
-	q.Queue(sql, append(b.keys.args(), args...)...).Query(func(rows pgx.Rows) error {
-		made := make(map[pgtype.UUID]int, len(told))
-		for i, n := range told {
+}
+
+// byNonce takes the nonces of the new rows: what an INSERT returns are columns of the
+// table.
+func (b *batch) byNonce(out []ledger.Outcome) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		made := make(map[pgtype.UUID]int, len(b.which))
+		for i, n := range b.nonces {
 			made[n] = b.which[i]
 		}
 		var n pgtype.UUID
@@ -100,7 +115,7 @@ func (b *batch) queue(q *pgx.Batch, out []ledger.Outcome, told []pgtype.UUID, sq
 			return nil
 		})
 		return err
-	})
+	}
 }
 
 // refusals fills in the rows that refused changes, and returns the changes that
