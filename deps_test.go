@@ -35,9 +35,10 @@ var layers = map[string][]string{
 	".":      {"bucket", "engine", "event", "ledger", "source", "worker"},
 
 	// Drivers. They know their own interface and nothing of each other.
+	"internal/rowjson":     {"ledger"},
 	"ledger/memledger":     {"ledger"},
-	"ledger/pgledger":      {"ledger"},
-	"ledger/sqliteledger":  {"event", "ledger"},
+	"ledger/pgledger":      {"internal/rowjson", "ledger"},
+	"ledger/sqliteledger":  {"event", "internal/rowjson", "ledger"},
 	"bucket/membucket":     {"bucket", "event"},
 	"bucket/s3bucket":      {"bucket", "event"},
 	"source/replaysource":  {"event", "source"},
@@ -86,7 +87,7 @@ var modules = map[string][]string{
 	"github.com/go-json-experiment/json": {"event", "ledger", "lock", "source/replaysource"}, // strict: case, duplicate names
 	"github.com/cenkalti/backoff/v5":     {"internal/demo", "ledger", "ledger/sqliteledger"},
 	"github.com/hashicorp/golang-lru/v2": {"engine"},
-	"golang.org/x/sync":                  {"internal/cli", "internal/demo", "source/replaysource"},
+	"golang.org/x/sync":                  {"internal/cli", "internal/demo", "internal/rowjson", "source/replaysource"},
 
 	"zombiezen.com/go/sqlite":                  {"ledger/sqliteledger"},
 	"github.com/jackc/pgx/v5":                  {"internal/servertest", "ledger/pgledger"},

@@ -142,7 +142,7 @@ func (c *Config) policy() ledger.Policy {
 func (p Pipeline) build() *worker.Pipeline {
 	w := &worker.Pipeline{
 		Name: p.Name, Match: p.Match.match, Handler: p.Handler,
-		Order: p.Order, EachVersion: p.EachVersion, Eventual: p.Eventual, Concurrency: p.Concurrency,
+		Order: p.Order, EachVersion: p.EachVersion, Eventual: p.Eventual, Transactional: p.Transactional, Concurrency: p.Concurrency,
 	}
 	if l, ok := p.Handler.(Limited); ok && w.Concurrency == 0 {
 		w.Concurrency = l.Concurrency()

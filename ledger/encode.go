@@ -3,8 +3,6 @@ package ledger
 import (
 	"errors"
 	"fmt"
-	"runtime"
-	"sync"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -19,37 +17,6 @@ func Encode(r *Row) ([]byte, error) {
 		return nil, fmt.Errorf("ledger: row %s cannot be encoded: %w", r.RowKey, err)
 	}
 	return b, nil
-}
-
-// share is how many rows make it worth to encode on one more core.
-const share = 64
-
-// EncodeChanges returns the JSON of each change's row, "" for a deletion.
-func EncodeChanges(changes []Change) ([]string, error) {
-	bodies := make([]string, len(changes))
-	size := max(share, (len(changes)+runtime.GOMAXPROCS(0)-1)/runtime.GOMAXPROCS(0))
-	errs := make([]error, len(changes)/size+1)
-	var wg sync.WaitGroup
-	for from := 0; from < len(changes); from += size {
-		to := min(from+size, len(changes))
-		wg.Go(func() { errs[from/size] = encodeInto(bodies[from:to], changes[from:to]) })
-	}
-	wg.Wait()
-	return bodies, errors.Join(errs...)
-}
-
-func encodeInto(bodies []string, changes []Change) error {
-	for i := range changes {
-		if changes[i].Row == nil {
-			continue
-		}
-		b, err := Encode(changes[i].Row)
-		if err != nil {
-			return err
-		}
-		bodies[i] = string(b)
-	}
-	return nil
 }
 
 // Decode restores what Encode wrote. Fields of a newer Pawl are ignored. What

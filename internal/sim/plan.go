@@ -54,6 +54,8 @@ const (
 	acting
 	// trusting pipelines publish, and go by the events alone.
 	trusting
+	// committing pipelines have an effect in the ledger's own transactions.
+	committing
 )
 
 // The policy of every world. Late events are at most maxDelay late; tombstones
@@ -112,7 +114,7 @@ var weakSteps = []Step{
 }
 
 func (p *plan) drawPipelines(t *tape.Tape) []kindOf {
-	mixes := [][]kindOf{{publishing}, {publishing}, {acting}, {publishing, acting}}
+	mixes := [][]kindOf{{publishing}, {publishing}, {acting}, {publishing, acting}, {committing}}
 	if p.trusted {
 		mixes = append(mixes, []kindOf{trusting}, []kindOf{trusting})
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/internal/rowjson"
 	"github.com/pawlhq/pawl/internal/servertest"
 	"github.com/pawlhq/pawl/ledger"
 )
@@ -59,7 +60,7 @@ func BenchmarkSwap(b *testing.B) {
 
 // bareUpsert writes the rows, and returns how long that took.
 func bareUpsert(b *testing.B, s *Store, changes []ledger.Change) time.Duration {
-	bodies, err := ledger.EncodeChanges(changes)
+	bodies, err := rowjson.Encode(changes)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -113,7 +113,7 @@ func config(url string) (*pgxpool.Config, error) {
 // Traits implements [ledger.Declarer]. Due rows come in no order: where there are
 // more than are asked for, each caller gets a random run of the oldest, so that
 // workers do not race for the same ones.
-func (s *Store) Traits() ledger.Traits { return ledger.Traits{DueUnordered: true} }
+func (s *Store) Traits() ledger.Traits { return ledger.Traits{DueUnordered: true, Transactions: true} }
 
 // Pool returns connections for handlers, to the same database. The store closes
 // them.

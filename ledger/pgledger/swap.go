@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/pawlhq/pawl/internal/rowjson"
 	"github.com/pawlhq/pawl/ledger"
 )
 
@@ -17,7 +18,7 @@ import (
 // A change that was refused by a row that is gone, when it is looked for, is sent
 // again.
 func (s *Store) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.Outcome, error) {
-	bodies, err := ledger.EncodeChanges(changes)
+	bodies, err := rowjson.Encode(changes)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
 
+	"github.com/pawlhq/pawl/internal/rowjson"
 	"github.com/pawlhq/pawl/ledger"
 )
 
@@ -23,7 +24,7 @@ func (s *Store) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.Out
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	bodies, err := ledger.EncodeChanges(changes)
+	bodies, err := rowjson.Encode(changes)
 	if err != nil {
 		return nil, err
 	}
