@@ -48,11 +48,12 @@ var layers = map[string][]string{
 	"action/execaction":    {"action", "event", "worker"},
 	"action/httpaction":    {"action", "worker"},
 	"action/imageaction":   {"worker"},
+	"action/loadaction":    {"event", "worker"},
 
 	// The command.
 	"internal/config": {"event"},
 	"internal/parts": {
-		".", "action/copyaction", "action/execaction", "action/httpaction", "action/imageaction",
+		".", "action/copyaction", "action/execaction", "action/httpaction", "action/imageaction", "action/loadaction",
 		"bucket", "event", "internal/config", "ledger", "ledger/memledger", "ledger/pgledger",
 		"ledger/sqliteledger", "source/webhooksource",
 	},
@@ -84,13 +85,16 @@ var layers = map[string][]string{
 // modules says which packages use which modules of others, tests aside. Every
 // module here ends up in the go.sum of whoever uses Pawl as a library.
 var modules = map[string][]string{
-	"github.com/go-json-experiment/json": {"event", "ledger", "lock", "source/replaysource"}, // strict: case, duplicate names
+	"github.com/go-json-experiment/json": {"action/loadaction", "event", "ledger", "lock", "source/replaysource"}, // strict: case, duplicate names
 	"github.com/cenkalti/backoff/v5":     {"internal/demo", "ledger", "ledger/sqliteledger"},
 	"github.com/hashicorp/golang-lru/v2": {"engine"},
 	"golang.org/x/sync":                  {"internal/cli", "internal/demo", "internal/rowjson", "source/replaysource"},
 
 	"zombiezen.com/go/sqlite":                  {"ledger/sqliteledger"},
-	"github.com/jackc/pgx/v5":                  {"internal/servertest", "ledger/pgledger"},
+	"github.com/jackc/pgx/v5":                  {"action/loadaction", "internal/parts", "internal/servertest", "ledger/pgledger"},
+	"github.com/klauspost/compress":            {"action/loadaction"},
+	"github.com/parquet-go/parquet-go":         {"action/loadaction"},
+	"github.com/google/uuid":                   {"action/loadaction"},
 	"github.com/aws/aws-sdk-go-v2":             {"bucket/s3bucket", "internal/servertest"},
 	"github.com/aws/aws-sdk-go-v2/config":      {"bucket/s3bucket"},
 	"github.com/aws/aws-sdk-go-v2/credentials": {"bucket/s3bucket", "internal/servertest"},

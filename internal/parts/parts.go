@@ -30,6 +30,7 @@ var Table = &config.Table{
 		action("copy", Copy{}),
 		action("exec", Exec{}),
 		action("http", HTTP{}),
+		action("load", Load{}),
 	},
 }
 

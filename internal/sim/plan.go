@@ -114,9 +114,13 @@ var weakSteps = []Step{
 }
 
 func (p *plan) drawPipelines(t *tape.Tape) []kindOf {
-	mixes := [][]kindOf{{publishing}, {publishing}, {acting}, {publishing, acting}, {committing}}
+	mixes := [][]kindOf{{publishing}, {publishing}, {acting}, {publishing, acting}}
 	if p.trusted {
 		mixes = append(mixes, []kindOf{trusting}, []kindOf{trusting})
 	}
-	return tape.Pick(t, mixes...)
+	mix := tape.Pick(t, mixes...)
+	if len(mix) == 1 && mix[0] == acting && p.cache == 1 && p.batch == 1 {
+		return []kindOf{committing} // without a draw of its own: all other worlds stay as they are
+	}
+	return mix
 }
