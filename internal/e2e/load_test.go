@@ -30,9 +30,9 @@ import (
 
 // What TestLoads is to do; -seed is that of TestKills.
 var (
-	files     = flag.Int("files", 60, "CSV files that are loaded")
-	loadKills = flag.Int("loadkills", 6, "SIGKILLs while they are")
-	crashes   = flag.Int("crashes", 2, "crashes of PostgreSQL meanwhile")
+	files     = flag.Int("files", 200, "CSV files that are loaded")
+	loadKills = flag.Int("loadkills", 20, "SIGKILLs while they are")
+	crashes   = flag.Int("crashes", 4, "crashes of PostgreSQL meanwhile")
 )
 
 const loadConfig = `
