@@ -35,8 +35,10 @@ var layers = map[string][]string{
 	".":      {"audit", "bucket", "engine", "event", "ledger", "source", "worker"},
 
 	// Drivers. They know their own interface and nothing of each other.
+	"internal/rowjson":     {"ledger"},
 	"ledger/memledger":     {"ledger"},
-	"ledger/sqliteledger":  {"event", "ledger"},
+	"ledger/pgledger":      {"internal/rowjson", "ledger"},
+	"ledger/sqliteledger":  {"event", "internal/rowjson", "ledger"},
 	"bucket/membucket":     {"bucket", "event"},
 	"bucket/s3bucket":      {"bucket", "event"},
 	"source/replaysource":  {"event", "source"},
@@ -47,15 +49,16 @@ var layers = map[string][]string{
 	"action/execaction":    {".", "action", "event"},
 	"action/httpaction":    {".", "action"},
 	"action/imageaction":   {"."},
-
 	// What there is in a bucket, for an audit.
-	"audit/inventory": {"bucket", "event"},
+	"audit/inventory":   {"bucket", "event"},
+	"action/loadaction": {".", "event"},
 
 	// The command.
 	"internal/config": {"event"},
 	"internal/parts": {
-		".", "action/copyaction", "action/execaction", "action/httpaction", "action/imageaction",
-		"bucket", "event", "internal/config", "ledger", "ledger/memledger", "ledger/sqliteledger", "source/sqssource", "source/webhooksource",
+		".", "action/copyaction", "action/execaction", "action/httpaction", "action/imageaction", "action/loadaction",
+		"bucket", "event", "internal/config", "ledger", "ledger/memledger", "ledger/pgledger", "ledger/sqliteledger",
+		"source/sqssource", "source/webhooksource",
 	},
 	"internal/demo": {"event", "ledger", "ledger/sqliteledger", "source"},
 	"internal/sim":  {"audit", "bucket", "engine", "event", "internal/tape", "ledger", "source", "worker"},
@@ -95,18 +98,20 @@ var layers = map[string][]string{
 // modules says which packages use which modules of others, tests aside. Every
 // module here ends up in the go.sum of whoever uses Pawl as a library.
 var modules = map[string][]string{
-	"github.com/go-json-experiment/json": {"audit/inventory", "event", "ledger", "lock", "source/replaysource"}, // strict: case, duplicate names
-	"github.com/cenkalti/backoff/v5":     {"internal/demo", "ledger", "ledger/sqliteledger", "source/sqssource"},
-	"github.com/hashicorp/golang-lru/v2": {"engine"},
-	"golang.org/x/sync":                  {"audit", "internal/cli", "internal/demo", "ledger/sqliteledger", "source/replaysource", "source/sqssource"},
-
+	"github.com/go-json-experiment/json":       {"action/loadaction", "audit/inventory", "event", "ledger", "lock", "source/replaysource"}, // strict: case, duplicate names
+	"github.com/cenkalti/backoff/v5":           {"internal/demo", "ledger", "ledger/sqliteledger", "source/sqssource"},
+	"github.com/hashicorp/golang-lru/v2":       {"engine"},
+	"golang.org/x/sync":                        {"audit", "internal/cli", "internal/demo", "internal/rowjson", "source/replaysource", "source/sqssource"},
 	"zombiezen.com/go/sqlite":                  {"ledger/sqliteledger"},
 	"github.com/aws/aws-sdk-go-v2":             {"bucket/s3bucket", "internal/servertest", "source/sqssource"},
 	"github.com/aws/aws-sdk-go-v2/config":      {"bucket/s3bucket", "source/sqssource"},
+	"github.com/jackc/pgx/v5":                  {"action/loadaction", "internal/parts", "internal/servertest", "ledger/pgledger"},
+	"github.com/klauspost/compress":            {"action/loadaction"},
+	"github.com/google/uuid":                   {"action/loadaction"},
 	"github.com/aws/aws-sdk-go-v2/credentials": {"bucket/s3bucket", "internal/servertest"},
 	"github.com/aws/aws-sdk-go-v2/service/s3":  {"bucket/s3bucket", "internal/servertest"},
 	"github.com/aws/smithy-go":                 {"bucket/s3bucket", "source/sqssource"},
-	"github.com/parquet-go/parquet-go":         {"audit/inventory", "audit/inventory/inventorytest"},
+	"github.com/parquet-go/parquet-go":         {"action/loadaction", "audit/inventory", "audit/inventory/inventorytest"},
 	"github.com/aws/aws-sdk-go-v2/service/sqs": {"internal/servertest", "source/sqssource"},
 	"github.com/bep/imagemeta":                 {"action/imageaction"}, // EXIF orientation
 	"golang.org/x/image":                       {"action/imageaction"}, // WebP, resizing

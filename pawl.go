@@ -169,6 +169,10 @@ type Pipeline struct {
 	// EachVersion treats every version of an object as a thing of its own:
 	// each is handled once, and there is no order across versions.
 	EachVersion bool
+	// Transactional declares that the handler commits its effect and its task's
+	// completion in one transaction of the ledger's database, as by
+	// pgledger.Complete: then the effect happens exactly once. It has no output.
+	Transactional bool
 	// Concurrency is how many handlers run at a time in slots that the pipeline
 	// has for itself. 0: what a [Limited] handler says, or else it shares those of
 	// Config.Concurrency with others.

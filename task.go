@@ -6,6 +6,7 @@ import (
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/worker"
 )
 
@@ -59,6 +60,10 @@ func newTask(t *worker.Task) *Task {
 		Attempt: t.Attempt, Fence: t.Fence, IdempotencyKey: t.IdempotencyKey, task: t,
 	}
 }
+
+// Completion is for stores that let a handler complete its task in a transaction of
+// its own, as pgledger.Complete does. The pipeline must be Transactional.
+func (t *Task) Completion() (*ledger.Completion, error) { return t.task.Completion() }
 
 // Open reads the object, as it was when the attempt looked at it: if it has
 // changed since, Open fails and the attempt starts over. The caller closes it.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/source"
 )
 
@@ -62,6 +63,10 @@ func (c *Config) validatePipeline(p *Pipeline) error {
 		return fmt.Errorf("its concurrency is %d: at least 1, or 0 to share slots with others", p.Concurrency)
 	case p.Match.Bucket == "":
 		return errors.New("it must say which bucket it matches")
+	case p.Transactional && p.To != nil:
+		return errors.New("it is transactional, and an output is no part of a transaction: give it none")
+	case p.Transactional && c.Ledger != nil && !ledger.TraitsOf(c.Ledger).Transactions:
+		return errors.New("it is transactional, and the ledger has no transactions for handlers: use one in PostgreSQL")
 	case p.To != nil && p.To.Bucket == "":
 		return errors.New("its output must name a bucket")
 	case c.Objects == nil && (p.To != nil || p.Order == StoreOrder):

@@ -109,6 +109,10 @@ func (e *Engine) foldFinish(en *entry, f *flight) (changed bool) {
 	if ok {
 		return true
 	}
+	if in.Transactional && en.row.CommittedBy(a) {
+		in.Result, in.Acted = Completed, in.Acted || in.Result != Completed
+		return false
+	}
 	f.refused = true
 	if !in.Ending.Sent || en.row.Nonce.IsZero() {
 		return false
@@ -117,7 +121,8 @@ func (e *Engine) foldFinish(en *entry, f *flight) (changed bool) {
 	return true
 }
 
-// foldRenew prolongs the lease of a task that runs. One that was told to stop,
+// foldRenew prolongs the lease of a task that runs, unless its handler's own
+// transaction has ended it, and the handler is about to return. One that was told to stop,
 // by its deadline, and does not has no claim to more: it may have come to that
 // while the renewal waited for an answer, or was refused.
 func (e *Engine) foldRenew(en *entry, f *flight) (changed bool) {
@@ -127,7 +132,7 @@ func (e *Engine) foldRenew(en *entry, f *flight) (changed bool) {
 		return false
 	}
 	f.next, f.renewed = f.next.Renew(en.attempt, &e.cfg.Policy, e.now)
-	if !f.renewed {
+	if !f.renewed && !en.row.CommittedBy(en.attempt) {
 		e.emit(Cancel{Key: en.key, Fence: en.attempt.Fence})
 	}
 	return f.renewed

@@ -38,6 +38,11 @@ type Finished struct {
 	Result Result
 	Acted  bool // Completed: there was something to do
 	Ending ledger.Ending
+	// Transactional: the handler commits its effect and the row in one
+	// transaction. Whether it did, the row tells, whatever the handler says.
+	Transactional bool
+	// Row is the row that it has left, if that was looked at.
+	Row *ledger.Row
 	// Failure says why, for Failed.
 	Failure ledger.Failure
 }

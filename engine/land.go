@@ -108,6 +108,9 @@ func (e *Engine) finished(in *Finished) {
 	if en == nil || en.attempt == nil || en.attempt.Fence != in.Fence || en.ending() {
 		return // its entry was abandoned
 	}
+	if in.Row != nil && en.row.Held() && en.row.Lease.Fence == in.Fence {
+		en.row = *in.Row // else what is known is newer
+	}
 	en.finish, en.renew = in, false
 	e.give(en)
 	e.route(en)

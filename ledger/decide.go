@@ -49,6 +49,10 @@ func (a *Claim) MustAct(r *Read, out *Pinned) bool {
 	return !out.Exists || out.Source != a.Source(r)
 }
 
+// MustCommit is MustAct for a handler that commits its effect and Have together: a
+// crash leaves no doubt of what it has done.
+func (a *Claim) MustCommit(r *Read) bool { return a.Forced || !a.had(r) }
+
 // had reports that what was read is what Have says is committed.
 func (a *Claim) had(r *Read) bool {
 	if r.ByEvent {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"strings"
 	"time"
 )
 
@@ -59,25 +58,6 @@ type Store interface {
 	// Close releases what the store holds. No call may follow or be under
 	// way.
 	Close() error
-}
-
-// Range selects rows for Scan. The zero Range is everything.
-type Range struct {
-	Pipeline string // empty: all
-	Bucket   string // empty: all; needs Pipeline
-	Prefix   string // of Key; needs Bucket
-	After    RowKey // exclusive lower bound; the zero RowKey is none
-}
-
-// Match reports whether the range holds k.
-func (r *Range) Match(k RowKey) bool {
-	switch {
-	case r.Pipeline != "" && r.Pipeline != k.Pipeline, r.Bucket != "" && r.Bucket != k.Bucket:
-		return false
-	case !strings.HasPrefix(k.Key, r.Prefix):
-		return false
-	}
-	return r.After == (RowKey{}) || k.Compare(r.After) > 0
 }
 
 // ErrUnusable says that a ledger cannot be opened, or used any longer, as it is:

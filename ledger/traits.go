@@ -25,6 +25,10 @@ type Traits struct {
 	// the keys up to it. Such a store is a [PipelineLister].
 	ScanUnordered bool
 
+	// Transactions: a handler may commit its effect and its task's completion
+	// together, in a transaction of the store's database: see [Completion].
+	Transactions bool
+
 	// Batch is how many changes one Swap takes; 0: [DefaultBatch].
 	Batch int
 	// Swaps is how many calls of Swap are worth having under way at once; 0: 2.

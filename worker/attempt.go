@@ -36,7 +36,9 @@ type Attempt struct {
 	Now      func() time.Time
 
 	ending ledger.Ending
-	began  bool // the handler was called
+	began  bool        // the handler was called
+	asked  bool        // it has asked for its completion, to commit it
+	left   *ledger.Row // the row as its commit left it
 	pinned *bucket.Output
 	info   bucket.Info
 }
@@ -66,7 +68,7 @@ var errMoved = errors.New("the object changed while it was being handled")
 // Run makes the attempt, and says how it ended. From its lease's deadline on ctx
 // must be cancelled, with [ErrLeaseLost] as its cause. An Attempt runs once.
 func (x *Attempt) Run(ctx context.Context) engine.Finished {
-	fin := engine.Finished{Key: x.Claim.Key, Fence: x.Claim.Fence}
+	fin := engine.Finished{Key: x.Claim.Key, Fence: x.Claim.Fence, Transactional: x.Pipeline.Transactional}
 	if context.Cause(ctx) != nil {
 		fin.Result = engine.Released // nothing was begun
 		return fin
@@ -78,7 +80,7 @@ func (x *Attempt) Run(ctx context.Context) engine.Finished {
 	}
 	var err error
 	fin.Acted, err = x.run(ctx)
-	fin.Ending = x.ending
+	fin.Ending, fin.Row = x.ending, x.left
 	cause := context.Cause(ctx)
 	switch {
 	case err == nil:
@@ -125,12 +127,19 @@ func (x *Attempt) once(ctx context.Context) (acted bool, err error) {
 		}
 	}
 	x.ending.Read = read
-	// What the attempt itself has done elsewhere, before it started over, is not
-	// what the row says was had.
-	if again := out == nil && x.began; !again && !x.Claim.MustAct(&read, out) {
+	if !x.mustAct(&read, out) {
 		return false, nil
 	}
 	return true, x.act(ctx, &read)
+}
+
+// mustAct decides whether there is anything to do. What the attempt itself has done
+// elsewhere, before it started over, is not what the row says was had.
+func (x *Attempt) mustAct(read *ledger.Read, out *ledger.Pinned) bool {
+	if x.Pipeline.Transactional {
+		return x.Claim.MustCommit(read)
+	}
+	return out == nil && x.began || x.Claim.MustAct(read, out)
 }
 
 // pin looks at the output before anything is read.
@@ -221,9 +230,13 @@ func (x *Attempt) act(ctx context.Context, read *ledger.Read) error {
 	}
 	t := x.task(read)
 	defer t.discard()
-	x.ending.Sent = x.ending.Sent || x.pinned == nil
+	// Nothing of a transaction counts as sent: without its commit there is nothing.
+	x.ending.Sent = x.ending.Sent || x.pinned == nil && !x.Pipeline.Transactional
 	x.began = true
 	err := guard("handler of "+x.Pipeline.Name, func() error { return x.Pipeline.Handler.Handle(ctx, t) })
+	if x.Pipeline.Transactional {
+		return x.committed(ctx, err)
+	}
 	if err != nil || x.pinned == nil {
 		return err // what is done is done, be it late
 	}
@@ -276,6 +289,7 @@ func (x *Attempt) task(read *ledger.Read) *Task {
 		Pipeline: x.Pipeline.Name, Object: object, Kind: read.Kind, Info: x.info,
 		Attempt: x.Claim.Number, Fence: x.Claim.Fence, IdempotencyKey: x.Claim.IdempotencyKey(read),
 		open: func(ctx context.Context) (io.ReadCloser, error) { return x.open(ctx, read) }, hasOut: x.pinned != nil,
+		completion: x.completion,
 	}
 }
 

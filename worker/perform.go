@@ -56,17 +56,17 @@ func (w *Worker) task(key ledger.RowKey, fence int64) *running {
 func (w *Worker) start(a *engine.Start) {
 	held := newLease(w.base, a.Deadline)
 	w.tasks[a.Claim.Key] = &running{fence: a.Claim.Fence, lease: held}
-	claim := a.Claim
+	claim, p := a.Claim, w.pipelines[a.Claim.Key.Pipeline]
 	w.wg.Go(func() {
 		// A handler that ends its goroutine, as a test's FailNow does, must
 		// not leave the lease behind. What the attempt knew ends with it.
 		fin := engine.Finished{
 			Key: claim.Key, Fence: claim.Fence, Result: engine.Failed, Ending: ledger.Ending{Sent: true, Unsure: true},
-			Failure: ledger.Failure{Message: "the handler ended its goroutine"},
+			Failure: ledger.Failure{Message: "the handler ended its goroutine"}, Transactional: p.Transactional,
 		}
 		defer func() { w.send(fin) }()
 		x := &Attempt{
-			Ledger: w.ledger, Objects: w.cfg.Objects, Pipeline: w.pipelines[claim.Key.Pipeline],
+			Ledger: w.ledger, Objects: w.cfg.Objects, Pipeline: p,
 			Claim: claim, Nonce: nonce, Now: time.Now,
 		}
 		fin = x.Run(held)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
 )
 
 // Handler performs a pipeline's effect for one object; package pawl documents it for
@@ -31,7 +32,9 @@ type Task struct {
 	Fence          int64
 	IdempotencyKey string
 
-	open    func(ctx context.Context) (io.ReadCloser, error)
+	open       func(ctx context.Context) (io.ReadCloser, error)
+	completion func() (*ledger.Completion, error)
+
 	hasOut  bool
 	spool   *spool
 	content *content
@@ -52,6 +55,10 @@ func (t *Task) Open(ctx context.Context) (io.ReadCloser, error) {
 	}
 	return t.open(ctx)
 }
+
+// Completion is for stores that let a handler complete its task in a transaction of
+// its own, as pgledger.Complete does. The pipeline must be declared transactional.
+func (t *Task) Completion() (*ledger.Completion, error) { return t.completion() }
 
 // HasOutput reports whether the pipeline has an output, so that Output and
 // Publish may be called.

@@ -12,9 +12,10 @@ package config
 
 // File is the whole configuration.
 type File struct {
-	// Where the rows are kept: "sqlite:FILE", or "memory" for nothing that
-	// outlives the process. A relative FILE counts from the folder of this file.
-	// Default: "sqlite:pawl.db".
+	// Where the rows are kept: "sqlite:FILE", "postgres://USER@HOST/DATABASE" for
+	// workers on several machines, or "memory" for nothing that outlives the
+	// process. A relative FILE counts from the folder of this file. Default:
+	// "sqlite:pawl.db".
 	Ledger Ledger `yaml:"ledger"`
 	// The object store.
 	Objects Objects `yaml:"objects"`

@@ -27,6 +27,7 @@ type fleet struct {
 	binary, dir, config string
 	env                 []string
 	caught              func(pid int) bool // a process that was just stopped is as a zombie should be
+	unreachable         bool               // at times, the ledger is: a process that does not come to its start is started again
 
 	asleep sync.Mutex     // held while a process is stopped: somebody else has to be there to take over
 	wg     sync.WaitGroup // of who strikes
@@ -234,6 +235,9 @@ func (p *place) ready(ctx context.Context) error {
 
 func (p *place) revive(err error) error {
 	p.gone()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && p.unreachable && exit.ExitCode() == 2 {
+		return p.start() // while it runs it would be another code
+	}
 	if said := p.lastWords(2 << 10); !strings.Contains(said, "address already in use") {
 		return fmt.Errorf("a worker ended by itself: %v; it said at last:\n%s", err, said)
 	}

@@ -12,12 +12,14 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/internal/config"
 	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/ledger/pgledger"
 )
 
 // Table lists all kinds, in the order of the documentation.
 var Table = &config.Table{
 	Ledgers: []config.LedgerKind{
 		ledgerKind("sqlite", "sqlite:FILE", parseSQLite),
+		ledgerKind("postgres", "postgres://USER@HOST/DATABASE", parsePostgres),
 		ledgerKind("memory", "memory", parseMemory),
 	},
 	Sources: []config.Kind{
@@ -29,6 +31,7 @@ var Table = &config.Table{
 		action("copy", Copy{}),
 		action("exec", Exec{}),
 		action("http", HTTP{}),
+		action("load", Load{}),
 	},
 }
 
@@ -43,6 +46,22 @@ type Ledger interface {
 	Look(ctx context.Context) error
 	// Describe says where the ledger is, without secrets.
 	Describe() string
+}
+
+// Checker is a [Ledger] whose server can be examined.
+type Checker interface {
+	// Check examines the server without changing anything. skew is how far clocks
+	// may be apart. An error says that it cannot be examined.
+	Check(ctx context.Context, skew time.Duration) ([]Finding, error)
+}
+
+// Finding is one thing that was looked at.
+type Finding = pgledger.Finding
+
+// Migrated is a [Ledger] whose tables a person may make.
+type Migrated interface {
+	// Script returns the statements.
+	Script() string
 }
 
 // Source is what the file says of a source.

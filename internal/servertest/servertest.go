@@ -1,7 +1,7 @@
 // Package servertest gives tests real servers: the object stores MinIO and
-// versitygw and the queues of ElasticMQ as processes of their own, and gofakes3
-// inside the test. All listen on loopback only, keep their data in the test's
-// temporary folder and end with it.
+// versitygw, PostgreSQL and the queues of ElasticMQ as processes of their own, and
+// gofakes3 inside the test. All listen on loopback only, keep their data in a
+// temporary folder of the test's and end with it.
 //
 // This is the only place where a test may be skipped: when a server's binary has
 // not been built, or the machine gives a command no disk of its own. With
@@ -123,20 +123,21 @@ func (s *Server) Notify(t testing.TB, bucket string) {
 func binary(t testing.TB, tool toolcache.Tool) string {
 	t.Helper()
 	path, err := tool.Find()
-	if err != nil {
-		lacking(t, err)
-	}
+	demand(t, err)
 	return path
 }
 
-// lacking ends the test for want of something.
-func lacking(t testing.TB, err error) {
+// demand ends the test if what it needs is not there.
+func demand(t testing.TB, err error) {
 	t.Helper()
 	noJava := errors.Is(err, toolcache.ErrNoJava) && os.Getenv("CI") == ""
-	if os.Getenv("PAWL_TEST_REQUIRE") == "1" && !noJava {
+	switch {
+	case err == nil:
+	case os.Getenv("PAWL_TEST_REQUIRE") == "1" && !noJava:
 		t.Fatalf("PAWL_TEST_REQUIRE is set: %v", err)
+	default:
+		t.Skip(err)
 	}
-	t.Skip(err)
 }
 
 // secret returns a password that no other server has, so that a server that

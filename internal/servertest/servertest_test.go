@@ -112,3 +112,12 @@ func TestElasticMQ(t *testing.T) {
 		t.Errorf("received %+v, %v", got, err)
 	}
 }
+
+// A PostgreSQL that was ended at once is there again, with what was committed.
+func TestPostgres(t *testing.T) {
+	s := Postgres(t)
+	s.Exec("CREATE TABLE kept (n int); INSERT INTO kept VALUES (1)")
+	s.Stop()
+	s.Start()
+	s.Exec("INSERT INTO kept VALUES (2)")
+}

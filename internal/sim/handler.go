@@ -9,6 +9,7 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/internal/tape"
+	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/worker"
 )
 
@@ -101,13 +102,40 @@ func (h *handler) effect(t *worker.Task, body string) error {
 		w.affected(h.task, t, body, seen)
 		return nil
 	})
+	if w.kindOf(h.task.key) == committing {
+		c, err := t.Completion()
+		if err != nil {
+			return err
+		}
+		do = func() error { return h.commit(t, c, body, seen) }
+	}
 	fault := w.fault(h.thread, StepAct)
 	if fault == Refused {
 		return errHandler
 	}
-	if answered, _ := h.thread.send(fault, do); !answered {
+	answered, err := h.thread.send(fault, do)
+	if !answered {
 		return bucket.ErrUnclear
 	}
+	return err
+}
+
+// commit is a transaction that reaches the ledger: the effect and the row, or
+// neither.
+func (h *handler) commit(t *worker.Task, c *ledger.Completion, body string, seen int) error {
+	w, by := h.thread.world, h.task.node
+	rows, err := w.store.Load(context.Background(), []ledger.RowKey{c.Claim.Key})
+	if err != nil || len(rows) == 0 {
+		return errors.Join(ledger.ErrNotHeld, err)
+	}
+	next, err := c.Over(&rows[0])
+	if err != nil {
+		return err
+	}
+	w.affected(h.task, t, body, seen)
+	w.truth(c.Claim.Key).committer = by
+	w.swap(by, []ledger.Change{{Key: next.RowKey, Expect: rows[0].Nonce, Row: &next}})
+	w.truth(c.Claim.Key).committer = nil
 	return nil
 }
 

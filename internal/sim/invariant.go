@@ -136,7 +136,7 @@ func (t *truth) outputIsOfInput() {
 	if v == nil || v.kind != event.Created || t.poisoned() {
 		return
 	}
-	if t.kind == acting {
+	if t.kind.elsewhere() {
 		if last, any := t.accepted(); !any || last.body != v.body {
 			t.violate(I1, "%s: the last effect was that of %q, the object is %q", t.key, last.body, v.body)
 		}
@@ -239,6 +239,16 @@ func (t *truth) oncePerLook(e *effect) {
 	}
 }
 
+// committedOnce is I3 without any excuse: what is committed together with Have
+// happens once for each version that is acted on, whatever became of its answer.
+func (t *truth) committedOnce(before, after *ledger.Row) {
+	had := before.Have
+	same := had.Kind == after.Have.Kind && (had.Kind == event.Removed || had.Identity.Same(after.Have.Identity))
+	if same && !before.Forced {
+		t.violate(I3, "%s: the effect of %s was committed twice", t.key, after.Have.Order())
+	}
+}
+
 // onlyRises is I5. A row that was purged and comes back begins anew, but its
 // fence does not.
 func (t *truth) onlyRises(before, after *ledger.Row) {
@@ -305,7 +315,7 @@ func (n *node) checkStart(k *task) {
 
 // standsBehind is I8: what is completed was published, by this very attempt.
 func (t *truth) standsBehind(fin *engine.Finished, after *ledger.Row) {
-	if t.kind == acting || fin.Ending.Read.Kind != event.Created {
+	if t.kind.elsewhere() || fin.Ending.Read.Kind != event.Created {
 		return
 	}
 	want := after.Have.Identity.String()

@@ -54,6 +54,8 @@ const (
 	acting
 	// trusting pipelines publish, and go by the events alone.
 	trusting
+	// committing pipelines have an effect in the ledger's own transactions.
+	committing
 )
 
 // The policy of every world. Late events are at most maxDelay late; tombstones
@@ -116,5 +118,9 @@ func (p *plan) drawPipelines(t *tape.Tape) []kindOf {
 	if p.trusted {
 		mixes = append(mixes, []kindOf{trusting}, []kindOf{trusting})
 	}
-	return tape.Pick(t, mixes...)
+	mix := tape.Pick(t, mixes...)
+	if len(mix) == 1 && mix[0] == acting && p.cache == 1 && p.batch == 1 {
+		return []kindOf{committing} // without a draw of its own: all other worlds stay as they are
+	}
+	return mix
 }

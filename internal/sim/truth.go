@@ -43,6 +43,8 @@ type truth struct {
 	shown   ledger.Version     // in event order, what was asked for by whoever changed it last
 	stamps  map[int64][]string // the sources of what each fence published
 	effects []effect
+
+	committer *node // whose handler's transaction is being committed
 }
 
 // ending is how an attempt ended.
@@ -136,6 +138,11 @@ func moved(before, after *ledger.Version) bool {
 
 // ended follows a write that ended a lease.
 func (t *truth) ended(by *node, before, after *ledger.Row) {
+	if t.committer != nil && before.Lease.Owner == t.committer.name {
+		t.completions++
+		t.committedOnce(before, after)
+		return
+	}
 	e := t.ending(by, before.Lease.Fence)
 	switch {
 	case by != nil && e != nil && before.Lease.Owner == by.name:
@@ -177,7 +184,7 @@ func (t *truth) completed(e *ending, after *ledger.Row) {
 		t.acted = ledger.Version{} // it was found to be what it had been before
 	}
 	// A verification looks at the output. Elsewhere there is nothing to look at.
-	verifies := t.kind != acting && !after.VerifyAt.IsZero()
+	verifies := !t.kind.elsewhere() && !after.VerifyAt.IsZero()
 	t.repeatable = fin.Ending.Unsure || verifies || after.Forced || t.unsuspected()
 }
 

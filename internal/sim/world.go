@@ -75,7 +75,7 @@ func newWorld(pool *threads, tp *tape.Tape, store ledger.Store) *World {
 
 // build sets up pipelines and objects.
 func (w *World) build() {
-	w.pipelines = make([]*worker.Pipeline, 3)
+	w.pipelines = make([]*worker.Pipeline, len(kindNames))
 	buckets, keys := [2]string{"in", "in"}, [2]string{"k", "k+1"}
 	if w.plan.twoBucket {
 		buckets[1], keys[1] = "in2", "k"
@@ -87,7 +87,8 @@ func (w *World) build() {
 		p := &worker.Pipeline{
 			Name: kindNames[kind], Match: func(event.Object) bool { return true }, Eventual: w.plan.eventual,
 		}
-		if kind != acting {
+		p.Transactional = kind == committing
+		if !kind.elsewhere() {
 			p.Output = func(k ledger.RowKey) event.Object {
 				return event.Object{Bucket: outputs, Key: k.Pipeline + "/" + k.Bucket + "/" + k.Key}
 			}
@@ -103,7 +104,10 @@ func (w *World) build() {
 	}
 }
 
-var kindNames = [...]string{publishing: "publishing", acting: "acting", trusting: "trusting"}
+var kindNames = [...]string{publishing: "publishing", acting: "acting", trusting: "trusting", committing: "committing"}
+
+// elsewhere reports that the effects are not outputs.
+func (k kindOf) elsewhere() bool { return k == acting || k == committing }
 
 func (w *World) kindOf(k ledger.RowKey) kindOf {
 	return kindOf(slices.Index(kindNames[:], k.Pipeline))

@@ -11,6 +11,7 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 
 	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/internal/rowjson"
 	"github.com/pawlhq/pawl/ledger"
 )
 
@@ -56,11 +57,11 @@ func BenchmarkBareUpsert(b *testing.B) {
 	for b.Loop() {
 		b.StopTimer()
 		claimed, completed := makeBatch(b, events)
-		first, err := encode(claimed)
+		first, err := rowjson.Encode(claimed)
 		if err != nil {
 			b.Fatal(err)
 		}
-		second, err := encode(completed)
+		second, err := rowjson.Encode(completed)
 		if err != nil {
 			b.Fatal(err)
 		}

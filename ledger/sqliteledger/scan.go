@@ -18,7 +18,7 @@ const page = 256
 // store.
 func (s *Store) Scan(ctx context.Context, r ledger.Range) iter.Seq2[ledger.Row, error] {
 	return func(yield func(ledger.Row, error) bool) {
-		from, to := bounds(r)
+		from, to := r.Bounds()
 		for {
 			rows, err := s.page(ctx, from, to)
 			if err != nil {
@@ -33,7 +33,7 @@ func (s *Store) Scan(ctx context.Context, r ledger.Range) iter.Seq2[ledger.Row, 
 			if len(rows) < page {
 				return
 			}
-			from = after(rows[len(rows)-1].RowKey)
+			from = rows[len(rows)-1].Next()
 		}
 	}
 }
@@ -58,40 +58,4 @@ func (s *Store) page(ctx context.Context, from ledger.RowKey, to *ledger.RowKey)
 		return err
 	})
 	return rows, err
-}
-
-// bounds returns the first key that a range may hold, and the first after it
-// that it may not; nil: there is no such key.
-func bounds(r ledger.Range) (from ledger.RowKey, to *ledger.RowKey) {
-	from = ledger.RowKey{Pipeline: r.Pipeline, Bucket: r.Bucket, Key: r.Prefix}
-	if r.After != (ledger.RowKey{}) && r.After.Compare(from) >= 0 {
-		from = after(r.After)
-	}
-	switch end, ok := beyond(r.Prefix); {
-	case r.Pipeline == "":
-		return from, nil
-	case r.Bucket == "":
-		return from, &ledger.RowKey{Pipeline: r.Pipeline + "\x00"}
-	case !ok:
-		return from, &ledger.RowKey{Pipeline: r.Pipeline, Bucket: r.Bucket + "\x00"}
-	default:
-		return from, &ledger.RowKey{Pipeline: r.Pipeline, Bucket: r.Bucket, Key: end}
-	}
-}
-
-// after returns the key that directly follows k.
-func after(k ledger.RowKey) ledger.RowKey {
-	k.VersionID += "\x00"
-	return k
-}
-
-// beyond returns the first string after all that begin with prefix. There is
-// none where the prefix has no byte below 0xff.
-func beyond(prefix string) (string, bool) {
-	for i := len(prefix) - 1; i >= 0; i-- {
-		if prefix[i] < 0xff {
-			return prefix[:i] + string([]byte{prefix[i] + 1}), true
-		}
-	}
-	return "", false
 }

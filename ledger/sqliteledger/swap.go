@@ -3,12 +3,11 @@ package sqliteledger
 import (
 	"context"
 	"fmt"
-	"runtime"
 
-	"golang.org/x/sync/errgroup"
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
 
+	"github.com/pawlhq/pawl/internal/rowjson"
 	"github.com/pawlhq/pawl/ledger"
 )
 
@@ -25,7 +24,7 @@ func (s *Store) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.Out
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	bodies, err := encode(changes)
+	bodies, err := rowjson.Encode(changes)
 	if err != nil {
 		return nil, err
 	}
@@ -38,35 +37,6 @@ func (s *Store) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.Out
 		return nil, err
 	}
 	return out, nil
-}
-
-// share is how many rows make it worth to encode on one more core.
-const share = 64
-
-// encode returns the JSON of each change's row.
-func encode(changes []ledger.Change) ([]string, error) {
-	bodies := make([]string, len(changes))
-	var g errgroup.Group
-	size := max(share, (len(changes)+runtime.GOMAXPROCS(0)-1)/runtime.GOMAXPROCS(0))
-	for from := 0; from < len(changes); from += size {
-		to := min(from+size, len(changes))
-		g.Go(func() error { return encodeInto(bodies[from:to], changes[from:to]) })
-	}
-	return bodies, g.Wait()
-}
-
-func encodeInto(bodies []string, changes []ledger.Change) error {
-	for i := range changes {
-		if changes[i].Row == nil {
-			continue
-		}
-		b, err := ledger.Encode(changes[i].Row)
-		if err != nil {
-			return err
-		}
-		bodies[i] = string(b)
-	}
-	return nil
 }
 
 // write lends the writing connection to f, whose changes are committed together

@@ -109,7 +109,7 @@ func build(ctx context.Context, root string, o options) error {
 			return err
 		}
 	}
-	return nil
+	return toolcache.BuildPostgres(ctx, root, os.Stdout)
 }
 
 // perform runs every step, whether or not the one before failed, and returns

@@ -1,4 +1,4 @@
-package sqliteledger
+package ledger
 
 import "testing"
 

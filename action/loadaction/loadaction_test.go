@@ -1,0 +1,324 @@
+package loadaction_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/action/loadaction"
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/bucket/membucket"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/internal/servertest"
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/ledger/pgledger"
+	"github.com/pawlhq/pawl/source"
+)
+
+// bench is a table, and a Pawl that loads into it what a bucket holds.
+type bench struct {
+	*testing.T
+	store   *pgledger.Store
+	objects *membucket.Store
+	log     bytes.Buffer
+	changes int
+	cfg     loadaction.Config
+}
+
+func newBench(t *testing.T, ddl string) *bench {
+	server := servertest.Postgres(t)
+	server.Exec(ddl)
+	store, err := pgledger.Open(t.Context(), server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	b := &bench{T: t, store: store, objects: membucket.New(time.Now, []string{"in"})}
+	b.cfg = loadaction.Config{
+		Pool: store.Pool(), Table: "exports", Format: "csv", Logger: slog.New(slog.NewTextHandler(&b.log, nil)),
+		Complete: func(ctx context.Context, tx pgx.Tx, t *pawl.Task) error { return pgledger.Complete(ctx, tx, t) },
+	}
+	return b
+}
+
+// bring is a source of one notification.
+type bring struct{ e event.Event }
+
+func (s bring) Run(ctx context.Context, to source.Sink) error {
+	done := make(chan struct{})
+	err := to.Deliver(ctx, source.Delivery{Events: []event.Event{s.e}, Done: func(source.Outcome) { close(done) }})
+	if err == nil {
+		<-done
+	}
+	return err
+}
+
+// put writes an object, or removes it if body is nil, and has it loaded. It
+// returns the row of the ledger.
+func (b *bench) put(key string, body []byte) ledger.Row {
+	b.Helper()
+	ref := event.Object{Bucket: "in", Key: key}
+	var err error
+	kind := event.Created
+	if body == nil {
+		kind = event.Removed
+		err = b.objects.Delete(b.Context(), ref, bucket.Condition{})
+	} else {
+		_, err = b.objects.Put(b.Context(), ref, bucket.Object{Body: bytes.NewReader(body), Size: int64(len(body))}, bucket.Condition{})
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.changes++
+	seq, err := event.ParseSequencer(fmt.Sprintf("00%016X", b.changes))
+	if err != nil {
+		b.Fatal(err)
+	}
+	h, err := loadaction.New(b.Context(), b.cfg)
+	if err != nil {
+		b.Fatal(err)
+	}
+	p, err := pawl.New(pawl.Config{
+		Ledger: b.store, Objects: b.objects, Logger: slog.New(slog.DiscardHandler),
+		Sources:   []pawl.Source{bring{event.Event{Object: ref, Kind: kind, Sequencer: seq, Time: time.Now(), Dialect: event.AWS}}},
+		Pipelines: []pawl.Pipeline{{Name: "load", Match: pawl.Match{Bucket: "in"}, Handler: h, Transactional: true}},
+		Retry:     pawl.Retry{Attempts: 1},
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := p.Run(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	rows, err := b.store.Load(b.Context(), []ledger.RowKey{{Pipeline: "load", Bucket: "in", Key: key}})
+	if err != nil || len(rows) != 1 {
+		b.Fatal(rows, err)
+	}
+	return rows[0]
+}
+
+// table returns the table's rows as text, in order.
+func (b *bench) table() string {
+	b.Helper()
+	rows, err := b.store.Pool().Query(b.Context(), "SELECT e::text FROM exports e ORDER BY 1")
+	if err != nil {
+		b.Fatal(err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		b.Fatal(err)
+	}
+	return strings.Join(all, "\n")
+}
+
+func (b *bench) want(want string) {
+	b.Helper()
+	if got := b.table(); got != want {
+		b.Errorf("the table holds\n%s\nwant\n%s", got, want)
+	}
+}
+
+const exportsDDL = `CREATE TABLE exports (name text, n int, at timestamptz, _source text NOT NULL); CREATE INDEX ON exports (_source); SET timezone = 'UTC'`
+
+// An overwrite replaces, a removal removes, and what was refused leaves everything
+// as it was.
+func TestReplaces(t *testing.T) {
+	b := newBench(t, exportsDDL)
+	b.put("a.csv", []byte("n,name\n1,one\n2,\"two, and\nmore\"\n3,\n4,\"\"\n\n\n"))
+	b.put("b.csv", []byte("\uFEFFname\nb"))
+	b.want(`("",4,,s3://in/a.csv)
+("two, and
+more",2,,s3://in/a.csv)
+(,3,,s3://in/a.csv)
+(b,,,s3://in/b.csv)
+(one,1,,s3://in/a.csv)`)
+	b.put("a.csv", []byte("name\r\nnew\r\n"))
+	b.want("(b,,,s3://in/b.csv)\n(new,,,s3://in/a.csv)")
+	b.put("b.csv", nil)
+	b.want("(new,,,s3://in/a.csv)")
+	if row := b.put("a.csv", []byte("name\n")); row.Dead || !row.Settled() {
+		t.Error(row.LastError)
+	}
+	b.want("")
+}
+
+// Files in each format, plain and packed, come to the same rows.
+func TestFormats(t *testing.T) {
+	b := newBench(t, exportsDDL)
+	type row struct {
+		Name string    `parquet:"name"`
+		N    *int64    `parquet:"n,optional"`
+		At   time.Time `parquet:"at,timestamp(millisecond)"`
+	}
+	two := int64(2)
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	var file bytes.Buffer
+	if err := parquet.Write(&file, []row{{"tab\there", &two, at}, {`back\slash`, nil, at}}); err != nil {
+		t.Fatal(err)
+	}
+	plain := map[string][]byte{
+		"csv":     []byte("name,n,at\ntab\there,2,2026-03-01T12:00:00Z\nback\\slash,,2026-03-01T12:00:00Z\n"),
+		"ndjson":  []byte(`{"name":"tab\there","n":2,"at":"2026-03-01T12:00:00Z"}` + "\n" + `{"at":"2026-03-01T12:00:00Z","name":"back\\slash"}`),
+		"parquet": file.Bytes(),
+	}
+	for format, body := range plain {
+		for packing, pack := range map[string]func(io.Writer) io.WriteCloser{
+			"plain": nil,
+			"gzip":  func(w io.Writer) io.WriteCloser { return gzip.NewWriter(w) },
+			"zstd": func(w io.Writer) io.WriteCloser {
+				z, err := zstd.NewWriter(w)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return z
+			},
+		} {
+			t.Run(format+" "+packing, func(t *testing.T) {
+				b.T, b.cfg.Format = t, format
+				packed := bytes.NewBuffer(nil)
+				if pack == nil {
+					packed.Write(body)
+				} else {
+					w := pack(packed)
+					if _, err := w.Write(body); err != nil {
+						t.Fatal(err)
+					}
+					if err := w.Close(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if row := b.put("x", packed.Bytes()); !row.Settled() || row.Dead {
+					t.Fatal(row.LastError)
+				}
+				b.want(`("back\\slash",,"2026-03-01 12:00:00+00",s3://in/x)` + "\n" + `("tab	here",2,"2026-03-01 12:00:00+00",s3://in/x)`)
+			})
+		}
+	}
+}
+
+// What does not fit is told by line, column and value; the rows of before stay.
+func TestMisfits(t *testing.T) {
+	b := newBench(t, exportsDDL+`; ALTER TABLE exports ADD CHECK (n < 1000)`)
+	b.cfg.MaxLine, b.cfg.MaxBytes = 1000, 5000
+	long := strings.Repeat("x", 300)
+	for _, tc := range []struct{ format, body, want string }{
+		{"csv", "", "it is empty: the first line of a CSV file has the names of the columns"},
+		{"csv", "name,m\n", `line 1: the table exports has no column m: it has name, n, at`},
+		{"csv", "name,_source\n", "line 1: the column _source is Pawl's own"},
+		{"csv", "n,n\n", "line 1: the column n is there twice"},
+		{"csv", "name,n\na,1\nb,two\n", `line 3, column n, value "two": invalid input syntax for type integer`},
+		{"csv", "name,n\n\"a\nb\",1\nb," + long + "\n", `line 4, column n, value "xxx`},
+		{"csv", "name,n\na,1\nb\n", "line 3 has too few values: the first line names 2 columns"},
+		{"csv", "name,n\na,1\nb,2,3\n", "line 3: extra data after last expected column"},
+		{"csv", "name,n\n\na,1\n", "line 2 is empty"},
+		{"csv", "name,n\n\"a,1\n", "line 2: a quoted value has no end"},
+		{"csv", "name\n\xff\n", `line 2: invalid byte sequence for encoding "UTF8"`},
+		{"csv", "n\n1000\n", "violates check constraint"},
+		{"csv", "name\n" + long + long + long + long, "line 2 is longer than 1000 bytes: is this file what it should be? Else raise max_line"},
+		{"csv", "name\n" + strings.Repeat(long+"\n", 20), "it is larger than 5000 bytes, unpacked: split it, or raise max_bytes"},
+		{"ndjson", `{"n":1}` + "\n" + `[1]`, `line 2 is no JSON object: "[1]"`},
+		{"ndjson", `{"n":1}` + "\n" + `{"n":"two"}`, `line 2, column n, value "two": invalid input syntax for type integer`},
+		{"ndjson", `{"n":1}` + "\n" + `{"n":`, "line 2: "},
+		{"ndjson", `{"n":1}` + "\n" + `{"m":1}`, "line 2: the table exports has no column m"},
+		{"ndjson", `{"n":1} {"n":2}`, "line 1 has something behind its object"},
+		{"parquet", "PAR1 is not enough", "it is no Parquet file, or damaged"},
+		{"csv", "\x1f\x8bgarbage", "it is damaged"},
+	} {
+		b.cfg.Format = "csv"
+		if row := b.put("x", []byte(fmt.Sprintf("name\nbefore %d\n", b.changes))); row.Dead {
+			t.Fatal(row.LastError)
+		}
+		before := b.table()
+		b.cfg.Format = tc.format
+		row := b.put("x", []byte(tc.body))
+		if !row.Dead || !strings.Contains(row.LastError, tc.want) || !strings.HasPrefix(row.LastError, "load s3://in/x: ") {
+			t.Errorf("%q: dead %v, %q: want %q", tc.body, row.Dead, row.LastError, tc.want)
+		}
+		if len(row.LastError) > 512 {
+			t.Errorf("an error of %d bytes", len(row.LastError))
+		}
+		b.want(before)
+	}
+}
+
+// endless is a file of one line of two gigabytes.
+type endless struct{ left int64 }
+
+func (e *endless) Read(p []byte) (int, error) {
+	if e.left <= 0 {
+		return 0, io.EOF
+	}
+	n := int64(min(int64(len(p)), e.left))
+	for i := range p[:n] {
+		p[i] = 'x'
+	}
+	e.left -= n
+	return int(n), nil
+}
+
+// A line of two gigabytes, which packs well, does not fill the memory.
+func TestAnEndlessLine(t *testing.T) {
+	b := newBench(t, exportsDDL)
+	var packed bytes.Buffer
+	z, err := zstd.NewWriter(&packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(z, io.MultiReader(strings.NewReader("name\n"), &endless{2 << 30})); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, format := range []string{"csv", "ndjson"} {
+		b.cfg.Format = format
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		row := b.put("x."+format, packed.Bytes())
+		runtime.ReadMemStats(&after)
+		if want := "longer than 1048576 bytes"; !row.Dead || format == "csv" && !strings.Contains(row.LastError, want) {
+			t.Errorf("%s: dead %v, %q: want %q", format, row.Dead, row.LastError, want)
+		}
+		if used := after.TotalAlloc - before.TotalAlloc; used > 300<<20 {
+			t.Errorf("%s: %d MB were allocated", format, used>>20)
+		}
+	}
+}
+
+// What is wrong with the table is told at once.
+func TestTheTable(t *testing.T) {
+	b := newBench(t, `CREATE TABLE exports (n int); CREATE TABLE fine (n int, "from" text); CREATE SCHEMA raw; CREATE TABLE raw.exports (n int, _source text)`)
+	for _, tc := range []struct{ table, source, want string }{
+		{"absent", "", "there is no table absent: make it, or correct its name"},
+		{"exports", "", `needs a text column _source for the URL of each row's object (ALTER TABLE exports ADD "_source" text)`},
+		{"exports", "n", `needs a text column n`},
+		{"fine", "from", ""},
+		{"raw.exports", "", ""},
+	} {
+		b.cfg.Table, b.cfg.Source = tc.table, tc.source
+		_, err := loadaction.New(t.Context(), b.cfg)
+		if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+			t.Errorf("%s: %v: want %q", tc.table, err, tc.want)
+		}
+	}
+	if !strings.Contains(b.log.String(), `CREATE INDEX ON \"fine\" (\"from\")`) {
+		t.Errorf("no word of the missing index in\n%s", &b.log)
+	}
+	b.cfg.Format = "xlsx"
+	if _, err := loadaction.New(t.Context(), b.cfg); err == nil || errors.Is(err, ledger.ErrUnusable) {
+		t.Error(err)
+	}
+}

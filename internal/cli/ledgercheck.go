@@ -1,0 +1,144 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"github.com/pawlhq/pawl/internal/parts"
+	"github.com/pawlhq/pawl/ledger"
+)
+
+func newLedgerCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "ledger",
+		Short: "Examine the ledger's database, or make its tables",
+		Args:  noArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newLedgerCheckCommand(a), newLedgerMigrateCommand(a))
+	return cmd
+}
+
+func newLedgerCheckCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Examine the ledger's database: version, tables, privileges, clock, connections",
+		Long: `Check examines the database of the ledger that the configuration names, and
+changes nothing in it. Of a ledger without a server it says whether it can be opened.
+
+With --json it prints one JSON object a line: name, value, and problem where
+something is wrong.`,
+		Example: `  pawl ledger check
+  pawl ledger check --json | jq -r 'select(.problem) | .problem'`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runLedgerCheck(cmd.Context(), a) },
+	}
+	documentExitCodes(cmd, exitCodes+"  3  something is wrong\n")
+	return cmd
+}
+
+func runLedgerCheck(ctx context.Context, a *app) error {
+	c, err := a.parts.LoadToLook(a.configFile, os.LookupEnv)
+	if err != nil {
+		return err
+	}
+	l := c.Ledger.Config.(parts.Ledger)
+	findings := []parts.Finding{{Name: "ledger", Value: l.Describe()}}
+	if checker, ok := l.(parts.Checker); ok {
+		skew := cmp.Or(time.Duration(c.Lease.Skew), ledger.DefaultPolicy().Skew)
+		if findings, err = checker.Check(ctx, skew); err != nil {
+			return err
+		}
+	} else {
+		v, err := a.look(ctx)
+		if err != nil {
+			return err
+		}
+		v.close(&err)
+		if err != nil {
+			return err
+		}
+	}
+	return a.printFindings(findings)
+}
+
+func (a *app) printFindings(findings []parts.Finding) error {
+	t := table.NewWriter()
+	t.SetOutputMirror(a.Out)
+	t.SetStyle(plainTable)
+	t.SuppressTrailingSpaces()
+	t.AppendHeader(table.Row{"CHECK", "VERDICT", "FOUND"})
+	wrong := false
+	for _, f := range findings {
+		verdict := "ok"
+		if f.Problem != "" {
+			verdict, wrong = "WRONG", true
+		}
+		t.AppendRow(table.Row{f.Name, verdict, cmp.Or(f.Value, "nothing")})
+		if a.json {
+			if err := a.printJSON(f); err != nil {
+				return err
+			}
+		}
+	}
+	if !a.json {
+		t.Render()
+		for _, f := range findings {
+			if f.Problem != "" {
+				fmt.Fprintf(a.Out, "%s: %s\n", f.Name, f.Problem)
+			}
+		}
+	}
+	if wrong {
+		return found()
+	}
+	return nil
+}
+
+func newLedgerMigrateCommand(a *app) *cobra.Command {
+	var script bool
+	cmd := &cobra.Command{
+		Use:   "migrate",
+		Short: "Make or upgrade the ledger's tables, or print the statements that do",
+		Long: `Migrate brings the tables of the ledger to the format of this Pawl, as every
+command does that opens it, if the database's user may make tables.
+
+Where it may not, --print prints the statements that make them, for their owner to
+run. It does not connect.`,
+		Example: `  pawl ledger migrate
+  pawl ledger migrate --print | psql service=admin`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runLedgerMigrate(cmd.Context(), a, script) },
+	}
+	cmd.Flags().BoolVar(&script, "print", false, "print the statements, and do nothing")
+	documentExitCodes(cmd, exitCodes)
+	return cmd
+}
+
+func runLedgerMigrate(ctx context.Context, a *app, script bool) error {
+	c, err := a.parts.LoadToLook(a.configFile, os.LookupEnv)
+	if err != nil {
+		return err
+	}
+	l := c.Ledger.Config.(parts.Ledger)
+	if !script {
+		s, err := l.Open(ctx)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(a.Out, "the ledger %s is up to date\n", l.Describe())
+		return s.Close()
+	}
+	m, ok := l.(parts.Migrated)
+	if !ok {
+		return usage("the ledger %s has no statements to print: Pawl makes it when it starts", l.Describe())
+	}
+	_, err = fmt.Fprint(a.Out, m.Script())
+	return err
+}

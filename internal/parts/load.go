@@ -1,0 +1,46 @@
+package parts
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/action/loadaction"
+	"github.com/pawlhq/pawl/internal/config"
+	"github.com/pawlhq/pawl/ledger/pgledger"
+)
+
+// Load loads the object into a table of the ledger's database.
+type Load struct {
+	// Name of the table, perhaps with its schema.
+	Table string `yaml:"table" jsonschema:"required"`
+	// What the object holds. It may be packed with gzip or zstd.
+	Format string `yaml:"format" jsonschema:"required,enum=csv,enum=ndjson,enum=parquet"`
+	// The text column that holds the object's URL. Default: _source.
+	Source string `yaml:"source"`
+	// Larger files, unpacked, are refused. Default: 1GiB.
+	MaxBytes config.Size `yaml:"max_bytes"`
+	// Longer lines, or records of CSV, are refused. Default: 1MiB.
+	MaxLine config.Size `yaml:"max_line"`
+}
+
+// Build implements [Action].
+func (l Load) Build(ctx context.Context, a *Assembly, p *pawl.Pipeline) error {
+	store, err := a.Ledger(ctx)
+	if err != nil {
+		return err
+	}
+	pg, ok := store.(*pgledger.Store)
+	if !ok {
+		return errors.New("load: the table has to be in the ledger's database: use a ledger in PostgreSQL (ledger: postgres://…)")
+	}
+	p.Transactional = true
+	p.Handler, err = loadaction.New(ctx, loadaction.Config{
+		Pool: pg.Pool(), Table: l.Table, Format: l.Format, Source: l.Source,
+		MaxBytes: int64(l.MaxBytes), MaxLine: int(l.MaxLine), Logger: a.Logger,
+		Complete: func(ctx context.Context, tx pgx.Tx, t *pawl.Task) error { return pgledger.Complete(ctx, tx, t) },
+	})
+	return err
+}

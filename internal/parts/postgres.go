@@ -1,0 +1,57 @@
+package parts
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/ledger/pgledger"
+)
+
+// Postgres is a ledger in a PostgreSQL database: postgres://USER@HOST/DATABASE.
+type Postgres struct {
+	// URL of the database; schema names the schema.
+	URL string `yaml:"url"`
+}
+
+func parsePostgres(rest, _ string) (Postgres, error) {
+	p := Postgres{"postgres:" + rest}
+	u, err := url.Parse(p.URL)
+	if err != nil || !strings.HasPrefix(rest, "//") || strings.Trim(u.Path, "/") == "" {
+		return Postgres{}, errors.New("cannot be read: write postgres://user:password@host:5432/database, with %-escapes in the password")
+	}
+	return p, nil
+}
+
+// Open implements [Ledger].
+func (p Postgres) Open(ctx context.Context) (ledger.Store, error) { return pgledger.Open(ctx, p.URL) }
+
+// Look implements [Ledger]. A database is there, or Open tells; that a look makes
+// the tables harms nobody.
+func (p Postgres) Look(context.Context) error { return nil }
+
+// Describe implements [Ledger].
+func (p Postgres) Describe() string {
+	u, err := url.Parse(p.URL)
+	if err != nil {
+		return "postgres"
+	}
+	return u.Redacted()
+}
+
+// Check implements [Checker].
+func (p Postgres) Check(ctx context.Context, skew time.Duration) ([]Finding, error) {
+	return pgledger.Check(ctx, p.URL, skew)
+}
+
+// Script implements [Migrated].
+func (p Postgres) Script() string {
+	name := pgledger.DefaultSchema
+	if u, err := url.Parse(p.URL); err == nil && u.Query().Get("schema") != "" {
+		name = u.Query().Get("schema")
+	}
+	return pgledger.Migrations(name, 0)
+}

@@ -1,0 +1,102 @@
+package servertest
+
+import (
+	"io"
+	"net"
+	"sync"
+	"testing"
+)
+
+// Flaky is a relay before a server that loses answers: the request has passed, and
+// instead of its answer the connection ends.
+type Flaky struct {
+	Addr string
+
+	target   string
+	lose     func() bool
+	listener net.Listener
+	wg       sync.WaitGroup
+	mu       sync.Mutex
+	open     map[net.Conn]bool
+	closed   bool
+}
+
+// NewFlaky starts a relay to an address. lose is asked, by many at a time, for each
+// piece of an answer. The relay ends with the test.
+func NewFlaky(t testing.TB, target string, lose func() bool) *Flaky {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &Flaky{Addr: l.Addr().String(), target: target, lose: lose, listener: l, open: map[net.Conn]bool{}}
+	f.wg.Go(f.accept)
+	t.Cleanup(f.close)
+	return f
+}
+
+func (f *Flaky) accept() {
+	for {
+		client, err := f.listener.Accept()
+		if err != nil {
+			return
+		}
+		f.wg.Go(func() { f.relay(client) })
+	}
+}
+
+// relay serves one connection.
+func (f *Flaky) relay(client net.Conn) {
+	server, err := net.Dial("tcp", f.target)
+	if err != nil {
+		_ = client.Close()
+		return
+	}
+	defer f.forget(client, server)
+	if !f.remember(client, server) {
+		return
+	}
+	f.wg.Go(func() {
+		_, _ = io.Copy(server, client)
+		_ = server.Close()
+	})
+	piece := make([]byte, 64<<10)
+	for {
+		n, err := server.Read(piece)
+		if err != nil || f.lose() {
+			return
+		}
+		if _, err := client.Write(piece[:n]); err != nil {
+			return
+		}
+	}
+}
+
+func (f *Flaky) remember(conns ...net.Conn) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, c := range conns {
+		f.open[c] = true
+	}
+	return !f.closed
+}
+
+func (f *Flaky) forget(conns ...net.Conn) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, c := range conns {
+		_ = c.Close() // twice, perhaps
+		delete(f.open, c)
+	}
+}
+
+func (f *Flaky) close() {
+	_ = f.listener.Close()
+	f.mu.Lock()
+	f.closed = true
+	for c := range f.open {
+		_ = c.Close()
+	}
+	f.mu.Unlock()
+	f.wg.Wait()
+}

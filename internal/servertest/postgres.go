@@ -1,0 +1,198 @@
+package servertest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawlhq/pawl/internal/toolcache"
+)
+
+// PostgresServer is a PostgreSQL of the test's own. It ends with the test.
+type PostgresServer struct {
+	// URL connects its superuser, by password.
+	URL string
+
+	t        testing.TB
+	bin, dir string
+	addr     string
+	settings []string
+	run      *pgProcess
+}
+
+type pgProcess struct {
+	cmd    *exec.Cmd
+	out    output
+	exited chan struct{}
+}
+
+// Postgres starts a PostgreSQL on loopback. Settings are like "max_connections=5".
+// What it writes need not survive the machine, so it does not wait for the disk
+// unless a setting says "fsync=on".
+func Postgres(t testing.TB, settings ...string) *PostgresServer {
+	t.Helper()
+	bin, err := toolcache.FindPostgres()
+	demand(t, err)
+	// The user it runs as must be able to reach the folder.
+	dir, err := os.MkdirTemp(temporary(), "pawl-pg-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &PostgresServer{t: t, bin: bin, dir: dir, settings: settings}
+	t.Cleanup(func() {
+		s.Stop()
+		if err := os.RemoveAll(dir); err != nil {
+			t.Errorf("removing the data of PostgreSQL: %v", err)
+		}
+	})
+	password := secret()
+	s.initialise(password)
+	if s.addr, err = freePort(); err != nil {
+		t.Fatal(err)
+	}
+	s.URL = (&url.URL{Scheme: "postgres", User: url.UserPassword("postgres", password), Host: s.addr, Path: "/postgres", RawQuery: "sslmode=disable"}).String()
+	s.Start()
+	return s
+}
+
+// temporary is a folder that all users can reach, where root's own may be closed.
+func temporary() string {
+	if os.Getuid() == 0 {
+		return "/tmp"
+	}
+	return ""
+}
+
+// initialise makes the data folder.
+func (s *PostgresServer) initialise(password string) {
+	s.t.Helper()
+	pass := filepath.Join(s.dir, "password")
+	if err := os.WriteFile(pass, []byte(password), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	if u := servant(); u != nil {
+		for _, name := range []string{s.dir, pass} {
+			if err := os.Chown(name, u.uid, u.gid); err != nil {
+				s.t.Fatal(err)
+			}
+		}
+	}
+	cmd := s.command(filepath.Join(s.bin, "initdb"), "-D", filepath.Join(s.dir, "data"), "-U", "postgres", "--no-sync",
+		"-A", "scram-sha-256", "--pwfile", pass, "-E", "UTF8", "--locale=C")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		s.t.Fatalf("initdb: %v\n%s", err, out)
+	}
+}
+
+func (s *PostgresServer) command(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(name, args...)
+	cmd.Dir, cmd.Env = s.dir, environment(s.dir)
+	DieWithParent(cmd)
+	if u := servant(); u != nil {
+		runAs(cmd, u.uid, u.gid)
+	}
+	return cmd
+}
+
+// Start starts the server, at the address that it had, and waits until it answers.
+func (s *PostgresServer) Start() {
+	s.t.Helper()
+	host, port, _ := net.SplitHostPort(s.addr)
+	args := []string{"-D", filepath.Join(s.dir, "data"), "-p", port, "-c", "listen_addresses=" + host, "-k", s.dir, "-c", "fsync=off"}
+	for _, setting := range s.settings {
+		args = append(args, "-c", setting)
+	}
+	p := &pgProcess{cmd: s.command(filepath.Join(s.bin, "postgres"), args...), exited: make(chan struct{})}
+	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out
+	if err := p.cmd.Start(); err != nil {
+		s.t.Fatalf("starting PostgreSQL: %v", err)
+	}
+	go func() {
+		_ = p.cmd.Wait() // its output says more
+		close(p.exited)
+	}()
+	s.run = p
+	// Not the test's context: a cleanup may start a server again.
+	err := poll(context.Background(), p.exited, func(ctx context.Context) error {
+		conn, err := pgx.Connect(ctx, s.URL)
+		if err != nil {
+			return err
+		}
+		return conn.Close(ctx)
+	})
+	if err != nil {
+		s.t.Fatalf("starting PostgreSQL: %v; it said:\n%s", err, p.out.String())
+	}
+}
+
+// Stop ends the server at once, as a crash does: its connections are cut, and what
+// was not committed is undone when it starts again.
+func (s *PostgresServer) Stop() {
+	p := s.run
+	if p == nil {
+		return
+	}
+	s.run = nil
+	_ = quit(p.cmd.Process) // it may have ended already
+	select {
+	case <-p.exited:
+	case <-time.After(startTimeout):
+		s.t.Errorf("PostgreSQL does not stop; it said:\n%s", p.out.String())
+		_ = p.cmd.Process.Kill()
+		<-p.exited
+	}
+}
+
+// account is a user of the machine.
+type account struct{ uid, gid int }
+
+// servant is the user that the server runs as: PostgreSQL refuses to be root. Nil:
+// the user that runs the test.
+func servant() *account {
+	if os.Getuid() != 0 {
+		return nil
+	}
+	u, err := user.Lookup("nobody")
+	if err != nil {
+		return &account{65534, 65534}
+	}
+	uid, _ := strconv.Atoi(u.Uid)
+	gid, _ := strconv.Atoi(u.Gid)
+	return &account{uid, gid}
+}
+
+// Exec runs statements as the superuser.
+func (s *PostgresServer) Exec(sql string) {
+	s.t.Helper()
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, s.URL)
+	if err == nil {
+		_, err = conn.Exec(ctx, sql)
+		_ = conn.Close(ctx)
+	}
+	if err != nil {
+		s.t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// With returns the URL with other parts: a user and password, or a parameter.
+func (s *PostgresServer) With(edit func(u *url.URL, parameters url.Values)) string {
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		panic(fmt.Sprintf("a URL of our own making: %v", err))
+	}
+	parameters := u.Query()
+	edit(u, parameters)
+	u.RawQuery = parameters.Encode()
+	return u.String()
+}

@@ -1,0 +1,88 @@
+package pgledger
+
+import (
+	"context"
+	"crypto/rand"
+	"iter"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawlhq/pawl/ledger"
+)
+
+// ReadRegister returns a register.
+func (s *Store) ReadRegister(ctx context.Context, name string) (ledger.Register, error) {
+	if err := ledger.CheckRegister(name, nil); err != nil {
+		return ledger.Register{}, err
+	}
+	found, err := s.registers(ctx, s.sql.readRegister, name)
+	if err != nil || len(found) == 0 {
+		return ledger.Register{Name: name}, err
+	}
+	return found[0], nil
+}
+
+// WriteRegister writes a register if it still carries the version.
+func (s *Store) WriteRegister(ctx context.Context, name, version string, value []byte) (next string, err error) {
+	if err := ledger.CheckRegister(name, value); err != nil {
+		return "", err
+	}
+	if value == nil {
+		value = []byte{} // which is no NULL
+	}
+	next = rand.Text()
+	sql, args := s.sql.insertRegister, []any{name, next, value}
+	if version != "" {
+		sql, args = s.sql.updateRegister, append(args, version)
+	}
+	err = s.call(ctx, "write register", func(ctx context.Context) error {
+		tag, err := s.pool.Exec(ctx, sql, args...)
+		if err == nil && tag.RowsAffected() == 0 {
+			next = ""
+		}
+		return err
+	})
+	if err == nil && next == "" {
+		err = ledger.ErrRegisterChanged
+	}
+	return next, err
+}
+
+// registerPage is how many registers are read at once: 1 MB at most.
+const registerPage = 16
+
+// ListRegisters yields registers in the order of their names. The loop's body
+// may call the store.
+func (s *Store) ListRegisters(ctx context.Context, prefix string) iter.Seq2[ledger.Register, error] {
+	return func(yield func(ledger.Register, error) bool) {
+		for from := prefix; ; {
+			found, err := s.registers(ctx, s.sql.listRegisters, from)
+			if err != nil {
+				yield(ledger.Register{}, err)
+				return
+			}
+			for _, r := range found {
+				if !strings.HasPrefix(r.Name, prefix) || !yield(r, nil) {
+					return
+				}
+			}
+			if len(found) < registerPage {
+				return
+			}
+			from = found[len(found)-1].Name + "\x01" // names have no byte as low
+		}
+	}
+}
+
+// registers runs a query of one name.
+func (s *Store) registers(ctx context.Context, sql, name string) (found []ledger.Register, err error) {
+	err = s.call(ctx, "read registers", func(ctx context.Context) error {
+		rows, err := s.pool.Query(ctx, sql, name)
+		if err == nil {
+			found, err = pgx.CollectRows(rows, pgx.RowToStructByPos[ledger.Register])
+		}
+		return err
+	})
+	return found, err
+}

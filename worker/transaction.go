@@ -1,0 +1,52 @@
+package worker
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+
+	"github.com/pawlhq/pawl/ledger"
+)
+
+// completion is what the handler of a transactional pipeline commits.
+func (x *Attempt) completion() (*ledger.Completion, error) {
+	if !x.Pipeline.Transactional {
+		return nil, Permanent(fmt.Errorf("the pipeline %s is not declared transactional: its handler cannot complete a task", x.Pipeline.Name))
+	}
+	x.asked = true
+	c := &ledger.Completion{Store: x.Ledger.Store, Claim: x.Claim, Read: x.ending.Read, Now: x.Now().UTC()}
+	sum := sha256.Sum256([]byte(x.Nonce()))
+	copy(c.Nonce[:], sum[:])
+	return c, nil
+}
+
+// errUncommitted says that a handler has not done its part.
+var errUncommitted = errors.New("the handler of a transactional pipeline returned without an error, and its task is not completed: call pgledger.Complete in its transaction, and commit")
+
+// committed tells what became of the transaction of a handler that ended with err.
+// The row knows: the answer to a commit may have been lost, or passed over. Where
+// the row cannot be asked, or the commit may yet land, the attempt has failed, and
+// the row refuses to have it said.
+func (x *Attempt) committed(ctx context.Context, err error) error {
+	if !x.asked {
+		if err == nil {
+			err = Permanent(errUncommitted)
+		}
+		return err
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		return errors.Join(err, cause)
+	}
+	rows, failed := x.Ledger.Load(ctx, []ledger.RowKey{x.Claim.Key})
+	switch {
+	case failed != nil:
+		return errors.Join(err, Outage(fmt.Errorf("look whether the transaction of %s was committed: %w", x.object(), failed)))
+	case len(rows) == 1 && rows[0].CommittedBy(&x.Claim):
+		x.left = &rows[0]
+		return nil
+	case err == nil:
+		return Permanent(errUncommitted)
+	}
+	return err
+}

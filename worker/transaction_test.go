@@ -1,0 +1,122 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/worker"
+)
+
+// commit does in a ledger in memory what a store with transactions does.
+func (w *world) commit(t *worker.Task) error {
+	c, err := t.Completion()
+	if err != nil {
+		return err
+	}
+	for {
+		now := w.row(c.Claim.Key.Key)
+		next, err := c.Over(&now)
+		if err != nil {
+			return err
+		}
+		out, err := w.rows.Swap(context.Background(), []ledger.Change{{Key: next.RowKey, Expect: now.Nonce, Row: &next}})
+		if err != nil || out[0].Applied {
+			return err
+		}
+	}
+}
+
+func transactional(handle worker.HandlerFunc) *worker.Pipeline {
+	p := matchAll(handle)
+	p.Output, p.Transactional = nil, true
+	return p
+}
+
+// What the row says was committed counts, and not what the handler says, nor that
+// the lease could not be renewed since.
+func TestTheRowTellsOfACommit(t *testing.T) {
+	lost := errors.New("the answer was lost")
+	for _, tc := range []struct {
+		name   string
+		commit bool
+		wait   time.Duration // after the commit: for longer than a renewal takes to come
+		says   error
+		dead   bool
+	}{
+		{name: "told", commit: true},
+		{name: "answer lost", commit: true, says: lost},
+		{name: "renewal overtaken", commit: true, wait: ttl * 2 / 3},
+		{name: "renewal overtaken, and the answer lost", commit: true, wait: ttl * 2 / 3, says: lost},
+		{name: "handler without a commit", dead: true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				calls, cause := 0, error(nil)
+				n := w.start(transactional(func(ctx context.Context, task *worker.Task) error {
+					calls++
+					if tc.commit {
+						if err := w.commit(task); err != nil {
+							t.Error(err)
+						}
+					}
+					select {
+					case <-ctx.Done():
+						cause = context.Cause(ctx)
+					case <-time.After(tc.wait):
+					}
+					return tc.says
+				}))
+				n.deliver(w.put("a", "one"))
+				w.pass(2 * ttl)
+				row, s := w.row("a"), n.Stats()
+				if row.Dead != tc.dead || row.Settled() == tc.dead || row.Doubt || calls != 1 || cause != nil {
+					t.Errorf("%d calls, cancelled: %v; dead %v: %s", calls, cause, row.Dead, row.LastError)
+				}
+				if s.Lost != 0 || s.Completed == 1 == tc.dead {
+					t.Errorf("%d completed, %d lost", s.Completed, s.Lost)
+				}
+			})
+		})
+	}
+}
+
+// Have is believed in spite of a doubt, because what was not committed is not there.
+func TestATransactionLeavesNoDoubt(t *testing.T) {
+	inWorld(t, func(w *world) {
+		calls := 0
+		n := w.start(transactional(func(_ context.Context, task *worker.Task) error {
+			calls++
+			return w.commit(task)
+		}))
+		e := w.put("a", "one")
+		n.deliver(e)
+		w.pass(time.Second)
+		row := w.row("a")
+		next := row
+		next.Doubt, next.Nonce = true, ledger.Nonce{1}
+		next.Want.Generation++
+		if out, err := w.rows.Swap(t.Context(), []ledger.Change{{Key: row.RowKey, Expect: row.Nonce, Row: &next}}); err != nil || !out[0].Applied {
+			t.Fatal(out, err)
+		}
+		w.pass(time.Minute)
+		if row := w.row("a"); calls != 1 || !row.Settled() {
+			t.Errorf("%d calls, settled %v", calls, row.Settled())
+		}
+	})
+}
+
+// A handler completes nothing in a pipeline that is not declared to.
+func TestCompletionNeedsADeclaration(t *testing.T) {
+	inWorld(t, func(w *world) {
+		p := matchAll(func(_ context.Context, task *worker.Task) error { return w.commit(task) })
+		p.Output = nil
+		w.start(p).deliver(w.put("a", "one"))
+		w.pass(time.Second)
+		if row := w.row("a"); !row.Dead {
+			t.Errorf("not dead: %+v", row)
+		}
+	})
+}
