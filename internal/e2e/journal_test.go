@@ -17,18 +17,33 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// journal follows everything that is ever written to a ledger file, in the order
-// of the commits. Triggers in the file write it down: the workers know nothing
-// of it, and cannot commit a row without it.
+// journal follows everything that is ever written to a ledger, row by row in the
+// order of the commits. Triggers in the database write it down: the workers know
+// nothing of it, and cannot commit a row without it.
 type journal struct {
-	path  string
-	conn  *sqlite.Conn
+	book
+	ended bool
 	lives map[ledger.RowKey]*life
 	rows  int
 	busy  atomic.Int64 // rows that are not at rest
 
 	stop context.CancelFunc
 	done chan error
+}
+
+// book is where triggers write, in one kind of database.
+type book interface {
+	// take takes out what is there.
+	take() ([]record, error)
+	// writable reports that nobody holds up the others' writes for long.
+	writable() bool
+	close() error
+}
+
+// sqliteBook is in a ledger file.
+type sqliteBook struct {
+	path string
+	conn *sqlite.Conn
 }
 
 const journalSQL = `
@@ -60,8 +75,13 @@ func follow(t *testing.T, path string) *journal {
 	if err := errors.Join(err, sqlitex.ExecuteScript(conn, journalSQL, nil)); err != nil {
 		t.Fatal(err)
 	}
+	return read(t, &sqliteBook{path, conn})
+}
+
+// read keeps reading a book.
+func read(t *testing.T, b book) *journal {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	j := &journal{path: path, conn: conn, lives: map[ledger.RowKey]*life{}, stop: cancel, done: make(chan error, 1)}
+	j := &journal{book: b, lives: map[ledger.RowKey]*life{}, stop: cancel, done: make(chan error, 1)}
 	go func() { j.done <- j.run(ctx) }()
 	t.Cleanup(func() { _ = j.end() }) // where the test failed before
 	return j
@@ -82,9 +102,8 @@ func (j *journal) run(ctx context.Context) error {
 	}
 }
 
-// writable reports that nobody holds the file's write lock for long.
-func (j *journal) writable() bool {
-	conn, err := sqlite.OpenConn(j.path, sqlite.OpenReadWrite)
+func (b *sqliteBook) writable() bool {
+	conn, err := sqlite.OpenConn(b.path, sqlite.OpenReadWrite)
 	if err != nil {
 		return false
 	}
@@ -99,14 +118,15 @@ func (j *journal) writable() bool {
 
 // end reads the rest. Nobody may write any more.
 func (j *journal) end() error {
-	if j.conn == nil {
+	if j.ended {
 		return nil
 	}
+	j.ended = true
 	j.stop()
-	err := errors.Join(<-j.done, j.conn.Close())
-	j.conn = nil
-	return err
+	return errors.Join(<-j.done, j.close())
 }
+
+func (b *sqliteBook) close() error { return b.conn.Close() }
 
 // record is what a trigger wrote.
 type record struct {
@@ -115,7 +135,7 @@ type record struct {
 	body    string
 }
 
-// read takes what is there out of the file, which so remains small.
+// read takes what is there out of the book, which so remains small.
 func (j *journal) read() error {
 	records, err := j.take()
 	if err != nil {
@@ -129,13 +149,13 @@ func (j *journal) read() error {
 	return nil
 }
 
-func (j *journal) take() (records []record, err error) {
-	end, err := sqlitex.ImmediateTransaction(j.conn)
+func (b *sqliteBook) take() (records []record, err error) {
+	end, err := sqlitex.ImmediateTransaction(b.conn)
 	if err != nil {
 		return nil, err
 	}
 	defer end(&err)
-	err = sqlitex.Execute(j.conn, "SELECT pipeline, bucket, key, version, row FROM journal ORDER BY n", &sqlitex.ExecOptions{
+	err = sqlitex.Execute(b.conn, "SELECT pipeline, bucket, key, version, row FROM journal ORDER BY n", &sqlitex.ExecOptions{
 		ResultFunc: func(stmt *sqlite.Stmt) error {
 			text := func(col int) string {
 				b := make([]byte, stmt.ColumnLen(col))
@@ -152,7 +172,7 @@ func (j *journal) take() (records []record, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return records, sqlitex.Execute(j.conn, "DELETE FROM journal", nil)
+	return records, sqlitex.Execute(b.conn, "DELETE FROM journal", nil)
 }
 
 func (j *journal) written(r *record) error {

@@ -43,7 +43,7 @@ const (
 )
 
 const killConfig = `
-ledger: sqlite:%s
+ledger: %q
 objects: {endpoint: %q, region: %s, path_style: true}
 sources:
   - webhook: {listen: "${PAWL_LISTEN}", path: /events, token: %q}

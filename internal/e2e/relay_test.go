@@ -39,6 +39,7 @@ type relay struct {
 	seed    uint64
 	workers func() []string // where they listen
 	offer   offer
+	safe    bool // it drops nothing
 
 	mu      sync.Mutex
 	rng     *rand.Rand
@@ -134,7 +135,7 @@ func (r *relay) take(_ http.ResponseWriter, req *http.Request) {
 	n.number = h.notices
 	fate := rand.New(rand.NewPCG(r.seed, hash(object.Key)+uint64(n.number)))
 	chance, wait := fate.IntN(100), time.Duration(fate.Int64N(int64(longest)))
-	drop := chance < dropped
+	drop := chance < dropped && !r.safe
 	if e := n.events[0]; h.notices == 1 || e.Sequencer.CompareSameKey(h.newest.Sequencer) > 0 {
 		h.newest, h.spared = e, drop
 	}

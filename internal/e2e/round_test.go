@@ -28,6 +28,7 @@ type round struct {
 	queues   *queues // nil: the relay posts to the workers themselves
 	receiver *receiver
 	fleet    *fleet
+	workers  int
 	ledger   ledger.Store
 	journal  *journal
 
@@ -36,9 +37,26 @@ type round struct {
 
 func newRound(t *testing.T, start func(testing.TB, servertest.Options) *servertest.Server, binary string, seed uint64, q *queues) *round {
 	t.Helper()
+	database := filepath.Join(t.TempDir(), "pawl.db")
+	led, err := sqliteledger.Open(t.Context(), database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newRoundOn(t, start, binary, seed, q, workers, &rows{"sqlite:" + database, led, follow(t, database)})
+}
+
+// rows is a ledger, and what its triggers write down.
+type rows struct {
+	url     string
+	store   ledger.Store
+	journal *journal
+}
+
+func newRoundOn(t *testing.T, start func(testing.TB, servertest.Options) *servertest.Server, binary string, seed uint64, q *queues, places int, led *rows) *round {
+	t.Helper()
 	const auth = "Basic cGF3bDpzM2NyZXQ=" // the one form that both servers can send
 	dir := t.TempDir()
-	r := &round{seed: seed, began: time.Now(), queues: q, fleet: &fleet{binary: binary, dir: dir, config: filepath.Join(dir, "pawl.yaml")}}
+	r := &round{seed: seed, began: time.Now(), queues: q, workers: places, fleet: &fleet{binary: binary, dir: dir, config: filepath.Join(dir, "pawl.yaml")}}
 	if q != nil {
 		r.relay = newRelay(t, seed, q.addresses, q.send)
 	} else {
@@ -51,21 +69,16 @@ func newRound(t *testing.T, start func(testing.TB, servertest.Options) *serverte
 	r.server.Notify(t, inputs)
 	r.server.Notify(t, outputs)
 
-	database := filepath.Join(dir, "pawl.db")
-	led, err := sqliteledger.Open(t.Context(), database)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = led.Close() })
-	r.ledger, r.journal = led, follow(t, database)
+	t.Cleanup(func() { _ = led.store.Close() })
+	r.ledger, r.journal = led.store, led.journal
 
-	text := fmt.Sprintf(killConfig, database, r.network.url, r.server.Region, auth, q.sources(), r.receiver.url, ttl, skew, horizon)
+	text := fmt.Sprintf(killConfig, led.url, r.network.url, r.server.Region, auth, q.sources(), r.receiver.url, ttl, skew, horizon)
 	if err := os.WriteFile(r.fleet.config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	r.fleet.env = []string{"AWS_ACCESS_KEY_ID=" + r.server.AccessKey, "AWS_SECRET_ACCESS_KEY=" + r.server.SecretKey}
 	r.fleet.caught = r.caught
-	r.fleet.start(t, workers)
+	r.fleet.start(t, places)
 	return r
 }
 
@@ -91,7 +104,7 @@ func ownedBy(owner string, pid int) bool { return strings.Contains(owner, fmt.Sp
 func (r *round) play(t *testing.T) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(r.seed, 0))
-	strikes := plan(rng, *kills, *stops, workers)
+	strikes := plan(rng, *kills, *stops, r.workers)
 	for n := range 20 { // some will not be dropped
 		r.world.change(t, rng, n)
 	}
@@ -181,7 +194,12 @@ func (w *world) change(t *testing.T, rng *rand.Rand, n int) {
 // verified.
 func (r *round) rest(t *testing.T) {
 	t.Helper()
-	eventually(t, 2*time.Minute, func(ctx context.Context) ([]string, error) {
+	r.restWithin(t, 2*time.Minute)
+}
+
+func (r *round) restWithin(t *testing.T, limit time.Duration) {
+	t.Helper()
+	eventually(t, limit, func(ctx context.Context) ([]string, error) {
 		if n := r.relay.left(); n > 0 {
 			return []string{fmt.Sprintf("%d notifications are not acknowledged", n)}, nil
 		}
