@@ -27,12 +27,13 @@ var layers = map[string][]string{
 	"source": {"event"},
 
 	// Deciding, and doing.
-	"engine": {"event", "ledger"},
-	"audit":  {"event", "ledger"},
-	"doctor": {"bucket", "cell", "event"},
-	"lock":   {"bucket", "cell", "event", "ledger"},
-	"worker": {"bucket", "engine", "event", "internal/logthrottle", "ledger", "source"},
-	".":      {"bucket", "engine", "event", "ledger", "source", "worker"},
+	"engine":  {"event", "ledger"},
+	"audit":   {"event", "ledger"},
+	"doctor":  {"bucket", "cell", "event"},
+	"archive": {},
+	"lock":    {"bucket", "cell", "event", "ledger"},
+	"worker":  {"bucket", "engine", "event", "internal/logthrottle", "ledger", "source"},
+	".":       {"bucket", "engine", "event", "ledger", "source", "worker"},
 
 	// Drivers. They know their own interface and nothing of each other.
 	"ledger/memledger":     {"ledger"},
