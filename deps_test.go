@@ -40,6 +40,7 @@ var layers = map[string][]string{
 	"ledger/sqliteledger":  {"event", "ledger"},
 	"bucket/membucket":     {"bucket", "event"},
 	"bucket/s3bucket":      {"bucket", "event"},
+	"archive/encode":       {"archive"},
 	"source/replaysource":  {"event", "source"},
 	"source/webhooksource": {"event", "internal/logthrottle", "source"},
 	"action":               {"event", "worker"},
@@ -82,7 +83,7 @@ var layers = map[string][]string{
 // modules says which packages use which modules of others, tests aside. Every
 // module here ends up in the go.sum of whoever uses Pawl as a library.
 var modules = map[string][]string{
-	"github.com/go-json-experiment/json": {"event", "ledger", "lock", "source/replaysource"}, // strict: case, duplicate names
+	"github.com/go-json-experiment/json": {"archive/encode", "event", "ledger", "lock", "source/replaysource"}, // strict: case, duplicate names
 	"github.com/cenkalti/backoff/v5":     {"internal/demo", "ledger", "ledger/sqliteledger"},
 	"github.com/hashicorp/golang-lru/v2": {"engine"},
 	"golang.org/x/sync":                  {"internal/cli", "internal/demo", "ledger/sqliteledger", "source/replaysource"},
@@ -93,6 +94,8 @@ var modules = map[string][]string{
 	"github.com/aws/aws-sdk-go-v2/credentials": {"bucket/s3bucket", "internal/servertest"},
 	"github.com/aws/aws-sdk-go-v2/service/s3":  {"bucket/s3bucket", "internal/servertest"},
 	"github.com/aws/smithy-go":                 {"bucket/s3bucket"},
+	"github.com/klauspost/compress":            {"archive/encode"},
+	"github.com/parquet-go/parquet-go":         {"archive/encode"},
 	"github.com/bep/imagemeta":                 {"action/imageaction"}, // EXIF orientation
 	"golang.org/x/image":                       {"action/imageaction"}, // WebP, resizing
 	"github.com/standard-webhooks/standard-webhooks/libraries": {
