@@ -31,26 +31,41 @@ type process struct {
 // to its own keys. It sets s.Endpoint. The server ends with the test.
 func launch(t testing.TB, s *Server, command func(addr string) *exec.Cmd) {
 	t.Helper()
+	start(t, s.Name, func(addr string) *exec.Cmd {
+		s.Endpoint = "http://" + addr
+		return command(addr)
+	}, s.ready)
+}
+
+// ready returns nil when the server lists its buckets.
+func (s *Server) ready(ctx context.Context) error {
+	_, err := s.Client().ListBuckets(ctx, &s3.ListBucketsInput{}, func(o *s3.Options) { o.RetryMaxAttempts = 1 })
+	return err
+}
+
+// start runs the command that command returns for a free port, until ready. The
+// program ends with the test.
+func start(t testing.TB, name string, command func(addr string) *exec.Cmd, ready func(context.Context) error) {
+	t.Helper()
 	var err error
 	for range startTries {
 		addr, perr := freePort()
 		if perr != nil {
-			t.Fatalf("no port for %s: %v", s.Name, perr)
+			t.Fatalf("no port for %s: %v", name, perr)
 		}
-		s.Endpoint = "http://" + addr
-		if err = try(t, s, command(addr)); err == nil {
+		if err = try(t, name, command(addr), ready); err == nil {
 			return
 		}
 		if !errors.Is(err, errExited) {
 			break
 		}
 	}
-	t.Fatalf("starting %s: %v", s.Name, err)
+	t.Fatalf("starting %s: %v", name, err)
 }
 
 var errExited = errors.New("it ended at once")
 
-func try(t testing.TB, s *Server, cmd *exec.Cmd) error {
+func try(t testing.TB, name string, cmd *exec.Cmd, ready func(context.Context) error) error {
 	p := &process{exited: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = &p.out, &p.out
 	DieWithParent(cmd)
@@ -65,26 +80,17 @@ func try(t testing.TB, s *Server, cmd *exec.Cmd) error {
 		_ = cmd.Process.Kill() // it may have ended already
 		<-p.exited
 	}
-	if err := p.ready(t.Context(), s); err != nil {
+	if err := poll(t.Context(), p.exited, ready); err != nil {
 		end()
 		return fmt.Errorf("%w; it said:\n%s", err, p.out.String())
 	}
 	t.Cleanup(func() {
 		end()
 		if t.Failed() {
-			t.Logf("%s said:\n%s", s.Name, p.out.String())
+			t.Logf("%s said:\n%s", name, p.out.String())
 		}
 	})
 	return nil
-}
-
-// ready waits until the server lists its buckets.
-func (p *process) ready(ctx context.Context, s *Server) error {
-	client := s.Client()
-	return poll(ctx, p.exited, func(ctx context.Context) error {
-		_, err := client.ListBuckets(ctx, &s3.ListBucketsInput{}, func(o *s3.Options) { o.RetryMaxAttempts = 1 })
-		return err
-	})
 }
 
 // poll calls f until it succeeds, or exited is closed, or it takes too long.

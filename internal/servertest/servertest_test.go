@@ -11,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
 // TestNotifications puts and removes an object on each real server and waits
@@ -80,7 +82,7 @@ func TestServerThatEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &Server{Name: "none", Endpoint: "http://127.0.0.1:1", Region: "us-east-1"}
-	err = try(t, s, exec.Command(sh, "-c", "echo port is taken; exit 3"))
+	err = try(t, s.Name, exec.Command(sh, "-c", "echo port is taken; exit 3"), s.ready)
 	if !errors.Is(err, errExited) || !strings.Contains(err.Error(), "port is taken") {
 		t.Errorf("try = %v, want errExited and the program's own words", err)
 	}
@@ -95,5 +97,18 @@ func TestBasicInURL(t *testing.T) {
 		if got, err := withBasic("http://127.0.0.1:1/", bad); err == nil {
 			t.Errorf("withBasic with %q = %q, want an error", bad, got)
 		}
+	}
+}
+
+// TestElasticMQ sends a message through a queue.
+func TestElasticMQ(t *testing.T) {
+	q := ElasticMQ(t)
+	url := q.NewQueue(t, nil)
+	if _, err := q.Client().SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &url, MessageBody: aws.String("hello")}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := q.Client().ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &url, WaitTimeSeconds: 20})
+	if err != nil || len(got.Messages) != 1 || *got.Messages[0].Body != "hello" {
+		t.Errorf("received %+v, %v", got, err)
 	}
 }

@@ -17,6 +17,9 @@ import (
 // Two builds at once are safe: the binary appears whole, or not at all.
 func (t Tool) Build(ctx context.Context, root string, log io.Writer) (string, error) {
 	path, err := t.Path(root)
+	if err == nil {
+		err = t.Missing()
+	}
 	if err != nil {
 		return "", err
 	}
@@ -44,9 +47,25 @@ func (t Tool) Build(ctx context.Context, root string, log io.Writer) (string, er
 	return path, nil
 }
 
+// jars is Maven's plugin that copies the jars of a project.
+const jars = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
+
+// fetch lets Maven put the jars into the folder out.
+func (t Tool) fetch(ctx context.Context, root, out string) error {
+	cmd := exec.CommandContext(ctx, "mvn", "-q", "-B", jars, "-DincludeScope=runtime", "-DoutputDirectory="+out)
+	cmd.Dir = t.dir(root)
+	if said, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("fetching %s with Maven from %s: %w\n%s", t.Name, cmd.Dir, err, said)
+	}
+	return nil
+}
+
 // compile runs the go command. It hides the names of compiled packages behind a
 // count, and shows everything else when the build fails.
 func (t Tool) compile(ctx context.Context, root, out string, log io.Writer) error {
+	if t.Java {
+		return t.fetch(ctx, root, out)
+	}
 	cmd := exec.CommandContext(ctx, "go", "build", "-v", "-buildvcs=false", "-ldflags=-s -w", "-o", out, t.Package)
 	cmd.Dir = t.dir(root)
 	// A workspace or -mod flag of the caller's is about another module.

@@ -3,7 +3,8 @@
 //
 // Each program is a Go module of its own under tools/, so that its hundreds of
 // dependencies stay out of a library user's go.sum. Its binary lies outside the
-// repository, named after what pins it: a changed go.mod is another binary.
+// repository, named after what pins it: a changed go.mod is another binary. A
+// program in Java is a Maven project, and a folder of jars.
 package toolcache
 
 import (
@@ -12,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -21,7 +23,8 @@ import (
 type Tool struct {
 	Name    string // of the binary
 	Module  string // folder under tools/
-	Package string // main package
+	Package string // main package, or main class where Java is set
+	Java    bool   // Maven fetches its jars
 	Takes   string // how long the first build takes, for people
 }
 
@@ -35,7 +38,15 @@ var (
 		Name: "versitygw", Module: "versitygw", Package: "github.com/versity/versitygw/cmd/versitygw",
 		Takes: "1 to 3 minutes",
 	}
+	// ElasticMQ speaks the protocol of SQS.
+	ElasticMQ = Tool{
+		Name: "elasticmq", Module: "elasticmq", Package: "org.elasticmq.server.Main", Java: true,
+		Takes: "half a minute",
+	}
 )
+
+// ErrNoJava says that a tool cannot be had, because this machine lacks java or mvn.
+var ErrNoJava = errors.New("java and mvn are not both installed (Debian: apt-get install default-jre-headless maven)")
 
 // The checkers of the source.
 var (
@@ -88,8 +99,12 @@ func Dir() string {
 
 // Path returns where the tool's binary is, or would be once built.
 func (t Tool) Path(root string) (string, error) {
+	pins := []string{"go.mod", "go.sum"}
+	if t.Java {
+		pins = []string{"pom.xml"}
+	}
 	h := sha256.New()
-	for _, name := range []string{"go.mod", "go.sum"} {
+	for _, name := range pins {
 		b, err := os.ReadFile(filepath.Join(t.dir(root), name))
 		if err != nil {
 			return "", fmt.Errorf("what pins %s is missing: %w", t.Name, err)
@@ -97,6 +112,9 @@ func (t Tool) Path(root string) (string, error) {
 		h.Write(b)
 	}
 	version := hex.EncodeToString(h.Sum(nil))[:12]
+	if t.Java {
+		return filepath.Join(Dir(), t.Name+"-"+version), nil
+	}
 	name := fmt.Sprintf("%s-%s-%s-%s", t.Name, version, runtime.GOOS, runtime.GOARCH)
 	if runtime.GOOS == "windows" {
 		name += ".exe"
@@ -104,8 +122,24 @@ func (t Tool) Path(root string) (string, error) {
 	return filepath.Join(Dir(), name), nil
 }
 
+// Missing returns [ErrNoJava] if the tool cannot be built or run here.
+func (t Tool) Missing() error {
+	if !t.Java {
+		return nil
+	}
+	for _, name := range []string{"java", "mvn"} {
+		if _, err := exec.LookPath(name); err != nil {
+			return fmt.Errorf("%s: %w", t.Name, ErrNoJava)
+		}
+	}
+	return nil
+}
+
 // Find returns the path of the built binary. Its error says how to have it.
 func (t Tool) Find() (string, error) {
+	if err := t.Missing(); err != nil {
+		return "", err
+	}
 	root, err := Root()
 	if err != nil {
 		return "", err

@@ -2,6 +2,7 @@ package toolcache
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -33,14 +34,18 @@ func TestEveryToolIsPinned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, tool := range []Tool{MinIO, VersityGW, Staticcheck, GolangCI, Gremlins} {
-		mod, err := os.ReadFile(filepath.Join(tool.dir(root), "go.mod"))
+	for _, tool := range []Tool{MinIO, VersityGW, ElasticMQ, Staticcheck, GolangCI, Gremlins} {
+		file, named := "go.mod", tool.Package+"\n"
+		if tool.Java {
+			file, named = "pom.xml", "<artifactId>"+tool.Name+"-"
+		}
+		mod, err := os.ReadFile(filepath.Join(tool.dir(root), file))
 		if err != nil {
 			t.Error(err)
 			continue
 		}
-		if !strings.Contains(string(mod), tool.Package+"\n") {
-			t.Errorf("tools/%s/go.mod does not name the tool %s", tool.Module, tool.Package)
+		if !strings.Contains(string(mod), named) {
+			t.Errorf("tools/%s/%s does not name the tool %s", tool.Module, file, tool.Package)
 		}
 	}
 }
@@ -128,5 +133,21 @@ func TestPathFollowsThePin(t *testing.T) {
 	after, err := tool.Path(root)
 	if err != nil || before == after {
 		t.Errorf("Path before %s and after %s (%v) a changed go.sum: want different ones", before, after, err)
+	}
+}
+
+// TestJavaIsMissing checks that a machine without Java is told from a broken one.
+func TestJavaIsMissing(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	var log bytes.Buffer
+	_, found := ElasticMQ.Find()
+	_, built := ElasticMQ.Build(t.Context(), t.TempDir(), &log)
+	root, err := Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, here := ElasticMQ.Build(t.Context(), root, &log)
+	if !errors.Is(found, ErrNoJava) || errors.Is(built, ErrNoJava) || !errors.Is(here, ErrNoJava) || MinIO.Missing() != nil {
+		t.Errorf("without java: %v, %v, %v", found, built, here)
 	}
 }
