@@ -88,16 +88,18 @@ var modules = map[string][]string{
 	"github.com/hashicorp/golang-lru/v2": {"engine"},
 	"golang.org/x/sync":                  {"internal/cli", "internal/demo", "ledger/sqliteledger", "source/replaysource"},
 
-	"zombiezen.com/go/sqlite":                  {"ledger/sqliteledger"},
-	"github.com/aws/aws-sdk-go-v2":             {"bucket/s3bucket", "internal/servertest"},
-	"github.com/aws/aws-sdk-go-v2/config":      {"bucket/s3bucket"},
-	"github.com/aws/aws-sdk-go-v2/credentials": {"bucket/s3bucket", "internal/servertest"},
-	"github.com/aws/aws-sdk-go-v2/service/s3":  {"bucket/s3bucket", "internal/servertest"},
-	"github.com/aws/smithy-go":                 {"bucket/s3bucket"},
-	"github.com/klauspost/compress":            {"archive/encode"},
-	"github.com/parquet-go/parquet-go":         {"archive/encode"},
-	"github.com/bep/imagemeta":                 {"action/imageaction"}, // EXIF orientation
-	"golang.org/x/image":                       {"action/imageaction"}, // WebP, resizing
+	"zombiezen.com/go/sqlite":                      {"ledger/sqliteledger"},
+	"github.com/aws/aws-sdk-go-v2":                 {"bucket/s3bucket", "internal/servertest"},
+	"github.com/aws/aws-sdk-go-v2/config":          {"bucket/s3bucket"},
+	"github.com/aws/aws-sdk-go-v2/credentials":     {"bucket/s3bucket", "internal/servertest"},
+	"github.com/aws/aws-sdk-go-v2/service/kinesis": {"internal/servertest"},
+	"github.com/aws/aws-sdk-go-v2/service/sqs":     {"internal/servertest"},
+	"github.com/aws/aws-sdk-go-v2/service/s3":      {"bucket/s3bucket", "internal/servertest"},
+	"github.com/aws/smithy-go":                     {"bucket/s3bucket"},
+	"github.com/klauspost/compress":                {"archive/encode"},
+	"github.com/parquet-go/parquet-go":             {"archive/encode"},
+	"github.com/bep/imagemeta":                     {"action/imageaction"}, // EXIF orientation
+	"golang.org/x/image":                           {"action/imageaction"}, // WebP, resizing
 	"github.com/standard-webhooks/standard-webhooks/libraries": {
 		"action/httpaction", "source/webhooksource",
 	},

@@ -106,9 +106,9 @@ func (s *source) rows(f Format) iter.Seq2[row, error] {
 
 func compressor(w io.Writer, compression string) (io.WriteCloser, error) {
 	switch compression {
-	case "gzip":
+	case "gz":
 		return gzip.NewWriter(w), nil
-	case "zstd":
+	case "zst":
 		return zstd.NewWriter(w, zstd.WithEncoderConcurrency(1))
 	default:
 		return plain{w}, nil
@@ -123,9 +123,9 @@ func (plain) Close() error { return nil }
 
 func decompressor(r io.Reader, compression string) (io.ReadCloser, error) {
 	switch compression {
-	case "gzip":
+	case "gz":
 		return gzip.NewReader(r)
-	case "zstd":
+	case "zst":
 		d, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(64<<20))
 		if err != nil {
 			return nil, err

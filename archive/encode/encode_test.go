@@ -235,7 +235,7 @@ func TestDamaged(t *testing.T) {
 		for i := range b.Bytes() {
 			changed := bytes.Clone(b.Bytes())
 			changed[i] ^= 0x10
-			if _, err := decode(bytes.NewReader(changed), f); err == nil && strings.HasPrefix(string(f), "parquet") {
+			if _, err := decode(bytes.NewReader(changed), f); err == nil && strings.HasSuffix(string(f), "parquet") {
 				t.Errorf("%s: byte %d of %d is changed, and nobody notices", f, i, b.Len())
 			}
 		}
@@ -285,20 +285,16 @@ func TestDamagedRows(t *testing.T) {
 }
 
 func TestFormats(t *testing.T) {
-	seen := map[string]bool{}
+	types := map[encode.Format]string{
+		encode.NDJSON: "application/x-ndjson", encode.JSON: "application/json", encode.Parquet: "application/vnd.apache.parquet",
+		encode.NDJSONGzip: "application/gzip", encode.JSONGzip: "application/gzip", encode.ParquetGzip: "application/vnd.apache.parquet",
+		encode.NDJSONZstd: "application/zstd", encode.JSONZstd: "application/zstd", encode.ParquetZstd: "application/vnd.apache.parquet",
+	}
 	for _, f := range encode.Formats {
 		got, err := encode.Parse(string(f))
-		if err != nil || got != f {
-			t.Errorf("Parse(%q) = %q, %v", f, got, err)
+		if err != nil || got != f || f.ContentType() != types[f] {
+			t.Errorf("Parse(%q) = %q, %v, of type %s", f, got, err, f.ContentType())
 		}
-		seen[f.Ext()+" "+f.ContentType()] = true
-	}
-	if diff := cmp.Diff(map[string]bool{
-		".ndjson application/x-ndjson": true, ".ndjson.gz application/gzip": true, ".ndjson.zst application/zstd": true,
-		".json application/json": true, ".json.gz application/gzip": true, ".json.zst application/zstd": true,
-		".parquet application/vnd.apache.parquet": true,
-	}, seen); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if f, err := encode.Parse("csv"); err == nil {
 		t.Errorf("Parse(csv) = %q", f)

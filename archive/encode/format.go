@@ -12,21 +12,21 @@ import (
 	"strings"
 )
 
-// Format is a layout, and the compression of its bytes behind a plus:
-// "ndjson+gzip". The name stays the same for good: archives keep it.
+// Format is how the names of its objects end, behind the dot: a layout, and the
+// compression of its bytes. It stays the same for good, because archives keep it.
 type Format string
 
-// The formats. Parquet is compressed inside, column by column.
+// The formats. Parquet is compressed inside, page by page.
 const (
 	NDJSON      Format = "ndjson"
-	NDJSONGzip  Format = "ndjson+gzip"
-	NDJSONZstd  Format = "ndjson+zstd"
+	NDJSONGzip  Format = "ndjson.gz"
+	NDJSONZstd  Format = "ndjson.zst"
 	JSON        Format = "json" // an array, as System.Text.Json writes the records of the .NET client library
-	JSONGzip    Format = "json+gzip"
-	JSONZstd    Format = "json+zstd"
+	JSONGzip    Format = "json.gz"
+	JSONZstd    Format = "json.zst"
 	Parquet     Format = "parquet"
-	ParquetGzip Format = "parquet+gzip"
-	ParquetZstd Format = "parquet+zstd"
+	ParquetGzip Format = "gz.parquet"
+	ParquetZstd Format = "zst.parquet"
 )
 
 // Formats are all formats.
@@ -40,22 +40,15 @@ func Parse(name string) (Format, error) {
 	return "", fmt.Errorf("no format %q: there are %q", name, Formats)
 }
 
-// Ext is how the names of its objects end, with the dot.
-func (f Format) Ext() string {
-	layout, compression := f.split()
-	if layout == "parquet" || compression == "" {
-		return "." + layout
-	}
-	return "." + layout + map[string]string{"gzip": ".gz", "zstd": ".zst"}[compression]
-}
-
 // ContentType is the media type of its objects.
 func (f Format) ContentType() string {
 	switch layout, compression := f.split(); {
 	case layout == "parquet":
 		return "application/vnd.apache.parquet"
-	case compression != "":
-		return "application/" + compression
+	case compression == "gz":
+		return "application/gzip"
+	case compression == "zst":
+		return "application/zstd"
 	case layout == "ndjson":
 		return "application/x-ndjson"
 	default:
@@ -64,6 +57,9 @@ func (f Format) ContentType() string {
 }
 
 func (f Format) split() (layout, compression string) {
-	layout, compression, _ = strings.Cut(string(f), "+")
+	if before, ok := strings.CutSuffix(string(f), "parquet"); ok {
+		return "parquet", strings.TrimSuffix(before, ".")
+	}
+	layout, compression, _ = strings.Cut(string(f), ".")
 	return layout, compression
 }

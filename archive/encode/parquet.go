@@ -37,9 +37,9 @@ var schema = parquet.SchemaOf(tableRow{})
 func writeParquet(w io.Writer, compression string, rows iter.Seq2[row, error]) error {
 	options := []parquet.WriterOption{schema, parquet.KeyValueMetadata(sumKey, noSum)}
 	switch compression {
-	case "gzip":
+	case "gz":
 		options = append(options, parquet.Compression(&parquet.Gzip))
-	case "zstd":
+	case "zst":
 		options = append(options, parquet.Compression(&parquet.Zstd))
 	}
 	file := &sealer{w: w, h: sha256.New()}

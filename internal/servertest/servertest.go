@@ -1,12 +1,13 @@
 // Package servertest gives tests real servers: the object stores MinIO and
-// versitygw and the queues of ElasticMQ as processes of their own, and gofakes3
-// inside the test. All listen on loopback only, keep their data in the test's
-// temporary folder and end with it.
+// versitygw, the queues of ElasticMQ and the streams of kinesalite and kinesis-local
+// as processes of their own, and gofakes3 inside the test. All but kinesis-local
+// listen on loopback only. They keep their data in memory, or in the test's
+// temporary folder, and end with it.
 //
 // This is the only place where a test may be skipped: when a server's binary has
 // not been built. With PAWL_TEST_REQUIRE=1 that is a failure instead, so that
-// nothing is skipped unseen. Without Java a test that needs it is skipped all the
-// same, except in CI.
+// nothing is skipped unseen. Without Java or Node a test that needs it is skipped
+// all the same, except in CI.
 package servertest
 
 import (
@@ -126,7 +127,7 @@ func binary(t testing.TB, tool toolcache.Tool) string {
 	switch {
 	case err == nil:
 		return path
-	case errors.Is(err, toolcache.ErrNoJava) && os.Getenv("CI") == "":
+	case (errors.Is(err, toolcache.ErrNoJava) || errors.Is(err, toolcache.ErrNoNode)) && os.Getenv("CI") == "":
 		t.Skip(err)
 	case os.Getenv("PAWL_TEST_REQUIRE") == "1":
 		t.Fatalf("PAWL_TEST_REQUIRE is set: %v", err)
