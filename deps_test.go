@@ -36,18 +36,19 @@ var layers = map[string][]string{
 	".":       {"bucket", "engine", "event", "ledger", "source", "worker"},
 
 	// Drivers. They know their own interface and nothing of each other.
-	"ledger/memledger":     {"ledger"},
-	"ledger/sqliteledger":  {"event", "ledger"},
-	"bucket/membucket":     {"bucket", "event"},
-	"bucket/s3bucket":      {"bucket", "event"},
-	"archive/encode":       {"archive"},
-	"source/replaysource":  {"event", "source"},
-	"source/webhooksource": {"event", "internal/logthrottle", "source"},
-	"action":               {"event", "worker"},
-	"action/copyaction":    {"worker"},
-	"action/execaction":    {"action", "event", "worker"},
-	"action/httpaction":    {"action", "worker"},
-	"action/imageaction":   {"worker"},
+	"ledger/memledger":      {"ledger"},
+	"ledger/sqliteledger":   {"event", "ledger"},
+	"bucket/membucket":      {"bucket", "event"},
+	"bucket/s3bucket":       {"bucket", "event"},
+	"archive/encode":        {"archive"},
+	"archive/kinesisstream": {"archive"},
+	"source/replaysource":   {"event", "source"},
+	"source/webhooksource":  {"event", "internal/logthrottle", "source"},
+	"action":                {"event", "worker"},
+	"action/copyaction":     {"worker"},
+	"action/execaction":     {"action", "event", "worker"},
+	"action/httpaction":     {"action", "worker"},
+	"action/imageaction":    {"worker"},
 
 	// The command.
 	"internal/config": {"event"},
@@ -65,6 +66,7 @@ var layers = map[string][]string{
 
 	// For tests.
 	"action/internal/actiontest": {".", "bucket", "bucket/membucket", "event", "ledger", "ledger/memledger", "source"},
+	"archive/archivetest":        {"archive"},
 	"bucket/buckettest":          {"bucket", "event", "internal/registertest"},
 	"ledger/ledgertest":          {"event", "internal/registertest", "ledger"},
 	"source/sourcetest":          {"source"},
@@ -84,18 +86,18 @@ var layers = map[string][]string{
 // module here ends up in the go.sum of whoever uses Pawl as a library.
 var modules = map[string][]string{
 	"github.com/go-json-experiment/json": {"archive/encode", "event", "ledger", "lock", "source/replaysource"}, // strict: case, duplicate names
-	"github.com/cenkalti/backoff/v5":     {"internal/demo", "ledger", "ledger/sqliteledger"},
+	"github.com/cenkalti/backoff/v5":     {"archive/kinesisstream", "internal/demo", "ledger", "ledger/sqliteledger"},
 	"github.com/hashicorp/golang-lru/v2": {"engine"},
 	"golang.org/x/sync":                  {"internal/cli", "internal/demo", "ledger/sqliteledger", "source/replaysource"},
 
 	"zombiezen.com/go/sqlite":                      {"ledger/sqliteledger"},
-	"github.com/aws/aws-sdk-go-v2":                 {"bucket/s3bucket", "internal/servertest"},
-	"github.com/aws/aws-sdk-go-v2/config":          {"bucket/s3bucket"},
+	"github.com/aws/aws-sdk-go-v2":                 {"archive/kinesisstream", "bucket/s3bucket", "internal/servertest"},
+	"github.com/aws/aws-sdk-go-v2/config":          {"archive/kinesisstream", "bucket/s3bucket"},
 	"github.com/aws/aws-sdk-go-v2/credentials":     {"bucket/s3bucket", "internal/servertest"},
-	"github.com/aws/aws-sdk-go-v2/service/kinesis": {"internal/servertest"},
+	"github.com/aws/aws-sdk-go-v2/service/kinesis": {"archive/kinesisstream", "internal/servertest"},
 	"github.com/aws/aws-sdk-go-v2/service/sqs":     {"internal/servertest"},
 	"github.com/aws/aws-sdk-go-v2/service/s3":      {"bucket/s3bucket", "internal/servertest"},
-	"github.com/aws/smithy-go":                     {"bucket/s3bucket"},
+	"github.com/aws/smithy-go":                     {"archive/kinesisstream", "bucket/s3bucket"},
 	"github.com/klauspost/compress":                {"archive/encode"},
 	"github.com/parquet-go/parquet-go":             {"archive/encode"},
 	"github.com/bep/imagemeta":                     {"action/imageaction"}, // EXIF orientation
@@ -112,9 +114,10 @@ var modules = map[string][]string{
 	"github.com/schollz/progressbar/v3": {"internal/cli", "internal/demo"},
 	"golang.org/x/term":                 {"internal/cli"},
 
-	"github.com/johannesboyne/gofakes3": {"internal/demo", "internal/fakes3"}, // the demo's object store
-	"github.com/anishathalye/porcupine": {"internal/registertest"},            // is it linearizable?
-	"github.com/google/go-cmp":          {"bucket/buckettest", "ledger/ledgertest"},
+	"github.com/johannesboyne/gofakes3": {"internal/demo", "internal/fakes3"},             // the demo's object store
+	"github.com/anishathalye/porcupine": {"internal/registertest"},                        // is it linearizable?
+	"google.golang.org/protobuf":        {"archive/archivetest", "archive/kinesisstream"}, // aggregates of the Kinesis Producer Library
+	"github.com/google/go-cmp":          {"archive/archivetest", "bucket/buckettest", "ledger/ledgertest"},
 	"pgregory.net/rapid":                {"ledger/ledgertest"},
 }
 

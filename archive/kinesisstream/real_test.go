@@ -50,6 +50,8 @@ func newProducer(t *testing.T, server *servertest.Streams, name string) *produce
 
 func (p *producer) Stream() archive.Stream { return p.stream(p.name) }
 
+func (p *producer) VagueEnds() bool { return p.server.VagueEnds }
+
 func (p *producer) Missing() archive.Stream { return p.stream("missing") }
 
 func (p *producer) stream(name string) *Stream {

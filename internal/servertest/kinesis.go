@@ -26,6 +26,9 @@ type Streams struct {
 
 	// Resizes says that it knows UpdateShardCount.
 	Resizes bool
+	// VagueEnds says that the range of a closed shard ends with the same number,
+	// whatever the shard holds.
+	VagueEnds bool
 }
 
 // Kinesalite starts a kinesalite: fast, without UpdateShardCount.
@@ -48,7 +51,7 @@ func Kinesalite(t testing.TB) *Streams {
 func KinesisLocal(t testing.TB) *Streams {
 	t.Helper()
 	folder := filepath.Join(binary(t, toolcache.KinesisLocal), "node_modules", "kinesis-local")
-	s := &Streams{Name: "kinesis-local", Region: "us-east-1", Resizes: true}
+	s := &Streams{Name: "kinesis-local", Region: "us-east-1", Resizes: true, VagueEnds: true}
 	s.launch(t, func(port string) *exec.Cmd {
 		other, err := freePort() // it insists on a second one, for TLS
 		if err != nil {
