@@ -75,7 +75,7 @@ var layers = map[string][]string{
 	"internal/e2e":               {},
 	"internal/fakes3":            {},
 	"internal/registertest":      {},
-	"internal/servertest":        {"internal/fakes3", "internal/toolcache"},
+	"internal/servertest":        {"archive", "archive/archivetest", "internal/fakes3", "internal/toolcache"},
 	"internal/tape":              {},
 	"internal/toolcache":         {},
 	"tools/mutation":             {"internal/toolcache"},
