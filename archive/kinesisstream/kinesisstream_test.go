@@ -239,6 +239,27 @@ func TestAnchor(t *testing.T) {
 	})
 }
 
+// TestAnchorAtTheEnd checks that a shard that has ended since, and holds nothing
+// any more, is never taken for one that was read to its end.
+func TestAnchorAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const end = `{"Records":[],"MillisBehindLatest":0}`
+		s, _ := reads(t, page(one), "ExpiredIteratorException", end, end)
+		r, err := s.Open(t.Context(), "a", archive.Position{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Next(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if p, err := r.Next(t.Context()); !errors.Is(err, archive.ErrGone) {
+				t.Errorf("%+v, %v: want ErrGone", p, err)
+			}
+		}
+	})
+}
+
 // TestAnchorIsNoNumberOfTheShard checks what Kinesis answers to a number that a
 // shard cannot have: the stream is another.
 func TestAnchorIsNoNumberOfTheShard(t *testing.T) {

@@ -158,7 +158,7 @@ func entryOf(in *types.Record) archive.Entry {
 
 func (r *reader) gone(why error) error {
 	err := fmt.Errorf("reading %s of the stream %s on from the entry %s: %w: %w", r.shard, r.name, r.expect, archive.ErrGone, why)
-	r.iterator = "" // or the next read would pass over what is lost
+	r.iterator, r.ended = "", false // or the next read would pass over what is lost
 	return err
 }
 
