@@ -115,7 +115,7 @@ func compressor(w io.Writer, compression string) (io.WriteCloser, error) {
 	case "gz":
 		return gzip.NewWriter(w), nil
 	case "zst":
-		return zstd.NewWriter(w, zstd.WithEncoderConcurrency(1))
+		return zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
 	default:
 		return plain{w}, nil
 	}
