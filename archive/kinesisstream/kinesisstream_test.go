@@ -208,7 +208,7 @@ func TestThrottledForHalfAMinute(t *testing.T) {
 // first, however late.
 func TestAnchor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, asked := reads(t, behind, page(one), "ExpiredIteratorException", behind, page(one+","+two), "ExpiredIteratorException", page(one))
+		s, asked := reads(t, behind, atTip, atTip, behind, page(one), "ExpiredIteratorException", behind, page(one+","+two), "ExpiredIteratorException", page(one))
 		r, err := s.Open(t.Context(), "a", archive.Position{At: "1"})
 		if err != nil {
 			t.Fatal(err)
@@ -256,6 +256,17 @@ func TestAnchorAtTheEnd(t *testing.T) {
 			if p, err := r.Next(t.Context()); !errors.Is(err, archive.ErrGone) {
 				t.Errorf("%+v, %v: want ErrGone", p, err)
 			}
+		}
+	})
+}
+
+// TestAnchorWithoutASuccessor checks that an entry that does not come, and no
+// other either, is given up.
+func TestAnchorWithoutASuccessor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := reads(t, behind, atTip, atTip, behind, behind, atTip)
+		if _, err := s.Open(t.Context(), "a", archive.Position{At: "1"}); !errors.Is(err, archive.ErrGone) {
+			t.Errorf("%v, want ErrGone", err)
 		}
 	})
 }
