@@ -27,28 +27,31 @@ var layers = map[string][]string{
 	"source": {"event"},
 
 	// Deciding, and doing.
-	"engine": {"event", "ledger"},
-	"doctor": {"bucket", "cell", "event"},
-	"lock":   {"bucket", "cell", "event", "ledger"},
-	"worker": {"bucket", "engine", "event", "internal/logthrottle", "ledger", "source"},
-	"audit":  {"bucket", "engine", "event", "ledger", "lock", "worker"},
-	".":      {"audit", "bucket", "engine", "event", "ledger", "source", "worker"},
+	"engine":  {"event", "ledger"},
+	"archive": {},
+	"doctor":  {"bucket", "cell", "event"},
+	"lock":    {"bucket", "cell", "event", "ledger"},
+	"worker":  {"bucket", "engine", "event", "internal/logthrottle", "ledger", "source"},
+	"audit":   {"bucket", "engine", "event", "ledger", "lock", "worker"},
+	".":       {"audit", "bucket", "engine", "event", "ledger", "source", "worker"},
 
 	// Drivers. They know their own interface and nothing of each other.
-	"internal/rowjson":     {"ledger"},
-	"ledger/memledger":     {"ledger"},
-	"ledger/pgledger":      {"internal/rowjson", "ledger"},
-	"ledger/sqliteledger":  {"event", "internal/rowjson", "ledger"},
-	"bucket/membucket":     {"bucket", "event"},
-	"bucket/s3bucket":      {"bucket", "event"},
-	"source/replaysource":  {"event", "source"},
-	"source/sqssource":     {"event", "internal/logthrottle", "source"},
-	"source/webhooksource": {"event", "internal/logthrottle", "source"},
-	"action":               {".", "event"},
-	"action/copyaction":    {"."},
-	"action/execaction":    {".", "action", "event"},
-	"action/httpaction":    {".", "action"},
-	"action/imageaction":   {"."},
+	"internal/rowjson":      {"ledger"},
+	"ledger/memledger":      {"ledger"},
+	"ledger/pgledger":       {"internal/rowjson", "ledger"},
+	"ledger/sqliteledger":   {"event", "internal/rowjson", "ledger"},
+	"bucket/membucket":      {"bucket", "event"},
+	"bucket/s3bucket":       {"bucket", "event"},
+	"source/replaysource":   {"event", "source"},
+	"source/sqssource":      {"event", "internal/logthrottle", "source"},
+	"source/webhooksource":  {"event", "internal/logthrottle", "source"},
+	"action":                {".", "event"},
+	"action/copyaction":     {"."},
+	"action/execaction":     {".", "action", "event"},
+	"action/httpaction":     {".", "action"},
+	"action/imageaction":    {"."},
+	"archive/encode":        {"archive"},
+	"archive/kinesisstream": {"archive"},
 	// What there is in a bucket, for an audit.
 	"audit/inventory":   {"bucket", "event"},
 	"action/loadaction": {".", "event"},
@@ -78,6 +81,7 @@ var layers = map[string][]string{
 
 	// For tests.
 	"action/internal/actiontest":    {".", "bucket", "bucket/membucket", "event", "ledger", "ledger/memledger", "source"},
+	"archive/archivetest":           {"archive"},
 	"bucket/buckettest":             {"bucket", "event", "internal/registertest"},
 	"ledger/ledgertest":             {"event", "internal/registertest", "ledger"},
 	"source/sourcetest":             {"source"},
@@ -86,7 +90,7 @@ var layers = map[string][]string{
 	"internal/e2e":                  {},
 	"internal/fakes3":               {},
 	"internal/registertest":         {},
-	"internal/servertest":           {"internal/fakes3", "internal/toolcache"},
+	"internal/servertest":           {"archive", "archive/archivetest", "internal/fakes3", "internal/toolcache"},
 	"internal/tape":                 {},
 	"audit/inventory/inventorytest": {},
 	"internal/toolcache":            {},
@@ -98,23 +102,25 @@ var layers = map[string][]string{
 // modules says which packages use which modules of others, tests aside. Every
 // module here ends up in the go.sum of whoever uses Pawl as a library.
 var modules = map[string][]string{
-	"github.com/go-json-experiment/json":       {"action/loadaction", "audit/inventory", "event", "ledger", "lock", "source/replaysource"}, // strict: case, duplicate names
-	"github.com/cenkalti/backoff/v5":           {"internal/demo", "ledger", "ledger/sqliteledger", "source/sqssource"},
-	"github.com/hashicorp/golang-lru/v2":       {"engine"},
-	"golang.org/x/sync":                        {"audit", "internal/cli", "internal/demo", "internal/rowjson", "source/replaysource", "source/sqssource"},
-	"zombiezen.com/go/sqlite":                  {"ledger/sqliteledger"},
-	"github.com/aws/aws-sdk-go-v2":             {"bucket/s3bucket", "internal/servertest", "source/sqssource"},
-	"github.com/aws/aws-sdk-go-v2/config":      {"bucket/s3bucket", "source/sqssource"},
-	"github.com/jackc/pgx/v5":                  {"action/loadaction", "internal/parts", "internal/servertest", "ledger/pgledger"},
-	"github.com/klauspost/compress":            {"action/loadaction"},
-	"github.com/google/uuid":                   {"action/loadaction"},
-	"github.com/aws/aws-sdk-go-v2/credentials": {"bucket/s3bucket", "internal/servertest"},
-	"github.com/aws/aws-sdk-go-v2/service/s3":  {"bucket/s3bucket", "internal/servertest"},
-	"github.com/aws/smithy-go":                 {"bucket/s3bucket", "source/sqssource"},
-	"github.com/parquet-go/parquet-go":         {"action/loadaction", "audit/inventory", "audit/inventory/inventorytest"},
-	"github.com/aws/aws-sdk-go-v2/service/sqs": {"internal/servertest", "source/sqssource"},
-	"github.com/bep/imagemeta":                 {"action/imageaction"}, // EXIF orientation
-	"golang.org/x/image":                       {"action/imageaction"}, // WebP, resizing
+	"github.com/go-json-experiment/json":           {"action/loadaction", "archive/encode", "audit/inventory", "event", "ledger", "lock", "source/replaysource"}, // strict: case, duplicate names
+	"github.com/cenkalti/backoff/v5":               {"archive/kinesisstream", "internal/demo", "ledger", "ledger/sqliteledger", "source/sqssource"},
+	"github.com/hashicorp/golang-lru/v2":           {"engine"},
+	"golang.org/x/sync":                            {"audit", "internal/cli", "internal/demo", "internal/rowjson", "source/replaysource", "source/sqssource"},
+	"zombiezen.com/go/sqlite":                      {"ledger/sqliteledger"},
+	"github.com/aws/aws-sdk-go-v2":                 {"archive/kinesisstream", "bucket/s3bucket", "internal/servertest", "source/sqssource"},
+	"github.com/aws/aws-sdk-go-v2/config":          {"archive/kinesisstream", "bucket/s3bucket", "source/sqssource"},
+	"github.com/jackc/pgx/v5":                      {"action/loadaction", "internal/parts", "internal/servertest", "ledger/pgledger"},
+	"github.com/klauspost/compress":                {"action/loadaction", "archive/encode"},
+	"github.com/google/uuid":                       {"action/loadaction"},
+	"github.com/aws/aws-sdk-go-v2/credentials":     {"bucket/s3bucket", "internal/servertest"},
+	"github.com/aws/aws-sdk-go-v2/service/s3":      {"bucket/s3bucket", "internal/servertest"},
+	"github.com/aws/smithy-go":                     {"archive/kinesisstream", "bucket/s3bucket", "source/sqssource"},
+	"github.com/parquet-go/parquet-go":             {"action/loadaction", "archive/encode", "audit/inventory", "audit/inventory/inventorytest"},
+	"github.com/aws/aws-sdk-go-v2/service/sqs":     {"internal/servertest", "source/sqssource"},
+	"github.com/bep/imagemeta":                     {"action/imageaction"}, // EXIF orientation
+	"golang.org/x/image":                           {"action/imageaction"}, // WebP, resizing
+	"github.com/aws/aws-sdk-go-v2/service/kinesis": {"archive/kinesisstream", "internal/servertest"},
+	"google.golang.org/protobuf":                   {"archive/archivetest", "archive/kinesisstream"}, // aggregates of the Kinesis Producer Library
 	"github.com/standard-webhooks/standard-webhooks/libraries": {
 		"action/httpaction", "examples/receiver", "source/webhooksource",
 	},
@@ -129,7 +135,7 @@ var modules = map[string][]string{
 
 	"github.com/johannesboyne/gofakes3": {"internal/demo", "internal/fakes3"}, // the demo's object store
 	"github.com/anishathalye/porcupine": {"internal/registertest"},            // is it linearizable?
-	"github.com/google/go-cmp":          {"bucket/buckettest", "ledger/ledgertest"},
+	"github.com/google/go-cmp":          {"archive/archivetest", "bucket/buckettest", "ledger/ledgertest"},
 	"pgregory.net/rapid":                {"ledger/ledgertest"},
 }
 

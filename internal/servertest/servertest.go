@@ -1,12 +1,13 @@
 // Package servertest gives tests real servers: the object stores MinIO and
-// versitygw, PostgreSQL and the queues of ElasticMQ as processes of their own, and
-// gofakes3 inside the test. All listen on loopback only, keep their data in a
-// temporary folder of the test's and end with it.
+// versitygw, PostgreSQL, the queues of ElasticMQ and the streams of kinesalite and
+// kinesis-local as processes of their own, and gofakes3 inside the test. All but
+// kinesis-local listen on loopback only. They keep their data in memory, or in a
+// temporary folder of the test's, and end with it.
 //
 // This is the only place where a test may be skipped: when a server's binary has
 // not been built, or the machine gives a command no disk of its own. With
 // PAWL_TEST_REQUIRE=1 that is a failure instead, so that nothing is skipped unseen.
-// Without Java a test that needs it is skipped all the same, except in CI.
+// Without Java or Node a test that needs it is skipped all the same, except in CI.
 package servertest
 
 import (
@@ -130,10 +131,10 @@ func binary(t testing.TB, tool toolcache.Tool) string {
 // demand ends the test if what it needs is not there.
 func demand(t testing.TB, err error) {
 	t.Helper()
-	noJava := errors.Is(err, toolcache.ErrNoJava) && os.Getenv("CI") == ""
+	excused := (errors.Is(err, toolcache.ErrNoJava) || errors.Is(err, toolcache.ErrNoNode)) && os.Getenv("CI") == ""
 	switch {
 	case err == nil:
-	case os.Getenv("PAWL_TEST_REQUIRE") == "1" && !noJava:
+	case os.Getenv("PAWL_TEST_REQUIRE") == "1" && !excused:
 		t.Fatalf("PAWL_TEST_REQUIRE is set: %v", err)
 	default:
 		t.Skip(err)

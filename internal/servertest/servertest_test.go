@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
@@ -120,4 +121,30 @@ func TestPostgres(t *testing.T) {
 	s.Stop()
 	s.Start()
 	s.Exec("INSERT INTO kept VALUES (2)")
+}
+
+// TestStreams sends a record through a stream.
+func TestStreams(t *testing.T) {
+	for name, start := range map[string]func(testing.TB) *Streams{"kinesalite": Kinesalite, "kinesis-local": KinesisLocal} {
+		t.Run(name, func(t *testing.T) {
+			s := start(t)
+			stream := s.NewStream(t, 1)
+			put, err := s.Client().PutRecord(t.Context(), &kinesis.PutRecordInput{
+				StreamName: &stream, PartitionKey: aws.String("k"), Data: []byte("hello"),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			at, err := s.Client().GetShardIterator(t.Context(), &kinesis.GetShardIteratorInput{
+				StreamName: &stream, ShardId: put.ShardId, ShardIteratorType: "TRIM_HORIZON",
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := s.Client().GetRecords(t.Context(), &kinesis.GetRecordsInput{ShardIterator: at.ShardIterator})
+			if err != nil || len(got.Records) != 1 || string(got.Records[0].Data) != "hello" {
+				t.Errorf("read %+v, %v", got, err)
+			}
+		})
+	}
 }

@@ -60,11 +60,37 @@ func (t Tool) fetch(ctx context.Context, root, out string) error {
 	return nil
 }
 
+// install lets npm put the pinned packages into the folder out. None of their
+// scripts is run.
+func (t Tool) install(ctx context.Context, root, out string) error {
+	if err := os.Mkdir(out, 0o755); err != nil {
+		return fmt.Errorf("making a folder for %s: %w", t.Name, err)
+	}
+	for _, name := range nodePins {
+		pin, err := os.ReadFile(filepath.Join(t.dir(root), name))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(out, name), pin, 0o600)
+		}
+		if err != nil {
+			return fmt.Errorf("copying what pins %s: %w", t.Name, err)
+		}
+	}
+	cmd := exec.CommandContext(ctx, "npm", "ci", "--omit=optional", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
+	cmd.Dir = out
+	if said, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("fetching %s with npm: %w\n%s", t.Package, err, said)
+	}
+	return nil
+}
+
 // compile runs the go command. It hides the names of compiled packages behind a
 // count, and shows everything else when the build fails.
 func (t Tool) compile(ctx context.Context, root, out string, log io.Writer) error {
-	if t.Java {
+	switch {
+	case t.Java:
 		return t.fetch(ctx, root, out)
+	case t.Node:
+		return t.install(ctx, root, out)
 	}
 	cmd := exec.CommandContext(ctx, "go", "build", "-v", "-buildvcs=false", "-ldflags=-s -w", "-o", out, t.Package)
 	cmd.Dir = t.dir(root)

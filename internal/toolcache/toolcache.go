@@ -4,7 +4,8 @@
 // Each program is a Go module of its own under tools/, so that its hundreds of
 // dependencies stay out of a library user's go.sum. Its binary lies outside the
 // repository, named after what pins it: a changed go.mod is another binary. A
-// program in Java is a Maven project, and a folder of jars.
+// program in Java is a Maven project, and a folder of jars; one for Node is a
+// folder of packages.
 package toolcache
 
 import (
@@ -23,8 +24,9 @@ import (
 type Tool struct {
 	Name    string // of the binary
 	Module  string // folder under tools/
-	Package string // main package, or main class where Java is set
+	Package string // main package, or main class where Java is set, or package and version for Node
 	Java    bool   // Maven fetches its jars
+	Node    bool   // npm fetches its packages
 	Takes   string // how long the first build takes, for people
 }
 
@@ -43,6 +45,16 @@ var (
 		Name: "elasticmq", Module: "elasticmq", Package: "org.elasticmq.server.Main", Java: true,
 		Takes: "half a minute",
 	}
+	// Kinesalite speaks the protocol of Kinesis, and is fast.
+	Kinesalite = Tool{
+		Name: "kinesalite", Module: "kinesalite", Package: "kinesalite@3.3.3", Node: true,
+		Takes: "a few seconds",
+	}
+	// KinesisLocal speaks more of it.
+	KinesisLocal = Tool{
+		Name: "kinesislocal", Module: "kinesislocal", Package: "kinesis-local@0.6.2", Node: true,
+		Takes: "a few seconds",
+	}
 )
 
 // Bento is what BenchmarkSQS compares Pawl with.
@@ -53,6 +65,9 @@ var Bento = Tool{
 
 // ErrNoJava says that a tool cannot be had, because this machine lacks java or mvn.
 var ErrNoJava = errors.New("java and mvn are not both installed (Debian: apt-get install default-jre-headless maven)")
+
+// ErrNoNode says the same of node or npm.
+var ErrNoNode = errors.New("node and npm are not both installed (Debian: apt-get install nodejs npm)")
 
 // The checkers of the source.
 var (
@@ -106,8 +121,11 @@ func Dir() string {
 // Path returns where the tool's binary is, or would be once built.
 func (t Tool) Path(root string) (string, error) {
 	pins := []string{"go.mod", "go.sum"}
-	if t.Java {
+	switch {
+	case t.Java:
 		pins = []string{"pom.xml"}
+	case t.Node:
+		pins = nodePins
 	}
 	h := sha256.New()
 	for _, name := range pins {
@@ -118,7 +136,7 @@ func (t Tool) Path(root string) (string, error) {
 		h.Write(b)
 	}
 	version := hex.EncodeToString(h.Sum(nil))[:12]
-	if t.Java {
+	if t.Java || t.Node {
 		return filepath.Join(Dir(), t.Name+"-"+version), nil
 	}
 	name := fmt.Sprintf("%s-%s-%s-%s", t.Name, version, runtime.GOOS, runtime.GOARCH)
@@ -128,14 +146,23 @@ func (t Tool) Path(root string) (string, error) {
 	return filepath.Join(Dir(), name), nil
 }
 
-// Missing returns [ErrNoJava] if the tool cannot be built or run here.
+// nodePins are the files that pin a program for Node.
+var nodePins = []string{"package.json", "package-lock.json"}
+
+// Missing returns [ErrNoJava] or [ErrNoNode] if the tool cannot be built or run
+// here.
 func (t Tool) Missing() error {
-	if !t.Java {
-		return nil
+	var need []string
+	var missing error
+	switch {
+	case t.Java:
+		need, missing = []string{"java", "mvn"}, ErrNoJava
+	case t.Node:
+		need, missing = []string{"node", "npm"}, ErrNoNode
 	}
-	for _, name := range []string{"java", "mvn"} {
+	for _, name := range need {
 		if _, err := exec.LookPath(name); err != nil {
-			return fmt.Errorf("%s: %w", t.Name, ErrNoJava)
+			return fmt.Errorf("%s: %w", t.Name, missing)
 		}
 	}
 	return nil

@@ -34,10 +34,14 @@ func TestEveryToolIsPinned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, tool := range []Tool{MinIO, VersityGW, ElasticMQ, Staticcheck, GolangCI, Gremlins, Bento} {
+	for _, tool := range []Tool{MinIO, VersityGW, ElasticMQ, Kinesalite, KinesisLocal, Staticcheck, GolangCI, Gremlins, Bento} {
 		file, named := "go.mod", tool.Package+"\n"
-		if tool.Java {
+		switch {
+		case tool.Java:
 			file, named = "pom.xml", "<artifactId>"+tool.Name+"-"
+		case tool.Node:
+			name, version, _ := strings.Cut(tool.Package, "@")
+			file, named = "package.json", `"`+name+`": "`+version+`"`
 		}
 		mod, err := os.ReadFile(filepath.Join(tool.dir(root), file))
 		if err != nil {
@@ -133,6 +137,14 @@ func TestPathFollowsThePin(t *testing.T) {
 	after, err := tool.Path(root)
 	if err != nil || before == after {
 		t.Errorf("Path before %s and after %s (%v) a changed go.sum: want different ones", before, after, err)
+	}
+}
+
+// TestNodeIsMissing checks the same for Node.
+func TestNodeIsMissing(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	if _, err := Kinesalite.Find(); !errors.Is(err, ErrNoNode) {
+		t.Errorf("without node: %v", err)
 	}
 }
 

@@ -1,0 +1,375 @@
+// Package archivetest holds what every archive.Stream must do, and a stream in
+// memory that does it, for tests that need faults more than a server.
+package archivetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawlhq/pawl/archive"
+)
+
+// Producer fills a stream, and makes trouble for its readers. Its methods are safe
+// for concurrent use.
+type Producer interface {
+	Stream() archive.Stream
+	// Missing returns a stream that is not there.
+	Missing() archive.Stream
+	// Put puts one record, or several as an aggregate, and returns the number.
+	Put(ctx context.Context, shard, key string, data ...[]byte) (archive.Number, error)
+	Split(ctx context.Context, shard string) error
+	Merge(ctx context.Context, shard, neighbour string) error
+	// Trim lets the entries of a shard up to a number expire.
+	Trim(shard string, upTo archive.Number)
+	// Throttle refuses the next n requests for entries.
+	Throttle(n int)
+	// Expire lets the places of all readers expire, each at its next read.
+	Expire()
+}
+
+// Vague is a Producer whose server does not say where a closed shard ends.
+type Vague interface{ VagueEnds() bool }
+
+// Harness makes a new stream with open shards, side by side.
+type Harness func(t *testing.T, shards int) Producer
+
+// Run holds a stream to the contract of [archive.Stream].
+func Run(t *testing.T, h Harness) {
+	for _, tc := range []struct {
+		name string
+		test func(*suite)
+	}{
+		{"identity", (*suite).identity},
+		{"shards", (*suite).shards},
+		{"content", (*suite).content},
+		{"at an entry", (*suite).atEntry},
+		{"at a time", (*suite).atTime},
+		{"throttled", (*suite).throttled},
+		{"expired", (*suite).expired},
+		{"gone at the start", (*suite).goneAtStart},
+		{"gone on the way", (*suite).goneOnTheWay},
+		{"gone in a closed shard", (*suite).goneInClosed},
+		{"split", (*suite).split},
+		{"merge", (*suite).merge},
+		{"missing", (*suite).missing},
+		{"cancelled", (*suite).cancelled},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			p := h(t, 2)
+			tc.test(&suite{T: t, Producer: p, s: p.Stream()})
+		})
+	}
+}
+
+type suite struct {
+	*testing.T
+	Producer
+	s archive.Stream
+}
+
+func (s *suite) must(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// open returns the IDs of the open shards.
+func (s *suite) open() (ids []string) {
+	s.Helper()
+	all, err := s.s.Shards(s.Context())
+	s.must(err)
+	for _, one := range all {
+		if one.Last == "" {
+			ids = append(ids, one.ID)
+		}
+	}
+	return ids
+}
+
+// fill puts n entries into a shard, every third an aggregate.
+func (s *suite) fill(shard string, n int) (numbers []archive.Number) {
+	s.Helper()
+	for i := range n {
+		data := [][]byte{fmt.Appendf(nil, "%s %d", shard, i)}
+		if i%3 == 1 {
+			data = append(data, nil, []byte{0xff})
+		}
+		number, err := s.Put(s.Context(), shard, fmt.Sprint("key ", i), data...)
+		s.must(err)
+		numbers = append(numbers, number)
+	}
+	return numbers
+}
+
+func (s *suite) reader(shard string, from archive.Position) archive.Reader {
+	s.Helper()
+	r, err := s.s.Open(s.Context(), shard, from)
+	s.must(err)
+	return r
+}
+
+// read reads n entries, or to the end if n is negative. It asks again where the
+// stream is unavailable.
+func (s *suite) read(r archive.Reader, n int) (entries []archive.Entry) {
+	s.Helper()
+	for {
+		page, err := r.Next(s.Context())
+		if errors.Is(err, archive.ErrUnavailable) {
+			continue
+		}
+		s.must(err)
+		entries = append(entries, page.Entries...)
+		if n < 0 && page.End || n >= 0 && len(entries) >= n {
+			return entries
+		}
+		if page.End {
+			s.Fatalf("the shard ends after %d entries, want %d", len(entries), n)
+		}
+	}
+}
+
+func numbersOf(entries []archive.Entry) (numbers []archive.Number) {
+	for _, e := range entries {
+		numbers = append(numbers, e.Number)
+	}
+	return numbers
+}
+
+func (s *suite) same(what string, want, got []archive.Number) {
+	s.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		s.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+func (s *suite) identity() {
+	id, kept, err := s.s.Identify(s.Context())
+	again, _, err2 := s.s.Identify(s.Context())
+	if err != nil || err2 != nil || id != again || id.ARN == "" || id.Created.IsZero() || kept < time.Hour {
+		s.Errorf("it is %+v, %v, then %+v, %v; keeps %s", id, err, again, err2, kept)
+	}
+}
+
+func (s *suite) shards() {
+	all, err := s.s.Shards(s.Context())
+	if err != nil || len(all) != 2 || all[0].ID == all[1].ID {
+		s.Fatalf("%+v, %v: want two shards", all, err)
+	}
+	for _, one := range all {
+		if one.ID == "" || one.First == "" || one.Last != "" || len(one.Parents) != 0 {
+			s.Errorf("a new shard is %+v", one)
+		}
+	}
+}
+
+// content checks that a shard gives its own entries, in order and as they were
+// put.
+func (s *suite) content() {
+	ids := s.open()
+	numbers, others := s.fill(ids[0], 10), s.fill(ids[1], 1)
+	entries := s.read(s.reader(ids[0], archive.Position{}), 10)
+	s.same("numbers", numbers, numbersOf(entries))
+	s.same("the other shard's", others, numbersOf(s.read(s.reader(ids[1], archive.Position{}), 1)))
+	for i, e := range entries {
+		if i > 0 && entries[i-1].Number.Compare(e.Number) >= 0 {
+			s.Errorf("%s follows %s", e.Number, entries[i-1].Number)
+		}
+		want := []string{fmt.Sprintf("%s %d", ids[0], i)}
+		if i%3 == 1 {
+			want = append(want, "", "\xff")
+		}
+		var got []string
+		for j, r := range e.Records {
+			if single := len(e.Records) == 1; r.Sub != j && !(single && r.Sub == -1) || single && r.Sub != -1 ||
+				r.Number != e.Number || !r.Arrival.Equal(e.Arrival) || r.PartitionKey != fmt.Sprint("key ", i) {
+				s.Errorf("record %d of entry %d is %+v", j, i, r)
+			}
+			got = append(got, string(r.Data))
+		}
+		if diff := cmp.Diff(want, got); diff != "" || e.Malformed != nil || e.Arrival.Location() != time.UTC || e.Arrival.Year() < 2020 {
+			s.Errorf("entry %d is %+v (-want +got):\n%s", i, e, diff)
+		}
+	}
+}
+
+func (s *suite) atEntry() {
+	shard := s.open()[0]
+	numbers := s.fill(shard, 4)
+	for i := range numbers {
+		r := s.reader(shard, archive.Position{At: numbers[i]})
+		s.same(fmt.Sprint("from the entry ", i), numbers[i:], numbersOf(s.read(r, len(numbers)-i)))
+	}
+}
+
+func (s *suite) atTime() {
+	shard := s.open()[0]
+	s.fill(shard, 4)
+	entries := s.read(s.reader(shard, archive.Position{}), 4)
+	then := entries[2].Arrival
+	first := slices.IndexFunc(entries, func(e archive.Entry) bool { return !e.Arrival.Before(then) })
+	r := s.reader(shard, archive.Position{Time: then})
+	s.same("from a time on", numbersOf(entries[first:]), numbersOf(s.read(r, len(entries)-first)))
+}
+
+func (s *suite) throttled() {
+	shard := s.open()[0]
+	r := s.reader(shard, archive.Position{})
+	numbers := s.fill(shard, 2)
+	s.Throttle(3)
+	s.same("in spite of throttling", numbers, numbersOf(s.read(r, 2)))
+}
+
+// expired checks that a reader whose place has expired goes on where it was.
+func (s *suite) expired() {
+	shard := s.open()[0]
+	r := s.reader(shard, archive.Position{})
+	s.Expire()
+	var want, got []archive.Number
+	for range 3 {
+		want = append(want, s.fill(shard, 2)...)
+		got = append(got, numbersOf(s.read(r, 2))...)
+		s.Expire()
+	}
+	s.same("over three places", want, got)
+}
+
+func (s *suite) goneAtStart() {
+	shard := s.open()[0]
+	numbers := s.fill(shard, 3)
+	s.Trim(shard, numbers[0])
+	if _, err := s.s.Open(s.Context(), shard, archive.Position{At: numbers[0]}); !errors.Is(err, archive.ErrGone) {
+		s.Errorf("opened at an entry that has expired: %v", err)
+	}
+	s.same("what is left", numbers[1:], numbersOf(s.read(s.reader(shard, archive.Position{}), 2)))
+	s.Trim(shard, numbers[2])
+	if _, err := s.s.Open(s.Context(), shard, archive.Position{At: numbers[2]}); !errors.Is(err, archive.ErrGone) {
+		s.Errorf("opened where nothing is left: %v", err)
+	}
+}
+
+// goneOnTheWay checks that a reader does not pass over what has expired while it
+// had no place.
+func (s *suite) goneOnTheWay() {
+	shard := s.open()[0]
+	r := s.reader(shard, archive.Position{})
+	s.fill(shard, 1)
+	s.read(r, 1)
+	missed := s.fill(shard, 2)
+	s.Trim(shard, missed[0])
+	s.Expire()
+	s.stopped(r)
+}
+
+// goneInClosed checks the same where nothing is left.
+func (s *suite) goneInClosed() {
+	shard := s.open()[0]
+	r := s.reader(shard, archive.Position{})
+	s.fill(shard, 1)
+	s.read(r, 1)
+	missed := s.fill(shard, 2)
+	s.must(s.Split(s.Context(), shard))
+	s.Trim(shard, missed[1])
+	s.Expire()
+	s.stopped(r)
+}
+
+// stopped checks that a reader says that entries are gone, and keeps saying so.
+// Empty pages may come first.
+func (s *suite) stopped(r archive.Reader) {
+	s.Helper()
+	for range 2 {
+		for {
+			page, err := r.Next(s.Context())
+			if err == nil && len(page.Entries) == 0 && !page.End {
+				continue
+			}
+			if !errors.Is(err, archive.ErrGone) {
+				s.Errorf("read %v, end %v, %v, want ErrGone", numbersOf(page.Entries), page.End, err)
+			}
+			break
+		}
+	}
+}
+
+func (s *suite) split() {
+	shard := s.open()[0]
+	before := s.fill(shard, 3)
+	s.must(s.Split(s.Context(), shard))
+	s.family([]string{shard}, 2, before)
+}
+
+func (s *suite) merge() {
+	parents := s.open()
+	before := s.fill(parents[0], 3)
+	s.must(s.Merge(s.Context(), parents[0], parents[1]))
+	s.family(parents, 1, before)
+}
+
+// family checks shards that have come of others. The first of these holds before.
+func (s *suite) family(parents []string, children int, before []archive.Number) {
+	all, err := s.s.Shards(s.Context())
+	s.must(err)
+	v, ok := s.Producer.(Vague)
+	vague := ok && v.VagueEnds()
+	for _, one := range all {
+		switch {
+		case slices.Contains(parents, one.ID):
+			if one.Last == "" || !vague && one.ID == parents[0] && one.Last.Compare(before[len(before)-1]) < 0 {
+				s.Errorf("the closed shard is %+v, and holds %v", one, before)
+			}
+		case len(one.Parents) > 0:
+			children--
+			got := slices.Sorted(slices.Values(one.Parents))
+			if diff := cmp.Diff(slices.Sorted(slices.Values(parents)), got); diff != "" || one.Last != "" {
+				s.Errorf("%+v (-want +got):\n%s", one, diff)
+			}
+			r := s.reader(one.ID, archive.Position{})
+			s.same("of a child", s.fill(one.ID, 2), numbersOf(s.read(r, 2)))
+		}
+	}
+	if children != 0 {
+		s.Errorf("%d children too few in %+v", children, all)
+	}
+	r := s.reader(parents[0], archive.Position{})
+	s.same("of the closed shard", before, numbersOf(s.read(r, -1)))
+	if page, err := r.Next(s.Context()); err != nil || !page.End || len(page.Entries) > 0 {
+		s.Errorf("after its end: %+v, %v", page, err)
+	}
+}
+
+func (s *suite) missing() {
+	m := s.Missing()
+	_, _, identify := m.Identify(s.Context())
+	_, shards := m.Shards(s.Context())
+	_, open := m.Open(s.Context(), s.open()[0], archive.Position{})
+	_, shard := s.s.Open(s.Context(), "shardId-000000009999", archive.Position{})
+	for what, err := range map[string]error{"Identify": identify, "Shards": shards, "Open": open, "Open of another shard": shard} {
+		if !errors.Is(err, archive.ErrNoStream) {
+			s.Errorf("%s: %v, want ErrNoStream", what, err)
+		}
+	}
+}
+
+func (s *suite) cancelled() {
+	r := s.reader(s.open()[0], archive.Position{})
+	s.Throttle(1 << 30)
+	ctx, cancel := context.WithTimeout(s.Context(), 100*time.Millisecond)
+	defer cancel()
+	for {
+		_, err := r.Next(ctx)
+		if errors.Is(err, ctx.Err()) && ctx.Err() != nil {
+			return
+		}
+		if !errors.Is(err, archive.ErrUnavailable) {
+			s.Fatalf("throttled, then cancelled: %v", err)
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package encode
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/pawlhq/pawl/archive"
+)
+
+// ErrDamaged says that what was read is not what [Encode] writes.
+var ErrDamaged = errors.New("not an object of its format")
+
+// Encode writes entries of a shard. It refuses an entry that [Decode] would give
+// back otherwise: w then holds part of an object. Beside the entries it needs at
+// most a few MiB, and for Parquet what it has compressed.
+func Encode(w io.Writer, f Format, shard string, entries []archive.Entry) error {
+	if _, err := Parse(string(f)); err != nil {
+		return err
+	}
+	layout, compression := f.split()
+	rows := allRows(shard, entries)
+	if layout == "parquet" {
+		return writeParquet(w, compression, rows)
+	}
+	out, err := compressor(w, compression)
+	if err != nil {
+		return err
+	}
+	buf := bufio.NewWriterSize(out, 64<<10)
+	err = writeJSON(buf, layout, rows)
+	return errors.Join(err, buf.Flush(), out.Close())
+}
+
+func allRows(shard string, entries []archive.Entry) iter.Seq2[row, error] {
+	return func(yield func(row, error) bool) {
+		for _, e := range entries {
+			for r, err := range rowsOf(shard, e) {
+				if !yield(r, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Decode reads the entries of a shard in the order in which they were written.
+// After an error it ends: [ErrDamaged], or that of r, whose bytes are read as the
+// entries are asked for. Parquet is kept in memory whole, of the other formats one
+// record. Where the .NET client library has written the array, a record with the
+// place 0 may also be one in no aggregate.
+func Decode(r io.Reader, f Format, shard string) iter.Seq2[archive.Entry, error] {
+	return func(yield func(archive.Entry, error) bool) {
+		src := &source{r: r}
+		for e, err := range entriesOf(shard, src.rows(f)) {
+			switch {
+			case err == nil:
+			case src.err != nil:
+				err = fmt.Errorf("reading an object in %s: %w", f, src.err)
+			default:
+				err = fmt.Errorf("%w, %s: %w", ErrDamaged, f, err)
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+// source remembers what went wrong in reading, to tell it from wrong bytes.
+type source struct {
+	r   io.Reader
+	err error
+}
+
+// Read implements [io.Reader].
+func (s *source) Read(b []byte) (int, error) {
+	n, err := s.r.Read(b)
+	if err != nil && err != io.EOF {
+		s.err = err
+	}
+	return n, err
+}
+
+func (s *source) rows(f Format) iter.Seq2[row, error] {
+	if _, err := Parse(string(f)); err != nil {
+		return func(yield func(row, error) bool) { yield(row{}, err) }
+	}
+	layout, compression := f.split()
+	if layout == "parquet" {
+		return readParquet(s)
+	}
+	return func(yield func(row, error) bool) {
+		in, err := decompressor(s, compression)
+		if err != nil {
+			yield(row{}, err)
+			return
+		}
+		defer in.Close()
+		for r, err := range readJSON(in, layout) {
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
+func compressor(w io.Writer, compression string) (io.WriteCloser, error) {
+	switch compression {
+	case "gz":
+		return gzip.NewWriter(w), nil
+	case "zst":
+		return zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
+	default:
+		return plain{w}, nil
+	}
+}
+
+// plain ends with what it writes to, and not before.
+type plain struct{ io.Writer }
+
+// Close implements [io.Closer].
+func (plain) Close() error { return nil }
+
+func decompressor(r io.Reader, compression string) (io.ReadCloser, error) {
+	switch compression {
+	case "gz":
+		return gzip.NewReader(r)
+	case "zst":
+		d, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(64<<20))
+		if err != nil {
+			return nil, err
+		}
+		return d.IOReadCloser(), nil
+	default:
+		return io.NopCloser(r), nil
+	}
+}

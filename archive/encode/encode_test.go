@@ -1,0 +1,336 @@
+package encode_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/pawlhq/pawl/archive"
+	"github.com/pawlhq/pawl/archive/encode"
+)
+
+const shard = "shardId-000000000007"
+
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+// drawEntry draws an entry as a stream may hold it.
+func drawEntry(t *rapid.T) archive.Entry {
+	number := archive.Number(rapid.StringMatching(`[1-9][0-9]{0,60}`).Draw(t, "number"))
+	arrival := noon.Add(time.Duration(rapid.Int64Range(-1<<40, 1<<40).Draw(t, "arrival")) * time.Millisecond)
+	drawData := rapid.OneOf(
+		rapid.Custom(func(t *rapid.T) []byte { return []byte(rapid.String().Draw(t, "text")) }),
+		rapid.SliceOf(rapid.Byte()),
+	)
+	e := archive.Entry{Number: number, Arrival: arrival}
+	key := rapid.String().Draw(t, "key")
+	switch n := rapid.IntRange(-1, 3).Draw(t, "records"); n {
+	case -1:
+		e.Malformed, e.Raw, e.PartitionKey = errors.New(rapid.String().Draw(t, "why")), drawData.Draw(t, "raw"), key
+	case 0:
+		e.PartitionKey = key
+		e.Records = []archive.Record{{Number: number, Sub: -1, PartitionKey: key, Arrival: arrival, Data: drawData.Draw(t, "data")}}
+	default:
+		for i := range n {
+			e.Records = append(e.Records, archive.Record{
+				Number: number, Sub: i, PartitionKey: rapid.String().Draw(t, "own key"),
+				HashKey: rapid.StringMatching(`|[0-9]{1,39}`).Draw(t, "hash"), Arrival: arrival, Data: drawData.Draw(t, "data"),
+			})
+		}
+	}
+	return e
+}
+
+// digest returns the digest of entries as a stream gives them.
+func digest(entries []archive.Entry) string {
+	d := archive.NewDigest(shard)
+	for _, e := range entries {
+		d.Add(e)
+	}
+	return d.Sum()
+}
+
+// decode reads all entries.
+func decode(r io.Reader, f encode.Format) (entries []archive.Entry, err error) {
+	for e, err := range encode.Decode(r, f, shard) {
+		if err != nil {
+			return entries, err
+		}
+		entries = append(entries, e)
+	}
+	return entries, nil
+}
+
+var same = cmp.Options{cmpopts.EquateEmpty(), cmp.Comparer(func(a, b error) bool { return (a == nil) == (b == nil) })}
+
+// TestComesBack checks that what is written in any format is read as it was.
+func TestComesBack(t *testing.T) {
+	for _, f := range encode.Formats {
+		t.Run(string(f), func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				want := rapid.SliceOfN(rapid.Custom(drawEntry), 0, 5).Draw(t, "entries")
+				var b bytes.Buffer
+				if err := encode.Encode(&b, f, shard, want); err != nil {
+					t.Fatal(err)
+				}
+				got, err := decode(&b, f)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(want, got, same); diff != "" {
+					t.Fatalf("(-want +got):\n%s", diff)
+				}
+				if digest(want) != digest(got) {
+					t.Fatal("the digest has changed")
+				}
+			})
+		})
+	}
+}
+
+// example has an entry of each kind.
+func example() []archive.Entry {
+	one := archive.Record{Number: "12", Sub: -1, PartitionKey: "p<1>", Arrival: noon, Data: []byte(`{"a": "é\u0000"}`)}
+	two := archive.Record{Number: "13", PartitionKey: "pk1", Arrival: noon.Add(time.Millisecond), Data: []byte{0xff, 0}}
+	three := archive.Record{Number: "13", Sub: 1, PartitionKey: "pk2", HashKey: "123", Arrival: two.Arrival, Data: []byte("world")}
+	return []archive.Entry{
+		{Number: "12", Arrival: noon, PartitionKey: "p<1>", Records: []archive.Record{one}},
+		{Number: "13", Arrival: two.Arrival, Records: []archive.Record{two, three}},
+		{Number: "14", Arrival: noon, PartitionKey: "a", Malformed: errors.New("cut off"), Raw: []byte("raw")},
+	}
+}
+
+// TestText holds the layouts that others read.
+func TestText(t *testing.T) {
+	for f, want := range map[encode.Format]string{
+		encode.NDJSON: `{"shard_id":"shardId-000000000007","sequence_number":"12","partition_key":"p<1>","arrival":"2026-01-02T12:00:00.000Z","data":"{\"a\": \"é\\u0000\"}"}
+{"shard_id":"shardId-000000000007","sequence_number":"13","sub_sequence_number":0,"partition_key":"pk1","arrival":"2026-01-02T12:00:00.001Z","data_base64":"/wA="}
+{"shard_id":"shardId-000000000007","sequence_number":"13","sub_sequence_number":1,"partition_key":"pk2","explicit_hash_key":"123","arrival":"2026-01-02T12:00:00.001Z","data":"world"}
+{"shard_id":"shardId-000000000007","sequence_number":"14","partition_key":"a","arrival":"2026-01-02T12:00:00.000Z","data":"raw","malformed":"cut off"}
+`,
+		encode.JSON: `[{"Data":"eyJhIjogIsOpXHUwMDAwIn0=","SequenceNumber":"12","SubSequenceNumber":null,"PartitionKey":"p<1>","ApproximateArrivalTimestamp":1767355200000},` +
+			`{"Data":"/wA=","SequenceNumber":"13","SubSequenceNumber":0,"PartitionKey":"pk1","ApproximateArrivalTimestamp":1767355200001},` +
+			`{"Data":"d29ybGQ=","SequenceNumber":"13","SubSequenceNumber":1,"PartitionKey":"pk2","ApproximateArrivalTimestamp":1767355200001,"ExplicitHashKey":"123"},` +
+			`{"Data":"cmF3","SequenceNumber":"14","SubSequenceNumber":null,"PartitionKey":"a","ApproximateArrivalTimestamp":1767355200000,"Malformed":"cut off"}]` + "\n",
+	} {
+		var b strings.Builder
+		if err := encode.Encode(&b, f, shard, example()); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, b.String()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", f, diff)
+		}
+	}
+}
+
+// TestForeignArray reads what the article's own program writes: in the order of
+// arrival, with escapes of its own and an arrival that is no whole number.
+func TestForeignArray(t *testing.T) {
+	const text = `[{"Data":"aGVsbG8=","SequenceNumber":"49","SubSequenceNumber":0,"PartitionKey":"\u002B","ApproximateArrivalTimestamp":1.767355200000E12,"EncryptionType":null},
+		{"Data":"","SequenceNumber":"48","PartitionKey":"k","ApproximateArrivalTimestamp":1767355200001.5}]`
+	got, err := decode(strings.NewReader(text), encode.JSON)
+	want := []archive.Entry{
+		{Number: "49", Arrival: noon, Records: []archive.Record{{Number: "49", PartitionKey: "+", Arrival: noon, Data: []byte("hello")}}},
+		{Number: "48", Arrival: noon.Add(time.Millisecond), PartitionKey: "k", Records: []archive.Record{
+			{Number: "48", Sub: -1, PartitionKey: "k", Arrival: noon.Add(time.Millisecond)},
+		}},
+	}
+	if diff := cmp.Diff(want, got, same); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
+
+// TestDigest holds the digest, which archives keep.
+func TestDigest(t *testing.T) {
+	const want = "02cad735cecb574045e8db60d7683198a8f35777963ffce5dd20841e3c1b8b96"
+	if got := digest(example()); got != want {
+		t.Errorf("the digest of the example is %s, want %s", got, want)
+	}
+}
+
+// TestDigestCovers changes what a digest covers, one thing at a time.
+func TestDigestCovers(t *testing.T) {
+	seen := map[string]string{digest(example()): "nothing"}
+	for what, change := range map[string]func(e []archive.Entry) []archive.Entry{
+		"number":   func(e []archive.Entry) []archive.Entry { e[0].Records[0].Number = "11"; return e },
+		"place":    func(e []archive.Entry) []archive.Entry { e[0].Records[0].Sub = 0; return e },
+		"key":      func(e []archive.Entry) []archive.Entry { e[0].Records[0].PartitionKey = ""; return e },
+		"hash key": func(e []archive.Entry) []archive.Entry { e[0].Records[0].HashKey = "1"; return e },
+		"arrival": func(e []archive.Entry) []archive.Entry {
+			e[0].Records[0].Arrival = noon.Add(time.Millisecond)
+			return e
+		},
+		"data": func(e []archive.Entry) []archive.Entry { e[0].Records[0].Data = nil; return e },
+		"raw":  func(e []archive.Entry) []archive.Entry { e[2].Raw = nil; return e },
+		"malformed": func(e []archive.Entry) []archive.Entry {
+			e[2].Malformed = nil
+			e[2].Records = []archive.Record{{Number: "14", Sub: -1, PartitionKey: "a", Arrival: noon, Data: []byte("raw")}}
+			return e
+		},
+		"end":   func(e []archive.Entry) []archive.Entry { return e[:2] },
+		"order": func(e []archive.Entry) []archive.Entry { e[0], e[1] = e[1], e[0]; return e },
+	} {
+		sum := digest(change(example()))
+		if before, known := seen[sum]; known {
+			t.Errorf("%s and %s have the same digest", what, before)
+		}
+		seen[sum] = what
+	}
+	reason := example()
+	reason[2].Malformed = errors.New("in other words")
+	if digest(reason) != digest(example()) {
+		t.Error("the digest covers the reason of a malformed entry")
+	}
+}
+
+// TestRefuses checks that nothing is written that would come back otherwise.
+func TestRefuses(t *testing.T) {
+	for what, change := range map[string]func(e []archive.Entry){
+		"another number":   func(e []archive.Entry) { e[1].Records[1].Number = "14" },
+		"another arrival":  func(e []archive.Entry) { e[1].Records[1].Arrival = noon.Add(time.Hour) },
+		"a wrong place":    func(e []archive.Entry) { e[1].Records[1].Sub = 2 },
+		"two without":      func(e []archive.Entry) { e[1].Records[0].Sub = -1 },
+		"no record":        func(e []archive.Entry) { e[0].Records = nil },
+		"no number":        func(e []archive.Entry) { e[2].Number = "" },
+		"a leading zero":   func(e []archive.Entry) { e[2].Number = "014" },
+		"a letter":         func(e []archive.Entry) { e[2].Number = "14a" },
+		"a broken key":     func(e []archive.Entry) { e[1].Records[0].PartitionKey = "\xff" },
+		"a far-off future": func(e []archive.Entry) { e[2].Arrival = noon.AddDate(9000, 0, 0) },
+	} {
+		for _, f := range []encode.Format{encode.NDJSON, encode.JSONGzip, encode.ParquetZstd} {
+			e := example()
+			change(e)
+			if err := encode.Encode(io.Discard, f, shard, e); err == nil {
+				t.Errorf("%s: %s is written", f, what)
+			}
+		}
+	}
+}
+
+// TestDamaged checks that bytes that are cut off, or changed, are never taken for
+// another content.
+func TestDamaged(t *testing.T) {
+	want := digest(example())
+	for _, f := range encode.Formats {
+		var b bytes.Buffer
+		if err := encode.Encode(&b, f, shard, example()); err != nil {
+			t.Fatal(err)
+		}
+		for i := range b.Len() {
+			got, err := decode(bytes.NewReader(b.Bytes()[:i]), f)
+			if err == nil && digest(got) == want && i < b.Len()-1 { // but for the line feed at the end
+				t.Errorf("%s: the first %d of %d bytes are taken for the whole", f, i, b.Len())
+			}
+			if err != nil && !errors.Is(err, encode.ErrDamaged) {
+				t.Errorf("%s: %v", f, err)
+			}
+		}
+		for i := range b.Bytes() {
+			changed := bytes.Clone(b.Bytes())
+			changed[i] ^= 0x10
+			if _, err := decode(bytes.NewReader(changed), f); err == nil && strings.HasSuffix(string(f), "parquet") {
+				t.Errorf("%s: byte %d of %d is changed, and nobody notices", f, i, b.Len())
+			}
+		}
+	}
+}
+
+// TestReadFails checks that a broken connection is not taken for damage.
+func TestReadFails(t *testing.T) {
+	broken := errors.New("connection reset")
+	for _, f := range encode.Formats {
+		var b bytes.Buffer
+		if err := encode.Encode(&b, f, shard, example()); err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range []int64{0, 1, int64(b.Len()) / 2, int64(b.Len()) - 1} {
+			_, err := decode(io.MultiReader(io.LimitReader(bytes.NewReader(b.Bytes()), n), iotest.ErrReader(broken)), f)
+			if !errors.Is(err, broken) || errors.Is(err, encode.ErrDamaged) {
+				t.Errorf("%s, broken after %d bytes: %v", f, n, err)
+			}
+		}
+	}
+}
+
+// TestDamagedRows checks what is well written and wrong.
+func TestDamagedRows(t *testing.T) {
+	const row = `{"shard_id":"shardId-000000000007","partition_key":"k","arrival":"2026-01-02T12:00:00.000Z",`
+	for text, want := range map[string]string{
+		row + `"sequence_number":"1","data":"","x":1}`:                             "unknown object member",
+		row + `"sequence_number":"1"}`:                                             "data or data_base64",
+		row + `"sequence_number":"1","data":"","data_base64":""}`:                  "data or data_base64",
+		row + `"sequence_number":"01","data":""}`:                                  "no sequence number",
+		row + `"sequence_number":"1","data":"","sub_sequence_number":1}`:           "does not follow",
+		row + `"sequence_number":"1","data":"","sub_sequence_number":-2}`:          "place -2",
+		strings.Replace(row, "07", "08", 1) + `"sequence_number":"1","data":"\n"}`: "is of shard",
+		"null":  "parsing time",
+		`{} {}`: "parsing time",
+		strings.Replace(row, "Z", "+01:00", 1) + `"sequence_number":"1","data":""}`: "parsing time",
+		`{"data":"` + strings.Repeat("x", 65<<20) + `"}`:                            "larger than",
+	} {
+		if _, err := decode(strings.NewReader(text), encode.NDJSON); !errors.Is(err, encode.ErrDamaged) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.200s: %v, want %q", text, err, want)
+		}
+	}
+	if _, err := decode(strings.NewReader(`[] []`), encode.JSON); !errors.Is(err, encode.ErrDamaged) {
+		t.Errorf("two arrays: %v", err)
+	}
+}
+
+func TestFormats(t *testing.T) {
+	types := map[encode.Format]string{
+		encode.NDJSON: "application/x-ndjson", encode.JSON: "application/json", encode.Parquet: "application/vnd.apache.parquet",
+		encode.NDJSONGzip: "application/gzip", encode.JSONGzip: "application/gzip", encode.ParquetGzip: "application/vnd.apache.parquet",
+		encode.NDJSONZstd: "application/zstd", encode.JSONZstd: "application/zstd", encode.ParquetZstd: "application/vnd.apache.parquet",
+	}
+	for _, f := range encode.Formats {
+		got, err := encode.Parse(string(f))
+		if err != nil || got != f || f.ContentType() != types[f] {
+			t.Errorf("Parse(%q) = %q, %v, of type %s", f, got, err, f.ContentType())
+		}
+	}
+	_, unknown := encode.Parse("csv")
+	_, read := decode(strings.NewReader("[]"), "csv")
+	for what, err := range map[string]error{"Parse": unknown, "Encode": encode.Encode(io.Discard, "csv", shard, nil), "Decode": read} {
+		if err == nil || !strings.Contains(err.Error(), `no format "csv"`) {
+			t.Errorf("%s of csv: %v", what, err)
+		}
+	}
+}
+
+// FuzzDecode checks that whatever bytes are read as a format, nothing panics, and
+// that what is read is written again with the same digest.
+func FuzzDecode(f *testing.F) {
+	for i, format := range encode.Formats {
+		var b bytes.Buffer
+		if err := encode.Encode(&b, format, shard, example()); err != nil {
+			f.Fatal(err)
+		}
+		f.Add(byte(i), b.Bytes())
+	}
+	f.Fuzz(func(t *testing.T, i byte, b []byte) {
+		format := encode.Formats[int(i)%len(encode.Formats)]
+		entries, err := decode(bytes.NewReader(b), format)
+		if err != nil {
+			if !errors.Is(err, encode.ErrDamaged) {
+				t.Errorf("%v, want ErrDamaged", err)
+			}
+			return
+		}
+		var again bytes.Buffer
+		if err := encode.Encode(&again, format, shard, entries); err != nil {
+			t.Fatalf("what was read cannot be written: %v", err)
+		}
+		back, err := decode(&again, format)
+		if err != nil || digest(back) != digest(entries) {
+			t.Errorf("read again: %v, or another content", err)
+		}
+	})
+}

@@ -1,0 +1,183 @@
+package encode
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"time"
+
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/pawlhq/pawl/archive"
+)
+
+const (
+	groupBytes = 32 << 20 // of a group of rows, before compression
+	groupRows  = 64       // read or written at a time
+	maxParquet = 1 << 30
+)
+
+// tableRow is a record in Parquet. Columns have the names of NDJSON's members.
+type tableRow struct {
+	Shard        string  `parquet:"shard_id,dict"`
+	Number       string  `parquet:"sequence_number"`
+	Sub          *int32  `parquet:"sub_sequence_number,optional"`
+	PartitionKey string  `parquet:"partition_key"`
+	HashKey      *string `parquet:"explicit_hash_key,optional"`
+	Arrival      int64   `parquet:"arrival,timestamp(millisecond)"`
+	Data         []byte  `parquet:"data"`
+	Malformed    *string `parquet:"malformed,optional"`
+}
+
+var schema = parquet.SchemaOf(tableRow{})
+
+func writeParquet(w io.Writer, compression string, rows iter.Seq2[row, error]) error {
+	options := []parquet.WriterOption{schema, parquet.KeyValueMetadata(sumKey, noSum)}
+	switch compression {
+	case "gz":
+		options = append(options, parquet.Compression(&parquet.Gzip))
+	case "zst":
+		options = append(options, parquet.Compression(&parquet.Zstd))
+	}
+	file := &sealer{w: w, h: sha256.New()}
+	out := parquet.NewGenericWriter[tableRow](file, options...)
+	buf, size := make([]tableRow, 0, groupRows), 0
+	write := func() error {
+		_, err := out.Write(buf)
+		buf = buf[:0]
+		if err == nil && size >= groupBytes {
+			size, err = 0, out.Flush()
+		}
+		return err
+	}
+	for r, err := range rows {
+		if err != nil {
+			return err
+		}
+		buf = append(buf, tableRowOf(r))
+		size += len(r.data)
+		if len(buf) == groupRows || size >= groupBytes {
+			if err := write(); err != nil {
+				return err
+			}
+		}
+	}
+	if err := write(); err != nil {
+		return err
+	}
+	if err := out.Flush(); err != nil {
+		return err
+	}
+	file.end = new(bytes.Buffer)
+	if err := out.Close(); err != nil {
+		return err
+	}
+	return file.seal()
+}
+
+func tableRowOf(r row) tableRow {
+	t := tableRow{
+		Shard: r.shard, Number: string(r.number), PartitionKey: r.partitionKey,
+		Arrival: r.arrival.UnixMilli(), Data: r.data,
+	}
+	if r.sub >= 0 {
+		sub := int32(r.sub)
+		t.Sub = &sub
+	}
+	if r.hashKey != "" {
+		t.HashKey = &r.hashKey
+	}
+	if r.malformed != "" {
+		t.Malformed = &r.malformed
+	}
+	return t
+}
+
+func (t *tableRow) row() row {
+	r := row{
+		shard: t.Shard, number: archive.Number(t.Number), sub: -1, partitionKey: t.PartitionKey,
+		arrival: time.UnixMilli(t.Arrival).UTC(), data: t.Data,
+	}
+	if t.Sub != nil {
+		r.sub = int(*t.Sub)
+	}
+	if t.HashKey != nil {
+		r.hashKey = *t.HashKey
+	}
+	if t.Malformed != nil {
+		r.malformed = *t.Malformed
+	}
+	return r
+}
+
+func readParquet(in io.Reader) iter.Seq2[row, error] {
+	return func(yield func(row, error) bool) {
+		t, err := openTable(in)
+		if err != nil {
+			yield(row{}, err)
+			return
+		}
+		buf := make([]tableRow, groupRows)
+		for {
+			n, err := t.read(buf)
+			for i := range buf[:n] {
+				if !yield(buf[i].row(), nil) {
+					return
+				}
+			}
+			if err == io.EOF {
+				return
+			}
+			if err != nil {
+				yield(row{}, err)
+				return
+			}
+			clear(buf)
+		}
+	}
+}
+
+// table reads rows of a Parquet file. At bytes that are not Parquet's the library
+// may panic.
+type table struct {
+	rows *parquet.GenericReader[tableRow]
+}
+
+func openTable(in io.Reader) (t *table, err error) {
+	defer recovered(&err)
+	b, err := io.ReadAll(io.LimitReader(in, maxParquet+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case len(b) > maxParquet:
+		return nil, fmt.Errorf("it is larger than %d bytes", maxParquet)
+	case !sealed(b):
+		return nil, errors.New("its checksum is wrong, or it has none, as files of others")
+	}
+	file, err := parquet.OpenFile(bytes.NewReader(b), int64(len(b)), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
+	if err != nil {
+		return nil, err
+	}
+	if !parquet.EqualNodes(file.Schema(), schema) {
+		return nil, errors.New("it has other columns than an archive")
+	}
+	return &table{parquet.NewGenericReader[tableRow](file)}, nil
+}
+
+func (t *table) read(buf []tableRow) (n int, err error) {
+	defer recovered(&err)
+	n, err = t.rows.Read(buf)
+	if n == 0 && err == nil {
+		err = io.ErrNoProgress
+	}
+	return n, err
+}
+
+func recovered(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("the Parquet reader failed: %v", p)
+	}
+}

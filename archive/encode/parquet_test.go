@@ -1,0 +1,39 @@
+package encode
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/parquet-go/parquet-go"
+)
+
+// TestPanicIsAnError checks that nothing that the library does with bytes that
+// somebody has made up ends the process.
+func TestPanicIsAnError(t *testing.T) {
+	err := func() (err error) {
+		defer recovered(&err)
+		panic("index out of range")
+	}()
+	if err == nil || !strings.Contains(err.Error(), "index out of range") {
+		t.Errorf("%v, want what the library said", err)
+	}
+}
+
+// TestOtherParquet checks that a file that somebody else has written is not read,
+// neither as it is nor with a checksum.
+func TestOtherParquet(t *testing.T) {
+	var b strings.Builder
+	w := parquet.NewGenericWriter[struct{ X int }](&b)
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if sealed([]byte(b.String())) {
+		t.Error("a file without a checksum is believed")
+	}
+	for _, end := range []string{"", "PAR1", "pawl-sha256PAR1PAR1", "pawl-sha256\xff\xff\xff\xffPAR1"} {
+		if sealed(slices.Concat([]byte("PAR1"), []byte(end))) {
+			t.Errorf("%q is believed", end)
+		}
+	}
+}

@@ -1,0 +1,159 @@
+package encode
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+	"unicode/utf8"
+
+	"github.com/pawlhq/pawl/archive"
+)
+
+// row is what every layout has of a record.
+type row struct {
+	shard        string // "": the layout does not name it
+	number       archive.Number
+	sub          int // -1: in no aggregate
+	partitionKey string
+	hashKey      string
+	arrival      time.Time
+	data         []byte
+	malformed    string // why data cannot be read as the aggregate that it seems to be
+}
+
+// maxSub is the largest place in an aggregate. A record of a stream has at most
+// 10 MiB.
+const maxSub = 1<<24 - 1
+
+// rowsOf returns the rows of an entry. What [Decode] would not give back as it is
+// it refuses.
+func rowsOf(shard string, e archive.Entry) iter.Seq2[row, error] {
+	return func(yield func(row, error) bool) {
+		if e.Malformed != nil {
+			r := row{
+				shard: shard, number: e.Number, sub: -1, partitionKey: e.PartitionKey, arrival: e.Arrival,
+				data: e.Raw, malformed: cmp.Or(e.Malformed.Error(), "malformed"),
+			}
+			yield(r, r.check())
+			return
+		}
+		if len(e.Records) == 0 {
+			yield(row{}, fmt.Errorf("entry %s holds no record", e.Number))
+		}
+		for i, rec := range e.Records {
+			r := row{
+				shard: shard, number: rec.Number, sub: rec.Sub, partitionKey: rec.PartitionKey, hashKey: rec.HashKey,
+				arrival: rec.Arrival, data: rec.Data,
+			}
+			err := r.check()
+			if single := rec.Sub == -1 && len(e.Records) == 1; err == nil &&
+				(rec.Number != e.Number || !rec.Arrival.Equal(e.Arrival) || rec.Sub != i && !single) {
+				err = fmt.Errorf("record %d of entry %s has another number, arrival or place: %s, %s, %d",
+					i, e.Number, rec.Number, rec.Arrival, rec.Sub)
+			}
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// check returns why a row cannot be one of a stream.
+func (r *row) check() error {
+	year := r.arrival.UTC().Year()
+	switch {
+	case !isNumber(r.number):
+		return fmt.Errorf("%.100q is no sequence number", r.number)
+	case r.sub < -1 || r.sub > maxSub:
+		return fmt.Errorf("record %s has the place %d", r.number, r.sub)
+	case !utf8.ValidString(r.partitionKey) || !utf8.ValidString(r.hashKey) || !utf8.ValidString(r.malformed):
+		return fmt.Errorf("the key of record %s is not UTF-8", r.number)
+	case year < 0 || year > 9999:
+		return fmt.Errorf("record %s arrived in the year %d", r.number, year)
+	}
+	return nil
+}
+
+// isNumber reports whether n has digits alone and no leading zero.
+func isNumber(n archive.Number) bool {
+	if n == "" || n[0] == '0' && n != "0" {
+		return false
+	}
+	for _, c := range []byte(n) {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return true
+}
+
+// entriesOf puts the rows of an aggregate together.
+func entriesOf(shard string, rows iter.Seq2[row, error]) iter.Seq2[archive.Entry, error] {
+	return func(yield func(archive.Entry, error) bool) {
+		var e archive.Entry
+		var size int
+		for r, err := range rows {
+			if err == nil {
+				err = r.check()
+			}
+			if err == nil && r.shard != "" && r.shard != shard {
+				err = fmt.Errorf("record %s is of shard %.100q, and not of %s", r.number, r.shard, shard)
+			}
+			if err == nil && r.sub > 0 {
+				size += len(r.data) + len(r.partitionKey) + len(r.hashKey)
+				err = r.continues(&e, size)
+			}
+			if err != nil {
+				yield(archive.Entry{}, err)
+				return
+			}
+			if r.sub > 0 {
+				e.Records = append(e.Records, r.record())
+				continue
+			}
+			if e.Number != "" && !yield(e, nil) {
+				return
+			}
+			e, size = r.entry(), len(r.data)
+		}
+		if e.Number != "" {
+			yield(e, nil)
+		}
+	}
+}
+
+// continues returns why the row is not the next record of the aggregate e, of
+// which size bytes have been read.
+func (r *row) continues(e *archive.Entry, size int) error {
+	switch last := len(e.Records) - 1; {
+	case last < 0 || e.Number != r.number || e.Records[last].Sub != r.sub-1:
+		return fmt.Errorf("record %s has the place %d and does not follow the one before", r.number, r.sub)
+	case !r.arrival.Equal(e.Arrival):
+		return fmt.Errorf("the records of %s have not arrived together", r.number)
+	case size > maxValue:
+		return fmt.Errorf("the records of %s together are larger than %d bytes", r.number, maxValue)
+	}
+	return nil
+}
+
+func (r *row) record() archive.Record {
+	return archive.Record{
+		Number: r.number, Sub: r.sub, PartitionKey: r.partitionKey, HashKey: r.hashKey, Arrival: r.arrival, Data: r.data,
+	}
+}
+
+// entry returns the entry that the row begins.
+func (r *row) entry() archive.Entry {
+	e := archive.Entry{Number: r.number, Arrival: r.arrival}
+	if r.sub < 0 {
+		e.PartitionKey = r.partitionKey
+	}
+	if r.malformed != "" {
+		e.Malformed, e.Raw = errors.New(r.malformed), r.data
+		return e
+	}
+	e.Records = []archive.Record{r.record()}
+	return e
+}

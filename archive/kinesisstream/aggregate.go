@@ -1,0 +1,156 @@
+package kinesisstream
+
+import (
+	"bytes"
+	"crypto/md5" // part of the format, where it finds broken bytes
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/pawlhq/pawl/archive"
+)
+
+// aggregateMagic begins an aggregate: several records that the Kinesis Producer
+// Library has put as one. A message in protobuf follows, and its MD5.
+const aggregateMagic = "\xf3\x89\x9a\xc2"
+
+// fill sets what an entry holds, as its bytes say. Bytes with the magic and
+// another MD5 are a record that happens to begin so: the client library of
+// Kinesis takes them for one, too. A message that cannot be read in spite of its
+// MD5 is malformed.
+func fill(e *archive.Entry, data []byte) {
+	message, ok := aggregate(data)
+	if !ok {
+		e.Records = []archive.Record{{Number: e.Number, Sub: -1, PartitionKey: e.PartitionKey, Arrival: e.Arrival, Data: data}}
+		return
+	}
+	records, err := split(message)
+	if err != nil {
+		e.Malformed, e.Raw = fmt.Errorf("aggregate: %w", err), data
+		return
+	}
+	for i := range records {
+		records[i].Number, records[i].Sub, records[i].Arrival = e.Number, i, e.Arrival
+	}
+	e.Records = records
+}
+
+// aggregate returns the message of an aggregate.
+func aggregate(data []byte) (message []byte, ok bool) {
+	rest, ok := bytes.CutPrefix(data, []byte(aggregateMagic))
+	if !ok || len(rest) <= md5.Size {
+		return nil, false
+	}
+	message, sum := rest[:len(rest)-md5.Size], rest[len(rest)-md5.Size:]
+	want := md5.Sum(message)
+	return message, bytes.Equal(sum, want[:])
+}
+
+// Fields of the message, and of a record in it.
+const (
+	fieldPartitionKeys = 1
+	fieldHashKeys      = 2
+	fieldRecords       = 3
+
+	fieldPartitionKey = 1 // index of it
+	fieldHashKey      = 2 // index of it
+	fieldData         = 3
+)
+
+// split returns the records of a message. They share its memory.
+func split(message []byte) ([]archive.Record, error) {
+	var partitionKeys, hashKeys []string
+	var parts [][]byte
+	err := fields(message, func(field protowire.Number, _ uint64, b []byte) error {
+		switch {
+		case b == nil:
+		case field == fieldRecords:
+			parts = append(parts, b)
+		case field != fieldPartitionKeys && field != fieldHashKeys:
+		case !utf8.Valid(b):
+			return errors.New("a key is not UTF-8")
+		case field == fieldPartitionKeys:
+			partitionKeys = append(partitionKeys, string(b))
+		default:
+			hashKeys = append(hashKeys, string(b))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(parts) == 0 {
+		return nil, errors.New("it holds no records")
+	}
+	records := make([]archive.Record, len(parts))
+	for i, part := range parts {
+		if records[i], err = splitRecord(part, partitionKeys, hashKeys); err != nil {
+			return nil, fmt.Errorf("its record %d: %w", i, err)
+		}
+	}
+	return records, nil
+}
+
+func splitRecord(part []byte, partitionKeys, hashKeys []string) (r archive.Record, err error) {
+	var keyed, filled bool
+	err = fields(part, func(field protowire.Number, v uint64, b []byte) (err error) {
+		switch {
+		case field == fieldPartitionKey && b == nil:
+			r.PartitionKey, err = at(partitionKeys, v)
+			keyed = true
+		case field == fieldHashKey && b == nil:
+			r.HashKey, err = at(hashKeys, v)
+		case field == fieldData && b != nil:
+			r.Data, filled = b, true
+		}
+		return err
+	})
+	if err == nil && (!keyed || !filled) {
+		err = errors.New("it lacks a key or data")
+	}
+	return r, err
+}
+
+func at(keys []string, i uint64) (string, error) {
+	if i >= uint64(len(keys)) {
+		return "", fmt.Errorf("it has key %d of %d", i, len(keys))
+	}
+	return keys[i], nil
+}
+
+// fields calls f with the numbers of a message, b being nil, and with its bytes.
+// Other types of fields, which later versions may have, are passed over.
+func fields(message []byte, f func(field protowire.Number, v uint64, b []byte) error) error {
+	for len(message) > 0 {
+		field, kind, n := protowire.ConsumeTag(message)
+		if n < 0 {
+			return protowire.ParseError(n)
+		}
+		message = message[n:]
+		var err error
+		switch kind {
+		case protowire.VarintType:
+			var v uint64
+			if v, n = protowire.ConsumeVarint(message); n >= 0 {
+				err = f(field, v, nil)
+			}
+		case protowire.BytesType:
+			var b []byte
+			if b, n = protowire.ConsumeBytes(message); n >= 0 {
+				err = f(field, 0, b[:len(b):len(b)])
+			}
+		default:
+			n = protowire.ConsumeFieldValue(field, kind, message)
+		}
+		if n < 0 {
+			return protowire.ParseError(n)
+		}
+		if err != nil {
+			return err
+		}
+		message = message[n:]
+	}
+	return nil
+}

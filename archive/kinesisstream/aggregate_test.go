@@ -1,0 +1,132 @@
+package kinesisstream
+
+import (
+	"bytes"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/pawlhq/pawl/archive"
+	"github.com/pawlhq/pawl/archive/archivetest"
+)
+
+// vector is an aggregate that a library for Python has made.
+const vector = "f3899ac20a03706b310a03706b3212033132331a0908001a0568656c6c6f1a0b080110001a05776f726c64cb48b8211afb3c05f4c31852c9aff58e"
+
+var arrived = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+func filled(data []byte) archive.Entry {
+	e := archive.Entry{Number: "7", Arrival: arrived, PartitionKey: "a"}
+	fill(&e, data)
+	return e
+}
+
+func TestAggregate(t *testing.T) {
+	data, err := hex.DecodeString(vector)
+	if err != nil {
+		t.Fatal(err)
+	}
+	records := []archive.Record{
+		{Number: "7", PartitionKey: "pk1", Arrival: arrived, Data: []byte("hello")},
+		{Number: "7", Sub: 1, PartitionKey: "pk2", HashKey: "123", Arrival: arrived, Data: []byte("world")},
+	}
+	want := archive.Entry{Number: "7", Arrival: arrived, PartitionKey: "a", Records: records}
+	if diff := cmp.Diff(want, filled(data)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := archivetest.Aggregate(records...); !bytes.Equal(got, data) {
+		t.Errorf("the tests' own aggregate is\n%x, want\n%x", got, data)
+	}
+}
+
+// TestPlain holds what is no aggregate to be one record.
+func TestPlain(t *testing.T) {
+	whole := archivetest.Aggregate(archive.Record{PartitionKey: "k", Data: []byte("x")})
+	broken := slices.Clone(whole)
+	broken[6] ^= 1
+	for _, data := range [][]byte{nil, []byte("x"), []byte(aggregateMagic), whole[:4+16], whole[:len(whole)-1], whole[1:], broken} {
+		want := archive.Entry{Number: "7", Arrival: arrived, PartitionKey: "a", Records: []archive.Record{
+			{Number: "7", Sub: -1, PartitionKey: "a", Arrival: arrived, Data: data},
+		}}
+		if diff := cmp.Diff(want, filled(data)); diff != "" {
+			t.Errorf("%x (-want +got):\n%s", data, diff)
+		}
+	}
+}
+
+func field(n protowire.Number, b []byte) []byte {
+	return protowire.AppendBytes(protowire.AppendTag(nil, n, protowire.BytesType), b)
+}
+
+func number(n protowire.Number, v uint64) []byte {
+	return protowire.AppendVarint(protowire.AppendTag(nil, n, protowire.VarintType), v)
+}
+
+// TestMalformed holds aggregates that cannot be read to be kept whole.
+func TestMalformed(t *testing.T) {
+	key, data := field(1, []byte("k")), field(3, nil)
+	for what, message := range map[string][]byte{
+		"holds no records":  key,
+		"has key 1 of 1":    slices.Concat(key, field(3, slices.Concat(number(1, 1), data))),
+		"lacks a key":       slices.Concat(key, field(3, data)),
+		"or data":           slices.Concat(key, field(3, number(1, 0))),
+		"not UTF-8":         slices.Concat(field(1, []byte("\xff")), field(3, slices.Concat(number(1, 0), data))),
+		"unexpected EOF":    slices.Concat(key, []byte{0x1a, 9}),
+		"has key 0 of 0":    slices.Concat(key, field(3, slices.Concat(number(1, 0), number(2, 0), data))),
+		"its record 1: ":    slices.Concat(key, field(3, slices.Concat(number(1, 0), data)), field(3, nil)),
+		"invalid field num": slices.Concat(key, []byte{0}),
+	} {
+		raw := archivetest.Sealed(message)
+		e := filled(raw)
+		if e.Malformed == nil || !strings.Contains(e.Malformed.Error(), what) || e.Records != nil || !bytes.Equal(e.Raw, raw) {
+			t.Errorf("%x: %+v, want %q", raw, e, what)
+		}
+	}
+}
+
+// TestLaterVersions checks that fields that nobody knows yet are passed over.
+func TestLaterVersions(t *testing.T) {
+	tag := field(4, field(1, []byte("tag")))
+	record := slices.Concat(number(9, 1), number(1, 0), tag, field(1, []byte("not a number")), field(3, []byte("x")))
+	fixed := protowire.AppendFixed64(protowire.AppendTag(nil, 10, protowire.Fixed64Type), 1)
+	e := filled(archivetest.Sealed(slices.Concat(field(3, record), fixed, number(1, 1), field(1, []byte("k")))))
+	if e.Malformed != nil || len(e.Records) != 1 || e.Records[0].PartitionKey != "k" || string(e.Records[0].Data) != "x" {
+		t.Errorf("%+v", e)
+	}
+}
+
+// FuzzAggregate checks that every entry is either records or raw, and that
+// records put together again are the same.
+func FuzzAggregate(f *testing.F) {
+	data, err := hex.DecodeString(vector)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(data[4 : len(data)-16])
+	f.Add(field(1, []byte("k")))
+	f.Add(slices.Concat(number(9, 1), field(3, number(1, 0))))
+	f.Fuzz(func(t *testing.T, message []byte) {
+		raw := archivetest.Sealed(message)
+		e := filled(raw)
+		switch {
+		case len(message) == 0:
+			if len(e.Records) != 1 || e.Records[0].Sub != -1 {
+				t.Errorf("an empty message: %+v", e)
+			}
+		case e.Malformed != nil:
+			if e.Records != nil || !bytes.Equal(e.Raw, raw) {
+				t.Errorf("malformed: %+v", e)
+			}
+		default:
+			if diff := cmp.Diff(fmt.Sprint(e), fmt.Sprint(filled(archivetest.Aggregate(e.Records...)))); diff != "" || len(e.Records) == 0 {
+				t.Errorf("put together again (-want +got):\n%s", diff)
+			}
+		}
+	})
+}

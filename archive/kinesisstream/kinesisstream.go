@@ -1,0 +1,159 @@
+// Package kinesisstream is the archive.Stream of Amazon Kinesis Data Streams, and
+// of a server that speaks its protocol.
+//
+// A reader keeps to the five reads a second that a shard allows, waits when it is
+// throttled, and begins anew, at the last entry that it has read, when its place
+// in the shard has expired. Aggregates of the Kinesis Producer Library come as
+// entries with several records.
+//
+// It needs the permissions kinesis:DescribeStreamSummary, kinesis:ListShards,
+// kinesis:GetShardIterator and kinesis:GetRecords on the stream, and kms:Decrypt
+// on the key of one that is encrypted.
+package kinesisstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+	"github.com/aws/smithy-go/logging"
+
+	"github.com/pawlhq/pawl/archive"
+)
+
+// Config says which stream to read. Stream is required.
+type Config struct {
+	// Stream is a name, or an ARN.
+	Stream string
+	// Region is that of the stream. Empty: the ARN's, or else the SDK's, or else
+	// us-east-1 where an Endpoint is given.
+	Region string
+	// Endpoint is the service's URL. Empty: AWS's own for the region.
+	Endpoint string
+}
+
+// Stream is a stream of Kinesis. It is safe for concurrent use.
+type Stream struct {
+	name   string
+	region string
+	client *kinesis.Client
+}
+
+var _ archive.Stream = (*Stream)(nil)
+
+// New returns the stream. It reads the SDK's configuration, and sends nothing
+// yet. Credentials are those of the SDK's chain.
+func New(ctx context.Context, c Config) (*Stream, error) {
+	if c.Stream == "" {
+		return nil, errors.New("kinesis: which stream? Give its name or ARN")
+	}
+	if c.Endpoint != "" {
+		// The parser's own error would repeat a password in the URL.
+		u, err := url.Parse(c.Endpoint)
+		if err != nil || u.Host == "" || u.User != nil || (u.Scheme != "http" && u.Scheme != "https") {
+			return nil, errors.New("kinesis: the endpoint must look like https://host:port, without a user name")
+		}
+	}
+	opts := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{})}
+	if region := regionOf(c); region != "" {
+		opts = append(opts, config.WithRegion(region))
+	}
+	cfg, err := config.LoadDefaultConfig(ctx, opts...)
+	if err != nil {
+		return nil, fmt.Errorf("kinesis: reading the AWS configuration: %w", err)
+	}
+	if cfg.Region == "" {
+		if c.Endpoint == "" {
+			return nil, fmt.Errorf("kinesis: no region for the stream %q: give its ARN, set region, or AWS_REGION", c.Stream)
+		}
+		cfg.Region = "us-east-1"
+	}
+	if cfg.Credentials != nil {
+		cfg.Credentials = credentials{cfg.Credentials}
+	}
+	return newStream(c.Stream, cfg, func(o *kinesis.Options) {
+		if c.Endpoint != "" {
+			o.BaseEndpoint = &c.Endpoint
+		}
+	}), nil
+}
+
+func newStream(name string, cfg aws.Config, more func(*kinesis.Options)) *Stream {
+	return &Stream{name: name, region: cfg.Region, client: kinesis.NewFromConfig(cfg, func(o *kinesis.Options) {
+		o.Retryer = aws.NopRetryer{} // call is patient enough
+		more(o)
+	})}
+}
+
+// regionOf returns the region that the Config names.
+func regionOf(c Config) string {
+	if fields := strings.Split(c.Stream, ":"); c.Region == "" && len(fields) == 6 {
+		return fields[3]
+	}
+	return c.Region
+}
+
+// named returns the stream as one of two parameters, of which one is nil.
+func (s *Stream) named() (name, arn *string) {
+	if strings.HasPrefix(s.name, "arn:") {
+		return nil, &s.name
+	}
+	return &s.name, nil
+}
+
+// Identify implements [archive.Stream].
+func (s *Stream) Identify(ctx context.Context) (archive.StreamID, time.Duration, error) {
+	in := &kinesis.DescribeStreamSummaryInput{}
+	in.StreamName, in.StreamARN = s.named()
+	out, err := call(ctx, s, "describing", s.client.DescribeStreamSummary, in)
+	if err != nil {
+		return archive.StreamID{}, 0, err
+	}
+	d := out.StreamDescriptionSummary
+	id := archive.StreamID{ARN: aws.ToString(d.StreamARN), Created: aws.ToTime(d.StreamCreationTimestamp).UTC()}
+	return id, time.Duration(aws.ToInt32(d.RetentionPeriodHours)) * time.Hour, nil
+}
+
+// Shards implements [archive.Stream].
+func (s *Stream) Shards(ctx context.Context) ([]archive.Shard, error) {
+	var shards []archive.Shard
+	in := &kinesis.ListShardsInput{}
+	in.StreamName, in.StreamARN = s.named()
+	for {
+		out, err := call(ctx, s, "listing the shards of", s.client.ListShards, in)
+		if err != nil {
+			return nil, err
+		}
+		for i := range out.Shards {
+			shards = append(shards, shardOf(&out.Shards[i]))
+		}
+		if out.NextToken == nil {
+			return shards, nil
+		}
+		in = &kinesis.ListShardsInput{NextToken: out.NextToken}
+		if _, arn := s.named(); arn != nil {
+			in.StreamARN = arn
+		}
+	}
+}
+
+func shardOf(in *types.Shard) archive.Shard {
+	out := archive.Shard{ID: aws.ToString(in.ShardId)}
+	for _, parent := range []*string{in.ParentShardId, in.AdjacentParentShardId} {
+		if parent != nil {
+			out.Parents = append(out.Parents, *parent)
+		}
+	}
+	if r := in.SequenceNumberRange; r != nil {
+		out.First = archive.Number(aws.ToString(r.StartingSequenceNumber))
+		out.Last = archive.Number(aws.ToString(r.EndingSequenceNumber))
+	}
+	return out
+}

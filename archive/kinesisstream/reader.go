@@ -1,0 +1,186 @@
+package kinesisstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+
+	"github.com/pawlhq/pawl/archive"
+)
+
+// How long a reader waits after a read: a shard allows five a second, to all who
+// read it, and where there was nothing to read there is no hurry.
+const (
+	betweenReads = 200 * time.Millisecond
+	idle         = time.Second
+)
+
+// inVain is how many reads at the end of a shard must find nothing before the
+// entry that was to come first is given up. One may be empty for no reason.
+const inVain = 3
+
+// reader reads a shard.
+type reader struct {
+	*Stream
+	shard string
+	from  archive.Position
+
+	iterator string         // "": none yet, or it has expired
+	last     archive.Number // read; "": none yet
+	expect   archive.Number // must come first; "": whatever comes
+	vain     int            // reads that found neither expect nor another entry
+	ended    bool
+
+	first *archive.Page // read by Open
+	next  time.Time     // no read before
+}
+
+// Open implements [archive.Stream]. It looks whether the entry that it is to
+// begin at is still there.
+func (s *Stream) Open(ctx context.Context, shard string, from archive.Position) (archive.Reader, error) {
+	r := &reader{Stream: s, shard: shard, from: from}
+	if err := r.open(ctx); err != nil {
+		return nil, err
+	}
+	for r.expect != "" {
+		page, err := r.read(ctx)
+		if err != nil {
+			return nil, err
+		}
+		r.first = &page
+	}
+	return r, nil
+}
+
+// Next implements [archive.Reader].
+func (r *reader) Next(ctx context.Context) (archive.Page, error) {
+	if page := r.first; page != nil {
+		r.first = nil
+		return *page, nil
+	}
+	return r.read(ctx)
+}
+
+// read returns the next page, from a new iterator if the old one has expired.
+func (r *reader) read(ctx context.Context) (archive.Page, error) {
+	if r.ended {
+		return archive.Page{End: true}, nil
+	}
+	for {
+		if r.iterator == "" {
+			if err := r.open(ctx); err != nil {
+				return archive.Page{}, err
+			}
+		}
+		if err := sleep(ctx, time.Until(r.next)); err != nil {
+			return archive.Page{}, err
+		}
+		_, arn := r.named()
+		out, err := call(ctx, r.Stream, "reading "+r.shard+" of", r.client.GetRecords, &kinesis.GetRecordsInput{
+			ShardIterator: &r.iterator, StreamARN: arn,
+		})
+		r.next = time.Now().Add(betweenReads)
+		if _, expired := errors.AsType[*types.ExpiredIteratorException](err); expired {
+			r.iterator = ""
+			continue
+		}
+		if err != nil {
+			return archive.Page{}, err
+		}
+		return r.take(out)
+	}
+}
+
+// open makes an iterator: at the last entry that was read, or where the reader
+// begins.
+func (r *reader) open(ctx context.Context) error {
+	in := &kinesis.GetShardIteratorInput{ShardId: &r.shard, ShardIteratorType: types.ShardIteratorTypeTrimHorizon}
+	in.StreamName, in.StreamARN = r.named()
+	r.expect, r.vain = r.from.At, 0
+	if r.last != "" {
+		r.expect = r.last
+	}
+	switch {
+	case r.expect != "":
+		in.ShardIteratorType = types.ShardIteratorTypeAtSequenceNumber
+		in.StartingSequenceNumber = aws.String(string(r.expect))
+	case !r.from.Time.IsZero():
+		in.ShardIteratorType = types.ShardIteratorTypeAtTimestamp
+		in.Timestamp = &r.from.Time
+	}
+	out, err := call(ctx, r.Stream, "finding a place in "+r.shard+" of", r.client.GetShardIterator, in)
+	if _, invalid := errors.AsType[*types.InvalidArgumentException](err); invalid && r.expect != "" {
+		return r.gone(err)
+	}
+	if err == nil {
+		r.iterator = aws.ToString(out.ShardIterator)
+	}
+	return err
+}
+
+// take makes a page of an answer.
+func (r *reader) take(out *kinesis.GetRecordsOutput) (archive.Page, error) {
+	page := archive.Page{Behind: time.Duration(aws.ToInt64(out.MillisBehindLatest)) * time.Millisecond}
+	for i := range out.Records {
+		page.Entries = append(page.Entries, entryOf(&out.Records[i]))
+	}
+	r.iterator, r.ended = aws.ToString(out.NextShardIterator), out.NextShardIterator == nil
+	page.End = r.ended
+	if r.expect != "" {
+		if len(page.Entries) == 0 && page.Behind == 0 {
+			r.vain++
+		}
+		switch {
+		case len(page.Entries) == 0 && r.vain < inVain && !page.End:
+			return page, nil // it may be further on
+		case len(page.Entries) == 0:
+			return archive.Page{}, r.gone(errors.New("nothing is there any more"))
+		case page.Entries[0].Number != r.expect:
+			return archive.Page{}, r.gone(fmt.Errorf("%s comes first", page.Entries[0].Number))
+		case r.expect == r.last:
+			page.Entries = page.Entries[1:] // the caller has it
+		}
+		r.expect = ""
+	}
+	if n := len(page.Entries); n > 0 {
+		r.last = page.Entries[n-1].Number
+	} else if page.Behind == 0 {
+		r.next = r.next.Add(idle - betweenReads)
+	}
+	return page, nil
+}
+
+func entryOf(in *types.Record) archive.Entry {
+	e := archive.Entry{
+		Number: archive.Number(aws.ToString(in.SequenceNumber)), PartitionKey: aws.ToString(in.PartitionKey),
+		Arrival: aws.ToTime(in.ApproximateArrivalTimestamp).UTC().Truncate(time.Millisecond),
+	}
+	fill(&e, in.Data)
+	return e
+}
+
+func (r *reader) gone(why error) error {
+	err := fmt.Errorf("reading %s of the stream %s on from the entry %s: %w: %w", r.shard, r.name, r.expect, archive.ErrGone, why)
+	r.iterator, r.ended = "", false // or the next read would pass over what is lost
+	return err
+}
+
+// sleep waits, unless the context ends.
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
