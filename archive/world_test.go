@@ -323,6 +323,8 @@ func (t *thread) work() {
 			}
 		case errors.Is(err, ErrLostRegisters) || errors.Is(err, ErrClaimed):
 			pause = time.Minute
+		case errors.Is(err, ErrBroken):
+			pause = time.Hour
 		}
 		t.wait(pause)
 	}
