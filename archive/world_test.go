@@ -94,7 +94,7 @@ func (w *world) after(d time.Duration, do func()) {
 }
 
 const (
-	maxSteps   = 40_000
+	maxSteps   = 150_000
 	maxCrashes = 15
 )
 
