@@ -85,6 +85,15 @@ func (a *Archive) Claim(ctx context.Context) (Claim, error) {
 	return c, a.checkMarker(ctx, c)
 }
 
+// Claimed returns the claim of an archive, which must have one.
+func (a *Archive) Claimed(ctx context.Context) (Claim, error) {
+	c, _, err := a.readClaim(ctx)
+	if err == nil && c.ID == "" {
+		err = fmt.Errorf("%w: there is no claim %s: nothing was ever stored below this prefix", ErrClaimed, a.claimCell())
+	}
+	return c, err
+}
+
 // readClaim returns the claim and its version. Without one it is zero.
 func (a *Archive) readClaim(ctx context.Context) (Claim, string, error) {
 	cl := a.claimCell()

@@ -33,9 +33,6 @@ type planner struct {
 
 // add takes the next entry. Entries that are stored are passed over.
 func (p *planner) add(e Entry, now time.Time) {
-	if p.at == "" {
-		p.start(e.Number.before())
-	}
 	p.pass(e.Number.before(), now)
 	if !p.at.less(e.Number) {
 		return
@@ -71,6 +68,10 @@ func (p *planner) start(at Number) {
 // pass moves over all that is stored up to a number, to which reading has come. A
 // run ends where what is stored begins.
 func (p *planner) pass(to Number, now time.Time) {
+	if p.at == "" {
+		p.start(to)
+		p.touch()
+	}
 	for len(p.covered) > 0 && !to.less(p.covered[0].Start) {
 		start := p.covered[0].Start
 		if p.at.less(start) && !p.open.Empty() {

@@ -2,7 +2,6 @@ package archive
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"iter"
 	"maps"
@@ -57,10 +56,7 @@ type verifier struct {
 // or names what is wrong. It lists all objects; if deep it also reads them. It is
 // told of each.
 func (a *Archive) Verify(ctx context.Context, deep bool, told func(key string)) (*Report, error) {
-	c, _, err := a.readClaim(ctx)
-	if err == nil && c.ID == "" {
-		err = fmt.Errorf("%w: there is no claim %s: nothing was ever stored below this prefix", ErrClaimed, a.claimCell())
-	}
+	c, err := a.Claimed(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -76,7 +76,7 @@ where Pawl remembers what it has heard of each object and what it has done.`,
 	flags.BoolVar(&a.json, "json", false, "print JSON; errors too, on standard error")
 	flags.StringVar(&a.logLevel, "log-level", "", "`level` of the log: debug, info, warn or error (default info)")
 	cmd.AddCommand(newDemoCommand(a), newRunCommand(a), newReplayCommand(a), newLsCommand(a), newExplainCommand(a),
-		newRedriveCommand(a), newSimulateCommand(a), newDoctorCommand(a), newLockCommand(a), newUpdateCommand(a),
+		newRedriveCommand(a), newSimulateCommand(a), newDoctorCommand(a), newArchiveCommand(a), newLockCommand(a), newUpdateCommand(a),
 		newVersionCommand(a))
 	cmd.AddCommand(guardCommands(a)...)
 	documentExitCodes(cmd, exitCodes)
