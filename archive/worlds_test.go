@@ -195,7 +195,7 @@ func (w *world) landed(key string, o, old *object) {
 	}
 	s := w.stream.find(n.Shard)
 	for _, e := range s.entries {
-		if n.Format == GapFormat && n.Contains(e.Number) && e.at+retention > w.now && e.Malformed == nil {
+		if n.Format == GapFormat && n.Contains(e.Number) && e.at+retention > w.now && e.Malformed == nil && w.owed(s, e) {
 			w.violated("A3", "%s is in the gap %s, and could be read", e.Number, key)
 		}
 		if n.Format != GapFormat && len(o.body) > 0 && n.Contains(e.Number) && minute(e.Arrival).After(n.Minute) {
