@@ -30,7 +30,7 @@ var layers = map[string][]string{
 	"engine":  {"event", "ledger"},
 	"audit":   {"event", "ledger"},
 	"doctor":  {"bucket", "cell", "event"},
-	"archive": {},
+	"archive": {"bucket", "cell", "event", "ledger", "lock"},
 	"lock":    {"bucket", "cell", "event", "ledger"},
 	"worker":  {"bucket", "engine", "event", "internal/logthrottle", "ledger", "source"},
 	".":       {"bucket", "engine", "event", "ledger", "source", "worker"},

@@ -51,7 +51,7 @@ func ParseKey(prefix, key string) (Name, error) {
 		minute, err := time.Parse(minuteLayout, rest[:len(minuteLayout)])
 		file, format, _ := strings.Cut(rest[len(minuteLayout)+1:], ".")
 		fields := strings.Split(file, "-")
-		if last := len(fields) - 1; err == nil && last >= 3 && format != "" {
+		if last := len(fields) - 1; err == nil && last >= 3 && format != "" && !strings.Contains(format, "/") {
 			r, err := ParseRange(fields[last-1] + "-" + fields[last])
 			n := Name{minute, strings.Join(fields[:last-2], "-"), r, format}
 			if err == nil && n.Key(prefix) == key {
