@@ -54,12 +54,13 @@ var layers = map[string][]string{
 	"internal/config": {"event"},
 	"internal/parts": {
 		".", "action/copyaction", "action/execaction", "action/httpaction", "action/imageaction",
+		"archive", "archive/encode", "archive/kinesisstream",
 		"bucket", "event", "internal/config", "ledger", "ledger/memledger", "ledger/sqliteledger", "source/webhooksource",
 	},
 	"internal/demo": {"event", "ledger", "ledger/sqliteledger", "source"},
 	"internal/sim":  {"audit", "bucket", "engine", "event", "internal/tape", "ledger", "source", "worker"},
 	"internal/cli": {
-		".", "action/execaction", "bucket", "bucket/s3bucket", "doctor", "event", "internal/config", "internal/demo", "internal/parts",
+		".", "action/execaction", "archive", "bucket", "bucket/s3bucket", "doctor", "event", "internal/config", "internal/demo", "internal/parts",
 		"internal/sim", "ledger", "lock", "source/replaysource",
 	},
 	"cmd/pawl": {"internal/cli"},

@@ -50,6 +50,8 @@ func newArchiveRunCommand(a *app) *cobra.Command {
 		Long: `Run stores the records of all archives of pawl.yaml, or of those named. Any number of
 workers may run over one ledger: they share the shards. SIGINT or SIGTERM ends it
 in order; what is left in the middle another worker goes on with.`,
+		Example: `  pawl archive run
+  pawl archive run clicks --log-level warn`,
 		RunE: func(cmd *cobra.Command, names []string) error { return runArchiveRun(cmd.Context(), a, names) },
 	}
 }

@@ -16,6 +16,10 @@ func newArchiveStatusCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "status [NAME...]",
 		Short: "Show how far each shard is stored",
+		Long: `Status prints a line for each shard: how far it is stored, by whom, and how many
+objects are on their way.`,
+		Example: `  pawl archive status
+  pawl archive status clicks --json`,
 		RunE:  func(cmd *cobra.Command, names []string) error { return runArchiveStatus(cmd.Context(), a, names) },
 	}
 }
@@ -95,7 +99,8 @@ func newArchiveRecoverCommand(a *app) *cobra.Command {
 		Long: `Recover makes the ledger of pawl.yaml that of the archive, when the one before was lost or
 is another. It takes a quarter of an hour: until no write of the time before can
 begin any more. After it the workers list what is stored, and go on behind that.`,
-		Args: cobra.ExactArgs(1),
+		Example: `  pawl archive recover clicks`,
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, names []string) error { return runArchiveRecover(cmd.Context(), a, names) },
 	}
 }
