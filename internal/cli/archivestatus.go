@@ -20,7 +20,7 @@ func newArchiveStatusCommand(a *app) *cobra.Command {
 objects are on their way.`,
 		Example: `  pawl archive status
   pawl archive status clicks --json`,
-		RunE:  func(cmd *cobra.Command, names []string) error { return runArchiveStatus(cmd.Context(), a, names) },
+		RunE: func(cmd *cobra.Command, names []string) error { return runArchiveStatus(cmd.Context(), a, names) },
 	}
 }
 
@@ -101,7 +101,7 @@ is another. It takes a quarter of an hour: until no write of the time before can
 begin any more. After it the workers list what is stored, and go on behind that.`,
 		Example: `  pawl archive recover clicks`,
 		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, names []string) error { return runArchiveRecover(cmd.Context(), a, names) },
+		RunE:    func(cmd *cobra.Command, names []string) error { return runArchiveRecover(cmd.Context(), a, names) },
 	}
 }
 
