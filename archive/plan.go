@@ -84,10 +84,7 @@ func (p *planner) pass(to Number, now time.Time) {
 
 // lost makes a gap up to a number, in front of the entry that reading goes on with.
 func (p *planner) lost(to, anchor Number, now time.Time) {
-	switch {
-	case p.at == "" && len(p.covered) > 0:
-		p.start(to)
-	case p.at == "":
+	if p.at == "" {
 		p.at = begin
 	}
 	for len(p.covered) > 0 && p.covered[0].Start.less(to) {

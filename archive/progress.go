@@ -61,9 +61,10 @@ type Planned struct {
 	// Format and encoding are those of the key, whatever the owner is configured
 	// for now.
 	Format string `json:"format"`
-	// Count is how many entries it holds, and Digest is of their content, and of
-	// no encoding.
+	// Count is how many entries it holds, and First is the first of them. Digest is
+	// of their content, and of no encoding.
 	Count  int    `json:"count,omitempty"`
+	First  Number `json:"first,omitempty"`
 	Digest string `json:"digest"`
 	// Arrival is the latest of all entries up to this object's last.
 	Arrival time.Time `json:"arrival"`
@@ -164,11 +165,14 @@ func (p Progress) Announce(i Intent) (Progress, error) {
 }
 
 // Abandon commits the first n objects of the intent, and gives up the others. The
-// key of the first of these has been voided, and none behind it was ever sent.
+// key of the first of these has been voided, and none behind it was ever sent. Its
+// first entry was there when it was announced: what is missing now becomes a gap.
 func (p Progress) Abandon(n int) Progress {
-	left := p.Intent.Objects[:n]
-	p.Intent = &Intent{left}
-	return p.Commit()
+	first := p.Intent.Objects[n].First
+	p.Intent = &Intent{p.Intent.Objects[:n]}
+	p = p.Commit()
+	p.Anchor = first
+	return p
 }
 
 // Step passes what was found to be stored.

@@ -70,15 +70,11 @@ func (s *shard) restore(ctx context.Context, i int) (bool, error) {
 // reports whether all are there. That some are not is only known when a later one
 // is read: a stream may show nothing for a while.
 func (s *shard) reread(ctx context.Context, i int) (entries []Entry, whole bool, err error) {
-	p := s.progress
-	for j := range i {
-		p = p.stored(&p.Intent.Objects[j])
-	}
 	o := &s.progress.Intent.Objects[i]
 	if o.gap() {
 		return nil, true, nil
 	}
-	t := s.tailAt(p)
+	t := s.tailAt(Progress{Committed: o.Start, Anchor: o.First})
 	for len(entries) < o.Count {
 		f, err := t.next(ctx)
 		if errors.Is(err, ErrUnavailable) && ctx.Err() == nil {

@@ -320,3 +320,64 @@ func TestClaims(t *testing.T) {
 		p.verified(p.archive("ndjson"), 20)
 	})
 }
+
+// slowStore is a store on the other side of a network that holds the first object
+// back.
+type slowStore struct {
+	archive.Store
+	held func() error
+}
+
+// PutSigned implements [bucket.Expirer].
+func (s *slowStore) PutSigned(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition, signed time.Time, valid time.Duration) (string, error) {
+	body, err := io.ReadAll(o.Body)
+	if err != nil {
+		return "", err
+	}
+	send := func() error {
+		o.Body = bytes.NewReader(body)
+		_, err := s.Store.PutSigned(context.WithoutCancel(ctx), ref, o, c, signed, valid)
+		return err
+	}
+	if s.held == nil {
+		s.held = send
+		<-ctx.Done() // and its owner with it
+		return "", bucket.ErrUnclear
+	}
+	return "", send()
+}
+
+// TestLatePut: an object that was announced could not be stored before its records
+// had expired. Its key is voided, so that it cannot land beside the gap.
+func TestLatePut(t *testing.T) {
+	inPlace(t, 1, func(p *place) {
+		shard := p.shards()[0]
+		p.put(shard, 3)
+		slow := &slowStore{Store: p.store}
+		a := p.archive("ndjson")
+		a.Store = slow
+		stop := p.run(a)
+		time.Sleep(20 * time.Second)
+		if err := stop(); err != nil || slow.held == nil {
+			t.Fatalf("nothing was sent: %v", err)
+		}
+		number, err := p.stream.Put(p.Context(), shard, "key", []byte("the last one that expires"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.stream.Trim(shard, number)
+		p.put(shard, 5)
+		stop = p.run(p.archive("ndjson"))
+		time.Sleep(time.Minute)
+		if err := slow.held(); !errors.Is(err, bucket.ErrPrecondition) {
+			t.Errorf("the late PUT: %v", err)
+		}
+		time.Sleep(time.Minute)
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		if r := p.verified(p.archive("ndjson"), 5); r.Gaps != 1 || r.Voids != 1 {
+			t.Errorf("%+v", r)
+		}
+	})
+}

@@ -72,6 +72,8 @@ func (s *shard) planned(r *run) Planned {
 	if r.gap {
 		o.Format, o.Count, o.Anchor = GapFormat, 0, r.anchor
 		r.entries = nil
+	} else {
+		o.First = r.entries[0].Number
 	}
 	o.Digest = s.digest(&o, r.entries)
 	at := r.arrival

@@ -9,7 +9,18 @@ import (
 // Shards returns all shards that are to be stored: those of the stream, and those
 // that it has forgotten before they were finished. These end, for all that is known,
 // before the youngest shard begins.
+//
+// The registers are read first: a shard may appear in both between the two.
 func (a *Archive) Shards(ctx context.Context, c Claim) ([]Shard, error) {
+	var unfinished []string
+	for p, err := range a.AllProgress(ctx, c) {
+		if err != nil {
+			return nil, err
+		}
+		if p.State != Finished {
+			unfinished = append(unfinished, p.Shard)
+		}
+	}
 	all, err := a.Stream.Shards(ctx)
 	if err != nil {
 		return nil, err
@@ -18,13 +29,9 @@ func (a *Archive) Shards(ctx context.Context, c Claim) ([]Shard, error) {
 	for _, s := range all {
 		youngest = later(youngest, s.First)
 	}
-	for p, err := range a.AllProgress(ctx, c) {
-		if err != nil {
-			return nil, err
-		}
-		gone := !slices.ContainsFunc(listed, func(s Shard) bool { return s.ID == p.Shard })
-		if gone && p.State != Finished {
-			all = append(all, Shard{ID: p.Shard, Last: youngest.before(), vanished: true})
+	for _, id := range unfinished {
+		if !slices.ContainsFunc(listed, func(s Shard) bool { return s.ID == id }) {
+			all = append(all, Shard{ID: id, Last: youngest.before(), vanished: true})
 		}
 	}
 	slices.SortFunc(all, func(s, t Shard) int { return strings.Compare(s.ID, t.ID) })

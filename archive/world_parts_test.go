@@ -18,8 +18,6 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-const retention = 24 * time.Hour
-
 // stream is what producers have put.
 type stream struct {
 	shards []*simShard
@@ -38,7 +36,7 @@ type simEntry struct {
 }
 
 // trimmed is how many entries have expired.
-func (s *simShard) trimmed(now time.Duration) int {
+func (s *simShard) trimmed(now, retention time.Duration) int {
 	i, _ := slices.BinarySearchFunc(s.entries, now-retention, func(e simEntry, t time.Duration) int {
 		if e.at <= t {
 			return -1
@@ -136,7 +134,7 @@ func (s streamOf) unavailable(err error) error {
 
 // Identify implements [Stream].
 func (s streamOf) Identify(context.Context) (StreamID, time.Duration, error) {
-	return StreamID{"arn", epoch}, retention, nil
+	return StreamID{"arn", epoch}, s.plan.retention, nil
 }
 
 // Shards implements [Stream].
@@ -144,7 +142,7 @@ func (s streamOf) Shards(context.Context) (all []Shard, err error) {
 	err = s.call(func(now time.Duration) error {
 		all = nil
 		for _, one := range s.stream.shards {
-			if one.closed == 0 || now < one.closed+retention {
+			if one.closed == 0 || now < one.closed+s.plan.retention {
 				all = append(all, one.Shard)
 			}
 		}
@@ -163,10 +161,10 @@ type reader struct {
 func (s streamOf) Open(_ context.Context, shard string, from Position) (Reader, error) {
 	r := &reader{thread: s.thread, shard: s.stream.find(shard)}
 	err := s.call(func(now time.Duration) error {
-		if r.shard.closed != 0 && now >= r.shard.closed+retention {
+		if r.shard.closed != 0 && now >= r.shard.closed+r.plan.retention {
 			return ErrNoStream
 		}
-		r.at = r.shard.trimmed(now)
+		r.at = r.shard.trimmed(now, r.plan.retention)
 		for ; r.at < len(r.shard.entries); r.at++ {
 			e := r.shard.entries[r.at]
 			if !e.Number.less(from.At) && !e.Arrival.Before(from.Time) {
@@ -185,7 +183,7 @@ func (r *reader) Next(ctx context.Context) (page Page, err error) {
 	}
 	err = r.call(func(now time.Duration) error {
 		page = Page{}
-		r.at = max(r.at, r.shard.trimmed(now))
+		r.at = max(r.at, r.shard.trimmed(now, r.plan.retention))
 		for n := 2 + r.tape.Choose(4); n > 0 && r.at < len(r.shard.entries); n-- {
 			page.Entries = append(page.Entries, r.shard.entries[r.at].Entry)
 			r.at++
@@ -216,9 +214,10 @@ type registersOf struct{ *thread }
 
 // ReadRegister implements [ledger.Registers].
 func (r registersOf) ReadRegister(_ context.Context, name string) (reg ledger.Register, err error) {
+	table := r.registers
 	err = r.call(func(time.Duration) error {
 		reg = ledger.Register{Name: name}
-		if found := r.registers[name]; found != nil {
+		if found := table[name]; found != nil {
 			reg.Version, reg.Value = found.version, found.value
 		}
 		return nil
@@ -228,16 +227,17 @@ func (r registersOf) ReadRegister(_ context.Context, name string) (reg ledger.Re
 
 // WriteRegister implements [ledger.Registers].
 func (r registersOf) WriteRegister(_ context.Context, name, version string, value []byte) (next string, err error) {
+	table := r.registers // what is late does not reach another one
 	err = r.call(func(time.Duration) error {
 		now := ""
-		if found := r.registers[name]; found != nil {
+		if found := table[name]; found != nil {
 			now = found.version
 		}
 		if now != version {
 			return ledger.ErrRegisterChanged
 		}
 		next = r.name()
-		r.registers[name] = &register{value, next}
+		table[name] = &register{value, next}
 		r.tell("process %d writes %s: %s", r.id, name, value)
 		return nil
 	}, true)

@@ -34,6 +34,7 @@ type world struct {
 	leases    map[string]*thread
 	count     int // of nonces and versions
 	threads   []*thread
+	deleted   string // of which shard an object was deleted by hand
 	crashes   int
 	first     map[string]time.Duration // when an object, or one of a shard, was stored
 
@@ -48,13 +49,14 @@ type appointment struct {
 
 // plan is what kind of world it is. Chances are per mille of the requests.
 type plan struct {
-	procs    int
-	puts     int
-	troubles int
-	freezes  int
-	crashes  int
-	skewed   bool
-	shuffled bool // arrivals are not in order
+	retention time.Duration
+	procs     int
+	puts      int
+	troubles  int
+	freezes   int
+	crashes   int
+	skewed    bool
+	shuffled  bool // arrivals are not in order
 	aggregates,
 	malformed bool
 	outage   bool // longer than the stream keeps its entries
@@ -72,6 +74,7 @@ func drawPlan(t *tape.Tape) plan {
 		skewed: t.Chance(400), shuffled: t.Chance(500), aggregates: t.Chance(500), malformed: t.Chance(200),
 		outage: t.Chance(300), steals: tape.Pick(t, 0, 0, 30, 300), loses: t.Chance(250), fromTime: t.Chance(150), mixed: t.Chance(500),
 	}
+	p.retention = tape.Pick(t, 24*time.Hour, 2*time.Hour)
 	if t.Chance(400) {
 		p.reshards = 1 + t.Choose(3)
 	}

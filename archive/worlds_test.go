@@ -117,9 +117,16 @@ func (w *world) outage() {
 // lose loses the registers. Somebody notices, some time.
 func (w *world) lose() {
 	w.tell("the registers are lost")
-	clear(w.registers)
+	w.registers = map[string]*register{}
+	if keys := w.stored(); len(keys) > 0 && w.tape.Chance(400) {
+		key := keys[w.tape.Choose(len(keys))]
+		n, _ := ParseKey("p/", key)
+		w.deleted = n.Shard
+		w.tell("%s is deleted by hand", key)
+		delete(w.objects, key)
+	}
 	p := &proc{world: w, id: len(w.threads), format: "a", knows: "abc"}
-	w.after(w.tape.UpTo(time.Hour), func() { p.spawn((*thread).recover) })
+	w.after(tape.Pick(w.tape, w.tape.UpTo(time.Hour), w.tape.UpTo(time.Minute)), func() { p.spawn((*thread).recover) })
 }
 
 func (t *thread) recover() {
@@ -150,7 +157,7 @@ func (w *world) finished() bool {
 		if s.closed == 0 || ok && p.State == Finished {
 			continue
 		}
-		if s.closed+retention > w.now || ok {
+		if s.closed+w.plan.retention > w.now || ok {
 			return false
 		}
 	}
@@ -195,7 +202,7 @@ func (w *world) landed(key string, o, old *object) {
 	}
 	s := w.stream.find(n.Shard)
 	for _, e := range s.entries {
-		if n.Format == GapFormat && n.Contains(e.Number) && e.at+retention > w.now && e.Malformed == nil && w.owed(s, e) {
+		if n.Format == GapFormat && n.Contains(e.Number) && e.at+w.plan.retention > w.now && e.Malformed == nil && w.owed(s, e) {
 			w.violated("A3", "%s is in the gap %s, and could be read", e.Number, key)
 		}
 		if n.Format != GapFormat && len(o.body) > 0 && n.Contains(e.Number) && minute(e.Arrival).After(n.Minute) {
@@ -205,7 +212,7 @@ func (w *world) landed(key string, o, old *object) {
 	for _, parent := range s.Parents {
 		p := w.stream.find(parent)
 		for _, e := range p.entries {
-			if w.owed(p, e) && e.at+retention > w.now && len(w.holders(parent, e.Number)) == 0 {
+			if w.owed(p, e) && e.at+w.plan.retention > w.now && len(w.holders(parent, e.Number)) == 0 {
 				w.violated("A6", "%s is stored before %s of %s", key, e.Number, parent)
 			}
 		}
@@ -217,7 +224,7 @@ func (w *world) landed(key string, o, old *object) {
 func (w *world) owed(s *simShard, e simEntry) bool {
 	claimed, ok := w.first["p/"+reserved+"archive"]
 	stored, any := w.first[s.ID]
-	if !(ok && e.at >= claimed || any && e.at+retention > stored) {
+	if !(ok && e.at >= claimed || any && e.at+w.plan.retention > stored) {
 		return false
 	}
 	return !w.plan.fromTime || !e.Arrival.Before(epoch.Add(30*time.Minute))
@@ -292,6 +299,17 @@ func (w *world) checkEntry(s *simShard, e simEntry, stored map[string][]string) 
 	}
 }
 
+// stored are the keys of all objects of records and gaps.
+func (w *world) stored() (keys []string) {
+	for key, o := range w.objects {
+		if _, err := ParseKey("p/", key); err == nil && len(o.body) > 0 {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
 // checkVerify compares what Verify says with the truth, and whether it notices that
 // an object is missing, or one too many.
 func (w *world) checkVerify() {
@@ -311,6 +329,10 @@ func (w *world) checkVerify() {
 				return
 			}
 			r = found
+			r.Findings = slices.DeleteFunc(r.Findings, func(f Finding) bool {
+				_, known := w.progress(f.Shard)
+				return f.Kind == Missing && f.Shard == w.deleted && !known // nobody can mend it
+			})
 		})
 		w.run(func() bool { return done })
 		return r
@@ -321,20 +343,14 @@ func (w *world) checkVerify() {
 	if !want || len(w.wrong) > 0 {
 		return
 	}
-	var keys []string
-	for key, o := range w.objects {
-		n, err := ParseKey("p/", key)
-		if err != nil || len(o.body) == 0 {
-			continue
-		}
-		if _, ok := w.progress(n.Shard); ok { // of others nobody knows what there was
-			keys = append(keys, key)
-		}
-	}
+	keys := slices.DeleteFunc(w.stored(), func(key string) bool {
+		n, _ := ParseKey("p/", key)
+		_, ok := w.progress(n.Shard)
+		return !ok // of others nobody knows what there was
+	})
 	if len(keys) == 0 {
 		return
 	}
-	slices.Sort(keys)
 	key := keys[w.tape.Choose(len(keys))]
 	o := w.objects[key]
 	delete(w.objects, key)
