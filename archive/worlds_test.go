@@ -74,6 +74,7 @@ func play(tp *tape.Tape, story *[]string) outcome {
 	if len(w.wrong) == 0 {
 		until := w.now + 31*time.Hour // zombies wake up
 		w.run(func() bool { return w.now > until })
+		w.run(func() bool { return w.finished() }) // one may have begun with a shard that is gone
 		w.check()
 	}
 	return outcome{w.wrong, w.steps, tp.Recorded()}
