@@ -28,7 +28,7 @@ var layers = map[string][]string{
 
 	// Deciding, and doing.
 	"engine":  {"event", "ledger"},
-	"archive": {},
+	"archive": {"bucket", "cell", "event", "ledger", "lock"},
 	"doctor":  {"bucket", "cell", "event"},
 	"lock":    {"bucket", "cell", "event", "ledger"},
 	"worker":  {"bucket", "engine", "event", "internal/logthrottle", "ledger", "source"},
@@ -60,13 +60,13 @@ var layers = map[string][]string{
 	"internal/config": {"event"},
 	"internal/parts": {
 		".", "action/copyaction", "action/execaction", "action/httpaction", "action/imageaction", "action/loadaction",
-		"bucket", "event", "internal/config", "ledger", "ledger/memledger", "ledger/pgledger", "ledger/sqliteledger",
+		"archive", "archive/encode", "archive/kinesisstream", "bucket", "event", "internal/config", "ledger", "ledger/memledger", "ledger/pgledger", "ledger/sqliteledger",
 		"source/sqssource", "source/webhooksource",
 	},
 	"internal/demo": {"event", "ledger", "ledger/sqliteledger", "source"},
 	"internal/sim":  {"audit", "bucket", "engine", "event", "internal/tape", "ledger", "source", "worker"},
 	"internal/cli": {
-		".", "action/execaction", "audit", "audit/inventory", "bucket", "bucket/s3bucket", "doctor", "event", "internal/config", "internal/demo", "internal/parts",
+		".", "action/execaction", "archive", "audit", "audit/inventory", "bucket", "bucket/s3bucket", "doctor", "event", "internal/config", "internal/demo", "internal/parts",
 		"internal/sim", "ledger", "lock", "source/replaysource",
 	},
 	"cmd/pawl": {"internal/cli"},

@@ -55,6 +55,8 @@ type Shard struct {
 	Parents []string // finished before this one begins; at most two
 	First   Number   // where its range of numbers begins
 	Last    Number   // where it ends; empty while it is open
+
+	vanished bool // the stream does not know it any more
 }
 
 // Position says where reading begins. The zero Position is the oldest entry that

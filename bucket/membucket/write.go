@@ -25,6 +25,16 @@ func (s *Store) Put(ctx context.Context, ref event.Object, o bucket.Object, c bu
 	return etag, nil
 }
 
+var _ bucket.Expirer = (*Store)(nil)
+
+// PutSigned implements [bucket.Expirer].
+func (s *Store) PutSigned(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition, signed time.Time, valid time.Duration) (string, error) {
+	if s.now().After(signed.Add(valid)) {
+		return "", fmt.Errorf("writing %s: %w", name(ref), bucket.ErrExpired)
+	}
+	return s.Put(ctx, ref, o, c)
+}
+
 func (s *Store) put(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 	if err := o.Check(); err != nil {
 		return "", err

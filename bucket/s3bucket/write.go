@@ -27,6 +27,10 @@ func unsigned(o *s3.Options) {
 // Put implements [bucket.Store]. A body that can seek is read twice, and its
 // SHA-256 signed.
 func (s *Store) Put(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
+	return s.put(ctx, ref, o, c)
+}
+
+func (s *Store) put(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition, more ...func(*s3.Options)) (string, error) {
 	if err := o.Check(); err != nil {
 		return "", fmt.Errorf("writing %s: %w", name(ref), err)
 	}
@@ -51,7 +55,7 @@ func (s *Store) Put(ctx context.Context, ref event.Object, o bucket.Object, c bu
 	if c.IfAbsent {
 		in.IfNoneMatch = aws.String("*")
 	}
-	out, err := s.client.PutObject(ctx, in, opts...)
+	out, err := s.client.PutObject(ctx, in, append(opts, more...)...)
 	if err != nil {
 		return "", write("writing", ref, c, err)
 	}

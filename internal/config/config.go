@@ -23,6 +23,8 @@ type File struct {
 	Sources []Source `yaml:"sources"`
 	// What is done, with which objects.
 	Pipelines []Pipeline `yaml:"pipelines" jsonschema:"required,minItems=1"`
+	// Streams of records that are stored in a bucket, each record once.
+	Archives []Archive `yaml:"archives"`
 	// How long one worker may hold an object without a sign of life.
 	Lease Lease `yaml:"lease"`
 	// How often and how fast a failing object is tried again.
@@ -82,6 +84,38 @@ type Pipeline struct {
 
 	// What is done: one of the actions.
 	Action Part `yaml:",inline" part:"action"`
+}
+
+// Archive stores the records of a stream in a bucket.
+type Archive struct {
+	// Letters a-z, digits, "-", "_" and "."; at most 64. The ledger keeps its
+	// progress under this name.
+	Name string `yaml:"name" jsonschema:"required"`
+	// The stream.
+	Kinesis Kinesis `yaml:"kinesis" jsonschema:"required"`
+	// Where the objects go. The prefix belongs to this archive alone.
+	To Location `yaml:"to" jsonschema:"required"`
+	// What objects are written in: ndjson, json or parquet, and their
+	// compression: ndjson.gz (the default), ndjson.zst, json.gz, json.zst,
+	// gz.parquet or zst.parquet.
+	Format string `yaml:"format"`
+	// Where the archive begins: trim_horizon (the default), latest, or a time like
+	// 2026-01-02T15:04:05Z. It counts when the archive is made, and never again.
+	From string `yaml:"from"`
+	// How large an object becomes, before compression. Default: 16MiB.
+	Bytes Size `yaml:"bytes"`
+	// How long records wait for others of their minute. Default: 1m.
+	Age Duration `yaml:"age"`
+}
+
+// Kinesis is a stream of Kinesis Data Streams.
+type Kinesis struct {
+	// Name or ARN of the stream.
+	Stream string `yaml:"stream" jsonschema:"required"`
+	// Default: that of the ARN, or what the AWS tools would use.
+	Region string `yaml:"region"`
+	// URL of a server that speaks the protocol of Kinesis. Default: Amazon's.
+	Endpoint string `yaml:"endpoint"`
 }
 
 // Match selects objects.

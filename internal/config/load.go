@@ -51,6 +51,15 @@ func (t *Table) LoadObjects(name string, lookup func(string) (string, bool)) (*C
 	})
 }
 
+// LoadArchives is Load for those who only work on archives: a variable that is not
+// set is no error outside of these, the ledger's and the store's fields. There need
+// not be any pipelines.
+func (t *Table) LoadArchives(name string, lookup func(string) (string, bool)) (*Config, error) {
+	return t.load(name, lookup, "", func(path string) bool {
+		return path == "ledger" || within(path, "objects") || within(path, "archives")
+	})
+}
+
 // LoadWithoutSources is Load for those who bring notifications of their own: the
 // sources are left out, and nothing in them is an error.
 func (t *Table) LoadWithoutSources(name string, lookup func(string) (string, bool)) (*Config, error) {
@@ -79,7 +88,7 @@ func (t *Table) load(name string, lookup func(string) (string, bool), ignored st
 
 // decode returns what the file says if nothing is wrong with it. Nothing counts
 // in the ignored field. In fields that are not needed a variable may be unset,
-// and pipelines may be missing if they are not needed.
+// and pipelines may be missing if they are not needed, or if there are archives.
 func (t *Table) decode(name string, raw []byte, lookup func(string) (string, bool), ignored string, needs func(path string) bool) (*Config, error) {
 	root, err := parse(name, raw)
 	if err != nil {
@@ -91,7 +100,7 @@ func (t *Table) decode(name string, raw []byte, lookup func(string) (string, boo
 	d.value(root, reflect.ValueOf(&c.File).Elem(), "")
 	c.complete(d)
 	d.errs = slices.DeleteFunc(d.errs, func(e *Error) bool {
-		return e.unset && !needs(e.Path) || e.lacks == "pipelines" && !needs(e.lacks)
+		return e.unset && !needs(e.Path) || e.lacks == "pipelines" && (!needs(e.lacks) || len(c.Archives) > 0)
 	})
 	if err := d.failure(name); err != nil {
 		return nil, err

@@ -1,0 +1,140 @@
+package archive
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/cell"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
+)
+
+// Config says what is stored where, and how.
+type Config struct {
+	// Name is that of the archive's registers.
+	Name string
+	// Bucket and Prefix are where the objects are. A Prefix ends with a slash.
+	Bucket, Prefix string
+	// Format is what new objects are written in: ndjson.gz, say.
+	Format string
+	// Origin is where the archive begins: with the first entries that arrived then
+	// or later. Zero: with the oldest that the stream keeps. It is the claim's once
+	// there is one.
+	Origin time.Time
+	// Limits say when an object is complete.
+	Limits Limits
+	// Owner names this worker, for people.
+	Owner string
+}
+
+// Codec turns entries into the bytes of an object, and back.
+type Codec interface {
+	// Knows reports that a format can be written and read.
+	Knows(format string) bool
+	Encode(format, shard string, entries []Entry) ([]byte, error)
+	Decode(format, shard string, body []byte) ([]Entry, error)
+}
+
+// Store is what an archive needs of an object store.
+type Store interface {
+	bucket.Store
+	bucket.Expirer
+}
+
+// Archive stores a stream in a bucket. Its methods are safe for concurrent use if
+// those of its parts are.
+type Archive struct {
+	Config
+	Stream    Stream
+	Store     Store
+	Registers ledger.Registers
+	Codec     Codec
+	Log       *slog.Logger
+
+	Now   func() time.Time
+	Sleep func(ctx context.Context, d time.Duration) error
+	Nonce func() string
+	// Observe, if it is there, is told of each object that this worker has stored.
+	Observe func(shard string, o Planned)
+}
+
+// signedFor is how long a PUT may begin, by the store's clock, after it was signed.
+const signedFor = 5 * time.Minute
+
+// uploadTime bounds one upload, as [bucket.Expirer] says.
+const uploadTime = signedFor
+
+func (a *Archive) register(parts ...string) cell.Cell {
+	return ledger.Cell(a.Registers, "archive/"+a.Name+"/"+strings.Join(parts, "/"))
+}
+
+func (a *Archive) object(key string) event.Object { return event.Object{Bucket: a.Bucket, Key: key} }
+
+// replace writes a body into a cell that carries version, and settles by the nonce
+// in it what became of a write without a clear answer. It is resent unchanged.
+func (a *Archive) replace(ctx context.Context, c cell.Cell, version string, body []byte, nonce string) (next string, err error) {
+	w := cell.Write{Resolves: 1}
+	w.Send = func(ctx context.Context) (err error) {
+		next, err = c.Write(ctx, version, body)
+		return err
+	}
+	w.Look = func(ctx context.Context, _ error) (cell.Fate, error) {
+		v, err := c.Read(ctx)
+		switch {
+		case err != nil:
+			return cell.Unclear, err
+		case nonceOf(v.Body) == nonce:
+			next = v.Version
+			return cell.Landed, nil
+		case v.Version == version:
+			return cell.Unclear, nil
+		}
+		return cell.Lost, nil
+	}
+	w.Pace = a.pace
+	for {
+		fate, err := w.Run(ctx)
+		switch {
+		case err == nil && fate == cell.Landed:
+			return next, nil
+		case err == nil:
+			return "", fmt.Errorf("%w: %s has changed", ErrStale, c)
+		case errors.Is(err, cell.ErrUnavailable) && ctx.Err() == nil && a.pace(ctx, 1, err) == nil:
+			continue // only the look failed
+		}
+		return "", fmt.Errorf("writing %s: %w", c, err)
+	}
+}
+
+// pace waits before a request is sent again.
+func (a *Archive) pace(ctx context.Context, try int, answer error) error {
+	if err := a.Sleep(ctx, min(100*time.Millisecond<<min(try, 8), 5*time.Second)); err != nil {
+		return fmt.Errorf("%w: %w", answer, err)
+	}
+	return nil
+}
+
+// read reads a cell, and asks again while it gives no answer.
+func (a *Archive) read(ctx context.Context, c cell.Cell) (cell.Value, error) {
+	for try := 1; ; try++ {
+		v, err := c.Read(ctx)
+		if err == nil || !errors.Is(err, cell.ErrUnavailable) || ctx.Err() != nil {
+			return v, err
+		}
+		if err := a.pace(ctx, try, err); err != nil {
+			return v, err
+		}
+	}
+}
+
+func nonceOf(body []byte) string {
+	var head struct{ Nonce string }
+	_ = json.Unmarshal(body, &head) // what is no JSON has no nonce of ours
+	return head.Nonce
+}

@@ -1,0 +1,233 @@
+package archive
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/cell"
+)
+
+// Claim is the object that says whose a prefix is: of one archive of one stream,
+// whose registers are in one ledger.
+type Claim struct {
+	Format string    `json:"format"`
+	Nonce  string    `json:"nonce"`
+	ID     string    `json:"archive"`
+	Stream string    `json:"stream"`
+	Made   time.Time `json:"stream_created"`
+	// Table is the ledger's: its marker names it.
+	Table string `json:"table"`
+	// Generation rises when registers were lost.
+	Generation int64 `json:"generation"`
+	// Origin is where the archive begins. Zero: with the oldest entries that there
+	// were.
+	Origin time.Time `json:"origin,omitzero"`
+	// Since is when the claim was made.
+	Since time.Time `json:"since"`
+}
+
+// marker is the register that says which claim the other registers belong to.
+type marker struct {
+	Format     string `json:"format"`
+	Nonce      string `json:"nonce"`
+	ID         string `json:"archive"`
+	Table      string `json:"table"`
+	Generation int64  `json:"generation"`
+}
+
+const (
+	claimFormat  = "pawl-archive/1"
+	markerFormat = "pawl-archive-table/1"
+	maxClaim     = 16 << 10
+)
+
+var (
+	// ErrClaimed: the prefix is another archive's, another stream's, or another
+	// ledger's.
+	ErrClaimed = errors.New("the prefix belongs to another archive")
+	// ErrLostRegisters: the ledger has not the registers of this archive, or those
+	// of an earlier generation.
+	ErrLostRegisters = errors.New("the ledger has not the registers of this archive")
+)
+
+// ClaimKey is the key of the claim below a prefix.
+func ClaimKey(prefix string) string { return prefix + reserved + "archive" }
+
+func (a *Archive) claimCell() cell.Cell {
+	return &bucket.Cell{Store: a.Store, Ref: a.object(ClaimKey(a.Prefix)), ContentType: "application/json", Max: maxClaim}
+}
+
+// Claim claims the prefix for the stream, or returns the claim that it has.
+func (a *Archive) Claim(ctx context.Context) (Claim, error) {
+	id, _, err := a.Stream.Identify(ctx)
+	if err != nil {
+		return Claim{}, err
+	}
+	c, _, err := a.readClaim(ctx)
+	if err != nil {
+		return Claim{}, err
+	}
+	if c.ID == "" {
+		if c, err = a.makeClaim(ctx, id); err != nil {
+			return Claim{}, err
+		}
+	}
+	if c.Stream != id.ARN || !c.Made.Equal(id.Created) {
+		return Claim{}, fmt.Errorf("%w: %s is of the stream %s that was created at %s, and not of %s of %s: choose another prefix",
+			ErrClaimed, a.claimCell(), c.Stream, c.Made.Format(time.RFC3339), id.ARN, id.Created.Format(time.RFC3339))
+	}
+	return c, a.checkMarker(ctx, c)
+}
+
+// Claimed returns the claim of an archive, which must have one.
+func (a *Archive) Claimed(ctx context.Context) (Claim, error) {
+	c, _, err := a.readClaim(ctx)
+	if err == nil && c.ID == "" {
+		err = fmt.Errorf("%w: there is no claim %s: nothing was ever stored below this prefix", ErrClaimed, a.claimCell())
+	}
+	return c, err
+}
+
+// readClaim returns the claim and its version. Without one it is zero.
+func (a *Archive) readClaim(ctx context.Context) (Claim, string, error) {
+	cl := a.claimCell()
+	v, err := a.read(ctx, cl)
+	if err != nil || v.Version == "" {
+		return Claim{}, "", err
+	}
+	var c Claim
+	if err := json.Unmarshal(v.Body, &c); err != nil || c.Format != claimFormat || c.ID == "" {
+		return Claim{}, "", fmt.Errorf("%w: %s is no claim of this version of Pawl: choose another prefix", ErrClaimed, cl)
+	}
+	return c, v.Version, nil
+}
+
+// makeClaim claims a prefix that nobody has claimed. The ledger's marker comes
+// first: a claim without one says that registers were lost.
+func (a *Archive) makeClaim(ctx context.Context, id StreamID) (Claim, error) {
+	m, version, err := a.readMarker(ctx)
+	if err != nil {
+		return Claim{}, err
+	}
+	if version == "" {
+		m = marker{Format: markerFormat, Nonce: a.Nonce(), ID: a.identity(id), Table: a.Nonce(), Generation: 1}
+		_, err := a.replace(ctx, a.markerCell(), "", encodeJSON(m), m.Nonce)
+		if errors.Is(err, ErrStale) {
+			m, _, err = a.readMarker(ctx)
+		}
+		if err != nil {
+			return Claim{}, err
+		}
+	}
+	c := Claim{
+		Format: claimFormat, Nonce: a.Nonce(), ID: m.ID, Stream: id.ARN, Made: id.Created, Table: m.Table,
+		Generation: m.Generation, Origin: a.Origin, Since: a.Now().UTC(),
+	}
+	_, err = a.replace(ctx, a.claimCell(), "", encodeJSON(c), c.Nonce)
+	if errors.Is(err, ErrStale) {
+		c, _, err = a.readClaim(ctx)
+	}
+	return c, err
+}
+
+// identity is the same for all who claim the same prefix for the same stream: one
+// of them may be so slow that the registers were lost meanwhile.
+func (a *Archive) identity(id StreamID) string {
+	sum := sha256.Sum256(encodeJSON([]string{a.Bucket, a.Prefix, id.ARN, id.Created.UTC().Format(time.RFC3339Nano)}))
+	return hex.EncodeToString(sum[:16])
+}
+
+func (a *Archive) markerCell() cell.Cell { return a.register("table") }
+
+func (a *Archive) readMarker(ctx context.Context) (marker, string, error) {
+	v, err := a.read(ctx, a.markerCell())
+	if err != nil || v.Version == "" {
+		return marker{}, "", err
+	}
+	var m marker
+	if err := json.Unmarshal(v.Body, &m); err != nil || m.Format != markerFormat {
+		return marker{}, "", fmt.Errorf("%w: %s is no marker of this version of Pawl", ErrBroken, a.markerCell())
+	}
+	return m, v.Version, nil
+}
+
+// checkMarker compares the ledger's marker with the claim.
+func (a *Archive) checkMarker(ctx context.Context, c Claim) error {
+	m, version, err := a.readMarker(ctx)
+	switch {
+	case err != nil:
+		return err
+	case version != "" && m.ID != c.ID:
+		return fmt.Errorf("%w: %s is of the archive %s, and this ledger's archive %q of %s", ErrClaimed, a.claimCell(), c.ID, a.Name, m.ID)
+	case version == "" || m.Table != c.Table || m.Generation != c.Generation:
+		return fmt.Errorf("%w: %s names the table %s in generation %d, and the ledger has table %q in generation %d: use that ledger, or run \"pawl archive recover\"",
+			ErrLostRegisters, a.claimCell(), c.Table, c.Generation, m.Table, m.Generation)
+	}
+	return nil
+}
+
+// confirm looks whether the claim is still the one under which we work.
+func (a *Archive) confirm(ctx context.Context, c Claim) error {
+	now, _, err := a.readClaim(ctx)
+	if err == nil && (now.ID != c.ID || now.Generation != c.Generation || now.Table != c.Table) {
+		err = fmt.Errorf("%w: %s is in generation %d now, and this worker in %d: start it again", ErrStale, a.claimCell(), now.Generation, c.Generation)
+	}
+	return err
+}
+
+// Recover makes this ledger's registers those of the archive, when the registers
+// were lost. No PUT of the generation before can begin or go on when it returns.
+// Workers then list what is stored.
+func (a *Archive) Recover(ctx context.Context) (Claim, error) {
+	c, version, err := a.readClaim(ctx)
+	if err != nil {
+		return Claim{}, err
+	}
+	if c.ID == "" {
+		return Claim{}, fmt.Errorf("%w: there is no claim %s: nothing was ever stored below this prefix", ErrClaimed, a.claimCell())
+	}
+	id, _, err := a.Stream.Identify(ctx)
+	if err == nil && (c.Stream != id.ARN || !c.Made.Equal(id.Created)) {
+		err = fmt.Errorf("%w: %s is of the stream %s", ErrClaimed, a.claimCell(), c.Stream)
+	}
+	if err != nil {
+		return Claim{}, err
+	}
+	m, was, err := a.readMarker(ctx)
+	if err == nil && was != "" && m.ID != c.ID {
+		err = fmt.Errorf("%w: this ledger's archive %q is %s, and %s is of %s", ErrClaimed, a.Name, m.ID, a.claimCell(), c.ID)
+	}
+	if err != nil {
+		return Claim{}, err
+	}
+	c.Generation, c.Table, c.Nonce = max(c.Generation, m.Generation)+1, a.Nonce(), a.Nonce()
+	if _, err := a.replace(ctx, a.claimCell(), version, encodeJSON(c), c.Nonce); err != nil {
+		return Claim{}, err
+	}
+	if err := a.Sleep(ctx, RecoveryWait); err != nil {
+		return Claim{}, err
+	}
+	m = marker{Format: markerFormat, Nonce: a.Nonce(), ID: c.ID, Table: c.Table, Generation: c.Generation}
+	_, err = a.replace(ctx, a.markerCell(), was, encodeJSON(m), m.Nonce)
+	return c, err
+}
+
+// RecoveryWait is how long Recover waits for what was signed before.
+const RecoveryWait = signedFor + uploadTime + skew
+
+// skew is how far a worker's clock may be from the store's.
+const skew = 5 * time.Minute
+
+func encodeJSON(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // there is nothing in it that cannot be JSON
+	}
+	return b
+}

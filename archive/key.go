@@ -1,0 +1,63 @@
+package archive
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// GapFormat is the format of an object that stands for records that are not
+// there.
+const GapFormat = "gap"
+
+// Name is what the key of an object says.
+//
+//	<prefix>/YYYY/MM/DD/HH/mm/<shard>-<sorter>-<start>-<end>.<format>
+//
+// The sorter lets the newest object of a shard and minute be listed first.
+type Name struct {
+	Minute time.Time
+	Shard  string
+	Range
+	Format string // what the content is in: ndjson.gz, say, or GapFormat
+}
+
+const (
+	minuteLayout = "2006/01/02/15/04"
+	reserved     = "_pawl/" // below a prefix: what is not records
+)
+
+// Key returns the key of an object below a prefix, which is empty or ends with a
+// slash.
+func (n Name) Key(prefix string) string {
+	return prefix + n.Minute.UTC().Format(minuteLayout) + "/" + n.Shard + "-" + n.End.sorter() + "-" + n.Range.String() + "." + n.Format
+}
+
+// sorter falls as n rises, as text: the nine's complement of how many digits n
+// has, in three digits, and of these.
+func (n Number) sorter() string {
+	d := []byte(fmt.Sprintf("%03d%s", len(n), n))
+	for i := range d {
+		d[i] = '0' + '9' - d[i]
+	}
+	return string(d)
+}
+
+// ParseKey reads the key of an object below a prefix. It accepts what Key returns
+// and nothing else.
+func ParseKey(prefix, key string) (Name, error) {
+	rest, ok := strings.CutPrefix(key, prefix)
+	if ok && len(rest) > len(minuteLayout)+1 {
+		minute, err := time.Parse(minuteLayout, rest[:len(minuteLayout)])
+		file, format, _ := strings.Cut(rest[len(minuteLayout)+1:], ".")
+		fields := strings.Split(file, "-")
+		if last := len(fields) - 1; err == nil && last >= 3 && format != "" && !strings.Contains(format, "/") {
+			r, err := ParseRange(fields[last-1] + "-" + fields[last])
+			n := Name{minute, strings.Join(fields[:last-2], "-"), r, format}
+			if err == nil && n.Key(prefix) == key {
+				return n, nil
+			}
+		}
+	}
+	return Name{}, fmt.Errorf("%.300q is no key of this archive", key)
+}

@@ -1,0 +1,103 @@
+package archive_test
+
+import (
+	"math/big"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/archive"
+)
+
+// TestRangeSet compares with a set of small numbers.
+func TestRangeSet(t *testing.T) {
+	const most = 130 // two lengths and three
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 0))
+	number := func(i int) archive.Number { return archive.Number(big.NewInt(int64(i)).String()) }
+	for range 2000 {
+		var set archive.RangeSet
+		var truth [most + 1]bool
+		for range 12 {
+			a, b := r.IntN(most), r.IntN(most)
+			one := archive.Range{Start: number(min(a, b)), End: number(max(a, b))}
+			add := r.IntN(3) > 0
+			overlaps := slices.Contains(truth[min(a, b)+1:max(a, b)+1], true)
+			if set.Overlaps(one) != overlaps {
+				t.Fatalf("seed %d: %v overlaps %v: %v", seed, set, one, !overlaps)
+			}
+			if add {
+				set = set.Union(one)
+			} else {
+				set = set.Exclude(one)
+			}
+			for n := min(a, b) + 1; n <= max(a, b); n++ {
+				truth[n] = add
+			}
+		}
+		for n, want := range truth {
+			if set.Contains(number(n)) != want {
+				t.Fatalf("seed %d: %v contains %d: %v", seed, set, n, !want)
+			}
+		}
+		again, err := archive.ParseRangeSet(set.String())
+		if err != nil || !slices.Equal(again, set) {
+			t.Fatalf("seed %d: %v is read as %v, %v", seed, set, again, err)
+		}
+	}
+}
+
+func TestParseRangeRefuses(t *testing.T) {
+	for _, text := range []string{"", "1", "1-", "-1", "2-1", "1-1", "01-2", "a-b", "1-2-3", "1- 2", "-1-2"} {
+		if r, err := archive.ParseRange(text); err == nil {
+			t.Errorf("%q is read as %v", text, r)
+		}
+	}
+}
+
+const long = archive.Number("49680483974585253461964781506959551571518065662012424194")
+
+// TestKeys: keys are read as they were written, and the newest of a minute comes
+// first, whatever its length.
+func TestKeys(t *testing.T) {
+	minute := time.Date(2026, 2, 3, 4, 5, 0, 0, time.UTC)
+	numbers := []archive.Number{"0", "9", "10", "99", "100", "12345", long, long + "0"}
+	var keys []string
+	for i, end := range numbers[1:] {
+		n := archive.Name{Minute: minute, Shard: "shardId-000000000007", Range: archive.Range{Start: numbers[i], End: end}, Format: "ndjson.gz"}
+		key := n.Key("clicks/")
+		got, err := archive.ParseKey("clicks/", key)
+		if err != nil || got != n {
+			t.Errorf("%s is read as %+v, %v", key, got, err)
+		}
+		keys = append(keys, key)
+	}
+	if slices.Reverse(keys); !slices.IsSorted(keys) {
+		t.Errorf("the newest does not come first: %q", keys)
+	}
+}
+
+func TestParseKeyRefuses(t *testing.T) {
+	good := archive.Name{Minute: time.Unix(0, 0).UTC(), Shard: "s", Range: archive.Range{Start: "1", End: "12"}, Format: "json"}.Key("p/")
+	for _, key := range []string{
+		"", "p/", good[1:], good + "/x", "p/1970/13/01/00/00/s-998877-1-12.json", "p/1970/01/01/00/00/s-997887-1-12",
+		"p/1970/01/01/00/00/s-997999-1-12.json", "p/1970/01/01/00/00/s-997887-12-1.json", "p/1970/01/01/00/00/s-1-12.json",
+	} {
+		if n, err := archive.ParseKey("p/", key); err == nil {
+			t.Errorf("%q is read as %+v", key, n)
+		}
+	}
+	if _, err := archive.ParseKey("p/", good); err != nil {
+		t.Error(err)
+	}
+}
+
+func BenchmarkContains(b *testing.B) {
+	r := archive.Range{Start: long, End: long + "0"}
+	for b.Loop() {
+		if r.Contains(long) {
+			b.Fatal("it begins behind its start")
+		}
+	}
+}

@@ -1,0 +1,128 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/pawlhq/pawl/bucket"
+)
+
+// replay stores what the owner before has announced: its objects, under its keys
+// and in its format, whatever this worker would have made of the entries.
+func (s *shard) replay(ctx context.Context) error {
+	objects := s.progress.Intent.Objects
+	for i := range objects {
+		if !objects[i].gap() && !s.Codec.Knows(objects[i].Format) {
+			return fmt.Errorf("%w: the shard %s has an object to be stored in the format %q, which this Pawl does not know: run the one that began it",
+				ErrBroken, s.ID, objects[i].Format)
+		}
+	}
+	for i := range objects {
+		ok, err := s.restore(ctx, i)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return s.write(ctx, s.progress.Abandon(i))
+		}
+	}
+	return s.write(ctx, s.progress.Commit())
+}
+
+// restore stores one object of the intent again. If its entries are not there any
+// more, its key is voided, and false returned.
+func (s *shard) restore(ctx context.Context, i int) (bool, error) {
+	o := s.progress.Intent.Objects[i]
+	stored, err := s.look(ctx, &o)
+	switch {
+	case errors.Is(err, errVoid):
+		return false, nil
+	case err != nil || stored:
+		return stored, err
+	}
+	entries, whole, err := s.reread(ctx, i)
+	if err != nil {
+		return false, err
+	}
+	if !whole {
+		return s.void(ctx, &o)
+	}
+	if got := s.digest(&o, entries); got != o.Digest {
+		return false, fmt.Errorf("%w: the entries of %s have another content than when the object was announced", ErrBroken, s.object(o.Key))
+	}
+	body, err := s.pack(&o, entries)
+	if err != nil {
+		return false, err
+	}
+	signed, err := s.again(ctx)
+	if err != nil {
+		return false, err
+	}
+	err = s.send(ctx, &parcel{o, body}, signed)
+	if errors.Is(err, errVoid) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// reread reads the entries of an object of the intent from the stream again, and
+// reports whether all are there. That some are not is only known when a later one
+// is read: a stream may show nothing for a while.
+func (s *shard) reread(ctx context.Context, i int) (entries []Entry, whole bool, err error) {
+	o := &s.progress.Intent.Objects[i]
+	if o.gap() {
+		return nil, true, nil
+	}
+	t := s.tailAt(Progress{Committed: o.Start, Anchor: o.First})
+	for len(entries) < o.Count {
+		f, err := t.next(ctx)
+		if errors.Is(err, ErrUnavailable) && ctx.Err() == nil {
+			err = s.pace(ctx, 4, err)
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		for _, e := range f.entries {
+			switch {
+			case o.End.less(e.Number):
+				f.end = true
+			case !o.Start.less(e.Number):
+			case len(e.Records) > 0:
+				entries = append(entries, e)
+			}
+		}
+		if f.end {
+			break
+		}
+	}
+	return entries, len(entries) == o.Count, nil
+}
+
+// void takes the key of an object that cannot be stored any more, so that no late
+// PUT can land there. One that has landed is as good as ours.
+func (s *shard) void(ctx context.Context, o *Planned) (stored bool, err error) {
+	for try := 1; ; try++ {
+		signed, err := s.again(ctx)
+		if err != nil {
+			return false, err
+		}
+		empty := bucket.Object{ContentType: "application/octet-stream", Metadata: map[string]string{metaArchive: s.claim.ID}}
+		_, answer := s.Store.PutSigned(ctx, s.object(o.Key), empty, bucket.Condition{IfAbsent: true}, signed, signedFor)
+		if answer == nil {
+			return false, nil
+		}
+		stored, err := s.look(ctx, o)
+		switch {
+		case errors.Is(err, errVoid):
+			return false, nil
+		case err != nil || stored:
+			return stored, err
+		case permanent(answer):
+			return false, answer
+		}
+		if err := s.pace(ctx, try, answer); err != nil {
+			return false, err
+		}
+	}
+}

@@ -1,0 +1,383 @@
+package archive_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawlhq/pawl/archive"
+	"github.com/pawlhq/pawl/archive/archivetest"
+	"github.com/pawlhq/pawl/archive/encode"
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/bucket/membucket"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger/memledger"
+)
+
+// codec is package encode.
+type codec struct{}
+
+func (codec) Knows(format string) bool { _, err := encode.Parse(format); return err == nil }
+
+func (codec) Encode(format, shard string, entries []archive.Entry) ([]byte, error) {
+	var b bytes.Buffer
+	err := encode.Encode(&b, encode.Format(format), shard, entries)
+	return b.Bytes(), err
+}
+
+func (codec) Decode(format, shard string, body []byte) (entries []archive.Entry, err error) {
+	for e, err := range encode.Decode(bytes.NewReader(body), encode.Format(format), shard) {
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, e)
+	}
+	return entries, nil
+}
+
+// place is a stream, a bucket and a ledger, all in memory.
+type place struct {
+	*testing.T
+	stream *archivetest.Fake
+	store  *membucket.Store
+	ledger *memledger.Store
+	nonces atomic.Int64
+	log    bytes.Buffer
+	logger *slog.Logger
+	ctx    context.Context // of the bubble
+}
+
+func (p *place) Context() context.Context { return p.ctx }
+
+// inPlace runs a test in a bubble, in which time stands still while something runs.
+func inPlace(t *testing.T, shards int, test func(p *place)) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &place{T: t, stream: newStream(shards), store: membucket.New(time.Now, []string{"b"}), ledger: memledger.New()}
+		p.logger = slog.New(slog.NewTextHandler(&p.log, nil))
+		var stop context.CancelFunc
+		p.ctx, stop = context.WithCancel(context.Background())
+		defer stop()
+		test(p)
+	})
+}
+
+// newStream returns a stream whose reads take their time.
+func newStream(shards int) *archivetest.Fake {
+	f := archivetest.NewFake(shards)
+	f.Delay = 200 * time.Millisecond
+	return f
+}
+
+func (p *place) archive(format string) *archive.Archive {
+	return &archive.Archive{
+		Config: archive.Config{
+			Name: "clicks", Bucket: "b", Prefix: "p/", Format: format, Owner: "test",
+			Limits: archive.Limits{Bytes: 4000, Age: 10 * time.Second},
+		},
+		Stream: p.stream.Stream(), Store: p.store, Registers: p.ledger, Codec: codec{},
+		Log: p.logger, Now: time.Now,
+		Nonce: func() string { return fmt.Sprint("nonce-", p.nonces.Add(1)) },
+		Sleep: func(ctx context.Context, d time.Duration) error {
+			timer := time.NewTimer(d)
+			defer timer.Stop()
+			select {
+			case <-timer.C:
+				return nil
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		},
+	}
+}
+
+// run lets workers run until stop is called, which returns their errors.
+func (p *place) run(all ...*archive.Archive) (stop func() error) {
+	ctx, cancel := context.WithCancel(p.Context())
+	var workers sync.WaitGroup
+	errs := make([]error, len(all))
+	for i, a := range all {
+		workers.Go(func() { errs[i] = a.Run(ctx) })
+	}
+	return func() error {
+		cancel()
+		workers.Wait()
+		return errors.Join(errs...)
+	}
+}
+
+func (p *place) put(shard string, n int) {
+	p.Helper()
+	for range n {
+		if _, err := p.stream.Put(p.Context(), shard, "key", bytes.Repeat([]byte("x"), 50)); err != nil {
+			p.Fatal(err)
+		}
+	}
+}
+
+func (p *place) shards() (ids []string) {
+	p.Helper()
+	all, err := p.stream.Stream().Shards(p.Context())
+	if err != nil {
+		p.Fatal(err)
+	}
+	for _, s := range all {
+		ids = append(ids, s.ID)
+	}
+	return ids
+}
+
+func (p *place) verified(a *archive.Archive, entries int) *archive.Report {
+	p.Helper()
+	r, err := a.Verify(p.Context(), true, nil)
+	if err != nil || len(r.Findings) > 0 || r.Entries != entries {
+		p.Fatalf("%+v, %v: want %d entries and no findings\n%s", r, err, entries, p.log.String())
+	}
+	return r
+}
+
+// TestRun: workers of two configurations share four shards, one of which is split
+// and merged again.
+func TestRun(t *testing.T) {
+	inPlace(t, 4, func(p *place) {
+		stop := p.run(p.archive("ndjson.gz"), p.archive("zst.parquet"), p.archive("json"))
+		for _, id := range p.shards() {
+			p.put(id, 200)
+		}
+		time.Sleep(time.Minute)
+		if err := p.stream.Split(p.Context(), p.shards()[0]); err != nil {
+			t.Fatal(err)
+		}
+		ids := p.shards()
+		children := ids[len(ids)-2:]
+		for _, id := range children {
+			p.put(id, 100)
+		}
+		time.Sleep(time.Minute)
+		if err := p.stream.Merge(p.Context(), children[0], children[1]); err != nil {
+			t.Fatal(err)
+		}
+		ids = p.shards()
+		p.put(ids[len(ids)-1], 50)
+		time.Sleep(2 * time.Minute)
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		if r := p.verified(p.archive("json"), 4*200+2*100+50); r.Gaps > 0 || r.Shards != 7 {
+			t.Errorf("%+v", r)
+		}
+	})
+}
+
+// spoiled is a stream with entries that cannot be read.
+type spoiled struct{ archive.Stream }
+
+// Open implements [archive.Stream].
+func (s spoiled) Open(ctx context.Context, shard string, from archive.Position) (archive.Reader, error) {
+	r, err := s.Stream.Open(ctx, shard, from)
+	return spoiledReader{r}, err
+}
+
+type spoiledReader struct{ archive.Reader }
+
+// Next implements [archive.Reader].
+func (r spoiledReader) Next(ctx context.Context) (archive.Page, error) {
+	page, err := r.Reader.Next(ctx)
+	for i := range page.Entries {
+		if e := &page.Entries[i]; string(e.Records[0].Data) == "bad" {
+			e.Malformed, e.Raw, e.Records = errors.New("no message"), e.Records[0].Data, nil
+		}
+	}
+	return page, err
+}
+
+// TestMalformed: an aggregate that cannot be read is kept as it is, and stops
+// nothing.
+func TestMalformed(t *testing.T) {
+	inPlace(t, 1, func(p *place) {
+		a := p.archive("ndjson")
+		a.Stream = spoiled{a.Stream}
+		stop := p.run(a)
+		shard := p.shards()[0]
+		p.put(shard, 3)
+		number, err := p.stream.Put(p.Context(), shard, "key", []byte("bad"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.put(shard, 3)
+		time.Sleep(time.Minute)
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		p.verified(p.archive("ndjson"), 6)
+		_, body, err := p.store.Get(p.Context(), event.Object{Bucket: "b", Key: "p/_pawl/malformed/" + shard + "-" + string(number) + ".json"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, err := io.ReadAll(body); err != nil || !strings.Contains(string(text), `"raw":`) {
+			t.Errorf("%s, %v", text, err)
+		}
+	})
+}
+
+// TestForeignObject: an object of somebody else where one of ours should go stops
+// its shard, and is not written over. Without metadata it may be ours, by content.
+func TestForeignObject(t *testing.T) {
+	inPlace(t, 1, func(p *place) {
+		a := p.archive("ndjson")
+		shard := p.shards()[0]
+		p.put(shard, 1)
+		stop := p.run(a)
+		time.Sleep(time.Minute)
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		var key string
+		for info, err := range p.store.List(p.Context(), "b", "p/20", "") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			key = info.Key
+		}
+		_, r, err := p.store.Get(p.Context(), event.Object{Bucket: "b", Key: key})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ours, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct {
+			body   string
+			stored bool
+		}{{"somebody else's", false}, {string(ours), true}} {
+			p.ledger, p.store = memledger.New(), membucket.New(time.Now, []string{"b"})
+			p.object(key, c.body)
+			p.log.Reset()
+			stop := p.run(p.archive("ndjson"))
+			time.Sleep(time.Minute)
+			if err := stop(); err != nil {
+				t.Fatal(err)
+			}
+			if said := strings.Contains(p.log.String(), "something else is stored as s3://b/"+key); said == c.stored {
+				t.Errorf("%q: the log says\n%s", c.body, p.log.String())
+			}
+			_, r, err := p.store.Get(p.Context(), event.Object{Bucket: "b", Key: key})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := io.ReadAll(r); err != nil || string(got) != c.body {
+				t.Errorf("%q was written over by %q, %v", c.body, got, err)
+			}
+		}
+	})
+}
+
+func (p *place) object(key, body string) {
+	p.Helper()
+	o := bucket.Object{Body: strings.NewReader(body), Size: int64(len(body))}
+	if _, err := p.store.Put(p.Context(), event.Object{Bucket: "b", Key: key}, o, bucket.Condition{}); err != nil {
+		p.Fatal(err)
+	}
+}
+
+// TestClaims: a prefix is of one stream and of one ledger, until a person says
+// otherwise.
+func TestClaims(t *testing.T) {
+	inPlace(t, 1, func(p *place) {
+		p.put(p.shards()[0], 10)
+		stop := p.run(p.archive("ndjson"))
+		time.Sleep(time.Minute)
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		was := p.stream
+		p.stream = newStream(1)
+		if err := p.archive("ndjson").Run(p.Context()); !errors.Is(err, archive.ErrClaimed) {
+			t.Errorf("another stream: %v", err)
+		}
+		p.stream, p.ledger = was, memledger.New()
+		if err := p.archive("ndjson").Run(p.Context()); !errors.Is(err, archive.ErrLostRegisters) {
+			t.Errorf("another ledger: %v", err)
+		}
+		if c, err := p.archive("ndjson").Recover(p.Context()); err != nil || c.Generation != 2 {
+			t.Fatalf("%+v, %v", c, err)
+		}
+		stop = p.run(p.archive("ndjson"))
+		p.put(p.shards()[0], 10)
+		time.Sleep(time.Minute)
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		p.verified(p.archive("ndjson"), 20)
+	})
+}
+
+// slowStore is a store on the other side of a network that holds the first object
+// back.
+type slowStore struct {
+	archive.Store
+	held func() error
+}
+
+// PutSigned implements [bucket.Expirer].
+func (s *slowStore) PutSigned(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition, signed time.Time, valid time.Duration) (string, error) {
+	body, err := io.ReadAll(o.Body)
+	if err != nil {
+		return "", err
+	}
+	send := func() error {
+		o.Body = bytes.NewReader(body)
+		_, err := s.Store.PutSigned(context.WithoutCancel(ctx), ref, o, c, signed, valid)
+		return err
+	}
+	if s.held == nil {
+		s.held = send
+		<-ctx.Done() // and its owner with it
+		return "", bucket.ErrUnclear
+	}
+	return "", send()
+}
+
+// TestLatePut: an object that was announced could not be stored before its records
+// had expired. Its key is voided, so that it cannot land beside the gap.
+func TestLatePut(t *testing.T) {
+	inPlace(t, 1, func(p *place) {
+		shard := p.shards()[0]
+		p.put(shard, 3)
+		slow := &slowStore{Store: p.store}
+		a := p.archive("ndjson")
+		a.Store = slow
+		stop := p.run(a)
+		time.Sleep(20 * time.Second)
+		if err := stop(); err != nil || slow.held == nil {
+			t.Fatalf("nothing was sent: %v", err)
+		}
+		number, err := p.stream.Put(p.Context(), shard, "key", []byte("the last one that expires"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.stream.Trim(shard, number)
+		p.put(shard, 5)
+		stop = p.run(p.archive("ndjson"))
+		time.Sleep(time.Minute)
+		if err := slow.held(); !errors.Is(err, bucket.ErrPrecondition) {
+			t.Errorf("the late PUT: %v", err)
+		}
+		time.Sleep(time.Minute)
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		if r := p.verified(p.archive("ndjson"), 5); r.Gaps != 1 || r.Voids != 1 {
+			t.Errorf("%+v", r)
+		}
+	})
+}

@@ -1,0 +1,266 @@
+package archive
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/pawlhq/pawl/bucket"
+)
+
+// The metadata of an object.
+const (
+	metaArchive = "pawl-archive"
+	metaDigest  = "pawl-digest"
+)
+
+// parcel is an object that is ready to be sent.
+type parcel struct {
+	Planned
+	body []byte
+}
+
+// gapNote is the content of an object that stands for what is not there.
+type gapNote struct {
+	Gap    Range  `json:"gap"`
+	Shard  string `json:"shard"`
+	Reason string `json:"reason"`
+}
+
+const gapReason = "records of this range had expired, or may have, or could not be read, before they were stored"
+
+// store stores runs. The intent is written before any of them is sent.
+func (s *shard) store(ctx context.Context, runs []run) error {
+	parcels := make([]parcel, len(runs))
+	intent := Intent{Objects: make([]Planned, len(runs))}
+	for i := range runs {
+		o := s.planned(&runs[i])
+		body, err := s.pack(&o, runs[i].entries)
+		if err != nil {
+			return err
+		}
+		parcels[i], intent.Objects[i] = parcel{o, body}, o
+	}
+	next, err := s.progress.Announce(intent)
+	if err != nil {
+		return err
+	}
+	signed := s.Now()
+	if err := s.write(ctx, next); err != nil {
+		return err
+	}
+	s.sent = false
+	if err := s.confirm(ctx, s.claim); err != nil {
+		return err
+	}
+	for i := range parcels {
+		if err := s.send(ctx, &parcels[i], signed); err != nil {
+			return err
+		}
+	}
+	s.sent = true
+	return nil
+}
+
+// planned says of a run which object it becomes.
+func (s *shard) planned(r *run) Planned {
+	o := Planned{Range: r.Range, Format: s.Format, Count: len(r.entries), Arrival: r.arrival}
+	if r.gap {
+		o.Format, o.Count, o.Anchor = GapFormat, 0, r.anchor
+		r.entries = nil
+	} else {
+		o.First = r.entries[0].Number
+	}
+	o.Digest = s.digest(&o, r.entries)
+	at := r.arrival
+	if at.IsZero() {
+		at = s.since // a gap at the very beginning
+	}
+	o.Key = Name{Minute: minute(at), Shard: s.ID, Range: r.Range, Format: o.Format}.Key(s.Prefix)
+	return o
+}
+
+// digest is of what the object says, and of no encoding.
+func (s *shard) digest(o *Planned, entries []Entry) string { return digestOf(s.ID, o, entries) }
+
+func digestOf(shard string, o *Planned, entries []Entry) string {
+	d := NewDigest(shard)
+	for _, e := range entries {
+		if len(e.Records) > 0 {
+			d.Add(e)
+		}
+	}
+	if o.gap() {
+		d.Add(Entry{Number: o.End, Records: []Record{{Number: o.Start, Data: []byte(o.Range.String())}}})
+	}
+	return d.Sum()
+}
+
+// pack encodes an object.
+func (s *shard) pack(o *Planned, entries []Entry) ([]byte, error) {
+	if o.gap() {
+		return append(encodeJSON(gapNote{o.Range, s.ID, gapReason}), '\n'), nil
+	}
+	body, err := s.Codec.Encode(o.Format, s.ID, entries)
+	if err == nil && len(body) == 0 {
+		err = errors.New("it has no bytes")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("writing %s in %s: %w", s.object(o.Key), o.Format, err)
+	}
+	return body, nil
+}
+
+// send stores an object, or finds that it is stored. What was sent without a clear
+// answer is looked for, and sent again under a new signature.
+func (s *shard) send(ctx context.Context, p *parcel, signed time.Time) error {
+	for try := 1; ; try++ {
+		answer := s.put(ctx, p, signed)
+		if answer == nil {
+			s.observe(p.Planned)
+			return nil
+		}
+		stored, err := s.look(ctx, &p.Planned)
+		switch {
+		case err != nil:
+			return err
+		case stored:
+			s.observe(p.Planned)
+			return nil
+		case permanent(answer):
+			return answer
+		}
+		if err := s.pace(ctx, try, answer); err != nil {
+			return err
+		}
+		if signed, err = s.again(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *shard) observe(o Planned) {
+	if s.Observe != nil {
+		s.Observe(s.ID, o)
+	}
+}
+
+// permanent reports that a PUT was refused, and will be again. A signature that
+// has expired is often answered like a missing permission.
+func permanent(err error) bool {
+	return errors.Is(err, bucket.ErrNoBucket) || errors.Is(err, bucket.ErrInvalid) || errors.Is(err, bucket.ErrDenied)
+}
+
+// again signs anew: only who still is the owner, and works under the present claim,
+// may send.
+func (s *shard) again(ctx context.Context) (signed time.Time, err error) {
+	signed = s.Now()
+	v, err := s.read(ctx, s.cell)
+	if err != nil {
+		return signed, err
+	}
+	if v.Version != s.version {
+		return signed, fmt.Errorf("%w: %s has changed", ErrStale, s.cell)
+	}
+	return signed, s.confirm(ctx, s.claim)
+}
+
+func (s *shard) put(ctx context.Context, p *parcel, signed time.Time) error {
+	o := bucket.Object{
+		Body: bytes.NewReader(p.body), Size: int64(len(p.body)), ContentType: "application/octet-stream",
+		Metadata: map[string]string{metaArchive: s.claim.ID, metaDigest: p.Digest},
+	}
+	_, err := s.Store.PutSigned(ctx, s.object(p.Key), o, bucket.Condition{IfAbsent: true}, signed, signedFor)
+	return err
+}
+
+// errVoid: the key is one under which nothing can be stored any more.
+var errVoid = errors.New("the object's key was voided")
+
+// look looks whether an object is stored: by its metadata, and where it has none,
+// by its content. What is there and is another stops the shard.
+func (s *shard) look(ctx context.Context, o *Planned) (stored bool, err error) {
+	var info bucket.Info
+	for try := 1; ; try++ {
+		info, err = s.Store.Head(ctx, s.object(o.Key))
+		if err == nil || !errors.Is(err, bucket.ErrUnavailable) || ctx.Err() != nil {
+			break
+		}
+		if err := s.pace(ctx, try, err); err != nil {
+			return false, err
+		}
+	}
+	switch {
+	case errors.Is(err, bucket.ErrNotFound):
+		return false, nil
+	case err != nil:
+		return false, err
+	case info.Size == 0:
+		return false, errVoid
+	case info.Metadata[metaArchive] == "" && info.Metadata[metaDigest] == "" && !o.gap():
+		return s.compare(ctx, o)
+	case info.Metadata[metaArchive] != s.claim.ID || info.Metadata[metaDigest] != o.Digest:
+		return false, s.foreign(o)
+	}
+	return true, nil
+}
+
+func (s *shard) foreign(o *Planned) error {
+	return fmt.Errorf("%w: something else is stored as %s: nothing was overwritten; the shard %s stays where it is until that object is moved away",
+		ErrBroken, s.object(o.Key), s.ID)
+}
+
+// compare decodes an object without metadata.
+func (s *shard) compare(ctx context.Context, o *Planned) (bool, error) {
+	_, body, err := s.Store.Get(ctx, s.object(o.Key))
+	if err != nil {
+		return false, err
+	}
+	defer body.Close()
+	b, err := io.ReadAll(body)
+	if err != nil {
+		return false, err
+	}
+	entries, err := s.Codec.Decode(o.Format, s.ID, b)
+	if err != nil || s.digest(o, entries) != o.Digest {
+		return false, s.foreign(o)
+	}
+	return true, nil
+}
+
+// buried is a malformed entry, as it is kept.
+type buried struct {
+	Shard        string    `json:"shard"`
+	Number       Number    `json:"number"`
+	Arrival      time.Time `json:"arrival"`
+	PartitionKey string    `json:"partition_key"`
+	Why          string    `json:"why"`
+	Raw          []byte    `json:"raw"`
+}
+
+// bury keeps an entry that cannot be read below the prefix, under a key that is its
+// own. It is there before the intent whose range covers the entry.
+func (s *shard) bury(ctx context.Context, e *Entry) error {
+	b, err := json.Marshal(buried{s.ID, e.Number, e.Arrival, e.PartitionKey, e.Malformed.Error(), e.Raw})
+	if err != nil {
+		return err
+	}
+	ref := s.object(s.Prefix + reserved + "malformed/" + s.ID + "-" + string(e.Number) + ".json")
+	for try := 1; ; try++ {
+		o := bucket.Object{Body: bytes.NewReader(b), Size: int64(len(b)), ContentType: "application/json", Metadata: map[string]string{metaArchive: s.claim.ID}}
+		_, err := s.Store.Put(ctx, ref, o, bucket.Condition{IfAbsent: true})
+		switch {
+		case err == nil || errors.Is(err, bucket.ErrPrecondition):
+			return nil
+		case permanent(err):
+			return err
+		}
+		if err := s.pace(ctx, try, err); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,222 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawlhq/pawl/cell"
+)
+
+// shard stores one shard, as its owner. It is not safe for concurrent use.
+type shard struct {
+	*Archive
+	Shard
+	claim     Claim
+	retention time.Duration
+	since     time.Time // from when on all entries must be there
+	fromBegin bool      // the shard's first entry is the archive's
+
+	cell     cell.Cell
+	version  string
+	progress Progress
+
+	tail  tail
+	plan  planner
+	ended bool
+	sent  bool // the intent is stored
+}
+
+// Drive stores a shard until it is finished, or until something stops that: an
+// error, a new owner, or the end of ctx. A token is that of the shard's lease.
+func (a *Archive) Drive(ctx context.Context, c Claim, all []Shard, id string, token int64) error {
+	s := &shard{Archive: a, claim: c, cell: a.register("shard", id)}
+	var err error
+	if _, s.retention, err = a.Stream.Identify(ctx); err != nil {
+		return err
+	}
+	if err := s.family(ctx, all, id); err != nil {
+		return err
+	}
+	if err := s.take(ctx, token); err != nil {
+		return err
+	}
+	for err == nil && s.progress.State != Finished {
+		err = s.step(ctx)
+	}
+	if err != nil && ctx.Err() != nil {
+		return errors.Join(err, s.leave(context.WithoutCancel(ctx)))
+	}
+	return err
+}
+
+// leave commits what is stored, so that the next owner has nothing to look for.
+func (s *shard) leave(ctx context.Context) error {
+	if s.progress.Intent == nil || !s.sent {
+		return nil
+	}
+	return s.write(ctx, s.progress.Commit())
+}
+
+// take makes this worker the owner: from here on no other can write the register.
+func (s *shard) take(ctx context.Context, token int64) error {
+	v, err := s.read(ctx, s.cell)
+	if err != nil {
+		return err
+	}
+	if s.version = v.Version; v.Version != "" {
+		if s.progress, err = decodeProgress(v.Body); err != nil {
+			return fmt.Errorf("%s: %w", s.cell, err)
+		}
+	}
+	next, err := s.progress.Take(s.Owner, token, s.claim.Generation, s.claim.Generation > 1)
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.cell, err)
+	}
+	if err := s.write(ctx, next); err != nil {
+		return err
+	}
+	if err := s.checkMarker(ctx, s.claim); err != nil {
+		return err
+	}
+	return s.confirm(ctx, s.claim)
+}
+
+// write replaces the register.
+func (s *shard) write(ctx context.Context, next Progress) error {
+	next.Nonce = s.Nonce()
+	version, err := s.replace(ctx, s.cell, s.version, next.encode(), next.Nonce)
+	if err != nil {
+		return err
+	}
+	s.version, s.progress = version, next
+	return nil
+}
+
+// step takes a shard one intent further.
+func (s *shard) step(ctx context.Context) error {
+	if s.progress.Intent != nil && !s.sent {
+		return s.replay(ctx)
+	}
+	if s.tail.stream == nil {
+		if err := s.begin(ctx); err != nil {
+			return err
+		}
+	}
+	runs, err := s.gather(ctx)
+	switch {
+	case err != nil:
+		return err
+	case len(runs) == 0:
+		return s.write(ctx, s.progress.Finish())
+	case runs[0].step != nil:
+		return s.write(ctx, s.stepped(s.progress.Step(*runs[0].step)))
+	}
+	return s.store(ctx, runs)
+}
+
+// stepped ends the recovery with the last step.
+func (s *shard) stepped(p Progress) Progress {
+	for i := range s.plan.done {
+		if s.plan.done[i].step != nil {
+			return p
+		}
+	}
+	if len(s.plan.covered) == 0 {
+		return p.Reads()
+	}
+	return p
+}
+
+// begin begins to read where the shard's objects end.
+func (s *shard) begin(ctx context.Context) (err error) {
+	p := s.progress
+	s.plan = planner{limits: s.Limits, at: p.Committed, arrival: p.Arrival}
+	if p.State == Recovering {
+		if s.plan.covered, err = s.stored(ctx); err != nil {
+			return err
+		}
+		if len(s.plan.covered) == 0 {
+			if err := s.write(ctx, p.Reads()); err != nil {
+				return err
+			}
+		}
+	}
+	if s.plan.at == "" && s.fromBegin {
+		s.plan.at = begin
+	}
+	s.tail = s.tailAt(p)
+	if s.plan.at != "" {
+		s.plan.touch()
+	}
+	return nil
+}
+
+// tailAt returns what reads the shard on from a place.
+func (s *shard) tailAt(p Progress) tail {
+	t := tail{
+		stream: s.Stream, shard: s.ID, retention: s.retention, now: s.Now,
+		at: p.Committed, anchor: p.Anchor, since: s.since, placed: s.since, vanished: s.vanished,
+	}
+	if p.Anchor != "" && p.Committed.less(p.Anchor) {
+		t.at = p.Anchor.before()
+	}
+	if !s.fromBegin {
+		t.from.Time = s.claim.Origin
+	}
+	return t
+}
+
+// gather reads until some runs are complete, and returns none at the end.
+func (s *shard) gather(ctx context.Context) ([]run, error) {
+	for {
+		now := s.Now()
+		if s.ended {
+			s.plan.flush()
+		}
+		if runs := s.plan.take(now); len(runs) > 0 || s.ended {
+			return runs, nil
+		}
+		f, err := s.tail.next(ctx)
+		if errors.Is(err, ErrUnavailable) && ctx.Err() == nil {
+			err = s.pace(ctx, 4, err)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := s.took(ctx, f); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// took plans what was read.
+func (s *shard) took(ctx context.Context, f found) error {
+	now := s.Now()
+	if f.hole {
+		s.plan.lost(f.lost, f.lost.after(), now)
+	}
+	for _, e := range f.entries {
+		if e.Malformed != nil {
+			if err := s.bury(ctx, &e); err != nil {
+				return err
+			}
+		}
+		s.plan.add(e, now)
+	}
+	if !f.end {
+		return nil
+	}
+	if s.tail.expired() {
+		if s.Last == "" { // it was open when we took it
+			return fmt.Errorf("%w: the shard %s was closed, and where it ends has to be asked first", ErrUnavailable, s.ID)
+		}
+		s.plan.lost(s.Last, "", now)
+	}
+	s.ended = true
+	for _, left := range s.plan.covered {
+		s.plan.pass(left.Start, now)
+	}
+	return nil
+}

@@ -1,0 +1,117 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// tail reads a shard on from where its objects end, and notices what is not there
+// any more.
+//
+// A stream passes silently over entries that have expired. So a reader begins at
+// an entry that is known, the anchor, and that must come first; and it begins anew
+// so whenever its place is so old that it may expire. A page that begins with the
+// anchor has to hold the next entry, too: or else the anchor expires in the end,
+// and what lies behind it becomes a gap.
+type tail struct {
+	stream    Stream
+	shard     string
+	retention time.Duration
+	now       func() time.Time
+
+	// at is the number up to which all is read. Empty: nothing is.
+	at Number
+	// anchor is the entry that must come first: at, or behind it. Empty: there is
+	// none, and since says from when on all entries must be there.
+	anchor   Number
+	since    time.Time
+	from     Position // where to begin without an anchor
+	vanished bool     // the stream does not know the shard any more
+	placed   time.Time
+
+	reader  Reader
+	waiting bool // for the anchor
+}
+
+// found is what one read has shown.
+type found struct {
+	lost    Number // all up to here may have expired
+	hole    bool   // lost says so
+	entries []Entry
+	end     bool // the shard is closed, and this is all
+}
+
+// next reads once.
+func (t *tail) next(ctx context.Context) (found, error) {
+	if t.reader == nil || !t.waiting && t.aged(t.placed) {
+		if err := t.open(ctx); err != nil {
+			return t.gone(err)
+		}
+	}
+	page, err := t.reader.Next(ctx)
+	if err != nil {
+		t.reader = nil
+		return t.gone(err)
+	}
+	if !t.waiting && t.aged(t.placed) {
+		t.reader = nil // this page may begin too late: the process stood still
+		return found{}, nil
+	}
+	f := found{end: page.End}
+	for _, e := range page.Entries {
+		if t.waiting && e.Number == t.anchor {
+			t.waiting, t.placed = false, e.Arrival
+		}
+		if t.at != "" && !t.at.less(e.Number) {
+			continue
+		}
+		if t.waiting && (t.anchor != "" || t.aged(t.since)) {
+			f.hole, f.lost, t.waiting = true, e.Number.before(), false
+		}
+		t.waiting = false
+		t.at, t.anchor, t.placed = e.Number, e.Number, e.Arrival
+		f.entries = append(f.entries, e)
+	}
+	if page.Behind == 0 && len(f.entries) == 0 && !t.waiting {
+		t.placed = latest(t.placed, t.now())
+	}
+	return f, nil
+}
+
+// open begins to read at the anchor. If that has expired, it begins with the
+// oldest entry.
+func (t *tail) open(ctx context.Context) (err error) {
+	from := t.from
+	if t.anchor != "" {
+		from = Position{At: t.anchor}
+	}
+	t.waiting = true
+	t.reader, err = t.stream.Open(ctx, t.shard, from)
+	if errors.Is(err, ErrGone) {
+		t.reader, err = t.stream.Open(ctx, t.shard, Position{})
+	}
+	return err
+}
+
+// gone says of a shard that the stream does not know any more that it has ended.
+func (t *tail) gone(err error) (found, error) {
+	switch {
+	case errors.Is(err, ErrNoStream) && t.vanished:
+		t.waiting = true
+		return found{end: true}, nil
+	case errors.Is(err, ErrGone):
+		t.reader = nil // and the anchor is looked for again
+		return found{}, nil
+	}
+	return found{}, fmt.Errorf("reading the shard %s: %w", t.shard, err)
+}
+
+// expired reports, at the end of the shard, that entries may have been lost.
+func (t *tail) expired() bool { return t.waiting && (t.anchor != "" || t.aged(t.since)) }
+
+// aged reports that what arrived then may have expired, or is about to.
+func (t *tail) aged(then time.Time) bool {
+	return !t.now().Before(then.Add(t.retention - t.retention/8))
+}

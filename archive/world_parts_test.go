@@ -1,0 +1,369 @@
+package archive
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
+)
+
+// stream is what producers have put.
+type stream struct {
+	shards []*simShard
+	next   int // number
+}
+
+type simShard struct {
+	Shard
+	entries []simEntry
+	closed  time.Duration // when; 0: it is open
+}
+
+type simEntry struct {
+	Entry
+	at time.Duration
+}
+
+// trimmed is how many entries have expired.
+func (s *simShard) trimmed(now, retention time.Duration) int {
+	i, _ := slices.BinarySearchFunc(s.entries, now-retention, func(e simEntry, t time.Duration) int {
+		if e.at <= t {
+			return -1
+		}
+		return 1
+	})
+	return i
+}
+
+func (s *stream) find(id string) *simShard {
+	i := slices.IndexFunc(s.shards, func(one *simShard) bool { return one.ID == id })
+	return s.shards[i]
+}
+
+// number draws the next one. They cross a length.
+func (w *world) number() Number {
+	w.stream.next += 1 + w.tape.Choose(7)
+	return Number(strconv.Itoa(w.stream.next))
+}
+
+func (w *world) shard(parents ...string) *simShard {
+	s := &simShard{Shard: Shard{ID: fmt.Sprintf("shard-%d", len(w.stream.shards)), First: w.number(), Parents: parents}}
+	w.stream.shards = append(w.stream.shards, s)
+	return s
+}
+
+func (w *world) open() (open []*simShard) {
+	for _, s := range w.stream.shards {
+		if s.closed == 0 {
+			open = append(open, s)
+		}
+	}
+	return open
+}
+
+// put is what a producer does.
+func (w *world) put() {
+	open := w.open()
+	if len(open) == 0 {
+		return
+	}
+	s := open[w.tape.Choose(len(open))]
+	arrival := w.clock()
+	if w.plan.shuffled {
+		arrival = arrival.Add(w.tape.UpTo(4*time.Minute) - 2*time.Minute)
+	}
+	e := Entry{Number: w.number(), Arrival: arrival, PartitionKey: "k"}
+	switch n := 1; {
+	case w.plan.malformed && w.tape.Chance(200):
+		e.Malformed, e.Raw = errors.New("malformed"), []byte("raw")
+	default:
+		if w.plan.aggregates {
+			n += w.tape.Choose(3)
+		}
+		for i := range n {
+			e.Records = append(e.Records, Record{Number: e.Number, Sub: i, Arrival: arrival, Data: []byte(w.name())})
+		}
+	}
+	s.entries = append(s.entries, simEntry{e, w.now})
+	w.tell("%s gets %s, %d records of %s", s.ID, e.Number, len(e.Records), arrival.Format("15:04:05"))
+}
+
+func (w *world) closes(s *simShard) {
+	s.closed, s.Last = max(w.now, 1), w.number()
+	w.tell("%s is closed at %s", s.ID, s.Last)
+}
+
+// reshard splits a shard, or merges two.
+func (w *world) reshard() {
+	open := w.open()
+	if len(open) == 0 {
+		return
+	}
+	i := w.tape.Choose(len(open))
+	w.closes(open[i])
+	if len(open) > 1 && w.tape.Chance(500) {
+		j := (i + 1) % len(open)
+		w.closes(open[j])
+		w.shard(open[i].ID, open[j].ID)
+		return
+	}
+	w.shard(open[i].ID)
+	w.shard(open[i].ID)
+}
+
+// streamOf is the stream as a process sees it.
+type streamOf struct{ *thread }
+
+func (s streamOf) unavailable(err error) error {
+	if errors.Is(err, errSilent) {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return err
+}
+
+// Identify implements [Stream].
+func (s streamOf) Identify(context.Context) (StreamID, time.Duration, error) {
+	return StreamID{"arn", epoch}, s.plan.retention, nil
+}
+
+// Shards implements [Stream].
+func (s streamOf) Shards(context.Context) (all []Shard, err error) {
+	err = s.call(func(now time.Duration) error {
+		all = nil
+		for _, one := range s.stream.shards {
+			if one.closed == 0 || now < one.closed+s.plan.retention {
+				all = append(all, one.Shard)
+			}
+		}
+		return nil
+	}, false)
+	return all, s.unavailable(err)
+}
+
+type reader struct {
+	*thread
+	shard *simShard
+	at    int
+}
+
+// Open implements [Stream]. A place that has expired is passed over in silence.
+func (s streamOf) Open(_ context.Context, shard string, from Position) (Reader, error) {
+	r := &reader{thread: s.thread, shard: s.stream.find(shard)}
+	err := s.call(func(now time.Duration) error {
+		if r.shard.closed != 0 && now >= r.shard.closed+r.plan.retention {
+			return ErrNoStream
+		}
+		r.at = r.shard.trimmed(now, r.plan.retention)
+		for ; r.at < len(r.shard.entries); r.at++ {
+			e := r.shard.entries[r.at]
+			if !e.Number.less(from.At) && !e.Arrival.Before(from.Time) {
+				break
+			}
+		}
+		return nil
+	}, false)
+	return r, s.unavailable(err)
+}
+
+// Next implements [Reader].
+func (r *reader) Next(ctx context.Context) (page Page, err error) {
+	if ctx.Err() != nil {
+		return page, ctx.Err()
+	}
+	err = r.call(func(now time.Duration) error {
+		page = Page{}
+		r.at = max(r.at, r.shard.trimmed(now, r.plan.retention))
+		for n := 2 + r.tape.Choose(4); n > 0 && r.at < len(r.shard.entries); n-- {
+			page.Entries = append(page.Entries, r.shard.entries[r.at].Entry)
+			r.at++
+		}
+		if r.at < len(r.shard.entries) {
+			page.Behind = now - r.shard.entries[r.at].at
+		} else {
+			page.End = r.shard.closed != 0
+		}
+		return nil
+	}, false)
+	if err == nil && len(page.Entries) == 0 && !page.End {
+		r.wait(time.Second << min(r.idle, 9))
+		r.idle++
+	} else if err == nil {
+		r.idle = 0
+	}
+	return page, streamOf{r.thread}.unavailable(err)
+}
+
+type register struct {
+	value   []byte
+	version string
+}
+
+// registersOf is the ledger as a process sees it.
+type registersOf struct{ *thread }
+
+// ReadRegister implements [ledger.Registers].
+func (r registersOf) ReadRegister(_ context.Context, name string) (reg ledger.Register, err error) {
+	table := r.registers
+	err = r.call(func(time.Duration) error {
+		reg = ledger.Register{Name: name}
+		if found := table[name]; found != nil {
+			reg.Version, reg.Value = found.version, found.value
+		}
+		return nil
+	}, false)
+	return reg, err
+}
+
+// WriteRegister implements [ledger.Registers].
+func (r registersOf) WriteRegister(_ context.Context, name, version string, value []byte) (next string, err error) {
+	table := r.registers // what is late does not reach another one
+	err = r.call(func(time.Duration) error {
+		now := ""
+		if found := table[name]; found != nil {
+			now = found.version
+		}
+		if now != version {
+			return ledger.ErrRegisterChanged
+		}
+		next = r.name()
+		table[name] = &register{value, next}
+		r.tell("process %d writes %s: %s", r.id, name, value)
+		return nil
+	}, true)
+	return next, err
+}
+
+// ListRegisters implements [ledger.Registers].
+func (r registersOf) ListRegisters(_ context.Context, prefix string) iter.Seq2[ledger.Register, error] {
+	return func(yield func(ledger.Register, error) bool) {
+		for _, name := range slices.Sorted(maps.Keys(r.registers)) {
+			if strings.HasPrefix(name, prefix) && !yield(ledger.Register{Name: name, Value: r.registers[name].value}, nil) {
+				return
+			}
+		}
+	}
+}
+
+type object struct {
+	bucket.Info
+	body []byte
+}
+
+// storeOf is the bucket as a process sees it.
+type storeOf struct{ *thread }
+
+func (s storeOf) failed(err error, kind error) error {
+	if errors.Is(err, errSilent) {
+		return fmt.Errorf("%w: %w", kind, err)
+	}
+	return err
+}
+
+// Head implements [bucket.Store].
+func (s storeOf) Head(_ context.Context, ref event.Object) (info bucket.Info, err error) {
+	err = s.call(func(time.Duration) error {
+		o := s.objects[ref.Key]
+		if o == nil {
+			return bucket.ErrNotFound
+		}
+		info = o.Info
+		return nil
+	}, false)
+	return info, s.failed(err, bucket.ErrUnavailable)
+}
+
+// Get implements [bucket.Store].
+func (s storeOf) Get(_ context.Context, ref event.Object) (info bucket.Info, body io.ReadCloser, err error) {
+	err = s.call(func(time.Duration) error {
+		o := s.objects[ref.Key]
+		if o == nil {
+			return bucket.ErrNotFound
+		}
+		info, body = o.Info, io.NopCloser(bytes.NewReader(o.body))
+		return nil
+	}, false)
+	return info, body, s.failed(err, bucket.ErrUnavailable)
+}
+
+// Put implements [bucket.Store].
+func (s storeOf) Put(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
+	return s.PutSigned(ctx, ref, o, c, epoch, 1000*time.Hour)
+}
+
+// PutSigned implements [bucket.Expirer]. An upload takes a while.
+func (s storeOf) PutSigned(_ context.Context, ref event.Object, o bucket.Object, c bucket.Condition, signed time.Time, valid time.Duration) (etag string, err error) {
+	var body []byte
+	if o.Body != nil {
+		body, _ = io.ReadAll(o.Body)
+	}
+	err = s.call(func(time.Duration) error {
+		if epoch.Add(s.now).After(signed.Add(valid)) {
+			return fmt.Errorf("%w: %s", bucket.ErrExpired, ref.Key)
+		}
+		if !s.calm && s.tape.Chance(30) { // a slow one
+			s.after(s.tape.UpTo(uploadTime), func() { _, _ = s.land(ref.Key, body, o.Metadata, c) })
+			return errSilent
+		}
+		etag, err = s.land(ref.Key, body, o.Metadata, c)
+		return err
+	}, true)
+	return etag, s.failed(err, bucket.ErrUnclear)
+}
+
+func (s storeOf) land(key string, body []byte, meta map[string]string, c bucket.Condition) (string, error) {
+	old := s.objects[key]
+	if c.IfAbsent && old != nil || c.IfMatch != "" && (old == nil || old.ETag != c.IfMatch) {
+		return "", bucket.ErrPrecondition
+	}
+	o := &object{bucket.Info{Key: key, ETag: s.name(), Size: int64(len(body)), Metadata: meta}, body}
+	s.objects[key] = o
+	s.tell("process %d stores %s", s.id, key)
+	s.landed(key, o, old)
+	return o.ETag, nil
+}
+
+// Delete implements [bucket.Store].
+func (storeOf) Delete(context.Context, event.Object, bucket.Condition) error {
+	panic("an archive deletes nothing")
+}
+
+// List implements [bucket.Store], in pages.
+func (s storeOf) List(_ context.Context, _, prefix, _ string) iter.Seq2[bucket.Info, error] {
+	return func(yield func(bucket.Info, error) bool) {
+		for after := ""; ; {
+			var page []bucket.Info
+			err := s.call(func(time.Duration) error {
+				page = nil
+				for _, key := range slices.Sorted(maps.Keys(s.objects)) {
+					if len(page) < 3 && key > after && strings.HasPrefix(key, prefix) {
+						page = append(page, s.objects[key].Info)
+					}
+				}
+				return nil
+			}, false)
+			if err != nil {
+				yield(bucket.Info{}, s.failed(err, bucket.ErrUnavailable))
+				return
+			}
+			for _, info := range page {
+				if after = info.Key; !yield(info, nil) {
+					return
+				}
+			}
+			if len(page) < 3 {
+				return
+			}
+		}
+	}
+}

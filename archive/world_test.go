@@ -1,0 +1,448 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"log/slog"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/internal/tape"
+)
+
+// world is a stream, a bucket and a ledger that are simulated, with processes
+// between whose clocks, network and lives are bad. All choices come from one tape.
+// Nothing runs at the same time as something else.
+type world struct {
+	tape  *tape.Tape
+	plan  plan
+	now   time.Duration // the true time
+	later []appointment // the earliest first
+	calm  bool          // no more troubles
+	steps int
+	over  bool
+
+	stream    stream
+	objects   map[string]*object
+	registers map[string]*register
+	tokens    map[string]int64 // of the shards' leases
+	leases    map[string]*thread
+	count     int // of nonces and versions
+	threads   []*thread
+	deleted   string // of which shard an object was deleted by hand
+	crashes   int
+	first     map[string]time.Duration // when an object, or one of a shard, was stored
+
+	wrong []string
+	story *[]string
+}
+
+type appointment struct {
+	at time.Duration
+	do func()
+}
+
+// plan is what kind of world it is. Chances are per mille of the requests.
+type plan struct {
+	retention time.Duration
+	procs     int
+	puts      int
+	troubles  int
+	freezes   int
+	crashes   int
+	skewed    bool
+	shuffled  bool // arrivals are not in order
+	aggregates,
+	malformed bool
+	outage   bool // longer than the stream keeps its entries
+	reshards int
+	loses    bool // the registers are lost
+	steals   int  // how often a lease is taken that is another's
+	fromTime bool // the archive begins at a time
+	mixed    bool // processes are configured differently
+}
+
+func drawPlan(t *tape.Tape) plan {
+	p := plan{
+		procs: 1 + t.Choose(3), puts: 4 + t.Choose(24),
+		troubles: tape.Pick(t, 0, 60, 150, 300), freezes: tape.Pick(t, 0, 15, 40), crashes: tape.Pick(t, 0, 15, 40),
+		skewed: t.Chance(400), shuffled: t.Chance(500), aggregates: t.Chance(500), malformed: t.Chance(200),
+		outage: t.Chance(300), steals: tape.Pick(t, 0, 0, 30, 300), loses: t.Chance(250), fromTime: t.Chance(150), mixed: t.Chance(500),
+	}
+	p.retention = tape.Pick(t, 24*time.Hour, 2*time.Hour)
+	if t.Chance(400) {
+		p.reshards = 1 + t.Choose(3)
+	}
+	return p
+}
+
+var epoch = time.Date(2026, time.March, 1, 0, 0, 0, 0, time.UTC)
+
+func (w *world) clock() time.Time { return epoch.Add(w.now) }
+
+func (w *world) after(d time.Duration, do func()) {
+	at := w.now + max(d, 0)
+	i, _ := slices.BinarySearchFunc(w.later, at, func(a appointment, at time.Duration) int {
+		if a.at <= at {
+			return -1
+		}
+		return 1
+	})
+	w.later = slices.Insert(w.later, i, appointment{at, do})
+}
+
+const (
+	maxSteps   = 150_000
+	maxCrashes = 15
+)
+
+// run lets happen what is planned until done says so.
+func (w *world) run(done func() bool) {
+	for len(w.later) > 0 && !done() {
+		if w.steps++; w.steps > maxSteps {
+			w.violated("A5", "it goes on for ever")
+			return
+		}
+		next := w.later[0]
+		w.later = w.later[1:]
+		w.now = next.at
+		next.do()
+	}
+}
+
+func (w *world) violated(invariant, format string, args ...any) {
+	w.wrong = append(w.wrong, invariant+": "+fmt.Sprintf(format, args...))
+	w.tell("VIOLATED %s", w.wrong[len(w.wrong)-1])
+}
+
+func (w *world) tell(format string, args ...any) {
+	if w.story != nil {
+		*w.story = append(*w.story, fmt.Sprintf("%11s  ", w.now.Truncate(time.Millisecond))+fmt.Sprintf(format, args...))
+	}
+}
+
+func (w *world) name() string {
+	w.count++
+	return strconv.Itoa(w.count)
+}
+
+// proc is a process with a clock of its own.
+type proc struct {
+	*world
+	id     int
+	dead   bool
+	frozen time.Duration // until then
+	offset time.Duration
+	format string
+	knows  string // formats, by their letters
+	codec  int    // version of the encoder
+	limits Limits
+}
+
+// thread is code of a process that waits for answers, as a coroutine.
+type thread struct {
+	*proc
+	resume  func() (struct{}, bool)
+	stop    func()
+	yield   func(struct{}) bool
+	stopped bool // its context has ended
+	idle    int  // how often there was nothing to read
+}
+
+var errDead = errors.New("the process is dead")
+
+func (p *proc) spawn(job func(*thread)) {
+	t := &thread{proc: p}
+	t.resume, t.stop = iter.Pull(func(yield func(struct{}) bool) {
+		t.yield = yield
+		job(t)
+	})
+	p.threads = append(p.threads, t)
+	t.resume()
+}
+
+// wait lets time pass, and longer if the process is frozen.
+func (t *thread) wait(d time.Duration) bool {
+	if t.gone() {
+		return false
+	}
+	t.after(d, func() { t.goOn() })
+	t.yield(struct{}{})
+	return !t.gone()
+}
+
+func (t *thread) goOn() {
+	if t.frozen > t.now && !t.over {
+		t.after(t.frozen-t.now, t.goOn)
+		return
+	}
+	t.resume()
+}
+
+func (t *thread) gone() bool { return t.dead || t.over }
+
+// stoppable is the context of a thread.
+type stoppable struct {
+	context.Context
+	*thread
+}
+
+// Err implements [context.Context].
+func (s stoppable) Err() error {
+	if s.stopped || s.gone() {
+		return context.Canceled
+	}
+	return nil
+}
+
+// errSilent is that of a request without an answer.
+var errSilent = errors.New("no answer")
+
+// call performs a request on whatever may go wrong. Its effect may come later, or
+// twice.
+func (t *thread) call(do func(now time.Duration) error, writes bool) error {
+	if t.gone() {
+		return errDead
+	}
+	w := t.world
+	moment := func() time.Duration { return w.tape.UpTo(200 * time.Millisecond) }
+	answered := func(err error) error {
+		if !t.wait(moment()) {
+			return errDead
+		}
+		return err
+	}
+	if w.calm {
+		return answered(do(w.now))
+	}
+	if w.crashes < maxCrashes && w.tape.Chance(w.plan.crashes) {
+		if w.tape.Chance(500) && writes {
+			w.after(w.tape.UpTo(20*time.Minute), func() { _ = do(w.now) })
+		}
+		t.crash()
+		return errDead
+	}
+	if w.tape.Chance(w.plan.freezes) {
+		t.frozen = w.now + tape.Pick(w.tape, time.Minute, 10*time.Minute, time.Hour, 30*time.Hour)
+		w.tell("process %d stands still for %v", t.id, t.frozen-w.now)
+		if w.tape.Chance(500) {
+			err := do(w.now)
+			return answered(err)
+		}
+		if !t.wait(moment()) {
+			return errDead
+		}
+	}
+	if !w.tape.Chance(w.plan.troubles) {
+		if !t.wait(moment()) {
+			return errDead
+		}
+		return answered(do(w.now))
+	}
+	switch w.tape.Choose(5) {
+	case 0: // it does not arrive
+		return answered(errSilent)
+	case 1: // its answer is lost
+		_ = do(w.now)
+		return answered(errSilent)
+	case 2: // it arrives late
+		if writes {
+			w.after(w.tape.UpTo(20*time.Minute), func() { _ = do(w.now) })
+		}
+		return answered(errSilent)
+	case 3: // it arrives twice
+		if writes {
+			w.after(w.tape.UpTo(20*time.Minute), func() { _ = do(w.now) })
+		}
+		return answered(do(w.now))
+	}
+	err := do(w.now) // its second copy is what is answered
+	if writes {
+		err = do(w.now)
+	}
+	return answered(err)
+}
+
+func (t *thread) crash() {
+	t.dead = true
+	w := t.world
+	w.crashes++
+	w.tell("process %d dies", t.id)
+	w.after(w.tape.UpTo(5*time.Minute), func() { w.worker() })
+}
+
+// worker starts a process that stores whatever shard it gets.
+func (w *world) worker() {
+	p := &proc{world: w, id: len(w.threads), format: "a", knows: "abc", limits: Limits{Bytes: 700, Age: 2 * time.Minute}}
+	if w.plan.skewed {
+		p.offset = w.tape.UpTo(8*time.Minute) - 4*time.Minute
+	}
+	if w.plan.mixed {
+		p.format, p.codec = tape.Pick(w.tape, "a", "b", "c"), w.tape.Choose(3)
+		p.limits = tape.Pick(w.tape, p.limits, Limits{Bytes: 200, Age: time.Minute}, Limits{Bytes: 1 << 20, Age: 10 * time.Minute})
+		if !w.calm && w.tape.Chance(150) {
+			p.knows = p.format
+		}
+	}
+	p.spawn((*thread).work)
+}
+
+// archive is the shipped one, over this world.
+func (t *thread) archive() *Archive {
+	a := &Archive{
+		Config: Config{Name: "x", Bucket: "b", Prefix: "p/", Format: t.format, Limits: t.limits, Owner: strconv.Itoa(t.id)},
+		Stream: streamOf{t}, Store: storeOf{t}, Registers: registersOf{t}, Codec: codec{t.proc},
+		Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return t.clock().Add(t.offset) }, Nonce: t.name,
+		Sleep: func(_ context.Context, d time.Duration) error {
+			if !t.wait(d) || t.stopped {
+				return context.Canceled
+			}
+			return nil
+		},
+	}
+	if t.plan.fromTime {
+		a.Origin = epoch.Add(30 * time.Minute)
+	}
+	return a
+}
+
+// work takes one shard after the other.
+func (t *thread) work() {
+	for !t.gone() {
+		t.stopped = false
+		err := t.once()
+		t.tell("process %d: %v", t.id, err)
+		pause := time.Second + t.tape.UpTo(time.Minute)
+		switch {
+		case err == nil:
+			pause = 5 * time.Minute
+			if t.now > t.plan.horizon()+3*time.Hour {
+				pause = 10 * time.Hour
+			}
+		case errors.Is(err, ErrLostRegisters) || errors.Is(err, ErrClaimed):
+			pause = time.Minute
+		case errors.Is(err, ErrBroken):
+			pause = time.Hour
+		}
+		t.wait(pause)
+	}
+}
+
+func (t *thread) once() error {
+	ctx := stoppable{context.Background(), t}
+	a := t.archive()
+	c, err := a.Claim(ctx)
+	if err != nil {
+		return err
+	}
+	all, err := a.Shards(ctx, c)
+	if err != nil {
+		return err
+	}
+	var open []Shard
+	for _, one := range all {
+		p, known, err := a.Progress(ctx, c, one.ID)
+		if err != nil {
+			return err
+		}
+		if !known || p.State != Finished {
+			open = append(open, one)
+		}
+	}
+	if len(open) == 0 {
+		return nil
+	}
+	open = slices.DeleteFunc(open, func(one Shard) bool {
+		holder := t.leases[one.ID]
+		return holder != nil && !holder.dead && holder.frozen <= t.now && !t.tape.Chance(t.plan.steals)
+	})
+	if len(open) == 0 {
+		return nil
+	}
+	id := open[t.tape.Choose(len(open))].ID
+	if t.calm { // all shards have their turn
+		id = open[t.steps%len(open)].ID
+	}
+	t.tokens[id]++
+	t.leases[id] = t
+	defer func() {
+		if t.leases[id] == t {
+			delete(t.leases, id)
+		}
+	}()
+	t.tell("process %d takes %s under %d", t.id, id, t.tokens[id])
+	until := t.now + tape.Pick(t.tape, 2*time.Minute, 10*time.Minute, time.Hour, 20*time.Second)
+	switch {
+	case t.calm && t.now > t.plan.horizon()+2*time.Hour:
+		until += 20 * time.Hour
+	case t.plan.outage:
+		until += 2 * time.Hour
+	}
+	t.after(until-t.now, func() { t.stopped = true })
+	return a.Drive(ctx, c, all, id, t.tokens[id])
+}
+
+// codec writes entries as lines, and its version in front.
+type codec struct{ *proc }
+
+func (c codec) Knows(format string) bool { return slices.Contains([]byte(c.knows), format[0]) }
+
+func (c codec) Encode(format, shard string, entries []Entry) ([]byte, error) {
+	b := fmt.Appendf(nil, "%s%d\n", format, c.codec)
+	for i := range entries {
+		for _, r := range entries[i].Records {
+			b = append(append(b, r.Number...), ' ')
+			b = append(strconv.AppendInt(b, int64(r.Sub), 10), ' ')
+			b = append(strconv.AppendInt(b, r.Arrival.UnixMilli(), 10), ' ')
+			b = append(append(b, r.Data...), '\n')
+		}
+	}
+	return b, nil
+}
+
+func (c codec) Decode(format, shard string, body []byte) (entries []Entry, err error) {
+	if len(body) == 0 || body[0] != format[0] {
+		return nil, errors.New("another format")
+	}
+	return decodeLines(body), nil
+}
+
+func decodeLines(body []byte) (entries []Entry) {
+	for i, line := range slices.Collect(splitLines(body)) {
+		if i == 0 {
+			continue
+		}
+		var r Record
+		var ms int64
+		if _, err := fmt.Sscan(string(line), &r.Number, &r.Sub, &ms, &r.Data); err != nil {
+			panic(err)
+		}
+		r.Arrival = time.UnixMilli(ms)
+		if last := len(entries) - 1; last < 0 || entries[last].Number != r.Number {
+			entries = append(entries, Entry{Number: r.Number, Arrival: r.Arrival})
+		}
+		e := &entries[len(entries)-1]
+		e.Records = append(e.Records, r)
+	}
+	return entries
+}
+
+func splitLines(body []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for len(body) > 0 {
+			i := slices.Index(body, '\n')
+			if !yield(body[:i]) {
+				return
+			}
+			body = body[i+1:]
+		}
+	}
+}
+
+var _ io.Reader = nil
+var _ bucket.Store = storeOf{}

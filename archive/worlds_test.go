@@ -1,0 +1,438 @@
+package archive
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/internal/tape"
+)
+
+var (
+	histories = flag.Uint64("histories", 2000, "how many worlds TestWorlds plays")
+	firstSeed = flag.Uint64("seed", 1, "the first world's number")
+	tapeFlag  = flag.String("tape", "", "the tape that TestReplayWorld plays")
+)
+
+// invariants are what must hold at the end of each world.
+//
+//	A1  every entry is stored, or in a gap
+//	A2  none is stored twice, or stored and in a gap; no object is written over
+//	A3  what is in a gap had expired
+//	A4  Verify says so
+//	A5  all shards are finished some time after the troubles are over
+//	A6  nothing of a shard is stored before all of its parents
+//	A7  an aggregate is in one object
+//	A8  an object's minute is no earlier than any arrival in it
+//	A9  a malformed entry is kept
+
+// horizon is when the troubles end.
+func (p *plan) horizon() time.Duration {
+	if p.outage {
+		return 48 * time.Hour
+	}
+	return 3 * time.Hour
+}
+
+// play lets one world happen.
+func play(tp *tape.Tape, story *[]string) outcome {
+	w := &world{
+		tape: tp, plan: drawPlan(tp), objects: map[string]*object{}, registers: map[string]*register{},
+		tokens: map[string]int64{}, leases: map[string]*thread{}, first: map[string]time.Duration{}, story: story,
+	}
+	w.stream.next = 960
+	w.tell("%+v", w.plan)
+	w.shard()
+	if w.tape.Chance(500) {
+		w.shard()
+	}
+	for range w.plan.puts {
+		w.after(w.tape.UpTo(w.plan.horizon()), w.put)
+	}
+	for range w.plan.reshards {
+		w.after(w.tape.UpTo(w.plan.horizon()), w.reshard)
+	}
+	for range w.plan.procs {
+		w.after(w.tape.UpTo(30*time.Minute), w.worker)
+	}
+	if w.plan.outage {
+		w.after(w.tape.UpTo(4*time.Hour), w.outage)
+	}
+	if w.plan.loses {
+		w.after(w.tape.UpTo(w.plan.horizon()), w.lose)
+	}
+	w.after(w.plan.horizon(), w.heal)
+	defer w.end()
+	w.run(func() bool { return w.calm && w.finished() || len(w.wrong) > 0 })
+	if len(w.wrong) == 0 {
+		until := w.now + 31*time.Hour // zombies wake up
+		w.run(func() bool { return w.now > until })
+		w.run(func() bool { return w.finished() }) // one may have begun with a shard that is gone
+		w.check()
+	}
+	return outcome{w.wrong, w.steps, tp.Recorded()}
+}
+
+// end ends all coroutines.
+func (w *world) end() {
+	w.over = true
+	for _, t := range w.threads {
+		t.stop()
+	}
+}
+
+type outcome struct {
+	wrong    []string
+	steps    int
+	recorded []uint32
+}
+
+func (o *outcome) violates(name string) bool {
+	return slices.ContainsFunc(o.wrong, func(s string) bool { return s[:2] == name })
+}
+
+// outage ends all processes, for longer than entries are kept.
+func (w *world) outage() {
+	w.tell("all processes die")
+	n := 0
+	for _, t := range w.threads {
+		if !t.dead {
+			t.dead = true
+			n++
+		}
+	}
+	w.after(20*time.Hour+w.tape.UpTo(20*time.Hour), func() {
+		for range max(n, 1) {
+			w.worker()
+		}
+	})
+}
+
+// lose loses the registers. Somebody notices, some time.
+func (w *world) lose() {
+	w.tell("the registers are lost")
+	w.registers = map[string]*register{}
+	if keys := w.stored(); len(keys) > 0 && w.tape.Chance(400) {
+		key := keys[w.tape.Choose(len(keys))]
+		n, _ := ParseKey("p/", key)
+		w.deleted = n.Shard
+		w.tell("%s is deleted by hand", key)
+		delete(w.objects, key)
+	}
+	p := &proc{world: w, id: len(w.threads), format: "a", knows: "abc"}
+	w.after(tape.Pick(w.tape, w.tape.UpTo(time.Hour), w.tape.UpTo(time.Minute)), func() { p.spawn((*thread).recover) })
+}
+
+func (t *thread) recover() {
+	for !t.over {
+		c, err := t.archive().Recover(stoppable{context.Background(), t})
+		t.tell("recovered: %+v, %v", c, err)
+		if err == nil || len(t.objects) == 0 {
+			return
+		}
+		t.dead = false // an operator tries again
+		t.wait(time.Minute)
+	}
+}
+
+func (w *world) heal() {
+	w.tell("calm")
+	w.calm = true
+	for _, s := range w.open() {
+		w.closes(s)
+	}
+	w.shard()
+	w.worker()
+}
+
+func (w *world) finished() bool {
+	for _, s := range w.stream.shards {
+		p, ok := w.progress(s.ID)
+		if s.closed == 0 || ok && p.State == Finished {
+			continue
+		}
+		if s.closed+w.plan.retention > w.now || ok {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *world) progress(shard string) (Progress, bool) {
+	r := w.registers["archive/x/shard/"+shard]
+	if r == nil {
+		return Progress{}, false
+	}
+	p, err := decodeProgress(r.value)
+	return p, err == nil && p.Generation == w.generation()
+}
+
+func (w *world) generation() int64 {
+	var c Claim
+	if o := w.objects[ClaimKey("p/")]; o != nil {
+		_ = json.Unmarshal(o.body, &c)
+	}
+	return c.Generation
+}
+
+// landed checks an object when it is stored.
+func (w *world) landed(key string, o, old *object) {
+	if _, ok := w.first[key]; !ok {
+		w.first[key] = w.now
+	}
+	if strings.HasPrefix(key, "p/"+reserved) {
+		return
+	}
+	if old != nil {
+		w.violated("A2", "%s is written over", key)
+	}
+	n, err := ParseKey("p/", key)
+	if err != nil {
+		w.violated("A4", "%v", err)
+		return
+	}
+	if _, ok := w.first[n.Shard]; !ok {
+		w.first[n.Shard] = w.now
+	}
+	s := w.stream.find(n.Shard)
+	for _, e := range s.entries {
+		if n.Format == GapFormat && n.Contains(e.Number) && e.at+w.plan.retention > w.now && e.Malformed == nil && w.owed(s, e) {
+			w.violated("A3", "%s is in the gap %s, and could be read", e.Number, key)
+		}
+		if n.Format != GapFormat && len(o.body) > 0 && n.Contains(e.Number) && minute(e.Arrival).After(n.Minute) {
+			w.violated("A8", "%s arrived at %s, and is in %s", e.Number, e.Arrival, key)
+		}
+	}
+	for _, parent := range s.Parents {
+		p := w.stream.find(parent)
+		for _, e := range p.entries {
+			if w.owed(p, e) && e.at+w.plan.retention > w.now && len(w.holders(parent, e.Number)) == 0 {
+				w.violated("A6", "%s is stored before %s of %s", key, e.Number, parent)
+			}
+		}
+	}
+}
+
+// owed reports that an entry must be stored: one that came after the claim, or
+// could still be read when the first of its shard was stored.
+func (w *world) owed(s *simShard, e simEntry) bool {
+	claimed, ok := w.first["p/"+reserved+"archive"]
+	stored, any := w.first[s.ID]
+	if !(ok && e.at >= claimed || any && e.at+w.plan.retention > stored) {
+		return false
+	}
+	return !w.plan.fromTime || !e.Arrival.Before(epoch.Add(30*time.Minute))
+}
+
+// holders are the keys of all objects that cover a number.
+func (w *world) holders(shard string, number Number) (keys []string) {
+	for key, o := range w.objects {
+		n, err := ParseKey("p/", key)
+		if err == nil && n.Shard == shard && len(o.body) > 0 && n.Contains(number) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// check looks whether the archive is what it should be.
+func (w *world) check() {
+	stored := map[string][]string{} // data to keys
+	for key, o := range w.objects {
+		n, err := ParseKey("p/", key)
+		if err != nil || len(o.body) == 0 || n.Format == GapFormat {
+			continue
+		}
+		for _, e := range decodeLines(o.body) {
+			for _, r := range e.Records {
+				stored[string(r.Data)] = append(stored[string(r.Data)], key)
+			}
+		}
+	}
+	for _, s := range w.stream.shards {
+		if _, ok := w.progress(s.ID); !ok {
+			continue // it was gone before anybody could read it
+		}
+		for _, e := range s.entries {
+			if w.owed(s, e) {
+				w.checkEntry(s, e, stored)
+			}
+		}
+	}
+	w.checkVerify()
+}
+
+func (w *world) checkEntry(s *simShard, e simEntry, stored map[string][]string) {
+	holders := w.holders(s.ID, e.Number)
+	if len(holders) == 0 {
+		w.violated("A1", "%s of %s is in no object", e.Number, s.ID)
+	}
+	if len(holders) > 1 {
+		w.violated("A2", "%s of %s is in %v", e.Number, s.ID, holders)
+	}
+	if len(holders) != 1 {
+		return
+	}
+	gap := strings.HasSuffix(holders[0], GapFormat)
+	in := ""
+	for _, r := range e.Records {
+		keys := stored[string(r.Data)]
+		switch {
+		case len(keys) == 0 && !gap:
+			w.violated("A1", "record %s of %s, %s is not stored", r.Data, s.ID, e.Number)
+		case len(keys) > 1 || len(keys) == 1 && gap:
+			w.violated("A2", "record %s of %s, %s is in %v and %v", r.Data, s.ID, e.Number, keys, holders)
+		case len(keys) == 1 && in != "" && keys[0] != in:
+			w.violated("A7", "%s of %s is in %s and %s", e.Number, s.ID, in, keys[0])
+		case len(keys) == 1:
+			in = keys[0]
+		}
+	}
+	if e.Malformed != nil && !gap && w.objects["p/"+reserved+"malformed/"+s.ID+"-"+string(e.Number)+".json"] == nil {
+		w.violated("A9", "%s of %s is not kept", e.Number, s.ID)
+	}
+}
+
+// stored are the keys of all objects of records and gaps.
+func (w *world) stored() (keys []string) {
+	for key, o := range w.objects {
+		if _, err := ParseKey("p/", key); err == nil && len(o.body) > 0 {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// checkVerify compares what Verify says with the truth, and whether it notices that
+// an object is missing, or one too many.
+func (w *world) checkVerify() {
+	if w.generation() == 0 {
+		return
+	}
+	want := len(w.wrong) == 0
+	verify := func() *Report {
+		r, done := &Report{}, false
+		w.now += time.Minute
+		p := &proc{world: w, id: -1, format: "a", knows: "abc"}
+		p.spawn(func(t *thread) {
+			defer func() { done = true }()
+			found, err := t.archive().Verify(stoppable{context.Background(), t}, true, nil)
+			if err != nil {
+				w.violated("A4", "%v", err)
+				return
+			}
+			r = found
+			r.Findings = slices.DeleteFunc(r.Findings, func(f Finding) bool {
+				_, known := w.progress(f.Shard)
+				return f.Kind == Missing && f.Shard == w.deleted && !known // nobody can mend it
+			})
+		})
+		w.run(func() bool { return done })
+		return r
+	}
+	if r := verify(); (len(r.Findings) == 0) != want {
+		w.violated("A4", "Verify: %+v", r)
+	}
+	if !want || len(w.wrong) > 0 {
+		return
+	}
+	keys := slices.DeleteFunc(w.stored(), func(key string) bool {
+		n, _ := ParseKey("p/", key)
+		_, ok := w.progress(n.Shard)
+		return !ok // of others nobody knows what there was
+	})
+	if len(keys) == 0 {
+		return
+	}
+	key := keys[w.tape.Choose(len(keys))]
+	o := w.objects[key]
+	delete(w.objects, key)
+	if r := verify(); len(r.Findings) != 1 || r.Findings[0].Kind != Missing {
+		w.violated("A4", "%s is missing, and Verify says %+v", key, r)
+	}
+	w.objects[key] = o
+	n, _ := ParseKey("p/", key)
+	n.End = n.End.after()
+	double := *o
+	double.Key = n.Key("p/")
+	w.objects[double.Key] = &double
+	if r := verify(); !slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Kind == Overlap && slices.Contains(f.Keys, key) }) {
+		w.violated("A4", "%s and %s overlap, and Verify says %+v", key, n.Key("p/"), r)
+	}
+}
+
+// TestWorlds plays simulated worlds in which processes die, stand still and come
+// back, requests and answers are lost, late and doubled, entries expire, shards are
+// split and merged, and registers are lost.
+func TestWorlds(t *testing.T) {
+	var next, steps atomic.Uint64
+	var failed atomic.Bool
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	worst := *firstSeed + *histories
+	for range 2 {
+		wg.Go(func() {
+			for !failed.Load() {
+				n := next.Add(1) - 1
+				if n >= *histories {
+					return
+				}
+				o := play(tape.New(*firstSeed+n), nil)
+				steps.Add(uint64(o.steps))
+				if len(o.wrong) > 0 {
+					failed.Store(true)
+					mu.Lock()
+					worst = min(worst, *firstSeed+n)
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if failed.Load() {
+		explain(t, worst)
+	}
+	t.Logf("%d worlds of %d steps on average", *histories, steps.Load() / *histories)
+}
+
+// explain shrinks a world that went wrong, and tells it.
+func explain(t *testing.T, seed uint64) {
+	t.Helper()
+	o := play(tape.New(seed), nil)
+	what, began := o.wrong[0][:2], time.Now()
+	short := tape.Shrink(o.recorded, func(try []uint32) ([]uint32, bool) {
+		if time.Since(began) > 8*time.Second {
+			return nil, false
+		}
+		o := play(tape.Replay(try), nil)
+		return o.recorded, o.violates(what)
+	})
+	var story []string
+	o = play(tape.Replay(short), &story)
+	t.Fatalf("%s\nrepeat it with: go test ./archive -run 'TestWorlds$' -histories 1 -seed %d\nor, shrunk to %d choices: go test ./archive -run TestReplayWorld -v -tape %s\n%s",
+		strings.Join(o.wrong, "\n"), seed, len(short), tape.Encode(short), strings.Join(story, "\n"))
+}
+
+// TestReplayWorld tells the story of a tape.
+func TestReplayWorld(t *testing.T) {
+	recorded, err := tape.Decode(*tapeFlag)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var story []string
+	o := play(tape.Replay(recorded), &story)
+	t.Log("\n" + strings.Join(story, "\n"))
+	if len(o.wrong) > 0 {
+		t.Error(strings.Join(o.wrong, "\n"))
+	}
+}
+
+var _ = fmt.Sprint

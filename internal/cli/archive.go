@@ -1,0 +1,200 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"regexp"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pawlhq/pawl/archive"
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/internal/config"
+	"github.com/pawlhq/pawl/internal/parts"
+	"github.com/pawlhq/pawl/ledger"
+)
+
+// archiveName is what an archive may be called: its name is part of register names.
+var archiveName = regexp.MustCompile(`^[a-z0-9._-]{1,64}$`)
+
+func newArchiveCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "archive",
+		Short: "Store a stream of records in a bucket, each record once",
+		Long: `Archive stores the records of a Kinesis data stream in a bucket, each of them
+exactly once, whatever crashes, sleeps or is started twice. The archives are
+those of pawl.yaml; their progress is kept in its ledger, which all workers of an
+archive share.`,
+		Example: `  pawl archive run
+  pawl archive status
+  pawl archive verify clicks --deep`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newArchiveRunCommand(a), newArchiveStatusCommand(a), newArchiveVerifyCommand(a), newArchiveRecoverCommand(a))
+	return cmd
+}
+
+func newArchiveRunCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "run [NAME...]",
+		Short: "Store records until told to end",
+		Long: `Run stores the records of all archives of pawl.yaml, or of those named. Any number of
+workers may run over one ledger: they share the shards. SIGINT or SIGTERM ends it
+in order; what is left in the middle another worker goes on with.`,
+		Example: `  pawl archive run
+  pawl archive run clicks --log-level warn`,
+		RunE: func(cmd *cobra.Command, names []string) error { return runArchiveRun(cmd.Context(), a, names) },
+	}
+}
+
+// archives are those of a configuration, opened.
+type archives struct {
+	list   []*archive.Archive
+	ledger ledger.Store
+}
+
+// archives opens the archives that are named, or all.
+func (a *app) archives(ctx context.Context, names []string, log *slog.Logger) (_ *archives, err error) {
+	c, err := a.parts.LoadArchives(a.configFile, os.LookupEnv)
+	if err != nil {
+		return nil, err
+	}
+	chosen, err := chooseArchives(c, names)
+	if err != nil {
+		return nil, err
+	}
+	store, err := objects(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	l, err := c.Ledger.Config.(parts.Ledger).Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	opened := &archives{ledger: l}
+	defer func() {
+		if err != nil {
+			opened.close(&err)
+		}
+	}()
+	registers, ok := l.(ledger.Registers)
+	if !ok {
+		return nil, c.At("ledger", errors.New("keeps no registers, which archives need: use sqlite:FILE"))
+	}
+	for _, i := range chosen {
+		one, err := parts.Archive(ctx, &c.Archives[i])
+		if err != nil {
+			return nil, c.At(fmt.Sprintf("archives[%d]", i), err)
+		}
+		if err := store.Check(ctx, one.Bucket); err != nil {
+			return nil, err
+		}
+		one.Store, one.Registers, one.Log, one.Owner = store, registers, log, owner()
+		one.Now, one.Sleep, one.Nonce = time.Now, pause, nonce
+		opened.list = append(opened.list, one)
+	}
+	return opened, nil
+}
+
+func (o *archives) close(err *error) { *err = errors.Join(*err, o.ledger.Close()) }
+
+// chooseArchives returns the places of the named archives, and checks all names.
+func chooseArchives(c *config.Config, names []string) (chosen []int, err error) {
+	if len(c.Archives) == 0 {
+		return nil, c.At("archives", errors.New("names no archive: add one"))
+	}
+	places := map[string]int{}
+	for i := range c.Archives {
+		name := c.Archives[i].Name
+		if !archiveName.MatchString(name) {
+			return nil, c.At(fmt.Sprintf("archives[%d].name", i), errors.New(`wants letters a-z, digits, "-", "_" and ".", at most 64`))
+		}
+		if _, twice := places[name]; twice {
+			return nil, c.At(fmt.Sprintf("archives[%d].name", i), fmt.Errorf("there is another archive %s", event.Quote(name)))
+		}
+		places[name] = i
+		if len(names) == 0 {
+			chosen = append(chosen, i)
+		}
+	}
+	for _, name := range names {
+		i, ok := places[name]
+		if !ok {
+			return nil, usage("%s has no archive %s", c.Name(), event.Quote(name))
+		}
+		chosen = append(chosen, i)
+	}
+	return chosen, nil
+}
+
+func owner() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%s:%d", host, os.Getpid())
+}
+
+func nonce() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+// pause waits, or returns the cause if ctx ends first.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func runArchiveRun(ctx context.Context, a *app, names []string) (err error) {
+	log, err := a.logger(a.Err, slog.LevelInfo)
+	if err != nil {
+		return err
+	}
+	ctx, stop := untilSignal(ctx, log)
+	defer stop()
+	all, err := a.archives(ctx, names, log)
+	if err != nil {
+		return err
+	}
+	defer all.close(&err)
+	work, ctx := errgroup.WithContext(ctx)
+	for _, one := range all.list {
+		// A store that takes a write whose condition does not hold would lose records.
+		if err := bucket.Prove(ctx, one.Store, one.Bucket, one.Prefix); err != nil {
+			return err
+		}
+		one.Observe = func(shard string, o archive.Planned) {
+			log.Info("stored", "archive", one.Name, "shard", shard, "key", o.Key, "entries", o.Count)
+		}
+		log.Info("archive", "name", one.Name, "to", place(one.Bucket, one.Prefix), "format", one.Format)
+		work.Go(func() error { return explained(one.Run(ctx)) })
+	}
+	return work.Wait()
+}
+
+// explained says with which code a command ends.
+func explained(err error) error {
+	for _, kind := range []error{archive.ErrLostRegisters, archive.ErrClaimed, archive.ErrDenied, archive.ErrNoStream} {
+		if errors.Is(err, kind) {
+			return misconfigured(err)
+		}
+	}
+	return err
+}

@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawlhq/pawl/archive"
+)
+
+func newArchiveStatusCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "status [NAME...]",
+		Short: "Show how far each shard is stored",
+		Long: `Status prints a line for each shard: how far it is stored, by whom, and how many
+objects are on their way.`,
+		Example: `  pawl archive status
+  pawl archive status clicks --json`,
+		RunE: func(cmd *cobra.Command, names []string) error { return runArchiveStatus(cmd.Context(), a, names) },
+	}
+}
+
+// shardJSON is the state of a shard with --json.
+type shardJSON struct {
+	Archive   string         `json:"archive"`
+	Shard     string         `json:"shard"`
+	State     archive.State  `json:"state"`
+	Owner     string         `json:"owner,omitempty"`
+	Committed archive.Number `json:"committed,omitempty"`
+	Arrival   time.Time      `json:"arrival,omitzero"`  // of the newest record that is stored
+	Pending   int            `json:"pending,omitempty"` // objects that are being stored
+	Behind    float64        `json:"behind,omitempty"`  // seconds since Arrival
+}
+
+func runArchiveStatus(ctx context.Context, a *app, names []string) (err error) {
+	log, err := a.logger(a.Err, slog.LevelInfo)
+	if err != nil {
+		return err
+	}
+	all, err := a.archives(ctx, names, log)
+	if err != nil {
+		return err
+	}
+	defer all.close(&err)
+	for _, one := range all.list {
+		if err := a.status(ctx, one); err != nil {
+			return explained(err)
+		}
+	}
+	return nil
+}
+
+func (a *app) status(ctx context.Context, one *archive.Archive) error {
+	c, err := one.Claimed(ctx)
+	if err != nil {
+		return err
+	}
+	if !a.json {
+		fmt.Fprintf(a.Out, "%s in %s, generation %d\n", one.Name, place(one.Bucket, one.Prefix), c.Generation)
+	}
+	for p, err := range one.AllProgress(ctx, c) {
+		if err != nil {
+			return err
+		}
+		s := shardJSON{Archive: one.Name, Shard: p.Shard, State: p.State, Owner: p.Owner, Committed: p.Committed, Arrival: p.Arrival}
+		if p.Intent != nil {
+			s.Pending = len(p.Intent.Objects)
+		}
+		if p.State != archive.Finished && !p.Arrival.IsZero() {
+			s.Behind = time.Since(p.Arrival).Seconds()
+		}
+		if err := a.printShard(&s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *app) printShard(s *shardJSON) error {
+	if a.json {
+		return a.printJSON(s)
+	}
+	newest := "nothing is stored yet"
+	if !s.Arrival.IsZero() {
+		newest = "stored up to " + s.Arrival.UTC().Format(time.RFC3339)
+	}
+	_, err := fmt.Fprintf(a.Out, "  %s  %s  %s  by %s, %d objects on their way\n", s.Shard, s.State, newest, cmp.Or(s.Owner, "nobody"), s.Pending)
+	return err
+}
+
+func newArchiveRecoverCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "recover NAME",
+		Short: "Go on with an archive whose ledger was lost",
+		Long: `Recover makes the ledger of pawl.yaml that of the archive, when the one before was lost or
+is another. It takes a quarter of an hour: until no write of the time before can
+begin any more. After it the workers list what is stored, and go on behind that.`,
+		Example: `  pawl archive recover clicks`,
+		Args:    cobra.ExactArgs(1),
+		RunE:    func(cmd *cobra.Command, names []string) error { return runArchiveRecover(cmd.Context(), a, names) },
+	}
+}
+
+func runArchiveRecover(ctx context.Context, a *app, names []string) (err error) {
+	log, err := a.logger(a.Err, slog.LevelInfo)
+	if err != nil {
+		return err
+	}
+	ctx, stop := untilSignal(ctx, log)
+	defer stop()
+	all, err := a.archives(ctx, names, log)
+	if err != nil {
+		return err
+	}
+	defer all.close(&err)
+	log.Info("waiting until no write of before can begin any more", "for", archive.RecoveryWait)
+	c, err := all.list[0].Recover(ctx)
+	if err != nil {
+		return explained(err)
+	}
+	if a.json {
+		return a.printJSON(c)
+	}
+	_, err = fmt.Fprintf(a.Out, "%s is in generation %d now: start its workers\n", names[0], c.Generation)
+	return err
+}
