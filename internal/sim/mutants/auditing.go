@@ -60,7 +60,7 @@ var auditing = []Mutant{
 		Edits: []Edit{
 			{"audit/pass.go", "	latest bool\n}", "	latest bool\n	gone   bool\n}"},
 			{"audit/pass.go", "		w.open = append(w.open, candidate{key: row.RowKey})\n	case compare(row, seen, forever)", "		w.open = append(w.open, candidate{key: row.RowKey, gone: !seen.Exists})\n	case compare(row, seen, forever)"},
-			{"audit/repair.go", "	for i := range looks {\n		if looks[i].unseen {\n			w.counts.Unseen++\n			continue\n		}\n		next, loss", "	for i := range looks {\n		if open[i].gone {\n			looks[i].Seen = Seen{}\n		}\n		if looks[i].unseen {\n			w.counts.Unseen++\n			continue\n		}\n		next, loss"},
+			{"audit/repair.go", "	for i := range looks {\n		if looks[i].unseen {\n", "	for i := range looks {\n		if open[i].gone {\n			looks[i].Seen = Seen{}\n		}\n		if looks[i].unseen {\n"},
 		},
 		Why:  "A listing is old when it is read, and may leave out what is there. What it does not show counts as removed.",
 		From: "tools that mirror a bucket, and delete what a listing lacks",
@@ -71,7 +71,7 @@ var auditing = []Mutant{
 		Edits: []Edit{
 			{"audit/pass.go", "	latest bool\n}", "	latest bool\n	seen   Seen\n}"},
 			{"audit/pass.go", "		w.open = append(w.open, candidate{key: row.RowKey})\n	case compare(row, seen, forever)", "		w.open = append(w.open, candidate{key: row.RowKey, seen: seen})\n	case compare(row, seen, forever)"},
-			{"audit/repair.go", "	for i := range looks {\n		if looks[i].unseen {\n			w.counts.Unseen++\n			continue\n		}\n		next, loss", "	for i := range looks {\n		if looks[i].Exists && open[i].seen.Exists {\n			looks[i].Seen = open[i].seen\n		}\n		if looks[i].unseen {\n			w.counts.Unseen++\n			continue\n		}\n		next, loss"},
+			{"audit/repair.go", "	for i := range looks {\n		if looks[i].unseen {\n", "	for i := range looks {\n		if looks[i].Exists && open[i].seen.Exists {\n			looks[i].Seen = open[i].seen\n		}\n		if looks[i].unseen {\n"},
 		},
 		Why:  "What the listing showed has been overwritten since, and the row knows it: Want is raised to what is no more.",
 		Test: &Test{Args: []string{"./audit", "-run", "TestListingsOmit$"}, Says: "FAIL: TestListingsOmit"},
