@@ -113,11 +113,14 @@ type Audit struct {
 	PurgeSettled bool
 }
 
-// What an audit is asked, and what it tells.
+// What audits and purges are asked, and what they tell.
 type (
+	// AuditOptions say what one audit is to do.
 	AuditOptions = audit.Options
-	AuditReport  = audit.Report
-	Purged       = audit.Purged
+	// AuditReport is what an audit found.
+	AuditReport = audit.Report
+	// Purged counts what a purge did.
+	Purged = audit.Purged
 )
 
 // Ack says when a message is acknowledged.

@@ -103,7 +103,7 @@ var storeURL = regexp.MustCompile(`http://127\.0\.0\.1:\d+`)
 
 func (s *saboteur) Write(b []byte) (int, error) {
 	n, err := s.Buffer.Write(b)
-	if bytes.Contains(b, []byte("a second look at the bucket")) {
+	if bytes.Contains(b, []byte("an audit of the bucket healed")) {
 		s.do.Do(func() {
 			err = put(storeURL.FindString(s.String())+"/photos-out/gray/extra.png", []byte("not a picture"))
 		})
