@@ -139,7 +139,7 @@ func TestNight(t *testing.T) {
 		},
 		0.0000001: {
 			"worlds: 1 worlds", "lock's worlds: 1 worlds", "the engine's histories: 1 histories", fmt.Sprintf("mutants: 1 of %d", len(mutants.All())),
-			"kills: 1 × 20 kills, 5 stops", "counter: 1 updates", "flood: 100 connections", "FuzzDetect in event: 1s",
+			"kills: 1 × 20 kills, 5 stops", "counter: 1 updates", "loads: 200 files, 20 kills, 4 crashes", "sweepers: 10000 rows", "flood: 100 connections", "FuzzDetect in event: 1s",
 		},
 	} {
 		steps, err := (&night{scope: s, scale: scale}).steps(t.Context())
