@@ -19,7 +19,7 @@ lint: ## the same, with gofmt, staticcheck and golangci-lint
 bench: ## run the benchmarks that CONTRIBUTING.md names
 	go test ./internal/e2e -run '^$$' -bench BenchmarkCycle -benchtime 5x
 	go test ./internal/e2e -run '^$$' -bench BenchmarkReplay -benchtime 1x
-	go test ./ledger/sqliteledger -run '^$$' -bench . -benchmem
+	go test ./ledger/sqliteledger ./ledger/pgledger -run '^$$' -bench . -benchmem
 	cd bench && go test -run '^$$' -bench . -benchmem -timeout 1h ./...
 
 fuzz: ## fuzz one target: make fuzz PKG=./event FUZZ=FuzzDetect TIME=1m

@@ -46,6 +46,12 @@ func (n *night) steps(ctx context.Context) ([]step, error) {
 	increments := n.count(1, 2000)
 	add("counter", increments+" updates", "test", "./internal/e2e", "-run", "^TestCounter$", "-count=1", "-timeout", "1h", "-v", "-increments", increments)
 
+	files, killed, crashes := n.count(200, 500), n.count(20, 200), n.count(4, 50)
+	add("loads", files+" files, "+killed+" kills, "+crashes+" crashes", "test", "./internal/e2e", "-run", "^TestLoads$", "-count=1", "-timeout", "1h", "-v",
+		"-files", files, "-loadkills", killed, "-crashes", crashes)
+	due := n.count(10_000, 100_000)
+	add("sweepers", due+" rows", "test", "./internal/e2e", "-run", "^TestSweepers$", "-count=1", "-timeout", "1h", "-v", "-due", due)
+
 	hostile := n.count(100, 10_000)
 	add("flood", hostile+" connections", "test", "./source/webhooksource", "-run", "^TestFlood$", "-count=1", "-timeout", "1h", "-v", "-flood", hostile)
 

@@ -81,7 +81,7 @@ func overlap() []string {
 }
 
 // slowest are begun first, or the others would have ended long before them.
-var slowest = []string{"internal/cli", "internal/e2e", "internal/demo", "lock", "ledger/sqliteledger"}
+var slowest = []string{"internal/cli", "internal/e2e", "internal/demo", "lock", "ledger/sqliteledger", "ledger/pgledger"}
 
 // slowestFirst returns the packages in the order in which they are tested.
 func slowestFirst(packages []string) []string {
