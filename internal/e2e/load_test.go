@@ -68,7 +68,8 @@ func TestLoads(t *testing.T) {
 	for n := range *files {
 		l.change(t, rng, n, n)
 	}
-	l.fleet.wg.Go(func() { struck <- l.fleet.suffer(t.Context(), plan(rng, *loadKills, 0, workers)) })
+	strikes := plan(rng, *loadKills, 0, workers)
+	l.fleet.wg.Go(func() { struck <- l.fleet.suffer(t.Context(), strikes) })
 	for n := range 2 * *files {
 		l.change(t, rng, rng.IntN(*files), *files+n)
 		if n%(2**files / *crashes) == *files / *crashes {
