@@ -57,14 +57,14 @@ var deciding = []Mutant{
 	},
 	{
 		Name:   "a-repetition-writes-what-is-left",
-		Edits:  []Edit{{"worker/attempt.go", "!again && !x.Claim.MustAct(&read, out) {\n		return false, nil\n", "!again && !x.Claim.MustAct(&read, out) {\n		if x.pinned != nil {\n			return true, x.remove(ctx)\n		}\n		return false, nil\n"}},
+		Edits:  []Edit{{"worker/attempt.go", "	if !x.mustAct(&read, out) {\n		return false, nil\n", "	if !x.mustAct(&read, out) {\n		if x.pinned != nil {\n			return true, x.remove(ctx)\n		}\n		return false, nil\n"}},
 		Why:    "After what was stored already is left out nothing is left. Written, it replaces the good output.",
 		From:   "the published archive of a stream, which writes an empty list over the stored batch",
 		Budget: 500,
 	},
 	{
 		Name:   "an-attempt-that-forgets-what-it-did",
-		Edits:  []Edit{{"worker/attempt.go", "again := out == nil && x.began; !again", "again := false; !again"}},
+		Edits:  []Edit{{"worker/attempt.go", "return out == nil && x.began || x.Claim.MustAct(read, out)", "return x.Claim.MustAct(read, out)"}},
 		Why:    "The handler had its effect, read its input again, and found it changed. Where the attempt now finds what the row says was had, nobody undoes the effect.",
 		Budget: 20_000,
 	},
