@@ -273,3 +273,44 @@ func TestLoadsBeforeItLooks(t *testing.T) {
 		t.Errorf("it raised %q", raised)
 	}
 }
+
+// TestOneObjectStopsNoOther: of an object that the store cannot tell of the audit
+// says so, and goes on.
+func TestOneObjectStopsNoOther(t *testing.T) {
+	w := newWorld(t)
+	for i := range 20 {
+		w.put(t, fmt.Sprintf("k%02d", i), "a")
+	}
+	run := func(objects bucket.Store) audit.Counts {
+		a, err := audit.New(audit.Config{Ledger: w.ledger, Objects: objects, Pipelines: []audit.Pipeline{w.pipeline}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := a.Run(t.Context(), audit.Options{Settle: time.Hour})
+		if err != nil {
+			t.Error(err)
+		}
+		return r.Total()
+	}
+	if got := run(denying{w.Store, "k07", bucket.ErrUnavailable}); got.Unseen != 1 || got.LostCreations != 19 {
+		t.Errorf("%+v", got)
+	}
+	if got := run(w.Store); got.Unseen != 0 || got.LostCreations != 1 {
+		t.Errorf("again: %+v", got)
+	}
+}
+
+// TestVersionsComeBack: the row of a removed version stands for no other that
+// follows.
+func TestVersionsComeBack(t *testing.T) {
+	w := newWorld(t)
+	w.pipeline.EachVersion = true
+	gone := had("k", event.Removed, ledger.Identity{})
+	gone.VersionID = "removed"
+	w.settled(t, gone)
+	w.put(t, "k", "one")
+	latest := audit.Options{Truth: versions{w.Store, nil}}
+	if got := w.audit(t, latest); got.LostCreations != 1 {
+		t.Errorf("%+v", got)
+	}
+}

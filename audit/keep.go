@@ -29,7 +29,7 @@ const (
 	// saveEvery is how often progress is kept while nothing is found.
 	saveEvery = 5 * time.Second
 	// stale is after how long an audit that was broken off begins anew.
-	stale = 7 * 24 * time.Hour
+	stale = 24 * time.Hour
 	// endTime is how long the progress of an audit may take to be kept at its end.
 	endTime = 5 * time.Second
 )

@@ -199,6 +199,14 @@ func listed(info *bucket.Info, row *ledger.Row) Seen {
 	}}
 }
 
+// current is the version that a row stands for: what is done, or what it wants.
+func current(row *ledger.Row) *ledger.Version {
+	if row.Settled() && !row.Dead {
+		return &row.Have
+	}
+	return &row.Want
+}
+
 // compareVersions compares the versions of one object. A listing that does not name
 // them shows the latest one, and nothing of the others.
 func (w *walk) compareVersions(infos []bucket.Info, rows []ledger.Row, now time.Time) {
@@ -220,7 +228,7 @@ func (w *walk) compareVersions(infos []bucket.Info, rows []ledger.Row, now time.
 			w.consider(row, Seen{}, now)
 		case len(infos) > 0:
 			seen := listed(&infos[0], row)
-			known = known || row.Want.Identity.Fits(seen.Identity)
+			known = known || current(row).Kind == event.Created && current(row).Identity.Fits(seen.Identity)
 			fallthrough
 		default:
 			if w.redrives(row, now) {

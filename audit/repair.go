@@ -107,14 +107,24 @@ type look struct {
 	err    error
 }
 
-// looks looks at the objects, all at once.
+// fewLooks is how many looks may fail together without being a failure of the store.
+const fewLooks = 8
+
+// looks looks at the objects, all at once. An object that the store cannot tell of
+// stops no other: it counts as unseen. Where many fail and none succeeds, the store
+// has failed.
 func (w *walk) looks(ctx context.Context, open []candidate) ([]look, error) {
 	all := make([]look, len(open))
 	w.Each(len(open), func(i int) { all[i] = w.look(ctx, open[i].key.Object()) })
 	w.counts.Looked += int64(len(open))
+	failed := 0
 	for i := range all {
-		if all[i].err != nil {
-			return nil, all[i].err
+		if err := all[i].err; err != nil {
+			failed++
+			if !errors.Is(err, bucket.ErrUnavailable) || ctx.Err() != nil || failed == len(all) && failed > fewLooks {
+				return nil, err
+			}
+			all[i].unseen = true
 		}
 	}
 	return all, nil

@@ -22,6 +22,9 @@ type Schedule struct {
 const (
 	// glance is how often workers look at when the last audit was, at least.
 	glance = time.Minute
+	// rest is between an audit, or one of another worker that is under way, and the
+	// next look.
+	rest = 10 * time.Second
 	// again is how soon an audit that failed is gone on with.
 	again = 5 * time.Minute
 )
@@ -35,11 +38,14 @@ func (a *Auditor) Follow(ctx context.Context, s Schedule) {
 		wait, err := a.due(ctx, s.Every, last)
 		if err == nil && wait <= 0 {
 			err = a.turn(ctx, &s, &last)
-			wait = time.Second
+			wait = rest
 		}
 		if err != nil && ctx.Err() == nil {
-			a.cfg.Logger.Error("the audit failed; it will be gone on with", "error", err, "in", again)
-			wait = again
+			a.cfg.Logger.Error("the audit failed; it will be gone on with", "error", err, "in", again.String())
+			if !sleep(ctx, again) {
+				return
+			}
+			continue
 		}
 		if !sleep(ctx, min(wait, glance)+rand.N(time.Second)) {
 			return
@@ -60,8 +66,8 @@ func (a *Auditor) turn(ctx context.Context, s *Schedule, last *time.Time) error 
 		if err := r.do(ctx); err != nil {
 			return err
 		}
-		*last = time.Now()
 		report := r.end()
+		*last = report.Started
 		report.Log(a.cfg.Logger)
 		if s.After == nil {
 			return nil
@@ -78,15 +84,16 @@ func (a *Auditor) turn(ctx context.Context, s *Schedule, last *time.Time) error 
 	return err
 }
 
-// due is how long the next audit can wait yet.
+// due is how long the next audit can wait yet. It counts from when the last one
+// began, which was long ago if it was broken off.
 func (a *Auditor) due(ctx context.Context, every time.Duration, last time.Time) (time.Duration, error) {
 	all, err := a.Reports(ctx)
 	if err != nil {
 		return 0, err
 	}
 	for i := range all {
-		if a.whole(&all[i]) && all[i].Ended.After(last) {
-			last = all[i].Ended
+		if a.whole(&all[i]) && all[i].Started.After(last) {
+			last = all[i].Started
 		}
 	}
 	if last.IsZero() {

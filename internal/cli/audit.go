@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/audit"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/internal/config"
 )
 
 // auditOptions are the flags of audit.
@@ -58,7 +62,7 @@ listing of the outputs for each of the two.`,
 	}
 	flags := cmd.Flags()
 	flags.StringSliceVar(&o.Pipelines, "pipeline", nil, "only these `pipelines`, separated by commas")
-	flags.StringVar(&o.Prefix, "prefix", "", "only keys that begin with this `prefix`")
+	flags.StringVar(&o.Prefix, "prefix", "", "only keys that begin so: `s3://bucket/prefix`, or a key's prefix in any bucket")
 	flags.DurationVar(&o.Settle, "settle", 0, "leave alone what has changed within this `time` (default: the configuration's, or 12h)")
 	flags.BoolVar(&o.DryRun, "dry-run", false, "find, and write nothing")
 	flags.BoolVar(&o.Outputs, "outputs", false, "compare outputs with objects as well")
@@ -84,6 +88,9 @@ func runAudit(ctx context.Context, a *app, o *auditOptions) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, m.close()) }()
+	if err := o.inBucket(m.config); err != nil {
+		return err
+	}
 	m.parts.Audit.Every = 0 // what only a schedule needs is no concern of this one
 	p, err := m.build()
 	if err != nil {
@@ -119,6 +126,28 @@ func runAudit(ctx context.Context, a *app, o *auditOptions) (err error) {
 		return errors.Join(err, printErr)
 	}
 	return auditFailure(&report, err)
+}
+
+// inBucket takes the bucket off a prefix, and leaves the pipelines that take objects
+// from it.
+func (o *auditOptions) inBucket(c *config.Config) error {
+	rest, named := strings.CutPrefix(o.Prefix, "s3://")
+	if !named {
+		return nil
+	}
+	bucket, prefix, _ := strings.Cut(rest, "/")
+	var names []string
+	for i := range c.Pipelines {
+		p := &c.Pipelines[i]
+		if p.Match.Bucket == bucket && (len(o.Pipelines) == 0 || slices.Contains(o.Pipelines, p.Name)) {
+			names = append(names, p.Name)
+		}
+	}
+	if len(names) == 0 {
+		return usage("--prefix %s: none of the pipelines takes objects of bucket %s", o.Prefix, event.Quote(bucket))
+	}
+	o.Prefix, o.Pipelines = prefix, names
+	return nil
 }
 
 // auditFailure is what an audit ends with, if any.

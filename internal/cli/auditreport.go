@@ -100,6 +100,10 @@ func auditText(r *pawl.AuditReport, total *audit.Counts, complete bool) string {
 	}
 	line("%s %s objects and %s rows in %s: %s ranges of %s", what, humanize.Comma(total.Listed), humanize.Comma(total.Rows),
 		r.Ended.Sub(r.Started).Round(time.Millisecond), humanize.Comma(int64(r.Ranges)), r.Truth)
+	if r.Resumed > 0 {
+		line("  begun at %s, and gone on with %d times: what was lost since, in what was compared before, the next audit finds",
+			r.Started.Format(time.RFC3339), r.Resumed)
+	}
 	line("  lost: creations %d, overwrites %d, removals %d", total.LostCreations, total.LostOverwrites, total.LostRemovals)
 	if r.Outputs {
 		line("  outputs: missing %d, without their object %d, not of this pipeline %d", total.NoOutput, total.NoInput, total.Foreign)
