@@ -20,7 +20,7 @@ bench: ## run the benchmarks that CONTRIBUTING.md names
 	go test ./internal/e2e -run '^$$' -bench BenchmarkCycle -benchtime 5x
 	go test ./internal/e2e -run '^$$' -bench BenchmarkReplay -benchtime 1x
 	go test ./ledger/sqliteledger -run '^$$' -bench . -benchmem
-	cd bench && go test -run '^$$' -bench . -benchmem ./...
+	cd bench && go test -run '^$$' -bench . -benchmem -timeout 1h ./...
 
 fuzz: ## fuzz one target: make fuzz PKG=./event FUZZ=FuzzDetect TIME=1m
 	go test -run '^$$' -fuzz '^$(FUZZ)$$' -fuzztime $(TIME) $(PKG)

@@ -28,12 +28,12 @@ var layers = map[string][]string{
 
 	// Deciding, and doing.
 	"engine":  {"event", "ledger"},
-	"audit":   {"event", "ledger"},
 	"doctor":  {"bucket", "cell", "event"},
 	"archive": {"bucket", "cell", "event", "ledger", "lock"},
 	"lock":    {"bucket", "cell", "event", "ledger"},
 	"worker":  {"bucket", "engine", "event", "internal/logthrottle", "ledger", "source"},
-	".":       {"bucket", "engine", "event", "ledger", "source", "worker"},
+	"audit":   {"bucket", "engine", "event", "ledger", "lock", "worker"},
+	".":       {"audit", "bucket", "engine", "event", "ledger", "source", "worker"},
 
 	// Drivers. They know their own interface and nothing of each other.
 	"ledger/memledger":      {"ledger"},
@@ -43,68 +43,83 @@ var layers = map[string][]string{
 	"archive/encode":        {"archive"},
 	"archive/kinesisstream": {"archive"},
 	"source/replaysource":   {"event", "source"},
+	"source/sqssource":      {"event", "internal/logthrottle", "source"},
 	"source/webhooksource":  {"event", "internal/logthrottle", "source"},
-	"action":                {"event", "worker"},
-	"action/copyaction":     {"worker"},
-	"action/execaction":     {"action", "event", "worker"},
-	"action/httpaction":     {"action", "worker"},
-	"action/imageaction":    {"worker"},
+	"action":                {".", "event"},
+	"action/copyaction":     {"."},
+	"action/execaction":     {".", "action", "event"},
+	"action/httpaction":     {".", "action"},
+	"action/imageaction":    {"."},
+
+	// What there is in a bucket, for an audit.
+	"audit/inventory": {"bucket", "event"},
 
 	// The command.
 	"internal/config": {"event"},
 	"internal/parts": {
 		".", "action/copyaction", "action/execaction", "action/httpaction", "action/imageaction",
 		"archive", "archive/encode", "archive/kinesisstream",
-		"bucket", "event", "internal/config", "ledger", "ledger/memledger", "ledger/sqliteledger", "source/webhooksource",
+		"bucket", "event", "internal/config", "ledger", "ledger/memledger", "ledger/sqliteledger", "source/sqssource", "source/webhooksource",
 	},
 	"internal/demo": {"event", "ledger", "ledger/sqliteledger", "source"},
 	"internal/sim":  {"audit", "bucket", "engine", "event", "internal/tape", "ledger", "source", "worker"},
 	"internal/cli": {
-		".", "action/execaction", "archive", "bucket", "bucket/s3bucket", "doctor", "event", "internal/config", "internal/demo", "internal/parts",
+		".", "action/execaction", "archive", "audit", "audit/inventory", "bucket", "bucket/s3bucket", "doctor", "event", "internal/config", "internal/demo", "internal/parts",
 		"internal/sim", "ledger", "lock", "source/replaysource",
 	},
 	"cmd/pawl": {"internal/cli"},
 
+	// What users write.
+	"examples/exec":     {},
+	"examples/library":  {".", "bucket/s3bucket", "ledger/sqliteledger", "source/webhooksource"},
+	"examples/mutex":    {"bucket/s3bucket", "lock"},
+	"examples/once":     {".", "event", "ledger/sqliteledger", "source"},
+	"examples/receiver": {"action"},
+	"examples/update":   {"bucket/s3bucket", "lock"},
+
 	// For tests.
-	"action/internal/actiontest": {".", "bucket", "bucket/membucket", "event", "ledger", "ledger/memledger", "source"},
-	"archive/archivetest":        {"archive"},
-	"bucket/buckettest":          {"bucket", "event", "internal/registertest"},
-	"ledger/ledgertest":          {"event", "internal/registertest", "ledger"},
-	"source/sourcetest":          {"source"},
-	"internal/sim/mutants":       {"internal/sim"},
-	"internal/sim/mutants/play":  {"internal/sim"},
-	"internal/e2e":               {},
-	"internal/fakes3":            {},
-	"internal/registertest":      {},
-	"internal/servertest":        {"internal/fakes3", "internal/toolcache"},
-	"internal/tape":              {},
-	"internal/toolcache":         {},
-	"tools/mutation":             {"internal/toolcache"},
-	"tools/test":                 {"internal/sim/mutants", "internal/toolcache"},
+	"action/internal/actiontest":    {".", "bucket", "bucket/membucket", "event", "ledger", "ledger/memledger", "source"},
+	"archive/archivetest":           {"archive"},
+	"bucket/buckettest":             {"bucket", "event", "internal/registertest"},
+	"ledger/ledgertest":             {"event", "internal/registertest", "ledger"},
+	"source/sourcetest":             {"source"},
+	"internal/sim/mutants":          {"internal/sim"},
+	"internal/sim/mutants/play":     {"internal/sim"},
+	"internal/e2e":                  {},
+	"internal/fakes3":               {},
+	"internal/registertest":         {},
+	"internal/servertest":           {"archive", "archive/archivetest", "internal/fakes3", "internal/toolcache"},
+	"internal/tape":                 {},
+	"audit/inventory/inventorytest": {},
+	"internal/toolcache":            {},
+	"internal/traffic":              {},
+	"tools/mutation":                {"internal/toolcache"},
+	"tools/test":                    {"internal/sim/mutants", "internal/toolcache"},
 }
 
 // modules says which packages use which modules of others, tests aside. Every
 // module here ends up in the go.sum of whoever uses Pawl as a library.
 var modules = map[string][]string{
-	"github.com/go-json-experiment/json": {"archive/encode", "event", "ledger", "lock", "source/replaysource"}, // strict: case, duplicate names
-	"github.com/cenkalti/backoff/v5":     {"archive/kinesisstream", "internal/demo", "ledger", "ledger/sqliteledger"},
+	"github.com/go-json-experiment/json": {"archive/encode", "audit/inventory", "event", "ledger", "lock", "source/replaysource"}, // strict: case, duplicate names
+	"github.com/cenkalti/backoff/v5":     {"archive/kinesisstream", "internal/demo", "ledger", "ledger/sqliteledger", "source/sqssource"},
 	"github.com/hashicorp/golang-lru/v2": {"engine"},
-	"golang.org/x/sync":                  {"internal/cli", "internal/demo", "ledger/sqliteledger", "source/replaysource"},
+	"golang.org/x/sync":                  {"audit", "internal/cli", "internal/demo", "ledger/sqliteledger", "source/replaysource", "source/sqssource"},
 
 	"zombiezen.com/go/sqlite":                      {"ledger/sqliteledger"},
-	"github.com/aws/aws-sdk-go-v2":                 {"archive/kinesisstream", "bucket/s3bucket", "internal/servertest"},
-	"github.com/aws/aws-sdk-go-v2/config":          {"archive/kinesisstream", "bucket/s3bucket"},
+	"github.com/aws/aws-sdk-go-v2":                 {"archive/kinesisstream", "bucket/s3bucket", "internal/servertest", "source/sqssource"},
+	"github.com/aws/aws-sdk-go-v2/config":          {"archive/kinesisstream", "bucket/s3bucket", "source/sqssource"},
 	"github.com/aws/aws-sdk-go-v2/credentials":     {"bucket/s3bucket", "internal/servertest"},
-	"github.com/aws/aws-sdk-go-v2/service/kinesis": {"archive/kinesisstream", "internal/servertest"},
-	"github.com/aws/aws-sdk-go-v2/service/sqs":     {"internal/servertest"},
 	"github.com/aws/aws-sdk-go-v2/service/s3":      {"bucket/s3bucket", "internal/servertest"},
-	"github.com/aws/smithy-go":                     {"archive/kinesisstream", "bucket/s3bucket"},
+	"github.com/aws/aws-sdk-go-v2/service/kinesis": {"archive/kinesisstream", "internal/servertest"},
 	"github.com/klauspost/compress":                {"archive/encode"},
-	"github.com/parquet-go/parquet-go":             {"archive/encode"},
+	"google.golang.org/protobuf":                   {"archive/archivetest", "archive/kinesisstream"}, // aggregates of the Kinesis Producer Library
+	"github.com/aws/smithy-go":                     {"archive/kinesisstream", "bucket/s3bucket", "source/sqssource"},
+	"github.com/parquet-go/parquet-go":             {"archive/encode", "audit/inventory", "audit/inventory/inventorytest"},
+	"github.com/aws/aws-sdk-go-v2/service/sqs":     {"internal/servertest", "source/sqssource"},
 	"github.com/bep/imagemeta":                     {"action/imageaction"}, // EXIF orientation
 	"golang.org/x/image":                           {"action/imageaction"}, // WebP, resizing
 	"github.com/standard-webhooks/standard-webhooks/libraries": {
-		"action/httpaction", "source/webhooksource",
+		"action/httpaction", "examples/receiver", "source/webhooksource",
 	},
 
 	"github.com/spf13/cobra":            {"internal/cli"},
@@ -115,9 +130,8 @@ var modules = map[string][]string{
 	"github.com/schollz/progressbar/v3": {"internal/cli", "internal/demo"},
 	"golang.org/x/term":                 {"internal/cli"},
 
-	"github.com/johannesboyne/gofakes3": {"internal/demo", "internal/fakes3"},             // the demo's object store
-	"github.com/anishathalye/porcupine": {"internal/registertest"},                        // is it linearizable?
-	"google.golang.org/protobuf":        {"archive/archivetest", "archive/kinesisstream"}, // aggregates of the Kinesis Producer Library
+	"github.com/johannesboyne/gofakes3": {"internal/demo", "internal/fakes3"}, // the demo's object store
+	"github.com/anishathalye/porcupine": {"internal/registertest"},            // is it linearizable?
 	"github.com/google/go-cmp":          {"archive/archivetest", "bucket/buckettest", "ledger/ledgertest"},
 	"pgregory.net/rapid":                {"ledger/ledgertest"},
 }
@@ -162,7 +176,7 @@ func TestImportsRunOneWay(t *testing.T) {
 
 // TestDriversStandAlone holds what the table of layers itself must obey.
 func TestDriversStandAlone(t *testing.T) {
-	users := []string{"internal/cli", "internal/demo", "internal/parts"}
+	users := []string{"internal/cli", "internal/demo", "internal/parts", "examples/library", "examples/mutex", "examples/once", "examples/update"}
 	for dir, imports := range layers {
 		for _, imported := range imports {
 			if isDriver(imported) && !slices.Contains(users, dir) && !strings.HasSuffix(dir, "test") {

@@ -72,10 +72,11 @@ func TestGuidesYAML(t *testing.T) {
 // TestExamplesYAML reads the examples in docs, too.
 func TestExamplesYAML(t *testing.T) {
 	names, err := filepath.Glob("docs/examples/*.yaml")
-	if err != nil || len(names) == 0 {
-		t.Fatalf("no examples: %v", err)
+	more, errMore := filepath.Glob("examples/*/*.yaml")
+	if err != nil || errMore != nil || len(names) == 0 || len(more) == 0 {
+		t.Fatalf("no examples: %v %v", err, errMore)
 	}
-	for _, name := range names {
+	for _, name := range append(names, more...) {
 		if _, err := parts.Table.Load(name, func(string) (string, bool) { return "x", true }); err != nil {
 			t.Error(err)
 		}
@@ -141,11 +142,11 @@ func checkCommand(t *testing.T, guide string, words []string) {
 	}
 }
 
-// TestReadmeGo looks for the Go that guides show in the packages' Examples, which
-// are compiled and run. Indentation does not count.
+// TestReadmeGo looks for the Go that guides show in the examples, which are compiled
+// and run. Indentation does not count.
 func TestReadmeGo(t *testing.T) {
 	var example []byte
-	for _, name := range []string{"example_test.go", "lock/example_test.go"} {
+	for _, name := range []string{"example_test.go", "lock/example_test.go", "examples/library/main.go"} {
 		b, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
@@ -158,6 +159,19 @@ func TestReadmeGo(t *testing.T) {
 				t.Errorf("%s shows Go that is in no example_test.go:\n%s", g.name, text)
 			}
 		}
+	}
+}
+
+// TestReadmeProgram makes sure that the program of the README is an example as it
+// stands, which is built and run.
+func TestReadmeProgram(t *testing.T) {
+	program, err := os.ReadFile("examples/library/main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme := guides(t)[0]
+	if !slices.Contains(readme.blocks("go"), string(program)) {
+		t.Errorf("%s does not show examples/library/main.go as it is", readme.name)
 	}
 }
 
@@ -212,12 +226,18 @@ func testFuncs(t *testing.T) (names []string) {
 			}
 		}
 	}
-	bench, err := os.ReadFile("bench/parse_test.go") // of another module
-	if err != nil {
-		t.Fatal(err)
+	others, err := filepath.Glob("bench/*_test.go") // of another module
+	if err != nil || len(others) == 0 {
+		t.Fatalf("no benchmarks in bench: %v", err)
 	}
-	for _, m := range benchmark.FindAllSubmatch(bench, -1) {
-		names = append(names, string(m[1]))
+	for _, name := range others {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range benchmark.FindAllSubmatch(text, -1) {
+			names = append(names, string(m[1]))
+		}
 	}
 	return names
 }

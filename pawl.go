@@ -15,9 +15,11 @@
 package pawl
 
 import (
+	"context"
 	"log/slog"
 	"time"
 
+	"github.com/pawlhq/pawl/audit"
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/ledger"
@@ -25,17 +27,8 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// The types that a handler meets.
-type (
-	// Handler performs a pipeline's effect for one object.
-	Handler = worker.Handler
-	// HandlerFunc is a function as a Handler.
-	HandlerFunc = worker.HandlerFunc
-	// Task is one attempt at one object.
-	Task = worker.Task
-	// Source brings notifications in.
-	Source = source.Source
-)
+// Source brings notifications in.
+type Source = source.Source
 
 // Limited is a [Handler] that says how many of its kind may run at a time: one
 // that needs much memory, say. A pipeline that states its Concurrency overrules it.
@@ -88,12 +81,44 @@ type Config struct {
 	// to be verified, and those that an operator has redriven. Let another
 	// Pawl over the same ledger sweep now and then.
 	NoSweep bool
+	// Check, when set, is called once the sources run, those that have a Ready are
+	// ready, and before an object is worked on: its error ends Run. A store may wait
+	// for a webhook to answer before it is up.
+	Check func(ctx context.Context) error
 	// Ack says when a message is acknowledged; default [AckStored], or
 	// [AckSettled] over a ledger that forgets when its process ends.
 	Ack Ack
 	// Observer, when set, is told what happens.
 	Observer Observer
+	// Audit finds what notifications have lost, on a schedule.
+	Audit Audit
 }
+
+// Audit says when the objects are compared with the ledger, and what is left alone.
+type Audit struct {
+	// Every: how often Run does it, of all workers over the ledger one at a time.
+	// 0: never; [Pawl.Audit] does it once.
+	Every time.Duration
+	// Settle: what has changed since is left alone, for its notification may be on
+	// its way; default 12 h. For pipelines in event order it must exceed MaxDelay.
+	Settle time.Duration
+	// Retain: how long the row of a removed object is kept; default 30 days. It
+	// must exceed Settle and MaxDelay, or a late event would pass for a new one.
+	Retain time.Duration
+	// MaxDelay: how late a notification may be at most; default 24 h.
+	MaxDelay time.Duration
+	// PurgeSettled gives up the rows of objects that exist, too, Retain after they
+	// settled: the ledger stays small, and what is lost about such an object later
+	// stays lost. An audit then passes over objects without a row that are older.
+	PurgeSettled bool
+}
+
+// What an audit is asked, and what it tells.
+type (
+	AuditOptions = audit.Options
+	AuditReport  = audit.Report
+	Purged       = audit.Purged
+)
 
 // Ack says when a message is acknowledged.
 type Ack uint8

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/pawlhq/pawl/audit"
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/worker"
@@ -16,8 +18,9 @@ import (
 
 // Pawl runs pipelines. Make one with [New].
 type Pawl struct {
-	cfg    Config
-	worker *worker.Worker
+	cfg     Config
+	worker  *worker.Worker
+	auditor *audit.Auditor // nil: there is no object store
 }
 
 // New checks the configuration and returns a Pawl that does nothing before Run.
@@ -31,7 +34,11 @@ func New(cfg Config) (*Pawl, error) {
 	for i := range cfg.Pipelines {
 		pipelines[i] = cfg.Pipelines[i].build()
 	}
-	return &Pawl{cfg: cfg, worker: worker.New(worker.Config{
+	auditor, err := cfg.auditor()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	return &Pawl{cfg: cfg, auditor: auditor, worker: worker.New(worker.Config{
 		Ledger: cfg.Ledger, Objects: cfg.Objects, Pipelines: pipelines, Policy: cfg.policy(),
 		Concurrency: cfg.Concurrency, Backlog: cfg.Backlog, MaxBytes: cfg.MaxBytes,
 		Sweep: cfg.Sweep, Grace: cfg.Grace, AckSettled: cfg.Ack == AckSettled, Logger: cfg.Logger, Observer: cfg.Observer,
@@ -44,8 +51,8 @@ func New(cfg Config) (*Pawl, error) {
 // handed back. With no source it sweeps until ctx ends. The end is orderly:
 // handlers get the grace to finish, and what is left is given back.
 //
-// The error is that of the first source that failed, or of a ledger that became
-// unusable, or nil. A Pawl runs once.
+// The error is that of the first source that failed, of Config.Check, or of a ledger
+// that became unusable, or nil. A Pawl runs once.
 // The ledger and the object store stay open: they are the caller's.
 func (p *Pawl) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
@@ -53,9 +60,12 @@ func (p *Pawl) Run(ctx context.Context) error {
 	var work sync.WaitGroup
 	var failed error
 	work.Go(func() {
-		failed = p.worker.Run(ctx)
+		failed = p.work(ctx, stop)
 		stop(failed)
 	})
+	if p.cfg.Audit.Every > 0 {
+		work.Go(func() { p.followSchedule(ctx) })
+	}
 	err := p.runSources(ctx, stop)
 	if err == nil {
 		p.worker.Rest(ctx)
@@ -63,6 +73,30 @@ func (p *Pawl) Run(ctx context.Context) error {
 	stop(nil)
 	work.Wait()
 	return errors.Join(err, failed)
+}
+
+// work runs the worker if the check allows it, and else only lets it refuse what it
+// was given meanwhile.
+func (p *Pawl) work(ctx context.Context, stop context.CancelCauseFunc) error {
+	if p.cfg.Check == nil {
+		return p.worker.Run(ctx)
+	}
+	for _, s := range p.cfg.Sources {
+		if l, ok := s.(interface{ Ready() <-chan struct{} }); ok { // it listens
+			select {
+			case <-l.Ready():
+			case <-ctx.Done():
+			}
+		}
+	}
+	err := p.cfg.Check(ctx)
+	if ctx.Err() != nil {
+		err = nil // it was interrupted
+	}
+	if err != nil {
+		stop(err)
+	}
+	return errors.Join(err, p.worker.Run(ctx))
 }
 
 // runSources runs them all, and ends all when one fails.
@@ -126,6 +160,9 @@ func (c *Config) setDefaults() {
 		c.Ack = AckSettled
 	}
 	c.Grace = cmp.Or(c.Grace, 20*time.Second)
+	c.Audit.Settle = cmp.Or(c.Audit.Settle, 12*time.Hour)
+	c.Audit.Retain = cmp.Or(c.Audit.Retain, d.Retain)
+	c.Audit.MaxDelay = cmp.Or(c.Audit.MaxDelay, 24*time.Hour)
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
@@ -135,13 +172,14 @@ func (c *Config) policy() ledger.Policy {
 	return ledger.Policy{
 		TTL: c.Lease.TTL, Skew: c.Lease.Skew, Horizon: c.Lease.Horizon,
 		Attempts: c.Retry.Attempts, Base: c.Retry.Base, Max: c.Retry.Max,
-		Retain: ledger.DefaultPolicy().Retain,
+		Retain: c.Audit.Retain, PurgeSettled: c.Audit.PurgeSettled,
 	}
 }
 
 func (p Pipeline) build() *worker.Pipeline {
+	handle := func(ctx context.Context, t *worker.Task) error { return p.Handler.Handle(ctx, newTask(t)) }
 	w := &worker.Pipeline{
-		Name: p.Name, Match: p.Match.match, Handler: p.Handler,
+		Name: p.Name, Match: p.Match.match, Handler: worker.HandlerFunc(handle),
 		Order: p.Order, EachVersion: p.EachVersion, Eventual: p.Eventual, Concurrency: p.Concurrency,
 	}
 	if l, ok := p.Handler.(Limited); ok && w.Concurrency == 0 {

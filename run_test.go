@@ -16,6 +16,7 @@ import (
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/ledger/memledger"
+	"github.com/pawlhq/pawl/source"
 )
 
 func TestRunSettlesEverything(t *testing.T) {
@@ -65,6 +66,46 @@ func TestRunWaitsForRetries(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	})
+}
+
+// told is a source that tells when it runs.
+type told struct {
+	*list
+	begun chan struct{}
+}
+
+func (s *told) Run(ctx context.Context, sink source.Sink) error {
+	close(s.begun)
+	return s.list.Run(ctx, sink)
+}
+
+// A store may wait for a source to listen, before it can be looked at.
+func TestTheCheckComesBetweenTheSourcesAndTheWork(t *testing.T) {
+	wrong := errors.New("no such bucket")
+	for _, verdict := range []error{nil, wrong} {
+		inTime(t, func(s *site) {
+			events, handled := &told{&list{events: []event.Event{s.put("docs/a", "x")}}, make(chan struct{})}, false
+			p := s.pawl(func(ctx context.Context, task *pawl.Task) error {
+				handled = true
+				return upper(ctx, task)
+			}, toUp, from(events), func(c *pawl.Config) {
+				c.Check = func(context.Context) error {
+					<-events.begun
+					time.Sleep(time.Minute)
+					if handled {
+						t.Error("an object was worked on before the check")
+					}
+					return verdict
+				}
+			})
+			if err := p.Run(s.t.Context()); !errors.Is(err, verdict) {
+				t.Errorf("ended with %v, want %v", err, verdict)
+			}
+			if handled != (verdict == nil) {
+				t.Errorf("the check says %v, and the handler has run: %v", verdict, handled)
+			}
+		})
+	}
 }
 
 func TestRunReturnsTheErrorOfTheFirstSourceThatFails(t *testing.T) {

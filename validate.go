@@ -40,6 +40,7 @@ func (c *Config) validate() error {
 	}
 	errs = append(errs, c.validateBounds()...)
 	errs = append(errs, c.validateSweep()...)
+	errs = append(errs, c.validateAudit()...)
 	errs = append(errs, overlaps(c.Pipelines)...)
 	if cycle := findCycle(c.Pipelines); cycle != nil {
 		refuse("pipeline %s would be fed with its own output (%s): let it write to another bucket or prefix",
@@ -98,6 +99,11 @@ func (c *Config) validateBounds() (errs []error) {
 	atLeast("the first back-off", c.Retry.Base, time.Millisecond)
 	atLeast("the longest back-off", c.Retry.Max, c.Retry.Base)
 	atLeast("the grace", c.Grace, 0)
+	if c.Audit.Every != 0 {
+		atLeast("the time between two audits", c.Audit.Every, time.Second)
+	}
+	atLeast("the audit's settle", c.Audit.Settle, 0)
+	atLeast("the audit's max_delay", c.Audit.MaxDelay, 0)
 	positive := func(name string, got int64) {
 		if got < 1 {
 			errs = append(errs, fmt.Errorf("%s is %d: at least 1", name, got))

@@ -10,6 +10,7 @@ import (
 	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/bucket/membucket"
 	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/ledger/memledger"
 	"github.com/pawlhq/pawl/source"
 )
@@ -113,6 +114,22 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 			"the sweep interval is 1s, and NoSweep is set: leave one of them out"},
 		{"nothing to do", func(c *pawl.Config) { c.NoSweep = true }, "NoSweep needs a source: there is nothing else to do"},
 
+		{"audits too often", func(c *pawl.Config) { c.Audit.Every = time.Millisecond }, "the time between two audits is 1ms: at least 1s"},
+		{"settle", func(c *pawl.Config) { c.Audit.Settle = -1 }, "the audit's settle is -1ns: at least 0s"},
+		{"max delay", func(c *pawl.Config) { c.Audit.MaxDelay = -1 }, "the audit's max_delay is -1ns: at least 0s"},
+		{"forgets before it settles", func(c *pawl.Config) { c.Audit = pawl.Audit{Settle: 48 * time.Hour, Retain: 48 * time.Hour} },
+			"the audit's retain is 48h0m0s: it must exceed settle and max_delay, here 48h0m0s, or an event that comes late would find no trace of the removal"},
+		{"forgets before all have come", func(c *pawl.Config) { c.Audit.Retain = time.Hour },
+			"the audit's retain is 1h0m0s: it must exceed settle and max_delay, here 24h0m0s, or an event that comes late would find no trace of the removal"},
+		{"audits and never sweeps", func(c *pawl.Config) { c.Audit.Every = time.Hour; neverSweeps(c) },
+			"an audit on a schedule needs a sweep: what it finds has no message that would bring an attempt"},
+		{"audits without order", func(c *pawl.Config) { c.Audit.Every, c.Ledger = time.Hour, unordered{c.Ledger} },
+			"an audit on a schedule needs a ledger that lists its rows in order, as those on SQLite and Postgres do"},
+		{"audits ahead of events", func(c *pawl.Config) {
+			byEvent(declared{dialect: event.AWS})(c)
+			c.Audit.Every, c.Audit.MaxDelay = time.Hour, 12*time.Hour
+		}, "pipeline up goes by event order, so an audit must leave alone what may still be on its way: settle is 12h0m0s, and must exceed max_delay, 12h0m0s"},
+
 		{"event order without a dialect", byEvent(silent{}), "pipeline up: event order needs sources that declare their dialect"},
 		{"event order of any dialect", byEvent(declared{dialect: event.Detect, trust: true}),
 			`pipeline up: event order needs a dialect whose sequencer is trusted, and a source brings ""` + noDialect},
@@ -144,6 +161,11 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 		})
 	}
 }
+
+// unordered is a ledger that scans in no order.
+type unordered struct{ ledger.Store }
+
+func (unordered) Traits() ledger.Traits { return ledger.Traits{ScanUnordered: true} }
 
 // All that is wrong is said at once.
 func TestARefusalListsEverything(t *testing.T) {

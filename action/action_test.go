@@ -6,13 +6,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
-	"github.com/pawlhq/pawl/worker"
 )
 
-func task() *worker.Task {
-	return &worker.Task{
+func task() *pawl.Task {
+	return &pawl.Task{
 		Pipeline:       "load",
 		Object:         event.Object{Bucket: "exports", Key: "in/a b+c.csv"},
 		Kind:           event.Created,
@@ -26,15 +26,15 @@ func task() *worker.Task {
 func TestFactsJSON(t *testing.T) {
 	tests := []struct {
 		name string
-		edit func(*worker.Task)
+		edit func(*pawl.Task)
 		want string
 	}{
-		{"created", func(*worker.Task) {}, `{"pipeline":"load","bucket":"exports","key":"in/a b+c.csv","kind":"created","etag":"abc",` +
+		{"created", func(*pawl.Task) {}, `{"pipeline":"load","bucket":"exports","key":"in/a b+c.csv","kind":"created","etag":"abc",` +
 			`"version_id":"v1","size":12,"fence":1763700000000,"attempt":2,"idempotency_key":"0123456789abcdef0123456789abcdef"}`},
-		{"removed", func(t *worker.Task) { t.Kind, t.Info = event.Removed, bucket.Info{}; t.Object.VersionID = "v2" },
+		{"removed", func(t *pawl.Task) { t.Kind, t.Info = event.Removed, bucket.Info{}; t.Object.VersionID = "v2" },
 			`{"pipeline":"load","bucket":"exports","key":"in/a b+c.csv","kind":"removed","etag":"",` +
 				`"version_id":"v2","size":0,"fence":1763700000000,"attempt":2,"idempotency_key":"0123456789abcdef0123456789abcdef"}`},
-		{"key that is not UTF-8", func(t *worker.Task) { t.Object.Key = "a\xff" }, `{"pipeline":"load","bucket":"exports","key_base64":"Yf8=","kind":"created","etag":"abc",` +
+		{"key that is not UTF-8", func(t *pawl.Task) { t.Object.Key = "a\xff" }, `{"pipeline":"load","bucket":"exports","key_base64":"Yf8=","kind":"created","etag":"abc",` +
 			`"version_id":"v1","size":12,"fence":1763700000000,"attempt":2,"idempotency_key":"0123456789abcdef0123456789abcdef"}`},
 	}
 	for _, tt := range tests {

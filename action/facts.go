@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/event"
-	"github.com/pawlhq/pawl/worker"
 )
 
 // Facts is what Pawl tells the outside about one attempt: as a JSON body by
@@ -30,14 +30,14 @@ type Facts struct {
 	// VersionID is empty on an unversioned bucket.
 	VersionID string `json:"version_id"`
 	Size      int64  `json:"size"` // in bytes
-	// Fence, Attempt and IdempotencyKey are those of [worker.Task].
+	// Fence, Attempt and IdempotencyKey are those of [pawl.Task].
 	Fence          int64  `json:"fence"`
 	Attempt        int    `json:"attempt"`
 	IdempotencyKey string `json:"idempotency_key"`
 }
 
 // FactsOf returns the facts of t.
-func FactsOf(t *worker.Task) Facts {
+func FactsOf(t *pawl.Task) Facts {
 	f := Facts{
 		Pipeline:       t.Pipeline,
 		Bucket:         t.Object.Bucket,

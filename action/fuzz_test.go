@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pawlhq/pawl/worker"
+	"github.com/pawlhq/pawl"
 )
 
 // FuzzFacts checks that programs outside learn the very object, whatever its
@@ -30,7 +30,7 @@ func FuzzFacts(f *testing.F) {
 	})
 }
 
-func fuzzFacts(t *testing.T, task *worker.Task) {
+func fuzzFacts(t *testing.T, task *pawl.Task) {
 	key := task.Object.Key
 	body, err := FactsOf(task).JSON()
 	if err != nil {

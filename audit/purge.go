@@ -14,6 +14,11 @@ type Purged struct {
 	Changed int `json:"changed"` // left alone, since they changed meanwhile
 }
 
+// Plus returns the sum of two counts.
+func (p Purged) Plus(q Purged) Purged {
+	return Purged{p.Looked + q.Looked, p.Dropped + q.Dropped, p.Changed + q.Changed}
+}
+
 // purgePage is how many rows are dropped at a time.
 const purgePage = 500
 

@@ -36,6 +36,10 @@ func (e *Engine) deliver(in *Deliver) {
 // word on the item or not.
 func (e *Engine) answered(en *entry, o observation) {
 	s := &o.delivery.answer
+	if o.verdict == ledger.Disordered {
+		o.verdict = ledger.Stale
+		e.emit(Report{What: Disordered, Key: en.key, Detail: "sequencer " + o.item.Event.Sequencer.Raw() + " after " + en.row.Want.Sequencer.Raw()})
+	}
 	switch o.verdict {
 	case ledger.Raised:
 		s.Raised++

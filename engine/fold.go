@@ -85,7 +85,7 @@ func (e *Engine) foldObserve(en *entry, f *flight) (changed bool) {
 			e.emit(Report{What: ShapeChanged, Key: en.key, Detail: "sequencer " + ev.Sequencer.Raw() + " after " + f.next.Want.Sequencer.Raw()})
 		}
 		f.next, o.verdict = f.next.Observe(ev, o.item.Trusted, e.now)
-		changed = changed || o.verdict == ledger.Raised
+		changed = changed || o.verdict == ledger.Raised || o.verdict == ledger.Disordered
 	}
 	return changed
 }

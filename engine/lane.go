@@ -110,16 +110,18 @@ func (e *Engine) fits(l *lane, row *ledger.Row) bool {
 // quarantined reports that row runs alone, as it may be what kills the processes
 // that it runs in: half of its attempts are used up, and the last one ended with
 // its worker. Else the objects that are claimed together with a poisonous one
-// would use their attempts up with it, and die of it.
+// would use their attempts up with it, and die of it. That holds across pipelines:
+// beside a poison of another one, which is not in quarantine yet, it would die too.
 func (e *Engine) quarantined(row *ledger.Row) bool {
 	return row.Held() && 2*row.Attempts >= e.cfg.Policy.Attempts
 }
 
-// waitsAlone reports that a quarantined object is next in its lane: others begin
-// no more until it has run.
+// waitsAlone reports that a quarantined object is next in its lane, where nothing
+// else runs: others begin no more until it has run. As long as its own lane is
+// busy, the other lanes go on.
 func (e *Engine) waitsAlone() bool {
 	for _, l := range e.order {
-		if en := e.first(l); en != nil && e.quarantined(&en.row) {
+		if en := e.first(l); en != nil && l.running == 0 && e.quarantined(&en.row) {
 			return true
 		}
 	}

@@ -133,3 +133,55 @@ func TestBacklogOfASlowPipeline(t *testing.T) {
 		t.Errorf("%d objects were handled, want %d", done, objects+1)
 	}
 }
+
+// An object that may be what kills the processes waits until nothing else runs, and
+// other pipelines begin no more only when its own has come to rest.
+func TestQuarantineWaitsForItsOwnPipelineFirst(t *testing.T) {
+	w := newWorld(t)
+	two := policy()
+	two.Attempts = 2
+	add := func(owner string) *worker {
+		return w.newWorker(engine.Config{
+			Owner: owner, Pipelines: []string{"p", "pp"}, Policy: two, Tasks: 8, Bytes: 1 << 30, Swaps: 1, Batch: 100, Cache: 10, Sweep: time.Second,
+		}, 1)
+	}
+	crowd(t, add("lost"), "p", 1)
+	a := add("a")
+	pass := func(d time.Duration) {
+		w.now = w.now.Add(d)
+		a.step(engine.Tick{})
+		for _, sweep := range a.takeSweeps() {
+			a.step(engine.Swept{Pipeline: sweep.Pipeline, Rows: w.due(sweep)})
+		}
+		crowd(t, a, "", 0)
+	}
+	end := func(pipeline string) {
+		for key, task := range a.tasks {
+			if key.Pipeline == pipeline {
+				delete(a.tasks, key)
+				a.step(engine.Finished{Key: key, Fence: task.Fence, Result: engine.Completed, Ending: ledger.Ending{Read: ledger.Read{Kind: event.Created}}})
+			}
+		}
+		crowd(t, a, "", 0)
+	}
+	if n := crowd(t, a, "p", 3); n != 2 {
+		t.Fatalf("%d attempts run beside the one of the lost worker", n)
+	}
+	pass(20 * time.Second)
+	pass(20 * time.Second) // the lost worker's lease is over
+	if n := crowd(t, a, "pp", 1); n != 1 {
+		t.Fatalf("%d attempts of the other pipeline run while the first is busy", n)
+	}
+	end("p")
+	if n := crowd(t, a, "pp", 2); n != 1 {
+		t.Fatalf("%d attempts of the other pipeline run while one waits to be alone", n)
+	}
+	end("pp")
+	if n := len(a.tasks); n != 1 || crowd(t, a, "p", 0) != 1 {
+		t.Fatalf("%d attempts run, %d of them the one that is to run alone", n, crowd(t, a, "p", 0))
+	}
+	end("p")
+	if n := crowd(t, a, "pp", 0); n != 2 {
+		t.Fatalf("%d attempts run after it, want those that waited", n)
+	}
+}

@@ -55,8 +55,8 @@ func (p *printer) actions(out []engine.Action) {
 var facts = map[engine.Fact]string{
 	engine.Died: "died", engine.TookOver: "took over", engine.LostLease: "lost its lease", engine.Erred: "erred", engine.Outage: "met an outage",
 	engine.ShapeChanged: "shape changed", engine.Committed: "committed", engine.NothingToDo: "nothing to do",
-	engine.Unreadable: "unreadable",
-	engine.Raised:     "raised", engine.Duplicate: "duplicate", engine.Stale: "stale", engine.Acknowledged: "acknowledged",
+	engine.Unreadable: "unreadable", engine.Disordered: "disordered",
+	engine.Raised: "raised", engine.Duplicate: "duplicate", engine.Stale: "stale", engine.Acknowledged: "acknowledged",
 	engine.HandedBack: "handed back", engine.Claimed: "claimed", engine.GivenBack: "given back",
 	engine.Wrote: "wrote", engine.Refused: "refused",
 }

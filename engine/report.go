@@ -12,7 +12,7 @@ type Report struct {
 	// Key names the object. Facts about deliveries and batches have none.
 	Key ledger.RowKey
 	// N is how many rows a Wrote or Refused is about, how many events an
-	// Unmatched; else 0.
+	// Unmatched, how many losses an Audited; else 0.
 	N int
 	// Took is how long that took which the fact ends.
 	Took time.Duration
@@ -34,11 +34,12 @@ const (
 	Committed                    // an effect was committed. Took: the attempt
 	NothingToDo                  // an attempt found the effect committed already. Took: the attempt
 	Unreadable                   // a row cannot be read: its object waits
+	Disordered                   // an event was passed over as stale, though its own time is newer
 )
 
 // The facts that only metrics want; see [Config.Counts].
 const (
-	Raised       Fact = Unreadable + 1 + iota // an event is news
+	Raised       Fact = Disordered + 1 + iota // an event is news
 	Duplicate                                 // an event was heard before
 	Stale                                     // an event is older than what was heard before
 	Unmatched                                 // no pipeline wants these events
@@ -48,6 +49,10 @@ const (
 	GivenBack                                 // an attempt ended with its worker's shutdown. Took: the attempt
 	Wrote                                     // a batch of rows was sent to the ledger. Took: until its answer
 	Refused                                   // these rows of it another worker had changed
+	LossFound                                 // an audit found a loss; Detail names it
+	LossRepaired                              // and had the object looked at again
+	Audited                                   // an audit of this process ended. N: the losses. Took: the audit
+	LastAudit                                 // the last one over this ledger, by whomever, ended so long ago. Took: how long
 )
 
 // verdictFacts are the facts of the verdicts.

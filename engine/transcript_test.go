@@ -85,6 +85,8 @@ var commands = map[string]func(s *script){
 	"drain":   (*script).drain,
 	// redrive KEY [force]: an operator's write, behind the workers' backs.
 	"redrive": (*script).redrive,
+	// reset-order KEY
+	"reset-order": (*script).resetOrder,
 	// purge KEY
 	"purge": (*script).purge,
 	// row KEY: what stands in the ledger.
@@ -283,6 +285,11 @@ func (s *script) redrive() {
 	key := parseKey(s.word(0))
 	row := s.world.load(key)
 	s.world.write(row.Redrive(s.word(1) == "force", s.world.now), row.Nonce)
+}
+
+func (s *script) resetOrder() {
+	row := s.world.load(parseKey(s.word(0)))
+	s.world.write(row.ResetOrder(s.world.now), row.Nonce)
 }
 
 func (s *script) purge() {

@@ -16,12 +16,13 @@ const (
 	formR2
 	formGCS
 	formAzure
+	formListing // no notification: what list-objects-v2 answers
 )
 
 func (f form) String() string {
 	return [...]string{
 		"nothing known", "S3 records", "an S3 test event", "an SNS message",
-		"EventBridge", "R2", "Pub/Sub", "Event Grid",
+		"EventBridge", "R2", "Pub/Sub", "Event Grid", "a listing of a bucket",
 	}[f]
 }
 
@@ -58,6 +59,7 @@ const (
 	nameEventType
 	nameSubject
 	nameSpecVersion
+	nameContents
 )
 
 var topLevel = map[string]names{
@@ -73,6 +75,7 @@ var topLevel = map[string]names{
 	"eventType":   nameEventType,
 	"subject":     nameSubject,
 	"specversion": nameSpecVersion,
+	"Contents":    nameContents,
 }
 
 // form returns the form that the names seen so far settle, if any.
@@ -93,6 +96,8 @@ func (n names) form() form {
 		return formGCS
 	case has(nameEventType | nameSubject), has(nameSpecVersion | nameSubject):
 		return formAzure
+	case has(nameContents):
+		return formListing
 	}
 	return formUnknown
 }

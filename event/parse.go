@@ -125,6 +125,8 @@ func (p *parser) parse(payload []byte) error {
 		return p.parseGCS(payload)
 	case formAzure:
 		return p.parseAzure(payload)
+	case formListing:
+		return p.unknown("a listing of a bucket is none: docs/NOTIFICATIONS.md (%q) has the command that makes notifications of it", "A bucket that has objects already")
 	}
 	return p.unknown("neither S3 records nor an event of SNS, EventBridge, R2, Pub/Sub or Event Grid")
 }

@@ -5,9 +5,9 @@
 // Have up to it, and where the two are equal the object is settled. Duplicates,
 // lost events, failures, removals: all of them are relations between the two.
 //
-// The transitions (Observe, Raise, Claim, Renew, Complete, Fail, Release,
-// Suspect, Redrive, Forget) are pure: they map a row, an input and a time to the
-// next row, read no clock and no random source, and do no I/O. A [Store] commits
+// The transitions (Observe, Raise, Claim, Renew, Complete, Fail, Release, Suspect,
+// Redrive, ResetOrder, Forget) are pure: they map a row, an input and a time to
+// the next row, read no clock and no random source, and do no I/O. A [Store] commits
 // the next row by compare-and-swap, and [Ledger] makes its unclear answers
 // clear. Backends live in the folders below and exist when they pass
 // ledger/ledgertest.

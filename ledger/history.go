@@ -29,6 +29,18 @@ func (r *Row) note(now time.Time, what, note string) {
 	r.UpdatedAt = now
 }
 
+// DiedAt returns when a row that is dead died, or a time after that: that of its
+// oldest entry, where the history has forgotten.
+func (r *Row) DiedAt() (at time.Time) {
+	for _, e := range r.History {
+		at = e.At
+		if e.What == "dead" {
+			break
+		}
+	}
+	return at
+}
+
 // clip bounds a text from outside and keeps it valid UTF-8.
 func clip(s string) string {
 	if len(s) > maxNote {

@@ -9,15 +9,18 @@ import (
 // Verdict is what the ledger says of an event.
 type Verdict uint8
 
-// The verdicts. Only Raised changes the row.
+// The verdicts. Only Raised and Disordered change the row.
 const (
-	Raised    Verdict = iota + 1
-	Duplicate         // heard before
-	Stale             // older than what was heard before
+	Raised     Verdict = iota + 1
+	Duplicate          // heard before
+	Stale              // older than what was heard before
+	Disordered         // stale by its sequencer, and newer by its time: counted, no more
 )
 
 // String returns the verdict's name.
-func (v Verdict) String() string { return [...]string{"", "raised", "duplicate", "stale"}[v] }
+func (v Verdict) String() string {
+	return [...]string{"", "raised", "duplicate", "stale", "disordered"}[v]
+}
 
 // Observe takes note of an event. The row of an object never heard of is a Row
 // with nothing but its key.
@@ -32,12 +35,14 @@ func (r Row) Observe(e *event.Event, trusted bool, now time.Time) (Row, Verdict)
 	newest := !at.Before(r.EventTime)
 	if trusted && !e.Sequencer.IsZero() {
 		switch c := e.Sequencer.CompareSameKey(r.Want.Sequencer); {
+		case c < 0 && at.After(r.EventTime.Add(r.disorderAfter())) && !ofVersion(e):
+			return r.disordered(e, at, now), Disordered
 		case c < 0:
 			return r, Stale
 		case c == 0:
 			return r, Duplicate
 		}
-		r.Want, newest = Version{Sequencer: e.Sequencer}, true
+		r.Want, newest, r.Disorder = Version{Sequencer: e.Sequencer}, true, 0
 	} else {
 		fresh = at.After(r.EventTime)
 		r.Want.Generation++
@@ -49,17 +54,43 @@ func (r Row) Observe(e *event.Event, trusted bool, now time.Time) (Row, Verdict)
 		r.Want.Kind = e.Kind
 		r.Want.Identity = Identity{VersionID: e.Object.VersionID, ETag: e.ETag, Size: e.Size}
 	}
+	r.heard(e, at)
+	if r.CreatedAt.IsZero() {
+		r.CreatedAt = now
+	}
+	r.note(now, "raised", e.Kind.String()+" "+r.Want.Order()+" "+e.Name)
+	return r, Raised
+}
+
+func (r *Row) heard(e *event.Event, at time.Time) {
 	if at.After(r.EventTime) {
 		r.EventTime = at
 	}
 	if e.Kind == event.Created && at.After(r.CreatedTime) {
 		r.CreatedTime = at
 	}
-	if r.CreatedAt.IsZero() {
-		r.CreatedAt = now
+}
+
+// disorderAfter is by how much a stale event's time must be newer than all before
+// it, so that its sequencer is in doubt and not the clock. Once one was, any is.
+func (r *Row) disorderAfter() time.Duration {
+	if r.Disorder > 0 {
+		return 0
 	}
-	r.note(now, "raised", e.Kind.String()+" "+r.Want.Order()+" "+e.Name)
-	return r, Raised
+	return 15 * time.Second
+}
+
+// ofVersion reports that the event is about the removal of one version: of an old one,
+// perhaps, whose place in the order it has on some stores, however late it comes.
+func ofVersion(e *event.Event) bool { return e.Kind == event.Removed && e.Object.VersionID != "" }
+
+// disordered takes note of an event that its sequencer calls stale. Nobody can tell
+// which of the two is wrong, so Want stays; a person can, and resets the order.
+func (r Row) disordered(e *event.Event, at, now time.Time) Row {
+	r.Disorder++
+	r.heard(e, at)
+	r.note(now, "disordered", e.Kind.String()+" "+e.Sequencer.String()+" "+e.Name+" is newer by its time")
+	return r
 }
 
 // Raise takes note that an audit has looked at the object and found it to differ

@@ -23,7 +23,7 @@ func TestTransitions(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"observe": m.observe, "raise": m.raise,
 			"claim": m.claim, "renew": m.renew, "complete": m.complete, "fail": m.fail,
-			"release": m.release, "suspect": m.suspect, "redrive": m.redrive, "forget": m.forget, "wait": m.wait,
+			"release": m.release, "suspect": m.suspect, "redrive": m.redrive, "reset order": m.resetOrder, "forget": m.forget, "wait": m.wait,
 			"": m.check,
 		})
 	})
@@ -112,6 +112,9 @@ func (m *machine) observe(t *rapid.T) {
 		return next
 	})
 	switch newer := seq.CompareSameKey(was.Want.Sequencer); {
+	case verdict == ledger.Disordered && (newer >= 0 || m.row.Disorder != was.Disorder+1 || !reflect.DeepEqual(m.row.Want, was.Want)):
+		t.Fatalf("an event that compares %d is disordered: %+v became %+v", newer, was, m.row)
+	case verdict == ledger.Disordered:
 	case verdict != ledger.Raised && !reflect.DeepEqual(was, m.row):
 		t.Fatalf("a %s event changed the row", verdict)
 	case verdict == ledger.Raised && m.row.Want.Compare(was.Want) <= 0:
@@ -295,6 +298,23 @@ func (m *machine) redrive(t *rapid.T) {
 	m.apply(t, func(r ledger.Row) ledger.Row { return r.Redrive(force, now) })
 	if m.row.Dead || m.row.Attempts != 0 || force && (m.row.Settled() || !m.row.Forced) {
 		t.Fatalf("redriven to %+v", m.row)
+	}
+}
+
+func (m *machine) resetOrder(t *rapid.T) {
+	if m.row.Held() || m.row.CreatedAt.IsZero() {
+		return
+	}
+	_, now := m.clock(t)
+	was := m.row
+	m.row = was.ResetOrder(now) // Want may go back: that is the purpose
+	switch r := &m.row; {
+	case !r.Want.Sequencer.IsZero() || !r.Have.Sequencer.IsZero():
+		t.Fatalf("reset to %s and %s", r.Want.Order(), r.Have.Order())
+	case r.Settled() || r.Want.Generation <= was.Want.Generation || r.Have.Kind != 0 && r.Have.Generation <= was.Want.Generation:
+		t.Fatalf("%s and %s reset to %s and %s", was.Want.Order(), was.Have.Order(), r.Want.Order(), r.Have.Order())
+	case r.Lease != was.Lease || r.Dead != was.Dead || r.Doubt != was.Doubt:
+		t.Fatalf("%+v became %+v", was, r)
 	}
 }
 

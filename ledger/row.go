@@ -79,6 +79,9 @@ type Row struct {
 	Dead      bool      `json:"dead,omitzero"`
 	VerifyAt  time.Time `json:"verify_at,omitzero"`
 	EventTime time.Time `json:"event_time,omitzero"`
+	// Disorder counts the events since Want's sequencer that it made stale, though
+	// their own time was newer than that of all before them.
+	Disorder int `json:"disorder,omitzero"`
 	// CreatedTime is that of the newest created event seen, or of the object
 	// itself where an audit saw it.
 	CreatedTime time.Time `json:"created_time,omitzero"`

@@ -154,3 +154,21 @@ func TestBackoffBounds(t *testing.T) {
 		}
 	})
 }
+
+func TestDiedAt(t *testing.T) {
+	entry := func(second int64, what string) ledger.Entry {
+		return ledger.Entry{At: time.Unix(second, 0), What: what}
+	}
+	for _, test := range []struct {
+		history []ledger.Entry
+		want    time.Time
+	}{
+		{nil, time.Time{}},
+		{[]ledger.Entry{entry(9, "raised"), entry(8, "dead"), entry(7, "claimed"), entry(5, "dead")}, time.Unix(8, 0)},
+		{[]ledger.Entry{entry(9, "raised"), entry(8, "raised")}, time.Unix(8, 0)}, // forgotten
+	} {
+		if got := (&ledger.Row{Dead: true, History: test.history}).DiedAt(); !got.Equal(test.want) {
+			t.Errorf("%v of %v, want %v", got, test.history, test.want)
+		}
+	}
+}

@@ -66,14 +66,15 @@ func (s *story) event(a args) (*event.Event, error) {
 	if a.has("time") {
 		when, err3 = a.time("time")
 	}
-	k := a.key()
+	o := a.key().Object()
+	o.VersionID = a.text("version", "")
 	return &event.Event{
-		Object: k.Object(), Kind: kind, Sequencer: seq, Time: when, ETag: a.text("etag", ""),
+		Object: o, Kind: kind, Sequencer: seq, Time: when, ETag: a.text("etag", ""),
 		Name: map[event.Kind]string{event.Created: "ObjectCreated:Put", event.Removed: "ObjectRemoved:Delete"}[kind],
 	}, errors.Join(err1, err2, err3)
 }
 
-// observe seq=0055 [kind=removed] [etag=a] [time=9s] [untrusted] [on=..] [at=..]
+// observe seq=0055 [kind=removed] [etag=a] [version=v1] [time=9s] [untrusted] [on=..] [at=..]
 // An event's time is now unless told.
 func (s *story) observe(a args) (string, error) {
 	e, err := s.event(a)
@@ -81,7 +82,7 @@ func (s *story) observe(a args) (string, error) {
 		return "", err
 	}
 	r, verdict := s.row(a.key()).Observe(e, !a.has("untrusted"), s.now)
-	if verdict != ledger.Raised {
+	if verdict != ledger.Raised && verdict != ledger.Disordered {
 		return s.unchanged(r, "%s", verdict)
 	}
 	return s.store(r, "%s", verdict)
@@ -230,6 +231,11 @@ func (s *story) suspect(a args) (string, error) {
 // redrive [force] [on=..]
 func (s *story) redrive(a args) (string, error) {
 	return s.store(s.row(a.key()).Redrive(a.has("force"), s.now), "redriven")
+}
+
+// reset-order [on=..]
+func (s *story) resetOrder(a args) (string, error) {
+	return s.store(s.row(a.key()).ResetOrder(s.now), "reset")
 }
 
 // forget [settled] [on=..]: drops the row if it may.

@@ -35,6 +35,9 @@ func (s *story) describe(r *ledger.Row) string {
 	if r.Forced {
 		line("forced")
 	}
+	if r.Disorder > 0 {
+		line("disorder %d", r.Disorder)
+	}
 	if r.Attempts > 0 {
 		line("attempts %d", r.Attempts)
 	}

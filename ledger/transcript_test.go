@@ -73,7 +73,7 @@ func (s *story) run(d *datadriven.TestData) (string, error) {
 		"policy": s.setPolicy, "show": s.show, "crash": s.crash,
 		"observe": s.observe, "raise": s.raise, "shape": s.shape,
 		"claim": s.claim, "renew": s.renew, "complete": s.complete, "fail": s.fail, "release": s.release, "suspect": s.suspect,
-		"redrive": s.redrive, "forget": s.forget,
+		"redrive": s.redrive, "reset-order": s.resetOrder, "forget": s.forget,
 		"must-act": s.mustAct, "too-soon": s.tooSoon, "idempotency-key": s.idempotencyKey,
 	}
 	command := commands[d.Cmd]

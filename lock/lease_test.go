@@ -296,3 +296,27 @@ func TestAReleaseDuringARenewal(t *testing.T) {
 		})
 	}
 }
+
+// TestALeaseThatLandsWhileOneLooks: the look is on its way back when the first copy
+// lands, and so the second is refused. The lease runs since before the look.
+func TestALeaseThatLandsWhileOneLooks(t *testing.T) {
+	onBoth(t, func(b *bubble) {
+		u := b.user()
+		h := b.stopped(u.mutex(Config{TTL: time.Minute}))
+		var land func() error
+		var landed time.Time
+		u.calls.Next(buckettest.Put, buckettest.Late(&land))
+		u.calls.Next(buckettest.Get, func(ctx context.Context, do func(context.Context) error) error {
+			err := do(ctx)
+			b.done(land())
+			landed = time.Now()
+			sleep(time.Second)
+			return err
+		})
+		sleep(20 * time.Second)
+		b.done(h.renew(b.Context(), 30*time.Second))
+		if landed.IsZero() || h.sent.After(landed) {
+			b.Errorf("the lease counts from %v after it had landed", h.sent.Sub(landed))
+		}
+	})
+}

@@ -201,3 +201,48 @@ func TestAReaderThatSleptCannotRenew(t *testing.T) {
 		b.done(l.Release(b.Context()))
 	})
 }
+
+// TestAWriterWhoseGateLapses while it lists the readers: another has entered by then.
+func TestAWriterWhoseGateLapses(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		u := b.user()
+		u.calls.Next(buckettest.List, buckettest.Between(func() { sleep(9 * time.Second) }))
+		slow := begins(b.Context(), u.rw(Config{TTL: MinTTL}).Lock)
+		sleep(time.Second)
+		l := b.got(b.user().rw(Config{TTL: MinTTL}).Lock(b.Context()))
+		sleep(10 * time.Second)
+		slow.outside(b)
+		b.done(l.Context().Err())
+		b.done(l.Release(b.Context()))
+		last := slow.enters(b)
+		if last.Token() <= l.Token() {
+			b.Errorf("token %d after %d", last.Token(), l.Token())
+		}
+		b.done(last.Release(b.Context()))
+	})
+}
+
+// TestAWriterRenewsItsGate between the readers that it looks at, who are many.
+func TestAWriterRenewsItsGate(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		before := b.got(b.user().rw(Config{TTL: ttl}).Lock(b.Context()))
+		b.done(before.Release(b.Context()))
+		var readers []*Lease
+		for range 20 {
+			readers = append(readers, b.got(b.user().rw(Config{TTL: ttl}).RLock(b.Context())))
+		}
+		for _, r := range readers {
+			b.done(r.Release(b.Context()))
+		}
+		u := b.user()
+		u.calls.Next(buckettest.Get, buckettest.Pass) // of the gate
+		for range readers {
+			u.calls.Next(buckettest.Get, buckettest.Between(func() { sleep(time.Second) }))
+		}
+		l := b.got(u.rw(Config{TTL: ttl}).Lock(b.Context()))
+		if n := l.Token() - before.Token(); n != 1 {
+			b.Errorf("it had to enter %d times", n)
+		}
+		b.done(l.Release(b.Context()))
+	})
+}

@@ -193,7 +193,7 @@ func (u *update) allowed(now snapshot) error {
 	case !now.exists && !u.config.Create:
 		return fmt.Errorf("updating %s: %w: create it first, or say that it may be created", u, bucket.ErrNotFound)
 	case u.config.Fence > 0 && now.fence > u.config.Fence:
-		return fmt.Errorf("updating %s: %w: %d, and the object was updated under %d; nothing was written: somebody else holds the lock now",
+		return fmt.Errorf("updating %s: %w: %d, and the object was updated under %d; nothing was written: the lock has had a later holder",
 			u, ErrFenced, u.config.Fence, now.fence)
 	}
 	return nil

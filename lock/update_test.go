@@ -189,7 +189,7 @@ func TestUpdateUnderAFence(t *testing.T) {
 				b.done(err)
 				continue
 			}
-			b.refused(err, ErrFenced, "s3://b/k", fmt.Sprint(c.fence), "somebody else holds the lock now")
+			b.refused(err, ErrFenced, "s3://b/k", fmt.Sprint(c.fence), "the lock has had a later holder")
 			u.untouched(was)
 		}
 		b.is("abdf")

@@ -49,6 +49,14 @@ const maxMoves = 5
 // consistent store may be hiding.
 const lookAgain = 15 * time.Second
 
+// unmatched is the failure of an object that was heard of before the pipeline's match
+// was edited. Nothing has checked where its output would go now, so it rests: until
+// it matches again, or a person drops it.
+const unmatched = "the pipeline no longer matches it: it rests until it does, or until pawl redrive --drop"
+
+// rest is how long it rests, before it is seen whether it matches again.
+const rest = time.Hour
+
 // errTooYoung says that "not found" may not be believed yet.
 var errTooYoung = errors.New("is not found, but too young to be believed removed")
 
@@ -61,6 +69,11 @@ func (x *Attempt) Run(ctx context.Context) engine.Finished {
 	fin := engine.Finished{Key: x.Claim.Key, Fence: x.Claim.Fence}
 	if context.Cause(ctx) != nil {
 		fin.Result = engine.Released // nothing was begun
+		return fin
+	}
+	if !x.Pipeline.Match(x.ref()) {
+		fin.Result = engine.Failed
+		fin.Failure = ledger.Failure{Message: unmatched, After: rest, Uncounted: true}
 		return fin
 	}
 	var err error
@@ -349,7 +362,7 @@ func hint(err error) error {
 	case errors.Is(err, bucket.ErrNoBucket):
 		return fmt.Errorf("%w (create the bucket, or correct the configuration)", err)
 	case errors.Is(err, bucket.ErrDenied) && !errors.Is(err, bucket.ErrCredentials):
-		return fmt.Errorf("%w (grant s3:GetObject and s3:ListBucket on inputs, s3:PutObject and s3:DeleteObject on outputs)", err)
+		return fmt.Errorf("%w (grant s3:ListBucket and s3:GetObject on inputs and outputs, s3:PutObject and s3:DeleteObject on outputs: without s3:ListBucket, S3 denies objects that are not there, and a removal looks like this)", err)
 	case errors.Is(err, bucket.ErrInvalid):
 		return Permanent(err)
 	}

@@ -70,7 +70,7 @@ func TestWhatIsReadTooLateIsNotActedUpon(t *testing.T) {
 		acted := false
 		x := &Attempt{
 			Objects: slowHead{store, 2 * time.Second},
-			Pipeline: &Pipeline{Name: "p", Handler: HandlerFunc(func(context.Context, *Task) error {
+			Pipeline: &Pipeline{Name: "p", Match: func(event.Object) bool { return true }, Handler: HandlerFunc(func(context.Context, *Task) error {
 				acted = true
 				return nil
 			})},

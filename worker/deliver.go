@@ -19,8 +19,11 @@ func (w *Worker) take(ctx context.Context, d source.Delivery, wait bool) error {
 	if err != nil {
 		return err
 	}
-	od := &openDelivery{Delivery: d, items: max(len(items), 1), unmatched: unmatched}
-	if err := w.gate.enter(ctx, od.items, wait); err != nil {
+	od := &openDelivery{Delivery: d, pipelines: make([]string, len(items)), unmatched: unmatched}
+	for i := range items {
+		od.pipelines[i] = items[i].Key.Pipeline
+	}
+	if err := w.gate.enter(ctx, od.pipelines, wait); err != nil {
 		return err
 	}
 	id := w.lastID.Add(1)
@@ -67,5 +70,5 @@ func (w *Worker) answer(a *engine.Answer) {
 		Ack: a.Ack, RetryAfter: a.After, Err: a.Err,
 		Verdicts: source.Verdicts{Raised: a.Raised, Duplicate: a.Duplicate, Stale: a.Stale, Unmatched: od.unmatched},
 	})
-	w.gate.leave(od.items)
+	w.gate.leave(od.pipelines)
 }

@@ -20,7 +20,7 @@ import (
 
 // What an error of handler or store makes of the object.
 func TestFailures(t *testing.T) {
-	const hint = "(grant s3:GetObject and s3:ListBucket on inputs, s3:PutObject and s3:DeleteObject on outputs)"
+	const hint = "(grant s3:ListBucket and s3:GetObject on inputs and outputs, s3:PutObject and s3:DeleteObject on outputs: without s3:ListBucket, S3 denies objects that are not there"
 	broken := errors.New("broken pipe")
 	failing := func(err error) worker.HandlerFunc {
 		return func(context.Context, *worker.Task) error { return err }

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/pawlhq/pawl/source"
@@ -11,22 +12,27 @@ import (
 type gate struct {
 	mu      sync.Mutex
 	max     int
-	open    int // items of deliveries without an answer
-	pending int // objects that the engine is busy with
+	share   int            // of max, that the open items of one pipeline may have
+	open    int            // items of deliveries without an answer
+	each    map[string]int // the same, by pipeline
+	pending int            // objects that the engine is busy with
 	closed  bool
 	changed chan struct{} // closed and replaced when there may be room
 }
 
-func newGate(limit int) *gate { return &gate{max: limit, changed: make(chan struct{})} }
+func newGate(limit, share int) *gate {
+	return &gate{max: limit, share: share, each: map[string]int{}, changed: make(chan struct{})}
+}
 
-// enter takes n items in. A delivery is never split: what matters is that there
-// is room at all.
-func (g *gate) enter(ctx context.Context, n int, wait bool) error {
+// enter takes a delivery in, of which each item is for one of these pipelines; one
+// without items takes room as well. A delivery is never split: what matters is that
+// there is room at all.
+func (g *gate) enter(ctx context.Context, pipelines []string, wait bool) error {
 	for {
 		g.mu.Lock()
-		full, closed, changed := g.open+g.pending >= g.max, g.closed, g.changed
+		full, closed, changed := g.full(pipelines), g.closed, g.changed
 		if !full && !closed {
-			g.open += n
+			g.add(pipelines, 1)
 		}
 		g.mu.Unlock()
 		switch {
@@ -45,7 +51,18 @@ func (g *gate) enter(ctx context.Context, n int, wait bool) error {
 	}
 }
 
-func (g *gate) leave(n int) { g.update(func() { g.open -= n }) }
+func (g *gate) full(pipelines []string) bool {
+	return g.open+g.pending >= g.max || slices.ContainsFunc(pipelines, func(p string) bool { return g.each[p] >= g.share })
+}
+
+func (g *gate) add(pipelines []string, n int) {
+	g.open += n * max(len(pipelines), 1)
+	for _, p := range pipelines {
+		g.each[p] += n
+	}
+}
+
+func (g *gate) leave(pipelines []string) { g.update(func() { g.add(pipelines, -1) }) }
 
 func (g *gate) setPending(n int) {
 	g.mu.Lock()

@@ -25,7 +25,7 @@ func TestADeliveryOnItsWayInIsAnswered(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- w.Run(ctx) }()
 		synctest.Wait()
-		if err := w.gate.enter(ctx, 1, true); err != nil {
+		if err := w.gate.enter(ctx, nil, true); err != nil {
 			t.Fatal(err)
 		}
 		cancel()
@@ -34,7 +34,7 @@ func TestADeliveryOnItsWayInIsAnswered(t *testing.T) {
 			t.Error("it ended without an answer")
 		}
 		answers := 0
-		w.open.Store(uint64(1), &openDelivery{Delivery: source.Delivery{Done: func(source.Outcome) { answers++ }}, items: 1})
+		w.open.Store(uint64(1), &openDelivery{Delivery: source.Delivery{Done: func(source.Outcome) { answers++ }}})
 		w.send(engine.Deliver{ID: 1})
 		if err := <-ended; err != nil || answers != 1 {
 			t.Errorf("ended with %v after %d answers", err, answers)

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"github.com/pawlhq/pawl/engine"
 )
@@ -43,7 +44,8 @@ var lines = map[engine.Fact]struct {
 	engine.Erred:        {slog.LevelWarn, "failed; it will be tried again"},
 	engine.Outage:       {slog.LevelWarn, "objects cannot be worked on; they are tried again, and the attempts are not counted"},
 	engine.ShapeChanged: {slog.LevelWarn, "the sequencer is written differently than before: its order is doubtful"},
-	engine.Committed:    {slog.LevelDebug, "committed"},
+	engine.Disordered:   {slog.LevelWarn, "an event was passed over as stale, though its time is newer: where the object changes and nothing follows, pawl redrive --reset-order"},
+	engine.Committed:    {slog.LevelInfo, "committed"},
 	engine.NothingToDo:  {slog.LevelDebug, "nothing to do"},
 	engine.Unreadable:   {slog.LevelWarn, "its row in the ledger cannot be read: the object waits, all others go on; pawl ls --state unreadable lists them all"},
 }
@@ -59,12 +61,11 @@ func (l logged) Observe(r engine.Report) {
 	if r.Detail != "" {
 		attrs = append(attrs, "detail", r.Detail)
 	}
-	switch r.What {
-	case engine.Outage: // it meets every object, again and again
-		l.warnings.outage[r.Key.Pipeline].Log(ctx, line.message, attrs...)
-		return
-	case engine.Unreadable: // a newer Pawl may have written all of them
-		l.warnings.odd[r.Key.Pipeline].Log(ctx, line.message, attrs...)
+	if r.Took > 0 {
+		attrs = append(attrs, "took", r.Took.Round(time.Millisecond).String())
+	}
+	if w := l.warnings.facts[r.What][r.Key.Pipeline]; w != nil {
+		w.Log(ctx, line.message, attrs...)
 		return
 	}
 	l.Log(ctx, line.level, line.message, attrs...)

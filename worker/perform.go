@@ -104,7 +104,7 @@ func (w *Worker) look(a *engine.Look) {
 	w.watch(err)
 	if err != nil {
 		if w.hard.Err() == nil {
-			w.cfg.Logger.Warn("the ledger cannot be asked for objects that are not settled; trying again", "objects", len(a.Keys), "error", err)
+			w.warnings.look.Log(w.hard, "the ledger cannot be asked for objects that are not settled; trying again", "objects", len(a.Keys), "error", err)
 		}
 		w.send(engine.Looked{})
 		return

@@ -176,3 +176,33 @@ func TestAckSettledHandsBackWhatMustWait(t *testing.T) {
 		w.wantSettled("a")
 	})
 }
+
+// Where deliveries wait until their objects are settled, one slow pipeline does not
+// fill the whole backlog.
+func TestASlowPipelineLeavesRoomForOthers(t *testing.T) {
+	inWorld(t, func(w *world) {
+		slow := matchAll((&busy{work: time.Hour}).handle)
+		slow.Name, slow.Match = "slow", func(o event.Object) bool { return o.Key[0] == 's' }
+		fast := toOut(upper)
+		fast.Match = func(o event.Object) bool { return o.Key[0] == 'f' }
+		n := w.start(slow, func(c *worker.Config) {
+			c.AckSettled, c.Backlog, c.Concurrency, c.Pipelines = true, 40, 2, append(c.Pipelines, fast)
+		})
+		taken := 0
+		for i := range 100 {
+			err := n.TryDeliver(source.Delivery{Events: []event.Event{w.put(fmt.Sprint("s", i), "x")}, Done: func(source.Outcome) {}})
+			synctest.Wait()
+			if err == nil {
+				taken++
+			} else if !errors.Is(err, source.ErrFull) {
+				t.Fatal(err)
+			}
+		}
+		if taken != 10 {
+			t.Errorf("%d deliveries of the slow pipeline were taken, want its share of 10", taken)
+		}
+		for i := range 100 {
+			n.deliver(w.put(fmt.Sprint("f", i), "x")).wantAck(w)
+		}
+	})
+}

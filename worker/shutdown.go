@@ -36,6 +36,9 @@ func (s *shutdown) drain() engine.Input {
 	s.begin, s.begun = nil, true
 	s.w.gate.close()
 	s.graceOver = time.After(s.w.cfg.Grace)
+	if n := len(s.w.tasks); n > 0 {
+		s.w.cfg.Logger.Info("waiting for handlers that run, as long as the grace allows", "running", n, "grace", s.w.cfg.Grace.String())
+	}
 	return engine.Drain{}
 }
 

@@ -9,16 +9,8 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// Handler performs a pipeline's effect for one object. It is never called twice
-// at a time for one object, as long as its lease holds: when the lease is lost
-// or about to be, ctx is cancelled with [ErrLeaseLost] as its cause, and the
-// handler must return.
-//
-// nil commits the effect. An error is tried again with back-off; wrap it with
-// [Permanent] where trying the same content again is useless, with [RetryAfter]
-// where the other side said when, or with [Outage] where the object is not at fault.
-// A shortage of this machine (of descriptors, processes, memory or disk) anywhere in
-// the error is an outage without that.
+// Handler performs a pipeline's effect for one object; package pawl documents it for
+// users.
 type Handler interface {
 	Handle(ctx context.Context, t *Task) error
 }
@@ -29,25 +21,14 @@ type HandlerFunc func(ctx context.Context, t *Task) error
 // Handle calls f.
 func (f HandlerFunc) Handle(ctx context.Context, t *Task) error { return f(ctx, t) }
 
-// Task is one attempt at one object. It is valid until the handler returns.
+// Task is one attempt at one object; package pawl documents it for users.
 type Task struct {
-	Pipeline string
-	Object   event.Object
-	// Kind is what the object is now: Created where it exists, Removed where
-	// it does not. A pipeline with an output sees Created only: the output
-	// of a removed object is removed without asking.
-	Kind event.Kind
-	// Info is what the store said of the object when the attempt looked. In
-	// event order it holds what the event said. Empty for a removal.
-	Info bucket.Info
-	// Attempt counts from 1.
-	Attempt int
-	// Fence is the fencing token: larger than that of every earlier attempt
-	// at the object. A receiver that refuses smaller ones than it has seen
-	// is safe from workers that outlived their lease.
-	Fence int64
-	// IdempotencyKey is equal for all attempts at this version of the
-	// object, and for nothing else. 32 hexadecimal digits.
+	Pipeline       string
+	Object         event.Object
+	Kind           event.Kind
+	Info           bucket.Info
+	Attempt        int
+	Fence          int64
 	IdempotencyKey string
 
 	open    func(ctx context.Context) (io.ReadCloser, error)
@@ -76,13 +57,8 @@ func (t *Task) Open(ctx context.Context) (io.ReadCloser, error) {
 // Publish may be called.
 func (t *Task) HasOutput() bool { return t.hasOut }
 
-// Output returns a writer of the output object's content. Nothing is visible
-// before the handler returns nil; then the content replaces the output, unless
-// another attempt came first. A handler that returns nil without calling
-// Output or Publish says that this input has no output: an old one is removed.
-//
-// The content is held in memory while it is small, and in a temporary file
-// beyond. Calling Output again starts afresh.
+// Output returns a writer of the output object's content. Calling it again starts
+// afresh.
 func (t *Task) Output(contentType string) (io.Writer, error) {
 	if !t.hasOut {
 		return nil, Permanent(fmt.Errorf("pipeline %s has no output to write to: give it one (to)", t.Pipeline))

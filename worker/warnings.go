@@ -3,21 +3,30 @@ package worker
 import (
 	"log/slog"
 
+	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/logthrottle"
 )
 
 // warnings are those that one trouble repeats as long as it lasts.
 type warnings struct {
-	unclear            *logthrottle.Warning
-	sweep, outage, odd map[string]*logthrottle.Warning // by pipeline
+	unclear, look *logthrottle.Warning
+	sweep         map[string]*logthrottle.Warning // by pipeline
+	// facts are those that may be true of every object of a pipeline at a time.
+	facts map[engine.Fact]map[string]*logthrottle.Warning
 }
 
 func newWarnings(l *slog.Logger, pipelines []string) *warnings {
-	w := &warnings{
-		unclear: logthrottle.New(l), sweep: map[string]*logthrottle.Warning{}, outage: map[string]*logthrottle.Warning{}, odd: map[string]*logthrottle.Warning{},
+	each := func() map[string]*logthrottle.Warning {
+		m := map[string]*logthrottle.Warning{}
+		for _, name := range pipelines {
+			m[name] = logthrottle.New(l)
+		}
+		return m
 	}
-	for _, name := range pipelines {
-		w.sweep[name], w.outage[name], w.odd[name] = logthrottle.New(l), logthrottle.New(l), logthrottle.New(l)
+	return &warnings{
+		unclear: logthrottle.New(l), look: logthrottle.New(l), sweep: each(),
+		facts: map[engine.Fact]map[string]*logthrottle.Warning{
+			engine.Outage: each(), engine.Unreadable: each(), engine.ShapeChanged: each(), engine.Disordered: each(),
+		},
 	}
-	return w
 }

@@ -75,7 +75,8 @@ type Stats struct {
 // openDelivery is a delivery that the engine has not answered.
 type openDelivery struct {
 	source.Delivery
-	items, unmatched int
+	pipelines []string // of each item
+	unmatched int
 }
 
 const (
@@ -87,7 +88,7 @@ const (
 func New(cfg Config) *Worker {
 	cfg.Objects = newDenials(cfg.Objects)
 	w := &Worker{
-		cfg: cfg, ledger: ledger.New(cfg.Ledger), gate: newGate(cfg.Backlog),
+		cfg: cfg, ledger: ledger.New(cfg.Ledger), gate: newGate(cfg.Backlog, share(cfg)),
 		pipelines: map[string]*Pipeline{},
 		inputs:    make(chan engine.Input, inputBuffer),
 		rested:    make(chan struct{}),
@@ -123,6 +124,16 @@ func waiting(cfg Config) int {
 		return 0
 	}
 	return max(1, cfg.Backlog/len(cfg.Pipelines))
+}
+
+// share is how much of the backlog the deliveries about objects of one pipeline may
+// have while they wait for these to settle. Each such object takes room twice: with
+// its delivery, and with what happens to it.
+func share(cfg Config) int {
+	if !cfg.AckSettled || len(cfg.Pipelines) < 2 {
+		return cfg.Backlog
+	}
+	return max(1, cfg.Backlog/(2*len(cfg.Pipelines)))
 }
 
 // owner names this worker: for people, where it runs; for leases, something
@@ -168,6 +179,9 @@ func (w *Worker) loop(ctx context.Context) error {
 	defer timer.Stop()
 	stop := &shutdown{w: w, begin: ctx.Done(), callsOver: w.hard.Done()}
 	inputs := make([]engine.Input, 0, inputBuffer)
+	if ctx.Err() != nil {
+		w.step([]engine.Input{stop.drain()}) // before anything that came meanwhile is claimed
+	}
 	for {
 		inputs = inputs[:0]
 		select {

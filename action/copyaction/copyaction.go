@@ -5,7 +5,7 @@ import (
 	"context"
 	"io"
 
-	"github.com/pawlhq/pawl/worker"
+	"github.com/pawlhq/pawl"
 )
 
 // Config has nothing to choose: where the copy goes is the pipeline's output.
@@ -18,11 +18,11 @@ type Config struct{}
 //
 // One upload carries it, so the store's limit for a single PUT holds: 5 GiB on
 // S3.
-func New(Config) (worker.Handler, error) {
-	return worker.HandlerFunc(handle), nil
+func New(Config) (pawl.Handler, error) {
+	return pawl.HandlerFunc(handle), nil
 }
 
-func handle(ctx context.Context, t *worker.Task) error {
+func handle(ctx context.Context, t *pawl.Task) error {
 	return t.Publish(t.Info.ContentType, t.Info.Size, func() (io.ReadCloser, error) {
 		return t.Open(ctx)
 	})

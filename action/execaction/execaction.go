@@ -33,9 +33,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/action"
 	"github.com/pawlhq/pawl/event"
-	"github.com/pawlhq/pawl/worker"
 )
 
 // What a command may do where Config says nothing.
@@ -92,7 +92,7 @@ type handler struct {
 
 // New returns a handler that runs c.Command. A command that cannot be found is
 // an error at once.
-func New(c Config) (worker.Handler, error) {
+func New(c Config) (pawl.Handler, error) {
 	return newHandler(c)
 }
 
@@ -154,11 +154,11 @@ func environment(entries []string) ([]string, error) {
 	return env, nil
 }
 
-func (h *handler) Handle(ctx context.Context, t *worker.Task) error {
+func (h *handler) Handle(ctx context.Context, t *pawl.Task) error {
 	facts := action.FactsOf(t).Environ()
 	for _, f := range facts {
 		if name, value, _ := strings.Cut(f, "="); strings.ContainsRune(value, 0) {
-			return worker.Permanent(fmt.Errorf("%s: %s holds a NUL byte, which no environment can carry", t.Object, name))
+			return pawl.Permanent(fmt.Errorf("%s: %s holds a NUL byte, which no environment can carry", t.Object, name))
 		}
 	}
 	reading, stop := context.WithCancel(ctx)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/worker"
@@ -184,10 +185,10 @@ func TestLostLeaseEndsTheWholeGroup(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			go func() {
 				<-out.first
-				cancel(worker.ErrLeaseLost)
+				cancel(pawl.ErrLeaseLost)
 			}()
 			err := shell(t, "exec 9>"+path+"; "+script, nil, out).do(ctx)
-			if !errors.Is(err, worker.ErrLeaseLost) || worker.IsPermanent(err) {
+			if !errors.Is(err, pawl.ErrLeaseLost) || worker.IsPermanent(err) {
 				t.Errorf("error %v, want the cause", err)
 			}
 			gone()
@@ -275,8 +276,8 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-func task(o event.Object) *worker.Task {
-	return &worker.Task{Pipeline: "p", Object: o, Kind: event.Removed, Info: bucket.Info{}, Attempt: 3, Fence: 77, IdempotencyKey: "00ff"}
+func task(o event.Object) *pawl.Task {
+	return &pawl.Task{Pipeline: "p", Object: o, Kind: event.Removed, Info: bucket.Info{}, Attempt: 3, Fence: 77, IdempotencyKey: "00ff"}
 }
 
 func TestEnvironment(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/action"
-	"github.com/pawlhq/pawl/worker"
 )
 
 // exitData is EX_DATAERR of sysexits.h: the input is wrong and will stay so.
@@ -102,7 +102,7 @@ func (r *run) feeder(cmd *exec.Cmd, cancel context.CancelCauseFunc) (func(), err
 
 func (r *run) write(b []byte) (int, error) {
 	if r.written += int64(len(b)); r.written > r.maxOutput {
-		err := worker.Permanent(fmt.Errorf("its output has more than %d bytes: set a larger max_output, if that is right", r.maxOutput))
+		err := pawl.Permanent(fmt.Errorf("its output has more than %d bytes: set a larger max_output, if that is right", r.maxOutput))
 		r.stop(err) // the command need not notice that its pipe is closed
 		return 0, err
 	}
@@ -127,7 +127,7 @@ func (r *run) verdict(ctx context.Context, err error) error {
 	case lingers:
 		return fmt.Errorf("%s left a process behind that holds its output open: have the command wait for it", r.name())
 	case exited && exit.ExitCode() == exitData:
-		return worker.Permanent(fmt.Errorf("%s refused its input: %w%s", r.name(), err, r.said()))
+		return pawl.Permanent(fmt.Errorf("%s refused its input: %w%s", r.name(), err, r.said()))
 	}
 	return fmt.Errorf("%s failed: %w%s", r.name(), err, r.said())
 }

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/action"
-	"github.com/pawlhq/pawl/worker"
 )
 
 const (
@@ -47,15 +47,15 @@ func verdict(res *http.Response, said string, now time.Time) error {
 	switch {
 	case code == http.StatusRequestTimeout, code == http.StatusTooEarly, code == http.StatusTooManyRequests, code >= 500:
 		if after := retryAfter(res.Header.Get("Retry-After"), now); after > 0 {
-			return worker.RetryAfter(err, after)
+			return pawl.RetryAfter(err, after)
 		}
 		return err
 	case code < 100: // no status of HTTP's: whoever it was, it was not the service
 		return err
 	case 300 <= code && code < 400:
-		return worker.Permanent(redirected(res, err))
+		return pawl.Permanent(redirected(res, err))
 	}
-	return worker.Permanent(err)
+	return pawl.Permanent(err)
 }
 
 func answer(code int, said string) error {

@@ -40,8 +40,8 @@ import (
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/action"
-	"github.com/pawlhq/pawl/worker"
 )
 
 // DefaultTimeout is how long a request may take where Config says nothing.
@@ -70,7 +70,7 @@ type handler struct {
 }
 
 // New returns a handler that posts to c.URL.
-func New(c Config) (worker.Handler, error) {
+func New(c Config) (pawl.Handler, error) {
 	return newHandler(c)
 }
 
@@ -150,16 +150,16 @@ func newClient() *http.Client {
 	}
 }
 
-func (h *handler) Handle(ctx context.Context, t *worker.Task) error {
+func (h *handler) Handle(ctx context.Context, t *pawl.Task) error {
 	body, err := action.FactsOf(t).JSON()
 	if err != nil {
-		return worker.Permanent(fmt.Errorf("%s: %w", t.Object, err))
+		return pawl.Permanent(fmt.Errorf("%s: %w", t.Object, err))
 	}
 	requestCtx, cancel := context.WithTimeoutCause(ctx, h.timeout, fmt.Errorf("no answer within %v (timeout)", h.timeout))
 	defer cancel()
 	req, err := h.request(requestCtx, t, body)
 	if err != nil {
-		return worker.Permanent(fmt.Errorf("%s: POST %s: %w", t.Object, h.name, err))
+		return pawl.Permanent(fmt.Errorf("%s: POST %s: %w", t.Object, h.name, err))
 	}
 	res, err := h.client.Do(req)
 	if err != nil {
@@ -172,7 +172,7 @@ func (h *handler) Handle(ctx context.Context, t *worker.Task) error {
 	return nil
 }
 
-func (h *handler) request(ctx context.Context, t *worker.Task, body []byte) (*http.Request, error) {
+func (h *handler) request(ctx context.Context, t *pawl.Task, body []byte) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, h.url, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -206,7 +206,7 @@ func reason(ctx context.Context, err error) error {
 	said := &unanswered{text: excerpt(err.Error()), err: err}
 	// The resolver keeps no more of a shortage of descriptors than that it may pass.
 	if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsTemporary && !dns.IsNotFound {
-		return worker.Outage(said)
+		return pawl.Outage(said)
 	}
 	return said
 }

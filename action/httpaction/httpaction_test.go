@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/worker"
@@ -26,8 +27,8 @@ import (
 
 const idempotencyKey = "0123456789abcdef0123456789abcdef"
 
-func task() *worker.Task {
-	return &worker.Task{
+func task() *pawl.Task {
+	return &pawl.Task{
 		Pipeline: "load", Object: event.Object{Bucket: "exports", Key: "in/a b.csv"}, Kind: event.Created,
 		Info: bucket.Info{ETag: "abc", Size: 12}, Attempt: 2, Fence: 1763700000000, IdempotencyKey: idempotencyKey,
 	}
@@ -156,7 +157,7 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 			w.WriteHeader(code)
 		})
 		err := errors.Unwrap(h.Handle(t.Context(), task()))
-		if want := worker.RetryAfter(answer(code, ""), 2*time.Minute); !reflect.DeepEqual(err, want) {
+		if want := pawl.RetryAfter(answer(code, ""), 2*time.Minute); !reflect.DeepEqual(err, want) {
 			t.Errorf("%d: error %#v, want %#v", code, err, want)
 		}
 	}
@@ -257,10 +258,10 @@ func TestNoAnswer(t *testing.T) {
 	t.Run("lease lost", func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		h := serve(t, Config{}, func(w http.ResponseWriter, r *http.Request) {
-			cancel(worker.ErrLeaseLost)
+			cancel(pawl.ErrLeaseLost)
 			silent(w, r)
 		})
-		if err := h.Handle(ctx, task()); !errors.Is(err, worker.ErrLeaseLost) {
+		if err := h.Handle(ctx, task()); !errors.Is(err, pawl.ErrLeaseLost) {
 			t.Errorf("error %v, want the cause", err)
 		}
 	})

@@ -9,12 +9,12 @@ import (
 	"image/png"
 	"io"
 
-	"github.com/pawlhq/pawl/worker"
+	"github.com/pawlhq/pawl"
 )
 
 // Convert does to one picture what the handler of [New] does to an object, and
 // returns the output with its content type. An error that is the picture's own
-// fault, and not r's, is marked by [worker.Permanent].
+// fault, and not r's, is marked by [pawl.Permanent].
 func Convert(ctx context.Context, r io.Reader, c Config) (content []byte, contentType string, err error) {
 	c, err = c.checked()
 	if err != nil {
@@ -76,7 +76,7 @@ func (f *file) convert(ctx context.Context, c Config) (*picture, error) {
 func (p *picture) check() error {
 	const most = 65535 // JPEG counts sides in 16 bits
 	if b := p.image.Bounds(); p.format == formatJPEG && max(b.Dx(), b.Dy()) > most {
-		return worker.Permanent(fmt.Errorf("%d × %d pixels are too many for a JPEG: choose png, or a width and height of at most %d",
+		return pawl.Permanent(fmt.Errorf("%d × %d pixels are too many for a JPEG: choose png, or a width and height of at most %d",
 			b.Dx(), b.Dy(), most))
 	}
 	return nil

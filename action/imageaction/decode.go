@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/image/webp"
 
-	"github.com/pawlhq/pawl/worker"
+	"github.com/pawlhq/pawl"
 )
 
 // Formats by their names in configuration and content types.
@@ -79,16 +79,16 @@ func (f *file) decode(ctx context.Context) (image.Image, error) {
 	if err := f.checkScans(); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, decodeTime, worker.Permanent(errTooSlow))
+	ctx, cancel := context.WithTimeoutCause(ctx, decodeTime, pawl.Permanent(errTooSlow))
 	defer cancel()
 	img, err := f.decodeSafely(&cancelReader{ctx, bytes.NewReader(f.data)})
 	switch {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case err != nil && f.animatedWebP():
-		return nil, worker.Permanent(errors.New("animated WebP pictures are not supported"))
+		return nil, pawl.Permanent(errors.New("animated WebP pictures are not supported"))
 	case err != nil:
-		return nil, worker.Permanent(fmt.Errorf("broken %s picture: %w", f.format, err))
+		return nil, pawl.Permanent(fmt.Errorf("broken %s picture: %w", f.format, err))
 	}
 	return img, nil
 }

@@ -14,7 +14,7 @@ import (
 	"fmt"
 	"runtime"
 
-	"github.com/pawlhq/pawl/worker"
+	"github.com/pawlhq/pawl"
 )
 
 // Limits that hold where Config does not say otherwise.
@@ -76,7 +76,7 @@ type handler struct {
 
 // New returns a handler whose output is the object's picture, converted as c
 // says. Its pipeline needs an output.
-func New(c Config) (worker.Handler, error) {
+func New(c Config) (pawl.Handler, error) {
 	c, err := c.checked()
 	if err != nil {
 		return nil, err
@@ -84,13 +84,13 @@ func New(c Config) (worker.Handler, error) {
 	return &handler{config: c}, nil
 }
 
-// Concurrency implements [pawl.Limited]: one picture for each core, as decoding
-// takes nothing but processor and memory. A picture takes 1 to 8 bytes a pixel
+// Concurrency implements [pawl.Limited]: one picture for every two cores, as decoding
+// takes nothing but processor and memory, and other pipelines need a core as well. A picture takes 1 to 8 bytes a pixel
 // decoded, up to 20 while a progressive JPEG is being decoded, and in colour 4 to 8
 // more on its way out: 25,000,000 pixels, the default limit, up to 500 MB.
-func (h *handler) Concurrency() int { return runtime.GOMAXPROCS(0) }
+func (h *handler) Concurrency() int { return max(1, runtime.GOMAXPROCS(0)/2) }
 
-func (h *handler) Handle(ctx context.Context, t *worker.Task) error {
+func (h *handler) Handle(ctx context.Context, t *pawl.Task) error {
 	if err := h.config.checkBytes(t.Info.Size); err != nil {
 		return fmt.Errorf("%s: %w", t.Object, err)
 	}

@@ -7,7 +7,7 @@ import (
 	"image"
 	"io"
 
-	"github.com/pawlhq/pawl/worker"
+	"github.com/pawlhq/pawl"
 )
 
 // file is a picture as it was stored, known to be within the limits.
@@ -47,14 +47,14 @@ func load(r io.Reader, size int64, c Config) (*file, error) {
 	}
 	codec := sniff(magic[:n])
 	if codec == nil {
-		return nil, worker.Permanent(notPicture(n, err))
+		return nil, pawl.Permanent(notPicture(n, err))
 	}
 	header, err := codec.header(io.MultiReader(bytes.NewReader(magic[:n]), tee))
 	if in.err != nil {
 		return nil, in.err
 	}
 	if err != nil {
-		return nil, worker.Permanent(fmt.Errorf("broken %s picture: %w", codec.format, err))
+		return nil, pawl.Permanent(fmt.Errorf("broken %s picture: %w", codec.format, err))
 	}
 	f := &file{format: codec.format, header: header}
 	if err := c.checkPixels(f); err != nil {
@@ -77,7 +77,7 @@ func notPicture(n int, err error) error {
 
 func (c Config) checkBytes(n int64) error {
 	if n > c.MaxBytes {
-		return worker.Permanent(fmt.Errorf("picture of %d bytes, more than the %d allowed (max_bytes)", n, c.MaxBytes))
+		return pawl.Permanent(fmt.Errorf("picture of %d bytes, more than the %d allowed (max_bytes)", n, c.MaxBytes))
 	}
 	return nil
 }
@@ -85,9 +85,9 @@ func (c Config) checkBytes(n int64) error {
 func (c Config) checkPixels(f *file) error {
 	switch {
 	case f.header.Width <= 0 || f.header.Height <= 0:
-		return worker.Permanent(fmt.Errorf("broken %s picture: %d × %d pixels", f.format, f.header.Width, f.header.Height))
+		return pawl.Permanent(fmt.Errorf("broken %s picture: %d × %d pixels", f.format, f.header.Width, f.header.Height))
 	case f.pixels() > c.MaxPixels:
-		return worker.Permanent(fmt.Errorf("%s picture of %d × %d pixels, more than the %d allowed (max_pixels)",
+		return pawl.Permanent(fmt.Errorf("%s picture of %d × %d pixels, more than the %d allowed (max_pixels)",
 			f.format, f.header.Width, f.header.Height, c.MaxPixels))
 	}
 	return nil
@@ -110,7 +110,7 @@ func (in *input) Read(b []byte) (int, error) {
 	in.left -= int64(n)
 	switch {
 	case in.left < 0:
-		in.err = worker.Permanent(fmt.Errorf("picture of more than the %d bytes allowed (max_bytes)", in.config.MaxBytes))
+		in.err = pawl.Permanent(fmt.Errorf("picture of more than the %d bytes allowed (max_bytes)", in.config.MaxBytes))
 		return 0, in.err
 	case err != nil && !errors.Is(err, io.EOF):
 		in.err = fmt.Errorf("cannot read the picture: %w", err)

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"github.com/pawlhq/pawl/worker"
+	"github.com/pawlhq/pawl"
 )
 
 // maxScans is how many scans a JPEG may have. Encoders write about ten; each one
@@ -14,7 +14,7 @@ const maxScans = 100
 // checkScans refuses a JPEG that takes long to decode on purpose.
 func (f *file) checkScans() error {
 	if n := scans(f.data); f.format == formatJPEG && n > maxScans {
-		return worker.Permanent(fmt.Errorf("jpeg picture of more than the %d scans allowed", maxScans))
+		return pawl.Permanent(fmt.Errorf("jpeg picture of more than the %d scans allowed", maxScans))
 	}
 	return nil
 }

@@ -54,6 +54,7 @@ func Run(t *testing.T, h Harness) {
 		{"expired", (*suite).expired},
 		{"gone at the start", (*suite).goneAtStart},
 		{"gone on the way", (*suite).goneOnTheWay},
+		{"gone in a closed shard", (*suite).goneInClosed},
 		{"split", (*suite).split},
 		{"merge", (*suite).merge},
 		{"missing", (*suite).missing},
@@ -264,9 +265,36 @@ func (s *suite) goneOnTheWay() {
 	missed := s.fill(shard, 2)
 	s.Trim(shard, missed[0])
 	s.Expire()
-	for range 2 { // it does not forget, either
-		if page, err := r.Next(s.Context()); !errors.Is(err, archive.ErrGone) {
-			s.Errorf("read %v, %v, want ErrGone", numbersOf(page.Entries), err)
+	s.stopped(r)
+}
+
+// goneInClosed checks the same where nothing is left.
+func (s *suite) goneInClosed() {
+	shard := s.open()[0]
+	r := s.reader(shard, archive.Position{})
+	s.fill(shard, 1)
+	s.read(r, 1)
+	missed := s.fill(shard, 2)
+	s.must(s.Split(s.Context(), shard))
+	s.Trim(shard, missed[1])
+	s.Expire()
+	s.stopped(r)
+}
+
+// stopped checks that a reader says that entries are gone, and keeps saying so.
+// Empty pages may come first.
+func (s *suite) stopped(r archive.Reader) {
+	s.Helper()
+	for range 2 {
+		for {
+			page, err := r.Next(s.Context())
+			if err == nil && len(page.Entries) == 0 && !page.End {
+				continue
+			}
+			if !errors.Is(err, archive.ErrGone) {
+				s.Errorf("read %v, end %v, %v, want ErrGone", numbersOf(page.Entries), page.End, err)
+			}
+			break
 		}
 	}
 }

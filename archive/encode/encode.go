@@ -20,6 +20,9 @@ var ErrDamaged = errors.New("not an object of its format")
 // back otherwise: w then holds part of an object. Beside the entries it needs at
 // most a few MiB, and for Parquet what it has compressed.
 func Encode(w io.Writer, f Format, shard string, entries []archive.Entry) error {
+	if _, err := Parse(string(f)); err != nil {
+		return err
+	}
 	layout, compression := f.split()
 	rows := allRows(shard, entries)
 	if layout == "parquet" {
@@ -85,6 +88,9 @@ func (s *source) Read(b []byte) (int, error) {
 }
 
 func (s *source) rows(f Format) iter.Seq2[row, error] {
+	if _, err := Parse(string(f)); err != nil {
+		return func(yield func(row, error) bool) { yield(row{}, err) }
+	}
 	layout, compression := f.split()
 	if layout == "parquet" {
 		return readParquet(s)
@@ -109,7 +115,7 @@ func compressor(w io.Writer, compression string) (io.WriteCloser, error) {
 	case "gz":
 		return gzip.NewWriter(w), nil
 	case "zst":
-		return zstd.NewWriter(w, zstd.WithEncoderConcurrency(1))
+		return zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
 	default:
 		return plain{w}, nil
 	}

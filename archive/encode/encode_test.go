@@ -296,8 +296,12 @@ func TestFormats(t *testing.T) {
 			t.Errorf("Parse(%q) = %q, %v, of type %s", f, got, err, f.ContentType())
 		}
 	}
-	if f, err := encode.Parse("csv"); err == nil {
-		t.Errorf("Parse(csv) = %q", f)
+	_, unknown := encode.Parse("csv")
+	_, read := decode(strings.NewReader("[]"), "csv")
+	for what, err := range map[string]error{"Parse": unknown, "Encode": encode.Encode(io.Discard, "csv", shard, nil), "Decode": read} {
+		if err == nil || !strings.Contains(err.Error(), `no format "csv"`) {
+			t.Errorf("%s of csv: %v", what, err)
+		}
 	}
 }
 

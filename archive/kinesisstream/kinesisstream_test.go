@@ -208,7 +208,7 @@ func TestThrottledForHalfAMinute(t *testing.T) {
 // first, however late.
 func TestAnchor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, asked := reads(t, behind, page(one), "ExpiredIteratorException", behind, page(one+","+two), "ExpiredIteratorException", page(one))
+		s, asked := reads(t, behind, atTip, atTip, behind, page(one), "ExpiredIteratorException", behind, page(one+","+two), "ExpiredIteratorException", page(one))
 		r, err := s.Open(t.Context(), "a", archive.Position{At: "1"})
 		if err != nil {
 			t.Fatal(err)
@@ -235,6 +235,38 @@ func TestAnchor(t *testing.T) {
 			if !strings.Contains((*asked)[i], `"StartingSequenceNumber":`+want) || !strings.Contains((*asked)[i], "AT_SEQUENCE_NUMBER") {
 				t.Errorf("iterator %d is asked for with %s", i, (*asked)[i])
 			}
+		}
+	})
+}
+
+// TestAnchorAtTheEnd checks that a shard that has ended since, and holds nothing
+// any more, is never taken for one that was read to its end.
+func TestAnchorAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const end = `{"Records":[],"MillisBehindLatest":0}`
+		s, _ := reads(t, page(one), "ExpiredIteratorException", end, end)
+		r, err := s.Open(t.Context(), "a", archive.Position{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Next(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if p, err := r.Next(t.Context()); !errors.Is(err, archive.ErrGone) {
+				t.Errorf("%+v, %v: want ErrGone", p, err)
+			}
+		}
+	})
+}
+
+// TestAnchorWithoutASuccessor checks that an entry that does not come, and no
+// other either, is given up.
+func TestAnchorWithoutASuccessor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := reads(t, behind, atTip, atTip, behind, behind, atTip)
+		if _, err := s.Open(t.Context(), "a", archive.Position{At: "1"}); !errors.Is(err, archive.ErrGone) {
+			t.Errorf("%v, want ErrGone", err)
 		}
 	})
 }

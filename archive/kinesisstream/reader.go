@@ -20,6 +20,10 @@ const (
 	idle         = time.Second
 )
 
+// inVain is how many reads at the end of a shard must find nothing before the
+// entry that was to come first is given up. One may be empty for no reason.
+const inVain = 3
+
 // reader reads a shard.
 type reader struct {
 	*Stream
@@ -29,6 +33,7 @@ type reader struct {
 	iterator string         // "": none yet, or it has expired
 	last     archive.Number // read; "": none yet
 	expect   archive.Number // must come first; "": whatever comes
+	vain     int            // reads that found neither expect nor another entry
 	ended    bool
 
 	first *archive.Page // read by Open
@@ -96,7 +101,7 @@ func (r *reader) read(ctx context.Context) (archive.Page, error) {
 func (r *reader) open(ctx context.Context) error {
 	in := &kinesis.GetShardIteratorInput{ShardId: &r.shard, ShardIteratorType: types.ShardIteratorTypeTrimHorizon}
 	in.StreamName, in.StreamARN = r.named()
-	r.expect = r.from.At
+	r.expect, r.vain = r.from.At, 0
 	if r.last != "" {
 		r.expect = r.last
 	}
@@ -127,9 +132,12 @@ func (r *reader) take(out *kinesis.GetRecordsOutput) (archive.Page, error) {
 	r.iterator, r.ended = aws.ToString(out.NextShardIterator), out.NextShardIterator == nil
 	page.End = r.ended
 	if r.expect != "" {
+		if len(page.Entries) == 0 && page.Behind == 0 {
+			r.vain++
+		}
 		switch {
-		case len(page.Entries) == 0 && page.Behind > 0 && !page.End:
-			return page, nil // not there yet
+		case len(page.Entries) == 0 && r.vain < inVain && !page.End:
+			return page, nil // it may be further on
 		case len(page.Entries) == 0:
 			return archive.Page{}, r.gone(errors.New("nothing is there any more"))
 		case page.Entries[0].Number != r.expect:
@@ -158,7 +166,7 @@ func entryOf(in *types.Record) archive.Entry {
 
 func (r *reader) gone(why error) error {
 	err := fmt.Errorf("reading %s of the stream %s on from the entry %s: %w: %w", r.shard, r.name, r.expect, archive.ErrGone, why)
-	r.iterator = "" // or the next read would pass over what is lost
+	r.iterator, r.ended = "", false // or the next read would pass over what is lost
 	return err
 }
 

@@ -25,14 +25,17 @@ import (
 
 // TestKinesalite and TestKinesisLocal hold the driver to the contract, over HTTP
 // and with the SDK.
-func TestKinesalite(t *testing.T) { conform(t, servertest.Kinesalite(t)) }
+func TestKinesalite(t *testing.T) { conform(t, servertest.Kinesalite(t), 10000) }
 
-func TestKinesisLocal(t *testing.T) { conform(t, servertest.KinesisLocal(t)) }
+func TestKinesisLocal(t *testing.T) { conform(t, servertest.KinesisLocal(t), 2000) }
 
-func conform(t *testing.T, server *servertest.Streams) {
-	archivetest.Run(t, func(t *testing.T, shards int) archivetest.Producer {
-		return newProducer(t, server, server.NewStream(t, int32(shards)))
+func conform(t *testing.T, server *servertest.Streams, records int) {
+	t.Run("contract", func(t *testing.T) {
+		archivetest.Run(t, func(t *testing.T, shards int) archivetest.Producer {
+			return newProducer(t, server, server.NewStream(t, int32(shards)))
+		})
 	})
+	t.Run("resharding under load", func(t *testing.T) { reshard(t, server, records) })
 }
 
 // producer is a stream of a real server.

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -60,7 +62,31 @@ func refused(ref event.Object, err error) error {
 }
 
 func wrap(what, object string, kind, err error) error {
-	return fmt.Errorf("%s %s: %w%s: %w", what, object, kind, hints[kind], err)
+	return fmt.Errorf("%s %s: %w%s: %w", what, object, kind, hints[kind], answered{err})
+}
+
+// answered is an error of the SDK in the store's words alone.
+type answered struct{ err error }
+
+func (a answered) Unwrap() error { return a.err }
+
+func (a answered) Error() string {
+	op, ok := a.err.(*smithy.OperationError) //nolint:errorlint // what is around it says more
+	if !ok {
+		return a.err.Error()
+	}
+	resp, ok := errors.AsType[*awshttp.ResponseError](a.err)
+	status := ""
+	if ok && resp.HTTPStatusCode() > 0 {
+		status = strconv.Itoa(resp.HTTPStatusCode()) + " "
+	}
+	if api, ok := errors.AsType[smithy.APIError](a.err); ok {
+		return strings.TrimSuffix(status+api.ErrorCode()+": "+api.ErrorMessage(), ": ")
+	}
+	if sent, ok := errors.AsType[*url.Error](a.err); ok && !errors.Is(a.err, errNoCredentials) {
+		return sent.Err.Error()
+	}
+	return op.Err.Error()
 }
 
 // definite returns the kind of an answer that says that nothing was done, and

@@ -61,7 +61,7 @@ func (s *Store) Get(ctx context.Context, ref event.Object) (bucket.Info, io.Read
 	late.Stop()
 	if err != nil {
 		if errors.Is(context.Cause(ctx), errLate) {
-			err = errors.Join(errLate, err)
+			err = fmt.Errorf("%w: %w", errLate, answered{err})
 		}
 		cancel(nil)
 		return bucket.Info{}, nil, readVersion(ref, err)

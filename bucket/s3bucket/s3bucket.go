@@ -119,11 +119,11 @@ func (c Config) validate() error {
 
 // Check looks whether the bucket is there and may be used: at start-up, before
 // anything is claimed. It needs the permission to list, without which S3 answers
-// "denied" for an object that is not there. Its error matches ErrNoBucket, ErrDenied, ErrInvalid or
-// ErrUnavailable.
+// "denied" for an object that is not there. It asks once. Its error matches
+// ErrNoBucket, ErrDenied, ErrInvalid or ErrUnavailable.
 func (s *Store) Check(ctx context.Context, name string) error {
 	// Listing one key, because HEAD's answer has no room for a reason.
-	_, err := s.client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &name, MaxKeys: aws.Int32(1)}, mustList)
+	_, err := s.client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &name, MaxKeys: aws.Int32(1)}, mustList, once)
 	if err != nil {
 		return read("looking into", event.Object{Bucket: name}, err)
 	}

@@ -35,6 +35,9 @@ func (st *story) text(s *strings.Builder, now time.Time) {
 	}
 	line("why", "%s", st.Why)
 	line("next", "%s", st.Next)
+	if st.Order != "" {
+		line("order", "%s", st.Order)
+	}
 	line("want", "%s", describe(&r.Want))
 	line("have", "%s", describe(&r.Have))
 	line("lease", "%s", describeLease(r, now))

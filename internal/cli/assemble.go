@@ -20,6 +20,7 @@ import (
 type machine struct {
 	config  *config.Config
 	ledger  ledger.Store // nil until it is open
+	begun   string       // where the ledger is, if it was not there before
 	objects *s3bucket.Store
 	parts   pawl.Config // without sources
 	log     *slog.Logger
@@ -51,6 +52,11 @@ func (a *app) assemble(ctx context.Context, load loader, log *slog.Logger) (_ *m
 		},
 		Retry: pawl.Retry{
 			Attempts: c.Retry.Attempts, Base: time.Duration(c.Retry.Base), Max: time.Duration(c.Retry.Max),
+		},
+		Audit: pawl.Audit{
+			Every: time.Duration(c.Audit.Every), Settle: time.Duration(c.Audit.Settle),
+			Retain: time.Duration(c.Audit.Retain), MaxDelay: time.Duration(c.Audit.MaxDelay),
+			PurgeSettled: c.Audit.Purge == "settled",
 		},
 		Concurrency: c.Concurrency, Backlog: c.Backlog, MaxBytes: int64(c.MaxBytes),
 		Sweep: time.Duration(c.Sweep), Grace: time.Duration(c.Grace),
@@ -91,11 +97,17 @@ func (m *machine) open(ctx context.Context) (ledger.Store, error) {
 	if m.ledger != nil {
 		return m.ledger, nil
 	}
-	s, err := m.config.Ledger.Config.(parts.Ledger).Open(ctx)
+	l := m.config.Ledger.Config.(parts.Ledger)
+	absent := l.Look(ctx)
+	s, err := l.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
 	m.ledger = s
+	if absent != nil {
+		m.begun = l.Describe()
+		m.log.Info("a new ledger begins: it knows of no object yet", "ledger", m.begun)
+	}
 	return s, nil
 }
 

@@ -3,7 +3,9 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"regexp"
 
 	"github.com/spf13/cobra"
 
@@ -46,7 +48,8 @@ type app struct {
 	Streams
 	parts      *config.Table
 	configFile string
-	named      bool // the configuration file was, on the command line
+	ledger     string // that of commands that only look, instead of a configuration's
+	named      bool   // the configuration file was, on the command line
 	json       bool
 	logLevel   string
 	started    bool // the command line was understood
@@ -59,8 +62,9 @@ func newRootCommand(a *app) *cobra.Command {
 		Long: `Pawl turns the change notifications of an object store (S3, MinIO, R2, …) into
 effects that happen once, in order, one at a time per object.
 
-"pawl run" does the work. All other commands look into the ledger, which is
-where Pawl remembers what it has heard of each object and what it has done.`,
+"pawl run" does the work. The ledger is where Pawl remembers what it has heard of
+each object and what it has done: ls, explain and redrive look into it. Locks and
+safe updates (lock, update) need neither, only a bucket.`,
 		Example: `  pawl run -c pawl.yaml
   pawl ls --state dead,failed
   pawl explain s3://photos/in/cat.jpg`,
@@ -76,12 +80,32 @@ where Pawl remembers what it has heard of each object and what it has done.`,
 	flags.BoolVar(&a.json, "json", false, "print JSON; errors too, on standard error")
 	flags.StringVar(&a.logLevel, "log-level", "", "`level` of the log: debug, info, warn or error (default info)")
 	cmd.AddCommand(newDemoCommand(a), newRunCommand(a), newReplayCommand(a), newLsCommand(a), newExplainCommand(a),
-		newRedriveCommand(a), newSimulateCommand(a), newDoctorCommand(a), newArchiveCommand(a), newLockCommand(a), newUpdateCommand(a),
+		newRedriveCommand(a), newPurgeCommand(a), newAuditCommand(a), newSimulateCommand(a), newDoctorCommand(a), newArchiveCommand(a), newLockCommand(a), newUpdateCommand(a),
 		newVersionCommand(a))
 	cmd.AddCommand(guardCommands(a)...)
 	documentExitCodes(cmd, exitCodes)
 	refuseUnknownShells(cmd)
+	refuseUnknownTopics(cmd)
+	cmd.SetFlagErrorFunc(flagError)
 	return cmd
+}
+
+// refuseUnknownTopics makes "pawl help TOPIC" wrong usage for a topic that is not
+// known. Cobra's own command shows the usage of pawl then, and succeeds.
+func refuseUnknownTopics(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "help" {
+			cmd.Run = nil
+			cmd.RunE = func(_ *cobra.Command, args []string) error {
+				topic, _, err := root.Find(args)
+				if err != nil {
+					return &failure{exitUsage, err, `"pawl --help" shows what there is`}
+				}
+				return topic.Help()
+			}
+		}
+	}
 }
 
 // refuseUnknownShells makes "pawl completion SHELL" wrong usage for a shell that
@@ -101,6 +125,34 @@ func noArgs(cmd *cobra.Command, args []string) error {
 		return usage("%s takes no arguments: found %s", cmd.CommandPath(), event.Quote(args[0]))
 	}
 	return nil
+}
+
+// singleArg wants one argument.
+func singleArg(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return usage("%s takes one argument: want %s", cmd.CommandPath(), cmd.UseLine())
+	}
+	return nil
+}
+
+// invalidFlag is what cobra says of a flag's value: in the words of package strconv.
+var invalidFlag = regexp.MustCompile(`^invalid argument (".*") for "(?:-\w, )?--([a-z-]+)" flag: `)
+
+// flagError says what a flag's value should be.
+func flagError(cmd *cobra.Command, err error) error {
+	m := invalidFlag.FindStringSubmatch(err.Error())
+	if m == nil {
+		return err
+	}
+	f := cmd.Flag(m[2])
+	want, known := map[string]string{
+		"bool": "true or false", "duration": "a duration, like 30s, 5m or 12h", "int": "a whole number",
+		"int64": "a whole number", "uint64": "a whole number, 0 or more",
+	}[f.Value.Type()]
+	if !known {
+		return err
+	}
+	return fmt.Errorf("--%s %s: want %s", m[2], m[1], want)
 }
 
 // documentExitCodes puts the exit codes at the end of a command's help, and of

@@ -61,6 +61,23 @@ func startHandler(ts *testscript.TestScript, buckets []string, h http.HandlerFun
 	}
 }
 
+// shy URL BUCKET...: starts an object store with these buckets, at $S3, that is not up
+// before the URL has answered a test event, as versitygw.
+func startShy(ts *testscript.TestScript, _ bool, args []string) {
+	below := fakes3.New()
+	startHandler(ts, nil, func(w http.ResponseWriter, r *http.Request) {
+		if send(http.MethodPost, args[0], `{"Event":"s3:TestEvent","Service":"versitygw"}`) != nil {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		below.ServeHTTP(w, r)
+	})
+	for _, b := range args[1:] {
+		r := httptest.NewRequest(http.MethodPut, "/"+b, http.NoBody)
+		below.ServeHTTP(httptest.NewRecorder(), r)
+	}
+}
+
 // denied: starts an object store that denies everything, at $S3.
 func startDenied(ts *testscript.TestScript, _ bool, _ []string) {
 	srv := httptest.NewServer(http.HandlerFunc(deny))
@@ -205,6 +222,20 @@ func post(ts *testscript.TestScript, _ bool, args []string) {
 func terminate(ts *testscript.TestScript, _ bool, _ []string) {
 	for _, cmd := range ts.BackgroundCmds() {
 		ts.Check(cmd.Process.Signal(syscall.SIGTERM))
+	}
+}
+
+// insist: terminates what runs in the background again and again, until it has ended.
+func insist(ts *testscript.TestScript, _ bool, _ []string) {
+	ended := poll(func() bool {
+		ended := true
+		for _, cmd := range ts.BackgroundCmds() {
+			ended = cmd.Process.Signal(syscall.SIGTERM) != nil && ended
+		}
+		return ended
+	})
+	if !ended {
+		ts.Fatalf("it does not end")
 	}
 }
 

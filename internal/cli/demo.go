@@ -33,7 +33,7 @@ One seed decides what is uploaded when, and what happens to each notification.
 Without --once it then stays up for pictures of your own, until Ctrl-C.`,
 		Example: `  pawl demo
   pawl demo --once --seed 7`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !cmd.Flags().Changed("seed") {
 				seed = rand.Uint64N(seeds)
@@ -67,7 +67,7 @@ func runDemo(ctx context.Context, a *app, o demo.Options) (err error) {
 		o.Report = func(r *demo.Report) error { return a.printJSON(r) }
 	}
 	o.Out, o.Terminal = out, isTerminal(out)
-	log, err := a.logger(a.Err, slog.LevelInfo)
+	log, err := a.logger(a.Err, slog.LevelWarn)
 	if err != nil {
 		return err
 	}

@@ -54,7 +54,7 @@ notifications (pipeline, created, removed, to, detail).`,
 		Example: `  pawl doctor s3://photos
   pawl doctor s3://state/locks/ --endpoint http://127.0.0.1:9000
   pawl doctor s3://photos --json | jq -r '.checks[] | select(.verdict != "ok") | .name'`,
-		Args: cobra.ExactArgs(1),
+		Args: singleArg,
 		RunE: func(cmd *cobra.Command, args []string) error { return runDoctor(cmd.Context(), a, args[0], endpoint) },
 	}
 	addStoreFlags(cmd, &endpoint)
@@ -81,7 +81,7 @@ func runDoctor(ctx context.Context, a *app, arg, endpoint string) error {
 	if err := (event.Object{Bucket: name, Key: prefix + "x"}).CheckPath(); err != nil {
 		return usage("%s: %w", event.Quote(arg), err)
 	}
-	log, err := a.logger(a.Err, slog.LevelInfo)
+	log, err := a.logger(a.Err, slog.LevelWarn)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 func newExplainCommand(a *app) *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "explain s3://bucket/key",
 		Short: "Say why an object is in its state, and what happens next",
 		Long: `Explain tells the story of one object: for each pipeline its state and the reason
@@ -26,9 +26,11 @@ says which pipelines would take it, and ends with exit code 1.
 The object is written as it is, or as "pawl ls" prints it.`,
 		Example: `  pawl explain s3://photos/in/cat.jpg
   pawl explain 's3://photos/in/a picture + more.jpg' --json`,
-		Args: cobra.ExactArgs(1),
+		Args: singleArg,
 		RunE: func(cmd *cobra.Command, args []string) error { return runExplain(cmd.Context(), a, args[0]) },
 	}
+	a.addLedgerFlag(cmd)
+	return cmd
 }
 
 // account is all there is to say of an object.
@@ -49,6 +51,7 @@ type story struct {
 	rowJSON
 	Why     string         `json:"why"`
 	Next    string         `json:"next"`
+	Order   string         `json:"order,omitempty"`
 	History []ledger.Entry `json:"history"` // newest first
 
 	row *ledger.Row
@@ -96,14 +99,14 @@ func tell(o event.Object, rows []ledger.Row, c *config.Config, now time.Time) *a
 	acc := &account{Bucket: o.Bucket, VersionID: o.VersionID, object: o, Rows: []story{}, Others: []other{}}
 	acc.Key, acc.KeyBase64 = keyJSON(o.Key)
 	limit := c.Retry.Attempts
-	if limit == 0 {
+	if limit == 0 && len(c.Pipelines) > 0 {
 		limit = ledger.DefaultPolicy().Attempts
 	}
 	for i := range rows {
 		r := &rows[i]
-		w := words{row: r, now: now, limit: limit, known: configured(c, r.Pipeline)}
+		w := words{row: r, now: now, limit: limit, known: configured(c, r.Pipeline), unmatched: unmatched(c, r)}
 		acc.Rows = append(acc.Rows, story{
-			rowJSON: toJSON(r, now), Why: w.why(), Next: w.next(), History: slices.Clip(r.History), row: r,
+			rowJSON: toJSON(r, now), Why: w.why(), Next: w.next(), Order: w.disorder(), History: slices.Clip(r.History), row: r,
 		})
 	}
 	for i := range c.Pipelines {
@@ -115,8 +118,23 @@ func tell(o event.Object, rows []ledger.Row, c *config.Config, now time.Time) *a
 	return acc
 }
 
+// configured reports that the configuration has a pipeline of this name, or, having
+// none at all, that nobody knows.
 func configured(c *config.Config, name string) bool {
-	return slices.ContainsFunc(c.Pipelines, func(p config.Pipeline) bool { return p.Name == name })
+	return len(c.Pipelines) == 0 || slices.ContainsFunc(c.Pipelines, func(p config.Pipeline) bool { return p.Name == name })
+}
+
+// unmatched says why a pipeline of the configuration does not match a row's object,
+// as it once did. Empty: it does, or there is no such pipeline.
+func unmatched(c *config.Config, r *ledger.Row) string {
+	i := slices.IndexFunc(c.Pipelines, func(p config.Pipeline) bool { return p.Name == r.Pipeline })
+	if i < 0 {
+		return ""
+	}
+	if o := noRow(&c.Pipelines[i], r.Object()); !o.Matches {
+		return o.Why
+	}
+	return ""
 }
 
 // noRow says why a pipeline knows nothing of an object.

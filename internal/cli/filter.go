@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -28,6 +29,7 @@ type rowFilter struct {
 
 // register adds the flags to a command; statesDefault ends the help of --state.
 func (f *rowFilter) register(a *app, cmd *cobra.Command, statesDefault string) {
+	a.addLedgerFlag(cmd)
 	flags := cmd.Flags()
 	flags.StringSliceVar(&f.states, "state", nil, "only these `states`, separated by commas"+statesDefault)
 	flags.StringVar(&f.pipeline, "pipeline", "", "only this `pipeline`")
@@ -54,6 +56,7 @@ type rowSelection struct {
 	after    time.Time
 	failure  string // in lower case
 	now      time.Time
+	also     func(r *ledger.Row) bool // nil: any
 }
 
 func (f *rowFilter) selection(now time.Time) (*rowSelection, error) {
@@ -84,6 +87,8 @@ func (s *rowSelection) has(r *ledger.Row) bool {
 	case len(s.states) > 0 && !slices.Contains(s.states, r.State(s.now)):
 		return false
 	case !s.before.IsZero() && !r.UpdatedAt.Before(s.before), !s.after.IsZero() && r.UpdatedAt.Before(s.after):
+		return false
+	case s.also != nil && !s.also(r):
 		return false
 	}
 	return s.failure == "" || strings.Contains(strings.ToLower(r.LastError), s.failure)
@@ -189,7 +194,7 @@ func stateNames() []string {
 // checkPipeline refuses a pipeline's name that neither the configuration nor the
 // ledger knows. An empty name stands for all.
 func (v *view) checkPipeline(ctx context.Context, name string) error {
-	if name == "" || configured(v.config, name) {
+	if name == "" || slices.Contains(pipelineNames(v.config), name) {
 		return nil
 	}
 	known, err := ledger.Pipelines(ctx, v.Store)
@@ -199,7 +204,7 @@ func (v *view) checkPipeline(ctx context.Context, name string) error {
 	known = append(known, pipelineNames(v.config)...)
 	slices.Sort(known)
 	return usage("--pipeline %q: neither the configuration nor the ledger has it: known are %s",
-		name, strings.Join(slices.Compact(known), ", "))
+		name, cmp.Or(strings.Join(slices.Compact(known), ", "), "none"))
 }
 
 func pipelineNames(c *config.Config) []string {

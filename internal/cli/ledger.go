@@ -3,8 +3,12 @@ package cli
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 
+	"github.com/spf13/cobra"
+
+	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/internal/config"
 	"github.com/pawlhq/pawl/internal/parts"
 	"github.com/pawlhq/pawl/ledger"
@@ -16,15 +20,43 @@ type view struct {
 	config *config.Config
 }
 
-// look opens the ledger of the configuration for a command that does no work.
-// The caller closes it.
+// addLedgerFlag adds the flag of commands that need no configuration but for its
+// ledger.
+func (a *app) addLedgerFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&a.ledger, "ledger", "", "the `ledger`, like sqlite:pawl.db, instead of that of a configuration file")
+}
+
+// toLook loads the configuration for a command that does no work. Where the command
+// line names the ledger, it says nothing else.
+func (a *app) toLook() (*config.Config, error) {
+	if a.ledger == "" {
+		c, err := a.parts.LoadToLook(a.configFile, os.LookupEnv)
+		if _, absent := os.Stat(a.configFile); !a.named && errors.Is(absent, fs.ErrNotExist) {
+			err = &failure{exitUsage, err, "--ledger sqlite:FILE looks into a ledger without a configuration"}
+		}
+		return c, err
+	}
+	if a.named {
+		return nil, usage("--ledger and --config exclude each other")
+	}
+	c, err := a.parts.LedgerAlone(a.ledger)
+	if err != nil {
+		return nil, usage("--ledger %s: %w", event.Quote(a.ledger), err)
+	}
+	return c, nil
+}
+
+// look opens the ledger for a command that does no work. The caller closes it.
 func (a *app) look(ctx context.Context) (*view, error) {
-	c, err := a.parts.LoadToLook(a.configFile, os.LookupEnv)
+	c, err := a.toLook()
 	if err != nil {
 		return nil, err
 	}
 	l := c.Ledger.Config.(parts.Ledger)
 	if err := l.Look(ctx); err != nil {
+		if a.ledger != "" {
+			return nil, misconfigured(err)
+		}
 		return nil, c.At("ledger", err)
 	}
 	s, err := l.Open(ctx)

@@ -121,7 +121,7 @@ func (o *lockOptions) addFlags(cmd *cobra.Command) {
 	flags.BoolVar(&o.shared, "shared", false, "share the lock with others who say so; it excludes those who do not")
 	flags.IntVar(&o.slots, "semaphore", 0, "let up to `n` hold the lock; all have to say the same n")
 	flags.StringVar(&o.onLost, "on-lost", onLostTerminate,
-		"what to do with the command when the lock is lost: terminate (SIGTERM, soon SIGKILL) or kill (SIGKILL)")
+		"`what` to do with the command when the lock is lost: terminate (SIGTERM, soon SIGKILL) or kill (SIGKILL)")
 	addStoreFlags(cmd, &o.endpoint)
 }
 
@@ -210,7 +210,11 @@ func (a *app) wait(ctx context.Context, object event.Object, o *lockOptions) (le
 	if err != nil {
 		return nil, err
 	}
-	tell := isTerminal(a.Err) && !o.config.Fair // a fair one would lose its place
+	tell := !o.config.Fair // a fair one would lose its place
+	if !tell && o.wait != 0 {
+		told := time.AfterFunc(time.Second, func() { fmt.Fprintf(a.Err, "pawl: waiting for %s, in the order of coming\n", object) })
+		defer told.Stop()
+	}
 	err = a.patiently(ctx, o.wait, func() (err error) {
 		if o.wait == 0 || tell {
 			lease, err = try(ctx)

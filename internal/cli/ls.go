@@ -35,9 +35,11 @@ With --json each line is one JSON object: pipeline, bucket, key (where it is not
 UTF-8, key_base64 is the exact one), version_id, state, due (when a worker looks
 next), want and have (kind, sequencer, generation, version_id, etag, mod_time,
 size), lease (owner, until, live), fence, doubt, forced, dead, attempts, retry_at,
-last_error, verify_at, event_time, created_at, updated_at. Times are RFC 3339,
-sizes are bytes, what does not apply is left out.`,
+last_error, verify_at, event_time, disorder (how many events were passed over
+although their time is newer), created_at, updated_at. Times are RFC 3339, sizes
+are bytes, what does not apply is left out.`,
 		Example: `  pawl ls --state dead,failed
+  pawl ls --ledger sqlite:/srv/app/pawl.db
   pawl ls --pipeline grayscale --prefix s3://photos/in/2026/
   pawl ls --count --older 24h --error 'access denied'
   pawl ls --limit 0 --json | jq -r 'select(.attempts > 3) | .key'`,
@@ -102,7 +104,10 @@ func (a *app) printRows(ctx context.Context, v *view, sel *rowSelection, after l
 	if err := print.end(); err != nil {
 		return err
 	}
-	if more {
+	switch {
+	case printed == 0 && !a.json:
+		fmt.Fprintln(a.Err, "pawl: the ledger has no such rows")
+	case more:
 		fmt.Fprintf(a.Err, "pawl: there are more than %d: --limit 0 prints all, and --after %s the next page\n", limit, shellWord(rowName(after)))
 	}
 	return nil

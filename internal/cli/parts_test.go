@@ -76,7 +76,7 @@ func otherParts() *config.Table {
 	rows := memledger.New()
 	return &config.Table{
 		Ledgers: []config.LedgerKind{{
-			Name: "shelf", Form: "shelf:NAME", Parse: func(name string) (any, error) { return shelf{name, rows}, nil },
+			Name: "shelf", Form: "shelf:NAME", Parse: func(name, _ string) (any, error) { return shelf{name, rows}, nil },
 		}},
 		Sources: []config.Kind{{Name: "tap", Config: tap{}}, {Name: "hose", Config: tap{}}},
 		Actions: []config.Kind{{Name: "ring", Config: ring{}}},
@@ -106,7 +106,7 @@ func TestOtherParts(t *testing.T) {
 		{"run", []string{`"ledger":"the shelf top"`, `"action":"ring"`, `"tap":"water from events.json"`, `"completed":1`}, 3},
 		{"ls", []string{"settled", "s3://photos/cat.jpg"}, 3},
 		{"explain s3://photos/cat.jpg", []string{"bells: settled"}, 3},
-		{"redrive --force s3://photos/cat.jpg", []string{"redrove 1"}, 3},
+		{"redrive --force s3://photos/cat.jpg", []string{"redrove 1 row"}, 3},
 		{"replay --dialect aws " + events, []string{"effects 1"}, 6},
 	} {
 		var out bytes.Buffer

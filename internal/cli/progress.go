@@ -12,7 +12,7 @@ import (
 	"github.com/pawlhq/pawl/source/replaysource"
 )
 
-// progress shows how far a replay is, where a person watches. Logs are written
+// progress shows how far a replay or an audit is, where a person watches. Logs are written
 // through it, so that the two do not mix.
 type progress struct {
 	out   io.Writer
@@ -44,9 +44,7 @@ func (p *progress) begin(read func() replaysource.Progress, done func() pawl.Sta
 	if !p.shown {
 		return
 	}
-	total := read().Total // -1 makes a spinner
-	p.bar = progressbar.NewOptions64(total, progressbar.OptionSetWriter(p.out),
-		progressbar.OptionClearOnFinish(), progressbar.OptionSetRenderBlankState(true))
+	p.draw(read().Total)
 	p.work.Go(func() {
 		tick := time.NewTicker(200 * time.Millisecond)
 		defer tick.Stop()
@@ -59,6 +57,12 @@ func (p *progress) begin(read func() replaysource.Progress, done func() pawl.Sta
 			}
 		}
 	})
+}
+
+// draw makes the bar. A total of -1 makes a spinner.
+func (p *progress) draw(total int64, more ...progressbar.Option) {
+	p.bar = progressbar.NewOptions64(total, append(more, progressbar.OptionSetWriter(p.out),
+		progressbar.OptionClearOnFinish(), progressbar.OptionSetRenderBlankState(true))...)
 }
 
 func (p *progress) show(now replaysource.Progress, s pawl.Stats) {

@@ -8,8 +8,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/spf13/cobra"
 
+	"github.com/pawlhq/pawl/internal/config"
 	"github.com/pawlhq/pawl/ledger"
 )
 
@@ -17,6 +19,8 @@ import (
 type redriveOptions struct {
 	rowFilter
 	force  bool
+	reset  bool
+	drop   bool
 	all    bool
 	dryRun bool
 	yes    bool
@@ -28,10 +32,19 @@ func newRedriveCommand(a *app) *cobra.Command {
 		Use:   "redrive [s3://bucket/key | --all]",
 		Short: "Try dead or failing objects again",
 		Long: `Redrive gives objects fresh attempts: dead ones are tried again, and failed ones
-at once. It works while workers run; without one, the next "pawl run" tries.
+at once. It works while workers run; without one, the next "pawl run" tries. The ledger has
+a row for each object and pipeline.
 
 --force demands the effect again even where it is committed, of objects in the
 states named by --state, or in any state where the object itself is named.
+
+--reset-order drops the sequencers of objects in these states as well: where a
+forged notification, or a store whose clock was put back, has left one that no
+real change outranks. "pawl explain" and the log tell of it. The object is looked
+at, and the next notification counts. One that a worker holds is left alone.
+
+--drop removes open objects that their pipeline no longer matches, since it was
+edited, from the ledger. Until then they rest. All others are left alone.
 
 With --all the other flags select rows, as those of "pawl ls" do. Before more than
 100 rows change it asks, or where nobody is there to answer it wants --yes.`,
@@ -39,13 +52,17 @@ With --all the other flags select rows, as those of "pawl ls" do. Before more th
   pawl redrive --all
   pawl redrive --all --pipeline load --state dead,failed
   pawl redrive --all --error 'access denied' --newer 24h --dry-run
+  pawl redrive --reset-order s3://photos/in/cat.jpg
+  pawl redrive --drop --all --pipeline load
   pawl redrive --force --pipeline grayscale s3://photos/in/cat.jpg`,
-		Args: cobra.MaximumNArgs(1),
+		Args: cobra.ArbitraryArgs, // check counts them
 		RunE: func(cmd *cobra.Command, args []string) error { return runRedrive(cmd.Context(), a, o, args) },
 	}
 	o.register(a, cmd, " (default dead with --all; dead,failed for an object)")
 	flags := cmd.Flags()
 	flags.BoolVar(&o.force, "force", false, "demand the effect again even where it is committed")
+	flags.BoolVar(&o.reset, "reset-order", false, "drop the sequencers, so that the next notification counts")
+	flags.BoolVar(&o.drop, "drop", false, "remove open objects that their pipeline no longer matches")
 	flags.BoolVar(&o.all, "all", false, "every selected object")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "only count what --all would redrive")
 	flags.BoolVar(&o.yes, "yes", false, "do not ask before many rows change")
@@ -68,7 +85,8 @@ func runRedrive(ctx context.Context, a *app, o *redriveOptions, args []string) (
 	if err := v.checkPipeline(ctx, o.pipeline); err != nil {
 		return err
 	}
-	d := &redriver{ledger: ledger.New(v), selection: sel, force: o.force}
+	sel.also = o.allowed(v.config, sel)
+	d := &redriver{ledger: ledger.New(v), selection: sel, redriveOptions: *o}
 	if !o.all {
 		err = d.one(ctx, v, args[0])
 	} else if more, asked := o.ask(ctx, a, v, sel); asked != nil || !more {
@@ -82,22 +100,37 @@ func runRedrive(ctx context.Context, a *app, o *redriveOptions, args []string) (
 	if a.json {
 		return a.printJSON(d.count)
 	}
-	_, err = fmt.Fprintln(a.Out, d.count)
+	_, err = fmt.Fprintln(a.Out, d)
 	return err
 }
 
 // check refuses flags that do not go together, and sets the default states.
 func (o *redriveOptions) check(args []string) error {
 	switch {
-	case o.all == (len(args) == 1):
+	case len(args) > 1, o.all == (len(args) == 1):
 		return usage("name one object, or --all")
 	case !o.all && (o.narrows() || o.dryRun):
 		return usage("--prefix, --older, --newer, --error and --dry-run select among all objects: say --all and name no object")
+	case o.drop && (o.force || o.reset):
+		return usage("--drop drops: leave --force and --reset-order out")
 	case len(o.states) > 0:
-	case o.all:
+	case o.all && !o.drop:
 		o.states = []string{string(ledger.StateDead)}
-	case !o.force:
+	case !o.force && !o.reset && !o.drop:
 		o.states = []string{string(ledger.StateDead), string(ledger.StateFailed)}
+	}
+	return nil
+}
+
+// allowed returns what more must be true of a row.
+func (o *redriveOptions) allowed(c *config.Config, sel *rowSelection) func(r *ledger.Row) bool {
+	switch {
+	case o.drop:
+		return func(r *ledger.Row) bool {
+			return r.Unreadable == nil && (!r.Settled() || !r.VerifyAt.IsZero()) && !r.Live(sel.now) && unmatched(c, r) != ""
+		}
+	case o.reset:
+		return func(r *ledger.Row) bool { return !r.Held() }
 	}
 	return nil
 }
@@ -119,29 +152,45 @@ func (o *redriveOptions) ask(ctx context.Context, a *app, v *view, sel *rowSelec
 	case c.total() <= manyRows:
 		return true, nil
 	}
-	return a.confirm(ctx, c.String()+fmt.Sprintf("Redrive %d rows?", c.total()))
+	what := "Redrive"
+	if o.drop {
+		what = "Drop"
+	}
+	return a.confirm(ctx, c.String()+fmt.Sprintf("%s %d rows?", what, c.total()))
 }
 
 // redriven counts what redrive did.
 type redriven struct {
 	Redriven  int `json:"redriven"`   // rows: one for each object and pipeline
+	Dropped   int `json:"dropped"`    // with --drop
 	LeftAlone int `json:"left_alone"` // in another state, or changed meanwhile
+	// Unreadable are left alone, too; with --all they are not counted.
+	Unreadable int `json:"unreadable,omitempty"`
 }
 
-func (c redriven) String() string {
-	s := fmt.Sprintf("redrove %d", c.Redriven)
-	if c.LeftAlone > 0 {
-		s += fmt.Sprintf("; left %d alone, in other states (--force demands the effect of settled ones again)", c.LeftAlone)
+func (d *redriver) String() string {
+	done, others := "redrove "+english.Plural(d.count.Redriven, "row", ""), "in other states (--force demands the effect of settled ones again)"
+	switch {
+	case d.drop:
+		done, others = "dropped "+english.Plural(d.count.Dropped, "row", ""), "settled, held by a worker, or still matched"
+	case d.reset:
+		others = "in other states, or held by a worker"
 	}
-	return s
+	if d.count.LeftAlone > 0 {
+		done += fmt.Sprintf("; left %d alone, %s", d.count.LeftAlone, others)
+	}
+	if d.count.Unreadable > 0 {
+		done += fmt.Sprintf("; left %d alone that this Pawl cannot read (\"pawl explain\" says why)", d.count.Unreadable)
+	}
+	return done
 }
 
 // redriver redrives rows by compare-and-swap, so that workers may run.
 type redriver struct {
 	ledger    *ledger.Ledger
 	selection *rowSelection
-	force     bool
 	count     redriven
+	redriveOptions
 }
 
 // one redrives the object that an argument means.
@@ -208,6 +257,8 @@ func (d *redriver) redrive(ctx context.Context, rows []ledger.Row) error {
 		rows = rows[:0]
 		for _, o := range outcomes {
 			switch {
+			case o.Applied && d.drop:
+				d.count.Dropped++
 			case o.Applied:
 				d.count.Redriven++
 			case o.Current != nil:
@@ -223,11 +274,22 @@ func (d *redriver) changes(rows []ledger.Row) (changes []ledger.Change) {
 	now := time.Now().UTC()
 	d.selection.now = now
 	for i := range rows {
-		if !d.wants(&rows[i]) {
+		switch {
+		case rows[i].Unreadable != nil:
+			d.count.Unreadable++
+			continue
+		case !d.wants(&rows[i]):
 			d.count.LeftAlone++
 			continue
 		}
+		if d.drop {
+			changes = append(changes, ledger.Change{Key: rows[i].RowKey, Expect: rows[i].Nonce})
+			continue
+		}
 		next := rows[i].Redrive(d.force, now)
+		if d.reset {
+			next = next.ResetOrder(now)
+		}
 		_, _ = rand.Read(next.Nonce[:]) // never fails
 		changes = append(changes, ledger.Change{Key: next.RowKey, Expect: rows[i].Nonce, Row: &next})
 	}

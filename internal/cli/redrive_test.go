@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -149,5 +150,19 @@ func TestRedriveAsks(t *testing.T) {
 				t.Errorf("%v, %q, printed %q", more, said, out.String())
 			}
 		})
+	}
+}
+
+func TestRedriveSaysWhatItLeavesAlone(t *testing.T) {
+	d := &redriver{selection: &rowSelection{states: []ledger.State{ledger.StateDead}}}
+	changes := d.changes([]ledger.Row{{Unreadable: errors.New("a newer Pawl wrote it")}, {Dead: true}, {}})
+	if len(changes) != 1 {
+		t.Errorf("redrives %d rows, want 1", len(changes))
+	}
+	d.count.Redriven = len(changes)
+	const want = `redrove 1 row; left 1 alone, in other states (--force demands the effect of settled ones again); ` +
+		`left 1 alone that this Pawl cannot read ("pawl explain" says why)`
+	if got := d.String(); got != want {
+		t.Errorf("%s, want\n%s", got, want)
 	}
 }

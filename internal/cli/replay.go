@@ -128,7 +128,7 @@ func runReplay(ctx context.Context, a *app, o *replayOptions, paths []string) (e
 	if err != nil {
 		return err
 	}
-	if err := m.checkBuckets(ctx); err != nil {
+	if err := a.patiently(ctx, 3*time.Second, func() error { return m.checkBuckets(ctx) }); err != nil {
 		return err
 	}
 	r := &replay{machine: m, src: src, pawl: p, start: time.Now()}
@@ -169,18 +169,17 @@ func (r *replay) run(ctx context.Context, a *app, bar *progress) error {
 // dead counts the pipelines' rows that are dead at the end.
 type dead struct {
 	Dead       int `json:"dead"`        // objects that died in this replay
-	DeadBefore int `json:"dead_before"` // and those that it did not touch
+	DeadBefore int `json:"dead_before"` // and those that had died before it
 }
 
-// countDead looks at all rows. Every change of a row is dated, so that a dead
-// row that is older than the replay is none of its doing.
+// countDead looks at all rows.
 func (r *replay) countDead(ctx context.Context) (n dead, err error) {
 	for i := range r.parts.Pipelines {
 		for row, err := range r.ledger.Scan(ctx, ledger.Range{Pipeline: r.parts.Pipelines[i].Name}) {
 			switch {
 			case err != nil:
 				return dead{}, err
-			case row.Dead && row.UpdatedAt.Before(r.start):
+			case row.Dead && row.DiedAt().Before(r.start):
 				n.DeadBefore++
 			case row.Dead:
 				n.Dead++
@@ -193,20 +192,27 @@ func (r *replay) countDead(ctx context.Context) (n dead, err error) {
 // summary is what a replay did.
 type summary struct {
 	replaysource.Progress
-	Completed   int64 `json:"completed"`       // effects
-	NothingToDo int64 `json:"nothing_to_do"`   // attempts that found the effect committed
-	Failed      int64 `json:"failed_attempts"` // some of which succeeded later
+	Total       *int64 `json:"total,omitempty"` // bytes there are, if the inputs say
+	Completed   int64  `json:"completed"`       // effects
+	NothingToDo int64  `json:"nothing_to_do"`   // attempts that found the effect committed
+	Failed      int64  `json:"failed_attempts"` // some of which succeeded later
 	dead
-	Unsettled int64   `json:"unsettled"` // objects of the notifications; only after an interruption
+	Unsettled int64 `json:"unsettled"` // objects of the notifications; only after an interruption
+	// NewLedger is where the ledger is, if it was not there before.
+	NewLedger string  `json:"new_ledger,omitempty"`
 	Seconds   float64 `json:"seconds"`
 }
 
 func (r *replay) sum(n dead) *summary {
-	st := r.pawl.Stats()
-	return &summary{
-		Progress: r.src.Progress(), Completed: st.Completed, NothingToDo: st.NothingToDo, Failed: st.Failed,
-		dead: n, Unsettled: st.Unsettled, Seconds: time.Since(r.start).Round(time.Millisecond).Seconds(),
+	st, p := r.pawl.Stats(), r.src.Progress()
+	s := &summary{
+		Progress: p, Completed: st.Completed, NothingToDo: st.NothingToDo, Failed: st.Failed,
+		dead: n, Unsettled: st.Unsettled, NewLedger: r.begun, Seconds: time.Since(r.start).Round(time.Millisecond).Seconds(),
 	}
+	if p.Total >= 0 {
+		s.Total = &p.Total
+	}
+	return s
 }
 
 func (a *app) printSummary(s *summary) error {
@@ -215,10 +221,13 @@ func (a *app) printSummary(s *summary) error {
 	}
 	v := s.Verdicts
 	text := fmt.Sprintf("replayed %d notifications with %d events in %.1f s\n"+
-		"  news %d, duplicate %d, stale %d, for no pipeline %d, not about order %d, skipped %d\n"+
+		"  news %d, duplicate %d, stale %d, for no pipeline %d, not about content %d, skipped %d\n"+
 		"  effects %d, nothing to do %d, failed attempts %d\n",
 		s.Payloads, s.Events, s.Seconds, v.Raised, v.Duplicate, v.Stale, v.Unmatched, s.Ignored, s.Skipped,
 		s.Completed, s.NothingToDo, s.Failed)
+	if s.NewLedger != "" {
+		text += fmt.Sprintf("  in a new ledger: %s\n", visible(s.NewLedger))
+	}
 	if s.Unsettled > 0 {
 		text += fmt.Sprintf("  unsettled %d\n", s.Unsettled)
 	}

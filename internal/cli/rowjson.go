@@ -35,6 +35,9 @@ type rowJSON struct {
 	LastError string    `json:"last_error,omitempty"`
 	VerifyAt  time.Time `json:"verify_at,omitzero"`
 	EventTime time.Time `json:"event_time,omitzero"` // of the newest event
+	// Disorder counts events that were passed over though their time is newer.
+	Disorder int `json:"disorder,omitempty"`
+
 	CreatedAt time.Time `json:"created_at"`
 	UpdatedAt time.Time `json:"updated_at"`
 }
@@ -60,7 +63,7 @@ func toJSON(r *ledger.Row, now time.Time) rowJSON {
 		Pipeline: r.Pipeline, Bucket: r.Bucket, VersionID: r.VersionID,
 		State: string(r.State(now)), Due: r.Due(), Want: toVersion(r.Want), Fence: r.Lease.Fence,
 		Doubt: r.Doubt, Forced: r.Forced, Dead: r.Dead, Tries: r.Attempts, Retry: r.RetryAt,
-		LastError: r.LastError, VerifyAt: r.VerifyAt, EventTime: r.EventTime,
+		LastError: r.LastError, VerifyAt: r.VerifyAt, EventTime: r.EventTime, Disorder: r.Disorder,
 		CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
 	}
 	out.Key, out.KeyBase64 = keyJSON(r.Key)

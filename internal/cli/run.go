@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -21,13 +22,14 @@ func newRunCommand(a *app) *cobra.Command {
 pipelines say, until it is told to end. Any number of processes may run over one
 ledger: they share the work, and take over from each other.
 
-Before anything is done, the ledger and every bucket are looked at: what cannot
-work ends the command at once, with exit code 2. An address that cannot be
-listened on ends it with 1, because workers run by then.
+The sources listen first, for some stores wait for that. Before an object is
+worked on, the ledger and every bucket are looked at: what cannot work ends the
+command, with exit code 2. An address that cannot be listened on, or a queue that
+cannot be used, ends it with 1.
 
 SIGINT or SIGTERM ends it in order: nothing new is taken, running work may finish
-within the grace, the rest is given back. A second signal ends it at once,
-with the commands that it has started: it dies of that signal, which a shell
+within the grace, the rest is given back. A second signal, half a second later or
+more, ends it at once, with the commands that it has started: it dies of that signal, which a shell
 shows as exit code 130 (SIGINT) or 143 (SIGTERM). What was under way is then
 taken over when its leases have expired.`,
 		Example: `  pawl run
@@ -53,25 +55,34 @@ func runRun(ctx context.Context, a *app) (err error) {
 	if err != nil {
 		return err
 	}
+	m.parts.Check = m.check
 	p, err := m.build(sources...)
 	if err != nil {
 		return err
 	}
-	// A store that is down may be waiting for this very process to listen, as
-	// versitygw does, and what fails meanwhile is tried again.
-	switch err := m.checkBuckets(ctx); {
-	case errors.Is(err, bucket.ErrUnavailable):
-		log.Warn("the object store does not answer yet; starting all the same", "error", err)
-	case err != nil:
-		return err
-	}
-	m.announce()
-	if err := p.Run(ctx); err != nil {
+	if err := p.Run(ctx); errors.Is(err, syscall.EADDRINUSE) {
+		return failed(err, "each worker of a ledger needs an address of its own, from a variable for example: docs/CONFIGURATION.md, \"Several workers\"")
+	} else if err != nil {
 		return whileRunning(err)
 	}
 	s := p.Stats()
 	log.Info("pawl ended in order", "completed", s.Completed, "nothing_to_do", s.NothingToDo,
 		"failed", s.Failed, "given_back", s.Released, "dead", s.Died)
+	return nil
+}
+
+// check looks at the buckets, and announces what is done with them. A store that is down may be waiting for this very
+// process to listen, as versitygw does, and what fails meanwhile is tried again.
+func (m *machine) check(ctx context.Context) error {
+	switch err := m.checkBuckets(ctx); {
+	case ctx.Err() != nil:
+		return nil
+	case errors.Is(err, bucket.ErrUnavailable):
+		m.log.Warn("the object store does not answer yet; starting all the same", "error", err)
+	case err != nil:
+		return err
+	}
+	m.announce()
 	return nil
 }
 

@@ -12,6 +12,10 @@ import (
 	"github.com/pawlhq/pawl/action/execaction"
 )
 
+// oneSignal is how long signals count as one: a terminal, a wrapper and a service
+// manager may each pass on the same Ctrl-C.
+const oneSignal = 500 * time.Millisecond
+
 // untilSignal returns a context that ends at the first SIGINT or SIGTERM, for
 // an orderly end. A second one then ends the process at once, and what it has
 // started with it. The caller calls stop when the command is done.
@@ -22,15 +26,23 @@ func untilSignal(ctx context.Context, log *slog.Logger) (_ context.Context, stop
 	done := make(chan struct{})
 	var watch sync.WaitGroup
 	watch.Go(func() {
+		var first time.Time
 		select {
-		case <-signals:
+		case s := <-signals:
+			first = time.Now()
+			log.Info("ending in order; another signal ends it at once", "signal", s.String())
 			cancel()
 		case <-ctx.Done():
 		}
-		select {
-		case s := <-signals:
-			endAtOnce(s, log)
-		case <-done:
+		for {
+			select {
+			case s := <-signals:
+				if time.Since(first) >= oneSignal {
+					endAtOnce(s, log)
+				}
+			case <-done:
+				return
+			}
 		}
 	})
 	return ctx, func() {

@@ -39,7 +39,7 @@ unless the result of an attempt was unknown or an operator forced it, everything
 is settled or dead. Most are watched all the way.
 
 What plays is what ships: the engine, the rules of the ledger's rows, the
-attempt, the fenced write, and what an audit and a purge decide, which no command
+attempt, the fenced write, the audit, and what a purge decides, which no command
 makes yet. Simulated are the network, the clocks, the processes, the two stores
 and the handlers. Real servers, real kills
 and the worker's goroutines are tested elsewhere: docs/CORRECTNESS.md says what
@@ -105,7 +105,7 @@ func (o *simulateOptions) check(given func(flag string) bool) error {
 }
 
 func runSimulate(ctx context.Context, a *app, o *simulateOptions) error {
-	log, err := a.logger(a.Err, slog.LevelInfo)
+	log, err := a.logger(a.Err, slog.LevelWarn)
 	if err != nil {
 		return err
 	}

@@ -51,7 +51,7 @@ func misuse(format string, args ...any) error {
 
 // misusedFlag is misuse for what cobra finds wrong.
 func misusedFlag(cmd *cobra.Command, err error) error {
-	return &failure{code: exitMisuse, err: err, hint: fmt.Sprintf("%q shows what there is", cmd.CommandPath()+" --help")}
+	return &failure{code: exitMisuse, err: flagError(cmd, err), hint: fmt.Sprintf("%q shows what there is", cmd.CommandPath()+" --help")}
 }
 
 // sysexit gives an error the exit code of a command that runs another one.

@@ -25,7 +25,7 @@ func (o *updateOptions) accept(object event.Object, filter string, was, made loc
 	case len(made.Body) == 0 && len(was.Body) > 0 && !o.allowEmpty:
 		return failed(fmt.Errorf("%s printed nothing, and %s would be empty: nothing was written", name, object),
 			"--allow-empty if it shall be empty")
-	case len(made.Body) > 0 && o.holdsJSON(object.Key, &made) && (!was.Exists || isJSON(was.Body)) && !isJSON(made.Body):
+	case len(made.Body) > 0 && o.holdsJSON(object.Key, &made) && (len(was.Body) == 0 || isJSON(was.Body)) && !isJSON(made.Body):
 		return failed(fmt.Errorf("%s printed what is not JSON, which %s holds: nothing was written", name, object),
 			"--content-type text/plain, say, if it shall hold something else")
 	}

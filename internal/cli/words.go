@@ -12,8 +12,10 @@ import (
 type words struct {
 	row   *ledger.Row
 	now   time.Time
-	limit int  // of attempts
+	limit int  // of attempts; 0: nobody knows
 	known bool // the pipeline is in the configuration
+	// unmatched says why the pipeline does not match the object any more.
+	unmatched string
 }
 
 // why says how the row came into its state.
@@ -33,17 +35,28 @@ func (w words) why() string {
 		if r.Attempts == 0 {
 			return r.Lease.Owner + " works on it, and a newer version was heard of meanwhile"
 		}
-		return fmt.Sprintf("%s works on it: attempt %d of %d", r.Lease.Owner, r.Attempts, w.limit)
+		return r.Lease.Owner + " works on it: " + w.attempt()
 	case ledger.StateStuck:
 		return fmt.Sprintf("%s worked on it and has given no sign of life: its lease expired %s",
 			r.Lease.Owner, relative(r.Lease.Until, w.now))
 	case ledger.StateFailed:
-		return fmt.Sprintf("attempt %d of %d failed: %s", r.Attempts, w.limit, visible(r.LastError))
+		return w.attempt() + " failed: " + visible(r.LastError)
 	}
-	if r.Attempts < w.limit {
+	switch {
+	case w.limit == 0:
+		return fmt.Sprintf("attempt %d failed, and was the last: %s", r.Attempts, visible(r.LastError))
+	case r.Attempts < w.limit:
 		return fmt.Sprintf("attempt %d failed, and another would only repeat it: %s", r.Attempts, visible(r.LastError))
 	}
 	return fmt.Sprintf("all %d attempts failed; the last: %s", r.Attempts, visible(r.LastError))
+}
+
+// attempt says which attempt it is, or was.
+func (w words) attempt() string {
+	if w.limit == 0 {
+		return fmt.Sprintf("attempt %d", w.row.Attempts)
+	}
+	return fmt.Sprintf("attempt %d of %d", w.row.Attempts, w.limit)
 }
 
 func (w words) whyPending() string {
@@ -69,6 +82,8 @@ func (w words) next() string {
 		return "nothing, until the object changes or somebody runs: pawl redrive --pipeline " + r.Pipeline + " " + shellQuote(r.Object())
 	case due.IsZero():
 		return "nothing, until the object changes"
+	case w.unmatched != "" && state != ledger.StateProcessing:
+		return "nothing: the pipeline no longer matches it, as " + w.unmatched + ". It rests until it is matched again, or somebody runs: pawl redrive --drop --pipeline " + r.Pipeline + " " + shellQuote(r.Object())
 	case !w.known:
 		return "nothing: the configuration has no such pipeline, so no worker looks"
 	case state == ledger.StateSettled:
@@ -79,6 +94,16 @@ func (w words) next() string {
 		return w.when("a worker takes over", due, w.doubt())
 	}
 	return w.when("a worker tries", due, w.doubt())
+}
+
+// disorder tells of events that were passed over for their sequencer.
+func (w words) disorder() string {
+	r := w.row
+	if r.Disorder == 0 {
+		return ""
+	}
+	return fmt.Sprintf("in doubt: %d events were passed over whose time is newer and whose sequencer is older than %s. Where the object has changed, run: pawl redrive --reset-order --pipeline %s %s",
+		r.Disorder, r.Want.Sequencer.Raw(), r.Pipeline, shellQuote(r.Object()))
 }
 
 // when puts a time into a sentence, and wonders where it is long past.

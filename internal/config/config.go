@@ -13,8 +13,8 @@ package config
 // File is the whole configuration.
 type File struct {
 	// Where the rows are kept: "sqlite:FILE", or "memory" for nothing that
-	// outlives the process. A relative FILE is looked for in the working
-	// directory. Default: "sqlite:pawl.db".
+	// outlives the process. A relative FILE counts from the folder of this file.
+	// Default: "sqlite:pawl.db".
 	Ledger Ledger `yaml:"ledger"`
 	// The object store.
 	Objects Objects `yaml:"objects"`
@@ -28,6 +28,9 @@ type File struct {
 	Lease Lease `yaml:"lease"`
 	// How often and how fast a failing object is tried again.
 	Retry Retry `yaml:"retry"`
+	// When the objects are compared with the ledger, to find what notifications
+	// have lost.
+	Audit Audit `yaml:"audit"`
 	// How many objects are handled at a time. Default: 16.
 	Concurrency int `yaml:"concurrency"`
 	// How many events are taken in before sources have to wait. Default: 1000.
@@ -74,7 +77,7 @@ type Pipeline struct {
 	// default), or every version of it.
 	Identity Identity `yaml:"identity" jsonschema:"enum=object,enum=version"`
 	// How many objects are handled at a time, in slots that no other pipeline
-	// takes. Default: shared. An image pipeline has as many as there are cores;
+	// takes. Default: shared. An image pipeline has one for every two cores;
 	// others share those of the file's concurrency.
 	Concurrency int `yaml:"concurrency"`
 
@@ -157,3 +160,28 @@ type Retry struct {
 	// The longest back-off. Default: 5m.
 	Max Duration `yaml:"max"`
 }
+
+// Audit says when the objects are compared with the ledger, and what is left alone.
+type Audit struct {
+	// How often "pawl run" does it, of all processes over the ledger one at a
+	// time; "pawl audit" does it once. Default: never.
+	Every Duration `yaml:"every"`
+	// How late a notification may be: what has changed since is left alone. In
+	// event order it must exceed max_delay. Default: 12h.
+	Settle Duration `yaml:"settle"`
+	// How long the row of a removed object is kept. It must exceed settle and
+	// max_delay. Default: 720h.
+	Retain Duration `yaml:"retain"`
+	// How late a notification may be at most. Default: 24h.
+	MaxDelay Duration `yaml:"max_delay"`
+	// Which rows go after retain: those of removed objects (the default), or all
+	// that are settled. What is lost about an object whose row is gone stays lost.
+	Purge Purge `yaml:"purge" jsonschema:"enum=removed,enum=settled"`
+}
+
+// Purge is "removed" or "settled".
+type Purge string
+
+func (p *Purge) parse(text string) error { return oneOf(p, text, "removed", "settled") }
+
+func (Purge) wants() string { return "removed or settled" }

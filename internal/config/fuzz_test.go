@@ -11,8 +11,8 @@ import (
 type paper struct{ sheet string }
 
 var papers = []LedgerKind{
-	{"paper", "paper:SHEET", func(rest string) (any, error) { return paper{rest}, nil }},
-	{"sand", "sand", func(string) (any, error) { return paper{}, nil }},
+	{"paper", "paper:SHEET", func(rest, _ string) (any, error) { return paper{rest}, nil }},
+	{"sand", "sand", func(string, string) (any, error) { return paper{}, nil }},
 }
 
 func noVariables(string) (string, bool) { return "", false }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -94,7 +95,7 @@ func (t *Table) decode(name string, raw []byte, lookup func(string) (string, boo
 		return nil, err
 	}
 	c := &Config{name: name, where: make(map[string]place)}
-	c.Ledger.kinds = t.Ledgers
+	c.Ledger.kinds, c.Ledger.dir = t.Ledgers, filepath.Dir(name)
 	d := &decoder{table: t, lookup: lookup, anchors: make(map[string]ast.Node), where: c.where, ignored: ignored}
 	d.value(root, reflect.ValueOf(&c.File).Elem(), "")
 	c.complete(d)

@@ -48,7 +48,7 @@ func TestErrors(t *testing.T) {
 // TestDecode holds what a file means.
 func TestDecode(t *testing.T) {
 	datadriven.RunTest(t, "testdata/decode", func(_ *testing.T, d *datadriven.TestData) string {
-		c, err := parts.Table.Parse("pawl.yaml", []byte(d.Input), lookup)
+		c, err := parts.Table.Parse("/etc/pawl/pawl.yaml", []byte(d.Input), lookup)
 		if err != nil {
 			return err.Error() + "\n"
 		}

@@ -152,6 +152,7 @@ func (Dialect) wants() string {
 type Ledger struct {
 	Part
 	kinds []LedgerKind
+	dir   string // of the file
 }
 
 func (l *Ledger) parse(text string) error {
@@ -159,7 +160,7 @@ func (l *Ledger) parse(text string) error {
 	i := slices.IndexFunc(l.kinds, func(k LedgerKind) bool { return k.Name == name })
 	switch {
 	case i >= 0 && (colon || l.kinds[i].Form == name):
-		config, err := l.kinds[i].Parse(rest)
+		config, err := l.kinds[i].Parse(rest, l.dir)
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -28,9 +29,10 @@ type Kind struct {
 type LedgerKind struct {
 	Name string
 	Form string // how it is written: sqlite:FILE; the name alone if nothing follows it
-	// Parse reads what follows the name and a colon. Its error must not repeat
-	// the text, which may be an environment variable's.
-	Parse func(rest string) (any, error)
+	// Parse reads what follows the name and a colon. A relative path in it counts
+	// from dir, the folder of the file. Its error must not repeat the text, which
+	// may be an environment variable's.
+	Parse func(rest, dir string) (any, error)
 }
 
 // Part is a source, an action or a ledger, of a kind that the table lists.
@@ -64,6 +66,18 @@ func (d *decoder) part(n ast.Node, to *Part, k Kind, path string) {
 
 // defaultLedger is the only default that is not set where it is used.
 const defaultLedger = "sqlite:pawl.db"
+
+// LedgerAlone is a configuration that only names a ledger. A relative path in it
+// counts from the working directory.
+func (t *Table) LedgerAlone(text string) (*Config, error) {
+	c := &Config{}
+	c.Ledger.kinds = t.Ledgers
+	err := c.Ledger.parse(text)
+	if errors.Is(err, errUnwanted) {
+		err = fmt.Errorf("want %s", c.Ledger.wants())
+	}
+	return c, err
+}
 
 // complete sets the default ledger, and finds what is wrong between fields.
 // Whether pipelines and values make sense is package pawl's to say.

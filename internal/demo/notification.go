@@ -62,20 +62,3 @@ func formEncoded(key string) string {
 
 // sequencer has the shape of Amazon's: 18 digits that begin with 00.
 func sequencer(order uint64) string { return fmt.Sprintf("%018X", order) }
-
-// hint is a notification without a sequencer, as Cloudflare R2 writes them. It
-// cannot tell a worker what is so; it only makes one look.
-// https://developers.cloudflare.com/r2/buckets/event-notifications/
-type hint struct {
-	Account   string     `json:"account"`
-	Action    string     `json:"action"`
-	Bucket    string     `json:"bucket"`
-	Object    hintObject `json:"object"`
-	EventTime time.Time  `json:"eventTime"`
-}
-
-type hintObject struct {
-	Key  string `json:"key"`
-	Size int64  `json:"size,omitzero"`
-	ETag string `json:"eTag,omitzero"`
-}

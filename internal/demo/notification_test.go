@@ -1,7 +1,6 @@
 package demo
 
 import (
-	"encoding/json"
 	"testing"
 	"time"
 
@@ -50,21 +49,4 @@ func parse(t *rapid.T, c change) event.Event {
 		t.Fatalf("got %d events of %s", len(batch.Events), batch.Dialect)
 	}
 	return batch.Events[0]
-}
-
-// TestHint: a hint must not be able to say what is newer.
-func TestHint(t *testing.T) {
-	for action, kind := range map[string]event.Kind{"PutObject": event.Created, "DeleteObject": event.Removed} {
-		payload, err := json.Marshal(hint{Account: "x", Action: action, Bucket: inputBucket, Object: hintObject{Key: "in/a+b c"}, EventTime: time.Now()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		batch, err := event.Parse(payload, event.Detect)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if e := batch.Events[0]; batch.Dialect.TrustsSequencer() || e.Kind != kind || e.Object.Key != "in/a+b c" || !e.Sequencer.IsZero() {
-			t.Errorf("%s became %+v of %s", action, e, batch.Dialect)
-		}
-	}
 }

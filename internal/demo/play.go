@@ -111,13 +111,13 @@ func (s *show) sumUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	lost, err := s.lost(ctx)
+	again, err := s.audit(ctx, "--dry-run")
 	if err != nil {
 		return err
 	}
 	r := s.report
-	for _, h := range lost {
-		r.Unsettled = append(r.Unsettled, object(h.Bucket, h.Object.Key)+" has changed, and the ledger does not know")
+	for _, e := range again.Examples {
+		r.Unsettled = append(r.Unsettled, e.Object+": "+e.What+", after an audit has healed all")
 	}
 	notifications, verdicts := s.relay.counted()
 	r.Notifications = notifications

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/ledger"
 )
 
@@ -83,30 +82,4 @@ func (rs rows) newlyDead(known map[string]int64) (lines []string) {
 		lines = append(lines, fmt.Sprintf("%s comes to nothing: %s", name, strings.TrimPrefix(r.LastError, name+": ")))
 	}
 	return lines
-}
-
-// lost finds the objects about which the ledger has not heard the last word:
-// what it says was read differs from what the store has. Nothing may be under
-// way. The dead are reported elsewhere.
-func (rs rows) lost(bucket map[string]seen) (list []hint) {
-	for key, o := range bucket {
-		r := rs[key]
-		if r != nil && r.Dead {
-			continue
-		}
-		if r == nil || r.Have.Kind != event.Created || !o.is(&r.Have.Identity) {
-			list = append(list, hint{Action: "PutObject", Bucket: inputBucket, Object: hintObject{Key: key, Size: o.size, ETag: o.etag}})
-		}
-	}
-	for key, r := range rs {
-		if _, ok := bucket[key]; !ok && !r.Dead && r.Have.Kind != event.Removed {
-			list = append(list, hint{Action: "DeleteObject", Bucket: inputBucket, Object: hintObject{Key: key}})
-		}
-	}
-	return list
-}
-
-// is reports that an identity is that of what the store has.
-func (s *seen) is(i *ledger.Identity) bool {
-	return i.ETag == s.etag && i.Size == s.size && i.ModTime.Equal(s.modTime)
 }

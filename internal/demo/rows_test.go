@@ -1,7 +1,6 @@
 package demo
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,34 +13,10 @@ import (
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// row is a settled row of an object that was read as o, or found removed.
-func row(key string, o *seen) *ledger.Row {
+// row is a settled row of an object that was found removed.
+func row(key string) *ledger.Row {
 	v := ledger.Version{Generation: 1, Kind: event.Removed}
-	if o != nil {
-		v.Kind, v.Identity = event.Created, ledger.Identity{ETag: o.etag, Size: o.size, ModTime: o.modTime}
-	}
 	return &ledger.Row{RowKey: ledger.RowKey{Pipeline: pipelineName, Bucket: inputBucket, Key: key}, Want: v, Have: v}
-}
-
-func TestLost(t *testing.T) {
-	old, fresh := seen{etag: "1", size: 1, modTime: noon}, seen{etag: "2", size: 2, modTime: noon}
-	rewritten := seen{etag: "1", size: 1, modTime: noon.Add(time.Second)}
-	rs := rows{
-		"same": row("same", &old), "gone": row("gone", nil), "overwritten": row("overwritten", &old),
-		"rewritten": row("rewritten", &old), "removed": row("removed", &old), "returned": row("returned", nil),
-		"dead": row("dead", &old), "dead and gone": row("dead and gone", &old),
-	}
-	rs["dead"].Dead, rs["dead and gone"].Dead = true, true
-	bucket := map[string]seen{"dead": fresh, "same": old, "overwritten": fresh, "rewritten": rewritten, "returned": fresh, "created": fresh}
-	var got []string
-	for _, h := range rs.lost(bucket) {
-		got = append(got, h.Action+" "+h.Object.Key)
-	}
-	slices.Sort(got)
-	want := []string{"DeleteObject removed", "PutObject created", "PutObject overwritten", "PutObject returned", "PutObject rewritten"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("lost (-want +got):\n%s", diff)
-	}
 }
 
 func TestUnfinished(t *testing.T) {
@@ -60,7 +35,7 @@ func TestUnfinished(t *testing.T) {
 			waiting: []string{"s3://photos/k is failed: no"},
 		},
 	} {
-		r := row("k", nil)
+		r := row("k")
 		c.change(r)
 		waiting, dead := rows{"k": r}.unfinished(noon)
 		if diff := cmp.Diff([2][]string{c.waiting, c.dead}, [2][]string{waiting, dead}); diff != "" {
@@ -71,8 +46,8 @@ func TestUnfinished(t *testing.T) {
 
 // TestNewlyDead announces each attempt that ended so once.
 func TestNewlyDead(t *testing.T) {
-	r := row("k", nil)
-	rs, known := rows{"fine": row("fine", nil), "k": r}, map[string]int64{}
+	r := row("k")
+	rs, known := rows{"fine": row("fine"), "k": r}, map[string]int64{}
 	check := func(want ...string) {
 		t.Helper()
 		if diff := cmp.Diff(want, rs.newlyDead(known)); diff != "" {
@@ -102,7 +77,7 @@ func hold(until time.Time) func(r *ledger.Row) {
 }
 
 func TestHeldAndTakenOver(t *testing.T) {
-	rs := rows{"free": row("free", nil), "a": row("a", nil), "b": row("b", nil), "c": row("c", nil)}
+	rs := rows{"free": row("free"), "a": row("a"), "b": row("b"), "c": row("c")}
 	rs["a"].Lease.Owner, rs["b"].Lease.Owner, rs["c"].Lease.Owner = "host/12/n", "host/12/m", "host/123/o"
 	rs["c"].History = []ledger.Entry{{What: "completed"}, {What: "taken over"}, {What: "claimed"}}
 	if n := rs.held(12); n != 2 {

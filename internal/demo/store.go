@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
-	"net/http"
 	"sync"
 	"time"
 
@@ -133,37 +132,6 @@ func (s *store) tell(c change) {
 	s.last = max(s.last+1, uint64(c.at.UnixNano()))
 	c.order = s.last
 	s.told(c)
-}
-
-// seen is what the store says of an object.
-type seen struct {
-	etag    string
-	size    int64
-	modTime time.Time // whole seconds
-}
-
-// look returns what the store says of every object in a bucket.
-func (s *store) look(bucket string) (map[string]seen, error) {
-	list, err := s.ListBucket(bucket, nil, gofakes3.ListBucketPage{})
-	if err != nil {
-		return nil, err
-	}
-	objects := make(map[string]seen, len(list.Contents))
-	for _, c := range list.Contents {
-		o, err := s.HeadObject(bucket, c.Key)
-		if gofakes3.HasErrorCode(err, gofakes3.ErrNoSuchKey) {
-			continue // removed since
-		}
-		if err != nil {
-			return nil, err
-		}
-		at, err := http.ParseTime(o.Metadata["Last-Modified"])
-		if err != nil {
-			return nil, err
-		}
-		objects[c.Key] = seen{etag: hex.EncodeToString(o.Hash), size: o.Size, modTime: at}
-	}
-	return objects, nil
 }
 
 // contents returns the objects of a bucket themselves.

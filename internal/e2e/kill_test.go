@@ -47,7 +47,7 @@ ledger: sqlite:%s
 objects: {endpoint: %q, region: %s, path_style: true}
 sources:
   - webhook: {listen: "${PAWL_LISTEN}", path: /events, token: %q}
-pipelines:
+%spipelines:
   - name: upper
     match: {bucket: inputs}
     exec: {command: [sh, -c, 'sleep 0.$((PAWL_FENCE %% 2))$((PAWL_FENCE %% 7)); exec tr a-z A-Z'], to: s3://outputs/up/}
@@ -73,10 +73,6 @@ sweep: 200ms
 // The seed repeats the changes, the strikes and the fate of notifications. The
 // timing it does not.
 func TestKills(t *testing.T) {
-	first := *firstSeed
-	if first == 0 {
-		first = rand.Uint64N(1 << 40)
-	}
 	binary := build(t, t.TempDir())
 	total := &tally{}
 	for _, server := range []struct {
@@ -84,21 +80,32 @@ func TestKills(t *testing.T) {
 		start func(testing.TB, servertest.Options) *servertest.Server
 	}{{"minio", servertest.MinIO}, {"versitygw", servertest.VersityGW}} {
 		t.Run(server.name, func(t *testing.T) {
-			for i := range *rounds {
-				seed := first + uint64(i)
-				t.Run(fmt.Sprint(seed), func(t *testing.T) {
-					t.Logf("repeat with: go test ./internal/e2e -run TestKills/%s -kills %d -stops %d -seed %d", server.name, *kills, *stops, seed)
-					r := newRound(t, server.start, binary, seed)
-					r.play(t)
-					r.check(t)
-					c := r.tally(t)
-					total.merge(c)
-					t.Logf("\n%s", c)
-				})
-			}
+			playRounds(t, total, func(t *testing.T, seed uint64) *round { return newRound(t, server.start, binary, seed, nil) })
 		})
 	}
 	if *rounds > 1 {
 		t.Logf("in all:\n%s", total)
+	}
+}
+
+// playRounds plays rounds and checks them.
+func playRounds(t *testing.T, total *tally, begin func(t *testing.T, seed uint64) *round) {
+	t.Helper()
+	first := *firstSeed
+	if first == 0 {
+		first = rand.Uint64N(1 << 40)
+	}
+	test := t.Name()
+	for i := range *rounds {
+		seed := first + uint64(i)
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Logf("repeat with: go test ./internal/e2e -run %s -kills %d -stops %d -seed %d", test, *kills, *stops, seed)
+			r := begin(t, seed)
+			r.play(t)
+			r.check(t)
+			c := r.tally(t)
+			total.merge(c)
+			t.Logf("\n%s", c)
+		})
 	}
 }

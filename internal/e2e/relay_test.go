@@ -36,9 +36,9 @@ const longest = 2 * time.Second
 // never after that.
 type relay struct {
 	url     string // where the store posts to
-	auth    string
 	seed    uint64
 	workers func() []string // where they listen
+	offer   offer
 
 	mu      sync.Mutex
 	rng     *rand.Rand
@@ -74,25 +74,28 @@ type carried struct {
 	acked, outOfOrder, refused int
 }
 
-// newRelay starts a relay with a few senders, which end with the test. A worker
-// that sleeps keeps a sender waiting until its patience is over.
-func newRelay(t *testing.T, seed uint64, auth string, workers func() []string) *relay {
-	const senders, patience = 64, time.Second
+// senders are as many as the relay has.
+const senders = 64
+
+// offer brings a notification to an address, and reports whether it was
+// acknowledged there.
+type offer func(ctx context.Context, body []byte, address string) bool
+
+// newRelay starts a relay with a few senders, which end with the test.
+func newRelay(t *testing.T, seed uint64, workers func() []string, to offer) *relay {
 	r := &relay{
-		auth: auth, seed: seed, workers: workers,
+		seed: seed, workers: workers, offer: to,
 		rng: rand.New(rand.NewPCG(seed, 1)), objects: map[event.Object]*heard{}, more: make(chan struct{}, 1),
 	}
 	srv := httptest.NewServer(http.HandlerFunc(r.take))
 	r.url = srv.URL
-	client := &http.Client{Timeout: patience, Transport: &http.Transport{MaxIdleConnsPerHost: senders}}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	for range senders {
-		r.wg.Go(func() { r.send(ctx, client) })
+		r.wg.Go(func() { r.send(ctx) })
 	}
 	t.Cleanup(func() {
 		cancel()
 		r.wg.Wait()
-		client.CloseIdleConnections()
 		srv.Close()
 	})
 	return r
@@ -203,13 +206,13 @@ func (r *relay) pop() (n *notice, address string) {
 	return n, workers[r.rng.IntN(len(workers))]
 }
 
-func (r *relay) send(ctx context.Context, client *http.Client) {
+func (r *relay) send(ctx context.Context) {
 	again := time.NewTicker(50 * time.Millisecond)
 	defer again.Stop()
 	for {
 		more := r.more
 		if n, address := r.pop(); n != nil {
-			if r.offer(ctx, client, n.body, address) {
+			if r.offer(ctx, n.body, address) {
 				r.note(n)
 				continue
 			}
@@ -228,20 +231,26 @@ func (r *relay) send(ctx context.Context, client *http.Client) {
 	}
 }
 
-// offer reports whether the worker acknowledged.
-func (r *relay) offer(ctx context.Context, client *http.Client, body []byte, address string) bool {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+address+"/events", bytes.NewReader(body))
-	if err != nil {
-		return false
+// poster posts to workers. One that sleeps keeps a sender waiting until its
+// patience is over.
+func poster(t *testing.T, auth string) offer {
+	const patience = time.Second
+	client := &http.Client{Timeout: patience, Transport: &http.Transport{MaxIdleConnsPerHost: senders}}
+	t.Cleanup(client.CloseIdleConnections)
+	return func(ctx context.Context, body []byte, address string) bool {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+address+"/events", bytes.NewReader(body))
+		if err != nil {
+			return false
+		}
+		req.Header.Set("Authorization", auth)
+		resp, err := client.Do(req)
+		if err != nil {
+			return false
+		}
+		defer func() { _ = resp.Body.Close() }()
+		_, _ = io.Copy(io.Discard, resp.Body)
+		return resp.StatusCode == http.StatusOK
 	}
-	req.Header.Set("Authorization", r.auth)
-	resp, err := client.Do(req)
-	if err != nil {
-		return false
-	}
-	defer func() { _ = resp.Body.Close() }()
-	_, _ = io.Copy(io.Discard, resp.Body)
-	return resp.StatusCode == http.StatusOK
 }
 
 // note remembers what was acknowledged.

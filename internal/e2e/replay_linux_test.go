@@ -76,7 +76,7 @@ func BenchmarkReplay(b *testing.B) {
 // runMeasured runs a command and returns the most memory it had, in bytes. It asks the
 // kernel while the command runs: what wait(2) reports afterwards begins with
 // the memory of the process that forked it.
-func runMeasured(b *testing.B, cmd *exec.Cmd) (peak int64) {
+func runMeasured(b testing.TB, cmd *exec.Cmd) (peak int64) {
 	b.Helper()
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out

@@ -25,6 +25,7 @@ type round struct {
 	network  *network
 	world    *world
 	relay    *relay
+	queues   *queues // nil: the relay posts to the workers themselves
 	receiver *receiver
 	fleet    *fleet
 	ledger   ledger.Store
@@ -33,12 +34,16 @@ type round struct {
 	healed, lateWrites int
 }
 
-func newRound(t *testing.T, start func(testing.TB, servertest.Options) *servertest.Server, binary string, seed uint64) *round {
+func newRound(t *testing.T, start func(testing.TB, servertest.Options) *servertest.Server, binary string, seed uint64, q *queues) *round {
 	t.Helper()
 	const auth = "Basic cGF3bDpzM2NyZXQ=" // the one form that both servers can send
 	dir := t.TempDir()
-	r := &round{seed: seed, began: time.Now(), fleet: &fleet{binary: binary, dir: dir, config: filepath.Join(dir, "pawl.yaml")}}
-	r.relay = newRelay(t, seed, auth, r.fleet.addresses)
+	r := &round{seed: seed, began: time.Now(), queues: q, fleet: &fleet{binary: binary, dir: dir, config: filepath.Join(dir, "pawl.yaml")}}
+	if q != nil {
+		r.relay = newRelay(t, seed, q.addresses, q.send)
+	} else {
+		r.relay = newRelay(t, seed, r.fleet.addresses, poster(t, auth))
+	}
 	r.receiver = newReceiver(t, seed)
 	r.server = start(t, servertest.Options{Webhook: r.relay.url, Authorization: auth})
 	r.network = newNetwork(t, seed, r.server.Endpoint)
@@ -54,7 +59,7 @@ func newRound(t *testing.T, start func(testing.TB, servertest.Options) *serverte
 	t.Cleanup(func() { _ = led.Close() })
 	r.ledger, r.journal = led, follow(t, database)
 
-	text := fmt.Sprintf(killConfig, database, r.network.url, r.server.Region, auth, r.receiver.url, ttl, skew, horizon)
+	text := fmt.Sprintf(killConfig, database, r.network.url, r.server.Region, auth, q.sources(), r.receiver.url, ttl, skew, horizon)
 	if err := os.WriteFile(r.fleet.config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +157,7 @@ func (r *round) change(t *testing.T, rng *rand.Rand, struck <-chan error) {
 			}
 			return
 		case <-tick.C:
-			if r.relay.left() < ahead && r.journal.busy.Load() < open {
+			if r.relay.left()+r.queues.waiting() < ahead && r.journal.busy.Load() < open {
 				r.world.change(t, rng, n)
 				n++
 			}
@@ -179,6 +184,9 @@ func (r *round) rest(t *testing.T) {
 	eventually(t, 2*time.Minute, func(ctx context.Context) ([]string, error) {
 		if n := r.relay.left(); n > 0 {
 			return []string{fmt.Sprintf("%d notifications are not acknowledged", n)}, nil
+		}
+		if n, err := r.queues.left(ctx); n > 0 || err != nil {
+			return []string{fmt.Sprintf("%d messages are in the queues", n)}, err
 		}
 		bad, _, err := unsettled(ctx, r.ledger)
 		for row, serr := range r.ledger.Scan(ctx, ledger.Range{}) {

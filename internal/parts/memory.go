@@ -11,7 +11,7 @@ import (
 // Memory is a ledger that ends with its process: memory.
 type Memory struct{}
 
-func parseMemory(rest string) (Memory, error) {
+func parseMemory(rest, _ string) (Memory, error) {
 	if rest != "" {
 		return Memory{}, errors.New("has no name: write memory, with nothing after it")
 	}

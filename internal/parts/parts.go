@@ -22,6 +22,7 @@ var Table = &config.Table{
 	},
 	Sources: []config.Kind{
 		source("webhook", Webhook{}),
+		source("sqs", SQS{}),
 	},
 	Actions: []config.Kind{
 		action("image", Image{}),
@@ -74,8 +75,8 @@ type Assembly struct {
 
 // The functions below let the compiler check the lines of the table.
 
-func ledgerKind[L Ledger](name, form string, parse func(rest string) (L, error)) config.LedgerKind {
-	return config.LedgerKind{Name: name, Form: form, Parse: func(rest string) (any, error) { return parse(rest) }}
+func ledgerKind[L Ledger](name, form string, parse func(rest, dir string) (L, error)) config.LedgerKind {
+	return config.LedgerKind{Name: name, Form: form, Parse: func(rest, dir string) (any, error) { return parse(rest, dir) }}
 }
 
 func source(name string, s Source) config.Kind { return config.Kind{Name: name, Config: s} }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/ledger"
@@ -14,15 +15,19 @@ import (
 
 // SQLite is a ledger in a file: sqlite:FILE.
 type SQLite struct {
-	// Path of the file. A relative one counts from the working directory.
+	// Path of the file, from the root.
 	Path string `yaml:"path"`
 }
 
-func parseSQLite(path string) (SQLite, error) {
+func parseSQLite(path, dir string) (SQLite, error) {
 	if path == "" {
 		return SQLite{}, errors.New("names no file: write sqlite:FILE")
 	}
-	return SQLite{path}, nil
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(dir, path)
+	}
+	path, err := filepath.Abs(path)
+	return SQLite{path}, err
 }
 
 // Open implements [Ledger].
@@ -33,8 +38,7 @@ func (s SQLite) Open(ctx context.Context) (ledger.Store, error) {
 // Look implements [Ledger].
 func (s SQLite) Look(context.Context) error {
 	if _, err := os.Stat(s.Path); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf(`there is no ledger at %s: "pawl run" makes it; a relative file name counts from the working directory`,
-			event.Quote(s.Path))
+		return fmt.Errorf(`there is no ledger at %s: "pawl run" makes it`, event.Quote(s.Path))
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/pawlhq/pawl/audit"
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/ledger"
@@ -354,8 +353,8 @@ func (w *World) converged() {
 			continue
 		}
 		w.spawn(nil, func(th *thread) {
-			if _, _, loss, err := w.find(th, t); err == nil && loss != audit.None {
-				w.violate(I11, "%s: an audit finds again: %s", t.key, loss)
+			if found, err := w.walk(th, t, true); err == nil && found.Lost() > 0 {
+				w.violate(I11, "%s: an audit finds again: %+v", t.key, found)
 			}
 		})
 	}

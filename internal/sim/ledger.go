@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/pawlhq/pawl/ledger"
@@ -122,9 +123,28 @@ func (w *World) follow(c *ledger.Change) {
 	w.after(w.plan.dueLag, doing(func() { w.behind.set(key, row) }))
 }
 
-// Scan implements ledger.Store. Nothing here scans.
-func (r *rows) Scan(context.Context, ledger.Range) iter.Seq2[ledger.Row, error] {
-	return func(yield func(ledger.Row, error) bool) { yield(ledger.Row{}, errNoRows) }
+// Scan implements ledger.Store, for audits.
+func (r *rows) Scan(ctx context.Context, in ledger.Range) iter.Seq2[ledger.Row, error] {
+	var found []ledger.Row
+	r.thread.hears(&found)
+	err := r.thread.read(ctx, StepLoad, func() {
+		for _, t := range r.thread.world.truths {
+			if t.exists && in.Match(t.key) {
+				found = append(found, t.row)
+			}
+		}
+	})
+	slices.SortFunc(found, func(a, b ledger.Row) int { return a.RowKey.Compare(b.RowKey) })
+	return func(yield func(ledger.Row, error) bool) {
+		for _, row := range found {
+			if !yield(row, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(ledger.Row{}, errNoRows)
+		}
+	}
 }
 
 // Close implements ledger.Store.

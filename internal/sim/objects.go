@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -171,9 +172,31 @@ func (v *view) Delete(ctx context.Context, ref event.Object, c bucket.Condition)
 	})
 }
 
-// List implements bucket.Store. Nothing here lists.
-func (v *view) List(context.Context, string, string, string) iter.Seq2[bucket.Info, error] {
-	return func(yield func(bucket.Info, error) bool) { yield(bucket.Info{}, bucket.ErrUnavailable) }
+// List implements bucket.Store. What it shows is old before it is read.
+func (v *view) List(ctx context.Context, name, _, _ string) iter.Seq2[bucket.Info, error] {
+	var found []bucket.Info
+	v.thread.hears(&found)
+	err := v.thread.read(ctx, StepLook, func() {
+		for ref, o := range v.kept {
+			if ref.Bucket == name {
+				info := o.info
+				info.Metadata, info.ContentType = nil, ""
+				found = append(found, info)
+			}
+		}
+	})
+	slices.SortFunc(found, func(a, b bucket.Info) int { return strings.Compare(a.Key, b.Key) })
+	v.thread.sleep(v.world.tape.UpTo(time.Minute))
+	return func(yield func(bucket.Info, error) bool) {
+		for _, info := range found {
+			if !yield(info, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(bucket.Info{}, err)
+		}
+	}
 }
 
 // thing is an input object with all that ever became of it: the truth.

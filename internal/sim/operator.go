@@ -3,14 +3,12 @@ package sim
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"slices"
 	"time"
 
 	"github.com/pawlhq/pawl/audit"
-	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/ledger"
-	"github.com/pawlhq/pawl/worker"
 )
 
 // employ plans what operators do while users and workers are busy.
@@ -74,11 +72,17 @@ func (w *World) redriveDead() {
 
 // written is an operator's write, unless the row is another by now.
 func (w *World) written(t *thread, expect ledger.Nonce, next *ledger.Row) bool {
-	w.nonces++
-	next.Nonce = ledger.Nonce{0: 0xFF}
-	binary.BigEndian.PutUint64(next.Nonce[8:], uint64(w.nonces))
+	next.Nonce = w.signature()
 	out, err := t.ledger.Swap(context.Background(), []ledger.Change{{Key: next.RowKey, Expect: expect, Row: next}})
 	return err == nil && out[0].Applied
+}
+
+// signature is a nonce of an operator's.
+func (w *World) signature() (n ledger.Nonce) {
+	w.nonces++
+	n[0] = 0xFF
+	binary.BigEndian.PutUint64(n[8:], uint64(w.nonces))
+	return n
 }
 
 // redrive gives a row fresh attempts; with force, it demands the effect again.
@@ -108,51 +112,46 @@ func (w *World) purge(t *truth) {
 	w.after(w.moment(), doing(func() { w.swap(nil, []ledger.Change{{Key: t.key, Expect: row.Nonce}}) }))
 }
 
-// audit loads the row, then looks at the object, and raises what was lost. Where
-// the row has changed meanwhile it compares again.
+// audit is the shipped one, of one row. It goes on until nothing stood in its way.
 func (w *World) audit(t *truth) {
 	w.spawn(nil, func(th *thread) {
 		for !th.dead() {
-			next, expect, loss, err := w.find(th, t)
-			if err != nil {
-				continue
-			}
-			if w.tells() {
-				w.tell(nil, "an audit of %s finds: %s", t.key, loss)
-			}
-			if loss == audit.None {
-				return
-			}
-			t.refreshed(false)
-			if !th.sleep(w.tape.UpTo(time.Minute)) {
-				return
-			}
-			if w.written(th, expect, &next) {
+			if _, err := w.walk(th, t, false); err == nil {
 				return
 			}
 		}
 	})
 }
 
-// find says what an audit would raise.
-func (w *World) find(th *thread, t *truth) (next ledger.Row, expect ledger.Nonce, loss audit.Loss, err error) {
-	ctx := context.Background()
-	row := ledger.Row{RowKey: t.key}
-	found, err := th.rows.Load(ctx, []ledger.RowKey{t.key})
-	if err != nil {
-		return row, expect, audit.None, err
+// walk has an audit compare one row with its object.
+func (w *World) walk(th *thread, t *truth, dry bool) (found audit.Counts, err error) {
+	objects := &view{objects: &w.objects, thread: th}
+	p := audit.Pass{
+		Pipeline: &audit.Pipeline{
+			Name: t.key.Pipeline, Bucket: t.key.Bucket, Match: func(o event.Object) bool { return o.Key == t.key.Key },
+		},
+		Truth: objects, Objects: objects, Ledger: th.ledger, Settle: settle, DryRun: dry, Now: w.time,
+		Nonce: func() ledger.Nonce {
+			if !dry {
+				t.refreshed(false)
+				th.sleep(w.tape.UpTo(time.Minute))
+			}
+			return w.signature()
+		},
+		Each: func(n int, do func(i int)) {
+			for i := range n {
+				do(i)
+			}
+		},
+		Found: func(_ ledger.RowKey, what string, _ bool) {
+			if w.tells() {
+				w.tell(nil, "an audit of %s finds: %s", t.key, what)
+			}
+		},
 	}
-	if len(found) == 1 {
-		row = found[0]
-	}
-	info, err := (&view{objects: &w.objects, thread: th}).Head(ctx, t.thing.ref)
-	if err != nil && !errors.Is(err, bucket.ErrNotFound) {
-		return row, expect, audit.None, err
-	}
-	seen := audit.Seen{Exists: err == nil}
-	if seen.Exists {
-		seen.Identity = worker.Identify(&info)
-	}
-	next, loss = audit.Decide(row, seen, settle, w.time())
-	return next, row.Nonce, loss, nil
+	err = p.Walk(context.Background(), "", audit.NewSpan(""), func(c *audit.Counts) error {
+		found.Add(c)
+		return nil
+	})
+	return found, err
 }

@@ -57,6 +57,12 @@ var (
 	}
 )
 
+// Bento is what BenchmarkSQS compares Pawl with.
+var Bento = Tool{
+	Name: "bento", Module: "bento", Package: "github.com/pawlhq/pawl/tools/bento",
+	Takes: "6 to 15 minutes",
+}
+
 // ErrNoJava says that a tool cannot be had, because this machine lacks java or mvn.
 var ErrNoJava = errors.New("java and mvn are not both installed (Debian: apt-get install default-jre-headless maven)")
 

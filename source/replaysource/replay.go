@@ -71,7 +71,7 @@ type Progress struct {
 	Payloads int64 `json:"payloads"` // read, without those skipped
 	Skipped  int64 `json:"skipped"`  // payloads and lines passed over
 	Events   int64 `json:"events"`   // in those payloads
-	Ignored  int64 `json:"ignored"`  // records in them that are not about order
+	Ignored  int64 `json:"ignored"`  // records in them that say nothing about content
 
 	Acknowledged int64           `json:"acknowledged"` // payloads
 	Redelivered  int64           `json:"redelivered"`  // deliveries after one that was not acknowledged

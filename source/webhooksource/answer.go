@@ -26,7 +26,7 @@ type answer struct {
 // settledBody is the body of a 200.
 type settledBody struct {
 	source.Verdicts
-	Ignored int `json:"ignored"` // records that are not about order
+	Ignored int `json:"ignored"` // records that say nothing about content
 }
 
 // refusalBody is the body of everything else.

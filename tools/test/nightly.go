@@ -40,6 +40,9 @@ func (n *night) steps(ctx context.Context) ([]step, error) {
 	rounds, kills, stops := n.count(1, 10), n.count(20, 50), n.count(5, 10) // fewer show too little
 	add("kills", rounds+" × "+kills+" kills, "+stops+" stops", "test", "./internal/e2e", "-run", "^TestKills$", "-count=1", "-timeout", "6h", "-v",
 		"-rounds", rounds, "-kills", kills, "-stops", stops)
+	rounds = n.count(1, 3)
+	add("kills, with queues", rounds+" × "+kills+" kills, "+stops+" stops", "test", "./internal/e2e", "-run", "^TestQueueKills$", "-count=1", "-timeout", "6h", "-v",
+		"-rounds", rounds, "-kills", kills, "-stops", stops)
 	increments := n.count(1, 2000)
 	add("counter", increments+" updates", "test", "./internal/e2e", "-run", "^TestCounter$", "-count=1", "-timeout", "1h", "-v", "-increments", increments)
 

@@ -36,22 +36,57 @@ var auditing = []Mutant{
 	},
 	{
 		Name: "an-audit-that-applies-again",
-		Edits: []Edit{{"internal/sim/operator.go", `			if w.written(th, expect, &next) {
-				return
+		Edits: []Edit{{"audit/repair.go", "			again = append(again, candidate{key: changes[i].Key})\n", `			c := changes[i]
+			for !out[i].Applied && out[i].Current != nil && err == nil {
+				c.Expect = out[i].Current.Nonce
+				var one []ledger.Outcome
+				if one, err = w.Ledger.Swap(ctx, []ledger.Change{c}); err == nil {
+					out[i] = one[0]
+				}
 			}
-`, `			for !w.written(th, expect, &next) {
-				expect = t.row.Nonce
-			}
-			return
-`}, {"internal/sim/operator.go", "			t.refreshed(false)\n", "			t.refreshed(false)\n			th.sleep(w.tape.UpTo(time.Minute))\n"}},
+			w.found(c.Key, losses[i])
+`}, {"internal/sim/operator.go", "				th.sleep(w.tape.UpTo(time.Minute))\n", "				th.sleep(w.tape.UpTo(20 * time.Minute))\n"}},
 		Why:    "The row has changed since it was loaded. Written over it, the older row takes back what was done meanwhile.",
-		Budget: 20_000,
+		Budget: 40_000,
 	},
 	{
 		Name:  "an-audit-that-does-not-wait",
 		Edits: []Edit{{"audit/decide.go", "compare(&row, seen, now.Add(-settle))", "compare(&row, seen, now)"}},
 		Why:   "What is only late counts as lost. In event order that puts a look in front of the events.",
 		Test:  &Test{Args: []string{"./audit", "-run", "TestDecide$"}, Says: "FAIL: TestDecide"},
+	},
+	{
+		Name: "an-audit-that-believes-the-listing",
+		Edits: []Edit{
+			{"audit/pass.go", "	latest bool\n}", "	latest bool\n	gone   bool\n}"},
+			{"audit/pass.go", "		w.open = append(w.open, candidate{key: row.RowKey})\n	case compare(row, seen, forever)", "		w.open = append(w.open, candidate{key: row.RowKey, gone: !seen.Exists})\n	case compare(row, seen, forever)"},
+			{"audit/repair.go", "	for i := range looks {\n		if looks[i].unseen {\n			w.counts.Unseen++\n			continue\n		}\n		next, loss", "	for i := range looks {\n		if open[i].gone {\n			looks[i].Seen = Seen{}\n		}\n		if looks[i].unseen {\n			w.counts.Unseen++\n			continue\n		}\n		next, loss"},
+		},
+		Why:  "A listing is old when it is read, and may leave out what is there. What it does not show counts as removed.",
+		From: "tools that mirror a bucket, and delete what a listing lacks",
+		Test: &Test{Args: []string{"./audit", "-run", "TestListingsOmit$"}, Says: "FAIL: TestListingsOmit"},
+	},
+	{
+		Name: "an-audit-that-raises-without-looking",
+		Edits: []Edit{
+			{"audit/pass.go", "	latest bool\n}", "	latest bool\n	seen   Seen\n}"},
+			{"audit/pass.go", "		w.open = append(w.open, candidate{key: row.RowKey})\n	case compare(row, seen, forever)", "		w.open = append(w.open, candidate{key: row.RowKey, seen: seen})\n	case compare(row, seen, forever)"},
+			{"audit/repair.go", "	for i := range looks {\n		if looks[i].unseen {\n			w.counts.Unseen++\n			continue\n		}\n		next, loss", "	for i := range looks {\n		if looks[i].Exists && open[i].seen.Exists {\n			looks[i].Seen = open[i].seen\n		}\n		if looks[i].unseen {\n			w.counts.Unseen++\n			continue\n		}\n		next, loss"},
+		},
+		Why:  "What the listing showed has been overwritten since, and the row knows it: Want is raised to what is no more.",
+		Test: &Test{Args: []string{"./audit", "-run", "TestListingsOmit$"}, Says: "FAIL: TestListingsOmit"},
+	},
+	{
+		Name:  "an-audit-that-looks-and-then-loads",
+		Edits: []Edit{{"audit/repair.go", "	rows, err := w.load(ctx, open)\n	if err != nil {\n		return nil, err\n	}\n	looks, err := w.looks(ctx, open)\n	if err != nil {\n		return nil, err\n	}\n", "	looks, err := w.looks(ctx, open)\n	if err != nil {\n		return nil, err\n	}\n	rows, err := w.load(ctx, open)\n	if err != nil {\n		return nil, err\n	}\n"}},
+		Why:   "Between the look and the load the object changed, and a worker did it. The row is compared with what is no more, and nothing refuses the swap.",
+		Test:  &Test{Args: []string{"./audit", "-run", "TestLoadsBeforeItLooks$"}, Says: "FAIL: TestLoadsBeforeItLooks"},
+	},
+	{
+		Name:  "an-audit-that-is-ahead-of-its-repairs",
+		Edits: []Edit{{"audit/pass.go", "		if err := w.repair(ctx); err != nil {\n			return err\n		}\n		if err := commit(&w.counts); err != nil || !ok {\n			return err\n		}\n", "		if err := commit(&w.counts); err != nil {\n			return err\n		}\n		if err := w.repair(ctx); err != nil || !ok {\n			return err\n		}\n"}},
+		Why:   "It is killed when the progress is kept and the repair is not made: nobody goes there again before the next audit.",
+		Test:  &Test{Args: []string{"./audit", "-run", "TestKilled$", "-seed", "1"}, Says: "FAIL: TestKilled"},
 	},
 	{
 		Name:   "an-audit-that-never-has-enough",

@@ -128,4 +128,28 @@ var deciding = []Mutant{
 		Why:   "Credentials expire, or descriptors run out, for some minutes: every object that changes meanwhile dies of it.",
 		Test:  &Test{Args: []string{"./worker", "-run", "TestAnOutageOfTenMinutes$"}, Says: "FAIL: TestAnOutageOfTenMinutes"},
 	},
+	{
+		Name:  "an-edited-match",
+		Edits: []Edit{{"worker/attempt.go", "if !x.Pipeline.Match(x.ref()) {", "if false {"}},
+		Why:   "What was heard of before the configuration was edited is written where no check foresaw it: into a loop, say.",
+		Test:  &Test{Args: []string{"./worker", "-run", "TestWhatIsNoLongerMatchedRests$"}, Says: "FAIL: TestWhatIsNoLongerMatchedRests"},
+	},
+	{
+		Name:  "a-rest-that-kills",
+		Edits: []Edit{{"worker/attempt.go", "After: rest, Uncounted: true", "After: rest"}},
+		Why:   "What rests is looked at every hour, and dies of that.",
+		Test:  &Test{Args: []string{"./worker", "-run", "TestWhatIsNoLongerMatchedRests$"}, Says: "FAIL: TestWhatIsNoLongerMatchedRests"},
+	},
+	{
+		Name:  "a-quarantine-that-stops-all-at-once",
+		Edits: []Edit{{"engine/lane.go", "en != nil && l.running == 0 && e.quarantined", "en != nil && e.quarantined"}},
+		Why:   "What is to run alone waits for a slow object of its own pipeline, and all other pipelines wait with it.",
+		Test:  &Test{Args: []string{"./engine", "-run", "TestQuarantineWaitsForItsOwnPipelineFirst$"}, Says: "FAIL: TestQuarantineWaitsForItsOwnPipelineFirst"},
+	},
+	{
+		Name:  "room-in-memory-for-whoever-comes-first",
+		Edits: []Edit{{"worker/worker.go", "return max(1, cfg.Backlog/(2*len(cfg.Pipelines)))", "return cfg.Backlog"}},
+		Why:   "Over a ledger in memory deliveries wait for their objects. Those of one slow pipeline take all the room there is.",
+		Test:  &Test{Args: []string{"./worker", "-run", "TestASlowPipelineLeavesRoomForOthers$"}, Says: "FAIL: TestASlowPipelineLeavesRoomForOthers"},
+	},
 }

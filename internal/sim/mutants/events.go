@@ -73,7 +73,7 @@ var events = []Mutant{
 		Edits: []Edit{{"ledger/observe.go", `		case c == 0:
 			return r, Duplicate
 		}
-		r.Want, newest = Version{Sequencer: e.Sequencer}, true`, `		case c == 0:
+		r.Want, newest, r.Disorder = Version{Sequencer: e.Sequencer}, true, 0`, `		case c == 0:
 			r.Want.Generation++
 		default:
 			r.Want, newest = Version{Sequencer: e.Sequencer}, true
@@ -143,5 +143,23 @@ var events = []Mutant{
 		Edits: []Edit{{"engine/own.go", "!left || looks == e.own.looks", "!left || looks < 0"}},
 		Why:   "A look is on its way while the object changes and fails: that it was settled then says nothing of now.",
 		Test:  &Test{Args: []string{"./engine", "-run", "TestTranscripts/32_left"}, Says: "FAIL: TestTranscripts/32_left"},
+	},
+	{
+		Name:  "a-forged-sequencer-goes-unnoticed",
+		Edits: []Edit{{"ledger/observe.go", "case c < 0 && at.After(r.EventTime.Add(r.disorderAfter())) && !ofVersion(e):", "case false:"}},
+		Why:   "One forged event with the largest sequencer silences its object for ever, and nobody is told.",
+		Test:  &Test{Args: []string{"./ledger", "-run", "TestTranscripts/disorder"}, Says: "FAIL: TestTranscripts/disorder"},
+	},
+	{
+		Name:  "a-reset-that-a-cache-never-hears-of",
+		Edits: []Edit{{"engine/fold.go", " || o.verdict == ledger.Disordered", ""}},
+		Why:   "A worker that remembers the row of before an operator's reset goes on taking all that is new for stale.",
+		Test:  &Test{Args: []string{"./engine", "-run", "TestTranscripts/34_disorder$"}, Says: "FAIL: TestTranscripts/34_disorder"},
+	},
+	{
+		Name:  "a-reset-that-counts-from-one",
+		Edits: []Edit{{"ledger/operate.go", "max(uint64(max(now.UnixMilli(), 0)), r.Want.Generation+2)", "r.Want.Generation + 2"}},
+		Why:   "The second reset gives an effect the order, and so the idempotency key, of the first: its receiver takes it for done.",
+		Test:  &Test{Args: []string{"./ledger", "-run", "TestTranscripts/disorder"}, Says: "FAIL: TestTranscripts/disorder"},
 	},
 }

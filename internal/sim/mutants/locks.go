@@ -39,6 +39,24 @@ var locks = []Mutant{
 		Test:  worlds("L1", "20000"),
 	},
 	{
+		Name:  "a-lock-held-from-a-looks-answer-on",
+		Edits: []Edit{{"lock/write.go", "w.base, w.sent = w.found.now, asked", "asked = w.found.seen\n		w.base, w.sent = w.found.now, asked"}},
+		Why:   "The look shows that nothing has landed. While its answer is on the way, the first copy does.",
+		Test:  lockTest("TestALeaseThatLandsWhileOneLooks"),
+	},
+	{
+		Name:  "a-lock-that-does-not-run-out-in-sleep",
+		Edits: []Edit{{"lock/clock.go", "return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))", "return now.Sub(since)"}},
+		Why:   "The monotonic clock stands still while the machine sleeps. It wakes, and goes on under a lease that is another's.",
+		Test:  lockTest("TestHeld"),
+	},
+	{
+		Name:  "a-lock-that-goes-by-the-wall",
+		Edits: []Edit{{"lock/clock.go", "return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))", "return now.Round(0).Sub(since.Round(0))"}},
+		Why:   "The wall clock is put back by an hour, and the lease is held for an hour too long.",
+		Test:  lockTest("TestHeld"),
+	},
+	{
 		Name:  "a-lock-that-409-refuses",
 		Edits: []Edit{{"lock/write.go", "	fate := classify(w.found.now, w.base, w.next.Nonce)\n", "	fate := classify(w.found.now, w.base, w.next.Nonce)\n	if errors.Is(answer, cell.ErrConflict) {\n		fate = cell.Lost\n	}\n"}},
 		Why:   "It may be the answer to the second copy of what has landed: one waits for oneself.",
@@ -94,6 +112,18 @@ var locks = []Mutant{
 		Edits: []Edit{{"lock/rwmutex.go", "	now, _, err := m.gate.read(ctx)\n	if err == nil && (!now", "	now, err := version{}, error(nil)\n	if err == nil && (!now"}},
 		Why:   "Between its look at the gate and its own lease a writer came, and saw no reader.",
 		Test:  worlds("L1", "20000"),
+	},
+	{
+		Name:  "a-writer-behind-a-lapsed-gate",
+		Edits: []Edit{{"lock/rwmutex.go", "case now == nil && h.left(m.gate.clock.Now()) <= 0:", "case false:"}},
+		Why:   "The listing of the readers takes longer than the gate's lease: another writer is inside by then.",
+		Test:  lockTest("TestAWriterWhoseGateLapses"),
+	},
+	{
+		Name:  "a-gate-not-renewed-meanwhile",
+		Edits: []Edit{{"lock/rwmutex.go", "m.readers.list(ctx, gate.tended)", "m.readers.list(ctx, func(context.Context) error { return nil })"}},
+		Why:   "The readers are so many that the gate's lease is over before all were looked at, and the writer begins again.",
+		Test:  lockTest("TestAWriterRenewsItsGate"),
 	},
 	{
 		Name:  "a-reader-left-to-its-fate",

@@ -1,0 +1,156 @@
+package pawl
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawlhq/pawl/audit"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
+)
+
+// Audit compares the objects with the ledger once, and has workers look at what
+// notifications have lost; [AuditOptions] say what else. A Settle of 0 is that of the
+// configuration. The report tells what was found, even beside an error. It may be
+// called while Pawl runs, or without: then the next Run works on what was found.
+func (p *Pawl) Audit(ctx context.Context, o AuditOptions) (AuditReport, error) {
+	if p.auditor == nil {
+		return AuditReport{}, fmt.Errorf("%w: an audit needs an object store", ErrConfig)
+	}
+	o.Settle = cmp.Or(o.Settle, p.cfg.Audit.Settle)
+	if err := p.cfg.validateSettle(o.Settle); err != nil {
+		return AuditReport{}, fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	return p.auditor.Run(ctx, o)
+}
+
+// Audits returns the reports of the last audits over the ledger, newest first.
+func (p *Pawl) Audits(ctx context.Context) ([]AuditReport, error) {
+	if p.auditor == nil {
+		return nil, nil
+	}
+	return p.auditor.Reports(ctx)
+}
+
+// followSchedule audits now and then, until ctx ends.
+func (p *Pawl) followSchedule(ctx context.Context) {
+	p.auditor.Follow(ctx, audit.Schedule{
+		Every:   p.cfg.Audit.Every,
+		Options: audit.Options{Settle: p.cfg.Audit.Settle},
+		After: func(ctx context.Context) error {
+			done, err := p.Purge(ctx, nil, false, nil)
+			p.cfg.Logger.Info("purged", "rows", done.Dropped)
+			return err
+		},
+	})
+}
+
+// Purge drops the rows of removed objects that settled longer ago than the Retain of
+// the configuration, in the pipelines named or in all. Beside them it drops only what
+// PurgeSettled gives up: nothing that is leased, failed, dead or to be verified. With
+// dryRun it only counts. tell, unless it is nil, is called now and then.
+func (p *Pawl) Purge(ctx context.Context, pipelines []string, dryRun bool, tell func(Purged)) (all Purged, err error) {
+	policy := p.cfg.policy()
+	for i := range p.cfg.Pipelines {
+		name := p.cfg.Pipelines[i].Name
+		if len(pipelines) > 0 && !slices.Contains(pipelines, name) {
+			continue
+		}
+		before := all
+		watch := func(one Purged) {
+			if all = before.Plus(one); tell != nil {
+				tell(all)
+			}
+		}
+		one, err := audit.Purge(ctx, p.cfg.Ledger, name, &policy, dryRun, watch)
+		if all = before.Plus(one); err != nil {
+			return all, fmt.Errorf("purge of pipeline %s: %w", event.Quote(name), err)
+		}
+	}
+	return all, nil
+}
+
+// auditor makes what audits the pipelines.
+func (c *Config) auditor() (*audit.Auditor, error) {
+	if c.Objects == nil {
+		return nil, nil
+	}
+	all := make([]audit.Pipeline, len(c.Pipelines))
+	for i := range c.Pipelines {
+		all[i] = c.Pipelines[i].audited()
+	}
+	var forgotten time.Duration
+	if c.Audit.PurgeSettled {
+		forgotten = c.Audit.Retain
+	}
+	return audit.New(audit.Config{
+		Forgotten: forgotten,
+		Ledger:    c.Ledger, Objects: c.Objects, Pipelines: all, TTL: c.Lease.TTL, Logger: c.Logger, Observer: c.Observer,
+	})
+}
+
+func (p *Pipeline) audited() audit.Pipeline {
+	a := audit.Pipeline{
+		Name: p.Name, Bucket: p.Match.Bucket, Prefix: p.Match.Prefix, Match: p.Match.match, EachVersion: p.EachVersion,
+	}
+	if p.To != nil {
+		a.Output = &audit.Output{Bucket: p.To.Bucket, Prefix: p.To.Prefix, Of: p.place, Source: p.source}
+	}
+	return a
+}
+
+// source is the inverse of place.
+func (p *Pipeline) source(output string) (ledger.RowKey, bool) {
+	rest, ours := strings.CutPrefix(output, p.To.Prefix)
+	rest, whole := strings.CutSuffix(rest, p.To.Suffix)
+	k := ledger.RowKey{Pipeline: p.Name, Bucket: p.Match.Bucket, Key: p.Match.Prefix + rest}
+	if at := strings.LastIndexByte(k.Key, '@'); p.EachVersion {
+		if at < 0 {
+			return k, false
+		}
+		k.Key, k.VersionID = k.Key[:at], k.Key[at+1:]
+	}
+	return k, ours && whole && p.Match.match(event.Object{Bucket: k.Bucket, Key: k.Key})
+}
+
+// validateAudit refuses settings under which an audit or a purge could take a late
+// event for a lost one, or for a new one.
+func (c *Config) validateAudit() (errs []error) {
+	if least := max(c.Audit.Settle, c.Audit.MaxDelay); c.Audit.Retain <= least {
+		errs = append(errs, fmt.Errorf("the audit's retain is %s: it must exceed settle and max_delay, here %s, or an event that comes late would find no trace of the removal",
+			c.Audit.Retain, least))
+	}
+	if c.Audit.Every == 0 {
+		return errs
+	}
+	if c.NoSweep {
+		errs = append(errs, errors.New("an audit on a schedule needs a sweep: what it finds has no message that would bring an attempt"))
+	}
+	if c.Objects == nil {
+		errs = append(errs, errors.New("an audit on a schedule needs an object store"))
+	}
+	if c.Ledger != nil && ledger.TraitsOf(c.Ledger).ScanUnordered {
+		errs = append(errs, errors.New("an audit on a schedule needs a ledger that lists its rows in order, as those on SQLite and Postgres do"))
+	}
+	if err := c.validateSettle(c.Audit.Settle); err != nil {
+		errs = append(errs, err)
+	}
+	return errs
+}
+
+// validateSettle refuses a settle that lets an audit overtake events where nothing
+// else decides.
+func (c *Config) validateSettle(settle time.Duration) error {
+	for i := range c.Pipelines {
+		if c.Pipelines[i].Order == EventOrder && settle <= c.Audit.MaxDelay {
+			return fmt.Errorf("pipeline %s goes by event order, so an audit must leave alone what may still be on its way: settle is %s, and must exceed max_delay, %s",
+				event.Quote(c.Pipelines[i].Name), settle, c.Audit.MaxDelay)
+		}
+	}
+	return nil
+}

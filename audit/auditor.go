@@ -1,0 +1,324 @@
+package audit
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/lock"
+	"github.com/pawlhq/pawl/worker"
+)
+
+// Config says what an Auditor works with. Ledger, Objects and Pipelines are required.
+type Config struct {
+	Ledger    ledger.Store
+	Objects   bucket.Store
+	Pipelines []Pipeline
+	// Forgotten is how old objects are whose rows may have been purged: those without
+	// a row that are older are passed over; 0: none are.
+	Forgotten time.Duration
+	TTL       time.Duration   // how long others wait for an auditor that is gone; default 30 s, at least 1 s
+	Logger    *slog.Logger    // default slog.Default()
+	Observer  worker.Observer // is told of each loss, and of each audit
+}
+
+// Options say what one audit is to do.
+type Options struct {
+	Pipelines []string // by name; none: all
+	Prefix    string   // only keys that begin with it
+	// Settle is how late a notification may be: what changed since is left alone.
+	Settle time.Duration
+	// Truth lists the objects in place of the bucket, as they were at AsOf: of what has
+	// changed since it says nothing. Its name is that of the report.
+	Truth     Truth
+	TruthName string
+	AsOf      time.Time
+	// Outputs compares outputs with objects as well. Redrive gives dead and failed
+	// rows fresh attempts. DryRun finds, and writes nothing.
+	Outputs, Redrive, DryRun bool
+	// Ranges is how many ranges of keys are listed at a time; 0: 8, at most 16.
+	Ranges int
+	// Watch, when set, is called now and then with what was found so far. The audit
+	// waits for it.
+	Watch func(*Report)
+
+	audited []string // the pipelines, by name
+}
+
+const (
+	defaultRanges, maxRanges = 8, 16
+	maxLooks                 = 32 // at a time
+	maxExamples              = 20
+)
+
+// ErrOptions says that an audit cannot be made like that.
+var ErrOptions = errors.New("no such audit")
+
+// Auditor audits pipelines. It is safe for concurrent use.
+type Auditor struct {
+	cfg       Config
+	ledger    *ledger.Ledger
+	registers ledger.Registers // nil: the ledger has none
+	lease     *lock.Mutex
+	tell      sync.Mutex // held while the observer is told
+}
+
+// New returns an Auditor.
+func New(cfg Config) (*Auditor, error) {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
+	a := &Auditor{cfg: cfg, ledger: ledger.New(cfg.Ledger)}
+	a.registers, _ = cfg.Ledger.(ledger.Registers)
+	if a.registers == nil {
+		return a, nil
+	}
+	var err error
+	a.lease, err = lock.OnRegister(a.registers, leaseRegister, lock.Config{TTL: cfg.TTL, Owner: process(), Reason: "audit"})
+	return a, err
+}
+
+// Run makes an audit and returns what it found, even if an error ended it. Where the
+// ledger has registers it waits until no other audit is under way, goes on where an
+// audit with the same options was broken off, and keeps the report. A dry run does
+// none of this.
+func (a *Auditor) Run(ctx context.Context, o Options) (Report, error) {
+	r, err := a.plan(o)
+	if err != nil {
+		return Report{}, err
+	}
+	if o.DryRun || a.registers == nil {
+		err = r.do(ctx)
+	} else {
+		err = a.alone(ctx, true, r.do)
+	}
+	return r.end(), err
+}
+
+// plan returns an audit that is to be done.
+func (a *Auditor) plan(o Options) (*run, error) {
+	units, err := a.units(&o)
+	if err != nil {
+		return nil, err
+	}
+	r := &run{Auditor: a, o: o, units: units, looks: make(chan struct{}, maxLooks)}
+	r.begin()
+	return r, nil
+}
+
+// do makes the audit, under the lease if there is one.
+func (r *run) do(ctx context.Context) error {
+	if r.o.DryRun || r.registers == nil {
+		return r.all(ctx)
+	}
+	return r.kept(ctx)
+}
+
+// unit is a part of an audit: what is walked for one pipeline below a prefix.
+type unit struct {
+	at     int // of the pipeline's report
+	walk   func(p *Pass, ctx context.Context, prefix string, s *Span, commit func(*Counts) error) error
+	prefix string
+	*Pipeline
+}
+
+func (a *Auditor) units(o *Options) ([]unit, error) {
+	if ledger.TraitsOf(a.cfg.Ledger).ScanUnordered {
+		return nil, fmt.Errorf("%w: this ledger lists its rows in no order, and an audit reads them beside a listing: use one on SQLite or Postgres", ErrOptions)
+	}
+	o.Ranges = min(cmp.Or(o.Ranges, defaultRanges), maxRanges)
+	o.TruthName = cmp.Or(o.TruthName, "list")
+	var units []unit
+	for i := range a.cfg.Pipelines {
+		p := &a.cfg.Pipelines[i]
+		prefix, ok := meet(p.Prefix, o.Prefix)
+		if !ok || len(o.Pipelines) > 0 && !slices.Contains(o.Pipelines, p.Name) {
+			continue
+		}
+		at := len(o.audited)
+		o.audited = append(o.audited, p.Name)
+		units = append(units, unit{at, (*Pass).Walk, prefix, p})
+		if o.Outputs && p.Output != nil {
+			units = append(units, unit{at, (*Pass).walkInputs, prefix, p},
+				unit{at, (*Pass).walkOutputs, p.Output.Prefix + prefix[len(p.Prefix):], p})
+		}
+	}
+	for _, name := range o.Pipelines {
+		if !slices.ContainsFunc(a.cfg.Pipelines, func(p Pipeline) bool { return p.Name == name }) {
+			return nil, fmt.Errorf("%w: there is no pipeline %s", ErrOptions, event.Quote(name))
+		}
+	}
+	if len(units) == 0 {
+		return nil, fmt.Errorf("%w: none of the pipelines has objects below %s", ErrOptions, event.Quote(o.Prefix))
+	}
+	return units, nil
+}
+
+// run is an audit under way.
+type run struct {
+	*Auditor
+	o     Options
+	units []unit
+	looks chan struct{} // a place for each look
+
+	mu     sync.Mutex
+	report Report
+	at     int // the unit
+	share  *share
+	saved  *keeper // nil: nothing is kept
+}
+
+func (r *run) begin() {
+	r.report = Report{
+		Started: time.Now().UTC(), By: process(), Truth: r.o.TruthName, Prefix: r.o.Prefix, Settle: r.o.Settle.String(),
+		DryRun: r.o.DryRun, Outputs: r.o.Outputs,
+	}
+	for _, name := range r.o.audited {
+		r.report.Pipelines = append(r.report.Pipelines, PipelineReport{Name: name})
+	}
+}
+
+func process() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "" // it is only told to people
+	}
+	return fmt.Sprintf("%s/%d", host, os.Getpid())
+}
+
+// end returns the report.
+func (r *run) end() Report {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.report.Ended.IsZero() {
+		r.report.Ended = time.Now().UTC()
+	}
+	return r.snapshot()
+}
+
+func (r *run) snapshot() Report {
+	report := r.report
+	report.Pipelines = slices.Clone(report.Pipelines)
+	report.Examples = slices.Clone(report.Examples)
+	return report
+}
+
+// all audits one unit after the other, beginning where the audit stands.
+func (r *run) all(ctx context.Context) error {
+	for i := r.at; i < len(r.units); i++ {
+		r.mu.Lock()
+		if r.at = i; r.share == nil {
+			r.share = newShare(r.units[i].prefix, NewSpan(""))
+		}
+		r.mu.Unlock()
+		if err := r.unit(ctx); err != nil {
+			return fmt.Errorf("audit of pipeline %s: %w", event.Quote(r.units[i].Name), err)
+		}
+		r.mu.Lock()
+		r.share = nil
+		r.mu.Unlock()
+	}
+	r.observed()
+	return nil
+}
+
+// unit shares out the keys of one among several.
+func (r *run) unit(ctx context.Context) error {
+	u := &r.units[r.at]
+	g, ctx := errgroup.WithContext(ctx)
+	stop := context.AfterFunc(ctx, r.share.wake)
+	defer stop()
+	for range r.o.Ranges {
+		g.Go(func() error {
+			for s := r.share.take(ctx); s != nil; s = r.share.take(ctx) {
+				err := u.walk(r.pass(u), ctx, u.prefix, s, func(c *Counts) error { return r.commit(ctx, u, s, c) })
+				if err != nil {
+					return err
+				}
+				r.share.finish(s)
+			}
+			return context.Cause(ctx)
+		})
+	}
+	return g.Wait()
+}
+
+func (r *run) pass(u *unit) *Pass {
+	p := &Pass{
+		Pipeline: u.Pipeline, Truth: r.o.Truth, AsOf: r.o.AsOf, Ledger: r.ledger,
+		Settle: r.o.Settle, Forgotten: r.cfg.Forgotten, Redrive: r.o.Redrive, DryRun: r.o.DryRun,
+		Now: func() time.Time { return time.Now().UTC() }, Nonce: nonce, Each: r.each, Found: r.example,
+		Objects: r.cfg.Objects,
+	}
+	if p.Truth == nil {
+		p.Truth = r.cfg.Objects
+	}
+	return p
+}
+
+func nonce() (n ledger.Nonce) {
+	_, _ = rand.Read(n[:]) // never fails
+	return n
+}
+
+// each does all at once, as far as all parts of the audit leave room.
+func (r *run) each(n int, do func(i int)) {
+	var wg sync.WaitGroup
+	for i := range n {
+		r.looks <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-r.looks }()
+			do(i)
+		})
+	}
+	wg.Wait()
+}
+
+// commit adds what a part of a span came to.
+func (r *run) commit(ctx context.Context, u *unit, s *Span, c *Counts) error {
+	r.mu.Lock()
+	r.share.commit(s)
+	r.report.Pipelines[u.at].Add(c)
+	r.report.Ranges = max(r.report.Ranges, 1) + r.share.newSplits()
+	if r.o.Watch != nil {
+		report := r.snapshot()
+		r.o.Watch(&report)
+	}
+	r.mu.Unlock()
+	return r.save(ctx, c.Repaired+c.Redriven > 0)
+}
+
+// example keeps some of the losses, and tells of all.
+func (r *run) example(key ledger.RowKey, what string, repaired bool) {
+	r.mu.Lock()
+	if len(r.report.Examples) < maxExamples {
+		r.report.Examples = append(r.report.Examples, Example{what, key.Pipeline, key.Object().String()})
+	}
+	r.mu.Unlock()
+	r.observe(engine.Report{What: engine.LossFound, Key: key, Detail: what})
+	if repaired {
+		r.observe(engine.Report{What: engine.LossRepaired, Key: key, Detail: what})
+	}
+}
+
+func (a *Auditor) observe(report engine.Report) {
+	if a.cfg.Observer == nil {
+		return
+	}
+	a.tell.Lock()
+	defer a.tell.Unlock()
+	a.cfg.Observer.Observe(report)
+}

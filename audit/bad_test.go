@@ -1,0 +1,275 @@
+package audit_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/audit"
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
+)
+
+// truth is a listing of one's own, of what the bucket lists.
+type truth struct {
+	of   bucket.Store
+	edit func(all []bucket.Info) ([]bucket.Info, error)
+}
+
+func (f truth) List(ctx context.Context, name, prefix, startAfter string) iter.Seq2[bucket.Info, error] {
+	return func(yield func(bucket.Info, error) bool) {
+		var all []bucket.Info
+		for info := range f.of.List(ctx, name, prefix, startAfter) {
+			all = append(all, info)
+		}
+		all, err := f.edit(all)
+		for _, info := range all {
+			if !yield(info, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(bucket.Info{}, err)
+		}
+	}
+}
+
+// converged is a world of so many objects about which nothing was lost.
+func converged(t *testing.T, n int) *world {
+	t.Helper()
+	w := newWorld(t)
+	var rows []ledger.Row
+	for i := range n {
+		key := fmt.Sprintf("%04d", i)
+		rows = append(rows, had(key, event.Created, w.put(t, key, "a")))
+	}
+	w.settled(t, rows...)
+	return w
+}
+
+// TestBadListings checks that a listing which cannot be right ends the audit with an
+// error that says so, and that no object is taken for removed.
+func TestBadListings(t *testing.T) {
+	broken := errors.New("the connection broke off")
+	for _, test := range []struct {
+		name string
+		edit func(all []bucket.Info) ([]bucket.Info, error)
+		want error
+		says string
+	}{
+		{"breaks off", func(all []bucket.Info) ([]bucket.Info, error) { return all[:1500], broken }, broken, "broke off"},
+		{"is denied", func([]bucket.Info) ([]bucket.Info, error) {
+			return nil, fmt.Errorf("listing s3://photos/: %w", bucket.ErrDenied)
+		}, bucket.ErrDenied, "denied"},
+		{"repeats a page", func(all []bucket.Info) ([]bucket.Info, error) { return append(all[:2000:2000], all[1000:]...), nil }, audit.ErrListing, "1000 comes after 1999"},
+		{"repeats a key", func(all []bucket.Info) ([]bucket.Info, error) { return append(all[:2000:2000], all[1999:]...), nil }, audit.ErrListing, "1999 comes after 1999"},
+		{"is out of order", func(all []bucket.Info) ([]bucket.Info, error) {
+			all[1], all[2] = all[2], all[1]
+			return all, nil
+		}, audit.ErrListing, "0001 comes after 0002"},
+		{"begins too early", func(all []bucket.Info) ([]bucket.Info, error) {
+			all[0].Key = ""
+			return all, nil
+		}, audit.ErrListing, "must rise"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := converged(t, 2100)
+			_, err := w.auditor(t).Run(t.Context(), audit.Options{Settle: time.Hour, Truth: truth{w.Store, test.edit}, Ranges: 1})
+			if !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.says) {
+				t.Errorf("%v: want %v, and %q", err, test.want, test.says)
+			}
+			if raised := w.settle(t); raised != nil {
+				t.Errorf("it raised %q", raised)
+			}
+			if got := w.audit(t, audit.Options{}); got.Found() > 0 || got.Listed != 2100 && test.want == audit.ErrListing {
+				t.Errorf("and now %+v", got)
+			}
+		})
+	}
+}
+
+// TestListingsOmit checks that an object which a listing leaves out, or shows as it was,
+// is looked at, and nothing is raised.
+func TestListingsOmit(t *testing.T) {
+	w := converged(t, 2000)
+	old := func(all []bucket.Info) ([]bucket.Info, error) {
+		all = append(all[:500:500], all[1500:]...)
+		for i := range all[:100] {
+			all[i].ETag = "as it was"
+		}
+		return all, nil
+	}
+	if got, want := w.audit(t, audit.Options{Truth: truth{w.Store, old}, TruthName: "old", Ranges: 1}), (audit.Counts{Listed: 1000, Rows: 2000, Looked: 1100}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if raised := w.settle(t); raised != nil {
+		t.Errorf("it raised %q", raised)
+	}
+}
+
+// denying is a store that lets nobody look at an object.
+type denying struct {
+	bucket.Store
+	key string
+	err error
+}
+
+func (d denying) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {
+	if ref.Key == d.key {
+		return bucket.Info{}, d.err
+	}
+	return d.Store.Head(ctx, ref)
+}
+
+// TestUnseenObjects checks that an object which nobody may look at is counted and
+// left alone, and that expired credentials end the audit.
+func TestUnseenObjects(t *testing.T) {
+	w := newWorld(t)
+	for _, key := range []string{"a", "b", "c"} {
+		w.put(t, key, "a")
+	}
+	inner := w.Store
+	run := func(err error) (audit.Counts, error) {
+		a, newErr := audit.New(audit.Config{Ledger: w.ledger, Objects: denying{inner, "b", err}, Pipelines: []audit.Pipeline{w.pipeline}})
+		if newErr != nil {
+			t.Fatal(newErr)
+		}
+		r, runErr := a.Run(t.Context(), audit.Options{Settle: time.Hour})
+		return r.Total(), runErr
+	}
+	if _, err := run(bucket.ErrCredentials); !errors.Is(err, bucket.ErrCredentials) {
+		t.Errorf("without credentials: %v", err)
+	}
+	if got, err := run(bucket.ErrDenied); err != nil || got.Unseen != 1 || got.LostCreations != 2 {
+		t.Errorf("one is denied: %+v, %v", got, err)
+	}
+	if raised := w.settle(t); len(raised) != 2 {
+		t.Errorf("raised %q", raised)
+	}
+}
+
+// TestVersions checks that each version has a row: a listing shows the latest, and a
+// truth that names versions shows all.
+func TestVersions(t *testing.T) {
+	w := newWorld(t)
+	w.pipeline.EachVersion = true
+	w.pipeline.Bucket = "versions"
+	key := func(k, v string) ledger.RowKey {
+		return ledger.RowKey{Pipeline: "p", Bucket: "versions", Key: k, VersionID: v}
+	}
+	put := func(k, body string) string {
+		ref := event.Object{Bucket: "versions", Key: k}
+		if _, err := w.Put(t.Context(), ref, bucket.Object{Body: strings.NewReader(body), Size: int64(len(body))}, bucket.Condition{}); err != nil {
+			t.Fatal(err)
+		}
+		info, err := w.Head(t.Context(), ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.VersionID
+	}
+	first := put("k", "one")
+	second := put("k", "two two")
+	put("new", "a")
+	got := w.audit(t, audit.Options{Truth: versions{w.Store, nil}})
+	if got.LostCreations != 2 {
+		t.Errorf("of the latest versions: %+v", got)
+	}
+	w.settle(t)
+	if got := w.audit(t, audit.Options{Truth: versions{w.Store, nil}}); got.Found() != 0 || got.Looked != 0 {
+		t.Errorf("again: %+v", got)
+	}
+	all := versions{w.Store, map[string][]string{"k": {second, first}}}
+	if got := w.audit(t, audit.Options{Truth: all, TruthName: "all"}); got.LostCreations != 1 {
+		t.Errorf("of all versions: %+v", got)
+	}
+	w.settle(t)
+	rows, err := w.ledger.Load(t.Context(), []ledger.RowKey{key("k", first), key("k", second)})
+	if err != nil || len(rows) != 2 {
+		t.Errorf("%d rows of two versions, %v", len(rows), err)
+	}
+	if got := w.audit(t, audit.Options{Truth: all, TruthName: "all"}); got.Found() != 0 {
+		t.Errorf("again: %+v", got)
+	}
+	if err := w.Delete(t.Context(), event.Object{Bucket: "versions", Key: "k", VersionID: first}, bucket.Condition{}); err != nil {
+		t.Fatal(err)
+	}
+	all.ids["k"] = all.ids["k"][:1]
+	if got := w.audit(t, audit.Options{Truth: all, TruthName: "all"}); got.LostRemovals != 1 {
+		t.Errorf("a version was removed: %+v", got)
+	}
+}
+
+// versions tells the ids of an object's versions, in any order.
+type versions struct {
+	bucket.Store
+	ids map[string][]string
+}
+
+func (v versions) List(ctx context.Context, name, prefix, startAfter string) iter.Seq2[bucket.Info, error] {
+	return func(yield func(bucket.Info, error) bool) {
+		for info, err := range v.Store.List(ctx, name, prefix, startAfter) {
+			info.VersionID = ""
+			for _, id := range v.ids[info.Key] {
+				one, headErr := v.Head(ctx, event.Object{Bucket: name, Key: info.Key, VersionID: id})
+				if !yield(one, headErr) {
+					return
+				}
+			}
+			if v.ids[info.Key] == nil && v.ids != nil {
+				one, headErr := v.Head(ctx, event.Object{Bucket: name, Key: info.Key})
+				info, err = one, headErr
+			}
+			if v.ids[info.Key] == nil && !yield(info, err) {
+				return
+			}
+		}
+	}
+}
+
+// moving changes an object, and has a worker do it, between two requests of an audit.
+type moving struct {
+	bucket.Store
+	when func()
+}
+
+func (m *moving) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {
+	info, err := m.Store.Head(ctx, ref)
+	if m.when != nil {
+		m.when()
+		m.when = nil
+	}
+	return info, err
+}
+
+// TestLoadsBeforeItLooks changes an object after the look, and settles its row at
+// that: the row that the audit has loaded refuses the swap.
+func TestLoadsBeforeItLooks(t *testing.T) {
+	w := newWorld(t)
+	w.settled(t, had("k", event.Created, ledger.Identity{ETag: "lost"}))
+	w.put(t, "k", "seen by the audit")
+	objects := &moving{Store: w.Store}
+	objects.when = func() {
+		next := had("k", event.Created, w.put(t, "k", "and then another"))
+		next.Nonce, next.CreatedAt, next.UpdatedAt = ledger.Nonce{9}, w.at, w.at
+		if out, err := w.ledger.Swap(t.Context(), []ledger.Change{{Key: next.RowKey, Expect: ledger.Nonce{1}, Row: &next}}); err != nil || !out[0].Applied {
+			t.Fatal(out, err)
+		}
+	}
+	a, err := audit.New(audit.Config{Ledger: w.ledger, Objects: objects, Pipelines: []audit.Pipeline{w.pipeline}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := a.Run(t.Context(), audit.Options{Settle: time.Hour})
+	if total := report.Total(); err != nil || total.Found() != 0 || total.Looked != 2 {
+		t.Errorf("%+v, %v: want nothing found, after a second look", total, err)
+	}
+	if raised := w.settle(t); raised != nil {
+		t.Errorf("it raised %q", raised)
+	}
+}

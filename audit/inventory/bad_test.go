@@ -1,0 +1,240 @@
+package inventory
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/audit/inventory/inventorytest"
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
+)
+
+// bad is a report that must be refused.
+type bad struct {
+	name   string
+	change func(*testing.T, *inventorytest.Report) // before it is written
+	edit   func(map[string]any)                    // of the manifest
+	files  func(*inventorytest.Report, map[string][]byte)
+	expect Expect
+	want   string // in the error
+}
+
+func set(name string, value any) func(map[string]any) {
+	return func(m map[string]any) { m[name] = value }
+}
+
+func editPart(name string, value any) func(map[string]any) {
+	return func(m map[string]any) { m["files"].([]any)[0].(map[string]any)[name] = value }
+}
+
+func without(name string) func(*testing.T, *inventorytest.Report) {
+	return func(_ *testing.T, r *inventorytest.Report) {
+		r.Schema = strings.Replace(r.Schema, name, "StorageClass", 1)
+	}
+}
+
+func rows(text string) func(*testing.T, *inventorytest.Report) {
+	return func(t *testing.T, r *inventorytest.Report) { r.Parts[0] = inventorytest.Zipped(t, text) }
+}
+
+const badRow = `"photos","a","","true","false","1","2026-02-01T00:00:00.000Z","e","STANDARD",""`
+
+func csvRow(old, new string) func(*testing.T, *inventorytest.Report) {
+	return rows(badRow + "\n" + strings.Replace(badRow, old, new, 1) + "\n")
+}
+
+var badManifests = []bad{
+	{name: "no manifest", files: func(r *inventorytest.Report, f map[string][]byte) { delete(f, r.ManifestKey()) }, want: "manifest.json"},
+	{name: "no checksum", files: func(r *inventorytest.Report, f map[string][]byte) {
+		delete(f, r.ChecksumKey())
+	}, want: "manifest.checksum beside it"},
+	{name: "another checksum", files: func(r *inventorytest.Report, f map[string][]byte) {
+		f[r.ManifestKey()] = append(f[r.ManifestKey()], ' ')
+	}, want: "manifest.checksum says"},
+	{name: "no JSON", files: func(r *inventorytest.Report, f map[string][]byte) { replaceManifest(r, f, "<html>") }, want: "no manifest of an inventory"},
+	{name: "an array", files: func(r *inventorytest.Report, f map[string][]byte) { replaceManifest(r, f, "[]") }, want: "no manifest of an inventory"},
+	{name: "an empty object", files: func(r *inventorytest.Report, f map[string][]byte) { replaceManifest(r, f, "{}") }, want: "its version is"},
+	{name: "another version", edit: set("version", "2030-01-01"), want: "only 2016-11-30 is understood"},
+	{name: "no bucket", edit: set("sourceBucket", ""), want: "no sourceBucket"},
+	{name: "wrong bucket", expect: Expect{Bucket: "videos"}, want: "about the bucket photos, and not about videos"},
+	{name: "no time", edit: set("creationTimestamp", "yesterday"), want: "no Unix time"},
+	{name: "negative time", edit: set("creationTimestamp", "-5"), want: "no Unix time"},
+	{name: "too old", expect: Expect{NotBefore: created.Add(time.Second)}, want: "before 2026-03-01 01:00 UTC: take a newer one"},
+	{name: "from another day", edit: set("creationTimestamp", fmt.Sprint(created.AddDate(0, 0, 1).UnixMilli())), want: "another report's manifest"},
+	{name: "ORC", edit: set("fileFormat", "ORC"), want: "its format is ORC: let S3 make the report in CSV or Parquet"},
+	{name: "no list of files", edit: set("files", nil), want: "no list of files"},
+	{name: "a file without a key", edit: editPart("key", ""), want: `it lists a file ""`},
+	{name: "a file twice", edit: func(m map[string]any) {
+		m["files"] = append(m["files"].([]any), m["files"].([]any)[0])
+	}, want: "twice"},
+	{name: "a negative size", edit: editPart("size", -1), want: "of -1 bytes"},
+	{name: "missing part", files: func(r *inventorytest.Report, f map[string][]byte) { delete(f, r.PartKey(0)) }, want: "its file reports/photos/daily/data/00000000"},
+	{name: "wrong size", edit: editPart("size", 1), want: "by the manifest 1: fetch it again"},
+	{name: "wrong checksum", edit: editPart("MD5checksum", strings.Repeat("0", 32)), want: "by the manifest 0000"},
+	{name: "damaged", files: func(r *inventorytest.Report, f map[string][]byte) { f[r.PartKey(0)][20] ^= 1 }, want: "it is damaged"},
+}
+
+func replaceManifest(r *inventorytest.Report, f map[string][]byte, text string) {
+	f[r.ManifestKey()] = []byte(text)
+	f[r.ChecksumKey()] = []byte(inventorytest.MD5([]byte(text)))
+}
+
+var badCSV = []bad{
+	{name: "no ETag", change: without("ETag"), want: "twice"},
+	{name: "no ETag at all", change: func(_ *testing.T, r *inventorytest.Report) { r.Schema = "Bucket, Key, Size, LastModifiedDate" }, want: "lacks the column ETag: the inventory must include Size, LastModifiedDate and ETag"},
+	{name: "versions without IsLatest", change: func(_ *testing.T, r *inventorytest.Report) { r.Schema = currentCSV + ", VersionId" }, want: "lacks the column IsLatest"},
+	{name: "no schema", edit: set("fileSchema", ""), want: `unknown column ""`},
+	{name: "unknown column", change: func(_ *testing.T, r *inventorytest.Report) { r.Schema += ", Colour" }, want: "unknown column Colour: leave that field out"},
+	{name: "a column more in the file", change: rows(badRow + `,"x"` + "\n"), want: "not what fileSchema says, 10 columns of CSV"},
+	{name: "a column less in the file", change: rows(`"photos","a"` + "\n"), want: "not what fileSchema says"},
+	{name: "a header", change: rows(versionsCSV + "\n"), want: "neither true nor false"},
+	{name: "an open quote", change: rows(badRow + "\n" + `"photos`), want: "not what fileSchema says"},
+	{name: "not zipped", change: func(_ *testing.T, r *inventorytest.Report) { r.Parts[0] = []byte(badRow) }, want: "gzip"},
+	{name: "cut off", change: func(_ *testing.T, r *inventorytest.Report) { r.Parts[0] = r.Parts[0][:len(r.Parts[0])-9] }, want: "unexpected EOF"},
+	{name: "another bucket's row", change: csvRow("photos", "videos"), want: "row 2: it is about the bucket videos"},
+	{name: "no key", change: csvRow(`"a"`, `""`), want: "a key has 1 to 1024 bytes, this one 0"},
+	{name: "a key that is too long", change: csvRow(`"a"`, `"`+strings.Repeat("k", 1025)+`"`), want: "this one 1025"},
+	{name: "a key that is not encoded", change: csvRow(`"a"`, `"100%"`), want: "line 2: the key 100% is not URL-encoded"},
+	{name: "no size", change: csvRow(`"1"`, `""`), want: `the size "" is no number`},
+	{name: "a size below zero", change: csvRow(`"1"`, `"-1"`), want: "a lacks a sound ETag, Size"},
+	{name: "no ETag in a row", change: csvRow(`"e"`, `""`), want: "a lacks a sound ETag"},
+	{name: "no time in a row", change: csvRow("2026-02-01T00:00:00.000Z", "1769904000"), want: "the time 1769904000 is not in the form of"},
+	{name: "neither true nor false", change: csvRow(`"true"`, `"maybe"`), want: "maybe is neither true nor false"},
+	{name: "from another day than it says", change: csvRow("2026-02-01", "2026-03-04"), want: "was changed 2026-03-04T00:00:00Z, and the report should be of 2026-03-01T01:00:00Z"},
+}
+
+// narrow, micro and text are files of other columns than the schema says.
+type narrow struct {
+	Bucket string `parquet:"bucket"`
+	Key    string `parquet:"key"`
+}
+
+type micro struct {
+	Bucket   string `parquet:"bucket"`
+	Key      string `parquet:"key"`
+	Size     *int64 `parquet:"size,optional"`
+	Modified *int64 `parquet:"last_modified_date,optional,timestamp(microsecond)"`
+	ETag     string `parquet:"e_tag"`
+}
+
+type text struct {
+	Bucket   string `parquet:"bucket"`
+	Key      string `parquet:"key"`
+	Size     string `parquet:"size"`
+	Modified *int64 `parquet:"last_modified_date,optional,timestamp(millisecond)"`
+	ETag     string `parquet:"e_tag"`
+}
+
+const fiveColumns = "message s3.inventory { required binary bucket (UTF8); required binary key (UTF8); optional int64 size; " +
+	"optional int64 last_modified_date (TIMESTAMP_MILLIS); optional binary e_tag (UTF8); }"
+
+func columns[T any](schema string, rows ...T) func(*testing.T, *inventorytest.Report) {
+	return func(t *testing.T, r *inventorytest.Report) {
+		r.Schema = schema
+		r.Parts[0] = inventorytest.ParquetOf(t, rows)
+	}
+}
+
+func parquetRows(lines ...inventorytest.Row) func(*testing.T, *inventorytest.Report) {
+	return func(t *testing.T, r *inventorytest.Report) { r.Parts[0] = inventorytest.ParquetFile(t, lines) }
+}
+
+var badParquet = []bad{
+	{name: "no Parquet", change: func(_ *testing.T, r *inventorytest.Report) { r.Parts[0] = []byte("PAR1 and no more") }, want: "it is no Parquet file"},
+	{name: "empty", change: func(_ *testing.T, r *inventorytest.Report) { r.Parts[0] = nil }, want: "it is no Parquet file"},
+	{name: "cut off", change: func(_ *testing.T, r *inventorytest.Report) { r.Parts[0] = r.Parts[0][:len(r.Parts[0])-9] }, want: "it is no Parquet file"},
+	{name: "no columns", edit: set("fileSchema", "Bucket, Key"), want: "lacks the column Bucket"},
+	{name: "unknown column", change: func(_ *testing.T, r *inventorytest.Report) {
+		r.Schema = strings.Replace(r.Schema, "storage_class", "colour", 1)
+	}, want: "unknown column colour"},
+	{name: "no ETag", edit: set("fileSchema", strings.Replace(fiveColumns, "optional binary e_tag (UTF8);", "", 1)), want: "lacks the column ETag"},
+	{name: "a column less in the file", change: columns(fiveColumns, narrow{"photos", "a"}), want: "it lacks the column size of the manifest's fileSchema"},
+	{name: "a column more in the file", edit: set("fileSchema", fiveColumns), want: "it has a column version_id, which the manifest's fileSchema has not"},
+	{name: "times in another unit", change: columns(fiveColumns, micro{Bucket: "photos", Key: "a"}), want: "its column last_modified_date is a"},
+	{name: "sizes in text", change: columns(fiveColumns, text{Bucket: "photos", Key: "a"}), want: "its column size is a"},
+	{name: "another bucket's row", change: parquetRows(object("a", 1), inventorytest.Row{Bucket: "videos", Key: "b"}), want: "row 2: it is about the bucket videos"},
+	{name: "no key", change: parquetRows(object("", 1)), want: "a key has 1 to 1024 bytes"},
+	{name: "no ETag in a row", change: parquetRows(inventorytest.Row{Bucket: "photos", Key: "b", Modified: created}), want: "b lacks a sound ETag"},
+	{name: "no size in a row", change: columns(fiveColumns, parquetRow{Bucket: "photos", Key: "a"}), want: "is_latest"},
+	{name: "from another day than it says", change: parquetRows(inventorytest.Row{
+		Bucket: "photos", Key: "a", ETag: "e", Modified: created.AddDate(0, 0, 3),
+	}), want: "a was changed 2026-03-04T01:00:00Z"},
+}
+
+func TestBad(t *testing.T) {
+	for format, all := range map[string][]bad{formatCSV: slices.Concat(badManifests, badCSV), formatParquet: slices.Concat(badManifests, badParquet)} {
+		for _, b := range all {
+			t.Run(format+"/"+b.name, func(t *testing.T) {
+				rep := inventorytest.New(t, format, "photos", created, []inventorytest.Row{object("a", 1), object("b", 2)}, []inventorytest.Row{object("c", 3)})
+				if b.change != nil {
+					b.change(t, rep)
+				}
+				if b.edit == nil {
+					b.edit = func(map[string]any) {}
+				}
+				files := rep.Files(t, b.edit)
+				if b.files != nil {
+					b.files(rep, files)
+				}
+				tmp := t.TempDir()
+				dir, store := rep.Unpack(t, files), stored(t, files)
+				t.Setenv("TMPDIR", tmp)
+				_, err := OpenFolder(t.Context(), dir, b.expect)
+				refuses(t, err, b.want)
+				_, err = OpenBucket(t.Context(), store, event.Object{Bucket: "reports", Key: rep.ManifestKey()}, b.expect)
+				refuses(t, err, b.want)
+				leaves(t, tmp)
+			})
+		}
+	}
+}
+
+func refuses(t *testing.T, err error, want string) {
+	t.Helper()
+	if err == nil || !strings.HasPrefix(err.Error(), "inventory ") || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v\nwant %q in it", err, want)
+	}
+}
+
+// TestDamagedParquet changes a Parquet file whose sum is right then, as no store
+// would: it is refused, or read, and nothing else.
+func TestDamagedParquet(t *testing.T) {
+	lines := []inventorytest.Row{}
+	for i := range 300 {
+		lines = append(lines, object(fmt.Sprintf("in/%d", i), i))
+	}
+	rep := inventorytest.New(t, formatParquet, "photos", created, lines)
+	whole := rep.Parts[0]
+	refused := 0
+	for i := 0; i < len(whole); i += 97 {
+		rep.Parts[0] = slices.Clone(whole)
+		rep.Parts[0][i] ^= 0x55
+		m, err := parseManifest(rep.Files(t)[rep.ManifestKey()])
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &sorter{dir: t.TempDir(), room: batchBytes, fanIn: runsOfLevel}
+		if err := m.read(t.Context(), folder(rep.Unpack(t, rep.Files(t))), s); err != nil {
+			refused++
+		}
+		for _, r := range s.runs {
+			_ = r.f.Close()
+		}
+	}
+	if refused == 0 {
+		t.Error("none was refused")
+	}
+	t.Logf("%d of %d refused", refused, len(whole)/97+1)
+}
+
+// TestDenied tells what the store says.
+func TestDenied(t *testing.T) {
+	rep := inventorytest.New(t, formatCSV, "photos", created)
+	files := maps.Clone(rep.Files(t))
+	_, err := OpenBucket(t.Context(), stored(t, files), event.Object{Bucket: "elsewhere", Key: rep.ManifestKey()}, Expect{})
+	refuses(t, err, bucket.ErrNoBucket.Error())
+}

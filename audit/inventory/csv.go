@@ -1,0 +1,94 @@
+package inventory
+
+import (
+	"bufio"
+	"compress/gzip"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/pawlhq/pawl/event"
+)
+
+// readCSV reads a file without a header, of quoted fields.
+func (m *manifest) readCSV(f *os.File, yield func(*row) error) error {
+	z, err := gzip.NewReader(bufio.NewReaderSize(f, 64<<10))
+	if err != nil {
+		return err
+	}
+	return m.csvRows(z, yield)
+}
+
+func (m *manifest) csvRows(text io.Reader, yield func(*row) error) error {
+	c := csv.NewReader(text)
+	c.ReuseRecord = true
+	c.FieldsPerRecord = len(m.columns)
+	at := m.locate()
+	for {
+		fields, err := c.Read()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("it is not what fileSchema says, %d columns of CSV: %w", len(m.columns), err)
+		}
+		r, err := at.row(fields)
+		if err != nil {
+			line, _ := c.FieldPos(0)
+			return fmt.Errorf("line %d: %w", line, err)
+		}
+		if err := yield(&r); err != nil {
+			return err
+		}
+	}
+}
+
+// places are the indices of columns, -1 for those that there are not.
+type places struct{ bucket, key, latest, marker, size, modified, etag int }
+
+func (m *manifest) locate() places {
+	return places{
+		m.index(bucketColumn), m.index(keyColumn), m.index(latestColumn), m.index(markerColumn),
+		m.index(sizeColumn), m.index(modifiedColumn), m.index(etagColumn),
+	}
+}
+
+// row understands the fields of a line. The key is encoded as in a form, with + for a
+// space.
+func (p places) row(fields []string) (r row, err error) {
+	r = row{bucket: fields[p.bucket], etag: fields[p.etag]}
+	if r.key, err = url.QueryUnescape(fields[p.key]); err != nil {
+		return row{}, fmt.Errorf("the key %s is not URL-encoded: %w", event.Quote(fields[p.key]), err)
+	}
+	latest, err := boolean(fields, p.latest, true)
+	if err != nil {
+		return row{}, err
+	}
+	r.old = !latest
+	if r.marker, err = boolean(fields, p.marker, false); err != nil || r.marker {
+		return r, err // it has no size
+	}
+	if r.size, err = strconv.ParseInt(fields[p.size], 10, 64); err != nil {
+		return row{}, fmt.Errorf("the size %s is no number", event.Quote(fields[p.size]))
+	}
+	if r.modified, err = time.Parse(time.RFC3339, fields[p.modified]); err != nil {
+		return row{}, fmt.Errorf("the time %s is not in the form of %s", event.Quote(fields[p.modified]), time.RFC3339)
+	}
+	return r, nil
+}
+
+// boolean returns a field, or what is meant if there is no such column.
+func boolean(fields []string, at int, otherwise bool) (bool, error) {
+	if at < 0 {
+		return otherwise, nil
+	}
+	v, err := strconv.ParseBool(fields[at])
+	if err != nil {
+		err = fmt.Errorf("%s is neither true nor false", event.Quote(fields[at]))
+	}
+	return v, err
+}

@@ -1,0 +1,117 @@
+package inventory
+
+import (
+	"context"
+	"crypto/md5"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/pawlhq/pawl/event"
+)
+
+// files opens a file of a report by its key.
+type files func(ctx context.Context, key string) (io.ReadCloser, error)
+
+// folder returns the files of a folder, for whoever has copied a report there.
+func folder(dir string) files {
+	return func(_ context.Context, key string) (io.ReadCloser, error) {
+		for _, base := range []string{dir, filepath.Dir(dir)} {
+			for tail, more := key, true; more; _, tail, more = strings.Cut(tail, "/") {
+				if name := filepath.FromSlash(tail); filepath.IsLocal(name) {
+					f, err := os.Open(filepath.Join(base, name))
+					if !errors.Is(err, fs.ErrNotExist) {
+						return f, err
+					}
+				}
+			}
+		}
+		return nil, fmt.Errorf("%w: neither %s nor the folder above has it", fs.ErrNotExist, event.Quote(dir))
+	}
+}
+
+// readAll returns a small file.
+func (get files) readAll(ctx context.Context, key string, most int64) ([]byte, error) {
+	r, err := get(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	b, err := io.ReadAll(io.LimitReader(cancellable{ctx, r}, most+1))
+	if err == nil && int64(len(b)) > most {
+		err = fmt.Errorf("%s is larger than %d bytes", event.Quote(path.Base(key)), most)
+	}
+	return b, err
+}
+
+// fetch returns a data file on disk, whole, as the manifest describes it. A
+// local file stays where it is; another goes into the folder. The caller closes
+// it.
+func (get files) fetch(ctx context.Context, p part, dir string) (*os.File, error) {
+	r, err := get(ctx, p.Key)
+	if err != nil {
+		return nil, err
+	}
+	sum := md5.New()
+	f, local := r.(*os.File)
+	if local {
+		err = p.copyTo(ctx, sum, f, sum)
+	} else {
+		f, err = temporary(dir)
+		if err == nil {
+			err = p.copyTo(ctx, io.MultiWriter(sum, f), r, sum)
+		}
+		_ = r.Close() // what it could say, reading has said
+	}
+	if err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err != nil && f != nil {
+		_ = f.Close() // nothing of it is believed
+	}
+	return f, err
+}
+
+// copyTo checks the size and the sum of what it copies.
+func (p part) copyTo(ctx context.Context, w io.Writer, r io.Reader, sum hash.Hash) error {
+	n, err := io.Copy(w, cancellable{ctx, r})
+	switch got := hex.EncodeToString(sum.Sum(nil)); {
+	case err != nil:
+		return err
+	case n != p.Size:
+		return fmt.Errorf("it has %d bytes, and by the manifest %d: fetch it again", n, p.Size)
+	case !strings.EqualFold(got, p.MD5):
+		return fmt.Errorf("its MD5 is %s, and by the manifest %s: it is damaged or another report's, fetch it again", got, event.Quote(p.MD5))
+	}
+	return nil
+}
+
+// temporary makes a file that vanishes when it is closed, or with the process,
+// where the system lets it.
+func temporary(dir string) (*os.File, error) {
+	f, err := os.CreateTemp(dir, "")
+	if err == nil {
+		_ = os.Remove(f.Name()) // else Close of the report does it
+	}
+	return f, err
+}
+
+// cancellable reads until its context ends.
+type cancellable struct {
+	ctx context.Context
+	io.Reader
+}
+
+func (c cancellable) Read(b []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.Reader.Read(b)
+}

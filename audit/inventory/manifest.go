@@ -1,0 +1,193 @@
+package inventory
+
+import (
+	"context"
+	"crypto/md5"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/pawlhq/pawl/event"
+)
+
+// manifest is a manifest.json.
+// https://docs.aws.amazon.com/AmazonS3/latest/userguide/storage-inventory-location.html
+type manifest struct {
+	SourceBucket string  `json:"sourceBucket"`
+	Version      string  `json:"version"`
+	Created      string  `json:"creationTimestamp"` // Unix milliseconds
+	Format       string  `json:"fileFormat"`
+	Schema       string  `json:"fileSchema"`
+	Parts        *[]part `json:"files"`
+
+	created time.Time
+	columns []string // by their names in CSV
+}
+
+// part is a data file.
+type part struct {
+	Key  string `json:"key"`
+	Size int64  `json:"size"`
+	MD5  string `json:"MD5checksum"`
+}
+
+const (
+	manifestVersion = "2016-11-30"
+	maxManifest     = 256 << 20 // a million data files
+	// fetchTries is how often a data file is fetched: one of gigabytes may break off.
+	fetchTries = 3
+	// maxScan is how long after its creation a report is complete at the latest.
+	maxScan = 48 * time.Hour
+	// folderTime is when a report was created, as its folder is named.
+	folderTime = "2006-01-02T15-04Z"
+)
+
+// readManifest checks a manifest by itself.
+func readManifest(ctx context.Context, get files, name string) (*manifest, error) {
+	text, err := get.readAll(ctx, name, maxManifest)
+	if err != nil {
+		return nil, err
+	}
+	said, err := get.readAll(ctx, strings.TrimSuffix(name, path.Base(name))+"manifest.checksum", 1024)
+	if err != nil {
+		return nil, fmt.Errorf("manifest.checksum beside it, which S3 writes last: %w", err)
+	}
+	sum := md5.Sum(text)
+	if got, want := hex.EncodeToString(sum[:]), strings.TrimSpace(string(said)); !strings.EqualFold(got, want) {
+		return nil, fmt.Errorf("its MD5 is %s, and manifest.checksum says %s: one of the two is damaged or another report's", got, event.Quote(want))
+	}
+	return parseManifest(text)
+}
+
+func parseManifest(text []byte) (*manifest, error) {
+	m := new(manifest)
+	if err := json.Unmarshal(text, m); err != nil {
+		return nil, fmt.Errorf("no manifest of an inventory: %w", err)
+	}
+	ms, err := strconv.ParseInt(m.Created, 10, 64)
+	switch {
+	case m.Version != manifestVersion:
+		return nil, fmt.Errorf("its version is %s: only %s is understood", event.Quote(m.Version), manifestVersion)
+	case m.SourceBucket == "":
+		return nil, errors.New("it names no sourceBucket")
+	case err != nil || ms <= 0:
+		return nil, fmt.Errorf("its creationTimestamp is %s, and no Unix time in milliseconds", event.Quote(m.Created))
+	case m.Parts == nil:
+		return nil, errors.New("it has no list of files")
+	}
+	m.created = time.UnixMilli(ms).UTC()
+	if err := m.checkParts(); err != nil {
+		return nil, err
+	}
+	m.columns, err = columnsOf(m.Format, m.Schema)
+	return m, err
+}
+
+func (m *manifest) checkParts() error {
+	seen := make(map[string]bool)
+	for _, p := range *m.Parts {
+		switch {
+		case p.Key == "" || p.Size < 0:
+			return fmt.Errorf("it lists a file %s of %d bytes", event.Quote(p.Key), p.Size)
+		case seen[p.Key]:
+			return fmt.Errorf("it lists the file %s twice", event.Quote(p.Key))
+		}
+		seen[p.Key] = true
+	}
+	return nil
+}
+
+// meets says what is wrong about a report that is sound. The folder is the one
+// that the manifest is in, which S3 names for its time.
+func (m *manifest) meets(want Expect, folder string) error {
+	const format = "2006-01-02 15:04 UTC"
+	named, err := time.Parse(folderTime, folder)
+	switch {
+	case want.Bucket != "" && m.SourceBucket != want.Bucket:
+		return fmt.Errorf("it is about the bucket %s, and not about %s: name that bucket's", event.Quote(m.SourceBucket), event.Quote(want.Bucket))
+	case err == nil && !named.Equal(m.created.Truncate(time.Minute)):
+		return fmt.Errorf("by its manifest it was created %s, and by its folder %s: it is another report's manifest", m.created.Format(format), named.Format(format))
+	case m.created.Before(want.NotBefore):
+		return fmt.Errorf("it was created %s, before %s: take a newer one", m.created.Format(format), want.NotBefore.UTC().Format(format))
+	}
+	return nil
+}
+
+// read gives every current object of the report to a sorter.
+func (m *manifest) read(ctx context.Context, get files, s *sorter) error {
+	for _, p := range *m.Parts {
+		if err := m.readPart(ctx, get, p, s); err != nil {
+			return fmt.Errorf("its file %s: %w", event.Quote(p.Key), err)
+		}
+	}
+	return s.finish(ctx)
+}
+
+func (m *manifest) readPart(ctx context.Context, get files, p part, s *sorter) error {
+	f, err := get.fetch(ctx, p, s.dir)
+	for try := 1; err != nil && try < fetchTries && ctx.Err() == nil; try++ {
+		f, err = get.fetch(ctx, p, s.dir)
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	rows := m.readCSV
+	if m.Format == formatParquet {
+		rows = m.readParquet
+	}
+	n := 0
+	return rows(f, func(r *row) error {
+		n++
+		e, current, err := m.entry(r)
+		if err != nil {
+			return fmt.Errorf("row %d: %w", n, err)
+		}
+		if err := ctx.Err(); err != nil || !current {
+			return err
+		}
+		return s.add(ctx, e)
+	})
+}
+
+// row is a row of either format, as it stands there.
+type row struct {
+	bucket, key, etag string
+	old, marker       bool // not the latest version; a delete marker
+	size              int64
+	modified          time.Time
+}
+
+// maxKey is S3's limit, in bytes. An ETag is far shorter.
+const (
+	maxKey  = 1024
+	maxETag = 256
+)
+
+// entry returns what a row says, if it is about a current object.
+func (m *manifest) entry(r *row) (e entry, current bool, err error) {
+	switch {
+	case r.bucket != m.SourceBucket:
+		err = fmt.Errorf("it is about the bucket %s, and the report about %s", event.Quote(r.bucket), event.Quote(m.SourceBucket))
+	case r.key == "" || len(r.key) > maxKey:
+		err = fmt.Errorf("a key has 1 to %d bytes, this one %d", maxKey, len(r.key))
+	case r.old || r.marker:
+		return entry{}, false, nil
+	case r.etag == "" || len(r.etag) > maxETag || r.size < 0 || r.modified.IsZero():
+		err = fmt.Errorf("%s lacks a sound ETag, Size or LastModifiedDate", event.Quote(r.key))
+	case r.modified.After(m.created.Add(maxScan)):
+		err = fmt.Errorf("%s was changed %s, and the report should be of %s: its manifest is another's", event.Quote(r.key),
+			r.modified.UTC().Format(time.RFC3339), m.created.Format(time.RFC3339))
+	}
+	return entry{key: r.key, etag: strings.Trim(r.etag, `"`), modified: r.modified.UnixMilli(), size: r.size}, true, err
+}
+
+// index returns where each of the columns that are needed stands, or -1.
+func (m *manifest) index(name string) int { return slices.Index(m.columns, name) }

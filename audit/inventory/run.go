@@ -1,0 +1,214 @@
+package inventory
+
+import (
+	"bufio"
+	"container/heap"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"sort"
+)
+
+// run is a file of entries in the order of their keys. Each key is written without the
+// beginning that it shares with the one before.
+type run struct {
+	f     *os.File
+	level int
+	size  int64
+	marks []mark
+}
+
+// mark is a place where reading may begin: the key there is written in full.
+type mark struct {
+	key    string
+	offset int64
+}
+
+const (
+	// markBytes lie between marks: a search reads so much, and an index of a
+	// hundred thousand marks serves for a billion objects.
+	markBytes  = 512 << 10
+	readBuffer = 16 << 10
+)
+
+type runWriter struct {
+	*run
+	w   *bufio.Writer
+	buf []byte
+	key string // the last one
+}
+
+func newRun(dir string) (*runWriter, error) {
+	f, err := temporary(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &runWriter{run: &run{f: f}, w: bufio.NewWriterSize(f, 256<<10)}, nil
+}
+
+func (w *runWriter) write(e entry) error {
+	if len(w.marks) == 0 || w.size-w.marks[len(w.marks)-1].offset >= markBytes {
+		w.marks = append(w.marks, mark{e.key, w.size})
+		w.key = ""
+	}
+	shared := 0
+	for shared < min(len(w.key), len(e.key)) && w.key[shared] == e.key[shared] {
+		shared++
+	}
+	b := binary.AppendUvarint(w.buf[:0], uint64(shared))
+	b = appendText(b, e.key[shared:])
+	b = appendText(b, e.etag)
+	b = binary.AppendVarint(b, e.modified)
+	b = binary.AppendVarint(b, e.size)
+	w.buf, w.key = b, e.key
+	w.size += int64(len(b))
+	_, err := w.w.Write(b)
+	return err
+}
+
+func appendText(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+func (w *runWriter) flush() error { return w.w.Flush() }
+
+// cursor reads a run. It stands at an entry.
+type cursor struct {
+	entry
+	r   *bufio.Reader
+	key []byte
+}
+
+// seek returns a cursor at the first entry whose key is not before from, or nil
+// behind the last one.
+func (r *run) seek(from string) (*cursor, error) {
+	i := sort.Search(len(r.marks), func(i int) bool { return r.marks[i].key >= from })
+	start := r.marks[max(0, i-1)].offset
+	c := &cursor{r: bufio.NewReaderSize(io.NewSectionReader(r.f, start, r.size-start), readBuffer)}
+	for {
+		more, err := c.next()
+		if err != nil || !more {
+			return nil, err
+		}
+		if c.entry.key >= from {
+			return c, nil
+		}
+	}
+}
+
+// next goes to the next entry, if there is one.
+func (c *cursor) next() (bool, error) {
+	shared, err := binary.ReadUvarint(c.r)
+	if err == io.EOF {
+		return false, nil
+	}
+	if err == nil && shared > uint64(len(c.key)) {
+		err = errors.New("a key goes on from one that is shorter")
+	}
+	if err == nil {
+		c.key, err = c.appendText(c.key[:shared], maxKey)
+	}
+	var etag [64]byte
+	tag, err := c.rest(etag[:0], err)
+	if err != nil {
+		return false, fmt.Errorf("the file was cut off or changed: %w", err)
+	}
+	c.entry.key, c.etag = string(c.key), string(tag)
+	return true, nil
+}
+
+// rest reads what follows the key, unless that could not be read.
+func (c *cursor) rest(etag []byte, err error) ([]byte, error) {
+	if err == nil {
+		etag, err = c.appendText(etag, maxETag)
+	}
+	if err == nil {
+		c.modified, err = binary.ReadVarint(c.r)
+	}
+	if err == nil {
+		c.size, err = binary.ReadVarint(c.r)
+	}
+	return etag, err
+}
+
+func (c *cursor) appendText(b []byte, most uint64) ([]byte, error) {
+	n, err := binary.ReadUvarint(c.r)
+	if err != nil {
+		return b, err
+	}
+	if n > most {
+		return b, fmt.Errorf("a text of %d bytes", n)
+	}
+	old := len(b)
+	b = append(b, make([]byte, n)...)
+	_, err = io.ReadFull(c.r, b[old:])
+	return b, err
+}
+
+// merge yields the entries of runs in the order of their keys, beginning at from.
+// An error ends it.
+func merge(ctx context.Context, runs []*run, from string) iter.Seq2[entry, error] {
+	return func(yield func(entry, error) bool) {
+		var h cursors
+		for _, r := range runs {
+			c, err := r.seek(from)
+			if err != nil {
+				yield(entry{}, err)
+				return
+			}
+			if c != nil {
+				h = append(h, c)
+			}
+		}
+		heap.Init(&h)
+		last := ""
+		for len(h) > 0 {
+			if err := ctx.Err(); err != nil {
+				yield(entry{}, err)
+				return
+			}
+			e := h[0].entry
+			if e.key != last && !yield(e, nil) {
+				return
+			}
+			last = e.key
+			if err := h.advance(); err != nil {
+				yield(entry{}, err)
+				return
+			}
+		}
+	}
+}
+
+// cursors is a heap, the first entry on top.
+type cursors []*cursor
+
+// advance moves the cursor on top.
+func (h *cursors) advance() error {
+	more, err := (*h)[0].next()
+	switch {
+	case err != nil:
+		return err
+	case more:
+		heap.Fix(h, 0)
+	default:
+		heap.Pop(h)
+	}
+	return nil
+}
+
+func (h cursors) Len() int           { return len(h) }
+func (h cursors) Less(i, j int) bool { return h[i].compare(h[j].entry) < 0 }
+func (h cursors) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *cursors) Push(x any)        { *h = append(*h, x.(*cursor)) }
+
+func (h *cursors) Pop() any {
+	old := *h
+	c := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return c
+}

@@ -1,0 +1,100 @@
+package inventory
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/pawlhq/pawl/event"
+)
+
+// The formats, as a manifest names them.
+const (
+	formatCSV     = "CSV"
+	formatParquet = "Parquet"
+)
+
+// The columns that matter, by their names in CSV.
+const (
+	bucketColumn   = "Bucket"
+	keyColumn      = "Key"
+	versionColumn  = "VersionId"
+	latestColumn   = "IsLatest"
+	markerColumn   = "IsDeleteMarker"
+	sizeColumn     = "Size"
+	modifiedColumn = "LastModifiedDate"
+	etagColumn     = "ETag"
+)
+
+// ignored are the other columns.
+// https://docs.aws.amazon.com/AmazonS3/latest/API/API_InventoryConfiguration.html
+var ignored = []string{
+	"StorageClass", "IsMultipartUploaded", "ReplicationStatus", "EncryptionStatus", "ObjectLockRetainUntilDate", "ObjectLockMode",
+	"ObjectLockLegalHoldStatus", "ObjectLockEventHoldStatus", "ObjectLockEventHoldDuration", "IntelligentTieringAccessTier",
+	"IntelligentTieringReferenceDate", "BucketKeyStatus", "ChecksumAlgorithm", "ObjectAccessControlList", "ObjectOwner",
+	"LifecycleExpirationDate",
+}
+
+// columnsOf returns the columns of a report, by their names in CSV.
+func columnsOf(format, schema string) (columns []string, err error) {
+	switch format {
+	case formatCSV:
+		for name := range strings.SplitSeq(schema, ",") {
+			columns = append(columns, strings.TrimSpace(name))
+		}
+	case formatParquet:
+		for _, field := range parquetField.FindAllStringSubmatch(schema, -1) {
+			columns = append(columns, csvName(field[1]))
+		}
+	default:
+		return nil, fmt.Errorf("its format is %s: let S3 make the report in CSV or Parquet", event.Quote(format))
+	}
+	return columns, checkColumns(columns)
+}
+
+func checkColumns(columns []string) error {
+	needed := []string{bucketColumn, keyColumn, sizeColumn, modifiedColumn, etagColumn}
+	versions := []string{versionColumn, latestColumn, markerColumn}
+	for i, name := range columns {
+		switch {
+		case slices.Contains(columns[:i], name):
+			return fmt.Errorf("its fileSchema has the column %s twice", event.Quote(name))
+		case slices.Contains(versions, name):
+			needed = append(needed, latestColumn, markerColumn) // it has more than the current versions
+		case !slices.Contains(needed, name) && !slices.Contains(ignored, name):
+			return fmt.Errorf("its fileSchema has an unknown column %s: leave that field out of the inventory", event.Quote(name))
+		}
+	}
+	for _, name := range needed {
+		if !slices.Contains(columns, name) {
+			return errors.New("its fileSchema lacks the column " + name +
+				": the inventory must include Size, LastModifiedDate and ETag, and of all versions IsLatest and IsDeleteMarker")
+		}
+	}
+	return nil
+}
+
+// parquetField finds the name of a field in the text of a Parquet schema.
+var parquetField = regexp.MustCompile(`\b(?:required|optional|repeated)\s+\w+\s+(\w+)`)
+
+// parquetName turns IsLatest into is_latest.
+func parquetName(name string) string {
+	return strings.ToLower(wordStart.ReplaceAllString(name, "${1}_${2}"))
+}
+
+var wordStart = regexp.MustCompile(`(.)([A-Z])`)
+
+// csvName returns the column of that name in Parquet, or the name itself, which
+// no column in CSV has.
+func csvName(name string) string {
+	for _, known := range slices.Concat([]string{
+		bucketColumn, keyColumn, versionColumn, latestColumn, markerColumn, sizeColumn, modifiedColumn, etagColumn,
+	}, ignored) {
+		if parquetName(known) == name {
+			return known
+		}
+	}
+	return name
+}

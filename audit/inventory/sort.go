@@ -1,0 +1,129 @@
+package inventory
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/pawlhq/pawl/bucket"
+)
+
+// entry is a current object.
+type entry struct {
+	key, etag string
+	modified  int64 // Unix milliseconds
+	size      int64
+}
+
+func (e entry) info() bucket.Info {
+	return bucket.Info{Key: e.key, ETag: e.etag, ModTime: time.UnixMilli(e.modified).UTC(), Size: e.size}
+}
+
+// compare puts the newer of two entries of one key first.
+func (e entry) compare(f entry) int {
+	return cmp.Or(cmp.Compare(e.key, f.key), cmp.Compare(f.modified, e.modified))
+}
+
+const (
+	// batchBytes is about how much memory the entries of a batch take.
+	batchBytes = 12 << 20
+	entryBytes = 48
+	// runsOfLevel is how many runs are merged into one of the next level. 64
+	// batches make a run of five million rows, 64 of those one of 350 million.
+	runsOfLevel = 64
+)
+
+// sorter sorts entries into runs on disk, with the memory of one batch.
+type sorter struct {
+	dir   string
+	room  int // of a batch, in bytes
+	fanIn int // how many runs of a level are merged into one of the next
+	rows  int64
+	batch []entry
+	bytes int
+	runs  []*run // their levels never rise
+	last  *runWriter
+}
+
+func (s *sorter) add(ctx context.Context, e entry) error {
+	s.batch = append(s.batch, e)
+	s.bytes += len(e.key) + len(e.etag) + entryBytes
+	s.rows++
+	if s.bytes < s.room {
+		return nil
+	}
+	return s.flush(ctx)
+}
+
+// flush writes the batch behind the last run if it follows it, or begins a new
+// one.
+func (s *sorter) flush(ctx context.Context) error {
+	if len(s.batch) == 0 {
+		return nil
+	}
+	slices.SortFunc(s.batch, entry.compare)
+	if s.last != nil && s.batch[0].key <= s.last.key {
+		if err := s.seal(ctx); err != nil {
+			return err
+		}
+	}
+	if s.last == nil {
+		w, err := newRun(s.dir)
+		if err != nil {
+			return err
+		}
+		s.last = w
+		s.runs = append(s.runs, w.run)
+	}
+	for _, e := range s.batch {
+		if err := s.last.write(e); err != nil {
+			return err
+		}
+	}
+	s.batch, s.bytes = s.batch[:0], 0
+	return nil
+}
+
+// seal ends the last run. Whenever there are enough runs of a level, they become one of the
+// next.
+func (s *sorter) seal(ctx context.Context) error {
+	err := s.last.flush()
+	s.last = nil
+	for err == nil && len(s.runs) >= s.fanIn && s.runs[len(s.runs)-s.fanIn].level == s.runs[len(s.runs)-1].level {
+		err = s.collapse(ctx, len(s.runs)-s.fanIn)
+	}
+	return err
+}
+
+// collapse merges the runs from i on.
+func (s *sorter) collapse(ctx context.Context, i int) error {
+	w, err := newRun(s.dir)
+	if err != nil {
+		return err
+	}
+	w.level = s.runs[i].level + 1
+	for e, err := range merge(ctx, s.runs[i:], "") {
+		if err == nil {
+			err = w.write(e)
+		}
+		if err != nil {
+			_ = w.f.Close() // nothing of it is believed
+			return err
+		}
+	}
+	for _, r := range s.runs[i:] {
+		_ = r.f.Close() // it was only read
+	}
+	s.runs = append(s.runs[:i], w.run)
+	return w.flush()
+}
+
+func (s *sorter) finish(ctx context.Context) error {
+	err := s.flush(ctx)
+	s.batch = nil
+	if err == nil && s.last != nil {
+		err = s.seal(ctx)
+	}
+	return err
+}

@@ -1,0 +1,227 @@
+package audit
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/lock"
+)
+
+// The registers of a ledger that audits use.
+const (
+	leaseRegister    = "audit/lease"
+	progressRegister = "audit/progress"
+	reportsRegister  = "audit/reports"
+)
+
+const (
+	// maxReports is how many reports are kept, if they are as small as usual.
+	maxReports = 30
+	// saveEvery is how often progress is kept while nothing is found.
+	saveEvery = 5 * time.Second
+	// stale is after how long an audit that was broken off begins anew.
+	stale = 7 * 24 * time.Hour
+	// endTime is how long the progress of an audit may take to be kept at its end.
+	endTime = 5 * time.Second
+)
+
+// progress is how far an audit is, as the ledger keeps it.
+type progress struct {
+	Options string   `json:"options"` // digest of what it is to do
+	Report  Report   `json:"report"`
+	Unit    int      `json:"unit"`
+	Left    []bounds `json:"left"` // of the unit
+	Done    bool     `json:"done,omitzero"`
+}
+
+// keeper writes a register that only one audit writes.
+type keeper struct {
+	registers ledger.Registers
+	name      string
+
+	mu      sync.Mutex
+	version string
+	at      time.Time // of the last write
+}
+
+func (k *keeper) read(ctx context.Context, into any) error {
+	r, err := k.registers.ReadRegister(ctx, k.name)
+	if err != nil {
+		return err
+	}
+	k.version = r.Version
+	if len(r.Value) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(r.Value, into); err != nil {
+		return fmt.Errorf("the ledger's register %s cannot be read, did a newer Pawl write it? %w", k.name, err)
+	}
+	return nil
+}
+
+// write is on condition that nobody else has written. What became of a write whose
+// answer was lost the register itself tells.
+func (k *keeper) write(ctx context.Context, from any) error {
+	value, err := json.Marshal(from)
+	if err != nil {
+		return err
+	}
+	next, err := k.registers.WriteRegister(ctx, k.name, k.version, value)
+	if err != nil && !errors.Is(err, ledger.ErrRegister) {
+		now, lookErr := k.registers.ReadRegister(ctx, k.name)
+		if lookErr != nil || string(now.Value) != string(value) {
+			return fmt.Errorf("keeping %s: %w", k.name, errors.Join(err, lookErr))
+		}
+		next, err = now.Version, nil
+	}
+	if err == nil {
+		k.version, k.at = next, time.Now()
+	}
+	return err
+}
+
+// alone runs f while nobody else over this ledger does. Its context ends with the
+// lease.
+func (a *Auditor) alone(ctx context.Context, wait bool, f func(ctx context.Context) error) error {
+	l, err := a.lease.TryAcquire(ctx)
+	if errors.Is(err, lock.ErrHeld) && wait {
+		a.cfg.Logger.Info("waiting for another audit to end", "who", err)
+		l, err = a.lease.Acquire(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("one audit at a time: %w", err)
+	}
+	err = f(l.Context())
+	if lost := context.Cause(l.Context()); errors.Is(lost, lock.ErrLost) {
+		err = errors.Join(lost, err)
+	}
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), endTime)
+	defer stop()
+	if failed := l.Release(ctx); failed != nil && err == nil {
+		a.cfg.Logger.Warn("the audit's lease could not be released; others wait until it is over", "error", failed)
+	}
+	return err
+}
+
+// kept is an audit whose progress and report the ledger keeps.
+func (r *run) kept(ctx context.Context) error {
+	r.saved = &keeper{registers: r.registers, name: progressRegister}
+	var before progress
+	if err := r.saved.read(ctx, &before); err != nil {
+		return err
+	}
+	if !before.Done && before.Options == r.digest() && time.Since(before.Report.Started) < stale && before.Unit < len(r.units) {
+		r.resume(&before)
+	}
+	err := r.all(ctx)
+	late, stop := context.WithTimeout(context.WithoutCancel(ctx), endTime)
+	defer stop()
+	if err != nil {
+		return errors.Join(err, r.saveNow(late, false))
+	}
+	report := r.end()
+	report.Examples = nil
+	return errors.Join(r.registerReport(late, &report), r.saveNow(late, true))
+}
+
+// digest tells audits of other extent apart.
+func (r *run) digest() string {
+	text := fmt.Sprintf("%q %q %v %v %v", r.o.TruthName, r.o.Prefix, r.o.Settle, r.o.Outputs, r.o.Redrive)
+	for i := range r.units {
+		text += fmt.Sprintf(" %q %q %q", r.units[i].Name, r.units[i].Bucket, r.units[i].prefix)
+	}
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:8])
+}
+
+// resume goes on where an audit was broken off.
+func (r *run) resume(p *progress) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	by := r.report.By
+	r.report, r.at = p.Report, p.Unit
+	r.report.By, r.report.Resumed, r.report.Ended = by, p.Report.Resumed+1, time.Time{}
+	var spans []*Span
+	for _, b := range p.Left {
+		s := NewSpan(string(b.After))
+		s.end = string(b.End)
+		spans = append(spans, s)
+	}
+	r.share = newShare(r.units[r.at].prefix, spans...)
+	r.cfg.Logger.Info("going on with an audit that was broken off", "began", r.report.Started, "times", r.report.Resumed)
+}
+
+// save keeps the progress: at once if something was found, else now and then.
+func (r *run) save(ctx context.Context, found bool) error {
+	if r.saved == nil {
+		return nil
+	}
+	r.saved.mu.Lock()
+	due := found || time.Since(r.saved.at) > saveEvery
+	r.saved.mu.Unlock()
+	if !due {
+		return nil
+	}
+	return r.saveNow(ctx, false)
+}
+
+func (r *run) saveNow(ctx context.Context, done bool) error {
+	r.saved.mu.Lock()
+	defer r.saved.mu.Unlock()
+	r.mu.Lock()
+	p := progress{Options: r.digest(), Report: r.snapshot(), Unit: r.at, Done: done}
+	if r.share != nil {
+		p.Left = r.share.left()
+	}
+	r.mu.Unlock()
+	p.Report.Examples = nil
+	err := r.saved.write(ctx, &p)
+	if errors.Is(err, ledger.ErrRegister) { // of hundreds of pipelines, or with keys that are all very long
+		r.saved.at = time.Now()
+		r.cfg.Logger.Warn("the progress of the audit is not kept: it begins anew if it is broken off", "error", err)
+		return nil
+	}
+	return err
+}
+
+// registerReport puts a report in front of those that the ledger keeps.
+func (r *run) registerReport(ctx context.Context, report *Report) error {
+	k := &keeper{registers: r.registers, name: reportsRegister}
+	var all []Report
+	if err := k.read(ctx, &all); err != nil {
+		return err
+	}
+	all = slices.Insert(all, 0, *report)
+	for n := min(len(all), maxReports); ; n /= 2 {
+		err := k.write(ctx, all[:n])
+		if !errors.Is(err, ledger.ErrRegister) || n <= 1 {
+			return err
+		}
+	}
+}
+
+// Reports returns the reports of the last audits over this ledger, newest first. Dry
+// runs are not among them.
+func (a *Auditor) Reports(ctx context.Context) (all []Report, err error) {
+	if a.registers == nil {
+		return nil, nil
+	}
+	k := &keeper{registers: a.registers, name: reportsRegister}
+	err = k.read(ctx, &all)
+	return all, err
+}
+
+// observed tells how an audit ended.
+func (r *run) observed() {
+	total := r.report.Total()
+	r.observe(engine.Report{What: engine.Audited, N: int(total.Found()), Took: time.Since(r.report.Started)})
+}

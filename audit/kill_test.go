@@ -1,0 +1,298 @@
+package audit_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"iter"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawlhq/pawl/audit"
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/bucket/membucket"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/ledger/memledger"
+	"github.com/pawlhq/pawl/worker"
+)
+
+var seedFlag = flag.Uint64("seed", 0, "of the random tests; 0: a new one")
+
+func seed(t *testing.T) *rand.Rand {
+	t.Helper()
+	n := *seedFlag
+	if n == 0 {
+		n = rand.Uint64()
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("again with: go test ./audit -run '%s' -seed=%d", t.Name(), n)
+		}
+	})
+	return rand.New(rand.NewPCG(n, 0))
+}
+
+// registers are those of a ledger in memory. They outlive the processes that use
+// them, and count what is raised.
+type registers struct {
+	*memledger.Store
+
+	mu     sync.Mutex
+	values map[string]ledger.Register
+	writes int
+	raised map[ledger.RowKey]int
+}
+
+func newRegisters() *registers {
+	return &registers{Store: memledger.New(), values: map[string]ledger.Register{}, raised: map[ledger.RowKey]int{}}
+}
+
+func (r *registers) ReadRegister(_ context.Context, name string) (ledger.Register, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	v := r.values[name]
+	v.Name, v.Value = name, bytes.Clone(v.Value)
+	return v, nil
+}
+
+func (r *registers) WriteRegister(_ context.Context, name, version string, value []byte) (string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := ledger.CheckRegister(name, value); err != nil {
+		return "", err
+	}
+	if r.values[name].Version != version {
+		return "", ledger.ErrRegisterChanged
+	}
+	r.writes++
+	next := fmt.Sprint(r.writes)
+	r.values[name] = ledger.Register{Name: name, Version: next, Value: bytes.Clone(value)}
+	return next, nil
+}
+
+func (r *registers) ListRegisters(context.Context, string) iter.Seq2[ledger.Register, error] {
+	return func(func(ledger.Register, error) bool) {}
+}
+
+func (r *registers) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.Outcome, error) {
+	out, err := r.Store.Swap(ctx, changes)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range out {
+		if out[i].Applied {
+			r.raised[changes[i].Key]++
+		}
+	}
+	return out, err
+}
+
+// mortal is the ledger as a process sees it that is killed after so many requests.
+type mortal struct {
+	*registers
+	kill context.CancelFunc
+
+	left sync.Mutex
+	n    int
+}
+
+var errKilled = errors.New("the process is dead")
+
+// dies reports that the process is gone: nothing it asks for is done.
+func (m *mortal) dies() bool {
+	m.left.Lock()
+	defer m.left.Unlock()
+	if m.n--; m.n < 0 {
+		m.kill()
+	}
+	return m.n < 0
+}
+
+func (m *mortal) ReadRegister(ctx context.Context, name string) (ledger.Register, error) {
+	if m.dies() {
+		return ledger.Register{}, errKilled
+	}
+	return m.registers.ReadRegister(ctx, name)
+}
+
+func (m *mortal) WriteRegister(ctx context.Context, name, version string, value []byte) (string, error) {
+	if m.dies() {
+		return "", errKilled
+	}
+	next, err := m.registers.WriteRegister(ctx, name, version, value)
+	if m.dies() {
+		return "", errKilled
+	}
+	return next, err
+}
+
+func (m *mortal) Load(ctx context.Context, keys []ledger.RowKey) ([]ledger.Row, error) {
+	if m.dies() {
+		return nil, errKilled
+	}
+	return m.registers.Load(ctx, keys)
+}
+
+func (m *mortal) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.Outcome, error) {
+	if m.dies() {
+		return nil, errKilled
+	}
+	out, err := m.registers.Swap(ctx, changes)
+	if m.dies() {
+		return nil, errKilled
+	}
+	return out, err
+}
+
+// losses are a bucket and rows that have grown apart.
+type losses struct {
+	objects  *membucket.Store
+	ledger   *registers
+	pipeline audit.Pipeline
+	lost     map[ledger.RowKey]bool
+	listed   int
+}
+
+// newLosses makes so many objects, about a third of which were lost in some way.
+func newLosses(t *testing.T, rng *rand.Rand, n int) *losses {
+	t.Helper()
+	at := time.Now().Add(-24 * time.Hour)
+	l := &losses{
+		objects: membucket.New(func() time.Time { return at }, []string{photos}), ledger: newRegisters(), lost: map[ledger.RowKey]bool{},
+		pipeline: audit.Pipeline{Name: "p", Bucket: photos, Match: func(event.Object) bool { return true }},
+	}
+	var changes []ledger.Change
+	for i := range n {
+		row := had(fmt.Sprintf("%02x/%06d", rng.IntN(20), i), event.Created, ledger.Identity{ETag: "x"})
+		row.Nonce, row.CreatedAt, row.UpdatedAt = ledger.Nonce{1}, at, at
+		what := rng.IntN(9)
+		if what != 0 { // not lost: the removal
+			ref := event.Object{Bucket: photos, Key: row.Key}
+			body := fmt.Sprint(i)
+			if _, err := l.objects.Put(t.Context(), ref, bucket.Object{Body: bytes.NewReader([]byte(body)), Size: int64(len(body))}, bucket.Condition{}); err != nil {
+				t.Fatal(err)
+			}
+			info, err := l.objects.Head(t.Context(), ref)
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.listed++
+			if what != 1 {
+				row.Want.Identity = worker.Identify(&info)
+				row.Have = row.Want
+			}
+		}
+		if what < 3 {
+			l.lost[row.RowKey] = true
+		}
+		if what != 2 { // else the creation is
+			changes = append(changes, ledger.Change{Key: row.RowKey, Row: &row})
+		}
+	}
+	if _, err := ledger.New(l.ledger.Store).Swap(t.Context(), changes); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func (l *losses) auditor(t *testing.T, s ledger.Store) *audit.Auditor {
+	t.Helper()
+	a, err := audit.New(audit.Config{
+		Ledger: s, Objects: l.objects, Pipelines: []audit.Pipeline{l.pipeline}, TTL: time.Second, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// check wants every loss raised, once, and nothing else.
+func (l *losses) check(t *testing.T) {
+	t.Helper()
+	for key, n := range l.ledger.raised {
+		if !l.lost[key] || n != 1 {
+			t.Errorf("%s was raised %d times; it was lost: %v", key, n, l.lost[key])
+		}
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(l.lost), ledger.RowKey.Compare) {
+		if l.ledger.raised[key] == 0 {
+			t.Errorf("%s was lost, and not raised", key)
+		}
+	}
+}
+
+// TestKilled kills audits 100 times, and each time another goes on until one ends.
+func TestKilled(t *testing.T) {
+	rng := seed(t)
+	kills, resumed := 0, 0
+	for kills < 100 {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLosses(t, rng, 8000)
+			options := audit.Options{Settle: time.Hour, Ranges: 1 + rng.IntN(8)}
+			report, err := audit.Report{}, errKilled
+			for ; err != nil; kills++ {
+				ctx, kill := context.WithCancel(t.Context())
+				m := &mortal{registers: l.ledger, kill: kill, n: 3 + rng.IntN(15)}
+				report, err = l.auditor(t, m).Run(ctx, options)
+				kill()
+			}
+			kills--
+			resumed += report.Resumed
+			l.check(t)
+			total := report.Total()
+			if total.Listed != int64(l.listed) || total.Lost() > int64(len(l.lost)) {
+				t.Errorf("%d of %d objects, %d of %d losses", total.Listed, l.listed, total.Lost(), len(l.lost))
+			}
+			again, err := l.auditor(t, l.ledger).Run(t.Context(), options)
+			if err != nil || again.Resumed != 0 {
+				t.Errorf("the next one goes on where none was broken off: %d, %v", again.Resumed, err)
+			}
+			l.check(t)
+		})
+	}
+	t.Logf("%d kills, gone on from where it was %d times", kills, resumed)
+	if resumed == 0 {
+		t.Error("none went on where another was")
+	}
+}
+
+// TestTwoAuditors has two audits at once over one ledger: with registers one waits for
+// the other, without they share what is there.
+func TestTwoAuditors(t *testing.T) {
+	for _, alone := range []bool{true, false} {
+		t.Run(fmt.Sprintf("one at a time %v", alone), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLosses(t, seed(t), 5000)
+				var store ledger.Store = l.ledger
+				if !alone {
+					store = struct{ ledger.Store }{l.ledger}
+				}
+				var wg sync.WaitGroup
+				found := make([]int64, 2)
+				for i := range found {
+					wg.Go(func() {
+						report, err := l.auditor(t, store).Run(t.Context(), audit.Options{Settle: time.Hour})
+						total := report.Total()
+						if found[i] = total.Lost(); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				wg.Wait()
+				l.check(t)
+				if found[0]+found[1] != int64(len(l.lost)) || alone && found[0]*found[1] != 0 {
+					t.Errorf("found %d, of %d", found, len(l.lost))
+				}
+			})
+		})
+	}
+}

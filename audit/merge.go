@@ -1,0 +1,135 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
+)
+
+// ErrListing says that a listing cannot be believed: its keys are out of order, or
+// come again. What it showed until then was repaired; nothing was taken for removed
+// on its word.
+var ErrListing = errors.New("the listing cannot be believed")
+
+// merge reads objects and rows side by side, key by key.
+type merge struct {
+	nextInfo func() (bucket.Info, error, bool)
+	nextRow  func() (ledger.Row, error, bool)
+	info     *bucket.Info // ahead
+	row      *ledger.Row  // ahead
+	begun    bool
+	stop     func()
+
+	infos []bucket.Info // of the key, until the next call of next
+	rows  []ledger.Row
+}
+
+func (p *Pass) merge(ctx context.Context, prefix, after string) *merge {
+	m := &merge{}
+	var stopInfos, stopRows func()
+	m.nextInfo, stopInfos = iter.Pull2(p.objects(ctx, prefix, after))
+	m.nextRow, stopRows = iter.Pull2(p.rows(ctx, prefix, after))
+	m.stop = func() {
+		stopInfos()
+		stopRows()
+	}
+	return m
+}
+
+// next goes on to the next key that has objects or rows.
+func (m *merge) next() (key string, ok bool, err error) {
+	if !m.begun {
+		m.begun = true
+		if err := errors.Join(m.readInfo(), m.readRow()); err != nil {
+			return "", false, err
+		}
+	}
+	switch {
+	case m.info == nil && m.row == nil:
+		return "", false, nil
+	case m.row == nil, m.info != nil && m.info.Key <= m.row.Key:
+		key = m.info.Key
+	default:
+		key = m.row.Key
+	}
+	m.infos, m.rows = m.infos[:0], m.rows[:0]
+	for m.info != nil && m.info.Key == key && err == nil {
+		m.infos = append(m.infos, *m.info)
+		err = m.readInfo()
+	}
+	for m.row != nil && m.row.Key == key && err == nil {
+		m.rows = append(m.rows, *m.row)
+		err = m.readRow()
+	}
+	return key, true, err
+}
+
+func (m *merge) readInfo() error {
+	info, err, ok := m.nextInfo()
+	m.info = &info
+	if !ok {
+		m.info = nil
+	}
+	return err
+}
+
+func (m *merge) readRow() error {
+	row, err, ok := m.nextRow()
+	m.row = &row
+	if !ok {
+		m.row = nil
+	}
+	return err
+}
+
+// objects is the listing, as long as its keys rise.
+func (p *Pass) objects(ctx context.Context, prefix, after string) iter.Seq2[bucket.Info, error] {
+	listing := p.Truth.List(ctx, p.Pipeline.Bucket, prefix, after)
+	return func(yield func(bucket.Info, error) bool) {
+		last, version := after, ""
+		for info, err := range listing {
+			again := info.Key == last && (info.VersionID == version || !p.Pipeline.EachVersion)
+			if err == nil && (info.Key < last || again || !strings.HasPrefix(info.Key, prefix)) {
+				err = p.disorder(info.Key, last, prefix)
+			}
+			if !yield(info, err) || err != nil {
+				return
+			}
+			last, version = info.Key, info.VersionID
+		}
+		if err := ctx.Err(); err != nil {
+			yield(bucket.Info{}, context.Cause(ctx)) // an end that is none
+		}
+	}
+}
+
+func (p *Pass) disorder(key, last, prefix string) error {
+	where := event.Object{Bucket: p.Pipeline.Bucket, Key: prefix}
+	return fmt.Errorf("listing %s: %w: %s comes after %s, and keys must rise byte by byte: nothing is taken for removed; does something between here and the store answer from a cache?",
+		where, ErrListing, event.Quote(key), event.Quote(last))
+}
+
+// rows are those of the pipeline that it still matches.
+func (p *Pass) rows(ctx context.Context, prefix, after string) iter.Seq2[ledger.Row, error] {
+	r := ledger.Range{Pipeline: p.Pipeline.Name, Bucket: p.Pipeline.Bucket, Prefix: prefix}
+	if after != "" {
+		r.After = ledger.RowKey{Pipeline: r.Pipeline, Bucket: r.Bucket, Key: after}
+	}
+	scan := p.Ledger.Scan(ctx, r)
+	return func(yield func(ledger.Row, error) bool) {
+		for row, err := range scan {
+			if err == nil && (row.Key == after || !p.Pipeline.Match(row.Object())) {
+				continue // another version of after, or none of the pipeline's any more
+			}
+			if !yield(row, err) || err != nil {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,237 @@
+package audit
+
+import (
+	"context"
+	"errors"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
+)
+
+// What is found between objects and outputs, in words.
+const (
+	noOutput = "no output"
+	noInput  = "output without its object"
+)
+
+// walkInputs goes through the rows of objects whose effect is committed, and finds
+// those whose output is missing.
+func (p *Pass) walkInputs(ctx context.Context, prefix string, s *Span, commit func(*Counts) error) error {
+	w := walk{Pass: p}
+	var rows []ledger.Row
+	flush := func() error {
+		if err := w.barren(ctx, rows); err != nil {
+			return err
+		}
+		rows = rows[:0]
+		err := commit(&w.counts)
+		w.counts = Counts{}
+		return err
+	}
+	for row, err := range p.rows(ctx, prefix, s.Done()) {
+		if err != nil {
+			return err
+		}
+		if len(rows) >= chunk && row.Key != rows[len(rows)-1].Key {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+		if !s.advance(row.Key) {
+			break
+		}
+		if p.atRest(&row, event.Created) {
+			rows = append(rows, row)
+		}
+	}
+	return flush()
+}
+
+// atRest reports that a row is settled, and has been for long enough.
+func (p *Pass) atRest(row *ledger.Row, kind event.Kind) bool {
+	return row.Settled() && !row.Dead && !row.Held() && row.Have.Kind == kind && row.UpdatedAt.Before(p.Now().Add(-p.Settle))
+}
+
+// barren looks for the outputs of rows, and has the objects done again whose output
+// is not there.
+func (w *walk) barren(ctx context.Context, rows []ledger.Row) error {
+	there, err := w.there(ctx, rows)
+	if err != nil {
+		return err
+	}
+	var open []candidate
+	for i := range rows {
+		if !there[w.Pipeline.Output.Of(rows[i].RowKey).Key] {
+			open = append(open, candidate{key: rows[i].RowKey})
+		}
+	}
+	return w.lookAgain(ctx, open, noOutput)
+}
+
+// maxBetween is how many objects between the first and the last of some outputs are
+// listed at most: a suffix sorts outputs otherwise than their objects.
+const maxBetween = 10 * chunk
+
+// there returns which of the outputs of rows a listing shows.
+func (w *walk) there(ctx context.Context, rows []ledger.Row) (map[string]bool, error) {
+	shown := make(map[string]bool, len(rows))
+	if len(rows) == 0 {
+		return shown, nil
+	}
+	first, last := "", ""
+	for i := range rows {
+		key := w.Pipeline.Output.Of(rows[i].RowKey).Key
+		if first == "" || key < first {
+			first = key
+		}
+		last = max(last, key)
+	}
+	out, n := w.Pipeline.Output, 0
+	for info, err := range w.Objects.List(ctx, out.Bucket, out.Prefix, before(first)) {
+		if err != nil {
+			return nil, err
+		}
+		if shown[info.Key] = true; info.Key >= last || n == maxBetween {
+			break // what is not shown is looked at
+		}
+		n++
+	}
+	return shown, nil
+}
+
+// before returns a key before one, with at most few keys between.
+func before(key string) string {
+	if key == "" {
+		return ""
+	}
+	return key[:whole(key, len(key)-1)]
+}
+
+// walkOutputs goes through the outputs, and finds those whose object is gone.
+func (p *Pass) walkOutputs(ctx context.Context, prefix string, s *Span, commit func(*Counts) error) error {
+	w := walk{Pass: p}
+	var outputs []candidate
+	flush := func() error {
+		if err := w.orphans(ctx, outputs); err != nil {
+			return err
+		}
+		outputs = outputs[:0]
+		err := commit(&w.counts)
+		w.counts = Counts{}
+		return err
+	}
+	young := p.Now().Add(-p.Settle)
+	for info, err := range p.Objects.List(ctx, p.Pipeline.Output.Bucket, prefix, s.Done()) {
+		if err != nil {
+			return err
+		}
+		if !s.advance(info.Key) {
+			break
+		}
+		key, ours := p.Pipeline.Output.Source(info.Key)
+		switch {
+		case !ours:
+			w.counts.Foreign++
+		case info.ModTime.Before(young):
+			outputs = append(outputs, candidate{key: key})
+		}
+		if len(outputs) == chunk {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+	}
+	return flush()
+}
+
+// orphans finds the outputs of objects that the ledger knows as removed, or not at
+// all, and has the workers look.
+func (w *walk) orphans(ctx context.Context, outputs []candidate) error {
+	rows, err := w.load(ctx, outputs)
+	if err != nil {
+		return err
+	}
+	var open []candidate
+	for i := range rows {
+		if rows[i].Nonce.IsZero() || w.atRest(&rows[i], event.Removed) {
+			open = append(open, outputs[i])
+		}
+	}
+	return w.lookAgain(ctx, open, noInput)
+}
+
+// metaPipeline is where an output says whose it is. An object that was put there by
+// others is theirs.
+const metaPipeline = "pawl-pipeline"
+
+// lookAgain has the workers compare objects with their outputs, where a look at both
+// confirms what was found.
+func (w *walk) lookAgain(ctx context.Context, open []candidate, what string) error {
+	rows, err := w.load(ctx, open)
+	if err != nil {
+		return err
+	}
+	outputs, objects := make([]bucket.Info, len(open)), make([]look, len(open))
+	w.Each(len(open), func(i int) {
+		objects[i] = w.look(ctx, open[i].key.Object())
+		info, err := w.Objects.Head(ctx, w.Pipeline.Output.Of(open[i].key))
+		if outputs[i] = info; err != nil && !errors.Is(err, bucket.ErrNotFound) && objects[i].err == nil {
+			objects[i].err = err
+		}
+	})
+	w.counts.Looked += 2 * int64(len(open))
+	var changes []ledger.Change
+	for i := range open {
+		o, out := &objects[i], &outputs[i]
+		kind := event.Removed
+		if o.Exists {
+			kind = event.Created
+		}
+		switch {
+		case o.err != nil:
+			return o.err
+		case o.unseen:
+			w.counts.Unseen++
+			continue
+		case what == noOutput && (out.Key != "" || !o.Exists || !w.atRest(&rows[i], event.Created)):
+			continue
+		case what == noInput && (out.Key == "" || o.Exists || !rows[i].Nonce.IsZero() && !w.atRest(&rows[i], event.Removed)):
+			continue
+		case what == noInput && out.Metadata[metaPipeline] != w.Pipeline.Name:
+			w.counts.Foreign++
+			continue
+		}
+		next := rows[i].Raise(kind, o.Identity, w.Now())
+		next.Nonce = w.Nonce()
+		changes = append(changes, ledger.Change{Key: next.RowKey, Expect: rows[i].Nonce, Row: &next})
+	}
+	return w.writeOutputs(ctx, changes, what)
+}
+
+// writeOutputs swaps, and counts. A row that has changed meanwhile is somebody's at
+// work: it is not at rest.
+func (w *walk) writeOutputs(ctx context.Context, changes []ledger.Change, what string) error {
+	var out []ledger.Outcome
+	var err error
+	if len(changes) > 0 && !w.DryRun {
+		out, err = w.Ledger.Swap(ctx, changes)
+	}
+	for i := range changes {
+		if !w.DryRun && !out[i].Applied {
+			continue
+		}
+		if what == noOutput {
+			w.counts.NoOutput++
+		} else {
+			w.counts.NoInput++
+		}
+		if !w.DryRun {
+			w.counts.Repaired++
+		}
+		if w.Found != nil {
+			w.Found(changes[i].Key, what, !w.DryRun)
+		}
+	}
+	return err
+}

@@ -1,0 +1,243 @@
+package audit
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
+)
+
+// Truth says which objects there are: a [bucket.Store], or a report of what a
+// bucket held. Keys come in byte order. An error ends it.
+//
+// It need not be new: it only says where to look. Where it tells of a version id,
+// it tells of all versions of that object, one after the other.
+type Truth interface {
+	List(ctx context.Context, bucket, prefix, startAfter string) iter.Seq2[bucket.Info, error]
+}
+
+// Pipeline is what an audit needs to know of one.
+type Pipeline struct {
+	Name, Bucket, Prefix string
+	// Match selects among the objects below Prefix.
+	Match func(event.Object) bool
+	// EachVersion: each version of an object has a row.
+	EachVersion bool
+	// Output is where an object's output goes. Nil: there is none.
+	Output *Output
+}
+
+// Output says where a pipeline's outputs are.
+type Output struct {
+	Bucket, Prefix string
+	// Of returns the output of an object.
+	Of func(ledger.RowKey) event.Object
+	// Source returns whose output an object is; false: nobody's.
+	Source func(key string) (ledger.RowKey, bool)
+}
+
+// Pass compares objects with the rows of one pipeline, in the order of their keys,
+// and repairs what was lost. [Auditor.Run] shares out a bucket among many; each
+// works with no more than its functions, so that a simulation can have its own.
+type Pass struct {
+	Pipeline *Pipeline
+	Truth    Truth
+	AsOf     time.Time    // of the truth, if that is old: what has changed since waits for the next
+	Objects  bucket.Store // looks at single objects
+	Ledger   *ledger.Ledger
+	// Settle is how late a notification may be.
+	Settle time.Duration
+	// Forgotten is how old objects are whose rows may have been purged; 0: none are.
+	Forgotten time.Duration
+	// Redrive gives dead and failed rows fresh attempts. DryRun writes nothing.
+	Redrive, DryRun bool
+	Now             func() time.Time
+	Nonce           func() ledger.Nonce
+	// Each calls do with 0 to n-1, in any order and at once.
+	Each func(n int, do func(i int))
+	// Found, when set, is told of each loss.
+	Found func(key ledger.RowKey, what string, repaired bool)
+}
+
+// chunk is how many keys are compared before what they showed is repaired.
+const chunk = 1000
+
+// Walk audits the keys of a span below a prefix. Whenever all that was found up to a
+// key is repaired, commit is told what that came to.
+//
+// On an error what was compared since is forgotten: a listing that breaks off, or
+// repeats itself, shows nothing.
+func (p *Pass) Walk(ctx context.Context, prefix string, s *Span, commit func(*Counts) error) error {
+	m := p.merge(ctx, prefix, s.Done())
+	defer m.stop()
+	w := walk{Pass: p}
+	for n := 1; ; n++ {
+		key, ok, err := m.next()
+		if err != nil {
+			return err
+		}
+		ok = ok && s.advance(key)
+		if ok {
+			w.compare(m.infos, m.rows)
+		}
+		if ok && n%chunk != 0 {
+			continue
+		}
+		if err := w.repair(ctx); err != nil {
+			return err
+		}
+		if err := commit(&w.counts); err != nil || !ok {
+			return err
+		}
+		w.counts = Counts{}
+	}
+}
+
+// walk is a Pass under way, between two commits.
+type walk struct {
+	*Pass
+	counts Counts
+	open   []candidate
+}
+
+// candidate is a row that has to be looked into.
+type candidate struct {
+	key ledger.RowKey
+	// latest: which version it is the look has to tell.
+	latest bool
+}
+
+// compare finds candidates. It costs no request, and may be wrong: a listing is old,
+// and says less than a look.
+func (w *walk) compare(infos []bucket.Info, rows []ledger.Row) {
+	now := w.Now()
+	for i := range rows {
+		w.counts.count(&rows[i], now)
+	}
+	for i := range infos {
+		if !w.matches(infos[i].Key) {
+			return
+		}
+		w.counts.Listed++
+	}
+	if w.Pipeline.EachVersion {
+		w.compareVersions(infos, rows, now)
+		return
+	}
+	row := ledger.Row{}
+	switch {
+	case len(rows) > 0:
+		row = rows[0]
+	case len(infos) > 0:
+		row.RowKey = w.key(infos[0].Key, "")
+	}
+	if len(infos) > 0 {
+		w.consider(&row, listed(&infos[0], &row), now)
+		return
+	}
+	w.consider(&row, Seen{}, now)
+}
+
+func (w *walk) matches(key string) bool {
+	return w.Pipeline.Match(event.Object{Bucket: w.Pipeline.Bucket, Key: key})
+}
+
+func (w *walk) key(key, version string) ledger.RowKey {
+	return ledger.RowKey{Pipeline: w.Pipeline.Name, Bucket: w.Pipeline.Bucket, Key: key, VersionID: version}
+}
+
+// consider makes a row a candidate if a listing shows a loss, or if it is to be
+// redriven.
+func (w *walk) consider(row *ledger.Row, seen Seen, now time.Time) {
+	switch {
+	case w.forgotten(row, seen, now):
+	case compare(row, seen, w.settled(now)) != None, w.redrives(row, now):
+		w.open = append(w.open, candidate{key: row.RowKey})
+	case compare(row, seen, forever) != None:
+		w.counts.Young++
+	}
+}
+
+// forgotten reports that the row of an object may have been purged.
+func (p *Pass) forgotten(row *ledger.Row, seen Seen, now time.Time) bool {
+	return p.Forgotten > 0 && row.Want.Kind == 0 && seen.Exists && seen.Identity.ModTime.Before(now.Add(-p.Forgotten))
+}
+
+// settled is before when something must have changed to be judged.
+func (w *walk) settled(now time.Time) time.Time {
+	before := now.Add(-w.Settle)
+	if !w.AsOf.IsZero() && w.AsOf.Before(before) {
+		return w.AsOf
+	}
+	return before
+}
+
+// forever is later than whatever happens.
+var forever = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func (w *walk) redrives(row *ledger.Row, now time.Time) bool {
+	if !w.Redrive || row.Unreadable != nil {
+		return false
+	}
+	state := row.State(now)
+	return state == ledger.StateDead || state == ledger.StateFailed
+}
+
+// listed is what a listing shows of the object of a row. It does not tell the
+// metadata, and so does not contradict what the row says of them.
+func listed(info *bucket.Info, row *ledger.Row) Seen {
+	known := &row.Have
+	if row.Dead {
+		known = &row.Want
+	}
+	return Seen{Exists: true, Identity: ledger.Identity{
+		VersionID: info.VersionID, ETag: info.ETag, ModTime: info.ModTime.UTC().Truncate(time.Second),
+		Meta: known.Identity.Meta, Size: info.Size,
+	}}
+}
+
+// compareVersions compares the versions of one object. A listing that does not name
+// them shows the latest one, and nothing of the others.
+func (w *walk) compareVersions(infos []bucket.Info, rows []ledger.Row, now time.Time) {
+	all := len(infos) > 0 && infos[0].VersionID != ""
+	shown := make(map[string]*bucket.Info, len(infos))
+	for i := range infos {
+		shown[infos[i].VersionID] = &infos[i]
+	}
+	known := false // the latest version
+	for i := range rows {
+		row := &rows[i]
+		info := shown[row.VersionID]
+		delete(shown, row.VersionID)
+		switch {
+		case info != nil:
+			w.consider(row, listed(info, row), now)
+			known = true
+		case all || row.VersionID == "":
+			w.consider(row, Seen{}, now)
+		case len(infos) > 0:
+			seen := listed(&infos[0], row)
+			known = known || row.Want.Identity.Fits(seen.Identity)
+			fallthrough
+		default:
+			if w.redrives(row, now) {
+				w.open = append(w.open, candidate{key: row.RowKey})
+			}
+		}
+	}
+	for version, info := range shown {
+		row := ledger.Row{RowKey: w.key(info.Key, version)}
+		switch {
+		case all:
+			w.consider(&row, listed(info, &row), now)
+		case !known && w.forgotten(&row, listed(info, &row), now):
+		case !known && info.ModTime.Before(w.settled(now)):
+			w.open = append(w.open, candidate{key: row.RowKey, latest: true})
+		case !known:
+			w.counts.Young++
+		}
+	}
+}

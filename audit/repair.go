@@ -1,0 +1,178 @@
+package audit
+
+import (
+	"context"
+	"errors"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/worker"
+)
+
+// rounds is how often a row is compared again that changes all the time: somebody
+// works on it, and it settles without an audit.
+const rounds = 10
+
+// repair looks into the candidates, and forgets them. Rows are loaded, then objects
+// are looked at, then what that shows is swapped in on those very rows. Where a row
+// has changed meanwhile, both are compared again.
+func (w *walk) repair(ctx context.Context) error {
+	open := w.open
+	w.open = w.open[:0]
+	for range rounds {
+		if len(open) == 0 {
+			return nil
+		}
+		var err error
+		if open, err = w.round(ctx, open); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// round returns the candidates that have to be compared again.
+func (w *walk) round(ctx context.Context, open []candidate) (again []candidate, err error) {
+	if open, err = w.named(ctx, open); err != nil {
+		return nil, err
+	}
+	rows, err := w.load(ctx, open)
+	if err != nil {
+		return nil, err
+	}
+	looks, err := w.looks(ctx, open)
+	if err != nil {
+		return nil, err
+	}
+	var changes []ledger.Change
+	var losses []Loss
+	now := w.Now()
+	for i := range looks {
+		if looks[i].unseen {
+			w.counts.Unseen++
+			continue
+		}
+		if w.forgotten(&rows[i], looks[i].Seen, now) {
+			continue
+		}
+		next, loss := Decide(rows[i], looks[i].Seen, w.Settle, now)
+		if loss == None {
+			if !w.redrives(&next, now) {
+				continue
+			}
+			next = next.Redrive(false, now)
+		}
+		next.Nonce = w.Nonce()
+		changes = append(changes, ledger.Change{Key: next.RowKey, Expect: rows[i].Nonce, Row: &next})
+		losses = append(losses, loss)
+	}
+	return w.write(ctx, changes, losses)
+}
+
+// write swaps, and counts what was found.
+func (w *walk) write(ctx context.Context, changes []ledger.Change, losses []Loss) (again []candidate, err error) {
+	if len(changes) == 0 {
+		return nil, nil
+	}
+	if w.DryRun {
+		for i := range changes {
+			w.found(changes[i].Key, losses[i])
+		}
+		return nil, nil
+	}
+	out, err := w.Ledger.Swap(ctx, changes)
+	for i := range out {
+		switch {
+		case out[i].Applied:
+			w.found(changes[i].Key, losses[i])
+		case out[i].Err == nil:
+			again = append(again, candidate{key: changes[i].Key})
+		}
+	}
+	return again, err
+}
+
+func (w *walk) found(key ledger.RowKey, loss Loss) {
+	w.counts.add(loss, !w.DryRun)
+	if w.Found != nil && loss != None {
+		w.Found(key, loss.String(), !w.DryRun)
+	}
+}
+
+// look is what a look at an object has shown.
+type look struct {
+	Seen
+	unseen bool // the store does not let us
+	err    error
+}
+
+// looks looks at the objects, all at once.
+func (w *walk) looks(ctx context.Context, open []candidate) ([]look, error) {
+	all := make([]look, len(open))
+	w.Each(len(open), func(i int) { all[i] = w.look(ctx, open[i].key.Object()) })
+	w.counts.Looked += int64(len(open))
+	for i := range all {
+		if all[i].err != nil {
+			return nil, all[i].err
+		}
+	}
+	return all, nil
+}
+
+func (w *walk) look(ctx context.Context, ref event.Object) look {
+	info, err := w.Objects.Head(ctx, ref)
+	switch {
+	case errors.Is(err, bucket.ErrNotFound):
+		return look{}
+	case errors.Is(err, bucket.ErrDenied) && !errors.Is(err, bucket.ErrCredentials), errors.Is(err, bucket.ErrInvalid):
+		return look{unseen: true} // the object's own trouble
+	case err != nil:
+		return look{err: err}
+	}
+	return look{Seen: Seen{Exists: true, Identity: worker.Identify(&info)}}
+}
+
+// load returns the row of each candidate; that of an object without one has nothing
+// but its key.
+func (w *walk) load(ctx context.Context, open []candidate) ([]ledger.Row, error) {
+	keys, at := make([]ledger.RowKey, len(open)), make(map[ledger.RowKey]int, len(open))
+	rows := make([]ledger.Row, len(open))
+	for i := range open {
+		keys[i], at[open[i].key] = open[i].key, i
+		rows[i].RowKey = open[i].key
+	}
+	found, err := w.Ledger.Load(ctx, keys)
+	for i := range found {
+		rows[at[found[i].RowKey]] = found[i]
+	}
+	return rows, err
+}
+
+// named gives candidates of whose version nothing is known the id of the latest.
+// Those that are gone have none.
+func (w *walk) named(ctx context.Context, open []candidate) (named []candidate, err error) {
+	var nameless []candidate
+	for _, c := range open {
+		if c.latest {
+			nameless = append(nameless, c)
+			continue
+		}
+		named = append(named, c)
+	}
+	if len(nameless) == 0 {
+		return open, nil
+	}
+	looks, err := w.looks(ctx, nameless)
+	for i := range looks {
+		switch {
+		case looks[i].unseen:
+			w.counts.Unseen++
+		case looks[i].Exists:
+			key := nameless[i].key
+			key.VersionID = looks[i].Identity.VersionID
+			named = append(named, candidate{key: key})
+		}
+	}
+	return named, err
+}

@@ -1,0 +1,139 @@
+package audit
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/pawlhq/pawl/ledger"
+)
+
+// Counts is what an audit came to.
+type Counts struct {
+	Listed int64 `json:"listed"` // objects
+	Rows   int64 `json:"rows"`   // of the ledger
+	Looked int64 `json:"looked"` // requests for single objects
+
+	LostCreations  int64 `json:"lost_creations"`
+	LostOverwrites int64 `json:"lost_overwrites"`
+	LostRemovals   int64 `json:"lost_removals"`
+	// With Outputs: objects whose output is missing, and outputs whose object is.
+	NoOutput int64 `json:"no_output"`
+	NoInput  int64 `json:"no_input"`
+	Repaired int64 `json:"repaired"` // of all these
+
+	Young      int64 `json:"young"`      // differ, and are too young to tell
+	Dead       int64 `json:"dead"`       // rows that will not be tried again
+	Failed     int64 `json:"failed"`     // rows that back off
+	Redriven   int64 `json:"redriven"`   // of these two
+	Unreadable int64 `json:"unreadable"` // rows
+	Unseen     int64 `json:"unseen"`     // objects that the store does not let us look at
+	Foreign    int64 `json:"foreign"`    // objects among the outputs that are none
+}
+
+// Lost is how many notifications were lost.
+func (c *Counts) Lost() int64 { return c.LostCreations + c.LostOverwrites + c.LostRemovals }
+
+// Found is how much was not as it should be: exit code 3.
+func (c *Counts) Found() int64 { return c.Lost() + c.NoOutput + c.NoInput }
+
+// count takes note of a row.
+func (c *Counts) count(row *ledger.Row, now time.Time) {
+	c.Rows++
+	switch row.State(now) {
+	case ledger.StateDead:
+		c.Dead++
+	case ledger.StateFailed:
+		c.Failed++
+	case ledger.StateUnreadable:
+		c.Unreadable++
+	}
+}
+
+// add takes note of a loss, or of a row that was redriven for none.
+func (c *Counts) add(l Loss, repaired bool) {
+	switch l {
+	case LostCreation:
+		c.LostCreations++
+	case LostOverwrite:
+		c.LostOverwrites++
+	case LostRemoval:
+		c.LostRemovals++
+	case None:
+		if repaired {
+			c.Redriven++
+		}
+		return
+	}
+	if repaired {
+		c.Repaired++
+	}
+}
+
+// Add adds what another part of an audit came to.
+func (c *Counts) Add(o *Counts) {
+	into, from := c.fields(), o.fields()
+	for i := range into {
+		*into[i] += *from[i]
+	}
+}
+
+func (c *Counts) fields() [16]*int64 {
+	return [...]*int64{
+		&c.Listed, &c.Rows, &c.Looked, &c.LostCreations, &c.LostOverwrites, &c.LostRemovals, &c.NoOutput, &c.NoInput, &c.Repaired,
+		&c.Young, &c.Dead, &c.Failed, &c.Redriven, &c.Unreadable, &c.Unseen, &c.Foreign,
+	}
+}
+
+// Report is an audit, done or under way.
+type Report struct {
+	Started time.Time `json:"started"`
+	Ended   time.Time `json:"ended,omitzero"`
+	By      string    `json:"by,omitzero"`     // the process
+	Truth   string    `json:"truth"`           // where the objects were listed
+	Prefix  string    `json:"prefix,omitzero"` // of keys, if not all
+	Settle  string    `json:"settle"`
+	DryRun  bool      `json:"dry_run,omitzero"`
+	Outputs bool      `json:"outputs,omitzero"`
+	// Resumed is how often it went on after its process had ended. What was found in
+	// the moment before that is repaired, and may be missing from the counts.
+	Resumed   int              `json:"resumed,omitzero"`
+	Ranges    int              `json:"ranges"` // into which the keys were split
+	Pipelines []PipelineReport `json:"pipelines"`
+	// Examples are some of what was found. The ledger does not keep them.
+	Examples []Example `json:"examples,omitempty"`
+}
+
+// PipelineReport is what an audit of one pipeline came to.
+type PipelineReport struct {
+	Name string `json:"name"`
+	Counts
+}
+
+// Example is a loss.
+type Example struct {
+	What     string `json:"what"`
+	Pipeline string `json:"pipeline"`
+	Object   string `json:"object"` // as event.Object prints it
+}
+
+// Total sums up the pipelines.
+func (r *Report) Total() (all Counts) {
+	for i := range r.Pipelines {
+		all.Add(&r.Pipelines[i].Counts)
+	}
+	return all
+}
+
+// Log writes a line of the log: a warning if something was lost.
+func (r *Report) Log(to *slog.Logger) {
+	total := r.Total()
+	level, message := slog.LevelInfo, "an audit has found nothing lost"
+	if total.Found() > 0 {
+		level, message = slog.LevelWarn, "an audit has found what notifications lost, and repairs it"
+	}
+	to.Log(context.Background(), level, message, "listed", total.Listed, "rows", total.Rows,
+		"lost_creations", total.LostCreations, "lost_overwrites", total.LostOverwrites, "lost_removals", total.LostRemovals,
+		"no_output", total.NoOutput, "no_input", total.NoInput, "dead", total.Dead, "failed", total.Failed, "unseen", total.Unseen,
+		"took", r.Ended.Sub(r.Started).Round(time.Millisecond))
+}

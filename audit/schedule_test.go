@@ -1,0 +1,135 @@
+package audit_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawlhq/pawl/audit"
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/ledger"
+)
+
+// facts keeps what an observer is told.
+type facts struct {
+	mu  sync.Mutex
+	all []engine.Report
+}
+
+func (f *facts) Observe(r engine.Report) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.all = append(f.all, r)
+}
+
+func (f *facts) count(what engine.Fact) (n int, last engine.Report) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, r := range f.all {
+		if r.What == what {
+			n, last = n+1, r
+		}
+	}
+	return n, last
+}
+
+// TestSchedule has three workers follow one schedule for three days: there is one audit
+// a day, what follows it comes after it, and each worker knows how old the last one is.
+func TestSchedule(t *testing.T) {
+	for _, registered := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLosses(t, seed(t), 300)
+			var store ledger.Store = l.ledger
+			workers := 3
+			if !registered {
+				store, workers = struct{ ledger.Store }{l.ledger}, 1 // nobody else can use it
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			told := make([]facts, workers)
+			after := 0
+			var wg sync.WaitGroup
+			for i := range workers {
+				a, err := audit.New(audit.Config{
+					Ledger: store, Objects: l.objects, Pipelines: []audit.Pipeline{l.pipeline}, TTL: time.Second,
+					Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Observer: &told[i],
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				wg.Go(func() {
+					a.Follow(ctx, audit.Schedule{
+						Every: 24 * time.Hour, Options: audit.Options{Settle: time.Hour},
+						After: func(context.Context) error {
+							after++ // under the lease
+							return nil
+						},
+					})
+				})
+			}
+			time.Sleep(3*24*time.Hour - 10*time.Minute)
+			stop()
+			wg.Wait()
+			audits, losses, repaired := 0, 0, 0
+			for i := range told {
+				n, _ := told[i].count(engine.Audited)
+				audits += n
+				n, _ = told[i].count(engine.LossFound)
+				losses += n
+				n, _ = told[i].count(engine.LossRepaired)
+				repaired += n
+				if n, last := told[i].count(engine.LastAudit); n < 3*24*30 || last.Took > 24*time.Hour || last.Took < 23*time.Hour {
+					t.Errorf("worker %d was told %d times how old the last audit is, at last %v", i, n, last.Took)
+				}
+			}
+			if audits != 3 || after != 3 || losses != len(l.lost) || repaired != losses {
+				t.Errorf("%d audits in three days, %d times what follows, %d losses found and %d repaired, of %d", audits, after, losses, repaired, len(l.lost))
+			}
+			l.check(t)
+		})
+	}
+}
+
+// TestScheduleGoesOn checks that an audit that fails is tried again soon, and goes on.
+func TestScheduleGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLosses(t, seed(t), 300)
+		a := l.auditor(t, l.ledger)
+		ctx, stop := context.WithCancel(t.Context())
+		times := 0
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			a.Follow(ctx, audit.Schedule{
+				Every: 24 * time.Hour, Options: audit.Options{Settle: time.Hour, Truth: failing{l.objects, &times}},
+			})
+		})
+		time.Sleep(time.Hour)
+		if reports, err := a.Reports(ctx); err != nil || len(reports) != 1 || times != 4 {
+			t.Errorf("%d reports after %d tries, %v", len(reports), times, err)
+		}
+		stop()
+		wg.Wait()
+		l.check(t)
+	})
+}
+
+var errDown = errors.New("the store is down")
+
+// failing is a listing that fails three times.
+type failing struct {
+	bucket.Store
+	times *int
+}
+
+func (f failing) List(ctx context.Context, name, prefix, startAfter string) iter.Seq2[bucket.Info, error] {
+	if *f.times++; *f.times < 4 {
+		return func(yield func(bucket.Info, error) bool) { yield(bucket.Info{}, errDown) }
+	}
+	return f.Store.List(ctx, name, prefix, startAfter)
+}

@@ -1,0 +1,250 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/bucket/s3bucket"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/internal/servertest"
+	"github.com/pawlhq/pawl/internal/toolcache"
+	"github.com/pawlhq/pawl/ledger/sqliteledger"
+	"github.com/pawlhq/pawl/source/sqssource"
+)
+
+var messages = flag.Int("messages", 10_000, "messages in each queue of BenchmarkSQS")
+
+// BenchmarkSQS empties queues of new objects' notifications on one ElasticMQ, in
+// turns: by a loop that does nothing but receive and delete; by Bento's aws_s3
+// input, which reads each object, and drops it; and by Pawl with a ledger in SQLite
+// and a handler that does nothing, once looking at each object (store) and once
+// not (event). The object store is one that answers at once.
+func BenchmarkSQS(b *testing.B) {
+	b.Setenv("AWS_ACCESS_KEY_ID", "pawl")
+	b.Setenv("AWS_SECRET_ACCESS_KEY", "pawl")
+	s := newStand(b)
+	contenders := []struct {
+		name  string
+		empty func(b *testing.B, url string)
+		took  time.Duration
+	}{
+		{"bare", s.bare, 0},
+		{"bento", s.bento, 0},
+		{"store", func(b *testing.B, url string) { s.pawl(b, url, pawl.StoreOrder) }, 0},
+		{"event", func(b *testing.B, url string) { s.pawl(b, url, pawl.EventOrder) }, 0},
+	}
+	s.bare(b, s.fill(b)) // the server's own compiler takes its time
+	for b.Loop() {
+		for i := range contenders {
+			url := s.fill(b)
+			start := time.Now()
+			contenders[i].empty(b, url)
+			contenders[i].took += time.Since(start)
+		}
+	}
+	for _, c := range contenders {
+		b.ReportMetric(float64(b.N**messages)/c.took.Seconds(), c.name+"/s")
+	}
+	bento := contenders[1].took.Seconds()
+	b.ReportMetric(bento/contenders[2].took.Seconds(), "store/bento")
+	b.ReportMetric(bento/contenders[3].took.Seconds(), "event/bento")
+	b.ReportMetric(0, "ns/op")
+}
+
+// stand is what all contenders share.
+type stand struct {
+	queues *servertest.Queues
+	client *sqs.Client
+	store  string // URL
+	asked  atomic.Int64
+	binary string // Bento's
+}
+
+func newStand(b *testing.B) *stand {
+	b.Helper()
+	root, err := toolcache.Root()
+	if err != nil {
+		b.Fatal(err)
+	}
+	s := &stand{queues: servertest.ElasticMQ(b)}
+	s.client = s.queues.Client()
+	if s.binary, err = toolcache.Bento.Build(b.Context(), root, os.Stderr); err != nil {
+		b.Fatal(err)
+	}
+	store := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		s.asked.Add(1)
+		w.Header().Set("ETag", `"9dd4e461268c8034f5c8564e155c67a6"`)
+		w.Header().Set("Last-Modified", "Fri, 02 Jan 2026 03:04:05 GMT")
+		_, _ = w.Write([]byte("x")) // who has gone asked for none
+	}))
+	b.Cleanup(store.Close)
+	s.store = store.URL
+	return s
+}
+
+// parallel is how many requests are under way, as with Pawl.
+const parallel = 8
+
+func each(b *testing.B, f func(context.Context) error) {
+	b.Helper()
+	var wg sync.WaitGroup
+	for range parallel {
+		wg.Go(func() {
+			if err := f(b.Context()); err != nil {
+				b.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// fill makes a queue. Each message is about an object of its own.
+func (s *stand) fill(b *testing.B) (url string) {
+	b.Helper()
+	url = s.queues.NewQueue(b, nil)
+	payload := awsPayload(b, 1)
+	var next atomic.Int64
+	each(b, func(ctx context.Context) error {
+		for {
+			from := int(next.Add(10)) - 10
+			if from >= *messages {
+				return nil
+			}
+			in := &sqs.SendMessageBatchInput{QueueUrl: &url}
+			for i := from; i < min(from+10, *messages); i++ {
+				body := string(bytes.Replace(payload, []byte("a+b-0000"), fmt.Appendf(nil, "a+b-%08d", i), 1))
+				in.Entries = append(in.Entries, types.SendMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), MessageBody: &body})
+			}
+			if out, err := s.client.SendMessageBatch(ctx, in); err != nil || len(out.Failed) > 0 {
+				return fmt.Errorf("filling the queue: %w", err)
+			}
+		}
+	})
+	return url
+}
+
+func (s *stand) bare(b *testing.B, url string) {
+	b.Helper()
+	var done atomic.Int64
+	each(b, func(ctx context.Context) error {
+		for int(done.Load()) < *messages {
+			out, err := s.client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: &url, MaxNumberOfMessages: 10})
+			if err != nil {
+				return err
+			}
+			in := &sqs.DeleteMessageBatchInput{QueueUrl: &url}
+			for i, m := range out.Messages {
+				in.Entries = append(in.Entries, types.DeleteMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), ReceiptHandle: m.ReceiptHandle})
+			}
+			if len(in.Entries) == 0 {
+				continue
+			}
+			if _, err := s.client.DeleteMessageBatch(ctx, in); err != nil {
+				return err
+			}
+			done.Add(int64(len(out.Messages)))
+		}
+		return nil
+	})
+}
+
+const bentoConfig = `
+http: {enabled: false}
+logger: {level: ERROR}
+input:
+  aws_s3:
+    region: us-east-1
+    endpoint: %[1]s
+    force_path_style_urls: true
+    credentials: {id: pawl, secret: pawl}
+    sqs: {url: "%[2]s", endpoint: "%[3]s"}
+output: {drop: {}}
+`
+
+// bento runs Bento until it has asked for every object. Its start takes a second
+// or so, and does not count for much.
+func (s *stand) bento(b *testing.B, url string) {
+	b.Helper()
+	file := filepath.Join(b.TempDir(), "bento.yaml")
+	if err := os.WriteFile(file, fmt.Appendf(nil, bentoConfig, s.store, url, s.queues.Endpoint), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	before := s.asked.Load()
+	cmd := exec.Command(s.binary, "-c", file)
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	servertest.DieWithParent(cmd)
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for s.asked.Load()-before < int64(*messages) {
+		select {
+		case err := <-ended:
+			b.Fatalf("Bento ended: %v\n%s", err, &said)
+		case <-tick.C:
+		}
+	}
+	_ = cmd.Process.Kill() // what it has not deleted is of no interest
+	<-ended
+}
+
+func (s *stand) pawl(b *testing.B, url string, order pawl.Order) {
+	b.Helper()
+	led, err := sqliteledger.Open(b.Context(), filepath.Join(b.TempDir(), "pawl.db"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = led.Close() }()
+	quiet := slog.New(slog.DiscardHandler)
+	src, err := sqssource.New(b.Context(), sqssource.Config{URL: url, Dialect: event.AWS, Logger: quiet})
+	if err != nil {
+		b.Fatal(err)
+	}
+	objects, err := s3bucket.New(b.Context(), s3bucket.Config{Endpoint: s.store, PathStyle: true})
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(b.Context())
+	defer cancel()
+	var handled atomic.Int64
+	p, err := pawl.New(pawl.Config{
+		Ledger: led, Objects: objects, Sources: []pawl.Source{src}, Logger: quiet, Concurrency: 1000, Backlog: 2000,
+		Pipelines: []pawl.Pipeline{{
+			Name: "nothing", Match: pawl.Match{Bucket: "amzn-s3-demo-bucket"}, Order: order,
+			Handler: pawl.HandlerFunc(func(context.Context, *pawl.Task) error {
+				if int(handled.Add(1)) == *messages {
+					cancel()
+				}
+				return nil
+			}),
+		}},
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := p.Run(ctx); err != nil {
+		b.Fatal(err)
+	}
+}

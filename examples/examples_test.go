@@ -1,0 +1,298 @@
+//go:build unix
+
+// Package examples_test builds the examples and runs them, over an object store in
+// memory.
+package examples_test
+
+import (
+	"bytes"
+	"io"
+	"log"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/internal/fakes3"
+)
+
+// bin has the programs.
+var bin string
+
+func TestMain(m *testing.M) {
+	os.Exit(buildAndRun(m))
+}
+
+func buildAndRun(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "pawl-examples")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	bin = dir
+	build := exec.Command("go", "build", "-o", dir, "./...", "../cmd/pawl")
+	if out, err := build.CombinedOutput(); err != nil {
+		log.Printf("%v: %s", err, out)
+		return 1
+	}
+	return m.Run()
+}
+
+// world is an object store, and a folder to work in.
+type world struct {
+	*testing.T
+	dir, store string
+}
+
+func newWorld(t *testing.T, buckets ...string) *world {
+	srv := httptest.NewUnstartedServer(fakes3.New())
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0) // the fake answers twice, now and then
+	srv.Start()
+	t.Cleanup(srv.Close)
+	w := &world{t, t.TempDir(), srv.URL}
+	for _, b := range buckets {
+		w.send(http.MethodPut, srv.URL+"/"+b, "")
+	}
+	return w
+}
+
+// send returns the status of a request and the body of its answer; 0 where there is
+// none.
+func (w *world) send(method, url, body string) (int, string) {
+	w.Helper()
+	req, err := http.NewRequestWithContext(w.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		w.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "text/plain")
+	req.Header.Set("Authorization", "Bearer hush")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return resp.StatusCode, string(b)
+}
+
+// program is an example, to be run.
+type program struct {
+	*exec.Cmd
+	out, errs bytes.Buffer
+}
+
+func (w *world) program(name string, args ...string) *program {
+	p := &program{Cmd: exec.Command(filepath.Join(bin, name), args...)}
+	p.Dir, p.Stdout, p.Stderr = w.dir, &p.out, &p.errs
+	p.Env = append(os.Environ(), "AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b", "AWS_REGION=us-east-1",
+		"AWS_ENDPOINT_URL="+w.store, "PAWL_WEBHOOK_TOKEN=hush")
+	return p
+}
+
+// start runs a program until end.
+func (w *world) start(p *program, env ...string) (end func()) {
+	w.Helper()
+	p.Env = append(p.Env, env...)
+	if err := p.Start(); err != nil {
+		w.Fatal(err)
+	}
+	end = sync.OnceFunc(func() {
+		_ = p.Process.Signal(os.Interrupt) // it may have ended
+		_ = p.Wait()                       // its exit code says how it was ended
+	})
+	w.Cleanup(end)
+	return end
+}
+
+// run runs a program, and returns what it prints.
+func (w *world) run(p *program) string {
+	w.Helper()
+	if err := p.Run(); err != nil {
+		w.Fatalf("%s: %v: %s%s", p.Path, err, &p.out, &p.errs)
+	}
+	return p.out.String()
+}
+
+// until waits for a condition.
+func (w *world) until(what string, ok func() bool) {
+	w.Helper()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for range 400 {
+		if ok() {
+			return
+		}
+		<-tick.C
+	}
+	w.Fatal(what)
+}
+
+// wantObject waits until an object has a content.
+func (w *world) wantObject(path, want string) {
+	w.Helper()
+	w.until("no "+path+" with "+want, func() bool {
+		_, got := w.send(http.MethodGet, w.store+"/"+path, "")
+		return strings.TrimSpace(got) == want
+	})
+}
+
+// copyOf copies a file of an example into the world's folder.
+func (w *world) copyOf(name string) {
+	w.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil {
+		w.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(w.dir, filepath.Base(name)), b, 0o600); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// port is one that systems do not give to those who ask for any.
+func port() string { return strconv.Itoa(20_000 + rand.IntN(12_000)) }
+
+const upload = `{"account": "a", "action": "PutObject", "bucket": "BUCKET", "object": {"key": "KEY"}, "eventTime": "2026-01-02T03:04:05Z"}`
+
+// announce posts an upload to a webhook as soon as somebody listens.
+func (w *world) announce(port, bucket, key string) {
+	w.Helper()
+	body := strings.NewReplacer("BUCKET", bucket, "KEY", key).Replace(upload)
+	w.until("the webhook does not take it", func() bool {
+		code, _ := w.send(http.MethodPost, "http://"+net.JoinHostPort("127.0.0.1", port)+"/events", body)
+		return code == http.StatusOK
+	})
+}
+
+func TestLibrary(t *testing.T) {
+	w := newWorld(t, "notes", "shouted")
+	p := port()
+	w.send(http.MethodPut, w.store+"/notes/hello.txt", "hello, world")
+	w.start(w.program("library"), "LISTEN=127.0.0.1:"+p)
+	w.announce(p, "notes", "hello.txt")
+	w.wantObject("shouted/hello.txt", "HELLO, WORLD")
+}
+
+// All at once, and none loses what another has done.
+func TestMutexAndUpdate(t *testing.T) {
+	w := newWorld(t, "state")
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			if got := w.run(w.program("mutex", "state")); !strings.HasSuffix(got, "done\n") {
+				t.Errorf("mutex printed %s", got)
+			}
+			w.run(w.program("update", "state", "red", "blue", "red"))
+		})
+	}
+	all.Wait()
+	w.wantObject("state/tally/words.json", `{"words":{"blue":4,"red":8}}`)
+}
+
+func TestOnce(t *testing.T) {
+	w := newWorld(t)
+	for _, want := range []string{"loading s3://exports/march.csv created\nnews 1, duplicate 0, stale 0\n", "news 0, duplicate 1, stale 0\n"} {
+		message, err := os.Open("once/message.json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := w.program("once")
+		p.Stdin = message
+		if got := w.run(p); got != want {
+			t.Errorf("it printed %s, want %s", got, want)
+		}
+		if err := message.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestExec(t *testing.T) {
+	w := newWorld(t, "texts", "counts")
+	w.send(http.MethodPut, w.store+"/texts/ode.txt", "a rose is\na rose\n")
+	w.copyOf("exec/pawl.yaml")
+	if err := os.Symlink(filepath.Join(bin, "exec"), filepath.Join(w.dir, "wordcount")); err != nil {
+		t.Fatal(err)
+	}
+	p := w.program("pawl", "replay")
+	p.Stdin = strings.NewReader(strings.NewReplacer("BUCKET", "texts", "KEY", "ode.txt").Replace(upload))
+	w.run(p)
+	w.wantObject("counts/ode.txt.json", `{"key":"ode.txt","lines":2,"words":5}`)
+}
+
+// Two workers over one ledger: either takes notifications, and what the one has
+// done the other knows.
+func TestWorkers(t *testing.T) {
+	w := newWorld(t, "photos", "photos-mirror")
+	w.copyOf("workers/pawl.yaml")
+	for _, name := range []string{"one", "two"} {
+		p := port()
+		end := w.start(w.program("pawl", "run"), "PORT="+p)
+		w.send(http.MethodPut, w.store+"/photos/"+name, name)
+		w.announce(p, "photos", name)
+		if name == "one" {
+			defer end()
+		}
+		w.wantObject("photos-mirror/"+name, name)
+	}
+	if got := w.run(w.program("pawl", "ls", "--ledger", "sqlite:pawl.db", "--json", "--state", "settled")); strings.Count(got, "\n") != 2 {
+		t.Errorf("the ledger has %s", got)
+	}
+}
+
+// losing is a proxy that loses the first answer.
+func (w *world) losing(to *url.URL) http.Handler {
+	proxy := httputil.NewSingleHostReverseProxy(to)
+	lost := false
+	proxy.ModifyResponse = func(r *http.Response) error {
+		if !lost {
+			lost, r.StatusCode = true, http.StatusBadGateway
+		}
+		return nil
+	}
+	return proxy
+}
+
+const tell = `
+objects: {endpoint: "${AWS_ENDPOINT_URL}", path_style: true}
+pipelines: [{name: load, match: {bucket: exports}, http: {url: "${URL}", secret: "${LOAD_SECRET}"}}]
+retry: {base: 1ms}
+`
+
+// The effect happens once, though its first answer is lost.
+func TestReceiver(t *testing.T) {
+	const secret = "LOAD_SECRET=whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+	w := newWorld(t, "exports")
+	w.send(http.MethodPut, w.store+"/exports/march.csv", "1,2,3")
+	if err := os.WriteFile(filepath.Join(w.dir, "pawl.yaml"), []byte(tell), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p, receiver := port(), w.program("receiver")
+	end := w.start(receiver, secret, "LISTEN=127.0.0.1:"+p)
+	w.until("the receiver does not listen", func() bool {
+		code, _ := w.send(http.MethodGet, "http://127.0.0.1:"+p, "")
+		return code == http.StatusUnauthorized
+	})
+	lossy := httptest.NewServer(w.losing(&url.URL{Scheme: "http", Host: "127.0.0.1:" + p}))
+	defer lossy.Close()
+	replay := w.program("pawl", "replay")
+	replay.Env = append(replay.Env, secret, "URL="+lossy.URL)
+	replay.Stdin = strings.NewReader(strings.NewReplacer("BUCKET", "exports", "KEY", "march.csv").Replace(upload))
+	w.run(replay)
+	end()
+	if got, want := receiver.out.String(), "loading \"exports/march.csv\" created\nknown \"exports/march.csv\"\n"; got != want {
+		t.Errorf("the receiver printed %s, want %s", got, want)
+	}
+}

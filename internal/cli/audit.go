@@ -1,0 +1,152 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/audit"
+)
+
+// auditOptions are the flags of audit.
+type auditOptions struct {
+	audit.Options
+	list      bool
+	inventory string
+}
+
+func newAuditCommand(a *app) *cobra.Command {
+	o := &auditOptions{}
+	cmd := &cobra.Command{
+		Use:   "audit",
+		Short: "Find what notifications have lost, and have it done",
+		Long: `Audit lists the objects of the pipelines and compares them with the ledger:
+objects that it never heard of, objects that are others than those it knows, and
+objects that are gone. Before anything is written, each such object is looked at
+once more. What was lost is then done by the workers; where none runs, by the
+next "pawl run".
+
+What has changed within the settle time is left alone, for its notification may
+be on its way. On a bucket about which nothing was lost an audit writes no row.
+
+One audit runs at a time over a ledger: another waits. One that is broken off, or
+killed, goes on where it was when it is started with the same flags.
+
+With --inventory the objects are those of a report of S3 Inventory, in CSV or
+Parquet, that is about the bucket of the pipelines: its manifest, or a folder with
+a copy of it. What has changed since S3 made it is left to the next one. The
+report is sorted on disk, in the folder for temporary files.
+
+With --outputs it also compares outputs with objects: an object whose output is
+gone is done again, an output whose object is gone is removed. That costs a
+listing of the outputs for each of the two.`,
+		Example: `  pawl audit --dry-run
+  pawl audit --pipeline grayscale --prefix in/2026/ --settle 1h
+  pawl audit --outputs --redrive
+  pawl audit --inventory s3://reports/photos/daily/2026-03-01T01-00Z/manifest.json
+  pawl audit --list`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("settle") && o.Settle <= 0 {
+				return usage("--settle %s: want a time that is larger than 0", o.Settle)
+			}
+			return runAudit(cmd.Context(), a, o)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringSliceVar(&o.Pipelines, "pipeline", nil, "only these `pipelines`, separated by commas")
+	flags.StringVar(&o.Prefix, "prefix", "", "only keys that begin with this `prefix`")
+	flags.DurationVar(&o.Settle, "settle", 0, "leave alone what has changed within this `time` (default: the configuration's, or 12h)")
+	flags.BoolVar(&o.DryRun, "dry-run", false, "find, and write nothing")
+	flags.BoolVar(&o.Outputs, "outputs", false, "compare outputs with objects as well")
+	flags.StringVar(&o.inventory, "inventory", "", "compare with this `report`, s3://bucket/…/manifest.json or a folder, and list nothing")
+	flags.BoolVar(&o.Redrive, "redrive", false, "give dead and failed objects fresh attempts")
+	flags.BoolVar(&o.list, "list", false, "show the last audits, and what they found")
+	_ = cmd.RegisterFlagCompletionFunc("pipeline", a.completePipelines)
+	documentExitCodes(cmd, exitCodes+`  3  something was lost, or missing: the report says what
+`)
+	return cmd
+}
+
+func runAudit(ctx context.Context, a *app, o *auditOptions) (err error) {
+	bar := a.newProgress()
+	log, err := a.logger(bar, bar.quiet())
+	if err != nil {
+		return err
+	}
+	ctx, stop := untilSignal(ctx, log)
+	defer stop()
+	m, err := a.assemble(ctx, a.parts.LoadWithoutSources, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, m.close()) }()
+	m.parts.Audit.Every = 0 // what only a schedule needs is no concern of this one
+	p, err := m.build()
+	if err != nil {
+		return err
+	}
+	before, err := p.Audits(ctx)
+	if err != nil {
+		return err
+	}
+	if o.list {
+		return a.printAudits(before)
+	}
+	expect := expected(before, o)
+	if o.inventory != "" {
+		report, err := m.openInventory(ctx, o)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, report.Close()) }()
+		expect = report.Objects
+	}
+	if err := m.checkBuckets(ctx); err != nil {
+		return err
+	}
+	w := newAuditWatch(log, bar, expect)
+	o.Watch = w.watch
+	report, err := p.Audit(ctx, o.Options)
+	bar.end()
+	if errors.Is(err, audit.ErrOptions) {
+		return usage("%w", err)
+	}
+	if printErr := a.printAudit(&report, err); printErr != nil {
+		return errors.Join(err, printErr)
+	}
+	return auditFailure(&report, err)
+}
+
+// auditFailure is what an audit ends with, if any.
+func auditFailure(report *pawl.AuditReport, err error) error {
+	total := report.Total()
+	switch {
+	case err != nil && report.Started.IsZero():
+		return err // there was none
+	case err != nil:
+		return failed(whileRunning(err), "an audit with the same flags goes on where this one was")
+	case total.Unseen > 0:
+		return failed(fmt.Errorf("%d objects could not be looked at: the store denies it, or refuses their names", total.Unseen),
+			"give this process the right to read them (s3:GetObject), and audit again")
+	case total.Found() > 0:
+		return found()
+	}
+	return nil
+}
+
+// expected is how many objects there are to list: as many as last time; -1 where
+// nobody knows.
+func expected(before []pawl.AuditReport, o *auditOptions) int64 {
+	for i := range before {
+		r := &before[i]
+		total := r.Total()
+		if r.Prefix == o.Prefix && len(o.Pipelines) == 0 && total.Listed > 0 {
+			return total.Listed
+		}
+	}
+	return -1
+}

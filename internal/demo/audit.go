@@ -1,0 +1,64 @@
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// audited is what the demo wants to know of an audit.
+type audited struct {
+	Total struct {
+		LostCreations  int `json:"lost_creations"`
+		LostOverwrites int `json:"lost_overwrites"`
+		LostRemovals   int `json:"lost_removals"`
+	} `json:"total"`
+	Examples []struct {
+		What   string `json:"what"`
+		Object string `json:"object"`
+	} `json:"examples"`
+}
+
+func (a *audited) lost() int {
+	return a.Total.LostCreations + a.Total.LostOverwrites + a.Total.LostRemovals
+}
+
+// foundLosses is the exit code of an audit that found some.
+const foundLosses = 3
+
+// audit is "pawl audit" of this very binary: nothing is on its way any more, so all that
+// differs was lost.
+func (s *show) audit(ctx context.Context, flags ...string) (*audited, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, errPatience)
+	defer cancel()
+	args := append([]string{"audit", "-c", filepath.Join(s.dir, configFile), "--json", "--settle", "1ns", "--log-level", "error"}, flags...)
+	cmd := exec.CommandContext(ctx, s.Binary, args...)
+	cmd.Env = environment("", "")
+	var complaint strings.Builder
+	cmd.Stderr = &complaint
+	out, err := cmd.Output()
+	var exit *exec.ExitError
+	if err != nil && !(errors.As(err, &exit) && exit.ExitCode() == foundLosses) {
+		return nil, fmt.Errorf("pawl audit: %w: %s", err, strings.TrimSpace(complaint.String()))
+	}
+	found := &audited{}
+	if err := json.Unmarshal(out, found); err != nil {
+		return nil, fmt.Errorf("pawl audit says %q: %w", out, err)
+	}
+	return found, nil
+}
+
+// heal audits the bucket, for what no notification told of, and waits until the
+// workers have looked at what that found.
+func (s *show) heal(ctx context.Context) error {
+	found, err := s.audit(ctx)
+	if err != nil || found.lost() == 0 {
+		return err
+	}
+	s.report.Effects.Healed = found.lost()
+	return s.settle(ctx, "an audit of the bucket healed "+some(found.lost(), "object")+" whose last notification was dropped")
+}

@@ -1,0 +1,30 @@
+package parts
+
+import (
+	"context"
+
+	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/internal/config"
+	"github.com/pawlhq/pawl/source/sqssource"
+)
+
+// SQS takes notifications from a queue of Amazon SQS.
+type SQS struct {
+	// URL of the queue, https://sqs.REGION.amazonaws.com/ACCOUNT/NAME.
+	URL string `yaml:"url" jsonschema:"required"`
+	// How notifications are written. Default: auto.
+	Dialect config.Dialect `yaml:"dialect"`
+}
+
+// Build implements [Source].
+func (s SQS) Build(ctx context.Context, a *Assembly) (pawl.Source, error) {
+	dialect, err := event.ParseDialect(string(s.Dialect))
+	if err != nil {
+		return nil, err
+	}
+	return sqssource.New(ctx, sqssource.Config{URL: s.URL, Dialect: dialect, Grace: a.Grace, Logger: a.Logger})
+}
+
+// Describe implements [Source].
+func (s SQS) Describe() string { return s.URL }

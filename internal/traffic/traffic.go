@@ -1,0 +1,250 @@
+// Package traffic makes the notifications of an AWS bucket over days: seeded, in
+// the order in which they arrive, and with the memory of those that are on their
+// way. It serves tests and benchmarks.
+//
+// [Published] has the figures of an account of 104 hours in production, "AWS S3
+// Event Notifications have 'probably once' delivery" (Eric Urban, 2019): how many
+// notifications, of how many keys, how many of these notified twice or three
+// times, how far apart, all with one x-amz-id-2. Which notifications were lost it
+// could not tell, and it does not say how late they came: both are added here.
+package traffic
+
+import (
+	"container/heap"
+	"crypto/md5"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"iter"
+	"math"
+	"math/rand/v2"
+	"net/url"
+	"time"
+)
+
+// Shape says how much traffic there is, and what becomes of it on its way.
+type Shape struct {
+	Span   time.Duration // within which all arrive
+	Keys   int           // that are notified
+	Twice  int           // of them
+	Thrice int           // of them
+	Least  time.Duration // between a notification and its repetition
+	Most   time.Duration // likewise; and how late a notification may be
+	Lost   int           // objects that are never notified, beside Keys
+}
+
+// Published is the shape of the account, with one loss in a thousand.
+var Published = Shape{
+	Span: 104 * time.Hour, Keys: 507_549, Twice: 151, Thrice: 3, Least: 62 * time.Millisecond, Most: 22_162 * time.Second, Lost: 507,
+}
+
+// Divided returns the shape with the n-th part of the keys in the same time.
+func (s Shape) Divided(n int) Shape {
+	s.Keys /= n
+	s.Twice, s.Thrice, s.Lost = max(1, s.Twice/n), max(1, s.Thrice/n), max(1, s.Lost/n)
+	return s
+}
+
+// Notifications is how many arrive.
+func (s Shape) Notifications() int { return s.Keys + s.Twice + 2*s.Thrice }
+
+// Objects is how many there are in the bucket.
+func (s Shape) Objects() int { return s.Keys + s.Lost }
+
+// Traffic is all that happens. Its methods begin anew each time, and yield the
+// same.
+type Traffic struct {
+	Shape
+	Bucket string
+	Start  time.Time
+	Seed   uint64
+
+	copies map[int]int // of objects that are not notified once
+}
+
+// New returns the traffic of a seed.
+func New(s Shape, bucket string, start time.Time, seed uint64) *Traffic {
+	t := &Traffic{Shape: s, Bucket: bucket, Start: start, Seed: seed, copies: make(map[int]int)}
+	rng := t.random(math.MaxUint64)
+	for _, fate := range []struct{ copies, objects int }{{0, s.Lost}, {2, s.Twice}, {3, s.Thrice}} {
+		for n := 0; n < fate.objects; {
+			if i := rng.IntN(s.Objects()); t.times(i) == 1 {
+				t.copies[i] = fate.copies
+				n++
+			}
+		}
+	}
+	return t
+}
+
+// random returns what is random about an object.
+func (t *Traffic) random(i uint64) *rand.Rand { return rand.New(rand.NewPCG(t.Seed, i)) }
+
+// times is how often an object is notified.
+func (t *Traffic) times(i int) int {
+	if n, ok := t.copies[i]; ok {
+		return n
+	}
+	return 1
+}
+
+// Object is one that was created, and never changed.
+type Object struct {
+	Number  int // from 0, in the order of their creation
+	Created time.Time
+	Copies  int // of its notification; none: it is lost
+}
+
+// Objects yields all of the bucket, in the order of their creation.
+func (t *Traffic) Objects() iter.Seq[Object] {
+	return func(yield func(Object) bool) {
+		for i := range t.Shape.Objects() {
+			if !yield(t.object(i)) {
+				return
+			}
+		}
+	}
+}
+
+func (t *Traffic) object(i int) Object {
+	step := (t.Span - time.Minute) / time.Duration(t.Shape.Objects())
+	at := t.Start.Add(time.Duration(i)*step + time.Duration(t.random(uint64(i)).Int64N(int64(step)))).UTC()
+	return Object{Number: i, Created: at, Copies: t.times(i)}
+}
+
+// Key names the object: an hour's lie in no order.
+func (o Object) Key() string {
+	return fmt.Sprintf("data/%s/%08x part %d.json", o.Created.Format("2006/01/02/15"), uint32(o.Number)*2654435761, o.Number)
+}
+
+// Content is different for each.
+func (o Object) Content() string { return fmt.Sprintf(`{"object":%d}`, o.Number) }
+
+// ETag returns what a store says of the content.
+func (o Object) ETag() string {
+	sum := md5.Sum([]byte(o.Content()))
+	return hex.EncodeToString(sum[:])
+}
+
+// Notification is one that arrives.
+type Notification struct {
+	Object
+	Arrives time.Time
+	Copy    int // from 0
+	traffic *Traffic
+}
+
+// Notifications yields all that arrive, in the order in which they do: that of
+// the objects only roughly.
+func (t *Traffic) Notifications() iter.Seq[*Notification] {
+	return func(yield func(*Notification) bool) {
+		var under onWay
+		for o := range t.Objects() {
+			for len(under) > 0 && under[0].Arrives.Before(o.Created) {
+				if !yield(heap.Pop(&under).(*Notification)) {
+					return
+				}
+			}
+			for _, n := range t.arrivals(o) {
+				heap.Push(&under, n)
+			}
+		}
+		for len(under) > 0 {
+			if !yield(heap.Pop(&under).(*Notification)) {
+				return
+			}
+		}
+	}
+}
+
+// arrivals returns the notifications of an object, the first to arrive first.
+func (t *Traffic) arrivals(o Object) (all []*Notification) {
+	rng := t.random(uint64(o.Number) | 1<<63)
+	late := o.Created.Add(2 * t.Most).Before(t.Start.Add(t.Span)) // there is time enough
+	first := o.Created.Add(t.delay(rng, late))
+	for c := range o.Copies {
+		n := &Notification{Object: o, Arrives: first, Copy: c, traffic: t}
+		if c > 0 {
+			n.Arrives = first.Add(t.interval(o.Number, rng, late))
+		}
+		all = append(all, n)
+	}
+	return all
+}
+
+// delay is how late a notification arrives: most take seconds, one in a hundred
+// minutes, one in a thousand hours.
+func (t *Traffic) delay(rng *rand.Rand, late bool) time.Duration {
+	switch p := rng.IntN(1000); {
+	case late && p == 0:
+		return between(rng, 5*time.Minute, t.Most)
+	case late && p < 10:
+		return between(rng, time.Minute, 5*time.Minute)
+	}
+	return between(rng, 300*time.Millisecond, 10*time.Second)
+}
+
+// interval is how much later than the first a copy arrives: often within 15
+// seconds. The shortest and the longest of all occur.
+func (t *Traffic) interval(object int, rng *rand.Rand, late bool) time.Duration {
+	switch object {
+	case t.extreme(1):
+		return t.Most
+	case t.extreme(-1):
+		return t.Least
+	}
+	if rng.IntN(10) < 6 || !late {
+		return between(rng, t.Least, 15*time.Second)
+	}
+	return between(rng, 15*time.Second, t.Most)
+}
+
+// extreme returns the first or the last object that is notified twice.
+func (t *Traffic) extreme(sign int) int {
+	found := -1
+	for i, copies := range t.copies {
+		if copies == 2 && (found < 0 || sign*i < sign*found) {
+			found = i
+		}
+	}
+	return found
+}
+
+// between returns a duration of a random order of magnitude.
+func between(rng *rand.Rand, least, most time.Duration) time.Duration {
+	return time.Duration(float64(least) * math.Pow(float64(most)/float64(least), rng.Float64()))
+}
+
+// Text returns the notification as AWS writes it. All copies carry one
+// x-amz-id-2.
+// https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-content-structure.html
+func (n *Notification) Text() string {
+	t := n.traffic
+	rng := t.random(uint64(n.Number) | 1<<62)
+	var id [48]byte
+	for i := range id {
+		id[i] = byte(rng.Uint32())
+	}
+	return fmt.Sprintf(`{"Records":[{"eventVersion":"2.1","eventSource":"aws:s3","awsRegion":"us-east-1","eventTime":%q,"eventName":"ObjectCreated:Put",`+
+		`"userIdentity":{"principalId":"AWS:AIDAJDPLRKLG7UEXAMPLE"},"requestParameters":{"sourceIPAddress":"127.0.0.1"},`+
+		`"responseElements":{"x-amz-request-id":"%016X","x-amz-id-2":%q},`+
+		`"s3":{"s3SchemaVersion":"1.0","configurationId":"uploads","bucket":{"name":%q,"ownerIdentity":{"principalId":"A3NL1KOZZKExample"},"arn":"arn:aws:s3:::%s"},`+
+		`"object":{"key":%q,"size":%d,"eTag":%q,"sequencer":"00%016X"}}}]}`,
+		n.Created.Format("2006-01-02T15:04:05.000Z"), rng.Uint64(), base64.StdEncoding.EncodeToString(id[:]), t.Bucket, t.Bucket,
+		url.QueryEscape(n.Key()), len(n.Content()), n.ETag(), n.Created.UnixMicro())
+}
+
+// onWay is a heap, the next to arrive on top.
+type onWay []*Notification
+
+func (w onWay) Len() int           { return len(w) }
+func (w onWay) Less(i, j int) bool { return w[i].Arrives.Before(w[j].Arrives) }
+func (w onWay) Swap(i, j int)      { w[i], w[j] = w[j], w[i] }
+func (w *onWay) Push(x any)        { *w = append(*w, x.(*Notification)) }
+
+func (w *onWay) Pop() any {
+	old := *w
+	n := old[len(old)-1]
+	*w = old[:len(old)-1]
+	return n
+}

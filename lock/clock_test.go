@@ -1,0 +1,41 @@
+package lock
+
+import (
+	"testing"
+	"time"
+	"unsafe"
+)
+
+// TestHeld: where the clocks differ, the one that has gone on by more counts. The
+// monotonic one stands still while the machine sleeps, and the wall clock is put
+// back.
+func TestHeld(t *testing.T) {
+	since := time.Now()
+	for _, c := range []struct {
+		name            string
+		monotonic, wall time.Duration
+	}{
+		{"asleep", time.Second, time.Hour},
+		{"put back", time.Hour, -time.Hour},
+		{"neither", time.Second, time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			now := readings(since, c.monotonic, c.wall)
+			if got, want := held(since, now), max(c.monotonic, c.wall); got != want {
+				t.Errorf("held for %v, want %v", got, want)
+			}
+		})
+	}
+}
+
+// readings returns a time whose clocks have gone on since then by different amounts.
+// Package time has no way to make one, but for a machine that sleeps.
+func readings(since time.Time, monotonic, wall time.Duration) time.Time {
+	now := since.Add(wall)
+	ext := (*int64)(unsafe.Add(unsafe.Pointer(&now), unsafe.Sizeof(uint64(0))))
+	*ext += int64(monotonic - wall)
+	if now.Sub(since) != monotonic || now.Round(0).Sub(since.Round(0)) != wall {
+		panic("a time.Time holds its monotonic reading elsewhere now")
+	}
+	return now
+}

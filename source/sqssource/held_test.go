@@ -1,0 +1,336 @@
+package sqssource_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/pawlhq/pawl/source"
+	"github.com/pawlhq/pawl/source/sourcetest"
+	"github.com/pawlhq/pawl/source/sqssource"
+)
+
+// bubble runs f where time stands still while all wait.
+func bubble(t *testing.T, f func(t *testing.T)) {
+	t.Helper()
+	credentials(t)
+	synctest.Test(t, f)
+}
+
+func want(t *testing.T, f *fake, requests ...string) {
+	t.Helper()
+	synctest.Wait()
+	got := f.taken()
+	slices.Sort(got) // some are under way at the same time
+	slices.Sort(requests)
+	if d := cmp.Diff(requests, got, cmpopts.EquateEmpty()); d != "" {
+		t.Errorf("requests (-want +got):\n%s", d)
+	}
+}
+
+// after lets time pass in the bubble.
+func after(d time.Duration) { <-time.After(d) }
+
+// inOrder takes n deliveries and sorts them by key.
+func inOrder(t *testing.T, sink *sourcetest.Sink, n int) (all []source.Delivery) {
+	t.Helper()
+	for range n {
+		all = append(all, sink.Next(t))
+	}
+	slices.SortFunc(all, func(a, b source.Delivery) int {
+		return strings.Compare(a.Events[0].Object.Key, b.Events[0].Object.Key)
+	})
+	return all
+}
+
+// A message is renewed from a third of its visibility on, for as long as the
+// queue allows: twelve hours, and here one.
+func TestHeldForAnHour(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f, l, sink := newFake(sourcetest.Payload("a")), &log{}, sourcetest.NewSink(1)
+		f.play(t, sink, l, func(s *sqssource.Source) { s.SetVisibility(30*time.Second, time.Hour) })
+		d := sink.Next(t)
+		after(time.Minute)
+		want(t, f,
+			"10s ChangeMessageVisibilityBatch m0=30", "20s ChangeMessageVisibilityBatch m0=30", "30s ChangeMessageVisibilityBatch m0=30",
+			"40s ChangeMessageVisibilityBatch m0=30", "50s ChangeMessageVisibilityBatch m0=30", "1m0s ChangeMessageVisibilityBatch m0=30")
+		after(58 * time.Minute)
+		f.taken()
+		after(time.Hour)
+		synctest.Wait()
+		late := f.taken()
+		if last := late[len(late)-1]; last != "59m55s ChangeMessageVisibilityBatch m0=5" {
+			t.Errorf("renewed at last: %s", last)
+		}
+		if n := l.lines("for as long as a queue allows"); n != 1 {
+			t.Errorf("logged %d times that it comes again", n)
+		}
+		d.Done(source.Outcome{Ack: true})
+		after(time.Second)
+		want(t, f, "1h59m0s DeleteMessageBatch m0")
+	})
+}
+
+// A message that the queue has forgotten is renewed no more, and the others are.
+func TestHandleThatIsInvalid(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f, l, sink := newFake(sourcetest.Payload("a"), sourcetest.Payload("b")), &log{}, sourcetest.NewSink(2)
+		f.refuse = func(_, handle string) (int, string) {
+			if handle == "m1" {
+				return 0, "ReceiptHandleIsInvalid"
+			}
+			return 0, ""
+		}
+		f.play(t, sink, l)
+		a, b := sink.Next(t), sink.Next(t)
+		after(12 * time.Second)
+		if got := f.taken(); len(got) != 1 || !strings.Contains(got[0], "m1=30") {
+			t.Errorf("renewed both in %q", got)
+		}
+		after(20 * time.Second)
+		want(t, f, "20s ChangeMessageVisibilityBatch m0=30", "30s ChangeMessageVisibilityBatch m0=30")
+		if n := l.lines("not held any more"); n != 1 {
+			t.Errorf("logged %d times that it is lost", n)
+		}
+		a.Done(source.Outcome{Ack: true})
+		b.Done(source.Outcome{Ack: true}) // it may still be known by another handle
+		after(10 * time.Second)
+		want(t, f, "32s DeleteMessageBatch m0 m1")
+		if n := l.lines("was not told"); n != 1 {
+			t.Errorf("logged %d times that it was not deleted", n)
+		}
+	})
+}
+
+// What a batch leaves undone is done again, and nothing else.
+func TestPartialFailure(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var bodies []string
+		for i := range 12 {
+			bodies = append(bodies, sourcetest.Payload(fmt.Sprintf("k%02d", i)))
+		}
+		f, l, sink := newFake(bodies...), &log{}, sourcetest.NewSink(12)
+		failures := 3
+		f.refuse = func(action, handle string) (int, string) {
+			switch {
+			case action == "DeleteMessageBatch" && handle == "m4" && failures > 0:
+				failures--
+				return 0, "InternalError"
+			case handle == "m5":
+				return 0, "ReceiptHandleIsInvalid"
+			}
+			return 0, ""
+		}
+		f.play(t, sink, l)
+		for _, d := range inOrder(t, sink, 12) {
+			if d.Events[0].Object.Key == "k11" {
+				d.Done(source.Outcome{RetryAfter: 90*time.Second + 1})
+				continue
+			}
+			d.Done(source.Outcome{Ack: true})
+		}
+		after(10 * time.Second)
+		want(t, f,
+			"0s DeleteMessageBatch m0 m1 m2 m3 m4 m5 m6 m7 m8 m9", "0s DeleteMessageBatch m10", "0s ChangeMessageVisibilityBatch m11=91",
+			"1s DeleteMessageBatch m4", "2s DeleteMessageBatch m4", "3s DeleteMessageBatch m4")
+	})
+}
+
+// What is not acknowledged comes again when it is worth it: not at once, and not
+// later than SQS allows.
+func TestComesAgain(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f, l, sink := newFake(), &log{}, sourcetest.NewSink(1)
+		f.play(t, sink, l)
+		for i, d := range []time.Duration{0, time.Millisecond, 90 * time.Second, 24 * time.Hour} {
+			f.add(fmt.Sprint("n", i), sourcetest.Payload("a"))
+			sink.Next(t).Done(source.Outcome{RetryAfter: d, Err: errors.New("another worker is processing the object")})
+			after(time.Second)
+		}
+		want(t, f, "0s ChangeMessageVisibilityBatch n0=1", "1s ChangeMessageVisibilityBatch n1=1",
+			"2s ChangeMessageVisibilityBatch n2=90", "3s ChangeMessageVisibilityBatch n3=43140")
+	})
+}
+
+// An outage of the queue lasts for long. What was to be deleted meanwhile comes
+// again, so nobody asks for it for ever.
+func TestOutage(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f, l, sink := newFake(sourcetest.Payload("a")), &log{}, sourcetest.NewSink(1)
+		down := false
+		f.refuse = func(string, string) (int, string) {
+			if down {
+				return http.StatusBadRequest, "ExpiredTokenException"
+			}
+			return 0, ""
+		}
+		r := f.play(t, sink, l)
+		d := sink.Next(t)
+		synctest.Wait()
+		f.now(func() { down = true })
+		d.Done(source.Outcome{Ack: true})
+		after(10 * time.Minute)
+		if n := l.lines("renew them"); n == 0 || n > 9 {
+			t.Errorf("logged %d times in ten minutes that credentials have expired", n)
+		}
+		select {
+		case err := <-r.ended:
+			t.Fatalf("Run ended: %v", err)
+		default:
+		}
+		f.now(func() { down = false })
+		f.add("again", sourcetest.Payload("a"))
+		after(time.Minute) // the longest pause
+		sink.Next(t).Done(source.Outcome{Ack: true})
+		after(time.Second)
+		if got := f.taken(); !strings.HasSuffix(got[len(got)-1], "DeleteMessageBatch again") {
+			t.Errorf("after the outage: %q", got)
+		}
+	})
+}
+
+// While the sink is full, nothing more is asked for.
+func TestNothingIsReceivedForASinkThatIsFull(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f, l, sink := newFake(sourcetest.Payload("a"), sourcetest.Payload("b")), &log{}, sourcetest.NewSink(1)
+		f.play(t, sink, l)
+		synctest.Wait()
+		f.add("more", sourcetest.Payload("c"))
+		after(5 * time.Minute)
+		if waiting, polls := f.state(); waiting != 1 || polls != 0 {
+			t.Errorf("%d receivers ask for more, and %d messages wait: want none, and 1", polls, waiting)
+		}
+		for range 3 {
+			sink.Next(t).Done(source.Outcome{Ack: true})
+		}
+	})
+}
+
+// Only so many messages are in flight, whatever the sink takes.
+func TestRoom(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f, l, sink := newFake(), &log{}, sourcetest.NewSink(100)
+		for i := range 100 {
+			f.add(fmt.Sprint("n", i), sourcetest.Payload(fmt.Sprint(i)))
+		}
+		f.play(t, sink, l, func(s *sqssource.Source) { s.SetRoom(30) })
+		synctest.Wait()
+		if n, _ := f.state(); n != 70 {
+			t.Errorf("%d messages wait, and there is room for 30 of 100", n)
+		}
+		for range 100 {
+			sink.Next(t).Done(source.Outcome{Ack: true})
+		}
+	})
+}
+
+// Receivers join while there is more than they can carry, and leave when the queue
+// is empty.
+func TestReceiversJoinAndLeave(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f, l, sink := newFake(), &log{}, sourcetest.NewSink(0)
+		for i := range 200 {
+			f.add(fmt.Sprint("n", i), sourcetest.Payload(fmt.Sprint(i)))
+		}
+		f.play(t, sink, l)
+		for range 200 {
+			sink.Next(t).Done(source.Outcome{Ack: true})
+		}
+		synctest.Wait()
+		if _, n := f.state(); n != 8 {
+			t.Errorf("%d receivers at the end of 200 messages, want 8", n)
+		}
+		after(time.Minute)
+		synctest.Wait()
+		if _, n := f.state(); n != 1 {
+			t.Errorf("%d receivers ask an empty queue, want 1", n)
+		}
+	})
+}
+
+// At its end a source gives back what it holds, at once, and waits for no answer
+// that never comes.
+func TestGivesBack(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f, l, sink := newFake(sourcetest.Payload("a"), sourcetest.Payload("b"), sourcetest.Payload("c")), &log{}, sourcetest.NewSink(2)
+		r := f.play(t, sink, l)
+		synctest.Wait() // two with the sink, and one with the source
+		r.cancel()
+		after(time.Second)
+		sink.Next(t).Done(source.Outcome{Err: errors.New("the worker is shutting down")})
+		after(time.Second)
+		want(t, f, "0s ChangeMessageVisibilityBatch m2=0", "1s ChangeMessageVisibilityBatch m0=0")
+		if err := <-r.ended; err != nil {
+			t.Error(err)
+		}
+		if got := f.taken(); !strings.HasSuffix(got[len(got)-1], " m1=0") {
+			t.Errorf("at the end of the grace: %q", got)
+		}
+		if n := l.lines("given back unanswered"); n != 1 {
+			t.Errorf("logged %d times that one is given back", n)
+		}
+	})
+}
+
+// ending is a sink that takes one delivery, at whose arrival the source is to end.
+type ending struct {
+	*sourcetest.Sink
+	end func()
+}
+
+func (e *ending) Deliver(_ context.Context, d source.Delivery) error {
+	defer e.end()
+	return e.Sink.TryDeliver(d)
+}
+
+// Once it is to end, a source delivers nothing, however much room the sink has.
+func TestDeliversNothingAtItsEnd(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f, l := newFake(sourcetest.Payload("a"), sourcetest.Payload("b"), sourcetest.Payload("c")), &log{}
+		sink := &ending{Sink: sourcetest.NewSink(3)}
+		ready := make(chan struct{})
+		var r *running
+		sink.end = func() { <-ready; r.cancel() }
+		r = f.play(t, sink, l)
+		close(ready)
+		sink.Next(t).Done(source.Outcome{Ack: true})
+		if err := <-r.ended; err != nil {
+			t.Error(err)
+		}
+		want(t, f, "0s DeleteMessageBatch m0", "0s ChangeMessageVisibilityBatch m1=0 m2=0")
+	})
+}
+
+func TestEndsWhileTheQueueIsSilent(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f, l, sink := newFake(sourcetest.Payload("a")), &log{}, sourcetest.NewSink(1)
+		var silent atomic.Bool
+		r := f.play(t, sink, l, func(s *sqssource.Source) {
+			s.SetServer(func(r *http.Request) (*http.Response, error) {
+				if silent.Load() {
+					<-r.Context().Done()
+					return nil, r.Context().Err()
+				}
+				return f.do(r)
+			})
+		})
+		sink.Next(t)
+		synctest.Wait()
+		silent.Store(true)
+		began := time.Now()
+		r.cancel()
+		if err := <-r.ended; err != nil || time.Since(began) > 21*time.Second {
+			t.Errorf("it took %s to end: %v", time.Since(began), err)
+		}
+	})
+}

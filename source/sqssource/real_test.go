@@ -1,0 +1,153 @@
+package sqssource_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/internal/servertest"
+	"github.com/pawlhq/pawl/source"
+	"github.com/pawlhq/pawl/source/sourcetest"
+	"github.com/pawlhq/pawl/source/sqssource"
+)
+
+// TestElasticMQ has what needs a real server.
+func TestElasticMQ(t *testing.T) {
+	credentials(t)
+	server := servertest.ElasticMQ(t)
+	for name, test := range map[string]func(*testing.T, *servertest.Queues){
+		"rules": rules, "bodies": bodies, "unreadable": unreadable, "held": held, "missing": missing,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, server) })
+	}
+}
+
+// rules sends each payload to a queue of its own and takes
+// it for acknowledged when the queue has it no more.
+func rules(t *testing.T, server *servertest.Queues) {
+	sourcetest.Test(t, func(t *testing.T, sink source.Sink, grace time.Duration, payloads []string) *sourcetest.Running {
+		q := newQueue(t, server, nil)
+		q.send(t, payloads...)
+		r := run(t, sqssource.Config{URL: q.url, Grace: grace}, sink)
+		acknowledged := make(chan struct{})
+		ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+		var watch sync.WaitGroup
+		watch.Go(func() {
+			for ctx.Err() == nil {
+				if visible, held, err := q.left(ctx); err == nil && visible+held == 0 {
+					close(acknowledged)
+					return
+				}
+			}
+		})
+		t.Cleanup(func() { cancel(); watch.Wait() })
+		return &sourcetest.Running{Source: r.Source, Cancel: r.cancel, Ended: r.ended, Acknowledged: acknowledged}
+	})
+}
+
+// bodies sends the samples of those who write into a queue, as they were
+// recorded, and SNS's test message.
+func bodies(t *testing.T, server *servertest.Queues) {
+	q := newQueue(t, server, nil)
+	dialects := map[string]event.Dialect{
+		"aws-created-put": event.AWS, "aws-removed-and-expired": event.AWS, "aws-test-event": "",
+		"sns-aws-created-put": event.AWS, "sns-aws-test-event": "",
+		"eventbridge-created": event.EventBridge, "eventbridge-deleted": event.EventBridge, "eventbridge-restored": "",
+	}
+	want := map[event.Dialect]int{}
+	for name, dialect := range dialects {
+		b, err := os.ReadFile(filepath.Join("..", "..", "event", "testdata", "samples", name+".json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		q.send(t, string(b))
+		if dialect != "" {
+			want[dialect]++
+		}
+	}
+	sink := sourcetest.NewSink(len(dialects))
+	run(t, sqssource.Config{URL: q.url}, sink)
+	for range 5 {
+		d := sink.Next(t)
+		want[d.Events[0].Dialect]--
+		d.Done(source.Outcome{Ack: true})
+	}
+	q.await(t, 0, 0)
+	for dialect, n := range want {
+		if n != 0 {
+			t.Errorf("%d deliveries of %s too few", n, dialect)
+		}
+	}
+}
+
+// unreadable checks that a message which cannot be read ends
+// in the dead-letter queue, and does not stand in the way of others.
+func unreadable(t *testing.T, server *servertest.Queues) {
+	dead := newQueue(t, server, nil)
+	arn, err := server.Client().GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{
+		QueueUrl: &dead.url, AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameQueueArn},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := newQueue(t, server, map[string]string{
+		"RedrivePolicy": fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":"2"}`, arn.Attributes["QueueArn"]),
+	})
+	secret := strings.Repeat("x", 300)
+	q.send(t, `{"not": "a notification", "`+secret+`": 1}`, "not even JSON\n", sourcetest.Payload("good"))
+	l, sink := &log{}, sourcetest.NewSink(3)
+	run(t, sqssource.Config{URL: q.url, Logger: logger(l)}, sink, func(s *sqssource.Source) { s.SetVisibility(time.Second, time.Hour) })
+	d := sink.Next(t)
+	if key := d.Events[0].Object.Key; key != "good" {
+		t.Errorf("delivered %s", key)
+	}
+	d.Done(source.Outcome{Ack: true})
+	dead.await(t, 2, 0)
+	q.await(t, 0, 0)
+	if n := l.lines("a message cannot be read"); n != 1 {
+		t.Errorf("logged %d times within ten seconds: want 1", n)
+	}
+	if l.lines(secret) != 0 {
+		t.Error("the log has the whole message")
+	}
+}
+
+// held checks that nobody else gets a message that is held for
+// longer than its visibility, and that it comes when it is given back.
+func held(t *testing.T, server *servertest.Queues) {
+	q := newQueue(t, server, nil)
+	q.send(t, sourcetest.Payload("a"))
+	sink := sourcetest.NewSink(1)
+	r := run(t, sqssource.Config{URL: q.url, Grace: time.Millisecond}, sink, func(s *sqssource.Source) { s.SetVisibility(time.Second, time.Hour) })
+	sink.Next(t)
+	poll := &sqs.ReceiveMessageInput{QueueUrl: &q.url, WaitTimeSeconds: 4, VisibilityTimeout: 60}
+	if out, err := q.Client().ReceiveMessage(t.Context(), poll); err != nil || len(out.Messages) != 0 {
+		t.Fatalf("another received %d messages, %v", len(out.Messages), err)
+	}
+	r.cancel()
+	if err := sourcetest.Wait(t, r.ended, "the end of Run"); err != nil {
+		t.Error(err)
+	}
+	out, err := q.Client().ReceiveMessage(t.Context(), poll)
+	if err != nil || len(out.Messages) != 1 {
+		t.Errorf("after the end another received %d messages, %v", len(out.Messages), err)
+	}
+}
+
+// missing checks what is said of a queue that is not there.
+func missing(t *testing.T, server *servertest.Queues) {
+	r := run(t, sqssource.Config{URL: server.Endpoint + "/000000000000/nobody"}, sourcetest.NewSink(1))
+	err := sourcetest.Wait(t, r.ended, "the end of Run")
+	if err == nil || !strings.Contains(err.Error(), "there is no such queue") {
+		t.Errorf("Run = %v", err)
+	}
+}

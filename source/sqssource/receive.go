@@ -1,0 +1,143 @@
+package sqssource
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/source"
+)
+
+// receive runs receivers until ctx ends or one of them fails.
+func (f *flight) receive(ctx context.Context) error {
+	crew, ctx := errgroup.WithContext(ctx)
+	crew.SetLimit(f.limits.receivers)
+	crew.Go(func() error { return f.receiver(ctx, crew, true) })
+	return crew.Wait()
+}
+
+// receiver takes messages and delivers them. Where there are more than it can
+// ask for at a time, another joins it. The first one stays, the others leave when
+// the queue is empty.
+func (f *flight) receiver(ctx context.Context, crew *errgroup.Group, first bool) error {
+	pause := pauses()
+	for {
+		messages, err := f.ask(ctx)
+		if err != nil {
+			if ctx.Err() == nil && meaning(err) != outage && !f.answered.Load() {
+				return f.explain(err)
+			}
+			if !first || !f.pause(ctx, pause, err) {
+				return nil
+			}
+			continue
+		}
+		f.answered.Store(true)
+		pause.Reset()
+		if len(messages) == 0 && !first {
+			return nil
+		}
+		if len(messages) == batch {
+			crew.TryGo(func() error { return f.receiver(ctx, crew, false) })
+		}
+		if err := f.deliver(ctx, messages); err != nil {
+			return err
+		}
+	}
+}
+
+// batch is how many messages SQS puts into a request.
+const batch = 10
+
+// received is a message that the queue has handed out, and what it says.
+type received struct {
+	*message
+	body string
+}
+
+// ask waits for messages, once there is room for them. They are held from then on.
+func (f *flight) ask(ctx context.Context) ([]received, error) {
+	if err := f.room.Acquire(ctx, batch); err != nil {
+		return nil, err
+	}
+	call, cancel := context.WithTimeout(ctx, f.limits.wait+f.limits.call)
+	defer cancel()
+	out, err := f.client.ReceiveMessage(call, &sqs.ReceiveMessageInput{
+		QueueUrl: &f.cfg.URL, MaxNumberOfMessages: batch,
+		WaitTimeSeconds: seconds(f.limits.wait), VisibilityTimeout: seconds(f.limits.visibility),
+	})
+	if err != nil {
+		f.room.Release(batch)
+		return nil, err
+	}
+	f.room.Release(int64(batch - len(out.Messages)))
+	now := time.Now()
+	all := make([]received, len(out.Messages))
+	for i, m := range out.Messages {
+		all[i] = received{
+			&message{id: aws.ToString(m.MessageId), handle: aws.ToString(m.ReceiptHandle), since: now, until: now.Add(f.limits.visibility)},
+			aws.ToString(m.Body),
+		}
+		f.hold(all[i].message)
+	}
+	return all, nil
+}
+
+// deliver hands messages to the sink, one after the other. Those that it does
+// not take are given back.
+func (f *flight) deliver(ctx context.Context, messages []received) error {
+	for i, m := range messages {
+		err := ctx.Err()
+		if err == nil {
+			err = f.deliverOne(ctx, m)
+		}
+		if err == nil {
+			continue
+		}
+		for _, m := range messages[i:] {
+			f.answer(m.message, giveBack)
+		}
+		return err
+	}
+	return nil
+}
+
+// deliverOne returns an error when the sink takes nothing any more.
+func (f *flight) deliverOne(ctx context.Context, m received) error {
+	parsed, err := event.Parse([]byte(m.body), f.cfg.Dialect)
+	switch {
+	case err != nil:
+		f.unreadable(ctx, m, err)
+		return nil
+	case parsed.Test:
+		f.cfg.Logger.InfoContext(ctx, "a sender has introduced itself: if it is a subscription, confirm it there", "queue", f.cfg.URL)
+	}
+	if len(parsed.Events) == 0 {
+		f.answer(m.message, forget)
+		return nil
+	}
+	err = f.sink.Deliver(ctx, source.Delivery{
+		Events: parsed.Events,
+		Done:   func(o source.Outcome) { f.done(m.message, o) },
+	})
+	if errors.Is(err, source.ErrUntrusted) {
+		f.unreadable(ctx, m, err)
+		return nil
+	}
+	return err
+}
+
+// shown is how much of a message that cannot be read the log has, in bytes.
+const shown = 200
+
+// unreadable leaves a message to the queue's redrive policy.
+func (f *flight) unreadable(ctx context.Context, m received, err error) {
+	f.log.unreadable.Log(ctx, "a message cannot be read and was left in the queue: its redrive policy decides", "queue", f.cfg.URL,
+		"message_id", m.id, "reason", err.Error(), "bytes", len(m.body), "payload", event.Quote(m.body[:min(shown, len(m.body))]))
+	f.leave(m.message)
+}

@@ -1,0 +1,161 @@
+package sqssource
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// send sends answers until stop is closed, and then the last ones.
+func (f *flight) send(ctx context.Context, stop <-chan struct{}) {
+	var calls errgroup.Group
+	calls.SetLimit(f.limits.calls)
+	again := time.NewTicker(time.Second)
+	defer again.Stop()
+	for stopped := false; !stopped; {
+		select {
+		case <-f.wake:
+			stopped = f.linger(stop)
+		case <-again.C:
+			f.revive()
+		case <-stop:
+			stopped = true
+		}
+		if stopped {
+			f.revive()
+		}
+		for _, some := range f.batches() {
+			calls.Go(func() error { f.sendBatch(ctx, some); return nil })
+		}
+	}
+	_ = calls.Wait() // it has none
+}
+
+// linger waits for more answers to go with the first. It reports that stop was
+// closed meanwhile.
+func (f *flight) linger(stop <-chan struct{}) (stopped bool) {
+	f.mu.Lock()
+	enough := len(f.answers) >= batch
+	f.mu.Unlock()
+	if enough {
+		return false
+	}
+	wait := time.NewTimer(f.limits.linger)
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+		return false
+	case <-stop:
+		return true
+	}
+}
+
+// revive has answers sent again that failed.
+func (f *flight) revive() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.answers = append(f.answers, f.failed...)
+	f.failed = nil
+}
+
+// batches takes the answers, in batches of one kind that fit a request.
+func (f *flight) batches() (all [][]*message) {
+	f.mu.Lock()
+	answers := f.answers
+	f.answers = nil
+	f.mu.Unlock()
+	var deletions, others []*message
+	for _, m := range answers {
+		if m.away == forget {
+			deletions = append(deletions, m)
+		} else {
+			others = append(others, m)
+		}
+	}
+	return slices.AppendSeq(slices.Collect(slices.Chunk(deletions, batch)), slices.Chunk(others, batch))
+}
+
+// sendBatch sends answers of one kind. One that fails is sent again, unless the
+// queue does not know the message any more, or has handed it out again meanwhile.
+func (f *flight) sendBatch(ctx context.Context, some []*message) {
+	var failed failures
+	if some[0].away == forget {
+		failed, _ = f.delete(ctx, some)
+	} else {
+		failed, _ = f.setVisibility(ctx, some, func(m *message) time.Duration { return min(m.away, f.left(m)) })
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, m := range some {
+		err := failed[m]
+		if err != nil && !err.gone && time.Now().Before(m.until) {
+			f.failed = append(f.failed, m)
+			continue
+		}
+		if err != nil {
+			f.log.unsent.Log(ctx, "the queue was not told what became of a message: if it comes again, that does no harm", "queue", f.cfg.URL, "message_id", m.id, "error", err)
+		}
+		f.room.Release(1)
+	}
+}
+
+// left is how long others can still be kept from a message.
+func (f *flight) left(m *message) time.Duration {
+	return max(time.Until(m.since.Add(f.limits.held)), 0)
+}
+
+// renew keeps others from messages without an answer, until ctx ends.
+func (f *flight) renew(ctx context.Context) {
+	tick := time.NewTicker(f.limits.visibility / 6)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		for some := range slices.Chunk(f.aging(ctx), batch) {
+			f.renewBatch(ctx, some)
+		}
+	}
+}
+
+// aging returns messages a third of whose visibility has passed.
+func (f *flight) aging(ctx context.Context) (all []*message) {
+	now := time.Now()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for m := range f.held {
+		switch {
+		case m.lost || m.until.Sub(now) > f.limits.visibility*2/3:
+		case f.left(m) < time.Second:
+			m.lost = true
+			f.log.lost.Log(ctx, "a message was held for as long as a queue allows: it comes again", "queue", f.cfg.URL,
+				"message_id", m.id, "held", f.limits.held)
+		default:
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+func (f *flight) renewBatch(ctx context.Context, some []*message) {
+	now := time.Now()
+	wanted := func(m *message) time.Duration { return min(f.limits.visibility, f.left(m)) }
+	failed, _ := f.setVisibility(ctx, some, wanted)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, m := range some {
+		switch err := failed[m]; {
+		case err == nil:
+			m.until = now.Add(wanted(m))
+		case err.gone:
+			m.lost = true
+			f.log.lost.Log(ctx, "a message is not held any more: it was deleted, or comes again", "queue", f.cfg.URL, "message_id", m.id, "error", err)
+		case ctx.Err() == nil:
+			f.log.outage.Log(ctx, "a message could not be held; trying again", "queue", f.cfg.URL, "message_id", m.id, "error", err)
+		}
+	}
+}
