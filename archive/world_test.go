@@ -396,7 +396,7 @@ type codec struct{ *proc }
 
 func (c codec) Knows(format string) bool { return slices.Contains([]byte(c.knows), format[0]) }
 
-func (c codec) Encode(format, shard string, entries []Entry) ([]byte, error) {
+func (c codec) Encode(format, _ string, entries []Entry) ([]byte, error) {
 	b := fmt.Appendf(nil, "%s%d\n", format, c.codec)
 	for i := range entries {
 		for _, r := range entries[i].Records {
@@ -409,7 +409,7 @@ func (c codec) Encode(format, shard string, entries []Entry) ([]byte, error) {
 	return b, nil
 }
 
-func (c codec) Decode(format, shard string, body []byte) (entries []Entry, err error) {
+func (c codec) Decode(format, _ string, body []byte) (entries []Entry, err error) {
 	if len(body) == 0 || body[0] != format[0] {
 		return nil, errors.New("another format")
 	}
