@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	histories = flag.Uint64("histories", 2000, "how many worlds TestWorlds plays")
+	histories = flag.Uint64("histories", played, "how many worlds TestWorlds plays")
 	firstSeed = flag.Uint64("seed", 1, "the first world's number")
 	tapeFlag  = flag.String("tape", "", "the tape that TestReplayWorld plays")
 )
