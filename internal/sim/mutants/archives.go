@@ -94,7 +94,7 @@ var archives = []Mutant{
 		Name:  "an-archive-recovered-without-a-wait",
 		Edits: []Edit{{"archive/claim.go", "	if err := a.Sleep(ctx, RecoveryWait); err != nil {", "	if err := a.Sleep(ctx, time.Second); err != nil {"}},
 		Why:   "A PUT of before lands behind the listing that should have seen it.",
-		Test:  archived("A2"),
+		Test:  archiveTest("TestLateAfterRecovery"),
 	},
 	{
 		Name:  "an-archive-that-drops-inside-a-batch",
