@@ -381,3 +381,34 @@ func TestLatePut(t *testing.T) {
 		}
 	})
 }
+
+// TestLateAfterRecovery: a PUT that was signed before the registers were lost cannot
+// land beside what is stored after the recovery.
+func TestLateAfterRecovery(t *testing.T) {
+	inPlace(t, 1, func(p *place) {
+		shard := p.shards()[0]
+		p.put(shard, 3)
+		slow := &slowStore{Store: p.store}
+		a := p.archive("ndjson")
+		a.Store = slow
+		stop := p.run(a)
+		time.Sleep(20 * time.Second)
+		if err := stop(); err != nil || slow.held == nil {
+			t.Fatalf("nothing was sent: %v", err)
+		}
+		p.ledger = memledger.New()
+		if _, err := p.archive("ndjson").Recover(p.Context()); err != nil {
+			t.Fatal(err)
+		}
+		p.put(shard, 2)
+		stop = p.run(p.archive("ndjson"))
+		time.Sleep(time.Minute)
+		if err := slow.held(); !errors.Is(err, bucket.ErrExpired) {
+			t.Errorf("the late PUT: %v", err)
+		}
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		p.verified(p.archive("ndjson"), 5)
+	})
+}

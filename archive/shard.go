@@ -146,10 +146,13 @@ func (s *shard) begin(ctx context.Context) (err error) {
 	if s.plan.at == "" && s.fromBegin {
 		s.plan.at = begin
 	}
-	s.tail = s.tailAt(p)
 	if s.plan.at != "" {
 		s.plan.touch()
 	}
+	for _, r := range s.plan.done { // what is stored is passed, and reading begins behind it
+		p = p.Step(*r.step)
+	}
+	s.tail = s.tailAt(p)
 	return nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"log/slog"
 	"slices"
@@ -26,6 +25,7 @@ type world struct {
 	calm  bool          // no more troubles
 	steps int
 	over  bool
+	work  func(*thread) // what processes do instead of the shipped work
 
 	stream    stream
 	objects   map[string]*object
@@ -289,7 +289,11 @@ func (w *world) worker() {
 			p.knows = p.format
 		}
 	}
-	p.spawn((*thread).work)
+	if w.work != nil {
+		p.spawn(w.work)
+		return
+	}
+	p.spawn((*thread).storeAll)
 }
 
 // archive is the shipped one, over this world.
@@ -311,8 +315,8 @@ func (t *thread) archive() *Archive {
 	return a
 }
 
-// work takes one shard after the other.
-func (t *thread) work() {
+// storeAll takes one shard after the other.
+func (t *thread) storeAll() {
 	for !t.gone() {
 		t.stopped = false
 		err := t.once()
@@ -444,5 +448,4 @@ func splitLines(body []byte) iter.Seq[[]byte] {
 	}
 }
 
-var _ io.Reader = nil
 var _ bucket.Store = storeOf{}

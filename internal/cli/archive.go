@@ -72,6 +72,9 @@ func (a *app) archives(ctx context.Context, names []string, log *slog.Logger) (_
 	if err != nil {
 		return nil, err
 	}
+	if c.Ledger.Kind == "memory" {
+		return nil, c.At("ledger", errors.New("is memory, which ends with the process: archives need one that stays, like sqlite:FILE"))
+	}
 	store, err := objects(ctx, c)
 	if err != nil {
 		return nil, err

@@ -94,11 +94,11 @@ var archives = []Mutant{
 		Name:  "an-archive-recovered-without-a-wait",
 		Edits: []Edit{{"archive/claim.go", "	if err := a.Sleep(ctx, RecoveryWait); err != nil {", "	if err := a.Sleep(ctx, time.Second); err != nil {"}},
 		Why:   "A PUT of before lands behind the listing that should have seen it.",
-		Test:  archived("A2"),
+		Test:  archiveTest("TestLateAfterRecovery"),
 	},
 	{
 		Name:  "an-archive-that-drops-inside-a-batch",
-		Edits: []Edit{{"archive/plan.go", "		if p.at.less(start) && !p.open.Empty() {\n			p.open.End, p.at = start, start\n		}\n		p.gap(start, \"\", now)\n		p.touch()", "		p.covered = p.covered[1:]"}},
+		Edits: []Edit{{"archive/plan.go", "		if p.at.less(start) && !p.open.Empty() {\n			p.open.End, p.at = start, start\n		}\n		p.gap(start, \"\", now)\n		p.touch()", "		p.covered, start = p.covered[1:], \"\"\n		_ = start"}},
 		Why:   "A batch around something that is stored covers it a second time.",
 		Test:  archived("A2"),
 	},

@@ -1,0 +1,110 @@
+package archive
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+)
+
+// TestTranscripts tells what the transitions do to a shard's register. After a
+// change:
+//
+//	go test ./archive -run TestTranscripts -rewrite
+//
+// and then read the difference line by line.
+func TestTranscripts(t *testing.T) {
+	paths, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("%d transcripts, %v", len(paths), err)
+	}
+	for _, path := range paths {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			var p Progress
+			datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+				t.Helper()
+				next, err := transition(t, p, d)
+				if err != nil {
+					return "refused: " + err.Error() + "\n"
+				}
+				again, err := decodeProgress(next.encode())
+				if err != nil {
+					t.Fatal(err)
+				}
+				p = again
+				return told(&p)
+			})
+		})
+	}
+}
+
+// transition performs one command.
+func transition(t *testing.T, p Progress, d *datadriven.TestData) (Progress, error) {
+	t.Helper()
+	var owner, end, start string
+	var fence, generation, n int64
+	var recovering bool
+	for name, to := range map[string]any{
+		"by": &owner, "fence": &fence, "generation": &generation, "recovering": &recovering, "n": &n, "start": &start, "end": &end,
+	} {
+		if d.HasArg(name) {
+			d.ScanArgs(t, name, to)
+		}
+	}
+	switch d.Cmd {
+	case "take":
+		return p.Take(owner, fence, generation, recovering)
+	case "announce":
+		return p.Announce(intentOf(t, d.Input))
+	case "commit":
+		return p.Commit(), nil
+	case "abandon":
+		return p.Abandon(int(n)), nil
+	case "step":
+		return p.Step(Stored{Range: Range{Number(start), Number(end)}, Format: "json"}), nil
+	case "passed":
+		return p.Reads(), nil
+	case "finish":
+		return p.Finish(), nil
+	}
+	t.Fatalf("no command %s", d.Cmd)
+	return p, nil
+}
+
+// intentOf reads an object from each line: start, end, first entry or "gap", and
+// minutes after midnight.
+func intentOf(t *testing.T, text string) (i Intent) {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		var o Planned
+		var minutes int
+		if _, err := fmt.Sscan(line, &o.Start, &o.End, &o.First, &minutes); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		o.Format, o.Arrival = "json", time.Date(2026, 1, 1, 0, minutes, 0, 0, time.UTC)
+		if o.First == "gap" {
+			o.Format, o.First, o.Anchor = GapFormat, "", o.End.after()
+		}
+		i.Objects = append(i.Objects, o)
+	}
+	return i
+}
+
+func told(p *Progress) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s, of %s under %d in generation %d\n", p.State, p.Owner, p.Fence, p.Generation)
+	if p.Committed != "" {
+		fmt.Fprintf(&b, "  stored: above %s, up to %s, which arrived until %s\n  reading goes on at %s\n", p.Start, p.Committed, p.Arrival.Format("15:04"), p.Anchor)
+	} else if p.Anchor != "" {
+		fmt.Fprintf(&b, "  reading begins at %s\n", p.Anchor)
+	}
+	if p.Intent != nil {
+		for _, o := range p.Intent.Objects {
+			fmt.Fprintf(&b, "  announced: %s %s\n", o.Range, o.Format)
+		}
+	}
+	return b.String()
+}
