@@ -260,8 +260,9 @@ func (r *run) pass(u *unit) *Pass {
 	p := &Pass{
 		Pipeline: u.Pipeline, Truth: r.o.Truth, AsOf: r.o.AsOf, Ledger: r.ledger,
 		Settle: r.o.Settle, Forgotten: r.cfg.Forgotten, Redrive: r.o.Redrive, DryRun: r.o.DryRun,
-		Now: func() time.Time { return time.Now().UTC() }, Nonce: nonce, Each: r.each, Found: r.example,
+		Now: func() time.Time { return time.Now().UTC() }, Nonce: nonce, Each: r.each,
 		Objects: r.cfg.Objects,
+		Found:   func(key ledger.RowKey, what string, repaired bool) { r.example(u, key, what, repaired) },
 	}
 	if p.Truth == nil {
 		p.Truth = r.cfg.Objects
@@ -302,10 +303,14 @@ func (r *run) commit(ctx context.Context, u *unit, s *Span, c *Counts) error {
 }
 
 // example keeps some of the losses, and tells of all.
-func (r *run) example(key ledger.RowKey, what string, repaired bool) {
+func (r *run) example(u *unit, key ledger.RowKey, what string, repaired bool) {
+	e := Example{What: what, Pipeline: key.Pipeline, Object: key.Object().String()}
+	if what == noInput {
+		e.Output = u.Output.Of(key).String()
+	}
 	r.mu.Lock()
 	if len(r.report.Examples) < maxExamples {
-		r.report.Examples = append(r.report.Examples, Example{what, key.Pipeline, key.Object().String()})
+		r.report.Examples = append(r.report.Examples, e)
 	}
 	r.mu.Unlock()
 	r.observe(engine.Report{What: engine.LossFound, Key: key, Detail: what})

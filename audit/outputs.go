@@ -161,9 +161,20 @@ func (w *walk) orphans(ctx context.Context, outputs []candidate) error {
 	return w.lookAgain(ctx, open, noInput)
 }
 
-// metaPipeline is where an output says whose it is. An object that was put there by
-// others is theirs.
-const metaPipeline = "pawl-pipeline"
+// Where an output says whose it is.
+const (
+	metaPipeline = "pawl-pipeline"
+	metaObject   = "pawl-object"
+)
+
+// owns reports that an output was written for the object of a row. One that was put
+// there by others is theirs: a copy has the metadata of what was copied, but another
+// place. What an older Pawl wrote names no object, and counts if a row does.
+func owns(row *ledger.Row, output *bucket.Info) bool {
+	object, named := output.Metadata[metaObject]
+	return output.Metadata[metaPipeline] == row.Pipeline &&
+		(object == row.Digest() || !named && !row.Nonce.IsZero())
+}
 
 // lookAgain has the workers compare objects with their outputs, where a look at both
 // confirms what was found.
@@ -198,7 +209,7 @@ func (w *walk) lookAgain(ctx context.Context, open []candidate, what string) err
 			continue
 		case what == noInput && (out.Key == "" || o.Exists || !rows[i].Nonce.IsZero() && !w.atRest(&rows[i], event.Removed)):
 			continue
-		case what == noInput && out.Metadata[metaPipeline] != w.Pipeline.Name:
+		case what == noInput && !owns(&rows[i], out):
 			w.counts.Foreign++
 			continue
 		}

@@ -12,12 +12,31 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// published writes an output, as a worker does.
-func (w *world) published(t *testing.T, key string, pipeline string) {
+// published writes the output of an object, as a worker does. Without an object it is
+// as an older Pawl had written it.
+func (w *world) published(t *testing.T, key string, pipeline, of string) {
 	t.Helper()
 	o := bucket.Object{Body: strings.NewReader("x"), Size: 1, Metadata: map[string]string{"pawl-pipeline": pipeline}}
+	if of != "" {
+		o.Metadata["pawl-object"] = ledger.RowKey{Pipeline: pipeline, Bucket: photos, Key: of}.Digest()
+	}
 	if _, err := w.Put(t.Context(), event.Object{Bucket: "out", Key: key}, o, bucket.Condition{}); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// places has the pipeline write outputs of objects below a prefix.
+func (w *world) places(prefix string) {
+	w.pipeline.Prefix = prefix
+	w.pipeline.Output = &audit.Output{
+		Bucket: "out", Prefix: "o/",
+		Of: func(k ledger.RowKey) event.Object {
+			return event.Object{Bucket: "out", Key: "o/" + strings.TrimPrefix(k.Key, prefix) + ".webp"}
+		},
+		Source: func(key string) (ledger.RowKey, bool) {
+			rest, ok := strings.CutSuffix(strings.TrimPrefix(key, "o/"), ".webp")
+			return ledger.RowKey{Pipeline: "p", Bucket: photos, Key: prefix + rest}, ok
+		},
 	}
 }
 
@@ -25,34 +44,24 @@ func (w *world) published(t *testing.T, key string, pipeline string) {
 // left over is removed, and what is not the pipeline's is let alone.
 func TestOutputs(t *testing.T) {
 	w := newWorld(t)
-	w.pipeline.Prefix = "in/"
-	w.pipeline.Output = &audit.Output{
-		Bucket: "out", Prefix: "o/",
-		Of: func(k ledger.RowKey) event.Object {
-			return event.Object{Bucket: "out", Key: "o/" + strings.TrimPrefix(k.Key, "in/") + ".webp"}
-		},
-		Source: func(key string) (ledger.RowKey, bool) {
-			rest, ok := strings.CutSuffix(strings.TrimPrefix(key, "o/"), ".webp")
-			return ledger.RowKey{Pipeline: "p", Bucket: photos, Key: "in/" + rest}, ok
-		},
-	}
+	w.places("in/")
 	var rows []ledger.Row
 	for i := range 2500 {
 		// A suffix sorts "1-x" before "1", and the objects' names the other way round.
 		key := fmt.Sprintf("in/%04d", i/2) + []string{"", "-x"}[i%2]
 		rows = append(rows, had(key, event.Created, w.put(t, key, "a")))
 		if i%500 != 7 {
-			w.published(t, "o/"+strings.TrimPrefix(key, "in/")+".webp", "p")
+			w.published(t, "o/"+strings.TrimPrefix(key, "in/")+".webp", "p", key)
 		}
 	}
 	rows = append(rows, had("in/removed", event.Removed, ledger.Identity{}), had("in/removed-too", event.Removed, ledger.Identity{}))
 	w.settled(t, rows...)
-	w.published(t, "o/removed.webp", "p")
-	w.published(t, "o/never-heard-of.webp", "p")
-	w.published(t, "o/another's.webp", "q")
-	w.published(t, "o/README", "p")
+	w.published(t, "o/removed.webp", "p", "in/removed")
+	w.published(t, "o/never-heard-of.webp", "p", "in/never-heard-of")
+	w.published(t, "o/another's.webp", "q", "in/another's")
+	w.published(t, "o/README", "p", "in/README")
 	w.at = time.Now()
-	w.published(t, "o/removed-too.webp", "p") // too young
+	w.published(t, "o/removed-too.webp", "p", "in/removed-too") // too young
 	w.at = time.Now().Add(-24 * time.Hour)
 
 	got := w.audit(t, audit.Options{Outputs: true, DryRun: true})
@@ -77,6 +86,46 @@ func TestOutputs(t *testing.T) {
 	}
 	if strings.Contains(raised, "another") || strings.Contains(raised, "README") || strings.Contains(raised, "too") {
 		t.Errorf("raised:\n%s", raised)
+	}
+}
+
+// TestOutputsOfOthers has outputs whose metadata names the pipeline, but which are not
+// those of the objects that their keys tell: nothing may come to them.
+func TestOutputsOfOthers(t *testing.T) {
+	w := newWorld(t)
+	w.places("in/")
+	w.settled(t,
+		had("in/a", event.Created, w.put(t, "in/a", "a")), had("in/b", event.Created, w.put(t, "in/b", "b")),
+		had("in/copied-to", event.Removed, ledger.Identity{}), had("in/removed", event.Removed, ledger.Identity{}))
+	w.published(t, "o/a.webp", "p", "in/a")
+	w.published(t, "o/b.webp", "p", "") // older
+	w.published(t, "o/favourites/a.webp", "p", "in/a")
+	w.published(t, "o/copied-to.webp", "p", "in/a")
+	w.published(t, "o/old.webp", "p", "") // and nobody knows of what
+	w.published(t, "o/removed.webp", "p", "")
+	for _, test := range []struct {
+		name, prefix     string
+		noInput, foreign int64
+		raised           string
+	}{
+		{"the prefix has changed", "pics/", 0, 6, ""},
+		{"there are copies", "in/", 1, 3, "removed in/removed"},
+	} {
+		w.places(test.prefix)
+		r, err := w.auditor(t).Run(t.Context(), audit.Options{Outputs: true, Settle: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := r.Total(); got.NoInput != test.noInput || got.Foreign != test.foreign || got.Found() != test.noInput {
+			t.Errorf("%s: %+v", test.name, got)
+		}
+		if raised := strings.Join(w.settle(t), ", "); raised != test.raised {
+			t.Errorf("%s: raised %s, want %q", test.name, raised, test.raised)
+		}
+		want := audit.Example{What: "output without its object", Pipeline: "p", Object: "s3://photos/in/removed", Output: "s3://out/o/removed.webp"}
+		if test.noInput == 1 && (len(r.Examples) != 1 || r.Examples[0] != want) {
+			t.Errorf("examples: %+v, want %+v", r.Examples, want)
+		}
 	}
 }
 

@@ -28,7 +28,7 @@ type Counts struct {
 	Redriven   int64 `json:"redriven"`   // of these two
 	Unreadable int64 `json:"unreadable"` // rows
 	Unseen     int64 `json:"unseen"`     // objects that the store does not let us look at
-	Foreign    int64 `json:"foreign"`    // objects among the outputs that are none
+	Foreign    int64 `json:"foreign"`    // objects among the outputs that are not the pipeline's
 }
 
 // Lost is how many notifications were lost.
@@ -114,7 +114,8 @@ type PipelineReport struct {
 type Example struct {
 	What     string `json:"what"`
 	Pipeline string `json:"pipeline"`
-	Object   string `json:"object"` // as event.Object prints it
+	Object   string `json:"object"`           // as event.Object prints it
+	Output   string `json:"output,omitempty"` // of an output without its object: what is removed
 }
 
 // Total sums up the pipelines.

@@ -130,6 +130,7 @@ func (o *Output) Source() (source string, ok bool) {
 // Stamp is what a published object says of its origin, in its metadata.
 type Stamp struct {
 	Pipeline string // pawl-pipeline
+	Object   string // pawl-object: names the input, also once it is gone
 	Source   string // pawl-source: the identity of the input that was read
 	Fence    int64  // pawl-fence: the claim's
 	Nonce    string // pawl-nonce: random, fresh for each attempt
@@ -140,6 +141,7 @@ type Stamp struct {
 // writer is killed nobody is left who would know.
 const (
 	metaPipeline = "pawl-pipeline"
+	metaObject   = "pawl-object"
 	metaSource   = "pawl-source"
 	metaFence    = "pawl-fence"
 	metaNonce    = "pawl-nonce"
@@ -149,6 +151,7 @@ const (
 func (s Stamp) metadata(size int64) map[string]string {
 	return map[string]string{
 		metaPipeline: s.Pipeline,
+		metaObject:   s.Object,
 		metaSource:   s.Source,
 		metaFence:    strconv.FormatInt(s.Fence, 10),
 		metaNonce:    s.Nonce,
@@ -162,7 +165,7 @@ func (s Stamp) validate() error {
 	if s.Nonce == "" {
 		return fmt.Errorf("%w: a stamp without a nonce", ErrInvalid)
 	}
-	for _, value := range []string{s.Pipeline, s.Source, s.Nonce} {
+	for _, value := range []string{s.Pipeline, s.Object, s.Source, s.Nonce} {
 		for i := range len(value) {
 			edge := i == 0 || i == len(value)-1
 			if c := value[i]; c < ' ' || c > '~' || (c == ' ' && edge) {

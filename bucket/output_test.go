@@ -34,7 +34,7 @@ func worldOn(t *testing.T, s bucket.Store, ref event.Object) *world {
 }
 
 func stamp(nonce string) bucket.Stamp {
-	return bucket.Stamp{Pipeline: "gray", Source: "src-" + nonce, Fence: 17, Nonce: nonce}
+	return bucket.Stamp{Pipeline: "gray", Object: "in-a", Source: "src-" + nonce, Fence: 17, Nonce: nonce}
 }
 
 func text(s string) func() (io.ReadCloser, error) {
@@ -197,7 +197,7 @@ func TestStamp(t *testing.T) {
 		t.Fatal(err)
 	}
 	for key, value := range map[string]string{
-		"pawl-pipeline": "gray", "pawl-source": "src-mine", "pawl-fence": "17", "pawl-nonce": "mine", "pawl-size": "4",
+		"pawl-pipeline": "gray", "pawl-object": "in-a", "pawl-source": "src-mine", "pawl-fence": "17", "pawl-nonce": "mine", "pawl-size": "4",
 	} {
 		if info.Metadata[key] != value {
 			t.Errorf("%s = %q, want %q", key, info.Metadata[key], value)
@@ -214,6 +214,7 @@ func TestBadStamps(t *testing.T) {
 		"no nonce":     {Pipeline: "p", Source: "s"},
 		"newline":      {Nonce: "n", Source: "a\nb"},
 		"not ASCII":    {Nonce: "n", Pipeline: "é"},
+		"object":       {Nonce: "n", Object: "é"},
 		"outer spaces": {Nonce: "n", Source: "s "},
 	} {
 		w := newWorld(t)

@@ -1,9 +1,6 @@
 package ledger
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"strconv"
 	"time"
 
 	"github.com/pawlhq/pawl/event"
@@ -93,11 +90,5 @@ func (a *Claim) IdempotencyKey(r *Read) string {
 		// What was had stays the same until one of them is completed.
 		version += " after " + a.Have.Order()
 	}
-	b := make([]byte, 0, 512)
-	for _, s := range []string{a.Key.Pipeline, a.Key.Bucket, a.Key.Key, a.Key.VersionID, r.Kind.String(), version} {
-		b = strconv.AppendInt(b, int64(len(s)), 10) // so that no two lists read alike
-		b = append(append(b, ':'), s...)
-	}
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:16])
+	return a.Key.digest(r.Kind.String(), version)
 }

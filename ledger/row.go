@@ -2,6 +2,9 @@ package ledger
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
 	"time"
 
 	"github.com/pawlhq/pawl/event"
@@ -32,6 +35,19 @@ func (k RowKey) Compare(o RowKey) int {
 
 // String prints pipeline and object, quoted where needed.
 func (k RowKey) String() string { return event.Quote(k.Pipeline) + " " + k.Object().String() }
+
+// Digest names the row in 32 printable characters, where the key itself is too long.
+func (k RowKey) Digest() string { return k.digest() }
+
+func (k RowKey) digest(more ...string) string {
+	b := make([]byte, 0, 512)
+	for _, s := range append([]string{k.Pipeline, k.Bucket, k.Key, k.VersionID}, more...) {
+		b = strconv.AppendInt(b, int64(len(s)), 10) // so that no two lists read alike
+		b = append(append(b, ':'), s...)
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:16])
+}
 
 // Nonce is what compare-and-swap compares: fresh random bits at every write. A
 // counter would restart when a purged row comes back, and a swap from a stale

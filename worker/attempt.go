@@ -251,7 +251,7 @@ func (x *Attempt) act(ctx context.Context, read *ledger.Read) error {
 
 func (x *Attempt) publish(ctx context.Context, c *content, read *ledger.Read) error {
 	stamp := bucket.Stamp{
-		Pipeline: x.Pipeline.Name, Source: x.Claim.Source(read), Fence: x.Claim.Fence, Nonce: x.Nonce(),
+		Pipeline: x.Pipeline.Name, Object: x.Claim.Key.Digest(), Source: x.Claim.Source(read), Fence: x.Claim.Fence, Nonce: x.Nonce(),
 	}
 	open := func() (body io.ReadCloser, err error) {
 		err = guard("content published by "+x.Pipeline.Name, func() error {

@@ -207,7 +207,7 @@ func (w *writer) change(ctx context.Context, o *bucket.Output) (next string, cha
 	w.made++
 	next = fmt.Sprintf("%d/%d", w.id, w.made)
 	body := func() (io.ReadCloser, error) { return closer{bytes.NewReader([]byte(next))}, nil }
-	stamp := bucket.Stamp{Pipeline: "p", Source: next, Fence: int64(w.made), Nonce: next}
+	stamp := bucket.Stamp{Pipeline: "p", Object: "o", Source: next, Fence: int64(w.made), Nonce: next}
 	return next, func() (bucket.Result, error) { return o.Publish(ctx, stamp, body, int64(len(next)), "text/plain") }
 }
 

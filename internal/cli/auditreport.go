@@ -127,7 +127,11 @@ func auditText(r *pawl.AuditReport, total *audit.Counts, complete bool) string {
 		}
 	}
 	for _, e := range r.Examples {
-		line("  %s: %s %s", e.What, e.Pipeline, e.Object)
+		object := e.Object
+		if e.Output != "" {
+			object = e.Output + ", of " + e.Object
+		}
+		line("  %s: %s %s", e.What, e.Pipeline, object)
 	}
 	return text.String()
 }

@@ -125,6 +125,19 @@ func put(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(send(http.MethodPut, objectURL(ts, args[0], args[1]), args[2]))
 }
 
+// copy BUCKET KEY TO: has the server copy an object, with its metadata.
+func copyObject(ts *testscript.TestScript, _ bool, args []string) {
+	req, err := http.NewRequest(http.MethodPut, objectURL(ts, args[0], args[2]), nil)
+	ts.Check(err)
+	req.Header.Set("X-Amz-Copy-Source", "/"+args[0]+"/"+args[1])
+	resp, err := http.DefaultClient.Do(req)
+	ts.Check(err)
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		ts.Fatalf("copy %s: %s", args, resp.Status)
+	}
+}
+
 // delete BUCKET KEY: removes an object.
 func remove(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(send(http.MethodDelete, objectURL(ts, args[0], args[1]), ""))

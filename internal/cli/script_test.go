@@ -42,6 +42,7 @@ func TestScripts(t *testing.T) {
 			"await":      await,
 			"careless":   startCareless,
 			"closed":     closed,
+			"copy":       copyObject,
 			"delete":     remove,
 			"denied":     startDenied,
 			"empty":      empty,
