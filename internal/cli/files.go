@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/files"
 	"github.com/pawlhq/pawl/files/filesapi"
 	"github.com/pawlhq/pawl/files/s3objects"
@@ -73,7 +74,7 @@ func runFilesServe(ctx context.Context, a *app) (err error) {
 		return m.config.At("files", err)
 	}
 	m.parts.Pipelines = append(m.parts.Pipelines, filesPipeline(c, service))
-	m.parts.Check = func(ctx context.Context) error { return m.objects.Check(ctx, c.To.Bucket) }
+	m.parts.Check = func(ctx context.Context) error { return m.checkFiles(ctx, c) }
 	sources, err := m.sources(ctx)
 	if err != nil {
 		return err
@@ -83,6 +84,17 @@ func runFilesServe(ctx context.Context, a *app) (err error) {
 		return err
 	}
 	return m.serveFiles(ctx, service, handler, p)
+}
+
+// checkFiles looks at the bucket. A store that is down may be waiting for this very
+// process to listen, and what fails meanwhile is tried again.
+func (m *machine) checkFiles(ctx context.Context, c *config.Files) error {
+	err := m.objects.Check(ctx, c.To.Bucket)
+	if ctx.Err() != nil || errors.Is(err, bucket.ErrUnavailable) {
+		m.log.Warn("the object store does not answer yet; starting all the same", "error", err)
+		return nil
+	}
+	return err
 }
 
 // beside returns a path that counts from the folder of the configuration.

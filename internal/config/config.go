@@ -104,11 +104,11 @@ type Files struct {
 	// JSON Web Key Set that tokens are signed with: a file, counted from the folder
 	// of this file. Each key names its alg: HS256, RS256 or ES256.
 	Keys string `yaml:"keys"`
-	// What tokens must be for (aud). Default: anything.
+	// What tokens must be for (aud). Default: none.
 	Audience string `yaml:"audience"`
 	// How many bytes an entity may use. Default: 10GiB.
 	Quota Size `yaml:"quota"`
-	// The largest file. Default: 1GiB; at most 5GiB.
+	// The largest file, at most 5GiB. Default: 1GiB.
 	MaxSize Size `yaml:"max_size"`
 	// URL by which users reach the object store, if it is not the endpoint.
 	PublicEndpoint string `yaml:"public_endpoint"`
