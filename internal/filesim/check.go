@@ -76,24 +76,34 @@ func (w *World) checkRemoval(t *truth) {
 // checkRest looks at the world when nothing happens in it any more.
 func (w *World) checkRest() {
 	for _, t := range w.truths {
-		_, stored := w.objects[t.id]
-		indexed := t.row.State == files.Indexed
-		switch {
-		case stored && !indexed:
-			w.violate("at rest there is an object of %s, which is in state %d", t.id, t.row.State)
-		case indexed && !stored && !t.taken:
-			w.violate("at rest %s is visible and has no object", t.id)
-		case indexed && t.unwanted:
-			w.violate("at rest %s is visible, though it was deleted", t.id)
-		case !indexed && t.wanted && !t.taken:
-			w.violate("at rest %s is not visible, though nobody deleted it", t.id)
-		case !indexed && t.arrived && !t.touched && !t.taken && !t.through:
-			w.violate("at rest %s is not visible, though its bytes have come", t.id)
-		case t.row.State == files.Lost && !t.taken:
-			w.violate("%s is lost, and nobody took it", t.id)
-		}
 		if s := t.row.State; s != 0 && s != files.Indexed && s != files.Lost {
 			w.violate("at rest %s is %s", t.id, s)
 		}
+		if why := w.wrong(t); why != "" {
+			w.violate("at rest %s, in state %d: %s", t.id, t.row.State, why)
+		}
 	}
+}
+
+// wrong says what is wrong with a file at rest, if anything is.
+func (w *World) wrong(t *truth) string {
+	_, stored := w.objects[t.id]
+	indexed := t.row.State == files.Indexed
+	switch {
+	case stored && !indexed:
+		return "there is an object of it"
+	case indexed && t.unwanted:
+		return "it is visible, though it was deleted"
+	case t.taken:
+		return "" // what else is missing, somebody else has taken
+	case indexed && !stored:
+		return "it is visible and has no object"
+	case !indexed && t.wanted:
+		return "it is not visible, though nobody deleted it"
+	case !indexed && t.arrived && !t.touched && !t.through:
+		return "it is not visible, though its bytes have come"
+	case t.row.State == files.Lost:
+		return "it is lost, and nobody took it"
+	}
+	return ""
 }
