@@ -30,6 +30,7 @@ var layers = map[string][]string{
 	"engine":  {"event", "ledger"},
 	"archive": {"bucket", "cell", "event", "ledger", "lock"},
 	"doctor":  {"bucket", "cell", "event"},
+	"files":   {},
 	"lock":    {"bucket", "cell", "event", "ledger"},
 	"worker":  {"bucket", "engine", "event", "internal/logthrottle", "ledger", "source"},
 	"audit":   {"bucket", "engine", "event", "ledger", "lock", "worker"},
@@ -51,6 +52,10 @@ var layers = map[string][]string{
 	"action/httpaction":     {".", "action"},
 	"action/imageaction":    {"."},
 	"archive/encode":        {"archive"},
+	"files/filesapi":        {"files"},
+	"files/memindex":        {"files"},
+	"files/s3objects":       {"files"},
+	"files/sqliteindex":     {"files"},
 	"archive/kinesisstream": {"archive"},
 	// What there is in a bucket, for an audit.
 	"audit/inventory":   {"bucket", "event"},
@@ -66,7 +71,7 @@ var layers = map[string][]string{
 	"internal/demo": {"event", "ledger", "ledger/sqliteledger", "source"},
 	"internal/sim":  {"audit", "bucket", "engine", "event", "internal/tape", "ledger", "source", "worker"},
 	"internal/cli": {
-		".", "action/execaction", "archive", "audit", "audit/inventory", "bucket", "bucket/s3bucket", "doctor", "event", "internal/config", "internal/demo", "internal/parts",
+		".", "action/execaction", "archive", "audit", "audit/inventory", "bucket", "bucket/s3bucket", "doctor", "event", "files", "files/filesapi", "files/s3objects", "files/sqliteindex", "internal/config", "internal/demo", "internal/parts",
 		"internal/sim", "ledger", "lock", "source/replaysource",
 	},
 	"cmd/pawl": {"internal/cli"},
@@ -89,6 +94,8 @@ var layers = map[string][]string{
 	"internal/sim/mutants/play":     {"internal/sim"},
 	"internal/e2e":                  {},
 	"internal/fakes3":               {},
+	"internal/filesim":              {"files", "files/memindex", "internal/tape"},
+	"files/indextest":               {"files"},
 	"internal/registertest":         {},
 	"internal/servertest":           {"archive", "archive/archivetest", "internal/fakes3", "internal/toolcache"},
 	"internal/tape":                 {},
@@ -102,24 +109,26 @@ var layers = map[string][]string{
 // modules says which packages use which modules of others, tests aside. Every
 // module here ends up in the go.sum of whoever uses Pawl as a library.
 var modules = map[string][]string{
-	"github.com/go-json-experiment/json":           {"action/loadaction", "archive/encode", "audit/inventory", "event", "ledger", "lock", "source/replaysource"}, // strict: case, duplicate names
+	"github.com/go-json-experiment/json":           {"action/loadaction", "archive/encode", "audit/inventory", "event", "files/filesapi", "files/sqliteindex", "ledger", "lock", "source/replaysource"}, // strict: case, duplicate names
 	"github.com/cenkalti/backoff/v5":               {"archive/kinesisstream", "internal/demo", "ledger", "ledger/sqliteledger", "source/sqssource"},
-	"github.com/hashicorp/golang-lru/v2":           {"engine"},
+	"github.com/hashicorp/golang-lru/v2":           {"engine", "files/filesapi"},
 	"golang.org/x/sync":                            {"audit", "internal/cli", "internal/demo", "internal/rowjson", "source/replaysource", "source/sqssource"},
-	"zombiezen.com/go/sqlite":                      {"ledger/sqliteledger"},
-	"github.com/aws/aws-sdk-go-v2":                 {"archive/kinesisstream", "bucket/s3bucket", "internal/servertest", "source/sqssource"},
+	"zombiezen.com/go/sqlite":                      {"files/sqliteindex", "ledger/sqliteledger"},
+	"github.com/aws/aws-sdk-go-v2":                 {"archive/kinesisstream", "bucket/s3bucket", "files/s3objects", "internal/servertest", "source/sqssource"},
 	"github.com/aws/aws-sdk-go-v2/config":          {"archive/kinesisstream", "bucket/s3bucket", "source/sqssource"},
 	"github.com/jackc/pgx/v5":                      {"action/loadaction", "internal/parts", "internal/servertest", "ledger/pgledger"},
 	"github.com/klauspost/compress":                {"action/loadaction", "archive/encode"},
-	"github.com/google/uuid":                       {"action/loadaction"},
+	"github.com/google/uuid":                       {"action/loadaction", "files"},
 	"github.com/aws/aws-sdk-go-v2/credentials":     {"bucket/s3bucket", "internal/servertest"},
-	"github.com/aws/aws-sdk-go-v2/service/s3":      {"bucket/s3bucket", "internal/servertest"},
-	"github.com/aws/smithy-go":                     {"archive/kinesisstream", "bucket/s3bucket", "source/sqssource"},
+	"github.com/aws/aws-sdk-go-v2/service/s3":      {"bucket/s3bucket", "files/s3objects", "internal/servertest"},
+	"github.com/aws/smithy-go":                     {"archive/kinesisstream", "bucket/s3bucket", "files/s3objects", "source/sqssource"},
 	"github.com/parquet-go/parquet-go":             {"action/loadaction", "archive/encode", "audit/inventory", "audit/inventory/inventorytest"},
 	"github.com/aws/aws-sdk-go-v2/service/sqs":     {"internal/servertest", "source/sqssource"},
 	"github.com/bep/imagemeta":                     {"action/imageaction"}, // EXIF orientation
 	"golang.org/x/image":                           {"action/imageaction"}, // WebP, resizing
 	"github.com/aws/aws-sdk-go-v2/service/kinesis": {"archive/kinesisstream", "internal/servertest"},
+	"github.com/lestrrat-go/jwx/v3":                {"files/filesapi", "internal/cli"}, // tokens and key sets
+	"golang.org/x/time":                            {"files/filesapi"},
 	"google.golang.org/protobuf":                   {"archive/archivetest", "archive/kinesisstream"}, // aggregates of the Kinesis Producer Library
 	"github.com/standard-webhooks/standard-webhooks/libraries": {
 		"action/httpaction", "examples/receiver", "source/webhooksource",
@@ -135,7 +144,7 @@ var modules = map[string][]string{
 
 	"github.com/johannesboyne/gofakes3": {"internal/demo", "internal/fakes3"}, // the demo's object store
 	"github.com/anishathalye/porcupine": {"internal/registertest"},            // is it linearizable?
-	"github.com/google/go-cmp":          {"archive/archivetest", "bucket/buckettest", "ledger/ledgertest"},
+	"github.com/google/go-cmp":          {"archive/archivetest", "bucket/buckettest", "files/indextest", "ledger/ledgertest"},
 	"pgregory.net/rapid":                {"ledger/ledgertest"},
 }
 
@@ -143,6 +152,8 @@ var modules = map[string][]string{
 var testModules = []string{
 	"github.com/cockroachdb/datadriven",
 	"github.com/invopop/jsonschema",
+	"github.com/pb33f/libopenapi",
+	"github.com/pb33f/libopenapi-validator",
 	"github.com/rogpeppe/go-internal",
 	"github.com/santhosh-tekuri/jsonschema/v6",
 }

@@ -99,6 +99,10 @@ func New(ctx context.Context, c Config) (*Store, error) {
 // gave it: empty for AWS.
 func (s *Store) Endpoint() string { return aws.ToString(s.client.Options().BaseEndpoint) }
 
+// Client returns the client of the store, for those who need more of S3 than a
+// bucket.Store has: signed URLs, say.
+func (s *Store) Client() *s3.Client { return s.client }
+
 // answerTime is how long a store may take to begin its answer, once it has the
 // request: one that never answers must not hold a lease for ever.
 const answerTime = time.Minute

@@ -80,7 +80,7 @@ safe updates (lock, update) need neither, only a bucket.`,
 	flags.BoolVar(&a.json, "json", false, "print JSON; errors too, on standard error")
 	flags.StringVar(&a.logLevel, "log-level", "", "`level` of the log: debug, info, warn or error (default info)")
 	cmd.AddCommand(newDemoCommand(a), newRunCommand(a), newReplayCommand(a), newLsCommand(a), newExplainCommand(a),
-		newRedriveCommand(a), newPurgeCommand(a), newAuditCommand(a), newSimulateCommand(a), newDoctorCommand(a), newArchiveCommand(a), newLedgerCommand(a), newLockCommand(a), newUpdateCommand(a),
+		newRedriveCommand(a), newPurgeCommand(a), newAuditCommand(a), newSimulateCommand(a), newDoctorCommand(a), newArchiveCommand(a), newFilesCommand(a), newLedgerCommand(a), newLockCommand(a), newUpdateCommand(a),
 		newVersionCommand(a))
 	cmd.AddCommand(guardCommands(a)...)
 	documentExitCodes(cmd, exitCodes)

@@ -25,6 +25,9 @@ type File struct {
 	Pipelines []Pipeline `yaml:"pipelines" jsonschema:"required,minItems=1"`
 	// Streams of records that are stored in a bucket, each record once.
 	Archives []Archive `yaml:"archives"`
+	// A service that uploads files into a bucket and keeps an index of them: "pawl
+	// files serve".
+	Files *Files `yaml:"files"`
 	// How long one worker may hold an object without a sign of life.
 	Lease Lease `yaml:"lease"`
 	// How often and how fast a failing object is tried again.
@@ -84,6 +87,31 @@ type Pipeline struct {
 
 	// What is done: one of the actions.
 	Action Part `yaml:",inline" part:"action"`
+}
+
+// Files is the service that uploads files into a bucket and keeps an index of them.
+type Files struct {
+	// Where the objects go. The prefix belongs to this service alone.
+	To Location `yaml:"to" jsonschema:"required"`
+	// SQLite file of the index, counted from the folder of this file. Default:
+	// files.db.
+	Index string `yaml:"index"`
+	// Address to listen on. Default: 127.0.0.1:8090.
+	Listen string `yaml:"listen"`
+	// Secret of at least 32 bytes that signs places in lists, and tokens (HS256)
+	// unless there are keys.
+	Secret Secret `yaml:"secret" jsonschema:"required"`
+	// JSON Web Key Set that tokens are signed with: a file, counted from the folder
+	// of this file. Each key names its alg: HS256, RS256 or ES256.
+	Keys string `yaml:"keys"`
+	// What tokens must be for (aud). Default: none.
+	Audience string `yaml:"audience"`
+	// How many bytes an entity may use. Default: 10GiB.
+	Quota Size `yaml:"quota"`
+	// The largest file, at most 5GiB. Default: 1GiB.
+	MaxSize Size `yaml:"max_size"`
+	// URL by which users reach the object store, if it is not the endpoint.
+	PublicEndpoint string `yaml:"public_endpoint"`
 }
 
 // Archive stores the records of a stream in a bucket.

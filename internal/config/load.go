@@ -88,7 +88,8 @@ func (t *Table) load(name string, lookup func(string) (string, bool), ignored st
 
 // decode returns what the file says if nothing is wrong with it. Nothing counts
 // in the ignored field. In fields that are not needed a variable may be unset,
-// and pipelines may be missing if they are not needed, or if there are archives.
+// and pipelines may be missing if they are not needed, or if there are archives or
+// files.
 func (t *Table) decode(name string, raw []byte, lookup func(string) (string, bool), ignored string, needs func(path string) bool) (*Config, error) {
 	root, err := parse(name, raw)
 	if err != nil {
@@ -100,7 +101,7 @@ func (t *Table) decode(name string, raw []byte, lookup func(string) (string, boo
 	d.value(root, reflect.ValueOf(&c.File).Elem(), "")
 	c.complete(d)
 	d.errs = slices.DeleteFunc(d.errs, func(e *Error) bool {
-		return e.unset && !needs(e.Path) || e.lacks == "pipelines" && (!needs(e.lacks) || len(c.Archives) > 0)
+		return e.unset && !needs(e.Path) || e.lacks == "pipelines" && (!needs(e.lacks) || len(c.Archives) > 0 || c.Files != nil)
 	})
 	if err := d.failure(name); err != nil {
 		return nil, err

@@ -1,0 +1,114 @@
+package files
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// State says where a file is in its life. Only Indexed files are visible.
+type State uint8
+
+// The states.
+const (
+	Pending State = iota + 1 // its bytes may be on their way
+	Indexed                  // visible: the bucket holds what was promised
+	Lost                     // was indexed, and the bucket does not hold it any more
+	Deleted                  // by its user, who may undelete it for a while
+	Purging                  // its object is being removed
+	Gone                     // its object was removed: the row is a tombstone
+	Expired                  // its bytes never came: the row is a tombstone
+)
+
+var stateNames = [...]string{"", "pending", "indexed", "lost", "deleted", "purging", "gone", "expired"}
+
+// String returns the state's name.
+func (s State) String() string { return stateNames[s] }
+
+// ParseState reads what String writes.
+func ParseState(name string) (State, error) {
+	for i, n := range stateNames[1:] {
+		if n == name {
+			return State(i + 1), nil
+		}
+	}
+	return 0, fmt.Errorf("%q is no state of a file", name)
+}
+
+// Nonce is fresh random bytes at every write of a row.
+type Nonce [16]byte
+
+// Promise is what the user says of a file before it is uploaded. The store refuses
+// an upload that is another.
+type Promise struct {
+	Size        int64 // in bytes
+	ContentType string
+	SHA256      [32]byte
+}
+
+// File is a row of the index.
+type File struct {
+	ID     string // never used again
+	Entity string // whom it belongs to
+	Key    string // of its object; no other file ever has it
+	Promise
+	// Idempotency is the key of the request that began the file; empty: none.
+	Idempotency string
+
+	State      State
+	WasPending bool      // of a Deleted file: its bytes had not come
+	PutBy      time.Time // until when its URL lets an upload begin
+	LandBy     time.Time // until when an upload may land, by the store's clock
+	DeletedAt  time.Time
+	DropAt     time.Time // when the tombstone may go
+	LookAt     time.Time // when to look, whatever is heard; zero: never
+
+	CreatedAt time.Time
+	UpdatedAt time.Time
+	Nonce     Nonce
+}
+
+// counts reports that the file takes a part of its entity's quota.
+func (f *File) counts() bool { return f.State == Pending || f.State == Indexed || f.State == Lost }
+
+// Times are the spans that the transitions go by.
+type Times struct {
+	URL      time.Duration // how long an upload's URL lives
+	Upload   time.Duration // how long the longest upload takes, by the store's rules
+	Undelete time.Duration // how long a deleted file can be had back
+	Delay    time.Duration // how late a notification may be
+	Skew     time.Duration // how far the clocks of services may be apart
+}
+
+// DefaultTimes returns the defaults.
+func DefaultTimes() Times {
+	return Times{URL: 15 * time.Minute, Upload: time.Hour, Undelete: 24 * time.Hour, Delay: 24 * time.Hour, Skew: 15 * time.Minute}
+}
+
+// keep is how long a tombstone outlives the last moment that an upload may land.
+// The day is for idempotency keys, which end with it.
+func (t *Times) keep() time.Duration { return max(t.Delay+t.Skew, 24*time.Hour) }
+
+// Check refuses times under which a file could come back.
+func (t *Times) Check() error {
+	switch {
+	case t.URL <= 0 || t.Upload <= 0 || t.Delay <= 0 || t.Skew <= 0:
+		return errors.New("files: the life of a URL, the longest upload, the largest delay and the skew must be above 0")
+	case t.URL > 7*24*time.Hour:
+		return errors.New("files: a URL cannot live longer than 7 days: S3 refuses it")
+	case t.Undelete < 0:
+		return errors.New("files: the time to undelete cannot be below 0")
+	}
+	return nil
+}
+
+// Seen is what one HEAD of an object has shown.
+type Seen struct {
+	Found  bool
+	Size   int64
+	SHA256 [32]byte  // zero: the store knows none
+	Date   time.Time // of the answer, by the store's clock
+}
+
+// good reports that the object is what was promised.
+func (f *File) good(s Seen) bool { return s.Found && s.Size == f.Size && s.SHA256 == f.SHA256 }

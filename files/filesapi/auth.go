@@ -1,0 +1,103 @@
+package filesapi
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lestrrat-go/jwx/v3/jwa"
+	"github.com/lestrrat-go/jwx/v3/jwk"
+	"github.com/lestrrat-go/jwx/v3/jws"
+	"github.com/lestrrat-go/jwx/v3/jwt"
+)
+
+// entityForm is what an entity may be called: its name stands in scopes and paths.
+var entityForm = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
+
+// Subject is who sends a request, and what the token lets it do.
+type Subject struct {
+	Name   string
+	scopes []string
+}
+
+// may reports that the subject may read, or write, the files of an entity.
+func (s *Subject) may(do, entity string) bool {
+	return slices.Contains(s.scopes, do+":"+entity) || slices.Contains(s.scopes, do+":*")
+}
+
+// Tokens verifies JSON Web Tokens in the header Authorization: HS256, RS256 and
+// ES256, as the keys say. A token needs exp, sub, and a scope of words like
+// read:ENTITY, write:ENTITY, read:* and write:*.
+type Tokens struct {
+	keys     jwk.Set
+	audience string
+	skew     time.Duration
+}
+
+// NewTokens returns what verifies tokens by keys. Each key must name its algorithm.
+// An audience, if it is not empty, must be among the token's.
+func NewTokens(keys jwk.Set, audience string) (*Tokens, error) {
+	for i := range keys.Len() {
+		key, _ := keys.Key(i)
+		alg, ok := key.Algorithm()
+		if !ok || !slices.Contains([]string{"HS256", "RS256", "ES256"}, alg.String()) {
+			return nil, fmt.Errorf("filesapi: key %d of the key set has no alg of HS256, RS256 or ES256: name it", i)
+		}
+	}
+	if keys.Len() == 0 {
+		return nil, errors.New("filesapi: the key set is empty")
+	}
+	return &Tokens{keys: keys, audience: audience, skew: time.Minute}, nil
+}
+
+// Secret returns the key set of one shared secret, for HS256.
+func Secret(secret []byte) (jwk.Set, error) {
+	if len(secret) < 32 {
+		return nil, errors.New("filesapi: the secret of tokens must have 32 bytes or more")
+	}
+	key, err := jwk.Import(secret)
+	if err != nil {
+		return nil, err
+	}
+	if err := key.Set(jwk.AlgorithmKey, jwa.HS256()); err != nil {
+		return nil, err
+	}
+	set := jwk.NewSet()
+	return set, set.AddKey(key)
+}
+
+// errToken: no token, or none that holds. What exactly is wrong goes to the log.
+var errToken = errors.New("a valid bearer token is needed")
+
+// Verify returns who sends a request.
+func (t *Tokens) Verify(r *http.Request) (*Subject, error) {
+	text, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if !ok || len(text) > 8<<10 {
+		return nil, errToken
+	}
+	options := []jwt.ParseOption{
+		jwt.WithKeySet(t.keys, jws.WithRequireKid(false)), jwt.WithAcceptableSkew(t.skew),
+		jwt.WithRequiredClaim(jwt.ExpirationKey), jwt.WithRequiredClaim(jwt.SubjectKey),
+	}
+	if t.audience != "" {
+		options = append(options, jwt.WithAudience(t.audience))
+	}
+	token, err := jwt.Parse([]byte(text), options...)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errToken, err)
+	}
+	s := &Subject{}
+	s.Name, _ = token.Subject()
+	var scope string
+	if token.Has("scope") {
+		if err := token.Get("scope", &scope); err != nil {
+			return nil, fmt.Errorf("%w: scope is no text", errToken)
+		}
+	}
+	s.scopes = strings.Fields(scope)
+	return s, nil
+}

@@ -1,0 +1,223 @@
+// Package filesapi serves package files over HTTP: REST, as openapi.yaml describes
+// it. Every request needs a token; what its scopes do not cover is "not found".
+package filesapi
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/hashicorp/golang-lru/v2"
+	"golang.org/x/time/rate"
+
+	"github.com/pawlhq/pawl/files"
+)
+
+//go:embed openapi.yaml
+var openAPI []byte
+
+// Config says what a handler works with.
+type Config struct {
+	Files  *files.Service
+	Tokens *Tokens
+	// Cursors is the secret that signs places in lists: 32 random bytes, the same in
+	// every process.
+	Cursors []byte
+	// MaxSize is the largest file, in bytes; 0: 5 GiB, the most that one PUT takes.
+	MaxSize int64
+	// Spool is the folder in which POST /v1/files keeps bodies until it knows their
+	// sum; empty: the system's temporary folder.
+	Spool string
+	// Rate is how many requests a second a subject may send, and Burst how many at
+	// once; 0: 50 and 100.
+	Rate   float64
+	Burst  int
+	Logger *slog.Logger // of what subjects do, and of what goes wrong
+}
+
+// server answers requests.
+type server struct {
+	Config
+	cursors cursors
+	limits  *lru.Cache[string, *rate.Limiter]
+}
+
+// maxSubjects is how many subjects' rates are remembered.
+const maxSubjects = 10_000
+
+// New returns the handler.
+func New(c Config) (http.Handler, error) {
+	if len(c.Cursors) < 32 {
+		return nil, errors.New("filesapi: the secret of cursors must have 32 bytes or more")
+	}
+	if c.MaxSize == 0 {
+		c.MaxSize = 5 << 30
+	}
+	if c.Rate == 0 {
+		c.Rate, c.Burst = 50, 100
+	}
+	limits, err := lru.New[string, *rate.Limiter](maxSubjects)
+	if err != nil {
+		return nil, err
+	}
+	s := &server{Config: c, cursors: cursors{c.Cursors}, limits: limits}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /v1/uploads", s.handle("upload", s.upload))
+	mux.HandleFunc("POST /v1/files", s.handle("store", s.store))
+	mux.HandleFunc("GET /v1/files/{id}", s.handle("get", s.get))
+	mux.HandleFunc("DELETE /v1/files/{id}", s.handle("delete", s.delete))
+	mux.HandleFunc("POST /v1/files/{id}/complete", s.handle("complete", s.complete))
+	mux.HandleFunc("POST /v1/files/{id}/undelete", s.handle("undelete", s.undelete))
+	mux.HandleFunc("GET /v1/entities/{entity}/files", s.handle("list", s.list))
+	mux.HandleFunc("DELETE /v1/entities/{entity}/files", s.handle("delete all", s.deleteAll))
+	mux.HandleFunc("GET /openapi.yaml", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/yaml")
+		_, _ = w.Write(openAPI)
+	})
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { s.stray(mux, w, r) })
+	return mux, nil
+}
+
+// stray answers what no other pattern takes, in the API's own form.
+func (s *server) stray(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) {
+	var allowed []string
+	for _, method := range []string{http.MethodDelete, http.MethodGet, http.MethodPost} {
+		if _, pattern := mux.Handler(&http.Request{Method: method, URL: r.URL, Host: r.Host}); pattern != "/" && pattern != "" {
+			allowed = append(allowed, method)
+		}
+	}
+	if len(allowed) == 0 {
+		refuse(http.StatusNotFound, "no such path: see /openapi.yaml").write(w)
+		return
+	}
+	w.Header().Set("Allow", strings.Join(allowed, ", "))
+	refuse(http.StatusMethodNotAllowed, "this path takes "+strings.Join(allowed, ", ")).write(w)
+}
+
+// request is one request of a subject who is known.
+type request struct {
+	*http.Request
+	subject *Subject
+	w       http.ResponseWriter
+	file    string // that it is about, for the log
+	entity  string
+}
+
+// answer is what a request returns: a status and a body, which may be nil.
+type answer struct {
+	status int
+	body   any
+}
+
+// handle lets in who has a token and sends no more than its rate, and logs what it
+// does.
+func (s *server) handle(name string, do func(*request) (*answer, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		q := &request{Request: r, w: w, subject: &Subject{}}
+		a, err := s.admit(q, do)
+		p := explain(err)
+		level, attrs := slog.LevelInfo, []slog.Attr{
+			slog.String("action", name), slog.String("subject", q.subject.Name), slog.String("entity", q.entity), slog.String("file", q.file),
+		}
+		if err != nil {
+			attrs = append(attrs, slog.Int("status", p.Status), slog.Any("error", err))
+			if p.Status >= http.StatusInternalServerError {
+				level = slog.LevelWarn
+			}
+			p.write(w)
+		} else {
+			attrs = append(attrs, slog.Int("status", a.status))
+			respond(w, a.status, "application/json", a.body)
+		}
+		s.Logger.LogAttrs(r.Context(), level, "files", attrs...)
+	}
+}
+
+func (s *server) admit(q *request, do func(*request) (*answer, error)) (*answer, error) {
+	subject, err := s.Tokens.Verify(q.Request)
+	if err != nil {
+		return nil, err
+	}
+	q.subject = subject
+	limit, ok := s.limits.Get(subject.Name)
+	if !ok {
+		limit = rate.NewLimiter(rate.Limit(s.Rate), s.Burst)
+		s.limits.Add(subject.Name, limit)
+	}
+	if !limit.Allow() {
+		return nil, refuse(http.StatusTooManyRequests, "too many requests: slow down")
+	}
+	return do(q)
+}
+
+// maxBody is the longest JSON body, in bytes.
+const maxBody = 16 << 10
+
+// decode reads a JSON body, strictly.
+func (q *request) decode(into any) error {
+	if ct, _, _ := strings.Cut(q.Header.Get("Content-Type"), ";"); strings.TrimSpace(ct) != "application/json" {
+		return refuse(http.StatusUnsupportedMediaType, "the body must be application/json")
+	}
+	body := http.MaxBytesReader(q.w, q.Body, maxBody)
+	if err := json.UnmarshalRead(body, into, json.RejectUnknownMembers(true)); err != nil {
+		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+			return refuse(http.StatusRequestEntityTooLarge, "the body is longer than 16 KiB")
+		}
+		return refuse(http.StatusBadRequest, "the body is not as /openapi.yaml describes it: "+err.Error())
+	}
+	return nil
+}
+
+// need refuses an entity that the subject may not use so. It says the same of one
+// that does not exist.
+func (q *request) need(do, entity string) error {
+	q.entity = entity
+	if !entityForm.MatchString(entity) {
+		return refuse(http.StatusBadRequest, "an entity has 1 to 128 letters, digits, dots, dashes and underscores")
+	}
+	if !q.subject.may(do, entity) {
+		return files.ErrNotFound
+	}
+	return nil
+}
+
+// load returns the file that the path names, if the subject may use it so.
+func (s *server) load(q *request, do string) (files.File, error) {
+	id := q.PathValue("id")
+	if _, ok := s.Files.ID(s.Files.Prefix + id); !ok {
+		return files.File{}, files.ErrNotFound
+	}
+	f, err := s.Files.Get(q.Context(), id)
+	if err != nil {
+		return f, err
+	}
+	q.file, q.entity = f.ID, f.Entity
+	if !q.subject.may(do, f.Entity) || !known(f.State) {
+		return files.File{}, files.ErrNotFound
+	}
+	return f, nil
+}
+
+// known reports that users may know of a file in a state. What is in any other is
+// only there for the service itself.
+func known(s files.State) bool {
+	return s == files.Pending || s == files.Indexed || s == files.Lost || s == files.Deleted
+}
+
+// downloads is how long a URL to download lives.
+const downloads = 5 * time.Minute
+
+func (s *server) describe(ctx context.Context, f *files.File) (*fileJSON, error) {
+	out := toJSON(f)
+	if f.State != files.Indexed {
+		return out, nil
+	}
+	url, err := s.Files.Objects.SignGet(ctx, f, downloads)
+	out.DownloadURL = url
+	return out, err
+}

@@ -1,0 +1,405 @@
+package filesapi_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lestrrat-go/jwx/v3/jwa"
+	"github.com/lestrrat-go/jwx/v3/jwk"
+	"github.com/lestrrat-go/jwx/v3/jwt"
+	"github.com/pb33f/libopenapi"
+	validator "github.com/pb33f/libopenapi-validator"
+
+	"github.com/pawlhq/pawl/files"
+	"github.com/pawlhq/pawl/files/filesapi"
+	"github.com/pawlhq/pawl/files/memindex"
+	"github.com/pawlhq/pawl/files/s3objects"
+	"github.com/pawlhq/pawl/internal/servertest"
+)
+
+var secret = bytes.Repeat([]byte("k"), 32)
+
+// site is an API over a real store. Every exchange is held against openapi.yaml.
+type site struct {
+	t     *testing.T
+	url   string
+	rules validator.Validator
+	log   *bytes.Buffer
+	files *files.Service
+}
+
+func serve(t *testing.T, change func(*filesapi.Config)) *site {
+	srv := servertest.MinIO(t, servertest.Options{})
+	x := &site{t: t, log: &bytes.Buffer{}}
+	x.files = &files.Service{
+		Index: memindex.New(), Objects: s3objects.New(srv.Client(), srv.NewBucket(t), ""), Times: files.DefaultTimes(), Prefix: "files/",
+		Quota: func(string) int64 { return 1000 },
+	}
+	keys, err := filesapi.Secret(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tokens, err := filesapi.NewTokens(keys, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := filesapi.Config{
+		Files: x.files, Tokens: tokens, Cursors: secret, MaxSize: 500, Spool: t.TempDir(),
+		Logger: slog.New(slog.NewJSONHandler(x.log, nil)),
+	}
+	if change != nil {
+		change(&c)
+	}
+	h, err := filesapi.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := httptest.NewServer(h)
+	t.Cleanup(web.Close)
+	x.url = web.URL
+	text, err := os.ReadFile("openapi.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := libopenapi.NewDocument(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var errs []error
+	if x.rules, errs = validator.NewValidator(doc); len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	if ok, errs := x.rules.ValidateDocument(); !ok {
+		t.Fatal(errs)
+	}
+	return x
+}
+
+// token makes a token with scopes.
+func token(t *testing.T, scope string, change ...func(jwt.Token) error) string {
+	t.Helper()
+	made, err := jwt.NewBuilder().Subject("ann").Expiration(time.Now().Add(time.Hour)).Claim("scope", scope).Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range change {
+		if err := c(made); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := jwt.Sign(made, jwt.WithKey(jwa.HS256(), secret))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// call sends a request and returns the status and the body, which must be as
+// openapi.yaml has it.
+func (x *site) call(token, method, path, contentType string, body []byte, headers ...string) (int, map[string]any) {
+	x.t.Helper()
+	r, err := http.NewRequestWithContext(x.t.Context(), method, x.url+path, bytes.NewReader(body))
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	if contentType != "" {
+		r.Header.Set("Content-Type", contentType)
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(text))
+	if resp.StatusCode != http.StatusNotFound && resp.StatusCode != http.StatusMethodNotAllowed {
+		if ok, errs := x.rules.ValidateHttpResponse(r, resp); !ok {
+			x.t.Errorf("%s %s: %s: not as openapi.yaml has it: %v", method, path, text, errs[0])
+		}
+	}
+	got := map[string]any{}
+	if err := json.Unmarshal(text, &got); err != nil {
+		x.t.Errorf("%s %s: %q: %v", method, path, text, err)
+	}
+	if strings.Contains(string(text), "goroutine") || strings.Contains(string(text), "127.0.0.1") && got["status"] != nil {
+		x.t.Errorf("%s tells of the inside", text)
+	}
+	return resp.StatusCode, got
+}
+
+func (x *site) want(status int, token, method, path string, body any, headers ...string) map[string]any {
+	x.t.Helper()
+	contentType, text := "", []byte(nil)
+	if body != nil {
+		var err error
+		if text, err = json.Marshal(body); err != nil {
+			x.t.Fatal(err)
+		}
+		contentType = "application/json"
+	}
+	got, answer := x.call(token, method, path, contentType, text, headers...)
+	if got != status {
+		x.t.Errorf("%s %s: %d %v: want %d", method, path, got, answer, status)
+	}
+	return answer
+}
+
+func uploadOf(entity, body string) map[string]any {
+	sum := sha256.Sum256([]byte(body))
+	return map[string]any{"entity": entity, "size": len(body), "contentType": "text/plain", "sha256": hex.EncodeToString(sum[:])}
+}
+
+// put sends the bytes as an answer says.
+func (x *site) put(signed map[string]any, body string) {
+	x.t.Helper()
+	up := signed["upload"].(map[string]any)
+	r, err := http.NewRequestWithContext(x.t.Context(), up["method"].(string), up["url"].(string), strings.NewReader(body))
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	for name, value := range up["headers"].(map[string]any) {
+		if name != "Content-Length" {
+			r.Header.Set(name, value.(string))
+		}
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if answer, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusOK {
+		x.t.Errorf("%d %s", resp.StatusCode, answer)
+	}
+}
+
+// TestLife plays the two-step upload, and all that may follow.
+func TestLife(t *testing.T) {
+	x := serve(t, nil)
+	ann := token(t, "read:e write:e")
+	signed := x.want(http.StatusCreated, ann, "POST", "/v1/uploads", uploadOf("e", "hello"), "Idempotency-Key", "one")
+	id := signed["file"].(map[string]any)["fileId"].(string)
+	again := x.want(http.StatusCreated, ann, "POST", "/v1/uploads", uploadOf("e", "hello"), "Idempotency-Key", "one")
+	if got := again["file"].(map[string]any)["fileId"]; got != id {
+		t.Errorf("the same request began %v, and %v", id, got)
+	}
+	x.want(http.StatusConflict, ann, "POST", "/v1/uploads", uploadOf("e", "other"), "Idempotency-Key", "one")
+	state := func(want string, got map[string]any) {
+		t.Helper()
+		if got["state"] != want {
+			t.Errorf("%v: want it %s", got, want)
+		}
+	}
+	state("pending", x.want(http.StatusOK, ann, "POST", "/v1/files/"+id+"/complete", nil))
+	x.put(signed, "hello")
+	done := x.want(http.StatusOK, ann, "POST", "/v1/files/"+id+"/complete", nil)
+	state("indexed", done)
+	x.lists(ann, id)
+	state("deleted", x.want(http.StatusOK, ann, "DELETE", "/v1/files/"+id, nil))
+	x.lists(ann)
+	state("deleted", x.want(http.StatusOK, ann, "GET", "/v1/files/"+id, nil))
+	state("indexed", x.want(http.StatusOK, ann, "POST", "/v1/files/"+id+"/undelete", nil))
+	x.lists(ann, id)
+	status, stored := x.call(ann, "POST", "/v1/files?entity=e", "image/png", []byte("not really"))
+	if status != http.StatusCreated || stored["state"] != "indexed" || stored["contentType"] != "image/png" {
+		t.Errorf("%d %v", status, stored)
+	}
+	x.lists(ann, id, stored["fileId"].(string))
+	x.want(http.StatusOK, ann, "DELETE", "/v1/entities/e/files", nil)
+	x.lists(ann)
+}
+
+// lists wants a list to have these files, page by page.
+func (x *site) lists(token string, want ...string) {
+	x.t.Helper()
+	var got []string
+	for after := ""; ; {
+		page := x.want(http.StatusOK, token, "GET", "/v1/entities/e/files?limit=1&after="+after, nil)
+		for _, f := range page["files"].([]any) {
+			got = append(got, f.(map[string]any)["fileId"].(string))
+		}
+		next, more := page["next"].(string)
+		if !more {
+			break
+		}
+		after = next
+	}
+	if !slices.Equal(want, got) {
+		x.t.Errorf("listed %v: want %v", got, want)
+	}
+}
+
+// TestOthers: what belongs to another entity is not found, byte for byte as what
+// does not exist.
+func TestOthers(t *testing.T) {
+	x := serve(t, nil)
+	ann, bob := token(t, "read:e write:e"), token(t, "read:f write:f")
+	id := x.want(http.StatusCreated, ann, "POST", "/v1/uploads", uploadOf("e", "hello"))["file"].(map[string]any)["fileId"].(string)
+	for _, path := range []string{"GET /v1/files/%", "DELETE /v1/files/%", "POST /v1/files/%/complete", "POST /v1/files/%/undelete"} {
+		method, path, _ := strings.Cut(path, " ")
+		theirs := x.want(http.StatusNotFound, bob, method, strings.ReplaceAll(path, "%", id), nil)
+		none := x.want(http.StatusNotFound, bob, method, strings.ReplaceAll(path, "%", "019b0000-0000-7000-8000-000000000000"), nil)
+		if !maps.Equal(theirs, none) {
+			t.Errorf("%v tells more than %v", theirs, none)
+		}
+	}
+	x.want(http.StatusNotFound, bob, "GET", "/v1/entities/e/files", nil)
+	x.want(http.StatusNotFound, bob, "DELETE", "/v1/entities/e/files", nil)
+	x.want(http.StatusNotFound, bob, "POST", "/v1/uploads", uploadOf("e", "hello"))
+	if status, _ := x.call(bob, "POST", "/v1/files?entity=e", "text/plain", []byte("x")); status != http.StatusNotFound {
+		t.Errorf("stored for another: %d", status)
+	}
+	x.want(http.StatusNotFound, token(t, "read:e"), "DELETE", "/v1/files/"+id, nil)
+	all := token(t, "read:* write:*")
+	for range 2 {
+		x.call(all, "POST", "/v1/files?entity=e", "text/plain", []byte("x"))
+	}
+	cursor := x.want(http.StatusOK, all, "GET", "/v1/entities/e/files?limit=1", nil)["next"].(string)
+	x.want(http.StatusBadRequest, all, "GET", "/v1/entities/f/files?after="+cursor, nil)
+	x.want(http.StatusBadRequest, all, "GET", "/v1/entities/e/files?after=x"+cursor, nil)
+}
+
+// TestTokens: only a token that holds lets in.
+func TestTokens(t *testing.T) {
+	x := serve(t, nil)
+	key, err := jwk.Import(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unsigned, err := jwt.Sign(must(jwt.NewBuilder().Subject("ann").Expiration(time.Now().Add(time.Hour)).Claim("scope", "read:*").Build()), jwt.WithInsecureNoSignature())
+	if err != nil {
+		t.Fatal(err)
+	}
+	stronger, err := jwt.Sign(must(jwt.NewBuilder().Subject("ann").Expiration(time.Now().Add(time.Hour)).Claim("scope", "read:*").Build()), jwt.WithKey(jwa.HS512(), key))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"none":        "",
+		"no token":    "abc",
+		"alg none":    string(unsigned),
+		"another alg": string(stronger),
+		"expired":     token(t, "read:*", func(j jwt.Token) error { return j.Set(jwt.ExpirationKey, time.Now().Add(-2*time.Minute)) }),
+		"no end":      token(t, "read:*", func(j jwt.Token) error { return j.Remove(jwt.ExpirationKey) }),
+		"no subject":  token(t, "read:*", func(j jwt.Token) error { return j.Remove(jwt.SubjectKey) }),
+		"not yet":     token(t, "read:*", func(j jwt.Token) error { return j.Set(jwt.NotBeforeKey, time.Now().Add(time.Hour)) }),
+		"changed":     token(t, "read:*")[:20] + "A" + token(t, "read:*")[21:],
+		"odd scope":   token(t, "read:*", func(j jwt.Token) error { return j.Set("scope", []int{1}) }),
+		"very long":   strings.Repeat("a", 100_000),
+	} {
+		t.Run(name, func(t *testing.T) {
+			y := *x
+			y.t = t
+			if name == "very long" {
+				return // net/http refuses such headers above 1 MiB; ours are refused below
+			}
+			y.want(http.StatusUnauthorized, text, "GET", "/v1/entities/e/files", nil)
+		})
+	}
+	x.want(http.StatusOK, token(t, "read:*", func(j jwt.Token) error { return j.Set(jwt.ExpirationKey, time.Now().Add(-30*time.Second)) }),
+		"GET", "/v1/entities/e/files", nil) // within the skew
+	if strings.Contains(x.log.String(), token(t, "read:*")[:30]) {
+		t.Error("a token stands in the log")
+	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// TestBadInput: what is wrong with a request is said, in the API's own form.
+func TestBadInput(t *testing.T) {
+	x := serve(t, nil)
+	all := token(t, "read:* write:*")
+	bad := func(change func(map[string]any)) map[string]any {
+		u := uploadOf("e", "hello")
+		change(u)
+		return u
+	}
+	for name, test := range map[string]struct {
+		status       int
+		method, path string
+		body         any
+	}{
+		"unknown path":     {404, "GET", "/v2/files", nil},
+		"method":           {405, "PUT", "/v1/files", nil},
+		"no body":          {415, "POST", "/v1/uploads", nil},
+		"not an object":    {400, "POST", "/v1/uploads", []int{1}},
+		"unknown field":    {400, "POST", "/v1/uploads", bad(func(u map[string]any) { u["x"] = 1 })},
+		"negative size":    {422, "POST", "/v1/uploads", bad(func(u map[string]any) { u["size"] = -1 })},
+		"huge size":        {422, "POST", "/v1/uploads", bad(func(u map[string]any) { u["size"] = 501 })},
+		"size of no int64": {400, "POST", "/v1/uploads", bad(func(u map[string]any) { u["size"] = 1e30 })},
+		"no sum":           {422, "POST", "/v1/uploads", bad(func(u map[string]any) { delete(u, "sha256") })},
+		"odd type":         {422, "POST", "/v1/uploads", bad(func(u map[string]any) { u["contentType"] = "a\nb" })},
+		"odd entity":       {400, "POST", "/v1/uploads", bad(func(u map[string]any) { u["entity"] = "../x" })},
+		"long entity":      {400, "GET", "/v1/entities/" + strings.Repeat("e", 129) + "/files", nil},
+		"no id":            {404, "GET", "/v1/files/nothing", nil},
+		"path as id":       {404, "GET", "/v1/files/..%2F..%2Fetc", nil},
+		"limit":            {400, "GET", "/v1/entities/e/files?limit=0", nil},
+		"cursor":           {400, "GET", "/v1/entities/e/files?after=%00", nil},
+		"long body":        {413, "POST", "/v1/uploads", bad(func(u map[string]any) { u["entity"] = strings.Repeat("e", 20_000) })},
+	} {
+		t.Run(name, func(t *testing.T) {
+			y := *x
+			y.t = t
+			y.want(test.status, all, test.method, test.path, test.body)
+		})
+	}
+	if status, _ := x.call(all, "POST", "/v1/files?entity=e", "text/plain", make([]byte, 501)); status != http.StatusRequestEntityTooLarge {
+		t.Errorf("a file that is too long: %d", status)
+	}
+	x.want(http.StatusCreated, all, "POST", "/v1/uploads", uploadOf("e", strings.Repeat("x", 500)))
+	x.want(http.StatusCreated, all, "POST", "/v1/uploads", uploadOf("e", strings.Repeat("y", 500)))
+	x.want(http.StatusForbidden, all, "POST", "/v1/uploads", uploadOf("e", "z"))
+}
+
+func TestRate(t *testing.T) {
+	x := serve(t, func(c *filesapi.Config) { c.Rate, c.Burst = 0.001, 2 })
+	ann := token(t, "read:*")
+	bob := token(t, "read:*", func(j jwt.Token) error { return j.Set(jwt.SubjectKey, "bob") })
+	x.want(http.StatusOK, ann, "GET", "/v1/entities/e/files", nil)
+	x.want(http.StatusOK, ann, "GET", "/v1/entities/e/files", nil)
+	x.want(http.StatusTooManyRequests, ann, "GET", "/v1/entities/e/files", nil)
+	x.want(http.StatusOK, bob, "GET", "/v1/entities/e/files", nil)
+}
+
+// brokenIndex is an index that never answers.
+type brokenIndex struct{ files.Index }
+
+func (brokenIndex) Load(context.Context, string) (files.File, error) {
+	return files.File{}, os.ErrDeadlineExceeded
+}
+
+// TestTrouble: what goes wrong inside stays inside, and goes to the log.
+func TestTrouble(t *testing.T) {
+	x := serve(t, nil)
+	x.files.Index = brokenIndex{x.files.Index}
+	got := x.want(http.StatusServiceUnavailable, token(t, "read:*"), "GET", "/v1/files/019b0000-0000-7000-8000-000000000000", nil)
+	if strings.Contains(got["detail"].(string), "deadline") || !strings.Contains(x.log.String(), "i/o timeout") {
+		t.Errorf("%v\n%s", got, x.log)
+	}
+}

@@ -1,0 +1,69 @@
+package filesapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/pawlhq/pawl/files"
+)
+
+// problem is the error of a request, as RFC 9457 has it.
+type problem struct {
+	Type   string `json:"type"`
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Detail string `json:"detail,omitempty"`
+}
+
+func (p *problem) Error() string { return p.Title + ": " + p.Detail }
+
+// refuse makes an error for the client.
+func refuse(status int, detail string) *problem {
+	return &problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail}
+}
+
+// explain turns an error into one for the client. Of what went wrong inside it tells
+// nothing.
+func explain(err error) *problem {
+	if p, ok := errors.AsType[*problem](err); ok {
+		return p
+	}
+	switch {
+	case errors.Is(err, files.ErrNotFound):
+		return refuse(http.StatusNotFound, "no such file")
+	case errors.Is(err, files.ErrQuota):
+		return refuse(http.StatusForbidden, "the entity's quota is used up")
+	case errors.Is(err, files.ErrKeyUsed):
+		return refuse(http.StatusConflict, files.ErrKeyUsed.Error())
+	case errors.Is(err, files.ErrState):
+		return refuse(http.StatusConflict, err.Error())
+	case errors.Is(err, files.ErrBroken):
+		return refuse(http.StatusBadGateway, files.ErrBroken.Error())
+	case errors.Is(err, errToken):
+		return refuse(http.StatusUnauthorized, errToken.Error())
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return refuse(http.StatusServiceUnavailable, "the request took too long: try again")
+	}
+	return refuse(http.StatusServiceUnavailable, "the service cannot answer now: try again")
+}
+
+func (p *problem) write(w http.ResponseWriter) {
+	if p.Status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	if p.Status == http.StatusServiceUnavailable || p.Status == http.StatusTooManyRequests {
+		w.Header().Set("Retry-After", "1")
+	}
+	respond(w, p.Status, "application/problem+json", p)
+}
+
+func respond(w http.ResponseWriter, status int, contentType string, body any) {
+	w.Header().Set("Content-Type", contentType)
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	_ = json.MarshalWrite(w, body) // a client that went away needs no answer
+}

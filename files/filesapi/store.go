@@ -1,0 +1,69 @@
+package filesapi
+
+import (
+	"crypto/sha256"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+
+	"github.com/pawlhq/pawl/files"
+)
+
+// store takes the bytes of a file in the request's body. It keeps them in a file
+// until it knows their sum, which the upload to the bucket is signed with: memory
+// stays flat, whatever their length.
+func (s *server) store(q *request) (_ *answer, err error) {
+	entity := q.URL.Query().Get("entity")
+	if err := q.need("write", entity); err != nil {
+		return nil, err
+	}
+	key, err := q.idempotency()
+	if err != nil {
+		return nil, err
+	}
+	if q.ContentLength > s.MaxSize {
+		return nil, s.tooLong()
+	}
+	spool, err := os.CreateTemp(s.Spool, "pawl-upload-*")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, spool.Close(), os.Remove(spool.Name())) }()
+	p, err := s.receive(q, spool)
+	if err != nil {
+		return nil, err
+	}
+	f, err := s.Files.Store(q.Context(), entity, key, p, spool)
+	if err != nil {
+		return nil, err
+	}
+	q.file = f.ID
+	out, err := s.describe(q.Context(), &f)
+	return &answer{http.StatusCreated, out}, err
+}
+
+func (s *server) tooLong() error {
+	return refuse(http.StatusRequestEntityTooLarge, "the file is too long")
+}
+
+// receive keeps the body, and returns what it is.
+func (s *server) receive(q *request, spool *os.File) (p files.Promise, err error) {
+	sum := sha256.New()
+	p.ContentType = q.Header.Get("Content-Type")
+	if p.ContentType == "" {
+		p.ContentType = "application/octet-stream"
+	}
+	p.Size, err = io.Copy(io.MultiWriter(spool, sum), http.MaxBytesReader(q.w, q.Body, s.MaxSize))
+	if _, long := errors.AsType[*http.MaxBytesError](err); long {
+		return p, s.tooLong()
+	}
+	if err != nil {
+		return p, refuse(http.StatusBadRequest, "the body broke off")
+	}
+	sum.Sum(p.SHA256[:0])
+	if _, err := spool.Seek(0, io.SeekStart); err != nil {
+		return p, err
+	}
+	return p, checkPromise(p, s.MaxSize)
+}

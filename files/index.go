@@ -1,0 +1,62 @@
+package files
+
+import (
+	"context"
+	"iter"
+	"time"
+)
+
+// Change is what is written together, or not at all: a row, its entity's quota, and
+// the idempotency key of a row that begins.
+type Change struct {
+	// Next is the row to write, with a fresh nonce. With Drop it is the row to
+	// delete, with its idempotency key.
+	Next File
+	Drop bool
+	// Expect is the nonce that the stored row must carry; the zero Nonce demands
+	// that there is none.
+	Expect Nonce
+	// Quota is added to what the entity uses, in bytes. Where it is above 0, the
+	// sum must not exceed Limit.
+	Quota, Limit int64
+}
+
+// Result says what became of a Change.
+type Result uint8
+
+// The results.
+const (
+	Applied   Result = iota
+	Refused          // another row stands there
+	OverQuota        // nothing was written
+	KeyTaken         // the idempotency key belongs to another file that is not Expired
+)
+
+// Outcome is the answer to a Change.
+type Outcome struct {
+	Result  Result
+	Current *File // that refused, or that has the key; nil: no row
+}
+
+// Index keeps the rows. It is safe for concurrent use, by processes as well. It
+// exists when it passes files/indextest.
+type Index interface {
+	// Apply makes a change, or nothing of it. After an error nobody knows: the
+	// change may have been made, or may yet be.
+	Apply(ctx context.Context, c Change) (Outcome, error)
+	// Load returns the row of a file, or ErrNotFound.
+	Load(ctx context.Context, id string) (File, error)
+	// ByIdempotency returns the row that an entity's request began, or ErrNotFound.
+	ByIdempotency(ctx context.Context, entity, key string) (File, error)
+	// List returns the Indexed files of an entity whose IDs come after one, in order
+	// of ID.
+	List(ctx context.Context, entity, after string, limit int) ([]File, error)
+	// Due returns rows whose LookAt is set and not after before, earliest first.
+	Due(ctx context.Context, before time.Time, limit int) ([]File, error)
+	// Used returns what an entity uses of its quota, in bytes.
+	Used(ctx context.Context, entity string) (int64, error)
+	// Scan yields all rows after a Key, in order of Key.
+	Scan(ctx context.Context, after string) iter.Seq2[File, error]
+	// Close releases what the index holds.
+	Close() error
+}

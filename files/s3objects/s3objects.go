@@ -1,0 +1,140 @@
+// Package s3objects is the bucket of package files on S3 and what speaks its
+// language. Uploads go by presigned URLs that only fit what was promised: their
+// length, type, SHA-256, entity and that no object is there are signed headers.
+package s3objects
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/pawlhq/pawl/files"
+)
+
+// Bucket is one bucket.
+type Bucket struct {
+	client, public *s3.Client
+	name           string
+}
+
+var _ files.Objects = (*Bucket)(nil)
+
+// New returns the bucket of a name. endpoint is the URL by which users reach the
+// store, where it is not the client's own.
+func New(client *s3.Client, name, endpoint string) *Bucket {
+	b := &Bucket{client: client, public: client, name: name}
+	if endpoint != "" {
+		b.public = s3.New(client.Options(), func(o *s3.Options) { o.BaseEndpoint = &endpoint })
+	}
+	return b
+}
+
+// put is the request that uploads a file. All that it says is signed.
+func (b *Bucket) put(f *files.File) *s3.PutObjectInput {
+	return &s3.PutObjectInput{
+		Bucket: &b.name, Key: &f.Key, ContentLength: &f.Size, ContentType: &f.ContentType, IfNoneMatch: aws.String("*"),
+		ChecksumSHA256: aws.String(base64.StdEncoding.EncodeToString(f.SHA256[:])),
+		Metadata:       map[string]string{"entity": f.Entity},
+	}
+}
+
+// Sign implements [files.Objects]. The URL ends before until, for signatures count
+// whole seconds.
+func (b *Bucket) Sign(ctx context.Context, f *files.File, until time.Time) (files.SignedRequest, error) {
+	life := time.Until(until).Truncate(time.Second) - time.Second
+	if life <= 0 {
+		return files.SignedRequest{}, fmt.Errorf("s3objects: %s: no time is left to upload", f.ID)
+	}
+	signed, err := s3.NewPresignClient(b.public).PresignPutObject(ctx, b.put(f), inHeaders(life))
+	if err != nil {
+		return files.SignedRequest{}, fmt.Errorf("s3objects: signing the upload of %s: %w", f.ID, err)
+	}
+	out := files.SignedRequest{Method: signed.Method, URL: signed.URL, Headers: map[string]string{}, Until: until}
+	for name, values := range signed.SignedHeader {
+		if name != "Host" {
+			out.Headers[http.CanonicalHeaderKey(name)] = values[0]
+		}
+	}
+	return out, nil
+}
+
+// inHeaders keeps headers out of the query, where a store may overlook them.
+func inHeaders(life time.Duration) func(*s3.PresignOptions) {
+	return func(o *s3.PresignOptions) {
+		o.Expires = life
+		o.Presigner = v4.NewSigner(func(o *v4.SignerOptions) {
+			o.DisableHeaderHoisting, o.DisableURIPathEscaping = true, true
+		})
+	}
+}
+
+// SignGet implements [files.Objects].
+func (b *Bucket) SignGet(ctx context.Context, f *files.File, life time.Duration) (string, error) {
+	signed, err := s3.NewPresignClient(b.public).PresignGetObject(ctx, &s3.GetObjectInput{Bucket: &b.name, Key: &f.Key},
+		s3.WithPresignExpires(life))
+	if err != nil {
+		return "", fmt.Errorf("s3objects: signing a URL of %s: %w", f.ID, err)
+	}
+	return signed.URL, nil
+}
+
+// Put implements [files.Objects]. It is sent once: a retry of one that had landed
+// would see its own object.
+func (b *Bucket) Put(ctx context.Context, f *files.File, body io.ReadSeeker) error {
+	in := b.put(f)
+	in.Body = body
+	_, err := b.client.PutObject(ctx, in, once, s3.WithAPIOptions(v4.SwapComputePayloadSHA256ForUnsignedPayloadMiddleware))
+	if err != nil {
+		return fmt.Errorf("s3objects: uploading %s to %s: %w", f.ID, b.name, err)
+	}
+	return nil
+}
+
+func once(o *s3.Options) { o.Retryer = aws.NopRetryer{} }
+
+// Look implements [files.Objects]. The date is that of the answer, also of one that
+// says that nothing is there.
+func (b *Bucket) Look(ctx context.Context, key string) (files.Seen, error) {
+	out, err := b.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &b.name, Key: &key, ChecksumMode: types.ChecksumModeEnabled})
+	var seen files.Seen
+	var answer *smithyhttp.Response
+	if err == nil {
+		answer, _ = awsmiddleware.GetRawResponse(out.ResultMetadata).(*smithyhttp.Response)
+		seen.Found, seen.Size = true, aws.ToInt64(out.ContentLength)
+		if sum, err := base64.StdEncoding.DecodeString(aws.ToString(out.ChecksumSHA256)); err == nil && len(sum) == len(seen.SHA256) {
+			copy(seen.SHA256[:], sum)
+		}
+	} else if refused, ok := errors.AsType[*awshttp.ResponseError](err); ok && refused.HTTPStatusCode() == http.StatusNotFound {
+		answer = refused.Response
+	} else {
+		return seen, fmt.Errorf("s3objects: looking at %s/%s: %w", b.name, key, err)
+	}
+	if answer == nil {
+		return seen, fmt.Errorf("s3objects: looking at %s/%s: the answer was not kept", b.name, key)
+	}
+	seen.Date, err = http.ParseTime(answer.Header.Get("Date"))
+	if err != nil {
+		return seen, fmt.Errorf("s3objects: looking at %s/%s: the store does not date its answers: %w", b.name, key, err)
+	}
+	return seen, nil
+}
+
+// Remove implements [files.Objects].
+func (b *Bucket) Remove(ctx context.Context, key string) error {
+	if _, err := b.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &b.name, Key: &key}); err != nil {
+		return fmt.Errorf("s3objects: removing %s/%s: %w", b.name, key, err)
+	}
+	return nil
+}

@@ -1,0 +1,153 @@
+package s3objects_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/files"
+	"github.com/pawlhq/pawl/files/memindex"
+	"github.com/pawlhq/pawl/files/s3objects"
+	"github.com/pawlhq/pawl/internal/servertest"
+)
+
+const text = "these are the bytes"
+
+func promise(body string) files.Promise {
+	return files.Promise{Size: int64(len(body)), ContentType: "text/plain", SHA256: sha256.Sum256([]byte(body))}
+}
+
+// send uploads a body as a user does, with headers as change leaves them.
+func send(t *testing.T, s files.SignedRequest, body string, change func(*http.Request)) (int, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), s.Method, s.URL, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range s.Headers {
+		if name != "Content-Length" { // net/http sets it to what it sends
+			r.Header.Set(name, value)
+		}
+	}
+	if change != nil {
+		change(r)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return 0, err.Error() // the connection was cut
+	}
+	defer func() { _ = resp.Body.Close() }()
+	answer, _ := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(answer)
+}
+
+// TestStoreRefuses: the store itself refuses whatever was not promised, and nothing
+// is left behind.
+func TestStoreRefuses(t *testing.T) {
+	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
+		b := s3objects.New(srv.Client(), srv.NewBucket(t), "")
+		for name, test := range map[string]struct {
+			body   string
+			change func(*http.Request)
+		}{
+			"longer":       {body: text + "!"},
+			"shorter":      {body: text[1:]},
+			"other bytes":  {body: strings.ToUpper(text)},
+			"other type":   {text, func(r *http.Request) { r.Header.Set("Content-Type", "text/html") }},
+			"other entity": {text, func(r *http.Request) { r.Header.Set("X-Amz-Meta-Entity", "someone else") }},
+			"no condition": {text, func(r *http.Request) { r.Header.Del("If-None-Match") }},
+			"no length":    {text, func(r *http.Request) { r.ContentLength, r.Body = -1, io.NopCloser(strings.NewReader(text)) }},
+			"other sum": {strings.ToUpper(text), func(r *http.Request) {
+				r.Header.Del("X-Amz-Checksum-Sha256")
+			}},
+		} {
+			t.Run(name, func(t *testing.T) {
+				f := files.File{ID: "a", Entity: "e", Key: "files/" + name, Promise: promise(text)}
+				signed, err := b.Sign(t.Context(), &f, time.Now().Add(time.Minute))
+				if err != nil {
+					t.Fatal(err)
+				}
+				status, answer := send(t, signed, test.body, test.change)
+				if status/100 == 2 {
+					t.Errorf("accepted: %d %s", status, answer)
+				}
+				if seen, err := b.Look(t.Context(), f.Key); err != nil || seen.Found {
+					t.Errorf("%+v, %v: want nothing there", seen, err)
+				}
+			})
+		}
+	})
+}
+
+// TestService plays a file's life against a real store.
+func TestService(t *testing.T) {
+	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
+		b := s3objects.New(srv.Client(), srv.NewBucket(t), "")
+		times := files.DefaultTimes()
+		s := files.Service{Index: memindex.New(), Objects: b, Times: times, Prefix: "files/"}
+		f, signed, err := s.Upload(t.Context(), "e", "", promise(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		state := func(want files.State, f files.File, err error) {
+			t.Helper()
+			if err != nil || f.State != want {
+				t.Errorf("%s, %v: want it %s", f.State, err, want)
+			}
+		}
+		f, err = s.Look(t.Context(), f.ID, true)
+		state(files.Pending, f, err)
+		if status, answer := send(t, signed, text, nil); status != http.StatusOK {
+			t.Fatalf("%d %s", status, answer)
+		}
+		if status, _ := send(t, signed, text, nil); status != http.StatusPreconditionFailed {
+			t.Errorf("a second upload: %d", status)
+		}
+		f, err = s.Look(t.Context(), f.ID, true)
+		state(files.Indexed, f, err)
+		url, err := b.SignGet(t.Context(), &f, time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fetch(t, url); got != text {
+			t.Errorf("downloaded %q", got)
+		}
+		f, err = s.Delete(t.Context(), f.ID)
+		state(files.Deleted, f, err)
+		f, err = s.Undelete(t.Context(), f.ID)
+		state(files.Indexed, f, err)
+		f, err = s.Store(t.Context(), "e", "", promise("more"), bytes.NewReader([]byte("more")))
+		state(files.Indexed, f, err)
+		_, err = s.Store(t.Context(), "e", "", promise("more"), bytes.NewReader([]byte("less")))
+		if err == nil {
+			t.Error("other bytes than promised were stored")
+		}
+		if err := b.Remove(t.Context(), f.Key); err != nil {
+			t.Error(err)
+		}
+		f, err = s.Look(t.Context(), f.ID, true)
+		state(files.Lost, f, err)
+	})
+}
+
+func fetch(t *testing.T, url string) string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}

@@ -1,0 +1,326 @@
+package files
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Objects is the bucket as the service needs it.
+type Objects interface {
+	// Sign returns how the bytes of a file may be uploaded until a time: once, and
+	// as promised, or the store refuses them.
+	Sign(ctx context.Context, f *File, until time.Time) (SignedRequest, error)
+	// SignGet returns a URL to download a file by, for a time.
+	SignGet(ctx context.Context, f *File, life time.Duration) (url string, err error)
+	// Put uploads the bytes of a file, unless its object exists.
+	Put(ctx context.Context, f *File, body io.ReadSeeker) error
+	// Look asks what is there now.
+	Look(ctx context.Context, key string) (Seen, error)
+	// Remove removes an object. Of one that is not there it says nothing.
+	Remove(ctx context.Context, key string) error
+}
+
+// SignedRequest is a request that the store takes without further credentials.
+type SignedRequest struct {
+	Method  string
+	URL     string
+	Headers map[string]string // all are signed, and must be sent
+	Until   time.Time
+}
+
+// Service begins, deletes, finds and looks at files. Its fields are set before it is
+// used, and not changed.
+type Service struct {
+	Index   Index
+	Objects Objects
+	Times   Times
+	// Prefix begins the keys of all objects.
+	Prefix string
+	// Quota is how many bytes an entity may use; nil: as many as fit an int64.
+	Quota func(entity string) int64
+	// Now, NewID and Wait are time.Now, a UUID of version 7 and a sleep where they
+	// are nil. A simulation has its own.
+	Now   func() time.Time
+	NewID func() string
+	Wait  func(context.Context) error
+}
+
+func (s *Service) now() time.Time {
+	if s.Now != nil {
+		return s.Now()
+	}
+	return time.Now().UTC()
+}
+
+func (s *Service) newID() string {
+	if s.NewID != nil {
+		return s.NewID()
+	}
+	return uuid.Must(uuid.NewV7()).String()
+}
+
+func (s *Service) wait(ctx context.Context) error {
+	if s.Wait != nil {
+		return s.Wait(ctx)
+	}
+	t := time.NewTimer(200 * time.Millisecond)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
+}
+
+// apply makes a change and finds out what became of it. Where the answer is unclear
+// it sends the same change again: its nonce tells whether it has landed.
+func (s *Service) apply(ctx context.Context, from *File, c Change) (Outcome, error) {
+	if _, err := rand.Read(c.Next.Nonce[:]); err != nil {
+		return Outcome{}, err
+	}
+	to := &c.Next
+	if c.Drop {
+		to = nil
+	}
+	c.Quota = quota(from, to)
+	if from != nil {
+		c.Expect = from.Nonce
+	}
+	if c.Quota > 0 {
+		c.Limit = s.limit(c.Next.Entity)
+	}
+	for again := false; ; again = true {
+		o, err := s.Index.Apply(ctx, c)
+		if err == nil {
+			if again && o.Result == Refused && landed(&c, o.Current) {
+				return Outcome{}, nil
+			}
+			return o, nil
+		}
+		if stopped := s.wait(ctx); stopped != nil {
+			return Outcome{}, fmt.Errorf("files: what became of the change of file %s is not known: %w (last: %w)", c.Next.ID, stopped, err)
+		}
+	}
+}
+
+// landed reports that a change that was sent before had landed: its nonce is there,
+// or the first row of an ID that nobody else has, or nothing where it deletes.
+func landed(c *Change, current *File) bool {
+	if current == nil {
+		return c.Drop
+	}
+	return current.Nonce == c.Next.Nonce || c.Expect == Nonce{}
+}
+
+func (s *Service) limit(entity string) int64 {
+	if s.Quota == nil {
+		return 1<<63 - 1
+	}
+	return s.Quota(entity)
+}
+
+// Upload begins the upload of a file, and returns its row and how to send its bytes.
+//
+// With an idempotency key a repeated call returns the same file, with a URL that
+// lives no longer than the first one. Of a file whose bytes have come the URL is
+// empty.
+func (s *Service) Upload(ctx context.Context, entity, idempotency string, p Promise) (File, SignedRequest, error) {
+	if idempotency != "" {
+		f, err := s.Index.ByIdempotency(ctx, entity, idempotency)
+		if err == nil && f.State != Expired {
+			return s.resume(ctx, f, p)
+		}
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return File{}, SignedRequest{}, err
+		}
+	}
+	return s.begin(ctx, entity, idempotency, p)
+}
+
+// begin signs first and writes the row after: so no URL outlives what the row says.
+func (s *Service) begin(ctx context.Context, entity, idempotency string, p Promise) (File, SignedRequest, error) {
+	id := s.newID()
+	f := begin(id, entity, s.Prefix+id, idempotency, p, s.now(), &s.Times)
+	signed, err := s.Objects.Sign(ctx, &f, f.PutBy)
+	if err != nil {
+		return File{}, SignedRequest{}, err
+	}
+	o, err := s.apply(ctx, nil, Change{Next: f})
+	switch {
+	case err != nil:
+		return File{}, SignedRequest{}, err
+	case o.Result == OverQuota:
+		return File{}, SignedRequest{}, ErrQuota
+	case o.Result == KeyTaken:
+		return s.resume(ctx, *o.Current, p)
+	}
+	return f, signed, nil
+}
+
+// resume answers a repeated upload.
+func (s *Service) resume(ctx context.Context, f File, p Promise) (File, SignedRequest, error) {
+	switch {
+	case f.Promise != p:
+		return File{}, SignedRequest{}, ErrKeyUsed
+	case f.State == Indexed:
+		return f, SignedRequest{}, nil
+	case f.State != Pending:
+		return File{}, SignedRequest{}, fmt.Errorf("%w: the upload with this idempotency key is %s", ErrState, f.State)
+	case !s.now().Before(f.PutBy):
+		return File{}, SignedRequest{}, fmt.Errorf("%w: the time to upload is over; begin again with another idempotency key", ErrState)
+	}
+	signed, err := s.Objects.Sign(ctx, &f, f.PutBy)
+	return f, signed, err
+}
+
+// Look moves the row of a file by what the bucket holds. notice says that a
+// notification, or somebody who has uploaded, asks for it. Of an ID without a row it
+// returns ErrNotFound.
+func (s *Service) Look(ctx context.Context, id string, notice bool) (File, error) {
+	for {
+		f, err := s.Index.Load(ctx, id)
+		if err != nil {
+			return File{}, err
+		}
+		if f.removable() {
+			if err := s.Objects.Remove(ctx, f.Key); err != nil {
+				return File{}, err
+			}
+		}
+		seen, err := s.Objects.Look(ctx, f.Key)
+		if err != nil {
+			return File{}, err
+		}
+		next, what := f.looked(seen, notice, &s.Times, s.now())
+		if what == unchanged {
+			return f, nil
+		}
+		o, err := s.apply(ctx, &f, Change{Next: next, Drop: what == dropped})
+		if err != nil {
+			return File{}, err
+		}
+		if o.Result == Applied {
+			return next, nil
+		}
+	}
+}
+
+// ID returns the ID of the file whose object has a key, and whether the key is one
+// of this service's.
+func (s *Service) ID(key string) (string, bool) {
+	id, ok := strings.CutPrefix(key, s.Prefix)
+	return id, ok && uuid.Validate(id) == nil
+}
+
+// Get returns a file.
+func (s *Service) Get(ctx context.Context, id string) (File, error) { return s.Index.Load(ctx, id) }
+
+// Delete hides a file at once, and removes its object when it cannot be undeleted
+// any more. What is deleted already stays so.
+func (s *Service) Delete(ctx context.Context, id string) (File, error) {
+	return s.change(ctx, id, func(f *File) (File, error) {
+		if f.State == Deleted {
+			return *f, errSame
+		}
+		return f.deleted(&s.Times, s.now())
+	})
+}
+
+// Undelete brings a deleted file back, as long as its object is there.
+func (s *Service) Undelete(ctx context.Context, id string) (File, error) {
+	return s.change(ctx, id, func(f *File) (File, error) {
+		if f.State == Indexed {
+			return *f, errSame
+		}
+		if f.State != Deleted {
+			return *f, ErrState
+		}
+		seen, err := s.Objects.Look(ctx, f.Key)
+		if err != nil {
+			return *f, err
+		}
+		return f.undeleted(seen, s.now())
+	})
+}
+
+// errSame: the file is as it should be already.
+var errSame = errors.New("nothing to change")
+
+// change loads, decides and writes, and begins again where another was faster.
+func (s *Service) change(ctx context.Context, id string, decide func(*File) (File, error)) (File, error) {
+	for {
+		f, err := s.Index.Load(ctx, id)
+		if err != nil {
+			return File{}, err
+		}
+		next, err := decide(&f)
+		if errors.Is(err, errSame) {
+			return f, nil
+		}
+		if err != nil {
+			return File{}, err
+		}
+		o, err := s.apply(ctx, &f, Change{Next: next})
+		switch {
+		case err != nil:
+			return File{}, err
+		case o.Result == OverQuota:
+			return File{}, ErrQuota
+		case o.Result == Applied:
+			return next, nil
+		}
+	}
+}
+
+// Store uploads bytes on behalf of a client that cannot use a signed URL, and
+// returns the file when it is visible. Where the upload fails its row expires at
+// once; what lands nevertheless is removed.
+func (s *Service) Store(ctx context.Context, entity, idempotency string, p Promise, body io.ReadSeeker) (File, error) {
+	f, signed, err := s.Upload(ctx, entity, idempotency, p)
+	if err != nil || signed.URL == "" {
+		return f, err
+	}
+	put, cancel := context.WithDeadline(ctx, f.PutBy)
+	failed := s.Objects.Put(put, &f, body)
+	cancel()
+	seen, err := s.Look(context.WithoutCancel(ctx), f.ID, true)
+	if err == nil && seen.State == Indexed {
+		return seen, nil
+	}
+	return File{}, errors.Join(ErrBroken, failed, err, s.abandon(context.WithoutCancel(ctx), f.ID))
+}
+
+// abandon expires an upload that broke off.
+func (s *Service) abandon(ctx context.Context, id string) error {
+	_, err := s.change(ctx, id, func(f *File) (File, error) {
+		next, ok := f.broken(&s.Times, s.now())
+		if !ok {
+			return *f, errSame
+		}
+		return next, nil
+	})
+	return err
+}
+
+// Sweep looks at up to limit files whose time has come, and returns at how many. An
+// error of one does not stop the others.
+func (s *Service) Sweep(ctx context.Context, limit int) (n int, err error) {
+	due, err := s.Index.Due(ctx, s.now(), limit)
+	if err != nil {
+		return 0, err
+	}
+	for i := range due {
+		if _, failed := s.Look(ctx, due[i].ID, false); failed != nil && !errors.Is(failed, ErrNotFound) {
+			err = errors.Join(err, fmt.Errorf("files: looking at %s: %w", due[i].ID, failed))
+		}
+	}
+	return len(due), err
+}

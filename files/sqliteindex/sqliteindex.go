@@ -1,0 +1,254 @@
+// Package sqliteindex keeps an index of files in one SQLite file, which several
+// processes of one machine may share. What was answered for survives a power
+// failure (WAL, synchronous=FULL).
+package sqliteindex
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"path/filepath"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitemigration"
+	"zombiezen.com/go/sqlite/sqlitex"
+
+	"github.com/pawlhq/pawl/files"
+)
+
+// lockWait is how long another process may keep the file locked before a call gives
+// up.
+const lockWait = 10 * time.Second
+
+// Index is a [files.Index] in one file.
+type Index struct {
+	path           string
+	writer, reader *sqlitex.Pool
+}
+
+var _ files.Index = (*Index)(nil)
+
+// Open opens the index in the file at path, and makes the file if there is none.
+func Open(ctx context.Context, path string) (_ *Index, err error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("sqliteindex: %w", err)
+	}
+	x := &Index{path: abs}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("sqliteindex: opening %s: %w", abs, err), x.Close())
+		}
+	}()
+	if x.writer, err = x.pool(1); err != nil {
+		return nil, err
+	}
+	if err := x.prepare(ctx); err != nil {
+		return nil, err
+	}
+	x.reader, err = x.pool(4)
+	return x, err
+}
+
+func (x *Index) pool(size int) (*sqlitex.Pool, error) {
+	return sqlitex.NewPool(x.path, sqlitex.PoolOptions{
+		Flags: sqlite.OpenReadWrite | sqlite.OpenCreate, PoolSize: size,
+		PrepareConn: func(conn *sqlite.Conn) error {
+			conn.SetBusyTimeout(lockWait)
+			return sqlitex.ExecuteTransient(conn, "PRAGMA synchronous = FULL", nil)
+		},
+	})
+}
+
+func (x *Index) prepare(ctx context.Context) error {
+	conn, err := x.writer.Take(ctx)
+	if err != nil {
+		return err
+	}
+	defer x.writer.Put(conn)
+	if err := sqlitex.ExecuteTransient(conn, "PRAGMA journal_mode = wal", nil); err != nil {
+		return err
+	}
+	return sqlitemigration.Migrate(ctx, conn, schema)
+}
+
+// Close closes the file.
+func (x *Index) Close() error {
+	var errs []error
+	for _, p := range []*sqlitex.Pool{x.reader, x.writer} {
+		if p != nil {
+			errs = append(errs, p.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Apply implements [files.Index].
+func (x *Index) Apply(ctx context.Context, c files.Change) (o files.Outcome, err error) {
+	conn, err := x.writer.Take(ctx)
+	if err != nil {
+		return o, x.failed("writing to", err)
+	}
+	defer x.writer.Put(conn)
+	end, err := sqlitex.ImmediateTransaction(conn)
+	if err != nil {
+		return o, x.failed("writing to", err)
+	}
+	o, err = apply(conn, &c)
+	end(&err)
+	if err != nil {
+		err = x.failed("writing to", err)
+	}
+	return o, err
+}
+
+// apply checks the conditions and writes, within a transaction. Where a condition
+// does not hold it has written nothing.
+func apply(conn *sqlite.Conn, c *files.Change) (o files.Outcome, err error) {
+	next := &c.Next
+	old, err := one(conn, loadSQL, next.ID)
+	if err != nil {
+		return o, err
+	}
+	if old == nil && c.Expect != (files.Nonce{}) || old != nil && old.Nonce != c.Expect {
+		return files.Outcome{Result: files.Refused, Current: old}, nil
+	}
+	begins := old == nil && next.Idempotency != ""
+	if begins {
+		holder, err := one(conn, keySQL, next.Entity, next.Idempotency)
+		if err != nil {
+			return o, err
+		}
+		if holder != nil && holder.State != files.Expired {
+			return files.Outcome{Result: files.KeyTaken, Current: holder}, nil
+		}
+	}
+	if c.Quota > 0 {
+		used, err := used(conn, next.Entity)
+		if err != nil || used+c.Quota > c.Limit {
+			return files.Outcome{Result: files.OverQuota}, err
+		}
+	}
+	return o, write(conn, c, begins)
+}
+
+func write(conn *sqlite.Conn, c *files.Change, begins bool) error {
+	f := &c.Next
+	if c.Quota != 0 {
+		if err := run(conn, quotaSQL, f.Entity, c.Quota); err != nil {
+			return err
+		}
+	}
+	if c.Drop {
+		if err := run(conn, dropKeySQL, f.Entity, f.Idempotency, f.ID); err != nil {
+			return err
+		}
+		return run(conn, dropSQL, f.ID)
+	}
+	if begins {
+		if err := run(conn, takeKeySQL, f.Entity, f.Idempotency, f.ID); err != nil {
+			return err
+		}
+	}
+	text, err := json.Marshal(f)
+	if err != nil {
+		return err
+	}
+	var lookAt any
+	if !f.LookAt.IsZero() {
+		lookAt = f.LookAt.UnixMicro()
+	}
+	return run(conn, writeSQL, f.ID, f.Entity, f.Key, f.State == files.Indexed, lookAt, f.Nonce[:], string(text))
+}
+
+// Load implements [files.Index].
+func (x *Index) Load(ctx context.Context, id string) (files.File, error) {
+	return x.first(ctx, loadSQL, id)
+}
+
+// ByIdempotency implements [files.Index].
+func (x *Index) ByIdempotency(ctx context.Context, entity, key string) (files.File, error) {
+	return x.first(ctx, keySQL, entity, key)
+}
+
+// List implements [files.Index].
+func (x *Index) List(ctx context.Context, entity, after string, limit int) ([]files.File, error) {
+	return x.query(ctx, listSQL, entity, after, limit)
+}
+
+// Due implements [files.Index].
+func (x *Index) Due(ctx context.Context, before time.Time, limit int) ([]files.File, error) {
+	return x.query(ctx, dueSQL, before.UnixMicro(), limit)
+}
+
+// Used implements [files.Index].
+func (x *Index) Used(ctx context.Context, entity string) (n int64, err error) {
+	err = x.read(ctx, func(conn *sqlite.Conn) (err error) {
+		n, err = used(conn, entity)
+		return err
+	})
+	return n, err
+}
+
+// scanPage is how many rows Scan reads at a time.
+const scanPage = 500
+
+// Scan implements [files.Index]. The loop's body may call the index.
+func (x *Index) Scan(ctx context.Context, after string) iter.Seq2[files.File, error] {
+	return func(yield func(files.File, error) bool) {
+		for {
+			page, err := x.query(ctx, scanSQL, after, scanPage)
+			if err != nil {
+				yield(files.File{}, err)
+				return
+			}
+			for _, f := range page {
+				if !yield(f, nil) {
+					return
+				}
+				after = f.Key
+			}
+			if len(page) < scanPage {
+				return
+			}
+		}
+	}
+}
+
+func (x *Index) first(ctx context.Context, sql string, args ...any) (files.File, error) {
+	found, err := x.query(ctx, sql, args...)
+	if err == nil && len(found) == 0 {
+		err = files.ErrNotFound
+	}
+	if err != nil {
+		return files.File{}, err
+	}
+	return found[0], nil
+}
+
+func (x *Index) query(ctx context.Context, sql string, args ...any) (found []files.File, err error) {
+	err = x.read(ctx, func(conn *sqlite.Conn) (err error) {
+		found, err = all(conn, sql, args...)
+		return err
+	})
+	return found, err
+}
+
+func (x *Index) read(ctx context.Context, do func(*sqlite.Conn) error) error {
+	conn, err := x.reader.Take(ctx)
+	if err != nil {
+		return x.failed("reading", err)
+	}
+	defer x.reader.Put(conn)
+	if err := do(conn); err != nil {
+		return x.failed("reading", err)
+	}
+	return nil
+}
+
+func (x *Index) failed(doing string, err error) error {
+	return fmt.Errorf("sqliteindex: %s %s: %w", doing, x.path, err)
+}

@@ -1,0 +1,159 @@
+package files
+
+import (
+	"errors"
+	"time"
+)
+
+// Why a request is refused.
+var (
+	// ErrNotFound: no such file, or none that the caller may see.
+	ErrNotFound = errors.New("file not found")
+	// ErrState: the file's state does not allow it.
+	ErrState = errors.New("not possible in the file's state")
+	// ErrQuota: the entity has not enough of its quota left.
+	ErrQuota = errors.New("quota exceeded")
+	// ErrBroken: the bytes did not arrive, and the upload was given up.
+	ErrBroken = errors.New("the upload broke off: send it again")
+	// ErrKeyUsed: the idempotency key was used for another upload.
+	ErrKeyUsed = errors.New("idempotency key used for another upload")
+)
+
+// begin returns the row of an upload whose URL was signed at a time that lies
+// before the row is written.
+func begin(id, entity, key, idempotency string, p Promise, signed time.Time, t *Times) File {
+	putBy := signed.Add(t.URL)
+	landBy := putBy.Add(t.Upload)
+	return File{
+		ID: id, Entity: entity, Key: key, Promise: p, Idempotency: idempotency, State: Pending,
+		PutBy: putBy, LandBy: landBy, LookAt: landBy, CreatedAt: signed, UpdatedAt: signed,
+	}
+}
+
+// removable reports that the file's object may be removed: the states are those
+// that no file leaves alive.
+func (f *File) removable() bool { return f.State == Purging || f.State == Gone || f.State == Expired }
+
+// verdict says what follows from a look.
+type verdict uint8
+
+const (
+	unchanged verdict = iota // nothing is to be written
+	moved                    // the row is to be written
+	dropped                  // the row is to be deleted
+)
+
+// looked returns the row after a look. The row was loaded before the store was
+// asked. Whether a look comes from a notification makes no difference but for
+// what it finds unchanged: see [File.touched].
+//
+// LandBy is compared with the store's clock alone.
+func (f File) looked(s Seen, notice bool, t *Times, now time.Time) (File, verdict) {
+	landed := !s.Date.Before(f.LandBy) // nothing lands any more
+	switch f.State {
+	case Pending, Lost:
+		if f.good(s) {
+			return f.move(Indexed, time.Time{}, now), moved
+		}
+		if f.State == Pending && landed {
+			return f.bury(Expired, t, now), moved
+		}
+	case Indexed:
+		if !f.good(s) {
+			return f.move(Lost, time.Time{}, now), moved
+		}
+		return f, unchanged
+	case Deleted:
+		if landed && !now.Before(f.DeletedAt.Add(t.Undelete)) {
+			return f.move(Purging, now, now), moved
+		}
+	case Purging:
+		if !s.Found {
+			return f.bury(Gone, t, now), moved
+		}
+	case Gone, Expired:
+		if !s.Found && landed && !now.Before(f.DropAt) {
+			return f, dropped
+		}
+	}
+	return f.touched(s, notice, now)
+}
+
+// touched is a row that a look finds as it was. A look by notice that finds no
+// good object still writes a new nonce, where an undelete that looked before may be
+// under way: it must not land after. A timer that comes too early, by the store's
+// clock, is set again.
+func (f File) touched(s Seen, notice bool, now time.Time) (File, verdict) {
+	early := !f.LookAt.IsZero() && !now.Before(f.LookAt)
+	if early {
+		f.LookAt = now.Add(max(f.LandBy.Sub(s.Date), 0) + time.Minute)
+	}
+	if early || notice && !f.good(s) && (f.State == Pending || f.State == Deleted || f.State == Lost) {
+		f.UpdatedAt = now
+		return f, moved
+	}
+	return f, unchanged
+}
+
+func (f File) move(to State, lookAt, now time.Time) File {
+	f.State, f.LookAt, f.UpdatedAt = to, lookAt, now
+	return f
+}
+
+// bury makes the row a tombstone.
+func (f File) bury(as State, t *Times, now time.Time) File {
+	f.DropAt = now
+	if f.LandBy.After(now) {
+		f.DropAt = f.LandBy
+	}
+	f.DropAt = f.DropAt.Add(t.keep())
+	return f.move(as, f.DropAt, now)
+}
+
+// broken is the row of an upload that the service itself made and that broke off.
+func (f File) broken(t *Times, now time.Time) (File, bool) {
+	if f.State != Pending {
+		return f, false
+	}
+	return f.bury(Expired, t, now), true
+}
+
+// deleted is the row after its user deletes the file.
+func (f File) deleted(t *Times, now time.Time) (File, error) {
+	if !f.counts() {
+		return f, ErrState
+	}
+	f.WasPending = f.State == Pending
+	f.DeletedAt = now
+	at := now.Add(t.Undelete)
+	if f.LandBy.After(at) {
+		at = f.LandBy
+	}
+	return f.move(Deleted, at, now), nil
+}
+
+// undeleted is the row after its user wants the file back, by a look that followed
+// the loading of the row.
+func (f File) undeleted(s Seen, now time.Time) (File, error) {
+	switch {
+	case f.State != Deleted:
+		return f, ErrState
+	case f.good(s):
+		return f.move(Indexed, time.Time{}, now), nil
+	case f.WasPending && s.Date.Before(f.LandBy):
+		return f.move(Pending, f.LandBy, now), nil
+	}
+	return f, ErrState
+}
+
+// quota is what a transition takes from the entity's quota, in bytes; below 0 it
+// gives back.
+func quota(from, to *File) int64 {
+	switch was, is := from != nil && from.counts(), to != nil && to.counts(); {
+	case is && !was:
+		return to.Size
+	case was && !is:
+		return -from.Size
+	}
+	return 0
+}

@@ -1,0 +1,227 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/lestrrat-go/jwx/v3/jwk"
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/files"
+	"github.com/pawlhq/pawl/files/filesapi"
+	"github.com/pawlhq/pawl/files/s3objects"
+	"github.com/pawlhq/pawl/files/sqliteindex"
+	"github.com/pawlhq/pawl/internal/config"
+)
+
+func newFilesCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "files",
+		Short: "Upload files into a bucket, and find them again",
+		Long: `Files serves an API by which clients upload files straight into a bucket, list them,
+delete them and have them back. An index keeps what there is; the notifications of
+the store keep the two together. docs/FILES.md says how.`,
+		Example: `  pawl files serve`,
+		Args:    noArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(&cobra.Command{
+		Use:   "serve",
+		Short: "Serve the API until told to end",
+		Long: `Serve listens for clients, takes notifications from the sources of the configuration,
+and looks at files whose time has come. SIGINT or SIGTERM ends it in order.`,
+		Example: `  pawl files serve -c pawl.yaml`,
+		Args:    noArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runFilesServe(cmd.Context(), a) },
+	})
+	return cmd
+}
+
+func runFilesServe(ctx context.Context, a *app) (err error) {
+	log, err := a.logger(a.Err, slog.LevelInfo)
+	if err != nil {
+		return err
+	}
+	ctx, stop := untilSignal(ctx, log)
+	defer stop()
+	m, err := a.assemble(ctx, a.parts.Load, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, m.close()) }()
+	c := m.config.Files
+	if c == nil {
+		return m.config.At("files", errors.New("is missing: say where files go (files: {to: s3://bucket/prefix/, secret: …})"))
+	}
+	service, err := m.fileService(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, service.Index.Close()) }()
+	handler, err := m.filesHandler(c, service)
+	if err != nil {
+		return m.config.At("files", err)
+	}
+	m.parts.Pipelines = append(m.parts.Pipelines, filesPipeline(c, service))
+	m.parts.Check = func(ctx context.Context) error { return m.checkFiles(ctx, c) }
+	sources, err := m.sources(ctx)
+	if err != nil {
+		return err
+	}
+	p, err := m.build(sources...)
+	if err != nil {
+		return err
+	}
+	return m.serveFiles(ctx, service, handler, p)
+}
+
+// checkFiles looks at the bucket. A store that is down may be waiting for this very
+// process to listen, and what fails meanwhile is tried again.
+func (m *machine) checkFiles(ctx context.Context, c *config.Files) error {
+	err := m.objects.Check(ctx, c.To.Bucket)
+	if ctx.Err() != nil || errors.Is(err, bucket.ErrUnavailable) {
+		m.log.Warn("the object store does not answer yet; starting all the same", "error", err)
+		return nil
+	}
+	return err
+}
+
+// beside returns a path that counts from the folder of the configuration.
+func (m *machine) beside(path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(filepath.Dir(m.config.Name()), path)
+}
+
+func (m *machine) fileService(ctx context.Context, c *config.Files) (*files.Service, error) {
+	quota := cmp.Or(int64(c.Quota), 10<<30)
+	index, err := sqliteindex.Open(ctx, m.beside(cmp.Or(c.Index, "files.db")))
+	if err != nil {
+		return nil, m.config.At("files.index", err)
+	}
+	return &files.Service{
+		Index: index, Objects: s3objects.New(m.objects.Client(), c.To.Bucket, c.PublicEndpoint),
+		Times: files.DefaultTimes(), Prefix: c.To.Prefix, Quota: func(string) int64 { return quota },
+	}, nil
+}
+
+func (m *machine) filesHandler(c *config.Files, service *files.Service) (http.Handler, error) {
+	keys, err := m.filesKeys(c)
+	if err != nil {
+		return nil, err
+	}
+	tokens, err := filesapi.NewTokens(keys, c.Audience)
+	if err != nil {
+		return nil, err
+	}
+	size := cmp.Or(int64(c.MaxSize), 1<<30)
+	if size > 5<<30 {
+		return nil, errors.New("max_size: at most 5GiB, which is what one upload takes")
+	}
+	return filesapi.New(filesapi.Config{
+		Files: service, Tokens: tokens, Cursors: []byte(c.Secret.Reveal()), MaxSize: size, Logger: m.log,
+	})
+}
+
+func (m *machine) filesKeys(c *config.Files) (jwk.Set, error) {
+	if c.Keys == "" {
+		return filesapi.Secret([]byte(c.Secret.Reveal()))
+	}
+	text, err := os.ReadFile(m.beside(c.Keys))
+	if err != nil {
+		return nil, fmt.Errorf("keys: %w", err)
+	}
+	set, err := jwk.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("keys: %s is no JSON Web Key Set: %w", c.Keys, err)
+	}
+	return set, nil
+}
+
+// filesPipeline looks at a file at each notification of its object. What fails is
+// never the object's fault.
+func filesPipeline(c *config.Files, service *files.Service) pawl.Pipeline {
+	look := func(ctx context.Context, t *pawl.Task) error {
+		id, ours := service.ID(t.Object.Key)
+		if !ours {
+			return nil
+		}
+		_, err := service.Look(ctx, id, true)
+		if err == nil || errors.Is(err, files.ErrNotFound) {
+			return nil
+		}
+		return pawl.Outage(err)
+	}
+	return pawl.Pipeline{
+		Name: "files", Match: pawl.Match{Bucket: c.To.Bucket, Prefix: c.To.Prefix}, EveryRaise: true, Handler: pawl.HandlerFunc(look),
+	}
+}
+
+const (
+	// filesSweep is how often files are looked at whose time has come.
+	filesSweep = 10 * time.Second
+	filesPage  = 100
+)
+
+// serveFiles serves clients, notifications and timers until ctx ends or one of them
+// fails.
+func (m *machine) serveFiles(ctx context.Context, service *files.Service, handler http.Handler, p *pawl.Pawl) error {
+	c := m.config.Files
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", cmp.Or(c.Listen, "127.0.0.1:8090"))
+	if err != nil {
+		return m.config.At("files.listen", err)
+	}
+	server := &http.Server{
+		Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		ErrorLog: slog.NewLogLogger(m.log.Handler(), slog.LevelWarn),
+	}
+	m.log.Info("files are served", "address", "http://"+listener.Addr().String(), "to", place(c.To.Bucket, c.To.Prefix))
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	})
+	g.Go(func() error {
+		<-ctx.Done()
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
+		defer cancel()
+		return errors.Join(server.Shutdown(end), server.Close())
+	})
+	g.Go(func() error { return p.Run(ctx) })
+	g.Go(func() error { m.sweepFiles(ctx, service); return nil })
+	return g.Wait()
+}
+
+// sweepFiles looks at files whose time has come, until ctx ends.
+func (m *machine) sweepFiles(ctx context.Context, service *files.Service) {
+	tick := time.NewTicker(filesSweep)
+	defer tick.Stop()
+	for {
+		n, err := service.Sweep(ctx, filesPage)
+		if err != nil && ctx.Err() == nil {
+			m.log.Warn("files could not be looked at; they are looked at again", "error", err)
+		}
+		if n == filesPage && err == nil {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package filesim
+
+import (
+	"context"
+	"slices"
+
+	"github.com/pawlhq/pawl/files"
+)
+
+// table has the transitions that there are. The zero state is no row.
+var table = map[files.State][]files.State{
+	0:             {files.Pending},
+	files.Pending: {files.Indexed, files.Expired, files.Deleted},
+	files.Indexed: {files.Lost, files.Deleted},
+	files.Lost:    {files.Indexed, files.Deleted},
+	files.Deleted: {files.Indexed, files.Pending, files.Purging},
+	files.Purging: {files.Gone},
+	files.Gone:    {0},
+	files.Expired: {0},
+}
+
+// checkChange looks at a change that was made.
+func (w *World) checkChange(t *truth, c files.Change) {
+	from, to := t.row.State, c.Next.State
+	if c.Drop {
+		to = 0
+	}
+	if from != to && !slices.Contains(table[from], to) {
+		w.violate("%s went from state %d to %d", t.id, from, to)
+	}
+	if to == files.Indexed && t.unwanted {
+		w.violate("%s is visible, though it was deleted", t.id)
+	}
+	if to == files.Pending && from == files.Deleted && t.unwanted {
+		w.violate("%s may become visible, though it was deleted", t.id)
+	}
+	if t.wanted && !t.taken && from == files.Indexed && to != files.Indexed {
+		w.violate("%s is not visible, though nobody deleted it", t.id)
+	}
+	if key := c.Next.Idempotency; key != "" && from == 0 {
+		for _, other := range w.truths {
+			if other != t && other.row.Idempotency == key && other.row.State != files.Expired {
+				w.violate("%s and %s were both begun by %s", t.id, other.id, key)
+			}
+		}
+	}
+}
+
+// checkQuota wants an entity to use what its files need, and no more.
+func (w *World) checkQuota(entity string) {
+	var sum int64
+	for _, t := range w.truths {
+		if s := t.row.State; t.row.Entity == entity && (s == files.Pending || s == files.Indexed || s == files.Lost) {
+			sum += t.row.Size
+		}
+	}
+	used, err := w.index.Used(context.Background(), entity)
+	if err != nil || used != sum {
+		w.violate("%s uses %d bytes, and its files are %d: %v", entity, used, sum, err)
+	}
+	if used > w.limit {
+		w.violate("%s uses %d bytes of %d", entity, used, w.limit)
+	}
+}
+
+// checkRemoval looks at the removal of an object by the service.
+func (w *World) checkRemoval(t *truth) {
+	if s := t.row.State; s != 0 && s != files.Purging && s != files.Gone && s != files.Expired {
+		w.violate("the object of %s was removed while it was %s", t.id, s)
+	}
+	if t.wanted {
+		w.violate("the object of %s was removed, though nobody deleted it", t.id)
+	}
+}
+
+// checkRest looks at the world when nothing happens in it any more.
+func (w *World) checkRest() {
+	for _, t := range w.truths {
+		if s := t.row.State; s != 0 && s != files.Indexed && s != files.Lost {
+			w.violate("at rest %s is %s", t.id, s)
+		}
+		if why := w.wrong(t); why != "" {
+			w.violate("at rest %s, in state %d: %s", t.id, t.row.State, why)
+		}
+	}
+}
+
+// wrong says what is wrong with a file at rest, if anything is.
+func (w *World) wrong(t *truth) string {
+	_, stored := w.objects[t.id]
+	indexed := t.row.State == files.Indexed
+	switch {
+	case stored && !indexed:
+		return "there is an object of it"
+	case indexed && t.unwanted:
+		return "it is visible, though it was deleted"
+	case t.taken:
+		return "" // what else is missing, somebody else has taken
+	case indexed && !stored:
+		return "it is visible and has no object"
+	case !indexed && t.wanted:
+		return "it is not visible, though nobody deleted it"
+	case !indexed && t.arrived && !t.touched && !t.through:
+		return "it is not visible, though its bytes have come"
+	case t.row.State == files.Lost:
+		return "it is lost, and nobody took it"
+	}
+	return ""
+}

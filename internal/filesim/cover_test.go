@@ -1,0 +1,25 @@
+package filesim
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestReach: in few worlds every state and every ending is met.
+func TestReach(t *testing.T) {
+	p := &pool{}
+	defer p.close()
+	var all strings.Builder
+	for s := range uint64(2000) {
+		play(p, s, func(format string, args ...any) { fmt.Fprintf(&all, format+"\n", args...) })
+	}
+	for _, want := range []string{
+		"is pending", "is indexed", "is lost", "is deleted", "is purging", "is gone", "is expired",
+		"has deleted", "back", "takes the object", "is removed", "land",
+	} {
+		if !strings.Contains(all.String(), want) {
+			t.Errorf("in no world: %s", want)
+		}
+	}
+}

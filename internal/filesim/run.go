@@ -1,0 +1,123 @@
+package filesim
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawlhq/pawl/files"
+	"github.com/pawlhq/pawl/files/memindex"
+	"github.com/pawlhq/pawl/internal/tape"
+)
+
+// Failure is a world in which something went wrong.
+type Failure struct {
+	Seed       uint64
+	Violations []string
+	Story      []string
+}
+
+// Run plays the worlds of n seeds from first on, and returns that of the smallest
+// seed found that fails, or nil.
+func Run(first, n uint64) *Failure {
+	var taken atomic.Uint64
+	var mu sync.Mutex
+	var failed *Failure
+	var wg sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			p := &pool{}
+			defer p.close()
+			for i := taken.Add(1) - 1; i < n; i = taken.Add(1) - 1 {
+				v := play(p, first+i, nil)
+				if len(v) == 0 {
+					continue
+				}
+				mu.Lock()
+				if failed == nil || first+i < failed.Seed {
+					failed = &Failure{Seed: first + i, Violations: v}
+				}
+				mu.Unlock()
+				taken.Store(n)
+			}
+		})
+	}
+	wg.Wait()
+	if failed != nil {
+		p := &pool{}
+		defer p.close()
+		play(p, failed.Seed, func(format string, args ...any) {
+			failed.Story = append(failed.Story, fmt.Sprintf(format, args...))
+		})
+	}
+	return failed
+}
+
+// window is how long there are troubles.
+const window = 8 * time.Hour
+
+// play plays the world of a seed, and returns what went wrong.
+func play(p *pool, seed uint64, story func(string, ...any)) []string {
+	w := &World{
+		tape: tape.New(seed), pool: p, index: memindex.New(),
+		objects: map[string]files.Promise{}, truths: map[string]*truth{}, story: story,
+	}
+	w.limit = 1000
+	if w.tape.Chance(300) {
+		w.limit = 25
+	}
+	for i := range w.skews {
+		w.skews[i] = w.tape.UpTo(times.Skew-time.Second) - times.Skew/2
+	}
+	w.trouble = []int{0, 20, 60, 150}[w.tape.Choose(4)]
+	w.loses = []int{0, 200, 1000}[w.tape.Choose(3)]
+	for n := range 1 + w.tape.Choose(4) {
+		w.user(n)
+	}
+	w.loop()
+	w.rest()
+	return w.violations
+}
+
+// rest lets the timers of all rows run out, without further troubles.
+func (w *World) rest() {
+	w.calm = true
+	w.now = max(w.now, window)
+	for range 100 {
+		due, found := w.nextLook()
+		if !found {
+			break
+		}
+		w.now = max(w.now, due-w.skews[0])
+		w.sweep(0)
+		w.loop()
+	}
+	w.audit()
+	if w.running > 0 {
+		w.violate("%d requests never end", w.running)
+	}
+	w.checkRest()
+}
+
+// audit looks at the files that somebody has tampered with. Of no others it is
+// needed.
+func (w *World) audit() {
+	for _, t := range w.truths {
+		if t.taken {
+			w.look(t.id)
+		}
+	}
+	w.loop()
+}
+
+// nextLook returns when the next row is due.
+func (w *World) nextLook() (at time.Duration, found bool) {
+	for _, t := range w.truths {
+		if look := t.row.LookAt; !look.IsZero() && (!found || look.Sub(epoch) < at) {
+			at, found = look.Sub(epoch), true
+		}
+	}
+	return at, found
+}

@@ -1,0 +1,169 @@
+package filesim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawlhq/pawl/files"
+)
+
+// user plans what one user does: an upload, by a signed URL or through the service,
+// then perhaps the same again, deletions and undeletions.
+func (w *World) user(n int) {
+	u := &user{w: w, n: n, promise: promise(n)}
+	if w.tape.Chance(500) {
+		u.key = fmt.Sprintf("key%d", n)
+	}
+	u.through = w.tape.Chance(250)
+	w.after(w.tape.UpTo(10*time.Minute), func() { u.upload(3) })
+	if u.key != "" && w.tape.Chance(500) {
+		w.after(w.tape.UpTo(30*time.Minute), func() { u.upload(1) })
+	}
+	for range w.tape.Choose(4) {
+		at := w.tape.UpTo(4 * time.Hour)
+		if w.tape.Chance(500) {
+			at = w.tape.UpTo(30 * time.Minute)
+		}
+		w.after(at, func() { u.change(w.tape.Chance(400)) })
+	}
+	if w.tape.Chance(30) {
+		w.after(w.tape.UpTo(4*time.Hour), u.tamper)
+	}
+}
+
+type user struct {
+	w       *World
+	n       int
+	key     string // idempotency key
+	promise files.Promise
+	through bool // uploads through the service
+	ids     []string
+}
+
+func (u *user) entity() string { return fmt.Sprintf("e%d", u.n%2) }
+
+// upload begins the upload, with some more tries where it fails.
+func (u *user) upload(tries int) {
+	u.w.spawn(u.w.tape.Choose(nodes), func(t *thread) {
+		var f files.File
+		var signed files.SignedRequest
+		var err error
+		if u.through {
+			f, err = t.files.Store(context.Background(), u.entity(), u.key, u.promise, nil)
+			u.stored(f, err)
+		} else {
+			f, signed, err = t.files.Upload(context.Background(), u.entity(), u.key, u.promise)
+		}
+		if err != nil {
+			if tries > 1 && !errors.Is(err, files.ErrQuota) {
+				u.w.after(u.w.tape.UpTo(time.Minute), func() { u.upload(tries - 1) })
+			}
+			return
+		}
+		u.ids = append(u.ids, f.ID)
+		u.w.tell("user %d has %s, until %v", u.n, f.ID, signed.Until.Sub(epoch))
+		if signed.URL != "" {
+			u.send(signed)
+		}
+	})
+}
+
+// stored is the answer to an upload through the service.
+func (u *user) stored(f files.File, err error) {
+	if err != nil {
+		return
+	}
+	if t := u.w.truth(f.ID); !t.touched {
+		t.wanted = true
+	}
+}
+
+// send uploads by a signed URL: never, once or twice, at once or in the last moment,
+// fast or slow.
+func (u *user) send(s files.SignedRequest) {
+	w := u.w
+	for range w.tape.Choose(3) {
+		d := w.tape.UpTo(time.Minute)
+		if w.tape.Chance(500) {
+			d = w.tape.UpTo(times.URL + 20*time.Minute)
+		}
+		w.after(d, func() {
+			if !epoch.Add(w.now).Before(s.Until) {
+				return // the store refuses it
+			}
+			long := w.way()
+			if w.tape.Chance(300) {
+				long = w.tape.UpTo(times.Upload)
+			}
+			w.after(long, func() {
+				if w.land(s.URL, u.promise) && w.tape.Chance(300) {
+					w.look(s.URL) // the user says that it is complete
+				}
+			})
+		})
+	}
+}
+
+// change deletes or undeletes one of the user's files.
+func (u *user) change(undelete bool) {
+	if len(u.ids) == 0 {
+		return
+	}
+	w := u.w
+	id := u.ids[w.tape.Choose(len(u.ids))]
+	w.spawn(w.tape.Choose(nodes), func(t *thread) {
+		if undelete {
+			u.undelete(t, w.truth(id))
+		} else {
+			u.delete(t, w.truth(id))
+		}
+	})
+}
+
+func (u *user) delete(t *thread, f *truth) {
+	u.w.tell("user %d deletes %s", u.n, f.id)
+	f.wanted, f.touched = false, true
+	f.deletes++
+	f.deletesBegun++
+	others, begun := f.undeletes, f.undeletesBegun
+	_, err := t.files.Delete(context.Background(), f.id)
+	if err != nil {
+		return // it may have been made, or may yet be
+	}
+	f.deletes--
+	f.unwanted = others == 0 && begun == f.undeletesBegun
+	u.w.tell("user %d has deleted %s: %v", u.n, f.id, f.unwanted)
+}
+
+func (u *user) undelete(t *thread, f *truth) {
+	u.w.tell("user %d undeletes %s", u.n, f.id)
+	f.unwanted = false
+	f.undeletes++
+	f.undeletesBegun++
+	others, begun := f.deletes, f.deletesBegun
+	got, err := t.files.Undelete(context.Background(), f.id)
+	if err != nil {
+		return
+	}
+	f.undeletes--
+	if got.State == files.Indexed && others == 0 && begun == f.deletesBegun {
+		f.wanted = true
+		u.w.tell("user %d has %s back", u.n, f.id)
+	}
+}
+
+// tamper removes an object behind everybody's back.
+func (u *user) tamper() {
+	if len(u.ids) == 0 {
+		return
+	}
+	id := u.ids[0]
+	if _, ok := u.w.objects[id]; ok {
+		u.w.tell("somebody takes the object of %s away", id)
+		u.w.truth(id).taken = true
+		delete(u.w.objects, id)
+		u.w.notify(id)
+	}
+}

@@ -1,0 +1,209 @@
+package filesim
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawlhq/pawl/files"
+	"github.com/pawlhq/pawl/files/memindex"
+	"github.com/pawlhq/pawl/internal/tape"
+)
+
+// times are those of every world.
+var times = files.Times{
+	URL: 15 * time.Minute, Upload: time.Hour, Undelete: 2 * time.Hour, Delay: 6 * time.Hour, Skew: 15 * time.Minute,
+}
+
+// epoch is when a world begins: after all deadlines of contexts, which go by the
+// clock of the machine.
+var epoch = time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// nodes is how many machines run the service. Each has a clock of its own.
+const nodes = 3
+
+// fault is what goes wrong with a request.
+type fault uint8
+
+const (
+	none fault = iota
+	crashBefore
+	crashAfter
+	lost
+	unsent
+	late
+	freezeBefore
+	freezeAfter
+	faults
+)
+
+// World is one history.
+type World struct {
+	tape    *tape.Tape
+	pool    *pool
+	now     time.Duration
+	agenda  agenda
+	running int
+	calm    bool // troubles are over
+
+	skews   [nodes]time.Duration
+	trouble int // faults in 1000 requests
+	loses   int // notifications in 1000 that are lost
+	limit   int64
+
+	index   *memindex.Index
+	objects map[string]files.Promise
+	truths  map[string]*truth // by file
+	ids     int
+
+	violations []string
+	story      func(string, ...any)
+}
+
+// truth is what the world knows of a file.
+type truth struct {
+	id             string
+	row            files.File // zero: none
+	deletes        int        // calls under way, or of unknown end
+	deletesBegun   int
+	undeletes      int
+	undeletesBegun int
+	wanted         bool // an upload or undelete was answered, and no delete has begun since
+	unwanted       bool // a delete was answered, and no undelete has begun since
+	arrived        bool // the bytes have landed, before any delete began
+	touched        bool // a delete has begun
+	taken          bool // somebody else has removed the object
+	through        bool // the service itself uploads, and may give up
+}
+
+func (w *World) way() time.Duration { return w.tape.UpTo(200 * time.Millisecond) }
+
+func (w *World) fault() fault {
+	if !w.tape.Chance(w.trouble) {
+		return none
+	}
+	return fault(1 + w.tape.Choose(int(faults)-1))
+}
+
+func (w *World) newID() string {
+	w.ids++
+	return fmt.Sprintf("f%03d", w.ids)
+}
+
+func (w *World) after(d time.Duration, do func()) { w.agenda.push(w.now+d, do) }
+
+// loop lets happen what is planned until nothing is.
+func (w *World) loop() {
+	for len(w.agenda.list) > 0 {
+		next := w.agenda.pop()
+		w.now = max(w.now, next.at)
+		next.do()
+	}
+}
+
+func (w *World) tell(format string, args ...any) {
+	if w.story != nil {
+		w.story("%10s "+format, append([]any{w.now}, args...)...)
+	}
+}
+
+func (w *World) violate(format string, args ...any) {
+	w.tell("VIOLATED: "+format, args...)
+	w.violations = append(w.violations, fmt.Sprintf(format, args...))
+}
+
+func (w *World) truth(id string) *truth {
+	t := w.truths[id]
+	if t == nil {
+		t = &truth{id: id}
+		w.truths[id] = t
+	}
+	return t
+}
+
+// apply changes the index, and looks whether it may.
+func (w *World) apply(c files.Change) (files.Outcome, error) {
+	o, err := w.index.Apply(context.Background(), c)
+	if err != nil || o.Result != files.Applied {
+		return o, err
+	}
+	t := w.truth(c.Next.ID)
+	w.checkChange(t, c)
+	t.row = c.Next
+	if c.Drop {
+		t.row = files.File{}
+	} else if !c.Next.LookAt.IsZero() && !w.calm {
+		node := w.tape.Choose(nodes)
+		at := c.Next.LookAt.Sub(epoch) - w.skews[node] + w.tape.UpTo(time.Minute)
+		w.agenda.push(max(w.now, at), func() { w.sweep(node) })
+	}
+	w.tell("%s is %s, look at %v", c.Next.ID, t.row.State, t.row.LookAt.Sub(epoch))
+	w.checkQuota(c.Next.Entity)
+	return o, nil
+}
+
+func (w *World) sweep(node int) {
+	w.spawn(node, func(t *thread) { _, _ = t.files.Sweep(context.Background(), 10) })
+}
+
+// head is the store's answer, dated by its clock in whole seconds.
+func (w *World) head(key string) files.Seen {
+	p, ok := w.objects[key]
+	return files.Seen{Found: ok, Size: p.Size, SHA256: p.SHA256, Date: epoch.Add(w.now).Truncate(time.Second)}
+}
+
+// land stores an object, unless one is there.
+func (w *World) land(key string, p files.Promise) bool {
+	if _, exists := w.objects[key]; exists {
+		return false
+	}
+	w.objects[key] = p
+	t := w.truth(key)
+	w.tell("the bytes of %s land", key)
+	t.arrived = t.arrived || !t.touched
+	w.notify(key)
+	return true
+}
+
+func (w *World) remove(key string) {
+	if _, exists := w.objects[key]; !exists {
+		return
+	}
+	w.tell("the object of %s is removed", key)
+	w.checkRemoval(w.truth(key))
+	delete(w.objects, key)
+	w.notify(key)
+}
+
+// notify lets a notification come, or not, or twice.
+func (w *World) notify(key string) {
+	if w.calm || w.tape.Chance(w.loses) {
+		return
+	}
+	for again := true; again; again = w.tape.Chance(200) {
+		d := w.way()
+		if w.tape.Chance(300) {
+			d = w.tape.UpTo(times.Delay)
+		}
+		w.after(d, func() { w.look(key) })
+	}
+}
+
+// look is what a notification leads to, again and again until it is acknowledged.
+func (w *World) look(id string) {
+	w.spawn(w.tape.Choose(nodes), func(t *thread) {
+		_, err := t.files.Look(context.Background(), id, true)
+		if err != nil && !errors.Is(err, files.ErrNotFound) && w.now < times.Delay {
+			w.after(w.tape.UpTo(time.Minute), func() { w.look(id) })
+		}
+	})
+}
+
+// promise is what user number n uploads.
+func promise(n int) (p files.Promise) {
+	p.Size = int64(10 + n)
+	binary.BigEndian.PutUint64(p.SHA256[:], uint64(n+1))
+	return p
+}
