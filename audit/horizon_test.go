@@ -141,7 +141,7 @@ type dying struct{ *sqliteledger.Store }
 
 func (d dying) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.Outcome, error) {
 	_, err := d.Store.Swap(ctx, changes)
-	return nil, errors.Join(err, errKilled)
+	return nil, errors.Join(err, ledger.ErrUnusable, errKilled)
 }
 
 // TestHorizonComesFirst: no row goes before the ledger remembers.

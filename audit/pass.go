@@ -72,12 +72,12 @@ const chunk = 1000
 // On an error what was compared since is forgotten: a listing that breaks off, or
 // repeats itself, shows nothing.
 func (p *Pass) Walk(ctx context.Context, prefix string, s *Span, commit func(*Counts) error) error {
-	m := p.merge(ctx, prefix, s.Done())
-	defer m.stop()
 	w := walk{Pass: p}
 	if err := w.readHorizon(ctx); err != nil {
 		return err
 	}
+	m := p.merge(ctx, prefix, s.Done())
+	defer m.stop()
 	for n := 1; ; n++ {
 		key, ok, err := m.next()
 		if err != nil {
