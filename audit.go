@@ -84,13 +84,8 @@ func (c *Config) auditor() (*audit.Auditor, error) {
 	for i := range c.Pipelines {
 		all[i] = c.Pipelines[i].audited()
 	}
-	var forgotten time.Duration
-	if c.Audit.PurgeSettled {
-		forgotten = c.Audit.Retain
-	}
 	return audit.New(audit.Config{
-		Forgotten: forgotten,
-		Ledger:    c.Ledger, Objects: c.Objects, Pipelines: all, TTL: c.Lease.TTL, Logger: c.Logger, Observer: c.Observer,
+		Ledger: c.Ledger, Objects: c.Objects, Pipelines: all, TTL: c.Lease.TTL, Logger: c.Logger, Observer: c.Observer,
 	})
 }
 
@@ -124,6 +119,9 @@ func (c *Config) validateAudit() (errs []error) {
 	if least := max(c.Audit.Settle, c.Audit.MaxDelay); c.Audit.Retain <= least {
 		errs = append(errs, fmt.Errorf("the audit's retain is %s: it must exceed settle and max_delay, here %s, or an event that comes late would find no trace of the removal",
 			c.Audit.Retain, least))
+	}
+	if _, ok := c.Ledger.(ledger.Registers); c.Audit.PurgeSettled && c.Ledger != nil && !ok {
+		errs = append(errs, errors.New("a purge of settled rows needs a ledger with registers, as those on SQLite and Postgres are, to remember how far it has gone"))
 	}
 	if c.Audit.Every == 0 {
 		return errs

@@ -109,7 +109,8 @@ type Audit struct {
 	MaxDelay time.Duration
 	// PurgeSettled gives up the rows of objects that exist, too, Retain after they
 	// settled: the ledger stays small, and what is lost about such an object later
-	// stays lost. An audit then passes over objects without a row that are older.
+	// stays lost. The ledger, which must have registers, remembers how far this has
+	// gone: audits pass over objects without a row that are older, for good.
 	PurgeSettled bool
 }
 

@@ -121,6 +121,8 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 			"the audit's retain is 48h0m0s: it must exceed settle and max_delay, here 48h0m0s, or an event that comes late would find no trace of the removal"},
 		{"forgets before all have come", func(c *pawl.Config) { c.Audit.Retain = time.Hour },
 			"the audit's retain is 1h0m0s: it must exceed settle and max_delay, here 24h0m0s, or an event that comes late would find no trace of the removal"},
+		{"purges without registers", func(c *pawl.Config) { c.Audit.PurgeSettled, c.Ledger = true, struct{ ledger.Store }{c.Ledger} },
+			"a purge of settled rows needs a ledger with registers, as those on SQLite and Postgres are, to remember how far it has gone"},
 		{"audits and never sweeps", func(c *pawl.Config) { c.Audit.Every = time.Hour; neverSweeps(c) },
 			"an audit on a schedule needs a sweep: what it finds has no message that would bring an attempt"},
 		{"audits without order", func(c *pawl.Config) { c.Audit.Every, c.Ledger = time.Hour, unordered{c.Ledger} },

@@ -27,9 +27,6 @@ type Config struct {
 	Ledger    ledger.Store
 	Objects   bucket.Store
 	Pipelines []Pipeline
-	// Forgotten is how old objects are whose rows may have been purged: those without
-	// a row that are older are passed over; 0: none are.
-	Forgotten time.Duration
 	TTL       time.Duration   // how long others wait for an auditor that is gone; default 30 s, at least 1 s
 	Logger    *slog.Logger    // default slog.Default()
 	Observer  worker.Observer // is told of each loss, and of each audit
@@ -259,10 +256,13 @@ func (r *run) unit(ctx context.Context) error {
 func (r *run) pass(u *unit) *Pass {
 	p := &Pass{
 		Pipeline: u.Pipeline, Truth: r.o.Truth, AsOf: r.o.AsOf, Ledger: r.ledger,
-		Settle: r.o.Settle, Forgotten: r.cfg.Forgotten, Redrive: r.o.Redrive, DryRun: r.o.DryRun,
+		Settle: r.o.Settle, Redrive: r.o.Redrive, DryRun: r.o.DryRun,
 		Now: func() time.Time { return time.Now().UTC() }, Nonce: nonce, Each: r.each,
 		Objects: r.cfg.Objects,
 		Found:   func(key ledger.RowKey, what string, repaired bool) { r.example(u, key, what, repaired) },
+	}
+	if r.registers != nil {
+		p.Horizon = func(ctx context.Context) (time.Time, error) { return horizon(ctx, r.registers, u.Name) }
 	}
 	if p.Truth == nil {
 		p.Truth = r.cfg.Objects

@@ -241,7 +241,7 @@ func TestKilled(t *testing.T) {
 			report, err := audit.Report{}, errKilled
 			for ; err != nil; kills++ {
 				ctx, kill := context.WithCancel(t.Context())
-				m := &mortal{registers: l.ledger, kill: kill, n: 3 + rng.IntN(15)}
+				m := &mortal{registers: l.ledger, kill: kill, n: 3 + rng.IntN(45)}
 				report, err = l.auditor(t, m).Run(ctx, options)
 				kill()
 			}

@@ -50,8 +50,9 @@ type Pass struct {
 	Ledger   *ledger.Ledger
 	// Settle is how late a notification may be.
 	Settle time.Duration
-	// Forgotten is how old objects are whose rows may have been purged; 0: none are.
-	Forgotten time.Duration
+	// Horizon, when set, returns how far purges have gone: an object without a row
+	// that was changed before is passed over. It is asked after a row is found missing.
+	Horizon func(ctx context.Context) (time.Time, error)
 	// Redrive gives dead and failed rows fresh attempts. DryRun writes nothing.
 	Redrive, DryRun bool
 	Now             func() time.Time
@@ -71,9 +72,12 @@ const chunk = 1000
 // On an error what was compared since is forgotten: a listing that breaks off, or
 // repeats itself, shows nothing.
 func (p *Pass) Walk(ctx context.Context, prefix string, s *Span, commit func(*Counts) error) error {
+	w := walk{Pass: p}
+	if err := w.readHorizon(ctx); err != nil {
+		return err
+	}
 	m := p.merge(ctx, prefix, s.Done())
 	defer m.stop()
-	w := walk{Pass: p}
 	for n := 1; ; n++ {
 		key, ok, err := m.next()
 		if err != nil {
@@ -99,8 +103,9 @@ func (p *Pass) Walk(ctx context.Context, prefix string, s *Span, commit func(*Co
 // walk is a Pass under way, between two commits.
 type walk struct {
 	*Pass
-	counts Counts
-	open   []candidate
+	counts  Counts
+	open    []candidate
+	horizon time.Time // as it was read last
 }
 
 // candidate is a row that has to be looked into.
@@ -153,7 +158,7 @@ func (w *walk) key(key, version string) ledger.RowKey {
 // redriven.
 func (w *walk) consider(row *ledger.Row, seen Seen, now time.Time) {
 	switch {
-	case w.forgotten(row, seen, now):
+	case w.passesOver(row, seen):
 	case compare(row, seen, w.settled(now)) != None, w.redrives(row, now):
 		w.open = append(w.open, candidate{key: row.RowKey})
 	case compare(row, seen, forever) != None:
@@ -161,9 +166,21 @@ func (w *walk) consider(row *ledger.Row, seen Seen, now time.Time) {
 	}
 }
 
-// forgotten reports that the row of an object may have been purged.
-func (p *Pass) forgotten(row *ledger.Row, seen Seen, now time.Time) bool {
-	return p.Forgotten > 0 && row.Want.Kind == 0 && seen.Exists && seen.Identity.ModTime.Before(now.Add(-p.Forgotten))
+// readHorizon learns how far purges have gone.
+func (w *walk) readHorizon(ctx context.Context) (err error) {
+	if w.Horizon != nil {
+		w.horizon, err = w.Horizon(ctx)
+	}
+	return err
+}
+
+// passesOver reports that the row of an object may have been purged, and counts that.
+func (w *walk) passesOver(row *ledger.Row, seen Seen) bool {
+	if !row.Nonce.IsZero() || !seen.Exists || !seen.Identity.ModTime.Before(w.horizon) {
+		return false
+	}
+	w.counts.PassedOver++
+	return true
 }
 
 // settled is before when something must have changed to be judged.
@@ -241,7 +258,7 @@ func (w *walk) compareVersions(infos []bucket.Info, rows []ledger.Row, now time.
 		switch {
 		case all:
 			w.consider(&row, listed(info, &row), now)
-		case !known && w.forgotten(&row, listed(info, &row), now):
+		case !known && w.passesOver(&row, listed(info, &row)):
 		case !known && info.ModTime.Before(w.settled(now)):
 			w.open = append(w.open, candidate{key: row.RowKey, latest: true})
 		case !known:

@@ -2,8 +2,10 @@ package audit
 
 import (
 	"context"
+	"errors"
 	"time"
 
+	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/ledger"
 )
 
@@ -27,13 +29,24 @@ const purgePage = 500
 // that comes after its row is gone counts as the first ever; so p.Retain must
 // exceed the largest delay of a notification.
 //
+// Before it drops rows of objects that exist, it has the ledger remember how
+// far it goes, for audits; the ledger must have registers for that.
+//
 // Purge calls tell, unless it is nil, after each page. With dryRun it only counts.
 func Purge(ctx context.Context, s ledger.Store, pipeline string, p *ledger.Policy, dryRun bool, tell func(Purged)) (done Purged, err error) {
-	l := ledger.New(s)
+	l, now := ledger.New(s), time.Now().UTC()
+	raised := false
 	for after := (ledger.RowKey{}); ; {
-		changes, last, err := purgeable(ctx, s, ledger.Range{Pipeline: pipeline, After: after}, p, &done)
+		changes, exist, err := purgeable(ctx, s, ledger.Range{Pipeline: pipeline, After: after}, p, now, &done)
 		if err != nil {
 			return done, err
+		}
+		last := len(changes) < purgePage
+		if exist && !raised && !dryRun {
+			if err := raiseHorizon(ctx, s, pipeline, now.Add(p.Skew-p.Retain)); err != nil {
+				return done, err
+			}
+			raised = true
 		}
 		if len(changes) > 0 && !dryRun {
 			outcomes, err := l.Swap(ctx, changes)
@@ -64,10 +77,10 @@ func (p *Purged) count(dropped bool) {
 	}
 }
 
-// purgeable returns the next page of deletions, and whether it is the last. The
-// scan has ended before anything is written.
-func purgeable(ctx context.Context, s ledger.Store, r ledger.Range, p *ledger.Policy, done *Purged) (page []ledger.Change, last bool, err error) {
-	now := time.Now().UTC()
+// purgeable returns the next page of deletions, and whether objects that exist are
+// among them. The last page is not full. The scan has ended before anything is
+// written.
+func purgeable(ctx context.Context, s ledger.Store, r ledger.Range, p *ledger.Policy, now time.Time, done *Purged) (page []ledger.Change, exist bool, err error) {
 	for row, err := range s.Scan(ctx, r) {
 		if err != nil {
 			return nil, false, err
@@ -76,10 +89,43 @@ func purgeable(ctx context.Context, s ledger.Store, r ledger.Range, p *ledger.Po
 		if !row.Forget(p, now) {
 			continue
 		}
+		exist = exist || row.Have.Kind != event.Removed
 		page = append(page, ledger.Change{Key: row.RowKey, Expect: row.Nonce})
 		if len(page) == purgePage {
-			return page, false, nil
+			break
 		}
 	}
-	return page, true, nil
+	return page, exist, nil
+}
+
+// horizonRegister and a pipeline's name make the name of the register that keeps its
+// horizon.
+const horizonRegister = "audit/horizon/"
+
+// horizon returns how far purges of a pipeline's rows have gone: those of objects
+// that were changed before may be gone although the objects exist. The zero time says
+// that none is. It is read after a row is found missing: it is raised before rows go.
+func horizon(ctx context.Context, r ledger.Registers, pipeline string) (at time.Time, err error) {
+	k := &keeper{registers: r, name: horizonRegister + pipeline}
+	err = k.read(ctx, &at)
+	return at, err
+}
+
+// raiseHorizon has the ledger remember that rows go that settled before a time. It
+// only ever rises.
+func raiseHorizon(ctx context.Context, s ledger.Store, pipeline string, to time.Time) error {
+	r, ok := s.(ledger.Registers)
+	if !ok {
+		return errors.New("this ledger keeps no registers, which a purge of settled rows needs to tell audits how far it has gone: use one on SQLite or Postgres")
+	}
+	for {
+		k := &keeper{registers: r, name: horizonRegister + pipeline}
+		var at time.Time
+		if err := k.read(ctx, &at); err != nil || !at.Before(to) {
+			return err
+		}
+		if err := k.write(ctx, to); !errors.Is(err, ledger.ErrRegisterChanged) {
+			return err
+		}
+	}
 }

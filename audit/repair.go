@@ -41,6 +41,9 @@ func (w *walk) round(ctx context.Context, open []candidate) (again []candidate, 
 	if err != nil {
 		return nil, err
 	}
+	if err := w.readHorizon(ctx); err != nil { // after the rows: a purge may go on beside this
+		return nil, err
+	}
 	looks, err := w.looks(ctx, open)
 	if err != nil {
 		return nil, err
@@ -53,7 +56,7 @@ func (w *walk) round(ctx context.Context, open []candidate) (again []candidate, 
 			w.counts.Unseen++
 			continue
 		}
-		if w.forgotten(&rows[i], looks[i].Seen, now) {
+		if w.passesOver(&rows[i], looks[i].Seen) {
 			continue
 		}
 		next, loss := Decide(rows[i], looks[i].Seen, w.Settle, now)

@@ -22,13 +22,14 @@ type Counts struct {
 	NoInput  int64 `json:"no_input"`
 	Repaired int64 `json:"repaired"` // of all these
 
-	Young      int64 `json:"young"`      // differ, and are too young to tell
-	Dead       int64 `json:"dead"`       // rows that will not be tried again
-	Failed     int64 `json:"failed"`     // rows that back off
-	Redriven   int64 `json:"redriven"`   // of these two
-	Unreadable int64 `json:"unreadable"` // rows
-	Unseen     int64 `json:"unseen"`     // objects that the store does not let us look at
-	Foreign    int64 `json:"foreign"`    // objects among the outputs that are not the pipeline's
+	Young      int64 `json:"young"`       // differ, and are too young to tell
+	PassedOver int64 `json:"passed_over"` // have no row, and a purge may have dropped it
+	Dead       int64 `json:"dead"`        // rows that will not be tried again
+	Failed     int64 `json:"failed"`      // rows that back off
+	Redriven   int64 `json:"redriven"`    // of these two
+	Unreadable int64 `json:"unreadable"`  // rows
+	Unseen     int64 `json:"unseen"`      // objects that the store does not let us look at
+	Foreign    int64 `json:"foreign"`     // objects among the outputs that are not the pipeline's
 }
 
 // Lost is how many notifications were lost.
@@ -78,10 +79,10 @@ func (c *Counts) Add(o *Counts) {
 	}
 }
 
-func (c *Counts) fields() [16]*int64 {
+func (c *Counts) fields() [17]*int64 {
 	return [...]*int64{
 		&c.Listed, &c.Rows, &c.Looked, &c.LostCreations, &c.LostOverwrites, &c.LostRemovals, &c.NoOutput, &c.NoInput, &c.Repaired,
-		&c.Young, &c.Dead, &c.Failed, &c.Redriven, &c.Unreadable, &c.Unseen, &c.Foreign,
+		&c.Young, &c.PassedOver, &c.Dead, &c.Failed, &c.Redriven, &c.Unreadable, &c.Unseen, &c.Foreign,
 	}
 }
 
@@ -135,6 +136,6 @@ func (r *Report) Log(to *slog.Logger) {
 	}
 	to.Log(context.Background(), level, message, "listed", total.Listed, "rows", total.Rows,
 		"lost_creations", total.LostCreations, "lost_overwrites", total.LostOverwrites, "lost_removals", total.LostRemovals,
-		"no_output", total.NoOutput, "no_input", total.NoInput, "dead", total.Dead, "failed", total.Failed, "unseen", total.Unseen,
+		"no_output", total.NoOutput, "no_input", total.NoInput, "passed_over", total.PassedOver, "dead", total.Dead, "failed", total.Failed, "unseen", total.Unseen,
 		"took", r.Ended.Sub(r.Started).Round(time.Millisecond))
 }

@@ -116,6 +116,7 @@ func auditText(r *pawl.AuditReport, total *audit.Counts, complete bool) string {
 		what string
 	}{
 		{total.Young, "differ, and changed within " + r.Settle + ": not judged"},
+		{total.PassedOver, "without a row, older than what a purge has dropped: passed over"},
 		{total.Redriven, "dead or failed were redriven"},
 		{total.Dead - min(total.Dead, total.Redriven), "dead: pawl ls --state dead"},
 		{total.Failed, "failed, and are tried again by themselves"},

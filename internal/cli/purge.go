@@ -25,7 +25,8 @@ are to be verified.
 
 With "purge: settled" in the configuration's audit it drops settled rows of objects
 that exist as well. That keeps the ledger small, at a price: what is lost about such
-an object later is not found.
+an object later is not found: from then on audits pass over objects without a row
+that are older than what was dropped.
 
 It works while workers run. "pawl run" does it after each scheduled audit.`,
 		Example: `  pawl purge --dry-run

@@ -59,6 +59,7 @@ type archiving struct {
 // they are put and a shard is split. Verify and an independent reader find each of
 // them once.
 func TestArchive(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	dir := t.TempDir()
 	a := &archiving{T: t, binary: build(t, dir), streams: servertest.Kinesalite(t), server: servertest.MinIO(t, servertest.Options{})}
 	a.stream, a.bucket = a.streams.NewStream(t, archiveShards), a.server.NewBucket(t)

@@ -57,6 +57,7 @@ sweep: 200ms
 // processed keys, that hears of the same notifications in the same run, is left with
 // others.
 func TestLoads(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	seed := *firstSeed
 	if seed == 0 {
 		seed = rand.Uint64N(1 << 40)

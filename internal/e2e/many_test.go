@@ -33,6 +33,7 @@ var (
 // message is left or lost, an audit finds nothing, outputs are right, and each
 // version was completed once: see [life].
 func TestManyWorkers(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	seed := *firstSeed
 	if seed == 0 {
 		seed = rand.Uint64N(1 << 40)

@@ -34,6 +34,7 @@ func (f *fixture) full(k ledger.RowKey) *ledger.Row {
 		Have:      version("0055aed6dcd90281e0", 2, event.Created),
 		Lease:     ledger.Lease{Owner: "host 1", Fence: 1767225600123, Until: tick()},
 		Doubt:     true,
+		Disorder:  3,
 		Forced:    true,
 		Attempts:  4,
 		RetryAt:   tick(),

@@ -1,0 +1,171 @@
+package audit_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/audit"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/ledger/sqliteledger"
+)
+
+const day = 24 * time.Hour
+
+// longAgo puts objects that were done 100 days ago, and have a row of that.
+func (w *world) longAgo(t *testing.T, keys ...string) {
+	t.Helper()
+	defer func(at time.Time) { w.at = at }(w.at)
+	w.at = time.Now().Add(-100 * day)
+	for _, key := range keys {
+		w.settled(t, had(key, event.Created, w.put(t, key, "a")))
+	}
+}
+
+func (w *world) purge(t *testing.T, retain time.Duration) audit.Purged {
+	t.Helper()
+	p := ledger.DefaultPolicy()
+	p.Retain, p.PurgeSettled = retain, true
+	done, err := audit.Purge(t.Context(), w.ledger, "p", &p, false, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return done
+}
+
+// TestPurgedRowsArePassedOver: whatever is purged later, or never again, objects whose
+// rows may be gone are no lost creations; what came after, and other pipelines', are.
+func TestPurgedRowsArePassedOver(t *testing.T) {
+	w := newWorld(t)
+	w.longAgo(t, "a", "b")
+	if done := w.purge(t, 30*day); done.Dropped != 2 {
+		t.Fatalf("%+v", done)
+	}
+	w.put(t, "new", "a")
+	want := audit.Counts{Listed: 3, Looked: 1, LostCreations: 1, PassedOver: 2}
+	if got := w.audit(t, audit.Options{DryRun: true}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	w.longAgo(t, "c")
+	if done := w.purge(t, 60*day); done.Dropped != 1 {
+		t.Fatalf("%+v", done)
+	}
+	defer func(at time.Time) { w.at = at }(w.at)
+	w.at = time.Now().Add(-45 * day) // the row of such an object went with the first purge
+	w.put(t, "between", "a")
+	want = audit.Counts{Listed: 5, Looked: 1, LostCreations: 1, PassedOver: 4}
+	if got := w.audit(t, audit.Options{DryRun: true}); got != want {
+		t.Errorf("after a purge of less: %+v, want %+v", got, want)
+	}
+	w.pipeline.Name = "another"
+	want = audit.Counts{Listed: 5, Looked: 5, LostCreations: 5}
+	if got := w.audit(t, audit.Options{DryRun: true}); got != want {
+		t.Errorf("a pipeline that never purged: %+v, want %+v", got, want)
+	}
+}
+
+// TestTakeover finds all of a bucket that is older than what is retained, since no
+// row of an object that exists was dropped.
+func TestTakeover(t *testing.T) {
+	w := newWorld(t)
+	w.at = time.Now().Add(-100 * day)
+	w.put(t, "a", "a")
+	w.settled(t, had("gone", event.Removed, ledger.Identity{}))
+	if done := w.purge(t, 30*day); done.Dropped != 1 {
+		t.Fatalf("%+v", done)
+	}
+	want := audit.Counts{Listed: 1, Looked: 1, LostCreations: 1}
+	if got := w.audit(t, audit.Options{DryRun: true}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+// TestPurgedVersionsArePassedOver, where the listing names them and where not.
+func TestPurgedVersionsArePassedOver(t *testing.T) {
+	w := newWorld(t)
+	w.longAgo(t, "a")
+	w.purge(t, 30*day)
+	w.pipeline.EachVersion = true
+	w.longAgo(t, "b")
+	want := audit.Counts{Listed: 2, Rows: 1, PassedOver: 1}
+	if got := w.audit(t, audit.Options{DryRun: true}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	id := w.put(t, "new", "a").VersionID
+	all := versions{w.Store, map[string][]string{"a": {id}, "b": {""}, "new": {id}}}
+	if got := w.audit(t, audit.Options{DryRun: true, Truth: all}); got.PassedOver != 1 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// purgedOn is a ledger that is purged when an audit begins to read its rows.
+type purgedOn struct {
+	*sqliteledger.Store
+	purge func()
+}
+
+func (p purgedOn) Scan(ctx context.Context, r ledger.Range) iter.Seq2[ledger.Row, error] {
+	p.purge()
+	return p.Store.Scan(ctx, r)
+}
+
+// TestAuditBesidePurge: rows that go while an audit runs are not lost either.
+func TestAuditBesidePurge(t *testing.T) {
+	w := newWorld(t)
+	w.longAgo(t, "a")
+	s, purged := w.ledger.(*sqliteledger.Store), 0
+	w.ledger = purgedOn{s, func() {
+		w.ledger = s
+		purged += w.purge(t, 30*day).Dropped
+	}}
+	want := audit.Counts{Listed: 1, Looked: 1, PassedOver: 1}
+	if got := w.audit(t, audit.Options{}); got != want || purged != 1 {
+		t.Errorf("%+v, want %+v; %d rows purged", got, want, purged)
+	}
+}
+
+// unkept is a ledger that writes no registers, for now.
+type unkept struct{ *sqliteledger.Store }
+
+var errUnkept = errors.New("the disk is full")
+
+func (unkept) WriteRegister(context.Context, string, string, []byte) (string, error) {
+	return "", errUnkept
+}
+
+// dying is a ledger whose process dies with the first rows that it drops.
+type dying struct{ *sqliteledger.Store }
+
+func (d dying) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.Outcome, error) {
+	_, err := d.Store.Swap(ctx, changes)
+	return nil, errors.Join(err, ledger.ErrUnusable, errKilled)
+}
+
+// TestHorizonComesFirst: no row goes before the ledger remembers.
+func TestHorizonComesFirst(t *testing.T) {
+	w := newWorld(t)
+	w.longAgo(t, "a")
+	s := w.ledger.(*sqliteledger.Store)
+	p := ledger.DefaultPolicy()
+	p.PurgeSettled = true
+	if done, err := audit.Purge(t.Context(), unkept{s}, "p", &p, false, nil); !errors.Is(err, errUnkept) || done.Dropped != 0 {
+		t.Errorf("%+v, %v", done, err)
+	}
+	if _, err := audit.Purge(t.Context(), struct{ ledger.Store }{s}, "p", &p, false, nil); err == nil {
+		t.Error("a ledger without registers was purged")
+	}
+	want := audit.Counts{Listed: 1, Rows: 1}
+	if got := w.audit(t, audit.Options{DryRun: true}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if _, err := audit.Purge(t.Context(), dying{s}, "p", &p, false, nil); !errors.Is(err, errKilled) {
+		t.Error(err)
+	}
+	want = audit.Counts{Listed: 1, PassedOver: 1}
+	if got := w.audit(t, audit.Options{DryRun: true}); got != want {
+		t.Errorf("after a crash: %+v, want %+v", got, want)
+	}
+}
