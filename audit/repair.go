@@ -41,11 +41,11 @@ func (w *walk) round(ctx context.Context, open []candidate) (again []candidate, 
 	if err != nil {
 		return nil, err
 	}
-	if err := w.readHorizon(ctx); err != nil { // after the rows: a purge may go on beside this
-		return nil, err
-	}
 	looks, err := w.looks(ctx, open)
 	if err != nil {
+		return nil, err
+	}
+	if err := w.readHorizon(ctx); err != nil { // after the rows: a purge may go on beside this
 		return nil, err
 	}
 	var changes []ledger.Change

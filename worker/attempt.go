@@ -139,7 +139,10 @@ func (x *Attempt) mustAct(read *ledger.Read, out *ledger.Pinned) bool {
 	if x.Pipeline.Transactional {
 		return x.Claim.MustCommit(read)
 	}
-	return out == nil && x.began || x.Pipeline.EveryRaise || x.Claim.MustAct(read, out)
+	if x.Pipeline.EveryRaise {
+		return true
+	}
+	return out == nil && x.began || x.Claim.MustAct(read, out)
 }
 
 // pin looks at the output before anything is read.
