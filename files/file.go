@@ -9,7 +9,7 @@ import (
 // State says where a file is in its life. Only Indexed files are visible.
 type State uint8
 
-// The states.
+// The states. Their numbers are stored.
 const (
 	Pending State = iota + 1 // its bytes may be on their way
 	Indexed                  // visible: the bucket holds what was promised
@@ -68,8 +68,9 @@ type File struct {
 	Nonce     Nonce
 }
 
-// counts reports that the file takes a part of its entity's quota.
-func (f *File) counts() bool { return f.State == Pending || f.State == Indexed || f.State == Lost }
+// Holds reports that the file holds bytes, or may, and so takes a part of its
+// entity's quota.
+func (f *File) Holds() bool { return f.State == Pending || f.State == Indexed || f.State == Lost }
 
 // Times are the spans that the transitions go by.
 type Times struct {

@@ -51,6 +51,9 @@ type Index interface {
 	// List returns the Indexed files of an entity whose IDs come after one, in order
 	// of ID.
 	List(ctx context.Context, entity, after string, limit int) ([]File, error)
+	// Held returns up to limit files of an entity that hold bytes, or may: Pending,
+	// Indexed and Lost ones, in any order.
+	Held(ctx context.Context, entity string, limit int) ([]File, error)
 	// Due returns rows whose LookAt is set and not after before, earliest first.
 	Due(ctx context.Context, before time.Time, limit int) ([]File, error)
 	// Used returns what an entity uses of its quota, in bytes.

@@ -234,6 +234,23 @@ func (s *Service) Delete(ctx context.Context, id string) (File, error) {
 	})
 }
 
+// DeleteAll deletes up to limit files of an entity, whatever state they are in that
+// still holds bytes, or may. It returns how many; limit: there may be more. A file
+// whose upload begins meanwhile may stay.
+func (s *Service) DeleteAll(ctx context.Context, entity string, limit int) (int, error) {
+	held, err := s.Index.Held(ctx, entity, limit)
+	if err != nil {
+		return 0, err
+	}
+	for i := range held {
+		_, err := s.Delete(ctx, held[i].ID)
+		if err != nil && !errors.Is(err, ErrState) && !errors.Is(err, ErrNotFound) {
+			return i, err
+		}
+	}
+	return len(held), nil
+}
+
 // Undelete brings a deleted file back, as long as its object is there.
 func (s *Service) Undelete(ctx context.Context, id string) (File, error) {
 	return s.change(ctx, id, func(f *File) (File, error) {

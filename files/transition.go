@@ -120,7 +120,7 @@ func (f File) broken(t *Times, now time.Time) (File, bool) {
 
 // deleted is the row after its user deletes the file.
 func (f File) deleted(t *Times, now time.Time) (File, error) {
-	if !f.counts() {
+	if !f.Holds() {
 		return f, ErrState
 	}
 	f.WasPending = f.State == Pending
@@ -149,7 +149,7 @@ func (f File) undeleted(s Seen, now time.Time) (File, error) {
 // quota is what a transition takes from the entity's quota, in bytes; below 0 it
 // gives back.
 func quota(from, to *File) int64 {
-	switch was, is := from != nil && from.counts(), to != nil && to.counts(); {
+	switch was, is := from != nil && from.Holds(), to != nil && to.Holds(); {
 	case is && !was:
 		return to.Size
 	case was && !is:

@@ -213,14 +213,6 @@ func (s *server) deleteAll(q *request) (*answer, error) {
 	if err := q.need("write", entity); err != nil {
 		return nil, err
 	}
-	found, err := s.Files.Index.List(q.Context(), entity, "", maxPage)
-	if err != nil {
-		return nil, err
-	}
-	for i := range found {
-		if _, err := s.Files.Delete(q.Context(), found[i].ID); err != nil {
-			return nil, err
-		}
-	}
-	return &answer{http.StatusOK, &deletedJSON{len(found), len(found) == maxPage}}, nil
+	n, err := s.Files.DeleteAll(q.Context(), entity, maxPage)
+	return &answer{http.StatusOK, &deletedJSON{n, n == maxPage}}, err
 }

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -20,7 +21,7 @@ import (
 // Run runs the suite. open opens an index that is empty, and t closes it.
 func Run(t *testing.T, open func(t *testing.T) files.Index) {
 	for name, test := range map[string]func(*testing.T, *suite){
-		"Swap": testSwap, "Quota": testQuota, "Idempotency": testIdempotency, "List": testList, "Due": testDue,
+		"Swap": testSwap, "Quota": testQuota, "Idempotency": testIdempotency, "List": testList, "Held": testHeld, "Due": testDue,
 		"Scan": testScan, "Race": testRace,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, &suite{t: t, index: open(t)}) })
@@ -179,6 +180,29 @@ func testList(t *testing.T, s *suite) {
 		if diff := cmp.Diff(test.want, ids(got)); err != nil || diff != "" {
 			t.Error(test, err, diff)
 		}
+	}
+}
+
+func testHeld(t *testing.T, s *suite) {
+	s.fill(files.Pending, files.Deleted, files.Indexed, files.Lost, files.Expired, files.Purging, files.Gone)
+	for _, test := range []struct {
+		entity string
+		limit  int
+		want   []string
+	}{
+		{"e", 10, []string{"a", "c", "d"}},
+		{"e", 3, []string{"a", "c", "d"}},
+		{"f", 10, nil},
+	} {
+		got, err := s.index.Held(t.Context(), test.entity, test.limit)
+		found := ids(got)
+		slices.Sort(found)
+		if diff := cmp.Diff(test.want, found); err != nil || diff != "" {
+			t.Error(test, err, diff)
+		}
+	}
+	if got, err := s.index.Held(t.Context(), "e", 2); err != nil || len(got) != 2 {
+		t.Error(ids(got), err)
 	}
 }
 

@@ -95,6 +95,13 @@ func (x *Index) List(_ context.Context, entity, after string, limit int) ([]file
 	return rows[:min(limit, len(rows))], nil
 }
 
+// Held implements [files.Index].
+func (x *Index) Held(_ context.Context, entity string, limit int) ([]files.File, error) {
+	rows := x.sorted(func(f *files.File) bool { return f.Entity == entity && f.Holds() },
+		func(a, b files.File) int { return cmp.Compare(a.ID, b.ID) })
+	return rows[:min(limit, len(rows))], nil
+}
+
 // Due implements [files.Index].
 func (x *Index) Due(_ context.Context, before time.Time, limit int) ([]files.File, error) {
 	rows := x.sorted(func(f *files.File) bool { return !f.LookAt.IsZero() && !f.LookAt.After(before) },

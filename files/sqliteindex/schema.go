@@ -4,7 +4,7 @@ import "zombiezen.com/go/sqlite/sqlitemigration"
 
 // schema is the history of the format. A migration that was released is never
 // changed. The columns beside file are what queries go by; look_at is in
-// microseconds since 1970.
+// microseconds since 1970, and state is a [files.State].
 var schema = sqlitemigration.Schema{
 	AppID: 0x50776669, // "Pwfi" in ASCII
 	Migrations: []string{`
@@ -12,12 +12,12 @@ var schema = sqlitemigration.Schema{
 			id      TEXT PRIMARY KEY,
 			entity  TEXT NOT NULL,
 			key     TEXT NOT NULL UNIQUE,
-			indexed INTEGER NOT NULL,
+			state   INTEGER NOT NULL,
 			look_at INTEGER,
 			nonce   BLOB NOT NULL,
 			file    TEXT NOT NULL
 		) STRICT;
-		CREATE INDEX file_indexed ON file (entity, id) WHERE indexed;
+		CREATE INDEX file_state ON file (entity, state, id);
 		CREATE INDEX file_look_at ON file (look_at) WHERE look_at IS NOT NULL;
 		CREATE TABLE quota (
 			entity TEXT PRIMARY KEY,
@@ -35,12 +35,13 @@ var schema = sqlitemigration.Schema{
 const (
 	loadSQL  = `SELECT file FROM file WHERE id = ?1`
 	keySQL   = `SELECT file FROM file WHERE id = (SELECT id FROM idempotency WHERE entity = ?1 AND key = ?2)`
-	listSQL  = `SELECT file FROM file WHERE entity = ?1 AND indexed AND id > ?2 ORDER BY id LIMIT ?3`
+	heldSQL  = `SELECT file FROM file WHERE entity = ?1 AND state IN (1, 2, 3) LIMIT ?2`
+	listSQL  = `SELECT file FROM file WHERE entity = ?1 AND state = 2 AND id > ?2 ORDER BY id LIMIT ?3`
 	dueSQL   = `SELECT file FROM file WHERE look_at <= ?1 ORDER BY look_at LIMIT ?2`
 	scanSQL  = `SELECT file FROM file WHERE key > ?1 ORDER BY key LIMIT ?2`
 	usedSQL  = `SELECT used FROM quota WHERE entity = ?1`
-	writeSQL = `INSERT INTO file (id, entity, key, indexed, look_at, nonce, file) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
-		ON CONFLICT (id) DO UPDATE SET indexed = ?4, look_at = ?5, nonce = ?6, file = ?7`
+	writeSQL = `INSERT INTO file (id, entity, key, state, look_at, nonce, file) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+		ON CONFLICT (id) DO UPDATE SET state = ?4, look_at = ?5, nonce = ?6, file = ?7`
 	dropSQL    = `DELETE FROM file WHERE id = ?1`
 	quotaSQL   = `INSERT INTO quota (entity, used) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET used = used + ?2`
 	takeKeySQL = `INSERT INTO idempotency (entity, key, id) VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET id = ?3`

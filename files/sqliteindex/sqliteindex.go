@@ -161,7 +161,7 @@ func write(conn *sqlite.Conn, c *files.Change, begins bool) error {
 	if !f.LookAt.IsZero() {
 		lookAt = f.LookAt.UnixMicro()
 	}
-	return run(conn, writeSQL, f.ID, f.Entity, f.Key, f.State == files.Indexed, lookAt, f.Nonce[:], string(text))
+	return run(conn, writeSQL, f.ID, f.Entity, f.Key, int(f.State), lookAt, f.Nonce[:], string(text))
 }
 
 // Load implements [files.Index].
@@ -177,6 +177,11 @@ func (x *Index) ByIdempotency(ctx context.Context, entity, key string) (files.Fi
 // List implements [files.Index].
 func (x *Index) List(ctx context.Context, entity, after string, limit int) ([]files.File, error) {
 	return x.query(ctx, listSQL, entity, after, limit)
+}
+
+// Held implements [files.Index].
+func (x *Index) Held(ctx context.Context, entity string, limit int) ([]files.File, error) {
+	return x.query(ctx, heldSQL, entity, limit)
 }
 
 // Due implements [files.Index].

@@ -52,8 +52,9 @@ func (x *index) Due(ctx context.Context, before time.Time, limit int) (due []fil
 	return due, err
 }
 
-// List, Used, Scan and Close are not asked for in a world.
+// List, Held, Used, Scan and Close are not asked for in a world.
 func (x *index) List(context.Context, string, string, int) ([]files.File, error) { return nil, nil }
+func (x *index) Held(context.Context, string, int) ([]files.File, error)         { return nil, nil }
 func (x *index) Used(context.Context, string) (int64, error)                     { return 0, nil }
 func (x *index) Scan(context.Context, string) iter.Seq2[files.File, error]       { return nil }
 func (x *index) Close() error                                                    { return nil }
