@@ -54,6 +54,7 @@ var layers = map[string][]string{
 	"archive/encode":        {"archive"},
 	"files/filesapi":        {"files"},
 	"files/memindex":        {"files"},
+	"files/pgindex":         {"files"},
 	"files/s3objects":       {"files"},
 	"files/sqliteindex":     {"files"},
 	"archive/kinesisstream": {"archive"},
@@ -71,7 +72,7 @@ var layers = map[string][]string{
 	"internal/demo": {"event", "ledger", "ledger/sqliteledger", "source"},
 	"internal/sim":  {"audit", "bucket", "engine", "event", "internal/tape", "ledger", "source", "worker"},
 	"internal/cli": {
-		".", "action/execaction", "archive", "audit", "audit/inventory", "bucket", "bucket/s3bucket", "doctor", "event", "files", "files/filesapi", "files/s3objects", "files/sqliteindex", "internal/config", "internal/demo", "internal/parts",
+		".", "action/execaction", "archive", "audit", "audit/inventory", "bucket", "bucket/s3bucket", "doctor", "event", "files", "files/filesapi", "files/pgindex", "files/s3objects", "files/sqliteindex", "internal/config", "internal/demo", "internal/parts",
 		"internal/sim", "ledger", "lock", "source/replaysource",
 	},
 	"cmd/pawl": {"internal/cli"},
@@ -109,14 +110,14 @@ var layers = map[string][]string{
 // modules says which packages use which modules of others, tests aside. Every
 // module here ends up in the go.sum of whoever uses Pawl as a library.
 var modules = map[string][]string{
-	"github.com/go-json-experiment/json":           {"action/loadaction", "archive/encode", "audit/inventory", "event", "files/filesapi", "files/sqliteindex", "ledger", "lock", "source/replaysource"}, // strict: case, duplicate names
+	"github.com/go-json-experiment/json":           {"action/loadaction", "archive/encode", "audit/inventory", "event", "files/filesapi", "files/pgindex", "files/sqliteindex", "ledger", "lock", "source/replaysource"}, // strict: case, duplicate names
 	"github.com/cenkalti/backoff/v5":               {"archive/kinesisstream", "internal/demo", "ledger", "ledger/sqliteledger", "source/sqssource"},
 	"github.com/hashicorp/golang-lru/v2":           {"engine", "files/filesapi"},
 	"golang.org/x/sync":                            {"audit", "internal/cli", "internal/demo", "internal/rowjson", "source/replaysource", "source/sqssource"},
 	"zombiezen.com/go/sqlite":                      {"files/sqliteindex", "ledger/sqliteledger"},
 	"github.com/aws/aws-sdk-go-v2":                 {"archive/kinesisstream", "bucket/s3bucket", "files/s3objects", "internal/servertest", "source/sqssource"},
 	"github.com/aws/aws-sdk-go-v2/config":          {"archive/kinesisstream", "bucket/s3bucket", "source/sqssource"},
-	"github.com/jackc/pgx/v5":                      {"action/loadaction", "internal/parts", "internal/servertest", "ledger/pgledger"},
+	"github.com/jackc/pgx/v5":                      {"action/loadaction", "files/pgindex", "internal/parts", "internal/servertest", "ledger/pgledger"},
 	"github.com/klauspost/compress":                {"action/loadaction", "archive/encode"},
 	"github.com/google/uuid":                       {"action/loadaction", "files"},
 	"github.com/aws/aws-sdk-go-v2/credentials":     {"bucket/s3bucket", "internal/servertest"},

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/lestrrat-go/jwx/v3/jwk"
@@ -20,9 +21,11 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/files"
 	"github.com/pawlhq/pawl/files/filesapi"
+	"github.com/pawlhq/pawl/files/pgindex"
 	"github.com/pawlhq/pawl/files/s3objects"
 	"github.com/pawlhq/pawl/files/sqliteindex"
 	"github.com/pawlhq/pawl/internal/config"
+	"github.com/pawlhq/pawl/internal/parts"
 )
 
 func newFilesCommand(a *app) *cobra.Command {
@@ -107,7 +110,7 @@ func (m *machine) beside(path string) string {
 
 func (m *machine) fileService(ctx context.Context, c *config.Files) (*files.Service, error) {
 	quota := cmp.Or(int64(c.Quota), 10<<30)
-	index, err := sqliteindex.Open(ctx, m.beside(cmp.Or(c.Index, "files.db")))
+	index, err := m.fileIndex(ctx, c)
 	if err != nil {
 		return nil, m.config.At("files.index", err)
 	}
@@ -115,6 +118,19 @@ func (m *machine) fileService(ctx context.Context, c *config.Files) (*files.Serv
 		Index: index, Objects: s3objects.New(m.objects.Client(), c.To.Bucket, c.PublicEndpoint),
 		Times: files.DefaultTimes(), Prefix: c.To.Prefix, Quota: func(string) int64 { return quota },
 	}, nil
+}
+
+// fileIndex opens the index: in a file, or in PostgreSQL where the configuration says
+// so or the ledger is there.
+func (m *machine) fileIndex(ctx context.Context, c *config.Files) (files.Index, error) {
+	at := c.Index.Reveal()
+	if ledger, ok := m.config.Ledger.Config.(parts.Postgres); ok && at == "" {
+		at = ledger.URL
+	}
+	if strings.HasPrefix(at, "postgres:") {
+		return pgindex.Open(ctx, at)
+	}
+	return sqliteindex.Open(ctx, m.beside(cmp.Or(at, "files.db")))
 }
 
 func (m *machine) filesHandler(c *config.Files, service *files.Service) (http.Handler, error) {

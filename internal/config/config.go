@@ -93,9 +93,10 @@ type Pipeline struct {
 type Files struct {
 	// Where the objects go. The prefix belongs to this service alone.
 	To Location `yaml:"to" jsonschema:"required"`
-	// SQLite file of the index, counted from the folder of this file. Default:
-	// files.db.
-	Index string `yaml:"index"`
+	// SQLite file of the index, counted from the folder of this file, or
+	// postgres://USER@HOST/DATABASE. Default: the database of the ledger if that is in
+	// PostgreSQL, else files.db.
+	Index Secret `yaml:"index"`
 	// Address to listen on. Default: 127.0.0.1:8090.
 	Listen string `yaml:"listen"`
 	// Secret of at least 32 bytes that signs places in lists, and tokens (HS256)
