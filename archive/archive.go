@@ -29,6 +29,9 @@ type Config struct {
 	Origin time.Time
 	// Limits say when an object is complete.
 	Limits Limits
+	// Lease is how long the shards of a worker that is gone wait for another, at
+	// least a second. Zero: 30 s.
+	Lease time.Duration
 	// Owner names this worker, for people.
 	Owner string
 }
@@ -69,6 +72,12 @@ const signedFor = 5 * time.Minute
 
 // uploadTime bounds one upload, as [bucket.Expirer] says.
 const uploadTime = signedFor
+
+// Prove looks whether the store honours preconditions. A worker that is killed
+// meanwhile leaves an object among those that are no records.
+func (a *Archive) Prove(ctx context.Context) error {
+	return bucket.Prove(ctx, a.Store, a.Bucket, a.Prefix+reserved)
+}
 
 func (a *Archive) register(parts ...string) cell.Cell {
 	return ledger.Cell(a.Registers, "archive/"+a.Name+"/"+strings.Join(parts, "/"))

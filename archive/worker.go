@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -15,8 +16,9 @@ import (
 // Times of a worker.
 const (
 	leaseTTL = 30 * time.Second
-	// lookAround is how often a worker looks for shards that nobody stores.
-	lookAround = 5 * time.Second
+	// looks is how often in the time of a lease a worker looks for shards that
+	// nobody stores.
+	looks = 6
 	// patience is in how many looks a worker shows a sign of life, or is gone.
 	patience = 4
 	// longestPause is how long a shard rests after it failed again and again.
@@ -76,11 +78,14 @@ func (a *Archive) Run(ctx context.Context) error {
 		case err != nil:
 			a.Log.Warn("looking for shards failed", "archive", a.Name, "error", err)
 		}
-		if a.Sleep(ctx, lookAround/2+rand.N(lookAround)) != nil {
+		every := a.lease() / looks
+		if a.Sleep(ctx, every/2+rand.N(every)) != nil {
 			return nil
 		}
 	}
 }
+
+func (a *Archive) lease() time.Duration { return cmp.Or(a.Lease, leaseTTL) }
 
 // look takes shards that nobody stores, up to this worker's share, and gives back
 // what is above it.
@@ -182,7 +187,7 @@ func (w *worker) giveBack(id string) {
 	if stop := w.held[id]; stop != nil {
 		stop(errSurplus)
 	}
-	w.rests[id] = rest{until: w.Now().Add(2 * lookAround)}
+	w.rests[id] = rest{until: w.Now().Add(2 * w.lease() / looks)}
 }
 
 func (w *worker) resting(id string) bool {
@@ -194,7 +199,7 @@ func (w *worker) resting(id string) bool {
 // try takes a shard's lease if nobody has it.
 func (w *worker) try(ctx context.Context, all []Shard, id string) {
 	if w.mutexes[id] == nil {
-		m, err := lock.OnRegister(w.Registers, "archive/"+w.Name+"/lease/"+id, lock.Config{TTL: leaseTTL, Owner: w.Owner})
+		m, err := lock.OnRegister(w.Registers, "archive/"+w.Name+"/lease/"+id, lock.Config{TTL: w.lease(), Owner: w.Owner})
 		if err != nil {
 			w.Log.Error("the shard cannot be locked", "archive", w.Name, "shard", id, "error", err)
 			return

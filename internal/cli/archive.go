@@ -15,11 +15,11 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pawlhq/pawl/archive"
-	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/internal/config"
 	"github.com/pawlhq/pawl/internal/parts"
 	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/lock"
 )
 
 // archiveName is what an archive may be called: its name is part of register names.
@@ -72,6 +72,9 @@ func (a *app) archives(ctx context.Context, names []string, log *slog.Logger) (_
 	if err != nil {
 		return nil, err
 	}
+	if ttl := time.Duration(c.Lease.TTL); ttl != 0 && (ttl < lock.MinTTL || ttl > lock.MaxTTL) {
+		return nil, c.At("lease.ttl", fmt.Errorf("is %v: archives want %v to %v", ttl, lock.MinTTL, lock.MaxTTL))
+	}
 	if c.Ledger.Kind == "memory" {
 		return nil, c.At("ledger", errors.New("is memory, which ends with the process: archives need one that stays, like sqlite:FILE"))
 	}
@@ -102,7 +105,7 @@ func (a *app) archives(ctx context.Context, names []string, log *slog.Logger) (_
 			return nil, err
 		}
 		one.Store, one.Registers, one.Log, one.Owner = store, registers, log, owner()
-		one.Now, one.Sleep, one.Nonce = time.Now, pause, nonce
+		one.Now, one.Sleep, one.Nonce, one.Lease = time.Now, pause, nonce, time.Duration(c.Lease.TTL)
 		opened.list = append(opened.list, one)
 	}
 	return opened, nil
@@ -180,7 +183,7 @@ func runArchiveRun(ctx context.Context, a *app, names []string) (err error) {
 	work, ctx := errgroup.WithContext(ctx)
 	for _, one := range all.list {
 		// A store that takes a write whose condition does not hold would lose records.
-		if err := bucket.Prove(ctx, one.Store, one.Bucket, one.Prefix); err != nil {
+		if err := one.Prove(ctx); err != nil {
 			return err
 		}
 		one.Observe = func(shard string, o archive.Planned) {

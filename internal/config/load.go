@@ -52,11 +52,11 @@ func (t *Table) LoadObjects(name string, lookup func(string) (string, bool)) (*C
 }
 
 // LoadArchives is Load for those who only work on archives: a variable that is not
-// set is no error outside of these, the ledger's and the store's fields. There need
-// not be any pipelines.
+// set is no error outside of these, the ledger's, the store's and the lease's
+// fields. There need not be any pipelines.
 func (t *Table) LoadArchives(name string, lookup func(string) (string, bool)) (*Config, error) {
 	return t.load(name, lookup, "", func(path string) bool {
-		return path == "ledger" || within(path, "objects") || within(path, "archives")
+		return path == "ledger" || within(path, "objects") || within(path, "archives") || within(path, "lease")
 	})
 }
 

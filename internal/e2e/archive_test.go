@@ -1,34 +1,43 @@
+//go:build unix
+
 package e2e
 
 import (
-	"bufio"
-	"compress/gzip"
 	"context"
-	"encoding/json"
-	"errors"
+	"flag"
 	"fmt"
 	"math/big"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
-	"sync"
-	"syscall"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/pawlhq/pawl/internal/servertest"
 )
 
+// What TestArchive is to do.
+var (
+	archiveRecords = flag.Int("archiverecords", 20_000, "records that TestArchive puts")
+	archiveShards  = flag.Int("archiveshards", 4, "shards of its stream, at the beginning")
+	archiveKills   = flag.Int("archivekills", 5, "SIGKILLs of its workers")
+	archiveStops   = flag.Int("archivestops", 1, "SIGSTOPs of its workers")
+	archiveStop    = flag.Duration("archivestop", 2*archiveLease, "how long a worker stays stopped")
+)
+
 const (
-	archiveConfig = `
-ledger: sqlite:%s
+	archiveWorkers  = 3
+	archiveLease    = 2 * time.Second
+	archiveReshards = 12 // at most
+)
+
+const archiveConfig = `
+ledger: %q
 objects: {endpoint: %q, region: us-east-1, path_style: true}
 archives:
   - name: clicks
@@ -36,97 +45,124 @@ archives:
     to: s3://%s/clicks/
     bytes: 64KiB
     age: 2s
+lease: {ttl: %s}
 `
-	archiveShards  = 4
-	archiveRecords = 6_000
-	archiveKills   = 8
-	archiveWorkers = 3
-)
 
 // archiving is a stream, a bucket and the workers between.
 type archiving struct {
 	*testing.T
-	binary, config string
-	env            []string
-	streams        *servertest.Streams
-	stream         string
-	server         *servertest.Server
-	bucket         string
-	put            int // records
+	fleet    *fleet
+	rng      *rand.Rand
+	streams  *servertest.Streams
+	stream   string
+	server   *servertest.Server
+	bucket   string
+	put      int // records
+	reshards int
+	read     map[string]bool // keys
+	found    map[string]int  // records, and how often each was read
 }
 
-// TestArchive stores the records of a stream by workers that are killed, while
-// they are put and a shard is split. Verify and an independent reader find each of
-// them once.
+// TestArchive stores the records of a stream by workers that are killed, or stopped
+// for longer than their leases last, while records are put and shards are split and
+// merged. Verify and an independent reader find each of them once.
 func TestArchive(t *testing.T) {
+	t.Run("kinesalite", func(t *testing.T) { testArchive(t, servertest.Kinesalite, *archiveRecords) })
+	// It is slower by far.
+	t.Run("kinesis-local", func(t *testing.T) { testArchive(t, servertest.KinesisLocal, *archiveRecords/10) })
+}
+
+func testArchive(t *testing.T, streams func(testing.TB) *servertest.Streams, records int) {
 	t.Parallel() // it waits more than it works
-	dir := t.TempDir()
-	a := &archiving{T: t, binary: build(t, dir), streams: servertest.Kinesalite(t), server: servertest.MinIO(t, servertest.Options{})}
-	a.stream, a.bucket = a.streams.NewStream(t, archiveShards), a.server.NewBucket(t)
-	a.config = filepath.Join(dir, "pawl.yaml")
-	text := fmt.Sprintf(archiveConfig, filepath.Join(dir, "pawl.db"), a.server.Endpoint, a.stream, a.streams.Endpoint, a.bucket)
-	if err := os.WriteFile(a.config, []byte(text), 0o600); err != nil {
+	seed := *firstSeed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	t.Logf("to repeat: -run %q -seed=%d", t.Name(), seed)
+	a := newArchiving(t, streams(t), rand.New(rand.NewPCG(seed, 16)))
+	a.fleet.start(t, archiveWorkers)
+	strikes, parts := archivePlan(a.rng), *archiveKills+*archiveStops
+	suffered := make(chan error, 1)
+	go func() { suffered <- a.fleet.suffer(t.Context(), strikes) }()
+	for part := range parts + 1 { // a part of the records after each strike
+		a.awaitBlows(part, suffered)
+		a.fill((part + 1) * records / (parts + 1))
+		if max(1, parts/archiveReshards)*(a.reshards+1) <= part+1 {
+			a.reshard()
+		}
+	}
+	if err := <-suffered; err != nil {
 		t.Fatal(err)
 	}
-	a.env = append(os.Environ(), "AWS_ACCESS_KEY_ID="+a.server.AccessKey, "AWS_SECRET_ACCESS_KEY="+a.server.SecretKey)
-
-	ctx, stop := context.WithCancel(t.Context())
-	var workers sync.WaitGroup
-	kills := make(chan struct{}, archiveKills)
-	for range archiveWorkers {
-		workers.Go(func() { a.worker(ctx, kills) })
-	}
-	for range 3 {
-		a.fill(archiveRecords / 3)
-		for range archiveKills / 4 {
-			kills <- struct{}{}
-		}
-		a.split()
-	}
 	a.settle()
-	stop()
-	workers.Wait()
-	a.verified()
-	a.read()
+	a.fleet.stop(t)
+	a.verify()
+	a.readAll()
 }
 
-// worker runs a worker, and another one each time it is killed.
-func (a *archiving) worker(ctx context.Context, kills <-chan struct{}) {
-	for ctx.Err() == nil {
-		cmd := exec.Command(a.binary, "archive", "run", "-c", a.config)
-		var log strings.Builder
-		cmd.Env, cmd.Stderr = a.env, &log
-		if err := cmd.Start(); err != nil {
-			a.Error(err)
-			return
+func newArchiving(t *testing.T, streams *servertest.Streams, rng *rand.Rand) *archiving {
+	dir := t.TempDir()
+	a := &archiving{T: t, rng: rng, streams: streams, server: servertest.MinIO(t, servertest.Options{})}
+	a.stream, a.bucket = a.streams.NewStream(t, int32(*archiveShards)), a.server.NewBucket(t)
+	a.forget()
+	a.fleet = &fleet{
+		binary: build(t, dir), dir: dir, config: filepath.Join(dir, "pawl.yaml"), command: []string{"archive", "run"},
+		env: []string{"AWS_ACCESS_KEY_ID=" + a.server.AccessKey, "AWS_SECRET_ACCESS_KEY=" + a.server.SecretKey},
+	}
+	text := fmt.Sprintf(archiveConfig, "sqlite:"+filepath.Join(dir, "pawl.db"), a.server.Endpoint, a.stream, a.streams.Endpoint, a.bucket, archiveLease)
+	if err := os.WriteFile(a.fleet.config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// archivePlan deals strikes to the workers. Each comes at any moment, and late
+// enough that shards are taken over in between.
+func archivePlan(rng *rand.Rand) [][]strike {
+	dealt := make([][]strike, archiveWorkers)
+	for i := range *archiveKills + *archiveStops {
+		s := strike{blind: true, after: time.Duration(rng.Int64N(int64(2 * archiveLease)))}
+		if i < *archiveStops {
+			s.stop = *archiveStop
 		}
-		ended := make(chan error, 1)
-		go func() { ended <- cmd.Wait() }()
+		dealt[i%archiveWorkers] = append(dealt[i%archiveWorkers], s)
+	}
+	for _, strikes := range dealt {
+		rng.Shuffle(len(strikes), func(i, j int) { strikes[i], strikes[j] = strikes[j], strikes[i] })
+	}
+	return dealt
+}
+
+// awaitBlows returns when so many strikes were dealt, or all of them.
+func (a *archiving) awaitBlows(n int, suffered chan error) {
+	a.Helper()
+	for a.blows() < n {
 		select {
-		case <-kills:
-			_ = cmd.Process.Kill()
-			<-ended
-		case <-ctx.Done():
-			_ = cmd.Process.Signal(syscall.SIGTERM)
-			if err := <-ended; err != nil {
-				a.Errorf("a worker that was told to end: %v\n%s", err, log.String())
+		case err := <-suffered:
+			if suffered <- err; err != nil {
+				a.Fatal(err)
 			}
-		case err := <-ended:
-			a.Errorf("a worker ended by itself: %v\n%s", err, log.String())
 			return
+		case <-time.After(20 * time.Millisecond):
 		}
 	}
 }
 
-// fill puts records, each with a number of its own.
-func (a *archiving) fill(n int) {
+func (a *archiving) blows() int {
+	a.fleet.mu.Lock()
+	defer a.fleet.mu.Unlock()
+	return len(a.fleet.blows)
+}
+
+// fill puts records until there are so many, each with a number of its own.
+func (a *archiving) fill(to int) {
 	a.Helper()
-	for n > 0 {
-		var batch []types.PutRecordsRequestEntry
-		for ; n > 0 && len(batch) < 200; n-- {
-			batch = append(batch, types.PutRecordsRequestEntry{
-				Data: fmt.Appendf(nil, "record-%d", a.put), PartitionKey: aws.String(fmt.Sprint(rand.Int())),
-			})
+	for a.put < to {
+		batch := make([]types.PutRecordsRequestEntry, min(to-a.put, 200))
+		for i := range batch {
+			batch[i] = types.PutRecordsRequestEntry{
+				Data: fmt.Appendf(nil, "record-%d", a.put), PartitionKey: aws.String(fmt.Sprint(a.rng.Int())),
+			}
 			a.put++
 		}
 		out, err := a.streams.Client().PutRecords(a.Context(), &kinesis.PutRecordsInput{StreamName: &a.stream, Records: batch})
@@ -136,113 +172,53 @@ func (a *archiving) fill(n int) {
 	}
 }
 
-// split splits the first open shard.
-func (a *archiving) split() {
+// reshard splits an open shard, or merges two neighbours, by turns.
+func (a *archiving) reshard() {
 	a.Helper()
 	c := a.streams.Client()
 	out, err := c.ListShards(a.Context(), &kinesis.ListShardsInput{StreamName: &a.stream})
 	if err != nil {
 		a.Fatal(err)
 	}
-	for _, s := range out.Shards {
-		if s.SequenceNumberRange.EndingSequenceNumber != nil {
-			continue
-		}
-		_, err := c.SplitShard(a.Context(), &kinesis.SplitShardInput{
-			StreamName: &a.stream, ShardToSplit: s.ShardId, NewStartingHashKey: aws.String(middle(*s.HashKeyRange.StartingHashKey, *s.HashKeyRange.EndingHashKey)),
+	open := slices.DeleteFunc(out.Shards, func(s types.Shard) bool { return s.SequenceNumberRange.EndingSequenceNumber != nil })
+	slices.SortFunc(open, func(s, t types.Shard) int {
+		return number(*s.HashKeyRange.StartingHashKey).Cmp(number(*t.HashKeyRange.StartingHashKey))
+	})
+	i := a.rng.IntN(len(open) - 1)
+	if a.reshards++; a.reshards%2 == 1 {
+		keys := open[i].HashKeyRange
+		middle := number(*keys.StartingHashKey)
+		middle.Add(middle, number(*keys.EndingHashKey)).Rsh(middle, 1)
+		_, err = c.SplitShard(a.Context(), &kinesis.SplitShardInput{
+			StreamName: &a.stream, ShardToSplit: open[i].ShardId, NewStartingHashKey: aws.String(middle.String()),
 		})
-		if err != nil {
-			a.Fatal(err)
-		}
-		a.streams.Active(a.T, a.stream)
-		return
+	} else {
+		_, err = c.MergeShards(a.Context(), &kinesis.MergeShardsInput{
+			StreamName: &a.stream, ShardToMerge: open[i].ShardId, AdjacentShardToMerge: open[i+1].ShardId,
+		})
 	}
+	if err != nil {
+		a.Fatal(err)
+	}
+	a.streams.Active(a.T, a.stream)
 }
 
-// middle returns the number between two.
-func middle(from, to string) string {
-	a, _ := new(big.Int).SetString(from, 10)
-	b, _ := new(big.Int).SetString(to, 10)
-	return a.Add(a, b).Rsh(a, 1).String()
+func number(digits string) *big.Int {
+	n, _ := new(big.Int).SetString(digits, 10)
+	return n
 }
 
 // settle waits until all records are stored, as the objects' own content has it.
 func (a *archiving) settle() {
 	a.Helper()
-	for deadline := time.Now().Add(3 * time.Minute); a.count() < a.put; {
-		if time.Now().After(deadline) {
-			a.Fatalf("%d of %d records are stored after 3 minutes", a.count(), a.put)
-		}
+	const patience = 3 * time.Minute
+	ctx, stop := context.WithTimeout(a.Context(), patience)
+	defer stop()
+	for a.readNew(); len(a.found) < a.put; a.readNew() {
 		select {
 		case <-time.After(500 * time.Millisecond):
-		case <-a.Context().Done():
-		}
-	}
-}
-
-func (a *archiving) count() int { return len(a.records()) }
-
-// records reads the whole bucket, and returns how often each record is there.
-func (a *archiving) records() map[string]int {
-	a.Helper()
-	found := map[string]int{}
-	pages := s3.NewListObjectsV2Paginator(a.server.Client(), &s3.ListObjectsV2Input{Bucket: &a.bucket, Prefix: aws.String("clicks/20")})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(a.Context())
-		if err != nil {
-			a.Fatal(err)
-		}
-		for _, o := range page.Contents {
-			a.object(*o.Key, found)
-		}
-	}
-	return found
-}
-
-func (a *archiving) object(key string, found map[string]int) {
-	a.Helper()
-	got, err := a.server.Client().GetObject(a.Context(), &s3.GetObjectInput{Bucket: &a.bucket, Key: &key})
-	if err != nil {
-		a.Fatal(err)
-	}
-	defer got.Body.Close()
-	plain, err := gzip.NewReader(got.Body)
-	if err != nil {
-		a.Fatalf("%s: %v", key, err)
-	}
-	for lines := bufio.NewScanner(plain); lines.Scan(); {
-		var line struct{ Data string }
-		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
-			a.Fatalf("%s: %v in %s", key, err, lines.Text())
-		}
-		found[line.Data]++
-	}
-}
-
-// verified holds the archive to what Pawl says of it.
-func (a *archiving) verified() {
-	a.Helper()
-	cmd := exec.CommandContext(a.Context(), a.binary, "archive", "verify", "--deep", "--json", "-c", a.config)
-	cmd.Env = a.env
-	out, err := cmd.Output()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		a.Errorf("verify: %v\n%s\n%s", err, out, exit.Stderr)
-	}
-	var r struct{ Objects, Gaps, Shards, Entries int }
-	if err := json.Unmarshal(out, &r); err != nil || r.Entries != a.put || r.Gaps > 0 || r.Shards < archiveShards {
-		a.Errorf("verify says %s (%v), and %d records were put", out, err, a.put)
-	}
-	a.Logf("verify: %s", out)
-}
-
-// read holds it to an independent reader.
-func (a *archiving) read() {
-	a.Helper()
-	found := a.records()
-	for i := range a.put {
-		if n := found[fmt.Sprintf("record-%d", i)]; n != 1 {
-			a.Errorf("record-%d is stored %d times", i, n)
+		case <-ctx.Done():
+			a.Fatalf("%d of %d records are stored %v after the last was put", len(a.found), a.put, patience)
 		}
 	}
 }

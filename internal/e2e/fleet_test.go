@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -26,6 +27,7 @@ import (
 type fleet struct {
 	binary, dir, config string
 	env                 []string
+	command             []string           // of the processes; none: run
 	caught              func(pid int) bool // a process that was just stopped is as a zombie should be
 	unreachable         bool               // at times, the ledger is: a process that does not come to its start is started again
 
@@ -261,7 +263,11 @@ func (p *place) start() error {
 	if err != nil {
 		return err
 	}
-	cmd := exec.Command(p.binary, "run", "-c", p.config)
+	command := p.command
+	if command == nil {
+		command = []string{"run"}
+	}
+	cmd := exec.Command(p.binary, slices.Concat(command, []string{"-c", p.config})...)
 	cmd.Env = append(append(os.Environ(), p.env...), "PAWL_LISTEN="+address)
 	cmd.Stdout, cmd.Stderr = p.log, p.log
 	servertest.DieWithParent(cmd)

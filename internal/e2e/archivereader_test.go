@@ -1,0 +1,96 @@
+//go:build unix
+
+package e2e
+
+import (
+	"bufio"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+)
+
+// verify holds the archive to what Pawl says of it.
+func (a *archiving) verify() {
+	a.Helper()
+	cmd := exec.CommandContext(a.Context(), a.fleet.binary, "archive", "verify", "--deep", "--json", "-c", a.fleet.config)
+	cmd.Env = append(os.Environ(), a.fleet.env...)
+	out, err := cmd.Output()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		a.Errorf("verify: %v\n%s\n%s", err, out, exit.Stderr)
+	}
+	var r struct{ Objects, Gaps, Shards, Entries int }
+	if err := json.Unmarshal(out, &r); err != nil || r.Entries != a.put || r.Gaps > 0 || r.Shards < *archiveShards+a.reshards {
+		a.Errorf("verify says %s (%v), and %d records were put", out, err, a.put)
+	}
+	a.Logf("verify: %s", out)
+}
+
+// readAll reads the whole bucket anew, and looks how often each record is there.
+func (a *archiving) readAll() {
+	a.Helper()
+	a.forget()
+	a.readNew()
+	wrong := len(a.found) - a.put // records that were never put
+	for i := range a.put {
+		if n := a.found[fmt.Sprintf("record-%d", i)]; n != 1 {
+			if wrong++; wrong < 20 {
+				a.Errorf("record-%d is stored %d times", i, n)
+			}
+		}
+	}
+	if wrong != 0 {
+		a.Errorf("%d records were put, and %d different ones are stored", a.put, len(a.found))
+	}
+	a.Logf("the reader: %d objects hold %d records, each of them once; %d kills and stops, %d times resharded, %d workers started",
+		len(a.read), len(a.found), a.blows(), a.reshards, a.fleet.starts)
+}
+
+func (a *archiving) forget() { a.read, a.found = map[string]bool{}, map[string]int{} }
+
+// readNew reads the objects that it has not read yet, with nothing of Pawl's.
+func (a *archiving) readNew() {
+	a.Helper()
+	pages := s3.NewListObjectsV2Paginator(a.server.Client(), &s3.ListObjectsV2Input{Bucket: &a.bucket, Prefix: aws.String("clicks/20")})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(a.Context())
+		if err != nil {
+			a.Fatal(err)
+		}
+		for _, o := range page.Contents {
+			if !a.read[*o.Key] {
+				a.readObject(*o.Key)
+			}
+		}
+	}
+}
+
+func (a *archiving) readObject(key string) {
+	a.Helper()
+	got, err := a.server.Client().GetObject(a.Context(), &s3.GetObjectInput{Bucket: &a.bucket, Key: &key})
+	if err != nil {
+		a.Fatal(err)
+	}
+	defer got.Body.Close()
+	plain, err := gzip.NewReader(got.Body)
+	if err != nil {
+		a.Fatalf("%s: %v", key, err)
+	}
+	lines := bufio.NewScanner(plain)
+	for lines.Scan() {
+		var line struct{ Data string }
+		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
+			a.Fatalf("%s: %v in %s", key, err, lines.Text())
+		}
+		a.found[line.Data]++
+	}
+	if err := lines.Err(); err != nil {
+		a.Fatalf("%s: %v", key, err)
+	}
+	a.read[key] = true
+}
