@@ -162,7 +162,7 @@ func (s *standing) judge(c *files.Change) files.Outcome {
 func (x *Index) write(ctx context.Context, tx pgx.Tx, c *files.Change, text string, begins bool) error {
 	f := &c.Next
 	b := &pgx.Batch{}
-	row := []any{f.ID, f.State == files.Indexed, pgtype.Timestamptz{Time: f.LookAt, Valid: !f.LookAt.IsZero()}, text}
+	row := []any{f.ID, int16(f.State), pgtype.Timestamptz{Time: f.LookAt, Valid: !f.LookAt.IsZero()}, text}
 	switch {
 	case c.Drop:
 		b.Queue(x.in(dropKeySQL), f.Entity, f.Idempotency, f.ID)
@@ -194,6 +194,11 @@ func (x *Index) ByIdempotency(ctx context.Context, entity, key string) (files.Fi
 // List implements [files.Index].
 func (x *Index) List(ctx context.Context, entity, after string, limit int) ([]files.File, error) {
 	return x.query(ctx, listSQL, entity, after, limit)
+}
+
+// Held implements [files.Index].
+func (x *Index) Held(ctx context.Context, entity string, limit int) ([]files.File, error) {
+	return x.query(ctx, heldSQL, entity, limit)
 }
 
 // Due implements [files.Index].

@@ -10,17 +10,17 @@ import (
 
 // migrations are the history of the format. One that was released is never changed.
 // Names compare byte by byte, whatever the database's collation. The columns beside
-// file are those that queries go by.
+// file are those that queries go by; state is a [files.State].
 var migrations = []string{`
 CREATE TABLE {}.file (
 	id      text COLLATE "C" PRIMARY KEY,
 	entity  text COLLATE "C" NOT NULL,
 	key     text COLLATE "C" NOT NULL UNIQUE,
-	indexed boolean NOT NULL,
+	state   smallint NOT NULL,
 	look_at timestamptz,
 	file    text NOT NULL
 );
-CREATE INDEX file_indexed ON {}.file (entity, id) WHERE indexed;
+CREATE INDEX file_state ON {}.file (entity, state, id);
 CREATE INDEX file_look_at ON {}.file (look_at, id) WHERE look_at IS NOT NULL;
 CREATE TABLE {}.file_quota (
 	entity text COLLATE "C" PRIMARY KEY,
@@ -53,12 +53,13 @@ const (
 	loadSQL   = `SELECT file FROM {}.file WHERE id = $1`
 	ownSQL    = loadSQL + ` FOR UPDATE`
 	keySQL    = `SELECT f.file FROM {}.file_idempotency i JOIN {}.file f ON f.id = i.id WHERE i.entity = $1 AND i.key = $2`
-	listSQL   = `SELECT file FROM {}.file WHERE entity = $1 AND indexed AND id > $2 ORDER BY id LIMIT $3`
+	heldSQL   = `SELECT file FROM {}.file WHERE entity = $1 AND state IN (1, 2, 3) LIMIT $2`
+	listSQL   = `SELECT file FROM {}.file WHERE entity = $1 AND state = 2 AND id > $2 ORDER BY id LIMIT $3`
 	dueSQL    = `SELECT file FROM {}.file WHERE look_at <= $1 ORDER BY look_at, id LIMIT $2`
 	scanSQL   = `SELECT file FROM {}.file WHERE key > $1 ORDER BY key LIMIT $2`
 	usedSQL   = `SELECT coalesce((SELECT used FROM {}.file_quota WHERE entity = $1), 0)`
-	insertSQL = `INSERT INTO {}.file (id, indexed, look_at, file, entity, key) VALUES ($1, $2, $3, $4, $5, $6)`
-	updateSQL = `UPDATE {}.file SET indexed = $2, look_at = $3, file = $4 WHERE id = $1`
+	insertSQL = `INSERT INTO {}.file (id, state, look_at, file, entity, key) VALUES ($1, $2, $3, $4, $5, $6)`
+	updateSQL = `UPDATE {}.file SET state = $2, look_at = $3, file = $4 WHERE id = $1`
 	dropSQL   = `DELETE FROM {}.file WHERE id = $1`
 	quotaSQL  = `INSERT INTO {}.file_quota AS q (entity, used) VALUES ($1, $2) ON CONFLICT (entity) DO UPDATE SET used = q.used + $2`
 
