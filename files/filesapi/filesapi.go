@@ -3,13 +3,11 @@
 package filesapi
 
 import (
-	"context"
 	_ "embed"
 	"errors"
 	"log/slog"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/hashicorp/golang-lru/v2"
@@ -69,10 +67,10 @@ func New(c Config) (http.Handler, error) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/uploads", s.handle("upload", s.upload))
 	mux.HandleFunc("POST /v1/files", s.handle("store", s.store))
-	mux.HandleFunc("GET /v1/files/{id}", s.handle("get", s.get))
-	mux.HandleFunc("DELETE /v1/files/{id}", s.handle("delete", s.delete))
-	mux.HandleFunc("POST /v1/files/{id}/complete", s.handle("complete", s.complete))
-	mux.HandleFunc("POST /v1/files/{id}/undelete", s.handle("undelete", s.undelete))
+	mux.HandleFunc("GET /v1/files/{id}", s.handle("get", s.one(s.getFile)))
+	mux.HandleFunc("DELETE /v1/files/{id}", s.handle("delete", s.one(s.deleteFile)))
+	mux.HandleFunc("POST /v1/files/{id}/complete", s.handle("complete", s.one(s.completeFile)))
+	mux.HandleFunc("POST /v1/files/{id}/undelete", s.handle("undelete", s.one(s.undeleteFile)))
 	mux.HandleFunc("GET /v1/entities/{entity}/files", s.handle("list", s.list))
 	mux.HandleFunc("DELETE /v1/entities/{entity}/files", s.handle("delete all", s.deleteAll))
 	mux.HandleFunc("GET /openapi.yaml", func(w http.ResponseWriter, _ *http.Request) {
@@ -102,10 +100,8 @@ func (s *server) stray(mux *http.ServeMux, w http.ResponseWriter, r *http.Reques
 // request is one request of a subject who is known.
 type request struct {
 	*http.Request
-	subject *Subject
-	w       http.ResponseWriter
-	file    string // that it is about, for the log
-	entity  string
+	*operation
+	w http.ResponseWriter
 }
 
 // answer is what a request returns: a status and a body, which may be nil.
@@ -114,45 +110,31 @@ type answer struct {
 	body   any
 }
 
-// handle lets in who has a token and sends no more than its rate, and logs what it
-// does.
+// handle lets in who has a token, and answers.
 func (s *server) handle(name string, do func(*request) (*answer, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		q := &request{Request: r, w: w, subject: &Subject{}}
-		a, err := s.admit(q, do)
-		p := explain(err)
-		level, attrs := slog.LevelInfo, []slog.Attr{
-			slog.String("action", name), slog.String("subject", q.subject.Name), slog.String("entity", q.entity), slog.String("file", q.file),
-		}
-		if err != nil {
-			attrs = append(attrs, slog.Int("status", p.Status), slog.Any("error", err))
-			if p.Status >= http.StatusInternalServerError {
-				level = slog.LevelWarn
+		q := &request{r, &operation{name: name, subject: &Subject{}}, w}
+		var a *answer
+		p := s.perform(r.Context(), q.operation, func() (int, error) {
+			subject, err := s.Tokens.Verify(r)
+			if err != nil {
+				return 0, err
 			}
+			q.subject = subject
+			if err := s.slow(subject); err != nil {
+				return 0, err
+			}
+			if a, err = do(q); err != nil {
+				return 0, err
+			}
+			return a.status, nil
+		})
+		if p != nil {
 			p.write(w)
-		} else {
-			attrs = append(attrs, slog.Int("status", a.status))
-			respond(w, a.status, "application/json", a.body)
+			return
 		}
-		s.Logger.LogAttrs(r.Context(), level, "files", attrs...)
+		respond(w, a.status, "application/json", a.body)
 	}
-}
-
-func (s *server) admit(q *request, do func(*request) (*answer, error)) (*answer, error) {
-	subject, err := s.Tokens.Verify(q.Request)
-	if err != nil {
-		return nil, err
-	}
-	q.subject = subject
-	limit, ok := s.limits.Get(subject.Name)
-	if !ok {
-		limit = rate.NewLimiter(rate.Limit(s.Rate), s.Burst)
-		s.limits.Add(subject.Name, limit)
-	}
-	if !limit.Allow() {
-		return nil, refuse(http.StatusTooManyRequests, "too many requests: slow down")
-	}
-	return do(q)
 }
 
 // maxBody is the longest JSON body, in bytes.
@@ -171,53 +153,4 @@ func (q *request) decode(into any) error {
 		return refuse(http.StatusBadRequest, "the body is not as /openapi.yaml describes it: "+err.Error())
 	}
 	return nil
-}
-
-// need refuses an entity that the subject may not use so. It says the same of one
-// that does not exist.
-func (q *request) need(do, entity string) error {
-	q.entity = entity
-	if !entityForm.MatchString(entity) {
-		return refuse(http.StatusBadRequest, "an entity has 1 to 128 letters, digits, dots, dashes and underscores")
-	}
-	if !q.subject.may(do, entity) {
-		return files.ErrNotFound
-	}
-	return nil
-}
-
-// load returns the file that the path names, if the subject may use it so.
-func (s *server) load(q *request, do string) (files.File, error) {
-	id := q.PathValue("id")
-	if _, ok := s.Files.ID(s.Files.Prefix + id); !ok {
-		return files.File{}, files.ErrNotFound
-	}
-	f, err := s.Files.Get(q.Context(), id)
-	if err != nil {
-		return f, err
-	}
-	q.file, q.entity = f.ID, f.Entity
-	if !q.subject.may(do, f.Entity) || !known(f.State) {
-		return files.File{}, files.ErrNotFound
-	}
-	return f, nil
-}
-
-// known reports that users may know of a file in a state. What is in any other is
-// only there for the service itself.
-func known(s files.State) bool {
-	return s == files.Pending || s == files.Indexed || s == files.Lost || s == files.Deleted
-}
-
-// downloads is how long a URL to download lives.
-const downloads = 5 * time.Minute
-
-func (s *server) describe(ctx context.Context, f *files.File) (*fileJSON, error) {
-	out := toJSON(f)
-	if f.State != files.Indexed {
-		return out, nil
-	}
-	url, err := s.Files.Objects.SignGet(ctx, f, downloads)
-	out.DownloadURL = url
-	return out, err
 }

@@ -1,9 +1,11 @@
 package filesapi
 
 import (
+	"context"
 	"encoding/hex"
 	"mime"
 	"net/http"
+	"regexp"
 	"strconv"
 	"time"
 
@@ -51,7 +53,7 @@ func checkPromise(p files.Promise, max int64) error {
 	if p.Size < 0 || p.Size > max {
 		return refuse(http.StatusUnprocessableEntity, "a file has up to "+strconv.FormatInt(max, 10)+" bytes")
 	}
-	if media, _, err := mime.ParseMediaType(p.ContentType); err != nil || media == "" || len(p.ContentType) > 128 {
+	if media, _, err := mime.ParseMediaType(p.ContentType); err != nil || media == "" || !printable.MatchString(p.ContentType) {
 		return refuse(http.StatusUnprocessableEntity, "the content type must look like image/jpeg")
 	}
 	return nil
@@ -71,27 +73,22 @@ type sendJSON struct {
 	Until   time.Time         `json:"until"`
 }
 
+func (s *server) describe(ctx context.Context, f *files.File) (*fileJSON, error) {
+	out := toJSON(f)
+	url, err := s.downloadURL(ctx, f)
+	out.DownloadURL = url
+	return out, err
+}
+
 func (s *server) upload(q *request) (*answer, error) {
 	var u uploadJSON
 	if err := q.decode(&u); err != nil {
 		return nil, err
 	}
-	if err := q.need("write", u.Entity); err != nil {
-		return nil, err
-	}
-	p, err := u.promise(s.MaxSize)
+	f, signed, err := s.beginUpload(q.Context(), q.operation, &u, q.Header.Get("Idempotency-Key"))
 	if err != nil {
 		return nil, err
 	}
-	key, err := q.idempotency()
-	if err != nil {
-		return nil, err
-	}
-	f, signed, err := s.Files.Upload(q.Context(), u.Entity, key, p)
-	if err != nil {
-		return nil, err
-	}
-	q.file = f.ID
 	described, err := s.describe(q.Context(), &f)
 	out := &signedJSON{File: described}
 	if signed.URL != "" {
@@ -100,63 +97,27 @@ func (s *server) upload(q *request) (*answer, error) {
 	return &answer{http.StatusCreated, out}, err
 }
 
-// idempotency returns the request's key, which must be short and printable.
-func (q *request) idempotency() (string, error) {
-	key := q.Header.Get("Idempotency-Key")
-	if len(key) > 128 {
-		return "", refuse(http.StatusBadRequest, "an idempotency key has up to 128 bytes")
+// printable are the keys that every index can keep.
+var printable = regexp.MustCompile(`^[ -~]{0,128}$`)
+
+// checkIdempotency refuses keys that are long, or that not every index can keep.
+func checkIdempotency(key string) error {
+	if !printable.MatchString(key) {
+		return refuse(http.StatusBadRequest, "an idempotency key has up to 128 printable ASCII characters")
 	}
-	return key, nil
+	return nil
 }
 
-func (s *server) get(q *request) (*answer, error) {
-	f, err := s.load(q, "read")
-	if err != nil {
-		return nil, err
+// one makes a handler of what is done with the file that the path names.
+func (s *server) one(do func(context.Context, *operation, string) (files.File, error)) func(*request) (*answer, error) {
+	return func(q *request) (*answer, error) {
+		f, err := do(q.Context(), q.operation, q.PathValue("id"))
+		if err != nil {
+			return nil, err
+		}
+		out, err := s.describe(q.Context(), &f)
+		return &answer{http.StatusOK, out}, err
 	}
-	return s.visible(q, f)
-}
-
-// visible answers with a file that its owners may know of.
-func (s *server) visible(q *request, f files.File) (*answer, error) {
-	if !known(f.State) {
-		return nil, files.ErrNotFound
-	}
-	out, err := s.describe(q.Context(), &f)
-	return &answer{http.StatusOK, out}, err
-}
-
-func (s *server) complete(q *request) (*answer, error) {
-	f, err := s.load(q, "write")
-	if err == nil {
-		f, err = s.Files.Look(q.Context(), f.ID, true)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return s.visible(q, f)
-}
-
-func (s *server) delete(q *request) (*answer, error) {
-	f, err := s.load(q, "write")
-	if err == nil {
-		f, err = s.Files.Delete(q.Context(), f.ID)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return s.visible(q, f)
-}
-
-func (s *server) undelete(q *request) (*answer, error) {
-	f, err := s.load(q, "write")
-	if err == nil {
-		f, err = s.Files.Undelete(q.Context(), f.ID)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return s.visible(q, f)
 }
 
 // listJSON is a page of files.
@@ -165,38 +126,28 @@ type listJSON struct {
 	Next  string      `json:"next,omitempty"` // cursor of the next page
 }
 
-// maxPage is how many files a page has at most.
-const maxPage = 1000
-
 func (s *server) list(q *request) (*answer, error) {
-	entity := q.PathValue("entity")
-	if err := q.need("read", entity); err != nil {
-		return nil, err
-	}
-	limit := 100
-	if text := q.URL.Query().Get("limit"); text != "" {
+	entity, limit := q.PathValue("entity"), 100
+	query := q.URL.Query()
+	if text := query.Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > maxPage {
-			return nil, refuse(http.StatusBadRequest, "limit must be a number from 1 to 1000")
+		if err != nil {
+			return nil, refuse(http.StatusBadRequest, "limit is no number")
 		}
 		limit = n
 	}
-	after, err := s.cursors.read(entity, q.URL.Query().Get("after"))
+	found, err := s.listFiles(q.Context(), q.operation, entity, query.Get("after"), limit)
 	if err != nil {
 		return nil, err
 	}
-	found, err := s.Files.Index.List(q.Context(), entity, after, limit)
-	if err != nil {
-		return nil, err
-	}
-	out := &listJSON{Files: make([]*fileJSON, len(found))}
-	for i := range found {
-		if out.Files[i], err = s.describe(q.Context(), &found[i]); err != nil {
+	out := &listJSON{Files: make([]*fileJSON, len(found.files))}
+	for i := range found.files {
+		if out.Files[i], err = s.describe(q.Context(), &found.files[i]); err != nil {
 			return nil, err
 		}
 	}
-	if len(found) == limit {
-		out.Next = s.cursors.sign(entity, found[limit-1].ID)
+	if found.more {
+		out.Next = s.cursors.sign(entity, found.files[limit-1].ID)
 	}
 	return &answer{http.StatusOK, out}, nil
 }
@@ -209,10 +160,6 @@ type deletedJSON struct {
 }
 
 func (s *server) deleteAll(q *request) (*answer, error) {
-	entity := q.PathValue("entity")
-	if err := q.need("write", entity); err != nil {
-		return nil, err
-	}
-	n, err := s.Files.DeleteAll(q.Context(), entity, maxPage)
-	return &answer{http.StatusOK, &deletedJSON{n, n == maxPage}}, err
+	out, err := s.deleteFiles(q.Context(), q.operation, q.PathValue("entity"))
+	return &answer{http.StatusOK, out}, err
 }

@@ -18,8 +18,8 @@ func (s *server) store(q *request) (_ *answer, err error) {
 	if err := q.need("write", entity); err != nil {
 		return nil, err
 	}
-	key, err := q.idempotency()
-	if err != nil {
+	key := q.Header.Get("Idempotency-Key")
+	if err := checkIdempotency(key); err != nil {
 		return nil, err
 	}
 	if q.ContentLength > s.MaxSize {

@@ -1,0 +1,188 @@
+package filesapi
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/pawlhq/pawl/files"
+)
+
+// operation is one thing that a subject wants done, by REST or by GraphQL.
+type operation struct {
+	name    string
+	subject *Subject
+	file    string // that it is about, for the log
+	entity  string
+}
+
+// perform runs an operation, logs it, and returns what the client is to know of an
+// error.
+func (s *server) perform(ctx context.Context, o *operation, do func() (status int, err error)) *problem {
+	status, err := do()
+	level, attrs := slog.LevelInfo, []slog.Attr{
+		slog.String("action", o.name), slog.String("subject", o.subject.Name), slog.String("entity", o.entity), slog.String("file", o.file),
+	}
+	var p *problem
+	if err != nil {
+		p = explain(err)
+		status = p.Status
+		attrs = append(attrs, slog.Any("error", err))
+		if status >= http.StatusInternalServerError {
+			level = slog.LevelWarn
+		}
+	}
+	s.Logger.LogAttrs(ctx, level, "files", append(attrs, slog.Int("status", status))...)
+	return p
+}
+
+// slow refuses a subject that sends more than its rate.
+func (s *server) slow(subject *Subject) error {
+	limit, ok := s.limits.Get(subject.Name)
+	if !ok {
+		limit = rate.NewLimiter(rate.Limit(s.Rate), s.Burst)
+		s.limits.Add(subject.Name, limit)
+	}
+	if !limit.Allow() {
+		return refuse(http.StatusTooManyRequests, "too many requests: slow down")
+	}
+	return nil
+}
+
+// need refuses an entity that the subject may not use so. It says the same of one
+// that does not exist.
+func (o *operation) need(do, entity string) error {
+	if !entityForm.MatchString(entity) {
+		return refuse(http.StatusBadRequest, "an entity has 1 to 128 letters, digits, dots, dashes and underscores")
+	}
+	o.entity = entity
+	if !o.subject.may(do, entity) {
+		return files.ErrNotFound
+	}
+	return nil
+}
+
+// load returns a file, if the subject may use it so. A file of another is loaded
+// like one that does not exist, and refused in the same words.
+func (s *server) load(ctx context.Context, o *operation, do, id string) (files.File, error) {
+	if _, ok := s.Files.ID(s.Files.Prefix + id); !ok {
+		return files.File{}, files.ErrNotFound
+	}
+	o.file = id
+	f, err := s.Files.Get(ctx, id)
+	if err == nil && !o.subject.may(do, f.Entity) {
+		err = files.ErrNotFound
+	}
+	if err != nil {
+		return files.File{}, err
+	}
+	o.entity = f.Entity
+	return f, nil
+}
+
+// shown refuses files that are not there for users: those that were deleted, and
+// what is left of those that are gone.
+func shown(f files.File, err error) (files.File, error) {
+	if err == nil && f.State != files.Pending && f.State != files.Indexed && f.State != files.Lost {
+		err = files.ErrNotFound
+	}
+	return f, err
+}
+
+func (s *server) getFile(ctx context.Context, o *operation, id string) (files.File, error) {
+	return shown(s.load(ctx, o, "read", id))
+}
+
+func (s *server) completeFile(ctx context.Context, o *operation, id string) (files.File, error) {
+	f, err := shown(s.load(ctx, o, "write", id))
+	if err != nil {
+		return f, err
+	}
+	return shown(s.Files.Look(ctx, f.ID, true))
+}
+
+func (s *server) deleteFile(ctx context.Context, o *operation, id string) (files.File, error) {
+	return s.hide(ctx, o, id, s.Files.Delete)
+}
+
+func (s *server) undeleteFile(ctx context.Context, o *operation, id string) (files.File, error) {
+	return s.hide(ctx, o, id, s.Files.Undelete)
+}
+
+// hide deletes a file, or brings it back. Of one that is deleted the subject may
+// know, as long as it can be undeleted.
+func (s *server) hide(ctx context.Context, o *operation, id string, do func(context.Context, string) (files.File, error)) (files.File, error) {
+	f, err := s.load(ctx, o, "write", id)
+	if err == nil && f.State != files.Deleted {
+		_, err = shown(f, nil)
+	}
+	if err != nil {
+		return f, err
+	}
+	return do(ctx, id)
+}
+
+func (s *server) deleteFiles(ctx context.Context, o *operation, entity string) (*deletedJSON, error) {
+	if err := o.need("write", entity); err != nil {
+		return nil, err
+	}
+	n, err := s.Files.DeleteAll(ctx, entity, maxPage)
+	return &deletedJSON{n, n == maxPage}, err
+}
+
+func (s *server) beginUpload(ctx context.Context, o *operation, u *uploadJSON, idempotency string) (files.File, files.SignedRequest, error) {
+	fail := func(err error) (files.File, files.SignedRequest, error) {
+		return files.File{}, files.SignedRequest{}, err
+	}
+	if err := o.need("write", u.Entity); err != nil {
+		return fail(err)
+	}
+	p, err := u.promise(s.MaxSize)
+	if err != nil {
+		return fail(err)
+	}
+	if err := checkIdempotency(idempotency); err != nil {
+		return fail(err)
+	}
+	f, signed, err := s.Files.Upload(ctx, u.Entity, idempotency, p)
+	o.file = f.ID
+	return f, signed, err
+}
+
+// page is a part of a list.
+type page struct {
+	files []files.File
+	more  bool
+}
+
+// maxPage is how many files a page has at most.
+const maxPage = 1000
+
+func (s *server) listFiles(ctx context.Context, o *operation, entity, cursor string, limit int) (p page, err error) {
+	if err := o.need("read", entity); err != nil {
+		return p, err
+	}
+	if limit < 1 || limit > maxPage {
+		return p, refuse(http.StatusBadRequest, "a page has 1 to 1000 files")
+	}
+	after, err := s.cursors.read(entity, cursor)
+	if err != nil {
+		return p, err
+	}
+	found, err := s.Files.Index.List(ctx, entity, after, limit+1)
+	return page{found[:min(limit, len(found))], len(found) > limit}, err
+}
+
+// downloads is how long a URL to download lives.
+const downloads = 5 * time.Minute
+
+// downloadURL returns a URL to download an indexed file by; of any other it is empty.
+func (s *server) downloadURL(ctx context.Context, f *files.File) (string, error) {
+	if f.State != files.Indexed {
+		return "", nil
+	}
+	return s.Files.Objects.SignGet(ctx, f, downloads)
+}
