@@ -1,8 +1,10 @@
 package filesim
 
 import (
+	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	"github.com/pawlhq/pawl/files"
 )
@@ -26,7 +28,7 @@ func (w *World) checkChange(t *truth, c files.Change) {
 		to = 0
 	}
 	if from != to && !slices.Contains(table[from], to) {
-		w.violate("%s went from state %d to %d", t.id, from, to)
+		w.violate("%s went from %s to %s", t.id, name(from), name(to))
 	}
 	if to == files.Indexed && t.unwanted {
 		w.violate("%s is visible, though it was deleted", t.id)
@@ -37,14 +39,49 @@ func (w *World) checkChange(t *truth, c files.Change) {
 	if t.wanted && !t.taken && from == files.Indexed && to != files.Indexed {
 		w.violate("%s is not visible, though nobody deleted it", t.id)
 	}
+	w.checkWitness(t, from, to)
+	if to == files.Purging && w.now+w.times.Skew < c.Next.DeletedAt.Sub(epoch)+w.times.Undelete {
+		w.violate("%s is purged while it may be undeleted", t.id)
+	}
 	if key := c.Next.Idempotency; key != "" && from == 0 {
+		t.begun = w.now
 		for _, other := range w.truths {
-			if other != t && other.row.Idempotency == key && other.row.State != files.Expired {
+			if other != t && other.key == key && !other.expired && w.now-other.begun < keyLife {
 				w.violate("%s and %s were both begun by %s", t.id, other.id, key)
 			}
 		}
+		t.key = key
 	}
 }
+
+// keyLife is how long an idempotency key counts, at least.
+const keyLife = 24 * time.Hour
+
+// checkWitness wants a row to say what the object was at some time since the row
+// was written: else it is moved by what another row was decided by.
+func (w *World) checkWitness(t *truth, from, to files.State) {
+	w.witness(t)
+	switch {
+	case to == files.Indexed && from != to && t.good < t.wrote:
+		w.violate("%s is visible, and has had no object since it was %s", t.id, from)
+	case to == files.Lost && from != to && t.bad < t.wrote:
+		w.violate("%s is lost, and has had its object since it was %s", t.id, from)
+	case (to == files.Gone || to == 0) && t.bad < t.wrote:
+		w.violate("%s is forgotten, and has had its object since it was %s", t.id, from)
+	}
+}
+
+// checkHeard wants a look by notice to put things right without an audit.
+func (w *World) checkHeard() {
+	for _, t := range w.truths {
+		if s := t.row.State; t.heard == t.puts && (s == files.Indexed || s == files.Lost) && (s == files.Indexed) != w.intact(t) {
+			w.violate("%s is %s, and a notification has said that its object changed", t.id, s)
+		}
+	}
+}
+
+// name is a state's name, or unknown where there is no row.
+func name(s files.State) string { return cmp.Or(s.String(), "unknown") }
 
 // checkQuota wants an entity to use what its files need, and no more.
 func (w *World) checkQuota(entity string) {
@@ -77,10 +114,10 @@ func (w *World) checkRemoval(t *truth) {
 func (w *World) checkRest() {
 	for _, t := range w.truths {
 		if s := t.row.State; s != 0 && s != files.Indexed && s != files.Lost {
-			w.violate("at rest %s is %s", t.id, s)
+			w.violate("at rest %s is %s still", t.id, s)
 		}
 		if why := w.wrong(t); why != "" {
-			w.violate("at rest %s, in state %d: %s", t.id, t.row.State, why)
+			w.violate("at rest %s is %s: %s", t.id, name(t.row.State), why)
 		}
 	}
 }
@@ -90,20 +127,20 @@ func (w *World) wrong(t *truth) string {
 	_, stored := w.objects[t.id]
 	indexed := t.row.State == files.Indexed
 	switch {
-	case stored && !indexed:
+	case stored && !indexed && (t.row.State != files.Lost || w.intact(t)):
 		return "there is an object of it"
 	case indexed && t.unwanted:
 		return "it is visible, though it was deleted"
+	case indexed && !w.intact(t):
+		return "it is visible, and its object is not what was promised"
 	case t.taken:
-		return "" // what else is missing, somebody else has taken
-	case indexed && !stored:
-		return "it is visible and has no object"
+		return "" // what else is missing, a stranger has taken
 	case !indexed && t.wanted:
 		return "it is not visible, though nobody deleted it"
 	case !indexed && t.arrived && !t.touched && !t.through:
 		return "it is not visible, though its bytes have come"
 	case t.row.State == files.Lost:
-		return "it is lost, and nobody took it"
+		return "it is lost, and no stranger took it"
 	}
 	return ""
 }

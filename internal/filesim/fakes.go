@@ -52,10 +52,18 @@ func (x *index) Due(ctx context.Context, before time.Time, limit int) (due []fil
 	return due, err
 }
 
-// List, Held, Used, Scan and Close are not asked for in a world.
+// Used implements [files.Index].
+func (x *index) Used(ctx context.Context, entity string) (n int64, err error) {
+	err = x.request(func() (err error) {
+		n, err = x.w.index.Used(ctx, entity)
+		return err
+	})
+	return n, err
+}
+
+// List, Held, Scan and Close are not asked for in a world.
 func (x *index) List(context.Context, string, string, int) ([]files.File, error) { return nil, nil }
 func (x *index) Held(context.Context, string, int) ([]files.File, error)         { return nil, nil }
-func (x *index) Used(context.Context, string) (int64, error)                     { return 0, nil }
 func (x *index) Scan(context.Context, string) iter.Seq2[files.File, error]       { return nil }
 func (x *index) Close() error                                                    { return nil }
 
@@ -113,7 +121,7 @@ func (b *objects) Put(_ context.Context, f *files.File, _ io.ReadSeeker) error {
 	}
 	long := w.way()
 	if w.tape.Chance(300) {
-		long = w.tape.UpTo(times.Upload)
+		long = w.tape.UpTo(w.times.Upload)
 	}
 	key, p := f.Key, f.Promise
 	w.truth(key).through = true

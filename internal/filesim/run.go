@@ -68,8 +68,9 @@ func play(p *pool, seed uint64, story func(string, ...any)) []string {
 	if w.tape.Chance(300) {
 		w.limit = 25
 	}
+	w.times = drawTimes(w.tape)
 	for i := range w.skews {
-		w.skews[i] = w.tape.UpTo(times.Skew-time.Second) - times.Skew/2
+		w.skews[i] = w.tape.UpTo(w.times.Skew-time.Second) - w.times.Skew/2
 	}
 	w.trouble = []int{0, 20, 60, 150}[w.tape.Choose(4)]
 	w.loses = []int{0, 200, 1000}[w.tape.Choose(3)]
@@ -94,6 +95,7 @@ func (w *World) rest() {
 		w.sweep(0)
 		w.loop()
 	}
+	w.checkHeard()
 	w.audit()
 	if w.running > 0 {
 		w.violate("%d requests never end", w.running)
@@ -101,7 +103,7 @@ func (w *World) rest() {
 	w.checkRest()
 }
 
-// audit looks at the files that somebody has tampered with. Of no others it is
+// audit looks at the files that a stranger has tampered with. Of no others it is
 // needed.
 func (w *World) audit() {
 	for _, t := range w.truths {

@@ -62,7 +62,7 @@ func (w *World) spawn(node int, job func(*thread)) {
 	t := w.pool.get()
 	t.w, t.skew, t.calm, t.dead, t.job = w, w.skews[node], w.calm, false, job
 	t.files = files.Service{
-		Index: (*index)(t), Objects: (*objects)(t), Times: times, Quota: func(string) int64 { return w.limit },
+		Index: (*index)(t), Objects: (*objects)(t), Times: w.times, Quota: func(string) int64 { return w.limit },
 		Now: t.now, NewID: w.newID, Wait: t.pause,
 	}
 	w.running++
@@ -112,7 +112,7 @@ func (t *thread) request(do func() error) error {
 		t.w.after(t.w.tape.UpTo(5*time.Minute), func() { _ = do() })
 		return errNoAnswer
 	case freezeBefore:
-		t.sleep(t.w.tape.UpTo(times.URL))
+		t.sleep(t.w.tape.UpTo(15 * time.Minute))
 	case freezeAfter:
 		err := do()
 		t.sleep(t.w.tape.UpTo(3 * time.Hour))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/files"
+	"github.com/pawlhq/pawl/internal/tape"
 )
 
 // user plans what one user does: an upload, by a signed URL or through the service,
@@ -19,7 +20,7 @@ func (w *World) user(n int) {
 	u.through = w.tape.Chance(250)
 	w.after(w.tape.UpTo(10*time.Minute), func() { u.upload(3) })
 	if u.key != "" && w.tape.Chance(500) {
-		w.after(w.tape.UpTo(30*time.Minute), func() { u.upload(1) })
+		w.after(w.tape.UpTo(tape.Pick(w.tape, 30*time.Minute, keyLife)), func() { u.upload(1) })
 	}
 	for range w.tape.Choose(4) {
 		at := w.tape.UpTo(4 * time.Hour)
@@ -27,6 +28,9 @@ func (w *World) user(n int) {
 			at = w.tape.UpTo(30 * time.Minute)
 		}
 		w.after(at, func() { u.change(w.tape.Chance(400)) })
+		if w.tape.Chance(30) {
+			w.after(at+w.way(), u.tamper)
+		}
 	}
 	if w.tape.Chance(30) {
 		w.after(w.tape.UpTo(4*time.Hour), u.tamper)
@@ -87,7 +91,7 @@ func (u *user) send(s files.SignedRequest) {
 	for range w.tape.Choose(3) {
 		d := w.tape.UpTo(time.Minute)
 		if w.tape.Chance(500) {
-			d = w.tape.UpTo(times.URL + 20*time.Minute)
+			d = w.tape.UpTo(w.times.URL + 20*time.Minute)
 		}
 		w.after(d, func() {
 			if !epoch.Add(w.now).Before(s.Until) {
@@ -95,7 +99,7 @@ func (u *user) send(s files.SignedRequest) {
 			}
 			long := w.way()
 			if w.tape.Chance(300) {
-				long = w.tape.UpTo(times.Upload)
+				long = w.tape.UpTo(w.times.Upload)
 			}
 			w.after(long, func() {
 				if w.land(s.URL, u.promise) && w.tape.Chance(300) {
@@ -154,16 +158,27 @@ func (u *user) undelete(t *thread, f *truth) {
 	}
 }
 
-// tamper removes an object behind everybody's back.
+// tamper takes an object away or puts another in its place, and perhaps puts it
+// back, as a stranger who has the keys of the bucket.
 func (u *user) tamper() {
 	if len(u.ids) == 0 {
 		return
 	}
-	id := u.ids[0]
-	if _, ok := u.w.objects[id]; ok {
-		u.w.tell("somebody takes the object of %s away", id)
-		u.w.truth(id).taken = true
-		delete(u.w.objects, id)
-		u.w.notify(id)
+	w, t := u.w, u.w.truth(u.ids[0])
+	t.taken = true
+	if other := promise(u.n + 100); w.tape.Chance(300) {
+		w.tell("a stranger puts something else under %s", t.id)
+		w.put(t, &other)
+	} else if _, exists := w.objects[t.id]; exists {
+		w.tell("a stranger takes the object of %s away", t.id)
+		w.put(t, nil)
+	}
+	if w.tape.Chance(300) {
+		w.after(w.tape.UpTo(time.Hour), func() {
+			if t.row.State == files.Lost {
+				w.tell("a stranger puts the object of %s back", t.id)
+				w.put(t, &u.promise)
+			}
+		})
 	}
 }

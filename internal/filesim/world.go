@@ -12,9 +12,13 @@ import (
 	"github.com/pawlhq/pawl/internal/tape"
 )
 
-// times are those of every world.
-var times = files.Times{
-	URL: 15 * time.Minute, Upload: time.Hour, Undelete: 2 * time.Hour, Delay: 6 * time.Hour, Skew: 15 * time.Minute,
+// drawTimes draws a world's times, which are sometimes so that one of them is
+// longer than all others.
+func drawTimes(t *tape.Tape) files.Times {
+	return files.Times{
+		URL: tape.Pick(t, 15*time.Minute, 15*time.Minute, 3*24*time.Hour), Upload: tape.Pick(t, time.Hour, 10*time.Minute),
+		Undelete: tape.Pick(t, 2*time.Hour, 2*time.Hour, 0, 30*time.Hour), Delay: 6 * time.Hour, Skew: 15 * time.Minute,
+	}
 }
 
 // epoch is when a world begins: after all deadlines of contexts, which go by the
@@ -48,6 +52,7 @@ type World struct {
 	running int
 	calm    bool // troubles are over
 
+	times   files.Times
 	skews   [nodes]time.Duration
 	trouble int // faults in 1000 requests
 	loses   int // notifications in 1000 that are lost
@@ -65,6 +70,7 @@ type World struct {
 // truth is what the world knows of a file.
 type truth struct {
 	id             string
+	key            string     // of its idempotency
 	row            files.File // zero: none
 	deletes        int        // calls under way, or of unknown end
 	deletesBegun   int
@@ -74,8 +80,16 @@ type truth struct {
 	unwanted       bool // a delete was answered, and no undelete has begun since
 	arrived        bool // the bytes have landed, before any delete began
 	touched        bool // a delete has begun
-	taken          bool // somebody else has removed the object
+	taken          bool // a stranger has changed the object
 	through        bool // the service itself uploads, and may give up
+	expired        bool // it was Expired once
+
+	begun time.Duration // when its first row was written
+	wrote time.Duration // when its row was
+	good  time.Duration // when the object last was what was promised
+	bad   time.Duration // when it last was not
+	puts  int           // how often the object was changed
+	heard int           // of the puts, how many a look by notice has followed
 }
 
 func (w *World) way() time.Duration { return w.tape.UpTo(200 * time.Millisecond) }
@@ -131,7 +145,8 @@ func (w *World) apply(c files.Change) (files.Outcome, error) {
 	}
 	t := w.truth(c.Next.ID)
 	w.checkChange(t, c)
-	t.row = c.Next
+	t.row, t.wrote = c.Next, w.now
+	t.expired = t.expired || t.row.State == files.Expired
 	if c.Drop {
 		t.row = files.File{}
 	} else if !c.Next.LookAt.IsZero() && !w.calm {
@@ -139,7 +154,7 @@ func (w *World) apply(c files.Change) (files.Outcome, error) {
 		at := c.Next.LookAt.Sub(epoch) - w.skews[node] + w.tape.UpTo(time.Minute)
 		w.agenda.push(max(w.now, at), func() { w.sweep(node) })
 	}
-	w.tell("%s is %s, look at %v", c.Next.ID, t.row.State, t.row.LookAt.Sub(epoch))
+	w.tell("%s is %s, look at %v", c.Next.ID, name(t.row.State), t.row.LookAt.Sub(epoch))
 	w.checkQuota(c.Next.Entity)
 	return o, nil
 }
@@ -159,12 +174,39 @@ func (w *World) land(key string, p files.Promise) bool {
 	if _, exists := w.objects[key]; exists {
 		return false
 	}
-	w.objects[key] = p
 	t := w.truth(key)
 	w.tell("the bytes of %s land", key)
 	t.arrived = t.arrived || !t.touched
-	w.notify(key)
+	w.put(t, &p)
 	return true
+}
+
+// put changes an object; nil: removes it.
+func (w *World) put(t *truth, p *files.Promise) {
+	w.witness(t)
+	if p == nil {
+		delete(w.objects, t.id)
+	} else {
+		w.objects[t.id] = *p
+	}
+	w.witness(t)
+	t.puts++
+	w.notify(t.id)
+}
+
+// intact reports that the object is what was promised.
+func (w *World) intact(t *truth) bool {
+	p, exists := w.objects[t.id]
+	return exists && p == t.row.Promise
+}
+
+// witness notes what the object is now.
+func (w *World) witness(t *truth) {
+	if w.intact(t) {
+		t.good = w.now
+	} else {
+		t.bad = w.now
+	}
 }
 
 func (w *World) remove(key string) {
@@ -173,8 +215,7 @@ func (w *World) remove(key string) {
 	}
 	w.tell("the object of %s is removed", key)
 	w.checkRemoval(w.truth(key))
-	delete(w.objects, key)
-	w.notify(key)
+	w.put(w.truth(key), nil)
 }
 
 // notify lets a notification come, or not, or twice.
@@ -185,7 +226,7 @@ func (w *World) notify(key string) {
 	for again := true; again; again = w.tape.Chance(200) {
 		d := w.way()
 		if w.tape.Chance(300) {
-			d = w.tape.UpTo(times.Delay)
+			d = w.tape.UpTo(w.times.Delay)
 		}
 		w.after(d, func() { w.look(key) })
 	}
@@ -194,8 +235,13 @@ func (w *World) notify(key string) {
 // look is what a notification leads to, again and again until it is acknowledged.
 func (w *World) look(id string) {
 	w.spawn(w.tape.Choose(nodes), func(t *thread) {
+		f := w.truth(id)
+		puts := f.puts
 		_, err := t.files.Look(context.Background(), id, true)
-		if err != nil && !errors.Is(err, files.ErrNotFound) && w.now < times.Delay {
+		switch {
+		case err == nil:
+			f.heard = max(f.heard, puts)
+		case !errors.Is(err, files.ErrNotFound) && w.now < w.times.Delay:
 			w.after(w.tape.UpTo(time.Minute), func() { w.look(id) })
 		}
 	})

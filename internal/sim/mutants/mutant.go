@@ -44,7 +44,7 @@ type Test struct {
 
 // All lists the mutants.
 func All() []Mutant {
-	return slices.Concat(events, leases, endings, deciding, publishing, writing, auditing, stores, locks, committing, archives)
+	return slices.Concat(events, leases, endings, deciding, publishing, writing, auditing, stores, locks, committing, archives, uploads)
 }
 
 // Patch returns the changed files, by their names below root. It fails if a text

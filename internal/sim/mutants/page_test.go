@@ -109,7 +109,7 @@ A number is how many of the worlds played violated the invariant; bold: it is th
 const tested = `
 ## What worlds notice too rarely, or not at all
 
-These are killed by other tests; those of packages lock and archive are worlds, too, of locks, updates and archives.
+These are killed by other tests; those of packages lock, archive and filesim are worlds, too, of locks, updates, archives and files.
 
 | mutant | invariant | test |
 |---|---|---|
