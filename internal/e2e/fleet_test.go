@@ -44,6 +44,7 @@ type place struct {
 	*fleet
 	log     *os.File
 	address string // guarded by the fleet's mu; empty: nobody is there
+	api     string // where "files serve" listens, likewise
 	cmd     *exec.Cmd
 	ended   chan error
 }
@@ -126,6 +127,18 @@ func (f *fleet) addresses() (all []string) {
 	for _, p := range f.places {
 		if p.address != "" {
 			all = append(all, p.address)
+		}
+	}
+	return all
+}
+
+// apis are where "files serve" listens, or soon will.
+func (f *fleet) apis() (all []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, p := range f.places {
+		if p.api != "" {
+			all = append(all, p.api)
 		}
 	}
 	return all
@@ -263,12 +276,16 @@ func (p *place) start() error {
 	if err != nil {
 		return err
 	}
+	api, err := freeAddress()
+	if err != nil {
+		return err
+	}
 	command := p.command
 	if command == nil {
 		command = []string{"run"}
 	}
 	cmd := exec.Command(p.binary, slices.Concat(command, []string{"-c", p.config})...)
-	cmd.Env = append(append(os.Environ(), p.env...), "PAWL_LISTEN="+address)
+	cmd.Env = append(append(os.Environ(), p.env...), "PAWL_LISTEN="+address, "PAWL_API="+api)
 	cmd.Stdout, cmd.Stderr = p.log, p.log
 	servertest.DieWithParent(cmd)
 	if err := cmd.Start(); err != nil {
@@ -279,7 +296,7 @@ func (p *place) start() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.starts++
-	p.cmd, p.ended, p.address = cmd, ended, address
+	p.cmd, p.ended, p.address, p.api = cmd, ended, address, api
 	return nil
 }
 
@@ -295,7 +312,7 @@ func (p *place) end() {
 func (p *place) gone() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.cmd, p.address = nil, ""
+	p.cmd, p.address, p.api = nil, "", ""
 }
 
 // stop ends all processes in order.

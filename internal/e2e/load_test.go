@@ -30,7 +30,7 @@ import (
 
 // What TestLoads is to do; -seed is that of TestKills.
 var (
-	files     = flag.Int("files", 200, "CSV files that are loaded")
+	csvFiles  = flag.Int("files", 200, "CSV files that are loaded")
 	loadKills = flag.Int("loadkills", 20, "SIGKILLs while they are")
 	crashes   = flag.Int("crashes", 4, "crashes of PostgreSQL meanwhile")
 )
@@ -62,18 +62,18 @@ func TestLoads(t *testing.T) {
 	if seed == 0 {
 		seed = rand.Uint64N(1 << 40)
 	}
-	t.Logf("repeat with: go test ./internal/e2e -run TestLoads -files %d -loadkills %d -crashes %d -seed %d", *files, *loadKills, *crashes, seed)
+	t.Logf("repeat with: go test ./internal/e2e -run TestLoads -files %d -loadkills %d -crashes %d -seed %d", *csvFiles, *loadKills, *crashes, seed)
 	l := newLoads(t, seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	struck := make(chan error, 1)
-	for n := range *files {
+	for n := range *csvFiles {
 		l.change(t, rng, n, n)
 	}
 	strikes := plan(rng, *loadKills, 0, workers)
 	l.fleet.wg.Go(func() { struck <- l.fleet.suffer(t.Context(), strikes) })
-	for n := range 2 * *files {
-		l.change(t, rng, rng.IntN(*files), *files+n)
-		if n%(2**files / *crashes) == *files / *crashes {
+	for n := range 2 * *csvFiles {
+		l.change(t, rng, rng.IntN(*csvFiles), *csvFiles+n)
+		if n%(2**csvFiles / *crashes) == *csvFiles / *crashes {
 			l.postgres.Stop()
 			l.postgres.Start()
 		}

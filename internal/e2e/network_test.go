@@ -40,13 +40,16 @@ const (
 // network stands between the workers and the store. What it holds back it brings
 // to the store all the same when the worker has been killed or given up by then.
 type network struct {
-	url   string
-	proxy *httputil.ReverseProxy
-	wg    sync.WaitGroup // of torn requests
+	url     string
+	looked  string // bucket whose HEADs may be held back
+	changed string // bucket whose changes meet with trouble
+	proxy   *httputil.ReverseProxy
+	wg      sync.WaitGroup // of torn requests
 
 	mu                               sync.Mutex
 	rng                              *rand.Rand
 	looks, held, torn, lost, refused int
+	flying                           int // changes that the store has not answered
 }
 
 func newNetwork(t *testing.T, seed uint64, endpoint string) *network {
@@ -55,7 +58,7 @@ func newNetwork(t *testing.T, seed uint64, endpoint string) *network {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &network{rng: rand.New(rand.NewPCG(seed, 3)), proxy: &httputil.ReverseProxy{
+	n := &network{looked: inputs, changed: outputs, rng: rand.New(rand.NewPCG(seed, 3)), proxy: &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(store)
 			r.Out.Host = r.In.Host // which is signed
@@ -77,8 +80,12 @@ func (n *network) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	n.mu.Lock()
 	chance, wait := n.rng.IntN(100), shortestHold+time.Duration(n.rng.Int64N(int64(longestHold-shortestHold)))
 	n.mu.Unlock()
-	look := r.Method == http.MethodHead && strings.HasPrefix(r.URL.Path, "/"+inputs+"/")
-	change := (r.Method == http.MethodPut || r.Method == http.MethodDelete) && strings.HasPrefix(r.URL.Path, "/"+outputs+"/")
+	look := r.Method == http.MethodHead && strings.HasPrefix(r.URL.Path, "/"+n.looked+"/")
+	change := (r.Method == http.MethodPut || r.Method == http.MethodDelete) && strings.HasPrefix(r.URL.Path, "/"+n.changed+"/")
+	if change {
+		n.count(&n.flying)
+		defer n.landed()
+	}
 	switch {
 	case look && chance < looks:
 		n.count(&n.looks)
@@ -91,7 +98,11 @@ func (n *network) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case chance < held+torn:
 		n.count(&n.torn)
 		r = detached(r)
-		n.wg.Go(func() { n.later(r, wait) })
+		n.count(&n.flying)
+		n.wg.Go(func() {
+			defer n.landed()
+			n.later(r, wait)
+		})
 		panic(http.ErrAbortHandler) // ends the connection
 	case chance < held+torn+lost:
 		n.count(&n.lost)
@@ -136,4 +147,18 @@ func (n *network) count(what *int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	*what++
+}
+
+// landed says that the store has answered a change, or will never hear of it.
+func (n *network) landed() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.flying--
+}
+
+// still reports that no change is on its way to the store.
+func (n *network) still() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.flying == 0
 }

@@ -300,3 +300,10 @@ func (r *relay) aboutOutputs() [][]byte {
 	defer r.mu.Unlock()
 	return slices.Clone(r.outputs)
 }
+
+// knows reports that the store has told of an object.
+func (r *relay) knows(object event.Object) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.objects[object] != nil
+}

@@ -50,6 +50,9 @@ func (n *night) steps(ctx context.Context) ([]step, error) {
 	files, killed, crashes := n.count(200, 500), n.count(20, 200), n.count(4, 50)
 	add("loads", files+" files, "+killed+" kills, "+crashes+" crashes", "test", "./internal/e2e", "-run", "^TestLoads$", "-count=1", "-timeout", "1h", "-v",
 		"-files", files, "-loadkills", killed, "-crashes", crashes)
+	uploads, uploadKills, uploadStops := n.count(72, 3000), n.count(8, 200), n.count(2, 20)
+	add("files", uploads+" uploads, "+uploadKills+" kills, "+uploadStops+" stops", "test", "./internal/e2e", "-run", "^TestFiles$", "-count=1", "-timeout", "2h", "-v",
+		"-uploads", uploads, "-uploadkills", uploadKills, "-uploadstops", uploadStops)
 	due := n.count(10_000, 100_000)
 	add("sweepers", due+" rows", "test", "./internal/e2e", "-run", "^TestSweepers$", "-count=1", "-timeout", "1h", "-v", "-due", due)
 

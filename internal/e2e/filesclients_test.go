@@ -1,0 +1,234 @@
+//go:build unix
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// clientFile is a file as its client knows it.
+type clientFile struct {
+	id, entity string
+	body       []byte
+	fate       string // what its client did with it
+	shown      bool   // at last its client wants it visible
+
+	// What lists must show, guarded by the site's mu. known counts its changes.
+	visible, hidden bool
+	known           int
+}
+
+// live plays the life of one file, by chance.
+func (s *fileSite) live(ctx context.Context, c *filesClient, n int) error {
+	f := &clientFile{entity: fmt.Sprintf("album-%d", n%3), body: []byte(strings.Repeat(fmt.Sprintf("file %d. ", n), 1+c.rng.IntN(4000)))}
+	key := fmt.Sprintf("key %d", n)
+	fate := c.rng.IntN(10)
+	if fate < 2 {
+		return s.post(ctx, c, f, key)
+	}
+	signed, err := c.sign(ctx, f.entity, key, f.body)
+	if err != nil {
+		return err
+	}
+	f.id = signed.File.ID
+	s.add(f)
+	switch fate {
+	case 2:
+		f.fate = "never uploaded"
+		return nil
+	case 3:
+		return s.deleteEarly(ctx, c, f, &signed)
+	case 4:
+		if err := refused(ctx, c, f, &signed); err != nil {
+			return err
+		}
+	}
+	if err := c.put(ctx, &signed, f.body); err != nil {
+		return err
+	}
+	f.fate, f.shown = "uploaded", true
+	if c.rng.IntN(2) == 0 {
+		if err := s.complete(ctx, c, f); err != nil {
+			return err
+		}
+	}
+	return s.end(ctx, c, f)
+}
+
+// add makes a file known to the lists' watcher, which may not expect anything of it
+// yet.
+func (s *fileSite) add(f *clientFile) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.files = append(s.files, f)
+}
+
+// know says what lists must show from now on: that it is there, or that it is not,
+// or neither.
+func (s *fileSite) know(f *clientFile, visible, hidden bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f.visible, f.hidden = visible, hidden
+	f.known++
+}
+
+// post uploads through the service.
+func (s *fileSite) post(ctx context.Context, c *filesClient, f *clientFile, key string) error {
+	a, err := c.want(ctx, http.StatusCreated, http.MethodPost, "/v1/files?entity="+f.entity,
+		map[string]string{"Content-Type": "text/plain", "Idempotency-Key": key}, f.body)
+	if err != nil {
+		return err
+	}
+	f.id, f.fate, f.shown = a.ID, "posted", true
+	s.add(f)
+	s.know(f, true, false)
+	return s.end(ctx, c, f)
+}
+
+var errTaken = errors.New("the store took other bytes than promised")
+
+// refused sends other bytes than were promised, which the store must not take.
+func refused(ctx context.Context, c *filesClient, f *clientFile, signed *fileAnswer) error {
+	if status, err := c.putOnce(ctx, signed, []byte(strings.ToUpper(string(f.body)))); err == nil && status == http.StatusOK {
+		return errTaken
+	}
+	return nil
+}
+
+// deleteEarly deletes a file while its bytes are on their way.
+func (s *fileSite) deleteEarly(ctx context.Context, c *filesClient, f *clientFile, signed *fileAnswer) error {
+	f.fate = "deleted early"
+	put := make(chan error, 1)
+	go func() { put <- c.put(ctx, signed, f.body) }()
+	err := s.delete(ctx, c, f)
+	return errors.Join(err, <-put)
+}
+
+// complete tells the service that the bytes are there: the file is visible when it
+// has answered.
+func (s *fileSite) complete(ctx context.Context, c *filesClient, f *clientFile) error {
+	a, err := c.want(ctx, http.StatusOK, http.MethodPost, "/v1/files/"+f.id+"/complete", nil, nil)
+	if err != nil {
+		return err
+	}
+	if a.State != "indexed" {
+		return fmt.Errorf("%s was uploaded and completed, and is %s", f.id, a.State)
+	}
+	s.know(f, true, false)
+	return nil
+}
+
+// end deletes some files, and wants some of these back.
+func (s *fileSite) end(ctx context.Context, c *filesClient, f *clientFile) error {
+	for chance := 40; c.rng.IntN(100) < chance; chance += 20 {
+		if err := s.delete(ctx, c, f); err != nil {
+			return err
+		}
+		f.fate, f.shown = "deleted", false
+		if c.rng.IntN(100) < 50 {
+			return nil
+		}
+		s.know(f, false, false)
+		if _, err := c.want(ctx, http.StatusOK, http.MethodPost, "/v1/files/"+f.id+"/undelete", nil, nil); err != nil {
+			return err
+		}
+		f.fate, f.shown = "undeleted", true
+		if err := s.complete(ctx, c, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *fileSite) delete(ctx context.Context, c *filesClient, f *clientFile) error {
+	s.know(f, false, false)
+	_, err := c.want(ctx, http.StatusOK, http.MethodDelete, "/v1/files/"+f.id, nil, nil)
+	if err == nil {
+		s.know(f, false, true)
+	}
+	return err
+}
+
+// watch lists files all the time.
+type watch struct {
+	stop  func()
+	lists int
+}
+
+// newWatch starts a watcher that ends with the test, or when it is stopped.
+func (s *fileSite) newWatch(t *testing.T) *watch {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	c := newFilesClient(t, "watcher", rand.New(rand.NewPCG(s.seed, 2)), s.fleet.apis)
+	w := &watch{}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		tick := time.NewTicker(50 * time.Millisecond)
+		defer tick.Stop()
+		for n := 0; ctx.Err() == nil; n++ {
+			s.look(ctx, t, c, fmt.Sprintf("album-%d", n%3))
+			w.lists++
+			select {
+			case <-ctx.Done():
+			case <-tick.C:
+			}
+		}
+	})
+	w.stop = func() {
+		cancel()
+		wg.Wait()
+	}
+	t.Cleanup(w.stop)
+	return w
+}
+
+// look compares a list with what was known before it, and is known after it.
+func (s *fileSite) look(ctx context.Context, t *testing.T, c *filesClient, entity string) {
+	before := map[*clientFile]int{}
+	s.mu.Lock()
+	for _, f := range s.files {
+		before[f] = f.known
+	}
+	s.mu.Unlock()
+	listed, err := c.list(ctx, entity)
+	if ctx.Err() != nil {
+		return
+	}
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	times := map[string]int{}
+	for _, f := range listed {
+		times[f.ID]++
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for f, known := range before {
+		n := times[f.id]
+		switch {
+		case f.known != known || f.entity != entity:
+		case f.hidden && n > 0:
+			t.Errorf("%s is listed after it was deleted (%s)", f.id, f.fate)
+		case f.visible && n != 1:
+			t.Errorf("%s is listed %d times, and should be once (%s)", f.id, n, f.fate)
+		}
+	}
+}
+
+// download fetches what a URL of the API leads to.
+func (c *filesClient) download(ctx context.Context, url string) ([]byte, int, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, 0, err
+	}
+	return c.do(r)
+}
