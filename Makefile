@@ -16,11 +16,11 @@ test: ## vet and test against real servers, built once
 lint: ## the same, with gofmt, staticcheck and golangci-lint
 	go run ./tools/test -lint
 
-bench: ## run the benchmarks that CONTRIBUTING.md names
-	go test ./internal/e2e -run '^$$' -bench BenchmarkCycle -benchtime 5x
-	go test ./internal/e2e -run '^$$' -bench BenchmarkReplay -benchtime 1x
-	go test ./ledger/sqliteledger ./ledger/pgledger -run '^$$' -bench . -benchmem
-	cd bench && go test -run '^$$' -bench . -benchmem -timeout 1h ./...
+bench: ## run the benchmarks that CONTRIBUTING.md names, and print one table
+	{ go test ./internal/e2e -run '^$$' -bench BenchmarkCycle -benchtime 5x; \
+	go test ./internal/e2e -run '^$$' -bench 'BenchmarkReplay|BenchmarkAudit' -benchtime 1x -timeout 1h; \
+	go test ./ledger/sqliteledger ./ledger/pgledger ./audit/inventory -run '^$$' -bench . -benchmem; \
+	cd bench && go test -run '^$$' -bench . -benchmem -timeout 1h .; } 2>&1 | go -C bench run ./table
 
 fuzz: ## fuzz one target: make fuzz PKG=./event FUZZ=FuzzDetect TIME=1m
 	go test -run '^$$' -fuzz '^$(FUZZ)$$' -fuzztime $(TIME) $(PKG)

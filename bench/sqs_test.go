@@ -41,32 +41,14 @@ func BenchmarkSQS(b *testing.B) {
 	b.Setenv("AWS_ACCESS_KEY_ID", "pawl")
 	b.Setenv("AWS_SECRET_ACCESS_KEY", "pawl")
 	s := newStand(b)
-	contenders := []struct {
-		name  string
-		empty func(b *testing.B, url string)
-		took  time.Duration
-	}{
-		{"bare", s.bare, 0},
-		{"bento", s.bento, 0},
-		{"store", func(b *testing.B, url string) { s.pawl(b, url, pawl.StoreOrder, 16) }, 0},
-		{"event", func(b *testing.B, url string) { s.pawl(b, url, pawl.EventOrder, 1000) }, 0},
-	}
+	bare := &contender{name: "bare", work: s.timed(s.bare)}
+	bento := &contender{name: "bento", work: s.timed(s.bento)}
+	store := &contender{name: "store", work: s.timed(func(b *testing.B, url string) { s.pawl(b, url, pawl.StoreOrder, 16) })}
+	event := &contender{name: "event", work: s.timed(func(b *testing.B, url string) { s.pawl(b, url, pawl.EventOrder, 1000) })}
 	s.bare(b, s.fill(b)) // the server's own compiler takes its time
-	for b.Loop() {
-		for i := range contenders {
-			url := s.fill(b)
-			start := time.Now()
-			contenders[i].empty(b, url)
-			contenders[i].took += time.Since(start)
-		}
-	}
-	for _, c := range contenders {
-		b.ReportMetric(float64(b.N**messages)/c.took.Seconds(), c.name+"/s")
-	}
-	bento := contenders[1].took.Seconds()
-	b.ReportMetric(bento/contenders[2].took.Seconds(), "store/bento")
-	b.ReportMetric(bento/contenders[3].took.Seconds(), "event/bento")
-	b.ReportMetric(0, "ns/op")
+	contest(b, *messages, bare, bento, store, event)
+	store.over(b, bento)
+	event.over(b, bento)
 }
 
 // stand is what all contenders share.
@@ -98,6 +80,17 @@ func newStand(b *testing.B) *stand {
 	b.Cleanup(store.Close)
 	s.store = store.URL
 	return s
+}
+
+// timed times how long it takes to empty a queue that was filled before.
+func (s *stand) timed(empty func(b *testing.B, url string)) func(b *testing.B) time.Duration {
+	return func(b *testing.B) time.Duration {
+		b.Helper()
+		url := s.fill(b)
+		start := time.Now()
+		empty(b, url)
+		return time.Since(start)
+	}
 }
 
 // parallel is how many requests are under way, as with Pawl.

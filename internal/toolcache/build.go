@@ -75,7 +75,7 @@ func (t Tool) install(ctx context.Context, root, out string) error {
 			return fmt.Errorf("copying what pins %s: %w", t.Name, err)
 		}
 	}
-	cmd := exec.CommandContext(ctx, "npm", "ci", "--omit=optional", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
+	cmd := exec.CommandContext(ctx, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
 	cmd.Dir = out
 	if said, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("fetching %s with npm: %w\n%s", t.Package, err, said)

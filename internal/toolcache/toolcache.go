@@ -63,6 +63,12 @@ var Bento = Tool{
 	Takes: "6 to 15 minutes",
 }
 
+// Restate is what BenchmarkPeers compares Pawl with.
+var Restate = Tool{
+	Name: "restate", Module: "restate", Package: "@restatedev/restate-server@1.7.12", Node: true,
+	Takes: "half a minute",
+}
+
 // ErrNoJava says that a tool cannot be had, because this machine lacks java or mvn.
 var ErrNoJava = errors.New("java and mvn are not both installed (Debian: apt-get install default-jre-headless maven)")
 

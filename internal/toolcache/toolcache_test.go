@@ -34,14 +34,14 @@ func TestEveryToolIsPinned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, tool := range []Tool{MinIO, VersityGW, ElasticMQ, Kinesalite, KinesisLocal, Staticcheck, GolangCI, Gremlins, Bento} {
+	for _, tool := range []Tool{MinIO, VersityGW, ElasticMQ, Kinesalite, KinesisLocal, Staticcheck, GolangCI, Gremlins, Bento, Restate} {
 		file, named := "go.mod", tool.Package+"\n"
 		switch {
 		case tool.Java:
 			file, named = "pom.xml", "<artifactId>"+tool.Name+"-"
 		case tool.Node:
-			name, version, _ := strings.Cut(tool.Package, "@")
-			file, named = "package.json", `"`+name+`": "`+version+`"`
+			at := strings.LastIndex(tool.Package, "@")
+			file, named = "package.json", `"`+tool.Package[:at]+`": "`+tool.Package[at+1:]+`"`
 		}
 		mod, err := os.ReadFile(filepath.Join(tool.dir(root), file))
 		if err != nil {

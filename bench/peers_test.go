@@ -1,0 +1,179 @@
+package bench
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivermigrate"
+
+	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/internal/servertest"
+	"github.com/pawlhq/pawl/ledger/pgledger"
+	"github.com/pawlhq/pawl/source"
+)
+
+var objects = flag.Int("objects", 20_000, "objects in each round of BenchmarkPeers")
+
+// BenchmarkPeers has a handler that does nothing called once for each object, and that
+// written down, by turns: by River, which inserts a job for each and works it; by Pawl,
+// whose full cycle (observe and claim, complete) is on the same PostgreSQL; and by
+// Restate, which calls a virtual object for each and has a store of its own. All of
+// them wait for the disk.
+func BenchmarkPeers(b *testing.B) {
+	server := servertest.Postgres(b, "fsync=on")
+	q := newRiver(b, server)
+	round := 0
+	pawls := &contender{name: "pawl", work: func(b *testing.B) time.Duration {
+		round++
+		return cycle(b, server.With(func(_ *url.URL, p url.Values) { p.Set("schema", fmt.Sprintf("round%d", round)) }))
+	}}
+	rivers := &contender{name: "river", work: q.insertAndWork}
+	restates := &contender{name: "restate", work: newVirtualObjects(b).call}
+	contest(b, *objects, rivers, pawls, restates)
+	pawls.over(b, rivers)
+	pawls.over(b, restates)
+}
+
+// job is what River has to do for an object.
+type job struct {
+	Bucket string `json:"bucket"`
+	Key    string `json:"key"`
+}
+
+// Kind implements [river.JobArgs].
+func (job) Kind() string { return "nothing" }
+
+// riverQueue is a River over a PostgreSQL.
+type riverQueue struct {
+	pool    *pgxpool.Pool
+	workers *river.Workers
+}
+
+func newRiver(b *testing.B, server *servertest.PostgresServer) *riverQueue {
+	b.Helper()
+	pool, err := pgxpool.New(b.Context(), server.With(func(_ *url.URL, p url.Values) { p.Set("pool_max_conns", "20") }))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(pool.Close)
+	m, err := rivermigrate.New(riverpgxv5.New(pool), &rivermigrate.Config{Logger: slog.New(slog.DiscardHandler)})
+	if err == nil {
+		_, err = m.Migrate(b.Context(), rivermigrate.DirectionUp, nil)
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	q := &riverQueue{pool: pool, workers: river.NewWorkers()}
+	river.AddWorker(q.workers, river.WorkFunc(func(context.Context, *river.Job[job]) error { return nil }))
+	return q
+}
+
+// insertBatch is how many jobs are inserted at once. This and the client's settings are
+// those of River's own benchmark.
+const insertBatch = 5000
+
+// insertAndWork inserts jobs while they are worked, until all are completed.
+func (q *riverQueue) insertAndWork(b *testing.B) time.Duration {
+	b.Helper()
+	ctx := b.Context()
+	if _, err := q.pool.Exec(ctx, "TRUNCATE river_job"); err != nil {
+		b.Fatal(err)
+	}
+	client, err := river.NewClient(riverpgxv5.New(q.pool), &river.Config{
+		Workers: q.workers, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 2000}},
+		FetchCooldown: 2 * time.Millisecond, FetchPollInterval: 20 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	completed, unsubscribe := client.SubscribeConfig(&river.SubscribeConfig{ChanSize: *objects, Kinds: []river.EventKind{river.EventKindJobCompleted}})
+	defer unsubscribe()
+	if err := client.Start(ctx); err != nil {
+		b.Fatal(err)
+	}
+	start := time.Now()
+	for from := 0; from < *objects; from += insertBatch {
+		var batch []river.InsertManyParams
+		for i := from; i < min(from+insertBatch, *objects); i++ {
+			batch = append(batch, river.InsertManyParams{Args: job{"photos", objectKey(i)}})
+		}
+		if _, err := client.InsertManyFast(ctx, batch); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for range *objects {
+		<-completed
+	}
+	took := time.Since(start)
+	if err := client.Stop(ctx); err != nil {
+		b.Fatal(err)
+	}
+	return took
+}
+func objectKey(i int) string { return fmt.Sprintf("in/%08x/%d.jpg", uint32(i)*2654435761, i) }
+
+// cycle runs a Pawl over a fresh schema until every object is settled.
+func cycle(b *testing.B, url string) time.Duration {
+	b.Helper()
+	led, err := pgledger.Open(b.Context(), url)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = led.Close() }() // never fails
+	events := make(feed, *objects)
+	for i := range events {
+		seq, err := event.ParseSequencer(fmt.Sprintf("0055AED6DC%08X", i+1))
+		if err != nil {
+			b.Fatal(err)
+		}
+		events[i] = event.Event{
+			Object: event.Object{Bucket: "photos", Key: objectKey(i)}, Kind: event.Created, Sequencer: seq, Time: time.Now().UTC(),
+			ETag: "d41d8cd98f00b204e9800998ecf8427e", Size: 1000, Name: "ObjectCreated:Put", Dialect: event.AWS,
+		}
+	}
+	p, err := pawl.New(pawl.Config{
+		Ledger: led, Sources: []pawl.Source{events}, Concurrency: 4000, Backlog: 4000, Logger: slog.New(slog.DiscardHandler),
+		Pipelines: []pawl.Pipeline{{
+			Name: "nothing", Match: pawl.Match{Bucket: "photos"}, Order: pawl.EventOrder,
+			Handler: pawl.HandlerFunc(func(context.Context, *pawl.Task) error { return nil }),
+		}},
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	start := time.Now()
+	if err := p.Run(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	took := time.Since(start)
+	if n := p.Stats().Completed; n != int64(*objects) {
+		b.Fatalf("%d of %d objects are settled", n, *objects)
+	}
+	return took
+}
+
+// feed delivers events ten at a time, as a queue does.
+type feed []event.Event
+
+// Run implements [pawl.Source].
+func (f feed) Run(ctx context.Context, sink source.Sink) error {
+	for i := 0; i < len(f); i += 10 {
+		d := source.Delivery{Events: f[i:min(i+10, len(f))], Done: func(source.Outcome) {}}
+		if err := sink.Deliver(ctx, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Declares implements [source.Declarer].
+func (feed) Declares() (event.Dialect, bool) { return event.AWS, false }

@@ -1,0 +1,134 @@
+// Command table prints what benchmarks show, beside what is wanted of them. It reads
+// the output of go test, passes it on, and ends with the table.
+//
+//	go test -bench . ./... | go run ./table
+//
+// Of several runs the table has the median. The exit code is 1 if a benchmark failed,
+// and not if it shows less than is wanted: the machine may have been busy.
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+)
+
+// wanted is what CONTRIBUTING.md wants of the benchmarks.
+var wanted = []struct {
+	name, unit  string
+	least, most float64 // 0: any
+}{
+	{name: "internal/e2e BenchmarkCycle", unit: "ratio", least: 0.6},
+	{name: "internal/e2e BenchmarkCyclePostgres", unit: "ratio", least: 0.7},
+	{name: "ledger/pgledger BenchmarkSwap", unit: "ratio", least: 0.7},
+	{name: "bench BenchmarkPeers", unit: "pawl/river", least: 3},
+	{name: "bench BenchmarkPeers", unit: "pawl/restate"},
+	{name: "bench BenchmarkSQS", unit: "store/bento", least: 4},
+	{name: "bench BenchmarkSQS", unit: "event/bento", least: 4},
+	{name: "bench BenchmarkParseRatio/records=1", unit: "times", least: 2},
+	{name: "bench BenchmarkParseRatio/records=10", unit: "times", least: 2},
+	{name: "internal/e2e BenchmarkReplay", unit: "MB", most: 200},
+	{name: "internal/e2e BenchmarkAudit", unit: "ratio", least: 0.8},
+	{name: "internal/e2e BenchmarkAudit", unit: "MB", most: 100},
+}
+
+func main() {
+	got, failed, err := read(os.Stdin, os.Stdout)
+	if err == nil {
+		err = write(os.Stdout, got)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "table:", err)
+	}
+	if err != nil || failed {
+		os.Exit(1)
+	}
+}
+
+// figures are the values of each unit, one for each run.
+type figures map[string][]float64
+
+var processors = regexp.MustCompile(`-\d+$`)
+
+// read returns the figures of each benchmark, by its package's folder and its name.
+func read(in io.Reader, out io.Writer) (got map[string]figures, failed bool, err error) {
+	got = map[string]figures{}
+	folder := ""
+	lines := bufio.NewScanner(in)
+	for lines.Scan() {
+		fmt.Fprintln(out, lines.Text())
+		failed = failed || strings.HasPrefix(lines.Text(), "FAIL")
+		if pkg, ok := strings.CutPrefix(lines.Text(), "pkg: github.com/pawlhq/pawl/"); ok {
+			folder = pkg
+		}
+		f := strings.Fields(lines.Text())
+		if len(f) < 4 || !strings.HasPrefix(f[0], "Benchmark") {
+			continue
+		}
+		name := folder + " " + processors.ReplaceAllString(f[0], "")
+		if got[name] == nil {
+			got[name] = figures{}
+		}
+		for i := 2; i+1 < len(f); i += 2 {
+			v, err := strconv.ParseFloat(f[i], 64)
+			if err != nil {
+				return nil, failed, fmt.Errorf("reading %q: %w", lines.Text(), err)
+			}
+			got[name][f[i+1]] = append(got[name][f[i+1]], v)
+		}
+	}
+	return got, failed, lines.Err()
+}
+
+// write writes a line for each figure of which something is wanted, and the rates that
+// it comes from.
+func write(out io.Writer, got map[string]figures) error {
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "\nBENCHMARK\tFIGURE\tMEDIAN\tWANTED\t\tRATES")
+	for _, w := range wanted {
+		f := got[w.name]
+		if f[w.unit] == nil {
+			fmt.Fprintf(t, "%s\t%s\t\t%s\tnot run\t\n", w.name, w.unit, bound(w.least, w.most))
+			continue
+		}
+		v := median(f[w.unit])
+		verdict := "ok"
+		if v < w.least || w.most > 0 && v > w.most {
+			verdict = "MISSED"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%.2f\t%s\t%s\t%s\n", w.name, w.unit, v, bound(w.least, w.most), verdict, f.rates())
+	}
+	return t.Flush()
+}
+
+func bound(least, most float64) string {
+	switch {
+	case least > 0:
+		return fmt.Sprintf("at least %v", least)
+	case most > 0:
+		return fmt.Sprintf("at most %v", most)
+	}
+	return ""
+}
+
+func median(all []float64) float64 {
+	sorted := slices.Sorted(slices.Values(all))
+	return sorted[len(sorted)/2]
+}
+
+func (f figures) rates() string {
+	var all []string
+	for unit, values := range f {
+		if name, ok := strings.CutSuffix(unit, "/s"); ok {
+			all = append(all, fmt.Sprintf("%s %.0f/s", name, median(values)))
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
+}
