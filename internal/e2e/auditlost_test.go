@@ -77,23 +77,28 @@ func newLostWorld(t *testing.T, s *servertest.Server) *lostWorld {
 	w := &lostWorld{
 		store: newWorld(t, s).store, want: map[string]string{}, made: map[string]int{}, done: map[string]int{}, seen: map[string]int64{},
 	}
-	led, err := sqliteledger.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
+	w.pawl, w.ledger = startEffects(t, filepath.Join(t.TempDir(), "ledger.db"), w.store, w.effect)
+	return w
+}
+
+// startEffects starts a Pawl whose handler is called for each object, and stops it at
+// the end of the test.
+func startEffects(t *testing.T, path string, objects bucket.Store, effect pawl.HandlerFunc, sources ...pawl.Source) (*pawl.Pawl, ledger.Store) {
+	t.Helper()
+	led, err := sqliteledger.Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.ledger = led
-	w.pawl, err = pawl.New(pawl.Config{
-		Ledger: led, Objects: w.store, Sweep: 50 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Pipelines: []pawl.Pipeline{{
-			Name: "effects", Match: pawl.Match{Bucket: inputs}, Handler: pawl.HandlerFunc(w.effect),
-		}},
+	p, err := pawl.New(pawl.Config{
+		Ledger: led, Objects: objects, Sources: sources, Sweep: 50 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Pipelines: []pawl.Pipeline{{Name: "effects", Match: pawl.Match{Bucket: inputs}, Handler: effect}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- w.pawl.Run(ctx) }()
+	go func() { done <- p.Run(ctx) }()
 	t.Cleanup(func() {
 		stop()
 		if err := <-done; err != nil {
@@ -103,7 +108,7 @@ func newLostWorld(t *testing.T, s *servertest.Server) *lostWorld {
 			t.Error(err)
 		}
 	})
-	return w
+	return p, led
 }
 
 // effect takes note of what it is told.

@@ -287,6 +287,12 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if text := os.Getenv(besideVar); text != "" {
+		if err := auditBeside(context.Background(), text); err != nil {
+			log.Fatal(err)
+		}
+		return
+	}
 	os.Exit(m.Run())
 }
 
