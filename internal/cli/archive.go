@@ -39,7 +39,7 @@ archive share.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newArchiveRunCommand(a), newArchiveStatusCommand(a), newArchiveVerifyCommand(a), newArchiveRecoverCommand(a))
+	cmd.AddCommand(newArchiveRunCommand(a), newArchiveStatusCommand(a), newArchiveVerifyCommand(a), newArchiveRecoverCommand(a), newArchiveDemoCommand(a))
 	return cmd
 }
 

@@ -56,8 +56,8 @@ func runDemo(ctx context.Context, a *app, o demo.Options) (err error) {
 	if err := o.Validate(); err != nil {
 		return misconfigured(err)
 	}
-	if o.Binary, err = os.Executable(); err != nil {
-		return fmt.Errorf("cannot find this program, of which the demo starts more processes: %w", err)
+	if o.Binary, err = self(); err != nil {
+		return err
 	}
 	// With --json standard output is the report's alone.
 	out := a.Out
@@ -74,4 +74,13 @@ func runDemo(ctx context.Context, a *app, o demo.Options) (err error) {
 	ctx, stop := untilSignal(ctx, log)
 	defer stop()
 	return demo.Run(ctx, o)
+}
+
+// self is the path of this program.
+func self() (string, error) {
+	path, err := os.Executable()
+	if err != nil {
+		err = fmt.Errorf("cannot find this program, of which the demo starts more processes: %w", err)
+	}
+	return path, err
 }

@@ -110,10 +110,10 @@ func (s *show) run(ctx context.Context) (err error) {
 
 // open starts the store and the first two workers.
 func (s *show) open(ctx context.Context) (err error) {
-	if s.store, err = newStore(s.told); err != nil {
+	if s.store, err = newStore(s.told, inputBucket, outputBucket); err != nil {
 		return err
 	}
-	if s.endpoint, err = serve(ctx, s.Listen, s.store); err != nil {
+	if s.endpoint, err = serve(ctx, s.Listen, s3API(s.store)); err != nil {
 		return err
 	}
 	if err := writeConfig(s.dir, s.endpoint.url); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 )
@@ -52,17 +53,27 @@ func (f *fleet) try(ctx context.Context) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := launch(f.dir, f.size()+1, f.binary, addr, environment(addr, f.token))
+	w, err := f.launch("http://"+addr+hookPath, []string{"run"}, environment(addr, f.token))
 	if err != nil {
 		return nil, err
 	}
-	f.mu.Lock()
-	f.workers = append(f.workers, w)
-	f.mu.Unlock()
 	if err := f.ready(ctx, w); err != nil {
 		w.kill()
 		return nil, fmt.Errorf("%w; its log, %s, ends:\n%s", err, w.log, w.lastWords())
 	}
+	return w, nil
+}
+
+// launch starts one more worker, and does not wait for it.
+func (f *fleet) launch(webhook string, command, env []string) (*worker, error) {
+	w, err := launch(f.dir, f.size()+1, f.binary, command, env)
+	if err != nil {
+		return nil, err
+	}
+	w.webhook = webhook
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.workers = append(f.workers, w)
 	return w, nil
 }
 
@@ -130,4 +141,11 @@ func (f *fleet) size() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.workers)
+}
+
+// all returns the workers, those that ended among them.
+func (f *fleet) all() []*worker {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.workers)
 }

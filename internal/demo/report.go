@@ -59,12 +59,14 @@ func (r *Report) err() error {
 var ErrWrong = errors.New("not all is as it should be")
 
 // Print writes the report as a table.
-func (r *Report) Print(w io.Writer) error {
+func (r *Report) Print(w io.Writer) error { return printTable(w, r.sections(), r.summary()) }
+
+func printTable(w io.Writer, sections []section, summary string) error {
 	t := table.NewWriter()
 	t.SetStyle(table.StyleLight)
 	t.Style().Options.SeparateColumns = false
 	t.SetColumnConfigs([]table.ColumnConfig{{Number: 3, Align: text.AlignRight}})
-	for i, section := range r.sections() {
+	for i, section := range sections {
 		if i > 0 {
 			t.AppendSeparator()
 		}
@@ -74,7 +76,7 @@ func (r *Report) Print(w io.Writer) error {
 			name = ""
 		}
 	}
-	_, err := fmt.Fprintf(w, "\n%s\n\n%s\n", t.Render(), r.summary())
+	_, err := fmt.Fprintf(w, "\n%s\n\n%s\n", t.Render(), summary)
 	return err
 }
 

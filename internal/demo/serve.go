@@ -16,7 +16,7 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// endpoint serves the store's S3 API on this machine.
+// endpoint serves an API on this machine.
 type endpoint struct {
 	url    string
 	server *http.Server
@@ -24,22 +24,27 @@ type endpoint struct {
 }
 
 // serve listens on addr, a loopback address whose port may be 0.
-func serve(ctx context.Context, addr string, s *store) (*endpoint, error) {
+func serve(ctx context.Context, addr string, api http.Handler) (*endpoint, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("the demo's object store cannot listen on %s: choose another address with --listen: %w", event.Quote(addr), err)
 	}
-	silent := log.New(io.Discard, "", 0)
-	api := gofakes3.New(s, gofakes3.WithLogger(gofakes3.StdLog(silent))).Server()
 	e := &endpoint{
 		url:    "http://" + l.Addr().String(),
-		server: &http.Server{Handler: ownMachine(api), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, ErrorLog: silent},
+		server: &http.Server{Handler: ownMachine(api), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, ErrorLog: silent()},
 		ended:  make(chan error, 1),
 	}
 	go func() { e.ended <- e.server.Serve(l) }()
 	return e, nil
 }
+
+// s3API is the store's.
+func s3API(s *store) http.Handler {
+	return gofakes3.New(s, gofakes3.WithLogger(gofakes3.StdLog(silent()))).Server()
+}
+
+func silent() *log.Logger { return log.New(io.Discard, "", 0) }
 
 // checkLoopback refuses addresses that other machines reach: the store believes
 // any credentials.

@@ -46,9 +46,9 @@ type store struct {
 	last uint64
 }
 
-func newStore(told func(change)) (*store, error) {
+func newStore(told func(change), buckets ...string) (*store, error) {
 	s := &store{Backend: s3mem.New(), told: told}
-	for _, b := range []string{inputBucket, outputBucket} {
+	for _, b := range buckets {
 		if err := s.CreateBucket(b); err != nil {
 			return nil, err
 		}

@@ -39,7 +39,7 @@ func (r *recorder) list() (list []string) {
 
 func client(t *testing.T, s *store) *s3.Client {
 	t.Helper()
-	e, err := serve(t.Context(), "127.0.0.1:0", s)
+	e, err := serve(t.Context(), "127.0.0.1:0", s3API(s))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func client(t *testing.T, s *store) *s3.Client {
 // the demo may.
 func TestStoreTells(t *testing.T) {
 	var r recorder
-	s, err := newStore(r.told)
+	s, err := newStore(r.told, inputBucket, outputBucket)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,11 +98,11 @@ func TestStoreTells(t *testing.T) {
 // TestStoreAgrees: HEAD and GET must say the same of an object, even of one
 // about which its writer said nothing.
 func TestStoreAgrees(t *testing.T) {
-	s, err := newStore(func(change) {})
+	s, err := newStore(func(change) {}, inputBucket, outputBucket)
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := serve(t.Context(), "127.0.0.1:0", s)
+	e, err := serve(t.Context(), "127.0.0.1:0", s3API(s))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func upload(t *testing.T, c *s3.Client, key string) error {
 // must be the one that stands.
 func TestStoreOrder(t *testing.T) {
 	var r recorder
-	s, err := newStore(r.told)
+	s, err := newStore(r.told, inputBucket, outputBucket)
 	if err != nil {
 		t.Fatal(err)
 	}

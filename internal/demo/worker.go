@@ -7,9 +7,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 )
 
-// worker is one process, `pawl run` of this very binary.
+// worker is one process of this very binary.
 type worker struct {
 	number       int // from 1
 	pid          int
@@ -22,13 +23,13 @@ type worker struct {
 var errEnded = errors.New("the worker ended at once")
 
 // launch starts the n-th worker over the configuration in dir.
-func launch(dir string, n int, binary, listen string, env []string) (*worker, error) {
+func launch(dir string, n int, binary string, command, env []string) (*worker, error) {
 	log := filepath.Join(dir, fmt.Sprintf("worker-%d.log", n))
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(binary, "run", "-c", filepath.Join(dir, configFile), "--log-level", "debug")
+	cmd := exec.Command(binary, slices.Concat(command, []string{"-c", filepath.Join(dir, configFile), "--log-level", "debug"})...)
 	cmd.Env, cmd.Stdout, cmd.Stderr = env, out, out
 	setApart(cmd)
 	err = cmd.Start()
@@ -36,7 +37,7 @@ func launch(dir string, n int, binary, listen string, env []string) (*worker, er
 		return nil, err
 	}
 	w := &worker{
-		number: n, pid: cmd.Process.Pid, webhook: "http://" + listen + hookPath, log: log,
+		number: n, pid: cmd.Process.Pid, log: log,
 		process: cmd.Process, done: make(chan struct{}),
 	}
 	go func() {

@@ -1,0 +1,217 @@
+package demo
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// play is the show itself. Each scene ends with a line.
+func (s *archiveShow) play(ctx context.Context) error {
+	begun := time.Now()
+	ctx, cancel := context.WithTimeoutCause(ctx, 2*patience, errPatience)
+	defer cancel()
+	if err := s.put(ctx, archiveRecords/3); err != nil {
+		return err
+	}
+	if err := s.strike(ctx); err != nil {
+		return err
+	}
+	if err := s.put(ctx, archiveRecords); err != nil {
+		return err
+	}
+	s.screen.done("%d records are put into the stream", archiveRecords)
+	if err := s.settle(ctx); err != nil {
+		return err
+	}
+	if err := s.arriveLate(ctx); err != nil {
+		return err
+	}
+	if err := s.verify(ctx); err != nil {
+		return err
+	}
+	if err := s.count(); err != nil {
+		return err
+	}
+	r := s.report
+	r.Seconds, r.Workers.Started = time.Since(begun).Seconds(), s.fleet.size()
+	r.OK = r.Records.Once == r.Records.Put && r.Records.Others == 0 && r.LatePut == http.StatusPreconditionFailed && len(r.Verify.Findings) == 0
+	return nil
+}
+
+// put puts records until there are so many.
+func (s *archiveShow) put(ctx context.Context, to int) error {
+	const batch = 15
+	for s.report.Records.Put < to {
+		n := s.report.Records.Put
+		s.report.Records.Put++
+		s.stream.put(fmt.Sprintf("visitor-%d", n%97), fmt.Appendf(nil, `{"click":%d,"page":"/%d"}`, n, n%13))
+		if n%batch == 0 && !wait(ctx, putting*batch/archiveRecords) {
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// strike kills a worker that has announced an object, and sent it, before the store
+// has it.
+func (s *archiveShow) strike(ctx context.Context) error {
+	s.late.keep()
+	stopped := make(chan struct{})
+	within, cancel := context.WithCancel(ctx)
+	defer cancel()
+	// Without new records there would be nothing to send.
+	go func() {
+		defer close(stopped)
+		_ = s.put(within, 2*archiveRecords/3) // what is not put is put next
+	}()
+	var key string
+	select {
+	case key = <-s.late.sender:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	for _, w := range s.fleet.all() {
+		if accessKeyOf(w.number) != key {
+			continue
+		}
+		w.kill()
+		s.victim, s.report.Workers.Killed = w, 1
+		s.screen.done("%s is killed while an object of its is on the way to the store", w)
+	}
+	cancel()
+	<-stopped
+	next, err := s.startWorker()
+	if err == nil {
+		s.screen.done("%s is started in its place", next)
+	}
+	return err
+}
+
+// settle waits until all records are stored.
+func (s *archiveShow) settle(ctx context.Context) error {
+	s.screen.begin("storing", archiveRecords)
+	defer s.screen.end()
+	err := until(ctx, 100*time.Millisecond, func() (bool, error) {
+		found, err := s.stored()
+		s.screen.progress(len(found))
+		if err == nil {
+			err = s.allLive()
+		}
+		return len(found) >= archiveRecords, err
+	})
+	if errors.Is(err, errPatience) {
+		s.screen.failed("not all records are stored")
+		return nil // it is counted what is
+	}
+	return err
+}
+
+// allLive returns an error if a worker has ended that was not killed.
+func (s *archiveShow) allLive() error {
+	for _, w := range s.fleet.all() {
+		if w != s.victim && w.ended() {
+			return fmt.Errorf("%s ended by itself; its log, %s, ends:\n%s", w, w.log, w.lastWords())
+		}
+	}
+	return nil
+}
+
+// arriveLate lets the store have what the dead worker has sent.
+func (s *archiveShow) arriveLate(ctx context.Context) error {
+	s.late.release()
+	select {
+	case s.report.LatePut = <-s.late.answered:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if s.report.LatePut == http.StatusPreconditionFailed {
+		s.screen.done("the object of the dead worker arrives now, and is refused: another worker has stored it")
+	} else {
+		s.screen.failed("the object of the dead worker arrives now, and the store answers %d", s.report.LatePut)
+	}
+	return nil
+}
+
+// verify is "pawl archive verify" of this very binary.
+func (s *archiveShow) verify(ctx context.Context) error {
+	cmd := exec.CommandContext(ctx, s.Binary, "archive", "verify", "--deep", "--json", "-c", filepath.Join(s.dir, configFile), "--log-level", "error")
+	cmd.Env = environment("", "")
+	var complaint strings.Builder
+	cmd.Stderr = &complaint
+	out, err := cmd.Output()
+	var exit *exec.ExitError
+	if err != nil && !(errors.As(err, &exit) && exit.ExitCode() == foundLosses) {
+		return fmt.Errorf("pawl archive verify: %w: %s", err, strings.TrimSpace(complaint.String()))
+	}
+	v := &s.report.Verify
+	if err := json.Unmarshal(out, v); err != nil {
+		return fmt.Errorf("pawl archive verify says %q: %w", out, err)
+	}
+	if len(v.Findings) > 0 {
+		s.screen.failed("verify has %s", some(len(v.Findings), "finding"))
+		return nil
+	}
+	s.screen.done("verify proves that %s cover every range of %s exactly once", some(v.Objects, "object"), some(v.Shards, "shard"))
+	return nil
+}
+
+// count compares what is stored with what was put.
+func (s *archiveShow) count() error {
+	found, err := s.stored()
+	if err != nil {
+		return err
+	}
+	c := &s.report.Records
+	for i := range c.Put {
+		switch found[i] {
+		case 1:
+			c.Once++
+		case 0:
+			c.Missing++
+		default:
+			c.Doubled++
+		}
+	}
+	if c.Others = len(found) - c.Once - c.Doubled; c.Once == c.Put && c.Others == 0 {
+		s.screen.done("a reader that knows nothing of Pawl finds each of the %d records once", c.Put)
+	} else {
+		s.screen.failed("%d of %d records are stored once, %d never, %d more often", c.Once, c.Put, c.Missing, c.Doubled)
+	}
+	return nil
+}
+
+// stored reads all objects, and returns how often each record is there.
+func (s *archiveShow) stored() (map[int]int, error) {
+	objects, err := s.store.contents(archiveBucket)
+	if err != nil {
+		return nil, err
+	}
+	found := map[int]int{}
+	for key, body := range objects {
+		if !strings.HasSuffix(key, "."+archiveFormat) {
+			continue
+		}
+		plain, err := gzip.NewReader(bytes.NewReader(body))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", key, err)
+		}
+		for lines := json.NewDecoder(plain); lines.More(); {
+			var line struct{ Data string }
+			var data struct{ Click int }
+			if err := errors.Join(lines.Decode(&line), json.Unmarshal([]byte(line.Data), &data)); err != nil {
+				return nil, fmt.Errorf("%s: %w", key, err)
+			}
+			found[data.Click]++
+		}
+	}
+	return found, nil
+}

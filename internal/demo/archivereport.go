@@ -1,0 +1,63 @@
+package demo
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+)
+
+// ArchiveReport is what happened in the demo of archives.
+type ArchiveReport struct {
+	Seconds float64 `json:"seconds"`
+	Records Records `json:"records"`
+	Workers struct {
+		Started int `json:"started"`
+		Killed  int `json:"killed"`
+	} `json:"workers"`
+	// LatePut is what the store has answered to the object of the killed worker: 412,
+	// because another worker has stored it meanwhile.
+	LatePut int `json:"late_put"`
+	// Verify is what "pawl archive verify --deep" says.
+	Verify struct {
+		Objects  int   `json:"objects"`
+		Shards   int   `json:"shards"`
+		Findings []any `json:"findings"`
+	} `json:"verify"`
+	// OK: every record is stored once, and verify has found nothing.
+	OK bool `json:"ok"`
+}
+
+// Records counts what was put, and how often it is stored.
+type Records struct {
+	Put     int `json:"put"`
+	Once    int `json:"once"`
+	Missing int `json:"missing"`
+	Doubled int `json:"doubled"`
+	Others  int `json:"others"` // stored, and never put
+}
+
+// err says what is wrong, if anything is.
+func (r *ArchiveReport) err() error {
+	if r.OK {
+		return nil
+	}
+	return fmt.Errorf("%w: of %d records %d are stored once, %d never and %d more often, and %d others; verify has %s; the late object was answered %d",
+		ErrWrong, r.Records.Put, r.Records.Once, r.Records.Missing, r.Records.Doubled, r.Records.Others, some(len(r.Verify.Findings), "finding"), r.LatePut)
+}
+
+// Print writes the report as a table.
+func (r *ArchiveReport) Print(w io.Writer) error {
+	refused := 0
+	if r.LatePut == http.StatusPreconditionFailed {
+		refused = 1
+	}
+	summary := "Not all is as it should be."
+	if r.OK {
+		summary = fmt.Sprintf("All is right: %d of %d records are stored exactly once, in %.1f s.", r.Records.Once, r.Records.Put, r.Seconds)
+	}
+	return printTable(w, []section{
+		{"Records", []line{{"put", r.Records.Put}, {"stored once", r.Records.Once}, {"missing", r.Records.Missing}, {"doubled", r.Records.Doubled}}},
+		{"Workers", []line{{"started", r.Workers.Started}, {"killed in mid-work", r.Workers.Killed}, {"late objects refused", refused}}},
+		{"Archive", []line{{"objects", r.Verify.Objects}, {"shards", r.Verify.Shards}, {"findings", len(r.Verify.Findings)}}},
+	}, summary)
+}

@@ -1,0 +1,85 @@
+package demo
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+)
+
+// latecomer stands before the store, and keeps one request of a worker on its way until
+// the worker is long dead.
+type latecomer struct {
+	next http.Handler
+	// sender is told once whose request is kept, and answered what became of it.
+	sender   chan string
+	answered chan int
+
+	mu       sync.Mutex
+	wanted   bool
+	released chan struct{}
+}
+
+func newLatecomer(next http.Handler) *latecomer {
+	return &latecomer{next: next, sender: make(chan string, 1), answered: make(chan int, 1), released: make(chan struct{})}
+}
+
+// keep keeps the next object with records.
+func (l *latecomer) keep() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.wanted = true
+}
+
+// release lets the store have what was kept.
+func (l *latecomer) release() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case <-l.released:
+	default:
+		close(l.released)
+	}
+}
+
+func (l *latecomer) takes(r *http.Request) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	takes := l.wanted && r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, "."+archiveFormat)
+	l.wanted = l.wanted && !takes
+	return takes
+}
+
+// ServeHTTP implements [http.Handler].
+func (l *latecomer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !l.takes(r) {
+		l.next.ServeHTTP(w, r)
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxObject))
+	if err != nil {
+		return
+	}
+	key, _, _ := strings.Cut(r.URL.Query().Get("X-Amz-Credential"), "/")
+	l.sender <- key
+	<-l.released
+	r = r.WithContext(context.WithoutCancel(r.Context())) // its sender is dead
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	seen := &status{ResponseWriter: w, code: http.StatusOK}
+	l.next.ServeHTTP(seen, r)
+	l.answered <- seen.code
+}
+
+// status remembers the code of an answer.
+type status struct {
+	http.ResponseWriter
+	code int
+}
+
+// WriteHeader implements [http.ResponseWriter].
+func (s *status) WriteHeader(code int) {
+	s.code = code
+	s.ResponseWriter.WriteHeader(code)
+}
