@@ -12,11 +12,17 @@ import (
 	"github.com/pawlhq/pawl"
 )
 
-// place finds where COPY stood: "COPY exports, line 3, column n: "abc"".
-var place = regexp.MustCompile(`^COPY .*?, line (\d+)(?:, column (.*?))?(?:: (".*"|null input))?$`)
+// place finds where COPY stood, perhaps below where a trigger did: "COPY exports, line 3, column n: "abc"".
+var place = regexp.MustCompile(`(?m)^COPY .*?, line (\d+)(?:, column (.*?))?(?:: (".*"|null input))?$`)
+
+// doubtful are classes of errors that may lie with the file: features, triggers' own,
+// transactions rolled back (a deadlock), checks of views, and limits.
+// https://www.postgresql.org/docs/current/errcodes-appendix.html
+var doubtful = map[string]bool{"0A": true, "21": true, "2F": true, "38": true, "39": true, "40": true, "44": true, "54": true, "P0": true}
 
 // explain tells what of an error lies with the file, by its line, column and value,
-// and what with the database, which every file would meet.
+// and what with the database, which every file would meet. Where it may be either,
+// attempts count, or a file that can never be loaded would be tried for ever.
 func (l *loader) explain(err error, c *content) error {
 	var e *pgconn.PgError
 	switch {
@@ -24,10 +30,16 @@ func (l *loader) explain(err error, c *content) error {
 		return nil
 	case !errors.As(err, &e):
 		return pawl.Outage(fmt.Errorf("the table %s: %w", l.Table, err)) // the connection
-	case e.Code[:2] == "22" || e.Code[:2] == "23":
+	case e.Code[:2] == "22" || e.Code == "23502" || e.Code == "23514":
 		return pawl.Permanent(l.misfit(e, c))
-	case e.Code[:2] == "40": // a deadlock
-		return fmt.Errorf("the table %s: %w", l.Table, err)
+	case e.Code[:2] == "23": // another file may yet bring the row that is missing, or be removed with the one in the way
+		return l.misfit(e, c)
+	case doubtful[e.Code[:2]] || e.Code == "57014":
+		return l.misfit(e, c)
+	case e.Code == "25006":
+		l.Pool.Reset() // after a failover the name leads to another server
+	case e.Code == "55P03":
+		return pawl.Outage(fmt.Errorf("the table %s, or rows of this object, are locked by another session: look for one whose transaction stays open (pg_stat_activity): %w", l.Table, err))
 	case e.Code == "42501":
 		return pawl.Outage(fmt.Errorf("the user may not write to the table %s: GRANT SELECT, INSERT, DELETE ON %[1]s (%s)", l.Table, e.Message))
 	case e.Code[:2] == "42":

@@ -172,6 +172,12 @@ func (l *loader) Handle(ctx context.Context, t *pawl.Task) error {
 	return nil
 }
 
+// settingsSQL bounds how long rows that another session keeps locked hold a
+// connection, of which there are few; and how long the server keeps rows locked for a
+// worker whose machine is gone.
+const settingsSQL = `SELECT set_config('lock_timeout', '5s', true), set_config('tcp_keepalives_idle', '30', true),
+	set_config('tcp_keepalives_interval', '10', true), set_config('tcp_keepalives_count', '3', true)`
+
 // replace puts the rows in the place of those that were there; c is nil for none.
 func (l *loader) replace(ctx context.Context, t *pawl.Task, c *content) error {
 	tx, err := l.Pool.Begin(ctx)
@@ -180,8 +186,10 @@ func (l *loader) replace(ctx context.Context, t *pawl.Task, c *content) error {
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // nothing to undo after a commit
 	source := "s3://" + t.Object.Bucket + "/" + t.Object.Key
-	_, err = tx.Exec(ctx, fmt.Sprintf("DELETE FROM %s WHERE %s = $1", l.table.Sanitize(), pgx.Identifier{l.Source}.Sanitize()), source)
-	if err != nil {
+	q := &pgx.Batch{}
+	q.Queue(settingsSQL)
+	q.Queue(fmt.Sprintf("DELETE FROM %s WHERE %s = $1", l.table.Sanitize(), pgx.Identifier{l.Source}.Sanitize()), source)
+	if err := tx.SendBatch(ctx, q).Close(); err != nil {
 		return l.explain(err, c)
 	}
 	if c != nil {
@@ -205,7 +213,7 @@ func (l *loader) copy(ctx context.Context, tx pgx.Tx, c *content, source string)
 	r, w := io.Pipe()
 	wrote := make(chan error, 1)
 	go func() {
-		err := c.write(w, source)
+		err := undamaged(func() error { return c.write(w, source) })
 		_ = w.CloseWithError(err) // never fails
 		wrote <- err
 	}()

@@ -35,6 +35,7 @@ type bench struct {
 	objects *membucket.Store
 	log     bytes.Buffer
 	changes int
+	retry   pawl.Retry
 	cfg     loadaction.Config
 }
 
@@ -46,7 +47,7 @@ func newBench(t *testing.T, ddl string) *bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = store.Close() })
-	b := &bench{T: t, store: store, objects: membucket.New(time.Now, []string{"in"})}
+	b := &bench{T: t, store: store, objects: membucket.New(time.Now, []string{"in"}), retry: pawl.Retry{Attempts: 1}}
 	b.cfg = loadaction.Config{
 		Pool: store.Pool(), Table: "exports", Format: "csv", Logger: slog.New(slog.NewTextHandler(&b.log, nil)),
 		Complete: func(ctx context.Context, tx pgx.Tx, t *pawl.Task) error { return pgledger.Complete(ctx, tx, t) },
@@ -95,7 +96,7 @@ func (b *bench) put(key string, body []byte) ledger.Row {
 		Ledger: b.store, Objects: b.objects, Logger: slog.New(slog.DiscardHandler),
 		Sources:   []pawl.Source{bring{event.Event{Object: ref, Kind: kind, Sequencer: seq, Time: time.Now(), Dialect: event.AWS}}},
 		Pipelines: []pawl.Pipeline{{Name: "load", Match: pawl.Match{Bucket: "in"}, Handler: h, Transactional: true}},
-		Retry:     pawl.Retry{Attempts: 1},
+		Retry:     b.retry,
 	})
 	if err != nil {
 		b.Fatal(err)

@@ -1,6 +1,7 @@
 package loadaction
 
 import (
+	"bufio"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -34,8 +35,11 @@ func (l *loader) parquet(in io.Reader) (_ *content, err error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := parquet.OpenFile(tmp, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
-	if err != nil {
+	var f *parquet.File
+	if err := undamaged(func() error {
+		f, err = parquet.OpenFile(tmp, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
+		return err
+	}); err != nil {
 		return nil, wrong("it is no Parquet file, or damaged: %w", err)
 	}
 	if err := l.fits(f); err != nil {
@@ -54,7 +58,13 @@ func (l *loader) parquet(in io.Reader) (_ *content, err error) {
 	if err := l.known(c.columns, "its schema"); err != nil {
 		return nil, err
 	}
-	c.write = func(to io.Writer, source string) error { return writeRows(to, f, texts, source) }
+	c.write = func(to io.Writer, source string) error {
+		w := bufio.NewWriterSize(to, 64<<10)
+		if err := l.writeRows(w, f, texts, source); err != nil {
+			return err
+		}
+		return w.Flush()
+	}
 	return c, nil
 }
 
@@ -63,35 +73,35 @@ func (l *loader) fits(f *parquet.File) error {
 	var size int64
 	for _, g := range f.Metadata().RowGroups {
 		if size += max(g.TotalByteSize, 0); size > l.MaxBytes || size < 0 {
-			return wrong("it is larger than %d bytes, unpacked: split it, or raise max_bytes", l.MaxBytes)
+			return tooLarge(l.MaxBytes)
 		}
 	}
 	return nil
 }
 
-func writeRows(to io.Writer, f *parquet.File, texts []func(parquet.Value) string, source string) error {
+// writeRows counts what it writes: a value that is in the file once may be one of
+// every row.
+func (l *loader) writeRows(to io.Writer, f *parquet.File, texts []func(parquet.Value) string, source string) error {
 	first := value(nil, source)
 	batch := make([]parquet.Row, 64)
+	left := l.MaxBytes
 	var out []byte
+	put := func(row parquet.Row) error {
+		out = appendRow(append(out[:0], first...), row, texts, left)
+		if left -= int64(len(out) - len(first)); left < 0 {
+			return tooLarge(l.MaxBytes)
+		}
+		_, err := to.Write(out)
+		return err
+	}
 	for _, g := range f.RowGroups() {
 		rows := g.Rows()
 		for {
 			n, err := rows.ReadRows(batch)
-			out = out[:0]
 			for _, row := range batch[:n] {
-				out = append(out, first...)
-				for _, v := range row {
-					out = append(out, '\t')
-					if v.IsNull() {
-						out = append(out, `\N`...)
-					} else {
-						out = value(out, texts[v.Column()](v))
-					}
+				if err := put(row); err != nil {
+					return errors.Join(err, rows.Close())
 				}
-				out = append(out, '\n')
-			}
-			if _, werr := to.Write(out); werr != nil {
-				return errors.Join(werr, rows.Close())
 			}
 			if err == io.EOF {
 				break
@@ -105,6 +115,20 @@ func writeRows(to io.Writer, f *parquet.File, texts []func(parquet.Value) string
 		}
 	}
 	return nil
+}
+
+// appendRow appends a row as COPY's text format has it. What is longer than most bytes
+// may lack its end.
+func appendRow(to []byte, row parquet.Row, texts []func(parquet.Value) string, most int64) []byte {
+	for _, v := range row {
+		switch to = append(to, '\t'); {
+		case v.IsNull():
+			to = append(to, `\N`...)
+		case int64(len(to)) <= most:
+			to = value(to, texts[v.Column()](v))
+		}
+	}
+	return append(to, '\n')
 }
 
 // textOf returns how the values of a type are written.

@@ -52,6 +52,16 @@ func (p packed) Read(b []byte) (int, error) {
 	return n, err
 }
 
+// undamaged takes a panic for damage: what reads Parquet trusts the file in places.
+func undamaged(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = pawl.Permanent(fmt.Errorf("it is damaged: %v", p))
+		}
+	}()
+	return f()
+}
+
 // bounded ends a file that is too large.
 type bounded struct {
 	r    io.Reader
@@ -59,11 +69,15 @@ type bounded struct {
 	read int64
 }
 
+func tooLarge(most int64) error {
+	return wrong("it is larger than %d bytes, unpacked: split it, or raise max_bytes", most)
+}
+
 // Read implements [io.Reader].
 func (b *bounded) Read(p []byte) (int, error) {
 	n, err := b.r.Read(p)
 	if b.read += int64(n); b.read > b.most {
-		return 0, pawl.Permanent(fmt.Errorf("it is larger than %d bytes, unpacked: split it, or raise max_bytes", b.most))
+		return 0, tooLarge(b.most)
 	}
 	return n, err
 }

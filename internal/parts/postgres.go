@@ -39,6 +39,11 @@ func (p Postgres) Describe() string {
 	if err != nil {
 		return "postgres"
 	}
+	kept := url.Values{} // others may be secret: password, sslpassword
+	if name := u.Query().Get("schema"); name != "" {
+		kept.Set("schema", name)
+	}
+	u.RawQuery = kept.Encode()
 	return u.Redacted()
 }
 

@@ -20,7 +20,8 @@ type Task interface {
 // or neither is. So the effect happens exactly once.
 //
 // Call it last, and commit: it locks the row, and the lease cannot be renewed before
-// the transaction ends. The transaction must be READ COMMITTED, which is the default,
+// the transaction ends. The server undoes a transaction that then stands still for five
+// seconds. The transaction must be READ COMMITTED, which is the default,
 // because the row changes while the handler works. After an error, roll back and return
 // it; [ledger.ErrNotHeld] says that another worker has the object by now.
 //

@@ -23,6 +23,7 @@ func TestOpenRefuses(t *testing.T) {
 	open(t, server.URL)
 	newer := open(t, schema(server, "newer"))
 	newer.must(t, "INSERT INTO newer.format (version) VALUES (99)")
+	open(t, schema(server, "half")).must(t, "DROP TABLE half.ledger")
 	server.Exec(`GRANT USAGE ON SCHEMA pawl TO reader; GRANT SELECT ON ALL TABLES IN SCHEMA pawl TO reader`)
 	as := func(user, password string, edits ...func(*url.URL, url.Values)) string {
 		return server.With(func(u *url.URL, p url.Values) {
@@ -38,6 +39,8 @@ func TestOpenRefuses(t *testing.T) {
 	path := func(path string) func(*url.URL, url.Values) { return func(u *url.URL, _ url.Values) { u.Path = path } }
 	for _, tc := range []struct{ name, url, want string }{
 		{"not a URL", "postgres://h:port/d", "write postgres://user:password@host:5432/database"},
+		{"a torn password", "postgres://u:p@secret-/x%zz@h/d", "with %-escapes in the password"},
+		{"half of the tables", schema(server, "half"), "drop what is left of its schema"},
 		{"password", as("postgres", "wrong"), "refuses the password: correct the user or the password"},
 		{"database", server.With(path("/absent")), "does not exist: make the database (createdb)"},
 		{"schema rights", as("tenant", "t"), `has tables that the user may not use: let this user work with them (GRANT USAGE ON SCHEMA "pawl" TO`},

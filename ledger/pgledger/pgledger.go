@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	neturl "net/url"
 	"strings"
 	"time"
 
@@ -54,8 +55,9 @@ var (
 //
 //	postgres://user:password@host:5432/database?schema=pawl&pool_max_conns=8
 //
-// Besides schema it takes what pgx takes. pool_max_conns is for handlers; the
-// ledger itself uses up to four connections more.
+// Besides schema it takes what pgx takes, but for default_query_exec_mode, which
+// must suit a pooler. pool_max_conns is for handlers; the ledger itself uses up to four
+// connections more.
 //
 // A database that cannot serve is refused with an error that wraps
 // [ledger.ErrUnusable] and says what to do.
@@ -99,7 +101,11 @@ func dial(ctx context.Context, url string) (*Store, error) {
 func config(url string) (*pgxpool.Config, error) {
 	c, err := pgxpool.ParseConfig(url)
 	if err != nil {
-		return nil, fmt.Errorf("%w: the ledger's URL cannot be read: write postgres://user:password@host:5432/database (%w)", ledger.ErrUnusable, err)
+		const why = "the ledger's URL cannot be read: write postgres://user:password@host:5432/database, with %-escapes in the password"
+		if _, torn := neturl.Parse(url); torn != nil {
+			return nil, fmt.Errorf("%w: %s", ledger.ErrUnusable, why) // the reason would repeat part of the password
+		}
+		return nil, fmt.Errorf("%w: %s (%w)", ledger.ErrUnusable, why, err)
 	}
 	// Described once a connection, and never named: a pooler may send the next
 	// statement to another server process.

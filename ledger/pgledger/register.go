@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pawlhq/pawl/ledger"
 )
@@ -37,11 +38,15 @@ func (s *Store) WriteRegister(ctx context.Context, name, version string, value [
 		sql, args = s.sql.updateRegister, append(args, version)
 	}
 	err = s.call(ctx, "write register", func(ctx context.Context) error {
-		tag, err := s.pool.Exec(ctx, sql, args...)
-		if err == nil && tag.RowsAffected() == 0 {
-			next = ""
-		}
-		return err
+		q := &pgx.Batch{}
+		q.Queue(settingsSQL)
+		q.Queue(sql, args...).Exec(func(tag pgconn.CommandTag) error {
+			if tag.RowsAffected() == 0 {
+				next = ""
+			}
+			return nil
+		})
+		return s.pool.SendBatch(ctx, q).Close()
 	})
 	if err == nil && next == "" {
 		err = ledger.ErrRegisterChanged

@@ -17,11 +17,12 @@ func statementsIn(schema string) statements {
 }
 
 const (
-	// settingsSQL goes before a batch, in its transaction. The changes are looked up
-	// one by one, whatever the statistics say of the table; and what was answered
-	// for is on the disk, even where the database is set up to be careless.
+	// settingsSQL goes before what is written, in its transaction. The changes are
+	// looked up one by one, whatever the statistics say of the table; what was answered
+	// for is on the disk, even where the database is set up to be careless; and a row
+	// that another session keeps locked is named as the reason.
 	settingsSQL = `SELECT set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
-		set_config('enable_seqscan', 'off', true),
+		set_config('enable_seqscan', 'off', true), set_config('lock_timeout', '5s', true),
 		set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, true)`
 
 	insertSQL = `INSERT INTO {}.ledger (pipeline, bucket, key, version, nonce, due, body)
@@ -45,8 +46,11 @@ const (
 	loadSQL = `SELECT ` + columns + ` FROM unnest($1::bytea[], $2::bytea[], $3::bytea[], $4::bytea[]) AS c (pipeline, bucket, key, version)
 		CROSS JOIN LATERAL (SELECT * FROM {}.ledger l
 			WHERE l.pipeline = c.pipeline AND l.bucket = c.bucket AND l.key = c.key AND l.version = c.version OFFSET 0) l`
-	lockSQL = `SELECT ` + columns + ` FROM {}.ledger l WHERE ` + byKey + ` FOR UPDATE`
-	putSQL  = `UPDATE {}.ledger l SET nonce = $5, due = $6, body = $7 WHERE ` + byKey
+	// lockSQL also bounds how long a worker that stands still, or is cut off, keeps the
+	// row locked: swaps of it wait meanwhile, with all that is in their batches.
+	lockSQL = `SELECT ` + columns + ` FROM {}.ledger l, set_config('idle_in_transaction_session_timeout', '5s', true)
+		WHERE ` + byKey + ` FOR UPDATE OF l`
+	putSQL = `UPDATE {}.ledger l SET nonce = $5, due = $6, body = $7 WHERE ` + byKey
 
 	// dueSQL takes a run of $3 rows, at random, out of the oldest $4.
 	dueSQL = `SELECT ` + columns + ` FROM {}.ledger l WHERE pipeline = $1 AND due <= $2 ORDER BY due LIMIT $3

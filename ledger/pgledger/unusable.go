@@ -25,11 +25,12 @@ var faults = map[string]fault{
 	"28000": {"refuses the user: correct it, or let it in (pg_hba.conf)", true},
 	"3D000": {"does not exist: make the database (createdb), or correct its name", true},
 	"42501": {"denies the user a privilege on its tables: grant it", true},
-	"42P01": {"has lost its tables: restore them, or stop Pawl and start it again to make them anew", true},
+	"42P01": {"has lost its tables: restore them; or stop Pawl, drop what is left of its schema, and start it again to make it anew", true},
 	"3F000": {"has lost its schema: restore it, or stop Pawl and start it again to make it anew", true},
 	"25006": {readOnlyWhy, false}, // or a failover is under way
 	"53300": {"has no connection left: raise max_connections, or lower pool_max_conns in the URLs of its users", false},
 	"53100": {"has no disk space left: make room", false},
+	"55P03": {"has a row, or a table, that another session keeps locked: look for one whose transaction stays open (pg_stat_activity)", false},
 	"57P03": {"is starting, or ending", false},
 	"57P01": {"is ending", false},
 }
@@ -75,6 +76,9 @@ func (s *Store) explainOpen(ctx context.Context, err error) error {
 	if codeOf(err) != "" {
 		return s.refuse("cannot be opened", err)
 	}
+	if _, unconnected := errors.AsType[*pgconn.ConnectError](err); !unconnected && errors.Is(err, context.DeadlineExceeded) {
+		return s.refuse("does not answer: it has too much to do, or another session keeps locked what is needed (pg_stat_activity)", err)
+	}
 	return s.refuse("cannot be reached: check host, port and network, and that the server runs", err)
 }
 
@@ -84,6 +88,7 @@ func (s *Store) explain(ctx context.Context, what string, err error) error {
 	code := codeOf(err)
 	if code == "25006" {
 		s.pool.Reset() // after a failover the name leads to another server
+		s.effects.Reset()
 	}
 	switch f, known := faults[code]; {
 	case errors.Is(err, ledger.ErrUnusable):
