@@ -110,7 +110,7 @@ var layers = map[string][]string{
 // modules says which packages use which modules of others, tests aside. Every
 // module here ends up in the go.sum of whoever uses Pawl as a library.
 var modules = map[string][]string{
-	"github.com/go-json-experiment/json":           {"action/loadaction", "archive/encode", "audit/inventory", "event", "files/filesapi", "files/pgindex", "files/sqliteindex", "ledger", "lock", "source/replaysource"}, // strict: case, duplicate names
+	"github.com/go-json-experiment/json":           {"action/loadaction", "archive", "archive/encode", "audit/inventory", "event", "files/filesapi", "files/pgindex", "files/sqliteindex", "ledger", "lock", "source/replaysource"}, // strict: case, duplicate names
 	"github.com/cenkalti/backoff/v5":               {"archive/kinesisstream", "internal/demo", "ledger", "ledger/sqliteledger", "source/sqssource"},
 	"github.com/hashicorp/golang-lru/v2":           {"engine", "files/filesapi"},
 	"golang.org/x/sync":                            {"audit", "internal/cli", "internal/demo", "internal/rowjson", "source/replaysource", "source/sqssource"},

@@ -2,12 +2,13 @@ package archive
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
 	"time"
+
+	"github.com/go-json-experiment/json"
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/cell"
@@ -143,7 +144,9 @@ func (a *Archive) read(ctx context.Context, c cell.Cell) (cell.Value, error) {
 }
 
 func nonceOf(body []byte) string {
-	var head struct{ Nonce string }
+	var head struct {
+		Nonce string `json:"nonce"`
+	}
 	_ = json.Unmarshal(body, &head) // what is no JSON has no nonce of ours
 	return head.Nonce
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/cell"
@@ -225,7 +227,7 @@ const RecoveryWait = signedFor + uploadTime + skew
 const skew = 5 * time.Minute
 
 func encodeJSON(v any) []byte {
-	b, err := json.Marshal(v)
+	b, err := json.Marshal(v, jsontext.AllowInvalidUTF8(true)) // a host may have any name
 	if err != nil {
 		panic(err) // there is nothing in it that cannot be JSON
 	}

@@ -36,7 +36,8 @@ func (n Name) Key(prefix string) string {
 // sorter falls as n rises, as text: the nine's complement of how many digits n
 // has, in three digits, and of these.
 func (n Number) sorter() string {
-	d := []byte(fmt.Sprintf("%03d%s", len(n), n))
+	l := len(n)
+	d := append([]byte{'0' + byte(l/100), '0' + byte(l/10%10), '0' + byte(l%10)}, n...)
 	for i := range d {
 		d[i] = '0' + '9' - d[i]
 	}

@@ -1,10 +1,11 @@
 package archive
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/go-json-experiment/json"
 )
 
 // State is how far a shard is.
@@ -87,14 +88,6 @@ var (
 	// person has to look.
 	ErrBroken = errors.New("the archive is not as it was left")
 )
-
-func (p *Progress) encode() []byte {
-	b, err := json.Marshal(p)
-	if err != nil {
-		panic(err) // there is nothing in it that cannot be JSON
-	}
-	return b
-}
 
 func decodeProgress(b []byte) (Progress, error) {
 	var p Progress

@@ -75,6 +75,9 @@ func (s *shard) family(ctx context.Context, all []Shard, id string) error {
 	}
 	s.Shard = all[i]
 	s.since, s.fromBegin = s.claim.Since, s.claim.Origin.IsZero()
+	if s.claim.Generation > 1 { // a lost register may have covered all that could be read at the claim
+		s.since = latest(s.since.Add(-s.retention), s.claim.Origin)
+	}
 	var last time.Time
 	for _, parent := range s.Parents {
 		p, known, err := s.Archive.Progress(ctx, s.claim, parent)

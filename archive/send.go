@@ -3,7 +3,6 @@ package archive
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -245,10 +244,7 @@ type buried struct {
 // bury keeps an entry that cannot be read below the prefix, under a key that is its
 // own. It is there before the intent whose range covers the entry.
 func (s *shard) bury(ctx context.Context, e *Entry) error {
-	b, err := json.Marshal(buried{s.ID, e.Number, e.Arrival, e.PartitionKey, e.Malformed.Error(), e.Raw})
-	if err != nil {
-		return err
-	}
+	b := encodeJSON(buried{s.ID, e.Number, e.Arrival, e.PartitionKey, e.Malformed.Error(), e.Raw})
 	ref := s.object(s.Prefix + reserved + "malformed/" + s.ID + "-" + string(e.Number) + ".json")
 	for try := 1; ; try++ {
 		o := bucket.Object{Body: bytes.NewReader(b), Size: int64(len(b)), ContentType: "application/json", Metadata: map[string]string{metaArchive: s.claim.ID}}

@@ -86,7 +86,7 @@ func (s *shard) take(ctx context.Context, token int64) error {
 // write replaces the register.
 func (s *shard) write(ctx context.Context, next Progress) error {
 	next.Nonce = s.Nonce()
-	version, err := s.replace(ctx, s.cell, s.version, next.encode(), next.Nonce)
+	version, err := s.replace(ctx, s.cell, s.version, encodeJSON(next), next.Nonce)
 	if err != nil {
 		return err
 	}

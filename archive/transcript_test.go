@@ -30,7 +30,7 @@ func TestTranscripts(t *testing.T) {
 				if err != nil {
 					return "refused: " + err.Error() + "\n"
 				}
-				again, err := decodeProgress(next.encode())
+				again, err := decodeProgress(encodeJSON(next))
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -205,8 +205,9 @@ func (r *reader) Next(ctx context.Context) (page Page, err error) {
 }
 
 type register struct {
-	value   []byte
-	version string
+	value    []byte
+	version  string
+	progress *Progress // once it was asked for
 }
 
 // registersOf is the ledger as a process sees it.
@@ -237,7 +238,7 @@ func (r registersOf) WriteRegister(_ context.Context, name, version string, valu
 			return ledger.ErrRegisterChanged
 		}
 		next = r.name()
-		table[name] = &register{value, next}
+		table[name] = &register{value: value, version: next}
 		r.tell("process %d writes %s: %s", r.id, name, value)
 		return nil
 	}, true)
@@ -258,6 +259,16 @@ func (r registersOf) ListRegisters(_ context.Context, prefix string) iter.Seq2[l
 type object struct {
 	bucket.Info
 	body []byte
+	name Name // what its key says
+	data bool // it is one of records, or a gap
+}
+
+func newObject(key, etag string, body []byte, meta map[string]string) *object {
+	o := &object{Info: bucket.Info{Key: key, ETag: etag, Size: int64(len(body)), Metadata: meta}, body: body}
+	var err error
+	o.name, err = ParseKey("p/", key)
+	o.data = err == nil && len(body) > 0
+	return o
 }
 
 // storeOf is the bucket as a process sees it.
@@ -326,7 +337,7 @@ func (s storeOf) land(key string, body []byte, meta map[string]string, c bucket.
 	if c.IfAbsent && old != nil || c.IfMatch != "" && (old == nil || old.ETag != c.IfMatch) {
 		return "", bucket.ErrPrecondition
 	}
-	o := &object{bucket.Info{Key: key, ETag: s.name(), Size: int64(len(body)), Metadata: meta}, body}
+	o := newObject(key, s.name(), body, meta)
 	s.objects[key] = o
 	s.tell("process %d stores %s", s.id, key)
 	s.landed(key, o, old)

@@ -37,6 +37,8 @@ type world struct {
 	deleted   string // of which shard an object was deleted by hand
 	crashes   int
 	first     map[string]time.Duration // when an object, or one of a shard, was stored
+	claimed   *object                  // the claim, as generation has seen it
+	claimedIn int64
 
 	wrong []string
 	story *[]string
@@ -323,19 +325,24 @@ func (t *thread) storeAll() {
 		t.tell("process %d: %v", t.id, err)
 		pause := time.Second + t.tape.UpTo(time.Minute)
 		switch {
-		case err == nil:
-			pause = 5 * time.Minute
-			if t.now > t.plan.horizon()+3*time.Hour {
-				pause = 10 * time.Hour
+		case errors.Is(err, errNothing) && t.now > t.plan.horizon()+3*time.Hour:
+			pause = 10 * time.Hour
+		case errors.Is(err, errNothing):
+			pause = t.plan.horizon() / 36
+			if t.calm {
+				pause = 45 * time.Minute
 			}
 		case errors.Is(err, ErrLostRegisters) || errors.Is(err, ErrClaimed):
-			pause = time.Minute
+			pause += 3 * time.Minute
 		case errors.Is(err, ErrBroken):
 			pause = time.Hour
 		}
 		t.wait(pause)
 	}
 }
+
+// errNothing: all shards are finished, or others store them.
+var errNothing = errors.New("there is no shard to be stored")
 
 func (t *thread) once() error {
 	ctx := stoppable{context.Background(), t}
@@ -348,25 +355,13 @@ func (t *thread) once() error {
 	if err != nil {
 		return err
 	}
-	var open []Shard
-	for _, one := range all {
-		p, known, err := a.Progress(ctx, c, one.ID)
-		if err != nil {
-			return err
-		}
-		if !known || p.State != Finished {
-			open = append(open, one)
-		}
-	}
-	if len(open) == 0 {
-		return nil
-	}
-	open = slices.DeleteFunc(open, func(one Shard) bool {
+	open := slices.DeleteFunc(slices.Clone(all), func(one Shard) bool {
+		p, ok := t.progress(one.ID)
 		holder := t.leases[one.ID]
-		return holder != nil && !holder.dead && holder.frozen <= t.now && !t.tape.Chance(t.plan.steals)
+		return ok && p.State == Finished || holder != nil && !holder.dead && holder.frozen <= t.now && !t.tape.Chance(t.plan.steals)
 	})
 	if len(open) == 0 {
-		return nil
+		return errNothing
 	}
 	id := open[t.tape.Choose(len(open))].ID
 	if t.calm { // all shards have their turn
