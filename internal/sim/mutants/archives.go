@@ -62,7 +62,7 @@ var archives = []Mutant{
 	},
 	{
 		Name:  "an-archive-whose-owner-has-no-fence",
-		Edits: []Edit{{"archive/shard.go", "	version, err := s.replace(ctx, s.cell, s.version, next.encode(), next.Nonce)\n", "	version, err := s.replace(ctx, s.cell, s.version, next.encode(), next.Nonce)\n	if errors.Is(err, ErrStale) {\n		var v cell.Value\n		if v, err = s.read(ctx, s.cell); err == nil {\n			version, err = s.replace(ctx, s.cell, v.Version, next.encode(), next.Nonce)\n		}\n	}\n"}},
+		Edits: []Edit{{"archive/shard.go", "	version, err := s.replace(ctx, s.cell, s.version, encodeJSON(next), next.Nonce)\n", "	version, err := s.replace(ctx, s.cell, s.version, encodeJSON(next), next.Nonce)\n	if errors.Is(err, ErrStale) {\n		var v cell.Value\n		if v, err = s.read(ctx, s.cell); err == nil {\n			version, err = s.replace(ctx, s.cell, v.Version, encodeJSON(next), next.Nonce)\n		}\n	}\n"}},
 		Why:   "An owner that slept goes on from where it was, in front of what its successor has stored.",
 		Test:  archived("A2"),
 	},
