@@ -19,11 +19,13 @@ import (
 // left out, and the rest is written under a key of first and last. It loses records,
 // and it doubles some. The shipped archive does neither in these worlds.
 func TestPublished(t *testing.T) {
-	lost, doubled := 0, 0
-	const worlds = 300
-	for seed := range uint64(worlds) {
+	lost, doubled, worlds := 0, 0, 0
+	for seed := range uint64(600) {
 		w := newWorld(tape.New(seed+1), nil)
-		w.plan.outage, w.plan.loses = false, false // it has no answer to these, and need not
+		if w.plan.outage || w.plan.loses || w.plan.second {
+			continue // it has no answer to these, and need not
+		}
+		worlds++
 		w.work = (*thread).published
 		w.run(func() bool { return w.now > w.plan.horizon()+2*time.Hour })
 		n := map[string]int{}
@@ -37,7 +39,7 @@ func TestPublished(t *testing.T) {
 		l, d := 0, 0
 		for _, s := range w.stream.shards {
 			done := begin // the checkpoint: what it takes for stored
-			if reg := w.registers[s.ID]; reg != nil {
+			if reg := w.table.registers[s.ID]; reg != nil {
 				done = Number(reg.value)
 			}
 			for _, e := range s.entries {
@@ -80,15 +82,15 @@ func (t *thread) publishShard(checking *bool) {
 		return
 	}
 	all = slices.DeleteFunc(all, func(one Shard) bool {
-		holder := t.leases[one.ID]
+		holder := t.table.leases[one.ID]
 		return holder != nil && !holder.dead && holder.frozen <= t.now
 	})
 	if len(all) == 0 {
 		return
 	}
 	id := all[t.tape.Choose(len(all))].ID
-	t.leases[id] = t
-	defer delete(t.leases, id)
+	t.table.leases[id] = t
+	defer delete(t.table.leases, id)
 	reg, err := registersOf{t}.ReadRegister(context.Background(), id)
 	if err != nil {
 		return

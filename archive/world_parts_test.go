@@ -204,6 +204,14 @@ func (r *reader) Next(ctx context.Context) (page Page, err error) {
 	return page, streamOf{r.thread}.unavailable(err)
 }
 
+// table is a ledger: registers, and leases on shards.
+type table struct {
+	registers map[string]*register
+	leases    map[string]*thread
+}
+
+func newTable() *table { return &table{map[string]*register{}, map[string]*thread{}} }
+
 type register struct {
 	value    []byte
 	version  string
@@ -215,7 +223,7 @@ type registersOf struct{ *thread }
 
 // ReadRegister implements [ledger.Registers].
 func (r registersOf) ReadRegister(_ context.Context, name string) (reg ledger.Register, err error) {
-	table := r.registers
+	table := r.table.registers
 	err = r.call(func(time.Duration) error {
 		reg = ledger.Register{Name: name}
 		if found := table[name]; found != nil {
@@ -228,7 +236,7 @@ func (r registersOf) ReadRegister(_ context.Context, name string) (reg ledger.Re
 
 // WriteRegister implements [ledger.Registers].
 func (r registersOf) WriteRegister(_ context.Context, name, version string, value []byte) (next string, err error) {
-	table := r.registers // what is late does not reach another one
+	table := r.table.registers // what is late does not reach another one
 	err = r.call(func(time.Duration) error {
 		now := ""
 		if found := table[name]; found != nil {
@@ -248,8 +256,9 @@ func (r registersOf) WriteRegister(_ context.Context, name, version string, valu
 // ListRegisters implements [ledger.Registers].
 func (r registersOf) ListRegisters(_ context.Context, prefix string) iter.Seq2[ledger.Register, error] {
 	return func(yield func(ledger.Register, error) bool) {
-		for _, name := range slices.Sorted(maps.Keys(r.registers)) {
-			if strings.HasPrefix(name, prefix) && !yield(ledger.Register{Name: name, Value: r.registers[name].value}, nil) {
+		table := r.table.registers
+		for _, name := range slices.Sorted(maps.Keys(table)) {
+			if strings.HasPrefix(name, prefix) && !yield(ledger.Register{Name: name, Value: table[name].value}, nil) {
 				return
 			}
 		}

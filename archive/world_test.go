@@ -27,18 +27,18 @@ type world struct {
 	over  bool
 	work  func(*thread) // what processes do instead of the shipped work
 
-	stream    stream
-	objects   map[string]*object
-	registers map[string]*register
-	tokens    map[string]int64 // of the shards' leases
-	leases    map[string]*thread
-	count     int // of nonces and versions
-	threads   []*thread
-	deleted   string // of which shard an object was deleted by hand
-	crashes   int
-	first     map[string]time.Duration // when an object, or one of a shard, was stored
-	claimed   *object                  // the claim, as generation has seen it
-	claimedIn int64
+	stream  stream
+	objects map[string]*object
+	table   *table           // the ledger that processes are configured for
+	tables  []*table         // all that there are
+	tokens  map[string]int64 // of the shards' leases
+	count   int              // of nonces and versions
+	threads []*thread
+	deleted string // of which shard an object was deleted by hand
+	crashes int
+	first   map[string]time.Duration // when an object, or one of a shard, was stored
+	claimed *object                  // as claim has read it
+	claim   Claim
 
 	wrong []string
 	story *[]string
@@ -64,6 +64,7 @@ type plan struct {
 	outage   bool // longer than the stream keeps its entries
 	reshards int
 	loses    bool // the registers are lost
+	second   bool // some processes are configured for another ledger
 	steals   int  // how often a lease is taken that is another's
 	fromTime bool // the archive begins at a time
 	mixed    bool // processes are configured differently
@@ -77,6 +78,7 @@ func drawPlan(t *tape.Tape) plan {
 		outage: t.Chance(300), steals: tape.Pick(t, 0, 0, 30, 300), loses: t.Chance(250), fromTime: t.Chance(150), mixed: t.Chance(500),
 	}
 	p.retention = tape.Pick(t, 24*time.Hour, 2*time.Hour)
+	p.second = t.Chance(200)
 	if t.Chance(400) {
 		p.reshards = 1 + t.Choose(3)
 	}
@@ -136,6 +138,7 @@ func (w *world) name() string {
 // proc is a process with a clock of its own.
 type proc struct {
 	*world
+	table  *table
 	id     int
 	dead   bool
 	frozen time.Duration // until then
@@ -275,12 +278,12 @@ func (t *thread) crash() {
 	w := t.world
 	w.crashes++
 	w.tell("process %d dies", t.id)
-	w.after(w.tape.UpTo(5*time.Minute), func() { w.worker() })
+	w.after(w.tape.UpTo(5*time.Minute), func() { w.worker(w.table) })
 }
 
 // worker starts a process that stores whatever shard it gets.
-func (w *world) worker() {
-	p := &proc{world: w, id: len(w.threads), format: "a", knows: "abc", limits: Limits{Bytes: 700, Age: 2 * time.Minute}}
+func (w *world) worker(over *table) {
+	p := &proc{world: w, table: over, id: len(w.threads), format: "a", knows: "abc", limits: Limits{Bytes: 700, Age: 2 * time.Minute}}
 	if w.plan.skewed {
 		p.offset = w.tape.UpTo(8*time.Minute) - 4*time.Minute
 	}
@@ -319,7 +322,7 @@ func (t *thread) archive() *Archive {
 
 // storeAll takes one shard after the other.
 func (t *thread) storeAll() {
-	for !t.gone() {
+	for !t.gone() && (!t.calm || t.table == t.world.table) {
 		t.stopped = false
 		err := t.once()
 		t.tell("process %d: %v", t.id, err)
@@ -357,7 +360,7 @@ func (t *thread) once() error {
 	}
 	open := slices.DeleteFunc(slices.Clone(all), func(one Shard) bool {
 		p, ok := t.progress(one.ID)
-		holder := t.leases[one.ID]
+		holder := t.table.leases[one.ID]
 		return ok && p.State == Finished || holder != nil && !holder.dead && holder.frozen <= t.now && !t.tape.Chance(t.plan.steals)
 	})
 	if len(open) == 0 {
@@ -368,10 +371,11 @@ func (t *thread) once() error {
 		id = open[t.steps%len(open)].ID
 	}
 	t.tokens[id]++
-	t.leases[id] = t
+	leases := t.table.leases
+	leases[id] = t
 	defer func() {
-		if t.leases[id] == t {
-			delete(t.leases, id)
+		if leases[id] == t {
+			delete(leases, id)
 		}
 	}()
 	t.tell("process %d takes %s under %d", t.id, id, t.tokens[id])

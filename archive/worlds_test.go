@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"flag"
@@ -59,10 +60,11 @@ func play(tp *tape.Tape, story *[]string) outcome {
 // newWorld plans what will happen.
 func newWorld(tp *tape.Tape, story *[]string) *world {
 	w := &world{
-		tape: tp, plan: drawPlan(tp), objects: map[string]*object{}, registers: map[string]*register{},
-		tokens: map[string]int64{}, leases: map[string]*thread{}, first: map[string]time.Duration{}, story: story,
+		tape: tp, plan: drawPlan(tp), objects: map[string]*object{}, table: newTable(),
+		tokens: map[string]int64{}, first: map[string]time.Duration{}, story: story,
 	}
 	w.stream.next = 960
+	w.tables = append(w.tables, w.table)
 	w.tell("%+v", w.plan)
 	w.shard()
 	if w.tape.Chance(500) {
@@ -75,13 +77,16 @@ func newWorld(tp *tape.Tape, story *[]string) *world {
 		w.after(w.tape.UpTo(w.plan.horizon()), w.reshard)
 	}
 	for range w.plan.procs {
-		w.after(w.tape.UpTo(30*time.Minute), func() { w.worker() })
+		w.after(w.tape.UpTo(30*time.Minute), func() { w.worker(w.table) })
 	}
 	if w.plan.outage {
 		w.after(w.tape.UpTo(4*time.Hour), w.outage)
 	}
 	if w.plan.loses {
 		w.after(w.tape.UpTo(w.plan.horizon()), w.lose)
+	}
+	if w.plan.second {
+		w.after(w.tape.UpTo(w.plan.horizon()), w.another)
 	}
 	w.after(w.plan.horizon(), w.heal)
 	return w
@@ -109,7 +114,7 @@ func (w *world) outage() {
 	}
 	w.after(20*time.Hour+w.tape.UpTo(20*time.Hour), func() {
 		for range max(n, 1) {
-			w.worker()
+			w.worker(w.table)
 		}
 	})
 }
@@ -117,21 +122,44 @@ func (w *world) outage() {
 // lose loses the registers. Somebody notices, some time.
 func (w *world) lose() {
 	w.tell("the registers are lost")
-	w.registers = map[string]*register{}
+	w.table.registers = map[string]*register{}
 	if keys := w.stored(); len(keys) > 0 && w.tape.Chance(400) {
 		key := keys[w.tape.Choose(len(keys))]
 		w.deleted = w.objects[key].name.Shard
 		w.tell("%s is deleted by hand", key)
 		delete(w.objects, key)
 	}
-	p := &proc{world: w, id: len(w.threads), format: "a", knows: "abc"}
-	w.after(tape.Pick(w.tape, w.tape.UpTo(time.Hour), w.tape.UpTo(time.Minute)), func() { p.spawn((*thread).recover) })
+	w.recovers(w.table, tape.Pick(w.tape, w.tape.UpTo(time.Hour), w.tape.UpTo(time.Minute)))
+}
+
+// another lets a process be configured for another ledger, and perhaps all, later.
+func (w *world) another() {
+	w.tell("there is another ledger")
+	t := newTable()
+	w.tables = append(w.tables, t)
+	w.worker(t)
+	if w.tape.Chance(500) {
+		w.recovers(t, w.tape.UpTo(time.Hour))
+	}
+}
+
+// recovers lets an operator make a ledger that of the archive.
+func (w *world) recovers(over *table, in time.Duration) {
+	p := &proc{world: w, table: over, id: len(w.threads), format: "a", knows: "abc"}
+	w.after(in, func() {
+		w.table = over
+		p.spawn((*thread).recover)
+	})
 }
 
 func (t *thread) recover() {
 	for !t.over {
 		c, err := t.archive().Recover(stoppable{context.Background(), t})
 		t.tell("recovered: %+v, %v", c, err)
+		if err == nil && t.truth() == t.table && t.calm {
+			t.world.table = t.table
+			t.world.worker(t.table)
+		}
 		if err == nil || len(t.objects) == 0 {
 			return
 		}
@@ -147,7 +175,10 @@ func (w *world) heal() {
 		w.closes(s)
 	}
 	w.shard()
-	w.worker()
+	if t := w.truth(); t != nil {
+		w.table = t
+	}
+	w.worker(w.table)
 }
 
 func (w *world) finished() bool {
@@ -164,7 +195,11 @@ func (w *world) finished() bool {
 }
 
 func (w *world) progress(shard string) (Progress, bool) {
-	r := w.registers["archive/x/shard/"+shard]
+	t := w.truth()
+	if t == nil {
+		return Progress{}, false
+	}
+	r := t.registers["archive/x/shard/"+shard]
 	if r == nil {
 		return Progress{}, false
 	}
@@ -172,17 +207,24 @@ func (w *world) progress(shard string) (Progress, bool) {
 		p, _ := decodeProgress(r.value)
 		r.progress = &p
 	}
-	return *r.progress, r.progress.Format != "" && r.progress.Generation == w.generation()
+	return *r.progress, r.progress.Format != "" && r.progress.Generation == w.claim.Generation
 }
 
-// generation is that of the claim. Zero: there is none.
-func (w *world) generation() int64 {
+// truth is the ledger that the claim names.
+func (w *world) truth() *table {
 	if o := w.objects[ClaimKey("p/")]; o != w.claimed {
-		var c Claim
-		_ = json.Unmarshal(o.body, &c)
-		w.claimed, w.claimedIn = o, c.Generation
+		w.claimed, w.claim = o, Claim{}
+		_ = json.Unmarshal(o.body, &w.claim)
 	}
-	return w.claimedIn
+	name := []byte(`"table":"` + w.claim.Table + `"`)
+	i := slices.IndexFunc(w.tables, func(t *table) bool {
+		marker := t.registers["archive/x/table"]
+		return marker != nil && bytes.Contains(marker.value, name)
+	})
+	if i < 0 {
+		return nil
+	}
+	return w.tables[i]
 }
 
 // landed checks an object when it is stored.
@@ -315,14 +357,14 @@ func (w *world) stored() (keys []string) {
 // checkVerify compares what Verify says with the truth, and whether it notices that
 // an object is missing, or one too many.
 func (w *world) checkVerify() {
-	if w.generation() == 0 {
+	if w.claimed == nil {
 		return
 	}
 	want := len(w.wrong) == 0
 	verify := func() *Report {
 		r, done := &Report{}, false
 		w.now += time.Minute
-		p := &proc{world: w, id: -1, format: "a", knows: "abc"}
+		p := &proc{world: w, table: w.truth(), id: -1, format: "a", knows: "abc"}
 		p.spawn(func(t *thread) {
 			defer func() { done = true }()
 			found, err := t.archive().Verify(stoppable{context.Background(), t}, true, nil)

@@ -127,6 +127,45 @@ var archives = []Mutant{
 		Why:   "A shard that was made between the two is taken for one that the stream has forgotten, and finished before its end.",
 		Test:  archived("A1"),
 	},
+	{
+		Name: "an-archive-without-a-claim",
+		Edits: []Edit{
+			{"archive/claim.go", "	if c.ID == \"\" {\n		if c, err = a.makeClaim", "	if m, _, _ := a.readMarker(ctx); m.ID == \"\" {\n		if c, err = a.makeClaim"},
+			{"archive/claim.go", "	case version == \"\" || m.Table != c.Table || m.Generation != c.Generation:", "	case version == \"\":"},
+			{"archive/claim.go", "	now, _, err := a.readClaim(ctx)\n", "	now, err := c, error(nil)\n"},
+		},
+		Why:  "Workers over two ledgers store the same stream below the same prefix.",
+		Test: archived("A2"),
+	},
+	{
+		Name:  "an-archive-that-looks-at-the-claim-once",
+		Edits: []Edit{{"archive/claim.go", "	now, _, err := a.readClaim(ctx)\n", "	now, err := c, error(nil)\n"}},
+		Why:   "A worker over the ledger of before goes on beside those that came after the recovery.",
+		Test:  archived("A2"),
+	},
+	{
+		Name: "an-archive-of-minutes",
+		Edits: []Edit{
+			{"archive/plan.go", "	if minute(arrival) != minute(p.arrival) {\n		p.cut()\n	}\n", ""},
+			{"archive/plan.go", "	p.done = append(p.done, p.open)\n	p.open = run{}\n", "	rest := p.open.entries\n	for len(rest) > 0 {\n		one, at := p.open, minute(rest[0].Arrival)\n		one.entries, one.arrival = nil, at\n		left := rest[:0:0]\n		for _, e := range rest {\n			if minute(e.Arrival) == at {\n				one.entries = append(one.entries, e)\n			} else {\n				left = append(left, e)\n			}\n		}\n		rest = left\n		one.Range = Range{one.entries[0].Number.before(), one.entries[len(one.entries)-1].Number}\n		p.done = append(p.done, one)\n	}\n	p.open = run{}\n"},
+			{"archive/progress.go", "o.Empty() || at != \"\" && o.Start != at {", "o.Empty() {"},
+		},
+		Why:  "Arrivals are not in order, so the ranges of two minutes overlap, and none tells what is stored.",
+		From: "the published de-duplication of Kinesis records by listing S3",
+		Test: archived("A[24]"),
+	},
+	{
+		Name:  "an-archive-that-cuts-aggregates",
+		Edits: []Edit{{"archive/plan.go", "	arrival := latest(p.arrival, e.Arrival)\n", "	if len(e.Records) > 1 && !p.open.Empty() && p.at.less(e.Number.before()) {\n		half := e\n		half.Records, e.Records = e.Records[:1], e.Records[1:]\n		p.open.entries = append(p.open.entries, half)\n		p.open.records++\n		p.open.End, p.at = e.Number.before(), e.Number.before()\n		p.flush()\n	}\n	arrival := latest(p.arrival, e.Arrival)\n"}},
+		Why:   "The records of an aggregate have one number: nothing tells which of them an object holds.",
+		Test:  archived("A[127]"),
+	},
+	{
+		Name:  "an-archive-that-recovers-once",
+		Edits: []Edit{{"archive/shard.go", "		if len(s.plan.covered) == 0 {\n", "		if len(s.plan.covered) >= 0 {\n"}},
+		Why:   "The worker that lists what is stored dies before it has passed all of it, and the next does not list.",
+		Test:  archived("A2"),
+	},
 }
 
 // archived are worlds of an archive that violate an invariant.
