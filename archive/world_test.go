@@ -157,6 +157,7 @@ type thread struct {
 	yield   func(struct{}) bool
 	stopped bool // its context has ended
 	idle    int  // how often there was nothing to read
+	turns   int  // how many shards it has taken in the calm
 }
 
 var errDead = errors.New("the process is dead")
@@ -368,7 +369,8 @@ func (t *thread) once() error {
 	}
 	id := open[t.tape.Choose(len(open))].ID
 	if t.calm { // all shards have their turn
-		id = open[t.steps%len(open)].ID
+		id = open[t.turns%len(open)].ID
+		t.turns++
 	}
 	t.tokens[id]++
 	leases := t.table.leases
