@@ -137,7 +137,11 @@ func (r *run) kept(ctx context.Context) error {
 func (r *run) digest() string {
 	text := fmt.Sprintf("%q %q %v %v %v", r.o.TruthName, r.o.Prefix, r.o.Settle, r.o.Outputs, r.o.Redrive)
 	for i := range r.units {
-		text += fmt.Sprintf(" %q %q %q", r.units[i].Name, r.units[i].Bucket, r.units[i].prefix)
+		u := &r.units[i]
+		text += fmt.Sprintf(" %q %q %q %v", u.Name, u.Bucket, u.prefix, u.EachVersion)
+		if u.Output != nil {
+			text += fmt.Sprintf(" %q %q", u.Output.Bucket, u.Output.Prefix)
+		}
 	}
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:8])
