@@ -32,6 +32,8 @@ type Claim struct {
 	Origin time.Time `json:"origin,omitzero"`
 	// Since is when the claim was made.
 	Since time.Time `json:"since"`
+	// Adopted, if there are objects of another program.
+	Adopted *Adoption `json:"adopted,omitzero"`
 }
 
 // marker is the register that says which claim the other registers belong to.
@@ -76,7 +78,14 @@ func (a *Archive) Claim(ctx context.Context) (Claim, error) {
 		return Claim{}, err
 	}
 	if c.ID == "" {
-		if c, err = a.makeClaim(ctx, id); err != nil {
+		key, err := a.another(ctx)
+		if err == nil && key != "" {
+			err = fmt.Errorf("%w: another program has stored %s: end it, then run \"pawl archive recover\", or choose another prefix", ErrClaimed, a.object(key))
+		}
+		if err == nil {
+			c, err = a.makeClaim(ctx, id, nil)
+		}
+		if err != nil {
 			return Claim{}, err
 		}
 	}
@@ -112,8 +121,11 @@ func (a *Archive) readClaim(ctx context.Context) (Claim, string, error) {
 
 // makeClaim claims a prefix that nobody has claimed. The ledger's marker comes
 // first: a claim without one says that registers were lost.
-func (a *Archive) makeClaim(ctx context.Context, id StreamID) (Claim, error) {
+func (a *Archive) makeClaim(ctx context.Context, id StreamID, adopted *Adoption) (Claim, error) {
 	m, version, err := a.readMarker(ctx)
+	if err == nil && version != "" && m.ID != a.identity(id) {
+		err = fmt.Errorf("%w: this ledger's archive %q is below another prefix, or of another stream: give the new one another name", ErrClaimed, a.Name)
+	}
 	if err != nil {
 		return Claim{}, err
 	}
@@ -129,7 +141,7 @@ func (a *Archive) makeClaim(ctx context.Context, id StreamID) (Claim, error) {
 	}
 	c := Claim{
 		Format: claimFormat, Nonce: a.Nonce(), ID: m.ID, Stream: id.ARN, Made: id.Created, Table: m.Table,
-		Generation: m.Generation, Origin: a.Origin, Since: a.Now().UTC(),
+		Generation: m.Generation, Origin: a.Origin, Since: a.Now().UTC(), Adopted: adopted,
 	}
 	_, err = a.replace(ctx, a.claimCell(), "", encodeJSON(c), c.Nonce)
 	if errors.Is(err, ErrStale) {
@@ -185,21 +197,40 @@ func (a *Archive) confirm(ctx context.Context, c Claim) error {
 
 // Recover makes this ledger's registers those of the archive, when the registers
 // were lost. No PUT of the generation before can begin or go on when it returns.
-// Workers then list what is stored.
+// Workers then list what is stored. Objects of another program, which must have
+// ended, are adopted, also where there was no archive before.
 func (a *Archive) Recover(ctx context.Context) (Claim, error) {
 	c, version, err := a.readClaim(ctx)
 	if err != nil {
 		return Claim{}, err
 	}
-	if c.ID == "" {
-		return Claim{}, fmt.Errorf("%w: there is no claim %s: nothing was ever stored below this prefix", ErrClaimed, a.claimCell())
-	}
-	id, _, err := a.Stream.Identify(ctx)
-	if err == nil && (c.Stream != id.ARN || !c.Made.Equal(id.Created)) {
-		err = fmt.Errorf("%w: %s is of the stream %s", ErrClaimed, a.claimCell(), c.Stream)
-	}
+	id, retention, err := a.Stream.Identify(ctx)
 	if err != nil {
 		return Claim{}, err
+	}
+	key, err := a.another(ctx)
+	if err != nil {
+		return Claim{}, err
+	}
+	if now := minute(a.Now()); key != "" {
+		c.Adopted = &Adoption{From: now.Add(-retention - time.Hour), Until: now.Add(skew)}
+	}
+	switch {
+	case c.ID != "":
+		return a.raise(ctx, c, version, id)
+	case key == "":
+		return Claim{}, fmt.Errorf("%w: there is no claim %s: nothing was ever stored below this prefix", ErrClaimed, a.claimCell())
+	}
+	if err := a.Sleep(ctx, RecoveryWait); err != nil {
+		return Claim{}, err
+	}
+	return a.makeClaim(ctx, id, c.Adopted)
+}
+
+// raise makes a new generation of a claim, which carries version.
+func (a *Archive) raise(ctx context.Context, c Claim, version string, id StreamID) (Claim, error) {
+	if c.Stream != id.ARN || !c.Made.Equal(id.Created) {
+		return Claim{}, fmt.Errorf("%w: %s is of the stream %s", ErrClaimed, a.claimCell(), c.Stream)
 	}
 	m, was, err := a.readMarker(ctx)
 	if err == nil && was != "" && m.ID != c.ID {

@@ -68,6 +68,9 @@ func (s *shard) store(ctx context.Context, runs []run) error {
 // planned says of a run which object it becomes.
 func (s *shard) planned(r *run) Planned {
 	o := Planned{Range: r.Range, Format: s.Format, Count: len(r.entries), Arrival: r.arrival}
+	if r.kept {
+		o.Format = KeptFormat
+	}
 	if r.gap {
 		o.Format, o.Count, o.Anchor = GapFormat, 0, r.anchor
 		r.entries = nil
@@ -103,6 +106,9 @@ func digestOf(shard string, o *Planned, entries []Entry) string {
 func (s *shard) pack(o *Planned, entries []Entry) ([]byte, error) {
 	if o.gap() {
 		return append(encodeJSON(gapNote{o.Range, s.ID, gapReason}), '\n'), nil
+	}
+	if o.kept() {
+		return keptNote(entries), nil
 	}
 	body, err := s.Codec.Encode(o.Format, s.ID, entries)
 	if err == nil && len(body) == 0 {
@@ -200,7 +206,7 @@ func (s *shard) look(ctx context.Context, o *Planned) (stored bool, err error) {
 		return false, err
 	case info.Size == 0:
 		return false, errVoid
-	case info.Metadata[metaArchive] == "" && info.Metadata[metaDigest] == "" && !o.gap():
+	case info.Metadata[metaArchive] == "" && info.Metadata[metaDigest] == "" && !o.gap() && !o.kept():
 		return s.compare(ctx, o)
 	case info.Metadata[metaArchive] != s.claim.ID || info.Metadata[metaDigest] != o.Digest:
 		return false, s.foreign(o)

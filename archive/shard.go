@@ -22,6 +22,8 @@ type shard struct {
 	version  string
 	progress Progress
 
+	adoptions adoptions
+
 	tail  tail
 	plan  planner
 	ended bool
@@ -206,7 +208,11 @@ func (s *shard) took(ctx context.Context, f found) error {
 				return err
 			}
 		}
-		s.plan.add(e, now)
+		kept, err := s.adopted(ctx, &e)
+		if err != nil {
+			return err
+		}
+		s.plan.add(e, kept, now)
 	}
 	if !f.end {
 		return nil

@@ -31,8 +31,9 @@ const (
 // Report is what Verify has found.
 type Report struct {
 	Objects  int       `json:"objects"`
-	Gaps     int       `json:"gaps"`  // ranges that were lost before they could be stored
-	Voids    int       `json:"voids"` // keys under which nothing can be stored any more
+	Gaps     int       `json:"gaps"`              // ranges that were lost before they could be stored
+	Voids    int       `json:"voids"`             // keys under which nothing can be stored any more
+	Adopted  int       `json:"adopted,omitempty"` // objects of another program
 	Shards   int       `json:"shards"`
 	Entries  int       `json:"entries,omitempty"` // read, if deep
 	Findings []Finding `json:"findings"`
@@ -50,6 +51,7 @@ type verifier struct {
 	claim  Claim
 	report *Report
 	shards map[string][]stretch
+	prints map[Number]string // of entries that another program has stored, if deep
 }
 
 // Verify proves that the archive covers every number of every shard exactly once,
@@ -60,7 +62,7 @@ func (a *Archive) Verify(ctx context.Context, deep bool, told func(key string)) 
 	if err != nil {
 		return nil, err
 	}
-	v := &verifier{a, c, &Report{Findings: []Finding{}}, map[string][]stretch{}}
+	v := &verifier{a, c, &Report{Findings: []Finding{}}, map[string][]stretch{}, map[Number]string{}}
 	for info, err := range a.Store.List(ctx, a.Bucket, a.Prefix, "") {
 		if err != nil {
 			return nil, err
@@ -81,7 +83,10 @@ func (a *Archive) Verify(ctx context.Context, deep bool, told func(key string)) 
 // see takes the next key of the listing.
 func (v *verifier) see(ctx context.Context, info bucket.Info, deep bool) error {
 	n, err := ParseKey(v.Prefix, info.Key)
+	at, another := adoptedMinute(v.Prefix, info.Key)
 	switch {
+	case another && v.claim.Adopted != nil:
+		return v.seeAdopted(ctx, at, info.Key, deep)
 	case err != nil:
 		v.find(Finding{Kind: Foreign, Keys: []string{info.Key}, What: "it has no key of this archive: move it away"})
 		return nil
@@ -178,11 +183,20 @@ func (v *verifier) open(ctx context.Context, n Name, key string) error {
 		return nil
 	}
 	o := Planned{Range: n.Range, Format: n.Format}
+	if o.kept() {
+		v.checkKept(n, key, body)
+		return nil
+	}
 	var entries []Entry
 	if !o.gap() {
 		entries, err = v.Codec.Decode(n.Format, n.Shard, body)
 	}
 	v.report.Entries += len(entries)
+	for i := range entries {
+		if was, twice := v.prints[entries[i].Number]; twice && was == fingerprint(&entries[i]) {
+			v.find(Finding{Kind: Overlap, Shard: n.Shard, Keys: []string{key}, What: "another program has stored the entry " + string(entries[i].Number) + ", too"})
+		}
+	}
 	outside := slices.ContainsFunc(entries, func(e Entry) bool { return !n.Contains(e.Number) })
 	if err != nil || outside || digestOf(n.Shard, &o, entries) != info.Metadata[metaDigest] {
 		v.find(Finding{Kind: Damaged, Shard: n.Shard, Range: n.Range.String(), Keys: []string{key}, What: "its content is not what was stored"})

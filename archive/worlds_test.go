@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"runtime"
 	"runtime/debug"
@@ -160,11 +161,14 @@ func (t *thread) recover() {
 			t.world.table = t.table
 			t.world.worker(t.table)
 		}
-		if err == nil || len(t.objects) == 0 {
+		if err == nil {
 			return
 		}
 		t.dead = false // an operator tries again
-		t.wait(time.Minute)
+		t.wait(10 * time.Minute)
+		if errors.Is(err, ErrClaimed) && t.truth() == t.table {
+			return // workers have claimed the prefix meanwhile
+		}
 	}
 }
 
@@ -258,7 +262,7 @@ func (w *world) landed(key string, o, old *object) {
 	for _, parent := range s.Parents {
 		p := w.stream.find(parent)
 		for _, e := range p.entries {
-			if w.owed(p, e) && e.at+w.plan.retention > w.now && len(w.holders(parent, e.Number)) == 0 {
+			if parent != w.deleted && w.owed(p, e) && e.at+w.plan.retention > w.now && len(w.holders(parent, e.Number)) == 0 {
 				w.violated("A6", "%s is stored before %s of %s", key, e.Number, parent)
 			}
 		}
@@ -357,14 +361,19 @@ func (w *world) stored() (keys []string) {
 // checkVerify compares what Verify says with the truth, and whether it notices that
 // an object is missing, or one too many.
 func (w *world) checkVerify() {
+	over := w.truth()
 	if w.claimed == nil {
+		return
+	}
+	if over == nil {
+		w.violated("A5", "no ledger has the registers of the archive")
 		return
 	}
 	want := len(w.wrong) == 0
 	verify := func() *Report {
 		r, done := &Report{}, false
 		w.now += time.Minute
-		p := &proc{world: w, table: w.truth(), id: -1, format: "a", knows: "abc"}
+		p := &proc{world: w, table: over, id: -1, format: "a", knows: "abc"}
 		p.spawn(func(t *thread) {
 			defer func() { done = true }()
 			found, err := t.archive().Verify(stoppable{context.Background(), t}, true, nil)

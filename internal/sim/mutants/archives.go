@@ -92,7 +92,7 @@ var archives = []Mutant{
 	},
 	{
 		Name:  "an-archive-recovered-without-a-wait",
-		Edits: []Edit{{"archive/claim.go", "	if err := a.Sleep(ctx, RecoveryWait); err != nil {", "	if err := a.Sleep(ctx, time.Second); err != nil {"}},
+		Edits: []Edit{{"archive/claim.go", "	if err := a.Sleep(ctx, RecoveryWait); err != nil {\n		return Claim{}, err\n	}\n	m =", "	if err := a.Sleep(ctx, time.Second); err != nil {\n		return Claim{}, err\n	}\n	m ="}},
 		Why:   "A PUT of before lands behind the listing that should have seen it.",
 		Test:  archiveTest("TestLateAfterRecovery"),
 	},
@@ -130,7 +130,7 @@ var archives = []Mutant{
 	{
 		Name: "an-archive-without-a-claim",
 		Edits: []Edit{
-			{"archive/claim.go", "	if c.ID == \"\" {\n		if c, err = a.makeClaim", "	if m, _, _ := a.readMarker(ctx); m.ID == \"\" {\n		if c, err = a.makeClaim"},
+			{"archive/claim.go", "	if c.ID == \"\" {\n		key, err", "	if m, _, _ := a.readMarker(ctx); m.ID == \"\" {\n		key, err"},
 			{"archive/claim.go", "	case version == \"\" || m.Table != c.Table || m.Generation != c.Generation:", "	case version == \"\":"},
 			{"archive/claim.go", "	now, _, err := a.readClaim(ctx)\n", "	now, err := c, error(nil)\n"},
 		},
@@ -165,6 +165,13 @@ var archives = []Mutant{
 		Edits: []Edit{{"archive/shard.go", "		if len(s.plan.covered) == 0 {\n", "		if len(s.plan.covered) >= 0 {\n"}},
 		Why:   "The worker that lists what is stored dies before it has passed all of it, and the next does not list.",
 		Test:  archived("A2"),
+	},
+	{
+		Name:  "an-archive-that-adopts-by-keys",
+		Edits: []Edit{{"archive/adopt.go", "	return ok, nil\n", "	return ok || len(s.adoptions[at]) > 0, nil\n"}},
+		Why:   "A record of a minute in which the other program has stored something is taken for stored.",
+		From:  "the published de-duplication of Kinesis records by listing S3",
+		Test:  archiveTest("TestAdopted"),
 	},
 }
 
