@@ -128,6 +128,7 @@ var modules = map[string][]string{
 	"github.com/bep/imagemeta":                     {"action/imageaction"}, // EXIF orientation
 	"golang.org/x/image":                           {"action/imageaction"}, // WebP, resizing
 	"github.com/aws/aws-sdk-go-v2/service/kinesis": {"archive/kinesisstream", "internal/servertest"},
+	"github.com/graph-gophers/graphql-go":          {"files/filesapi"},
 	"github.com/lestrrat-go/jwx/v3":                {"files/filesapi", "internal/cli"}, // tokens and key sets
 	"golang.org/x/time":                            {"files/filesapi"},
 	"google.golang.org/protobuf":                   {"archive/archivetest", "archive/kinesisstream"}, // aggregates of the Kinesis Producer Library

@@ -1,5 +1,5 @@
 // Package filesapi serves package files over HTTP: REST, as openapi.yaml describes
-// it. Every request needs a token; what its scopes do not cover is "not found".
+// it, and GraphQL, as schema.graphql does. Every request needs a token; what its scopes do not cover is "not found".
 package filesapi
 
 import (
@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json"
+	"github.com/graph-gophers/graphql-go"
 	"github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/time/rate"
 
@@ -41,6 +42,7 @@ type Config struct {
 // server answers requests.
 type server struct {
 	Config
+	schema  *graphql.Schema
 	cursors cursors
 	limits  *lru.Cache[string, *rate.Limiter]
 }
@@ -64,6 +66,9 @@ func New(c Config) (http.Handler, error) {
 		return nil, err
 	}
 	s := &server{Config: c, cursors: cursors{c.Cursors}, limits: limits}
+	if s.schema, err = s.newSchema(); err != nil {
+		return nil, err
+	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/uploads", s.handle("upload", s.upload))
 	mux.HandleFunc("POST /v1/files", s.handle("store", s.store))
@@ -73,12 +78,20 @@ func New(c Config) (http.Handler, error) {
 	mux.HandleFunc("POST /v1/files/{id}/undelete", s.handle("undelete", s.one(s.undeleteFile)))
 	mux.HandleFunc("GET /v1/entities/{entity}/files", s.handle("list", s.list))
 	mux.HandleFunc("DELETE /v1/entities/{entity}/files", s.handle("delete all", s.deleteAll))
-	mux.HandleFunc("GET /openapi.yaml", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/yaml")
-		_, _ = w.Write(openAPI)
-	})
+	mux.HandleFunc("POST /graphql", s.handle("graphql", s.graphql))
+	mux.HandleFunc("GET /openapi.yaml", document("application/yaml", openAPI))
+	mux.HandleFunc("GET /schema.graphql", document("text/plain; charset=utf-8", []byte(schema)))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { s.stray(mux, w, r) })
 	return mux, nil
+}
+
+// document serves a text that everybody may read.
+func document(contentType string, text []byte) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", contentType)
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		_, _ = w.Write(text)
+	}
 }
 
 // stray answers what no other pattern takes, in the API's own form.
@@ -150,7 +163,7 @@ func (q *request) decode(into any) error {
 		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 			return refuse(http.StatusRequestEntityTooLarge, "the body is longer than 16 KiB")
 		}
-		return refuse(http.StatusBadRequest, "the body is not as /openapi.yaml describes it: "+err.Error())
+		return refuse(http.StatusBadRequest, "the body is not as it should be: "+err.Error())
 	}
 	return nil
 }
