@@ -158,10 +158,14 @@ func (p Progress) Announce(i Intent) (Progress, error) {
 }
 
 // Abandon commits the first n objects of the intent, and gives up the others. The
-// key of the first of these has been voided, and none behind it was ever sent. Its
-// first entry was there when it was announced: what is missing now becomes a gap.
-func (p Progress) Abandon(n int) Progress {
+// key of the first of these has been voided. If some behind it are stored, they are
+// passed like those of a recovery. The first entry was there when it was announced:
+// what is missing now becomes a gap.
+func (p Progress) Abandon(n int, behind bool) Progress {
 	first := p.Intent.Objects[n].First
+	if behind {
+		p.State = Recovering
+	}
 	p.Intent = &Intent{p.Intent.Objects[:n]}
 	p = p.Commit()
 	p.Anchor = first

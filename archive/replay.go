@@ -24,10 +24,24 @@ func (s *shard) replay(ctx context.Context) error {
 			return err
 		}
 		if !ok {
-			return s.write(ctx, s.progress.Abandon(i))
+			return s.abandon(ctx, i)
 		}
 	}
 	return s.write(ctx, s.progress.Commit())
+}
+
+// abandon gives up the objects of the intent from one on, whose key is void. One
+// behind it is stored if that one was, and a person has removed it since.
+func (s *shard) abandon(ctx context.Context, from int) error {
+	behind := false
+	for _, o := range s.progress.Intent.Objects[from+1:] {
+		stored, err := s.look(ctx, &o)
+		if err != nil && !errors.Is(err, errVoid) {
+			return err
+		}
+		behind = behind || stored
+	}
+	return s.write(ctx, s.progress.Abandon(from, behind))
 }
 
 // restore stores one object of the intent again. If its entries are not there any

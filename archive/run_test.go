@@ -200,7 +200,7 @@ func (r spoiledReader) Next(ctx context.Context) (archive.Page, error) {
 }
 
 // TestMalformed: an aggregate that cannot be read is kept as it is, and stops
-// nothing.
+// nothing. So is a record that no format can hold.
 func TestMalformed(t *testing.T) {
 	inPlace(t, 1, func(p *place) {
 		a := p.archive("ndjson")
@@ -213,17 +213,24 @@ func TestMalformed(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.put(shard, 3)
+		odd, err := p.stream.Put(p.Context(), shard, "\xff", []byte("odd"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.put(shard, 3)
 		time.Sleep(time.Minute)
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
-		p.verified(p.archive("ndjson"), 6)
-		_, body, err := p.store.Get(p.Context(), event.Object{Bucket: "b", Key: "p/_pawl/malformed/" + shard + "-" + string(number) + ".json"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if text, err := io.ReadAll(body); err != nil || !strings.Contains(string(text), `"raw":`) {
-			t.Errorf("%s, %v", text, err)
+		p.verified(p.archive("ndjson"), 9)
+		for n, raw := range map[archive.Number]string{number: `"raw":"YmFk"`, odd: `"raw":"b2Rk"`} {
+			_, body, err := p.store.Get(p.Context(), event.Object{Bucket: "b", Key: "p/_pawl/malformed/" + shard + "-" + string(n) + ".json"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if text, err := io.ReadAll(body); err != nil || !strings.Contains(string(text), raw) {
+				t.Errorf("%s, %v", text, err)
+			}
 		}
 	})
 }
@@ -411,4 +418,62 @@ func TestLateAfterRecovery(t *testing.T) {
 		}
 		p.verified(p.archive("ndjson"), 5)
 	})
+}
+
+// TestRemovedFromIntent: of two announced objects both were stored, the first was
+// removed by hand, and its records have expired. The gap ends where the second begins.
+func TestRemovedFromIntent(t *testing.T) {
+	inPlace(t, 1, func(p *place) {
+		shard := p.shards()[0]
+		for range 3 {
+			p.put(shard, 3)
+			time.Sleep(time.Minute)
+		}
+		a := p.archive("ndjson")
+		ctx, cancel := context.WithCancel(p.Context())
+		stored := &countingStore{Store: p.store, second: cancel}
+		a.Store = stored
+		if err := a.Run(ctx); err != nil || len(stored.keys) != 2 {
+			t.Fatalf("%q were stored: %v", stored.keys, err)
+		}
+		if err := p.store.Delete(p.Context(), event.Object{Bucket: "b", Key: stored.keys[0]}, bucket.Condition{}); err != nil {
+			t.Fatal(err)
+		}
+		p.stream.Trim(shard, p.entries(shard)[4].Number)
+		p.put(shard, 3)
+		stop := p.run(p.archive("ndjson"))
+		time.Sleep(2 * time.Minute)
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		if r := p.verified(p.archive("ndjson"), 3+3+3); r.Gaps != 1 || r.Voids != 1 {
+			t.Errorf("%+v", r)
+		}
+	})
+}
+
+// countingStore is one whose answer to the second object is lost, and the process with
+// it.
+type countingStore struct {
+	archive.Store
+	second func()
+	keys   []string
+}
+
+// PutSigned implements [bucket.Expirer].
+func (s *countingStore) PutSigned(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition, signed time.Time, valid time.Duration) (string, error) {
+	etag, err := s.Store.PutSigned(ctx, ref, o, c, signed, valid)
+	if s.keys = append(s.keys, ref.Key); len(s.keys) < 2 {
+		return etag, err
+	}
+	s.second()
+	return "", bucket.ErrUnclear
+}
+
+// Head implements [bucket.Store].
+func (s *countingStore) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {
+	if ctx.Err() != nil {
+		return bucket.Info{}, bucket.ErrUnavailable
+	}
+	return s.Store.Head(ctx, ref)
 }

@@ -139,17 +139,17 @@ func (s *shard) begin(ctx context.Context) (err error) {
 		if s.plan.covered, err = s.stored(ctx); err != nil {
 			return err
 		}
-		if len(s.plan.covered) == 0 {
-			if err := s.write(ctx, p.Reads()); err != nil {
-				return err
-			}
-		}
 	}
 	if s.plan.at == "" && s.fromBegin {
 		s.plan.at = begin
 	}
 	if s.plan.at != "" {
 		s.plan.touch()
+	}
+	if p.State == Recovering && len(s.plan.covered)+len(s.plan.done) == 0 {
+		if err := s.write(ctx, p.Reads()); err != nil {
+			return err
+		}
 	}
 	for _, r := range s.plan.done { // what is stored is passed, and reading begins behind it
 		p = p.Step(*r.step)

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
+	"unicode/utf8"
 )
 
 // tail reads a shard on from where its objects end, and notices what is not there
@@ -72,7 +74,7 @@ func (t *tail) next(ctx context.Context) (found, error) {
 		}
 		t.waiting = false
 		t.at, t.anchor, t.placed = e.Number, e.Number, e.Arrival
-		f.entries = append(f.entries, e)
+		f.entries = append(f.entries, fit(e))
 	}
 	if page.Behind == 0 && len(f.entries) == 0 && !t.waiting {
 		t.placed = latest(t.placed, t.now())
@@ -114,4 +116,31 @@ func (t *tail) expired() bool { return t.waiting && (t.anchor != "" || t.aged(t.
 // aged reports that what arrived then may have expired, or is about to.
 func (t *tail) aged(then time.Time) bool {
 	return !t.now().Before(then.Add(t.retention - t.retention/8))
+}
+
+// fit makes an entry malformed that no format can hold. One record must not stop its
+// shard.
+func fit(e Entry) Entry {
+	if e.Malformed != nil {
+		return e
+	}
+	year := e.Arrival.UTC().Year()
+	odd := slices.IndexFunc(e.Records, func(r Record) bool { return !utf8.ValidString(r.PartitionKey) || !utf8.ValidString(r.HashKey) })
+	switch {
+	case odd >= 0:
+		e.Malformed = fmt.Errorf("the keys %q and %q of its record %d are not UTF-8", e.Records[odd].PartitionKey, e.Records[odd].HashKey, odd)
+	case year < 0 || year > 9999:
+		e.Malformed = fmt.Errorf("it arrived in the year %d", year)
+	case len(e.Records) == 0:
+		e.Malformed = errors.New("it holds no record")
+	default:
+		return e
+	}
+	if len(e.Records) == 1 {
+		e.Raw = e.Records[0].Data
+	} else {
+		e.Raw = encodeJSON(e.Records)
+	}
+	e.Records = nil
+	return e
 }

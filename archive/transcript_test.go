@@ -46,9 +46,9 @@ func transition(t *testing.T, p Progress, d *datadriven.TestData) (Progress, err
 	t.Helper()
 	var owner, end, start string
 	var fence, generation, n int64
-	var recovering bool
+	var recovering, behind bool
 	for name, to := range map[string]any{
-		"by": &owner, "fence": &fence, "generation": &generation, "recovering": &recovering, "n": &n, "start": &start, "end": &end,
+		"by": &owner, "fence": &fence, "generation": &generation, "recovering": &recovering, "n": &n, "behind": &behind, "start": &start, "end": &end,
 	} {
 		if d.HasArg(name) {
 			d.ScanArgs(t, name, to)
@@ -62,7 +62,7 @@ func transition(t *testing.T, p Progress, d *datadriven.TestData) (Progress, err
 	case "commit":
 		return p.Commit(), nil
 	case "abandon":
-		return p.Abandon(int(n)), nil
+		return p.Abandon(int(n), behind), nil
 	case "step":
 		return p.Step(Stored{Range: Range{Number(start), Number(end)}, Format: "json"}), nil
 	case "passed":

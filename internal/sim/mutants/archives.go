@@ -162,7 +162,7 @@ var archives = []Mutant{
 	},
 	{
 		Name:  "an-archive-that-recovers-once",
-		Edits: []Edit{{"archive/shard.go", "		if len(s.plan.covered) == 0 {\n", "		if len(s.plan.covered) >= 0 {\n"}},
+		Edits: []Edit{{"archive/shard.go", "len(s.plan.covered)+len(s.plan.done) == 0 {", "len(s.plan.covered)+len(s.plan.done) >= 0 {"}},
 		Why:   "The worker that lists what is stored dies before it has passed all of it, and the next does not list.",
 		Test:  archived("A2"),
 	},
@@ -172,6 +172,18 @@ var archives = []Mutant{
 		Why:   "A record of a minute in which the other program has stored something is taken for stored.",
 		From:  "the published de-duplication of Kinesis records by listing S3",
 		Test:  archiveTest("TestAdopted"),
+	},
+	{
+		Name:  "an-archive-that-gives-up-a-whole-intent",
+		Edits: []Edit{{"archive/replay.go", "		behind = behind || stored\n", "		behind = behind && stored\n"}},
+		Why:   "An object of it is stored, and in the gap: the one before it was removed by hand.",
+		Test:  archiveTest("TestRemovedFromIntent"),
+	},
+	{
+		Name:  "an-archive-that-a-record-stops",
+		Edits: []Edit{{"archive/tail.go", "		f.entries = append(f.entries, fit(e))\n", "		f.entries = append(f.entries, e)\n"}},
+		Why:   "A record that no format can hold is tried again and again, and nothing behind it is stored.",
+		Test:  archiveTest("TestMalformed"),
 	},
 }
 
