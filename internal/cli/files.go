@@ -35,9 +35,10 @@ func newFilesCommand(a *app) *cobra.Command {
 		Long: `Files serves an API by which clients upload files straight into a bucket, list them,
 delete them and have them back. An index keeps what there is; the notifications of
 the store keep the two together. docs/FILES.md says how.`,
-		Example: `  pawl files serve`,
-		Args:    noArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Example: `  pawl files serve
+  pawl files audit --dry-run`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(&cobra.Command{
 		Use:   "serve",
@@ -47,7 +48,7 @@ and looks at files whose time has come. SIGINT or SIGTERM ends it in order.`,
 		Example: `  pawl files serve -c pawl.yaml`,
 		Args:    noArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runFilesServe(cmd.Context(), a) },
-	})
+	}, newFilesAuditCommand(a))
 	return cmd
 }
 
@@ -65,7 +66,7 @@ func runFilesServe(ctx context.Context, a *app) (err error) {
 	defer func() { err = errors.Join(err, m.close()) }()
 	c := m.config.Files
 	if c == nil {
-		return m.config.At("files", errors.New("is missing: say where files go (files: {to: s3://bucket/prefix/, secret: …})"))
+		return errNoFiles(m.config)
 	}
 	service, err := m.fileService(ctx, c)
 	if err != nil {
@@ -87,6 +88,10 @@ func runFilesServe(ctx context.Context, a *app) (err error) {
 		return err
 	}
 	return m.serveFiles(ctx, service, handler, p)
+}
+
+func errNoFiles(c *config.Config) error {
+	return c.At("files", errors.New("is missing: say where files go (files: {to: s3://bucket/prefix/, secret: …})"))
 }
 
 // checkFiles looks at the bucket. A store that is down may be waiting for this very
@@ -219,6 +224,7 @@ func (m *machine) serveFiles(ctx context.Context, service *files.Service, handle
 	})
 	g.Go(func() error { return p.Run(ctx) })
 	g.Go(func() error { m.sweepFiles(ctx, service); return nil })
+	g.Go(func() error { m.keepAuditing(ctx, c, service); return nil })
 	return g.Wait()
 }
 

@@ -43,14 +43,18 @@ func (w *World) checkChange(t *truth, c files.Change) {
 	if to == files.Purging && w.now+w.times.Skew < c.Next.DeletedAt.Sub(epoch)+w.times.Undelete {
 		w.violate("%s is purged while it may be undeleted", t.id)
 	}
-	if key := c.Next.Idempotency; key != "" && from == 0 {
-		t.begun = w.now
-		for _, other := range w.truths {
-			if other != t && other.key == key && !other.expired && w.now-other.begun < keyLife {
-				w.violate("%s and %s were both begun by %s", t.id, other.id, key)
-			}
+	if from == 0 {
+		t.begun, t.key = w.now, c.Next.Idempotency
+		w.checkKey(t)
+	}
+}
+
+// checkKey wants an idempotency key to begin one file.
+func (w *World) checkKey(t *truth) {
+	for _, other := range w.truths {
+		if t.key != "" && other != t && other.key == t.key && !other.expired && t.begun-other.begun < keyLife {
+			w.violate("%s and %s were both begun by %s", t.id, other.id, t.key)
 		}
-		t.key = key
 	}
 }
 
@@ -77,6 +81,16 @@ func (w *World) checkHeard() {
 		if s := t.row.State; t.heard == t.puts && (s == files.Indexed || s == files.Lost) && (s == files.Indexed) != w.intact(t) {
 			w.violate("%s is %s, and a notification has said that its object changed", t.id, s)
 		}
+	}
+}
+
+// checkAudited wants one audit to leave nothing for another, which writes nothing.
+func (w *World) checkAudited() {
+	before := w.writes
+	w.audit(0)
+	w.loop()
+	if w.audited.Found() > 0 || w.writes != before {
+		w.violate("a second audit finds %+v, and writes %d times", w.audited, w.writes-before)
 	}
 }
 
@@ -110,9 +124,13 @@ func (w *World) checkRemoval(t *truth) {
 	}
 }
 
-// checkRest looks at the world when nothing happens in it any more.
-func (w *World) checkRest() {
+// checkRest looks at the world when nothing happens in it any more. Without an audit
+// a file that a stranger has tampered with may be wrong.
+func (w *World) checkRest(audited bool) {
 	for _, t := range w.truths {
+		if t.taken && !audited {
+			continue
+		}
 		if s := t.row.State; s != 0 && s != files.Indexed && s != files.Lost {
 			w.violate("at rest %s is %s still", t.id, s)
 		}

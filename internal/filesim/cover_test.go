@@ -16,7 +16,7 @@ func TestReach(t *testing.T) {
 	}
 	for _, want := range []string{
 		"is pending", "is indexed", "is lost", "is deleted", "is purging", "is gone", "is expired",
-		"has deleted", "back", "takes the object", "puts something else", "puts the object", "is removed", "land",
+		"has deleted", "back", "takes the object", "puts something else", "puts the object", "Moved:map[lost:", "Moved:map[indexed:", "Leftovers:1", "Orphans:1 Removed:1", "is removed", "land",
 	} {
 		if !strings.Contains(all.String(), want) {
 			t.Errorf("in no world: %s", want)

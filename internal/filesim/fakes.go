@@ -61,10 +61,57 @@ func (x *index) Used(ctx context.Context, entity string) (n int64, err error) {
 	return n, err
 }
 
-// List, Held, Scan and Close are not asked for in a world.
+// Scan implements [files.Index]: it shows the rows of one moment.
+func (x *index) Scan(ctx context.Context, after string) (rows iter.Seq2[files.File, error]) {
+	err := x.request(func() error {
+		var all []files.File
+		for f := range x.w.index.Scan(ctx, after) {
+			all = append(all, f)
+		}
+		rows = func(yield func(files.File, error) bool) {
+			for _, f := range all {
+				if !yield(f, nil) {
+					return
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return func(yield func(files.File, error) bool) { yield(files.File{}, err) }
+	}
+	return rows
+}
+
+// listPage is how many objects a listing shows at a time.
+const listPage = 2
+
+// list lists the bucket, page by page.
+func (t *thread) list(yield func(files.Listed, error) bool) {
+	after, more := "", true
+	for more {
+		var page []files.Listed
+		err := t.request(func() error {
+			page = t.w.page(after)
+			return nil
+		})
+		if err != nil {
+			yield(files.Listed{}, err)
+			return
+		}
+		more = len(page) == listPage
+		for _, o := range page {
+			if !yield(o, nil) {
+				return
+			}
+			after = o.Key
+		}
+	}
+}
+
+// List, Held and Close are not asked for in a world.
 func (x *index) List(context.Context, string, string, int) ([]files.File, error) { return nil, nil }
 func (x *index) Held(context.Context, string, int) ([]files.File, error)         { return nil, nil }
-func (x *index) Scan(context.Context, string) iter.Seq2[files.File, error]       { return nil }
 func (x *index) Close() error                                                    { return nil }
 
 // pause is how the service waits before it sends a change again.

@@ -77,6 +77,12 @@ func play(p *pool, seed uint64, story func(string, ...any)) []string {
 	for n := range 1 + w.tape.Choose(4) {
 		w.user(n)
 	}
+	if w.tape.Chance(300) {
+		w.after(w.tape.UpTo(window), func() { w.audit(w.tape.Choose(nodes)) })
+	}
+	if w.tape.Chance(50) {
+		w.after(w.tape.UpTo(window), w.litter)
+	}
 	w.loop()
 	w.rest()
 	return w.violations
@@ -96,22 +102,14 @@ func (w *World) rest() {
 		w.loop()
 	}
 	w.checkHeard()
-	w.audit()
+	w.checkRest(false)
+	w.audit(0)
+	w.loop()
+	w.checkAudited()
 	if w.running > 0 {
 		w.violate("%d requests never end", w.running)
 	}
-	w.checkRest()
-}
-
-// audit looks at the files that a stranger has tampered with. Of no others it is
-// needed.
-func (w *World) audit() {
-	for _, t := range w.truths {
-		if t.taken {
-			w.look(t.id)
-		}
-	}
-	w.loop()
+	w.checkRest(true)
 }
 
 // nextLook returns when the next row is due.

@@ -158,6 +158,14 @@ func (u *user) undelete(t *thread, f *truth) {
 	}
 }
 
+// litter puts an object into the bucket that has the name of a file and is none.
+func (w *World) litter() {
+	t, p := w.truth(w.newID()), promise(200)
+	w.tell("a stranger puts an object of no file under %s", t.id)
+	t.taken = true
+	w.put(t, &p)
+}
+
 // tamper takes an object away or puts another in its place, and perhaps puts it
 // back, as a stranger who has the keys of the bucket.
 func (u *user) tamper() {

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/pawlhq/pawl/files"
@@ -63,6 +65,8 @@ type World struct {
 	truths  map[string]*truth // by file
 	ids     int
 
+	writes     int               // to the index and of the bucket
+	audited    files.AuditReport // the last one
 	violations []string
 	story      func(string, ...any)
 }
@@ -103,7 +107,7 @@ func (w *World) fault() fault {
 
 func (w *World) newID() string {
 	w.ids++
-	return fmt.Sprintf("f%03d", w.ids)
+	return fmt.Sprintf("%08d-0000-7000-8000-000000000000", w.ids)
 }
 
 func (w *World) after(d time.Duration, do func()) { w.agenda.push(w.now+d, do) }
@@ -143,6 +147,7 @@ func (w *World) apply(c files.Change) (files.Outcome, error) {
 	if err != nil || o.Result != files.Applied {
 		return o, err
 	}
+	w.writes++
 	t := w.truth(c.Next.ID)
 	w.checkChange(t, c)
 	t.row, t.wrote = c.Next, w.now
@@ -169,6 +174,27 @@ func (w *World) head(key string) files.Seen {
 	return files.Seen{Found: ok, Size: p.Size, SHA256: p.SHA256, Date: epoch.Add(w.now).Truncate(time.Second)}
 }
 
+// page is the store's answer to a listing after a key.
+func (w *World) page(after string) (page []files.Listed) {
+	for _, key := range slices.Sorted(maps.Keys(w.objects)) {
+		if key > after && len(page) < listPage {
+			page = append(page, files.Listed{Key: key, Size: w.objects[key].Size})
+		}
+	}
+	return page
+}
+
+// audit audits on a node.
+func (w *World) audit(node int) {
+	w.spawn(node, func(t *thread) {
+		r, err := t.files.Audit(context.Background(), t.list, files.AuditOptions{Limit: 100})
+		w.tell("audited: %+v, %v", r, err)
+		if err == nil {
+			w.audited = r
+		}
+	})
+}
+
 // land stores an object, unless one is there.
 func (w *World) land(key string, p files.Promise) bool {
 	if _, exists := w.objects[key]; exists {
@@ -183,6 +209,7 @@ func (w *World) land(key string, p files.Promise) bool {
 
 // put changes an object; nil: removes it.
 func (w *World) put(t *truth, p *files.Promise) {
+	w.writes++
 	w.witness(t)
 	if p == nil {
 		delete(w.objects, t.id)

@@ -1,0 +1,209 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+)
+
+// Listed is an object as a listing of the bucket has it.
+type Listed struct {
+	Key  string
+	Size int64 // in bytes
+}
+
+// AuditOptions are how an audit goes about what it finds.
+type AuditOptions struct {
+	DryRun bool // find, and write nothing
+	// Limit is how many objects without a row may be removed; where there are more,
+	// none of them is, for the index may be an old copy. 0: 100, and one in a hundred
+	// of the objects.
+	Limit int64
+}
+
+// AuditReport counts what an audit has met, and found.
+type AuditReport struct {
+	Objects int64 `json:"objects"`
+	Rows    int64 `json:"rows"`
+	// Moved counts the files that a look has moved, by the state that they have now.
+	Moved map[string]int64 `json:"moved"`
+	// Leftovers are objects of files that are gone or expired. A look removes them.
+	Leftovers int64 `json:"leftovers"`
+	// Orphans are objects that belong to no file, though their names are those of
+	// files; Removed says how many of them were removed.
+	Orphans int64 `json:"orphans"`
+	Removed int64 `json:"removed"`
+	// Foreign are objects that this service never named. They stay.
+	Foreign int64 `json:"foreign"`
+}
+
+// Found is how many differences between index and bucket there were.
+func (r *AuditReport) Found() int64 {
+	n := r.Leftovers + r.Orphans + r.Foreign
+	for _, moved := range r.Moved {
+		n += moved
+	}
+	return n
+}
+
+// TooMany reports that there were more orphans than might be removed.
+func (r *AuditReport) TooMany(o AuditOptions) bool {
+	if o.Limit > 0 {
+		return r.Orphans > o.Limit
+	}
+	return r.Orphans > defaultLimit || r.Orphans*100 > r.Objects
+}
+
+// defaultLimit is how many orphans may be removed where no limit is given.
+const defaultLimit = 100
+
+// audit is an audit under way.
+type audit struct {
+	*Service
+	options AuditOptions
+	report  AuditReport
+	orphans []string // keys, up to one more than the limit
+	nextRow func() (File, error, bool)
+	row     *File // ahead; nil: there are no more
+}
+
+// Audit compares a listing of the bucket below the service's prefix, in order of
+// key, with the index. Listing and index are no evidence: each difference is looked
+// at, and only what the look finds is written. Of what the timers are about to do
+// anyway nothing is said. After an error the counts are those of a part.
+func (s *Service) Audit(ctx context.Context, objects iter.Seq2[Listed, error], o AuditOptions) (AuditReport, error) {
+	a := &audit{Service: s, options: o, report: AuditReport{Moved: map[string]int64{}}}
+	next, stop := iter.Pull2(s.Index.Scan(ctx, ""))
+	defer stop()
+	a.nextRow = next
+	err := a.merge(ctx, objects)
+	if err == nil && !o.DryRun && !a.report.TooMany(o) {
+		err = a.removeOrphans(ctx)
+	}
+	return a.report, err
+}
+
+// merge reads objects and rows side by side, in order of key.
+func (a *audit) merge(ctx context.Context, objects iter.Seq2[Listed, error]) error {
+	if err := a.advance(); err != nil {
+		return err
+	}
+	for o, err := range objects {
+		if err != nil {
+			return fmt.Errorf("files: listing the bucket: %w", err)
+		}
+		a.report.Objects++
+		for a.row != nil && a.row.Key < o.Key {
+			if err := a.compare(ctx, nil); err != nil {
+				return err
+			}
+		}
+		if a.row != nil && a.row.Key == o.Key {
+			err = a.compare(ctx, &o)
+		} else {
+			err = a.rowless(ctx, o.Key)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for a.row != nil {
+		if err := a.compare(ctx, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *audit) advance() error {
+	f, err, ok := a.nextRow()
+	a.row = nil
+	if ok && err == nil {
+		a.row = &f
+		a.report.Rows++
+	}
+	return err
+}
+
+// compare compares the row ahead with its object, nil for none, and goes on to the
+// next row.
+func (a *audit) compare(ctx context.Context, o *Listed) error {
+	f := a.row
+	if f.differs(o) {
+		if err := a.look(ctx, f.ID); err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+	}
+	return a.advance()
+}
+
+// differs reports that a file may not be as the listing has its object. What is
+// Deleted or Purging has a timer, whatever lies there.
+func (f *File) differs(o *Listed) bool {
+	switch f.State {
+	case Indexed:
+		return o == nil || o.Size != f.Size
+	case Pending, Lost, Gone, Expired:
+		return o != nil
+	}
+	return false
+}
+
+// look looks at a file, and counts what came of it. The first look writes nothing:
+// mostly there is no difference after all.
+func (a *audit) look(ctx context.Context, id string) error {
+	f, err := a.Index.Load(ctx, id)
+	if err != nil {
+		return err
+	}
+	seen, err := a.Objects.Look(ctx, f.Key)
+	if err != nil {
+		return err
+	}
+	next, _ := f.looked(seen, false, &a.Times, a.now())
+	leftover := seen.Found && f.removable()
+	if next.State == f.State && !leftover {
+		return nil
+	}
+	if leftover {
+		a.report.Leftovers++
+	} else {
+		a.report.Moved[next.State.String()]++
+	}
+	if !a.options.DryRun {
+		_, err = a.Look(ctx, id, false)
+	}
+	return err
+}
+
+// rowless meets an object whose row the scan has not shown. The row may be younger
+// than the scan.
+func (a *audit) rowless(ctx context.Context, key string) error {
+	id, ours := a.ID(key)
+	if !ours {
+		a.report.Foreign++
+		return nil
+	}
+	err := a.look(ctx, id)
+	if !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	a.report.Orphans++
+	if int64(len(a.orphans)) <= max(a.options.Limit, defaultLimit) {
+		a.orphans = append(a.orphans, key)
+	}
+	return nil
+}
+
+// removeOrphans removes objects that had no row. None comes to have one: a row is
+// written before the URL that uploads by, and its ID is not used again.
+func (a *audit) removeOrphans(ctx context.Context) error {
+	for _, key := range a.orphans {
+		if err := a.Objects.Remove(ctx, key); err != nil {
+			return err
+		}
+		a.report.Removed++
+	}
+	return nil
+}

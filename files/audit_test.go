@@ -1,0 +1,122 @@
+package files_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"iter"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawlhq/pawl/bucket/s3bucket"
+	"github.com/pawlhq/pawl/files"
+	"github.com/pawlhq/pawl/files/memindex"
+	"github.com/pawlhq/pawl/files/s3objects"
+	"github.com/pawlhq/pawl/internal/servertest"
+)
+
+// audited is a service over a real store that hears of nothing.
+type audited struct {
+	*files.Service
+	t    *testing.T
+	list func() iter.Seq2[files.Listed, error]
+}
+
+func newAudited(t *testing.T) *audited {
+	srv := servertest.MinIO(t, servertest.Options{})
+	name := srv.NewBucket(t)
+	x := &audited{t: t, Service: &files.Service{
+		Index: memindex.New(), Objects: s3objects.New(srv.Client(), name, ""), Times: files.DefaultTimes(), Prefix: "files/",
+	}}
+	store, err := s3bucket.New(t.Context(), s3bucket.Config{
+		Endpoint: srv.Endpoint, Region: "us-east-1", PathStyle: true, AccessKey: srv.AccessKey, SecretKey: srv.SecretKey,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.list = func() iter.Seq2[files.Listed, error] {
+		return func(yield func(files.Listed, error) bool) {
+			for info, err := range store.List(t.Context(), name, x.Prefix, "") {
+				if !yield(files.Listed{Key: info.Key, Size: info.Size}, err) {
+					return
+				}
+			}
+		}
+	}
+	return x
+}
+
+// arrive uploads a file of which no notification comes.
+func (x *audited) arrive() files.File {
+	x.t.Helper()
+	f, _, err := x.Upload(x.t.Context(), "e", "", files.Promise{Size: 5, ContentType: "text/plain", SHA256: sha256.Sum256([]byte("hello"))})
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	x.put(&f, "hello")
+	return f
+}
+
+func (x *audited) put(f *files.File, body string) {
+	x.t.Helper()
+	f.Promise = files.Promise{Size: int64(len(body)), ContentType: "text/plain", SHA256: sha256.Sum256([]byte(body))}
+	if err := x.Objects.Put(x.t.Context(), f, bytes.NewReader([]byte(body))); err != nil {
+		x.t.Fatal(err)
+	}
+}
+
+func (x *audited) finds(o files.AuditOptions, want files.AuditReport) {
+	x.t.Helper()
+	if want.Moved == nil {
+		want.Moved = map[string]int64{}
+	}
+	got, err := x.Audit(x.t.Context(), x.list(), o)
+	if d := cmp.Diff(want, got); err != nil || d != "" {
+		x.t.Error(err, d)
+	}
+}
+
+// TestAudit: an audit puts right what no notification told of, and then finds
+// nothing more. What it may not be sure of it leaves alone.
+func TestAudit(t *testing.T) {
+	x := newAudited(t)
+	came, taken, changed := x.arrive(), x.arrive(), x.arrive()
+	x.finds(files.AuditOptions{DryRun: true}, files.AuditReport{Objects: 3, Rows: 3, Moved: map[string]int64{"indexed": 3}})
+	x.finds(files.AuditOptions{}, files.AuditReport{Objects: 3, Rows: 3, Moved: map[string]int64{"indexed": 3}})
+	x.finds(files.AuditOptions{}, files.AuditReport{Objects: 3, Rows: 3})
+	for _, f := range []files.File{taken, changed} {
+		if err := x.Objects.Remove(t.Context(), f.Key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	x.put(&changed, "something else")
+	x.put(&files.File{ID: "f", Key: "files/notes.txt"}, "not a file of the service")
+	x.put(&files.File{ID: "f", Key: "files/01990000-0000-7000-8000-000000000000"}, "a file that a restored index does not know")
+	left := files.AuditReport{Objects: 4, Rows: 3, Orphans: 1, Foreign: 1}
+	found := left
+	found.Moved = map[string]int64{"lost": 2}
+	x.finds(files.AuditOptions{}, found)
+	x.finds(files.AuditOptions{}, left)
+	left.Removed = 1
+	x.finds(files.AuditOptions{Limit: 1}, left)
+	x.finds(files.AuditOptions{Limit: 1}, files.AuditReport{Objects: 3, Rows: 3, Foreign: 1})
+	if f, err := x.Get(t.Context(), came.ID); err != nil || f.State != files.Indexed {
+		t.Errorf("%s, %v", f.State, err)
+	}
+}
+
+// TestTooMany: where the index may be an old copy no object is removed.
+func TestTooMany(t *testing.T) {
+	for _, test := range []struct {
+		objects, orphans, limit int64
+		want                    bool
+	}{
+		{100, 1, 0, false}, {99, 1, 0, true}, {10_000, 100, 0, false}, {1_000_000, 101, 0, true},
+		{1_000_000, 101, 101, false}, {101, 101, 100, true}, {0, 0, 0, false},
+	} {
+		r := files.AuditReport{Objects: test.objects, Orphans: test.orphans}
+		if got := r.TooMany(files.AuditOptions{Limit: test.limit}); got != test.want {
+			t.Errorf("%+v: %v", test, got)
+		}
+	}
+}
