@@ -70,20 +70,22 @@ var checks = []struct {
 	{readAfterWrite, "what was written is read at once", checkReadAfterWrite},
 	{listAfterWrite, "a listing tells at once of what was written and removed", checkListAfterWrite},
 	{readAfterDelete, "what was removed is gone at once", checkReadAfterDelete},
+	{expiredSignature, "a presigned write is refused once its signature has expired", checkExpiredSignature},
 	{wholeReads, "a read during writes has no older content than its ETag, and no part of one", checkWholeReads},
 }
 
 // The names of the checks.
 const (
-	createOnce      = "create-once"
-	replaceMatch    = "replace-match"
-	matchMissing    = "match-missing"
-	deleteMatch     = "delete-match"
-	quotedETags     = "quoted-etags"
-	readAfterWrite  = "read-after-write"
-	listAfterWrite  = "list-after-write"
-	readAfterDelete = "read-after-delete"
-	wholeReads      = "whole-reads"
+	createOnce       = "create-once"
+	replaceMatch     = "replace-match"
+	matchMissing     = "match-missing"
+	deleteMatch      = "delete-match"
+	quotedETags      = "quoted-etags"
+	readAfterWrite   = "read-after-write"
+	listAfterWrite   = "list-after-write"
+	readAfterDelete  = "read-after-delete"
+	expiredSignature = "expired-signature"
+	wholeReads       = "whole-reads"
 )
 
 // Examine makes all checks in the bucket, with about a thousand requests. It

@@ -24,7 +24,7 @@ import (
 // names are those of the checks, in order.
 var names = []string{
 	"create-once", "replace-match", "match-missing", "delete-match", "quoted-etags",
-	"read-after-write", "list-after-write", "read-after-delete", "whole-reads",
+	"read-after-write", "list-after-write", "read-after-delete", "expired-signature", "whole-reads",
 }
 
 // verdicts returns the checks that are not ok, and fails the test if a check is
@@ -160,6 +160,8 @@ func TestEachFaultIsFound(t *testing.T) {
 		}, "a HEAD does not find"},
 		{"HEAD finds what was removed", clairvoyant(), one("read-after-delete", doctor.Failed), "a HEAD still finds"},
 		{"removals hidden in listings", &listingRemoved().altered, one("list-after-write", doctor.Failed), "still shows what was just removed"},
+		{"expired signatures accepted", &altered{Store: memory(), forever: true}, one("expired-signature", doctor.Ignored), "an hour after its signature had expired"},
+		{"no signatures", struct{ bucket.Store }{memory()}, one("expired-signature", doctor.Failed), "cannot sign"},
 		{"missing while overwritten", vanishing(), one("whole-reads", doctor.Failed), "found no object"},
 	} {
 		t.Run(tc.fault, func(t *testing.T) {
@@ -334,6 +336,7 @@ func TestFeatures(t *testing.T) {
 			"locks":                       "not safe: it ignores If-None-Match (create-once)",
 			"update":                      "not safe: it ignores If-None-Match (create-once)",
 			"semaphores and shared locks": "not safe: it ignores If-None-Match (create-once)",
+			"archives":                    "not safe: it ignores If-None-Match (create-once)",
 			"fair locks":                  "not safe: it ignores If-None-Match (create-once)",
 		}},
 		{"If-Match creates", creatingOnIfMatch(), map[string]string{
@@ -341,6 +344,9 @@ func TestFeatures(t *testing.T) {
 			"update":                      "not safe: it ignores If-Match on a missing key (match-missing)",
 			"semaphores and shared locks": "not safe: it ignores If-Match on a missing key (match-missing)",
 			"fair locks":                  "not safe: it ignores If-Match on a missing key (match-missing)",
+		}},
+		{"expired signatures accepted", &altered{Store: memory(), forever: true}, map[string]string{
+			"archives": "not safe: it ignores that a signature has expired (expired-signature)",
 		}},
 		{"If-Match ignored on DELETE", ignoringOnDelete(), map[string]string{
 			"removals of outputs": "safe with a limit: it may remove what another has just written: heals by verification, after lease.horizon",
@@ -350,13 +356,14 @@ func TestFeatures(t *testing.T) {
 			return i, !strings.Contains(i.Key, "list-after-write-3")
 		}), map[string]string{
 			"semaphores and shared locks": "not safe: list-after-write failed", "audit": "not safe: list-after-write failed",
-			"fair locks": "not safe: list-after-write failed",
+			"fair locks": "not safe: list-after-write failed", "archives": "not safe: list-after-write failed",
 		}},
 		{"stale GET", &readingBefore("read-after-write", func(_, _ bucket.Info, found bool) bool { return found }).altered, map[string]string{
 			"pipeline outputs":            "safe with a limit: an object may be hidden after it was written: set objects.eventual in the configuration",
 			"locks":                       "not safe: read-after-write failed",
 			"update":                      "not safe: read-after-write failed",
 			"semaphores and shared locks": "not safe: read-after-write failed",
+			"archives":                    "not safe: read-after-write failed",
 			"fair locks":                  "not safe: read-after-write failed",
 		}},
 	} {

@@ -88,6 +88,7 @@ var needs = []struct {
 		{deleteMatch, "a waiter may lose its place in the queue, and nothing else"},
 	}},
 	{"audit", listingNeeds, nil},
+	{"archives", []string{createOnce, readAfterWrite, listAfterWrite, expiredSignature}, nil},
 }
 
 // limit is what a feature does less well where a check is not ok.
@@ -98,6 +99,8 @@ var preconditions = map[string]string{
 	createOnce:   "If-None-Match",
 	replaceMatch: "If-Match",
 	matchMissing: "If-Match on a missing key",
+
+	expiredSignature: "that a signature has expired",
 }
 
 // lacks names what a store does not honour.

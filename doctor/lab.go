@@ -80,12 +80,17 @@ func unlabelled(err error) error {
 // put sends a write once.
 func (l *lab) put(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (etag string, err error) {
 	etag, err = l.store.Put(ctx, ref, o, c)
-	if err == nil || errors.Is(err, bucket.ErrUnclear) && bucket.Unsent(err) == nil {
+	l.mark(ref, err)
+	return etag, err
+}
+
+// mark notes that an object may exist, after an answer to its write.
+func (l *lab) mark(ref event.Object, answer error) {
+	if answer == nil || errors.Is(answer, bucket.ErrUnclear) && bucket.Unsent(answer) == nil {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.keys[ref.Key] = true
 	}
-	return etag, err
 }
 
 func object(text string) bucket.Object {
@@ -135,9 +140,14 @@ func (l *lab) list(ctx context.Context) (map[string]string, error) {
 // does not say. The error matches ErrUnclear or ErrConflict where it never came to
 // be known.
 func (l *lab) write(ctx context.Context, ref event.Object, text string, c bucket.Condition, trust cell.Trust) (fate cell.Fate, etag string, err error) {
+	return l.settle(ctx, ref, text, trust, func(ctx context.Context, o bucket.Object) (string, error) { return l.put(ctx, ref, o, c) })
+}
+
+// settle is write by a request of another kind.
+func (l *lab) settle(ctx context.Context, ref event.Object, text string, trust cell.Trust, send func(context.Context, bucket.Object) (string, error)) (fate cell.Fate, etag string, err error) {
 	w := cell.Write{
 		Send: func(ctx context.Context) (err error) {
-			etag, err = l.put(ctx, ref, object(text), c)
+			etag, err = send(ctx, object(text))
 			if dial := bucket.Unsent(err); dial != nil {
 				return fmt.Errorf("%w: %w", cell.ErrUnsent, dial)
 			}

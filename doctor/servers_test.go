@@ -59,6 +59,7 @@ func examineServer(t *testing.T, srv *servertest.Server) {
 	want := map[string]doctor.Safety{
 		"pipeline outputs": doctor.Safe, "removals of outputs": doctor.Limited, "locks": doctor.Safe, "update": doctor.Safe,
 		"semaphores and shared locks": doctor.Safe, "fair locks": doctor.Limited, "audit": doctor.Safe,
+		"archives": doctor.Safe,
 	}
 	if srv.DeleteConditions {
 		want["removals of outputs"], want["fair locks"] = doctor.Safe, doctor.Safe

@@ -29,6 +29,16 @@ type altered struct {
 	put    func(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error)
 	remove func(ctx context.Context, ref event.Object, c bucket.Condition) error
 	list   func(ctx context.Context, bucketName, prefix, after string) iter.Seq2[bucket.Info, error]
+
+	forever bool // no signature expires
+}
+
+// PutSigned implements [bucket.Expirer].
+func (a *altered) PutSigned(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition, signed time.Time, valid time.Duration) (string, error) {
+	if !a.forever && time.Since(signed) > valid {
+		return "", bucket.ErrExpired
+	}
+	return a.Put(ctx, ref, o, c)
 }
 
 func (a *altered) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"iter"
 	"sync"
+	"time"
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
@@ -153,7 +154,18 @@ func (f *Faults) Get(ctx context.Context, ref event.Object) (info bucket.Info, b
 
 // Put implements [bucket.Store]. It holds the body, so that a fault can send it
 // again or later.
-func (f *Faults) Put(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (etag string, err error) {
+func (f *Faults) Put(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
+	return f.write(ctx, o, func(ctx context.Context, o bucket.Object) (string, error) { return f.below.Put(ctx, ref, o, c) })
+}
+
+// PutSigned implements [bucket.Expirer], if the store below does. It is a Put to faults.
+func (f *Faults) PutSigned(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition, signed time.Time, valid time.Duration) (string, error) {
+	return f.write(ctx, o, func(ctx context.Context, o bucket.Object) (string, error) {
+		return f.below.(bucket.Expirer).PutSigned(ctx, ref, o, c, signed, valid)
+	})
+}
+
+func (f *Faults) write(ctx context.Context, o bucket.Object, send func(context.Context, bucket.Object) (string, error)) (etag string, err error) {
 	var data []byte
 	if o.Body != nil {
 		if data, err = io.ReadAll(o.Body); err != nil {
@@ -162,7 +174,7 @@ func (f *Faults) Put(ctx context.Context, ref event.Object, o bucket.Object, c b
 	}
 	err = f.call(ctx, Put, func(ctx context.Context) error {
 		o.Body = bytes.NewReader(data)
-		etag, err = f.below.Put(ctx, ref, o, c)
+		etag, err = send(ctx, o)
 		return err
 	})
 	return etag, err

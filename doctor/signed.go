@@ -1,0 +1,52 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/cell"
+)
+
+// checkExpiredSignature sends a presigned write in its time, and one whose time has been
+// over for an hour, by this machine's clock.
+func checkExpiredSignature(ctx context.Context, l *lab) (string, error) {
+	store, ok := l.store.(bucket.Expirer)
+	if !ok {
+		return "", broken("this driver cannot sign requests that expire")
+	}
+	send := func(key string, ago time.Duration) (cell.Fate, error) {
+		ref := l.ref(key)
+		fate, _, err := l.settle(ctx, ref, content(), cell.Trust{Refusal: true}, func(ctx context.Context, o bucket.Object) (string, error) {
+			etag, err := store.PutSigned(ctx, ref, o, bucket.Condition{}, time.Now().Add(-ago), time.Minute)
+			l.mark(ref, err)
+			if errors.Is(err, bucket.ErrExpired) {
+				err = fmt.Errorf("%w: %w", cell.ErrRefused, err)
+			}
+			return etag, err
+		})
+		return fate, err
+	}
+	_, err := send(expiredSignature, 0)
+	if errors.Is(err, cell.ErrRefused) {
+		return "", broken("a presigned write was refused within its time; are the clocks right? %v", err)
+	}
+	if err != nil {
+		return "", err
+	}
+	late := expiredSignature + "-late"
+	fate, err := send(late, time.Hour)
+	switch {
+	case fate == cell.Landed:
+		return "", ignored("a presigned write was accepted an hour after its signature had expired")
+	case !errors.Is(err, cell.ErrRefused):
+		return "", err
+	}
+	now, err := l.look(ctx, l.ref(late))
+	if err == nil && now.exists {
+		err = broken("a presigned write whose signature had expired was refused, and landed all the same")
+	}
+	return "", err
+}
