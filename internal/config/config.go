@@ -24,7 +24,7 @@ type File struct {
 	// What is done, with which objects.
 	Pipelines []Pipeline `yaml:"pipelines" jsonschema:"required,minItems=1"`
 	// Streams of records that are stored in a bucket, each record once.
-	Archives []Archive `yaml:"archives"`
+	Archives []Archive `yaml:"archives" jsonschema:"minItems=1"`
 	// A service that uploads files into a bucket and keeps an index of them: "pawl
 	// files serve".
 	Files *Files `yaml:"files"`

@@ -82,6 +82,8 @@ func TestSchemaRefuses(t *testing.T) {
 	for _, good := range []string{
 		pipeline(", copy: {to: s3://c/x/}"),
 		pipeline(`, image: {to: s3://c, width: "${WIDTH}", grayscale: "${GRAY}"}`),
+		"archives: [{name: a, kinesis: {stream: s}, to: s3://b/p/}]",
+		"files: {secret: 0123456789abcdef0123456789abcdef, to: s3://b/p/}",
 	} {
 		if err := validate(compiled, []byte(good)); err != nil {
 			t.Errorf("%s: %v", good, err)
@@ -90,6 +92,8 @@ func TestSchemaRefuses(t *testing.T) {
 	for _, bad := range []string{
 		"ledger: sqlite:x",
 		"pipelines: []",
+		"archives: []",
+		"archives: [{name: a, to: s3://b/p/}]",
 		pipeline(""),
 		pipeline(", copy: {to: s3://c/x/}, http: {url: x}"),
 		pipeline(", copy: {to: /x}"),
@@ -138,7 +142,10 @@ func schema(t *testing.T) []byte {
 	delete(r.CommentMap, "github.com/pawlhq/pawl/internal/config.File")
 	s := r.Reflect(&config.File{})
 	s.ID = "https://raw.githubusercontent.com/pawlhq/pawl/main/docs/pawl.schema.json"
-	s.Title = "pawl.yaml"
+	s.Title, s.Required = "pawl.yaml", nil
+	for _, work := range []string{"pipelines", "archives", "files"} { // at least one of these
+		s.AnyOf = append(s.AnyOf, &jsonschema.Schema{Required: []string{work}})
+	}
 	one := uint64(1)
 	source := property(t, s, "sources").Items
 	source.MinProperties, source.MaxProperties = &one, &one
