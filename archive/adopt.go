@@ -23,7 +23,7 @@ import (
 // are read, and a record that one of them holds is not stored again.
 type Adoption struct {
 	// From and Until are the minutes that are looked into. The stream kept nothing
-	// older, and the other program had ended then.
+	// older at the first adoption, and the other program had ended at the last.
 	From  time.Time `json:"from"`
 	Until time.Time `json:"until"`
 }
@@ -60,6 +60,16 @@ func (a *Archive) another(ctx context.Context) (string, error) {
 		}
 	}
 	return "", nil
+}
+
+// until returns the adoption of all that the stream keeps now, and of what was adopted
+// before.
+func (ad *Adoption) until(now time.Time, retention time.Duration) *Adoption {
+	from := now.Add(-retention - time.Hour)
+	if ad != nil && ad.From.Before(from) {
+		from = ad.From
+	}
+	return &Adoption{From: from, Until: now.Add(skew)}
 }
 
 // holds reports that objects of a minute are looked into.

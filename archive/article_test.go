@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -142,9 +143,9 @@ func (t *thread) publish(shard string, entries []Entry, checking *bool) error {
 			*checking = len(rest) < len(group)
 			group = rest
 		}
-		body, _ := codec{t.proc}.Encode("a", shard, group)
+		body, _ := codec{t.proc}.Encode(adoptedFormat, shard, group)
 		o := bucket.Object{Body: strings.NewReader(string(body)), Size: int64(len(body))}
-		key := fmt.Sprintf("%s%d-%s-%s", prefix, int64(9e15)-m.UnixMilli(), first, last)
+		key := fmt.Sprintf("%s%019d-%s-%s", prefix, math.MaxInt64-m.UnixMilli(), first, last)
 		for {
 			if _, err := (storeOf{t}).Put(context.Background(), event.Object{Key: key}, o, bucket.Condition{}); err == nil {
 				break

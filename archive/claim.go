@@ -212,8 +212,8 @@ func (a *Archive) Recover(ctx context.Context) (Claim, error) {
 	if err != nil {
 		return Claim{}, err
 	}
-	if now := minute(a.Now()); key != "" {
-		c.Adopted = &Adoption{From: now.Add(-retention - time.Hour), Until: now.Add(skew)}
+	if key != "" {
+		c.Adopted = c.Adopted.until(minute(a.Now()), retention)
 	}
 	switch {
 	case c.ID != "":

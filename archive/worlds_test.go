@@ -358,6 +358,28 @@ func (w *world) stored() (keys []string) {
 	return keys
 }
 
+// verify lets a process verify all that is stored, over a ledger.
+func (w *world) verify(over *table) *Report {
+	r, done := &Report{}, false
+	w.now += time.Minute
+	p := &proc{world: w, table: over, id: -1, format: "a", knows: "abc"}
+	p.spawn(func(t *thread) {
+		defer func() { done = true }()
+		found, err := t.archive().Verify(stoppable{context.Background(), t}, true, nil)
+		if err != nil {
+			w.violated("A4", "%v", err)
+			return
+		}
+		r = found
+		r.Findings = slices.DeleteFunc(r.Findings, func(f Finding) bool {
+			_, known := w.progress(f.Shard)
+			return f.Kind == Missing && f.Shard == w.deleted && !known // nobody can mend it
+		})
+	})
+	w.run(func() bool { return done })
+	return r
+}
+
 // checkVerify compares what Verify says with the truth, and whether it notices that
 // an object is missing, or one too many.
 func (w *world) checkVerify() {
@@ -370,27 +392,7 @@ func (w *world) checkVerify() {
 		return
 	}
 	want := len(w.wrong) == 0
-	verify := func() *Report {
-		r, done := &Report{}, false
-		w.now += time.Minute
-		p := &proc{world: w, table: over, id: -1, format: "a", knows: "abc"}
-		p.spawn(func(t *thread) {
-			defer func() { done = true }()
-			found, err := t.archive().Verify(stoppable{context.Background(), t}, true, nil)
-			if err != nil {
-				w.violated("A4", "%v", err)
-				return
-			}
-			r = found
-			r.Findings = slices.DeleteFunc(r.Findings, func(f Finding) bool {
-				_, known := w.progress(f.Shard)
-				return f.Kind == Missing && f.Shard == w.deleted && !known // nobody can mend it
-			})
-		})
-		w.run(func() bool { return done })
-		return r
-	}
-	if r := verify(); (len(r.Findings) == 0) != want {
+	if r := w.verify(over); (len(r.Findings) == 0) != want {
 		w.violated("A4", "Verify: %+v", r)
 	}
 	if !want || len(w.wrong) > 0 || w.tape.Chance(750) {
@@ -406,7 +408,7 @@ func (w *world) checkVerify() {
 	key := keys[w.tape.Choose(len(keys))]
 	o := w.objects[key]
 	delete(w.objects, key)
-	if r := verify(); len(r.Findings) != 1 || r.Findings[0].Kind != Missing {
+	if r := w.verify(over); len(r.Findings) != 1 || r.Findings[0].Kind != Missing {
 		w.violated("A4", "%s is missing, and Verify says %+v", key, r)
 	}
 	w.objects[key] = o
@@ -414,7 +416,7 @@ func (w *world) checkVerify() {
 	n.End = n.End.after()
 	double := newObject(n.Key("p/"), o.ETag, o.body, o.Metadata)
 	w.objects[double.Key] = double
-	if r := verify(); !slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Kind == Overlap && slices.Contains(f.Keys, key) }) {
+	if r := w.verify(over); !slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Kind == Overlap && slices.Contains(f.Keys, key) }) {
 		w.violated("A4", "%s and %s overlap, and Verify says %+v", key, n.Key("p/"), r)
 	}
 }

@@ -14,7 +14,7 @@ var archives = []Mutant{
 		Name:  "an-archive-that-commits-before-it-sends",
 		Edits: []Edit{{"archive/send.go", "	signed := s.Now()\n	if err := s.write(ctx, next)", "	signed := s.Now()\n	next = next.Commit()\n	if err := s.write(ctx, next)"}},
 		Why:   "A crash before the PUT leaves records that everybody takes for stored.",
-		Test:  archived("A1"),
+		Test:  archived("A[16]"),
 	},
 	{
 		Name: "an-archive-that-sums-up-bytes",
@@ -32,7 +32,7 @@ var archives = []Mutant{
 			{"archive/replay.go", "got != o.Digest {", "got == \"\" {"},
 		},
 		Why:  "Some records of an announced object have expired: the rest is stored under a key that says that all are there.",
-		Test: archived("A1"),
+		Test: archiveTest("TestPartExpired"),
 	},
 	{
 		Name:  "an-archive-replayed-in-own-boundaries",
@@ -125,7 +125,7 @@ var archives = []Mutant{
 		Name:  "an-archive-that-asks-the-stream-before-the-registers",
 		Edits: []Edit{{"archive/shards.go", "	var unfinished []string\n", "	all, err := a.Stream.Shards(ctx)\n	if err != nil {\n		return nil, err\n	}\n	var unfinished []string\n"}, {"archive/shards.go", "	all, err := a.Stream.Shards(ctx)\n	if err != nil {\n		return nil, err\n	}\n	listed", "	listed"}},
 		Why:   "A shard that was made between the two is taken for one that the stream has forgotten, and finished before its end.",
-		Test:  archived("A1"),
+		Test:  archiveTest("TestShardBetween"),
 	},
 	{
 		Name: "an-archive-without-a-claim",

@@ -1,0 +1,236 @@
+package archive_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/archive"
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger/memledger"
+)
+
+// slowStore is a store on the other side of a network that holds the first object
+// back.
+type slowStore struct {
+	archive.Store
+	held func() error
+}
+
+// PutSigned implements [bucket.Expirer].
+func (s *slowStore) PutSigned(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition, signed time.Time, valid time.Duration) (string, error) {
+	body, err := io.ReadAll(o.Body)
+	if err != nil {
+		return "", err
+	}
+	send := func() error {
+		o.Body = bytes.NewReader(body)
+		_, err := s.Store.PutSigned(context.WithoutCancel(ctx), ref, o, c, signed, valid)
+		return err
+	}
+	if s.held == nil {
+		s.held = send
+		<-ctx.Done() // and its owner with it
+		return "", bucket.ErrUnclear
+	}
+	return "", send()
+}
+
+// TestLatePut: an object that was announced could not be stored before its records
+// had expired. Its key is voided, so that it cannot land beside the gap.
+func TestLatePut(t *testing.T) {
+	inPlace(t, 1, func(p *place) {
+		shard := p.shards()[0]
+		p.put(shard, 3)
+		slow := &slowStore{Store: p.store}
+		a := p.archive("ndjson")
+		a.Store = slow
+		stop := p.run(a)
+		time.Sleep(20 * time.Second)
+		if err := stop(); err != nil || slow.held == nil {
+			t.Fatalf("nothing was sent: %v", err)
+		}
+		number, err := p.stream.Put(p.Context(), shard, "key", []byte("the last one that expires"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.stream.Trim(shard, number)
+		p.put(shard, 5)
+		stop = p.run(p.archive("ndjson"))
+		time.Sleep(time.Minute)
+		if err := slow.held(); !errors.Is(err, bucket.ErrPrecondition) {
+			t.Errorf("the late PUT: %v", err)
+		}
+		time.Sleep(time.Minute)
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		if r := p.verified(p.archive("ndjson"), 5); r.Gaps != 1 || r.Voids != 1 {
+			t.Errorf("%+v", r)
+		}
+	})
+}
+
+// TestPartExpired: of an announced object only some records have expired. The others are
+// stored, and not under the key that says that all are there.
+func TestPartExpired(t *testing.T) {
+	inPlace(t, 1, func(p *place) {
+		shard := p.shards()[0]
+		p.put(shard, 3)
+		slow := &slowStore{Store: p.store}
+		a := p.archive("ndjson")
+		a.Store = slow
+		stop := p.run(a)
+		time.Sleep(20 * time.Second)
+		if err := stop(); err != nil || slow.held == nil {
+			t.Fatalf("nothing was sent: %v", err)
+		}
+		p.stream.Trim(shard, p.entries(shard)[0].Number)
+		p.put(shard, 2)
+		stop = p.run(p.archive("ndjson"))
+		time.Sleep(2 * time.Minute)
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		if r := p.verified(p.archive("ndjson"), 2+2); r.Gaps != 1 || r.Voids != 1 {
+			t.Errorf("%+v", r)
+		}
+	})
+}
+
+// TestLateAfterRecovery: a PUT that was signed before the registers were lost cannot
+// land beside what is stored after the recovery.
+func TestLateAfterRecovery(t *testing.T) {
+	inPlace(t, 1, func(p *place) {
+		shard := p.shards()[0]
+		p.put(shard, 3)
+		slow := &slowStore{Store: p.store}
+		a := p.archive("ndjson")
+		a.Store = slow
+		stop := p.run(a)
+		time.Sleep(20 * time.Second)
+		if err := stop(); err != nil || slow.held == nil {
+			t.Fatalf("nothing was sent: %v", err)
+		}
+		p.ledger = memledger.New()
+		if _, err := p.archive("ndjson").Recover(p.Context()); err != nil {
+			t.Fatal(err)
+		}
+		p.put(shard, 2)
+		stop = p.run(p.archive("ndjson"))
+		time.Sleep(time.Minute)
+		if err := slow.held(); !errors.Is(err, bucket.ErrExpired) {
+			t.Errorf("the late PUT: %v", err)
+		}
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		p.verified(p.archive("ndjson"), 5)
+	})
+}
+
+// TestRemovedFromIntent: of two announced objects both were stored, the first was
+// removed by hand, and its records have expired. The gap ends where the second begins.
+func TestRemovedFromIntent(t *testing.T) {
+	inPlace(t, 1, func(p *place) {
+		shard := p.shards()[0]
+		for range 3 {
+			p.put(shard, 3)
+			time.Sleep(time.Minute)
+		}
+		a := p.archive("ndjson")
+		ctx, cancel := context.WithCancel(p.Context())
+		stored := &countingStore{Store: p.store, second: cancel}
+		a.Store = stored
+		if err := a.Run(ctx); err != nil || len(stored.keys) != 2 {
+			t.Fatalf("%q were stored: %v", stored.keys, err)
+		}
+		if err := p.store.Delete(p.Context(), event.Object{Bucket: "b", Key: stored.keys[0]}, bucket.Condition{}); err != nil {
+			t.Fatal(err)
+		}
+		p.stream.Trim(shard, p.entries(shard)[4].Number)
+		p.put(shard, 3)
+		stop := p.run(p.archive("ndjson"))
+		time.Sleep(2 * time.Minute)
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		if r := p.verified(p.archive("ndjson"), 3+3+3); r.Gaps != 1 || r.Voids != 1 {
+			t.Errorf("%+v", r)
+		}
+	})
+}
+
+// countingStore is one whose answer to the second object is lost, and the process with
+// it.
+type countingStore struct {
+	archive.Store
+	second func()
+	keys   []string
+}
+
+// PutSigned implements [bucket.Expirer].
+func (s *countingStore) PutSigned(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition, signed time.Time, valid time.Duration) (string, error) {
+	etag, err := s.Store.PutSigned(ctx, ref, o, c, signed, valid)
+	if s.keys = append(s.keys, ref.Key); len(s.keys) < 2 {
+		return etag, err
+	}
+	s.second()
+	return "", bucket.ErrUnclear
+}
+
+// Head implements [bucket.Store].
+func (s *countingStore) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {
+	if ctx.Err() != nil {
+		return bucket.Info{}, bucket.ErrUnavailable
+	}
+	return s.Store.Head(ctx, ref)
+}
+
+// answering is a stream whose answer of which shards there are takes long.
+type answering struct {
+	archive.Stream
+	meanwhile func()
+}
+
+// Shards implements [archive.Stream].
+func (s *answering) Shards(ctx context.Context) ([]archive.Shard, error) {
+	all, err := s.Stream.Shards(ctx)
+	s.meanwhile()
+	return all, err
+}
+
+// TestShardBetween: a shard that another worker has begun with, and that is younger than
+// what the stream has answered, is not taken for one that the stream has forgotten.
+func TestShardBetween(t *testing.T) {
+	inPlace(t, 1, func(p *place) {
+		work := func() {
+			t.Helper()
+			stop := p.run(p.archive("ndjson"))
+			p.put(p.shards()[len(p.shards())-1], 3)
+			time.Sleep(time.Minute)
+			if err := stop(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		work()
+		a := p.archive("ndjson")
+		c, err := a.Claimed(p.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Stream = &answering{a.Stream, func() {
+			if err := p.stream.Split(p.Context(), p.shards()[0]); err != nil {
+				t.Error(err)
+			}
+			work()
+		}}
+		if all, err := a.Shards(p.Context(), c); err != nil || len(all) != 1 {
+			t.Errorf("%+v, %v: want the one that there was", all, err)
+		}
+	})
+}
