@@ -218,3 +218,42 @@ func TestOtherPrefix(t *testing.T) {
 		}
 	})
 }
+
+// TestNotAdoptable: another program's object that cannot be gone on behind stops the
+// shard, and the error says where it is.
+func TestNotAdoptable(t *testing.T) {
+	for what, spoil := range map[string]func(e archive.Entry) (entries []archive.Entry, body string){
+		"in part": func(e archive.Entry) ([]archive.Entry, string) {
+			e.Records = e.Records[:1]
+			return []archive.Entry{e}, ""
+		},
+		"is no JSON array": func(e archive.Entry) ([]archive.Entry, string) { return []archive.Entry{e}, "[{" },
+	} {
+		inPlace(t, 1, func(p *place) {
+			if _, err := p.stream.Put(p.Context(), p.shards()[0], "key", []byte("a"), []byte("b")); err != nil {
+				t.Fatal(err)
+			}
+			entries, body := spoil(p.entries(p.shards()[0])[0])
+			key := p.published(entries)[0]
+			if body != "" {
+				p.object(key, body)
+			}
+			if _, err := p.archive("ndjson").Recover(p.Context()); err != nil {
+				t.Fatal(err)
+			}
+			stop := p.run(p.archive("ndjson"))
+			time.Sleep(time.Minute)
+			if err := stop(); err != nil {
+				t.Fatal(err)
+			}
+			if said := p.log.String(); !strings.Contains(said, what) || !strings.Contains(said, "s3://b/"+key[:len("p/2000/01/01/00/00")]) {
+				t.Errorf("the log says\n%s", said)
+			}
+			for info, err := range p.store.List(p.Context(), "b", "p/20", "") {
+				if err != nil || info.Key != key {
+					t.Errorf("%s, %v: only the other program's object was there", info.Key, err)
+				}
+			}
+		})
+	}
+}
