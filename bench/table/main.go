@@ -36,6 +36,7 @@ var wanted = []struct {
 	{name: "internal/e2e BenchmarkReplay", unit: "MB", most: 200},
 	{name: "internal/e2e BenchmarkAudit", unit: "ratio", least: 0.8},
 	{name: "internal/e2e BenchmarkAudit", unit: "MB", most: 100},
+	{name: "internal/e2e BenchmarkArchiveRate", unit: "ratio", least: 0.7},
 }
 
 func main() {
