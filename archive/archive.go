@@ -122,8 +122,12 @@ func (a *Archive) replace(ctx context.Context, c cell.Cell, version string, body
 	}
 }
 
-// pace waits before a request is sent again.
+// pace waits before a request is sent again. It warns now and then, for nothing is
+// stored meanwhile.
 func (a *Archive) pace(ctx context.Context, try int, answer error) error {
+	if try%8 == 4 {
+		a.Log.Warn("a request fails again and again; it is sent until it is answered", "archive", a.Name, "error", answer)
+	}
 	if err := a.Sleep(ctx, min(100*time.Millisecond<<min(try, 8), 5*time.Second)); err != nil {
 		return fmt.Errorf("%w: %w", answer, err)
 	}

@@ -187,12 +187,21 @@ func runArchiveRun(ctx context.Context, a *app, names []string) (err error) {
 			return err
 		}
 		one.Observe = func(shard string, o archive.Planned) {
-			log.Info("stored", "archive", one.Name, "shard", shard, "key", o.Key, "entries", o.Count)
+			log.Info("stored", "archive", one.Name, "shard", shard, "key", o.Key, "entries", o.Count, "behind", behind(o.Arrival))
 		}
 		log.Info("archive", "name", one.Name, "to", place(one.Bucket, one.Prefix), "format", one.Format)
 		work.Go(func() error { return explained(one.Run(ctx)) })
 	}
 	return work.Wait()
+}
+
+// behind is how long ago the newest record that is stored arrived. Behind a gap at
+// the very beginning there is none.
+func behind(arrival time.Time) string {
+	if arrival.IsZero() {
+		return "unknown"
+	}
+	return time.Since(arrival).Round(time.Millisecond).String()
 }
 
 // explained says with which code a command ends.

@@ -109,11 +109,16 @@ func newArchiving(t *testing.T, streams *servertest.Streams, rng *rand.Rand) *ar
 		binary: build(t, dir), dir: dir, config: filepath.Join(dir, "pawl.yaml"), command: []string{"archive", "run"},
 		env: []string{"AWS_ACCESS_KEY_ID=" + a.server.AccessKey, "AWS_SECRET_ACCESS_KEY=" + a.server.SecretKey},
 	}
-	text := fmt.Sprintf(archiveConfig, "sqlite:"+filepath.Join(dir, "pawl.db"), a.server.Endpoint, a.stream, a.streams.Endpoint, a.bucket, archiveLease)
-	if err := os.WriteFile(a.fleet.config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	a.configure(a.stream, a.streams.Endpoint, a.server.Endpoint)
 	return a
+}
+
+func (a *archiving) configure(stream, streams, objects string) {
+	a.Helper()
+	text := fmt.Sprintf(archiveConfig, "sqlite:"+filepath.Join(a.fleet.dir, "pawl.db"), objects, stream, streams, a.bucket, archiveLease)
+	if err := os.WriteFile(a.fleet.config, []byte(text), 0o600); err != nil {
+		a.Fatal(err)
+	}
 }
 
 // archivePlan deals strikes to the workers. Each comes at any moment, and late
