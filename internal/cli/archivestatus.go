@@ -17,7 +17,7 @@ func newArchiveStatusCommand(a *app) *cobra.Command {
 		Use:   "status [NAME...]",
 		Short: "Show how far each shard is stored",
 		Long: `Status prints a line for each shard: how far it is stored, by whom, and how many
-objects are on their way.`,
+objects were announced since.`,
 		Example: `  pawl archive status
   pawl archive status clicks --json`,
 		RunE: func(cmd *cobra.Command, names []string) error { return runArchiveStatus(cmd.Context(), a, names) },
@@ -32,7 +32,7 @@ type shardJSON struct {
 	Owner     string         `json:"owner,omitempty"`
 	Committed archive.Number `json:"committed,omitempty"`
 	Arrival   time.Time      `json:"arrival,omitzero"`  // of the newest record that is stored
-	Pending   int            `json:"pending,omitempty"` // objects that are being stored
+	Pending   int            `json:"pending,omitempty"` // objects that are being stored, or just were
 	Behind    float64        `json:"behind,omitempty"`  // seconds since Arrival
 }
 
@@ -88,7 +88,7 @@ func (a *app) printShard(s *shardJSON) error {
 	if !s.Arrival.IsZero() {
 		newest = "stored up to " + s.Arrival.UTC().Format(time.RFC3339)
 	}
-	_, err := fmt.Fprintf(a.Out, "  %s  %s  %s  by %s, %d objects on their way\n", s.Shard, s.State, newest, cmp.Or(s.Owner, "nobody"), s.Pending)
+	_, err := fmt.Fprintf(a.Out, "  %s  %s  %s  by %s, %d objects announced since\n", s.Shard, s.State, newest, cmp.Or(s.Owner, "nobody"), s.Pending)
 	return err
 }
 
