@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"math/big"
@@ -216,14 +215,19 @@ func number(digits string) *big.Int {
 // settle waits until all records are stored, as the objects' own content has it.
 func (a *archiving) settle() {
 	a.Helper()
-	const patience = 3 * time.Minute
-	ctx, stop := context.WithTimeout(a.Context(), patience)
-	defer stop()
+	const patience = 3 * time.Minute // with an archive that stores nothing more
+	stored, since := 0, time.Now()
 	for a.readNew(); len(a.found) < a.put; a.readNew() {
+		if len(a.found) > stored {
+			stored, since = len(a.found), time.Now()
+		}
+		if time.Since(since) > patience {
+			a.Fatalf("%d of %d records are stored, and no other was for %v", stored, a.put, patience)
+		}
 		select {
 		case <-time.After(500 * time.Millisecond):
-		case <-ctx.Done():
-			a.Fatalf("%d of %d records are stored %v after the last was put", len(a.found), a.put, patience)
+		case <-a.Context().Done():
+			a.Fatal(a.Context().Err())
 		}
 	}
 }
