@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/internal/config"
 	"github.com/pawlhq/pawl/internal/parts"
 )
 
@@ -46,7 +47,7 @@ func runRun(ctx context.Context, a *app) (err error) {
 	}
 	ctx, stop := untilSignal(ctx, log)
 	defer stop()
-	m, err := a.assemble(ctx, a.parts.Load, log)
+	m, err := a.assemble(ctx, a.loadPipelines, log)
 	if err != nil {
 		return err
 	}
@@ -69,6 +70,15 @@ func runRun(ctx context.Context, a *app) (err error) {
 	log.Info("pawl ended in order", "completed", s.Completed, "nothing_to_do", s.NothingToDo,
 		"failed", s.Failed, "given_back", s.Released, "dead", s.Died)
 	return nil
+}
+
+// loadPipelines refuses a file that has none, before a ledger is made for it.
+func (a *app) loadPipelines(name string, lookup func(string) (string, bool)) (*config.Config, error) {
+	c, err := a.parts.Load(name, lookup)
+	if err == nil && len(c.Pipelines) == 0 {
+		err = c.At("pipelines", errors.New(`there is none, which "pawl run" needs: archives are stored by "pawl archive run", files are served by "pawl files serve"`))
+	}
+	return c, err
 }
 
 // check looks at the buckets, and announces what is done with them. A store that is down may be waiting for this very
