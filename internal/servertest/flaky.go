@@ -13,7 +13,7 @@ type Flaky struct {
 	Addr string
 
 	target   string
-	lose     func() bool
+	lose     func(piece []byte) bool
 	listener net.Listener
 	wg       sync.WaitGroup
 	mu       sync.Mutex
@@ -23,7 +23,7 @@ type Flaky struct {
 
 // NewFlaky starts a relay to an address. lose is asked, by many at a time, for each
 // piece of an answer. The relay ends with the test.
-func NewFlaky(t testing.TB, target string, lose func() bool) *Flaky {
+func NewFlaky(t testing.TB, target string, lose func(piece []byte) bool) *Flaky {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -63,7 +63,7 @@ func (f *Flaky) relay(client net.Conn) {
 	piece := make([]byte, 64<<10)
 	for {
 		n, err := server.Read(piece)
-		if err != nil || f.lose() {
+		if err != nil || f.lose(piece[:n]) {
 			return
 		}
 		if _, err := client.Write(piece[:n]); err != nil {

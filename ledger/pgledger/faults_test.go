@@ -27,7 +27,7 @@ func TestFaults(t *testing.T) {
 	}
 	lost := make(chan struct{})
 	ctx, stop := context.WithCancel(t.Context())
-	flaky := servertest.NewFlaky(t, u.Host, func() bool {
+	flaky := servertest.NewFlaky(t, u.Host, func([]byte) bool {
 		if rand.IntN(12) > 0 {
 			return false
 		}
