@@ -49,7 +49,8 @@ type network struct {
 	mu                               sync.Mutex
 	rng                              *rand.Rand
 	looks, held, torn, lost, refused int
-	flying                           int // changes that the store has not answered
+	flying                           int             // changes that the store has not answered
+	broken                           map[string]bool // paths of changes whose sender went away meanwhile
 }
 
 func newNetwork(t *testing.T, seed uint64, endpoint string) *network {
@@ -58,7 +59,7 @@ func newNetwork(t *testing.T, seed uint64, endpoint string) *network {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &network{looked: inputs, changed: outputs, rng: rand.New(rand.NewPCG(seed, 3)), proxy: &httputil.ReverseProxy{
+	n := &network{looked: inputs, changed: outputs, broken: map[string]bool{}, rng: rand.New(rand.NewPCG(seed, 3)), proxy: &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(store)
 			r.Out.Host = r.In.Host // which is signed
@@ -84,7 +85,12 @@ func (n *network) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	change := (r.Method == http.MethodPut || r.Method == http.MethodDelete) && strings.HasPrefix(r.URL.Path, "/"+n.changed+"/")
 	if change {
 		n.count(&n.flying)
-		defer n.landed()
+		defer func() {
+			n.landed()
+			if r.Context().Err() != nil {
+				n.breaks(r.URL.Path)
+			}
+		}()
 	}
 	switch {
 	case look && chance < looks:
@@ -161,4 +167,18 @@ func (n *network) still() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.flying == 0
+}
+
+func (n *network) breaks(path string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.broken[path] = true
+}
+
+// broke reports that the sender of a change went away before its answer came. The
+// store may have made the change, and tells of it or does not.
+func (n *network) broke(bucket, key string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.broken["/"+bucket+"/"+key]
 }
