@@ -64,7 +64,7 @@ func TestAuditBeside(t *testing.T) {
 	before := w.live(t, "before", live)
 	auditors := make(chan error, 1)
 	ctx, enough := context.WithCancel(t.Context())
-	go func() { auditors <- w.audits(t, ctx) }()
+	go func() { auditors <- w.audits(ctx, t) }()
 	beside := w.live(t, "beside", live)
 	enough()
 	if err := <-auditors; err != nil {
@@ -172,7 +172,7 @@ func (w *besideWorld) acted(key string) bool {
 
 // audits has two processes audit at a time until it has killed enough of them, and
 // ctx has ended.
-func (w *besideWorld) audits(t *testing.T, ctx context.Context) error {
+func (w *besideWorld) audits(ctx context.Context, t *testing.T) error {
 	rng := rand.New(rand.NewPCG(*auditSeed, 0))
 	delays := make([]time.Duration, *auditKills)
 	for i := range delays {
