@@ -49,17 +49,23 @@ func adoptedMinute(prefix, key string) (time.Time, bool) {
 	return at, err == nil
 }
 
-// another returns the key of an object of the other program, if there is one.
-func (a *Archive) another(ctx context.Context) (string, error) {
+// stored returns the key of an object of the other program and of one of an archive,
+// each empty if there is none.
+func (a *Archive) stored(ctx context.Context) (another, own string, err error) {
 	for info, err := range a.Store.List(ctx, a.Bucket, a.Prefix, "") {
 		if err != nil {
-			return "", err
+			return "", "", err
 		}
 		if _, ok := adoptedMinute(a.Prefix, info.Key); ok {
-			return info.Key, nil
+			another = info.Key
+		} else if _, err := ParseKey(a.Prefix, info.Key); err == nil {
+			own = info.Key
+		}
+		if another != "" && own != "" {
+			break
 		}
 	}
-	return "", nil
+	return another, own, nil
 }
 
 // until returns the adoption of all that the stream keeps now, and of what was adopted

@@ -78,14 +78,10 @@ func (a *Archive) Claim(ctx context.Context) (Claim, error) {
 		return Claim{}, err
 	}
 	if c.ID == "" {
-		key, err := a.another(ctx)
-		if err == nil && key != "" {
-			err = fmt.Errorf("%w: another program has stored %s: end it, then run \"pawl archive recover\", or choose another prefix", ErrClaimed, a.object(key))
+		if err := a.checkFresh(ctx); err != nil {
+			return Claim{}, err
 		}
-		if err == nil {
-			c, err = a.makeClaim(ctx, id, nil)
-		}
-		if err != nil {
+		if c, err = a.makeClaim(ctx, id, nil, 1); err != nil {
 			return Claim{}, err
 		}
 	}
@@ -96,11 +92,30 @@ func (a *Archive) Claim(ctx context.Context) (Claim, error) {
 	return c, a.checkMarker(ctx, c)
 }
 
+// checkFresh wants a prefix without a claim to hold nothing that would be stored again.
+// The marker is read last: a worker that begins meanwhile writes it before any object.
+func (a *Archive) checkFresh(ctx context.Context) error {
+	another, own, err := a.stored(ctx)
+	if err != nil {
+		return err
+	}
+	_, version, err := a.readMarker(ctx)
+	switch {
+	case err != nil:
+		return err
+	case another != "":
+		return fmt.Errorf("%w: another program has stored %s: end it, then run \"pawl archive recover\", or choose another prefix", ErrClaimed, a.object(another))
+	case own != "" && version == "":
+		return fmt.Errorf("%w: %s is of an archive whose claim and registers are gone: run \"pawl archive recover\", or choose another prefix", ErrClaimed, a.object(own))
+	}
+	return nil
+}
+
 // Claimed returns the claim of an archive, which must have one.
 func (a *Archive) Claimed(ctx context.Context) (Claim, error) {
 	c, _, err := a.readClaim(ctx)
 	if err == nil && c.ID == "" {
-		err = fmt.Errorf("%w: there is no claim %s: nothing was ever stored below this prefix", ErrClaimed, a.claimCell())
+		err = fmt.Errorf("%w: there is no claim %s: nothing was ever stored below this prefix, or it was removed", ErrClaimed, a.claimCell())
 	}
 	return c, err
 }
@@ -121,7 +136,7 @@ func (a *Archive) readClaim(ctx context.Context) (Claim, string, error) {
 
 // makeClaim claims a prefix that nobody has claimed. The ledger's marker comes
 // first: a claim without one says that registers were lost.
-func (a *Archive) makeClaim(ctx context.Context, id StreamID, adopted *Adoption) (Claim, error) {
+func (a *Archive) makeClaim(ctx context.Context, id StreamID, adopted *Adoption, generation int64) (Claim, error) {
 	m, version, err := a.readMarker(ctx)
 	if err == nil && version != "" && m.ID != a.identity(id) {
 		err = fmt.Errorf("%w: this ledger's archive %q is below another prefix, or of another stream: give the new one another name", ErrClaimed, a.Name)
@@ -130,7 +145,7 @@ func (a *Archive) makeClaim(ctx context.Context, id StreamID, adopted *Adoption)
 		return Claim{}, err
 	}
 	if version == "" {
-		m = marker{Format: markerFormat, Nonce: a.Nonce(), ID: a.identity(id), Table: a.Nonce(), Generation: 1}
+		m = marker{Format: markerFormat, Nonce: a.Nonce(), ID: a.identity(id), Table: a.Nonce(), Generation: generation}
 		_, err := a.replace(ctx, a.markerCell(), "", encodeJSON(m), m.Nonce)
 		if errors.Is(err, ErrStale) {
 			m, _, err = a.readMarker(ctx)
@@ -208,23 +223,27 @@ func (a *Archive) Recover(ctx context.Context) (Claim, error) {
 	if err != nil {
 		return Claim{}, err
 	}
-	key, err := a.another(ctx)
+	another, own, err := a.stored(ctx)
 	if err != nil {
 		return Claim{}, err
 	}
-	if key != "" {
+	if another != "" {
 		c.Adopted = c.Adopted.until(minute(a.Now()), retention)
 	}
 	switch {
 	case c.ID != "":
 		return a.raise(ctx, c, version, id)
-	case key == "":
-		return Claim{}, fmt.Errorf("%w: there is no claim %s: nothing was ever stored below this prefix", ErrClaimed, a.claimCell())
+	case another == "" && own == "":
+		return Claim{}, fmt.Errorf("%w: there is no claim %s: nothing was ever stored below this prefix, or it was removed", ErrClaimed, a.claimCell())
 	}
 	if err := a.Sleep(ctx, RecoveryWait); err != nil {
 		return Claim{}, err
 	}
-	return a.makeClaim(ctx, id, c.Adopted)
+	generation := int64(1)
+	if own != "" {
+		generation = 2 // workers list what is stored
+	}
+	return a.makeClaim(ctx, id, c.Adopted, generation)
 }
 
 // raise makes a new generation of a claim, which carries version.

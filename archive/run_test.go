@@ -144,6 +144,44 @@ func (p *place) verified(a *archive.Archive, entries int) *archive.Report {
 	return r
 }
 
+// TestClaimGone: a worker whose claim was removed ends and says so, and does not
+// stand still. Over another ledger nothing is verified. Where the registers are gone,
+// too, nothing is stored again: a recovery finds what there is.
+func TestClaimGone(t *testing.T) {
+	inPlace(t, 1, func(p *place) {
+		a, ended := p.archive("ndjson"), make(chan error, 1)
+		go func() { ended <- a.Run(p.Context()) }()
+		p.put(p.shards()[0], 10)
+		time.Sleep(time.Minute)
+		right := p.ledger
+		p.ledger = memledger.New()
+		if _, err := p.archive("ndjson").Verify(p.Context(), false, nil); !errors.Is(err, archive.ErrLostRegisters) {
+			t.Errorf("over another ledger: %v", err)
+		}
+		p.ledger = right
+		p.verified(p.archive("ndjson"), 10)
+		claim := event.Object{Bucket: "b", Key: archive.ClaimKey(a.Prefix)}
+		if err := p.store.Delete(p.Context(), claim, bucket.Condition{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-ended; !errors.Is(err, archive.ErrClaimed) {
+			t.Errorf("without a claim: %v", err)
+		}
+		p.ledger = memledger.New()
+		if _, err := p.archive("ndjson").Claim(p.Context()); !errors.Is(err, archive.ErrClaimed) {
+			t.Errorf("without claim and registers: %v", err)
+		}
+		if _, err := p.archive("ndjson").Recover(p.Context()); err != nil {
+			t.Fatal(err)
+		}
+		stop := p.run(p.archive("ndjson.gz"))
+		p.put(p.shards()[0], 5)
+		time.Sleep(2 * time.Minute)
+		stop()
+		p.verified(p.archive("ndjson"), 15)
+	})
+}
+
 // TestRun: workers of two configurations share four shards, one of which is split
 // and merged again.
 func TestRun(t *testing.T) {
@@ -267,6 +305,9 @@ func TestForeignObject(t *testing.T) {
 			stored bool
 		}{{"somebody else's", false}, {string(ours), true}} {
 			p.ledger, p.store = memledger.New(), membucket.New(time.Now, []string{"b"})
+			if _, err := p.archive("ndjson").Claim(p.Context()); err != nil {
+				t.Fatal(err)
+			}
 			p.object(key, c.body)
 			p.log.Reset()
 			stop := p.run(p.archive("ndjson"))

@@ -51,7 +51,8 @@ type verifier struct {
 	claim  Claim
 	report *Report
 	shards map[string][]stretch
-	prints map[Number]string // of entries that another program has stored, if deep
+	known  map[string]Progress // by shard, from before the listing
+	prints map[Number]string   // of entries that another program has stored, if deep
 }
 
 // Verify proves that the archive covers every number of every shard exactly once,
@@ -59,10 +60,20 @@ type verifier struct {
 // told of each.
 func (a *Archive) Verify(ctx context.Context, deep bool, told func(key string)) (*Report, error) {
 	c, err := a.Claimed(ctx)
+	if err == nil {
+		err = a.checkMarker(ctx, c)
+	}
 	if err != nil {
 		return nil, err
 	}
-	v := &verifier{a, c, &Report{Findings: []Finding{}}, map[string][]stretch{}, map[Number]string{}}
+	v := &verifier{a, c, &Report{Findings: []Finding{}}, map[string][]stretch{}, map[string]Progress{}, map[Number]string{}}
+	// Workers go on meanwhile: what they commit from here on may be missing in the listing.
+	for p, err := range v.AllProgress(ctx, v.claim) {
+		if err != nil {
+			return nil, err
+		}
+		v.known[p.Shard] = p.Progress
+	}
 	for info, err := range a.Store.List(ctx, a.Bucket, a.Prefix, "") {
 		if err != nil {
 			return nil, err
@@ -77,7 +88,8 @@ func (a *Archive) Verify(ctx context.Context, deep bool, told func(key string)) 
 			return nil, err
 		}
 	}
-	return v.report, v.close(ctx)
+	v.close()
+	return v.report, nil
 }
 
 // see takes the next key of the listing.
@@ -130,32 +142,33 @@ func (v *verifier) cover(n Name, key string) {
 }
 
 // close looks for holes, and compares with the registers.
-func (v *verifier) close(ctx context.Context) error {
-	known := map[string]Progress{}
-	for p, err := range v.AllProgress(ctx, v.claim) {
-		if err != nil {
-			return err
-		}
-		known[p.Shard] = p.Progress
-		if _, ok := v.shards[p.Shard]; !ok {
-			v.shards[p.Shard] = nil
+func (v *verifier) close() {
+	for shard := range v.known {
+		if _, ok := v.shards[shard]; !ok {
+			v.shards[shard] = nil
 		}
 	}
 	v.report.Shards = len(v.shards)
 	for _, shard := range slices.Sorted(maps.Keys(v.shards)) {
-		v.holes(shard, v.shards[shard], known[shard])
+		v.holes(shard, v.shards[shard])
 	}
-	return nil
 }
 
-func (v *verifier) holes(shard string, all []stretch, p Progress) {
+// holes finds what no object covers, up to where the shard was committed when the
+// listing began.
+func (v *verifier) holes(shard string, all []stretch) {
+	p, known := v.known[shard]
 	at, key := p.Start, ""
 	if at == "" && v.claim.Origin.IsZero() {
 		at = begin
 	}
 	for _, s := range append(all, stretch{Range: Range{Start: p.Committed}}) {
-		if at != "" && at.less(s.Start) {
-			f := Finding{Kind: Missing, Shard: shard, Range: Range{at, s.Start}.String(), What: "no object covers this range, which was stored: it lies between these"}
+		end := s.Start
+		if known && p.Committed.less(end) {
+			end = p.Committed
+		}
+		if at != "" && at.less(end) {
+			f := Finding{Kind: Missing, Shard: shard, Range: Range{at, end}.String(), What: "no object covers this range, which was stored: it lies between these"}
 			for _, k := range []string{key, s.first} {
 				if k != "" {
 					f.Keys = append(f.Keys, k)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -68,11 +69,14 @@ func (a *Archive) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer w.wg.Wait()
 	defer stop(nil)
-	for {
+	for begun := false; ; {
 		err := w.look(ctx)
+		begun = begun || err == nil
 		switch {
 		case ctx.Err() != nil:
 			return nil
+		case errors.Is(err, ErrDenied) && begun: // credentials are renewed now and then
+			a.Log.Warn("looking for shards was denied", "archive", a.Name, "error", err)
 		case errors.Is(err, ErrLostRegisters), errors.Is(err, ErrClaimed), errors.Is(err, ErrDenied), errors.Is(err, ErrNoStream):
 			return err
 		case err != nil:
@@ -87,10 +91,27 @@ func (a *Archive) Run(ctx context.Context) error {
 
 func (a *Archive) lease() time.Duration { return cmp.Or(a.Lease, leaseTTL) }
 
+// checkClaim ends a worker whose archive was recovered, or has lost its claim: no PUT
+// of its would be sent.
+func (w *worker) checkClaim(ctx context.Context) error {
+	c, err := w.Claimed(ctx)
+	if err != nil {
+		return err
+	}
+	if err := w.checkMarker(ctx, c); err != nil {
+		return err
+	}
+	if c.Generation != w.claim.Generation {
+		return fmt.Errorf("%w: %s is in generation %d since it was recovered, and this worker in %d: start it again",
+			ErrLostRegisters, w.claimCell(), c.Generation, w.claim.Generation)
+	}
+	return nil
+}
+
 // look takes shards that nobody stores, up to this worker's share, and gives back
 // what is above it.
 func (w *worker) look(ctx context.Context) error {
-	if err := w.checkMarker(ctx, w.claim); err != nil {
+	if err := w.checkClaim(ctx); err != nil {
 		return err
 	}
 	all, err := w.Shards(ctx, w.claim)
@@ -234,6 +255,7 @@ func (w *worker) ended(ctx context.Context, id string, err error) {
 	case ctx.Err() != nil || errors.Is(err, context.Canceled) || errors.Is(err, ErrStale) || errors.Is(err, ErrParent):
 		return
 	case err == nil:
+		delete(w.rests, id)
 		w.Log.Info("a shard is finished", "archive", w.Name, "shard", id)
 		return
 	}

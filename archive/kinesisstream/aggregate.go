@@ -84,14 +84,22 @@ func split(message []byte) ([]archive.Record, error) {
 	if len(parts) == 0 {
 		return nil, errors.New("it holds no records")
 	}
-	records := make([]archive.Record, len(parts))
+	records, size := make([]archive.Record, len(parts)), 0
 	for i, part := range parts {
 		if records[i], err = splitRecord(part, partitionKeys, hashKeys); err != nil {
 			return nil, fmt.Errorf("its record %d: %w", i, err)
 		}
+		r := &records[i]
+		if size += len(r.Data) + len(r.PartitionKey) + len(r.HashKey); size > maxSplit {
+			return nil, fmt.Errorf("its records have more than %d MiB, for they share long keys", maxSplit>>20)
+		}
 	}
 	return records, nil
 }
+
+// maxSplit bounds the data and keys of an aggregate's records, in bytes. Each record
+// that is stored has its own copy of a key of which the aggregate has one.
+const maxSplit = 32 << 20
 
 func splitRecord(part []byte, partitionKeys, hashKeys []string) (r archive.Record, err error) {
 	var keyed, filled bool

@@ -81,11 +81,13 @@ func TestMalformed(t *testing.T) {
 		"has key 0 of 0":    slices.Concat(key, field(3, slices.Concat(number(1, 0), number(2, 0), data))),
 		"its record 1: ":    slices.Concat(key, field(3, slices.Concat(number(1, 0), data)), field(3, nil)),
 		"invalid field num": slices.Concat(key, []byte{0}),
+		"more than 32 MiB": slices.Concat(field(1, bytes.Repeat([]byte("k"), 1<<20)),
+			bytes.Repeat(field(3, slices.Concat(number(1, 0), data)), 33)),
 	} {
 		raw := archivetest.Sealed(message)
 		e := filled(raw)
 		if e.Malformed == nil || !strings.Contains(e.Malformed.Error(), what) || e.Records != nil || !bytes.Equal(e.Raw, raw) {
-			t.Errorf("%x: %+v, want %q", raw, e, what)
+			t.Errorf("%.100x: %.200v, want %q", raw, e, what)
 		}
 	}
 }

@@ -180,17 +180,25 @@ func runArchiveRun(ctx context.Context, a *app, names []string) (err error) {
 		return err
 	}
 	defer all.close(&err)
-	work, ctx := errgroup.WithContext(ctx)
 	for _, one := range all.list {
 		// A store that takes a write whose condition does not hold would lose records.
 		if err := one.Prove(ctx); err != nil {
 			return err
 		}
+	}
+	var work errgroup.Group // without a common context: one archive's trouble does not end the others
+	for _, one := range all.list {
 		one.Observe = func(shard string, o archive.Planned) {
 			log.Info("stored", "archive", one.Name, "shard", shard, "key", o.Key, "entries", o.Count, "behind", behind(o.Arrival))
 		}
 		log.Info("archive", "name", one.Name, "to", place(one.Bucket, one.Prefix), "format", one.Format)
-		work.Go(func() error { return explained(one.Run(ctx)) })
+		work.Go(func() error {
+			err := explained(one.Run(ctx))
+			if err != nil && len(all.list) > 1 {
+				log.Error("this archive has ended, the others go on", "name", one.Name, "error", err)
+			}
+			return err
+		})
 	}
 	return work.Wait()
 }

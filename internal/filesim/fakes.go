@@ -65,7 +65,10 @@ func (x *index) Used(ctx context.Context, entity string) (n int64, err error) {
 func (x *index) Scan(ctx context.Context, after string) (rows iter.Seq2[files.File, error]) {
 	err := x.request(func() error {
 		var all []files.File
-		for f := range x.w.index.Scan(ctx, after) {
+		for f, err := range x.w.index.Scan(ctx, after) {
+			if err != nil {
+				return err
+			}
 			all = append(all, f)
 		}
 		rows = func(yield func(files.File, error) bool) {

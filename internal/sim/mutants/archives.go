@@ -130,7 +130,7 @@ var archives = []Mutant{
 	{
 		Name: "an-archive-without-a-claim",
 		Edits: []Edit{
-			{"archive/claim.go", "	if c.ID == \"\" {\n		key, err", "	if m, _, _ := a.readMarker(ctx); m.ID == \"\" {\n		key, err"},
+			{"archive/claim.go", "	if c.ID == \"\" {\n		if err := a.checkFresh(ctx); err != nil {\n			return Claim{}, err\n		}\n", "	if m, _, _ := a.readMarker(ctx); m.ID == \"\" {\n"},
 			{"archive/claim.go", "	case version == \"\" || m.Table != c.Table || m.Generation != c.Generation:", "	case version == \"\":"},
 			{"archive/claim.go", "	now, _, err := a.readClaim(ctx)\n", "	now, err := c, error(nil)\n"},
 		},
