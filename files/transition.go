@@ -60,7 +60,7 @@ func (f File) looked(s Seen, notice bool, t *Times, now time.Time) (File, verdic
 		}
 	case Indexed:
 		if !f.good(s) {
-			return f.move(Lost, time.Time{}, now), moved
+			return f.move(Lost, now.Add(lostAgain), now), moved
 		}
 		return f, unchanged
 	case Deleted:
@@ -79,13 +79,20 @@ func (f File) looked(s Seen, notice bool, t *Times, now time.Time) (File, verdic
 	return f.touched(s, notice, now)
 }
 
+// lostAgain is when a file that was found to be lost is looked at once more. The
+// look that found it may have slept while the object came back, and the notification
+// of that was heard while the file was Indexed still.
+const lostAgain = time.Minute
+
 // touched is a row that a look finds as it was. A look by notice that finds no
 // good object still writes a new nonce, where an undelete that looked before may be
 // under way: it must not land after. A timer that comes too early, by the store's
 // clock, is set again.
 func (f File) touched(s Seen, notice bool, now time.Time) (File, verdict) {
 	early := !f.LookAt.IsZero() && !now.Before(f.LookAt)
-	if early {
+	if early && f.State == Lost {
+		f.LookAt = time.Time{}
+	} else if early {
 		f.LookAt = now.Add(max(f.LandBy.Sub(s.Date), 0) + time.Minute)
 	}
 	if early || notice && !f.good(s) && (f.State == Pending || f.State == Deleted || f.State == Lost) {
