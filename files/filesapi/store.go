@@ -25,6 +25,11 @@ func (s *server) store(q *request) (_ *answer, err error) {
 	if q.ContentLength > s.MaxSize {
 		return nil, s.tooLong()
 	}
+	end, err := s.limit(q.subject).stream()
+	if err != nil {
+		return nil, err
+	}
+	defer end()
 	spool, err := os.CreateTemp(s.Spool, "pawl-upload-*")
 	if err != nil {
 		return nil, err
@@ -57,6 +62,9 @@ func (s *server) receive(q *request, spool *os.File) (p files.Promise, err error
 	p.Size, err = io.Copy(io.MultiWriter(spool, sum), http.MaxBytesReader(q.w, q.Body, s.MaxSize))
 	if _, long := errors.AsType[*http.MaxBytesError](err); long {
 		return p, s.tooLong()
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return p, errSlow
 	}
 	if err != nil {
 		return p, refuse(http.StatusBadRequest, "the body broke off")

@@ -1,0 +1,94 @@
+package filesapi
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// limit is what one subject may use of the service.
+type limit struct {
+	rate    *rate.Limiter
+	streams atomic.Int32
+}
+
+// maxStreams is how many files a subject may send through the service at a time:
+// each takes room on its disk.
+const maxStreams = 4
+
+func (s *server) limit(subject *Subject) *limit {
+	if l, ok := s.limits.Get(subject.Name); ok {
+		return l
+	}
+	l := &limit{rate: rate.NewLimiter(rate.Limit(s.Rate), s.Burst)}
+	if first, ok, _ := s.limits.PeekOrAdd(subject.Name, l); ok { // another request was faster
+		return first
+	}
+	return l
+}
+
+// allow refuses a subject that sends more than its rate.
+func (l *limit) allow() error {
+	if !l.rate.Allow() {
+		return refuse(http.StatusTooManyRequests, "too many requests: slow down")
+	}
+	return nil
+}
+
+// stream refuses a subject that sends too many files at a time; end lets it send
+// another.
+func (l *limit) stream() (end func(), err error) {
+	end = func() { l.streams.Add(-1) }
+	if l.streams.Add(1) > maxStreams {
+		end()
+		return nil, refuse(http.StatusTooManyRequests, "too many files at a time: wait for one to arrive, or send them in two steps")
+	}
+	return end, nil
+}
+
+const (
+	// grace and slowest are how a body must come, or the connection is cut: within 30 s
+	// and a second for each 16 KiB.
+	grace   = 30 * time.Second
+	slowest = 16 << 10
+	// readers is how long a client may take to read an answer.
+	readers = time.Minute
+)
+
+// errSlow: the body comes too slowly.
+var errSlow = refuse(http.StatusRequestTimeout, "the body comes too slowly: send at least 16 KiB a second")
+
+// pace lets reading a request's body fail when it comes too slowly.
+func pace(w http.ResponseWriter, r *http.Request) {
+	control := http.NewResponseController(w)
+	_ = control.SetWriteDeadline(time.Time{}) // of an earlier answer; a connection that cannot has none
+	if r.Body == http.NoBody {
+		return
+	}
+	b := &body{r.Body, control, time.Now().Add(grace)}
+	_ = control.SetReadDeadline(b.until)
+	r.Body = b
+}
+
+// body is a request's body that must come by a time.
+type body struct {
+	io.ReadCloser
+	control *http.ResponseController
+	until   time.Time
+}
+
+// Read implements io.Reader.
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.until = b.until.Add(time.Duration(n) * time.Second / slowest)
+	until := b.until
+	if errors.Is(err, io.EOF) {
+		until = time.Time{} // or the server would take the client for gone
+	}
+	_ = b.control.SetReadDeadline(until)
+	return n, err
+}

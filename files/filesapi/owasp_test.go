@@ -1,0 +1,514 @@
+package filesapi_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/lestrrat-go/jwx/v3/jwa"
+	"github.com/lestrrat-go/jwx/v3/jwk"
+	"github.com/lestrrat-go/jwx/v3/jws"
+	"github.com/lestrrat-go/jwx/v3/jwt"
+
+	"github.com/pawlhq/pawl/files"
+	"github.com/pawlhq/pawl/files/filesapi"
+)
+
+// TestOWASP has a test for each item of the OWASP API Security Top 10, of 2023.
+func TestOWASP(t *testing.T) {
+	for _, item := range []struct {
+		name  string
+		tests map[string]func(*testing.T)
+	}{
+		{"API1 Broken Object Level Authorization", map[string]func(*testing.T){"others": testOthers, "queries": testQueries}},
+		{"API2 Broken Authentication", map[string]func(*testing.T){"tokens": testTokens, "keys": testKeys}},
+		{"API3 Broken Object Property Level Authorization", map[string]func(*testing.T){"properties": testProperties}},
+		{"API4 Unrestricted Resource Consumption", map[string]func(*testing.T){"rate": testRate, "slow": testSlow, "streams": testStreams, "queries": testGraphQLLimits}},
+		{"API5 Broken Function Level Authorization", map[string]func(*testing.T){"scopes": testScopes}},
+		{"API6 Unrestricted Access to Sensitive Business Flows", map[string]func(*testing.T){"uploads": testFlood}},
+		{"API7 Server Side Request Forgery", map[string]func(*testing.T){"urls": testForgery}},
+		{"API8 Security Misconfiguration", map[string]func(*testing.T){"headers": testHeaders, "trouble": testTrouble}},
+		{"API9 Improper Inventory Management", map[string]func(*testing.T){"inventory": testInventory}},
+		{"API10 Unsafe Consumption of APIs", map[string]func(*testing.T){"store": testStore}},
+	} {
+		t.Run(item.name, func(t *testing.T) {
+			for name, test := range item.tests {
+				t.Run(name, test)
+			}
+		})
+	}
+}
+
+// recorder notes what the index and the store are asked.
+type recorder struct {
+	files.Index
+	files.Objects
+	mu    sync.Mutex
+	calls []string
+}
+
+func (r *recorder) note(call string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.calls = append(r.calls, call)
+}
+
+func (r *recorder) taken() (calls []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	calls, r.calls = r.calls, nil
+	return calls
+}
+
+func (r *recorder) Apply(ctx context.Context, c files.Change) (files.Outcome, error) {
+	r.note("Apply")
+	return r.Index.Apply(ctx, c)
+}
+
+func (r *recorder) Load(ctx context.Context, id string) (files.File, error) {
+	r.note("Load")
+	return r.Index.Load(ctx, id)
+}
+
+func (r *recorder) ByIdempotency(ctx context.Context, entity, key string) (files.File, error) {
+	r.note("ByIdempotency")
+	return r.Index.ByIdempotency(ctx, entity, key)
+}
+
+func (r *recorder) List(ctx context.Context, entity, after string, limit int) ([]files.File, error) {
+	r.note("List")
+	return r.Index.List(ctx, entity, after, limit)
+}
+
+func (r *recorder) Held(ctx context.Context, entity string, limit int) ([]files.File, error) {
+	r.note("Held")
+	return r.Index.Held(ctx, entity, limit)
+}
+
+func (r *recorder) Sign(ctx context.Context, f *files.File, until time.Time) (files.SignedRequest, error) {
+	r.note("Sign")
+	return r.Objects.Sign(ctx, f, until)
+}
+
+func (r *recorder) SignGet(ctx context.Context, f *files.File, life time.Duration) (string, error) {
+	r.note("SignGet")
+	return r.Objects.SignGet(ctx, f, life)
+}
+
+func (r *recorder) Look(ctx context.Context, key string) (files.Seen, error) {
+	r.note("Look")
+	return r.Objects.Look(ctx, key)
+}
+
+// record notes from now on what the service asks.
+func (x *site) record() *recorder {
+	r := &recorder{Index: x.files.Index, Objects: x.files.Objects}
+	x.files.Index, x.files.Objects = r, r
+	return r
+}
+
+const noSuch = "019b0000-0000-7000-8000-000000000000"
+
+// byID are the requests that name a file.
+var byID = []struct{ method, path, query string }{
+	{"GET", "/v1/files/%", `{ file(fileId: "%") { fileId } }`},
+	{"DELETE", "/v1/files/%", `mutation { deleteFile(fileId: "%") { fileId } }`},
+	{"POST", "/v1/files/%/complete", `mutation { complete(fileId: "%") { fileId } }`},
+	{"POST", "/v1/files/%/undelete", `mutation { undelete(fileId: "%") { fileId } }`},
+}
+
+// testQueries: of a file of another, in any state, the service asks the same as of
+// one that does not exist, and answers the same; of an entity of another nothing.
+// Time then tells nothing either.
+func testQueries(t *testing.T) {
+	x := serve(t, nil)
+	ann, bob := token(t, "read:e write:e"), token(t, "read:f write:f")
+	begin := func() string {
+		return x.want(http.StatusCreated, ann, "POST", "/v1/uploads", uploadOf("e", "hello"))["file"].(map[string]any)["fileId"].(string)
+	}
+	_, stored := x.call(ann, "POST", "/v1/files?entity=e", "text/plain", []byte("x"))
+	deleted := begin()
+	x.want(http.StatusOK, ann, "DELETE", "/v1/files/"+deleted, nil)
+	r := x.record()
+	for _, id := range []string{begin(), stored["fileId"].(string), deleted} {
+		r.taken()
+		for _, c := range byID {
+			ask := func(id string) (map[string]any, []string, []string, []string) {
+				rest := x.want(http.StatusNotFound, bob, c.method, strings.ReplaceAll(c.path, "%", id), nil)
+				byREST := r.taken()
+				_, errs := x.query(bob, strings.ReplaceAll(c.query, "%", id), nil)
+				return rest, byREST, errs, r.taken()
+			}
+			rest, byREST, errs, byGraphQL := ask(id)
+			none, noneREST, noneErrs, noneGraphQL := ask(noSuch)
+			if !maps.Equal(rest, none) || !slices.Equal(byREST, noneREST) || !slices.Equal(errs, noneErrs) || !slices.Equal(byGraphQL, noneGraphQL) {
+				t.Errorf("%s %s: %v %v %q %v, and of one that does not exist %v %v %q %v", c.method, c.path, rest, byREST, errs, byGraphQL, none, noneREST, noneErrs, noneGraphQL)
+			}
+			if !slices.Equal(byREST, []string{"Load"}) || !slices.Equal(byGraphQL, byREST) {
+				t.Errorf("%s %s asks %v and %v: want one Load", c.method, c.path, byREST, byGraphQL)
+			}
+		}
+	}
+	x.call(ann, "POST", "/v1/files?entity=e", "text/plain", []byte("y"))
+	cursor := x.want(http.StatusOK, ann, "GET", "/v1/entities/e/files?limit=1", nil)
+	r.taken()
+	for _, entity := range []string{"e", "none"} {
+		x.want(http.StatusNotFound, bob, "GET", "/v1/entities/"+entity+"/files", nil)
+		x.want(http.StatusNotFound, bob, "GET", fmt.Sprintf("/v1/entities/%s/files?after=%s", entity, cursor["next"]), nil)
+		x.want(http.StatusNotFound, bob, "DELETE", "/v1/entities/"+entity+"/files", nil)
+		x.want(http.StatusNotFound, bob, "POST", "/v1/uploads", uploadOf(entity, "hello"), "Idempotency-Key", "one")
+		x.call(bob, "POST", "/v1/files?entity="+entity, "text/plain", []byte("x"))
+		for _, query := range []string{`{ entity(id: "%") { files { edges { cursor } } } }`, `mutation { deleteFiles(entity: "%") { more } }`} {
+			if _, errs := x.query(bob, strings.ReplaceAll(query, "%", entity), nil); len(errs) != 1 || !strings.HasPrefix(errs[0], "404") {
+				t.Errorf("%s: %q", query, errs)
+			}
+		}
+	}
+	x.want(http.StatusBadRequest, bob, "GET", fmt.Sprintf("/v1/entities/f/files?after=%s", cursor["next"]), nil)
+	if calls := r.taken(); len(calls) > 0 {
+		t.Errorf("for entities of another it asks %v", calls)
+	}
+}
+
+// testKeys: with public keys, a token that is signed by one of them as by a secret
+// does not hold; nor does one of a key that was not configured, or without an
+// audience. Clocks may be a minute apart.
+func testKeys(t *testing.T) {
+	private := must(rsa.GenerateKey(rand.Reader, 2048))
+	curve := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
+	set := jwk.NewSet()
+	add := func(public any, alg jwa.SignatureAlgorithm) {
+		key := must(jwk.Import(public))
+		if err := errors.Join(key.Set(jwk.AlgorithmKey, alg), set.AddKey(key)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add(private.Public(), jwa.RS256())
+	add(curve.Public(), jwa.ES256())
+	x := serve(t, func(c *filesapi.Config) { c.Tokens = must(filesapi.NewTokens(set, "pawl")) })
+	der := must(x509.MarshalPKIXPublicKey(private.Public()))
+	public := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
+	sign := func(alg jwa.SignatureAlgorithm, key any, change ...func(*jwt.Builder) *jwt.Builder) string {
+		b := jwt.NewBuilder().Subject("ann").Audience([]string{"pawl"}).Expiration(time.Now().Add(time.Hour)).Claim("scope", "read:*")
+		for _, c := range change {
+			b = c(b)
+		}
+		return string(must(jwt.Sign(must(b.Build()), jwt.WithKey(alg, key))))
+	}
+	at := func(d time.Duration) func(*jwt.Builder) *jwt.Builder {
+		return func(b *jwt.Builder) *jwt.Builder {
+			return b.NotBefore(time.Now().Add(d)).IssuedAt(time.Now().Add(d))
+		}
+	}
+	expired := func(d time.Duration) func(*jwt.Builder) *jwt.Builder {
+		return func(b *jwt.Builder) *jwt.Builder { return b.Expiration(time.Now().Add(-d)) }
+	}
+	for name, test := range map[string]struct {
+		token string
+		want  int
+	}{
+		"RS256":            {sign(jwa.RS256(), private), http.StatusOK},
+		"ES256":            {sign(jwa.ES256(), curve), http.StatusOK},
+		"public as secret": {sign(jwa.HS256(), public), http.StatusUnauthorized},
+		"DER as secret":    {sign(jwa.HS256(), der), http.StatusUnauthorized},
+		"other padding":    {sign(jwa.PS256(), private), http.StatusUnauthorized},
+		"another key":      {sign(jwa.ES256(), must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))), http.StatusUnauthorized},
+		"another audience": {sign(jwa.ES256(), curve, func(b *jwt.Builder) *jwt.Builder { return b.Audience([]string{"other"}) }), http.StatusUnauthorized},
+		"ahead by 50 s":    {sign(jwa.ES256(), curve, at(50*time.Second)), http.StatusOK},
+		"ahead by 70 s":    {sign(jwa.ES256(), curve, at(70*time.Second)), http.StatusUnauthorized},
+		"expired by 50 s":  {sign(jwa.ES256(), curve, expired(50*time.Second)), http.StatusOK},
+		"expired by 70 s":  {sign(jwa.ES256(), curve, expired(70*time.Second)), http.StatusUnauthorized},
+		"no subject":       {sign(jwa.ES256(), curve, func(b *jwt.Builder) *jwt.Builder { return b.Subject("") }), http.StatusUnauthorized},
+	} {
+		t.Run(name, func(t *testing.T) {
+			y := *x
+			y.t = t
+			got := y.want(test.want, test.token, "GET", "/v1/entities/e/files", nil)
+			if test.want == http.StatusUnauthorized && got["detail"] != "a valid bearer token is needed" {
+				t.Errorf("%v tells what is wrong with a token", got)
+			}
+		})
+	}
+}
+
+// testProperties: a client sets what it may, and sees what it may.
+func testProperties(t *testing.T) {
+	x := serve(t, nil)
+	ann := token(t, "read:e write:e")
+	for _, property := range []string{"fileId", "id", "ID", "Entity", "key", "state", "State", "quota", "putBy", "createdAt", "__proto__"} {
+		u := uploadOf("e", "hello")
+		u[property] = "indexed"
+		x.want(http.StatusBadRequest, ann, "POST", "/v1/uploads", u)
+	}
+	twice := fmt.Sprintf(`{"entity":"f",%s`, must(json.Marshal(uploadOf("e", "hello")))[1:])
+	if status, _ := x.call(ann, "POST", "/v1/uploads", "application/json", []byte(twice)); status != http.StatusBadRequest {
+		t.Errorf("two entities: %d", status)
+	}
+	_, stored := x.call(ann, "POST", "/v1/files?entity=e&state=deleted&fileId="+noSuch, "text/plain", []byte("x"))
+	want := []string{"contentType", "createdAt", "downloadUrl", "entity", "fileId", "sha256", "size", "state"}
+	if got := slices.Sorted(maps.Keys(stored)); !slices.Equal(got, want) || stored["fileId"] == noSuch || stored["state"] != "indexed" {
+		t.Errorf("%v: want %v", stored, want)
+	}
+}
+
+// testStreams: a subject sends only so many files through the service at a time.
+func testStreams(t *testing.T) {
+	x := serve(t, nil)
+	all := token(t, "write:*")
+	// A body is only asked for when the service has begun to read it.
+	client := &http.Client{Transport: &http.Transport{ExpectContinueTimeout: time.Minute}}
+	defer client.CloseIdleConnections()
+	begun, wait, answers := make(chan struct{}), make(chan struct{}), make(chan string)
+	const streams = 4
+	for range streams {
+		r := must(http.NewRequestWithContext(t.Context(), "POST", x.url+"/v1/files?entity=e", &stalled{begun: begun, wait: wait}))
+		r.Header.Set("Authorization", "Bearer "+all)
+		r.Header.Set("Expect", "100-continue")
+		go func() {
+			resp, err := client.Do(r)
+			if err != nil {
+				answers <- err.Error()
+				return
+			}
+			answers <- resp.Status
+			_ = resp.Body.Close() // the status says it all
+		}()
+	}
+	for range streams {
+		<-begun
+	}
+	status, got := x.call(all, "POST", "/v1/files?entity=e", "text/plain", []byte("x"))
+	if status != http.StatusTooManyRequests || !strings.HasPrefix(fmt.Sprint(got["detail"]), "too many files at a time") {
+		t.Errorf("one more: %d %v", status, got)
+	}
+	close(wait)
+	for range streams {
+		if got := <-answers; got != "201 Created" {
+			t.Error(got)
+		}
+	}
+	if status, got := x.call(all, "POST", "/v1/files?entity=e", "text/plain", []byte("x")); status != http.StatusCreated {
+		t.Errorf("afterwards: %d %v", status, got)
+	}
+}
+
+// stalled is a body that tells when it is read first, and then waits.
+type stalled struct {
+	begun, wait chan struct{}
+	read        bool
+}
+
+func (s *stalled) Read(p []byte) (int, error) {
+	if !s.read {
+		s.read = true
+		s.begun <- struct{}{}
+		return copy(p, "begin"), nil
+	}
+	<-s.wait
+	return 0, io.EOF
+}
+
+// testScopes: who may read does not write, by no method and no name of one.
+func testScopes(t *testing.T) {
+	x := serve(t, nil)
+	all, reader, writer := token(t, "read:* write:*"), token(t, "read:e"), token(t, "write:e")
+	_, stored := x.call(all, "POST", "/v1/files?entity=e", "text/plain", []byte("x"))
+	id := stored["fileId"].(string)
+	for _, c := range byID {
+		who := reader
+		if c.method == "GET" {
+			who = writer
+		}
+		x.want(http.StatusNotFound, who, c.method, strings.ReplaceAll(c.path, "%", id), nil)
+		if _, errs := x.query(who, strings.ReplaceAll(c.query, "%", id), nil); len(errs) != 1 || !strings.HasPrefix(errs[0], "404") {
+			t.Errorf("%s: %q", c.query, errs)
+		}
+	}
+	x.want(http.StatusNotFound, reader, "DELETE", "/v1/entities/e/files", nil)
+	x.want(http.StatusNotFound, reader, "POST", "/v1/uploads", uploadOf("e", "y"))
+	x.want(http.StatusNotFound, writer, "GET", "/v1/entities/e/files", nil)
+	for _, scope := range []string{"", "read", "*", "write:* ", "read:E", "read:e,write:e", "READ:e", "read:e*", "admin"} {
+		x.want(http.StatusNotFound, token(t, scope), "GET", "/v1/files/"+id, nil)
+	}
+	for _, header := range []string{"X-HTTP-Method-Override", "X-Method-Override", "X-HTTP-Method"} {
+		x.want(http.StatusOK, reader, "GET", "/v1/files/"+id, nil, header, "DELETE")
+	}
+	x.want(http.StatusOK, reader, "GET", "/v1/files/"+id, nil)
+}
+
+// testFlood: uploads that begin and never come take their part of the quota, however
+// many begin at once, and a repeated request takes it once.
+func testFlood(t *testing.T) {
+	x := serve(t, nil)
+	ann := token(t, "read:e write:e")
+	for range 5 {
+		x.want(http.StatusCreated, ann, "POST", "/v1/uploads", uploadOf("e", strings.Repeat("a", 100)), "Idempotency-Key", "one")
+	}
+	var mu sync.Mutex
+	statuses := map[int]int{}
+	var wg sync.WaitGroup
+	for i := range 20 {
+		wg.Go(func() {
+			status, _ := x.call(ann, "POST", "/v1/uploads", "application/json", must(json.Marshal(uploadOf("e", strings.Repeat("b", 100)))), "Idempotency-Key", fmt.Sprint(i))
+			mu.Lock()
+			defer mu.Unlock()
+			statuses[status]++
+		})
+	}
+	wg.Wait()
+	if diff := cmp.Diff(map[int]int{http.StatusCreated: 9, http.StatusForbidden: 11}, statuses); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// testForgery: no URL that a request brings is asked.
+func testForgery(t *testing.T) {
+	asked := make(chan string, 100)
+	evil := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked <- r.URL.Path }))
+	defer evil.Close()
+	x := serve(t, nil)
+	made := must(jwt.NewBuilder().Subject("ann").Expiration(time.Now().Add(time.Hour)).Claim("scope", "read:*").Build())
+	key := must(rsa.GenerateKey(rand.Reader, 2048))
+	headers := jws.NewHeaders()
+	for name, value := range map[string]any{
+		jws.JWKSetURLKey: evil.URL + "/jku", jws.X509URLKey: evil.URL + "/x5u", jws.KeyIDKey: evil.URL + "/kid", jws.JWKKey: must(jwk.Import(key.Public())),
+	} {
+		if err := headers.Set(name, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	signed := string(must(jwt.Sign(made, jwt.WithKey(jwa.RS256(), key, jws.WithProtectedHeaders(headers)))))
+	x.want(http.StatusUnauthorized, signed, "GET", "/v1/entities/e/files", nil)
+	all := token(t, "read:* write:*")
+	x.want(http.StatusBadRequest, all, "POST", "/v1/uploads", uploadOf(evil.URL, "hello"))
+	x.want(http.StatusNotFound, all, "GET", "/v1/files/"+strings.ReplaceAll(evil.URL, "/", "%2F"), nil)
+	signedUpload := x.want(http.StatusCreated, all, "POST", "/v1/uploads", uploadOf("e", "hello"), "Host", evil.URL, "X-Forwarded-Host", evil.URL, "Referer", evil.URL)
+	if strings.Contains(fmt.Sprint(signedUpload), evil.URL) {
+		t.Errorf("%v has a host that the client named", signedUpload)
+	}
+	select {
+	case path := <-asked:
+		t.Errorf("it asked for %s", path)
+	default:
+	}
+}
+
+// testHeaders: answers say what they are, are not kept, let no other site in, and
+// redirect nowhere.
+func testHeaders(t *testing.T) {
+	x := serve(t, nil)
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	for _, test := range []struct {
+		method, path string
+		want         int
+	}{
+		{"GET", "/v1/entities/e/files", 200},
+		{"GET", "/v1/files/" + noSuch, 404},
+		{"GET", "/v1//files/x", 404},
+		{"GET", "/v1/../v1/files", 404},
+		{"GET", "/v1/files/", 404},
+		{"OPTIONS", "/v1/files", 405},
+		{"TRACE", "/v1/files", 405},
+		{"FOO", "/v1/uploads", 405},
+	} {
+		r := must(http.NewRequestWithContext(t.Context(), test.method, x.url+test.path, nil))
+		r.Header.Set("Authorization", "Bearer "+token(t, "read:*"))
+		r.Header.Set("Origin", "https://evil.example")
+		resp := must(client.Do(r))
+		var b bytes.Buffer
+		if _, err := b.ReadFrom(resp.Body); err != nil {
+			t.Error(err)
+		}
+		_ = resp.Body.Close() // read to its end
+		got := resp.Header
+		if resp.StatusCode != test.want || got.Get("X-Content-Type-Options") != "nosniff" || got.Get("Cache-Control") != "no-store" || !json.Valid(b.Bytes()) {
+			t.Errorf("%s %s: %d %v %s: want %d", test.method, test.path, resp.StatusCode, got, &b, test.want)
+		}
+		for _, name := range []string{"Server", "X-Powered-By", "Access-Control-Allow-Origin", "Location", "Set-Cookie"} {
+			if got.Get(name) != "" {
+				t.Errorf("%s %s has a header %s", test.method, test.path, name)
+			}
+		}
+	}
+}
+
+// testInventory: openapi.yaml has all that is served, and nothing else is.
+func testInventory(t *testing.T) {
+	x := serve(t, nil)
+	all := token(t, "read:* write:*")
+	for path, item := range x.doc.Paths.PathItems.FromOldest() {
+		allowed := slices.Sorted(item.GetOperations().KeysFromOldest())
+		for i, m := range allowed {
+			allowed[i] = strings.ToUpper(m)
+		}
+		path = strings.NewReplacer("{id}", noSuch, "{entity}", "e").Replace(path)
+		for _, method := range []string{"DELETE", "GET", "PATCH", "POST", "PUT"} {
+			status, got := x.call(all, method, path, "", nil)
+			if slices.Contains(allowed, method) == (status == http.StatusMethodNotAllowed) || status == http.StatusNotFound && got["detail"] != "no such file" {
+				t.Errorf("%s %s: %d %v: the document allows %v", method, path, status, got, allowed)
+			}
+		}
+	}
+	for _, path := range []string{"/", "/v0/files", "/v2/files", "/v1", "/v1/users", "/debug/pprof/", "/debug/vars", "/metrics", "/graphiql", "/admin", "/.env", "/.git/config"} {
+		x.want(http.StatusNotFound, all, "GET", path, nil)
+	}
+}
+
+// oddStore is a store that answers what it likes.
+type oddStore struct {
+	files.Objects
+	seen files.Seen
+	err  error
+}
+
+func (o *oddStore) Look(context.Context, string) (files.Seen, error) { return o.seen, o.err }
+
+// testStore: what the store says of an object must be what was promised, and what it
+// says of its errors stays inside.
+func testStore(t *testing.T) {
+	x := serve(t, nil)
+	ann := token(t, "read:e write:e")
+	store := &oddStore{Objects: x.files.Objects}
+	x.files.Objects = store
+	id := x.want(http.StatusCreated, ann, "POST", "/v1/uploads", uploadOf("e", "hello"))["file"].(map[string]any)["fileId"].(string)
+	f := must(x.files.Get(t.Context(), id))
+	good := files.Seen{Found: true, Size: f.Size, SHA256: f.SHA256, Date: time.Now()}
+	longer, other, none := good, good, good
+	longer.Size++
+	other.SHA256[0]++
+	none.SHA256 = [32]byte{}
+	for _, seen := range []files.Seen{longer, other, none} {
+		store.seen = seen
+		if got := x.want(http.StatusOK, ann, "POST", "/v1/files/"+id+"/complete", nil); got["state"] != "pending" {
+			t.Errorf("%+v: %v", seen, got)
+		}
+	}
+	store.err = errors.New("<Error>AKIASECRET at 10.0.0.1</Error>")
+	got := x.want(http.StatusServiceUnavailable, ann, "POST", "/v1/files/"+id+"/complete", nil)
+	_, errs := x.query(ann, `mutation { complete(fileId: "`+id+`") { state } }`, nil)
+	if text := fmt.Sprint(got, errs); strings.Contains(text, "AKIA") || strings.Contains(text, "10.0.0.1") || !strings.Contains(text, "503") {
+		t.Error(text)
+	}
+	store.seen, store.err = good, nil
+	if got := x.want(http.StatusOK, ann, "POST", "/v1/files/"+id+"/complete", nil); got["state"] != "indexed" {
+		t.Errorf("%v", got)
+	}
+}

@@ -1,0 +1,114 @@
+package filesapi_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawlhq/pawl/files"
+	"github.com/pawlhq/pawl/files/filesapi"
+	"github.com/pawlhq/pawl/files/memindex"
+)
+
+// pipes is a listener of connections in memory.
+type pipes chan net.Conn
+
+func (p pipes) Accept() (net.Conn, error) {
+	if c, ok := <-p; ok {
+		return c, nil
+	}
+	return nil, net.ErrClosed
+}
+func (pipes) Close() error   { return nil }
+func (pipes) Addr() net.Addr { return &net.IPAddr{} }
+
+// testSlow: a body that comes too slowly is refused and its connection cut; one that
+// is long, and comes at a fair pace, is taken, however long that lasts.
+func testSlow(t *testing.T) {
+	for name, test := range map[string]struct {
+		path, contentType string
+		chunks, chunk     int
+		every             time.Duration
+		want              int
+	}{
+		"silent query":   {"/graphql", "application/json", 0, 0, 0, http.StatusRequestTimeout},
+		"dripping query": {"/graphql", "application/json", 100, 1, 10 * time.Second, http.StatusRequestTimeout},
+		"silent file":    {"/v1/files?entity=e", "text/plain", 0, 0, 0, http.StatusRequestTimeout},
+		"dripping file":  {"/v1/files?entity=e", "text/plain", 100, 1, 10 * time.Second, http.StatusRequestTimeout},
+		"steady file":    {"/v1/files?entity=e", "text/plain", 1000, 1000, 50 * time.Millisecond, http.StatusForbidden},
+		"long file":      {"/v1/files?entity=e", "text/plain", 2000, 17000, time.Second, http.StatusForbidden},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				answer := drip(t, dir, token(t, "write:e"), test.path, test.contentType, test.chunks, test.chunk, test.every)
+				if answer.StatusCode != test.want || answer.Close != (test.want == http.StatusRequestTimeout) {
+					t.Errorf("%d, close %v: want %d", answer.StatusCode, answer.Close, test.want)
+				}
+			})
+		})
+	}
+}
+
+// drip sends a body in chunks to an API whose quota is used up. Of one that drips or
+// is silent a byte is missing.
+func drip(t *testing.T, dir, token, path, contentType string, chunks, chunk int, every time.Duration) *http.Response {
+	tokens := must(filesapi.NewTokens(must(filesapi.Secret(secret)), ""))
+	service := &files.Service{Index: memindex.New(), Objects: noObjects{}, Times: files.DefaultTimes(), Quota: func(string) int64 { return 0 }}
+	h := must(filesapi.New(filesapi.Config{Files: service, Tokens: tokens, Cursors: secret, Spool: dir, Logger: slog.New(slog.DiscardHandler)}))
+	server, connections := &http.Server{Handler: h}, make(pipes, 1)
+	go func() { _ = server.Serve(connections) }() // always ErrServerClosed
+	client, served := net.Pipe()
+	connections <- served
+	defer func() {
+		close(connections)
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	var sending sync.WaitGroup
+	defer sending.Wait()
+	sending.Go(func() {
+		length := chunks*chunk + 1
+		if chunk > 1 {
+			length--
+		}
+		_, err := fmt.Fprintf(client, "POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n", path, token, contentType, length)
+		for i := 0; i < chunks && err == nil; i++ {
+			time.Sleep(every)
+			_, err = client.Write(bytes.Repeat([]byte(" "), chunk))
+		}
+	})
+	answer, err := http.ReadResponse(bufio.NewReader(client), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, answer.Body); err != nil {
+		t.Error(err)
+	}
+	if err := client.Close(); err != nil {
+		t.Error(err)
+	}
+	return answer
+}
+
+// noObjects takes an hour to sign, and does nothing else.
+type noObjects struct{ files.Objects }
+
+// Sign implements files.Objects.
+func (noObjects) Sign(ctx context.Context, _ *files.File, _ time.Time) (files.SignedRequest, error) {
+	select {
+	case <-time.After(time.Hour):
+	case <-ctx.Done():
+	}
+	return files.SignedRequest{}, ctx.Err()
+}
