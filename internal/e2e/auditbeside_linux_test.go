@@ -28,6 +28,7 @@ import (
 	"github.com/pawlhq/pawl/internal/servertest"
 	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/ledger/sqliteledger"
+	"github.com/pawlhq/pawl/lock"
 	"github.com/pawlhq/pawl/source/webhooksource"
 )
 
@@ -261,11 +262,15 @@ func auditBeside(ctx context.Context, text string) error {
 		return errors.Join(err, led.Close())
 	}
 	a, err := audit.New(audit.Config{
-		Ledger: led, Objects: objects, TTL: 3 * time.Second, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Ledger: led, Objects: objects, TTL: 5 * time.Second, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Pipelines: []audit.Pipeline{{Name: "effects", Bucket: inputs, Match: func(event.Object) bool { return true }}},
 	})
-	if err == nil {
+	for err == nil {
 		_, err = a.Run(ctx, audit.Options{Settle: 5 * time.Second})
+		if !errors.Is(err, lock.ErrLost) { // a busy machine may not renew the lease in time
+			break
+		}
+		err = nil
 	}
 	return errors.Join(err, led.Close())
 }
