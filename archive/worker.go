@@ -255,7 +255,6 @@ func (w *worker) ended(ctx context.Context, id string, err error) {
 	case ctx.Err() != nil || errors.Is(err, context.Canceled) || errors.Is(err, ErrStale) || errors.Is(err, ErrParent):
 		return
 	case err == nil:
-		delete(w.rests, id)
 		w.Log.Info("a shard is finished", "archive", w.Name, "shard", id)
 		return
 	}

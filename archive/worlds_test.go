@@ -373,7 +373,7 @@ func (w *world) verify(over *table) *Report {
 		r = found
 		r.Findings = slices.DeleteFunc(r.Findings, func(f Finding) bool {
 			_, known := w.progress(f.Shard)
-			return f.Kind == Missing && f.Shard == w.deleted && !known // nobody can mend it
+			return f.Kind == Missing && f.Shard == w.deleted && !known // it cannot be mended
 		})
 	})
 	w.run(func() bool { return done })

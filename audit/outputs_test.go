@@ -41,7 +41,7 @@ func (w *world) places(prefix string) {
 }
 
 // TestOutputs compares outputs with objects: what is missing is done again, what is
-// left over is removed, and what is not the pipeline's is let alone.
+// left over is removed, and the objects of others stay.
 func TestOutputs(t *testing.T) {
 	w := newWorld(t)
 	w.places("in/")
@@ -101,7 +101,7 @@ func TestOutputsOfOthers(t *testing.T) {
 	w.published(t, "o/b.webp", "p", "") // older
 	w.published(t, "o/favourites/a.webp", "p", "in/a")
 	w.published(t, "o/copied-to.webp", "p", "in/a")
-	w.published(t, "o/old.webp", "p", "") // and nobody knows of what
+	w.published(t, "o/old.webp", "p", "") // its metadata names no object
 	w.published(t, "o/removed.webp", "p", "")
 	for _, test := range []struct {
 		name, prefix     string

@@ -41,7 +41,7 @@ type Outcome struct {
 // Index keeps the rows. It is safe for concurrent use, by processes as well. It
 // exists when it passes files/indextest.
 type Index interface {
-	// Apply makes a change, or nothing of it. After an error nobody knows: the
+	// Apply makes a change, or nothing of it. After an error either may be true: the
 	// change may have been made, or may yet be.
 	Apply(ctx context.Context, c Change) (Outcome, error)
 	// Load returns the row of a file, or ErrNotFound.

@@ -112,7 +112,7 @@ func (s *Service) apply(ctx context.Context, from *File, c Change) (Outcome, err
 }
 
 // landed reports that a change that was sent before had landed: its nonce is there,
-// or the first row of an ID that nobody else has, or nothing where it deletes.
+// or the first row of a new ID, or nothing where it deletes.
 func landed(c *Change, current *File) bool {
 	if current == nil {
 		return c.Drop

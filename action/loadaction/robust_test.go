@@ -5,6 +5,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -130,17 +131,20 @@ func testLocked(t *testing.T, b *bench) {
 	if _, err := tx.Exec(t.Context(), "SELECT FROM exports FOR UPDATE"); err != nil {
 		t.Fatal(err)
 	}
-	go func() {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() {
 		defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }() // there is nothing to undo
-		for said := false; !said; {
+		tick := time.NewTicker(10 * time.Millisecond)
+		defer tick.Stop()
+		for said := false; !said; <-tick.C {
 			err := tx.QueryRow(t.Context(), "SELECT body LIKE '%locked by another session%' FROM pawl.ledger").Scan(&said)
 			if err != nil {
 				t.Error(err)
 				return
 			}
-			time.Sleep(10 * time.Millisecond)
 		}
-	}()
+	})
 	if row := b.put("x", []byte("n\n2\n")); !row.Settled() {
 		t.Error(row.LastError)
 	}

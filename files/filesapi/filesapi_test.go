@@ -333,7 +333,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// TestBadInput: what is wrong with a request is said, in the API's own form.
+// TestBadInput: each error names the fault of its request, in the API's own form.
 func TestBadInput(t *testing.T) {
 	x := serve(t, nil)
 	all := token(t, "read:* write:*")
