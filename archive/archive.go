@@ -64,7 +64,7 @@ type Archive struct {
 	Now   func() time.Time
 	Sleep func(ctx context.Context, d time.Duration) error
 	Nonce func() string
-	// Observe, if it is there, is told of each object that this worker has stored.
+	// Observe is called with each object that this worker has stored. Optional.
 	Observe func(shard string, o Planned)
 }
 

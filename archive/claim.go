@@ -134,7 +134,7 @@ func (a *Archive) readClaim(ctx context.Context) (Claim, string, error) {
 	return c, v.Version, nil
 }
 
-// makeClaim claims a prefix that nobody has claimed. The ledger's marker comes
+// makeClaim claims a prefix that has no claim. The ledger's marker comes
 // first: a claim without one says that registers were lost.
 func (a *Archive) makeClaim(ctx context.Context, id StreamID, adopted *Adoption, generation int64) (Claim, error) {
 	m, version, err := a.readMarker(ctx)

@@ -187,7 +187,7 @@ func (s *shard) put(ctx context.Context, p *parcel, signed time.Time) error {
 var errVoid = errors.New("the object's key was voided")
 
 // look looks whether an object is stored: by its metadata, and where it has none,
-// by its content. What is there and is another stops the shard.
+// by its content. Another object in its place stops the shard.
 func (s *shard) look(ctx context.Context, o *Planned) (stored bool, err error) {
 	var info bucket.Info
 	for try := 1; ; try++ {

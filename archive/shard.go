@@ -151,7 +151,7 @@ func (s *shard) begin(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	for _, r := range s.plan.done { // what is stored is passed, and reading begins behind it
+	for _, r := range s.plan.done { // reading begins behind the last stored record
 		p = p.Step(*r.step)
 	}
 	s.tail = s.tailAt(p)

@@ -17,10 +17,11 @@ import (
 // Times of a worker.
 const (
 	leaseTTL = 30 * time.Second
-	// looks is how often in the time of a lease a worker looks for shards that
-	// nobody stores.
+	// looks is the number of times during a lease that a worker looks for shards
+	// without a worker.
 	looks = 6
-	// patience is in how many looks a worker shows a sign of life, or is gone.
+	// patience is the number of looks after which a worker without a sign of life is
+	// taken for gone.
 	patience = 4
 	// longestPause is how long a shard rests after it failed again and again.
 	longestPause = time.Minute
@@ -217,7 +218,7 @@ func (w *worker) resting(id string) bool {
 	return w.Now().Before(w.rests[id].until)
 }
 
-// try takes a shard's lease if nobody has it.
+// try takes a shard's lease if it is free.
 func (w *worker) try(ctx context.Context, all []Shard, id string) {
 	if w.mutexes[id] == nil {
 		m, err := lock.OnRegister(w.Registers, "archive/"+w.Name+"/lease/"+id, lock.Config{TTL: w.lease(), Owner: w.Owner})

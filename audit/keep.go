@@ -68,8 +68,8 @@ func (k *keeper) read(ctx context.Context, into any) error {
 	return nil
 }
 
-// write is on condition that nobody else has written. What became of a write whose
-// answer was lost the register itself tells.
+// write succeeds only if no other process has written. After a lost answer the
+// register itself tells whether the write landed.
 func (k *keeper) write(ctx context.Context, from any) error {
 	value, err := json.Marshal(from)
 	if err != nil {

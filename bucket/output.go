@@ -24,7 +24,7 @@ import (
 //	answer to the PUT         what HEAD then shows        so
 //	200                       (not asked)                 Landed
 //	412                       own nonce                   Landed: the store, or a proxy, had retried; or an
-//	                                                      unanswered request did: nobody knows, it stays so
+//	                                                      unanswered request did: no answer tells which
 //	412                       anything else, or nothing   Lost, ErrMoved: back to Pin, never on to Complete
 //	412                       HEAD fails                  ErrUnclear, unsure: it may be the attempt's own
 //	409, 429                  (not asked)                 sent again; after the third ErrConflict
@@ -73,8 +73,8 @@ type Output struct {
 	used   bool
 }
 
-// ErrMoved: the output is no longer what was pinned, and the change is not
-// one's own. Go back to Pin and read the input again.
+// ErrMoved: the output is no longer what was pinned, and another attempt changed
+// it. Go back to Pin and read the input again.
 var ErrMoved = errors.New("the output was changed by another since it was pinned")
 
 // errUsed: an object written by a second change would look like the first's.
@@ -137,8 +137,8 @@ type Stamp struct {
 }
 
 // The names of a stamp's metadata. The size is there because not every store
-// refuses a body that breaks off: versitygw keeps what arrived, and when its
-// writer is killed nobody is left who would know.
+// refuses a body that breaks off: versitygw keeps the part that arrived, and a writer
+// that was killed cannot tell.
 const (
 	metaPipeline = "pawl-pipeline"
 	metaObject   = "pawl-object"
@@ -159,8 +159,8 @@ func (s Stamp) metadata(size int64) map[string]string {
 	}
 }
 
-// validate returns an error for what would not come back from a store as it
-// was. Without a nonce anybody's object would look like one's own.
+// validate returns an error for a stamp that a store would not give back unchanged.
+// Without a nonce another attempt's object would look like ours.
 func (s Stamp) validate() error {
 	if s.Nonce == "" {
 		return fmt.Errorf("%w: a stamp without a nonce", ErrInvalid)

@@ -1,6 +1,6 @@
 // Package doctor proves what an object store honours, before anything relies on
 // it: preconditions, also among writers at once; that reads and listings tell
-// of what was just written; that nobody reads one object's content under
+// of what was just written; that no read shows one object's content under
 // another's ETag.
 //
 // A store that silently ignores a precondition answers exactly like one that
@@ -159,7 +159,7 @@ func judgeError(err error) (v Verdict, ok bool) {
 	case errors.Is(err, bucket.ErrNoETag):
 		return Failed, true
 	case errors.Is(err, bucket.ErrInvalid):
-		// The first write was accepted: what is refused is the condition.
+		// The first write was accepted, so the store refuses the condition.
 		return Failed, true
 	case errors.Is(err, bucket.ErrUnclear), errors.Is(err, bucket.ErrConflict):
 		return Unclear, true

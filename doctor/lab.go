@@ -25,12 +25,12 @@ const (
 	patience = 500 * time.Millisecond
 	// cleanTime is how long cleaning up may take, after the caller has gone.
 	cleanTime = 30 * time.Second
-	// lateTime is how long a write that nobody has heard of gets to land, so
-	// that it is removed as well.
+	// lateTime bounds the wait for an unanswered write to land, so that it is
+	// removed as well.
 	lateTime = 2 * time.Second
 )
 
-// lab is a part of a bucket that nobody else uses.
+// lab is a prefix of a bucket that only this examination uses.
 type lab struct {
 	store  bucket.Store
 	bucket string
@@ -49,8 +49,7 @@ func (l *lab) ref(key string) event.Object {
 	return event.Object{Bucket: l.bucket, Key: l.prefix + key}
 }
 
-// content returns a text that nothing else has, so that one's own write can be
-// told from all others by reading it.
+// content returns a unique text: reading it tells our write from all others.
 func content() string { return "pawl doctor " + rand.Text() }
 
 // enter does without conditions what the checks do with them. The listing comes

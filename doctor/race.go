@@ -90,7 +90,7 @@ func (l *lab) race(ctx context.Context, ref event.Object, c bucket.Condition) ([
 
 // judgeRace says whether exactly one writer won. now is the writer whose content
 // is there, or -1. An unclear answer is no win and no refusal: if its content is
-// there, it won; if nobody's is, nobody did, and the round is not decided.
+// there, it won; if no writer's is, the round is not decided.
 func judgeRace(answers []cell.Fate, now int) (decided bool, err error) {
 	winner, wins := -1, 0
 	for i, a := range answers {

@@ -41,7 +41,7 @@ func checkReadAfterWrite(ctx context.Context, l *lab) (string, error) {
 	return "", nil
 }
 
-// whenExists is a flaw if there is an object that nobody wrote.
+// whenExists returns a flaw if an object exists that was never written.
 func whenExists(now seen) error {
 	if now.exists {
 		return broken("there is an object under a key that was never written")

@@ -26,7 +26,7 @@ type Config struct {
 	Sweep   time.Duration // how often each pipeline's due rows are asked for; 0: never
 	// AckSettled acknowledges a delivery only when all its objects are
 	// settled or dead, instead of when the ledger has them. It is for
-	// workers that nobody sweeps after, and ledgers that forget.
+	// workers after which no other sweeps, and for ledgers that forget.
 	AckSettled bool
 	// Counts reports every verdict, claim, answer and write as well, which
 	// only metrics want.

@@ -72,8 +72,9 @@ func (q *queue) push(en *entry) {
 	}
 }
 
-// pop returns nil when the queue is empty. What is before the slice is left
-// behind when append moves it, so a queue that is never empty does not grow.
+// pop returns nil when the queue is empty. append leaves
+// popped entries behind when it moves the slice, so a queue that is never empty does
+// not grow.
 func (q *queue) pop() *entry {
 	en := q.peek()
 	if en != nil {

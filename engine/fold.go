@@ -158,7 +158,7 @@ func (e *Engine) foldClaim(en *entry, f *flight) (changed bool) {
 }
 
 // claims reports that the row as it will be can be claimed, and that there is a
-// slot for it: one that foldReady took, or one that nobody waits for.
+// slot for it: one that foldReady took, or a free one for which no object waits.
 func (e *Engine) claims(en *entry, f *flight) bool {
 	return claimable(&f.next, e.now) && (en.slot || e.lane(en.key).ready.empty() && e.take(en, &f.next))
 }
@@ -210,11 +210,11 @@ func (e *Engine) refused(en *entry, f *flight, current *ledger.Row) {
 }
 
 // supersededBy reports that a refused swap had landed after all, under an
-// unclear answer, before somebody changed the row again: the fence that it
+// unclear answer, before another worker changed the row again: the fence that it
 // granted, or the lease that it ended, tells. A lease that another worker ended
 // by retiring the row tells of no landing: Have is behind, or the row is dead.
-// Where both wanted it dead nobody knows who was first; but a verification that
-// only this one asked for tells that it was the other.
+// Where both retired it the row does not tell who was first; but if a verification
+// is missing that only this one asked for, it was the other.
 func (f *flight) supersededBy(row *ledger.Row, owner string, was *ledger.Claim) bool {
 	switch {
 	case f.claim != nil:

@@ -109,7 +109,7 @@ func (e *Engine) finished(in *Finished) {
 		return // its entry was abandoned
 	}
 	if in.Row != nil && en.row.Held() && en.row.Lease.Fence == in.Fence {
-		en.row = *in.Row // else what is known is newer
+		en.row = *in.Row // otherwise the cached row is newer
 	}
 	en.finish, en.renew = in, false
 	e.give(en)

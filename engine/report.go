@@ -25,7 +25,7 @@ type Fact uint8
 
 // The facts that a log should not lack.
 const (
-	Died         Fact = iota + 1 // a row is dead: somebody must look. Now and then it is reported twice
+	Died         Fact = iota + 1 // a row is dead: an operator must look. It may be reported twice
 	TookOver                     // a claim found another worker's lease expired
 	LostLease                    // an attempt ended without its lease. Took: the attempt
 	Erred                        // an attempt failed, and will be made again. Took: the attempt

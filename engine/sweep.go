@@ -25,8 +25,8 @@ const sweepMost = 500
 // they do stand before all others.
 const sweepOdd = 10_000
 
-// sweeping reports that a pipeline's due rows are wanted. While objects of it wait
-// for a slot they are not: there would be nobody to claim them.
+// sweeping reports that a pipeline's due rows are wanted. They are not
+// while objects of it wait for a slot, because no slot could claim them.
 func (e *Engine) sweeping(l *lane) bool {
 	return e.cfg.Sweep > 0 && !e.draining && l.ready.empty() && e.room(l)
 }

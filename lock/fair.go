@@ -21,7 +21,7 @@ import (
 type queue struct {
 	*Mutex
 	prefix string
-	ticket *ticket // one's own, or nil
+	ticket *ticket // ours, or nil
 }
 
 // ticket is a place in the queue.
@@ -105,7 +105,7 @@ func (q *queue) first(ctx context.Context, wait bool) (bool, error) {
 		if err := q.enter(ctx, last+1); err != nil {
 			return false, err
 		}
-		if q.ticket == nil { // somebody else was faster, or the listing is behind
+		if q.ticket == nil { // another waiter was faster, or the listing is behind
 			if err := q.clock.Sleep(ctx, pauses.next()); err != nil {
 				return false, err
 			}
@@ -136,8 +136,8 @@ func (q *queue) find(ctx context.Context) error {
 	}
 }
 
-// look counts the tickets before one's own, and finds the last. It removes those
-// that nobody renews any more.
+// look counts the tickets before ours, and finds the last. It removes those whose
+// waiters renew them no longer.
 func (q *queue) look(ctx context.Context) (before, last int, err error) {
 	found, err := q.listing(ctx, q.ref.Bucket, q.prefix)
 	if err != nil {
@@ -174,7 +174,7 @@ func (q *queue) look(ctx context.Context) (before, last int, err error) {
 func (q *queue) key(number int) string { return fmt.Sprintf("%s%012d", q.prefix, number) }
 
 // expire removes a ticket that has not changed for long, unless its own TTL is
-// longer. What is no ticket is left as it is.
+// longer. It leaves objects that are no tickets as they are.
 func (q *queue) expire(ctx context.Context, info bucket.Info, seen *ticketSeen) (bool, error) {
 	ref := event.Object{Bucket: q.ref.Bucket, Key: info.Key}
 	ticket := q.object(ref.Bucket, ref.Key)
@@ -199,7 +199,7 @@ func (q *queue) expire(ctx context.Context, info bucket.Info, seen *ticketSeen) 
 	return err == nil, nil
 }
 
-// enter tries to get the ticket of a number. Somebody else may have been faster.
+// enter tries to get the ticket of a number. Another waiter may be faster.
 func (q *queue) enter(ctx context.Context, number int) error {
 	m := &Mutex{place: q.object(q.ref.Bucket, q.key(number)), holder: q.holder}
 	w := m.place.write(version{}, first(&q.holder, q.nonce(), q.clock.Now()))

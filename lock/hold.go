@@ -178,8 +178,8 @@ func (h *hold) release(ctx context.Context) error {
 	}
 }
 
-// takenOver reports that who holds the lock now waited for this lease to end: that
-// nobody released it by force, or deleted it, in between.
+// takenOver reports that the present holder waited for this lease to end: the lock
+// was neither released by force nor deleted in between.
 func (h *hold) takenOver(now version) bool {
 	return h.wrote(now) && now.rec.State == Held && now.rec.Token == h.at.rec.Token+1
 }

@@ -76,7 +76,7 @@ func (l *Lease) watch(ctx context.Context, m *Mutex, ttl time.Duration) {
 	}
 }
 
-// lose ends the lease. What is known first of why is told.
+// lose ends the lease. The first reason is kept.
 func (l *Lease) lose(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -112,7 +112,7 @@ func (l *Lease) Deadline() time.Time {
 // Release gives the lock back, with 1 request, and waits for the renewals to
 // end. An error that matches ErrLost says that the lock had been lost before, or
 // that it took so long to release that others came and went, and any other that
-// nobody can enter until the lease is over. Where another goroutine
+// no holder can enter until the lease expires. Where another goroutine
 // waits for the same Mutex nothing is sent: what was lost since the last renewal,
 // by force, that one learns. If ctx has ended already it takes 5 seconds at most.
 // It works once; after that it returns an error.
@@ -132,7 +132,7 @@ func (l *Lease) Release(ctx context.Context) error {
 		ctx, stop = context.WithTimeout(context.WithoutCancel(ctx), abandonTime)
 		defer stop()
 	}
-	// What was not renewed in time may be one's own still.
+	// A lease that was not renewed in time may still be ours.
 	err := l.release(ctx, h, lost)
 	if lost != nil {
 		return lost

@@ -37,7 +37,7 @@ type lineage struct {
 
 func lineageOf(metadata map[string]string) lineage {
 	var l lineage
-	l.fence, _ = strconv.ParseInt(metadata[metaFence], 10, 64) // what is none is 0
+	l.fence, _ = strconv.ParseInt(metadata[metaFence], 10, 64) // 0 if it is no number
 	count, err := strconv.ParseInt(metadata[metaCount], 10, 64)
 	ids := strings.Split(metadata[metaIDs], ",")
 	if err != nil || count < 1 || ids[0] == "" || int64(len(ids)) > count {

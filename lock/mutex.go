@@ -44,11 +44,11 @@ const (
 var (
 	// ErrConfig: a lock or an update cannot be used like this.
 	ErrConfig = errors.New("wrong use")
-	// ErrHeld: somebody else holds the lock. The error is a *[HeldError].
+	// ErrHeld: another holder has the lock. The error is a *[HeldError].
 	ErrHeld = errors.New("the lock is held")
 	// ErrSlow: the store takes longer to answer than a lease lasts.
 	ErrSlow = errors.New("the store takes longer to answer than the lease lasts")
-	// ErrLost: the lease is not one's own any more, or was not renewed in time.
+	// ErrLost: another holder took the lease, or it was not renewed in time.
 	ErrLost = errors.New("the lock was lost")
 )
 
@@ -57,8 +57,8 @@ type HeldError struct {
 	// Lock names it: s3://bucket/key, or register:name.
 	Lock   string
 	Record Record
-	// Limit is that of one's own semaphore, where the holder's is another: then
-	// they exclude each other.
+	// Limit is our semaphore's limit, set where the holder counts to another one:
+	// semaphores of different limits exclude each other.
 	Limit int
 }
 
@@ -77,8 +77,8 @@ func (e *HeldError) Error() string {
 // Is reports that it is an ErrHeld.
 func (e *HeldError) Is(target error) bool { return target == ErrHeld }
 
-// gaveUp adds who was seen to hold the lock, if somebody was, to what happened
-// when ctx ended.
+// gaveUp adds the holder that was seen last, if any, to the error with which ctx
+// ended.
 func (e *HeldError) gaveUp(ctx context.Context, err error) error {
 	if e == nil || ctx.Err() == nil {
 		return err
@@ -117,7 +117,7 @@ type Mutex struct {
 
 	turns   turns                 // of the goroutines that share it
 	tickets map[string]ticketSeen // of others, by key; used in one's turn
-	left    *ticket               // one's own that could not be removed; the same
+	left    *ticket               // ours, if it could not be removed; used in turn
 
 	mu       sync.Mutex
 	last     version // what was there at last, or nothing
@@ -163,10 +163,10 @@ func (w *watch) left(r *Record, now time.Time) time.Duration {
 // while it waits about 45 GETs a minute, no more than 2 seconds apart.
 func (m *Mutex) Acquire(ctx context.Context) (*Lease, error) { return m.lease(ctx, true) }
 
-// TryAcquire is Acquire without waiting: if somebody else holds the lock it is a
-// *[HeldError]. A lease that its holder left behind is free only for those who
-// have watched it for as long as it lasts: call it again. It leaves nobody a chance
-// to go first.
+// TryAcquire is Acquire without waiting: if another holder has the lock it returns
+// a *[HeldError]. A lease that its holder left behind is free only for those who
+// have watched it for as long as it lasts: call it again. It lets
+// no other holder go first.
 func (m *Mutex) TryAcquire(ctx context.Context) (*Lease, error) { return m.lease(ctx, false) }
 
 func (m *Mutex) lease(ctx context.Context, wait bool) (*Lease, error) {
@@ -225,7 +225,7 @@ func (m *Mutex) take(ctx context.Context, now *version, seen *time.Time) (*hold,
 		}
 		*now, *seen = f.now, f.seen
 		if f.fate != cell.Landed {
-			continue // somebody else was faster
+			continue // another holder was faster
 		}
 		h := &hold{mutex: m, at: f.now, sent: w.sent}
 		if h.left(m.clock.Now()) > 0 {
@@ -243,7 +243,8 @@ func (m *Mutex) take(ctx context.Context, now *version, seen *time.Time) (*hold,
 // maxLate is how often one takes a lock whose answer comes too late.
 const maxLate = 3
 
-// begin returns what is there as far as is known, and reads it otherwise.
+// begin returns the last known version of the lock's object, and reads it if there
+// is none.
 func (m *Mutex) begin(ctx context.Context) (version, time.Time, error) {
 	m.mu.Lock()
 	last := m.last
@@ -287,12 +288,12 @@ func (m *Mutex) claim(now version) Record {
 	return now.rec.acquired(&m.holder, m.nonce(), m.clock.Now())
 }
 
-// abandonTime is how long one who gives up looks after what it has sent.
+// abandonTime bounds the cleaning up after an acquisition that was given up.
 const abandonTime = 5 * time.Second
 
-// abandon releases the lock if a write that nobody waits for any more has landed.
-// If even that cannot be known, the lock is held by nobody until its lease is
-// over, except for this Mutex.
+// abandon releases the lock if the write of an acquisition that was given up has
+// landed. If the store does not tell, the lock stays taken until its lease expires;
+// only this Mutex may enter before.
 func (m *Mutex) abandon(ctx context.Context, w *write) {
 	if !w.unclear {
 		return
@@ -306,7 +307,7 @@ func (m *Mutex) abandon(ctx context.Context, w *write) {
 	}
 }
 
-// disown notes that nobody holds the lock by this nonce.
+// disown notes that this nonce has no holder.
 func (m *Mutex) disown(nonce string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -79,7 +79,7 @@ func (c Config) holder() (Record, error) {
 }
 
 // Show returns what the lease object of a lock says. A lock whose holder is gone
-// is still held until somebody takes it over. Without an object it is a
+// is still held until another one takes it over. Without an object it is a
 // [bucket.ErrNotFound].
 func (b *Bucket) Show(ctx context.Context, key string) (Record, error) {
 	o := b.object(b.name, key)
@@ -120,7 +120,7 @@ func (p *place) forceRelease(ctx context.Context, token int64) (Record, error) {
 		if f.fate != cell.Lost {
 			return f.now.rec, nil
 		}
-		now = f.now // renewed, or somebody else's already
+		now = f.now // renewed, or taken over already
 	}
 	return Record{}, fmt.Errorf("releasing the lock %s: %w", p, err)
 }

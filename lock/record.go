@@ -28,8 +28,8 @@ type Record struct {
 	// Token is the fencing token: it rises with every acquisition and every
 	// forced release.
 	Token int64 `json:"token"`
-	// Nonce is fresh in every write, 128 random bits: it tells one's own writes
-	// from those of others, and gives each an ETag of its own.
+	// Nonce is fresh in every write, 128 random bits: it tells our writes
+	// from all others, and gives each an ETag of its own.
 	Nonce string `json:"nonce"`
 	// ID is what the holder calls this lease: the number of a build, say.
 	ID string `json:"id,omitempty"`
@@ -88,8 +88,8 @@ func (r *Record) encode() []byte {
 	return append(b, '\n')
 }
 
-// decode reads a lease object. It is strict: what is no lease is never
-// overwritten.
+// decode reads a lease object. It is strict, so that an object that is no lease is
+// never overwritten.
 func decode(b []byte) (Record, error) {
 	var head struct {
 		Format string `json:"format"`
@@ -175,8 +175,8 @@ func (r *Record) released(nonce string, now time.Time) Record {
 	return n
 }
 
-// forced is the record after somebody else has released it: the token rises, so
-// that whatever the holder still does can be refused.
+// forced returns the record after a release by force: the token rises, so that
+// whatever the old holder still does can be refused.
 func (r *Record) forced(nonce string, now time.Time) Record {
 	n := r.released(nonce, now)
 	n.Token++

@@ -12,8 +12,8 @@ import (
 // read and a write where that costs a GET and a PUT. It cannot be Fair.
 //
 // The lock is as available as its ledger. A file of SQLite stays locked while a
-// process stands still in the middle of a write to it, any write, and nobody can
-// enter until that process goes on or ends.
+// process stands still in the middle of any write to it: then no holder can enter
+// until that process goes on or ends.
 func OnRegister(r ledger.Registers, name string, c Config) (*Mutex, error) {
 	err := ledger.CheckRegister(name, nil)
 	if err == nil && c.Fair {

@@ -181,7 +181,7 @@ func (m *RWMutex) rlock(ctx context.Context, wait bool) (*hold, error) {
 	}
 }
 
-// closed returns who holds the gate, if somebody does.
+// closed returns the holder of the gate, if there is one.
 func (m *RWMutex) closed(ctx context.Context) (time.Duration, *HeldError, error) {
 	now, seen, err := m.gate.read(ctx)
 	if err != nil {

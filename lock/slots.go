@@ -79,8 +79,8 @@ func (s *slots) list(ctx context.Context, meanwhile func(context.Context) error)
 	return there, nil
 }
 
-// stranger returns one of those there that is held by somebody who counts to
-// another limit, and how long its lease may last yet. It ends those that are over.
+// stranger returns a slot whose holder counts to another limit, and the time that
+// its lease may last yet. It ends leases that have expired.
 func (s *slots) stranger(ctx context.Context, there map[int]*slot) (time.Duration, *HeldError, error) {
 	for _, i := range slices.Sorted(maps.Keys(there)) {
 		one := there[i]

@@ -39,7 +39,7 @@ func (t *turns) take(ctx context.Context, c clock) bool {
 	return true // it came at the same moment
 }
 
-// try takes the turn if nobody has it.
+// try takes the turn if it is free.
 func (t *turns) try() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -48,7 +48,7 @@ func (t *turns) try() bool {
 	return free
 }
 
-// handOver gives the turn to the next one, if somebody waits, after prepare.
+// handOver calls prepare and gives the turn to the next goroutine, if one waits.
 func (t *turns) handOver(prepare func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -60,7 +60,7 @@ func (t *turns) handOver(prepare func()) bool {
 	return true
 }
 
-// pass gives the turn to the next one, or to nobody. The caller holds mu.
+// pass gives the turn to the next goroutine, or frees it. The caller holds mu.
 func (t *turns) pass() {
 	if t.taken = len(t.waiting) > 0; t.taken {
 		close(t.waiting[0])
@@ -68,7 +68,7 @@ func (t *turns) pass() {
 	}
 }
 
-// waited reports that somebody waits for a turn.
+// waited reports whether a goroutine waits for a turn.
 func (t *turns) waited() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -98,8 +98,8 @@ func (m *Mutex) enter(ctx context.Context, wait bool) (*hold, error) {
 	return h, err
 }
 
-// next acquires the lock in one's turn. A lock that was left to this turn, and
-// cannot be had, is released; with it in hand nobody else could have a chance.
+// next acquires the lock during our turn. It releases a lock that was left to this
+// turn and cannot be had, because other processes could not enter while we keep it.
 func (m *Mutex) next(ctx context.Context, wait bool) (*hold, error) {
 	m.mu.Lock()
 	left, chance := m.last, time.Duration(0)
@@ -146,7 +146,7 @@ func (m *Mutex) release(ctx context.Context, h *hold, lost error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if waited && !m.fair {
-		m.tired, m.last = true, version{} // somebody else's, when these are about to look
+		m.tired, m.last = true, version{} // let other processes go first
 	}
 	return err
 }

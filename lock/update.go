@@ -33,8 +33,8 @@ type UpdateConfig struct {
 	Create bool
 	// Fence is the token of the lease under which the object is updated. The
 	// update is refused if the object was updated under a higher one, which must
-	// have changed its bytes. The highest is kept with the object: it is gone if
-	// somebody deletes that, or writes it otherwise.
+	// have changed its bytes. The highest is kept with the object: it is lost if
+	// the object is deleted, or written by other means.
 	Fence int64
 	// Tries is how often the object is read and changed, at most, while others
 	// change it. Default 50.
@@ -88,8 +88,8 @@ func (b *Bucket) Update(ctx context.Context, key string, change func(context.Con
 	return b.update(ctx, key, change, nil, c)
 }
 
-// update is Update. What is written with the same bytes as before is respelled, if
-// there is a way.
+// update is Update. It respells a content whose bytes are the same as before, where
+// respell is set.
 func (b *Bucket) update(ctx context.Context, key string, change func(context.Context, Content) (Content, error), respell func([]byte, int64) []byte, c UpdateConfig) (Updated, error) {
 	switch {
 	case c.Tries < 0:

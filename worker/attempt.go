@@ -241,7 +241,7 @@ func (x *Attempt) act(ctx context.Context, read *ledger.Read) error {
 		return x.committed(ctx, err)
 	}
 	if err != nil || x.pinned == nil {
-		return err // what is done is done, be it late
+		return err // the effect counts even if the lease expired meanwhile
 	}
 	if cause := context.Cause(ctx); cause != nil {
 		return cause

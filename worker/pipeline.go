@@ -44,9 +44,9 @@ func (p *Pipeline) row(o event.Object) ledger.RowKey {
 	return k
 }
 
-// foreign reports that an event says nothing of what the pipeline follows: the
-// removal of one version of an object, for a pipeline that goes by the events of
-// the latest one. Without a look nobody could tell an old version from it.
+// foreign reports that an event removed one version of an object, while the pipeline
+// follows the latest one by its events: without a look an old version cannot be told
+// from the latest.
 func (p *Pipeline) foreign(e *event.Event) bool {
 	return p.Order == EventOrder && !p.EachVersion && e.Kind == event.Removed && e.Object.VersionID != "" &&
 		strings.HasSuffix(e.Name, ":Delete")

@@ -18,8 +18,8 @@ import (
 	"github.com/pawlhq/pawl/source"
 )
 
-// Config says what a worker works with. What is not said to be optional is
-// required; package pawl has the defaults.
+// Config is all that a worker works with. Each field is required unless it says that
+// it is optional; package pawl has the defaults.
 type Config struct {
 	Ledger      ledger.Store
 	Objects     bucket.Store

@@ -69,7 +69,7 @@ func (l *line) row() (row, error) {
 }
 
 // item is a record in a JSON array: names and order are those of the .NET client
-// library's Record. What is not of it is left out where it is empty.
+// library's Record. Fields that the library lacks are left out where they are empty.
 type item struct {
 	Data         []byte         `json:"Data"`
 	Number       archive.Number `json:"SequenceNumber"`

@@ -14,7 +14,7 @@ var deleteTests = map[string]func(*testing.T, Harness){
 func testDelete(t *testing.T, h Harness) {
 	h.put(t, "k", "x")
 	h.put(t, "l", "y")
-	for range 2 { // what is not there is removed as well
+	for range 2 { // removing an absent object succeeds as well
 		if err := h.Store.Delete(t.Context(), h.ref("k"), bucket.Condition{}); err != nil {
 			t.Fatal(err)
 		}
@@ -28,7 +28,7 @@ func testDeleteIfMatch(t *testing.T, h Harness) {
 	second := h.put(t, "k", "two")
 	err := h.Store.Delete(t.Context(), h.ref("k"), bucket.Condition{IfMatch: first})
 	if !h.DeleteConditions {
-		// Declared, so that nobody relies on it; a store that has learned it
+		// Declared, so that no caller relies on it; a store that has learned it
 		// should say so.
 		if err != nil {
 			t.Errorf("Delete with another ETag = %v: the store honours it, and its harness says it does not", err)

@@ -20,8 +20,8 @@ import (
 
 // An output is a register: a pin sees what is there, and a publish replaces
 // what was pinned, or finds that it is not there any more. Here several writers
-// do it at once on one object, requests get lost, doubled and late, somebody
-// removes the object now and then, and still the calls must have an order in
+// do it at once on one object, requests get lost, doubled and late, a
+// stranger removes the object now and then, and still the calls must have an order in
 // which they make sense, whatever [bucket.Output] said of them:
 //
 //	nil                 it took effect, once
@@ -150,7 +150,7 @@ func (w *writer) fault() Fault {
 func (w *writer) land() {
 	if n := len(w.late); n > 0 {
 		i := w.random.IntN(n)
-		_ = w.late[i]() // nobody hears the answer
+		_ = w.late[i]() // the answer is lost
 		w.late = append(w.late[:i], w.late[i+1:]...)
 	}
 }
@@ -215,8 +215,8 @@ type closer struct{ *bytes.Reader }
 
 func (closer) Close() error { return nil }
 
-// changed writes down what a change was told, after so many requests. A copy
-// that was made on the way may be late: nobody is sure of those.
+// changed records the answer to a change, after so many requests. A copy that was
+// made on the way may land late, so such a change is not sure.
 func (w *writer) changed(from, to time.Duration, pinned, next string, sent int, r bucket.Result, err error) {
 	loose := w.doubled
 	if !r.Sure {

@@ -77,7 +77,7 @@ func testRaceIfMatch(t *testing.T, h Harness) {
 }
 
 // testRaceDelete races conditional writes with conditional removals. Several
-// may remove what is removed already, but nobody both writes and removes.
+// may remove an object that is removed already, but none both writes and removes.
 func testRaceDelete(t *testing.T, h Harness) {
 	if !h.DeleteAtomic {
 		return

@@ -19,7 +19,7 @@ import (
 type auditWatch struct {
 	log    *slog.Logger
 	bar    *progress
-	expect int64 // objects; -1: nobody knows
+	expect int64 // objects; -1: unknown
 	begun  bool
 	from   int64 // objects that an earlier process had listed
 	began  time.Time

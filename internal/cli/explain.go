@@ -119,7 +119,7 @@ func tell(o event.Object, rows []ledger.Row, c *config.Config, now time.Time) *a
 }
 
 // configured reports that the configuration has a pipeline of this name, or, having
-// none at all, that nobody knows.
+// none at all, that it is unknown.
 func configured(c *config.Config, name string) bool {
 	return len(c.Pipelines) == 0 || slices.ContainsFunc(c.Pipelines, func(p config.Pipeline) bool { return p.Name == name })
 }

@@ -194,9 +194,9 @@ func (a *app) acquire(ctx context.Context, cancel context.CancelCauseFunc, objec
 	return nil, o.advise(because(ctx, err))
 }
 
-// wait waits for the store, and then for the lock, or tries for it once. Where that
-// gives up because the store is away it is gone on with: what is known of one's own
-// writes must not be forgotten.
+// wait waits for the store, and then for the lock, or tries for it once. If it gives
+// up because the store is away, the next try goes on with the same lock: it still
+// knows our own writes.
 func (a *app) wait(ctx context.Context, object event.Object, o *lockOptions) (lease *lock.Lease, err error) {
 	var b *lock.Bucket
 	err = a.patiently(ctx, o.wait, func() (err error) {

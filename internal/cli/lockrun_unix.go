@@ -95,7 +95,7 @@ func environment(lease *lock.Lease, mark string) []string {
 }
 
 // What bounds the release of a lock whose command has ended, or was ended because
-// the lock was lost: then it may be one's own still, if the store is there again.
+// the lock was lost: then it may still be ours, if the store is there again.
 const (
 	releaseTime     = 10 * time.Second
 	releaseLostTime = time.Second

@@ -23,7 +23,7 @@ type rowJSON struct {
 	Due   time.Time    `json:"due,omitzero"` // when a worker looks next
 	Want  *versionJSON `json:"want"`         // the newest version heard of
 	Have  *versionJSON `json:"have"`         // the version whose effect is committed; null: none
-	Lease *leaseJSON   `json:"lease"`        // null: nobody works on it
+	Lease *leaseJSON   `json:"lease"`        // null: no worker has it
 	Fence int64        `json:"fence"`        // the newest fencing token
 	// Doubt: an attempt that did not complete may have sent something.
 	Doubt  bool      `json:"doubt"`

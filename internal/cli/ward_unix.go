@@ -134,7 +134,7 @@ func (w *ward) run(path string, command, env []string) error {
 // signal sends a signal to the whole group, and to the one that the command has
 // gone to, as timeout(1) does. It returns the groups.
 func (w *ward) signal(n syscall.Signal) (groups []int) {
-	_ = syscall.Kill(-w.id, n) // nobody is there any more
+	_ = syscall.Kill(-w.id, n) // the group has ended
 	groups = append(groups, w.id)
 	if w.child == 0 {
 		return groups

@@ -12,7 +12,7 @@ import (
 type words struct {
 	row   *ledger.Row
 	now   time.Time
-	limit int  // of attempts; 0: nobody knows
+	limit int  // of attempts; 0: unknown
 	known bool // the pipeline is in the configuration
 	// unmatched says why the pipeline does not match the object any more.
 	unmatched string

@@ -205,7 +205,7 @@ type Audit struct {
 	// How late a notification may be at most. Default: 24h.
 	MaxDelay Duration `yaml:"max_delay"`
 	// Which rows go after retain: those of removed objects (the default), or all
-	// that are settled. What is lost about an object whose row is gone stays lost.
+	// that are settled. A loss about an object whose row is gone is never found.
 	// Audits pass over objects without a row that are older than what was dropped.
 	Purge Purge `yaml:"purge" jsonschema:"enum=removed,enum=settled"`
 }

@@ -31,7 +31,7 @@ type Config struct {
 type place struct{ line, column int }
 
 // Load reads a file. lookup answers for environment variables, as os.LookupEnv
-// does. What is wrong with the content is an [*Errors].
+// does. Faults of the content are an [*Errors].
 func (t *Table) Load(name string, lookup func(string) (string, bool)) (*Config, error) {
 	return t.load(name, lookup, "", everything)
 }

@@ -83,7 +83,7 @@ type show struct {
 	ledger          ledger.Store
 	inputs, outputs tally
 	// news are changes of the outputs, and uploads that the pipeline does not
-	// want, as far as somebody wants to know.
+	// want, if the caller asks for it.
 	news chan change
 }
 

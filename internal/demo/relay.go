@@ -23,7 +23,7 @@ type Messages struct {
 	OutOfOrder int `json:"out_of_order"` // copies sent after a newer one about the same object
 	Delayed    int `json:"delayed"`      // notifications held back for a while
 	Dropped    int `json:"dropped"`      // notifications that were never sent
-	Resent     int `json:"resent"`       // posts repeated because nobody acknowledged the one before
+	Resent     int `json:"resent"`       // posts repeated because the one before was not acknowledged
 }
 
 // relay carries notifications from the store to the workers, as badly as real

@@ -100,7 +100,7 @@ func (t *thread) request(do func() error) error {
 		t.dead = true
 		return errDead
 	case crashAfter:
-		_ = do() // nobody hears of it
+		_ = do() // its answer is lost
 		t.dead = true
 		return errDead
 	case lost:

@@ -72,7 +72,7 @@ type Server struct {
 type Options struct {
 	// Webhook is the URL that notifications go to. It must be listening
 	// before versitygw starts: versitygw posts a test event and gives up if
-	// nobody is there.
+	// no process is there.
 	Webhook string
 	// Authorization is the header that notifications carry, none if empty.
 	// versitygw can only send Basic credentials.

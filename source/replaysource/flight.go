@@ -134,7 +134,7 @@ func (f *flight) retry(ctx context.Context, d *delivery) error {
 }
 
 // land waits until nothing is in flight, or, when ctx has ended, as long as the
-// grace allows. What is still in flight then is the sink's alone.
+// grace allows. Deliveries that are still in flight then are left to the sink.
 func (f *flight) land(ctx context.Context) {
 	if f.room.Acquire(ctx, maxInFlight) == nil {
 		return

@@ -37,9 +37,9 @@ type Config struct {
 	TrustSequencer bool
 	// SkipBad passes over payloads that are JSON but no notification that
 	// can be read, and over lines that begin with what is not JSON or is
-	// larger than event.MaxPayload. They are logged and counted. What is not
-	// JSON and does not begin a line ends the replay even so: nobody can say
-	// where the next payload begins.
+	// larger than event.MaxPayload. They are logged and counted. Text
+	// that is no JSON and does not begin a line ends the replay even so, because
+	// the next payload may begin anywhere behind it.
 	SkipBad bool
 	// Grace is how long Run, when its context has ended, waits for
 	// deliveries that the sink has not answered; default 10 s.

@@ -18,19 +18,19 @@ import (
 type message struct {
 	id, handle string
 	since      time.Time     // of its receipt
-	until      time.Time     // nobody else gets it before
+	until      time.Time     // no other consumer gets it before
 	lost       bool          // it is not renewed any more
 	away       time.Duration // the answer, once there is one: forget, or it comes again after that
 }
 
-// What becomes of a message, other than to come again after a while.
+// Answers to a message, other than that it comes again after a while.
 const (
 	forget   time.Duration = -1
 	giveBack time.Duration = 0
 )
 
-// flight is what was received and is not answered, or whose answer has not
-// reached the queue.
+// flight holds the messages that are not answered, or whose answer has not reached
+// the queue.
 type flight struct {
 	*Source
 	sink     source.Sink
@@ -74,7 +74,7 @@ func (f *flight) begin(ctx context.Context) (end func()) {
 func (f *flight) land(ctx context.Context) {
 	grace, cancel := context.WithTimeout(ctx, f.cfg.Grace)
 	defer cancel()
-	_ = f.room.Acquire(grace, int64(f.limits.room)) // what is left then is given back
+	_ = f.room.Acquire(grace, int64(f.limits.room)) // the rest is given back
 }
 
 func (f *flight) giveBackAll() {

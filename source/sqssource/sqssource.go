@@ -3,9 +3,9 @@
 // envelope or raw) put there. Several queues are several sources.
 //
 // A message is deleted only when the ledger has answered for every event in it.
-// Until then it is held: its visibility is renewed, so that nobody else gets it,
-// for the 12 hours that SQS allows. What is not acknowledged comes again when
-// the ledger says that it is worth it. A message that cannot be read is neither
+// Until then it is held: its visibility is renewed, so that no other consumer gets
+// it, for the 12 hours that SQS allows. A message that is not acknowledged comes
+// again when the ledger says that it is worth it. A message that cannot be read is neither
 // deleted nor held: the queue's redrive policy moves it to the dead-letter queue,
 // so give the queue one. The log tells of it.
 //

@@ -19,9 +19,9 @@ const maxBodies = 16 << 20
 // descriptors, because the ledger, the object store and commands need some too.
 func maxConnections(descriptors int) int { return min(max(descriptors/4, 8), 1000) }
 
-// conns knows every connection of a server, and bounds what they cost. Nobody is
-// kept waiting for room: it is taken from a stranger, whose sender has proven
-// nothing yet. A good sender proves itself within milliseconds, and so is not the
+// conns knows every connection of a server, and bounds what they cost. No new
+// connection waits for room: a stranger's, whose sender has proven nothing yet, is
+// ended for it. A good sender proves itself within milliseconds, and so is not the
 // one that has been there the longest, or has the largest body.
 //
 // It also ends them. The server's own Shutdown gives a connection that has sent
@@ -30,7 +30,7 @@ func maxConnections(descriptors int) int { return min(max(descriptors/4, 8), 100
 type conns struct {
 	max      int
 	maxBytes int64
-	crowded  func(why string) // is told of each connection that is ended for want of room
+	crowded  func(why string) // reports each connection that is ended for want of room
 
 	bytes atomic.Int64 // of all visitors
 
@@ -94,7 +94,7 @@ func (c *conns) track(conn net.Conn, state http.ConnState) {
 		}
 	case http.StateActive:
 		v.fresh = false
-		if v.in == &c.idle { // another request, perhaps of somebody else behind a proxy, who has proven nothing
+		if v.in == &c.idle { // a proxy may send the next request for another client, which has proven nothing
 			v.known = false
 			v.enter(&c.strangers)
 		}

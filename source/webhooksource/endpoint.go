@@ -69,7 +69,7 @@ func (e *endpoint) take(r *http.Request) (event.Batch, answer) {
 }
 
 // unreadable refuses a notification that came from someone who may post, so the
-// log may show how it begins: without that nobody finds it among its sender's.
+// log may show how it begins: the sender's owner finds it by that.
 func (e *endpoint) unreadable(r *http.Request, body []byte, err error) answer {
 	status, c := http.StatusBadRequest, e.log.malformed
 	switch {
