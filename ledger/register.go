@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 )
 
 // Registers is a further ability of a [Store]: named values beside the rows, each
@@ -66,4 +67,30 @@ func CheckRegister(name string, value []byte) error {
 		return fmt.Errorf("%w: the value of %s has %d bytes: at most %d are allowed", ErrRegister, name, len(value), MaxRegister)
 	}
 	return nil
+}
+
+// RegisterPage is the number of registers that a backend reads at once: 1 MB at most.
+const RegisterPage = 16
+
+// PageRegisters yields the registers whose names begin with prefix. page returns up to
+// RegisterPage of them in the order of their names, from a name on.
+func PageRegisters(prefix string, page func(from string) ([]Register, error)) iter.Seq2[Register, error] {
+	return func(yield func(Register, error) bool) {
+		for from := prefix; ; {
+			found, err := page(from)
+			if err != nil {
+				yield(Register{}, err)
+				return
+			}
+			for _, r := range found {
+				if !strings.HasPrefix(r.Name, prefix) || !yield(r, nil) {
+					return
+				}
+			}
+			if len(found) < RegisterPage {
+				return
+			}
+			from = found[len(found)-1].Name + "\x01" // no name has so low a byte
+		}
+	}
 }

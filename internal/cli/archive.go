@@ -52,49 +52,56 @@ workers may run over one ledger: they share the shards. SIGINT or SIGTERM ends i
 in order; what is left in the middle another worker goes on with.`,
 		Example: `  pawl archive run
   pawl archive run clicks --log-level warn`,
-		RunE: func(cmd *cobra.Command, names []string) error { return runArchiveRun(cmd.Context(), a, names) },
+		RunE: func(cmd *cobra.Command, names []string) error {
+			return a.withArchives(cmd.Context(), names, runArchives)
+		},
 	}
 }
 
-// archives are those of a configuration, opened.
-type archives struct {
-	list   []*archive.Archive
-	ledger ledger.Store
-}
-
-// archives opens the archives that are named, or all.
-func (a *app) archives(ctx context.Context, names []string, log *slog.Logger) (_ *archives, err error) {
+// withArchives opens the archives that are named, or all, and calls do with them and
+// with a context that ends at a signal.
+func (a *app) withArchives(ctx context.Context, names []string, do func(context.Context, []*archive.Archive) error) (err error) {
+	log, err := a.logger(a.Err, slog.LevelInfo)
+	if err != nil {
+		return err
+	}
+	ctx, stop := untilSignal(ctx, log)
+	defer stop()
 	c, err := a.parts.LoadArchives(a.configFile, os.LookupEnv)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	chosen, err := chooseArchives(c, names)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if ttl := time.Duration(c.Lease.TTL); ttl != 0 && (ttl < lock.MinTTL || ttl > lock.MaxTTL) {
-		return nil, c.At("lease.ttl", fmt.Errorf("is %v: archives want %v to %v", ttl, lock.MinTTL, lock.MaxTTL))
+		return c.At("lease.ttl", fmt.Errorf("is %v: archives want %v to %v", ttl, lock.MinTTL, lock.MaxTTL))
 	}
 	if c.Ledger.Kind == "memory" {
-		return nil, c.At("ledger", errors.New("is memory, which ends with the process: archives need one that stays, like sqlite:FILE"))
+		return c.At("ledger", errors.New("is memory, which ends with the process: archives need one that stays: sqlite:FILE or postgres://…"))
 	}
+	l, err := c.Ledger.Config.(parts.Ledger).Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.Close()) }()
+	list, err := openArchives(ctx, c, chosen, l, log)
+	if err != nil {
+		return err
+	}
+	return do(ctx, list)
+}
+
+// openArchives makes the chosen archives of the configuration, and looks at their buckets.
+func openArchives(ctx context.Context, c *config.Config, chosen []int, l ledger.Store, log *slog.Logger) (list []*archive.Archive, err error) {
 	store, err := objects(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	l, err := c.Ledger.Config.(parts.Ledger).Open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	opened := &archives{ledger: l}
-	defer func() {
-		if err != nil {
-			opened.close(&err)
-		}
-	}()
 	registers, ok := l.(ledger.Registers)
 	if !ok {
-		return nil, c.At("ledger", errors.New("keeps no registers, which archives need: use sqlite:FILE"))
+		return nil, c.At("ledger", errors.New("keeps no registers, which archives need: use sqlite:FILE or postgres://…"))
 	}
 	for _, i := range chosen {
 		one, err := parts.Archive(ctx, &c.Archives[i])
@@ -106,12 +113,10 @@ func (a *app) archives(ctx context.Context, names []string, log *slog.Logger) (_
 		}
 		one.Store, one.Registers, one.Log, one.Owner = store, registers, log, owner()
 		one.Now, one.Sleep, one.Nonce, one.Lease = time.Now, pause, nonce, time.Duration(c.Lease.TTL)
-		opened.list = append(opened.list, one)
+		list = append(list, one)
 	}
-	return opened, nil
+	return list, nil
 }
-
-func (o *archives) close(err *error) { *err = errors.Join(*err, o.ledger.Close()) }
 
 // chooseArchives returns the places of the named archives, and checks all names.
 func chooseArchives(c *config.Config, names []string) (chosen []int, err error) {
@@ -168,34 +173,23 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-func runArchiveRun(ctx context.Context, a *app, names []string) (err error) {
-	log, err := a.logger(a.Err, slog.LevelInfo)
-	if err != nil {
-		return err
-	}
-	ctx, stop := untilSignal(ctx, log)
-	defer stop()
-	all, err := a.archives(ctx, names, log)
-	if err != nil {
-		return err
-	}
-	defer all.close(&err)
-	for _, one := range all.list {
+func runArchives(ctx context.Context, list []*archive.Archive) error {
+	for _, one := range list {
 		// A store that takes a write whose condition does not hold would lose records.
 		if err := one.Prove(ctx); err != nil {
 			return err
 		}
 	}
 	var work errgroup.Group // without a common context: one archive's trouble does not end the others
-	for _, one := range all.list {
+	for _, one := range list {
 		one.Observe = func(shard string, o archive.Planned) {
-			log.Info("stored", "archive", one.Name, "shard", shard, "key", o.Key, "entries", o.Count, "behind", behind(o.Arrival))
+			one.Log.Info("stored", "archive", one.Name, "shard", shard, "key", o.Key, "entries", o.Count, "behind", behind(o.Arrival))
 		}
-		log.Info("archive", "name", one.Name, "to", place(one.Bucket, one.Prefix), "format", one.Format)
+		one.Log.Info("archive", "name", one.Name, "to", place(one.Bucket, one.Prefix), "format", one.Format)
 		work.Go(func() error {
 			err := explained(one.Run(ctx))
-			if err != nil && len(all.list) > 1 {
-				log.Error("this archive has ended, the others go on", "name", one.Name, "error", err)
+			if err != nil && len(list) > 1 {
+				one.Log.Error("this archive has ended, the others go on", "name", one.Name, "error", err)
 			}
 			return err
 		})

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,7 +19,16 @@ func newArchiveStatusCommand(a *app) *cobra.Command {
 objects were announced since.`,
 		Example: `  pawl archive status
   pawl archive status clicks --json`,
-		RunE: func(cmd *cobra.Command, names []string) error { return runArchiveStatus(cmd.Context(), a, names) },
+		RunE: func(cmd *cobra.Command, names []string) error {
+			return a.withArchives(cmd.Context(), names, func(ctx context.Context, list []*archive.Archive) error {
+				for _, one := range list {
+					if err := a.status(ctx, one); err != nil {
+						return explained(err)
+					}
+				}
+				return nil
+			})
+		},
 	}
 }
 
@@ -34,24 +42,6 @@ type shardJSON struct {
 	Arrival   time.Time      `json:"arrival,omitzero"`  // of the newest record that is stored
 	Pending   int            `json:"pending,omitempty"` // objects that are being stored, or just were
 	Behind    float64        `json:"behind,omitempty"`  // seconds since Arrival
-}
-
-func runArchiveStatus(ctx context.Context, a *app, names []string) (err error) {
-	log, err := a.logger(a.Err, slog.LevelInfo)
-	if err != nil {
-		return err
-	}
-	all, err := a.archives(ctx, names, log)
-	if err != nil {
-		return err
-	}
-	defer all.close(&err)
-	for _, one := range all.list {
-		if err := a.status(ctx, one); err != nil {
-			return explained(err)
-		}
-	}
-	return nil
 }
 
 func (a *app) status(ctx context.Context, one *archive.Archive) error {
@@ -101,30 +91,23 @@ is another. It takes a quarter of an hour: until no write of the time before can
 begin any more. After it the workers list what is stored, and go on behind that.`,
 		Example: `  pawl archive recover clicks`,
 		Args:    cobra.ExactArgs(1),
-		RunE:    func(cmd *cobra.Command, names []string) error { return runArchiveRecover(cmd.Context(), a, names) },
+		RunE: func(cmd *cobra.Command, names []string) error {
+			return a.withArchives(cmd.Context(), names, func(ctx context.Context, list []*archive.Archive) error {
+				return a.recover(ctx, list[0])
+			})
+		},
 	}
 }
 
-func runArchiveRecover(ctx context.Context, a *app, names []string) (err error) {
-	log, err := a.logger(a.Err, slog.LevelInfo)
-	if err != nil {
-		return err
-	}
-	ctx, stop := untilSignal(ctx, log)
-	defer stop()
-	all, err := a.archives(ctx, names, log)
-	if err != nil {
-		return err
-	}
-	defer all.close(&err)
-	log.Info("waiting until no write of before can begin any more", "for", archive.RecoveryWait)
-	c, err := all.list[0].Recover(ctx)
+func (a *app) recover(ctx context.Context, one *archive.Archive) error {
+	one.Log.Info("waiting until no write of before can begin any more", "for", archive.RecoveryWait)
+	c, err := one.Recover(ctx)
 	if err != nil {
 		return explained(err)
 	}
 	if a.json {
 		return a.printJSON(c)
 	}
-	_, err = fmt.Fprintf(a.Out, "%s is in generation %d now: start its workers\n", names[0], c.Generation)
+	_, err = fmt.Fprintf(a.Out, "%s is in generation %d now: start its workers\n", one.Name, c.Generation)
 	return err
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"strings"
 	"time"
 
@@ -25,27 +24,20 @@ that it was stored. With --deep it reads every object, and compares its content 
 digest that was made before it was written.`,
 		Example: `  pawl archive verify
   pawl archive verify clicks --deep --json`,
-		RunE: func(cmd *cobra.Command, names []string) error { return runArchiveVerify(cmd.Context(), a, names, deep) },
+		RunE: func(cmd *cobra.Command, names []string) error {
+			return a.withArchives(cmd.Context(), names, func(ctx context.Context, list []*archive.Archive) error {
+				return a.verifyAll(ctx, list, deep)
+			})
+		},
 	}
 	cmd.Flags().BoolVar(&deep, "deep", false, "read every object")
 	documentExitCodes(cmd, exitCodes+"  3  something is missing, doubled, damaged or foreign\n")
 	return cmd
 }
 
-func runArchiveVerify(ctx context.Context, a *app, names []string, deep bool) (err error) {
-	log, err := a.logger(a.Err, slog.LevelInfo)
-	if err != nil {
-		return err
-	}
-	ctx, stop := untilSignal(ctx, log)
-	defer stop()
-	all, err := a.archives(ctx, names, log)
-	if err != nil {
-		return err
-	}
-	defer all.close(&err)
+func (a *app) verifyAll(ctx context.Context, list []*archive.Archive, deep bool) error {
 	bad := false
-	for _, one := range all.list {
+	for _, one := range list {
 		r, err := a.verify(ctx, one, deep)
 		if err != nil {
 			return explained(err)

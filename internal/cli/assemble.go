@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -28,6 +29,23 @@ type machine struct {
 
 // loader is the table's Load or one of its like.
 type loader func(name string, lookup func(string) (string, bool)) (*config.Config, error)
+
+// withMachine assembles the machine of the configuration, and calls do with it and
+// with a context that ends at a signal. It logs to w from level on.
+func (a *app) withMachine(ctx context.Context, w io.Writer, level slog.Level, load loader, do func(context.Context, *machine) error) (err error) {
+	log, err := a.logger(w, level)
+	if err != nil {
+		return err
+	}
+	ctx, stop := untilSignal(ctx, log)
+	defer stop()
+	m, err := a.assemble(ctx, load, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, m.close()) }()
+	return do(ctx, m)
+}
 
 // assemble loads the configuration, makes its parts and opens the ledger. The
 // caller closes the machine.

@@ -57,7 +57,10 @@ listing of the outputs for each of the two.`,
 			if cmd.Flags().Changed("settle") && o.Settle <= 0 {
 				return usage("--settle %s: want a time that is larger than 0", o.Settle)
 			}
-			return runAudit(cmd.Context(), a, o)
+			bar := a.newProgress()
+			return a.withMachine(cmd.Context(), bar, bar.quiet(), a.parts.LoadWithoutSources, func(ctx context.Context, m *machine) error {
+				return m.audit(ctx, a, o, bar)
+			})
 		},
 	}
 	flags := cmd.Flags()
@@ -75,19 +78,7 @@ listing of the outputs for each of the two.`,
 	return cmd
 }
 
-func runAudit(ctx context.Context, a *app, o *auditOptions) (err error) {
-	bar := a.newProgress()
-	log, err := a.logger(bar, bar.quiet())
-	if err != nil {
-		return err
-	}
-	ctx, stop := untilSignal(ctx, log)
-	defer stop()
-	m, err := a.assemble(ctx, a.parts.LoadWithoutSources, log)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, m.close()) }()
+func (m *machine) audit(ctx context.Context, a *app, o *auditOptions, bar *progress) (err error) {
 	if err := o.inBucket(m.config); err != nil {
 		return err
 	}
@@ -115,7 +106,7 @@ func runAudit(ctx context.Context, a *app, o *auditOptions) (err error) {
 	if err := m.checkBuckets(ctx); err != nil {
 		return err
 	}
-	w := newAuditWatch(log, bar, expect)
+	w := newAuditWatch(m.log, bar, expect)
 	o.Watch = w.watch
 	report, err := p.Audit(ctx, o.Options)
 	bar.end()

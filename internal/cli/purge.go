@@ -32,7 +32,11 @@ It works while workers run. "pawl run" does it after each scheduled audit.`,
 		Example: `  pawl purge --dry-run
   pawl purge --pipeline grayscale`,
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runPurge(cmd.Context(), a, pipelines, dryRun) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.withMachine(cmd.Context(), a.Err, slog.LevelWarn, a.parts.LoadWithoutSources, func(ctx context.Context, m *machine) error {
+				return m.purge(ctx, a, pipelines, dryRun)
+			})
+		},
 	}
 	flags := cmd.Flags()
 	flags.StringSliceVar(&pipelines, "pipeline", nil, "only these `pipelines`, separated by commas")
@@ -41,18 +45,7 @@ It works while workers run. "pawl run" does it after each scheduled audit.`,
 	return cmd
 }
 
-func runPurge(ctx context.Context, a *app, pipelines []string, dryRun bool) (err error) {
-	log, err := a.logger(a.Err, slog.LevelWarn)
-	if err != nil {
-		return err
-	}
-	ctx, stop := untilSignal(ctx, log)
-	defer stop()
-	m, err := a.assemble(ctx, a.parts.LoadWithoutSources, log)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, m.close()) }()
+func (m *machine) purge(ctx context.Context, a *app, pipelines []string, dryRun bool) error {
 	for _, name := range pipelines {
 		if !configured(m.config, name) {
 			return usage("--pipeline %q: the configuration does not have it", name)

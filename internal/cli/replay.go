@@ -106,21 +106,16 @@ func runReplay(ctx context.Context, a *app, o *replayOptions, paths []string) (e
 		return err
 	}
 	bar := a.newProgress()
-	log, err := a.logger(bar, bar.quiet())
-	if err != nil {
-		return err
-	}
-	ctx, stop := untilSignal(ctx, log)
-	defer stop()
-	m, err := a.assemble(ctx, a.parts.LoadWithoutSources, log)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, m.close()) }()
-	src, err := replaysource.New(replaysource.Config{
-		Paths: paths, Stdin: a.In, Dialect: dialect, TrustSequencer: o.trust, SkipBad: o.skipBad,
-		Grace: time.Duration(m.config.Grace), Logger: log,
+	return a.withMachine(ctx, bar, bar.quiet(), a.parts.LoadWithoutSources, func(ctx context.Context, m *machine) error {
+		return m.replay(ctx, a, replaysource.Config{
+			Paths: paths, Stdin: a.In, Dialect: dialect, TrustSequencer: o.trust, SkipBad: o.skipBad,
+			Grace: time.Duration(m.config.Grace), Logger: m.log,
+		}, bar)
 	})
+}
+
+func (m *machine) replay(ctx context.Context, a *app, c replaysource.Config, bar *progress) error {
+	src, err := replaysource.New(c)
 	if err != nil {
 		return err
 	}

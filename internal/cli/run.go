@@ -36,22 +36,15 @@ taken over when its leases have expired.`,
 		Example: `  pawl run
   pawl run -c /etc/pawl/pawl.yaml --log-level debug`,
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runRun(cmd.Context(), a) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.withMachine(cmd.Context(), a.Err, slog.LevelInfo, a.loadPipelines, func(ctx context.Context, m *machine) error {
+				return m.run(ctx)
+			})
+		},
 	}
 }
 
-func runRun(ctx context.Context, a *app) (err error) {
-	log, err := a.logger(a.Err, slog.LevelInfo)
-	if err != nil {
-		return err
-	}
-	ctx, stop := untilSignal(ctx, log)
-	defer stop()
-	m, err := a.assemble(ctx, a.loadPipelines, log)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, m.close()) }()
+func (m *machine) run(ctx context.Context) error {
 	sources, err := m.sources(ctx)
 	if err != nil {
 		return err
@@ -67,7 +60,7 @@ func runRun(ctx context.Context, a *app) (err error) {
 		return whileRunning(err)
 	}
 	s := p.Stats()
-	log.Info("pawl ended in order", "completed", s.Completed, "nothing_to_do", s.NothingToDo,
+	m.log.Info("pawl ended in order", "completed", s.Completed, "nothing_to_do", s.NothingToDo,
 		"failed", s.Failed, "given_back", s.Released, "dead", s.Died)
 	return nil
 }

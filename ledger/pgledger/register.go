@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"iter"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -54,30 +53,12 @@ func (s *Store) WriteRegister(ctx context.Context, name, version string, value [
 	return next, err
 }
 
-// registerPage is how many registers are read at once: 1 MB at most.
-const registerPage = 16
-
 // ListRegisters yields registers in the order of their names. The loop's body
 // may call the store.
 func (s *Store) ListRegisters(ctx context.Context, prefix string) iter.Seq2[ledger.Register, error] {
-	return func(yield func(ledger.Register, error) bool) {
-		for from := prefix; ; {
-			found, err := s.registers(ctx, s.sql.listRegisters, from)
-			if err != nil {
-				yield(ledger.Register{}, err)
-				return
-			}
-			for _, r := range found {
-				if !strings.HasPrefix(r.Name, prefix) || !yield(r, nil) {
-					return
-				}
-			}
-			if len(found) < registerPage {
-				return
-			}
-			from = found[len(found)-1].Name + "\x01" // names have no byte as low
-		}
-	}
+	return ledger.PageRegisters(prefix, func(from string) ([]ledger.Register, error) {
+		return s.registers(ctx, s.sql.listRegisters, from)
+	})
 }
 
 // registers runs a query of one name.
