@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -27,6 +28,7 @@ import (
 type Bucket struct {
 	client, public *s3.Client
 	name           string
+	downloads      atomic.Pointer[scope]
 }
 
 var _ files.Objects = (*Bucket)(nil)
@@ -78,16 +80,6 @@ func inHeaders(life time.Duration) func(*s3.PresignOptions) {
 			o.DisableHeaderHoisting, o.DisableURIPathEscaping = true, true
 		})
 	}
-}
-
-// SignGet implements [files.Objects].
-func (b *Bucket) SignGet(ctx context.Context, f *files.File, life time.Duration) (string, error) {
-	signed, err := s3.NewPresignClient(b.public).PresignGetObject(ctx, &s3.GetObjectInput{Bucket: &b.name, Key: &f.Key},
-		s3.WithPresignExpires(life))
-	if err != nil {
-		return "", fmt.Errorf("s3objects: signing a URL of %s: %w", f.ID, err)
-	}
-	return signed.URL, nil
 }
 
 // Put implements [files.Objects]. It is sent once: a retry of one that had landed
