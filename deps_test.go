@@ -69,7 +69,7 @@ var layers = map[string][]string{
 		"archive", "archive/encode", "archive/kinesisstream", "bucket", "event", "internal/config", "ledger", "ledger/memledger", "ledger/pgledger", "ledger/sqliteledger",
 		"source/sqssource", "source/webhooksource",
 	},
-	"internal/demo": {"event", "ledger", "ledger/sqliteledger", "source"},
+	"internal/demo": {"event", "files", "files/sqliteindex", "ledger", "ledger/sqliteledger", "source"},
 	"internal/sim":  {"audit", "bucket", "engine", "event", "internal/tape", "ledger", "source", "worker"},
 	"internal/cli": {
 		".", "action/execaction", "archive", "audit", "audit/inventory", "bucket", "bucket/s3bucket", "doctor", "event", "files", "files/filesapi", "files/pgindex", "files/s3objects", "files/sqliteindex", "internal/config", "internal/demo", "internal/parts",
@@ -115,7 +115,7 @@ var modules = map[string][]string{
 	"github.com/hashicorp/golang-lru/v2":           {"engine", "files/filesapi"},
 	"golang.org/x/sync":                            {"audit", "internal/cli", "internal/demo", "internal/rowjson", "source/replaysource", "source/sqssource"},
 	"zombiezen.com/go/sqlite":                      {"files/sqliteindex", "ledger/sqliteledger"},
-	"github.com/aws/aws-sdk-go-v2":                 {"archive/kinesisstream", "bucket/s3bucket", "files/s3objects", "internal/servertest", "source/sqssource"},
+	"github.com/aws/aws-sdk-go-v2":                 {"archive/kinesisstream", "bucket/s3bucket", "files/s3objects", "internal/demo", "internal/servertest", "source/sqssource"},
 	"github.com/aws/aws-sdk-go-v2/config":          {"archive/kinesisstream", "bucket/s3bucket", "source/sqssource"},
 	"github.com/jackc/pgx/v5":                      {"action/loadaction", "files/pgindex", "internal/parts", "internal/servertest", "ledger/pgledger"},
 	"github.com/klauspost/compress":                {"action/loadaction", "archive/encode"},
@@ -129,7 +129,7 @@ var modules = map[string][]string{
 	"golang.org/x/image":                           {"action/imageaction"}, // WebP, resizing
 	"github.com/aws/aws-sdk-go-v2/service/kinesis": {"archive/kinesisstream", "internal/servertest"},
 	"github.com/graph-gophers/graphql-go":          {"files/filesapi"},
-	"github.com/lestrrat-go/jwx/v3":                {"files/filesapi", "internal/cli"}, // tokens and key sets
+	"github.com/lestrrat-go/jwx/v3":                {"files/filesapi", "internal/cli", "internal/demo"}, // tokens and key sets
 	"golang.org/x/time":                            {"files/filesapi"},
 	"google.golang.org/protobuf":                   {"archive/archivetest", "archive/kinesisstream"}, // aggregates of the Kinesis Producer Library
 	"github.com/standard-webhooks/standard-webhooks/libraries": {

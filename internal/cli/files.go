@@ -48,7 +48,7 @@ and looks at files whose time has come. SIGINT or SIGTERM ends it in order.`,
 		Example: `  pawl files serve -c pawl.yaml`,
 		Args:    noArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runFilesServe(cmd.Context(), a) },
-	}, newFilesAuditCommand(a))
+	}, newFilesAuditCommand(a), newFilesDemoCommand(a))
 	return cmd
 }
 

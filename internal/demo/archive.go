@@ -76,7 +76,7 @@ func RunArchive(ctx context.Context, o ArchiveOptions) error {
 	}
 	s := &archiveShow{
 		ArchiveOptions: o, dir: dir, report: &ArchiveReport{}, screen: &screen{out: o.Out, terminal: o.Terminal},
-		stream: newStream(), fleet: newFleet(o.Binary, dir, ""),
+		stream: newStream(), fleet: newFleet(o.Binary, dir, "", "archive", "run"),
 	}
 	err = s.run(ctx)
 	if err != nil && ctx.Err() == nil && s.fleet.size() > 0 {
@@ -139,7 +139,7 @@ func serveFree(ctx context.Context, api http.Handler) (*endpoint, error) {
 // startWorker starts "pawl archive run", with an access key of its own.
 func (s *archiveShow) startWorker() (*worker, error) {
 	key := accessKeyOf(s.fleet.size() + 1)
-	return s.fleet.launch("", []string{"archive", "run"}, append(environment("", ""), "AWS_ACCESS_KEY_ID="+key))
+	return s.fleet.launch("", append(environment("", ""), "AWS_ACCESS_KEY_ID="+key))
 }
 
 func accessKeyOf(number int) string { return fmt.Sprintf("worker-%d", number) }

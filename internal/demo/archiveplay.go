@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"time"
 )
@@ -143,18 +141,9 @@ func (s *archiveShow) arriveLate(ctx context.Context) error {
 
 // verify is "pawl archive verify" of this very binary.
 func (s *archiveShow) verify(ctx context.Context) error {
-	cmd := exec.CommandContext(ctx, s.Binary, "archive", "verify", "--deep", "--json", "-c", filepath.Join(s.dir, configFile), "--log-level", "error")
-	cmd.Env = environment("", "")
-	var complaint strings.Builder
-	cmd.Stderr = &complaint
-	out, err := cmd.Output()
-	var exit *exec.ExitError
-	if err != nil && !(errors.As(err, &exit) && exit.ExitCode() == foundLosses) {
-		return fmt.Errorf("pawl archive verify: %w: %s", err, strings.TrimSpace(complaint.String()))
-	}
 	v := &s.report.Verify
-	if err := json.Unmarshal(out, v); err != nil {
-		return fmt.Errorf("pawl archive verify says %q: %w", out, err)
+	if err := s.fleet.ask(ctx, v, "archive", "verify", "--deep"); err != nil {
+		return err
 	}
 	if len(v.Findings) > 0 {
 		s.screen.failed("verify has %s", some(len(v.Findings), "finding"))

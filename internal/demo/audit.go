@@ -35,21 +35,27 @@ const foundLosses = 3
 func (s *show) audit(ctx context.Context, flags ...string) (*audited, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errPatience)
 	defer cancel()
-	args := append([]string{"audit", "-c", filepath.Join(s.dir, configFile), "--json", "--settle", "1ns", "--log-level", "error"}, flags...)
-	cmd := exec.CommandContext(ctx, s.Binary, args...)
-	cmd.Env = environment("", "")
+	found := &audited{}
+	return found, s.fleet.ask(ctx, found, append([]string{"audit", "--settle", "1ns"}, flags...)...)
+}
+
+// ask has this very binary run a command that writes JSON, over the configuration of
+// the workers.
+func (f *fleet) ask(ctx context.Context, into any, command ...string) error {
+	cmd := exec.CommandContext(ctx, f.binary, append(command, "-c", filepath.Join(f.dir, configFile), "--json", "--log-level", "error")...)
+	cmd.Env = append(environment("", ""), apiVar+"=127.0.0.1:0")
 	var complaint strings.Builder
 	cmd.Stderr = &complaint
 	out, err := cmd.Output()
+	name := "pawl " + strings.Join(command, " ")
 	var exit *exec.ExitError
 	if err != nil && !(errors.As(err, &exit) && exit.ExitCode() == foundLosses) {
-		return nil, fmt.Errorf("pawl audit: %w: %s", err, strings.TrimSpace(complaint.String()))
+		return fmt.Errorf("%s: %w: %s", name, err, strings.TrimSpace(complaint.String()))
 	}
-	found := &audited{}
-	if err := json.Unmarshal(out, found); err != nil {
-		return nil, fmt.Errorf("pawl audit says %q: %w", out, err)
+	if err := json.Unmarshal(out, into); err != nil {
+		return fmt.Errorf("%s says %q: %w", name, out, err)
 	}
-	return found, nil
+	return nil
 }
 
 // heal audits the bucket, for what no notification told of, and waits until the

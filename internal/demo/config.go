@@ -19,6 +19,7 @@ const (
 	// Environment variables of the workers.
 	listenVar = "PAWL_DEMO_LISTEN"
 	tokenVar  = "PAWL_DEMO_TOKEN"
+	apiVar    = "PAWL_DEMO_API"
 
 	// Files in the demo's folder.
 	configFile = "pawl.yaml"

@@ -90,7 +90,7 @@ type show struct {
 func (s *show) run(ctx context.Context) (err error) {
 	s.screen.say("pawl demo --seed %d\n\n", s.Seed)
 	token := rand.Text()
-	s.fleet = newFleet(s.Binary, s.dir, token)
+	s.fleet = newFleet(s.Binary, s.dir, token, "run")
 	s.relay = newRelay(token, s.steps, s.fleet.webhooks)
 	defer func() { err = errors.Join(err, s.close()) }()
 	if err := s.open(ctx); err != nil {

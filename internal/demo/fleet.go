@@ -14,15 +14,16 @@ import (
 // fleet is the worker processes, those that ended among them.
 type fleet struct {
 	binary, dir, token string
+	command            []string // what each of them does
 	probe              *http.Client
 
 	mu      sync.Mutex
 	workers []*worker
 }
 
-func newFleet(binary, dir, token string) *fleet {
+func newFleet(binary, dir, token string, command ...string) *fleet {
 	return &fleet{
-		binary: binary, dir: dir, token: token,
+		binary: binary, dir: dir, token: token, command: command,
 		probe: &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}},
 	}
 }
@@ -53,7 +54,11 @@ func (f *fleet) try(ctx context.Context) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := f.launch("http://"+addr+hookPath, []string{"run"}, environment(addr, f.token))
+	api, err := freeAddress(ctx)
+	if err != nil {
+		return nil, err
+	}
+	w, err := f.launch("http://"+addr+hookPath, append(environment(addr, f.token), apiVar+"="+api))
 	if err != nil {
 		return nil, err
 	}
@@ -61,12 +66,15 @@ func (f *fleet) try(ctx context.Context) (*worker, error) {
 		w.kill()
 		return nil, fmt.Errorf("%w; its log, %s, ends:\n%s", err, w.log, w.lastWords())
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	w.api = api
 	return w, nil
 }
 
 // launch starts one more worker, and does not wait for it.
-func (f *fleet) launch(webhook string, command, env []string) (*worker, error) {
-	w, err := launch(f.dir, f.size()+1, f.binary, command, env)
+func (f *fleet) launch(webhook string, env []string) (*worker, error) {
+	w, err := launch(f.dir, f.size()+1, f.binary, f.command, env)
 	if err != nil {
 		return nil, err
 	}
@@ -103,6 +111,20 @@ func (f *fleet) webhooks() []string {
 	for _, w := range f.workers {
 		if !w.ended() {
 			all = append(all, w.webhook)
+		}
+	}
+	return all
+}
+
+// apis are the addresses where the workers that live and are ready serve clients, if
+// that is what they do.
+func (f *fleet) apis() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var all []string
+	for _, w := range f.workers {
+		if w.api != "" && !w.ended() {
+			all = append(all, w.api)
 		}
 	}
 	return all

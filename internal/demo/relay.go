@@ -71,6 +71,13 @@ func newRelay(token string, steps []step, workers func() []string) *relay {
 	return r
 }
 
+// expect says how the next notifications about an object are treated.
+func (r *relay) expect(key string, fates ...fate) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.fates[key] = append(r.fates[key], fates...)
+}
+
 // close gives up what is under way, and returns when all of it has ended.
 func (r *relay) close() {
 	r.mu.Lock()

@@ -23,8 +23,12 @@ type endpoint struct {
 	ended  chan error
 }
 
-// serve listens on addr, a loopback address whose port may be 0.
+// serve listens on addr, a loopback address whose port may be 0, and keeps web pages out.
 func serve(ctx context.Context, addr string, api http.Handler) (*endpoint, error) {
+	return listen(ctx, addr, ownMachine(api, false))
+}
+
+func listen(ctx context.Context, addr string, h http.Handler) (*endpoint, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", addr)
 	if err != nil {
@@ -32,7 +36,7 @@ func serve(ctx context.Context, addr string, api http.Handler) (*endpoint, error
 	}
 	e := &endpoint{
 		url:    "http://" + l.Addr().String(),
-		server: &http.Server{Handler: ownMachine(api), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, ErrorLog: silent()},
+		server: &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, ErrorLog: silent()},
 		ended:  make(chan error, 1),
 	}
 	go func() { e.ended <- e.server.Serve(l) }()
@@ -66,12 +70,14 @@ func isLoopback(host string) bool {
 
 // ownMachine keeps web pages out, which a browser on this machine would let in:
 // those that say where they are from, and those that had a name of theirs point
-// here.
-func ownMachine(next http.Handler) http.Handler {
+// here. With pages those that come from here may stay.
+func ownMachine(next http.Handler, pages bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host, _, err := net.SplitHostPort(r.Host)
-		if r.Header.Get("Origin") != "" || err != nil || !isLoopback(host) {
-			http.Error(w, "the demo's object store is not for web pages", http.StatusForbidden)
+		origin := r.Header.Get("Origin")
+		foreign := origin != "" && !(pages && origin == "http://"+r.Host)
+		if foreign || err != nil || !isLoopback(host) {
+			http.Error(w, "the demo is not for other web pages", http.StatusForbidden)
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -20,7 +20,7 @@ func TestCheckLoopback(t *testing.T) {
 
 // TestOwnMachine refuses what only a browser sends.
 func TestOwnMachine(t *testing.T) {
-	h := ownMachine(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "in") }))
+	h := ownMachine(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "in") }), false)
 	for _, c := range []struct {
 		host, origin string
 		want         int

@@ -3,6 +3,8 @@ package demo
 import (
 	"bytes"
 	"crypto/md5"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"io"
@@ -66,6 +68,9 @@ func (s *store) PutObject(bucket, key string, meta map[string]string, body io.Re
 	if err != nil {
 		return gofakes3.PutObjectResult{}, err
 	}
+	if promised := meta[sumHeader]; promised != "" && promised != sumOf(data) {
+		return gofakes3.PutObjectResult{}, gofakes3.ErrBadDigest
+	}
 	// As S3 does. Without one, net/http would guess a type for GET, and none for
 	// HEAD, as if they spoke of two objects.
 	if meta["Content-Type"] == "" {
@@ -80,6 +85,14 @@ func (s *store) PutObject(bucket, key string, meta map[string]string, body io.Re
 		s.tell(change{bucket: bucket, key: key, existed: existed, etag: hex.EncodeToString(sum[:]), size: size})
 	}
 	return res, err
+}
+
+// sumHeader promises the SHA-256 of an object.
+const sumHeader = "X-Amz-Checksum-Sha256"
+
+func sumOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
 // CopyObject implements [gofakes3.Backend] over PutObject.

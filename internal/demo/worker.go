@@ -15,6 +15,7 @@ type worker struct {
 	number       int // from 1
 	pid          int
 	webhook, log string
+	api          string // once it is ready
 
 	process *os.Process
 	done    chan struct{} // closed when it has ended

@@ -1,0 +1,124 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// play is the show itself. Each scene ends with a line.
+func (s *filesShow) play(ctx context.Context) error {
+	begun := time.Now()
+	ctx, cancel := context.WithTimeoutCause(ctx, 2*patience, errPatience)
+	defer cancel()
+	if err := s.perform(ctx); err != nil {
+		return err
+	}
+	if err := s.drain(ctx); err != nil {
+		return err
+	}
+	if err := s.heal(ctx); err != nil {
+		return err
+	}
+	if err := s.prove(ctx); err != nil {
+		return err
+	}
+	r := s.report
+	r.Seconds, r.Services.Started = time.Since(begun).Seconds(), s.fleet.size()
+	r.Notifications, _ = s.relay.counted()
+	r.OK = len(r.Files.Wrong) == 0 && r.Files.Right == r.Files.Of
+	return nil
+}
+
+// perform plays the tales of all files, a few at once, while a service is killed.
+func (s *filesShow) perform(ctx context.Context) error {
+	s.screen.begin("uploading", len(s.acts))
+	defer s.screen.end()
+	var done atomic.Int32
+	half := make(chan struct{})
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return s.strike(ctx, half) })
+	group.Go(func() error {
+		players, ctx := errgroup.WithContext(ctx)
+		players.SetLimit(4)
+		for i, a := range s.acts {
+			players.Go(func() error {
+				if i == len(s.acts)/2 {
+					close(half)
+				}
+				err := s.tell(ctx, a)
+				s.screen.progress(int(done.Add(1)))
+				return err
+			})
+		}
+		return players.Wait()
+	})
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	s.screen.end()
+	u := &s.report.Uploads
+	s.screen.done("%d uploads are begun, %s with wrong bytes, length or type refused, %d broken off", u.Begun, some(u.Refused, "PUT"), u.BrokenOff)
+	s.screen.done("%s deleted, and %d brought back", some(u.Deleted, "file"), u.Undeleted)
+	return nil
+}
+
+// strike kills a service in mid-work, and starts another.
+func (s *filesShow) strike(ctx context.Context, half <-chan struct{}) error {
+	select {
+	case <-half:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	s.victim.kill()
+	s.report.Services.Killed = 1
+	s.screen.done("%s is killed in mid-work", s.victim)
+	next, err := s.fleet.start(ctx)
+	if err == nil {
+		s.screen.done("%s is started in its place", next)
+	}
+	return err
+}
+
+// drain waits until each notification is acknowledged that was not dropped.
+func (s *filesShow) drain(ctx context.Context) error {
+	err := until(ctx, 50*time.Millisecond, func() (bool, error) {
+		open, _ := s.relay.open()
+		return open == 0, nil
+	})
+	if err != nil {
+		_, trouble := s.relay.open()
+		return fmt.Errorf("%w: notifications are not acknowledged: %w", err, trouble)
+	}
+	return nil
+}
+
+// heal has an audit find what no notification told of.
+func (s *filesShow) heal(ctx context.Context) error {
+	found, err := s.audit(ctx)
+	if err != nil {
+		return err
+	}
+	s.report.Healed.Audit = found.Moved["indexed"]
+	if want := filesCast[unheard]; found.Moved["indexed"] != want || found.found() != want {
+		s.wrong("an audit should find the %d files whose notifications were lost, and finds %+v", want, *found)
+	}
+	s.screen.done("an audit finds %s whose notification was lost", some(found.Moved["indexed"], "file"))
+	return nil
+}
+
+// wrong notes what is not as it should be.
+func (s *filesShow) wrong(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	s.note(func(r *FilesReport) { r.Files.Wrong = append(r.Files.Wrong, text) })
+	s.screen.failed("%s", text)
+}
+
+func (s *filesShow) note(f func(*FilesReport)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f(s.report)
+}

@@ -1,0 +1,134 @@
+package demo
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"github.com/pawlhq/pawl/files"
+)
+
+// filesAudited is what "pawl files audit" says.
+type filesAudited struct {
+	Moved     map[string]int `json:"moved"` // files, by the state in which they are now
+	Leftovers int            `json:"leftovers"`
+	Orphans   int            `json:"orphans"`
+	Foreign   int            `json:"foreign"`
+}
+
+func (f *filesAudited) found() int {
+	n := f.Leftovers + f.Orphans + f.Foreign
+	for _, moved := range f.Moved {
+		n += moved
+	}
+	return n
+}
+
+func (s *filesShow) audit(ctx context.Context, flags ...string) (*filesAudited, error) {
+	found := &filesAudited{}
+	return found, s.fleet.ask(ctx, found, append([]string{"files", "audit"}, flags...)...)
+}
+
+// prove compares the index and the bucket with what should be there, and with one
+// another.
+func (s *filesShow) prove(ctx context.Context) error {
+	objects, err := s.store.contents(filesBucket)
+	if err != nil {
+		return err
+	}
+	rows := map[string]files.File{}
+	for f, err := range s.index.Scan(ctx, "") {
+		if err != nil {
+			return err
+		}
+		rows[f.ID] = f
+	}
+	s.compare(rows, objects)
+	if err := s.list(ctx); err != nil {
+		return err
+	}
+	again, err := s.audit(ctx, "--dry-run")
+	if err != nil {
+		return err
+	}
+	if again.found() > 0 {
+		s.wrong("a second audit finds %+v", *again)
+	}
+	if r := &s.report.Files; len(r.Wrong) == 0 {
+		s.screen.done("index and bucket agree about %d of %d files, and a second audit finds nothing", r.Right, r.Of)
+	}
+	return nil
+}
+
+// compare counts the files that are as they should be. It takes rows and objects
+// away that belong to one: none may be left.
+func (s *filesShow) compare(rows map[string]files.File, objects map[string][]byte) {
+	r := &s.report.Files
+	for _, a := range s.acts {
+		row, body := rows[a.id], objects[filesPrefix+a.id]
+		delete(rows, a.id)
+		delete(objects, filesPrefix+a.id)
+		r.Of++
+		switch row.State {
+		case files.Indexed:
+			r.Visible++
+		case files.Deleted:
+			r.Deleted++
+		case files.Pending:
+			r.Pending++
+		}
+		switch {
+		case row.State != a.state:
+			s.wrong("%s (%s) is %s, and should be %s", a.key, a.id, row.State, a.state)
+		case a.kept != (body != nil), a.kept && !bytes.Equal(body, a.body):
+			s.wrong("%s (%s) is %s, and the bucket has other bytes", a.key, a.id, a.state)
+		default:
+			r.Right++
+		}
+	}
+	// A service that was killed may have begun what its client then began again.
+	maps.DeleteFunc(rows, func(_ string, f files.File) bool { return f.State == files.Expired })
+	for id, f := range rows {
+		s.wrong("%s is %s, and no client knows of it", id, f.State)
+	}
+	for key := range objects {
+		s.wrong("the bucket has %s, and no client knows of it", key)
+	}
+}
+
+// list reads all pages, and downloads what they show.
+func (s *filesShow) list(ctx context.Context) error {
+	const few = "7"
+	want := map[string][]byte{}
+	for _, a := range s.acts {
+		if a.state == files.Indexed {
+			want[a.id] = a.body
+		}
+	}
+	for after := ""; ; {
+		page, _, err := s.client.call(ctx, http.MethodGet, "/v1/entities/"+filesEntity+"/files?limit="+few+"&after="+url.QueryEscape(after), nil, nil)
+		if err != nil {
+			return err
+		}
+		for _, f := range page.Files {
+			body, status, err := s.client.send(ctx, http.MethodGet, f.DownloadURL, nil, http.NoBody, 0)
+			if err != nil {
+				return err
+			}
+			if status != http.StatusOK || !bytes.Equal(body, want[f.ID]) {
+				s.wrong("%s is listed, and should not be, or not with these bytes", f.ID)
+			}
+			delete(want, f.ID)
+		}
+		if after = page.Next; after == "" {
+			break
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(want)) {
+		s.wrong("%s is not listed", id)
+	}
+	return nil
+}

@@ -1,0 +1,76 @@
+package demo
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// FilesReport is what happened in the demo of files.
+type FilesReport struct {
+	Seed          uint64   `json:"seed"`
+	Seconds       float64  `json:"seconds"`
+	Uploads       Uploads  `json:"uploads"`
+	Notifications Messages `json:"notifications"`
+	Services      struct {
+		Started int `json:"started"`
+		Killed  int `json:"killed"`
+	} `json:"services"`
+	// Healed counts files of which no notification told.
+	Healed struct {
+		Complete int `json:"complete"` // their client said that they were sent
+		Audit    int `json:"audit"`
+	} `json:"healed"`
+	Files struct {
+		Visible int `json:"visible"`
+		Deleted int `json:"deleted"`
+		Pending int `json:"pending"` // their bytes have not come
+		// Right are the files that are in the state in which they should be, and whose
+		// bytes are in the bucket, or not, accordingly.
+		Right int `json:"right"`
+		Of    int `json:"of"`
+		// Wrong says what is not as it should be, each in a line.
+		Wrong []string `json:"wrong,omitempty"`
+	} `json:"files"`
+	// OK: index and bucket agree, and are as they should be.
+	OK bool `json:"ok"`
+}
+
+// Uploads counts what clients did.
+type Uploads struct {
+	Begun     int `json:"begun"`
+	Refused   int `json:"refused"`    // PUTs that the store refused
+	BrokenOff int `json:"broken_off"` // in the middle of their bytes
+	Repeated  int `json:"repeated"`   // requests with the same idempotency key
+	Deleted   int `json:"deleted"`
+	Undeleted int `json:"undeleted"`
+}
+
+// err says what is wrong, if anything is.
+func (r *FilesReport) err() error {
+	if r.OK {
+		return nil
+	}
+	return fmt.Errorf("%w:\n  %s", ErrWrong, strings.Join(r.Files.Wrong, "\n  "))
+}
+
+// Print writes the report as a table.
+func (r *FilesReport) Print(w io.Writer) error {
+	summary := "Not all is as it should be."
+	if r.OK {
+		summary = fmt.Sprintf("All is right: index and bucket agree about %d of %d files, in %.1f s.", r.Files.Right, r.Files.Of, r.Seconds)
+	}
+	u, n := &r.Uploads, &r.Notifications
+	return printTable(w, []section{
+		{"Uploads", []line{
+			{"begun", u.Begun}, {"wrong PUTs refused", u.Refused}, {"broken off", u.BrokenOff}, {"begun again by key", u.Repeated},
+		}},
+		{"Notifications", []line{{"sent", n.Sent}, {"delivered twice", n.Doubled}, {"delayed", n.Delayed}, {"dropped", n.Dropped}}},
+		{"Services", []line{{"started", r.Services.Started}, {"killed in mid-work", r.Services.Killed}}},
+		{"Healed", []line{{"by their client's word", r.Healed.Complete}, {"by an audit", r.Healed.Audit}}},
+		{"Files", []line{
+			{"visible", r.Files.Visible}, {"deleted", r.Files.Deleted}, {"brought back", u.Undeleted}, {"never came", r.Files.Pending},
+			{"right", fmt.Sprintf("%d of %d", r.Files.Right, r.Files.Of)},
+		}},
+	}, summary)
+}

@@ -1,0 +1,100 @@
+package demo
+
+import (
+	"embed"
+	"encoding/json"
+	"io/fs"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	"github.com/lestrrat-go/jwx/v3/jwa"
+	"github.com/lestrrat-go/jwx/v3/jwt"
+)
+
+//go:embed page
+var page embed.FS
+
+// pagePolicy lets the page use what comes from this server, and run no script or style
+// that stands in the page itself.
+const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; " +
+	"base-uri 'none'; frame-ancestors 'none'; form-action 'none'"
+
+// front is the one origin of the page, the services and the objects.
+type front struct {
+	secret []byte // of tokens
+	apis   func() []string
+	turn   atomic.Uint32
+}
+
+// handler serves the pages of this origin, and programs on this machine. Other pages
+// are refused: they may neither read nor write.
+func (f *front) handler(store http.Handler) (http.Handler, error) {
+	files, err := fs.Sub(page, "page")
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/", with(http.FileServerFS(files), map[string]string{
+		"Content-Security-Policy": pagePolicy, "Referrer-Policy": "no-referrer", "Cache-Control": "no-store",
+	}))
+	mux.HandleFunc("POST /token", f.token)
+	// Whoever uploads chooses the type of an object: it must not run scripts here.
+	objects := with(signedOnly(store), map[string]string{"Content-Security-Policy": "sandbox"})
+	mux.Handle("/"+filesBucket, objects)
+	mux.Handle("/"+filesBucket+"/", objects)
+	api := &httputil.ReverseProxy{Rewrite: f.rewrite, ErrorLog: silent(), FlushInterval: -1}
+	for _, path := range []string{"/v1/", "/graphql", "/openapi.yaml", "/schema.graphql"} {
+		mux.Handle(path, api)
+	}
+	return ownMachine(http.NewCrossOriginProtection().Handler(mux), true), nil
+}
+
+// with adds headers to all answers.
+func with(next http.Handler, headers map[string]string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
+		for name, value := range headers {
+			w.Header().Set(name, value)
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// rewrite sends a request to the service whose turn it is.
+func (f *front) rewrite(p *httputil.ProxyRequest) {
+	host := "127.0.0.1:0" // refuses the connection, and so the client gets 502
+	if apis := f.apis(); len(apis) > 0 {
+		host = apis[int(f.turn.Add(1))%len(apis)]
+	}
+	p.SetURL(&url.URL{Scheme: "http", Host: host})
+}
+
+// tokenLife is how long a token of the page's is good for.
+const tokenLife = 10 * time.Minute
+
+// token gives the page what it needs to speak to the services. Its other-origin
+// requests are refused before.
+func (f *front) token(w http.ResponseWriter, _ *http.Request) {
+	token, err := f.issue("page", tokenLife)
+	if err != nil {
+		http.Error(w, "no token can be made", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	_ = json.NewEncoder(w).Encode(map[string]any{"token": token, "entity": filesEntity}) // a client that went away needs none
+}
+
+func (f *front) issue(subject string, life time.Duration) (string, error) {
+	made, err := jwt.NewBuilder().Subject(subject).Expiration(time.Now().Add(life)).
+		Claim("scope", "read:"+filesEntity+" write:"+filesEntity).Build()
+	if err != nil {
+		return "", err
+	}
+	token, err := jwt.Sign(made, jwt.WithKey(jwa.HS256(), f.secret))
+	return string(token), err
+}
