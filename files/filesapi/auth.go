@@ -15,8 +15,9 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jwt"
 )
 
-// entityForm is what an entity may be called: its name stands in scopes and paths.
-var entityForm = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
+// entityForm is what an entity may be called: its name stands in scopes and paths,
+// which cannot have "." and "..".
+var entityForm = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$`)
 
 // Subject is who sends a request, and what the token lets it do.
 type Subject struct {

@@ -7,7 +7,9 @@ import (
 	_ "embed"
 	"errors"
 	"log/slog"
+	"mime"
 	"net/http"
+	"net/url"
 	"os"
 	"path"
 	"strings"
@@ -145,6 +147,7 @@ func (s *server) handle(name string, do func(*request) (*answer, error)) http.Ha
 	return func(w http.ResponseWriter, r *http.Request) {
 		q := &request{r, &operation{name: name, subject: &Subject{}}, w}
 		var a *answer
+		var body []byte
 		p := s.perform(r.Context(), q.operation, func() (int, error) {
 			subject, err := s.Tokens.Verify(r)
 			if err != nil {
@@ -157,14 +160,30 @@ func (s *server) handle(name string, do func(*request) (*answer, error)) http.Ha
 			if a, err = do(q); err != nil {
 				return 0, err
 			}
-			return a.status, nil
+			body, err = encode(a.body)
+			return a.status, err
 		})
 		if p != nil {
 			p.write(w)
 			return
 		}
-		respond(w, a.status, "application/json", a.body)
+		respond(w, a.status, "application/json", body)
 	}
+}
+
+// param returns what the query says of a name, and whether it does.
+func (q *request) param(name string) (value string, given bool, err error) {
+	query, err := url.ParseQuery(q.URL.RawQuery)
+	if err != nil {
+		return "", false, refuse(http.StatusBadRequest, "the query of the URL cannot be read")
+	}
+	switch values := query[name]; len(values) {
+	case 0:
+		return "", false, nil
+	case 1:
+		return values[0], true, nil
+	}
+	return "", false, refuse(http.StatusBadRequest, name+" is there more than once")
 }
 
 // maxBody is the longest JSON body, in bytes.
@@ -172,7 +191,7 @@ const maxBody = 16 << 10
 
 // decode reads a JSON body, strictly.
 func (q *request) decode(into any) error {
-	if ct, _, _ := strings.Cut(q.Header.Get("Content-Type"), ";"); strings.TrimSpace(ct) != "application/json" {
+	if media, _, err := mime.ParseMediaType(q.Header.Get("Content-Type")); err != nil || media != "application/json" {
 		return refuse(http.StatusUnsupportedMediaType, "the body must be application/json")
 	}
 	body := http.MaxBytesReader(q.w, q.Body, maxBody)

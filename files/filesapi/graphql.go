@@ -56,7 +56,7 @@ func (s *server) logPanic(ctx context.Context, value any) {
 
 // graphqlJSON is the body of POST /graphql.
 type graphqlJSON struct {
-	Query         string         `json:"query"`
+	Query         *string        `json:"query"`
 	OperationName string         `json:"operationName"`
 	Variables     map[string]any `json:"variables"`
 	Extensions    jsontext.Value `json:"extensions"` // clients may send them; none are known
@@ -67,6 +67,9 @@ func (s *server) graphql(q *request) (a *answer, err error) {
 	if err := q.decode(&g); err != nil {
 		return nil, err
 	}
+	if g.Query == nil {
+		return nil, refuse(http.StatusBadRequest, "the body has no query")
+	}
 	defer func() { // the library panics at some literals
 		if value := recover(); value != nil {
 			s.logPanic(q.Context(), value)
@@ -74,7 +77,7 @@ func (s *server) graphql(q *request) (a *answer, err error) {
 		}
 	}()
 	ctx := context.WithValue(q.Context(), budgetKey{}, &budget{subject: q.subject})
-	got := s.schema.Exec(ctx, g.Query, g.OperationName, g.Variables)
+	got := s.schema.Exec(ctx, *g.Query, g.OperationName, g.Variables)
 	if len(got.Errors) == 0 && string(got.Data) == "{}" {
 		return nil, refuse(http.StatusBadRequest, "queries cannot ask for the schema: see /schema.graphql")
 	}
@@ -180,12 +183,13 @@ type uploadArgs struct {
 
 func (r *root) Upload(ctx context.Context, args uploadArgs) (n *uploadNode, err error) {
 	in := args.Input
-	key := ""
+	var keys []string
 	if in.IdempotencyKey != nil {
-		key = *in.IdempotencyKey
+		keys = []string{*in.IdempotencyKey}
 	}
+	bytes := int64(in.Size)
 	err = r.s.resolve(ctx, "upload", 0, func(o *operation) error {
-		f, signed, err := r.s.beginUpload(ctx, o, &uploadJSON{string(in.Entity), int64(in.Size), in.ContentType, in.SHA256}, key)
+		f, signed, err := r.s.beginUpload(ctx, o, &uploadJSON{string(in.Entity), &bytes, in.ContentType, in.SHA256}, keys)
 		n = newUploadNode(r.s.node(&f), signed)
 		return err
 	})

@@ -45,8 +45,11 @@ type entityNode struct {
 	id string
 }
 
-func (r *root) Entity(args struct{ ID graphql.ID }) *entityNode {
-	return &entityNode{r.s, string(args.ID)}
+func (r *root) Entity(args struct{ ID graphql.ID }) (*entityNode, error) {
+	if err := checkEntity(string(args.ID)); err != nil {
+		return nil, err
+	}
+	return &entityNode{r.s, string(args.ID)}, nil
 }
 
 func (n *entityNode) ID() graphql.ID { return graphql.ID(n.id) }

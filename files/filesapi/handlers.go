@@ -35,7 +35,7 @@ func toJSON(f *files.File) *fileJSON {
 // uploadJSON is the body of POST /v1/uploads.
 type uploadJSON struct {
 	Entity      string `json:"entity"`
-	Size        int64  `json:"size"`
+	Size        *int64 `json:"size"`
 	ContentType string `json:"contentType"`
 	SHA256      string `json:"sha256"`
 }
@@ -45,7 +45,10 @@ func (u *uploadJSON) promise(max int64) (p files.Promise, err error) {
 	if err != nil || len(sum) != len(p.SHA256) {
 		return p, refuse(http.StatusUnprocessableEntity, "sha256 must be 64 hexadecimal digits")
 	}
-	p = files.Promise{Size: u.Size, ContentType: u.ContentType, SHA256: [32]byte(sum)}
+	if u.Size == nil {
+		return p, refuse(http.StatusUnprocessableEntity, "size is missing")
+	}
+	p = files.Promise{Size: *u.Size, ContentType: u.ContentType, SHA256: [32]byte(sum)}
 	return p, checkPromise(p, max)
 }
 
@@ -85,7 +88,7 @@ func (s *server) upload(q *request) (*answer, error) {
 	if err := q.decode(&u); err != nil {
 		return nil, err
 	}
-	f, signed, err := s.beginUpload(q.Context(), q.operation, &u, q.Header.Get("Idempotency-Key"))
+	f, signed, err := s.beginUpload(q.Context(), q.operation, &u, q.Header.Values("Idempotency-Key"))
 	if err != nil {
 		return nil, err
 	}
@@ -97,15 +100,18 @@ func (s *server) upload(q *request) (*answer, error) {
 	return &answer{http.StatusCreated, out}, err
 }
 
-// printable are the keys that every index can keep.
-var printable = regexp.MustCompile(`^[ -~]{0,128}$`)
+// printable are texts that every index can keep, and headers as they are.
+var printable = regexp.MustCompile(`^[!-~]([ -~]{0,126}[!-~])?$`)
 
-// checkIdempotency refuses keys that are long, or that not every index can keep.
-func checkIdempotency(key string) error {
-	if !printable.MatchString(key) {
-		return refuse(http.StatusBadRequest, "an idempotency key has up to 128 printable ASCII characters")
+// idempotencyKey returns the key of a request, empty where it has none.
+func idempotencyKey(keys []string) (string, error) {
+	switch {
+	case len(keys) == 0:
+		return "", nil
+	case len(keys) > 1 || !printable.MatchString(keys[0]):
+		return "", refuse(http.StatusBadRequest, "a request has one idempotency key, of 1 to 128 printable ASCII characters and no space at its ends")
 	}
-	return nil
+	return keys[0], nil
 }
 
 // one makes a handler of what is done with the file that the path names.
@@ -128,15 +134,20 @@ type listJSON struct {
 
 func (s *server) list(q *request) (*answer, error) {
 	entity, limit := q.PathValue("entity"), 100
-	query := q.URL.Query()
-	if text := query.Get("limit"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil {
-			return nil, refuse(http.StatusBadRequest, "limit is no number")
-		}
-		limit = n
+	after, _, err := q.param("after")
+	if err != nil {
+		return nil, err
 	}
-	found, err := s.listFiles(q.Context(), q.operation, entity, query.Get("after"), limit)
+	text, given, err := q.param("limit")
+	if err == nil && given {
+		if limit, err = strconv.Atoi(text); err != nil {
+			err = refuse(http.StatusBadRequest, "limit is no number")
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.listFiles(q.Context(), q.operation, entity, after, limit)
 	if err != nil {
 		return nil, err
 	}

@@ -37,11 +37,19 @@ func (s *server) perform(ctx context.Context, o *operation, do func() (status in
 	return p
 }
 
+// checkEntity refuses what is no entity's name.
+func checkEntity(entity string) error {
+	if !entityForm.MatchString(entity) {
+		return refuse(http.StatusBadRequest, "an entity has 1 to 128 letters, digits, dots, dashes and underscores, and does not begin with a dot")
+	}
+	return nil
+}
+
 // need refuses an entity that the subject may not use so. It says the same of one
 // that does not exist.
 func (o *operation) need(do, entity string) error {
-	if !entityForm.MatchString(entity) {
-		return refuse(http.StatusBadRequest, "an entity has 1 to 128 letters, digits, dots, dashes and underscores")
+	if err := checkEntity(entity); err != nil {
+		return err
 	}
 	o.entity = entity
 	if !o.subject.may(do, entity) {
@@ -118,7 +126,7 @@ func (s *server) deleteFiles(ctx context.Context, o *operation, entity string) (
 	return &deletedJSON{n, n == maxPage}, err
 }
 
-func (s *server) beginUpload(ctx context.Context, o *operation, u *uploadJSON, idempotency string) (files.File, files.SignedRequest, error) {
+func (s *server) beginUpload(ctx context.Context, o *operation, u *uploadJSON, keys []string) (files.File, files.SignedRequest, error) {
 	fail := func(err error) (files.File, files.SignedRequest, error) {
 		return files.File{}, files.SignedRequest{}, err
 	}
@@ -129,7 +137,8 @@ func (s *server) beginUpload(ctx context.Context, o *operation, u *uploadJSON, i
 	if err != nil {
 		return fail(err)
 	}
-	if err := checkIdempotency(idempotency); err != nil {
+	idempotency, err := idempotencyKey(keys)
+	if err != nil {
 		return fail(err)
 	}
 	f, signed, err := s.Files.Upload(ctx, u.Entity, idempotency, p)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/pawlhq/pawl/files"
 )
@@ -61,14 +62,20 @@ func (p *problem) write(w http.ResponseWriter) {
 	if p.Status == http.StatusRequestTimeout {
 		w.Header().Set("Connection", "close")
 	}
-	respond(w, p.Status, "application/problem+json", p)
+	text, _ := encode(p) // texts and a number always can
+	respond(w, p.Status, "application/problem+json", text)
 }
 
-func respond(w http.ResponseWriter, status int, contentType string, body any) {
+// encode writes the body of an answer. Of texts in no encoding it writes what it can.
+func encode(body any) ([]byte, error) {
+	return json.Marshal(body, jsontext.AllowInvalidUTF8(true))
+}
+
+func respond(w http.ResponseWriter, status int, contentType string, body []byte) {
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(readers)) // a connection that cannot has none
 	w.WriteHeader(status)
-	_ = json.MarshalWrite(w, body) // a client that went away needs no answer
+	_, _ = w.Write(body) // a client that went away needs no answer
 }

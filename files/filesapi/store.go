@@ -14,12 +14,15 @@ import (
 // until it knows their sum, which the upload to the bucket is signed with: memory
 // stays flat, whatever their length.
 func (s *server) store(q *request) (_ *answer, err error) {
-	entity := q.URL.Query().Get("entity")
+	entity, _, err := q.param("entity")
+	if err != nil {
+		return nil, err
+	}
 	if err := q.need("write", entity); err != nil {
 		return nil, err
 	}
-	key := q.Header.Get("Idempotency-Key")
-	if err := checkIdempotency(key); err != nil {
+	key, err := idempotencyKey(q.Header.Values("Idempotency-Key"))
+	if err != nil {
 		return nil, err
 	}
 	if q.ContentLength > s.MaxSize {
