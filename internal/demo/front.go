@@ -4,6 +4,7 @@ import (
 	"embed"
 	"encoding/json"
 	"io/fs"
+	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -37,7 +38,7 @@ func (f *front) handler(store http.Handler) (http.Handler, error) {
 		return nil, err
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/", with(http.FileServerFS(files), map[string]string{
+	mux.Handle("/", with(home(http.FileServerFS(files)), map[string]string{
 		"Content-Security-Policy": pagePolicy, "Referrer-Policy": "no-referrer", "Cache-Control": "no-store",
 	}))
 	mux.HandleFunc("POST /token", f.token)
@@ -50,6 +51,19 @@ func (f *front) handler(store http.Handler) (http.Handler, error) {
 		mux.Handle(path, api)
 	}
 	return ownMachine(http.NewCrossOriginProtection().Handler(mux), true), nil
+}
+
+// home sends who calls this machine by another name to the address that signed URLs
+// have.
+func home(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		here, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+		if ok && r.Host != here.String() {
+			http.Redirect(w, r, "http://"+here.String()+"/", http.StatusTemporaryRedirect)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // with adds headers to all answers.

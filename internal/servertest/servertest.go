@@ -131,7 +131,7 @@ func binary(t testing.TB, tool toolcache.Tool) string {
 // demand ends the test if what it needs is not there.
 func demand(t testing.TB, err error) {
 	t.Helper()
-	excused := (errors.Is(err, toolcache.ErrNoJava) || errors.Is(err, toolcache.ErrNoNode)) && os.Getenv("CI") == ""
+	excused := (errors.Is(err, toolcache.ErrNoJava) || errors.Is(err, toolcache.ErrNoNode) || errors.Is(err, toolcache.ErrNoChromium)) && os.Getenv("CI") == ""
 	switch {
 	case err == nil:
 	case os.Getenv("PAWL_TEST_REQUIRE") == "1" && !excused:

@@ -60,8 +60,8 @@ func (t Tool) fetch(ctx context.Context, root, out string) error {
 	return nil
 }
 
-// install lets npm put the pinned packages into the folder out. None of their
-// scripts is run.
+// install lets npm put the pinned packages into the folder out, and unpacks what needs
+// it. None of their scripts is run.
 func (t Tool) install(ctx context.Context, root, out string) error {
 	if err := os.Mkdir(out, 0o755); err != nil {
 		return fmt.Errorf("making a folder for %s: %w", t.Name, err)
@@ -79,6 +79,14 @@ func (t Tool) install(ctx context.Context, root, out string) error {
 	cmd.Dir = out
 	if said, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("fetching %s with npm: %w\n%s", t.Package, err, said)
+	}
+	if t.Unpack == "" {
+		return nil
+	}
+	cmd = exec.CommandContext(ctx, "node", "--input-type=module", "--eval", t.Unpack)
+	cmd.Dir = out
+	if said, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("unpacking %s: %w\n%s", t.Package, err, said)
 	}
 	return nil
 }

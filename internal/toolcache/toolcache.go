@@ -27,6 +27,7 @@ type Tool struct {
 	Package string // main package, or main class where Java is set, or package and version for Node
 	Java    bool   // Maven fetches its jars
 	Node    bool   // npm fetches its packages
+	Unpack  string // what Node runs when its packages are there, in their folder
 	Takes   string // how long the first build takes, for people
 }
 
@@ -57,6 +58,20 @@ var (
 	}
 )
 
+// Chromium is the browser in which pages are tested. It is there for Linux on x86-64.
+var Chromium = Tool{
+	Name: "chromium", Module: "chromium", Package: "@sparticuz/chromium@153.0.0", Node: true,
+	// The package unpacks into the temporary folder, with the libraries that a bare
+	// system lacks if it takes it for Amazon's.
+	Unpack: `import fs from "node:fs";
+process.env.TMPDIR = process.cwd();
+process.env.AWS_EXECUTION_ENV = "AWS_Lambda_nodejs22.x";
+const {default: chromium} = await import("@sparticuz/chromium");
+await chromium.executablePath();
+fs.rmSync("node_modules", {recursive: true});`,
+	Takes: "half a minute",
+}
+
 // Bento is what BenchmarkSQS compares Pawl with.
 var Bento = Tool{
 	Name: "bento", Module: "bento", Package: "github.com/pawlhq/pawl/tools/bento",
@@ -74,6 +89,9 @@ var ErrNoJava = errors.New("java and mvn are not both installed (Debian: apt-get
 
 // ErrNoNode says the same of node or npm.
 var ErrNoNode = errors.New("node and npm are not both installed (Debian: apt-get install nodejs npm)")
+
+// ErrNoChromium says that there is no browser for this system.
+var ErrNoChromium = errors.New("the pinned browser is there for Linux on x86-64 alone")
 
 // The checkers of the source.
 var (
@@ -141,6 +159,7 @@ func (t Tool) Path(root string) (string, error) {
 		}
 		h.Write(b)
 	}
+	h.Write([]byte(t.Unpack))
 	version := hex.EncodeToString(h.Sum(nil))[:12]
 	if t.Java || t.Node {
 		return filepath.Join(Dir(), t.Name+"-"+version), nil
@@ -155,9 +174,12 @@ func (t Tool) Path(root string) (string, error) {
 // nodePins are the files that pin a program for Node.
 var nodePins = []string{"package.json", "package-lock.json"}
 
-// Missing returns [ErrNoJava] or [ErrNoNode] if the tool cannot be built or run
-// here.
+// Missing returns [ErrNoJava], [ErrNoNode] or [ErrNoChromium] if the tool cannot be
+// built or run here.
 func (t Tool) Missing() error {
+	if t == Chromium && runtime.GOOS+"/"+runtime.GOARCH != "linux/amd64" {
+		return ErrNoChromium
+	}
 	var need []string
 	var missing error
 	switch {

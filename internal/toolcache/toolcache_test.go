@@ -34,7 +34,7 @@ func TestEveryToolIsPinned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, tool := range []Tool{MinIO, VersityGW, ElasticMQ, Kinesalite, KinesisLocal, Staticcheck, GolangCI, Gremlins, Bento, Restate} {
+	for _, tool := range []Tool{MinIO, VersityGW, ElasticMQ, Kinesalite, KinesisLocal, Staticcheck, GolangCI, Gremlins, Bento, Restate, Chromium} {
 		file, named := "go.mod", tool.Package+"\n"
 		switch {
 		case tool.Java:

@@ -37,6 +37,9 @@ func (s *scope) steps(o options) []step {
 	return all
 }
 
+// browserDir is the module that tests the demo's page in Chromium.
+const browserDir = "internal/demo/browser"
+
 const lockPackage = "github.com/pawlhq/pawl/lock"
 
 // testSteps are the calls of go test. The race detector would make simulated
@@ -68,6 +71,11 @@ func (s *scope) testSteps(o options) []step {
 		if slices.Contains(watched, lockPackage) && !o.narrow() {
 			add("go test, lock's worlds", []string{lockPackage}, append([]string{"-run", "^TestWorlds$"}, o.args...)...)
 		}
+	}
+	if slices.Contains(s.packages, "github.com/pawlhq/pawl/internal/demo") {
+		all = append(all, step{"go test, in a browser", "", func(ctx context.Context) error {
+			return command(ctx, filepath.Join(s.root, browserDir), "go", slices.Concat([]string{"test", "-timeout", patience, "."}, o.args)...)
+		}})
 	}
 	add("go test, the mutants", mutants, append([]string{"-only", strings.Join(s.mutants, ",")}, o.args...)...)
 	return all
@@ -107,10 +115,10 @@ func (s *scope) command(name string, args []string) step {
 
 func lintSteps(root string) []step {
 	all := []step{{"gofmt", "", func(ctx context.Context) error { return format(ctx, root) }}}
-	for _, module := range []string{".", "bench"} {
+	for _, module := range []string{".", "bench", browserDir} {
 		dir := filepath.Join(root, module)
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err != nil {
-			continue // the benchmarks are a module of their own, where there are any
+			continue // a module of its own, where there is one
 		}
 		all = append(all,
 			lint("staticcheck "+module, dir, root, toolcache.Staticcheck, "./..."),

@@ -6,7 +6,7 @@ const shown = new Map(); // the elements of the files, by ID
 
 // The service keeps no names: this browser remembers those of its own files.
 const names = {
-  of: (file) => localStorage.getItem(`name ${file.fileId}`) || `Picture of ${new Date(file.createdAt).toLocaleString()}`,
+  of: (file) => localStorage.getItem(`name ${file.fileId}`) || `Picture ${file.fileId.slice(-6)}`,
   keep: (file, name) => localStorage.setItem(`name ${file.fileId}`, name),
 };
 
