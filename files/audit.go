@@ -16,7 +16,7 @@ type Listed struct {
 // AuditOptions are how an audit goes about what it finds.
 type AuditOptions struct {
 	DryRun bool // find, and write nothing
-	// Limit is how many objects without a row may be removed; where there are more,
+	// Limit is how many objects and uploads without a row may be removed; where there are more,
 	// none of them is, for the index may be an old copy. 0: 100, and one in a hundred
 	// of the objects.
 	Limit int64
@@ -28,10 +28,12 @@ type AuditReport struct {
 	Rows    int64 `json:"rows"`
 	// Moved counts the files that a look has moved, by the state that they have now.
 	Moved map[string]int64 `json:"moved"`
-	// Leftovers are objects of files that are gone or expired. A look removes them.
+	// Leftovers are objects of files that are gone or expired, which a look removes, and
+	// uploads in parts that nothing will complete.
 	Leftovers int64 `json:"leftovers"`
-	// Orphans are objects that belong to no file, though their names are those of
-	// files; Removed says how many of them were removed.
+	// Orphans are objects, and uploads in parts that nothing will complete, that belong
+	// to no file, though their names are those of files; Removed says how many of them
+	// were removed.
 	Orphans int64 `json:"orphans"`
 	Removed int64 `json:"removed"`
 	// Foreign are objects that this service never named. They stay.
@@ -63,10 +65,13 @@ type audit struct {
 	*Service
 	options AuditOptions
 	report  AuditReport
-	orphans []string // keys, up to one more than the limit
+	orphans []orphan // up to one more than the limit
 	nextRow func() (File, error, bool)
 	row     *File // ahead; nil: there are no more
 }
+
+// orphan is an object without a row, or with an upload's ID that upload.
+type orphan struct{ key, uploadID string }
 
 // Audit compares a listing of the bucket below the service's prefix, in order of
 // key, with the index. Listing and index are no evidence: each difference is looked
@@ -78,6 +83,9 @@ func (s *Service) Audit(ctx context.Context, objects iter.Seq2[Listed, error], o
 	defer stop()
 	a.nextRow = next
 	err := a.merge(ctx, objects)
+	if err == nil {
+		err = a.uploads(ctx)
+	}
 	if err == nil && !o.DryRun && !a.report.TooMany(o) {
 		err = a.removeOrphans(ctx)
 	}
@@ -189,18 +197,58 @@ func (a *audit) rowless(ctx context.Context, key string) error {
 	if !errors.Is(err, ErrNotFound) {
 		return err
 	}
+	a.orphan(key, "")
+	return nil
+}
+
+func (a *audit) orphan(key, uploadID string) {
 	a.report.Orphans++
 	if int64(len(a.orphans)) <= max(a.options.Limit, defaultLimit) {
-		a.orphans = append(a.orphans, key)
+		a.orphans = append(a.orphans, orphan{key, uploadID})
+	}
+}
+
+// uploads meets the uploads in parts that began so long ago that nothing completes
+// them. Those that a timer is about to end are left to it.
+func (a *audit) uploads(ctx context.Context) error {
+	over := a.now().Add(-a.Times.Parts - a.Times.Upload - a.Times.Skew)
+	for u, err := range a.Objects.Uploads(ctx, a.Prefix) {
+		if err != nil {
+			return err
+		}
+		id, ours := a.ID(u.Key)
+		if !ours || u.Begun.After(over) {
+			continue
+		}
+		f, err := a.Index.Load(ctx, id)
+		switch {
+		case errors.Is(err, ErrNotFound):
+			a.orphan(u.Key, u.ID)
+			err = nil
+		case err == nil && f.LookAt.IsZero():
+			a.report.Leftovers++
+			if !a.options.DryRun {
+				err = a.Objects.Abort(ctx, u.Key, u.ID)
+			}
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// removeOrphans removes objects that had no row. None comes to have one: a row is
-// written before the URL that uploads by, and its ID is not used again.
+// removeOrphans removes what had no row. None comes to have one: a row is written
+// before the URL that uploads by, and its ID is not used again.
 func (a *audit) removeOrphans(ctx context.Context) error {
-	for _, key := range a.orphans {
-		if err := a.Objects.Remove(ctx, key); err != nil {
+	for _, o := range a.orphans {
+		var err error
+		if o.uploadID == "" {
+			err = a.Objects.Remove(ctx, o.key)
+		} else {
+			err = a.Objects.Abort(ctx, o.key, o.uploadID)
+		}
+		if err != nil {
 			return err
 		}
 		a.report.Removed++

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"iter"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -119,4 +120,24 @@ func TestTooMany(t *testing.T) {
 			t.Errorf("%+v: %v", test, got)
 		}
 	}
+}
+
+// TestAuditUploads: an upload in parts that has no row, or whose file is there, is ended
+// when nothing can complete it any more.
+func TestAuditUploads(t *testing.T) {
+	x := newAudited(t)
+	came := x.arrive()
+	for _, key := range []string{came.Key, "files/01990000-0000-7000-8000-000000000000", "files/notes.txt"} {
+		if _, err := x.Objects.Begin(t.Context(), &files.File{Key: key, Promise: files.Promise{PartSize: 5 << 20}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fresh := files.AuditReport{Objects: 1, Rows: 1, Moved: map[string]int64{"indexed": 1}}
+	x.finds(files.AuditOptions{}, fresh)
+	x.Now = func() time.Time { return time.Now().Add(14 * time.Hour) }
+	found := files.AuditReport{Objects: 1, Rows: 1, Leftovers: 1, Orphans: 1}
+	x.finds(files.AuditOptions{DryRun: true, Limit: 1}, found)
+	found.Removed = 1
+	x.finds(files.AuditOptions{Limit: 1}, found)
+	x.finds(files.AuditOptions{}, files.AuditReport{Objects: 1, Rows: 1})
 }

@@ -43,7 +43,20 @@ type Nonce [16]byte
 type Promise struct {
 	Size        int64 // in bytes
 	ContentType string
-	SHA256      [32]byte
+	// SHA256 is that of the bytes; of a file in parts it is that of the SHA-256s of
+	// its parts, one after the other.
+	SHA256 [32]byte
+	// PartSize is how many bytes each part has but the last; 0: the file is uploaded
+	// in one piece.
+	PartSize int64 `json:",omitzero"`
+}
+
+// Parts is how many parts a file has; 0: it is uploaded in one piece.
+func (p *Promise) Parts() int {
+	if p.PartSize == 0 {
+		return 0
+	}
+	return int((p.Size + p.PartSize - 1) / p.PartSize)
 }
 
 // File is a row of the index.
@@ -54,6 +67,8 @@ type File struct {
 	Promise
 	// Idempotency is the key of the request that began the file; empty: none.
 	Idempotency string
+	// UploadID is the store's name of the upload in parts that the file's URLs are of.
+	UploadID string `json:",omitzero"`
 
 	State      State
 	WasPending bool      // of a Deleted file: its bytes had not come
@@ -75,15 +90,17 @@ func (f *File) Holds() bool { return f.State == Pending || f.State == Indexed ||
 // Times are the spans that the transitions go by.
 type Times struct {
 	URL      time.Duration // how long an upload's URL lives
-	Upload   time.Duration // how long the longest upload takes, by the store's rules
+	Parts    time.Duration // how long the URLs of an upload in parts live
+	Upload   time.Duration // how long the longest request takes that uploads, by the store's rules
 	Undelete time.Duration // how long a deleted file can be had back
 	Delay    time.Duration // how late a notification may be
 	Skew     time.Duration // how far the clocks of services may be apart
 }
 
-// DefaultTimes returns the defaults.
+// DefaultTimes returns the defaults. MinIO forgets an upload in parts after a day, so
+// that their URLs live for less.
 func DefaultTimes() Times {
-	return Times{URL: 15 * time.Minute, Upload: time.Hour, Undelete: 24 * time.Hour, Delay: 24 * time.Hour, Skew: 15 * time.Minute}
+	return Times{URL: 15 * time.Minute, Parts: 12 * time.Hour, Upload: time.Hour, Undelete: 24 * time.Hour, Delay: 24 * time.Hour, Skew: 15 * time.Minute}
 }
 
 // keep is how long a tombstone outlives the last moment that an upload may land.
@@ -93,9 +110,9 @@ func (t *Times) keep() time.Duration { return max(t.Delay+t.Skew, 24*time.Hour) 
 // Check refuses times under which a file could come back.
 func (t *Times) Check() error {
 	switch {
-	case t.URL <= 0 || t.Upload <= 0 || t.Delay <= 0 || t.Skew <= 0:
+	case t.URL <= 0 || t.Parts <= 0 || t.Upload <= 0 || t.Delay <= 0 || t.Skew <= 0:
 		return errors.New("files: the life of a URL, the longest upload, the largest delay and the skew must be above 0")
-	case t.URL > 7*24*time.Hour:
+	case max(t.URL, t.Parts) > 7*24*time.Hour:
 		return errors.New("files: a URL cannot live longer than 7 days: S3 refuses it")
 	case t.Undelete < 0:
 		return errors.New("files: the time to undelete cannot be below 0")
@@ -108,8 +125,11 @@ type Seen struct {
 	Found  bool
 	Size   int64
 	SHA256 [32]byte  // zero: the store knows none
+	Parts  int       // that SHA256 is made of; 0: it is that of the bytes
 	Date   time.Time // of the answer, by the store's clock
 }
 
 // good reports that the object is what was promised.
-func (f *File) good(s Seen) bool { return s.Found && s.Size == f.Size && s.SHA256 == f.SHA256 }
+func (f *File) good(s Seen) bool {
+	return s.Found && s.Size == f.Size && s.SHA256 == f.SHA256 && s.Parts == f.Parts()
+}

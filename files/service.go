@@ -25,6 +25,7 @@ type Objects interface {
 	Look(ctx context.Context, key string) (Seen, error)
 	// Remove removes an object. Of one that is not there it says nothing.
 	Remove(ctx context.Context, key string) error
+	Multipart
 }
 
 // SignedRequest is a request that the store takes without further credentials.
@@ -149,7 +150,7 @@ func (s *Service) Upload(ctx context.Context, entity, idempotency string, p Prom
 func (s *Service) begin(ctx context.Context, entity, idempotency string, p Promise) (File, SignedRequest, error) {
 	id := s.newID()
 	f := begin(id, entity, s.Prefix+id, idempotency, p, s.now(), &s.Times)
-	signed, err := s.Objects.Sign(ctx, &f, f.PutBy)
+	signed, err := s.sign(ctx, &f)
 	if err != nil {
 		return File{}, SignedRequest{}, err
 	}
@@ -177,8 +178,16 @@ func (s *Service) resume(ctx context.Context, f File, p Promise) (File, SignedRe
 	case !s.now().Before(f.PutBy):
 		return File{}, SignedRequest{}, fmt.Errorf("%w: the time to upload is over; begin again with another idempotency key", ErrState)
 	}
-	signed, err := s.Objects.Sign(ctx, &f, f.PutBy)
+	signed, err := s.sign(ctx, &f)
 	return f, signed, err
+}
+
+// sign signs the upload of a file in one piece.
+func (s *Service) sign(ctx context.Context, f *File) (SignedRequest, error) {
+	if f.PartSize > 0 {
+		return SignedRequest{}, nil
+	}
+	return s.Objects.Sign(ctx, f, f.PutBy)
 }
 
 // Look moves the row of a file by what the bucket holds. notice says that a
@@ -190,12 +199,7 @@ func (s *Service) Look(ctx context.Context, id string, notice bool) (File, error
 		if err != nil {
 			return File{}, err
 		}
-		if f.removable() {
-			if err := s.Objects.Remove(ctx, f.Key); err != nil {
-				return File{}, err
-			}
-		}
-		seen, err := s.Objects.Look(ctx, f.Key)
+		seen, err := s.see(ctx, &f)
 		if err != nil {
 			return File{}, err
 		}
@@ -211,6 +215,28 @@ func (s *Service) Look(ctx context.Context, id string, notice bool) (File, error
 			return next, nil
 		}
 	}
+}
+
+// see removes what may be removed, and asks what is there then. After LandBy it ends
+// the uploads of a file in parts before it asks: what it does not find then is not
+// completed later.
+func (s *Service) see(ctx context.Context, f *File) (Seen, error) {
+	if f.removable() {
+		if err := s.endUploads(ctx, f); err != nil {
+			return Seen{}, err
+		}
+		if err := s.Objects.Remove(ctx, f.Key); err != nil {
+			return Seen{}, err
+		}
+	}
+	seen, err := s.Objects.Look(ctx, f.Key)
+	if err != nil || f.removable() || f.PartSize == 0 || seen.Date.Before(f.LandBy) {
+		return seen, err
+	}
+	if err := s.endUploads(ctx, f); err != nil {
+		return Seen{}, err
+	}
+	return s.Objects.Look(ctx, f.Key)
 }
 
 // ID returns the ID of the file whose object has a key, and whether the key is one

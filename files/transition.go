@@ -23,6 +23,9 @@ var (
 // before the row is written.
 func begin(id, entity, key, idempotency string, p Promise, signed time.Time, t *Times) File {
 	putBy := signed.Add(t.URL)
+	if p.PartSize > 0 {
+		putBy = signed.Add(t.Parts)
+	}
 	landBy := putBy.Add(t.Upload)
 	return File{
 		ID: id, Entity: entity, Key: key, Promise: p, Idempotency: idempotency, State: Pending,
@@ -47,13 +50,15 @@ const (
 // asked. Whether a look comes from a notification makes no difference but for
 // what it finds unchanged: see [File.touched].
 //
-// LandBy is compared with the store's clock alone.
+// LandBy is compared with the store's clock alone. Of a file in parts s is what was
+// there after its uploads were ended, if it is not before LandBy: nothing completes
+// them any more, and none is left over.
 func (f File) looked(s Seen, notice bool, t *Times, now time.Time) (File, verdict) {
 	landed := !s.Date.Before(f.LandBy) // nothing lands any more
 	switch f.State {
 	case Pending, Lost:
 		if f.good(s) {
-			return f.move(Indexed, time.Time{}, now), moved
+			return f.move(Indexed, f.leftovers(s), now), moved
 		}
 		if f.State == Pending && landed {
 			return f.bury(Expired, t, now), moved
@@ -62,7 +67,9 @@ func (f File) looked(s Seen, notice bool, t *Times, now time.Time) (File, verdic
 		if !f.good(s) {
 			return f.move(Lost, now.Add(lostAgain), now), moved
 		}
-		return f, unchanged
+		if landed && !f.LookAt.IsZero() {
+			return f.move(Indexed, time.Time{}, now), moved
+		}
 	case Deleted:
 		if landed && !now.Before(f.DeletedAt.Add(t.Undelete)) {
 			return f.move(Purging, now, now), moved
@@ -84,13 +91,22 @@ func (f File) looked(s Seen, notice bool, t *Times, now time.Time) (File, verdic
 // of that was heard while the file was Indexed still.
 const lostAgain = time.Minute
 
+// leftovers is when to look for uploads in parts that were begun and not completed;
+// zero: none is open.
+func (f *File) leftovers(s Seen) time.Time {
+	if f.PartSize == 0 || !s.Date.Before(f.LandBy) {
+		return time.Time{}
+	}
+	return f.LandBy
+}
+
 // touched is a row that a look finds as it was. A look by notice that finds no
 // good object still writes a new nonce, where an undelete that looked before may be
 // under way: it must not land after. A timer that comes too early, by the store's
 // clock, is set again.
 func (f File) touched(s Seen, notice bool, now time.Time) (File, verdict) {
 	early := !f.LookAt.IsZero() && !now.Before(f.LookAt)
-	if early && f.State == Lost {
+	if early && f.State == Lost && f.leftovers(s).IsZero() {
 		f.LookAt = time.Time{}
 	} else if early {
 		f.LookAt = now.Add(max(f.LandBy.Sub(s.Date), 0) + time.Minute)
@@ -146,7 +162,8 @@ func (f File) undeleted(s Seen, now time.Time) (File, error) {
 	case f.State != Deleted:
 		return f, ErrState
 	case f.good(s):
-		return f.move(Indexed, time.Time{}, now), nil
+		s.Date = time.Time{} // uploads in parts were not ended
+		return f.move(Indexed, f.leftovers(s), now), nil
 	case f.WasPending && s.Date.Before(f.LandBy):
 		return f.move(Pending, f.LandBy, now), nil
 	}

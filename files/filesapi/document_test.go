@@ -267,6 +267,9 @@ func (w *walk) learn(q *drawn, text []byte) error {
 	if next, ok := answer["next"].(string); ok {
 		w.pages = append(w.pages, struct{ entity, next string }{q.in["entity"], next})
 	}
+	if parts, ok := answer["parts"].([]any); ok {
+		answer["upload"] = parts[0]
+	}
 	if answer["upload"] != nil && q.sends != "" {
 		w.sends = append(w.sends, send{answer, q.sends})
 	}

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -31,7 +32,8 @@ type Config struct {
 	// Cursors is the secret that signs places in lists: 32 random bytes, the same in
 	// every process.
 	Cursors []byte
-	// MaxSize is the largest file, in bytes; 0: 5 GiB, the most that one PUT takes.
+	// MaxSize is the largest file, in bytes; 0: 5 GiB. What is more than 5 GiB comes in
+	// parts, for one PUT takes no more.
 	MaxSize int64
 	// Spool is the folder in which POST /v1/files keeps bodies until it knows their
 	// sum; empty: the system's temporary folder.
@@ -60,7 +62,7 @@ func New(c Config) (http.Handler, error) {
 		return nil, errors.New("filesapi: the secret of cursors must have 32 bytes or more")
 	}
 	if c.MaxSize == 0 {
-		c.MaxSize = 5 << 30
+		c.MaxSize = maxPut
 	}
 	if c.Rate == 0 {
 		c.Rate, c.Burst = 50, 100
@@ -75,6 +77,7 @@ func New(c Config) (http.Handler, error) {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/uploads", s.handle("upload", s.upload))
+	mux.HandleFunc("POST /v1/uploads/parts", s.handle("upload parts", s.uploadParts))
 	mux.HandleFunc("POST /v1/files", s.handle("store", s.store))
 	mux.HandleFunc("GET /v1/files/{id}", s.handle("get", s.one(s.getFile)))
 	mux.HandleFunc("DELETE /v1/files/{id}", s.handle("delete", s.one(s.deleteFile)))
@@ -154,7 +157,7 @@ func (s *server) handle(name string, do func(*request) (*answer, error)) http.Ha
 				return 0, err
 			}
 			q.subject = subject
-			if err := s.limit(subject).allow(); err != nil {
+			if err := s.limit(subject).allow(1); err != nil {
 				return 0, err
 			}
 			if a, err = do(q); err != nil {
@@ -189,15 +192,15 @@ func (q *request) param(name string) (value string, given bool, err error) {
 // maxBody is the longest JSON body, in bytes.
 const maxBody = 16 << 10
 
-// decode reads a JSON body, strictly.
-func (q *request) decode(into any) error {
+// decode reads a JSON body of up to limit bytes, strictly.
+func (q *request) decode(into any, limit int64) error {
 	if media, _, err := mime.ParseMediaType(q.Header.Get("Content-Type")); err != nil || media != "application/json" {
 		return refuse(http.StatusUnsupportedMediaType, "the body must be application/json")
 	}
-	body := http.MaxBytesReader(q.w, q.Body, maxBody)
+	body := http.MaxBytesReader(q.w, q.Body, limit)
 	if err := json.UnmarshalRead(body, into, json.RejectUnknownMembers(true)); err != nil {
 		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-			return refuse(http.StatusRequestEntityTooLarge, "the body is longer than 16 KiB")
+			return refuse(http.StatusRequestEntityTooLarge, "the body is longer than "+strconv.FormatInt(limit>>10, 10)+" KiB")
 		}
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			return errSlow

@@ -411,3 +411,91 @@ func testTrouble(t *testing.T) {
 		t.Errorf("%v\n%s", got, x.log)
 	}
 }
+
+// TestParts plays an upload in parts by REST and by GraphQL.
+func TestParts(t *testing.T) {
+	x := serve(t, func(c *filesapi.Config) { c.MaxSize = 6 << 30; c.Files.Quota = nil })
+	ann := token(t, "read:e write:e")
+	parts := []string{strings.Repeat("a", 5<<20), "the end"}
+	u := map[string]any{"entity": "e", "size": 5<<20 + 7, "contentType": "video/mp4", "partSize": 5 << 20}
+	var sums []string
+	for _, part := range parts {
+		sums = append(sums, uploadOf("e", part)["sha256"].(string))
+	}
+	u["parts"] = sums
+	signed := x.want(http.StatusCreated, ann, "POST", "/v1/uploads/parts", u, "Idempotency-Key", "one")
+	file := signed["file"].(map[string]any)
+	complete := func(want string) {
+		t.Helper()
+		if got := x.want(http.StatusOK, ann, "POST", "/v1/files/"+file["fileId"].(string)+"/complete", nil); got["state"] != want {
+			t.Errorf("%v: want it %s", got, want)
+		}
+	}
+	send := func(signed map[string]any, n int) {
+		x.put(map[string]any{"upload": signed["parts"].([]any)[n]}, parts[n])
+	}
+	send(signed, 1)
+	complete("pending")
+	again := x.want(http.StatusCreated, ann, "POST", "/v1/uploads/parts", u, "Idempotency-Key", "one")
+	if got := again["file"].(map[string]any)["fileId"]; got != file["fileId"] {
+		t.Errorf("the same request began %v, and %v", file, got)
+	}
+	send(again, 0)
+	complete("indexed")
+	complete("indexed")
+	if done := x.want(http.StatusCreated, ann, "POST", "/v1/uploads/parts", u, "Idempotency-Key", "one"); done["parts"] != nil {
+		t.Errorf("%v: want no URLs", done)
+	}
+	for name, change := range map[string]func(map[string]any){
+		"small parts":   func(u map[string]any) { u["partSize"] = 5<<20 - 1 },
+		"large parts":   func(u map[string]any) { u["partSize"] = 5<<30 + 1 },
+		"no parts":      func(u map[string]any) { delete(u, "parts") },
+		"no part size":  func(u map[string]any) { delete(u, "partSize") },
+		"odd sum":       func(u map[string]any) { u["parts"] = []string{sums[0], "x"} },
+		"a part less":   func(u map[string]any) { u["parts"] = sums[:1] },
+		"a part more":   func(u map[string]any) { u["size"] = 5 << 20 },
+		"empty":         func(u map[string]any) { u["size"], u["parts"] = 0, []string{} },
+		"negative":      func(u map[string]any) { u["size"] = -1 },
+		"many parts":    func(u map[string]any) { u["size"], u["parts"] = 5<<20*1000+1, slices.Repeat(sums[:1], 1001) },
+		"too large":     func(u map[string]any) { u["size"], u["partSize"] = 6<<30+1, 5<<30 },
+		"most of bytes": func(u map[string]any) { u["size"], u["partSize"] = int64(1)<<62, 5<<30 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			y := *x
+			y.t = t
+			bad := maps.Clone(u)
+			change(bad)
+			y.want(http.StatusUnprocessableEntity, ann, "POST", "/v1/uploads/parts", bad)
+		})
+	}
+	x.want(http.StatusUnprocessableEntity, ann, "POST", "/v1/uploads", map[string]any{"entity": "e", "size": 5<<30 + 1, "contentType": "a/b", "sha256": sums[0]})
+	most := maps.Clone(u)
+	most["size"], most["parts"] = 5<<20*1000, slices.Repeat(sums[:1], 1000)
+	if got := x.want(http.StatusCreated, ann, "POST", "/v1/uploads/parts", most)["parts"].([]any); len(got) != 1000 {
+		t.Errorf("%d URLs", len(got))
+	}
+	x.partsByGraphQL(ann, u, parts)
+}
+
+func (x *site) partsByGraphQL(ann string, u map[string]any, parts []string) {
+	ask := func(query string, variables map[string]any) map[string]any {
+		x.t.Helper()
+		got := x.want(http.StatusOK, ann, "POST", "/graphql", map[string]any{"query": query, "variables": variables})
+		if got["errors"] != nil {
+			x.t.Fatal(got)
+		}
+		return got["data"].(map[string]any)
+	}
+	up := ask(`mutation ($u: UploadPartsInput!) { uploadParts(input: $u) { fileId parts { method url headers { key value } } } }`, map[string]any{"u": u})["uploadParts"].(map[string]any)
+	for i, p := range up["parts"].([]any) {
+		part, headers := p.(map[string]any), map[string]any{}
+		for _, h := range part["headers"].([]any) {
+			headers[h.(map[string]any)["key"].(string)] = h.(map[string]any)["value"]
+		}
+		x.put(map[string]any{"upload": map[string]any{"method": part["method"], "url": part["url"], "headers": headers}}, parts[i])
+	}
+	done := ask(`mutation ($id: ID!) { complete(fileId: $id) { state partSize } }`, map[string]any{"id": up["fileId"]})["complete"].(map[string]any)
+	if done["state"] != "INDEXED" || done["partSize"] != float64(5<<20) {
+		x.t.Error(done)
+	}
+}

@@ -157,6 +157,11 @@ func (w *walk) body(q *drawn) {
 		sum := sha256.Sum256([]byte(q.sends))
 		body["sha256"], body["size"], body["contentType"] = hex.EncodeToString(sum[:]), len(q.sends), "text/plain"
 	}
+	if body, ok := q.tree.(map[string]any); ok && body["parts"] != nil { // of as many bytes as the service takes: one part
+		q.sends = rapid.SampledFrom(texts[1:]).Draw(w.t, "bytes")
+		sum := sha256.Sum256([]byte(q.sends))
+		body["parts"], body["size"], body["contentType"] = []string{hex.EncodeToString(sum[:])}, len(q.sends), "text/plain"
+	}
 	q.body = marshal(q.tree)
 }
 

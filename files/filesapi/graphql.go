@@ -64,7 +64,7 @@ type graphqlJSON struct {
 
 func (s *server) graphql(q *request) (a *answer, err error) {
 	var g graphqlJSON
-	if err := q.decode(&g); err != nil {
+	if err := q.decode(&g, maxBody); err != nil {
 		return nil, err
 	}
 	if g.Query == nil {
@@ -109,7 +109,7 @@ func (s *server) resolve(ctx context.Context, name string, cost int64, do func(*
 		if b.spent.Add(max(cost, operationCost)) > maxCost {
 			return 0, refuse(http.StatusBadRequest, "the request asks for too much at once: send several")
 		}
-		if err := s.limit(b.subject).allow(); err != nil {
+		if err := s.limit(b.subject).allow(1); err != nil {
 			return 0, err
 		}
 		return http.StatusOK, do(o)
@@ -183,17 +183,20 @@ type uploadArgs struct {
 
 func (r *root) Upload(ctx context.Context, args uploadArgs) (n *uploadNode, err error) {
 	in := args.Input
-	var keys []string
-	if in.IdempotencyKey != nil {
-		keys = []string{*in.IdempotencyKey}
-	}
 	bytes := int64(in.Size)
 	err = r.s.resolve(ctx, "upload", 0, func(o *operation) error {
-		f, signed, err := r.s.beginUpload(ctx, o, &uploadJSON{string(in.Entity), &bytes, in.ContentType, in.SHA256}, keys)
+		f, signed, err := r.s.beginUpload(ctx, o, &uploadJSON{string(in.Entity), &bytes, in.ContentType, in.SHA256}, keysOf(in.IdempotencyKey))
 		n = newUploadNode(r.s.node(&f), signed)
 		return err
 	})
 	return n, err
+}
+
+func keysOf(key *string) []string {
+	if key == nil {
+		return nil
+	}
+	return []string{*key}
 }
 
 type uploadNode struct {
@@ -213,10 +216,15 @@ func newUploadNode(f *fileNode, signed files.SignedRequest) *uploadNode {
 		return n
 	}
 	n.UploadMethod, n.UploadURL, n.UploadUntil = &signed.Method, &signed.URL, &graphql.Time{Time: signed.Until}
-	for _, key := range slices.Sorted(maps.Keys(signed.Headers)) {
-		n.UploadHeaders = append(n.UploadHeaders, header{key, signed.Headers[key]})
-	}
+	n.UploadHeaders = headersOf(signed)
 	return n
+}
+
+func headersOf(signed files.SignedRequest) (headers []header) {
+	for _, key := range slices.Sorted(maps.Keys(signed.Headers)) {
+		headers = append(headers, header{key, signed.Headers[key]})
+	}
+	return headers
 }
 
 // size is the scalar Size.

@@ -18,12 +18,18 @@ type fileNode struct {
 
 func (s *server) node(f *files.File) *fileNode { return &fileNode{s, f} }
 
-func (n *fileNode) FileID() graphql.ID      { return graphql.ID(n.f.ID) }
-func (n *fileNode) Entity() graphql.ID      { return graphql.ID(n.f.Entity) }
-func (n *fileNode) State() string           { return strings.ToUpper(n.f.State.String()) }
-func (n *fileNode) Size() size              { return size(n.f.Size) }
-func (n *fileNode) ContentType() string     { return n.f.ContentType }
-func (n *fileNode) SHA256() string          { return hex.EncodeToString(n.f.SHA256[:]) }
+func (n *fileNode) FileID() graphql.ID  { return graphql.ID(n.f.ID) }
+func (n *fileNode) Entity() graphql.ID  { return graphql.ID(n.f.Entity) }
+func (n *fileNode) State() string       { return strings.ToUpper(n.f.State.String()) }
+func (n *fileNode) Size() size          { return size(n.f.Size) }
+func (n *fileNode) ContentType() string { return n.f.ContentType }
+func (n *fileNode) SHA256() string      { return hex.EncodeToString(n.f.SHA256[:]) }
+func (n *fileNode) PartSize() *size {
+	if n.f.PartSize == 0 {
+		return nil
+	}
+	return new(size(n.f.PartSize))
+}
 func (n *fileNode) CreatedAt() graphql.Time { return graphql.Time{Time: n.f.CreatedAt} }
 
 // DownloadURL signs only where a query asks for it.

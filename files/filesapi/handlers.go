@@ -20,6 +20,7 @@ type fileJSON struct {
 	Size        int64     `json:"size"`
 	ContentType string    `json:"contentType"`
 	SHA256      string    `json:"sha256"`
+	PartSize    int64     `json:"partSize,omitzero"`
 	CreatedAt   time.Time `json:"createdAt"`
 	// DownloadURL is there while the file is indexed.
 	DownloadURL string `json:"downloadUrl,omitempty"`
@@ -28,7 +29,7 @@ type fileJSON struct {
 func toJSON(f *files.File) *fileJSON {
 	return &fileJSON{
 		ID: f.ID, Entity: f.Entity, State: f.State.String(), Size: f.Size, ContentType: f.ContentType,
-		SHA256: hex.EncodeToString(f.SHA256[:]), CreatedAt: f.CreatedAt,
+		SHA256: hex.EncodeToString(f.SHA256[:]), PartSize: f.PartSize, CreatedAt: f.CreatedAt,
 	}
 }
 
@@ -41,15 +42,23 @@ type uploadJSON struct {
 }
 
 func (u *uploadJSON) promise(max int64) (p files.Promise, err error) {
-	sum, err := hex.DecodeString(u.SHA256)
-	if err != nil || len(sum) != len(p.SHA256) {
-		return p, refuse(http.StatusUnprocessableEntity, "sha256 must be 64 hexadecimal digits")
+	sum, err := readSum("sha256", u.SHA256)
+	if err != nil {
+		return p, err
 	}
 	if u.Size == nil {
 		return p, refuse(http.StatusUnprocessableEntity, "size is missing")
 	}
-	p = files.Promise{Size: *u.Size, ContentType: u.ContentType, SHA256: [32]byte(sum)}
-	return p, checkPromise(p, max)
+	p = files.Promise{Size: *u.Size, ContentType: u.ContentType, SHA256: sum}
+	return p, checkPromise(p, min(max, maxPut))
+}
+
+func readSum(name, text string) (sum [32]byte, err error) {
+	b, err := hex.DecodeString(text)
+	if err != nil || len(b) != len(sum) {
+		return sum, refuse(http.StatusUnprocessableEntity, name+" must be 64 hexadecimal digits")
+	}
+	return [32]byte(b), nil
 }
 
 func checkPromise(p files.Promise, max int64) error {
@@ -85,7 +94,7 @@ func (s *server) describe(ctx context.Context, f *files.File) (*fileJSON, error)
 
 func (s *server) upload(q *request) (*answer, error) {
 	var u uploadJSON
-	if err := q.decode(&u); err != nil {
+	if err := q.decode(&u, maxBody); err != nil {
 		return nil, err
 	}
 	f, signed, err := s.beginUpload(q.Context(), q.operation, &u, q.Header.Values("Idempotency-Key"))
@@ -95,7 +104,7 @@ func (s *server) upload(q *request) (*answer, error) {
 	described, err := s.describe(q.Context(), &f)
 	out := &signedJSON{File: described}
 	if signed.URL != "" {
-		out.Upload = &sendJSON{Method: signed.Method, URL: signed.URL, Headers: signed.Headers, Until: signed.Until}
+		out.Upload = new(sendJSON(signed))
 	}
 	return &answer{http.StatusCreated, out}, err
 }

@@ -31,9 +31,9 @@ func (s *server) limit(subject *Subject) *limit {
 	return l
 }
 
-// allow refuses a subject that sends more than its rate.
-func (l *limit) allow() error {
-	if !l.rate.Allow() {
+// allow refuses a subject that sends more than its rate, by as many requests as n.
+func (l *limit) allow(n int) error {
+	if !l.rate.AllowN(time.Now(), n) {
 		return refuse(http.StatusTooManyRequests, "too many requests: slow down")
 	}
 	return nil

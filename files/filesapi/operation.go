@@ -94,7 +94,7 @@ func (s *server) completeFile(ctx context.Context, o *operation, id string) (fil
 	if err != nil {
 		return f, err
 	}
-	return shown(s.Files.Look(ctx, f.ID, true))
+	return shown(s.Files.Complete(ctx, f.ID))
 }
 
 func (s *server) deleteFile(ctx context.Context, o *operation, id string) (files.File, error) {

@@ -25,7 +25,7 @@ func (s *server) store(q *request) (_ *answer, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if q.ContentLength > s.MaxSize {
+	if q.ContentLength > min(s.MaxSize, maxPut) {
 		return nil, s.tooLong()
 	}
 	end, err := s.limit(q.subject).stream()
@@ -62,7 +62,7 @@ func (s *server) receive(q *request, spool *os.File) (p files.Promise, err error
 	if p.ContentType == "" {
 		p.ContentType = "application/octet-stream"
 	}
-	p.Size, err = io.Copy(io.MultiWriter(spool, sum), http.MaxBytesReader(q.w, q.Body, s.MaxSize))
+	p.Size, err = io.Copy(io.MultiWriter(spool, sum), http.MaxBytesReader(q.w, q.Body, min(s.MaxSize, maxPut)))
 	if _, long := errors.AsType[*http.MaxBytesError](err); long {
 		return p, s.tooLong()
 	}

@@ -38,8 +38,9 @@ func row(id string, s files.State) files.File {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
 	f := files.File{
 		ID: id, Entity: "e", Key: "files/" + id, State: s, WasPending: true,
-		Promise: files.Promise{Size: 10, ContentType: "image/jpeg", SHA256: [32]byte{1, 255}},
-		PutBy:   at, LandBy: at.Add(time.Hour), DeletedAt: at.Add(2), DropAt: at.Add(3), LookAt: at.Add(4), CreatedAt: at, UpdatedAt: at,
+		Promise:  files.Promise{Size: 10, ContentType: "image/jpeg", SHA256: [32]byte{1, 255}, PartSize: 4},
+		UploadID: "upload",
+		PutBy:    at, LandBy: at.Add(time.Hour), DeletedAt: at.Add(2), DropAt: at.Add(3), LookAt: at.Add(4), CreatedAt: at, UpdatedAt: at,
 	}
 	_, _ = rand.Read(f.Nonce[:])
 	return f

@@ -55,21 +55,33 @@ func (b *Bucket) put(f *files.File) *s3.PutObjectInput {
 // Sign implements [files.Objects]. The URL ends before until, for signatures count
 // whole seconds.
 func (b *Bucket) Sign(ctx context.Context, f *files.File, until time.Time) (files.SignedRequest, error) {
-	life := time.Until(until).Truncate(time.Second) - time.Second
-	if life <= 0 {
-		return files.SignedRequest{}, fmt.Errorf("s3objects: %s: no time is left to upload", f.ID)
+	life, err := lifeUntil(f, until)
+	if err != nil {
+		return files.SignedRequest{}, err
 	}
 	signed, err := s3.NewPresignClient(b.public).PresignPutObject(ctx, b.put(f), inHeaders(life))
 	if err != nil {
 		return files.SignedRequest{}, fmt.Errorf("s3objects: signing the upload of %s: %w", f.ID, err)
 	}
+	return toSend(signed, until), nil
+}
+
+func toSend(signed *v4.PresignedHTTPRequest, until time.Time) files.SignedRequest {
 	out := files.SignedRequest{Method: signed.Method, URL: signed.URL, Headers: map[string]string{}, Until: until}
 	for name, values := range signed.SignedHeader {
 		if name != "Host" {
 			out.Headers[http.CanonicalHeaderKey(name)] = values[0]
 		}
 	}
-	return out, nil
+	return out
+}
+
+func lifeUntil(f *files.File, until time.Time) (time.Duration, error) {
+	life := time.Until(until).Truncate(time.Second) - time.Second
+	if life <= 0 {
+		return 0, fmt.Errorf("s3objects: %s: no time is left to upload", f.ID)
+	}
+	return life, nil
 }
 
 // inHeaders keeps headers out of the query, where a store may overlook them.
@@ -105,9 +117,7 @@ func (b *Bucket) Look(ctx context.Context, key string) (files.Seen, error) {
 	if err == nil {
 		answer, _ = awsmiddleware.GetRawResponse(out.ResultMetadata).(*smithyhttp.Response)
 		seen.Found, seen.Size = true, aws.ToInt64(out.ContentLength)
-		if sum, err := base64.StdEncoding.DecodeString(aws.ToString(out.ChecksumSHA256)); err == nil && len(sum) == len(seen.SHA256) {
-			copy(seen.SHA256[:], sum)
-		}
+		seen.SHA256, seen.Parts = readSum(aws.ToString(out.ChecksumSHA256))
 	} else if refused, ok := errors.AsType[*awshttp.ResponseError](err); ok && refused.HTTPStatusCode() == http.StatusNotFound {
 		answer = refused.Response
 	} else {

@@ -148,8 +148,8 @@ func (m *machine) filesHandler(c *config.Files, service *files.Service) (http.Ha
 		return nil, err
 	}
 	size := cmp.Or(int64(c.MaxSize), 1<<30)
-	if size > 5<<30 {
-		return nil, errors.New("max_size: at most 5GiB, which is what one upload takes")
+	if size > 5<<40 {
+		return nil, errors.New("max_size: at most 5TiB")
 	}
 	return filesapi.New(filesapi.Config{
 		Files: service, Tokens: tokens, Cursors: []byte(c.Secret.Reveal()), MaxSize: size, Logger: m.log,

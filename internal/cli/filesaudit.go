@@ -30,10 +30,10 @@ came become visible, files whose bytes are gone or are others are lost, and what
 left of files that are gone is removed. Where nothing differs it writes nothing.
 
 Objects that have the name of a file and are in no row of the index are removed,
-too, if they are few: an index that was restored from a backup must not empty the
-bucket. If they are more than 100, or more than 1 % of the objects, none is. Once
-you know that the index is right, --limit says how many there may be. Objects with
-other names stay.
+too, and uploads in parts that nothing can complete any more, if they are few: an
+index that was restored from a backup must not empty the bucket. If they are more
+than 100, or more than 1 % of the objects, none is. Once you know that the index is
+right, --limit says how many there may be. Objects with other names stay.
 
 "pawl files serve" does the same an hour after it began, and every day.`,
 		Example: `  pawl files audit --dry-run
@@ -133,12 +133,12 @@ func filesAuditText(r *files.AuditReport, o files.AuditOptions, took time.Durati
 		fmt.Fprintf(&text, "  %d files: %s, by what the bucket holds\n", r.Moved[state], state)
 	}
 	if r.Leftovers > 0 {
-		fmt.Fprintf(&text, "  %d objects of files that are gone or expired: %s\n", r.Leftovers, done)
+		fmt.Fprintf(&text, "  %d objects of files that are gone or expired, or uploads in parts that are over: %s\n", r.Leftovers, done)
 	}
 	if r.Orphans > 0 && r.TooMany(o) {
-		fmt.Fprintf(&text, "  %d objects without a row: too many to remove. If the index is no old copy: --limit %d\n", r.Orphans, r.Orphans)
+		fmt.Fprintf(&text, "  %d objects or uploads in parts without a row: too many to remove. If the index is no old copy: --limit %d\n", r.Orphans, r.Orphans)
 	} else if r.Orphans > 0 {
-		fmt.Fprintf(&text, "  %d objects without a row: %s\n", r.Orphans, done)
+		fmt.Fprintf(&text, "  %d objects or uploads in parts without a row: %s\n", r.Orphans, done)
 	}
 	if r.Foreign > 0 {
 		fmt.Fprintf(&text, "  %d objects that have no name of a file: they stay\n", r.Foreign)

@@ -109,7 +109,7 @@ type Files struct {
 	Audience string `yaml:"audience"`
 	// How many bytes an entity may use. Default: 10GiB.
 	Quota Size `yaml:"quota"`
-	// The largest file, at most 5GiB. Default: 1GiB.
+	// The largest file, at most 5TiB; what is more than 5GiB comes in parts. Default: 1GiB.
 	MaxSize Size `yaml:"max_size"`
 	// URL by which users reach the object store, if it is not the endpoint.
 	PublicEndpoint string `yaml:"public_endpoint"`

@@ -43,6 +43,9 @@ func (w *World) checkChange(t *truth, c files.Change) {
 	if to == files.Purging && w.now+w.times.Skew < c.Next.DeletedAt.Sub(epoch)+w.times.Undelete {
 		w.violate("%s is purged while it may be undeleted", t.id)
 	}
+	if to == 0 && w.open(t.id) {
+		w.violate("%s is forgotten while an upload of it is open", t.id)
+	}
 	if from == 0 {
 		t.begun, t.key = w.now, c.Next.Idempotency
 		w.checkKey(t)
@@ -136,6 +139,11 @@ func (w *World) checkRest(audited bool) {
 		}
 		if why := w.wrong(t); why != "" {
 			w.violate("at rest %s is %s: %s", t.id, name(t.row.State), why)
+		}
+	}
+	for _, u := range w.uploads {
+		if audited || !u.stray {
+			w.violate("at rest the upload %s of %s is open", u.id, u.key)
 		}
 	}
 }

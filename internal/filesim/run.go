@@ -103,6 +103,7 @@ func (w *World) rest() {
 	}
 	w.checkHeard()
 	w.checkRest(false)
+	w.now += w.times.Parts + w.times.Upload + 2*w.times.Skew
 	w.audit(0)
 	w.loop()
 	w.checkAudited()

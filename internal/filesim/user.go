@@ -18,6 +18,9 @@ func (w *World) user(n int) {
 		u.key = fmt.Sprintf("key%d", n)
 	}
 	u.through = w.tape.Chance(250)
+	if !u.through && w.tape.Chance(400) {
+		u.promise.PartSize = partSize
+	}
 	w.after(w.tape.UpTo(10*time.Minute), func() { u.upload(3) })
 	if u.key != "" && w.tape.Chance(500) {
 		w.after(w.tape.UpTo(tape.Pick(w.tape, 30*time.Minute, keyLife)), func() { u.upload(1) })
@@ -53,11 +56,15 @@ func (u *user) upload(tries int) {
 	u.w.spawn(u.w.tape.Choose(nodes), func(t *thread) {
 		var f files.File
 		var signed files.SignedRequest
+		var parts []files.SignedRequest
 		var err error
-		if u.through {
+		switch {
+		case u.promise.PartSize > 0:
+			f, parts, err = t.files.UploadParts(context.Background(), u.entity(), u.key, u.promise, make([][32]byte, u.promise.Parts()))
+		case u.through:
 			f, err = t.files.Store(context.Background(), u.entity(), u.key, u.promise, nil)
 			u.stored(f, err)
-		} else {
+		default:
 			f, signed, err = t.files.Upload(context.Background(), u.entity(), u.key, u.promise)
 		}
 		if err != nil {
@@ -70,6 +77,9 @@ func (u *user) upload(tries int) {
 		u.w.tell("user %d has %s, until %v", u.n, f.ID, signed.Until.Sub(epoch))
 		if signed.URL != "" {
 			u.send(signed)
+		}
+		if parts != nil {
+			u.sendParts(f, parts)
 		}
 	})
 }
@@ -164,6 +174,9 @@ func (w *World) litter() {
 	w.tell("a stranger puts an object of no file under %s", t.id)
 	t.taken = true
 	w.put(t, &p)
+	if w.tape.Chance(500) {
+		w.findUpload(w.beginUpload(t.id, p, epoch.Add(w.now))).stray = true
+	}
 }
 
 // tamper takes an object away or puts another in its place, and perhaps puts it

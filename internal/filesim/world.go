@@ -18,7 +18,7 @@ import (
 // longer than all others.
 func drawTimes(t *tape.Tape) files.Times {
 	return files.Times{
-		URL: tape.Pick(t, 15*time.Minute, 15*time.Minute, 3*24*time.Hour), Upload: tape.Pick(t, time.Hour, 10*time.Minute),
+		URL: tape.Pick(t, 15*time.Minute, 15*time.Minute, 3*24*time.Hour), Parts: tape.Pick(t, 20*time.Minute, 12*time.Hour), Upload: tape.Pick(t, time.Hour, 10*time.Minute),
 		Undelete: tape.Pick(t, 2*time.Hour, 2*time.Hour, 0, 30*time.Hour), Delay: 6 * time.Hour, Skew: 15 * time.Minute,
 	}
 }
@@ -62,8 +62,9 @@ type World struct {
 
 	index   *memindex.Index
 	objects map[string]files.Promise
+	uploads []*upload         // in parts, that are open
 	truths  map[string]*truth // by file
-	ids     int
+	ids     int               // of files and uploads
 
 	writes     int               // to the index and of the bucket
 	audited    files.AuditReport // the last one
@@ -171,7 +172,7 @@ func (w *World) sweep(node int) {
 // head is the store's answer, dated by its clock in whole seconds.
 func (w *World) head(key string) files.Seen {
 	p, ok := w.objects[key]
-	return files.Seen{Found: ok, Size: p.Size, SHA256: p.SHA256, Date: epoch.Add(w.now).Truncate(time.Second)}
+	return files.Seen{Found: ok, Size: p.Size, SHA256: p.SHA256, Parts: p.Parts(), Date: epoch.Add(w.now).Truncate(time.Second)}
 }
 
 // page is the store's answer to a listing after a key.
@@ -280,3 +281,6 @@ func promise(n int) (p files.Promise) {
 	binary.BigEndian.PutUint64(p.SHA256[:], uint64(n+1))
 	return p
 }
+
+// partSize is so that each file has three parts or four.
+const partSize = 4

@@ -87,7 +87,7 @@ var uploads = []Mutant{
 	},
 	{
 		Name:  "a-sweep-by-the-own-clock",
-		Edits: []Edit{{"files/transition.go", "	landed := !s.Date.Before(f.LandBy)", "	landed := !now.Before(f.LandBy)"}},
+		Edits: []Edit{{"files/transition.go", "		if f.State == Pending && landed {", "		if f.State == Pending && !now.Before(f.LandBy) {"}},
 		Why:   "A clock that is fast expires uploads that the store still takes.",
 		Test:  filed("it is not visible, though its bytes have come"),
 	},
@@ -99,14 +99,14 @@ var uploads = []Mutant{
 	},
 	{
 		Name:  "a-fresh-expiry-on-signing-again",
-		Edits: []Edit{{"files/service.go", "	signed, err := s.Objects.Sign(ctx, &f, f.PutBy)\n	return f, signed, err\n", "	signed, err := s.Objects.Sign(ctx, &f, s.now().Add(s.Times.URL))\n	return f, signed, err\n"}},
+		Edits: []Edit{{"files/service.go", "	signed, err := s.sign(ctx, &f)\n	return f, signed, err\n", "	signed, err := s.Objects.Sign(ctx, &f, s.now().Add(s.Times.URL))\n	return f, signed, err\n"}},
 		Why:   "The second URL lets an upload begin that lands after the row has expired.",
 		Test:  filed("it is not visible, though its bytes have come"),
 	},
 	{
 		Name: "a-date-taken-after-the-row",
 		Edits: []Edit{
-			{"files/service.go", "	signed, err := s.Objects.Sign(ctx, &f, f.PutBy)\n	if err != nil {\n		return File{}, SignedRequest{}, err\n	}\n	o, err", "	o, err"},
+			{"files/service.go", "	signed, err := s.sign(ctx, &f)\n	if err != nil {\n		return File{}, SignedRequest{}, err\n	}\n	o, err", "	o, err"},
 			{"files/service.go", "	return f, signed, nil\n}\n\n// resume", "	signed, err := s.Objects.Sign(ctx, &f, s.now().Add(s.Times.URL))\n	return f, signed, err\n}\n\n// resume"},
 		},
 		Why:  "A process that slept between the two signs a URL that outlives what the row says.",
@@ -115,8 +115,7 @@ var uploads = []Mutant{
 	{
 		Name: "a-look-at-the-bucket-before-the-row",
 		Edits: []Edit{
-			{"files/service.go", "		f, err := s.Index.Load(ctx, id)\n		if err != nil {\n			return File{}, err\n		}\n		if f.removable() {", "		seen, err := s.Objects.Look(ctx, s.Prefix+id)\n		if err != nil {\n			return File{}, err\n		}\n		f, err := s.Index.Load(ctx, id)\n		if err != nil {\n			return File{}, err\n		}\n		if f.removable() {"},
-			{"files/service.go", "		seen, err := s.Objects.Look(ctx, f.Key)\n		if err != nil {\n			return File{}, err\n		}\n		next, what", "		next, what"},
+			{"files/service.go", "		f, err := s.Index.Load(ctx, id)\n		if err != nil {\n			return File{}, err\n		}\n		seen, err := s.see(ctx, &f)\n		if err != nil {\n			return File{}, err\n		}\n", "		seen, err := s.Objects.Look(ctx, s.Prefix+id)\n		if err != nil {\n			return File{}, err\n		}\n		f, err := s.Index.Load(ctx, id)\n		if err != nil {\n			return File{}, err\n		}\n		if _, err := s.see(ctx, &f); err != nil {\n			return File{}, err\n		}\n"},
 		},
 		Why:  "What the bucket held before the row was written decides what becomes of the row.",
 		Test: filed("is lost, and has had its object since|is not visible, though nobody deleted it|has had no object"),
@@ -138,6 +137,30 @@ var uploads = []Mutant{
 		Edits: []Edit{{"files/service.go", "	return File{}, errors.Join(ErrBroken, failed, err, s.abandon", "	return File{}, errors.Join(ErrBroken, failed, err, s.Objects.Remove(ctx, f.Key), s.abandon"}},
 		Why:   "The upload lands late, is found by another look, and then loses its object.",
 		Test:  filed("was removed while it was (pending|indexed)"),
+	},
+	{
+		Name:  "an-upload-in-parts-that-expires-and-is-not-ended",
+		Edits: []Edit{{"files/service.go", "	if err != nil || f.removable() || f.PartSize == 0 || seen", "	if err != nil || f.removable() || f.PartSize == 0 || f.State == Pending && !f.good(seen) || seen"}},
+		Why:   "Its parts are completed after the row has expired.",
+		Test:  filed("it is not visible, though its bytes have come"),
+	},
+	{
+		Name:  "an-upload-in-parts-that-is-ended-after-the-look",
+		Edits: []Edit{{"files/service.go", "	if err := s.endUploads(ctx, f); err != nil {\n		return Seen{}, err\n	}\n	return s.Objects.Look(ctx, f.Key)\n", "	return seen, s.endUploads(ctx, f)\n"}},
+		Why:   "Its parts are completed between the two, and the row expires all the same.",
+		Test:  filed("it is not visible, though its bytes have come"),
+	},
+	{
+		Name:  "a-tombstone-dropped-while-an-upload-in-parts-is-open",
+		Edits: []Edit{{"files/service.go", "	if f.removable() {\n		if err := s.endUploads(ctx, f); err != nil {\n			return Seen{}, err\n		}\n", "	if f.removable() {\n"}},
+		Why:   "An upload that was begun late stays, and nothing knows of it.",
+		Test:  filed("is forgotten while an upload of it is open"),
+	},
+	{
+		Name:  "an-upload-in-parts-that-is-left-when-its-file-is-there",
+		Edits: []Edit{{"files/transition.go", "			return f.move(Indexed, f.leftovers(s), now), moved\n", "			return f.move(Indexed, time.Time{}, now), moved\n"}},
+		Why:   "Of two requests with one key each has begun an upload, and one of them stays.",
+		Test:  filed("at rest the upload .* is open"),
 	},
 }
 

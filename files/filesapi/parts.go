@@ -1,0 +1,135 @@
+package filesapi
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+
+	"github.com/graph-gophers/graphql-go"
+
+	"github.com/pawlhq/pawl/files"
+)
+
+// partsJSON is the body of POST /v1/uploads/parts.
+type partsJSON struct {
+	Entity      string   `json:"entity"`
+	Size        int64    `json:"size"`
+	ContentType string   `json:"contentType"`
+	PartSize    int64    `json:"partSize"`
+	Parts       []string `json:"parts"` // SHA-256 of each
+}
+
+const (
+	maxPut   = 5 << 30 // bytes, that one PUT takes
+	minPart  = 5 << 20 // bytes, of each part but the last
+	maxParts = 1000
+	// maxPartsBody is the longest body that has the SHA-256s of parts, in bytes.
+	maxPartsBody = 128 << 10
+	// partsAtOnce is for how many parts URLs cost as much as a request.
+	partsAtOnce = 50
+)
+
+// promise returns what is promised, and the SHA-256 of each part.
+func (u *partsJSON) promise(max int64) (p files.Promise, sums [][32]byte, err error) {
+	p = files.Promise{Size: u.Size, ContentType: u.ContentType, PartSize: u.PartSize}
+	switch {
+	case u.Size < 1:
+		return p, nil, refuse(http.StatusUnprocessableEntity, "a file in parts has at least one byte")
+	case u.PartSize < minPart || u.PartSize > maxPut:
+		return p, nil, refuse(http.StatusUnprocessableEntity, "partSize is between 5 MiB and 5 GiB")
+	case (u.Size-1)/u.PartSize >= maxParts:
+		return p, nil, refuse(http.StatusUnprocessableEntity, "a file has up to 1000 parts: choose a larger partSize")
+	case len(u.Parts) != p.Parts():
+		return p, nil, refuse(http.StatusUnprocessableEntity, "parts must have the SHA-256 of each part: "+strconv.Itoa(p.Parts()))
+	}
+	sums = make([][32]byte, len(u.Parts))
+	for i, text := range u.Parts {
+		if sums[i], err = readSum("each of parts", text); err != nil {
+			return p, nil, err
+		}
+	}
+	p.SHA256 = files.SumOfSums(sums)
+	return p, sums, checkPromise(p, max)
+}
+
+// signedPartsJSON is what a client needs to upload parts.
+type signedPartsJSON struct {
+	File *fileJSON `json:"file"`
+	// Parts are missing where the bytes have come already.
+	Parts []sendJSON `json:"parts,omitempty"`
+}
+
+func (s *server) uploadParts(q *request) (*answer, error) {
+	var u partsJSON
+	if err := q.decode(&u, maxPartsBody); err != nil {
+		return nil, err
+	}
+	f, signed, err := s.beginParts(q.Context(), q.operation, &u, q.Header.Values("Idempotency-Key"))
+	if err != nil {
+		return nil, err
+	}
+	described, err := s.describe(q.Context(), &f)
+	out := &signedPartsJSON{File: described}
+	for _, part := range signed {
+		out.Parts = append(out.Parts, sendJSON(part))
+	}
+	return &answer{http.StatusCreated, out}, err
+}
+
+func (s *server) beginParts(ctx context.Context, o *operation, u *partsJSON, keys []string) (f files.File, signed []files.SignedRequest, err error) {
+	if err := o.need("write", u.Entity); err != nil {
+		return f, nil, err
+	}
+	p, sums, err := u.promise(s.MaxSize)
+	if err != nil {
+		return f, nil, err
+	}
+	idempotency, err := idempotencyKey(keys)
+	if err != nil {
+		return f, nil, err
+	}
+	if err := s.limit(o.subject).allow(len(sums) / partsAtOnce); err != nil {
+		return f, nil, err
+	}
+	f, signed, err = s.Files.UploadParts(ctx, u.Entity, idempotency, p, sums)
+	o.file = f.ID
+	return f, signed, err
+}
+
+type uploadPartsArgs struct {
+	Input struct {
+		Entity         graphql.ID
+		Size           size
+		ContentType    string
+		PartSize       size
+		Parts          []string
+		IdempotencyKey *string
+	}
+}
+
+type uploadPartsNode struct {
+	FileID graphql.ID
+	File   *fileNode
+	Parts  []partNode
+}
+
+type partNode struct {
+	Method  string
+	URL     string
+	Headers []header
+	Until   graphql.Time
+}
+
+func (r *root) UploadParts(ctx context.Context, args uploadPartsArgs) (n *uploadPartsNode, err error) {
+	in := args.Input
+	u := &partsJSON{string(in.Entity), int64(in.Size), in.ContentType, int64(in.PartSize), in.Parts}
+	err = r.s.resolve(ctx, "upload parts", 0, func(o *operation) error {
+		f, signed, err := r.s.beginParts(ctx, o, u, keysOf(in.IdempotencyKey))
+		n = &uploadPartsNode{FileID: graphql.ID(f.ID), File: r.s.node(&f)}
+		for _, part := range signed {
+			n.Parts = append(n.Parts, partNode{part.Method, part.URL, headersOf(part), graphql.Time{Time: part.Until}})
+		}
+		return err
+	})
+	return n, err
+}

@@ -1,0 +1,151 @@
+package s3objects
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/pawlhq/pawl/files"
+)
+
+// errNoSum: without a sum of the parts' sums a look cannot tell an object from another.
+var errNoSum = errors.New("the store keeps no SHA-256 of uploads in parts: upload files in one piece, or use a store that does")
+
+// Begin implements [files.Multipart].
+func (b *Bucket) Begin(ctx context.Context, f *files.File) (uploadID string, err error) {
+	out, err := b.client.CreateMultipartUpload(ctx, &s3.CreateMultipartUploadInput{
+		Bucket: &b.name, Key: &f.Key, ContentType: &f.ContentType, Metadata: map[string]string{"entity": f.Entity},
+		ChecksumAlgorithm: types.ChecksumAlgorithmSha256, ChecksumType: types.ChecksumTypeComposite,
+	})
+	if err == nil && out.ChecksumAlgorithm != types.ChecksumAlgorithmSha256 {
+		err = errNoSum
+	}
+	if err != nil {
+		return "", fmt.Errorf("s3objects: beginning the upload of %s to %s in parts: %w", f.ID, b.name, err)
+	}
+	return aws.ToString(out.UploadId), nil
+}
+
+// SignPart implements [files.Multipart].
+func (b *Bucket) SignPart(ctx context.Context, f *files.File, number int, sum [32]byte, until time.Time) (files.SignedRequest, error) {
+	life, err := lifeUntil(f, until)
+	if err != nil {
+		return files.SignedRequest{}, err
+	}
+	length := min(f.PartSize, f.Size-int64(number-1)*f.PartSize)
+	signed, err := s3.NewPresignClient(b.public).PresignUploadPart(ctx, &s3.UploadPartInput{
+		Bucket: &b.name, Key: &f.Key, UploadId: &f.UploadID, PartNumber: aws.Int32(int32(number)), ContentLength: &length,
+		ChecksumSHA256: aws.String(base64.StdEncoding.EncodeToString(sum[:])),
+	}, inHeaders(life))
+	if err != nil {
+		return files.SignedRequest{}, fmt.Errorf("s3objects: signing part %d of %s: %w", number, f.ID, err)
+	}
+	return toSend(signed, until), nil
+}
+
+// Complete implements [files.Multipart].
+func (b *Bucket) Complete(ctx context.Context, f *files.File) error {
+	failed := func(err error) error { return fmt.Errorf("s3objects: completing %s in %s: %w", f.ID, b.name, err) }
+	parts, err := b.parts(ctx, f)
+	if isCode(err, "NoSuchUpload") || err == nil && len(parts) != f.Parts() {
+		return nil
+	}
+	if err != nil {
+		return failed(err)
+	}
+	_, err = b.client.CompleteMultipartUpload(ctx, &s3.CompleteMultipartUploadInput{
+		Bucket: &b.name, Key: &f.Key, UploadId: &f.UploadID, IfNoneMatch: aws.String("*"),
+		MultipartUpload: &types.CompletedMultipartUpload{Parts: parts},
+	})
+	if isCode(err, "NoSuchUpload", "PreconditionFailed") { // another was faster, or a retry saw itself
+		return nil
+	}
+	if err != nil {
+		return failed(err)
+	}
+	if seen, err := b.Look(ctx, f.Key); err == nil && seen.Found && seen.Parts == 0 {
+		return failed(errNoSum)
+	}
+	return nil
+}
+
+// parts returns the parts that have come.
+func (b *Bucket) parts(ctx context.Context, f *files.File) (parts []types.CompletedPart, err error) {
+	for pages := s3.NewListPartsPaginator(b.client, &s3.ListPartsInput{Bucket: &b.name, Key: &f.Key, UploadId: &f.UploadID}); pages.HasMorePages(); {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range page.Parts {
+			parts = append(parts, types.CompletedPart{PartNumber: p.PartNumber, ETag: p.ETag, ChecksumSHA256: p.ChecksumSHA256})
+		}
+	}
+	return parts, nil
+}
+
+func isCode(err error, codes ...string) bool {
+	refused, ok := errors.AsType[smithy.APIError](err)
+	return ok && slices.Contains(codes, refused.ErrorCode())
+}
+
+// Abort implements [files.Multipart].
+func (b *Bucket) Abort(ctx context.Context, key, uploadID string) error {
+	_, err := b.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &b.name, Key: &key, UploadId: &uploadID})
+	if err != nil && !isCode(err, "NoSuchUpload") {
+		return fmt.Errorf("s3objects: ending the upload of %s/%s in parts: %w", b.name, key, err)
+	}
+	return nil
+}
+
+// Uploads implements [files.Multipart]. MinIO lists the uploads of one key, or those of
+// all, and nothing for any other prefix: what is no key's is asked for without one.
+func (b *Bucket) Uploads(ctx context.Context, prefix string) iter.Seq2[files.OpenUpload, error] {
+	in := &s3.ListMultipartUploadsInput{Bucket: &b.name}
+	if !strings.HasSuffix(prefix, "/") {
+		in.Prefix = &prefix
+	}
+	return func(yield func(files.OpenUpload, error) bool) {
+		for pages := s3.NewListMultipartUploadsPaginator(b.client, in); pages.HasMorePages(); {
+			page, err := pages.NextPage(ctx)
+			if isCode(err, "NoSuchUpload") { // what gofakes3 says where none is open
+				return
+			}
+			if err != nil {
+				yield(files.OpenUpload{}, fmt.Errorf("s3objects: listing the uploads in parts of %s: %w", b.name, err))
+				return
+			}
+			for _, u := range page.Uploads {
+				if !strings.HasPrefix(aws.ToString(u.Key), prefix) {
+					continue
+				}
+				if !yield(files.OpenUpload{Key: *u.Key, ID: aws.ToString(u.UploadId), Begun: aws.ToTime(u.Initiated)}, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// readSum reads a SHA-256 as a store answers it, with how many parts it is of. What
+// cannot be read is zero.
+func readSum(text string) (sum [32]byte, parts int) {
+	text, count, composite := strings.Cut(text, "-")
+	if composite {
+		parts, _ = strconv.Atoi(count)
+	}
+	if b, err := base64.StdEncoding.DecodeString(text); err == nil && len(b) == len(sum) {
+		return [32]byte(b), parts
+	}
+	return sum, 0
+}

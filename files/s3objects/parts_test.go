@@ -1,0 +1,266 @@
+package s3objects_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/files"
+	"github.com/pawlhq/pawl/files/memindex"
+	"github.com/pawlhq/pawl/files/s3objects"
+	"github.com/pawlhq/pawl/internal/servertest"
+)
+
+const partSize = 5 << 20
+
+// pieces are the parts of a file: each as long as a store wants it, but the last.
+func pieces() []string {
+	return []string{strings.Repeat("a", partSize), strings.Repeat("b", partSize), "the end"}
+}
+
+func promiseOf(parts []string) (files.Promise, [][32]byte) {
+	p := files.Promise{ContentType: "text/plain", PartSize: partSize}
+	var sums [][32]byte
+	for _, part := range parts {
+		p.Size += int64(len(part))
+		sums = append(sums, sha256.Sum256([]byte(part)))
+	}
+	p.SHA256 = files.SumOfSums(sums)
+	return p, sums
+}
+
+// inParts is a service on a real store, with the hands of a user.
+type inParts struct {
+	t *testing.T
+	files.Service
+	bucket *s3objects.Bucket
+}
+
+func newInParts(t *testing.T, srv *servertest.Server) *inParts {
+	b := s3objects.New(srv.Client(), srv.NewBucket(t), "")
+	return &inParts{t, files.Service{Index: memindex.New(), Objects: b, Times: files.DefaultTimes(), Prefix: "files/"}, b}
+}
+
+// begin begins an upload of pieces with an idempotency key.
+func (x *inParts) begin(key string) (files.File, []files.SignedRequest) {
+	x.t.Helper()
+	p, sums := promiseOf(pieces())
+	f, signed, err := x.UploadParts(x.t.Context(), "e", key, p, sums)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	return f, signed
+}
+
+func (x *inParts) send(signed []files.SignedRequest, numbers ...int) {
+	x.t.Helper()
+	for _, n := range numbers {
+		if status, answer := send(x.t, signed[n], pieces()[n], nil); status != http.StatusOK {
+			x.t.Fatalf("part %d: %d %s", n, status, answer)
+		}
+	}
+}
+
+func (x *inParts) is(want files.State, f files.File, err error) {
+	x.t.Helper()
+	if err != nil || f.State != want {
+		x.t.Errorf("%s, %v: want it %s", f.State, err, want)
+	}
+}
+
+// open counts the uploads in parts that are open.
+func (x *inParts) open(want int) {
+	x.t.Helper()
+	n := 0
+	for _, err := range x.bucket.Uploads(x.t.Context(), x.Prefix) {
+		if err != nil {
+			x.t.Fatal(err)
+		}
+		n++
+	}
+	if n != want {
+		x.t.Errorf("%d uploads are open: want %d", n, want)
+	}
+}
+
+// older lets the time pass until nothing of a file may land any more.
+func (x *inParts) older(id string) {
+	x.t.Helper()
+	f, err := x.Get(x.t.Context(), id)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	c := files.Change{Next: f, Expect: f.Nonce}
+	c.Next.LandBy = time.Now().Add(-time.Minute)
+	c.Next.LookAt = c.Next.LandBy
+	if o, err := x.Index.Apply(x.t.Context(), c); err != nil || o.Result != files.Applied {
+		x.t.Fatal(o, err)
+	}
+}
+
+func (x *inParts) sweep(id string, want files.State) {
+	x.t.Helper()
+	if _, err := x.Sweep(x.t.Context(), 10); err != nil {
+		x.t.Fatal(err)
+	}
+	f, err := x.Get(x.t.Context(), id)
+	x.is(want, f, err)
+}
+
+// TestParts plays the life of a file in parts against real stores.
+func TestParts(t *testing.T) {
+	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
+		x := newInParts(t, srv)
+		f, signed := x.begin("key")
+		x.send(signed, 2, 0)
+		got, err := x.Complete(t.Context(), f.ID)
+		x.is(files.Pending, got, err)
+		again, signed := x.begin("key")
+		if again.ID != f.ID || again.UploadID != f.UploadID || again.PutBy != f.PutBy {
+			t.Errorf("the same request began %+v, and %+v", f, again)
+		}
+		x.open(1)
+		x.send(signed, 1, 1)
+		for range 2 {
+			got, err = x.Complete(t.Context(), f.ID)
+			x.is(files.Indexed, got, err)
+		}
+		x.open(0)
+		if err := x.Objects.Complete(t.Context(), &f); err != nil {
+			t.Errorf("completed once more: %v", err)
+		}
+		url, err := x.bucket.SignGet(t.Context(), &f, time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if fetch(t, url) != strings.Join(pieces(), "") {
+			t.Error("downloaded something else")
+		}
+		if _, signed := x.begin("key"); signed != nil {
+			t.Error("a file that is there can be uploaded once more")
+		}
+		x.older(f.ID)
+		x.sweep(f.ID, files.Indexed)
+		if n, err := x.Sweep(t.Context(), 10); n != 0 || err != nil {
+			t.Errorf("looked at %d times, %v", n, err)
+		}
+		got, err = x.Delete(t.Context(), f.ID)
+		x.is(files.Deleted, got, err)
+		got, err = x.Undelete(t.Context(), f.ID)
+		x.is(files.Indexed, got, err)
+	})
+}
+
+// TestPartsOver: an upload whose time is over is ended, and completes no more.
+func TestPartsOver(t *testing.T) {
+	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
+		x := newInParts(t, srv)
+		f, signed := x.begin("")
+		x.send(signed, 0, 1, 2)
+		x.older(f.ID)
+		x.sweep(f.ID, files.Expired)
+		x.open(0)
+		got, err := x.Complete(t.Context(), f.ID)
+		x.is(files.Expired, got, err)
+		if err := x.Objects.Complete(t.Context(), &f); err != nil {
+			t.Error(err)
+		}
+		if seen, err := x.bucket.Look(t.Context(), f.Key); err != nil || seen.Found {
+			t.Errorf("%+v, %v: want nothing there", seen, err)
+		}
+		if status, _ := send(t, signed[0], pieces()[0], nil); status == http.StatusOK {
+			t.Error("a part was taken")
+		}
+		f, _ = x.begin("")
+		got, err = x.Delete(t.Context(), f.ID)
+		x.is(files.Deleted, got, err)
+		x.older(f.ID)
+		x.Now = func() time.Time { return time.Now().Add(25 * time.Hour) }
+		x.sweep(f.ID, files.Purging)
+		x.sweep(f.ID, files.Gone)
+		x.open(0)
+	})
+}
+
+// dying is a bucket whose service dies as it begins an upload in parts: before it is
+// begun, or before its ID is written down.
+type dying struct {
+	files.Objects
+	begun bool
+}
+
+var errDied = errors.New("the service died")
+
+func (d dying) Begin(ctx context.Context, f *files.File) (string, error) {
+	if d.begun {
+		_, _ = d.Objects.Begin(ctx, f)
+	}
+	return "", errDied
+}
+
+// TestPartsDied: what a service leaves that dies around the beginning of an upload is
+// found by its row, and no harm to the same request sent again.
+func TestPartsDied(t *testing.T) {
+	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
+		for _, begun := range []bool{false, true} {
+			x := newInParts(t, srv)
+			x.Objects = dying{x.bucket, begun}
+			p, sums := promiseOf(pieces())
+			if _, _, err := x.UploadParts(t.Context(), "e", "key", p, sums); !errors.Is(err, errDied) {
+				t.Fatal(err)
+			}
+			x.Objects = x.bucket
+			left := map[bool]int{true: 1}[begun]
+			x.open(left)
+			f, signed := x.begin("key")
+			x.open(1 + left)
+			x.send(signed, 0, 1, 2)
+			got, err := x.Complete(t.Context(), f.ID)
+			x.is(files.Indexed, got, err)
+			x.open(left)
+			x.older(f.ID)
+			x.sweep(f.ID, files.Indexed)
+			x.open(0)
+		}
+	})
+}
+
+// TestPartRefused: the store itself refuses a part that is not as promised.
+// docs/FILES.md has the table.
+func TestPartRefused(t *testing.T) {
+	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
+		x := newInParts(t, srv)
+		f, signed := x.begin("")
+		part := pieces()[2]
+		for name, test := range map[string]struct {
+			minio, versitygw int // status of the answer
+			body             string
+			change           func(*http.Request)
+		}{
+			"longer":      {403, 403, part + "!", nil},
+			"shorter":     {403, 403, part[1:], nil},
+			"other bytes": {400, 400, strings.ToUpper(part), nil},
+			"no length":   {411, 403, part, func(r *http.Request) { r.ContentLength, r.Body = -1, io.NopCloser(bytes.NewReader([]byte(part))) }},
+			"no sum":      {400, 403, strings.ToUpper(part), func(r *http.Request) { r.Header.Del("X-Amz-Checksum-Sha256") }},
+			"other part": {403, 403, part, func(r *http.Request) {
+				r.URL.RawQuery = strings.Replace(r.URL.RawQuery, "partNumber=3", "partNumber=1", 1)
+			}},
+		} {
+			t.Run(name, func(t *testing.T) {
+				status, answer := send(t, signed[2], test.body, test.change)
+				if want := map[string]int{"minio": test.minio, "versitygw": test.versitygw}[srv.Name]; status != want {
+					t.Errorf("%d %s, want %d", status, answer, want)
+				}
+			})
+		}
+		x.send(signed, 0, 1)
+		got, err := x.Complete(t.Context(), f.ID)
+		x.is(files.Pending, got, err)
+	})
+}
