@@ -36,7 +36,8 @@ func newFilesCommand(a *app) *cobra.Command {
 delete them and have them back. An index keeps what there is; the notifications of
 the store keep the two together. docs/FILES.md says how.`,
 		Example: `  pawl files serve
-  pawl files audit --dry-run`,
+  pawl files audit --dry-run
+  pawl files demo`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}

@@ -19,7 +19,8 @@ func newFilesDemoCommand(a *app) *cobra.Command {
 one SQLite index. Clients upload pictures by signed URLs, delete some and bring
 some back. They send wrong bytes, break off, and ask twice; notifications are
 lost, late or come twice; and a service is killed. What was lost is found by an
-audit. Then index and bucket are compared, file by file.
+audit. A day passes, by the index: what was deleted is removed. Then index and
+bucket are compared, file by file.
 
 One seed decides what happens to which file.
 

@@ -23,6 +23,9 @@ func (s *filesShow) play(ctx context.Context) error {
 	if err := s.heal(ctx); err != nil {
 		return err
 	}
+	if err := s.passDay(ctx); err != nil {
+		return err
+	}
 	if err := s.prove(ctx); err != nil {
 		return err
 	}

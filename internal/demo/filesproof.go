@@ -39,12 +39,9 @@ func (s *filesShow) prove(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	rows := map[string]files.File{}
-	for f, err := range s.index.Scan(ctx, "") {
-		if err != nil {
-			return err
-		}
-		rows[f.ID] = f
+	rows, err := s.rows(ctx)
+	if err != nil {
+		return err
 	}
 	s.compare(rows, objects)
 	if err := s.list(ctx); err != nil {
@@ -75,10 +72,10 @@ func (s *filesShow) compare(rows map[string]files.File, objects map[string][]byt
 		switch row.State {
 		case files.Indexed:
 			r.Visible++
-		case files.Deleted:
-			r.Deleted++
-		case files.Pending:
-			r.Pending++
+		case files.Gone:
+			r.Gone++
+		case files.Expired:
+			r.Expired++
 		}
 		switch {
 		case row.State != a.state:

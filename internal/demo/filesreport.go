@@ -23,8 +23,8 @@ type FilesReport struct {
 	} `json:"healed"`
 	Files struct {
 		Visible int `json:"visible"`
-		Deleted int `json:"deleted"`
-		Pending int `json:"pending"` // their bytes have not come
+		Gone    int `json:"gone"`    // deleted, and their bytes removed
+		Expired int `json:"expired"` // their bytes have not come
 		// Right are the files that are in the state in which they should be, and whose
 		// bytes are in the bucket, or not, accordingly.
 		Right int `json:"right"`
@@ -69,7 +69,7 @@ func (r *FilesReport) Print(w io.Writer) error {
 		{"Services", []line{{"started", r.Services.Started}, {"killed in mid-work", r.Services.Killed}}},
 		{"Healed", []line{{"by their client's word", r.Healed.Complete}, {"by an audit", r.Healed.Audit}}},
 		{"Files", []line{
-			{"visible", r.Files.Visible}, {"deleted", r.Files.Deleted}, {"brought back", u.Undeleted}, {"never came", r.Files.Pending},
+			{"visible", r.Files.Visible}, {"deleted and brought back", u.Undeleted}, {"deleted and gone", r.Files.Gone}, {"never came", r.Files.Expired},
 			{"right", fmt.Sprintf("%d of %d", r.Files.Right, r.Files.Of)},
 		}},
 	}, summary)

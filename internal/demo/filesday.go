@@ -1,0 +1,104 @@
+package demo
+
+import (
+	"context"
+	"crypto/rand"
+	"net/http"
+	"time"
+
+	"github.com/pawlhq/pawl/files"
+)
+
+// day is longer than deleted files can be had back, and than uploads may take.
+const day = 25 * time.Hour
+
+// passDay lets a day pass, as far as the index knows: what was deleted is removed, and
+// what has not come is given up. A service looks at what is due when it starts, and so
+// they are started anew until nothing is due.
+func (s *filesShow) passDay(ctx context.Context) error {
+	if err := s.age(ctx); err != nil {
+		return err
+	}
+	err := until(ctx, 100*time.Millisecond, func() (bool, error) {
+		rows, err := s.rows(ctx)
+		for _, f := range rows {
+			if f.State != files.Indexed && f.State != files.Gone && f.State != files.Expired {
+				return false, s.restart(ctx)
+			}
+		}
+		return err == nil, err
+	})
+	if err != nil {
+		return err
+	}
+	for _, a := range s.acts {
+		switch a.state {
+		case files.Pending:
+			a.state = files.Expired
+		case files.Deleted:
+			a.state, a.kept = files.Gone, false
+			_, status, err := s.client.call(ctx, http.MethodPost, "/v1/files/"+a.id+"/undelete", nil, nil)
+			if err != nil {
+				return err
+			}
+			s.expect(a, "POST /undelete a day later", status, http.StatusNotFound)
+		}
+	}
+	s.screen.done("a day later, by the index, the bytes of deleted files are removed, and uploads that did not come are given up")
+	return nil
+}
+
+// age makes the times of all files earlier that something is still to become of.
+func (s *filesShow) age(ctx context.Context) error {
+	rows, err := s.rows(ctx)
+	if err != nil {
+		return err
+	}
+	for _, f := range rows {
+		for f.State == files.Pending || f.State == files.Deleted {
+			next := f
+			for _, at := range []*time.Time{&next.PutBy, &next.LandBy, &next.DeletedAt, &next.LookAt} {
+				if !at.IsZero() {
+					*at = at.Add(-day)
+				}
+			}
+			_, _ = rand.Read(next.Nonce[:]) // never fails
+			o, err := s.index.Apply(ctx, files.Change{Next: next, Expect: f.Nonce})
+			if err != nil {
+				return err
+			}
+			if o.Result == files.Applied || o.Current == nil {
+				break
+			}
+			f = *o.Current // a service was faster
+		}
+	}
+	return nil
+}
+
+// rows returns the index.
+func (s *filesShow) rows(ctx context.Context) (map[string]files.File, error) {
+	rows := map[string]files.File{}
+	for f, err := range s.index.Scan(ctx, "") {
+		if err != nil {
+			return nil, err
+		}
+		rows[f.ID] = f
+	}
+	return rows, nil
+}
+
+// restart starts a service, and ends the oldest one in order.
+func (s *filesShow) restart(ctx context.Context) error {
+	if _, err := s.fleet.start(ctx); err != nil {
+		return err
+	}
+	for _, w := range s.fleet.all() {
+		if !w.ended() {
+			w.terminate()
+			<-w.done
+			return nil
+		}
+	}
+	return nil
+}
