@@ -111,7 +111,7 @@ var layers = map[string][]string{
 // module here ends up in the go.sum of whoever uses Pawl as a library.
 var modules = map[string][]string{
 	"github.com/go-json-experiment/json":           {"action/loadaction", "archive", "archive/encode", "audit/inventory", "event", "files/filesapi", "files/pgindex", "files/sqliteindex", "ledger", "lock", "source/replaysource"}, // strict: case, duplicate names
-	"github.com/cenkalti/backoff/v5":               {"archive/kinesisstream", "internal/demo", "ledger", "ledger/sqliteledger", "source/sqssource"},
+	"github.com/cenkalti/backoff/v5":               {"archive/kinesisstream", "files/filesapi", "internal/demo", "ledger", "ledger/sqliteledger", "source/sqssource"},
 	"github.com/hashicorp/golang-lru/v2":           {"engine", "files/filesapi"},
 	"golang.org/x/sync":                            {"audit", "internal/cli", "internal/demo", "internal/rowjson", "source/replaysource", "source/sqssource"},
 	"zombiezen.com/go/sqlite":                      {"files/sqliteindex", "ledger/sqliteledger"},
@@ -130,6 +130,7 @@ var modules = map[string][]string{
 	"github.com/aws/aws-sdk-go-v2/service/kinesis": {"archive/kinesisstream", "internal/servertest"},
 	"github.com/graph-gophers/graphql-go":          {"files/filesapi"},
 	"github.com/lestrrat-go/jwx/v3":                {"files/filesapi", "internal/cli", "internal/demo"}, // tokens and key sets
+	"github.com/lestrrat-go/httprc/v3":             {"files/filesapi"},                                  // key sets at URLs
 	"golang.org/x/time":                            {"files/filesapi"},
 	"google.golang.org/protobuf":                   {"archive/archivetest", "archive/kinesisstream"}, // aggregates of the Kinesis Producer Library
 	"github.com/standard-webhooks/standard-webhooks/libraries": {

@@ -1,6 +1,7 @@
 package filesapi
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -34,9 +35,12 @@ func (s *Subject) may(do, entity string) bool {
 // ES256, as the keys say. A token needs exp, sub, and a scope of words like
 // read:ENTITY, write:ENTITY, read:* and write:*.
 type Tokens struct {
-	keys     jwk.Set
+	keys     func() jwk.Set
 	audience string
 	skew     time.Duration
+	// renew fetches the keys anew for a token that none of them verifies, and reports
+	// whether to try again; nil: they never change.
+	renew func(ctx context.Context, token string) bool
 }
 
 // NewTokens returns what verifies tokens by keys. Each key must name its algorithm.
@@ -52,7 +56,7 @@ func NewTokens(keys jwk.Set, audience string) (*Tokens, error) {
 	if keys.Len() == 0 {
 		return nil, errors.New("filesapi: the key set is empty")
 	}
-	return &Tokens{keys: keys, audience: audience, skew: time.Minute}, nil
+	return &Tokens{keys: func() jwk.Set { return keys }, audience: audience, skew: time.Minute}, nil
 }
 
 // Secret returns the key set of one shared secret, for HS256.
@@ -80,14 +84,10 @@ func (t *Tokens) Verify(r *http.Request) (*Subject, error) {
 	if !ok || len(text) > 8<<10 {
 		return nil, errToken
 	}
-	options := []jwt.ParseOption{
-		jwt.WithKeySet(t.keys, jws.WithRequireKid(false)), jwt.WithAcceptableSkew(t.skew),
-		jwt.WithRequiredClaim(jwt.ExpirationKey), jwt.WithRequiredClaim(jwt.SubjectKey),
+	token, err := t.parse(text)
+	if err != nil && t.renew != nil && t.renew(r.Context(), text) {
+		token, err = t.parse(text)
 	}
-	if t.audience != "" {
-		options = append(options, jwt.WithAudience(t.audience))
-	}
-	token, err := jwt.Parse([]byte(text), options...)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errToken, err)
 	}
@@ -103,4 +103,15 @@ func (t *Tokens) Verify(r *http.Request) (*Subject, error) {
 	}
 	s.scopes = strings.Fields(scope)
 	return s, nil
+}
+
+func (t *Tokens) parse(text string) (jwt.Token, error) {
+	options := []jwt.ParseOption{
+		jwt.WithKeySet(t.keys(), jws.WithRequireKid(false)), jwt.WithAcceptableSkew(t.skew),
+		jwt.WithRequiredClaim(jwt.ExpirationKey), jwt.WithRequiredClaim(jwt.SubjectKey),
+	}
+	if t.audience != "" {
+		options = append(options, jwt.WithAudience(t.audience))
+	}
+	return jwt.Parse([]byte(text), options...)
 }

@@ -148,7 +148,9 @@ func (w *walk) step() error {
 	case n <= 2 && len(w.sends) > 0:
 		last := w.sends[len(w.sends)-1]
 		w.sends = w.sends[:len(w.sends)-1]
-		w.put(last.signed, last.body)
+		if status, answer := w.send(last.signed, last.body); status != http.StatusOK && status != http.StatusPreconditionFailed {
+			return fmt.Errorf("the store does not take %v: %d %s", last.signed, status, answer)
+		}
 		return nil
 	}
 	q := w.request(rapid.SampledFrom(w.operations).Draw(w.t, "operation"))

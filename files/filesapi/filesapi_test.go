@@ -177,6 +177,14 @@ func uploadOf(entity, body string) map[string]any {
 // put sends the bytes as an answer says.
 func (x *site) put(signed map[string]any, body string) {
 	x.t.Helper()
+	if status, answer := x.send(signed, body); status != http.StatusOK {
+		x.t.Errorf("%d %s", status, answer)
+	}
+}
+
+// send sends the bytes as an answer says, and returns what the store answers.
+func (x *site) send(signed map[string]any, body string) (int, []byte) {
+	x.t.Helper()
 	up := signed["upload"].(map[string]any)
 	r, err := http.NewRequestWithContext(x.t.Context(), up["method"].(string), up["url"].(string), strings.NewReader(body))
 	if err != nil {
@@ -192,9 +200,7 @@ func (x *site) put(signed map[string]any, body string) {
 		x.t.Fatal(err)
 	}
 	defer func() { _ = resp.Body.Close() }()
-	if answer, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusOK {
-		x.t.Errorf("%d %s", resp.StatusCode, answer)
-	}
+	return resp.StatusCode, must(io.ReadAll(resp.Body))
 }
 
 // TestLife plays the two-step upload, and all that may follow.

@@ -71,7 +71,8 @@ func (q *drawn) build(x *site) (*http.Request, error) {
 	}
 	r.Header = q.header.Clone()
 	for name, values := range r.Header {
-		for _, v := range values {
+		for i, v := range values {
+			values[i] = strings.Trim(v, " \t") // as net/http sends it, and the validator must see it
 			if strings.ContainsFunc(name+v, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }) {
 				return nil, fmt.Errorf("header %q: %q", name, v)
 			}

@@ -74,7 +74,7 @@ func runFilesServe(ctx context.Context, a *app) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, service.Index.Close()) }()
-	handler, err := m.filesHandler(c, service)
+	handler, err := m.filesHandler(ctx, c, service)
 	if err != nil {
 		return m.config.At("files", err)
 	}
@@ -139,12 +139,8 @@ func (m *machine) fileIndex(ctx context.Context, c *config.Files) (files.Index, 
 	return sqliteindex.Open(ctx, m.beside(cmp.Or(at, "files.db")))
 }
 
-func (m *machine) filesHandler(c *config.Files, service *files.Service) (http.Handler, error) {
-	keys, err := m.filesKeys(c)
-	if err != nil {
-		return nil, err
-	}
-	tokens, err := filesapi.NewTokens(keys, c.Audience)
+func (m *machine) filesHandler(ctx context.Context, c *config.Files, service *files.Service) (http.Handler, error) {
+	tokens, err := m.filesTokens(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -155,6 +151,22 @@ func (m *machine) filesHandler(c *config.Files, service *files.Service) (http.Ha
 	return filesapi.New(filesapi.Config{
 		Files: service, Tokens: tokens, Cursors: []byte(c.Secret.Reveal()), MaxSize: size, Logger: m.log,
 	})
+}
+
+// filesTokens returns what verifies tokens, until ctx ends.
+func (m *machine) filesTokens(ctx context.Context, c *config.Files) (*filesapi.Tokens, error) {
+	if strings.Contains(c.Keys, "://") {
+		tokens, err := filesapi.NewTokensAt(ctx, c.Keys, c.Audience, nil, m.log)
+		if err != nil {
+			return nil, fmt.Errorf("keys: %w", err)
+		}
+		return tokens, nil
+	}
+	keys, err := m.filesKeys(c)
+	if err != nil {
+		return nil, err
+	}
+	return filesapi.NewTokens(keys, c.Audience)
 }
 
 func (m *machine) filesKeys(c *config.Files) (jwk.Set, error) {

@@ -102,8 +102,9 @@ type Files struct {
 	// Secret of at least 32 bytes that signs places in lists, and tokens (HS256)
 	// unless there are keys.
 	Secret Secret `yaml:"secret" jsonschema:"required"`
-	// JSON Web Key Set that tokens are signed with: a file, counted from the folder
-	// of this file. Each key names its alg: HS256, RS256 or ES256.
+	// JSON Web Key Set that tokens are signed with: an https:// URL, or a file, counted
+	// from the folder of this file, in which each key names its alg: HS256, RS256 or
+	// ES256.
 	Keys string `yaml:"keys"`
 	// What tokens must be for (aud). Default: none.
 	Audience string `yaml:"audience"`

@@ -1,0 +1,163 @@
+package filesapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/lestrrat-go/httprc/v3"
+	"github.com/lestrrat-go/httprc/v3/errsink"
+	"github.com/lestrrat-go/jwx/v3/jwa"
+	"github.com/lestrrat-go/jwx/v3/jwk"
+	"github.com/lestrrat-go/jwx/v3/jws"
+)
+
+const (
+	// keysEvery is how often a key set is fetched.
+	keysEvery = 5 * time.Minute
+	// keysAtOnce is how far apart two fetches are that tokens with unknown keys ask for.
+	keysAtOnce = 30 * time.Second
+	// maxKeys is the longest key set, in bytes.
+	maxKeys = 1 << 20
+)
+
+// NewTokensAt returns what verifies tokens by the key set at a URL: https, or http to
+// this machine. It is fetched now, in up to three tries, every five minutes until ctx
+// ends, and at most every 30 seconds when a token names a key that is not there.
+// While that fails the last set stays. Only RSA and P-256 keys that are for
+// signatures count, for RS256 and ES256.
+//
+// transport is http.DefaultTransport where it is nil.
+func NewTokensAt(ctx context.Context, at, audience string, transport http.RoundTripper, log *slog.Logger) (*Tokens, error) {
+	if err := checkKeysURL(at); err != nil {
+		return nil, err
+	}
+	client := &http.Client{
+		Transport: transport, Timeout: 10 * time.Second,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // it may lead anywhere
+	}
+	keys, err := httprc.NewResource(at, httprc.TransformFunc[jwk.Set](readKeys),
+		httprc.WithHTTPClient(client), httprc.WithConstantInterval(keysEvery), httprc.WithMinInterval(keysEvery))
+	if err != nil {
+		return nil, err
+	}
+	if _, err := backoff.Retry(ctx, func() (struct{}, error) { return struct{}{}, keys.Sync(ctx) },
+		backoff.WithBackOff(backoff.NewConstantBackOff(time.Second)), backoff.WithMaxTries(3)); err != nil {
+		return nil, fmt.Errorf("filesapi: the key set cannot be fetched: %w", err)
+	}
+	failed := errsink.NewFunc(func(ctx context.Context, err error) {
+		log.WarnContext(ctx, "the key set of tokens cannot be fetched; the last one stays", "error", err)
+	})
+	control, err := httprc.NewClient(httprc.WithWorkers(1), httprc.WithErrorSink(failed)).Start(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t := &Tokens{keys: keys.Resource, audience: audience, skew: time.Minute}
+	t.renew = renewal(keys, func(ctx context.Context, err error) { failed.Put(ctx, err) })
+	return t, control.Add(ctx, keys)
+}
+
+func checkKeysURL(at string) error {
+	u, err := url.Parse(at)
+	if err != nil {
+		return fmt.Errorf("filesapi: the URL of the key set: %w", err)
+	}
+	ip, _ := netip.ParseAddr(u.Hostname())
+	if u.Scheme == "https" && u.Host != "" || u.Scheme == "http" && (u.Hostname() == "localhost" || ip.IsLoopback()) {
+		return nil
+	}
+	return fmt.Errorf("filesapi: %s: a key set is fetched by https, or from this machine by http", u.Redacted())
+}
+
+// readKeys reads an answer, and keeps the keys that tokens may be signed with.
+func readKeys(_ context.Context, resp *http.Response) (jwk.Set, error) {
+	text, err := io.ReadAll(http.MaxBytesReader(nil, resp.Body, maxKeys))
+	if err != nil {
+		return nil, err
+	}
+	all, err := jwk.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	set := jwk.NewSet()
+	for i := range all.Len() {
+		key, _ := all.Key(i)
+		if key, ok := verifying(key); ok {
+			if err := set.AddKey(key); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if set.Len() == 0 {
+		return nil, errors.New("no key of the set is for RS256 or ES256")
+	}
+	return set, nil
+}
+
+// verifying returns the public key of a pair that signs tokens, with the one algorithm
+// that fits its type. Secrets are none: who can read the URL could sign.
+func verifying(key jwk.Key) (jwk.Key, bool) {
+	alg := jwa.RS256()
+	switch key.KeyType() {
+	case jwa.RSA():
+	case jwa.EC():
+		var curve jwa.EllipticCurveAlgorithm
+		if err := key.Get(jwk.ECDSACrvKey, &curve); err != nil || curve != jwa.P256() {
+			return nil, false
+		}
+		alg = jwa.ES256()
+	default:
+		return nil, false
+	}
+	named, ok := key.Algorithm()
+	if use, _ := key.KeyUsage(); ok && named.String() != alg.String() || use != "" && use != jwk.ForSignature.String() {
+		return nil, false
+	}
+	public, err := jwk.PublicKeyOf(key)
+	if err != nil || public.Set(jwk.AlgorithmKey, alg) != nil {
+		return nil, false
+	}
+	return public, true
+}
+
+// renewal returns what fetches a key set anew for a token that names a key which is
+// not in it, and reports whether that key may be there now.
+func renewal(keys *httprc.ResourceBase[jwk.Set], failed func(context.Context, error)) func(context.Context, string) bool {
+	turn := make(chan struct{}, 1)
+	var last time.Time
+	return func(ctx context.Context, token string) bool {
+		message, err := jws.Parse([]byte(token))
+		if err != nil || len(message.Signatures()) != 1 {
+			return false
+		}
+		kid, ok := message.Signatures()[0].ProtectedHeaders().KeyID()
+		known := func() bool {
+			_, found := keys.Resource().LookupKeyID(kid)
+			return found
+		}
+		if !ok || known() {
+			return false
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case turn <- struct{}{}:
+		}
+		defer func() { <-turn }()
+		if time.Since(last) < keysAtOnce { // another token was faster, or it is too early
+			return known()
+		}
+		last = time.Now()
+		if err := keys.Sync(context.WithoutCancel(ctx)); err != nil {
+			failed(ctx, err)
+		}
+		return known()
+	}
+}
