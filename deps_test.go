@@ -69,7 +69,7 @@ var layers = map[string][]string{
 		"archive", "archive/encode", "archive/kinesisstream", "bucket", "event", "internal/config", "ledger", "ledger/memledger", "ledger/pgledger", "ledger/sqliteledger",
 		"source/sqssource", "source/webhooksource",
 	},
-	"internal/demo": {"event", "files", "files/sqliteindex", "ledger", "ledger/sqliteledger", "source"},
+	"internal/demo": {"event", "files", "files/filesapi", "files/sqliteindex", "ledger", "ledger/sqliteledger", "source"},
 	"internal/sim":  {"audit", "bucket", "engine", "event", "internal/tape", "ledger", "source", "worker"},
 	"internal/cli": {
 		".", "action/execaction", "archive", "audit", "audit/inventory", "bucket", "bucket/s3bucket", "doctor", "event", "files", "files/filesapi", "files/pgindex", "files/s3objects", "files/sqliteindex", "internal/config", "internal/demo", "internal/parts",
@@ -129,8 +129,8 @@ var modules = map[string][]string{
 	"golang.org/x/image":                           {"action/imageaction"}, // WebP, resizing
 	"github.com/aws/aws-sdk-go-v2/service/kinesis": {"archive/kinesisstream", "internal/servertest"},
 	"github.com/graph-gophers/graphql-go":          {"files/filesapi"},
-	"github.com/lestrrat-go/jwx/v3":                {"files/filesapi", "internal/cli", "internal/demo"}, // tokens and key sets
-	"github.com/lestrrat-go/httprc/v3":             {"files/filesapi"},                                  // key sets at URLs
+	"github.com/lestrrat-go/jwx/v3":                {"files/filesapi", "internal/cli"}, // tokens and key sets
+	"github.com/lestrrat-go/httprc/v3":             {"files/filesapi"},                 // key sets at URLs
 	"golang.org/x/time":                            {"files/filesapi"},
 	"google.golang.org/protobuf":                   {"archive/archivetest", "archive/kinesisstream"}, // aggregates of the Kinesis Producer Library
 	"github.com/standard-webhooks/standard-webhooks/libraries": {

@@ -383,6 +383,9 @@ func TestBadInput(t *testing.T) {
 			y.want(test.status, all, test.method, test.path, test.body)
 		})
 	}
+	if status, _ := x.call(all, "POST", "/v1/files?entity=e", "multipart/form-data; boundary=x", []byte("x")); status != http.StatusUnsupportedMediaType {
+		t.Errorf("a form: %d", status)
+	}
 	if status, _ := x.call(all, "POST", "/v1/files?entity=e", "text/plain", make([]byte, 501)); status != http.StatusRequestEntityTooLarge {
 		t.Errorf("a file that is too long: %d", status)
 	}

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"io"
+	"mime"
 	"net/http"
 	"os"
 
@@ -24,6 +25,9 @@ func (s *server) store(q *request) (_ *answer, err error) {
 	key, err := idempotencyKey(q.Header.Values("Idempotency-Key"))
 	if err != nil {
 		return nil, err
+	}
+	if media, _, _ := mime.ParseMediaType(q.Header.Get("Content-Type")); media == "multipart/form-data" {
+		return nil, refuse(http.StatusUnsupportedMediaType, "the body is a form: send the file's bytes alone, with their own Content-Type")
 	}
 	if q.ContentLength > min(s.MaxSize, maxPut) {
 		return nil, s.tooLong()

@@ -11,8 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/lestrrat-go/jwx/v3/jwa"
-	"github.com/lestrrat-go/jwx/v3/jwt"
+	"github.com/pawlhq/pawl/files/filesapi"
 )
 
 //go:embed page
@@ -104,11 +103,6 @@ func (f *front) token(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (f *front) issue(subject string, life time.Duration) (string, error) {
-	made, err := jwt.NewBuilder().Subject(subject).Expiration(time.Now().Add(life)).
-		Claim("scope", "read:"+filesEntity+" write:"+filesEntity).Build()
-	if err != nil {
-		return "", err
-	}
-	token, err := jwt.Sign(made, jwt.WithKey(jwa.HS256(), f.secret))
-	return string(token), err
+	scopes := []string{"read:" + filesEntity, "write:" + filesEntity}
+	return filesapi.Issue(f.secret, filesapi.Grant{Subject: subject, Scopes: scopes, Life: life})
 }
