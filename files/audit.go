@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"time"
 )
 
 // Listed is an object as a listing of the bucket has it.
 type Listed struct {
-	Key  string
-	Size int64 // in bytes
+	Key          string
+	Size         int64 // in bytes
+	LastModified time.Time
 }
 
 // AuditOptions are how an audit goes about what it finds.
@@ -36,13 +38,14 @@ type AuditReport struct {
 	// were removed.
 	Orphans int64 `json:"orphans"`
 	Removed int64 `json:"removed"`
-	// Foreign are objects that this service never named. They stay.
+	// Foreign are objects that this service never named. They stay, and are no
+	// difference.
 	Foreign int64 `json:"foreign"`
 }
 
 // Found is how many differences between index and bucket there were.
 func (r *AuditReport) Found() int64 {
-	n := r.Leftovers + r.Orphans + r.Foreign
+	n := r.Leftovers + r.Orphans
 	for _, moved := range r.Moved {
 		n += moved
 	}
@@ -146,12 +149,17 @@ func (a *audit) compare(ctx context.Context, o *Listed) error {
 	return a.advance()
 }
 
+// auditSkew is how far the store's clock may be ahead of the index's without a look at
+// every object. An object that was replaced that soon after it was indexed, of which
+// no notification came, is not noticed if its size is the same.
+const auditSkew = time.Minute
+
 // differs reports that a file may not be as the listing has its object. What is
 // Deleted or Purging has a timer, whatever lies there.
 func (f *File) differs(o *Listed) bool {
 	switch f.State {
 	case Indexed:
-		return o == nil || o.Size != f.Size
+		return o == nil || o.Size != f.Size || o.LastModified.After(f.UpdatedAt.Add(auditSkew))
 	case Pending, Lost, Gone, Expired:
 		return o != nil
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"iter"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,7 +39,7 @@ func newAudited(t *testing.T) *audited {
 	x.list = func() iter.Seq2[files.Listed, error] {
 		return func(yield func(files.Listed, error) bool) {
 			for info, err := range store.List(t.Context(), name, x.Prefix, "") {
-				if !yield(files.Listed{Key: info.Key, Size: info.Size}, err) {
+				if !yield(files.Listed{Key: info.Key, Size: info.Size, LastModified: info.ModTime}, err) {
 					return
 				}
 			}
@@ -103,6 +104,37 @@ func TestAudit(t *testing.T) {
 	x.finds(files.AuditOptions{Limit: 1}, files.AuditReport{Objects: 3, Rows: 3, Foreign: 1})
 	if f, err := x.Get(t.Context(), came.ID); err != nil || f.State != files.Indexed {
 		t.Errorf("%s, %v", f.State, err)
+	}
+}
+
+// TestAuditReplaced: an object whose bytes were replaced is noticed, though it is as
+// long as before.
+func TestAuditReplaced(t *testing.T) {
+	x := newAudited(t)
+	f := x.arrive()
+	x.Now = func() time.Time { return time.Now().Add(-time.Hour) }
+	x.finds(files.AuditOptions{}, files.AuditReport{Objects: 1, Rows: 1, Moved: map[string]int64{"indexed": 1}})
+	if err := x.Objects.Remove(t.Context(), f.Key); err != nil {
+		t.Fatal(err)
+	}
+	x.put(&f, "HELLO")
+	x.finds(files.AuditOptions{}, files.AuditReport{Objects: 1, Rows: 1, Moved: map[string]int64{"lost": 1}})
+}
+
+// TestID: objects that others have named are none of the service's, even if they are
+// named by a UUID: the audit removes what has the name of a file and no row.
+func TestID(t *testing.T) {
+	s := files.Service{Prefix: "files/"}
+	const id = "019b0000-0000-7000-8000-00000000000a"
+	for key, want := range map[string]bool{
+		id: false, "files/" + id: true, "files/" + strings.ToUpper(id): false, "files/{" + id + "}": false, "files/urn:uuid:" + id: false,
+		"files/" + strings.ReplaceAll(id, "-", ""): false, "files/d41d8cd98f00b204e9800998ecf8427e": false,
+		"files/6ba7b810-9dad-11d1-80b4-00c04fd430c8": false, "files/f47ac10b-58cc-4372-a567-0e02b2c3d479": false,
+		"files/" + id + "/a": false, "files/": false,
+	} {
+		if got, ours := s.ID(key); ours != want || want && got != id {
+			t.Errorf("%s: %q, %v", key, got, ours)
+		}
 	}
 }
 

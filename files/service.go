@@ -243,7 +243,8 @@ func (s *Service) see(ctx context.Context, f *File) (Seen, error) {
 // of this service's.
 func (s *Service) ID(key string) (string, bool) {
 	id, ok := strings.CutPrefix(key, s.Prefix)
-	return id, ok && uuid.Validate(id) == nil
+	u, err := uuid.Parse(id)
+	return id, ok && err == nil && u.Version() == 7 && u.String() == id
 }
 
 // Get returns a file.

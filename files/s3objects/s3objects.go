@@ -111,25 +111,56 @@ func once(o *s3.Options) { o.Retryer = aws.NopRetryer{} }
 // Look implements [files.Objects]. The date is that of the answer, also of one that
 // says that nothing is there.
 func (b *Bucket) Look(ctx context.Context, key string) (files.Seen, error) {
-	out, err := b.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &b.name, Key: &key, ChecksumMode: types.ChecksumModeEnabled})
-	var seen files.Seen
-	var answer *smithyhttp.Response
+	for range lookTries {
+		out, err := b.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &b.name, Key: &key, ChecksumMode: types.ChecksumModeEnabled})
+		if err == nil {
+			seen := files.Seen{Found: true, Size: aws.ToInt64(out.ContentLength)}
+			seen.SHA256, seen.Parts = readSum(aws.ToString(out.ChecksumSHA256))
+			answer, _ := awsmiddleware.GetRawResponse(out.ResultMetadata).(*smithyhttp.Response)
+			return b.dated(seen, key, answer)
+		}
+		refused, ok := errors.AsType[*awshttp.ResponseError](err)
+		if !ok || refused.HTTPStatusCode() != http.StatusNotFound {
+			return files.Seen{}, fmt.Errorf("s3objects: looking at %s/%s: %w", b.name, key, err)
+		}
+		answer, err := b.absent(ctx, key)
+		if err != nil {
+			return files.Seen{}, fmt.Errorf("s3objects: looking at %s/%s: %w", b.name, key, err)
+		}
+		if answer != nil {
+			return b.dated(files.Seen{}, key, answer)
+		}
+	}
+	return files.Seen{}, fmt.Errorf("s3objects: looking at %s/%s: HEAD does not find it, and GET does", b.name, key)
+}
+
+// lookTries is how often a look begins, where the object comes as it looks.
+const lookTries = 3
+
+// absent returns the answer by which the store says that there is no such object, or
+// nil if there is one. It asks by GET: a HEAD's 404 has no body, and may as well come
+// from a proxy whose store is away, or mean the bucket.
+func (b *Bucket) absent(ctx context.Context, key string) (*smithyhttp.Response, error) {
+	out, err := b.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &b.name, Key: &key})
 	if err == nil {
-		answer, _ = awsmiddleware.GetRawResponse(out.ResultMetadata).(*smithyhttp.Response)
-		seen.Found, seen.Size = true, aws.ToInt64(out.ContentLength)
-		seen.SHA256, seen.Parts = readSum(aws.ToString(out.ChecksumSHA256))
-	} else if refused, ok := errors.AsType[*awshttp.ResponseError](err); ok && refused.HTTPStatusCode() == http.StatusNotFound {
-		answer = refused.Response
-	} else {
-		return seen, fmt.Errorf("s3objects: looking at %s/%s: %w", b.name, key, err)
+		return nil, out.Body.Close()
 	}
+	if refused, ok := errors.AsType[*awshttp.ResponseError](err); ok && isCode(err, "NoSuchKey") {
+		return refused.Response, nil
+	}
+	return nil, err
+}
+
+// dated returns what an answer has shown, with the answer's date.
+func (b *Bucket) dated(seen files.Seen, key string, answer *smithyhttp.Response) (files.Seen, error) {
 	if answer == nil {
-		return seen, fmt.Errorf("s3objects: looking at %s/%s: the answer was not kept", b.name, key)
+		return files.Seen{}, fmt.Errorf("s3objects: looking at %s/%s: the answer was not kept", b.name, key)
 	}
-	seen.Date, err = http.ParseTime(answer.Header.Get("Date"))
+	date, err := http.ParseTime(answer.Header.Get("Date"))
 	if err != nil {
-		return seen, fmt.Errorf("s3objects: looking at %s/%s: the store does not date its answers: %w", b.name, key, err)
+		return files.Seen{}, fmt.Errorf("s3objects: looking at %s/%s: the store does not date its answers: %w", b.name, key, err)
 	}
+	seen.Date = date
 	return seen, nil
 }
 

@@ -5,9 +5,15 @@ import (
 	"crypto/sha256"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/pawlhq/pawl/files"
 	"github.com/pawlhq/pawl/files/memindex"
@@ -78,6 +84,64 @@ func TestStoreRefuses(t *testing.T) {
 					t.Errorf("%+v, %v: want nothing there", seen, err)
 				}
 			})
+		}
+	})
+}
+
+// behind returns a client of a store that is reached through a proxy. Where answer
+// answers a request itself, the store does not see it.
+func behind(t *testing.T, srv *servertest.Server, answer func(http.ResponseWriter, *http.Request) bool, change func(*http.Response) error) *s3.Client {
+	t.Helper()
+	store, err := url.Parse(srv.Endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	relay := httputil.NewSingleHostReverseProxy(store)
+	relay.ModifyResponse = change
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if answer == nil || !answer(w, r) {
+			relay.ServeHTTP(w, r)
+		}
+	}))
+	t.Cleanup(proxy.Close)
+	return s3.New(srv.Client().Options(), func(o *s3.Options) { o.BaseEndpoint = &proxy.URL })
+}
+
+// TestLookElsewhere: only the store itself can say that an object is not there. Or
+// what was uploaded would expire, and be removed, while the store is away.
+func TestLookElsewhere(t *testing.T) {
+	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
+		name := srv.NewBucket(t)
+		f := files.File{ID: "a", Entity: "e", Key: "files/a", Promise: promise(text)}
+		if err := s3objects.New(srv.Client(), name, "").Put(t.Context(), &f, strings.NewReader(text)); err != nil {
+			t.Fatal(err)
+		}
+		var away atomic.Bool
+		gateway := func(w http.ResponseWriter, _ *http.Request) bool {
+			if away.Load() {
+				http.Error(w, "default backend - 404", http.StatusNotFound)
+			}
+			return away.Load()
+		}
+		late := func(w http.ResponseWriter, r *http.Request) bool { // the object comes after HEAD
+			if first := r.Method == http.MethodHead && away.Swap(false); !first {
+				return false
+			}
+			w.WriteHeader(http.StatusNotFound)
+			return true
+		}
+		for what, b := range map[string]*s3objects.Bucket{
+			"a gateway without a store": s3objects.New(behind(t, srv, gateway, nil), name, ""),
+			"no bucket":                 s3objects.New(srv.Client(), name+"-missing", ""),
+		} {
+			away.Store(true)
+			if seen, err := b.Look(t.Context(), f.Key); err == nil {
+				t.Errorf("%s: %+v", what, seen)
+			}
+		}
+		away.Store(true)
+		if seen, err := s3objects.New(behind(t, srv, late, nil), name, "").Look(t.Context(), f.Key); err != nil || !seen.Found {
+			t.Errorf("%+v, %v: want what came", seen, err)
 		}
 	})
 }

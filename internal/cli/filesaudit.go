@@ -95,7 +95,7 @@ func (m *machine) auditFiles(ctx context.Context, c *config.Files, service *file
 func listedFiles(all iter.Seq2[bucket.Info, error]) iter.Seq2[files.Listed, error] {
 	return func(yield func(files.Listed, error) bool) {
 		for info, err := range all {
-			if !yield(files.Listed{Key: info.Key, Size: info.Size}, err) {
+			if !yield(files.Listed{Key: info.Key, Size: info.Size, LastModified: info.ModTime}, err) {
 				return
 			}
 		}
