@@ -37,6 +37,14 @@ var wanted = []struct {
 	{name: "internal/e2e BenchmarkAudit", unit: "ratio", least: 0.8},
 	{name: "internal/e2e BenchmarkAudit", unit: "MB", most: 100},
 	{name: "internal/e2e BenchmarkArchiveRate", unit: "ratio", least: 0.7},
+	{name: "internal/e2e BenchmarkFiles/sqlite", unit: "list-p99-ms", most: 5},
+	{name: "internal/e2e BenchmarkFiles/sqlite", unit: "graphql-list-p99-ms", most: 5},
+	{name: "internal/e2e BenchmarkFiles/sqlite", unit: "upload-p99-ms", most: 5},
+	{name: "internal/e2e BenchmarkFiles/postgres", unit: "list-p99-ms", most: 5},
+	{name: "internal/e2e BenchmarkFiles/postgres", unit: "graphql-list-p99-ms", most: 5},
+	{name: "internal/e2e BenchmarkFiles/postgres", unit: "upload-p99-ms", most: 5},
+	{name: "internal/e2e BenchmarkFiles/visible", unit: "visible-p99-ms", most: 500},
+	{name: "internal/e2e BenchmarkFiles/stream", unit: "one-MB", most: 32},
 }
 
 func main() {

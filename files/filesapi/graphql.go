@@ -149,7 +149,9 @@ func (r *root) Undelete(ctx context.Context, args idArgs) (*fileNode, error) {
 func (r *root) one(ctx context.Context, name string, args idArgs, do func(context.Context, *operation, string) (files.File, error)) (n *fileNode, err error) {
 	err = r.s.resolve(ctx, name, 0, func(o *operation) error {
 		f, err := do(ctx, o, string(args.FileID))
-		n = r.s.node(&f)
+		if err == nil {
+			n, err = r.s.node(ctx, &f, true)
+		}
 		return err
 	})
 	return n, err
@@ -186,7 +188,11 @@ func (r *root) Upload(ctx context.Context, args uploadArgs) (n *uploadNode, err 
 	bytes := int64(in.Size)
 	err = r.s.resolve(ctx, "upload", 0, func(o *operation) error {
 		f, signed, err := r.s.beginUpload(ctx, o, &uploadJSON{string(in.Entity), &bytes, in.ContentType, in.SHA256}, keysOf(in.IdempotencyKey))
-		n = newUploadNode(r.s.node(&f), signed)
+		if err != nil {
+			return err
+		}
+		node, err := r.s.node(ctx, &f, true)
+		n = newUploadNode(node, signed)
 		return err
 	})
 	return n, err
@@ -211,7 +217,7 @@ type uploadNode struct {
 type header struct{ Key, Value string }
 
 func newUploadNode(f *fileNode, signed files.SignedRequest) *uploadNode {
-	n := &uploadNode{FileID: f.FileID(), File: f}
+	n := &uploadNode{FileID: f.FileID, File: f}
 	if signed.URL == "" {
 		return n
 	}

@@ -10,39 +10,37 @@ import (
 	"github.com/pawlhq/pawl/files"
 )
 
-// fileNode resolves a file.
+// fileNode is a file. It has fields and no methods: of methods that take a context
+// or return an error the library calls each, for each file, in a goroutine.
 type fileNode struct {
-	s *server
-	f *files.File
+	FileID      graphql.ID
+	Entity      graphql.ID
+	State       string
+	Size        size
+	ContentType string
+	SHA256      string
+	PartSize    *size
+	CreatedAt   graphql.Time
+	DownloadURL *string
 }
 
-func (s *server) node(f *files.File) *fileNode { return &fileNode{s, f} }
-
-func (n *fileNode) FileID() graphql.ID  { return graphql.ID(n.f.ID) }
-func (n *fileNode) Entity() graphql.ID  { return graphql.ID(n.f.Entity) }
-func (n *fileNode) State() string       { return strings.ToUpper(n.f.State.String()) }
-func (n *fileNode) Size() size          { return size(n.f.Size) }
-func (n *fileNode) ContentType() string { return n.f.ContentType }
-func (n *fileNode) SHA256() string      { return hex.EncodeToString(n.f.SHA256[:]) }
-func (n *fileNode) PartSize() *size {
-	if n.f.PartSize == 0 {
-		return nil
+// node signs the URL to download by if a query asks for it.
+func (s *server) node(ctx context.Context, f *files.File, sign bool) (*fileNode, error) {
+	n := &fileNode{
+		FileID: graphql.ID(f.ID), Entity: graphql.ID(f.Entity), State: strings.ToUpper(f.State.String()), Size: size(f.Size),
+		ContentType: f.ContentType, SHA256: hex.EncodeToString(f.SHA256[:]), CreatedAt: graphql.Time{Time: f.CreatedAt},
 	}
-	return new(size(n.f.PartSize))
-}
-func (n *fileNode) CreatedAt() graphql.Time { return graphql.Time{Time: n.f.CreatedAt} }
-
-// DownloadURL signs only where a query asks for it.
-func (n *fileNode) DownloadURL(ctx context.Context) (*string, error) {
-	url, err := n.s.downloadURL(ctx, n.f)
-	if err != nil {
-		o := &operation{name: "sign", subject: budgetOf(ctx).subject, entity: n.f.Entity, file: n.f.ID}
-		return nil, n.s.perform(ctx, o, func() (int, error) { return 0, err })
+	if f.PartSize > 0 {
+		n.PartSize = new(size(f.PartSize))
 	}
-	if url == "" {
-		return nil, nil
+	if !sign {
+		return n, nil
 	}
-	return &url, nil
+	url, err := s.downloadURL(ctx, f)
+	if url != "" {
+		n.DownloadURL = &url
+	}
+	return n, err
 }
 
 // entityNode resolves an entity, of which only its lists tell whether it is there.
@@ -72,18 +70,19 @@ func (n *entityNode) Files(ctx context.Context, args listArgs) (c *connection, e
 	}
 	err = n.s.resolve(ctx, "list", min(int64(limit), maxPage), func(o *operation) error {
 		found, err := n.s.listFiles(ctx, o, n.id, after, limit)
-		c = &connection{n.s, n.id, after != "", found}
-		return err
+		if err != nil {
+			return err
+		}
+		c = &connection{Edges: make([]edge, len(found.files)), PageInfo: &pageInfo{HasNextPage: found.more, HasPreviousPage: after != ""}}
+		return c.fill(ctx, n, found.files)
 	})
 	return c, err
 }
 
-// connection resolves a page of files.
+// connection is a page of files.
 type connection struct {
-	s        *server
-	entity   string
-	previous bool
-	page     page
+	Edges    []edge
+	PageInfo *pageInfo
 }
 
 type edge struct {
@@ -91,26 +90,23 @@ type edge struct {
 	Cursor string
 }
 
-func (c *connection) Edges() []edge {
-	edges := make([]edge, len(c.page.files))
-	for i := range edges {
-		edges[i] = edge{c.s.node(&c.page.files[i]), c.cursor(i)}
+func (c *connection) fill(ctx context.Context, n *entityNode, found []files.File) (err error) {
+	sign := graphql.HasSelectedField(ctx, "edges.node.downloadURL")
+	for i := range found {
+		e := &c.Edges[i]
+		e.Cursor = n.s.cursors.sign(n.id, found[i].ID)
+		if e.Node, err = n.s.node(ctx, &found[i], sign); err != nil {
+			return err
+		}
+		c.PageInfo.EndCursor = &e.Cursor
 	}
-	return edges
+	if len(found) > 0 {
+		c.PageInfo.StartCursor = &c.Edges[0].Cursor
+	}
+	return nil
 }
-
-func (c *connection) cursor(i int) string { return c.s.cursors.sign(c.entity, c.page.files[i].ID) }
 
 type pageInfo struct {
 	HasNextPage, HasPreviousPage bool
 	StartCursor, EndCursor       *string
-}
-
-func (c *connection) PageInfo() *pageInfo {
-	p := &pageInfo{HasNextPage: c.page.more, HasPreviousPage: c.previous}
-	if n := len(c.page.files); n > 0 {
-		first, last := c.cursor(0), c.cursor(n-1)
-		p.StartCursor, p.EndCursor = &first, &last
-	}
-	return p
 }

@@ -125,7 +125,11 @@ func (r *root) UploadParts(ctx context.Context, args uploadPartsArgs) (n *upload
 	u := &partsJSON{string(in.Entity), int64(in.Size), in.ContentType, int64(in.PartSize), in.Parts}
 	err = r.s.resolve(ctx, "upload parts", 0, func(o *operation) error {
 		f, signed, err := r.s.beginParts(ctx, o, u, keysOf(in.IdempotencyKey))
-		n = &uploadPartsNode{FileID: graphql.ID(f.ID), File: r.s.node(&f)}
+		if err != nil {
+			return err
+		}
+		node, err := r.s.node(ctx, &f, true)
+		n = &uploadPartsNode{FileID: node.FileID, File: node}
 		for _, part := range signed {
 			n.Parts = append(n.Parts, partNode{part.Method, part.URL, headersOf(part), graphql.Time{Time: part.Until}})
 		}

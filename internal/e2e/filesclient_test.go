@@ -31,7 +31,15 @@ type filesClient struct {
 	rng   *rand.Rand
 }
 
-func newFilesClient(t *testing.T, subject string, rng *rand.Rand, apis func() []string) *filesClient {
+func newFilesClient(t testing.TB, subject string, rng *rand.Rand, apis func() []string) *filesClient {
+	t.Helper()
+	// A stopped process keeps a request for as long; a held back upload takes as long.
+	client := &http.Client{Timeout: longestHold + 2*time.Second, Transport: &http.Transport{}}
+	t.Cleanup(client.CloseIdleConnections)
+	return &filesClient{apis: apis, http: client, token: filesToken(t, subject), rng: rng}
+}
+
+func filesToken(t testing.TB, subject string) string {
 	t.Helper()
 	made, err := jwt.NewBuilder().Subject(subject).Expiration(time.Now().Add(time.Hour)).Claim("scope", "read:* write:*").Build()
 	if err != nil {
@@ -41,10 +49,7 @@ func newFilesClient(t *testing.T, subject string, rng *rand.Rand, apis func() []
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A stopped process keeps a request for as long; a held back upload takes as long.
-	client := &http.Client{Timeout: longestHold + 2*time.Second, Transport: &http.Transport{}}
-	t.Cleanup(client.CloseIdleConnections)
-	return &filesClient{apis: apis, http: client, token: string(token), rng: rng}
+	return string(token)
 }
 
 // fileAnswer is what the API says of a file, of an upload and of a page.

@@ -92,7 +92,7 @@ func plan(rng *rand.Rand, kills, stops, places int) [][]strike {
 }
 
 // start starts the processes. They end with the test, however it ends.
-func (f *fleet) start(t *testing.T, places int) {
+func (f *fleet) start(t testing.TB, places int) {
 	t.Helper()
 	t.Cleanup(func() {
 		f.wg.Wait() // the test's context is over
@@ -316,7 +316,7 @@ func (p *place) gone() {
 }
 
 // stop ends all processes in order.
-func (f *fleet) stop(t *testing.T) {
+func (f *fleet) stop(t testing.TB) {
 	t.Helper()
 	for _, p := range f.places {
 		if err := p.cmd.Process.Signal(os.Interrupt); err != nil {

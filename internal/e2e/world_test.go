@@ -214,7 +214,7 @@ func story(ctx context.Context, s ledger.Store, key string) string {
 }
 
 // eventually waits until check finds nothing, and fails with what it found last.
-func eventually(t *testing.T, limit time.Duration, check func(context.Context) ([]string, error)) {
+func eventually(t testing.TB, limit time.Duration, check func(context.Context) ([]string, error)) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()

@@ -20,7 +20,7 @@ import (
 const minioTarget = "arn:minio:sqs::H:webhook"
 
 // MinIO starts a single-drive MinIO. Notifications that the webhook does not
-// take are kept on disk and sent again every few seconds.
+// take are kept on disk and sent again every few seconds, unless they are direct.
 func MinIO(t testing.TB, o Options) *Server {
 	t.Helper()
 	bin := binary(t, toolcache.MinIO)
@@ -43,8 +43,10 @@ func MinIO(t testing.TB, o Options) *Server {
 			"MINIO_NOTIFY_WEBHOOK_ENABLE_H=on",
 			"MINIO_NOTIFY_WEBHOOK_ENDPOINT_H="+o.Webhook,
 			"MINIO_NOTIFY_WEBHOOK_AUTH_TOKEN_H="+o.Authorization,
-			"MINIO_NOTIFY_WEBHOOK_QUEUE_DIR_H="+filepath.Join(dir, "undelivered"),
 		)
+		if !o.Direct {
+			env = append(env, "MINIO_NOTIFY_WEBHOOK_QUEUE_DIR_H="+filepath.Join(dir, "undelivered"))
+		}
 		s.notify = s.notifyMinIO
 	}
 	launch(t, s, func(addr string) *exec.Cmd {

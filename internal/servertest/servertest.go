@@ -74,6 +74,10 @@ type Options struct {
 	// before versitygw starts: versitygw posts a test event and gives up if
 	// no process is there.
 	Webhook string
+	// Direct lets MinIO send a notification at once, and forget it where the webhook
+	// does not take it. Otherwise MinIO keeps them on disk, and sends what is there
+	// every three seconds.
+	Direct bool
 	// Authorization is the header that notifications carry, none if empty.
 	// versitygw can only send Basic credentials.
 	Authorization string

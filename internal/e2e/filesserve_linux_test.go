@@ -1,0 +1,59 @@
+package e2e
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/pawlhq/pawl/internal/servertest"
+)
+
+const serveConfig = `
+ledger: %q
+objects: {endpoint: %q, region: %s, path_style: true}
+sources:
+  - webhook: {listen: "${PAWL_LISTEN}", path: /events, token: %q}
+files: {to: s3://inputs/files/, index: %q, listen: "${PAWL_API}", secret: %q}
+`
+
+// serveAuth is what notifications carry.
+const serveAuth = "Bearer s3cret"
+
+// serving is a process of "pawl files serve", with defaults.
+type serving struct {
+	*fleet
+	server *servertest.Server
+	spool  string // where it keeps bodies
+}
+
+// serve starts a process that serves the files of a store.
+func serve(t testing.TB, server *servertest.Server, index string) *serving {
+	t.Helper()
+	if _, err := server.Client().CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String(inputs)}); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	s := &serving{server: server, spool: filepath.Join(dir, "spool"), fleet: &fleet{
+		binary: build(t, dir), dir: dir, config: filepath.Join(dir, "pawl.yaml"), command: []string{"files", "serve"},
+	}}
+	if err := os.Mkdir(s.spool, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	text := fmt.Sprintf(serveConfig, "sqlite:"+filepath.Join(dir, "pawl.db"), server.Endpoint, server.Region, serveAuth, index, filesSecret)
+	if err := os.WriteFile(s.config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.env = []string{"AWS_ACCESS_KEY_ID=" + server.AccessKey, "AWS_SECRET_ACCESS_KEY=" + server.SecretKey, "TMPDIR=" + s.spool}
+	s.start(t, 1)
+	return s
+}
+
+func (s *serving) client(t testing.TB) *filesClient {
+	t.Helper()
+	return newFilesClient(t, "client", rand.New(rand.NewPCG(1, 2)), s.apis)
+}
