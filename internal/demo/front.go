@@ -37,7 +37,7 @@ func (f *front) handler(store http.Handler) (http.Handler, error) {
 		return nil, err
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/", with(home(http.FileServerFS(files)), map[string]string{
+	mux.Handle("/", with(http.FileServerFS(files), map[string]string{
 		"Content-Security-Policy": pagePolicy, "Referrer-Policy": "no-referrer", "Cache-Control": "no-store",
 	}))
 	mux.HandleFunc("POST /token", f.token)
@@ -49,11 +49,11 @@ func (f *front) handler(store http.Handler) (http.Handler, error) {
 	for _, path := range []string{"/v1/", "/graphql", "/openapi.yaml", "/schema.graphql"} {
 		mux.Handle(path, api)
 	}
-	return ownMachine(http.NewCrossOriginProtection().Handler(mux), true), nil
+	return ownMachine(home(http.NewCrossOriginProtection().Handler(mux)), true), nil
 }
 
-// home sends who calls this machine by another name to the address that signed URLs
-// have.
+// home sends a browser that has another name for this machine to the address that
+// signed URLs have: all is one origin.
 func home(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		here, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
@@ -89,8 +89,8 @@ func (f *front) rewrite(p *httputil.ProxyRequest) {
 // tokenLife is how long a token of the page's is good for.
 const tokenLife = 10 * time.Minute
 
-// token gives the page what it needs to speak to the services. Its other-origin
-// requests are refused before.
+// token gives the page what it needs to speak to the services. Requests of other
+// origins do not come this far.
 func (f *front) token(w http.ResponseWriter, _ *http.Request) {
 	token, err := f.issue("page", tokenLife)
 	if err != nil {

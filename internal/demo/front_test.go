@@ -55,7 +55,8 @@ func ask(t *testing.T, method, url, body string, headers map[string]string) (*ht
 		r.Header.Set(name, value)
 	}
 	r.Host = r.Header.Get("Host")
-	res, err := http.DefaultClient.Do(r)
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	res, err := client.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,6 +86,8 @@ func TestFrontIsForItsOwnPage(t *testing.T) {
 		{"a name that points here", "POST", "/token", map[string]string{"Host": "rebound.example.org"}, 403},
 		{"such a name that is its own origin", "POST", "/token", map[string]string{"Host": "rebound.example.org", "Origin": "http://rebound.example.org"}, 403},
 		{"the page by such a name", "GET", "/", map[string]string{"Host": "rebound.example.org"}, 403},
+		{"the page by another name of this machine", "GET", "/", map[string]string{"Host": "localhost:1"}, 307},
+		{"a page by another name", "POST", "/token", map[string]string{"Host": "localhost:1", "Origin": "http://localhost:1"}, 307},
 		{"a link, which makes no token", "GET", "/token", nil, 404},
 		{"a foreign page that reads objects", "GET", "/uploads/files/x", map[string]string{"Origin": "https://example.org"}, 403},
 		{"a foreign page that writes objects", "PUT", "/uploads/files/x", map[string]string{"Sec-Fetch-Site": "cross-site"}, 403},

@@ -30,9 +30,37 @@ import (
 // than text.
 const hostile = `<img src=x onerror=window.hacked=1>.png`
 
+// binary is the pawl program, built for these tests.
+var binary string
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	root, err := toolcache.Root()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	dir, err := os.MkdirTemp("", "pawl-browser-test-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	binary = filepath.Join(dir, "pawl")
+	build := exec.Command("go", "build", "-o", binary, "./cmd/pawl")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "building pawl: %v\n%s", err, out)
+		return 1
+	}
+	return m.Run()
+}
+
 // TestPage is a user of the page: drags a picture in, sees it appear, deletes it and has
 // it back, with the keyboard too.
 func TestPage(t *testing.T) {
+	t.Parallel()
 	p := open(t)
 	url := startDemo(t)
 	p.do(chromedp.Navigate(url))
@@ -80,6 +108,7 @@ func TestPage(t *testing.T) {
 
 // TestPageIsClosed tries what the page's policy and the server must refuse.
 func TestPageIsClosed(t *testing.T) {
+	t.Parallel()
 	p := open(t)
 	url := startDemo(t)
 	p.do(chromedp.Navigate(strings.Replace(url, "127.0.0.1", "localhost", 1)))
@@ -153,7 +182,7 @@ func (p *page) await(expression string) {
 		const look = () => { try { if (` + expression + `) resolve(true); } catch (error) { reject(error); } };
 		new MutationObserver(look).observe(document, {subtree: true, childList: true, attributes: true, characterData: true});
 		document.addEventListener("load", look, true); // of pictures
-		setTimeout(() => reject(new Error("never: " + document.body.innerText)), 30_000);
+		setTimeout(() => reject(new Error("never: " + document.body.innerText)), 60_000);
 		look();
 	})`)
 }
@@ -218,16 +247,6 @@ func open(t *testing.T) *page {
 // startDemo starts `pawl files demo`, and returns where the page is.
 func startDemo(t *testing.T) (url string) {
 	t.Helper()
-	root, err := toolcache.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	binary := filepath.Join(t.TempDir(), "pawl")
-	build := exec.Command("go", "build", "-o", binary, "./cmd/pawl")
-	build.Dir = root
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building pawl: %v\n%s", err, out)
-	}
 	demo := exec.Command(binary, "files", "demo", "--seed", "7")
 	demo.Env = append(os.Environ(), "TMPDIR="+t.TempDir())
 	demo.Stderr = os.Stderr
