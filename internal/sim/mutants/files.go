@@ -162,9 +162,32 @@ var uploads = []Mutant{
 		Why:   "Of two requests with one key each has begun an upload, and one of them stays.",
 		Test:  filed("at rest the upload .* is open"),
 	},
+	{
+		Name:  "an-undelete-of-an-upload-that-can-land-no-more",
+		Edits: []Edit{{"files/transition.go", "	case f.WasPending && s.Date.Before(f.LandBy):\n", "	case f.WasPending:\n"}},
+		Why:   "The file is pending again, takes its quota, and waits for bytes that can never come.",
+		Test:  transitions("undelete, nothing, landed true"),
+	},
+	{
+		Name:  "a-purge-while-uploads-land",
+		Edits: []Edit{{"files/transition.go", "		if landed && !now.Before(f.DeletedAt", "		if !now.Before(f.DeletedAt"}},
+		Why:   "An upload that is on its way when the object is removed lands after it.",
+		Test:  transitions("nothing, landed false .* purging"),
+	},
+	{
+		Name:  "a-tombstone-dropped-though-its-object-is-there",
+		Edits: []Edit{{"files/transition.go", "		if !s.Found && landed && !now", "		if landed && !now"}},
+		Why:   "The removal failed, the row goes, and no look comes to the object again.",
+		Test:  transitions("good, landed true .* dropped"),
+	},
 }
 
 // filed are worlds of files in which something goes wrong.
 func filed(says string) *Test {
 	return &Test{Args: []string{"./internal/filesim", "-run", "TestWorlds$", "-histories", "400000"}, Says: says}
+}
+
+// transitions is the table of all transitions, in which a line differs.
+func transitions(line string) *Test {
+	return &Test{Args: []string{"./files", "-run", "TestTransitions$"}, Says: "is +" + line}
 }

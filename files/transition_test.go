@@ -1,0 +1,196 @@
+package files
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the transitions down as they are now")
+
+// TestTransitions compares every transition with testdata/transitions.txt: from each
+// state, whatever a look finds, a nanosecond before each time that counts and at that
+// time. After a change of the rules run it with -rewrite, and read the difference.
+func TestTransitions(t *testing.T) {
+	var now bytes.Buffer
+	for _, parts := range []bool{false, true} {
+		for _, f := range everyState(t, parts) {
+			printLooks(&now, f)
+			printRequests(&now, f)
+		}
+	}
+	path := filepath.Join("testdata", "transitions.txt")
+	if *rewrite {
+		if err := os.WriteFile(path, now.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	was, is := bytes.Split(want, []byte("\n")), bytes.Split(now.Bytes(), []byte("\n"))
+	if len(was) != len(is) {
+		t.Errorf("%d lines, want %d", len(is), len(was))
+	}
+	for i := range min(len(was), len(is)) {
+		if !bytes.Equal(was[i], is[i]) {
+			t.Errorf("line %d\n  is   %s\n  want %s", i+1, is[i], was[i])
+		}
+	}
+}
+
+// began is when the upload's URL is signed. Times are printed as what has passed since.
+var (
+	began = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	times = Times{
+		URL: 15 * time.Minute, Parts: 12 * time.Hour, Upload: time.Hour,
+		Undelete: 48 * time.Hour, Delay: 24 * time.Hour, Skew: 15 * time.Minute,
+	}
+)
+
+type named struct {
+	name string
+	File
+}
+
+// everyState returns a file in each state, as transitions make it.
+func everyState(t *testing.T, parts bool) []named {
+	p := Promise{Size: 20 << 20, ContentType: "text/plain", SHA256: [32]byte{1}}
+	kind := "one piece"
+	if parts {
+		p.PartSize, kind = 8<<20, "in parts"
+	}
+	f := begin("id", "entity", "key", "", p, began, &times)
+	in := func(d time.Duration) time.Time { return began.Add(d) }
+	look := func(f File, found bool, at time.Duration) File {
+		next, what := f.looked(Seen{Found: found, Size: f.Size, SHA256: f.SHA256, Parts: f.Parts(), Date: in(at)}, true, &times, in(at))
+		if what != moved {
+			t.Fatalf("a look at %s after %s: %d", f.State, at, what)
+		}
+		return next
+	}
+	remove := func(f File, at time.Duration) File {
+		next, err := f.deleted(&times, in(at))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return next
+	}
+	indexed := look(f, true, time.Minute)
+	removed := remove(indexed, time.Hour)
+	purging := look(removed, true, 72*time.Hour)
+	return []named{
+		{kind + " pending", f}, {kind + " indexed", indexed}, {kind + " lost", look(indexed, false, 2*time.Minute)},
+		{kind + " deleted", removed}, {kind + " deleted while pending", remove(f, time.Minute)},
+		{kind + " purging", purging}, {kind + " gone", look(purging, false, 73*time.Hour)}, {kind + " expired", look(f, false, 72*time.Hour)},
+	}
+}
+
+// seens are what a HEAD may show of a file.
+func seens(f *File) map[string]Seen {
+	good := Seen{Found: true, Size: f.Size, SHA256: f.SHA256, Parts: f.Parts()}
+	longer, other, whole := good, good, good
+	longer.Size++
+	other.SHA256[0]++
+	whole.Parts++
+	return map[string]Seen{"nothing": {}, "good": good, "longer": longer, "other bytes": other, "other parts": whole}
+}
+
+// TestGood finds nothing good but what was promised.
+func TestGood(t *testing.T) {
+	for _, f := range everyState(t, true) {
+		for name, seen := range seens(&f.File) {
+			if f.good(seen) != (name == "good") {
+				t.Errorf("%s: %s is good: %v", f.name, name, f.good(seen))
+			}
+		}
+	}
+}
+
+// printLooks prints what follows from each look: by the store's clock before LandBy and
+// at it, by the service's own before the time of the row and at it.
+func printLooks(w *bytes.Buffer, f named) {
+	fmt.Fprintf(w, "\n%s: land by %s, look at %s, drop at %s, quota %d\n", f.name, since(f.LandBy), since(f.LookAt), since(f.DropAt), quota(nil, &f.File))
+	due := f.LookAt
+	if due.IsZero() {
+		due = f.LandBy
+	}
+	for _, name := range []string{"nothing", "good", "other bytes"} {
+		seen := seens(&f.File)[name]
+		var lines, outcomes []string
+		for _, date := range []time.Time{f.LandBy.Add(-1), f.LandBy} {
+			for _, now := range []time.Time{due.Add(-1), due} {
+				for _, notice := range []bool{false, true} {
+					seen.Date = date
+					next, what := f.looked(seen, notice, &times, now)
+					lines = append(lines, fmt.Sprintf("landed %-5t  due %-5t  notice %-5t", date.Equal(f.LandBy), now.Equal(due), notice))
+					outcomes = append(outcomes, told(&f.File, &next, what))
+				}
+			}
+		}
+		if one := slices.Compact(slices.Clone(outcomes)); len(one) == 1 {
+			lines, outcomes = []string{"always"}, one
+		}
+		for i, line := range lines {
+			fmt.Fprintf(w, "  %s, %s: %s\n", name, line, outcomes[i])
+		}
+	}
+}
+
+// printRequests prints what follows from what users and the service itself ask for.
+func printRequests(w *bytes.Buffer, f named) {
+	now := began.Add(100 * time.Hour)
+	next, err := f.deleted(&times, now)
+	fmt.Fprintf(w, "  delete: %s\n", answered(&f.File, &next, err))
+	next, ok := f.broken(&times, now)
+	err = nil
+	if !ok {
+		err = ErrState
+	}
+	fmt.Fprintf(w, "  break off: %s\n", answered(&f.File, &next, err))
+	for _, name := range []string{"nothing", "good", "other bytes"} {
+		seen := seens(&f.File)[name]
+		for _, date := range []time.Time{f.LandBy.Add(-1), f.LandBy} {
+			seen.Date = date
+			next, err := f.undeleted(seen, now)
+			fmt.Fprintf(w, "  undelete, %s, landed %t: %s\n", name, date.Equal(f.LandBy), answered(&f.File, &next, err))
+		}
+	}
+}
+
+func answered(from, to *File, err error) string {
+	if err != nil {
+		return err.Error()
+	}
+	return told(from, to, moved)
+}
+
+func told(from, to *File, what verdict) string {
+	switch what {
+	case unchanged:
+		return "-"
+	case dropped:
+		return "dropped"
+	}
+	s := fmt.Sprintf("%s, look at %s", to.State, since(to.LookAt))
+	if !to.DropAt.Equal(from.DropAt) {
+		s += ", drop at " + since(to.DropAt)
+	}
+	if q := quota(from, to); q != 0 {
+		s += fmt.Sprintf(", quota %+d", q)
+	}
+	return s
+}
+
+func since(t time.Time) string {
+	if t.IsZero() {
+		return "never"
+	}
+	return t.Sub(began).String()
+}
