@@ -1,6 +1,9 @@
 package files_test
 
 import (
+	"bytes"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -8,7 +11,7 @@ import (
 )
 
 // TestLostAgain: a file that was found to be lost is looked at once more without a
-// notification, and then left alone.
+// notification, and then left alone. Each time it is lost the log has a warning.
 func TestLostAgain(t *testing.T) {
 	x := newAudited(t)
 	f := x.arrive()
@@ -34,12 +37,27 @@ func TestLostAgain(t *testing.T) {
 	}
 	look(files.Indexed)
 	remove()
+	var log bytes.Buffer
+	x.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	look(files.Lost)
+	for _, want := range []string{"level=WARN", f.ID, "key=" + f.Key, "from=indexed to=lost", `promised="5 bytes, SHA-256 2cf24dba`, "found=nothing"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("%s\nwant %s", &log, want)
+		}
+	}
+	log.Reset()
 	x.put(&f, "hello")
 	sweep(2*time.Minute, 1)
 	look(files.Indexed)
+	if log.Len() > 0 {
+		t.Errorf("%s\nwant nothing", &log)
+	}
 	remove()
-	look(files.Lost)
+	x.put(&f, "something else")
+	x.finds(files.AuditOptions{}, files.AuditReport{Objects: 1, Rows: 1, Moved: map[string]int64{"lost": 1}})
+	if strings.Count(log.String(), "\n") != 1 || !strings.Contains(log.String(), `found="14 bytes, SHA-256`) {
+		t.Errorf("%s\nwant one line, of 14 bytes", &log)
+	}
 	sweep(2*time.Minute, 1)
 	sweep(time.Hour, 0)
 	look(files.Lost)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -51,6 +52,8 @@ type Service struct {
 	Now   func() time.Time
 	NewID func() string
 	Wait  func(context.Context) error
+	// Logger is told of what a look finds; nil: no one is.
+	Logger *slog.Logger
 }
 
 func (s *Service) now() time.Time {
@@ -212,9 +215,28 @@ func (s *Service) Look(ctx context.Context, id string, notice bool) (File, error
 			return File{}, err
 		}
 		if o.Result == Applied {
+			s.report(ctx, &f, &next, seen)
 			return next, nil
 		}
 	}
+}
+
+// report logs that a look has moved a file. A file whose bytes are gone, or are others,
+// is worth a warning.
+func (s *Service) report(ctx context.Context, from, to *File, seen Seen) {
+	if s.Logger == nil || from.State == to.State {
+		return
+	}
+	level, found := slog.LevelDebug, "nothing"
+	if to.State == Lost {
+		level = slog.LevelWarn
+	}
+	if seen.Found {
+		found = fmt.Sprintf("%d bytes, SHA-256 %x", seen.Size, seen.SHA256)
+	}
+	s.Logger.LogAttrs(ctx, level, "files: a look has moved a file", slog.String("file", to.ID), slog.String("entity", to.Entity), slog.String("key", to.Key),
+		slog.String("from", from.State.String()), slog.String("to", to.State.String()),
+		slog.String("promised", fmt.Sprintf("%d bytes, SHA-256 %x", to.Size, to.SHA256)), slog.String("found", found))
 }
 
 // see removes what may be removed, and asks what is there then. After LandBy it ends

@@ -36,7 +36,7 @@ func (s *server) node(ctx context.Context, f *files.File, sign bool) (*fileNode,
 	if !sign {
 		return n, nil
 	}
-	url, err := s.downloadURL(ctx, f)
+	url, err := s.downloadURL(ctx, budgetOf(ctx).subject, f)
 	if url != "" {
 		n.DownloadURL = &url
 	}

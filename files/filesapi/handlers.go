@@ -22,7 +22,7 @@ type fileJSON struct {
 	SHA256      string    `json:"sha256"`
 	PartSize    int64     `json:"partSize,omitzero"`
 	CreatedAt   time.Time `json:"createdAt"`
-	// DownloadURL is there while the file is indexed.
+	// DownloadURL is there while the file is indexed, for subjects who may read it.
 	DownloadURL string `json:"downloadUrl,omitempty"`
 }
 
@@ -85,9 +85,9 @@ type sendJSON struct {
 	Until   time.Time         `json:"until"`
 }
 
-func (s *server) describe(ctx context.Context, f *files.File) (*fileJSON, error) {
+func (s *server) describe(q *request, f *files.File) (*fileJSON, error) {
 	out := toJSON(f)
-	url, err := s.downloadURL(ctx, f)
+	url, err := s.downloadURL(q.Context(), q.subject, f)
 	out.DownloadURL = url
 	return out, err
 }
@@ -101,7 +101,7 @@ func (s *server) upload(q *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	described, err := s.describe(q.Context(), &f)
+	described, err := s.describe(q, &f)
 	out := &signedJSON{File: described}
 	if signed.URL != "" {
 		out.Upload = new(sendJSON(signed))
@@ -130,7 +130,7 @@ func (s *server) one(do func(context.Context, *operation, string) (files.File, e
 		if err != nil {
 			return nil, err
 		}
-		out, err := s.describe(q.Context(), &f)
+		out, err := s.describe(q, &f)
 		return &answer{http.StatusOK, out}, err
 	}
 }
@@ -162,7 +162,7 @@ func (s *server) list(q *request) (*answer, error) {
 	}
 	out := &listJSON{Files: make([]*fileJSON, len(found.files))}
 	for i := range found.files {
-		if out.Files[i], err = s.describe(q.Context(), &found.files[i]); err != nil {
+		if out.Files[i], err = s.describe(q, &found.files[i]); err != nil {
 			return nil, err
 		}
 	}

@@ -173,9 +173,10 @@ func (s *server) listFiles(ctx context.Context, o *operation, entity, cursor str
 // downloads is how long a URL to download lives.
 const downloads = 5 * time.Minute
 
-// downloadURL returns a URL to download an indexed file by; of any other it is empty.
-func (s *server) downloadURL(ctx context.Context, f *files.File) (string, error) {
-	if f.State != files.Indexed {
+// downloadURL returns a URL to download an indexed file by, if the subject may read
+// it; else it is empty.
+func (s *server) downloadURL(ctx context.Context, subject *Subject, f *files.File) (string, error) {
+	if f.State != files.Indexed || !subject.may("read", f.Entity) {
 		return "", nil
 	}
 	return s.Files.Objects.SignGet(ctx, f, downloads)

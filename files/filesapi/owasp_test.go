@@ -342,6 +342,7 @@ func testScopes(t *testing.T) {
 			t.Errorf("%s: %q", c.query, errs)
 		}
 	}
+	x.writes(writer, "e")
 	x.want(http.StatusNotFound, reader, "DELETE", "/v1/entities/e/files", nil)
 	x.want(http.StatusNotFound, reader, "POST", "/v1/uploads", uploadOf("e", "y"))
 	x.want(http.StatusNotFound, writer, "GET", "/v1/entities/e/files", nil)
@@ -352,6 +353,31 @@ func testScopes(t *testing.T) {
 		x.want(http.StatusOK, reader, "GET", "/v1/files/"+id, nil, header, "DELETE")
 	}
 	x.want(http.StatusOK, reader, "GET", "/v1/files/"+id, nil)
+}
+
+// writes stores a file, and wants no answer to tell where it may be read.
+func (x *site) writes(writer, entity string) {
+	x.t.Helper()
+	_, stored := x.call(writer, "POST", "/v1/files?entity="+entity, "text/plain", []byte("secret"), "Idempotency-Key", "secret")
+	id := stored["fileId"].(string)
+	answers := []any{stored}
+	answers = append(answers, x.want(http.StatusCreated, writer, "POST", "/v1/uploads", uploadOf(entity, "secret"), "Idempotency-Key", "secret")["file"])
+	for _, call := range [][2]string{{"POST", "/complete"}, {"DELETE", ""}, {"POST", "/undelete"}} {
+		answers = append(answers, x.want(http.StatusOK, writer, call[0], "/v1/files/"+id+call[1], nil))
+	}
+	for _, field := range []string{"complete", "deleteFile", "undelete"} {
+		data, errs := x.query(writer, fmt.Sprintf("mutation { %s(fileId: %q) { fileId downloadURL } }", field, id), nil)
+		if len(errs) > 0 {
+			x.t.Error(errs)
+		}
+		answers = append(answers, data[field])
+	}
+	for _, answer := range answers {
+		f := answer.(map[string]any)
+		if f["fileId"] != id || f["downloadUrl"] != nil || f["downloadURL"] != nil {
+			x.t.Errorf("%v: want no URL to download %s", f, id)
+		}
+	}
 }
 
 // testFlood: uploads that begin and never come take their part of the quota, however

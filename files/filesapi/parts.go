@@ -68,7 +68,7 @@ func (s *server) uploadParts(q *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	described, err := s.describe(q.Context(), &f)
+	described, err := s.describe(q, &f)
 	out := &signedPartsJSON{File: described}
 	for _, part := range signed {
 		out.Parts = append(out.Parts, sendJSON(part))

@@ -51,7 +51,7 @@ func (s *server) store(q *request) (_ *answer, err error) {
 		return nil, err
 	}
 	q.file = f.ID
-	out, err := s.describe(q.Context(), &f)
+	out, err := s.describe(q, &f)
 	return &answer{http.StatusCreated, out}, err
 }
 

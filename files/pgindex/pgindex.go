@@ -41,7 +41,12 @@ var _ files.Index = (*Index)(nil)
 //
 // Besides schema, which is pawl unless named, it takes what pgx takes. The user needs
 // the right to make tables in the schema, or the schema itself.
-func Open(ctx context.Context, url string) (*Index, error) {
+func Open(ctx context.Context, url string) (*Index, error) { return open(ctx, url, true) }
+
+// OpenExisting is Open of an index that is there already: it makes no tables.
+func OpenExisting(ctx context.Context, url string) (*Index, error) { return open(ctx, url, false) }
+
+func open(ctx context.Context, url string, create bool) (*Index, error) {
 	c, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, fmt.Errorf("pgindex: the URL cannot be read: write postgres://user:password@host:5432/database (%w)", err)
@@ -66,7 +71,7 @@ func Open(ctx context.Context, url string) (*Index, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if err := x.prepare(ctx, schema); err != nil {
+	if err := x.prepare(ctx, schema, create); err != nil {
 		oneLine := errors.New(strings.Join(strings.Fields(err.Error()), " "))
 		return nil, errors.Join(x.failed("opening", oneLine), x.Close())
 	}
@@ -74,7 +79,7 @@ func Open(ctx context.Context, url string) (*Index, error) {
 }
 
 // prepare refuses a database that cannot hold all names, and makes the tables.
-func (x *Index) prepare(ctx context.Context, schema string) error {
+func (x *Index) prepare(ctx context.Context, schema string, create bool) error {
 	var encoding string
 	if err := x.pool.QueryRow(ctx, `SELECT current_setting('server_encoding')`).Scan(&encoding); err != nil {
 		return err
@@ -82,7 +87,7 @@ func (x *Index) prepare(ctx context.Context, schema string) error {
 	if encoding != "UTF8" {
 		return fmt.Errorf("the database has the encoding %s: make one with ENCODING 'UTF8'", encoding)
 	}
-	err := x.migrate(ctx, schema)
+	err := x.migrate(ctx, schema, create)
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == "42501" { // insufficient_privilege
 		return fmt.Errorf("the user may not make the tables, or not use them: let it (GRANT USAGE, CREATE ON SCHEMA %s TO …): %w", x.schema, err)
 	}

@@ -69,7 +69,15 @@ func testOpen(t *testing.T, server *servertest.PostgresServer) {
 			}
 		})
 	}
+	if _, err := pgindex.OpenExisting(t.Context(), as(in("own"))); err == nil || !strings.Contains(err.Error(), "there is no index yet") {
+		t.Error(err)
+	}
 	open(t, as(in("own")))
+	if x, err := pgindex.OpenExisting(t.Context(), as(in("own"))); err != nil {
+		t.Error(err)
+	} else if err := x.Close(); err != nil {
+		t.Error(err)
+	}
 	for name, test := range map[string]struct{ url, want string }{
 		"not a URL":  {"postgres://h:port/d", "write postgres://user:password@host:5432/database"},
 		"its schema": {as(in("none")), "GRANT USAGE, CREATE ON SCHEMA"},

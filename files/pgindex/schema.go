@@ -2,6 +2,7 @@ package pgindex
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -70,9 +71,9 @@ const (
 // in puts the schema's name into a statement.
 func (x *Index) in(sql string) string { return strings.ReplaceAll(sql, "{}", x.schema) }
 
-// migrate makes the tables, or brings them to this format. Processes that start
-// together do so one after the other.
-func (x *Index) migrate(ctx context.Context, name string) error {
+// migrate makes the tables if it may, or brings them to this format. Processes that
+// start together do so one after the other.
+func (x *Index) migrate(ctx context.Context, name string, create bool) error {
 	return pgx.BeginFunc(ctx, x.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, migrateSQL, name); err != nil {
 			return err
@@ -87,6 +88,8 @@ func (x *Index) migrate(ctx context.Context, name string) error {
 			if err := tx.QueryRow(ctx, x.in(newestSQL)).Scan(&format); err != nil {
 				return err
 			}
+		case !create:
+			return errors.New("there is no index yet: \"pawl files serve\" makes it")
 		case there: // even to find that it is there needs a right that a tenant may lack
 			script = formatSQL
 		default:

@@ -47,22 +47,30 @@ func (a *app) withMachine(ctx context.Context, w io.Writer, level slog.Level, lo
 	return do(ctx, m)
 }
 
-// assemble loads the configuration, makes its parts and opens the ledger. The
-// caller closes the machine.
-func (a *app) assemble(ctx context.Context, load loader, log *slog.Logger) (_ *machine, err error) {
+// configure loads the configuration and reaches for the object store. The machine
+// has no other parts and no ledger.
+func (a *app) configure(ctx context.Context, load loader, log *slog.Logger) (*machine, error) {
 	c, err := load(a.configFile, os.LookupEnv)
 	if err != nil {
 		return nil, err
 	}
-	m := &machine{config: c, log: log}
+	o, err := objects(ctx, c)
+	return &machine{config: c, log: log, objects: o}, err
+}
+
+// assemble loads the configuration, makes its parts and opens the ledger. The
+// caller closes the machine.
+func (a *app) assemble(ctx context.Context, load loader, log *slog.Logger) (_ *machine, err error) {
+	m, err := a.configure(ctx, load, log)
+	if err != nil {
+		return nil, err
+	}
+	c := m.config
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, m.close())
 		}
 	}()
-	if m.objects, err = objects(ctx, c); err != nil {
-		return nil, err
-	}
 	m.parts = pawl.Config{
 		Objects: m.objects, Logger: log,
 		Lease: pawl.Lease{

@@ -3,6 +3,7 @@
 package cli_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,6 +24,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/pawlhq/pawl/files/sqliteindex"
 	"github.com/pawlhq/pawl/internal/fakes3"
 )
 
@@ -356,4 +358,14 @@ func dig(v any, path string) (any, bool) {
 		}
 	}
 	return v, true
+}
+
+// index FILE makes an empty index of files.
+func index(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: index FILE")
+	}
+	x, err := sqliteindex.Open(context.Background(), ts.MkAbs(args[0]))
+	ts.Check(err)
+	ts.Check(x.Close())
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -69,7 +70,7 @@ func runFilesServe(ctx context.Context, a *app) (err error) {
 	if c == nil {
 		return errNoFiles(m.config)
 	}
-	service, err := m.fileService(ctx, c)
+	service, err := m.fileService(ctx, c, true)
 	if err != nil {
 		return err
 	}
@@ -114,29 +115,41 @@ func (m *machine) beside(path string) string {
 	return filepath.Join(filepath.Dir(m.config.Name()), path)
 }
 
-func (m *machine) fileService(ctx context.Context, c *config.Files) (*files.Service, error) {
+// fileService opens the index, and makes it if it is not there and may be made.
+func (m *machine) fileService(ctx context.Context, c *config.Files, create bool) (*files.Service, error) {
 	quota := cmp.Or(int64(c.Quota), 10<<30)
-	index, err := m.fileIndex(ctx, c)
+	index, err := m.fileIndex(ctx, c, create)
 	if err != nil {
 		return nil, m.config.At("files.index", err)
 	}
 	return &files.Service{
 		Index: index, Objects: s3objects.New(m.objects.Client(), c.To.Bucket, c.PublicEndpoint),
 		Times: files.DefaultTimes(), Prefix: c.To.Prefix, Quota: func(string) int64 { return quota },
+		Logger: m.log,
 	}, nil
 }
 
 // fileIndex opens the index: in a file, or in PostgreSQL where the configuration says
 // so or the ledger is there.
-func (m *machine) fileIndex(ctx context.Context, c *config.Files) (files.Index, error) {
+func (m *machine) fileIndex(ctx context.Context, c *config.Files, create bool) (files.Index, error) {
 	at := c.Index.Reveal()
 	if ledger, ok := m.config.Ledger.Config.(parts.Postgres); ok && at == "" {
 		at = ledger.URL
 	}
-	if strings.HasPrefix(at, "postgres:") {
+	switch scheme, _, named := strings.Cut(at, "://"); {
+	case named && (scheme == "postgres" || scheme == "postgresql"):
+		if !create {
+			return pgindex.OpenExisting(ctx, at)
+		}
 		return pgindex.Open(ctx, at)
+	case named: // its text may have a password
+		return nil, errors.New("is no URL of a database of PostgreSQL: write postgres://user:password@host:5432/database, or the name of a file")
 	}
-	return sqliteindex.Open(ctx, m.beside(cmp.Or(at, "files.db")))
+	path := m.beside(cmp.Or(at, "files.db"))
+	if _, err := os.Stat(path); !create && errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("there is no index in %s: \"pawl files serve\" makes it; or name another configuration with --config", path)
+	}
+	return sqliteindex.Open(ctx, path)
 }
 
 func (m *machine) filesHandler(ctx context.Context, c *config.Files, service *files.Service) (http.Handler, error) {

@@ -59,11 +59,10 @@ func runFilesAudit(ctx context.Context, a *app, o files.AuditOptions) (err error
 	}
 	ctx, stop := untilSignal(ctx, log)
 	defer stop()
-	m, err := a.assemble(ctx, a.parts.LoadWithoutSources, log)
+	m, err := a.configure(ctx, a.parts.LoadWithoutSources, log)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, m.close()) }()
 	c := m.config.Files
 	if c == nil {
 		return errNoFiles(m.config)
@@ -71,7 +70,7 @@ func runFilesAudit(ctx context.Context, a *app, o files.AuditOptions) (err error
 	if err := m.objects.Check(ctx, c.To.Bucket); err != nil {
 		return err
 	}
-	service, err := m.fileService(ctx, c)
+	service, err := m.fileService(ctx, c, false)
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,8 @@ func TestFileIndex(t *testing.T) {
 		{"", "files.db", ""},
 		{"index: mine.db", "mine.db", ""},
 		{"index: postgres://u:hush@127.0.0.1:1/d", "", "127.0.0.1:1/d schema pawl"},
+		{"index: postgresql://u:hush@127.0.0.1:1/d", "", "127.0.0.1:1/d schema pawl"},
+		{"index: mysql://u:hush@127.0.0.1:1/d", "", "is no URL of a database of PostgreSQL"},
 		{"}\nledger: postgres://u:hush@127.0.0.1:1/l?schema=s", "", "127.0.0.1:1/l schema s"},
 		{"index: mine.db}\nledger: postgres://u:hush@127.0.0.1:1/l", "mine.db", ""},
 	} {
@@ -28,7 +30,7 @@ func TestFileIndex(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		index, err := (&machine{config: c}).fileIndex(t.Context(), c.Files)
+		index, err := (&machine{config: c}).fileIndex(t.Context(), c.Files, true)
 		if err == nil {
 			err = index.Close()
 		}

@@ -48,6 +48,7 @@ func TestScripts(t *testing.T) {
 			"empty":      empty,
 			"exits":      exits,
 			"forbidding": startForbidding,
+			"index":      index,
 			"insist":     insist,
 			"json":       jsonField,
 			"object":     object,
