@@ -22,7 +22,7 @@ import (
 	"github.com/pawlhq/pawl/files/sqliteindex"
 )
 
-var requests = flag.Int("requests", 600, "requests that TestDocument and TestSchema each make")
+var requests = flag.Int("requests", 1000, "requests that TestDocument makes, and TestSchema half as many")
 
 // walkSteps is how many requests a walk makes; each walk has an index of its own.
 const walkSteps = 40
@@ -161,8 +161,14 @@ func (w *walk) step() error {
 	return w.learn(q, text)
 }
 
-// pick returns a text that an answer had.
-func (w *walk) pick(name string) string { return rapid.SampledFrom(w.known[name]).Draw(w.t, name) }
+// pick returns a text that an answer had, mostly one of the last.
+func (w *walk) pick(name string) string {
+	known := w.known[name]
+	if rapid.IntRange(0, 3).Draw(w.t, "old") > 0 {
+		known = known[max(0, len(known)-5):]
+	}
+	return rapid.SampledFrom(known).Draw(w.t, name)
+}
 
 // exchange sends a request, judges the answer and returns its status and body. Of
 // what net/http does not send there is none.

@@ -22,12 +22,12 @@ import (
 // TestSchema: whatever a client makes of schema.graphql, well or badly, the service
 // answers with data in the schema's form, or with errors that are its own.
 //
-//	go test ./files/filesapi -run TestSchema -requests 200000 -v
+//	go test ./files/filesapi -run TestSchema -requests 400000 -v
 func TestSchema(t *testing.T) {
 	s := newSurface(t)
 	schema := graphql.MustParseSchema(string(must(os.ReadFile("schema.graphql"))), nil).AST()
 	counts := map[string]int{}
-	checks(t, *requests/walkSteps)
+	checks(t, *requests/2/walkSteps)
 	rapid.Check(t, func(r *rapid.T) {
 		index := must(sqliteindex.Open(t.Context(), filepath.Join(t.TempDir(), "files.db")))
 		defer func() { _ = index.Close() }() // of a walk that is over

@@ -180,6 +180,18 @@ var uploads = []Mutant{
 		Why:   "The removal failed, the row goes, and no look comes to the object again.",
 		Test:  transitions("good, landed true .* dropped"),
 	},
+	{
+		Name:  "an-audit-that-removes-by-the-listing-alone",
+		Edits: []Edit{{"files/audit.go", "	err := a.look(ctx, id)\n	if !errors.Is(err, ErrNotFound) {\n		return err\n	}\n	a.orphan(", "	_ = id\n	a.orphan("}},
+		Why:   "A file whose row is younger than the scan of the index loses its object.",
+		Test:  filed("was removed while it was (pending|indexed)"),
+	},
+	{
+		Name:  "a-lost-file-that-is-looked-at-once",
+		Edits: []Edit{{"files/transition.go", "f.move(Lost, now.Add(lostAgain), now)", "f.move(Lost, f.leftovers(s), now)"}},
+		Why:   "The look that found it lost slept while its object came back, whose notification was heard before: it stays lost.",
+		Test:  transitions("nothing, always: lost, look at never"),
+	},
 }
 
 // filed are worlds of files in which something goes wrong.
