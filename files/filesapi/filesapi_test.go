@@ -224,6 +224,9 @@ func TestLife(t *testing.T) {
 	x.put(signed, "hello")
 	done := x.want(http.StatusOK, ann, "POST", "/v1/files/"+id+"/complete", nil)
 	state("indexed", done)
+	if u, _ := done["downloadUrl"].(string); !strings.Contains(u, "X-Amz-Expires=300&") {
+		t.Errorf("the URL of a download does not live for five minutes: %s", u)
+	}
 	x.lists(ann, id)
 	state("deleted", x.want(http.StatusOK, ann, "DELETE", "/v1/files/"+id, nil))
 	x.lists(ann)
