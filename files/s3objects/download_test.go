@@ -24,6 +24,8 @@ func TestSignGet(t *testing.T) {
 	for name, o := range map[string]s3.Options{
 		"path":      {Region: "us-east-1", BaseEndpoint: aws.String("http://127.0.0.1:9000"), UsePathStyle: true},
 		"base path": {Region: "us-east-1", BaseEndpoint: aws.String("https://proxy.example/store"), UsePathStyle: true},
+		"port 80":   {Region: "us-east-1", BaseEndpoint: aws.String("http://store.example:80"), UsePathStyle: true},
+		"port 443":  {Region: "us-east-1", BaseEndpoint: aws.String("https://store.example:443")},
 		"host":      {Region: "eu-central-1"},
 		"dualstack": {Region: "eu-central-1", EndpointOptions: s3.EndpointResolverOptions{UseDualStackEndpoint: aws.DualStackEndpointStateEnabled}},
 	} {
