@@ -63,3 +63,29 @@ type Index interface {
 	// Close releases what the index holds.
 	Close() error
 }
+
+// scanPage is how many rows ScanPages reads at a time.
+const scanPage = 500
+
+// ScanPages is the Scan of an index that reads pages: up to limit rows after a Key,
+// in order of Key. The loop's body may call the index.
+func ScanPages(after string, read func(after string, limit int) ([]File, error)) iter.Seq2[File, error] {
+	return func(yield func(File, error) bool) {
+		for {
+			page, err := read(after, scanPage)
+			if err != nil {
+				yield(File{}, err)
+				return
+			}
+			for _, f := range page {
+				if !yield(f, nil) {
+					return
+				}
+				after = f.Key
+			}
+			if len(page) < scanPage {
+				return
+			}
+		}
+	}
+}

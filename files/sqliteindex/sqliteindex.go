@@ -198,29 +198,9 @@ func (x *Index) Used(ctx context.Context, entity string) (n int64, err error) {
 	return n, err
 }
 
-// scanPage is how many rows Scan reads at a time.
-const scanPage = 500
-
-// Scan implements [files.Index]. The loop's body may call the index.
+// Scan implements [files.Index].
 func (x *Index) Scan(ctx context.Context, after string) iter.Seq2[files.File, error] {
-	return func(yield func(files.File, error) bool) {
-		for {
-			page, err := x.query(ctx, scanSQL, after, scanPage)
-			if err != nil {
-				yield(files.File{}, err)
-				return
-			}
-			for _, f := range page {
-				if !yield(f, nil) {
-					return
-				}
-				after = f.Key
-			}
-			if len(page) < scanPage {
-				return
-			}
-		}
-	}
+	return files.ScanPages(after, func(after string, limit int) ([]files.File, error) { return x.query(ctx, scanSQL, after, limit) })
 }
 
 func (x *Index) first(ctx context.Context, sql string, args ...any) (files.File, error) {
