@@ -14,11 +14,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/files"
+	"github.com/pawlhq/pawl/files/s3objects"
 	"github.com/pawlhq/pawl/files/sqliteindex"
 	"github.com/pawlhq/pawl/internal/servertest"
 	"github.com/pawlhq/pawl/ledger"
@@ -70,7 +72,7 @@ func TestFiles(t *testing.T) {
 	s := newFileSite(t, seed)
 	s.play(t)
 	s.heard(t)
-	s.older(t, 2*time.Hour, files.Pending)
+	s.older(t, 14*time.Hour, files.Pending)
 	s.asWanted(t)
 	s.older(t, 25*time.Hour, files.Deleted, files.Purging)
 	s.older(t, 30*time.Hour, files.Gone, files.Expired)
@@ -85,6 +87,7 @@ type fileSite struct {
 	seed    uint64
 	began   time.Time
 	world   *world
+	bucket  *s3objects.Bucket
 	network *network
 	relay   *relay
 	fleet   *fleet
@@ -92,6 +95,9 @@ type fileSite struct {
 	index   files.Index
 	watch   *watch
 	lost    int // files that were pending because nobody was told of them
+	open    int // uploads in parts that were not completed
+	strays  int // of these, those that no row had the ID of
+	resent  atomic.Int32
 
 	mu    sync.Mutex
 	files []*clientFile
@@ -110,6 +116,7 @@ func newFileSite(t *testing.T, seed uint64) *fileSite {
 	s.network = newNetwork(t, seed, server.Endpoint)
 	s.network.changed = inputs
 	s.world = newWorld(t, server)
+	s.bucket = s3objects.New(server.Client(), inputs, "")
 	server.Notify(t, inputs)
 	database, index := filepath.Join(dir, "pawl.db"), filepath.Join(dir, "files.db")
 	var err error
@@ -196,13 +203,24 @@ func (s *fileSite) heard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	ids := map[string]bool{}
 	for _, f := range s.rows(t) {
+		ids[f.UploadID] = true
 		if f.State != files.Pending || !objects[f.Key] {
 			continue
 		}
 		s.lost++
 		if !untold[f.Key] && !s.relay.missing(event.Object{Bucket: inputs, Key: f.Key}) {
 			t.Errorf("%s is pending although its notification was acknowledged", f.ID)
+		}
+	}
+	for u, err := range s.bucket.Uploads(t.Context(), "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.open++
+		if !ids[u.ID] {
+			s.strays++
 		}
 	}
 	s.progress(t, "every notification has been acted on")
@@ -321,6 +339,9 @@ func (s *fileSite) same(t *testing.T) {
 	for _, f := range s.rows(t) {
 		keys = append(keys, f.Key)
 	}
+	for u, err := range s.bucket.Uploads(t.Context(), "") {
+		t.Errorf("the upload %s of %s is open: %v", u.ID, u.Key, err)
+	}
 	if wrong := differences(keys, slices.Collect(maps.Keys(objects))); len(wrong) > 0 {
 		t.Errorf("rows without an object (-) and objects without a row (+):\n%s", strings.Join(wrong, "\n"))
 	}
@@ -348,8 +369,8 @@ func (s *fileSite) tell(t *testing.T) {
 		n[f.fate]++
 	}
 	kills, c, w := len(s.fleet.blows), &s.relay.counts, s.network
-	t.Logf("%d files: %v\nnotifications: %d dropped, %d doubled, %d delayed; pending by a lost one: %d\nrequests: %d looks late, changes: %d late, %d torn, %d without answer\n%d strikes, %d starts; %d lists were right",
-		len(s.files), n, c.dropped, c.doubled, c.delayed, s.lost, w.looks, w.held, w.torn, w.lost, kills, s.fleet.starts, s.watch.lists)
+	t.Logf("%d files: %v\nnotifications: %d dropped, %d doubled, %d delayed; pending by a lost one: %d\nrequests: %d looks late, changes: %d late, %d torn, %d without answer\nuploads in parts left open: %d, %d of them without a row that names them; sent again: %d\n%d strikes, %d starts; %d lists were right",
+		len(s.files), n, c.dropped, c.doubled, c.delayed, s.lost, w.looks, w.held, w.torn, w.lost, s.open, s.strays, s.resent.Load(), kills, s.fleet.starts, s.watch.lists)
 	if c.dropped+c.doubled+c.delayed == 0 || kills < *uploadKills || s.watch.lists == 0 {
 		t.Error("too little has happened: nothing was proved")
 	}

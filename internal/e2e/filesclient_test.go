@@ -13,6 +13,8 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -60,10 +62,13 @@ type fileAnswer struct {
 	File        *fileAnswer   `json:"file"`
 	Files       []*fileAnswer `json:"files"`
 	Next        string        `json:"next"`
-	Upload      *struct {
-		Method, URL string
-		Headers     map[string]string
-	} `json:"upload"`
+	Upload      *sendAnswer   `json:"upload"`
+	Parts       []*sendAnswer `json:"parts"`
+}
+
+type sendAnswer struct {
+	Method, URL string
+	Headers     map[string]string
 }
 
 // call sends a request until a process answers it. Requests that are sent again
@@ -138,13 +143,43 @@ func (c *filesClient) sign(ctx context.Context, entity, key string, body []byte)
 		map[string]string{"Content-Type": "application/json", "Idempotency-Key": key}, []byte(text))
 }
 
-// put sends bytes to the store until it has them. It has them too if it refuses
-// another copy.
+// filePart is how long the parts of a file are but the last.
+const filePart = 5 << 20
+
+// signParts begins an upload in parts.
+func (c *filesClient) signParts(ctx context.Context, entity, key string, body []byte) (fileAnswer, error) {
+	var sums []string
+	for part := range slices.Chunk(body, filePart) {
+		sum := sha256.Sum256(part)
+		sums = append(sums, fmt.Sprintf("%q", hex.EncodeToString(sum[:])))
+	}
+	text := fmt.Sprintf(`{"entity":%q,"size":%d,"contentType":"text/plain","partSize":%d,"parts":[%s]}`, entity, len(body), filePart, strings.Join(sums, ","))
+	return c.want(ctx, http.StatusCreated, http.MethodPost, "/v1/uploads/parts",
+		map[string]string{"Content-Type": "application/json", "Idempotency-Key": key}, []byte(text))
+}
+
+// put sends bytes to the store, or their parts from the last to the first.
 func (c *filesClient) put(ctx context.Context, signed *fileAnswer, body []byte) error {
+	if signed.Upload != nil {
+		return c.putPiece(ctx, signed.Upload, body)
+	}
+	for i, part := range slices.Backward(slices.Collect(slices.Chunk(body, filePart))) {
+		if err := c.putPiece(ctx, signed.Parts[i], part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// putPiece sends bytes to the store until it has them. It has them too if it refuses
+// another copy.
+func (c *filesClient) putPiece(ctx context.Context, signed *sendAnswer, body []byte) error {
 	for {
 		status, err := c.putOnce(ctx, signed, body)
 		switch {
 		case err == nil && (status == http.StatusOK || status == http.StatusPreconditionFailed):
+			return nil
+		case err == nil && status == http.StatusNotFound: // of parts: they were completed meanwhile
 			return nil
 		case err == nil && status < 500:
 			return fmt.Errorf("the store answers an upload with %d", status)
@@ -154,8 +189,7 @@ func (c *filesClient) put(ctx context.Context, signed *fileAnswer, body []byte) 
 	}
 }
 
-func (c *filesClient) putOnce(ctx context.Context, signed *fileAnswer, body []byte) (int, error) {
-	u := signed.Upload
+func (c *filesClient) putOnce(ctx context.Context, u *sendAnswer, body []byte) (int, error) {
 	r, err := http.NewRequestWithContext(ctx, u.Method, u.URL, bytes.NewReader(body))
 	if err != nil {
 		return 0, err

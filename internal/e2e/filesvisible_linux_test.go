@@ -47,7 +47,7 @@ func benchmarkVisible(b *testing.B, index string) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			if status, err := c.putOnce(b.Context(), &signed, body); err != nil || status != http.StatusOK {
+			if status, err := c.putOnce(b.Context(), signed.Upload, body); err != nil || status != http.StatusOK {
 				b.Fatal(status, err)
 			}
 			began := time.Now()

@@ -82,7 +82,7 @@ func (n *network) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	chance, wait := n.rng.IntN(100), shortestHold+time.Duration(n.rng.Int64N(int64(longestHold-shortestHold)))
 	n.mu.Unlock()
 	look := r.Method == http.MethodHead && strings.HasPrefix(r.URL.Path, "/"+n.looked+"/")
-	change := (r.Method == http.MethodPut || r.Method == http.MethodDelete) && strings.HasPrefix(r.URL.Path, "/"+n.changed+"/")
+	change := (r.Method == http.MethodPut || r.Method == http.MethodPost || r.Method == http.MethodDelete) && strings.HasPrefix(r.URL.Path, "/"+n.changed+"/")
 	if change {
 		n.count(&n.flying)
 		defer func() {
