@@ -113,7 +113,7 @@ var modules = map[string][]string{
 	"github.com/go-json-experiment/json":           {"action/loadaction", "archive", "archive/encode", "audit/inventory", "event", "files/filesapi", "files/pgindex", "files/sqliteindex", "ledger", "lock", "source/replaysource"}, // strict: case, duplicate names
 	"github.com/cenkalti/backoff/v5":               {"archive/kinesisstream", "files/filesapi", "internal/demo", "ledger", "ledger/sqliteledger", "source/sqssource"},
 	"github.com/hashicorp/golang-lru/v2":           {"engine", "files/filesapi"},
-	"golang.org/x/sync":                            {"audit", "internal/cli", "internal/demo", "internal/rowjson", "source/replaysource", "source/sqssource"},
+	"golang.org/x/sync":                            {"audit", "files/s3objects", "internal/cli", "internal/demo", "internal/rowjson", "source/replaysource", "source/sqssource"},
 	"zombiezen.com/go/sqlite":                      {"files/sqliteindex", "ledger/sqliteledger"},
 	"github.com/aws/aws-sdk-go-v2":                 {"archive/kinesisstream", "bucket/s3bucket", "files/s3objects", "internal/demo", "internal/servertest", "source/sqssource"},
 	"github.com/aws/aws-sdk-go-v2/config":          {"archive/kinesisstream", "bucket/s3bucket", "source/sqssource"},

@@ -24,6 +24,9 @@ var errNoSum = errors.New("the store keeps no SHA-256 of uploads in parts: uploa
 
 // Begin implements [files.Multipart].
 func (b *Bucket) Begin(ctx context.Context, f *files.File) (uploadID string, err error) {
+	if _, err := b.proved(ctx, f.Key); err != nil {
+		return "", err
+	}
 	out, err := b.client.CreateMultipartUpload(ctx, &s3.CreateMultipartUploadInput{
 		Bucket: &b.name, Key: &f.Key, ContentType: &f.ContentType, Metadata: map[string]string{"entity": f.Entity},
 		ChecksumAlgorithm: types.ChecksumAlgorithmSha256, ChecksumType: types.ChecksumTypeComposite,
@@ -39,15 +42,23 @@ func (b *Bucket) Begin(ctx context.Context, f *files.File) (uploadID string, err
 
 // SignPart implements [files.Multipart].
 func (b *Bucket) SignPart(ctx context.Context, f *files.File, number int, sum [32]byte, until time.Time) (files.SignedRequest, error) {
+	store, err := b.proved(ctx, f.Key)
+	if err != nil {
+		return files.SignedRequest{}, err
+	}
 	life, err := lifeUntil(f, until)
 	if err != nil {
 		return files.SignedRequest{}, err
 	}
 	length := min(f.PartSize, f.Size-int64(number-1)*f.PartSize)
+	o := inHeaders(life)
+	if store.pins {
+		o = inHeaders(life, copySource)
+	}
 	signed, err := s3.NewPresignClient(b.public).PresignUploadPart(ctx, &s3.UploadPartInput{
 		Bucket: &b.name, Key: &f.Key, UploadId: &f.UploadID, PartNumber: aws.Int32(int32(number)), ContentLength: &length,
 		ChecksumSHA256: aws.String(base64.StdEncoding.EncodeToString(sum[:])),
-	}, inHeaders(life))
+	}, o)
 	if err != nil {
 		return files.SignedRequest{}, fmt.Errorf("s3objects: signing part %d of %s: %w", number, f.ID, err)
 	}

@@ -40,11 +40,13 @@ type inParts struct {
 	t *testing.T
 	files.Service
 	bucket *s3objects.Bucket
+	name   string
 }
 
 func newInParts(t *testing.T, srv *servertest.Server) *inParts {
-	b := s3objects.New(srv.Client(), srv.NewBucket(t), "")
-	return &inParts{t, files.Service{Index: memindex.New(), Objects: b, Times: files.DefaultTimes(), Prefix: "files/"}, b}
+	name := srv.NewBucket(t)
+	b := s3objects.New(srv.Client(), name, "")
+	return &inParts{t, files.Service{Index: memindex.New(), Objects: b, Times: files.DefaultTimes(), Prefix: "files/"}, b, name}
 }
 
 // begin begins an upload of pieces with an idempotency key.
@@ -248,6 +250,7 @@ func TestPartRefused(t *testing.T) {
 			"other bytes": {400, 400, strings.ToUpper(part), nil},
 			"no length":   {411, 403, part, func(r *http.Request) { r.ContentLength, r.Body = -1, io.NopCloser(bytes.NewReader([]byte(part))) }},
 			"no sum":      {400, 403, strings.ToUpper(part), func(r *http.Request) { r.Header.Del("X-Amz-Checksum-Sha256") }},
+			"copy source": {403, 403, part, with("X-Amz-Copy-Source", copySource(t, x.bucket, x.name))},
 			"other part": {403, 403, part, func(r *http.Request) {
 				r.URL.RawQuery = strings.Replace(r.URL.RawQuery, "partNumber=3", "partNumber=1", 1)
 			}},

@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -20,6 +22,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/pawlhq/pawl/files"
 )
@@ -29,6 +32,9 @@ type Bucket struct {
 	client, public *s3.Client
 	name           string
 	downloads      atomic.Pointer[scope]
+	proof          atomic.Pointer[proof]
+	prefix         atomic.Pointer[string] // of proofs
+	proving        singleflight.Group
 }
 
 var _ files.Objects = (*Bucket)(nil)
@@ -55,21 +61,35 @@ func (b *Bucket) put(f *files.File) *s3.PutObjectInput {
 // Sign implements [files.Objects]. The URL ends before until, for signatures count
 // whole seconds.
 func (b *Bucket) Sign(ctx context.Context, f *files.File, until time.Time) (files.SignedRequest, error) {
+	store, err := b.proved(ctx, f.Key)
+	if err != nil {
+		return files.SignedRequest{}, err
+	}
+	return b.signPut(ctx, b.public, f, until, store.pins)
+}
+
+func (b *Bucket) signPut(ctx context.Context, c *s3.Client, f *files.File, until time.Time, pinned bool) (files.SignedRequest, error) {
 	life, err := lifeUntil(f, until)
 	if err != nil {
 		return files.SignedRequest{}, err
 	}
-	signed, err := s3.NewPresignClient(b.public).PresignPutObject(ctx, b.put(f), inHeaders(life))
+	o := inHeaders(life)
+	if pinned {
+		o = inHeaders(life, pins...)
+	}
+	signed, err := s3.NewPresignClient(c).PresignPutObject(ctx, b.put(f), o)
 	if err != nil {
 		return files.SignedRequest{}, fmt.Errorf("s3objects: signing the upload of %s: %w", f.ID, err)
 	}
 	return toSend(signed, until), nil
 }
 
+// toSend leaves out what a client does not send itself: host, and headers that are
+// pinned.
 func toSend(signed *v4.PresignedHTTPRequest, until time.Time) files.SignedRequest {
 	out := files.SignedRequest{Method: signed.Method, URL: signed.URL, Headers: map[string]string{}, Until: until}
 	for name, values := range signed.SignedHeader {
-		if name != "Host" {
+		if name != "Host" && !slices.Contains(pins, strings.ToLower(name)) {
 			out.Headers[http.CanonicalHeaderKey(name)] = values[0]
 		}
 	}
@@ -84,10 +104,12 @@ func lifeUntil(f *files.File, until time.Time) (time.Duration, error) {
 	return life, nil
 }
 
-// inHeaders keeps headers out of the query, where a store may overlook them.
-func inHeaders(life time.Duration) func(*s3.PresignOptions) {
+// inHeaders keeps headers out of the query, where a store may overlook them, and pins
+// others.
+func inHeaders(life time.Duration, pins ...string) func(*s3.PresignOptions) {
 	return func(o *s3.PresignOptions) {
 		o.Expires = life
+		o.ClientOptions = append(o.ClientOptions, pin(pins))
 		o.Presigner = v4.NewSigner(func(o *v4.SignerOptions) {
 			o.DisableHeaderHoisting, o.DisableURIPathEscaping = true, true
 		})
@@ -97,6 +119,9 @@ func inHeaders(life time.Duration) func(*s3.PresignOptions) {
 // Put implements [files.Objects]. It is sent once: a retry of one that had landed
 // would see its own object.
 func (b *Bucket) Put(ctx context.Context, f *files.File, body io.ReadSeeker) error {
+	if _, err := b.proved(ctx, f.Key); err != nil {
+		return err
+	}
 	in := b.put(f)
 	in.Body = body
 	_, err := b.client.PutObject(ctx, in, once, s3.WithAPIOptions(v4.SwapComputePayloadSHA256ForUnsignedPayloadMiddleware))
@@ -109,8 +134,17 @@ func (b *Bucket) Put(ctx context.Context, f *files.File, body io.ReadSeeker) err
 func once(o *s3.Options) { o.Retryer = aws.NopRetryer{} }
 
 // Look implements [files.Objects]. The date is that of the answer, also of one that
-// says that nothing is there.
+// says that nothing is there. An object without a SHA-256 is another program's, if the
+// store has been proved to show them.
 func (b *Bucket) Look(ctx context.Context, key string) (files.Seen, error) {
+	seen, err := b.look(ctx, key)
+	if err == nil && seen.Found && seen.SHA256 == [32]byte{} {
+		_, err = b.proved(ctx, key)
+	}
+	return seen, err
+}
+
+func (b *Bucket) look(ctx context.Context, key string) (files.Seen, error) {
 	for range lookTries {
 		out, err := b.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &b.name, Key: &key, ChecksumMode: types.ChecksumModeEnabled})
 		if err == nil {

@@ -51,11 +51,27 @@ func send(t *testing.T, s files.SignedRequest, body string, change func(*http.Re
 	return resp.StatusCode, string(answer)
 }
 
+// copySource puts an object of another user, and returns the name to copy it by.
+func copySource(t *testing.T, b *s3objects.Bucket, bucket string) string {
+	t.Helper()
+	f := files.File{ID: "secret", Entity: "other", Key: "files/secret", Promise: promise(text)}
+	if err := b.Put(t.Context(), &f, strings.NewReader(text)); err != nil {
+		t.Fatal(err)
+	}
+	return "/" + bucket + "/" + f.Key
+}
+
+func with(name, value string) func(*http.Request) {
+	return func(r *http.Request) { r.Header.Set(name, value) }
+}
+
 // TestStoreRefuses: the store itself refuses whatever was not promised, and nothing
 // is left behind. docs/FILES.md has the table.
 func TestStoreRefuses(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
-		b := s3objects.New(srv.Client(), srv.NewBucket(t), "")
+		bucket := srv.NewBucket(t)
+		b := s3objects.New(srv.Client(), bucket, "")
+		other := copySource(t, b, bucket)
 		for name, test := range map[string]struct {
 			minio, versitygw int // status of the answer
 			body             string
@@ -68,6 +84,16 @@ func TestStoreRefuses(t *testing.T) {
 			"other entity": {403, 403, text, func(r *http.Request) { r.Header.Set("X-Amz-Meta-Entity", "someone else") }},
 			"no condition": {400, 403, text, func(r *http.Request) { r.Header.Del("If-None-Match") }},
 			"no length":    {411, 403, text, func(r *http.Request) { r.ContentLength, r.Body = -1, io.NopCloser(strings.NewReader(text)) }},
+			"copy source":  {403, 403, text, with("X-Amz-Copy-Source", other)},
+			"customer key": {400, 403, text, with("X-Amz-Server-Side-Encryption-Customer-Algorithm", "AES256")},
+			"tags":         {403, 403, text, with("X-Amz-Tagging", "a=b")},
+			"public":       {403, 403, text, with("X-Amz-Acl", "public-read")},
+			"storage":      {403, 403, text, with("X-Amz-Storage-Class", "REDUCED_REDUNDANCY")},
+			"redirect":     {403, 403, text, with("X-Amz-Website-Redirect-Location", "https://example.org")},
+			"legal hold":   {403, 403, text, with("X-Amz-Object-Lock-Legal-Hold", "ON")},
+			"encoding":     {403, 200, text, with("Content-Encoding", "gzip")},
+			"caching":      {403, 200, text, with("Cache-Control", "public")},
+			"metadata":     {400, 403, text, with("X-Amz-Meta-More", "more")},
 			"no sum":       {400, 403, strings.ToUpper(text), func(r *http.Request) { r.Header.Del("X-Amz-Checksum-Sha256") }},
 		} {
 			t.Run(name, func(t *testing.T) {
@@ -77,11 +103,12 @@ func TestStoreRefuses(t *testing.T) {
 					t.Fatal(err)
 				}
 				status, answer := send(t, signed, test.body, test.change)
-				if want := map[string]int{"minio": test.minio, "versitygw": test.versitygw}[srv.Name]; status != want {
+				want := map[string]int{"minio": test.minio, "versitygw": test.versitygw}[srv.Name]
+				if status != want {
 					t.Errorf("%d %s, want %d", status, answer, want)
 				}
-				if seen, err := b.Look(t.Context(), f.Key); err != nil || seen.Found {
-					t.Errorf("%+v, %v: want nothing there", seen, err)
+				if seen, err := b.Look(t.Context(), f.Key); err != nil || seen.Found != (want == http.StatusOK) {
+					t.Errorf("%+v, %v: want nothing there that was refused", seen, err)
 				}
 			})
 		}
@@ -130,18 +157,29 @@ func TestLookElsewhere(t *testing.T) {
 			w.WriteHeader(http.StatusNotFound)
 			return true
 		}
-		for what, b := range map[string]*s3objects.Bucket{
-			"a gateway without a store": s3objects.New(behind(t, srv, gateway, nil), name, ""),
-			"no bucket":                 s3objects.New(srv.Client(), name+"-missing", ""),
-		} {
-			away.Store(true)
-			if seen, err := b.Look(t.Context(), f.Key); err == nil {
-				t.Errorf("%s: %+v", what, seen)
+		look := func(what string, b *s3objects.Bucket, leave func()) (files.Seen, error) {
+			t.Helper()
+			if err := b.Prove(t.Context(), "files/"); err != nil {
+				t.Fatal(what, err)
+			}
+			leave()
+			return b.Look(t.Context(), f.Key)
+		}
+		leave := func() { away.Store(true) }
+		if seen, err := look("late", s3objects.New(behind(t, srv, late, nil), name, ""), leave); err != nil || !seen.Found {
+			t.Errorf("%+v, %v: want what came", seen, err)
+		}
+		if seen, err := look("gateway", s3objects.New(behind(t, srv, gateway, nil), name, ""), leave); err == nil {
+			t.Errorf("a gateway without a store is believed: %+v", seen)
+		}
+		gone := srv.NewBucket(t)
+		remove := func() {
+			if _, err := srv.Client().DeleteBucket(t.Context(), &s3.DeleteBucketInput{Bucket: &gone}); err != nil {
+				t.Fatal(err)
 			}
 		}
-		away.Store(true)
-		if seen, err := s3objects.New(behind(t, srv, late, nil), name, "").Look(t.Context(), f.Key); err != nil || !seen.Found {
-			t.Errorf("%+v, %v: want what came", seen, err)
+		if seen, err := look("bucket", s3objects.New(srv.Client(), gone, ""), remove); err == nil {
+			t.Errorf("an object is absent where there is no bucket: %+v", seen)
 		}
 	})
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawlhq/pawl/files"
 	"github.com/pawlhq/pawl/files/s3objects"
+	"github.com/pawlhq/pawl/internal/servertest"
 )
 
 // answering returns a bucket of a store that answers by handler.
@@ -31,7 +32,8 @@ func answering(t *testing.T, handler http.HandlerFunc) *s3objects.Bucket {
 // TestSignedTimes: the URL of an upload ends no later than it should, and not much
 // earlier; the URL of a download lives as long as is asked for.
 func TestSignedTimes(t *testing.T) {
-	b := answering(t, http.NotFound)
+	srv := servertest.MinIO(t, servertest.Options{})
+	b := s3objects.New(srv.Client(), srv.NewBucket(t), "")
 	f := &files.File{ID: "id", Entity: "e", Key: "files/id", Promise: promise(text)}
 	until := time.Now().Add(10 * time.Minute)
 	put, err := b.Sign(t.Context(), f, until)
@@ -82,6 +84,7 @@ func TestDateOfStore(t *testing.T) {
 		w.Header().Set("Date", date.Format(http.TimeFormat))
 		if r.URL.Path == "/bucket/there" {
 			w.Header().Set("Content-Length", "5")
+			w.Header().Set("X-Amz-Checksum-Sha256", "LPJNul+wow4m6DsqxbninhsWHlwfp0JecwQzYpOLmCQ=")
 			return
 		}
 		w.WriteHeader(http.StatusNotFound)

@@ -70,7 +70,8 @@ func runFilesServe(ctx context.Context, a *app) (err error) {
 	if c == nil {
 		return errNoFiles(m.config)
 	}
-	service, err := m.fileService(ctx, c, true)
+	objects := m.fileObjects(c)
+	service, err := m.fileService(ctx, c, objects, true)
 	if err != nil {
 		return err
 	}
@@ -80,7 +81,7 @@ func runFilesServe(ctx context.Context, a *app) (err error) {
 		return m.config.At("files", err)
 	}
 	m.parts.Pipelines = append(m.parts.Pipelines, filesPipeline(c, service))
-	m.parts.Check = func(ctx context.Context) error { return m.checkFiles(ctx, c) }
+	m.parts.Check = func(ctx context.Context) error { return m.checkFiles(ctx, c, objects) }
 	sources, err := m.sources(ctx)
 	if err != nil {
 		return err
@@ -96,15 +97,21 @@ func errNoFiles(c *config.Config) error {
 	return c.At("files", errors.New("is missing: say where files go (files: {to: s3://bucket/prefix/, secret: …})"))
 }
 
-// checkFiles looks at the bucket. A store that is down may be waiting for this very
-// process to listen, and what fails meanwhile is tried again.
-func (m *machine) checkFiles(ctx context.Context, c *config.Files) error {
-	err := m.objects.Check(ctx, c.To.Bucket)
-	if ctx.Err() != nil || errors.Is(err, bucket.ErrUnavailable) {
-		m.log.Warn("the object store does not answer yet; starting all the same", "error", err)
-		return nil
+// checkFiles looks whether the bucket is there and fit for files. A store that is down
+// may be waiting for this very process to listen, and what fails meanwhile is tried
+// again.
+func (m *machine) checkFiles(ctx context.Context, c *config.Files, objects *s3objects.Bucket) error {
+	if err := m.objects.Check(ctx, c.To.Bucket); err != nil && ctx.Err() == nil && !errors.Is(err, bucket.ErrUnavailable) {
+		return err
 	}
-	return err
+	err := objects.Prove(ctx, c.To.Prefix)
+	if errors.Is(err, s3objects.ErrUnfit) {
+		return err
+	}
+	if err != nil {
+		m.log.Warn("the object store could not be proved fit yet; starting all the same, and proving it before the first upload", "error", err)
+	}
+	return nil
 }
 
 // beside returns a path that counts from the folder of the configuration.
@@ -115,15 +122,19 @@ func (m *machine) beside(path string) string {
 	return filepath.Join(filepath.Dir(m.config.Name()), path)
 }
 
+func (m *machine) fileObjects(c *config.Files) *s3objects.Bucket {
+	return s3objects.New(m.objects.Client(), c.To.Bucket, c.PublicEndpoint)
+}
+
 // fileService opens the index, and makes it if it is not there and may be made.
-func (m *machine) fileService(ctx context.Context, c *config.Files, create bool) (*files.Service, error) {
+func (m *machine) fileService(ctx context.Context, c *config.Files, objects files.Objects, create bool) (*files.Service, error) {
 	quota := cmp.Or(int64(c.Quota), 10<<30)
 	index, err := m.fileIndex(ctx, c, create)
 	if err != nil {
 		return nil, m.config.At("files.index", err)
 	}
 	return &files.Service{
-		Index: index, Objects: s3objects.New(m.objects.Client(), c.To.Bucket, c.PublicEndpoint),
+		Index: index, Objects: objects,
 		Times: files.DefaultTimes(), Prefix: c.To.Prefix, Quota: func(string) int64 { return quota },
 		Logger: m.log,
 	}, nil

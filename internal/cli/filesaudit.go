@@ -70,7 +70,7 @@ func runFilesAudit(ctx context.Context, a *app, o files.AuditOptions) (err error
 	if err := m.objects.Check(ctx, c.To.Bucket); err != nil {
 		return err
 	}
-	service, err := m.fileService(ctx, c, false)
+	service, err := m.fileService(ctx, c, m.fileObjects(c), false)
 	if err != nil {
 		return err
 	}

@@ -1,12 +1,19 @@
 package cli
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"github.com/pawlhq/pawl/bucket/s3bucket"
+	"github.com/pawlhq/pawl/internal/config"
 	"github.com/pawlhq/pawl/internal/parts"
+	"github.com/pawlhq/pawl/internal/servertest"
 )
 
 // TestFileIndex: the index is where the configuration says, or in the database of
@@ -41,5 +48,36 @@ func TestFileIndex(t *testing.T) {
 		if test.file != "" && (len(made) != 1 || filepath.Base(made[0]) != test.file) {
 			t.Errorf("%s: made %q: want %s", test.text, made, test.file)
 		}
+	}
+}
+
+// TestFileStore: a store that is not fit for files is refused at start, and one that is
+// down is waited for.
+func TestFileStore(t *testing.T) {
+	srv := servertest.MinIO(t, servertest.Options{})
+	name := srv.NewBucket(t)
+	check := func(endpoint string) error {
+		store, err := s3bucket.New(t.Context(), s3bucket.Config{Endpoint: endpoint, PathStyle: true, AccessKey: srv.AccessKey, SecretKey: srv.SecretKey})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := &machine{objects: store, log: slog.New(slog.DiscardHandler)}
+		c := &config.Files{To: config.Location{Bucket: name, Prefix: "files/"}}
+		return m.checkFiles(t.Context(), c, m.fileObjects(c))
+	}
+	if err := check(srv.Endpoint); err != nil {
+		t.Error(err)
+	}
+	if err := check("http://127.0.0.1:1"); err != nil {
+		t.Errorf("down: %v", err)
+	}
+	_, err := srv.Client().PutBucketVersioning(t.Context(), &s3.PutBucketVersioningInput{
+		Bucket: &name, VersioningConfiguration: &types.VersioningConfiguration{Status: types.BucketVersioningStatusEnabled},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := check(srv.Endpoint); err == nil || !strings.Contains(err.Error(), "suspend its versioning") {
+		t.Errorf("versions: %v", err)
 	}
 }

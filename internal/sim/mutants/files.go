@@ -192,6 +192,35 @@ var uploads = []Mutant{
 		Why:   "The look that found it lost slept while its object came back, whose notification was heard before: it stays lost.",
 		Test:  transitions("nothing, always: lost, look at never"),
 	},
+	{
+		Name:  "an-upload-that-may-copy",
+		Edits: []Edit{{"files/s3objects/s3objects.go", "	if pinned {\n", "	if pinned && false {\n"}},
+		Why:   "Users read the files of others, and other buckets, with the rights of the service.",
+		Test:  stored("TestStoreRefuses"),
+	},
+	{
+		Name:  "a-part-that-may-copy",
+		Edits: []Edit{{"files/s3objects/parts.go", "	if store.pins {\n", "	if store.pins && false {\n"}},
+		Why:   "Users read the files of others, and other buckets, with the rights of the service.",
+		Test:  stored("TestPartRefused"),
+	},
+	{
+		Name:  "a-404-that-is-not-the-stores",
+		Edits: []Edit{{"files/s3objects/s3objects.go", "isCode(err, \"NoSuchKey\")", "refused.HTTPStatusCode() == http.StatusNotFound"}},
+		Why:   "While a proxy has lost the store, bytes that were stored expire.",
+		Test:  stored("TestLookElsewhere"),
+	},
+	{
+		Name:  "a-store-that-is-not-proved",
+		Edits: []Edit{{"files/s3objects/prove.go", "(seen.Size != f.Size || seen.SHA256 != f.SHA256)", "seen.Size != f.Size"}},
+		Why:   "The store shows no SHA-256, and every file expires.",
+		Test:  stored("TestUnfit"),
+	},
+}
+
+// stored is a test against real stores.
+func stored(name string) *Test {
+	return &Test{Args: []string{"./files/s3objects", "-run", name + "$"}, Says: "FAIL: " + name}
 }
 
 // filed are worlds of files in which something goes wrong.

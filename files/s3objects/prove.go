@@ -1,0 +1,203 @@
+package s3objects
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/pawlhq/pawl/files"
+)
+
+// ErrUnfit: files would be lost or betrayed in the store. The error says why.
+var ErrUnfit = errors.New("the store is not fit for the files of users")
+
+const (
+	// proofs is below the prefix, and no file's name: audits leave it alone.
+	proofs = ".pawl-doctor/"
+	// proofTime bounds a proof, and proofClean the cleaning up.
+	proofTime, proofClean = time.Minute, 30 * time.Second
+
+	proofText, otherText = "pawl proves", "PAWL PROVES"
+)
+
+// Prove proves, with a few requests on fresh keys below ".pawl-doctor/" after prefix,
+// what files live by: that signed uploads are taken once, and only with the bytes that
+// were promised; that a copy source, which would read any object with the service's
+// rights, is refused; that HEAD shows length and SHA-256; and that the bucket keeps no
+// versions. It needs the permissions to read, write and remove there.
+//
+// An error that matches [ErrUnfit] is the store's. After any other, which may pass,
+// the bucket is proved before the next upload is signed.
+func (b *Bucket) Prove(ctx context.Context, prefix string) error {
+	b.prefix.Store(&prefix)
+	_, err := b.proved(ctx, prefix)
+	return err
+}
+
+// proved returns what a proof has shown, by one at a time, where there was none.
+// Without [Bucket.Prove] the folder of key is the prefix.
+func (b *Bucket) proved(ctx context.Context, key string) (*proof, error) {
+	if p := b.proof.Load(); p != nil {
+		return p, nil
+	}
+	prefix := key[:strings.LastIndex(key, "/")+1]
+	if given := b.prefix.Load(); given != nil {
+		prefix = *given
+	}
+	done := b.proving.DoChan("", func() (any, error) {
+		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), proofTime)
+		defer stop()
+		p := &proof{Bucket: b, folder: prefix + proofs + rand.Text() + "/", sent: map[string]bool{}}
+		err := errors.Join(p.run(ctx), p.clean(ctx))
+		if err != nil {
+			return nil, fmt.Errorf("s3objects: proving s3://%s: %w", b.name, err)
+		}
+		b.proof.Store(p)
+		return p, nil
+	})
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case r := <-done:
+		p, _ := r.Val.(*proof)
+		return p, r.Err
+	}
+}
+
+// proof is what is known of a store.
+type proof struct {
+	*Bucket
+	pins bool // signatures have to hold headers down
+
+	folder  string
+	sent    map[string]bool // keys that may be there
+	version string          // that was written; empty: the bucket keeps none
+}
+
+func (p *proof) run(ctx context.Context) error {
+	if err := p.honest(ctx, "1"); err != nil {
+		return err
+	}
+	if err := p.refused(ctx, "1", proofText, "a second PUT to the same URL", nil); err != nil {
+		return err
+	}
+	if err := p.refused(ctx, "2", otherText, "other bytes than their SHA-256 promises", nil); err != nil {
+		return err
+	}
+	if err := p.copied(ctx, "3"); !errors.Is(err, ErrUnfit) {
+		return err
+	}
+	p.pins = true
+	if err := p.honest(ctx, "4"); err != nil {
+		return err
+	}
+	return p.copied(ctx, "5")
+}
+
+// honest makes an upload as it should be, and looks at it.
+func (p *proof) honest(ctx context.Context, name string) error {
+	status, err := p.put(ctx, name, proofText, nil)
+	switch {
+	case err != nil:
+		return err
+	case status == http.StatusForbidden:
+		return fmt.Errorf("%w: it answers 403 to a signed PUT: the key must have the permission to write below %s", ErrUnfit, p.folder)
+	case status/100 != 2:
+		return fmt.Errorf("%w: it answers %d to a signed PUT with SHA-256 and If-None-Match: use one that takes it", ErrUnfit, status)
+	case p.version != "":
+		return fmt.Errorf("%w: the bucket keeps versions, so that the bytes of removed files would stay: suspend its versioning, or use another bucket", ErrUnfit)
+	}
+	f := p.file(name)
+	seen, err := p.look(ctx, f.Key)
+	if err == nil && (seen.Size != f.Size || seen.SHA256 != f.SHA256) {
+		err = fmt.Errorf("%w: HEAD does not show the length and SHA-256 of what was uploaded: use one that does, and let no proxy drop x-amz-checksum-sha256", ErrUnfit)
+	}
+	return err
+}
+
+// copied tries to copy an object by a signed upload.
+func (p *proof) copied(ctx context.Context, name string) error {
+	return p.refused(ctx, name, proofText, "a copy source that was not signed, by which users read any object", func(r *http.Request) {
+		r.Header.Set(copySource, "/"+p.name+"/"+p.file("1").Key)
+	})
+}
+
+// refused makes an upload that the store must refuse.
+func (p *proof) refused(ctx context.Context, name, body, what string, change func(*http.Request)) error {
+	status, err := p.put(ctx, name, body, change)
+	if err == nil && status/100 == 2 {
+		err = fmt.Errorf("%w: it takes %s: use one that refuses it", ErrUnfit, what)
+	}
+	return err
+}
+
+func (p *proof) file(name string) files.File {
+	return files.File{ID: "a proof", Entity: "pawl", Key: p.folder + name, Promise: files.Promise{
+		Size: int64(len(proofText)), ContentType: "text/plain", SHA256: sha256.Sum256([]byte(proofText)),
+	}}
+}
+
+// put uploads as a user does, but with the bytes of body and as change leaves the
+// request. What a store answers that cannot work just now is an error.
+func (p *proof) put(ctx context.Context, name, body string, change func(*http.Request)) (status int, err error) {
+	f := p.file(name)
+	signed, err := p.signPut(ctx, p.client, &f, time.Now().Add(proofTime), p.pins)
+	if err != nil {
+		return 0, err
+	}
+	r, err := http.NewRequestWithContext(ctx, signed.Method, signed.URL, strings.NewReader(body))
+	if err != nil {
+		return 0, err
+	}
+	for name, value := range signed.Headers {
+		r.Header.Set(name, value)
+	}
+	if change != nil {
+		change(r)
+	}
+	p.sent[f.Key] = true
+	resp, err := p.client.Options().HTTPClient.Do(r)
+	if err != nil {
+		return 0, err
+	}
+	if err := resp.Body.Close(); err != nil {
+		return 0, err
+	}
+	if version := resp.Header.Get("X-Amz-Version-Id"); version != "null" {
+		p.version = version
+	}
+	switch status := resp.StatusCode; {
+	case status/100 == 2, status == http.StatusNotImplemented:
+		return status, nil
+	case status/100 == 4 && status != http.StatusNotFound && status != http.StatusTooManyRequests && status != http.StatusRequestTimeout:
+		return status, nil
+	}
+	return 0, fmt.Errorf("the store answers %q to a signed PUT", resp.Status)
+}
+
+// clean removes what the proof may have left.
+func (p *proof) clean(ctx context.Context) (err error) {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), proofClean)
+	defer stop()
+	for key := range p.sent {
+		in := &s3.DeleteObjectInput{Bucket: &p.name, Key: &key}
+		if p.version != "" {
+			in.VersionId = &p.version
+		}
+		_, failed := p.client.DeleteObject(ctx, in)
+		if isCode(failed, "AccessDenied") {
+			failed = fmt.Errorf("%w: the key must have the permission to remove: %w", ErrUnfit, failed)
+		}
+		if failed != nil {
+			err = errors.Join(err, fmt.Errorf("removing %s: %w", key, failed))
+		}
+	}
+	return err
+}

@@ -1,0 +1,146 @@
+package s3objects_test
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"github.com/pawlhq/pawl/files"
+	"github.com/pawlhq/pawl/files/s3objects"
+	"github.com/pawlhq/pawl/internal/servertest"
+)
+
+// empty checks that a proof has left nothing, in versions either.
+func empty(t *testing.T, srv *servertest.Server, name string) {
+	t.Helper()
+	out, err := srv.Client().ListObjectsV2(t.Context(), &s3.ListObjectsV2Input{Bucket: &name})
+	if err != nil || len(out.Contents) > 0 {
+		t.Errorf("left %d objects, %v", len(out.Contents), err)
+	}
+	if srv.Name != "minio" {
+		return
+	}
+	versions, err := srv.Client().ListObjectVersions(t.Context(), &s3.ListObjectVersionsInput{Bucket: &name})
+	if err != nil || len(versions.Versions)+len(versions.DeleteMarkers) > 0 {
+		t.Errorf("left %d versions and %d removals, %v", len(versions.Versions), len(versions.DeleteMarkers), err)
+	}
+}
+
+// TestProve: the stores that docs/FILES.md names are fit, and headers are pinned where
+// the store takes a copy source that was not signed.
+func TestProve(t *testing.T) {
+	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
+		name := srv.NewBucket(t)
+		b := s3objects.New(srv.Client(), name, "")
+		if err := b.Prove(t.Context(), "files/"); err != nil {
+			t.Fatal(err)
+		}
+		empty(t, srv, name)
+		f := files.File{ID: "a", Entity: "e", Key: "files/a", Promise: promise(text)}
+		signed, err := b.Sign(t.Context(), &f, time.Now().Add(time.Minute))
+		if pinned := strings.Contains(signed.URL, "x-amz-copy-source="); err != nil || pinned != (srv.Name == "minio") {
+			t.Errorf("pinned: %v, %v", pinned, err)
+		}
+	})
+}
+
+// TestUnfit: a store that loses or betrays files is refused, and told why.
+func TestUnfit(t *testing.T) {
+	srv := servertest.MinIO(t, servertest.Options{})
+	answers := func(status int, when func(*http.Request) bool) func(*http.Response) error {
+		return func(r *http.Response) error {
+			if r.Request.Method == http.MethodPut && r.StatusCode == status && when(r.Request) {
+				r.StatusCode, r.Status = http.StatusOK, "200 OK"
+			}
+			return nil
+		}
+	}
+	any := func(*http.Request) bool { return true }
+	for want, test := range map[string]struct {
+		versions bool
+		change   func(*http.Response) error
+	}{
+		"HEAD does not show": {change: func(r *http.Response) error { r.Header.Del("X-Amz-Checksum-Sha256"); return nil }},
+		"keeps versions":     {versions: true},
+		"a second PUT":       {change: answers(http.StatusPreconditionFailed, any)},
+		"other bytes":        {change: answers(http.StatusBadRequest, any)},
+		"a copy source":      {change: answers(http.StatusForbidden, func(r *http.Request) bool { return r.Header.Get("X-Amz-Copy-Source") != "" })},
+		"answers 403": {change: func(r *http.Response) error {
+			if r.Request.Method == http.MethodPut {
+				r.StatusCode = http.StatusForbidden
+			}
+			return nil
+		}},
+	} {
+		t.Run(want, func(t *testing.T) {
+			name := srv.NewBucket(t)
+			if test.versions {
+				_, err := srv.Client().PutBucketVersioning(t.Context(), &s3.PutBucketVersioningInput{
+					Bucket: &name, VersioningConfiguration: &types.VersioningConfiguration{Status: types.BucketVersioningStatusEnabled},
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			b := s3objects.New(behind(t, srv, nil, test.change), name, "")
+			err := b.Prove(t.Context(), "files/")
+			if !errors.Is(err, s3objects.ErrUnfit) || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v: want %q", err, want)
+			}
+			empty(t, srv, name)
+			f := files.File{ID: "a", Entity: "e", Key: "files/a", Promise: promise(text)}
+			if _, err := b.Sign(t.Context(), &f, time.Now().Add(time.Minute)); !errors.Is(err, s3objects.ErrUnfit) {
+				t.Errorf("an upload was signed: %v", err)
+			}
+		})
+	}
+}
+
+// TestLookUnfit: the bytes of users do not expire because the store shows no SHA-256.
+// An object of another program does.
+func TestLookUnfit(t *testing.T) {
+	srv := servertest.MinIO(t, servertest.Options{})
+	name := srv.NewBucket(t)
+	f := files.File{ID: "a", Entity: "e", Key: "files/a", Promise: promise(text)}
+	if _, err := srv.Client().PutObject(t.Context(), &s3.PutObjectInput{Bucket: &name, Key: &f.Key, Body: strings.NewReader(text)}); err != nil {
+		t.Fatal(err)
+	}
+	if seen, err := s3objects.New(srv.Client(), name, "").Look(t.Context(), f.Key); err != nil || !seen.Found {
+		t.Errorf("%+v, %v", seen, err)
+	}
+	bare := behind(t, srv, nil, func(r *http.Response) error { r.Header.Del("X-Amz-Checksum-Sha256"); return nil })
+	if seen, err := s3objects.New(bare, name, "").Look(t.Context(), f.Key); !errors.Is(err, s3objects.ErrUnfit) {
+		t.Errorf("%+v, %v", seen, err)
+	}
+}
+
+// TestProveLater: a store that is down is no unfit one. It is proved before the first
+// upload is signed.
+func TestProveLater(t *testing.T) {
+	srv := servertest.MinIO(t, servertest.Options{})
+	name := srv.NewBucket(t)
+	var down atomic.Bool
+	down.Store(true)
+	b := s3objects.New(behind(t, srv, func(w http.ResponseWriter, _ *http.Request) bool {
+		if down.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+		return down.Load()
+	}, nil), name, "")
+	if err := b.Prove(t.Context(), "files/"); err == nil || errors.Is(err, s3objects.ErrUnfit) {
+		t.Error(err)
+	}
+	down.Store(false)
+	f := files.File{ID: "a", Entity: "e", Key: "files/a", Promise: promise(text)}
+	signed, err := b.Sign(t.Context(), &f, time.Now().Add(time.Minute))
+	if err != nil || !strings.Contains(signed.URL, "x-amz-copy-source=") {
+		t.Errorf("%s, %v", signed.URL, err)
+	}
+	empty(t, srv, name)
+}
