@@ -267,3 +267,30 @@ func TestPartRefused(t *testing.T) {
 		x.is(files.Pending, got, err)
 	})
 }
+
+// TestPartsNoSum: a store that keeps no SHA-256 of an upload in parts is refused as the
+// upload begins, or when it is complete at the latest.
+func TestPartsNoSum(t *testing.T) {
+	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
+		const says = "the store keeps no SHA-256 of uploads in parts"
+		without := func(header string) *inParts {
+			x := newInParts(t, srv)
+			x.bucket = s3objects.New(behind(t, srv, nil, func(r *http.Response) error {
+				r.Header.Del(header)
+				return nil
+			}), srv.NewBucket(t), srv.Endpoint)
+			x.Objects = x.bucket
+			return x
+		}
+		p, sums := promiseOf(pieces())
+		if _, _, err := without("X-Amz-Checksum-Algorithm").UploadParts(t.Context(), "e", "", p, sums); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("begun: %v", err)
+		}
+		x := without("X-Amz-Checksum-Sha256")
+		f, signed := x.begin("")
+		x.send(signed, 0, 1, 2)
+		if _, err := x.Complete(t.Context(), f.ID); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("completed: %v", err)
+		}
+	})
+}
