@@ -273,20 +273,22 @@ func TestPartRefused(t *testing.T) {
 func TestPartsNoSum(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
 		const says = "the store keeps no SHA-256 of uploads in parts"
-		without := func(header string) *inParts {
+		without := func(header, value string) *inParts { // that has value in it
 			x := newInParts(t, srv)
 			x.bucket = s3objects.New(behind(t, srv, nil, func(r *http.Response) error {
-				r.Header.Del(header)
+				if strings.Contains(r.Header.Get(header), value) {
+					r.Header.Del(header)
+				}
 				return nil
 			}), srv.NewBucket(t), srv.Endpoint)
 			x.Objects = x.bucket
 			return x
 		}
 		p, sums := promiseOf(pieces())
-		if _, _, err := without("X-Amz-Checksum-Algorithm").UploadParts(t.Context(), "e", "", p, sums); err == nil || !strings.Contains(err.Error(), says) {
+		if _, _, err := without("X-Amz-Checksum-Algorithm", "").UploadParts(t.Context(), "e", "", p, sums); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("begun: %v", err)
 		}
-		x := without("X-Amz-Checksum-Sha256")
+		x := without("X-Amz-Checksum-Sha256", "-")
 		f, signed := x.begin("")
 		x.send(signed, 0, 1, 2)
 		if _, err := x.Complete(t.Context(), f.ID); err == nil || !strings.Contains(err.Error(), says) {
