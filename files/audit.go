@@ -41,6 +41,9 @@ type AuditReport struct {
 	// Foreign are objects that this service never named. They stay, and are no
 	// difference.
 	Foreign int64 `json:"foreign"`
+	// Failed are files and uploads that could not be looked at, or not put right: the
+	// audit went on with the others.
+	Failed int64 `json:"failed"`
 }
 
 // Found is how many differences between index and bucket there were.
@@ -71,6 +74,7 @@ type audit struct {
 	orphans []orphan // up to one more than the limit
 	nextRow func() (File, error, bool)
 	row     *File // ahead; nil: there are no more
+	failed  error // the first
 }
 
 // orphan is an object without a row, or with an upload's ID that upload.
@@ -79,7 +83,8 @@ type orphan struct{ key, uploadID string }
 // Audit compares a listing of the bucket below the service's prefix, in order of
 // key, with the index. Listing and index are no evidence: each difference is looked
 // at, and only what the look finds is written. Of what the timers are about to do
-// anyway nothing is said. After an error the counts are those of a part.
+// anyway nothing is said. What cannot be looked at does not end it, but makes an error
+// in the end; after another error the counts are those of a part.
 func (s *Service) Audit(ctx context.Context, objects iter.Seq2[Listed, error], o AuditOptions) (AuditReport, error) {
 	a := &audit{Service: s, options: o, report: AuditReport{Moved: map[string]int64{}}}
 	next, stop := iter.Pull2(s.Index.Scan(ctx, ""))
@@ -92,7 +97,23 @@ func (s *Service) Audit(ctx context.Context, objects iter.Seq2[Listed, error], o
 	if err == nil && !o.DryRun && !a.report.TooMany(o) {
 		err = a.removeOrphans(ctx)
 	}
+	if err == nil && a.failed != nil {
+		err = fmt.Errorf("files: %d files could not be audited; the first: %w", a.report.Failed, a.failed)
+	}
 	return a.report, err
+}
+
+// goOn notes that something could not be looked at, or not put right. Only the end of
+// ctx ends the audit.
+func (a *audit) goOn(ctx context.Context, key string, err error) error {
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	a.report.Failed++
+	if a.failed == nil {
+		a.failed = fmt.Errorf("%s: %w", key, err)
+	}
+	return nil
 }
 
 // merge reads objects and rows side by side, in order of key.
@@ -142,7 +163,11 @@ func (a *audit) advance() error {
 func (a *audit) compare(ctx context.Context, o *Listed) error {
 	f := a.row
 	if f.differs(o) {
-		if err := a.look(ctx, f.ID); err != nil && !errors.Is(err, ErrNotFound) {
+		err := a.look(ctx, f.ID)
+		if errors.Is(err, ErrNotFound) {
+			err = nil
+		}
+		if err := a.goOn(ctx, f.Key, err); err != nil {
 			return err
 		}
 	}
@@ -203,7 +228,7 @@ func (a *audit) rowless(ctx context.Context, key string) error {
 	}
 	err := a.look(ctx, id)
 	if !errors.Is(err, ErrNotFound) {
-		return err
+		return a.goOn(ctx, key, err)
 	}
 	a.orphan(key, "")
 	return nil
@@ -239,7 +264,7 @@ func (a *audit) uploads(ctx context.Context) error {
 				err = a.Objects.Abort(ctx, u.Key, u.ID)
 			}
 		}
-		if err != nil {
+		if err := a.goOn(ctx, u.Key, err); err != nil {
 			return err
 		}
 	}
@@ -256,10 +281,11 @@ func (a *audit) removeOrphans(ctx context.Context) error {
 		} else {
 			err = a.Objects.Abort(ctx, o.key, o.uploadID)
 		}
-		if err != nil {
+		if err == nil {
+			a.report.Removed++
+		} else if err := a.goOn(ctx, o.key, err); err != nil {
 			return err
 		}
-		a.report.Removed++
 	}
 	return nil
 }

@@ -54,8 +54,9 @@ type Index interface {
 	// Held returns up to limit files of an entity that hold bytes, or may: Pending,
 	// Indexed and Lost ones, in any order.
 	Held(ctx context.Context, entity string, limit int) ([]File, error)
-	// Due returns rows whose LookAt is set and not after before, earliest first.
-	Due(ctx context.Context, before time.Time, limit int) ([]File, error)
+	// Due returns rows whose LookAt is set and not after before, in order of LookAt and
+	// ID: those that come after another row, or nil.
+	Due(ctx context.Context, before time.Time, after *File, limit int) ([]File, error)
 	// Used returns what an entity uses of its quota, in bytes.
 	Used(ctx context.Context, entity string) (int64, error)
 	// Scan yields all rows after a Key, in order of Key.

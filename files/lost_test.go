@@ -24,7 +24,7 @@ func TestLostAgain(t *testing.T) {
 	sweep := func(later time.Duration, want int) {
 		t.Helper()
 		x.Now = func() time.Time { return time.Now().Add(later) }
-		if n, err := x.Sweep(t.Context(), 10); err != nil || n != want {
+		if n, err := (&files.Sweeper{Service: x.Service}).Round(t.Context()); err != nil || n != want {
 			t.Errorf("%d looks, %v: want %d", n, err, want)
 		}
 		x.Now = nil

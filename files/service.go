@@ -103,6 +103,9 @@ func (s *Service) apply(ctx context.Context, from *File, c Change) (Outcome, err
 	}
 	for again := false; ; again = true {
 		o, err := s.Index.Apply(ctx, c)
+		if err != nil && !again && s.Logger != nil {
+			s.Logger.WarnContext(ctx, "files: what became of a change is not clear: it is sent again", "file", c.Next.ID, "error", err)
+		}
 		if err == nil {
 			if again && o.Result == Refused && landed(&c, o.Current) {
 				return Outcome{}, nil
@@ -193,10 +196,16 @@ func (s *Service) sign(ctx context.Context, f *File) (SignedRequest, error) {
 	return s.Objects.Sign(ctx, f, f.PutBy)
 }
 
+// patience is how long a look may take, and what follows an upload through the service:
+// an index that takes no writes is asked again and again until then.
+const patience = 30 * time.Second
+
 // Look moves the row of a file by what the bucket holds. notice says that a
 // notification, or somebody who has uploaded, asks for it. Of an ID without a row it
 // returns ErrNotFound.
 func (s *Service) Look(ctx context.Context, id string, notice bool) (File, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	for {
 		f, err := s.Index.Load(ctx, id)
 		if err != nil {
@@ -350,7 +359,9 @@ func (s *Service) change(ctx context.Context, id string, decide func(*File) (Fil
 // returns the file when it is visible. Where the upload fails its row expires at
 // once; what lands nevertheless is removed.
 func (s *Service) Store(ctx context.Context, entity, idempotency string, p Promise, body io.ReadSeeker) (File, error) {
-	f, signed, err := s.Upload(ctx, entity, idempotency, p)
+	begin, begun := context.WithTimeout(ctx, patience)
+	f, signed, err := s.Upload(begin, entity, idempotency, p)
+	begun()
 	if err != nil || signed.URL == "" {
 		return f, err
 	}
@@ -366,6 +377,8 @@ func (s *Service) Store(ctx context.Context, entity, idempotency string, p Promi
 
 // abandon expires an upload that broke off.
 func (s *Service) abandon(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	_, err := s.change(ctx, id, func(f *File) (File, error) {
 		next, ok := f.broken(&s.Times, s.now())
 		if !ok {
@@ -374,19 +387,4 @@ func (s *Service) abandon(ctx context.Context, id string) error {
 		return next, nil
 	})
 	return err
-}
-
-// Sweep looks at up to limit files whose time has come, and returns at how many. An
-// error of one does not stop the others.
-func (s *Service) Sweep(ctx context.Context, limit int) (n int, err error) {
-	due, err := s.Index.Due(ctx, s.now(), limit)
-	if err != nil {
-		return 0, err
-	}
-	for i := range due {
-		if _, failed := s.Look(ctx, due[i].ID, false); failed != nil && !errors.Is(failed, ErrNotFound) {
-			err = errors.Join(err, fmt.Errorf("files: looking at %s: %w", due[i].ID, failed))
-		}
-	}
-	return len(due), err
 }

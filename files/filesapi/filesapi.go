@@ -4,6 +4,7 @@
 package filesapi
 
 import (
+	"context"
 	_ "embed"
 	"errors"
 	"log/slog"
@@ -14,6 +15,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/graph-gophers/graphql-go"
@@ -76,16 +78,16 @@ func New(c Config) (http.Handler, error) {
 		return nil, err
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /v1/uploads", s.handle("upload", s.upload))
-	mux.HandleFunc("POST /v1/uploads/parts", s.handle("upload parts", s.uploadParts))
+	mux.HandleFunc("POST /v1/uploads", s.handle("upload", within(s.upload)))
+	mux.HandleFunc("POST /v1/uploads/parts", s.handle("upload parts", within(s.uploadParts)))
 	mux.HandleFunc("POST /v1/files", s.handle("store", s.store))
-	mux.HandleFunc("GET /v1/files/{id}", s.handle("get", s.one(s.getFile)))
-	mux.HandleFunc("DELETE /v1/files/{id}", s.handle("delete", s.one(s.deleteFile)))
-	mux.HandleFunc("POST /v1/files/{id}/complete", s.handle("complete", s.one(s.completeFile)))
-	mux.HandleFunc("POST /v1/files/{id}/undelete", s.handle("undelete", s.one(s.undeleteFile)))
-	mux.HandleFunc("GET /v1/entities/{entity}/files", s.handle("list", s.list))
-	mux.HandleFunc("DELETE /v1/entities/{entity}/files", s.handle("delete all", s.deleteAll))
-	mux.HandleFunc("POST /graphql", s.handle("graphql", s.graphql))
+	mux.HandleFunc("GET /v1/files/{id}", s.handle("get", within(s.one(s.getFile))))
+	mux.HandleFunc("DELETE /v1/files/{id}", s.handle("delete", within(s.one(s.deleteFile))))
+	mux.HandleFunc("POST /v1/files/{id}/complete", s.handle("complete", within(s.one(s.completeFile))))
+	mux.HandleFunc("POST /v1/files/{id}/undelete", s.handle("undelete", within(s.one(s.undeleteFile))))
+	mux.HandleFunc("GET /v1/entities/{entity}/files", s.handle("list", within(s.list)))
+	mux.HandleFunc("DELETE /v1/entities/{entity}/files", s.handle("delete all", within(s.deleteAll)))
+	mux.HandleFunc("POST /graphql", s.handle("graphql", within(s.graphql)))
 	mux.HandleFunc("GET /openapi.yaml", document("application/yaml", openAPI))
 	mux.HandleFunc("GET /schema.graphql", document("text/plain; charset=utf-8", []byte(schema)))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { s.stray(mux, w, r) })
@@ -171,6 +173,20 @@ func (s *server) handle(name string, do func(*request) (*answer, error)) http.Ha
 			return
 		}
 		respond(w, a.status, "application/json", body)
+	}
+}
+
+// patience is how long a request may take. A POST of a file takes as long as its bytes
+// come, and package files bounds what follows.
+const patience = 30 * time.Second
+
+// within ends a request that takes too long.
+func within(do func(*request) (*answer, error)) func(*request) (*answer, error) {
+	return func(q *request) (*answer, error) {
+		ctx, cancel := context.WithTimeout(q.Context(), patience)
+		defer cancel()
+		q.Request = q.WithContext(ctx)
+		return do(q)
 	}
 }
 

@@ -399,12 +399,21 @@ func TestBadInput(t *testing.T) {
 
 func testRate(t *testing.T) {
 	x := serve(t, func(c *filesapi.Config) { c.Rate, c.Burst = 0.001, 2 })
-	ann := token(t, "read:*")
+	ann := token(t, "read:* write:*")
 	bob := token(t, "read:*", func(j jwt.Token) error { return j.Set(jwt.SubjectKey, "bob") })
-	x.want(http.StatusOK, ann, "GET", "/v1/entities/e/files", nil)
-	x.want(http.StatusOK, ann, "GET", "/v1/entities/e/files", nil)
-	x.want(http.StatusTooManyRequests, ann, "GET", "/v1/entities/e/files", nil)
-	x.want(http.StatusOK, bob, "GET", "/v1/entities/e/files", nil)
+	x.want(http.StatusOK, ann, "GET", "/v1/entities/e/files?limit=49", nil)
+	x.want(http.StatusOK, ann, "GET", "/v1/entities/e/files?limit=49", nil)
+	x.want(http.StatusTooManyRequests, ann, "GET", "/v1/entities/e/files?limit=1", nil)
+	x.want(http.StatusOK, bob, "GET", "/v1/entities/e/files?limit=1", nil)
+	x.want(http.StatusTooManyRequests, bob, "GET", "/v1/entities/e/files?limit=50", nil)
+	for _, query := range []string{`{ entity(id: "e") { files(first: 1000) { edges { cursor } } } }`, `mutation { deleteFiles(entity: "e") { more } }`} {
+		x = serve(t, func(c *filesapi.Config) { c.Rate, c.Burst = 0.001, 1+1+1000/50+1 })
+		if _, errs := x.query(ann, query, nil); len(errs) > 0 {
+			t.Error(errs)
+		}
+		x.want(http.StatusNotFound, ann, "GET", "/v1/files/"+noSuch, nil)
+		x.want(http.StatusTooManyRequests, ann, "GET", "/v1/files/"+noSuch, nil)
+	}
 }
 
 // brokenIndex is an index that never answers.

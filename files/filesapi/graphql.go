@@ -109,7 +109,7 @@ func (s *server) resolve(ctx context.Context, name string, cost int64, do func(*
 		if b.spent.Add(max(cost, operationCost)) > maxCost {
 			return 0, refuse(http.StatusBadRequest, "the request asks for too much at once: send several")
 		}
-		if err := s.limit(b.subject).allow(1); err != nil {
+		if err := s.limit(b.subject).allow(1 + int(max(cost, 0))/filesAtOnce); err != nil {
 			return 0, err
 		}
 		return http.StatusOK, do(o)

@@ -69,6 +69,11 @@ func (n *entityNode) Files(ctx context.Context, args listArgs) (c *connection, e
 		after = *args.After
 	}
 	err = n.s.resolve(ctx, "list", min(int64(limit), maxPage), func(o *operation) error {
+		end, err := n.s.limit(o.subject).list(ctx)
+		if err != nil {
+			return err
+		}
+		defer end()
 		found, err := n.s.listFiles(ctx, o, n.id, after, limit)
 		if err != nil {
 			return err

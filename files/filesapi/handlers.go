@@ -156,6 +156,14 @@ func (s *server) list(q *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	end, err := s.limit(q.subject).list(q.Context())
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	if err := s.limit(q.subject).allow(min(max(limit, 0), maxPage) / filesAtOnce); err != nil {
+		return nil, err
+	}
 	found, err := s.listFiles(q.Context(), q.operation, entity, after, limit)
 	if err != nil {
 		return nil, err
@@ -180,6 +188,9 @@ type deletedJSON struct {
 }
 
 func (s *server) deleteAll(q *request) (*answer, error) {
+	if err := s.limit(q.subject).allow(maxPage / filesAtOnce); err != nil {
+		return nil, err
+	}
 	out, err := s.deleteFiles(q.Context(), q.operation, q.PathValue("entity"))
 	return &answer{http.StatusOK, out}, err
 }

@@ -1,6 +1,7 @@
 package filesapi
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -14,26 +15,36 @@ import (
 type limit struct {
 	rate    *rate.Limiter
 	streams atomic.Int32
+	lists   chan struct{} // has one for each that is being made
 }
 
 // maxStreams is how many files a subject may send through the service at a time:
 // each takes room on its disk.
 const maxStreams = 4
 
+// maxLists is how many lists of a subject are made at a time, for each signs up to a
+// thousand URLs. Others wait.
+const maxLists = 2
+
+// filesAtOnce is for how many files a list, or the deletion of all files of an entity,
+// costs as much as a request.
+const filesAtOnce = 50
+
 func (s *server) limit(subject *Subject) *limit {
 	if l, ok := s.limits.Get(subject.Name); ok {
 		return l
 	}
-	l := &limit{rate: rate.NewLimiter(rate.Limit(s.Rate), s.Burst)}
+	l := &limit{rate: rate.NewLimiter(rate.Limit(s.Rate), s.Burst), lists: make(chan struct{}, maxLists)}
 	if first, ok, _ := s.limits.PeekOrAdd(subject.Name, l); ok { // another request was faster
 		return first
 	}
 	return l
 }
 
-// allow refuses a subject that sends more than its rate, by as many requests as n.
+// allow refuses a subject that sends more than its rate, by as many requests as n. What
+// costs more than all that it may send at once costs that.
 func (l *limit) allow(n int) error {
-	if !l.rate.AllowN(time.Now(), n) {
+	if !l.rate.AllowN(time.Now(), min(n, l.rate.Burst())) {
 		return refuse(http.StatusTooManyRequests, "too many requests: slow down")
 	}
 	return nil
@@ -48,6 +59,16 @@ func (l *limit) stream() (end func(), err error) {
 		return nil, refuse(http.StatusTooManyRequests, "too many files at a time: wait for one to arrive, or send them in two steps")
 	}
 	return end, nil
+}
+
+// list waits until the subject may have another list made; end is called when it is.
+func (l *limit) list(ctx context.Context) (end func(), err error) {
+	select {
+	case l.lists <- struct{}{}:
+		return func() { <-l.lists }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 const (

@@ -4,11 +4,15 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -44,6 +48,7 @@ func testSlow(t *testing.T) {
 		"dripping query": {"/graphql", "application/json", 100, 1, 10 * time.Second, http.StatusRequestTimeout},
 		"silent file":    {"/v1/files?entity=e", "text/plain", 0, 0, 0, http.StatusRequestTimeout},
 		"dripping file":  {"/v1/files?entity=e", "text/plain", 100, 1, 10 * time.Second, http.StatusRequestTimeout},
+		"short file":     {"/v1/files?entity=e", "text/plain", 1, 2, 20 * time.Second, http.StatusForbidden},
 		"steady file":    {"/v1/files?entity=e", "text/plain", 1000, 1000, 50 * time.Millisecond, http.StatusForbidden},
 		"long file":      {"/v1/files?entity=e", "text/plain", 2000, 17000, time.Second, http.StatusForbidden},
 	} {
@@ -101,14 +106,50 @@ func drip(t *testing.T, dir, token, path, contentType string, chunks, chunk int,
 	return answer
 }
 
-// noObjects takes an hour to sign, and does nothing else.
+// noObjects takes 20 s to sign, and does nothing else.
 type noObjects struct{ files.Objects }
 
 // Sign implements files.Objects.
 func (noObjects) Sign(ctx context.Context, _ *files.File, _ time.Time) (files.SignedRequest, error) {
 	select {
-	case <-time.After(time.Hour):
+	case <-time.After(20 * time.Second):
 	case <-ctx.Done():
 	}
 	return files.SignedRequest{}, ctx.Err()
+}
+
+// readOnly is an index that takes no writes.
+type readOnly struct{ files.Index }
+
+func (readOnly) Apply(context.Context, files.Change) (files.Outcome, error) {
+	return files.Outcome{}, errors.New("cannot execute INSERT in a read-only transaction")
+}
+
+// testReadOnly: where the index takes no writes a request ends, and the log says so at
+// once.
+func testReadOnly(t *testing.T) {
+	for path, body := range map[string]string{
+		"/v1/uploads":        string(must(json.Marshal(uploadOf("e", "hello")))),
+		"/v1/files?entity=e": "hello",
+	} {
+		dir := t.TempDir()
+		synctest.Test(t, func(t *testing.T) {
+			var log bytes.Buffer
+			logger := slog.New(slog.NewTextHandler(&log, nil))
+			service := &files.Service{Index: readOnly{memindex.New()}, Objects: noObjects{}, Times: files.DefaultTimes(), Logger: logger}
+			tokens := must(filesapi.NewTokens(must(filesapi.Secret(secret)), ""))
+			h := must(filesapi.New(filesapi.Config{Files: service, Tokens: tokens, Cursors: secret, Spool: dir, Logger: logger}))
+			r := httptest.NewRequestWithContext(t.Context(), "POST", path, strings.NewReader(body))
+			r.Header.Set("Authorization", "Bearer "+token(t, "write:e"))
+			r.Header.Set("Content-Type", "application/json")
+			began, answer := time.Now(), httptest.NewRecorder()
+			h.ServeHTTP(answer, r)
+			if took := time.Since(began); took > 31*time.Second || answer.Code != http.StatusServiceUnavailable || answer.Header().Get("Retry-After") == "" {
+				t.Errorf("%s: %d %s after %s", path, answer.Code, answer.Body, took)
+			}
+			if n := strings.Count(log.String(), "it is sent again"); n != 1 {
+				t.Errorf("%d times in the log: %s", n, &log)
+			}
+		})
+	}
 }

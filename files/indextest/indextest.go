@@ -21,7 +21,7 @@ import (
 // Run runs the suite. open opens an index that is empty, and t closes it.
 func Run(t *testing.T, open func(t *testing.T) files.Index) {
 	for name, test := range map[string]func(*testing.T, *suite){
-		"Swap": testSwap, "Quota": testQuota, "Idempotency": testIdempotency, "List": testList, "Held": testHeld, "Due": testDue,
+		"Swap": testSwap, "Quota": testQuota, "Idempotency": testIdempotency, "List": testList, "Held": testHeld, "Due": testDue, "DuePages": testDuePages,
 		"Scan": testScan, "Race": testRace,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, &suite{t: t, index: open(t)}) })
@@ -220,10 +220,33 @@ func testDue(t *testing.T, s *suite) {
 		{at, 1, []string{"d"}},
 		{at.Add(-time.Minute), 1, nil},
 	} {
-		got, err := s.index.Due(t.Context(), test.before, test.limit)
+		got, err := s.index.Due(t.Context(), test.before, nil, test.limit)
 		if diff := cmp.Diff(test.want, ids(got)); err != nil || diff != "" {
 			t.Error(test, err, diff)
 		}
+	}
+}
+
+// testDuePages reads rows of one time and of others page by page.
+func testDuePages(t *testing.T, s *suite) {
+	var want, got []string
+	for i := range 7 {
+		f := row(fmt.Sprintf("%c", 'a'+i), files.Pending)
+		f.LookAt = f.CreatedAt.Add(time.Duration(i/3) * time.Second)
+		s.apply(files.Change{Next: f}, files.Applied)
+		want = append(want, f.ID)
+	}
+	var after *files.File
+	for {
+		page, err := s.index.Due(t.Context(), row("", files.Pending).CreatedAt.Add(time.Minute), after, 2)
+		if err != nil || len(page) == 0 {
+			if diff := cmp.Diff(want, got); err != nil || diff != "" {
+				t.Error(err, diff)
+			}
+			return
+		}
+		got = append(got, ids(page)...)
+		after = &page[len(page)-1]
 	}
 }
 

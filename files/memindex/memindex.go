@@ -103,9 +103,11 @@ func (x *Index) Held(_ context.Context, entity string, limit int) ([]files.File,
 }
 
 // Due implements [files.Index].
-func (x *Index) Due(_ context.Context, before time.Time, limit int) ([]files.File, error) {
-	rows := x.sorted(func(f *files.File) bool { return !f.LookAt.IsZero() && !f.LookAt.After(before) },
-		func(a, b files.File) int { return cmp.Or(a.LookAt.Compare(b.LookAt), cmp.Compare(a.ID, b.ID)) })
+func (x *Index) Due(_ context.Context, before time.Time, after *files.File, limit int) ([]files.File, error) {
+	order := func(a, b files.File) int { return cmp.Or(a.LookAt.Compare(b.LookAt), cmp.Compare(a.ID, b.ID)) }
+	rows := x.sorted(func(f *files.File) bool {
+		return !f.LookAt.IsZero() && !f.LookAt.After(before) && (after == nil || order(*f, *after) > 0)
+	}, order)
 	return rows[:min(limit, len(rows))], nil
 }
 

@@ -30,6 +30,7 @@ type Index struct {
 	place  string // for people: no password
 	schema string // quoted
 	pool   *pgxpool.Pool
+	turns  turns
 }
 
 var _ files.Index = (*Index)(nil)
@@ -109,6 +110,11 @@ func (x *Index) Apply(ctx context.Context, c files.Change) (o files.Outcome, err
 		return o, x.failed("writing to", err)
 	}
 	err = x.call(ctx, "writing to", func(ctx context.Context) error {
+		end, err := x.turns.take(ctx, c.Next.Entity)
+		if err != nil {
+			return err
+		}
+		defer end()
 		return pgx.BeginFunc(ctx, x.pool, func(tx pgx.Tx) error {
 			found, err := x.find(ctx, tx, &c)
 			if err != nil {
@@ -135,6 +141,7 @@ func (x *Index) find(ctx context.Context, tx pgx.Tx, c *files.Change) (s standin
 	f := &c.Next
 	b := &pgx.Batch{}
 	b.Queue(syncSQL)
+	b.Queue(waitSQL)
 	b.Queue(x.in(lockSQL), f.Entity, c.Quota != 0 || c.Expect == files.Nonce{})
 	row := func(into **files.File) func(pgx.Rows) error {
 		return func(rows pgx.Rows) error {
@@ -207,8 +214,12 @@ func (x *Index) Held(ctx context.Context, entity string, limit int) ([]files.Fil
 }
 
 // Due implements [files.Index].
-func (x *Index) Due(ctx context.Context, before time.Time, limit int) ([]files.File, error) {
-	return x.query(ctx, dueSQL, before, limit)
+func (x *Index) Due(ctx context.Context, before time.Time, after *files.File, limit int) ([]files.File, error) {
+	var from files.File // before all
+	if after != nil {
+		from = *after
+	}
+	return x.query(ctx, dueSQL, before, from.LookAt, from.ID, limit)
 }
 
 // Used implements [files.Index].

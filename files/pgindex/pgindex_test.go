@@ -1,12 +1,17 @@
 package pgindex_test
 
 import (
+	"context"
+	"errors"
 	"net/url"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/pawlhq/pawl/files"
 	"github.com/pawlhq/pawl/files/indextest"
@@ -36,6 +41,7 @@ func Test(t *testing.T) {
 	server := servertest.Postgres(t, "max_connections=300")
 	t.Run("Index", func(t *testing.T) { testIndex(t, server) })
 	t.Run("Open", func(t *testing.T) { testOpen(t, server) })
+	t.Run("Stuck", func(t *testing.T) { testStuck(t, server) })
 	t.Run("Careless", func(t *testing.T) { testCareless(t, server) })
 }
 
@@ -105,5 +111,44 @@ func testCareless(t *testing.T, server *servertest.PostgresServer) {
 	f := files.File{ID: "a", Entity: "e", Key: "k", State: files.Pending, Nonce: files.Nonce{1}}
 	if o, err := x.Apply(t.Context(), files.Change{Next: f}); err != nil || o.Result != files.Applied {
 		t.Error(o, err)
+	}
+}
+
+// testStuck: where a process has stopped in the middle of a change of one entity, the
+// changes of others go on, and its own end soon.
+func testStuck(t *testing.T, server *servertest.PostgresServer) {
+	x := open(t, server.With(in("stuck")))
+	change := func(entity string, n int) error {
+		f := files.File{ID: entity + strconv.Itoa(n), Entity: entity, Key: entity + strconv.Itoa(n), State: files.Pending, Nonce: files.Nonce{1}}
+		_, err := x.Apply(t.Context(), files.Change{Next: f, Quota: 1, Limit: 100})
+		return err
+	}
+	conn, err := pgx.Connect(t.Context(), server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Exec(t.Context(), `BEGIN; SELECT pg_advisory_xact_lock(hashtextextended('pawl files "stuck" e', 0))`); err != nil {
+		t.Fatal(err)
+	}
+	var stuck sync.WaitGroup
+	for i := range 8 {
+		stuck.Go(func() {
+			if err := change("e", i); err == nil || !strings.Contains(err.Error(), "lock timeout") && !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%v: want that it does not get the lock", err)
+			}
+		})
+	}
+	for i := range 20 {
+		began := time.Now()
+		if err := change("other", i); err != nil || time.Since(began) > 5*time.Second {
+			t.Errorf("%v, after %s", err, time.Since(began))
+		}
+	}
+	stuck.Wait()
+	if err := conn.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := change("e", 8); err != nil {
+		t.Error(err)
 	}
 }

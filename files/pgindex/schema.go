@@ -47,16 +47,18 @@ const (
 
 	// lockSQL lets the changes of one entity that need it run one after the other, and
 	// what was answered for is on the disk, even where the database is set up to be
-	// careless.
+	// careless. No change waits long for another, and what a process that stands still,
+	// or is cut off, has locked is free again soon.
 	lockSQL = `SELECT pg_advisory_xact_lock(hashtextextended('pawl files {} ' || $1, 0)) WHERE $2`
 	syncSQL = `SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'`
+	waitSQL = `SELECT set_config('lock_timeout', '2s', true), set_config('idle_in_transaction_session_timeout', '5s', true)`
 
 	loadSQL   = `SELECT file FROM {}.file WHERE id = $1`
 	ownSQL    = loadSQL + ` FOR UPDATE`
 	keySQL    = `SELECT f.file FROM {}.file_idempotency i JOIN {}.file f ON f.id = i.id WHERE i.entity = $1 AND i.key = $2`
 	heldSQL   = `SELECT file FROM {}.file WHERE entity = $1 AND state IN (1, 2, 3) LIMIT $2`
 	listSQL   = `SELECT file FROM {}.file WHERE entity = $1 AND state = 2 AND id > $2 ORDER BY id LIMIT $3`
-	dueSQL    = `SELECT file FROM {}.file WHERE look_at <= $1 ORDER BY look_at, id LIMIT $2`
+	dueSQL    = `SELECT file FROM {}.file WHERE look_at <= $1 AND (look_at, id) > ($2, $3) ORDER BY look_at, id LIMIT $4`
 	scanSQL   = `SELECT file FROM {}.file WHERE key > $1 ORDER BY key LIMIT $2`
 	usedSQL   = `SELECT coalesce((SELECT used FROM {}.file_quota WHERE entity = $1), 0)`
 	insertSQL = `INSERT INTO {}.file (id, state, look_at, file, entity, key) VALUES ($1, $2, $3, $4, $5, $6)`

@@ -108,7 +108,7 @@ func (x *inParts) older(id string) {
 
 func (x *inParts) sweep(id string, want files.State) {
 	x.t.Helper()
-	if _, err := x.Sweep(x.t.Context(), 10); err != nil {
+	if _, err := (&files.Sweeper{Service: &x.Service}).Round(x.t.Context()); err != nil {
 		x.t.Fatal(err)
 	}
 	f, err := x.Get(x.t.Context(), id)
@@ -149,7 +149,7 @@ func TestParts(t *testing.T) {
 		}
 		x.older(f.ID)
 		x.sweep(f.ID, files.Indexed)
-		if n, err := x.Sweep(t.Context(), 10); n != 0 || err != nil {
+		if n, err := (&files.Sweeper{Service: &x.Service}).Round(t.Context()); n != 0 || err != nil {
 			t.Errorf("looked at %d times, %v", n, err)
 		}
 		got, err = x.Delete(t.Context(), f.ID)

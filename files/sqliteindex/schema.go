@@ -18,7 +18,7 @@ var schema = sqlitemigration.Schema{
 			file    TEXT NOT NULL
 		) STRICT;
 		CREATE INDEX file_state ON file (entity, state, id);
-		CREATE INDEX file_look_at ON file (look_at) WHERE look_at IS NOT NULL;
+		CREATE INDEX file_look_at ON file (look_at, id) WHERE look_at IS NOT NULL;
 		CREATE TABLE quota (
 			entity TEXT PRIMARY KEY,
 			used   INTEGER NOT NULL
@@ -37,7 +37,7 @@ const (
 	keySQL   = `SELECT file FROM file WHERE id = (SELECT id FROM idempotency WHERE entity = ?1 AND key = ?2)`
 	heldSQL  = `SELECT file FROM file WHERE entity = ?1 AND state IN (1, 2, 3) LIMIT ?2`
 	listSQL  = `SELECT file FROM file WHERE entity = ?1 AND state = 2 AND id > ?2 ORDER BY id LIMIT ?3`
-	dueSQL   = `SELECT file FROM file WHERE look_at <= ?1 ORDER BY look_at LIMIT ?2`
+	dueSQL   = `SELECT file FROM file WHERE look_at <= ?1 AND (look_at, id) > (?2, ?3) ORDER BY look_at, id LIMIT ?4`
 	scanSQL  = `SELECT file FROM file WHERE key > ?1 ORDER BY key LIMIT ?2`
 	usedSQL  = `SELECT used FROM quota WHERE entity = ?1`
 	writeSQL = `INSERT INTO file (id, entity, key, state, look_at, nonce, file) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)

@@ -185,8 +185,12 @@ func (x *Index) Held(ctx context.Context, entity string, limit int) ([]files.Fil
 }
 
 // Due implements [files.Index].
-func (x *Index) Due(ctx context.Context, before time.Time, limit int) ([]files.File, error) {
-	return x.query(ctx, dueSQL, before.UnixMicro(), limit)
+func (x *Index) Due(ctx context.Context, before time.Time, after *files.File, limit int) ([]files.File, error) {
+	var from files.File // before all
+	if after != nil {
+		from = *after
+	}
+	return x.query(ctx, dueSQL, before.UnixMicro(), from.LookAt.UnixMicro(), from.ID, limit)
 }
 
 // Used implements [files.Index].

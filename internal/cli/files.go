@@ -230,7 +230,8 @@ func filesPipeline(c *config.Files, service *files.Service) pawl.Pipeline {
 const (
 	// filesSweep is how often files are looked at whose time has come.
 	filesSweep = 10 * time.Second
-	filesPage  = 100
+	// filesAtOnce is how many of them are looked at at a time.
+	filesAtOnce = 16
 )
 
 // serveFiles serves clients, notifications and timers until ctx ends or one of them
@@ -267,15 +268,12 @@ func (m *machine) serveFiles(ctx context.Context, service *files.Service, handle
 
 // sweepFiles looks at files whose time has come, until ctx ends.
 func (m *machine) sweepFiles(ctx context.Context, service *files.Service) {
+	sweeper := &files.Sweeper{Service: service, AtOnce: filesAtOnce}
 	tick := time.NewTicker(filesSweep)
 	defer tick.Stop()
 	for {
-		n, err := service.Sweep(ctx, filesPage)
-		if err != nil && ctx.Err() == nil {
-			m.log.Warn("files could not be looked at; they are looked at again", "error", err)
-		}
-		if n == filesPage && err == nil {
-			continue
+		if _, err := sweeper.Round(ctx); err != nil && ctx.Err() == nil {
+			m.log.Warn("some files whose time has come were not looked at", "error", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -35,6 +35,9 @@ index that was restored from a backup must not empty the bucket. If they are mor
 than 100, or more than 1 % of the objects, none is. Once you know that the index is
 right, --limit says how many there may be. Objects with other names stay.
 
+What cannot be looked at does not end an audit: it goes on with the others, says how
+many there were, and exits with 1.
+
 "pawl files serve" does the same an hour after it began, and every day.`,
 		Example: `  pawl files audit --dry-run
   pawl files audit --limit 5000 --json`,
@@ -139,6 +142,9 @@ func filesAuditText(r *files.AuditReport, o files.AuditOptions, took time.Durati
 	} else if r.Orphans > 0 {
 		fmt.Fprintf(&text, "  %d objects or uploads in parts without a row: %s\n", r.Orphans, done)
 	}
+	if r.Failed > 0 {
+		fmt.Fprintf(&text, "  %d files could not be looked at: the next audit looks at them again\n", r.Failed)
+	}
 	if r.Foreign > 0 {
 		fmt.Fprintf(&text, "  %d objects that have no name of a file: they stay\n", r.Foreign)
 	}
@@ -165,7 +171,7 @@ func (m *machine) keepAuditing(ctx context.Context, c *config.Files, service *fi
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			m.log.Warn("the files could not be audited; the next audit comes in a day", "error", err)
+			m.log.Warn("not all files could be audited; the next audit comes in a day", "error", err, "report", r)
 		case r.Found() > 0:
 			m.log.Warn("an audit found that index and bucket differed", "report", r)
 		default:

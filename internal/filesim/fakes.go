@@ -44,9 +44,9 @@ func (x *index) ByIdempotency(ctx context.Context, entity, key string) (f files.
 }
 
 // Due implements [files.Index].
-func (x *index) Due(ctx context.Context, before time.Time, limit int) (due []files.File, err error) {
+func (x *index) Due(ctx context.Context, before time.Time, after *files.File, limit int) (due []files.File, err error) {
 	err = x.request(func() (err error) {
-		due, err = x.w.index.Due(ctx, before, limit)
+		due, err = x.w.index.Due(ctx, before, after, limit)
 		return err
 	})
 	return due, err

@@ -166,7 +166,7 @@ func (w *World) apply(c files.Change) (files.Outcome, error) {
 }
 
 func (w *World) sweep(node int) {
-	w.spawn(node, func(t *thread) { _, _ = t.files.Sweep(context.Background(), 10) })
+	w.spawn(node, func(t *thread) { _, _ = (&files.Sweeper{Service: &t.files}).Round(context.Background()) })
 }
 
 // head is the store's answer, dated by its clock in whole seconds.

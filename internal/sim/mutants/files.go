@@ -182,7 +182,7 @@ var uploads = []Mutant{
 	},
 	{
 		Name:  "an-audit-that-removes-by-the-listing-alone",
-		Edits: []Edit{{"files/audit.go", "	err := a.look(ctx, id)\n	if !errors.Is(err, ErrNotFound) {\n		return err\n	}\n	a.orphan(", "	_ = id\n	a.orphan("}},
+		Edits: []Edit{{"files/audit.go", "	err := a.look(ctx, id)\n	if !errors.Is(err, ErrNotFound) {\n		return a.goOn(ctx, key, err)\n	}\n	a.orphan(", "	_ = id\n	a.orphan("}},
 		Why:   "A file whose row is younger than the scan of the index loses its object.",
 		Test:  filed("was removed while it was (pending|indexed)"),
 	},

@@ -1,0 +1,136 @@
+package files_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawlhq/pawl/files"
+	"github.com/pawlhq/pawl/files/memindex"
+)
+
+// trouble is a store that is empty and has a long day. It fails for some keys.
+type trouble struct {
+	files.Objects
+	fails func(key string) bool
+
+	mu    sync.Mutex
+	looks map[string]int
+}
+
+func (o *trouble) Look(ctx context.Context, key string) (files.Seen, error) {
+	time.Sleep(20 * time.Millisecond)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.looks[key]++
+	if o.fails != nil && o.fails(key) {
+		return files.Seen{}, errors.New("AccessDenied")
+	}
+	return files.Seen{Date: time.Now().Add(10_000 * time.Hour)}, ctx.Err()
+}
+
+func (o *trouble) Sign(context.Context, *files.File, time.Time) (files.SignedRequest, error) {
+	return files.SignedRequest{}, nil
+}
+
+func (o *trouble) Uploads(context.Context, string) iter.Seq2[files.OpenUpload, error] {
+	return func(func(files.OpenUpload, error) bool) {}
+}
+
+func (o *trouble) Remove(context.Context, string) error { return nil }
+
+// pending returns a service with n uploads whose time is over, over a store in trouble.
+func pending(t *testing.T, n int) (*files.Service, *trouble) {
+	o := &trouble{looks: map[string]int{}}
+	made := 0
+	s := &files.Service{Index: memindex.New(), Objects: o, Times: files.DefaultTimes()}
+	s.NewID = func() string { made++; return fmt.Sprintf("%08d-0000-7000-8000-000000000000", made) }
+	for range n {
+		if _, _, err := s.Upload(t.Context(), "e", "", files.Promise{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	time.Sleep(2 * time.Hour)
+	return s, o
+}
+
+// TestSweepFails: files that cannot be looked at, more than a page of them, keep no
+// other from it, and are asked for less and less often.
+func TestSweepFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, o := pending(t, 1101)
+		o.fails = func(key string) bool { return key <= "00001100~" }
+		w := &files.Sweeper{Service: s, AtOnce: 16}
+		n, err := w.Round(t.Context())
+		if n != 1 || err == nil || !strings.Contains(err.Error(), "1100 files could not be looked at") {
+			t.Errorf("%d looks, %v: want 1, and that 1100 failed", n, err)
+		}
+		if f, err := s.Get(t.Context(), "00001101-0000-7000-8000-000000000000"); err != nil || f.State != files.Expired {
+			t.Error(f.State, err)
+		}
+		for range 360 { // an hour
+			time.Sleep(10 * time.Second)
+			_, _ = w.Round(t.Context())
+		}
+		for key, n := range o.looks {
+			if o.fails(key) && (n < 7 || n > 10) {
+				t.Fatalf("%s was looked at %d times within an hour", key, n)
+			}
+		}
+		o.fails = nil
+		time.Sleep(time.Hour)
+		if n, err := w.Round(t.Context()); n != 1100 || err != nil {
+			t.Errorf("%d looks, %v: want 1100", n, err)
+		}
+	})
+}
+
+// TestAuditFails: an audit goes on past files that cannot be looked at, and says so.
+func TestAuditFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, o := pending(t, 3)
+		o.fails = func(key string) bool { return key < "00000002" }
+		r, err := s.Audit(t.Context(), func(yield func(files.Listed, error) bool) {
+			for i := range 3 {
+				if !yield(files.Listed{Key: fmt.Sprintf("%08d-0000-7000-8000-000000000000", i+1)}, nil) {
+					return
+				}
+			}
+		}, files.AuditOptions{})
+		if r.Failed != 1 || r.Objects != 3 || r.Moved["expired"] != 2 || err == nil || !strings.Contains(err.Error(), "1 files could not be audited; the first: 00000001-") {
+			t.Errorf("%+v, %v", r, err)
+		}
+	})
+}
+
+// TestSweepsShare: three processes that sweep at the same time ask the store little
+// more than one, and are done in about half of its time.
+func TestSweepsShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 960
+		s, o := pending(t, n)
+		began := time.Now()
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() {
+				if _, err := (&files.Sweeper{Service: s, AtOnce: 16}).Round(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		took, looks := time.Since(began), 0
+		for _, n := range o.looks {
+			looks += n
+		}
+		if alone := n / 16 * 20 * time.Millisecond; took > alone*6/10 || looks > n*14/10 || len(o.looks) != n {
+			t.Errorf("%d files of %d, by %d looks in %s: alone it takes %s", len(o.looks), n, looks, took, alone)
+		}
+	})
+}
