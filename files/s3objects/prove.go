@@ -4,12 +4,15 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/pawlhq/pawl/files"
@@ -24,6 +27,9 @@ const (
 	// proofTime bounds a proof, and proofClean the cleaning up.
 	proofTime, proofClean = time.Minute, 30 * time.Second
 
+	// proofOld is when nothing of a proof is under way, whatever clocks say.
+	proofOld = time.Hour
+
 	proofText, otherText = "pawl proves", "PAWL PROVES"
 )
 
@@ -31,14 +37,18 @@ const (
 // what files live by: that signed uploads are taken once, and only with the bytes that
 // were promised; that a copy source, which would read any object with the service's
 // rights, is refused; that HEAD shows length and SHA-256; and that the bucket keeps no
-// versions. It needs the permissions to read, write and remove there.
+// versions. It needs the permissions to list, read, write and remove there. What
+// proofs have left whose process was killed it removes after an hour.
+//
+// forgeable reports that the store takes uploads without checking their signature:
+// whoever has seen a signed URL can write what the service's key can write.
 //
 // An error that matches [ErrUnfit] is the store's. After any other, which may pass,
 // the bucket is proved before the next upload is signed.
-func (b *Bucket) Prove(ctx context.Context, prefix string) error {
+func (b *Bucket) Prove(ctx context.Context, prefix string) (forgeable bool, err error) {
 	b.prefix.Store(&prefix)
-	_, err := b.proved(ctx, prefix)
-	return err
+	p, err := b.proved(ctx, prefix)
+	return err == nil && p.forgeable, err
 }
 
 // proved returns what a proof has shown, by one at a time, where there was none.
@@ -55,8 +65,11 @@ func (b *Bucket) proved(ctx context.Context, key string) (*proof, error) {
 		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), proofTime)
 		defer stop()
 		p := &proof{Bucket: b, folder: prefix + proofs + rand.Text() + "/", sent: map[string]bool{}}
-		err := errors.Join(p.run(ctx), p.clean(ctx))
-		if err != nil {
+		err := p.run(ctx)
+		if err == nil {
+			err = p.leftovers(ctx, prefix+proofs)
+		}
+		if err = errors.Join(err, p.clean(ctx)); err != nil {
 			return nil, fmt.Errorf("s3objects: proving s3://%s: %w", b.name, err)
 		}
 		b.proof.Store(p)
@@ -74,7 +87,8 @@ func (b *Bucket) proved(ctx context.Context, key string) (*proof, error) {
 // proof is what is known of a store.
 type proof struct {
 	*Bucket
-	pins bool // signatures have to hold headers down
+	pins      bool // signatures have to hold headers down
+	forgeable bool
 
 	folder  string
 	sent    map[string]bool // keys that may be there
@@ -91,6 +105,7 @@ func (p *proof) run(ctx context.Context) error {
 	if err := p.refused(ctx, "2", otherText, "other bytes than their SHA-256 promises", nil); err != nil {
 		return err
 	}
+	p.forgeable = p.forge(ctx, "forged")
 	if err := p.copied(ctx, "3"); !errors.Is(err, ErrUnfit) {
 		return err
 	}
@@ -138,6 +153,23 @@ func (p *proof) refused(ctx context.Context, name, body, what string, change fun
 	return err
 }
 
+// forge makes an upload with another signature, in the form that MinIO does not check,
+// and reports whether the store takes it.
+func (p *proof) forge(ctx context.Context, name string) bool {
+	f := p.file(name)
+	body := fmt.Sprintf("%x\r\n%s\r\n0\r\nx-amz-checksum-sha256:%s\r\n\r\n", f.Size, proofText, base64.StdEncoding.EncodeToString(f.SHA256[:]))
+	status, err := p.put(ctx, name, body, func(r *http.Request) {
+		query := r.URL.Query()
+		query.Set("X-Amz-Signature", strings.Repeat("0", 64))
+		r.URL.RawQuery = query.Encode()
+		r.Header.Del("X-Amz-Checksum-Sha256")
+		r.Header.Set("X-Amz-Trailer", "x-amz-checksum-sha256")
+		r.Header.Set("X-Amz-Content-Sha256", "STREAMING-UNSIGNED-PAYLOAD-TRAILER")
+		r.Header.Set("X-Amz-Decoded-Content-Length", strconv.FormatInt(f.Size, 10))
+	})
+	return err == nil && status/100 == 2
+}
+
 func (p *proof) file(name string) files.File {
 	return files.File{ID: "a proof", Entity: "pawl", Key: p.folder + name, Promise: files.Promise{
 		Size: int64(len(proofText)), ContentType: "text/plain", SHA256: sha256.Sum256([]byte(proofText)),
@@ -180,6 +212,20 @@ func (p *proof) put(ctx context.Context, name, body string, change func(*http.Re
 		return status, nil
 	}
 	return 0, fmt.Errorf("the store answers %q to a signed PUT", resp.Status)
+}
+
+// leftovers finds what proofs have left whose process was killed.
+func (p *proof) leftovers(ctx context.Context, below string) error {
+	out, err := p.client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &p.name, Prefix: &below})
+	if err != nil {
+		return fmt.Errorf("listing %s: %w", below, err)
+	}
+	for _, o := range out.Contents {
+		if time.Since(aws.ToTime(o.LastModified)) > proofOld {
+			p.sent[aws.ToString(o.Key)] = true
+		}
+	}
+	return nil
 }
 
 // clean removes what the proof may have left.

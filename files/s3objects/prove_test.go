@@ -10,6 +10,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/pawlhq/pawl/files"
 	"github.com/pawlhq/pawl/files/s3objects"
@@ -38,8 +39,9 @@ func TestProve(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
 		name := srv.NewBucket(t)
 		b := s3objects.New(srv.Client(), name, "")
-		if err := b.Prove(t.Context(), "files/"); err != nil {
-			t.Fatal(err)
+		forgeable, err := b.Prove(t.Context(), "files/")
+		if err != nil || forgeable != (srv.Name == "minio") {
+			t.Fatalf("%v, forgeable: %v", err, forgeable)
 		}
 		empty(t, srv, name)
 		f := files.File{ID: "a", Entity: "e", Key: "files/a", Promise: promise(text)}
@@ -48,6 +50,25 @@ func TestProve(t *testing.T) {
 			t.Errorf("pinned: %v, %v", pinned, err)
 		}
 	})
+}
+
+// TestProveLeftovers: what a proof left whose process was killed goes after an hour.
+func TestProveLeftovers(t *testing.T) {
+	srv := servertest.MinIO(t, servertest.Options{})
+	name := srv.NewBucket(t)
+	for key, age := range map[string]time.Duration{"files/.pawl-doctor/old/1": 2 * time.Hour, "files/.pawl-doctor/new/1": time.Minute, "files/notes.txt": 2 * time.Hour} {
+		written := s3.WithAPIOptions(smithyhttp.SetHeaderValue("X-Minio-Source-Mtime", time.Now().Add(-age).Format(time.RFC3339Nano)))
+		if _, err := srv.Client().PutObject(t.Context(), &s3.PutObjectInput{Bucket: &name, Key: &key, Body: strings.NewReader(text)}, written); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s3objects.New(srv.Client(), name, "").Prove(t.Context(), "files/"); err != nil {
+		t.Fatal(err)
+	}
+	out, err := srv.Client().ListObjectsV2(t.Context(), &s3.ListObjectsV2Input{Bucket: &name})
+	if err != nil || len(out.Contents) != 2 || *out.Contents[0].Key != "files/.pawl-doctor/new/1" || *out.Contents[1].Key != "files/notes.txt" {
+		t.Errorf("left %d objects, %v", len(out.Contents), err)
+	}
 }
 
 // TestUnfit: a store that loses or betrays files is refused, and told why.
@@ -89,7 +110,7 @@ func TestUnfit(t *testing.T) {
 				}
 			}
 			b := s3objects.New(behind(t, srv, nil, test.change), name, "")
-			err := b.Prove(t.Context(), "files/")
+			_, err := b.Prove(t.Context(), "files/")
 			if !errors.Is(err, s3objects.ErrUnfit) || !strings.Contains(err.Error(), want) {
 				t.Errorf("%v: want %q", err, want)
 			}
@@ -133,7 +154,7 @@ func TestProveLater(t *testing.T) {
 		}
 		return down.Load()
 	}, nil), name, "")
-	if err := b.Prove(t.Context(), "files/"); err == nil || errors.Is(err, s3objects.ErrUnfit) {
+	if _, err := b.Prove(t.Context(), "files/"); err == nil || errors.Is(err, s3objects.ErrUnfit) {
 		t.Error(err)
 	}
 	down.Store(false)

@@ -159,7 +159,7 @@ func TestLookElsewhere(t *testing.T) {
 		}
 		look := func(what string, b *s3objects.Bucket, leave func()) (files.Seen, error) {
 			t.Helper()
-			if err := b.Prove(t.Context(), "files/"); err != nil {
+			if _, err := b.Prove(t.Context(), "files/"); err != nil {
 				t.Fatal(what, err)
 			}
 			leave()
