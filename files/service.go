@@ -134,6 +134,21 @@ func (s *Service) limit(entity string) int64 {
 	return s.Quota(entity)
 }
 
+// Fits returns ErrQuota if the quota of an entity has no room for a file now, unless
+// the idempotency key has begun one.
+func (s *Service) Fits(ctx context.Context, entity, idempotency string, size int64) error {
+	used, err := s.Index.Used(ctx, entity)
+	if err != nil || size <= s.limit(entity)-used {
+		return err
+	}
+	if idempotency != "" {
+		if _, err := s.Index.ByIdempotency(ctx, entity, idempotency); !errors.Is(err, ErrNotFound) {
+			return err
+		}
+	}
+	return ErrQuota
+}
+
 // Upload begins the upload of a file, and returns its row and how to send its bytes.
 //
 // With an idempotency key a repeated call returns the same file, with a URL that
@@ -228,24 +243,6 @@ func (s *Service) Look(ctx context.Context, id string, notice bool) (File, error
 			return next, nil
 		}
 	}
-}
-
-// report logs that a look has moved a file. A file whose bytes are gone, or are others,
-// is worth a warning.
-func (s *Service) report(ctx context.Context, from, to *File, seen Seen) {
-	if s.Logger == nil || from.State == to.State {
-		return
-	}
-	level, found := slog.LevelDebug, "nothing"
-	if to.State == Lost {
-		level = slog.LevelWarn
-	}
-	if seen.Found {
-		found = fmt.Sprintf("%d bytes, SHA-256 %x", seen.Size, seen.SHA256)
-	}
-	s.Logger.LogAttrs(ctx, level, "files: a look has moved a file", slog.String("file", to.ID), slog.String("entity", to.Entity), slog.String("key", to.Key),
-		slog.String("from", from.State.String()), slog.String("to", to.State.String()),
-		slog.String("promised", fmt.Sprintf("%d bytes, SHA-256 %x", to.Size, to.SHA256)), slog.String("found", found))
 }
 
 // see removes what may be removed, and asks what is there then. After LandBy it ends

@@ -15,6 +15,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -53,6 +54,7 @@ type server struct {
 	schema  *graphql.Schema
 	cursors cursors
 	limits  *lru.Cache[string, *limit]
+	spooled atomic.Int64 // bytes of bodies on the disk
 }
 
 // maxSubjects is how many subjects' rates are remembered.
@@ -102,8 +104,7 @@ func front(mux http.Handler) http.Handler {
 			noPath().write(w)
 			return
 		}
-		pace(w, r)
-		mux.ServeHTTP(w, r)
+		mux.ServeHTTP(w, pace(w, r))
 	})
 }
 

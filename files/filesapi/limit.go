@@ -83,16 +83,19 @@ const (
 // errSlow: the body comes too slowly.
 var errSlow = refuse(http.StatusRequestTimeout, "the body comes too slowly: send at least 16 KiB a second")
 
-// pace lets reading a request's body fail when it comes too slowly.
-func pace(w http.ResponseWriter, r *http.Request) {
+// pace returns the request with a body whose reading fails when it comes too slowly. The
+// server keeps its own: of that it knows that a client waits to be asked for it.
+func pace(w http.ResponseWriter, r *http.Request) *http.Request {
 	control := http.NewResponseController(w)
 	_ = control.SetWriteDeadline(time.Time{}) // of an earlier answer; a connection that cannot has none
 	if r.Body == http.NoBody {
-		return
+		return r
 	}
 	b := &body{r.Body, control, time.Now().Add(grace)}
 	_ = control.SetReadDeadline(b.until)
+	r = r.WithContext(r.Context())
 	r.Body = b
+	return r
 }
 
 // body is a request's body that must come by a time.

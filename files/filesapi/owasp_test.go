@@ -16,6 +16,8 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -41,7 +43,7 @@ func TestOWASP(t *testing.T) {
 		{"API1 Broken Object Level Authorization", map[string]func(*testing.T){"others": testOthers, "queries": testQueries}},
 		{"API2 Broken Authentication", map[string]func(*testing.T){"tokens": testTokens, "keys": testKeys}},
 		{"API3 Broken Object Property Level Authorization", map[string]func(*testing.T){"properties": testProperties}},
-		{"API4 Unrestricted Resource Consumption", map[string]func(*testing.T){"rate": testRate, "slow": testSlow, "read-only": testReadOnly, "streams": testStreams, "queries": testGraphQLLimits}},
+		{"API4 Unrestricted Resource Consumption", map[string]func(*testing.T){"rate": testRate, "slow": testSlow, "read-only": testReadOnly, "streams": testStreams, "spool": testSpool, "queries": testGraphQLLimits}},
 		{"API5 Broken Function Level Authorization", map[string]func(*testing.T){"scopes": testScopes}},
 		{"API6 Unrestricted Access to Sensitive Business Flows", map[string]func(*testing.T){"uploads": testFlood}},
 		{"API7 Server Side Request Forgery", map[string]func(*testing.T){"urls": testForgery}},
@@ -307,6 +309,57 @@ func testStreams(t *testing.T) {
 	}
 	if status, got := x.call(all, "POST", "/v1/files?entity=e", "text/plain", []byte("x")); status != http.StatusCreated {
 		t.Errorf("afterwards: %d %v", status, got)
+	}
+}
+
+// testSpool: all subjects together send only so many files through the service at a
+// time, the files on its disk have no names where the system lets them, and what its
+// entity has no room for is not read.
+func testSpool(t *testing.T) {
+	dir := t.TempDir()
+	x := serve(t, func(c *filesapi.Config) {
+		c.Spool, c.Files.Quota = dir, func(string) int64 { return 100 }
+	})
+	client := &http.Client{Transport: &http.Transport{ExpectContinueTimeout: time.Minute}}
+	defer client.CloseIdleConnections()
+	post := func(subject string, body io.Reader, length int64) string {
+		r := must(http.NewRequestWithContext(t.Context(), "POST", x.url+"/v1/files?entity=e", body))
+		r.Header.Set("Authorization", "Bearer "+token(t, "write:*", func(j jwt.Token) error { return j.Set(jwt.SubjectKey, subject) }))
+		r.Header.Set("Expect", "100-continue")
+		r.ContentLength = length
+		resp, err := client.Do(r)
+		if err != nil {
+			return err.Error()
+		}
+		_ = resp.Body.Close() // the status says it all
+		return resp.Status
+	}
+	unread := &stalled{} // blocks for ever where it is read
+	if got := post("ann", unread, 101); got != "403 Forbidden" {
+		t.Errorf("more than the quota: %s", got)
+	}
+	begun, wait, answers := make(chan struct{}), make(chan struct{}), make(chan string)
+	const all = 16
+	for i := range all {
+		go func() { answers <- post(fmt.Sprint("subject", i/4), &stalled{begun: begun, wait: wait}, -1) }()
+	}
+	for range all {
+		<-begun
+	}
+	if names := must(os.ReadDir(dir)); runtime.GOOS != "windows" && len(names) > 0 {
+		t.Errorf("%v: want files without a name", names)
+	}
+	if got := post("bob", strings.NewReader("x"), 1); got != "503 Service Unavailable" {
+		t.Errorf("one more: %s", got)
+	}
+	close(wait)
+	for range all {
+		if got := <-answers; got != "201 Created" {
+			t.Error(got)
+		}
+	}
+	if got := post("bob", strings.NewReader("x"), 1); got != "201 Created" {
+		t.Errorf("afterwards: %s", got)
 	}
 }
 

@@ -48,9 +48,9 @@ func testSlow(t *testing.T) {
 		"dripping query": {"/graphql", "application/json", 100, 1, 10 * time.Second, http.StatusRequestTimeout},
 		"silent file":    {"/v1/files?entity=e", "text/plain", 0, 0, 0, http.StatusRequestTimeout},
 		"dripping file":  {"/v1/files?entity=e", "text/plain", 100, 1, 10 * time.Second, http.StatusRequestTimeout},
-		"short file":     {"/v1/files?entity=e", "text/plain", 1, 2, 20 * time.Second, http.StatusForbidden},
-		"steady file":    {"/v1/files?entity=e", "text/plain", 1000, 1000, 50 * time.Millisecond, http.StatusForbidden},
-		"long file":      {"/v1/files?entity=e", "text/plain", 2000, 17000, time.Second, http.StatusForbidden},
+		"short file":     {"/v1/files?entity=e", "text/plain", 1, 2, 20 * time.Second, http.StatusServiceUnavailable},
+		"steady file":    {"/v1/files?entity=e", "text/plain", 1000, 1000, 50 * time.Millisecond, http.StatusServiceUnavailable},
+		"long file":      {"/v1/files?entity=e", "text/plain", 2000, 17000, time.Second, http.StatusServiceUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -64,11 +64,11 @@ func testSlow(t *testing.T) {
 	}
 }
 
-// drip sends a body in chunks to an API whose quota is used up. Of one that drips or
+// drip sends a body in chunks to an API whose index takes no writes. Of one that drips or
 // is silent a byte is missing.
 func drip(t *testing.T, dir, token, path, contentType string, chunks, chunk int, every time.Duration) *http.Response {
 	tokens := must(filesapi.NewTokens(must(filesapi.Secret(secret)), ""))
-	service := &files.Service{Index: memindex.New(), Objects: noObjects{}, Times: files.DefaultTimes(), Quota: func(string) int64 { return 0 }}
+	service := &files.Service{Index: readOnly{memindex.New()}, Objects: noObjects{}, Times: files.DefaultTimes()}
 	h := must(filesapi.New(filesapi.Config{Files: service, Tokens: tokens, Cursors: secret, Spool: dir, Logger: slog.New(slog.DiscardHandler)}))
 	server, connections := &http.Server{Handler: h}, make(pipes, 1)
 	go func() { _ = server.Serve(connections) }() // always ErrServerClosed

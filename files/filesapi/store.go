@@ -1,6 +1,7 @@
 package filesapi
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"io"
@@ -37,11 +38,14 @@ func (s *server) store(q *request) (_ *answer, err error) {
 		return nil, err
 	}
 	defer end()
-	spool, err := os.CreateTemp(s.Spool, "pawl-upload-*")
+	if err := s.fits(q, entity, key); err != nil {
+		return nil, err
+	}
+	spool, err := s.newSpool(q.ContentLength)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, spool.Close(), os.Remove(spool.Name())) }()
+	defer func() { err = errors.Join(err, spool.Close()) }()
 	p, err := s.receive(q, spool)
 	if err != nil {
 		return nil, err
@@ -55,12 +59,19 @@ func (s *server) store(q *request) (_ *answer, err error) {
 	return &answer{http.StatusCreated, out}, err
 }
 
+// fits refuses a body before it is read, if its entity has no room for it.
+func (s *server) fits(q *request, entity, key string) error {
+	ctx, cancel := context.WithTimeout(q.Context(), patience)
+	defer cancel()
+	return s.Files.Fits(ctx, entity, key, max(q.ContentLength, 0))
+}
+
 func (s *server) tooLong() error {
 	return refuse(http.StatusRequestEntityTooLarge, "the file is too long")
 }
 
 // receive keeps the body, and returns what it is.
-func (s *server) receive(q *request, spool *os.File) (p files.Promise, err error) {
+func (s *server) receive(q *request, spool io.WriteSeeker) (p files.Promise, err error) {
 	sum := sha256.New()
 	p.ContentType = q.Header.Get("Content-Type")
 	if p.ContentType == "" {

@@ -175,8 +175,26 @@ func (m *machine) filesHandler(ctx context.Context, c *config.Files, service *fi
 		return nil, errors.New("max_size: at most 5TiB")
 	}
 	return filesapi.New(filesapi.Config{
-		Files: service, Tokens: tokens, Cursors: []byte(c.Secret.Reveal()), MaxSize: size, Logger: m.log,
+		Files: service, Tokens: tokens, Cursors: []byte(c.Secret.Reveal()), MaxSize: size, Logger: m.log, Spool: m.filesSpool(c),
 	})
+}
+
+// filesSpool returns the folder for bodies of POST /v1/files: that of the index, for
+// the system's temporary folder is often in memory.
+func (m *machine) filesSpool(c *config.Files) string {
+	dir := m.beside(".")
+	if at := c.Index.Reveal(); at != "" && !strings.Contains(at, "://") {
+		dir = filepath.Dir(m.beside(at))
+	}
+	f, err := os.CreateTemp(dir, "pawl-upload-*")
+	if err != nil {
+		m.log.Warn("bodies of POST /v1/files are kept in the system's temporary folder", "error", err)
+		return ""
+	}
+	if err := errors.Join(f.Close(), os.Remove(f.Name())); err != nil {
+		m.log.Warn("a temporary file stays", "error", err)
+	}
+	return dir
 }
 
 // filesTokens returns what verifies tokens, until ctx ends.

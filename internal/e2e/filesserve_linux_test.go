@@ -28,7 +28,6 @@ const serveAuth = "Bearer s3cret"
 type serving struct {
 	*fleet
 	server *servertest.Server
-	spool  string // where it keeps bodies
 }
 
 // serve starts a process that serves the files of a store.
@@ -38,17 +37,14 @@ func serve(t testing.TB, server *servertest.Server, index string) *serving {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	s := &serving{server: server, spool: filepath.Join(dir, "spool"), fleet: &fleet{
+	s := &serving{server: server, fleet: &fleet{
 		binary: build(t, dir), dir: dir, config: filepath.Join(dir, "pawl.yaml"), command: []string{"files", "serve"},
 	}}
-	if err := os.Mkdir(s.spool, 0o700); err != nil {
-		t.Fatal(err)
-	}
 	text := fmt.Sprintf(serveConfig, "sqlite:"+filepath.Join(dir, "pawl.db"), server.Endpoint, server.Region, serveAuth, index, filesSecret)
 	if err := os.WriteFile(s.config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s.env = []string{"AWS_ACCESS_KEY_ID=" + server.AccessKey, "AWS_SECRET_ACCESS_KEY=" + server.SecretKey, "TMPDIR=" + s.spool}
+	s.env = []string{"AWS_ACCESS_KEY_ID=" + server.AccessKey, "AWS_SECRET_ACCESS_KEY=" + server.SecretKey}
 	s.start(t, 1)
 	return s
 }

@@ -146,16 +146,20 @@ func (s *streams) post(ctx context.Context, body io.Reader, size int64) ([]byte,
 	return s.do(r)
 }
 
-// spooled are the temporary files of the process, and their bytes.
+// spooled are the temporary files that the process has open, which have no name any
+// more, and their bytes.
 func (s *streams) spooled(t testing.TB) (names []string, bytes int64) {
 	t.Helper()
-	entries, err := os.ReadDir(s.spool)
+	fds := fmt.Sprintf("/proc/%d/fd", s.places[0].cmd.Process.Pid)
+	entries, err := os.ReadDir(fds)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range entries {
-		if info, err := e.Info(); err == nil { // else it is gone
-			names, bytes = append(names, e.Name()), bytes+info.Size()
+		fd := filepath.Join(fds, e.Name())
+		name, _ := os.Readlink(fd) // empty where it was closed meanwhile
+		if info, err := os.Stat(fd); err == nil && strings.Contains(name, "pawl-upload-") {
+			names, bytes = append(names, name), bytes+info.Size()
 		}
 	}
 	return names, bytes

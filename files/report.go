@@ -1,0 +1,25 @@
+package files
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+)
+
+// report logs that a look has moved a file. A file whose bytes are gone, or are others,
+// is worth a warning.
+func (s *Service) report(ctx context.Context, from, to *File, seen Seen) {
+	if s.Logger == nil || from.State == to.State {
+		return
+	}
+	level, found := slog.LevelDebug, "nothing"
+	if to.State == Lost {
+		level = slog.LevelWarn
+	}
+	if seen.Found {
+		found = fmt.Sprintf("%d bytes, SHA-256 %x", seen.Size, seen.SHA256)
+	}
+	s.Logger.LogAttrs(ctx, level, "files: a look has moved a file", slog.String("file", to.ID), slog.String("entity", to.Entity), slog.String("key", to.Key),
+		slog.String("from", from.State.String()), slog.String("to", to.State.String()),
+		slog.String("promised", fmt.Sprintf("%d bytes, SHA-256 %x", to.Size, to.SHA256)), slog.String("found", found))
+}
