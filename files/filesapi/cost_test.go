@@ -97,7 +97,11 @@ func TestCost(t *testing.T) {
 	srv := servertest.MinIO(t, servertest.Options{})
 	b := &bill{store: &counter{HTTPClient: http.DefaultClient}}
 	client := s3.New(srv.Client().Options(), func(o *s3.Options) { o.HTTPClient = b.store })
-	x.files.Objects = s3objects.New(client, srv.NewBucket(t), "")
+	bucket := s3objects.New(client, srv.NewBucket(t), "")
+	if _, err := bucket.Prove(t.Context(), x.files.Prefix); err != nil { // once for each process
+		t.Fatal(err)
+	}
+	x.files.Objects = bucket
 	b.index = x.record()
 	ann := token(t, "read:e write:e")
 	ask := func(status int, request string, body any, row string, headers ...string) (map[string]any, string) {
