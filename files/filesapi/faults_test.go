@@ -53,6 +53,20 @@ func breakParam(w *walk, q *drawn) {
 	}
 }
 
+// forgeCursor takes the place of a list for another list, or changes it.
+func forgeCursor(w *walk, q *drawn) {
+	page := rapid.SampledFrom(w.pages).Draw(w.t, "page")
+	cursor := []byte(page.next)
+	q.in["entity"] = page.entity
+	if rapid.Bool().Draw(w.t, "of another list") {
+		q.in["entity"] += "x"
+	} else {
+		at := rapid.IntRange(0, len(cursor)-2).Draw(w.t, "at") // some bits of the last digit mean nothing
+		cursor[at] = map[bool]byte{true: 'B', false: 'A'}[cursor[at] == 'A']
+	}
+	q.query, q.forged = [][2]string{{"after", string(cursor)}}, true
+}
+
 // breakMember changes something in a JSON body.
 func breakMember(w *walk, q *drawn) {
 	var places []map[string]any

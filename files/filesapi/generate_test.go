@@ -35,6 +35,7 @@ type drawn struct {
 	fault string
 	// lets: the token holds; covers: its scopes cover the entity.
 	lets, covers bool
+	forged       bool   // its cursor is none of its list
 	sends        string // bytes of the upload that it begins
 }
 
@@ -82,7 +83,7 @@ func (q *drawn) build(x *site) (*http.Request, error) {
 }
 
 // entities are few, so that requests meet.
-var entities = []string{"e", "f", "album-7"}
+var entities = []string{"e", "e", "e", "f", "album-7"}
 
 // texts are the bytes that are uploaded.
 var texts = []string{"", "hello", "a longer text, of which there may be several"}
@@ -118,6 +119,9 @@ func (w *walk) request(op *described) *drawn {
 	}
 	if rapid.Bool().Draw(w.t, "broken") {
 		f := rapid.SampledFrom(faults).Draw(w.t, "fault")
+		if op.OperationId == "list" && len(w.pages) > 0 && rapid.Bool().Draw(w.t, "forged") {
+			f = fault{"cursor", forgeCursor}
+		}
 		q.fault = f.name
 		f.apply(w, q)
 	}
@@ -139,6 +143,9 @@ func (w *walk) cursor(q *drawn) {
 func (w *walk) param(name string, s *base.Schema) string {
 	if name == "id" && len(w.known["fileId"]) > 0 && rapid.IntRange(0, 9).Draw(w.t, "unknown id") > 0 {
 		return w.pick("fileId")
+	}
+	if name == "limit" && rapid.Bool().Draw(w.t, "short") { // for lists of several pages
+		return "1"
 	}
 	return fmt.Sprint(w.value(name, s))
 }

@@ -72,6 +72,12 @@ func TestDocumentNotices(t *testing.T) {
 			q.URL.RawQuery = query.Encode()
 			return body
 		}), "the document forbids it"},
+		"the cursor of another list": {lax(func(q *http.Request, body []byte) []byte {
+			if after := q.URL.Query().Get("after"); after != "" && strings.HasSuffix(q.URL.Path, "x/files") {
+				q.URL.Path, q.URL.RawQuery = "/v1/entities/e/files", ""
+			}
+			return body
+		}), "the cursor is not one of this list"},
 		"a token that has expired": {lax(func(q *http.Request, body []byte) []byte {
 			if made := tokens(t); q.Header.Get("Authorization") == "Bearer "+made["expired"] {
 				q.Header.Set("Authorization", "Bearer "+made["all"])
