@@ -2,6 +2,7 @@ package sqliteindex
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,12 +27,12 @@ func TestPlan(t *testing.T) {
 		keySQL:  "(id=?)",
 		heldSQL: "(entity=? AND state=?)",
 		listSQL: "(entity=? AND state=? AND id>?)",
-		dueSQL:  "(look_at<?)",
+		dueSQL:  "((look_at,id)>(?,?) AND look_at<?)",
 		scanSQL: "(key>?)",
 		usedSQL: "(entity=?)",
 	} {
 		var plan []string
-		args := []any{0, 0, 0}[:strings.Count(query, "?")]
+		args := slices.Repeat([]any{0}, strings.Count(query, "?"))
 		err := sqlitex.ExecuteTransient(conn, "EXPLAIN QUERY PLAN "+query, &sqlitex.ExecOptions{Args: args, ResultFunc: func(s *sqlite.Stmt) error {
 			plan = append(plan, s.ColumnText(3))
 			return nil
