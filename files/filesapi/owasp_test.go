@@ -43,7 +43,7 @@ func TestOWASP(t *testing.T) {
 		{"API1 Broken Object Level Authorization", map[string]func(*testing.T){"others": testOthers, "queries": testQueries}},
 		{"API2 Broken Authentication", map[string]func(*testing.T){"tokens": testTokens, "keys": testKeys}},
 		{"API3 Broken Object Property Level Authorization", map[string]func(*testing.T){"properties": testProperties}},
-		{"API4 Unrestricted Resource Consumption", map[string]func(*testing.T){"rate": testRate, "slow": testSlow, "read-only": testReadOnly, "streams": testStreams, "spool": testSpool, "queries": testGraphQLLimits}},
+		{"API4 Unrestricted Resource Consumption", map[string]func(*testing.T){"rate": testRate, "slow": testSlow, "read-only": testReadOnly, "streams": testStreams, "spool": testSpool, "lists": testLists, "queries": testGraphQLLimits}},
 		{"API5 Broken Function Level Authorization", map[string]func(*testing.T){"scopes": testScopes}},
 		{"API6 Unrestricted Access to Sensitive Business Flows", map[string]func(*testing.T){"uploads": testFlood}},
 		{"API7 Server Side Request Forgery", map[string]func(*testing.T){"urls": testForgery}},
@@ -360,6 +360,50 @@ func testSpool(t *testing.T) {
 	}
 	if got := post("bob", strings.NewReader("x"), 1); got != "201 Created" {
 		t.Errorf("afterwards: %s", got)
+	}
+}
+
+// listed is an index that tells of each list, and then waits.
+type listed struct {
+	files.Index
+	begun chan string
+	wait  chan struct{}
+}
+
+func (x *listed) List(ctx context.Context, entity, after string, limit int) ([]files.File, error) {
+	x.begun <- entity
+	<-x.wait
+	return x.Index.List(ctx, entity, after, limit)
+}
+
+// testLists: two lists of a subject are made at a time; others wait, and not those of
+// another subject.
+func testLists(t *testing.T) {
+	x := serve(t, nil)
+	slow := &listed{x.files.Index, make(chan string), make(chan struct{})}
+	x.files.Index = slow
+	var wg sync.WaitGroup
+	list := func(subject string) {
+		ask := token(t, "read:*", func(j jwt.Token) error { return j.Set(jwt.SubjectKey, subject) })
+		wg.Go(func() { x.want(http.StatusOK, ask, "GET", "/v1/entities/"+subject+"/files", nil) })
+	}
+	for range 5 {
+		list("ann")
+	}
+	<-slow.begun
+	<-slow.begun
+	list("bob")
+	anns := 2
+	for <-slow.begun == "ann" {
+		anns++
+	}
+	close(slow.wait)
+	for range 5 - anns {
+		<-slow.begun
+	}
+	wg.Wait()
+	if anns != 2 {
+		t.Errorf("%d lists of a subject are made at a time", anns)
 	}
 }
 
