@@ -82,7 +82,7 @@ func readKeys(_ context.Context, resp *http.Response) (jwk.Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := jwk.Parse(text)
+	all, err := jwk.Parse(text, jwk.WithIgnoreParseError(true)) // keys of other kinds are for others
 	if err != nil {
 		return nil, err
 	}

@@ -246,6 +246,7 @@ func TestKeysAtKinds(t *testing.T) {
 		"RS256 without alg":        {[]any{public(private, "kid", "k")}, rs, true},
 		"ES256":                    {[]any{public(curve, "alg", "ES256")}, signed(jwa.ES256(), curve, "k"), true},
 		"beside others":            {[]any{shared, public(large), public(private, "use", "enc"), public(private)}, rs, true},
+		"beside unknown kinds":     {[]any{map[string]any{"kty": "AKP", "alg": "ML-DSA-44", "pub": "AA"}, "no key", public(private)}, rs, true},
 		"a private key":            {[]any{must(jwk.Import(private))}, rs, true},
 		"a secret":                 {[]any{shared, public(private)}, signed(jwa.HS256(), secret, "k"), false},
 		"public key as secret":     {[]any{public(private, "kid", "k")}, signed(jwa.HS256(), asSecret, "k"), false},

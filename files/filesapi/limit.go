@@ -61,7 +61,8 @@ func (l *limit) stream() (end func(), err error) {
 	return end, nil
 }
 
-// list waits until the subject may have another list made; end is called when it is.
+// list waits until the subject may have another list made, or another page of URLs to
+// upload parts; end is called when it is.
 func (l *limit) list(ctx context.Context) (end func(), err error) {
 	select {
 	case l.lists <- struct{}{}:

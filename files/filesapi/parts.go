@@ -26,7 +26,7 @@ const (
 	// maxPartsBody is the longest body that has the SHA-256s of parts, in bytes.
 	maxPartsBody = 128 << 10
 	// partsAtOnce is for how many parts URLs cost as much as a request.
-	partsAtOnce = 50
+	partsAtOnce = 20
 )
 
 // promise returns what is promised, and the SHA-256 of each part.
@@ -91,6 +91,11 @@ func (s *server) beginParts(ctx context.Context, o *operation, u *partsJSON, key
 	if err := s.limit(o.subject).allow(len(sums) / partsAtOnce); err != nil {
 		return f, nil, err
 	}
+	end, err := s.limit(o.subject).list(ctx)
+	if err != nil {
+		return f, nil, err
+	}
+	defer end()
 	f, signed, err = s.Files.UploadParts(ctx, u.Entity, idempotency, p, sums)
 	o.file = f.ID
 	return f, signed, err

@@ -24,9 +24,17 @@ var errNoSum = errors.New("the store keeps no SHA-256 of uploads in parts: uploa
 
 // Begin implements [files.Multipart].
 func (b *Bucket) Begin(ctx context.Context, f *files.File) (uploadID string, err error) {
-	if _, err := b.proved(ctx, f.Key); err != nil {
+	store, err := b.proved(ctx, f.Key)
+	if err == nil {
+		err = store.noParts
+	}
+	if err != nil {
 		return "", err
 	}
+	return b.begin(ctx, f)
+}
+
+func (b *Bucket) begin(ctx context.Context, f *files.File) (uploadID string, err error) {
 	out, err := b.client.CreateMultipartUpload(ctx, &s3.CreateMultipartUploadInput{
 		Bucket: &b.name, Key: &f.Key, ContentType: &f.ContentType, Metadata: map[string]string{"entity": f.Entity},
 		ChecksumAlgorithm: types.ChecksumAlgorithmSha256, ChecksumType: types.ChecksumTypeComposite,
@@ -65,8 +73,15 @@ func (b *Bucket) SignPart(ctx context.Context, f *files.File, number int, sum [3
 	return toSend(signed, until), nil
 }
 
-// Complete implements [files.Multipart].
+// completion is how long the store may take to make a file of its parts. S3 says that it
+// can take minutes.
+const completion = 15 * time.Minute
+
+// Complete implements [files.Multipart]. It goes on when ctx ends: MinIO loses the parts
+// of a completion that is broken off.
 func (b *Bucket) Complete(ctx context.Context, f *files.File) error {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), completion)
+	defer stop()
 	failed := func(err error) error { return fmt.Errorf("s3objects: completing %s in %s: %w", f.ID, b.name, err) }
 	parts, err := b.parts(ctx, f)
 	if isCode(err, "NoSuchUpload") || err == nil && len(parts) != f.Parts() {

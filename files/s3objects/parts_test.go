@@ -296,3 +296,20 @@ func TestPartsNoSum(t *testing.T) {
 		}
 	})
 }
+
+// TestCompleteGoesOn: a completion does not end with the request that asks for it. MinIO
+// would lose the parts.
+func TestCompleteGoesOn(t *testing.T) {
+	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
+		x := newInParts(t, srv)
+		f, signed := x.begin("")
+		x.send(signed, 0, 1, 2)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := x.bucket.Complete(ctx, &f); err != nil {
+			t.Error(err)
+		}
+		f, err := x.Look(t.Context(), f.ID, false)
+		x.is(files.Indexed, f, err)
+	})
+}

@@ -18,6 +18,13 @@ import (
 	"github.com/pawlhq/pawl/files"
 )
 
+// ErrForgeable: the store takes uploads without checking their signature.
+var ErrForgeable = errors.New("the object store does not check the signature of uploads in chunks: " +
+	"whoever has seen a signed URL can write any object that the service can write. docs/FILES.md says what to do")
+
+// errNotProved: without a proof an object without a SHA-256 may be a file all the same.
+var errNotProved = errors.New("it has no SHA-256, and the store is not proved to show them: audit without --dry-run, or start the service")
+
 // ErrUnfit: files would be lost or betrayed in the store. The error says why.
 var ErrUnfit = errors.New("the store is not fit for the files of users")
 
@@ -40,16 +47,28 @@ const (
 // versions. It needs the permissions to list, read, write and remove there. What
 // proofs have left whose process was killed it removes after an hour.
 //
-// forgeable reports that the store takes uploads without checking their signature:
-// whoever has seen a signed URL can write what the service's key can write.
+// doubts say what the service has to do without, or what its operator should know.
 //
 // An error that matches [ErrUnfit] is the store's. After any other, which may pass,
 // the bucket is proved before the next upload is signed.
-func (b *Bucket) Prove(ctx context.Context, prefix string) (forgeable bool, err error) {
-	b.prefix.Store(&prefix)
+func (b *Bucket) Prove(ctx context.Context, prefix string) (doubts []error, err error) {
+	b.MayProve(prefix)
 	p, err := b.proved(ctx, prefix)
-	return err == nil && p.forgeable, err
+	if err != nil {
+		return nil, err
+	}
+	if p.forgeable {
+		doubts = append(doubts, ErrForgeable)
+	}
+	if p.noParts != nil {
+		doubts = append(doubts, p.noParts)
+	}
+	return doubts, nil
 }
+
+// MayProve lets a look that finds an object without a SHA-256 prove the store, below
+// prefix. Without it such a look fails: an audit that is not to write must not prove.
+func (b *Bucket) MayProve(prefix string) { b.prefix.Store(&prefix) }
 
 // proved returns what a proof has shown, by one at a time, where there was none.
 // Without [Bucket.Prove] the folder of key is the prefix.
@@ -89,6 +108,7 @@ type proof struct {
 	*Bucket
 	pins      bool // signatures have to hold headers down
 	forgeable bool
+	noParts   error // why no file can be uploaded in parts; nil: it can
 
 	folder  string
 	sent    map[string]bool // keys that may be there
@@ -106,6 +126,12 @@ func (p *proof) run(ctx context.Context) error {
 		return err
 	}
 	p.forgeable = p.forge(ctx, "forged")
+	switch err := p.inParts(ctx); {
+	case errors.Is(err, errNoSum), isCode(err, "AccessDenied", "NotImplemented"):
+		p.noParts = fmt.Errorf("s3objects: no file can be uploaded in parts: %w", err)
+	case err != nil:
+		return err
+	}
 	if err := p.copied(ctx, "3"); !errors.Is(err, ErrUnfit) {
 		return err
 	}
@@ -135,6 +161,22 @@ func (p *proof) honest(ctx context.Context, name string) error {
 		err = fmt.Errorf("%w: HEAD does not show the length and SHA-256 of what was uploaded: use one that does, and let no proxy drop x-amz-checksum-sha256", ErrUnfit)
 	}
 	return err
+}
+
+// inParts tries what uploads in parts need beside PUTs: to begin one, to list its parts,
+// to find it and to end it.
+func (p *proof) inParts(ctx context.Context) error {
+	f := p.file("parts")
+	f.PartSize = f.Size
+	var err error
+	if f.UploadID, err = p.begin(ctx, &f); err != nil {
+		return err
+	}
+	_, err = p.parts(ctx, &f)
+	for _, failed := range p.Uploads(ctx, f.Key) {
+		err = errors.Join(err, failed)
+	}
+	return errors.Join(err, p.Abort(ctx, f.Key, f.UploadID))
 }
 
 // copied tries to copy an object by a signed upload.

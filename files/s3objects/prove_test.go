@@ -2,6 +2,7 @@ package s3objects_test
 
 import (
 	"errors"
+	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -39,9 +40,9 @@ func TestProve(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
 		name := srv.NewBucket(t)
 		b := s3objects.New(srv.Client(), name, "")
-		forgeable, err := b.Prove(t.Context(), "files/")
-		if err != nil || forgeable != (srv.Name == "minio") {
-			t.Fatalf("%v, forgeable: %v", err, forgeable)
+		doubts, err := b.Prove(t.Context(), "files/")
+		if forgeable := len(doubts) == 1 && errors.Is(doubts[0], s3objects.ErrForgeable); err != nil || forgeable != (srv.Name == "minio") {
+			t.Fatalf("%v, doubts: %v", err, doubts)
 		}
 		empty(t, srv, name)
 		f := files.File{ID: "a", Entity: "e", Key: "files/a", Promise: promise(text)}
@@ -132,11 +133,24 @@ func TestLookUnfit(t *testing.T) {
 	if _, err := srv.Client().PutObject(t.Context(), &s3.PutObjectInput{Bucket: &name, Key: &f.Key, Body: strings.NewReader(text)}); err != nil {
 		t.Fatal(err)
 	}
-	if seen, err := s3objects.New(srv.Client(), name, "").Look(t.Context(), f.Key); err != nil || !seen.Found {
+	reads := behind(t, srv, func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodHead {
+			t.Errorf("an audit that is not to write sends %s %s", r.Method, r.URL.Path)
+		}
+		return false
+	}, nil)
+	if seen, err := s3objects.New(reads, name, "").Look(t.Context(), f.Key); err == nil || seen.Found {
+		t.Errorf("%+v, %v", seen, err)
+	}
+	fit := s3objects.New(srv.Client(), name, "")
+	fit.MayProve("files/")
+	if seen, err := fit.Look(t.Context(), f.Key); err != nil || !seen.Found {
 		t.Errorf("%+v, %v", seen, err)
 	}
 	bare := behind(t, srv, nil, func(r *http.Response) error { r.Header.Del("X-Amz-Checksum-Sha256"); return nil })
-	if seen, err := s3objects.New(bare, name, "").Look(t.Context(), f.Key); !errors.Is(err, s3objects.ErrUnfit) {
+	unfit := s3objects.New(bare, name, "")
+	unfit.MayProve("files/")
+	if seen, err := unfit.Look(t.Context(), f.Key); !errors.Is(err, s3objects.ErrUnfit) {
 		t.Errorf("%+v, %v", seen, err)
 	}
 }
@@ -164,4 +178,29 @@ func TestProveLater(t *testing.T) {
 		t.Errorf("%s, %v", signed.URL, err)
 	}
 	empty(t, srv, name)
+}
+
+// TestNoParts: where uploads in parts cannot be listed, none begins, for it could not be
+// completed. Files in one piece are taken.
+func TestNoParts(t *testing.T) {
+	srv := servertest.MinIO(t, servertest.Options{})
+	b := s3objects.New(behind(t, srv, func(w http.ResponseWriter, r *http.Request) bool {
+		denied := r.Method == http.MethodGet && r.URL.Query().Has("uploadId")
+		if denied {
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = io.WriteString(w, "<Error><Code>AccessDenied</Code></Error>") // the test sees if it does not come
+		}
+		return denied
+	}, nil), srv.NewBucket(t), "")
+	doubts, err := b.Prove(t.Context(), "files/")
+	if err != nil || len(doubts) != 2 || !strings.Contains(doubts[1].Error(), "no file can be uploaded in parts") {
+		t.Errorf("%v, %v", doubts, err)
+	}
+	f := files.File{ID: "a", Entity: "e", Key: "files/a", Promise: promise(text)}
+	if _, err := b.Sign(t.Context(), &f, time.Now().Add(time.Minute)); err != nil {
+		t.Error(err)
+	}
+	if id, err := b.Begin(t.Context(), &f); err == nil {
+		t.Errorf("the upload %s has begun", id)
+	}
 }

@@ -139,6 +139,9 @@ func once(o *s3.Options) { o.Retryer = aws.NopRetryer{} }
 func (b *Bucket) Look(ctx context.Context, key string) (files.Seen, error) {
 	seen, err := b.look(ctx, key)
 	if err == nil && seen.Found && seen.SHA256 == [32]byte{} {
+		if b.proof.Load() == nil && b.prefix.Load() == nil {
+			return files.Seen{}, fmt.Errorf("s3objects: looking at %s/%s: %w", b.name, key, errNotProved)
+		}
 		_, err = b.proved(ctx, key)
 	}
 	return seen, err

@@ -104,12 +104,13 @@ func (m *machine) checkFiles(ctx context.Context, c *config.Files, objects *s3ob
 	if err := m.objects.Check(ctx, c.To.Bucket); err != nil && ctx.Err() == nil && !errors.Is(err, bucket.ErrUnavailable) {
 		return err
 	}
-	forgeable, err := objects.Prove(ctx, c.To.Prefix)
+	doubts, err := objects.Prove(ctx, c.To.Prefix)
+	for _, doubt := range doubts {
+		m.log.Warn("the object store is fit for files, but", "doubt", doubt)
+	}
 	switch {
 	case errors.Is(err, s3objects.ErrUnfit):
 		return err
-	case forgeable:
-		m.log.Warn("the object store does not check the signature of uploads in chunks: whoever has seen a signed URL can write any object that the service can write. docs/FILES.md says what to do")
 	case err != nil && ctx.Err() == nil:
 		m.log.Warn("the object store could not be proved fit yet; starting all the same, and proving it before the first upload", "error", err)
 	}

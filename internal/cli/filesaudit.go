@@ -73,7 +73,11 @@ func runFilesAudit(ctx context.Context, a *app, o files.AuditOptions) (err error
 	if err := m.objects.Check(ctx, c.To.Bucket); err != nil {
 		return err
 	}
-	service, err := m.fileService(ctx, c, m.fileObjects(c), false)
+	objects := m.fileObjects(c)
+	if !o.DryRun {
+		objects.MayProve(c.To.Prefix)
+	}
+	service, err := m.fileService(ctx, c, objects, false)
 	if err != nil {
 		return err
 	}

@@ -216,6 +216,12 @@ var uploads = []Mutant{
 		Why:   "The store shows no SHA-256, and every file expires.",
 		Test:  stored("TestUnfit"),
 	},
+	{
+		Name:  "a-completion-that-ends-with-its-request",
+		Edits: []Edit{{"files/s3objects/parts.go", "context.WithTimeout(context.WithoutCancel(ctx), completion)", "context.WithTimeout(ctx, completion)"}},
+		Why:   "A client that goes away breaks the completion off, and MinIO loses all parts of the file.",
+		Test:  stored("TestCompleteGoesOn"),
+	},
 }
 
 // stored is a test against real stores.
