@@ -20,10 +20,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawlhq/pawl/bucket/s3bucket"
 	"github.com/pawlhq/pawl/files"
 	"github.com/pawlhq/pawl/files/filesapi"
 	"github.com/pawlhq/pawl/files/s3objects"
+	"github.com/pawlhq/pawl/internal/servertest"
 )
 
 // What BenchmarkFiles does.
@@ -161,7 +161,7 @@ func newFilesBench(b *testing.B, index files.Index) *filesBench {
 	return &filesBench{filesClient: newFilesClient(b, "bench", rand.New(rand.NewPCG(1, 2)), func() []string { return []string{address} })}
 }
 
-// present is a bucket that holds whatever was promised. URLs are signed without one.
+// present is a bucket that holds whatever was promised.
 type present struct{ *s3objects.Bucket }
 
 // Look implements [files.Objects].
@@ -171,12 +171,9 @@ func (present) Look(context.Context, string) (files.Seen, error) {
 
 func newFilesService(b *testing.B, index files.Index) *files.Service {
 	b.Helper()
-	store, err := s3bucket.New(b.Context(), s3bucket.Config{Endpoint: "http://127.0.0.1:9000", Region: "us-east-1", PathStyle: true, AccessKey: "a", SecretKey: "s"})
-	if err != nil {
-		b.Fatal(err)
-	}
+	store := servertest.MinIO(b, servertest.Options{}) // is proved before a URL is signed
 	return &files.Service{
-		Index: index, Objects: present{s3objects.New(store.Client(), inputs, "")}, Times: files.DefaultTimes(), Prefix: filePrefix,
+		Index: index, Objects: present{s3objects.New(store.Client(), store.NewBucket(b), "")}, Times: files.DefaultTimes(), Prefix: filePrefix,
 		Quota: func(string) int64 { return 1 << 50 },
 	}
 }
