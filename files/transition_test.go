@@ -67,7 +67,7 @@ func everyState(t *testing.T, parts bool) []named {
 		p.PartSize, kind = 8<<20, "in parts"
 	}
 	f := begin("id", "entity", "key", "", p, began, &times)
-	in := func(d time.Duration) time.Time { return began.Add(d) }
+	in := began.Add
 	look := func(f File, found bool, at time.Duration) File {
 		next, what := f.looked(Seen{Found: found, Size: f.Size, SHA256: f.SHA256, Parts: f.Parts(), Date: in(at)}, true, &times, in(at))
 		if what != moved {

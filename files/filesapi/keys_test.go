@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,14 +30,18 @@ import (
 
 // issuer serves a key set, in the process: its clock is that of the test.
 type issuer struct {
+	mu      sync.Mutex
 	fetched int
 	serve   http.HandlerFunc
 }
 
 func (s *issuer) RoundTrip(r *http.Request) (*http.Response, error) {
+	s.mu.Lock()
 	s.fetched++
+	serve := s.serve
+	s.mu.Unlock()
 	w := httptest.NewRecorder()
-	s.serve(w, r)
+	serve(w, r)
 	if err := r.Context().Err(); err != nil {
 		return nil, err
 	}
@@ -47,14 +52,26 @@ func (s *issuer) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // has lets the issuer serve keys.
 func (s *issuer) has(keys ...any) {
-	s.serve = func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(marshal(map[string]any{"keys": keys})) }
+	s.set(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(marshal(map[string]any{"keys": keys})) })
 }
 
 func (s *issuer) answers(status int, body string) {
-	s.serve = func(w http.ResponseWriter, _ *http.Request) {
+	s.set(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(status)
 		_, _ = w.Write([]byte(body))
-	}
+	})
+}
+
+func (s *issuer) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fetched
+}
+
+func (s *issuer) set(serve http.HandlerFunc) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.serve = serve
 }
 
 const keysURL = "https://issuer.example/keys"
@@ -105,8 +122,8 @@ func TestKeysAt(t *testing.T) {
 		want := func(when string, fetched int, oldOK, nextOK bool) {
 			t.Helper()
 			synctest.Wait()
-			if o, n := verifies(tokens, old), verifies(tokens, next); o != oldOK || n != nextOK || from.fetched != fetched {
-				t.Errorf("%s: the old key %t, the next %t, %d fetches: want %t, %t, %d", when, o, n, from.fetched, oldOK, nextOK, fetched)
+			if o, n := verifies(tokens, old), verifies(tokens, next); o != oldOK || n != nextOK || from.count() != fetched {
+				t.Errorf("%s: the old key %t, the next %t, %d fetches: want %t, %t, %d", when, o, n, from.count(), oldOK, nextOK, fetched)
 			}
 		}
 		want("at first an unknown key asks", 2, true, false)
@@ -129,17 +146,18 @@ func TestKeysAt(t *testing.T) {
 				from.answers(http.StatusOK, fmt.Sprintf(`{"keys": [%s], "x": "%s"}`, marshal(public(first, "kid", "1")), strings.Repeat("x", 2<<20)))
 			},
 			func() {
-				from.serve = func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/other", http.StatusFound) }
+				from.set(func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/other", http.StatusFound) })
 			},
-			func() { from.serve = func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() } },
+			func() { from.set(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }) },
 		} {
 			down()
-			before := from.fetched
+			before := from.count()
 			time.Sleep(6 * time.Minute)
-			if !verifies(tokens, next) || from.fetched == before || from.fetched > before+2 {
-				t.Errorf("the issuer is down: %d fetches", from.fetched-before)
+			if !verifies(tokens, next) || from.count() == before || from.count() > before+2 {
+				t.Errorf("the issuer is down: %d fetches", from.count()-before)
 			}
 		}
+		synctest.Wait()
 		if strings.Count(log.String(), "the last one stays") < 6 {
 			t.Errorf("the log says %s", &log)
 		}
@@ -166,10 +184,10 @@ func TestKeysAtSlow(t *testing.T) {
 		from.has(public(must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)), "kid", "1"))
 		tokens := must(filesapi.NewTokensAt(ctx, keysURL, "", from, slog.New(slog.DiscardHandler)))
 		good := marshal(map[string]any{"keys": []any{public(private, "kid", "2")}})
-		from.serve = func(w http.ResponseWriter, _ *http.Request) {
+		from.set(func(w http.ResponseWriter, _ *http.Request) {
 			time.Sleep(5 * time.Second)
 			_, _ = w.Write(good)
-		}
+		})
 		answers := make(chan bool)
 		for range 50 {
 			go func() { answers <- verifies(tokens, signed(jwa.RS256(), private, "2")) }()
@@ -179,8 +197,8 @@ func TestKeysAtSlow(t *testing.T) {
 				t.Error("a token with a new key does not hold")
 			}
 		}
-		if from.fetched != 2 {
-			t.Errorf("%d fetches", from.fetched)
+		if from.count() != 2 {
+			t.Errorf("%d fetches", from.count())
 		}
 	})
 }
@@ -196,28 +214,28 @@ func TestKeysAtStart(t *testing.T) {
 		from := &issuer{}
 		from.answers(http.StatusNotFound, "")
 		_, err := filesapi.NewTokensAt(ctx, keysURL, "", from, slog.New(slog.DiscardHandler))
-		if err == nil || !strings.Contains(err.Error(), "404") || !strings.Contains(err.Error(), keysURL) || from.fetched != 3 {
-			t.Errorf("%v after %d fetches", err, from.fetched)
+		if err == nil || !strings.Contains(err.Error(), "404") || !strings.Contains(err.Error(), keysURL) || from.count() != 3 {
+			t.Errorf("%v after %d fetches", err, from.count())
 		}
 		key := public(must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)))
 		good := marshal(map[string]any{"keys": []any{key}})
-		from.serve = func(w http.ResponseWriter, _ *http.Request) {
-			if from.fetched < 6 {
+		from.set(func(w http.ResponseWriter, _ *http.Request) {
+			if from.count() < 6 {
 				w.WriteHeader(http.StatusBadGateway)
 				return
 			}
 			_, _ = w.Write(good)
-		}
+		})
 		if _, err := filesapi.NewTokensAt(ctx, keysURL, "", from, slog.New(slog.DiscardHandler)); err != nil {
 			t.Error(err)
 		}
 		for _, at := range []string{"http://issuer.example/keys", "http://10.0.0.1/keys", "ftp://127.0.0.1/", "https:///keys", "http://127.0.0.1.example/", "keys.json", "http://localhost.example/", "https://a b/"} {
-			if _, err := filesapi.NewTokensAt(ctx, at, "", from, slog.New(slog.DiscardHandler)); err == nil || from.fetched != 6 {
+			if _, err := filesapi.NewTokensAt(ctx, at, "", from, slog.New(slog.DiscardHandler)); err == nil || from.count() != 6 {
 				t.Errorf("%s: %v", at, err)
 			}
 		}
 		for i, at := range []string{"http://127.0.0.1:1/keys", "http://localhost/keys", "http://[::1]:8/keys"} {
-			if _, err := filesapi.NewTokensAt(ctx, at, "", from, slog.New(slog.DiscardHandler)); err != nil || from.fetched != 7+i {
+			if _, err := filesapi.NewTokensAt(ctx, at, "", from, slog.New(slog.DiscardHandler)); err != nil || from.count() != 7+i {
 				t.Errorf("%s: %v", at, err)
 			}
 		}

@@ -13,6 +13,7 @@ import (
 // is served. Amazon S3 refuses x-amz headers that are not signed. MinIO takes them, but
 // reads the value of a signed header from the query where the header is absent: so
 // they are signed as empty there, and a header that a client adds breaks the signature.
+// Cache-Control is none of them: browsers add it to each request with If-None-Match.
 var pins = []string{
 	copySource,
 	"x-amz-acl", "x-amz-tagging", "x-amz-storage-class", "x-amz-website-redirect-location",
@@ -20,7 +21,7 @@ var pins = []string{
 	"x-amz-server-side-encryption-customer-algorithm", "x-amz-server-side-encryption-customer-key", "x-amz-server-side-encryption-customer-key-md5",
 	"x-amz-object-lock-mode", "x-amz-object-lock-retain-until-date", "x-amz-object-lock-legal-hold", "x-amz-replication-status",
 	"x-minio-source-mtime", "x-minio-source-etag", "x-minio-source-replication-request",
-	"content-encoding", "content-disposition", "content-language", "cache-control", "expires",
+	"content-encoding", "content-disposition", "content-language", "expires",
 }
 
 const copySource = "x-amz-copy-source"

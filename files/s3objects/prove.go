@@ -267,6 +267,17 @@ func (p *proof) leftovers(ctx context.Context, below string) error {
 			p.sent[aws.ToString(o.Key)] = true
 		}
 	}
+	if p.noParts != nil {
+		return nil
+	}
+	for u, err := range p.Uploads(ctx, below) {
+		if err == nil && time.Since(u.Begun) > proofOld {
+			err = p.Abort(ctx, u.Key, u.ID)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -92,7 +92,7 @@ func TestStoreRefuses(t *testing.T) {
 			"redirect":     {403, 403, text, with("X-Amz-Website-Redirect-Location", "https://example.org")},
 			"legal hold":   {403, 403, text, with("X-Amz-Object-Lock-Legal-Hold", "ON")},
 			"encoding":     {403, 200, text, with("Content-Encoding", "gzip")},
-			"caching":      {403, 200, text, with("Cache-Control", "public")},
+			"caching":      {200, 200, text, with("Cache-Control", "public")},
 			"metadata":     {400, 403, text, with("X-Amz-Meta-More", "more")},
 			"no sum":       {400, 403, strings.ToUpper(text), func(r *http.Request) { r.Header.Del("X-Amz-Checksum-Sha256") }},
 		} {

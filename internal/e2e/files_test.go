@@ -343,6 +343,9 @@ func (s *fileSite) same(t *testing.T) {
 		keys = append(keys, f.Key)
 	}
 	for u, err := range s.bucket.Uploads(t.Context(), "") {
+		if strings.HasPrefix(u.Key, filePrefix+".pawl-doctor/") { // a process was killed as it proved the store
+			continue
+		}
 		t.Errorf("the upload %s of %s is open: %v", u.ID, u.Key, err)
 	}
 	if wrong := differences(keys, slices.Collect(maps.Keys(objects))); len(wrong) > 0 {
