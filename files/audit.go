@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 	"time"
 )
 
@@ -38,8 +39,8 @@ type AuditReport struct {
 	// were removed.
 	Orphans int64 `json:"orphans"`
 	Removed int64 `json:"removed"`
-	// Foreign are objects that this service never named. They stay, and are no
-	// difference.
+	// Foreign are objects that this service never named, without those below Proofs.
+	// They stay, and are no difference.
 	Foreign int64 `json:"foreign"`
 	// Failed are files and uploads that could not be looked at, or not put right: the
 	// audit went on with the others.
@@ -223,7 +224,9 @@ func (a *audit) look(ctx context.Context, id string) error {
 func (a *audit) rowless(ctx context.Context, key string) error {
 	id, ours := a.ID(key)
 	if !ours {
-		a.report.Foreign++
+		if !strings.HasPrefix(key, a.Prefix+Proofs) {
+			a.report.Foreign++
+		}
 		return nil
 	}
 	err := a.look(ctx, id)

@@ -93,15 +93,16 @@ func TestAudit(t *testing.T) {
 	}
 	x.put(&changed, "something else")
 	x.put(&files.File{ID: "f", Key: "files/notes.txt"}, "not a file of the service")
+	x.put(&files.File{ID: "p", Key: "files/.pawl-doctor/1"}, "a proof of the store is under way")
 	x.put(&files.File{ID: "f", Key: "files/01990000-0000-7000-8000-000000000000"}, "a file that a restored index does not know")
-	left := files.AuditReport{Objects: 4, Rows: 3, Orphans: 1, Foreign: 1}
+	left := files.AuditReport{Objects: 5, Rows: 3, Orphans: 1, Foreign: 1}
 	found := left
 	found.Moved = map[string]int64{"lost": 2}
 	x.finds(files.AuditOptions{}, found)
 	x.finds(files.AuditOptions{}, left)
 	left.Removed = 1
 	x.finds(files.AuditOptions{Limit: 1}, left)
-	x.finds(files.AuditOptions{Limit: 1}, files.AuditReport{Objects: 3, Rows: 3, Foreign: 1})
+	x.finds(files.AuditOptions{Limit: 1}, files.AuditReport{Objects: 4, Rows: 3, Foreign: 1})
 	if f, err := x.Get(t.Context(), came.ID); err != nil || f.State != files.Indexed {
 		t.Errorf("%s, %v", f.State, err)
 	}

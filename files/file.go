@@ -6,6 +6,10 @@ import (
 	"time"
 )
 
+// Proofs is the folder below the prefix in which a store is proved to be fit. Audits
+// pass over it.
+const Proofs = ".pawl-doctor/"
+
 // State says where a file is in its life. Only Indexed files are visible.
 type State uint8
 

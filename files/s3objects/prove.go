@@ -29,8 +29,6 @@ var errNotProved = errors.New("it has no SHA-256, and the store is not proved to
 var ErrUnfit = errors.New("the store is not fit for the files of users")
 
 const (
-	// proofs is below the prefix, and no file's name: audits leave it alone.
-	proofs = ".pawl-doctor/"
 	// proofTime bounds a proof, and proofClean the cleaning up.
 	proofTime, proofClean = time.Minute, 30 * time.Second
 
@@ -83,10 +81,10 @@ func (b *Bucket) proved(ctx context.Context, key string) (*proof, error) {
 	done := b.proving.DoChan("", func() (any, error) {
 		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), proofTime)
 		defer stop()
-		p := &proof{Bucket: b, folder: prefix + proofs + rand.Text() + "/", sent: map[string]bool{}}
+		p := &proof{Bucket: b, folder: prefix + files.Proofs + rand.Text() + "/", sent: map[string]bool{}}
 		err := p.run(ctx)
 		if err == nil {
-			err = p.leftovers(ctx, prefix+proofs)
+			err = p.leftovers(ctx, prefix+files.Proofs)
 		}
 		if err = errors.Join(err, p.clean(ctx)); err != nil {
 			return nil, fmt.Errorf("s3objects: proving s3://%s: %w", b.name, err)

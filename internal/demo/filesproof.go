@@ -17,10 +17,11 @@ type filesAudited struct {
 	Moved     map[string]int `json:"moved"` // files, by the state in which they are now
 	Leftovers int            `json:"leftovers"`
 	Orphans   int            `json:"orphans"`
+	Foreign   int            `json:"foreign"`
 }
 
 func (f *filesAudited) found() int {
-	n := f.Leftovers + f.Orphans
+	n := f.Leftovers + f.Orphans + f.Foreign
 	for _, moved := range f.Moved {
 		n += moved
 	}
@@ -92,7 +93,7 @@ func (s *filesShow) compare(rows map[string]files.File, objects map[string][]byt
 		s.wrong("%s is %s, and no client knows of it", id, f.State)
 	}
 	// Nor did it clean up after its proof of the store, which another does after an hour.
-	maps.DeleteFunc(objects, func(key string, _ []byte) bool { return strings.HasPrefix(key, filesPrefix+".pawl-doctor/") })
+	maps.DeleteFunc(objects, func(key string, _ []byte) bool { return strings.HasPrefix(key, filesPrefix+files.Proofs) })
 	for key := range objects {
 		s.wrong("the bucket has %s, and no client knows of it", key)
 	}

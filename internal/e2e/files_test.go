@@ -230,7 +230,7 @@ func (s *fileSite) heard(t *testing.T) {
 func (s *fileSite) objects(ctx context.Context) (map[string]bool, error) {
 	keys := map[string]bool{}
 	for info, err := range s.world.store.List(ctx, inputs, filePrefix, "") {
-		if strings.HasPrefix(info.Key, filePrefix+".pawl-doctor/") { // a process was killed as it proved the store
+		if strings.HasPrefix(info.Key, filePrefix+files.Proofs) { // a process was killed as it proved the store
 			continue
 		}
 		if err != nil {
@@ -343,7 +343,7 @@ func (s *fileSite) same(t *testing.T) {
 		keys = append(keys, f.Key)
 	}
 	for u, err := range s.bucket.Uploads(t.Context(), "") {
-		if strings.HasPrefix(u.Key, filePrefix+".pawl-doctor/") { // a process was killed as it proved the store
+		if strings.HasPrefix(u.Key, filePrefix+files.Proofs) { // a process was killed as it proved the store
 			continue
 		}
 		t.Errorf("the upload %s of %s is open: %v", u.ID, u.Key, err)
