@@ -52,7 +52,7 @@ type Service struct {
 	Now   func() time.Time
 	NewID func() string
 	Wait  func(context.Context) error
-	// Logger is told of what a look finds; nil: no one is.
+	// Logger has a line for each file that a look moves; nil: none is written.
 	Logger *slog.Logger
 }
 

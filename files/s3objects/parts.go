@@ -135,7 +135,7 @@ func (b *Bucket) Abort(ctx context.Context, key, uploadID string) error {
 }
 
 // Uploads implements [files.Multipart]. MinIO lists the uploads of one key, or those of
-// all, and nothing for any other prefix: what is no key's is asked for without one.
+// all, and nothing for any other prefix: for a folder this lists all, and filters.
 func (b *Bucket) Uploads(ctx context.Context, prefix string) iter.Seq2[files.OpenUpload, error] {
 	in := &s3.ListMultipartUploadsInput{Bucket: &b.name}
 	if !strings.HasSuffix(prefix, "/") {

@@ -53,7 +53,7 @@ func TestFilesOnce(t *testing.T) {
 	}
 }
 
-// TestFilesWrong puts an object into the bucket that is nobody's, and removes one: the
+// TestFilesWrong puts an object into the bucket that belongs to no file, and removes one: the
 // demo can fail.
 func TestFilesWrong(t *testing.T) {
 	t.Parallel()
