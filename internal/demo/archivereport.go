@@ -36,7 +36,7 @@ type Records struct {
 	Others  int `json:"others"` // stored, and never put
 }
 
-// err says what is wrong, if anything is.
+// err returns an error that lists the faults, or nil if there are none.
 func (r *ArchiveReport) err() error {
 	if r.OK {
 		return nil

@@ -46,7 +46,7 @@ type Uploads struct {
 	Undeleted int `json:"undeleted"`
 }
 
-// err says what is wrong, if anything is.
+// err returns an error that lists the faults, or nil if there are none.
 func (r *FilesReport) err() error {
 	if r.OK {
 		return nil

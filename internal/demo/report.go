@@ -41,7 +41,7 @@ type Effects struct {
 	Healed     int     `json:"healed"`     // objects whose last notification was dropped
 }
 
-// err says what is wrong, if anything is.
+// err returns an error that lists the faults, or nil if there are none.
 func (r *Report) err() error {
 	if r.OK {
 		return nil
