@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -41,6 +42,8 @@ type Config struct {
 type Codec interface {
 	// Knows reports that a format can be written and read.
 	Knows(format string) bool
+	// Encode returns the bytes of an object. Without entries it returns a valid
+	// file without a record.
 	Encode(format, shard string, entries []Entry) ([]byte, error)
 	Decode(format, shard string, body []byte) ([]Entry, error)
 }
@@ -66,6 +69,8 @@ type Archive struct {
 	Nonce func() string
 	// Observe is called with each object that this worker has stored. Optional.
 	Observe func(shard string, o Planned)
+
+	emptySizes sync.Map // of files without a record, in bytes, by format
 }
 
 // signedFor is how long a PUT may begin, by the store's clock, after it was signed.

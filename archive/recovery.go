@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-
-	"github.com/pawlhq/pawl/bucket"
 )
 
 // stored lists all that is stored of the shard, and checks whose it is.
@@ -19,34 +17,27 @@ func (s *shard) stored(ctx context.Context) ([]Stored, error) {
 			return nil, err
 		}
 		n, err := ParseKey(s.Prefix, info.Key)
-		if err != nil || n.Shard != s.ID || info.Size == 0 {
+		if err != nil || n.Shard != s.ID {
 			continue
 		}
-		if err := s.ours(ctx, info.Key); err != nil {
+		void, err := s.ours(ctx, info.Key)
+		if err != nil {
 			return nil, err
 		}
-		all = append(all, Stored{n.Range, n.Minute, n.Format})
+		if !void {
+			all = append(all, Stored{n.Range, n.Minute, n.Format})
+		}
 	}
 	return merge(all), nil
 }
 
-// ours checks that this archive wrote an object.
-func (s *shard) ours(ctx context.Context, key string) error {
-	for try := 1; ; try++ {
-		info, err := s.Store.Head(ctx, s.object(key))
-		switch {
-		case errors.Is(err, bucket.ErrUnavailable) && ctx.Err() == nil:
-			if err := s.pace(ctx, try, err); err != nil {
-				return err
-			}
-			continue
-		case err != nil:
-			return err
-		case info.Metadata[metaArchive] != s.claim.ID:
-			return fmt.Errorf("%w: %s is not this archive's: move it away", ErrBroken, s.object(key))
-		}
-		return nil
+// ours checks that this archive wrote an object, and reports whether it is a void.
+func (s *shard) ours(ctx context.Context, key string) (void bool, err error) {
+	info, err := s.head(ctx, key)
+	if err == nil && info.Metadata[metaArchive] != s.claim.ID {
+		err = fmt.Errorf("%w: %s is not this archive's: move it away", ErrBroken, s.object(key))
 	}
+	return voided(info), err
 }
 
 // merge joins what has no hole between, and orders it.

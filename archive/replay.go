@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-
-	"github.com/pawlhq/pawl/bucket"
 )
 
 // replay stores what the owner before has announced: its objects, under its keys
@@ -111,32 +109,4 @@ func (s *shard) reread(ctx context.Context, i int) (entries []Entry, whole bool,
 		}
 	}
 	return entries, len(entries) == o.Count, nil
-}
-
-// void takes the key of an object that cannot be stored any more, so that no late
-// PUT can land there. One that has landed is as good as ours.
-func (s *shard) void(ctx context.Context, o *Planned) (stored bool, err error) {
-	for try := 1; ; try++ {
-		signed, err := s.again(ctx)
-		if err != nil {
-			return false, err
-		}
-		empty := bucket.Object{ContentType: "application/octet-stream", Metadata: map[string]string{metaArchive: s.claim.ID}}
-		_, answer := s.Store.PutSigned(ctx, s.object(o.Key), empty, bucket.Condition{IfAbsent: true}, signed, signedFor)
-		if answer == nil {
-			return false, nil
-		}
-		stored, err := s.look(ctx, o)
-		switch {
-		case errors.Is(err, errVoid):
-			return false, nil
-		case err != nil || stored:
-			return stored, err
-		case permanent(answer):
-			return false, answer
-		}
-		if err := s.pace(ctx, try, answer); err != nil {
-			return false, err
-		}
-	}
 }

@@ -183,28 +183,19 @@ func (s *shard) put(ctx context.Context, p *parcel, signed time.Time) error {
 	return err
 }
 
-// errVoid: the key is one under which nothing can be stored any more.
-var errVoid = errors.New("the object's key was voided")
-
 // look looks whether an object is stored: by its metadata, and where it has none,
 // by its content. Another object in its place stops the shard.
 func (s *shard) look(ctx context.Context, o *Planned) (stored bool, err error) {
-	var info bucket.Info
-	for try := 1; ; try++ {
-		info, err = s.Store.Head(ctx, s.object(o.Key))
-		if err == nil || !errors.Is(err, bucket.ErrUnavailable) || ctx.Err() != nil {
-			break
-		}
-		if err := s.pace(ctx, try, err); err != nil {
-			return false, err
-		}
-	}
+	info, err := s.head(ctx, o.Key)
 	switch {
 	case errors.Is(err, bucket.ErrNotFound):
 		return false, nil
 	case err != nil:
 		return false, err
-	case info.Size == 0:
+	case voided(info):
+		if id := info.Metadata[metaArchive]; id != "" && id != s.claim.ID {
+			return false, s.foreign(o)
+		}
 		return false, errVoid
 	case info.Metadata[metaArchive] == "" && info.Metadata[metaDigest] == "" && !o.gap() && !o.kept():
 		return s.compare(ctx, o)

@@ -2,6 +2,7 @@ package archive
 
 import (
 	"context"
+	"errors"
 	"io"
 	"iter"
 	"maps"
@@ -102,7 +103,14 @@ func (v *verifier) see(ctx context.Context, info bucket.Info, deep bool) error {
 	case err != nil:
 		v.find(Finding{Kind: Foreign, Keys: []string{info.Key}, What: "it has no key of this archive: move it away"})
 		return nil
-	case info.Size == 0:
+	}
+	void, err := v.isVoid(ctx, info, n.Format)
+	switch {
+	case errors.Is(err, bucket.ErrNotFound):
+		return nil // deleted since the listing
+	case err != nil:
+		return err
+	case void:
 		v.report.Voids++
 		return nil
 	case n.Format == GapFormat:

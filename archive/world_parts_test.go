@@ -276,7 +276,7 @@ func newObject(key, etag string, body []byte, meta map[string]string) *object {
 	o := &object{Info: bucket.Info{Key: key, ETag: etag, Size: int64(len(body)), Metadata: meta}, body: body}
 	var err error
 	o.name, err = ParseKey("p/", key)
-	o.data = err == nil && len(body) > 0
+	o.data = err == nil && !voided(o.Info)
 	return o
 }
 

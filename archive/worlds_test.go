@@ -255,7 +255,7 @@ func (w *world) landed(key string, o, old *object) {
 		if n.Format == GapFormat && n.Contains(e.Number) && e.at+w.plan.retention > w.now && e.Malformed == nil && w.owed(s, e) {
 			w.violated("A3", "%s is in the gap %s, and could be read", e.Number, key)
 		}
-		if n.Format != GapFormat && len(o.body) > 0 && n.Contains(e.Number) && w.owed(s, e) && minute(e.Arrival).After(n.Minute) {
+		if n.Format != GapFormat && o.data && n.Contains(e.Number) && w.owed(s, e) && minute(e.Arrival).After(n.Minute) {
 			w.violated("A8", "%s arrived at %s, and is in %s", e.Number, e.Arrival, key)
 		}
 	}

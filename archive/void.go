@@ -1,0 +1,108 @@
+package archive
+
+import (
+	"bytes"
+	"context"
+	"errors"
+
+	"github.com/pawlhq/pawl/bucket"
+)
+
+// A void is an empty object of its format that blocks a key, so that no late PUT can
+// land there. It covers nothing. A void of an earlier version of Pawl has no bytes
+// and no mark.
+
+// metaVoid is the metadata that marks a void.
+const metaVoid = "pawl-void"
+
+// errVoid is returned for a key that holds a void: nothing can be stored there.
+var errVoid = errors.New("the object's key was voided")
+
+// isVoid reports whether a listed object is a void. It sends a HEAD request only for
+// an object that is small enough to be one. An object that was deleted since the
+// listing is ErrNotFound.
+func (a *Archive) isVoid(ctx context.Context, info bucket.Info, format string) (bool, error) {
+	if info.Size == 0 || info.Size > a.voidLimit(format) {
+		return info.Size == 0, nil
+	}
+	info, err := a.head(ctx, info.Key)
+	return voided(info), err
+}
+
+// voided reports whether the answer to a HEAD or GET request shows a void.
+func voided(info bucket.Info) bool { return info.Size == 0 || info.Metadata[metaVoid] != "" }
+
+// voidLimit is the size in bytes above which no object of a format is a void. It is
+// larger than the empty file, because another version of the encoder may have
+// written the void. No object with a record is that small.
+func (a *Archive) voidLimit(format string) int64 {
+	const slack = 64
+	if format == GapFormat {
+		return 0 // a gap is never voided: storing it needs no record
+	}
+	if n, ok := a.emptySizes.Load(format); ok {
+		return 2*n.(int64) + slack
+	}
+	empty, err := a.empty(format, "shard")
+	if err != nil {
+		return 64 << 10 // a format of another version of Pawl
+	}
+	a.emptySizes.Store(format, int64(len(empty)))
+	return a.voidLimit(format)
+}
+
+// empty returns a valid file of a format without a record.
+func (a *Archive) empty(format, shard string) ([]byte, error) {
+	if format == KeptFormat {
+		return nil, nil
+	}
+	return a.Codec.Encode(format, shard, nil)
+}
+
+// head sends a HEAD request until the store answers.
+func (a *Archive) head(ctx context.Context, key string) (bucket.Info, error) {
+	for try := 1; ; try++ {
+		info, err := a.Store.Head(ctx, a.object(key))
+		if err == nil || !errors.Is(err, bucket.ErrUnavailable) || ctx.Err() != nil {
+			return info, err
+		}
+		if err := a.pace(ctx, try, err); err != nil {
+			return info, err
+		}
+	}
+}
+
+// void writes a void under the key of an object that cannot be stored any more. If
+// the object has landed meanwhile, void reports that it is stored.
+func (s *shard) void(ctx context.Context, o *Planned) (stored bool, err error) {
+	body, err := s.empty(o.Format, s.ID)
+	if err != nil {
+		return false, err
+	}
+	for try := 1; ; try++ {
+		signed, err := s.again(ctx)
+		if err != nil {
+			return false, err
+		}
+		empty := bucket.Object{
+			Body: bytes.NewReader(body), Size: int64(len(body)), ContentType: "application/octet-stream",
+			Metadata: map[string]string{metaArchive: s.claim.ID, metaVoid: "1"},
+		}
+		_, answer := s.Store.PutSigned(ctx, s.object(o.Key), empty, bucket.Condition{IfAbsent: true}, signed, signedFor)
+		if answer == nil {
+			return false, nil
+		}
+		stored, err := s.look(ctx, o)
+		switch {
+		case errors.Is(err, errVoid):
+			return false, nil
+		case err != nil || stored:
+			return stored, err
+		case permanent(answer):
+			return false, answer
+		}
+		if err := s.pace(ctx, try, answer); err != nil {
+			return false, err
+		}
+	}
+}

@@ -1,0 +1,155 @@
+package archive_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"path"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/pawlhq/pawl/archive"
+	"github.com/pawlhq/pawl/archive/encode"
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
+)
+
+// voidOne announces three records whose PUT is held back until they have expired, so
+// that their key is voided, and stores five more. It returns the void's key and sends
+// the late PUT.
+func (p *place) voidOne(format string) (key string) {
+	p.Helper()
+	shard := p.shards()[0]
+	p.put(shard, 3)
+	slow := &slowStore{Store: p.store}
+	a := p.archive(format)
+	a.Store = slow
+	stop := p.run(a)
+	time.Sleep(20 * time.Second)
+	if err := stop(); err != nil || slow.held == nil {
+		p.Fatalf("nothing was sent: %v", err)
+	}
+	number, err := p.stream.Put(p.Context(), shard, "key", []byte("the last one that expires"))
+	if err != nil {
+		p.Fatal(err)
+	}
+	p.stream.Trim(shard, number)
+	p.put(shard, 5)
+	stop = p.run(p.archive(format))
+	time.Sleep(time.Minute)
+	if err := stop(); err != nil {
+		p.Fatal(err)
+	}
+	if err := slow.held(); !errors.Is(err, bucket.ErrPrecondition) {
+		p.Errorf("the late PUT: %v", err)
+	}
+	for key := range p.objects() {
+		info, err := p.store.Head(p.Context(), event.Object{Bucket: "b", Key: key})
+		if err != nil {
+			p.Fatal(err)
+		}
+		if info.Metadata["pawl-void"] != "" {
+			return key
+		}
+	}
+	p.Fatal("no object is marked as a void")
+	return ""
+}
+
+// TestVoidIsEmptyFile checks that a reader of all files of a folder reads past a void,
+// and that verify does not count the void as coverage.
+func TestVoidIsEmptyFile(t *testing.T) {
+	for _, format := range encode.Formats {
+		t.Run(string(format), func(t *testing.T) {
+			inPlace(t, 1, func(p *place) {
+				void := p.voidOne(string(format))
+				if r := p.verified(p.archive("ndjson"), 5); r.Voids != 1 {
+					t.Errorf("%+v: want 1 void", r)
+				}
+				records := 0
+				for key := range p.objects() {
+					if strings.HasSuffix(path.Base(key), "."+string(format)) {
+						records += p.count(key, format)
+					}
+				}
+				if records != 5 {
+					t.Errorf("the folder holds %d records, want 5", records)
+				}
+				// An earlier version of Pawl wrote voids without bytes.
+				if err := p.store.Delete(p.Context(), event.Object{Bucket: "b", Key: void}, bucket.Condition{}); err != nil {
+					t.Fatal(err)
+				}
+				p.object(void, "")
+				if r := p.verified(p.archive("ndjson"), 5); r.Voids != 1 {
+					t.Errorf("with an old void: %+v: want 1 void", r)
+				}
+			})
+		})
+	}
+}
+
+// count reads an object as a foreign reader does, and returns the number of records.
+func (p *place) count(key string, format encode.Format) int {
+	p.Helper()
+	_, r, err := p.store.Get(p.Context(), event.Object{Bucket: "b", Key: key})
+	if err != nil {
+		p.Fatal(err)
+	}
+	body, err := io.ReadAll(r)
+	if err != nil {
+		p.Fatal(err)
+	}
+	if strings.HasSuffix(string(format), "parquet") {
+		f, err := parquet.OpenFile(bytes.NewReader(body), int64(len(body)))
+		if err != nil {
+			p.Fatalf("%s: %v", key, err)
+		}
+		return int(f.NumRows())
+	}
+	entries, err := codec{}.Decode(string(format), p.shards()[0], body)
+	if err != nil {
+		p.Fatalf("%s: %v", key, err)
+	}
+	return len(entries)
+}
+
+// headCounter counts the HEAD requests.
+type headCounter struct {
+	archive.Store
+	heads int
+}
+
+// Head implements [bucket.Store].
+func (s *headCounter) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {
+	s.heads++
+	return s.Store.Head(ctx, ref)
+}
+
+// TestSmallestObjectNeedsNoHead checks that verify distinguishes even an object of one
+// tiny record from a void by its size alone.
+func TestSmallestObjectNeedsNoHead(t *testing.T) {
+	for _, format := range encode.Formats {
+		t.Run(string(format), func(t *testing.T) {
+			inPlace(t, 1, func(p *place) {
+				if _, err := p.stream.Put(p.Context(), p.shards()[0], "k", nil); err != nil {
+					t.Fatal(err)
+				}
+				a := p.archive(string(format))
+				stop := p.run(a)
+				time.Sleep(time.Minute)
+				if err := stop(); err != nil {
+					t.Fatal(err)
+				}
+				counter := &headCounter{Store: p.store}
+				a.Store = counter
+				if p.verified(a, 1); counter.heads > 0 {
+					t.Errorf("verify sent %d HEAD requests", counter.heads)
+				}
+			})
+		})
+	}
+}
