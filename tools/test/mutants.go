@@ -31,10 +31,10 @@ func mutantCandidates(ctx context.Context, c *changes) ([]candidate, error) {
 	for _, m := range mutants.All() {
 		one := candidate{name: m.Name, rank: waiting}
 		if why := c.find(func(file string) bool {
-			return slices.ContainsFunc(m.Edits, func(e mutants.Edit) bool { return e.File == file })
+			return slices.Contains(m.Files(), file)
 		}); why != "" {
 			one.rank, one.why = touched, why
-		} else if edited[m.Name] {
+		} else if edited[m.Name] || slices.Contains(c.files, mutantsDir+"/testdata/"+m.Name+".patch") {
 			one.rank, one.why = touched, "its definition has changed"
 		} else if why := c.find(noticing(&m)); why != "" {
 			one.rank, one.why = watched, why

@@ -26,15 +26,6 @@ var archives = []Mutant{
 		Test: archived("A[45]"),
 	},
 	{
-		Name: "an-archive-without-digests",
-		Edits: []Edit{
-			{"archive/replay.go", "	if !whole {", "	if !whole && len(entries) == 0 {"},
-			{"archive/replay.go", "got != o.Digest {", "got == \"\" {"},
-		},
-		Why:  "Some records of an announced object have expired: the rest is stored under a key that says that all are there.",
-		Test: archiveTest("TestPartExpired"),
-	},
-	{
 		Name:  "an-archive-replayed-in-own-boundaries",
 		Edits: []Edit{{"archive/progress.go", "	p.Owner, p.Fence = owner, fence\n", "	p.Owner, p.Fence, p.Intent = owner, fence, nil\n"}},
 		Why:   "The owner before may have stored its objects: the new ones overlap with them.",

@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bluekeyes/go-gitdiff/gitdiff"
+
 	"github.com/pawlhq/pawl/internal/sim"
 )
 
@@ -22,8 +24,9 @@ import (
 type Mutant struct {
 	Name  string
 	Edits []Edit
-	Why   string // what goes wrong in life
-	From  string // who does it like that, where somebody is known to
+	diffs []*gitdiff.File // instead of Edits: the changes of a patch
+	Why   string          // what goes wrong in life
+	From  string          // who does it like that, where somebody is known to
 	// Budget is how many worlds may be played until an invariant must have
 	// been violated. So many violate the same one that it is no accident.
 	Budget uint64
@@ -44,12 +47,26 @@ type Test struct {
 
 // All lists the mutants.
 func All() []Mutant {
-	return slices.Concat(events, leases, endings, deciding, publishing, writing, auditing, stores, locks, committing, archives, uploads)
+	return slices.Concat(patches(), events, leases, endings, deciding, publishing, writing, auditing, stores, locks, committing, archives, uploads)
+}
+
+// Files returns the names of the files that the mutant changes.
+func (m *Mutant) Files() (names []string) {
+	for _, d := range m.diffs {
+		names = append(names, d.OldName)
+	}
+	for _, e := range m.Edits {
+		names = append(names, e.File)
+	}
+	return names
 }
 
 // Patch returns the changed files, by their names below root. It fails if a text
 // is not where it was any more.
 func (m *Mutant) Patch(root string) (map[string]string, error) {
+	if m.diffs != nil {
+		return m.apply(root)
+	}
 	files := map[string]string{}
 	for _, e := range m.Edits {
 		text, ok := files[e.File]
