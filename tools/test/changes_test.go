@@ -161,10 +161,6 @@ func TestTurns(t *testing.T) {
 }
 
 func TestMutantsAreRanked(t *testing.T) {
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, tc := range []struct {
 		file, mutant string
 		want         rank
@@ -177,28 +173,13 @@ func TestMutantsAreRanked(t *testing.T) {
 		{"internal/sim/world.go", "an-older-event-wins", watched},
 		{"internal/tape/tape.go", "an-older-event-wins", watched},
 		{mutantsDir + "/mutants_test.go", "an-older-event-wins", watched},
+		{mutantsDir + "/testdata/an-older-event-wins.patch", "an-older-event-wins", touched},
+		{mutantsDir + "/testdata/acts-twice.patch", "an-older-event-wins", waiting},
 	} {
-		all, err := mutantCandidates(t.Context(), &changes{root: root, base: "x", files: []string{tc.file}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		all := mutantCandidates(&changes{base: "x", files: []string{tc.file}})
 		i := slices.IndexFunc(all, func(c candidate) bool { return c.name == tc.mutant })
 		if all[i].rank != tc.want || (all[i].why == "") != (tc.want == waiting) {
 			t.Errorf("%s has changed, %s: %+v, want rank %d", tc.file, tc.mutant, all[i], tc.want)
 		}
-	}
-}
-
-// A mutant whose text alone has changed is chosen, and those beside it are not.
-func TestEditedDefinitions(t *testing.T) {
-	file := func(why string) string {
-		return "package mutants\nvar x = []Mutant{\n{Name: \"a\", Why: \"" + why + "\"},\n{\n\tName: \"b\",\n},\n}\n"
-	}
-	r := newRepo(t)
-	r.commit("2020-01-01", mutantsDir+"/x.go", file("1"))
-	r.commit("2020-01-03", mutantsDir+"/x.go", file("2"))
-	got, err := editedDefinitions(t.Context(), lookBack(t.Context(), r.dir))
-	if diff := cmp.Diff(map[string]bool{"a": true}, got); diff != "" || err != nil {
-		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 }

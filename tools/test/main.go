@@ -78,10 +78,7 @@ func (o options) run(ctx context.Context) (int, error) {
 	}
 	steps := s.steps(o)
 	if o.nightly {
-		n := &night{scope: s, scale: o.scale, seed: uint64(time.Now().Unix())}
-		if steps, err = n.steps(ctx); err != nil {
-			return 1, err
-		}
+		steps = (&night{scope: s, scale: o.scale, seed: uint64(time.Now().Unix())}).steps(ctx)
 	}
 	return perform(ctx, steps), nil
 }

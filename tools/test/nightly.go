@@ -17,7 +17,7 @@ type night struct {
 
 // steps are in the order in which they run, each a command that a person can run
 // alone.
-func (n *night) steps(ctx context.Context) ([]step, error) {
+func (n *night) steps(ctx context.Context) []step {
 	var all []step
 	add := func(name, budget string, args ...string) {
 		all = append(all, step{name, budget, func(ctx context.Context) error {
@@ -32,10 +32,7 @@ func (n *night) steps(ctx context.Context) ([]step, error) {
 	add("archive's worlds", lockWorlds+" worlds", "test", "./archive", "-run", "^TestWorlds$", "-count=1", "-timeout", "12h", "-v", "-histories", lockWorlds, "-seed", seed)
 	add("the engine's histories", histories+" histories", "test", "./engine", "-run", "^TestHistories$", "-count=1", "-timeout", "6h", "-v", "-histories", histories, "-seed", seed)
 
-	mutants, budget, err := n.mutantArgs(ctx)
-	if err != nil {
-		return nil, err
-	}
+	mutants, budget := n.mutantArgs(ctx)
 	add("mutants", budget, mutants...)
 
 	rounds, kills, stops := n.count(1, 10), n.count(20, 50), n.count(5, 10) // fewer show too little
@@ -68,7 +65,7 @@ func (n *night) steps(ctx context.Context) ([]step, error) {
 			return t.fuzz(ctx, n.root, each)
 		}})
 	}
-	return all, nil
+	return all
 }
 
 // count scales a number, down to least.
@@ -77,19 +74,16 @@ func (n *night) count(least, whole int) string {
 }
 
 // mutantArgs are go's to run all mutants, or a share of them.
-func (n *night) mutantArgs(ctx context.Context) (args []string, budget string, err error) {
+func (n *night) mutantArgs(ctx context.Context) (args []string, budget string) {
 	args = []string{"test", "./" + mutantsDir, "-count=1", "-timeout", "6h"}
 	if n.scale >= 1 {
-		return args, "all", nil
+		return args, "all"
 	}
 	c := lookBack(ctx, n.root)
-	all, err := mutantCandidates(ctx, c)
-	if err != nil {
-		return nil, "", err
-	}
+	all := mutantCandidates(c)
 	few := max(1, int(n.scale*float64(len(all))))
 	chosen, _ := share{few, few}.choose(all, c.head)
-	return append(args, "-only", strings.Join(names(chosen), ",")), fmt.Sprintf("%d of %d", len(chosen), len(all)), nil
+	return append(args, "-only", strings.Join(names(chosen), ",")), fmt.Sprintf("%d of %d", len(chosen), len(all))
 }
 
 // shell writes arguments as they are typed.

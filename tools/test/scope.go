@@ -41,13 +41,13 @@ func (o options) look(ctx context.Context, root string) (*scope, error) {
 		}
 	}
 	if o.changed && !o.nightly {
-		err = s.reduce(ctx, o, lookBack(ctx, root))
+		s.reduce(o, lookBack(ctx, root))
 	}
-	return s, err
+	return s, nil
 }
 
 // reduce leaves fuzz targets and mutants to another run.
-func (s *scope) reduce(ctx context.Context, o options, c *changes) error {
+func (s *scope) reduce(o options, c *changes) {
 	fmt.Printf("== what is left out\n%s\n", c)
 	if o.fuzz > 0 {
 		chosen, left := targetShare.choose(targetCandidates(s.targets, c), c.head)
@@ -55,15 +55,10 @@ func (s *scope) reduce(ctx context.Context, o options, c *changes) error {
 		s.targets = slices.DeleteFunc(s.targets, func(t target) bool { return !slices.Contains(names(chosen), t.String()) })
 	}
 	if slices.Contains(s.packages, mutantsPackage) {
-		all, err := mutantCandidates(ctx, c)
-		if err != nil {
-			return err
-		}
-		chosen, left := mutantShare.choose(all, c.head)
+		chosen, left := mutantShare.choose(mutantCandidates(c), c.head)
 		tell(os.Stdout, "mutants", chosen, left)
 		s.mutants = names(chosen)
 	}
-	return nil
 }
 
 // targetCandidates ranks the targets by whether their package has changed.

@@ -172,7 +172,7 @@ func (m *Mutant) test(t *testing.T, overlay string) result {
 // replace.
 func (m *Mutant) overlay(t *testing.T) string {
 	t.Helper()
-	files, err := m.Patch(root(t))
+	files, err := m.Apply(root(t))
 	if err != nil {
 		t.Fatal(err)
 	}

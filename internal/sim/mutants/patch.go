@@ -1,13 +1,10 @@
 package mutants
 
 import (
-	"embed"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -17,18 +14,6 @@ import (
 
 	"github.com/pawlhq/pawl/internal/sim"
 )
-
-//go:embed testdata/*.patch
-var testdata embed.FS
-
-// patches returns the mutants of testdata, sorted by name.
-func patches() []Mutant {
-	all, err := Read(testdata)
-	if err != nil {
-		panic(err) // TestPatches reports it
-	}
-	return all
-}
 
 // Read returns the mutants that the patches in dir/testdata define, sorted by name.
 func Read(dir fs.FS) ([]Mutant, error) {
@@ -58,7 +43,7 @@ func parse(text string) (*Mutant, error) {
 	if err != nil {
 		return nil, fmt.Errorf("parse the diff: %w", err)
 	}
-	m := &Mutant{diffs: diffs}
+	m := &Mutant{Diffs: diffs}
 	test, field := Test{}, ""
 	values := map[string]string{}
 	for line := range strings.Lines(header) {
@@ -136,27 +121,10 @@ func invariant(name string) (sim.Invariant, error) {
 	return 0, fmt.Errorf("unknown invariant %q", name)
 }
 
-// apply returns the changed files, by their names below root.
-func (m *Mutant) apply(root string) (map[string]string, error) {
-	files := map[string]string{}
-	for _, d := range m.diffs {
-		b, err := os.ReadFile(filepath.Join(root, d.OldName))
-		if err != nil {
-			return nil, fmt.Errorf("mutant %s: %w", m.Name, err)
-		}
-		text, _, err := applyDiff(string(b), d)
-		if err != nil {
-			return nil, fmt.Errorf("mutant %s: %w", m.Name, err)
-		}
-		files[d.OldName] = text
-	}
-	return files, nil
-}
-
-// applyDiff returns the changed text. Hunks may have moved: applyDiff finds the place
+// Apply returns the changed text. Hunks may have moved: Apply finds the place
 // where their context and deleted lines occur, and reports in moved whether that is
 // elsewhere than the diff states.
-func applyDiff(text string, d *gitdiff.File) (changed string, moved bool, err error) {
+func Apply(text string, d *gitdiff.File) (changed string, moved bool, err error) {
 	lines := slices.Collect(strings.Lines(text))
 	var out strings.Builder
 	next, shift := 0, 0 // the first line that is not in out yet; how far the last hunk has moved
