@@ -44,6 +44,10 @@ type Progress struct {
 	// Arrival is the latest arrival of all entries up to Committed. Its minute is
 	// the least that the next object can have.
 	Arrival time.Time `json:"arrival,omitzero"`
+	// SeenEmpty is a moment before which no record behind Committed arrived. An owner
+	// of a quiet shard writes it about once an hour. It is five minutes older than the
+	// read that proved it, because clocks differ. Zero: unknown.
+	SeenEmpty time.Time `json:"seen_empty,omitzero"`
 	// Intent is what is being stored. It decides: whoever takes the shard over
 	// stores these objects, and no others.
 	Intent *Intent `json:"intent,omitempty"`
@@ -136,6 +140,14 @@ func (p Progress) stored(o *Planned) Progress {
 	if o.gap() {
 		p.Anchor = o.Anchor
 	}
+	return p
+}
+
+// Quiet commits the intent, and records that no record behind it arrived before a
+// moment.
+func (p Progress) Quiet(before time.Time) Progress {
+	p = p.Commit()
+	p.SeenEmpty = latest(p.SeenEmpty, before)
 	return p
 }
 

@@ -134,7 +134,7 @@ func (s *shard) stepped(p Progress) Progress {
 // begin begins to read where the shard's objects end.
 func (s *shard) begin(ctx context.Context) (err error) {
 	p := s.progress
-	s.plan = planner{limits: s.Limits, at: p.Committed, arrival: p.Arrival}
+	s.plan = planner{limits: s.Limits, at: p.Committed, arrival: latest(p.Arrival, p.SeenEmpty)}
 	if p.State == Recovering {
 		if s.plan.covered, err = s.stored(ctx); err != nil {
 			return err
@@ -162,7 +162,7 @@ func (s *shard) begin(ctx context.Context) (err error) {
 func (s *shard) tailAt(p Progress) tail {
 	t := tail{
 		stream: s.Stream, shard: s.ID, retention: s.retention, now: s.Now,
-		at: p.Committed, anchor: p.Anchor, since: s.since, placed: s.since, vanished: s.vanished,
+		at: p.Committed, anchor: p.Anchor, since: s.since, seen: p.SeenEmpty, placed: s.since, vanished: s.vanished,
 	}
 	if p.Anchor != "" && p.Committed.less(p.Anchor) {
 		t.at = p.Anchor.before()
@@ -193,7 +193,27 @@ func (s *shard) gather(ctx context.Context) ([]run, error) {
 		if err := s.took(ctx, f); err != nil {
 			return nil, err
 		}
+		if err := s.recordQuiet(ctx, f.empty); err != nil {
+			return nil, err
+		}
 	}
+}
+
+// quietInterval is the interval between two records that a shard is quiet.
+const quietInterval = time.Hour
+
+// recordQuiet writes to the register that a read found no record behind those that are
+// stored, if that is news. Later objects are in no earlier minute, so that a takeover
+// need not list earlier ones.
+func (s *shard) recordQuiet(ctx context.Context, empty time.Time) error {
+	seen := empty.Add(-skew)
+	stored := s.plan.open.Empty() && len(s.plan.done) == 0 && s.progress.State == Reading
+	if empty.IsZero() || !stored || seen.Before(s.plan.arrival.Add(quietInterval)) {
+		return nil
+	}
+	s.plan.arrival = seen
+	s.tail.seen = seen
+	return s.write(ctx, s.progress.Quiet(seen))
 }
 
 // took plans what was read.

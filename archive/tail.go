@@ -29,8 +29,9 @@ type tail struct {
 	// none, and since says from when on all entries must be there.
 	anchor   Number
 	since    time.Time
-	from     Position // where to begin without an anchor
-	vanished bool     // the stream does not know the shard any more
+	seen     time.Time // no entry behind at arrived before it
+	from     Position  // where to begin without an anchor
+	vanished bool      // the stream does not know the shard any more
 	placed   time.Time
 
 	reader  Reader
@@ -43,6 +44,9 @@ type found struct {
 	hole    bool   // lost says so
 	entries []Entry
 	end     bool // the shard is closed, and this is all
+	// empty is when a read found no entry behind those that were read before. Zero:
+	// it found some, or some may have expired.
+	empty time.Time
 }
 
 // next reads once.
@@ -52,6 +56,7 @@ func (t *tail) next(ctx context.Context) (found, error) {
 			return t.gone(err)
 		}
 	}
+	asked := t.now()
 	page, err := t.reader.Next(ctx)
 	if err != nil {
 		t.reader = nil
@@ -69,15 +74,15 @@ func (t *tail) next(ctx context.Context) (found, error) {
 		if t.at != "" && !t.at.less(e.Number) {
 			continue
 		}
-		if t.waiting && (t.anchor != "" || t.aged(t.since)) {
+		if t.waiting && t.lossy() {
 			f.hole, f.lost, t.waiting = true, e.Number.before(), false
 		}
 		t.waiting = false
 		t.at, t.anchor, t.placed = e.Number, e.Number, e.Arrival
 		f.entries = append(f.entries, fit(e))
 	}
-	if page.Behind == 0 && len(f.entries) == 0 && !t.waiting {
-		t.placed = latest(t.placed, t.now())
+	if page.Behind == 0 && len(page.Entries) == 0 && !page.End && !(t.waiting && t.lossy()) {
+		f.empty, t.placed = asked, latest(t.placed, asked)
 	}
 	return f, nil
 }
@@ -111,7 +116,16 @@ func (t *tail) gone(err error) (found, error) {
 }
 
 // expired reports, at the end of the shard, that entries may have been lost.
-func (t *tail) expired() bool { return t.waiting && (t.anchor != "" || t.aged(t.since)) }
+func (t *tail) expired() bool { return t.waiting && t.lossy() }
+
+// lossy reports whether entries may have expired between the place where reading must
+// resume and the first entry that is left.
+func (t *tail) lossy() bool {
+	if t.anchor != "" {
+		return t.aged(t.seen)
+	}
+	return t.aged(latest(t.seen, t.since))
+}
 
 // aged reports that what arrived then may have expired, or is about to.
 func (t *tail) aged(then time.Time) bool {

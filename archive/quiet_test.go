@@ -1,0 +1,53 @@
+package archive_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/archive"
+)
+
+// progress returns the register of a shard.
+func (p *place) progress(shard string) archive.Progress {
+	p.Helper()
+	a := p.archive("ndjson")
+	c, err := a.Claimed(p.Context())
+	if err != nil {
+		p.Fatal(err)
+	}
+	found, _, err := a.Progress(p.Context(), c, shard)
+	if err != nil {
+		p.Fatal(err)
+	}
+	return found
+}
+
+// TestQuietShardIsRecordedHourly: the register of a quiet shard says up to which moment
+// the shard was seen empty, and has no intent left. A worker that takes the shard over
+// after its last record expired needs no gap.
+func TestQuietShardIsRecordedHourly(t *testing.T) {
+	inPlace(t, 1, func(p *place) {
+		shard := p.shards()[0]
+		stop := p.run(p.archive("ndjson"))
+		p.put(shard, 3)
+		time.Sleep(30 * time.Hour)
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		got := p.progress(shard)
+		if age := time.Since(got.SeenEmpty); age > 70*time.Minute || age < 5*time.Minute || got.Intent != nil {
+			t.Errorf("the shard was seen empty %v ago: %+v", age, got)
+		}
+		last := p.entries(shard)[2].Number
+		p.put(shard, 2)
+		p.stream.Trim(shard, last)
+		stop = p.run(p.archive("ndjson"))
+		time.Sleep(time.Minute)
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		if r := p.verified(p.archive("ndjson"), 5); r.Gaps != 0 {
+			t.Errorf("%+v: want no gap, because nothing was lost", r)
+		}
+	})
+}
