@@ -13,8 +13,11 @@ const GapFormat = "gap"
 // Name is what the key of an object says.
 //
 //	<prefix>/YYYY/MM/DD/HH/mm/<shard>-<sorter>-<start>-<end>.<format>
+//	<prefix>/YYYY/MM/DD/HH/mm/_<shard>-<sorter>-<start>-<end>.gap
 //
-// The sorter lets the newest object of a shard and minute be listed first.
+// The sorter makes the newest object of a shard and minute list first. The name of a
+// note, which holds no records, begins with an underscore, because Hadoop, Spark and
+// Athena ignore such files when they read a folder.
 type Name struct {
 	Minute time.Time
 	Shard  string
@@ -29,8 +32,18 @@ const (
 
 // Key returns the key of an object below a prefix, which is empty or ends with a
 // slash.
-func (n Name) Key(prefix string) string {
-	return prefix + n.Minute.UTC().Format(minuteLayout) + "/" + n.Shard + "-" + n.End.sorter() + "-" + n.Range.String() + "." + n.Format
+func (n Name) Key(prefix string) string { return n.key(prefix, n.mark()) }
+
+func (n Name) key(prefix, mark string) string {
+	return prefix + n.Minute.UTC().Format(minuteLayout) + "/" + mark + n.Shard + "-" + n.End.sorter() + "-" + n.Range.String() + "." + n.Format
+}
+
+// mark begins the names of notes.
+func (n Name) mark() string {
+	if n.Format == GapFormat || n.Format == KeptFormat {
+		return "_"
+	}
+	return ""
 }
 
 // sorter falls as n rises, as text: the nine's complement of how many digits n
@@ -44,8 +57,9 @@ func (n Number) sorter() string {
 	return string(d)
 }
 
-// ParseKey reads the key of an object below a prefix. It accepts what Key returns
-// and nothing else.
+// ParseKey reads the key of an object below a prefix. It accepts what Key returns,
+// the name of a note without its underscore, as earlier versions of Pawl wrote it, and
+// nothing else.
 func ParseKey(prefix, key string) (Name, error) {
 	rest, ok := strings.CutPrefix(key, prefix)
 	if ok && len(rest) > len(minuteLayout)+1 {
@@ -55,7 +69,8 @@ func ParseKey(prefix, key string) (Name, error) {
 		if last := len(fields) - 1; err == nil && last >= 3 && format != "" && !strings.Contains(format, "/") {
 			r, err := ParseRange(fields[last-1] + "-" + fields[last])
 			n := Name{minute, strings.Join(fields[:last-2], "-"), r, format}
-			if err == nil && n.Key(prefix) == key {
+			n.Shard = strings.TrimPrefix(n.Shard, n.mark())
+			if err == nil && (n.key(prefix, n.mark()) == key || n.key(prefix, "") == key) {
 				return n, nil
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"math/big"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -78,11 +79,29 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// TestNoteKeys checks that the names of notes begin with an underscore, and that the
+// names that earlier versions of Pawl gave them stay readable.
+func TestNoteKeys(t *testing.T) {
+	for _, format := range []string{archive.GapFormat, archive.KeptFormat} {
+		n := archive.Name{Minute: time.Unix(0, 0).UTC(), Shard: "s-1", Range: archive.Range{Start: "1", End: "12"}, Format: format}
+		key := n.Key("p/")
+		if want := "p/1970/01/01/00/00/_s-1-99787-1-12." + format; key != want {
+			t.Errorf("the key is %s, want %s", key, want)
+		}
+		for _, key := range []string{key, strings.Replace(key, "_", "", 1)} {
+			if got, err := archive.ParseKey("p/", key); err != nil || got != n {
+				t.Errorf("%s is read as %+v, %v", key, got, err)
+			}
+		}
+	}
+}
+
 func TestParseKeyRefuses(t *testing.T) {
 	good := archive.Name{Minute: time.Unix(0, 0).UTC(), Shard: "s", Range: archive.Range{Start: "1", End: "12"}, Format: "json"}.Key("p/")
 	for _, key := range []string{
 		"", "p/", good[1:], good + "/x", "p/1970/13/01/00/00/s-998877-1-12.json", "p/1970/01/01/00/00/s-997887-1-12",
 		"p/1970/01/01/00/00/s-997999-1-12.json", "p/1970/01/01/00/00/s-997887-12-1.json", "p/1970/01/01/00/00/s-1-12.json",
+		"p/1970/01/01/00/00/_s-99787-1-12.gap/x", "p/1970/01/01/00/00/__s-99787-1-13.json",
 	} {
 		if n, err := archive.ParseKey("p/", key); err == nil {
 			t.Errorf("%q is read as %+v", key, n)
