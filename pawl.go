@@ -37,6 +37,17 @@ type Limited interface {
 	Concurrency() int
 }
 
+// Replacer is a [Handler] that keeps the content of each object in one place, a database
+// table for example, and replaces there what it kept before. The object's name
+// identifies what to replace.
+type Replacer interface {
+	Handler
+	// Target returns the place, in words for an error. Pipelines that can match the same
+	// object must have different targets, and a pipeline with a target must not set
+	// EachVersion.
+	Target() string
+}
+
 // Causes by which a task is cancelled; see context.Cause.
 var (
 	ErrLeaseLost = worker.ErrLeaseLost

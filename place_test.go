@@ -193,3 +193,29 @@ func TestAcceptedPipelinesKeepApart(t *testing.T) {
 		}
 	})
 }
+
+// Two matches meet exactly if an object matches both.
+func TestMatchesMeet(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		draw := func(label string) Match {
+			return Match{
+				Bucket: rapid.SampledFrom([]string{"x", "y"}).Draw(t, label+" bucket"), Prefix: name("a/").Draw(t, label+" prefix"),
+				Suffix: rapid.SliceOfN(name("ab"), 0, 2).Draw(t, label+" suffixes"),
+			}
+		}
+		p, q := draw("p"), draw("q")
+		both := func(key string) bool {
+			o := event.Object{Bucket: p.Bucket, Key: key}
+			return p.match(o) && q.match(o)
+		}
+		found := both(name("a/b").Draw(t, "key"))
+		for _, prefix := range []string{p.Prefix, q.Prefix} {
+			for _, suffix := range append(append([]string{""}, p.Suffix...), q.Suffix...) {
+				found = found || both(prefix+suffix)
+			}
+		}
+		if found != p.meets(&q) {
+			t.Fatalf("%+v and %+v: meets is %v", p, q, !found)
+		}
+	})
+}

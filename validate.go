@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,6 +44,7 @@ func (c *Config) validate() error {
 	errs = append(errs, c.validateSweep()...)
 	errs = append(errs, c.validateAudit()...)
 	errs = append(errs, overlaps(c.Pipelines)...)
+	errs = append(errs, sharedTargets(c.Pipelines)...)
 	if cycle := findCycle(c.Pipelines); cycle != nil {
 		refuse("pipeline %s would be fed with its own output (%s): let it write to another bucket or prefix",
 			event.Quote(cycle[0]), strings.Join(cycle, " → "))
@@ -71,6 +73,8 @@ func (c *Config) validatePipeline(p *Pipeline) error {
 		return errors.New("its output must name a bucket")
 	case c.Objects == nil && (p.To != nil || p.Order == StoreOrder):
 		return errors.New("it needs an object store")
+	case p.EachVersion && p.target() != "":
+		return fmt.Errorf("it handles each version of an object, in no order (identity: version), so an older version could replace a newer one in %s: handle objects instead (identity: object)", p.target())
 	case p.Order != EventOrder:
 		return nil
 	}
@@ -151,6 +155,38 @@ func overlaps(ps []Pipeline) (errs []error) {
 		}
 	}
 	return errs
+}
+
+// target returns the target of a [Replacer], or "".
+func (p *Pipeline) target() string {
+	if r, ok := p.Handler.(Replacer); ok {
+		return r.Target()
+	}
+	return ""
+}
+
+// sharedTargets rejects pipelines that would each keep a copy of one object in the same
+// target.
+func sharedTargets(ps []Pipeline) (errs []error) {
+	for i := range ps {
+		for j := range i {
+			a, b := &ps[j], &ps[i]
+			if a.target() != "" && a.target() == b.target() && a.Match.meets(&b.Match) {
+				errs = append(errs, fmt.Errorf("pipelines %s and %s can match the same object, and both write to %s: let them match different objects, or write to different targets",
+					event.Quote(a.Name), event.Quote(b.Name), a.target()))
+			}
+		}
+	}
+	return errs
+}
+
+// meets reports whether an object can match both: one whose key is the longer prefix and
+// then the longer suffix.
+func (m *Match) meets(o *Match) bool {
+	return m.Bucket == o.Bucket && nested(m.Prefix, o.Prefix) && (len(m.Suffix) == 0 || len(o.Suffix) == 0 ||
+		slices.ContainsFunc(m.Suffix, func(a string) bool {
+			return slices.ContainsFunc(o.Suffix, func(b string) bool { return strings.HasSuffix(a, b) || strings.HasSuffix(b, a) })
+		}))
 }
 
 func nested(a, b string) bool { return strings.HasPrefix(a, b) || strings.HasPrefix(b, a) }

@@ -65,10 +65,26 @@ func first(change func(p *pawl.Pipeline)) func(*pawl.Config) {
 	return func(c *pawl.Config) { change(&c.Pipelines[0]) }
 }
 
+// replacer is a handler with a target.
+type replacer struct {
+	pawl.Handler
+	target string
+}
+
+func (r replacer) Target() string { return r.target }
+
+// replacing returns a pipeline from a prefix to a target.
+func replacing(name, from, target string, suffixes ...string) pawl.Pipeline {
+	p := flow(name, from, "")
+	p.Handler, p.Match.Suffix = replacer{p.Handler, target}, suffixes
+	return p
+}
+
 const (
 	badName   = `: its name must be 1 to 64 of a-z, 0-9, '.', '_' and '-'`
 	loop      = "): let it write to another bucket or prefix"
 	overlap   = " could write the same output: give them prefixes of which none begins the other"
+	oneTarget = " can match the same object, and both write to t: let them match different objects, or write to different targets"
 	noDialect = ": name a trusted dialect, trust_sequencer if you vouch for it, or use store order"
 )
 
@@ -107,6 +123,11 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 		}), "pipeline up would be fed with its own output (up → up" + loop},
 		{"equal outputs", pipelines(flow("p", "a", "c/x/"), flow("q", "b", "c/x/")), "pipelines p and q" + overlap},
 		{"nested outputs", pipelines(flow("p", "a", "c"), flow("q", "b", "c/x/")), "pipelines p and q" + overlap},
+
+		{"one target", pipelines(replacing("p", "a/x", "t", ".csv"), replacing("q", "a/x/y", "t")), "pipelines p and q" + oneTarget},
+		{"one target, suffixes that meet", pipelines(replacing("p", "a", "t", ".txt", ".csv"), replacing("q", "a", "t", "x.csv")), "pipelines p and q" + oneTarget},
+		{"a target for versions", func(c *pawl.Config) { pipelines(replacing("p", "a", "t"))(c); c.Pipelines[0].EachVersion = true },
+			"pipeline p: it handles each version of an object, in no order (identity: version), so an older version could replace a newer one in t: handle objects instead (identity: object)"},
 
 		{"acknowledged too early", func(c *pawl.Config) { c.Ledger = durable{c.Ledger}; neverSweeps(c) },
 			"NoSweep needs AckSettled: a message that is acknowledged earlier is all that would bring the next attempt"},
@@ -187,6 +208,10 @@ func TestConfigurationsThatAreAccepted(t *testing.T) {
 		"a chain":                  pipelines(flow("p", "a", "b/p/"), flow("q", "b/p/", "b/q/"), flow("r", "b/q/", "c")),
 		"two ways to one bucket":   pipelines(flow("p", "a", "c/p/"), flow("q", "b", "c/q/")),
 		"two of one input":         pipelines(flow("p", "a", "c/p/"), flow("q", "a", "")),
+		"one target, two prefixes": pipelines(replacing("p", "a/x/", "t"), replacing("q", "a/y/", "t")),
+		"one target, two suffixes": pipelines(replacing("p", "a", "t", ".csv"), replacing("q", "a", "t", ".json")),
+		"one target, two buckets":  pipelines(replacing("p", "a", "t"), replacing("q", "b", "t")),
+		"two targets":              pipelines(replacing("p", "a", "t"), replacing("q", "a", "u")),
 		"prefixes that look alike": pipelines(flow("up", "a/in/", "a/in-out/")),
 		"event order":              byEvent(declared{dialect: event.AWS}),
 		"event order, vouched for": byEvent(declared{dialect: event.MinIO, trust: true}),
