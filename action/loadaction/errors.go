@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -12,7 +11,8 @@ import (
 	"github.com/pawlhq/pawl"
 )
 
-// place finds where COPY stood, perhaps below where a trigger did: "COPY exports, line 3, column n: "abc"".
+// place finds the position of COPY in an error's context, which may begin with that of a
+// trigger: COPY exports, line 3, column n: "abc".
 var place = regexp.MustCompile(`(?m)^COPY .*?, line (\d+)(?:, column (.*?))?(?:: (".*"|null input))?$`)
 
 // doubtful are classes of errors that may lie with the file: features, triggers' own,
@@ -20,9 +20,10 @@ var place = regexp.MustCompile(`(?m)^COPY .*?, line (\d+)(?:, column (.*?))?(?::
 // https://www.postgresql.org/docs/current/errcodes-appendix.html
 var doubtful = map[string]bool{"0A": true, "21": true, "2F": true, "38": true, "39": true, "40": true, "44": true, "54": true, "P0": true}
 
-// explain tells what of an error lies with the file, by its line, column and value,
-// and what with the database, which every file would meet. Where it may be either,
-// attempts count, or a file that can never be loaded would be tried for ever.
+// explain separates errors that the file causes, which it locates by line, column and
+// value, from errors of the database, which every file would meet: these are outages.
+// If an error may be either, the attempt counts. Otherwise Pawl would retry a file forever
+// that can never be loaded.
 func (l *loader) explain(err error, c *content) error {
 	var e *pgconn.PgError
 	switch {
@@ -32,23 +33,23 @@ func (l *loader) explain(err error, c *content) error {
 		return pawl.Outage(fmt.Errorf("the table %s: %w", l.Table, err)) // the connection
 	case e.Code[:2] == "22" || e.Code == "23502" || e.Code == "23514":
 		return pawl.Permanent(l.misfit(e, c))
-	case e.Code[:2] == "23": // another file may yet bring the row that is missing, or be removed with the one in the way
+	case e.Code[:2] == "23": // another file may bring the missing row, or be removed with the conflicting one
 		return l.misfit(e, c)
 	case doubtful[e.Code[:2]] || e.Code == "57014":
 		return l.misfit(e, c)
 	case e.Code == "25006":
-		l.Pool.Reset() // after a failover the name leads to another server
+		l.Pool.Reset() // after a failover the name resolves to another server
 	case e.Code == "55P03":
-		return pawl.Outage(fmt.Errorf("the table %s, or rows of this object, are locked by another session: look for one whose transaction stays open (pg_stat_activity): %w", l.Table, err))
+		return pawl.Outage(fmt.Errorf("the table %s, or rows of this object, are locked by another session: find the open transaction in pg_stat_activity: %w", l.Table, err))
 	case e.Code == "42501":
 		return pawl.Outage(fmt.Errorf("the user may not write to the table %s: GRANT SELECT, INSERT, DELETE ON %[1]s (%s)", l.Table, e.Message))
 	case e.Code[:2] == "42":
-		return pawl.Outage(fmt.Errorf("the table %s has changed: mend it, or start Pawl again (%s)", l.Table, e.Message))
+		return pawl.Outage(fmt.Errorf("the table %s is missing or has changed: restore it, or correct the configuration (%s)", l.Table, e.Message))
 	}
 	return pawl.Outage(fmt.Errorf("the table %s: %w", l.Table, err))
 }
 
-// misfit says what of the file does not fit the table.
+// misfit returns the error for a file that does not fit the table.
 func (l *loader) misfit(e *pgconn.PgError, c *content) error {
 	what := e.Message
 	if e.Detail != "" {
@@ -56,10 +57,10 @@ func (l *loader) misfit(e *pgconn.PgError, c *content) error {
 	}
 	m := place.FindStringSubmatch(e.Where)
 	if m == nil || c == nil {
-		return fmt.Errorf("the table %s refuses it: %s", l.Table, what)
+		return fmt.Errorf("the table %s rejects the rows: %s", l.Table, what)
 	}
 	if strings.HasPrefix(e.Message, "missing data for column ") {
-		return fmt.Errorf("%s %s has too few values: the first line names %d columns", c.line, m[1], len(c.columns))
+		return fmt.Errorf("%s %s has too few values: the first line names %d columns", c.line, m[1], len(c.names))
 	}
 	at := c.line + " " + m[1]
 	if m[2] != "" {
@@ -70,5 +71,3 @@ func (l *loader) misfit(e *pgconn.PgError, c *content) error {
 	}
 	return fmt.Errorf("%s: %s", at, what)
 }
-
-func itoa(n int) string { return strconv.Itoa(n) }

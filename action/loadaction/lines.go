@@ -6,57 +6,104 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/pawlhq/pawl"
-	"github.com/pawlhq/pawl/event"
 )
 
-// records reads records of lines, each of a bounded length. A record of CSV may have
-// several lines: a quoted value may break them.
+// records reads records of bounded length: lines, or the records of a CSV file, whose
+// quoted values may contain line breaks.
 type records struct {
-	in     *bufio.Reader
-	most   int
-	quotes bool // they keep lines together
-	line   int  // on which the last record begins
-	lines  int  // so far
-	buf    []byte
+	in    *bufio.Reader
+	most  int
+	csv   bool
+	line  int // on which the last record begins
+	lines int // read so far
+	state quoting
+	quote int // the line of the last opening quote
+	buf   []byte
 }
 
-func newRecords(r io.Reader, most int, quotes bool) *records {
-	return &records{in: bufio.NewReaderSize(r, 64<<10), most: most, quotes: quotes}
+// quoting is where in a CSV record the reader is.
+type quoting uint8
+
+const (
+	begin  quoting = iota // of a value
+	plain                 // in a value without quotes
+	quoted                // in a value with quotes
+	ended                 // behind a quote that ends the value, or is the first of two
+)
+
+func newRecords(r io.Reader, most int, csv bool) *records {
+	in := bufio.NewReaderSize(r, 64<<10)
+	if mark, _ := in.Peek(3); string(mark) == "\uFEFF" { // a reader that fails here fails again in next
+		_, _ = in.Discard(3)
+	}
+	return &records{in: in, most: most, csv: csv}
 }
 
-// next returns the next record with its line ending, valid until the call after; io.EOF
-// after the last. The last may lack its ending.
+// next returns the next record with its line ending, valid until the next call, or
+// io.EOF after the last record. The last record may lack its line ending.
 func (r *records) next() ([]byte, error) {
-	r.buf, r.line = r.buf[:0], r.lines+1
-	quoted := false
+	r.buf, r.line, r.state = r.buf[:0], r.lines+1, begin
 	for {
 		piece, err := r.in.ReadSlice('\n')
 		r.buf = append(r.buf, piece...)
-		if len(r.buf) > r.most {
-			return nil, wrong("line %d is longer than %d bytes: is this file what it should be? Else raise max_line", r.line, r.most)
-		}
-		if r.quotes && bytes.Count(piece, []byte{'"'})%2 == 1 {
-			quoted = !quoted
+		if r.csv {
+			if err := r.scan(piece); err != nil {
+				return nil, err
+			}
 		}
 		switch {
+		case len(r.buf) > r.most && r.state == quoted:
+			return nil, wrong("line %d: a quoted value has no end within %d bytes: close the quote, or raise max_line", r.quote, r.most)
+		case len(r.buf) > r.most:
+			return nil, wrong("line %d is longer than %d bytes: check the format of the file, or raise max_line", r.line, r.most)
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue
 		case err == io.EOF && len(r.buf) == 0:
 			return nil, io.EOF
-		case err == io.EOF && quoted:
-			return nil, wrong("line %d: a quoted value has no end", r.line)
+		case err == io.EOF && r.state == quoted:
+			return nil, wrong("line %d: a quoted value has no end", r.quote)
 		case err != nil && err != io.EOF:
 			return nil, err
 		}
 		r.lines++
-		if !quoted || err == io.EOF {
+		if r.state != quoted || err == io.EOF {
 			return r.buf, nil
 		}
 	}
+}
+
+// scan follows the quotes of a CSV record. It rejects quotes in the wrong place. PostgreSQL
+// accepts them: two such quotes, lines apart, make all lines between them one value.
+func (r *records) scan(piece []byte) error {
+	whole := r.state == begin && bytes.HasSuffix(piece, []byte("\n"))
+	if (whole || r.state == quoted) && bytes.IndexByte(piece, '"') < 0 {
+		return nil // fast path
+	}
+	for _, c := range piece {
+		switch {
+		case r.state == quoted:
+			if c == '"' {
+				r.state = ended
+			}
+		case c == '"' && r.state == plain:
+			return wrong("line %d: a quote in a value that does not begin with one: put the value in quotes, and double each quote inside", r.lines+1)
+		case c == '"':
+			if r.state == begin {
+				r.quote = r.lines + 1
+			}
+			r.state = quoted
+		case c == ',' || c == '\n':
+			r.state = begin
+		case r.state == begin:
+			r.state = plain
+		case r.state == ended && c != '\r':
+			return wrong("line %d: text after the closing quote of a value: double each quote inside a quoted value", r.lines+1)
+		}
+	}
+	return nil
 }
 
 // text is a record without its line ending.
@@ -64,7 +111,7 @@ func text(record []byte) []byte {
 	return bytes.TrimSuffix(bytes.TrimSuffix(record, []byte("\n")), []byte("\r"))
 }
 
-// each calls f with every record that follows. Empty lines may stand at the end.
+// each calls f with every record that follows. Empty lines are allowed at the end only.
 func (r *records) each(f func(record []byte) error) error {
 	empty := 0
 	for {
@@ -90,33 +137,10 @@ func (r *records) each(f func(record []byte) error) error {
 	}
 }
 
-// wrong is a failure that lies with the file.
+// wrong returns a permanent failure, caused by the file.
 func wrong(format string, args ...any) error { return pawl.Permanent(fmt.Errorf(format, args...)) }
 
-// known checks the names of a file's columns against the table's.
-func (l *loader) known(names []string, where string) error {
-	for i, name := range names {
-		switch {
-		case name == l.Source:
-			return wrong("%s: the column %s is Pawl's own: the file must not have it", where, event.Quote(name))
-		case slices.Contains(names[:i], name):
-			return wrong("%s: the column %s is there twice", where, event.Quote(name))
-		case !slices.ContainsFunc(l.columns, func(c column) bool { return c.name == name }):
-			return wrong("%s: the table %s has no column %s: it has %s", where, l.Table, event.Quote(clip(name)), l.list())
-		}
-	}
-	return nil
-}
-
-func (l *loader) list() string {
-	var names []string
-	for _, c := range l.columns {
-		names = append(names, c.name)
-	}
-	return clip(strings.Join(names, ", "))
-}
-
-// clip bounds what is said of a file's content.
+// clip bounds the part of a file that an error quotes.
 func clip(s string) string {
 	const most = 200
 	if len(s) > most {

@@ -17,22 +17,22 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// Config says what is loaded where. Pool, Complete, Table and Format are required.
+// Config configures a handler. Pool, Complete, Table and Format are required.
 type Config struct {
-	// Pool connects to the ledger's database. So many files are loaded at a time
-	// as it has connections.
+	// Pool connects to the ledger's database. Its number of connections bounds how many
+	// files are loaded at a time.
 	Pool *pgxpool.Pool
 	// Complete completes a task in a transaction, as pgledger.Complete does.
 	Complete func(ctx context.Context, tx pgx.Tx, t *pawl.Task) error
-	// Table is the table's name, perhaps with its schema: "exports", "raw.exports".
+	// Table is the table's name, with or without its schema: "exports", "raw.exports".
 	Table string
 	// Format is csv, ndjson or parquet.
 	Format string
 	// Source is the text column that holds the object's URL; default _source.
 	Source string
-	// MaxBytes bounds a file, unpacked; default 1 GiB.
+	// MaxBytes bounds a file, uncompressed; default 1 GiB.
 	MaxBytes int64
-	// MaxLine bounds a line in bytes, or a record of CSV; default 1 MiB.
+	// MaxLine bounds a line, or a CSV record, in bytes; default 1 MiB.
 	MaxLine int
 	Logger  *slog.Logger // default slog.Default()
 }
@@ -40,22 +40,16 @@ type Config struct {
 // loader is the handler.
 type loader struct {
 	Config
-	table   pgx.Identifier
-	columns []column // of the table
+	table  pgx.Identifier
+	target string // the table's name in the database
 }
 
-// column is one of the table's columns that can be loaded.
-type column struct {
-	name, kind string
-	filled     bool // it has a default
-}
-
-// New returns a handler that replaces the rows that an object brought before by
-// those that it holds now, or by none if it is gone, and completes its task, in one
-// transaction. The pipeline must be transactional.
+// New returns a handler that replaces the rows of an object's earlier content by the
+// rows of its current content, or by none if the object is gone, and completes the task
+// in the same transaction. The pipeline must be transactional.
 //
-// It looks at the table: one that is not there, or without a text column for the
-// source, is an error; a source column without an index is warned of.
+// New returns an error if the table is missing or has no text column for the source,
+// and logs a warning if that column has no index.
 func New(ctx context.Context, cfg Config) (pawl.Handler, error) {
 	l := &loader{Config: cfg, table: strings.Split(cfg.Table, ".")}
 	if l.Source == "" {
@@ -76,84 +70,60 @@ func New(ctx context.Context, cfg Config) (pawl.Handler, error) {
 	case formats[l.Format] == nil:
 		return nil, fmt.Errorf("load: format %s is not known: want csv, ndjson or parquet", event.Quote(l.Format))
 	}
-	if err := l.look(ctx); err != nil {
+	if err := l.checkTable(ctx); err != nil {
 		return nil, err
 	}
 	return l, nil
 }
 
-// formats begin to read a file. They return its columns, or an error that says
-// where it is wrong.
+// formats read the beginning of a file.
 var formats = map[string]func(*loader, io.Reader) (*content, error){
 	"csv": (*loader).csv, "ndjson": (*loader).ndjson, "parquet": (*loader).parquet,
 }
 
-// content is a file that was begun.
+// content is a file whose beginning was read.
 type content struct {
-	columns []string
-	options string // of COPY
-	line    string // what COPY's lines are in the file: "line" or "row"
-	// write writes all of it to COPY, with source as the first value of each row.
-	write func(to io.Writer, source string) error
-	close func()
+	names   []string // of the columns, as the beginning gives them
+	where   string   // where the names are, for errors
+	byName  bool     // rows name their values: the beginning need not name all columns
+	options string   // of COPY
+	line    string   // what a line of COPY is in the file: "line" or "row"
+	write   func(w io.Writer, to *target) error
+	close   func()
 }
 
-const tableSQL = `SELECT attname, format_type(atttypid, NULL), atthasdef OR attidentity <> '' OR attgenerated <> '', attgenerated <> ''
-	FROM pg_attribute WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped ORDER BY attnum`
-
-const indexSQL = `SELECT EXISTS (SELECT FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
-	WHERE i.indrelid = to_regclass($1) AND i.indpred IS NULL AND a.attname = $2)`
-
-// look learns the table's columns.
-func (l *loader) look(ctx context.Context) error {
-	rows, err := l.Pool.Query(ctx, tableSQL, l.table.Sanitize())
-	if err != nil {
-		return l.explain(err, nil)
-	}
-	source := ""
-	var c column
-	var generated bool
-	if _, err := pgx.ForEachRow(rows, []any{&c.name, &c.kind, &c.filled, &generated}, func() error {
-		switch {
-		case c.name == l.Source:
-			source = c.kind
-		case !generated:
-			l.columns = append(l.columns, c)
-		}
-		return nil
-	}); err != nil {
-		return l.explain(err, nil)
-	}
-	switch {
-	case len(l.columns) == 0 && source == "":
-		return fmt.Errorf("load: there is no table %s: make it, or correct its name", l.Table)
-	case source != "text" && source != "character varying":
-		return fmt.Errorf("load: the table %s needs a text column %s for the URL of each row's object (ALTER TABLE %[1]s ADD %[3]s text)",
-			l.Table, event.Quote(l.Source), pgx.Identifier{l.Source}.Sanitize())
-	}
-	var indexed bool
-	if err := l.Pool.QueryRow(ctx, indexSQL, l.table.Sanitize(), l.Source).Scan(&indexed); err != nil {
-		return l.explain(err, nil)
-	}
-	if !indexed {
-		l.Logger.Warn("the table has no index on the column of the source, so each load reads all of it",
-			"table", l.Table, "do", fmt.Sprintf("CREATE INDEX ON %s (%s)", l.table.Sanitize(), pgx.Identifier{l.Source}.Sanitize()))
-	}
-	return nil
+// target is where the rows of a file go.
+type target struct {
+	source  string // the first value of each row
+	table   *table
+	columns []column // of the other values
 }
 
-// Concurrency implements pawl.Limited.
+// Concurrency implements [pawl.Limited].
 func (l *loader) Concurrency() int { return int(l.Pool.Config().MaxConns) }
 
+// Target implements [pawl.Replacer].
+func (l *loader) Target() string { return "the table " + l.target }
+
 // Handle implements [pawl.Handler].
+//
+// It acquires a connection before it opens the object. An attempt that waits for a
+// connection then holds neither a stream, which the store would cut, nor a temporary
+// file. The transaction begins after that, so it does not wait for the store to
+// send the beginning of the file.
 func (l *loader) Handle(ctx context.Context, t *pawl.Task) error {
+	conn, err := l.Pool.Acquire(ctx)
+	if err != nil {
+		return fmt.Errorf("load %s: %w", t.Object, l.explain(err, nil))
+	}
+	defer conn.Release()
 	var c *content
 	if t.Kind == event.Created {
 		body, err := t.Open(ctx)
 		if err != nil {
 			return err
 		}
-		defer func() { _ = body.Close() }() // it was read to its end, or does not matter
+		defer func() { _ = body.Close() }() // it was read to its end, or the load failed
 		in, closed, err := unpack(body, l.MaxBytes)
 		if err != nil {
 			return fmt.Errorf("load %s: %w", t.Object, err)
@@ -166,34 +136,36 @@ func (l *loader) Handle(ctx context.Context, t *pawl.Task) error {
 			defer c.close()
 		}
 	}
-	if err := l.replace(ctx, t, c); err != nil {
+	if err := l.replace(ctx, conn, t, c); err != nil {
 		return fmt.Errorf("load %s: %w", t.Object, err)
 	}
 	return nil
 }
 
-// settingsSQL bounds how long rows that another session keeps locked hold a
-// connection, of which there are few; and how long the server keeps rows locked for a
-// worker whose machine is gone.
+// settingsSQL bounds how long rows that another session locks hold a connection, and
+// how long the server keeps rows locked for a worker whose machine is gone.
 const settingsSQL = `SELECT set_config('lock_timeout', '5s', true), set_config('tcp_keepalives_idle', '30', true),
 	set_config('tcp_keepalives_interval', '10', true), set_config('tcp_keepalives_count', '3', true)`
 
-// replace puts the rows in the place of those that were there; c is nil for none.
-func (l *loader) replace(ctx context.Context, t *pawl.Task, c *content) error {
-	tx, err := l.Pool.Begin(ctx)
+// replace replaces the rows of the object by those of c; nil: by none.
+//
+// The transaction is read committed whatever the database's default is: the row of the
+// ledger changes meanwhile with each renewal of the lease.
+func (l *loader) replace(ctx context.Context, conn *pgxpool.Conn, t *pawl.Task, c *content) error {
+	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 	if err != nil {
 		return l.explain(err, c)
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // nothing to undo after a commit
-	source := "s3://" + t.Object.Bucket + "/" + t.Object.Key
-	q := &pgx.Batch{}
-	q.Queue(settingsSQL)
-	q.Queue(fmt.Sprintf("DELETE FROM %s WHERE %s = $1", l.table.Sanitize(), pgx.Identifier{l.Source}.Sanitize()), source)
-	if err := tx.SendBatch(ctx, q).Close(); err != nil {
+	to := &target{source: "s3://" + t.Object.Bucket + "/" + t.Object.Key}
+	if to.table, err = l.remove(ctx, tx, to.source); err != nil {
 		return l.explain(err, c)
 	}
 	if c != nil {
-		if err := l.copy(ctx, tx, c, source); err != nil {
+		if to.columns, err = to.table.fill(c); err != nil {
+			return err
+		}
+		if err := l.copy(ctx, tx, c, to); err != nil {
 			return err
 		}
 	}
@@ -203,24 +175,37 @@ func (l *loader) replace(ctx context.Context, t *pawl.Task, c *content) error {
 	return l.explain(tx.Commit(ctx), c)
 }
 
+// remove deletes the rows of an object, and then reads the table's columns. They
+// cannot change before the transaction ends, because the DELETE has locked the table.
+func (l *loader) remove(ctx context.Context, tx pgx.Tx, source string) (t *table, err error) {
+	q := &pgx.Batch{}
+	q.Queue(settingsSQL)
+	q.Queue(fmt.Sprintf("DELETE FROM %s WHERE %s = $1", l.table.Sanitize(), pgx.Identifier{l.Source}.Sanitize()), source)
+	q.Queue(tableSQL, l.table.Sanitize()).Query(func(rows pgx.Rows) error {
+		t, err = l.readTable(rows)
+		return err
+	})
+	return t, tx.SendBatch(ctx, q).Close()
+}
+
 // copy streams the rows. Its goroutine ends when the server takes no more.
-func (l *loader) copy(ctx context.Context, tx pgx.Tx, c *content, source string) error {
-	names := make([]string, 0, len(c.columns)+1)
-	for _, name := range append([]string{l.Source}, c.columns...) {
-		names = append(names, pgx.Identifier{name}.Sanitize())
+func (l *loader) copy(ctx context.Context, tx pgx.Tx, c *content, to *target) error {
+	names := []string{pgx.Identifier{l.Source}.Sanitize()}
+	for _, col := range to.columns {
+		names = append(names, pgx.Identifier{col.name}.Sanitize())
 	}
 	sql := fmt.Sprintf("COPY %s (%s) FROM STDIN WITH (%s)", l.table.Sanitize(), strings.Join(names, ", "), c.options)
 	r, w := io.Pipe()
 	wrote := make(chan error, 1)
 	go func() {
-		err := undamaged(func() error { return c.write(w, source) })
+		err := undamaged(func() error { return c.write(w, to) })
 		_ = w.CloseWithError(err) // never fails
 		wrote <- err
 	}()
 	_, err := tx.Conn().PgConn().CopyFrom(ctx, r, sql)
 	_ = r.CloseWithError(io.ErrClosedPipe) // never fails
 	if failed := <-wrote; failed != nil && !errors.Is(failed, io.ErrClosedPipe) {
-		return failed // which the server only heard of
+		return failed // the server's error only repeats it
 	}
 	return l.explain(err, c)
 }

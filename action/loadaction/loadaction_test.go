@@ -37,6 +37,8 @@ type bench struct {
 	changes int
 	retry   pawl.Retry
 	cfg     loadaction.Config
+	handler pawl.Handler // default: a new one for each change
+	from    bucket.Store // that the handler reads; default objects
 }
 
 func newBench(t *testing.T, ddl string) *bench {
@@ -88,12 +90,18 @@ func (b *bench) put(key string, body []byte) ledger.Row {
 	if err != nil {
 		b.Fatal(err)
 	}
-	h, err := loadaction.New(b.Context(), b.cfg)
-	if err != nil {
-		b.Fatal(err)
+	h := b.handler
+	if h == nil {
+		if h, err = loadaction.New(b.Context(), b.cfg); err != nil {
+			b.Fatal(err)
+		}
+	}
+	from := b.from
+	if from == nil {
+		from = b.objects
 	}
 	p, err := pawl.New(pawl.Config{
-		Ledger: b.store, Objects: b.objects, Logger: slog.New(slog.DiscardHandler),
+		Ledger: b.store, Objects: from, Logger: slog.New(slog.DiscardHandler),
 		Sources:   []pawl.Source{bring{event.Event{Object: ref, Kind: kind, Sequencer: seq, Time: time.Now(), Dialect: event.AWS}}},
 		Pipelines: []pawl.Pipeline{{Name: "load", Match: pawl.Match{Bucket: "in"}, Handler: h, Transactional: true}},
 		Retry:     b.retry,
@@ -216,27 +224,32 @@ func TestMisfits(t *testing.T) {
 	b.cfg.MaxLine, b.cfg.MaxBytes = 1000, 5000
 	long := strings.Repeat("x", 300)
 	for _, tc := range []struct{ format, body, want string }{
-		{"csv", "", "it is empty: the first line of a CSV file has the names of the columns"},
+		{"csv", "", "the file is empty: the first line of a CSV file names the columns"},
 		{"csv", "name,m\n", `line 1: the table exports has no column m: it has name, n, at`},
-		{"csv", "name,_source\n", "line 1: the column _source is Pawl's own"},
-		{"csv", "n,n\n", "line 1: the column n is there twice"},
+		{"csv", "name,_source\n", "line 1: the column _source is reserved for Pawl"},
+		{"csv", "n,n\n", "line 1: the column n appears twice"},
 		{"csv", "name,n\na,1\nb,two\n", `line 3, column n, value "two": invalid input syntax for type integer`},
 		{"csv", "name,n\n\"a\nb\",1\nb," + long + "\n", `line 4, column n, value "xxx`},
 		{"csv", "name,n\na,1\nb\n", "line 3 has too few values: the first line names 2 columns"},
 		{"csv", "name,n\na,1\nb,2,3\n", "line 3: extra data after last expected column"},
 		{"csv", "name,n\n\na,1\n", "line 2 is empty"},
-		{"csv", "name,n\n\"a,1\n", "line 2: a quoted value has no end"},
+		{"csv", "name,n\na,1\n\"a,1\nb,2\n", "line 3: a quoted value has no end"},
+		{"csv", "name,n\n\"a\nb\",\"c\nd,1\n", "line 3: a quoted value has no end"},
+		{"csv", "name,n\n\"a,1\n" + long + "\n" + long + "\n" + long + "\n" + long + "\n", "line 2: a quoted value has no end within 1000 bytes"},
+		{"csv", "name,n\n5\" disk,1\nfine,2\n7\" disk,3\n", "line 2: a quote in a value that does not begin with one"},
+		{"csv", "name,n\n\"a\nb\"c,1\n", "line 3: text after the closing quote of a value"},
+		{"csv", "na\"me,n\n", "line 1: a quote in a value that does not begin with one"},
 		{"csv", "name\n\xff\n", `line 2: invalid byte sequence for encoding "UTF8"`},
 		{"csv", "n\n1000\n", "violates check constraint"},
-		{"csv", "name\n" + long + long + long + long, "line 2 is longer than 1000 bytes: is this file what it should be? Else raise max_line"},
-		{"csv", "name\n" + strings.Repeat(long+"\n", 20), "it is larger than 5000 bytes, unpacked: split it, or raise max_bytes"},
-		{"ndjson", `{"n":1}` + "\n" + `[1]`, `line 2 is no JSON object: "[1]"`},
+		{"csv", "name\n" + long + long + long + long, "line 2 is longer than 1000 bytes: check the format of the file, or raise max_line"},
+		{"csv", "name\n" + strings.Repeat(long+"\n", 20), "the file is larger than 5000 bytes, unpacked: split it, or raise max_bytes"},
+		{"ndjson", `{"n":1}` + "\n" + `[1]`, `line 2 is not a JSON object: "[1]"`},
 		{"ndjson", `{"n":1}` + "\n" + `{"n":"two"}`, `line 2, column n, value "two": invalid input syntax for type integer`},
 		{"ndjson", `{"n":1}` + "\n" + `{"n":`, "line 2: "},
 		{"ndjson", `{"n":1}` + "\n" + `{"m":1}`, "line 2: the table exports has no column m"},
-		{"ndjson", `{"n":1} {"n":2}`, "line 1 has something behind its object"},
-		{"parquet", "PAR1 is not enough", "it is no Parquet file, or damaged"},
-		{"csv", "\x1f\x8bgarbage", "it is damaged"},
+		{"ndjson", `{"n":1} {"n":2}`, "line 1 has text after its object"},
+		{"parquet", "PAR1 is not enough", "the file is not a Parquet file, or is damaged"},
+		{"csv", "\x1f\x8bgarbage", "the file is damaged"},
 	} {
 		b.cfg.Format = "csv"
 		if row := b.put("x", []byte(fmt.Sprintf("name\nbefore %d\n", b.changes))); row.Dead {
@@ -303,7 +316,7 @@ func TestAnEndlessLine(t *testing.T) {
 func TestTheTable(t *testing.T) {
 	b := newBench(t, `CREATE TABLE exports (n int); CREATE TABLE fine (n int, "from" text); CREATE SCHEMA raw; CREATE TABLE raw.exports (n int, _source text)`)
 	for _, tc := range []struct{ table, source, want string }{
-		{"absent", "", "there is no table absent: make it, or correct its name"},
+		{"absent", "", "there is no table absent: create it, or correct its name"},
 		{"exports", "", `needs a text column _source for the URL of each row's object (ALTER TABLE exports ADD "_source" text)`},
 		{"exports", "n", `needs a text column n`},
 		{"fine", "from", ""},

@@ -4,43 +4,34 @@ import (
 	"bytes"
 	"io"
 	"slices"
+	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/pawlhq/pawl/event"
 )
 
-// ndjson reads the first line. A column that no line needs to name is one without a
-// default: there a line that does not name it has a null. One with a default is
-// loaded if the first line names it.
+// ndjson reads the first line. A line that does not name a column has a null there. A
+// column with a default is loaded only if the first line names it.
 func (l *loader) ndjson(in io.Reader) (*content, error) {
 	r := newRecords(in, l.MaxLine, false)
 	first, err := r.next()
 	if err != nil && err != io.EOF {
 		return nil, err
 	}
-	first = bytes.Clone(bytes.TrimPrefix(first, []byte("\uFEFF")))
-	var named []string
+	first = bytes.Clone(first)
+	c := &content{where: "line 1", byName: true, options: "FORMAT text", line: "line"}
 	if len(text(first)) > 0 {
-		if named, _, err = object(text(first), 1); err != nil {
-			return nil, err
-		}
-		if err := l.known(named, "line 1"); err != nil {
+		if c.names, _, err = object(text(first), 1); err != nil {
 			return nil, err
 		}
 	}
-	c := &content{options: "FORMAT text", line: "line"}
-	for _, col := range l.columns {
-		if !col.filled || slices.Contains(named, col.name) {
-			c.columns = append(c.columns, col.name)
-		}
-	}
-	c.write = func(to io.Writer, source string) error {
-		row := value(nil, source)
+	c.write = func(w io.Writer, to *target) error {
+		row := value(nil, to.source)
 		prefix := len(row)
 		put := func(record []byte, line int) (err error) {
-			if row, err = l.row(row[:prefix], c.columns, text(record), line); err == nil {
-				_, err = to.Write(row)
+			if row, err = to.row(row[:prefix], text(record), line); err == nil {
+				_, err = w.Write(row)
 			}
 			return err
 		}
@@ -54,37 +45,37 @@ func (l *loader) ndjson(in io.Reader) (*content, error) {
 	return c, nil
 }
 
-// row writes a line behind the source, as a row.
-func (l *loader) row(row []byte, columns []string, record []byte, line int) ([]byte, error) {
+// row appends the values of a line.
+func (to *target) row(row, record []byte, line int) ([]byte, error) {
 	names, values, err := object(record, line)
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range names {
-		if !slices.Contains(columns, name) {
-			if err := l.known([]string{name}, "line "+itoa(line)); err != nil {
+		if !slices.ContainsFunc(to.columns, named(name)) {
+			if err := to.table.check([]string{name}, "line "+strconv.Itoa(line)); err != nil {
 				return nil, err
 			}
-			return nil, wrong("line %d: the column %s has a default, so that it must be in the first line, or in none", line, event.Quote(clip(name)))
+			return nil, wrong("line %d: the column %s has a default: name it in the first line, or in no line", line, event.Quote(clip(name)))
 		}
 	}
-	for _, name := range columns {
+	for _, col := range to.columns {
 		row = append(row, '\t')
-		i := slices.Index(names, name)
+		i := slices.Index(names, col.name)
 		if i < 0 || values[i].Kind() == 'n' {
 			row = append(row, `\N`...)
 		} else {
-			row = value(row, plain(values[i]))
+			row = value(row, col.read(values[i]))
 		}
 	}
 	return append(row, '\n'), nil
 }
 
-// object returns the members of the one object of a line.
+// object returns the members of the object on a line.
 func object(record []byte, line int) (names []string, values []jsontext.Value, err error) {
 	d := jsontext.NewDecoder(bytes.NewReader(record))
 	if d.PeekKind() != '{' {
-		return nil, nil, wrong("line %d is no JSON object: %q", line, clip(string(record)))
+		return nil, nil, wrong("line %d is not a JSON object: %q", line, clip(string(record)))
 	}
 	if _, err := d.ReadToken(); err != nil {
 		return nil, nil, wrong("line %d: %w", line, err)
@@ -105,15 +96,15 @@ func object(record []byte, line int) (names []string, values []jsontext.Value, e
 		return nil, nil, wrong("line %d: %w", line, err)
 	}
 	if _, err := d.ReadToken(); err != io.EOF {
-		return nil, nil, wrong("line %d has something behind its object", line)
+		return nil, nil, wrong("line %d has text after its object", line)
 	}
 	return names, values, nil
 }
 
-// plain is a value as PostgreSQL reads it: a string without its quotes, and
-// anything else as it is.
-func plain(v jsontext.Value) string {
-	if v.Kind() == '"' {
+// read returns a JSON value as the column reads it: a string without its quotes, unless
+// the column holds JSON itself, and any other value as it is.
+func (c *column) read(v jsontext.Value) string {
+	if v.Kind() == '"' && c.kind != "json" && c.kind != "jsonb" {
 		if s, err := jsontext.AppendUnquote(nil, v); err == nil {
 			return string(s)
 		}

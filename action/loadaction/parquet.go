@@ -2,30 +2,24 @@ package loadaction
 
 import (
 	"bufio"
-	"encoding/hex"
 	"errors"
-	"fmt"
 	"io"
-	"math/big"
 	"os"
-	"strconv"
 	"strings"
-	"time"
 
-	"github.com/google/uuid"
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/pawlhq/pawl/event"
 )
 
-// parquet keeps the file in a temporary one, for it is read from its end.
+// parquet copies the file to a temporary file, because reading begins at its end.
 func (l *loader) parquet(in io.Reader) (_ *content, err error) {
-	tmp, err := os.CreateTemp("", "pawl-parquet-")
+	tmp, err := temporary()
 	if err != nil {
 		return nil, err
 	}
-	drop := func() { _ = errors.Join(tmp.Close(), os.Remove(tmp.Name())) } // a leftover of the system's to clean up
+	drop := func() { _ = tmp.Close() } // it has no name: nothing is left
 	defer func() {
 		if err != nil {
 			drop()
@@ -40,35 +34,51 @@ func (l *loader) parquet(in io.Reader) (_ *content, err error) {
 		f, err = parquet.OpenFile(tmp, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
 		return err
 	}); err != nil {
-		return nil, wrong("it is no Parquet file, or damaged: %w", err)
+		return nil, wrong("the file is not a Parquet file, or is damaged: %w", err)
 	}
 	if err := l.fits(f); err != nil {
 		return nil, err
 	}
-	c := &content{options: "FORMAT text", line: "row", close: drop}
-	var texts []func(parquet.Value) string
+	c := &content{where: "its schema", options: "FORMAT text", line: "row", close: drop}
+	var types []parquet.Type
 	for _, path := range f.Schema().Columns() {
 		leaf, _ := f.Schema().Lookup(path...)
 		if len(path) > 1 || leaf.MaxRepetitionLevel > 0 {
 			return nil, wrong("the column %s is nested: only plain columns can be loaded", event.Quote(clip(strings.Join(path, "."))))
 		}
-		c.columns = append(c.columns, path[0])
-		texts = append(texts, textOf(leaf.Node.Type()))
+		if d, ok := logical(leaf.Node.Type()).(*format.DecimalType); ok && (d.Scale < 0 || d.Scale > mostScale) {
+			return nil, wrong("the decimal column %s has the scale %d: at most %d can be loaded", event.Quote(clip(path[0])), d.Scale, mostScale)
+		}
+		c.names = append(c.names, path[0])
+		types = append(types, leaf.Node.Type())
 	}
-	if err := l.known(c.columns, "its schema"); err != nil {
-		return nil, err
-	}
-	c.write = func(to io.Writer, source string) error {
-		w := bufio.NewWriterSize(to, 64<<10)
-		if err := l.writeRows(w, f, texts, source); err != nil {
+	c.write = func(w io.Writer, to *target) error {
+		texts := make([]textFunc, len(types))
+		for i, t := range types {
+			texts[i] = textOf(t, to.columns[i].kind == "bytea")
+		}
+		out := bufio.NewWriterSize(w, 64<<10)
+		if err := l.writeRows(out, f, texts, to.source); err != nil {
 			return err
 		}
-		return w.Flush()
+		return out.Flush()
 	}
 	return c, nil
 }
 
-// fits refuses a file that says of itself that it is too large, unpacked.
+// temporary returns a file without a name, so that a crash leaves nothing behind.
+func temporary() (*os.File, error) {
+	f, err := os.CreateTemp("", "pawl-parquet-")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(f.Name()); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// fits rejects a file whose own figures say that it is too large, unpacked.
 func (l *loader) fits(f *parquet.File) error {
 	var size int64
 	for _, g := range f.Metadata().RowGroups {
@@ -79,134 +89,73 @@ func (l *loader) fits(f *parquet.File) error {
 	return nil
 }
 
-// writeRows counts what it writes: a value that is in the file once may be one of
-// every row.
-func (l *loader) writeRows(to io.Writer, f *parquet.File, texts []func(parquet.Value) string, source string) error {
+// writeRows counts the bytes that it writes, because a value that is in the file once
+// may be the value of every row.
+func (l *loader) writeRows(w io.Writer, f *parquet.File, texts []textFunc, source string) error {
 	first := value(nil, source)
-	batch := make([]parquet.Row, 64)
 	left := l.MaxBytes
 	var out []byte
-	put := func(row parquet.Row) error {
-		out = appendRow(append(out[:0], first...), row, texts, left)
+	var rows int64
+	put := func(row parquet.Row) (err error) {
+		rows++
+		if out, err = appendRow(append(out[:0], first...), row, texts, left); err != nil {
+			return wrong("row %d: %w", rows, err)
+		}
 		if left -= int64(len(out) - len(first)); left < 0 {
 			return tooLarge(l.MaxBytes)
 		}
-		_, err := to.Write(out)
+		_, err = w.Write(out)
 		return err
 	}
 	for _, g := range f.RowGroups() {
-		rows := g.Rows()
-		for {
-			n, err := rows.ReadRows(batch)
-			for _, row := range batch[:n] {
-				if err := put(row); err != nil {
-					return errors.Join(err, rows.Close())
-				}
-			}
-			if err == io.EOF {
-				break
-			}
-			if err != nil {
-				return errors.Join(wrong("it is damaged: %w", err), rows.Close())
-			}
+		if g.NumRows() == 0 {
+			continue // pandas writes such a group, which has no pages of rows to read
 		}
-		if err := rows.Close(); err != nil {
+		if err := eachRow(g, put); err != nil {
 			return err
 		}
+	}
+	if rows != f.NumRows() {
+		return wrong("the file is damaged: it has %d rows instead of %d", rows, f.NumRows())
 	}
 	return nil
 }
 
-// appendRow appends a row as COPY's text format has it. What is longer than most bytes
-// may lack its end.
-func appendRow(to []byte, row parquet.Row, texts []func(parquet.Value) string, most int64) []byte {
+// eachRow calls f with every row of a group.
+func eachRow(g parquet.RowGroup, f func(parquet.Row) error) (err error) {
+	rows := g.Rows()
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	batch := make([]parquet.Row, 64)
+	for {
+		n, err := rows.ReadRows(batch)
+		for _, row := range batch[:n] {
+			if err := f(row); err != nil {
+				return err
+			}
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return wrong("the file is damaged: %w", err)
+		}
+	}
+}
+
+// appendRow appends a row in COPY's text format. If the row is longer than most bytes,
+// its end may be missing.
+func appendRow(to []byte, row parquet.Row, texts []textFunc, most int64) ([]byte, error) {
 	for _, v := range row {
 		switch to = append(to, '\t'); {
 		case v.IsNull():
 			to = append(to, `\N`...)
 		case int64(len(to)) <= most:
-			to = value(to, texts[v.Column()](v))
+			s, err := texts[v.Column()](v)
+			if err != nil {
+				return nil, err
+			}
+			to = value(to, s)
 		}
 	}
-	return append(to, '\n')
-}
-
-// textOf returns how the values of a type are written.
-func textOf(t parquet.Type) func(parquet.Value) string {
-	if l := t.LogicalType(); l != nil {
-		switch l := l.Value.(type) {
-		case *format.StringType, *format.EnumType, *format.JsonType:
-			return func(v parquet.Value) string { return string(v.ByteArray()) }
-		case *format.DecimalType:
-			return func(v parquet.Value) string { return decimal(v, int(l.Scale)) }
-		case *format.DateType:
-			return func(v parquet.Value) string { return time.Unix(int64(v.Int32())*86400, 0).UTC().Format(time.DateOnly) }
-		case *format.TimestampType:
-			layout := "2006-01-02T15:04:05.999999999"
-			if l.IsAdjustedToUTC {
-				layout += "Z"
-			}
-			return func(v parquet.Value) string { return instant(v.Int64(), l.Unit).Format(layout) }
-		case *format.TimeType:
-			return func(v parquet.Value) string {
-				n := v.Int64()
-				if v.Kind() == parquet.Int32 {
-					n = int64(v.Int32())
-				}
-				return instant(n, l.Unit).Format("15:04:05.999999999")
-			}
-		case *format.UUIDType:
-			return func(v parquet.Value) string {
-				id, _ := uuid.FromBytes(v.ByteArray()) // of 16 bytes, or the server refuses it
-				return id.String()
-			}
-		case *format.IntType:
-			if !l.IsSigned {
-				return unsigned
-			}
-		}
-	}
-	return func(v parquet.Value) string {
-		switch v.Kind() {
-		case parquet.ByteArray, parquet.FixedLenByteArray:
-			return `\x` + hex.EncodeToString(v.ByteArray())
-		}
-		return v.String()
-	}
-}
-
-func unsigned(v parquet.Value) string {
-	if v.Kind() == parquet.Int32 {
-		return strconv.FormatUint(uint64(uint32(v.Int32())), 10)
-	}
-	return strconv.FormatUint(uint64(v.Int64()), 10)
-}
-
-// instant is a time since 1970.
-func instant(n int64, unit format.TimeUnit) time.Time {
-	switch unit.Value.(type) {
-	case *format.MilliSeconds:
-		return time.UnixMilli(n).UTC()
-	case *format.MicroSeconds:
-		return time.UnixMicro(n).UTC()
-	}
-	return time.Unix(0, n).UTC()
-}
-
-// decimal is an integer with a point in it. Bytes are big-endian two's complement.
-func decimal(v parquet.Value, scale int) string {
-	n := new(big.Int)
-	switch v.Kind() {
-	case parquet.Int32:
-		n.SetInt64(int64(v.Int32()))
-	case parquet.Int64:
-		n.SetInt64(v.Int64())
-	default:
-		b := v.ByteArray()
-		n.SetBytes(b)
-		if len(b) > 0 && b[0]&0x80 != 0 {
-			n.Sub(n, new(big.Int).Lsh(big.NewInt(1), uint(8*len(b))))
-		}
-	}
-	return fmt.Sprintf("%se-%d", n, scale)
+	return append(to, '\n'), nil
 }

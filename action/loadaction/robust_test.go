@@ -86,7 +86,7 @@ func testBomb(t *testing.T, b *bench) {
 			t.Fatal(err)
 		}
 		r := b.put("x", file.Bytes())
-		if r.Dead != wantDead || r.Dead && !strings.Contains(r.LastError, "it is larger than 1048576 bytes, unpacked: split it, or raise max_bytes") {
+		if r.Dead != wantDead || r.Dead && !strings.Contains(r.LastError, "the file is larger than 1048576 bytes, unpacked: split it, or raise max_bytes") {
 			t.Errorf("%d rows in %d bytes: dead %v, %q", n, file.Len(), r.Dead, r.LastError)
 		}
 	}

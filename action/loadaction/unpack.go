@@ -27,13 +27,13 @@ func unpack(r io.Reader, most int64) (io.Reader, func(), error) {
 	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
 		z, err := gzip.NewReader(in)
 		if err != nil {
-			return nil, nil, pawl.Permanent(fmt.Errorf("it is damaged: %w", err))
+			return nil, nil, pawl.Permanent(fmt.Errorf("the file is damaged: %w", err))
 		}
 		return &bounded{r: packed{z}, most: most}, func() { _ = z.Close() }, nil // it only reports what Read did
 	case bytes.Equal(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
 		z, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(zstdWindow))
 		if err != nil {
-			return nil, nil, pawl.Permanent(fmt.Errorf("it is damaged: %w", err))
+			return nil, nil, pawl.Permanent(fmt.Errorf("the file is damaged: %w", err))
 		}
 		return &bounded{r: packed{z}, most: most}, z.Close, nil
 	}
@@ -47,7 +47,7 @@ type packed struct{ r io.Reader }
 func (p packed) Read(b []byte) (int, error) {
 	n, err := p.r.Read(b)
 	if err != nil && err != io.EOF {
-		err = fmt.Errorf("unpack it: %w", err) // or the store has broken off
+		err = fmt.Errorf("unpack the file: %w", err) // or the store closed the stream
 	}
 	return n, err
 }
@@ -56,7 +56,7 @@ func (p packed) Read(b []byte) (int, error) {
 func undamaged(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = pawl.Permanent(fmt.Errorf("it is damaged: %v", p))
+			err = pawl.Permanent(fmt.Errorf("the file is damaged: %v", p))
 		}
 	}()
 	return f()
@@ -70,7 +70,7 @@ type bounded struct {
 }
 
 func tooLarge(most int64) error {
-	return wrong("it is larger than %d bytes, unpacked: split it, or raise max_bytes", most)
+	return wrong("the file is larger than %d bytes, unpacked: split it, or raise max_bytes", most)
 }
 
 // Read implements [io.Reader].

@@ -14,15 +14,15 @@ import (
 
 // Load loads the object into a table of the ledger's database.
 type Load struct {
-	// Name of the table, perhaps with its schema.
+	// Name of the table, with or without its schema.
 	Table string `yaml:"table" jsonschema:"required"`
-	// What the object holds. It may be packed with gzip or zstd.
+	// Format of the objects. Each may be compressed with gzip or zstd.
 	Format string `yaml:"format" jsonschema:"required,enum=csv,enum=ndjson,enum=parquet"`
 	// The text column that holds the object's URL. Default: _source.
 	Source string `yaml:"source"`
-	// Larger files, unpacked, are refused. Default: 1GiB.
+	// Maximum size of a file, uncompressed. Default: 1GiB.
 	MaxBytes config.Size `yaml:"max_bytes"`
-	// Longer lines, or records of CSV, are refused. Default: 1MiB.
+	// Maximum length of a line, or of a CSV record. Default: 1MiB.
 	MaxLine config.Size `yaml:"max_line"`
 }
 
@@ -34,7 +34,7 @@ func (l Load) Build(ctx context.Context, a *Assembly, p *pawl.Pipeline) error {
 	}
 	pg, ok := store.(*pgledger.Store)
 	if !ok {
-		return errors.New("load: the table has to be in the ledger's database: use a ledger in PostgreSQL (ledger: postgres://…)")
+		return errors.New("load: the table must be in the ledger's database: use a ledger in PostgreSQL (ledger: postgres://…)")
 	}
 	p.Transactional = true
 	p.Handler, err = loadaction.New(ctx, loadaction.Config{
