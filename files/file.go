@@ -87,9 +87,33 @@ type File struct {
 	Nonce     Nonce
 }
 
-// Holds reports that the file holds bytes, or may, and so takes a part of its
-// entity's quota.
-func (f *File) Holds() bool { return f.State == Pending || f.State == Indexed || f.State == Lost }
+// Deletable reports whether the file's user can delete it.
+func (f *File) Deletable() bool {
+	return f.State == Pending || f.State == Indexed || f.State == Lost
+}
+
+// MinCharge is the number of bytes that a file counts against the quota at least. Rows and
+// objects cost something even if the file is empty.
+const MinCharge = 4 << 10
+
+// Usage is what an entity's files take up.
+type Usage struct {
+	Bytes int64 // that count against the quota
+	Open  int64 // uploads whose URLs may still be in use
+}
+
+// Usage returns what the file adds to its entity's usage. A file counts until its bytes
+// are gone from the bucket, so a deleted file counts until it is purged.
+func (f *File) Usage() (u Usage) {
+	switch f.State {
+	case Pending, Indexed, Lost, Deleted, Purging:
+		u.Bytes = max(f.Size, MinCharge)
+	}
+	if f.State == Pending || f.State == Deleted && f.WasPending {
+		u.Open = 1
+	}
+	return u
+}
 
 // Times are the spans that the transitions go by.
 type Times struct {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Change is what is written together, or not at all: a row, its entity's quota, and
+// Change is what is written together, or not at all: a row, its entity's usage, and
 // the idempotency key of a row that begins.
 type Change struct {
 	// Next is the row to write, with a fresh nonce. With Drop it is the row to
@@ -16,9 +16,9 @@ type Change struct {
 	// Expect is the nonce that the stored row must carry; the zero Nonce demands
 	// that there is none.
 	Expect Nonce
-	// Quota is added to what the entity uses, in bytes. Where it is above 0, the
-	// sum must not exceed Limit.
-	Quota, Limit int64
+	// Add is added to the entity's usage. The index refuses a change that increases
+	// bytes or open uploads to more than Limit allows.
+	Add, Limit Usage
 }
 
 // Result says what became of a Change.
@@ -26,10 +26,11 @@ type Result uint8
 
 // The results.
 const (
-	Applied   Result = iota
-	Refused          // another row stands there
-	OverQuota        // nothing was written
-	KeyTaken         // the idempotency key belongs to another file that is not Expired
+	Applied     Result = iota
+	Refused            // another row stands there
+	OverQuota          // the entity would use more bytes than its limit
+	TooManyOpen        // the entity would have more open uploads than its limit
+	KeyTaken           // the idempotency key belongs to another file that is not Expired
 )
 
 // Outcome is the answer to a Change.
@@ -51,18 +52,30 @@ type Index interface {
 	// List returns the Indexed files of an entity whose IDs come after one, in order
 	// of ID.
 	List(ctx context.Context, entity, after string, limit int) ([]File, error)
-	// Held returns up to limit files of an entity that hold bytes, or may: Pending,
+	// Held returns up to limit files of an entity that can be deleted: Pending,
 	// Indexed and Lost ones, in any order.
 	Held(ctx context.Context, entity string, limit int) ([]File, error)
 	// Due returns rows whose LookAt is set and not after before, in order of LookAt and
 	// ID: those that come after another row, or nil.
 	Due(ctx context.Context, before time.Time, after *File, limit int) ([]File, error)
-	// Used returns what an entity uses of its quota, in bytes.
-	Used(ctx context.Context, entity string) (int64, error)
+	// Used returns the usage of an entity.
+	Used(ctx context.Context, entity string) (Usage, error)
 	// Scan yields all rows after a Key, in order of Key.
 	Scan(ctx context.Context, after string) iter.Seq2[File, error]
 	// Close releases what the index holds.
 	Close() error
+}
+
+// Check returns OverQuota or TooManyOpen if an entity with this usage has no room for the
+// change, otherwise Applied.
+func (c *Change) Check(used Usage) Result {
+	switch {
+	case c.Add.Bytes > 0 && used.Bytes+c.Add.Bytes > c.Limit.Bytes:
+		return OverQuota
+	case c.Add.Open > 0 && used.Open+c.Add.Open > c.Limit.Open:
+		return TooManyOpen
+	}
+	return Applied
 }
 
 // scanPage is how many rows ScanPages reads at a time.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"strings"
 	"time"
 
@@ -45,8 +46,8 @@ type Service struct {
 	Times   Times
 	// Prefix begins the keys of all objects.
 	Prefix string
-	// Quota is how many bytes an entity may use; nil: as many as fit an int64.
-	Quota func(entity string) int64
+	// Limit returns the largest usage that an entity may have; nil: no limit.
+	Limit func(entity string) Usage
 	// Now, NewID and Wait are time.Now, a UUID of version 7 and a sleep where they
 	// are nil. A simulation has its own.
 	Now   func() time.Time
@@ -94,13 +95,11 @@ func (s *Service) apply(ctx context.Context, from *File, c Change) (Outcome, err
 	if c.Drop {
 		to = nil
 	}
-	c.Quota = quota(from, to)
+	c.Add = usage(from, to)
 	if from != nil {
 		c.Expect = from.Nonce
 	}
-	if c.Quota > 0 {
-		c.Limit = s.limit(c.Next.Entity)
-	}
+	c.Limit = s.limit(c.Next.Entity)
 	for again := false; ; again = true {
 		o, err := s.Index.Apply(ctx, c)
 		if err != nil && !again && s.Logger != nil {
@@ -127,18 +126,18 @@ func landed(c *Change, current *File) bool {
 	return current.Nonce == c.Next.Nonce || c.Expect == Nonce{}
 }
 
-func (s *Service) limit(entity string) int64 {
-	if s.Quota == nil {
-		return 1<<63 - 1
+func (s *Service) limit(entity string) Usage {
+	if s.Limit == nil {
+		return Usage{math.MaxInt64, math.MaxInt64}
 	}
-	return s.Quota(entity)
+	return s.Limit(entity)
 }
 
 // Fits returns ErrQuota if the quota of an entity has no room for a file now, unless
 // the idempotency key has begun one.
 func (s *Service) Fits(ctx context.Context, entity, idempotency string, size int64) error {
 	used, err := s.Index.Used(ctx, entity)
-	if err != nil || size <= s.limit(entity)-used {
+	if err != nil || max(size, MinCharge) <= s.limit(entity).Bytes-used.Bytes {
 		return err
 	}
 	if idempotency != "" {
@@ -181,6 +180,8 @@ func (s *Service) begin(ctx context.Context, entity, idempotency string, p Promi
 		return File{}, SignedRequest{}, err
 	case o.Result == OverQuota:
 		return File{}, SignedRequest{}, ErrQuota
+	case o.Result == TooManyOpen:
+		return File{}, SignedRequest{}, ErrOpenUploads
 	case o.Result == KeyTaken:
 		return s.resume(ctx, *o.Current, p)
 	}
@@ -289,8 +290,7 @@ func (s *Service) Delete(ctx context.Context, id string) (File, error) {
 	})
 }
 
-// DeleteAll deletes up to limit files of an entity, whatever state they are in that
-// still holds bytes, or may. It returns how many; limit: there may be more. A file
+// DeleteAll deletes up to limit files of an entity. It returns how many; limit: there may be more. A file
 // whose upload begins meanwhile may stay.
 func (s *Service) DeleteAll(ctx context.Context, entity string, limit int) (int, error) {
 	held, err := s.Index.Held(ctx, entity, limit)
@@ -344,8 +344,6 @@ func (s *Service) change(ctx context.Context, id string, decide func(*File) (Fil
 		switch {
 		case err != nil:
 			return File{}, err
-		case o.Result == OverQuota:
-			return File{}, ErrQuota
 		case o.Result == Applied:
 			return next, nil
 		}

@@ -13,6 +13,8 @@ var (
 	ErrState = errors.New("not possible in the file's state")
 	// ErrQuota: the entity has not enough of its quota left.
 	ErrQuota = errors.New("quota exceeded")
+	// ErrOpenUploads: the entity has too many uploads that are not complete.
+	ErrOpenUploads = errors.New("too many open uploads")
 	// ErrBroken: the bytes did not arrive, and the upload was given up.
 	ErrBroken = errors.New("the upload broke off: send it again")
 	// ErrKeyUsed: the idempotency key was used for another upload.
@@ -143,7 +145,7 @@ func (f File) broken(t *Times, now time.Time) (File, bool) {
 
 // deleted is the row after its user deletes the file.
 func (f File) deleted(t *Times, now time.Time) (File, error) {
-	if !f.Holds() {
+	if !f.Deletable() {
 		return f, ErrState
 	}
 	f.WasPending = f.State == Pending
@@ -170,14 +172,15 @@ func (f File) undeleted(s Seen, now time.Time) (File, error) {
 	return f, ErrState
 }
 
-// quota is what a transition takes from the entity's quota, in bytes; below 0 it
-// gives back.
-func quota(from, to *File) int64 {
-	switch was, is := from != nil && from.Holds(), to != nil && to.Holds(); {
-	case is && !was:
-		return to.Size
-	case was && !is:
-		return -from.Size
+// usage returns the change of the entity's usage by a transition. A nil file has no row.
+func usage(from, to *File) (u Usage) {
+	if to != nil {
+		u = to.Usage()
 	}
-	return 0
+	if from != nil {
+		was := from.Usage()
+		u.Bytes -= was.Bytes
+		u.Open -= was.Open
+	}
+	return u
 }

@@ -116,7 +116,7 @@ func TestGood(t *testing.T) {
 // printLooks prints what follows from each look: by the store's clock before LandBy and
 // at it, by the service's own before the time of the row and at it.
 func printLooks(w *bytes.Buffer, f named) {
-	fmt.Fprintf(w, "\n%s: land by %s, look at %s, drop at %s, quota %d\n", f.name, since(f.LandBy), since(f.LookAt), since(f.DropAt), quota(nil, &f.File))
+	fmt.Fprintf(w, "\n%s: land by %s, look at %s, drop at %s, usage %s\n", f.name, since(f.LandBy), since(f.LookAt), since(f.DropAt), added(usage(nil, &f.File)))
 	due := f.LookAt
 	if due.IsZero() {
 		due = f.LandBy
@@ -182,15 +182,39 @@ func told(from, to *File, what verdict) string {
 	if !to.DropAt.Equal(from.DropAt) {
 		s += ", drop at " + since(to.DropAt)
 	}
-	if q := quota(from, to); q != 0 {
-		s += fmt.Sprintf(", quota %+d", q)
+	if u := usage(from, to); u != (Usage{}) {
+		s += ", usage " + added(u)
 	}
 	return s
 }
+
+func added(u Usage) string { return fmt.Sprintf("%+d bytes %+d open", u.Bytes, u.Open) }
 
 func since(t time.Time) string {
 	if t.IsZero() {
 		return "never"
 	}
 	return t.Sub(began).String()
+}
+
+// TestUsage: a file counts at least 4 KiB, and until its bytes are gone from the bucket.
+// Its upload is open as long as its URLs may be in use, even if it was deleted.
+func TestUsage(t *testing.T) {
+	for _, test := range []struct {
+		File
+		want Usage
+	}{
+		{File{State: Pending, Promise: Promise{Size: 0}}, Usage{4096, 1}},
+		{File{State: Indexed, Promise: Promise{Size: 4097}}, Usage{4097, 0}},
+		{File{State: Lost, Promise: Promise{Size: 10}}, Usage{4096, 0}},
+		{File{State: Deleted, Promise: Promise{Size: 5000}}, Usage{5000, 0}},
+		{File{State: Deleted, WasPending: true, Promise: Promise{Size: 5000}}, Usage{5000, 1}},
+		{File{State: Purging, WasPending: true, Promise: Promise{Size: 5000}}, Usage{5000, 0}},
+		{File{State: Gone, Promise: Promise{Size: 5000}}, Usage{}},
+		{File{State: Expired, Promise: Promise{Size: 5000}}, Usage{}},
+	} {
+		if got := test.Usage(); got != test.want {
+			t.Errorf("%s: %+v, want %+v", test.State, got, test.want)
+		}
+	}
 }

@@ -93,7 +93,7 @@ func (b *bill) row(name string) {
 // TestCost counts what requests cost at the store and at the index. docs/FILES.md has
 // the same table.
 func TestCost(t *testing.T) {
-	x := serve(t, func(c *filesapi.Config) { c.MaxSize, c.Files.Quota = 10<<20, nil })
+	x := serve(t, func(c *filesapi.Config) { c.MaxSize, c.Files.Limit = 10<<20, nil })
 	srv := servertest.MinIO(t, servertest.Options{})
 	b := &bill{store: &counter{HTTPClient: http.DefaultClient}}
 	client := s3.New(srv.Client().Options(), func(o *s3.Options) { o.HTTPClient = b.store })

@@ -2,11 +2,15 @@ package filesapi_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
+
+	"github.com/pawlhq/pawl/files"
+	"github.com/pawlhq/pawl/files/filesapi"
 )
 
-// TestDeleteAll: files are deleted in every state that holds bytes, or may. The
-// bytes of one that was pending do not make it visible when they come.
+// TestDeleteAll: pending, indexed and lost files are deleted, and count until they are purged.
+// The bytes of one that was pending do not make it visible when they come.
 func TestDeleteAll(t *testing.T) {
 	x := serve(t, nil)
 	ann := token(t, "read:e write:e")
@@ -29,7 +33,29 @@ func TestDeleteAll(t *testing.T) {
 		x.want(http.StatusNotFound, ann, "POST", "/v1/files/"+id+"/complete", nil)
 	}
 	x.lists(ann)
-	if used, err := x.files.Index.Used(t.Context(), "e"); err != nil || used != 0 {
-		t.Errorf("%d bytes are used, %v", used, err)
+	if used, err := x.files.Index.Used(t.Context(), "e"); err != nil || used != (files.Usage{Bytes: 3 * files.MinCharge, Open: 1}) {
+		t.Errorf("%+v, %v: want all three to count until they are purged", used, err)
 	}
+}
+
+// TestOpenUploads: an entity has a limited number of uploads that are not complete.
+// Deleting one does not make room, because its URL may still be in use. Completing it does.
+func TestOpenUploads(t *testing.T) {
+	x := serve(t, func(c *filesapi.Config) {
+		c.Files.Limit = func(string) files.Usage { return files.Usage{Bytes: 1 << 20, Open: 2} }
+	})
+	ann := token(t, "read:* write:*")
+	begin := func(status int, body string) map[string]any {
+		t.Helper()
+		return x.want(status, ann, "POST", "/v1/uploads", uploadOf("e", body))
+	}
+	first, second := begin(http.StatusCreated, "first"), begin(http.StatusCreated, "second")
+	if got := begin(http.StatusTooManyRequests, "third"); !strings.Contains(got["detail"].(string), "open uploads") {
+		t.Error(got)
+	}
+	x.want(http.StatusOK, ann, "DELETE", "/v1/files/"+second["file"].(map[string]any)["fileId"].(string), nil)
+	begin(http.StatusTooManyRequests, "third")
+	x.put(first, "first")
+	x.want(http.StatusOK, ann, "POST", "/v1/files/"+first["file"].(map[string]any)["fileId"].(string)+"/complete", nil)
+	begin(http.StatusCreated, "third")
 }

@@ -49,7 +49,7 @@ func newSurface(t *testing.T) *surface {
 	x := serve(t, func(c *filesapi.Config) {
 		c.Rate, c.Burst, c.Logger = 1e9, 1e9, slog.New(slog.DiscardHandler)
 	})
-	x.files.Quota = func(string) int64 { return 300 }
+	x.files.Limit = limit(3)
 	s := &surface{site: x, seen: map[string]map[int]int{}}
 	for path, item := range x.doc.Paths.PathItems.FromOldest() {
 		for method, op := range item.GetOperations().FromOldest() {

@@ -48,7 +48,7 @@ func serve(t *testing.T, change func(*filesapi.Config)) *site {
 	x := &site{t: t, log: &bytes.Buffer{}}
 	x.files = &files.Service{
 		Index: memindex.New(), Objects: s3objects.New(srv.Client(), srv.NewBucket(t), ""), Times: files.DefaultTimes(), Prefix: "files/",
-		Quota: func(string) int64 { return 1000 },
+		Limit: limit(10),
 	}
 	keys, err := filesapi.Secret(secret)
 	if err != nil {
@@ -89,6 +89,11 @@ func serve(t *testing.T, change func(*filesapi.Config)) *site {
 		t.Fatal(errs)
 	}
 	return x
+}
+
+// limit lets an entity have this number of small files.
+func limit(n int64) func(string) files.Usage {
+	return func(string) files.Usage { return files.Usage{Bytes: n * files.MinCharge, Open: 100} }
 }
 
 // token makes a token with scopes.
@@ -392,9 +397,10 @@ func TestBadInput(t *testing.T) {
 	if status, _ := x.call(all, "POST", "/v1/files?entity=e", "text/plain", make([]byte, 501)); status != http.StatusRequestEntityTooLarge {
 		t.Errorf("a file that is too long: %d", status)
 	}
-	x.want(http.StatusCreated, all, "POST", "/v1/uploads", uploadOf("e", strings.Repeat("x", 500)))
-	x.want(http.StatusCreated, all, "POST", "/v1/uploads", uploadOf("e", strings.Repeat("y", 500)))
-	x.want(http.StatusForbidden, all, "POST", "/v1/uploads", uploadOf("e", "z"))
+	x.files.Limit = limit(2)
+	x.want(http.StatusCreated, all, "POST", "/v1/uploads", uploadOf("full", "x"))
+	x.want(http.StatusCreated, all, "POST", "/v1/uploads", uploadOf("full", "y"))
+	x.want(http.StatusForbidden, all, "POST", "/v1/uploads", uploadOf("full", "z"))
 }
 
 func testRate(t *testing.T) {
@@ -435,7 +441,7 @@ func testTrouble(t *testing.T) {
 
 // TestParts plays an upload in parts by REST and by GraphQL.
 func TestParts(t *testing.T) {
-	x := serve(t, func(c *filesapi.Config) { c.MaxSize = 6 << 30; c.Files.Quota = nil })
+	x := serve(t, func(c *filesapi.Config) { c.MaxSize = 6 << 30; c.Files.Limit = nil })
 	ann := token(t, "read:e write:e")
 	parts := []string{strings.Repeat("a", 5<<20), "the end"}
 	u := map[string]any{"entity": "e", "size": 5<<20 + 7, "contentType": "video/mp4", "partSize": 5 << 20}

@@ -318,7 +318,7 @@ func testStreams(t *testing.T) {
 func testSpool(t *testing.T) {
 	dir := t.TempDir()
 	x := serve(t, func(c *filesapi.Config) {
-		c.Spool, c.Files.Quota = dir, func(string) int64 { return 100 }
+		c.Spool, c.MaxSize, c.Files.Limit = dir, 1<<20, limit(20)
 	})
 	client := &http.Client{Transport: &http.Transport{ExpectContinueTimeout: time.Minute}}
 	defer client.CloseIdleConnections()
@@ -335,7 +335,7 @@ func testSpool(t *testing.T) {
 		return resp.Status
 	}
 	unread := &stalled{} // blocks for ever where it is read
-	if got := post("ann", unread, 101); got != "403 Forbidden" {
+	if got := post("ann", unread, 20*files.MinCharge+1); got != "403 Forbidden" {
 		t.Errorf("more than the quota: %s", got)
 	}
 	begun, wait, answers := make(chan struct{}), make(chan struct{}), make(chan string)

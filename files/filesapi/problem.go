@@ -38,6 +38,8 @@ func explain(err error) *problem {
 		return refuse(http.StatusNotFound, "no such file")
 	case errors.Is(err, files.ErrQuota):
 		return refuse(http.StatusForbidden, "the entity's quota is used up")
+	case errors.Is(err, files.ErrOpenUploads):
+		return refuse(http.StatusTooManyRequests, "the entity has too many open uploads: send the bytes of those that have begun, or try again when they have expired")
 	case errors.Is(err, files.ErrKeyUsed):
 		return refuse(http.StatusConflict, files.ErrKeyUsed.Error())
 	case errors.Is(err, files.ErrState):

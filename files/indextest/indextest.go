@@ -87,29 +87,35 @@ func testSwap(t *testing.T, s *suite) {
 	}
 }
 
-func (s *suite) used(want int64) {
+func (s *suite) used(want files.Usage) {
 	s.t.Helper()
 	if got, err := s.index.Used(s.t.Context(), "e"); err != nil || got != want {
-		s.t.Errorf("%d, %v: want %d bytes used", got, err, want)
+		s.t.Errorf("%+v, %v: want usage %+v", got, err, want)
 	}
 }
 
+func usage(bytes, open int64) files.Usage { return files.Usage{Bytes: bytes, Open: open} }
+
 func testQuota(t *testing.T, s *suite) {
-	s.used(0)
+	s.used(usage(0, 0))
 	a, b := row("a", files.Pending), row("b", files.Pending)
-	s.apply(files.Change{Next: a, Quota: 10, Limit: 15}, files.Applied)
-	s.apply(files.Change{Next: b, Quota: 10, Limit: 19}, files.OverQuota)
-	s.used(10)
+	s.apply(files.Change{Next: a, Add: usage(10, 1), Limit: usage(15, 1)}, files.Applied)
+	s.apply(files.Change{Next: b, Add: usage(10, 1), Limit: usage(19, 2)}, files.OverQuota)
+	s.apply(files.Change{Next: b, Add: usage(10, 1), Limit: usage(20, 1)}, files.TooManyOpen)
+	s.used(usage(10, 1))
 	if _, err := s.index.Load(t.Context(), "b"); !errors.Is(err, files.ErrNotFound) {
 		t.Error(err)
 	}
-	s.apply(files.Change{Next: b, Quota: 10, Limit: 20}, files.Applied)
-	s.used(20)
-	s.apply(files.Change{Next: b, Expect: files.Nonce{9}, Quota: -10}, files.Refused)
-	s.used(20)
-	next := row("b", files.Deleted)
-	s.apply(files.Change{Next: next, Expect: b.Nonce, Quota: -10, Limit: 0}, files.Applied)
-	s.used(10)
+	s.apply(files.Change{Next: b, Add: usage(10, 1), Limit: usage(20, 2)}, files.Applied)
+	s.used(usage(20, 2))
+	s.apply(files.Change{Next: b, Expect: files.Nonce{9}, Add: usage(-10, -1)}, files.Refused)
+	s.used(usage(20, 2))
+	next := row("b", files.Indexed)
+	s.apply(files.Change{Next: next, Expect: b.Nonce, Add: usage(0, -1)}, files.Applied)
+	s.used(usage(20, 1))
+	gone := row("b", files.Gone)
+	s.apply(files.Change{Next: gone, Expect: next.Nonce, Add: usage(-10, 0)}, files.Applied)
+	s.used(usage(10, 1))
 }
 
 func testIdempotency(t *testing.T, s *suite) {
@@ -282,7 +288,7 @@ func testRace(t *testing.T, s *suite) {
 			} else if o.Result == files.Applied {
 				won.Add(1)
 			}
-			o, err := s.index.Apply(context.WithoutCancel(t.Context()), files.Change{Next: row(fmt.Sprintf("b%d", i), files.Pending), Quota: 10, Limit: 30})
+			o, err := s.index.Apply(context.WithoutCancel(t.Context()), files.Change{Next: row(fmt.Sprintf("b%d", i), files.Pending), Add: usage(10, 1), Limit: usage(30, 30)})
 			if err != nil {
 				t.Error(err)
 			} else if o.Result == files.Applied {
@@ -294,5 +300,5 @@ func testRace(t *testing.T, s *suite) {
 	if won.Load() != 1 || took.Load() != 3 {
 		t.Errorf("%d won, %d took a part of the quota: want 1 and 3", won.Load(), took.Load())
 	}
-	s.used(30)
+	s.used(usage(30, 3))
 }

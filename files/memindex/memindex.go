@@ -16,7 +16,7 @@ import (
 type Index struct {
 	mu   sync.Mutex
 	rows map[string]files.File
-	used map[string]int64
+	used map[string]files.Usage
 	keys map[[2]string]string // entity and idempotency key: file
 }
 
@@ -24,7 +24,7 @@ var _ files.Index = (*Index)(nil)
 
 // New returns an empty index.
 func New() *Index {
-	return &Index{rows: map[string]files.File{}, used: map[string]int64{}, keys: map[[2]string]string{}}
+	return &Index{rows: map[string]files.File{}, used: map[string]files.Usage{}, keys: map[[2]string]string{}}
 }
 
 // Apply implements [files.Index].
@@ -46,10 +46,11 @@ func (x *Index) Apply(_ context.Context, c files.Change) (files.Outcome, error) 
 			return files.Outcome{Result: files.KeyTaken, Current: &holder}, nil
 		}
 	}
-	if c.Quota > 0 && x.used[next.Entity]+c.Quota > c.Limit {
-		return files.Outcome{Result: files.OverQuota}, nil
+	used := x.used[next.Entity]
+	if r := c.Check(used); r != files.Applied {
+		return files.Outcome{Result: r}, nil
 	}
-	x.used[next.Entity] += c.Quota
+	x.used[next.Entity] = files.Usage{Bytes: used.Bytes + c.Add.Bytes, Open: used.Open + c.Add.Open}
 	x.write(next, key, c.Drop, exists)
 	return files.Outcome{}, nil
 }
@@ -97,7 +98,7 @@ func (x *Index) List(_ context.Context, entity, after string, limit int) ([]file
 
 // Held implements [files.Index].
 func (x *Index) Held(_ context.Context, entity string, limit int) ([]files.File, error) {
-	rows := x.sorted(func(f *files.File) bool { return f.Entity == entity && f.Holds() },
+	rows := x.sorted(func(f *files.File) bool { return f.Entity == entity && f.Deletable() },
 		func(a, b files.File) int { return cmp.Compare(a.ID, b.ID) })
 	return rows[:min(limit, len(rows))], nil
 }
@@ -125,7 +126,7 @@ func (x *Index) sorted(want func(*files.File) bool, order func(a, b files.File) 
 }
 
 // Used implements [files.Index].
-func (x *Index) Used(_ context.Context, entity string) (int64, error) {
+func (x *Index) Used(_ context.Context, entity string) (files.Usage, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.used[entity], nil

@@ -133,7 +133,7 @@ func (x *Index) Apply(ctx context.Context, c files.Change) (o files.Outcome, err
 type standing struct {
 	old    *files.File // row of the same ID
 	holder *files.File // row that the idempotency key belongs to
-	used   int64       // of the entity's quota, in bytes
+	used   files.Usage // of the entity
 }
 
 // find reads what a change meets, in one round trip, and keeps it from changing.
@@ -142,7 +142,7 @@ func (x *Index) find(ctx context.Context, tx pgx.Tx, c *files.Change) (s standin
 	b := &pgx.Batch{}
 	b.Queue(syncSQL)
 	b.Queue(waitSQL)
-	b.Queue(x.in(lockSQL), f.Entity, c.Quota != 0 || c.Expect == files.Nonce{})
+	b.Queue(x.in(lockSQL), f.Entity, c.Add != files.Usage{} || c.Expect == files.Nonce{})
 	row := func(into **files.File) func(pgx.Rows) error {
 		return func(rows pgx.Rows) error {
 			found, err := collect(rows)
@@ -154,7 +154,7 @@ func (x *Index) find(ctx context.Context, tx pgx.Tx, c *files.Change) (s standin
 	}
 	b.Queue(x.in(ownSQL), f.ID).Query(row(&s.old))
 	b.Queue(x.in(keySQL), f.Entity, f.Idempotency).Query(row(&s.holder))
-	b.Queue(x.in(usedSQL), f.Entity).QueryRow(func(row pgx.Row) error { return row.Scan(&s.used) })
+	b.Queue(x.in(usedSQL), f.Entity).QueryRow(func(row pgx.Row) error { return row.Scan(&s.used.Bytes, &s.used.Open) })
 	return s, tx.SendBatch(ctx, b).Close()
 }
 
@@ -165,10 +165,8 @@ func (s *standing) judge(c *files.Change) files.Outcome {
 		return files.Outcome{Result: files.Refused, Current: s.old}
 	case s.old == nil && s.holder != nil && s.holder.State != files.Expired:
 		return files.Outcome{Result: files.KeyTaken, Current: s.holder}
-	case c.Quota > 0 && s.used+c.Quota > c.Limit:
-		return files.Outcome{Result: files.OverQuota}
 	}
-	return files.Outcome{}
+	return files.Outcome{Result: c.Check(s.used)}
 }
 
 func (x *Index) write(ctx context.Context, tx pgx.Tx, c *files.Change, text string, begins bool) error {
@@ -187,8 +185,8 @@ func (x *Index) write(ctx context.Context, tx pgx.Tx, c *files.Change, text stri
 	default:
 		b.Queue(x.in(updateSQL), row...)
 	}
-	if c.Quota != 0 {
-		b.Queue(x.in(quotaSQL), f.Entity, c.Quota)
+	if c.Add != (files.Usage{}) {
+		b.Queue(x.in(quotaSQL), f.Entity, c.Add.Bytes, c.Add.Open)
 	}
 	return tx.SendBatch(ctx, b).Close()
 }
@@ -223,9 +221,11 @@ func (x *Index) Due(ctx context.Context, before time.Time, after *files.File, li
 }
 
 // Used implements [files.Index].
-func (x *Index) Used(ctx context.Context, entity string) (n int64, err error) {
-	err = x.call(ctx, "reading", func(ctx context.Context) error { return x.pool.QueryRow(ctx, x.in(usedSQL), entity).Scan(&n) })
-	return n, err
+func (x *Index) Used(ctx context.Context, entity string) (u files.Usage, err error) {
+	err = x.call(ctx, "reading", func(ctx context.Context) error {
+		return x.pool.QueryRow(ctx, x.in(usedSQL), entity).Scan(&u.Bytes, &u.Open)
+	})
+	return u, err
 }
 
 // Scan implements [files.Index].

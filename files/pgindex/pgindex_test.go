@@ -120,7 +120,7 @@ func testStuck(t *testing.T, server *servertest.PostgresServer) {
 	x := open(t, server.With(in("stuck")))
 	change := func(entity string, n int) error {
 		f := files.File{ID: entity + strconv.Itoa(n), Entity: entity, Key: entity + strconv.Itoa(n), State: files.Pending, Nonce: files.Nonce{1}}
-		_, err := x.Apply(t.Context(), files.Change{Next: f, Quota: 1, Limit: 100})
+		_, err := x.Apply(t.Context(), files.Change{Next: f, Add: files.Usage{Bytes: 1}, Limit: files.Usage{Bytes: 100}})
 		return err
 	}
 	conn, err := pgx.Connect(t.Context(), server.URL)

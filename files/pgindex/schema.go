@@ -25,7 +25,8 @@ CREATE INDEX file_state ON {}.file (entity, state, id);
 CREATE INDEX file_look_at ON {}.file (look_at, id) WHERE look_at IS NOT NULL;
 CREATE TABLE {}.file_quota (
 	entity text COLLATE "C" PRIMARY KEY,
-	used   bigint NOT NULL
+	used   bigint NOT NULL,
+	open   bigint NOT NULL
 );
 CREATE TABLE {}.file_idempotency (
 	entity text COLLATE "C" NOT NULL,
@@ -60,11 +61,11 @@ const (
 	listSQL   = `SELECT file FROM {}.file WHERE entity = $1 AND state = 2 AND id > $2 ORDER BY id LIMIT $3`
 	dueSQL    = `SELECT file FROM {}.file WHERE look_at <= $1 AND (look_at, id) > ($2, $3) ORDER BY look_at, id LIMIT $4`
 	scanSQL   = `SELECT file FROM {}.file WHERE key > $1 ORDER BY key LIMIT $2`
-	usedSQL   = `SELECT coalesce((SELECT used FROM {}.file_quota WHERE entity = $1), 0)`
+	usedSQL   = `SELECT coalesce(sum(used), 0)::bigint, coalesce(sum(open), 0)::bigint FROM {}.file_quota WHERE entity = $1`
 	insertSQL = `INSERT INTO {}.file (id, state, look_at, file, entity, key) VALUES ($1, $2, $3, $4, $5, $6)`
 	updateSQL = `UPDATE {}.file SET state = $2, look_at = $3, file = $4 WHERE id = $1`
 	dropSQL   = `DELETE FROM {}.file WHERE id = $1`
-	quotaSQL  = `INSERT INTO {}.file_quota AS q (entity, used) VALUES ($1, $2) ON CONFLICT (entity) DO UPDATE SET used = q.used + $2`
+	quotaSQL  = `INSERT INTO {}.file_quota AS q (entity, used, open) VALUES ($1, $2, $3) ON CONFLICT (entity) DO UPDATE SET used = q.used + $2, open = q.open + $3`
 
 	takeKeySQL = `INSERT INTO {}.file_idempotency (entity, key, id) VALUES ($1, $2, $3) ON CONFLICT (entity, key) DO UPDATE SET id = $3`
 	dropKeySQL = `DELETE FROM {}.file_idempotency WHERE entity = $1 AND key = $2 AND id = $3`

@@ -32,12 +32,12 @@ func one(conn *sqlite.Conn, sql string, args ...any) (*files.File, error) {
 	return &found[0], nil
 }
 
-func used(conn *sqlite.Conn, entity string) (n int64, err error) {
+func used(conn *sqlite.Conn, entity string) (u files.Usage, err error) {
 	err = sqlitex.Execute(conn, usedSQL, &sqlitex.ExecOptions{Args: []any{entity}, ResultFunc: func(stmt *sqlite.Stmt) error {
-		n = stmt.ColumnInt64(0)
+		u = files.Usage{Bytes: stmt.ColumnInt64(0), Open: stmt.ColumnInt64(1)}
 		return nil
 	}})
-	return n, err
+	return u, err
 }
 
 func run(conn *sqlite.Conn, sql string, args ...any) error {

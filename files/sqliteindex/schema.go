@@ -21,7 +21,8 @@ var schema = sqlitemigration.Schema{
 		CREATE INDEX file_look_at ON file (look_at, id) WHERE look_at IS NOT NULL;
 		CREATE TABLE quota (
 			entity TEXT PRIMARY KEY,
-			used   INTEGER NOT NULL
+			used   INTEGER NOT NULL,
+			open   INTEGER NOT NULL
 		) STRICT, WITHOUT ROWID;
 		CREATE TABLE idempotency (
 			entity TEXT NOT NULL,
@@ -39,11 +40,11 @@ const (
 	listSQL  = `SELECT file FROM file WHERE entity = ?1 AND state = 2 AND id > ?2 ORDER BY id LIMIT ?3`
 	dueSQL   = `SELECT file FROM file WHERE look_at <= ?1 AND (look_at, id) > (?2, ?3) ORDER BY look_at, id LIMIT ?4`
 	scanSQL  = `SELECT file FROM file WHERE key > ?1 ORDER BY key LIMIT ?2`
-	usedSQL  = `SELECT used FROM quota WHERE entity = ?1`
+	usedSQL  = `SELECT used, open FROM quota WHERE entity = ?1`
 	writeSQL = `INSERT INTO file (id, entity, key, state, look_at, nonce, file) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
 		ON CONFLICT (id) DO UPDATE SET state = ?4, look_at = ?5, nonce = ?6, file = ?7`
 	dropSQL    = `DELETE FROM file WHERE id = ?1`
-	quotaSQL   = `INSERT INTO quota (entity, used) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET used = used + ?2`
+	quotaSQL   = `INSERT INTO quota (entity, used, open) VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET used = used + ?2, open = open + ?3`
 	takeKeySQL = `INSERT INTO idempotency (entity, key, id) VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET id = ?3`
 	dropKeySQL = `DELETE FROM idempotency WHERE entity = ?1 AND key = ?2 AND id = ?3`
 )

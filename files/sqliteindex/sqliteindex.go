@@ -126,10 +126,13 @@ func apply(conn *sqlite.Conn, c *files.Change) (o files.Outcome, err error) {
 			return files.Outcome{Result: files.KeyTaken, Current: holder}, nil
 		}
 	}
-	if c.Quota > 0 {
+	if c.Add.Bytes > 0 || c.Add.Open > 0 {
 		used, err := used(conn, next.Entity)
-		if err != nil || used+c.Quota > c.Limit {
-			return files.Outcome{Result: files.OverQuota}, err
+		if err != nil {
+			return o, err
+		}
+		if o.Result = c.Check(used); o.Result != files.Applied {
+			return o, nil
 		}
 	}
 	return o, write(conn, c, begins)
@@ -137,8 +140,8 @@ func apply(conn *sqlite.Conn, c *files.Change) (o files.Outcome, err error) {
 
 func write(conn *sqlite.Conn, c *files.Change, begins bool) error {
 	f := &c.Next
-	if c.Quota != 0 {
-		if err := run(conn, quotaSQL, f.Entity, c.Quota); err != nil {
+	if c.Add != (files.Usage{}) {
+		if err := run(conn, quotaSQL, f.Entity, c.Add.Bytes, c.Add.Open); err != nil {
 			return err
 		}
 	}
@@ -194,12 +197,12 @@ func (x *Index) Due(ctx context.Context, before time.Time, after *files.File, li
 }
 
 // Used implements [files.Index].
-func (x *Index) Used(ctx context.Context, entity string) (n int64, err error) {
+func (x *Index) Used(ctx context.Context, entity string) (u files.Usage, err error) {
 	err = x.read(ctx, func(conn *sqlite.Conn) (err error) {
-		n, err = used(conn, entity)
+		u, err = used(conn, entity)
 		return err
 	})
-	return n, err
+	return u, err
 }
 
 // Scan implements [files.Index].

@@ -131,14 +131,14 @@ func (m *machine) fileObjects(c *config.Files) *s3objects.Bucket {
 
 // fileService opens the index, and makes it if it is not there and may be made.
 func (m *machine) fileService(ctx context.Context, c *config.Files, objects files.Objects, create bool) (*files.Service, error) {
-	quota := cmp.Or(int64(c.Quota), 10<<30)
+	limit := files.Usage{Bytes: cmp.Or(int64(c.Quota), 10<<30), Open: cmp.Or(int64(c.OpenUploads), 1000)}
 	index, err := m.fileIndex(ctx, c, create)
 	if err != nil {
 		return nil, m.config.At("files.index", err)
 	}
 	return &files.Service{
 		Index: index, Objects: objects,
-		Times: files.DefaultTimes(), Prefix: c.To.Prefix, Quota: func(string) int64 { return quota },
+		Times: files.DefaultTimes(), Prefix: c.To.Prefix, Limit: func(string) files.Usage { return limit },
 		Logger: m.log,
 	}, nil
 }

@@ -108,8 +108,12 @@ type Files struct {
 	Keys string `yaml:"keys"`
 	// What tokens must be for (aud). Default: none.
 	Audience string `yaml:"audience"`
-	// How many bytes an entity may use. Default: 10GiB.
+	// Bytes that an entity may use. Each file counts at least 4KiB, and until its bytes
+	// are removed from the bucket. Default: 10GiB.
 	Quota Size `yaml:"quota"`
+	// Maximum number of uploads of an entity that have begun and are not complete.
+	// Default: 1000.
+	OpenUploads int `yaml:"open_uploads"`
 	// The largest file, at most 5TiB; what is more than 5GiB comes in parts. Default: 1GiB.
 	MaxSize Size `yaml:"max_size"`
 	// URL by which users reach the object store, if it is not the endpoint.

@@ -174,7 +174,6 @@ func newFilesService(b *testing.B, index files.Index) *files.Service {
 	store := servertest.MinIO(b, servertest.Options{}) // is proved before a URL is signed
 	return &files.Service{
 		Index: index, Objects: present{s3objects.New(store.Client(), store.NewBucket(b), "")}, Times: files.DefaultTimes(), Prefix: filePrefix,
-		Quota: func(string) int64 { return 1 << 50 },
 	}
 }
 

@@ -100,20 +100,28 @@ func (w *World) checkAudited() {
 // name is a state's name, or unknown where there is no row.
 func name(s files.State) string { return cmp.Or(s.String(), "unknown") }
 
-// checkQuota wants an entity to use what its files need, and no more.
+// charged are the states of files whose bytes may exist in the bucket.
+var charged = []files.State{files.Pending, files.Indexed, files.Lost, files.Deleted, files.Purging}
+
+// checkQuota checks that an entity's usage is the sum over its files, each counted as 4 KiB
+// at least, and that no upload exceeded a limit.
 func (w *World) checkQuota(entity string) {
-	var sum int64
+	var sum files.Usage
 	for _, t := range w.truths {
-		if s := t.row.State; t.row.Entity == entity && (s == files.Pending || s == files.Indexed || s == files.Lost) {
-			sum += t.row.Size
+		if t.row.Entity != entity || !slices.Contains(charged, t.row.State) {
+			continue
+		}
+		sum.Bytes += max(t.row.Size, 4096)
+		if t.row.State == files.Pending || t.row.State == files.Deleted && t.row.WasPending {
+			sum.Open++
 		}
 	}
 	used, err := w.index.Used(context.Background(), entity)
 	if err != nil || used != sum {
-		w.violate("%s uses %d bytes, and its files are %d: %v", entity, used, sum, err)
+		w.violate("%s has usage %+v, and its files add up to %+v: %v", entity, used, sum, err)
 	}
-	if used > w.limit {
-		w.violate("%s uses %d bytes of %d", entity, used, w.limit)
+	if used.Bytes > w.limit.Bytes || used.Open > w.limit.Open {
+		w.violate("%s has usage %+v, above its limit %+v", entity, used, w.limit)
 	}
 }
 

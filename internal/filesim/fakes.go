@@ -53,12 +53,12 @@ func (x *index) Due(ctx context.Context, before time.Time, after *files.File, li
 }
 
 // Used implements [files.Index].
-func (x *index) Used(ctx context.Context, entity string) (n int64, err error) {
+func (x *index) Used(ctx context.Context, entity string) (u files.Usage, err error) {
 	err = x.request(func() (err error) {
-		n, err = x.w.index.Used(ctx, entity)
+		u, err = x.w.index.Used(ctx, entity)
 		return err
 	})
-	return n, err
+	return u, err
 }
 
 // Scan implements [files.Index]: it shows the rows of one moment.

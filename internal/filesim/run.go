@@ -64,9 +64,12 @@ func play(p *pool, seed uint64, story func(string, ...any)) []string {
 		tape: tape.New(seed), pool: p, index: memindex.New(),
 		objects: map[string]files.Promise{}, truths: map[string]*truth{}, story: story,
 	}
-	w.limit = 1000
+	w.limit = files.Usage{Bytes: 100 * files.MinCharge, Open: 100}
 	if w.tape.Chance(300) {
-		w.limit = 25
+		w.limit.Bytes = 2 * files.MinCharge
+	}
+	if w.tape.Chance(100) {
+		w.limit.Open = 1
 	}
 	w.times = drawTimes(w.tape)
 	for i := range w.skews {

@@ -62,7 +62,7 @@ func (w *World) spawn(node int, job func(*thread)) {
 	t := w.pool.get()
 	t.w, t.skew, t.calm, t.dead, t.job = w, w.skews[node], w.calm, false, job
 	t.files = files.Service{
-		Index: (*index)(t), Objects: (*objects)(t), Times: w.times, Quota: func(string) int64 { return w.limit },
+		Index: (*index)(t), Objects: (*objects)(t), Times: w.times, Limit: func(string) files.Usage { return w.limit },
 		Now: t.now, NewID: w.newID, Wait: t.pause,
 	}
 	w.running++

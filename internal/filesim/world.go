@@ -58,7 +58,7 @@ type World struct {
 	skews   [nodes]time.Duration
 	trouble int // faults in 1000 requests
 	loses   int // notifications in 1000 that are lost
-	limit   int64
+	limit   files.Usage
 
 	index   *memindex.Index
 	objects map[string]files.Promise
