@@ -51,10 +51,12 @@ type Config struct {
 // server answers requests.
 type server struct {
 	Config
-	schema  *graphql.Schema
-	cursors cursors
-	limits  *lru.Cache[string, *limit]
-	spooled atomic.Int64 // bytes of bodies on the disk
+	schema *graphql.Schema
+	// estimates is the schema with a tracer that finds the cost of a query.
+	estimates *graphql.Schema
+	cursors   cursors
+	limits    *lru.Cache[string, *limit]
+	spooled   atomic.Int64 // bytes of bodies on the disk
 }
 
 // maxSubjects is how many subjects' rates are remembered.
@@ -77,6 +79,9 @@ func New(c Config) (http.Handler, error) {
 	}
 	s := &server{Config: c, cursors: cursors{c.Cursors}, limits: limits}
 	if s.schema, err = s.newSchema(); err != nil {
+		return nil, err
+	}
+	if s.estimates, err = s.newSchema(graphql.Tracer(estimator{})); err != nil {
 		return nil, err
 	}
 	mux := http.NewServeMux()
@@ -148,9 +153,15 @@ type answer struct {
 	body   any
 }
 
-// handle lets in who has a token, and answers.
+// maxAnswer limits the body of an answer, in bytes.
+const maxAnswer = 8 << 20
+
+// handle answers requests that have a token.
 func (s *server) handle(name string, do func(*request) (*answer, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
+		lists := &slot{}
+		defer lists.release()
+		r = r.WithContext(context.WithValue(r.Context(), slotKey{}, lists))
 		q := &request{r, &operation{name: name, subject: &Subject{}}, w}
 		var a *answer
 		var body []byte
@@ -166,7 +177,9 @@ func (s *server) handle(name string, do func(*request) (*answer, error)) http.Ha
 			if a, err = do(q); err != nil {
 				return 0, err
 			}
-			body, err = encode(a.body)
+			if body, err = encode(a.body); err == nil && len(body) > maxAnswer {
+				err = refuse(http.StatusBadRequest, "the answer would have more than 8 MiB: ask for less at a time")
+			}
 			return a.status, err
 		})
 		if p != nil {

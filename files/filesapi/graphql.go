@@ -8,7 +8,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"sync/atomic"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/graph-gophers/graphql-go"
@@ -24,29 +23,32 @@ var schema string
 const (
 	// maxDepth is that of entity, files, edges, node and a field of a file.
 	maxDepth = 5
-	// maxSelections is how many fields a request may select.
+	// maxSelections limits the selections of a document, and those of a request with
+	// fragments expanded.
 	maxSelections = 500
-	// maxOverlaps is how many pairs of fields are compared to find contradictions.
+	// maxOverlaps limits the pairs of fields that are compared to find contradictions.
 	maxOverlaps = 10_000
-	// maxCost is what one request may cost: an operation costs operationCost, a list
-	// at least one for each file that it may have.
-	maxCost       = 1000
-	operationCost = 50
 )
 
-// newSchema returns the schema with its resolvers. It is served as text; asking for
-// it in queries, which may nest deep, is not possible.
-func (s *server) newSchema() (*graphql.Schema, error) {
-	return graphql.ParseSchema(schema, &root{s}, graphql.UseFieldResolvers(), graphql.RestrictIntrospection(func(context.Context) bool { return false }),
+// newSchema returns the schema with its resolvers. The service serves it as text.
+// Queries cannot ask for it, because such queries may nest deep.
+func (s *server) newSchema(more ...graphql.SchemaOpt) (*graphql.Schema, error) {
+	return graphql.ParseSchema(schema, &root{s}, append(more, graphql.UseFieldResolvers(), graphql.RestrictIntrospection(func(context.Context) bool { return false }),
 		graphql.MaxDepth(maxDepth), graphql.MaxSelections(maxSelections), graphql.OverlapValidationLimit(maxOverlaps),
-		graphql.PanicHandler(panics{}), graphql.Logger(gqllog.LoggerFunc(s.logPanic)))
+		graphql.PanicHandler(panics{}), graphql.Logger(gqllog.LoggerFunc(s.logPanic)))...)
 }
 
-// panics answers for resolvers that panic, and tells nothing of it.
+// panics answers for resolvers that panic, and hides what they said.
 type panics struct{}
 
-func (panics) MakePanicError(context.Context, any) *gqlerrors.QueryError {
-	p := explain(nil)
+func (panics) MakePanicError(ctx context.Context, _ any) *gqlerrors.QueryError {
+	if e := budgetOf(ctx).estimate; e != nil {
+		e.unreadable.Store(true)
+	}
+	return queryError(explain(nil))
+}
+
+func queryError(p *problem) *gqlerrors.QueryError {
 	return &gqlerrors.QueryError{Message: p.Error(), Extensions: p.Extensions()}
 }
 
@@ -70,18 +72,39 @@ func (s *server) graphql(q *request) (a *answer, err error) {
 	if g.Query == nil {
 		return nil, refuse(http.StatusBadRequest, "the body has no query")
 	}
+	if p := checkDocument(*g.Query); p != nil {
+		return refusedQuery(p), nil
+	}
 	defer func() { // the library panics at some literals
 		if value := recover(); value != nil {
 			s.logPanic(q.Context(), value)
-			a, err = nil, refuse(http.StatusBadRequest, "the query cannot be read")
+			a, err = nil, errLiteral
 		}
 	}()
-	ctx := context.WithValue(q.Context(), budgetKey{}, &budget{subject: q.subject})
-	got := s.schema.Exec(ctx, *g.Query, g.OperationName, g.Variables)
-	if len(got.Errors) == 0 && string(got.Data) == "{}" {
+	e := &estimate{}
+	ctx := context.WithValue(q.Context(), budgetKey{}, &budget{q.subject, e})
+	got := s.estimates.Exec(ctx, *g.Query, g.OperationName, maps.Clone(g.Variables)) // it adds defaults
+	switch {
+	case e.unreadable.Load():
+		return nil, errLiteral
+	case len(got.Errors) > 0:
+		return &answer{http.StatusOK, &resultJSON{Errors: got.Errors}}, nil
+	case string(got.Data) == "{}":
 		return nil, refuse(http.StatusBadRequest, "queries cannot ask for the schema: see /schema.graphql")
+	case e.cost() > maxCost:
+		return refusedQuery(refuse(http.StatusBadRequest, "the request asks for too much at once: send several")), nil
 	}
+	ctx = context.WithValue(q.Context(), budgetKey{}, &budget{subject: q.subject})
+	got = s.schema.Exec(ctx, *g.Query, g.OperationName, g.Variables)
 	return &answer{http.StatusOK, &resultJSON{jsontext.Value(got.Data), got.Errors}}, nil
+}
+
+// errLiteral: a literal is not what it must be, and the library does not notice.
+var errLiteral = refuse(http.StatusBadRequest, "the query cannot be read: a number in it is too large, or a text is malformed")
+
+// refusedQuery answers a query that is not executed.
+func refusedQuery(p *problem) *answer {
+	return &answer{http.StatusOK, &resultJSON{Errors: []*gqlerrors.QueryError{queryError(p)}}}
 }
 
 // resultJSON is an answer of GraphQL. Data is missing where nothing was executed.
@@ -92,24 +115,27 @@ type resultJSON struct {
 
 type budgetKey struct{}
 
-// budget is that of one request.
+// budget belongs to one execution of a query.
 type budget struct {
-	subject *Subject
-	spent   atomic.Int64
+	subject  *Subject
+	estimate *estimate // nil: resolvers have effects
 }
 
 func budgetOf(ctx context.Context) *budget { return ctx.Value(budgetKey{}).(*budget) }
 
-// resolve runs an operation that a query asks for, as if it had come by itself: the
-// rate of the subject counts it, and the log has it.
-func (s *server) resolve(ctx context.Context, name string, cost int64, do func(*operation) error) error {
+// resolve runs an operation of a query as if it were a request of its own: it counts
+// towards the rate of the subject, and it is logged. items is the number of items that
+// it may return. In an estimate, resolve only notes them.
+func (s *server) resolve(ctx context.Context, name string, items int, do func(*operation) error) error {
 	b := budgetOf(ctx)
+	items = min(max(items, 1), maxPage)
+	if b.estimate != nil {
+		ctx.Value(operationKey{}).(*operationEstimate).items = int64(items)
+		return nil
+	}
 	o := &operation{name: name, subject: b.subject}
 	p := s.perform(ctx, o, func() (int, error) {
-		if b.spent.Add(max(cost, operationCost)) > maxCost {
-			return 0, refuse(http.StatusBadRequest, "the request asks for too much at once: send several")
-		}
-		if err := s.limit(b.subject).allow(1 + int(max(cost, 0))/filesAtOnce); err != nil {
+		if err := s.limit(b.subject).allow(1 + items/filesAtOnce); err != nil {
 			return 0, err
 		}
 		return http.StatusOK, do(o)
@@ -147,7 +173,8 @@ func (r *root) Undelete(ctx context.Context, args idArgs) (*fileNode, error) {
 }
 
 func (r *root) one(ctx context.Context, name string, args idArgs, do func(context.Context, *operation, string) (files.File, error)) (n *fileNode, err error) {
-	err = r.s.resolve(ctx, name, 0, func(o *operation) error {
+	n = sampleFile()
+	err = r.s.resolve(ctx, name, 1, func(o *operation) error {
 		f, err := do(ctx, o, string(args.FileID))
 		if err == nil {
 			n, err = r.s.node(ctx, &f, true)
@@ -158,7 +185,8 @@ func (r *root) one(ctx context.Context, name string, args idArgs, do func(contex
 }
 
 func (r *root) DeleteFiles(ctx context.Context, args struct{ Entity graphql.ID }) (n *deletedNode, err error) {
-	err = r.s.resolve(ctx, "delete all", maxCost, func(o *operation) error {
+	n = &deletedNode{}
+	err = r.s.resolve(ctx, "delete all", maxPage, func(o *operation) error {
 		out, err := r.s.deleteFiles(ctx, o, string(args.Entity))
 		if err == nil {
 			n = &deletedNode{int32(out.Deleted), out.More} // at most maxPage
@@ -186,7 +214,8 @@ type uploadArgs struct {
 func (r *root) Upload(ctx context.Context, args uploadArgs) (n *uploadNode, err error) {
 	in := args.Input
 	bytes := int64(in.Size)
-	err = r.s.resolve(ctx, "upload", 0, func(o *operation) error {
+	n = &uploadNode{File: sampleFile(), UploadHeaders: []header{{}}}
+	err = r.s.resolve(ctx, "upload", 1, func(o *operation) error {
 		f, signed, err := r.s.beginUpload(ctx, o, &uploadJSON{string(in.Entity), &bytes, in.ContentType, in.SHA256}, keysOf(in.IdempotencyKey))
 		if err != nil {
 			return err

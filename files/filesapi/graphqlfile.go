@@ -24,6 +24,9 @@ type fileNode struct {
 	DownloadURL *string
 }
 
+// sampleFile is a file as an estimate sees it: each field can be read.
+func sampleFile() *fileNode { return &fileNode{State: "PENDING"} }
+
 // node signs the URL to download by if a query asks for it.
 func (s *server) node(ctx context.Context, f *files.File, sign bool) (*fileNode, error) {
 	n := &fileNode{
@@ -49,8 +52,8 @@ type entityNode struct {
 	id string
 }
 
-func (r *root) Entity(args struct{ ID graphql.ID }) (*entityNode, error) {
-	if err := checkEntity(string(args.ID)); err != nil {
+func (r *root) Entity(ctx context.Context, args struct{ ID graphql.ID }) (*entityNode, error) {
+	if err := checkEntity(string(args.ID)); err != nil && budgetOf(ctx).estimate == nil {
 		return nil, err
 	}
 	return &entityNode{r.s, string(args.ID)}, nil
@@ -68,12 +71,11 @@ func (n *entityNode) Files(ctx context.Context, args listArgs) (c *connection, e
 	if args.After != nil {
 		after = *args.After
 	}
-	err = n.s.resolve(ctx, "list", min(int64(limit), maxPage), func(o *operation) error {
-		end, err := n.s.limit(o.subject).list(ctx)
-		if err != nil {
+	c = &connection{Edges: []edge{{Node: sampleFile()}}, PageInfo: &pageInfo{}}
+	err = n.s.resolve(ctx, "list", limit, func(o *operation) error {
+		if err := n.s.limit(o.subject).list(ctx); err != nil {
 			return err
 		}
-		defer end()
 		found, err := n.s.listFiles(ctx, o, n.id, after, limit)
 		if err != nil {
 			return err

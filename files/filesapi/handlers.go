@@ -156,11 +156,9 @@ func (s *server) list(q *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	end, err := s.limit(q.subject).list(q.Context())
-	if err != nil {
+	if err := s.limit(q.subject).list(q.Context()); err != nil {
 		return nil, err
 	}
-	defer end()
 	if err := s.limit(q.subject).allow(min(max(limit, 0), maxPage) / filesAtOnce); err != nil {
 		return nil, err
 	}

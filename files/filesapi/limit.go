@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -22,8 +23,8 @@ type limit struct {
 // each takes room on its disk.
 const maxStreams = 4
 
-// maxLists is how many lists of a subject are made at a time, for each signs up to a
-// thousand URLs. Others wait.
+// maxLists is how many requests of a subject may have lists made at a time, because
+// each signs up to a thousand URLs. Others wait.
 const maxLists = 2
 
 // filesAtOnce is for how many files a list, or the deletion of all files of an entity,
@@ -61,14 +62,36 @@ func (l *limit) stream() (end func(), err error) {
 	return end, nil
 }
 
+type slotKey struct{}
+
+// slot is a request's share of maxLists. The first list of a request takes it, and the
+// request holds it until its answer is written.
+type slot struct {
+	mu  sync.Mutex
+	end func()
+}
+
+func (s *slot) release() {
+	if s.end != nil {
+		s.end()
+	}
+}
+
 // list waits until the subject may have another list made, or another page of URLs to
-// upload parts; end is called when it is.
-func (l *limit) list(ctx context.Context) (end func(), err error) {
+// upload parts, for the request of ctx.
+func (l *limit) list(ctx context.Context) error {
+	s := ctx.Value(slotKey{}).(*slot)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.end != nil {
+		return nil
+	}
 	select {
 	case l.lists <- struct{}{}:
-		return func() { <-l.lists }, nil
+		s.end = func() { <-l.lists }
+		return nil
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return context.Cause(ctx)
 	}
 }
 
@@ -77,8 +100,8 @@ const (
 	// and a second for each 16 KiB.
 	grace   = 30 * time.Second
 	slowest = 16 << 10
-	// readers is how long a client may take to read an answer.
-	readers = time.Minute
+	// readers is the time that a client has to read an answer.
+	readers = 10 * time.Second
 )
 
 // errSlow: the body comes too slowly.

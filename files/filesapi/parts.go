@@ -91,11 +91,9 @@ func (s *server) beginParts(ctx context.Context, o *operation, u *partsJSON, key
 	if err := s.limit(o.subject).allow(len(sums) / partsAtOnce); err != nil {
 		return f, nil, err
 	}
-	end, err := s.limit(o.subject).list(ctx)
-	if err != nil {
+	if err := s.limit(o.subject).list(ctx); err != nil {
 		return f, nil, err
 	}
-	defer end()
 	f, signed, err = s.Files.UploadParts(ctx, u.Entity, idempotency, p, sums)
 	o.file = f.ID
 	return f, signed, err
@@ -128,7 +126,8 @@ type partNode struct {
 func (r *root) UploadParts(ctx context.Context, args uploadPartsArgs) (n *uploadPartsNode, err error) {
 	in := args.Input
 	u := &partsJSON{string(in.Entity), int64(in.Size), in.ContentType, int64(in.PartSize), in.Parts}
-	err = r.s.resolve(ctx, "upload parts", 0, func(o *operation) error {
+	n = &uploadPartsNode{File: sampleFile(), Parts: []partNode{{Headers: []header{{}}}}}
+	err = r.s.resolve(ctx, "upload parts", len(in.Parts), func(o *operation) error {
 		f, signed, err := r.s.beginParts(ctx, o, u, keysOf(in.IdempotencyKey))
 		if err != nil {
 			return err

@@ -145,6 +145,8 @@ func (a *asker) judge(status int, got map[string]any, fields []selected, broken 
 		return "broken, and data", nil
 	case !own:
 		return "", errors.New("the schema allows it, and it is refused")
+	case data == nil && strings.Contains(string(marshal(list)), "the request asks for too much at once"):
+		return "too much", nil
 	case data == nil:
 		return "", errors.New("there is no data")
 	}

@@ -1,0 +1,150 @@
+package filesapi
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"text/scanner"
+
+	gqlerrors "github.com/graph-gophers/graphql-go/errors"
+	"github.com/graph-gophers/graphql-go/trace/noop"
+)
+
+const (
+	// maxFragments limits the fragments of a document. Operations beyond the first
+	// count as fragments.
+	maxFragments = 50
+	// fileFields is the number of fields of one file in a list: cursor, node, nine
+	// fields of the file, and __typename of both.
+	fileFields = 13
+	// maxCost limits the cost of one request. One list of maxPage files with each
+	// field selected once costs as much.
+	maxCost = maxPage * fileFields
+	// operationCost is the lowest cost of an operation.
+	operationCost = maxCost / 20
+)
+
+// checkDocument rejects documents whose validation would take long. The library
+// compares each selection with each other one, and writes an error for each variable
+// in each operation, so validation is quadratic. The scanner is that of the library:
+// the counts are never too low for a document that the library can parse.
+func checkDocument(text string) *problem {
+	var s scanner.Scanner
+	s.Init(strings.NewReader(text))             // the library uses the default mode
+	s.Error = func(*scanner.Scanner, string) {} // the library reports it
+	var definitions, selections, dots, braces, parentheses int
+	last := rune(scanner.EOF)
+	for token := s.Scan(); token != scanner.EOF; last, token = token, s.Scan() {
+		switch token {
+		case '#':
+			skipComment(&s)
+		case scanner.String:
+			if s.Peek() == '"' && s.TokenText() == `""` {
+				skipBlockString(&s)
+			}
+		case '(':
+			parentheses++
+		case ')':
+			parentheses--
+		case '{':
+			if parentheses == 0 && braces == 0 {
+				definitions++
+			}
+			if parentheses == 0 {
+				braces++
+			}
+		case '}':
+			if parentheses == 0 {
+				braces--
+			}
+		case '.':
+			dots++
+		case '$':
+			selections++
+		case scanner.Ident: // a name after a colon has an alias, which is counted
+			if parentheses == 0 && braces > 0 && last != ':' && last != '@' && last != '.' {
+				selections++
+			}
+		}
+	}
+	if definitions > maxFragments+1 {
+		return refuse(http.StatusBadRequest, "a query has at most 50 fragments")
+	}
+	if selections+dots/len("...") > maxSelections {
+		return refuse(http.StatusBadRequest, "a query has at most 500 selections and variables")
+	}
+	return nil
+}
+
+func skipComment(s *scanner.Scanner) {
+	for c := s.Next(); c != '\r' && c != '\n' && c != scanner.EOF; c = s.Next() {
+	}
+}
+
+func skipBlockString(s *scanner.Scanner) {
+	s.Next() // the third quote
+	for quotes := 0; quotes < 3; {
+		switch s.Next() {
+		case '"':
+			quotes++
+		case scanner.EOF:
+			return
+		default:
+			quotes = 0
+		}
+	}
+}
+
+// estimate is the cost of a request. To find it, the query is executed once with
+// resolvers that have no effect and return one element for each list.
+type estimate struct {
+	mu         sync.Mutex
+	operations []*operationEstimate
+	// unreadable: the library panicked at a literal.
+	unreadable atomic.Bool
+}
+
+// operationEstimate counts the fields that are selected below one operation.
+type operationEstimate struct {
+	items  int64 // that the operation may return; 0: none was called
+	fields atomic.Int64
+}
+
+// cost returns the sum of all operations. Each costs its items times the fields that
+// are selected of them.
+func (e *estimate) cost() (sum int64) {
+	for _, o := range e.operations {
+		fields, lowest := o.fields.Load(), int64(0)
+		if o.items > 0 {
+			lowest = max(operationCost, o.items*fileFields)
+		}
+		sum += max(lowest, fields*max(o.items, 1))
+	}
+	return sum
+}
+
+type operationKey struct{}
+
+// estimator is the tracer of the schema that finds costs.
+type estimator struct{ noop.Tracer }
+
+// TraceField implements tracer.Tracer. The context that it returns is that of the
+// field's resolver and of the fields below.
+func (estimator) TraceField(ctx context.Context, _, typeName, field string, _ bool, _ map[string]any) (context.Context, func(*gqlerrors.QueryError)) {
+	o, _ := ctx.Value(operationKey{}).(*operationEstimate)
+	switch {
+	case typeName == "Query", typeName == "Mutation", typeName == "Entity" && field == "files":
+		o = &operationEstimate{}
+		e := budgetOf(ctx).estimate
+		e.mu.Lock()
+		e.operations = append(e.operations, o)
+		e.mu.Unlock()
+		ctx = context.WithValue(ctx, operationKey{}, o)
+	case typeName == "FileConnection", typeName == "PageInfo": // once in a list
+	default:
+		o.fields.Add(1)
+	}
+	return ctx, func(*gqlerrors.QueryError) {}
+}
