@@ -103,6 +103,7 @@ var layers = map[string][]string{
 	"audit/inventory/inventorytest": {},
 	"internal/toolcache":            {},
 	"internal/traffic":              {},
+	"tools/mutants":                 {"internal/sim/mutants", "internal/toolcache"},
 	"tools/mutation":                {"internal/toolcache"},
 	"tools/test":                    {"internal/sim/mutants", "internal/toolcache"},
 }
@@ -145,9 +146,9 @@ var modules = map[string][]string{
 	"github.com/schollz/progressbar/v3": {"internal/cli", "internal/demo"},
 	"golang.org/x/term":                 {"internal/cli"},
 
-	"github.com/bluekeyes/go-gitdiff":   {"internal/sim/mutants", "tools/test"}, // patches
-	"github.com/johannesboyne/gofakes3": {"internal/demo", "internal/fakes3"},   // the demo's object store
-	"github.com/anishathalye/porcupine": {"internal/registertest"},              // is it linearizable?
+	"github.com/bluekeyes/go-gitdiff":   {"internal/sim/mutants", "tools/mutants", "tools/test"}, // patches
+	"github.com/johannesboyne/gofakes3": {"internal/demo", "internal/fakes3"},                    // the demo's object store
+	"github.com/anishathalye/porcupine": {"internal/registertest"},                               // is it linearizable?
 	"github.com/google/go-cmp":          {"archive/archivetest", "bucket/buckettest", "files/indextest", "ledger/ledgertest"},
 	"pgregory.net/rapid":                {"ledger/ledgertest"},
 }

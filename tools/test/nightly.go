@@ -77,7 +77,7 @@ func (n *night) count(least, whole int) string {
 func (n *night) mutantArgs(ctx context.Context) (args []string, budget string) {
 	args = []string{"test", "./" + mutantsDir, "-count=1", "-timeout", "6h"}
 	if n.scale >= 1 {
-		return args, "all"
+		return append(args, "-whole"), "all"
 	}
 	c := lookBack(ctx, n.root)
 	all := mutantCandidates(c)

@@ -1,0 +1,69 @@
+// Command mutants lists the mutants of internal/sim/mutants, and updates their
+// patches after the sources have changed:
+//
+//	go run ./tools/mutants list
+//	go run ./tools/mutants reanchor
+//
+// Reanchor rewrites each patch that no longer applies, or whose lines have moved. It
+// merges as git rebase does: the base is the sources at the commit that last changed
+// the patch. If a patch conflicts with the sources, reanchor prints the conflict, keeps
+// the patch and exits with 3.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+
+	"github.com/pawlhq/pawl/internal/sim/mutants"
+	"github.com/pawlhq/pawl/internal/toolcache"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	code := run(ctx, os.Args[1:])
+	stop()
+	os.Exit(code)
+}
+
+func run(ctx context.Context, args []string) int {
+	switch strings.Join(args, " ") {
+	case "list":
+		list(os.Stdout, mutants.All())
+		return 0
+	case "reanchor":
+		root, err := toolcache.Root()
+		conflicts := 0
+		if err == nil {
+			conflicts, err = reanchor(ctx, os.Stdout, root)
+		}
+		switch {
+		case err != nil:
+			fmt.Fprintln(os.Stderr, "tools/mutants:", err)
+			return 1
+		case conflicts > 0:
+			fmt.Fprintf(os.Stderr, "tools/mutants: %d patches need an edit by hand\n", conflicts)
+			return 3
+		}
+		return 0
+	}
+	fmt.Fprintln(os.Stderr, "usage: go run ./tools/mutants list | reanchor")
+	return 2
+}
+
+// list prints what each mutant breaks, and what must notice it.
+func list(w io.Writer, all []mutants.Mutant) {
+	for _, m := range all {
+		check := fmt.Sprintf("%d worlds", m.Budget)
+		if m.Test != nil {
+			check = "go test " + strings.Join(m.Test.Args, " ")
+		}
+		fmt.Fprintf(w, "%s\n  if missing: %s\n  noticed by: %s\n", m.Name, m.Why, check)
+		if m.From != "" {
+			fmt.Fprintf(w, "  known from: %s\n", m.From)
+		}
+	}
+}

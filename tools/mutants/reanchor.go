@@ -1,0 +1,190 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/bluekeyes/go-gitdiff/gitdiff"
+
+	"github.com/pawlhq/pawl/internal/sim/mutants"
+)
+
+// dir holds the package of the mutants, below the root.
+const dir = "internal/sim/mutants"
+
+// conflict is an error that an edit by hand resolves.
+type conflict struct{ error }
+
+// reanchor updates the patches below root, and returns how many of them conflict.
+func reanchor(ctx context.Context, w io.Writer, root string) (conflicts int, err error) {
+	all, err := mutants.Read(os.DirFS(filepath.Join(root, dir)))
+	if err != nil {
+		return 0, err
+	}
+	for _, m := range all {
+		p := &patch{root: root, name: dir + "/testdata/" + m.Name + ".patch"}
+		rewritten, err := p.update(ctx, m.Diffs)
+		var c conflict
+		switch {
+		case errors.As(err, &c):
+			conflicts++
+			fmt.Fprintf(w, "%s: %v\n", p.name, err)
+		case err != nil:
+			return conflicts, fmt.Errorf("%s: %w", p.name, err)
+		case rewritten:
+			fmt.Fprintf(w, "%s: rewritten\n", p.name)
+		}
+	}
+	return conflicts, nil
+}
+
+// patch is the file of one mutant.
+type patch struct{ root, name string }
+
+// update rewrites the patch if it does not apply at its lines.
+func (p *patch) update(ctx context.Context, diffs []*gitdiff.File) (rewritten bool, err error) {
+	var out bytes.Buffer
+	for _, d := range diffs {
+		current, err := os.ReadFile(filepath.Join(p.root, d.OldName))
+		if errors.Is(err, os.ErrNotExist) {
+			return false, conflict{err}
+		}
+		if err != nil {
+			return false, fmt.Errorf("read what the patch changes: %w", err)
+		}
+		changed, moved, err := mutants.Apply(string(current), d)
+		if err != nil {
+			changed, err = p.merge(ctx, string(current), d)
+			moved = true
+		}
+		if err != nil {
+			return false, err
+		}
+		rewritten = rewritten || moved
+		diff, err := diffOf(ctx, d.OldName, string(current), changed)
+		if err != nil {
+			return false, err
+		}
+		out.Write(diff)
+	}
+	if !rewritten {
+		return false, nil
+	}
+	file := filepath.Join(p.root, p.name)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return false, fmt.Errorf("read the patch: %w", err)
+	}
+	header, _, _ := bytes.Cut(text, []byte("\ndiff --git "))
+	text = append(append(bytes.Clone(header), '\n'), out.Bytes()...)
+	if err := os.WriteFile(file, text, 0o644); err != nil { //nolint:gosec // a file of the repository
+		return false, fmt.Errorf("rewrite the patch: %w", err)
+	}
+	return true, nil
+}
+
+// merge returns current with the change of d. The base is the file at the commit
+// that last changed the patch.
+func (p *patch) merge(ctx context.Context, current string, d *gitdiff.File) (string, error) {
+	commit, err := git(ctx, p.root, "log", "-1", "--format=%H", "--", p.name)
+	if err != nil {
+		return "", err
+	}
+	id := strings.TrimSpace(string(commit))
+	if id == "" {
+		return "", conflict{errors.New("the patch does not apply, and was never committed: make it again")}
+	}
+	base, err := git(ctx, p.root, "show", id+":"+d.OldName)
+	if err != nil {
+		return "", err
+	}
+	changed, _, err := mutants.Apply(string(base), d)
+	if err != nil {
+		return "", conflict{fmt.Errorf("the patch did not apply when it was committed in %.12s: %w", id, err)}
+	}
+	temp, files, err := write("current", current, "base", string(base), "mutant", changed)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = os.RemoveAll(temp) }()
+	merged, err := git(ctx, temp, append([]string{"merge-file", "-p", "--diff3"}, files...)...)
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit) && exit.ExitCode() > 0 && exit.ExitCode() < 128:
+		return "", conflict{fmt.Errorf("%s has changed where the patch changes it:\n%s", d.OldName, conflicting(string(merged)))}
+	case err != nil:
+		return "", err
+	case string(merged) == current:
+		return "", conflict{fmt.Errorf("%s has the change already: is the rule gone?", d.OldName)}
+	}
+	return string(merged), nil
+}
+
+// conflicting returns the parts of a merged file that conflict.
+func conflicting(merged string) string {
+	var b strings.Builder
+	inside := false
+	for line := range strings.Lines(merged) {
+		inside = inside || strings.HasPrefix(line, "<<<<<<< ")
+		if inside {
+			b.WriteString(line)
+		}
+		inside = inside && !strings.HasPrefix(line, ">>>>>>> ")
+	}
+	return b.String()
+}
+
+// diffOf returns the difference of a file as git prints it.
+func diffOf(ctx context.Context, name, old, changed string) ([]byte, error) {
+	temp, files, err := write("a/"+name, old, "b/"+name, changed)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(temp) }()
+	out, err := git(ctx, temp, append([]string{"diff", "--no-index", "--no-prefix", "--no-color", "--no-ext-diff"}, files...)...)
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == 1 {
+		err = nil // they differ
+	}
+	return out, err
+}
+
+// write writes texts to files of a new directory. Its arguments are pairs of a name
+// and a text.
+func write(pairs ...string) (temp string, names []string, err error) {
+	temp, err = os.MkdirTemp("", "mutants-")
+	for i := 0; err == nil && i < len(pairs); i += 2 {
+		file := filepath.Join(temp, pairs[i])
+		names = append(names, pairs[i])
+		if err = os.MkdirAll(filepath.Dir(file), 0o700); err == nil {
+			err = os.WriteFile(file, []byte(pairs[i+1]), 0o600)
+		}
+	}
+	if err != nil {
+		_ = os.RemoveAll(temp)
+		return "", nil, fmt.Errorf("write temporary files: %w", err)
+	}
+	return temp, names, nil
+}
+
+// git returns what git prints.
+func git(ctx context.Context, dir string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, "git", args...)
+	cmd.Dir = dir
+	out, err := cmd.Output()
+	if err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			err = fmt.Errorf("%w: %s", err, exit.Stderr)
+		}
+		return out, fmt.Errorf("git %s: %w", strings.Join(args, " "), err)
+	}
+	return out, nil
+}
