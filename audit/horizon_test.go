@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/pawlhq/pawl/audit"
 	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/internal/servertest"
 	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/ledger/memledger"
+	"github.com/pawlhq/pawl/ledger/pgledger"
 	"github.com/pawlhq/pawl/ledger/sqliteledger"
 )
 
@@ -98,6 +102,41 @@ func TestPurgedVersionsArePassedOver(t *testing.T) {
 	all := versions{w.Store, map[string][]string{"a": {id}, "b": {""}, "new": {id}}}
 	if got := w.audit(t, audit.Options{DryRun: true, Truth: all}); got.PassedOver != 1 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestWatermarkCoversSkew: a store whose clock is ahead of the workers' shows a later time
+// for an object than its row does.
+func TestWatermarkCoversSkew(t *testing.T) {
+	for name, open := range map[string]func(t *testing.T) (ledger.Store, error){
+		"memory": func(*testing.T) (ledger.Store, error) { return memledger.New(), nil },
+		"SQLite": func(t *testing.T) (ledger.Store, error) {
+			return sqliteledger.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
+		},
+		"PostgreSQL": func(t *testing.T) (ledger.Store, error) { return pgledger.Open(t.Context(), servertest.Postgres(t).URL) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			var err error
+			if w.ledger, err = open(t); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = w.ledger.Close() })
+			p := ledger.DefaultPolicy()
+			p.Skew, p.Retain, p.PurgeSettled = time.Hour, 30*day, true
+			settled := time.Now().Add(-p.Retain - time.Minute)
+			w.at = settled.Add(p.Skew / 2)
+			row := had("a", event.Created, w.put(t, "a", "a"))
+			w.at = settled
+			w.settled(t, row)
+			if done, err := audit.Purge(t.Context(), w.ledger, "p", &p, false, nil); err != nil || done.Dropped != 1 {
+				t.Fatalf("%+v, %v", done, err)
+			}
+			want := audit.Counts{Listed: 1, PassedOver: 1}
+			if got := w.audit(t, audit.Options{DryRun: true}); got != want {
+				t.Errorf("%+v, want %+v", got, want)
+			}
+		})
 	}
 }
 

@@ -30,6 +30,9 @@ type Harness struct {
 	Shared bool
 	// Registers declares that the store is a [ledger.Registers].
 	Registers bool
+	// Complete completes a task in a transaction of the store, and commits it. It is
+	// required if the store's [ledger.Traits] declare transactions.
+	Complete func(ctx context.Context, s ledger.Store, c *ledger.Completion) error
 	// Pass lets time pass by the store's clock, until what is due by its
 	// [ledger.Traits] shows. Nil: real time passes.
 	Pass func(ctx context.Context, d time.Duration)
@@ -76,6 +79,7 @@ var concerns = []struct {
 	{"Cancel", cancelTests},
 	{"Durable", durableTests},
 	{"Traits", traitsTests},
+	{"Complete", completeTests},
 	{"Registers", registerTests},
 	{"Model", modelTests},
 }

@@ -24,12 +24,16 @@ const mutantEnv = "LEDGERTEST_MUTANT"
 // and fails the part of the suite that is named.
 func TestMutants(t *testing.T) {
 	if name := os.Getenv(mutantEnv); name != "" {
-		ledgertest.Run(t, ledgertest.Harness{
+		h := ledgertest.Harness{
 			Durable: name == "forgets", Registers: true, Pass: pass,
 			New: func(*testing.T) ledgertest.Open {
 				return func() (ledger.Store, error) { return mutants[name].make(memledger.New()), nil }
 			},
-		})
+		}
+		if name == "completes without a lock" {
+			h.Complete = completeBlindly
+		}
+		ledgertest.Run(t, h)
 		return
 	}
 	exe, err := os.Executable()
@@ -95,8 +99,37 @@ var mutants = map[string]struct {
 	}},
 	"takes less than declared":    {"Batch", swapping(takeFew)},
 	"writes over newer registers": {"Registers", func(s *memledger.Store) ledger.Store { return overwriting{s} }},
-	"keeps a register's version":  {"Registers", func(s *memledger.Store) ledger.Store { return fixedVersion{s} }},
-	"forgets":                     {"Durable", func(s *memledger.Store) ledger.Store { return s }},
+	"completes without a lock": {"Complete", func(s *memledger.Store) ledger.Store {
+		return declaring{s, ledger.Traits{Volatile: true, Transactions: true}}
+	}},
+	"declares transactions": {"Complete", func(s *memledger.Store) ledger.Store {
+		return declaring{s, ledger.Traits{Volatile: true, Transactions: true}}
+	}},
+	"keeps a register's version": {"Registers", func(s *memledger.Store) ledger.Store { return fixedVersion{s} }},
+	"forgets":                    {"Durable", func(s *memledger.Store) ledger.Store { return s }},
+}
+
+// completeBlindly overwrites the changes that others make after it has read the row.
+func completeBlindly(ctx context.Context, s ledger.Store, c *ledger.Completion) error {
+	read, err := s.Load(ctx, []ledger.RowKey{c.Claim.Key})
+	if err != nil {
+		return err
+	}
+	next, err := c.Over(&read[0])
+	if err != nil {
+		return err
+	}
+	runtime.Gosched()
+	for {
+		now, err := s.Load(ctx, []ledger.RowKey{c.Claim.Key})
+		if err != nil {
+			return err
+		}
+		out, err := s.Swap(ctx, []ledger.Change{{Key: next.RowKey, Expect: now[0].Nonce, Row: &next}})
+		if err != nil || out[0].Applied {
+			return err
+		}
+	}
 }
 
 func dueTwice(ctx context.Context, s *memledger.Store, pipeline string, before time.Time, limit int) ([]ledger.Row, error) {

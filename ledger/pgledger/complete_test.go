@@ -2,12 +2,12 @@ package pgledger
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/internal/servertest"
@@ -60,32 +60,47 @@ func (s *Store) row(t *testing.T, k ledger.RowKey) ledger.Row {
 	return rows[0]
 }
 
-// Completion goes by the fence: a renewal is not in its way, and another holder is.
-func TestComplete(t *testing.T) {
+func TestCompleteNeedsThisLedger(t *testing.T) {
 	s := open(t, servertest.Postgres(t).URL)
-	p := ledger.DefaultPolicy()
-	row, claim := claimed(t, s, "k")
-	complete := func(to ledger.Store) error {
-		return pgx.BeginFunc(t.Context(), s.Pool(), func(tx pgx.Tx) error { return Complete(t.Context(), tx, ending(to, claim)) })
-	}
-	renewed, ok := row.Renew(&claim, &p, time.Now().UTC())
-	if !ok {
-		t.Fatal("no renewal")
-	}
-	renewed.Nonce = ledger.Nonce{2}
-	swap(t, s, ledger.Change{Key: row.RowKey, Expect: row.Nonce, Row: &renewed})
-	if err := complete(memledger.New()); err == nil || !strings.Contains(err.Error(), "is a *memledger.Store, and not one in PostgreSQL") {
+	_, claim := claimed(t, s, "k")
+	err := pgx.BeginFunc(t.Context(), s.Pool(), func(tx pgx.Tx) error { return Complete(t.Context(), tx, ending(memledger.New(), claim)) })
+	if err == nil || !strings.Contains(err.Error(), "is a *memledger.Store, not one in PostgreSQL") {
 		t.Errorf("with another ledger: %v", err)
 	}
-	if err := complete(s); err != nil {
-		t.Fatal(err)
+}
+
+// unlocked is a transaction that locks no row, and in which another session changes the
+// row after each read.
+type unlocked struct {
+	pgx.Tx
+	change func()
+}
+
+func (u unlocked) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	return u.Tx.Query(ctx, strings.Replace(sql, " FOR UPDATE OF l", "", 1), args...)
+}
+
+func (u unlocked) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
+	u.change()
+	return u.Tx.Exec(ctx, sql, args...)
+}
+
+// A completion replaces only the row that it read, even without its lock.
+func TestCompleteIsConditional(t *testing.T) {
+	s := open(t, servertest.Postgres(t).URL)
+	row, claim := claimed(t, s, "k")
+	err := pgx.BeginFunc(t.Context(), s.Pool(), func(tx pgx.Tx) error {
+		return Complete(t.Context(), unlocked{tx, func() {
+			next := row
+			next.Nonce = ledger.Nonce{2}
+			swap(t, s, ledger.Change{Key: row.RowKey, Expect: row.Nonce, Row: &next})
+		}}, ending(s, claim))
+	})
+	if err == nil || !strings.Contains(err.Error(), "the row changed although the transaction locked it") {
+		t.Errorf("%v: want that the row changed", err)
 	}
-	done := s.row(t, row.RowKey)
-	if !done.Settled() || done.Held() || done.Nonce != (ledger.Nonce{9}) || !done.CommittedBy(&claim) {
-		t.Errorf("%+v", done)
-	}
-	if err := complete(s); !errors.Is(err, ledger.ErrNotHeld) {
-		t.Errorf("twice: %v", err)
+	if now := s.row(t, row.RowKey); now.Nonce != (ledger.Nonce{2}) {
+		t.Errorf("the completion overwrote the other session's row: %+v", now)
 	}
 }
 

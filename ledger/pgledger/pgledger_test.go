@@ -1,10 +1,13 @@
 package pgledger
 
 import (
+	"context"
 	"net/url"
 	"strconv"
 	"sync/atomic"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/pawlhq/pawl/internal/servertest"
 	"github.com/pawlhq/pawl/ledger"
@@ -18,6 +21,11 @@ func TestConformance(t *testing.T) {
 		ledgertest.Run(t, ledgertest.Harness{
 			Durable: true, Registers: true,
 			Shared: true,
+			Complete: func(ctx context.Context, s ledger.Store, c *ledger.Completion) error {
+				return pgx.BeginFunc(ctx, s.(*Store).Pool(), func(tx pgx.Tx) error {
+					return Complete(ctx, tx, task(func() (*ledger.Completion, error) { return c, nil }))
+				})
+			},
 			New: func(t *testing.T) ledgertest.Open {
 				name := "Suite \"" + strconv.FormatInt(schemas.Add(1), 10)
 				at := server.With(func(_ *url.URL, p url.Values) { p.Set("schema", name) })

@@ -46,11 +46,11 @@ const (
 	loadSQL = `SELECT ` + columns + ` FROM unnest($1::bytea[], $2::bytea[], $3::bytea[], $4::bytea[]) AS c (pipeline, bucket, key, version)
 		CROSS JOIN LATERAL (SELECT * FROM {}.ledger l
 			WHERE l.pipeline = c.pipeline AND l.bucket = c.bucket AND l.key = c.key AND l.version = c.version OFFSET 0) l`
-	// lockSQL also bounds how long a worker that stands still, or is cut off, keeps the
-	// row locked: swaps of it wait meanwhile, with all that is in their batches.
+	// lockSQL also bounds how long a worker that pauses, or is cut off, keeps the row
+	// locked: swaps of the row wait meanwhile, with their batches.
 	lockSQL = `SELECT ` + columns + ` FROM {}.ledger l, set_config('idle_in_transaction_session_timeout', '5s', true)
 		WHERE ` + byKey + ` FOR UPDATE OF l`
-	putSQL = `UPDATE {}.ledger l SET nonce = $5, due = $6, body = $7 WHERE ` + byKey
+	putSQL = `UPDATE {}.ledger l SET nonce = $5, due = $6, body = $7 WHERE ` + byKey + ` AND l.nonce = $8`
 
 	// dueSQL takes a run of $3 rows, at random, out of the oldest $4.
 	dueSQL = `SELECT ` + columns + ` FROM {}.ledger l WHERE pipeline = $1 AND due <= $2 ORDER BY due LIMIT $3
