@@ -113,7 +113,9 @@ func TestWatermarkCoversSkew(t *testing.T) {
 		"SQLite": func(t *testing.T) (ledger.Store, error) {
 			return sqliteledger.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
 		},
-		"PostgreSQL": func(t *testing.T) (ledger.Store, error) { return pgledger.Open(t.Context(), servertest.Postgres(t).URL) },
+		"PostgreSQL": func(t *testing.T) (ledger.Store, error) {
+			return pgledger.Open(t.Context(), servertest.Postgres(t).URL)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
