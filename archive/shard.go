@@ -53,12 +53,31 @@ func (a *Archive) Drive(ctx context.Context, c Claim, all []Shard, id string, to
 	return err
 }
 
-// leave commits what is stored, so that the next owner has nothing to look for.
+// leave commits the intent if all of it is stored, so that the next owner need not
+// replay it.
 func (s *shard) leave(ctx context.Context) error {
-	if s.progress.Intent == nil || !s.sent {
+	if s.progress.Intent == nil {
 		return nil
 	}
-	return s.write(ctx, s.progress.Commit())
+	return s.writeChecked(ctx, s.progress.Commit())
+}
+
+// writeChecked replaces the register by one that commits the intent. It first sends a
+// HEAD request for each object: the answers to the PUTs may be hours old. A pending
+// object that was deleted since can be stored again, a committed one cannot.
+func (s *shard) writeChecked(ctx context.Context, next Progress) error {
+	if s.progress.Intent != nil {
+		for _, o := range s.progress.Intent.Objects {
+			stored, err := s.look(ctx, &o)
+			if err == nil && !stored {
+				err = fmt.Errorf("%s was announced and is not stored: it stays pending, and the next owner of the shard %s stores it", s.object(o.Key), s.ID)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return s.write(ctx, next)
 }
 
 // take makes this worker the owner: from here on no other can write the register.
@@ -111,7 +130,7 @@ func (s *shard) step(ctx context.Context) error {
 	case err != nil:
 		return err
 	case len(runs) == 0:
-		return s.write(ctx, s.progress.Finish())
+		return s.writeChecked(ctx, s.progress.Finish())
 	case runs[0].step != nil:
 		return s.write(ctx, s.stepped(s.progress.Step(*runs[0].step)))
 	}
@@ -213,7 +232,7 @@ func (s *shard) recordQuiet(ctx context.Context, empty time.Time) error {
 	}
 	s.plan.arrival = seen
 	s.tail.seen = seen
-	return s.write(ctx, s.progress.Quiet(seen))
+	return s.writeChecked(ctx, s.progress.Quiet(seen))
 }
 
 // took plans what was read.

@@ -1,0 +1,67 @@
+package archive_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
+)
+
+// remove deletes an object by hand.
+func (p *place) remove(key string) {
+	p.Helper()
+	if err := p.store.Delete(p.Context(), event.Object{Bucket: "b", Key: key}, bucket.Condition{}); err != nil {
+		p.Fatal(err)
+	}
+}
+
+// TestDeletedBeforeCommit checks that a worker commits no object that was deleted after
+// it was stored: at shutdown, when a quiet shard is recorded, and at the end of a shard.
+// The object stays pending, and the next owner stores it again.
+func TestDeletedBeforeCommit(t *testing.T) {
+	for name, next := range map[string]func(p *place, stop func() error){
+		"shutdown": func(p *place, stop func() error) {
+			if err := stop(); err != nil {
+				p.Fatal(err)
+			}
+		},
+		"quiet": func(p *place, stop func() error) {
+			time.Sleep(2 * time.Hour)
+			if err := stop(); err != nil {
+				p.Fatal(err)
+			}
+			if log := p.log.String(); !strings.Contains(log, "was announced and is not stored") {
+				p.Errorf("the log does not name the object:\n%s", log)
+			}
+		},
+		"end": func(p *place, stop func() error) {
+			if err := p.stream.Split(p.Context(), p.shards()[0]); err != nil {
+				p.Fatal(err)
+			}
+			time.Sleep(2 * time.Minute)
+			if err := stop(); err != nil {
+				p.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inPlace(t, 1, func(p *place) {
+				p.put(p.shards()[0], 3)
+				stop := p.run(p.archive("ndjson"))
+				time.Sleep(time.Minute)
+				for key := range p.objects() {
+					p.remove(key)
+				}
+				next(p, stop)
+				stop = p.run(p.archive("ndjson"))
+				time.Sleep(2 * time.Minute)
+				if err := stop(); err != nil {
+					t.Fatal(err)
+				}
+				p.verified(p.archive("ndjson"), 3)
+			})
+		})
+	}
+}
