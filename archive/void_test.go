@@ -16,15 +16,14 @@ import (
 	"github.com/pawlhq/pawl/archive/encode"
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger/memledger"
 )
 
-// voidOne announces three records whose PUT is held back until they have expired, so
-// that their key is voided, and stores five more. It returns the void's key and sends
-// the late PUT.
-func (p *place) voidOne(format string) (key string) {
+// holdPut announces three records, and ends their worker before the PUT has arrived.
+// send lets it arrive.
+func (p *place) holdPut(format string) (send func() error) {
 	p.Helper()
-	shard := p.shards()[0]
-	p.put(shard, 3)
+	p.put(p.shards()[0], 3)
 	slow := &slowStore{Store: p.store}
 	a := p.archive(format)
 	a.Store = slow
@@ -33,18 +32,27 @@ func (p *place) voidOne(format string) (key string) {
 	if err := stop(); err != nil || slow.held == nil {
 		p.Fatalf("nothing was sent: %v", err)
 	}
+	return slow.held
+}
+
+// voidOne announces three records whose PUT is held back until they have expired, so
+// that their key is voided, and stores five more. It returns the void's key and sends
+// the late PUT.
+func (p *place) voidOne(format string) (key string) {
+	p.Helper()
+	send, shard := p.holdPut(format), p.shards()[0]
 	number, err := p.stream.Put(p.Context(), shard, "key", []byte("the last one that expires"))
 	if err != nil {
 		p.Fatal(err)
 	}
 	p.stream.Trim(shard, number)
 	p.put(shard, 5)
-	stop = p.run(p.archive(format))
+	stop := p.run(p.archive(format))
 	time.Sleep(time.Minute)
 	if err := stop(); err != nil {
 		p.Fatal(err)
 	}
-	if err := slow.held(); !errors.Is(err, bucket.ErrPrecondition) {
+	if err := send(); !errors.Is(err, bucket.ErrPrecondition) {
 		p.Errorf("the late PUT: %v", err)
 	}
 	for key := range p.objects() {
@@ -152,4 +160,73 @@ func TestSmallestObjectNeedsNoHead(t *testing.T) {
 			})
 		})
 	}
+}
+
+// voidingStore calls a function before or after the first void is written.
+type voidingStore struct {
+	archive.Store
+	before, after func() error
+}
+
+// PutSigned implements [bucket.Expirer].
+func (s *voidingStore) PutSigned(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition, signed time.Time, valid time.Duration) (string, error) {
+	void := o.Metadata["pawl-void"] != ""
+	if void && s.before != nil {
+		if err := s.before(); err != nil {
+			return "", err
+		}
+	}
+	etag, err := s.Store.PutSigned(ctx, ref, o, c, signed, valid)
+	if void && s.after != nil {
+		return etag, s.after()
+	}
+	return etag, err
+}
+
+// TestLandsBeforeVoid checks that an object that lands just before its void counts as
+// stored, and that no gap covers its records.
+func TestLandsBeforeVoid(t *testing.T) {
+	inPlace(t, 1, func(p *place) {
+		send, shard := p.holdPut("gz.parquet"), p.shards()[0]
+		p.stream.Trim(shard, p.entries(shard)[2].Number)
+		p.put(shard, 2)
+		a := p.archive("gz.parquet")
+		a.Store = &voidingStore{Store: p.store, before: send}
+		stop := p.run(a)
+		time.Sleep(time.Minute)
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		if r := p.verified(p.archive("json"), 3+2); r.Voids != 0 {
+			t.Errorf("%+v: want no void", r)
+		}
+	})
+}
+
+// TestRecoveryReadsPastVoid checks that a recovery stores the records in the range of a
+// void that no gap covers yet.
+func TestRecoveryReadsPastVoid(t *testing.T) {
+	inPlace(t, 1, func(p *place) {
+		_, shard := p.holdPut("gz.parquet"), p.shards()[0]
+		p.stream.Trim(shard, p.entries(shard)[0].Number)
+		p.put(shard, 3)
+		ctx, crash := context.WithCancel(p.Context())
+		a := p.archive("gz.parquet")
+		a.Store = &voidingStore{Store: p.store, after: func() error { crash(); return bucket.ErrUnclear }}
+		if err := a.Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		p.ledger = memledger.New()
+		if _, err := p.archive("gz.parquet").Recover(p.Context()); err != nil {
+			t.Fatal(err)
+		}
+		stop := p.run(p.archive("gz.parquet"))
+		time.Sleep(time.Minute)
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		if r := p.verified(p.archive("json"), 2+3); r.Voids != 1 {
+			t.Errorf("%+v: want 1 void", r)
+		}
+	})
 }
