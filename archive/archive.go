@@ -31,9 +31,11 @@ type Config struct {
 	Origin time.Time
 	// Limits say when an object is complete.
 	Limits Limits
-	// Lease is how long the shards of a worker that is gone wait for another, at
-	// least a second. Zero: 30 s.
+	// Lease is the TTL of a shard's lease, at least a second. Another worker takes over
+	// the shards of a dead one after 1.05 to 1.15 times the Lease. Zero: 30 s.
 	Lease time.Duration
+	// Grace bounds the time for leaving the shards when a worker ends. Zero: 20 s.
+	Grace time.Duration
 	// Owner names this worker, for people.
 	Owner string
 }
@@ -71,6 +73,7 @@ type Archive struct {
 	Observe func(shard string, o Planned)
 
 	emptySizes sync.Map // of files without a record, in bytes, by format
+	health     health
 }
 
 // signedFor is how long a PUT may begin, by the store's clock, after it was signed.
@@ -130,6 +133,9 @@ func (a *Archive) replace(ctx context.Context, c cell.Cell, version string, body
 // pace waits before a request is sent again. It warns now and then, for nothing is
 // stored meanwhile.
 func (a *Archive) pace(ctx context.Context, try int, answer error) error {
+	if try%hopelessTries == 0 {
+		a.health.fail(a.Now(), a.lease())
+	}
 	if try%8 == 4 {
 		a.Log.Warn("a request fails again and again; it is sent until it is answered", "archive", a.Name, "error", answer)
 	}

@@ -54,6 +54,7 @@ type place struct {
 	log    bytes.Buffer
 	logger *slog.Logger
 	ctx    context.Context // of the bubble
+	stops  []func() error  // of workers
 }
 
 func (p *place) Context() context.Context { return p.ctx }

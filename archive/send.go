@@ -149,6 +149,7 @@ func (s *shard) send(ctx context.Context, p *parcel, signed time.Time) error {
 }
 
 func (s *shard) observe(o Planned) {
+	s.saved()
 	if s.Observe != nil {
 		s.Observe(s.ID, o)
 	}

@@ -27,13 +27,19 @@ type shard struct {
 	tail  tail
 	plan  planner
 	ended bool
-	sent  bool // the intent is stored
+	sent  bool   // the intent is stored
+	saved func() // is called when an object is stored
 }
 
 // Drive stores a shard until it is finished, or until something stops that: an
 // error, a new owner, or the end of ctx. A token is that of the shard's lease.
 func (a *Archive) Drive(ctx context.Context, c Claim, all []Shard, id string, token int64) error {
-	s := &shard{Archive: a, claim: c, cell: a.register("shard", id)}
+	return a.drive(ctx, c, all, id, token, func() {})
+}
+
+// drive is Drive, and calls saved whenever an object is stored.
+func (a *Archive) drive(ctx context.Context, c Claim, all []Shard, id string, token int64, saved func()) error {
+	s := &shard{Archive: a, claim: c, cell: a.register("shard", id), saved: saved}
 	var err error
 	if _, s.retention, err = a.Stream.Identify(ctx); err != nil {
 		return err
@@ -48,7 +54,9 @@ func (a *Archive) Drive(ctx context.Context, c Claim, all []Shard, id string, to
 		err = s.step(ctx)
 	}
 	if err != nil && ctx.Err() != nil {
-		return errors.Join(err, s.leave(context.WithoutCancel(ctx)))
+		bounded, stop := context.WithTimeout(context.WithoutCancel(ctx), s.grace()/2)
+		defer stop()
+		return errors.Join(err, s.leave(bounded))
 	}
 	return err
 }
@@ -194,7 +202,7 @@ func (s *shard) tailAt(p Progress) tail {
 
 // gather reads until some runs are complete, and returns none at the end.
 func (s *shard) gather(ctx context.Context) ([]run, error) {
-	for {
+	for try := 4; ; try++ {
 		now := s.Now()
 		if s.ended {
 			s.plan.flush()
@@ -204,11 +212,15 @@ func (s *shard) gather(ctx context.Context) ([]run, error) {
 		}
 		f, err := s.tail.next(ctx)
 		if errors.Is(err, ErrUnavailable) && ctx.Err() == nil {
-			err = s.pace(ctx, 4, err)
+			if err := s.pace(ctx, try, err); err != nil {
+				return nil, err
+			}
+			continue
 		}
 		if err != nil {
 			return nil, err
 		}
+		try = 3
 		if err := s.took(ctx, f); err != nil {
 			return nil, err
 		}

@@ -14,17 +14,24 @@ import (
 	"github.com/pawlhq/pawl/lock"
 )
 
-// Times of a worker.
+// Times of a worker, most of them in parts of a lease.
 const (
 	leaseTTL = 30 * time.Second
-	// looks is the number of times during a lease that a worker looks for shards
-	// without a worker.
-	looks = 6
-	// patience is the number of looks after which a worker without a sign of life is
-	// taken for gone.
-	patience = 4
-	// longestPause is how long a shard rests after it failed again and again.
+	// shareParts is the number of times per lease, on average, that a worker writes its
+	// heartbeat and computes its share. It does so at once when leases become free or
+	// other workers come or go.
+	shareParts = 6
+	// pollParts is the number of times per lease that a worker reads all heartbeats and
+	// leases. A dead worker's lease can be acquired 1.05 TTL and one such interval after
+	// its last renewal.
+	pollParts = 20
+	// shareTime bounds the requests of one computation. A longer lease bounds it instead.
+	shareTime = 10 * time.Second
+	// longestPause is the longest time for which a shard rests that has failed again and
+	// again.
 	longestPause = time.Minute
+	// defaultGrace is how long leaving the shards may take.
+	defaultGrace = 20 * time.Second
 )
 
 // worker is one of several that share an archive's shards.
@@ -33,18 +40,17 @@ type worker struct {
 	id      string
 	claim   Claim
 	mutexes map[string]*lock.Mutex
-	seen    map[string]sign // of other workers
+	seen    map[string]sighting // of other workers, by register
+	last    view                // of the last computed share
+	own     mode                // of the last computed share
+	beaten  mode                // of the last heartbeat
+	due     time.Time           // of the next computation
+	begun   bool
 
 	mu    sync.Mutex
 	held  map[string]context.CancelCauseFunc // by shard
 	rests map[string]rest
 	wg    sync.WaitGroup
-}
-
-// sign is the last sign of life of a worker, and how many looks ago it was new.
-type sign struct {
-	version string
-	age     int
 }
 
 // rest is how long a shard is left alone after a failure.
@@ -55,42 +61,67 @@ type rest struct {
 
 var errSurplus = errors.New("other workers have fewer shards")
 
-// Run stores all shards, together with other workers, until ctx ends. It returns an
-// error if the archive cannot be worked on at all; what goes wrong with one shard
-// is logged, and tried again.
+// Run stores all shards, together with other workers, until ctx ends. Then it leaves
+// its shards, for which it takes no longer than the Grace. It returns an error if the
+// archive cannot be worked on at all; a failure of one shard is logged, and retried.
 func (a *Archive) Run(ctx context.Context) error {
 	c, err := a.Claim(ctx)
 	if err != nil {
 		return err
 	}
 	w := &worker{
-		Archive: a, id: a.Nonce(), claim: c, mutexes: map[string]*lock.Mutex{}, seen: map[string]sign{},
+		Archive: a, id: a.Nonce(), claim: c, mutexes: map[string]*lock.Mutex{}, seen: map[string]sighting{},
 		held: map[string]context.CancelCauseFunc{}, rests: map[string]rest{},
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer w.wg.Wait()
 	defer stop(nil)
-	for begun := false; ; {
-		err := w.look(ctx)
-		begun = begun || err == nil
+	for {
+		next, err := w.turn(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case errors.Is(err, ErrDenied) && begun: // credentials are renewed now and then
-			a.Log.Warn("looking for shards was denied", "archive", a.Name, "error", err)
+		case errors.Is(err, ErrDenied) && w.begun: // credentials are renewed now and then
+			a.Log.Warn("computing the share of shards was denied", "archive", a.Name, "error", err)
 		case errors.Is(err, ErrLostRegisters), errors.Is(err, ErrClaimed), errors.Is(err, ErrDenied), errors.Is(err, ErrNoStream):
 			return err
 		case err != nil:
-			a.Log.Warn("looking for shards failed", "archive", a.Name, "error", err)
+			a.Log.Warn("computing the share of shards failed", "archive", a.Name, "error", err)
 		}
-		every := a.lease() / looks
-		if a.Sleep(ctx, every/2+rand.N(every)) != nil {
+		if a.Sleep(ctx, next) != nil {
 			return nil
 		}
 	}
 }
 
+// turn polls the registers, and balances the shards if something has changed or it is
+// due. It returns the time until the next turn.
+func (w *worker) turn(ctx context.Context) (time.Duration, error) {
+	bounded, stop := context.WithTimeout(ctx, max(w.lease(), shareTime))
+	defer stop()
+	v, err := w.poll(bounded)
+	next := min(w.lease()/pollParts, v.next)
+	own := w.health.mode(w.Now())
+	due := !w.Now().Before(w.due)
+	if !due && (err != nil || v.sameAs(&w.last) && own == w.own) {
+		return next, nil // an error is reported when it is due
+	}
+	every := w.lease() / shareParts
+	w.due = w.Now().Add(every/2 + rand.N(every))
+	if err == nil {
+		w.last, w.own = v, own
+		err = w.beat(bounded, v.version, own)
+	}
+	if err == nil {
+		err = w.balance(ctx, bounded, v, own)
+	}
+	w.begun = w.begun || err == nil
+	return next, err
+}
+
 func (a *Archive) lease() time.Duration { return cmp.Or(a.Lease, leaseTTL) }
+
+func (a *Archive) grace() time.Duration { return cmp.Or(a.Grace, defaultGrace) }
 
 // checkClaim ends a worker whose archive was recovered, or has lost its claim: no PUT
 // of its would be sent.
@@ -109,29 +140,26 @@ func (w *worker) checkClaim(ctx context.Context) error {
 	return nil
 }
 
-// look takes shards that nobody stores, up to this worker's share, and gives back
-// what is above it.
-func (w *worker) look(ctx context.Context) error {
-	if err := w.checkClaim(ctx); err != nil {
+// balance releases the shards above this worker's share, and acquires free ones up to
+// it. Leases end with ctx, and requests with bounded. A sick worker releases its shards
+// before it sends a request to the store, which may not answer.
+func (w *worker) balance(ctx, bounded context.Context, v view, own mode) error {
+	if own != sharing && v.peers.sharing > 0 {
+		w.keep(v.peers.share(0, own))
+	}
+	if err := w.checkClaim(bounded); err != nil {
 		return err
 	}
-	all, err := w.Shards(ctx, w.claim)
+	all, err := w.Shards(bounded, w.claim)
 	if err != nil {
 		return err
 	}
-	open, err := w.unfinished(ctx, all)
+	open, err := w.unfinished(bounded, all)
 	if err != nil {
 		return err
 	}
-	others, err := w.others(ctx)
-	if err != nil {
-		return err
-	}
-	share := (len(open) + others) / (others + 1)
-	mine := w.holds()
-	for _, id := range mine[min(share, len(mine)):] {
-		w.giveBack(id)
-	}
+	share := v.peers.share(len(open), own)
+	mine := w.keep(share)
 	rand.Shuffle(len(open), func(i, j int) { open[i], open[j] = open[j], open[i] })
 	for _, id := range open {
 		if len(w.holds()) < share && !slices.Contains(mine, id) && !w.resting(id) {
@@ -139,6 +167,16 @@ func (w *worker) look(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// keep releases the shards above a share, and returns all that were held.
+func (w *worker) keep(share int) (mine []string) {
+	mine = w.holds()
+	rand.Shuffle(len(mine), func(i, j int) { mine[i], mine[j] = mine[j], mine[i] })
+	for _, id := range mine[min(share, len(mine)):] {
+		w.release(id)
+	}
+	return mine
 }
 
 // unfinished returns the shards that can be stored now: they are not finished, and
@@ -162,54 +200,28 @@ func (w *worker) unfinished(ctx context.Context, all []Shard) (open []string, er
 	return open, nil
 }
 
-// others gives a sign of life, and counts the workers of which there was one of late.
-func (w *worker) others(ctx context.Context) (n int, err error) {
-	own := w.register("worker", w.id)
-	v, err := w.read(ctx, own)
-	if err == nil {
-		_, err = own.Write(ctx, v.Version, encodeJSON(map[string]any{"owner": w.Owner, "shards": w.holds(), "nonce": w.Nonce()}))
-	}
-	if err != nil {
-		return 0, err
-	}
-	prefix := "archive/" + w.Name + "/worker/"
-	for r, err := range w.Registers.ListRegisters(ctx, prefix) {
-		if err != nil {
-			return 0, err
-		}
-		s, known := w.seen[r.Name]
-		switch {
-		case r.Name == prefix+w.id:
-			continue
-		case s.version != r.Version:
-			s.version, s.age = r.Version, 0
-			if !known {
-				s.age = patience // it may have been gone for long
-			}
-		default:
-			s.age++
-		}
-		w.seen[r.Name] = s
-		if s.age < patience {
-			n++
-		}
-	}
-	return n, nil
-}
-
 func (w *worker) holds() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Sorted(maps.Keys(w.held))
 }
 
-func (w *worker) giveBack(id string) {
+func (w *worker) holding(id string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.held[id] != nil
+}
+
+// release ends the work on a shard, and leaves it to other workers for a while.
+func (w *worker) release(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if stop := w.held[id]; stop != nil {
 		stop(errSurplus)
 	}
-	w.rests[id] = rest{until: w.Now().Add(2 * w.lease() / looks)}
+	r := w.rests[id]
+	r.until = w.Now().Add(2 * w.lease() / shareParts)
+	w.rests[id] = r
 }
 
 func (w *worker) resting(id string) bool {
@@ -218,20 +230,17 @@ func (w *worker) resting(id string) bool {
 	return w.Now().Before(w.rests[id].until)
 }
 
-// try takes a shard's lease if it is free.
+// try acquires a shard's lease if it is free, and stores the shard.
 func (w *worker) try(ctx context.Context, all []Shard, id string) {
-	if w.mutexes[id] == nil {
-		m, err := lock.OnRegister(w.Registers, "archive/"+w.Name+"/lease/"+id, lock.Config{TTL: w.lease(), Owner: w.Owner})
-		if err != nil {
-			w.Log.Error("the shard cannot be locked", "archive", w.Name, "shard", id, "error", err)
-			return
-		}
-		w.mutexes[id] = m
+	m, err := w.mutex(id)
+	if err != nil {
+		w.Log.Error("the shard cannot be locked", "archive", w.Name, "shard", id, "error", err)
+		return
 	}
-	lease, err := w.mutexes[id].TryAcquire(ctx)
+	lease, err := m.TryAcquire(ctx)
 	if err != nil {
 		if !errors.Is(err, lock.ErrHeld) && ctx.Err() == nil {
-			w.Log.Warn("the lease of a shard cannot be taken", "archive", w.Name, "shard", id, "error", err)
+			w.Log.Warn("the lease of a shard cannot be acquired", "archive", w.Name, "shard", id, "error", err)
 		}
 		return
 	}
@@ -239,26 +248,43 @@ func (w *worker) try(ctx context.Context, all []Shard, id string) {
 	w.mu.Lock()
 	w.held[id] = stop
 	w.mu.Unlock()
+	w.Log.Debug("acquired a shard", "archive", w.Name, "shard", id, "token", lease.Token())
 	w.wg.Go(func() {
-		err := w.Drive(within, w.claim, all, id, lease.Token())
+		err := w.drive(within, w.claim, all, id, lease.Token(), func() { w.stored(id) })
+		cause := context.Cause(within)
 		stop(nil)
-		_ = lease.Release(context.WithoutCancel(ctx)) // at worst it runs out
-		w.ended(ctx, id, err)
+		bounded, free := context.WithTimeout(context.WithoutCancel(ctx), w.grace()/2)
+		_ = lease.Release(bounded) // at worst it expires
+		free()
+		w.ended(id, err, cause)
 	})
 }
 
-// ended notes how a shard was left.
-func (w *worker) ended(ctx context.Context, id string, err error) {
+// stored notes that an object of a shard was stored.
+func (w *worker) stored(id string) {
+	w.health.succeed()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.rests, id)
+}
+
+// ended notes how the work on a shard ended: by itself with an error, or because its
+// context ended, with a cause.
+func (w *worker) ended(id string, err, cause error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.held, id)
 	switch {
-	case ctx.Err() != nil || errors.Is(err, context.Canceled) || errors.Is(err, ErrStale) || errors.Is(err, ErrParent):
-		return
 	case err == nil:
 		w.Log.Info("a shard is finished", "archive", w.Name, "shard", id)
 		return
+	case errors.Is(cause, lock.ErrLost):
+		w.Log.Warn("the lease of a shard was lost", "archive", w.Name, "shard", id, "error", cause)
+		return
+	case cause != nil || errors.Is(err, ErrStale) || errors.Is(err, ErrParent):
+		return
 	}
+	w.health.fail(w.Now(), w.lease())
 	r := w.rests[id]
 	r.next = min(max(2*r.next, time.Second), longestPause)
 	r.until = w.Now().Add(r.next)

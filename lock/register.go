@@ -3,7 +3,9 @@ package lock
 import (
 	"errors"
 	"fmt"
+	"time"
 
+	"github.com/pawlhq/pawl/cell"
 	"github.com/pawlhq/pawl/ledger"
 )
 
@@ -33,4 +35,22 @@ func OnRegister(r ledger.Registers, name string, c Config) (*Mutex, error) {
 
 func (w *world) onRegister(r ledger.Registers, name string, holder Record) *Mutex {
 	return &Mutex{place: place{world: w, cell: ledger.Cell(r, name)}, holder: holder}
+}
+
+// Observe notes the value of the lock's register that a listing has returned just now,
+// and returns the time until TryAcquire can take the lock: 0 if the lock is free. One
+// listing thus watches many locks: a later TryAcquire counts the time since the first
+// Observe that saw the lease as it still is.
+func (m *Mutex) Observe(r ledger.Register) (time.Duration, error) {
+	v, err := m.parse(cell.Value{Version: r.Version, Body: r.Value})
+	if err != nil {
+		return 0, err
+	}
+	left := m.claimable(v, m.clock.Now())
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.last.rec.State == Released && m.last.etag != v.etag {
+		m.last = version{} // TryAcquire would begin with it, and forget what was watched
+	}
+	return max(0, left), nil
 }

@@ -108,3 +108,46 @@ func TestOnRegisterRefuses(t *testing.T) {
 		}
 	}
 }
+
+// TestObserve: a listing of the register watches the lease, also after this Mutex has held
+// it: TryAcquire needs no second TTL.
+func TestObserve(t *testing.T) {
+	inBubble(t, func(b *bubble) {
+		all := &registers{b.store}
+		ours, err := OnRegister(all, "a", Config{Owner: "ours"})
+		b.done(err)
+		b.done(b.got(ours.TryAcquire(b.Context())).Release(b.Context()))
+		other, err := OnRegister(all, "a", Config{Owner: "other"})
+		b.done(err)
+		ctx, die := context.WithCancel(b.Context())
+		defer die()
+		l := b.got(other.TryAcquire(ctx))
+		observe := func() time.Duration {
+			r, err := all.ReadRegister(b.Context(), "a")
+			b.done(err)
+			left, err := ours.Observe(r)
+			b.done(err)
+			return left
+		}
+		l.stop() // its process dies
+		const watched = defaultTTL + defaultTTL*rate/100
+		if left := observe(); left != watched {
+			b.Errorf("%v are left, want %v", left, watched)
+		}
+		time.Sleep(watched - time.Second)
+		if left := observe(); left != time.Second {
+			b.Errorf("%v are left, want 1s", left)
+		}
+		if _, err := ours.TryAcquire(b.Context()); !errors.Is(err, ErrHeld) {
+			b.Errorf("a second before it has expired: %v", err)
+		}
+		time.Sleep(time.Second)
+		if left := observe(); left != 0 {
+			b.Errorf("%v are left, want 0", left)
+		}
+		b.done(b.got(ours.TryAcquire(b.Context())).Release(b.Context()))
+		if left := observe(); left != 0 {
+			b.Errorf("%v are left of a released lease", left)
+		}
+	})
+}

@@ -80,9 +80,17 @@ func (p *place) get(ctx context.Context) (version, error) {
 	ctx, stop := p.clock.Limit(ctx, callTime)
 	defer stop()
 	v, err := p.cell.Read(ctx)
-	switch {
-	case err != nil || v.Version == "":
+	if err != nil {
 		return version{}, err
+	}
+	return p.parse(v)
+}
+
+// parse returns the lease that a value holds.
+func (p *place) parse(v cell.Value) (version, error) {
+	switch {
+	case v.Version == "":
+		return version{}, nil
 	case len(v.Body) > maxRecord:
 		return version{}, fmt.Errorf("%s: %w: it has more than %d bytes", p, ErrForeign, maxRecord)
 	}

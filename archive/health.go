@@ -1,0 +1,90 @@
+package archive
+
+import (
+	"sync"
+	"time"
+)
+
+// health decides from the results of a worker's tries to store objects how many shards
+// the worker may hold. It has no clock and does no I/O. The zero health is good. It is
+// safe for concurrent use.
+//
+// A try fails when a shard ends with an error, or when a request has failed
+// [hopelessTries] times in a row. Having nothing to store is neither a failure nor a
+// success.
+type health struct {
+	mu     sync.Mutex
+	failed int // tries in a row
+	pause  time.Duration
+	until  time.Time // end of the pause
+}
+
+// mode is what a worker may hold while a worker in the mode sharing exists.
+type mode string
+
+const (
+	sharing mode = "sharing" // its share of the shards
+	probing mode = "probing" // one shard
+	resting mode = "resting" // none
+)
+
+const (
+	// sickAfter is the number of failed tries in a row after which a worker no longer
+	// shares.
+	sickAfter = 3
+	// hopelessTries is the number of failures of one request that count as one failed try.
+	hopelessTries = 8
+	// The shortest and the longest pause between two probes, in leases.
+	shortestPause, longestProbePause = 2, 20
+)
+
+// fail notes a failed try. From the third one in a row on the worker rests, and longer
+// after each probe that fails.
+func (h *health) fail(now time.Time, lease time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.failed++; h.failed < sickAfter || now.Before(h.until) {
+		return
+	}
+	h.pause = min(max(2*h.pause, shortestPause*lease), longestProbePause*lease)
+	h.until = now.Add(h.pause)
+}
+
+// succeed notes that an object was stored.
+func (h *health) succeed() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.failed, h.pause, h.until = 0, 0, time.Time{}
+}
+
+func (h *health) mode(now time.Time) mode {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.failed < sickAfter:
+		return sharing
+	case now.Before(h.until):
+		return resting
+	}
+	return probing
+}
+
+// peers are the other workers that have written their heartbeat of late.
+type peers struct {
+	sharing, probing int
+}
+
+// share returns how many of the open shards a worker may hold. The workers in the mode
+// sharing leave one shard to each prober. If there is no such worker, nobody else can
+// store the shards, and a sick worker tries all of them.
+func (p peers) share(open int, own mode) int {
+	switch {
+	case own == sharing:
+		return (max(open-p.probing, 1) + p.sharing) / (p.sharing + 1)
+	case p.sharing == 0:
+		return open
+	case own == probing:
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,124 @@
+package archive
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/pawlhq/pawl/lock"
+)
+
+// heartbeat is the register of a worker.
+type heartbeat struct {
+	Owner  string   `json:"owner"`
+	Mode   mode     `json:"mode"`
+	Shards []string `json:"shards"`
+	Nonce  string   `json:"nonce"`
+}
+
+// sighting is the latest heartbeat of another worker.
+type sighting struct {
+	version string
+	mode    mode
+	changed time.Time // when a poll first returned it; zero: it may be old
+}
+
+// view is what a poll of the registers shows.
+type view struct {
+	version string // of this worker's own heartbeat
+	peers   peers
+	free    []string      // shards whose lease can be acquired
+	next    time.Duration // until the next lease expires
+}
+
+// sameAs reports that two views lead to the same shares.
+func (v *view) sameAs(w *view) bool { return v.peers == w.peers && slices.Equal(v.free, w.free) }
+
+// poll reads all heartbeats and leases. A lease can be acquired only after this process
+// has seen it unchanged for longer than its TTL. So the worker watches all leases
+// continuously: a worker that began to watch when its share rises would wait for a
+// second TTL.
+func (w *worker) poll(ctx context.Context) (view, error) {
+	v := view{next: w.lease()}
+	prefix := "archive/" + w.Name + "/worker/"
+	for r, err := range w.Registers.ListRegisters(ctx, prefix) {
+		if err != nil {
+			return v, err
+		}
+		if r.Name == prefix+w.id {
+			v.version = r.Version
+			continue
+		}
+		s, known := w.seen[r.Name]
+		if s.version != r.Version {
+			var h heartbeat
+			_ = json.Unmarshal(r.Value, &h) // a register that is no heartbeat counts for nothing
+			if s.version, s.mode = r.Version, h.Mode; known {
+				s.changed = w.Now()
+			}
+			w.seen[r.Name] = s
+		}
+		switch alive := w.Now().Sub(s.changed) < w.missing(); {
+		case alive && s.mode == sharing:
+			v.peers.sharing++
+		case alive && s.mode == probing:
+			v.peers.probing++
+		}
+	}
+	prefix = "archive/" + w.Name + "/lease/"
+	for r, err := range w.Registers.ListRegisters(ctx, prefix) {
+		if err != nil {
+			return v, err
+		}
+		id := strings.TrimPrefix(r.Name, prefix)
+		if w.holding(id) {
+			continue
+		}
+		m, err := w.mutex(id)
+		if err != nil {
+			continue // acquiring it will fail, with a log line
+		}
+		switch left, err := m.Observe(r); {
+		case err != nil:
+		case left == 0:
+			v.free = append(v.free, id)
+		default:
+			v.next = min(v.next, left)
+		}
+	}
+	return v, nil
+}
+
+// missing is the time without a new heartbeat after which a worker does not count. It is
+// shorter than a lease, so the shares have risen when the leases of a dead worker expire.
+func (w *worker) missing() time.Duration { return w.lease() * 3 / 4 }
+
+func (w *worker) mutex(id string) (*lock.Mutex, error) {
+	m := w.mutexes[id]
+	if m == nil {
+		var err error
+		m, err = lock.OnRegister(w.Registers, "archive/"+w.Name+"/lease/"+id, lock.Config{TTL: w.lease(), Owner: w.Owner})
+		if err != nil {
+			return nil, err
+		}
+		w.mutexes[id] = m
+	}
+	return m, nil
+}
+
+// beat writes this worker's heartbeat. A resting worker writes none: its last one, in
+// the mode resting, makes the others raise their shares at once.
+func (w *worker) beat(ctx context.Context, version string, own mode) error {
+	if own == resting && w.beaten == resting {
+		return nil
+	}
+	h := heartbeat{w.Owner, own, w.holds(), w.Nonce()}
+	_, err := w.register("worker", w.id).Write(ctx, version, encodeJSON(h))
+	if err == nil {
+		w.beaten = own
+	}
+	return err
+}

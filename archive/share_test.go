@@ -1,0 +1,291 @@
+package archive_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/archive"
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/ledger/memledger"
+)
+
+// mortal are the registers as a process sees them that dies: from then on none of its
+// requests arrives.
+type mortal struct {
+	*memledger.Store
+	dead atomic.Bool
+}
+
+var errDied = errors.New("the process has died")
+
+// ReadRegister implements [ledger.Registers].
+func (m *mortal) ReadRegister(ctx context.Context, name string) (ledger.Register, error) {
+	if m.dead.Load() {
+		return ledger.Register{}, errDied
+	}
+	return m.Store.ReadRegister(ctx, name)
+}
+
+// WriteRegister implements [ledger.Registers].
+func (m *mortal) WriteRegister(ctx context.Context, name, version string, value []byte) (string, error) {
+	if m.dead.Load() {
+		return "", errDied
+	}
+	return m.Store.WriteRegister(ctx, name, version, value)
+}
+
+// ListRegisters implements [ledger.Registers].
+func (m *mortal) ListRegisters(ctx context.Context, prefix string) iter.Seq2[ledger.Register, error] {
+	if m.dead.Load() {
+		return func(yield func(ledger.Register, error) bool) { yield(ledger.Register{}, errDied) }
+	}
+	return m.Store.ListRegisters(ctx, prefix)
+}
+
+// owned returns how many shards each worker has taken, by the shards' registers.
+func (p *place) owned() map[string]int {
+	p.Helper()
+	a := p.archive("ndjson")
+	c, err := a.Claim(p.Context())
+	if err != nil {
+		p.Fatal(err)
+	}
+	n := map[string]int{}
+	for one, err := range a.AllProgress(p.Context(), c) {
+		if err != nil {
+			p.Fatal(err)
+		}
+		n[one.Owner]++
+	}
+	return n
+}
+
+// await waits until the shards are owned like this, and returns how long that took.
+func (p *place) await(limit time.Duration, want map[string]int) time.Duration {
+	p.Helper()
+	began := time.Now()
+	for !maps.Equal(p.owned(), want) {
+		if time.Since(began) > limit {
+			p.Fatalf("after %v the shards are owned like this: %v, want %v\n%s", limit, p.owned(), want, p.log.String())
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return time.Since(began)
+}
+
+// worker starts a worker of that name, which ends with the test.
+func (p *place) worker(name string, change func(*archive.Archive)) {
+	a := p.archive("ndjson")
+	a.Owner = name
+	change(a)
+	stop := p.run(a)
+	p.stops = append(p.stops, stop)
+}
+
+// end ends all workers.
+func (p *place) end() {
+	p.Helper()
+	for _, stop := range p.stops {
+		if err := stop(); err != nil {
+			p.Error(err)
+		}
+	}
+}
+
+// TestTakeoverTime: the shards of a worker that dies, at any moment, have another worker
+// 35 seconds later, with leases of 30 seconds.
+func TestTakeoverTime(t *testing.T) {
+	var slowest time.Duration
+	for range 20 {
+		inPlace(t, 8, func(p *place) {
+			registers := &mortal{Store: p.ledger}
+			p.worker("one", func(a *archive.Archive) { a.Registers = registers })
+			p.worker("two", func(*archive.Archive) {})
+			p.await(time.Minute, map[string]int{"one": 4, "two": 4})
+			time.Sleep(time.Minute + rand.N(10*time.Second))
+			registers.dead.Store(true)
+			slowest = max(slowest, p.await(35*time.Second, map[string]int{"two": 8}))
+			p.end()
+		})
+	}
+	t.Logf("the slowest of 20 takeovers took %v", slowest)
+}
+
+// sickStore refuses objects, or all requests, while an error is set.
+type sickStore struct {
+	archive.Store
+	denied atomic.Pointer[error]
+}
+
+func (s *sickStore) set(err error) { s.denied.Store(&err) }
+
+func (s *sickStore) err() error {
+	if e := s.denied.Load(); e != nil {
+		return *e
+	}
+	return nil
+}
+
+// PutSigned implements [bucket.Expirer].
+func (s *sickStore) PutSigned(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition, signed time.Time, valid time.Duration) (string, error) {
+	if err := s.err(); err != nil {
+		return "", err
+	}
+	return s.Store.PutSigned(ctx, ref, o, c, signed, valid)
+}
+
+// TestSickWorker: the shards of a worker that cannot store, because objects are denied
+// to it or because it does not reach the store, go to a worker that can. It has its share
+// again when it can store.
+func TestSickWorker(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		err   error
+		limit time.Duration // until the healthy worker has all
+	}{
+		{"denied", bucket.ErrDenied, 45 * time.Second},
+		{"unreachable", bucket.ErrUnclear, 3 * time.Minute},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inPlace(t, 8, func(p *place) {
+				store := &sickStore{Store: p.store}
+				p.worker("sick", func(a *archive.Archive) { a.Store = store })
+				p.worker("well", func(*archive.Archive) {})
+				p.await(time.Minute, map[string]int{"sick": 4, "well": 4})
+				store.set(c.err)
+				records := p.feed()
+				p.await(c.limit, map[string]int{"well": 8})
+				time.Sleep(20 * time.Minute) // the sick worker probes
+				store.set(nil)
+				p.await(12*time.Minute, map[string]int{"sick": 4, "well": 4})
+				records.stop()
+				time.Sleep(time.Minute)
+				p.end()
+				p.verified(p.archive("ndjson"), records.n)
+				if late := p.slowest(); late > 4*time.Minute {
+					t.Errorf("an object was stored %v after its newest record had arrived", late)
+				}
+			})
+		})
+	}
+}
+
+// TestAllSick: when no worker can store, none waits for another one: all shards are
+// stored as soon as one can.
+func TestAllSick(t *testing.T) {
+	inPlace(t, 8, func(p *place) {
+		stores := []*sickStore{{Store: p.store}, {Store: p.store}}
+		for i, s := range stores {
+			p.worker(fmt.Sprint(i), func(a *archive.Archive) { a.Store = s })
+		}
+		p.await(time.Minute, map[string]int{"0": 4, "1": 4})
+		for _, s := range stores {
+			s.set(bucket.ErrDenied)
+		}
+		records := p.feed()
+		time.Sleep(30 * time.Minute)
+		stores[0].set(nil)
+		time.Sleep(3 * time.Minute)
+		healed := time.Now()
+		time.Sleep(10 * time.Minute)
+		records.stop()
+		time.Sleep(time.Minute)
+		stores[1].set(nil)
+		p.end()
+		p.verified(p.archive("ndjson"), records.n)
+		for key, at := range p.times() {
+			if n, _ := archive.ParseKey("p/", key); at.Sub(n.Minute) > 4*time.Minute && at.After(healed) {
+				t.Errorf("%s was stored at %v", key, at)
+			}
+		}
+	})
+}
+
+// records are put into all shards, one a second, until stop.
+type records struct {
+	n    int
+	stop func()
+}
+
+func (p *place) feed() *records {
+	r, done, quit := &records{}, make(chan struct{}), make(chan struct{})
+	shards := p.shards()
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-quit:
+				return
+			case <-p.ctx.Done():
+				return
+			case <-time.After(time.Second):
+			}
+			p.put(shards[r.n%len(shards)], 1)
+			r.n++
+		}
+	}()
+	r.stop = func() { close(quit); <-done }
+	return r
+}
+
+// times returns when each object was stored.
+func (p *place) times() map[string]time.Time {
+	p.Helper()
+	all := map[string]time.Time{}
+	for info, err := range p.store.List(p.Context(), "b", "p/20", "") {
+		if err != nil {
+			p.Fatal(err)
+		}
+		all[info.Key] = info.ModTime
+	}
+	return all
+}
+
+// slowest returns the longest time from the minute of an object's records to its storing.
+func (p *place) slowest() (d time.Duration) {
+	for key, at := range p.times() {
+		if n, err := archive.ParseKey("p/", key); err == nil {
+			d = max(d, at.Sub(n.Minute))
+		}
+	}
+	return d
+}
+
+// TestStoredObjectResetsPause: a shard that could be stored again after several failures
+// rests for a second after the next failure, and not longer than before.
+func TestStoredObjectResetsPause(t *testing.T) {
+	inPlace(t, 1, func(p *place) {
+		store := &sickStore{Store: p.store}
+		p.worker("one", func(a *archive.Archive) { a.Store = store })
+		shard := p.shards()[0]
+		for range 3 {
+			store.set(bucket.ErrDenied)
+			p.put(shard, 1)
+			time.Sleep(time.Minute)
+			store.set(nil)
+			time.Sleep(3 * time.Minute)
+		}
+		p.end()
+		var pauses []string
+		for line := range strings.Lines(p.log.String()) {
+			if _, after, ok := strings.Cut(line, "again_in="); ok {
+				pauses = append(pauses, strings.Fields(after)[0])
+			}
+		}
+		if n := len(slices.DeleteFunc(slices.Clone(pauses), func(s string) bool { return s != "1s" })); n != 3 {
+			t.Errorf("the pauses are %v: want three that begin with 1s", pauses)
+		}
+		p.verified(p.archive("ndjson"), 3)
+	})
+}
