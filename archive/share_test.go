@@ -1,6 +1,7 @@
 package archive_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -231,7 +232,11 @@ func (p *place) feed() *records {
 				return
 			case <-time.After(time.Second):
 			}
-			p.put(shards[r.n%len(shards)], 1)
+			if _, err := p.stream.Put(p.ctx, shards[r.n%len(shards)], "key", bytes.Repeat([]byte("x"), 50)); p.ctx.Err() != nil {
+				return // the test has failed
+			} else if err != nil {
+				panic(err)
+			}
 			r.n++
 		}
 	}()
