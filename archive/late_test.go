@@ -171,6 +171,7 @@ type countingStore struct {
 	archive.Store
 	second func()
 	keys   []string
+	dead   bool
 }
 
 // PutSigned implements [bucket.Expirer].
@@ -179,14 +180,15 @@ func (s *countingStore) PutSigned(ctx context.Context, ref event.Object, o bucke
 	if s.keys = append(s.keys, ref.Key); len(s.keys) < 2 {
 		return etag, err
 	}
+	s.dead = true
 	s.second()
 	return "", bucket.ErrUnclear
 }
 
 // Head implements [bucket.Store].
 func (s *countingStore) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {
-	if ctx.Err() != nil {
-		return bucket.Info{}, bucket.ErrUnavailable
+	if s.dead {
+		return bucket.Info{}, bucket.ErrDenied
 	}
 	return s.Store.Head(ctx, ref)
 }
