@@ -38,8 +38,8 @@ func (r *repo) git(args ...string) {
 	cmd := exec.CommandContext(r.Context(), "git", args...)
 	cmd.Dir = r.root
 	outside := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "GIT_") })
-	cmd.Env = append(outside, "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null",
-		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.org", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.org")
+	cmd.Env = slices.Concat(outside, []string{"GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null",
+		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.org", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.org"})
 	if out, err := cmd.CombinedOutput(); err != nil {
 		r.Fatalf("git %v: %v\n%s", args, err, out)
 	}

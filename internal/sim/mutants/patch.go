@@ -43,9 +43,18 @@ func parse(text string) (*Mutant, error) {
 	if err != nil {
 		return nil, fmt.Errorf("parse the diff: %w", err)
 	}
-	m := &Mutant{Diffs: diffs}
-	test, field := Test{}, ""
-	values := map[string]string{}
+	m := &Mutant{Diffs: diffs, Test: &Test{}}
+	for field, value := range fields(header) {
+		if err := m.set(field, value); err != nil {
+			return nil, fmt.Errorf("header field %q: %w", field, err)
+		}
+	}
+	return m, m.check()
+}
+
+// fields returns the values of a header. Indented lines continue a value.
+func fields(header string) map[string]string {
+	values, field := map[string]string{}, ""
 	for line := range strings.Lines(header) {
 		if key, value, ok := strings.Cut(line, ":"); ok && !strings.HasPrefix(line, " ") {
 			field = key
@@ -54,44 +63,49 @@ func parse(text string) (*Mutant, error) {
 			values[field] += " " + rest
 		}
 	}
-	for field, value := range values {
-		switch field {
-		case "Why":
-			m.Why = value
-		case "From":
-			m.From = value
-		case "Budget":
-			m.Budget, err = strconv.ParseUint(value, 10, 64)
-		case "Test":
-			test.Args, err = words(value)
-		case "Says":
-			test.Says = value
-			_, err = regexp.Compile(value)
-		case "Invariant":
-			test.Invariant, err = invariant(value)
-		default:
-			err = errors.New("the fields are Why, From, Budget, Test, Says and Invariant")
-		}
-		if err != nil {
-			return nil, fmt.Errorf("header field %q: %w", field, err)
-		}
+	return values
+}
+
+func (m *Mutant) set(field, value string) (err error) {
+	switch field {
+	case "Why":
+		m.Why = value
+	case "From":
+		m.From = value
+	case "Budget":
+		m.Budget, err = strconv.ParseUint(value, 10, 64)
+	case "Test":
+		m.Test.Args, err = words(value)
+	case "Says":
+		m.Test.Says = value
+		_, err = regexp.Compile(value)
+	case "Invariant":
+		m.Test.Invariant, err = invariant(value)
+	default:
+		err = errors.New("the fields are Why, From, Budget, Test, Says and Invariant")
 	}
-	if test.Args != nil {
-		m.Test = &test
+	return err
+}
+
+// check reports what a header lacks. It drops a Test without arguments.
+func (m *Mutant) check() error {
+	test := *m.Test
+	if test.Args == nil {
+		m.Test = nil
 	}
 	switch {
-	case len(diffs) == 0:
-		return nil, errors.New("the diff is missing: make one with git diff")
+	case len(m.Diffs) == 0:
+		return errors.New("the diff is missing: make one with git diff")
 	case m.Why == "":
-		return nil, errors.New("header field Why is missing")
+		return errors.New("header field Why is missing")
 	case (m.Budget > 0) == (m.Test != nil):
-		return nil, errors.New("the header needs either Budget or Test")
+		return errors.New("the header needs either Budget or Test")
 	case (m.Test != nil) != (test.Says != ""):
-		return nil, errors.New("header fields Test and Says belong together: without Says a build failure passes for a failing test")
+		return errors.New("header fields Test and Says belong together: without Says a build failure passes for a failing test")
 	case m.Test == nil && test.Invariant != 0:
-		return nil, errors.New("header field Invariant needs a Test")
+		return errors.New("header field Invariant needs a Test")
 	}
-	return m, nil
+	return nil
 }
 
 // words splits the arguments of a command. Single quotes protect spaces.
