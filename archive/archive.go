@@ -76,7 +76,9 @@ type Archive struct {
 	health     health
 }
 
-// signedFor is how long a PUT may begin, by the store's clock, after it was signed.
+// signedFor is how long a PUT may begin after it was signed. It is signed with the store's
+// clock and before the register write, so by the store's clock it begins at most signedFor
+// after that write was sent, however wrong this machine's clock is.
 const signedFor = 5 * time.Minute
 
 // uploadTime bounds one upload, as [bucket.Expirer] says.

@@ -71,7 +71,7 @@ func (s *shard) restore(ctx context.Context, i int) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	err = s.send(ctx, &parcel{o, body}, signed)
+	_, err = s.send(ctx, &parcel{o, body}, signed)
 	if errors.Is(err, errVoid) {
 		return false, nil
 	}

@@ -48,7 +48,7 @@ func (s *shard) store(ctx context.Context, runs []run) error {
 	if err != nil {
 		return err
 	}
-	signed := s.Now()
+	signed := s.Store.StoreTime(s.Now())
 	if err := s.write(ctx, next); err != nil {
 		return err
 	}
@@ -56,13 +56,36 @@ func (s *shard) store(ctx context.Context, runs []run) error {
 	if err := s.confirm(ctx, s.claim); err != nil {
 		return err
 	}
-	for i := range parcels {
-		if err := s.send(ctx, &parcels[i], signed); err != nil {
-			return err
-		}
+	if err := s.sendAll(ctx, parcels, signed); err != nil {
+		return err
 	}
 	s.sent = true
 	return nil
+}
+
+// sendAll stores objects one after the other under one signature. When that has expired
+// each further object is signed alone: some stores refuse an upload that ends after its
+// signature has expired, so two slow uploads cannot share one.
+func (s *shard) sendAll(ctx context.Context, parcels []parcel, signed time.Time) (err error) {
+	alone := false
+	for i := range parcels {
+		if alone = alone || s.expired(signed); alone {
+			if signed, err = s.again(ctx); err != nil {
+				return err
+			}
+		}
+		expired, err := s.send(ctx, &parcels[i], signed)
+		if err != nil {
+			return err
+		}
+		alone = alone || expired
+	}
+	return nil
+}
+
+// expired reports that a signature has expired by the store's clock.
+func (s *shard) expired(signed time.Time) bool {
+	return s.Store.StoreTime(s.Now()).Sub(signed) >= signedFor
 }
 
 // planned says of a run which object it becomes.
@@ -121,29 +144,32 @@ func (s *shard) pack(o *Planned, entries []Entry) ([]byte, error) {
 }
 
 // send stores an object, or finds that it is stored. What was sent without a clear
-// answer is looked for, and sent again under a new signature.
-func (s *shard) send(ctx context.Context, p *parcel, signed time.Time) error {
+// answer is looked for, and sent again under a new signature. It reports whether a
+// signature has expired.
+func (s *shard) send(ctx context.Context, p *parcel, signed time.Time) (expired bool, err error) {
 	for try := 1; ; try++ {
 		answer := s.put(ctx, p, signed)
 		if answer == nil {
 			s.observe(p.Planned)
-			return nil
+			return expired, nil
 		}
+		late := errors.Is(answer, bucket.ErrExpired) || s.expired(signed)
 		stored, err := s.look(ctx, &p.Planned)
 		switch {
 		case err != nil:
-			return err
+			return expired, err
 		case stored:
 			s.observe(p.Planned)
-			return nil
-		case permanent(answer):
-			return answer
+			return expired || late, nil
+		case permanent(answer) && !late:
+			return expired, answer
 		}
+		expired = expired || late
 		if err := s.pace(ctx, try, answer); err != nil {
-			return err
+			return expired, err
 		}
 		if signed, err = s.again(ctx); err != nil {
-			return err
+			return expired, err
 		}
 	}
 }
@@ -155,16 +181,17 @@ func (s *shard) observe(o Planned) {
 	}
 }
 
-// permanent reports that a PUT was refused, and will be again. A signature that
-// has expired is often answered like a missing permission.
+// permanent reports that a PUT was refused, and will be again, unless its signature has
+// expired: stores often answer that like a missing permission.
 func permanent(err error) bool {
 	return errors.Is(err, bucket.ErrNoBucket) || errors.Is(err, bucket.ErrInvalid) || errors.Is(err, bucket.ErrDenied)
 }
 
-// again signs anew: only who still is the owner, and works under the present claim,
-// may send.
+// again returns the time of a new signature. As in store, it is made before the register
+// and the claim file are read: when both are still this owner's, nobody has waited for
+// signatures to expire since, and a later recovery waits for this one, too.
 func (s *shard) again(ctx context.Context) (signed time.Time, err error) {
-	signed = s.Now()
+	signed = s.Store.StoreTime(s.Now())
 	v, err := s.read(ctx, s.cell)
 	if err != nil {
 		return signed, err

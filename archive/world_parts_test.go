@@ -290,9 +290,30 @@ func (s storeOf) failed(err error, kind error) error {
 	return err
 }
 
+// ask is call, and notes the date of the answer.
+func (s storeOf) ask(do func(now time.Duration) error, writes bool) error {
+	var date time.Duration
+	err := s.call(func(now time.Duration) error {
+		date = now.Truncate(time.Second)
+		return do(now)
+	}, writes)
+	if !errors.Is(err, errSilent) && !errors.Is(err, errDead) {
+		s.date, s.dated = date, s.now
+	}
+	return err
+}
+
+// StoreTime implements [bucket.Expirer].
+func (s storeOf) StoreTime(now time.Time) time.Time {
+	if s.dated == 0 {
+		return now
+	}
+	return epoch.Add(s.date + s.now - s.dated)
+}
+
 // Head implements [bucket.Store].
 func (s storeOf) Head(_ context.Context, ref event.Object) (info bucket.Info, err error) {
-	err = s.call(func(time.Duration) error {
+	err = s.ask(func(time.Duration) error {
 		o := s.objects[ref.Key]
 		if o == nil {
 			return bucket.ErrNotFound
@@ -305,7 +326,7 @@ func (s storeOf) Head(_ context.Context, ref event.Object) (info bucket.Info, er
 
 // Get implements [bucket.Store].
 func (s storeOf) Get(_ context.Context, ref event.Object) (info bucket.Info, body io.ReadCloser, err error) {
-	err = s.call(func(time.Duration) error {
+	err = s.ask(func(time.Duration) error {
 		o := s.objects[ref.Key]
 		if o == nil {
 			return bucket.ErrNotFound
@@ -327,7 +348,7 @@ func (s storeOf) PutSigned(_ context.Context, ref event.Object, o bucket.Object,
 	if o.Body != nil {
 		body, _ = io.ReadAll(o.Body)
 	}
-	err = s.call(func(time.Duration) error {
+	err = s.ask(func(time.Duration) error {
 		if epoch.Add(s.now).After(signed.Add(valid)) {
 			return fmt.Errorf("%w: %s", bucket.ErrExpired, ref.Key)
 		}
@@ -363,7 +384,7 @@ func (s storeOf) List(_ context.Context, _, prefix, _ string) iter.Seq2[bucket.I
 	return func(yield func(bucket.Info, error) bool) {
 		for after := ""; ; {
 			var page []bucket.Info
-			err := s.call(func(time.Duration) error {
+			err := s.ask(func(time.Duration) error {
 				page = nil
 				for _, key := range slices.Sorted(maps.Keys(s.objects)) {
 					if len(page) < 3 && key > after && strings.HasPrefix(key, prefix) {

@@ -143,6 +143,8 @@ type proc struct {
 	dead   bool
 	frozen time.Duration // until then
 	offset time.Duration
+	date   time.Duration // what the bucket's clock showed in its latest answer, in seconds
+	dated  time.Duration // when that answer came; 0: there was none
 	format string
 	knows  string // formats, by their letters
 	codec  int    // version of the encoder
@@ -286,7 +288,7 @@ func (t *thread) crash() {
 func (w *world) worker(over *table) {
 	p := &proc{world: w, table: over, id: len(w.threads), format: "a", knows: "abc", limits: Limits{Bytes: 700, Age: 2 * time.Minute}}
 	if w.plan.skewed {
-		p.offset = w.tape.UpTo(8*time.Minute) - 4*time.Minute
+		p.offset = w.tape.UpTo(20*time.Minute) - 10*time.Minute
 	}
 	if w.plan.mixed {
 		p.format, p.codec = tape.Pick(w.tape, "a", "b", "c"), w.tape.Choose(3)

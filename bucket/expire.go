@@ -14,6 +14,11 @@ type Expirer interface {
 	// refuses with ErrExpired if it begins later than valid after that, by the
 	// store's own clock. What has begun before ends within valid, too.
 	PutSigned(ctx context.Context, ref event.Object, o Object, c Condition, signed time.Time, valid time.Duration) (etag string, err error)
+	// StoreTime returns the time with which to sign a request when the caller's clock
+	// shows now. The store's own clock has reached that time: a request that is signed
+	// with it expires no later than valid after StoreTime was called, however wrong the
+	// caller's clock is. Before the store's first answer it returns now.
+	StoreTime(now time.Time) time.Time
 }
 
 // ErrExpired: the request came too late, and wrote nothing. Sign it anew.

@@ -41,6 +41,9 @@ func (a *altered) PutSigned(ctx context.Context, ref event.Object, o bucket.Obje
 	return a.Put(ctx, ref, o, c)
 }
 
+// StoreTime implements [bucket.Expirer].
+func (*altered) StoreTime(now time.Time) time.Time { return now }
+
 func (a *altered) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {
 	if a.head != nil {
 		return a.head(ctx, ref)

@@ -165,6 +165,9 @@ func (f *Faults) PutSigned(ctx context.Context, ref event.Object, o bucket.Objec
 	})
 }
 
+// StoreTime implements [bucket.Expirer], if the store below does.
+func (f *Faults) StoreTime(now time.Time) time.Time { return f.below.(bucket.Expirer).StoreTime(now) }
+
 func (f *Faults) write(ctx context.Context, o bucket.Object, send func(context.Context, bucket.Object) (string, error)) (etag string, err error) {
 	var data []byte
 	if o.Body != nil {

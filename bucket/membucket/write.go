@@ -35,6 +35,9 @@ func (s *Store) PutSigned(ctx context.Context, ref event.Object, o bucket.Object
 	return s.Put(ctx, ref, o, c)
 }
 
+// StoreTime implements [bucket.Expirer].
+func (s *Store) StoreTime(time.Time) time.Time { return s.now().Truncate(time.Second) }
+
 func (s *Store) put(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 	if err := o.Check(); err != nil {
 		return "", err

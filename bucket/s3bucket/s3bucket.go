@@ -47,6 +47,7 @@ type Config struct {
 // Store is an S3 store. It is safe for concurrent use.
 type Store struct {
 	client *s3.Client
+	clock  *storeClock
 }
 
 var _ bucket.Store = (*Store)(nil)
@@ -79,12 +80,12 @@ func New(ctx context.Context, c Config) (*Store, error) {
 	if cfg.Credentials != nil {
 		cfg.Credentials = credentialsChain{cfg.Credentials}
 	}
-	return &Store{client: s3.NewFromConfig(cfg, func(o *s3.Options) {
-		o.UsePathStyle = c.PathStyle
-		o.HTTPClient = awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
-			t.ResponseHeaderTimeout = answerTime
-			t.MaxIdleConnsPerHost = t.MaxIdleConns // all are to one host
-		})
+	clock := &storeClock{HTTPClient: awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
+		t.ResponseHeaderTimeout = answerTime
+		t.MaxIdleConnsPerHost = t.MaxIdleConns // all are to one host
+	})}
+	return &Store{clock: clock, client: s3.NewFromConfig(cfg, func(o *s3.Options) {
+		o.UsePathStyle, o.HTTPClient = c.PathStyle, clock
 		if c.Endpoint != "" {
 			o.BaseEndpoint = aws.String(c.Endpoint)
 		}

@@ -1,0 +1,101 @@
+package archive_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/archive"
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
+)
+
+// slowUploads is a store to which each object takes a while. It checks a signature when
+// the upload begins, and some stores do when it ends.
+type slowUploads struct {
+	archive.Store
+	takes time.Duration
+	ends  bool
+	late  int // uploads whose signature had expired
+}
+
+// PutSigned implements [bucket.Expirer].
+func (s *slowUploads) PutSigned(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition, signed time.Time, valid time.Duration) (string, error) {
+	body, err := io.ReadAll(o.Body)
+	if err != nil {
+		return "", err
+	}
+	expired := func() bool { return time.Now().After(signed.Add(valid)) }
+	late := expired()
+	if !late {
+		time.Sleep(s.takes)
+		late = s.ends && expired()
+	}
+	if late {
+		s.late++
+		return "", fmt.Errorf("%w: %w", bucket.ErrExpired, bucket.ErrDenied) // as s3bucket has it
+	}
+	o.Body = bytes.NewReader(body)
+	return s.Store.Put(ctx, ref, o, c)
+}
+
+// TestBatchLongerThanSignature: objects that are uploaded one after the other for longer
+// than a signature is valid are stored without an error, and at most one upload is in
+// vain.
+func TestBatchLongerThanSignature(t *testing.T) {
+	for _, c := range []slowUploads{{takes: 2 * time.Minute}, {takes: 4 * time.Minute, ends: true}} {
+		t.Run(fmt.Sprintf("%v,ends=%v", c.takes, c.ends), func(t *testing.T) {
+			inPlace(t, 1, func(p *place) {
+				for range 10 {
+					p.put(p.shards()[0], 1)
+					time.Sleep(time.Minute)
+				}
+				slow := &slowUploads{Store: p.store, takes: c.takes, ends: c.ends}
+				p.worker("one", func(a *archive.Archive) { a.Store = slow })
+				time.Sleep(10*(c.takes+time.Minute) + 10*time.Minute)
+				p.end()
+				p.verified(p.archive("ndjson"), 10)
+				if slow.late > 1 || strings.Contains(p.log.String(), "could not be stored further") {
+					t.Errorf("%d uploads were in vain; the log says\n%s", slow.late, p.log.String())
+				}
+			})
+		})
+	}
+}
+
+// TestWrongClock: a worker whose clock is wrong stores its records, and none of its PUTs
+// begins later than 5 minutes after the intent by the store's clock.
+func TestWrongClock(t *testing.T) {
+	for _, off := range []time.Duration{-2 * time.Hour, -10 * time.Minute, 10 * time.Minute, 2 * time.Hour} {
+		t.Run(off.String(), func(t *testing.T) {
+			inPlace(t, 1, func(p *place) {
+				wrong := func(a *archive.Archive) {
+					a.Now = func() time.Time { return time.Now().Add(off) }
+				}
+				p.put(p.shards()[0], 3)
+				slow := &slowStore{Store: p.store}
+				p.worker("held up", func(a *archive.Archive) { a.Store = slow; wrong(a) })
+				time.Sleep(20 * time.Second)
+				p.end()
+				if slow.held == nil {
+					t.Fatal("nothing was sent")
+				}
+				time.Sleep(5 * time.Minute)
+				if err := slow.held(); !errors.Is(err, bucket.ErrExpired) {
+					t.Errorf("a PUT that begins 5 minutes after its intent: %v", err)
+				}
+				p.stops = nil
+				p.worker("second", wrong)
+				p.put(p.shards()[0], 3)
+				time.Sleep(time.Minute)
+				p.end()
+				p.verified(p.archive("ndjson"), 6)
+			})
+		})
+	}
+}
