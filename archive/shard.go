@@ -54,7 +54,7 @@ func (a *Archive) drive(ctx context.Context, c Claim, all []Shard, id string, to
 		err = s.step(ctx)
 	}
 	if err != nil && ctx.Err() != nil {
-		bounded, stop := context.WithTimeout(context.WithoutCancel(ctx), s.grace()/2)
+		bounded, stop := context.WithTimeout(context.WithoutCancel(ctx), s.leaveTime())
 		defer stop()
 		return errors.Join(err, s.leave(bounded))
 	}

@@ -121,7 +121,9 @@ func (w *worker) turn(ctx context.Context) (time.Duration, error) {
 
 func (a *Archive) lease() time.Duration { return cmp.Or(a.Lease, leaseTTL) }
 
-func (a *Archive) grace() time.Duration { return cmp.Or(a.Grace, defaultGrace) }
+// leaveTime bounds each of the two steps in which a shard is left: its register is
+// written, and its lease is released. Both together end within the Grace.
+func (a *Archive) leaveTime() time.Duration { return cmp.Or(a.Grace, defaultGrace) * 3 / 8 }
 
 // checkClaim ends a worker whose archive was recovered, or has lost its claim: no PUT
 // of its would be sent.
@@ -253,7 +255,7 @@ func (w *worker) try(ctx context.Context, all []Shard, id string) {
 		err := w.drive(within, w.claim, all, id, lease.Token(), func() { w.stored(id) })
 		cause := context.Cause(within)
 		stop(nil)
-		bounded, free := context.WithTimeout(context.WithoutCancel(ctx), w.grace()/2)
+		bounded, free := context.WithTimeout(context.WithoutCancel(ctx), w.leaveTime())
 		_ = lease.Release(bounded) // at worst it expires
 		free()
 		w.ended(id, err, cause)

@@ -9,10 +9,10 @@ import (
 	"log/slog"
 	"os"
 	"regexp"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/pawlhq/pawl/archive"
 	"github.com/pawlhq/pawl/event"
@@ -48,8 +48,9 @@ func newArchiveRunCommand(a *app) *cobra.Command {
 		Use:   "run [NAME...]",
 		Short: "Store records until told to end",
 		Long: `Run stores the records of all archives of pawl.yaml, or of those named. Any number of
-workers may run over one ledger: they share the shards. SIGINT or SIGTERM ends it
-in order; what is left in the middle another worker goes on with.`,
+workers may run over one ledger: they share the shards. After SIGINT or SIGTERM it
+leaves its shards to other workers within the grace. If one of several archives
+ends with an error, the others continue, and the exit code is 1 in the end.`,
 		Example: `  pawl archive run
   pawl archive run clicks --log-level warn`,
 		RunE: func(cmd *cobra.Command, names []string) error {
@@ -112,7 +113,8 @@ func openArchives(ctx context.Context, c *config.Config, chosen []int, l ledger.
 			return nil, err
 		}
 		one.Store, one.Registers, one.Log, one.Owner = store, registers, log, owner()
-		one.Now, one.Sleep, one.Nonce, one.Lease = time.Now, pause, nonce, time.Duration(c.Lease.TTL)
+		one.Now, one.Sleep, one.Nonce = time.Now, pause, nonce
+		one.Lease, one.Grace = time.Duration(c.Lease.TTL), time.Duration(c.Grace)
 		list = append(list, one)
 	}
 	return list, nil
@@ -173,28 +175,39 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// runArchives runs all archives until ctx ends. If one of several ends with an error, the
+// others continue, and the error is returned in the end.
 func runArchives(ctx context.Context, list []*archive.Archive) error {
-	for _, one := range list {
-		// A store that takes a write whose condition does not hold would lose records.
-		if err := one.Prove(ctx); err != nil {
-			return err
-		}
+	if len(list) == 1 {
+		return explained(runArchive(ctx, list[0]))
 	}
-	var work errgroup.Group // without a common context: one archive's trouble does not end the others
-	for _, one := range list {
-		one.Observe = func(shard string, o archive.Planned) {
-			one.Log.Info("stored", "archive", one.Name, "shard", shard, "key", o.Key, "entries", o.Count, "behind", behind(o.Arrival))
-		}
-		one.Log.Info("archive", "name", one.Name, "to", place(one.Bucket, one.Prefix), "format", one.Format)
-		work.Go(func() error {
-			err := explained(one.Run(ctx))
-			if err != nil && len(list) > 1 {
-				one.Log.Error("this archive has ended, the others go on", "name", one.Name, "error", err)
+	var work sync.WaitGroup
+	errs := make([]error, len(list))
+	for i, one := range list {
+		work.Go(func() {
+			if err := runArchive(ctx, one); err != nil {
+				errs[i] = fmt.Errorf("archive %s: %w", one.Name, err)
+				one.Log.Error("this archive has ended; the others continue", "name", one.Name, "error", err)
 			}
-			return err
 		})
 	}
-	return work.Wait()
+	work.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return failed(err, "")
+	}
+	return nil
+}
+
+func runArchive(ctx context.Context, one *archive.Archive) error {
+	// A store that takes a write whose condition does not hold would lose records.
+	if err := one.Prove(ctx); err != nil {
+		return err
+	}
+	one.Observe = func(shard string, o archive.Planned) {
+		one.Log.Info("stored", "archive", one.Name, "shard", shard, "key", o.Key, "entries", o.Count, "behind", behind(o.Arrival))
+	}
+	one.Log.Info("archive", "name", one.Name, "to", place(one.Bucket, one.Prefix), "format", one.Format)
+	return one.Run(ctx)
 }
 
 // behind is how long ago the newest record that is stored arrived. Behind a gap at
