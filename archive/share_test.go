@@ -294,3 +294,22 @@ func TestStoredObjectResetsPause(t *testing.T) {
 		p.verified(p.archive("ndjson"), 3)
 	})
 }
+
+// TestShutdownWithoutLedger: a worker ends within the grace when the ledger does not
+// answer.
+func TestShutdownWithoutLedger(t *testing.T) {
+	inPlace(t, 4, func(p *place) {
+		registers := &mortal{Store: p.ledger}
+		p.worker("one", func(a *archive.Archive) { a.Registers, a.Grace = registers, 8*time.Second })
+		for _, id := range p.shards() {
+			p.put(id, 3)
+		}
+		time.Sleep(time.Minute) // the intents are pending
+		registers.dead.Store(true)
+		began := time.Now()
+		p.end()
+		if took := time.Since(began); took > 8*time.Second {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
