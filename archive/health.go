@@ -69,14 +69,14 @@ func (h *health) mode(now time.Time) mode {
 	return probing
 }
 
-// peers are the other workers that have written their heartbeat of late.
+// peers counts the other workers with a recent heartbeat.
 type peers struct {
 	sharing, probing int
 }
 
 // share returns how many of the open shards a worker may hold. The workers in the mode
-// sharing leave one shard to each prober. If there is no such worker, nobody else can
-// store the shards, and a sick worker tries all of them.
+// sharing leave one shard to each prober. A sick worker tries all shards if no other
+// worker shares: otherwise no worker would store them while the store fails for all.
 func (p peers) share(open int, own mode) int {
 	switch {
 	case own == sharing:

@@ -188,8 +188,8 @@ func permanent(err error) bool {
 }
 
 // again returns the time of a new signature. As in store, it is made before the register
-// and the claim file are read: when both are still this owner's, nobody has waited for
-// signatures to expire since, and a later recovery waits for this one, too.
+// and the claim file are read. If both are unchanged then, a recovery can begin only
+// later, and its wait covers this signature.
 func (s *shard) again(ctx context.Context) (signed time.Time, err error) {
 	signed = s.Store.StoreTime(s.Now())
 	v, err := s.read(ctx, s.cell)

@@ -21,8 +21,7 @@ import (
 	"github.com/pawlhq/pawl/ledger/memledger"
 )
 
-// mortal are the registers as a process sees them that dies: from then on none of its
-// requests arrives.
+// mortal is the ledger of a process that can die: after that no request arrives.
 type mortal struct {
 	*memledger.Store
 	dead atomic.Bool

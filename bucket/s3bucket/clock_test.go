@@ -40,8 +40,8 @@ func TestStoreTime(t *testing.T) {
 	near(-3 * time.Hour)
 }
 
-// TestSignedWithStoreTime holds real stores to it that they accept what is signed with
-// the estimate of their clock, whatever the caller's clock shows.
+// TestSignedWithStoreTime: real stores accept requests that are signed with the estimate of
+// their clock, whatever the caller's clock shows.
 func TestSignedWithStoreTime(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
 		store := open(t, srv, srv.SecretKey)
