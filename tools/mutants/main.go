@@ -4,10 +4,10 @@
 //	go run ./tools/mutants list
 //	go run ./tools/mutants reanchor
 //
-// Reanchor rewrites each patch that no longer applies, or whose lines have moved. It
-// merges as git rebase does: the base is the sources at the commit that last changed
-// the patch. If a patch conflicts with the sources, reanchor prints the conflict, keeps
-// the patch and exits with 3.
+// Reanchor rewrites each patch that no longer applies. A patch whose lines have only
+// moved still applies. Reanchor merges as git rebase does: the base is the sources at
+// the commit that last changed the patch. If a patch conflicts with the sources,
+// reanchor prints the conflict, keeps the patch and exits with 3.
 package main
 
 import (

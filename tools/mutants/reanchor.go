@@ -48,7 +48,7 @@ func reanchor(ctx context.Context, w io.Writer, root string) (conflicts int, err
 // patch is the file of one mutant.
 type patch struct{ root, name string }
 
-// update rewrites the patch if it does not apply at its lines.
+// update rewrites the patch if it does not apply.
 func (p *patch) update(ctx context.Context, diffs []*gitdiff.File) (rewritten bool, err error) {
 	var out bytes.Buffer
 	for _, d := range diffs {
@@ -59,15 +59,14 @@ func (p *patch) update(ctx context.Context, diffs []*gitdiff.File) (rewritten bo
 		if err != nil {
 			return false, fmt.Errorf("read what the patch changes: %w", err)
 		}
-		changed, moved, err := mutants.Apply(string(current), d)
+		changed, err := mutants.Apply(string(current), d)
 		if err != nil {
+			rewritten = true
 			changed, err = p.merge(ctx, string(current), d)
-			moved = true
 		}
 		if err != nil {
 			return false, err
 		}
-		rewritten = rewritten || moved
 		diff, err := diffOf(ctx, d.OldName, string(current), changed)
 		if err != nil {
 			return false, err
@@ -105,7 +104,7 @@ func (p *patch) merge(ctx context.Context, current string, d *gitdiff.File) (str
 	if err != nil {
 		return "", err
 	}
-	changed, _, err := mutants.Apply(string(base), d)
+	changed, err := mutants.Apply(string(base), d)
 	if err != nil {
 		return "", conflict{fmt.Errorf("the patch did not apply when it was committed in %.12s: %w", id, err)}
 	}

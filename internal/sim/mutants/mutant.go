@@ -59,7 +59,7 @@ func (m *Mutant) Apply(root string) (map[string]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("mutant %s: %w", m.Name, err)
 		}
-		if files[d.OldName], _, err = Apply(string(b), d); err != nil {
+		if files[d.OldName], err = Apply(string(b), d); err != nil {
 			return nil, fmt.Errorf("mutant %s: %w", m.Name, err)
 		}
 	}

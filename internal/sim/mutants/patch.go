@@ -135,10 +135,9 @@ func invariant(name string) (sim.Invariant, error) {
 	return 0, fmt.Errorf("unknown invariant %q", name)
 }
 
-// Apply returns the changed text. Hunks may have moved: Apply finds the place
-// where their context and deleted lines occur, and reports in moved whether that is
-// elsewhere than the diff states.
-func Apply(text string, d *gitdiff.File) (changed string, moved bool, err error) {
+// Apply returns the changed text. It applies a hunk whose lines have moved where its
+// context and deleted lines occur, if they occur once.
+func Apply(text string, d *gitdiff.File) (string, error) {
 	lines := slices.Collect(strings.Lines(text))
 	var out strings.Builder
 	next, shift := 0, 0 // the first line that is not in out yet; how far the last hunk has moved
@@ -155,16 +154,15 @@ func Apply(text string, d *gitdiff.File) (changed string, moved bool, err error)
 		stated := int(hunk.OldPosition) - 1
 		at, err := locate(lines, before, next, stated+shift)
 		if err != nil {
-			return "", false, fmt.Errorf("%s, hunk @@ -%d @@: %w", d.OldName, hunk.OldPosition, err)
+			return "", fmt.Errorf("%s, hunk @@ -%d @@: %w", d.OldName, hunk.OldPosition, err)
 		}
 		shift = at - stated
-		moved = moved || shift != 0
 		out.WriteString(strings.Join(lines[next:at], ""))
 		out.WriteString(strings.Join(after, ""))
 		next = at + len(before)
 	}
 	out.WriteString(strings.Join(lines[next:], ""))
-	return out.String(), moved, nil
+	return out.String(), nil
 }
 
 // locate returns where want occurs in lines[from:]: at the expected index, or else at

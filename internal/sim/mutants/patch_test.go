@@ -66,17 +66,16 @@ func TestHunksAreRelocated(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		text, want string // want "": an error
-		moved      bool
 	}{
 		{text: "a\nb\nc\nd\ne\n", want: "a\nb\nC\nd\ne\n"},
-		{text: "0\n0\na\nb\nc\nd\ne\n", want: "0\n0\na\nb\nC\nd\ne\n", moved: true},
+		{text: "0\n0\na\nb\nc\nd\ne\n", want: "0\n0\na\nb\nC\nd\ne\n"},
 		{text: "a\nb\nc\nd\nb\nc\nd\n", want: "a\nb\nC\nd\nb\nc\nd\n"}, // at its line
 		{text: "a\n0\nb\nc\nd\nb\nc\nd\n"},                             // ambiguous
 		{text: "a\nb\nx\nd\n"},
 	} {
-		got, moved, err := Apply(tc.text, diffs[0])
-		if got != tc.want || moved != tc.moved || (err != nil) != (tc.want == "") {
-			t.Errorf("%q: %q, moved %v, %v", tc.text, got, moved, err)
+		got, err := Apply(tc.text, diffs[0])
+		if got != tc.want || (err != nil) != (tc.want == "") {
+			t.Errorf("%q: %q, %v", tc.text, got, err)
 		}
 	}
 }
