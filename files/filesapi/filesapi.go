@@ -15,7 +15,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -56,7 +56,8 @@ type server struct {
 	estimates *graphql.Schema
 	cursors   cursors
 	limits    *lru.Cache[string, *limit]
-	spooled   atomic.Int64 // bytes of bodies on the disk
+	spooling  sync.Mutex // guards spooled, here and in limits
+	spooled   int64      // bytes of bodies on the disk that take room
 }
 
 // maxSubjects is how many subjects' rates are remembered.

@@ -65,7 +65,11 @@ func checkPromise(p files.Promise, max int64) error {
 	if p.Size < 0 || p.Size > max {
 		return refuse(http.StatusUnprocessableEntity, "a file has up to "+strconv.FormatInt(max, 10)+" bytes")
 	}
-	if media, _, err := mime.ParseMediaType(p.ContentType); err != nil || media == "" || !printable.MatchString(p.ContentType) {
+	return checkType(p.ContentType)
+}
+
+func checkType(contentType string) error {
+	if media, _, err := mime.ParseMediaType(contentType); err != nil || media == "" || !printable.MatchString(contentType) {
 		return refuse(http.StatusUnprocessableEntity, "the content type must look like image/jpeg")
 	}
 	return nil

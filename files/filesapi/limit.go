@@ -16,6 +16,7 @@ import (
 type limit struct {
 	rate    *rate.Limiter
 	streams atomic.Int32
+	spooled int64         // bytes on the disk that take room; guarded by server.spooling
 	lists   chan struct{} // has one for each that is being made
 }
 

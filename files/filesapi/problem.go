@@ -58,7 +58,8 @@ func (p *problem) write(w http.ResponseWriter) {
 	if p.Status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
-	if p.Status == http.StatusServiceUnavailable || p.Status == http.StatusTooManyRequests {
+	switch p.Status {
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests, http.StatusInsufficientStorage:
 		w.Header().Set("Retry-After", "1")
 	}
 	if p.Status == http.StatusRequestTimeout {

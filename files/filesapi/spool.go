@@ -2,47 +2,87 @@ package filesapi
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/http"
 	"os"
 )
 
-// spoolFiles is for how many of the largest files there is room on the disk at a time,
-// over all subjects.
-const spoolFiles = 16
+const (
+	// spoolFiles is the number of the largest files that the disk has room for, over
+	// all subjects.
+	spoolFiles = 16
+	// spoolShare is the part of the free room that one subject may use: with a third
+	// of what is left, a subject alone gets a quarter of the room, and no number of
+	// subjects uses all of it.
+	spoolShare = 3
+	// smallBody is the number of bytes of each body that need no room, so that small
+	// files pass while the room is used up. maxStreams limits them.
+	smallBody = 1 << 20
+)
 
-// spool is a body on the disk.
+// errFull: the disk has no room for a body.
+var errFull = refuse(http.StatusInsufficientStorage, "the service has no room for the file now: try again, or send it in two steps")
+
+// spool is a body on the disk. It takes room as the bytes arrive, because a length
+// that a client declares costs the client nothing.
 type spool struct {
 	*os.File
-	s     *server
-	bytes int64 // that it takes of the room
+	s              *server
+	subject        *limit
+	written, taken int64 // bytes
 }
 
-// newSpool makes room for a body of a length; below 0: it is not known. On Unix its
-// file has no name, and goes with the process, however that ends.
-func (s *server) newSpool(length int64) (*spool, error) {
-	largest := min(s.MaxSize, maxPut)
-	p := &spool{s: s, bytes: length}
-	if length < 0 {
-		p.bytes = largest
-	}
-	if s.spooled.Add(p.bytes) > spoolFiles*largest {
-		s.spooled.Add(-p.bytes)
-		return nil, refuse(http.StatusServiceUnavailable, "too many files are on their way through the service: try again, or send them in two steps")
-	}
+// newSpool returns an empty spool for a subject. On Unix its file has no name, and is
+// removed when the process ends, however it ends.
+func (s *server) newSpool(subject *limit) (*spool, error) {
 	f, err := os.CreateTemp(s.Spool, "pawl-upload-*")
 	if err != nil {
-		s.spooled.Add(-p.bytes)
-		return nil, err
+		return nil, fmt.Errorf("%w: create a temporary file: %w", errFull, err)
 	}
-	_ = os.Remove(f.Name()) // else Close does it
-	p.File = f
-	return p, nil
+	_ = os.Remove(f.Name()) // or else Close removes it
+	return &spool{File: f, s: s, subject: subject}, nil
 }
 
-// Close gives the room back.
+// Write implements io.Writer. It fails with errFull if the subject has no room left, or
+// the disk.
+func (p *spool) Write(b []byte) (int, error) {
+	if more := max(p.written+int64(len(b))-smallBody, 0) - p.taken; !p.take(more) {
+		return 0, errFull
+	}
+	n, err := p.File.Write(b)
+	p.written += int64(n)
+	if err != nil {
+		err = fmt.Errorf("%w: %w", errFull, err)
+	}
+	return n, err
+}
+
+// take takes room for more bytes, and reports whether there was any.
+func (p *spool) take(more int64) bool {
+	if more == 0 {
+		return true
+	}
+	p.s.spooling.Lock()
+	defer p.s.spooling.Unlock()
+	free := spoolFiles*min(p.s.MaxSize, maxPut) - p.s.spooled - more
+	if p.subject.spooled+more > free/spoolShare {
+		return false
+	}
+	p.taken += more
+	p.s.spooled += more
+	p.subject.spooled += more
+	return true
+}
+
+// Close removes the file and returns its room.
 func (p *spool) Close() error {
-	defer p.s.spooled.Add(-p.bytes)
+	defer func() {
+		p.s.spooling.Lock()
+		defer p.s.spooling.Unlock()
+		p.s.spooled -= p.taken
+		p.subject.spooled -= p.taken
+	}()
 	err := p.File.Close()
 	if removed := os.Remove(p.Name()); !errors.Is(removed, fs.ErrNotExist) {
 		err = errors.Join(err, removed)

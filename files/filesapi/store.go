@@ -27,13 +27,15 @@ func (s *server) store(q *request) (_ *answer, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if media, _, _ := mime.ParseMediaType(q.Header.Get("Content-Type")); media == "multipart/form-data" {
-		return nil, refuse(http.StatusUnsupportedMediaType, "the body is a form: send the file's bytes alone, with their own Content-Type")
+	contentType, err := q.fileType()
+	if err != nil {
+		return nil, err
 	}
 	if q.ContentLength > min(s.MaxSize, maxPut) {
 		return nil, s.tooLong()
 	}
-	end, err := s.limit(q.subject).stream()
+	subject := s.limit(q.subject)
+	end, err := subject.stream()
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +43,7 @@ func (s *server) store(q *request) (_ *answer, err error) {
 	if err := s.fits(q, entity, key); err != nil {
 		return nil, err
 	}
-	spool, err := s.newSpool(q.ContentLength)
+	spool, err := s.newSpool(subject)
 	if err != nil {
 		return nil, err
 	}
@@ -50,6 +52,7 @@ func (s *server) store(q *request) (_ *answer, err error) {
 	if err != nil {
 		return nil, err
 	}
+	p.ContentType = contentType
 	f, err := s.Files.Store(q.Context(), entity, key, p, spool)
 	if err != nil {
 		return nil, err
@@ -70,16 +73,27 @@ func (s *server) tooLong() error {
 	return refuse(http.StatusRequestEntityTooLarge, "the file is too long")
 }
 
-// receive keeps the body, and returns what it is.
+// fileType returns the content type of the file that the body holds.
+func (q *request) fileType() (string, error) {
+	contentType := q.Header.Get("Content-Type")
+	if media, _, _ := mime.ParseMediaType(contentType); media == "multipart/form-data" {
+		return "", refuse(http.StatusUnsupportedMediaType, "the body is a form: send the file's bytes alone, with their own Content-Type")
+	}
+	if contentType == "" {
+		contentType = "application/octet-stream"
+	}
+	return contentType, checkType(contentType)
+}
+
+// receive writes the body to the spool, and returns its length and sum.
 func (s *server) receive(q *request, spool io.WriteSeeker) (p files.Promise, err error) {
 	sum := sha256.New()
-	p.ContentType = q.Header.Get("Content-Type")
-	if p.ContentType == "" {
-		p.ContentType = "application/octet-stream"
-	}
 	p.Size, err = io.Copy(io.MultiWriter(spool, sum), http.MaxBytesReader(q.w, q.Body, min(s.MaxSize, maxPut)))
 	if _, long := errors.AsType[*http.MaxBytesError](err); long {
 		return p, s.tooLong()
+	}
+	if errors.Is(err, errFull) {
+		return p, err
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return p, errSlow
@@ -88,8 +102,6 @@ func (s *server) receive(q *request, spool io.WriteSeeker) (p files.Promise, err
 		return p, refuse(http.StatusBadRequest, "the body broke off")
 	}
 	sum.Sum(p.SHA256[:0])
-	if _, err := spool.Seek(0, io.SeekStart); err != nil {
-		return p, err
-	}
-	return p, checkPromise(p, s.MaxSize)
+	_, err = spool.Seek(0, io.SeekStart)
+	return p, err
 }

@@ -1,0 +1,150 @@
+package filesapi_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lestrrat-go/jwx/v3/jwt"
+
+	"github.com/pawlhq/pawl/files"
+	"github.com/pawlhq/pawl/files/filesapi"
+	"github.com/pawlhq/pawl/files/memindex"
+)
+
+// stored is a bucket in memory that knows the length and sum of each object.
+type stored struct {
+	files.Objects
+	mu      sync.Mutex
+	objects map[string]files.Seen
+}
+
+// Sign implements files.Objects.
+func (o *stored) Sign(context.Context, *files.File, time.Time) (files.SignedRequest, error) {
+	return files.SignedRequest{URL: "https://store.example/"}, nil
+}
+
+// Put implements files.Objects.
+func (o *stored) Put(_ context.Context, f *files.File, body io.ReadSeeker) error {
+	sum := sha256.New()
+	n, err := io.Copy(sum, body)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.objects[f.Key] = files.Seen{Found: true, Size: n, SHA256: [32]byte(sum.Sum(nil)), Date: time.Now()}
+	return err
+}
+
+// Look implements files.Objects.
+func (o *stored) Look(_ context.Context, key string) (files.Seen, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	seen := o.objects[key]
+	seen.Date = time.Now()
+	return seen, nil
+}
+
+// endless is a body that sends bytes up to a number, and then blocks until ctx ends.
+type endless struct {
+	ctx  context.Context
+	left int
+}
+
+func (e *endless) Read(p []byte) (int, error) {
+	if e.left == 0 {
+		<-e.ctx.Done()
+		return 0, e.ctx.Err()
+	}
+	n := min(len(p), e.left)
+	e.left -= n
+	return n, nil
+}
+
+func (e *endless) Close() error { return nil }
+
+// spoolAPI returns an API whose largest file has 2 MiB, so that the room is 32 MiB,
+// and a function that posts a file as a subject.
+func spoolAPI(t *testing.T, dir string) func(subject string, body io.Reader) *httptest.ResponseRecorder {
+	service := &files.Service{Index: memindex.New(), Objects: &stored{objects: map[string]files.Seen{}}, Times: files.DefaultTimes()}
+	tokens := must(filesapi.NewTokens(must(filesapi.Secret(secret)), ""))
+	h := must(filesapi.New(filesapi.Config{
+		Files: service, Tokens: tokens, Cursors: secret, MaxSize: 2 << 20, Spool: dir, Logger: slog.New(slog.DiscardHandler),
+	}))
+	return func(subject string, body io.Reader) *httptest.ResponseRecorder {
+		r := httptest.NewRequestWithContext(t.Context(), "POST", "/v1/files?entity=e", body)
+		r.ContentLength = -1
+		r.Header.Set("Authorization", "Bearer "+token(t, "write:*", func(j jwt.Token) error { return j.Set(jwt.SubjectKey, subject) }))
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w
+	}
+}
+
+// TestSpoolShares: however many subjects send as much as they may, the small files of
+// another subject pass; and against eight of them its largest file does, too.
+func TestSpoolShares(t *testing.T) {
+	for subjects, largest := range map[int]int{1: 201, 4: 201, 8: 201, 40: 507} {
+		t.Run(fmt.Sprint(subjects), func(t *testing.T) {
+			dir := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				post := spoolAPI(t, dir)
+				ctx, end := context.WithCancel(t.Context())
+				var sending sync.WaitGroup
+				var mu sync.Mutex
+				refused := 0
+				for i := range 4 * subjects {
+					sending.Go(func() {
+						if got := post(fmt.Sprint("hostile", i/4), &endless{ctx, 2 << 20}); got.Code == http.StatusInsufficientStorage {
+							mu.Lock()
+							defer mu.Unlock()
+							refused++
+						}
+					})
+				}
+				synctest.Wait()
+				if full := subjects >= 8; full != (refused > 0) { // four subjects get a seventh each: all that they send
+					t.Errorf("%d streams of %d subjects are refused", refused, subjects)
+				}
+				for range 50 {
+					if got := post("ann", strings.NewReader("x")); got.Code != http.StatusCreated {
+						t.Errorf("a small file: %d %s", got.Code, got.Body)
+					}
+				}
+				if got := post("ann", bytes.NewReader(make([]byte, 1<<20))); got.Code != http.StatusCreated {
+					t.Errorf("a file of 1 MiB: %d %s", got.Code, got.Body)
+				}
+				if got := post("ann", bytes.NewReader(make([]byte, 2<<20))); got.Code != largest {
+					t.Errorf("the largest file: %d %s", got.Code, got.Body)
+				}
+				end()
+				sending.Wait()
+				for i := range 4 {
+					sending.Go(func() {
+						if got := post("bob", bytes.NewReader(make([]byte, 2<<20))); got.Code != http.StatusCreated {
+							t.Errorf("afterwards, file %d: %d %s", i, got.Code, got.Body)
+						}
+					})
+				}
+				sending.Wait()
+			})
+		})
+	}
+}
+
+// TestSpoolWithoutDisk: a service that cannot keep a body says so.
+func TestSpoolWithoutDisk(t *testing.T) {
+	post := spoolAPI(t, filepath.Join(t.TempDir(), "none"))
+	if got := post("ann", strings.NewReader("x")); got.Code != http.StatusInsufficientStorage || got.Header().Get("Retry-After") == "" {
+		t.Errorf("%d %s", got.Code, got.Body)
+	}
+}
