@@ -34,48 +34,54 @@ func checkDocument(text string) *problem {
 	var s scanner.Scanner
 	s.Init(strings.NewReader(text))             // the library uses the default mode
 	s.Error = func(*scanner.Scanner, string) {} // the library reports it
-	var definitions, selections, dots, braces, parentheses int
+	var d documentCount
 	last := rune(scanner.EOF)
 	for token := s.Scan(); token != scanner.EOF; last, token = token, s.Scan() {
-		switch token {
-		case '#':
+		switch {
+		case token == '#':
 			skipComment(&s)
-		case scanner.String:
-			if s.Peek() == '"' && s.TokenText() == `""` {
-				skipBlockString(&s)
-			}
-		case '(':
-			parentheses++
-		case ')':
-			parentheses--
-		case '{':
-			if parentheses == 0 && braces == 0 {
-				definitions++
-			}
-			if parentheses == 0 {
-				braces++
-			}
-		case '}':
-			if parentheses == 0 {
-				braces--
-			}
-		case '.':
-			dots++
-		case '$':
-			selections++
-		case scanner.Ident: // a name after a colon has an alias, which is counted
-			if parentheses == 0 && braces > 0 && last != ':' && last != '@' && last != '.' {
-				selections++
-			}
+		case token == scanner.String && s.Peek() == '"' && s.TokenText() == `""`:
+			skipBlockString(&s)
+		default:
+			d.add(token, last)
 		}
 	}
-	if definitions > maxFragments+1 {
+	if d.definitions > maxFragments+1 {
 		return refuse(http.StatusBadRequest, "a query has at most 50 fragments")
 	}
-	if selections+dots/len("...") > maxSelections {
+	if d.selections+d.dots/len("...") > maxSelections {
 		return refuse(http.StatusBadRequest, "a query has at most 500 selections and variables")
 	}
 	return nil
+}
+
+// documentCount counts what makes the validation of a document slow.
+type documentCount struct{ definitions, selections, dots, braces, parentheses int }
+
+// add counts a token that follows another one.
+func (d *documentCount) add(token, last rune) {
+	outside := d.parentheses == 0 // of arguments
+	switch {
+	case token == '(':
+		d.parentheses++
+	case token == ')':
+		d.parentheses--
+	case token == '.':
+		d.dots++
+	case token == '$':
+		d.selections++
+	case token == '{' && outside:
+		if d.braces == 0 {
+			d.definitions++
+		}
+		d.braces++
+	case token == '}' && outside:
+		d.braces--
+	case token == scanner.Ident && outside && d.braces > 0:
+		if last != ':' && last != '@' && last != '.' { // a name after a colon has an alias, which is counted
+			d.selections++
+		}
+	}
 }
 
 func skipComment(s *scanner.Scanner) {

@@ -53,7 +53,10 @@ type entityNode struct {
 }
 
 func (r *root) Entity(ctx context.Context, args struct{ ID graphql.ID }) (*entityNode, error) {
-	if err := checkEntity(string(args.ID)); err != nil && budgetOf(ctx).estimate == nil {
+	if budgetOf(ctx).estimate != nil {
+		return &entityNode{s: r.s}, nil // the library panics at an ID with control characters
+	}
+	if err := checkEntity(string(args.ID)); err != nil {
 		return nil, err
 	}
 	return &entityNode{r.s, string(args.ID)}, nil
