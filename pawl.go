@@ -67,6 +67,15 @@ func RetryAfter(err error, d time.Duration) error { return worker.RetryAfter(err
 // until it does, and however long that takes, the attempts are not counted.
 func Outage(err error) error { return worker.Outage(err) }
 
+// OutageIfShared marks an error that is an outage of the receiver if that many
+// objects of the pipeline meet the same cause without a success between: a refused
+// connection, for example. The first of them use up an attempt. Then the pipeline
+// backs off, one object at a time probes the receiver, and attempts are not counted
+// until Retry.Outage has passed.
+func OutageIfShared(err error, cause string, objects int) error {
+	return worker.OutageIfShared(err, cause, objects)
+}
+
 // Config says what a Pawl works with. Ledger and Pipelines are required; zero
 // values elsewhere take the defaults named.
 type Config struct {
@@ -169,6 +178,9 @@ type Retry struct {
 	Attempts int           // before the object is dead, outages of the store aside; default 8
 	Base     time.Duration // first back-off, doubling; default 1 s
 	Max      time.Duration // longest back-off; default 5 min
+	// Outage is how long attempts are not counted while the receiver of a pipeline is
+	// down. After that, objects can die again, until one succeeds. Default 24 h.
+	Outage time.Duration
 }
 
 // Pipeline is one effect on a set of objects.

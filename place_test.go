@@ -20,7 +20,7 @@ func TestDefaults(t *testing.T) {
 	got.setDefaults()
 	want := Config{
 		Lease:       Lease{TTL: 30 * time.Second, Skew: 5 * time.Second, Horizon: 15 * time.Minute},
-		Retry:       Retry{Attempts: 8, Base: time.Second, Max: 5 * time.Minute},
+		Retry:       Retry{Attempts: 8, Base: time.Second, Max: 5 * time.Minute, Outage: 24 * time.Hour},
 		Concurrency: 16, Backlog: 1000, MaxBytes: 1 << 30, Sweep: time.Second, Grace: 20 * time.Second,
 		Audit: Audit{Settle: 12 * time.Hour, Retain: 720 * time.Hour, MaxDelay: 24 * time.Hour},
 	}
@@ -34,7 +34,7 @@ func TestDefaults(t *testing.T) {
 	logger := slog.New(slog.DiscardHandler)
 	own := Config{
 		Lease:       Lease{TTL: 2 * time.Second, Skew: 3 * time.Second, Horizon: 4 * time.Second},
-		Retry:       Retry{Attempts: 5, Base: 6 * time.Second, Max: 7 * time.Second},
+		Retry:       Retry{Attempts: 5, Base: 6 * time.Second, Max: 7 * time.Second, Outage: 17 * time.Second},
 		Concurrency: 8, Backlog: 9, MaxBytes: 10, Sweep: 11 * time.Second, Grace: 12 * time.Second, Logger: logger,
 		Audit: Audit{Every: 13 * time.Second, Settle: 14 * time.Second, Retain: 15 * time.Second, MaxDelay: 16 * time.Second},
 	}

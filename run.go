@@ -41,7 +41,7 @@ func New(cfg Config) (*Pawl, error) {
 	return &Pawl{cfg: cfg, auditor: auditor, worker: worker.New(worker.Config{
 		Ledger: cfg.Ledger, Objects: cfg.Objects, Pipelines: pipelines, Policy: cfg.policy(),
 		Concurrency: cfg.Concurrency, Backlog: cfg.Backlog, MaxBytes: cfg.MaxBytes,
-		Sweep: cfg.Sweep, Grace: cfg.Grace, AckSettled: cfg.Ack == AckSettled, Logger: cfg.Logger, Observer: cfg.Observer,
+		Sweep: cfg.Sweep, Outage: cfg.Retry.Outage, Grace: cfg.Grace, AckSettled: cfg.Ack == AckSettled, Logger: cfg.Logger, Observer: cfg.Observer,
 	})}, nil
 }
 
@@ -150,6 +150,7 @@ func (c *Config) setDefaults() {
 	c.Retry.Attempts = cmp.Or(c.Retry.Attempts, d.Attempts)
 	c.Retry.Base = cmp.Or(c.Retry.Base, d.Base)
 	c.Retry.Max = cmp.Or(c.Retry.Max, max(d.Max, c.Retry.Base))
+	c.Retry.Outage = cmp.Or(c.Retry.Outage, 24*time.Hour)
 	c.Concurrency = cmp.Or(c.Concurrency, 16)
 	c.Backlog = cmp.Or(c.Backlog, 1000)
 	c.MaxBytes = cmp.Or(c.MaxBytes, 1<<30)

@@ -17,7 +17,8 @@ import (
 //
 // nil commits the effect. An error is tried again with back-off; wrap it with
 // [Permanent] where trying the same content again is useless, with [RetryAfter]
-// where the other side said when, or with [Outage] where the object is not at fault.
+// where the other side said when, with [Outage] where the object is not at fault, or
+// with [OutageIfShared] where it is not at fault if other objects fail in the same way.
 // A shortage of this machine (of descriptors, processes, memory or disk) anywhere in
 // the error is an outage without that.
 type Handler interface {

@@ -107,6 +107,7 @@ func (c *Config) validateBounds() (errs []error) {
 	atLeast("the lease's horizon", c.Lease.Horizon, 0)
 	atLeast("the first back-off", c.Retry.Base, time.Millisecond)
 	atLeast("the longest back-off", c.Retry.Max, c.Retry.Base)
+	atLeast("the longest outage", c.Retry.Outage, 0)
 	atLeast("the grace", c.Grace, 0)
 	if c.Audit.Every != 0 {
 		atLeast("the time between two audits", c.Audit.Every, time.Second)

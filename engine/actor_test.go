@@ -290,6 +290,9 @@ func (a *actor) finish(k *task, r engine.Result) {
 	f.Ending.Unsure = f.Ending.Sent && a.faulty() && a.chance(20)
 	if r == engine.Failed {
 		f.Failure = ledger.Failure{Message: "no luck", Permanent: a.chance(10), After: a.upTo(10 * time.Second)}
+		if a.chance(50) {
+			f.Shared = engine.Shared{Cause: "down", Objects: a.pick(2, 5)}
+		}
 	}
 	a.sent[k.Key] = f.Ending.Sent
 	if k.calm && r == engine.Completed {

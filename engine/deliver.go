@@ -75,6 +75,7 @@ func (e *Engine) settled(en *entry) {
 var (
 	errElsewhere = errors.New("another worker is processing the object")
 	errBackOff   = errors.New("the object failed and is backing off")
+	errOutage    = errors.New("the pipeline's receiver is down")
 	errStopping  = errors.New("the worker is shutting down")
 	errPuzzled   = errors.New("the object's row cannot be read")
 )
@@ -88,6 +89,8 @@ func (e *Engine) handBack(en *entry) {
 			after, err = en.row.Lease.Until.Sub(e.now), errElsewhere
 		case en.row.RetryAt.After(e.now):
 			after, err = en.row.RetryAt.Sub(e.now), errBackOff
+		case e.lane(en.key).outage.active() && !e.draining:
+			after, err = max(e.lane(en.key).outage.probeAt.Sub(e.now), 0), errOutage
 		}
 		e.refuse(o.delivery, after, err)
 	}

@@ -24,6 +24,7 @@ type Config struct {
 	Batch   int           // changes in a batch
 	Cache   int           // rows remembered after their entry is gone
 	Sweep   time.Duration // how often each pipeline's due rows are asked for; 0: never
+	Outage  time.Duration // how long attempts are not counted while a receiver is down
 	// AckSettled acknowledges a delivery only when all its objects are
 	// settled or dead, instead of when the ledger has them. It is for
 	// workers after which no other sweeps, and for ledgers that forget.
@@ -57,7 +58,9 @@ type Engine struct {
 	lastBatch  uint64
 	slots      int
 	bytes      int64
-	alone      bool // a quarantined attempt runs
+	alone      bool      // a quarantined attempt runs
+	aloneUntil time.Time // when others may begin beside it
+	took       time.Time // when a slot was last taken
 	draining   bool
 
 	sweeps   []sweep
@@ -136,6 +139,11 @@ func (e *Engine) Next() time.Time {
 	for i := range e.sweeps {
 		if s := &e.sweeps[i]; !s.asked && e.sweeping(s.lane) && (next.IsZero() || s.next.Before(next)) {
 			next = s.next
+		}
+	}
+	for _, l := range e.order {
+		if at := l.outage.probeAt; at.After(e.now) && (next.IsZero() || at.Before(next)) {
+			next = at
 		}
 	}
 	if at := e.own.next; e.looking() && (next.IsZero() || at.Before(next)) {

@@ -122,6 +122,7 @@ func (h *history) configure() {
 		Pipelines: []string{"trusted", "untrusted"}, Policy: policy(),
 		Tasks: 1 + h.rng.IntN(4), Bytes: int64(h.pick(10, 1000)), Swaps: 1 + h.rng.IntN(2), Batch: 1 + h.rng.IntN(4),
 		Cache: 1 + h.rng.IntN(5), Sweep: time.Duration(2+h.rng.IntN(15)) * time.Second,
+		Outage: time.Duration(h.pick(0, 1, 3)) * time.Minute,
 	}
 	if h.chance(30) {
 		h.cfg.AckSettled = true

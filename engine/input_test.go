@@ -77,6 +77,9 @@ func (s *script) finished(w *worker, words []string) engine.Finished {
 			in.Ending.Sent, in.Ending.Unsure = true, true
 		case "after":
 			in.Failure.After = s.duration(value)
+		case "shared":
+			cause, n, _ := strings.Cut(value, ":")
+			in.Shared = engine.Shared{Cause: cause, Objects: s.number(n)}
 		case "fence":
 			in.Fence = int64(s.number(value))
 		default:

@@ -45,6 +45,8 @@ type Finished struct {
 	Row *ledger.Row
 	// Failure says why, for Failed.
 	Failure ledger.Failure
+	// Shared, for Failed, relates the failure to those of other objects.
+	Shared Shared
 }
 
 // Result is how a task ended.

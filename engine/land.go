@@ -113,6 +113,7 @@ func (e *Engine) finished(in *Finished) {
 	}
 	en.finish, en.renew = in, false
 	e.give(en)
+	e.noteReceiver(in)
 	e.route(en)
 }
 

@@ -9,7 +9,8 @@ type lane struct {
 	running int   // slots that attempts hold
 	// own is how many slots the pipeline has for itself; 0: it shares those of
 	// Config.Tasks with others.
-	own int
+	own    int
+	outage outage
 }
 
 func (e *Engine) addLane(pipeline string) *lane {
@@ -35,6 +36,9 @@ func (e *Engine) sure() int { return max(1, e.cfg.Tasks/(2*e.sharers)) }
 
 // room reports that the pipeline may have one more slot.
 func (e *Engine) room(l *lane) bool {
+	if !l.open(e.now) {
+		return false
+	}
 	if l.own > 0 {
 		return l.running < l.own
 	}
@@ -53,8 +57,13 @@ func (e *Engine) room(l *lane) bool {
 
 // leavesToSweep reports that an object that could wait for a slot need not: enough
 // of its pipeline do, its row is in the ledger, and no message waits for it. Else
-// one slow pipeline would take all the room that there is for work.
+// one slow pipeline would take all the room that there is for work. In an outage
+// one object is enough, and messages are handed back.
 func (e *Engine) leavesToSweep(en *entry) bool {
+	if l := e.lane(en.key); l.outage.active() {
+		first := e.first(l)
+		return first != nil && first != en
+	}
 	return e.cfg.Waiting > 0 && e.cfg.Sweep > 0 && !en.queued[ready] && len(en.waiting) == 0 && !en.row.Nonce.IsZero() &&
 		len(e.lane(en.key).ready.items) >= e.cfg.Waiting
 }
@@ -69,7 +78,10 @@ func (e *Engine) take(en *entry, row *ledger.Row) bool {
 	l.running++
 	e.slots++
 	e.bytes += en.size
-	e.alone = en.alone
+	if en.alone {
+		e.alone, e.aloneUntil = true, e.now.Add(e.cfg.Policy.TTL)
+	}
+	e.took = e.now
 	return true
 }
 
@@ -99,9 +111,15 @@ func (e *Engine) give(en *entry) {
 // what is left of the bytes runs where nothing else of its pipeline does.
 func (e *Engine) fits(l *lane, row *ledger.Row) bool {
 	switch {
+	case !l.open(e.now):
+		return false
+	case e.quarantined(row) && (e.alone || !e.idle()):
+		return false
+	case !e.quarantined(row) && (e.alone && e.now.Before(e.aloneUntil) || e.waitsAlone()):
+		return false
 	case e.slots == 0:
 		return true
-	case e.alone, e.quarantined(row), e.waitsAlone(), !e.room(l):
+	case !e.room(l):
 		return false
 	}
 	return l.running == 0 || row.Want.Identity.Size <= e.cfg.Bytes-e.bytes
@@ -116,48 +134,60 @@ func (e *Engine) quarantined(row *ledger.Row) bool {
 	return row.Held() && 2*row.Attempts >= e.cfg.Policy.Attempts
 }
 
+// idle reports whether each attempt has run for at least one TTL. One that runs for
+// so long must not keep a quarantined object from beginning, and all others with it.
+func (e *Engine) idle() bool {
+	return e.slots == 0 || !e.now.Before(e.took.Add(e.cfg.Policy.TTL))
+}
+
 // waitsAlone reports that a quarantined object is next in its lane, where nothing
-// else runs: others begin no more until it has run. As long as its own lane is
-// busy, the other lanes go on.
+// else runs: other lanes begin nothing until it has begun alone. It does not hold
+// them up while its own lane is busy, or while another quarantined object runs.
 func (e *Engine) waitsAlone() bool {
+	if e.alone {
+		return false
+	}
 	for _, l := range e.order {
-		if en := e.first(l); en != nil && l.running == 0 && e.quarantined(&en.row) {
+		if en := e.first(l); en != nil && l.running == 0 && l.open(e.now) && e.quarantined(&en.row) {
 			return true
 		}
 	}
 	return false
 }
 
-// first returns the first of a lane that waits for a slot. Whoever is before it
-// waits no more.
+// first returns the first of a lane that waits for a slot and may begin next. It
+// drops the entries that wait no more. While a quarantined object runs for more than
+// one TTL, it leaves others in quarantine to the sweep, so that they do not hold up
+// their lane.
 func (e *Engine) first(l *lane) *entry {
-	en := l.ready.peek()
-	for en != nil && !e.waits(en) {
+	for range len(l.ready.items) {
+		en := l.ready.peek()
+		deferred := e.alone && !e.now.Before(e.aloneUntil) && e.quarantined(&en.row)
+		if e.waits(en) && !deferred {
+			return en
+		}
 		l.ready.pop()
-		en = l.ready.peek()
+		switch {
+		case !e.waits(en):
+		case e.cfg.Sweep > 0 && len(en.waiting) == 0:
+			e.retire(en)
+		default:
+			l.ready.push(en)
+		}
 	}
-	return en
+	return nil
 }
 
 // nextReady returns the next entry that can have a slot: pipelines take turns.
 func (e *Engine) nextReady() *entry {
 	for i := range e.order {
 		l := e.order[(e.turn+i)%len(e.order)]
-		if en := e.first(l); en != nil && e.fitsNext(l, en) {
+		if en := e.first(l); en != nil && e.fits(l, &en.row) {
 			e.turn = (e.turn + i + 1) % len(e.order)
 			return en
 		}
 	}
 	return nil
-}
-
-// fitsNext is fits for the first of a lane: a quarantined one has waited until
-// nothing else runs.
-func (e *Engine) fitsNext(l *lane, en *entry) bool {
-	if e.slots == 0 && e.waitsAlone() {
-		return e.quarantined(&en.row)
-	}
-	return e.fits(l, &en.row)
 }
 
 // waits reports that an entry taken from the ready queue still waits for a

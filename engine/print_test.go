@@ -56,6 +56,7 @@ var facts = map[engine.Fact]string{
 	engine.Died: "died", engine.TookOver: "took over", engine.LostLease: "lost its lease", engine.Erred: "erred", engine.Outage: "met an outage",
 	engine.ShapeChanged: "shape changed", engine.Committed: "committed", engine.NothingToDo: "nothing to do",
 	engine.Unreadable: "unreadable", engine.Disordered: "disordered",
+	engine.ReceiverDown: "receiver down", engine.ReceiverUp: "receiver up",
 	engine.Raised: "raised", engine.Duplicate: "duplicate", engine.Stale: "stale", engine.Acknowledged: "acknowledged",
 	engine.HandedBack: "handed back", engine.Claimed: "claimed", engine.GivenBack: "given back",
 	engine.Wrote: "wrote", engine.Refused: "refused",
@@ -64,7 +65,11 @@ var facts = map[engine.Fact]string{
 // report prints how long something took where all is reported.
 func (p *printer) report(r *engine.Report) {
 	p.printf("report")
-	if r.Key != (ledger.RowKey{}) {
+	switch r.Key {
+	case ledger.RowKey{}:
+	case ledger.RowKey{Pipeline: r.Key.Pipeline}:
+		p.printf(" %s", r.Key.Pipeline)
+	default:
 		p.printf(" %s", keyText(r.Key))
 	}
 	p.printf(": %s", facts[r.What])

@@ -35,11 +35,13 @@ const (
 	NothingToDo                  // an attempt found the effect committed already. Took: the attempt
 	Unreadable                   // a row cannot be read: its object waits
 	Disordered                   // an event was passed over as stale, though its own time is newer
+	ReceiverDown                 // an outage of a pipeline's receiver began. It has no object
+	ReceiverUp                   // it ended with a success. Took: the outage
 )
 
 // The facts that only metrics want; see [Config.Counts].
 const (
-	Raised       Fact = Disordered + 1 + iota // an event is news
+	Raised       Fact = ReceiverUp + 1 + iota // an event is news
 	Duplicate                                 // an event was heard before
 	Stale                                     // an event is older than what was heard before
 	Unmatched                                 // no pipeline wants these events

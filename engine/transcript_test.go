@@ -52,7 +52,7 @@ type script struct {
 }
 
 var commands = map[string]func(s *script){
-	// worker NAME [tasks= bytes= swaps= batch= cache= sweep= attempts= pipelines=(p,q) ack-settled counts]
+	// worker NAME [tasks= bytes= swaps= batch= cache= sweep= outage= attempts= pipelines=(p,q) ack-settled counts]
 	"worker": (*script).newWorker,
 	// clock +10s: time passes, and nobody is told.
 	"clock": (*script).clock,
@@ -73,7 +73,7 @@ var commands = map[string]func(s *script){
 	"answer": (*script).answer,
 	// hard NAME: the swaps that are out will never be answered.
 	"hard": (*script).hard,
-	// finish NAME KEY completed|failed|permanent|released [nothing sent unsure after=5s fence=]; or lines of that.
+	// finish NAME KEY completed|failed|permanent|released [nothing sent unsure after=5s shared=CAUSE:OBJECTS fence=]; or lines of that.
 	"finish": (*script).finish,
 	// swept NAME [failed]: answers the sweeps that are out.
 	"swept": (*script).swept,
@@ -161,6 +161,8 @@ func (s *script) newWorker() {
 			cfg.Counts, s.counts = true, true
 		case a.Key == "sweep":
 			cfg.Sweep = s.duration(a.Vals[0])
+		case a.Key == "outage":
+			cfg.Outage = s.duration(a.Vals[0])
 		case a.Key == "bytes":
 			cfg.Bytes = int64(s.number(a.Vals[0]))
 		case a.Key == "pipelines":

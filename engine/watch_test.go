@@ -112,6 +112,9 @@ func (w *watched) wrote(before, after *ledger.Row) {
 	entries := after.History[:news(before.History, after.History)]
 	for i := range entries {
 		w.tally(c, after, &entries[i])
+		if entries[i].What == "failed" && after.Attempts < before.Attempts {
+			c.released++ // in an outage
+		}
 	}
 	if len(entries) == ledger.MaxHistory {
 		w.blurred[after.RowKey] = true

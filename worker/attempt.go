@@ -90,6 +90,9 @@ func (x *Attempt) Run(ctx context.Context) engine.Finished {
 	default:
 		fin.Result = engine.Failed
 		fin.Failure = ledger.Failure{Message: err.Error(), Permanent: IsPermanent(err) && cause == nil, After: retryAfter(err), Uncounted: x.uncounted(err)}
+		if cause == nil {
+			fin.Shared = sharedBy(err)
+		}
 		if cause != nil && !errors.Is(err, cause) {
 			fin.Failure.Message = cause.Error() + ": " + fin.Failure.Message
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/engine"
 )
 
 // Causes of a task's cancellation, by context.Cause.
@@ -41,6 +42,30 @@ func (e *outageError) Unwrap() error { return e.err }
 // that all objects need, is not able to work. The object is tried again with back-off
 // until it does, and however long that takes, the attempts are not counted.
 func Outage(err error) error { return &outageError{err} }
+
+type sharedError struct {
+	err    error
+	shared engine.Shared
+}
+
+func (e *sharedError) Error() string { return e.err.Error() }
+func (e *sharedError) Unwrap() error { return e.err }
+
+// OutageIfShared marks an error that is an outage of the receiver if that many
+// objects of the pipeline meet the same cause without a success between. The first
+// of them use up an attempt. Then the pipeline backs off, one object at a time
+// probes the receiver, and attempts are not counted until Config.Outage has passed.
+func OutageIfShared(err error, cause string, objects int) error {
+	return &sharedError{err, engine.Shared{Cause: cause, Objects: objects}}
+}
+
+// sharedBy returns what OutageIfShared said, or zero.
+func sharedBy(err error) engine.Shared {
+	if s, ok := errors.AsType[*sharedError](err); ok {
+		return s.shared
+	}
+	return engine.Shared{}
+}
 
 // isOutage reports whether err is marked so, or names a cause that lies with this
 // machine or with the credentials. Such a cause needs no mark.

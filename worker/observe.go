@@ -43,6 +43,8 @@ var lines = map[engine.Fact]struct {
 	engine.LostLease:    {slog.LevelWarn, "an attempt ended without its lease"},
 	engine.Erred:        {slog.LevelWarn, "failed; it will be tried again"},
 	engine.Outage:       {slog.LevelWarn, "objects cannot be worked on; they are tried again, and the attempts are not counted"},
+	engine.ReceiverDown: {slog.LevelWarn, "the receiver is down: the pipeline backs off, one object at a time probes it, and attempts are not counted until retry.outage has passed"},
+	engine.ReceiverUp:   {slog.LevelInfo, "the receiver works again: the outage is over"},
 	engine.ShapeChanged: {slog.LevelWarn, "the sequencer is written differently than before: its order is doubtful"},
 	engine.Disordered:   {slog.LevelWarn, "an event was passed over as stale, though its time is newer: where the object changes and nothing follows, pawl redrive --reset-order"},
 	engine.Committed:    {slog.LevelInfo, "committed"},
@@ -57,7 +59,10 @@ func (l logged) Observe(r engine.Report) {
 	if !ok || !l.Enabled(ctx, line.level) {
 		return
 	}
-	attrs := []any{"pipeline", r.Key.Pipeline, "object", r.Key.Object().String()}
+	attrs := []any{"pipeline", r.Key.Pipeline}
+	if r.Key.Key != "" {
+		attrs = append(attrs, "object", r.Key.Object().String())
+	}
 	if r.Detail != "" {
 		attrs = append(attrs, "detail", r.Detail)
 	}

@@ -29,6 +29,7 @@ type Config struct {
 	Backlog     int
 	MaxBytes    int64
 	Sweep       time.Duration // 0: never
+	Outage      time.Duration // how long attempts are not counted while a receiver is down
 	Grace       time.Duration
 	AckSettled  bool
 	Logger      *slog.Logger
@@ -113,7 +114,7 @@ func New(cfg Config) *Worker {
 	w.engine = engine.New(engine.Config{
 		Owner: owner(), Pipelines: names, Policy: cfg.Policy,
 		Tasks: cfg.Concurrency, Own: own, Waiting: waiting(cfg), Bytes: cfg.MaxBytes, Swaps: traits.Swaps, Batch: traits.Batch, Cache: cachedRows,
-		Sweep: cfg.Sweep, AckSettled: cfg.AckSettled, Counts: cfg.Observer != nil, Rand: mathrand.New(mathrand.NewChaCha8(seed)),
+		Sweep: cfg.Sweep, Outage: cfg.Outage, AckSettled: cfg.AckSettled, Counts: cfg.Observer != nil, Rand: mathrand.New(mathrand.NewChaCha8(seed)),
 	})
 	return w
 }

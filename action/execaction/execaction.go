@@ -10,7 +10,9 @@
 // Exit status 0 is done, 65 (EX_DATAERR of sysexits.h) a permanent error, and
 // everything else is tried again. A command that prints more than it may is stopped,
 // which is a permanent error too. One that cannot be started for want of descriptors,
-// processes or memory is tried again until it can; no attempt is counted.
+// processes or memory is tried again until it can; no attempt is counted. If five objects
+// end it with the same status, without a success between, that is an outage; see
+// [pawl.OutageIfShared].
 //
 // The command runs in a process group of its own, which is terminated when the
 // lease is lost: by SIGTERM, and 2 seconds later by SIGKILL. What is left of

@@ -17,6 +17,10 @@ import (
 // exitData is EX_DATAERR of sysexits.h: the input is wrong and will stay so.
 const exitData = 65
 
+// shareExit is how many objects must end the command in the same way before that is
+// an outage of what the command uses.
+const shareExit = 5
+
 // run is one run of the command.
 type run struct {
 	*handler
@@ -129,7 +133,11 @@ func (r *run) verdict(ctx context.Context, err error) error {
 	case exited && exit.ExitCode() == exitData:
 		return pawl.Permanent(fmt.Errorf("%s refused its input: %w%s", r.name(), err, r.said()))
 	}
-	return fmt.Errorf("%s failed: %w%s", r.name(), err, r.said())
+	err = fmt.Errorf("%s failed: %w%s", r.name(), err, r.said())
+	if exited {
+		return pawl.OutageIfShared(err, exit.String(), shareExit)
+	}
+	return err
 }
 
 // said is the end of standard error, for an error.

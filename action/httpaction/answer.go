@@ -45,17 +45,38 @@ func verdict(res *http.Response, said string, now time.Time) error {
 	}
 	err := answer(code, said)
 	switch {
+	case code == http.StatusServiceUnavailable:
+		return unreachable(later(err, res, now))
+	case code == http.StatusBadGateway, code == http.StatusGatewayTimeout:
+		return pawl.OutageIfShared(later(err, res, now), "gateway", shareGateway)
 	case code == http.StatusRequestTimeout, code == http.StatusTooEarly, code == http.StatusTooManyRequests, code >= 500:
-		if after := retryAfter(res.Header.Get("Retry-After"), now); after > 0 {
-			return pawl.RetryAfter(err, after)
-		}
-		return err
+		return later(err, res, now)
 	case code < 100: // no status of HTTP's: whoever it was, it was not the service
 		return err
 	case 300 <= code && code < 400:
 		return pawl.Permanent(redirected(res, err))
 	}
 	return pawl.Permanent(err)
+}
+
+// How many objects must meet a failure before it is an outage of the service. A gateway
+// may also fail because of what one object makes the service do.
+const (
+	shareUnreachable = 2
+	shareGateway     = 5
+)
+
+// unreachable marks an error of a request that no service has handled.
+func unreachable(err error) error {
+	return pawl.OutageIfShared(err, "unreachable", shareUnreachable)
+}
+
+// later adds the wait that the service asked for.
+func later(err error, res *http.Response, now time.Time) error {
+	if after := retryAfter(res.Header.Get("Retry-After"), now); after > 0 {
+		return pawl.RetryAfter(err, after)
+	}
+	return err
 }
 
 func answer(code int, said string) error {

@@ -18,10 +18,11 @@
 //
 // Any 2xx answer is done. 408, 425, 429 and 5xx are tried again, not before
 // Retry-After has passed, and so is a request without an answer, or with one whose
-// status is none: the service may then see it twice. One that could not be sent,
+// status is none: the service may then see it twice. A request that could not be sent,
 // because this machine is short of descriptors or its name server does not answer, is
-// not counted as an attempt. Every other answer is a
-// permanent error, redirects among them: a signed request goes where it was
+// not counted as an attempt. A failed connection and a 503 are an outage of the service
+// if a second object meets one without a success between, and a 502 or 504 if five
+// objects do; see [pawl.OutageIfShared]. Every other answer is a permanent error, redirects among them: a signed request goes where it was
 // configured to go and nowhere else, and no proxy is asked.
 package httpaction
 
@@ -33,9 +34,11 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
@@ -157,13 +160,22 @@ func (h *handler) Handle(ctx context.Context, t *pawl.Task) error {
 	}
 	requestCtx, cancel := context.WithTimeoutCause(ctx, h.timeout, fmt.Errorf("no answer within %v (timeout)", h.timeout))
 	defer cancel()
-	req, err := h.request(requestCtx, t, body)
+	var connected atomic.Bool
+	traced := httptrace.WithClientTrace(requestCtx, &httptrace.ClientTrace{
+		GetConn: func(string) { connected.Store(false) }, // again, if the server has closed an idle connection
+		GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
+	})
+	req, err := h.request(traced, t, body)
 	if err != nil {
 		return pawl.Permanent(fmt.Errorf("%s: POST %s: %w", t.Object, h.name, err))
 	}
 	res, err := h.client.Do(req)
 	if err != nil {
-		return fmt.Errorf("%s: POST %s: %w", t.Object, h.name, reason(requestCtx, err))
+		err = reason(requestCtx, err)
+		if !connected.Load() && ctx.Err() == nil {
+			err = unreachable(err)
+		}
+		return fmt.Errorf("%s: POST %s: %w", t.Object, h.name, err)
 	}
 	said := h.drain(res, cancel)
 	if err := verdict(res, said, time.Now()); err != nil {

@@ -78,6 +78,7 @@ func (a *app) assemble(ctx context.Context, load loader, log *slog.Logger) (_ *m
 		},
 		Retry: pawl.Retry{
 			Attempts: c.Retry.Attempts, Base: time.Duration(c.Retry.Base), Max: time.Duration(c.Retry.Max),
+			Outage: time.Duration(c.Retry.Outage),
 		},
 		Audit: pawl.Audit{
 			Every: time.Duration(c.Audit.Every), Settle: time.Duration(c.Audit.Settle),

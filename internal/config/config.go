@@ -194,6 +194,9 @@ type Retry struct {
 	Base Duration `yaml:"base"`
 	// The longest back-off. Default: 5m.
 	Max Duration `yaml:"max"`
+	// How long attempts are not counted while the receiver of a pipeline is down.
+	// Default: 24h.
+	Outage Duration `yaml:"outage"`
 }
 
 // Audit says when the objects are compared with the ledger, and what is left alone.
