@@ -60,7 +60,6 @@ type Engine struct {
 	bytes      int64
 	alone      bool      // a quarantined attempt runs
 	aloneUntil time.Time // when others may begin beside it
-	took       time.Time // when a slot was last taken
 	draining   bool
 
 	sweeps   []sweep

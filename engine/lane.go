@@ -81,7 +81,6 @@ func (e *Engine) take(en *entry, row *ledger.Row) bool {
 	if en.alone {
 		e.alone, e.aloneUntil = true, e.now.Add(e.cfg.Policy.TTL)
 	}
-	e.took = e.now
 	return true
 }
 
@@ -113,9 +112,9 @@ func (e *Engine) fits(l *lane, row *ledger.Row) bool {
 	switch {
 	case !l.open(e.now):
 		return false
-	case e.quarantined(row) && (e.alone || !e.idle()):
-		return false
-	case !e.quarantined(row) && (e.alone && e.now.Before(e.aloneUntil) || e.waitsAlone()):
+	case e.quarantined(row):
+		return e.slots == 0
+	case e.alone && e.now.Before(e.aloneUntil), e.waitsAlone():
 		return false
 	case e.slots == 0:
 		return true
@@ -132,12 +131,6 @@ func (e *Engine) fits(l *lane, row *ledger.Row) bool {
 // beside a poison of another one, which is not in quarantine yet, it would die too.
 func (e *Engine) quarantined(row *ledger.Row) bool {
 	return row.Held() && 2*row.Attempts >= e.cfg.Policy.Attempts
-}
-
-// idle reports whether each attempt has run for at least one TTL. One that runs for
-// so long must not keep a quarantined object from beginning, and all others with it.
-func (e *Engine) idle() bool {
-	return e.slots == 0 || !e.now.Before(e.took.Add(e.cfg.Policy.TTL))
 }
 
 // waitsAlone reports that a quarantined object is next in its lane, where nothing

@@ -78,7 +78,7 @@ func (r Row) Fail(a *Claim, e *Ending, f *Failure, jitter float64, p *Policy, no
 	r.LastError = clip(f.Message)
 	failures := r.Attempts
 	if f.Uncounted {
-		failures, r.Attempts = outageFailures, max(r.Attempts-1, 0)
+		failures, r.Attempts = outage, max(r.Attempts-1, 0)
 	}
 	moved := r.Want.Compare(a.Want) != 0
 	switch {
@@ -99,13 +99,13 @@ func (r Row) Fail(a *Claim, e *Ending, f *Failure, jitter float64, p *Policy, no
 	return r, true
 }
 
-// outageFailures is the number of failures that an uncounted one backs off like: half a
+// outage is the number of failures that an uncounted one backs off like: half a
 // minute at most by default, which is kind to a store that comes back.
-const outageFailures = 6
+const outage = 6
 
 // OutageBackoff returns the wait after so many probes of a service that is down.
 func (p *Policy) OutageBackoff(probes int, jitter float64) time.Duration {
-	return p.backoff(min(probes, outageFailures), jitter)
+	return p.backoff(min(probes, outage), jitter)
 }
 
 // Release gives the lease and the attempt back: an orderly shutdown.

@@ -46,9 +46,9 @@ func verdict(res *http.Response, said string, now time.Time) error {
 	err := answer(code, said)
 	switch {
 	case code == http.StatusServiceUnavailable:
-		return unreachable(later(err, res, now))
+		return later(unreachable(err), res, now)
 	case code == http.StatusBadGateway, code == http.StatusGatewayTimeout:
-		return pawl.OutageIfShared(later(err, res, now), "gateway", shareGateway)
+		return later(pawl.OutageIfShared(err, "gateway", shareGateway), res, now)
 	case code == http.StatusRequestTimeout, code == http.StatusTooEarly, code == http.StatusTooManyRequests, code >= 500:
 		return later(err, res, now)
 	case code < 100: // no status of HTTP's: whoever it was, it was not the service
