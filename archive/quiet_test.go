@@ -1,6 +1,7 @@
 package archive_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -49,5 +50,42 @@ func TestQuietShardIsRecordedHourly(t *testing.T) {
 		if r := p.verified(p.archive("ndjson"), 5); r.Gaps != 0 {
 			t.Errorf("%+v: want no gap, because nothing was lost", r)
 		}
+	})
+}
+
+// openingStream counts how often a shard is opened.
+type openingStream struct {
+	archive.Stream
+	opened *int
+}
+
+// Open implements [archive.Stream].
+func (s openingStream) Open(ctx context.Context, shard string, from archive.Position) (archive.Reader, error) {
+	*s.opened++
+	return s.Stream.Open(ctx, shard, from)
+}
+
+// TestQuietShardKeepsItsReader: a worker that takes over a shard whose last record is about
+// to expire reads on with one iterator, and does not open a new one for each read.
+func TestQuietShardKeepsItsReader(t *testing.T) {
+	inPlace(t, 1, func(p *place) {
+		stop := p.run(p.archive("ndjson"))
+		p.put(p.shards()[0], 1)
+		time.Sleep(22 * time.Hour) // of the 24 that the stream keeps it
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		opened := 0
+		a := p.archive("ndjson")
+		a.Stream = openingStream{a.Stream, &opened}
+		stop = p.run(a)
+		time.Sleep(time.Hour)
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		if opened > 5 {
+			t.Errorf("the shard was opened %d times in an hour", opened)
+		}
+		p.verified(p.archive("ndjson"), 1)
 	})
 }

@@ -81,8 +81,11 @@ func (t *tail) next(ctx context.Context) (found, error) {
 		t.at, t.anchor, t.placed = e.Number, e.Number, e.Arrival
 		f.entries = append(f.entries, fit(e))
 	}
-	if page.Behind == 0 && len(page.Entries) == 0 && !page.End && !(t.waiting && t.lossy()) {
-		f.empty, t.placed = asked, latest(t.placed, asked)
+	if page.Behind == 0 && len(f.entries) == 0 && !page.End && !(t.waiting && t.lossy()) {
+		t.placed = latest(t.placed, asked) // the next read resumes behind all that there is
+		if len(page.Entries) == 0 {
+			f.empty = asked
+		}
 	}
 	return f, nil
 }
