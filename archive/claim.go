@@ -85,9 +85,8 @@ func (a *Archive) Claim(ctx context.Context) (Claim, error) {
 			return Claim{}, err
 		}
 	}
-	if c.Stream != id.ARN || !c.Made.Equal(id.Created) {
-		return Claim{}, fmt.Errorf("%w: %s is of the stream %s that was created at %s, and not of %s of %s: choose another prefix",
-			ErrClaimed, a.claimCell(), c.Stream, c.Made.Format(time.RFC3339), id.ARN, id.Created.Format(time.RFC3339))
+	if err := a.checkStream(c, id); err != nil {
+		return Claim{}, err
 	}
 	return c, a.checkMarker(ctx, c)
 }
@@ -248,8 +247,8 @@ func (a *Archive) Recover(ctx context.Context) (Claim, error) {
 
 // raise makes a new generation of a claim, which carries version.
 func (a *Archive) raise(ctx context.Context, c Claim, version string, id StreamID) (Claim, error) {
-	if c.Stream != id.ARN || !c.Made.Equal(id.Created) {
-		return Claim{}, fmt.Errorf("%w: %s is of the stream %s", ErrClaimed, a.claimCell(), c.Stream)
+	if err := a.checkStream(c, id); err != nil {
+		return Claim{}, err
 	}
 	m, was, err := a.readMarker(ctx)
 	if err == nil && was != "" && m.ID != c.ID {

@@ -41,7 +41,7 @@ func (a *Archive) Drive(ctx context.Context, c Claim, all []Shard, id string, to
 func (a *Archive) drive(ctx context.Context, c Claim, all []Shard, id string, token int64, saved func()) error {
 	s := &shard{Archive: a, claim: c, cell: a.register("shard", id), saved: saved}
 	var err error
-	if _, s.retention, err = a.Stream.Identify(ctx); err != nil {
+	if s.retention, err = a.identify(ctx, c); err != nil {
 		return err
 	}
 	if err := s.family(ctx, all, id); err != nil {
@@ -188,7 +188,7 @@ func (s *shard) begin(ctx context.Context) (err error) {
 // tailAt returns what reads the shard on from a place.
 func (s *shard) tailAt(p Progress) tail {
 	t := tail{
-		stream: s.Stream, shard: s.ID, retention: s.retention, now: s.Now,
+		stream: claimedStream{s.Stream, s.Archive, s.claim}, shard: s.ID, retention: s.retention, now: s.Now,
 		at: p.Committed, anchor: p.Anchor, since: s.since, seen: p.SeenEmpty, placed: s.since, vanished: s.vanished,
 	}
 	if p.Anchor != "" && p.Committed.less(p.Anchor) {

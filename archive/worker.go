@@ -156,6 +156,10 @@ func (w *worker) balance(ctx, bounded context.Context, v view, own mode) error {
 	if err != nil {
 		return err
 	}
+	// This follows the listing: if it succeeds, the shards listed are the claim's.
+	if _, err := w.identify(bounded, w.claim); err != nil {
+		return err
+	}
 	open, err := w.unfinished(bounded, all)
 	if err != nil {
 		return err

@@ -1,0 +1,115 @@
+package archive_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/archive"
+	"github.com/pawlhq/pawl/archive/archivetest"
+)
+
+// recreatable is a stream that can be deleted and created again under its name. Readers
+// that were opened before show nothing more.
+type recreatable struct {
+	now     atomic.Pointer[archivetest.Fake]
+	opening func() // is called before a shard is opened; optional
+}
+
+// Identify implements [archive.Stream]. The ARN names the stream, and not when it was created.
+func (s *recreatable) Identify(ctx context.Context) (archive.StreamID, time.Duration, error) {
+	id, retention, err := s.now.Load().Identify(ctx)
+	id.ARN = "arn:fake:stream/clicks"
+	return id, retention, err
+}
+
+// Shards implements [archive.Stream].
+func (s *recreatable) Shards(ctx context.Context) ([]archive.Shard, error) {
+	return s.now.Load().Shards(ctx)
+}
+
+// Open implements [archive.Stream].
+func (s *recreatable) Open(ctx context.Context, shard string, from archive.Position) (archive.Reader, error) {
+	if s.opening != nil {
+		s.opening()
+	}
+	return s.now.Load().Open(ctx, shard, from)
+}
+
+// recreate replaces the stream by one with the same shards and other records.
+func (p *place) recreate(s *recreatable) {
+	p.Helper()
+	time.Sleep(time.Second)
+	p.stream = newStream(len(p.shards()))
+	for range 100 { // numbers of a later stream are higher
+		p.put(p.shards()[0], 1)
+	}
+	s.now.Store(p.stream)
+}
+
+// namesBoth fails unless an error names the two moments at which a stream was created.
+func (p *place) namesBoth(err error, was, now *archivetest.Fake) {
+	p.Helper()
+	for _, f := range []*archivetest.Fake{was, now} {
+		id, _, _ := f.Identify(p.Context())
+		if !errors.Is(err, archive.ErrClaimed) || !strings.Contains(err.Error(), "created at "+id.Created.Format(time.RFC3339Nano)) {
+			p.Errorf("%v: want ErrClaimed that names the stream created at %v", err, id.Created)
+		}
+	}
+}
+
+// TestStreamIsRecreated: workers whose stream was deleted and created again under its
+// name end with an error that names both, and store nothing of the new one.
+func TestStreamIsRecreated(t *testing.T) {
+	t.Run("rebalance", func(t *testing.T) {
+		inPlace(t, 1, func(p *place) {
+			was, s := p.stream, &recreatable{}
+			s.now.Store(was)
+			a, ended := p.archive("ndjson"), make(chan error, 1)
+			a.Stream = s
+			go func() { ended <- a.Run(p.Context()) }()
+			p.put(p.shards()[0], 10)
+			time.Sleep(time.Minute)
+			p.recreate(s)
+			select {
+			case err := <-ended:
+				p.namesBoth(err, was, p.stream)
+			case <-time.After(time.Minute):
+				t.Error("the worker has not ended")
+			}
+			p.verified(p.archive("ndjson"), 10)
+		})
+	})
+	for name, when := range map[string]func(p *place, s *recreatable){
+		"taken": func(p *place, s *recreatable) { p.recreate(s) },
+		"opened": func(p *place, s *recreatable) { // after the shard was taken
+			s.opening = func() { s.opening = nil; p.recreate(s) }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inPlace(t, 1, func(p *place) {
+				was, s := p.stream, &recreatable{}
+				s.now.Store(was)
+				p.put(p.shards()[0], 10)
+				a := p.archive("ndjson")
+				a.Stream = s
+				c, err := a.Claim(p.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				all, err := s.Shards(p.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				when(p, s)
+				ctx, stop := context.WithTimeout(p.Context(), time.Minute)
+				defer stop()
+				p.namesBoth(a.Drive(ctx, c, all, all[0].ID, 1), was, p.stream)
+				p.verified(p.archive("ndjson"), 0)
+			})
+		})
+	}
+}
