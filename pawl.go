@@ -120,7 +120,8 @@ type Audit struct {
 	// 0: never; [Pawl.Audit] does it once.
 	Every time.Duration
 	// Settle: what has changed since is left alone, for its notification may be on
-	// its way; default 12 h. For pipelines in event order it must exceed MaxDelay.
+	// its way; default 12 h. For pipelines in event order it must exceed MaxDelay, and
+	// its default is an hour more than that.
 	Settle time.Duration
 	// Retain: how long the row of a removed object is kept; default 30 days. It
 	// must exceed Settle and MaxDelay, or a late event would pass for a new one.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -161,9 +162,12 @@ func (c *Config) setDefaults() {
 		c.Ack = AckSettled
 	}
 	c.Grace = cmp.Or(c.Grace, 20*time.Second)
-	c.Audit.Settle = cmp.Or(c.Audit.Settle, 12*time.Hour)
 	c.Audit.Retain = cmp.Or(c.Audit.Retain, d.Retain)
 	c.Audit.MaxDelay = cmp.Or(c.Audit.MaxDelay, 24*time.Hour)
+	if slices.ContainsFunc(c.Pipelines, func(p Pipeline) bool { return p.Order == EventOrder }) {
+		c.Audit.Settle = cmp.Or(c.Audit.Settle, c.Audit.MaxDelay+time.Hour)
+	}
+	c.Audit.Settle = cmp.Or(c.Audit.Settle, 12*time.Hour)
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}

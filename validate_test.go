@@ -150,7 +150,7 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 			"an audit on a schedule needs a ledger that lists its rows in order, as those on SQLite and Postgres do"},
 		{"audits ahead of events", func(c *pawl.Config) {
 			byEvent(declared{dialect: event.AWS})(c)
-			c.Audit.Every, c.Audit.MaxDelay = time.Hour, 12*time.Hour
+			c.Audit = pawl.Audit{Every: time.Hour, Settle: 12 * time.Hour, MaxDelay: 12 * time.Hour}
 		}, "pipeline up goes by event order, so an audit must leave alone what may still be on its way: settle is 12h0m0s, and must exceed max_delay, 12h0m0s"},
 
 		{"event order without a dialect", byEvent(silent{}), "pipeline up: event order needs sources that declare their dialect"},
@@ -202,6 +202,10 @@ func TestARefusalListsEverything(t *testing.T) {
 
 func TestConfigurationsThatAreAccepted(t *testing.T) {
 	for name, change := range map[string]func(*pawl.Config){
+		"audits in event order by default": func(c *pawl.Config) {
+			byEvent(declared{dialect: event.AWS})(c)
+			c.Audit.Every = time.Hour
+		},
 		"the simplest":             func(*pawl.Config) {},
 		"a name of 64":             first(func(p *pawl.Pipeline) { p.Name = "0" + strings.Repeat("._-", 21) }),
 		"another bucket":           pipelines(flow("up", "a", "b")),

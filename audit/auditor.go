@@ -46,6 +46,8 @@ type Options struct {
 	// Outputs compares outputs with objects as well. Redrive gives dead and failed
 	// rows fresh attempts. DryRun finds, and writes nothing.
 	Outputs, Redrive, DryRun bool
+	// AllowRemovals raises removals however many there are.
+	AllowRemovals bool
 	// Ranges is how many ranges of keys are listed at a time; 0: 8, at most 16.
 	Ranges int
 	// Watch, when set, is called now and then with what was found so far. The audit
@@ -129,6 +131,8 @@ type unit struct {
 	at     int // of the pipeline's report
 	walk   func(p *Pass, ctx context.Context, prefix string, s *Span, commit func(*Counts) error) error
 	prefix string
+	// second: it is a second pass, which raises the removals that the first has counted.
+	second bool
 	*Pipeline
 }
 
@@ -147,11 +151,7 @@ func (a *Auditor) units(o *Options) ([]unit, error) {
 		}
 		at := len(o.audited)
 		o.audited = append(o.audited, p.Name)
-		units = append(units, unit{at, (*Pass).Walk, prefix, p})
-		if o.Outputs && p.Output != nil {
-			units = append(units, unit{at, (*Pass).walkInputs, prefix, p},
-				unit{at, (*Pass).walkOutputs, p.Output.Prefix + prefix[len(p.Prefix):], p})
-		}
+		units = append(units, p.units(at, prefix, o.Outputs)...)
 	}
 	for _, name := range o.Pipelines {
 		if !slices.ContainsFunc(a.cfg.Pipelines, func(p Pipeline) bool { return p.Name == name }) {
@@ -162,6 +162,26 @@ func (a *Auditor) units(o *Options) ([]unit, error) {
 		return nil, fmt.Errorf("%w: none of the pipelines has objects below %s", ErrOptions, event.Quote(o.Prefix))
 	}
 	return units, nil
+}
+
+// units returns the passes over a pipeline. The removals come last, when all are counted.
+func (p *Pipeline) units(at int, prefix string, outputs bool) []unit {
+	objects := unit{at: at, walk: (*Pass).Walk, prefix: prefix, Pipeline: p}
+	passes := []unit{objects}
+	if outputs = outputs && p.Output != nil; outputs {
+		inputs := objects
+		inputs.walk = (*Pass).walkInputs
+		passes = append(passes, inputs,
+			unit{at: at, walk: (*Pass).walkOutputs, prefix: p.Output.Prefix + prefix[len(p.Prefix):], Pipeline: p})
+	}
+	objects.second = true
+	passes = append(passes, objects)
+	if outputs {
+		removed := passes[2]
+		removed.second = true
+		passes = append(passes, removed)
+	}
+	return passes
 }
 
 // run is an audit under way.
@@ -175,6 +195,7 @@ type run struct {
 	report Report
 	at     int // the unit
 	share  *share
+	brake  *Brake  // of the unit; nil in a first pass
 	saved  *keeper // nil: nothing is kept
 }
 
@@ -216,11 +237,9 @@ func (r *run) snapshot() Report {
 // all audits one unit after the other, beginning where the audit stands.
 func (r *run) all(ctx context.Context) error {
 	for i := r.at; i < len(r.units); i++ {
-		r.mu.Lock()
-		if r.at = i; r.share == nil {
-			r.share = newShare(r.units[i].prefix, NewSpan(""))
+		if !r.enter(i) {
+			continue
 		}
-		r.mu.Unlock()
 		if err := r.unit(ctx); err != nil {
 			return fmt.Errorf("audit of pipeline %s: %w", event.Quote(r.units[i].Name), err)
 		}
@@ -230,6 +249,29 @@ func (r *run) all(ctx context.Context) error {
 	}
 	r.observed()
 	return nil
+}
+
+// enter begins a unit, or goes on with it. False: there is nothing to do in it.
+func (r *run) enter(i int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	u := &r.units[i]
+	r.at, r.brake = i, nil
+	if c := &r.report.Pipelines[u.at].Counts; u.second {
+		limit := removalLimit(c, r.o.AllowRemovals)
+		if c.Removable > limit {
+			c.Withheld = c.Removable
+		}
+		if c.Removable == 0 || c.Removable > limit {
+			r.share = nil
+			return false
+		}
+		r.brake = NewBrake(limit, c.LostRemovals+c.NoInput)
+	}
+	if r.share == nil {
+		r.share = newShare(u.prefix, NewSpan(""))
+	}
+	return true
 }
 
 // unit shares out the keys of one among several.
@@ -256,10 +298,12 @@ func (r *run) unit(ctx context.Context) error {
 func (r *run) pass(u *unit) *Pass {
 	p := &Pass{
 		Pipeline: u.Pipeline, Truth: r.o.Truth, AsOf: r.o.AsOf, Ledger: r.ledger,
-		Settle: r.o.Settle, Redrive: r.o.Redrive, DryRun: r.o.DryRun,
+		Brake: r.brake, Settle: r.o.Settle, Redrive: r.o.Redrive, DryRun: r.o.DryRun,
 		Now: func() time.Time { return time.Now().UTC() }, Nonce: nonce, Each: r.each,
 		Objects: r.cfg.Objects,
 		Found:   func(key ledger.RowKey, what string, repaired bool) { r.example(u, key, what, repaired) },
+
+		Contradiction: r.contradiction,
 	}
 	if r.registers != nil {
 		p.Horizon = func(ctx context.Context) (time.Time, error) { return horizon(ctx, r.registers, u.Name) }
@@ -308,14 +352,29 @@ func (r *run) example(u *unit, key ledger.RowKey, what string, repaired bool) {
 	if what == noInput {
 		e.Output = u.Output.Of(key).String()
 	}
-	r.mu.Lock()
-	if len(r.report.Examples) < maxExamples {
-		r.report.Examples = append(r.report.Examples, e)
-	}
-	r.mu.Unlock()
+	r.keep(e)
 	r.observe(engine.Report{What: engine.LossFound, Key: key, Detail: what})
 	if repaired {
 		r.observe(engine.Report{What: engine.LossRepaired, Key: key, Detail: what})
+	}
+}
+
+// keep keeps an example, and reports whether there was room.
+func (r *run) keep(e Example) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.report.Examples) == maxExamples {
+		return false
+	}
+	r.report.Examples = append(r.report.Examples, e)
+	return true
+}
+
+// contradiction names some of the objects whose listing contradicts a HEAD.
+func (r *run) contradiction(key ledger.RowKey, what string) {
+	e := Example{What: what, Pipeline: key.Pipeline, Object: key.Object().String()}
+	if r.keep(e) {
+		r.cfg.Logger.Warn("the bucket's listing contradicts HEAD", "pipeline", e.Pipeline, "object", e.Object, "what", what)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -98,14 +99,23 @@ func TestBadListings(t *testing.T) {
 func TestListingsOmit(t *testing.T) {
 	w := converged(t, 2000)
 	old := func(all []bucket.Info) ([]bucket.Info, error) {
-		all = append(all[:500:500], all[1500:]...)
-		for i := range all[:100] {
-			all[i].ETag = "as it was"
+		all = slices.DeleteFunc(all, func(o bucket.Info) bool { return "0500" <= o.Key && o.Key < "1500" })
+		for i := range all {
+			if all[i].Key < "0100" {
+				all[i].ETag = "as it was"
+			}
 		}
 		return all, nil
 	}
-	if got, want := w.audit(t, audit.Options{Truth: truth{w.Store, old}, TruthName: "old", Ranges: 1}), (audit.Counts{Listed: 1000, Rows: 2000, Looked: 1100}); got != want {
+	o := audit.Options{Truth: truth{w.Store, old}, TruthName: "old", Ranges: 1}
+	want := audit.Counts{Listed: 1000, Rows: 2000, Looked: 100, Created: 2000, Removable: 1000, Withheld: 1000}
+	if got := w.audit(t, o); got != want {
 		t.Errorf("%+v, want %+v", got, want)
+	}
+	o.AllowRemovals = true
+	want.Looked, want.Withheld, want.Contradicted = 2100, 0, 1000
+	if got := w.audit(t, o); got != want {
+		t.Errorf("with all removals allowed: %+v, want %+v", got, want)
 	}
 	if raised := w.settle(t); raised != nil {
 		t.Errorf("it raised %q", raised)

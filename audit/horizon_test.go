@@ -94,7 +94,7 @@ func TestPurgedVersionsArePassedOver(t *testing.T) {
 	w.purge(t, 30*day)
 	w.pipeline.EachVersion = true
 	w.longAgo(t, "b")
-	want := audit.Counts{Listed: 2, Rows: 1, PassedOver: 1}
+	want := audit.Counts{Listed: 2, Rows: 1, Created: 1, PassedOver: 1}
 	if got := w.audit(t, audit.Options{DryRun: true}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
@@ -198,7 +198,7 @@ func TestHorizonComesFirst(t *testing.T) {
 	if _, err := audit.Purge(t.Context(), struct{ ledger.Store }{s}, "p", &p, false, nil); err == nil {
 		t.Error("a ledger without registers was purged")
 	}
-	want := audit.Counts{Listed: 1, Rows: 1}
+	want := audit.Counts{Listed: 1, Rows: 1, Created: 1}
 	if got := w.audit(t, audit.Options{DryRun: true}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}

@@ -38,7 +38,7 @@ const (
 type progress struct {
 	Options string   `json:"options"` // digest of what it is to do
 	Report  Report   `json:"report"`
-	Unit    int      `json:"unit"`
+	Unit    int      `json:"unit"` // a pass over a pipeline; a removal's is its second
 	Left    []bounds `json:"left"` // of the unit
 	Done    bool     `json:"done,omitzero"`
 }
@@ -135,10 +135,10 @@ func (r *run) kept(ctx context.Context) error {
 
 // digest tells audits of other extent apart.
 func (r *run) digest() string {
-	text := fmt.Sprintf("%q %q %v %v %v", r.o.TruthName, r.o.Prefix, r.o.Settle, r.o.Outputs, r.o.Redrive)
+	text := fmt.Sprintf("%q %q %v %v %v %v", r.o.TruthName, r.o.Prefix, r.o.Settle, r.o.Outputs, r.o.Redrive, r.o.AllowRemovals)
 	for i := range r.units {
 		u := &r.units[i]
-		text += fmt.Sprintf(" %q %q %q %v", u.Name, u.Bucket, u.prefix, u.EachVersion)
+		text += fmt.Sprintf(" %q %q %q %v %v", u.Name, u.Bucket, u.prefix, u.EachVersion, u.second)
 		if u.Output != nil {
 			text += fmt.Sprintf(" %q %q", u.Output.Bucket, u.Output.Prefix)
 		}
@@ -226,6 +226,15 @@ func (a *Auditor) Reports(ctx context.Context) (all []Report, err error) {
 
 // observed tells how an audit ended.
 func (r *run) observed() {
+	for i := range r.report.Pipelines {
+		p := &r.report.Pipelines[i]
+		if p.Withheld > 0 {
+			r.observe(engine.Report{
+				What: engine.RemovalsWithheld, Key: ledger.RowKey{Pipeline: p.Name}, N: int(p.Withheld),
+				Detail: fmt.Sprintf("%d objects are missing from the bucket, and %d rows say that their object exists", p.Withheld, p.Created),
+			})
+		}
+	}
 	total := r.report.Total()
 	r.observe(engine.Report{What: engine.Audited, N: int(total.Found()), Took: time.Since(r.report.Started)})
 }

@@ -162,7 +162,7 @@ type losses struct {
 	listed   int
 }
 
-// newLosses makes so many objects, about a third of which were lost in some way.
+// newLosses makes so many objects, about a fifth of which were lost in some way.
 func newLosses(t *testing.T, rng *rand.Rand, n int) *losses {
 	t.Helper()
 	at := time.Now().Add(-24 * time.Hour)
@@ -174,7 +174,7 @@ func newLosses(t *testing.T, rng *rand.Rand, n int) *losses {
 	for i := range n {
 		row := had(fmt.Sprintf("%02x/%06d", rng.IntN(20), i), event.Created, ledger.Identity{ETag: "x"})
 		row.Nonce, row.CreatedAt, row.UpdatedAt = ledger.Nonce{1}, at, at
-		what := rng.IntN(9)
+		what := rng.IntN(15)
 		if what != 0 { // not lost: the removal
 			ref := event.Object{Bucket: photos, Key: row.Key}
 			body := fmt.Sprint(i)

@@ -25,9 +25,7 @@ func (p *Pass) walkInputs(ctx context.Context, prefix string, s *Span, commit fu
 			return err
 		}
 		rows = rows[:0]
-		err := commit(&w.counts)
-		w.counts = Counts{}
-		return err
+		return w.commit(commit)
 	}
 	for row, err := range p.rows(ctx, prefix, s.Done()) {
 		if err != nil {
@@ -108,7 +106,8 @@ func before(key string) string {
 	return key[:whole(key, len(key)-1)]
 }
 
-// walkOutputs goes through the outputs, and finds those whose object is gone.
+// walkOutputs goes through the outputs, and finds those whose object is gone. To remove
+// them is a removal as any other: the first pass counts them.
 func (p *Pass) walkOutputs(ctx context.Context, prefix string, s *Span, commit func(*Counts) error) error {
 	w := walk{Pass: p}
 	var outputs []candidate
@@ -117,9 +116,7 @@ func (p *Pass) walkOutputs(ctx context.Context, prefix string, s *Span, commit f
 			return err
 		}
 		outputs = outputs[:0]
-		err := commit(&w.counts)
-		w.counts = Counts{}
-		return err
+		return w.commit(commit)
 	}
 	young := p.Now().Add(-p.Settle)
 	for info, err := range p.Objects.List(ctx, p.Pipeline.Output.Bucket, prefix, s.Done()) {
@@ -203,7 +200,9 @@ func (w *walk) lookAgain(ctx context.Context, open []candidate, what string) err
 		case o.err != nil:
 			return o.err
 		case o.unseen:
-			w.counts.Unseen++
+			if w.Brake == nil { // else the first pass has counted it
+				w.counts.Unseen++
+			}
 			continue
 		case what == noOutput && (out.Key != "" || !o.Exists || !w.atRest(&rows[i], event.Created)):
 			continue
@@ -211,6 +210,9 @@ func (w *walk) lookAgain(ctx context.Context, open []candidate, what string) err
 			continue
 		case what == noInput && !owns(&rows[i], out):
 			w.counts.Foreign++
+			continue
+		case what == noInput && w.Brake == nil:
+			w.counts.Removable++
 			continue
 		}
 		next := rows[i].Raise(kind, o.Identity, w.Now())
@@ -223,13 +225,17 @@ func (w *walk) lookAgain(ctx context.Context, open []candidate, what string) err
 // writeOutputs swaps, and counts. A row that has changed meanwhile is somebody's at
 // work: it is not at rest.
 func (w *walk) writeOutputs(ctx context.Context, changes []ledger.Change, what string) error {
+	if len(changes) == 0 || !w.mayRaise(len(changes)) {
+		return nil
+	}
 	var out []ledger.Outcome
 	var err error
-	if len(changes) > 0 && !w.DryRun {
+	if !w.DryRun {
 		out, err = w.Ledger.Swap(ctx, changes)
 	}
 	for i := range changes {
 		if !w.DryRun && !out[i].Applied {
+			w.notRaised(1)
 			continue
 		}
 		if what == noOutput {

@@ -137,10 +137,10 @@ func TestRedrive(t *testing.T) {
 	failed.Want.Generation++
 	failed.Attempts, failed.RetryAt = 3, time.Now().Add(time.Hour)
 	w.settled(t, dead, failed, had("fine", event.Created, w.put(t, "fine", "a")))
-	if got, want := w.audit(t, audit.Options{}), (audit.Counts{Listed: 3, Rows: 3, Dead: 1, Failed: 1}); got != want {
+	if got, want := w.audit(t, audit.Options{}), (audit.Counts{Listed: 3, Rows: 3, Created: 3, Dead: 1, Failed: 1}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	if got, want := w.audit(t, audit.Options{Redrive: true}), (audit.Counts{Listed: 3, Rows: 3, Looked: 2, Dead: 1, Failed: 1, Redriven: 2}); got != want {
+	if got, want := w.audit(t, audit.Options{Redrive: true}), (audit.Counts{Listed: 3, Rows: 3, Created: 3, Looked: 2, Dead: 1, Failed: 1, Redriven: 2}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	rows, err := w.ledger.Load(t.Context(), []ledger.RowKey{dead.RowKey, failed.RowKey})

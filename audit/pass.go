@@ -53,6 +53,9 @@ type Pass struct {
 	// Horizon, when set, returns how far purges have gone: an object without a row
 	// that was changed before is passed over. It is asked after a row is found missing.
 	Horizon func(ctx context.Context) (time.Time, error)
+	// Brake is set in the second pass, which raises removals and nothing else. The first
+	// pass counts them, and raises all other losses.
+	Brake *Brake
 	// Redrive gives dead and failed rows fresh attempts. DryRun writes nothing.
 	Redrive, DryRun bool
 	Now             func() time.Time
@@ -61,6 +64,8 @@ type Pass struct {
 	Each func(n int, do func(i int))
 	// Found, when set, is told of each loss.
 	Found func(key ledger.RowKey, what string, repaired bool)
+	// Contradiction, when set, is told of each object whose listing contradicts a HEAD.
+	Contradiction func(key ledger.RowKey, what string)
 }
 
 // chunk is how many keys are compared before what they showed is repaired.
@@ -93,11 +98,20 @@ func (p *Pass) Walk(ctx context.Context, prefix string, s *Span, commit func(*Co
 		if err := w.repair(ctx); err != nil {
 			return err
 		}
-		if err := commit(&w.counts); err != nil || !ok {
+		if err := w.commit(commit); err != nil || !ok {
 			return err
 		}
-		w.counts = Counts{}
 	}
+}
+
+// commit hands over the counts, and begins new ones.
+func (w *walk) commit(commit func(*Counts) error) error {
+	counts := w.counts
+	if w.Brake != nil {
+		counts = counts.ofSecondPass()
+	}
+	w.counts = Counts{}
+	return commit(&counts)
 }
 
 // walk is a Pass under way, between two commits.
@@ -113,6 +127,7 @@ type candidate struct {
 	key ledger.RowKey
 	// latest: which version it is the look has to tell.
 	latest bool
+	listed bool
 }
 
 // compare finds candidates. It costs no request, and may be wrong: a listing is old,
@@ -157,10 +172,17 @@ func (w *walk) key(key, version string) ledger.RowKey {
 // consider makes a row a candidate if a listing shows a loss, or if it is to be
 // redriven.
 func (w *walk) consider(row *ledger.Row, seen Seen, now time.Time) {
+	loss := compare(row, seen, w.settled(now))
 	switch {
 	case w.passesOver(row, seen):
-	case compare(row, seen, w.settled(now)) != None, w.redrives(row, now):
-		w.open = append(w.open, candidate{key: row.RowKey})
+	case loss == LostRemoval && w.Brake == nil:
+		w.counts.Removable++
+	case loss == LostRemoval && w.Brake.spent():
+		w.counts.Withheld++
+	case loss != LostRemoval && w.Brake != nil:
+		// The first pass has looked into it. What is listed is not removed, whatever HEAD says.
+	case loss != None, w.redrives(row, now):
+		w.open = append(w.open, candidate{key: row.RowKey, listed: seen.Exists})
 	case compare(row, seen, forever) != None:
 		w.counts.Young++
 	}
@@ -196,7 +218,7 @@ func (w *walk) settled(now time.Time) time.Time {
 var forever = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func (w *walk) redrives(row *ledger.Row, now time.Time) bool {
-	if !w.Redrive || row.Unreadable != nil {
+	if !w.Redrive || row.Unreadable != nil || w.Brake != nil {
 		return false
 	}
 	state := row.State(now)

@@ -3,6 +3,7 @@ package audit
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
@@ -56,26 +57,43 @@ func (w *walk) round(ctx context.Context, open []candidate) (again []candidate, 
 			w.counts.Unseen++
 			continue
 		}
-		if w.passesOver(&rows[i], looks[i].Seen) {
+		next, loss := w.decide(&rows[i], looks[i].Seen, now)
+		if next == nil {
 			continue
 		}
-		next, loss := Decide(rows[i], looks[i].Seen, w.Settle, now)
-		if loss == None {
-			if !w.redrives(&next, now) {
-				continue
-			}
-			next = next.Redrive(false, now)
-		}
 		next.Nonce = w.Nonce()
-		changes = append(changes, ledger.Change{Key: next.RowKey, Expect: rows[i].Nonce, Row: &next})
+		changes = append(changes, ledger.Change{Key: next.RowKey, Expect: rows[i].Nonce, Row: next})
 		losses = append(losses, loss)
 	}
-	return w.write(ctx, changes, losses)
+	if again, err = w.write(ctx, changes, losses); err != nil {
+		return nil, err
+	}
+	return again, w.findContradictions(ctx, open, looks)
+}
+
+// decide returns the row that this pass writes. Nil: it writes none.
+func (w *walk) decide(row *ledger.Row, seen Seen, now time.Time) (*ledger.Row, Loss) {
+	if w.passesOver(row, seen) {
+		return nil, None
+	}
+	next, loss := Decide(*row, seen, w.Settle, now)
+	switch {
+	case loss == LostRemoval && w.Brake == nil:
+		w.counts.Removable++
+		return nil, loss
+	case loss != LostRemoval && w.Brake != nil:
+		return nil, loss
+	case loss == None && !w.redrives(&next, now):
+		return nil, loss
+	case loss == None:
+		next = next.Redrive(false, now)
+	}
+	return &next, loss
 }
 
 // write swaps, and counts what was found.
 func (w *walk) write(ctx context.Context, changes []ledger.Change, losses []Loss) (again []candidate, err error) {
-	if len(changes) == 0 {
+	if len(changes) == 0 || !w.mayRaise(len(changes)) {
 		return nil, nil
 	}
 	if w.DryRun {
@@ -90,10 +108,28 @@ func (w *walk) write(ctx context.Context, changes []ledger.Change, losses []Loss
 		case out[i].Applied:
 			w.found(changes[i].Key, losses[i])
 		case out[i].Err == nil:
-			again = append(again, candidate{key: changes[i].Key})
+			again = append(again, candidate{key: changes[i].Key, listed: losses[i] != LostRemoval})
+			w.notRaised(1)
 		}
 	}
 	return again, err
+}
+
+// mayRaise reports whether this pass may raise so many rows. If not, it counts them as
+// withheld.
+func (w *walk) mayRaise(n int) bool {
+	if w.Brake == nil || w.Brake.take(n) {
+		return true
+	}
+	w.counts.Withheld += int64(n)
+	return false
+}
+
+// notRaised tells the brake that rows were not raised after all.
+func (w *walk) notRaised(n int) {
+	if w.Brake != nil {
+		w.Brake.giveBack(n)
+	}
 }
 
 func (w *walk) found(key ledger.RowKey, loss Loss) {

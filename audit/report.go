@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/ledger"
 )
 
@@ -22,6 +23,10 @@ type Counts struct {
 	NoInput  int64 `json:"no_input"`
 	Repaired int64 `json:"repaired"` // of all these
 
+	Created   int64 `json:"created"`   // rows that say that their object exists
+	Removable int64 `json:"removable"` // removals that the first pass counted; the second confirms them
+	Withheld  int64 `json:"withheld"`  // removals that were too many to be raised
+
 	Young      int64 `json:"young"`       // differ, and are too young to tell
 	PassedOver int64 `json:"passed_over"` // have no row, and a purge may have dropped it
 	Dead       int64 `json:"dead"`        // rows that will not be tried again
@@ -30,17 +35,24 @@ type Counts struct {
 	Unreadable int64 `json:"unreadable"`  // rows
 	Unseen     int64 `json:"unseen"`      // objects that the store does not let us look at
 	Foreign    int64 `json:"foreign"`     // objects among the outputs that are not the pipeline's
+	// Contradicted counts objects that are listed while HEAD does not find them, or the reverse.
+	Contradicted int64 `json:"contradicted"`
 }
 
 // Lost is how many notifications were lost.
 func (c *Counts) Lost() int64 { return c.LostCreations + c.LostOverwrites + c.LostRemovals }
 
 // Found is how much was not as it should be: exit code 3.
-func (c *Counts) Found() int64 { return c.Lost() + c.NoOutput + c.NoInput }
+func (c *Counts) Found() int64 {
+	return c.Lost() + c.NoOutput + c.NoInput + c.Withheld + c.Contradicted
+}
 
 // count takes note of a row.
 func (c *Counts) count(row *ledger.Row, now time.Time) {
 	c.Rows++
+	if row.Have.Kind == event.Created {
+		c.Created++
+	}
 	switch row.State(now) {
 	case ledger.StateDead:
 		c.Dead++
@@ -79,10 +91,10 @@ func (c *Counts) Add(o *Counts) {
 	}
 }
 
-func (c *Counts) fields() [17]*int64 {
+func (c *Counts) fields() [21]*int64 {
 	return [...]*int64{
 		&c.Listed, &c.Rows, &c.Looked, &c.LostCreations, &c.LostOverwrites, &c.LostRemovals, &c.NoOutput, &c.NoInput, &c.Repaired,
-		&c.Young, &c.PassedOver, &c.Dead, &c.Failed, &c.Redriven, &c.Unreadable, &c.Unseen, &c.Foreign,
+		&c.Created, &c.Removable, &c.Withheld, &c.Contradicted, &c.Young, &c.PassedOver, &c.Dead, &c.Failed, &c.Redriven, &c.Unreadable, &c.Unseen, &c.Foreign,
 	}
 }
 
@@ -134,8 +146,11 @@ func (r *Report) Log(to *slog.Logger) {
 	if total.Found() > 0 {
 		level, message = slog.LevelWarn, "an audit has found what notifications lost, and repairs it"
 	}
+	if total.Withheld > 0 {
+		level, message = slog.LevelError, "an audit raised no removals, because too many objects are missing from the bucket: check the endpoint and the bucket; if the removals are right, run pawl audit --allow-removals"
+	}
 	to.Log(context.Background(), level, message, "listed", total.Listed, "rows", total.Rows,
 		"lost_creations", total.LostCreations, "lost_overwrites", total.LostOverwrites, "lost_removals", total.LostRemovals,
-		"no_output", total.NoOutput, "no_input", total.NoInput, "passed_over", total.PassedOver, "dead", total.Dead, "failed", total.Failed, "unseen", total.Unseen,
+		"withheld", total.Withheld, "contradicted", total.Contradicted, "no_output", total.NoOutput, "no_input", total.NoInput, "passed_over", total.PassedOver, "dead", total.Dead, "failed", total.Failed, "unseen", total.Unseen,
 		"took", r.Ended.Sub(r.Started).Round(time.Millisecond))
 }

@@ -137,7 +137,7 @@ func TestRunFindsEachLoss(t *testing.T) {
 	w.put(t, "young", "a")
 	w.at = time.Now().Add(-24 * time.Hour)
 
-	want := audit.Counts{Listed: 5, Rows: 5, Looked: 4, LostCreations: 2, LostOverwrites: 1, LostRemovals: 1, Young: 1}
+	want := audit.Counts{Listed: 5, Rows: 5, Looked: 4, LostCreations: 2, LostOverwrites: 1, LostRemovals: 1, Created: 3, Removable: 1, Young: 1}
 	if got := w.audit(t, audit.Options{DryRun: true}); got != want {
 		t.Errorf("a dry run: %+v, want %+v", got, want)
 	}
@@ -151,7 +151,7 @@ func TestRunFindsEachLoss(t *testing.T) {
 	if got, want := w.settle(t), []string{"removed gone", "created overwritten", "created removed-and-back", "created unheard-of"}; strings.Join(got, ",") != strings.Join(want, ",") {
 		t.Errorf("raised %q, want %q", got, want)
 	}
-	want = audit.Counts{Listed: 5, Rows: 6, Young: 1}
+	want = audit.Counts{Listed: 5, Rows: 6, Created: 4, Young: 1}
 	if got := w.audit(t, audit.Options{}); got != want {
 		t.Errorf("a second audit: %+v, want %+v", got, want)
 	}
@@ -176,11 +176,11 @@ func TestOldTruth(t *testing.T) {
 	asOf := w.at.Add(time.Hour)
 	w.at = asOf.Add(time.Hour)
 	w.settled(t, had("made since", event.Created, w.put(t, "made since", "a")))
-	want := audit.Counts{Listed: 1, Rows: 3, Looked: 1, LostRemovals: 1, Young: 1}
+	want := audit.Counts{Listed: 1, Rows: 3, Looked: 1, LostRemovals: 1, Created: 3, Removable: 1, Young: 1}
 	if got := w.audit(t, audit.Options{Truth: old, AsOf: asOf, DryRun: true}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	want.Looked, want.Young = 2, 0
+	want.Looked, want.Young, want.Removable, want.Contradicted = 3, 0, 2, 1
 	if got := w.audit(t, audit.Options{Truth: old, DryRun: true}); got != want {
 		t.Errorf("as if it were new: %+v, want %+v", got, want)
 	}

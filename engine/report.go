@@ -41,20 +41,21 @@ const (
 
 // The facts that only metrics want; see [Config.Counts].
 const (
-	Raised       Fact = ReceiverUp + 1 + iota // an event is news
-	Duplicate                                 // an event was heard before
-	Stale                                     // an event is older than what was heard before
-	Unmatched                                 // no pipeline wants these events
-	Acknowledged                              // a delivery is done with. Took: since it came
-	HandedBack                                // a delivery must come again. Took: since it came
-	Claimed                                   // an attempt begins. Took: since the object needed one, as far as known here
-	GivenBack                                 // an attempt ended with its worker's shutdown. Took: the attempt
-	Wrote                                     // a batch of rows was sent to the ledger. Took: until its answer
-	Refused                                   // these rows of it another worker had changed
-	LossFound                                 // an audit found a loss; Detail names it
-	LossRepaired                              // and had the object looked at again
-	Audited                                   // an audit of this process ended. N: the losses. Took: the audit
-	LastAudit                                 // the last one over this ledger, by whomever, ended so long ago. Took: how long
+	Raised           Fact = ReceiverUp + 1 + iota // an event is news
+	Duplicate                                     // an event was heard before
+	Stale                                         // an event is older than what was heard before
+	Unmatched                                     // no pipeline wants these events
+	Acknowledged                                  // a delivery is done with. Took: since it came
+	HandedBack                                    // a delivery must come again. Took: since it came
+	Claimed                                       // an attempt begins. Took: since the object needed one, as far as known here
+	GivenBack                                     // an attempt ended with its worker's shutdown. Took: the attempt
+	Wrote                                         // a batch of rows was sent to the ledger. Took: until its answer
+	Refused                                       // these rows of it another worker had changed
+	LossFound                                     // an audit found a loss; Detail names it
+	LossRepaired                                  // and had the object looked at again
+	Audited                                       // an audit of this process ended. N: the losses. Took: the audit
+	LastAudit                                     // the last one over this ledger, by whomever, ended so long ago. Took: how long
+	RemovalsWithheld                              // an audit raised no removals in a pipeline, because they were too many. N: how many. It has no object
 )
 
 // verdictFacts are the facts of the verdicts.

@@ -33,6 +33,10 @@ objects that are gone. Before anything is written, each such object is looked at
 once more. What was lost is then done by the workers; where none runs, by the
 next "pawl run".
 
+If more than 100 objects and more than 10 % of those that the ledger knows are
+gone, the audit raises no removals and exits with 3, because the endpoint or the
+bucket may be wrong. --allow-removals raises them.
+
 What has changed within the settle time is left alone, for its notification may
 be on its way. On a bucket about which nothing was lost an audit writes no row.
 
@@ -71,6 +75,7 @@ listing of the outputs for each of the two.`,
 	flags.BoolVar(&o.Outputs, "outputs", false, "compare outputs with objects as well")
 	flags.StringVar(&o.inventory, "inventory", "", "compare with this `report`, s3://bucket/…/manifest.json or a folder, and list nothing")
 	flags.BoolVar(&o.Redrive, "redrive", false, "give dead and failed objects fresh attempts")
+	flags.BoolVar(&o.AllowRemovals, "allow-removals", false, "raise removals however many there are")
 	flags.BoolVar(&o.list, "list", false, "show the last audits, and what they found")
 	_ = cmd.RegisterFlagCompletionFunc("pipeline", a.completePipelines)
 	documentExitCodes(cmd, exitCodes+`  3  something was lost, or missing: the report says what
@@ -149,13 +154,19 @@ func auditFailure(report *pawl.AuditReport, err error) error {
 		return err // there was none
 	case err != nil:
 		return failed(whileRunning(err), "an audit with the same flags goes on where this one was")
-	case total.Unseen > 0:
-		return failed(fmt.Errorf("%d objects could not be looked at: the store denies it, or refuses their names", total.Unseen),
-			"give this process the right to read them (s3:GetObject), and audit again")
-	case total.Found() > 0:
-		return found()
 	}
-	return nil
+	f := &failure{code: exitFailed}
+	if total.Found() > 0 {
+		f.code = exitFound
+	}
+	switch {
+	case total.Unseen > 0:
+		f.err = fmt.Errorf("%d objects could not be looked at: the store denies it, or refuses their names", total.Unseen)
+		f.hint = "give this process the right to read them (s3:GetObject), and audit again"
+	case f.code == exitFailed:
+		return nil
+	}
+	return f
 }
 
 // expected is how many objects there are to list: as many as last time; -1 where

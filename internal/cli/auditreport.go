@@ -111,10 +111,15 @@ func auditText(r *pawl.AuditReport, total *audit.Counts, complete bool) string {
 	if total.Repaired > 0 {
 		line("  workers look at %d of these", total.Repaired)
 	}
+	if total.Withheld > 0 {
+		line("  withheld: %s removals, because that is too many of %s rows of created objects: check the endpoint and the bucket; if the removals are right, pawl audit --allow-removals",
+			humanize.Comma(total.Withheld), humanize.Comma(total.Created))
+	}
 	for _, c := range []struct {
 		n    int64
 		what string
 	}{
+		{total.Contradicted, "about which the listing and HEAD contradict each other: a cache or a proxy before the store may be the cause"},
 		{total.Young, "differ, and changed within " + r.Settle + ": not judged"},
 		{total.PassedOver, "without a row, older than what a purge has dropped: passed over"},
 		{total.Redriven, "dead or failed were redriven"},

@@ -98,7 +98,7 @@ func deny(w http.ResponseWriter, _ *http.Request) {
 func startForbidding(ts *testscript.TestScript, _ bool, args []string) {
 	below := fakes3.New()
 	startHandler(ts, args[1:], func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, args[0]) {
+		if (r.Method == http.MethodGet || r.Method == http.MethodHead) && strings.HasSuffix(r.URL.Path, args[0]) {
 			deny(w, r)
 			return
 		}

@@ -205,7 +205,8 @@ type Audit struct {
 	// time; "pawl audit" does it once. Default: never.
 	Every Duration `yaml:"every"`
 	// How late a notification may be: what has changed since is left alone. In
-	// event order it must exceed max_delay. Default: 12h.
+	// event order it must exceed max_delay. Default: 12h; in event order max_delay
+	// and an hour.
 	Settle Duration `yaml:"settle"`
 	// How long the row of a removed object is kept. It must exceed settle and
 	// max_delay. Default: 720h.

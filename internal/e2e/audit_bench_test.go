@@ -63,7 +63,7 @@ func BenchmarkAudit(b *testing.B) {
 		report, err := a.Run(b.Context(), audit.Options{Settle: time.Hour})
 		took, cpu, mb := time.Since(began), cpuTime()-start-bareCPU, rise()
 		total := report.Total()
-		if want := (audit.Counts{Listed: int64(n), Rows: int64(n)}); err != nil || total != want {
+		if want := (audit.Counts{Listed: int64(n), Rows: int64(n), Created: int64(n)}); err != nil || total != want {
 			b.Fatalf("%+v, want %+v, %v", total, want, err)
 		}
 		b.ReportMetric(float64(n)/took.Seconds(), "keys/s")

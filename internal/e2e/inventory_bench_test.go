@@ -43,7 +43,7 @@ func BenchmarkAuditInventory(b *testing.B) {
 				report, err := a.Run(b.Context(), audit.Options{Settle: time.Hour, Truth: r, TruthName: format, AsOf: r.Created})
 				took, mb := time.Since(began), rise()
 				total := report.Total()
-				if want := (audit.Counts{Listed: int64(l.n), Rows: int64(l.n)}); err != nil || total != want {
+				if want := (audit.Counts{Listed: int64(l.n), Rows: int64(l.n), Created: int64(l.n)}); err != nil || total != want {
 					b.Fatalf("%+v, want %+v, %v", total, want, err)
 				}
 				if err := r.Close(); err != nil {

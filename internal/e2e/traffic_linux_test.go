@@ -83,7 +83,7 @@ func TestTraffic(t *testing.T) {
 	}
 
 	a := auditor{binary, config, env}
-	lost := audit.Counts{Listed: int64(tr.Shape.Objects()), Rows: int64(tr.Keys), Looked: int64(tr.Lost), LostCreations: int64(tr.Lost)}
+	lost := audit.Counts{Listed: int64(tr.Shape.Objects()), Rows: int64(tr.Keys), Looked: int64(tr.Lost), LostCreations: int64(tr.Lost), Created: int64(tr.Keys)}
 	for _, format := range []string{inventorytest.CSV, inventorytest.Parquet} {
 		a.wants(t, lost, "--dry-run", "--inventory", writeInventory(t, store, format))
 	}
@@ -104,7 +104,7 @@ func TestTraffic(t *testing.T) {
 	})
 	f.stop(t)
 	sink.check(t, tr, func(traffic.Object) int { return 1 })
-	a.wants(t, audit.Counts{Listed: lost.Listed, Rows: lost.Listed})
+	a.wants(t, audit.Counts{Listed: lost.Listed, Rows: lost.Listed, Created: lost.Listed})
 }
 
 // auditor runs pawl audit.

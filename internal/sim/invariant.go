@@ -45,7 +45,7 @@ var invariants = [...]string{
 	I8:  "leases are one at a time, and every completion has its own, and its publish",
 	I9:  "every store is linearizable for each key",
 	I10: "a poisonous object disturbs no other",
-	I11: "an audit of a converged bucket writes nothing",
+	I11: "an audit of a converged bucket writes nothing, and no audit raises removals that its brake forbids",
 	I12: "claims and attempts are bounded",
 	I13: "all ledger stores lead to the same end",
 	I14: "every fault was met at every step",
@@ -363,7 +363,7 @@ func (w *World) converged() {
 			continue
 		}
 		w.spawn(nil, func(th *thread) {
-			if found, err := w.walk(th, t, true); err == nil && found.Lost() > 0 {
+			if found, err := w.walk(th, t, &view{objects: &w.objects, thread: th}, 1, true); err == nil && found.Lost() > 0 {
 				w.violate(I11, "%s: an audit finds again: %+v", t.key, found)
 			}
 		})

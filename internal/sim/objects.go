@@ -173,12 +173,12 @@ func (v *view) Delete(ctx context.Context, ref event.Object, c bucket.Condition)
 }
 
 // List implements bucket.Store. What it shows is old before it is read.
-func (v *view) List(ctx context.Context, name, _, _ string) iter.Seq2[bucket.Info, error] {
+func (v *view) List(ctx context.Context, name, prefix, _ string) iter.Seq2[bucket.Info, error] {
 	var found []bucket.Info
 	v.thread.hears(&found)
 	err := v.thread.read(ctx, StepLook, func() {
 		for ref, o := range v.kept {
-			if ref.Bucket == name {
+			if ref.Bucket == name && strings.HasPrefix(ref.Key, prefix) {
 				info := o.info
 				info.Metadata, info.ContentType = nil, ""
 				found = append(found, info)

@@ -43,6 +43,10 @@ func (w *World) heal() {
 	}
 	w.now += 2 * settle
 	for _, t := range w.truths {
+		w.misdirectedAudit(t)
+	}
+	w.loop()
+	for _, t := range w.truths {
 		w.audit(t)
 	}
 	w.loop()
@@ -116,16 +120,25 @@ func (w *World) purge(t *truth) {
 func (w *World) audit(t *truth) {
 	w.spawn(nil, func(th *thread) {
 		for !th.dead() {
-			if _, err := w.walk(th, t, false); err == nil {
+			if _, err := w.walk(th, t, &view{objects: &w.objects, thread: th}, 1, false); err == nil {
 				return
 			}
 		}
 	})
 }
 
-// walk has an audit compare one row with its object.
-func (w *World) walk(th *thread, t *truth, dry bool) (found audit.Counts, err error) {
-	objects := &view{objects: &w.objects, thread: th}
+// misdirectedAudit audits a bucket without objects, where no removal is permitted.
+func (w *World) misdirectedAudit(t *truth) {
+	w.spawn(nil, func(th *thread) {
+		found, err := w.walk(th, t, &view{objects: &objects{world: w}, thread: th}, 0, false)
+		if found.LostRemovals > 0 {
+			w.violate(I11, "%s: an audit raised a removal, and none was permitted: %v", t.key, err)
+		}
+	})
+}
+
+// walk has an audit compare one row with its object. It may raise so many removals.
+func (w *World) walk(th *thread, t *truth, objects *view, removals int64, dry bool) (found audit.Counts, err error) {
 	p := audit.Pass{
 		Pipeline: &audit.Pipeline{
 			Name: t.key.Pipeline, Bucket: t.key.Bucket, Match: func(o event.Object) bool { return o.Key == t.key.Key },
@@ -149,9 +162,13 @@ func (w *World) walk(th *thread, t *truth, dry bool) (found audit.Counts, err er
 			}
 		},
 	}
-	err = p.Walk(context.Background(), "", audit.NewSpan(""), func(c *audit.Counts) error {
+	add := func(c *audit.Counts) error {
 		found.Add(c)
 		return nil
-	})
-	return found, err
+	}
+	if err = p.Walk(context.Background(), "", audit.NewSpan(""), add); err != nil || found.Removable == 0 {
+		return found, err
+	}
+	p.Brake = audit.NewBrake(removals, 0)
+	return found, p.Walk(context.Background(), "", audit.NewSpan(""), add)
 }

@@ -1,0 +1,82 @@
+package audit
+
+import (
+	"context"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/ledger"
+)
+
+// How a listing and a HEAD contradict each other, in words.
+const (
+	listedOnly   = "listed, but HEAD does not find it"
+	unlistedOnly = "not listed, but HEAD finds it"
+)
+
+// findContradictions counts the candidates about which the listing and the looks
+// disagree, and still disagree when both are repeated. An object that was created or
+// removed between the two is no contradiction. A report that takes the listing's place
+// is old, and not compared, and neither is a listing that names versions.
+func (w *walk) findContradictions(ctx context.Context, open []candidate, looks []look) error {
+	if !w.AsOf.IsZero() || w.Pipeline.EachVersion {
+		return nil
+	}
+	var doubtful []candidate
+	for i := range open {
+		if !looks[i].unseen && looks[i].Exists != open[i].listed {
+			doubtful = append(doubtful, open[i])
+		}
+	}
+	errs, confirmed := make([]error, len(doubtful)), make([]bool, len(doubtful))
+	w.Each(len(doubtful), func(i int) { confirmed[i], errs[i] = w.contradicts(ctx, &doubtful[i]) })
+	w.counts.Looked += int64(len(doubtful))
+	for i := range doubtful {
+		if errs[i] != nil {
+			return errs[i]
+		}
+		if !confirmed[i] {
+			continue
+		}
+		w.counts.Contradicted++
+		if w.Contradiction != nil {
+			what := unlistedOnly
+			if doubtful[i].listed {
+				what = listedOnly
+			}
+			w.Contradiction(doubtful[i].key, what)
+		}
+	}
+	return nil
+}
+
+// contradicts reports whether a listing and a HEAD after it still disagree about an
+// object that was last modified before the settle window.
+func (w *walk) contradicts(ctx context.Context, c *candidate) (bool, error) {
+	listed, err := w.list(ctx, c.key)
+	if err != nil || (listed != nil) != c.listed {
+		return false, err
+	}
+	seen := w.look(ctx, c.key.Object())
+	if seen.err != nil || seen.unseen || seen.Exists == c.listed {
+		return false, seen.err
+	}
+	modified := seen.Identity.ModTime
+	if c.listed {
+		modified = listed.ModTime
+	}
+	return modified.Before(w.settled(w.Now())), nil
+}
+
+// list returns the entry of one object in a new listing; nil: there is none.
+func (w *walk) list(ctx context.Context, key ledger.RowKey) (*bucket.Info, error) {
+	for info, err := range w.Truth.List(ctx, key.Bucket, key.Key, "") {
+		if err != nil {
+			return nil, err
+		}
+		if info.Key == key.Key {
+			return &info, nil
+		}
+		return nil, nil // the first key with a prefix is the prefix itself
+	}
+	return nil, nil
+}
