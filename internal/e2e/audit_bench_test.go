@@ -45,14 +45,7 @@ func BenchmarkAudit(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	led := fillRows(b, server)
-	a, err := audit.New(audit.Config{
-		Ledger: led, Objects: store, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Pipelines: []audit.Pipeline{{Name: "p", Bucket: inputs, Prefix: "in/", Match: func(event.Object) bool { return true }}},
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	a := newAuditor(b, h.URL, fillRows(b, server))
 	for b.Loop() {
 		start := cpuTime()
 		bare := listBare(b, store, n)
@@ -76,6 +69,48 @@ func BenchmarkAudit(b *testing.B) {
 			b.Errorf("%.0f MB more than at the start, want at most %d", mb, auditMB)
 		}
 	}
+}
+
+// BenchmarkAuditBrake audits as many rows as BenchmarkAudit against a bucket that was
+// emptied, and raises nothing.
+func BenchmarkAuditBrake(b *testing.B) {
+	n := *auditKeys
+	server := &listing{n: n, at: time.Now().Add(-24 * time.Hour).UTC().Truncate(time.Second)}
+	led := fillRows(b, server)
+	h := httptest.NewServer(&listing{})
+	b.Cleanup(h.Close)
+	a := newAuditor(b, h.URL, led)
+	for b.Loop() {
+		rise, began := memory(), time.Now()
+		report, err := a.Run(b.Context(), audit.Options{Settle: time.Hour})
+		took, mb := time.Since(began), rise()
+		total := report.Total()
+		if want := (audit.Counts{Rows: int64(n), Created: int64(n), Removable: int64(n), Withheld: int64(n)}); err != nil || total != want {
+			b.Fatalf("%+v, want %+v, %v", total, want, err)
+		}
+		b.ReportMetric(float64(n)/took.Seconds(), "rows/s")
+		b.ReportMetric(mb, "MB")
+		if mb > auditMB {
+			b.Errorf("%.0f MB more than at the start, want at most %d", mb, auditMB)
+		}
+	}
+}
+
+// newAuditor returns an auditor of the store at a URL.
+func newAuditor(b *testing.B, url string, led ledger.Store) *audit.Auditor {
+	b.Helper()
+	store, err := s3bucket.New(b.Context(), s3bucket.Config{Endpoint: url, Region: "us-east-1", PathStyle: true, AccessKey: "a", SecretKey: "s"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	a, err := audit.New(audit.Config{
+		Ledger: led, Objects: store, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Pipelines: []audit.Pipeline{{Name: "p", Bucket: inputs, Prefix: "in/", Match: func(event.Object) bool { return true }}},
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return a
 }
 
 func listBare(b *testing.B, store audit.Truth, n int) time.Duration {
