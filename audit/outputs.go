@@ -191,35 +191,45 @@ func (w *walk) lookAgain(ctx context.Context, open []candidate, what string) err
 	w.counts.Looked += 2 * int64(len(open))
 	var changes []ledger.Change
 	for i := range open {
-		o, out := &objects[i], &outputs[i]
+		o := &objects[i]
+		if o.err != nil {
+			return o.err
+		}
+		if !w.confirms(&rows[i], o, &outputs[i], what) {
+			continue
+		}
 		kind := event.Removed
 		if o.Exists {
 			kind = event.Created
-		}
-		switch {
-		case o.err != nil:
-			return o.err
-		case o.unseen:
-			if w.Brake == nil { // else the first pass has counted it
-				w.counts.Unseen++
-			}
-			continue
-		case what == noOutput && (out.Key != "" || !o.Exists || !w.atRest(&rows[i], event.Created)):
-			continue
-		case what == noInput && (out.Key == "" || o.Exists || !rows[i].Nonce.IsZero() && !w.atRest(&rows[i], event.Removed)):
-			continue
-		case what == noInput && !owns(&rows[i], out):
-			w.counts.Foreign++
-			continue
-		case what == noInput && w.Brake == nil:
-			w.counts.Removable++
-			continue
 		}
 		next := rows[i].Raise(kind, o.Identity, w.Now())
 		next.Nonce = w.Nonce()
 		changes = append(changes, ledger.Change{Key: next.RowKey, Expect: rows[i].Nonce, Row: &next})
 	}
 	return w.writeOutputs(ctx, changes, what)
+}
+
+// confirms reports whether a look at an object and its output confirms what was found,
+// and whether this pass may raise it. It counts what it leaves alone.
+func (w *walk) confirms(row *ledger.Row, object *look, output *bucket.Info, what string) bool {
+	switch {
+	case object.unseen:
+		if w.Brake == nil { // else the first pass has counted it
+			w.counts.Unseen++
+		}
+		return false
+	case what == noOutput:
+		return output.Key == "" && object.Exists && w.atRest(row, event.Created)
+	case output.Key == "" || object.Exists || !row.Nonce.IsZero() && !w.atRest(row, event.Removed):
+		return false
+	case !owns(row, output):
+		w.counts.Foreign++
+		return false
+	case w.Brake == nil:
+		w.counts.Removable++
+		return false
+	}
+	return true
 }
 
 // writeOutputs swaps, and counts. A row that has changed meanwhile is somebody's at
