@@ -42,6 +42,7 @@ func TestFilesStream(t *testing.T) {
 	s := newStreams(t)
 	t.Logf("one file: %.1f MB more; four: %.1f MB more", s.rise(t, 1, n), s.rise(t, 4, n/4))
 	s.breakOff(t)
+	s.crowd(t, n)
 	s.refuse(t)
 }
 
@@ -137,12 +138,16 @@ func (s *streams) store(ctx context.Context, seed uint64, size int64) error {
 }
 
 func (s *streams) post(ctx context.Context, body io.Reader, size int64) ([]byte, int, error) {
+	return s.postAs(ctx, s.token, body, size)
+}
+
+func (s *streams) postAs(ctx context.Context, token string, body io.Reader, size int64) ([]byte, int, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.apis()[0]+"/v1/files?entity=album", body)
 	if err != nil {
 		return nil, 0, err
 	}
 	r.ContentLength = size
-	r.Header.Set("Authorization", "Bearer "+s.token)
+	r.Header.Set("Authorization", "Bearer "+token)
 	return s.do(r)
 }
 
@@ -199,6 +204,51 @@ func (s *streams) breakOff(t *testing.T) {
 		t.Error(err)
 	}
 	s.clean(t)
+}
+
+// crowd lets four subjects begin four files of 1 GiB each, send a part of each, and
+// stop. Another subject's files pass meanwhile, and the memory stays flat.
+func (s *streams) crowd(t *testing.T, part int64) {
+	t.Helper()
+	pid := s.places[0].cmd.Process.Pid
+	before := forgetHighWater(t, pid)
+	ctx, end := context.WithCancel(t.Context())
+	var g errgroup.Group
+	defer func() { _ = g.Wait() }() // each ends with ctx
+	defer end()
+	for i := range 16 {
+		token := filesToken(t, fmt.Sprint("hostile", i/4))
+		read, write := io.Pipe()
+		// A transport returns only after the body's Read has.
+		context.AfterFunc(ctx, func() { _ = write.CloseWithError(context.Canceled) })
+		g.Go(func() error {
+			_, _, err := s.postAs(ctx, token, read, 1<<30)
+			return read.CloseWithError(err)
+		})
+		g.Go(func() error {
+			_, err := io.CopyN(write, rand.NewChaCha8([32]byte{byte(i)}), part/16)
+			return err
+		})
+	}
+	eventually(t, time.Minute, func(context.Context) (bad []string, err error) {
+		if names, n := s.spooled(t); len(names) < 16 || n < part/2 {
+			bad = append(bad, fmt.Sprintf("%d bytes of %d files are on the disk", n, len(names)))
+		}
+		return bad, nil
+	})
+	for _, size := range []int64{1, 1 << 20, part} {
+		began := time.Now()
+		s.n++
+		if err := s.store(ctx, s.n, size); err != nil {
+			t.Errorf("a file of %d bytes beside 16 streams: %v", size, err)
+		}
+		t.Logf("beside 16 streams, a file of %d bytes took %v", size, time.Since(began).Round(time.Millisecond))
+	}
+	mb := float64(highWater(pid)-before) / 1e6
+	t.Logf("16 streams and these files took %.1f MB of memory", mb)
+	if mb > streamMB {
+		t.Errorf("16 streams took %.1f MB: at most %d", mb, streamMB)
+	}
 }
 
 // refuse removes the bucket, and sends a file.
