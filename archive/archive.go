@@ -91,7 +91,11 @@ func (a *Archive) Prove(ctx context.Context) error {
 }
 
 func (a *Archive) register(parts ...string) cell.Cell {
-	return ledger.Cell(a.Registers, "archive/"+a.Name+"/"+strings.Join(parts, "/"))
+	return ledger.Cell(a.Registers, a.registerName(parts...))
+}
+
+func (a *Archive) registerName(parts ...string) string {
+	return "archive/" + a.Name + "/" + strings.Join(parts, "/")
 }
 
 func (a *Archive) object(key string) event.Object { return event.Object{Bucket: a.Bucket, Key: key} }

@@ -43,6 +43,10 @@ type marker struct {
 	ID         string `json:"archive"`
 	Table      string `json:"table"`
 	Generation int64  `json:"generation"`
+	// Claim is the nonce of the claim file, and Origin its origin. Both are empty until
+	// a worker has seen the claim file.
+	Claim  string    `json:"claim,omitempty"`
+	Origin time.Time `json:"origin,omitzero"`
 }
 
 const (
@@ -78,36 +82,50 @@ func (a *Archive) Claim(ctx context.Context) (Claim, error) {
 		return Claim{}, err
 	}
 	if c.ID == "" {
-		if err := a.checkFresh(ctx); err != nil {
-			return Claim{}, err
-		}
-		if c, err = a.makeClaim(ctx, id, nil, 1); err != nil {
+		if c, err = a.firstClaim(ctx, id); err != nil {
 			return Claim{}, err
 		}
 	}
 	if err := a.checkStream(c, id); err != nil {
 		return Claim{}, err
 	}
-	return c, a.checkMarker(ctx, c)
+	return c, a.confirmMarker(ctx, c)
+}
+
+// firstClaim claims a prefix without a claim file, if it is fresh. The claim file is read
+// again before: a worker that began at the same time may have made it, and have stored
+// objects.
+func (a *Archive) firstClaim(ctx context.Context, id StreamID) (Claim, error) {
+	fresh := a.checkFresh(ctx, id)
+	c, _, err := a.readClaim(ctx)
+	switch {
+	case err != nil || c.ID != "":
+		return c, err
+	case fresh != nil:
+		return Claim{}, fresh
+	}
+	return a.makeClaim(ctx, id)
 }
 
 // checkFresh wants a prefix without a claim to hold nothing that would be stored again.
 // The marker is read last: a worker that begins meanwhile writes it before any object.
-func (a *Archive) checkFresh(ctx context.Context) error {
+func (a *Archive) checkFresh(ctx context.Context, id StreamID) error {
 	another, own, err := a.stored(ctx)
 	if err != nil {
 		return err
 	}
-	_, version, err := a.readMarker(ctx)
+	m, version, err := a.readMarker(ctx)
 	switch {
 	case err != nil:
 		return err
+	case version != "" && m.ID != a.identity(id):
+		return fmt.Errorf("%w: this ledger's archive %q is below another prefix, or of another stream: give the new one another name", ErrClaimed, a.Name)
 	case another != "":
 		return fmt.Errorf("%w: another program has stored %s: end it, then run \"pawl archive recover\", or choose another prefix", ErrClaimed, a.object(another))
 	case own != "" && version == "":
 		return fmt.Errorf("%w: %s is of an archive whose claim and registers are gone: run \"pawl archive recover\", or choose another prefix", ErrClaimed, a.object(own))
 	}
-	return nil
+	return a.checkUnclaimed(ctx, m)
 }
 
 // Claimed returns the claim of an archive, which must have one.
@@ -135,16 +153,13 @@ func (a *Archive) readClaim(ctx context.Context) (Claim, string, error) {
 
 // makeClaim claims a prefix that has no claim. The ledger's marker comes
 // first: a claim without one says that registers were lost.
-func (a *Archive) makeClaim(ctx context.Context, id StreamID, adopted *Adoption, generation int64) (Claim, error) {
+func (a *Archive) makeClaim(ctx context.Context, id StreamID) (Claim, error) {
 	m, version, err := a.readMarker(ctx)
-	if err == nil && version != "" && m.ID != a.identity(id) {
-		err = fmt.Errorf("%w: this ledger's archive %q is below another prefix, or of another stream: give the new one another name", ErrClaimed, a.Name)
-	}
 	if err != nil {
 		return Claim{}, err
 	}
 	if version == "" {
-		m = marker{Format: markerFormat, Nonce: a.Nonce(), ID: a.identity(id), Table: a.Nonce(), Generation: generation}
+		m = marker{Format: markerFormat, Nonce: a.Nonce(), ID: a.identity(id), Table: a.Nonce(), Generation: 1}
 		_, err := a.replace(ctx, a.markerCell(), "", encodeJSON(m), m.Nonce)
 		if errors.Is(err, ErrStale) {
 			m, _, err = a.readMarker(ctx)
@@ -153,15 +168,21 @@ func (a *Archive) makeClaim(ctx context.Context, id StreamID, adopted *Adoption,
 			return Claim{}, err
 		}
 	}
-	c := Claim{
-		Format: claimFormat, Nonce: a.Nonce(), ID: m.ID, Stream: id.ARN, Made: id.Created, Table: m.Table,
-		Generation: m.Generation, Origin: a.Origin, Since: a.Now().UTC(), Adopted: adopted,
-	}
+	c := a.newClaim(id)
+	c.Table, c.Generation = m.Table, m.Generation
 	_, err = a.replace(ctx, a.claimCell(), "", encodeJSON(c), c.Nonce)
 	if errors.Is(err, ErrStale) {
 		c, _, err = a.readClaim(ctx)
 	}
 	return c, err
+}
+
+// newClaim returns a claim without a table and a generation.
+func (a *Archive) newClaim(id StreamID) Claim {
+	return Claim{
+		Format: claimFormat, Nonce: a.Nonce(), ID: a.identity(id), Stream: id.ARN, Made: id.Created,
+		Origin: a.Origin, Since: a.Now().UTC(),
+	}
 }
 
 // identity is the same for all who claim the same prefix for the same stream: one
@@ -188,14 +209,22 @@ func (a *Archive) readMarker(ctx context.Context) (marker, string, error) {
 // checkMarker compares the ledger's marker with the claim.
 func (a *Archive) checkMarker(ctx context.Context, c Claim) error {
 	m, version, err := a.readMarker(ctx)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
+	}
+	return a.compareMarker(m, version, c)
+}
+
+func (a *Archive) compareMarker(m marker, version string, c Claim) error {
+	switch {
 	case version != "" && m.ID != c.ID:
 		return fmt.Errorf("%w: %s is of the archive %s, and this ledger's archive %q of %s", ErrClaimed, a.claimCell(), c.ID, a.Name, m.ID)
 	case version == "" || m.Table != c.Table || m.Generation != c.Generation:
 		return fmt.Errorf("%w: %s names the table %s in generation %d, and the ledger has table %q in generation %d: use that ledger, or run \"pawl archive recover\"",
 			ErrLostRegisters, a.claimCell(), c.Table, c.Generation, m.Table, m.Generation)
+	case m.Claim != "" && m.Claim != c.Nonce:
+		return fmt.Errorf("%w: %s has the nonce %s, and the ledger names a claim file with the nonce %s: use the store that holds it, or, if it is gone, run \"pawl archive recover\"",
+			ErrLostClaim, a.claimCell(), c.Nonce, m.Claim)
 	}
 	return nil
 }
@@ -203,14 +232,14 @@ func (a *Archive) checkMarker(ctx context.Context, c Claim) error {
 // confirm looks whether the claim is still the one under which we work.
 func (a *Archive) confirm(ctx context.Context, c Claim) error {
 	now, _, err := a.readClaim(ctx)
-	if err == nil && (now.ID != c.ID || now.Generation != c.Generation || now.Table != c.Table) {
-		err = fmt.Errorf("%w: %s is in generation %d now, and this worker in %d: start it again", ErrStale, a.claimCell(), now.Generation, c.Generation)
+	if err == nil && now.Nonce != c.Nonce {
+		err = fmt.Errorf("%w: %s has changed since this worker began (generation %d, and %d now): start it again", ErrStale, a.claimCell(), c.Generation, now.Generation)
 	}
 	return err
 }
 
-// Recover makes this ledger's registers those of the archive, when the registers
-// were lost. No PUT of the generation before can begin or go on when it returns.
+// Recover makes this ledger's registers those of the archive, when the registers or the
+// claim file were lost. No PUT of the generation before can begin or go on when it returns.
 // Workers then list what is stored. Objects of another program, which must have
 // ended, are adopted, also where there was no archive before.
 func (a *Archive) Recover(ctx context.Context) (Claim, error) {
@@ -226,26 +255,19 @@ func (a *Archive) Recover(ctx context.Context) (Claim, error) {
 	if err != nil {
 		return Claim{}, err
 	}
+	if c.ID == "" {
+		if c, err = a.lostClaim(ctx, id, another, own); err != nil {
+			return Claim{}, err
+		}
+	}
 	if another != "" {
 		c.Adopted = c.Adopted.until(minute(a.Now()), retention)
 	}
-	switch {
-	case c.ID != "":
-		return a.raise(ctx, c, version, id)
-	case another == "" && own == "":
-		return Claim{}, fmt.Errorf("%w: there is no claim %s: nothing was ever stored below this prefix, or it was removed", ErrClaimed, a.claimCell())
-	}
-	if err := a.Sleep(ctx, RecoveryWait); err != nil {
-		return Claim{}, err
-	}
-	generation := int64(1)
-	if own != "" {
-		generation = 2 // workers list what is stored
-	}
-	return a.makeClaim(ctx, id, c.Adopted, generation)
+	return a.raise(ctx, c, version, id)
 }
 
-// raise makes a new generation of a claim, which carries version.
+// raise makes a new generation of a claim, which carries version, or none if there is no
+// claim file.
 func (a *Archive) raise(ctx context.Context, c Claim, version string, id StreamID) (Claim, error) {
 	if err := a.checkStream(c, id); err != nil {
 		return Claim{}, err
@@ -264,7 +286,10 @@ func (a *Archive) raise(ctx context.Context, c Claim, version string, id StreamI
 	if err := a.Sleep(ctx, RecoveryWait); err != nil {
 		return Claim{}, err
 	}
-	m = marker{Format: markerFormat, Nonce: a.Nonce(), ID: c.ID, Table: c.Table, Generation: c.Generation}
+	m = marker{
+		Format: markerFormat, Nonce: a.Nonce(), ID: c.ID, Table: c.Table, Generation: c.Generation,
+		Claim: c.Nonce, Origin: c.Origin,
+	}
 	_, err = a.replace(ctx, a.markerCell(), was, encodeJSON(m), m.Nonce)
 	return c, err
 }

@@ -83,7 +83,7 @@ func (a *Archive) Run(ctx context.Context) error {
 			return nil
 		case errors.Is(err, ErrDenied) && w.begun: // credentials are renewed now and then
 			a.Log.Warn("computing the share of shards was denied", "archive", a.Name, "error", err)
-		case errors.Is(err, ErrLostRegisters), errors.Is(err, ErrClaimed), errors.Is(err, ErrDenied), errors.Is(err, ErrNoStream):
+		case errors.Is(err, ErrLostRegisters), errors.Is(err, ErrLostClaim), errors.Is(err, ErrClaimed), errors.Is(err, ErrDenied), errors.Is(err, ErrNoStream):
 			return err
 		case err != nil:
 			a.Log.Warn("computing the share of shards failed", "archive", a.Name, "error", err)

@@ -221,7 +221,7 @@ func behind(arrival time.Time) string {
 
 // explained says with which code a command ends.
 func explained(err error) error {
-	for _, kind := range []error{archive.ErrLostRegisters, archive.ErrClaimed, archive.ErrDenied, archive.ErrNoStream} {
+	for _, kind := range []error{archive.ErrLostRegisters, archive.ErrLostClaim, archive.ErrClaimed, archive.ErrDenied, archive.ErrNoStream} {
 		if errors.Is(err, kind) {
 			return misconfigured(err)
 		}

@@ -1,0 +1,84 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/pawlhq/pawl/ledger"
+)
+
+// ErrLostClaim is returned if the ledger has registers of the archive, but the bucket has
+// not the claim file that they belong to: the bucket was emptied, or it is another store.
+var ErrLostClaim = errors.New("the bucket has not the claim file of this archive")
+
+// newestRegister returns the newest generation of all shard registers, and 0 if there
+// are none.
+func (a *Archive) newestRegister(ctx context.Context) (newest int64, err error) {
+	for r, err := range a.Registers.ListRegisters(ctx, a.registerName("shard", "")) {
+		if err != nil {
+			return 0, err
+		}
+		p, err := decodeProgress(r.Value)
+		if err != nil {
+			return 0, fmt.Errorf("%s: %w", ledger.Cell(a.Registers, r.Name), err)
+		}
+		newest = max(newest, p.Generation)
+	}
+	return newest, nil
+}
+
+// checkUnclaimed returns an error if the ledger shows that the prefix had a claim file. A
+// marker that names none is no error: the start that wrote it was killed before it had
+// written the claim file.
+func (a *Archive) checkUnclaimed(ctx context.Context, m marker) error {
+	newest, err := a.newestRegister(ctx)
+	if err == nil && (m.Claim != "" || newest > 0) {
+		err = fmt.Errorf("%w: %s is missing, but the ledger has registers of the archive %q: use the store that holds its objects, or, if they are gone, run \"pawl archive recover\"",
+			ErrLostClaim, a.claimCell(), a.Name)
+	}
+	return err
+}
+
+// confirmMarker compares the ledger's marker with the claim, and writes the claim's nonce
+// into a marker that names no claim file yet. From then on no other claim file is
+// accepted.
+func (a *Archive) confirmMarker(ctx context.Context, c Claim) error {
+	for {
+		m, version, err := a.readMarker(ctx)
+		if err == nil {
+			err = a.compareMarker(m, version, c)
+		}
+		if err != nil || m.Claim != "" {
+			return err
+		}
+		m.Claim, m.Origin, m.Nonce = c.Nonce, c.Origin, a.Nonce()
+		if _, err := a.replace(ctx, a.markerCell(), version, encodeJSON(m), m.Nonce); !errors.Is(err, ErrStale) {
+			return err
+		}
+	}
+}
+
+// lostClaim returns the claim that a recovery begins with if there is no claim file. It
+// needs a sign that there was an archive: an object, or a register.
+func (a *Archive) lostClaim(ctx context.Context, id StreamID, another, own string) (Claim, error) {
+	m, _, err := a.readMarker(ctx)
+	if err != nil {
+		return Claim{}, err
+	}
+	newest, err := a.newestRegister(ctx)
+	if err != nil {
+		return Claim{}, err
+	}
+	if another == "" && own == "" && m.Claim == "" && newest == 0 {
+		return Claim{}, fmt.Errorf("%w: there is no claim %s: nothing was ever stored below this prefix, or it was removed", ErrClaimed, a.claimCell())
+	}
+	c := a.newClaim(id)
+	if c.Generation = newest; own != "" {
+		c.Generation = max(newest, 1) // workers list what is stored
+	}
+	if m.Claim != "" {
+		c.Origin = m.Origin
+	}
+	return c, nil
+}
