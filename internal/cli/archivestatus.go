@@ -85,9 +85,9 @@ func (a *app) printShard(s *shardJSON) error {
 func newArchiveRecoverCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "recover NAME",
-		Short: "Go on with an archive whose ledger was lost",
+		Short: "Go on with an archive whose ledger or claim file was lost",
 		Long: `Recover makes the ledger of pawl.yaml that of the archive, when the one before was lost or
-is another. It takes a quarter of an hour: until no write of the time before can
+is another, or when the bucket has lost the claim file. It takes a quarter of an hour: until no write of the time before can
 begin any more. After it the workers list what is stored, and go on behind that.`,
 		Example: `  pawl archive recover clicks`,
 		Args:    cobra.ExactArgs(1),
