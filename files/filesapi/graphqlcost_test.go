@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,12 +29,12 @@ import (
 type longURLs struct {
 	files.Objects
 	length int
-	signed int
+	signed atomic.Int32
 }
 
 // SignGet implements files.Objects.
 func (o *longURLs) SignGet(context.Context, *files.File, time.Duration) (string, error) {
-	o.signed++
+	o.signed.Add(1)
 	return "https://store.example/" + strings.Repeat("x", o.length), nil
 }
 
@@ -86,7 +87,7 @@ func TestQueryCost(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		query, want string
-		signed      int
+		signed      int32
 	}{
 		"each field once":           {list(1000, "__typename cursor node { __typename "+allFields+" }"), `"hasNextPage":false`, 1000},
 		"aliases of one field":      {list(1000, "node { "+repeat(14, "a%d: downloadURL ")+" }"), tooMuch, 0},
@@ -101,10 +102,10 @@ func TestQueryCost(t *testing.T) {
 		"as many operations as may": {"{" + repeat(20, `a%d: file(fileId: "x") { size } `) + "}", "404", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			objects.signed = 0
+			objects.signed.Store(0)
 			got := ask(t, h, test.query)
-			if !strings.Contains(got.Body.String(), test.want) || objects.signed != test.signed {
-				t.Errorf("%d %.300s, %d URLs signed: want %q, %d", got.Code, got.Body, objects.signed, test.want, test.signed)
+			if !strings.Contains(got.Body.String(), test.want) || objects.signed.Load() != test.signed {
+				t.Errorf("%d %.300s, %d URLs signed: want %q, %d", got.Code, got.Body, objects.signed.Load(), test.want, test.signed)
 			}
 			if strings.Contains(got.Body.String(), tooMuch) && strings.Contains(got.Body.String(), `"data"`) {
 				t.Errorf("%.300s: a refused query has data", got.Body)
