@@ -28,7 +28,7 @@ func newAudited(t *testing.T) *audited {
 	srv := servertest.MinIO(t, servertest.Options{})
 	name := srv.NewBucket(t)
 	x := &audited{t: t, Service: &files.Service{
-		Index: memindex.New(), Objects: s3objects.New(srv.Client(), name, ""), Times: files.DefaultTimes(), Prefix: "files/",
+		Index: memindex.New(), Objects: s3objects.New(srv.Client(), name, "").AcceptForgeable(), Times: files.DefaultTimes(), Prefix: "files/",
 	}}
 	store, err := s3bucket.New(t.Context(), s3bucket.Config{
 		Endpoint: srv.Endpoint, Region: "us-east-1", PathStyle: true, AccessKey: srv.AccessKey, SecretKey: srv.SecretKey,

@@ -35,17 +35,22 @@ func (s *Subject) may(do, entity string) bool {
 // ES256, as the keys say. A token needs exp, sub, and a scope of words like
 // read:ENTITY, write:ENTITY, read:* and write:*.
 type Tokens struct {
-	keys     func() jwk.Set
-	audience string
-	skew     time.Duration
+	keys   func() jwk.Set
+	claims Claims
+	skew   time.Duration
 	// renew fetches the keys anew for a token that none of them verifies, and reports
 	// whether to try again; nil: they never change.
 	renew func(ctx context.Context, token string) bool
 }
 
+// Claims are the claims that a token must have. An empty field is not checked.
+type Claims struct {
+	Audience string // must be among the audiences of the token (aud)
+	Issuer   string // must be the issuer of the token (iss)
+}
+
 // NewTokens returns what verifies tokens by keys. Each key must name its algorithm.
-// An audience, if it is not empty, must be among the token's.
-func NewTokens(keys jwk.Set, audience string) (*Tokens, error) {
+func NewTokens(keys jwk.Set, claims Claims) (*Tokens, error) {
 	for i := range keys.Len() {
 		key, _ := keys.Key(i)
 		alg, ok := key.Algorithm()
@@ -56,7 +61,7 @@ func NewTokens(keys jwk.Set, audience string) (*Tokens, error) {
 	if keys.Len() == 0 {
 		return nil, errors.New("filesapi: the key set is empty")
 	}
-	return &Tokens{keys: func() jwk.Set { return keys }, audience: audience, skew: time.Minute}, nil
+	return &Tokens{keys: func() jwk.Set { return keys }, claims: claims, skew: time.Minute}, nil
 }
 
 // Secret returns the key set of one shared secret, for HS256.
@@ -80,8 +85,9 @@ var errToken = errors.New("a valid bearer token is needed")
 
 // Verify returns who sends a request.
 func (t *Tokens) Verify(r *http.Request) (*Subject, error) {
-	text, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if !ok || len(text) > 8<<10 {
+	scheme, text, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	text = strings.TrimLeft(text, " ")
+	if !strings.EqualFold(scheme, "Bearer") || text == "" || len(text) > 8<<10 {
 		return nil, errToken
 	}
 	token, err := t.parse(text)
@@ -106,12 +112,38 @@ func (t *Tokens) Verify(r *http.Request) (*Subject, error) {
 }
 
 func (t *Tokens) parse(text string) (jwt.Token, error) {
+	if err := checkHeader(text); err != nil {
+		return nil, err
+	}
 	options := []jwt.ParseOption{
 		jwt.WithKeySet(t.keys(), jws.WithRequireKid(false)), jwt.WithAcceptableSkew(t.skew),
 		jwt.WithRequiredClaim(jwt.ExpirationKey), jwt.WithRequiredClaim(jwt.SubjectKey),
 	}
-	if t.audience != "" {
-		options = append(options, jwt.WithAudience(t.audience))
+	if t.claims.Audience != "" {
+		options = append(options, jwt.WithAudience(t.claims.Audience))
+	}
+	if t.claims.Issuer != "" {
+		options = append(options, jwt.WithIssuer(t.claims.Issuer))
 	}
 	return jwt.Parse([]byte(text), options...)
+}
+
+// checkHeader rejects a token whose header has no alg, or has crit. The library takes
+// the algorithm of the key if the header names none, and ignores crit, whose extensions
+// a recipient must understand (RFC 7515, 4.1.11). Pawl understands none.
+func checkHeader(text string) error {
+	message, err := jws.Parse([]byte(text), jws.WithCompact())
+	if err != nil {
+		return err
+	}
+	for _, signature := range message.Signatures() {
+		header := signature.ProtectedHeaders()
+		if !header.Has(jws.AlgorithmKey) {
+			return errors.New("the token's header has no alg")
+		}
+		if header.Has(jws.CriticalKey) {
+			return errors.New("the token's header has crit, and no extension is supported")
+		}
+	}
+	return nil
 }

@@ -154,7 +154,7 @@ func (w *walk) step() error {
 		return nil
 	}
 	op := rapid.SampledFrom(w.operations).Draw(w.t, "operation")
-	if op.OperationId == "deleteAll" && rapid.IntRange(0, 3).Draw(w.t, "another") > 0 { // or lists stay short
+	if op.OperationId == "deleteFiles" && rapid.IntRange(0, 3).Draw(w.t, "another") > 0 { // or lists stay short
 		op = rapid.SampledFrom(w.operations).Draw(w.t, "operation")
 	}
 	q := w.request(op)
@@ -206,7 +206,7 @@ func (w *walk) exchange(q *drawn) (int, []byte, error) {
 // allows reports whether the document has a request.
 func (w *walk) allows(q *drawn, r *http.Request) (bool, []*validation.ValidationError) {
 	const kind = "Content-Type"
-	if q.op.OperationId == "store" && r.Header.Get(kind) == "" { // as its description says
+	if q.op.OperationId == "storeFile" && r.Header.Get(kind) == "" { // as its description says
 		r.Header.Set(kind, "application/octet-stream")
 		defer r.Header.Del(kind)
 	}

@@ -119,7 +119,7 @@ func (w *walk) request(op *described) *drawn {
 	}
 	if rapid.Bool().Draw(w.t, "broken") {
 		f := rapid.SampledFrom(faults).Draw(w.t, "fault")
-		if op.OperationId == "list" && len(w.pages) > 0 && rapid.Bool().Draw(w.t, "forged") {
+		if op.OperationId == "listFiles" && len(w.pages) > 0 && rapid.Bool().Draw(w.t, "forged") {
 			f = fault{"cursor", forgeCursor}
 		}
 		q.fault = f.name
@@ -131,7 +131,7 @@ func (w *walk) request(op *described) *drawn {
 // cursor takes the place of a list of its own, or none: any other is refused.
 func (w *walk) cursor(q *drawn) {
 	q.query = slices.DeleteFunc(q.query, func(p [2]string) bool { return p[0] == "after" })
-	if len(w.pages) == 0 || q.op.OperationId != "list" || rapid.Bool().Draw(w.t, "first page") {
+	if len(w.pages) == 0 || q.op.OperationId != "listFiles" || rapid.Bool().Draw(w.t, "first page") {
 		return
 	}
 	page := rapid.SampledFrom(w.pages).Draw(w.t, "page")
@@ -153,7 +153,7 @@ func (w *walk) param(name string, s *base.Schema) string {
 // body draws a body, of the first type that the document has.
 func (w *walk) body(q *drawn) {
 	media := q.op.RequestBody.Content.First()
-	if media.Key() == "*/*" {
+	if media.Key() == "application/octet-stream" {
 		q.header.Set("Content-Type", rapid.SampledFrom([]string{"text/plain", "image/png", "application/json"}).Draw(w.t, "type"))
 		q.body = []byte(rapid.SampledFrom(texts[1:]).Draw(w.t, "bytes"))
 		return

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 
@@ -146,6 +147,49 @@ func TestConnection(t *testing.T) {
 	}
 }
 
+// TestConnectionOfNone: a page of 0 files says whether there are any. PageInfo is never
+// null, as the specification of connections wants it.
+func TestConnectionOfNone(t *testing.T) {
+	x := serve(t, nil)
+	all := token(t, "read:* write:*")
+	for range 2 {
+		x.call(all, "POST", "/v1/files?entity=e", "text/plain", []byte("x"))
+	}
+	const list = `query ($e: ID!, $first: Int!, $after: String) { entity(id: $e) { files(first: $first, after: $after) {
+		edges { cursor } pageInfo { hasNextPage hasPreviousPage startCursor endCursor } } } }`
+	page := func(entity string, first int, after any) map[string]any {
+		t.Helper()
+		data, errs := x.query(all, list, map[string]any{"e": entity, "first": first, "after": after})
+		if len(errs) > 0 {
+			t.Fatal(errs)
+		}
+		return at(data, "entity", "files").(map[string]any)
+	}
+	last := at(page("e", 2, nil), "pageInfo", "endCursor")
+	for name, test := range map[string]struct {
+		entity         string
+		after          any
+		next, previous bool
+	}{
+		"files":              {"e", nil, true, false},
+		"none":               {"f", nil, false, false},
+		"after the last one": {"e", last, false, true},
+	} {
+		got := page(test.entity, 0, test.after)
+		want := fmt.Sprintf(`{"edges":[],"pageInfo":{"endCursor":null,"hasNextPage":%t,"hasPreviousPage":%t,"startCursor":null}}`, test.next, test.previous)
+		if text := string(must(json.Marshal(got))); text != want {
+			t.Errorf("%s: %s: want %s", name, text, want)
+		}
+	}
+	schema := string(must(os.ReadFile("schema.graphql")))
+	for _, field := range []string{"pageInfo: PageInfo!", "hasNextPage: Boolean!", "hasPreviousPage: Boolean!"} {
+		if !strings.Contains(schema, "  "+field+"\n") {
+			t.Errorf("the schema has no %s", field)
+		}
+	}
+	x.want(http.StatusBadRequest, all, "GET", "/v1/entities/e/files?limit=0", nil)
+}
+
 // testGraphQLLimits: a request can only ask for so much, and is refused before it
 // costs anything.
 func testGraphQLLimits(t *testing.T) {
@@ -174,8 +218,8 @@ func testGraphQLLimits(t *testing.T) {
 		"overlaps":        {`{ entity(id: "e") { ` + strings.Repeat("id ", 400) + ` } }`, "Overlapping field validation aborted", false},
 		"cost of lists":   {aliases(2, `entity(id: "e") { files(first: 600) { pageInfo { hasNextPage } } }`), "Bad Request: the request asks for too much at once: send several", true},
 		"cost":            {strings.Replace(aliases(2, `deleteFiles(entity: "e") { more }`), "{", "mutation {", 1), "Bad Request: the request asks for too much at once: send several", true},
-		"page":            {`{ entity(id: "e") { files(first: 100000) { pageInfo { hasNextPage } } } }`, "Bad Request: a page has 1 to 1000 files", true},
-		"negative page":   {`{ entity(id: "e") { files(first: -5) { pageInfo { hasNextPage } } } }`, "Bad Request: a page has 1 to 1000 files", true},
+		"page":            {`{ entity(id: "e") { files(first: 100000) { pageInfo { hasNextPage } } } }`, "Bad Request: a page has up to 1000 files", true},
+		"negative page":   {`{ entity(id: "e") { files(first: -5) { pageInfo { hasNextPage } } } }`, "Bad Request: a page has up to 1000 files", true},
 		"fields":          {`{ entity(id: "e") { ` + strings.Repeat("id ", 1000) + ` } }`, "Bad Request: a query has at most 500 selections", true},
 		"endless":         {`{ entity(id: "e") { ...f } } fragment f on Entity { ...f }`, "", false},
 		"huge literal":    {`query ($n: Int = 99999999999999999999) { entity(id: "e") { files(first: $n) { pageInfo { hasNextPage } } } }`, "", false},

@@ -50,7 +50,7 @@ func fullPage(t *testing.T, length int) (http.Handler, *longURLs) {
 		}
 	}
 	service := &files.Service{Index: index, Objects: objects, Times: files.DefaultTimes()}
-	tokens := must(filesapi.NewTokens(must(filesapi.Secret(secret)), ""))
+	tokens := must(filesapi.NewTokens(must(filesapi.Secret(secret)), filesapi.Claims{}))
 	return must(filesapi.New(filesapi.Config{
 		Files: service, Tokens: tokens, Cursors: secret, Rate: 10_000, Burst: 10_000, Logger: slog.New(slog.DiscardHandler),
 	})), objects

@@ -153,8 +153,8 @@ func (s *server) list(q *request) (*answer, error) {
 	}
 	text, given, err := q.param("limit")
 	if err == nil && given {
-		if limit, err = strconv.Atoi(text); err != nil {
-			err = refuse(http.StatusBadRequest, "limit is no number")
+		if limit, err = strconv.Atoi(text); err != nil || limit < 1 {
+			err = refuse(http.StatusBadRequest, "limit must be a number from 1 to 1000")
 		}
 	}
 	if err != nil {

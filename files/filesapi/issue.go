@@ -13,6 +13,7 @@ import (
 type Grant struct {
 	Subject  string
 	Audience string   // empty: none
+	Issuer   string   // empty: none
 	Scopes   []string // read:ENTITY, write:ENTITY, read:* or write:*
 	Life     time.Duration
 }
@@ -34,6 +35,9 @@ func Issue(secret []byte, g Grant) (string, error) {
 	b := jwt.NewBuilder().Subject(g.Subject).Expiration(time.Now().Add(g.Life)).Claim("scope", strings.Join(g.Scopes, " "))
 	if g.Audience != "" {
 		b.Audience([]string{g.Audience})
+	}
+	if g.Issuer != "" {
+		b.Issuer(g.Issuer)
 	}
 	token, err := b.Build()
 	if err != nil {

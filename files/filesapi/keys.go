@@ -35,7 +35,7 @@ const (
 // signatures count, for RS256 and ES256.
 //
 // transport is http.DefaultTransport where it is nil.
-func NewTokensAt(ctx context.Context, at, audience string, transport http.RoundTripper, log *slog.Logger) (*Tokens, error) {
+func NewTokensAt(ctx context.Context, at string, claims Claims, transport http.RoundTripper, log *slog.Logger) (*Tokens, error) {
 	if err := checkKeysURL(at); err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func NewTokensAt(ctx context.Context, at, audience string, transport http.RoundT
 	if err != nil {
 		return nil, err
 	}
-	t := &Tokens{keys: keys.Resource, audience: audience, skew: time.Minute}
+	t := &Tokens{keys: keys.Resource, claims: claims, skew: time.Minute}
 	t.renew = renewal(keys, func(ctx context.Context, err error) { failed.Put(ctx, err) })
 	return t, control.Add(ctx, keys)
 }

@@ -117,7 +117,7 @@ func TestKeysAt(t *testing.T) {
 		var log bytes.Buffer
 		from := &issuer{}
 		from.has(public(first, "kid", "1"))
-		tokens := must(filesapi.NewTokensAt(ctx, keysURL, "", from, slog.New(slog.NewTextHandler(&log, nil))))
+		tokens := must(filesapi.NewTokensAt(ctx, keysURL, filesapi.Claims{}, from, slog.New(slog.NewTextHandler(&log, nil))))
 		old, next := signed(jwa.RS256(), first, "1"), signed(jwa.ES256(), second, "2")
 		want := func(when string, fetched int, oldOK, nextOK bool) {
 			t.Helper()
@@ -182,7 +182,7 @@ func TestKeysAtSlow(t *testing.T) {
 		}()
 		from := &issuer{}
 		from.has(public(must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)), "kid", "1"))
-		tokens := must(filesapi.NewTokensAt(ctx, keysURL, "", from, slog.New(slog.DiscardHandler)))
+		tokens := must(filesapi.NewTokensAt(ctx, keysURL, filesapi.Claims{}, from, slog.New(slog.DiscardHandler)))
 		good := marshal(map[string]any{"keys": []any{public(private, "kid", "2")}})
 		from.set(func(w http.ResponseWriter, _ *http.Request) {
 			time.Sleep(5 * time.Second)
@@ -213,7 +213,7 @@ func TestKeysAtStart(t *testing.T) {
 		}()
 		from := &issuer{}
 		from.answers(http.StatusNotFound, "")
-		_, err := filesapi.NewTokensAt(ctx, keysURL, "", from, slog.New(slog.DiscardHandler))
+		_, err := filesapi.NewTokensAt(ctx, keysURL, filesapi.Claims{}, from, slog.New(slog.DiscardHandler))
 		if err == nil || !strings.Contains(err.Error(), "404") || !strings.Contains(err.Error(), keysURL) || from.count() != 3 {
 			t.Errorf("%v after %d fetches", err, from.count())
 		}
@@ -226,16 +226,16 @@ func TestKeysAtStart(t *testing.T) {
 			}
 			_, _ = w.Write(good)
 		})
-		if _, err := filesapi.NewTokensAt(ctx, keysURL, "", from, slog.New(slog.DiscardHandler)); err != nil {
+		if _, err := filesapi.NewTokensAt(ctx, keysURL, filesapi.Claims{}, from, slog.New(slog.DiscardHandler)); err != nil {
 			t.Error(err)
 		}
 		for _, at := range []string{"http://issuer.example/keys", "http://10.0.0.1/keys", "ftp://127.0.0.1/", "https:///keys", "http://127.0.0.1.example/", "keys.json", "http://localhost.example/", "https://a b/"} {
-			if _, err := filesapi.NewTokensAt(ctx, at, "", from, slog.New(slog.DiscardHandler)); err == nil || from.count() != 6 {
+			if _, err := filesapi.NewTokensAt(ctx, at, filesapi.Claims{}, from, slog.New(slog.DiscardHandler)); err == nil || from.count() != 6 {
 				t.Errorf("%s: %v", at, err)
 			}
 		}
 		for i, at := range []string{"http://127.0.0.1:1/keys", "http://localhost/keys", "http://[::1]:8/keys"} {
-			if _, err := filesapi.NewTokensAt(ctx, at, "", from, slog.New(slog.DiscardHandler)); err != nil || from.count() != 7+i {
+			if _, err := filesapi.NewTokensAt(ctx, at, filesapi.Claims{}, from, slog.New(slog.DiscardHandler)); err != nil || from.count() != 7+i {
 				t.Errorf("%s: %v", at, err)
 			}
 		}
@@ -283,7 +283,7 @@ func TestKeysAtKinds(t *testing.T) {
 			defer cancel()
 			from := &issuer{}
 			from.has(test.keys...)
-			tokens, err := filesapi.NewTokensAt(ctx, keysURL, "", from, slog.New(slog.DiscardHandler))
+			tokens, err := filesapi.NewTokensAt(ctx, keysURL, filesapi.Claims{}, from, slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -296,7 +296,7 @@ func TestKeysAtKinds(t *testing.T) {
 		for name, keys := range map[string][]any{"a secret": {shared}, "no signatures": {public(private, "use", "enc")}, "nothing": {}} {
 			from := &issuer{}
 			from.has(keys...)
-			if _, err := filesapi.NewTokensAt(t.Context(), keysURL, "", from, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(fmt.Sprint(err), "RS256 or ES256") {
+			if _, err := filesapi.NewTokensAt(t.Context(), keysURL, filesapi.Claims{}, from, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(fmt.Sprint(err), "RS256 or ES256") {
 				t.Errorf("%s: %v", name, err)
 			}
 		}

@@ -155,12 +155,14 @@ type page struct {
 // maxPage is how many files a page has at most.
 const maxPage = 1000
 
+// listFiles returns up to limit files of an entity that follow a cursor. A limit of 0
+// finds out whether there is one, as connections of GraphQL allow.
 func (s *server) listFiles(ctx context.Context, o *operation, entity, cursor string, limit int) (p page, err error) {
 	if err := o.need("read", entity); err != nil {
 		return p, err
 	}
-	if limit < 1 || limit > maxPage {
-		return p, refuse(http.StatusBadRequest, "a page has 1 to 1000 files")
+	if limit < 0 || limit > maxPage {
+		return p, refuse(http.StatusBadRequest, "a page has up to 1000 files")
 	}
 	after, err := s.cursors.read(entity, cursor)
 	if err != nil {

@@ -205,7 +205,7 @@ func testKeys(t *testing.T) {
 	}
 	add(private.Public(), jwa.RS256())
 	add(curve.Public(), jwa.ES256())
-	x := serve(t, func(c *filesapi.Config) { c.Tokens = must(filesapi.NewTokens(set, "pawl")) })
+	x := serve(t, func(c *filesapi.Config) { c.Tokens = must(filesapi.NewTokens(set, filesapi.Claims{Audience: "pawl"})) })
 	der := must(x509.MarshalPKIXPublicKey(private.Public()))
 	public := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
 	sign := func(alg jwa.SignatureAlgorithm, key any, change ...func(*jwt.Builder) *jwt.Builder) string {

@@ -67,7 +67,7 @@ func testSlow(t *testing.T) {
 // drip sends a body in chunks to an API whose index takes no writes. Of one that drips or
 // is silent a byte is missing.
 func drip(t *testing.T, dir, token, path, contentType string, chunks, chunk int, every time.Duration) *http.Response {
-	tokens := must(filesapi.NewTokens(must(filesapi.Secret(secret)), ""))
+	tokens := must(filesapi.NewTokens(must(filesapi.Secret(secret)), filesapi.Claims{}))
 	service := &files.Service{Index: readOnly{memindex.New()}, Objects: noObjects{}, Times: files.DefaultTimes()}
 	h := must(filesapi.New(filesapi.Config{Files: service, Tokens: tokens, Cursors: secret, Spool: dir, Logger: slog.New(slog.DiscardHandler)}))
 	server, connections := &http.Server{Handler: h}, make(pipes, 1)
@@ -137,7 +137,7 @@ func testReadOnly(t *testing.T) {
 			var log bytes.Buffer
 			logger := slog.New(slog.NewTextHandler(&log, nil))
 			service := &files.Service{Index: readOnly{memindex.New()}, Objects: noObjects{}, Times: files.DefaultTimes(), Logger: logger}
-			tokens := must(filesapi.NewTokens(must(filesapi.Secret(secret)), ""))
+			tokens := must(filesapi.NewTokens(must(filesapi.Secret(secret)), filesapi.Claims{}))
 			h := must(filesapi.New(filesapi.Config{Files: service, Tokens: tokens, Cursors: secret, Spool: dir, Logger: logger}))
 			r := httptest.NewRequestWithContext(t.Context(), "POST", path, strings.NewReader(body))
 			r.Header.Set("Authorization", "Bearer "+token(t, "write:e"))

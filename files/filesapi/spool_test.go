@@ -76,7 +76,7 @@ func (e *endless) Close() error { return nil }
 // and a function that posts a file as a subject.
 func spoolAPI(t *testing.T, dir string) func(subject string, body io.Reader) *httptest.ResponseRecorder {
 	service := &files.Service{Index: memindex.New(), Objects: &stored{objects: map[string]files.Seen{}}, Times: files.DefaultTimes()}
-	tokens := must(filesapi.NewTokens(must(filesapi.Secret(secret)), ""))
+	tokens := must(filesapi.NewTokens(must(filesapi.Secret(secret)), filesapi.Claims{}))
 	h := must(filesapi.New(filesapi.Config{
 		Files: service, Tokens: tokens, Cursors: secret, MaxSize: 2 << 20, Spool: dir, Logger: slog.New(slog.DiscardHandler),
 	}))

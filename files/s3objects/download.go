@@ -37,6 +37,9 @@ type signingKey struct {
 // alone 6, most of them for garbage; a page has up to a thousand. So the SDK signs
 // one, which shows where the bucket is, and what follows is signed here as it would.
 func (b *Bucket) SignGet(ctx context.Context, f *files.File, life time.Duration) (string, error) {
+	if _, err := b.fit(ctx, f.Key); err != nil {
+		return "", err
+	}
 	at := b.downloads.Load()
 	var err error
 	if at == nil {

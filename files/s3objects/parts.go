@@ -24,7 +24,7 @@ var errNoSum = errors.New("the store keeps no SHA-256 of uploads in parts: uploa
 
 // Begin implements [files.Multipart].
 func (b *Bucket) Begin(ctx context.Context, f *files.File) (uploadID string, err error) {
-	store, err := b.proved(ctx, f.Key)
+	store, err := b.fit(ctx, f.Key)
 	if err == nil {
 		err = store.noParts
 	}
@@ -50,7 +50,7 @@ func (b *Bucket) begin(ctx context.Context, f *files.File) (uploadID string, err
 
 // SignPart implements [files.Multipart].
 func (b *Bucket) SignPart(ctx context.Context, f *files.File, number int, sum [32]byte, until time.Time) (files.SignedRequest, error) {
-	store, err := b.proved(ctx, f.Key)
+	store, err := b.fit(ctx, f.Key)
 	if err != nil {
 		return files.SignedRequest{}, err
 	}

@@ -45,7 +45,7 @@ type inParts struct {
 
 func newInParts(t *testing.T, srv *servertest.Server) *inParts {
 	name := srv.NewBucket(t)
-	b := s3objects.New(srv.Client(), name, "")
+	b := s3objects.New(srv.Client(), name, "").AcceptForgeable()
 	return &inParts{t, files.Service{Index: memindex.New(), Objects: b, Times: files.DefaultTimes(), Prefix: "files/"}, b, name}
 }
 
@@ -280,7 +280,7 @@ func TestPartsNoSum(t *testing.T) {
 					r.Header.Del(header)
 				}
 				return nil
-			}), srv.NewBucket(t), srv.Endpoint)
+			}), srv.NewBucket(t), srv.Endpoint).AcceptForgeable()
 			x.Objects = x.bucket
 			return x
 		}

@@ -18,9 +18,10 @@ import (
 	"github.com/pawlhq/pawl/files"
 )
 
-// ErrForgeable: the store takes uploads without checking their signature.
-var ErrForgeable = errors.New("the object store does not check the signature of uploads in chunks: " +
-	"whoever has seen a signed URL can write any object that the service can write. docs/FILES.md says what to do")
+// ErrForgeable: the store accepted an upload with a forged signature.
+var ErrForgeable = errors.New("the object store accepted an upload with a forged signature " +
+	"(X-Amz-Content-Sha256: STREAMING-UNSIGNED-PAYLOAD-TRAILER): " +
+	"anyone who has seen a signed URL can write any object that the service can write")
 
 // errNotProved: without a proof an object without a SHA-256 may be a file all the same.
 var errNotProved = errors.New("it has no SHA-256, and the store is not proved to show them: audit without --dry-run, or start the service")
@@ -47,11 +48,11 @@ const (
 //
 // doubts say what the service has to do without, or what its operator should know.
 //
-// An error that matches [ErrUnfit] is the store's. After any other, which may pass,
-// the bucket is proved before the next upload is signed.
+// An error that matches [ErrUnfit] is the store's, also one that matches [ErrForgeable].
+// After any other, which may pass, the bucket is proved before the next URL is signed.
 func (b *Bucket) Prove(ctx context.Context, prefix string) (doubts []error, err error) {
 	b.MayProve(prefix)
-	p, err := b.proved(ctx, prefix)
+	p, err := b.fit(ctx, prefix)
 	if err != nil {
 		return nil, err
 	}
@@ -67,6 +68,23 @@ func (b *Bucket) Prove(ctx context.Context, prefix string) (doubts []error, err 
 // MayProve lets a look that finds an object without a SHA-256 prove the store, below
 // prefix. Without it such a look fails: an audit that is not to write must not prove.
 func (b *Bucket) MayProve(prefix string) { b.prefix.Store(&prefix) }
+
+// AcceptForgeable lets the bucket sign URLs although the store accepts uploads with
+// forged signatures. It must be called before the bucket is used. It returns the bucket.
+func (b *Bucket) AcceptForgeable() *Bucket {
+	b.acceptForgeable = true
+	return b
+}
+
+// fit returns what a proof has shown. No URL may be signed before, because a URL shows
+// the name of the access key, which is all that a forger needs.
+func (b *Bucket) fit(ctx context.Context, key string) (*proof, error) {
+	p, err := b.proved(ctx, key)
+	if err == nil && p.forgeable && !b.acceptForgeable {
+		return nil, fmt.Errorf("s3objects: s3://%s: %w: %w", b.name, ErrUnfit, ErrForgeable)
+	}
+	return p, err
+}
 
 // proved returns what a proof has shown, by one at a time, where there was none.
 // Without [Bucket.Prove] the folder of key is the prefix.
@@ -123,7 +141,9 @@ func (p *proof) run(ctx context.Context) error {
 	if err := p.refused(ctx, "2", otherText, "other bytes than their SHA-256 promises", nil); err != nil {
 		return err
 	}
-	p.forgeable = p.forge(ctx, "forged")
+	if err := p.forge(ctx, "forged"); err != nil {
+		return err
+	}
 	switch err := p.inParts(ctx); {
 	case errors.Is(err, errNoSum), isCode(err, "AccessDenied", "NotImplemented"):
 		p.noParts = fmt.Errorf("s3objects: no file can be uploaded in parts: %w", err)
@@ -194,8 +214,8 @@ func (p *proof) refused(ctx context.Context, name, body, what string, change fun
 }
 
 // forge makes an upload with another signature, in the form that MinIO does not check,
-// and reports whether the store takes it.
-func (p *proof) forge(ctx context.Context, name string) bool {
+// and notes whether the store accepts it.
+func (p *proof) forge(ctx context.Context, name string) error {
 	f := p.file(name)
 	body := fmt.Sprintf("%x\r\n%s\r\n0\r\nx-amz-checksum-sha256:%s\r\n\r\n", f.Size, proofText, base64.StdEncoding.EncodeToString(f.SHA256[:]))
 	status, err := p.put(ctx, name, body, func(r *http.Request) {
@@ -207,7 +227,8 @@ func (p *proof) forge(ctx context.Context, name string) bool {
 		r.Header.Set("X-Amz-Content-Sha256", "STREAMING-UNSIGNED-PAYLOAD-TRAILER")
 		r.Header.Set("X-Amz-Decoded-Content-Length", strconv.FormatInt(f.Size, 10))
 	})
-	return err == nil && status/100 == 2
+	p.forgeable = status/100 == 2
+	return err
 }
 
 func (p *proof) file(name string) files.File {

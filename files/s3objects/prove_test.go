@@ -39,7 +39,7 @@ func empty(t *testing.T, srv *servertest.Server, name string) {
 func TestProve(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
 		name := srv.NewBucket(t)
-		b := s3objects.New(srv.Client(), name, "")
+		b := s3objects.New(srv.Client(), name, "").AcceptForgeable()
 		doubts, err := b.Prove(t.Context(), "files/")
 		if forgeable := len(doubts) == 1 && errors.Is(doubts[0], s3objects.ErrForgeable); err != nil || forgeable != (srv.Name == "minio") {
 			t.Fatalf("%v, doubts: %v", err, doubts)
@@ -53,6 +53,53 @@ func TestProve(t *testing.T) {
 	})
 }
 
+// TestForgeableStoreIsRefused: no URL of a store that accepts forged uploads is signed,
+// unless its operator accepts that.
+func TestForgeableStoreIsRefused(t *testing.T) {
+	srv := servertest.MinIO(t, servertest.Options{})
+	name := srv.NewBucket(t)
+	b := s3objects.New(srv.Client(), name, "")
+	f := files.File{ID: "a", Entity: "e", Key: "files/a", UploadID: "u", Promise: promise(text)}
+	until := time.Now().Add(time.Minute)
+	for what, do := range map[string]func() error{
+		"Prove":    func() error { _, err := b.Prove(t.Context(), "files/"); return err },
+		"Sign":     func() error { _, err := b.Sign(t.Context(), &f, until); return err },
+		"SignPart": func() error { _, err := b.SignPart(t.Context(), &f, 1, f.SHA256, until); return err },
+		"SignGet":  func() error { _, err := b.SignGet(t.Context(), &f, time.Minute); return err },
+		"Begin":    func() error { _, err := b.Begin(t.Context(), &f); return err },
+		"Put":      func() error { return b.Put(t.Context(), &f, strings.NewReader(text)) },
+	} {
+		if err := do(); !errors.Is(err, s3objects.ErrForgeable) || !errors.Is(err, s3objects.ErrUnfit) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	empty(t, srv, name)
+}
+
+// TestForgeryWithoutAnswer: a store that did not answer a forged upload is not taken for
+// one that refuses it.
+func TestForgeryWithoutAnswer(t *testing.T) {
+	srv := servertest.MinIO(t, servertest.Options{})
+	name := srv.NewBucket(t)
+	var down atomic.Bool
+	down.Store(true)
+	b := s3objects.New(behind(t, srv, func(w http.ResponseWriter, r *http.Request) bool {
+		silent := down.Load() && r.Header.Get("X-Amz-Trailer") != ""
+		if silent {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+		return silent
+	}, nil), name, "")
+	if _, err := b.Prove(t.Context(), "files/"); err == nil || errors.Is(err, s3objects.ErrUnfit) {
+		t.Errorf("without an answer: %v", err)
+	}
+	down.Store(false)
+	if _, err := b.Prove(t.Context(), "files/"); !errors.Is(err, s3objects.ErrForgeable) {
+		t.Errorf("with an answer: %v", err)
+	}
+	empty(t, srv, name)
+}
+
 // TestProveLeftovers: what a proof left whose process was killed goes after an hour.
 func TestProveLeftovers(t *testing.T) {
 	srv := servertest.MinIO(t, servertest.Options{})
@@ -63,7 +110,7 @@ func TestProveLeftovers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := s3objects.New(srv.Client(), name, "").Prove(t.Context(), "files/"); err != nil {
+	if _, err := s3objects.New(srv.Client(), name, "").AcceptForgeable().Prove(t.Context(), "files/"); err != nil {
 		t.Fatal(err)
 	}
 	out, err := srv.Client().ListObjectsV2(t.Context(), &s3.ListObjectsV2Input{Bucket: &name})
@@ -110,7 +157,7 @@ func TestUnfit(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			b := s3objects.New(behind(t, srv, nil, test.change), name, "")
+			b := s3objects.New(behind(t, srv, nil, test.change), name, "").AcceptForgeable()
 			_, err := b.Prove(t.Context(), "files/")
 			if !errors.Is(err, s3objects.ErrUnfit) || !strings.Contains(err.Error(), want) {
 				t.Errorf("%v: want %q", err, want)
@@ -139,16 +186,16 @@ func TestLookUnfit(t *testing.T) {
 		}
 		return false
 	}, nil)
-	if seen, err := s3objects.New(reads, name, "").Look(t.Context(), f.Key); err == nil || seen.Found {
+	if seen, err := s3objects.New(reads, name, "").AcceptForgeable().Look(t.Context(), f.Key); err == nil || seen.Found {
 		t.Errorf("%+v, %v", seen, err)
 	}
-	fit := s3objects.New(srv.Client(), name, "")
+	fit := s3objects.New(srv.Client(), name, "").AcceptForgeable()
 	fit.MayProve("files/")
 	if seen, err := fit.Look(t.Context(), f.Key); err != nil || !seen.Found {
 		t.Errorf("%+v, %v", seen, err)
 	}
 	bare := behind(t, srv, nil, func(r *http.Response) error { r.Header.Del("X-Amz-Checksum-Sha256"); return nil })
-	unfit := s3objects.New(bare, name, "")
+	unfit := s3objects.New(bare, name, "").AcceptForgeable()
 	unfit.MayProve("files/")
 	if seen, err := unfit.Look(t.Context(), f.Key); !errors.Is(err, s3objects.ErrUnfit) {
 		t.Errorf("%+v, %v", seen, err)
@@ -167,7 +214,7 @@ func TestProveLater(t *testing.T) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 		return down.Load()
-	}, nil), name, "")
+	}, nil), name, "").AcceptForgeable()
 	if _, err := b.Prove(t.Context(), "files/"); err == nil || errors.Is(err, s3objects.ErrUnfit) {
 		t.Error(err)
 	}
@@ -191,7 +238,7 @@ func TestNoParts(t *testing.T) {
 			_, _ = io.WriteString(w, "<Error><Code>AccessDenied</Code></Error>") // the test sees if it does not come
 		}
 		return denied
-	}, nil), srv.NewBucket(t), "")
+	}, nil), srv.NewBucket(t), "").AcceptForgeable()
 	doubts, err := b.Prove(t.Context(), "files/")
 	if err != nil || len(doubts) != 2 || !strings.Contains(doubts[1].Error(), "no file can be uploaded in parts") {
 		t.Errorf("%v, %v", doubts, err)

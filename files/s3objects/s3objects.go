@@ -29,12 +29,13 @@ import (
 
 // Bucket is one bucket.
 type Bucket struct {
-	client, public *s3.Client
-	name           string
-	downloads      atomic.Pointer[scope]
-	proof          atomic.Pointer[proof]
-	prefix         atomic.Pointer[string] // of proofs
-	proving        singleflight.Group
+	client, public  *s3.Client
+	name            string
+	acceptForgeable bool
+	downloads       atomic.Pointer[scope]
+	proof           atomic.Pointer[proof]
+	prefix          atomic.Pointer[string] // of proofs
+	proving         singleflight.Group
 }
 
 var _ files.Objects = (*Bucket)(nil)
@@ -61,7 +62,7 @@ func (b *Bucket) put(f *files.File) *s3.PutObjectInput {
 // Sign implements [files.Objects]. The URL ends before until, for signatures count
 // whole seconds.
 func (b *Bucket) Sign(ctx context.Context, f *files.File, until time.Time) (files.SignedRequest, error) {
-	store, err := b.proved(ctx, f.Key)
+	store, err := b.fit(ctx, f.Key)
 	if err != nil {
 		return files.SignedRequest{}, err
 	}
@@ -119,7 +120,7 @@ func inHeaders(life time.Duration, pins ...string) func(*s3.PresignOptions) {
 // Put implements [files.Objects]. It is sent once: a retry of one that had landed
 // would see its own object.
 func (b *Bucket) Put(ctx context.Context, f *files.File, body io.ReadSeeker) error {
-	if _, err := b.proved(ctx, f.Key); err != nil {
+	if _, err := b.fit(ctx, f.Key); err != nil {
 		return err
 	}
 	in := b.put(f)

@@ -70,7 +70,7 @@ func with(name, value string) func(*http.Request) {
 func TestStoreRefuses(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
 		bucket := srv.NewBucket(t)
-		b := s3objects.New(srv.Client(), bucket, "")
+		b := s3objects.New(srv.Client(), bucket, "").AcceptForgeable()
 		other := copySource(t, b, bucket)
 		for name, test := range map[string]struct {
 			minio, versitygw int // status of the answer
@@ -140,7 +140,7 @@ func TestLookElsewhere(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
 		name := srv.NewBucket(t)
 		f := files.File{ID: "a", Entity: "e", Key: "files/a", Promise: promise(text)}
-		if err := s3objects.New(srv.Client(), name, "").Put(t.Context(), &f, strings.NewReader(text)); err != nil {
+		if err := s3objects.New(srv.Client(), name, "").AcceptForgeable().Put(t.Context(), &f, strings.NewReader(text)); err != nil {
 			t.Fatal(err)
 		}
 		var away atomic.Bool
@@ -166,10 +166,10 @@ func TestLookElsewhere(t *testing.T) {
 			return b.Look(t.Context(), f.Key)
 		}
 		leave := func() { away.Store(true) }
-		if seen, err := look("late", s3objects.New(behind(t, srv, late, nil), name, ""), leave); err != nil || !seen.Found {
+		if seen, err := look("late", s3objects.New(behind(t, srv, late, nil), name, "").AcceptForgeable(), leave); err != nil || !seen.Found {
 			t.Errorf("%+v, %v: want what came", seen, err)
 		}
-		if seen, err := look("gateway", s3objects.New(behind(t, srv, gateway, nil), name, ""), leave); err == nil {
+		if seen, err := look("gateway", s3objects.New(behind(t, srv, gateway, nil), name, "").AcceptForgeable(), leave); err == nil {
 			t.Errorf("a gateway without a store is believed: %+v", seen)
 		}
 		gone := srv.NewBucket(t)
@@ -178,7 +178,7 @@ func TestLookElsewhere(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if seen, err := look("bucket", s3objects.New(srv.Client(), gone, ""), remove); err == nil {
+		if seen, err := look("bucket", s3objects.New(srv.Client(), gone, "").AcceptForgeable(), remove); err == nil {
 			t.Errorf("an object is absent where there is no bucket: %+v", seen)
 		}
 	})
@@ -187,7 +187,7 @@ func TestLookElsewhere(t *testing.T) {
 // TestService plays a file's life against a real store.
 func TestService(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
-		b := s3objects.New(srv.Client(), srv.NewBucket(t), "")
+		b := s3objects.New(srv.Client(), srv.NewBucket(t), "").AcceptForgeable()
 		times := files.DefaultTimes()
 		s := files.Service{Index: memindex.New(), Objects: b, Times: times, Prefix: "files/"}
 		f, signed, err := s.Upload(t.Context(), "e", "", promise(text))

@@ -26,14 +26,14 @@ func answering(t *testing.T, handler http.HandlerFunc) *s3objects.Bucket {
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{AccessKeyID: "key", SecretAccessKey: "secret"}, nil
 		}),
-	}), "bucket", "")
+	}), "bucket", "").AcceptForgeable()
 }
 
 // TestSignedTimes: the URL of an upload ends no later than it should, and not much
 // earlier; the URL of a download lives as long as is asked for.
 func TestSignedTimes(t *testing.T) {
 	srv := servertest.MinIO(t, servertest.Options{})
-	b := s3objects.New(srv.Client(), srv.NewBucket(t), "")
+	b := s3objects.New(srv.Client(), srv.NewBucket(t), "").AcceptForgeable()
 	f := &files.File{ID: "id", Entity: "e", Key: "files/id", Promise: promise(text)}
 	until := time.Now().Add(10 * time.Minute)
 	put, err := b.Sign(t.Context(), f, until)

@@ -109,6 +109,9 @@ func (m *machine) checkFiles(ctx context.Context, c *config.Files, objects *s3ob
 		m.log.Warn("the object store is fit for files, but", "doubt", doubt)
 	}
 	switch {
+	case errors.Is(err, s3objects.ErrForgeable):
+		return m.config.At("files", fmt.Errorf("%w: use a store that checks signatures; or put a proxy before the store that refuses this header, "+
+			"give the service a key that may write below its prefix alone, and set accept_forgeable_uploads: true (docs/FILES.md)", err))
 	case errors.Is(err, s3objects.ErrUnfit):
 		return err
 	case err != nil && ctx.Err() == nil:
@@ -126,11 +129,20 @@ func (m *machine) beside(path string) string {
 }
 
 func (m *machine) fileObjects(c *config.Files) *s3objects.Bucket {
-	return s3objects.New(m.objects.Client(), c.To.Bucket, c.PublicEndpoint)
+	objects := s3objects.New(m.objects.Client(), c.To.Bucket, c.PublicEndpoint)
+	if c.AcceptForgeableUploads {
+		objects.AcceptForgeable()
+	}
+	return objects
 }
 
 // fileService opens the index, and makes it if it is not there and may be made.
 func (m *machine) fileService(ctx context.Context, c *config.Files, objects files.Objects, create bool) (*files.Service, error) {
+	if strings.ContainsAny(c.To.Prefix, "%?#") {
+		return nil, m.config.At("files.to", fmt.Errorf("the prefix %q has %%, ? or #, which clients and proxies read as part of a URL: choose another", c.To.Prefix))
+	}
+	times := files.DefaultTimes()
+	times.Upload = cmp.Or(time.Duration(c.LongestUpload), times.Upload)
 	limit := files.Usage{Bytes: cmp.Or(int64(c.Quota), 10<<30), Open: cmp.Or(int64(c.OpenUploads), 1000)}
 	index, err := m.fileIndex(ctx, c, create)
 	if err != nil {
@@ -138,7 +150,7 @@ func (m *machine) fileService(ctx context.Context, c *config.Files, objects file
 	}
 	return &files.Service{
 		Index: index, Objects: objects,
-		Times: files.DefaultTimes(), Prefix: c.To.Prefix, Limit: func(string) files.Usage { return limit },
+		Times: times, Prefix: c.To.Prefix, Limit: func(string) files.Usage { return limit },
 		Logger: m.log,
 	}, nil
 }
@@ -200,8 +212,9 @@ func (m *machine) filesSpool(c *config.Files) string {
 
 // filesTokens returns what verifies tokens, until ctx ends.
 func (m *machine) filesTokens(ctx context.Context, c *config.Files) (*filesapi.Tokens, error) {
+	claims := filesapi.Claims{Audience: c.Audience, Issuer: c.Issuer}
 	if strings.Contains(c.Keys, "://") {
-		tokens, err := filesapi.NewTokensAt(ctx, c.Keys, c.Audience, nil, m.log)
+		tokens, err := filesapi.NewTokensAt(ctx, c.Keys, claims, nil, m.log)
 		if err != nil {
 			return nil, fmt.Errorf("keys: %w", err)
 		}
@@ -211,7 +224,7 @@ func (m *machine) filesTokens(ctx context.Context, c *config.Files) (*filesapi.T
 	if err != nil {
 		return nil, err
 	}
-	return filesapi.NewTokens(keys, c.Audience)
+	return filesapi.NewTokens(keys, claims)
 }
 
 func (m *machine) filesKeys(c *config.Files) (jwk.Set, error) {

@@ -48,7 +48,7 @@ func (a *app) printToken(g filesapi.Grant) error {
 	case c.Files.Keys != "":
 		return c.At("files.keys", errors.New("says that tokens are signed elsewhere: have one from there"))
 	}
-	g.Audience = c.Files.Audience
+	g.Audience, g.Issuer = c.Files.Audience, c.Files.Issuer
 	token, err := filesapi.Issue([]byte(c.Files.Secret.Reveal()), g)
 	if err != nil {
 		return misconfigured(err)

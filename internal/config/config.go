@@ -108,6 +108,8 @@ type Files struct {
 	Keys string `yaml:"keys"`
 	// What tokens must be for (aud). Default: none.
 	Audience string `yaml:"audience"`
+	// Issuer that tokens must name (iss). Default: none.
+	Issuer string `yaml:"issuer"`
 	// Bytes that an entity may use. Each file counts at least 4KiB, and until its bytes
 	// are removed from the bucket. Default: 10GiB.
 	Quota Size `yaml:"quota"`
@@ -116,8 +118,15 @@ type Files struct {
 	OpenUploads int `yaml:"open_uploads"`
 	// The largest file, at most 5TiB; what is more than 5GiB comes in parts. Default: 1GiB.
 	MaxSize Size `yaml:"max_size"`
+	// How long the longest upload may take after its URL has expired: an upload that
+	// began in time may end later. An upload that takes longer is lost although the store
+	// answers 200. Default: 1h.
+	LongestUpload Duration `yaml:"longest_upload"`
 	// URL by which users reach the object store, if it is not the endpoint.
 	PublicEndpoint string `yaml:"public_endpoint"`
+	// Start although the object store accepts uploads with forged signatures, as MinIO
+	// does. Default: false.
+	AcceptForgeableUploads bool `yaml:"accept_forgeable_uploads"`
 }
 
 // Archive stores the records of a stream in a bucket.

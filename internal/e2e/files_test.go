@@ -45,7 +45,7 @@ ledger: %q
 objects: {endpoint: %q, region: %s, path_style: true}
 sources:
   - webhook: {listen: "${PAWL_LISTEN}", path: /events, token: %q}
-files: {to: s3://inputs/files/, index: %q, listen: "${PAWL_API}", secret: %q}
+files: {to: s3://inputs/files/, index: %q, listen: "${PAWL_API}", secret: %q, accept_forgeable_uploads: true}
 lease: {ttl: 2s, skew: 300ms, horizon: 3s}
 retry: {attempts: 100, base: 50ms, max: 1s}
 concurrency: 8
@@ -116,7 +116,7 @@ func newFileSite(t *testing.T, seed uint64) *fileSite {
 	s.network = newNetwork(t, seed, server.Endpoint)
 	s.network.changed = inputs
 	s.world = newWorld(t, server)
-	s.bucket = s3objects.New(server.Client(), inputs, "")
+	s.bucket = s3objects.New(server.Client(), inputs, "").AcceptForgeable()
 	server.Notify(t, inputs)
 	database, index := filepath.Join(dir, "pawl.db"), filepath.Join(dir, "files.db")
 	var err error

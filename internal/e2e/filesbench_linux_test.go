@@ -144,7 +144,7 @@ func newFilesBench(b *testing.B, index files.Index) *filesBench {
 	if err != nil {
 		b.Fatal(err)
 	}
-	tokens, err := filesapi.NewTokens(keys, "")
+	tokens, err := filesapi.NewTokens(keys, filesapi.Claims{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func newFilesService(b *testing.B, index files.Index) *files.Service {
 	b.Helper()
 	store := servertest.MinIO(b, servertest.Options{}) // is proved before a URL is signed
 	return &files.Service{
-		Index: index, Objects: present{s3objects.New(store.Client(), store.NewBucket(b), "")}, Times: files.DefaultTimes(), Prefix: filePrefix,
+		Index: index, Objects: present{s3objects.New(store.Client(), store.NewBucket(b), "").AcceptForgeable()}, Times: files.DefaultTimes(), Prefix: filePrefix,
 	}
 }
 

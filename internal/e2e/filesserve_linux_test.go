@@ -18,7 +18,7 @@ ledger: %q
 objects: {endpoint: %q, region: %s, path_style: true}
 sources:
   - webhook: {listen: "${PAWL_LISTEN}", path: /events, token: %q}
-files: {to: s3://inputs/files/, index: %q, listen: "${PAWL_API}", secret: %q}
+files: {to: s3://inputs/files/, index: %q, listen: "${PAWL_API}", secret: %q, accept_forgeable_uploads: true}
 `
 
 // serveAuth is what notifications carry.
