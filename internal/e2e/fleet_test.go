@@ -161,6 +161,23 @@ func (f *fleet) suffer(ctx context.Context, plan [][]strike) error {
 	return errors.Join(errs...)
 }
 
+// tend starts processes that end by themselves again, until ctx ends.
+func (f *fleet) tend(ctx context.Context) error {
+	errs := make([]error, len(f.places))
+	var wg sync.WaitGroup
+	for i, p := range f.places {
+		wg.Go(func() {
+			for errs[i] == nil && ctx.Err() == nil {
+				if errs[i] = p.live(ctx, time.Hour); ctx.Err() != nil {
+					errs[i] = nil
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
 func (p *place) suffer(ctx context.Context, s strike) error {
 	if !s.blind {
 		if err := p.ready(ctx); err != nil {
