@@ -161,7 +161,7 @@ func (p *permitted) files() {
 	}
 	p.write("pawl.yaml", fmt.Sprintf(`
 objects: {endpoint: %q, path_style: true}
-files: {to: s3://uploads/files/, listen: %q, secret: %q}
+files: {to: s3://uploads/files/, listen: %q, secret: %q, accept_forgeable_uploads: true}
 `, p.server.Endpoint, address, filesSecret))
 	_, token := p.pawl(nil, "files", "token", "read:a", "write:a")
 	stop := p.daemon("files serve", "files", "serve")
