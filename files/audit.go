@@ -16,16 +16,20 @@ type Listed struct {
 	LastModified time.Time
 }
 
-// AuditOptions are how an audit goes about what it finds.
+// AuditOptions configure an audit.
 type AuditOptions struct {
-	DryRun bool // find, and write nothing
-	// Limit is how many objects and uploads without a row may be removed; where there are more,
-	// none of them is, for the index may be an old copy. 0: 100, and one in a hundred
-	// of the objects.
+	DryRun bool // report differences, and write nothing
+	// Limit, if above 0, removes objects and uploads without a row at once, if there are at
+	// most this many. It is for an operator who knows that the index is no old copy.
 	Limit int64
+	// Orphans is what earlier audits of this process saw without a row. The audit updates
+	// it. Nil: it removes none of them without Limit.
+	Orphans Orphans
+	// Progress, if set, is called for each object of the listing.
+	Progress func(*AuditReport)
 }
 
-// AuditReport counts what an audit has met, and found.
+// AuditReport counts the differences that an audit found.
 type AuditReport struct {
 	Objects int64 `json:"objects"`
 	Rows    int64 `json:"rows"`
@@ -34,11 +38,12 @@ type AuditReport struct {
 	// Leftovers are objects of files that are gone or expired, which a look removes, and
 	// uploads in parts that nothing will complete.
 	Leftovers int64 `json:"leftovers"`
-	// Orphans are objects, and uploads in parts that nothing will complete, that belong
-	// to no file, though their names are those of files; Removed says how many of them
-	// were removed.
-	Orphans int64 `json:"orphans"`
-	Removed int64 `json:"removed"`
+	// Orphans are objects with the name of a file but without a row, and uploads in parts
+	// without a row that nothing will complete. OrphanKeys names the first of them. Removed
+	// counts those that were removed.
+	Orphans    int64    `json:"orphans"`
+	OrphanKeys []string `json:"orphan_keys,omitempty"`
+	Removed    int64    `json:"removed"`
 	// Foreign are objects that this service never named, without those below Proofs.
 	// They stay, and are no difference.
 	Foreign int64 `json:"foreign"`
@@ -56,30 +61,16 @@ func (r *AuditReport) Found() int64 {
 	return n
 }
 
-// TooMany reports that there were more orphans than might be removed.
-func (r *AuditReport) TooMany(o AuditOptions) bool {
-	if o.Limit > 0 {
-		return r.Orphans > o.Limit
-	}
-	return r.Orphans > defaultLimit || r.Orphans*100 > r.Objects
-}
-
-// defaultLimit is how many orphans may be removed where no limit is given.
-const defaultLimit = 100
-
 // audit is an audit under way.
 type audit struct {
 	*Service
 	options AuditOptions
 	report  AuditReport
-	orphans []orphan // up to one more than the limit
+	orphans []Orphan // up to one more than the limit
 	nextRow func() (File, error, bool)
 	row     *File // ahead; nil: there are no more
 	failed  error // the first
 }
-
-// orphan is an object without a row, or with an upload's ID that upload.
-type orphan struct{ key, uploadID string }
 
 // Audit compares a listing of the bucket below the service's prefix, in order of
 // key, with the index. Listing and index are no evidence: each difference is looked
@@ -95,7 +86,7 @@ func (s *Service) Audit(ctx context.Context, objects iter.Seq2[Listed, error], o
 	if err == nil {
 		err = a.uploads(ctx)
 	}
-	if err == nil && !o.DryRun && !a.report.TooMany(o) {
+	if err == nil && !o.DryRun {
 		err = a.removeOrphans(ctx)
 	}
 	if err == nil && a.failed != nil {
@@ -127,6 +118,9 @@ func (a *audit) merge(ctx context.Context, objects iter.Seq2[Listed, error]) err
 			return fmt.Errorf("files: listing the bucket: %w", err)
 		}
 		a.report.Objects++
+		if a.options.Progress != nil {
+			a.options.Progress(&a.report)
+		}
 		for a.row != nil && a.row.Key < o.Key {
 			if err := a.compare(ctx, nil); err != nil {
 				return err
@@ -237,13 +231,6 @@ func (a *audit) rowless(ctx context.Context, key string) error {
 	return nil
 }
 
-func (a *audit) orphan(key, uploadID string) {
-	a.report.Orphans++
-	if int64(len(a.orphans)) <= max(a.options.Limit, defaultLimit) {
-		a.orphans = append(a.orphans, orphan{key, uploadID})
-	}
-}
-
 // uploads meets the uploads in parts that began so long ago that nothing completes
 // them. Those that a timer is about to end are left to it.
 func (a *audit) uploads(ctx context.Context) error {
@@ -268,25 +255,6 @@ func (a *audit) uploads(ctx context.Context) error {
 			}
 		}
 		if err := a.goOn(ctx, u.Key, err); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// removeOrphans removes what had no row. None comes to have one: a row is written
-// before the URL that uploads by, and its ID is not used again.
-func (a *audit) removeOrphans(ctx context.Context) error {
-	for _, o := range a.orphans {
-		var err error
-		if o.uploadID == "" {
-			err = a.Objects.Remove(ctx, o.key)
-		} else {
-			err = a.Objects.Abort(ctx, o.key, o.uploadID)
-		}
-		if err == nil {
-			a.report.Removed++
-		} else if err := a.goOn(ctx, o.key, err); err != nil {
 			return err
 		}
 	}

@@ -155,6 +155,8 @@ type Seen struct {
 	SHA256 [32]byte  // zero: the store knows none
 	Parts  int       // that SHA256 is made of; 0: it is that of the bytes
 	Date   time.Time // of the answer, by the store's clock
+	// Entity and ContentType are what the upload said.
+	Entity, ContentType string
 }
 
 // good reports that the object is what was promised.

@@ -38,7 +38,10 @@ type Bucket struct {
 	proving         singleflight.Group
 }
 
-var _ files.Objects = (*Bucket)(nil)
+var (
+	_ files.Objects   = (*Bucket)(nil)
+	_ files.PartSizer = (*Bucket)(nil)
+)
 
 // New returns the bucket of a name. endpoint is the URL by which users reach the
 // store, where it is not the client's own.
@@ -152,7 +155,9 @@ func (b *Bucket) look(ctx context.Context, key string) (files.Seen, error) {
 	for range lookTries {
 		out, err := b.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &b.name, Key: &key, ChecksumMode: types.ChecksumModeEnabled})
 		if err == nil {
-			seen := files.Seen{Found: true, Size: aws.ToInt64(out.ContentLength)}
+			seen := files.Seen{
+				Found: true, Size: aws.ToInt64(out.ContentLength), Entity: out.Metadata["entity"], ContentType: aws.ToString(out.ContentType),
+			}
 			seen.SHA256, seen.Parts = readSum(aws.ToString(out.ChecksumSHA256))
 			answer, _ := awsmiddleware.GetRawResponse(out.ResultMetadata).(*smithyhttp.Response)
 			return b.dated(seen, key, answer)
@@ -187,6 +192,15 @@ func (b *Bucket) absent(ctx context.Context, key string) (*smithyhttp.Response, 
 		return refused.Response, nil
 	}
 	return nil, err
+}
+
+// PartSize implements [files.PartSizer].
+func (b *Bucket) PartSize(ctx context.Context, key string) (int64, error) {
+	out, err := b.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &b.name, Key: &key, PartNumber: aws.Int32(1)})
+	if err != nil {
+		return 0, fmt.Errorf("s3objects: looking at the first part of %s/%s: %w", b.name, key, err)
+	}
+	return aws.ToInt64(out.ContentLength), nil
 }
 
 // dated returns what an answer has shown, with the answer's date.

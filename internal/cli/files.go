@@ -50,7 +50,7 @@ and looks at files whose time has come. SIGINT or SIGTERM ends it in order.`,
 		Example: `  pawl files serve -c pawl.yaml`,
 		Args:    noArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runFilesServe(cmd.Context(), a) },
-	}, newFilesAuditCommand(a), newFilesTokenCommand(a), newFilesDemoCommand(a))
+	}, newFilesAuditCommand(a), newFilesRebuildCommand(a), newFilesTokenCommand(a), newFilesDemoCommand(a))
 	return cmd
 }
 

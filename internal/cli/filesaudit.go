@@ -14,8 +14,9 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
-	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/files"
+	"github.com/pawlhq/pawl/files/s3objects"
 	"github.com/pawlhq/pawl/internal/config"
 )
 
@@ -29,16 +30,18 @@ is looked at once more before anything is written: bytes of which no notificatio
 came become visible, files whose bytes are gone or are others are lost, and what is
 left of files that are gone is removed. Where nothing differs it writes nothing.
 
-Objects that have the name of a file and are in no row of the index are removed,
-too, and uploads in parts that nothing can complete any more, if they are few: an
-index that was restored from a backup must not empty the bucket. If they are more
-than 100, or more than 1 % of the objects, none is. Once you know that the index is
-right, --limit says how many there may be. Objects with other names stay.
+Objects that have the name of a file but no row stay, and so do uploads in parts
+without a row: an index that was restored from a backup has no rows of the files
+that came later. The audit counts them, names some, and exits with 3. "pawl files
+rebuild" writes their rows. If you know that the index is right, --limit removes
+them, if they are at most that many. Objects with other names always stay.
 
 What cannot be looked at does not end an audit: it goes on with the others, says how
 many there were, and exits with 1.
 
-"pawl files serve" does the same an hour after it began, and every day.`,
+"pawl files serve" does the same an hour after it began, and every day. It removes
+what it has reported for 7 days without a row, if that is at most 100 objects and
+at most 1 % of all, and logs each key.`,
 		Example: `  pawl files audit --dry-run
   pawl files audit --limit 5000 --json`,
 		Args: noArgs,
@@ -50,13 +53,43 @@ many there were, and exits with 1.
 		},
 	}
 	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "find, and write nothing")
-	cmd.Flags().Int64Var(&o.Limit, "limit", 0, "remove up to this `number` of objects without a row, or none (default: 100, and 1 % of the objects)")
+	cmd.Flags().Int64Var(&o.Limit, "limit", 0, "remove the objects without a row if they are at most this `number` (default: they stay)")
 	documentExitCodes(cmd, exitCodes+"  3  something differed: the report says what\n")
 	return cmd
 }
 
-func runFilesAudit(ctx context.Context, a *app, o files.AuditOptions) (err error) {
-	log, err := a.logger(a.Err, slog.LevelInfo)
+func runFilesAudit(ctx context.Context, a *app, o files.AuditOptions) error {
+	return a.withFiles(ctx, func(ctx context.Context, x *filesTools) error {
+		if !o.DryRun {
+			x.objects.MayProve(x.config.Files.To.Prefix)
+		}
+		count := newCounter(x.log, x.bar)
+		o.Progress = func(r *files.AuditReport) { count.show(r.Objects, "rows", r.Rows, "found", r.Found()) }
+		began := time.Now()
+		r, err := x.auditFiles(ctx, x.config.Files, x.service, o)
+		x.bar.end()
+		if printErr := a.printFilesAudit(&r, o, time.Since(began), err == nil); printErr != nil {
+			return errors.Join(err, printErr)
+		}
+		if err == nil && r.Found() > 0 {
+			return found()
+		}
+		return err
+	})
+}
+
+// filesTools is what a command has that compares the index with the bucket.
+type filesTools struct {
+	*machine
+	objects *s3objects.Bucket
+	service *files.Service
+	bar     *progress
+}
+
+// withFiles opens the index that exists, and runs do.
+func (a *app) withFiles(ctx context.Context, do func(context.Context, *filesTools) error) (err error) {
+	bar := a.newProgress()
+	log, err := a.logger(bar, bar.quiet())
 	if err != nil {
 		return err
 	}
@@ -74,33 +107,22 @@ func runFilesAudit(ctx context.Context, a *app, o files.AuditOptions) (err error
 		return err
 	}
 	objects := m.fileObjects(c)
-	if !o.DryRun {
-		objects.MayProve(c.To.Prefix)
-	}
 	service, err := m.fileService(ctx, c, objects, false)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, service.Index.Close()) }()
-	began := time.Now()
-	r, err := m.auditFiles(ctx, c, service, o)
-	if printErr := a.printFilesAudit(&r, o, time.Since(began), err == nil); printErr != nil {
-		return errors.Join(err, printErr)
-	}
-	if err == nil && r.Found() > 0 {
-		return found()
-	}
-	return err
+	return do(ctx, &filesTools{m, objects, service, bar})
 }
 
 // auditFiles audits what lies below the service's prefix.
 func (m *machine) auditFiles(ctx context.Context, c *config.Files, service *files.Service, o files.AuditOptions) (files.AuditReport, error) {
-	return service.Audit(ctx, listedFiles(m.objects.List(ctx, c.To.Bucket, c.To.Prefix, "")), o)
+	return service.Audit(ctx, m.listedFiles(ctx, c), o)
 }
 
-func listedFiles(all iter.Seq2[bucket.Info, error]) iter.Seq2[files.Listed, error] {
+func (m *machine) listedFiles(ctx context.Context, c *config.Files) iter.Seq2[files.Listed, error] {
 	return func(yield func(files.Listed, error) bool) {
-		for info, err := range all {
+		for info, err := range m.objects.List(ctx, c.To.Bucket, c.To.Prefix, "") {
 			if !yield(files.Listed{Key: info.Key, Size: info.Size, LastModified: info.ModTime}, err) {
 				return
 			}
@@ -141,11 +163,7 @@ func filesAuditText(r *files.AuditReport, o files.AuditOptions, took time.Durati
 	if r.Leftovers > 0 {
 		fmt.Fprintf(&text, "  %d objects of files that are gone or expired, or uploads in parts that are over: %s\n", r.Leftovers, done)
 	}
-	if r.Orphans > 0 && r.TooMany(o) {
-		fmt.Fprintf(&text, "  %d objects or uploads in parts without a row: too many to remove. If the index is no old copy: --limit %d\n", r.Orphans, r.Orphans)
-	} else if r.Orphans > 0 {
-		fmt.Fprintf(&text, "  %d objects or uploads in parts without a row: %s\n", r.Orphans, done)
-	}
+	writeOrphans(&text, r, o)
 	if r.Failed > 0 {
 		fmt.Fprintf(&text, "  %d files could not be looked at: the next audit looks at them again\n", r.Failed)
 	}
@@ -155,6 +173,30 @@ func filesAuditText(r *files.AuditReport, o files.AuditOptions, took time.Durati
 	return text.String()
 }
 
+func writeOrphans(text *strings.Builder, r *files.AuditReport, o files.AuditOptions) {
+	if r.Orphans == 0 {
+		return
+	}
+	outcome := "they stay"
+	switch {
+	case r.KeepsOrphans(o), o.Limit == 0:
+	case o.DryRun:
+		outcome = "to be removed"
+	default:
+		outcome = fmt.Sprintf("%d removed", r.Removed)
+	}
+	fmt.Fprintf(text, "  %d objects or uploads in parts without a row: %s\n", r.Orphans, outcome)
+	for _, key := range r.OrphanKeys {
+		fmt.Fprintf(text, "    %s\n", event.Quote(key))
+	}
+	if more := r.Orphans - int64(len(r.OrphanKeys)); more > 0 {
+		fmt.Fprintf(text, "    and %d more\n", more)
+	}
+	if outcome == "they stay" {
+		fmt.Fprintf(text, "    If the index was restored from a backup: pawl files rebuild. If you know that it is right: pawl files audit --limit %d\n", r.Orphans)
+	}
+}
+
 const (
 	filesFirstAudit = time.Hour
 	filesAudit      = 24 * time.Hour
@@ -162,6 +204,7 @@ const (
 
 // keepAuditing audits every day, until ctx ends.
 func (m *machine) keepAuditing(ctx context.Context, c *config.Files, service *files.Service) {
+	orphans := files.Orphans{}
 	next := time.NewTimer(filesFirstAudit)
 	defer next.Stop()
 	for {
@@ -170,7 +213,7 @@ func (m *machine) keepAuditing(ctx context.Context, c *config.Files, service *fi
 			return
 		case <-next.C:
 		}
-		r, err := m.auditFiles(ctx, c, service, files.AuditOptions{})
+		r, err := m.auditFiles(ctx, c, service, files.AuditOptions{Orphans: orphans})
 		switch {
 		case ctx.Err() != nil:
 			return

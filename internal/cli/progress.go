@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -84,4 +85,38 @@ func (p *progress) end() {
 	close(p.stop)
 	p.work.Wait()
 	_ = p.bar.Finish() // a bar that cannot be drawn harms nothing
+}
+
+// counter shows how many objects a command has read: by a spinner on a terminal, otherwise
+// by a line of the log every lineEvery.
+type counter struct {
+	log  *slog.Logger
+	bar  *progress
+	last time.Time
+}
+
+func newCounter(log *slog.Logger, bar *progress) *counter {
+	if bar.shown {
+		bar.draw(-1, progressbar.OptionShowIts(), progressbar.OptionSetItsString("objects"), progressbar.OptionThrottle(100*time.Millisecond))
+	}
+	return &counter{log: log, bar: bar, last: time.Now()}
+}
+
+// show shows a number of objects, and beside it further counts, by name.
+func (c *counter) show(objects int64, counts ...any) {
+	if !c.bar.shown {
+		if time.Since(c.last) >= lineEvery {
+			c.last = time.Now()
+			c.log.Info("comparing the index with the bucket", append([]any{"objects", objects}, counts...)...)
+		}
+		return
+	}
+	text := fmt.Sprintf("%d objects", objects)
+	for i := 0; i+1 < len(counts); i += 2 {
+		text += fmt.Sprintf(", %d %s", counts[i+1], counts[i])
+	}
+	c.bar.mu.Lock()
+	defer c.bar.mu.Unlock()
+	c.bar.bar.Describe(text)
+	_ = c.bar.bar.Set64(objects) // a bar that cannot be drawn harms nothing
 }

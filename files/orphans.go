@@ -1,0 +1,92 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"time"
+)
+
+// Orphan is an object with the name of a file but without a row, or, with an upload's ID,
+// that upload in parts.
+type Orphan struct{ Key, UploadID string }
+
+// Orphans maps each orphan to the time when an audit first saw it.
+type Orphans map[Orphan]time.Time
+
+const (
+	// orphanGrace is how long an audit reports an orphan before it removes it.
+	orphanGrace = 7 * 24 * time.Hour
+	// maxOrphans is the number of orphans above which an audit removes none.
+	maxOrphans = 100
+	// orphanExamples bounds the keys in a report.
+	orphanExamples = 10
+)
+
+// KeepsOrphans reports whether the audit found too many orphans to remove any: more than
+// Limit, or without Limit more than 100 or more than 1 % of the objects. An index that was
+// restored from a backup has no rows of the files that came later.
+func (r *AuditReport) KeepsOrphans(o AuditOptions) bool {
+	if o.Limit > 0 {
+		return r.Orphans > o.Limit
+	}
+	return r.Orphans > maxOrphans || r.Orphans*100 > r.Objects
+}
+
+func (a *audit) orphan(key, uploadID string) {
+	a.report.Orphans++
+	if len(a.report.OrphanKeys) < orphanExamples {
+		a.report.OrphanKeys = append(a.report.OrphanKeys, key)
+	}
+	if int64(len(a.orphans)) <= max(a.options.Limit, maxOrphans) {
+		a.orphans = append(a.orphans, Orphan{key, uploadID})
+	}
+}
+
+// removeOrphans removes the orphans that earlier audits saw a grace ago, or all of them
+// if an operator's Limit allows it.
+func (a *audit) removeOrphans(ctx context.Context) error {
+	seen, now, keep := Orphans{}, a.now(), a.report.KeepsOrphans(a.options)
+	for _, o := range a.orphans {
+		first, known := a.options.Orphans[o]
+		if !known {
+			first = now
+		}
+		seen[o] = first
+		if keep || a.options.Limit == 0 && now.Sub(first) < orphanGrace {
+			continue
+		}
+		if err := a.goOn(ctx, o.Key, a.removeOrphan(ctx, o, first)); err != nil {
+			return err
+		}
+	}
+	if a.options.Orphans != nil {
+		clear(a.options.Orphans)
+		maps.Copy(a.options.Orphans, seen)
+	}
+	return nil
+}
+
+// removeOrphan removes an orphan, unless a rebuild has written its row meanwhile.
+func (a *audit) removeOrphan(ctx context.Context, o Orphan, first time.Time) error {
+	id, _ := a.ID(o.Key)
+	if _, err := a.Index.Load(ctx, id); !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	var err error
+	if o.UploadID == "" {
+		err = a.Objects.Remove(ctx, o.Key)
+	} else {
+		err = a.Objects.Abort(ctx, o.Key, o.UploadID)
+	}
+	if err != nil {
+		return err
+	}
+	a.report.Removed++
+	if a.Logger != nil {
+		a.Logger.LogAttrs(ctx, slog.LevelWarn, "files: removed an object or upload that has no row", slog.String("key", o.Key),
+			slog.String("upload", o.UploadID), slog.Time("first_seen", first))
+	}
+	return nil
+}

@@ -1,0 +1,135 @@
+package files_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"iter"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/files"
+	"github.com/pawlhq/pawl/files/memindex"
+)
+
+// shelf is a bucket of which an audit sees the keys alone.
+type shelf struct {
+	files.Objects
+	keys []string
+}
+
+func (b *shelf) list(yield func(files.Listed, error) bool) {
+	for _, key := range b.keys {
+		if !yield(files.Listed{Key: key}, nil) {
+			return
+		}
+	}
+}
+
+func (b *shelf) Remove(_ context.Context, key string) error {
+	for i := range b.keys {
+		if b.keys[i] == key {
+			b.keys = append(b.keys[:i], b.keys[i+1:]...)
+			return nil
+		}
+	}
+	return nil
+}
+
+func (b *shelf) Uploads(context.Context, string) iter.Seq2[files.OpenUpload, error] {
+	return func(func(files.OpenUpload, error) bool) {}
+}
+
+func orphanKey(n int) string { return fmt.Sprintf("files/%08d-0000-7000-8000-000000000000", n) }
+
+// newShelf returns a service without rows, over a bucket with orphans and other objects.
+func newShelf(orphans, others int) (*files.Service, *shelf) {
+	b := &shelf{}
+	for i := range orphans {
+		b.keys = append(b.keys, orphanKey(i))
+	}
+	for i := range others {
+		b.keys = append(b.keys, fmt.Sprintf("files/notes-%06d", i))
+	}
+	return &files.Service{Index: memindex.New(), Objects: b, Times: files.DefaultTimes(), Prefix: "files/"}, b
+}
+
+// TestOrphansAreKeptForAGrace checks that an object without a row stays until an audit of
+// the same process has reported it for 7 days. Then it is removed, and its key is logged.
+func TestOrphansAreKeptForAGrace(t *testing.T) {
+	s, b := newShelf(1, 100)
+	now := time.Now()
+	s.Now = func() time.Time { return now }
+	var log bytes.Buffer
+	s.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	seen := files.Orphans{}
+	audit := func(o files.AuditOptions, orphans, removed int64) {
+		t.Helper()
+		r, err := s.Audit(t.Context(), b.list, o)
+		if err != nil || r.Orphans != orphans || r.Removed != removed || orphans > 0 && (len(r.OrphanKeys) != 1 || r.OrphanKeys[0] != orphanKey(0)) {
+			t.Errorf("%+v, %v: want %d orphans, and %d removed", r, err, orphans, removed)
+		}
+	}
+	audit(files.AuditOptions{Orphans: seen}, 1, 0)
+	now = now.Add(7*24*time.Hour - time.Second)
+	audit(files.AuditOptions{Orphans: seen}, 1, 0)
+	now = now.Add(time.Second)
+	audit(files.AuditOptions{}, 1, 0) // another process has not seen it before
+	audit(files.AuditOptions{Orphans: seen, DryRun: true}, 1, 0)
+	if log.Len() > 0 {
+		t.Errorf("%s\nwant nothing logged", &log)
+	}
+	audit(files.AuditOptions{Orphans: seen}, 1, 1)
+	if !strings.Contains(log.String(), "key="+orphanKey(0)) {
+		t.Errorf("%s\nwant the key of what was removed", &log)
+	}
+	audit(files.AuditOptions{Orphans: seen}, 0, 0)
+	if len(seen) > 0 {
+		t.Errorf("%v is remembered", seen)
+	}
+}
+
+// TestOrphansWithRowsAreKept checks that a row that was written while the audit ran, by a
+// rebuild, saves its object.
+func TestOrphansWithRowsAreKept(t *testing.T) {
+	s, b := newShelf(2, 0)
+	listed := func(yield func(files.Listed, error) bool) {
+		b.list(yield)
+		id, _ := s.ID(orphanKey(0))
+		if _, err := s.Index.Apply(t.Context(), files.Change{Next: files.File{ID: id, Key: orphanKey(0), State: files.Indexed}}); err != nil {
+			t.Error(err)
+		}
+	}
+	r, err := s.Audit(t.Context(), listed, files.AuditOptions{Limit: 2})
+	if err != nil || r.Removed != 1 || len(b.keys) != 1 || b.keys[0] != orphanKey(0) {
+		t.Errorf("%+v, %v: kept %v", r, err, b.keys)
+	}
+}
+
+// TestManyOrphansAreKept checks that an audit removes either all orphans or none.
+func TestManyOrphansAreKept(t *testing.T) {
+	for _, test := range []struct {
+		objects, orphans, limit int
+		removed                 bool
+	}{
+		{100, 1, 0, true}, {99, 1, 0, false}, {10_000, 100, 0, true}, {10_100, 101, 0, false},
+		{1000, 101, 101, true}, {101, 101, 100, false}, {0, 0, 0, true},
+	} {
+		s, b := newShelf(test.orphans, test.objects-test.orphans)
+		seen := files.Orphans{}
+		for _, key := range b.keys[:test.orphans] {
+			seen[files.Orphan{Key: key}] = time.Now().Add(-8 * 24 * time.Hour)
+		}
+		o := files.AuditOptions{Orphans: seen, Limit: int64(test.limit)}
+		r, err := s.Audit(t.Context(), b.list, o)
+		want := 0
+		if test.removed {
+			want = test.orphans
+		}
+		if err != nil || int(r.Removed) != want || r.KeepsOrphans(o) == test.removed || len(b.keys) != test.objects-want {
+			t.Errorf("%+v: %+v, %v", test, r, err)
+		}
+	}
+}

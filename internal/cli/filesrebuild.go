@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/files"
+	"github.com/pawlhq/pawl/files/s3objects"
+)
+
+func newFilesRebuildCommand(a *app) *cobra.Command {
+	var dryRun, trust bool
+	cmd := &cobra.Command{
+		Use:   "rebuild",
+		Short: "Write the missing rows of an index that was restored from a backup",
+		Long: `Rebuild lists the objects of the files. For each object that has the name of a file
+but no row it writes the row: entity, type, size and SHA-256 are those of the
+object's metadata. The file is then visible. Quotas do not bound a rebuild.
+
+Files that were deleted since the backup return: their objects look like those of
+files that were not deleted.
+
+If the store accepts forged uploads, as MinIO does, anyone who has seen an upload
+URL may have written objects with any metadata, so rebuild refuses. Use
+--trust-metadata if no user can send such requests to the store.`,
+		Example: `  pawl files rebuild --dry-run
+  pawl files rebuild --trust-metadata`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.withFiles(cmd.Context(), func(ctx context.Context, x *filesTools) error { return a.rebuildFiles(ctx, x, dryRun, trust) })
+		},
+	}
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "report what is missing, and write no row")
+	cmd.Flags().BoolVar(&trust, "trust-metadata", false, "rebuild although the store accepts forged uploads")
+	documentExitCodes(cmd, exitCodes)
+	return cmd
+}
+
+func (a *app) rebuildFiles(ctx context.Context, x *filesTools, dryRun, trust bool) error {
+	doubts, err := x.objects.Prove(ctx, x.config.Files.To.Prefix)
+	if err != nil {
+		return err
+	}
+	for _, doubt := range doubts {
+		if errors.Is(doubt, s3objects.ErrForgeable) && !trust {
+			return failed(fmt.Errorf("the metadata of objects may be forged: %w", doubt),
+				"use --trust-metadata if no user can send such requests to the store")
+		}
+	}
+	x.log.Warn("files that were deleted since the backup return; delete them again")
+	count := newCounter(x.log, x.bar)
+	began := time.Now()
+	r, err := x.service.Rebuild(ctx, x.listedFiles(ctx, x.config.Files), files.RebuildOptions{
+		DryRun: dryRun, Progress: func(r *files.RebuildReport) { count.show(r.Objects, "rebuilt", r.Rebuilt) },
+	})
+	x.bar.end()
+	return errors.Join(err, a.printRebuild(&r, dryRun, time.Since(began).Round(time.Millisecond), err == nil))
+}
+
+func (a *app) printRebuild(r *files.RebuildReport, dryRun bool, took time.Duration, complete bool) error {
+	if a.json {
+		return a.printJSON(struct {
+			*files.RebuildReport
+			Complete bool    `json:"complete"`
+			DryRun   bool    `json:"dry_run"`
+			Seconds  float64 `json:"seconds"`
+		}{r, complete, dryRun, took.Seconds()})
+	}
+	outcome := "rows written"
+	if dryRun {
+		outcome = "rows missing"
+	}
+	part := ""
+	if !complete {
+		part = " in part"
+	}
+	fmt.Fprintf(a.Out, "rebuilt%s from %s objects in %s: %s %s\n", part, humanize.Comma(r.Objects), took, humanize.Comma(r.Rebuilt), outcome)
+	if r.Skipped == 0 {
+		return nil
+	}
+	_, err := fmt.Fprintf(a.Out, "  %d objects show no entity or no SHA-256, and were skipped:\n", r.Skipped)
+	for _, key := range r.SkippedKeys {
+		fmt.Fprintf(a.Out, "    %s\n", event.Quote(key))
+	}
+	return err
+}
