@@ -79,7 +79,9 @@ type Store interface {
 	// fails with ErrPrecondition, as the store likes.
 	Delete(ctx context.Context, ref event.Object, c Condition) error
 	// List yields the objects below a prefix in key order, after the key
-	// startAfter. Metadata, ContentType and Headers stay empty. An error ends it.
+	// startAfter. Metadata, ContentType and Headers stay empty. An error ends it, unless
+	// it is ErrUnlistable: then Info has the key of that object alone, and the listing
+	// continues after it.
 	List(ctx context.Context, bucket, prefix, startAfter string) iter.Seq2[Info, error]
 }
 
@@ -107,6 +109,8 @@ var (
 	// ErrUnclear: the write may have landed, may land yet, or may not: a
 	// time-out, a broken connection, a 5xx. Look before believing either.
 	ErrUnclear = cell.ErrUnclear
+	// ErrUnlistable: the store cannot list an object, nor any page that has it.
+	ErrUnlistable = errors.New("the store cannot list this object: remove it")
 	// ErrUnavailable: a read failed for a passing reason. Retry.
 	ErrUnavailable = cell.ErrUnavailable
 )

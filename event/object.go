@@ -104,7 +104,7 @@ type Event struct {
 	// it serves people and windows of minutes, never order.
 	Time time.Time
 	// ETag is without quotes, Size in bytes; both are empty for removals and
-	// for dialects that do not carry them.
+	// for dialects that do not carry them. Size is also 0 if the store does not know it.
 	ETag string
 	Size int64
 	// Name is the store's own name for the change, "ObjectCreated:Put" say,

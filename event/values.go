@@ -9,7 +9,9 @@ import (
 )
 
 // size is a number of bytes, written as a JSON number or, by Ceph according to
-// its documentation, as a string.
+// its documentation, as a string. MinIO writes -1 if it does not know the size, for
+// an object whose metadata claims a broken encryption; any user can upload one. It is
+// read as 0, which is also the size of events that carry none.
 type size int64
 
 func (s *size) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
@@ -23,6 +25,10 @@ func (s *size) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 		return nil
 	case '"':
 		v = v[1 : len(v)-1]
+	}
+	if string(v) == "-1" {
+		*s = 0
+		return nil
 	}
 	n, err := strconv.ParseUint(string(v), 10, 63)
 	if err != nil {

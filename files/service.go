@@ -23,7 +23,8 @@ type Objects interface {
 	SignGet(ctx context.Context, f *File, life time.Duration) (url string, err error)
 	// Put uploads the bytes of a file, unless its object exists.
 	Put(ctx context.Context, f *File, body io.ReadSeeker) error
-	// Look asks what is there now.
+	// Look asks what is there now. An object that the store cannot read is found, with a
+	// size of -1.
 	Look(ctx context.Context, key string) (Seen, error)
 	// Remove removes an object. Of one that is not there it says nothing.
 	Remove(ctx context.Context, key string) error
@@ -243,7 +244,11 @@ func (s *Service) Look(ctx context.Context, id string, notice bool) (File, error
 		}
 		if o.Result == Applied {
 			s.report(ctx, &f, &next, seen)
-			return next, nil
+			if next.State != Expired || !seen.Found || f.State == Expired {
+				return next, nil
+			}
+			// What lies there is no file. Removing it now, and not with the tombstone, keeps
+			// it from disturbing listings of the bucket.
 		}
 	}
 }

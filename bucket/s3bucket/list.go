@@ -1,7 +1,9 @@
 package s3bucket
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"net/url"
@@ -14,43 +16,89 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// List implements [bucket.Store].
+// List implements [bucket.Store]. MinIO refuses every page with an object that it cannot
+// read. List then asks for smaller pages, until it has found that object.
 func (s *Store) List(ctx context.Context, name, prefix, startAfter string) iter.Seq2[bucket.Info, error] {
 	return func(yield func(bucket.Info, error) bool) {
-		where := event.Quote("s3://" + name + "/" + prefix)
-		var token *string
+		p := page{store: s, bucket: name, prefix: prefix, after: startAfter}
+		last := startAfter
 		for {
-			page, err := s.client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{
-				Bucket:            &name,
-				Prefix:            optional(prefix),
-				StartAfter:        optional(startAfter),
-				ContinuationToken: token,
-				// XML cannot hold every byte that a key can.
-				EncodingType: types.EncodingTypeUrl,
-			}, mustList)
-			if err != nil {
-				yield(bucket.Info{}, read("listing", event.Object{Bucket: name, Key: prefix}, err))
-				return
-			}
-			for _, o := range page.Contents {
-				info, err := listed(o, page.EncodingType)
-				if err != nil {
-					yield(bucket.Info{}, fmt.Errorf("listing %s: %w: %w", where, bucket.ErrUnavailable, err))
+			infos, next, err := p.read(ctx)
+			switch {
+			case errors.Is(err, errTampered) && p.most != 1:
+				p.after, p.token, p.most = last, nil, cmp.Or(p.most, 2*firstRetry)/2
+				continue
+			case errors.Is(err, errTampered):
+				info, err := p.unlistable(ctx)
+				if !yield(info, err) || info.Key == "" {
 					return
 				}
+				last, p.after, p.most = info.Key, info.Key, 0
+				continue
+			}
+			for _, info := range infos {
 				if !yield(info, nil) {
 					return
 				}
+				last = info.Key
 			}
-			if !aws.ToBool(page.IsTruncated) {
+			if err != nil {
+				yield(bucket.Info{}, err)
+			}
+			if err != nil || next == nil {
 				return
 			}
-			if token = page.NextContinuationToken; aws.ToString(token) == "" {
-				yield(bucket.Info{}, fmt.Errorf("listing %s: %w: it is cut off without saying where to go on", where, bucket.ErrUnavailable))
-				return
+			if p.token = next; p.most > 0 {
+				p.after, p.token = last, nil
 			}
 		}
 	}
+}
+
+// firstRetry is the size of the first page after one that the store refused.
+const firstRetry = 512
+
+// page is a page of a listing.
+type page struct {
+	store          *Store
+	bucket, prefix string
+	after          string
+	token          *string
+	most           int32 // objects; 0: as many as the store likes
+}
+
+// read returns the objects of the page, and the token of the next page, if there is one.
+func (p *page) read(ctx context.Context) (infos []bucket.Info, next *string, err error) {
+	in := &s3.ListObjectsV2Input{
+		Bucket:            &p.bucket,
+		Prefix:            optional(p.prefix),
+		StartAfter:        optional(p.after),
+		ContinuationToken: p.token,
+		// XML cannot hold every byte that a key can.
+		EncodingType: types.EncodingTypeUrl,
+	}
+	if p.most > 0 {
+		in.MaxKeys = &p.most
+	}
+	where := event.Quote("s3://" + p.bucket + "/" + p.prefix)
+	out, err := p.store.client.ListObjectsV2(ctx, in, mustList)
+	if err != nil {
+		return nil, nil, read("listing", event.Object{Bucket: p.bucket, Key: p.prefix}, err)
+	}
+	for _, o := range out.Contents {
+		info, err := listed(o, out.EncodingType)
+		if err != nil {
+			return nil, nil, fmt.Errorf("listing %s: %w: %w", where, bucket.ErrUnavailable, err)
+		}
+		infos = append(infos, info)
+	}
+	if !aws.ToBool(out.IsTruncated) {
+		return infos, nil, nil
+	}
+	if aws.ToString(out.NextContinuationToken) == "" {
+		return infos, nil, fmt.Errorf("listing %s: %w: it is cut off without saying where to go on", where, bucket.ErrUnavailable)
+	}
+	return infos, out.NextContinuationToken, nil
 }
 
 func listed(o types.Object, encoding types.EncodingType) (bucket.Info, error) {

@@ -43,6 +43,8 @@ func checkListing(ctx context.Context, in middleware.DeserializeInput, next midd
 	var begin bytes.Buffer // what is read twice
 	root, err := rootOf(io.TeeReader(io.LimitReader(answer.Body, maxProlog), &begin))
 	switch {
+	case err == nil && root == "Error" && hasTampered(io.MultiReader(&begin, io.LimitReader(answer.Body, maxProlog))):
+		err = errTampered
 	case errors.Is(err, io.EOF):
 		err = fmt.Errorf("%w It has no element", errNoListing)
 	case err == nil && root != listingRoot:
@@ -58,6 +60,15 @@ func checkListing(ctx context.Context, in middleware.DeserializeInput, next midd
 		io.Closer
 	}{io.MultiReader(&begin, answer.Body), answer.Body}
 	return out, metadata, nil
+}
+
+// errTampered is MinIO's answer to a listing if an object on the page cannot be read. Its
+// status is 206, so it looks like a success to the SDK.
+var errTampered = errors.New("XMinioObjectTampered: an object that is listed may be compromised")
+
+func hasTampered(answer io.Reader) bool {
+	var said struct{ Code string }
+	return xml.NewDecoder(answer).Decode(&said) == nil && said.Code == "XMinioObjectTampered"
 }
 
 // rootOf returns the name of an XML text's outermost element.

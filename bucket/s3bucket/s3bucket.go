@@ -130,7 +130,7 @@ func (c Config) validate() error {
 func (s *Store) Check(ctx context.Context, name string) error {
 	// Listing one key, because HEAD's answer has no room for a reason.
 	_, err := s.client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &name, MaxKeys: aws.Int32(1)}, mustList, once)
-	if err != nil {
+	if err != nil && !errors.Is(err, errTampered) { // says so of its first object
 		return read("looking into", event.Object{Bucket: name}, err)
 	}
 	return nil

@@ -23,6 +23,11 @@ var ErrForgeable = errors.New("the object store accepted an upload with a forged
 	"(X-Amz-Content-Sha256: STREAMING-UNSIGNED-PAYLOAD-TRAILER): " +
 	"anyone who has seen a signed URL can write any object that the service can write")
 
+// ErrBreakable: users can upload objects that the store can neither read nor list.
+var ErrBreakable = errors.New("the object store accepts the headers of MinIO's replication from users: an upload with one makes " +
+	"an object that the store can neither read nor list, and listings of the bucket fail while it exists, those of backups too. " +
+	"Let a proxy remove X-Minio-Replication-* from users' requests; docs/FILES.md has the rule")
+
 // errNotProved: without a proof an object without a SHA-256 may be a file all the same.
 var errNotProved = errors.New("it has no SHA-256, and the store is not proved to show them: audit without --dry-run, or start the service")
 
@@ -58,6 +63,9 @@ func (b *Bucket) Prove(ctx context.Context, prefix string) (doubts []error, err 
 	}
 	if p.forgeable {
 		doubts = append(doubts, ErrForgeable)
+	}
+	if p.breakable {
+		doubts = append(doubts, ErrBreakable)
 	}
 	if p.noParts != nil {
 		doubts = append(doubts, p.noParts)
@@ -99,7 +107,7 @@ func (b *Bucket) proved(ctx context.Context, key string) (*proof, error) {
 	done := b.proving.DoChan("", func() (any, error) {
 		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), proofTime)
 		defer stop()
-		p := &proof{Bucket: b, folder: prefix + files.Proofs + rand.Text() + "/", sent: map[string]bool{}}
+		p := &proof{Bucket: b, parent: prefix + files.Proofs, folder: prefix + files.Proofs + rand.Text() + "/", sent: map[string]bool{}}
 		err := p.run(ctx)
 		if err == nil {
 			err = p.leftovers(ctx, prefix+files.Proofs)
@@ -124,8 +132,10 @@ type proof struct {
 	*Bucket
 	pins      bool // signatures have to hold headers down
 	forgeable bool
+	breakable bool
 	noParts   error // why no file can be uploaded in parts; nil: it can
 
+	parent  string // of folder
 	folder  string
 	sent    map[string]bool // keys that may be there
 	version string          // that was written; empty: the bucket keeps none
@@ -141,7 +151,7 @@ func (p *proof) run(ctx context.Context) error {
 	if err := p.refused(ctx, "2", otherText, "other bytes than their SHA-256 promises", nil); err != nil {
 		return err
 	}
-	if err := p.forge(ctx, "forged"); err != nil {
+	if err := errors.Join(p.forge(ctx, "forged"), p.breaks(ctx)); err != nil {
 		return err
 	}
 	switch err := p.inParts(ctx); {
@@ -229,6 +239,25 @@ func (p *proof) forge(ctx context.Context, name string) error {
 	})
 	p.forgeable = status/100 == 2
 	return err
+}
+
+// breaks uploads with a header of MinIO's replication, and finds out whether the store can
+// read the object. Its key is always the same, so a later proof removes it if this process
+// is killed: no listing would show it.
+func (p *proof) breaks(ctx context.Context) error {
+	q := *p
+	q.folder = p.parent
+	key := q.file("unreadable").Key
+	if err := p.Remove(ctx, key); err != nil {
+		return err
+	}
+	_, err := q.put(ctx, "unreadable", proofText, func(r *http.Request) { r.Header.Set("X-Minio-Replication-Encrypted-Multipart", "1") })
+	if err != nil {
+		return err
+	}
+	seen, err := p.look(ctx, key)
+	p.breakable = err == nil && seen.Found && seen.SHA256 == [32]byte{}
+	return errors.Join(err, p.Remove(ctx, key))
 }
 
 func (p *proof) file(name string) files.File {

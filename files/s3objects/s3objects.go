@@ -21,6 +21,7 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 	"golang.org/x/sync/singleflight"
 
@@ -163,10 +164,13 @@ func (b *Bucket) look(ctx context.Context, key string) (files.Seen, error) {
 			return b.dated(seen, key, answer)
 		}
 		refused, ok := errors.AsType[*awshttp.ResponseError](err)
-		if !ok || refused.HTTPStatusCode() != http.StatusNotFound {
+		if !ok || refused.HTTPStatusCode() != http.StatusNotFound && refused.HTTPStatusCode() != http.StatusBadRequest {
 			return files.Seen{}, fmt.Errorf("s3objects: looking at %s/%s: %w", b.name, key, err)
 		}
 		answer, err := b.absent(ctx, key)
+		if unreadable, ok := errors.AsType[*awshttp.ResponseError](err); ok && isUnreadable(err) {
+			return b.dated(files.Seen{Found: true, Size: -1}, key, unreadable.Response)
+		}
 		if err != nil {
 			return files.Seen{}, fmt.Errorf("s3objects: looking at %s/%s: %w", b.name, key, err)
 		}
@@ -175,6 +179,14 @@ func (b *Bucket) look(ctx context.Context, key string) (files.Seen, error) {
 		}
 	}
 	return files.Seen{}, fmt.Errorf("s3objects: looking at %s/%s: HEAD does not find it, and GET does", b.name, key)
+}
+
+// isUnreadable reports whether the store says that it cannot read an object, because the
+// metadata claims an encryption by a key of the reader's. Such an object is no file of ours:
+// on MinIO, a user who uploads with a header of its replication makes one.
+func isUnreadable(err error) bool {
+	refused, ok := errors.AsType[smithy.APIError](err)
+	return ok && refused.ErrorCode() == "InvalidRequest" && strings.Contains(refused.ErrorMessage(), "Server Side Encryption")
 }
 
 // lookTries is how often a look begins, where the object comes as it looks.

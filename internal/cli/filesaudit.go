@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
+	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/files"
 	"github.com/pawlhq/pawl/files/s3objects"
@@ -120,9 +120,15 @@ func (m *machine) auditFiles(ctx context.Context, c *config.Files, service *file
 	return service.Audit(ctx, m.listedFiles(ctx, c), o)
 }
 
+// listedFiles lists the objects below the service's prefix. An object that the store cannot
+// list has an unknown size, so the audit looks at it.
 func (m *machine) listedFiles(ctx context.Context, c *config.Files) iter.Seq2[files.Listed, error] {
 	return func(yield func(files.Listed, error) bool) {
 		for info, err := range m.objects.List(ctx, c.To.Bucket, c.To.Prefix, "") {
+			if errors.Is(err, bucket.ErrUnlistable) && info.Key != "" {
+				m.log.Warn("the store refuses every listing that has an object; the audit goes around it", "error", err)
+				info.Size, err = -1, nil
+			}
 			if !yield(files.Listed{Key: info.Key, Size: info.Size, LastModified: info.ModTime}, err) {
 				return
 			}
