@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,13 +30,13 @@ func (b *shelf) list(yield func(files.Listed, error) bool) {
 }
 
 func (b *shelf) Remove(_ context.Context, key string) error {
-	for i := range b.keys {
-		if b.keys[i] == key {
-			b.keys = append(b.keys[:i], b.keys[i+1:]...)
-			return nil
-		}
-	}
+	b.keys = slices.DeleteFunc(b.keys, func(k string) bool { return k == key })
 	return nil
+}
+
+// Look finds an object that is not what any file promised.
+func (b *shelf) Look(_ context.Context, key string) (files.Seen, error) {
+	return files.Seen{Found: slices.Contains(b.keys, key), Size: -1, Date: time.Now()}, nil
 }
 
 func (b *shelf) Uploads(context.Context, string) iter.Seq2[files.OpenUpload, error] {
@@ -131,5 +132,19 @@ func TestManyOrphansAreKept(t *testing.T) {
 		if err != nil || int(r.Removed) != want || r.KeepsOrphans(o) == test.removed || len(b.keys) != test.objects-want {
 			t.Errorf("%+v: %+v, %v", test, r, err)
 		}
+	}
+}
+
+// TestWrongObjectOfExpiredFileIsRemoved checks that the look that expires a file also removes
+// what lies there, which may be an object that disturbs listings.
+func TestWrongObjectOfExpiredFileIsRemoved(t *testing.T) {
+	s, b := newShelf(1, 0)
+	id, _ := s.ID(orphanKey(0))
+	f := files.File{ID: id, Key: orphanKey(0), State: files.Pending, Promise: files.Promise{Size: 1}}
+	if _, err := s.Index.Apply(t.Context(), files.Change{Next: f}); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := s.Look(t.Context(), id, false); err != nil || f.State != files.Expired || len(b.keys) > 0 {
+		t.Errorf("%s, %v: left %v", f.State, err, b.keys)
 	}
 }
