@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"math"
 	"time"
 
 	"github.com/google/uuid"
@@ -78,7 +77,9 @@ func (s *Service) rebuild(ctx context.Context, id, key string, dryRun bool, r *R
 	if dryRun {
 		return nil
 	}
-	if _, err := s.apply(ctx, nil, Change{Next: f, Limit: Usage{math.MaxInt64, math.MaxInt64}}); err != nil {
+	unlimited := *s
+	unlimited.Limit = nil
+	if _, err := unlimited.apply(ctx, nil, Change{Next: f}); err != nil {
 		return err
 	}
 	_, err = s.Look(ctx, id, false) // an audit may have removed the object meanwhile

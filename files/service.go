@@ -100,9 +100,7 @@ func (s *Service) apply(ctx context.Context, from *File, c Change) (Outcome, err
 	if from != nil {
 		c.Expect = from.Nonce
 	}
-	if c.Limit == (Usage{}) {
-		c.Limit = s.limit(c.Next.Entity)
-	}
+	c.Limit = s.limit(c.Next.Entity)
 	for again := false; ; again = true {
 		o, err := s.Index.Apply(ctx, c)
 		if err != nil && !again && s.Logger != nil {
