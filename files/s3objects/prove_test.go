@@ -245,7 +245,7 @@ func TestNoParts(t *testing.T) {
 		return denied
 	}, nil), srv.NewBucket(t), "").AcceptForgeable()
 	doubts, err := b.Prove(t.Context(), "files/")
-	if err != nil || len(doubts) != 2 || !strings.Contains(doubts[1].Error(), "no file can be uploaded in parts") {
+	if err != nil || len(doubts) != 3 || !strings.Contains(doubts[2].Error(), "no file can be uploaded in parts") {
 		t.Errorf("%v, %v", doubts, err)
 	}
 	f := files.File{ID: "a", Entity: "e", Key: "files/a", Promise: promise(text)}
