@@ -43,7 +43,7 @@ URL may have written objects with any metadata, so rebuild refuses. Use
 }
 
 func (a *app) rebuildFiles(ctx context.Context, x *filesTools, dryRun, trust bool) error {
-	doubts, err := x.objects.Prove(ctx, x.config.Files.To.Prefix)
+	doubts, err := x.objects.AcceptForgeable().Prove(ctx, x.config.Files.To.Prefix)
 	if err != nil {
 		return err
 	}
