@@ -198,9 +198,9 @@ func (v *verifier) checkKept(n Name, key string, body []byte) {
 }
 
 // seeAdopted reads an object of the other program.
-func (v *verifier) seeAdopted(ctx context.Context, at time.Time, key string, deep bool) error {
+func (v *verifier) seeAdopted(ctx context.Context, at time.Time, key string) error {
 	v.report.Adopted++
-	if !deep || !v.claim.Adopted.holds(at) {
+	if !v.Deep || !v.claim.Adopted.holds(at) {
 		return nil
 	}
 	entries, err := v.readAdopted(ctx, key)
@@ -209,7 +209,7 @@ func (v *verifier) seeAdopted(ctx context.Context, at time.Time, key string, dee
 		v.find(Finding{Kind: Damaged, Keys: []string{key}, What: "it has the key of another program's object, and is no JSON array of records"})
 		return nil
 	case err != nil:
-		return err
+		return v.unreadable(ctx, "", key, err)
 	}
 	for i := range entries {
 		e := &entries[i]

@@ -195,7 +195,7 @@ func (p *place) tampered(key string) {
 
 func (p *place) finds(kind, key string) {
 	p.Helper()
-	r, err := p.archive("ndjson").Verify(p.Context(), true, nil)
+	r, err := p.archive("ndjson").Verify(p.Context(), archive.VerifyOptions{Deep: true})
 	if err != nil || !slices.ContainsFunc(r.Findings, func(f archive.Finding) bool { return f.Kind == kind && strings.HasSuffix(f.Keys[0], key) }) {
 		p.Errorf("%+v, %v: want %s of %s", r, err, kind, key)
 	}

@@ -8,18 +8,24 @@ type Limits struct {
 	Age   time.Duration // since its first record was read
 }
 
+// maxMalformed bounds the malformed entries of one object, whose numbers are in the
+// intent, so that a register stays below its limit.
+const maxMalformed = 32
+
 // run is what becomes one object: contiguous entries of a shard, or a gap.
 type run struct {
 	Range
-	entries []Entry
-	bytes   int
-	records int
-	arrival time.Time // the latest of all entries up to the last one
-	began   time.Time // when the first entry was read
-	gap     bool
-	kept    bool    // another program has stored the entries
-	anchor  Number  // behind a gap: the entry that reading goes on with
-	step    *Stored // found to be stored: it is passed
+	entries   []Entry
+	bytes     int
+	records   int
+	malformed []Number
+	arrival   time.Time // the latest of all entries up to the last one
+	began     time.Time // when the first entry was read
+	gap       bool
+	expired   bool    // of a gap: an entry in it is known to have expired
+	kept      bool    // another program has stored the entries
+	anchor    Number  // behind a gap: the entry that reading goes on with
+	step      *Stored // found to be stored: it is passed
 }
 
 // planner cuts a shard's entries into runs.
@@ -56,9 +62,15 @@ func (p *planner) add(e Entry, kept bool, now time.Time) {
 		p.open.entries = append(p.open.entries, e)
 		p.open.records += len(e.Records)
 	}
+	if e.Malformed != nil {
+		p.open.malformed = append(p.open.malformed, e.Number)
+	}
 	p.open.bytes += weight(&e)
 	if p.open.bytes >= p.limits.Bytes {
 		p.cut()
+	}
+	if len(p.open.malformed) >= maxMalformed {
+		p.flush()
 	}
 	p.touch()
 }
@@ -83,31 +95,35 @@ func (p *planner) pass(to Number, now time.Time) {
 		if p.at.less(start) && !p.open.Empty() {
 			p.open.End, p.at = start, start
 		}
-		p.gap(start, "", now)
+		p.gap(start, "", "", now)
 		p.touch()
 	}
 }
 
-// lost makes a gap up to a number, in front of the entry that reading goes on with.
-func (p *planner) lost(to, anchor Number, now time.Time) {
+// lost makes a gap up to a number, in front of the entry that reading goes on with. Of
+// the entries in it, missed is known. Empty: none is.
+func (p *planner) lost(to, anchor, missed Number, now time.Time) {
 	if p.at == "" {
 		p.at = begin
 	}
 	for len(p.covered) > 0 && p.covered[0].Start.less(to) {
-		p.gap(p.covered[0].Start, "", now)
+		p.gap(p.covered[0].Start, "", missed, now)
 		p.touch()
 	}
-	p.gap(to, anchor, now)
+	p.gap(to, anchor, missed, now)
 	p.touch()
 }
 
 // gap is a run without entries.
-func (p *planner) gap(to, anchor Number, now time.Time) {
+func (p *planner) gap(to, anchor, missed Number, now time.Time) {
 	if !p.at.less(to) {
 		return
 	}
 	p.flush()
-	p.done = append(p.done, run{Range: Range{p.at, to}, arrival: p.arrival, began: now, gap: true, anchor: anchor})
+	lost := Range{p.at, to}
+	p.done = append(p.done, run{
+		Range: lost, arrival: p.arrival, began: now, gap: true, expired: missed != "" && lost.Contains(missed), anchor: anchor,
+	})
 	p.at = to
 }
 

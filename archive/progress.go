@@ -41,6 +41,9 @@ type Progress struct {
 	// Anchor is the entry from which reading goes on, which must be there. It is
 	// stored if it is Committed. Empty: there is none yet.
 	Anchor Number `json:"anchor,omitempty"`
+	// Guessed reports that Anchor is behind a gap that a recovery has passed: there may be
+	// no such entry.
+	Guessed bool `json:"guessed,omitempty"`
 	// Arrival is the latest arrival of all entries up to Committed. Its minute is
 	// the least that the next object can have.
 	Arrival time.Time `json:"arrival,omitzero"`
@@ -48,6 +51,9 @@ type Progress struct {
 	// of a quiet shard writes it about once an hour. It is five minutes older than the
 	// read that proved it, because clocks differ. Zero: unknown.
 	SeenEmpty time.Time `json:"seen_empty,omitzero"`
+	// Malformed is the number of malformed entries up to Committed that this register has
+	// counted.
+	Malformed int `json:"malformed,omitempty"`
 	// Intent is what is being stored. It decides: whoever takes the shard over
 	// stores these objects, and no others.
 	Intent *Intent `json:"intent,omitempty"`
@@ -75,6 +81,11 @@ type Planned struct {
 	Arrival time.Time `json:"arrival"`
 	// Anchor is where reading goes on behind a gap.
 	Anchor Number `json:"anchor,omitempty"`
+	// Malformed are the numbers of the malformed entries in the range, each of which is
+	// kept below _pawl/malformed/.
+	Malformed []Number `json:"malformed,omitempty"`
+	// Expired reports, of a gap, that a record in it is known to have expired.
+	Expired bool `json:"expired,omitempty"`
 }
 
 func (o *Planned) gap() bool { return o.Format == GapFormat }
@@ -136,7 +147,8 @@ func (p Progress) stored(o *Planned) Progress {
 	if p.Start == "" {
 		p.Start = o.Start
 	}
-	p.Committed, p.Anchor, p.Arrival = o.End, o.End, latest(p.Arrival, o.Arrival)
+	p.Committed, p.Anchor, p.Guessed, p.Arrival = o.End, o.End, false, latest(p.Arrival, o.Arrival)
+	p.Malformed += len(o.Malformed)
 	if o.gap() {
 		p.Anchor = o.Anchor
 	}
@@ -186,8 +198,9 @@ func (p Progress) Abandon(n int, behind bool) Progress {
 
 // Step passes what was found to be stored.
 func (p Progress) Step(s Stored) Progress {
-	p = p.Commit()
-	return p.stored(&Planned{Range: s.Range, Arrival: s.Minute, Format: s.Format, Anchor: s.End.after()})
+	p = p.Commit().stored(&Planned{Range: s.Range, Arrival: s.Minute, Format: s.Format, Anchor: s.End.after()})
+	p.Guessed = s.Format == GapFormat
+	return p
 }
 
 // Stored is what a listing shows to be stored: objects without a hole between them.

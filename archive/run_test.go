@@ -138,7 +138,7 @@ func (p *place) shards() (ids []string) {
 
 func (p *place) verified(a *archive.Archive, entries int) *archive.Report {
 	p.Helper()
-	r, err := a.Verify(p.Context(), true, nil)
+	r, err := a.Verify(p.Context(), archive.VerifyOptions{Deep: true})
 	if err != nil || len(r.Findings) > 0 || r.Entries != entries {
 		p.Fatalf("%+v, %v: want %d entries and no findings\n%s", r, err, entries, p.log.String())
 	}
@@ -156,7 +156,7 @@ func TestClaimGone(t *testing.T) {
 		time.Sleep(time.Minute)
 		right := p.ledger
 		p.ledger = memledger.New()
-		if _, err := p.archive("ndjson").Verify(p.Context(), false, nil); !errors.Is(err, archive.ErrLostRegisters) {
+		if _, err := p.archive("ndjson").Verify(p.Context(), archive.VerifyOptions{}); !errors.Is(err, archive.ErrLostRegisters) {
 			t.Errorf("over another ledger: %v", err)
 		}
 		p.ledger = right

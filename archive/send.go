@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"time"
 
 	"github.com/pawlhq/pawl/bucket"
@@ -15,6 +16,9 @@ import (
 const (
 	metaArchive = "pawl-archive"
 	metaDigest  = "pawl-digest"
+	// metaMalformed is the number of malformed entries in the range of an object. They are
+	// not in the object. Absent: none, or an earlier version of Pawl wrote the object.
+	metaMalformed = "pawl-malformed"
 )
 
 // parcel is an object that is ready to be sent.
@@ -22,15 +26,6 @@ type parcel struct {
 	Planned
 	body []byte
 }
-
-// gapNote is the content of an object that stands for what is not there.
-type gapNote struct {
-	Gap    Range  `json:"gap"`
-	Shard  string `json:"shard"`
-	Reason string `json:"reason"`
-}
-
-const gapReason = "records of this range had expired, or may have, or could not be read, before they were stored"
 
 // store stores runs. The intent is written before any of them is sent.
 func (s *shard) store(ctx context.Context, runs []run) error {
@@ -90,7 +85,7 @@ func (s *shard) expired(signed time.Time) bool {
 
 // planned says of a run which object it becomes.
 func (s *shard) planned(r *run) Planned {
-	o := Planned{Range: r.Range, Format: s.Format, Count: len(r.entries), Arrival: r.arrival}
+	o := Planned{Range: r.Range, Format: s.Format, Count: len(r.entries), Arrival: r.arrival, Malformed: r.malformed, Expired: r.expired}
 	if r.kept {
 		o.Format = KeptFormat
 	}
@@ -128,7 +123,7 @@ func digestOf(shard string, o *Planned, entries []Entry) string {
 // pack encodes an object.
 func (s *shard) pack(o *Planned, entries []Entry) ([]byte, error) {
 	if o.gap() {
-		return append(encodeJSON(gapNote{o.Range, s.ID, gapReason}), '\n'), nil
+		return newGapNote(s.ID, o), nil
 	}
 	if o.kept() {
 		return keptNote(entries), nil
@@ -207,6 +202,9 @@ func (s *shard) put(ctx context.Context, p *parcel, signed time.Time) error {
 		Body: bytes.NewReader(p.body), Size: int64(len(p.body)), ContentType: "application/octet-stream",
 		Metadata: map[string]string{metaArchive: s.claim.ID, metaDigest: p.Digest},
 	}
+	if n := len(p.Malformed); n > 0 {
+		o.Metadata[metaMalformed] = strconv.Itoa(n)
+	}
 	_, err := s.Store.PutSigned(ctx, s.object(p.Key), o, bucket.Condition{IfAbsent: true}, signed, signedFor)
 	return err
 }
@@ -270,7 +268,7 @@ type buried struct {
 // own. It is there before the intent whose range covers the entry.
 func (s *shard) bury(ctx context.Context, e *Entry) error {
 	b := encodeJSON(buried{s.ID, e.Number, e.Arrival, e.PartitionKey, e.Malformed.Error(), e.Raw})
-	ref := s.object(s.Prefix + reserved + "malformed/" + s.ID + "-" + string(e.Number) + ".json")
+	ref := s.object(s.malformedPrefix() + s.ID + "-" + string(e.Number) + ".json")
 	for try := 1; ; try++ {
 		o := bucket.Object{Body: bytes.NewReader(b), Size: int64(len(b)), ContentType: "application/json", Metadata: map[string]string{metaArchive: s.claim.ID}}
 		_, err := s.Store.Put(ctx, ref, o, bucket.Condition{IfAbsent: true})

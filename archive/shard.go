@@ -189,7 +189,7 @@ func (s *shard) begin(ctx context.Context) (err error) {
 func (s *shard) tailAt(p Progress) tail {
 	t := tail{
 		stream: claimedStream{s.Stream, s.Archive, s.claim}, shard: s.ID, retention: s.retention, now: s.Now,
-		at: p.Committed, anchor: p.Anchor, since: s.since, seen: p.SeenEmpty, placed: s.since, vanished: s.vanished,
+		at: p.Committed, anchor: p.Anchor, guessed: p.Guessed, since: s.since, seen: p.SeenEmpty, placed: s.since, vanished: s.vanished,
 	}
 	if p.Anchor != "" && p.Committed.less(p.Anchor) {
 		t.at = p.Anchor.before()
@@ -251,7 +251,7 @@ func (s *shard) recordQuiet(ctx context.Context, empty time.Time) error {
 func (s *shard) took(ctx context.Context, f found) error {
 	now := s.Now()
 	if f.hole {
-		s.plan.lost(f.lost, f.lost.after(), now)
+		s.plan.lost(f.lost, f.lost.after(), f.missed, now)
 	}
 	for _, e := range f.entries {
 		if e.Malformed != nil {
@@ -272,7 +272,7 @@ func (s *shard) took(ctx context.Context, f found) error {
 		if s.Last == "" { // it was open when we took it
 			return fmt.Errorf("%w: the shard %s was closed, and where it ends has to be asked first", ErrUnavailable, s.ID)
 		}
-		s.plan.lost(s.Last, "", now)
+		s.plan.lost(s.Last, "", s.tail.missed(), now)
 	}
 	s.ended = true
 	for _, left := range s.plan.covered {

@@ -28,6 +28,7 @@ type tail struct {
 	// anchor is the entry that must come first: at, or behind it. Empty: there is
 	// none, and since says from when on all entries must be there.
 	anchor   Number
+	guessed  bool // nothing shows that the anchor is an entry
 	since    time.Time
 	seen     time.Time // no entry behind at arrived before it
 	from     Position  // where to begin without an anchor
@@ -42,6 +43,7 @@ type tail struct {
 type found struct {
 	lost    Number // all up to here may have expired
 	hole    bool   // lost says so
+	missed  Number // of the lost entries, one that is known; empty: none is
 	entries []Entry
 	end     bool // the shard is closed, and this is all
 	// empty is when a read found no entry behind those that were read before. Zero:
@@ -75,7 +77,7 @@ func (t *tail) next(ctx context.Context) (found, error) {
 			continue
 		}
 		if t.waiting && t.lossy() {
-			f.hole, f.lost, t.waiting = true, e.Number.before(), false
+			f.hole, f.lost, f.missed, t.waiting = true, e.Number.before(), t.missed(), false
 		}
 		t.waiting = false
 		t.at, t.anchor, t.placed = e.Number, e.Number, e.Arrival
@@ -120,6 +122,15 @@ func (t *tail) gone(err error) (found, error) {
 
 // expired reports, at the end of the shard, that entries may have been lost.
 func (t *tail) expired() bool { return t.waiting && t.lossy() }
+
+// missed returns the anchor if it is an entry that was not read, although it is known that
+// there was one.
+func (t *tail) missed() Number {
+	if t.guessed || !t.at.less(t.anchor) {
+		return ""
+	}
+	return t.anchor
+}
 
 // lossy reports whether entries may have expired between the place where reading must
 // resume and the first entry that is left.

@@ -3,18 +3,18 @@ package archive
 import (
 	"context"
 	"errors"
-	"io"
 	"iter"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pawlhq/pawl/bucket"
 )
 
-// Finding is something that is wrong with an archive.
+// Finding is something that is wrong with an archive, or worth knowing.
 type Finding struct {
-	Kind  string   `json:"kind"` // missing, overlap, foreign, damaged
+	Kind  string   `json:"kind"`
 	Shard string   `json:"shard,omitempty"`
 	Range string   `json:"range,omitempty"`
 	Keys  []string `json:"keys,omitempty"`
@@ -23,22 +23,56 @@ type Finding struct {
 
 // The kinds of findings.
 const (
-	Missing = "missing" // a range that no object covers
-	Overlap = "overlap" // a range that two objects cover
-	Foreign = "foreign" // an object that is not the archive's
-	Damaged = "damaged" // an object whose content is not what it says
+	Missing    = "missing"    // a range that no object covers, or a malformed record that is not kept
+	Overlap    = "overlap"    // a range that two objects cover
+	Foreign    = "foreign"    // an object that is not the archive's
+	Damaged    = "damaged"    // an object whose content is not what it says
+	Unreadable = "unreadable" // an object that the store does not return
+)
+
+// The kinds of notes.
+const (
+	Pending = "pending" // an object that is announced and not stored yet: no loss
+	Expired = "expired" // a range in which at least one record expired before it was stored
 )
 
 // Report is what Verify has found.
 type Report struct {
-	Objects  int       `json:"objects"`
-	Gaps     int       `json:"gaps"`              // ranges that were lost before they could be stored
-	Voids    int       `json:"voids"`             // keys under which nothing can be stored any more
-	Adopted  int       `json:"adopted,omitempty"` // objects of another program
-	Shards   int       `json:"shards"`
-	Entries  int       `json:"entries,omitempty"` // read, if deep
-	Findings []Finding `json:"findings"`
+	From            time.Time `json:"from,omitzero"` // the window, if there is one
+	To              time.Time `json:"to,omitzero"`
+	Objects         int       `json:"objects"`
+	Gaps            int       `json:"gaps"`              // objects that stand for a range without records
+	Expired         int       `json:"expired"`           // gaps that are known to have lost a record
+	PossiblyExpired int       `json:"possibly_expired"`  // gaps of which it is unknown whether they have lost one
+	Voids           int       `json:"voids"`             // keys under which nothing can be stored any more
+	Malformed       int       `json:"malformed"`         // records that are kept as they were, below _pawl/malformed/
+	Adopted         int       `json:"adopted,omitempty"` // objects of another program
+	Shards          int       `json:"shards"`
+	Entries         int       `json:"entries,omitempty"` // read, if deep
+	Findings        []Finding `json:"findings"`
+	// Notes name what is no fault of the archive: pending objects, and expired ranges.
+	Notes []Finding `json:"notes"`
 }
+
+// VerifyOptions say what Verify looks at.
+type VerifyOptions struct {
+	// Deep reads every object.
+	Deep bool
+	// From and To limit the objects to those of the minutes that end after From and begin
+	// before To. Zero: no limit.
+	From, To time.Time
+	// Seen is called with the key of each object. Optional.
+	Seen func(key string)
+}
+
+// windowed reports that not all objects are looked at.
+func (o *VerifyOptions) windowed() bool { return !o.From.IsZero() || !o.To.IsZero() }
+
+// before reports whether a minute lies before the end of the window.
+func (o *VerifyOptions) before(at time.Time) bool { return o.To.IsZero() || minute(at).Before(o.To) }
+
+// after reports whether a minute lies behind the beginning of the window.
+func (o *VerifyOptions) after(at time.Time) bool { return !minute(at).Before(minute(o.From)) }
 
 // stretch is objects without a hole between them.
 type stretch struct {
@@ -49,17 +83,26 @@ type stretch struct {
 // verifier goes through an archive's keys.
 type verifier struct {
 	*Archive
-	claim  Claim
-	report *Report
-	shards map[string][]stretch
-	known  map[string]Progress // by shard, from before the listing
-	prints map[Number]string   // of entries that another program has stored, if deep
+	VerifyOptions
+	claim     Claim
+	report    *Report
+	shards    map[string][]stretch
+	known     map[string]Progress // by shard, from before the listing
+	pending   map[string]intended // by key: announced, and not listed
+	malformed map[string][]Number // by shard: kept below _pawl/malformed/
+	counted   []counted
+	prints    map[Number]string // of entries that another program has stored, if deep
 }
 
-// Verify proves that the archive covers every number of every shard exactly once,
-// or names what is wrong. It lists all objects; if deep it also reads them. It is
-// told of each.
-func (a *Archive) Verify(ctx context.Context, deep bool, told func(key string)) (*Report, error) {
+// Verify proves that the archive covers every number of every shard exactly once, or
+// names what is wrong. It lists all objects, or those of a window, and reads the gaps; if
+// deep it reads every object.
+//
+// The minutes of a shard rise with its numbers. So the objects of a window are one run of
+// each shard: Verify proves that nothing is missing between the first and the last one.
+// It proves nothing of what is in front of the first one, and, unless the register says
+// that all that is stored lies before To, nothing of what is behind the last one.
+func (a *Archive) Verify(ctx context.Context, o VerifyOptions) (*Report, error) {
 	c, err := a.Claimed(ctx)
 	if err == nil {
 		err = a.checkMarker(ctx, c)
@@ -67,25 +110,22 @@ func (a *Archive) Verify(ctx context.Context, deep bool, told func(key string)) 
 	if err != nil {
 		return nil, err
 	}
-	v := &verifier{a, c, &Report{Findings: []Finding{}}, map[string][]stretch{}, map[string]Progress{}, map[Number]string{}}
+	v := &verifier{
+		Archive: a, VerifyOptions: o, claim: c,
+		report: &Report{From: o.From, To: o.To, Findings: []Finding{}, Notes: []Finding{}},
+		shards: map[string][]stretch{}, known: map[string]Progress{}, pending: map[string]intended{},
+		malformed: map[string][]Number{}, prints: map[Number]string{},
+	}
 	// Workers go on meanwhile: what they commit from here on may be missing in the listing.
 	for p, err := range v.AllProgress(ctx, v.claim) {
 		if err != nil {
 			return nil, err
 		}
 		v.known[p.Shard] = p.Progress
+		v.intends(p)
 	}
-	for info, err := range a.Store.List(ctx, a.Bucket, a.Prefix, "") {
-		if err != nil {
-			return nil, err
-		}
-		if strings.HasPrefix(info.Key, a.Prefix+reserved) {
-			continue
-		}
-		if told != nil {
-			told(info.Key)
-		}
-		if err := v.see(ctx, info, deep); err != nil {
+	for _, step := range []func(context.Context) error{v.list, v.checkPending, v.checkMalformed} {
+		if err := step(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -93,13 +133,41 @@ func (a *Archive) Verify(ctx context.Context, deep bool, told func(key string)) 
 	return v.report, nil
 }
 
+// list takes the objects of the window.
+func (v *verifier) list(ctx context.Context) error {
+	startAfter, end := "", ""
+	if !v.From.IsZero() {
+		startAfter = v.Prefix + minute(v.From).Format(minuteLayout)
+	}
+	if !v.To.IsZero() {
+		end = v.Prefix + minute(v.To.Add(time.Minute-1)).Format(minuteLayout)
+	}
+	for info, err := range v.Store.List(ctx, v.Bucket, v.Prefix, startAfter) {
+		switch {
+		case err != nil:
+			return err
+		case strings.HasPrefix(info.Key, v.Prefix+reserved):
+			continue
+		case !v.To.IsZero() && info.Key >= end:
+			return nil
+		}
+		if v.Seen != nil {
+			v.Seen(info.Key)
+		}
+		if err := v.see(ctx, info); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // see takes the next key of the listing.
-func (v *verifier) see(ctx context.Context, info bucket.Info, deep bool) error {
+func (v *verifier) see(ctx context.Context, info bucket.Info) error {
 	n, err := ParseKey(v.Prefix, info.Key)
 	at, another := adoptedMinute(v.Prefix, info.Key)
 	switch {
 	case another && v.claim.Adopted != nil:
-		return v.seeAdopted(ctx, at, info.Key, deep)
+		return v.seeAdopted(ctx, at, info.Key)
 	case err != nil:
 		v.find(Finding{Kind: Foreign, Keys: []string{info.Key}, What: "it has no key of this archive: move it away"})
 		return nil
@@ -109,16 +177,15 @@ func (v *verifier) see(ctx context.Context, info bucket.Info, deep bool) error {
 	case errors.Is(err, bucket.ErrNotFound):
 		return nil // deleted since the listing
 	case err != nil:
-		return err
+		return v.unreadable(ctx, n.Shard, info.Key, err)
 	case void:
 		v.report.Voids++
 		return nil
-	case n.Format == GapFormat:
-		v.report.Gaps++
 	}
 	v.report.Objects++
+	delete(v.pending, info.Key)
 	v.cover(n, info.Key)
-	if deep {
+	if v.Deep || n.Format == GapFormat {
 		return v.open(ctx, n, info.Key)
 	}
 	return nil
@@ -163,14 +230,23 @@ func (v *verifier) close() {
 }
 
 // holes finds what no object covers, up to where the shard was committed when the
-// listing began.
+// listing began. Of a window it compares with the register only what must lie in it.
 func (v *verifier) holes(shard string, all []stretch) {
 	p, known := v.known[shard]
 	at, key := p.Start, ""
-	if at == "" && v.claim.Origin.IsZero() {
+	switch {
+	case v.From.IsZero() && at == "" && v.claim.Origin.IsZero():
 		at = begin
+	case v.From.IsZero():
+	case len(all) == 0 && known && !p.Arrival.IsZero() && v.after(p.Arrival):
+		at = p.Committed.before() // the newest object lies in the window
+	default:
+		at = ""
 	}
-	for _, s := range append(all, stretch{Range: Range{Start: p.Committed}}) {
+	if v.before(p.Arrival) {
+		all = append(all, stretch{Range: Range{Start: p.Committed}})
+	}
+	for _, s := range all {
 		end := s.Start
 		if known && p.Committed.less(end) {
 			end = p.Committed
@@ -186,43 +262,6 @@ func (v *verifier) holes(shard string, all []stretch) {
 		}
 		at, key = later(at, s.End), s.last
 	}
-}
-
-// open reads an object, and compares it with what its metadata and its key say.
-func (v *verifier) open(ctx context.Context, n Name, key string) error {
-	info, r, err := v.Store.Get(ctx, v.object(key))
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	body, err := io.ReadAll(r)
-	if err != nil {
-		return err
-	}
-	if info.Metadata[metaArchive] != v.claim.ID {
-		v.find(Finding{Kind: Foreign, Shard: n.Shard, Keys: []string{key}, What: "its metadata does not name this archive"})
-		return nil
-	}
-	o := Planned{Range: n.Range, Format: n.Format}
-	if o.kept() {
-		v.checkKept(n, key, body)
-		return nil
-	}
-	var entries []Entry
-	if !o.gap() {
-		entries, err = v.Codec.Decode(n.Format, n.Shard, body)
-	}
-	v.report.Entries += len(entries)
-	for i := range entries {
-		if was, twice := v.prints[entries[i].Number]; twice && was == fingerprint(&entries[i]) {
-			v.find(Finding{Kind: Overlap, Shard: n.Shard, Keys: []string{key}, What: "another program has stored the entry " + string(entries[i].Number) + ", too"})
-		}
-	}
-	outside := slices.ContainsFunc(entries, func(e Entry) bool { return !n.Contains(e.Number) })
-	if err != nil || outside || digestOf(n.Shard, &o, entries) != info.Metadata[metaDigest] {
-		v.find(Finding{Kind: Damaged, Shard: n.Shard, Range: n.Range.String(), Keys: []string{key}, What: "its content is not what was stored"})
-	}
-	return nil
 }
 
 // ShardProgress is the progress of one shard.

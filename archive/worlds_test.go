@@ -365,7 +365,7 @@ func (w *world) verify(over *table) *Report {
 	p := &proc{world: w, table: over, id: -1, format: "a", knows: "abc"}
 	p.spawn(func(t *thread) {
 		defer func() { done = true }()
-		found, err := t.archive().Verify(stoppable{context.Background(), t}, true, nil)
+		found, err := t.archive().Verify(stoppable{context.Background(), t}, VerifyOptions{Deep: true})
 		if err != nil {
 			w.violated("A4", "%v", err)
 			return

@@ -170,7 +170,7 @@ func (r *rate) archive(b *testing.B) {
 	if err := a.Run(ctx); err != nil {
 		b.Fatal(err)
 	}
-	if p, err := a.Verify(b.Context(), false, nil); err != nil || len(p.Findings) > 0 || p.Shards != *rateShards {
+	if p, err := a.Verify(b.Context(), archive.VerifyOptions{}); err != nil || len(p.Findings) > 0 || p.Shards != *rateShards {
 		b.Fatalf("%+v, %v", p, err)
 	}
 }

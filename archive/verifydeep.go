@@ -1,0 +1,104 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+
+	"github.com/pawlhq/pawl/bucket"
+)
+
+// readTries is how often Verify reads an object that the store does not return.
+const readTries = 3
+
+// open reads an object, and compares it with what its metadata and its key say.
+func (v *verifier) open(ctx context.Context, n Name, key string) error {
+	info, body, err := v.fetch(ctx, key)
+	if err != nil {
+		return v.unreadable(ctx, n.Shard, key, err)
+	}
+	if info.Metadata[metaArchive] != v.claim.ID {
+		v.find(Finding{Kind: Foreign, Shard: n.Shard, Keys: []string{key}, What: "its metadata does not name this archive"})
+		return nil
+	}
+	if count, err := strconv.Atoi(info.Metadata[metaMalformed]); err == nil {
+		v.counted = append(v.counted, counted{n.Shard, n.Range, count, key})
+	}
+	o := Planned{Range: n.Range, Format: n.Format}
+	var entries []Entry
+	switch {
+	case o.kept():
+		if !v.windowed() { // the entries may be in minutes outside of the window
+			v.checkKept(n, key, body)
+		}
+		return nil
+	case o.gap():
+		v.countGap(n, key, kindOfGap(body))
+	default:
+		entries, err = v.Codec.Decode(n.Format, n.Shard, body)
+	}
+	v.report.Entries += len(entries)
+	for i := range entries {
+		if was, twice := v.prints[entries[i].Number]; twice && was == fingerprint(&entries[i]) {
+			v.find(Finding{Kind: Overlap, Shard: n.Shard, Keys: []string{key}, What: "another program has stored the entry " + string(entries[i].Number) + ", too"})
+		}
+	}
+	outside := slices.ContainsFunc(entries, func(e Entry) bool { return !n.Contains(e.Number) })
+	if err != nil || outside || digestOf(n.Shard, &o, entries) != info.Metadata[metaDigest] {
+		v.find(Finding{Kind: Damaged, Shard: n.Shard, Range: n.Range.String(), Keys: []string{key}, What: "its content is not what was stored"})
+	}
+	return nil
+}
+
+// fetch reads an object, and tries again if the store is unavailable.
+func (v *verifier) fetch(ctx context.Context, key string) (info bucket.Info, body []byte, err error) {
+	for try := 1; ; try++ {
+		info, body, err = v.get(ctx, key)
+		if err == nil || try == readTries || !errors.Is(err, bucket.ErrUnavailable) {
+			return info, body, err
+		}
+		if err := v.pace(ctx, try, err); err != nil {
+			return info, nil, err
+		}
+	}
+}
+
+func (a *Archive) get(ctx context.Context, key string) (bucket.Info, []byte, error) {
+	info, r, err := a.Store.Get(ctx, a.object(key))
+	if err != nil {
+		return info, nil, err
+	}
+	defer r.Close()
+	body, err := io.ReadAll(r)
+	if err != nil {
+		err = fmt.Errorf("%w: reading %s: %w", bucket.ErrUnavailable, a.object(key), err)
+	}
+	return info, body, err
+}
+
+// unreadable names an object that the store does not return, and lets Verify continue.
+func (v *verifier) unreadable(ctx context.Context, shard, key string, err error) error {
+	if ctx.Err() != nil {
+		return err
+	}
+	v.find(Finding{Kind: Unreadable, Shard: shard, Keys: []string{key}, What: "it cannot be read: " + err.Error()})
+	return nil
+}
+
+// countGap counts a gap by what its note says.
+func (v *verifier) countGap(n Name, key string, kind gapKind) {
+	v.report.Gaps++
+	switch kind {
+	case gapExpired:
+		v.report.Expired++
+		v.note(Finding{Kind: Expired, Shard: n.Shard, Range: n.Range.String(), Keys: []string{key}, What: gapReasons[kind]})
+	case gapPossible:
+		v.report.PossiblyExpired++
+	case gapMalformed:
+	}
+}
+
+func (v *verifier) note(f Finding) { v.report.Notes = append(v.report.Notes, f) }

@@ -1,0 +1,114 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/pawlhq/pawl/bucket"
+)
+
+// intended is an object that a register announces.
+type intended struct {
+	shard string
+	Range
+}
+
+// counted is how many malformed entries of a range must be kept.
+type counted struct {
+	shard string
+	Range
+	count int
+	key   string
+}
+
+// malformedPrefix is that of malformed entries: <shard>-<number>.json.
+func (a *Archive) malformedPrefix() string { return a.Prefix + reserved + "malformed/" }
+
+// intends notes the objects that a register announces, and the malformed entries that it
+// has counted.
+func (v *verifier) intends(p ShardProgress) {
+	if p.Malformed > 0 {
+		v.counted = append(v.counted, counted{p.Shard, Range{begin, p.Committed}, p.Malformed, ""})
+	}
+	if p.Intent == nil {
+		return
+	}
+	for _, o := range p.Intent.Objects {
+		v.pending[o.Key] = intended{p.Shard, o.Range}
+		if len(o.Malformed) > 0 {
+			v.counted = append(v.counted, counted{p.Shard, o.Range, len(o.Malformed), o.Key})
+		}
+	}
+}
+
+// checkPending looks at the announced objects that the listing did not show. The register
+// is read again before: if it announces the object no longer, the object was committed,
+// or given up for a void.
+func (v *verifier) checkPending(ctx context.Context) error {
+	for _, key := range slices.Sorted(maps.Keys(v.pending)) {
+		o := v.pending[key]
+		p, _, err := v.Progress(ctx, v.claim, o.shard)
+		if err != nil {
+			return err
+		}
+		announced := p.Intent != nil && slices.ContainsFunc(p.Intent.Objects, func(one Planned) bool { return one.Key == key })
+		info, err := v.head(ctx, key)
+		f := Finding{Shard: o.shard, Range: o.Range.String(), Keys: []string{key}}
+		switch {
+		case err != nil && !errors.Is(err, bucket.ErrNotFound):
+			err = v.unreadable(ctx, o.shard, key, err)
+		case err == nil && (!announced || !voided(info)):
+			err = nil // it is stored, or its range was given up
+		case announced:
+			f.Kind, f.What = Pending, "this object is announced and not stored yet: the owner of the shard stores it, or a gap if its records have expired"
+			v.note(f)
+			err = nil
+		default:
+			f.Kind, f.What = Missing, "this object was committed while verify ran, and is not there"
+			v.find(f)
+			err = nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkMalformed compares the malformed entries that are kept with the numbers of them
+// that registers and objects name. It follows the listing of the objects: an entry is
+// kept before its object is announced.
+func (v *verifier) checkMalformed(ctx context.Context) error {
+	for info, err := range v.Store.List(ctx, v.Bucket, v.malformedPrefix(), "") {
+		if err != nil {
+			return err
+		}
+		name := strings.TrimSuffix(strings.TrimPrefix(info.Key, v.malformedPrefix()), ".json")
+		if i := strings.LastIndexByte(name, '-'); i > 0 {
+			v.report.Malformed++
+			v.malformed[name[:i]] = append(v.malformed[name[:i]], Number(name[i+1:]))
+		}
+	}
+	for _, numbers := range v.malformed {
+		slices.SortFunc(numbers, Number.Compare)
+	}
+	for _, c := range v.counted {
+		numbers := v.malformed[c.shard]
+		first, _ := slices.BinarySearchFunc(numbers, c.Start.after(), Number.Compare)
+		next, _ := slices.BinarySearchFunc(numbers, c.End.after(), Number.Compare)
+		kept := next - first
+		if kept >= c.count {
+			continue
+		}
+		f := Finding{Kind: Missing, Shard: c.shard, Range: c.Range.String(), What: fmt.Sprintf("this range had %d malformed records, and %d of them are kept below %s%s", c.count, kept, reserved, "malformed/")}
+		if c.key != "" {
+			f.Keys = []string{c.key}
+		}
+		v.find(f)
+	}
+	return nil
+}
