@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"regexp"
@@ -54,15 +55,15 @@ ends with an error, the others continue, and the exit code is 1 in the end.`,
 		Example: `  pawl archive run
   pawl archive run clicks --log-level warn`,
 		RunE: func(cmd *cobra.Command, names []string) error {
-			return a.withArchives(cmd.Context(), names, runArchives)
+			return a.withArchives(cmd.Context(), a.Err, names, runArchives)
 		},
 	}
 }
 
 // withArchives opens the archives that are named, or all, and calls do with them and
-// with a context that ends at a signal.
-func (a *app) withArchives(ctx context.Context, names []string, do func(context.Context, []*archive.Archive) error) (err error) {
-	log, err := a.logger(a.Err, slog.LevelInfo)
+// with a context that ends at a signal. The log is written to logTo.
+func (a *app) withArchives(ctx context.Context, logTo io.Writer, names []string, do func(context.Context, []*archive.Archive) error) (err error) {
+	log, err := a.logger(logTo, slog.LevelInfo)
 	if err != nil {
 		return err
 	}

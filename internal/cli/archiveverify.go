@@ -14,31 +14,59 @@ import (
 )
 
 func newArchiveVerifyCommand(a *app) *cobra.Command {
-	var deep bool
+	var o archive.VerifyOptions
 	cmd := &cobra.Command{
 		Use:   "verify [NAME...]",
 		Short: "Prove that every range of every shard is covered exactly once",
-		Long: `Verify lists all objects of the archives, and looks whether the ranges in their keys
-cover every shard without a hole and without an overlap, as far as the ledger says
-that it was stored. With --deep it reads every object, and compares its content with the
-digest that was made before it was written.`,
+		Long: `Verify lists all objects of the archives, and proves that the ranges in their keys
+cover every shard without a hole and without an overlap, up to where the ledger says
+that it is stored. It checks that announced objects are stored, and that malformed
+records are kept. With --deep it reads every object, and compares its content with the
+digest that was made before it was written.
+
+An announced object that is not stored yet is reported as pending. That is no loss: the
+next owner of the shard stores it. A gap is reported as expired if at least one of its
+records is known to have expired before it was stored. If nothing shows whether there
+were any records, the gap is counted as possibly expired.
+
+With --from and --to it lists only the minutes between. That proves that nothing is
+missing between the first and the last object of each shard in this window. It proves
+nothing about the range in front of the first object, and about the range behind the
+last one only if the window includes the newest object of the shard.`,
 		Example: `  pawl archive verify
-  pawl archive verify clicks --deep --json`,
+  pawl archive verify clicks --deep --json
+  pawl archive verify clicks --deep --from 2026-11-23T00:00:00Z --to 2026-11-24T00:00:00Z`,
 		RunE: func(cmd *cobra.Command, names []string) error {
-			return a.withArchives(cmd.Context(), names, func(ctx context.Context, list []*archive.Archive) error {
-				return a.verifyAll(ctx, list, deep)
+			if !o.To.IsZero() && !o.From.Before(o.To) {
+				return usage("--from %s: want a time before --to %s", o.From.Format(time.RFC3339), o.To.Format(time.RFC3339))
+			}
+			bar := a.newProgress()
+			defer bar.end()
+			return a.withArchives(cmd.Context(), bar, names, func(ctx context.Context, list []*archive.Archive) error {
+				return a.verifyAll(ctx, list, o, bar)
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&deep, "deep", false, "read every object")
-	documentExitCodes(cmd, exitCodes+"  3  something is missing, doubled, damaged or foreign\n")
+	cmd.Flags().BoolVar(&o.Deep, "deep", false, "read every object")
+	cmd.Flags().TimeVar(&o.From, "from", time.Time{}, []string{time.RFC3339}, "only objects of the minutes from this time on (RFC 3339)")
+	cmd.Flags().TimeVar(&o.To, "to", time.Time{}, []string{time.RFC3339}, "only objects of the minutes before this time (RFC 3339)")
+	documentExitCodes(cmd, exitCodes+"  3  something is missing, doubled, damaged, foreign or unreadable\n")
 	return cmd
 }
 
-func (a *app) verifyAll(ctx context.Context, list []*archive.Archive, deep bool) error {
+func (a *app) verifyAll(ctx context.Context, list []*archive.Archive, o archive.VerifyOptions, bar *progress) error {
+	if bar.shown {
+		bar.draw(-1, progressbar.OptionShowIts(), progressbar.OptionSetItsString("objects"), progressbar.OptionThrottle(100*time.Millisecond))
+	}
 	bad := false
 	for _, one := range list {
-		r, err := a.verify(ctx, one, deep)
+		seen := 0
+		o.Seen = func(string) {
+			seen++
+			bar.showVerified(one.Name, seen)
+		}
+		r, err := one.Verify(ctx, o)
+		bar.clear()
 		if err != nil {
 			return explained(err)
 		}
@@ -53,15 +81,14 @@ func (a *app) verifyAll(ctx context.Context, list []*archive.Archive, deep bool)
 	return nil
 }
 
-// verify shows how many objects it has seen, where a person watches.
-func (a *app) verify(ctx context.Context, one *archive.Archive, deep bool) (*archive.Report, error) {
-	if !isTerminal(a.Err) {
-		return one.Verify(ctx, deep, nil)
+// showVerified shows how many objects of an archive were listed.
+func (p *progress) showVerified(name string, objects int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.bar != nil {
+		p.bar.Describe(fmt.Sprintf("%s: %d objects", name, objects))
+		_ = p.bar.Add(1) // a bar that cannot be drawn harms nothing
 	}
-	bar := progressbar.NewOptions64(-1, progressbar.OptionSetWriter(a.Err), progressbar.OptionClearOnFinish(),
-		progressbar.OptionSetDescription(one.Name), progressbar.OptionThrottle(200*time.Millisecond))
-	defer func() { _ = bar.Finish() }() // at worst it stays on the screen
-	return one.Verify(ctx, deep, func(string) { _ = bar.Add(1) })
 }
 
 func (a *app) printVerified(one *archive.Archive, r *archive.Report) error {
@@ -71,17 +98,15 @@ func (a *app) printVerified(one *archive.Archive, r *archive.Report) error {
 			*archive.Report
 		}{one.Name, r})
 	}
-	for _, f := range r.Findings {
-		fmt.Fprintf(a.Out, "%s", f.Kind)
-		if f.Range != "" {
-			fmt.Fprintf(a.Out, " %s %s", event.Quote(f.Shard), f.Range)
-		}
-		fmt.Fprintf(a.Out, ": %s\n", f.What)
-		for _, key := range f.Keys {
-			fmt.Fprintf(a.Out, "  %s\n", place(one.Bucket, key))
+	for _, list := range [][]archive.Finding{r.Findings, r.Notes} {
+		for i := range list {
+			a.printFinding(one, &list[i])
 		}
 	}
 	state := "every range of every shard is covered exactly once"
+	if !r.From.IsZero() || !r.To.IsZero() {
+		state = "every range between the objects of the window is covered exactly once"
+	}
 	if n := len(r.Findings); n > 0 {
 		state = fmt.Sprintf("%d findings", n)
 	}
@@ -89,9 +114,26 @@ func (a *app) printVerified(one *archive.Archive, r *archive.Report) error {
 	if r.Entries > 0 {
 		lines = append(lines, fmt.Sprintf("%d entries of the stream were read", r.Entries))
 	}
-	if r.Gaps > 0 {
-		lines = append(lines, fmt.Sprintf("%d of the objects are gaps: their records had expired before they could be stored", r.Gaps))
+	if r.Expired > 0 {
+		lines = append(lines, fmt.Sprintf("%d of the objects are gaps of records that had expired before they could be stored", r.Expired))
+	}
+	if r.PossiblyExpired > 0 {
+		lines = append(lines, fmt.Sprintf("%d of the objects are gaps of records that may have expired, if there were any", r.PossiblyExpired))
+	}
+	if r.Malformed > 0 {
+		lines = append(lines, fmt.Sprintf("%d malformed records are kept as they were", r.Malformed))
 	}
 	_, err := fmt.Fprintln(a.Out, strings.Join(lines, "; "))
 	return err
+}
+
+func (a *app) printFinding(one *archive.Archive, f *archive.Finding) {
+	fmt.Fprintf(a.Out, "%s", f.Kind)
+	if f.Range != "" {
+		fmt.Fprintf(a.Out, " %s %s", event.Quote(f.Shard), f.Range)
+	}
+	fmt.Fprintf(a.Out, ": %s\n", f.What)
+	for _, key := range f.Keys {
+		fmt.Fprintf(a.Out, "  %s\n", place(one.Bucket, key))
+	}
 }

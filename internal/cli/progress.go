@@ -13,7 +13,7 @@ import (
 	"github.com/pawlhq/pawl/source/replaysource"
 )
 
-// progress shows how far a replay or an audit is, where a person watches. Logs are written
+// progress shows how far a replay, an audit or a verification is, where a person watches. Logs are written
 // through it, so that the two do not mix.
 type progress struct {
 	out   io.Writer
@@ -32,12 +32,17 @@ func (a *app) newProgress() *progress {
 
 // Write writes a line of the log above the bar.
 func (p *progress) Write(b []byte) (int, error) {
+	p.clear()
+	return p.out.Write(b)
+}
+
+// clear removes the bar until it is drawn again.
+func (p *progress) clear() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.bar != nil {
 		_ = p.bar.Clear() // at worst the line stands beside the bar
 	}
-	return p.out.Write(b)
 }
 
 // begin shows the bar until end.

@@ -37,3 +37,23 @@ func TestProgressIsQuiet(t *testing.T) {
 		t.Errorf("no terminal, and yet: %q", &out)
 	}
 }
+
+func TestProgressOfVerify(t *testing.T) {
+	var out bytes.Buffer
+	p := &progress{out: &out, shown: true, stop: make(chan struct{})}
+	p.draw(-1)
+	p.showVerified("clicks", 7)
+	p.clear()
+	p.end()
+	if !strings.Contains(out.String(), "clicks: 7 objects") {
+		t.Errorf("the bar shows %q", &out)
+	}
+	quiet := (&app{Streams: Streams{Err: &out}}).newProgress()
+	out.Reset()
+	quiet.showVerified("clicks", 7)
+	quiet.clear()
+	quiet.end()
+	if out.Len() > 0 {
+		t.Errorf("no terminal, and yet: %q", &out)
+	}
+}
