@@ -26,21 +26,55 @@ func rawToken(header string) string {
 	return text + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
+// verifiesBy reports whether a token holds for a service that has claims of its own.
+func verifiesBy(claims filesapi.Claims, token string) bool {
+	tokens := must(filesapi.NewTokens(must(filesapi.Secret(secret)), claims))
+	return verifies(tokens, token)
+}
+
+// TestTokenHeader: a token whose header has no alg, or an extension that the service
+// must understand, is refused.
+func TestTokenHeader(t *testing.T) {
+	for header, want := range map[string]bool{
+		`{"alg":"HS256"}`:                           true,
+		`{"alg":"HS256","x":1}`:                     true,
+		`{"typ":"JWT"}`:                             false,
+		`{"alg":null}`:                              false,
+		`{"alg":""}`:                                false,
+		`{"alg":"HS256","crit":["x"],"x":1}`:        false,
+		`{"alg":"HS256","crit":[]}`:                 false,
+		`{"alg":"HS256","crit":["b64"],"b64":true}`: false,
+	} {
+		if got := verifiesBy(filesapi.Claims{}, rawToken(header)); got != want {
+			t.Errorf("%s: accepted: %t", header, got)
+		}
+	}
+}
+
 // TestIssuer: a token of another issuer, or of none, is refused if an issuer is named.
 func TestIssuer(t *testing.T) {
 	const issuer = "https://issuer.example/"
-	x := serve(t, func(c *filesapi.Config) {
-		c.Tokens = must(filesapi.NewTokens(must(filesapi.Secret(secret)), filesapi.Claims{Issuer: issuer}))
-	})
 	from := func(name string) string {
 		return token(t, "read:*", func(j jwt.Token) error { return j.Set(jwt.IssuerKey, name) })
 	}
-	x.want(http.StatusOK, from(issuer), "GET", "/v1/entities/e/files", nil)
-	x.want(http.StatusUnauthorized, from("https://issuer.example"), "GET", "/v1/entities/e/files", nil)
-	x.want(http.StatusUnauthorized, from(""), "GET", "/v1/entities/e/files", nil)
-	x.want(http.StatusUnauthorized, token(t, "read:*"), "GET", "/v1/entities/e/files", nil)
-	made := must(filesapi.Issue(secret, filesapi.Grant{Subject: "ann", Issuer: issuer, Scopes: []string{"read:*"}, Life: time.Hour}))
-	x.want(http.StatusOK, made, "GET", "/v1/entities/e/files", nil)
+	for name, test := range map[string]struct {
+		token string
+		want  bool
+	}{
+		"its token":             {from(issuer), true},
+		"its token, issued":     {must(filesapi.Issue(secret, filesapi.Grant{Subject: "ann", Issuer: issuer, Life: time.Hour})), true},
+		"without the last byte": {from("https://issuer.example"), false},
+		"another issuer":        {from("https://other.example/"), false},
+		"an empty issuer":       {from(""), false},
+		"no issuer":             {token(t, "read:*"), false},
+	} {
+		if got := verifiesBy(filesapi.Claims{Issuer: issuer}, test.token); got != test.want {
+			t.Errorf("%s: accepted: %t", name, got)
+		}
+		if !verifiesBy(filesapi.Claims{}, test.token) {
+			t.Errorf("%s: refused, though no issuer is named", name)
+		}
+	}
 }
 
 // TestBearer: the scheme of the header Authorization counts in any case.
@@ -49,7 +83,7 @@ func TestBearer(t *testing.T) {
 	made := token(t, "read:*")
 	for header, want := range map[string]bool{
 		"Bearer " + made: true, "bearer " + made: true, "BEARER  " + made: true,
-		made: false, "Bearer": false, "Bearer ": false, "Basic " + made: false, "Bearer" + made: false, "": false,
+		made: false, "Bearer": false, "Basic " + made: false, "Bearer" + made: false, "": false,
 	} {
 		r := httptest.NewRequest("GET", "/", nil)
 		r.Header.Set("Authorization", header)
