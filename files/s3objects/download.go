@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -51,9 +52,9 @@ func (b *Bucket) SignGet(ctx context.Context, f *files.File, life time.Duration)
 	switch {
 	case err != nil:
 	case at.region == "":
-		signed, err = b.presignGet(ctx, f.Key, life)
+		signed, err = b.presignGet(ctx, f, life)
 	default:
-		signed, err = b.signGet(ctx, at, f.Key, life)
+		signed, err = b.signGet(ctx, at, f, life)
 	}
 	if err != nil {
 		return "", fmt.Errorf("s3objects: signing a URL of %s: %w", f.ID, err)
@@ -61,9 +62,29 @@ func (b *Bucket) SignGet(ctx context.Context, f *files.File, life time.Duration)
 	return signed, nil
 }
 
+// InlineTypes are the content types that browsers show and in which no script can be.
+var InlineTypes = []string{"image/jpeg", "image/png", "image/gif", "image/webp", "image/avif", "video/mp4", "audio/mpeg"}
+
+// Inline sets the content types of files that a browser may show, instead of InlineTypes. Other
+// files are downloaded: a page or picture with a script would run on the store's origin. It must
+// be called before the bucket is used.
+func (b *Bucket) Inline(types []string) { b.inline = types }
+
+// disposition returns the Content-Disposition with which the store answers, or "".
+func (b *Bucket) disposition(f *files.File) string {
+	if slices.Contains(b.inline, f.ContentType) {
+		return ""
+	}
+	return "attachment"
+}
+
 // presignGet lets the SDK sign.
-func (b *Bucket) presignGet(ctx context.Context, key string, life time.Duration) (string, error) {
-	signed, err := s3.NewPresignClient(b.public).PresignGetObject(ctx, &s3.GetObjectInput{Bucket: &b.name, Key: &key}, s3.WithPresignExpires(life))
+func (b *Bucket) presignGet(ctx context.Context, f *files.File, life time.Duration) (string, error) {
+	in := &s3.GetObjectInput{Bucket: &b.name, Key: &f.Key}
+	if d := b.disposition(f); d != "" {
+		in.ResponseContentDisposition = &d
+	}
+	signed, err := s3.NewPresignClient(b.public).PresignGetObject(ctx, in, s3.WithPresignExpires(life))
 	if err != nil {
 		return "", err
 	}
@@ -73,7 +94,7 @@ func (b *Bucket) presignGet(ctx context.Context, key string, life time.Duration)
 // scope reads from a URL what others have in common with it. Signatures for more
 // than one region, and those of sessions, are the SDK's.
 func (b *Bucket) scope(ctx context.Context) (*scope, error) {
-	text, err := b.presignGet(ctx, "k", time.Minute)
+	text, err := b.presignGet(ctx, &files.File{Key: "k"}, time.Minute)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +114,7 @@ func (b *Bucket) scope(ctx context.Context) (*scope, error) {
 
 // signGet signs a GET for all who have its URL.
 // https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-query-string-auth.html
-func (b *Bucket) signGet(ctx context.Context, at *scope, key string, life time.Duration) (string, error) {
+func (b *Bucket) signGet(ctx context.Context, at *scope, f *files.File, life time.Duration) (string, error) {
 	c, err := b.public.Options().Credentials.Retrieve(ctx)
 	if err != nil {
 		return "", err
@@ -105,8 +126,12 @@ func (b *Bucket) signGet(ctx context.Context, at *scope, key string, life time.D
 	if c.SessionToken != "" {
 		query += "&X-Amz-Security-Token=" + escape(c.SessionToken)
 	}
-	query += "&X-Amz-SignedHeaders=host&x-id=GetObject"
-	path := httpbinding.EscapePath(at.place.Path+key, false)
+	query += "&X-Amz-SignedHeaders=host"
+	if d := b.disposition(f); d != "" {
+		query += "&response-content-disposition=" + escape(d)
+	}
+	query += "&x-id=GetObject"
+	path := httpbinding.EscapePath(at.place.Path+f.Key, false)
 	request := sha256.Sum256([]byte("GET\n" + path + "\n" + query + "\nhost:" + at.host + "\n\nhost\nUNSIGNED-PAYLOAD"))
 	signature := sum(at.keyOf(now[:8], &c), "AWS4-HMAC-SHA256\n"+now+"\n"+within+"\n"+hex.EncodeToString(request[:]))
 	return at.place.Scheme + "://" + at.place.Host + path + "?" + query + "&X-Amz-Signature=" + hex.EncodeToString(signature), nil

@@ -2,6 +2,7 @@ package s3objects
 
 import (
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -33,12 +34,12 @@ func TestSignGet(t *testing.T) {
 		for _, bucket := range []string{"bucket", "arn:aws:s3:us-west-2:123456789012:accesspoint:mine"} {
 			b := New(s3.New(o), bucket, "")
 			b.proof.Store(&proof{})
-			for _, key := range []string{"files/019a0000-0000-7000-8000-000000000001", "a b/+&=%?#/ü~'()*!$,:;@", "/a//./../b/", "k", "%2F"} {
-				f := &files.File{ID: "f", Key: key}
+			for i, key := range []string{"files/019a0000-0000-7000-8000-000000000001", "a b/+&=%?#/ü~'()*!$,:;@", "/a//./../b/", "k", "%2F"} {
+				f := &files.File{ID: "f", Key: key, Promise: files.Promise{ContentType: []string{"image/png", "text/html"}[i%2]}}
 				var want, got string
+				var err, other error
 				for got == "" || date(want) != date(got) { // the second was over
-					var err, other error
-					want, other = b.presignGet(t.Context(), key, 5*time.Minute)
+					want, other = b.presignGet(t.Context(), f, 5*time.Minute)
 					got, err = b.SignGet(t.Context(), f, 5*time.Minute)
 					if (err != nil) != (other != nil) {
 						t.Fatalf("%s, %s, %q: %v: the SDK says %v", name, bucket, key, err, other)
@@ -46,6 +47,9 @@ func TestSignGet(t *testing.T) {
 					if err != nil {
 						break
 					}
+				}
+				if attached := strings.Contains(got, "&response-content-disposition=attachment&"); err == nil && attached != (i%2 == 1) {
+					t.Errorf("%s of type %s is an attachment: %v", key, f.ContentType, attached)
 				}
 				if got != want {
 					t.Errorf("%s, %s, %q: signed\n%s\nwant\n%s", name, bucket, key, got, want)

@@ -37,6 +37,7 @@ type Bucket struct {
 	proof           atomic.Pointer[proof]
 	prefix          atomic.Pointer[string] // of proofs
 	proving         singleflight.Group
+	inline          []string // content types
 }
 
 var (
@@ -47,7 +48,7 @@ var (
 // New returns the bucket of a name. endpoint is the URL by which users reach the
 // store, where it is not the client's own.
 func New(client *s3.Client, name, endpoint string) *Bucket {
-	b := &Bucket{client: client, public: client, name: name}
+	b := &Bucket{client: client, public: client, name: name, inline: InlineTypes}
 	if endpoint != "" {
 		b.public = s3.New(client.Options(), func(o *s3.Options) { o.BaseEndpoint = &endpoint })
 	}

@@ -133,6 +133,9 @@ func (m *machine) fileObjects(c *config.Files) *s3objects.Bucket {
 	if c.AcceptForgeableUploads {
 		objects.AcceptForgeable()
 	}
+	if c.InlineTypes != nil {
+		objects.Inline(c.InlineTypes)
+	}
 	return objects
 }
 

@@ -122,6 +122,10 @@ type Files struct {
 	// began in time may end later. An upload that takes longer is lost although the store
 	// answers 200. Default: 1h.
 	LongestUpload Duration `yaml:"longest_upload"`
+	// Content types of files that browsers may show. Others are downloaded, because a page
+	// or picture with a script would run on the store's origin. Default: image/jpeg,
+	// image/png, image/gif, image/webp, image/avif, video/mp4, audio/mpeg.
+	InlineTypes []string `yaml:"inline_types"`
 	// URL by which users reach the object store, if it is not the endpoint.
 	PublicEndpoint string `yaml:"public_endpoint"`
 	// Start although the object store accepts uploads with forged signatures, as MinIO
