@@ -83,7 +83,7 @@ func (t *tail) next(ctx context.Context) (found, error) {
 		t.at, t.anchor, t.placed = e.Number, e.Number, e.Arrival
 		f.entries = append(f.entries, fit(e))
 	}
-	if page.Behind == 0 && len(f.entries) == 0 && !page.End && !(t.waiting && t.lossy()) {
+	if page.Behind == 0 && len(f.entries) == 0 && !page.End && !t.expired() {
 		t.placed = latest(t.placed, asked) // the next read resumes behind all that there is
 		if len(page.Entries) == 0 {
 			f.empty = asked
@@ -120,7 +120,7 @@ func (t *tail) gone(err error) (found, error) {
 	return found{}, fmt.Errorf("reading the shard %s: %w", t.shard, err)
 }
 
-// expired reports, at the end of the shard, that entries may have been lost.
+// expired reports whether entries before the next one may have been lost.
 func (t *tail) expired() bool { return t.waiting && t.lossy() }
 
 // missed returns the anchor if it is an entry that was not read, although it is known that
