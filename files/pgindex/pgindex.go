@@ -44,7 +44,8 @@ var _ files.Index = (*Index)(nil)
 // the right to make tables in the schema, or the schema itself.
 func Open(ctx context.Context, url string) (*Index, error) { return open(ctx, url, true) }
 
-// OpenExisting is Open of an index that is there already: it makes no tables.
+// OpenExisting is Open of an index that is there already: it neither makes tables nor
+// upgrades them, and refuses those of another format.
 func OpenExisting(ctx context.Context, url string) (*Index, error) { return open(ctx, url, false) }
 
 func open(ctx context.Context, url string, create bool) (*Index, error) {
@@ -88,7 +89,11 @@ func (x *Index) prepare(ctx context.Context, schema string, create bool) error {
 	if encoding != "UTF8" {
 		return fmt.Errorf("the database has the encoding %s: make one with ENCODING 'UTF8'", encoding)
 	}
-	err := x.migrate(ctx, schema, create)
+	prepare := x.current
+	if create {
+		prepare = x.migrate
+	}
+	err := prepare(ctx, schema)
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == "42501" { // insufficient_privilege
 		return fmt.Errorf("the user may not make the tables, or not use them: let it (GRANT USAGE, CREATE ON SCHEMA %s TO …): %w", x.schema, err)
 	}

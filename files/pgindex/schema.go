@@ -74,9 +74,37 @@ const (
 // in puts the schema's name into a statement.
 func (x *Index) in(sql string) string { return strings.ReplaceAll(sql, "{}", x.schema) }
 
+// known refuses tables that a newer Pawl made.
+func known(format int) error {
+	if format > len(migrations) {
+		return fmt.Errorf("the tables have format %d, and this Pawl knows none above %d: upgrade Pawl, or name another schema", format, len(migrations))
+	}
+	return nil
+}
+
+// current refuses tables of another format, and a schema without tables. It changes
+// nothing.
+func (x *Index) current(ctx context.Context, name string) error {
+	var there, made bool
+	if err := x.pool.QueryRow(ctx, thereSQL, name).Scan(&there, &made); err != nil {
+		return err
+	}
+	if !made {
+		return errors.New("there is no index yet: \"pawl files serve\" makes it")
+	}
+	var format int
+	if err := x.pool.QueryRow(ctx, x.in(newestSQL)).Scan(&format); err != nil {
+		return err
+	}
+	if format < len(migrations) {
+		return fmt.Errorf("the tables have format %d, and this Pawl works with format %d: stop the processes of the older version, then start \"pawl files serve\", which upgrades them", format, len(migrations))
+	}
+	return known(format)
+}
+
 // migrate makes the tables if it may, or brings them to this format. Processes that
 // start together do so one after the other.
-func (x *Index) migrate(ctx context.Context, name string, create bool) error {
+func (x *Index) migrate(ctx context.Context, name string) error {
 	return pgx.BeginFunc(ctx, x.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, migrateSQL, name); err != nil {
 			return err
@@ -91,15 +119,13 @@ func (x *Index) migrate(ctx context.Context, name string, create bool) error {
 			if err := tx.QueryRow(ctx, x.in(newestSQL)).Scan(&format); err != nil {
 				return err
 			}
-		case !create:
-			return errors.New("there is no index yet: \"pawl files serve\" makes it")
 		case there: // even to find that it is there needs a right that a tenant may lack
 			script = formatSQL
 		default:
 			script = schemaSQL + formatSQL
 		}
-		if format > len(migrations) {
-			return fmt.Errorf("the tables have format %d, and this Pawl knows none above %d: upgrade Pawl, or name another schema", format, len(migrations))
+		if err := known(format); err != nil {
+			return err
 		}
 		for i := format; i < len(migrations); i++ {
 			script += migrations[i] + fmt.Sprintf("INSERT INTO {}.file_format VALUES (%d);", i+1)

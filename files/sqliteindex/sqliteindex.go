@@ -26,18 +26,29 @@ const lockWait = 10 * time.Second
 // Index is a [files.Index] in one file.
 type Index struct {
 	path           string
+	flags          sqlite.OpenFlags
 	writer, reader *sqlitex.Pool
 }
 
 var _ files.Index = (*Index)(nil)
 
 // Open opens the index in the file at path, and makes the file if there is none.
-func Open(ctx context.Context, path string) (_ *Index, err error) {
+func Open(ctx context.Context, path string) (*Index, error) {
+	return open(ctx, path, sqlite.OpenReadWrite|sqlite.OpenCreate, (*Index).prepare)
+}
+
+// OpenExisting is Open of an index that is there already: it neither makes the file nor
+// upgrades its tables, and refuses those of another format.
+func OpenExisting(ctx context.Context, path string) (*Index, error) {
+	return open(ctx, path, sqlite.OpenReadWrite, (*Index).current)
+}
+
+func open(ctx context.Context, path string, flags sqlite.OpenFlags, prepare func(*Index, context.Context) error) (_ *Index, err error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("sqliteindex: %w", err)
 	}
-	x := &Index{path: abs}
+	x := &Index{path: abs, flags: flags}
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("sqliteindex: opening %s: %w", abs, err), x.Close())
@@ -46,7 +57,7 @@ func Open(ctx context.Context, path string) (_ *Index, err error) {
 	if x.writer, err = x.pool(1); err != nil {
 		return nil, err
 	}
-	if err := x.prepare(ctx); err != nil {
+	if err := prepare(x, ctx); err != nil {
 		return nil, err
 	}
 	x.reader, err = x.pool(4)
@@ -55,7 +66,7 @@ func Open(ctx context.Context, path string) (_ *Index, err error) {
 
 func (x *Index) pool(size int) (*sqlitex.Pool, error) {
 	return sqlitex.NewPool(x.path, sqlitex.PoolOptions{
-		Flags: sqlite.OpenReadWrite | sqlite.OpenCreate, PoolSize: size,
+		Flags: x.flags, PoolSize: size,
 		PrepareConn: func(conn *sqlite.Conn) error {
 			conn.SetBusyTimeout(lockWait)
 			return sqlitex.ExecuteTransient(conn, "PRAGMA synchronous = FULL", nil)
@@ -73,6 +84,34 @@ func (x *Index) prepare(ctx context.Context) error {
 		return err
 	}
 	return sqlitemigration.Migrate(ctx, conn, schema)
+}
+
+// current refuses a file of another format, or of another application.
+func (x *Index) current(ctx context.Context) error {
+	conn, err := x.writer.Take(ctx)
+	if err != nil {
+		return err
+	}
+	defer x.writer.Put(conn)
+	var id int32
+	var format int
+	for query, answer := range map[string]func(*sqlite.Stmt) error{
+		"PRAGMA application_id": func(s *sqlite.Stmt) error { id = s.ColumnInt32(0); return nil },
+		"PRAGMA user_version":   func(s *sqlite.Stmt) error { format = s.ColumnInt(0); return nil },
+	} {
+		if err := sqlitex.ExecuteTransient(conn, query, &sqlitex.ExecOptions{ResultFunc: answer}); err != nil {
+			return err
+		}
+	}
+	switch known := len(schema.Migrations); {
+	case id != schema.AppID:
+		return errors.New("the file is no index of files")
+	case format < known:
+		return fmt.Errorf("it has format %d, and this Pawl works with format %d: stop the processes of the older version, then start \"pawl files serve\", which upgrades it", format, known)
+	case format > known:
+		return fmt.Errorf("it has format %d, and this Pawl knows none above %d: upgrade Pawl", format, known)
+	}
+	return nil
 }
 
 // Close closes the file.

@@ -55,14 +55,15 @@ ends with an error, the others continue, and the exit code is 1 in the end.`,
 		Example: `  pawl archive run
   pawl archive run clicks --log-level warn`,
 		RunE: func(cmd *cobra.Command, names []string) error {
-			return a.withArchives(cmd.Context(), a.Err, names, runArchives)
+			return a.withArchives(cmd.Context(), a.Err, names, parts.Ledger.Open, runArchives)
 		},
 	}
 }
 
-// withArchives opens the archives that are named, or all, and calls do with them and
-// with a context that ends at a signal. The log is written to logTo.
-func (a *app) withArchives(ctx context.Context, logTo io.Writer, names []string, do func(context.Context, []*archive.Archive) error) (err error) {
+// withArchives opens the archives that are named, or all, over the ledger that open
+// returns. It calls do with them and with a context that ends at a signal. The log is
+// written to logTo.
+func (a *app) withArchives(ctx context.Context, logTo io.Writer, names []string, open func(parts.Ledger, context.Context) (ledger.Store, error), do func(context.Context, []*archive.Archive) error) (err error) {
 	log, err := a.logger(logTo, slog.LevelInfo)
 	if err != nil {
 		return err
@@ -83,7 +84,7 @@ func (a *app) withArchives(ctx context.Context, logTo io.Writer, names []string,
 	if c.Ledger.Kind == "memory" {
 		return c.At("ledger", errors.New("is memory, which ends with the process: archives need one that stays: sqlite:FILE or postgres://…"))
 	}
-	l, err := c.Ledger.Config.(parts.Ledger).Open(ctx)
+	l, err := open(c.Ledger.Config.(parts.Ledger), ctx)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlhq/pawl/archive"
+	"github.com/pawlhq/pawl/internal/parts"
 )
 
 func newArchiveStatusCommand(a *app) *cobra.Command {
@@ -20,7 +21,7 @@ objects were announced since.`,
 		Example: `  pawl archive status
   pawl archive status clicks --json`,
 		RunE: func(cmd *cobra.Command, names []string) error {
-			return a.withArchives(cmd.Context(), a.Err, names, func(ctx context.Context, list []*archive.Archive) error {
+			return a.withArchives(cmd.Context(), a.Err, names, parts.Ledger.OpenReadOnly, func(ctx context.Context, list []*archive.Archive) error {
 				for _, one := range list {
 					if err := a.status(ctx, one); err != nil {
 						return explained(err)
@@ -92,7 +93,7 @@ begin any more. After it the workers list what is stored, and go on behind that.
 		Example: `  pawl archive recover clicks`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, names []string) error {
-			return a.withArchives(cmd.Context(), a.Err, names, func(ctx context.Context, list []*archive.Archive) error {
+			return a.withArchives(cmd.Context(), a.Err, names, parts.Ledger.Open, func(ctx context.Context, list []*archive.Archive) error {
 				return a.recover(ctx, list[0])
 			})
 		},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawlhq/pawl/archive"
 	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/internal/parts"
 )
 
 func newArchiveVerifyCommand(a *app) *cobra.Command {
@@ -42,7 +43,7 @@ last one only if the window includes the newest object of the shard.`,
 			}
 			bar := a.newProgress()
 			defer bar.end()
-			return a.withArchives(cmd.Context(), bar, names, func(ctx context.Context, list []*archive.Archive) error {
+			return a.withArchives(cmd.Context(), bar, names, parts.Ledger.OpenReadOnly, func(ctx context.Context, list []*archive.Archive) error {
 				return a.verifyAll(ctx, list, o, bar)
 			})
 		},

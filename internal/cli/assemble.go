@@ -25,21 +25,24 @@ type machine struct {
 	objects *s3bucket.Store
 	parts   pawl.Config // without sources
 	log     *slog.Logger
+	// readOnly: the command changes nothing, and makes no ledger.
+	readOnly bool
 }
 
 // loader is the table's Load or one of its like.
 type loader func(name string, lookup func(string) (string, bool)) (*config.Config, error)
 
 // withMachine assembles the machine of the configuration, and calls do with it and
-// with a context that ends at a signal. It logs to w from level on.
-func (a *app) withMachine(ctx context.Context, w io.Writer, level slog.Level, load loader, do func(context.Context, *machine) error) (err error) {
+// with a context that ends at a signal. It logs to w from level on. With readOnly the
+// ledger can only be read.
+func (a *app) withMachine(ctx context.Context, w io.Writer, level slog.Level, load loader, readOnly bool, do func(context.Context, *machine) error) (err error) {
 	log, err := a.logger(w, level)
 	if err != nil {
 		return err
 	}
 	ctx, stop := untilSignal(ctx, log)
 	defer stop()
-	m, err := a.assemble(ctx, load, log)
+	m, err := a.assemble(ctx, load, log, readOnly)
 	if err != nil {
 		return err
 	}
@@ -60,11 +63,12 @@ func (a *app) configure(ctx context.Context, load loader, log *slog.Logger) (*ma
 
 // assemble loads the configuration, makes its parts and opens the ledger. The
 // caller closes the machine.
-func (a *app) assemble(ctx context.Context, load loader, log *slog.Logger) (_ *machine, err error) {
+func (a *app) assemble(ctx context.Context, load loader, log *slog.Logger, readOnly bool) (_ *machine, err error) {
 	m, err := a.configure(ctx, load, log)
 	if err != nil {
 		return nil, err
 	}
+	m.readOnly = readOnly
 	c := m.config
 	defer func() {
 		if err != nil {
@@ -126,12 +130,19 @@ func (m *machine) open(ctx context.Context) (ledger.Store, error) {
 	}
 	l := m.config.Ledger.Config.(parts.Ledger)
 	absent := l.Look(ctx)
-	s, err := l.Open(ctx)
+	open := l.Open
+	switch {
+	case m.readOnly && absent != nil:
+		open = parts.Memory{}.Open // empty, as the one that is not there
+	case m.readOnly:
+		open = l.OpenReadOnly
+	}
+	s, err := open(ctx)
 	if err != nil {
 		return nil, err
 	}
 	m.ledger = s
-	if absent != nil {
+	if absent != nil && !m.readOnly {
 		m.begun = l.Describe()
 		m.log.Info("a new ledger begins: it knows of no object yet", "ledger", m.begun)
 	}

@@ -62,7 +62,7 @@ listing of the outputs for each of the two.`,
 				return usage("--settle %s: want a time that is larger than 0", o.Settle)
 			}
 			bar := a.newProgress()
-			return a.withMachine(cmd.Context(), bar, bar.quiet(), a.parts.LoadWithoutSources, func(ctx context.Context, m *machine) error {
+			return a.withMachine(cmd.Context(), bar, bar.quiet(), a.parts.LoadWithoutSources, o.DryRun || o.list, func(ctx context.Context, m *machine) error {
 				return m.audit(ctx, a, o, bar)
 			})
 		},

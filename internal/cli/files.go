@@ -61,7 +61,7 @@ func runFilesServe(ctx context.Context, a *app) (err error) {
 	}
 	ctx, stop := untilSignal(ctx, log)
 	defer stop()
-	m, err := a.assemble(ctx, a.parts.Load, log)
+	m, err := a.assemble(ctx, a.parts.Load, log, false)
 	if err != nil {
 		return err
 	}
@@ -177,6 +177,9 @@ func (m *machine) fileIndex(ctx context.Context, c *config.Files, create bool) (
 	path := m.beside(cmp.Or(at, "files.db"))
 	if _, err := os.Stat(path); !create && errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("there is no index in %s: \"pawl files serve\" makes it; or name another configuration with --config", path)
+	}
+	if !create {
+		return sqliteindex.OpenExisting(ctx, path)
 	}
 	return sqliteindex.Open(ctx, path)
 }

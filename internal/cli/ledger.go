@@ -46,8 +46,13 @@ func (a *app) toLook() (*config.Config, error) {
 	return c, nil
 }
 
-// look opens the ledger for a command that does no work. The caller closes it.
+// look opens the ledger for a command that only reads. The caller closes it.
 func (a *app) look(ctx context.Context) (*view, error) {
+	return a.view(ctx, parts.Ledger.OpenReadOnly)
+}
+
+// view opens a ledger that is there. The caller closes it.
+func (a *app) view(ctx context.Context, open func(parts.Ledger, context.Context) (ledger.Store, error)) (*view, error) {
 	c, err := a.toLook()
 	if err != nil {
 		return nil, err
@@ -59,7 +64,7 @@ func (a *app) look(ctx context.Context) (*view, error) {
 		}
 		return nil, c.At("ledger", err)
 	}
-	s, err := l.Open(ctx)
+	s, err := open(l, ctx)
 	if err != nil {
 		return nil, err
 	}

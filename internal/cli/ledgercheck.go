@@ -107,7 +107,8 @@ func newLedgerMigrateCommand(a *app) *cobra.Command {
 		Use:   "migrate",
 		Short: "Make or upgrade the ledger's tables, or print the statements that do",
 		Long: `Migrate brings the tables of the ledger to the format of this Pawl, as every
-command does that opens it, if the database's user may make tables.
+command does that writes to it, if the database's user may make tables. Stop the
+workers of an older version first: they cannot read what it upgrades.
 
 Where it may not, --print prints the statements that make them, for their owner to
 run. It does not connect.`,

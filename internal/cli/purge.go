@@ -33,7 +33,7 @@ It works while workers run. "pawl run" does it after each scheduled audit.`,
   pawl purge --pipeline grayscale`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withMachine(cmd.Context(), a.Err, slog.LevelWarn, a.parts.LoadWithoutSources, func(ctx context.Context, m *machine) error {
+			return a.withMachine(cmd.Context(), a.Err, slog.LevelWarn, a.parts.LoadWithoutSources, dryRun, func(ctx context.Context, m *machine) error {
 				return m.purge(ctx, a, pipelines, dryRun)
 			})
 		},

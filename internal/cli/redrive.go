@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlhq/pawl/internal/config"
+	"github.com/pawlhq/pawl/internal/parts"
 	"github.com/pawlhq/pawl/ledger"
 )
 
@@ -77,7 +78,11 @@ func runRedrive(ctx context.Context, a *app, o *redriveOptions, args []string) (
 	if err != nil {
 		return err
 	}
-	v, err := a.look(ctx)
+	open := parts.Ledger.Open
+	if o.dryRun {
+		open = parts.Ledger.OpenReadOnly
+	}
+	v, err := a.view(ctx, open)
 	if err != nil {
 		return err
 	}

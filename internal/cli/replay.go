@@ -106,7 +106,7 @@ func runReplay(ctx context.Context, a *app, o *replayOptions, paths []string) (e
 		return err
 	}
 	bar := a.newProgress()
-	return a.withMachine(ctx, bar, bar.quiet(), a.parts.LoadWithoutSources, func(ctx context.Context, m *machine) error {
+	return a.withMachine(ctx, bar, bar.quiet(), a.parts.LoadWithoutSources, false, func(ctx context.Context, m *machine) error {
 		return m.replay(ctx, a, replaysource.Config{
 			Paths: paths, Stdin: a.In, Dialect: dialect, TrustSequencer: o.trust, SkipBad: o.skipBad,
 			Grace: time.Duration(m.config.Grace), Logger: m.log,

@@ -37,7 +37,7 @@ taken over when its leases have expired.`,
   pawl run -c /etc/pawl/pawl.yaml --log-level debug`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withMachine(cmd.Context(), a.Err, slog.LevelInfo, a.loadPipelines, func(ctx context.Context, m *machine) error {
+			return a.withMachine(cmd.Context(), a.Err, slog.LevelInfo, a.loadPipelines, false, func(ctx context.Context, m *machine) error {
 				return m.run(ctx)
 			})
 		},

@@ -21,6 +21,9 @@ func parseMemory(rest, _ string) (Memory, error) {
 // Open implements [Ledger].
 func (Memory) Open(context.Context) (ledger.Store, error) { return memledger.New(), nil }
 
+// OpenReadOnly implements [Ledger].
+func (m Memory) OpenReadOnly(ctx context.Context) (ledger.Store, error) { return m.Open(ctx) }
+
 // Look implements [Ledger].
 func (Memory) Look(context.Context) error {
 	return errors.New("nobody but its own process can look into a ledger in memory: use sqlite:FILE")

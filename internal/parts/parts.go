@@ -39,6 +39,9 @@ var Table = &config.Table{
 type Ledger interface {
 	// Open opens the ledger, and makes it if it is not there.
 	Open(ctx context.Context) (ledger.Store, error)
+	// OpenReadOnly opens a ledger that is there for reading. It makes and upgrades
+	// nothing.
+	OpenReadOnly(ctx context.Context) (ledger.Store, error)
 	// Look returns an error if the ledger is not there, or only exists within
 	// the process that works with it: a command that does no work then has
 	// nothing to open. The error says what to do. Of a ledger that cannot be

@@ -29,8 +29,12 @@ func parsePostgres(rest, _ string) (Postgres, error) {
 // Open implements [Ledger].
 func (p Postgres) Open(ctx context.Context) (ledger.Store, error) { return pgledger.Open(ctx, p.URL) }
 
-// Look implements [Ledger]. A database is there, or Open tells; that a look makes
-// the tables harms nobody.
+// OpenReadOnly implements [Ledger].
+func (p Postgres) OpenReadOnly(ctx context.Context) (ledger.Store, error) {
+	return pgledger.OpenReadOnly(ctx, p.URL)
+}
+
+// Look implements [Ledger]. Open and OpenReadOnly report a database that is not there.
 func (p Postgres) Look(context.Context) error { return nil }
 
 // Describe implements [Ledger].

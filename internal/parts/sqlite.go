@@ -35,6 +35,11 @@ func (s SQLite) Open(ctx context.Context) (ledger.Store, error) {
 	return sqliteledger.Open(ctx, s.Path)
 }
 
+// OpenReadOnly implements [Ledger].
+func (s SQLite) OpenReadOnly(ctx context.Context) (ledger.Store, error) {
+	return sqliteledger.OpenReadOnly(ctx, s.Path)
+}
+
 // Look implements [Ledger].
 func (s SQLite) Look(context.Context) error {
 	if _, err := os.Stat(s.Path); errors.Is(err, fs.ErrNotExist) {

@@ -66,7 +66,21 @@ func Open(ctx context.Context, url string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.prepare(ctx); err != nil {
+	if err := s.prepare(ctx, s.identify, s.migrate, s.privileges); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// OpenReadOnly opens the ledger that a URL names for reading: it neither makes tables
+// nor upgrades them. Tables of another format than this Pawl's, or none, are refused
+// with an error that wraps [ledger.ErrUnusable].
+func OpenReadOnly(ctx context.Context, url string) (*Store, error) {
+	s, err := dial(ctx, url)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.prepare(ctx, s.identify, s.current, s.readable); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil

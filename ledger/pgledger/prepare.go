@@ -11,11 +11,11 @@ const oldestServer = 130000
 const serverSQL = `SELECT current_setting('server_version_num')::int, current_setting('server_encoding'),
 	current_setting('transaction_read_only') = 'on'`
 
-// prepare makes sure that the database can serve, and that the tables are there.
-func (s *Store) prepare(ctx context.Context) error {
+// prepare makes sure, step by step, that the database can serve.
+func (s *Store) prepare(ctx context.Context, steps ...func(context.Context) error) error {
 	bounded, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	for _, step := range []func(context.Context) error{s.identify, s.migrate, s.privileges} {
+	for _, step := range steps {
 		if err := step(bounded); err != nil {
 			return s.explainOpen(ctx, err)
 		}
@@ -43,13 +43,20 @@ func (s *Store) identify(ctx context.Context) error {
 }
 
 const privilegesSQL = `SELECT coalesce(string_agg(p || ' on ' || t, ', ' ORDER BY t, p), '')
-	FROM unnest(ARRAY['ledger', 'register']) t CROSS JOIN unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) p
+	FROM unnest(ARRAY['ledger', 'register']) t CROSS JOIN unnest($2::text[]) p
 	WHERE NOT has_table_privilege(format('%I.%I', $1::text, t), p)`
 
 // privileges finds at once what would otherwise fail in mid-work.
 func (s *Store) privileges(ctx context.Context) error {
+	return s.may(ctx, "SELECT", "INSERT", "UPDATE", "DELETE")
+}
+
+// readable is privileges for a store that only reads.
+func (s *Store) readable(ctx context.Context) error { return s.may(ctx, "SELECT") }
+
+func (s *Store) may(ctx context.Context, privileges ...string) error {
 	var missing string
-	if err := s.pool.QueryRow(ctx, privilegesSQL, s.name).Scan(&missing); err != nil {
+	if err := s.pool.QueryRow(ctx, privilegesSQL, s.name, privileges).Scan(&missing); err != nil {
 		return err
 	}
 	if missing != "" {

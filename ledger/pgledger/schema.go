@@ -88,10 +88,30 @@ func (s *Store) migrate(ctx context.Context) error {
 	if format < len(migrations) {
 		return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error { return s.migrateIn(ctx, tx) })
 	}
+	return s.known(format)
+}
+
+// known refuses tables that a newer Pawl made.
+func (s *Store) known(format int) error {
 	if format > len(migrations) {
 		return s.refuse(fmt.Sprintf("has format %d, and this Pawl knows none above %d: upgrade Pawl, or name another schema", format, len(migrations)), nil)
 	}
 	return nil
+}
+
+// current refuses tables of another format, and a schema without tables.
+func (s *Store) current(ctx context.Context) error {
+	_, format, err := s.format(ctx, s.pool)
+	switch {
+	case err != nil:
+		return err
+	case format == 0:
+		return s.refuse(`has no tables yet: "pawl run" or "pawl ledger migrate" makes them`, nil)
+	case format < len(migrations):
+		return s.refuse(fmt.Sprintf(`has format %d, and this Pawl reads format %d: stop the workers of the older version, then run "pawl ledger migrate"`,
+			format, len(migrations)), nil)
+	}
+	return s.known(format)
 }
 
 // migrateIn makes the steps that are missing. Another worker may have made them

@@ -60,7 +60,7 @@ func TestOpenRefusesPlace(t *testing.T) {
 // refused wants path to be refused by an error that names it and says so.
 func refused(t *testing.T, path, say string) {
 	t.Helper()
-	s, err := open(t.Context(), path, 50*time.Millisecond)
+	s, err := open(t.Context(), path, 50*time.Millisecond, false)
 	if err == nil {
 		t.Error("opened", s.Close())
 		return

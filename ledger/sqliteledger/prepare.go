@@ -28,6 +28,9 @@ func (s *Store) checkPlace() error {
 		}
 		return s.refuse("is not a regular file: give the path of a file in that place", nil)
 	}
+	if s.readOnly {
+		return s.refuse(`cannot be read: if it does not exist, "pawl run" or "pawl ledger migrate" makes it`, err)
+	}
 	folder := filepath.Dir(s.path)
 	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
 		return s.refuse("cannot be made because its folder does not exist: make the folder first", err)
@@ -50,7 +53,11 @@ func (s *Store) prepareFile(ctx context.Context) error {
 	if err := s.remember(); err != nil {
 		return s.explainOpen(ctx, err)
 	}
-	for _, step := range []func(context.Context, *sqlite.Conn) error{s.identify, s.check, s.useWAL, s.migrate} {
+	steps := []func(context.Context, *sqlite.Conn) error{s.identify, s.check, s.useWAL, s.migrate}
+	if s.readOnly {
+		steps = []func(context.Context, *sqlite.Conn) error{s.identify, s.current, s.check}
+	}
+	for _, step := range steps {
 		if err := s.patiently(ctx, func() error { return step(ctx, conn) }); err != nil {
 			return s.explainOpen(ctx, err)
 		}
@@ -88,6 +95,19 @@ func (s *Store) identify(_ context.Context, conn *sqlite.Conn) (err error) {
 		return s.refuse(why, nil)
 	}
 	return nil
+}
+
+// current refuses a file without tables, and one of an older format.
+func (s *Store) current(_ context.Context, conn *sqlite.Conn) error {
+	version, err := ask(conn, "PRAGMA user_version", sqlitex.ResultInt)
+	if err != nil || version == len(schema.Migrations) {
+		return err
+	}
+	if version == 0 {
+		return s.refuse(`has no tables yet: "pawl run" or "pawl ledger migrate" makes them`, nil)
+	}
+	return s.refuse(fmt.Sprintf(`has format %d, and this Pawl reads format %d: stop the workers of the older version, then run "pawl ledger migrate"`,
+		version, len(schema.Migrations)), nil)
 }
 
 // useWAL switches to the write-ahead log, in which readers and the writer do

@@ -37,6 +37,8 @@ type Store struct {
 	wait    time.Duration
 	writer  *sqlitex.Pool
 	reader  *sqlitex.Pool
+
+	readOnly bool
 }
 
 var (
@@ -57,24 +59,36 @@ var (
 // written to one that was deleted is gone when the process ends. Where it does not, the
 // call's error wraps [ledger.ErrUnusable].
 func Open(ctx context.Context, path string) (*Store, error) {
-	return open(ctx, path, lockWait)
+	return open(ctx, path, lockWait, false)
 }
 
-func open(ctx context.Context, path string, wait time.Duration) (_ *Store, err error) {
+// OpenReadOnly opens the ledger in the file at path for reading. It makes no file and
+// no tables, and does not upgrade them. A file of another format than this Pawl's is
+// refused with an error that wraps [ledger.ErrUnusable]. If there is no file, the error
+// wraps [fs.ErrNotExist] as well. Writes fail.
+func OpenReadOnly(ctx context.Context, path string) (*Store, error) {
+	return open(ctx, path, lockWait, true)
+}
+
+func open(ctx context.Context, path string, wait time.Duration, readOnly bool) (_ *Store, err error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("sqliteledger: %w", err)
 	}
-	s := &Store{path: abs, wait: wait}
+	s := &Store{path: abs, wait: wait, readOnly: readOnly}
 	if err := s.checkPlace(); err != nil {
 		return nil, err
+	}
+	prepare := prepareWriter
+	if readOnly {
+		prepare = prepareReader
 	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
 		}
 	}()
-	if s.writer, err = s.pool(1, prepareWriter); err != nil {
+	if s.writer, err = s.pool(1, prepare); err != nil {
 		return nil, s.explainOpen(ctx, err)
 	}
 	if err := s.prepareFile(ctx); err != nil {
@@ -88,8 +102,12 @@ func open(ctx context.Context, path string, wait time.Duration) (_ *Store, err e
 
 // pool leaves WAL mode to prepareFile, and does not take the path for a URI.
 func (s *Store) pool(size int, prepare sqlitex.ConnPrepareFunc) (*sqlitex.Pool, error) {
+	flags := sqlite.OpenReadWrite // a reader also folds in the log, if it closes the file last
+	if !s.readOnly {
+		flags |= sqlite.OpenCreate
+	}
 	return sqlitex.NewPool(s.path, sqlitex.PoolOptions{
-		Flags:       sqlite.OpenReadWrite | sqlite.OpenCreate,
+		Flags:       flags,
 		PoolSize:    size,
 		PrepareConn: prepare,
 	})

@@ -18,7 +18,7 @@ import (
 // openTest opens a ledger whose patience with locks is short.
 func openTest(t *testing.T) *Store {
 	t.Helper()
-	s, err := open(t.Context(), filepath.Join(t.TempDir(), "pawl.db"), 50*time.Millisecond)
+	s, err := open(t.Context(), filepath.Join(t.TempDir(), "pawl.db"), 50*time.Millisecond, false)
 	if err != nil {
 		t.Fatal(err)
 	}
