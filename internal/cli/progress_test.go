@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -55,5 +56,28 @@ func TestProgressOfVerify(t *testing.T) {
 	quiet.end()
 	if out.Len() > 0 {
 		t.Errorf("no terminal, and yet: %q", &out)
+	}
+}
+
+// TestCounter checks that a command shows its counts on a terminal, and elsewhere in the log.
+func TestCounter(t *testing.T) {
+	var out, log bytes.Buffer
+	logger := slog.New(slog.NewTextHandler(&log, nil))
+	p := &progress{out: &out, shown: true, stop: make(chan struct{})}
+	newCounter(logger, p).show(3, "rows", 2)
+	if shown := p.bar.State().Description; shown != "3 objects, 2 rows" || log.Len() > 0 {
+		t.Errorf("terminal: %q, log: %q", shown, &log)
+	}
+	p.end()
+	c := newCounter(logger, &progress{})
+	c.show(3, "rows", 2)
+	if log.Len() > 0 {
+		t.Errorf("%s\nwant no line before %s", &log, lineEvery)
+	}
+	c.last = c.last.Add(-lineEvery)
+	c.show(4, "rows", 2)
+	c.show(5, "rows", 2)
+	if n := strings.Count(log.String(), "\n"); n != 1 || !strings.Contains(log.String(), "objects=4 rows=2") {
+		t.Errorf("%d lines: %s", n, &log)
 	}
 }
