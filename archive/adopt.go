@@ -50,9 +50,9 @@ func adoptedMinute(prefix, key string) (time.Time, bool) {
 }
 
 // stored returns the key of an object of the other program and of one of an archive,
-// each empty if there is none.
-func (a *Archive) stored(ctx context.Context) (another, own string, err error) {
-	for info, err := range a.Store.List(ctx, a.Bucket, a.Prefix, "") {
+// each empty if there is none in a minute or a later one. Zero: in any minute.
+func (a *Archive) stored(ctx context.Context, from time.Time) (another, own string, err error) {
+	for info, err := range a.Store.List(ctx, a.Bucket, a.Prefix, a.listAfter(from)) {
 		if err != nil {
 			return "", "", err
 		}

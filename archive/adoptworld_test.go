@@ -15,7 +15,7 @@ func TestAdoptedWorlds(t *testing.T) {
 	lost, kept := 0, 0
 	for seed := *firstSeed; seed < *firstSeed+min(*histories, 1000000)/4; seed++ {
 		w := newWorld(tape.New(seed), nil)
-		if p := &w.plan; p.outage || p.loses || p.second || p.fromTime || p.malformed {
+		if p := &w.plan; p.outage || p.loses || p.second || p.restores || p.misses || p.unseen || p.fromTime || p.malformed {
 			continue
 		}
 		w.work = (*thread).published

@@ -72,6 +72,7 @@ type Archive struct {
 	// Observe is called with each object that this worker has stored. Optional.
 	Observe func(shard string, o Planned)
 
+	oneByOne   bool     // tests send no two requests at the same time
 	emptySizes sync.Map // of files without a record, in bytes, by format
 	health     health
 }

@@ -23,7 +23,7 @@ func TestPublished(t *testing.T) {
 	lost, doubled, worlds := 0, 0, 0
 	for seed := range uint64(600) {
 		w := newWorld(tape.New(seed+1), nil)
-		if w.plan.outage || w.plan.loses || w.plan.second {
+		if p := &w.plan; p.outage || p.loses || p.second || p.restores || p.misses {
 			continue // it has no answer to these, and need not
 		}
 		worlds++

@@ -47,6 +47,8 @@ type marker struct {
 	// a worker has seen the claim file.
 	Claim  string    `json:"claim,omitempty"`
 	Origin time.Time `json:"origin,omitzero"`
+	// Highest is the highest shard ID that any worker has listed. Empty: none was.
+	Highest string `json:"highest_shard,omitempty"`
 }
 
 const (
@@ -110,7 +112,7 @@ func (a *Archive) firstClaim(ctx context.Context, id StreamID) (Claim, error) {
 // checkFresh wants a prefix without a claim to hold nothing that would be stored again.
 // The marker is read last: a worker that begins meanwhile writes it before any object.
 func (a *Archive) checkFresh(ctx context.Context, id StreamID) error {
-	another, own, err := a.stored(ctx)
+	another, own, err := a.stored(ctx, time.Time{})
 	if err != nil {
 		return err
 	}
@@ -208,11 +210,17 @@ func (a *Archive) readMarker(ctx context.Context) (marker, string, error) {
 
 // checkMarker compares the ledger's marker with the claim.
 func (a *Archive) checkMarker(ctx context.Context, c Claim) error {
+	_, _, err := a.currentMarker(ctx, c)
+	return err
+}
+
+// currentMarker returns the ledger's marker, which must be the claim's, and its version.
+func (a *Archive) currentMarker(ctx context.Context, c Claim) (marker, string, error) {
 	m, version, err := a.readMarker(ctx)
-	if err != nil {
-		return err
+	if err == nil {
+		err = a.compareMarker(m, version, c)
 	}
-	return a.compareMarker(m, version, c)
+	return m, version, err
 }
 
 func (a *Archive) compareMarker(m marker, version string, c Claim) error {
@@ -251,7 +259,11 @@ func (a *Archive) Recover(ctx context.Context) (Claim, error) {
 	if err != nil {
 		return Claim{}, err
 	}
-	another, own, err := a.stored(ctx)
+	var from time.Time
+	if c.ID != "" { // an older object of another program holds no record of the stream
+		from = a.trimHorizon(retention)
+	}
+	another, own, err := a.stored(ctx, from)
 	if err != nil {
 		return Claim{}, err
 	}
@@ -288,7 +300,7 @@ func (a *Archive) raise(ctx context.Context, c Claim, version string, id StreamI
 	}
 	m = marker{
 		Format: markerFormat, Nonce: a.Nonce(), ID: c.ID, Table: c.Table, Generation: c.Generation,
-		Claim: c.Nonce, Origin: c.Origin,
+		Claim: c.Nonce, Origin: c.Origin, Highest: m.Highest,
 	}
 	_, err = a.replace(ctx, a.markerCell(), was, encodeJSON(m), m.Nonce)
 	return c, err

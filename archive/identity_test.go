@@ -100,7 +100,7 @@ func TestStreamIsRecreated(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				all, err := s.Shards(p.Context())
+				all, err := a.Shards(p.Context(), c)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -23,8 +23,13 @@ type heartbeat struct {
 type sighting struct {
 	version string
 	mode    mode
-	changed time.Time // when a poll first returned it; zero: it may be old
+	since   time.Time // when a poll first returned it
+	changed time.Time // the same; zero for a worker's first one, which may be old
 }
+
+// removedAfter is the number of leases without a new heartbeat after which a worker's
+// register is removed. If the worker lives, it writes a new one.
+const removedAfter = 20
 
 // view is what a poll of the registers shows.
 type view struct {
@@ -56,10 +61,17 @@ func (w *worker) poll(ctx context.Context) (view, error) {
 		if s.version != r.Version {
 			var h heartbeat
 			_ = json.Unmarshal(r.Value, &h) // a register that is no heartbeat counts for nothing
-			if s.version, s.mode = r.Version, h.Mode; known {
-				s.changed = w.Now()
+			if s.version, s.mode, s.since = r.Version, h.Mode, w.Now(); known {
+				s.changed = s.since
 			}
 			w.seen[r.Name] = s
+		}
+		if w.Now().Sub(s.since) >= removedAfter*w.lease() {
+			if err := w.remove(ctx, r); err != nil {
+				return v, err
+			}
+			delete(w.seen, r.Name)
+			continue
 		}
 		switch alive := w.Now().Sub(s.changed) < w.missing(); {
 		case alive && s.mode == sharing:

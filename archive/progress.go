@@ -112,20 +112,30 @@ func decodeProgress(b []byte) (Progress, error) {
 	return p, nil
 }
 
+// newProgress returns the register of a shard that has no owner yet. After a recovery
+// the first owner must find what is stored.
+func newProgress(generation int64) Progress {
+	p := Progress{Format: progressFormat, Generation: generation, State: Reading}
+	if generation > 1 {
+		p.State = Recovering
+	}
+	return p
+}
+
 // Take makes a worker the owner. An older lease than the register's is refused. A
-// shard without a register of this generation begins anew; what is stored of it
-// already has to be found first if recovering.
+// shard without a register of this generation begins anew. If recovering, and nothing is
+// known to be stored, the owner must find what is.
 func (p Progress) Take(owner string, fence, generation int64, recovering bool) (Progress, error) {
 	switch {
 	case p.Generation > generation:
 		return p, fmt.Errorf("%w: its register is of generation %d, and ours is %d", ErrStale, p.Generation, generation)
 	case p.Generation < generation:
-		p = Progress{Format: progressFormat, Generation: generation, State: Reading}
-		if recovering {
-			p.State = Recovering
-		}
+		p = newProgress(generation)
 	case p.Fence >= fence:
 		return p, fmt.Errorf("%w: %s, under the token %d, and ours is %d", ErrStale, p.Owner, p.Fence, fence)
+	}
+	if recovering && p.Committed == "" && p.Intent == nil && p.State == Reading {
+		p.State = Recovering
 	}
 	p.Owner, p.Fence = owner, fence
 	return p, nil

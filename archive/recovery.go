@@ -6,12 +6,20 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 )
 
-// stored lists all that is stored of the shard, and checks whose it is.
+// recoveryRequests is how many HEAD requests a recovering shard sends at the same time.
+const recoveryRequests = 16
+
+// stored lists all that is stored of the shard, and checks whose it is. An object that is
+// older than the oldest record of the stream is only checked if it may be a void: none of
+// its records can be stored again.
 func (s *shard) stored(ctx context.Context) ([]Stored, error) {
 	var all []Stored
+	var unchecked []listed
+	oldest := s.trimHorizon(s.retention)
 	for info, err := range s.Store.List(ctx, s.Bucket, s.Prefix, "") {
 		if err != nil {
 			return nil, err
@@ -20,15 +28,52 @@ func (s *shard) stored(ctx context.Context) ([]Stored, error) {
 		if err != nil || n.Shard != s.ID {
 			continue
 		}
-		void, err := s.ours(ctx, info.Key)
-		if err != nil {
+		if n.Minute.Before(oldest) && info.Size > s.voidLimit(n.Format) {
+			all = append(all, Stored{n.Range, n.Minute, n.Format})
+			continue
+		}
+		if unchecked = append(unchecked, listed{n, info.Key}); len(unchecked) < recoveryRequests {
+			continue
+		}
+		if all, err = s.check(ctx, all, unchecked); err != nil {
 			return nil, err
 		}
-		if !void {
-			all = append(all, Stored{n.Range, n.Minute, n.Format})
+		unchecked = unchecked[:0]
+	}
+	all, err := s.check(ctx, all, unchecked)
+	return merge(all), err
+}
+
+// trimHorizon returns a moment before which no record arrived that the stream keeps.
+func (a *Archive) trimHorizon(retention time.Duration) time.Time {
+	return a.Store.StoreTime(a.Now()).Add(-retention - time.Hour)
+}
+
+// listed is an object of a listing.
+type listed struct {
+	Name
+	key string
+}
+
+// check sends HEAD requests for objects, and appends those that are no voids to all.
+func (s *shard) check(ctx context.Context, all []Stored, objects []listed) ([]Stored, error) {
+	voids, errs := make([]bool, len(objects)), make([]error, len(objects))
+	var requests sync.WaitGroup
+	for i, o := range objects {
+		one := func() { voids[i], errs[i] = s.ours(ctx, o.key) }
+		if s.oneByOne {
+			one()
+		} else {
+			requests.Go(one)
 		}
 	}
-	return merge(all), nil
+	requests.Wait()
+	for i, o := range objects {
+		if !voids[i] {
+			all = append(all, Stored{o.Range, o.Minute, o.Format})
+		}
+	}
+	return all, errors.Join(errs...)
 }
 
 // ours checks that this archive wrote an object, and reports whether it is a void.
@@ -79,10 +124,10 @@ func (s *shard) family(ctx context.Context, all []Shard, id string) error {
 		if (listed || known) && p.State != Finished {
 			return fmt.Errorf("%w: %s waits for %s", ErrParent, id, parent)
 		}
-		last = latest(last, p.Arrival)
+		last = latest(last, latest(p.Arrival, p.SeenEmpty))
 	}
 	if !last.IsZero() {
-		s.since, s.fromBegin = last, true
+		s.since, s.parentsEnd, s.fromBegin = last, last, true
 	}
 	return nil
 }

@@ -17,6 +17,9 @@ type shard struct {
 	retention time.Duration
 	since     time.Time // from when on all entries must be there
 	fromBegin bool      // the shard's first entry is the archive's
+	// parentsEnd is the latest moment at which a parent was known to be open. Zero: unknown.
+	parentsEnd time.Time
+	unknown    error // the bucket holds an object that the register does not know
 
 	cell     cell.Cell
 	version  string
@@ -32,24 +35,22 @@ type shard struct {
 }
 
 // Drive stores a shard until it is finished, or until something stops that: an
-// error, a new owner, or the end of ctx. A token is that of the shard's lease.
+// error, a new owner, or the end of ctx. The shard is one of those that Shards returned,
+// and the token is that of its lease.
 func (a *Archive) Drive(ctx context.Context, c Claim, all []Shard, id string, token int64) error {
-	return a.drive(ctx, c, all, id, token, func() {})
+	s, err := a.take(ctx, c, all, id, token, func() {})
+	if err != nil {
+		return err
+	}
+	if err := a.compare(ctx, []*shard{s}); err != nil {
+		return err
+	}
+	return s.drive(ctx)
 }
 
-// drive is Drive, and calls saved whenever an object is stored.
-func (a *Archive) drive(ctx context.Context, c Claim, all []Shard, id string, token int64, saved func()) error {
-	s := &shard{Archive: a, claim: c, cell: a.register("shard", id), saved: saved}
-	var err error
-	if s.retention, err = a.identify(ctx, c); err != nil {
-		return err
-	}
-	if err := s.family(ctx, all, id); err != nil {
-		return err
-	}
-	if err := s.take(ctx, token); err != nil {
-		return err
-	}
+// drive stores a shard that was taken over and compared with a listing.
+func (s *shard) drive(ctx context.Context) error {
+	err := s.unknown
 	for err == nil && s.progress.State != Finished {
 		err = s.step(ctx)
 	}
@@ -94,14 +95,19 @@ func (s *shard) take(ctx context.Context, token int64) error {
 	if err != nil {
 		return err
 	}
-	if s.version = v.Version; v.Version != "" {
-		if s.progress, err = decodeProgress(v.Body); err != nil {
-			return fmt.Errorf("%s: %w", s.cell, err)
-		}
+	if v.Version == "" { // only Shards creates it
+		return fmt.Errorf("%w: %s was removed", ErrStale, s.cell)
 	}
-	next, err := s.progress.Take(s.Owner, token, s.claim.Generation, s.claim.Generation > 1)
+	s.version = v.Version
+	if s.progress, err = decodeProgress(v.Body); err != nil {
+		return fmt.Errorf("%s: %w", s.cell, err)
+	}
+	next, err := s.progress.Take(s.Owner, token, s.claim.Generation, s.vanished)
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.cell, err)
+	}
+	if s.progress.Fence == 0 { // no record of the shard is older
+		next.SeenEmpty = latest(next.SeenEmpty, s.parentsEnd)
 	}
 	if err := s.write(ctx, next); err != nil {
 		return err

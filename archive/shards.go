@@ -1,39 +1,192 @@
 package archive
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
+
+	"github.com/pawlhq/pawl/ledger"
 )
 
-// Shards returns all shards that are to be stored: those of the stream, and those
-// that it has forgotten before they were finished. These end, for all that is known,
-// before the youngest shard begins.
+// Shards returns all shards that are to be stored: those of the stream, and those that
+// the stream does not list any more although they are not finished. These end, for all
+// that is known, before the youngest shard begins.
+//
+// Shards creates the registers of new shards, and then raises the highest listed shard of
+// the marker. So a shard without a register that is not above the highest one was
+// finished, and its register removed. A parent without a register that is above it was
+// born and closed while no worker ran.
 //
 // The registers are read first: a shard may appear in both between the two.
 func (a *Archive) Shards(ctx context.Context, c Claim) ([]Shard, error) {
-	var unfinished []string
-	for p, err := range a.AllProgress(ctx, c) {
-		if err != nil {
-			return nil, err
-		}
-		if p.State != Finished {
-			unfinished = append(unfinished, p.Shard)
-		}
-	}
-	all, err := a.Stream.Shards(ctx)
+	known, err := a.registered(ctx)
 	if err != nil {
 		return nil, err
 	}
-	listed, youngest := all, begin
-	for _, s := range all {
-		youngest = later(youngest, s.First)
+	listed, err := a.Stream.Shards(ctx)
+	if err != nil {
+		return nil, err
 	}
-	for _, id := range unfinished {
-		if !slices.ContainsFunc(listed, func(s Shard) bool { return s.ID == id }) {
-			all = append(all, Shard{ID: id, Last: youngest.before(), vanished: true})
-		}
+	m, version, err := a.currentMarker(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	f := &families{Archive: a, claim: c, marker: m, known: known, listed: map[string]Shard{}, youngest: begin}
+	for _, s := range listed {
+		f.listed[s.ID] = s
+		f.youngest = later(f.youngest, s.First)
+	}
+	all := f.complete(listed)
+	if created, err := f.createMissing(ctx, all); err != nil {
+		return nil, err
+	} else if created { // the process may have slept: a new listing decides
+		return a.Shards(ctx, c)
+	}
+	if err := f.raise(ctx, version); err != nil {
+		return nil, err
+	}
+	if err := f.removeFinished(ctx); err != nil {
+		return nil, err
 	}
 	slices.SortFunc(all, func(s, t Shard) int { return strings.Compare(s.ID, t.ID) })
 	return all, nil
 }
+
+// registered returns the registers of all shards and generations.
+func (a *Archive) registered(ctx context.Context) (map[string]knownShard, error) {
+	known, prefix := map[string]knownShard{}, a.registerName("shard", "")
+	for r, err := range a.Registers.ListRegisters(ctx, prefix) {
+		if err != nil {
+			return nil, err
+		}
+		p, err := decodeProgress(r.Value)
+		if err != nil {
+			return nil, err
+		}
+		known[strings.TrimPrefix(r.Name, prefix)] = knownShard{p, r.Version}
+	}
+	return known, nil
+}
+
+// knownShard is a shard's register, and its version.
+type knownShard struct {
+	Progress
+	version string
+}
+
+// families compares the shards of a stream with the registers.
+type families struct {
+	*Archive
+	claim    Claim
+	marker   marker
+	known    map[string]knownShard
+	listed   map[string]Shard
+	youngest Number // where the youngest shard begins
+}
+
+// complete adds the shards that the stream does not list.
+func (f *families) complete(listed []Shard) []Shard {
+	all := slices.Clone(listed)
+	for id, p := range f.known {
+		if _, ok := f.listed[id]; !ok && p.State != Finished {
+			all = append(all, f.vanished(id))
+		}
+	}
+	for _, s := range listed {
+		for _, parent := range s.Parents {
+			_, isListed := f.listed[parent]
+			_, isKnown := f.known[parent]
+			if !isListed && !isKnown && f.marker.Highest != "" && compareIDs(f.marker.Highest, parent) < 0 {
+				f.known[parent] = knownShard{}
+				all = append(all, f.vanished(parent))
+			}
+		}
+	}
+	return all
+}
+
+// createMissing creates the registers of shards that have none of this generation.
+func (f *families) createMissing(ctx context.Context, all []Shard) (created bool, err error) {
+	for _, s := range all {
+		old := f.known[s.ID]
+		if old.Generation >= f.claim.Generation {
+			continue
+		}
+		p := newProgress(f.claim.Generation)
+		p.Nonce = f.Nonce()
+		_, err := f.replace(ctx, f.register("shard", s.ID), old.version, encodeJSON(p), p.Nonce)
+		if err != nil && !errors.Is(err, ErrStale) { // another worker may have been faster
+			return false, err
+		}
+		created = true
+	}
+	return created, nil
+}
+
+func (f *families) vanished(id string) Shard {
+	return Shard{ID: id, Last: f.youngest.before(), vanished: true}
+}
+
+// raise writes the highest listed shard to the marker, which carries version. All shards
+// have registers now.
+func (f *families) raise(ctx context.Context, version string) error {
+	m := f.marker
+	for id := range f.listed {
+		if compareIDs(m.Highest, id) < 0 {
+			m.Highest = id
+		}
+	}
+	if m.Highest == f.marker.Highest {
+		return nil
+	}
+	m.Nonce = f.Nonce()
+	_, err := f.replace(ctx, f.markerCell(), version, encodeJSON(m), m.Nonce)
+	if errors.Is(err, ErrStale) { // another worker was faster, or a recovery
+		return f.checkMarker(ctx, f.claim)
+	}
+	return err
+}
+
+// removeFinished removes the registers of finished shards that no worker needs any more:
+// the stream does not list the shard, and its listed children have owners.
+func (f *families) removeFinished(ctx context.Context) error {
+	needed := map[string]bool{}
+	for _, s := range f.listed {
+		if p := f.known[s.ID]; p.Generation < f.claim.Generation || p.Fence == 0 {
+			for _, parent := range s.Parents {
+				needed[parent] = true
+			}
+		}
+	}
+	for id, p := range f.known {
+		_, listed := f.listed[id]
+		if p.State != Finished || listed || needed[id] || compareIDs(f.marker.Highest, id) < 0 {
+			continue
+		}
+		lease, err := f.Registers.ReadRegister(ctx, f.registerName("lease", id))
+		if err == nil && lease.Version != "" {
+			err = f.remove(ctx, lease)
+		}
+		if err == nil {
+			err = f.remove(ctx, ledger.Register{Name: f.registerName("shard", id), Version: p.version})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remove removes a register. One that has changed is not an error.
+func (a *Archive) remove(ctx context.Context, r ledger.Register) error {
+	err := a.Registers.RemoveRegister(ctx, r.Name, r.Version)
+	if errors.Is(err, ledger.ErrRegisterChanged) {
+		err = nil
+	}
+	return err
+}
+
+// compareIDs orders the IDs of shards by age: they end in a number that rises.
+func compareIDs(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b)) }

@@ -45,6 +45,14 @@ func (m *mortal) WriteRegister(ctx context.Context, name, version string, value 
 	return m.Store.WriteRegister(ctx, name, version, value)
 }
 
+// RemoveRegister implements [ledger.Registers].
+func (m *mortal) RemoveRegister(ctx context.Context, name, version string) error {
+	if m.dead.Load() {
+		return errDied
+	}
+	return m.Store.RemoveRegister(ctx, name, version)
+}
+
 // ListRegisters implements [ledger.Registers].
 func (m *mortal) ListRegisters(ctx context.Context, prefix string) iter.Seq2[ledger.Register, error] {
 	if m.dead.Load() {

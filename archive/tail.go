@@ -37,6 +37,7 @@ type tail struct {
 
 	reader  Reader
 	waiting bool // for the anchor
+	gone    bool // the stream does not know the shard: what is not read is lost
 }
 
 // found is what one read has shown.
@@ -55,14 +56,14 @@ type found struct {
 func (t *tail) next(ctx context.Context) (found, error) {
 	if t.reader == nil || !t.waiting && t.aged(t.placed) {
 		if err := t.open(ctx); err != nil {
-			return t.gone(err)
+			return t.failed(err)
 		}
 	}
 	asked := t.now()
 	page, err := t.reader.Next(ctx)
 	if err != nil {
 		t.reader = nil
-		return t.gone(err)
+		return t.failed(err)
 	}
 	if !t.waiting && t.aged(t.placed) {
 		t.reader = nil // this page may begin too late: the process stood still
@@ -107,11 +108,11 @@ func (t *tail) open(ctx context.Context) (err error) {
 	return err
 }
 
-// gone says of a shard that the stream does not know any more that it has ended.
-func (t *tail) gone(err error) (found, error) {
+// failed ends a shard that the stream does not know any more.
+func (t *tail) failed(err error) (found, error) {
 	switch {
 	case errors.Is(err, ErrNoStream) && t.vanished:
-		t.waiting = true
+		t.gone = true
 		return found{end: true}, nil
 	case errors.Is(err, ErrGone):
 		t.reader = nil // and the anchor is looked for again
@@ -121,7 +122,7 @@ func (t *tail) gone(err error) (found, error) {
 }
 
 // expired reports whether entries before the next one may have been lost.
-func (t *tail) expired() bool { return t.waiting && t.lossy() }
+func (t *tail) expired() bool { return t.gone || t.waiting && t.lossy() }
 
 // missed returns the anchor if it is an entry that was not read, although it is known that
 // there was one.

@@ -167,10 +167,16 @@ func (w *worker) balance(ctx, bounded context.Context, v view, own mode) error {
 	share := v.peers.share(len(open), own)
 	mine := w.keep(share)
 	rand.Shuffle(len(open), func(i, j int) { open[i], open[j] = open[j], open[i] })
+	var leases []*leased
 	for _, id := range open {
 		if len(w.holds()) < share && !slices.Contains(mine, id) && !w.resting(id) {
-			w.try(ctx, all, id)
+			if l := w.acquire(ctx, id); l != nil {
+				leases = append(leases, l)
+			}
 		}
+	}
+	if len(leases) > 0 {
+		w.wg.Go(func() { w.takeOver(ctx, all, leases) })
 	}
 	return nil
 }
@@ -236,34 +242,74 @@ func (w *worker) resting(id string) bool {
 	return w.Now().Before(w.rests[id].until)
 }
 
-// try acquires a shard's lease if it is free, and stores the shard.
-func (w *worker) try(ctx context.Context, all []Shard, id string) {
+// leased is a shard whose lease this worker has acquired.
+type leased struct {
+	id     string
+	lease  *lock.Lease
+	ctx    context.Context // ends with the lease, or when the shard is released
+	stop   context.CancelCauseFunc
+	owned  *shard
+	failed error
+}
+
+// acquire acquires a shard's lease if it is free.
+func (w *worker) acquire(ctx context.Context, id string) *leased {
 	m, err := w.mutex(id)
 	if err != nil {
 		w.Log.Error("the shard cannot be locked", "archive", w.Name, "shard", id, "error", err)
-		return
+		return nil
 	}
 	lease, err := m.TryAcquire(ctx)
 	if err != nil {
 		if !errors.Is(err, lock.ErrHeld) && ctx.Err() == nil {
 			w.Log.Warn("the lease of a shard cannot be acquired", "archive", w.Name, "shard", id, "error", err)
 		}
-		return
+		return nil
 	}
-	within, stop := context.WithCancelCause(lease.Context())
+	l := &leased{id: id, lease: lease}
+	l.ctx, l.stop = context.WithCancelCause(lease.Context())
 	w.mu.Lock()
-	w.held[id] = stop
+	w.held[id] = l.stop
 	w.mu.Unlock()
 	w.Log.Debug("acquired a shard", "archive", w.Name, "shard", id, "token", lease.Token())
-	w.wg.Go(func() {
-		err := w.drive(within, w.claim, all, id, lease.Token(), func() { w.stored(id) })
-		cause := context.Cause(within)
-		stop(nil)
-		bounded, free := context.WithTimeout(context.WithoutCancel(ctx), w.leaveTime())
-		_ = lease.Release(bounded) // at worst it expires
-		free()
-		w.ended(id, err, cause)
-	})
+	return l
+}
+
+// takeOver becomes the owner of shards, compares all of them with one listing, and then
+// stores each of them.
+func (w *worker) takeOver(ctx context.Context, all []Shard, leases []*leased) {
+	var writes sync.WaitGroup
+	for _, l := range leases {
+		writes.Go(func() {
+			l.owned, l.failed = w.take(l.ctx, w.claim, all, l.id, l.lease.Token(), func() { w.stored(l.id) })
+		})
+	}
+	writes.Wait()
+	var taken []*shard
+	for _, l := range leases {
+		if l.failed == nil {
+			taken = append(taken, l.owned)
+		}
+	}
+	err := w.compare(ctx, taken)
+	for _, l := range leases {
+		l.failed = cmp.Or(l.failed, err)
+		w.wg.Go(func() { w.drive(ctx, l) })
+	}
+}
+
+// drive stores a shard, and releases its lease.
+func (w *worker) drive(ctx context.Context, l *leased) {
+	err := l.failed
+	if err == nil {
+		err = l.owned.drive(l.ctx)
+	}
+	cause := context.Cause(l.ctx)
+	l.stop(nil)
+	bounded, free := context.WithTimeout(context.WithoutCancel(ctx), w.leaveTime())
+	_ = l.lease.Release(bounded) // at worst it expires
+	free()
+	w.ended(l.id, err, cause)
 }
 
 // stored notes that an object of a shard was stored.
@@ -290,7 +336,9 @@ func (w *worker) ended(id string, err, cause error) {
 	case cause != nil || errors.Is(err, ErrStale) || errors.Is(err, ErrParent):
 		return
 	}
-	w.health.fail(w.Now(), w.lease())
+	if !errors.Is(err, ErrLostRegisters) { // no worker can store it
+		w.health.fail(w.Now(), w.lease())
+	}
 	r := w.rests[id]
 	r.next = min(max(2*r.next, time.Second), longestPause)
 	r.until = w.Now().Add(r.next)

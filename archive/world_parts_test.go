@@ -146,6 +146,7 @@ func (s streamOf) Shards(context.Context) (all []Shard, err error) {
 				all = append(all, one.Shard)
 			}
 		}
+		s.lists(all)
 		return nil
 	}, false)
 	return all, s.unavailable(err)
@@ -229,6 +230,7 @@ func (r registersOf) ReadRegister(_ context.Context, name string) (reg ledger.Re
 		if found := table[name]; found != nil {
 			reg.Version, reg.Value = found.version, found.value
 		}
+		r.losses = r.world.losses
 		return nil
 	}, false)
 	return reg, err
@@ -245,7 +247,7 @@ func (r registersOf) WriteRegister(_ context.Context, name, version string, valu
 		if now != version {
 			return ledger.ErrRegisterChanged
 		}
-		next = r.name()
+		next, r.losses = r.name(), r.world.losses
 		table[name] = &register{value: value, version: next}
 		r.tell("process %d writes %s: %s", r.id, name, value)
 		return nil
@@ -253,12 +255,27 @@ func (r registersOf) WriteRegister(_ context.Context, name, version string, valu
 	return next, err
 }
 
+// RemoveRegister implements [ledger.Registers].
+func (r registersOf) RemoveRegister(_ context.Context, name, version string) error {
+	table := r.table.registers
+	return r.call(func(time.Duration) error {
+		found := table[name]
+		if found == nil || found.version != version {
+			return ledger.ErrRegisterChanged
+		}
+		r.tell("process %d removes %s", r.id, name)
+		r.removed(name, found)
+		delete(table, name)
+		return nil
+	}, true)
+}
+
 // ListRegisters implements [ledger.Registers].
 func (r registersOf) ListRegisters(_ context.Context, prefix string) iter.Seq2[ledger.Register, error] {
 	return func(yield func(ledger.Register, error) bool) {
 		table := r.table.registers
 		for _, name := range slices.Sorted(maps.Keys(table)) {
-			if strings.HasPrefix(name, prefix) && !yield(ledger.Register{Name: name, Value: table[name].value}, nil) {
+			if table[name] != nil && strings.HasPrefix(name, prefix) && !yield(ledger.Register{Name: name, Version: table[name].version, Value: table[name].value}, nil) {
 				return
 			}
 		}
@@ -348,12 +365,20 @@ func (s storeOf) PutSigned(_ context.Context, ref event.Object, o bucket.Object,
 	if o.Body != nil {
 		body, _ = io.ReadAll(o.Body)
 	}
+	losses := s.losses
 	err = s.ask(func(time.Duration) error {
+		if losses != s.world.losses && !strings.Contains(ref.Key, reserved) {
+			return errSilent // see restore
+		}
 		if epoch.Add(s.now).After(signed.Add(valid)) {
 			return fmt.Errorf("%w: %s", bucket.ErrExpired, ref.Key)
 		}
 		if !s.calm && s.tape.Chance(30) { // a slow one
-			s.after(s.tape.UpTo(uploadTime), func() { _, _ = s.land(ref.Key, body, o.Metadata, c) })
+			s.after(s.tape.UpTo(uploadTime), func() {
+				if losses == s.world.losses {
+					_, _ = s.land(ref.Key, body, o.Metadata, c)
+				}
+			})
 			return errSilent
 		}
 		etag, err = s.land(ref.Key, body, o.Metadata, c)
@@ -380,9 +405,9 @@ func (storeOf) Delete(context.Context, event.Object, bucket.Condition) error {
 }
 
 // List implements [bucket.Store], in pages.
-func (s storeOf) List(_ context.Context, _, prefix, _ string) iter.Seq2[bucket.Info, error] {
+func (s storeOf) List(_ context.Context, _, prefix, after string) iter.Seq2[bucket.Info, error] {
 	return func(yield func(bucket.Info, error) bool) {
-		for after := ""; ; {
+		for {
 			var page []bucket.Info
 			err := s.ask(func(time.Duration) error {
 				page = nil

@@ -34,7 +34,10 @@ type world struct {
 	tokens  map[string]int64 // of the shards' leases
 	count   int              // of nonces and versions
 	threads []*thread
-	deleted string // of which shard an object was deleted by hand
+	deleted string          // of which shard an object was deleted by hand
+	losses  int             // how often registers went back or one was lost
+	owes    map[string]bool // shards that a process must find although it cannot list them
+	retired map[string]bool // finished shards whose registers were removed
 	crashes int
 	first   map[string]time.Duration // when an object, or one of a shard, was stored
 	claimed *object                  // as claim has read it
@@ -64,6 +67,9 @@ type plan struct {
 	outage   bool // longer than the stream keeps its entries
 	reshards int
 	loses    bool // the registers are lost
+	restores bool // registers go back to an earlier moment
+	misses   bool // one shard's register is lost
+	unseen   bool // during the outage shards are born and closed
 	second   bool // some processes are configured for another ledger
 	steals   int  // how often a lease is taken that is another's
 	fromTime bool // the archive begins at a time
@@ -78,7 +84,8 @@ func drawPlan(t *tape.Tape) plan {
 		outage: t.Chance(300), steals: tape.Pick(t, 0, 0, 30, 300), loses: t.Chance(250), fromTime: t.Chance(150), mixed: t.Chance(500),
 	}
 	p.retention = tape.Pick(t, 24*time.Hour, 2*time.Hour)
-	p.second = t.Chance(200)
+	p.second, p.restores, p.misses = t.Chance(200), t.Chance(200), t.Chance(150)
+	p.unseen = p.outage && t.Chance(500)
 	if t.Chance(400) {
 		p.reshards = 1 + t.Choose(3)
 	}
@@ -158,6 +165,7 @@ type thread struct {
 	stop    func()
 	yield   func(struct{}) bool
 	stopped bool // its context has ended
+	losses  int  // of the world, when the thread last reached the ledger
 	idle    int  // how often there was nothing to read
 	turns   int  // how many shards it has taken in the calm
 }
@@ -309,7 +317,7 @@ func (t *thread) archive() *Archive {
 	a := &Archive{
 		Config: Config{Name: "x", Bucket: "b", Prefix: "p/", Format: t.format, Limits: t.limits, Owner: strconv.Itoa(t.id)},
 		Stream: streamOf{t}, Store: storeOf{t}, Registers: registersOf{t}, Codec: codec{t.proc},
-		Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return t.clock().Add(t.offset) }, Nonce: t.name,
+		oneByOne: true, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return t.clock().Add(t.offset) }, Nonce: t.name,
 		Sleep: func(_ context.Context, d time.Duration) error {
 			if !t.wait(d) || t.stopped {
 				return context.Canceled

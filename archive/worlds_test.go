@@ -63,6 +63,7 @@ func newWorld(tp *tape.Tape, story *[]string) *world {
 	w := &world{
 		tape: tp, plan: drawPlan(tp), objects: map[string]*object{}, table: newTable(),
 		tokens: map[string]int64{}, first: map[string]time.Duration{}, story: story,
+		owes: map[string]bool{}, retired: map[string]bool{},
 	}
 	w.stream.next = 960
 	w.tables = append(w.tables, w.table)
@@ -85,6 +86,12 @@ func newWorld(tp *tape.Tape, story *[]string) *world {
 	}
 	if w.plan.loses {
 		w.after(w.tape.UpTo(w.plan.horizon()), w.lose)
+	}
+	if w.plan.restores {
+		w.after(w.tape.UpTo(w.plan.horizon()), func() { w.restore(w.tape.UpTo(w.plan.horizon() - w.now)) })
+	}
+	if w.plan.misses {
+		w.after(w.tape.UpTo(w.plan.horizon()), w.miss)
 	}
 	if w.plan.second {
 		w.after(w.tape.UpTo(w.plan.horizon()), w.another)
@@ -113,6 +120,10 @@ func (w *world) outage() {
 			n++
 		}
 	}
+	if w.plan.unseen {
+		w.after(w.tape.UpTo(time.Hour), w.reshard)
+		w.after(w.tape.UpTo(time.Hour), w.reshard)
+	}
 	w.after(20*time.Hour+w.tape.UpTo(20*time.Hour), func() {
 		for range max(n, 1) {
 			w.worker(w.table)
@@ -124,11 +135,13 @@ func (w *world) outage() {
 func (w *world) lose() {
 	w.tell("the registers are lost")
 	w.table.registers = map[string]*register{}
+	clear(w.owes)
 	if keys := w.stored(); len(keys) > 0 && w.tape.Chance(400) {
 		key := keys[w.tape.Choose(len(keys))]
 		w.deleted = w.objects[key].name.Shard
 		w.tell("%s is deleted by hand", key)
 		delete(w.objects, key)
+		delete(w.retired, w.deleted) // no worker notices
 	}
 	w.recovers(w.table, tape.Pick(w.tape, w.tape.UpTo(time.Hour), w.tape.UpTo(time.Minute)))
 }
@@ -157,6 +170,9 @@ func (t *thread) recover() {
 	for !t.over {
 		c, err := t.archive().Recover(stoppable{context.Background(), t})
 		t.tell("recovered: %+v, %v", c, err)
+		if err == nil && t.highest() == "" {
+			clear(t.owes) // nothing tells which shards were listed before
+		}
 		if err == nil && t.truth() == t.table && t.calm {
 			t.world.table = t.table
 			t.world.worker(t.table)
@@ -188,10 +204,10 @@ func (w *world) heal() {
 func (w *world) finished() bool {
 	for _, s := range w.stream.shards {
 		p, ok := w.progress(s.ID)
-		if s.closed == 0 || ok && p.State == Finished {
+		if s.closed == 0 || ok && p.State == Finished || !ok && w.retired[s.ID] {
 			continue
 		}
-		if s.closed+w.plan.retention > w.now || ok {
+		if s.closed+w.plan.retention > w.now || ok || w.owes[s.ID] {
 			return false
 		}
 	}
@@ -304,7 +320,7 @@ func (w *world) check() {
 		}
 	}
 	for _, s := range w.stream.shards {
-		if _, ok := w.progress(s.ID); !ok {
+		if _, ok := w.progress(s.ID); !ok && !w.retired[s.ID] {
 			continue // it was gone before anybody could read it
 		}
 		for _, e := range s.entries {

@@ -80,6 +80,10 @@ func (r *registers) WriteRegister(_ context.Context, name, version string, value
 	return next, nil
 }
 
+func (r *registers) RemoveRegister(context.Context, string, string) error {
+	panic("an audit removes no register")
+}
+
 func (r *registers) ListRegisters(context.Context, string) iter.Seq2[ledger.Register, error] {
 	return func(func(ledger.Register, error) bool) {}
 }

@@ -12,19 +12,21 @@ import (
 // changed alone by compare-and-swap. They hold what workers of one ledger share
 // and no row can: leases, cursors and reports of audits and archives.
 //
-// A register is never removed. A backend has the ability when it passes
-// ledgertest.Registers.
+// A backend has the ability when it passes ledgertest.Registers.
 type Registers interface {
-	// ReadRegister returns a register, without a Version if it was never written.
+	// ReadRegister returns a register, without a Version if it does not exist.
 	ReadRegister(ctx context.Context, name string) (Register, error)
 	// WriteRegister writes value if the register still carries version; the empty
-	// version demands that it was never written. It returns the new version, which
+	// version demands that it does not exist. It returns the new version, which
 	// no register has carried before.
 	//
 	// ErrRegisterChanged says that the condition did not hold, and that this
 	// request writes nothing; ErrRegister that it was refused for good. After any
 	// other error, ErrUnusable too, the value may have been written, or may yet be.
 	WriteRegister(ctx context.Context, name, version string, value []byte) (next string, err error)
+	// RemoveRegister removes a register if it still carries version. Its errors are
+	// those of WriteRegister.
+	RemoveRegister(ctx context.Context, name, version string) error
 	// ListRegisters yields the registers whose names begin with prefix, in the
 	// order of their names, byte by byte. It sees concurrent writes or not. An
 	// error ends it.
@@ -34,7 +36,7 @@ type Registers interface {
 // Register is a named value.
 type Register struct {
 	Name    string
-	Version string // changes with every write; empty: never written
+	Version string // changes with every write; empty: the register does not exist
 	Value   []byte // the caller's own copy
 }
 

@@ -56,6 +56,9 @@ func translated(err error) error {
 	return errLedger
 }
 
+// RemoveRegister implements [ledger.Registers].
+func (r *registers) RemoveRegister(context.Context, string, string) error { panic("nobody needs it") }
+
 // ListRegisters implements [ledger.Registers].
 func (r *registers) ListRegisters(context.Context, string) iter.Seq2[ledger.Register, error] {
 	panic("nobody needs it")

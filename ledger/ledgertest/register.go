@@ -18,6 +18,7 @@ var registerTests = []test{
 	{name: "Write", run: testRegisterWrite, needs: registers},
 	{name: "Values", run: testRegisterValues, needs: registers},
 	{name: "Refused", run: testRegisterRefused, needs: registers},
+	{name: "Remove", run: testRegisterRemove, needs: registers},
 	{name: "List", run: testRegisterList, needs: registers},
 	{name: "Own", run: testRegisterOwn, needs: registers},
 	{name: "Linear", run: testRegisterLinear, needs: registers},
@@ -108,6 +109,45 @@ func testRegisterRefused(f *fixture) {
 	if _, err := r.WriteRegister(f.ctx, "large", "", make([]byte, ledger.MaxRegister+1)); !errors.Is(err, ledger.ErrRegister) {
 		f.Errorf("a value that is too large: %v, want ErrRegister", err)
 	}
+}
+
+// A removed register is as one that never existed. Only its last version removes it.
+func testRegisterRemove(f *fixture) {
+	r := f.registers(f.store)
+	remove := func(name, version string, want error) {
+		f.Helper()
+		if err := r.RemoveRegister(f.ctx, name, version); !errors.Is(err, want) {
+			f.Fatalf("removing %s at version %q: %v, want %v", name, version, err, want)
+		}
+	}
+	remove("a", "", ledger.ErrRegisterChanged)
+	one := f.write(r, "a", "", "one")
+	two := f.write(r, "a", one, "two")
+	other := f.write(r, "b", "", "other")
+	for _, version := range []string{"", one, other, "none"} {
+		remove("a", version, ledger.ErrRegisterChanged)
+	}
+	f.holds(r, "a", two, "two")
+	remove("a", two, nil)
+	f.holds(r, "a", "", "")
+	f.holds(r, "b", other, "other")
+	for reg, err := range r.ListRegisters(f.ctx, "") {
+		if err != nil || reg.Name == "a" {
+			f.Fatalf("listing: register %q, %v", reg.Name, err)
+		}
+	}
+	remove("a", two, ledger.ErrRegisterChanged)
+	if _, err := r.WriteRegister(f.ctx, "a", two, nil); !errors.Is(err, ledger.ErrRegisterChanged) {
+		f.Fatalf("a write over a removed version: %v, want ErrRegisterChanged", err)
+	}
+	f.holds(r, "a", f.write(r, "a", "", "again"), "again")
+	ctx, cancel := context.WithCancel(f.ctx)
+	cancel()
+	if err := r.RemoveRegister(ctx, "b", other); err == nil || errors.Is(err, ledger.ErrRegisterChanged) {
+		f.Fatalf("a removal whose context has ended: %v", err)
+	}
+	f.holds(r, "b", other, "other")
+	remove("a b", "x", ledger.ErrRegister)
 }
 
 func testRegisterList(f *fixture) {

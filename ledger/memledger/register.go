@@ -45,6 +45,23 @@ func (s *Store) WriteRegister(ctx context.Context, name, version string, value [
 	return next.Version, nil
 }
 
+// RemoveRegister removes a register if it still carries the version.
+func (s *Store) RemoveRegister(ctx context.Context, name, version string) error {
+	if err := ledger.CheckRegister(name, nil); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if version == "" || s.registers[name].Version != version {
+		return ledger.ErrRegisterChanged
+	}
+	delete(s.registers, name)
+	return nil
+}
+
 // ListRegisters yields the registers that are there when it begins, as they are
 // when it comes to them.
 func (s *Store) ListRegisters(ctx context.Context, prefix string) iter.Seq2[ledger.Register, error] {
@@ -57,6 +74,9 @@ func (s *Store) ListRegisters(ctx context.Context, prefix string) iter.Seq2[ledg
 				continue
 			}
 			r, err := s.ReadRegister(ctx, name)
+			if err == nil && r.Version == "" {
+				continue // it was removed meanwhile
+			}
 			if !yield(r, err) || err != nil {
 				return
 			}

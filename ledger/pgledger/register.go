@@ -36,21 +36,36 @@ func (s *Store) WriteRegister(ctx context.Context, name, version string, value [
 	if version != "" {
 		sql, args = s.sql.updateRegister, append(args, version)
 	}
-	err = s.call(ctx, "write register", func(ctx context.Context) error {
+	if err := s.change(ctx, "write register", sql, args...); err != nil {
+		return "", err
+	}
+	return next, nil
+}
+
+// RemoveRegister removes a register if it still carries the version.
+func (s *Store) RemoveRegister(ctx context.Context, name, version string) error {
+	if err := ledger.CheckRegister(name, nil); err != nil {
+		return err
+	}
+	return s.change(ctx, "remove register", s.sql.removeRegister, name, version)
+}
+
+// change runs a statement that changes one register, if its condition holds.
+func (s *Store) change(ctx context.Context, what, sql string, args ...any) error {
+	changed := false
+	err := s.call(ctx, what, func(ctx context.Context) error {
 		q := &pgx.Batch{}
 		q.Queue(settingsSQL)
 		q.Queue(sql, args...).Exec(func(tag pgconn.CommandTag) error {
-			if tag.RowsAffected() == 0 {
-				next = ""
-			}
+			changed = tag.RowsAffected() > 0
 			return nil
 		})
 		return s.pool.SendBatch(ctx, q).Close()
 	})
-	if err == nil && next == "" {
+	if err == nil && !changed {
 		err = ledger.ErrRegisterChanged
 	}
-	return next, err
+	return err
 }
 
 // ListRegisters yields registers in the order of their names. The loop's body

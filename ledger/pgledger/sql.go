@@ -2,8 +2,8 @@ package pgledger
 
 // statements are those of one schema.
 type statements struct {
-	insert, update, remove, load, due, scan, scanTo, lock            string
-	readRegister, listRegisters, insertRegister, updateRegister, put string
+	insert, update, remove, load, due, scan, scanTo, lock                            string
+	readRegister, listRegisters, insertRegister, updateRegister, removeRegister, put string
 }
 
 func statementsIn(schema string) statements {
@@ -13,6 +13,7 @@ func statementsIn(schema string) statements {
 		lock: in(schema, lockSQL), put: in(schema, putSQL),
 		readRegister: in(schema, readRegisterSQL), listRegisters: in(schema, listRegistersSQL),
 		insertRegister: in(schema, insertRegisterSQL), updateRegister: in(schema, updateRegisterSQL),
+		removeRegister: in(schema, removeRegisterSQL),
 	}
 }
 
@@ -67,4 +68,5 @@ const (
 	listRegistersSQL  = `SELECT name, version, value FROM {}.register WHERE name >= $1 ORDER BY name LIMIT 16`
 	insertRegisterSQL = `INSERT INTO {}.register (name, version, value) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`
 	updateRegisterSQL = `UPDATE {}.register SET version = $2, value = $3 WHERE name = $1 AND version = $4`
+	removeRegisterSQL = `DELETE FROM {}.register WHERE name = $1 AND version = $2`
 )

@@ -58,6 +58,31 @@ func (s *Store) WriteRegister(ctx context.Context, name, version string, value [
 	return next, err
 }
 
+// RemoveRegister removes a register if it still carries the version.
+func (s *Store) RemoveRegister(ctx context.Context, name, version string) error {
+	if err := ledger.CheckRegister(name, nil); err != nil {
+		return err
+	}
+	removed := false
+	err := s.write(ctx, "remove register", func(conn *sqlite.Conn) error {
+		stmt, err := conn.Prepare(removeRegisterSQL)
+		if err != nil {
+			return err
+		}
+		stmt.BindText(1, name)
+		stmt.BindText(2, version)
+		if _, err := stmt.Step(); err != nil {
+			return err
+		}
+		removed = conn.Changes() > 0
+		return stmt.Reset()
+	})
+	if err == nil && !removed {
+		err = ledger.ErrRegisterChanged
+	}
+	return err
+}
+
 // ListRegisters yields registers in the order of their names. The loop's body
 // may call the store.
 func (s *Store) ListRegisters(ctx context.Context, prefix string) iter.Seq2[ledger.Register, error] {

@@ -61,4 +61,5 @@ const (
 	listRegistersSQL  = `SELECT name, version, value FROM register WHERE name >= ?1 ORDER BY name LIMIT 16`
 	insertRegisterSQL = `INSERT INTO register (name, version, value) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING`
 	updateRegisterSQL = `UPDATE register SET version = ?2, value = ?3 WHERE name = ?1 AND version = ?4`
+	removeRegisterSQL = `DELETE FROM register WHERE name = ?1 AND version = ?2`
 )

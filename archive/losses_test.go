@@ -1,0 +1,101 @@
+package archive
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawlhq/pawl/internal/tape"
+)
+
+// restore copies the registers now, and some time later all processes die and the ledger
+// goes back to the copy. Fencing tokens go back with it. An operator notices later, and
+// recovers.
+//
+// A PUT that was announced before that moment and has not landed never does: no owner
+// can know of it. So the documentation tells operators to recover after a restore.
+func (w *world) restore(in time.Duration) {
+	table, registers, tokens := w.table, maps.Clone(w.table.registers), maps.Clone(w.tokens)
+	w.after(tape.Pick(w.tape, time.Second, time.Minute, in), func() {
+		w.tell("all processes die, and the registers go back to an earlier moment")
+		for _, t := range w.threads {
+			if !t.dead {
+				t.dead = true
+				w.after(w.tape.UpTo(5*time.Minute), func() { w.worker(w.table) })
+			}
+		}
+		w.lost()
+		table.registers, w.tokens = registers, tokens
+		w.recovers(table, w.tape.UpTo(2*time.Hour))
+	})
+}
+
+// miss loses the register of one shard. An operator notices later, and recovers.
+func (w *world) miss() {
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(w.table.registers)), func(name string) bool {
+		return !strings.HasPrefix(name, "archive/x/shard/")
+	})
+	if len(names) == 0 {
+		return
+	}
+	name := names[w.tape.Choose(len(names))]
+	w.tell("%s is lost", name)
+	w.lost()
+	delete(w.table.registers, name)
+	w.recovers(w.table, w.tape.UpTo(2*time.Hour))
+}
+
+// lost notes that registers are not those that workers have written.
+func (w *world) lost() {
+	w.losses++
+	clear(w.owes)
+}
+
+// lists notes which shards a process must find. A parent that is neither listed nor known,
+// and is above the highest shard that was listed before, was born and closed unseen. Its
+// range must become a gap.
+func (t *thread) lists(all []Shard) {
+	highest := t.highest()
+	if highest == "" || t.table != t.truth() {
+		return
+	}
+	for id := range t.owes {
+		if t.table.registers["archive/x/shard/"+id] == nil && !t.retired[id] {
+			delete(t.owes, id) // unless it is still a parent: nothing else names it
+		}
+	}
+	for _, s := range all {
+		for _, parent := range s.Parents {
+			listed := slices.ContainsFunc(all, func(s Shard) bool { return s.ID == parent })
+			if !listed && compareIDs(highest, parent) < 0 {
+				t.tell("%s was born and closed unseen", parent)
+				t.owes[parent] = true
+			}
+		}
+	}
+}
+
+// highest returns the highest shard that the marker of the thread's ledger names.
+func (t *thread) highest() string {
+	var m marker
+	if r := t.table.registers["archive/x/table"]; r != nil {
+		_ = json.Unmarshal(r.value, &m)
+	}
+	return m.Highest
+}
+
+// removed checks the removal of a register.
+func (t *thread) removed(name string, r *register) {
+	id, ok := strings.CutPrefix(name, "archive/x/shard/")
+	if !ok {
+		return
+	}
+	p, err := decodeProgress(r.value)
+	s := t.stream.find(id)
+	if err != nil || p.State != Finished || s.closed == 0 || t.now < s.closed+t.plan.retention {
+		t.violated("A1", "the register of %s is removed, and the shard is %s", id, p.State)
+	}
+	t.retired[id] = id != t.deleted // what a person deleted stays missing
+}

@@ -1,0 +1,391 @@
+package archive_test
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/archive"
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger/memledger"
+)
+
+// backup returns a copy of the ledger.
+func (p *place) backup() *memledger.Store {
+	p.Helper()
+	backup := memledger.New()
+	for r, err := range p.ledger.ListRegisters(p.Context(), "") {
+		if err == nil {
+			_, err = backup.WriteRegister(p.Context(), r.Name, "", r.Value)
+		}
+		if err != nil {
+			p.Fatal(err)
+		}
+	}
+	return backup
+}
+
+// registers returns the names of all registers that begin with prefix.
+func (p *place) registers(prefix string) (names []string) {
+	p.Helper()
+	for r, err := range p.ledger.ListRegisters(p.Context(), prefix) {
+		if err != nil {
+			p.Fatal(err)
+		}
+		names = append(names, r.Name)
+	}
+	return names
+}
+
+func (p *place) removeRegister(name string) {
+	p.Helper()
+	r, err := p.ledger.ReadRegister(p.Context(), name)
+	if err == nil {
+		err = p.ledger.RemoveRegister(p.Context(), name, r.Version)
+	}
+	if err != nil {
+		p.Fatal(err)
+	}
+}
+
+// work lets a worker run for some time.
+func (p *place) work(a *archive.Archive, d time.Duration) {
+	p.Helper()
+	stop := p.run(a)
+	time.Sleep(d)
+	if err := stop(); err != nil {
+		p.Fatal(err)
+	}
+}
+
+// refused lets a worker run, which must refuse the first shard and store the second one.
+// Then it recovers, and wants each of the entries once.
+func (p *place) refused(entries int) {
+	p.Helper()
+	ids := p.shards()
+	p.put(ids[0], 5)
+	p.put(ids[1], 5)
+	p.log.Reset()
+	p.work(p.archive("ndjson"), 3*time.Minute)
+	log := p.log.String()
+	if !strings.Contains(log, "the register of the shard "+ids[0]+" does not know it") || !strings.Contains(log, `pawl archive recover clicks`) {
+		p.Errorf("the shard is not refused:\n%s", log)
+	}
+	if strings.Contains(log, "the register of the shard "+ids[1]) || p.progress(ids[1]).Committed != p.entries(ids[1])[len(p.entries(ids[1]))-1].Number {
+		p.Errorf("the other shard waits:\n%s", log)
+	}
+	if _, err := p.archive("ndjson").Recover(p.Context()); err != nil {
+		p.Fatal(err)
+	}
+	p.work(p.archive("ndjson"), time.Minute)
+	if r := p.verified(p.archive("ndjson"), entries+10); r.Gaps > 0 {
+		p.Errorf("%+v: want no gap", r)
+	}
+}
+
+// TestRestoredLedgerIsRefused: a worker over a ledger that was restored from a backup does
+// not store again what was stored since. After a recovery each record is stored once.
+func TestRestoredLedgerIsRefused(t *testing.T) {
+	inPlace(t, 2, func(p *place) {
+		a := p.archive("ndjson")
+		stop := p.run(a)
+		p.put(p.shards()[0], 10)
+		p.put(p.shards()[1], 10)
+		time.Sleep(30 * time.Second)
+		backup := p.backup()
+		p.put(p.shards()[0], 10)
+		time.Sleep(30 * time.Second)
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		p.ledger = backup
+		p.refused(30)
+	})
+}
+
+// TestLostRegisterIsRefused: a worker does not begin anew with a shard whose register was
+// lost.
+func TestLostRegisterIsRefused(t *testing.T) {
+	inPlace(t, 2, func(p *place) {
+		p.put(p.shards()[0], 10)
+		p.put(p.shards()[1], 10)
+		p.work(p.archive("ndjson"), time.Minute)
+		p.removeRegister("archive/clicks/shard/" + p.shards()[0])
+		p.refused(20)
+	})
+}
+
+// patient is a stream whose reads take long, so that a week has few of them.
+type patient struct {
+	archive.Stream
+	read time.Duration
+}
+
+// Open implements [archive.Stream].
+func (s patient) Open(ctx context.Context, shard string, from archive.Position) (archive.Reader, error) {
+	r, err := s.Stream.Open(ctx, shard, from)
+	return patientReader{r, s.read}, err
+}
+
+type patientReader struct {
+	archive.Reader
+	read time.Duration
+}
+
+// Next implements [archive.Reader].
+func (r patientReader) Next(ctx context.Context) (archive.Page, error) {
+	select {
+	case <-time.After(r.read):
+	case <-ctx.Done():
+	}
+	return r.Reader.Next(ctx)
+}
+
+// pagingStore counts listings, and the pages of 1000 keys that they need.
+type pagingStore struct {
+	archive.Store
+	lists, pages int
+}
+
+// List implements [bucket.Store].
+func (s *pagingStore) List(ctx context.Context, name, prefix, after string) iter.Seq2[bucket.Info, error] {
+	return func(yield func(bucket.Info, error) bool) {
+		s.lists++
+		s.pages++
+		n := 0
+		for info, err := range s.Store.List(ctx, name, prefix, after) {
+			if n++; n > 1000 {
+				n = 1
+				s.pages++
+			}
+			if !yield(info, err) {
+				return
+			}
+		}
+	}
+}
+
+// TestTakeoverListsOnce: a worker that takes over 3 shards lists the bucket once. For a
+// shard that was quiet for a week it lists the last hour and not the week, in which 2
+// busy shards stored 20,160 objects.
+func TestTakeoverListsOnce(t *testing.T) {
+	inPlace(t, 3, func(p *place) {
+		ids := p.shards()
+		for _, id := range ids {
+			p.put(id, 1)
+		}
+		slow := p.archive("ndjson")
+		slow.Stream, slow.Lease = patient{slow.Stream, 20 * time.Minute}, 12*time.Hour // with few polls
+		p.work(slow, 7*24*time.Hour)
+		for _, id := range ids[1:] {
+			for i := range 7 * 24 * 60 {
+				r := archive.Range{Start: archive.Number(fmt.Sprint(i + 1)), End: archive.Number(fmt.Sprint(i + 2))}
+				n := archive.Name{Minute: time.Now().Add(-time.Duration(i) * time.Minute), Shard: id, Range: r, Format: "ndjson"}
+				p.object(n.Key("p/"), "busy")
+			}
+		}
+		a := p.archive("ndjson")
+		store := &pagingStore{Store: a.Store}
+		a.Store = store
+		p.work(a, time.Minute)
+		t.Logf("the takeover took %d listings of %d pages", store.lists, store.pages)
+		if store.lists != 1 || store.pages > 2 {
+			t.Errorf("%d listings of %d pages: want one of at most 2", store.lists, store.pages)
+		}
+		for _, id := range ids {
+			if p.progress(id).State != archive.Reading {
+				t.Errorf("%s: %+v", id, p.progress(id))
+			}
+		}
+	})
+}
+
+// partial is a stream that does not list some shards any more.
+type partial struct {
+	archive.Stream
+	gone map[string]bool
+}
+
+// Shards implements [archive.Stream].
+func (s partial) Shards(ctx context.Context) ([]archive.Shard, error) {
+	all, err := s.Stream.Shards(ctx)
+	return slices.DeleteFunc(all, func(one archive.Shard) bool { return s.gone[one.ID] }), err
+}
+
+// Open implements [archive.Stream].
+func (s partial) Open(ctx context.Context, shard string, from archive.Position) (archive.Reader, error) {
+	if s.gone[shard] {
+		return nil, fmt.Errorf("shard %s: %w", shard, archive.ErrNoStream)
+	}
+	return s.Stream.Open(ctx, shard, from)
+}
+
+// TestUnseenShardIsAGap: a shard that was born and closed while no worker ran, for longer
+// than the stream keeps records, becomes a gap under its own ID.
+func TestUnseenShardIsAGap(t *testing.T) {
+	inPlace(t, 1, func(p *place) {
+		first := p.shards()[0]
+		p.put(first, 3)
+		p.work(p.archive("ndjson"), time.Minute)
+		split := func(id string) []string {
+			if err := p.stream.Split(p.Context(), id); err != nil {
+				t.Fatal(err)
+			}
+			ids := p.shards()
+			return ids[len(ids)-2:]
+		}
+		children := split(first)
+		p.put(children[0], 5) // lost
+		p.put(children[1], 5)
+		grandchildren := split(children[0])
+		p.put(grandchildren[0], 4)
+		time.Sleep(30 * time.Hour)
+		p.put(grandchildren[1], 2)
+		a := p.archive("ndjson")
+		a.Stream = partial{a.Stream, map[string]bool{first: true, children[0]: true}}
+		p.work(a, 3*time.Minute)
+		gaps := map[string]bool{}
+		for info, err := range p.store.List(p.Context(), "b", "p/20", "") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n, err := archive.ParseKey("p/", info.Key); err == nil && n.Format == archive.GapFormat {
+				gaps[n.Shard] = true
+			}
+		}
+		if !gaps[children[0]] {
+			t.Errorf("there are gaps of %v, and none of %s\n%s", gaps, children[0], p.log.String())
+		}
+		p.verified(p.archive("ndjson"), 3+5+4+2)
+	})
+}
+
+// TestFinishedRegistersAreRemoved: the registers of a finished shard are removed when the
+// stream does not list it any more and its children have owners, and not before.
+func TestFinishedRegistersAreRemoved(t *testing.T) {
+	inPlace(t, 1, func(p *place) {
+		first := p.shards()[0]
+		p.put(first, 3)
+		p.work(p.archive("ndjson"), time.Minute)
+		if err := p.stream.Split(p.Context(), first); err != nil {
+			t.Fatal(err)
+		}
+		children := p.shards()[1:]
+		p.work(p.archive("ndjson"), 2*time.Minute)
+		has := func(kind, id string) bool { return len(p.registers("archive/clicks/"+kind+"/"+id)) > 0 }
+		if !has("shard", first) || p.progress(first).State != archive.Finished {
+			t.Fatalf("%+v: want a register of a finished shard that is listed", p.progress(first))
+		}
+		gone := p.archive("ndjson")
+		gone.Stream = partial{gone.Stream, map[string]bool{first: true}}
+		child, err := p.ledger.ReadRegister(p.Context(), "archive/clicks/shard/"+children[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.removeRegister(child.Name)
+		c, err := gone.Claimed(p.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := gone.Shards(p.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		if !has("shard", first) {
+			t.Error("the register of a shard was removed before its child has an owner")
+		}
+		p.work(gone, 2*time.Minute)
+		if has("shard", first) || has("lease", first) {
+			t.Errorf("there are registers of a finished shard that is gone: %q", p.registers("archive/clicks/"))
+		}
+		p.put(children[0], 2)
+		p.work(gone, 2*time.Minute)
+		p.verified(gone, 5)
+	})
+}
+
+// TestRegistersOfDeadWorkersAreRemoved: 20 leases after its last heartbeat the register of
+// a worker is removed. A worker whose register was removed writes it again.
+func TestRegistersOfDeadWorkersAreRemoved(t *testing.T) {
+	inPlace(t, 1, func(p *place) {
+		for range 3 {
+			p.work(p.archive("ndjson"), time.Minute)
+		}
+		stop := p.run(p.archive("ndjson"))
+		time.Sleep(time.Minute)
+		if n := len(p.registers("archive/clicks/worker/")); n != 4 {
+			t.Errorf("%d workers have registers: want 4", n)
+		}
+		time.Sleep(11 * time.Minute)
+		alive := p.registers("archive/clicks/worker/")
+		if len(alive) != 1 {
+			t.Fatalf("%q: want one living worker", alive)
+		}
+		p.removeRegister(alive[0])
+		time.Sleep(time.Minute)
+		if again := p.registers("archive/clicks/worker/"); !slices.Equal(again, alive) {
+			t.Errorf("%q: want %q again", again, alive)
+		}
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// slowHeads is a store whose HEAD requests take a second.
+type slowHeads struct {
+	archive.Store
+	heads *int
+}
+
+// Head implements [bucket.Store].
+func (s slowHeads) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {
+	if strings.HasPrefix(ref.Key, "p/20") {
+		time.Sleep(time.Second)
+		*s.heads++
+	}
+	return s.Store.Head(ctx, ref)
+}
+
+// TestRecoveryChecksInParallel: a recovering shard checks 16 objects at a time, and only
+// those of records that the stream may still have.
+func TestRecoveryChecksInParallel(t *testing.T) {
+	inPlace(t, 1, func(p *place) {
+		shard := p.shards()[0]
+		slow := p.archive("ndjson")
+		slow.Stream = patient{slow.Stream, 30 * time.Second}
+		stop := p.run(slow)
+		for i := range 2 * 64 {
+			if i == 64 {
+				time.Sleep(30 * time.Hour)
+			}
+			p.put(shard, 1)
+			time.Sleep(time.Minute)
+		}
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		p.stream.Trim(shard, p.entries(shard)[63].Number)
+		a := p.archive("ndjson")
+		if _, err := a.Recover(p.Context()); err != nil {
+			t.Fatal(err)
+		}
+		heads, began := 0, time.Now()
+		a.Store = slowHeads{a.Store, &heads}
+		stop = p.run(a)
+		for p.progress(shard).State != archive.Reading && time.Since(began) < time.Hour {
+			time.Sleep(100 * time.Millisecond)
+		}
+		if took := time.Since(began); took > 15*time.Second || heads != 64 {
+			t.Errorf("the recovery took %v with %d HEAD requests of a second: want 64, 16 at a time", took, heads)
+		}
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		p.verified(p.archive("ndjson"), 128)
+	})
+}
