@@ -1,0 +1,77 @@
+package audit_test
+
+import (
+	"context"
+	"iter"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/audit"
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
+)
+
+// TestListedOnlyObjects lists two objects that HEAD does not find, one of them with a row.
+// They are counted and named, and nothing is raised.
+func TestListedOnlyObjects(t *testing.T) {
+	w := newWorld(t)
+	w.settled(t, had("b", event.Created, w.put(t, "b", "before")))
+	w.put(t, "a", "a")
+	w.put(t, "b", "after that")
+	a, err := audit.New(audit.Config{
+		Ledger: w.ledger, Objects: headless{w.Store}, Pipelines: []audit.Pipeline{w.pipeline}, Logger: quiet,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := a.Run(t.Context(), audit.Options{Settle: time.Hour, Ranges: 1})
+	want := audit.Counts{Listed: 2, Rows: 1, Created: 1, Looked: 4, Removable: 1, Contradicted: 2}
+	if got := r.Total(); err != nil || got != want {
+		t.Errorf("%+v, %v, want %+v", got, err, want)
+	}
+	example := audit.Example{What: "listed, but HEAD does not find it", Pipeline: "p", Object: "s3://photos/a"}
+	if len(r.Examples) != 2 || r.Examples[0] != example {
+		t.Errorf("examples: %+v, want %+v first", r.Examples, example)
+	}
+	if raised := w.settle(t); raised != nil {
+		t.Errorf("it raised %q", raised)
+	}
+}
+
+// headless is a store that lists its objects, and does not find them.
+type headless struct{ bucket.Store }
+
+func (headless) Head(context.Context, event.Object) (bucket.Info, error) {
+	return bucket.Info{}, bucket.ErrNotFound
+}
+
+// TestRemovedMeanwhileIsNoContradiction removes an object after it was listed.
+func TestRemovedMeanwhileIsNoContradiction(t *testing.T) {
+	w := newWorld(t)
+	w.settled(t, had("a", event.Created, ledger.Identity{ETag: "x"}))
+	w.put(t, "a", "a")
+	gone := &removing{world: w, t: t}
+	got := w.audit(t, audit.Options{Truth: gone, TruthName: "removing", Ranges: 1})
+	want := audit.Counts{Listed: 1, Rows: 1, Created: 1, Looked: 3, Removable: 1, LostRemovals: 1, Repaired: 1}
+	if got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+// removing removes what it has listed.
+type removing struct {
+	*world
+	t *testing.T
+}
+
+func (r *removing) List(ctx context.Context, name, prefix, after string) iter.Seq2[bucket.Info, error] {
+	return func(yield func(bucket.Info, error) bool) {
+		for info, err := range r.Store.List(ctx, name, prefix, after) {
+			if !yield(info, err) {
+				return
+			}
+			r.remove(r.t, info.Key)
+		}
+	}
+}
