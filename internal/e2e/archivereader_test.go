@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -63,7 +64,7 @@ func (a *archiving) readNew() {
 			a.Fatal(err)
 		}
 		for _, o := range page.Contents {
-			if !a.read[*o.Key] {
+			if !a.read[*o.Key] && !strings.Contains(*o.Key, "/_") { // a note of a gap
 				a.readObject(*o.Key)
 			}
 		}
