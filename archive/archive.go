@@ -85,12 +85,6 @@ const signedFor = 5 * time.Minute
 // uploadTime bounds one upload, as [bucket.Expirer] says.
 const uploadTime = signedFor
 
-// Prove looks whether the store honours preconditions. A worker that is killed
-// meanwhile leaves an object among those that are no records.
-func (a *Archive) Prove(ctx context.Context) error {
-	return bucket.Prove(ctx, a.Store, a.Bucket, a.Prefix+reserved)
-}
-
 func (a *Archive) register(parts ...string) cell.Cell {
 	return ledger.Cell(a.Registers, a.registerName(parts...))
 }

@@ -389,3 +389,29 @@ func TestRecoveryChecksInParallel(t *testing.T) {
 		p.verified(p.archive("ndjson"), 128)
 	})
 }
+
+// forgetfulStore does not list what was written since.
+type forgetfulStore struct{ archive.Store }
+
+// List implements [bucket.Store].
+func (forgetfulStore) List(context.Context, string, string, string) iter.Seq2[bucket.Info, error] {
+	return func(func(bucket.Info, error) bool) {}
+}
+
+// TestInconsistentListingsAreRefused: an archive refuses a store whose listings do not show
+// what was just written, and leaves no object behind.
+func TestInconsistentListingsAreRefused(t *testing.T) {
+	inPlace(t, 1, func(p *place) {
+		a := p.archive("ndjson")
+		if err := a.Prove(p.Context()); err != nil {
+			t.Error(err)
+		}
+		a.Store = forgetfulStore{a.Store}
+		if err := a.Prove(p.Context()); err == nil || !strings.Contains(err.Error(), "use a store with consistent listings") {
+			t.Errorf("%v: want a refusal", err)
+		}
+		for info, err := range p.store.List(p.Context(), "b", "", "") {
+			t.Errorf("%s is left, %v", info.Key, err)
+		}
+	})
+}
