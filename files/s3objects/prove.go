@@ -41,7 +41,10 @@ const (
 	// proofOld is when nothing of a proof is under way, whatever clocks say.
 	proofOld = time.Hour
 
-	proofText, otherText = "pawl proves", "PAWL PROVES"
+	// The texts are long enough to be the encrypted form of an object. MinIO could not
+	// list a shorter object of [proof.breaks], and listings of other programs would fail.
+	proofText = "pawl proves that this store keeps what it was promised, and nothing else"
+	otherText = "PAWL PROVES THAT THIS STORE KEEPS WHAT IT WAS PROMISED, AND NOTHING ELSE"
 )
 
 // Prove proves, with a few requests on fresh keys below ".pawl-doctor/" after prefix,
@@ -107,7 +110,7 @@ func (b *Bucket) proved(ctx context.Context, key string) (*proof, error) {
 	done := b.proving.DoChan("", func() (any, error) {
 		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), proofTime)
 		defer stop()
-		p := &proof{Bucket: b, parent: prefix + files.Proofs, folder: prefix + files.Proofs + rand.Text() + "/", sent: map[string]bool{}}
+		p := &proof{Bucket: b, folder: prefix + files.Proofs + rand.Text() + "/", sent: map[string]bool{}}
 		err := p.run(ctx)
 		if err == nil {
 			err = p.leftovers(ctx, prefix+files.Proofs)
@@ -135,7 +138,6 @@ type proof struct {
 	breakable bool
 	noParts   error // why no file can be uploaded in parts; nil: it can
 
-	parent  string // of folder
 	folder  string
 	sent    map[string]bool // keys that may be there
 	version string          // that was written; empty: the bucket keeps none
@@ -151,7 +153,7 @@ func (p *proof) run(ctx context.Context) error {
 	if err := p.refused(ctx, "2", otherText, "other bytes than their SHA-256 promises", nil); err != nil {
 		return err
 	}
-	if err := errors.Join(p.forge(ctx, "forged"), p.breaks(ctx)); err != nil {
+	if err := errors.Join(p.forge(ctx, "forged"), p.breaks(ctx, "unreadable")); err != nil {
 		return err
 	}
 	switch err := p.inParts(ctx); {
@@ -242,22 +244,15 @@ func (p *proof) forge(ctx context.Context, name string) error {
 }
 
 // breaks uploads with a header of MinIO's replication, and finds out whether the store can
-// read the object. Its key is always the same, so a later proof removes it if this process
-// is killed: no listing would show it.
-func (p *proof) breaks(ctx context.Context) error {
-	q := *p
-	q.folder = p.parent
-	key := q.file("unreadable").Key
-	if err := p.Remove(ctx, key); err != nil {
-		return err
-	}
-	_, err := q.put(ctx, "unreadable", proofText, func(r *http.Request) { r.Header.Set("X-Minio-Replication-Encrypted-Multipart", "1") })
+// read the object.
+func (p *proof) breaks(ctx context.Context, name string) error {
+	_, err := p.put(ctx, name, proofText, func(r *http.Request) { r.Header.Set("X-Minio-Replication-Encrypted-Multipart", "1") })
 	if err != nil {
 		return err
 	}
-	seen, err := p.look(ctx, key)
+	seen, err := p.look(ctx, p.file(name).Key)
 	p.breakable = err == nil && seen.Found && seen.SHA256 == [32]byte{}
-	return errors.Join(err, p.Remove(ctx, key))
+	return err
 }
 
 func (p *proof) file(name string) files.File {

@@ -58,6 +58,40 @@ func TestProve(t *testing.T) {
 	})
 }
 
+// listing lists a bucket after each upload, as another program may do at any moment.
+type listing struct {
+	s3.HTTPClient
+	list func() error
+	seen int
+}
+
+func (l *listing) Do(r *http.Request) (*http.Response, error) {
+	resp, err := l.HTTPClient.Do(r)
+	if err == nil && r.Method == http.MethodPut {
+		l.seen++
+		err = l.list()
+	}
+	return resp, err
+}
+
+// TestListingBesideProof: a proof breaks no listing of its bucket at any moment, so a
+// process that is killed in it leaves nothing that does.
+func TestListingBesideProof(t *testing.T) {
+	srv := servertest.MinIO(t, servertest.Options{})
+	name := srv.NewBucket(t)
+	other := srv.Client()
+	beside := &listing{HTTPClient: other.Options().HTTPClient, list: func() error {
+		_, err := other.ListObjectsV2(t.Context(), &s3.ListObjectsV2Input{Bucket: &name})
+		return err
+	}}
+	client := s3.New(other.Options(), func(o *s3.Options) { o.HTTPClient = beside })
+	doubts, err := s3objects.New(client, name, "").AcceptForgeable().Prove(t.Context(), "files/")
+	if err != nil || !slices.Contains(doubts, s3objects.ErrBreakable) || beside.seen < 5 {
+		t.Errorf("%v, doubts: %v, %d uploads", err, doubts, beside.seen)
+	}
+	empty(t, srv, name)
+}
+
 // TestForgeableStoreIsRefused: no URL of a store that accepts forged uploads is signed,
 // unless its operator accepts that.
 func TestForgeableStoreIsRefused(t *testing.T) {
