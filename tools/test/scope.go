@@ -21,7 +21,7 @@ type scope struct {
 // A target takes a quarter of a minute with its build, and a mutant three seconds of
 // two cores.
 var (
-	targetShare = share{least: 3, most: 9}
+	targetShare = share{least: 3, most: 4}
 	mutantShare = share{least: 8, most: 36}
 )
 

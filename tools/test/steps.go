@@ -51,7 +51,7 @@ func (s *scope) testSteps(o options) []step {
 		switch {
 		case p == mutantsPackage && s.mutants != nil:
 			mutants = append(mutants, p)
-		case o.race && strings.HasPrefix(p+"/", "github.com/pawlhq/pawl/internal/sim/"):
+		case o.race && (strings.HasPrefix(p+"/", "github.com/pawlhq/pawl/internal/sim/") || p == "github.com/pawlhq/pawl/internal/filesim"):
 			worlds = append(worlds, p)
 		default:
 			watched = append(watched, p)
