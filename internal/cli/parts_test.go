@@ -28,6 +28,8 @@ type shelf struct {
 
 func (s shelf) Open(context.Context) (ledger.Store, error) { return s.rows, nil }
 
+func (s shelf) OpenReadOnly(context.Context) (ledger.Store, error) { return s.rows, nil }
+
 func (s shelf) Look(context.Context) error {
 	if s.name == "lost" {
 		return errors.New("no such shelf: put one up")
