@@ -94,6 +94,9 @@ func (x *Index) prepare(ctx context.Context, schema string, create bool) error {
 		prepare = x.migrate
 	}
 	err := prepare(ctx, schema)
+	if err == nil {
+		err = x.complete(ctx, schema)
+	}
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == "42501" { // insufficient_privilege
 		return fmt.Errorf("the user may not make the tables, or not use them: let it (GRANT USAGE, CREATE ON SCHEMA %s TO …): %w", x.schema, err)
 	}

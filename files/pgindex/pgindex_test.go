@@ -41,6 +41,7 @@ func Test(t *testing.T) {
 	server := servertest.Postgres(t, "max_connections=300")
 	t.Run("Index", func(t *testing.T) { testIndex(t, server) })
 	t.Run("Open", func(t *testing.T) { testOpen(t, server) })
+	t.Run("BeforeRelease", func(t *testing.T) { testBeforeRelease(t, server) })
 	t.Run("Stuck", func(t *testing.T) { testStuck(t, server) })
 	t.Run("Careless", func(t *testing.T) { testCareless(t, server) })
 }
@@ -95,6 +96,20 @@ func testOpen(t *testing.T, server *servertest.PostgresServer) {
 		_, err := pgindex.Open(t.Context(), test.url)
 		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "secret-") {
 			t.Errorf("%s: %v: want %q, and no password", name, err, test.want)
+		}
+	}
+}
+
+// testBeforeRelease: tables of format 1 that do not count open uploads are refused.
+func testBeforeRelease(t *testing.T, server *servertest.PostgresServer) {
+	url := server.With(in("before"))
+	open(t, url)
+	server.Exec(`
+		DROP TABLE before.file_quota;
+		CREATE TABLE before.file_quota (entity text COLLATE "C" PRIMARY KEY, used bigint NOT NULL)`)
+	for name, open := range map[string]func(context.Context, string) (*pgindex.Index, error){"Open": pgindex.Open, "OpenExisting": pgindex.OpenExisting} {
+		if _, err := open(t.Context(), url); err == nil || !strings.Contains(err.Error(), `cannot be upgraded: name a new schema`) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

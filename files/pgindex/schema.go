@@ -41,9 +41,11 @@ const (
 	// not know yet of what another process has just made.
 	thereSQL = `SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1),
 		EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relname = 'file_format')`
-	schemaSQL  = `CREATE SCHEMA IF NOT EXISTS {};`
-	formatSQL  = `CREATE TABLE {}.file_format (version integer PRIMARY KEY);`
-	newestSQL  = `SELECT coalesce(max(version), 0) FROM {}.file_format`
+	schemaSQL = `CREATE SCHEMA IF NOT EXISTS {};`
+	formatSQL = `CREATE TABLE {}.file_format (version integer PRIMARY KEY);`
+	newestSQL = `SELECT coalesce(max(version), 0) FROM {}.file_format`
+	openSQL   = `SELECT EXISTS (SELECT FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE n.nspname = $1 AND c.relname = 'file_quota' AND a.attname = 'open')`
 	migrateSQL = `SELECT pg_advisory_xact_lock(hashtextextended('pawl files ' || $1, 0))`
 
 	// lockSQL lets the changes of one entity that need it run one after the other, and
@@ -100,6 +102,16 @@ func (x *Index) current(ctx context.Context, name string) error {
 		return fmt.Errorf("the tables have format %d, and this Pawl works with format %d: stop the processes of the older version, then start \"pawl files serve\", which upgrades them", format, len(migrations))
 	}
 	return known(format)
+}
+
+// complete refuses tables of format 1 from before its release, which do not count open
+// uploads.
+func (x *Index) complete(ctx context.Context, name string) error {
+	var open bool
+	if err := x.pool.QueryRow(ctx, openSQL, name).Scan(&open); err != nil || open {
+		return err
+	}
+	return errors.New("a version before the first release made the tables, without the number of open uploads, and they cannot be upgraded: name a new schema, start \"pawl files serve\", which makes the tables, and run \"pawl files rebuild\"")
 }
 
 // migrate makes the tables if it may, or brings them to this format. Processes that

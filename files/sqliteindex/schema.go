@@ -34,6 +34,7 @@ var schema = sqlitemigration.Schema{
 }
 
 const (
+	openSQL  = `SELECT count(*) FROM pragma_table_info('quota') WHERE name = 'open'`
 	loadSQL  = `SELECT file FROM file WHERE id = ?1`
 	keySQL   = `SELECT file FROM file WHERE id = (SELECT id FROM idempotency WHERE entity = ?1 AND key = ?2)`
 	heldSQL  = `SELECT file FROM file WHERE entity = ?1 AND state IN (1, 2, 3) LIMIT ?2`

@@ -83,7 +83,10 @@ func (x *Index) prepare(ctx context.Context) error {
 	if err := sqlitex.ExecuteTransient(conn, "PRAGMA journal_mode = wal", nil); err != nil {
 		return err
 	}
-	return sqlitemigration.Migrate(ctx, conn, schema)
+	if err := sqlitemigration.Migrate(ctx, conn, schema); err != nil {
+		return err
+	}
+	return complete(conn)
 }
 
 // current refuses a file of another format, or of another application.
@@ -111,7 +114,17 @@ func (x *Index) current(ctx context.Context) error {
 	case format > known:
 		return fmt.Errorf("it has format %d, and this Pawl knows none above %d: upgrade Pawl", format, known)
 	}
-	return nil
+	return complete(conn)
+}
+
+// complete refuses tables of format 1 from before its release, which do not count open
+// uploads.
+func complete(conn *sqlite.Conn) error {
+	open, err := sqlitex.ResultInt(conn.Prep(openSQL))
+	if err == nil && open == 0 {
+		err = errors.New("a version before the first release made it, without the number of open uploads, and it cannot be upgraded: name a new file, start \"pawl files serve\", which makes it, and run \"pawl files rebuild\"")
+	}
+	return err
 }
 
 // Close closes the file.
