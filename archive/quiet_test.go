@@ -53,6 +53,25 @@ func TestQuietShardIsRecordedHourly(t *testing.T) {
 	})
 }
 
+// TestClockAheadHidesNoExpiry: a worker whose clock is ahead does not record a moment of the
+// future as seen empty.
+func TestClockAheadHidesNoExpiry(t *testing.T) {
+	inPlace(t, 1, func(p *place) {
+		a := p.archive("ndjson")
+		a.Now = func() time.Time { return time.Now().Add(5 * time.Hour) }
+		stop := p.run(a)
+		p.put(p.shards()[0], 3)
+		time.Sleep(3 * time.Hour)
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		got := p.progress(p.shards()[0])
+		if age := time.Since(got.SeenEmpty); got.SeenEmpty.IsZero() || age < 5*time.Minute {
+			t.Errorf("the shard was seen empty %v ago: %+v", age, got)
+		}
+	})
+}
+
 // openingStream counts how often a shard is opened.
 type openingStream struct {
 	archive.Stream

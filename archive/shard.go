@@ -241,9 +241,14 @@ const quietInterval = time.Hour
 
 // recordQuiet writes to the register that a read found no record behind those that are
 // stored, if that is news. Later objects are in no earlier minute, so that a takeover
-// need not list earlier ones.
+// need not list earlier ones. The moment is by the worker's clock or the store's, whichever
+// is earlier: with a clock that is ahead, the register would hide that records expire, for
+// as long as the clock was wrong by.
 func (s *shard) recordQuiet(ctx context.Context, empty time.Time) error {
 	seen := empty.Add(-skew)
+	if store := s.Store.StoreTime(s.Now()).Add(-skew); store.Before(seen) {
+		seen = store
+	}
 	stored := s.plan.open.Empty() && len(s.plan.done) == 0 && s.progress.State == Reading
 	if empty.IsZero() || !stored || seen.Before(s.plan.arrival.Add(quietInterval)) {
 		return nil
