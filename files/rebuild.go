@@ -26,6 +26,7 @@ type RebuildOptions struct {
 type RebuildReport struct {
 	Objects int64 `json:"objects"` // with the name of a file
 	Rebuilt int64 `json:"rebuilt"` // had no row
+	Kept    int64 `json:"kept"`    // their files were deleted: the undelete window begins again
 	// Skipped are objects without a row that do not show an entity and a SHA-256, so this
 	// service did not sign their upload. SkippedKeys names the first of them.
 	Skipped     int64    `json:"skipped"`
@@ -34,8 +35,10 @@ type RebuildReport struct {
 
 // Rebuild writes an Indexed row for each listed object that has the name of a file but no
 // row, from the metadata of the object. It is for an index that was restored from a backup:
-// quotas do not bound it, and files that were deleted since the backup return. The store
-// must accept signed uploads only, because anyone could have written the metadata otherwise.
+// quotas do not bound it, and files that were deleted since the backup return. If the row
+// is Deleted, the undelete window begins again, because the file may have been undeleted
+// since the backup. The store must accept signed uploads only, because anyone could have
+// written the metadata otherwise.
 func (s *Service) Rebuild(ctx context.Context, objects iter.Seq2[Listed, error], o RebuildOptions) (r RebuildReport, err error) {
 	for listed, err := range objects {
 		if err != nil {
@@ -57,7 +60,15 @@ func (s *Service) Rebuild(ctx context.Context, objects iter.Seq2[Listed, error],
 }
 
 func (s *Service) rebuild(ctx context.Context, id, key string, dryRun bool, r *RebuildReport) error {
-	if _, err := s.Index.Load(ctx, id); !errors.Is(err, ErrNotFound) {
+	row, err := s.Index.Load(ctx, id)
+	switch {
+	case err == nil && row.State == Deleted:
+		r.Kept++
+		if !dryRun {
+			_, err = s.change(ctx, id, func(f *File) (File, error) { return f.deletedAgain(&s.Times, s.now()) })
+		}
+		return err
+	case !errors.Is(err, ErrNotFound):
 		return err
 	}
 	f, err := s.describe(ctx, id, key)

@@ -149,12 +149,24 @@ func (f File) deleted(t *Times, now time.Time) (File, error) {
 		return f, ErrState
 	}
 	f.WasPending = f.State == Pending
+	return f.delete(t, now), nil
+}
+
+// deletedAgain is the row of a deleted file whose undelete window begins again.
+func (f File) deletedAgain(t *Times, now time.Time) (File, error) {
+	if f.State != Deleted {
+		return f, errSame
+	}
+	return f.delete(t, now), nil
+}
+
+func (f File) delete(t *Times, now time.Time) File {
 	f.DeletedAt = now
 	at := now.Add(t.Undelete)
 	if f.LandBy.After(at) {
 		at = f.LandBy
 	}
-	return f.move(Deleted, at, now), nil
+	return f.move(Deleted, at, now)
 }
 
 // undeleted is the row after its user wants the file back, by a look that followed

@@ -41,7 +41,7 @@ many there were, and exits with 1.
 
 "pawl files serve" does the same an hour after it began, and every day. It removes
 what it has reported for 7 days without a row, if that is at most 100 objects and
-at most 1 % of all, and logs each key.`,
+at most 1 % of all, and logs each key. The 7 days begin again when it restarts.`,
 		Example: `  pawl files audit --dry-run
   pawl files audit --limit 5000 --json`,
 		Args: noArgs,

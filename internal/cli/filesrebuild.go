@@ -24,7 +24,9 @@ but no row it writes the row: entity, type, size and SHA-256 are those of the
 object's metadata. The file is then visible. Quotas do not bound a rebuild.
 
 Files that were deleted since the backup return: their objects look like those of
-files that were not deleted.
+files that were not deleted. Files that the backup shows as deleted may have been
+undeleted since. Their undelete window begins again, so their bytes are not removed
+for another day. Run rebuild before "pawl files serve".
 
 If the store accepts forged uploads, as MinIO does, anyone who has seen an upload
 URL may have written objects with any metadata, so rebuild refuses. Use
@@ -81,6 +83,9 @@ func (a *app) printRebuild(r *files.RebuildReport, dryRun bool, took time.Durati
 		part = " in part"
 	}
 	fmt.Fprintf(a.Out, "rebuilt%s from %s objects in %s: %s %s\n", part, humanize.Comma(r.Objects), took, humanize.Comma(r.Rebuilt), outcome)
+	if r.Kept > 0 {
+		fmt.Fprintf(a.Out, "  %d files are deleted, and can be undeleted for another day\n", r.Kept)
+	}
 	if r.Skipped == 0 {
 		return nil
 	}

@@ -150,6 +150,7 @@ archives: [{name: clicks, kinesis: {stream: %q, endpoint: %q, region: us-east-1}
 	p.wait(func() bool { return p.objects("lake") > 1 })
 	stop()
 	p.expect("archive verify", 0, "archive", "verify", "--deep")
+	p.expect("archive status", 0, "archive", "status")
 }
 
 // files uploads through the service and audits.
@@ -185,6 +186,7 @@ files: {to: s3://uploads/files/, listen: %q, secret: %q, accept_forgeable_upload
 	})
 	stop()
 	p.expect("files audit", 0, "files", "audit")
+	p.expect("files rebuild", 0, "files", "rebuild", "--trust-metadata")
 }
 
 func (p *permitted) wait(holds func() bool) {

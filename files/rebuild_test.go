@@ -1,0 +1,34 @@
+package files_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/files"
+)
+
+// TestRebuildKeepsDeletedFiles checks that a file which the restored index shows as deleted
+// long ago is not purged at once after a rebuild: it may have been undeleted since the
+// backup.
+func TestRebuildKeepsDeletedFiles(t *testing.T) {
+	s, b := newShelf(1, 0)
+	now := time.Now()
+	s.Now = func() time.Time { return now }
+	id, _ := s.ID(orphanKey(0))
+	row := files.File{ID: id, Entity: "e", Key: orphanKey(0), State: files.Deleted, DeletedAt: now.Add(-48 * time.Hour), LookAt: now, Nonce: [16]byte{1}}
+	if _, err := s.Index.Apply(t.Context(), files.Change{Next: row}); err != nil {
+		t.Fatal(err)
+	}
+	for _, dryRun := range []bool{true, false} {
+		if r, err := s.Rebuild(t.Context(), b.list, files.RebuildOptions{DryRun: dryRun}); err != nil || r.Kept != 1 || r.Rebuilt != 0 {
+			t.Errorf("dry run %v: %+v, %v: want the deleted file kept", dryRun, r, err)
+		}
+	}
+	for _, hours := range []int{0, 23, 25} {
+		s.Now = func() time.Time { return now.Add(time.Duration(hours) * time.Hour) }
+		got, err := s.Look(t.Context(), id, false)
+		if kept := hours < 24; err != nil || kept != (got.State == files.Deleted) {
+			t.Errorf("%d hours later the file is %v, %v", hours, got.State, err)
+		}
+	}
+}
