@@ -304,6 +304,7 @@ func (r *run) pass(u *unit) *Pass {
 		Found:   func(key ledger.RowKey, what string, repaired bool) { r.example(u, key, what, repaired) },
 
 		Contradiction: r.contradiction,
+		Unlistable:    func(ref event.Object, err error) { r.unlistable(u, ref, err) },
 	}
 	if r.registers != nil {
 		p.Horizon = func(ctx context.Context) (time.Time, error) { return horizon(ctx, r.registers, u.Name) }
@@ -375,6 +376,13 @@ func (r *run) contradiction(key ledger.RowKey, what string) {
 	e := Example{What: what, Pipeline: key.Pipeline, Object: key.Object().String()}
 	if r.keep(e) {
 		r.cfg.Logger.Warn("the bucket's listing contradicts HEAD", "pipeline", e.Pipeline, "object", e.Object, "what", what)
+	}
+}
+
+// unlistable names some of the objects that the store cannot list.
+func (r *run) unlistable(u *unit, ref event.Object, err error) {
+	if r.keep(Example{What: "the store cannot list it: remove it", Pipeline: u.Name, Object: ref.String()}) {
+		r.cfg.Logger.Warn("the store refuses every listing that has an object; the audit goes around it", "pipeline", u.Name, "object", ref.String(), "error", err)
 	}
 }
 

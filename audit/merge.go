@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,11 +24,13 @@ type merge struct {
 	nextRow  func() (ledger.Row, error, bool)
 	info     *bucket.Info // ahead
 	row      *ledger.Row  // ahead
+	refused  error        // the store cannot list the object ahead
 	begun    bool
 	stop     func()
 
-	infos []bucket.Info // of the key, until the next call of next
-	rows  []ledger.Row
+	infos      []bucket.Info // of the key, until the next call of next
+	rows       []ledger.Row
+	unlistable error // the store cannot list the key's object
 }
 
 func (p *Pass) merge(ctx context.Context, prefix, after string) *merge {
@@ -58,9 +61,10 @@ func (m *merge) next() (key string, ok bool, err error) {
 	default:
 		key = m.row.Key
 	}
-	m.infos, m.rows = m.infos[:0], m.rows[:0]
+	m.infos, m.rows, m.unlistable = m.infos[:0], m.rows[:0], nil
 	for m.info != nil && m.info.Key == key && err == nil {
 		m.infos = append(m.infos, *m.info)
+		m.unlistable = cmp.Or(m.unlistable, m.refused)
 		err = m.readInfo()
 	}
 	for m.row != nil && m.row.Key == key && err == nil {
@@ -72,7 +76,10 @@ func (m *merge) next() (key string, ok bool, err error) {
 
 func (m *merge) readInfo() error {
 	info, err, ok := m.nextInfo()
-	m.info = &info
+	m.info, m.refused = &info, nil
+	if isUnlistable(&info, err) {
+		m.refused, err = err, nil
+	}
 	if !ok {
 		m.info = nil
 	}
@@ -88,6 +95,12 @@ func (m *merge) readRow() error {
 	return err
 }
 
+// isUnlistable reports whether a listing names an object that the store cannot list, and
+// continues behind it.
+func isUnlistable(info *bucket.Info, err error) bool {
+	return info.Key != "" && errors.Is(err, bucket.ErrUnlistable)
+}
+
 // objects is the listing, as long as its keys rise.
 func (p *Pass) objects(ctx context.Context, prefix, after string) iter.Seq2[bucket.Info, error] {
 	listing := p.Truth.List(ctx, p.Pipeline.Bucket, prefix, after)
@@ -95,10 +108,11 @@ func (p *Pass) objects(ctx context.Context, prefix, after string) iter.Seq2[buck
 		last, version := after, ""
 		for info, err := range listing {
 			again := info.Key == last && (info.VersionID == version || !p.Pipeline.EachVersion)
-			if err == nil && (info.Key < last || again || !strings.HasPrefix(info.Key, prefix)) {
-				err = p.disorder(info.Key, last, prefix)
+			goesOn := err == nil || isUnlistable(&info, err)
+			if goesOn && (info.Key < last || again || !strings.HasPrefix(info.Key, prefix)) {
+				err, goesOn = p.disorder(info.Key, last, prefix), false
 			}
-			if !yield(info, err) || err != nil {
+			if !yield(info, err) || !goesOn {
 				return
 			}
 			last, version = info.Key, info.VersionID

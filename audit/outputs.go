@@ -87,7 +87,7 @@ func (w *walk) there(ctx context.Context, rows []ledger.Row) (map[string]bool, e
 	}
 	out, n := w.Pipeline.Output, 0
 	for info, err := range w.Objects.List(ctx, out.Bucket, out.Prefix, before(first)) {
-		if err != nil {
+		if err != nil && !isUnlistable(&info, err) {
 			return nil, err
 		}
 		if shown[info.Key] = true; info.Key >= last || n == maxBetween {
@@ -120,7 +120,7 @@ func (p *Pass) walkOutputs(ctx context.Context, prefix string, s *Span, commit f
 	}
 	young := p.Now().Add(-p.Settle)
 	for info, err := range p.Objects.List(ctx, p.Pipeline.Output.Bucket, prefix, s.Done()) {
-		if err != nil {
+		if err != nil && !isUnlistable(&info, err) {
 			return err
 		}
 		if !s.advance(info.Key) {
@@ -130,6 +130,8 @@ func (p *Pass) walkOutputs(ctx context.Context, prefix string, s *Span, commit f
 		switch {
 		case !ours:
 			w.counts.Foreign++
+		case err != nil:
+			w.unlistable(event.Object{Bucket: p.Pipeline.Output.Bucket, Key: info.Key}, err)
 		case info.ModTime.Before(young):
 			outputs = append(outputs, candidate{key: key})
 		}

@@ -66,6 +66,8 @@ type Pass struct {
 	Found func(key ledger.RowKey, what string, repaired bool)
 	// Contradiction, when set, is told of each object whose listing contradicts a HEAD.
 	Contradiction func(key ledger.RowKey, what string)
+	// Unlistable, when set, is told of each object or output that the store cannot list.
+	Unlistable func(ref event.Object, err error)
 }
 
 // chunk is how many keys are compared before what they showed is repaired.
@@ -89,7 +91,10 @@ func (p *Pass) Walk(ctx context.Context, prefix string, s *Span, commit func(*Co
 			return err
 		}
 		ok = ok && s.advance(key)
-		if ok {
+		switch {
+		case ok && m.unlistable != nil:
+			w.compareUnlistable(key, m.rows, m.unlistable)
+		case ok:
 			w.compare(m.infos, m.rows)
 		}
 		if ok && n%chunk != 0 {
@@ -159,6 +164,30 @@ func (w *walk) compare(infos []bucket.Info, rows []ledger.Row) {
 		return
 	}
 	w.consider(&row, Seen{}, now)
+}
+
+// compareUnlistable takes the rows of an object that the store cannot list: it is there, and
+// nothing else is known of it.
+func (w *walk) compareUnlistable(key string, rows []ledger.Row, err error) {
+	now := w.Now()
+	for i := range rows {
+		w.counts.count(&rows[i], now)
+	}
+	if w.matches(key) {
+		w.counts.Listed++
+		w.unlistable(event.Object{Bucket: w.Pipeline.Bucket, Key: key}, err)
+	}
+}
+
+// unlistable counts and names an object that the store cannot list, in the first pass.
+func (w *walk) unlistable(ref event.Object, err error) {
+	if w.Brake != nil {
+		return
+	}
+	w.counts.Unseen++
+	if w.Unlistable != nil {
+		w.Unlistable(ref, err)
+	}
 }
 
 func (w *walk) matches(key string) bool {

@@ -33,7 +33,7 @@ type Counts struct {
 	Failed     int64 `json:"failed"`      // rows that back off
 	Redriven   int64 `json:"redriven"`    // of these two
 	Unreadable int64 `json:"unreadable"`  // rows
-	Unseen     int64 `json:"unseen"`      // objects that the store does not let us look at
+	Unseen     int64 `json:"unseen"`      // objects that the store does not let us look at, or cannot list
 	Foreign    int64 `json:"foreign"`     // objects among the outputs that are not the pipeline's
 	// Contradicted counts objects that are listed while HEAD does not find them, or the reverse.
 	Contradicted int64 `json:"contradicted"`

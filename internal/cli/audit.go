@@ -161,8 +161,8 @@ func auditFailure(report *pawl.AuditReport, err error) error {
 	}
 	switch {
 	case total.Unseen > 0:
-		f.err = fmt.Errorf("%d objects could not be looked at: the store denies it, or refuses their names", total.Unseen)
-		f.hint = "give this process the right to read them (s3:GetObject), and audit again"
+		f.err = fmt.Errorf("%d objects could not be looked at: the store denies it, refuses their names, or cannot list them", total.Unseen)
+		f.hint = "give this process the right to read them (s3:GetObject), remove those that the store cannot list (the log names them), and audit again"
 	case f.code == exitFailed:
 		return nil
 	}

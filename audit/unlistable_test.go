@@ -1,0 +1,155 @@
+package audit_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/pawlhq/pawl/audit"
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/bucket/s3bucket"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/internal/servertest"
+	"github.com/pawlhq/pawl/ledger"
+)
+
+// unlistable is a store that can neither list nor read the objects whose keys begin with
+// "bad" or "o/bad".
+type unlistable struct {
+	bucket.Store
+	keyless bool // its errors name no object
+}
+
+func (u unlistable) bad(key string) bool {
+	return strings.HasPrefix(strings.TrimPrefix(key, "o/"), "bad")
+}
+
+func (u unlistable) List(ctx context.Context, name, prefix, startAfter string) iter.Seq2[bucket.Info, error] {
+	return func(yield func(bucket.Info, error) bool) {
+		for info, err := range u.Store.List(ctx, name, prefix, startAfter) {
+			if u.bad(info.Key) {
+				info, err = bucket.Info{Key: info.Key}, fmt.Errorf("%w: %s", bucket.ErrUnlistable, info.Key)
+				if u.keyless {
+					info.Key = ""
+				}
+			}
+			if !yield(info, err) || err != nil && u.keyless {
+				return
+			}
+		}
+	}
+}
+
+func (u unlistable) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {
+	if u.bad(ref.Key) {
+		return bucket.Info{}, bucket.ErrInvalid
+	}
+	return u.Store.Head(ctx, ref)
+}
+
+// unlistableAudit audits a store that hides bad objects, and returns the report and the log.
+func (w *world) unlistableAudit(t *testing.T, o audit.Options) (audit.Report, string, error) {
+	t.Helper()
+	var log bytes.Buffer
+	a, err := audit.New(audit.Config{
+		Ledger: w.ledger, Objects: unlistable{Store: w.Store}, Pipelines: []audit.Pipeline{w.pipeline}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Settle, o.Ranges = time.Hour, 1
+	r, err := a.Run(t.Context(), o)
+	return r, log.String(), err
+}
+
+// TestUnlistableObjects audits a bucket with objects that the store cannot list. They count
+// as unseen, are named, and are not removed. The losses of all other objects are found.
+func TestUnlistableObjects(t *testing.T) {
+	w := newWorld(t)
+	w.settled(t,
+		had("bad-known", event.Created, w.put(t, "bad-known", "a")),
+		had("gone", event.Created, ledger.Identity{ETag: "x"}),
+	)
+	for _, key := range []string{"a", "bad-new", "bad-unmatched.tmp", "z"} {
+		w.put(t, key, "a")
+	}
+	r, log, err := w.unlistableAudit(t, audit.Options{})
+	want := audit.Counts{Listed: 4, Rows: 2, Created: 2, Looked: 3, LostCreations: 2, Removable: 1, LostRemovals: 1, Repaired: 3, Unseen: 2}
+	if got := r.Total(); err != nil || got != want {
+		t.Errorf("%+v, %v, want %+v", got, err, want)
+	}
+	for _, key := range []string{"bad-known", "bad-new"} {
+		named := fmt.Sprintf("%+v", audit.Example{What: "the store cannot list it: remove it", Pipeline: "p", Object: "s3://photos/" + key})
+		if n := strings.Count(fmt.Sprintf("%+v", r.Examples), named); n != 1 || strings.Count(log, "object=s3://photos/"+key) != 1 {
+			t.Errorf("%s is an example %d times, want once, and once in the log:\n%+v\n%s", key, n, r.Examples, log)
+		}
+	}
+	if raised := w.settle(t); len(raised) != 3 || strings.Contains(fmt.Sprint(raised), "bad") {
+		t.Errorf("raised %q: want the losses of a, gone, and z", raised)
+	}
+	_, err = w.auditor(t).Run(t.Context(), audit.Options{Settle: time.Hour, Truth: unlistable{w.Store, true}, TruthName: "keyless"})
+	if !errors.Is(err, bucket.ErrUnlistable) {
+		t.Errorf("%v: want an error, because no key is known", err)
+	}
+}
+
+// TestUnlistableOnMinIO audits a bucket of MinIO with an object that it cannot list, which a
+// user makes by a header.
+func TestUnlistableOnMinIO(t *testing.T) {
+	srv := servertest.MinIO(t, servertest.Options{})
+	w := newWorld(t)
+	w.pipeline.Bucket = srv.NewBucket(t)
+	broken := s3.WithAPIOptions(smithyhttp.SetHeaderValue("X-Minio-Replication-Encrypted-Multipart", "1"))
+	for key, options := range map[string][]func(*s3.Options){"a": nil, "bad": {broken}, "z": nil} {
+		in := &s3.PutObjectInput{Bucket: &w.pipeline.Bucket, Key: &key, Body: strings.NewReader("hello")}
+		if _, err := srv.Client().PutObject(t.Context(), in, options...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	known, gone := had("bad", event.Created, ledger.Identity{ETag: "x"}), had("gone", event.Created, ledger.Identity{ETag: "x"})
+	known.Bucket, gone.Bucket = w.pipeline.Bucket, w.pipeline.Bucket
+	w.settled(t, known, gone)
+	objects, err := s3bucket.New(t.Context(), s3bucket.Config{
+		Endpoint: srv.Endpoint, Region: srv.Region, PathStyle: true, AccessKey: srv.AccessKey, SecretKey: srv.SecretKey,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := audit.New(audit.Config{Ledger: w.ledger, Objects: objects, Pipelines: []audit.Pipeline{w.pipeline}, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := a.Run(t.Context(), audit.Options{Settle: -time.Hour}) // a and z are new
+	if got := r.Total(); err != nil || got.Listed != 3 || got.Unseen != 1 || got.LostCreations != 2 || got.LostRemovals != 1 {
+		t.Errorf("%+v, %v: want the losses of a, gone, and z", got, err)
+	}
+	if raised := w.settle(t); len(raised) != 3 || strings.Contains(fmt.Sprint(raised), "/bad") {
+		t.Errorf("raised %q", raised)
+	}
+}
+
+// TestUnlistableOutputs audits outputs that the store cannot list.
+func TestUnlistableOutputs(t *testing.T) {
+	w := newWorld(t)
+	w.places("in/")
+	w.settled(t, had("in/bad-output", event.Created, w.put(t, "in/bad-output", "a")), had("in/none", event.Created, w.put(t, "in/none", "a")))
+	w.published(t, "o/bad-orphan.webp", "p", "in/bad-orphan")
+	w.published(t, "o/bad-output.webp", "p", "in/bad-output")
+	w.published(t, "o/orphan.webp", "p", "in/orphan")
+	r, log, err := w.unlistableAudit(t, audit.Options{Outputs: true})
+	if got := r.Total(); err != nil || got.Unseen != 2 || got.NoOutput != 1 || got.NoInput != 1 {
+		t.Errorf("%+v, %v: want 2 unseen outputs, one missing, and one without its object", got, err)
+	}
+	if strings.Count(log, "object=s3://out/o/bad-orphan.webp") != 1 {
+		t.Errorf("%s\nwant the output named once", log)
+	}
+}
