@@ -21,6 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/action/internal/actiontest"
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/worker"
@@ -62,6 +63,25 @@ func TestExitStatus(t *testing.T) {
 				t.Errorf("%v: permanent is %v", err, !tt.permanent)
 			}
 		})
+	}
+}
+
+// TestOutages: a status is an outage of what the command uses if five objects meet it,
+// unless it says that the input is wrong.
+func TestOutages(t *testing.T) {
+	for script, c := range map[string]struct {
+		cause string
+		want  int
+	}{
+		"exit 1":        {"exit status 1", 5},
+		"exit 75":       {"exit status 75", 5},
+		"kill -SEGV $$": {"signal: segmentation fault", 5},
+		"exit 65":       {"exit status 65", 0},
+	} {
+		err := shell(t, script, nil, nil).do(t.Context())
+		if got := actiontest.SharedBy(err, c.cause); err == nil || got != c.want {
+			t.Errorf("%s: %v: an outage after %d objects, want %d", script, err, got, c.want)
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"reflect"
 	"testing"
 	"time"
 
@@ -179,4 +180,17 @@ func (o once) Run(ctx context.Context, sink source.Sink) error {
 		<-done
 	}
 	return nil
+}
+
+// SharedBy returns how many objects must meet an error before it is an outage of the
+// receiver, or 0 if it is none however many do.
+func SharedBy(err error, cause string) (objects int) {
+	for ; err != nil; err = errors.Unwrap(err) {
+		for n := 1; n <= 10; n++ {
+			if reflect.DeepEqual(err, pawl.OutageIfShared(errors.Unwrap(err), cause, n)) {
+				return n
+			}
+		}
+	}
+	return 0
 }
