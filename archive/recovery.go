@@ -21,11 +21,12 @@ func (s *shard) stored(ctx context.Context) ([]Stored, error) {
 	var unchecked []listed
 	oldest := s.trimHorizon(s.retention)
 	for info, err := range s.Store.List(ctx, s.Bucket, s.Prefix, "") {
-		if err != nil {
+		n, keyErr := ParseKey(s.Prefix, info.Key)
+		others := keyErr != nil || n.Shard != s.ID
+		if err != nil && !(others && isUnlistable(info, err)) {
 			return nil, err
 		}
-		n, err := ParseKey(s.Prefix, info.Key)
-		if err != nil || n.Shard != s.ID {
+		if others {
 			continue
 		}
 		if n.Minute.Before(oldest) && info.Size > s.voidLimit(n.Format) {

@@ -19,7 +19,7 @@ type shard struct {
 	fromBegin bool      // the shard's first entry is the archive's
 	// parentsEnd is the latest moment at which a parent was known to be open. Zero: unknown.
 	parentsEnd time.Time
-	unknown    error // the bucket holds an object that the register does not know
+	unknown    error // the bucket holds an object that the register does not know, or perhaps does not know
 
 	cell     cell.Cell
 	version  string
@@ -50,7 +50,10 @@ func (a *Archive) Drive(ctx context.Context, c Claim, all []Shard, id string, to
 
 // drive stores a shard that was taken over and compared with a listing.
 func (s *shard) drive(ctx context.Context) error {
-	err := s.unknown
+	if s.unknown != nil {
+		return s.unknown
+	}
+	var err error
 	for err == nil && s.progress.State != Finished {
 		err = s.step(ctx)
 	}

@@ -33,8 +33,8 @@ func (a *Archive) take(ctx context.Context, c Claim, all []Shard, id string, tok
 }
 
 // compare lists the bucket once for shards that were taken over together. A shard of
-// which an object is stored that its register does not know must not be stored further:
-// compare sets its field unknown.
+// which an object is stored that its register does not know, or perhaps does not know,
+// must not be stored further: compare sets its field unknown.
 func (a *Archive) compare(ctx context.Context, taken []*shard) error {
 	waiting, after := map[string]*shard{}, ""
 	for _, s := range taken {
@@ -50,19 +50,19 @@ func (a *Archive) compare(ctx context.Context, taken []*shard) error {
 		return nil
 	}
 	for info, err := range a.Store.List(ctx, a.Bucket, a.Prefix, after) {
-		if err != nil {
+		if err != nil && !isUnlistable(info, err) {
 			return err
 		}
 		if info.Key > a.Prefix+":" { // behind all minutes
 			return nil
 		}
-		n, err := ParseKey(a.Prefix, info.Key)
+		n, keyErr := ParseKey(a.Prefix, info.Key)
 		s := waiting[n.Shard]
-		if err != nil || s == nil || s.knows(n, info.Key) {
+		if keyErr != nil || s == nil || s.knows(n, info.Key) {
 			continue
 		}
-		if s.unknown, err = s.refuse(ctx, info.Key); err != nil {
-			return err
+		if s.unknown = err; err == nil {
+			s.unknown = s.refuse(ctx, info.Key)
 		}
 		if s.unknown != nil {
 			delete(waiting, n.Shard)
@@ -72,6 +72,12 @@ func (a *Archive) compare(ctx context.Context, taken []*shard) error {
 		}
 	}
 	return nil
+}
+
+// isUnlistable reports whether a listing names an object that the store cannot list, and
+// continues behind it.
+func isUnlistable(info bucket.Info, err error) bool {
+	return info.Key != "" && errors.Is(err, bucket.ErrUnlistable)
 }
 
 // listFrom returns the key behind which a listing shows all objects that the register may
@@ -100,17 +106,18 @@ func (s *shard) knows(n Name, key string) bool {
 }
 
 // refuse returns the error for an object that the register does not know, unless the
-// object is a void or another program's.
-func (s *shard) refuse(ctx context.Context, key string) (unknown, err error) {
-	info, err := s.head(ctx, key)
+// object is a void or another program's. It sends one HEAD request: other shards wait for
+// the answer.
+func (s *shard) refuse(ctx context.Context, key string) error {
+	info, err := s.Store.Head(ctx, s.object(key))
 	switch {
 	case errors.Is(err, bucket.ErrNotFound):
-		return nil, nil
+		return nil
 	case err != nil:
-		return nil, err
+		return fmt.Errorf("the register of the shard %s does not know %s, and a look at it failed: %w", s.ID, s.object(key), err)
 	case voided(info) || info.Metadata[metaArchive] != s.claim.ID:
-		return nil, nil
+		return nil
 	}
 	return fmt.Errorf("%w: %s is stored, and the register of the shard %s does not know it: the ledger was restored from an earlier moment, or the register was lost: "+
-		"stop all workers, run \"pawl archive recover %s\", and start them again", ErrLostRegisters, s.object(key), s.ID, s.Name), nil
+		"stop all workers, run \"pawl archive recover %s\", and start them again", ErrLostRegisters, s.object(key), s.ID, s.Name)
 }

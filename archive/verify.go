@@ -144,7 +144,7 @@ func (v *verifier) list(ctx context.Context) error {
 	}
 	for info, err := range v.Store.List(ctx, v.Bucket, v.Prefix, startAfter) {
 		switch {
-		case err != nil:
+		case err != nil && !isUnlistable(info, err):
 			return err
 		case strings.HasPrefix(info.Key, v.Prefix+reserved):
 			continue
@@ -154,7 +154,14 @@ func (v *verifier) list(ctx context.Context) error {
 		if v.Seen != nil {
 			v.Seen(info.Key)
 		}
-		if err := v.see(ctx, info); err != nil {
+		if err == nil {
+			err = v.see(ctx, info)
+		} else {
+			n, _ := ParseKey(v.Prefix, info.Key)
+			delete(v.pending, info.Key)
+			err = v.unreadable(ctx, n.Shard, info.Key, err)
+		}
+		if err != nil {
 			return err
 		}
 	}

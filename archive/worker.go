@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/lock"
 )
 
@@ -336,7 +337,7 @@ func (w *worker) ended(id string, err, cause error) {
 	case cause != nil || errors.Is(err, ErrStale) || errors.Is(err, ErrParent):
 		return
 	}
-	if !errors.Is(err, ErrLostRegisters) { // no worker can store it
+	if !errors.Is(err, ErrLostRegisters) && !errors.Is(err, bucket.ErrUnlistable) { // else no worker can store it
 		w.health.fail(w.Now(), w.lease())
 	}
 	r := w.rests[id]
