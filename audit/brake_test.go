@@ -1,6 +1,7 @@
 package audit_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"iter"
@@ -151,6 +152,55 @@ func (v *vanishing) List(ctx context.Context, name, prefix, startAfter string) i
 				return
 			}
 		}
+	}
+}
+
+// halfEmptied is a bucket that loses all objects from the key "1000" on after it was listed once.
+type halfEmptied struct {
+	bucket.Store
+	lists atomic.Int64
+}
+
+func (h *halfEmptied) gone(key string) bool { return h.lists.Load() > 1 && key >= "1000" }
+
+func (h *halfEmptied) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {
+	if h.gone(ref.Key) {
+		return bucket.Info{}, bucket.ErrNotFound
+	}
+	return h.Store.Head(ctx, ref)
+}
+
+func (h *halfEmptied) List(ctx context.Context, name, prefix, startAfter string) iter.Seq2[bucket.Info, error] {
+	h.lists.Add(1)
+	return func(yield func(bucket.Info, error) bool) {
+		for info, err := range h.Store.List(ctx, name, prefix, startAfter) {
+			if h.gone(info.Key) || !yield(info, err) {
+				return
+			}
+		}
+	}
+}
+
+// TestBrakeTellsBothNumbers empties the bucket during the second pass, which has raised some
+// removals before: the log says how many were raised, and how many withheld.
+func TestBrakeTellsBothNumbers(t *testing.T) {
+	w := converged(t, 2000)
+	for i := range 75 {
+		w.remove(t, fmt.Sprintf("%04d", i))
+		w.remove(t, fmt.Sprintf("%04d", 1000+i))
+	}
+	a, err := audit.New(audit.Config{Ledger: w.ledger, Objects: &halfEmptied{Store: w.Store}, Pipelines: []audit.Pipeline{w.pipeline}, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := a.Run(t.Context(), audit.Options{Settle: time.Hour, Ranges: 1})
+	if total := r.Total(); err != nil || total.LostRemovals != 75 || total.Withheld != 1000 {
+		t.Errorf("%+v, %v: want 75 removals raised and 1000 withheld", total, err)
+	}
+	var log bytes.Buffer
+	r.Log(slog.New(slog.NewTextHandler(&log, nil)))
+	if !strings.Contains(log.String(), "raised 75 removals and withheld 1000") {
+		t.Errorf("%s\nwant both numbers", &log)
 	}
 }
 

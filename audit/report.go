@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -147,7 +148,8 @@ func (r *Report) Log(to *slog.Logger) {
 		level, message = slog.LevelWarn, "an audit has found what notifications lost, and repairs it"
 	}
 	if total.Withheld > 0 {
-		level, message = slog.LevelError, "an audit raised no removals, because too many objects are missing from the bucket: check the endpoint and the bucket; if the removals are right, run pawl audit --allow-removals"
+		level, message = slog.LevelError, fmt.Sprintf("an audit raised %d removals and withheld %d, because too many objects are missing from the bucket: check the endpoint and the bucket; if the removals are right, run pawl audit --allow-removals",
+			total.LostRemovals+total.NoInput, total.Withheld)
 	}
 	to.Log(context.Background(), level, message, "listed", total.Listed, "rows", total.Rows,
 		"lost_creations", total.LostCreations, "lost_overwrites", total.LostOverwrites, "lost_removals", total.LostRemovals,

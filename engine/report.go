@@ -55,7 +55,7 @@ const (
 	LossRepaired                                  // and had the object looked at again
 	Audited                                       // an audit of this process ended. N: the losses. Took: the audit
 	LastAudit                                     // the last one over this ledger, by whomever, ended so long ago. Took: how long
-	RemovalsWithheld                              // an audit raised no removals in a pipeline, because they were too many. N: how many. It has no object
+	RemovalsWithheld                              // an audit withheld removals in a pipeline, because they were too many. N: how many. It has no object
 )
 
 // verdictFacts are the facts of the verdicts.
