@@ -13,11 +13,12 @@ import (
 // stored once, and what it has stored is not stored again. Troubles go on meanwhile.
 func TestAdoptedWorlds(t *testing.T) {
 	lost, kept := 0, 0
-	for seed := *firstSeed; seed < *firstSeed+min(*histories, 1000000)/4; seed++ {
+	for seed, n := *firstSeed, uint64(0); n < min(*histories, 1000000)/4; seed++ {
 		w := newWorld(tape.New(seed), nil)
 		if p := &w.plan; p.outage || p.loses || p.second || p.restores || p.misses || p.unseen || p.fromTime || p.malformed {
 			continue
 		}
+		n++
 		w.work = (*thread).published
 		w.after(90*time.Minute, w.endPublished)
 		w.after(130*time.Minute, w.goOnBehind)
@@ -34,7 +35,7 @@ func TestAdoptedWorlds(t *testing.T) {
 		}
 	}
 	t.Logf("the published program had stored %d records, and lost %d that the archive has stored", kept, lost)
-	if *histories >= played && (lost == 0 || kept == 0) {
+	if *histories >= 2000 && (lost == 0 || kept == 0) { // fewer may show nothing
 		t.Error("the worlds are too kind")
 	}
 }

@@ -40,11 +40,14 @@ func (s *scope) steps(o options) []step {
 // browserDir is the module that tests the demo's page in Chromium.
 const browserDir = "internal/demo/browser"
 
-const lockPackage = "github.com/pawlhq/pawl/lock"
+const (
+	lockPackage    = "github.com/pawlhq/pawl/lock"
+	archivePackage = "github.com/pawlhq/pawl/archive"
+)
 
 // testSteps are the calls of go test. The race detector would make simulated
 // worlds ten times as slow, and they have one thread each: they are played
-// without it, those of package lock in a call of their own.
+// without it, those of the packages lock and archive in a call of their own.
 func (s *scope) testSteps(o options) []step {
 	var watched, worlds, mutants []string
 	for _, p := range slowestFirst(s.packages) {
@@ -69,7 +72,7 @@ func (s *scope) testSteps(o options) []step {
 		add("go test -race", watched, slices.Concat([]string{"-race"}, overlap(), o.args)...)
 		add("go test, the worlds", worlds, o.args...)
 		if slices.Contains(watched, lockPackage) && !o.narrow() {
-			add("go test, lock's worlds", []string{lockPackage}, append([]string{"-run", "^TestWorlds$"}, o.args...)...)
+			add("go test, the worlds of lock and archive", []string{lockPackage, archivePackage}, append([]string{"-run", "^Test(Adopted)?Worlds$"}, o.args...)...)
 		}
 	}
 	if slices.Contains(s.packages, "github.com/pawlhq/pawl/internal/demo") {
