@@ -113,7 +113,7 @@ func (e *Engine) finished(in *Finished) {
 	}
 	en.finish, en.renew = in, false
 	e.give(en)
-	e.noteReceiver(in)
+	e.noteReceiver(in, en.began)
 	e.route(en)
 }
 

@@ -21,6 +21,7 @@ type outage struct {
 	since   time.Time                  // when the outage began; zero: there is none
 	probeAt time.Time                  // when the next attempt may begin
 	probes  int                        // failed attempts since the outage began
+	ended   time.Time                  // when the last outage ended
 }
 
 func (o *outage) active() bool { return !o.since.IsZero() }
@@ -34,17 +35,22 @@ func (l *lane) open(now time.Time) bool {
 // noteReceiver learns from the end of an attempt whether the receiver of its
 // pipeline works. Failures in an outage are not counted until it has lasted for
 // Config.Outage. Otherwise two objects that always fail could keep it up forever.
-func (e *Engine) noteReceiver(in *Finished) {
+// An attempt that began before an outage ended met that outage, and begins no other.
+func (e *Engine) noteReceiver(in *Finished, began time.Time) {
 	l := e.lane(in.Key)
 	o := &l.outage
 	switch {
 	case in.Result == Completed && in.Acted:
 		if o.active() {
 			e.emit(Report{What: ReceiverUp, Key: ledger.RowKey{Pipeline: in.Key.Pipeline}, Took: e.now.Sub(o.since)})
+			o.ended = e.now
 		}
-		*o = outage{}
+		*o = outage{ended: o.ended}
 		return
 	case in.Result != Failed || in.Shared.Objects == 0:
+		return
+	case !o.active() && began.Before(o.ended):
+		in.Failure.Uncounted = true
 		return
 	case !o.active():
 		if !o.meets(in) {
