@@ -131,16 +131,21 @@ func TestPageIsClosed(t *testing.T) {
 	}
 	p.is(`typeof window.hacked`, "undefined")
 
-	// A page among the files runs no script of its own, and is of no origin.
+	// A page among the files is saved and not shown. If it were shown, it would run no script
+	// and be of no origin.
 	evil := filepath.Join(t.TempDir(), "evil.html")
 	if err := os.WriteFile(evil, []byte(`<title>harmless</title><script>document.title = "hacked"</script>`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	p.do(chromedp.SetUploadFiles(chromedp.CSS("#pick"), []string{evil}))
 	p.await(`document.querySelector("#new li a")`)
-	p.do(chromedp.Navigate(p.evaluate(`document.querySelector("#new li a").href`)))
-	p.is(`document.title`, "harmless")
-	p.is(`self.origin`, "null")
+	link := p.evaluate(`document.querySelector("#new li a").href`)
+	for header, want := range map[string]string{"Content-Disposition": "attachment", "Content-Security-Policy": "sandbox"} {
+		p.is(fmt.Sprintf(`fetch(%q).then((answer) => answer.headers.get(%q))`, link, header), want)
+	}
+	if err := chromedp.Do(p.ctx, chromedp.Navigate(link)); err == nil || !strings.Contains(err.Error(), "ERR_ABORTED") {
+		t.Errorf("the browser shows a page among the files: %v", err)
+	}
 
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "text/html") }))
 	t.Cleanup(other.Close)
