@@ -22,6 +22,7 @@ var layers = map[string][]string{
 	// What a conditional write and an event are, and a row, a bucket and a source.
 	"cell":   {},
 	"event":  {},
+	"store":  {},
 	"ledger": {"cell", "event"},
 	"bucket": {"cell", "event"},
 	"source": {"event"},
@@ -41,6 +42,7 @@ var layers = map[string][]string{
 	"ledger/memledger":      {"ledger"},
 	"ledger/pgledger":       {"internal/rowjson", "ledger"},
 	"ledger/sqliteledger":   {"event", "internal/rowjson", "ledger"},
+	"store/memory":          {"store"},
 	"bucket/membucket":      {"bucket", "event"},
 	"bucket/s3bucket":       {"bucket", "event"},
 	"source/replaysource":   {"event", "source"},
@@ -113,6 +115,7 @@ var layers = map[string][]string{
 var modules = map[string][]string{
 	"github.com/go-json-experiment/json":           {"action/loadaction", "archive", "archive/encode", "audit/inventory", "event", "files/filesapi", "files/pgindex", "files/sqliteindex", "ledger", "lock", "source/replaysource"}, // strict: case, duplicate names
 	"github.com/cenkalti/backoff/v5":               {"archive/kinesisstream", "files/filesapi", "internal/demo", "ledger", "ledger/sqliteledger", "source/sqssource"},
+	"github.com/tidwall/btree":                     {"store/memory"},
 	"github.com/hashicorp/golang-lru/v2":           {"engine", "files/filesapi"},
 	"golang.org/x/sync":                            {"audit", "files/s3objects", "internal/cli", "internal/demo", "internal/rowjson", "source/replaysource", "source/sqssource"},
 	"zombiezen.com/go/sqlite":                      {"files/sqliteindex", "ledger/sqliteledger"},

@@ -1,0 +1,57 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// Errors of stores. An error that matches none of them is treated as ErrUnclear.
+var (
+	// ErrUnclear: the change may have landed, may land later, or may never land. Load the
+	// record and compare: the change's own nonce shows that it landed.
+	ErrUnclear = errors.New("the store gave no clear answer")
+	// ErrThrottled: the change certainly did not land, and may be sent again later.
+	ErrThrottled = errors.New("the store has too much to do")
+	// ErrRejected: the change never lands. Sending it again would fail forever.
+	ErrRejected = errors.New("the store cannot keep this record")
+	// ErrUnusable: the store cannot be opened, or used any longer, as it is: read-only,
+	// locked, damaged, of another format, or gone. No retry helps. The wrapping error
+	// says what is wrong and what to do. Changes under way may have landed.
+	ErrUnusable = errors.New("store unusable")
+)
+
+// Check returns an error that matches [ErrRejected] for a change that no driver accepts:
+// one whose names or body exceed the traits, or whose body is not UTF-8 or has a NUL.
+func (t *Traits) Check(c *Change) error {
+	if c.Key.Space == "" || c.Key.Name == "" {
+		return fmt.Errorf("%w: its space or its name is empty", ErrRejected)
+	}
+	if n := len(c.Key.Space) + len(c.Key.Name); n > t.Name {
+		return fmt.Errorf("%w: its name has %d bytes, and at most %d are allowed", ErrRejected, n, t.Name)
+	}
+	if c.Next == nil {
+		return nil
+	}
+	if c.Next.Key != c.Key || c.Next.Nonce.IsZero() || c.Next.Nonce == c.Expect {
+		return fmt.Errorf("%w: the next record of %q must have the same key and a fresh nonce", ErrRejected, c.Key.Name)
+	}
+	if n := len(c.Next.Body); n > t.Body {
+		return fmt.Errorf("%w: its body has %d bytes, and at most %d are allowed", ErrRejected, n, t.Body)
+	}
+	if strings.IndexByte(c.Next.Body, 0) >= 0 || !utf8.ValidString(c.Next.Body) {
+		return fmt.Errorf("%w: its body has a NUL byte, or is not UTF-8", ErrRejected)
+	}
+	return nil
+}
+
+// CheckAll returns the first error of [Traits.Check]. An Apply is rejected as a whole.
+func (t *Traits) CheckAll(changes []Change) error {
+	for i := range changes {
+		if err := t.Check(&changes[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
