@@ -92,6 +92,7 @@ var layers = map[string][]string{
 	"archive/archivetest":           {"archive"},
 	"bucket/buckettest":             {"bucket", "event", "internal/registertest"},
 	"ledger/ledgertest":             {"event", "internal/registertest", "ledger"},
+	"store/storetest":               {"internal/registertest", "store"},
 	"source/sourcetest":             {"source"},
 	"internal/sim/mutants":          {"internal/sim"},
 	"internal/sim/mutants/play":     {"internal/sim"},
@@ -153,7 +154,7 @@ var modules = map[string][]string{
 	"github.com/johannesboyne/gofakes3": {"internal/demo", "internal/fakes3"},                    // the demo's object store
 	"github.com/anishathalye/porcupine": {"internal/registertest"},                               // is it linearizable?
 	"github.com/google/go-cmp":          {"archive/archivetest", "bucket/buckettest", "files/indextest", "ledger/ledgertest"},
-	"pgregory.net/rapid":                {"ledger/ledgertest"},
+	"pgregory.net/rapid":                {"ledger/ledgertest", "store/storetest"},
 }
 
 // testModules are used by _test.go files and by nothing else.

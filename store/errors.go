@@ -46,8 +46,12 @@ func (t *Traits) Check(c *Change) error {
 	return nil
 }
 
-// CheckAll returns the first error of [Traits.Check]. An Apply is rejected as a whole.
+// CheckAll checks the changes of an Apply, which is rejected as a whole: it returns the
+// first error of [Traits.Check], or one for more changes than [Traits] allow.
 func (t *Traits) CheckAll(changes []Change) error {
+	if n := len(changes); n > t.Apply {
+		return fmt.Errorf("%w: %d changes at once, and at most %d are allowed", ErrRejected, n, t.Apply)
+	}
 	for i := range changes {
 		if err := t.Check(&changes[i]); err != nil {
 			return err

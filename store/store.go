@@ -30,7 +30,7 @@ func (n Nonce) IsZero() bool { return n == Nonce{} }
 type Record struct {
 	Key
 	Nonce Nonce     // never zero
-	Due   time.Time // whole milliseconds; the zero time: never due
+	Due   time.Time // the zero time: never due. A store keeps whole milliseconds, in UTC
 	Body  string    // UTF-8 without NUL, at most Traits.Body bytes
 }
 
@@ -126,8 +126,8 @@ type Traits struct {
 	// Volatile: the store may forget when its process ends. A message must not be
 	// acknowledged because of what it answered.
 	Volatile bool
-	// Partial: an Outcome of Swap may have an Err of its own. Otherwise an answer is an
-	// answer to all changes of the batch.
+	// Partial: an Outcome of Swap may have an Err other than ErrRejected. Otherwise an
+	// answer is an answer to all changes of the batch.
 	Partial bool
 	// DueLag and ScanLag are how old the state can be that Due and Scan show.
 	DueLag, ScanLag time.Duration

@@ -7,6 +7,7 @@ import (
 	"context"
 	"iter"
 	"sync"
+	"time"
 
 	"github.com/tidwall/btree"
 
@@ -111,6 +112,9 @@ func (s *Store) write(c *store.Change) {
 		return
 	}
 	next := *c.Next
+	if !next.Due.IsZero() {
+		next.Due = time.UnixMilli(next.Due.UnixMilli()).UTC()
+	}
 	s.byName.Set(&next)
 	if !next.Due.IsZero() {
 		s.byDue.Set(&next)

@@ -1,0 +1,187 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/pawlhq/pawl/store"
+)
+
+// ErrLost is the error that [Faulty] returns in place of an answer.
+var ErrLost = fmt.Errorf("storetest: the answer was lost: %w", store.ErrUnclear)
+
+// errThrottled is the error of [Throttled].
+var errThrottled = fmt.Errorf("storetest: %w", store.ErrThrottled)
+
+// Fault is what happens to one call of Swap or Apply.
+type Fault uint8
+
+// The faults. The call returns ErrLost, except with None, Half, and Throttled.
+const (
+	None      Fault = iota
+	Lost            // made; only the answer is lost
+	Unsent          // never made
+	Torn            // the first half of a Swap is made; an Apply is made
+	Late            // made after the next Load: the caller reads too early
+	Later           // made after the next Swap or Apply: behind a repetition
+	Half            // made; the outcomes of the second half of a Swap, or all of an Apply, are ErrLost
+	Throttled       // never made; the error is store.ErrThrottled
+)
+
+// Faults lists every fault.
+var Faults = []Fault{None, Lost, Unsent, Torn, Late, Later, Half, Throttled}
+
+// String returns the fault's name.
+func (f Fault) String() string {
+	return [...]string{"none", "lost", "unsent", "torn", "late", "later", "half", "throttled"}[f]
+}
+
+// Faulty is a store that loses answers by a plan, as a network does: after a timeout, the
+// client does not know whether its change landed or will land later. It is safe for
+// concurrent use.
+type Faulty struct {
+	store.Store
+
+	mu      sync.Mutex
+	plan    func(call int) Fault
+	calls   int
+	blind   int
+	pending []pending
+}
+
+// pending is a call that is made later.
+type pending struct {
+	fault   Fault
+	call    call
+	changes []store.Change
+}
+
+// call is Swap or Apply of the store.
+type call func(context.Context, []store.Change) ([]store.Outcome, error)
+
+// NewFaulty wraps a store. It asks plan for the fault of each Swap and Apply, by their
+// number from 0. Calls of plan do not overlap.
+func NewFaulty(s store.Store, plan func(call int) Fault) *Faulty {
+	return &Faulty{Store: s, plan: plan}
+}
+
+// Blind makes the next n Loads fail with ErrLost.
+func (f *Faulty) Blind(n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.blind = n
+}
+
+// Calls returns how often Swap and Apply were called.
+func (f *Faulty) Calls() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.calls
+}
+
+// Traits are the store's, with Partial.
+func (f *Faulty) Traits() store.Traits {
+	t := f.Store.Traits()
+	t.Partial = true
+	return t
+}
+
+// Swap is the store's Swap under the fault of the plan.
+func (f *Faulty) Swap(ctx context.Context, changes []store.Change) ([]store.Outcome, error) {
+	return f.write(ctx, f.Store.Swap, changes, (len(changes)+1)/2, len(changes)/2)
+}
+
+// Apply is the store's Apply under the fault of the plan.
+func (f *Faulty) Apply(ctx context.Context, changes []store.Change) ([]store.Outcome, error) {
+	return f.write(ctx, f.Store.Apply, changes, len(changes), 0)
+}
+
+// write makes a call. Torn cuts it after torn changes, and Half after half outcomes.
+func (f *Faulty) write(ctx context.Context, do call, changes []store.Change, torn, half int) ([]store.Outcome, error) {
+	f.mu.Lock()
+	fault := f.plan(f.calls)
+	f.calls++
+	f.mu.Unlock()
+	land := f.take(Later)
+	out, err := f.inject(ctx, fault, do, changes, torn, half)
+	return out, errors.Join(err, f.land(ctx, land))
+}
+
+func (f *Faulty) inject(ctx context.Context, fault Fault, do call, changes []store.Change, torn, half int) ([]store.Outcome, error) {
+	switch fault {
+	case None:
+		return do(ctx, changes)
+	case Throttled:
+		return nil, errThrottled
+	case Torn:
+		changes = changes[:torn]
+		fallthrough
+	case Lost:
+		if _, err := do(ctx, changes); err != nil {
+			return nil, err
+		}
+	case Half:
+		out, err := do(ctx, changes)
+		for i := half; i < len(out); i++ {
+			out[i] = store.Outcome{Err: ErrLost}
+		}
+		return out, err
+	case Late, Later:
+		f.mu.Lock()
+		f.pending = append(f.pending, pending{fault, do, keep(changes)})
+		f.mu.Unlock()
+	}
+	return nil, ErrLost
+}
+
+// Load is the store's. Late changes are made after it.
+func (f *Faulty) Load(ctx context.Context, keys []store.Key) ([]store.Record, error) {
+	f.mu.Lock()
+	blind := f.blind > 0
+	if blind {
+		f.blind--
+	}
+	f.mu.Unlock()
+	if blind {
+		return nil, ErrLost
+	}
+	records, err := f.Store.Load(ctx, keys)
+	return records, errors.Join(err, f.land(ctx, f.take(Late)))
+}
+
+// take removes and returns the pending calls of a fault.
+func (f *Faulty) take(fault Fault) (land []pending) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.pending = slices.DeleteFunc(f.pending, func(p pending) bool {
+		if p.fault == fault {
+			land = append(land, p)
+		}
+		return p.fault == fault
+	})
+	return land
+}
+
+func (f *Faulty) land(ctx context.Context, land []pending) error {
+	for _, p := range land {
+		if _, err := p.call(ctx, p.changes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keep copies changes that land after the caller may reuse its records.
+func keep(changes []store.Change) []store.Change {
+	kept := slices.Clone(changes)
+	for i := range kept {
+		if r := kept[i].Next; r != nil {
+			c := *r
+			kept[i].Next = &c
+		}
+	}
+	return kept
+}
