@@ -80,5 +80,5 @@ type test struct {
 }
 
 func shared(f *fixture) bool       { return f.harness.Shared }
-func transactions(f *fixture) bool { return f.traits.Transactions }
+func transactions(f *fixture) bool { return f.traits.Transactions && f.harness.Within != nil }
 func applies(f *fixture) bool      { return f.traits.Apply > 1 }
