@@ -1,0 +1,188 @@
+package postgres
+
+import (
+	"context"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawlhq/pawl/store"
+)
+
+// tries is how often changes are sent that ended in a deadlock, or that the current
+// records no longer refuse.
+const tries = 5
+
+// Swap sends the batch in one round trip and one transaction, with one statement for
+// each kind of change. Only refused changes cost another round trip.
+func (s *Store) Swap(ctx context.Context, changes []store.Change) ([]store.Outcome, error) {
+	out := make([]store.Outcome, len(changes))
+	open := make([]int, 0, len(changes))
+	for i := range changes {
+		if out[i].Err = traits.Check(&changes[i]); out[i].Err == nil {
+			open = append(open, i)
+		}
+	}
+	for n := 0; n < tries && len(open) > 0; n++ {
+		err := s.send(ctx, "swap", changes, open, out, s.swap)
+		if err != nil && n == 0 {
+			return nil, err
+		}
+		if err == nil {
+			open, err = s.refuse(ctx, changes, refusedOf(open, out), out)
+		}
+		if err != nil {
+			return nil, as(store.ErrUnclear, err) // other changes may have landed
+		}
+	}
+	return out, nil
+}
+
+// Apply sends the changes as Swap does, and commits in a second round trip if all of
+// them have landed.
+func (s *Store) Apply(ctx context.Context, changes []store.Change) ([]store.Outcome, error) {
+	if err := traits.CheckAll(changes); err != nil {
+		return nil, err
+	}
+	out := make([]store.Outcome, len(changes))
+	all := make([]int, len(changes))
+	for i := range all {
+		all[i] = i
+	}
+	for n := 0; n < tries && len(all) > 0; n++ {
+		if err := s.send(ctx, "apply", changes, all, out, s.apply); err != nil {
+			return nil, err
+		}
+		refused := refusedOf(all, out)
+		if len(refused) == 0 {
+			break
+		}
+		clear(out) // rolled back
+		again, err := s.refuse(ctx, changes, refused, out)
+		if err != nil {
+			return nil, as(store.ErrThrottled, err)
+		}
+		if len(again) < len(refused) {
+			for _, i := range again {
+				out[i] = store.Outcome{}
+			}
+			break
+		}
+	}
+	return out, nil
+}
+
+func refusedOf(sent []int, out []store.Outcome) (refused []int) {
+	for _, i := range sent {
+		if !out[i].Applied {
+			refused = append(refused, i)
+		}
+	}
+	return refused
+}
+
+// send has one transaction write the chosen changes and mark those that were applied.
+func (s *Store) send(ctx context.Context, what string, changes []store.Change, chosen []int, out []store.Outcome,
+	transact func(ctx context.Context, q *pgx.Batch, landed func() bool) error,
+) (err error) {
+	// All transactions write in one order, or they would wait for each other.
+	slices.SortFunc(chosen, func(i, j int) int { return changes[i].Key.Compare(changes[j].Key) })
+	for range tries {
+		for _, i := range chosen {
+			out[i] = store.Outcome{}
+		}
+		err = s.call(ctx, what, func(ctx context.Context) error {
+			return transact(ctx, s.queue(changes, chosen, out), func() bool { return len(refusedOf(chosen, out)) == 0 })
+		})
+		if codeOf(err) != deadlock {
+			break
+		}
+	}
+	return err
+}
+
+// swap is a transaction that commits what has landed, in one round trip.
+func (s *Store) swap(ctx context.Context, q *pgx.Batch, _ func() bool) error {
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return unsent{err}
+	}
+	defer conn.Release() // it closes a connection whose transaction is still open
+	q.Queue("COMMIT")
+	return conn.SendBatch(ctx, q).Close()
+}
+
+// apply is a transaction that commits if everything has landed.
+func (s *Store) apply(ctx context.Context, q *pgx.Batch, landed func() bool) error {
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return unsent{err}
+	}
+	defer conn.Release()
+	if err := conn.SendBatch(ctx, q).Close(); err != nil {
+		return unsent{err} // the COMMIT was not sent
+	}
+	if !landed() {
+		_, _ = conn.Exec(ctx, "ROLLBACK") // if it fails, the connection is closed
+		return nil
+	}
+	_, err = conn.Exec(ctx, "COMMIT")
+	return err
+}
+
+// queue returns the statements of the chosen changes, which mark those that they apply.
+func (s *Store) queue(changes []store.Change, chosen []int, out []store.Outcome) *pgx.Batch {
+	var insert, update, remove columnsOf
+	for _, i := range chosen {
+		c := &changes[i]
+		switch {
+		case c.Next == nil:
+			remove.add(c, i)
+		case c.Expect.IsZero():
+			insert.add(c, i)
+		default:
+			update.add(c, i)
+		}
+	}
+	q := &pgx.Batch{}
+	q.Queue(beginSQL)
+	q.Queue(settingsSQL)
+	if len(insert.which) > 0 {
+		q.Queue(s.sql.insert, insert.spaces, insert.names, insert.nonces, insert.dues, insert.bodies).Query(insert.byKey(out))
+	}
+	if len(update.which) > 0 {
+		q.Queue(s.sql.update, update.spaces, update.names, update.nonces, update.dues, update.bodies, update.expects).Query(update.byPlace(out))
+	}
+	if len(remove.which) > 0 {
+		q.Queue(s.sql.remove, remove.spaces, remove.names, remove.expects).Query(remove.byPlace(out))
+	}
+	return q
+}
+
+// refuse fills in the records that refused changes, and returns the changes that these
+// records do not refuse: they have changed since.
+func (s *Store) refuse(ctx context.Context, changes []store.Change, refused []int, out []store.Outcome) (again []int, err error) {
+	if len(refused) == 0 {
+		return nil, nil
+	}
+	keys := make([]store.Key, len(refused))
+	for n, i := range refused {
+		keys[n] = changes[i].Key
+	}
+	found, err := s.Load(ctx, keys)
+	if err != nil {
+		return nil, err
+	}
+	current := make(map[store.Key]*store.Record, len(found))
+	for i := range found {
+		current[found[i].Key] = &found[i]
+	}
+	for _, i := range refused {
+		c, now := &changes[i], current[changes[i].Key]
+		out[i].Refused, out[i].Current = true, now
+		if now == nil && c.Expect.IsZero() && c.Next != nil || now != nil && now.Nonce == c.Expect {
+			again = append(again, i)
+		}
+	}
+	return again, nil
+}

@@ -1,0 +1,170 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// oldestServer is PostgreSQL 13.
+const oldestServer = 130000
+
+const serverSQL = `SELECT current_setting('server_version_num')::int, current_setting('server_encoding'),
+	current_setting('transaction_read_only') = 'on'`
+
+// identify refuses servers that cannot hold the store.
+func (s *Store) identify(ctx context.Context) error {
+	var version int
+	var encoding string
+	var replica bool
+	err := s.pool.QueryRow(ctx, serverSQL).Scan(&version, &encoding, &replica)
+	switch {
+	case err != nil:
+		return err
+	case replica:
+		return s.unusable(readOnlyWhy, nil)
+	case version < oldestServer:
+		return s.unusable(fmt.Sprintf("is on PostgreSQL %d: at least %d is needed", version/10000, oldestServer/10000), nil)
+	case encoding != "UTF8":
+		return s.unusable(fmt.Sprintf("has the encoding %s: make a database with ENCODING 'UTF8'", encoding), nil)
+	}
+	return nil
+}
+
+const privilegesSQL = `SELECT coalesce(string_agg(p, ', ' ORDER BY p), '') FROM unnest($2::text[]) p
+	WHERE NOT has_table_privilege(format('%I.record', $1::text), p)`
+
+// writable finds missing privileges at once, which would otherwise fail later.
+func (s *Store) writable(ctx context.Context) error {
+	return s.may(ctx, "SELECT", "INSERT", "UPDATE", "DELETE")
+}
+
+// readable is writable for a store that only reads.
+func (s *Store) readable(ctx context.Context) error { return s.may(ctx, "SELECT") }
+
+func (s *Store) may(ctx context.Context, privileges ...string) error {
+	var missing string
+	if err := s.pool.QueryRow(ctx, privilegesSQL, s.schema, privileges).Scan(&missing); err != nil {
+		return err
+	}
+	if missing != "" {
+		return s.unusable("lacks the privileges "+missing+" on record: "+s.grants(), nil)
+	}
+	return nil
+}
+
+// Finding is one result of [Check].
+type Finding struct {
+	Name    string `json:"name"`
+	Value   string `json:"value,omitempty"`
+	Problem string `json:"problem,omitempty"` // what is wrong, and what to do; empty: nothing
+}
+
+// Check examines a database without changing it: version, tables, privileges, durability,
+// clock and connections. skew is how far two clocks may be apart. An error means that
+// the database cannot be examined.
+func Check(ctx context.Context, url string, skew time.Duration) ([]Finding, error) {
+	s, err := dial(ctx, url)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = s.Close() }() // never fails
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return nil, s.explainOpen(ctx, err)
+	}
+	defer conn.Release()
+	var all []Finding
+	for _, check := range []func(context.Context, *pgxpool.Conn) (Finding, error){
+		s.checkServer, s.checkTables, s.checkPrivileges, s.checkDurability, s.checkConnections,
+		func(ctx context.Context, conn *pgxpool.Conn) (Finding, error) { return s.checkClock(ctx, conn, skew) },
+	} {
+		f, err := check(ctx, conn)
+		if err != nil {
+			f.Problem = s.explain(ctx, f.Name, err).Error()
+		}
+		all = append(all, f)
+	}
+	return all, nil
+}
+
+func (s *Store) checkServer(ctx context.Context, conn *pgxpool.Conn) (f Finding, err error) {
+	f.Name = "server"
+	if err = conn.QueryRow(ctx, "SELECT 'PostgreSQL ' || current_setting('server_version')").Scan(&f.Value); err != nil {
+		return f, err
+	}
+	return f, s.identify(ctx)
+}
+
+func (s *Store) checkTables(ctx context.Context, conn *pgxpool.Conn) (Finding, error) {
+	f := Finding{Name: "tables"}
+	_, format, err := s.format(ctx, conn)
+	f.Value = fmt.Sprintf("schema %s, format %d of %d", s.schema, format, len(migrations))
+	if err == nil && format < len(migrations) {
+		f.Problem = `they are missing or old: Pawl makes or upgrades them when it starts, if its user may; otherwise run the output of "pawl ledger migrate --print"`
+	}
+	return f, err
+}
+
+func (s *Store) checkPrivileges(ctx context.Context, conn *pgxpool.Conn) (f Finding, err error) {
+	f.Name = "privileges"
+	if err = conn.QueryRow(ctx, "SELECT current_user").Scan(&f.Value); err != nil {
+		return f, err
+	}
+	if _, format, err := s.format(ctx, conn); err != nil || format == 0 {
+		return f, nil // without tables there are no privileges; checkTables reports why
+	}
+	return f, s.writable(ctx)
+}
+
+func (s *Store) checkDurability(ctx context.Context, conn *pgxpool.Conn) (f Finding, err error) {
+	f.Name = "durability"
+	var fsync bool
+	err = conn.QueryRow(ctx, `SELECT current_setting('fsync') = 'on', format('fsync=%s, synchronous_commit=%s',
+		current_setting('fsync'), current_setting('synchronous_commit'))`).Scan(&fsync, &f.Value)
+	if err == nil && !fsync {
+		f.Problem = "acknowledged records are lost when the server's machine fails: set fsync=on"
+	}
+	return f, err
+}
+
+const connectionsSQL = `SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int,
+	(SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')`
+
+// checkConnections compares the free connections with those that one process may need.
+func (s *Store) checkConnections(ctx context.Context, conn *pgxpool.Conn) (Finding, error) {
+	f := Finding{Name: "connections"}
+	var most, used int
+	if err := conn.QueryRow(ctx, connectionsSQL).Scan(&most, &used); err != nil {
+		return f, err
+	}
+	needed := int(s.pool.Config().MaxConns + s.handlers.Config().MaxConns)
+	f.Value = fmt.Sprintf("%d of %d in use, a worker needs up to %d", used, most, needed)
+	if most-used < needed {
+		f.Problem = "they are too few for one more worker: raise max_connections, lower pool_max_conns, or put a pooler in front"
+	}
+	return f, nil
+}
+
+// checkClock compares the server's clock with this machine's. Leases are taken over too
+// early or too late if clocks differ by more than the leases allow, which costs time and
+// no correctness.
+func (s *Store) checkClock(ctx context.Context, conn *pgxpool.Conn, skew time.Duration) (Finding, error) {
+	f := Finding{Name: "clock"}
+	var theirs time.Time
+	asked := time.Now()
+	if err := conn.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&theirs); err != nil {
+		return f, err
+	}
+	answered := time.Now()
+	off := theirs.Sub(asked.Add(answered.Sub(asked) / 2))
+	f.Value = fmt.Sprintf("%v off, of %v allowed", off.Round(time.Millisecond), skew)
+	if off.Abs() > skew+answered.Sub(asked) {
+		f.Problem = "the clocks of this machine and the server differ: synchronize them (NTP)"
+	}
+	return f, nil
+}

@@ -1,0 +1,153 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pawlhq/pawl/store"
+)
+
+// fault explains an SQLSTATE to a person, and says what to do.
+type fault struct {
+	why     string
+	lasting bool // no retry helps
+}
+
+const (
+	readOnlyWhy = "is read-only, perhaps a replica: give the URL of the primary server"
+	readOnly    = "25006"
+	deadlock    = "40P01"
+	denied      = "42501"
+)
+
+// https://www.postgresql.org/docs/current/errcodes-appendix.html
+var faults = map[string]fault{
+	"28P01":  {"refuses the password: correct the user or the password", true},
+	"28000":  {"refuses the user: correct the user, or permit it (pg_hba.conf)", true},
+	"3D000":  {"does not exist: make the database (createdb), or correct its name", true},
+	denied:   {"denies the user a privilege on its tables: grant it", true},
+	"42P01":  {"has lost its tables: restore them; or stop Pawl, drop the rest of its schema, and start it again to make new ones", true},
+	"3F000":  {"has lost its schema: restore it, or stop Pawl and start it again to make a new one", true},
+	readOnly: {readOnlyWhy, false}, // or a failover is under way
+	"53300":  {"has no connection left: raise max_connections, or lower pool_max_conns in the URLs of its users", false},
+	"53100":  {"has no disk space left: make room", false},
+	"55P03":  {"has a record, or a table, that another session keeps locked: find one whose transaction stays open (pg_stat_activity)", false},
+	"57P03":  {"is starting or shutting down", false},
+	"57P01":  {"is shutting down", false},
+}
+
+// unsent wraps an error before a COMMIT was sent: nothing has landed.
+type unsent struct{ error }
+
+func (e unsent) Unwrap() error { return e.error }
+
+func codeOf(err error) string {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return e.Code
+	}
+	return ""
+}
+
+// unusable returns an error that says why the database cannot serve. cause may be nil.
+func (s *Store) unusable(why string, cause error) error {
+	if cause == nil {
+		return fmt.Errorf("%w: the database at %s %s", store.ErrUnusable, s, why)
+	}
+	return fmt.Errorf("%w: the database at %s %s (%w)", store.ErrUnusable, s, why, oneLine{cause})
+}
+
+// oneLine prints an error on one line.
+type oneLine struct{ error }
+
+func (e oneLine) Error() string {
+	if pg, ok := errors.AsType[*pgconn.PgError](e.error); ok {
+		return fmt.Sprintf("%s: %s, SQLSTATE %s", pg.Severity, pg.Message, pg.Code)
+	}
+	return strings.Join(strings.Fields(e.error.Error()), " ")
+}
+
+func (e oneLine) Unwrap() error { return e.error }
+
+// explainOpen explains why the store could not be opened. Every error except that of a
+// canceled context wraps [store.ErrUnusable].
+func (s *Store) explainOpen(ctx context.Context, err error) error {
+	switch f, known := faults[codeOf(err)]; {
+	case ctx.Err() != nil, errors.Is(err, store.ErrUnusable):
+		return s.explain(ctx, "open", err)
+	case codeOf(err) == denied:
+		return s.unusable("has tables that the user may not use: "+s.grants(), err)
+	case known:
+		return s.unusable(f.why, err)
+	}
+	if codeOf(err) != "" {
+		return s.unusable("cannot be opened", err)
+	}
+	if _, unconnected := errors.AsType[*pgconn.ConnectError](err); !unconnected && errors.Is(err, context.DeadlineExceeded) {
+		return s.unusable("does not answer: it is overloaded, or another session keeps a table locked (pg_stat_activity)", err)
+	}
+	return s.unusable("cannot be reached: check host, port and network, and that the server runs", err)
+}
+
+// call runs f within the time of one call, and explains its error.
+func (s *Store) call(ctx context.Context, what string, f func(ctx context.Context) error) error {
+	bounded, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if ctx.Err() != nil {
+		return s.explain(ctx, what, unsent{context.Cause(ctx)})
+	}
+	return s.explain(ctx, what, f(bounded))
+}
+
+// explain turns an error into one for people that matches an error of package store, or
+// a change of the caller's mind.
+func (s *Store) explain(ctx context.Context, what string, err error) error {
+	code := codeOf(err)
+	if code == readOnly {
+		s.pool.Reset() // after a failover the name leads to another server
+		s.handlers.Reset()
+	}
+	f, known := faults[code]
+	switch {
+	case err == nil, errors.Is(err, store.ErrUnusable):
+		return err
+	case known && f.lasting:
+		return s.unusable(f.why, err)
+	case ctx.Err() != nil:
+		return fmt.Errorf("%w: %s at %s: %w", kind(err), what, s, context.Cause(ctx))
+	case known:
+		return fmt.Errorf("%w: %s: the database at %s %s (%w)", kind(err), what, s, f.why, oneLine{err})
+	}
+	return fmt.Errorf("%w: %s at %s: %w", kind(err), what, s, oneLine{err})
+}
+
+// kind returns ErrThrottled or ErrRejected for changes that certainly did not land: the
+// server has rolled back a transaction that an error ends, unless the error ends the
+// session. Everything else is ErrUnclear.
+func kind(err error) error {
+	_, unconnected := errors.AsType[*pgconn.ConnectError](err)
+	_, early := errors.AsType[unsent](err)
+	pg, answered := errors.AsType[*pgconn.PgError](err)
+	switch {
+	case answered && pg.SeverityUnlocalized == "ERROR":
+		switch pg.Code[:2] {
+		case "22", "23", "54", "P0": // data, constraints, limits, triggers
+			return store.ErrRejected
+		}
+		return store.ErrThrottled
+	case unconnected, early, pgconn.SafeToRetry(err):
+		return store.ErrThrottled
+	}
+	return store.ErrUnclear
+}
+
+// as gives an error of a read that followed a change the kind that the change has.
+func as(kind, err error) error {
+	if errors.Is(err, store.ErrUnusable) {
+		return err
+	}
+	return fmt.Errorf("%w: load the records that refused changes: %v", kind, err)
+}

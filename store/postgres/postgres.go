@@ -1,0 +1,154 @@
+// Package postgres keeps records in PostgreSQL, for processes on many machines. Its
+// tables have a schema of their own, beside other data of the database.
+//
+// It keeps no session state and prepares no named statements. A pooler in transaction
+// mode, like PgBouncer, can therefore stand between the store and the server.
+//
+// A transaction of the user's own can lock and replace records: see [Store.In].
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	neturl "net/url"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/store"
+)
+
+// DefaultSchema is the schema of the tables, unless the URL names another.
+const DefaultSchema = "pawl"
+
+const (
+	// callTimeout bounds one call. A server that never answers must not keep a worker
+	// from renewing its leases.
+	callTimeout = 15 * time.Second
+	// leastConnections is the least size of the store's own pool.
+	leastConnections = 4
+)
+
+// Store is a [store.Store] in a PostgreSQL database.
+type Store struct {
+	place  string // host, port, and database, without the password
+	schema string
+	sql    statements
+	pool   *pgxpool.Pool
+	// handlers are connections for handlers. Handlers that hold all of them must not
+	// keep leases from being renewed.
+	handlers *pgxpool.Pool
+}
+
+var _ store.Store = (*Store)(nil)
+
+// Open opens the store that a URL names, and makes or upgrades its tables if the user
+// may do so:
+//
+//	postgres://user:password@host:5432/database?schema=pawl&pool_max_conns=8
+//
+// It accepts schema and every parameter of pgx except default_query_exec_mode, because
+// the mode must suit a pooler. pool_max_conns, 4 or the number of cores by default,
+// bounds two pools: that of handlers, and that of the store, which has at least 4.
+//
+// Open refuses a database that cannot serve. The error wraps [store.ErrUnusable] and
+// says what to do.
+func Open(ctx context.Context, url string) (*Store, error) {
+	return open(ctx, url, (*Store).identify, (*Store).migrate, (*Store).writable)
+}
+
+// OpenReadOnly opens the store that a URL names for reading. It neither makes tables nor
+// upgrades them. It refuses a schema without tables, or with tables of another format,
+// with an error that wraps [store.ErrUnusable].
+func OpenReadOnly(ctx context.Context, url string) (*Store, error) {
+	return open(ctx, url, (*Store).identify, (*Store).current, (*Store).readable)
+}
+
+// open connects, and checks step by step that the database can serve.
+func open(ctx context.Context, url string, steps ...func(*Store, context.Context) error) (*Store, error) {
+	s, err := dial(ctx, url)
+	if err != nil {
+		return nil, err
+	}
+	bounded, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	for _, step := range steps {
+		if err := step(s, bounded); err != nil {
+			return nil, errors.Join(s.explainOpen(ctx, err), s.Close())
+		}
+	}
+	return s, nil
+}
+
+// dial makes the pools, which connect when they are first used.
+func dial(ctx context.Context, url string) (*Store, error) {
+	own, err := parse(url)
+	if err != nil {
+		return nil, err
+	}
+	c := own.ConnConfig
+	s := &Store{schema: DefaultSchema, place: fmt.Sprintf("%s:%d/%s", c.Host, c.Port, c.Database)}
+	if name := c.RuntimeParams["schema"]; name != "" {
+		s.schema = name
+	}
+	delete(c.RuntimeParams, "schema")
+	s.sql = statementsIn(s.schema)
+	handlers := own.Copy()
+	own.MaxConns = max(own.MaxConns, leastConnections)
+	if s.pool, err = pgxpool.NewWithConfig(ctx, own); err == nil {
+		s.handlers, err = pgxpool.NewWithConfig(ctx, handlers)
+	}
+	if err != nil {
+		return nil, errors.Join(s.explainOpen(ctx, err), s.Close())
+	}
+	return s, nil
+}
+
+func parse(url string) (*pgxpool.Config, error) {
+	c, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		const why = "invalid database URL: write postgres://user:password@host:5432/database, with %-escapes in the password"
+		if _, invalid := neturl.Parse(url); invalid != nil {
+			return nil, fmt.Errorf("%w: %s", store.ErrUnusable, why) // the reason would repeat part of the password
+		}
+		return nil, fmt.Errorf("%w: %s (%w)", store.ErrUnusable, why, err)
+	}
+	// Statements are described once per connection and never named, because a pooler
+	// may send the next statement to another server process.
+	c.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
+	if c.ConnConfig.RuntimeParams["application_name"] == "" {
+		c.ConnConfig.RuntimeParams["application_name"] = "pawl"
+	}
+	return c, nil
+}
+
+var traits = store.Traits{
+	Transactions: true, Batch: 500, Swaps: 2, Apply: store.MaxApply, Body: store.MaxBody, Name: store.MaxName,
+}
+
+// Traits implements [store.Store].
+func (s *Store) Traits() store.Traits { return traits }
+
+// Pool returns connections for handlers, to the same database. The store closes them.
+func (s *Store) Pool() *pgxpool.Pool { return s.handlers }
+
+// Close waits for connections in use, and closes all connections.
+func (s *Store) Close() error {
+	for _, p := range []*pgxpool.Pool{s.handlers, s.pool} {
+		if p != nil {
+			p.Close()
+		}
+	}
+	return nil
+}
+
+// String returns the address of the store, without secrets.
+func (s *Store) String() string { return s.place + " schema " + s.schema }
+
+// in puts the schema's name into a statement.
+func in(schema, sql string) string {
+	return strings.ReplaceAll(sql, "{}", pgx.Identifier{schema}.Sanitize())
+}

@@ -1,0 +1,155 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// migrations are the history of the format. A released one is never changed: the next
+// format is one more.
+//
+// Names are bytes, so that they compare byte by byte and hold any byte, whatever the
+// collation and encoding of the database. The partial index holds only records that are
+// due some time: settled rows, nearly all, cost it nothing.
+var migrations = []string{`
+CREATE TABLE {}.record (
+	space bytea NOT NULL,
+	name  bytea NOT NULL,
+	nonce uuid NOT NULL,
+	due   timestamptz,
+	body  text NOT NULL,
+	PRIMARY KEY (space, name)
+);
+CREATE INDEX record_due ON {}.record (space, due, name) WHERE due IS NOT NULL;
+`}
+
+const (
+	schemaSQL = "CREATE SCHEMA IF NOT EXISTS {};\n"
+	formatSQL = `CREATE TABLE IF NOT EXISTS {}.format (
+	version integer PRIMARY KEY,
+	since   timestamptz NOT NULL DEFAULT now()
+);
+`
+	newestSQL = `SELECT coalesce(max(version), 0) FROM {}.format`
+
+	// catalogSQL also finds tables that versions before the record store made. It reads
+	// the catalog, because a lookup by name may answer from a cache that does not know
+	// what another process has just made.
+	catalogSQL = `SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1), coalesce(bool_or(c.relname = 'format'), false),
+		coalesce(string_agg(c.relname, ', ' ORDER BY c.relname) FILTER (WHERE (c.relname, a.attname) IN (('ledger', 'pipeline'), ('file', 'look_at'))), '')
+		FROM pg_namespace n JOIN pg_class c ON n.oid = c.relnamespace JOIN pg_attribute a ON a.attrelid = c.oid WHERE n.nspname = $1`
+)
+
+// Migrations returns the statements that make the tables of a schema, or bring them from
+// a format to the current one, for a person to run. The tables belong to the user that
+// runs them: Pawl's user needs USAGE on the schema and SELECT, INSERT, UPDATE and DELETE
+// on its tables.
+func Migrations(schema string, from int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "BEGIN;\nSELECT pg_advisory_xact_lock(%d);\n", lockOf(schema))
+	if from == 0 {
+		b.WriteString(in(schema, schemaSQL+formatSQL))
+	}
+	for i := from; i < len(migrations); i++ {
+		fmt.Fprintf(&b, "\n-- format %d\n%s\n", i+1, strings.TrimSpace(migration(schema, i)))
+	}
+	b.WriteString("COMMIT;\n")
+	return b.String()
+}
+
+// migration is one step, with its entry in the table of formats.
+func migration(schema string, i int) string {
+	return in(schema, migrations[i]+fmt.Sprintf("INSERT INTO {}.format (version) VALUES (%d);", i+1))
+}
+
+// lockOf is the advisory lock of a schema's migrations.
+func lockOf(schema string) int64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte("pawl store " + schema)) // never fails
+	return int64(h.Sum64())
+}
+
+type querier interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// format reports whether the schema exists, and the format of its tables: 0 if there
+// are none. It refuses tables of a newer version, and of versions before the record
+// store.
+func (s *Store) format(ctx context.Context, q querier) (exists bool, format int, err error) {
+	var made bool
+	var old string
+	err = q.QueryRow(ctx, catalogSQL, s.schema).Scan(&exists, &made, &old)
+	if err == nil && old != "" {
+		return exists, 0, s.unusable("has tables of an older version, which this one cannot read ("+old+"): name another schema in the URL (schema=…), "+
+			`then audit each pipeline, and run "pawl archive recover" for archives and "pawl files rebuild" for files: see docs/UPGRADING.md`, nil)
+	}
+	if err == nil && made {
+		err = q.QueryRow(ctx, in(s.schema, newestSQL)).Scan(&format)
+	}
+	if format > len(migrations) {
+		err = s.unusable(fmt.Sprintf("has format %d, and this version supports formats up to %d: upgrade Pawl, or name another schema", format, len(migrations)), nil)
+	}
+	return exists, format, err
+}
+
+// current refuses tables of another format, and a schema without tables.
+func (s *Store) current(ctx context.Context) error {
+	_, format, err := s.format(ctx, s.pool)
+	switch {
+	case err != nil:
+		return err
+	case format == 0:
+		return s.unusable(`has no tables yet: "pawl run", "pawl files serve" and "pawl ledger migrate" make them`, nil)
+	case format < len(migrations):
+		return s.unusable(fmt.Sprintf(`has format %d, and this version needs format %d: stop the processes of the older version, then run "pawl ledger migrate"`,
+			format, len(migrations)), nil)
+	}
+	return nil
+}
+
+// migrate brings the tables to the current format, if they are older.
+func (s *Store) migrate(ctx context.Context) error {
+	_, format, err := s.format(ctx, s.pool)
+	if err != nil || format == len(migrations) {
+		return err
+	}
+	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error { return s.migrateIn(ctx, tx) })
+}
+
+// migrateIn makes the missing steps. Another process may have made them while this one
+// waited for the lock.
+func (s *Store) migrateIn(ctx context.Context, tx pgx.Tx) error {
+	if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", lockOf(s.schema)); err != nil {
+		return err
+	}
+	exists, format, err := s.format(ctx, tx)
+	if err != nil {
+		return err
+	}
+	var script strings.Builder
+	if !exists { // even IF NOT EXISTS needs a privilege that the user may lack
+		script.WriteString(in(s.schema, schemaSQL))
+	}
+	if format == 0 {
+		script.WriteString(in(s.schema, formatSQL))
+	}
+	for i := format; i < len(migrations); i++ {
+		script.WriteString(migration(s.schema, i))
+	}
+	_, err = tx.Conn().PgConn().Exec(ctx, script.String()).ReadAll()
+	if codeOf(err) == denied {
+		return s.unusable(`has no tables of this format, and the user may not make them: run the output of "pawl ledger migrate --print" as the owner of the database, and `+s.grants(), err)
+	}
+	return err
+}
+
+// grants names the privileges that a user needs.
+func (s *Store) grants() string {
+	return fmt.Sprintf("let this user work with them (GRANT USAGE ON SCHEMA %s TO …; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA %[1]s TO …)",
+		pgx.Identifier{s.schema}.Sanitize())
+}

@@ -1,0 +1,68 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawlhq/pawl/store"
+)
+
+// transaction is a [store.Tx].
+type transaction struct {
+	s      *Store
+	tx     pgx.Tx
+	locked map[store.Key]store.Nonce
+}
+
+// In returns the records of the store in a transaction of the user's own, which must be
+// in the same database and READ COMMITTED, because a record may change after the
+// transaction began. Begin it with [pgx.TxOptions]: the default of the database may be
+// another.
+//
+// Lock a record late, and commit soon: other changes of a locked record wait, and the
+// server rolls back a transaction that is idle for five seconds after a Lock. Roll the
+// transaction back after an error.
+func (s *Store) In(tx pgx.Tx) store.Tx { return &transaction{s, tx, map[store.Key]store.Nonce{}} }
+
+// Lock implements [store.Tx].
+func (t *transaction) Lock(ctx context.Context, k store.Key) (*store.Record, error) {
+	var isolation string
+	if err := t.tx.QueryRow(ctx, isolationSQL).Scan(&isolation); err != nil {
+		return nil, t.s.explain(ctx, "lock", err)
+	}
+	if isolation != "read committed" {
+		return nil, fmt.Errorf("lock %q: the transaction is %s: begin it with pgx.TxOptions{IsoLevel: pgx.ReadCommitted}", k.Name, isolation)
+	}
+	rows, err := t.tx.Query(ctx, t.s.sql.lock, []byte(k.Space), []byte(k.Name))
+	if err != nil {
+		return nil, t.s.explain(ctx, "lock", err)
+	}
+	found, err := pgx.CollectRows(rows, record)
+	if err != nil || len(found) == 0 {
+		return nil, t.s.explain(ctx, "lock", err)
+	}
+	t.locked[k] = found[0].Nonce
+	return &found[0], nil
+}
+
+// Put implements [store.Tx].
+func (t *transaction) Put(ctx context.Context, r store.Record) error {
+	was, locked := t.locked[r.Key]
+	if !locked {
+		return fmt.Errorf("%w: %q was not locked in this transaction", store.ErrRejected, r.Name)
+	}
+	if err := traits.Check(&store.Change{Key: r.Key, Expect: was, Next: &r}); err != nil {
+		return err
+	}
+	put, err := t.tx.Exec(ctx, t.s.sql.put, []byte(r.Space), []byte(r.Name), uuid(r.Nonce), timestamp(r.Due), r.Body, uuid(was))
+	switch {
+	case err != nil:
+		return t.s.explain(ctx, "put", err)
+	case put.RowsAffected() != 1:
+		return fmt.Errorf("put %q: the record changed although the transaction locked it: a pooler must keep each transaction on one connection", r.Name)
+	}
+	t.locked[r.Key] = r.Nonce
+	return nil
+}
