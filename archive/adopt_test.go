@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/archive"
+	"github.com/pawlhq/pawl/archive/encode"
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/ledger/memledger"
@@ -84,7 +85,7 @@ func (p *place) copies() map[string]int {
 		if name, err := archive.ParseKey("p/", info.Key); err == nil {
 			format = name.Format
 		}
-		entries, err := codec{}.Decode(format, p.shardOf(info.Key), body)
+		entries, err := encode.Codec{}.Decode(format, p.shardOf(info.Key), body)
 		if err != nil {
 			p.Fatalf("%s: %v", info.Key, err)
 		}
@@ -131,7 +132,7 @@ func (p *place) adoptable() (keys []string) {
 func TestAdopted(t *testing.T) {
 	inPlace(t, 2, func(p *place) {
 		keys := p.adoptable()
-		if err := p.archive("ndjson").Run(p.Context()); !errors.Is(err, archive.ErrClaimed) || !strings.Contains(err.Error(), "pawl archive recover") {
+		if err := run(p.Context(), p.archive("ndjson")); !errors.Is(err, archive.ErrClaimed) || !strings.Contains(err.Error(), "pawl archive recover") {
 			t.Fatalf("beside another program's objects: %v", err)
 		}
 		work := func() {
@@ -213,7 +214,7 @@ func TestOtherPrefix(t *testing.T) {
 		}
 		a := p.archive("ndjson")
 		a.Prefix = "q/"
-		if err := a.Run(p.Context()); !errors.Is(err, archive.ErrClaimed) || !strings.Contains(err.Error(), "another name") {
+		if err := run(p.Context(), a); !errors.Is(err, archive.ErrClaimed) || !strings.Contains(err.Error(), "another name") {
 			t.Errorf("another prefix: %v", err)
 		}
 	})

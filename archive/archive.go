@@ -17,27 +17,39 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// Config says what is stored where, and how.
+// Config describes an archive: its stream, its bucket, and its format. Name, Bucket,
+// Stream, Store, Registers and Codec are required.
 type Config struct {
-	// Name is that of the archive's registers.
+	// Name is the name of the archive's registers: see [CheckName].
 	Name string
-	// Bucket and Prefix are where the objects are. A Prefix ends with a slash.
+	// Bucket and Prefix are the place of the objects. A Prefix ends with a slash.
 	Bucket, Prefix string
-	// Format is what new objects are written in: ndjson.gz, say.
+	// Format is the format of new objects. Default "ndjson.gz".
 	Format string
-	// Origin is where the archive begins: with the first entries that arrived then
-	// or later. Zero: with the oldest that the stream keeps. It is the claim's once
-	// there is one.
+	// Origin is the beginning of the archive: the first entries that arrived then or
+	// later. Zero: the oldest that the stream keeps. An existing claim file overrides it.
 	Origin time.Time
-	// Limits say when an object is complete.
+	// Limits complete an object. Default 16 MiB and one minute.
 	Limits Limits
-	// Lease is the TTL of a shard's lease, at least a second. Another worker takes over
-	// the shards of a dead one after 1.05 to 1.15 times the Lease. Zero: 30 s.
+	// Lease is the TTL of a shard's lease, 1 s to 24 h. Default 30 s. Another worker takes
+	// over the shards of a dead one after 1.05 to 1.15 times the Lease.
 	Lease time.Duration
-	// Grace bounds the time for leaving the shards when a worker ends. Zero: 20 s.
+	// Grace bounds the time for leaving the shards when a worker ends. Default 20 s.
 	Grace time.Duration
-	// Owner names this worker, for people.
+	// Owner names this worker, for people. Default host:pid.
 	Owner string
+
+	Stream    Stream
+	Store     Store
+	Registers ledger.Registers
+	Codec     Codec
+	Logger    *slog.Logger // default slog.Default()
+	// Observe is called with each object that this worker has stored. Optional.
+	Observe func(shard string, o Planned)
+
+	Now   func() time.Time                                 // default time.Now
+	Sleep func(ctx context.Context, d time.Duration) error // default: a timer; an error if ctx ends first
+	Nonce func() string                                    // default 128 random bits
 }
 
 // Codec turns entries into the bytes of an object, and back.
@@ -56,21 +68,10 @@ type Store interface {
 	bucket.Expirer
 }
 
-// Archive stores a stream in a bucket. Its methods are safe for concurrent use if
-// those of its parts are.
+// Archive is a stream in a bucket. [New] returns one. Its methods are safe for concurrent
+// use if those of its parts are. A [Runner] stores records in it.
 type Archive struct {
 	Config
-	Stream    Stream
-	Store     Store
-	Registers ledger.Registers
-	Codec     Codec
-	Log       *slog.Logger
-
-	Now   func() time.Time
-	Sleep func(ctx context.Context, d time.Duration) error
-	Nonce func() string
-	// Observe is called with each object that this worker has stored. Optional.
-	Observe func(shard string, o Planned)
 
 	oneByOne   bool     // tests send no two requests at the same time
 	emptySizes sync.Map // of files without a record, in bytes, by format
@@ -135,10 +136,10 @@ func (a *Archive) replace(ctx context.Context, c cell.Cell, version string, body
 // stored meanwhile.
 func (a *Archive) pace(ctx context.Context, try int, answer error) error {
 	if try%hopelessTries == 0 {
-		a.health.fail(a.Now(), a.lease())
+		a.health.fail(a.Now(), a.Lease)
 	}
 	if try%8 == 4 {
-		a.Log.Warn("a request fails again and again; it is sent until it is answered", "archive", a.Name, "error", answer)
+		a.Logger.Warn("a request fails again and again; it is sent until it is answered", "archive", a.Name, "error", answer)
 	}
 	if err := a.Sleep(ctx, min(100*time.Millisecond<<min(try, 8), 5*time.Second)); err != nil {
 		return fmt.Errorf("%w: %w", answer, err)

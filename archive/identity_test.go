@@ -70,7 +70,7 @@ func TestStreamIsRecreated(t *testing.T) {
 			s.now.Store(was)
 			a, ended := p.archive("ndjson"), make(chan error, 1)
 			a.Stream = s
-			go func() { ended <- a.Run(p.Context()) }()
+			go func() { ended <- run(p.Context(), a) }()
 			p.put(p.shards()[0], 10)
 			time.Sleep(time.Minute)
 			p.recreate(s)

@@ -146,7 +146,7 @@ func TestRemovedFromIntent(t *testing.T) {
 		ctx, cancel := context.WithCancel(p.Context())
 		stored := &countingStore{Store: p.store, second: cancel}
 		a.Store = stored
-		if err := a.Run(ctx); err != nil || len(stored.keys) != 2 {
+		if err := run(ctx, a); err != nil || len(stored.keys) != 2 {
 			t.Fatalf("%q were stored: %v", stored.keys, err)
 		}
 		if err := p.store.Delete(p.Context(), event.Object{Bucket: "b", Key: stored.keys[0]}, bucket.Condition{}); err != nil {

@@ -31,7 +31,7 @@ func (p *place) refuses(a *archive.Archive) {
 	ctx, stop := context.WithTimeout(p.Context(), time.Minute)
 	defer stop()
 	before := len(p.keys("p/"))
-	if err := a.Run(ctx); !errors.Is(err, archive.ErrLostClaim) {
+	if err := run(ctx, a); !errors.Is(err, archive.ErrLostClaim) {
 		p.Errorf("%v: want ErrLostClaim", err)
 	}
 	if n := len(p.keys("p/")); n != before {
@@ -139,7 +139,7 @@ func TestClaimOfAnotherStore(t *testing.T) {
 		p.store = membucket.New(time.Now, []string{"b"}) // a copy of the first
 		p.object(archive.ClaimKey("p/"), text)
 		ended := make(chan error, 1)
-		go func() { ended <- p.archive("ndjson").Run(p.Context()) }()
+		go func() { ended <- run(p.Context(), p.archive("ndjson")) }()
 		p.put(p.shards()[0], 10)
 		time.Sleep(time.Minute)
 		p.verified(p.archive("ndjson"), 10)

@@ -47,7 +47,7 @@ func (v *view) sameAs(w *view) bool { return v.peers == w.peers && slices.Equal(
 // continuously: a worker that began to watch when its share rises would wait for a
 // second TTL.
 func (w *worker) poll(ctx context.Context) (view, error) {
-	v := view{next: w.lease()}
+	v := view{next: w.Lease}
 	prefix := "archive/" + w.Name + "/worker/"
 	for r, err := range w.Registers.ListRegisters(ctx, prefix) {
 		if err != nil {
@@ -66,7 +66,7 @@ func (w *worker) poll(ctx context.Context) (view, error) {
 			}
 			w.seen[r.Name] = s
 		}
-		if w.Now().Sub(s.since) >= removedAfter*w.lease() {
+		if w.Now().Sub(s.since) >= removedAfter*w.Lease {
 			if err := w.remove(ctx, r); err != nil {
 				return v, err
 			}
@@ -106,13 +106,13 @@ func (w *worker) poll(ctx context.Context) (view, error) {
 
 // missing is the time without a new heartbeat after which a worker does not count. It is
 // shorter than a lease, so the shares have risen when the leases of a dead worker expire.
-func (w *worker) missing() time.Duration { return w.lease() * 3 / 4 }
+func (w *worker) missing() time.Duration { return w.Lease * 3 / 4 }
 
 func (w *worker) mutex(id string) (*lock.Mutex, error) {
 	m := w.mutexes[id]
 	if m == nil {
 		var err error
-		m, err = lock.OnRegister(w.Registers, "archive/"+w.Name+"/lease/"+id, lock.Config{TTL: w.lease(), Owner: w.Owner})
+		m, err = lock.OnRegister(w.Registers, "archive/"+w.Name+"/lease/"+id, lock.Config{TTL: w.Lease, Owner: w.Owner})
 		if err != nil {
 			return nil, err
 		}

@@ -23,27 +23,6 @@ import (
 	"github.com/pawlhq/pawl/ledger/memledger"
 )
 
-// codec is package encode.
-type codec struct{}
-
-func (codec) Knows(format string) bool { _, err := encode.Parse(format); return err == nil }
-
-func (codec) Encode(format, shard string, entries []archive.Entry) ([]byte, error) {
-	var b bytes.Buffer
-	err := encode.Encode(&b, encode.Format(format), shard, entries)
-	return b.Bytes(), err
-}
-
-func (codec) Decode(format, shard string, body []byte) (entries []archive.Entry, err error) {
-	for e, err := range encode.Decode(bytes.NewReader(body), encode.Format(format), shard) {
-		if err != nil {
-			return nil, err
-		}
-		entries = append(entries, e)
-	}
-	return entries, nil
-}
-
 // place is a stream, a bucket and a ledger, all in memory.
 type place struct {
 	*testing.T
@@ -79,25 +58,22 @@ func newStream(shards int) *archivetest.Fake {
 }
 
 func (p *place) archive(format string) *archive.Archive {
-	return &archive.Archive{
-		Config: archive.Config{
-			Name: "clicks", Bucket: "b", Prefix: "p/", Format: format, Owner: "test",
-			Limits: archive.Limits{Bytes: 4000, Age: 10 * time.Second},
-		},
-		Stream: p.stream.Stream(), Store: p.store, Registers: p.ledger, Codec: codec{},
-		Log: p.logger, Now: time.Now,
-		Nonce: func() string { return fmt.Sprint("nonce-", p.nonces.Add(1)) },
-		Sleep: func(ctx context.Context, d time.Duration) error {
-			timer := time.NewTimer(d)
-			defer timer.Stop()
-			select {
-			case <-timer.C:
-				return nil
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			}
-		},
+	a, err := archive.New(archive.Config{
+		Name: "clicks", Bucket: "b", Prefix: "p/", Format: format, Owner: "test",
+		Limits: archive.Limits{Bytes: 4000, Age: 10 * time.Second},
+		Stream: p.stream.Stream(), Store: p.store, Registers: p.ledger, Codec: encode.Codec{},
+		Logger: p.logger, Nonce: func() string { return fmt.Sprint("nonce-", p.nonces.Add(1)) },
+	})
+	if err != nil {
+		p.Fatal(err)
 	}
+	return a
+}
+
+// run runs a worker of one archive.
+func run(ctx context.Context, a *archive.Archive) error {
+	r := archive.Runner{Archives: []*archive.Archive{a}}
+	return r.Run(ctx)
 }
 
 // run lets workers run until stop is called, which returns their errors.
@@ -106,7 +82,7 @@ func (p *place) run(all ...*archive.Archive) (stop func() error) {
 	var workers sync.WaitGroup
 	errs := make([]error, len(all))
 	for i, a := range all {
-		workers.Go(func() { errs[i] = a.Run(ctx) })
+		workers.Go(func() { errs[i] = run(ctx, a) })
 	}
 	return func() error {
 		cancel()
@@ -151,7 +127,7 @@ func (p *place) verified(a *archive.Archive, entries int) *archive.Report {
 func TestClaimGone(t *testing.T) {
 	inPlace(t, 1, func(p *place) {
 		a, ended := p.archive("ndjson"), make(chan error, 1)
-		go func() { ended <- a.Run(p.Context()) }()
+		go func() { ended <- run(p.Context(), a) }()
 		p.put(p.shards()[0], 10)
 		time.Sleep(time.Minute)
 		right := p.ledger
@@ -350,11 +326,11 @@ func TestClaims(t *testing.T) {
 		}
 		was := p.stream
 		p.stream = newStream(1)
-		if err := p.archive("ndjson").Run(p.Context()); !errors.Is(err, archive.ErrClaimed) {
+		if err := run(p.Context(), p.archive("ndjson")); !errors.Is(err, archive.ErrClaimed) {
 			t.Errorf("another stream: %v", err)
 		}
 		p.stream, p.ledger = was, memledger.New()
-		if err := p.archive("ndjson").Run(p.Context()); !errors.Is(err, archive.ErrLostRegisters) {
+		if err := run(p.Context(), p.archive("ndjson")); !errors.Is(err, archive.ErrLostRegisters) {
 			t.Errorf("another ledger: %v", err)
 		}
 		if c, err := p.archive("ndjson").Recover(p.Context()); err != nil || c.Generation != 2 {

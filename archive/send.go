@@ -171,6 +171,7 @@ func (s *shard) send(ctx context.Context, p *parcel, signed time.Time) (expired 
 
 func (s *shard) observe(o Planned) {
 	s.saved()
+	s.logStored(s.ID, &o)
 	if s.Observe != nil {
 		s.Observe(s.ID, o)
 	}

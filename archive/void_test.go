@@ -118,7 +118,7 @@ func (p *place) count(key string, format encode.Format) int {
 		}
 		return int(f.NumRows())
 	}
-	entries, err := codec{}.Decode(string(format), p.shards()[0], body)
+	entries, err := encode.Codec{}.Decode(string(format), p.shards()[0], body)
 	if err != nil {
 		p.Fatalf("%s: %v", key, err)
 	}
@@ -213,7 +213,7 @@ func TestRecoveryReadsPastVoid(t *testing.T) {
 		ctx, crash := context.WithCancel(p.Context())
 		a := p.archive("gz.parquet")
 		a.Store = &voidingStore{Store: p.store, after: func() error { crash(); return bucket.ErrUnclear }}
-		if err := a.Run(ctx); err != nil {
+		if err := run(ctx, a); err != nil {
 			t.Fatal(err)
 		}
 		p.ledger = memledger.New()

@@ -17,7 +17,6 @@ import (
 
 // Times of a worker, most of them in parts of a lease.
 const (
-	leaseTTL = 30 * time.Second
 	// shareParts is the number of times per lease, on average, that a worker writes its
 	// heartbeat and computes its share. It does so at once when leases become free or
 	// other workers come or go.
@@ -31,8 +30,6 @@ const (
 	// longestPause is the longest time for which a shard rests that has failed again and
 	// again.
 	longestPause = time.Minute
-	// defaultGrace is how long leaving the shards may take.
-	defaultGrace = 20 * time.Second
 )
 
 // worker is one of several that share an archive's shards.
@@ -62,10 +59,9 @@ type rest struct {
 
 var errSurplus = errors.New("other workers have fewer shards")
 
-// Run stores all shards, together with other workers, until ctx ends. Then it leaves
-// its shards, for which it takes no longer than the Grace. It returns an error if the
-// archive cannot be worked on at all; a failure of one shard is logged, and retried.
-func (a *Archive) Run(ctx context.Context) error {
+// work stores all shards, together with other workers, until ctx ends. It returns an error
+// if the archive cannot be worked on at all.
+func (a *Archive) work(ctx context.Context) error {
 	c, err := a.Claim(ctx)
 	if err != nil {
 		return err
@@ -83,11 +79,11 @@ func (a *Archive) Run(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return nil
 		case errors.Is(err, ErrDenied) && w.begun: // credentials are renewed now and then
-			a.Log.Warn("computing the share of shards was denied", "archive", a.Name, "error", err)
+			a.Logger.Warn("computing the share of shards was denied", "archive", a.Name, "error", err)
 		case errors.Is(err, ErrLostRegisters), errors.Is(err, ErrLostClaim), errors.Is(err, ErrClaimed), errors.Is(err, ErrDenied), errors.Is(err, ErrNoStream):
 			return err
 		case err != nil:
-			a.Log.Warn("computing the share of shards failed", "archive", a.Name, "error", err)
+			a.Logger.Warn("computing the share of shards failed", "archive", a.Name, "error", err)
 		}
 		if a.Sleep(ctx, next) != nil {
 			return nil
@@ -98,16 +94,16 @@ func (a *Archive) Run(ctx context.Context) error {
 // turn polls the registers, and balances the shards if something has changed or it is
 // due. It returns the time until the next turn.
 func (w *worker) turn(ctx context.Context) (time.Duration, error) {
-	bounded, stop := context.WithTimeout(ctx, max(w.lease(), shareTime))
+	bounded, stop := context.WithTimeout(ctx, max(w.Lease, shareTime))
 	defer stop()
 	v, err := w.poll(bounded)
-	next := min(w.lease()/pollParts, v.next)
+	next := min(w.Lease/pollParts, v.next)
 	own := w.health.mode(w.Now())
 	due := !w.Now().Before(w.due)
 	if !due && (err != nil || v.sameAs(&w.last) && own == w.own) {
 		return next, nil // an error is reported when it is due
 	}
-	every := w.lease() / shareParts
+	every := w.Lease / shareParts
 	w.due = w.Now().Add(every/2 + rand.N(every))
 	if err == nil {
 		w.last, w.own = v, own
@@ -120,11 +116,9 @@ func (w *worker) turn(ctx context.Context) (time.Duration, error) {
 	return next, err
 }
 
-func (a *Archive) lease() time.Duration { return cmp.Or(a.Lease, leaseTTL) }
-
 // leaveTime bounds each of the two steps in which a shard is left: its register is
 // written, and its lease is released. Both together end within the Grace.
-func (a *Archive) leaveTime() time.Duration { return cmp.Or(a.Grace, defaultGrace) * 3 / 8 }
+func (a *Archive) leaveTime() time.Duration { return a.Grace * 3 / 8 }
 
 // checkClaim ends a worker whose archive was recovered, or has lost its claim: no PUT
 // of its would be sent.
@@ -233,7 +227,7 @@ func (w *worker) release(id string) {
 		stop(errSurplus)
 	}
 	r := w.rests[id]
-	r.until = w.Now().Add(2 * w.lease() / shareParts)
+	r.until = w.Now().Add(2 * w.Lease / shareParts)
 	w.rests[id] = r
 }
 
@@ -257,13 +251,13 @@ type leased struct {
 func (w *worker) acquire(ctx context.Context, id string) *leased {
 	m, err := w.mutex(id)
 	if err != nil {
-		w.Log.Error("the shard cannot be locked", "archive", w.Name, "shard", id, "error", err)
+		w.Logger.Error("the shard cannot be locked", "archive", w.Name, "shard", id, "error", err)
 		return nil
 	}
 	lease, err := m.TryAcquire(ctx)
 	if err != nil {
 		if !errors.Is(err, lock.ErrHeld) && ctx.Err() == nil {
-			w.Log.Warn("the lease of a shard cannot be acquired", "archive", w.Name, "shard", id, "error", err)
+			w.Logger.Warn("the lease of a shard cannot be acquired", "archive", w.Name, "shard", id, "error", err)
 		}
 		return nil
 	}
@@ -272,7 +266,7 @@ func (w *worker) acquire(ctx context.Context, id string) *leased {
 	w.mu.Lock()
 	w.held[id] = l.stop
 	w.mu.Unlock()
-	w.Log.Debug("acquired a shard", "archive", w.Name, "shard", id, "token", lease.Token())
+	w.Logger.Debug("acquired a shard", "archive", w.Name, "shard", id, "token", lease.Token())
 	return l
 }
 
@@ -329,20 +323,20 @@ func (w *worker) ended(id string, err, cause error) {
 	delete(w.held, id)
 	switch {
 	case err == nil:
-		w.Log.Info("a shard is finished", "archive", w.Name, "shard", id)
+		w.Logger.Info("a shard is finished", "archive", w.Name, "shard", id)
 		return
 	case errors.Is(cause, lock.ErrLost):
-		w.Log.Warn("the lease of a shard was lost", "archive", w.Name, "shard", id, "error", cause)
+		w.Logger.Warn("the lease of a shard was lost", "archive", w.Name, "shard", id, "error", cause)
 		return
 	case cause != nil || errors.Is(err, ErrStale) || errors.Is(err, ErrParent):
 		return
 	}
 	if !errors.Is(err, ErrLostRegisters) && !errors.Is(err, bucket.ErrUnlistable) { // else no worker can store it
-		w.health.fail(w.Now(), w.lease())
+		w.health.fail(w.Now(), w.Lease)
 	}
 	r := w.rests[id]
 	r.next = min(max(2*r.next, time.Second), longestPause)
 	r.until = w.Now().Add(r.next)
 	w.rests[id] = r
-	w.Log.Error("a shard could not be stored further", "archive", w.Name, "shard", id, "again_in", r.next, "error", err)
+	w.Logger.Error("a shard could not be stored further", "archive", w.Name, "shard", id, "again_in", r.next, "error", err)
 }

@@ -314,17 +314,21 @@ func (w *world) worker(over *table) {
 
 // archive is the shipped one, over this world.
 func (t *thread) archive() *Archive {
-	a := &Archive{
-		Config: Config{Name: "x", Bucket: "b", Prefix: "p/", Format: t.format, Limits: t.limits, Owner: strconv.Itoa(t.id)},
+	a, err := New(Config{
+		Name: "x", Bucket: "b", Prefix: "p/", Format: t.format, Limits: t.limits, Owner: strconv.Itoa(t.id),
 		Stream: streamOf{t}, Store: storeOf{t}, Registers: registersOf{t}, Codec: codec{t.proc},
-		oneByOne: true, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return t.clock().Add(t.offset) }, Nonce: t.name,
+		Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return t.clock().Add(t.offset) }, Nonce: t.name,
 		Sleep: func(_ context.Context, d time.Duration) error {
 			if !t.wait(d) || t.stopped {
 				return context.Canceled
 			}
 			return nil
 		},
+	})
+	if err != nil {
+		panic(err)
 	}
+	a.oneByOne = true
 	if t.plan.fromTime {
 		a.Origin = epoch.Add(30 * time.Minute)
 	}

@@ -2,15 +2,11 @@ package cli
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
-	"regexp"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,11 +16,7 @@ import (
 	"github.com/pawlhq/pawl/internal/config"
 	"github.com/pawlhq/pawl/internal/parts"
 	"github.com/pawlhq/pawl/ledger"
-	"github.com/pawlhq/pawl/lock"
 )
-
-// archiveName is what an archive may be called: its name is part of register names.
-var archiveName = regexp.MustCompile(`^[a-z0-9._-]{1,64}$`)
 
 func newArchiveCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
@@ -78,8 +70,8 @@ func (a *app) withArchives(ctx context.Context, logTo io.Writer, names []string,
 	if err != nil {
 		return err
 	}
-	if ttl := time.Duration(c.Lease.TTL); ttl != 0 && (ttl < lock.MinTTL || ttl > lock.MaxTTL) {
-		return c.At("lease.ttl", fmt.Errorf("is %v: archives want %v to %v", ttl, lock.MinTTL, lock.MaxTTL))
+	if err := archive.CheckLease(time.Duration(c.Lease.TTL)); err != nil {
+		return c.At("lease.ttl", err)
 	}
 	if c.Ledger.Kind == "memory" {
 		return c.At("ledger", errors.New("is memory, which ends with the process: archives need one that stays: sqlite:FILE or postgres://…"))
@@ -96,7 +88,7 @@ func (a *app) withArchives(ctx context.Context, logTo io.Writer, names []string,
 	return do(ctx, list)
 }
 
-// openArchives makes the chosen archives of the configuration, and looks at their buckets.
+// openArchives builds the chosen archives of the configuration, and checks that their buckets exist.
 func openArchives(ctx context.Context, c *config.Config, chosen []int, l ledger.Store, log *slog.Logger) (list []*archive.Archive, err error) {
 	store, err := objects(ctx, c)
 	if err != nil {
@@ -114,10 +106,13 @@ func openArchives(ctx context.Context, c *config.Config, chosen []int, l ledger.
 		if err := store.Check(ctx, one.Bucket); err != nil {
 			return nil, err
 		}
-		one.Store, one.Registers, one.Log, one.Owner = store, registers, log, owner()
-		one.Now, one.Sleep, one.Nonce = time.Now, pause, nonce
+		one.Store, one.Registers, one.Logger = store, registers, log
 		one.Lease, one.Grace = time.Duration(c.Lease.TTL), time.Duration(c.Grace)
-		list = append(list, one)
+		a, err := archive.New(one)
+		if err != nil {
+			return nil, c.At(fmt.Sprintf("archives[%d]", i), err)
+		}
+		list = append(list, a)
 	}
 	return list, nil
 }
@@ -130,8 +125,8 @@ func chooseArchives(c *config.Config, names []string) (chosen []int, err error) 
 	places := map[string]int{}
 	for i := range c.Archives {
 		name := c.Archives[i].Name
-		if !archiveName.MatchString(name) {
-			return nil, c.At(fmt.Sprintf("archives[%d].name", i), errors.New(`wants letters a-z, digits, "-", "_" and ".", at most 64`))
+		if err := archive.CheckName(name); err != nil {
+			return nil, c.At(fmt.Sprintf("archives[%d].name", i), err)
 		}
 		if _, twice := places[name]; twice {
 			return nil, c.At(fmt.Sprintf("archives[%d].name", i), fmt.Errorf("there is another archive %s", event.Quote(name)))
@@ -151,74 +146,15 @@ func chooseArchives(c *config.Config, names []string) (chosen []int, err error) 
 	return chosen, nil
 }
 
-func owner() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
-	return fmt.Sprintf("%s:%d", host, os.Getpid())
-}
-
-func nonce() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return hex.EncodeToString(b[:])
-}
-
-// pause waits, or returns the cause if ctx ends first.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
 // runArchives runs all archives until ctx ends. If one of several ends with an error, the
-// others continue, and the error is returned in the end.
+// exit code is 1.
 func runArchives(ctx context.Context, list []*archive.Archive) error {
-	if len(list) == 1 {
-		return explained(runArchive(ctx, list[0]))
-	}
-	var work sync.WaitGroup
-	errs := make([]error, len(list))
-	for i, one := range list {
-		work.Go(func() {
-			if err := runArchive(ctx, one); err != nil {
-				errs[i] = fmt.Errorf("archive %s: %w", one.Name, err)
-				one.Log.Error("this archive has ended; the others continue", "name", one.Name, "error", err)
-			}
-		})
-	}
-	work.Wait()
-	if err := errors.Join(errs...); err != nil {
+	r := archive.Runner{Archives: list}
+	err := r.Run(ctx)
+	if err != nil && len(list) > 1 {
 		return failed(err, "")
 	}
-	return nil
-}
-
-func runArchive(ctx context.Context, one *archive.Archive) error {
-	// A store that takes a write whose condition does not hold would lose records.
-	if err := one.Prove(ctx); err != nil {
-		return err
-	}
-	one.Observe = func(shard string, o archive.Planned) {
-		one.Log.Info("stored", "archive", one.Name, "shard", shard, "key", o.Key, "entries", o.Count, "behind", behind(o.Arrival))
-	}
-	one.Log.Info("archive", "name", one.Name, "to", place(one.Bucket, one.Prefix), "format", one.Format)
-	return one.Run(ctx)
-}
-
-// behind is how long ago the newest record that is stored arrived. Behind a gap at
-// the very beginning there is none.
-func behind(arrival time.Time) string {
-	if arrival.IsZero() {
-		return "unknown"
-	}
-	return time.Since(arrival).Round(time.Millisecond).String()
+	return explained(err)
 }
 
 // explained says with which code a command ends.

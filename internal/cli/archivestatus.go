@@ -101,7 +101,7 @@ begin any more. After it the workers list what is stored, and go on behind that.
 }
 
 func (a *app) recover(ctx context.Context, one *archive.Archive) error {
-	one.Log.Info("waiting until no write of before can begin any more", "for", archive.RecoveryWait)
+	one.Logger.Info("waiting until no write of before can begin any more", "for", archive.RecoveryWait)
 	c, err := one.Recover(ctx)
 	if err != nil {
 		return explained(err)

@@ -96,7 +96,7 @@ func rateLines() []byte {
 	return b.Bytes()
 }
 
-func (r *rate) config(b *testing.B) *archive.Archive {
+func (r *rate) config(b *testing.B) archive.Config {
 	b.Helper()
 	a, err := parts.Archive(b.Context(), &config.Archive{
 		Name: "rate", To: config.Location{Bucket: r.bucket, Prefix: "rate/"}, Bytes: config.Size(*rateBytes), Age: config.Duration(time.Hour),
@@ -121,7 +121,7 @@ func (r *rate) bare(b *testing.B) {
 	}
 }
 
-func (r *rate) bareShard(ctx context.Context, a *archive.Archive, shard string) error {
+func (r *rate) bareShard(ctx context.Context, a archive.Config, shard string) error {
 	var entries []archive.Entry
 	for at := 0; at < r.records; at += ratePage {
 		page := r.page(at)
@@ -150,24 +150,20 @@ func (r *rate) archive(b *testing.B) {
 	defer ledger.Close()
 	ctx, stop := context.WithCancel(b.Context())
 	defer stop()
-	a := r.config(b)
-	a.Stream, a.Store, a.Registers, a.Log = r, r.Store, ledger, slog.New(slog.DiscardHandler)
-	a.Now, a.Nonce = time.Now, rand.Text
-	a.Sleep = func(ctx context.Context, d time.Duration) error {
-		select {
-		case <-time.After(d):
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
+	c := r.config(b)
+	c.Stream, c.Store, c.Registers, c.Logger = r, r.Store, ledger, slog.New(slog.DiscardHandler)
 	var stored atomic.Int64
-	a.Observe = func(_ string, o archive.Planned) {
+	c.Observe = func(_ string, o archive.Planned) {
 		if stored.Add(int64(o.Count)) == int64(r.records**rateShards) {
 			stop()
 		}
 	}
-	if err := a.Run(ctx); err != nil {
+	a, err := archive.New(c)
+	if err != nil {
+		b.Fatal(err)
+	}
+	runner := archive.Runner{Archives: []*archive.Archive{a}}
+	if err := runner.Run(ctx); err != nil {
 		b.Fatal(err)
 	}
 	if p, err := a.Verify(b.Context(), archive.VerifyOptions{}); err != nil || len(p.Findings) > 0 || p.Shards != *rateShards {

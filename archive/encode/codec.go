@@ -1,0 +1,34 @@
+package encode
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/pawlhq/pawl/archive"
+)
+
+// Codec is an [archive.Codec] of all [Formats].
+type Codec struct{}
+
+var _ archive.Codec = Codec{}
+
+// Knows implements [archive.Codec].
+func (Codec) Knows(format string) bool { return slices.Contains(Formats, Format(format)) }
+
+// Encode implements [archive.Codec].
+func (Codec) Encode(format, shard string, entries []archive.Entry) ([]byte, error) {
+	var b bytes.Buffer
+	err := Encode(&b, Format(format), shard, entries)
+	return b.Bytes(), err
+}
+
+// Decode implements [archive.Codec].
+func (Codec) Decode(format, shard string, body []byte) (entries []archive.Entry, err error) {
+	for e, err := range Decode(bytes.NewReader(body), Format(format), shard) {
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, e)
+	}
+	return entries, nil
+}

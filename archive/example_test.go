@@ -1,0 +1,44 @@
+package archive_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"log/slog"
+	"time"
+
+	"github.com/pawlhq/pawl/archive"
+	"github.com/pawlhq/pawl/archive/archivetest"
+	"github.com/pawlhq/pawl/archive/encode"
+	"github.com/pawlhq/pawl/bucket/membucket"
+	"github.com/pawlhq/pawl/ledger/memledger"
+)
+
+// This program stores a stream in a bucket, both in memory. With kinesisstream, s3bucket
+// and sqliteledger or pgledger it does so for a stream of Kinesis, across crashes.
+func ExampleRunner() {
+	ctx, stop := context.WithCancel(context.Background())
+	stream := archivetest.NewFake(1)
+	for _, text := range []string{"one", "two", "three"} {
+		if _, err := stream.Put(ctx, "shardId-000000000000", "key", []byte(text)); err != nil {
+			log.Fatal(err)
+		}
+	}
+	clicks, err := archive.New(archive.Config{
+		Name: "clicks", Bucket: "lake", Prefix: "clicks/", Limits: archive.Limits{Age: 100 * time.Millisecond},
+		Stream: stream, Store: membucket.New(time.Now, []string{"lake"}), Registers: memledger.New(), Codec: encode.Codec{},
+		Logger: slog.New(slog.DiscardHandler),
+		Observe: func(shard string, o archive.Planned) {
+			fmt.Println(shard, "stored", o.Count)
+			stop()
+		},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	runner := archive.Runner{Archives: []*archive.Archive{clicks}}
+	if err := runner.Run(ctx); err != nil {
+		log.Fatal(err)
+	}
+	// Output: shardId-000000000000 stored 3
+}

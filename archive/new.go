@@ -1,0 +1,109 @@
+package archive
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/pawlhq/pawl/lock"
+)
+
+// Defaults of a Config.
+const (
+	defaultFormat = "ndjson.gz"
+	defaultBytes  = 16 << 20
+	defaultAge    = time.Minute
+	defaultLease  = 30 * time.Second
+	defaultGrace  = 20 * time.Second
+)
+
+// New checks a configuration, and returns its archive with defaults for what is not set.
+// It sends no request.
+func New(c Config) (*Archive, error) {
+	c.Format = cmp.Or(c.Format, defaultFormat)
+	c.Limits.Bytes = cmp.Or(c.Limits.Bytes, defaultBytes)
+	c.Limits.Age = cmp.Or(c.Limits.Age, defaultAge)
+	c.Lease = cmp.Or(c.Lease, defaultLease)
+	c.Grace = cmp.Or(c.Grace, defaultGrace)
+	c.Owner = cmp.Or(c.Owner, process())
+	c.Logger = cmp.Or(c.Logger, slog.Default())
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Sleep == nil {
+		c.Sleep = sleep
+	}
+	if c.Nonce == nil {
+		c.Nonce = nonce
+	}
+	if err := c.check(); err != nil {
+		return nil, fmt.Errorf("archive %q: %w", c.Name, err)
+	}
+	return &Archive{Config: c}, nil
+}
+
+func (c *Config) check() error {
+	switch {
+	case c.Stream == nil || c.Store == nil || c.Registers == nil || c.Codec == nil:
+		return errors.New("want a stream, a store, registers and a codec")
+	case c.Bucket == "":
+		return errors.New("want a bucket")
+	case c.Prefix != "" && !strings.HasSuffix(c.Prefix, "/"):
+		return fmt.Errorf("the prefix %q does not end with a slash", c.Prefix)
+	case !c.Codec.Knows(c.Format):
+		return fmt.Errorf("unknown format %q", c.Format)
+	}
+	return cmp.Or(CheckName(c.Name), CheckLease(c.Lease))
+}
+
+var validName = regexp.MustCompile(`^[a-z0-9._-]{1,64}$`)
+
+// CheckName returns an error if an archive cannot have a name, because the name is part of
+// the names of its registers.
+func CheckName(name string) error {
+	if !validName.MatchString(name) {
+		return errors.New(`wants letters a-z, digits, "-", "_" and ".", at most 64`)
+	}
+	return nil
+}
+
+// CheckLease returns an error if the lease of a shard cannot have a TTL. Zero is valid.
+func CheckLease(ttl time.Duration) error {
+	if ttl != 0 && (ttl < lock.MinTTL || ttl > lock.MaxTTL) {
+		return fmt.Errorf("is %v: archives want %v to %v", ttl, lock.MinTTL, lock.MaxTTL)
+	}
+	return nil
+}
+
+func process() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%s:%d", host, os.Getpid())
+}
+
+func nonce() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
