@@ -44,6 +44,7 @@ var layers = map[string][]string{
 	"ledger/sqliteledger":   {"event", "internal/rowjson", "ledger"},
 	"store/memory":          {"store"},
 	"store/postgres":        {"store"},
+	"store/sqlite":          {"store"},
 	"bucket/membucket":      {"bucket", "event"},
 	"bucket/s3bucket":       {"bucket", "event"},
 	"source/replaysource":   {"event", "source"},
@@ -116,11 +117,11 @@ var layers = map[string][]string{
 // module here ends up in the go.sum of whoever uses Pawl as a library.
 var modules = map[string][]string{
 	"github.com/go-json-experiment/json":           {"action/loadaction", "archive", "archive/encode", "audit/inventory", "event", "files/filesapi", "files/pgindex", "files/sqliteindex", "ledger", "lock", "source/replaysource"}, // strict: case, duplicate names
-	"github.com/cenkalti/backoff/v5":               {"archive/kinesisstream", "files/filesapi", "internal/demo", "ledger", "ledger/sqliteledger", "source/sqssource"},
+	"github.com/cenkalti/backoff/v5":               {"archive/kinesisstream", "files/filesapi", "internal/demo", "ledger", "ledger/sqliteledger", "source/sqssource", "store/sqlite"},
 	"github.com/tidwall/btree":                     {"store/memory"},
 	"github.com/hashicorp/golang-lru/v2":           {"engine", "files/filesapi"},
 	"golang.org/x/sync":                            {"audit", "files/s3objects", "internal/cli", "internal/demo", "internal/rowjson", "source/replaysource", "source/sqssource"},
-	"zombiezen.com/go/sqlite":                      {"files/sqliteindex", "ledger/sqliteledger"},
+	"zombiezen.com/go/sqlite":                      {"files/sqliteindex", "ledger/sqliteledger", "store/sqlite"},
 	"github.com/aws/aws-sdk-go-v2":                 {"archive/kinesisstream", "bucket/s3bucket", "files/s3objects", "internal/demo", "internal/servertest", "source/sqssource"},
 	"github.com/aws/aws-sdk-go-v2/config":          {"archive/kinesisstream", "bucket/s3bucket", "source/sqssource"},
 	"github.com/jackc/pgx/v5":                      {"action/loadaction", "files/pgindex", "internal/parts", "internal/servertest", "ledger/pgledger", "store/postgres"},

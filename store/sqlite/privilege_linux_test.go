@@ -1,0 +1,28 @@
+package sqlite
+
+import (
+	"os"
+	"runtime"
+	"syscall"
+	"testing"
+)
+
+// dropPrivilege makes the file system treat this thread as that of user nobody, if it is
+// of root, until restore is called.
+func dropPrivilege(t *testing.T) (restore func()) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		return func() {}
+	}
+	const nobody = 65534
+	runtime.LockOSThread()
+	if err := syscall.Setfsuid(nobody); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if err := syscall.Setfsuid(0); err != nil {
+			t.Fatal(err) // the thread stays locked, and ends with the test
+		}
+		runtime.UnlockOSThread()
+	}
+}

@@ -1,0 +1,47 @@
+package sqlite
+
+const (
+	// applicationID marks the file as Pawl's: "Pawl" in ASCII.
+	// https://www.sqlite.org/pragma.html#pragma_application_id
+	applicationID = 0x5061776C
+	// filesID marked the file index of earlier versions.
+	filesID = 0x50776669
+	// format is the user_version of the file. Formats 1 and 2 were the ledger's of
+	// earlier versions.
+	format = 3
+)
+
+// schema makes the tables. Keys are blobs, so that SQLite compares them byte by byte and
+// keeps any byte. due is in milliseconds since 1970. The partial index has only records
+// with a due time. The table has a rowid, because random keys split the large leaves of
+// a table without one.
+const schema = `
+	CREATE TABLE record (
+		space BLOB NOT NULL,
+		name  BLOB NOT NULL,
+		nonce BLOB NOT NULL CHECK (length(nonce) = 16),
+		due   INTEGER,
+		body  TEXT NOT NULL,
+		PRIMARY KEY (space, name)
+	) STRICT;
+	CREATE INDEX record_due ON record (space, due, name) WHERE due IS NOT NULL;
+`
+
+const (
+	insertSQL = `INSERT INTO record (space, name, nonce, due, body) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING`
+	updateSQL = `UPDATE record SET nonce = ?3, due = ?4, body = ?5 WHERE space = ?1 AND name = ?2 AND nonce = ?6`
+	deleteSQL = `DELETE FROM record WHERE space = ?1 AND name = ?2 AND nonce = ?3`
+	putSQL    = `UPDATE record SET nonce = ?3, due = ?4, body = ?5 WHERE space = ?1 AND name = ?2`
+
+	columns = `SELECT nonce, due, body, name FROM record WHERE space = ?1 `
+
+	loadSQL = columns + `AND name = ?2`
+	dueSQL  = columns + `AND due IS NOT NULL AND (due, name) > (?2, ?3) AND due <= ?4 ORDER BY due, name LIMIT ?5`
+
+	// Each with and without an upper bound: SQLite plans a statement before it knows the
+	// bounds.
+	scanSQL     = columns + `AND name > ?2 ORDER BY name LIMIT ?3`
+	scanToSQL   = columns + `AND name > ?2 AND name < ?4 ORDER BY name LIMIT ?3`
+	newestSQL   = columns + `AND name > ?2 ORDER BY name DESC LIMIT ?3`
+	newestToSQL = columns + `AND name > ?2 AND name < ?4 ORDER BY name DESC LIMIT ?3`
+)

@@ -1,0 +1,126 @@
+// Package sqlite keeps records in one SQLite file. It is the default store: it needs no
+// server, several processes of one machine may use the file, and a change that was
+// answered survives a power failure (WAL, synchronous=FULL).
+//
+// The file must be on a local disk, because the locks and the shared memory of SQLite do
+// not work over a network. Its -wal and -shm companions belong to it.
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
+
+	"github.com/pawlhq/pawl/store"
+)
+
+// lockWait is how long a call waits while another process locks the file.
+const lockWait = 10 * time.Second
+
+// readers is the number of connections for Load, Due, and Scan.
+const readers = 4
+
+// Store is a [store.Store] in one file.
+type Store struct {
+	path     string
+	file     os.FileInfo // the file that was opened
+	wal      os.FileInfo // its log
+	walPath  string
+	wait     time.Duration
+	readOnly bool
+
+	reader *sqlitex.Pool
+	writer chan *writer // holds the writer while no call uses it
+
+	mu    sync.Mutex
+	queue []*request // calls that no transaction has taken yet
+}
+
+var _ store.Store = (*Store)(nil)
+
+var traits = store.Traits{
+	Transactions: true, Batch: 1000, Swaps: 1, Apply: store.MaxApply, Body: store.MaxBody, Name: store.MaxName,
+}
+
+// Traits implements [store.Store].
+func (s *Store) Traits() store.Traits { return traits }
+
+// Open opens the store in the file at path, and makes the file if there is none. Its
+// folder must exist.
+//
+// Open refuses an unsuitable file with an error that wraps [store.ErrUnusable] and says
+// what to do: a file that is read-only, locked for longer than 10 seconds, damaged, of
+// another application, or of another version of the format. It checks files of up to 256
+// MiB completely. In a larger file, damage is reported by the call that meets it.
+//
+// Each call checks that the file and its log are still at path, because changes in a
+// deleted file are lost when the process ends. If not, the error wraps
+// [store.ErrUnusable].
+func Open(ctx context.Context, path string) (*Store, error) {
+	return open(ctx, path, lockWait, false)
+}
+
+// OpenReadOnly opens the store in the file at path for reading. It makes neither a file
+// nor tables. If there is no file, the error also wraps [fs.ErrNotExist]. Changes return
+// [store.ErrUnusable].
+func OpenReadOnly(ctx context.Context, path string) (*Store, error) {
+	return open(ctx, path, lockWait, true)
+}
+
+func open(ctx context.Context, path string, wait time.Duration, readOnly bool) (_ *Store, err error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("sqlite: %w", err)
+	}
+	s := &Store{path: abs, wait: wait, readOnly: readOnly, writer: make(chan *writer, 1)}
+	if err := s.checkPlace(); err != nil {
+		return nil, err
+	}
+	conn, err := sqlite.OpenConn(s.path, s.flags())
+	if err != nil {
+		return nil, s.explainOpen(ctx, err)
+	}
+	s.writer <- &writer{conn: conn}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Close())
+		}
+	}()
+	if err := s.prepareFile(ctx, conn); err != nil {
+		return nil, err
+	}
+	s.reader, err = sqlitex.NewPool(s.path, sqlitex.PoolOptions{Flags: s.flags(), PoolSize: readers, PrepareConn: prepareReader})
+	if err != nil {
+		return nil, s.explainOpen(ctx, err)
+	}
+	return s, nil
+}
+
+// flags leave WAL mode to prepareFile, and do not take the path for a URI. A reader also
+// writes, because the last connection that closes moves the log into the file.
+func (s *Store) flags() sqlite.OpenFlags {
+	if s.readOnly {
+		return sqlite.OpenReadWrite
+	}
+	return sqlite.OpenReadWrite | sqlite.OpenCreate
+}
+
+// Close closes the file. The last process that closes it moves the -wal file into it.
+func (s *Store) Close() error {
+	w := <-s.writer
+	var err error
+	if s.reader != nil {
+		err = s.reader.Close()
+	}
+	if err := errors.Join(err, w.conn.Close()); err != nil {
+		return fmt.Errorf("sqlite: close %s: %w", s.path, err)
+	}
+	return nil
+}

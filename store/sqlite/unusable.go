@@ -1,0 +1,72 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"zombiezen.com/go/sqlite"
+
+	"github.com/pawlhq/pawl/store"
+)
+
+// fault is a possible problem of a file, and its remedy.
+type fault struct {
+	why     string
+	lasting bool // no retry helps
+}
+
+const damaged = "is damaged: restore a backup, or save the readable part with .recover of the sqlite3 shell"
+
+var faults = map[sqlite.ResultCode]fault{
+	sqlite.ResultNotADB:   {"is not a database, or its header is damaged: give another path, or restore the file", true},
+	sqlite.ResultCorrupt:  {damaged, true},
+	sqlite.ResultReadOnly: {"cannot be written: let this user write to the file and to its folder", true},
+	sqlite.ResultCantOpen: {"cannot be opened: let this user read and write the file and its folder", false}, // or file descriptors are short
+	sqlite.ResultPerm:     {"cannot be opened: let this user read and write the file and its folder", true},
+	sqlite.ResultBusy:     {"is locked by another process: end that process, or wait for it (fuser names it)", false},
+	sqlite.ResultIOErr:    {"cannot be read or written: check the disk", false},
+	sqlite.ResultFull:     {"cannot grow: make room on its disk", false},
+}
+
+// refuse returns the error of a file that cannot be used. cause may be nil.
+func (s *Store) refuse(why string, cause error) error {
+	if cause == nil {
+		return fmt.Errorf("%w: %q %s", store.ErrUnusable, s.path, why)
+	}
+	return fmt.Errorf("%w: %q %s (%w)", store.ErrUnusable, s.path, why, cause)
+}
+
+// explainOpen explains why the file could not be opened. The error wraps
+// [store.ErrUnusable] unless ctx has ended.
+func (s *Store) explainOpen(ctx context.Context, err error) error {
+	switch f, known := faults[sqlite.ErrCode(err).ToPrimary()]; {
+	case ctx.Err() != nil, errors.Is(err, store.ErrUnusable):
+		return s.explain(ctx, "open", nil, err)
+	case known:
+		return s.refuse(f.why, err)
+	}
+	return s.refuse("cannot be opened", err)
+}
+
+// explain adds the file, the problem, and the remedy to an error of SQLite. The result
+// wraps [store.ErrUnusable] if no retry helps, and otherwise kind, if it is not nil.
+func (s *Store) explain(ctx context.Context, what string, kind, err error) error {
+	f, known := faults[sqlite.ErrCode(err).ToPrimary()]
+	switch {
+	case errors.Is(err, store.ErrUnusable):
+		return err
+	case ctx.Err() != nil:
+		err = context.Cause(ctx)
+	case known && f.lasting:
+		return s.refuse(f.why, err)
+	}
+	text := fmt.Sprintf("sqlite: %s %q", what, s.path)
+	if known {
+		text += ": it " + f.why
+	}
+	if kind != nil {
+		return fmt.Errorf("%s: %w (%w)", text, kind, err)
+	}
+	return fmt.Errorf("%s: %w", text, err)
+}
