@@ -19,7 +19,7 @@ var (
 	// ErrUnusable: the store cannot be opened, or used any longer, as it is: read-only,
 	// locked, damaged, of another format, or gone. No retry helps. The wrapping error
 	// says what is wrong and what to do. Changes under way may have landed.
-	ErrUnusable = errors.New("store unusable")
+	ErrUnusable = errors.New("database unusable")
 )
 
 // Check returns an error that matches [ErrRejected] for a change that no driver accepts:

@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"iter"
 	"time"
 )
@@ -22,6 +23,12 @@ func (k Key) Compare(o Key) int {
 // counter would restart when a deleted record comes back, and a swap from a stale cache
 // would then succeed. The zero Nonce stands for "no record".
 type Nonce [16]byte
+
+// NewNonce returns a fresh random nonce.
+func NewNonce() (n Nonce) {
+	_, _ = rand.Read(n[:]) // never fails
+	return n
+}
 
 // IsZero reports that the nonce stands for "no record".
 func (n Nonce) IsZero() bool { return n == Nonce{} }
@@ -70,6 +77,7 @@ type DueRange struct {
 	Space  string
 	After  Place     // exclusive; the zero Place is the beginning
 	Before time.Time // inclusive: the latest time
+	Skip   int       // records to leave out first, so that workers can share a backlog
 	Limit  int       // the most records to return, at least 1
 }
 

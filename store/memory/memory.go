@@ -150,7 +150,10 @@ func (s *Store) Due(ctx context.Context, r store.DueRange) ([]store.Record, erro
 		switch {
 		case next.Space != r.Space || next.Due.After(r.Before) || len(found) == r.Limit:
 			return false
-		case dueBefore(from, next):
+		case !dueBefore(from, next):
+		case r.Skip > 0:
+			r.Skip--
+		default:
 			found = append(found, *next)
 		}
 		return true

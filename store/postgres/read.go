@@ -25,7 +25,7 @@ func (s *Store) Due(ctx context.Context, r store.DueRange) ([]store.Record, erro
 	if !after.Valid {
 		after = pgtype.Timestamptz{InfinityModifier: pgtype.NegativeInfinity, Valid: true}
 	}
-	return s.query(ctx, "due", s.sql.due, []byte(r.Space), timestamp(r.Before), after, []byte(r.After.Name), r.Limit)
+	return s.query(ctx, "due", s.sql.due, []byte(r.Space), timestamp(r.Before), after, []byte(r.After.Name), r.Limit, r.Skip)
 }
 
 // page is how many records of a scan are read at once. No connection is held while the

@@ -45,7 +45,7 @@ const (
 	loadSQL = `SELECT ` + columns + ` FROM unnest($1::bytea[], $2::bytea[]) AS c (space, name)
 		CROSS JOIN LATERAL (SELECT * FROM {}.record r WHERE r.space = c.space AND r.name = c.name OFFSET 0) r`
 	dueSQL = `SELECT ` + columns + ` FROM {}.record r WHERE space = $1 AND due <= $2 AND (due, name) > ($3, $4)
-		ORDER BY due, name LIMIT $5`
+		ORDER BY due, name LIMIT $5 OFFSET $6`
 	// scanSQL lacks its upper bound and its order.
 	scanSQL = `SELECT ` + columns + ` FROM {}.record r WHERE space = $1 AND name > $2`
 

@@ -47,6 +47,7 @@ func (s *Store) Due(ctx context.Context, r store.DueRange) ([]store.Record, erro
 		stmt.BindBytes(3, []byte(r.After.Name))
 		stmt.BindInt64(4, r.Before.UnixMilli())
 		stmt.BindInt64(5, int64(r.Limit))
+		stmt.BindInt64(6, int64(r.Skip))
 	})
 }
 

@@ -36,7 +36,7 @@ const (
 	columns = `SELECT nonce, due, body, name FROM record WHERE space = ?1 `
 
 	loadSQL = columns + `AND name = ?2`
-	dueSQL  = columns + `AND due IS NOT NULL AND (due, name) > (?2, ?3) AND due <= ?4 ORDER BY due, name LIMIT ?5`
+	dueSQL  = columns + `AND due IS NOT NULL AND (due, name) > (?2, ?3) AND due <= ?4 ORDER BY due, name LIMIT ?5 OFFSET ?6`
 
 	// Each with and without an upper bound: SQLite plans a statement before it knows the
 	// bounds.

@@ -123,6 +123,9 @@ func testDuePages(f *fixture) {
 	// After need not name a record.
 	at := store.Place{Due: t0, Name: want[10].Name + "\x00"}
 	f.due(store.DueRange{Space: space, After: at, Before: t0, Limit: 5}, want[11:16]...)
+	f.due(store.DueRange{Space: space, After: at, Before: t0, Skip: 100, Limit: 5}, want[111:116]...)
+	f.due(store.DueRange{Space: space, Before: t0.Add(time.Hour), Skip: n - 2, Limit: 5}, want[n-2:]...)
+	f.due(store.DueRange{Space: space, Before: t0.Add(time.Hour), Skip: n, Limit: 5})
 	at = store.Place{Due: t0.Add(-time.Millisecond), Name: "z"}
 	f.due(store.DueRange{Space: space, After: at, Before: t0, Limit: 5}, want[:5]...)
 }

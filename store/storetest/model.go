@@ -200,6 +200,7 @@ func (m *model) checkDue(t *rapid.T) {
 	r := store.DueRange{
 		Space:  rapid.SampledFrom(modelSpaces).Draw(t, "space"),
 		Before: drawTime(t, "before"),
+		Skip:   rapid.IntRange(0, 3).Draw(t, "skip"),
 		Limit:  rapid.IntRange(1, 8).Draw(t, "limit"),
 	}
 	if rapid.Bool().Draw(t, "paged") {
@@ -213,7 +214,7 @@ func (m *model) checkDue(t *rapid.T) {
 	want := m.sorted(r.Space, byDue, func(x *store.Record) bool {
 		return !x.Due.IsZero() && !x.Due.After(r.Before) && byDue(x, after) > 0
 	})
-	if complaint := compare(got, want[:min(len(want), r.Limit)]); complaint != "" {
+	if complaint := compare(got, want[min(len(want), r.Skip):min(len(want), r.Skip+r.Limit)]); complaint != "" {
 		t.Fatalf("Due(%+v): %s", r, complaint)
 	}
 }
