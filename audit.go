@@ -67,7 +67,7 @@ func (p *Pawl) Purge(ctx context.Context, pipelines []string, dryRun bool, tell 
 				tell(all)
 			}
 		}
-		one, err := audit.Purge(ctx, p.cfg.Ledger, name, &policy, dryRun, watch)
+		one, err := audit.Purge(ctx, ledger.Over(p.cfg.Ledger), name, &policy, dryRun, watch)
 		if all = before.Plus(one); err != nil {
 			return all, fmt.Errorf("purge of pipeline %s: %w", event.Quote(name), err)
 		}
@@ -85,7 +85,7 @@ func (c *Config) auditor() (*audit.Auditor, error) {
 		all[i] = c.Pipelines[i].audited()
 	}
 	return audit.New(audit.Config{
-		Ledger: c.Ledger, Objects: c.Objects, Pipelines: all, TTL: c.Lease.TTL, Logger: c.Logger, Observer: c.Observer,
+		Ledger: ledger.Over(c.Ledger), Objects: c.Objects, Pipelines: all, TTL: c.Lease.TTL, Logger: c.Logger, Observer: c.Observer,
 	})
 }
 
@@ -120,9 +120,6 @@ func (c *Config) validateAudit() (errs []error) {
 		errs = append(errs, fmt.Errorf("the audit's retain is %s: it must exceed settle and max_delay, here %s, or an event that comes late would find no trace of the removal",
 			c.Audit.Retain, least))
 	}
-	if _, ok := c.Ledger.(ledger.Registers); c.Audit.PurgeSettled && c.Ledger != nil && !ok {
-		errs = append(errs, errors.New("a purge of settled rows needs a ledger with registers, as those on SQLite and Postgres are, to remember how far it has gone"))
-	}
 	if c.Audit.Every == 0 {
 		return errs
 	}
@@ -131,9 +128,6 @@ func (c *Config) validateAudit() (errs []error) {
 	}
 	if c.Objects == nil {
 		errs = append(errs, errors.New("an audit on a schedule needs an object store"))
-	}
-	if c.Ledger != nil && ledger.TraitsOf(c.Ledger).ScanUnordered {
-		errs = append(errs, errors.New("an audit on a schedule needs a ledger that lists its rows in order, as those on SQLite and Postgres do"))
 	}
 	if err := c.validateSettle(c.Audit.Settle); err != nil {
 		errs = append(errs, err)

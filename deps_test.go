@@ -23,7 +23,7 @@ var layers = map[string][]string{
 	"cell":   {},
 	"event":  {},
 	"store":  {},
-	"ledger": {"cell", "event"},
+	"ledger": {"cell", "event", "store"},
 	"bucket": {"cell", "event"},
 	"source": {"event"},
 
@@ -35,13 +35,9 @@ var layers = map[string][]string{
 	"lock":    {"bucket", "cell", "event", "ledger"},
 	"worker":  {"bucket", "engine", "event", "internal/logthrottle", "ledger", "source"},
 	"audit":   {"bucket", "engine", "event", "ledger", "lock", "worker"},
-	".":       {"audit", "bucket", "engine", "event", "ledger", "source", "worker"},
+	".":       {"audit", "bucket", "engine", "event", "ledger", "source", "store", "worker"},
 
 	// Drivers. They know their own interface and nothing of each other.
-	"internal/rowjson":      {"ledger"},
-	"ledger/memledger":      {"ledger"},
-	"ledger/pgledger":       {"internal/rowjson", "ledger"},
-	"ledger/sqliteledger":   {"event", "internal/rowjson", "ledger"},
 	"store/memory":          {"store"},
 	"store/postgres":        {"store"},
 	"store/sqlite":          {"store"},
@@ -70,30 +66,29 @@ var layers = map[string][]string{
 	"internal/config": {"event"},
 	"internal/parts": {
 		".", "action/copyaction", "action/execaction", "action/httpaction", "action/imageaction", "action/loadaction",
-		"archive", "archive/encode", "archive/kinesisstream", "bucket", "event", "internal/config", "ledger", "ledger/memledger", "ledger/pgledger", "ledger/sqliteledger",
-		"source/sqssource", "source/webhooksource",
+		"archive", "archive/encode", "archive/kinesisstream", "bucket", "event", "internal/config", "ledger",
+		"source/sqssource", "source/webhooksource", "store", "store/memory", "store/postgres", "store/sqlite",
 	},
-	"internal/demo": {"event", "files", "files/filesapi", "files/sqliteindex", "ledger", "ledger/sqliteledger", "source"},
+	"internal/demo": {"event", "files", "files/filesapi", "files/sqliteindex", "ledger", "source", "store/sqlite"},
 	"internal/sim":  {"audit", "bucket", "engine", "event", "internal/tape", "ledger", "source", "worker"},
 	"internal/cli": {
 		".", "action/execaction", "archive", "audit", "audit/inventory", "bucket", "bucket/s3bucket", "doctor", "event", "files", "files/filesapi", "files/pgindex", "files/s3objects", "files/sqliteindex", "internal/config", "internal/demo", "internal/parts",
-		"internal/sim", "ledger", "lock", "source/replaysource",
+		"internal/sim", "ledger", "lock", "source/replaysource", "store",
 	},
 	"cmd/pawl": {"internal/cli"},
 
 	// What users write.
 	"examples/exec":     {},
-	"examples/library":  {".", "bucket/s3bucket", "ledger/sqliteledger", "source/webhooksource"},
+	"examples/library":  {".", "bucket/s3bucket", "source/webhooksource", "store/sqlite"},
 	"examples/mutex":    {"bucket/s3bucket", "lock"},
-	"examples/once":     {".", "event", "ledger/sqliteledger", "source"},
+	"examples/once":     {".", "event", "source", "store/sqlite"},
 	"examples/receiver": {"action"},
 	"examples/update":   {"bucket/s3bucket", "lock"},
 
 	// For tests.
-	"action/internal/actiontest":    {".", "bucket", "bucket/membucket", "event", "ledger", "ledger/memledger", "source"},
+	"action/internal/actiontest":    {".", "bucket", "bucket/membucket", "event", "ledger", "source", "store/memory"},
 	"archive/archivetest":           {"archive"},
 	"bucket/buckettest":             {"bucket", "event", "internal/registertest"},
-	"ledger/ledgertest":             {"event", "internal/registertest", "ledger"},
 	"store/storetest":               {"internal/registertest", "store"},
 	"source/sourcetest":             {"source"},
 	"internal/sim/mutants":          {"internal/sim"},
@@ -117,14 +112,14 @@ var layers = map[string][]string{
 // module here ends up in the go.sum of whoever uses Pawl as a library.
 var modules = map[string][]string{
 	"github.com/go-json-experiment/json":           {"action/loadaction", "archive", "archive/encode", "audit/inventory", "event", "files/filesapi", "files/pgindex", "files/sqliteindex", "ledger", "lock", "source/replaysource"}, // strict: case, duplicate names
-	"github.com/cenkalti/backoff/v5":               {"archive/kinesisstream", "files/filesapi", "internal/demo", "ledger", "ledger/sqliteledger", "source/sqssource", "store/sqlite"},
+	"github.com/cenkalti/backoff/v5":               {"archive/kinesisstream", "files/filesapi", "internal/demo", "ledger", "source/sqssource", "store/sqlite"},
 	"github.com/tidwall/btree":                     {"store/memory"},
 	"github.com/hashicorp/golang-lru/v2":           {"engine", "files/filesapi"},
-	"golang.org/x/sync":                            {"audit", "files/s3objects", "internal/cli", "internal/demo", "internal/rowjson", "source/replaysource", "source/sqssource"},
-	"zombiezen.com/go/sqlite":                      {"files/sqliteindex", "ledger/sqliteledger", "store/sqlite"},
+	"golang.org/x/sync":                            {"audit", "files/s3objects", "internal/cli", "internal/demo", "source/replaysource", "source/sqssource"},
+	"zombiezen.com/go/sqlite":                      {"files/sqliteindex", "store/sqlite"},
 	"github.com/aws/aws-sdk-go-v2":                 {"archive/kinesisstream", "bucket/s3bucket", "files/s3objects", "internal/demo", "internal/servertest", "source/sqssource"},
 	"github.com/aws/aws-sdk-go-v2/config":          {"archive/kinesisstream", "bucket/s3bucket", "source/sqssource"},
-	"github.com/jackc/pgx/v5":                      {"action/loadaction", "files/pgindex", "internal/parts", "internal/servertest", "ledger/pgledger", "store/postgres"},
+	"github.com/jackc/pgx/v5":                      {"action/loadaction", "files/pgindex", "internal/parts", "internal/servertest", "store/postgres"},
 	"github.com/klauspost/compress":                {"action/loadaction", "archive/encode"},
 	"github.com/google/uuid":                       {"action/loadaction", "files"},
 	"github.com/aws/aws-sdk-go-v2/credentials":     {"bucket/s3bucket", "internal/servertest"},
@@ -155,8 +150,8 @@ var modules = map[string][]string{
 	"github.com/bluekeyes/go-gitdiff":   {"internal/sim/mutants", "tools/mutants", "tools/test"}, // patches
 	"github.com/johannesboyne/gofakes3": {"internal/demo", "internal/fakes3"},                    // the demo's object store
 	"github.com/anishathalye/porcupine": {"internal/registertest"},                               // is it linearizable?
-	"github.com/google/go-cmp":          {"archive/archivetest", "bucket/buckettest", "files/indextest", "ledger/ledgertest"},
-	"pgregory.net/rapid":                {"ledger/ledgertest", "store/storetest"},
+	"github.com/google/go-cmp":          {"archive/archivetest", "bucket/buckettest", "files/indextest"},
+	"pgregory.net/rapid":                {"store/storetest"},
 }
 
 // testModules are used by _test.go files and by nothing else.

@@ -9,9 +9,9 @@ import (
 
 	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/event"
-	"github.com/pawlhq/pawl/ledger"
-	"github.com/pawlhq/pawl/ledger/memledger"
 	"github.com/pawlhq/pawl/source"
+	"github.com/pawlhq/pawl/store"
+	"github.com/pawlhq/pawl/store/memory"
 )
 
 // message is a source of one message. Its Run ends when the message is answered,
@@ -46,10 +46,10 @@ func load(_ context.Context, t *pawl.Task) error {
 }
 
 // handle is called once for each message, in a process that may end right after.
-func handle(ctx context.Context, rows ledger.Store, payload string) (source.Outcome, error) {
+func handle(ctx context.Context, records store.Store, payload string) (source.Outcome, error) {
 	m := &message{payload: payload}
 	p, err := pawl.New(pawl.Config{
-		Ledger: rows, Sources: []pawl.Source{m}, NoSweep: true, Ack: pawl.AckSettled,
+		Ledger: records, Sources: []pawl.Source{m}, NoSweep: true, Ack: pawl.AckSettled,
 		Retry: pawl.Retry{Base: time.Millisecond},
 		Pipelines: []pawl.Pipeline{{
 			Name: "load", Match: pawl.Match{Bucket: "notes"}, Order: pawl.EventOrder, Handler: pawl.HandlerFunc(load),
@@ -66,9 +66,9 @@ func handle(ctx context.Context, rows ledger.Store, payload string) (source.Outc
 // settled: the queue gives the message again until it is. Its ledger outlives it;
 // here memory does for one.
 func Example_noSweep() {
-	rows := memledger.New()
+	records := memory.New()
 	for done := false; !done; {
-		outcome, err := handle(context.Background(), rows, notification)
+		outcome, err := handle(context.Background(), records, notification)
 		if err != nil {
 			log.Fatal(err)
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/bucket/membucket"
 	"github.com/pawlhq/pawl/event"
-	"github.com/pawlhq/pawl/ledger/memledger"
 	"github.com/pawlhq/pawl/source/replaysource"
+	"github.com/pawlhq/pawl/store/memory"
 )
 
 // What the store says about an upload. Notifications come twice, now and then.
@@ -43,7 +43,7 @@ func shout(ctx context.Context, t *pawl.Task) error {
 }
 
 // For each note in one bucket, this program keeps a louder one in another. With
-// s3bucket, sqliteledger and webhooksource it does so for a real store, and
+// s3bucket, sqlite and webhooksource it does so for a real store, and
 // across crashes.
 func Example() {
 	ctx := context.Background()
@@ -58,7 +58,7 @@ func Example() {
 	}
 
 	p, err := pawl.New(pawl.Config{
-		Ledger:  memledger.New(),
+		Ledger:  memory.New(),
 		Objects: objects,
 		Sources: []pawl.Source{twice},
 		Pipelines: []pawl.Pipeline{{

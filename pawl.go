@@ -5,7 +5,7 @@
 // [Pawl.Run] does the rest:
 //
 //	p, err := pawl.New(pawl.Config{
-//		Ledger:    store,
+//		Ledger:    records,
 //		Objects:   objects,
 //		Sources:   []pawl.Source{hook},
 //		Pipelines: []pawl.Pipeline{{Name: "load", Match: pawl.Match{Bucket: "exports"}, Handler: load}},
@@ -22,8 +22,8 @@ import (
 	"github.com/pawlhq/pawl/audit"
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/engine"
-	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/source"
+	"github.com/pawlhq/pawl/store"
 	"github.com/pawlhq/pawl/worker"
 )
 
@@ -79,7 +79,7 @@ func OutageIfShared(err error, cause string, objects int) error {
 // Config says what a Pawl works with. Ledger and Pipelines are required; zero
 // values elsewhere take the defaults named.
 type Config struct {
-	Ledger    ledger.Store
+	Ledger    store.Store
 	Objects   bucket.Store // required unless every pipeline goes by event order and has no output
 	Sources   []Source
 	Pipelines []Pipeline
@@ -202,7 +202,7 @@ type Pipeline struct {
 	EveryRaise bool
 	// Transactional declares that the handler commits its effect and its task's
 	// completion in one transaction of the ledger's database, as by
-	// pgledger.Complete: then the effect happens exactly once. It has no output.
+	// ledger.Complete: then the effect happens exactly once. It has no output.
 	Transactional bool
 	// Concurrency is how many handlers run at a time in slots that the pipeline
 	// has for itself. 0: what a [Limited] handler says, or else it shares those of

@@ -17,9 +17,9 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/bucket/membucket"
 	"github.com/pawlhq/pawl/event"
-	"github.com/pawlhq/pawl/ledger"
-	"github.com/pawlhq/pawl/ledger/memledger"
 	"github.com/pawlhq/pawl/source"
+	"github.com/pawlhq/pawl/store"
+	"github.com/pawlhq/pawl/store/memory"
 )
 
 // upper writes the object in upper case.
@@ -102,7 +102,7 @@ func (s *site) wantObject(ref event.Object, want string) {
 func (s *site) pawl(h pawl.HandlerFunc, to *pawl.Output, with ...func(*pawl.Config)) *pawl.Pawl {
 	s.t.Helper()
 	cfg := pawl.Config{
-		Ledger: memledger.New(), Objects: s.objects, Logger: slog.New(slog.DiscardHandler),
+		Ledger: memory.New(), Objects: s.objects, Logger: slog.New(slog.DiscardHandler),
 		Pipelines: []pawl.Pipeline{{Name: "upper", Match: pawl.Match{Bucket: "in", Prefix: "docs/"}, Handler: h, To: to}},
 	}
 	for _, f := range with {
@@ -175,9 +175,10 @@ func (e *endless) Run(ctx context.Context, _ source.Sink) error {
 }
 
 // durable is a ledger that says nothing about forgetting.
-type durable struct{ ledger.Store }
+type durable struct{ store.Store }
 
-// volatile is a ledger that forgets when its process ends.
-type volatile struct{ ledger.Store }
-
-func (volatile) Traits() ledger.Traits { return ledger.Traits{Volatile: true} }
+func (d durable) Traits() store.Traits {
+	t := d.Store.Traits()
+	t.Volatile = false
+	return t
+}

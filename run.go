@@ -40,7 +40,7 @@ func New(cfg Config) (*Pawl, error) {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
 	return &Pawl{cfg: cfg, auditor: auditor, worker: worker.New(worker.Config{
-		Ledger: cfg.Ledger, Objects: cfg.Objects, Pipelines: pipelines, Policy: cfg.policy(),
+		Ledger: ledger.Over(cfg.Ledger), Objects: cfg.Objects, Pipelines: pipelines, Policy: cfg.policy(),
 		Concurrency: cfg.Concurrency, Backlog: cfg.Backlog, MaxBytes: cfg.MaxBytes,
 		Sweep: cfg.Sweep, Outage: cfg.Retry.Outage, Grace: cfg.Grace, AckSettled: cfg.Ack == AckSettled, Logger: cfg.Logger, Observer: cfg.Observer,
 	})}, nil
@@ -158,7 +158,7 @@ func (c *Config) setDefaults() {
 	if !c.NoSweep {
 		c.Sweep = cmp.Or(c.Sweep, time.Second)
 	}
-	if c.Ledger != nil && ledger.TraitsOf(c.Ledger).Volatile {
+	if c.Ledger != nil && c.Ledger.Traits().Volatile {
 		c.Ack = AckSettled
 	}
 	c.Grace = cmp.Or(c.Grace, 20*time.Second)

@@ -15,8 +15,9 @@ import (
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/ledger"
-	"github.com/pawlhq/pawl/ledger/memledger"
 	"github.com/pawlhq/pawl/source"
+	"github.com/pawlhq/pawl/store"
+	"github.com/pawlhq/pawl/store/memory"
 )
 
 func TestRunSettlesEverything(t *testing.T) {
@@ -146,7 +147,7 @@ func TestRunGivesBackWhatIsLeft(t *testing.T) {
 			cause = context.Cause(ctx)
 			return cause
 		}, nil, from(events), func(c *pawl.Config) {
-			c.Ledger = durable{memledger.New()}
+			c.Ledger = durable{memory.New()}
 			c.Grace = 5 * time.Second
 		})
 		if err := p.Run(ctx); err != nil || s.since() != time.Minute+5*time.Second {
@@ -162,13 +163,13 @@ func TestRunGivesBackWhatIsLeft(t *testing.T) {
 func TestRunWithoutSourcesSweeps(t *testing.T) {
 	inTime(t, func(s *site) {
 		e := s.put("docs/a", "x")
-		store := memledger.New()
+		store := memory.New()
 		row := ledger.Row{RowKey: ledger.RowKey{Pipeline: "upper", Bucket: "in", Key: "docs/a"}}
 		row, _ = row.Observe(&e, true, time.Now())
 		policy := ledger.DefaultPolicy()
 		row, _, _ = row.Claim("killed", &policy, time.Now())
 		row.Nonce = ledger.Nonce{1}
-		if _, err := store.Swap(s.t.Context(), []ledger.Change{{Key: row.RowKey, Row: &row}}); err != nil {
+		if _, err := ledger.Over(store).Swap(s.t.Context(), []ledger.Change{{Key: row.RowKey, Row: &row}}); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(s.t.Context(), time.Hour)
@@ -188,7 +189,7 @@ func TestRunWithoutSourcesSweeps(t *testing.T) {
 // when what its own sources brought is settled.
 func TestRunDoesNotWaitForStrangers(t *testing.T) {
 	inTime(t, func(s *site) {
-		store := memledger.New()
+		store := memory.New()
 		ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
 		defer cancel()
 		events := &list{events: []event.Event{s.put("docs/stranger", "x")}}
@@ -208,9 +209,9 @@ func TestRunDoesNotWaitForStrangers(t *testing.T) {
 }
 
 // down is a ledger that answers nothing but errors.
-type down struct{ ledger.Store }
+type down struct{ store.Store }
 
-func (down) Swap(context.Context, []ledger.Change) ([]ledger.Outcome, error) {
+func (down) Swap(context.Context, []store.Change) ([]store.Outcome, error) {
 	return nil, errors.New("the disk is on fire")
 }
 
@@ -219,7 +220,7 @@ func TestRunTellsOfAShutdownThatIsStuck(t *testing.T) {
 		ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
 		defer cancel()
 		events := &list{events: []event.Event{s.put("docs/a", "x")}}
-		p := s.pawl(upper, toUp, from(events), func(c *pawl.Config) { c.Ledger = down{memledger.New()} })
+		p := s.pawl(upper, toUp, from(events), func(c *pawl.Config) { c.Ledger = down{memory.New()} })
 		err := p.Run(ctx)
 		if err == nil || !strings.Contains(err.Error(), "the ledger did not answer in time during shutdown") {
 			t.Errorf("ended with %v", err)
@@ -235,13 +236,13 @@ func TestRunTellsOfAShutdownThatIsStuck(t *testing.T) {
 func TestWhenAMessageIsAcknowledged(t *testing.T) {
 	const work = time.Minute
 	for name, c := range map[string]struct {
-		ledger ledger.Store
+		ledger store.Store
 		ack    pawl.Ack
 		want   time.Duration
 	}{
-		"a ledger that keeps":               {durable{memledger.New()}, pawl.AckStored, 0},
-		"a ledger that keeps, when settled": {durable{memledger.New()}, pawl.AckSettled, work},
-		"a ledger that forgets":             {volatile{memledger.New()}, pawl.AckStored, work},
+		"a ledger that keeps":               {durable{memory.New()}, pawl.AckStored, 0},
+		"a ledger that keeps, when settled": {durable{memory.New()}, pawl.AckSettled, work},
+		"a ledger that forgets":             {memory.New(), pawl.AckStored, work},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inTime(t, func(s *site) {
@@ -264,7 +265,7 @@ func TestWhenAMessageIsAcknowledged(t *testing.T) {
 // Without sweeps what is not settled at once is handed back, and Run ends.
 func TestRunWithoutSweepsHandsBack(t *testing.T) {
 	inTime(t, func(s *site) {
-		store := memledger.New()
+		store := memory.New()
 		e := s.put("docs/a", "x")
 		tries := 0
 		lambda := func() *list {

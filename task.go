@@ -63,7 +63,7 @@ func newTask(t *worker.Task) *Task {
 }
 
 // Completion is for stores that let a handler complete its task in a transaction of
-// its own, as pgledger.Complete does. The pipeline must be Transactional.
+// its own, as ledger.Complete does. The pipeline must be Transactional.
 func (t *Task) Completion() (*ledger.Completion, error) { return t.task.Completion() }
 
 // Open reads the object, as it was when the attempt looked at it: if it has

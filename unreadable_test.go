@@ -17,7 +17,7 @@ import (
 	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/ledger"
-	"github.com/pawlhq/pawl/ledger/sqliteledger"
+	pawlsqlite "github.com/pawlhq/pawl/store/sqlite"
 )
 
 // Rows that a newer Pawl wrote, with values unknown to this one, stand among
@@ -25,16 +25,16 @@ import (
 func TestRowsOfANewerPawl(t *testing.T) {
 	const rows, every = 10_000, 250
 	path := filepath.Join(t.TempDir(), "pawl.db")
-	store, err := sqliteledger.Open(t.Context(), path)
+	records, err := pawlsqlite.Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
-		if err := store.Close(); err != nil {
+		if err := records.Close(); err != nil {
 			t.Error(err)
 		}
 	}()
-	fillLedger(t, store, rows)
+	fillLedger(t, ledger.Over(records), rows)
 	makeOdd(t, path, every)
 
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -42,7 +42,7 @@ func TestRowsOfANewerPawl(t *testing.T) {
 	var handled atomic.Int64
 	var log bytes.Buffer
 	p, err := pawl.New(pawl.Config{
-		Ledger: store, Sweep: 10 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Ledger: records, Sweep: 10 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 		Pipelines: []pawl.Pipeline{{Name: "p", Match: pawl.Match{Bucket: "b"}, Order: pawl.EventOrder, Handler: pawl.HandlerFunc(func(context.Context, *pawl.Task) error {
 			if handled.Add(1) == rows-rows/every {
 				cancel()
@@ -64,7 +64,7 @@ func TestRowsOfANewerPawl(t *testing.T) {
 	}
 }
 
-func fillLedger(t *testing.T, store ledger.Store, rows int) {
+func fillLedger(t *testing.T, l ledger.Store, rows int) {
 	t.Helper()
 	var changes []ledger.Change
 	for i := range rows {
@@ -78,7 +78,7 @@ func fillLedger(t *testing.T, store ledger.Store, rows int) {
 		}
 		changes = append(changes, ledger.Change{Key: r.RowKey, Row: r})
 	}
-	if _, err := ledger.New(store).Swap(t.Context(), changes); err != nil {
+	if _, err := ledger.New(l).Swap(t.Context(), changes); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -92,10 +92,10 @@ func makeOdd(t *testing.T, path string, every int) {
 		t.Fatal(err)
 	}
 	for i, edit := range []string{
-		`'"kind":"created"', '"kind":"moved"'`, `'"kind":"created"', '"kind":"created","seq":"zz"'`, `'"want":{', '"doubt":"perhaps","want":{'`,
-		`'"want":{', '"have":{"kind":"moved"},"want":{'`,
+		`'"kind":"created"', '"kind":"moved"'`, `'"kind":"created"', '"kind":"created","seq":"zz"'`, `'"v":"1.0"', '"doubt":"perhaps","v":"1.0"'`,
+		`'"v":"1.0"', '"v":"2.0"'`,
 	} {
-		query := fmt.Sprintf(`UPDATE ledger SET row = replace(row, %s), due = due - 1 WHERE rowid %% %d = 0 AND (rowid / %d) %% 4 = %d`, edit, every, every, i)
+		query := fmt.Sprintf(`UPDATE record SET body = replace(body, %s), due = due - 1 WHERE rowid %% %d = 0 AND (rowid / %d) %% 4 = %d`, edit, every, every, i)
 		if err := sqlitex.ExecuteTransient(conn, query, nil); err != nil {
 			t.Fatal(err)
 		}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/event"
-	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/source"
 )
 
@@ -67,8 +66,8 @@ func (c *Config) validatePipeline(p *Pipeline) error {
 		return errors.New("it must say which bucket it matches")
 	case p.Transactional && p.To != nil:
 		return errors.New("it is transactional, and an output is no part of a transaction: give it none")
-	case p.Transactional && c.Ledger != nil && !ledger.TraitsOf(c.Ledger).Transactions:
-		return errors.New("it is transactional, and the ledger has no transactions for handlers: use one in PostgreSQL")
+	case p.Transactional && c.Ledger != nil && !c.Ledger.Traits().Transactions:
+		return errors.New("it is transactional, and the ledger has no transactions for handlers: use one in SQLite or PostgreSQL")
 	case p.To != nil && p.To.Bucket == "":
 		return errors.New("its output must name a bucket")
 	case c.Objects == nil && (p.To != nil || p.Order == StoreOrder):

@@ -10,9 +10,8 @@ import (
 	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/bucket/membucket"
 	"github.com/pawlhq/pawl/event"
-	"github.com/pawlhq/pawl/ledger"
-	"github.com/pawlhq/pawl/ledger/memledger"
 	"github.com/pawlhq/pawl/source"
+	"github.com/pawlhq/pawl/store/memory"
 )
 
 // silent is a source that brings nothing and declares nothing.
@@ -42,7 +41,7 @@ func flow(name, from, to string) pawl.Pipeline {
 
 func valid() pawl.Config {
 	return pawl.Config{
-		Ledger: memledger.New(), Objects: membucket.New(time.Now, nil),
+		Ledger: memory.New(), Objects: membucket.New(time.Now, nil),
 		Pipelines: []pawl.Pipeline{flow("up", "photos/in/", "photos/out/")},
 	}
 }
@@ -142,12 +141,8 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 			"the audit's retain is 48h0m0s: it must exceed settle and max_delay, here 48h0m0s, or an event that comes late would find no trace of the removal"},
 		{"forgets before all have come", func(c *pawl.Config) { c.Audit.Retain = time.Hour },
 			"the audit's retain is 1h0m0s: it must exceed settle and max_delay, here 24h0m0s, or an event that comes late would find no trace of the removal"},
-		{"purges without registers", func(c *pawl.Config) { c.Audit.PurgeSettled, c.Ledger = true, struct{ ledger.Store }{c.Ledger} },
-			"a purge of settled rows needs a ledger with registers, as those on SQLite and Postgres are, to remember how far it has gone"},
 		{"audits and never sweeps", func(c *pawl.Config) { c.Audit.Every = time.Hour; neverSweeps(c) },
 			"an audit on a schedule needs a sweep: what it finds has no message that would bring an attempt"},
-		{"audits without order", func(c *pawl.Config) { c.Audit.Every, c.Ledger = time.Hour, unordered{c.Ledger} },
-			"an audit on a schedule needs a ledger that lists its rows in order, as those on SQLite and Postgres do"},
 		{"audits ahead of events", func(c *pawl.Config) {
 			byEvent(declared{dialect: event.AWS})(c)
 			c.Audit = pawl.Audit{Every: time.Hour, Settle: 12 * time.Hour, MaxDelay: 12 * time.Hour}
@@ -184,11 +179,6 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 		})
 	}
 }
-
-// unordered is a ledger that scans in no order.
-type unordered struct{ ledger.Store }
-
-func (unordered) Traits() ledger.Traits { return ledger.Traits{ScanUnordered: true} }
 
 // All that is wrong is said at once.
 func TestARefusalListsEverything(t *testing.T) {

@@ -15,7 +15,8 @@ import (
 	"github.com/pawlhq/pawl/archive/encode"
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
-	"github.com/pawlhq/pawl/ledger/memledger"
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/store/memory"
 )
 
 // published stores entries as the published program does: an object for each minute of
@@ -150,7 +151,7 @@ func TestAdopted(t *testing.T) {
 			}
 		}
 		work()
-		p.ledger = memledger.New()
+		p.ledger = ledger.Over(memory.New())
 		work()
 		total := 0
 		for _, id := range p.shards() {

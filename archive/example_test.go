@@ -11,7 +11,8 @@ import (
 	"github.com/pawlhq/pawl/archive/archivetest"
 	"github.com/pawlhq/pawl/archive/encode"
 	"github.com/pawlhq/pawl/bucket/membucket"
-	"github.com/pawlhq/pawl/ledger/memledger"
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/store/memory"
 )
 
 // This program stores a stream in a bucket, both in memory. With kinesisstream, s3bucket
@@ -26,7 +27,7 @@ func ExampleRunner() {
 	}
 	clicks, err := archive.New(archive.Config{
 		Name: "clicks", Bucket: "lake", Prefix: "clicks/", Limits: archive.Limits{Age: 100 * time.Millisecond},
-		Stream: stream, Store: membucket.New(time.Now, []string{"lake"}), Registers: memledger.New(), Codec: encode.Codec{},
+		Stream: stream, Store: membucket.New(time.Now, []string{"lake"}), Registers: ledger.Over(memory.New()), Codec: encode.Codec{},
 		Logger: slog.New(slog.DiscardHandler),
 		Observe: func(shard string, o archive.Planned) {
 			fmt.Println(shard, "stored", o.Count)

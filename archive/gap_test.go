@@ -5,7 +5,8 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/archive"
-	"github.com/pawlhq/pawl/ledger/memledger"
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/store/memory"
 )
 
 // gaps fails unless verify counts gaps like this.
@@ -78,7 +79,7 @@ func TestGapBehindRecoveredGap(t *testing.T) {
 		p.gaps(1, 0, 0)
 		p.put(shard, 1)
 		p.stream.Trim(shard, p.entries(shard)[32].Number)
-		p.ledger = memledger.New()
+		p.ledger = ledger.Over(memory.New())
 		if _, err := p.archive("ndjson").Recover(p.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -11,7 +11,8 @@ import (
 	"github.com/pawlhq/pawl/archive"
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
-	"github.com/pawlhq/pawl/ledger/memledger"
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/store/memory"
 )
 
 // slowStore is a store on the other side of a network that holds the first object
@@ -116,7 +117,7 @@ func TestLateAfterRecovery(t *testing.T) {
 		if err := stop(); err != nil || slow.held == nil {
 			t.Fatalf("nothing was sent: %v", err)
 		}
-		p.ledger = memledger.New()
+		p.ledger = ledger.Over(memory.New())
 		if _, err := p.archive("ndjson").Recover(p.Context()); err != nil {
 			t.Fatal(err)
 		}

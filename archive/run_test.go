@@ -20,7 +20,8 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/bucket/membucket"
 	"github.com/pawlhq/pawl/event"
-	"github.com/pawlhq/pawl/ledger/memledger"
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/store/memory"
 )
 
 // place is a stream, a bucket and a ledger, all in memory.
@@ -28,7 +29,7 @@ type place struct {
 	*testing.T
 	stream *archivetest.Fake
 	store  *membucket.Store
-	ledger *memledger.Store
+	ledger *ledger.Rows
 	nonces atomic.Int64
 	log    bytes.Buffer
 	logger *slog.Logger
@@ -41,7 +42,7 @@ func (p *place) Context() context.Context { return p.ctx }
 // inPlace runs a test in a bubble, in which time stands still while something runs.
 func inPlace(t *testing.T, shards int, test func(p *place)) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &place{T: t, stream: newStream(shards), store: membucket.New(time.Now, []string{"b"}), ledger: memledger.New()}
+		p := &place{T: t, stream: newStream(shards), store: membucket.New(time.Now, []string{"b"}), ledger: ledger.Over(memory.New())}
 		p.logger = slog.New(slog.NewTextHandler(&p.log, nil))
 		var stop context.CancelFunc
 		p.ctx, stop = context.WithCancel(context.Background())
@@ -131,7 +132,7 @@ func TestClaimGone(t *testing.T) {
 		p.put(p.shards()[0], 10)
 		time.Sleep(time.Minute)
 		right := p.ledger
-		p.ledger = memledger.New()
+		p.ledger = ledger.Over(memory.New())
 		if _, err := p.archive("ndjson").Verify(p.Context(), archive.VerifyOptions{}); !errors.Is(err, archive.ErrLostRegisters) {
 			t.Errorf("over another ledger: %v", err)
 		}
@@ -144,7 +145,7 @@ func TestClaimGone(t *testing.T) {
 		if err := <-ended; !errors.Is(err, archive.ErrClaimed) {
 			t.Errorf("without a claim: %v", err)
 		}
-		p.ledger = memledger.New()
+		p.ledger = ledger.Over(memory.New())
 		if _, err := p.archive("ndjson").Claim(p.Context()); !errors.Is(err, archive.ErrClaimed) {
 			t.Errorf("without claim and registers: %v", err)
 		}
@@ -281,7 +282,7 @@ func TestForeignObject(t *testing.T) {
 			body   string
 			stored bool
 		}{{"somebody else's", false}, {string(ours), true}} {
-			p.ledger, p.store = memledger.New(), membucket.New(time.Now, []string{"b"})
+			p.ledger, p.store = ledger.Over(memory.New()), membucket.New(time.Now, []string{"b"})
 			if _, err := p.archive("ndjson").Claim(p.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -329,7 +330,7 @@ func TestClaims(t *testing.T) {
 		if err := run(p.Context(), p.archive("ndjson")); !errors.Is(err, archive.ErrClaimed) {
 			t.Errorf("another stream: %v", err)
 		}
-		p.stream, p.ledger = was, memledger.New()
+		p.stream, p.ledger = was, ledger.Over(memory.New())
 		if err := run(p.Context(), p.archive("ndjson")); !errors.Is(err, archive.ErrLostRegisters) {
 			t.Errorf("another ledger: %v", err)
 		}

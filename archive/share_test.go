@@ -18,12 +18,11 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/ledger"
-	"github.com/pawlhq/pawl/ledger/memledger"
 )
 
 // mortal is the ledger of a process that can die: after that no request arrives.
 type mortal struct {
-	*memledger.Store
+	*ledger.Rows
 	dead atomic.Bool
 }
 
@@ -34,7 +33,7 @@ func (m *mortal) ReadRegister(ctx context.Context, name string) (ledger.Register
 	if m.dead.Load() {
 		return ledger.Register{}, errDied
 	}
-	return m.Store.ReadRegister(ctx, name)
+	return m.Rows.ReadRegister(ctx, name)
 }
 
 // WriteRegister implements [ledger.Registers].
@@ -42,7 +41,7 @@ func (m *mortal) WriteRegister(ctx context.Context, name, version string, value 
 	if m.dead.Load() {
 		return "", errDied
 	}
-	return m.Store.WriteRegister(ctx, name, version, value)
+	return m.Rows.WriteRegister(ctx, name, version, value)
 }
 
 // RemoveRegister implements [ledger.Registers].
@@ -50,7 +49,7 @@ func (m *mortal) RemoveRegister(ctx context.Context, name, version string) error
 	if m.dead.Load() {
 		return errDied
 	}
-	return m.Store.RemoveRegister(ctx, name, version)
+	return m.Rows.RemoveRegister(ctx, name, version)
 }
 
 // ListRegisters implements [ledger.Registers].
@@ -58,7 +57,7 @@ func (m *mortal) ListRegisters(ctx context.Context, prefix string) iter.Seq2[led
 	if m.dead.Load() {
 		return func(yield func(ledger.Register, error) bool) { yield(ledger.Register{}, errDied) }
 	}
-	return m.Store.ListRegisters(ctx, prefix)
+	return m.Rows.ListRegisters(ctx, prefix)
 }
 
 // owned returns how many shards each worker has taken, by the shards' registers.
@@ -117,7 +116,7 @@ func TestTakeoverTime(t *testing.T) {
 	var slowest time.Duration
 	for range 20 {
 		inPlace(t, 8, func(p *place) {
-			registers := &mortal{Store: p.ledger}
+			registers := &mortal{Rows: p.ledger}
 			p.worker("one", func(a *archive.Archive) { a.Registers = registers })
 			p.worker("two", func(*archive.Archive) {})
 			p.await(time.Minute, map[string]int{"one": 4, "two": 4})
@@ -306,7 +305,7 @@ func TestStoredObjectResetsPause(t *testing.T) {
 // answer.
 func TestShutdownWithoutLedger(t *testing.T) {
 	inPlace(t, 4, func(p *place) {
-		registers := &mortal{Store: p.ledger}
+		registers := &mortal{Rows: p.ledger}
 		p.worker("one", func(a *archive.Archive) { a.Registers, a.Grace = registers, 8*time.Second })
 		for _, id := range p.shards() {
 			p.put(id, 3)

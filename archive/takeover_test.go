@@ -13,13 +13,14 @@ import (
 	"github.com/pawlhq/pawl/archive"
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
-	"github.com/pawlhq/pawl/ledger/memledger"
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/store/memory"
 )
 
 // backup returns a copy of the ledger.
-func (p *place) backup() *memledger.Store {
+func (p *place) backup() *ledger.Rows {
 	p.Helper()
-	backup := memledger.New()
+	backup := ledger.Over(memory.New())
 	for r, err := range p.ledger.ListRegisters(p.Context(), "") {
 		if err == nil {
 			_, err = backup.WriteRegister(p.Context(), r.Name, "", r.Value)

@@ -4,7 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawlhq/pawl/ledger/memledger"
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/store/memory"
 )
 
 // TestExpiredBeforeRecovery: records expire between the loss of the registers and the
@@ -25,7 +26,7 @@ func TestExpiredBeforeRecovery(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.put(shard, 5)
-		p.ledger = memledger.New()
+		p.ledger = ledger.Over(memory.New())
 		p.stream.Trim(shard, last)
 		if _, err := p.archive("ndjson").Recover(p.Context()); err != nil {
 			t.Fatal(err)

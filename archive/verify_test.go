@@ -12,7 +12,8 @@ import (
 	"github.com/pawlhq/pawl/archive"
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
-	"github.com/pawlhq/pawl/ledger/memledger"
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/store/memory"
 )
 
 // report verifies an archive, which may have findings.
@@ -77,7 +78,7 @@ func TestVerifyMalformed(t *testing.T) {
 		p.findsOne(a, archive.VerifyOptions{}, archive.Missing, "")
 
 		p.object(kept, body)
-		p.ledger = memledger.New()
+		p.ledger = ledger.Over(memory.New())
 		if _, err := p.archive("ndjson").Recover(p.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -16,7 +16,8 @@ import (
 	"github.com/pawlhq/pawl/archive/encode"
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
-	"github.com/pawlhq/pawl/ledger/memledger"
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/store/memory"
 )
 
 // holdPut announces three records, and ends their worker before the PUT has arrived.
@@ -216,7 +217,7 @@ func TestRecoveryReadsPastVoid(t *testing.T) {
 		if err := run(ctx, a); err != nil {
 			t.Fatal(err)
 		}
-		p.ledger = memledger.New()
+		p.ledger = ledger.Over(memory.New())
 		if _, err := p.archive("gz.parquet").Recover(p.Context()); err != nil {
 			t.Fatal(err)
 		}

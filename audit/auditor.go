@@ -137,9 +137,6 @@ type unit struct {
 }
 
 func (a *Auditor) units(o *Options) ([]unit, error) {
-	if ledger.TraitsOf(a.cfg.Ledger).ScanUnordered {
-		return nil, fmt.Errorf("%w: this ledger lists its rows in no order, and an audit reads them beside a listing: use one on SQLite or Postgres", ErrOptions)
-	}
 	o.Ranges = min(cmp.Or(o.Ranges, defaultRanges), maxRanges)
 	o.TruthName = cmp.Or(o.TruthName, "list")
 	var units []unit

@@ -12,9 +12,9 @@ import (
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/internal/servertest"
 	"github.com/pawlhq/pawl/ledger"
-	"github.com/pawlhq/pawl/ledger/memledger"
-	"github.com/pawlhq/pawl/ledger/pgledger"
-	"github.com/pawlhq/pawl/ledger/sqliteledger"
+	"github.com/pawlhq/pawl/store/memory"
+	"github.com/pawlhq/pawl/store/postgres"
+	"github.com/pawlhq/pawl/store/sqlite"
 )
 
 const day = 24 * time.Hour
@@ -109,12 +109,14 @@ func TestPurgedVersionsArePassedOver(t *testing.T) {
 // for an object than its row does.
 func TestWatermarkCoversSkew(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T) (ledger.Store, error){
-		"memory": func(*testing.T) (ledger.Store, error) { return memledger.New(), nil },
+		"memory": func(*testing.T) (ledger.Store, error) { return ledger.Over(memory.New()), nil },
 		"SQLite": func(t *testing.T) (ledger.Store, error) {
-			return sqliteledger.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
+			s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
+			return ledger.Over(s), err
 		},
 		"PostgreSQL": func(t *testing.T) (ledger.Store, error) {
-			return pgledger.Open(t.Context(), servertest.Postgres(t).URL)
+			s, err := postgres.Open(t.Context(), servertest.Postgres(t).URL)
+			return ledger.Over(s), err
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -144,20 +146,20 @@ func TestWatermarkCoversSkew(t *testing.T) {
 
 // purgedOn is a ledger that is purged when an audit begins to read its rows.
 type purgedOn struct {
-	*sqliteledger.Store
+	*ledger.Rows
 	purge func()
 }
 
 func (p purgedOn) Scan(ctx context.Context, r ledger.Range) iter.Seq2[ledger.Row, error] {
 	p.purge()
-	return p.Store.Scan(ctx, r)
+	return p.Rows.Scan(ctx, r)
 }
 
 // TestAuditBesidePurge: rows that go while an audit runs are not lost either.
 func TestAuditBesidePurge(t *testing.T) {
 	w := newWorld(t)
 	w.longAgo(t, "a")
-	s, purged := w.ledger.(*sqliteledger.Store), 0
+	s, purged := w.ledger.(*ledger.Rows), 0
 	w.ledger = purgedOn{s, func() {
 		w.ledger = s
 		purged += w.purge(t, 30*day).Dropped
@@ -169,7 +171,7 @@ func TestAuditBesidePurge(t *testing.T) {
 }
 
 // unkept is a ledger that writes no registers, for now.
-type unkept struct{ *sqliteledger.Store }
+type unkept struct{ *ledger.Rows }
 
 var errUnkept = errors.New("the disk is full")
 
@@ -178,10 +180,10 @@ func (unkept) WriteRegister(context.Context, string, string, []byte) (string, er
 }
 
 // dying is a ledger whose process dies with the first rows that it drops.
-type dying struct{ *sqliteledger.Store }
+type dying struct{ *ledger.Rows }
 
 func (d dying) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.Outcome, error) {
-	_, err := d.Store.Swap(ctx, changes)
+	_, err := d.Rows.Swap(ctx, changes)
 	return nil, errors.Join(err, ledger.ErrUnusable, errKilled)
 }
 
@@ -189,7 +191,7 @@ func (d dying) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.Outc
 func TestHorizonComesFirst(t *testing.T) {
 	w := newWorld(t)
 	w.longAgo(t, "a")
-	s := w.ledger.(*sqliteledger.Store)
+	s := w.ledger.(*ledger.Rows)
 	p := ledger.DefaultPolicy()
 	p.PurgeSettled = true
 	if done, err := audit.Purge(t.Context(), unkept{s}, "p", &p, false, nil); !errors.Is(err, errUnkept) || done.Dropped != 0 {

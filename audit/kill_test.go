@@ -22,7 +22,7 @@ import (
 	"github.com/pawlhq/pawl/bucket/membucket"
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/ledger"
-	"github.com/pawlhq/pawl/ledger/memledger"
+	"github.com/pawlhq/pawl/store/memory"
 	"github.com/pawlhq/pawl/worker"
 )
 
@@ -45,7 +45,7 @@ func seed(t *testing.T) *rand.Rand {
 // registers are those of a ledger in memory. They outlive the processes that use
 // them, and count what is raised.
 type registers struct {
-	*memledger.Store
+	*ledger.Rows
 
 	mu     sync.Mutex
 	values map[string]ledger.Register
@@ -54,7 +54,7 @@ type registers struct {
 }
 
 func newRegisters() *registers {
-	return &registers{Store: memledger.New(), values: map[string]ledger.Register{}, raised: map[ledger.RowKey]int{}}
+	return &registers{Rows: ledger.Over(memory.New()), values: map[string]ledger.Register{}, raised: map[ledger.RowKey]int{}}
 }
 
 func (r *registers) ReadRegister(_ context.Context, name string) (ledger.Register, error) {
@@ -89,7 +89,7 @@ func (r *registers) ListRegisters(context.Context, string) iter.Seq2[ledger.Regi
 }
 
 func (r *registers) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.Outcome, error) {
-	out, err := r.Store.Swap(ctx, changes)
+	out, err := r.Rows.Swap(ctx, changes)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range out {
@@ -202,7 +202,7 @@ func newLosses(t *testing.T, rng *rand.Rand, n int) *losses {
 			changes = append(changes, ledger.Change{Key: row.RowKey, Row: &row})
 		}
 	}
-	if _, err := ledger.New(l.ledger.Store).Swap(t.Context(), changes); err != nil {
+	if _, err := ledger.New(l.ledger.Rows).Swap(t.Context(), changes); err != nil {
 		t.Fatal(err)
 	}
 	return l

@@ -12,7 +12,7 @@ import (
 	"github.com/pawlhq/pawl/audit"
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/ledger"
-	"github.com/pawlhq/pawl/ledger/memledger"
+	"github.com/pawlhq/pawl/store/memory"
 )
 
 // settled is a row that settled some time ago.
@@ -24,7 +24,7 @@ func settled(key string, kind event.Kind, ago time.Duration) ledger.Row {
 
 // store puts rows into a ledger in memory.
 func store(t *testing.T, rows ...ledger.Row) ledger.Store {
-	s := memledger.New()
+	s := ledger.Over(memory.New())
 	for _, r := range rows {
 		_, _ = rand.Read(r.Nonce[:])
 		if _, err := s.Swap(t.Context(), []ledger.Change{{Key: r.RowKey, Row: &r}}); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/pawlhq/pawl/bucket/membucket"
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/ledger"
-	"github.com/pawlhq/pawl/ledger/sqliteledger"
+	"github.com/pawlhq/pawl/store/sqlite"
 	"github.com/pawlhq/pawl/worker"
 )
 
@@ -32,10 +32,11 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{at: time.Now().Add(-24 * time.Hour)}
 	w.Store = membucket.New(func() time.Time { return w.at }, []string{photos, "out"}, membucket.WithVersioned("versions"))
-	s, err := sqliteledger.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
+	records, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	s := ledger.Over(records)
 	t.Cleanup(func() { _ = s.Close() })
 	w.ledger = s
 	w.pipeline = audit.Pipeline{Name: "p", Bucket: photos, Match: func(o event.Object) bool { return !strings.HasSuffix(o.Key, ".tmp") }}

@@ -17,8 +17,8 @@ import (
 	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/internal/servertest"
-	"github.com/pawlhq/pawl/ledger/pgledger"
 	"github.com/pawlhq/pawl/source"
+	"github.com/pawlhq/pawl/store/postgres"
 )
 
 var objects = flag.Int("objects", 20_000, "objects in each round of BenchmarkPeers")
@@ -124,11 +124,11 @@ func objectKey(i int) string { return fmt.Sprintf("in/%08x/%d.jpg", uint32(i)*26
 // cycle runs a Pawl over a fresh schema until every object is settled.
 func cycle(b *testing.B, url string) time.Duration {
 	b.Helper()
-	led, err := pgledger.Open(b.Context(), url)
+	records, err := postgres.Open(b.Context(), url)
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer func() { _ = led.Close() }() // never fails
+	defer func() { _ = records.Close() }() // never fails
 	events := make(feed, *objects)
 	for i := range events {
 		seq, err := event.ParseSequencer(fmt.Sprintf("0055AED6DC%08X", i+1))
@@ -141,7 +141,7 @@ func cycle(b *testing.B, url string) time.Duration {
 		}
 	}
 	p, err := pawl.New(pawl.Config{
-		Ledger: led, Sources: []pawl.Source{events}, Concurrency: 4000, Backlog: 4000, Logger: slog.New(slog.DiscardHandler),
+		Ledger: records, Sources: []pawl.Source{events}, Concurrency: 4000, Backlog: 4000, Logger: slog.New(slog.DiscardHandler),
 		Pipelines: []pawl.Pipeline{{
 			Name: "nothing", Match: pawl.Match{Bucket: "photos"}, Order: pawl.EventOrder,
 			Handler: pawl.HandlerFunc(func(context.Context, *pawl.Task) error { return nil }),

@@ -26,8 +26,8 @@ import (
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/internal/servertest"
 	"github.com/pawlhq/pawl/internal/toolcache"
-	"github.com/pawlhq/pawl/ledger/sqliteledger"
 	"github.com/pawlhq/pawl/source/sqssource"
+	"github.com/pawlhq/pawl/store/sqlite"
 )
 
 var messages = flag.Int("messages", 10_000, "messages in each queue of BenchmarkSQS")
@@ -205,11 +205,11 @@ func (s *stand) bento(b *testing.B, url string) {
 
 func (s *stand) pawl(b *testing.B, url string, order pawl.Order, concurrency int) {
 	b.Helper()
-	led, err := sqliteledger.Open(b.Context(), filepath.Join(b.TempDir(), "pawl.db"))
+	records, err := sqlite.Open(b.Context(), filepath.Join(b.TempDir(), "pawl.db"))
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer func() { _ = led.Close() }()
+	defer func() { _ = records.Close() }()
 	quiet := slog.New(slog.DiscardHandler)
 	src, err := sqssource.New(b.Context(), sqssource.Config{URL: url, Dialect: event.AWS, Logger: quiet})
 	if err != nil {
@@ -223,7 +223,7 @@ func (s *stand) pawl(b *testing.B, url string, order pawl.Order, concurrency int
 	defer cancel()
 	var handled atomic.Int64
 	p, err := pawl.New(pawl.Config{
-		Ledger: led, Objects: objects, Sources: []pawl.Source{src}, Logger: quiet, Concurrency: concurrency, Backlog: 2000,
+		Ledger: records, Objects: objects, Sources: []pawl.Source{src}, Logger: quiet, Concurrency: concurrency, Backlog: 2000,
 		Pipelines: []pawl.Pipeline{{
 			Name: "nothing", Match: pawl.Match{Bucket: "amzn-s3-demo-bucket"}, Order: order,
 			Handler: pawl.HandlerFunc(func(context.Context, *pawl.Task) error {

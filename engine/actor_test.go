@@ -8,7 +8,6 @@ import (
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/ledger"
-	"github.com/pawlhq/pawl/ledger/ledgertest"
 )
 
 // actor is a worker of a history: an engine, and what package worker would do
@@ -216,12 +215,7 @@ func (a *actor) resolve(changes []ledger.Change) []ledger.Outcome {
 	}
 	a.store.writer = a
 	defer func() { a.store.writer = nil }()
-	faulty := ledgertest.NewFaulty(a.store, func(call int) ledgertest.Fault {
-		if call == 0 {
-			return ledgertest.Unsent
-		}
-		return ledgertest.None
-	})
+	faulty := &unsent{Store: a.store}
 	out, err := ledger.New(faulty).Swap(a.t.Context(), changes)
 	if err != nil {
 		a.t.Fatal(err)

@@ -174,7 +174,6 @@ func (e *Engine) swapped(in *Swapped) {
 		case o.Err != nil:
 			e.abandon(en, f, errors.Join(errStopping, o.Err), 0)
 		case o.Applied:
-			f.next.Token = o.Token
 			e.landed(en, f, f.next)
 		default:
 			e.refused(en, f, o.Current)

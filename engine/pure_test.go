@@ -36,7 +36,7 @@ func allBut(names ...string) func(string) bool {
 }
 
 // waits are the files that give pure rules to a store, and have to wait for it.
-var waits = []string{"ledger/ledger.go"}
+var waits = []string{"ledger/ledger.go", "ledger/rows.go"}
 
 // TestPure looks into the sources of event, ledger and engine for clocks,
 // global randomness, goroutines and channels.

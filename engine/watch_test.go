@@ -10,13 +10,12 @@ import (
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/ledger"
-	"github.com/pawlhq/pawl/ledger/memledger"
 )
 
 // watched is the ledger of a history. It sees every write, and says what must
 // be true of it.
 type watched struct {
-	*memledger.Store
+	*ledger.Rows
 	history *history
 	writer  *actor // nil: an operator
 
@@ -42,7 +41,7 @@ type counts struct {
 
 func newWatched() *watched {
 	return &watched{
-		Store: memledger.New(), fences: map[ledger.RowKey]int64{}, until: map[grant]time.Time{},
+		Rows: newRows(), fences: map[ledger.RowKey]int64{}, until: map[grant]time.Time{},
 		observed: map[ledger.RowKey]map[string]ledger.Version{}, died: map[ledger.RowKey]ledger.Version{},
 		silent: map[ledger.RowKey]*actor{}, blurred: map[ledger.RowKey]bool{}, counts: map[ledger.RowKey]*counts{},
 	}
@@ -53,7 +52,7 @@ func (w *watched) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.O
 	all := make([]ledger.Outcome, 0, len(changes))
 	for i := range changes {
 		before := w.row(changes[i].Key)
-		out, err := w.Store.Swap(ctx, changes[i:i+1])
+		out, err := w.Rows.Swap(ctx, changes[i:i+1])
 		if err != nil {
 			return nil, err
 		}

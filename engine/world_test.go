@@ -1,14 +1,15 @@
 package engine_test
 
 import (
+	"context"
 	"math/rand/v2"
 	"testing"
 	"time"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/ledger"
-	"github.com/pawlhq/pawl/ledger/ledgertest"
-	"github.com/pawlhq/pawl/ledger/memledger"
+	"github.com/pawlhq/pawl/store"
+	"github.com/pawlhq/pawl/store/memory"
 )
 
 // start is when time begins.
@@ -26,7 +27,7 @@ func policy() ledger.Policy {
 type world struct {
 	t       *testing.T
 	now     time.Time
-	store   *memledger.Store
+	store   *ledger.Rows
 	workers map[string]*worker
 	// proposed is every row that somebody wanted to write, so that it can be
 	// told what a write changes.
@@ -34,9 +35,16 @@ type world struct {
 	nonces   *rand.Rand
 }
 
+// newRows returns a ledger in memory whose sweeps return the oldest rows, not a random run.
+func newRows() *ledger.Rows {
+	rows := ledger.Over(memory.New())
+	rows.IntN = func(int) int { return 0 }
+	return rows
+}
+
 func newWorld(t *testing.T) *world {
 	return &world{
-		t: t, now: start, store: memledger.New(), workers: map[string]*worker{},
+		t: t, now: start, store: newRows(), workers: map[string]*worker{},
 		proposed: map[ledger.Nonce]ledger.Row{}, nonces: rand.New(rand.NewPCG(0, 1)),
 	}
 }
@@ -109,15 +117,24 @@ func (w *worker) takeLooks() []engine.Looked {
 // land puts a batch into the ledger.
 func (w *worker) land(s *swap) { s.landed = w.world.swap(s.Changes) }
 
+// unsent is a ledger whose first swap does not arrive.
+type unsent struct {
+	ledger.Store
+	lost bool
+}
+
+func (u *unsent) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.Outcome, error) {
+	if !u.lost {
+		u.lost = true
+		return nil, store.ErrUnclear
+	}
+	return u.Store.Swap(ctx, changes)
+}
+
 // resolve has ledger.Ledger find out what became of a batch whose answer was
 // lost. It sends again what has not landed.
 func (w *worker) resolve(s *swap) []ledger.Outcome {
-	faulty := ledgertest.NewFaulty(w.world.store, func(call int) ledgertest.Fault {
-		if call == 0 {
-			return ledgertest.Unsent
-		}
-		return ledgertest.None
-	})
+	faulty := &unsent{Store: w.world.store}
 	out, err := ledger.New(faulty).Swap(w.world.t.Context(), s.Changes)
 	if err != nil {
 		w.world.t.Fatal(err)

@@ -15,6 +15,10 @@ const (
 	MaxKey     = 1024 // bytes of a decoded key, a bucket, a version or an ETag
 )
 
+// maxNames is the most bytes of bucket, key and version together, so that every object can
+// be named in a ledger.
+const maxNames = 1800
+
 // Batch is what one payload said.
 type Batch struct {
 	Dialect Dialect
@@ -156,6 +160,9 @@ func (p *parser) add(ev Event, when string) error {
 		if len(s) > MaxKey {
 			return p.malformed("%s is longer than %d bytes", brief(s), MaxKey)
 		}
+	}
+	if n := len(o.Bucket) + len(o.Key) + len(o.VersionID) + strings.Count(o.Key, "\x00"); n > maxNames {
+		return p.malformed("bucket, key and version have %d bytes together, and at most %d are accepted", n, maxNames)
 	}
 	if ev.Sequencer.IsZero() && p.batch.Dialect.TrustsSequencer() {
 		return p.malformed("%s of %s has no sequencer", brief(ev.Name), o)

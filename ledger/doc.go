@@ -9,6 +9,5 @@
 // Redrive, ResetOrder, Forget) are pure: they map a row, an input and a time to
 // the next row, read no clock and no random source, and do no I/O. A [Store] commits
 // the next row by compare-and-swap, and [Ledger] makes its unclear answers
-// clear. Backends live in the folders below and exist when they pass
-// ledger/ledgertest.
+// clear. [Rows] keeps rows and registers in a record store: see package store.
 package ledger

@@ -44,14 +44,13 @@ func (l *Ledger) Traits() Traits {
 // it is of a first row and that row has been deleted meanwhile: then the old row
 // comes back, with a lease that has long expired, and is worked on once more.
 //
-// A batch may be larger than the store's: it is sent in parts. History is cut to
-// what the store keeps.
+// A batch may be larger than the store's: it is sent in parts.
 //
-// Swap keeps at it until ctx ends, or the store says [ErrUnusable]: nothing can be
-// found out from that one any more. Then, and only then, it returns an error, and
+// Swap keeps at it until ctx ends, or the store says [ErrUnusable] or [ErrRejected],
+// which no retry changes. Then, and only then, it returns an error, and
 // nothing is known of the changes whose Outcome has one; the others are answered.
 func (l *Ledger) Swap(ctx context.Context, changes []Change) ([]Outcome, error) {
-	s := &swap{Ledger: l, changes: l.cut(changes), out: make([]Outcome, len(changes))}
+	s := &swap{Ledger: l, changes: changes, out: make([]Outcome, len(changes))}
 	all := make([]int, len(changes))
 	for i := range all {
 		all[i] = i
@@ -59,7 +58,7 @@ func (l *Ledger) Swap(ctx context.Context, changes []Change) ([]Outcome, error) 
 	open, err := s.send(ctx, all, false)
 	wait := backoff.NewExponentialBackOff()
 	wait.InitialInterval, wait.MaxInterval = 20*time.Millisecond, 5*time.Second
-	for len(open) > 0 && !errors.Is(err, ErrUnusable) {
+	for len(open) > 0 && !errors.Is(err, ErrUnusable) && !errors.Is(err, ErrRejected) {
 		if l.Unclear != nil {
 			l.Unclear(err)
 		}
@@ -148,33 +147,6 @@ func (s *swap) answer(c *Change, o Outcome, again bool) Outcome {
 	return o
 }
 
-// cut returns the changes with no more history than the store keeps.
-func (l *Ledger) cut(changes []Change) []Change {
-	if l.traits.History == 0 {
-		return changes
-	}
-	changes = slices.Clone(changes)
-	for i := range changes {
-		if r := changes[i].Row; r != nil {
-			c := *r
-			c.History = fitting(c.History, l.traits.History)
-			changes[i].Row = &c
-		}
-	}
-	return changes
-}
-
-// fitting returns the newest entries of a history that fit into so many bytes.
-func fitting(h []Entry, room int) []Entry {
-	const rest = 64 // the time, and the names of the fields
-	for i := range h {
-		if room -= rest + len(h[i].What) + len(h[i].Note); room < 0 {
-			return h[:i]
-		}
-	}
-	return h
-}
-
 // classify compares the row that stands with a change of unknown result. known
 // is false where the change has not landed, and may be sent again.
 func classify(c *Change, now *Row) (o Outcome, known bool) {
@@ -182,7 +154,7 @@ func classify(c *Change, now *Row) (o Outcome, known bool) {
 	case c.Row == nil && now == nil:
 		return Outcome{Applied: true}, true
 	case c.Row != nil && now != nil && now.Nonce == c.Row.Nonce:
-		return Outcome{Applied: true, Token: now.Token}, true
+		return Outcome{Applied: true}, true
 	case now == nil && c.Expect.IsZero(), now != nil && now.Nonce == c.Expect:
 		return Outcome{}, false
 	}

@@ -9,8 +9,9 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/ledger"
-	"github.com/pawlhq/pawl/ledger/ledgertest"
-	"github.com/pawlhq/pawl/ledger/memledger"
+	"github.com/pawlhq/pawl/store"
+	"github.com/pawlhq/pawl/store/memory"
+	"github.com/pawlhq/pawl/store/storetest"
 )
 
 // The suite in ledgertest tries what a Ledger makes of lost answers, with every
@@ -23,6 +24,35 @@ func aRow(n byte) *ledger.Row {
 	}
 }
 
+// faulty is a ledger whose answers are lost by a plan.
+type faulty struct {
+	*ledger.Rows
+	lossy *storetest.Faulty
+	named int // calls until the pipeline had its name
+}
+
+func faultyRows(s store.Store, plan func(call int) storetest.Fault) *faulty {
+	f := &faulty{}
+	f.lossy = storetest.NewFaulty(s, func(call int) storetest.Fault {
+		if f.named == 0 {
+			return storetest.None
+		}
+		return plan(call - f.named)
+	})
+	f.Rows = ledger.Over(f.lossy)
+	first := aRow(1)
+	first.Key = "first"
+	for _, c := range []ledger.Change{{Key: first.RowKey, Row: first}, {Key: first.RowKey, Expect: first.Nonce}} {
+		if _, err := f.Swap(context.Background(), []ledger.Change{c}); err != nil {
+			panic(err)
+		}
+	}
+	f.named = f.lossy.Calls()
+	return f
+}
+
+func (f *faulty) Calls() int { return f.lossy.Calls() - f.named }
+
 func swap(t *testing.T, l *ledger.Ledger, changes ...ledger.Change) []ledger.Outcome {
 	t.Helper()
 	out, err := l.Swap(t.Context(), changes)
@@ -34,7 +64,7 @@ func swap(t *testing.T, l *ledger.Ledger, changes ...ledger.Change) []ledger.Out
 
 // A clear answer is passed on, and nobody is told.
 func TestLedgerClear(t *testing.T) {
-	l := ledger.New(memledger.New())
+	l := ledger.New(ledger.Over(memory.New()))
 	l.Unclear = func(err error) { t.Errorf("unclear: %v", err) }
 	r := aRow(1)
 	if out := swap(t, l, ledger.Change{Key: r.RowKey, Row: r}); !out[0].Applied {
@@ -62,7 +92,7 @@ func (m *mute) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.Outc
 // A store that answers fewer changes than it got has not answered.
 func TestLedgerMissingOutcomes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := ledger.New(&mute{Store: memledger.New()})
+		l := ledger.New(&mute{Store: ledger.Over(memory.New())})
 		told := 0
 		l.Unclear = func(error) { told++ }
 		r := aRow(1)
@@ -77,33 +107,33 @@ func TestLedgerMissingOutcomes(t *testing.T) {
 // hammered by those who wait for it.
 func TestLedgerWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		faulty := ledgertest.NewFaulty(memledger.New(), func(int) ledgertest.Fault { return ledgertest.Unsent })
-		l := ledger.New(faulty)
+		lossy := faultyRows(memory.New(), func(int) storetest.Fault { return storetest.Unsent })
+		l := ledger.New(lossy)
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Minute, errors.New("shutting down"))
 		defer cancel()
 		r := aRow(1)
 		_, err := l.Swap(ctx, []ledger.Change{{Key: r.RowKey, Row: r}})
-		if !errors.Is(err, ledgertest.ErrLost) || !errors.Is(err, context.Cause(ctx)) {
+		if !errors.Is(err, storetest.ErrLost) || !errors.Is(err, context.Cause(ctx)) {
 			t.Errorf("error %v, want both why it was given up and the last", err)
 		}
-		if n := faulty.Calls(); n < 100 || n > 300 {
+		if n := lossy.Calls(); n < 100 || n > 300 {
 			t.Errorf("%d calls in ten minutes", n)
 		}
 	})
 }
 
-// limited is a store that takes two changes at a time, and little history.
+// limited is a store that takes two changes at a time.
 type limited struct {
-	*memledger.Store
+	ledger.Store
 	fail int // fails from this call of Swap on; 0: never
 	n    int
 }
 
-func (s *limited) Traits() ledger.Traits { return ledger.Traits{Partial: true, Batch: 2, History: 150} }
+func (s *limited) Traits() ledger.Traits { return ledger.Traits{Partial: true, Batch: 2} }
 
 func (s *limited) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.Outcome, error) {
 	if s.n++; s.fail > 0 && s.n >= s.fail {
-		return nil, ledgertest.ErrLost
+		return nil, storetest.ErrLost
 	}
 	if len(changes) > 2 {
 		return nil, errors.New("too many changes")
@@ -113,34 +143,28 @@ func (s *limited) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.O
 
 func (s *limited) Load(ctx context.Context, keys []ledger.RowKey) ([]ledger.Row, error) {
 	if s.fail > 0 && s.n >= s.fail {
-		return nil, ledgertest.ErrLost
+		return nil, storetest.ErrLost
 	}
 	return s.Store.Load(ctx, keys)
 }
 
-// A ledger sends a batch in the parts that its store takes, and cuts history to
-// what it keeps. When it gives up, what was answered stays answered.
+// A ledger sends a batch in the parts that its store takes. When it gives up, what was answered stays answered.
 func TestLedgerOverALimitedStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &limited{Store: memledger.New()}
-		l := ledger.New(store)
+		rows := &limited{Store: ledger.Over(memory.New())}
+		l := ledger.New(rows)
 		var changes []ledger.Change
 		for i := range 5 {
 			r := aRow(byte(i + 1))
 			r.Key = fmt.Sprint(i)
-			r.History = []ledger.Entry{{What: "new", Note: "n"}, {What: "old", Note: "o"}, {What: "older", Note: "o"}}
 			changes = append(changes, ledger.Change{Key: r.RowKey, Row: r})
 		}
 		swap(t, l, changes...)
-		rows, err := l.Load(t.Context(), []ledger.RowKey{changes[4].Key})
-		if err != nil || len(rows) != 1 || len(rows[0].History) != 2 || rows[0].History[1].What != "old" {
-			t.Errorf("%+v, %v: want the two newest entries", rows, err)
-		}
-		if store.n != 3 || len(changes[0].Row.History) != 3 {
-			t.Errorf("%d calls for 5 changes, and %d entries left to the caller", store.n, len(changes[0].Row.History))
+		if rows.n != 3 {
+			t.Errorf("%d calls for 5 changes", rows.n)
 		}
 
-		store.n, store.fail = 0, 2
+		rows.n, rows.fail = 0, 2
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		out, err := l.Swap(ctx, changes)
@@ -159,16 +183,16 @@ func TestLedgerOverALimitedStore(t *testing.T) {
 // own fence in the row that refuses him knows that the claim had landed.
 func TestLedgerSuperseded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := memledger.New()
-		l := ledger.New(ledgertest.NewFaulty(store, func(call int) ledgertest.Fault {
-			return map[bool]ledgertest.Fault{true: ledgertest.Lost}[call == 0]
+		rows := ledger.Over(memory.New())
+		l := ledger.New(faultyRows(rows.Records(), func(call int) storetest.Fault {
+			return map[bool]storetest.Fault{true: storetest.Lost}[call == 0]
 		}))
 		p := ledger.DefaultPolicy()
 		claimed, a, _ := aRow(1).Claim("w1", &p, epoch)
 		raised := claimed
 		raised.Nonce, raised.Want.Generation = ledger.Nonce{2}, 5
 		l.Unclear = func(error) {
-			if _, err := store.Swap(t.Context(), []ledger.Change{{Key: claimed.RowKey, Expect: claimed.Nonce, Row: &raised}}); err != nil {
+			if _, err := rows.Swap(t.Context(), []ledger.Change{{Key: claimed.RowKey, Expect: claimed.Nonce, Row: &raised}}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -182,31 +206,31 @@ func TestLedgerSuperseded(t *testing.T) {
 // Whatever becomes of the calls, an insert, an update and a delete end as they
 // would have.
 func TestLedgerResolves(t *testing.T) {
-	for _, plan := range [][]ledgertest.Fault{
-		{ledgertest.Lost}, {ledgertest.Unsent}, {ledgertest.Unsent, ledgertest.Unsent}, {ledgertest.Late}, {ledgertest.Later},
-		{ledgertest.Later, ledgertest.Unsent}, {ledgertest.Torn, ledgertest.Torn, ledgertest.Torn}, {ledgertest.Lost, ledgertest.Lost},
+	for _, plan := range [][]storetest.Fault{
+		{storetest.Lost}, {storetest.Unsent}, {storetest.Unsent, storetest.Unsent}, {storetest.Late}, {storetest.Later},
+		{storetest.Later, storetest.Unsent}, {storetest.Torn, storetest.Torn, storetest.Torn}, {storetest.Lost, storetest.Lost},
 	} {
 		for blind := range 2 {
 			synctest.Test(t, func(t *testing.T) {
 				started := 0 // the call that the plan counts from
-				faulty := ledgertest.NewFaulty(memledger.New(), func(call int) ledgertest.Fault {
+				lossy := faultyRows(memory.New(), func(call int) storetest.Fault {
 					if call-started < len(plan) {
 						return plan[call-started]
 					}
-					return ledgertest.None
+					return storetest.None
 				})
-				l := ledger.New(faulty)
+				l := ledger.New(lossy)
 				r1, r2 := aRow(1), aRow(2)
 				for i, c := range []ledger.Change{
 					{Key: r1.RowKey, Row: r1}, {Key: r1.RowKey, Expect: r1.Nonce, Row: r2}, {Key: r1.RowKey, Expect: r2.Nonce},
 				} {
-					started = faulty.Calls()
-					faulty.Blind(blind)
+					started = lossy.Calls()
+					lossy.lossy.Blind(blind)
 					if out := swap(t, l, c); !out[0].Applied || out[0].Current != nil {
 						t.Errorf("plan %v, change %d: %+v", plan, i, out[0])
 					}
 				}
-				started = faulty.Calls()
+				started = lossy.Calls()
 				if out := swap(t, l, ledger.Change{Key: r1.RowKey, Expect: r1.Nonce, Row: r2}); out[0].Applied || out[0].Current != nil {
 					t.Errorf("plan %v: an update of no row: %+v", plan, out[0])
 				}
@@ -217,11 +241,11 @@ func TestLedgerResolves(t *testing.T) {
 
 // A batch is made out change by change, wherever in it the calls broke off.
 func TestLedgerResolvesBatches(t *testing.T) {
-	for _, plan := range [][]ledgertest.Fault{
-		{ledgertest.Unsent}, {ledgertest.Torn}, {ledgertest.Torn, ledgertest.Torn}, {ledgertest.Torn, ledgertest.Unsent}, {ledgertest.Lost},
+	for _, plan := range [][]storetest.Fault{
+		{storetest.Unsent}, {storetest.Torn}, {storetest.Torn, storetest.Torn}, {storetest.Torn, storetest.Unsent}, {storetest.Lost},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			store := memledger.New()
+			rows := ledger.Over(memory.New())
 			changes := make([]ledger.Change, 6)
 			for i := range changes {
 				r := aRow(1)
@@ -231,21 +255,21 @@ func TestLedgerResolvesBatches(t *testing.T) {
 			// The last but one is another's already.
 			other := *changes[4].Row
 			other.Nonce = ledger.Nonce{9}
-			swap(t, ledger.New(store), ledger.Change{Key: other.RowKey, Row: &other})
-			faulty := ledgertest.NewFaulty(store, func(call int) ledgertest.Fault {
+			swap(t, ledger.New(rows), ledger.Change{Key: other.RowKey, Row: &other})
+			lossy := faultyRows(rows.Records(), func(call int) storetest.Fault {
 				if call < len(plan) {
 					return plan[call]
 				}
-				return ledgertest.None
+				return storetest.None
 			})
-			for i, o := range swap(t, ledger.New(faulty), changes...) {
+			for i, o := range swap(t, ledger.New(lossy), changes...) {
 				if o.Applied != (i != 4) || !o.Applied && (o.Current == nil || o.Current.Nonce != other.Nonce) {
 					t.Errorf("plan %v, change %d: %+v", plan, i, o)
 				}
 			}
-			rows, err := store.Load(t.Context(), []ledger.RowKey{changes[0].Key, changes[3].Key, changes[5].Key})
-			if err != nil || len(rows) != 3 {
-				t.Errorf("plan %v: %d rows, %v", plan, len(rows), err)
+			stored, err := rows.Load(t.Context(), []ledger.RowKey{changes[0].Key, changes[3].Key, changes[5].Key})
+			if err != nil || len(stored) != 3 {
+				t.Errorf("plan %v: %d rows, %v", plan, len(stored), err)
 			}
 		})
 	}
@@ -254,20 +278,20 @@ func TestLedgerResolvesBatches(t *testing.T) {
 // What the row that stands refuses is not sent again.
 func TestLedgerSendsNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := memledger.New()
+		rows := ledger.Over(memory.New())
 		started := 0
-		faulty := ledgertest.NewFaulty(store, func(call int) ledgertest.Fault {
-			return map[bool]ledgertest.Fault{true: ledgertest.Unsent}[call == started]
+		lossy := faultyRows(rows.Records(), func(call int) storetest.Fault {
+			return map[bool]storetest.Fault{true: storetest.Unsent}[call == started]
 		})
 		update := ledger.Change{Key: aRow(1).RowKey, Expect: ledger.Nonce{1}, Row: aRow(2)}
-		if out := swap(t, ledger.New(faulty), update); out[0].Applied || out[0].Current != nil || faulty.Calls() != 1 {
-			t.Errorf("an update of no row: %+v after %d calls", out[0], faulty.Calls())
+		if out := swap(t, ledger.New(lossy), update); out[0].Applied || out[0].Current != nil || lossy.Calls() != 1 {
+			t.Errorf("an update of no row: %+v after %d calls", out[0], lossy.Calls())
 		}
-		swap(t, ledger.New(store), ledger.Change{Key: aRow(1).RowKey, Row: aRow(1)})
+		swap(t, ledger.New(rows), ledger.Change{Key: aRow(1).RowKey, Row: aRow(1)})
 		insert := ledger.Change{Key: aRow(1).RowKey, Row: aRow(2)}
-		started = faulty.Calls()
-		if out := swap(t, ledger.New(faulty), insert); out[0].Applied || out[0].Current == nil || faulty.Calls() != 2 {
-			t.Errorf("an insert where there is a row: %+v after %d calls", out[0], faulty.Calls())
+		started = lossy.Calls()
+		if out := swap(t, ledger.New(lossy), insert); out[0].Applied || out[0].Current == nil || lossy.Calls() != 2 {
+			t.Errorf("an insert where there is a row: %+v after %d calls", out[0], lossy.Calls())
 		}
 	})
 }

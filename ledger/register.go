@@ -2,23 +2,24 @@ package ledger
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"iter"
 	"strings"
+
+	"github.com/pawlhq/pawl/store"
 )
 
-// Registers is a further ability of a [Store]: named values beside the rows, each
-// changed alone by compare-and-swap. They hold what workers of one ledger share
-// and no row can: leases, cursors and reports of audits and archives.
-//
-// A backend has the ability when it passes ledgertest.Registers.
+// Registers are named values beside the rows, each changed alone by compare-and-swap.
+// They hold what the workers of one ledger share and no row can: leases, cursors and
+// reports of audits and archives. [Rows] has them.
 type Registers interface {
 	// ReadRegister returns a register, without a Version if it does not exist.
 	ReadRegister(ctx context.Context, name string) (Register, error)
 	// WriteRegister writes value if the register still carries version; the empty
 	// version demands that it does not exist. It returns the new version, which
-	// no register has carried before.
+	// no register has carried before. Invalid UTF-8 in the value is replaced.
 	//
 	// ErrRegisterChanged says that the condition did not hold, and that this
 	// request writes nothing; ErrRegister that it was refused for good. After any
@@ -53,9 +54,9 @@ var (
 	ErrRegister = errors.New("no such register can be")
 )
 
-// CheckRegister returns an error that matches ErrRegister for what every backend
-// refuses: a name that is not 1 to MaxRegisterName bytes of printable ASCII
-// without spaces, or a value of more than MaxRegister bytes.
+// CheckRegister returns an error that matches ErrRegister for what no ledger accepts: a
+// name that is not 1 to MaxRegisterName bytes of printable ASCII without spaces, or a
+// value of more than MaxRegister bytes.
 func CheckRegister(name string, value []byte) error {
 	if name == "" || len(name) > MaxRegisterName {
 		return fmt.Errorf("%w: its name has %d bytes: 1 to %d are allowed", ErrRegister, len(name), MaxRegisterName)
@@ -71,28 +72,86 @@ func CheckRegister(name string, value []byte) error {
 	return nil
 }
 
-// RegisterPage is the number of registers that a backend reads at once: 1 MB at most.
-const RegisterPage = 16
+const registerSpace = "register"
 
-// PageRegisters yields the registers whose names begin with prefix. page returns up to
-// RegisterPage of them in the order of their names, from a name on.
-func PageRegisters(prefix string, page func(from string) ([]Register, error)) iter.Seq2[Register, error] {
+func registerOf(r *store.Record) Register {
+	return Register{Name: r.Name, Version: hex.EncodeToString(r.Nonce[:]), Value: []byte(r.Body)}
+}
+
+// ReadRegister implements [Registers].
+func (s *Rows) ReadRegister(ctx context.Context, name string) (Register, error) {
+	if err := CheckRegister(name, nil); err != nil {
+		return Register{}, err
+	}
+	found, err := s.records.Load(ctx, []store.Key{{Space: registerSpace, Name: name}})
+	if err != nil || len(found) == 0 {
+		return Register{Name: name}, err
+	}
+	return registerOf(&found[0]), nil
+}
+
+// WriteRegister implements [Registers].
+func (s *Rows) WriteRegister(ctx context.Context, name, version string, value []byte) (next string, err error) {
+	text := strings.ReplaceAll(strings.ToValidUTF8(string(value), "\uFFFD"), "\x00", "\uFFFD")
+	if err := CheckRegister(name, []byte(text)); err != nil {
+		return "", err
+	}
+	key := store.Key{Space: registerSpace, Name: name}
+	record := &store.Record{Key: key, Nonce: store.NewNonce(), Body: text}
+	if err := s.changeRegister(ctx, &store.Change{Key: key, Next: record}, version); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(record.Nonce[:]), nil
+}
+
+// RemoveRegister implements [Registers].
+func (s *Rows) RemoveRegister(ctx context.Context, name, version string) error {
+	if err := CheckRegister(name, nil); err != nil {
+		return err
+	}
+	if version == "" {
+		return ErrRegisterChanged
+	}
+	return s.changeRegister(ctx, &store.Change{Key: store.Key{Space: registerSpace, Name: name}}, version)
+}
+
+// changeRegister makes a change of a register that has a version.
+func (s *Rows) changeRegister(ctx context.Context, c *store.Change, version string) error {
+	if version != "" {
+		b, err := hex.DecodeString(version)
+		if err != nil || len(b) != len(c.Expect) {
+			return ErrRegisterChanged // no register has carried it
+		}
+		c.Expect = store.Nonce(b)
+	}
+	out, err := s.records.Swap(ctx, []store.Change{*c})
+	switch {
+	case err != nil:
+		return err
+	case out[0].Err != nil:
+		return out[0].Err
+	case out[0].Current != nil && out[0].Current.Nonce == c.Expect:
+		return fmt.Errorf("the register %s changed twice: %w", c.Key.Name, store.ErrThrottled)
+	case !out[0].Applied:
+		return ErrRegisterChanged
+	}
+	return nil
+}
+
+// ListRegisters implements [Registers].
+func (s *Rows) ListRegisters(ctx context.Context, prefix string) iter.Seq2[Register, error] {
 	return func(yield func(Register, error) bool) {
-		for from := prefix; ; {
-			found, err := page(from)
-			if err != nil {
-				yield(Register{}, err)
+		in := store.Range{Space: registerSpace, Before: store.End(prefix)}
+		if prefix != "" {
+			in.After = before(prefix)
+		}
+		for record, err := range s.records.Scan(ctx, in) {
+			if err == nil && !strings.HasPrefix(record.Name, prefix) {
+				continue
+			}
+			if !yield(registerOf(&record), err) || err != nil {
 				return
 			}
-			for _, r := range found {
-				if !strings.HasPrefix(r.Name, prefix) || !yield(r, nil) {
-					return
-				}
-			}
-			if len(found) < RegisterPage {
-				return
-			}
-			from = found[len(found)-1].Name + "\x01" // no name has so low a byte
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/store"
 )
 
 // RowKey names a row: one object for one pipeline.
@@ -49,61 +50,57 @@ func (k RowKey) digest(more ...string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// Nonce is what compare-and-swap compares: fresh random bits at every write. A
-// counter would restart when a purged row comes back, and a swap from a stale
-// cache would then succeed. The zero Nonce stands for "no row".
-type Nonce [16]byte
-
-// IsZero reports that the nonce stands for "no row".
-func (n Nonce) IsZero() bool { return n == Nonce{} }
+// Nonce is what compare-and-swap compares. The zero Nonce stands for "no row".
+type Nonce = store.Nonce
 
 // Lease is one worker's exclusive right to act on an object.
 type Lease struct {
-	Owner string `json:"owner,omitzero"` // empty: nobody holds it
+	Owner string // empty: nobody holds it
 	// Fence is the fencing token. It rises with every claim, also across
 	// purge and re-creation of the row, and stays when the lease ends.
-	Fence int64 `json:"fence,omitzero"`
+	Fence int64
 	// Until is when others may take over: the holder's time-out plus the
 	// margin for clock skew. The holder stops before that.
-	Until time.Time `json:"until,omitzero"`
+	Until time.Time
 }
 
-// Row is all that Pawl knows of one object in one pipeline. Its JSON is what
-// backends store, without the key and the fields that only they use.
+// Row is all that Pawl knows of one object in one pipeline. [Encode] writes its stored form.
 //
 // A Row is a value: History is never changed in place, so a copy is safe.
 type Row struct {
-	RowKey `json:"-"`
-	Nonce  Nonce  `json:"-"`
-	Token  string `json:"-"` // the backend's own, where it has one
+	RowKey
+	Nonce Nonce
 	// Unreadable says why the stored row cannot be read. Then only its key and
 	// nonce are known. It is never claimed, settled or due; the callers of the other
 	// transitions leave it alone.
-	Unreadable error `json:"-"`
+	Unreadable error
 
-	Want  Version `json:"want"`
-	Have  Version `json:"have,omitzero"`
-	Lease Lease   `json:"lease,omitzero"`
+	Want  Version
+	Have  Version
+	Lease Lease
 	// Doubt: an attempt that did not complete may have sent something. The next
 	// one must not trust Have when it decides that there is nothing to do.
-	Doubt bool `json:"doubt,omitzero"`
+	Doubt bool
 	// Forced: an operator demands the effect again, even where it is committed.
-	Forced    bool      `json:"forced,omitzero"`
-	Attempts  int       `json:"attempts,omitzero"`
-	RetryAt   time.Time `json:"retry_at,omitzero"`
-	LastError string    `json:"last_error,omitzero"`
-	Dead      bool      `json:"dead,omitzero"`
-	VerifyAt  time.Time `json:"verify_at,omitzero"`
-	EventTime time.Time `json:"event_time,omitzero"`
+	Forced    bool
+	Attempts  int
+	RetryAt   time.Time
+	LastError string
+	Dead      bool
+	VerifyAt  time.Time
+	EventTime time.Time
 	// Disorder counts the events since Want's sequencer that it made stale, though
 	// their own time was newer than that of all before them.
-	Disorder int `json:"disorder,omitzero"`
+	Disorder int
 	// CreatedTime is that of the newest created event seen, or of the object
 	// itself where an audit saw it.
-	CreatedTime time.Time `json:"created_time,omitzero"`
-	History     []Entry   `json:"history,omitzero"`
-	CreatedAt   time.Time `json:"created_at"`
-	UpdatedAt   time.Time `json:"updated_at"`
+	CreatedTime time.Time
+	History     []Entry
+	CreatedAt   time.Time
+	UpdatedAt   time.Time
+	// Unknown is a JSON object with the members of the stored row that a newer Pawl wrote
+	// and this one does not know. They are written back.
+	Unknown string
 }
 
 // Settled reports that the wanted version's effect is committed.
@@ -115,10 +112,18 @@ func (r *Row) Held() bool { return r.Lease.Owner != "" }
 // Live reports that somebody has a lease that has not expired.
 func (r *Row) Live(now time.Time) bool { return r.Held() && now.Before(r.Lease.Until) }
 
-// Due returns when a worker should next look at the row: at a retry, a lease's
-// expiry or a verification. The zero time means never, until something raises
-// Want.
+// Due returns when a worker should next look at the row, rounded up to a millisecond: at a
+// retry, a lease's expiry or a verification. The zero time means never, until something
+// raises Want.
 func (r *Row) Due() time.Time {
+	due := r.next()
+	if ms := due.Truncate(time.Millisecond); !ms.Equal(due) {
+		due = ms.Add(time.Millisecond)
+	}
+	return due
+}
+
+func (r *Row) next() time.Time {
 	switch {
 	case r.Dead, r.Unreadable != nil:
 		return time.Time{}

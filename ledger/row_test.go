@@ -61,42 +61,54 @@ func TestRangeMatch(t *testing.T) {
 
 // Rows outlive the program that wrote them: this is their form.
 func TestEncodedForm(t *testing.T) {
-	const want = `{"want":{"seq":"0055aE0","gen":2,"kind":"removed"},` +
-		`"have":{"seq":"0054","kind":"created","id":{"version":"v","etag":"e","mtime":"2026-01-01T00:00:00Z","meta":"m","size":7}},` +
-		`"lease":{"owner":"w","fence":9,"until":"2026-01-01T00:00:00Z"},"doubt":true,"forced":true,"attempts":3,` +
-		`"retry_at":"2026-01-01T00:00:00Z","last_error":"<&>\"é\u0000\n�","dead":true,"verify_at":"2026-01-01T00:00:00Z",` +
-		`"event_time":"2026-01-01T00:00:00Z","history":[{"at":"2026-01-01T00:00:00Z","what":"raised","note":"n"},{"at":"2026-01-01T00:00:00Z","what":"raised"}],` +
-		`"created_at":"2026-01-01T00:00:00Z","updated_at":"2026-01-01T00:00:00.000001Z"}`
+	const want = `{"v":"1.0","at":"2026-01-01T00:00:00.000001Z","seq":"0055aE0","gen":2,"kind":"removed",` +
+		`"have":{"seq":"0054","gen":0,"kind":"created","id":{"version":"v","etag":"e","meta":"m","mtime":0,"size":7}},` +
+		`"lease":{"owner":"w","fence":9,"until":60000},"doubt":true,"forced":true,"attempts":3,` +
+		`"retry":"2026-01-01T00:00:00.0005Z","error":"<&>\"é\u0000\n�","dead":true,"verify":-1,` +
+		`"event":0,"created":0,"disorder":4,"since":0,"history":["0 raised: n","1000 order reset"],"colour":"red"}`
 	wantSeq, err1 := event.ParseSequencer("0055aE0")
 	haveSeq, err2 := event.ParseSequencer("0054")
 	if err := cmp.Or(err1, err2); err != nil {
 		t.Fatal(err)
 	}
 	got, err := ledger.Encode(&ledger.Row{
-		RowKey: ledger.RowKey{Pipeline: "p", Bucket: "b", Key: "k"}, Nonce: ledger.Nonce{1}, Token: "t",
+		RowKey: ledger.RowKey{Pipeline: "p", Bucket: "b", Key: "k"}, Nonce: ledger.Nonce{1},
 		Want:  ledger.Version{Sequencer: wantSeq, Generation: 2, Kind: event.Removed},
 		Have:  ledger.Version{Sequencer: haveSeq, Kind: event.Created, Identity: ledger.Identity{VersionID: "v", ETag: "e", ModTime: epoch, Meta: "m", Size: 7}},
-		Lease: ledger.Lease{Owner: "w", Fence: 9, Until: epoch}, Doubt: true, Forced: true, Attempts: 3,
-		RetryAt: epoch, LastError: "<&>\"é\x00\n\xff", Dead: true, VerifyAt: epoch, EventTime: epoch,
-		History:   []ledger.Entry{{At: epoch, What: "raised", Note: "n"}, {At: epoch, What: "raised"}},
+		Lease: ledger.Lease{Owner: "w", Fence: 9, Until: epoch.Add(time.Minute)}, Doubt: true, Forced: true, Attempts: 3,
+		RetryAt: epoch.Add(500 * time.Microsecond), LastError: "<&>\"é\x00\n\xff", Dead: true, VerifyAt: epoch.Add(-time.Millisecond),
+		EventTime: epoch, CreatedTime: epoch, Disorder: 4, Unknown: `{"colour":"red"}`,
+		History:   []ledger.Entry{{At: epoch, What: "raised", Note: "n"}, {At: epoch.Add(-time.Second), What: "order reset"}},
 		CreatedAt: epoch, UpdatedAt: epoch.Add(time.Microsecond),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if string(got) != want {
+	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
 
 func TestDecode(t *testing.T) {
 	k := ledger.RowKey{Pipeline: "p", Bucket: "b", Key: "k"}
-	r := ledger.Decode(k, ledger.Nonce{7}, []byte(`{"want":{"gen":1,"colour":"red"},"mood":[1,{"a":null}]}`))
-	if r.Unreadable != nil || r.RowKey != k || r.Nonce != (ledger.Nonce{7}) || r.Want.Generation != 1 {
+	const at = `"at":"2026-01-01T00:00:00Z"`
+	r := ledger.Decode(k, ledger.Nonce{7}, `{"v":"1.7",`+at+`,"gen":1,"have":{"kind":"created","colour":"red"},"mood":[1,{"a":null}]}`)
+	if r.Unreadable != nil || r.RowKey != k || r.Nonce != (ledger.Nonce{7}) || r.Want.Generation != 1 || r.Have.Generation != 1 || r.Unknown != `{"mood":[1,{"a":null}]}` {
 		t.Errorf("a row of a newer Pawl: %+v", r)
 	}
-	for _, body := range []string{``, `{`, `[]`, ` null`, `{"want":{"seq":"xyz"}}`, `{"doubt":"certain"}`, `{"want":{"kind":"moved"}}`, `{"attempts":1,"attempts":2}`} {
-		r := ledger.Decode(k, ledger.Nonce{7}, []byte(body))
+	if body, err := ledger.Encode(&r); err != nil || !strings.HasSuffix(body, `,"mood":[1,{"a":null}]}`) {
+		t.Errorf("%s, %v: want the unknown members kept", body, err)
+	}
+	if r := ledger.Decode(k, ledger.Nonce{7}, `{"v":"1.0",`+at+`,"gen":1,"have":null}`); r.Unreadable != nil || r.Have.Generation != 0 {
+		t.Errorf("%+v, want a row that has nothing", r)
+	}
+	for _, body := range []string{
+		``, `{`, `[]`, ` null`, `{}`, `{"v":"1.0"`, `{"v":"2.0",` + at + `}`, `{"want":{"gen":1}}`, `{"v":"1.0",` + at + `,"seq":"xyz"}`,
+		`{"v":"1.0",` + at + `,"doubt":"certain"}`, `{"v":"1.0",` + at + `,"kind":"moved"}`, `{"v":"1.0",` + at + `,"attempts":1,"attempts":2}`,
+		`{"v":"1.0","at":5}`, `{"v":"1.0",` + at + `,"retry":9223372036854775807}`, `{"v":"1.0",` + at + `,"have":[]}`, `{"v":"1.0",` + at + `,"history":["raised"]}`,
+		`{"v":"1.0","at":"9999-12-31T23:59:59-01:00"}`,
+	} {
+		r := ledger.Decode(k, ledger.Nonce{7}, body)
 		if r.Unreadable == nil || !strings.Contains(r.Unreadable.Error(), "s3://b/k") || r.RowKey != k || r.Nonce != (ledger.Nonce{7}) {
 			t.Errorf("%s: %+v, want an unreadable row that says which it is", body, r)
 		}

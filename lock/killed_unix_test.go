@@ -15,8 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawlhq/pawl/ledger/sqliteledger"
+	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/lock"
+	"github.com/pawlhq/pawl/store/sqlite"
 )
 
 const (
@@ -33,10 +34,11 @@ const (
 // onSQLite is the lock on a register of a SQLite ledger.
 func onSQLite(t *testing.T, path string) *lock.Mutex {
 	t.Helper()
-	s, err := sqliteledger.Open(t.Context(), path)
+	records, err := sqlite.Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
+	s := ledger.Over(records)
 	t.Cleanup(func() { _ = s.Close() })
 	m, err := lock.OnRegister(s, "audit/lease", lock.Config{TTL: killTTL, Owner: fmt.Sprint(os.Getpid())})
 	if err != nil {

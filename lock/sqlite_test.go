@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/pawlhq/pawl/ledger"
-	"github.com/pawlhq/pawl/ledger/sqliteledger"
 	"github.com/pawlhq/pawl/lock"
+	"github.com/pawlhq/pawl/store/sqlite"
 )
 
 // silent is a ledger that does not answer every third write of a register: of
@@ -37,10 +37,11 @@ func (s silent) WriteRegister(ctx context.Context, name, version string, value [
 func TestSilentSQLite(t *testing.T) {
 	path, writes := filepath.Join(t.TempDir(), "pawl.db"), new(atomic.Int64)
 	mutex := func(name string, c lock.Config) *lock.Mutex {
-		s, err := sqliteledger.Open(t.Context(), path)
+		records, err := sqlite.Open(t.Context(), path)
 		if err != nil {
 			t.Fatal(err)
 		}
+		s := ledger.Over(records)
 		t.Cleanup(func() { _ = s.Close() })
 		m, err := lock.OnRegister(silent{s, writes}, name, c)
 		if err != nil {

@@ -72,7 +72,7 @@ func TestAShutdownNamesTheHandlersItWaitsFor(t *testing.T) {
 		says  string
 	}{
 		"asked to end":       {func(n *node) { n.cancel() }, grace + patience, "handlers did not end in time during shutdown"},
-		"an unusable ledger": {func(n *node) { n.ledger.fail(ledger.ErrUnusable) }, 2*time.Second + patience, "ledger unusable"},
+		"an unusable ledger": {func(n *node) { n.ledger.fail(ledger.ErrUnusable) }, 2*time.Second + patience, "database unusable"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {

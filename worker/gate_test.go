@@ -9,8 +9,8 @@ import (
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/ledger"
-	"github.com/pawlhq/pawl/ledger/memledger"
 	"github.com/pawlhq/pawl/source"
+	"github.com/pawlhq/pawl/store/memory"
 )
 
 // A delivery that was let in just before a shutdown began, and has not reached
@@ -18,7 +18,7 @@ import (
 func TestADeliveryOnItsWayInIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(Config{
-			Ledger: memledger.New(), Policy: ledger.DefaultPolicy(), Concurrency: 1, Backlog: 10, MaxBytes: 1 << 20,
+			Ledger: ledger.Over(memory.New()), Policy: ledger.DefaultPolicy(), Concurrency: 1, Backlog: 10, MaxBytes: 1 << 20,
 			Sweep: time.Second, Grace: time.Second, Logger: slog.New(slog.DiscardHandler),
 		})
 		ctx, cancel := context.WithCancel(t.Context())

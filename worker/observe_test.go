@@ -15,8 +15,8 @@ import (
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/ledger"
-	"github.com/pawlhq/pawl/ledger/memledger"
 	"github.com/pawlhq/pawl/source"
+	"github.com/pawlhq/pawl/store/memory"
 	"github.com/pawlhq/pawl/worker"
 )
 
@@ -105,7 +105,7 @@ func BenchmarkObserver(b *testing.B) {
 
 func benchmarkObserver(b *testing.B, o worker.Observer) {
 	w := worker.New(worker.Config{
-		Ledger: memledger.New(), Objects: membucket.New(time.Now, []string{"in"}), Policy: ledger.DefaultPolicy(),
+		Ledger: ledger.Over(memory.New()), Objects: membucket.New(time.Now, []string{"in"}), Policy: ledger.DefaultPolicy(),
 		Pipelines:   []*worker.Pipeline{{Name: "upper", Match: func(event.Object) bool { return true }, Order: worker.EventOrder, Handler: worker.HandlerFunc(func(context.Context, *worker.Task) error { return nil })}},
 		Concurrency: 16, Backlog: 1000, MaxBytes: 1 << 30, Grace: time.Second, AckSettled: true,
 		Logger: slog.New(slog.DiscardHandler), Observer: o,

@@ -57,7 +57,7 @@ func (t *Task) Open(ctx context.Context) (io.ReadCloser, error) {
 }
 
 // Completion is for stores that let a handler complete its task in a transaction of
-// its own, as pgledger.Complete does. The pipeline must be declared transactional.
+// its own, as ledger.Complete does. The pipeline must be declared transactional.
 func (t *Task) Completion() (*ledger.Completion, error) { return t.completion() }
 
 // HasOutput reports whether the pipeline has an output, so that Output and

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/pawlhq/pawl/ledger"
 )
@@ -15,14 +16,14 @@ func (x *Attempt) completion() (*ledger.Completion, error) {
 		return nil, Permanent(fmt.Errorf("the pipeline %s is not declared transactional: its handler cannot complete a task", x.Pipeline.Name))
 	}
 	x.asked = true
-	c := &ledger.Completion{Store: x.Ledger.Store, Claim: x.Claim, Read: x.ending.Read, Now: x.Now().UTC()}
+	c := &ledger.Completion{Body: x.Ledger.Traits().Body, Claim: x.Claim, Read: x.ending.Read, Now: x.Now().UTC().Truncate(time.Millisecond)}
 	sum := sha256.Sum256([]byte(x.Nonce()))
 	copy(c.Nonce[:], sum[:])
 	return c, nil
 }
 
 // errUncommitted says that a handler has not done its part.
-var errUncommitted = errors.New("the handler of a transactional pipeline returned without an error, and its task is not completed: call pgledger.Complete in its transaction, and commit")
+var errUncommitted = errors.New("the handler of a transactional pipeline returned without an error, and its task is not completed: call ledger.Complete in its transaction, and commit")
 
 // committed tells what became of the transaction of a handler that ended with err.
 // The row knows: the answer to a commit may have been lost, or passed over. Where

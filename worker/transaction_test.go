@@ -7,26 +7,36 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/store"
 	"github.com/pawlhq/pawl/worker"
 )
 
-// commit does in a ledger in memory what a store with transactions does.
-func (w *world) commit(t *worker.Task) error {
-	c, err := t.Completion()
+// tx is a transaction over records in memory. Nobody else runs between Lock and Put.
+type tx struct{ store.Store }
+
+func (x tx) Lock(ctx context.Context, k store.Key) (*store.Record, error) {
+	found, err := x.Load(ctx, []store.Key{k})
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	return &found[0], nil
+}
+
+func (x tx) Put(ctx context.Context, r store.Record) error {
+	was, err := x.Lock(ctx, r.Key)
 	if err != nil {
 		return err
 	}
-	for {
-		now := w.row(c.Claim.Key.Key)
-		next, err := c.Over(&now)
-		if err != nil {
-			return err
-		}
-		out, err := w.rows.Swap(context.Background(), []ledger.Change{{Key: next.RowKey, Expect: now.Nonce, Row: &next}})
-		if err != nil || out[0].Applied {
-			return err
-		}
+	out, err := x.Swap(ctx, []store.Change{{Key: r.Key, Expect: was.Nonce, Next: &r}})
+	if err == nil && !out[0].Applied {
+		err = errors.New("the record changed under its lock")
 	}
+	return err
+}
+
+// commit completes a task in a transaction, and commits it.
+func (w *world) commit(t *worker.Task) error {
+	return ledger.Complete(context.Background(), tx{w.rows.Records()}, t)
 }
 
 func transactional(handle worker.HandlerFunc) *worker.Pipeline {

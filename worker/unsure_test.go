@@ -7,7 +7,8 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/bucket/buckettest"
-	"github.com/pawlhq/pawl/ledger/ledgertest"
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/store/storetest"
 	"github.com/pawlhq/pawl/worker"
 )
 
@@ -125,7 +126,7 @@ func TestATakeoverIsVerified(t *testing.T) {
 // Answers of the ledger get lost as well: whether the claim or the completion
 // landed is found out, and the handler runs once.
 func TestLostAnswersOfTheLedger(t *testing.T) {
-	for _, fault := range ledgertest.Faults {
+	for _, fault := range storetest.Faults {
 		t.Run(fault.String(), func(t *testing.T) {
 			inWorld(t, func(w *world) {
 				handled := 0
@@ -133,12 +134,12 @@ func TestLostAnswersOfTheLedger(t *testing.T) {
 					handled++
 					return upper(ctx, task)
 				}), func(c *worker.Config) {
-					c.Ledger = ledgertest.NewFaulty(w.rows, func(call int) ledgertest.Fault {
-						if call%2 == 0 { // the claim, and what is sent after its answer was lost
+					c.Ledger = ledger.Over(storetest.NewFaulty(w.rows.Records(), func(call int) storetest.Fault {
+						if call%2 == 1 { // after the pipeline's name: the claim, and what is sent after its answer was lost
 							return fault
 						}
-						return ledgertest.None
-					})
+						return storetest.None
+					}))
 				})
 				answer := n.deliver(w.put("a", "one"))
 				w.pass(time.Minute)
@@ -148,7 +149,7 @@ func TestLostAnswersOfTheLedger(t *testing.T) {
 				if r := w.row("a"); handled != 1 || r.Attempts != 0 || r.Doubt {
 					t.Errorf("handled %d times, attempts %d, doubt %v", handled, r.Attempts, r.Doubt)
 				}
-				if warned := len(w.log.having("WARN", "answer is unclear")) > 0; warned != (fault != ledgertest.None) {
+				if warned := len(w.log.having("WARN", "answer is unclear")) > 0; warned != (fault != storetest.None) {
 					t.Errorf("warned: %v", warned)
 				}
 			})

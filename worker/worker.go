@@ -229,7 +229,8 @@ func (w *Worker) step(inputs []engine.Input) {
 			w.noMore = true
 		}
 	}
-	for _, a := range w.engine.Step(time.Now().UTC(), inputs...) {
+	now := time.Now().UTC().Truncate(time.Millisecond) // rows of whole milliseconds are shorter
+	for _, a := range w.engine.Step(now, inputs...) {
 		w.do(a)
 	}
 	w.gate.setPending(w.engine.Pending())

@@ -15,7 +15,7 @@ import (
 	"github.com/pawlhq/pawl/bucket/membucket"
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/ledger"
-	"github.com/pawlhq/pawl/ledger/memledger"
+	"github.com/pawlhq/pawl/store/memory"
 	"github.com/pawlhq/pawl/worker"
 )
 
@@ -25,7 +25,7 @@ type world struct {
 	t       *testing.T
 	began   time.Time
 	objects *membucket.Store
-	rows    *memledger.Store
+	rows    *ledger.Rows
 	log     *logbook
 	tape    *tape
 	changes int
@@ -39,7 +39,7 @@ func inWorld(t *testing.T, f func(w *world)) {
 		f(&world{
 			t: t, began: time.Now(),
 			objects: membucket.New(time.Now, []string{"in", "out"}, membucket.WithVersioned("kept")),
-			rows:    memledger.New(), log: &logbook{}, tape: &tape{},
+			rows:    ledger.Over(memory.New()), log: &logbook{}, tape: &tape{},
 		})
 	})
 }

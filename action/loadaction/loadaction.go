@@ -22,7 +22,7 @@ type Config struct {
 	// Pool connects to the ledger's database. Its number of connections bounds how many
 	// files are loaded at a time.
 	Pool *pgxpool.Pool
-	// Complete completes a task in a transaction, as pgledger.Complete does.
+	// Complete completes a task in a transaction, as ledger.Complete does.
 	Complete func(ctx context.Context, tx pgx.Tx, t *pawl.Task) error
 	// Table is the table's name, with or without its schema: "exports", "raw.exports".
 	Table string

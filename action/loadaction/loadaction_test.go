@@ -24,14 +24,14 @@ import (
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/internal/servertest"
 	"github.com/pawlhq/pawl/ledger"
-	"github.com/pawlhq/pawl/ledger/pgledger"
 	"github.com/pawlhq/pawl/source"
+	"github.com/pawlhq/pawl/store/postgres"
 )
 
 // bench is a table, and a Pawl that loads into it what a bucket holds.
 type bench struct {
 	*testing.T
-	store   *pgledger.Store
+	store   *postgres.Store
 	objects *membucket.Store
 	log     bytes.Buffer
 	changes int
@@ -44,15 +44,17 @@ type bench struct {
 func newBench(t *testing.T, ddl string) *bench {
 	server := servertest.Postgres(t)
 	server.Exec(ddl)
-	store, err := pgledger.Open(t.Context(), server.URL)
+	records, err := postgres.Open(t.Context(), server.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = store.Close() })
-	b := &bench{T: t, store: store, objects: membucket.New(time.Now, []string{"in"}), retry: pawl.Retry{Attempts: 1}}
+	t.Cleanup(func() { _ = records.Close() })
+	b := &bench{T: t, store: records, objects: membucket.New(time.Now, []string{"in"}), retry: pawl.Retry{Attempts: 1}}
 	b.cfg = loadaction.Config{
-		Pool: store.Pool(), Table: "exports", Format: "csv", Logger: slog.New(slog.NewTextHandler(&b.log, nil)),
-		Complete: func(ctx context.Context, tx pgx.Tx, t *pawl.Task) error { return pgledger.Complete(ctx, tx, t) },
+		Pool: records.Pool(), Table: "exports", Format: "csv", Logger: slog.New(slog.NewTextHandler(&b.log, nil)),
+		Complete: func(ctx context.Context, tx pgx.Tx, t *pawl.Task) error {
+			return ledger.Complete(ctx, records.In(tx), t)
+		},
 	}
 	return b
 }
@@ -112,7 +114,7 @@ func (b *bench) put(key string, body []byte) ledger.Row {
 	if err := p.Run(b.Context()); err != nil {
 		b.Fatal(err)
 	}
-	rows, err := b.store.Load(b.Context(), []ledger.RowKey{{Pipeline: "load", Bucket: "in", Key: key}})
+	rows, err := ledger.Over(b.store).Load(b.Context(), []ledger.RowKey{{Pipeline: "load", Bucket: "in", Key: key}})
 	if err != nil || len(rows) != 1 {
 		b.Fatal(rows, err)
 	}

@@ -139,7 +139,7 @@ func testLocked(t *testing.T, b *bench) {
 		tick := time.NewTicker(10 * time.Millisecond)
 		defer tick.Stop()
 		for said := false; !said; <-tick.C {
-			err := tx.QueryRow(t.Context(), "SELECT body LIKE '%locked by another session%' FROM pawl.ledger").Scan(&said)
+			err := tx.QueryRow(t.Context(), "SELECT body LIKE '%locked by another session%' FROM pawl.record WHERE space = 'row/load'").Scan(&said)
 			if err != nil {
 				t.Error(err)
 				return

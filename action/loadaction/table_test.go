@@ -14,7 +14,6 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/ledger"
-	"github.com/pawlhq/pawl/ledger/pgledger"
 )
 
 func (b *bench) loaded(key, body string) {
@@ -62,13 +61,13 @@ func TestDefaultIsolation(t *testing.T) {
 	b.store.Pool().Reset()
 	complete := b.cfg.Complete
 	b.cfg.Complete = func(ctx context.Context, tx pgx.Tx, task *pawl.Task) error {
-		rows, err := b.store.Load(ctx, []ledger.RowKey{{Pipeline: "load", Bucket: "in", Key: "x"}})
+		rows, err := ledger.Over(b.store).Load(ctx, []ledger.RowKey{{Pipeline: "load", Bucket: "in", Key: "x"}})
 		if err != nil || len(rows) != 1 {
 			t.Fatal(rows, err)
 		}
 		renewed := rows[0]
 		renewed.Nonce = ledger.Nonce{1}
-		if out, err := b.store.Swap(ctx, []ledger.Change{{Key: renewed.RowKey, Expect: rows[0].Nonce, Row: &renewed}}); err != nil || !out[0].Applied {
+		if out, err := ledger.Over(b.store).Swap(ctx, []ledger.Change{{Key: renewed.RowKey, Expect: rows[0].Nonce, Row: &renewed}}); err != nil || !out[0].Applied {
 			t.Errorf("%+v, %v", out, err)
 		}
 		return complete(ctx, tx, task)
@@ -111,7 +110,7 @@ func TestResources(t *testing.T) {
 		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 			t.Errorf("a crash would leave %v, %v", left, err)
 		}
-		return pgledger.Complete(ctx, tx, task)
+		return ledger.Complete(ctx, b.store.In(tx), task)
 	}
 	if row := b.put("x", parquetFile(t, "empty.parquet")); row.Dead || !opened {
 		t.Errorf("opened %v: %s", opened, row.LastError)

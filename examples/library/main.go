@@ -14,8 +14,8 @@ import (
 
 	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/bucket/s3bucket"
-	"github.com/pawlhq/pawl/ledger/sqliteledger"
 	"github.com/pawlhq/pawl/source/webhooksource"
+	"github.com/pawlhq/pawl/store/sqlite"
 )
 
 func main() {
@@ -28,7 +28,7 @@ func main() {
 }
 
 func run(ctx context.Context) (err error) {
-	rows, err := sqliteledger.Open(ctx, "shout.db")
+	rows, err := sqlite.Open(ctx, "shout.db")
 	if err != nil {
 		return err
 	}

@@ -15,8 +15,8 @@ import (
 
 	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/event"
-	"github.com/pawlhq/pawl/ledger/sqliteledger"
 	"github.com/pawlhq/pawl/source"
+	"github.com/pawlhq/pawl/store/sqlite"
 )
 
 const again = 75 // EX_TEMPFAIL
@@ -39,7 +39,7 @@ func main() {
 
 // handle returns what became of a message.
 func handle(ctx context.Context, body []byte) (_ source.Outcome, err error) {
-	rows, err := sqliteledger.Open(ctx, "once.db")
+	rows, err := sqlite.Open(ctx, "once.db")
 	if err != nil {
 		return source.Outcome{}, err
 	}

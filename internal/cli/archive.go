@@ -16,6 +16,7 @@ import (
 	"github.com/pawlhq/pawl/internal/config"
 	"github.com/pawlhq/pawl/internal/parts"
 	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/store"
 )
 
 func newArchiveCommand(a *app) *cobra.Command {
@@ -55,7 +56,7 @@ ends with an error, the others continue, and the exit code is 1 in the end.`,
 // withArchives opens the archives that are named, or all, over the ledger that open
 // returns. It calls do with them and with a context that ends at a signal. The log is
 // written to logTo.
-func (a *app) withArchives(ctx context.Context, logTo io.Writer, names []string, open func(parts.Ledger, context.Context) (ledger.Store, error), do func(context.Context, []*archive.Archive) error) (err error) {
+func (a *app) withArchives(ctx context.Context, logTo io.Writer, names []string, open func(parts.Ledger, context.Context) (store.Store, error), do func(context.Context, []*archive.Archive) error) (err error) {
 	log, err := a.logger(logTo, slog.LevelInfo)
 	if err != nil {
 		return err
@@ -89,15 +90,12 @@ func (a *app) withArchives(ctx context.Context, logTo io.Writer, names []string,
 }
 
 // openArchives builds the chosen archives of the configuration, and checks that their buckets exist.
-func openArchives(ctx context.Context, c *config.Config, chosen []int, l ledger.Store, log *slog.Logger) (list []*archive.Archive, err error) {
+func openArchives(ctx context.Context, c *config.Config, chosen []int, l store.Store, log *slog.Logger) (list []*archive.Archive, err error) {
 	store, err := objects(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	registers, ok := l.(ledger.Registers)
-	if !ok {
-		return nil, c.At("ledger", errors.New("keeps no registers, which archives need: use sqlite:FILE or postgres://…"))
-	}
+	registers := ledger.Over(l)
 	for _, i := range chosen {
 		one, err := parts.Archive(ctx, &c.Archives[i])
 		if err != nil {

@@ -14,14 +14,14 @@ import (
 	"github.com/pawlhq/pawl/bucket/s3bucket"
 	"github.com/pawlhq/pawl/internal/config"
 	"github.com/pawlhq/pawl/internal/parts"
-	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/store"
 )
 
 // machine is a configuration turned into parts, with the ledger open.
 type machine struct {
 	config  *config.Config
-	ledger  ledger.Store // nil until it is open
-	begun   string       // where the ledger is, if it was not there before
+	ledger  store.Store // nil until it is open
+	begun   string      // where the ledger is, if it was not there before
 	objects *s3bucket.Store
 	parts   pawl.Config // without sources
 	log     *slog.Logger
@@ -124,7 +124,7 @@ func objects(ctx context.Context, c *config.Config) (*s3bucket.Store, error) {
 
 // open returns the ledger, which it opens the first time. An action that does
 // not need it can so be refused before a ledger is made.
-func (m *machine) open(ctx context.Context) (ledger.Store, error) {
+func (m *machine) open(ctx context.Context) (store.Store, error) {
 	if m.ledger != nil {
 		return m.ledger, nil
 	}

@@ -127,7 +127,7 @@ func (v *view) pipelines(ctx context.Context, name string) ([]string, error) {
 	if name != "" {
 		return []string{name}, nil
 	}
-	return ledger.Pipelines(ctx, v.Store)
+	return ledger.Pipelines(ctx, v)
 }
 
 // rowCount counts rows by pipeline and state.
@@ -197,7 +197,7 @@ func (v *view) checkPipeline(ctx context.Context, name string) error {
 	if name == "" || slices.Contains(pipelineNames(v.config), name) {
 		return nil
 	}
-	known, err := ledger.Pipelines(ctx, v.Store)
+	known, err := ledger.Pipelines(ctx, v)
 	if err != nil || slices.Contains(known, name) {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/pawlhq/pawl/internal/config"
 	"github.com/pawlhq/pawl/internal/parts"
 	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/store"
 )
 
 // view is a ledger to look into, and the configuration that names it.
@@ -52,7 +53,7 @@ func (a *app) look(ctx context.Context) (*view, error) {
 }
 
 // view opens a ledger that is there. The caller closes it.
-func (a *app) view(ctx context.Context, open func(parts.Ledger, context.Context) (ledger.Store, error)) (*view, error) {
+func (a *app) view(ctx context.Context, open func(parts.Ledger, context.Context) (store.Store, error)) (*view, error) {
 	c, err := a.toLook()
 	if err != nil {
 		return nil, err
@@ -68,7 +69,7 @@ func (a *app) view(ctx context.Context, open func(parts.Ledger, context.Context)
 	if err != nil {
 		return nil, err
 	}
-	return &view{Store: s, config: c}, nil
+	return &view{Store: ledger.Over(s), config: c}, nil
 }
 
 // close closes the ledger at the end of a command that ends with err.

@@ -14,21 +14,21 @@ import (
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/internal/config"
 	"github.com/pawlhq/pawl/internal/parts"
-	"github.com/pawlhq/pawl/ledger"
-	"github.com/pawlhq/pawl/ledger/memledger"
 	"github.com/pawlhq/pawl/source/replaysource"
 	"github.com/pawlhq/pawl/source/sourcetest"
+	"github.com/pawlhq/pawl/store"
+	"github.com/pawlhq/pawl/store/memory"
 )
 
 // shelf is a ledger of a kind that only these tests know.
 type shelf struct {
 	name string
-	rows ledger.Store
+	rows store.Store
 }
 
-func (s shelf) Open(context.Context) (ledger.Store, error) { return s.rows, nil }
+func (s shelf) Open(context.Context) (store.Store, error) { return s.rows, nil }
 
-func (s shelf) OpenReadOnly(context.Context) (ledger.Store, error) { return s.rows, nil }
+func (s shelf) OpenReadOnly(context.Context) (store.Store, error) { return s.rows, nil }
 
 func (s shelf) Look(context.Context) error {
 	if s.name == "lost" {
@@ -75,7 +75,7 @@ func (r ring) Build(ctx context.Context, a *parts.Assembly, p *pawl.Pipeline) er
 
 // otherParts is a table without any of Pawl's own parts.
 func otherParts() *config.Table {
-	rows := memledger.New()
+	rows := memory.New()
 	return &config.Table{
 		Ledgers: []config.LedgerKind{{
 			Name: "shelf", Form: "shelf:NAME", Parse: func(name, _ string) (any, error) { return shelf{name, rows}, nil },

@@ -76,7 +76,7 @@ func checkRefusal(t *testing.T, d *database, command, reads, state string, code 
 		return
 	}
 	says := map[string]string{
-		"absent ledger": "pawl ", "older ledger": "pawl ledger migrate", "newer ledger": "pgrade",
+		"absent ledger": "pawl ", "older ledger": "docs/UPGRADING.md", "newer ledger": "pgrade",
 		"absent index": `"pawl files serve" makes it`, "older index": "pawl files serve", "newer index": "pgrade",
 	}[state+" "+reads]
 	if code == exitDone || !strings.Contains(out, says) {
@@ -145,6 +145,7 @@ func (d *database) become(t *testing.T, state string) {
 	case d.path == "":
 		d.execute(t, fmt.Sprintf(`CREATE SCHEMA pawl; CREATE TABLE pawl.format (version integer PRIMARY KEY, since timestamptz NOT NULL DEFAULT now());
 			INSERT INTO pawl.format (version) VALUES (%[1]d);
+			DO $$ BEGIN IF %[1]d = 0 THEN CREATE TABLE pawl.ledger (pipeline bytea); END IF; END $$;
 			CREATE SCHEMA files; CREATE TABLE files.file_format (version integer PRIMARY KEY); INSERT INTO files.file_format VALUES (%[1]d);`, format))
 	default:
 		makeSQLite(t, d.path, fmt.Sprintf(`CREATE TABLE ledger (pipeline BLOB NOT NULL, bucket BLOB NOT NULL, key BLOB NOT NULL, version BLOB NOT NULL,

@@ -13,7 +13,7 @@ import (
 
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/ledger"
-	"github.com/pawlhq/pawl/ledger/memledger"
+	"github.com/pawlhq/pawl/store/memory"
 )
 
 // busy is a ledger whose rows a worker changes just before they are swapped:
@@ -45,7 +45,7 @@ func (b *busy) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.Outc
 
 // deadRows fills a ledger with dead rows of one pipeline.
 func deadRows(t *testing.T, n int) ledger.Store {
-	s := memledger.New()
+	s := ledger.Over(memory.New())
 	now := time.Now().UTC()
 	p := ledger.DefaultPolicy()
 	for i := range n {

@@ -170,7 +170,7 @@ type dead struct {
 // countDead looks at all rows.
 func (r *replay) countDead(ctx context.Context) (n dead, err error) {
 	for i := range r.parts.Pipelines {
-		for row, err := range r.ledger.Scan(ctx, ledger.Range{Pipeline: r.parts.Pipelines[i].Name}) {
+		for row, err := range ledger.Over(r.ledger).Scan(ctx, ledger.Range{Pipeline: r.parts.Pipelines[i].Name}) {
 			switch {
 			case err != nil:
 				return dead{}, err

@@ -66,7 +66,7 @@ func (v *view) find(ctx context.Context, arg string) (event.Object, []ledger.Row
 	if err != nil {
 		return event.Object{}, nil, err
 	}
-	names, err := ledger.Pipelines(ctx, v.Store)
+	names, err := ledger.Pipelines(ctx, v)
 	if err != nil {
 		return event.Object{}, nil, err
 	}
@@ -83,13 +83,12 @@ func (v *view) find(ctx context.Context, arg string) (event.Object, []ledger.Row
 // versions, unless the object names one.
 func (v *view) rowsOf(ctx context.Context, names []string, o event.Object) ([]ledger.Row, error) {
 	var rows []ledger.Row
-	ordered := !ledger.TraitsOf(v.Store).ScanUnordered
 	for _, name := range names {
 		for row, err := range v.Scan(ctx, ledger.Range{Pipeline: name, Bucket: o.Bucket, Prefix: o.Key}) {
 			if err != nil {
 				return nil, err
 			}
-			if row.Key != o.Key && ordered {
+			if row.Key != o.Key {
 				break // those of the key itself come first
 			}
 			if row.Key == o.Key && (o.VersionID == "" || o.VersionID == row.VersionID) {

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/ledger"
-	"github.com/pawlhq/pawl/ledger/sqliteledger"
+	"github.com/pawlhq/pawl/store/sqlite"
 )
 
 // Options say how the demo runs. Listen and Terminal may be left out.
@@ -127,9 +127,11 @@ func (s *show) open(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if s.ledger, err = sqliteledger.Open(ctx, filepath.Join(s.dir, ledgerFile)); err != nil {
+	records, err := sqlite.Open(ctx, filepath.Join(s.dir, ledgerFile))
+	if err != nil {
 		return err
 	}
+	s.ledger = ledger.Over(records)
 	s.screen.done("%s and %s share one ledger", s.victim, second)
 	return nil
 }

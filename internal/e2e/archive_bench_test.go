@@ -23,7 +23,8 @@ import (
 	"github.com/pawlhq/pawl/internal/config"
 	"github.com/pawlhq/pawl/internal/parts"
 	"github.com/pawlhq/pawl/internal/servertest"
-	"github.com/pawlhq/pawl/ledger/sqliteledger"
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/store/sqlite"
 )
 
 // What BenchmarkArchiveRate stores.
@@ -58,7 +59,7 @@ func BenchmarkArchiveRate(b *testing.B) {
 		start, began := cpuTime(), time.Now()
 		r.bare(b)
 		bare, bareCPU = bare+time.Since(began), bareCPU+cpuTime()-start
-		rise := memory()
+		rise := memoryUse()
 		start, began = cpuTime(), time.Now()
 		r.archive(b)
 		took, cpu = took+time.Since(began), cpu+cpuTime()-start
@@ -143,10 +144,11 @@ func (r *rate) bareShard(ctx context.Context, a archive.Config, shard string) er
 
 func (r *rate) archive(b *testing.B) {
 	b.Helper()
-	ledger, err := sqliteledger.Open(b.Context(), filepath.Join(b.TempDir(), "rate.db"))
+	records, err := sqlite.Open(b.Context(), filepath.Join(b.TempDir(), "rate.db"))
 	if err != nil {
 		b.Fatal(err)
 	}
+	ledger := ledger.Over(records)
 	defer ledger.Close()
 	ctx, stop := context.WithCancel(b.Context())
 	defer stop()

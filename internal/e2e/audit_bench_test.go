@@ -24,7 +24,7 @@ import (
 	"github.com/pawlhq/pawl/bucket/s3bucket"
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/ledger"
-	"github.com/pawlhq/pawl/ledger/sqliteledger"
+	"github.com/pawlhq/pawl/store/sqlite"
 )
 
 var auditKeys = flag.Int("auditkeys", 1_000_000, "keys and rows of BenchmarkAudit")
@@ -51,7 +51,7 @@ func BenchmarkAudit(b *testing.B) {
 		bare := listBare(b, store, n)
 		bareCPU := cpuTime() - start
 		server.pages.Store(0)
-		rise := memory()
+		rise := memoryUse()
 		began := time.Now()
 		report, err := a.Run(b.Context(), audit.Options{Settle: time.Hour})
 		took, cpu, mb := time.Since(began), cpuTime()-start-bareCPU, rise()
@@ -81,7 +81,7 @@ func BenchmarkAuditBrake(b *testing.B) {
 	b.Cleanup(h.Close)
 	a := newAuditor(b, h.URL, led)
 	for b.Loop() {
-		rise, began := memory(), time.Now()
+		rise, began := memoryUse(), time.Now()
 		report, err := a.Run(b.Context(), audit.Options{Settle: time.Hour})
 		took, mb := time.Since(began), rise()
 		total := report.Total()
@@ -135,8 +135,8 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// memory returns by how many MB the process has grown since, at most.
-func memory() func() float64 {
+// memoryUse returns by how many MB the process has grown since, at most.
+func memoryUse() func() float64 {
 	debug.FreeOSMemory()
 	used := func() uint64 {
 		var m runtime.MemStats
@@ -205,10 +205,11 @@ func (l *listing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // fillRows writes a settled row for each key.
 func fillRows(b *testing.B, l *listing) ledger.Store {
 	b.Helper()
-	led, err := sqliteledger.Open(b.Context(), filepath.Join(b.TempDir(), "ledger.db"))
+	records, err := sqlite.Open(b.Context(), filepath.Join(b.TempDir(), "ledger.db"))
 	if err != nil {
 		b.Fatal(err)
 	}
+	led := ledger.Over(records)
 	b.Cleanup(func() { _ = led.Close() })
 	all := ledger.New(led)
 	for from := 0; from < l.n; from += 1000 {

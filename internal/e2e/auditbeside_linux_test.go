@@ -27,9 +27,9 @@ import (
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/internal/servertest"
 	"github.com/pawlhq/pawl/ledger"
-	"github.com/pawlhq/pawl/ledger/sqliteledger"
 	"github.com/pawlhq/pawl/lock"
 	"github.com/pawlhq/pawl/source/webhooksource"
+	"github.com/pawlhq/pawl/store/sqlite"
 )
 
 var (
@@ -253,10 +253,11 @@ func auditBeside(ctx context.Context, text string) error {
 	if err := json.Unmarshal([]byte(text), &b); err != nil {
 		return err
 	}
-	led, err := sqliteledger.Open(ctx, b.Ledger)
+	records, err := sqlite.Open(ctx, b.Ledger)
 	if err != nil {
 		return err
 	}
+	led := ledger.Over(records)
 	objects, err := s3bucket.New(ctx, b.Objects)
 	if err != nil {
 		return errors.Join(err, led.Close())

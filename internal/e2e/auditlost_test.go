@@ -20,7 +20,7 @@ import (
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/internal/servertest"
 	"github.com/pawlhq/pawl/ledger"
-	"github.com/pawlhq/pawl/ledger/sqliteledger"
+	"github.com/pawlhq/pawl/store/sqlite"
 )
 
 // lostObjects is how many objects nobody is told of.
@@ -90,12 +90,13 @@ func newLostWorld(t *testing.T, s *servertest.Server) *lostWorld {
 // the end of the test.
 func startEffects(t *testing.T, path string, objects bucket.Store, effect pawl.HandlerFunc, sources ...pawl.Source) (*pawl.Pawl, ledger.Store) {
 	t.Helper()
-	led, err := sqliteledger.Open(t.Context(), path)
+	records, err := sqlite.Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
+	led := ledger.Over(records)
 	p, err := pawl.New(pawl.Config{
-		Ledger: led, Objects: objects, Sources: sources, Sweep: 50 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Ledger: records, Objects: objects, Sources: sources, Sweep: 50 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Pipelines: []pawl.Pipeline{{Name: "effects", Match: pawl.Match{Bucket: inputs}, Handler: effect}},
 	})
 	if err != nil {

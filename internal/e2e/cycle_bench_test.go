@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -14,9 +16,9 @@ import (
 
 	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/event"
-	"github.com/pawlhq/pawl/ledger"
-	"github.com/pawlhq/pawl/ledger/sqliteledger"
 	"github.com/pawlhq/pawl/source"
+	"github.com/pawlhq/pawl/store"
+	pawlsqlite "github.com/pawlhq/pawl/store/sqlite"
 )
 
 // cycleEvents is how many new objects one round is about.
@@ -32,19 +34,19 @@ func BenchmarkCycle(b *testing.B) {
 	for n := 0; b.Loop(); n++ {
 		dir := b.TempDir()
 		events := makeEvents(b)
-		led, err := sqliteledger.Open(b.Context(), filepath.Join(dir, "cycle.db"))
+		records, err := pawlsqlite.Open(b.Context(), filepath.Join(dir, "cycle.db"))
 		if err != nil {
 			b.Fatal(err)
 		}
-		tape := &tape{Store: led}
+		tape := &tape{Store: records}
 		start := time.Now()
 		runCycle(b, tape, events)
 		cycle += time.Since(start)
-		if err := led.Close(); err != nil {
+		if err := records.Close(); err != nil {
 			b.Fatal(err)
 		}
-		bare += upsertAll(b, filepath.Join(dir, "bare.db"), tape.batches)
-		if got := tape.rows(); got != 2*cycleEvents {
+		bare += upsertAll(b, filepath.Join(dir, "bare.db"), tape.records)
+		if got := len(tape.records); got != 2*cycleEvents {
 			b.Fatalf("%d rows were written for %d events: want two for each", got, cycleEvents)
 		}
 	}
@@ -72,26 +74,22 @@ func makeEvents(b *testing.B) []event.Event {
 	return events
 }
 
-// tape records what is swapped, by reference: the rows are encoded again, and
-// written again, afterwards.
+// tape keeps the rows that are swapped in, to be written again afterwards.
 type tape struct {
-	ledger.Store
+	store.Store
 	mu      sync.Mutex
-	batches [][]ledger.Change
+	records []*store.Record
 }
 
-func (t *tape) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.Outcome, error) {
+func (t *tape) Swap(ctx context.Context, changes []store.Change) ([]store.Outcome, error) {
 	t.mu.Lock()
-	t.batches = append(t.batches, changes)
+	for _, c := range changes {
+		if strings.HasPrefix(c.Key.Space, "row/") {
+			t.records = append(t.records, c.Next)
+		}
+	}
 	t.mu.Unlock()
 	return t.Store.Swap(ctx, changes)
-}
-
-func (t *tape) rows() (n int) {
-	for _, b := range t.batches {
-		n += len(b)
-	}
-	return n
 }
 
 // feed delivers events ten at a time, as a queue would.
@@ -113,10 +111,10 @@ func (f feed) Run(ctx context.Context, sink source.Sink) error {
 
 func (f feed) Declares() (event.Dialect, bool) { return event.AWS, false }
 
-func runCycle(b *testing.B, store ledger.Store, events []event.Event) {
+func runCycle(b *testing.B, records store.Store, events []event.Event) {
 	b.Helper()
 	p, err := pawl.New(pawl.Config{
-		Ledger: store, Sources: []pawl.Source{feed(events)}, Concurrency: 4000, Backlog: 4000,
+		Ledger: records, Sources: []pawl.Source{feed(events)}, Concurrency: 4000, Backlog: 4000,
 		MaxBytes: 1 << 40, Logger: slog.New(slog.DiscardHandler),
 		Pipelines: []pawl.Pipeline{{
 			Name: "noop", Match: pawl.Match{Bucket: "photos"}, Order: pawl.EventOrder,
@@ -134,19 +132,18 @@ func runCycle(b *testing.B, store ledger.Store, events []event.Event) {
 	}
 }
 
-const bareUpsert = `INSERT INTO ledger (pipeline, bucket, key, version, nonce, due, row)
-	VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
-	ON CONFLICT DO UPDATE SET nonce = ?5, due = ?6, row = ?7`
+const bareUpsert = `INSERT INTO record (space, name, nonce, due, body) VALUES (?1, ?2, ?3, ?4, ?5)
+	ON CONFLICT DO UPDATE SET nonce = ?3, due = ?4, body = ?5`
 
-// upsertAll writes the recorded rows to a fresh ledger file of the same format,
-// in their order, and returns how long the writing took.
-func upsertAll(b *testing.B, path string, batches [][]ledger.Change) time.Duration {
+// upsertAll writes records to a fresh file of the same format, in their order, and returns
+// how long the writing took.
+func upsertAll(b *testing.B, path string, records []*store.Record) time.Duration {
 	b.Helper()
-	led, err := sqliteledger.Open(b.Context(), path) // makes the tables
+	s, err := pawlsqlite.Open(b.Context(), path) // makes the tables
 	if err != nil {
 		b.Fatal(err)
 	}
-	if err := led.Close(); err != nil {
+	if err := s.Close(); err != nil {
 		b.Fatal(err)
 	}
 	conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite, sqlite.OpenWAL)
@@ -157,26 +154,14 @@ func upsertAll(b *testing.B, path string, batches [][]ledger.Change) time.Durati
 	if err := sqlitex.ExecuteTransient(conn, "PRAGMA synchronous=FULL", nil); err != nil {
 		b.Fatal(err)
 	}
-	var rows []*ledger.Row
-	var bodies []string
-	for _, batch := range batches {
-		for _, c := range batch {
-			body, err := ledger.Encode(c.Row)
-			if err != nil {
-				b.Fatal(err)
-			}
-			rows, bodies = append(rows, c.Row), append(bodies, string(body))
-		}
-	}
 	start := time.Now()
-	for i := 0; i < len(rows); i += 500 {
-		end := min(i+500, len(rows))
-		upsertBatch(b, conn, rows[i:end], bodies[i:end])
+	for batch := range slices.Chunk(records, 500) {
+		upsertBatch(b, conn, batch)
 	}
 	return time.Since(start)
 }
 
-func upsertBatch(b *testing.B, conn *sqlite.Conn, rows []*ledger.Row, bodies []string) {
+func upsertBatch(b *testing.B, conn *sqlite.Conn, records []*store.Record) {
 	b.Helper()
 	done, err := sqlitex.ImmediateTransaction(conn)
 	if err != nil {
@@ -186,18 +171,16 @@ func upsertBatch(b *testing.B, conn *sqlite.Conn, rows []*ledger.Row, bodies []s
 	if err != nil {
 		b.Fatal(err)
 	}
-	for i, r := range rows {
-		stmt.BindBytes(1, []byte(r.Pipeline))
-		stmt.BindBytes(2, []byte(r.Bucket))
-		stmt.BindBytes(3, []byte(r.Key))
-		stmt.BindBytes(4, []byte(r.VersionID))
-		stmt.BindBytes(5, r.Nonce[:])
-		if due := r.Due(); due.IsZero() {
-			stmt.BindNull(6)
+	for _, r := range records {
+		stmt.BindBytes(1, []byte(r.Space))
+		stmt.BindBytes(2, []byte(r.Name))
+		stmt.BindBytes(3, r.Nonce[:])
+		if r.Due.IsZero() {
+			stmt.BindNull(4)
 		} else {
-			stmt.BindInt64(6, due.UnixMicro())
+			stmt.BindInt64(4, r.Due.UnixMilli())
 		}
-		stmt.BindText(7, bodies[i])
+		stmt.BindText(5, r.Body)
 		if _, err := stmt.Step(); err != nil {
 			b.Fatal(err)
 		}

@@ -24,7 +24,7 @@ import (
 	"github.com/pawlhq/pawl/files/sqliteindex"
 	"github.com/pawlhq/pawl/internal/servertest"
 	"github.com/pawlhq/pawl/ledger"
-	"github.com/pawlhq/pawl/ledger/sqliteledger"
+	"github.com/pawlhq/pawl/store/sqlite"
 )
 
 // What TestFiles is to do; -seed is that of TestKills.
@@ -119,10 +119,11 @@ func newFileSite(t *testing.T, seed uint64) *fileSite {
 	s.bucket = s3objects.New(server.Client(), inputs, "").AcceptForgeable()
 	server.Notify(t, inputs)
 	database, index := filepath.Join(dir, "pawl.db"), filepath.Join(dir, "files.db")
-	var err error
-	if s.ledger, err = sqliteledger.Open(t.Context(), database); err != nil {
+	records, err := sqlite.Open(t.Context(), database)
+	if err != nil {
 		t.Fatal(err)
 	}
+	s.ledger = ledger.Over(records)
 	t.Cleanup(func() { _ = s.ledger.Close() })
 	if s.index, err = sqliteindex.Open(t.Context(), index); err != nil {
 		t.Fatal(err)

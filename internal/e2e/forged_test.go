@@ -11,8 +11,8 @@ import (
 
 	"github.com/pawlhq/pawl/internal/servertest"
 	"github.com/pawlhq/pawl/ledger"
-	"github.com/pawlhq/pawl/ledger/memledger"
 	"github.com/pawlhq/pawl/source/webhooksource"
+	"github.com/pawlhq/pawl/store/memory"
 )
 
 const forged = `{"EventName":"s3:ObjectCreated:Put","Key":"inputs/k","Records":[{"eventVersion":"2.0","eventSource":"minio:s3",
@@ -28,7 +28,7 @@ func TestForged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects, rows := &later{}, memledger.New()
+	objects, rows := &later{}, ledger.Over(memory.New())
 	defer run(t, objects, rows, hook)()
 	<-hook.Ready()
 	url := "http://" + hook.Addr().String() + "/events"

@@ -31,7 +31,7 @@ func BenchmarkAuditInventory(b *testing.B) {
 		b.Run(format, func(b *testing.B) {
 			dir := writeListing(b, l, format)
 			for b.Loop() {
-				rise := memory()
+				rise := memoryUse()
 				began := time.Now()
 				r, err := inventory.OpenFolder(b.Context(), dir, inventory.Expect{Bucket: inputs})
 				if err != nil {

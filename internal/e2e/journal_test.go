@@ -15,6 +15,7 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 
 	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/store"
 )
 
 // journal follows everything that is ever written to a ledger, row by row in the
@@ -47,15 +48,15 @@ type sqliteBook struct {
 }
 
 const journalSQL = `
-	CREATE TABLE journal (n INTEGER PRIMARY KEY, pipeline, bucket, key, version, row);
-	CREATE TRIGGER journal_insert AFTER INSERT ON ledger BEGIN
-		INSERT INTO journal VALUES (NULL, new.pipeline, new.bucket, new.key, new.version, new.row);
+	CREATE TABLE journal (n INTEGER PRIMARY KEY, space, name, body);
+	CREATE TRIGGER journal_insert AFTER INSERT ON record WHEN substr(new.space, 1, 4) = CAST('row/' AS BLOB) BEGIN
+		INSERT INTO journal VALUES (NULL, new.space, new.name, new.body);
 	END;
-	CREATE TRIGGER journal_update AFTER UPDATE ON ledger BEGIN
-		INSERT INTO journal VALUES (NULL, new.pipeline, new.bucket, new.key, new.version, new.row);
+	CREATE TRIGGER journal_update AFTER UPDATE ON record WHEN substr(new.space, 1, 4) = CAST('row/' AS BLOB) BEGIN
+		INSERT INTO journal VALUES (NULL, new.space, new.name, new.body);
 	END;
-	CREATE TRIGGER journal_delete AFTER DELETE ON ledger BEGIN
-		INSERT INTO journal VALUES (NULL, old.pipeline, old.bucket, old.key, old.version, NULL);
+	CREATE TRIGGER journal_delete AFTER DELETE ON record WHEN substr(old.space, 1, 4) = CAST('row/' AS BLOB) BEGIN
+		INSERT INTO journal VALUES (NULL, old.space, old.name, NULL);
 	END;`
 
 // patience is how long a worker that was stopped in mid-transaction may keep the
@@ -155,18 +156,16 @@ func (b *sqliteBook) take() (records []record, err error) {
 		return nil, err
 	}
 	defer end(&err)
-	err = sqlitex.Execute(b.conn, "SELECT pipeline, bucket, key, version, row FROM journal ORDER BY n", &sqlitex.ExecOptions{
+	err = sqlitex.Execute(b.conn, "SELECT space, name, body FROM journal ORDER BY n", &sqlitex.ExecOptions{
 		ResultFunc: func(stmt *sqlite.Stmt) error {
 			text := func(col int) string {
 				b := make([]byte, stmt.ColumnLen(col))
 				stmt.ColumnBytes(col, b)
 				return string(b)
 			}
-			records = append(records, record{
-				key:     ledger.RowKey{Pipeline: text(0), Bucket: text(1), Key: text(2), VersionID: text(3)},
-				deleted: stmt.ColumnIsNull(4), body: text(4),
-			})
-			return nil
+			key, err := ledger.ParseKey(store.Key{Space: text(0), Name: text(1)})
+			records = append(records, record{key: key, deleted: stmt.ColumnIsNull(2), body: text(2)})
+			return err
 		},
 	})
 	if err != nil {
@@ -186,7 +185,7 @@ func (j *journal) written(r *record) error {
 		l.deleted()
 		return nil
 	}
-	row := ledger.Decode(r.key, ledger.Nonce{}, []byte(r.body))
+	row := ledger.Decode(r.key, ledger.Nonce{}, r.body)
 	err := row.Unreadable
 	if err != nil {
 		return err

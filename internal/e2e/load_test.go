@@ -26,7 +26,7 @@ import (
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/internal/servertest"
 	"github.com/pawlhq/pawl/ledger"
-	"github.com/pawlhq/pawl/ledger/pgledger"
+	"github.com/pawlhq/pawl/store/postgres"
 )
 
 // What TestLoads is to do; -seed is that of TestKills.
@@ -115,7 +115,8 @@ func TestLoads(t *testing.T) {
 type loads struct {
 	postgres *servertest.PostgresServer
 	pool     *pgxpool.Pool
-	ledger   *pgledger.Store
+	records  *postgres.Store
+	ledger   *ledger.Rows
 	relay    *relay
 	world    *world
 	fleet    *fleet
@@ -136,11 +137,11 @@ func newLoads(t *testing.T, seed uint64) *loads {
 	}
 	l.postgres.Exec("CREATE TABLE processed (key text PRIMARY KEY, state text)")
 	var err error
-	if l.ledger, err = pgledger.Open(t.Context(), l.postgres.URL); err != nil {
+	if l.records, err = postgres.Open(t.Context(), l.postgres.URL); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = l.ledger.Close() })
-	l.pool = l.ledger.Pool()
+	t.Cleanup(func() { _ = l.records.Close() })
+	l.ledger, l.pool = ledger.Over(l.records), l.records.Pool()
 	u, err := url.Parse(l.postgres.URL)
 	if err != nil {
 		t.Fatal(err)

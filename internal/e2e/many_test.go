@@ -17,7 +17,8 @@ import (
 
 	"github.com/pawlhq/pawl/internal/servertest"
 	"github.com/pawlhq/pawl/ledger"
-	"github.com/pawlhq/pawl/ledger/pgledger"
+	"github.com/pawlhq/pawl/store"
+	"github.com/pawlhq/pawl/store/postgres"
 )
 
 // What TestManyWorkers is to do. The whole is 20,000 objects and 50 strikes.
@@ -41,10 +42,11 @@ func TestManyWorkers(t *testing.T) {
 	t.Logf("repeat with: go test ./internal/e2e -run TestManyWorkers -objects %d -strikes %d -seed %d", *manyObjects, *manyStrikes, seed)
 	const places = 8
 	server := servertest.Postgres(t)
-	store, err := pgledger.Open(t.Context(), server.URL)
+	records, err := postgres.Open(t.Context(), server.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
+	store := ledger.Over(records)
 	led := &rows{server.URL, store, read(t, newPostgresBook(t, server.URL))}
 	r := newRoundOn(t, servertest.MinIO, build(t, t.TempDir()), seed, newQueues(t, 2), places, led)
 	r.relay.mu.Lock()
@@ -124,16 +126,16 @@ func (f *fleet) killPairs(ctx context.Context, rng *rand.Rand, times int) error 
 type postgresBook struct{ pool *pgxpool.Pool }
 
 const postgresJournalSQL = `
-	CREATE TABLE journal (n bigserial PRIMARY KEY, pipeline bytea, bucket bytea, key bytea, version bytea, body text);
+	CREATE TABLE journal (n bigserial PRIMARY KEY, space bytea, name bytea, body text);
 	CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 		IF TG_OP = 'DELETE' THEN
-			INSERT INTO public.journal (pipeline, bucket, key, version) VALUES (OLD.pipeline, OLD.bucket, OLD.key, OLD.version);
+			INSERT INTO public.journal (space, name) SELECT OLD.space, OLD.name WHERE substring(OLD.space FROM 1 FOR 4) = 'row/';
 		ELSE
-			INSERT INTO public.journal (pipeline, bucket, key, version, body) VALUES (NEW.pipeline, NEW.bucket, NEW.key, NEW.version, NEW.body);
+			INSERT INTO public.journal (space, name, body) SELECT NEW.space, NEW.name, NEW.body WHERE substring(NEW.space FROM 1 FOR 4) = 'row/';
 		END IF;
 		RETURN NULL;
 	END $$;
-	CREATE TRIGGER journal AFTER INSERT OR UPDATE OR DELETE ON pawl.ledger FOR EACH ROW EXECUTE FUNCTION note();`
+	CREATE TRIGGER journal AFTER INSERT OR UPDATE OR DELETE ON pawl.record FOR EACH ROW EXECUTE FUNCTION note();`
 
 func newPostgresBook(t *testing.T, url string) *postgresBook {
 	t.Helper()
@@ -148,7 +150,7 @@ func newPostgresBook(t *testing.T, url string) *postgresBook {
 }
 
 func (b *postgresBook) take() (records []record, err error) {
-	found, err := b.pool.Query(context.Background(), "DELETE FROM journal RETURNING n, pipeline, bucket, key, version, body")
+	found, err := b.pool.Query(context.Background(), "DELETE FROM journal RETURNING n, space, name, body")
 	if err != nil {
 		return nil, err
 	}
@@ -160,12 +162,16 @@ func (b *postgresBook) take() (records []record, err error) {
 	var all []numbered
 	for found.Next() {
 		var n int64
-		var pipeline, bucket, key, version []byte
+		var space, name []byte
 		var body *string
-		if err := found.Scan(&n, &pipeline, &bucket, &key, &version, &body); err != nil {
+		if err := found.Scan(&n, &space, &name, &body); err != nil {
 			return nil, err
 		}
-		r := record{key: ledger.RowKey{Pipeline: string(pipeline), Bucket: string(bucket), Key: string(key), VersionID: string(version)}, deleted: body == nil}
+		key, err := ledger.ParseKey(store.Key{Space: string(space), Name: string(name)})
+		if err != nil {
+			return nil, err
+		}
+		r := record{key: key, deleted: body == nil}
 		if body != nil {
 			r.body = *body
 		}

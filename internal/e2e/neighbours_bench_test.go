@@ -18,8 +18,8 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/internal/servertest"
-	"github.com/pawlhq/pawl/ledger/memledger"
 	"github.com/pawlhq/pawl/source"
+	"github.com/pawlhq/pawl/store/memory"
 )
 
 const (
@@ -74,7 +74,7 @@ func timeCopies(b *testing.B, neighbours bool) time.Duration {
 		events.add(put(b, store, in, fmt.Sprintf("copy/%d", i), []byte(strings.Repeat("copy", 1000))))
 	}
 	p, err := pawl.New(pawl.Config{
-		Ledger: memledger.New(), Objects: store, Sources: []pawl.Source{events}, Pipelines: pipelines, Grace: time.Millisecond, Logger: slog.New(slog.DiscardHandler),
+		Ledger: memory.New(), Objects: store, Sources: []pawl.Source{events}, Pipelines: pipelines, Grace: time.Millisecond, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		b.Fatal(err)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/pawlhq/pawl/internal/servertest"
 	"github.com/pawlhq/pawl/ledger"
-	"github.com/pawlhq/pawl/ledger/sqliteledger"
+	"github.com/pawlhq/pawl/store/sqlite"
 )
 
 // round is a store, a ledger and a fleet of their own.
@@ -38,10 +38,11 @@ type round struct {
 func newRound(t *testing.T, start func(testing.TB, servertest.Options) *servertest.Server, binary string, seed uint64, q *queues) *round {
 	t.Helper()
 	database := filepath.Join(t.TempDir(), "pawl.db")
-	led, err := sqliteledger.Open(t.Context(), database)
+	records, err := sqlite.Open(t.Context(), database)
 	if err != nil {
 		t.Fatal(err)
 	}
+	led := ledger.Over(records)
 	return newRoundOn(t, start, binary, seed, q, workers, &rows{"sqlite:" + database, led, follow(t, database)})
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/internal/servertest"
 	"github.com/pawlhq/pawl/ledger"
-	"github.com/pawlhq/pawl/ledger/sqliteledger"
 	"github.com/pawlhq/pawl/source/webhooksource"
+	"github.com/pawlhq/pawl/store/sqlite"
 )
 
 // awkward are keys that collide or escape when they are decoded twice, cleaned
@@ -45,10 +45,11 @@ func scenario(t *testing.T, start func(testing.TB, servertest.Options) *serverte
 	// versitygw wants the webhook to listen before it starts, so the object
 	// store comes after the worker.
 	objects := &later{}
-	led, err := sqliteledger.Open(t.Context(), filepath.Join(t.TempDir(), "pawl.db"))
+	records, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "pawl.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	led := ledger.Over(records)
 	t.Cleanup(func() { _ = led.Close() })
 	defer run(t, objects, led, hook)()
 
@@ -102,10 +103,10 @@ func scenario(t *testing.T, start func(testing.TB, servertest.Options) *serverte
 }
 
 // run starts a Pawl, and returns what ends it.
-func run(t *testing.T, objects *later, led ledger.Store, hook pawl.Source) (stop func()) {
+func run(t *testing.T, objects *later, led *ledger.Rows, hook pawl.Source) (stop func()) {
 	t.Helper()
 	p, err := pawl.New(pawl.Config{
-		Ledger: led, Objects: objects, Sources: []pawl.Source{hook}, Logger: logTo(t),
+		Ledger: led.Records(), Objects: objects, Sources: []pawl.Source{hook}, Logger: logTo(t),
 		Pipelines: []pawl.Pipeline{{
 			Name: "upper", Match: pawl.Match{Bucket: inputs}, To: &pawl.Output{Bucket: outputs, Prefix: "up/"},
 			Handler: pawl.HandlerFunc(upper),

@@ -15,7 +15,8 @@ import (
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/internal/servertest"
 	"github.com/pawlhq/pawl/ledger"
-	"github.com/pawlhq/pawl/ledger/pgledger"
+	"github.com/pawlhq/pawl/store"
+	"github.com/pawlhq/pawl/store/postgres"
 )
 
 var (
@@ -25,11 +26,11 @@ var (
 
 // sharing counts the swaps of a store, and those that it refused.
 type sharing struct {
-	*pgledger.Store
+	*postgres.Store
 	swaps, refused atomic.Int64
 }
 
-func (c *sharing) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.Outcome, error) {
+func (c *sharing) Swap(ctx context.Context, changes []store.Change) ([]store.Outcome, error) {
 	out, err := c.Store.Swap(ctx, changes)
 	for _, o := range out {
 		c.swaps.Add(1)
@@ -45,12 +46,12 @@ func (c *sharing) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.O
 func TestSweepers(t *testing.T) {
 	const sweepers = 8
 	server := servertest.Postgres(t)
-	store, err := pgledger.Open(t.Context(), server.URL)
+	records, err := postgres.Open(t.Context(), server.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = store.Close() })
-	backlog(t, store, *dueRows)
+	t.Cleanup(func() { _ = records.Close() })
+	backlog(t, ledger.Over(records), *dueRows)
 	var handled atomic.Int64
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -58,12 +59,12 @@ func TestSweepers(t *testing.T) {
 	var wg sync.WaitGroup
 	all := make([]*sharing, sweepers)
 	for i := range all {
-		s, err := pgledger.Open(t.Context(), server.URL)
+		records, err := postgres.Open(t.Context(), server.URL)
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = s.Close() })
-		all[i] = &sharing{Store: s}
+		t.Cleanup(func() { _ = records.Close() })
+		all[i] = &sharing{Store: records}
 		p, err := pawl.New(pawl.Config{
 			Ledger: all[i], Logger: slog.New(slog.DiscardHandler), Concurrency: *dueTasks, Sweep: 100 * time.Millisecond,
 			Pipelines: []pawl.Pipeline{{
@@ -101,7 +102,7 @@ func TestSweepers(t *testing.T) {
 
 // backlog makes rows that are due since before, all at one instant: the hardest to
 // share out.
-func backlog(t *testing.T, store ledger.Store, n int) {
+func backlog(t *testing.T, rows ledger.Store, n int) {
 	t.Helper()
 	at := time.Now().Add(-time.Hour).UTC()
 	for from := 0; from < n; from += ledger.DefaultBatch {
@@ -114,7 +115,7 @@ func backlog(t *testing.T, store ledger.Store, n int) {
 			_, _ = rand.Read(row.Nonce[:]) // never fails
 			changes = append(changes, ledger.Change{Key: row.RowKey, Row: row})
 		}
-		if _, err := store.Swap(t.Context(), changes); err != nil {
+		if _, err := rows.Swap(t.Context(), changes); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -28,7 +28,7 @@ import (
 	"github.com/pawlhq/pawl/internal/servertest"
 	"github.com/pawlhq/pawl/internal/traffic"
 	"github.com/pawlhq/pawl/ledger"
-	"github.com/pawlhq/pawl/ledger/sqliteledger"
+	"github.com/pawlhq/pawl/store/sqlite"
 )
 
 var (
@@ -91,10 +91,11 @@ func TestTraffic(t *testing.T) {
 	repaired.Repaired = int64(tr.Lost)
 	a.wants(t, repaired)
 
-	led, err := sqliteledger.Open(t.Context(), path)
+	records, err := sqlite.Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
+	led := ledger.Over(records)
 	t.Cleanup(func() { _ = led.Close() })
 	f := &fleet{binary: binary, dir: dir, config: config, env: env}
 	f.start(t, 1)
@@ -299,15 +300,17 @@ func TestMain(m *testing.M) {
 // rewrite swaps each row of a ledger into another, as new and then once more, as
 // a worker claims and completes, 500 in a batch.
 func rewrite(ctx context.Context, paths []string) error {
-	from, err := sqliteledger.Open(ctx, paths[0])
+	records, err := sqlite.Open(ctx, paths[0])
 	if err != nil {
 		return err
 	}
+	from := ledger.Over(records)
 	defer from.Close()
-	to, err := sqliteledger.Open(ctx, paths[1])
+	records, err = sqlite.Open(ctx, paths[1])
 	if err != nil {
 		return err
 	}
+	to := ledger.Over(records)
 	defer to.Close()
 	var took time.Duration
 	var batch []ledger.Row

@@ -9,7 +9,8 @@ import (
 	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/action/loadaction"
 	"github.com/pawlhq/pawl/internal/config"
-	"github.com/pawlhq/pawl/ledger/pgledger"
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/store/postgres"
 )
 
 // Load loads the object into a table of the ledger's database.
@@ -28,11 +29,11 @@ type Load struct {
 
 // Build implements [Action].
 func (l Load) Build(ctx context.Context, a *Assembly, p *pawl.Pipeline) error {
-	store, err := a.Ledger(ctx)
+	records, err := a.Ledger(ctx)
 	if err != nil {
 		return err
 	}
-	pg, ok := store.(*pgledger.Store)
+	pg, ok := records.(*postgres.Store)
 	if !ok {
 		return errors.New("load: the table must be in the ledger's database: use a ledger in PostgreSQL (ledger: postgres://…)")
 	}
@@ -40,7 +41,7 @@ func (l Load) Build(ctx context.Context, a *Assembly, p *pawl.Pipeline) error {
 	p.Handler, err = loadaction.New(ctx, loadaction.Config{
 		Pool: pg.Pool(), Table: l.Table, Format: l.Format, Source: l.Source,
 		MaxBytes: int64(l.MaxBytes), MaxLine: int(l.MaxLine), Logger: a.Logger,
-		Complete: func(ctx context.Context, tx pgx.Tx, t *pawl.Task) error { return pgledger.Complete(ctx, tx, t) },
+		Complete: func(ctx context.Context, tx pgx.Tx, t *pawl.Task) error { return ledger.Complete(ctx, pg.In(tx), t) },
 	})
 	return err
 }

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/pawlhq/pawl/ledger"
-	"github.com/pawlhq/pawl/ledger/memledger"
+	"github.com/pawlhq/pawl/store"
+	"github.com/pawlhq/pawl/store/memory"
 )
 
 // Memory is a ledger that ends with its process: memory.
@@ -19,10 +19,10 @@ func parseMemory(rest, _ string) (Memory, error) {
 }
 
 // Open implements [Ledger].
-func (Memory) Open(context.Context) (ledger.Store, error) { return memledger.New(), nil }
+func (Memory) Open(context.Context) (store.Store, error) { return memory.New(), nil }
 
 // OpenReadOnly implements [Ledger].
-func (m Memory) OpenReadOnly(ctx context.Context) (ledger.Store, error) { return m.Open(ctx) }
+func (m Memory) OpenReadOnly(ctx context.Context) (store.Store, error) { return m.Open(ctx) }
 
 // Look implements [Ledger].
 func (Memory) Look(context.Context) error {

@@ -11,8 +11,8 @@ import (
 	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/internal/config"
-	"github.com/pawlhq/pawl/ledger"
-	"github.com/pawlhq/pawl/ledger/pgledger"
+	"github.com/pawlhq/pawl/store"
+	"github.com/pawlhq/pawl/store/postgres"
 )
 
 // Table lists all kinds, in the order of the documentation.
@@ -38,10 +38,10 @@ var Table = &config.Table{
 // Ledger is what the file says of a ledger.
 type Ledger interface {
 	// Open opens the ledger, and makes it if it is not there.
-	Open(ctx context.Context) (ledger.Store, error)
+	Open(ctx context.Context) (store.Store, error)
 	// OpenReadOnly opens a ledger that is there for reading. It makes and upgrades
 	// nothing.
-	OpenReadOnly(ctx context.Context) (ledger.Store, error)
+	OpenReadOnly(ctx context.Context) (store.Store, error)
 	// Look returns an error if the ledger is not there, or only exists within
 	// the process that works with it: a command that does no work then has
 	// nothing to open. The error says what to do. Of a ledger that cannot be
@@ -59,7 +59,7 @@ type Checker interface {
 }
 
 // Finding is one thing that was looked at.
-type Finding = pgledger.Finding
+type Finding = postgres.Finding
 
 // Migrated is a [Ledger] whose tables a person may make.
 type Migrated interface {
@@ -88,7 +88,7 @@ type Assembly struct {
 	Logger  *slog.Logger
 	Objects bucket.Store
 	// Ledger returns the ledger of the pipelines, which its owner closes.
-	Ledger func(ctx context.Context) (ledger.Store, error)
+	Ledger func(ctx context.Context) (store.Store, error)
 	// Dir is the folder of the configuration file.
 	Dir string
 	// Grace is how long running work may take at shutdown; 0 is the default.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawlhq/pawl/ledger"
-	"github.com/pawlhq/pawl/ledger/pgledger"
+	"github.com/pawlhq/pawl/store"
+	"github.com/pawlhq/pawl/store/postgres"
 )
 
 // Postgres is a ledger in a PostgreSQL database: postgres://USER@HOST/DATABASE.
@@ -27,11 +27,11 @@ func parsePostgres(rest, _ string) (Postgres, error) {
 }
 
 // Open implements [Ledger].
-func (p Postgres) Open(ctx context.Context) (ledger.Store, error) { return pgledger.Open(ctx, p.URL) }
+func (p Postgres) Open(ctx context.Context) (store.Store, error) { return postgres.Open(ctx, p.URL) }
 
 // OpenReadOnly implements [Ledger].
-func (p Postgres) OpenReadOnly(ctx context.Context) (ledger.Store, error) {
-	return pgledger.OpenReadOnly(ctx, p.URL)
+func (p Postgres) OpenReadOnly(ctx context.Context) (store.Store, error) {
+	return postgres.OpenReadOnly(ctx, p.URL)
 }
 
 // Look implements [Ledger]. Open and OpenReadOnly report a database that is not there.
@@ -53,14 +53,14 @@ func (p Postgres) Describe() string {
 
 // Check implements [Checker].
 func (p Postgres) Check(ctx context.Context, skew time.Duration) ([]Finding, error) {
-	return pgledger.Check(ctx, p.URL, skew)
+	return postgres.Check(ctx, p.URL, skew)
 }
 
 // Script implements [Migrated].
 func (p Postgres) Script() string {
-	name := pgledger.DefaultSchema
+	name := postgres.DefaultSchema
 	if u, err := url.Parse(p.URL); err == nil && u.Query().Get("schema") != "" {
 		name = u.Query().Get("schema")
 	}
-	return pgledger.Migrations(name, 0)
+	return postgres.Migrations(name, 0)
 }

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 
 	"github.com/pawlhq/pawl/event"
-	"github.com/pawlhq/pawl/ledger"
-	"github.com/pawlhq/pawl/ledger/sqliteledger"
+	"github.com/pawlhq/pawl/store"
+	"github.com/pawlhq/pawl/store/sqlite"
 )
 
 // SQLite is a ledger in a file: sqlite:FILE.
@@ -31,13 +31,16 @@ func parseSQLite(path, dir string) (SQLite, error) {
 }
 
 // Open implements [Ledger].
-func (s SQLite) Open(ctx context.Context) (ledger.Store, error) {
-	return sqliteledger.Open(ctx, s.Path)
+func (s SQLite) Open(ctx context.Context) (store.Store, error) {
+	return sqlite.Open(ctx, s.Path)
 }
 
 // OpenReadOnly implements [Ledger].
-func (s SQLite) OpenReadOnly(ctx context.Context) (ledger.Store, error) {
-	return sqliteledger.OpenReadOnly(ctx, s.Path)
+func (s SQLite) OpenReadOnly(ctx context.Context) (store.Store, error) {
+	if err := s.Look(ctx); err != nil {
+		return nil, err
+	}
+	return sqlite.OpenReadOnly(ctx, s.Path)
 }
 
 // Look implements [Ledger].

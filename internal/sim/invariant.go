@@ -14,7 +14,7 @@ type Invariant uint8
 
 // The invariants. What each says, and why, stands at the function that holds
 // it. I9 (every store is linearizable for each key) is held by
-// ledger/ledgertest and bucket/buckettest, I13 (all stores lead to the same
+// store/storetest and bucket/buckettest, I13 (all stores lead to the same
 // end) and I14 (every fault was met at every step) by tests of this package:
 // they are not about one world.
 const (

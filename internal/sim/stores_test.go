@@ -14,8 +14,8 @@ import (
 
 	"github.com/pawlhq/pawl/internal/tape"
 	"github.com/pawlhq/pawl/ledger"
-	"github.com/pawlhq/pawl/ledger/memledger"
-	"github.com/pawlhq/pawl/ledger/sqliteledger"
+	"github.com/pawlhq/pawl/store/memory"
+	"github.com/pawlhq/pawl/store/sqlite"
 )
 
 // TestStores is I13: a world comes to the same end whichever store keeps its
@@ -29,9 +29,9 @@ func TestStores(t *testing.T) {
 	for n := range uint64(500) {
 		s := first + n
 		want := endOf(t, pool, s, &shelf{})
-		stores := map[string]ledger.Store{"memledger": memledger.New()}
+		stores := map[string]ledger.Store{"memory": ledger.Over(memory.New())}
 		if n < 10 {
-			stores["sqliteledger"] = openSQLite(t)
+			stores["SQLite"] = openSQLite(t)
 		}
 		for name, store := range stores {
 			if diff := gocmp.Diff(want, endOf(t, pool, s, inKeyOrder{store})); diff != "" {
@@ -62,11 +62,11 @@ func (s inKeyOrder) Due(ctx context.Context, pipeline string, before time.Time, 
 
 func openSQLite(t *testing.T) ledger.Store {
 	t.Helper()
-	s, err := sqliteledger.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
+	s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s
+	return ledger.Over(s)
 }
 
 // endOf plays the world of a seed, and returns the rows that the store has in

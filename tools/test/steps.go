@@ -92,7 +92,7 @@ func overlap() []string {
 }
 
 // slowest are begun first, or the others would have ended long before them.
-var slowest = []string{"internal/cli", "internal/e2e", "internal/demo", "lock", "ledger/sqliteledger", "ledger/pgledger"}
+var slowest = []string{"internal/cli", "internal/e2e", "internal/demo", "lock", "store/sqlite", "store/postgres"}
 
 // slowestFirst returns the packages in the order in which they are tested.
 func slowestFirst(packages []string) []string {

@@ -19,8 +19,8 @@ import (
 	"github.com/pawlhq/pawl/bucket/membucket"
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/ledger"
-	"github.com/pawlhq/pawl/ledger/memledger"
 	"github.com/pawlhq/pawl/source"
+	"github.com/pawlhq/pawl/store/memory"
 )
 
 // pipeline is the one pipeline's name.
@@ -36,7 +36,7 @@ type World struct {
 
 	t       *testing.T
 	handler pawl.Handler
-	ledger  *memledger.Store
+	ledger  *ledger.Rows
 	clock   int
 	events  []event.Event
 }
@@ -45,7 +45,7 @@ type World struct {
 func New(t *testing.T, h pawl.Handler) *World {
 	return &World{
 		Objects: membucket.New(time.Now, []string{"in", "out"}), In: "in", Out: "out",
-		t: t, handler: h, ledger: memledger.New(),
+		t: t, handler: h, ledger: ledger.Over(memory.New()),
 	}
 }
 
@@ -96,7 +96,7 @@ func (w *World) RunWithoutOutput() {
 func (w *World) run(ctx context.Context, to *pawl.Output) {
 	w.t.Helper()
 	p, err := pawl.New(pawl.Config{
-		Ledger:    w.ledger,
+		Ledger:    w.ledger.Records(),
 		Objects:   w.Objects,
 		Sources:   []pawl.Source{once(w.events)},
 		Pipelines: []pawl.Pipeline{{Name: pipeline, Match: pawl.Match{Bucket: w.In}, Handler: w.handler, To: to}},

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package sqliteledger
+package sqlite
 
 import "testing"
 

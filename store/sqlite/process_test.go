@@ -1,4 +1,4 @@
-package sqliteledger
+package sqlite
 
 import (
 	"bufio"
@@ -12,16 +12,15 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
-	"time"
 
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
 
-	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/store"
 )
 
 // The tests of this file run in several processes: this binary, started again.
-const childEnv = "SQLITELEDGER_CHILD"
+const childEnv = "SQLITE_STORE_CHILD"
 
 var children = map[string]func(ctx context.Context, path string) error{
 	"lock": lockChild, "increment": incrementChild, "append": appendChild,
@@ -62,7 +61,7 @@ func child(t *testing.T, role, path string) (*exec.Cmd, *bufio.Scanner, io.Close
 	return cmd, bufio.NewScanner(out), in
 }
 
-// lockElsewhere has another process lock the file.
+// lockElsewhere locks the file in another process.
 func lockElsewhere(t *testing.T, path string) (unlock func()) {
 	t.Helper()
 	cmd, out, in := child(t, "lock", path)
@@ -97,8 +96,8 @@ func lockChild(_ context.Context, path string) error {
 
 const increments = 100
 
-func counterKey(i int) ledger.RowKey {
-	return ledger.RowKey{Pipeline: "p", Bucket: "b", Key: strconv.Itoa(i % 3)}
+func counterKey(i int) store.Key {
+	return store.Key{Space: "s", Name: strconv.Itoa(i % 3)}
 }
 
 func incrementChild(ctx context.Context, path string) error {
@@ -115,13 +114,16 @@ func incrementChild(ctx context.Context, path string) error {
 	return nil
 }
 
-func increment(ctx context.Context, s *Store, k ledger.RowKey) error {
-	now := &ledger.Row{RowKey: k}
+func increment(ctx context.Context, s *Store, k store.Key) error {
+	now := &store.Record{Key: k, Body: "0"}
 	for {
-		next := *now
-		next.Want.Generation++
+		n, err := strconv.Atoi(now.Body)
+		if err != nil {
+			return err
+		}
+		next := &store.Record{Key: k, Body: strconv.Itoa(n + 1)}
 		_, _ = rand.Read(next.Nonce[:])
-		out, err := s.Swap(ctx, []ledger.Change{{Key: k, Expect: now.Nonce, Row: &next}})
+		out, err := s.Swap(ctx, []store.Change{{Key: k, Expect: now.Nonce, Next: next}})
 		if err != nil || out[0].Applied {
 			return err
 		}
@@ -129,7 +131,7 @@ func increment(ctx context.Context, s *Store, k ledger.RowKey) error {
 	}
 }
 
-// Processes that hold the same rows lose no increment of each other's.
+// Several processes that change the same records lose no increment.
 func TestProcessesRace(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	const processes = 4
@@ -148,20 +150,24 @@ func TestProcessesRace(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	var sum uint64
-	for row, err := range s.Scan(t.Context(), ledger.Range{}) {
+	sum := 0
+	for r, err := range s.Scan(t.Context(), store.Range{Space: "s"}) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sum += row.Want.Generation
+		n, err := strconv.Atoi(r.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum += n
 	}
 	if sum != processes*increments {
 		t.Errorf("%d increments are left of %d", sum, processes*increments)
 	}
 }
 
-// appendChild adds batches of rows for ever and names each batch that was
-// answered for.
+// appendChild adds batches of records until it is killed, and prints the name of each
+// batch that was answered.
 func appendChild(ctx context.Context, path string) error {
 	s, err := Open(ctx, path)
 	if err != nil {
@@ -183,19 +189,18 @@ func appendChild(ctx context.Context, path string) error {
 	}
 }
 
-func appended(name string) []ledger.Change {
-	changes := make([]ledger.Change, 40)
+func appended(name string) []store.Change {
+	changes := make([]store.Change, 40)
 	for i := range changes {
-		k := ledger.RowKey{Pipeline: "p", Bucket: "b", Key: fmt.Sprintf("%s/%d", name, i)}
-		r := &ledger.Row{RowKey: k, LastError: name, UpdatedAt: time.Unix(1, 0).UTC()}
+		k := store.Key{Space: "s", Name: fmt.Sprintf("%s/%d", name, i)}
+		r := &store.Record{Key: k, Body: name}
 		_, _ = rand.Read(r.Nonce[:])
-		changes[i] = ledger.Change{Key: k, Row: r}
+		changes[i] = store.Change{Key: k, Next: r}
 	}
 	return changes
 }
 
-// What was answered for survives the process, whenever it is killed, and no
-// batch is there in part.
+// An answered batch survives a kill of its process, and no batch is stored in part.
 func TestProcessesKilled(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	acked := map[string]bool{}
@@ -224,19 +229,19 @@ func TestProcessesKilled(t *testing.T) {
 	}
 	defer s.Close()
 	found := map[string]int{}
-	for row, err := range s.Scan(t.Context(), ledger.Range{}) {
+	for r, err := range s.Scan(t.Context(), store.Range{Space: "s"}) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		found[row.LastError]++
+		found[r.Body]++
 	}
 	for name, n := range found {
 		if n != len(appended(name)) {
-			t.Errorf("batch %s: %d rows of %d", name, n, len(appended(name)))
+			t.Errorf("batch %s: %d records of %d", name, n, len(appended(name)))
 		}
 		delete(acked, name)
 	}
 	if len(acked) > 0 {
-		t.Errorf("lost, although answered for: %v", acked)
+		t.Errorf("lost after the answer: %v", acked)
 	}
 }

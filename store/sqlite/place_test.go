@@ -1,4 +1,4 @@
-package sqliteledger
+package sqlite
 
 import (
 	"errors"
@@ -8,11 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawlhq/pawl/ledger"
+	"zombiezen.com/go/sqlite"
+
+	"github.com/pawlhq/pawl/store"
 )
 
-// What is written to a file that is not in its place is lost when the process
-// ends, so no call may say that it was done.
+// Changes of a file that is not at its path are lost when the process ends, so no call may
+// succeed.
 func TestFileThatIsGone(t *testing.T) {
 	for name, spoil := range map[string]func(t *testing.T, path string){
 		"Deleted": func(t *testing.T, path string) {
@@ -51,14 +53,14 @@ func TestFileThatIsGone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := openTest(t)
-			batch := rows(t, 4)
+			batch := records(4)
 			if _, err := s.Swap(t.Context(), batch[:2]); err != nil {
 				t.Fatal(err)
 			}
 			spoil(t, s.path)
 			for call, err := range everyCall(t, s, batch[2:]) {
-				if !errors.Is(err, ledger.ErrUnusable) || !strings.Contains(err.Error(), s.path) || !strings.Contains(err.Error(), "moved, deleted or replaced") {
-					t.Errorf("%s: error %v, want one that says that the file is gone", call, err)
+				if !errors.Is(err, store.ErrUnusable) || !strings.Contains(err.Error(), s.path) || !strings.Contains(err.Error(), "moved, deleted or replaced") {
+					t.Errorf("%s: error %v, want one that says that the file was moved", call, err)
 				}
 			}
 			if _, err := os.Stat(s.path); (name == "Moved" || name == "Deleted") && !errors.Is(err, os.ErrNotExist) {
@@ -68,30 +70,35 @@ func TestFileThatIsGone(t *testing.T) {
 	}
 }
 
-func everyCall(t *testing.T, s *Store, batch []ledger.Change) map[string]error {
+func everyCall(t *testing.T, s *Store, batch []store.Change) map[string]error {
 	t.Helper()
 	errs := map[string]error{}
 	_, errs["swap"] = s.Swap(t.Context(), batch)
-	_, errs["ledger"] = ledger.New(s).Swap(t.Context(), batch) // does not try for ever
-	_, errs["load"] = s.Load(t.Context(), []ledger.RowKey{batch[0].Key})
-	_, errs["due"] = s.Due(t.Context(), "p", time.Now(), 10)
-	for _, err := range s.Scan(t.Context(), ledger.Range{}) {
+	_, errs["apply"] = s.Apply(t.Context(), batch)
+	errs["write"] = s.Write(t.Context(), func(*sqlite.Conn) error { return nil })
+	_, errs["load"] = s.Load(t.Context(), []store.Key{batch[0].Key})
+	_, errs["due"] = s.Due(t.Context(), store.DueRange{Space: "s", Before: time.Now(), Limit: 10})
+	for _, err := range s.Scan(t.Context(), store.Range{Space: "s"}) {
 		errs["scan"] = err
 	}
 	return errs
 }
 
-// The last look comes after the commit: what was deleted in the middle of a
-// call is not answered for.
-func TestFileThatGoesMeanwhile(t *testing.T) {
+// The check after the commit finds a file that was deleted during the call.
+func TestFileDeletedDuringCall(t *testing.T) {
 	s := openTest(t)
-	err := s.inPlace(func() error { return os.Remove(s.path) })
-	if !errors.Is(err, ledger.ErrUnusable) {
-		t.Errorf("error %v", err)
+	err := s.Write(t.Context(), func(*sqlite.Conn) error { return os.Remove(s.path) })
+	if !errors.Is(err, store.ErrUnusable) {
+		t.Errorf("Write: error %v", err)
+	}
+	s = openTest(t)
+	err = s.read(t.Context(), "read", func(*sqlite.Conn) error { return os.Remove(s.path) })
+	if !errors.Is(err, store.ErrUnusable) {
+		t.Errorf("read: error %v", err)
 	}
 }
 
-// A link to the file may be as it likes, as long as it leads there.
+// A path may be a link to the file.
 func TestFileBehindLink(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "link.db")
@@ -109,6 +116,6 @@ func TestFileBehindLink(t *testing.T) {
 		}
 	}()
 	if n := count(t, s); n != 500 {
-		t.Errorf("%d rows, want 500", n)
+		t.Errorf("%d records, want 500", n)
 	}
 }

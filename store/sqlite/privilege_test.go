@@ -1,4 +1,4 @@
-package sqliteledger
+package sqlite
 
 import (
 	"os"
@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Permissions bind everybody but root, so root puts its rights aside.
-func TestOpenReadOnly(t *testing.T) {
+// Permissions do not bind root, so root drops its privilege.
+func TestOpenWithoutPermission(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "pawl.db")
 	filled(t, path)

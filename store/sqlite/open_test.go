@@ -1,10 +1,11 @@
-package sqliteledger
+package sqlite
 
 import (
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,19 +16,18 @@ import (
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
 
-	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/store"
 )
 
-// A file that cannot serve is refused at once, by name, with what to do, and is
-// left as it was.
+// An unsuitable file is refused at once, with its name and the remedy, and is not changed.
 func TestOpenRefuses(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		make func(t *testing.T, path string) // makes what lies at path
 		say  string
 	}{
-		{"NotADatabase", textFile, "is not a ledger"},
-		{"HeaderDamaged", damage(0, 100), "is not a ledger"},
+		{"NotADatabase", textFile, "is not a database"},
+		{"HeaderDamaged", damage(0, 100), "is not a database"},
 		{"SchemaDamaged", damage(100, 300), "is damaged"},
 		{"PageDamaged", damage(10*4096, 4096), "is damaged"},
 		{"Truncated", truncated, "is damaged"},
@@ -35,7 +35,10 @@ func TestOpenRefuses(t *testing.T) {
 		{"Device", device, "is not a regular file"},
 		{"OtherApplication", script("PRAGMA application_id = 7; CREATE TABLE t (x)"), "another application"},
 		{"NoApplication", script("CREATE TABLE t (x)"), "another application"},
-		{"NewerFormat", newer, "upgrade Pawl"},
+		{"NewerFormat", marked(applicationID, format+1), "upgrade Pawl"},
+		{"LedgerOfFormat1", marked(applicationID, 1), "docs/UPGRADING.md"},
+		{"LedgerOfFormat2", marked(applicationID, 2), "pawl archive recover"},
+		{"FileIndex", marked(filesID, 2), "pawl files rebuild"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "pawl.db")
@@ -57,7 +60,7 @@ func TestOpenRefusesPlace(t *testing.T) {
 	refused(t, "", "is not a regular file")
 }
 
-// refused wants path to be refused by an error that names it and says so.
+// refused fails the test unless path is refused by an error that names it and contains say.
 func refused(t *testing.T, path, say string) {
 	t.Helper()
 	s, err := open(t.Context(), path, 50*time.Millisecond, false)
@@ -65,7 +68,7 @@ func refused(t *testing.T, path, say string) {
 		t.Error("opened", s.Close())
 		return
 	}
-	if !errors.Is(err, ledger.ErrUnusable) {
+	if !errors.Is(err, store.ErrUnusable) {
 		t.Errorf("%v: does not wrap ErrUnusable", err)
 	}
 	if !strings.Contains(err.Error(), say) || !strings.Contains(err.Error(), path) {
@@ -95,14 +98,14 @@ func device(t *testing.T, path string) {
 	}
 }
 
-// filled makes a proper ledger of several dozen pages.
+// filled makes a store of several dozen pages.
 func filled(t *testing.T, path string) {
 	t.Helper()
 	s, err := Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Swap(t.Context(), rows(t, 500)); err != nil {
+	if _, err := s.Swap(t.Context(), records(500)); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {
@@ -110,21 +113,19 @@ func filled(t *testing.T, path string) {
 	}
 }
 
-func rows(t *testing.T, n int) []ledger.Change {
-	t.Helper()
-	changes := make([]ledger.Change, n)
+// records makes n insertions.
+func records(n int) []store.Change {
+	changes := make([]store.Change, n)
 	for i := range changes {
-		k := ledger.RowKey{Pipeline: "p", Bucket: "b", Key: fmt.Sprintf("%06d", i)}
-		now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-		changes[i] = ledger.Change{Key: k, Row: &ledger.Row{
-			RowKey: k, Nonce: ledger.Nonce{1, byte(i), byte(i >> 8)}, Want: ledger.Version{Generation: 1},
-			LastError: strings.Repeat("x", 500), CreatedAt: now, UpdatedAt: now,
+		k := store.Key{Space: "s", Name: fmt.Sprintf("%06d", i)}
+		changes[i] = store.Change{Key: k, Next: &store.Record{
+			Key: k, Nonce: store.Nonce{1, byte(i), byte(i >> 8)}, Due: time.UnixMilli(1772366400000).UTC(), Body: strings.Repeat("x", 700),
 		}}
 	}
 	return changes
 }
 
-// damage overwrites n bytes at an offset of a proper ledger.
+// damage overwrites n bytes at an offset of a proper store.
 func damage(at, n int) func(*testing.T, string) {
 	return func(t *testing.T, path string) {
 		t.Helper()
@@ -148,7 +149,7 @@ func truncated(t *testing.T, path string) {
 	}
 }
 
-// script makes a database that is not ours.
+// script makes a database by SQL.
 func script(sql string) func(*testing.T, string) {
 	return func(t *testing.T, path string) {
 		t.Helper()
@@ -162,13 +163,12 @@ func script(sql string) func(*testing.T, string) {
 	}
 }
 
-func newer(t *testing.T, path string) {
-	t.Helper()
-	filled(t, path)
-	script(fmt.Sprintf("PRAGMA user_version = %d", len(schema.Migrations)+9))(t, path)
+// marked makes a database with tables, an application ID, and a format.
+func marked(id, version int) func(*testing.T, string) {
+	return script(fmt.Sprintf("CREATE TABLE t (x); PRAGMA application_id = %d; PRAGMA user_version = %d", id, version))
 }
 
-// A locked file is waited for, and then refused.
+// Open waits for a locked file, and then refuses it.
 func TestOpenLocked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	filled(t, path)
@@ -199,12 +199,12 @@ func TestOpenCancelled(t *testing.T) {
 	lockElsewhere(t, path)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := Open(ctx, path); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ledger.ErrUnusable) {
+	if _, err := Open(ctx, path); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, store.ErrUnusable) {
 		t.Errorf("error %v, want context.DeadlineExceeded alone", err)
 	}
 }
 
-// Many may make the file at once.
+// Several processes may make the file at once.
 func TestOpenTogether(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	var wg sync.WaitGroup
@@ -216,7 +216,7 @@ func TestOpenTogether(t *testing.T) {
 				return
 			}
 			defer s.Close()
-			if out, err := s.Swap(t.Context(), rows(t, 10)[i:i+1]); err != nil || !out[0].Applied {
+			if out, err := s.Swap(t.Context(), records(10)[i:i+1]); err != nil || !out[0].Applied {
 				t.Errorf("opener %d: %+v, %v", i, out, err)
 			}
 		})
@@ -224,7 +224,7 @@ func TestOpenTogether(t *testing.T) {
 	wg.Wait()
 }
 
-// A path is a path, whatever SQLite would make of it.
+// No path is taken for a URI or a database in memory.
 func TestOpenOddPaths(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, path := range []string{"a b.db", "a?mode=memory", "file:x.db", ":memory:", "#%20", "é"} {
@@ -235,11 +235,41 @@ func TestOpenOddPaths(t *testing.T) {
 	}
 }
 
-// An empty file is what a person makes who wants to set its owner first.
+// An empty file, made to set its owner first, is filled.
 func TestOpenEmptyFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	filled(t, path)
+}
+
+func TestOpenReadOnly(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pawl.db")
+	if _, err := OpenReadOnly(t.Context(), path); !errors.Is(err, fs.ErrNotExist) || !errors.Is(err, store.ErrUnusable) {
+		t.Errorf("no file: error %v", err)
+	}
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenReadOnly(t.Context(), path); !errors.Is(err, store.ErrUnusable) || !strings.Contains(err.Error(), "no tables") {
+		t.Errorf("empty file: error %v", err)
+	}
+	filled(t, path)
+	s, err := OpenReadOnly(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if n := count(t, s); n != 500 {
+		t.Errorf("%d records, want 500", n)
+	}
+	_, swapErr := s.Swap(t.Context(), records(1))
+	_, applyErr := s.Apply(t.Context(), records(1))
+	writeErr := s.Write(t.Context(), func(*sqlite.Conn) error { return nil })
+	for _, err := range []error{swapErr, applyErr, writeErr} {
+		if !errors.Is(err, store.ErrUnusable) || !strings.Contains(err.Error(), "for reading only") {
+			t.Errorf("error %v", err)
+		}
+	}
 }

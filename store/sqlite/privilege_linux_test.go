@@ -1,4 +1,4 @@
-package sqliteledger
+package sqlite
 
 import (
 	"os"
@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// dropPrivilege makes the file system treat this thread as nobody's, if it is
-// root's, until restore is called.
+// dropPrivilege makes the file system treat this thread as that of user nobody, if it is
+// of root, until restore is called.
 func dropPrivilege(t *testing.T) (restore func()) {
 	t.Helper()
 	if os.Geteuid() != 0 {

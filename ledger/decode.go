@@ -1,0 +1,183 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/pawlhq/pawl/event"
+)
+
+// Decode restores what Encode wrote. A body that cannot be read, because another major
+// version of Pawl wrote it or because it is damaged, makes an [Row.Unreadable] row: it
+// must not stop other rows.
+func Decode(key RowKey, nonce Nonce, body string) Row {
+	r, err := decode(body)
+	if err != nil {
+		return UnreadableRow(key, nonce, err)
+	}
+	r.RowKey, r.Nonce = key, nonce
+	return r
+}
+
+// UnreadableRow is a stored row of which nothing but its key and nonce is known.
+func UnreadableRow(key RowKey, nonce Nonce, why error) Row {
+	return Row{RowKey: key, Nonce: nonce, Unreadable: fmt.Errorf(
+		"the row of %s in the ledger cannot be read: %w; a newer Pawl wrote it, or it is damaged: upgrade this one, or restore the ledger", key, why)}
+}
+
+// wireRow is the form that Encode describes.
+type wireRow struct {
+	V  string  `json:"v"`
+	At instant `json:"at"`
+	wireVersion
+	Have  jsontext.Value `json:"have"`
+	Lease struct {
+		Owner string  `json:"owner"`
+		Fence int64   `json:"fence"`
+		Until instant `json:"until"`
+	} `json:"lease"`
+	Doubt    bool           `json:"doubt"`
+	Forced   bool           `json:"forced"`
+	Attempts int            `json:"attempts"`
+	Retry    instant        `json:"retry"`
+	Error    string         `json:"error"`
+	Dead     bool           `json:"dead"`
+	Verify   instant        `json:"verify"`
+	Event    instant        `json:"event"`
+	Created  instant        `json:"created"`
+	Disorder int            `json:"disorder"`
+	Since    instant        `json:"since"`
+	History  []string       `json:"history"`
+	Unknown  jsontext.Value `json:",embed"`
+}
+
+type wireVersion struct {
+	Seq  event.Sequencer `json:"seq"`
+	Gen  uint64          `json:"gen"`
+	Kind event.Kind      `json:"kind"`
+	ID   wireIdentity    `json:"id"`
+}
+
+type wireIdentity struct {
+	Version string  `json:"version"`
+	ETag    string  `json:"etag"`
+	Meta    string  `json:"meta"`
+	MTime   instant `json:"mtime"`
+	Size    int64   `json:"size"`
+}
+
+// instant is a time as Encode writes it.
+type instant struct {
+	relative bool
+	ms       int64
+	full     time.Time
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (i *instant) UnmarshalJSON(b []byte) (err error) {
+	switch {
+	case string(b) == `""`:
+		*i = instant{}
+	case b[0] == '"':
+		i.relative = false
+		i.full, err = parseTime(strings.Trim(string(b), `"`))
+	default:
+		i.relative = true
+		i.ms, err = strconv.ParseInt(string(b), 10, 64)
+	}
+	return err
+}
+
+func parseTime(s string) (time.Time, error) {
+	t, err := time.Parse(time.RFC3339Nano, s)
+	if t = t.UTC(); err == nil && (t.Year() < 0 || t.Year() > 9999) {
+		err = errYear
+	}
+	return t, err
+}
+
+// decoder resolves times, and remembers the first that cannot be.
+type decoder struct {
+	at     int64
+	failed error
+}
+
+func (d *decoder) time(i instant) time.Time {
+	if !i.relative {
+		return i.full
+	}
+	return d.after(d.at, i.ms)
+}
+
+// The times of the years 0 to 9999, in milliseconds since 1970.
+const firstMilli, lastMilli = -62167219200000, 253402300799999
+
+func (d *decoder) after(from, ms int64) time.Time {
+	if ms > 2*lastMilli || ms < -2*lastMilli || from+ms < firstMilli || from+ms > lastMilli {
+		d.failed = errYear
+		return time.Time{}
+	}
+	return time.UnixMilli(from + ms).UTC()
+}
+
+func decode(body string) (r Row, err error) {
+	var w wireRow
+	if err := json.Unmarshal([]byte(body), &w); err != nil {
+		return r, err
+	}
+	if major, _, _ := strings.Cut(w.V, "."); major != "1" {
+		return r, fmt.Errorf("its version is %q, and this Pawl reads 1.x", w.V)
+	}
+	if w.At.relative {
+		return r, errors.New(`"at" is no full time`)
+	}
+	d := &decoder{at: w.At.full.UnixMilli()}
+	have := w.wireVersion // what is not in "have" is as in Want
+	switch w.Have.Kind() {
+	case 0:
+	case 'n':
+		have = wireVersion{}
+	default:
+		if err := json.Unmarshal(w.Have, &have); err != nil {
+			return r, err
+		}
+	}
+	r = Row{
+		Want: d.version(&w.wireVersion), Have: d.version(&have),
+		Lease: Lease{Owner: w.Lease.Owner, Fence: w.Lease.Fence, Until: d.time(w.Lease.Until)},
+		Doubt: w.Doubt, Forced: w.Forced, Attempts: w.Attempts, RetryAt: d.time(w.Retry), LastError: w.Error, Dead: w.Dead,
+		VerifyAt: d.time(w.Verify), EventTime: d.time(w.Event), CreatedTime: d.time(w.Created), Disorder: w.Disorder,
+		CreatedAt: d.time(w.Since), UpdatedAt: w.At.full, History: d.history(w.History), Unknown: string(w.Unknown),
+	}
+	return r, d.failed
+}
+
+func (d *decoder) version(w *wireVersion) Version {
+	return Version{Sequencer: w.Seq, Generation: w.Gen, Kind: w.Kind, Identity: Identity{
+		VersionID: w.ID.Version, ETag: w.ID.ETag, Meta: w.ID.Meta, ModTime: d.time(w.ID.MTime), Size: w.ID.Size,
+	}}
+}
+
+func (d *decoder) history(lines []string) []Entry {
+	if len(lines) == 0 {
+		return nil
+	}
+	h, last := make([]Entry, len(lines)), d.at
+	for i, line := range lines {
+		when, rest, _ := strings.Cut(line, " ")
+		if ms, err := strconv.ParseInt(when, 10, 64); err == nil {
+			h[i].At = d.after(last, -ms)
+		} else if h[i].At, err = parseTime(when); err != nil {
+			d.failed = fmt.Errorf("a line of the history begins with %q, which is no time", when)
+		}
+		h[i].What, h[i].Note, _ = strings.Cut(rest, ": ")
+		last = h[i].At.UnixMilli()
+	}
+	return h
+}

@@ -1,0 +1,301 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pawlhq/pawl/store"
+)
+
+// Rows keeps rows and registers in a record store. It is a [Store] and a [Registers].
+//
+// A row is a record of the space row/PIPELINE, whose name is bucket, key and version ID.
+type Rows struct {
+	// IntN returns a random number below n; default [rand.IntN].
+	IntN func(n int) int
+
+	records store.Store
+	traits  store.Traits
+	named   sync.Map // pipelines that have a record of their name
+}
+
+var (
+	_ Store     = (*Rows)(nil)
+	_ Registers = (*Rows)(nil)
+	_ Declarer  = (*Rows)(nil)
+)
+
+// Over returns the rows and registers in a record store, and takes it over: Close closes it.
+func Over(s store.Store) *Rows { return &Rows{IntN: rand.IntN, records: s, traits: s.Traits()} }
+
+// Traits are those of the record store.
+func (s *Rows) Traits() Traits { return s.traits }
+
+// Records returns the record store.
+func (s *Rows) Records() store.Store { return s.records }
+
+// Close closes the record store.
+func (s *Rows) Close() error { return s.records.Close() }
+
+const (
+	rowSpace      = "row/"
+	pipelineSpace = "pipeline" // a record for each pipeline that has had a row
+)
+
+func recordKey(k RowKey) store.Key {
+	name := store.Join(k.Bucket, k.Key)
+	if k.VersionID != "" {
+		name = store.Join(k.Bucket, k.Key, k.VersionID)
+	}
+	return store.Key{Space: rowSpace + k.Pipeline, Name: name}
+}
+
+// ParseKey returns the key of the row in a record. It is an error if the record is none of
+// a row.
+func ParseKey(k store.Key) (RowKey, error) {
+	parts, err := store.Split(k.Name)
+	pipeline, ours := strings.CutPrefix(k.Space, rowSpace)
+	if err != nil || !ours || len(parts) < 2 || len(parts) > 3 {
+		return RowKey{}, fmt.Errorf("ledger: the record %q of the space %q is not named as a row", k.Name, k.Space)
+	}
+	row := RowKey{Pipeline: pipeline, Bucket: parts[0], Key: parts[1]}
+	if len(parts) == 3 {
+		row.VersionID = parts[2]
+	}
+	return row, nil
+}
+
+// never is when a dead row is due, so that dead and failed rows are found without a scan.
+var never = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
+
+// recordOf encodes a row. Its history is cut until the body has at most limit bytes.
+func recordOf(r *Row, limit int) (*store.Record, error) {
+	next := &store.Record{Key: recordKey(r.RowKey), Nonce: r.Nonce, Due: r.Due()}
+	if r.Dead {
+		next.Due = never
+	}
+	for shorter := *r; ; shorter.History = shorter.History[:len(shorter.History)/2] {
+		body, err := Encode(&shorter)
+		if err != nil {
+			return nil, err
+		}
+		if next.Body = body; len(body) <= limit || len(shorter.History) == 0 {
+			return next, nil
+		}
+	}
+}
+
+func rowOf(r *store.Record) (Row, error) {
+	key, err := ParseKey(r.Key)
+	if err != nil {
+		return Row{}, err
+	}
+	return Decode(key, r.Nonce, r.Body), nil
+}
+
+// rowsOf decodes records. One that is not named as a row is an error, because nothing
+// could be said about it.
+func rowsOf(records []store.Record) ([]Row, error) {
+	rows := make([]Row, len(records))
+	for i := range records {
+		var err error
+		if rows[i], err = rowOf(&records[i]); err != nil {
+			return nil, err
+		}
+	}
+	return rows, nil
+}
+
+// Swap implements [Store].
+func (s *Rows) Swap(ctx context.Context, changes []Change) ([]Outcome, error) {
+	batch := make([]store.Change, len(changes))
+	for i := range changes {
+		c := &changes[i]
+		batch[i] = store.Change{Key: recordKey(c.Key), Expect: c.Expect}
+		if c.Row == nil {
+			continue
+		}
+		if err := s.nameBefore(ctx, c); err != nil {
+			return nil, err
+		}
+		var err error
+		if batch[i].Next, err = recordOf(c.Row, s.traits.Body); err != nil {
+			return nil, fmt.Errorf("%w: %w", store.ErrRejected, err)
+		}
+	}
+	answers, err := s.records.Swap(ctx, batch)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Outcome, len(answers))
+	for i := range answers {
+		a := &answers[i]
+		out[i] = Outcome{Applied: a.Applied, Err: a.Err}
+		if a.Current != nil {
+			row := Decode(changes[i].Key, a.Current.Nonce, a.Current.Body)
+			out[i].Current = &row
+		}
+	}
+	return out, nil
+}
+
+// nameBefore writes the record that names a pipeline before the pipeline's first row.
+func (s *Rows) nameBefore(ctx context.Context, c *Change) error {
+	if !c.Expect.IsZero() {
+		return nil
+	}
+	if _, known := s.named.Load(c.Key.Pipeline); known {
+		return nil
+	}
+	key := store.Key{Space: pipelineSpace, Name: c.Key.Pipeline}
+	out, err := s.records.Swap(ctx, []store.Change{{Key: key, Next: &store.Record{Key: key, Nonce: store.NewNonce(), Body: "{}"}}})
+	if err == nil {
+		err = out[0].Err
+	}
+	if err == nil {
+		s.named.Store(c.Key.Pipeline, true)
+	}
+	return err
+}
+
+// Load implements [Store].
+func (s *Rows) Load(ctx context.Context, keys []RowKey) ([]Row, error) {
+	names := make([]store.Key, len(keys))
+	for i, k := range keys {
+		names[i] = recordKey(k)
+	}
+	found, err := s.records.Load(ctx, names)
+	if err != nil {
+		return nil, err
+	}
+	return rowsOf(found)
+}
+
+// runs is in how many runs of the limit the oldest due rows are shared out, so that
+// workers that ask at the same time seldom race for the same rows.
+const runs = 100
+
+// Due implements [Store]. If more rows are due than the limit, it returns a random run of
+// the oldest. It does not know how many are due: where it has skipped too many, it skips
+// fewer.
+func (s *Rows) Due(ctx context.Context, pipeline string, before time.Time, limit int) ([]Row, error) {
+	r := store.DueRange{Space: rowSpace + pipeline, Before: before, Limit: limit}
+	oldest, err := s.records.Due(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	if len(oldest) < limit {
+		return rowsOf(oldest)
+	}
+	for most := runs * limit; most > 0; most = r.Skip {
+		if r.Skip = s.IntN(most); r.Skip == 0 {
+			break
+		}
+		run, err := s.records.Due(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		if len(run) == limit {
+			return rowsOf(run)
+		}
+	}
+	return rowsOf(oldest)
+}
+
+// Scan implements [Store].
+func (s *Rows) Scan(ctx context.Context, r Range) iter.Seq2[Row, error] {
+	return func(yield func(Row, error) bool) {
+		for pipeline, err := range s.pipelines(ctx, &r) {
+			if err != nil {
+				yield(Row{}, err)
+				return
+			}
+			for row, err := range s.scan(ctx, pipeline, &r) {
+				if !yield(row, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// pipelines yields the names of the pipelines of a range, in order.
+func (s *Rows) pipelines(ctx context.Context, r *Range) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		if r.Pipeline != "" {
+			yield(r.Pipeline, nil)
+			return
+		}
+		for named, err := range s.records.Scan(ctx, store.Range{Space: pipelineSpace}) {
+			if named.Name < r.After.Pipeline && err == nil {
+				continue
+			}
+			if !yield(named.Name, err) {
+				return
+			}
+		}
+	}
+}
+
+// scan yields the rows of one pipeline in a range.
+func (s *Rows) scan(ctx context.Context, pipeline string, r *Range) iter.Seq2[Row, error] {
+	in := store.Range{Space: rowSpace + pipeline}
+	if r.Bucket != "" {
+		prefix := store.Join(r.Bucket, r.Prefix)
+		in.After, in.Before = before(prefix), store.End(prefix)
+	}
+	switch after := r.After; {
+	case after.Pipeline > pipeline:
+		return func(func(Row, error) bool) {}
+	case after.Pipeline == pipeline && after != (RowKey{}):
+		in.After = max(in.After, recordKey(after).Name)
+	}
+	return func(yield func(Row, error) bool) {
+		for record, err := range s.records.Scan(ctx, in) {
+			var row Row
+			if err == nil {
+				row, err = rowOf(&record)
+			}
+			if err == nil && !r.Match(row.RowKey) {
+				continue
+			}
+			if !yield(row, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// before returns a name that is before prefix and after nearly all names before it.
+// Range.Match leaves out those that are not.
+func before(prefix string) string {
+	last := len(prefix) - 1
+	return prefix[:last] + string([]byte{prefix[last] - 1}) + strings.Repeat("\xff", 8)
+}
+
+// Pipelines returns the names of the pipelines that a store has had rows of, sorted.
+func Pipelines(ctx context.Context, s Store) (names []string, err error) {
+	for after := (RowKey{}); ; {
+		name, ok, err := firstPipeline(ctx, s, after)
+		if err != nil || !ok {
+			return names, err
+		}
+		names = append(names, name)
+		after = RowKey{Pipeline: name, Bucket: beyondBuckets}
+	}
+}
+
+// beyondBuckets is larger than the name of any bucket.
+const beyondBuckets = "\xff\xff\xff\xff"
+
+func firstPipeline(ctx context.Context, s Store, after RowKey) (name string, ok bool, err error) {
+	for row, err := range s.Scan(ctx, Range{After: after}) {
+		return row.Pipeline, err == nil, err
+	}
+	return "", false, nil
+}
