@@ -126,7 +126,8 @@ func (s *Store) explain(ctx context.Context, what string, err error) error {
 
 // kind returns ErrThrottled or ErrRejected for changes that certainly did not land: the
 // server has rolled back a transaction that an error ends, unless the error ends the
-// session. Everything else is ErrUnclear.
+// session. Everything else is ErrUnclear. pgconn.SafeToRetry does not help: it is true of
+// an answer that was lost (pgx 5.12).
 func kind(err error) error {
 	_, unconnected := errors.AsType[*pgconn.ConnectError](err)
 	_, early := errors.AsType[unsent](err)
@@ -138,7 +139,7 @@ func kind(err error) error {
 			return store.ErrRejected
 		}
 		return store.ErrThrottled
-	case unconnected, early, pgconn.SafeToRetry(err):
+	case unconnected, early:
 		return store.ErrThrottled
 	}
 	return store.ErrUnclear

@@ -14,6 +14,7 @@ import (
 
 // Open reports at once that a database is unusable, and what to do.
 func TestOpenRefuses(t *testing.T) {
+	t.Parallel()
 	server := servertest.Postgres(t, "max_connections=12")
 	server.Exec(`
 		CREATE ROLE reader LOGIN PASSWORD 'r';
@@ -73,25 +74,24 @@ func TestOpenRefuses(t *testing.T) {
 
 // A process without a connection has written nothing.
 func testFullServer(t *testing.T, url string) {
-	// Connections of closed pools end a little later.
-	var stores []*Store
 	for range 50 {
 		s, err := Open(t.Context(), url)
 		if err == nil {
 			defer s.Close()
-			stores = append(stores, s)
 			continue
 		}
 		if !errors.Is(err, store.ErrUnusable) || !strings.Contains(err.Error(), "raise max_connections") {
 			t.Errorf("%v: want max_connections named", err)
 		}
-		stores[0].pool.Reset()
-		again, err := Open(t.Context(), url) // takes its place
-		if err != nil {
-			t.Fatal(err)
+		for err = error(nil); err == nil; { // connections of closed pools end a little later
+			s, dialed := dial(t.Context(), url)
+			if dialed != nil {
+				t.Fatal(dialed)
+			}
+			defer s.Close()
+			_, err = s.Swap(t.Context(), []store.Change{insertion(newRecord("s", "a"))})
 		}
-		defer again.Close()
-		if _, err := stores[0].Swap(t.Context(), []store.Change{insertion(newRecord("s", "a"))}); !errors.Is(err, store.ErrThrottled) {
+		if !errors.Is(err, store.ErrThrottled) {
 			t.Errorf("%v: want it throttled", err)
 		}
 		return
@@ -99,9 +99,16 @@ func testFullServer(t *testing.T, url string) {
 	t.Error("the server has room for all")
 }
 
-// OpenReadOnly changes nothing, and needs no more than the right to read.
-func TestOpenReadOnly(t *testing.T) {
+func TestOpen(t *testing.T) {
+	t.Parallel()
 	server := servertest.Postgres(t)
+	t.Run("ReadOnly", func(t *testing.T) { testOpenReadOnly(t, server) })
+	t.Run("MigratedByHand", func(t *testing.T) { testMigrationsByHand(t, server) })
+	t.Run("Together", func(t *testing.T) { testMigrationsRace(t, server) })
+}
+
+// OpenReadOnly changes nothing, and needs no more than the right to read.
+func testOpenReadOnly(t *testing.T, server *servertest.PostgresServer) {
 	if _, err := OpenReadOnly(t.Context(), server.URL); !errors.Is(err, store.ErrUnusable) || !strings.Contains(err.Error(), "has no tables yet") {
 		t.Errorf("%v: want no tables", err)
 	}
@@ -119,8 +126,7 @@ func TestOpenReadOnly(t *testing.T) {
 }
 
 // A user without the right to make tables works with those that the script made.
-func TestMigrationsByHand(t *testing.T) {
-	server := servertest.Postgres(t)
+func testMigrationsByHand(t *testing.T, server *servertest.PostgresServer) {
 	server.Exec(`CREATE ROLE tenant LOGIN PASSWORD 't'`)
 	server.Exec(Migrations("mine", 0))
 	server.Exec(`GRANT USAGE ON SCHEMA mine TO tenant; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA mine TO tenant`)
@@ -132,13 +138,12 @@ func TestMigrationsByHand(t *testing.T) {
 }
 
 // Processes that start together make the tables once.
-func TestMigrationsRace(t *testing.T) {
-	server := servertest.Postgres(t)
+func testMigrationsRace(t *testing.T, server *servertest.PostgresServer) {
 	errs := make(chan error)
 	const processes = 8
 	for range processes {
 		go func() {
-			s, err := Open(t.Context(), server.URL)
+			s, err := Open(t.Context(), server.With(inSchema("together")))
 			if err == nil {
 				err = s.Close()
 			}
@@ -153,6 +158,7 @@ func TestMigrationsRace(t *testing.T) {
 }
 
 func TestCheck(t *testing.T) {
+	t.Parallel()
 	server := servertest.Postgres(t, "max_connections=8")
 	problems := func(skew time.Duration) map[string]string {
 		t.Helper()
@@ -186,6 +192,7 @@ func TestCheck(t *testing.T) {
 
 // A server that does not answer exists: host and port are not wrong.
 func TestOpenTimesOut(t *testing.T) {
+	t.Parallel()
 	s := &Store{schema: DefaultSchema}
 	err := s.explainOpen(t.Context(), errors.Join(errors.New("timeout"), context.DeadlineExceeded))
 	if !errors.Is(err, store.ErrUnusable) || !strings.Contains(err.Error(), "another session keeps a table locked") {

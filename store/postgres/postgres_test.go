@@ -86,6 +86,7 @@ func (s *Store) load(t testing.TB, k store.Key) *store.Record {
 }
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	server := servertest.Postgres(t, "max_connections=400")
 	var schemas atomic.Int64
 	t.Run("suite", func(t *testing.T) {

@@ -44,6 +44,10 @@ const (
 	// OFFSET 0 makes the server look up each key by itself.
 	loadSQL = `SELECT ` + columns + ` FROM unnest($1::bytea[], $2::bytea[]) AS c (space, name)
 		CROSS JOIN LATERAL (SELECT * FROM {}.record r WHERE r.space = c.space AND r.name = c.name OFFSET 0) r`
+	// orderSQL goes before a read in order, in its transaction: the server then reads an
+	// index in that order, even if it has no statistics of the table.
+	orderSQL = `SELECT set_config('enable_sort', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('enable_seqscan', 'off', true)`
+
 	dueSQL = `SELECT ` + columns + ` FROM {}.record r WHERE space = $1 AND due <= $2 AND (due, name) > ($3, $4)
 		ORDER BY due, name LIMIT $5 OFFSET $6`
 	// scanSQL lacks its upper bound and its order.

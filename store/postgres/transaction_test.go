@@ -24,6 +24,7 @@ func (s *Store) renew(ctx context.Context, tx pgx.Tx, k store.Key) error {
 }
 
 func TestTransaction(t *testing.T) {
+	t.Parallel()
 	s := openStore(t, servertest.Postgres(t).URL)
 	t.Run("refusals", func(t *testing.T) { testTransactionRefuses(t, s) })
 	t.Run("conditional", func(t *testing.T) { testPutIsConditional(t, s) })

@@ -168,7 +168,7 @@ func (f *Faulty) take(fault Fault) (land []pending) {
 func (f *Faulty) land(ctx context.Context, land []pending) error {
 	for _, p := range land {
 		if _, err := p.call(ctx, p.changes); err != nil {
-			return err
+			return ErrLost // ErrThrottled would be the answer to another call
 		}
 	}
 	return nil
