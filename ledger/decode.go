@@ -39,7 +39,7 @@ type wireRow struct {
 	Have  jsontext.Value `json:"have"`
 	Lease struct {
 		Owner string  `json:"owner"`
-		Fence int64   `json:"fence"`
+		Fence *int64  `json:"fence"`
 		Until instant `json:"until"`
 	} `json:"lease"`
 	Doubt    bool           `json:"doubt"`
@@ -50,7 +50,7 @@ type wireRow struct {
 	Dead     bool           `json:"dead"`
 	Verify   instant        `json:"verify"`
 	Event    instant        `json:"event"`
-	Created  instant        `json:"created"`
+	Created  *instant       `json:"created"`
 	Disorder int            `json:"disorder"`
 	Since    instant        `json:"since"`
 	History  []string       `json:"history"`
@@ -150,11 +150,18 @@ func decode(body string) (r Row, err error) {
 	}
 	r = Row{
 		Want: d.version(&w.wireVersion), Have: d.version(&have),
-		Lease: Lease{Owner: w.Lease.Owner, Fence: w.Lease.Fence, Until: d.time(w.Lease.Until)},
+		Lease: Lease{Owner: w.Lease.Owner, Until: d.time(w.Lease.Until)},
 		Doubt: w.Doubt, Forced: w.Forced, Attempts: w.Attempts, RetryAt: d.time(w.Retry), LastError: w.Error, Dead: w.Dead,
-		VerifyAt: d.time(w.Verify), EventTime: d.time(w.Event), CreatedTime: d.time(w.Created), Disorder: w.Disorder,
-		CreatedAt: d.time(w.Since), UpdatedAt: w.At.full, History: d.history(w.History), Unknown: string(w.Unknown),
+		VerifyAt: d.time(w.Verify), EventTime: d.time(w.Event), Disorder: w.Disorder,
+		CreatedAt: d.time(w.Since), UpdatedAt: w.At.full, Unknown: string(w.Unknown),
 	}
+	if w.Lease.Fence != nil {
+		r.Lease.Fence = *w.Lease.Fence + d.at
+	}
+	if r.CreatedTime = r.EventTime; w.Created != nil {
+		r.CreatedTime = d.time(*w.Created)
+	}
+	r.History = d.history(w.History, &r)
 	return r, d.failed
 }
 
@@ -164,11 +171,12 @@ func (d *decoder) version(w *wireVersion) Version {
 	}}
 }
 
-func (d *decoder) history(lines []string) []Entry {
+func (d *decoder) history(lines []string, r *Row) []Entry {
 	if len(lines) == 0 {
 		return nil
 	}
 	h, last := make([]Entry, len(lines)), d.at
+	long := strings.NewReplacer("~~", "~", "~o", r.Want.Order(), "~f", strconv.FormatInt(r.Lease.Fence, 10))
 	for i, line := range lines {
 		when, rest, _ := strings.Cut(line, " ")
 		if ms, err := strconv.ParseInt(when, 10, 64); err == nil {
@@ -177,6 +185,7 @@ func (d *decoder) history(lines []string) []Entry {
 			d.failed = fmt.Errorf("a line of the history begins with %q, which is no time", when)
 		}
 		h[i].What, h[i].Note, _ = strings.Cut(rest, ": ")
+		h[i].Note = long.Replace(h[i].Note)
 		last = h[i].At.UnixMilli()
 	}
 	return h

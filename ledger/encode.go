@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -19,11 +20,13 @@ const bodyVersion = "1.0"
 // because reflection takes most of the time of a swap.
 //
 // The top level is Want, and "have" has only what differs from it; no "have" means that
-// it equals Want, and null that it is the zero Version. "at" is UpdatedAt; other times are
-// in milliseconds relative to it, or full where they are no whole milliseconds. A line of
-// the history is "MILLISECONDS WHAT: NOTE", relative to the line before it.
+// it equals Want, and null that it is the zero Version. "at" is UpdatedAt; the fence and
+// other times are in milliseconds relative to it, or full where they are no whole
+// milliseconds. Without "created", CreatedTime equals EventTime. A line of the history is
+// "MILLISECONDS WHAT: NOTE", relative to the line before it. In a note, ~o stands for the
+// order of Want, ~f for the fence, and ~~ for ~.
 func Encode(r *Row) (string, error) {
-	e := encoder{b: make([]byte, 0, 512), at: r.UpdatedAt.UnixMilli()}
+	e := encoder{b: make([]byte, 0, 512), at: r.UpdatedAt.UnixMilli(), short: abbreviations(r)}
 	e.b = append(e.b, `{"v":"`+bodyVersion+`"`...)
 	e.member("at")
 	e.full(r.UpdatedAt)
@@ -41,7 +44,14 @@ func Encode(r *Row) (string, error) {
 	e.flag("dead", r.Dead)
 	e.time("verify", r.VerifyAt)
 	e.time("event", r.EventTime)
-	e.time("created", r.CreatedTime)
+	switch {
+	case r.CreatedTime.Equal(r.EventTime):
+	case r.CreatedTime.IsZero():
+		e.member("created")
+		e.quote("")
+	default:
+		e.time("created", r.CreatedTime)
+	}
 	e.number("disorder", int64(r.Disorder))
 	e.time("since", r.CreatedAt)
 	e.history(r.History)
@@ -58,6 +68,7 @@ func Encode(r *Row) (string, error) {
 type encoder struct {
 	b      []byte
 	at     int64 // milliseconds since 1970 that times are relative to
+	short  *strings.Replacer
 	failed error
 }
 
@@ -199,7 +210,10 @@ func (e *encoder) identity(i, base *Identity) {
 func (e *encoder) lease(l *Lease) {
 	e.b = append(e.b, '{')
 	e.text("owner", l.Owner)
-	e.number("fence", l.Fence)
+	if l.Fence != 0 {
+		e.member("fence")
+		e.b = strconv.AppendInt(e.b, l.Fence-e.at, 10) // it may overflow, and does so back again
+	}
 	e.time("until", l.Until)
 	e.b = append(e.b, '}')
 }
@@ -232,8 +246,23 @@ func (e *encoder) line(h *Entry, last int64) int64 {
 	}
 	s = append(append(s, ' '), h.What...)
 	if h.Note != "" {
-		s = append(append(s, ": "...), h.Note...)
+		s = append(append(s, ": "...), e.short.Replace(h.Note)...)
 	}
 	e.b, _ = jsontext.AppendQuote(e.b, s)
 	return h.At.UnixMilli()
 }
+
+// abbreviations shortens notes, which repeat what the row says elsewhere.
+func abbreviations(r *Row) *strings.Replacer {
+	pairs := []string{"~", "~~"}
+	if order := r.Want.Order(); len(order) > minAbbreviated {
+		pairs = append(pairs, order, "~o")
+	}
+	if fence := strconv.FormatInt(r.Lease.Fence, 10); len(fence) > minAbbreviated {
+		pairs = append(pairs, fence, "~f")
+	}
+	return strings.NewReplacer(pairs...)
+}
+
+// minAbbreviated is the length from which an order or a fence is abbreviated.
+const minAbbreviated = 8

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -31,6 +32,7 @@ const cycleEvents = 50_000
 // leave of the database's speed.
 func BenchmarkCycle(b *testing.B) {
 	var cycle, bare time.Duration
+	var bytes int64
 	for n := 0; b.Loop(); n++ {
 		dir := b.TempDir()
 		events := makeEvents(b)
@@ -45,6 +47,11 @@ func BenchmarkCycle(b *testing.B) {
 		if err := records.Close(); err != nil {
 			b.Fatal(err)
 		}
+		info, err := os.Stat(filepath.Join(dir, "cycle.db"))
+		if err != nil {
+			b.Fatal(err)
+		}
+		bytes = info.Size() / cycleEvents
 		bare += upsertAll(b, filepath.Join(dir, "bare.db"), tape.records)
 		if got := len(tape.records); got != 2*cycleEvents {
 			b.Fatalf("%d rows were written for %d events: want two for each", got, cycleEvents)
@@ -53,12 +60,13 @@ func BenchmarkCycle(b *testing.B) {
 	b.ReportMetric(float64(b.N*cycleEvents)/cycle.Seconds(), "cycles/s")
 	b.ReportMetric(float64(b.N*cycleEvents)/bare.Seconds(), "bare/s")
 	b.ReportMetric(bare.Seconds()/cycle.Seconds(), "ratio")
+	b.ReportMetric(float64(bytes), "bytes/row")
 	b.ReportMetric(0, "ns/op")
 }
 
 func makeEvents(b *testing.B) []event.Event {
 	b.Helper()
-	now := time.Now().UTC()
+	now := time.Now().UTC().Truncate(time.Millisecond) // as stores write it
 	events := make([]event.Event, cycleEvents)
 	for i := range events {
 		seq, err := event.ParseSequencer(fmt.Sprintf("0055AED6DC%08X", i+1))

@@ -25,6 +25,7 @@ func BenchmarkCyclePostgres(b *testing.B) {
 		return s
 	}
 	var cycle, bare time.Duration
+	var bytes int64
 	for n := 0; b.Loop(); n++ {
 		events := makeEvents(b)
 		store := open(fmt.Sprintf("cycle%d", n))
@@ -35,11 +36,19 @@ func BenchmarkCyclePostgres(b *testing.B) {
 		if got := len(tape.records); got != 2*cycleEvents {
 			b.Fatalf("%d rows were written for %d events: want two for each", got, cycleEvents)
 		}
+		if _, err := store.Pool().Exec(b.Context(), fmt.Sprintf("VACUUM FULL cycle%d.record", n)); err != nil {
+			b.Fatal(err)
+		}
+		size := fmt.Sprintf("SELECT pg_total_relation_size('cycle%d.record') / %d", n, cycleEvents)
+		if err := store.Pool().QueryRow(b.Context(), size).Scan(&bytes); err != nil {
+			b.Fatal(err)
+		}
 		bare += upsertAllPostgres(b, open(fmt.Sprintf("bare%d", n)), fmt.Sprintf("bare%d", n), tape.records)
 	}
 	b.ReportMetric(float64(b.N*cycleEvents)/cycle.Seconds(), "cycles/s")
 	b.ReportMetric(float64(b.N*cycleEvents)/bare.Seconds(), "bare/s")
 	b.ReportMetric(bare.Seconds()/cycle.Seconds(), "ratio")
+	b.ReportMetric(float64(bytes), "bytes/row") // after a VACUUM FULL
 	b.ReportMetric(0, "ns/op")
 }
 
