@@ -31,7 +31,7 @@ var layers = map[string][]string{
 	"engine":  {"event", "ledger"},
 	"archive": {"bucket", "cell", "event", "ledger", "lock"},
 	"doctor":  {"bucket", "cell", "event"},
-	"files":   {},
+	"files":   {"store"},
 	"lock":    {"bucket", "cell", "event", "ledger"},
 	"worker":  {"bucket", "engine", "event", "internal/logthrottle", "ledger", "source"},
 	"audit":   {"bucket", "engine", "event", "ledger", "lock", "worker"},
@@ -53,10 +53,7 @@ var layers = map[string][]string{
 	"action/imageaction":    {"."},
 	"archive/encode":        {"archive"},
 	"files/filesapi":        {"files"},
-	"files/memindex":        {"files"},
-	"files/pgindex":         {"files"},
 	"files/s3objects":       {"files"},
-	"files/sqliteindex":     {"files"},
 	"archive/kinesisstream": {"archive"},
 	// What there is in a bucket, for an audit.
 	"audit/inventory":   {"bucket", "event"},
@@ -69,11 +66,11 @@ var layers = map[string][]string{
 		"archive", "archive/encode", "archive/kinesisstream", "bucket", "event", "internal/config", "ledger",
 		"source/sqssource", "source/webhooksource", "store", "store/memory", "store/postgres", "store/sqlite",
 	},
-	"internal/demo": {"event", "files", "files/filesapi", "files/sqliteindex", "ledger", "source", "store/sqlite"},
+	"internal/demo": {"event", "files", "files/filesapi", "ledger", "source", "store/sqlite"},
 	"internal/sim":  {"audit", "bucket", "engine", "event", "internal/tape", "ledger", "source", "worker"},
 	"internal/cli": {
-		".", "action/execaction", "archive", "audit", "audit/inventory", "bucket", "bucket/s3bucket", "doctor", "event", "files", "files/filesapi", "files/pgindex", "files/s3objects", "files/sqliteindex", "internal/config", "internal/demo", "internal/parts",
-		"internal/sim", "ledger", "lock", "source/replaysource", "store",
+		".", "action/execaction", "archive", "audit", "audit/inventory", "bucket", "bucket/s3bucket", "doctor", "event", "files", "files/filesapi", "files/s3objects", "internal/config", "internal/demo", "internal/parts",
+		"internal/sim", "ledger", "lock", "source/replaysource", "store", "store/postgres", "store/sqlite",
 	},
 	"cmd/pawl": {"internal/cli"},
 
@@ -95,8 +92,7 @@ var layers = map[string][]string{
 	"internal/sim/mutants/play":     {"internal/sim"},
 	"internal/e2e":                  {},
 	"internal/fakes3":               {},
-	"internal/filesim":              {"files", "files/memindex", "internal/tape"},
-	"files/indextest":               {"files"},
+	"internal/filesim":              {"files", "internal/tape", "store", "store/memory"},
 	"internal/registertest":         {},
 	"internal/servertest":           {"archive", "archive/archivetest", "internal/fakes3", "internal/toolcache"},
 	"internal/tape":                 {},
@@ -111,15 +107,15 @@ var layers = map[string][]string{
 // modules says which packages use which modules of others, tests aside. Every
 // module here ends up in the go.sum of whoever uses Pawl as a library.
 var modules = map[string][]string{
-	"github.com/go-json-experiment/json":           {"action/loadaction", "archive", "archive/encode", "audit/inventory", "event", "files/filesapi", "files/pgindex", "files/sqliteindex", "ledger", "lock", "source/replaysource"}, // strict: case, duplicate names
+	"github.com/go-json-experiment/json":           {"action/loadaction", "archive", "archive/encode", "audit/inventory", "event", "files", "files/filesapi", "ledger", "lock", "source/replaysource"}, // strict: case, duplicate names
 	"github.com/cenkalti/backoff/v5":               {"archive/kinesisstream", "files/filesapi", "internal/demo", "ledger", "source/sqssource", "store/sqlite"},
 	"github.com/tidwall/btree":                     {"store/memory"},
 	"github.com/hashicorp/golang-lru/v2":           {"engine", "files/filesapi"},
 	"golang.org/x/sync":                            {"audit", "files/s3objects", "internal/cli", "internal/demo", "source/replaysource", "source/sqssource"},
-	"zombiezen.com/go/sqlite":                      {"files/sqliteindex", "store/sqlite"},
+	"zombiezen.com/go/sqlite":                      {"store/sqlite"},
 	"github.com/aws/aws-sdk-go-v2":                 {"archive/kinesisstream", "bucket/s3bucket", "files/s3objects", "internal/demo", "internal/servertest", "source/sqssource"},
 	"github.com/aws/aws-sdk-go-v2/config":          {"archive/kinesisstream", "bucket/s3bucket", "source/sqssource"},
-	"github.com/jackc/pgx/v5":                      {"action/loadaction", "files/pgindex", "internal/parts", "internal/servertest", "store/postgres"},
+	"github.com/jackc/pgx/v5":                      {"action/loadaction", "internal/parts", "internal/servertest", "store/postgres"},
 	"github.com/klauspost/compress":                {"action/loadaction", "archive/encode"},
 	"github.com/google/uuid":                       {"action/loadaction", "files"},
 	"github.com/aws/aws-sdk-go-v2/credentials":     {"bucket/s3bucket", "internal/servertest"},
@@ -150,7 +146,7 @@ var modules = map[string][]string{
 	"github.com/bluekeyes/go-gitdiff":   {"internal/sim/mutants", "tools/mutants", "tools/test"}, // patches
 	"github.com/johannesboyne/gofakes3": {"internal/demo", "internal/fakes3"},                    // the demo's object store
 	"github.com/anishathalye/porcupine": {"internal/registertest"},                               // is it linearizable?
-	"github.com/google/go-cmp":          {"archive/archivetest", "bucket/buckettest", "files/indextest"},
+	"github.com/google/go-cmp":          {"archive/archivetest", "bucket/buckettest"},
 	"pgregory.net/rapid":                {"store/storetest"},
 }
 

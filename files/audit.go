@@ -79,7 +79,7 @@ type audit struct {
 // in the end; after another error the counts are those of a part.
 func (s *Service) Audit(ctx context.Context, objects iter.Seq2[Listed, error], o AuditOptions) (AuditReport, error) {
 	a := &audit{Service: s, options: o, report: AuditReport{Moved: map[string]int64{}}}
-	next, stop := iter.Pull2(s.Index.Scan(ctx, ""))
+	next, stop := iter.Pull2(s.Index.Scan(ctx))
 	defer stop()
 	a.nextRow = next
 	err := a.merge(ctx, objects)
@@ -110,7 +110,7 @@ func (a *audit) goOn(ctx context.Context, key string, err error) error {
 
 // merge reads objects and rows side by side, in order of key.
 func (a *audit) merge(ctx context.Context, objects iter.Seq2[Listed, error]) error {
-	if err := a.advance(); err != nil {
+	if err := a.advance(ctx); err != nil {
 		return err
 	}
 	for o, err := range objects {
@@ -143,14 +143,25 @@ func (a *audit) merge(ctx context.Context, objects iter.Seq2[Listed, error]) err
 	return nil
 }
 
-func (a *audit) advance() error {
-	f, err, ok := a.nextRow()
+func (a *audit) advance(ctx context.Context) error {
 	a.row = nil
-	if ok && err == nil {
-		a.row = &f
+	for {
+		f, err, ok := a.nextRow()
+		if !ok {
+			return err
+		}
 		a.report.Rows++
+		if err == nil {
+			a.row = &f
+			return nil
+		}
+		if !errors.Is(err, ErrUnreadable) {
+			return err
+		}
+		if err := a.goOn(ctx, f.ID, err); err != nil {
+			return err
+		}
 	}
-	return err
 }
 
 // compare compares the row ahead with its object, nil for none, and goes on to the
@@ -166,7 +177,7 @@ func (a *audit) compare(ctx context.Context, o *Listed) error {
 			return err
 		}
 	}
-	return a.advance()
+	return a.advance(ctx)
 }
 
 // auditSkew is how far the store's clock may be ahead of the index's without a look at

@@ -12,9 +12,9 @@ import (
 
 	"github.com/pawlhq/pawl/bucket/s3bucket"
 	"github.com/pawlhq/pawl/files"
-	"github.com/pawlhq/pawl/files/memindex"
 	"github.com/pawlhq/pawl/files/s3objects"
 	"github.com/pawlhq/pawl/internal/servertest"
+	"github.com/pawlhq/pawl/store/memory"
 )
 
 // audited is a service over a real store that hears of nothing.
@@ -28,7 +28,7 @@ func newAudited(t *testing.T) *audited {
 	srv := servertest.MinIO(t, servertest.Options{})
 	name := srv.NewBucket(t)
 	x := &audited{t: t, Service: &files.Service{
-		Index: memindex.New(), Objects: s3objects.New(srv.Client(), name, "").AcceptForgeable(), Times: files.DefaultTimes(), Prefix: "files/",
+		Index: files.NewIndex(memory.New()), Objects: s3objects.New(srv.Client(), name, "").AcceptForgeable(), Times: files.DefaultTimes(), Prefix: "files/",
 	}}
 	store, err := s3bucket.New(t.Context(), s3bucket.Config{
 		Endpoint: srv.Endpoint, Region: "us-east-1", PathStyle: true, AccessKey: srv.AccessKey, SecretKey: srv.SecretKey,

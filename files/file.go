@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/pawlhq/pawl/store"
 )
 
 // Proofs is the folder below the prefix in which a store is proved to be fit. Audits
@@ -40,7 +42,7 @@ func ParseState(name string) (State, error) {
 }
 
 // Nonce is fresh random bytes at every write of a row.
-type Nonce [16]byte
+type Nonce = store.Nonce
 
 // Promise is what the user says of a file before it is uploaded. The store refuses
 // an upload that is another.
@@ -85,6 +87,8 @@ type File struct {
 	CreatedAt time.Time
 	UpdatedAt time.Time
 	Nonce     Nonce
+
+	unknown string // what a newer version of Pawl has written; JSON
 }
 
 // Deletable reports whether the file's user can delete it.

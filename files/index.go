@@ -2,104 +2,179 @@ package files
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"iter"
+	"log/slog"
+	"sync"
 	"time"
+
+	"github.com/pawlhq/pawl/store"
 )
 
-// Change is what is written together, or not at all: a row, its entity's usage, and
-// the idempotency key of a row that begins.
-type Change struct {
-	// Next is the row to write, with a fresh nonce. With Drop it is the row to
-	// delete, with its idempotency key.
-	Next File
-	Drop bool
-	// Expect is the nonce that the stored row must carry; the zero Nonce demands
-	// that there is none.
-	Expect Nonce
-	// Add is added to the entity's usage. The index refuses a change that increases
-	// bytes or open uploads to more than Limit allows.
-	Add, Limit Usage
+// Index keeps the rows of files in a record store: a file, its entry in the list of its
+// entity, its idempotency key, and the usage of its entity change together or not at all.
+// It is safe for concurrent use, also by several processes. Its fields are set before it
+// is used, and not changed.
+type Index struct {
+	// Logger has a line for each unclear answer of the store, and for each unreadable
+	// entry of a list. Nil: none is written.
+	Logger *slog.Logger
+	// Wait waits until wake receives (nil: never), d has passed (0: never), or ctx ends,
+	// which is an error. Nil: it does so by the machine's clock. A simulation has its own.
+	Wait func(ctx context.Context, wake <-chan struct{}, d time.Duration) error
+
+	store   store.Store
+	mu      sync.Mutex
+	senders map[string]*sender // by entity
 }
 
-// Result says what became of a Change.
-type Result uint8
+// NewIndex returns the index in a store that has Apply. Close closes the store.
+func NewIndex(s store.Store) *Index { return &Index{store: s, senders: map[string]*sender{}} }
 
-// The results.
-const (
-	Applied     Result = iota
-	Refused            // another row stands there
-	OverQuota          // the entity would use more bytes than its limit
-	TooManyOpen        // the entity would have more open uploads than its limit
-	KeyTaken           // the idempotency key belongs to another file that is not Expired
-)
+// Close releases what the index holds. No call may follow or be under way.
+func (x *Index) Close() error { return x.store.Close() }
 
-// Outcome is the answer to a Change.
-type Outcome struct {
-	Result  Result
-	Current *File // that refused, or that has the key; nil: no row
-}
-
-// Index keeps the rows. It is safe for concurrent use, by processes as well. It
-// exists when it passes files/indextest.
-type Index interface {
-	// Apply makes a change, or nothing of it. After an error either may be true: the
-	// change may have been made, or may yet be.
-	Apply(ctx context.Context, c Change) (Outcome, error)
-	// Load returns the row of a file, or ErrNotFound.
-	Load(ctx context.Context, id string) (File, error)
-	// ByIdempotency returns the row that an entity's request began, or ErrNotFound.
-	ByIdempotency(ctx context.Context, entity, key string) (File, error)
-	// List returns the Indexed files of an entity whose IDs come after one, in order
-	// of ID.
-	List(ctx context.Context, entity, after string, limit int) ([]File, error)
-	// Held returns up to limit files of an entity that can be deleted: Pending,
-	// Indexed and Lost ones, in any order.
-	Held(ctx context.Context, entity string, limit int) ([]File, error)
-	// Due returns rows whose LookAt is set and not after before, in order of LookAt and
-	// ID: those that come after another row, or nil.
-	Due(ctx context.Context, before time.Time, after *File, limit int) ([]File, error)
-	// Used returns the usage of an entity.
-	Used(ctx context.Context, entity string) (Usage, error)
-	// Scan yields all rows after a Key, in order of Key.
-	Scan(ctx context.Context, after string) iter.Seq2[File, error]
-	// Close releases what the index holds.
-	Close() error
-}
-
-// Check returns OverQuota or TooManyOpen if an entity with this usage has no room for the
-// change, otherwise Applied.
-func (c *Change) Check(used Usage) Result {
-	switch {
-	case c.Add.Bytes > 0 && used.Bytes+c.Add.Bytes > c.Limit.Bytes:
-		return OverQuota
-	case c.Add.Open > 0 && used.Open+c.Add.Open > c.Limit.Open:
-		return TooManyOpen
+func (x *Index) warn(ctx context.Context, text string, args ...any) {
+	if x.Logger != nil {
+		x.Logger.WarnContext(ctx, "files: "+text, args...)
 	}
-	return Applied
 }
 
-// scanPage is how many rows ScanPages reads at a time.
-const scanPage = 500
+// load returns the record of a key, or nil.
+func (x *Index) load(ctx context.Context, k store.Key) (*store.Record, error) {
+	found, err := x.store.Load(ctx, []store.Key{k})
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	return &found[0], nil
+}
 
-// ScanPages is the Scan of an index that reads pages: up to limit rows after a Key,
-// in order of Key. The loop's body may call the index.
-func ScanPages(after string, read func(after string, limit int) ([]File, error)) iter.Seq2[File, error] {
-	return func(yield func(File, error) bool) {
-		for {
-			page, err := read(after, scanPage)
+// Load returns the row of a file, or ErrNotFound.
+func (x *Index) Load(ctx context.Context, id string) (File, error) {
+	r, err := x.load(ctx, fileKey(id))
+	if err == nil && r == nil {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return File{}, err
+	}
+	return decodeFile(r)
+}
+
+// byIdempotency returns the row that an entity's request began, or ErrNotFound.
+func (x *Index) byIdempotency(ctx context.Context, entity, key string) (File, error) {
+	r, err := x.load(ctx, idempotencyKey(entity, key))
+	if err == nil && r == nil {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return File{}, err
+	}
+	id, err := decodeKey(r)
+	if err != nil {
+		return File{}, err
+	}
+	return x.Load(ctx, id)
+}
+
+// Used returns the usage of an entity.
+func (x *Index) Used(ctx context.Context, entity string) (Usage, error) {
+	r, err := x.load(ctx, quotaKey(entity))
+	if err != nil || r == nil {
+		return Usage{}, err
+	}
+	return decodeQuota(r)
+}
+
+// List returns the Indexed files of an entity whose IDs come after one, in order of ID.
+// It has what a list shows: no idempotency key, upload or deadlines. An unreadable entry
+// is logged and left out.
+func (x *Index) List(ctx context.Context, entity, after string, limit int) (list []File, err error) {
+	for len(list) < limit {
+		n := limit - len(list)
+		for r, err := range x.store.Scan(ctx, store.Range{Space: entrySpace(entity), After: after, Limit: n}) {
 			if err != nil {
-				yield(File{}, err)
-				return
+				return nil, err
 			}
-			for _, f := range page {
-				if !yield(f, nil) {
-					return
-				}
-				after = f.Key
+			n--
+			after = r.Name
+			f, err := decodeFile(&r)
+			if err != nil {
+				x.warn(ctx, "a file is left out of a list", "entity", entity, "file", r.Name, "error", err)
+				continue
 			}
-			if len(page) < scanPage {
+			if f.State == Indexed {
+				f.Entity = entity
+				list = append(list, f)
+			}
+		}
+		if n > 0 {
+			break
+		}
+	}
+	return list, nil
+}
+
+// held returns the IDs of up to limit files of an entity that can be deleted.
+func (x *Index) held(ctx context.Context, entity string, limit int) (ids []string, err error) {
+	for r, err := range x.store.Scan(ctx, store.Range{Space: entrySpace(entity), Limit: limit}) {
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, r.Name)
+	}
+	return ids, nil
+}
+
+// due returns the records of files whose LookAt is not after before, in order of LookAt
+// and ID. Fewer than the limit mean that there are no more.
+func (x *Index) due(ctx context.Context, before time.Time, after store.Place, limit int) ([]store.Record, error) {
+	return x.store.Due(ctx, store.DueRange{Space: fileSpace, After: after, Before: before, Limit: limit})
+}
+
+// Scan yields all rows in order of ID. An unreadable row comes with an error that matches
+// ErrUnreadable, and does not end the scan.
+func (x *Index) Scan(ctx context.Context) iter.Seq2[File, error] {
+	return func(yield func(File, error) bool) {
+		for r, err := range x.store.Scan(ctx, store.Range{Space: fileSpace}) {
+			var f File
+			if err == nil {
+				f, err = decodeFile(&r)
+			}
+			if !yield(f, err) {
 				return
 			}
 		}
 	}
+}
+
+// pause waits between two tries.
+func (x *Index) pause(ctx context.Context, d time.Duration) error { return x.await(ctx, nil, d) }
+
+func (x *Index) await(ctx context.Context, wake <-chan struct{}, d time.Duration) error {
+	if x.Wait != nil {
+		return x.Wait(ctx, wake, d)
+	}
+	var passed <-chan time.Time
+	if d > 0 {
+		t := time.NewTimer(d)
+		defer t.Stop()
+		passed = t.C
+	}
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-wake:
+	case <-passed:
+	}
+	return nil
+}
+
+// unclear wraps the error of a change that may have been made, or may yet be.
+func unclear(id string, err error) error {
+	if errors.Is(err, ErrUnclear) {
+		return err
+	}
+	return fmt.Errorf("%w: file %s: %w", ErrUnclear, id, err)
 }

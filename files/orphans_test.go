@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/files"
-	"github.com/pawlhq/pawl/files/memindex"
+	"github.com/pawlhq/pawl/store/memory"
 )
 
 // shelf is a bucket of which an audit sees the keys alone.
@@ -43,6 +43,9 @@ func (b *shelf) Uploads(context.Context, string) iter.Seq2[files.OpenUpload, err
 	return func(func(files.OpenUpload, error) bool) {}
 }
 
+// room is a limit that no test reaches.
+var room = files.Usage{Bytes: 1 << 40, Open: 1000}
+
 func orphanKey(n int) string { return fmt.Sprintf("files/%08d-0000-7000-8000-000000000000", n) }
 
 // newShelf returns a service without rows, over a bucket with orphans and other objects.
@@ -54,7 +57,7 @@ func newShelf(orphans, others int) (*files.Service, *shelf) {
 	for i := range others {
 		b.keys = append(b.keys, fmt.Sprintf("files/notes-%06d", i))
 	}
-	return &files.Service{Index: memindex.New(), Objects: b, Times: files.DefaultTimes(), Prefix: "files/"}, b
+	return &files.Service{Index: files.NewIndex(memory.New()), Objects: b, Times: files.DefaultTimes(), Prefix: "files/"}, b
 }
 
 // TestOrphansAreKeptForAGrace checks that an object without a row stays until an audit of
@@ -99,7 +102,7 @@ func TestOrphansWithRowsAreKept(t *testing.T) {
 	listed := func(yield func(files.Listed, error) bool) {
 		b.list(yield)
 		id, _ := s.ID(orphanKey(0))
-		if _, err := s.Index.Apply(t.Context(), files.Change{Next: files.File{ID: id, Key: orphanKey(0), State: files.Indexed}}); err != nil {
+		if _, err := s.Index.Apply(t.Context(), files.Change{Next: files.File{ID: id, Entity: "e", Key: orphanKey(0), State: files.Indexed}, Limit: room}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -140,8 +143,8 @@ func TestManyOrphansAreKept(t *testing.T) {
 func TestWrongObjectOfExpiredFileIsRemoved(t *testing.T) {
 	s, b := newShelf(1, 0)
 	id, _ := s.ID(orphanKey(0))
-	f := files.File{ID: id, Key: orphanKey(0), State: files.Pending, Promise: files.Promise{Size: 1}}
-	if _, err := s.Index.Apply(t.Context(), files.Change{Next: f}); err != nil {
+	f := files.File{ID: id, Entity: "e", Key: orphanKey(0), State: files.Pending, Promise: files.Promise{Size: 1}}
+	if _, err := s.Index.Apply(t.Context(), files.Change{Next: f, Limit: room}); err != nil {
 		t.Fatal(err)
 	}
 	if f, err := s.Look(t.Context(), id, false); err != nil || f.State != files.Expired || len(b.keys) > 0 {

@@ -90,7 +90,7 @@ func (s *Service) rebuild(ctx context.Context, id, key string, dryRun bool, r *R
 	}
 	unlimited := *s
 	unlimited.Limit = nil
-	if _, err := unlimited.apply(ctx, nil, Change{Next: f}); err != nil {
+	if _, err := unlimited.apply(ctx, nil, f, false); err != nil {
 		return err
 	}
 	_, err = s.Look(ctx, id, false) // an audit may have removed the object meanwhile

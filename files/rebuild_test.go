@@ -15,8 +15,8 @@ func TestRebuildKeepsDeletedFiles(t *testing.T) {
 	now := time.Now()
 	s.Now = func() time.Time { return now }
 	id, _ := s.ID(orphanKey(0))
-	row := files.File{ID: id, Entity: "e", Key: orphanKey(0), State: files.Deleted, DeletedAt: now.Add(-48 * time.Hour), LookAt: now, Nonce: [16]byte{1}}
-	if _, err := s.Index.Apply(t.Context(), files.Change{Next: row}); err != nil {
+	row := files.File{ID: id, Entity: "e", Key: orphanKey(0), State: files.Deleted, DeletedAt: now.Add(-48 * time.Hour), LookAt: now}
+	if _, err := s.Index.Apply(t.Context(), files.Change{Next: row, Limit: room}); err != nil {
 		t.Fatal(err)
 	}
 	for _, dryRun := range []bool{true, false} {

@@ -2,7 +2,6 @@ package files
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -42,27 +41,28 @@ type SignedRequest struct {
 // Service begins, deletes, finds and looks at files. Its fields are set before it is
 // used, and not changed.
 type Service struct {
-	Index   Index
+	Index   *Index
 	Objects Objects
 	Times   Times
 	// Prefix begins the keys of all objects.
 	Prefix string
 	// Limit returns the largest usage that an entity may have; nil: no limit.
 	Limit func(entity string) Usage
-	// Now, NewID and Wait are time.Now, a UUID of version 7 and a sleep where they
-	// are nil. A simulation has its own.
+	// Now and NewID are time.Now and a UUID of version 7 if they are nil. A simulation
+	// has its own.
 	Now   func() time.Time
 	NewID func() string
-	Wait  func(context.Context) error
 	// Logger has a line for each file that a look moves; nil: none is written.
 	Logger *slog.Logger
 }
 
+// now is in whole milliseconds, as rows are stored.
 func (s *Service) now() time.Time {
+	now := time.Now
 	if s.Now != nil {
-		return s.Now()
+		now = s.Now
 	}
-	return time.Now().UTC()
+	return now().UTC().Truncate(time.Millisecond)
 }
 
 func (s *Service) newID() string {
@@ -72,59 +72,9 @@ func (s *Service) newID() string {
 	return uuid.Must(uuid.NewV7()).String()
 }
 
-func (s *Service) wait(ctx context.Context) error {
-	if s.Wait != nil {
-		return s.Wait(ctx)
-	}
-	t := time.NewTimer(200 * time.Millisecond)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
-		return nil
-	}
-}
-
-// apply makes a change and finds out what became of it. Where the answer is unclear
-// it sends the same change again: its nonce tells whether it has landed.
-func (s *Service) apply(ctx context.Context, from *File, c Change) (Outcome, error) {
-	if _, err := rand.Read(c.Next.Nonce[:]); err != nil {
-		return Outcome{}, err
-	}
-	to := &c.Next
-	if c.Drop {
-		to = nil
-	}
-	c.Add = usage(from, to)
-	if from != nil {
-		c.Expect = from.Nonce
-	}
-	c.Limit = s.limit(c.Next.Entity)
-	for again := false; ; again = true {
-		o, err := s.Index.Apply(ctx, c)
-		if err != nil && !again && s.Logger != nil {
-			s.Logger.WarnContext(ctx, "files: what became of a change is not clear: it is sent again", "file", c.Next.ID, "error", err)
-		}
-		if err == nil {
-			if again && o.Result == Refused && landed(&c, o.Current) {
-				return Outcome{}, nil
-			}
-			return o, nil
-		}
-		if stopped := s.wait(ctx); stopped != nil {
-			return Outcome{}, fmt.Errorf("files: what became of the change of file %s is not known: %w (last: %w)", c.Next.ID, stopped, err)
-		}
-	}
-}
-
-// landed reports that a change that was sent before had landed: its nonce is there,
-// or the first row of a new ID, or nothing where it deletes.
-func landed(c *Change, current *File) bool {
-	if current == nil {
-		return c.Drop
-	}
-	return current.Nonce == c.Next.Nonce || c.Expect == Nonce{}
+// apply writes the row that follows another one, which is nil for a new file.
+func (s *Service) apply(ctx context.Context, from *File, next File, drop bool) (File, error) {
+	return s.Index.Apply(ctx, Change{From: from, Next: next, Drop: drop, Limit: s.limit(next.Entity)})
 }
 
 func (s *Service) limit(entity string) Usage {
@@ -142,7 +92,7 @@ func (s *Service) Fits(ctx context.Context, entity, idempotency string, size int
 		return err
 	}
 	if idempotency != "" {
-		if _, err := s.Index.ByIdempotency(ctx, entity, idempotency); !errors.Is(err, ErrNotFound) {
+		if _, err := s.Index.byIdempotency(ctx, entity, idempotency); !errors.Is(err, ErrNotFound) {
 			return err
 		}
 	}
@@ -156,7 +106,7 @@ func (s *Service) Fits(ctx context.Context, entity, idempotency string, size int
 // empty.
 func (s *Service) Upload(ctx context.Context, entity, idempotency string, p Promise) (File, SignedRequest, error) {
 	if idempotency != "" {
-		f, err := s.Index.ByIdempotency(ctx, entity, idempotency)
+		f, err := s.Index.byIdempotency(ctx, entity, idempotency)
 		if err == nil && f.State != Expired {
 			return s.resume(ctx, f, p)
 		}
@@ -175,16 +125,12 @@ func (s *Service) begin(ctx context.Context, entity, idempotency string, p Promi
 	if err != nil {
 		return File{}, SignedRequest{}, err
 	}
-	o, err := s.apply(ctx, nil, Change{Next: f})
+	f, err = s.apply(ctx, nil, f, false)
 	switch {
+	case errors.Is(err, errKeyTaken):
+		return s.resume(ctx, f, p)
 	case err != nil:
 		return File{}, SignedRequest{}, err
-	case o.Result == OverQuota:
-		return File{}, SignedRequest{}, ErrQuota
-	case o.Result == TooManyOpen:
-		return File{}, SignedRequest{}, ErrOpenUploads
-	case o.Result == KeyTaken:
-		return s.resume(ctx, *o.Current, p)
 	}
 	return f, signed, nil
 }
@@ -236,18 +182,19 @@ func (s *Service) Look(ctx context.Context, id string, notice bool) (File, error
 		if what == unchanged {
 			return f, nil
 		}
-		o, err := s.apply(ctx, &f, Change{Next: next, Drop: what == dropped})
+		next, err = s.apply(ctx, &f, next, what == dropped)
+		if errors.Is(err, ErrConflict) {
+			continue
+		}
 		if err != nil {
 			return File{}, err
 		}
-		if o.Result == Applied {
-			s.report(ctx, &f, &next, seen)
-			if next.State != Expired || !seen.Found || f.State == Expired {
-				return next, nil
-			}
-			// What lies there is no file. Removing it now, and not with the tombstone, keeps
-			// it from disturbing listings of the bucket.
+		s.report(ctx, &f, &next, seen)
+		if next.State != Expired || !seen.Found || f.State == Expired {
+			return next, nil
 		}
+		// What lies there is no file. Removing it now, and not with the tombstone, keeps
+		// it from disturbing listings of the bucket.
 	}
 }
 
@@ -285,11 +232,12 @@ func (s *Service) ID(key string) (string, bool) {
 func (s *Service) Get(ctx context.Context, id string) (File, error) { return s.Index.Load(ctx, id) }
 
 // Delete hides a file at once, and removes its object when it cannot be undeleted
-// any more. What is deleted already stays so.
+// any more. What is deleted already stays so, under a new nonce: an undelete that began
+// before, whose answer was lost, cannot land any more.
 func (s *Service) Delete(ctx context.Context, id string) (File, error) {
 	return s.change(ctx, id, func(f *File) (File, error) {
 		if f.State == Deleted {
-			return *f, errSame
+			return f.move(Deleted, f.LookAt, s.now()), nil
 		}
 		return f.deleted(&s.Times, s.now())
 	})
@@ -298,12 +246,12 @@ func (s *Service) Delete(ctx context.Context, id string) (File, error) {
 // DeleteAll deletes up to limit files of an entity. It returns how many; limit: there may be more. A file
 // whose upload begins meanwhile may stay.
 func (s *Service) DeleteAll(ctx context.Context, entity string, limit int) (int, error) {
-	held, err := s.Index.Held(ctx, entity, limit)
+	held, err := s.Index.held(ctx, entity, limit)
 	if err != nil {
 		return 0, err
 	}
 	for i := range held {
-		_, err := s.Delete(ctx, held[i].ID)
+		_, err := s.Delete(ctx, held[i])
 		if err != nil && !errors.Is(err, ErrState) && !errors.Is(err, ErrNotFound) {
 			return i, err
 		}
@@ -314,8 +262,8 @@ func (s *Service) DeleteAll(ctx context.Context, entity string, limit int) (int,
 // Undelete brings a deleted file back, as long as its object is there.
 func (s *Service) Undelete(ctx context.Context, id string) (File, error) {
 	return s.change(ctx, id, func(f *File) (File, error) {
-		if f.State == Indexed {
-			return *f, errSame
+		if f.State == Indexed { // as it is, but a delete that began before cannot land any more
+			return f.move(Indexed, f.LookAt, s.now()), nil
 		}
 		if f.State != Deleted {
 			return *f, ErrState
@@ -345,12 +293,9 @@ func (s *Service) change(ctx context.Context, id string, decide func(*File) (Fil
 		if err != nil {
 			return File{}, err
 		}
-		o, err := s.apply(ctx, &f, Change{Next: next})
-		switch {
-		case err != nil:
-			return File{}, err
-		case o.Result == Applied:
-			return next, nil
+		next, err = s.apply(ctx, &f, next, false)
+		if !errors.Is(err, ErrConflict) {
+			return next, err
 		}
 	}
 }

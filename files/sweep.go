@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/pawlhq/pawl/store"
 )
 
 // Sweeper looks at files whose time has come. Several processes may do so over one
@@ -47,9 +49,9 @@ func (w *Sweeper) Round(ctx context.Context) (n int, err error) {
 	w.round++
 	w.last = nil
 	before, failed := w.Service.now(), 0
-	var after *File
+	var after store.Place
 	for {
-		page, err := w.Service.Index.Due(ctx, before, after, sweepPage)
+		page, err := w.Service.Index.due(ctx, before, after, sweepPage)
 		if err != nil || ctx.Err() != nil {
 			return n, err
 		}
@@ -58,7 +60,7 @@ func (w *Sweeper) Round(ctx context.Context) (n int, err error) {
 		if len(page) < sweepPage {
 			break
 		}
-		after = &File{ID: page[sweepPage-1].ID, LookAt: page[sweepPage-1].LookAt}
+		after = store.Place{Due: page[sweepPage-1].Due, Name: page[sweepPage-1].Name}
 	}
 	for id, f := range w.failing {
 		if f.round != w.round {
@@ -72,9 +74,9 @@ func (w *Sweeper) Round(ctx context.Context) (n int, err error) {
 }
 
 // look looks at the files of a page, but for those that are left alone.
-func (w *Sweeper) look(ctx context.Context, page []File) (good, bad int) {
-	next := make(chan *File)
-	one := func(f *File) {
+func (w *Sweeper) look(ctx context.Context, page []store.Record) (good, bad int) {
+	next := make(chan *store.Record)
+	one := func(f *store.Record) {
 		failed, skipped := w.lookAt(ctx, f)
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -110,21 +112,21 @@ func (w *Sweeper) look(ctx context.Context, page []File) (good, bad int) {
 
 // lookAt looks at a file, unless it was moved since the page was read: then another
 // process was faster.
-func (w *Sweeper) lookAt(ctx context.Context, f *File) (failed, skipped bool) {
-	if w.alone(f.ID) {
+func (w *Sweeper) lookAt(ctx context.Context, f *store.Record) (failed, skipped bool) {
+	if w.alone(f.Name) {
 		return false, true
 	}
-	now, err := w.Service.Index.Load(ctx, f.ID)
+	now, err := w.Service.Index.Load(ctx, f.Name)
 	if err == nil && now.Nonce == f.Nonce {
-		_, err = w.Service.Look(ctx, f.ID, false)
+		_, err = w.Service.Look(ctx, f.Name, false)
 	}
 	if err == nil || errors.Is(err, ErrNotFound) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		delete(w.failing, f.ID)
+		delete(w.failing, f.Name)
 		return false, false
 	}
-	w.fails(f.ID, err)
+	w.fails(f.Name, err)
 	return true, false
 }
 

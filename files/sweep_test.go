@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/files"
-	"github.com/pawlhq/pawl/files/memindex"
+	"github.com/pawlhq/pawl/store/memory"
 )
 
 // trouble is a store that is empty and has a long day. It fails for some keys.
@@ -49,7 +49,7 @@ func (o *trouble) Remove(context.Context, string) error { return nil }
 func pending(t *testing.T, n int) (*files.Service, *trouble) {
 	o := &trouble{looks: map[string]int{}}
 	made := 0
-	s := &files.Service{Index: memindex.New(), Objects: o, Times: files.DefaultTimes()}
+	s := &files.Service{Index: files.NewIndex(memory.New()), Objects: o, Times: files.DefaultTimes()}
 	s.NewID = func() string { made++; return fmt.Sprintf("%08d-0000-7000-8000-000000000000", made) }
 	for range n {
 		if _, _, err := s.Upload(t.Context(), "e", "", files.Promise{}); err != nil {

@@ -12,9 +12,9 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/pawlhq/pawl/files"
-	"github.com/pawlhq/pawl/files/memindex"
 	"github.com/pawlhq/pawl/files/s3objects"
 	"github.com/pawlhq/pawl/internal/servertest"
+	"github.com/pawlhq/pawl/store/memory"
 )
 
 // TestUnreadableObjects checks that a file ends although HEAD fails for its object, which its
@@ -23,7 +23,7 @@ import (
 func TestUnreadableObjects(t *testing.T) {
 	srv := servertest.MinIO(t, servertest.Options{})
 	name := srv.NewBucket(t)
-	s := &files.Service{Index: memindex.New(), Objects: s3objects.New(srv.Client(), name, ""), Times: files.DefaultTimes(), Prefix: "files/"}
+	s := &files.Service{Index: files.NewIndex(memory.New()), Objects: s3objects.New(srv.Client(), name, ""), Times: files.DefaultTimes(), Prefix: "files/"}
 	s.Objects.(*s3objects.Bucket).MayProve(s.Prefix)
 	past := time.Now().Add(-48 * time.Hour)
 	for _, header := range []string{"X-Minio-Replication-Encrypted-Multipart", "X-Minio-Replication-Server-Side-Encryption-Sealed-Key"} {
@@ -41,7 +41,7 @@ func TestUnreadableObjects(t *testing.T) {
 				id := strings.TrimPrefix(orphanKey(len(header)*10+int(test.from)), s.Prefix)
 				f := files.File{ID: id, Entity: "e", Key: s.Prefix + id, State: test.from, LandBy: past, DeletedAt: past, DropAt: time.Now().Add(time.Hour)}
 				f.Promise = files.Promise{Size: 5, ContentType: "text/plain", SHA256: sha256.Sum256([]byte("hello"))}
-				if _, err := s.Index.Apply(t.Context(), files.Change{Next: f, Limit: files.Usage{Bytes: 1 << 20, Open: 10}}); err != nil {
+				if _, err := s.Index.Apply(t.Context(), files.Change{Next: f, Limit: room}); err != nil {
 					t.Fatal(err)
 				}
 				_, err := srv.Client().PutObject(t.Context(), &s3.PutObjectInput{

@@ -72,7 +72,7 @@ func (b *bill) row(name string) {
 		switch call {
 		case "Apply":
 			writes++
-		case "Load", "ByIdempotency", "List", "Held":
+		case "Load", "Scan":
 			reads++
 		}
 	}
@@ -113,7 +113,7 @@ func TestCost(t *testing.T) {
 		id, _ := at(got, "file", "fileId").(string)
 		return got, "/v1/files/" + id
 	}
-	ask(201, "POST /v1/uploads", uploadOf("e", "x"), "`POST /v1/uploads`")
+	ask(201, "POST /v1/uploads", uploadOf("e", "x"), "`POST /v1/uploads`, the first of an entity in a process")
 	begun, file := ask(201, "POST /v1/uploads", uploadOf("e", "hello"), "the same with an idempotency key", "Idempotency-Key", "one")
 	x.put(begun, "hello")
 	ask(200, "POST "+file+"/complete", nil, "`complete`, when the bytes have just come")

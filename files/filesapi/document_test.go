@@ -18,8 +18,9 @@ import (
 	v3 "github.com/pb33f/libopenapi/datamodel/high/v3"
 	"pgregory.net/rapid"
 
+	"github.com/pawlhq/pawl/files"
 	"github.com/pawlhq/pawl/files/filesapi"
-	"github.com/pawlhq/pawl/files/sqliteindex"
+	"github.com/pawlhq/pawl/store/sqlite"
 )
 
 var requests = flag.Int("requests", 1000, "requests that TestDocument makes, and TestSchema half as many")
@@ -107,12 +108,12 @@ func checks(t *testing.T, n int) {
 
 // walk makes requests one after the other, which use what earlier ones answered.
 func (s *surface) walk(r *rapid.T) error {
-	index, err := sqliteindex.Open(s.t.Context(), filepath.Join(s.t.TempDir(), "files.db"))
+	index, err := sqlite.Open(s.t.Context(), filepath.Join(s.t.TempDir(), "files.db"))
 	if err != nil {
 		return err
 	}
 	defer func() { _ = index.Close() }() // of a walk that is over
-	s.files.Index = index
+	s.files.Index = files.NewIndex(index)
 	w := &walk{surface: s, t: r, known: map[string][]string{}}
 	for range walkSteps {
 		if err := w.step(); err != nil {

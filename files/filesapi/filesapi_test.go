@@ -26,9 +26,10 @@ import (
 
 	"github.com/pawlhq/pawl/files"
 	"github.com/pawlhq/pawl/files/filesapi"
-	"github.com/pawlhq/pawl/files/memindex"
 	"github.com/pawlhq/pawl/files/s3objects"
 	"github.com/pawlhq/pawl/internal/servertest"
+	"github.com/pawlhq/pawl/store"
+	"github.com/pawlhq/pawl/store/memory"
 )
 
 var secret = bytes.Repeat([]byte("k"), 32)
@@ -41,13 +42,15 @@ type site struct {
 	doc   *v3.Document
 	log   *bytes.Buffer
 	files *files.Service
+	// records are those of the index.
+	records store.Store
 }
 
 func serve(t *testing.T, change func(*filesapi.Config)) *site {
 	srv := servertest.MinIO(t, servertest.Options{})
-	x := &site{t: t, log: &bytes.Buffer{}}
+	x := &site{t: t, log: &bytes.Buffer{}, records: memory.New()}
 	x.files = &files.Service{
-		Index: memindex.New(), Objects: s3objects.New(srv.Client(), srv.NewBucket(t), "").AcceptForgeable(), Times: files.DefaultTimes(), Prefix: "files/",
+		Index: files.NewIndex(x.records), Objects: s3objects.New(srv.Client(), srv.NewBucket(t), "").AcceptForgeable(), Times: files.DefaultTimes(), Prefix: "files/",
 		Limit: limit(10),
 	}
 	keys, err := filesapi.Secret(secret)
@@ -422,17 +425,17 @@ func testRate(t *testing.T) {
 	}
 }
 
-// brokenIndex is an index that never answers.
-type brokenIndex struct{ files.Index }
+// brokenStore is a store that never answers.
+type brokenStore struct{ store.Store }
 
-func (brokenIndex) Load(context.Context, string) (files.File, error) {
-	return files.File{}, os.ErrDeadlineExceeded
+func (brokenStore) Load(context.Context, []store.Key) ([]store.Record, error) {
+	return nil, os.ErrDeadlineExceeded
 }
 
 // testTrouble: what goes wrong inside stays inside, and goes to the log.
 func testTrouble(t *testing.T) {
 	x := serve(t, nil)
-	x.files.Index = brokenIndex{x.files.Index}
+	x.files.Index = files.NewIndex(brokenStore{memory.New()})
 	got := x.want(http.StatusServiceUnavailable, token(t, "read:*"), "GET", "/v1/files/019b0000-0000-7000-8000-000000000000", nil)
 	if strings.Contains(got["detail"].(string), "deadline") || !strings.Contains(x.log.String(), "i/o timeout") {
 		t.Errorf("%v\n%s", got, x.log)

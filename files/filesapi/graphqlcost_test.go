@@ -22,7 +22,7 @@ import (
 
 	"github.com/pawlhq/pawl/files"
 	"github.com/pawlhq/pawl/files/filesapi"
-	"github.com/pawlhq/pawl/files/memindex"
+	"github.com/pawlhq/pawl/store/memory"
 )
 
 // longURLs signs downloads with URLs of a length, and counts them.
@@ -41,12 +41,12 @@ func (o *longURLs) SignGet(context.Context, *files.File, time.Duration) (string,
 // fullPage returns an API over 1000 files of the entity e, and its objects.
 func fullPage(t *testing.T, length int) (http.Handler, *longURLs) {
 	t.Helper()
-	index, objects := memindex.New(), &longURLs{length: length}
-	for i := range 1000 {
+	index, objects := files.NewIndex(memory.New()), &longURLs{length: length}
+	for range 1000 {
 		id := uuid.Must(uuid.NewV7()).String()
-		f := files.File{ID: id, Entity: "e", Key: id, Promise: files.Promise{ContentType: "image/png"}, State: files.Indexed, Nonce: files.Nonce{1, byte(i)}}
-		if o, err := index.Apply(t.Context(), files.Change{Next: f}); err != nil || o.Result != files.Applied {
-			t.Fatal(o, err)
+		f := files.File{ID: id, Entity: "e", Key: id, Promise: files.Promise{ContentType: "image/png"}, State: files.Indexed}
+		if _, err := index.Apply(t.Context(), files.Change{Next: f, Limit: files.Usage{Bytes: 1 << 40}}); err != nil {
+			t.Fatal(err)
 		}
 	}
 	service := &files.Service{Index: index, Objects: objects, Times: files.DefaultTimes()}

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -32,6 +33,7 @@ import (
 
 	"github.com/pawlhq/pawl/files"
 	"github.com/pawlhq/pawl/files/filesapi"
+	"github.com/pawlhq/pawl/store"
 )
 
 // TestOWASP has a test for each item of the OWASP API Security Top 10, of 2023.
@@ -59,9 +61,9 @@ func TestOWASP(t *testing.T) {
 	}
 }
 
-// recorder notes what the index and the store are asked.
+// recorder notes what the records and the store are asked.
 type recorder struct {
-	files.Index
+	store.Store
 	files.Objects
 	mu    sync.Mutex
 	calls []string
@@ -80,29 +82,19 @@ func (r *recorder) taken() (calls []string) {
 	return calls
 }
 
-func (r *recorder) Apply(ctx context.Context, c files.Change) (files.Outcome, error) {
+func (r *recorder) Apply(ctx context.Context, changes []store.Change) ([]store.Outcome, error) {
 	r.note("Apply")
-	return r.Index.Apply(ctx, c)
+	return r.Store.Apply(ctx, changes)
 }
 
-func (r *recorder) Load(ctx context.Context, id string) (files.File, error) {
+func (r *recorder) Load(ctx context.Context, keys []store.Key) ([]store.Record, error) {
 	r.note("Load")
-	return r.Index.Load(ctx, id)
+	return r.Store.Load(ctx, keys)
 }
 
-func (r *recorder) ByIdempotency(ctx context.Context, entity, key string) (files.File, error) {
-	r.note("ByIdempotency")
-	return r.Index.ByIdempotency(ctx, entity, key)
-}
-
-func (r *recorder) List(ctx context.Context, entity, after string, limit int) ([]files.File, error) {
-	r.note("List")
-	return r.Index.List(ctx, entity, after, limit)
-}
-
-func (r *recorder) Held(ctx context.Context, entity string, limit int) ([]files.File, error) {
-	r.note("Held")
-	return r.Index.Held(ctx, entity, limit)
+func (r *recorder) Scan(ctx context.Context, in store.Range) iter.Seq2[store.Record, error] {
+	r.note("Scan")
+	return r.Store.Scan(ctx, in)
 }
 
 func (r *recorder) Sign(ctx context.Context, f *files.File, until time.Time) (files.SignedRequest, error) {
@@ -122,8 +114,8 @@ func (r *recorder) Look(ctx context.Context, key string) (files.Seen, error) {
 
 // record notes from now on what the service asks.
 func (x *site) record() *recorder {
-	r := &recorder{Index: x.files.Index, Objects: x.files.Objects}
-	x.files.Index, x.files.Objects = r, r
+	r := &recorder{Store: x.records, Objects: x.files.Objects}
+	x.files.Index, x.files.Objects = files.NewIndex(r), r
 	return r
 }
 
@@ -363,25 +355,25 @@ func testSpool(t *testing.T) {
 	}
 }
 
-// listed is an index that tells of each list, and then waits.
+// listed is a store that tells of each list, and then waits.
 type listed struct {
-	files.Index
+	store.Store
 	begun chan string
 	wait  chan struct{}
 }
 
-func (x *listed) List(ctx context.Context, entity, after string, limit int) ([]files.File, error) {
-	x.begun <- entity
+func (x *listed) Scan(ctx context.Context, in store.Range) iter.Seq2[store.Record, error] {
+	x.begun <- strings.TrimPrefix(in.Space, "entity/")
 	<-x.wait
-	return x.Index.List(ctx, entity, after, limit)
+	return x.Store.Scan(ctx, in)
 }
 
 // testLists: two lists of a subject are made at a time; others wait, and not those of
 // another subject.
 func testLists(t *testing.T) {
 	x := serve(t, nil)
-	slow := &listed{x.files.Index, make(chan string), make(chan struct{})}
-	x.files.Index = slow
+	slow := &listed{x.records, make(chan string), make(chan struct{})}
+	x.files.Index = files.NewIndex(slow)
 	var wg sync.WaitGroup
 	list := func(subject string) {
 		ask := token(t, "read:*", func(j jwt.Token) error { return j.Set(jwt.SubjectKey, subject) })

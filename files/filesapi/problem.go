@@ -48,6 +48,8 @@ func explain(err error) *problem {
 		return refuse(http.StatusBadGateway, files.ErrBroken.Error())
 	case errors.Is(err, errToken):
 		return refuse(http.StatusUnauthorized, errToken.Error())
+	case errors.Is(err, files.ErrUnclear):
+		return refuse(http.StatusServiceUnavailable, files.ErrUnclear.Error())
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return refuse(http.StatusServiceUnavailable, "the request took too long: try again")
 	}

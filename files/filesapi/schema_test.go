@@ -16,7 +16,8 @@ import (
 	"github.com/graph-gophers/graphql-go/ast"
 	"pgregory.net/rapid"
 
-	"github.com/pawlhq/pawl/files/sqliteindex"
+	"github.com/pawlhq/pawl/files"
+	"github.com/pawlhq/pawl/store/sqlite"
 )
 
 // TestSchema: whatever a client makes of schema.graphql, well or badly, the service
@@ -29,9 +30,9 @@ func TestSchema(t *testing.T) {
 	counts := map[string]int{}
 	checks(t, *requests/2/walkSteps)
 	rapid.Check(t, func(r *rapid.T) {
-		index := must(sqliteindex.Open(t.Context(), filepath.Join(t.TempDir(), "files.db")))
+		index := must(sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "files.db")))
 		defer func() { _ = index.Close() }() // of a walk that is over
-		s.files.Index = index
+		s.files.Index = files.NewIndex(index)
 		a := &asker{walk: &walk{surface: s, t: r, known: map[string][]string{}}, schema: schema}
 		for range walkSteps {
 			if rapid.IntRange(0, 9).Draw(r, "store") == 0 {

@@ -20,7 +20,8 @@ import (
 
 	"github.com/pawlhq/pawl/files"
 	"github.com/pawlhq/pawl/files/filesapi"
-	"github.com/pawlhq/pawl/files/memindex"
+	"github.com/pawlhq/pawl/store"
+	"github.com/pawlhq/pawl/store/memory"
 )
 
 // pipes is a listener of connections in memory.
@@ -68,7 +69,7 @@ func testSlow(t *testing.T) {
 // is silent a byte is missing.
 func drip(t *testing.T, dir, token, path, contentType string, chunks, chunk int, every time.Duration) *http.Response {
 	tokens := must(filesapi.NewTokens(must(filesapi.Secret(secret)), filesapi.Claims{}))
-	service := &files.Service{Index: readOnly{memindex.New()}, Objects: noObjects{}, Times: files.DefaultTimes()}
+	service := &files.Service{Index: files.NewIndex(readOnly{memory.New()}), Objects: noObjects{}, Times: files.DefaultTimes()}
 	h := must(filesapi.New(filesapi.Config{Files: service, Tokens: tokens, Cursors: secret, Spool: dir, Logger: slog.New(slog.DiscardHandler)}))
 	server, connections := &http.Server{Handler: h}, make(pipes, 1)
 	go func() { _ = server.Serve(connections) }() // always ErrServerClosed
@@ -118,11 +119,11 @@ func (noObjects) Sign(ctx context.Context, _ *files.File, _ time.Time) (files.Si
 	return files.SignedRequest{}, ctx.Err()
 }
 
-// readOnly is an index that takes no writes.
-type readOnly struct{ files.Index }
+// readOnly is a store that takes no writes.
+type readOnly struct{ store.Store }
 
-func (readOnly) Apply(context.Context, files.Change) (files.Outcome, error) {
-	return files.Outcome{}, errors.New("cannot execute INSERT in a read-only transaction")
+func (readOnly) Apply(context.Context, []store.Change) ([]store.Outcome, error) {
+	return nil, errors.New("cannot execute INSERT in a read-only transaction")
 }
 
 // testReadOnly: where the index takes no writes a request ends, and the log says so at
@@ -136,7 +137,8 @@ func testReadOnly(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var log bytes.Buffer
 			logger := slog.New(slog.NewTextHandler(&log, nil))
-			service := &files.Service{Index: readOnly{memindex.New()}, Objects: noObjects{}, Times: files.DefaultTimes(), Logger: logger}
+			service := &files.Service{Index: files.NewIndex(readOnly{memory.New()}), Objects: noObjects{}, Times: files.DefaultTimes(), Logger: logger}
+			service.Index.Logger = logger
 			tokens := must(filesapi.NewTokens(must(filesapi.Secret(secret)), filesapi.Claims{}))
 			h := must(filesapi.New(filesapi.Config{Files: service, Tokens: tokens, Cursors: secret, Spool: dir, Logger: logger}))
 			r := httptest.NewRequestWithContext(t.Context(), "POST", path, strings.NewReader(body))
@@ -147,7 +149,7 @@ func testReadOnly(t *testing.T) {
 			if took := time.Since(began); took > 31*time.Second || answer.Code != http.StatusServiceUnavailable || answer.Header().Get("Retry-After") == "" {
 				t.Errorf("%s: %d %s after %s", path, answer.Code, answer.Body, took)
 			}
-			if n := strings.Count(log.String(), "it is sent again"); n != 1 {
+			if n := strings.Count(log.String(), "no clear answer to a batch"); n != 1 {
 				t.Errorf("%d times in the log: %s", n, &log)
 			}
 		})

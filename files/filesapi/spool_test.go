@@ -20,7 +20,7 @@ import (
 
 	"github.com/pawlhq/pawl/files"
 	"github.com/pawlhq/pawl/files/filesapi"
-	"github.com/pawlhq/pawl/files/memindex"
+	"github.com/pawlhq/pawl/store/memory"
 )
 
 // stored is a bucket in memory that knows the length and sum of each object.
@@ -75,7 +75,7 @@ func (e *endless) Close() error { return nil }
 // spoolAPI returns an API whose largest file has 2 MiB, so that the room is 32 MiB,
 // and a function that posts a file as a subject.
 func spoolAPI(t *testing.T, dir string) func(subject string, body io.Reader) *httptest.ResponseRecorder {
-	service := &files.Service{Index: memindex.New(), Objects: &stored{objects: map[string]files.Seen{}}, Times: files.DefaultTimes()}
+	service := &files.Service{Index: files.NewIndex(memory.New()), Objects: &stored{objects: map[string]files.Seen{}}, Times: files.DefaultTimes()}
 	tokens := must(filesapi.NewTokens(must(filesapi.Secret(secret)), filesapi.Claims{}))
 	h := must(filesapi.New(filesapi.Config{
 		Files: service, Tokens: tokens, Cursors: secret, MaxSize: 2 << 20, Spool: dir, Logger: slog.New(slog.DiscardHandler),

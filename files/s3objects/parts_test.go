@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/files"
-	"github.com/pawlhq/pawl/files/memindex"
 	"github.com/pawlhq/pawl/files/s3objects"
 	"github.com/pawlhq/pawl/internal/servertest"
+	"github.com/pawlhq/pawl/store/memory"
 )
 
 const partSize = 5 << 20
@@ -46,7 +46,7 @@ type inParts struct {
 func newInParts(t *testing.T, srv *servertest.Server) *inParts {
 	name := srv.NewBucket(t)
 	b := s3objects.New(srv.Client(), name, "").AcceptForgeable()
-	return &inParts{t, files.Service{Index: memindex.New(), Objects: b, Times: files.DefaultTimes(), Prefix: "files/"}, b, name}
+	return &inParts{t, files.Service{Index: files.NewIndex(memory.New()), Objects: b, Times: files.DefaultTimes(), Prefix: "files/"}, b, name}
 }
 
 // begin begins an upload of pieces with an idempotency key.
@@ -98,11 +98,11 @@ func (x *inParts) older(id string) {
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	c := files.Change{Next: f, Expect: f.Nonce}
+	c := files.Change{From: &f, Next: f}
 	c.Next.LandBy = time.Now().Add(-time.Minute)
 	c.Next.LookAt = c.Next.LandBy
-	if o, err := x.Index.Apply(x.t.Context(), c); err != nil || o.Result != files.Applied {
-		x.t.Fatal(o, err)
+	if _, err := x.Index.Apply(x.t.Context(), c); err != nil {
+		x.t.Fatal(err)
 	}
 }
 

@@ -16,9 +16,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/pawlhq/pawl/files"
-	"github.com/pawlhq/pawl/files/memindex"
 	"github.com/pawlhq/pawl/files/s3objects"
 	"github.com/pawlhq/pawl/internal/servertest"
+	"github.com/pawlhq/pawl/store/memory"
 )
 
 const text = "these are the bytes"
@@ -189,7 +189,7 @@ func TestService(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
 		b := s3objects.New(srv.Client(), srv.NewBucket(t), "").AcceptForgeable()
 		times := files.DefaultTimes()
-		s := files.Service{Index: memindex.New(), Objects: b, Times: times, Prefix: "files/"}
+		s := files.Service{Index: files.NewIndex(memory.New()), Objects: b, Times: times, Prefix: "files/"}
 		f, signed, err := s.Upload(t.Context(), "e", "", promise(text))
 		if err != nil {
 			t.Fatal(err)

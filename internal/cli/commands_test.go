@@ -24,8 +24,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/pawlhq/pawl/files/sqliteindex"
 	"github.com/pawlhq/pawl/internal/fakes3"
+	"github.com/pawlhq/pawl/store/sqlite"
 )
 
 // exits CODE COMMAND ARG...: the command exits with this very code.
@@ -365,7 +365,7 @@ func index(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: index FILE")
 	}
-	x, err := sqliteindex.Open(context.Background(), ts.MkAbs(args[0]))
+	x, err := sqlite.Open(context.Background(), ts.MkAbs(args[0]))
 	ts.Check(err)
 	ts.Check(x.Close())
 }

@@ -22,11 +22,12 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/files"
 	"github.com/pawlhq/pawl/files/filesapi"
-	"github.com/pawlhq/pawl/files/pgindex"
 	"github.com/pawlhq/pawl/files/s3objects"
-	"github.com/pawlhq/pawl/files/sqliteindex"
 	"github.com/pawlhq/pawl/internal/config"
 	"github.com/pawlhq/pawl/internal/parts"
+	"github.com/pawlhq/pawl/store"
+	"github.com/pawlhq/pawl/store/postgres"
+	"github.com/pawlhq/pawl/store/sqlite"
 )
 
 func newFilesCommand(a *app) *cobra.Command {
@@ -147,10 +148,12 @@ func (m *machine) fileService(ctx context.Context, c *config.Files, objects file
 	times := files.DefaultTimes()
 	times.Upload = cmp.Or(time.Duration(c.LongestUpload), times.Upload)
 	limit := files.Usage{Bytes: cmp.Or(int64(c.Quota), 10<<30), Open: cmp.Or(int64(c.OpenUploads), 1000)}
-	index, err := m.fileIndex(ctx, c, create)
+	records, err := m.fileRecords(ctx, c, create)
 	if err != nil {
 		return nil, m.config.At("files.index", err)
 	}
+	index := files.NewIndex(records)
+	index.Logger = m.log
 	return &files.Service{
 		Index: index, Objects: objects,
 		Times: times, Prefix: c.To.Prefix, Limit: func(string) files.Usage { return limit },
@@ -158,9 +161,9 @@ func (m *machine) fileService(ctx context.Context, c *config.Files, objects file
 	}, nil
 }
 
-// fileIndex opens the index: in a file, or in PostgreSQL where the configuration says
-// so or the ledger is there.
-func (m *machine) fileIndex(ctx context.Context, c *config.Files, create bool) (files.Index, error) {
+// fileRecords opens the store of the index: in a file, or in PostgreSQL if the
+// configuration says so or the ledger is there. With create it makes what is missing.
+func (m *machine) fileRecords(ctx context.Context, c *config.Files, create bool) (store.Store, error) {
 	at := c.Index.Reveal()
 	if ledger, ok := m.config.Ledger.Config.(parts.Postgres); ok && at == "" {
 		at = ledger.URL
@@ -168,20 +171,33 @@ func (m *machine) fileIndex(ctx context.Context, c *config.Files, create bool) (
 	switch scheme, _, named := strings.Cut(at, "://"); {
 	case named && (scheme == "postgres" || scheme == "postgresql"):
 		if !create {
-			return pgindex.OpenExisting(ctx, at)
+			if err := closed(postgres.OpenReadOnly(ctx, at)); err != nil {
+				return nil, err
+			}
 		}
-		return pgindex.Open(ctx, at)
+		return postgres.Open(ctx, at)
 	case named: // its text may have a password
 		return nil, errors.New("is no URL of a database of PostgreSQL: write postgres://user:password@host:5432/database, or the name of a file")
 	}
 	path := m.beside(cmp.Or(at, "files.db"))
-	if _, err := os.Stat(path); !create && errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("there is no index in %s: \"pawl files serve\" makes it; or name another configuration with --config", path)
-	}
 	if !create {
-		return sqliteindex.OpenExisting(ctx, path)
+		err := closed(sqlite.OpenReadOnly(ctx, path))
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("there is no index in %s: \"pawl files serve\" makes it; or name another configuration with --config", path)
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
-	return sqliteindex.Open(ctx, path)
+	return sqlite.Open(ctx, path)
+}
+
+// closed closes a store that was opened to see whether it exists.
+func closed[S store.Store](s S, err error) error {
+	if err == nil {
+		err = s.Close()
+	}
+	return err
 }
 
 func (m *machine) filesHandler(ctx context.Context, c *config.Files, service *files.Service) (http.Handler, error) {

@@ -59,7 +59,7 @@ at most 1 % of all, and logs each key. The 7 days begin again when it restarts.`
 }
 
 func runFilesAudit(ctx context.Context, a *app, o files.AuditOptions) error {
-	return a.withFiles(ctx, func(ctx context.Context, x *filesTools) error {
+	return a.withFiles(ctx, false, func(ctx context.Context, x *filesTools) error {
 		if !o.DryRun {
 			x.objects.MayProve(x.config.Files.To.Prefix)
 		}
@@ -86,8 +86,8 @@ type filesTools struct {
 	bar     *progress
 }
 
-// withFiles opens the index that exists, and runs do.
-func (a *app) withFiles(ctx context.Context, do func(context.Context, *filesTools) error) (err error) {
+// withFiles opens the index, which it makes only with create, and runs do.
+func (a *app) withFiles(ctx context.Context, create bool, do func(context.Context, *filesTools) error) (err error) {
 	bar := a.newProgress()
 	log, err := a.logger(bar, bar.quiet())
 	if err != nil {
@@ -107,7 +107,7 @@ func (a *app) withFiles(ctx context.Context, do func(context.Context, *filesTool
 		return err
 	}
 	objects := m.fileObjects(c)
-	service, err := m.fileService(ctx, c, objects, false)
+	service, err := m.fileService(ctx, c, objects, create)
 	if err != nil {
 		return err
 	}

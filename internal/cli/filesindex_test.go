@@ -40,7 +40,7 @@ func TestFileIndex(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		index, err := (&machine{config: c}).fileIndex(t.Context(), c.Files, true)
+		index, err := (&machine{config: c}).fileRecords(t.Context(), c.Files, true)
 		if err == nil {
 			err = index.Close()
 		}

@@ -26,7 +26,8 @@ object's metadata. The file is then visible. Quotas do not bound a rebuild.
 Files that were deleted since the backup return: their objects look like those of
 files that were not deleted. Files that the backup shows as deleted may have been
 undeleted since. Their undelete window begins again, so their bytes are not removed
-for another day. Run rebuild before "pawl files serve".
+for another day. Run rebuild before "pawl files serve". If there is no index, rebuild
+makes one.
 
 If the store accepts forged uploads, as MinIO does, anyone who has seen an upload
 URL may have written objects with any metadata, so rebuild refuses. Use
@@ -35,7 +36,7 @@ URL may have written objects with any metadata, so rebuild refuses. Use
   pawl files rebuild --trust-metadata`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withFiles(cmd.Context(), func(ctx context.Context, x *filesTools) error { return a.rebuildFiles(ctx, x, dryRun, trust) })
+			return a.withFiles(cmd.Context(), !dryRun, func(ctx context.Context, x *filesTools) error { return a.rebuildFiles(ctx, x, dryRun, trust) })
 		},
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "report what is missing, and write no row")

@@ -77,7 +77,7 @@ func checkRefusal(t *testing.T, d *database, command, reads, state string, code 
 	}
 	says := map[string]string{
 		"absent ledger": "pawl ", "older ledger": "docs/UPGRADING.md", "newer ledger": "pgrade",
-		"absent index": `"pawl files serve" makes it`, "older index": "pawl files serve", "newer index": "pgrade",
+		"absent index": `"pawl files serve"`, "older index": "pawl files rebuild", "newer index": "pgrade",
 	}[state+" "+reads]
 	if code == exitDone || !strings.Contains(out, says) {
 		t.Errorf("%s, %s: exit code %d, want an error that says %q: %s", command, state, code, says, out)
@@ -146,14 +146,18 @@ func (d *database) become(t *testing.T, state string) {
 		d.execute(t, fmt.Sprintf(`CREATE SCHEMA pawl; CREATE TABLE pawl.format (version integer PRIMARY KEY, since timestamptz NOT NULL DEFAULT now());
 			INSERT INTO pawl.format (version) VALUES (%[1]d);
 			DO $$ BEGIN IF %[1]d = 0 THEN CREATE TABLE pawl.ledger (pipeline bytea); END IF; END $$;
-			CREATE SCHEMA files; CREATE TABLE files.file_format (version integer PRIMARY KEY); INSERT INTO files.file_format VALUES (%[1]d);`, format))
+			CREATE SCHEMA files;`, format))
+		d.execute(t, map[string]string{
+			"older": `CREATE TABLE files.file (id text, look_at timestamptz)`,
+			"newer": `CREATE TABLE files.format (version integer PRIMARY KEY); INSERT INTO files.format VALUES (99)`,
+		}[state])
 	default:
 		makeSQLite(t, d.path, fmt.Sprintf(`CREATE TABLE ledger (pipeline BLOB NOT NULL, bucket BLOB NOT NULL, key BLOB NOT NULL, version BLOB NOT NULL,
 				nonce BLOB NOT NULL, due INTEGER, row TEXT NOT NULL, PRIMARY KEY (pipeline, bucket, key, version)) STRICT;
 			CREATE INDEX ledger_due ON ledger (pipeline, due) WHERE due IS NOT NULL;
 			PRAGMA application_id = 1348564844; PRAGMA user_version = %d;`, max(format, 1)))
 		makeSQLite(t, filepath.Join(d.dir, d.index), fmt.Sprintf(`CREATE TABLE other (id TEXT);
-			PRAGMA application_id = 1350002281; PRAGMA user_version = %d;`, format))
+			PRAGMA application_id = %d; PRAGMA user_version = %d;`, map[string]int{"older": 1350002281, "newer": 1348564844}[state], format))
 	}
 }
 

@@ -12,7 +12,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pawlhq/pawl/files/sqliteindex"
+	"github.com/pawlhq/pawl/files"
+	"github.com/pawlhq/pawl/store/sqlite"
 )
 
 // FilesOptions say how the demo of files runs. Terminal may be left out.
@@ -69,7 +70,7 @@ type filesShow struct {
 	fleet    *fleet
 	victim   *worker // one of them
 	relay    *relay
-	index    *sqliteindex.Index
+	index    *files.Index
 
 	mu sync.Mutex // held while the report is written during the tales
 }
@@ -154,9 +155,11 @@ func (s *filesShow) open(ctx context.Context) (err error) {
 		return err
 	}
 	s.screen.done("%s and %s serve files over one index", s.victim, second)
-	if s.index, err = sqliteindex.Open(ctx, filepath.Join(s.dir, indexFile)); err != nil {
+	records, err := sqlite.Open(ctx, filepath.Join(s.dir, indexFile))
+	if err != nil {
 		return err
 	}
+	s.index = files.NewIndex(records)
 	token, err := s.front.issue("demo", time.Hour)
 	s.client = &filesClient{url: s.endpoint.url, token: token, http: &http.Client{Transport: &http.Transport{}, Timeout: patience}}
 	return err

@@ -2,7 +2,7 @@ package demo
 
 import (
 	"context"
-	"crypto/rand"
+	"errors"
 	"net/http"
 	"time"
 
@@ -62,15 +62,16 @@ func (s *filesShow) age(ctx context.Context) error {
 					*at = at.Add(-day)
 				}
 			}
-			_, _ = rand.Read(next.Nonce[:]) // never fails
-			o, err := s.index.Apply(ctx, files.Change{Next: next, Expect: f.Nonce})
+			_, err := s.index.Apply(ctx, files.Change{From: &f, Next: next})
+			if err == nil {
+				break
+			}
+			if errors.Is(err, files.ErrConflict) { // a service was faster
+				f, err = s.index.Load(ctx, f.ID)
+			}
 			if err != nil {
 				return err
 			}
-			if o.Result == files.Applied || o.Current == nil {
-				break
-			}
-			f = *o.Current // a service was faster
 		}
 	}
 	return nil
@@ -79,7 +80,7 @@ func (s *filesShow) age(ctx context.Context) error {
 // rows returns the index.
 func (s *filesShow) rows(ctx context.Context) (map[string]files.File, error) {
 	rows := map[string]files.File{}
-	for f, err := range s.index.Scan(ctx, "") {
+	for f, err := range s.index.Scan(ctx) {
 		if err != nil {
 			return nil, err
 		}

@@ -21,7 +21,6 @@ import (
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/files"
 	"github.com/pawlhq/pawl/files/s3objects"
-	"github.com/pawlhq/pawl/files/sqliteindex"
 	"github.com/pawlhq/pawl/internal/servertest"
 	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/store/sqlite"
@@ -92,7 +91,7 @@ type fileSite struct {
 	relay   *relay
 	fleet   *fleet
 	ledger  ledger.Store
-	index   files.Index
+	index   *files.Index
 	watch   *watch
 	lost    int // files that were pending because nobody was told of them
 	open    int // uploads in parts that were not completed
@@ -125,9 +124,10 @@ func newFileSite(t *testing.T, seed uint64) *fileSite {
 	}
 	s.ledger = ledger.Over(records)
 	t.Cleanup(func() { _ = s.ledger.Close() })
-	if s.index, err = sqliteindex.Open(t.Context(), index); err != nil {
+	if records, err = sqlite.Open(t.Context(), index); err != nil {
 		t.Fatal(err)
 	}
+	s.index = files.NewIndex(records)
 	t.Cleanup(func() { _ = s.index.Close() })
 	text := fmt.Sprintf(filesConfig, "sqlite:"+database, s.network.url, server.Region, auth, index, filesSecret)
 	if err := os.WriteFile(s.fleet.config, []byte(text), 0o600); err != nil {
@@ -244,7 +244,7 @@ func (s *fileSite) objects(ctx context.Context) (map[string]bool, error) {
 
 func (s *fileSite) rows(t *testing.T) (all []files.File) {
 	t.Helper()
-	for f, err := range s.index.Scan(t.Context(), "") {
+	for f, err := range s.index.Scan(t.Context()) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -290,15 +290,16 @@ func (s *fileSite) age(t *testing.T, f files.File, by time.Duration) {
 				*at = at.Add(-by)
 			}
 		}
-		next.Nonce[0]++
-		o, err := s.index.Apply(t.Context(), files.Change{Next: next, Expect: f.Nonce})
-		if err != nil {
+		_, err := s.index.Apply(t.Context(), files.Change{From: &f, Next: next})
+		if errors.Is(err, files.ErrConflict) {
+			if f, err = s.index.Load(t.Context(), f.ID); err == nil {
+				continue
+			}
+		}
+		if err != nil && !errors.Is(err, files.ErrNotFound) {
 			t.Fatal(err)
 		}
-		if o.Result == files.Applied || o.Current == nil {
-			return
-		}
-		f = *o.Current
+		return
 	}
 }
 

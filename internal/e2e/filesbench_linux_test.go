@@ -138,7 +138,7 @@ type filesBench struct {
 // pageStart is where a page of a list begins.
 type pageStart struct{ entity, after string }
 
-func newFilesBench(b *testing.B, index files.Index) *filesBench {
+func newFilesBench(b *testing.B, index *files.Index) *filesBench {
 	b.Helper()
 	keys, err := filesapi.Secret([]byte(filesSecret))
 	if err != nil {
@@ -169,7 +169,7 @@ func (present) Look(context.Context, string) (files.Seen, error) {
 	return files.Seen{Found: true, Size: rowPromise.Size, SHA256: rowPromise.SHA256, Date: time.Now()}, nil
 }
 
-func newFilesService(b *testing.B, index files.Index) *files.Service {
+func newFilesService(b *testing.B, index *files.Index) *files.Service {
 	b.Helper()
 	store := servertest.MinIO(b, servertest.Options{}) // is proved before a URL is signed
 	return &files.Service{

@@ -12,18 +12,19 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"zombiezen.com/go/sqlite"
+	zombiezen "zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
 
 	"github.com/pawlhq/pawl/files"
-	"github.com/pawlhq/pawl/files/pgindex"
-	"github.com/pawlhq/pawl/files/sqliteindex"
 	"github.com/pawlhq/pawl/internal/servertest"
+	"github.com/pawlhq/pawl/store"
+	"github.com/pawlhq/pawl/store/postgres"
+	"github.com/pawlhq/pawl/store/sqlite"
 )
 
 // filled is an index of many files, and its database without it.
 type filled struct {
-	index  files.Index
+	index  *files.Index
 	list   func(context.Context, *rand.Rand) error // SELECTs a page
 	insert func(context.Context) error             // INSERTs and commits the text of a row
 }
@@ -48,13 +49,6 @@ func rowEntity(n int) string {
 	return album(n / 2 % albums())
 }
 
-// The same in SQL, and an idempotency key. %s prints n as hexadecimal digits.
-func rowSQL(hex func(value string, digits int) string) (id, entity, key string) {
-	id = "'019a' || " + hex("n / 65536", 4) + " || '-' || " + hex("n % 65536", 4) + " || '-7000-8000-' || " + hex("n * 2654435761 % 4294967296", 12)
-	entity = fmt.Sprintf("CASE n %% 2 WHEN 0 THEN '%s' ELSE 'album-' || (n / 2 %% %d) END", largeEntity, albums())
-	return id, entity, hex("n * 2654435761 % 4294967296", 16)
-}
-
 // rowPromise is that of all files.
 var rowPromise = files.Promise{Size: 48_123, ContentType: "image/jpeg", SHA256: [32]byte{1, 2, 3, 255}}
 
@@ -65,7 +59,7 @@ const (
 )
 
 // writeFirst lets the service write a row, and returns its ID.
-func writeFirst(b *testing.B, index files.Index) string {
+func writeFirst(b *testing.B, index *files.Index) string {
 	b.Helper()
 	s := newFilesService(b, index)
 	f, _, err := s.Upload(b.Context(), firstEntity, firstKey, rowPromise)
@@ -78,58 +72,77 @@ func writeFirst(b *testing.B, index files.Index) string {
 	return f.ID
 }
 
-// copySQL copies what the first row has in a table, under other names in every
-// column of text.
-func copySQL(table, series, first string, columns []column, hex func(string, int) string) string {
-	id, entity, key := rowSQL(hex)
-	var names, values []string
-	for _, c := range columns {
-		names = append(names, c.name)
-		value := c.name
-		if c.text {
-			value = fmt.Sprintf("replace(replace(replace(%s, '%s', id_), '%s', entity_), '%s', key_)", value, first, firstEntity, firstKey)
-		}
-		values = append(values, value)
-	}
-	return fmt.Sprintf("INSERT INTO %[1]s (%[2]s) SELECT %[3]s FROM %[1]s, (SELECT %[4]s AS id_, %[5]s AS entity_, %[6]s AS key_ FROM %[7]s) AS names",
-		table, strings.Join(names, ", "), strings.Join(values, ", "), id, entity, key, series)
-}
+// fillBatch is how many files are written at a time: 3 records each.
+const fillBatch = 150
 
-type column struct {
-	name string
-	text bool
-}
-
-// openSQLite opens the index, and fills it if it is not there.
-func openSQLite(b *testing.B, path string) *sqliteindex.Index {
+// fillRecords copies the records of a file, which the service has written, under other names.
+func fillRecords(b *testing.B, s store.Store, id string) {
 	b.Helper()
-	_, missing := os.Stat(path)
-	open := func() *sqliteindex.Index {
-		index, err := sqliteindex.Open(b.Context(), path)
+	began := time.Now()
+	keys := []store.Key{
+		{Space: "file", Name: id}, {Space: "entity/" + firstEntity, Name: id},
+		{Space: "idempotency", Name: store.Join(firstEntity, firstKey)},
+	}
+	first, err := s.Load(b.Context(), keys)
+	if err != nil || len(first) != len(keys) {
+		b.Fatal(len(first), err)
+	}
+	var changes []store.Change
+	for n := range 2 * *fileRows {
+		names := strings.NewReplacer(id, rowID(n), firstEntity, rowEntity(n), firstKey, rowID(n))
+		for _, r := range first {
+			r.Space, r.Name, r.Body = names.Replace(r.Space), names.Replace(r.Name), names.Replace(r.Body)
+			r.Nonce[0]++
+			changes = append(changes, store.Change{Key: r.Key, Next: &r})
+		}
+		if len(changes) < len(keys)*fillBatch && n < 2**fileRows-1 {
+			continue
+		}
+		out, err := s.Swap(b.Context(), changes)
+		for i := range out {
+			if !out[i].Applied {
+				b.Fatalf("%q: %+v", changes[i].Key, out[i])
+			}
+		}
 		if err != nil {
 			b.Fatal(err)
 		}
-		return index
+		changes = changes[:0]
 	}
-	index := open()
-	if missing != nil {
-		first := writeFirst(b, index)
-		if err := index.Close(); err != nil {
-			b.Fatal(err)
-		}
-		fillSQLite(b, path, first)
-		index = open()
+	b.Logf("filled in %s", time.Since(began))
+}
+
+// openSQLite opens the index, and fills it if it is not there.
+func openSQLite(b *testing.B, path string) *files.Index {
+	b.Helper()
+	_, missing := os.Stat(path)
+	records, err := sqlite.Open(b.Context(), path)
+	if err != nil {
+		b.Fatal(err)
 	}
+	index := files.NewIndex(records)
 	b.Cleanup(func() { _ = index.Close() })
+	if missing != nil {
+		fillRecords(b, records, writeFirst(b, index))
+	}
 	return index
 }
 
 func newFilledSQLite(b *testing.B, path string) filled {
 	b.Helper()
 	index := openSQLite(b, path)
-	bare := connectSQLite(b, path, "PRAGMA synchronous = FULL", "CREATE TABLE IF NOT EXISTS bare (id TEXT PRIMARY KEY, file TEXT NOT NULL) STRICT")
+	bare, err := zombiezen.OpenConn(path, zombiezen.OpenReadWrite)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = bare.Close() })
+	for _, sql := range []string{"PRAGMA synchronous = FULL", "CREATE TABLE IF NOT EXISTS bare (id TEXT PRIMARY KEY, file TEXT NOT NULL) STRICT"} {
+		if err := sqlitex.ExecuteTransient(bare, sql, nil); err != nil {
+			b.Fatal(err)
+		}
+	}
 	text := ""
-	err := sqlitex.Execute(bare, "SELECT file FROM file LIMIT 1", &sqlitex.ExecOptions{ResultFunc: func(s *sqlite.Stmt) error { text = s.ColumnText(0); return nil }})
+	err = sqlitex.Execute(bare, "SELECT body FROM record LIMIT 1", &sqlitex.ExecOptions{ResultFunc: func(s *zombiezen.Stmt) error { text = s.ColumnText(0); return nil }})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -137,9 +150,9 @@ func newFilledSQLite(b *testing.B, path string) filled {
 		index: index,
 		list: func(_ context.Context, rng *rand.Rand) error {
 			n, got := rng.IntN(2**fileRows), 0
-			return sqlitex.Execute(bare, `SELECT file FROM file WHERE entity = ?1 AND state = 2 AND id > ?2 ORDER BY id LIMIT 101`, &sqlitex.ExecOptions{
-				Args:       []any{rowEntity(n), rowID(n)},
-				ResultFunc: func(s *sqlite.Stmt) error { got += len(s.ColumnText(0)); return nil },
+			return sqlitex.Execute(bare, `SELECT body FROM record WHERE space = ?1 AND name > ?2 ORDER BY name LIMIT 101`, &sqlitex.ExecOptions{
+				Args:       []any{[]byte("entity/" + rowEntity(n)), []byte(rowID(n))},
+				ResultFunc: func(s *zombiezen.Stmt) error { got += len(s.ColumnText(0)); return nil },
 			})
 		},
 		insert: func(context.Context) error {
@@ -148,70 +161,35 @@ func newFilledSQLite(b *testing.B, path string) filled {
 	}
 }
 
-func connectSQLite(b *testing.B, path string, statements ...string) *sqlite.Conn {
-	b.Helper()
-	conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { _ = conn.Close() })
-	for _, sql := range statements {
-		if err := sqlitex.ExecuteTransient(conn, sql, nil); err != nil {
-			b.Fatal(err)
-		}
-	}
-	return conn
-}
-
-// fillSQLite copies the first row without waiting for the disk.
-func fillSQLite(b *testing.B, path, first string) {
-	b.Helper()
-	began := time.Now()
-	conn := connectSQLite(b, path, "PRAGMA journal_mode = off", "PRAGMA synchronous = off", "PRAGMA cache_size = -500000")
-	series := fmt.Sprintf("(WITH RECURSIVE s(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM s WHERE n < %d) SELECT n FROM s)", 2**fileRows-1)
-	hex := func(value string, digits int) string { return fmt.Sprintf("printf('%%0%dx', %s)", digits, value) }
-	for _, table := range []string{"file", "idempotency"} {
-		var columns []column
-		err := sqlitex.ExecuteTransient(conn, "SELECT name, type = 'TEXT' FROM pragma_table_info('"+table+"')", &sqlitex.ExecOptions{ResultFunc: func(s *sqlite.Stmt) error {
-			columns = append(columns, column{s.ColumnText(0), s.ColumnInt(1) == 1})
-			return nil
-		}})
-		if err == nil {
-			err = sqlitex.ExecuteTransient(conn, copySQL(table, series, first, columns, hex), nil)
-		}
-		if err != nil {
-			b.Fatal(err)
-		}
-	}
-	if err := conn.Close(); err != nil {
-		b.Fatal(err)
-	}
-	b.Logf("filled in %s", time.Since(began))
-}
-
 func newFilledPostgres(b *testing.B) filled {
 	b.Helper()
 	server := servertest.Postgres(b, "fsync=on", "max_wal_size=8GB")
-	index, err := pgindex.Open(b.Context(), server.With(func(_ *url.URL, p url.Values) { p.Set("schema", "pawl") }))
+	records, err := postgres.Open(b.Context(), server.With(func(_ *url.URL, p url.Values) { p.Set("schema", "pawl") }))
 	if err != nil {
 		b.Fatal(err)
 	}
+	index := files.NewIndex(records)
 	b.Cleanup(func() { _ = index.Close() })
 	bare, err := pgx.Connect(b.Context(), server.URL)
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = bare.Close(context.Background()) })
-	fillPostgres(b, bare, writeFirst(b, index))
+	fillRecords(b, records, writeFirst(b, index))
+	for _, sql := range []string{"CREATE TABLE bare (id text COLLATE \"C\" PRIMARY KEY, file text NOT NULL)", "VACUUM ANALYZE", "CHECKPOINT"} {
+		if _, err := bare.Exec(b.Context(), sql); err != nil {
+			b.Fatal(err)
+		}
+	}
 	var text string
-	if err := bare.QueryRow(b.Context(), "SELECT file FROM pawl.file LIMIT 1").Scan(&text); err != nil {
+	if err := bare.QueryRow(b.Context(), "SELECT body FROM pawl.record LIMIT 1").Scan(&text); err != nil {
 		b.Fatal(err)
 	}
 	return filled{
 		index: index,
 		list: func(ctx context.Context, rng *rand.Rand) error {
 			n := rng.IntN(2 * *fileRows)
-			rows, err := bare.Query(ctx, `SELECT file FROM pawl.file WHERE entity = $1 AND state = 2 AND id > $2 ORDER BY id LIMIT 101`, rowEntity(n), rowID(n))
+			rows, err := bare.Query(ctx, `SELECT body FROM pawl.record WHERE space = $1 AND name > $2 ORDER BY name LIMIT 101`, []byte("entity/"+rowEntity(n)), []byte(rowID(n)))
 			if err != nil {
 				return err
 			}
@@ -223,31 +201,4 @@ func newFilledPostgres(b *testing.B) filled {
 			return err
 		},
 	}
-}
-
-func fillPostgres(b *testing.B, conn *pgx.Conn, first string) {
-	b.Helper()
-	began := time.Now()
-	series := fmt.Sprintf("generate_series(0, %d::bigint) AS n", 2**fileRows-1)
-	hex := func(value string, digits int) string { return fmt.Sprintf("lpad(to_hex(%s), %d, '0')", value, digits) }
-	exec := func(sql string) {
-		if _, err := conn.Exec(b.Context(), sql); err != nil {
-			b.Fatalf("%s: %v", sql, err)
-		}
-	}
-	for _, table := range []string{"file", "file_idempotency"} {
-		rows, err := conn.Query(b.Context(), "SELECT column_name, data_type = 'text' FROM information_schema.columns WHERE table_schema = 'pawl' AND table_name = $1", table)
-		if err != nil {
-			b.Fatal(err)
-		}
-		columns, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c column, err error) { return c, row.Scan(&c.name, &c.text) })
-		if err != nil {
-			b.Fatal(err)
-		}
-		exec(copySQL("pawl."+table, series, first, columns, hex))
-	}
-	exec("CREATE TABLE bare (id text COLLATE \"C\" PRIMARY KEY, file text NOT NULL)")
-	exec("VACUUM ANALYZE")
-	exec("CHECKPOINT")
-	b.Logf("filled in %s", time.Since(began))
 }

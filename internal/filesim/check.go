@@ -3,10 +3,13 @@ package filesim
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pawlhq/pawl/files"
+	"github.com/pawlhq/pawl/store"
 )
 
 // table has the transitions that there are. The zero state is no row.
@@ -22,11 +25,8 @@ var table = map[files.State][]files.State{
 }
 
 // checkChange looks at a change that was made.
-func (w *World) checkChange(t *truth, c files.Change) {
-	from, to := t.row.State, c.Next.State
-	if c.Drop {
-		to = 0
-	}
+func (w *World) checkChange(t *truth, next *files.File) {
+	from, to := t.row.State, next.State
 	if from != to && !slices.Contains(table[from], to) {
 		w.violate("%s went from %s to %s", t.id, name(from), name(to))
 	}
@@ -40,14 +40,14 @@ func (w *World) checkChange(t *truth, c files.Change) {
 		w.violate("%s is not visible, though nobody deleted it", t.id)
 	}
 	w.checkWitness(t, from, to)
-	if to == files.Purging && w.now+w.times.Skew < c.Next.DeletedAt.Sub(epoch)+w.times.Undelete {
+	if to == files.Purging && w.now+w.times.Skew < next.DeletedAt.Sub(epoch)+w.times.Undelete {
 		w.violate("%s is purged while it may be undeleted", t.id)
 	}
 	if to == 0 && w.open(t.id) {
 		w.violate("%s is forgotten while an upload of it is open", t.id)
 	}
 	if from == 0 {
-		t.begun, t.key = w.now, c.Next.Idempotency
+		t.begun, t.born, t.key = w.now, w.writes, next.Idempotency
 		w.checkKey(t)
 	}
 }
@@ -123,6 +123,80 @@ func (w *World) checkQuota(entity string) {
 	if used.Bytes > w.limit.Bytes || used.Open > w.limit.Open {
 		w.violate("%s has usage %+v, above its limit %+v", entity, used, w.limit)
 	}
+}
+
+// usageAt is the usage of an entity from a write on.
+type usageAt struct {
+	write int
+	used  files.Usage
+}
+
+// checkRecords checks that all records of an entity agree with its files, and notes its
+// usage.
+func (w *World) checkRecords(entity string) {
+	w.checkQuota(entity)
+	entries := map[string]store.Nonce{}
+	for _, r := range w.scan(store.Range{Space: "entity/" + entity}) {
+		entries[r.Name] = r.Nonce
+	}
+	keys := map[string]store.Record{}
+	for _, r := range w.scan(store.Range{Space: "idempotency", After: store.Join(entity, ""), Before: store.End(store.Join(entity, ""))}) {
+		keys[r.Name] = r
+	}
+	for _, t := range w.truths {
+		row := &t.row
+		if row.Entity != entity {
+			continue
+		}
+		if nonce, listed := entries[t.id]; listed != row.Deletable() || listed && nonce != row.Nonce {
+			w.violate("%s is %s, and has an entry: %v, of another nonce: %v", t.id, name(row.State), listed, nonce != row.Nonce)
+		}
+		delete(entries, t.id)
+		key := store.Join(entity, row.Idempotency)
+		r, exists := keys[key]
+		mine := exists && strings.Contains(r.Body, t.id)
+		if row.Idempotency != "" && !mine && row.State != files.Expired {
+			w.violate("%s is %s, and its idempotency key does not name it", t.id, name(row.State))
+		}
+		if mine {
+			delete(keys, key)
+		}
+	}
+	if len(entries) > 0 || len(keys) > 0 {
+		w.violate("%s has entries %v and idempotency keys %v of no file", entity, entries, keys)
+	}
+	used, err := w.index.Used(context.Background(), entity)
+	if err != nil {
+		w.violate("%v", err)
+	}
+	w.usage[entity] = append(w.usage[entity], usageAt{w.writes, used})
+}
+
+// checkRefusal checks that at some time since a write the entity had no room for an upload,
+// and no file of its idempotency key, which would have been the answer.
+func (w *World) checkRefusal(u *user, since int, err error) {
+	rowOf := func(write int) bool {
+		for _, t := range w.truths {
+			if u.key != "" && t.key == u.key && t.born <= write && (!t.expired || write < t.expiredAt) {
+				return true
+			}
+		}
+		return false
+	}
+	log := w.usage[u.entity()]
+	for i, at := range log {
+		if i+1 < len(log) && log[i+1].write <= since {
+			continue
+		}
+		full := at.used.Bytes+max(u.promise.Size, 4096) > w.limit.Bytes
+		if errors.Is(err, files.ErrOpenUploads) {
+			full = at.used.Open+1 > w.limit.Open
+		}
+		if full && !rowOf(at.write) {
+			return
+		}
+	}
+	w.violate("user %d is refused: %v, and there was room, or its file, all the time", u.n, err)
 }
 
 // checkRemoval looks at the removal of an object by the service.

@@ -4,87 +4,10 @@ import (
 	"context"
 	"errors"
 	"io"
-	"iter"
 	"time"
 
 	"github.com/pawlhq/pawl/files"
 )
-
-// index is the index as a thread reaches it.
-type index thread
-
-func (x *index) request(do func() error) error { return (*thread)(x).request(do) }
-
-// Apply implements [files.Index]. The rows are checked at every change.
-func (x *index) Apply(_ context.Context, c files.Change) (o files.Outcome, err error) {
-	w := x.w
-	err = x.request(func() (err error) {
-		o, err = w.apply(c)
-		return err
-	})
-	return o, err
-}
-
-// Load implements [files.Index].
-func (x *index) Load(ctx context.Context, id string) (f files.File, err error) {
-	err = x.request(func() (err error) {
-		f, err = x.w.index.Load(ctx, id)
-		return err
-	})
-	return f, err
-}
-
-// ByIdempotency implements [files.Index].
-func (x *index) ByIdempotency(ctx context.Context, entity, key string) (f files.File, err error) {
-	err = x.request(func() (err error) {
-		f, err = x.w.index.ByIdempotency(ctx, entity, key)
-		return err
-	})
-	return f, err
-}
-
-// Due implements [files.Index].
-func (x *index) Due(ctx context.Context, before time.Time, after *files.File, limit int) (due []files.File, err error) {
-	err = x.request(func() (err error) {
-		due, err = x.w.index.Due(ctx, before, after, limit)
-		return err
-	})
-	return due, err
-}
-
-// Used implements [files.Index].
-func (x *index) Used(ctx context.Context, entity string) (u files.Usage, err error) {
-	err = x.request(func() (err error) {
-		u, err = x.w.index.Used(ctx, entity)
-		return err
-	})
-	return u, err
-}
-
-// Scan implements [files.Index]: it shows the rows of one moment.
-func (x *index) Scan(ctx context.Context, after string) (rows iter.Seq2[files.File, error]) {
-	err := x.request(func() error {
-		var all []files.File
-		for f, err := range x.w.index.Scan(ctx, after) {
-			if err != nil {
-				return err
-			}
-			all = append(all, f)
-		}
-		rows = func(yield func(files.File, error) bool) {
-			for _, f := range all {
-				if !yield(f, nil) {
-					return
-				}
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return func(yield func(files.File, error) bool) { yield(files.File{}, err) }
-	}
-	return rows
-}
 
 // listPage is how many objects a listing shows at a time.
 const listPage = 2
@@ -112,26 +35,12 @@ func (t *thread) list(yield func(files.Listed, error) bool) {
 	}
 }
 
-// List, Held and Close are not asked for in a world.
-func (x *index) List(context.Context, string, string, int) ([]files.File, error) { return nil, nil }
-func (x *index) Held(context.Context, string, int) ([]files.File, error)         { return nil, nil }
-func (x *index) Close() error                                                    { return nil }
-
-// pause is how the service waits before it sends a change again.
-func (t *thread) pause(context.Context) error {
-	t.sleep(t.w.tape.UpTo(time.Second))
-	if t.dead {
-		return errDead
-	}
-	return nil
-}
-
 // objects is the bucket as a thread reaches it. An object is in w.objects.
 type objects thread
 
 // Sign implements [files.Objects]: the URL's life is its only secret here.
 func (b *objects) Sign(_ context.Context, f *files.File, until time.Time) (files.SignedRequest, error) {
-	if b.dead {
+	if (*thread)(b).dead() {
 		return files.SignedRequest{}, errDead
 	}
 	return files.SignedRequest{URL: f.Key, Until: until}, nil
@@ -166,7 +75,7 @@ func (b *objects) Remove(_ context.Context, key string) error {
 func (b *objects) Put(_ context.Context, f *files.File, _ io.ReadSeeker) error {
 	t, w := (*thread)(b), b.w
 	left := f.PutBy.Sub(epoch) - w.now
-	if t.dead || left <= 0 {
+	if t.dead() || left <= 0 {
 		return errNoAnswer
 	}
 	long := w.way()

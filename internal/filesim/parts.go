@@ -84,7 +84,7 @@ func (w *World) endUpload(id string) {
 // over, but what it has signed by then may come late.
 func (b *objects) Begin(_ context.Context, f *files.File) (id string, err error) {
 	t, w := (*thread)(b), b.w
-	if t.dead || f.PutBy.Sub(epoch) <= w.now {
+	if t.dead() || f.PutBy.Sub(epoch) <= w.now {
 		return "", errNoAnswer
 	}
 	if !t.calm && w.tape.Chance(30) {
@@ -100,7 +100,7 @@ func (b *objects) Begin(_ context.Context, f *files.File) (id string, err error)
 
 // SignPart implements [files.Multipart].
 func (b *objects) SignPart(_ context.Context, f *files.File, _ int, _ [32]byte, until time.Time) (files.SignedRequest, error) {
-	if b.dead {
+	if (*thread)(b).dead() {
 		return files.SignedRequest{}, errDead
 	}
 	return files.SignedRequest{URL: f.UploadID, Until: until}, nil
@@ -194,7 +194,7 @@ const tapeLate = 3 * time.Minute
 func (u *user) complete(id string) {
 	w := u.w
 	w.spawn(w.tape.Choose(nodes), func(t *thread) {
-		f, err := t.files.Complete(context.Background(), id)
+		f, err := t.files.Complete(t.ctx, id)
 		w.tell("user %d completes %s: %s, %v", u.n, id, name(f.State), err)
 		if err == nil && f.State == files.Indexed && !w.truth(id).touched {
 			w.truth(id).wanted = true

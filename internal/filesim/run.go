@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/files"
-	"github.com/pawlhq/pawl/files/memindex"
 	"github.com/pawlhq/pawl/internal/tape"
+	"github.com/pawlhq/pawl/store/memory"
 )
 
 // Failure is a world in which something went wrong.
@@ -61,8 +61,12 @@ const window = 8 * time.Hour
 // play plays the world of a seed, and returns what went wrong.
 func play(p *pool, seed uint64, story func(string, ...any)) []string {
 	w := &World{
-		tape: tape.New(seed), pool: p, index: memindex.New(),
+		tape: tape.New(seed), pool: p, records: memory.New(), usage: map[string][]usageAt{},
 		objects: map[string]files.Promise{}, truths: map[string]*truth{}, story: story,
+	}
+	w.index = files.NewIndex(w.records)
+	for i := range w.processes {
+		w.processes[i] = newProcess(w)
 	}
 	w.limit = files.Usage{Bytes: 100 * files.MinCharge, Open: 100}
 	if w.tape.Chance(300) {

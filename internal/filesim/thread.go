@@ -1,6 +1,7 @@
 package filesim
 
 import (
+	"context"
 	"errors"
 	"iter"
 	"time"
@@ -13,13 +14,15 @@ var (
 	errNoAnswer = errors.New("no answer")
 )
 
-// thread is a process that serves one request, as a coroutine: it goes on when the
-// agenda says so, and nothing else runs meanwhile.
+// thread serves one request of a process, as a coroutine: it goes on when the agenda says
+// so, and nothing else runs meanwhile.
 type thread struct {
-	w     *World
+	*process
+	ctx   context.Context // has the thread
 	skew  time.Duration
-	calm  bool // no fault happens to it
-	dead  bool
+	calm  bool            // no fault happens to it
+	wake  <-chan struct{} // that it waits for; nil: for none
+	left  bool            // its client has lost its patience
 	job   func(*thread)
 	next  func() (struct{}, bool)
 	stop  func()
@@ -37,6 +40,7 @@ func (p *pool) get() *thread {
 		return t
 	}
 	t := &thread{}
+	t.ctx = context.WithValue(context.Background(), threadKey{}, t)
 	t.next, t.stop = iter.Pull(func(yield func(struct{}) bool) {
 		t.yield = yield
 		for {
@@ -60,13 +64,32 @@ func (p *pool) close() {
 // spawn starts a job on a node, which runs until it first waits.
 func (w *World) spawn(node int, job func(*thread)) {
 	t := w.pool.get()
-	t.w, t.skew, t.calm, t.dead, t.job = w, w.skews[node], w.calm, false, job
+	t.process, t.skew, t.calm, t.job = w.processes[node], w.skews[node], w.calm, job
 	t.files = files.Service{
-		Index: (*index)(t), Objects: (*objects)(t), Times: w.times, Limit: func(string) files.Usage { return w.limit },
-		Now: t.now, NewID: w.newID, Wait: t.pause,
+		Index: t.index, Objects: (*objects)(t), Times: w.times, Limit: func(string) files.Usage { return w.limit },
+		Now: t.now, NewID: w.newID,
 	}
 	w.running++
 	t.resume()
+}
+
+type threadKey struct{}
+
+func threadOf(ctx context.Context) *thread {
+	t, _ := ctx.Value(threadKey{}).(*thread)
+	return t
+}
+
+func (t *thread) dead() bool { return t.process.dead }
+
+// crash ends the thread's process. Another one starts.
+func (t *thread) crash() {
+	t.process.dead = true
+	for i, p := range t.w.processes {
+		if p == t.process {
+			t.w.processes[i] = newProcess(t.w)
+		}
+	}
 }
 
 func (t *thread) resume() {
@@ -80,28 +103,39 @@ func (t *thread) resume() {
 func (t *thread) now() time.Time { return epoch.Add(t.w.now + t.skew) }
 
 func (t *thread) sleep(d time.Duration) {
-	if d > 0 && !t.dead {
+	if d > 0 && !t.dead() {
 		t.w.after(d, t.resume)
 		t.yield(struct{}{})
 	}
 }
 
+// received is the answer to a request, if the process has lived to see it.
+func (t *thread) received(err error) error {
+	if t.dead() {
+		return errDead
+	}
+	return err
+}
+
 // request sends one request. do is its effect at the server.
 func (t *thread) request(do func() error) error {
-	if t.dead {
+	if t.dead() {
 		return errDead
 	}
 	if t.calm {
 		return do()
 	}
 	t.sleep(t.w.way())
+	if t.dead() {
+		return errDead
+	}
 	switch t.w.fault() {
 	case crashBefore:
-		t.dead = true
+		t.crash()
 		return errDead
 	case crashAfter:
 		_ = do() // its answer is lost
-		t.dead = true
+		t.crash()
 		return errDead
 	case lost:
 		_ = do()
@@ -113,12 +147,15 @@ func (t *thread) request(do func() error) error {
 		return errNoAnswer
 	case freezeBefore:
 		t.sleep(t.w.tape.UpTo(15 * time.Minute))
+		if t.dead() {
+			return errDead
+		}
 	case freezeAfter:
 		err := do()
 		t.sleep(t.w.tape.UpTo(3 * time.Hour))
-		return err
+		return t.received(err)
 	}
 	err := do()
 	t.sleep(t.w.way())
-	return err
+	return t.received(err)
 }

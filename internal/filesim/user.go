@@ -1,7 +1,6 @@
 package filesim
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -58,20 +57,27 @@ func (u *user) upload(tries int) {
 		var signed files.SignedRequest
 		var parts []files.SignedRequest
 		var err error
+		since := u.w.writes
 		switch {
 		case u.promise.PartSize > 0:
-			f, parts, err = t.files.UploadParts(context.Background(), u.entity(), u.key, u.promise, make([][32]byte, u.promise.Parts()))
+			f, parts, err = t.files.UploadParts(t.ctx, u.entity(), u.key, u.promise, make([][32]byte, u.promise.Parts()))
 		case u.through:
-			f, err = t.files.Store(context.Background(), u.entity(), u.key, u.promise, nil)
+			f, err = t.files.Store(t.ctx, u.entity(), u.key, u.promise, nil)
 			u.stored(f, err)
 		default:
-			f, signed, err = t.files.Upload(context.Background(), u.entity(), u.key, u.promise)
+			f, signed, err = t.files.Upload(t.ctx, u.entity(), u.key, u.promise)
+		}
+		if errors.Is(err, files.ErrQuota) || errors.Is(err, files.ErrOpenUploads) {
+			u.w.checkRefusal(u, since, err)
 		}
 		if err != nil {
 			if tries > 1 && !errors.Is(err, files.ErrQuota) {
 				u.w.after(u.w.tape.UpTo(time.Minute), func() { u.upload(tries - 1) })
 			}
 			return
+		}
+		if u.w.truth(f.ID).row.State == 0 {
+			u.w.violate("user %d has %s, of which there is no row", u.n, f.ID)
 		}
 		u.ids = append(u.ids, f.ID)
 		u.w.tell("user %d has %s, until %v", u.n, f.ID, signed.Until.Sub(epoch))
@@ -142,7 +148,7 @@ func (u *user) delete(t *thread, f *truth) {
 	f.deletes++
 	f.deletesBegun++
 	others, begun := f.undeletes, f.undeletesBegun
-	_, err := t.files.Delete(context.Background(), f.id)
+	_, err := t.files.Delete(t.ctx, f.id)
 	if err != nil {
 		return // it may have been made, or may yet be
 	}
@@ -157,7 +163,7 @@ func (u *user) undelete(t *thread, f *truth) {
 	f.undeletes++
 	f.undeletesBegun++
 	others, begun := f.deletes, f.deletesBegun
-	got, err := t.files.Undelete(context.Background(), f.id)
+	got, err := t.files.Undelete(t.ctx, f.id)
 	if err != nil {
 		return
 	}

@@ -1,6 +1,7 @@
 package filesim
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -10,8 +11,9 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/files"
-	"github.com/pawlhq/pawl/files/memindex"
 	"github.com/pawlhq/pawl/internal/tape"
+	"github.com/pawlhq/pawl/store"
+	"github.com/pawlhq/pawl/store/memory"
 )
 
 // drawTimes draws a world's times, which are sometimes so that one of them is
@@ -28,7 +30,7 @@ func drawTimes(t *tape.Tape) files.Times {
 var epoch = time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // nodes is how many machines run the service. Each has a clock of its own.
-const nodes = 3
+const nodes = 2
 
 // fault is what goes wrong with a request.
 type fault uint8
@@ -60,11 +62,15 @@ type World struct {
 	loses   int // notifications in 1000 that are lost
 	limit   files.Usage
 
-	index   *memindex.Index
-	objects map[string]files.Promise
-	uploads []*upload         // in parts, that are open
-	truths  map[string]*truth // by file
-	ids     int               // of files and uploads
+	records   *memory.Store
+	index     *files.Index // of the checks: no fault happens to it
+	processes [nodes]*process
+	usage     map[string][]usageAt // by entity, one for each write
+	waiting   []*thread            // for others of their processes
+	objects   map[string]files.Promise
+	uploads   []*upload         // in parts, that are open
+	truths    map[string]*truth // by file
+	ids       int               // of files and uploads
 
 	writes     int               // to the index and of the bucket
 	audited    files.AuditReport // the last one
@@ -88,8 +94,10 @@ type truth struct {
 	taken          bool // a stranger has changed the object
 	through        bool // the service itself uploads, and may give up
 	expired        bool // it was Expired once
+	expiredAt      int  // the write that made it so
 
 	begun time.Duration // when its first row was written
+	born  int           // the write of that row
 	wrote time.Duration // when its row was
 	good  time.Duration // when the object last was what was promised
 	bad   time.Duration // when it last was not
@@ -119,6 +127,7 @@ func (w *World) loop() {
 		next := w.agenda.pop()
 		w.now = max(w.now, next.at)
 		next.do()
+		w.wakeUp()
 	}
 }
 
@@ -142,31 +151,47 @@ func (w *World) truth(id string) *truth {
 	return t
 }
 
-// apply changes the index, and looks whether it may.
-func (w *World) apply(c files.Change) (files.Outcome, error) {
-	o, err := w.index.Apply(context.Background(), c)
-	if err != nil || o.Result != files.Applied {
-		return o, err
+// apply changes records, and checks that the files may change so.
+func (w *World) apply(changes []store.Change) ([]store.Outcome, error) {
+	out, err := w.records.Apply(context.Background(), changes)
+	if err != nil || !out[0].Applied {
+		return out, err
 	}
 	w.writes++
-	t := w.truth(c.Next.ID)
-	w.checkChange(t, c)
-	t.row, t.wrote = c.Next, w.now
-	t.expired = t.expired || t.row.State == files.Expired
-	if c.Drop {
-		t.row = files.File{}
-	} else if !c.Next.LookAt.IsZero() && !w.calm {
+	var entity string
+	for i := range changes {
+		if changes[i].Key.Space != fileSpace {
+			continue
+		}
+		t := w.truth(changes[i].Key.Name)
+		next, err := w.index.Load(context.Background(), t.id)
+		if err != nil && !errors.Is(err, files.ErrNotFound) {
+			w.violate("%s: %v", t.id, err)
+		}
+		w.checkChange(t, &next)
+		entity = cmp.Or(next.Entity, t.row.Entity)
+		w.changed(t, next)
+	}
+	w.checkRecords(entity)
+	return out, nil
+}
+
+// changed notes the row of a file, and plans a sweep when it is due.
+func (w *World) changed(t *truth, row files.File) {
+	t.row, t.wrote = row, w.now
+	if row.State == files.Expired && !t.expired {
+		t.expired, t.expiredAt = true, w.writes
+	}
+	if !row.LookAt.IsZero() && !w.calm {
 		node := w.tape.Choose(nodes)
-		at := c.Next.LookAt.Sub(epoch) - w.skews[node] + w.tape.UpTo(time.Minute)
+		at := row.LookAt.Sub(epoch) - w.skews[node] + w.tape.UpTo(time.Minute)
 		w.agenda.push(max(w.now, at), func() { w.sweep(node) })
 	}
-	w.tell("%s is %s, look at %v", c.Next.ID, name(t.row.State), t.row.LookAt.Sub(epoch))
-	w.checkQuota(c.Next.Entity)
-	return o, nil
+	w.tell("%s is %s, look at %v", t.id, name(row.State), row.LookAt.Sub(epoch))
 }
 
 func (w *World) sweep(node int) {
-	w.spawn(node, func(t *thread) { _, _ = (&files.Sweeper{Service: &t.files}).Round(context.Background()) })
+	w.spawn(node, func(t *thread) { _, _ = (&files.Sweeper{Service: &t.files}).Round(t.ctx) })
 }
 
 // head is the store's answer, dated by its clock in whole seconds.
@@ -188,7 +213,7 @@ func (w *World) page(after string) (page []files.Listed) {
 // audit audits on a node.
 func (w *World) audit(node int) {
 	w.spawn(node, func(t *thread) {
-		r, err := t.files.Audit(context.Background(), t.list, files.AuditOptions{Limit: 100})
+		r, err := t.files.Audit(t.ctx, t.list, files.AuditOptions{Limit: 100})
 		w.tell("audited: %+v, %v", r, err)
 		if err == nil {
 			w.audited = r
@@ -265,7 +290,7 @@ func (w *World) look(id string) {
 	w.spawn(w.tape.Choose(nodes), func(t *thread) {
 		f := w.truth(id)
 		puts := f.puts
-		_, err := t.files.Look(context.Background(), id, true)
+		_, err := t.files.Look(t.ctx, id, true)
 		switch {
 		case err == nil:
 			f.heard = max(f.heard, puts)

@@ -1,0 +1,182 @@
+package files
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+
+	"github.com/pawlhq/pawl/store"
+)
+
+// sendBatch applies items together with the usage, and answers those whose outcome is
+// known. The others are queued again. An error is that of ctx.
+func (x *Index) sendBatch(ctx context.Context, s *sender, batch []*item) error {
+	usage, err := s.change(batch)
+	if err != nil {
+		x.answer(batch, err)
+		return nil
+	}
+	changes := []store.Change{usage}
+	for _, it := range batch {
+		changes = append(changes, it.changes...)
+	}
+	out, err := x.call(ctx, changes)
+	s.fresh = false
+	switch {
+	case err == nil && out[0].Applied:
+		s.nonce, s.refusals = usage.Next.Nonce, 0
+		for _, it := range batch {
+			s.used = s.used.plus(it.add)
+		}
+		x.answer(batch, nil)
+	case err == nil:
+		return x.refused(ctx, s, batch, out)
+	case errors.Is(err, store.ErrThrottled):
+		x.requeue(s, batch)
+		return x.jitter(ctx, 3)
+	case errors.Is(err, store.ErrRejected):
+		x.reject(s, batch, err)
+	default:
+		x.resolve(ctx, s, batch, err)
+	}
+	return nil
+}
+
+func (u Usage) plus(o Usage) Usage { return Usage{Bytes: u.Bytes + o.Bytes, Open: u.Open + o.Open} }
+
+// change returns the change of the usage by a batch. It writes a new nonce even if the sum
+// stays, and the record is never deleted: both keep a batch that lands late from landing.
+func (s *sender) change(batch []*item) (c store.Change, err error) {
+	used := s.used
+	for _, it := range batch {
+		used = used.plus(it.add)
+	}
+	next := &store.Record{Key: quotaKey(s.entity)}
+	if _, err = rand.Read(next.Nonce[:]); err == nil {
+		next.Body, err = encode(quotaBody{bodyVersion, used.Bytes, used.Open}, "the usage of", s.entity)
+	}
+	return store.Change{Key: next.Key, Expect: s.nonce, Next: next}, err
+}
+
+// refused finds out which items another process's changes concern, and answers those.
+func (x *Index) refused(ctx context.Context, s *sender, batch []*item, out []store.Outcome) error {
+	late := out[0].Refused
+	if late {
+		if err := s.remember(out[0].Current); err != nil {
+			x.answer(batch, err)
+			return nil
+		}
+		s.fresh = false
+	}
+	out = out[1:]
+	var rest []*item
+	for _, it := range batch {
+		if again, err := x.resend(ctx, it, out[:len(it.changes)]); again {
+			rest = append(rest, it)
+		} else {
+			x.answer([]*item{it}, err)
+		}
+		out = out[len(it.changes):]
+	}
+	x.requeue(s, rest)
+	if !late {
+		return nil
+	}
+	if s.refusals++; s.refusals > 1 {
+		return x.jitter(ctx, s.refusals)
+	}
+	return nil
+}
+
+// resend reports whether an item of a refused batch is to be sent again, or returns its
+// answer.
+func (x *Index) resend(ctx context.Context, it *item, out []store.Outcome) (again bool, err error) {
+	for i := range out {
+		if out[i].Refused && (i != it.key || i == 0 || it.drops) {
+			return false, x.judge(ctx, it, out)
+		}
+	}
+	if it.key == 0 || !out[it.key].Refused {
+		return true, nil
+	}
+	return x.takeKey(ctx, it, out[it.key].Current)
+}
+
+// takeKey decides what becomes of a begin whose idempotency key refused it: it may have the
+// key if no file has it, or an Expired one.
+func (x *Index) takeKey(ctx context.Context, it *item, current *store.Record) (again bool, err error) {
+	key := &it.changes[it.key]
+	if current == nil {
+		key.Expect = store.Nonce{}
+		return true, nil
+	}
+	id, err := decodeKey(current)
+	if err != nil {
+		return false, err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
+	defer cancel()
+	f, err := x.Load(ctx, id)
+	switch {
+	case errors.Is(err, ErrNotFound), err == nil && f.State == Expired:
+		key.Expect = current.Nonce
+		return true, nil
+	case err == nil:
+		it.holder, err = f, errKeyTaken
+	}
+	return false, err
+}
+
+// reject sends each item of a rejected batch alone. One that is rejected alone fails.
+func (x *Index) reject(s *sender, batch []*item, err error) {
+	if len(batch) == 1 {
+		x.answer(batch, err)
+		return
+	}
+	x.mu.Lock()
+	for _, it := range batch {
+		it.alone = true
+	}
+	x.mu.Unlock()
+	x.requeue(s, batch)
+}
+
+// resolve finds out once whether a batch without a clear answer has landed, from the files
+// that it would have written. No other change has the ID of a file that begins. If the
+// batch has not landed yet it still may, so its begins are never sent again, and its other
+// changes begin again with the rows as they are then.
+func (x *Index) resolve(ctx context.Context, s *sender, batch []*item, cause error) {
+	s.known = false
+	x.warn(ctx, "the index gave no clear answer to a batch", "entity", s.entity, "changes", len(batch), "file", batch[0].id, "error", cause)
+	keys := make([]store.Key, len(batch))
+	for i, it := range batch {
+		keys[i] = fileKey(it.id)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
+	defer cancel()
+	found, err := x.store.Load(ctx, keys)
+	if err != nil {
+		x.answer(batch, fmt.Errorf("%w: %w (load after it: %w)", ErrUnclear, cause, err))
+		return
+	}
+	nonces, landed := map[string]store.Nonce{}, false
+	for i := range found {
+		nonces[found[i].Name] = found[i].Nonce
+	}
+	for _, it := range batch {
+		now, exists := nonces[it.id]
+		landed = landed || exists && (it.begins || now == it.nonce)
+	}
+	for _, it := range batch {
+		_, exists := nonces[it.id]
+		switch {
+		case landed, it.drops && !exists:
+			x.answer([]*item{it}, nil)
+		case it.begins:
+			x.answer([]*item{it}, cause)
+		default:
+			x.answer([]*item{it}, ErrConflict)
+		}
+	}
+}

@@ -1,0 +1,181 @@
+package files
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/pawlhq/pawl/store"
+)
+
+// Spaces of the index's records. The entries of an entity are in a space of their own.
+const (
+	fileSpace  = "file"        // name: ID; due: LookAt
+	keySpace   = "idempotency" // name: entity and idempotency key
+	quotaSpace = "quota"       // name: entity
+)
+
+func fileKey(id string) store.Key { return store.Key{Space: fileSpace, Name: id} }
+
+// entryKey names an entry of an entity. It exists while the file is Pending, Indexed or
+// Lost, holds what a list shows, and has the nonce of the file's record.
+func entryKey(entity, id string) store.Key { return store.Key{Space: entrySpace(entity), Name: id} }
+
+func entrySpace(entity string) string { return "entity/" + entity }
+
+func idempotencyKey(entity, key string) store.Key {
+	return store.Key{Space: keySpace, Name: store.Join(entity, key)}
+}
+
+func quotaKey(entity string) store.Key { return store.Key{Space: quotaSpace, Name: entity} }
+
+// ErrUnreadable is returned for a record that a newer version wrote, or that is damaged.
+var ErrUnreadable = errors.New("files: the index has an unreadable record")
+
+// bodyVersion is the version of the bodies that are written. Bodies of the same major
+// version are read, and members that this version does not know are kept.
+const bodyVersion = "1.0"
+
+// fileBody is the body of a file and of its entry. Times are in milliseconds since 1970.
+type fileBody struct {
+	V           string         `json:"v"`
+	Entity      string         `json:"entity,omitzero"` // not in an entry
+	Prefix      string         `json:"prefix,omitzero"` // of the key; the ID follows
+	Key         string         `json:"key,omitzero"`    // if it does not end with the ID
+	State       string         `json:"state"`
+	Size        int64          `json:"size"`
+	Type        string         `json:"type"`
+	SHA256      digest         `json:"sha256"`
+	PartSize    int64          `json:"part_size,omitzero"`
+	Idempotency string         `json:"idempotency,omitzero"`
+	UploadID    string         `json:"upload,omitzero"`
+	WasPending  bool           `json:"was_pending,omitzero"`
+	Created     int64          `json:"created"`
+	Updated     int64          `json:"updated"`
+	PutBy       int64          `json:"put_by,omitzero"`
+	LandBy      int64          `json:"land_by,omitzero"`
+	Deleted     int64          `json:"deleted,omitzero"`
+	DropAt      int64          `json:"drop_at,omitzero"`
+	Unknown     jsontext.Value `json:",embed"`
+}
+
+// digest is a SHA-256, written in hexadecimal digits.
+type digest [32]byte
+
+// AppendText implements [encoding.TextAppender].
+func (d digest) AppendText(b []byte) ([]byte, error) { return hex.AppendEncode(b, d[:]), nil }
+
+// MarshalText implements [encoding.TextMarshaler].
+func (d digest) MarshalText() ([]byte, error) { return d.AppendText(nil) }
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (d *digest) UnmarshalText(text []byte) error {
+	if len(text) != hex.EncodedLen(len(d)) {
+		return errors.New("a SHA-256 has 64 digits")
+	}
+	_, err := hex.Decode(d[:], text)
+	return err
+}
+
+func millis(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+func fromMillis(n int64) time.Time {
+	if n == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(n).UTC()
+}
+
+func encodeFile(f *File) (string, error) {
+	b := fileBody{
+		V: bodyVersion, Entity: f.Entity, Key: f.Key, State: f.State.String(), Size: f.Size, Type: f.ContentType, SHA256: digest(f.SHA256), PartSize: f.PartSize,
+		Idempotency: f.Idempotency, UploadID: f.UploadID, WasPending: f.WasPending, Created: millis(f.CreatedAt), Updated: millis(f.UpdatedAt),
+		PutBy: millis(f.PutBy), LandBy: millis(f.LandBy), Deleted: millis(f.DeletedAt), DropAt: millis(f.DropAt), Unknown: jsontext.Value(f.unknown),
+	}
+	if prefix, ok := strings.CutSuffix(f.Key, f.ID); ok {
+		b.Prefix, b.Key = prefix, ""
+	}
+	return encode(&b, "file", f.ID)
+}
+
+// encodeEntry returns the body of a file's entry: what a list and a download URL need.
+func encodeEntry(f *File) (string, error) {
+	entry := *f
+	entry.Entity, entry.Idempotency, entry.UploadID, entry.unknown = "", "", "", ""
+	entry.PutBy, entry.LandBy = time.Time{}, time.Time{}
+	return encodeFile(&entry)
+}
+
+func encode(body any, what, name string) (string, error) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return "", fmt.Errorf("files: encode %s %s: %w", what, name, err)
+	}
+	return string(text), nil
+}
+
+// decode reads a body, whose version is in v.
+func decode(r *store.Record, body any, v *string) error {
+	err := json.Unmarshal([]byte(r.Body), body)
+	if err == nil && !strings.HasPrefix(*v, "1.") {
+		err = fmt.Errorf("its format is %q, and this version of Pawl reads 1.x", *v)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %s %q: %w", ErrUnreadable, r.Space, r.Name, err)
+	}
+	return nil
+}
+
+func decodeFile(r *store.Record) (File, error) {
+	var b fileBody
+	if err := decode(r, &b, &b.V); err != nil {
+		return File{ID: r.Name, Nonce: r.Nonce}, err
+	}
+	state, err := ParseState(b.State)
+	if err != nil {
+		return File{ID: r.Name, Nonce: r.Nonce}, fmt.Errorf("%w: %s %q: %w", ErrUnreadable, r.Space, r.Name, err)
+	}
+	f := File{
+		ID: r.Name, Entity: b.Entity, Key: b.Key, State: state, WasPending: b.WasPending, Idempotency: b.Idempotency, UploadID: b.UploadID,
+		Promise: Promise{Size: b.Size, ContentType: b.Type, SHA256: [32]byte(b.SHA256), PartSize: b.PartSize},
+		PutBy:   fromMillis(b.PutBy), LandBy: fromMillis(b.LandBy), DeletedAt: fromMillis(b.Deleted), DropAt: fromMillis(b.DropAt),
+		LookAt: r.Due, CreatedAt: fromMillis(b.Created), UpdatedAt: fromMillis(b.Updated), Nonce: r.Nonce, unknown: string(b.Unknown),
+	}
+	if f.Key == "" {
+		f.Key = b.Prefix + f.ID
+	}
+	return f, nil
+}
+
+type keyBody struct {
+	V    string `json:"v"`
+	File string `json:"file"` // its ID
+}
+
+type quotaBody struct {
+	V     string `json:"v"`
+	Bytes int64  `json:"bytes"`
+	Open  int64  `json:"open"`
+}
+
+func decodeKey(r *store.Record) (id string, err error) {
+	var b keyBody
+	err = decode(r, &b, &b.V)
+	return b.File, err
+}
+
+func decodeQuota(r *store.Record) (Usage, error) {
+	var b quotaBody
+	err := decode(r, &b, &b.V)
+	return Usage{Bytes: b.Bytes, Open: b.Open}, err
+}

@@ -1,0 +1,277 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/pawlhq/pawl/store"
+)
+
+const (
+	// maxBatch is the number of items that are applied together: 3 changes each and the
+	// usage are what a store accepts.
+	maxBatch = (store.MaxApply - 1) / 3
+	// maxIdle bounds the entities whose usage is remembered while nothing is sent.
+	maxIdle = 4096
+)
+
+// sender sends the changes of one entity that are about its usage, or delete idempotency
+// keys. The record of the usage would be contended if each caller sent its own. One caller
+// at a time sends batches, until its own item is answered; then the next one takes over.
+type sender struct {
+	entity string
+
+	// Guarded by Index.mu.
+	queue  []*item
+	active bool // a caller sends, or is about to
+
+	// Owned by the caller that sends.
+	used     Usage // as the store had it
+	nonce    store.Nonce
+	known    bool // used and nonce were loaded, or written
+	fresh    bool // nothing was sent since they were loaded
+	refusals int  // of the usage, one after the other
+}
+
+// send queues an item and returns its answer. If ctx ends first, the answer is unclear.
+func (x *Index) send(ctx context.Context, entity string, it *item) error {
+	s := x.enqueue(entity, it)
+	for {
+		x.mu.Lock()
+		done, leads := it.done, it.leads
+		x.mu.Unlock()
+		var stopped error
+		switch {
+		case done:
+			return it.err
+		case leads:
+			stopped = x.lead(ctx, s, it)
+		default:
+			stopped = x.await(ctx, it.wake, 0)
+		}
+		if stopped != nil {
+			return x.leave(s, it, stopped)
+		}
+	}
+}
+
+// enqueue adds an item to the queue of its entity. If nobody sends, its caller does.
+func (x *Index) enqueue(entity string, it *item) *sender {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	s := x.senders[entity]
+	if s == nil {
+		x.forgetIdle()
+		s = &sender{entity: entity}
+		x.senders[entity] = s
+	}
+	s.queue = append(s.queue, it)
+	if !s.active {
+		s.active, it.leads = true, true
+	}
+	return s
+}
+
+// forgetIdle makes room for another entity.
+func (x *Index) forgetIdle() {
+	if len(x.senders) < maxIdle {
+		return
+	}
+	for entity, s := range x.senders {
+		if !s.active {
+			delete(x.senders, entity)
+			return
+		}
+	}
+}
+
+// leave ends an item whose caller goes away. What is in a batch may land.
+func (x *Index) leave(s *sender, it *item, cause error) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	s.queue = slices.DeleteFunc(s.queue, func(o *item) bool { return o == it })
+	if it.leads {
+		s.handOver()
+	}
+	if it.done {
+		return it.err
+	}
+	it.done = true
+	return unclear(it.id, cause)
+}
+
+// handOver lets the caller of the first waiting item send. x.mu is held.
+func (s *sender) handOver() {
+	if s.active = len(s.queue) > 0; s.active {
+		next := s.queue[0]
+		next.leads = true
+		next.notify()
+	}
+}
+
+func (it *item) notify() {
+	select {
+	case it.wake <- struct{}{}:
+	default:
+	}
+}
+
+// lead sends batches until the caller's own item is answered.
+func (x *Index) lead(ctx context.Context, s *sender, own *item) error {
+	for {
+		x.mu.Lock()
+		if own.done {
+			s.handOver()
+			own.leads = false
+			x.mu.Unlock()
+			return nil
+		}
+		x.mu.Unlock()
+		if err := x.step(ctx, s); err != nil {
+			return err
+		}
+	}
+}
+
+// step loads the usage if it is unknown, or sends a batch. An error is that of ctx.
+func (x *Index) step(ctx context.Context, s *sender) error {
+	if !s.known {
+		if err := x.loadUsage(ctx, s); err != nil {
+			x.answer(x.take(s, true), err)
+			return nil
+		}
+	}
+	batch := x.take(s, false)
+	if len(batch) == 0 { // there is no room for the first
+		s.known = x.refuseFirst(s)
+		return nil
+	}
+	return x.sendBatch(ctx, s, batch)
+}
+
+// loadUsage loads the usage of the sender's entity.
+func (x *Index) loadUsage(ctx context.Context, s *sender) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
+	defer cancel()
+	x.mu.Lock()
+	for _, it := range s.queue {
+		it.judged = true
+	}
+	x.mu.Unlock()
+	r, err := x.load(ctx, quotaKey(s.entity))
+	if err != nil {
+		return err
+	}
+	return s.remember(r)
+}
+
+// remember notes the usage that the store has.
+func (s *sender) remember(r *store.Record) (err error) {
+	s.used, s.nonce = Usage{}, store.Nonce{}
+	if r != nil {
+		s.nonce = r.Nonce
+		s.used, err = decodeQuota(r)
+	}
+	s.known = err == nil
+	s.fresh = s.known
+	return err
+}
+
+// take removes the items of the next batch from the queue: those that fit into the usage
+// together and have no record in common, or simply the first ones.
+func (x *Index) take(s *sender, unfit bool) (batch []*item) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	used, keys := s.used, map[store.Key]bool{}
+	rest := s.queue[:0:0]
+	for i, it := range s.queue {
+		if len(batch) == maxBatch || len(batch) > 0 && (it.alone || batch[0].alone) {
+			rest = append(rest, s.queue[i:]...)
+			break
+		}
+		if !unfit && it.exceeds(used) != nil || slices.ContainsFunc(it.changes, func(c store.Change) bool { return keys[c.Key] }) {
+			rest = append(rest, it)
+			if len(batch) == 0 {
+				rest = s.queue // the first is to be refused, or to be sent, before others
+				break
+			}
+			continue
+		}
+		for i := range it.changes {
+			keys[it.changes[i].Key] = true
+		}
+		used = used.plus(it.add)
+		batch = append(batch, it)
+	}
+	s.queue = rest
+	return batch
+}
+
+// exceeds returns an error if an entity with this usage has no room for the item.
+func (it *item) exceeds(used Usage) error {
+	switch {
+	case it.add.Bytes > 0 && used.Bytes+it.add.Bytes > it.limit.Bytes:
+		return ErrQuota
+	case it.add.Open > 0 && used.Open+it.add.Open > it.limit.Open:
+		return ErrOpenUploads
+	}
+	return nil
+}
+
+// refuseFirst refuses the first item, for which the usage has no room, if the usage was
+// loaded for it. It reports whether it did.
+func (x *Index) refuseFirst(s *sender) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if len(s.queue) == 0 {
+		return true
+	}
+	first := s.queue[0]
+	err := first.exceeds(s.used)
+	if err == nil { // another was first, and its client has left
+		return true
+	}
+	if !s.fresh || !first.judged {
+		return false
+	}
+	first.finish(err)
+	s.queue = s.queue[1:]
+	return true
+}
+
+// finish answers an item. x.mu is held.
+func (it *item) finish(err error) {
+	if !it.done {
+		it.done, it.err = true, err
+	}
+	it.notify()
+}
+
+// answer answers items.
+func (x *Index) answer(items []*item, err error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, it := range items {
+		e := err
+		if e != nil && it.begins && !errors.Is(e, store.ErrRejected) {
+			e = unclear(it.id, e)
+		}
+		it.finish(e)
+	}
+}
+
+// requeue puts items back to the front of the queue.
+func (x *Index) requeue(s *sender, items []*item) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	items = slices.DeleteFunc(items, func(it *item) bool { return it.done })
+	s.queue = append(items, s.queue...)
+}
+
+// jitter is a random share of the pause between two tries.
+func (x *Index) jitter(ctx context.Context, tries int) error {
+	most := resendPause << min(tries, 3) / 8
+	return x.pause(ctx, most/4+rand.N(most))
+}
