@@ -29,10 +29,10 @@ var layers = map[string][]string{
 
 	// Deciding, and doing.
 	"engine":  {"event", "ledger"},
-	"archive": {"bucket", "cell", "event", "ledger", "lock"},
+	"archive": {"bucket", "cell", "doctor", "event", "ledger", "lock"}, // doctor: it proves the store before the first record
 	"doctor":  {"bucket", "cell", "event"},
 	"files":   {"store"},
-	"lock":    {"bucket", "cell", "event", "ledger"},
+	"lock":    {"bucket", "cell", "doctor", "event", "ledger"}, // doctor: it proves the store before the first lease
 	"worker":  {"bucket", "engine", "event", "internal/logthrottle", "ledger", "source"},
 	"audit":   {"bucket", "engine", "event", "ledger", "lock", "worker"},
 	".":       {"audit", "bucket", "engine", "event", "ledger", "source", "store", "worker"},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,6 +25,9 @@ type slowStore struct {
 
 // PutSigned implements [bucket.Expirer].
 func (s *slowStore) PutSigned(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition, signed time.Time, valid time.Duration) (string, error) {
+	if proves(ref) {
+		return s.Store.PutSigned(ctx, ref, o, c, signed, valid)
+	}
 	body, err := io.ReadAll(o.Body)
 	if err != nil {
 		return "", err
@@ -40,6 +44,9 @@ func (s *slowStore) PutSigned(ctx context.Context, ref event.Object, o bucket.Ob
 	}
 	return "", send()
 }
+
+// proves reports whether an object is written to prove the store.
+func proves(ref event.Object) bool { return strings.Contains(ref.Key, "/.pawl-doctor/") }
 
 // TestLatePut: an object that was announced could not be stored before its records
 // had expired. Its key is voided, so that it cannot land beside the gap.
@@ -178,6 +185,9 @@ type countingStore struct {
 // PutSigned implements [bucket.Expirer].
 func (s *countingStore) PutSigned(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition, signed time.Time, valid time.Duration) (string, error) {
 	etag, err := s.Store.PutSigned(ctx, ref, o, c, signed, valid)
+	if proves(ref) {
+		return etag, err
+	}
 	if s.keys = append(s.keys, ref.Key); len(s.keys) < 2 {
 		return etag, err
 	}

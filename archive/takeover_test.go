@@ -2,6 +2,7 @@ package archive_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -414,7 +415,32 @@ func TestInconsistentListingsAreRefused(t *testing.T) {
 			t.Error(err)
 		}
 		a.Store = forgetfulStore{a.Store}
-		if err := a.Prove(p.Context()); err == nil || !strings.Contains(err.Error(), "use a store with consistent listings") {
+		if err := a.Prove(p.Context()); err == nil || !strings.Contains(err.Error(), "a listing does not show what was just written") {
+			t.Errorf("%v: want a refusal", err)
+		}
+		for info, err := range p.store.List(p.Context(), "b", "", "") {
+			t.Errorf("%s is left, %v", info.Key, err)
+		}
+	})
+}
+
+// timelessStore accepts a request whose signature has expired.
+type timelessStore struct{ archive.Store }
+
+// PutSigned implements [bucket.Expirer].
+func (s timelessStore) PutSigned(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition, _ time.Time, _ time.Duration) (string, error) {
+	return s.Put(ctx, ref, o, c)
+}
+
+// TestExpiredSignaturesAreRefused: a runner refuses a store that accepts expired signatures
+// before it claims the prefix.
+func TestExpiredSignaturesAreRefused(t *testing.T) {
+	inPlace(t, 1, func(p *place) {
+		a := p.archive("ndjson")
+		a.Store = timelessStore{a.Store}
+		stop := p.run(a)
+		time.Sleep(time.Minute)
+		if err := stop(); !errors.Is(err, bucket.ErrIgnored) || !strings.Contains(err.Error(), "signature had expired") {
 			t.Errorf("%v: want a refusal", err)
 		}
 		for info, err := range p.store.List(p.Context(), "b", "", "") {

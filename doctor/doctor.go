@@ -7,14 +7,15 @@
 // honours it, until two writers meet. So nothing here is concluded from a
 // store's name, nor from an answer alone: what was written is read back.
 //
-// [Examine] is the whole examination. [bucket.Prove] is the part of it that
-// package lock needs, in a few requests.
+// [Examine] is the whole examination. [Prove] makes those checks, in a few requests, that
+// one use of a store needs when it begins.
 package doctor
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
@@ -56,26 +57,29 @@ type Options struct {
 	Progress func(check string, done, total int)
 }
 
-// checks are made in this order. A check returns a note; or an error, of which
+// checks are made in this order, those of one profile. A check returns a note; or an error, of which
 // flaws and lost answers are verdicts, and others end the examination.
 var checks = []struct {
 	name, means string
 	run         func(context.Context, *lab) (note string, err error)
+	profiles    []Profile
 }{
-	{createOnce, "a write with If-None-Match: * is refused where an object exists, and of writers at once exactly one wins", checkCreateOnce},
-	{replaceMatch, "a write with If-Match is refused where the object has another ETag, and of writers at once exactly one wins", checkReplaceMatch},
-	{matchMissing, "a write with If-Match is refused where no object exists", checkMatchMissing},
-	{deleteMatch, "a removal with If-Match removes nothing where the object has another ETag", checkDeleteMatch},
-	{quotedETags, "an object has one ETag in the answers to PUT, HEAD, GET and LIST, and If-Match with it holds", checkQuotedETags},
-	{readAfterWrite, "what was written is read at once", checkReadAfterWrite},
-	{listAfterWrite, "a listing tells at once of what was written and removed", checkListAfterWrite},
-	{readAfterDelete, "what was removed is gone at once", checkReadAfterDelete},
-	{expiredSignature, "a presigned write is refused once its signature has expired", checkExpiredSignature},
-	{wholeReads, "a read during writes has no older content than its ETag, and no part of one", checkWholeReads},
+	{preconditions, "a write is refused where its precondition does not hold", checkPreconditions, []Profile{Locks, Archives}},
+	{createOnce, "a write with If-None-Match: * is refused where an object exists, and of writers at once exactly one wins", checkCreateOnce, []Profile{Everything}},
+	{replaceMatch, "a write with If-Match is refused where the object has another ETag, and of writers at once exactly one wins", checkReplaceMatch, []Profile{Everything}},
+	{matchMissing, "a write with If-Match is refused where no object exists", checkMatchMissing, []Profile{Everything}},
+	{deleteMatch, "a removal with If-Match removes nothing where the object has another ETag", checkDeleteMatch, []Profile{Everything}},
+	{quotedETags, "an object has one ETag in the answers to PUT, HEAD, GET and LIST, and If-Match with it holds", checkQuotedETags, []Profile{Everything}},
+	{readAfterWrite, "what was written is read at once", checkReadAfterWrite, []Profile{Everything}},
+	{listAfterWrite, "a listing tells at once of what was written and removed", checkListAfterWrite, []Profile{Everything, Archives}},
+	{readAfterDelete, "what was removed is gone at once", checkReadAfterDelete, []Profile{Everything}},
+	{expiredSignature, "a presigned write is refused once its signature has expired", checkExpiredSignature, []Profile{Everything, Archives}},
+	{wholeReads, "a read during writes has no older content than its ETag, and no part of one", checkWholeReads, []Profile{Everything}},
 }
 
 // The names of the checks.
 const (
+	preconditions    = "preconditions"
 	createOnce       = "create-once"
 	replaceMatch     = "replace-match"
 	matchMissing     = "match-missing"
@@ -105,10 +109,13 @@ func Examine(ctx context.Context, store bucket.Store, bucketName, prefix string,
 	if err := l.enter(ctx); err != nil {
 		return nil, l.ended(ctx, err)
 	}
-	found := make([]Check, 0, len(checks))
-	for i, c := range checks {
+	found := []Check{}
+	for _, c := range checks {
+		if !slices.Contains(c.profiles, Everything) {
+			continue
+		}
 		if o.Progress != nil {
-			o.Progress(c.name, i, len(checks))
+			o.Progress(c.name, len(found), total)
 		}
 		note, err := c.run(ctx, l)
 		verdict, ok := judgeError(err)
@@ -122,6 +129,16 @@ func Examine(ctx context.Context, store bucket.Store, bucketName, prefix string,
 	}
 	return &Report{Bucket: bucketName, Prefix: l.prefix, Checks: found, Features: features(found)}, nil
 }
+
+// total is the number of checks of an examination.
+var total = func() (n int) {
+	for _, c := range checks {
+		if slices.Contains(c.profiles, Everything) {
+			n++
+		}
+	}
+	return n
+}()
 
 // ended returns the error of an examination that could not go on.
 func (l *lab) ended(ctx context.Context, err error) error {

@@ -94,8 +94,8 @@ var needs = []struct {
 // limit is what a feature does less well where a check is not ok.
 type limit struct{ check, says string }
 
-// preconditions are what a store ignores, if it ignores anything in a check.
-var preconditions = map[string]string{
+// ignorable is what a store ignores, if it ignores anything in a check.
+var ignorable = map[string]string{
 	createOnce:   "If-None-Match",
 	replaceMatch: "If-Match",
 	matchMissing: "If-Match on a missing key",
@@ -106,7 +106,7 @@ var preconditions = map[string]string{
 // lacks names what a store does not honour.
 func lacks(check string, v Verdict) string {
 	if v == Ignored {
-		return "it ignores " + preconditions[check] + " (" + check + ")"
+		return "it ignores " + ignorable[check] + " (" + check + ")"
 	}
 	return check + " " + string(v)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"strings"
 	"sync"
 	"time"
@@ -35,6 +36,7 @@ type lab struct {
 	store  bucket.Store
 	bucket string
 	prefix string // ends with a slash
+	quick  bool   // few requests: checks do not repeat, and no listing finds what is left
 
 	mu         sync.Mutex
 	keys       map[string]bool // what may exist
@@ -85,7 +87,7 @@ func (l *lab) put(ctx context.Context, ref event.Object, o bucket.Object, c buck
 
 // mark notes that an object may exist, after an answer to its write.
 func (l *lab) mark(ref event.Object, answer error) {
-	if answer == nil || errors.Is(answer, bucket.ErrUnclear) && bucket.Unsent(answer) == nil {
+	if answer == nil || errors.Is(answer, bucket.ErrUnclear) && unsent(answer) == nil {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.keys[ref.Key] = true
@@ -147,7 +149,7 @@ func (l *lab) settle(ctx context.Context, ref event.Object, text string, trust c
 	w := cell.Write{
 		Send: func(ctx context.Context) (err error) {
 			etag, err = send(ctx, object(text))
-			if dial := bucket.Unsent(err); dial != nil {
+			if dial := unsent(err); dial != nil {
 				return fmt.Errorf("%w: %w", cell.ErrUnsent, dial)
 			}
 			return err
@@ -253,10 +255,16 @@ func (l *lab) clean(ctx context.Context) error {
 	}
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), cleanTime)
 	defer stop()
-	if l.unanswered {
+	if l.unanswered && !l.quick {
 		wait(ctx, lateTime)
 	}
 	err := l.removeAll(ctx)
+	if l.quick {
+		if err != nil {
+			err = fmt.Errorf("cleaning up: %w", err)
+		}
+		return err
+	}
 	if listed, listErr := l.list(ctx); listErr == nil {
 		for key := range listed {
 			l.keys[key] = true
@@ -314,4 +322,12 @@ func wait(ctx context.Context, d time.Duration) (ok bool) {
 	case <-ctx.Done():
 		return false
 	}
+}
+
+// unsent returns why a write was not even sent, if no connection came about.
+func unsent(err error) error {
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
+		return op
+	}
+	return nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/bucket/buckettest"
+	"github.com/pawlhq/pawl/doctor"
 	"github.com/pawlhq/pawl/event"
 )
 
@@ -20,7 +21,7 @@ var allOps = []buckettest.Op{buckettest.Head, buckettest.Get, buckettest.Put, bu
 
 func TestProveIsQuick(t *testing.T) {
 	s := buckettest.NewFaults(memory())
-	if err := bucket.Prove(t.Context(), s, name, "locks/"); err != nil {
+	if err := doctor.Prove(t.Context(), s, name, "locks/", doctor.Locks); err != nil {
 		t.Error(err)
 	}
 	calls := 0
@@ -68,7 +69,7 @@ func TestProveNames(t *testing.T) {
 	} {
 		t.Run(tc.fault, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				err := bucket.Prove(t.Context(), tc.store, name, "")
+				err := doctor.Prove(t.Context(), tc.store, name, "", doctor.Locks)
 				if !errors.Is(err, tc.kind) || !strings.Contains(fmt.Sprint(err), tc.says) || !strings.Contains(fmt.Sprint(err), "s3://"+name) {
 					t.Errorf("%v, want %v and %q", err, tc.kind, tc.says)
 				}
@@ -101,7 +102,7 @@ func TestProveLosesAnswers(t *testing.T) {
 						s.Next(op, buckettest.Pass)
 					}
 					s.Next(op, tc.fault)
-					if err := bucket.Prove(t.Context(), s, name, ""); err != nil {
+					if err := doctor.Prove(t.Context(), s, name, "", doctor.Locks); err != nil {
 						t.Error(err)
 					}
 					if keys := left(t, s); len(keys) > 0 {
@@ -123,7 +124,7 @@ func TestProveUnreachable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := buckettest.NewFaults(memory())
 		s.Next(buckettest.Put, unreachable, unreachable, unreachable)
-		err := bucket.Prove(t.Context(), s, name, "")
+		err := doctor.Prove(t.Context(), s, name, "", doctor.Locks)
 		if !errors.Is(err, bucket.ErrUnavailable) || errors.Is(err, bucket.ErrUnclear) || strings.Contains(fmt.Sprint(err), "\n") {
 			t.Errorf("%v, want one line that the store is unavailable", err)
 		}
@@ -141,14 +142,14 @@ func TestProveUnreachableOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := buckettest.NewFaults(memory())
 		s.Next(buckettest.Put, unreachable, buckettest.Pass, unreachable, buckettest.Lost)
-		if err := bucket.Prove(t.Context(), s, name, ""); err != nil {
+		if err := doctor.Prove(t.Context(), s, name, "", doctor.Locks); err != nil {
 			t.Error(err)
 		}
 		s = buckettest.NewFaults(memory())
 		s.Next(buckettest.Put, buckettest.Lost)
 		s.Next(buckettest.Get, buckettest.Answer(bucket.ErrUnavailable))
 		s.Next(buckettest.Delete, unreachable, unreachable, unreachable)
-		err := bucket.Prove(t.Context(), s, name, "")
+		err := doctor.Prove(t.Context(), s, name, "", doctor.Locks)
 		if !errors.Is(err, bucket.ErrUnavailable) || !strings.Contains(fmt.Sprint(err), "; cleaning up failed, too: ") {
 			t.Errorf("%v, want that it failed, and that cleaning up did", err)
 		}
@@ -160,7 +161,7 @@ func TestProveInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s := buckettest.NewFaults(memory())
 	s.Next(buckettest.Put, buckettest.Pass, buckettest.Pass, buckettest.Between(cancel))
-	if err := bucket.Prove(ctx, s, name, ""); !errors.Is(err, context.Canceled) {
+	if err := doctor.Prove(ctx, s, name, "", doctor.Locks); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want that it was cancelled", err)
 	}
 	if keys := left(t, s); len(keys) > 0 {

@@ -69,7 +69,7 @@ func examineServer(t *testing.T, srv *servertest.Server) {
 	}
 	wantEmpty(t, store, b)
 
-	if err := bucket.Prove(t.Context(), store, b, "p/"); err != nil {
+	if err := doctor.Prove(t.Context(), store, b, "p/", doctor.Locks); err != nil {
 		t.Error(err)
 	}
 	wantEmpty(t, store, b)
@@ -87,7 +87,7 @@ func examineServer(t *testing.T, srv *servertest.Server) {
 
 	_, err = doctor.Examine(t.Context(), store, b+"-other", "", doctor.Options{})
 	wantKind(t, err, bucket.ErrNoBucket)
-	wantKind(t, bucket.Prove(t.Context(), store, b+"-other", ""), bucket.ErrNoBucket)
+	wantKind(t, doctor.Prove(t.Context(), store, b+"-other", "", doctor.Locks), bucket.ErrNoBucket)
 	if srv.Credentials {
 		_, err = doctor.Examine(t.Context(), open(t, srv, "wrong"), b, "", doctor.Options{})
 		wantKind(t, err, bucket.ErrDenied)

@@ -11,7 +11,7 @@ import (
 )
 
 // checkExpiredSignature sends a presigned write in its time, and one whose time has been
-// over for an hour, by this machine's clock.
+// over for an hour, by the store's clock.
 func checkExpiredSignature(ctx context.Context, l *lab) (string, error) {
 	store, ok := l.store.(bucket.Expirer)
 	if !ok {
@@ -20,7 +20,7 @@ func checkExpiredSignature(ctx context.Context, l *lab) (string, error) {
 	send := func(key string, ago time.Duration) (cell.Fate, error) {
 		ref := l.ref(key)
 		fate, _, err := l.settle(ctx, ref, content(), cell.Trust{Refusal: true}, func(ctx context.Context, o bucket.Object) (string, error) {
-			etag, err := store.PutSigned(ctx, ref, o, bucket.Condition{}, time.Now().Add(-ago), time.Minute)
+			etag, err := store.PutSigned(ctx, ref, o, bucket.Condition{}, store.StoreTime(time.Now()).Add(-ago), time.Minute)
 			l.mark(ref, err)
 			if errors.Is(err, bucket.ErrExpired) {
 				err = fmt.Errorf("%w: %w", cell.ErrRefused, err)

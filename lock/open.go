@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/cell"
+	"github.com/pawlhq/pawl/doctor"
 	"github.com/pawlhq/pawl/event"
 )
 
@@ -21,7 +22,7 @@ type Bucket struct {
 // object of its own below prefix, which it removes again. The error names the
 // precondition that the store ignores; it matches [bucket.ErrIgnored].
 func Open(ctx context.Context, store bucket.Store, name, prefix string) (*Bucket, error) {
-	if err := bucket.Prove(ctx, store, name, prefix); err != nil {
+	if err := doctor.Prove(ctx, store, name, prefix, doctor.Locks); err != nil {
 		return nil, fmt.Errorf("locks cannot be used here: %w", err)
 	}
 	return Proved(store, name), nil

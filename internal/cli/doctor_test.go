@@ -108,7 +108,7 @@ func TestDoctorRenewsTheProof(t *testing.T) {
 			r.Header.Del("If-Match")
 			r.Header.Del("If-None-Match")
 		}
-		if strings.HasSuffix(r.URL.Path, "/quick") {
+		if strings.HasSuffix(r.URL.Path, "/preconditions") {
 			proofs.Add(1)
 		}
 		below.ServeHTTP(w, r)

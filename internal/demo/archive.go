@@ -109,7 +109,7 @@ func (s *archiveShow) open(ctx context.Context) (err error) {
 	if s.store, err = newStore(func(change) {}, archiveBucket); err != nil {
 		return err
 	}
-	s.late = newLatecomer(s3API(s.store))
+	s.late = newLatecomer(refuseExpired(s3API(s.store)))
 	if s.objects, err = serveFree(ctx, s.late); err != nil {
 		return err
 	}

@@ -1,0 +1,129 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/cell"
+	"github.com/pawlhq/pawl/event"
+)
+
+// Profile is a use of a store, which needs some of the checks.
+type Profile string
+
+// The profiles.
+const (
+	// Everything is the profile of [Examine].
+	Everything Profile = "everything"
+	// Locks is the profile of locks and updates. It takes 7 requests on one key, and the
+	// permissions to read, write and remove.
+	Locks Profile = "locks"
+	// Archives is the profile of archives: also the permission to list.
+	Archives Profile = "archives"
+)
+
+// unfit is what a user of a profile loses in a store that fails it.
+var unfit = map[Profile]string{
+	Locks:    "nothing can be locked in it, nor updated safely",
+	Archives: "records could be lost, or stored twice",
+}
+
+// anETag looks like one, and is that of nothing that was written.
+const anETag = "0123456789abcdef0123456789abcdef"
+
+// Prove makes the checks of a profile in a few requests, and stops at the first that
+// fails. Concurrent writers and the rest it leaves to [Examine]. It writes below
+// ".pawl-doctor/" after prefix, and removes that again.
+//
+// The error matches [bucket.ErrIgnored] if the store accepts what it should refuse, and
+// names that. Others match one of package bucket's: ErrInvalid for a store that refuses
+// conditional writes altogether.
+func Prove(ctx context.Context, store bucket.Store, bucketName, prefix string, p Profile) error {
+	l := newLab(store, bucketName, prefix)
+	l.quick = true
+	err := l.prove(ctx, p)
+	cleaning := l.clean(ctx)
+	switch {
+	case err == nil:
+		return cleaning
+	case cleaning != nil:
+		err = fmt.Errorf("%w; cleaning up failed, too: %w", err, cleaning)
+	}
+	return fmt.Errorf("proving that %s is fit for %s: %w", event.Quote("s3://"+bucketName), p, err)
+}
+
+func (l *lab) prove(ctx context.Context, p Profile) error {
+	for _, c := range checks {
+		if !slices.Contains(c.profiles, p) {
+			continue
+		}
+		_, err := c.run(ctx, l)
+		f, ok := errors.AsType[*flaw](err)
+		if !ok && err != nil {
+			return err
+		}
+		if ok {
+			kind := bucket.ErrInvalid
+			if f.verdict == Ignored {
+				kind = bucket.ErrIgnored
+			}
+			return fmt.Errorf("%w: %s, so that %s: use another store (%q tells more)", kind, f.detail, unfit[p], "pawl doctor s3://"+l.bucket)
+		}
+	}
+	return nil
+}
+
+// checkPreconditions makes 5 writes to one key, and one read.
+func checkPreconditions(ctx context.Context, l *lab) (string, error) {
+	ref, absent := l.ref(preconditions), bucket.Condition{IfAbsent: true}
+	if _, err := l.reject(ctx, ref, bucket.Condition{IfMatch: anETag}, "If-Match on a missing key"); err != nil {
+		return "", err
+	}
+	first, err := l.accept(ctx, ref, content(), absent)
+	if err != nil {
+		return "", err
+	}
+	again, err := l.reject(ctx, ref, absent, "If-None-Match")
+	if err != nil {
+		return "", err
+	}
+	old, kept := bucket.Condition{IfMatch: first}, content()
+	if first == "" {
+		return "", bucket.ErrNoETag
+	}
+	if _, err := l.accept(ctx, ref, kept, old); err != nil {
+		return "", err
+	}
+	mismatched, err := l.reject(ctx, ref, old, "If-Match")
+	if err != nil {
+		return "", err
+	}
+	now, err := l.look(ctx, ref)
+	switch {
+	case err != nil:
+		return "", err
+	case now.exists && now.etag == "":
+		return "", bucket.ErrNoETag
+	case now.text == again:
+		return "", ignored("it ignores If-None-Match")
+	case now.text == mismatched:
+		return "", ignored("it ignores If-Match")
+	case now.text != kept:
+		return "", broken("a read does not show what was just written")
+	}
+	return "", nil
+}
+
+// reject makes a write whose condition does not hold, and returns its text. It does not
+// look at what is there afterwards.
+func (l *lab) reject(ctx context.Context, ref event.Object, c bucket.Condition, precondition string) (text string, err error) {
+	text = content()
+	fate, _, err := l.write(ctx, ref, text, c, cell.Trust{Refusal: true, Precondition: true})
+	if err == nil && fate == cell.Landed {
+		err = ignored("it ignores %s", precondition)
+	}
+	return text, err
+}
