@@ -203,10 +203,10 @@ func TestDriversStandAlone(t *testing.T) {
 }
 
 // isDriver reports that a package is one of several behind an interface, as its
-// name says: ledger/sqliteledger, bucket/s3bucket.
+// place or its name says: store/sqlite, bucket/s3bucket.
 func isDriver(dir string) bool {
 	parent := path.Dir(dir)
-	return parent != "." && strings.HasSuffix(path.Base(dir), path.Base(parent))
+	return parent == "store" && !strings.HasSuffix(dir, "test") || parent != "." && strings.HasSuffix(path.Base(dir), path.Base(parent))
 }
 
 // TestOnlyTestsTest keeps package testing, and its flags, out of the programs.

@@ -16,7 +16,7 @@ import (
 )
 
 // This program stores a stream in a bucket, both in memory. With kinesisstream, s3bucket
-// and sqliteledger or pgledger it does so for a stream of Kinesis, across crashes.
+// and store/sqlite or store/postgres it does so for a stream of Kinesis, across crashes.
 func ExampleRunner() {
 	ctx, stop := context.WithCancel(context.Background())
 	stream := archivetest.NewFake(1)

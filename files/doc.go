@@ -7,6 +7,6 @@
 // writes on condition that the row is still the same. Notifications, timers and
 // audits do nothing but look.
 //
-// The transitions are pure, in transition.go. An index of rows exists when it
-// passes files/indextest.
+// The transitions are pure, in transition.go. The index keeps its rows in any record store
+// of package store.
 package files

@@ -14,8 +14,7 @@ import (
 	"github.com/pawlhq/pawl/store/storetest"
 )
 
-// The suite in ledgertest tries what a Ledger makes of lost answers, with every
-// backend. Here is the rest.
+// A Ledger finds out what became of swaps whose answers were lost.
 
 func aRow(n byte) *ledger.Row {
 	return &ledger.Row{
