@@ -192,7 +192,7 @@ func TestImportsRunOneWay(t *testing.T) {
 
 // TestDriversStandAlone holds what the table of layers itself must obey.
 func TestDriversStandAlone(t *testing.T) {
-	users := []string{"internal/cli", "internal/demo", "internal/parts", "examples/library", "examples/mutex", "examples/once", "examples/update"}
+	users := []string{"internal/cli", "internal/filesim", "internal/demo", "internal/parts", "examples/library", "examples/mutex", "examples/once", "examples/update"}
 	for dir, imports := range layers {
 		for _, imported := range imports {
 			if isDriver(imported) && !slices.Contains(users, dir) && !strings.HasSuffix(dir, "test") {
