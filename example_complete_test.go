@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
 	"os"
 	"path/filepath"
 	"time"
@@ -25,9 +24,7 @@ func Example_complete() {
 	ctx, dir := context.Background(), mustTempDir()
 	defer os.RemoveAll(dir)
 	records, err := pawlsqlite.Open(ctx, filepath.Join(dir, "pawl.db"))
-	if err != nil {
-		log.Fatal(err)
-	}
+	must(err)
 	defer records.Close()
 	must(records.Write(ctx, func(conn *sqlite.Conn) error {
 		return sqlitex.ExecuteTransient(conn, "CREATE TABLE loaded (object TEXT)", nil)
@@ -49,9 +46,7 @@ func Example_complete() {
 			Name: "load", Match: pawl.Match{Bucket: "notes"}, Order: pawl.EventOrder, Transactional: true, Handler: pawl.HandlerFunc(load),
 		}},
 	})
-	if err != nil {
-		log.Fatal(err)
-	}
+	must(err)
 	must(p.Run(ctx))
 	must(records.Write(ctx, func(conn *sqlite.Conn) error {
 		return sqlitex.Execute(conn, "SELECT object FROM loaded", &sqlitex.ExecOptions{ResultFunc: func(row *sqlite.Stmt) error {
@@ -67,7 +62,7 @@ func Example_complete() {
 
 func must(err error) {
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 }
 
