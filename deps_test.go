@@ -34,7 +34,7 @@ var layers = map[string][]string{
 	"files":   {"store"},
 	"lock":    {"bucket", "cell", "doctor", "event", "ledger"}, // doctor: it proves the store before the first lease
 	"worker":  {"bucket", "engine", "event", "internal/logthrottle", "ledger", "source"},
-	"audit":   {"bucket", "engine", "event", "ledger", "lock", "worker"},
+	"audit":   {"bucket", "cell", "engine", "event", "ledger", "lock", "worker"},
 	".":       {"audit", "bucket", "engine", "event", "ledger", "source", "store", "worker"},
 
 	// Drivers. They know their own interface and nothing of each other.

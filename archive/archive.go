@@ -99,31 +99,14 @@ func (a *Archive) object(key string) event.Object { return event.Object{Bucket: 
 // replace writes a body into a cell that carries version, and settles by the nonce
 // in it what became of a write without a clear answer. It is resent unchanged.
 func (a *Archive) replace(ctx context.Context, c cell.Cell, version string, body []byte, nonce string) (next string, err error) {
-	w := cell.Write{Resolves: 1}
-	w.Send = func(ctx context.Context) (err error) {
-		next, err = c.Write(ctx, version, body)
-		return err
-	}
-	w.Look = func(ctx context.Context, _ error) (cell.Fate, error) {
-		v, err := c.Read(ctx)
-		switch {
-		case err != nil:
-			return cell.Unclear, err
-		case nonceOf(v.Body) == nonce:
-			next = v.Version
-			return cell.Landed, nil
-		case v.Version == version:
-			return cell.Unclear, nil
-		}
-		return cell.Lost, nil
-	}
+	w := cell.Replace(c, &version, body, func(b []byte) bool { return nonceOf(b) == nonce })
 	w.Pace = a.pace
 	for {
 		fate, err := w.Run(ctx)
 		switch {
-		case err == nil && fate == cell.Landed:
-			return next, nil
 		case err == nil:
+			return version, nil
+		case fate == cell.Lost && errors.Is(err, cell.ErrPrecondition):
 			return "", fmt.Errorf("%w: %s has changed", ErrStale, c)
 		case errors.Is(err, cell.ErrUnavailable) && ctx.Err() == nil && a.pace(ctx, 1, err) == nil:
 			continue // only the look failed

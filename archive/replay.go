@@ -71,7 +71,7 @@ func (s *shard) restore(ctx context.Context, i int) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	_, err = s.send(ctx, &parcel{o, body}, signed)
+	_, _, err = s.send(ctx, &parcel{Planned: o, body: body}, signed)
 	if errors.Is(err, errVoid) {
 		return false, nil
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/cell"
 )
 
 // The metadata of an object.
@@ -21,10 +22,11 @@ const (
 	metaMalformed = "pawl-malformed"
 )
 
-// parcel is an object that is ready to be sent.
+// parcel is an object that is ready to be sent, or the void that is to block its key.
 type parcel struct {
 	Planned
 	body []byte
+	void bool
 }
 
 // store stores runs. The intent is written before any of them is sent.
@@ -37,7 +39,7 @@ func (s *shard) store(ctx context.Context, runs []run) error {
 		if err != nil {
 			return err
 		}
-		parcels[i], intent.Objects[i] = parcel{o, body}, o
+		parcels[i], intent.Objects[i] = parcel{Planned: o, body: body}, o
 	}
 	next, err := s.progress.Announce(intent)
 	if err != nil {
@@ -69,7 +71,7 @@ func (s *shard) sendAll(ctx context.Context, parcels []parcel, signed time.Time)
 				return err
 			}
 		}
-		expired, err := s.send(ctx, &parcels[i], signed)
+		_, expired, err := s.send(ctx, &parcels[i], signed)
 		if err != nil {
 			return err
 		}
@@ -138,35 +140,40 @@ func (s *shard) pack(o *Planned, entries []Entry) ([]byte, error) {
 	return body, nil
 }
 
-// send stores an object, or finds that it is stored. What was sent without a clear
-// answer is looked for, and sent again under a new signature. It reports whether a
-// signature has expired.
-func (s *shard) send(ctx context.Context, p *parcel, signed time.Time) (expired bool, err error) {
-	for try := 1; ; try++ {
+// send stores an object, or finds that it or a void is stored under its key. After each
+// answer that is not a success it looks, because another worker may have stored the
+// same. Each further request is signed anew. It reports whether a signature has expired.
+func (s *shard) send(ctx context.Context, p *parcel, signed time.Time) (fate cell.Fate, expired bool, err error) {
+	w := cell.Write{Shared: true}
+	w.Send = func(ctx context.Context) error {
 		answer := s.put(ctx, p, signed)
-		if answer == nil {
-			s.observe(p.Planned)
-			return expired, nil
+		if answer != nil && (errors.Is(answer, bucket.ErrExpired) || s.expired(signed)) {
+			expired = true
+			return fmt.Errorf("the signature has expired: %v", answer) // stores often answer that like a missing permission
 		}
-		late := errors.Is(answer, bucket.ErrExpired) || s.expired(signed)
+		return answer
+	}
+	w.Look = func(ctx context.Context, _ error) (cell.Fate, error) {
 		stored, err := s.look(ctx, &p.Planned)
 		switch {
-		case err != nil:
-			return expired, err
-		case stored:
-			s.observe(p.Planned)
-			return expired || late, nil
-		case permanent(answer) && !late:
-			return expired, answer
+		case stored && p.void:
+			return cell.Lost, nil
+		case stored, p.void && errors.Is(err, errVoid):
+			return cell.Landed, nil
 		}
-		expired = expired || late
-		if err := s.pace(ctx, try, answer); err != nil {
-			return expired, err
-		}
-		if signed, err = s.again(ctx); err != nil {
-			return expired, err
-		}
+		return cell.Unclear, err
 	}
+	w.Pace = func(ctx context.Context, try int, answer error) (err error) {
+		if err = s.pace(ctx, try, answer); err == nil {
+			signed, err = s.again(ctx)
+		}
+		return err
+	}
+	fate, err = w.Run(ctx)
+	if err == nil && !p.void {
+		s.observe(p.Planned)
+	}
+	return fate, expired, err
 }
 
 func (s *shard) observe(o Planned) {
@@ -175,12 +182,6 @@ func (s *shard) observe(o Planned) {
 	if s.Observe != nil {
 		s.Observe(s.ID, o)
 	}
-}
-
-// permanent reports that a PUT was refused, and will be again, unless its signature has
-// expired: stores often answer that like a missing permission.
-func permanent(err error) bool {
-	return errors.Is(err, bucket.ErrNoBucket) || errors.Is(err, bucket.ErrInvalid) || errors.Is(err, bucket.ErrDenied)
 }
 
 // again returns the time of a new signature. As in store, it is made before the register
@@ -201,9 +202,14 @@ func (s *shard) again(ctx context.Context) (signed time.Time, err error) {
 func (s *shard) put(ctx context.Context, p *parcel, signed time.Time) error {
 	o := bucket.Object{
 		Body: bytes.NewReader(p.body), Size: int64(len(p.body)), ContentType: "application/octet-stream",
-		Metadata: map[string]string{metaArchive: s.claim.ID, metaDigest: p.Digest},
+		Metadata: map[string]string{metaArchive: s.claim.ID},
 	}
-	if n := len(p.Malformed); n > 0 {
+	if p.void {
+		o.Metadata[metaVoid] = "1"
+	} else {
+		o.Metadata[metaDigest] = p.Digest
+	}
+	if n := len(p.Malformed); n > 0 && !p.void {
 		o.Metadata[metaMalformed] = strconv.Itoa(n)
 	}
 	_, err := s.Store.PutSigned(ctx, s.object(p.Key), o, bucket.Condition{IfAbsent: true}, signed, signedFor)
@@ -270,17 +276,18 @@ type buried struct {
 func (s *shard) bury(ctx context.Context, e *Entry) error {
 	b := encodeJSON(buried{s.ID, e.Number, e.Arrival, e.PartitionKey, e.Malformed.Error(), e.Raw})
 	ref := s.object(s.malformedPrefix() + s.ID + "-" + string(e.Number) + ".json")
-	for try := 1; ; try++ {
+	w := cell.Write{Pace: s.pace, Trust: cell.Trust{Conflict: true, Refusal: true}}
+	w.Send = func(ctx context.Context) error {
 		o := bucket.Object{Body: bytes.NewReader(b), Size: int64(len(b)), ContentType: "application/json", Metadata: map[string]string{metaArchive: s.claim.ID}}
 		_, err := s.Store.Put(ctx, ref, o, bucket.Condition{IfAbsent: true})
-		switch {
-		case err == nil || errors.Is(err, bucket.ErrPrecondition):
-			return nil
-		case permanent(err):
-			return err
-		}
-		if err := s.pace(ctx, try, err); err != nil {
-			return err
-		}
+		return err
 	}
+	w.Look = func(_ context.Context, answer error) (cell.Fate, error) {
+		if errors.Is(answer, bucket.ErrPrecondition) { // whoever stored it, the content is the same
+			return cell.Landed, nil
+		}
+		return cell.Unclear, nil
+	}
+	_, err := w.Run(ctx)
+	return err
 }

@@ -71,6 +71,39 @@ func TestBatchLongerThanSignature(t *testing.T) {
 	}
 }
 
+// deniedOnce is a store that denies an upload under the key of which the same has just been
+// stored.
+type deniedOnce struct {
+	archive.Store
+	denied bool
+}
+
+// PutSigned implements [bucket.Expirer].
+func (s *deniedOnce) PutSigned(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition, signed time.Time, valid time.Duration) (string, error) {
+	etag, err := s.Store.PutSigned(ctx, ref, o, c, signed, valid)
+	if err != nil || s.denied || strings.Contains(ref.Key, "/_pawl/") {
+		return etag, err
+	}
+	s.denied = true
+	return "", bucket.ErrDenied
+}
+
+// TestStoredThoughDenied: an object that is there is stored, also if its own upload was
+// denied.
+func TestStoredThoughDenied(t *testing.T) {
+	inPlace(t, 1, func(p *place) {
+		p.put(p.shards()[0], 3)
+		store := &deniedOnce{Store: p.store}
+		p.worker("one", func(a *archive.Archive) { a.Store = store })
+		time.Sleep(time.Minute)
+		p.end()
+		p.verified(p.archive("ndjson"), 3)
+		if !store.denied || strings.Contains(p.log.String(), "could not be stored further") {
+			t.Errorf("denied: %v; the log says\n%s", store.denied, p.log.String())
+		}
+	})
+}
+
 // TestWrongClock: a worker whose clock is wrong stores its records, and none of its PUTs
 // begins later than 5 minutes after the intent by the store's clock.
 func TestWrongClock(t *testing.T) {

@@ -1,11 +1,11 @@
 package archive
 
 import (
-	"bytes"
 	"context"
 	"errors"
 
 	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/cell"
 )
 
 // A void is an empty object of its format that blocks a key, so that no late PUT can
@@ -79,30 +79,10 @@ func (s *shard) void(ctx context.Context, o *Planned) (stored bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	for try := 1; ; try++ {
-		signed, err := s.again(ctx)
-		if err != nil {
-			return false, err
-		}
-		empty := bucket.Object{
-			Body: bytes.NewReader(body), Size: int64(len(body)), ContentType: "application/octet-stream",
-			Metadata: map[string]string{metaArchive: s.claim.ID, metaVoid: "1"},
-		}
-		_, answer := s.Store.PutSigned(ctx, s.object(o.Key), empty, bucket.Condition{IfAbsent: true}, signed, signedFor)
-		if answer == nil {
-			return false, nil
-		}
-		stored, err := s.look(ctx, o)
-		switch {
-		case errors.Is(err, errVoid):
-			return false, nil
-		case err != nil || stored:
-			return stored, err
-		case permanent(answer):
-			return false, answer
-		}
-		if err := s.pace(ctx, try, answer); err != nil {
-			return false, err
-		}
+	signed, err := s.again(ctx)
+	if err != nil {
+		return false, err
 	}
+	fate, _, err := s.send(ctx, &parcel{Planned: *o, body: body, void: true}, signed)
+	return fate == cell.Lost, err
 }

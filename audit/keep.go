@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -11,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawlhq/pawl/cell"
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/lock"
@@ -45,8 +47,7 @@ type progress struct {
 
 // keeper writes a register that only one audit writes.
 type keeper struct {
-	registers ledger.Registers
-	name      string
+	cell.Cell
 
 	mu      sync.Mutex
 	version string
@@ -54,16 +55,16 @@ type keeper struct {
 }
 
 func (k *keeper) read(ctx context.Context, into any) error {
-	r, err := k.registers.ReadRegister(ctx, k.name)
+	now, err := k.Read(ctx)
 	if err != nil {
 		return err
 	}
-	k.version = r.Version
-	if len(r.Value) == 0 {
+	k.version = now.Version
+	if len(now.Body) == 0 {
 		return nil
 	}
-	if err := json.Unmarshal(r.Value, into); err != nil {
-		return fmt.Errorf("the ledger's register %s cannot be read, did a newer Pawl write it? %w", k.name, err)
+	if err := json.Unmarshal(now.Body, into); err != nil {
+		return fmt.Errorf("the ledger's %s cannot be read, did a newer Pawl write it? %w", k, err)
 	}
 	return nil
 }
@@ -75,18 +76,13 @@ func (k *keeper) write(ctx context.Context, from any) error {
 	if err != nil {
 		return err
 	}
-	next, err := k.registers.WriteRegister(ctx, k.name, k.version, value)
-	if err != nil && !errors.Is(err, ledger.ErrRegister) {
-		now, lookErr := k.registers.ReadRegister(ctx, k.name)
-		if lookErr != nil || string(now.Value) != string(value) {
-			return fmt.Errorf("keeping %s: %w", k.name, errors.Join(err, lookErr))
-		}
-		next, err = now.Version, nil
+	w := cell.Replace(k, &k.version, value, func(now []byte) bool { return bytes.Equal(now, value) })
+	w.Pace = func(_ context.Context, _ int, answer error) error { return answer }
+	if _, err := w.Run(ctx); err != nil {
+		return fmt.Errorf("keeping %s: %w", k, err)
 	}
-	if err == nil {
-		k.version, k.at = next, time.Now()
-	}
-	return err
+	k.at = time.Now()
+	return nil
 }
 
 // alone runs f while nobody else over this ledger does. Its context ends with the
@@ -114,7 +110,7 @@ func (a *Auditor) alone(ctx context.Context, wait bool, f func(ctx context.Conte
 
 // kept is an audit whose progress and report the ledger keeps.
 func (r *run) kept(ctx context.Context) error {
-	r.saved = &keeper{registers: r.registers, name: progressRegister}
+	r.saved = &keeper{Cell: ledger.Cell(r.registers, progressRegister)}
 	var before progress
 	if err := r.saved.read(ctx, &before); err != nil {
 		return err
@@ -199,7 +195,7 @@ func (r *run) saveNow(ctx context.Context, done bool) error {
 
 // registerReport puts a report in front of those that the ledger keeps.
 func (r *run) registerReport(ctx context.Context, report *Report) error {
-	k := &keeper{registers: r.registers, name: reportsRegister}
+	k := &keeper{Cell: ledger.Cell(r.registers, reportsRegister)}
 	var all []Report
 	if err := k.read(ctx, &all); err != nil {
 		return err
@@ -219,7 +215,7 @@ func (a *Auditor) Reports(ctx context.Context) (all []Report, err error) {
 	if a.registers == nil {
 		return nil, nil
 	}
-	k := &keeper{registers: a.registers, name: reportsRegister}
+	k := &keeper{Cell: ledger.Cell(a.registers, reportsRegister)}
 	err = k.read(ctx, &all)
 	return all, err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/pawlhq/pawl/cell"
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/ledger"
 )
@@ -106,7 +107,7 @@ const horizonRegister = "audit/horizon/"
 // that were changed before may be gone although the objects exist. The zero time says
 // that none is. It is read after a row is found missing: it is raised before rows go.
 func horizon(ctx context.Context, r ledger.Registers, pipeline string) (at time.Time, err error) {
-	k := &keeper{registers: r, name: horizonRegister + pipeline}
+	k := &keeper{Cell: ledger.Cell(r, horizonRegister+pipeline)}
 	err = k.read(ctx, &at)
 	return at, err
 }
@@ -119,12 +120,12 @@ func raiseHorizon(ctx context.Context, s ledger.Store, pipeline string, to time.
 		return errors.New("this ledger keeps no registers, which a purge of settled rows needs to tell audits how far it has gone: use one on SQLite or Postgres")
 	}
 	for {
-		k := &keeper{registers: r, name: horizonRegister + pipeline}
+		k := &keeper{Cell: ledger.Cell(r, horizonRegister+pipeline)}
 		var at time.Time
 		if err := k.read(ctx, &at); err != nil || !at.Before(to) {
 			return err
 		}
-		if err := k.write(ctx, to); !errors.Is(err, ledger.ErrRegisterChanged) {
+		if err := k.write(ctx, to); !errors.Is(err, cell.ErrPrecondition) {
 			return err
 		}
 	}

@@ -3,7 +3,9 @@
 // register of a ledger ([github.com/pawlhq/pawl/ledger.Cell]).
 //
 // [Write] finds out what became of a write whose answer was lost. All of Pawl that
-// writes on a condition sends it through that one protocol.
+// writes an object or a register on a condition sends it through that one protocol.
+// Rows of a ledger and the index of files have their own, because several of their
+// records change at once.
 package cell
 
 import (

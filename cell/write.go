@@ -3,6 +3,7 @@ package cell
 import (
 	"context"
 	"errors"
+	"fmt"
 )
 
 // Fate is what became of a write.
@@ -37,7 +38,7 @@ func (f Fate) String() string { return [...]string{"unclear", "landed", "superse
 //	ErrPrecondition            Trust.Precondition, and no request       Lost
 //	                           is unanswered
 //	ErrRefused                 Trust.Refusal, or no request is in       Lost, or Unclear if an earlier request
-//	                           doubt                                    is in doubt, with that error
+//	                           doubt and the write is not Shared        is in doubt, with that error
 //
 // An answer that is not believed leaves its request in doubt: a refusal may be the
 // answer to a copy that an SDK or a proxy sent of what had landed. So it is looked
@@ -73,6 +74,9 @@ type Write struct {
 	Pace func(ctx context.Context, try int, answer error) error
 	// Trust says which refusals are believed without a look.
 	Trust Trust
+	// Shared: others send the same content. A refusal for good is looked into even if
+	// no request is in doubt, because one of theirs may have landed.
+	Shared bool
 	// Resolves is how many unanswered requests a find resolves: 1 if what is
 	// found tells whose it is, and 0 if it does not, as after a removal.
 	Resolves int
@@ -102,7 +106,7 @@ func (w *Write) Run(ctx context.Context) (Fate, error) {
 		switch {
 		case answer == nil:
 			return Landed, nil
-		case errors.Is(answer, ErrRefused) && (w.Trust.Refusal || !w.doubt):
+		case errors.Is(answer, ErrRefused) && (w.Trust.Refusal || !w.doubt && !w.Shared):
 			return w.unlanded(), answer
 		case errors.Is(answer, ErrPrecondition) && w.Trust.Precondition && w.Unanswered == 0:
 			return Lost, nil
@@ -144,4 +148,33 @@ func (w *Write) look(ctx context.Context, answer error) (Fate, error) {
 		return Unclear, answer
 	}
 	return fate, err
+}
+
+// Replace returns a write of body into the cell c, which must carry version: empty if
+// it must have no value. When the write has landed, version is the new one. isOurs
+// says of a body that only this write can have made it. The error of a write that is
+// Lost matches ErrPrecondition, or is the refusal. Pace is left to the caller.
+func Replace(c Cell, version *string, body []byte, isOurs func(body []byte) bool) *Write {
+	w := &Write{Resolves: 1}
+	w.Send = func(ctx context.Context) error {
+		next, err := c.Write(ctx, *version, body)
+		if err == nil {
+			*version = next
+		}
+		return err
+	}
+	w.Look = func(ctx context.Context, _ error) (Fate, error) {
+		now, err := c.Read(ctx)
+		switch {
+		case err != nil:
+			return Unclear, err
+		case isOurs(now.Body):
+			*version = now.Version
+			return Landed, nil
+		case now.Version != *version:
+			return Lost, fmt.Errorf("%w: %s has changed", ErrPrecondition, c)
+		}
+		return Unclear, nil
+	}
+	return w
 }

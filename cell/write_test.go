@@ -136,6 +136,26 @@ func TestWriteThatTellsNothing(t *testing.T) {
 	play(t, cell.Trust{}, 0, []error{cell.ErrPrecondition}, blind).ends(cell.Unclear, blind.err, 0)
 }
 
+// TestSharedWrite: what others may have stored is looked for also after the first
+// refusal for good.
+func TestSharedWrite(t *testing.T) {
+	refused := cell.Refusal("denied")
+	for _, c := range []struct {
+		look found
+		fate cell.Fate
+		err  error
+	}{
+		{found{cell.Landed, nil}, cell.Landed, nil},
+		{found{cell.Lost, nil}, cell.Lost, nil},
+		{unchanged, cell.Unclear, refused},
+		{blind, cell.Unclear, blind.err},
+	} {
+		p := play(t, cell.Trust{}, 0, []error{refused}, c.look)
+		p.Shared = true
+		p.ends(c.fate, c.err, 0)
+	}
+}
+
 // TestWriteAgain: a write that is run again remembers what it has sent.
 func TestWriteAgain(t *testing.T) {
 	p := play(t, cell.Trust{}, 1, []error{errSilent}, blind)
