@@ -32,33 +32,38 @@ type Change struct {
 // that begins change together. It returns the row as it is then. If the idempotency key
 // has begun another file, it returns that one and an error.
 func (x *Index) Apply(ctx context.Context, c Change) (File, error) {
-	it, err := x.prepare(ctx, &c)
-	if err != nil {
-		return File{}, err
-	}
-	if it.add == (Usage{}) && it.key == 0 && c.From != nil {
-		err = x.write(ctx, it)
-	} else {
-		err = x.send(ctx, c.Next.Entity, it)
-	}
-	if (errors.Is(err, ErrQuota) || errors.Is(err, ErrOpenUploads)) && c.Next.Idempotency != "" {
+	for expired := ""; ; {
+		it, err := x.prepare(ctx, &c)
+		if err != nil {
+			return File{}, err
+		}
+		if it.add == (Usage{}) && it.key == 0 && c.From != nil {
+			err = x.write(ctx, it)
+		} else {
+			err = x.send(ctx, c.Next.Entity, it)
+		}
+		switch {
+		case err == nil:
+			return c.Next, nil
+		case errors.Is(err, errKeyTaken):
+			return it.holder, err
+		case c.Next.Idempotency == "" || !errors.Is(err, ErrQuota) && !errors.Is(err, ErrOpenUploads):
+			return File{}, err
+		}
 		// The usage was loaded before the key: if the file of this key used up the quota,
-		// the key is there.
+		// the key is there. If that file has expired since, there may be room again.
 		f, missing := x.byIdempotency(ctx, c.Next.Entity, c.Next.Idempotency)
 		switch {
 		case missing == nil && f.State != Expired:
-			it.holder, err = f, errKeyTaken
+			return f, errKeyTaken
+		case missing == nil && f.ID != expired:
+			expired = f.ID
+			continue
 		case missing != nil && !errors.Is(missing, ErrNotFound):
 			err = missing
 		}
-	}
-	switch {
-	case errors.Is(err, errKeyTaken):
-		return it.holder, err
-	case err != nil:
 		return File{}, err
 	}
-	return c.Next, nil
 }
 
 // item is a change as records.

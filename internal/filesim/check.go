@@ -172,6 +172,24 @@ func (w *World) checkRecords(entity string) {
 	w.usage[entity] = append(w.usage[entity], usageAt{w.writes, used})
 }
 
+// checkUsageIsSwapped checks that a deletion of an idempotency key writes the usage, and
+// that the usage is never deleted. Otherwise a begin without an answer could land later
+// than anything that its client was told since.
+func (w *World) checkUsageIsSwapped(changes []store.Change) {
+	dropped, swapped := false, false
+	for i := range changes {
+		c := &changes[i]
+		dropped = dropped || c.Key.Space == "idempotency" && c.Next == nil
+		if c.Key.Space == "quota" && c.Next == nil {
+			w.violate("the usage of %s was deleted", c.Key.Name)
+		}
+		swapped = swapped || c.Key.Space == "quota" && c.Next != nil
+	}
+	if dropped && !swapped {
+		w.violate("an idempotency key was dropped without a write of the usage")
+	}
+}
+
 // checkRefusal checks that at some time since a write the entity had no room for an upload,
 // and no file of its idempotency key, which would have been the answer.
 func (w *World) checkRefusal(u *user, since int, err error) {

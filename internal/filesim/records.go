@@ -110,6 +110,7 @@ func wait(ctx context.Context, wake <-chan struct{}, _ time.Duration) error {
 	switch {
 	case t.dead():
 	case wake == nil:
+		t.left = !t.calm && w.tape.Chance(w.trouble)
 		t.sleep(w.tape.UpTo(time.Second))
 	case len(wake) == 0:
 		t.wake, t.left = wake, false

@@ -3,6 +3,7 @@ package filesim
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/pawlhq/pawl/files"
@@ -70,6 +71,9 @@ func (u *user) upload(tries int) {
 		if errors.Is(err, files.ErrQuota) || errors.Is(err, files.ErrOpenUploads) {
 			u.w.checkRefusal(u, since, err)
 		}
+		if err != nil && strings.Contains(err.Error(), "idempotency key is expired") {
+			u.w.violate("user %d is refused, for its upload has expired: %v", u.n, err)
+		}
 		if err != nil {
 			if tries > 1 && !errors.Is(err, files.ErrQuota) {
 				u.w.after(u.w.tape.UpTo(time.Minute), func() { u.upload(tries - 1) })
@@ -132,7 +136,18 @@ func (u *user) change(undelete bool) {
 		return
 	}
 	w := u.w
-	id := u.ids[w.tape.Choose(len(u.ids))]
+	u.changeFile(u.ids[w.tape.Choose(len(u.ids))], undelete)
+}
+
+// changeAgain deletes or undeletes a file soon after a change that was not answered.
+func (u *user) changeAgain(id string) {
+	if u.w.tape.Chance(500) {
+		u.w.after(u.w.tape.UpTo(2*time.Minute), func() { u.changeFile(id, u.w.tape.Chance(500)) })
+	}
+}
+
+func (u *user) changeFile(id string, undelete bool) {
+	w := u.w
 	w.spawn(w.tape.Choose(nodes), func(t *thread) {
 		if undelete {
 			u.undelete(t, w.truth(id))
@@ -149,10 +164,11 @@ func (u *user) delete(t *thread, f *truth) {
 	f.deletesBegun++
 	others, begun := f.undeletes, f.undeletesBegun
 	_, err := t.files.Delete(t.ctx, f.id)
-	if err != nil {
-		return // it may have been made, or may yet be
-	}
 	f.deletes--
+	if err != nil {
+		u.changeAgain(f.id) // it may have been made, or may yet be
+		return
+	}
 	f.unwanted = others == 0 && begun == f.undeletesBegun
 	u.w.tell("user %d has deleted %s: %v", u.n, f.id, f.unwanted)
 }
@@ -164,10 +180,11 @@ func (u *user) undelete(t *thread, f *truth) {
 	f.undeletesBegun++
 	others, begun := f.deletes, f.deletesBegun
 	got, err := t.files.Undelete(t.ctx, f.id)
+	f.undeletes--
 	if err != nil {
+		u.changeAgain(f.id)
 		return
 	}
-	f.undeletes--
 	if got.State == files.Indexed && others == 0 && begun == f.deletesBegun {
 		f.wanted = true
 		u.w.tell("user %d has %s back", u.n, f.id)

@@ -158,6 +158,7 @@ func (w *World) apply(changes []store.Change) ([]store.Outcome, error) {
 		return out, err
 	}
 	w.writes++
+	w.checkUsageIsSwapped(changes)
 	var entity string
 	for i := range changes {
 		if changes[i].Key.Space != fileSpace {
