@@ -2,7 +2,9 @@ package archive
 
 import (
 	"context"
+	"errors"
 
+	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/doctor"
 )
 
@@ -11,5 +13,10 @@ import (
 // worker that is killed meanwhile leaves an object below the prefix of objects that hold no
 // records.
 func (a *Archive) Prove(ctx context.Context) error {
-	return doctor.Prove(ctx, a.Store, a.Bucket, a.Prefix+reserved, doctor.Archives)
+	err := doctor.Prove(ctx, a.Store, a.Bucket, a.Prefix+reserved, doctor.Archives)
+	// MinIO also denies a write whose parent folder another worker's proof removes just then.
+	if errors.Is(err, bucket.ErrDenied) && a.pace(ctx, 1, err) == nil {
+		err = doctor.Prove(ctx, a.Store, a.Bucket, a.Prefix+reserved, doctor.Archives)
+	}
+	return err
 }

@@ -123,7 +123,7 @@ func (p *permitted) replay() {
 		p.Fatal(err)
 	}
 	p.expect("replay", 0, "replay", "removed.json")
-	if n := p.objects("photos-out"); n != 0 {
+	if n := p.objects("photos-out", ""); n != 0 {
 		p.Errorf("%d objects are left in the output bucket, want none", n)
 	}
 }
@@ -147,7 +147,7 @@ archives: [{name: clicks, kinesis: {stream: %q, endpoint: %q, region: us-east-1}
 		p.Fatal(err)
 	}
 	stop := p.daemon("archive run", "archive", "run")
-	p.wait(func() bool { return p.objects("lake") > 1 })
+	p.wait(func() bool { return p.objects("lake", "clicks/20") > 0 })
 	stop()
 	p.expect("archive verify", 0, "archive", "verify", "--deep")
 	p.expect("archive status", 0, "archive", "status")
@@ -207,9 +207,9 @@ func (p *permitted) put(bucket, key string) {
 	}
 }
 
-func (p *permitted) objects(bucket string) int {
+func (p *permitted) objects(bucket, prefix string) int {
 	p.Helper()
-	page, err := p.server.Client().ListObjectsV2(p.Context(), &s3.ListObjectsV2Input{Bucket: &bucket})
+	page, err := p.server.Client().ListObjectsV2(p.Context(), &s3.ListObjectsV2Input{Bucket: &bucket, Prefix: &prefix})
 	if err != nil {
 		p.Fatal(err)
 	}
