@@ -66,7 +66,7 @@ var layers = map[string][]string{
 		"archive", "archive/encode", "archive/kinesisstream", "bucket", "event", "internal/config", "ledger",
 		"source/sqssource", "source/webhooksource", "store", "store/memory", "store/postgres", "store/sqlite",
 	},
-	"internal/demo": {"event", "files", "files/filesapi", "ledger", "source", "store/sqlite"},
+	"internal/demo": {"event", "files", "files/filesapi", "internal/fakes3", "ledger", "source", "store/sqlite"},
 	"internal/sim":  {"audit", "bucket", "engine", "event", "internal/tape", "ledger", "source", "worker"},
 	"internal/cli": {
 		".", "action/execaction", "archive", "audit", "audit/inventory", "bucket", "bucket/s3bucket", "doctor", "event", "files", "files/filesapi", "files/s3objects", "internal/config", "internal/demo", "internal/parts",

@@ -18,8 +18,8 @@ import (
 
 // A handler whose effect is a row in the ledger's own SQLite file completes its task in the
 // same transaction: both are committed, or neither. It does all other work before, because
-// the transaction holds the only write lock. The second attempt does not repeat the effect
-// of the first, although that ended with an error after its commit.
+// the transaction holds the only write lock. The handler returns an error after its commit;
+// the row shows that the commit landed, so there is no second attempt.
 func Example_complete() {
 	ctx, dir := context.Background(), mustTempDir()
 	defer os.RemoveAll(dir)

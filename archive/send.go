@@ -140,9 +140,9 @@ func (s *shard) pack(o *Planned, entries []Entry) ([]byte, error) {
 	return body, nil
 }
 
-// send stores an object, or finds that it or a void is stored under its key. After each
-// answer that is not a success it looks, because another worker may have stored the
-// same. Each further request is signed anew. It reports whether a signature has expired.
+// send stores an object. After each answer that is not a success, it reads the key, because
+// another worker may have stored the same object there, or a void. It signs each request
+// again. expired reports that at least one signature expired.
 func (s *shard) send(ctx context.Context, p *parcel, signed time.Time) (fate cell.Fate, expired bool, err error) {
 	w := cell.Write{Shared: true}
 	w.Send = func(ctx context.Context) error {
@@ -283,7 +283,7 @@ func (s *shard) bury(ctx context.Context, e *Entry) error {
 		return err
 	}
 	w.Look = func(_ context.Context, answer error) (cell.Fate, error) {
-		if errors.Is(answer, bucket.ErrPrecondition) { // whoever stored it, the content is the same
+		if errors.Is(answer, bucket.ErrPrecondition) { // another worker stored the same content
 			return cell.Landed, nil
 		}
 		return cell.Unclear, nil

@@ -150,10 +150,10 @@ func (w *Write) look(ctx context.Context, answer error) (Fate, error) {
 	return fate, err
 }
 
-// Replace returns a write of body into the cell c, which must carry version: empty if
-// it must have no value. When the write has landed, version is the new one. isOurs
-// says of a body that only this write can have made it. The error of a write that is
-// Lost matches ErrPrecondition, or is the refusal. Pace is left to the caller.
+// Replace returns a write that replaces the body of c if c still has *version. An empty
+// version requires that c has no value. After Landed, *version is the new version. isOurs
+// reports whether only this write can have written a body. A Lost write returns an error:
+// ErrPrecondition, or the refusal. The caller sets Pace.
 func Replace(c Cell, version *string, body []byte, isOurs func(body []byte) bool) *Write {
 	w := &Write{Resolves: 1}
 	w.Send = func(ctx context.Context) error {

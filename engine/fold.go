@@ -171,6 +171,8 @@ func (e *Engine) swapped(in *Swapped) {
 		f, o := en.flight, &in.Outcomes[i]
 		en.flight = nil
 		switch {
+		case errors.Is(o.Err, ledger.ErrRejected):
+			e.abandon(en, f, o.Err, puzzledFor)
 		case o.Err != nil:
 			e.abandon(en, f, errors.Join(errStopping, o.Err), 0)
 		case o.Applied:

@@ -103,8 +103,8 @@ func (x *Index) resend(ctx context.Context, it *item, out []store.Outcome) (agai
 	return x.takeKey(ctx, it, out[it.key].Current)
 }
 
-// takeKey decides what becomes of a begin whose idempotency key refused it: it may have the
-// key if no file has it, or an Expired one.
+// takeKey reports whether a begin that its idempotency key refused is sent again. It is if
+// the key belongs to no file or to an Expired one; otherwise err is the answer.
 func (x *Index) takeKey(ctx context.Context, it *item, current *store.Record) (again bool, err error) {
 	key := &it.changes[it.key]
 	if current == nil {

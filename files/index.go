@@ -32,7 +32,7 @@ type Index struct {
 // NewIndex returns the index in a store that has Apply. Close closes the store.
 func NewIndex(s store.Store) *Index { return &Index{store: s, senders: map[string]*sender{}} }
 
-// Close releases what the index holds. No call may follow or be under way.
+// Close closes the record store. The caller must not use the index during or after Close.
 func (x *Index) Close() error { return x.store.Close() }
 
 func (x *Index) warn(ctx context.Context, text string, args ...any) {

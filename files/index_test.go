@@ -199,8 +199,8 @@ func uploads(t *testing.T, s *slowStore, n int, contexts ...context.Context) (x 
 	return x, errs
 }
 
-// TestUploadsShareBatches checks that uploads of one entity that wait at the same time are
-// applied 8 at a time, and that the end of a client's request cancels nobody's.
+// TestUploadsShareBatches checks that the index applies waiting uploads of one entity 8 at
+// a time, and that a client that goes away does not cancel the uploads of others.
 func TestUploadsShareBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &slowStore{Store: memory.New()}

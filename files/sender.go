@@ -57,7 +57,8 @@ func (x *Index) send(ctx context.Context, entity string, it *item) error {
 	}
 }
 
-// enqueue adds an item to the queue of its entity. If nobody sends, its caller does.
+// enqueue adds an item to the queue of its entity. If no caller sends for this entity, the
+// caller of the item will.
 func (x *Index) enqueue(entity string, it *item) *sender {
 	x.mu.Lock()
 	defer x.mu.Unlock()

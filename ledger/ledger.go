@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+
+	"github.com/pawlhq/pawl/store"
 )
 
 // Ledger is a Store whose swaps always have a clear answer: applied, or refused
@@ -46,19 +48,21 @@ func (l *Ledger) Traits() Traits {
 //
 // A batch may be larger than the store's: it is sent in parts.
 //
-// Swap keeps at it until ctx ends, or the store says [ErrUnusable] or [ErrRejected],
-// which no retry changes. Then, and only then, it returns an error, and
-// nothing is known of the changes whose Outcome has one; the others are answered.
+// A change that the store was too busy for is sent again without a look. One that matches
+// [ErrRejected] never lands: its Outcome says so, and the others are not affected.
+//
+// Swap tries until ctx ends or the store says [ErrUnusable]. Then nothing is known of the
+// changes whose Outcome has an Err. Swap returns an error if any Outcome has one.
 func (l *Ledger) Swap(ctx context.Context, changes []Change) ([]Outcome, error) {
-	s := &swap{Ledger: l, changes: changes, out: make([]Outcome, len(changes))}
+	s := &swap{Ledger: l, changes: changes, out: make([]Outcome, len(changes)), doubt: make([]bool, len(changes))}
 	all := make([]int, len(changes))
 	for i := range all {
 		all[i] = i
 	}
-	open, err := s.send(ctx, all, false)
+	open, err := s.send(ctx, all)
 	wait := backoff.NewExponentialBackOff()
 	wait.InitialInterval, wait.MaxInterval = 20*time.Millisecond, 5*time.Second
-	for len(open) > 0 && !errors.Is(err, ErrUnusable) && !errors.Is(err, ErrRejected) {
+	for len(open) > 0 && !errors.Is(err, ErrUnusable) {
 		if l.Unclear != nil {
 			l.Unclear(err)
 		}
@@ -71,7 +75,7 @@ func (l *Ledger) Swap(ctx context.Context, changes []Change) ([]Outcome, error) 
 	for _, i := range open {
 		s.out[i] = Outcome{Err: err}
 	}
-	return s.out, err
+	return s.out, errors.Join(err, s.rejected)
 }
 
 // swap is a call of Ledger.Swap under way.
@@ -79,15 +83,23 @@ type swap struct {
 	*Ledger
 	changes []Change
 	out     []Outcome
+	// doubt: a copy of the change had no clear answer, and may have landed.
+	doubt    []bool
+	rejected error // of the last change that never lands
 }
 
 // resolve answers the open changes it can, sends those again that have not
 // landed, and returns the ones still open with the reason. Without an error there
 // are none.
 func (s *swap) resolve(ctx context.Context, open []int) ([]int, error) {
-	keys := make([]RowKey, len(open))
-	for i, c := range open {
-		keys[i] = s.changes[c].Key
+	var keys []RowKey
+	for _, i := range open {
+		if s.doubt[i] {
+			keys = append(keys, s.changes[i].Key)
+		}
+	}
+	if len(keys) == 0 {
+		return s.send(ctx, open)
 	}
 	rows, err := s.Load(ctx, keys)
 	if err != nil {
@@ -99,19 +111,23 @@ func (s *swap) resolve(ctx context.Context, open []int) ([]int, error) {
 	}
 	var again []int
 	for _, i := range open {
-		o, known := classify(&s.changes[i], current[s.changes[i].Key])
+		known := false
+		if s.doubt[i] {
+			s.out[i], known = classify(&s.changes[i], current[s.changes[i].Key])
+		}
 		if !known {
 			again = append(again, i)
-			continue
 		}
-		s.out[i] = o
 	}
-	return s.send(ctx, again, true)
+	return s.send(ctx, again)
 }
+
+// errAgain is the answer to a change that the current row does not refuse any more.
+var errAgain = fmt.Errorf("the row changed twice: %w", store.ErrThrottled)
 
 // send sends changes, in batches that the store takes, and returns those without
 // an answer with the reason of the last of them.
-func (s *swap) send(ctx context.Context, which []int, again bool) (open []int, err error) {
+func (s *swap) send(ctx context.Context, which []int) (open []int, err error) {
 	for part := range slices.Chunk(which, s.traits.Batch) {
 		batch := make([]Change, len(part))
 		for i, c := range part {
@@ -121,30 +137,38 @@ func (s *swap) send(ctx context.Context, which []int, again bool) (open []int, e
 		if failed == nil && len(answers) != len(batch) {
 			failed = fmt.Errorf("ledger: %d outcomes for %d changes", len(answers), len(batch))
 		}
-		if failed != nil {
-			open, err = append(open, part...), failed
-			continue
-		}
 		for i, c := range part {
-			if answers[i].Err != nil {
-				open, err = append(open, c), answers[i].Err
-				continue
+			why := failed
+			if failed == nil {
+				why = s.take(c, answers[i])
 			}
-			s.out[c] = s.answer(&s.changes[c], answers[i], again)
+			switch {
+			case why == nil:
+			case errors.Is(why, ErrRejected):
+				s.out[c], s.rejected = Outcome{Err: why}, why
+			default:
+				s.doubt[c] = s.doubt[c] || !errors.Is(why, store.ErrThrottled)
+				open, err = append(open, c), why
+			}
 		}
 	}
 	return open, err
 }
 
-// answer is what an outcome tells of a change. The refusal of one that is sent
-// again may be due to its first copy, which landed in between.
-func (s *swap) answer(c *Change, o Outcome, again bool) Outcome {
-	if again && !o.Applied {
-		if first, known := classify(c, o.Current); known {
-			return first
-		}
+// take takes the answer to a change, or returns why it is none. A change in doubt may
+// be refused by its own first copy.
+func (s *swap) take(c int, o Outcome) error {
+	switch first, known := classify(&s.changes[c], o.Current); {
+	case o.Err != nil:
+		return o.Err
+	case o.Applied:
+	case !known:
+		return errAgain
+	case s.doubt[c]:
+		o = first
 	}
-	return o
+	s.out[c] = o
+	return nil
 }
 
 // classify compares the row that stands with a change of unknown result. known

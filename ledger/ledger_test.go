@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -291,6 +292,63 @@ func TestLedgerSendsNoMore(t *testing.T) {
 		started = lossy.Calls()
 		if out := swap(t, ledger.New(lossy), insert); out[0].Applied || out[0].Current == nil || lossy.Calls() != 2 {
 			t.Errorf("an insert where there is a row: %+v after %d calls", out[0], lossy.Calls())
+		}
+	})
+}
+
+// A change that never lands does not affect the others of its batch.
+func TestLedgerRejects(t *testing.T) {
+	good, bad := aRow(1), aRow(2)
+	bad.Key, bad.RetryAt = "bad", time.Date(12026, 1, 1, 0, 0, 0, 0, time.UTC)
+	l := ledger.New(ledger.Over(memory.New()))
+	l.Unclear = func(err error) { t.Errorf("unclear: %v", err) }
+	out, err := l.Swap(t.Context(), []ledger.Change{{Key: bad.RowKey, Row: bad}, {Key: good.RowKey, Row: good}})
+	if !errors.Is(err, ledger.ErrRejected) || !strings.Contains(out[0].Err.Error(), "s3://b/bad") || !out[1].Applied {
+		t.Errorf("%+v, %v", out, err)
+	}
+}
+
+// What a store was too busy for is sent again without a look.
+func TestLedgerThrottled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lossy := faultyRows(memory.New(), func(call int) storetest.Fault {
+			return map[bool]storetest.Fault{true: storetest.Throttled}[call < 2]
+		})
+		lossy.lossy.Blind(1)
+		r := aRow(1)
+		if out := swap(t, ledger.New(lossy), ledger.Change{Key: r.RowKey, Row: r}); !out[0].Applied || lossy.Calls() != 3 {
+			t.Errorf("%+v after %d calls", out, lossy.Calls())
+		}
+		if _, err := lossy.Load(t.Context(), []ledger.RowKey{r.RowKey}); !errors.Is(err, storetest.ErrLost) {
+			t.Error("it was looked for")
+		}
+	})
+}
+
+// shifting refuses the first swap by a row that has the expected nonce by the time that
+// it is loaded.
+type shifting struct {
+	ledger.Store
+	current *ledger.Row
+}
+
+func (s *shifting) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.Outcome, error) {
+	if s.current == nil {
+		return s.Store.Swap(ctx, changes)
+	}
+	out := []ledger.Outcome{{Current: s.current}}
+	s.current = nil
+	return out, nil
+}
+
+// A change is sent again if the row that stands does not refuse it.
+func TestLedgerRowChangedTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rows := ledger.Over(memory.New())
+		swap(t, ledger.New(rows), ledger.Change{Key: aRow(1).RowKey, Row: aRow(1)})
+		l := ledger.New(&shifting{rows, aRow(1)})
+		if out := swap(t, l, ledger.Change{Key: aRow(1).RowKey, Expect: ledger.Nonce{1}, Row: aRow(2)}); !out[0].Applied {
+			t.Errorf("%+v", out[0])
 		}
 	})
 }

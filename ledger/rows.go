@@ -113,32 +113,35 @@ func rowsOf(records []store.Record) ([]Row, error) {
 
 // Swap implements [Store].
 func (s *Rows) Swap(ctx context.Context, changes []Change) ([]Outcome, error) {
-	batch := make([]store.Change, len(changes))
+	out, batch, places := make([]Outcome, len(changes)), make([]store.Change, 0, len(changes)), make([]int, 0, len(changes))
 	for i := range changes {
 		c := &changes[i]
-		batch[i] = store.Change{Key: recordKey(c.Key), Expect: c.Expect}
-		if c.Row == nil {
-			continue
+		change := store.Change{Key: recordKey(c.Key), Expect: c.Expect}
+		if c.Row != nil {
+			if err := s.nameBefore(ctx, c); err != nil {
+				return nil, err
+			}
+			var err error
+			if change.Next, err = recordOf(c.Row, s.traits.Body); err != nil {
+				out[i].Err = fmt.Errorf("%w: %w", store.ErrRejected, err)
+				continue
+			}
 		}
-		if err := s.nameBefore(ctx, c); err != nil {
-			return nil, err
-		}
-		var err error
-		if batch[i].Next, err = recordOf(c.Row, s.traits.Body); err != nil {
-			return nil, fmt.Errorf("%w: %w", store.ErrRejected, err)
-		}
+		batch, places = append(batch, change), append(places, i)
 	}
 	answers, err := s.records.Swap(ctx, batch)
+	if err == nil && len(answers) != len(batch) {
+		err = fmt.Errorf("ledger: %d outcomes for %d changes", len(answers), len(batch))
+	}
 	if err != nil {
 		return nil, err
 	}
-	out := make([]Outcome, len(answers))
-	for i := range answers {
+	for i, at := range places {
 		a := &answers[i]
-		out[i] = Outcome{Applied: a.Applied, Err: a.Err}
+		out[at] = Outcome{Applied: a.Applied, Err: a.Err}
 		if a.Current != nil {
-			row := Decode(changes[i].Key, a.Current.Nonce, a.Current.Body)
-			out[i].Current = &row
+			row := Decode(changes[at].Key, a.Current.Nonce, a.Current.Body)
+			out[at].Current = &row
 		}
 	}
 	return out, nil

@@ -193,16 +193,6 @@ func TestHistoryFits(t *testing.T) {
 	}
 }
 
-// A row whose time cannot be written is rejected, and not sent again and again.
-func TestRowThatCannotBeWritten(t *testing.T) {
-	r := aRow(1)
-	r.RetryAt = time.Date(12026, 1, 1, 0, 0, 0, 0, time.UTC)
-	_, err := ledger.New(ledger.Over(memory.New())).Swap(t.Context(), []ledger.Change{{Key: r.RowKey, Row: r}})
-	if !errors.Is(err, ledger.ErrRejected) || !strings.Contains(err.Error(), "s3://b/k") {
-		t.Error(err)
-	}
-}
-
 func TestRegisters(t *testing.T) {
 	s := ledger.Over(memory.New())
 	ctx := t.Context()

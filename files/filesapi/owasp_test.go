@@ -355,7 +355,7 @@ func testSpool(t *testing.T) {
 	}
 }
 
-// listed is a store that tells of each list, and then waits.
+// listed is a store whose Scan sends the space to begun and then blocks on wait.
 type listed struct {
 	store.Store
 	begun chan string

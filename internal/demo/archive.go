@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/pawlhq/pawl/internal/fakes3"
 )
 
 // ArchiveOptions say how the demo of archives runs. Terminal may be left out.
@@ -109,7 +111,7 @@ func (s *archiveShow) open(ctx context.Context) (err error) {
 	if s.store, err = newStore(func(change) {}, archiveBucket); err != nil {
 		return err
 	}
-	s.late = newLatecomer(refuseExpired(s3API(s.store)))
+	s.late = newLatecomer(fakes3.RefuseExpired(s3API(s.store)))
 	if s.objects, err = serveFree(ctx, s.late); err != nil {
 		return err
 	}

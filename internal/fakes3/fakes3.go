@@ -19,23 +19,23 @@ import (
 // New returns a handler of the S3 API over no buckets: create them through it.
 func New() http.Handler {
 	quiet := gofakes3.StdLog(log.New(io.Discard, "", 0))
-	return expiring{gofakes3.New(unversioned{s3mem.New()}, gofakes3.WithLogger(quiet), gofakes3.WithoutVersioning()).Server()}
+	return RefuseExpired(gofakes3.New(unversioned{s3mem.New()}, gofakes3.WithLogger(quiet), gofakes3.WithoutVersioning()).Server())
 }
 
-// expiring refuses presigned requests that come too late.
-type expiring struct{ http.Handler }
-
-// ServeHTTP implements [http.Handler].
-func (e expiring) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	q := r.URL.Query()
-	signed, err := time.Parse("20060102T150405Z", q.Get("X-Amz-Date"))
-	seconds, none := strconv.Atoi(q.Get("X-Amz-Expires"))
-	if err == nil && none == nil && time.Since(signed) > time.Duration(seconds)*time.Second {
-		w.WriteHeader(http.StatusForbidden)
-		_, _ = io.WriteString(w, "<Error><Code>AccessDenied</Code><Message>Request has expired</Message></Error>") // or the caller has gone
-		return
-	}
-	e.Handler.ServeHTTP(w, r)
+// RefuseExpired refuses presigned requests that begin after their signature expired, as S3
+// does. Package gofakes3 accepts them.
+func RefuseExpired(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		signed, err := time.Parse("20060102T150405Z", q.Get("X-Amz-Date"))
+		seconds, none := strconv.Atoi(q.Get("X-Amz-Expires"))
+		if err == nil && none == nil && time.Since(signed) > time.Duration(seconds)*time.Second {
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = io.WriteString(w, "<Error><Code>AccessDenied</Code><Message>Request has expired</Message></Error>") // or the caller has gone
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // unversioned has no version ids. Of s3mem's own, HEAD tells a version id where

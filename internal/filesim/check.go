@@ -172,9 +172,9 @@ func (w *World) checkRecords(entity string) {
 	w.usage[entity] = append(w.usage[entity], usageAt{w.writes, used})
 }
 
-// checkUsageIsSwapped checks that a deletion of an idempotency key writes the usage, and
-// that the usage is never deleted. Otherwise a begin without an answer could land later
-// than anything that its client was told since.
+// checkUsageIsSwapped checks that a change that deletes an idempotency key also writes the
+// usage, and that no change deletes the usage. Otherwise a begin that had no answer could
+// land after a later request of the same client was answered.
 func (w *World) checkUsageIsSwapped(changes []store.Change) {
 	dropped, swapped := false, false
 	for i := range changes {

@@ -14,8 +14,8 @@ var (
 	errNoAnswer = errors.New("no answer")
 )
 
-// thread serves one request of a process, as a coroutine: it goes on when the agenda says
-// so, and nothing else runs meanwhile.
+// thread is a coroutine that serves one request of a process. It runs only when the agenda
+// resumes it, and then it runs alone.
 type thread struct {
 	*process
 	ctx   context.Context // has the thread
