@@ -176,7 +176,7 @@ func (d *decoder) history(lines []string, r *Row) []Entry {
 		return nil
 	}
 	h, last := make([]Entry, len(lines)), d.at
-	long := strings.NewReplacer("~~", "~", "~o", r.Want.Order(), "~f", strconv.FormatInt(r.Lease.Fence, 10))
+	order, fence := r.Want.Order(), strconv.FormatInt(r.Lease.Fence, 10)
 	for i, line := range lines {
 		when, rest, _ := strings.Cut(line, " ")
 		if ms, err := strconv.ParseInt(when, 10, 64); err == nil {
@@ -185,8 +185,35 @@ func (d *decoder) history(lines []string, r *Row) []Entry {
 			d.failed = fmt.Errorf("a line of the history begins with %q, which is no time", when)
 		}
 		h[i].What, h[i].Note, _ = strings.Cut(rest, ": ")
-		h[i].Note = long.Replace(h[i].Note)
+		h[i].Note = lengthen(h[i].Note, order, fence)
 		last = h[i].At.UnixMilli()
 	}
 	return h
+}
+
+// lengthen replaces the abbreviations in a note. What begins like one and is none stays.
+func lengthen(note, order, fence string) string {
+	if !strings.Contains(note, "~") {
+		return note
+	}
+	var b strings.Builder
+	for {
+		before, after, found := strings.Cut(note, "~")
+		b.WriteString(before)
+		switch {
+		case !found:
+			return b.String()
+		case strings.HasPrefix(after, "~"):
+			b.WriteByte('~')
+		case strings.HasPrefix(after, "o"):
+			b.WriteString(order)
+		case strings.HasPrefix(after, "f"):
+			b.WriteString(fence)
+		default:
+			b.WriteByte('~')
+			note = after
+			continue
+		}
+		note = after[1:]
+	}
 }

@@ -26,7 +26,8 @@ const bodyVersion = "1.0"
 // "MILLISECONDS WHAT: NOTE", relative to the line before it. In a note, ~o stands for the
 // order of Want, ~f for the fence, and ~~ for ~.
 func Encode(r *Row) (string, error) {
-	e := encoder{b: make([]byte, 0, 512), at: r.UpdatedAt.UnixMilli(), short: abbreviations(r)}
+	e := encoder{b: make([]byte, 0, 512), at: r.UpdatedAt.UnixMilli()}
+	e.order, e.fence = abbreviated(r)
 	e.b = append(e.b, `{"v":"`+bodyVersion+`"`...)
 	e.member("at")
 	e.full(r.UpdatedAt)
@@ -67,8 +68,9 @@ func Encode(r *Row) (string, error) {
 // encoder appends members to an object.
 type encoder struct {
 	b      []byte
-	at     int64 // milliseconds since 1970 that times are relative to
-	short  *strings.Replacer
+	at     int64  // milliseconds since 1970 that times are relative to
+	order  string // that notes do not repeat; empty: none
+	fence  string
 	failed error
 }
 
@@ -236,7 +238,7 @@ func (e *encoder) history(h []Entry) {
 
 // line writes one line, and returns the time that the next one is relative to.
 func (e *encoder) line(h *Entry, last int64) int64 {
-	var room [64]byte
+	var room [256]byte
 	s := room[:0]
 	e.check(h.At)
 	if h.At.Nanosecond()%int(time.Millisecond) != 0 {
@@ -246,23 +248,40 @@ func (e *encoder) line(h *Entry, last int64) int64 {
 	}
 	s = append(append(s, ' '), h.What...)
 	if h.Note != "" {
-		s = append(append(s, ": "...), e.short.Replace(h.Note)...)
+		s = e.shorten(append(s, ": "...), h.Note)
 	}
 	e.b, _ = jsontext.AppendQuote(e.b, s)
 	return h.At.UnixMilli()
 }
 
-// abbreviations shortens notes, which repeat what the row says elsewhere.
-func abbreviations(r *Row) *strings.Replacer {
-	pairs := []string{"~", "~~"}
-	if order := r.Want.Order(); len(order) > minAbbreviated {
-		pairs = append(pairs, order, "~o")
+// abbreviated returns the order of Want and the fence, which notes repeat. One that is too
+// short to be worth it is empty.
+func abbreviated(r *Row) (order, fence string) {
+	if order = r.Want.Order(); len(order) < minAbbreviated {
+		order = ""
 	}
-	if fence := strconv.FormatInt(r.Lease.Fence, 10); len(fence) > minAbbreviated {
-		pairs = append(pairs, fence, "~f")
+	if fence = strconv.FormatInt(r.Lease.Fence, 10); len(fence) < minAbbreviated {
+		fence = ""
 	}
-	return strings.NewReplacer(pairs...)
+	return order, fence
 }
 
 // minAbbreviated is the length from which an order or a fence is abbreviated.
-const minAbbreviated = 8
+const minAbbreviated = 9
+
+// shorten appends a note with its abbreviations.
+func (e *encoder) shorten(b []byte, note string) []byte {
+	for note != "" {
+		switch {
+		case note[0] == '~':
+			b, note = append(b, "~~"...), note[1:]
+		case e.order != "" && strings.HasPrefix(note, e.order):
+			b, note = append(b, "~o"...), note[len(e.order):]
+		case e.fence != "" && strings.HasPrefix(note, e.fence):
+			b, note = append(b, "~f"...), note[len(e.fence):]
+		default:
+			b, note = append(b, note[0]), note[1:]
+		}
+	}
+	return b
+}
