@@ -155,15 +155,16 @@ func TestClaimOfAnotherStore(t *testing.T) {
 	})
 }
 
-// beforeList calls do before the first listing.
+// beforeList calls do before the first listing of a prefix.
 type beforeList struct {
 	archive.Store
-	do func()
+	prefix string
+	do     func()
 }
 
 // List implements [bucket.Store].
 func (s *beforeList) List(ctx context.Context, name, prefix, startAfter string) iter.Seq2[bucket.Info, error] {
-	if do := s.do; do != nil {
+	if do := s.do; do != nil && prefix == s.prefix {
 		s.do = nil
 		do()
 	}
@@ -176,7 +177,7 @@ func TestClaimedMeanwhile(t *testing.T) {
 	inPlace(t, 1, func(p *place) {
 		p.put(p.shards()[0], 10)
 		a := p.archive("ndjson")
-		a.Store = &beforeList{Store: p.store, do: func() { p.works(p.archive("ndjson")) }}
+		a.Store = &beforeList{Store: p.store, prefix: a.Prefix, do: func() { p.works(p.archive("ndjson")) }}
 		stop := p.run(a)
 		time.Sleep(3 * time.Minute)
 		p.put(p.shards()[0], 5)
