@@ -36,14 +36,15 @@ var readingCommands = map[string]string{
 }
 
 // TestReadingCommandsChangeNothing runs each command that only reads against a ledger and
-// an index that are absent, and of an older and of a newer format. Nothing is made or
+// an index that are absent, in databases without tables of Pawl, and of an older and of a
+// newer format. Nothing is made or
 // altered. The error says what it is, and what to run.
 func TestReadingCommandsChangeNothing(t *testing.T) {
 	store := newReadOnlyStore(t)
 	for kind, begin := range map[string]func(t *testing.T) func(state string) database{"sqlite": sqliteDatabases, "postgres": postgresDatabases} {
 		t.Run(kind, func(t *testing.T) {
 			create := begin(t)
-			for _, state := range []string{"absent", "older", "newer"} {
+			for _, state := range []string{"absent", "empty", "older", "newer"} {
 				d := create(state)
 				d.become(t, state)
 				config := filepath.Join(d.dir, "pawl.yaml")
@@ -76,6 +77,7 @@ func checkRefusal(t *testing.T, d *database, command, reads, state string, code 
 		return
 	}
 	says := map[string]string{
+		"empty ledger": "tables", "empty index": "tables",
 		"absent ledger": "pawl ", "older ledger": "docs/UPGRADING.md", "newer ledger": "pgrade",
 		"absent index": `"pawl files serve"`, "older index": "pawl files rebuild", "newer index": "pgrade",
 	}[state+" "+reads]
@@ -142,6 +144,11 @@ func (d *database) become(t *testing.T, state string) {
 	format := map[string]int{"older": 0, "newer": 99}[state]
 	switch {
 	case state == "absent":
+	case state == "empty" && d.path == "":
+		d.execute(t, `CREATE SCHEMA pawl; CREATE SCHEMA files`)
+	case state == "empty":
+		makeSQLite(t, d.path, ``)
+		makeSQLite(t, filepath.Join(d.dir, d.index), ``)
 	case d.path == "":
 		d.execute(t, fmt.Sprintf(`CREATE SCHEMA pawl; CREATE TABLE pawl.format (version integer PRIMARY KEY, since timestamptz NOT NULL DEFAULT now());
 			INSERT INTO pawl.format (version) VALUES (%[1]d);
