@@ -31,7 +31,7 @@ var layers = map[string][]string{
 	"engine":  {"event", "ledger"},
 	"archive": {"bucket", "cell", "doctor", "event", "ledger", "lock"}, // doctor: it proves the store before the first record
 	"doctor":  {"bucket", "cell", "event"},
-	"files":   {"store"},
+	"files":   {"source", "store"},
 	"lock":    {"bucket", "cell", "doctor", "event", "ledger"}, // doctor: it proves the store before the first lease
 	"worker":  {"bucket", "engine", "event", "internal/logthrottle", "ledger", "source"},
 	"audit":   {"bucket", "cell", "engine", "event", "ledger", "lock", "worker"},
@@ -54,6 +54,7 @@ var layers = map[string][]string{
 	"archive/encode":        {"archive"},
 	"files/filesapi":        {"files"},
 	"files/s3objects":       {"files"},
+	"files/server":          {"bucket", "bucket/s3bucket", "event", "files", "files/filesapi", "files/s3objects", "source", "store"},
 	"archive/kinesisstream": {"archive"},
 	// What there is in a bucket, for an audit.
 	"audit/inventory":   {"bucket", "event"},
@@ -69,13 +70,14 @@ var layers = map[string][]string{
 	"internal/demo": {"event", "files", "files/filesapi", "internal/fakes3", "ledger", "source", "store/sqlite"},
 	"internal/sim":  {"audit", "bucket", "engine", "event", "internal/tape", "ledger", "source", "worker"},
 	"internal/cli": {
-		".", "action/execaction", "archive", "audit", "audit/inventory", "bucket", "bucket/s3bucket", "doctor", "event", "files", "files/filesapi", "files/s3objects", "internal/config", "internal/demo", "internal/parts",
+		".", "action/execaction", "archive", "audit", "audit/inventory", "bucket", "bucket/s3bucket", "doctor", "event", "files", "files/filesapi", "files/s3objects", "files/server", "internal/config", "internal/demo", "internal/parts",
 		"internal/sim", "ledger", "lock", "source/replaysource", "store", "store/postgres", "store/sqlite",
 	},
 	"cmd/pawl": {"internal/cli"},
 
 	// What users write.
 	"examples/exec":     {},
+	"examples/files":    {"bucket/s3bucket", "files/server", "source", "source/webhooksource", "store/sqlite"},
 	"examples/library":  {".", "bucket/s3bucket", "source/webhooksource", "store/sqlite"},
 	"examples/mutex":    {"bucket/s3bucket", "lock"},
 	"examples/once":     {".", "event", "source", "store/sqlite"},
@@ -111,7 +113,7 @@ var modules = map[string][]string{
 	"github.com/cenkalti/backoff/v5":               {"archive/kinesisstream", "files/filesapi", "internal/demo", "ledger", "source/sqssource", "store/sqlite"},
 	"github.com/tidwall/btree":                     {"store/memory"},
 	"github.com/hashicorp/golang-lru/v2":           {"engine", "files/filesapi"},
-	"golang.org/x/sync":                            {"audit", "files/s3objects", "internal/cli", "internal/demo", "source/replaysource", "source/sqssource"},
+	"golang.org/x/sync":                            {"audit", "files", "files/s3objects", "files/server", "internal/cli", "internal/demo", "source/replaysource", "source/sqssource"},
 	"zombiezen.com/go/sqlite":                      {"store/sqlite"},
 	"github.com/aws/aws-sdk-go-v2":                 {"archive/kinesisstream", "bucket/s3bucket", "files/s3objects", "internal/demo", "internal/servertest", "source/sqssource"},
 	"github.com/aws/aws-sdk-go-v2/config":          {"archive/kinesisstream", "bucket/s3bucket", "source/sqssource"},
@@ -192,7 +194,7 @@ func TestImportsRunOneWay(t *testing.T) {
 
 // TestDriversStandAlone holds what the table of layers itself must obey.
 func TestDriversStandAlone(t *testing.T) {
-	users := []string{"internal/cli", "internal/filesim", "internal/demo", "internal/parts", "examples/library", "examples/mutex", "examples/once", "examples/update"}
+	users := []string{"internal/cli", "internal/filesim", "internal/demo", "internal/parts", "files/server", "examples/files", "examples/library", "examples/mutex", "examples/once", "examples/update"}
 	for dir, imports := range layers {
 		for _, imported := range imports {
 			if isDriver(imported) && !slices.Contains(users, dir) && !strings.HasSuffix(dir, "test") {

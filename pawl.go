@@ -197,9 +197,6 @@ type Pipeline struct {
 	// EachVersion treats every version of an object as a thing of its own:
 	// each is handled once, and there is no order across versions.
 	EachVersion bool
-	// EveryRaise runs the handler at every notification that counts, also where the
-	// object is what it was: for handlers that look at more than the object.
-	EveryRaise bool
 	// Transactional declares that the handler commits its effect and its task's
 	// completion in one transaction of the ledger's database, as by
 	// ledger.Complete: then the effect happens exactly once. It has no output.

@@ -6,6 +6,9 @@ package examples_test
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
 	"io"
 	"log"
 	"math/rand/v2"
@@ -23,7 +26,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
 	"github.com/pawlhq/pawl/internal/fakes3"
+	"github.com/pawlhq/pawl/internal/servertest"
 )
 
 // bin has the programs.
@@ -217,6 +224,63 @@ func TestOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// A user uploads a file by a signed URL, and finds it when the notification has come.
+func TestFiles(t *testing.T) {
+	const secret = "01234567890123456789012345678901"
+	srv := servertest.VersityGW(t, servertest.Options{})
+	w := &world{t, t.TempDir(), srv.Endpoint}
+	if _, err := srv.Client().CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String("uploads")}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(w.dir, "pawl.yaml"), []byte("files: {to: s3://uploads/files/, secret: "+secret+"}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	token := strings.TrimSpace(w.run(w.program("pawl", "files", "token", "read:e", "write:e")))
+	hook, api := port(), port()
+	w.start(w.program("files"), "AWS_ACCESS_KEY_ID="+srv.AccessKey, "AWS_SECRET_ACCESS_KEY="+srv.SecretKey, "AWS_REGION="+srv.Region,
+		"FILES_SECRET="+secret, "LISTEN=127.0.0.1:"+hook, "API=127.0.0.1:"+api)
+	send := func(method, url, body string, header map[string]string) (int, string) {
+		req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, value := range header {
+			req.Header.Set(name, value)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return 0, err.Error()
+		}
+		defer resp.Body.Close()
+		b, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode, string(b)
+	}
+	auth := map[string]string{"Authorization": "Bearer " + token, "Content-Type": "application/json"}
+	address := "http://127.0.0.1:" + api + "/v1/"
+	var begun struct {
+		File   struct{ FileID string }
+		Upload struct {
+			URL     string
+			Headers map[string]string
+		}
+	}
+	w.until("no upload begins", func() bool {
+		code, text := send(http.MethodPost, address+"uploads", fmt.Sprintf(`{"entity":"e","size":5,"contentType":"text/plain","sha256":"%x"}`, sha256.Sum256([]byte("hello"))), auth)
+		return code == http.StatusCreated && json.Unmarshal([]byte(text), &begun) == nil
+	})
+	if code, text := send(http.MethodPut, begun.Upload.URL, "hello", begun.Upload.Headers); code != http.StatusOK {
+		t.Fatal(code, text)
+	}
+	w.announce(hook, "uploads", "files/"+begun.File.FileID)
+	w.until("the file is not listed", func() bool {
+		_, text := send(http.MethodGet, address+"entities/e/files", "", auth)
+		return strings.Contains(text, begun.File.FileID)
+	})
 }
 
 func TestExec(t *testing.T) {

@@ -3,6 +3,7 @@ package files
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/pawlhq/pawl/store"
@@ -166,4 +167,12 @@ type Seen struct {
 // good reports that the object is what was promised.
 func (f *File) good(s Seen) bool {
 	return s.Found && s.Size == f.Size && s.SHA256 == f.SHA256 && s.Parts == f.Parts()
+}
+
+// CheckPrefix returns an error for a prefix of keys that cannot be part of a URL.
+func CheckPrefix(prefix string) error {
+	if strings.ContainsAny(prefix, "%?#") {
+		return fmt.Errorf("the prefix %q has %%, ? or #, which clients and proxies read as part of a URL: choose another", prefix)
+	}
+	return nil
 }

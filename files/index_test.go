@@ -136,6 +136,9 @@ func TestUnreadableRecordsDisturbNoOthers(t *testing.T) {
 		if list, err := s.Index.List(t.Context(), "e", "", 10); err != nil || len(list) != 1 || list[0].ID != second {
 			t.Errorf("%+v, %v: want the second file", list, err)
 		}
+		if err := s.Notice(t.Context(), first); err != nil {
+			t.Errorf("a notification of an unreadable row blocks its queue: %v", err)
+		}
 		if n, err := (&files.Sweeper{Service: s}).Round(t.Context()); n != 1 || !errors.Is(err, files.ErrUnreadable) {
 			t.Errorf("%d looks, %v: want 1, and that one row is unreadable", n, err)
 		}

@@ -73,7 +73,7 @@ func (f File) looked(s Seen, notice bool, t *Times, now time.Time) (File, verdic
 			return f.move(Indexed, time.Time{}, now), moved
 		}
 	case Deleted:
-		if landed && !now.Before(f.DeletedAt.Add(t.Undelete)) {
+		if landed && !now.Before(f.timer(t)) {
 			return f.move(Purging, now, now), moved
 		}
 	case Purging:
@@ -85,7 +85,7 @@ func (f File) looked(s Seen, notice bool, t *Times, now time.Time) (File, verdic
 			return f, dropped
 		}
 	}
-	return f.touched(s, notice, now)
+	return f.touched(s, notice, t, now)
 }
 
 // lostAgain is when a file that was found to be lost is looked at once more. The
@@ -106,18 +106,42 @@ func (f *File) leftovers(s Seen) time.Time {
 // good object still writes a new nonce, where an undelete that looked before may be
 // under way: it must not land after. A timer that comes too early, by the store's
 // clock, is set again.
-func (f File) touched(s Seen, notice bool, now time.Time) (File, verdict) {
+func (f File) touched(s Seen, notice bool, t *Times, now time.Time) (File, verdict) {
 	early := !f.LookAt.IsZero() && !now.Before(f.LookAt)
 	if early && f.State == Lost && f.leftovers(s).IsZero() {
 		f.LookAt = time.Time{}
 	} else if early {
 		f.LookAt = now.Add(max(f.LandBy.Sub(s.Date), 0) + time.Minute)
+		if own := f.timer(t); own.After(f.LookAt) {
+			f.LookAt = own
+		}
 	}
 	if early || notice && !f.good(s) && (f.State == Pending || f.State == Deleted || f.State == Lost) {
 		f.UpdatedAt = now
 		return f, moved
 	}
 	return f, unchanged
+}
+
+// timer is when the time of a deleted file or of a tombstone is over.
+func (f *File) timer(t *Times) time.Time {
+	switch f.State {
+	case Deleted:
+		return f.DeletedAt.Add(t.Undelete)
+	case Gone, Expired:
+		return f.DropAt
+	}
+	return time.Time{}
+}
+
+// postponed is the row of a file that could not be reconciled at a notification. It has a
+// new nonce: an undelete that looked before the notification must not land after it.
+func (f File) postponed(now time.Time) File {
+	if at := now.Add(time.Minute); f.LookAt.IsZero() || f.LookAt.After(at) {
+		f.LookAt = at
+	}
+	f.UpdatedAt = now
+	return f
 }
 
 func (f File) move(to State, lookAt, now time.Time) File {

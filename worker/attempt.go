@@ -142,9 +142,6 @@ func (x *Attempt) mustAct(read *ledger.Read, out *ledger.Pinned) bool {
 	if x.Pipeline.Transactional {
 		return x.Claim.MustCommit(read)
 	}
-	if x.Pipeline.EveryRaise {
-		return true
-	}
 	return out == nil && x.began || x.Claim.MustAct(read, out)
 }
 

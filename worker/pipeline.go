@@ -25,8 +25,6 @@ type Pipeline struct {
 	Output      func(ledger.RowKey) event.Object
 	Order       Order
 	EachVersion bool // each version of an object is a row of its own
-	// EveryRaise: the handler runs at every raise, where the object is as it was, too.
-	EveryRaise bool
 	// Transactional: the handler completes its tasks in transactions of its own.
 	Transactional bool
 	Eventual      bool // the store may hide an object for a while

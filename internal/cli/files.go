@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,13 +14,11 @@ import (
 
 	"github.com/lestrrat-go/jwx/v3/jwk"
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 
-	"github.com/pawlhq/pawl"
-	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/files"
 	"github.com/pawlhq/pawl/files/filesapi"
 	"github.com/pawlhq/pawl/files/s3objects"
+	"github.com/pawlhq/pawl/files/server"
 	"github.com/pawlhq/pawl/internal/config"
 	"github.com/pawlhq/pawl/internal/parts"
 	"github.com/pawlhq/pawl/store"
@@ -47,7 +43,8 @@ the store keep the two together. docs/FILES.md says how.`,
 		Use:   "serve",
 		Short: "Serve the API until told to end",
 		Long: `Serve listens for clients, takes notifications from the sources of the configuration,
-and looks at files whose time has come. SIGINT or SIGTERM ends it in order.`,
+and looks at files whose time has come. It needs no ledger, and runs no pipelines.
+SIGINT or SIGTERM ends it in order.`,
 		Example: `  pawl files serve -c pawl.yaml`,
 		Args:    noArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runFilesServe(cmd.Context(), a) },
@@ -62,63 +59,70 @@ func runFilesServe(ctx context.Context, a *app) (err error) {
 	}
 	ctx, stop := untilSignal(ctx, log)
 	defer stop()
-	m, err := a.assemble(ctx, a.parts.Load, log, false)
+	m, err := a.configure(ctx, a.parts.Load, log)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, m.close()) }()
-	c := m.config.Files
-	if c == nil {
-		return errNoFiles(m.config)
-	}
-	objects := m.fileObjects(c)
-	service, err := m.fileService(ctx, c, objects, true)
+	c, err := m.filesConfig()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, service.Index.Close()) }()
-	handler, err := m.filesHandler(ctx, c, service)
+	if len(m.config.Pipelines) > 0 {
+		return errShared(m.config)
+	}
+	if c.Index, err = m.openIndex(ctx, true); err != nil {
+		return m.config.At("files.index", err)
+	}
+	defer func() { err = errors.Join(err, c.Index.Close()) }()
+	if c.Tokens, err = m.filesTokens(ctx); err != nil {
+		return m.config.At("files", err)
+	}
+	c.Spool = m.filesSpool()
+	if c.Sources, err = m.sources(ctx); err != nil {
+		return err
+	}
+	s, err := server.New(c)
 	if err != nil {
 		return m.config.At("files", err)
 	}
-	m.parts.Pipelines = append(m.parts.Pipelines, filesPipeline(c, service))
-	m.parts.Check = func(ctx context.Context) error { return m.checkFiles(ctx, c, objects) }
-	sources, err := m.sources(ctx)
-	if err != nil {
+	return errForgeable(m.config, s.Run(ctx))
+}
+
+// errForgeable adds what to do about a store that accepts forged uploads.
+func errForgeable(c *config.Config, err error) error {
+	if !errors.Is(err, s3objects.ErrForgeable) {
 		return err
 	}
-	p, err := m.build(sources...)
-	if err != nil {
-		return err
-	}
-	return m.serveFiles(ctx, service, handler, p)
+	return c.At("files", fmt.Errorf("%w: use a store that checks signatures; or put a proxy before the store that refuses this header, "+
+		"give the service a key that may write below its prefix alone, and set accept_forgeable_uploads: true (docs/FILES.md)", err))
 }
 
 func errNoFiles(c *config.Config) error {
 	return c.At("files", errors.New("is missing: say where files go (files: {to: s3://bucket/prefix/, secret: …})"))
 }
 
-// checkFiles looks whether the bucket is there and fit for files. A store that is down
-// may be waiting for this very process to listen, and what fails meanwhile is tried
-// again.
-func (m *machine) checkFiles(ctx context.Context, c *config.Files, objects *s3objects.Bucket) error {
-	if err := m.objects.Check(ctx, c.To.Bucket); err != nil && ctx.Err() == nil && !errors.Is(err, bucket.ErrUnavailable) {
-		return err
+// errShared: both programs would take messages from the same sources, and each message
+// goes to one of them.
+func errShared(c *config.Config) error {
+	return c.At("files", errors.New("the file has pipelines, too, and a message of a source goes to one program: "+
+		"give files a file of their own, with a source of their own"))
+}
+
+// filesConfig returns what the configuration says of the server, without what has to be
+// opened.
+func (m *machine) filesConfig() (server.Config, error) {
+	c := m.config.Files
+	if c == nil {
+		return server.Config{}, errNoFiles(m.config)
 	}
-	doubts, err := objects.Prove(ctx, c.To.Prefix)
-	for _, doubt := range doubts {
-		m.log.Warn("the object store is fit for files, but", "doubt", doubt)
+	if err := files.CheckPrefix(c.To.Prefix); err != nil {
+		return server.Config{}, m.config.At("files.to", err)
 	}
-	switch {
-	case errors.Is(err, s3objects.ErrForgeable):
-		return m.config.At("files", fmt.Errorf("%w: use a store that checks signatures; or put a proxy before the store that refuses this header, "+
-			"give the service a key that may write below its prefix alone, and set accept_forgeable_uploads: true (docs/FILES.md)", err))
-	case errors.Is(err, s3objects.ErrUnfit):
-		return err
-	case err != nil && ctx.Err() == nil:
-		m.log.Warn("the object store could not be proved fit yet; starting all the same, and proving it before the first upload", "error", err)
-	}
-	return nil
+	return server.Config{
+		Store: m.objects, Bucket: c.To.Bucket, Prefix: c.To.Prefix, Secret: []byte(c.Secret.Reveal()), Listen: c.Listen,
+		Quota: files.Usage{Bytes: int64(c.Quota), Open: int64(c.OpenUploads)}, MaxSize: int64(c.MaxSize), LongestUpload: time.Duration(c.LongestUpload),
+		PublicEndpoint: c.PublicEndpoint, InlineTypes: c.InlineTypes, AcceptForgeableUploads: c.AcceptForgeableUploads, Logger: m.log,
+	}, nil
 }
 
 // beside returns a path that counts from the folder of the configuration.
@@ -129,42 +133,10 @@ func (m *machine) beside(path string) string {
 	return filepath.Join(filepath.Dir(m.config.Name()), path)
 }
 
-func (m *machine) fileObjects(c *config.Files) *s3objects.Bucket {
-	objects := s3objects.New(m.objects.Client(), c.To.Bucket, c.PublicEndpoint)
-	if c.AcceptForgeableUploads {
-		objects.AcceptForgeable()
-	}
-	if c.InlineTypes != nil {
-		objects.Inline(c.InlineTypes)
-	}
-	return objects
-}
-
-// fileService opens the index, and makes it if it is not there and may be made.
-func (m *machine) fileService(ctx context.Context, c *config.Files, objects files.Objects, create bool) (*files.Service, error) {
-	if strings.ContainsAny(c.To.Prefix, "%?#") {
-		return nil, m.config.At("files.to", fmt.Errorf("the prefix %q has %%, ? or #, which clients and proxies read as part of a URL: choose another", c.To.Prefix))
-	}
-	times := files.DefaultTimes()
-	times.Upload = cmp.Or(time.Duration(c.LongestUpload), times.Upload)
-	limit := files.Usage{Bytes: cmp.Or(int64(c.Quota), 10<<30), Open: cmp.Or(int64(c.OpenUploads), 1000)}
-	records, err := m.fileRecords(ctx, c, create)
-	if err != nil {
-		return nil, m.config.At("files.index", err)
-	}
-	index := files.NewIndex(records)
-	index.Logger = m.log
-	return &files.Service{
-		Index: index, Objects: objects,
-		Times: times, Prefix: c.To.Prefix, Limit: func(string) files.Usage { return limit },
-		Logger: m.log,
-	}, nil
-}
-
-// fileRecords opens the store of the index: in a file, or in PostgreSQL if the
+// openIndex opens the store of the index: in a file, or in PostgreSQL if the
 // configuration says so or the ledger is there. With create it makes what is missing.
-func (m *machine) fileRecords(ctx context.Context, c *config.Files, create bool) (store.Store, error) {
-	at := c.Index.Reveal()
+func (m *machine) openIndex(ctx context.Context, create bool) (store.Store, error) {
+	at := m.config.Files.Index.Reveal()
 	if ledger, ok := m.config.Ledger.Config.(parts.Postgres); ok && at == "" {
 		at = ledger.URL
 	}
@@ -200,25 +172,11 @@ func closed[S store.Store](s S, err error) error {
 	return err
 }
 
-func (m *machine) filesHandler(ctx context.Context, c *config.Files, service *files.Service) (http.Handler, error) {
-	tokens, err := m.filesTokens(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	size := cmp.Or(int64(c.MaxSize), 1<<30)
-	if size > 5<<40 {
-		return nil, errors.New("max_size: at most 5TiB")
-	}
-	return filesapi.New(filesapi.Config{
-		Files: service, Tokens: tokens, Cursors: []byte(c.Secret.Reveal()), MaxSize: size, Logger: m.log, Spool: m.filesSpool(c),
-	})
-}
-
 // filesSpool returns the folder for bodies of POST /v1/files: that of the index, for
 // the system's temporary folder is often in memory.
-func (m *machine) filesSpool(c *config.Files) string {
+func (m *machine) filesSpool() string {
 	dir := m.beside(".")
-	if at := c.Index.Reveal(); at != "" && !strings.Contains(at, "://") {
+	if at := m.config.Files.Index.Reveal(); at != "" && !strings.Contains(at, "://") {
 		dir = filepath.Dir(m.beside(at))
 	}
 	f, err := os.CreateTemp(dir, "pawl-upload-*")
@@ -233,7 +191,8 @@ func (m *machine) filesSpool(c *config.Files) string {
 }
 
 // filesTokens returns what verifies tokens, until ctx ends.
-func (m *machine) filesTokens(ctx context.Context, c *config.Files) (*filesapi.Tokens, error) {
+func (m *machine) filesTokens(ctx context.Context) (*filesapi.Tokens, error) {
+	c := m.config.Files
 	claims := filesapi.Claims{Audience: c.Audience, Issuer: c.Issuer}
 	if strings.Contains(c.Keys, "://") {
 		tokens, err := filesapi.NewTokensAt(ctx, c.Keys, claims, nil, m.log)
@@ -262,79 +221,4 @@ func (m *machine) filesKeys(c *config.Files) (jwk.Set, error) {
 		return nil, fmt.Errorf("keys: %s is no JSON Web Key Set: %w", c.Keys, err)
 	}
 	return set, nil
-}
-
-// filesPipeline looks at a file at each notification of its object. What fails is
-// never the object's fault.
-func filesPipeline(c *config.Files, service *files.Service) pawl.Pipeline {
-	look := func(ctx context.Context, t *pawl.Task) error {
-		id, ours := service.ID(t.Object.Key)
-		if !ours {
-			return nil
-		}
-		_, err := service.Look(ctx, id, true)
-		if err == nil || errors.Is(err, files.ErrNotFound) {
-			return nil
-		}
-		return pawl.Outage(err)
-	}
-	return pawl.Pipeline{
-		Name: "files", Match: pawl.Match{Bucket: c.To.Bucket, Prefix: c.To.Prefix}, EveryRaise: true, Handler: pawl.HandlerFunc(look),
-	}
-}
-
-const (
-	// filesSweep is how often files are looked at whose time has come.
-	filesSweep = 10 * time.Second
-	// filesAtOnce is how many of them are looked at at a time.
-	filesAtOnce = 16
-)
-
-// serveFiles serves clients, notifications and timers until ctx ends or one of them
-// fails.
-func (m *machine) serveFiles(ctx context.Context, service *files.Service, handler http.Handler, p *pawl.Pawl) error {
-	c := m.config.Files
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", cmp.Or(c.Listen, "127.0.0.1:8090"))
-	if err != nil {
-		return m.config.At("files.listen", err)
-	}
-	server := &http.Server{
-		Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
-		ErrorLog: slog.NewLogLogger(m.log.Handler(), slog.LevelWarn),
-	}
-	m.log.Info("files are served", "address", "http://"+listener.Addr().String(), "to", place(c.To.Bucket, c.To.Prefix))
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error {
-		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			return err
-		}
-		return nil
-	})
-	g.Go(func() error {
-		<-ctx.Done()
-		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
-		defer cancel()
-		return errors.Join(server.Shutdown(end), server.Close())
-	})
-	g.Go(func() error { return p.Run(ctx) })
-	g.Go(func() error { m.sweepFiles(ctx, service); return nil })
-	g.Go(func() error { m.keepAuditing(ctx, c, service); return nil })
-	return g.Wait()
-}
-
-// sweepFiles looks at files whose time has come, until ctx ends.
-func (m *machine) sweepFiles(ctx context.Context, service *files.Service) {
-	sweeper := &files.Sweeper{Service: service, AtOnce: filesAtOnce}
-	tick := time.NewTicker(filesSweep)
-	defer tick.Stop()
-	for {
-		if _, err := sweeper.Round(ctx); err != nil && ctx.Err() == nil {
-			m.log.Warn("some files whose time has come were not looked at", "error", err)
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
 }

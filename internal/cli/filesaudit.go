@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -13,11 +12,9 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
-	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/files"
-	"github.com/pawlhq/pawl/files/s3objects"
-	"github.com/pawlhq/pawl/internal/config"
+	"github.com/pawlhq/pawl/files/server"
 )
 
 func newFilesAuditCommand(a *app) *cobra.Command {
@@ -60,13 +57,10 @@ at most 1 % of all, and logs each key. The 7 days begin again when it restarts.`
 
 func runFilesAudit(ctx context.Context, a *app, o files.AuditOptions) error {
 	return a.withFiles(ctx, false, func(ctx context.Context, x *filesTools) error {
-		if !o.DryRun {
-			x.objects.MayProve(x.config.Files.To.Prefix)
-		}
 		count := newCounter(x.log, x.bar)
 		o.Progress = func(r *files.AuditReport) { count.show(r.Objects, "rows", r.Rows, "found", r.Found()) }
 		began := time.Now()
-		r, err := x.auditFiles(ctx, x.config.Files, x.service, o)
+		r, err := x.server.Audit(ctx, o)
 		x.bar.end()
 		if printErr := a.printFilesAudit(&r, o, time.Since(began), err == nil); printErr != nil {
 			return errors.Join(err, printErr)
@@ -81,9 +75,8 @@ func runFilesAudit(ctx context.Context, a *app, o files.AuditOptions) error {
 // filesTools is what a command has that compares the index with the bucket.
 type filesTools struct {
 	*machine
-	objects *s3objects.Bucket
-	service *files.Service
-	bar     *progress
+	server *server.Server
+	bar    *progress
 }
 
 // withFiles opens the index, which it makes only with create, and runs do.
@@ -99,41 +92,22 @@ func (a *app) withFiles(ctx context.Context, create bool, do func(context.Contex
 	if err != nil {
 		return err
 	}
-	c := m.config.Files
-	if c == nil {
-		return errNoFiles(m.config)
-	}
-	if err := m.objects.Check(ctx, c.To.Bucket); err != nil {
-		return err
-	}
-	objects := m.fileObjects(c)
-	service, err := m.fileService(ctx, c, objects, create)
+	c, err := m.filesConfig()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, service.Index.Close()) }()
-	return do(ctx, &filesTools{m, objects, service, bar})
-}
-
-// auditFiles audits what lies below the service's prefix.
-func (m *machine) auditFiles(ctx context.Context, c *config.Files, service *files.Service, o files.AuditOptions) (files.AuditReport, error) {
-	return service.Audit(ctx, m.listedFiles(ctx, c), o)
-}
-
-// listedFiles lists the objects below the service's prefix. An object that the store cannot
-// list has an unknown size, so the audit looks at it.
-func (m *machine) listedFiles(ctx context.Context, c *config.Files) iter.Seq2[files.Listed, error] {
-	return func(yield func(files.Listed, error) bool) {
-		for info, err := range m.objects.List(ctx, c.To.Bucket, c.To.Prefix, "") {
-			if errors.Is(err, bucket.ErrUnlistable) && info.Key != "" {
-				m.log.Warn("the store refuses every listing that has an object; the audit goes around it", "error", err)
-				info.Size, err = -1, nil
-			}
-			if !yield(files.Listed{Key: info.Key, Size: info.Size, LastModified: info.ModTime}, err) {
-				return
-			}
-		}
+	if err := m.objects.Check(ctx, c.Bucket); err != nil {
+		return err
 	}
+	if c.Index, err = m.openIndex(ctx, create); err != nil {
+		return m.config.At("files.index", err)
+	}
+	defer func() { err = errors.Join(err, c.Index.Close()) }()
+	s, err := server.New(c)
+	if err != nil {
+		return m.config.At("files", err)
+	}
+	return do(ctx, &filesTools{m, s, bar})
 }
 
 // filesAuditJSON is a report with --json.
@@ -200,36 +174,5 @@ func writeOrphans(text *strings.Builder, r *files.AuditReport, o files.AuditOpti
 	}
 	if outcome == "they stay" {
 		fmt.Fprintf(text, "    If the index was restored from a backup: pawl files rebuild. If you know that it is right: pawl files audit --limit %d\n", r.Orphans)
-	}
-}
-
-const (
-	filesFirstAudit = time.Hour
-	filesAudit      = 24 * time.Hour
-)
-
-// keepAuditing audits every day, until ctx ends.
-func (m *machine) keepAuditing(ctx context.Context, c *config.Files, service *files.Service) {
-	orphans := files.Orphans{}
-	next := time.NewTimer(filesFirstAudit)
-	defer next.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-next.C:
-		}
-		r, err := m.auditFiles(ctx, c, service, files.AuditOptions{Orphans: orphans})
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err != nil:
-			m.log.Warn("not all files could be audited; the next audit comes in a day", "error", err, "report", r)
-		case r.Found() > 0:
-			m.log.Warn("an audit found that index and bucket differed", "report", r)
-		default:
-			m.log.Info("audited the files", "objects", r.Objects, "rows", r.Rows)
-		}
-		next.Reset(filesAudit)
 	}
 }

@@ -46,22 +46,14 @@ URL may have written objects with any metadata, so rebuild refuses. Use
 }
 
 func (a *app) rebuildFiles(ctx context.Context, x *filesTools, dryRun, trust bool) error {
-	doubts, err := x.objects.AcceptForgeable().Prove(ctx, x.config.Files.To.Prefix)
-	if err != nil {
-		return err
-	}
-	for _, doubt := range doubts {
-		if errors.Is(doubt, s3objects.ErrForgeable) && !trust {
-			return failed(fmt.Errorf("the metadata of objects may be forged: %w", doubt),
-				"use --trust-metadata if no user can send such requests to the store")
-		}
-	}
-	x.log.Warn("files that were deleted since the backup return; delete them again")
 	count := newCounter(x.log, x.bar)
 	began := time.Now()
-	r, err := x.service.Rebuild(ctx, x.listedFiles(ctx, x.config.Files), files.RebuildOptions{
+	r, err := x.server.Rebuild(ctx, files.RebuildOptions{
 		DryRun: dryRun, Progress: func(r *files.RebuildReport) { count.show(r.Objects, "rebuilt", r.Rebuilt) },
-	})
+	}, trust)
+	if errors.Is(err, s3objects.ErrForgeable) {
+		return failed(err, "use --trust-metadata if no user can send such requests to the store")
+	}
 	x.bar.end()
 	return errors.Join(err, a.printRebuild(&r, dryRun, time.Since(began).Round(time.Millisecond), err == nil))
 }

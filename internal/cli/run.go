@@ -71,6 +71,9 @@ func (a *app) loadPipelines(name string, lookup func(string) (string, bool)) (*c
 	if err == nil && len(c.Pipelines) == 0 {
 		err = c.At("pipelines", errors.New(`there is none, which "pawl run" needs: archives are stored by "pawl archive run", files are served by "pawl files serve"`))
 	}
+	if err == nil && c.Files != nil {
+		err = errShared(c)
+	}
 	return c, err
 }
 

@@ -41,7 +41,6 @@ const (
 
 // filesConfiguration is the file that all services share.
 const filesConfiguration = `
-ledger: %s
 objects: {endpoint: %s, region: ` + region + `, path_style: true}
 sources:
   - webhook: {listen: "${` + listenVar + `}", path: ` + hookPath + `, token: "Bearer ${` + tokenVar + `}"}
@@ -51,8 +50,6 @@ files:
   listen: ${` + apiVar + `}
   secret: %s
   max_size: 64MiB
-sweep: 250ms
-lease: {ttl: 2s, skew: 500ms, horizon: 2s}
 `
 
 // filesShow is one run of the demo of files.
@@ -142,7 +139,7 @@ func (s *filesShow) open(ctx context.Context) (err error) {
 	if s.endpoint, err = listen(ctx, "127.0.0.1:0", handler); err != nil {
 		return err
 	}
-	text := fmt.Sprintf(filesConfiguration[1:], quoted("sqlite:"+filepath.Join(s.dir, ledgerFile)), quoted(s.endpoint.url), quoted(string(s.front.secret)))
+	text := fmt.Sprintf(filesConfiguration[1:], quoted(s.endpoint.url), quoted(string(s.front.secret)))
 	if err := os.WriteFile(filepath.Join(s.dir, configFile), []byte(text), 0o600); err != nil {
 		return err
 	}

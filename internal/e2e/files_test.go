@@ -22,7 +22,6 @@ import (
 	"github.com/pawlhq/pawl/files"
 	"github.com/pawlhq/pawl/files/s3objects"
 	"github.com/pawlhq/pawl/internal/servertest"
-	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/store/sqlite"
 )
 
@@ -40,15 +39,10 @@ const (
 )
 
 const filesConfig = `
-ledger: %q
 objects: {endpoint: %q, region: %s, path_style: true}
 sources:
   - webhook: {listen: "${PAWL_LISTEN}", path: /events, token: %q}
 files: {to: s3://inputs/files/, index: %q, listen: "${PAWL_API}", secret: %q, accept_forgeable_uploads: true}
-lease: {ttl: 2s, skew: 300ms, horizon: 3s}
-retry: {attempts: 100, base: 50ms, max: 1s}
-concurrency: 8
-sweep: 200ms
 `
 
 // TestFiles has clients upload, complete, delete and undelete through processes of
@@ -90,7 +84,6 @@ type fileSite struct {
 	network *network
 	relay   *relay
 	fleet   *fleet
-	ledger  ledger.Store
 	index   *files.Index
 	watch   *watch
 	lost    int // files that were pending because nobody was told of them
@@ -117,19 +110,14 @@ func newFileSite(t *testing.T, seed uint64) *fileSite {
 	s.world = newWorld(t, server)
 	s.bucket = s3objects.New(server.Client(), inputs, "").AcceptForgeable()
 	server.Notify(t, inputs)
-	database, index := filepath.Join(dir, "pawl.db"), filepath.Join(dir, "files.db")
-	records, err := sqlite.Open(t.Context(), database)
+	index := filepath.Join(dir, "files.db")
+	records, err := sqlite.Open(t.Context(), index)
 	if err != nil {
-		t.Fatal(err)
-	}
-	s.ledger = ledger.Over(records)
-	t.Cleanup(func() { _ = s.ledger.Close() })
-	if records, err = sqlite.Open(t.Context(), index); err != nil {
 		t.Fatal(err)
 	}
 	s.index = files.NewIndex(records)
 	t.Cleanup(func() { _ = s.index.Close() })
-	text := fmt.Sprintf(filesConfig, "sqlite:"+database, s.network.url, server.Region, auth, index, filesSecret)
+	text := fmt.Sprintf(filesConfig, s.network.url, server.Region, auth, index, filesSecret)
 	if err := os.WriteFile(s.fleet.config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -197,8 +185,7 @@ func (s *fileSite) heard(t *testing.T) {
 		if n := s.relay.left(); n > 0 {
 			bad = append(bad, fmt.Sprintf("%d notifications are not acknowledged", n))
 		}
-		rows, _, lerr := unsettled(ctx, s.ledger)
-		return append(bad, rows...), errors.Join(err, lerr)
+		return bad, err
 	})
 	objects, err := s.objects(t.Context())
 	if err != nil {

@@ -14,7 +14,6 @@ import (
 )
 
 const serveConfig = `
-ledger: %q
 objects: {endpoint: %q, region: %s, path_style: true}
 sources:
   - webhook: {listen: "${PAWL_LISTEN}", path: /events, token: %q}
@@ -40,7 +39,7 @@ func serve(t testing.TB, server *servertest.Server, index string) *serving {
 	s := &serving{server: server, fleet: &fleet{
 		binary: build(t, dir), dir: dir, config: filepath.Join(dir, "pawl.yaml"), command: []string{"files", "serve"},
 	}}
-	text := fmt.Sprintf(serveConfig, "sqlite:"+filepath.Join(dir, "pawl.db"), server.Endpoint, server.Region, serveAuth, index, filesSecret)
+	text := fmt.Sprintf(serveConfig, server.Endpoint, server.Region, serveAuth, index, filesSecret)
 	if err := os.WriteFile(s.config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -291,11 +291,11 @@ func (w *World) look(id string) {
 	w.spawn(w.tape.Choose(nodes), func(t *thread) {
 		f := w.truth(id)
 		puts := f.puts
-		_, err := t.files.Look(t.ctx, id, true)
+		err := t.files.Notice(t.ctx, id)
 		switch {
 		case err == nil:
 			f.heard = max(f.heard, puts)
-		case !errors.Is(err, files.ErrNotFound) && w.now < w.times.Delay:
+		case w.now < w.times.Delay:
 			w.after(w.tape.UpTo(time.Minute), func() { w.look(id) })
 		}
 	})

@@ -1,0 +1,43 @@
+// Command files lets users upload files into the bucket s3://uploads, and keeps an index of
+// them in uploads.db.
+package main
+
+import (
+	"context"
+	"log"
+	"os"
+	"os/signal"
+
+	"github.com/pawlhq/pawl/bucket/s3bucket"
+	"github.com/pawlhq/pawl/files/server"
+	"github.com/pawlhq/pawl/source"
+	"github.com/pawlhq/pawl/source/webhooksource"
+	"github.com/pawlhq/pawl/store/sqlite"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	index := must(sqlite.Open(ctx, "uploads.db"))
+	files := must(server.New(server.Config{
+		Index: index,
+		// Endpoint and credentials are those of the AWS tools: AWS_ENDPOINT_URL and so on.
+		Store:  must(s3bucket.New(ctx, s3bucket.Config{PathStyle: true})),
+		Bucket: "uploads", Prefix: "files/",
+		Secret: []byte(os.Getenv("FILES_SECRET")), // 32 bytes or more; "pawl files token" signs tokens with it
+		Listen: os.Getenv("API"),
+		Sources: []source.Source{must(webhooksource.New(webhooksource.Config{
+			Listen: os.Getenv("LISTEN"), Token: os.Getenv("PAWL_WEBHOOK_TOKEN"),
+		}))},
+	}))
+	err := files.Run(ctx)
+	stop()
+	must(0, index.Close())
+	must(0, err)
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		log.Fatal(err)
+	}
+	return v
+}

@@ -1,0 +1,80 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/files"
+	"github.com/pawlhq/pawl/files/s3objects"
+)
+
+// Audit compares the bucket with the index once, as [files.Service.Audit] does.
+func (s *Server) Audit(ctx context.Context, o files.AuditOptions) (files.AuditReport, error) {
+	if !o.DryRun {
+		s.objects.MayProve(s.Prefix)
+	}
+	return s.service.Audit(ctx, s.listed(ctx), o)
+}
+
+// Rebuild writes the missing rows of an index that was restored from a backup, as
+// [files.Service.Rebuild] does. If the store accepts forged uploads, the error matches
+// [s3objects.ErrForgeable] unless the metadata of objects is trusted.
+func (s *Server) Rebuild(ctx context.Context, o files.RebuildOptions, trust bool) (files.RebuildReport, error) {
+	doubts, err := s.objects.AcceptForgeable().Prove(ctx, s.Prefix)
+	if err != nil {
+		return files.RebuildReport{}, err
+	}
+	for _, doubt := range doubts {
+		if errors.Is(doubt, s3objects.ErrForgeable) && !trust {
+			return files.RebuildReport{}, fmt.Errorf("the metadata of objects may be forged: %w", doubt)
+		}
+	}
+	s.Logger.Warn("files that were deleted since the backup return; delete them again")
+	return s.service.Rebuild(ctx, s.listed(ctx), o)
+}
+
+// listed lists the objects below the prefix. An object that the store cannot list has an
+// unknown size, so an audit looks at it.
+func (s *Server) listed(ctx context.Context) iter.Seq2[files.Listed, error] {
+	return func(yield func(files.Listed, error) bool) {
+		for info, err := range s.Store.List(ctx, s.Bucket, s.Prefix, "") {
+			if errors.Is(err, bucket.ErrUnlistable) && info.Key != "" {
+				s.Logger.Warn("the store refuses every listing that has an object; the audit goes around it", "error", err)
+				info.Size, err = -1, nil
+			}
+			if !yield(files.Listed{Key: info.Key, Size: info.Size, LastModified: info.ModTime}, err) {
+				return
+			}
+		}
+	}
+}
+
+// keepAuditing audits every day, until ctx ends.
+func (s *Server) keepAuditing(ctx context.Context) {
+	orphans := files.Orphans{}
+	next := time.NewTimer(firstAudit)
+	defer next.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-next.C:
+		}
+		r, err := s.Audit(ctx, files.AuditOptions{Orphans: orphans})
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			s.Logger.Warn("not all files could be audited; the next audit comes in a day", "error", err, "report", r)
+		case r.Found() > 0:
+			s.Logger.Warn("an audit found that index and bucket differed", "report", r)
+		default:
+			s.Logger.Info("audited the files", "objects", r.Objects, "rows", r.Rows)
+		}
+		next.Reset(auditEvery)
+	}
+}

@@ -1,0 +1,222 @@
+// Package server is the daemon of files: it serves the API, takes notifications,
+// reconciles files whose time has come, and audits index and bucket every day.
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/bucket/s3bucket"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/files"
+	"github.com/pawlhq/pawl/files/filesapi"
+	"github.com/pawlhq/pawl/files/s3objects"
+	"github.com/pawlhq/pawl/source"
+	"github.com/pawlhq/pawl/store"
+)
+
+// Config says what a Server works with. Index, Store, Bucket and Secret are required. Zero
+// values elsewhere take the defaults named.
+type Config struct {
+	Index  store.Store     // the caller closes it
+	Store  *s3bucket.Store // where the bucket is
+	Bucket string
+	Prefix string // of the keys; it belongs to this service alone
+	// Secret signs places in lists, and tokens (HS256) without Tokens: 32 random bytes or
+	// more, the same in every process.
+	Secret []byte
+	// Tokens verifies tokens.
+	Tokens *filesapi.Tokens
+	// Listen is the address of the API; default 127.0.0.1:8090.
+	Listen string
+	// Sources bring the notifications of the bucket. Without one a file is visible when its
+	// upload is completed by the API, or after its time to upload.
+	Sources []source.Source
+
+	Quota   files.Usage // of each entity; default 10 GiB and 1,000 open uploads
+	MaxSize int64       // of a file, in bytes; default 1 GiB, at most 5 TiB
+	// LongestUpload is how long an upload may take after its URL has expired; default 1 h.
+	LongestUpload time.Duration
+	// Spool is the folder of bodies that POST /v1/files takes; default the system's
+	// temporary folder.
+	Spool string
+	// PublicEndpoint is the URL by which users reach the store; default that of Store.
+	PublicEndpoint string
+	// InlineTypes are the content types that browsers may show; default
+	// [s3objects.InlineTypes].
+	InlineTypes []string
+	// AcceptForgeableUploads lets the service start over a store that accepts uploads with
+	// forged signatures.
+	AcceptForgeableUploads bool
+	Logger                 *slog.Logger // default slog.Default()
+}
+
+// Server serves files.
+type Server struct {
+	Config
+	service *files.Service
+	objects *s3objects.Bucket
+}
+
+// New checks the configuration, and returns a Server that does nothing before it is asked.
+func New(c Config) (*Server, error) {
+	if err := files.CheckPrefix(c.Prefix); err != nil {
+		return nil, err
+	}
+	c.Listen = cmp.Or(c.Listen, "127.0.0.1:8090")
+	c.MaxSize = cmp.Or(c.MaxSize, 1<<30)
+	if c.MaxSize > 5<<40 {
+		return nil, errors.New("the largest file has at most 5 TiB")
+	}
+	c.Quota.Bytes, c.Quota.Open = cmp.Or(c.Quota.Bytes, 10<<30), cmp.Or(c.Quota.Open, 1000)
+	c.Logger = cmp.Or(c.Logger, slog.Default())
+	objects := s3objects.New(c.Store.Client(), c.Bucket, c.PublicEndpoint)
+	if c.AcceptForgeableUploads {
+		objects.AcceptForgeable()
+	}
+	if c.InlineTypes != nil {
+		objects.Inline(c.InlineTypes)
+	}
+	times := files.DefaultTimes()
+	times.Upload = cmp.Or(c.LongestUpload, times.Upload)
+	index := files.NewIndex(c.Index)
+	index.Logger = c.Logger
+	return &Server{Config: c, objects: objects, service: &files.Service{
+		Index: index, Objects: objects, Times: times, Prefix: c.Prefix, Limit: func(string) files.Usage { return c.Quota }, Logger: c.Logger,
+	}}, nil
+}
+
+const (
+	// messages is how many notifications are worked on at a time.
+	messages = 32
+	// grace is how long requests and notifications may take at the end.
+	grace = 20 * time.Second
+	// sweepEvery is how often files are reconciled whose time has come, and sweepAtOnce how
+	// many of them at a time.
+	sweepEvery, sweepAtOnce = 10 * time.Second, 16
+	firstAudit, auditEvery  = time.Hour, 24 * time.Hour
+)
+
+// Run serves clients, notifications and timers until ctx ends or one of them fails. It
+// proves the store when the sources are ready, because some stores wait for a webhook to
+// answer; before that it signs no URL. A Server runs once.
+func (s *Server) Run(ctx context.Context) error {
+	api, err := s.api()
+	if err != nil {
+		return err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.Listen)
+	if err != nil {
+		return fmt.Errorf("the API of files: %w", err)
+	}
+	s.Logger.Info("files are served", "address", "http://"+listener.Addr().String(), "to", event.Object{Bucket: s.Bucket, Key: s.Prefix})
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		if err := api.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	})
+	g.Go(func() error {
+		<-ctx.Done()
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+		defer cancel()
+		return errors.Join(api.Shutdown(end), api.Close())
+	})
+	g.Go(func() error { return s.take(ctx) })
+	g.Go(func() error { return s.check(ctx) })
+	g.Go(func() error { s.sweep(ctx); return nil })
+	g.Go(func() error { s.keepAuditing(ctx); return nil })
+	return g.Wait()
+}
+
+func (s *Server) api() (*http.Server, error) {
+	if s.Tokens == nil {
+		keys, err := filesapi.Secret(s.Secret)
+		if err == nil {
+			s.Tokens, err = filesapi.NewTokens(keys, filesapi.Claims{})
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	handler, err := filesapi.New(filesapi.Config{
+		Files: s.service, Tokens: s.Tokens, Cursors: s.Secret, MaxSize: s.MaxSize, Logger: s.Logger, Spool: s.Spool,
+	})
+	return &http.Server{
+		Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		ErrorLog: slog.NewLogLogger(s.Logger.Handler(), slog.LevelWarn),
+	}, err
+}
+
+// take reconciles the files of notifications until ctx ends or a source fails.
+func (s *Server) take(ctx context.Context) error {
+	sink := files.NewSink(s.service, s.Bucket, messages)
+	g, sourcing := errgroup.WithContext(ctx)
+	for _, from := range s.Sources {
+		g.Go(func() error {
+			if err := from.Run(sourcing, sink); err != nil && ctx.Err() == nil {
+				return err
+			}
+			return nil
+		})
+	}
+	err := g.Wait()
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	defer cancel()
+	sink.Close(end)
+	return err
+}
+
+// check looks whether the bucket is there and fit for files. If the store is down, the
+// next URL to be signed waits for the proof.
+func (s *Server) check(ctx context.Context) error {
+	for _, from := range s.Sources {
+		if l, ok := from.(interface{ Ready() <-chan struct{} }); ok { // it listens
+			select {
+			case <-l.Ready():
+			case <-ctx.Done():
+			}
+		}
+	}
+	if err := s.Store.Check(ctx, s.Bucket); err != nil && ctx.Err() == nil && !errors.Is(err, bucket.ErrUnavailable) {
+		return err
+	}
+	doubts, err := s.objects.Prove(ctx, s.Prefix)
+	for _, doubt := range doubts {
+		s.Logger.Warn("the object store is fit for files, but", "doubt", doubt)
+	}
+	if errors.Is(err, s3objects.ErrUnfit) {
+		return err
+	}
+	if err != nil && ctx.Err() == nil {
+		s.Logger.Warn("the object store could not be proved fit yet; starting all the same, and proving it before the first upload", "error", err)
+	}
+	return nil
+}
+
+// sweep reconciles files whose time has come, until ctx ends.
+func (s *Server) sweep(ctx context.Context) {
+	sweeper := &files.Sweeper{Service: s.service, AtOnce: sweepAtOnce}
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		if _, err := sweeper.Round(ctx); err != nil && ctx.Err() == nil {
+			s.Logger.Warn("some files whose time has come were not reconciled", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/pawlhq/pawl/source"
+)
+
+// Sink takes notifications, and reconciles the files that they name with the bucket: each
+// at once, without a ledger. A message is acknowledged when the index has answered.
+type Sink struct {
+	service *Service
+	bucket  string
+	slots   *semaphore.Weighted // one for each message under way
+	work    sync.WaitGroup
+	ctx     context.Context // of the work: it outlives that of a source
+	cancel  context.CancelFunc
+}
+
+var _ source.Sink = (*Sink)(nil)
+
+// NewSink returns a Sink for the objects of a bucket. It works on up to messages messages
+// at a time. After all sources have ended it must be closed.
+func NewSink(service *Service, bucket string, messages int) *Sink {
+	s := &Sink{service: service, bucket: bucket, slots: semaphore.NewWeighted(int64(messages))}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s
+}
+
+// Close waits for the messages under way. When ctx ends it cancels them, and their sources
+// deliver them again.
+func (s *Sink) Close(ctx context.Context) {
+	stop := context.AfterFunc(ctx, s.cancel)
+	s.work.Wait()
+	stop()
+	s.cancel()
+}
+
+// Deliver implements [source.Sink].
+func (s *Sink) Deliver(ctx context.Context, d source.Delivery) error {
+	if err := s.slots.Acquire(ctx, 1); err != nil {
+		return err
+	}
+	s.take(&d)
+	return nil
+}
+
+// TryDeliver implements [source.Sink].
+func (s *Sink) TryDeliver(d source.Delivery) error {
+	if !s.slots.TryAcquire(1) {
+		return source.ErrFull
+	}
+	s.take(&d)
+	return nil
+}
+
+func (s *Sink) take(d *source.Delivery) {
+	s.work.Go(func() {
+		defer s.slots.Release(1)
+		d.Done(s.reconcile(d))
+	})
+}
+
+// reconcile reconciles the files of all events, also after a failure.
+func (s *Sink) reconcile(d *source.Delivery) (o source.Outcome) {
+	for i := range d.Events {
+		object := &d.Events[i].Object
+		id, ours := s.service.ID(object.Key)
+		if !ours || object.Bucket != s.bucket {
+			o.Verdicts.Unmatched++
+			continue
+		}
+		o.Verdicts.Raised++
+		if err := s.service.Notice(s.ctx, id); err != nil {
+			o.Err = err
+		}
+	}
+	o.Ack = o.Err == nil
+	return o
+}
+
+// noticePatience bounds a reconcile by a notification. It is shorter than a source waits
+// for an answer.
+const noticePatience = 15 * time.Second
+
+// Notice reconciles a file because of a notification, which may be acknowledged if the
+// error is nil. If the bucket gives no answer, the file's timer is set to a minute from
+// now, so that one object cannot block a queue. An unreadable row is logged: the next
+// audit reports it again.
+func (s *Service) Notice(ctx context.Context, id string) error {
+	look, cancel := context.WithTimeout(ctx, noticePatience)
+	defer cancel()
+	_, failed := s.Look(look, id, true)
+	switch {
+	case failed == nil, errors.Is(failed, ErrNotFound):
+		return nil
+	case errors.Is(failed, ErrUnreadable):
+		s.warn(ctx, "files: a notification names a file whose row is unreadable", id, failed)
+		return nil
+	}
+	change, cancel := context.WithTimeout(ctx, noticePatience)
+	defer cancel()
+	_, err := s.change(change, id, func(f *File) (File, error) { return f.postponed(s.now()), nil })
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return fmt.Errorf("files: reconciling %s: %w; setting its timer failed, too: %w", id, failed, err)
+	}
+	s.warn(ctx, "files: a file could not be reconciled at its notification; it is tried again in a minute", id, failed)
+	return nil
+}
+
+func (s *Service) warn(ctx context.Context, text, id string, err error) {
+	if s.Logger != nil {
+		s.Logger.WarnContext(ctx, text, "file", id, "error", err)
+	}
+}
