@@ -92,7 +92,7 @@ func makeOdd(t *testing.T, path string, every int) {
 		t.Fatal(err)
 	}
 	for i, edit := range []string{
-		`'"kind":"created"', '"kind":"moved"'`, `'"kind":"created"', '"kind":"created","seq":"zz"'`, `'"v":"1.0"', '"doubt":"perhaps","v":"1.0"'`,
+		`'"v":"1.0"', '"v":"1.0","kind":"moved"'`, `'"v":"1.0"', '"v":"1.0","gen":"zz"'`, `'"v":"1.0"', '"doubt":"perhaps","v":"1.0"'`,
 		`'"v":"1.0"', '"v":"2.0"'`,
 	} {
 		query := fmt.Sprintf(`UPDATE record SET body = replace(body, %s), due = due - 1 WHERE rowid %% %d = 0 AND (rowid / %d) %% 4 = %d`, edit, every, every, i)

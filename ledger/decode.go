@@ -3,6 +3,7 @@ package ledger
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -36,15 +37,13 @@ type wireRow struct {
 	V  string  `json:"v"`
 	At instant `json:"at"`
 	wireVersion
-	Have  jsontext.Value `json:"have"`
-	Lease struct {
-		Owner string  `json:"owner"`
-		Fence *int64  `json:"fence"`
-		Until instant `json:"until"`
-	} `json:"lease"`
-	Doubt    bool           `json:"doubt"`
+	Have     jsontext.Value `json:"have"`
+	Fence    *int64         `json:"fence"`
+	Owner    string         `json:"owner"`
+	Until    instant        `json:"until"`
+	Doubt    *bool          `json:"doubt"`
 	Forced   bool           `json:"forced"`
-	Attempts int            `json:"attempts"`
+	Attempts *int           `json:"attempts"`
 	Retry    instant        `json:"retry"`
 	Error    string         `json:"error"`
 	Dead     bool           `json:"dead"`
@@ -52,8 +51,8 @@ type wireRow struct {
 	Event    instant        `json:"event"`
 	Created  *instant       `json:"created"`
 	Disorder int            `json:"disorder"`
-	Since    instant        `json:"since"`
-	History  []string       `json:"history"`
+	Since    *instant       `json:"since"`
+	History  []string       `json:"log"`
 	Unknown  jsontext.Value `json:",embed"`
 }
 
@@ -61,10 +60,7 @@ type wireVersion struct {
 	Seq  event.Sequencer `json:"seq"`
 	Gen  uint64          `json:"gen"`
 	Kind event.Kind      `json:"kind"`
-	ID   wireIdentity    `json:"id"`
-}
 
-type wireIdentity struct {
 	Version string  `json:"version"`
 	ETag    string  `json:"etag"`
 	Meta    string  `json:"meta"`
@@ -127,7 +123,7 @@ func (d *decoder) after(from, ms int64) time.Time {
 }
 
 func decode(body string) (r Row, err error) {
-	var w wireRow
+	w := wireRow{wireVersion: wireVersion{Kind: event.Created}}
 	if err := json.Unmarshal([]byte(body), &w); err != nil {
 		return r, err
 	}
@@ -150,24 +146,36 @@ func decode(body string) (r Row, err error) {
 	}
 	r = Row{
 		Want: d.version(&w.wireVersion), Have: d.version(&have),
-		Lease: Lease{Owner: w.Lease.Owner, Until: d.time(w.Lease.Until)},
-		Doubt: w.Doubt, Forced: w.Forced, Attempts: w.Attempts, RetryAt: d.time(w.Retry), LastError: w.Error, Dead: w.Dead,
+		Lease:  Lease{Owner: w.Owner, Until: d.time(w.Until)},
+		Forced: w.Forced, RetryAt: d.time(w.Retry), LastError: w.Error, Dead: w.Dead,
 		VerifyAt: d.time(w.Verify), EventTime: d.time(w.Event), Disorder: w.Disorder,
-		CreatedAt: d.time(w.Since), UpdatedAt: w.At.full, Unknown: string(w.Unknown),
+		UpdatedAt: w.At.full, Unknown: string(w.Unknown),
 	}
-	if w.Lease.Fence != nil {
-		r.Lease.Fence = *w.Lease.Fence + d.at
+	if r.Doubt = w.Owner != ""; w.Doubt != nil {
+		r.Doubt = *w.Doubt
+	}
+	if r.Attempts = usualAttempts(&r.Lease); w.Attempts != nil {
+		r.Attempts = *w.Attempts
+	}
+	if w.Fence != nil {
+		r.Lease.Fence = *w.Fence + d.at
 	}
 	if r.CreatedTime = r.EventTime; w.Created != nil {
 		r.CreatedTime = d.time(*w.Created)
 	}
 	r.History = d.history(w.History, &r)
+	switch n := len(r.History); {
+	case w.Since != nil:
+		r.CreatedAt = d.time(*w.Since)
+	case n > 0:
+		r.CreatedAt = r.History[n-1].At
+	}
 	return r, d.failed
 }
 
 func (d *decoder) version(w *wireVersion) Version {
 	return Version{Sequencer: w.Seq, Generation: w.Gen, Kind: w.Kind, Identity: Identity{
-		VersionID: w.ID.Version, ETag: w.ID.ETag, Meta: w.ID.Meta, ModTime: d.time(w.ID.MTime), Size: w.ID.Size,
+		VersionID: w.Version, ETag: w.ETag, Meta: w.Meta, ModTime: d.time(w.MTime), Size: w.Size,
 	}}
 }
 
@@ -176,7 +184,7 @@ func (d *decoder) history(lines []string, r *Row) []Entry {
 		return nil
 	}
 	h, last := make([]Entry, len(lines)), d.at
-	order, fence := r.Want.Order(), strconv.FormatInt(r.Lease.Fence, 10)
+	short := abbreviations(r)
 	for i, line := range lines {
 		when, rest, _ := strings.Cut(line, " ")
 		if ms, err := strconv.ParseInt(when, 10, 64); err == nil {
@@ -185,14 +193,14 @@ func (d *decoder) history(lines []string, r *Row) []Entry {
 			d.failed = fmt.Errorf("a line of the history begins with %q, which is no time", when)
 		}
 		h[i].What, h[i].Note, _ = strings.Cut(rest, ": ")
-		h[i].Note = lengthen(h[i].Note, order, fence)
+		h[i].Note = lengthen(h[i].Note, short)
 		last = h[i].At.UnixMilli()
 	}
 	return h
 }
 
 // lengthen replaces the abbreviations in a note. What begins like one and is none stays.
-func lengthen(note, order, fence string) string {
+func lengthen(note string, short []abbreviation) string {
 	if !strings.Contains(note, "~") {
 		return note
 	}
@@ -200,20 +208,18 @@ func lengthen(note, order, fence string) string {
 	for {
 		before, after, found := strings.Cut(note, "~")
 		b.WriteString(before)
-		switch {
-		case !found:
+		if !found {
 			return b.String()
-		case strings.HasPrefix(after, "~"):
-			b.WriteByte('~')
-		case strings.HasPrefix(after, "o"):
-			b.WriteString(order)
-		case strings.HasPrefix(after, "f"):
-			b.WriteString(fence)
-		default:
-			b.WriteByte('~')
-			note = after
-			continue
 		}
-		note = after[1:]
+		text := "~"
+		if after != "" {
+			if i := slices.IndexFunc(short, func(a abbreviation) bool { return a.letter == after[0] }); i >= 0 {
+				text, after = short[i].text, after[1:]
+			} else if after[0] == '~' {
+				after = after[1:]
+			}
+		}
+		b.WriteString(text)
+		note = after
 	}
 }

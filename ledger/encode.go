@@ -3,6 +3,7 @@ package ledger
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,42 +20,50 @@ const bodyVersion = "1.0"
 // Encode returns the row as compact JSON, without key and nonce. It is written by hand,
 // because reflection takes most of the time of a swap.
 //
-// The top level is Want, and "have" has only what differs from it; no "have" means that
-// it equals Want, and null that it is the zero Version. "at" is UpdatedAt; the fence and
-// other times are in milliseconds relative to it, or full where they are no whole
-// milliseconds. Without "created", CreatedTime equals EventTime. A line of the history is
-// "MILLISECONDS WHAT: NOTE", relative to the line before it. In a note, ~o stands for the
-// order of Want, ~f for the fence, and ~~ for ~.
+// The top level is Want, of the kind created if it names none, and "have" has only what
+// differs from it; no "have" means that it equals Want, and null that it is the zero
+// Version. "at" is UpdatedAt; the fence and other times are in milliseconds relative to it,
+// or full where they are no whole milliseconds. Without "created", CreatedTime equals
+// EventTime; under a lease, a row without "doubt" is in doubt, and one without "attempts"
+// has had one; without "since", CreatedAt is the time of the oldest line of the history. A
+// line is "MILLISECONDS WHAT: NOTE", relative to the line before it. In a note, ~w stands
+// for kind and order of Want, ~o for its order, ~f for the word fence and the fence, ~l
+// for these and the owner of the lease, and ~~ for ~.
 func Encode(r *Row) (string, error) {
 	e := encoder{b: make([]byte, 0, 512), at: r.UpdatedAt.UnixMilli()}
-	e.order, e.fence = abbreviated(r)
+	e.short = abbreviations(r)
 	e.b = append(e.b, `{"v":"`+bodyVersion+`"`...)
 	e.member("at")
 	e.full(r.UpdatedAt)
-	e.version(&r.Want, new(Version))
+	e.version(&r.Want, &Version{Kind: event.Created})
 	e.have(r)
-	if r.Lease != (Lease{}) {
-		e.member("lease")
-		e.lease(&r.Lease)
+	if r.Lease.Fence != 0 {
+		e.member("fence")
+		e.b = strconv.AppendInt(e.b, r.Lease.Fence-e.at, 10) // it may overflow, and does so back again
 	}
-	e.flag("doubt", r.Doubt)
+	e.text("owner", r.Lease.Owner)
+	e.time("until", r.Lease.Until)
+	if leased := r.Lease.Owner != ""; r.Doubt != leased {
+		e.member("doubt")
+		e.b = strconv.AppendBool(e.b, r.Doubt)
+	}
 	e.flag("forced", r.Forced)
-	e.number("attempts", int64(r.Attempts))
+	if r.Attempts != usualAttempts(&r.Lease) {
+		e.member("attempts")
+		e.b = strconv.AppendInt(e.b, int64(r.Attempts), 10)
+	}
 	e.time("retry", r.RetryAt)
 	e.text("error", r.LastError)
 	e.flag("dead", r.Dead)
 	e.time("verify", r.VerifyAt)
 	e.time("event", r.EventTime)
-	switch {
-	case r.CreatedTime.Equal(r.EventTime):
-	case r.CreatedTime.IsZero():
-		e.member("created")
-		e.quote("")
-	default:
-		e.time("created", r.CreatedTime)
+	if !r.CreatedTime.Equal(r.EventTime) {
+		e.always("created", r.CreatedTime)
 	}
 	e.number("disorder", int64(r.Disorder))
-	e.time("since", r.CreatedAt)
+	if n := len(r.History); n == 0 || !r.CreatedAt.Equal(r.History[n-1].At) {
+		e.always("since", r.CreatedAt)
+	}
 	e.history(r.History)
 	if n := len(r.Unknown); n > 2 {
 		e.b = append(append(e.b, ','), r.Unknown[1:n-1]...)
@@ -68,9 +77,8 @@ func Encode(r *Row) (string, error) {
 // encoder appends members to an object.
 type encoder struct {
 	b      []byte
-	at     int64  // milliseconds since 1970 that times are relative to
-	order  string // that notes do not repeat; empty: none
-	fence  string
+	at     int64 // milliseconds since 1970 that times are relative to
+	short  []abbreviation
 	failed error
 }
 
@@ -112,6 +120,15 @@ func (e *encoder) time(name string, t time.Time) {
 	if !t.IsZero() {
 		e.member(name)
 		e.instant(t)
+	}
+}
+
+// always is time that writes "" for the zero time.
+func (e *encoder) always(name string, t time.Time) {
+	e.time(name, t)
+	if t.IsZero() {
+		e.member(name)
+		e.quote("")
 	}
 }
 
@@ -176,55 +193,30 @@ func (e *encoder) version(v, base *Version) {
 		e.member("kind")
 		e.kind(v.Kind)
 	}
-	if !v.Identity.equal(&base.Identity) {
-		e.member("id")
-		e.identity(&v.Identity, &base.Identity)
-	}
-}
-
-func (e *encoder) kind(k event.Kind) { e.quote(k.String()) }
-
-func (e *encoder) identity(i, base *Identity) {
-	e.b = append(e.b, '{')
 	for _, m := range [...]struct{ name, value, base string }{
-		{"version", i.VersionID, base.VersionID}, {"etag", i.ETag, base.ETag}, {"meta", i.Meta, base.Meta},
+		{"version", v.Identity.VersionID, base.Identity.VersionID}, {"etag", v.Identity.ETag, base.Identity.ETag}, {"meta", v.Identity.Meta, base.Identity.Meta},
 	} {
 		if m.value != m.base {
 			e.member(m.name)
 			e.quote(m.value)
 		}
 	}
-	if !i.ModTime.Equal(base.ModTime) {
-		e.member("mtime")
-		if i.ModTime.IsZero() {
-			e.quote("")
-		} else {
-			e.instant(i.ModTime)
-		}
+	if t := v.Identity.ModTime; !t.Equal(base.Identity.ModTime) {
+		e.always("mtime", t)
 	}
-	if i.Size != base.Size {
+	if v.Identity.Size != base.Identity.Size {
 		e.member("size")
-		e.b = strconv.AppendInt(e.b, i.Size, 10)
+		e.b = strconv.AppendInt(e.b, v.Identity.Size, 10)
 	}
-	e.b = append(e.b, '}')
 }
 
-func (e *encoder) lease(l *Lease) {
-	e.b = append(e.b, '{')
-	e.text("owner", l.Owner)
-	if l.Fence != 0 {
-		e.member("fence")
-		e.b = strconv.AppendInt(e.b, l.Fence-e.at, 10) // it may overflow, and does so back again
-	}
-	e.time("until", l.Until)
-	e.b = append(e.b, '}')
-}
+func (e *encoder) kind(k event.Kind) { e.quote(k.String()) }
 
 func (e *encoder) history(h []Entry) {
 	if len(h) == 0 {
 		return
 	}
-	e.member("history")
+	e.member("log")
 	last := e.at
 	for i := range h {
 		e.b = append(e.b, ","[:min(i, 1)]...)
@@ -254,34 +246,46 @@ func (e *encoder) line(h *Entry, last int64) int64 {
 	return h.At.UnixMilli()
 }
 
-// abbreviated returns the order of Want and the fence, which notes repeat. One that is too
-// short to be worth it is empty.
-func abbreviated(r *Row) (order, fence string) {
-	if order = r.Want.Order(); len(order) < minAbbreviated {
-		order = ""
+// usualAttempts is what a row has that does not name its attempts.
+func usualAttempts(l *Lease) int {
+	if l.Owner != "" {
+		return 1
 	}
-	if fence = strconv.FormatInt(r.Lease.Fence, 10); len(fence) < minAbbreviated {
-		fence = ""
-	}
-	return order, fence
+	return 0
 }
 
-// minAbbreviated is the length from which an order or a fence is abbreviated.
+// abbreviation is what a note does not repeat, and the letter that stands for it.
+type abbreviation struct {
+	letter byte
+	text   string
+}
+
+// abbreviations returns those of a row, longer texts before their parts. A text that is too
+// short to be worth it is left out.
+func abbreviations(r *Row) []abbreviation {
+	order, fence := r.Want.Order(), "fence "+strconv.FormatInt(r.Lease.Fence, 10)
+	return slices.DeleteFunc([]abbreviation{
+		{'w', r.Want.Kind.String() + " " + order}, {'o', order}, {'l', fence + " by " + r.Lease.Owner}, {'f', fence},
+	}, func(a abbreviation) bool { return len(a.text) < minAbbreviated })
+}
+
+// minAbbreviated is the length from which a text is abbreviated.
 const minAbbreviated = 9
 
 // shorten appends a note with its abbreviations.
 func (e *encoder) shorten(b []byte, note string) []byte {
+next:
 	for note != "" {
-		switch {
-		case note[0] == '~':
-			b, note = append(b, "~~"...), note[1:]
-		case e.order != "" && strings.HasPrefix(note, e.order):
-			b, note = append(b, "~o"...), note[len(e.order):]
-		case e.fence != "" && strings.HasPrefix(note, e.fence):
-			b, note = append(b, "~f"...), note[len(e.fence):]
-		default:
-			b, note = append(b, note[0]), note[1:]
+		for _, a := range e.short {
+			if strings.HasPrefix(note, a.text) {
+				b, note = append(b, '~', a.letter), note[len(a.text):]
+				continue next
+			}
 		}
+		if note[0] == '~' {
+			b = append(b, '~')
+		}
+		b, note = append(b, note[0]), note[1:]
 	}
 	return b
 }

@@ -18,15 +18,15 @@ func FuzzDecode(f *testing.F) {
 	const head = `{"v":"1.0","at":"2026-01-01T00:00:00.000001Z",`
 	for _, seed := range []string{
 		head + `"seq":"0055aE0","gen":2,"kind":"removed",` +
-			`"have":{"seq":"0054","gen":0,"kind":"created","id":{"version":"v","etag":"e","mtime":0,"meta":"m","size":7}},` +
-			`"lease":{"owner":"w","fence":9,"until":5000},"doubt":true,"attempts":3,"retry":1,"error":"<&>\"é\u0000\n�","dead":true,"verify":1,` +
-			`"event":-1,"history":["0 raised: n","5 order reset","2026-01-01T00:00:00.000001Z claimed"],"since":0}`,
+			`"have":{"seq":"0054","gen":0,"kind":"created","version":"v","etag":"e","mtime":0,"meta":"m","size":7},` +
+			`"owner":"w","fence":9,"until":5000,"doubt":true,"attempts":3,"retry":1,"error":"<&>\"é\u0000\n�","dead":true,"verify":1,` +
+			`"event":-1,"log":["0 raised: n","5 order reset","2026-01-01T00:00:00.000001Z claimed"],"since":0}`,
 		head + `"gen":18446744073709551615,"attempts":-9223372036854775808,"verify":"9999-12-31T23:59:59.999999999Z","have":null}`,
-		head + `"lease":{"owner":"w","fence":9223372036854775806,"until":"0000-01-01T00:00:00-23:59"},"mood":[1,{"a":null}]}`,
-		head + `"lease":{"owner":"w","fence":9,"until":251635190399999}}`, // others may never have it
-		head + `"id":{"etag":"e","mtime":-1000,"size":5},"have":{"id":{"mtime":"","etag":"","size":0}}}`,
-		head + `"history":[` + strings.Repeat(`"1 x",`, 40) + `"-5 "],"error":"` + strings.Repeat("é", 4000) + `"}`,
-		head + `"lease":{"owner":"\ud800"}}`, head + `"seq":"xyz"}`, head + `"doubt":"certain"}`, head + `"attempts":1,"attempts":2}`, head + `"have":{"Gen":1}}`,
+		head + `"owner":"w","fence":9223372036854775806,"until":"0000-01-01T00:00:00-23:59","mood":[1,{"a":null}]}`,
+		head + `"owner":"w","fence":9,"until":251635190399999}`, // others may never have it
+		head + `"kind":"none","etag":"e","mtime":-1000,"size":5,"have":{"mtime":"","etag":"","size":0}}`,
+		head + `"log":[` + strings.Repeat(`"1 x",`, 40) + `"-5 "],"error":"` + strings.Repeat("é", 4000) + `"}`,
+		head + `"owner":"\ud800"}`, head + `"seq":"xyz"}`, head + `"doubt":"certain"}`, head + `"attempts":1,"attempts":2}`, head + `"have":{"Gen":1}}`,
 		`null`, `[]`, `{"v":"1.0","at":"2026-01-01T00:00:00+05:00","error":"` + "\xff" + `"}`, `{"v":"1.9","at":"0001-01-01T00:00:00Z","error":1}`, `{"v":"2.0"}`,
 	} {
 		f.Add(seed)

@@ -62,10 +62,10 @@ func TestRangeMatch(t *testing.T) {
 // Rows outlive the program that wrote them: this is their form.
 func TestEncodedForm(t *testing.T) {
 	const want = `{"v":"1.0","at":"2026-01-01T00:00:00.000001Z","seq":"0055aE0","gen":2,"kind":"removed",` +
-		`"have":{"seq":"0054","gen":0,"kind":"created","id":{"version":"v","etag":"e","meta":"m","mtime":0,"size":7}},` +
-		`"lease":{"owner":"w","fence":123,"until":60000},"doubt":true,"forced":true,"attempts":3,` +
+		`"have":{"seq":"0054","gen":0,"kind":"created","version":"v","etag":"e","meta":"m","mtime":0,"size":7},` +
+		`"fence":123,"owner":"w","until":60000,"doubt":false,"forced":true,"attempts":3,` +
 		`"retry":"2026-01-01T00:00:00.0005Z","error":"<&>\"é\u0000\n�","dead":true,"verify":-1,` +
-		`"event":0,"disorder":4,"since":0,"history":["0 raised: n","1000 order reset: ~~~f ~~o"],"colour":"red"}`
+		`"event":0,"disorder":4,"since":0,"log":["0 raised: n","1000 order reset: ~~~f ~~o"],"colour":"red"}`
 	wantSeq, err1 := event.ParseSequencer("0055aE0")
 	haveSeq, err2 := event.ParseSequencer("0054")
 	if err := cmp.Or(err1, err2); err != nil {
@@ -75,10 +75,10 @@ func TestEncodedForm(t *testing.T) {
 		RowKey: ledger.RowKey{Pipeline: "p", Bucket: "b", Key: "k"}, Nonce: ledger.Nonce{1},
 		Want:  ledger.Version{Sequencer: wantSeq, Generation: 2, Kind: event.Removed},
 		Have:  ledger.Version{Sequencer: haveSeq, Kind: event.Created, Identity: ledger.Identity{VersionID: "v", ETag: "e", ModTime: epoch, Meta: "m", Size: 7}},
-		Lease: ledger.Lease{Owner: "w", Fence: 1767225600123, Until: epoch.Add(time.Minute)}, Doubt: true, Forced: true, Attempts: 3,
+		Lease: ledger.Lease{Owner: "w", Fence: 1767225600123, Until: epoch.Add(time.Minute)}, Forced: true, Attempts: 3,
 		RetryAt: epoch.Add(500 * time.Microsecond), LastError: "<&>\"é\x00\n\xff", Dead: true, VerifyAt: epoch.Add(-time.Millisecond),
 		EventTime: epoch, CreatedTime: epoch, Disorder: 4, Unknown: `{"colour":"red"}`,
-		History:   []ledger.Entry{{At: epoch, What: "raised", Note: "n"}, {At: epoch.Add(-time.Second), What: "order reset", Note: "~1767225600123 ~o"}},
+		History:   []ledger.Entry{{At: epoch, What: "raised", Note: "n"}, {At: epoch.Add(-time.Second), What: "order reset", Note: "~fence 1767225600123 ~o"}},
 		CreatedAt: epoch, UpdatedAt: epoch.Add(time.Microsecond),
 	})
 	if err != nil {
@@ -105,7 +105,7 @@ func TestDecode(t *testing.T) {
 	for _, body := range []string{
 		``, `{`, `[]`, ` null`, `{}`, `{"v":"1.0"`, `{"v":"2.0",` + at + `}`, `{"want":{"gen":1}}`, `{"v":"1.0",` + at + `,"seq":"xyz"}`,
 		`{"v":"1.0",` + at + `,"doubt":"certain"}`, `{"v":"1.0",` + at + `,"kind":"moved"}`, `{"v":"1.0",` + at + `,"attempts":1,"attempts":2}`,
-		`{"v":"1.0","at":5}`, `{"v":"1.0",` + at + `,"retry":9223372036854775807}`, `{"v":"1.0",` + at + `,"have":[]}`, `{"v":"1.0",` + at + `,"history":["raised"]}`,
+		`{"v":"1.0","at":5}`, `{"v":"1.0",` + at + `,"retry":9223372036854775807}`, `{"v":"1.0",` + at + `,"have":[]}`, `{"v":"1.0",` + at + `,"log":["raised"]}`,
 		`{"v":"1.0","at":"9999-12-31T23:59:59-01:00"}`,
 	} {
 		r := ledger.Decode(k, ledger.Nonce{7}, body)
