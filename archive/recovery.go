@@ -23,7 +23,7 @@ func (s *shard) stored(ctx context.Context) ([]Stored, error) {
 	for info, err := range s.Store.List(ctx, s.Bucket, s.Prefix, "") {
 		n, keyErr := ParseKey(s.Prefix, info.Key)
 		others := keyErr != nil || n.Shard != s.ID
-		if err != nil && !(others && isUnlistable(info, err)) {
+		if err != nil && !(others && info.Unlistable(err)) {
 			return nil, err
 		}
 		if others {

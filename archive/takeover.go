@@ -50,7 +50,7 @@ func (a *Archive) compare(ctx context.Context, taken []*shard) error {
 		return nil
 	}
 	for info, err := range a.Store.List(ctx, a.Bucket, a.Prefix, after) {
-		if err != nil && !isUnlistable(info, err) {
+		if err != nil && !info.Unlistable(err) {
 			return err
 		}
 		if info.Key > a.Prefix+":" { // behind all minutes
@@ -72,12 +72,6 @@ func (a *Archive) compare(ctx context.Context, taken []*shard) error {
 		}
 	}
 	return nil
-}
-
-// isUnlistable reports whether a listing names an object that the store cannot list, and
-// continues behind it.
-func isUnlistable(info bucket.Info, err error) bool {
-	return info.Key != "" && errors.Is(err, bucket.ErrUnlistable)
 }
 
 // listFrom returns the key behind which a listing shows all objects that the register may

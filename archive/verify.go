@@ -144,7 +144,7 @@ func (v *verifier) list(ctx context.Context) error {
 	}
 	for info, err := range v.Store.List(ctx, v.Bucket, v.Prefix, startAfter) {
 		switch {
-		case err != nil && !isUnlistable(info, err):
+		case err != nil && !info.Unlistable(err):
 			return err
 		case strings.HasPrefix(info.Key, v.Prefix+reserved):
 			continue

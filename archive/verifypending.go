@@ -84,7 +84,7 @@ func (v *verifier) checkPending(ctx context.Context) error {
 // kept before its object is announced.
 func (v *verifier) checkMalformed(ctx context.Context) error {
 	for info, err := range v.Store.List(ctx, v.Bucket, v.malformedPrefix(), "") {
-		if isUnlistable(info, err) {
+		if info.Unlistable(err) {
 			err = v.unreadable(ctx, "", info.Key, err)
 		}
 		if err != nil {

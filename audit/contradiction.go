@@ -70,7 +70,7 @@ func (w *walk) contradicts(ctx context.Context, c *candidate) (bool, error) {
 // list returns the entry of one object in a new listing; nil: there is none.
 func (w *walk) list(ctx context.Context, key ledger.RowKey) (*bucket.Info, error) {
 	for info, err := range w.Truth.List(ctx, key.Bucket, key.Key, "") {
-		if err != nil && !isUnlistable(&info, err) {
+		if err != nil && !info.Unlistable(err) {
 			return nil, err
 		}
 		if info.Key == key.Key {

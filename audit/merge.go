@@ -77,7 +77,7 @@ func (m *merge) next() (key string, ok bool, err error) {
 func (m *merge) readInfo() error {
 	info, err, ok := m.nextInfo()
 	m.info, m.refused = &info, nil
-	if isUnlistable(&info, err) {
+	if info.Unlistable(err) {
 		m.refused, err = err, nil
 	}
 	if !ok {
@@ -95,12 +95,6 @@ func (m *merge) readRow() error {
 	return err
 }
 
-// isUnlistable reports whether a listing names an object that the store cannot list, and
-// continues behind it.
-func isUnlistable(info *bucket.Info, err error) bool {
-	return info.Key != "" && errors.Is(err, bucket.ErrUnlistable)
-}
-
 // objects is the listing, as long as its keys rise.
 func (p *Pass) objects(ctx context.Context, prefix, after string) iter.Seq2[bucket.Info, error] {
 	listing := p.Truth.List(ctx, p.Pipeline.Bucket, prefix, after)
@@ -108,7 +102,7 @@ func (p *Pass) objects(ctx context.Context, prefix, after string) iter.Seq2[buck
 		last, version := after, ""
 		for info, err := range listing {
 			again := info.Key == last && (info.VersionID == version || !p.Pipeline.EachVersion)
-			goesOn := err == nil || isUnlistable(&info, err)
+			goesOn := err == nil || info.Unlistable(err)
 			if goesOn && (info.Key < last || again || !strings.HasPrefix(info.Key, prefix)) {
 				err, goesOn = p.disorder(info.Key, last, prefix), false
 			}

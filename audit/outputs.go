@@ -87,7 +87,7 @@ func (w *walk) there(ctx context.Context, rows []ledger.Row) (map[string]bool, e
 	}
 	out, n := w.Pipeline.Output, 0
 	for info, err := range w.Objects.List(ctx, out.Bucket, out.Prefix, before(first)) {
-		if err != nil && !isUnlistable(&info, err) {
+		if err != nil && !info.Unlistable(err) {
 			return nil, err
 		}
 		if shown[info.Key] = true; info.Key >= last || n == maxBetween {
@@ -120,7 +120,7 @@ func (p *Pass) walkOutputs(ctx context.Context, prefix string, s *Span, commit f
 	}
 	young := p.Now().Add(-p.Settle)
 	for info, err := range p.Objects.List(ctx, p.Pipeline.Output.Bucket, prefix, s.Done()) {
-		if err != nil && !isUnlistable(&info, err) {
+		if err != nil && !info.Unlistable(err) {
 			return err
 		}
 		if !s.advance(info.Key) {

@@ -31,6 +31,10 @@ type Info struct {
 	Metadata map[string]string
 }
 
+// Unlistable reports whether a listing that yields i and err names an object that the
+// store cannot list, and continues behind it.
+func (i Info) Unlistable(err error) bool { return i.Key != "" && errors.Is(err, ErrUnlistable) }
+
 // Headers are what else a store keeps of an object, for those who read it by HTTP.
 type Headers struct {
 	CacheControl       string

@@ -2,56 +2,89 @@ package httpaction
 
 import (
 	"context"
+	"io"
 	"net"
 	"net/http"
 	"os"
+	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
 	"github.com/pawlhq/pawl/action/internal/actiontest"
 )
 
-// TestOutages: which failures are an outage of the service, and after how many objects.
+// TestOutages checks which failures are an outage, of this machine or of the service.
+// An object that meets an outage of this machine ten times is processed afterwards,
+// because no attempt was counted. It is dead after any other failure.
 func TestOutages(t *testing.T) {
+	const machine = "machine"
 	for name, c := range map[string]struct {
-		dial  error
-		code  int
-		cause string
-		want  int
+		dial   error
+		code   int
+		cause  string
+		shared int // how many objects must meet the cause
 	}{
-		"refused":           {dial: &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}, cause: "unreachable", want: 2},
-		"no such name":      {dial: &net.DNSError{Err: "no such host", Name: "load.example", IsNotFound: true}, cause: "unreachable", want: 2},
-		"no name server":    {dial: &net.DNSError{Err: "server misbehaving", Name: "load.example", IsTemporary: true}, cause: "unreachable", want: 2},
-		"503":               {code: 503, cause: "unreachable", want: 2},
-		"502":               {code: 502, cause: "gateway", want: 5},
-		"504":               {code: 504, cause: "gateway", want: 5},
-		"500":               {code: 500},
-		"429":               {code: 429},
-		"400":               {code: 400},
-		"closed unanswered": {},
+		"descriptors":         {dial: &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("socket", syscall.EMFILE)}, cause: machine},
+		"no name server":      {dial: &net.DNSError{Err: "server misbehaving", Name: "load.example", IsTemporary: true}, cause: machine},
+		"no such name":        {dial: &net.DNSError{Err: "no such host", Name: "load.example", IsNotFound: true, IsTemporary: true}, cause: "unreachable", shared: 2},
+		"no such name at all": {dial: &net.DNSError{Err: "no such host", Name: "load.example", IsNotFound: true}, cause: "unreachable", shared: 2},
+		"refused":             {dial: &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}, cause: "unreachable", shared: 2},
+		"503":                 {code: 503, cause: "unreachable", shared: 2},
+		"502":                 {code: 502, cause: "gateway", shared: 5},
+		"504":                 {code: 504, cause: "gateway", shared: 5},
+		"500":                 {code: 500},
+		"429":                 {code: 429},
+		"400":                 {code: 400},
+		"closed unanswered":   {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := serve(t, Config{}, func(w http.ResponseWriter, _ *http.Request) {
-				if c.code == 0 {
+			var failures atomic.Int32
+			h := serve(t, Config{URL: "/?token=hunter2"}, func(w http.ResponseWriter, _ *http.Request) {
+				switch {
+				case c.dial != nil: // after the failures
+				case c.code == 0:
 					panic(http.ErrAbortHandler)
+				default:
+					w.WriteHeader(c.code)
+					_, _ = io.WriteString(w, "too many open files") // those of the service
 				}
-				w.WriteHeader(c.code)
 			})
-			if c.dial != nil {
-				h.client.Transport.(*http.Transport).DialContext = func(context.Context, string, string) (net.Conn, error) { return nil, c.dial }
+			transport := h.client.Transport.(*http.Transport)
+			dial := transport.DialContext
+			transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+				if c.dial != nil && failures.Add(1) <= 11 { // one here, ten below
+					return nil, c.dial
+				}
+				return dial(ctx, network, address)
 			}
 			err := h.Handle(t.Context(), task())
 			if err == nil {
 				t.Fatal("no error")
 			}
+			// A machine without a name server cannot reach the service either.
 			for _, cause := range []string{"unreachable", "gateway"} {
 				want := 0
 				if cause == c.cause {
-					want = c.want
+					want = c.shared
+				}
+				if c.cause == machine && cause == "unreachable" {
+					want = 2
 				}
 				if got := actiontest.SharedBy(err, cause); got != want {
 					t.Errorf("%v: %s after %d objects, want %d", err, cause, got, want)
 				}
+			}
+			w := actiontest.New(t, h)
+			w.Put("k", "", []byte("x"))
+			w.RunWithoutOutput()
+			if c.cause == machine {
+				w.Settled("k")
+				return
+			}
+			why := w.Dead("k", c.code == 400)
+			if strings.Contains(why, "hunter2") || c.dial != nil && !strings.Contains(why, c.dial.Error()) {
+				t.Errorf("died of %q", why)
 			}
 		})
 	}

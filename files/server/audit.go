@@ -7,7 +7,6 @@ import (
 	"iter"
 	"time"
 
-	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/files"
 	"github.com/pawlhq/pawl/files/s3objects"
 )
@@ -42,7 +41,7 @@ func (s *Server) Rebuild(ctx context.Context, o files.RebuildOptions, trust bool
 func (s *Server) listed(ctx context.Context) iter.Seq2[files.Listed, error] {
 	return func(yield func(files.Listed, error) bool) {
 		for info, err := range s.Store.List(ctx, s.Bucket, s.Prefix, "") {
-			if errors.Is(err, bucket.ErrUnlistable) && info.Key != "" {
+			if info.Unlistable(err) {
 				s.Logger.Warn("the store refuses every listing that has an object; the audit goes around it", "error", err)
 				info.Size, err = -1, nil
 			}
