@@ -294,6 +294,12 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if os.Getenv(beginVar) != "" {
+		if err := beginFiles(context.Background()); err != nil {
+			log.Fatal(err)
+		}
+		return
+	}
 	os.Exit(m.Run())
 }
 

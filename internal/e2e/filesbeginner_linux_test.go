@@ -1,0 +1,282 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"iter"
+	"math"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pawlhq/pawl/files"
+	"github.com/pawlhq/pawl/store"
+	"github.com/pawlhq/pawl/store/postgres"
+	"github.com/pawlhq/pawl/store/sqlite"
+)
+
+// beginVar makes the test program a process of TestFilesBegins.
+const beginVar = "PAWL_E2E_BEGINS"
+
+// beginClients is how many clients a process serves at the same time.
+const beginClients = 32
+
+// beginner is the work of a process: it begins files, or sweeps some days later.
+type beginner struct {
+	Store  string // URL of PostgreSQL, or path
+	Place  int
+	Seed   uint64
+	Begins int       // of each client
+	At     []beginAt // of each client: where it goes on
+	Days   int
+}
+
+// beginAt is the next request of a client: a step of the plan of its upload N.
+type beginAt struct {
+	N, Step int
+	ID      string
+}
+
+// beginAnswer is what a process writes when a request is answered.
+type beginAnswer struct {
+	Client  int
+	ID      string
+	Refused bool
+}
+
+// beginStep is a request.
+type beginStep int
+
+const (
+	stepBegin beginStep = iota
+	stepComplete
+	stepDelete
+	stepUndelete
+)
+
+// beginPlan is what a client does with a file.
+type beginPlan struct {
+	entity, key string
+	promise     files.Promise
+	steps       []beginStep
+}
+
+// plan returns the plan of a client's upload n. Every eighth is also that of a client of the
+// other process, and only begins; some have no idempotency key.
+func (b *beginner) plan(client, n int) beginPlan {
+	place := b.Place
+	if n%8 == 0 {
+		place = 0
+	}
+	rng := rand.New(rand.NewPCG(b.Seed, uint64(place)<<48|uint64(client)<<32|uint64(n)))
+	p := beginPlan{entity: "album", key: fmt.Sprintf("key %d/%d/%d", place, client, n), steps: []beginStep{stepBegin}}
+	switch rng.IntN(4) {
+	case 0:
+		p.entity = fmt.Sprintf("album-%d", rng.IntN(beginAlbums))
+	case 1:
+		p.entity = "small" // the quota ends
+	}
+	p.promise = files.Promise{Size: rng.Int64N(1 << 20), ContentType: "text/plain", SHA256: [32]byte{byte(n), byte(client)}}
+	if n%8 == 0 {
+		return p
+	}
+	if rng.IntN(10) == 0 {
+		p.key = ""
+	}
+	if rng.IntN(2) == 0 {
+		p.steps = append(p.steps, stepComplete)
+	}
+	for rng.IntN(2) == 0 {
+		p.steps = append(p.steps, stepDelete)
+		if rng.IntN(2) == 0 {
+			break
+		}
+		p.steps = append(p.steps, stepUndelete)
+	}
+	return p
+}
+
+const beginAlbums = 20
+
+func beginEntities() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		if !yield("album") || !yield("small") {
+			return
+		}
+		for i := range beginAlbums {
+			if !yield(fmt.Sprintf("album-%d", i)) {
+				return
+			}
+		}
+	}
+}
+
+// beginLimit is the quota of an entity.
+func beginLimit(entity string) files.Usage {
+	if entity == "small" {
+		return files.Usage{Bytes: 100 << 20, Open: math.MaxInt64}
+	}
+	return files.Usage{Bytes: math.MaxInt64, Open: math.MaxInt64}
+}
+
+// uploaded reports whether the bytes of a file come before its upload is completed.
+func uploaded(id string) bool {
+	h := fnv.New32a()
+	_, _ = io.WriteString(h, id)
+	return h.Sum32()%4 != 0
+}
+
+// openRecords opens PostgreSQL by its URL, or SQLite by its path.
+func openRecords(ctx context.Context, at string) (store.Store, error) {
+	if strings.HasPrefix(at, "postgres://") {
+		return postgres.Open(ctx, at)
+	}
+	return sqlite.Open(ctx, at)
+}
+
+// beginFiles does the work that standard input tells.
+func beginFiles(ctx context.Context) error {
+	var b beginner
+	if err := json.NewDecoder(os.Stdin).Decode(&b); err != nil {
+		return err
+	}
+	records, err := openRecords(ctx, b.Store)
+	for n := 0; err != nil && n < beginTries; n++ {
+		records, err = openRecords(ctx, b.Store)
+	}
+	if err != nil {
+		return err
+	}
+	defer records.Close()
+	s := &files.Service{Index: files.NewIndex(records), Times: files.DefaultTimes(), Prefix: "files/", Limit: beginLimit, Now: b.now}
+	o := &beginObjects{index: s.Index, now: b.now, removed: map[string]bool{}}
+	s.Objects = o
+	if b.Days > 0 {
+		o.looked = func() error { return tell(beginAnswer{}) }
+		return b.sweep(ctx, s)
+	}
+	var g errgroup.Group
+	for client, at := range b.At {
+		g.Go(func() error { return b.live(ctx, s, client, at) })
+	}
+	return g.Wait()
+}
+
+func (b *beginner) now() time.Time { return time.Now().AddDate(0, 0, b.Days) }
+
+// beginTries is how often a request is sent.
+const beginTries = 1000
+
+// live plays a client.
+func (b *beginner) live(ctx context.Context, s *files.Service, client int, at beginAt) error {
+	for ; at.N < b.Begins; at = (beginAt{N: at.N + 1}) {
+		p := b.plan(client, at.N)
+		for ; at.Step < len(p.steps); at.Step++ {
+			f, err := p.send(ctx, s, p.steps[at.Step], at.ID)
+			for n := 1; err != nil && !errors.Is(err, files.ErrQuota) && n < beginTries; n++ {
+				f, err = p.send(ctx, s, p.steps[at.Step], at.ID)
+			}
+			if err != nil && !errors.Is(err, files.ErrQuota) {
+				return fmt.Errorf("step %d of %s: %w", p.steps[at.Step], at.ID, err)
+			}
+			at.ID = f.ID
+			if told := tell(beginAnswer{Client: client, ID: f.ID, Refused: err != nil}); told != nil || err != nil {
+				if told != nil {
+					return told
+				}
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// tell writes an answer: one call, so that it is whole or missing.
+func tell(a beginAnswer) error {
+	line, err := json.Marshal(a)
+	if err == nil {
+		_, err = os.Stdout.Write(append(line, '\n'))
+	}
+	return err
+}
+
+func (p *beginPlan) send(ctx context.Context, s *files.Service, step beginStep, id string) (f files.File, err error) {
+	switch step {
+	case stepBegin:
+		f, _, err = s.Upload(ctx, p.entity, p.key, p.promise)
+	case stepComplete:
+		f, err = s.Look(ctx, id, true)
+	case stepDelete:
+		f, err = s.Delete(ctx, id)
+	case stepUndelete:
+		f, err = s.Undelete(ctx, id)
+		if errors.Is(err, files.ErrState) { // it was undeleted, without an answer
+			if f, err = s.Get(ctx, id); err == nil && f.State != files.Pending {
+				err = fmt.Errorf("%s cannot be undeleted: it is %s", id, f.State)
+			}
+		}
+	}
+	return f, err
+}
+
+// sweep sweeps until nothing is due.
+func (b *beginner) sweep(ctx context.Context, s *files.Service) error {
+	w := &files.Sweeper{Service: s, AtOnce: beginClients}
+	for n := 0; n < beginTries; n++ {
+		looks, err := w.Round(ctx)
+		if err == nil && looks == 0 {
+			return nil
+		}
+		w = &files.Sweeper{Service: s, AtOnce: beginClients} // leaves no file alone
+	}
+	return errors.New("there is always something due")
+}
+
+// beginObjects is a bucket that has the bytes of the files that are uploaded, as promised,
+// until they are removed.
+type beginObjects struct {
+	files.Objects
+	index  *files.Index
+	now    func() time.Time
+	looked func() error // nil: nobody is told
+
+	mu      sync.Mutex
+	removed map[string]bool
+}
+
+// Sign implements [files.Objects].
+func (*beginObjects) Sign(context.Context, *files.File, time.Time) (files.SignedRequest, error) {
+	return files.SignedRequest{URL: "http://localhost"}, nil
+}
+
+// Remove implements [files.Objects].
+func (o *beginObjects) Remove(_ context.Context, key string) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.removed[key] = true
+	return nil
+}
+
+// Look implements [files.Objects].
+func (o *beginObjects) Look(ctx context.Context, key string) (files.Seen, error) {
+	id := strings.TrimPrefix(key, "files/")
+	f, err := o.index.Load(ctx, id)
+	if err == nil && o.looked != nil {
+		err = o.looked()
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	seen := files.Seen{Date: o.now()}
+	if err == nil && uploaded(id) && !o.removed[key] {
+		seen.Found, seen.Size, seen.SHA256 = true, f.Size, f.SHA256
+	}
+	return seen, err
+}
