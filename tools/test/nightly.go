@@ -50,6 +50,9 @@ func (n *night) steps(ctx context.Context) []step {
 	uploads, uploadKills, uploadStops := n.count(72, 3000), n.count(8, 200), n.count(2, 20)
 	add("files", uploads+" uploads, "+uploadKills+" kills, "+uploadStops+" stops", "test", "./internal/e2e", "-run", "^TestFiles$", "-count=1", "-timeout", "2h", "-v",
 		"-uploads", uploads, "-uploadkills", uploadKills, "-uploadstops", uploadStops)
+	begins, beginKills := n.count(2000, 100_000), n.count(10, 200)
+	add("begins of files", begins+" uploads, "+beginKills+" kills", "test", "./internal/e2e", "-run", "^TestFilesBegins$", "-count=1", "-timeout", "2h", "-v",
+		"-begins", begins, "-beginkills", beginKills)
 	requests := n.count(1000, 200_000)
 	add("requests to files", requests+" requests", "test", "./files/filesapi", "-run", "^(TestDocument|TestSchema)$", "-count=1", "-timeout", "2h", "-v", "-requests", requests)
 	due := n.count(10_000, 100_000)
