@@ -22,6 +22,8 @@ import (
 	"github.com/pawlhq/pawl/files"
 	"github.com/pawlhq/pawl/files/s3objects"
 	"github.com/pawlhq/pawl/internal/servertest"
+	"github.com/pawlhq/pawl/store"
+	"github.com/pawlhq/pawl/store/postgres"
 	"github.com/pawlhq/pawl/store/sqlite"
 )
 
@@ -57,12 +59,23 @@ files: {to: s3://inputs/files/, index: %q, listen: "${PAWL_API}", secret: %q, ac
 // drop the tombstones. At rest index and bucket have the same files.
 func TestFiles(t *testing.T) {
 	t.Parallel() // it waits more than it works
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		testFiles(t, filepath.Join(t.TempDir(), "files.db"))
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		testFiles(t, servertest.Postgres(t).URL)
+	})
+}
+
+func testFiles(t *testing.T, index string) {
 	seed := *firstSeed
 	if seed == 0 {
 		seed = rand.Uint64N(1 << 40)
 	}
 	t.Logf("repeat with: go test ./internal/e2e -run 'TestFiles$' -uploads %d -uploadkills %d -uploadstops %d -seed %d", *uploads, *uploadKills, *uploadStops, seed)
-	s := newFileSite(t, seed)
+	s := newFileSite(t, seed, index)
 	s.play(t)
 	s.heard(t)
 	s.older(t, 14*time.Hour, files.Pending)
@@ -95,7 +108,7 @@ type fileSite struct {
 	files []*clientFile
 }
 
-func newFileSite(t *testing.T, seed uint64) *fileSite {
+func newFileSite(t *testing.T, seed uint64, index string) *fileSite {
 	t.Helper()
 	const auth = "Basic cGF3bDpzM2NyZXQ="
 	dir := t.TempDir()
@@ -110,8 +123,7 @@ func newFileSite(t *testing.T, seed uint64) *fileSite {
 	s.world = newWorld(t, server)
 	s.bucket = s3objects.New(server.Client(), inputs, "").AcceptForgeable()
 	server.Notify(t, inputs)
-	index := filepath.Join(dir, "files.db")
-	records, err := sqlite.Open(t.Context(), index)
+	records, err := openRecords(t.Context(), index)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,6 +136,14 @@ func newFileSite(t *testing.T, seed uint64) *fileSite {
 	s.fleet.env = []string{"AWS_ACCESS_KEY_ID=" + server.AccessKey, "AWS_SECRET_ACCESS_KEY=" + server.SecretKey}
 	s.fleet.start(t, fileServes)
 	return s
+}
+
+// openRecords opens PostgreSQL by its URL, or SQLite by its path.
+func openRecords(ctx context.Context, at string) (store.Store, error) {
+	if strings.HasPrefix(at, "postgres://") {
+		return postgres.Open(ctx, at)
+	}
+	return sqlite.Open(ctx, at)
 }
 
 // play has clients work for as long as processes are struck, and longer if it takes

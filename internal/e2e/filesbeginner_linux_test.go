@@ -18,9 +18,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pawlhq/pawl/files"
-	"github.com/pawlhq/pawl/store"
-	"github.com/pawlhq/pawl/store/postgres"
-	"github.com/pawlhq/pawl/store/sqlite"
 )
 
 // beginVar makes the test program a process of TestFilesBegins.
@@ -132,14 +129,6 @@ func uploaded(id string) bool {
 	h := fnv.New32a()
 	_, _ = io.WriteString(h, id)
 	return h.Sum32()%4 != 0
-}
-
-// openRecords opens PostgreSQL by its URL, or SQLite by its path.
-func openRecords(ctx context.Context, at string) (store.Store, error) {
-	if strings.HasPrefix(at, "postgres://") {
-		return postgres.Open(ctx, at)
-	}
-	return sqlite.Open(ctx, at)
 }
 
 // beginFiles does the work that standard input tells.
