@@ -129,14 +129,18 @@ func (l Location) IsZero() bool { return l == Location{} }
 // String returns the location as it is written.
 func (l Location) String() string { return "s3://" + l.Bucket + "/" + l.Prefix }
 
-// Dialect is a dialect's name.
-type Dialect string
+// Dialect is a dialect of events, written as its name.
+type Dialect event.Dialect
+
+// Event returns the dialect as package event has it.
+func (d Dialect) Event() event.Dialect { return event.Dialect(d) }
 
 func (d *Dialect) parse(text string) error {
-	if _, err := event.ParseDialect(text); err != nil {
+	known, err := event.ParseDialect(text)
+	if err != nil {
 		return errUnwanted
 	}
-	*d = Dialect(text)
+	*d = Dialect(known)
 	return nil
 }
 

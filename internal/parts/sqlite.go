@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/store"
 	"github.com/pawlhq/pawl/store/sqlite"
 )
@@ -46,7 +45,7 @@ func (s SQLite) OpenReadOnly(ctx context.Context) (store.Store, error) {
 // Look implements [Ledger].
 func (s SQLite) Look(context.Context) error {
 	if _, err := os.Stat(s.Path); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf(`there is no ledger at %s: "pawl run" makes it`, event.Quote(s.Path))
+		return fmt.Errorf(`there is no ledger at %q: "pawl run" makes it`, s.Path)
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/pawlhq/pawl"
-	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/internal/config"
 	"github.com/pawlhq/pawl/source/sqssource"
 )
@@ -19,11 +18,7 @@ type SQS struct {
 
 // Build implements [Source].
 func (s SQS) Build(ctx context.Context, a *Assembly) (pawl.Source, error) {
-	dialect, err := event.ParseDialect(string(s.Dialect))
-	if err != nil {
-		return nil, err
-	}
-	return sqssource.New(ctx, sqssource.Config{URL: s.URL, Dialect: dialect, Grace: a.Grace, Logger: a.Logger})
+	return sqssource.New(ctx, sqssource.Config{URL: s.URL, Dialect: s.Dialect.Event(), Grace: a.Grace, Logger: a.Logger})
 }
 
 // Describe implements [Source].

@@ -5,7 +5,6 @@ import (
 	"context"
 
 	"github.com/pawlhq/pawl"
-	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/internal/config"
 	"github.com/pawlhq/pawl/source/webhooksource"
 )
@@ -30,13 +29,9 @@ type Webhook struct {
 
 // Build implements [Source].
 func (w Webhook) Build(_ context.Context, a *Assembly) (pawl.Source, error) {
-	dialect, err := event.ParseDialect(string(w.Dialect))
-	if err != nil {
-		return nil, err
-	}
 	return webhooksource.New(webhooksource.Config{
 		Listen: w.Listen, Path: w.Path, Token: w.Token.Reveal(), Secret: w.Secret.Reveal(),
-		Dialect: dialect, TrustSequencer: w.TrustSequencer, Grace: a.Grace, Logger: a.Logger,
+		Dialect: w.Dialect.Event(), TrustSequencer: w.TrustSequencer, Grace: a.Grace, Logger: a.Logger,
 	})
 }
 
