@@ -1,8 +1,6 @@
 package archive_test
 
 import (
-	"math/big"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -10,44 +8,6 @@ import (
 
 	"github.com/pawlhq/pawl/archive"
 )
-
-// TestRangeSet compares with a set of small numbers.
-func TestRangeSet(t *testing.T) {
-	const most = 130 // two lengths and three
-	seed := rand.Uint64()
-	r := rand.New(rand.NewPCG(seed, 0))
-	number := func(i int) archive.Number { return archive.Number(big.NewInt(int64(i)).String()) }
-	for range 2000 {
-		var set archive.RangeSet
-		var truth [most + 1]bool
-		for range 12 {
-			a, b := r.IntN(most), r.IntN(most)
-			one := archive.Range{Start: number(min(a, b)), End: number(max(a, b))}
-			add := r.IntN(3) > 0
-			overlaps := slices.Contains(truth[min(a, b)+1:max(a, b)+1], true)
-			if set.Overlaps(one) != overlaps {
-				t.Fatalf("seed %d: %v overlaps %v: %v", seed, set, one, !overlaps)
-			}
-			if add {
-				set = set.Union(one)
-			} else {
-				set = set.Exclude(one)
-			}
-			for n := min(a, b) + 1; n <= max(a, b); n++ {
-				truth[n] = add
-			}
-		}
-		for n, want := range truth {
-			if set.Contains(number(n)) != want {
-				t.Fatalf("seed %d: %v contains %d: %v", seed, set, n, !want)
-			}
-		}
-		again, err := archive.ParseRangeSet(set.String())
-		if err != nil || !slices.Equal(again, set) {
-			t.Fatalf("seed %d: %v is read as %v, %v", seed, set, again, err)
-		}
-	}
-}
 
 func TestParseRangeRefuses(t *testing.T) {
 	for _, text := range []string{"", "1", "1-", "-1", "2-1", "1-1", "01-2", "a-b", "1-2-3", "1- 2", "-1-2"} {
@@ -109,14 +69,5 @@ func TestParseKeyRefuses(t *testing.T) {
 	}
 	if _, err := archive.ParseKey("p/", good); err != nil {
 		t.Error(err)
-	}
-}
-
-func BenchmarkContains(b *testing.B) {
-	r := archive.Range{Start: long, End: long + "0"}
-	for b.Loop() {
-		if r.Contains(long) {
-			b.Fatal("it begins behind its start")
-		}
 	}
 }

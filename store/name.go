@@ -42,9 +42,6 @@ func Split(name string) ([]string, error) {
 	return parts, nil
 }
 
-// Next returns the name that directly follows name.
-func Next(name string) string { return name + "\x00" }
-
 // End returns the first name after all names that begin with prefix, for the Before of
 // a [Range]. It is empty, which is no bound, if there is none.
 func End(prefix string) string {

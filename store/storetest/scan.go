@@ -85,7 +85,7 @@ func (f *fixture) grid() []*store.Record {
 func testScanRanges(f *fixture) {
 	f.scans(store.Range{Space: "p"})
 	records := f.grid()
-	bounds := []string{"", "\x00", "a", "a\x00", "a0", store.Next("a/2"), store.End("a\xff\xff"), "b", "zz", "\xff\xff", "\xff\xff\xff\xff"}
+	bounds := []string{"", "\x00", "a", "a\x00", "a0", "a/2" + "\x00", store.End("a\xff\xff"), "b", "zz", "\xff\xff", "\xff\xff\xff\xff"}
 	for _, s := range []string{"p", "p\xff"} {
 		for _, after := range bounds {
 			for _, before := range bounds {
