@@ -1,6 +1,7 @@
 package imageaction
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"image"
@@ -10,6 +11,29 @@ import (
 
 	"github.com/pawlhq/pawl"
 )
+
+// Convert does to one picture what the handler of [New] does to an object, and
+// returns the output with its content type. An error that is the picture's own
+// fault, and not r's, is marked by [pawl.Permanent].
+func Convert(ctx context.Context, r io.Reader, c Config) (content []byte, contentType string, err error) {
+	c, err = c.checked()
+	if err != nil {
+		return nil, "", err
+	}
+	file, err := load(r, 0, c)
+	if err != nil {
+		return nil, "", err
+	}
+	pic, err := file.convert(ctx, c)
+	if err != nil {
+		return nil, "", err
+	}
+	var out bytes.Buffer
+	if err := pic.encode(ctx, &out, c.Quality); err != nil {
+		return nil, "", err
+	}
+	return out.Bytes(), pic.contentType(), nil
+}
 
 // picture is ready to be written.
 type picture struct {

@@ -2,7 +2,6 @@ package imageaction
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
 	"fmt"
 	"image"
@@ -11,7 +10,6 @@ import (
 	"image/draw"
 	"image/jpeg"
 	"image/png"
-	"io"
 	"testing"
 
 	xdraw "golang.org/x/image/draw"
@@ -383,27 +381,4 @@ func premultiplied(m image.Image) image.Image {
 		r, g, b, a := c.RGBA()
 		return color.NRGBA64{uint16(min(r, a)), uint16(min(g, a)), uint16(min(b, a)), 0xffff}
 	})
-}
-
-// Convert does to one picture what the handler of [New] does to an object, and
-// returns the output with its content type. An error that is the picture's own
-// fault, and not r's, is marked by [pawl.Permanent].
-func Convert(ctx context.Context, r io.Reader, c Config) (content []byte, contentType string, err error) {
-	c, err = c.checked()
-	if err != nil {
-		return nil, "", err
-	}
-	file, err := load(r, 0, c)
-	if err != nil {
-		return nil, "", err
-	}
-	pic, err := file.convert(ctx, c)
-	if err != nil {
-		return nil, "", err
-	}
-	var out bytes.Buffer
-	if err := pic.encode(ctx, &out, c.Quality); err != nil {
-		return nil, "", err
-	}
-	return out.Bytes(), pic.contentType(), nil
 }
