@@ -101,8 +101,7 @@ func runDoctor(ctx context.Context, a *app, arg, endpoint string) error {
 	}
 	var renewErr error
 	if examineErr == nil {
-		v := verdict{Endpoint: store.Endpoint(), Bucket: name}
-		renewErr = v.renew(r)
+		renewErr = checked{store.Endpoint(), name}.renew(r)
 	}
 	d := &diagnosis{Report: r, Safe: r.Safe()}
 	if c != nil {

@@ -28,88 +28,106 @@ func cacheIn(t *testing.T, dir string) {
 	}
 }
 
-func TestVerdict(t *testing.T) {
+func TestChecked(t *testing.T) {
 	cacheIn(t, t.TempDir())
 	now := time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
-	v := verdict{Endpoint: "http://127.0.0.1:9000", Bucket: "state"}
-	if _, ok := v.known(now); ok {
+	c := checked{"http://127.0.0.1:9000", "state"}
+	if _, _, fit := c.known(forLocks, now); fit {
 		t.Error("it is known before it is kept")
 	}
-	v.keep(now)
-	name, err := v.file()
+	c.keep(forLocks, "", now)
+	name, err := c.file(forLocks)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for age, want := range map[time.Duration]bool{
-		-time.Second: false, 0: true, verdictAge - 1: true, verdictAge: false,
+		-time.Second: false, 0: true, checkedAge - 1: true, checkedAge: false,
 	} {
-		if _, got := v.known(now.Add(age)); got != want {
-			t.Errorf("known after %v: %v, want %v", age, got, want)
+		if _, _, got := c.known(forLocks, now.Add(age)); got != want {
+			t.Errorf("fit after %v: %v, want %v", age, got, want)
 		}
 	}
-	for _, other := range []verdict{{Bucket: "state"}, {Endpoint: v.Endpoint, Bucket: "other"}} {
-		if _, ok := other.known(now); ok {
+	for _, other := range []checked{{"", "state"}, {c.endpoint, "other"}} {
+		if _, _, fit := other.known(forLocks, now); fit {
 			t.Errorf("%+v is known", other)
 		}
+	}
+	if _, _, fit := c.known(forListings, now); fit {
+		t.Error("it is known of listings")
 	}
 	files, err := filepath.Glob(filepath.Join(filepath.Dir(name), "*"))
 	if err != nil || len(files) != 1 {
 		t.Errorf("the folder has %q, %v", files, err)
 	}
-	for _, text := range []string{"", "{", `{"bucket":"other","proved":"2026-05-04T03:02:01Z"}`} {
+	for text, want := range map[string]struct {
+		why string
+		fit bool
+	}{
+		"":                                 {},
+		"\n":                               {},
+		"2026-05-04T03:02:01Z":             {}, // the rest was not written
+		"2026-05-04T03:02:01Z whole-re":    {},
+		"yesterday\n":                      {},
+		`{"bucket":"state"}` + "\n":        {},
+		"2026-05-04T03:02:01Z\n":           {"", true},
+		"2026-05-04T03:02:01Z whole r\n":   {"whole r", false},
+		"2020-05-04T03:02:01Z whole r\n":   {"whole r", false}, // until doctor finds otherwise
+		"2020-05-04T03:02:01Z\n":           {},
+		"2026-05-04T03:02:01Z\nand more\n": {},
+	} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, ok := v.known(now); ok {
-			t.Errorf("known by %q", text)
+		if _, why, fit := c.known(forLocks, now); why != want.why || fit != want.fit {
+			t.Errorf("by %q it is fit: %v, %q", text, fit, why)
 		}
 	}
 }
 
-func TestVerdictRenewed(t *testing.T) {
+func TestCheckRenewed(t *testing.T) {
 	cacheIn(t, t.TempDir())
-	v, other := verdict{Bucket: "state"}, verdict{Bucket: "other"}
-	other.keep(time.Now())
+	c, other := checked{"", "state"}, checked{"", "other"}
+	other.keep(forLocks, "", time.Now())
 	const year = 365 * 24 * time.Hour
 	whole := examined(t)
-	for _, c := range []struct {
+	for _, step := range []struct {
 		check   string
 		verdict doctor.Verdict
-		known   bool
-		later   bool // known a year later
+		fit     bool
 		unsafe  string
 	}{
-		{"create-once", doctor.Unclear, false, false, ""},
-		{"create-once", doctor.Ignored, true, true, "it ignores If-None-Match (create-once)"},
-		{"create-once", doctor.Unclear, true, true, "it ignores If-None-Match (create-once)"},
-		{"create-once", doctor.OK, true, false, ""},
-		{"delete-match", doctor.Unclear, true, false, ""}, // which locks do not need
-		{"create-once", doctor.Unclear, false, false, ""},
-		{"delete-match", doctor.Ignored, true, false, ""},
-		{"read-after-write", doctor.Failed, true, true, "read-after-write failed"},
+		{"create-once", doctor.Unclear, false, ""},
+		{"create-once", doctor.Ignored, false, "it ignores If-None-Match (create-once)"},
+		{"create-once", doctor.Unclear, false, "it ignores If-None-Match (create-once)"},
+		{"create-once", doctor.OK, true, ""},
+		{"delete-match", doctor.Unclear, true, ""}, // which locks do not need
+		{"create-once", doctor.Unclear, false, ""},
+		{"delete-match", doctor.Ignored, true, ""},
+		{"read-after-write", doctor.Failed, false, "read-after-write failed"},
 	} {
 		r := &doctor.Report{Checks: slices.Clone(whole)}
-		i := slices.IndexFunc(r.Checks, func(check doctor.Check) bool { return check.Name == c.check })
-		r.Checks[i].Verdict = c.verdict
-		if err := v.renew(r); err != nil {
+		i := slices.IndexFunc(r.Checks, func(check doctor.Check) bool { return check.Name == step.check })
+		r.Checks[i].Verdict = step.verdict
+		if err := c.renew(r); err != nil {
 			t.Error(err)
 		}
-		if kept, ok := v.known(time.Now()); ok != c.known || ok && kept.Unsafe != c.unsafe {
-			t.Errorf("after %s %s: %+v, %v", c.check, c.verdict, kept, ok)
+		if _, why, fit := c.known(forLocks, time.Now()); fit != step.fit || why != step.unsafe {
+			t.Errorf("after %s %s it is fit: %v, %q", step.check, step.verdict, fit, why)
 		}
-		if _, ok := v.known(time.Now().Add(year)); ok != c.later {
-			t.Errorf("a year after %s %s it is known: %v", c.check, c.verdict, ok)
+		if _, why, fit := c.known(forLocks, time.Now().Add(year)); fit || why != step.unsafe {
+			t.Errorf("a year after %s %s it is fit: %v, %q", step.check, step.verdict, fit, why)
 		}
-		if _, ok := other.known(time.Now()); !ok {
+		if _, _, fit := other.known(forLocks, time.Now()); !fit {
 			t.Error("what was known of another bucket is gone")
 		}
 	}
 }
 
-// TestVerdictOfListings outlasts the proofs of the rest, until doctor finds otherwise.
-func TestVerdictOfListings(t *testing.T) {
+// TestCheckOfListings checks that a refusal of listings outlasts the checks of the rest,
+// until doctor finds otherwise.
+func TestCheckOfListings(t *testing.T) {
 	cacheIn(t, t.TempDir())
-	v := verdict{Bucket: "state"}
+	checked := checked{"", "state"}
 	whole := examined(t)
 	for _, c := range []struct {
 		create, list doctor.Verdict
@@ -137,17 +155,16 @@ func TestVerdictOfListings(t *testing.T) {
 				check.Verdict = c.list
 			}
 		}
-		if err := v.renew(r); err != nil {
+		if err := checked.renew(r); err != nil {
 			t.Error(err)
 		}
-		kept, ok := v.known(time.Now())
-		if ok != c.known || kept.Listings != nil && kept.Listings.Found.IsZero() {
-			t.Errorf("after %+v: %+v, %v", c, kept, ok)
+		if _, why, fit := checked.known(forLocks, time.Now()); (fit || why != "") != c.known {
+			t.Errorf("after %+v: %v, %q", c, fit, why)
 		}
 		for _, use := range []struct {
 			why, listing string
 		}{{c.alone, ""}, {c.both, doctor.FairLocks}} {
-			err := kept.refuse("", use.listing)
+			_, err := checked.allows("", use.listing)
 			if errors.Is(err, errUnsafe) != (use.why != "") || err != nil && !strings.Contains(err.Error(), use.why) {
 				t.Errorf("after %+v, for %q: %v", c, use.listing, err)
 			}
@@ -155,9 +172,9 @@ func TestVerdictOfListings(t *testing.T) {
 	}
 }
 
-// TestVerdictProvedAgain proves a store whose proof is too old, and whose listings
+// TestStoreIsProvedAgain proves a store whose proof is too old, and whose listings
 // were found wanting.
-func TestVerdictProvedAgain(t *testing.T) {
+func TestStoreIsProvedAgain(t *testing.T) {
 	srv := httptest.NewServer(fakes3.New())
 	t.Cleanup(srv.Close)
 	for name, value := range map[string]string{"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_REGION": "us-east-1"} {
@@ -173,9 +190,10 @@ func TestVerdictProvedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = resp.Body.Close()
-	long := time.Now().Add(-2 * verdictAge).UTC()
-	v := verdict{Endpoint: srv.URL, Bucket: "state", Listings: &finding{"list-after-write failed", long}}
-	v.keep(long)
+	long := time.Now().Add(-2 * checkedAge).UTC()
+	c := checked{srv.URL, "state"}
+	c.keep(forLocks, "", long)
+	c.keep(forListings, "list-after-write failed", long)
 	a, o := &app{configFile: "pawl.yaml"}, event.Object{Bucket: "state", Key: "a"}
 	refused := func() {
 		t.Helper()
@@ -185,38 +203,16 @@ func TestVerdictProvedAgain(t *testing.T) {
 		}
 	}
 	refused()
-	if _, ok := v.known(time.Now()); ok {
+	if _, _, fit := c.known(forLocks, time.Now()); fit {
 		t.Error("it is believed still")
 	}
 	if _, err := a.proved(t.Context(), srv.URL, o, ""); err != nil {
 		t.Error(err)
 	}
-	if _, ok := v.known(time.Now()); !ok {
+	if _, _, fit := c.known(forLocks, time.Now()); !fit {
 		t.Error("it was not proved again")
 	}
 	refused()
-}
-
-// TestVerdictOfAnOlderVersion reads what was kept without a word of listings.
-func TestVerdictOfAnOlderVersion(t *testing.T) {
-	cacheIn(t, t.TempDir())
-	v := verdict{Bucket: "state"}
-	v.keep(time.Now()) // makes the folder
-	name, err := v.file()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for unsafe, more := range map[string]string{"": "", "whole-reads failed": `,"unsafe":"whole-reads failed"`} {
-		text := `{"bucket":"state","proved":"2026-05-04T03:02:01Z"` + more + "}\n"
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		kept, ok := v.known(time.Date(2026, 5, 5, 0, 0, 0, 0, time.UTC))
-		err := kept.refuse("", doctor.SharedLocks)
-		if !ok || kept.Unsafe != unsafe || (err != nil) != (unsafe != "") {
-			t.Errorf("%s: %+v, %v, %v", text, kept, ok, err)
-		}
-	}
 }
 
 // examined are the checks of a store that honours all.
@@ -229,17 +225,17 @@ func examined(t *testing.T) []doctor.Check {
 	return r.Checks
 }
 
-// TestVerdictThatCannotBeKept is no error.
-func TestVerdictThatCannotBeKept(t *testing.T) {
+// TestCheckThatCannotBeKept is no error.
+func TestCheckThatCannotBeKept(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{file, ""} {
 		cacheIn(t, dir)
-		v := verdict{Bucket: "state"}
-		v.keep(time.Now())
-		if _, ok := v.known(time.Now()); ok {
+		c := checked{"", "state"}
+		c.keep(forLocks, "", time.Now())
+		if _, _, fit := c.known(forLocks, time.Now()); fit {
 			t.Errorf("it was kept in %q", dir)
 		}
 	}
