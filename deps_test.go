@@ -20,15 +20,18 @@ import (
 var layers = map[string]map[string]string{
 	// How a warning is logged that comes again and again.
 	"internal/logthrottle": {},
+	// How to wait, where nonces come from, and the name of a process.
+	"internal/process": {},
 
 	// What a conditional write and an event are, and a row, a bucket and a source.
 	"cell":  {},
 	"event": {},
 	"store": {},
 	"ledger": {
-		"cell":  "A register serves as a cell, which can hold a lease.",
-		"event": "A row is about an object, and an event with its sequencer raises the row's Want.",
-		"store": "Rows and registers are records of the store.",
+		"cell":             "A register serves as a cell, which can hold a lease.",
+		"event":            "A row is about an object, and an event with its sequencer raises the row's Want.",
+		"internal/process": "It waits between two tries of a swap.",
+		"store":            "Rows and registers are records of the store.",
 	},
 	"bucket": {
 		"cell":  "An object serves as a cell, and a conditional write to it follows the rules of a cell.",
@@ -44,45 +47,50 @@ var layers = map[string]map[string]string{
 		"ledger": "The engine applies the pure transitions of rows and asks for swaps of them.",
 	},
 	"archive": {
-		"bucket": "The archive puts its objects into a bucket and lists them.",
-		"cell":   "The claim, the checkpoints, and the archive's objects are written as cells.",
-		"doctor": "It proves that the store honours conditions before the archive writes the first record.",
-		"event":  "Bucket and key name an object of the archive.",
-		"ledger": "Checkpoints of shards are registers of a ledger.",
-		"lock":   "A worker holds the lease of a shard while it archives the shard.",
+		"bucket":           "The archive puts its objects into a bucket and lists them.",
+		"cell":             "The claim, the checkpoints, and the archive's objects are written as cells.",
+		"doctor":           "It proves that the store honours conditions before the archive writes the first record.",
+		"event":            "Bucket and key name an object of the archive.",
+		"internal/process": "A worker waits, makes nonces and names itself by it.",
+		"ledger":           "Checkpoints of shards are registers of a ledger.",
+		"lock":             "A worker holds the lease of a shard while it archives the shard.",
 	},
 	"doctor": {
-		"bucket": "The checks write to the bucket that they examine and read from it.",
-		"cell":   "The checks resolve unclear answers as all conditional writes do.",
-		"event":  "The checks name their objects by bucket and key.",
+		"bucket":           "The checks write to the bucket that they examine and read from it.",
+		"cell":             "The checks resolve unclear answers as all conditional writes do.",
+		"event":            "The checks name their objects by bucket and key.",
+		"internal/process": "The checks wait between two requests.",
 	},
 	"files": {
 		"source": "A notification makes the sink of the file service reconcile its file.",
 		"store":  "Files, entities, keys and quotas are records of the store.",
 	},
 	"lock": {
-		"bucket": "The record of a lock is an object in a bucket.",
-		"cell":   "A lease is kept in a cell by conditional writes.",
-		"doctor": "It proves that the store honours conditions before a lock writes the first lease.",
-		"event":  "A bucket and a key name the object of a lock.",
-		"ledger": "A lock can be a register of a ledger instead of an object.",
+		"bucket":           "The record of a lock is an object in a bucket.",
+		"cell":             "A lease is kept in a cell by conditional writes.",
+		"doctor":           "It proves that the store honours conditions before a lock writes the first lease.",
+		"event":            "A bucket and a key name the object of a lock.",
+		"internal/process": "A lock waits between two requests and makes nonces by it.",
+		"ledger":           "A lock can be a register of a ledger instead of an object.",
 	},
 	"worker": {
 		"bucket":               "The worker reads the object and pins its output in a bucket.",
 		"engine":               "The worker carries out what the engine decides and tells it the results.",
 		"event":                "A task says which object has changed and how.",
 		"internal/logthrottle": "Warnings of a lasting outage are logged once in a while.",
+		"internal/process":     "A worker names itself and marks its writes with nonces by it.",
 		"ledger":               "The worker loads, swaps and completes rows.",
 		"source":               "The worker is the sink of all sources.",
 	},
 	"audit": {
-		"bucket": "An audit lists the bucket, and looks up the objects that it doubts.",
-		"cell":   "An audit replaces its checkpoint as a cell.",
-		"engine": "Findings and results are reported like the reports of the engine.",
-		"event":  "An audit decides for each object whether an event about it was lost.",
-		"ledger": "An audit compares rows with the listing and raises those that lag behind.",
-		"lock":   "Only one process at a time audits a pipeline.",
-		"worker": "An audit identifies contents as the worker does, and reports to the worker's observer.",
+		"bucket":           "An audit lists the bucket, and looks up the objects that it doubts.",
+		"cell":             "An audit replaces its checkpoint as a cell.",
+		"engine":           "Findings and results are reported like the reports of the engine.",
+		"event":            "An audit decides for each object whether an event about it was lost.",
+		"internal/process": "A report names the process, and the schedule waits for the next audit.",
+		"ledger":           "An audit compares rows with the listing and raises those that lag behind.",
+		"lock":             "Only one process at a time audits a pipeline.",
+		"worker":           "An audit identifies contents as the worker does, and reports to the worker's observer.",
 	},
 	".": {
 		"audit":  "Pawl runs the scheduled audits, and the purge of old rows.",
@@ -120,6 +128,7 @@ var layers = map[string]map[string]string{
 	"source/sqssource": {
 		"event":                "It parses the events of a queue's messages.",
 		"internal/logthrottle": "Warnings about a failing queue are logged once in a while.",
+		"internal/process":     "The source waits before it uses the queue again.",
 		"source":               "It implements a source.",
 	},
 	"source/webhooksource": {
@@ -166,7 +175,8 @@ var layers = map[string]map[string]string{
 		"store":           "The caller gives the record store that holds the file index.",
 	},
 	"archive/kinesisstream": {
-		"archive": "It implements the stream that an archive reads.",
+		"archive":          "It implements the stream that an archive reads.",
+		"internal/process": "The reader waits between two reads of a shard.",
 	},
 
 	// What there is in a bucket, for an audit.
@@ -204,13 +214,14 @@ var layers = map[string]map[string]string{
 		"store/sqlite":          "It opens the ledger on SQLite.",
 	},
 	"internal/demo": {
-		"event":           "The demo names objects in its messages.",
-		"files":           "The demo compares the file index with what its clients were told.",
-		"files/filesapi":  "The demo issues tokens to its clients.",
-		"internal/fakes3": "The demo's object store refuses expired signatures.",
-		"ledger":          "The demo checks that all rows settle.",
-		"source":          "The demo counts the verdicts that the webhook answers.",
-		"store/sqlite":    "The demo reads the database of the workers that it runs.",
+		"event":            "The demo names objects in its messages.",
+		"files":            "The demo compares the file index with what its clients were told.",
+		"files/filesapi":   "The demo issues tokens to its clients.",
+		"internal/fakes3":  "The demo's object store refuses expired signatures.",
+		"internal/process": "The demos wait between two steps.",
+		"ledger":           "The demo checks that all rows settle.",
+		"source":           "The demo counts the verdicts that the webhook answers.",
+		"store/sqlite":     "The demo reads the database of the workers that it runs.",
 	},
 	"internal/sim": {
 		"audit":         "The simulation runs the decisions of audits.",

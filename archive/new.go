@@ -2,17 +2,14 @@ package archive
 
 import (
 	"cmp"
-	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"regexp"
 	"strings"
 	"time"
 
+	"github.com/pawlhq/pawl/internal/process"
 	"github.com/pawlhq/pawl/lock"
 )
 
@@ -33,16 +30,16 @@ func New(c Config) (*Archive, error) {
 	c.Limits.Age = cmp.Or(c.Limits.Age, defaultAge)
 	c.Lease = cmp.Or(c.Lease, defaultLease)
 	c.Grace = cmp.Or(c.Grace, defaultGrace)
-	c.Owner = cmp.Or(c.Owner, process())
+	c.Owner = cmp.Or(c.Owner, process.Name())
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	if c.Now == nil {
 		c.Now = time.Now
 	}
 	if c.Sleep == nil {
-		c.Sleep = sleep
+		c.Sleep = process.Sleep
 	}
 	if c.Nonce == nil {
-		c.Nonce = nonce
+		c.Nonce = process.Nonce
 	}
 	if err := c.check(); err != nil {
 		return nil, fmt.Errorf("archive %q: %w", c.Name, err)
@@ -81,29 +78,4 @@ func CheckLease(ttl time.Duration) error {
 		return fmt.Errorf("is %v: archives want %v to %v", ttl, lock.MinTTL, lock.MaxTTL)
 	}
 	return nil
-}
-
-func process() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
-	return fmt.Sprintf("%s:%d", host, os.Getpid())
-}
-
-func nonce() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return hex.EncodeToString(b[:])
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

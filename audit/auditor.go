@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/internal/process"
 	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/lock"
 	"github.com/pawlhq/pawl/worker"
@@ -86,7 +86,7 @@ func New(cfg Config) (*Auditor, error) {
 		return a, nil
 	}
 	var err error
-	a.lease, err = lock.OnRegister(a.registers, leaseRegister, lock.Config{TTL: cfg.TTL, Owner: process(), Reason: "audit"})
+	a.lease, err = lock.OnRegister(a.registers, leaseRegister, lock.Config{TTL: cfg.TTL, Owner: process.Name(), Reason: "audit"})
 	return a, err
 }
 
@@ -198,20 +198,12 @@ type run struct {
 
 func (r *run) begin() {
 	r.report = Report{
-		Started: time.Now().UTC(), By: process(), Truth: r.o.TruthName, Prefix: r.o.Prefix, Settle: r.o.Settle.String(),
+		Started: time.Now().UTC(), By: process.Name(), Truth: r.o.TruthName, Prefix: r.o.Prefix, Settle: r.o.Settle.String(),
 		DryRun: r.o.DryRun, Outputs: r.o.Outputs,
 	}
 	for _, name := range r.o.audited {
 		r.report.Pipelines = append(r.report.Pipelines, PipelineReport{Name: name})
 	}
-}
-
-func process() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "" // it is only told to people
-	}
-	return fmt.Sprintf("%s/%d", host, os.Getpid())
 }
 
 // end returns the report.

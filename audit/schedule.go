@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/process"
 	"github.com/pawlhq/pawl/lock"
 )
 
@@ -42,12 +43,12 @@ func (a *Auditor) Follow(ctx context.Context, s Schedule) {
 		}
 		if err != nil && ctx.Err() == nil {
 			a.cfg.Logger.Error("the audit failed; it will be gone on with", "error", err, "in", again.String())
-			if !sleep(ctx, again) {
+			if process.Sleep(ctx, again) != nil {
 				return
 			}
 			continue
 		}
-		if !sleep(ctx, min(wait, glance)+rand.N(time.Second)) {
+		if process.Sleep(ctx, min(wait, glance)+rand.N(time.Second)) != nil {
 			return
 		}
 	}
@@ -112,15 +113,4 @@ func (a *Auditor) whole(r *Report) bool {
 		}
 	}
 	return r.Prefix == ""
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }

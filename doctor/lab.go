@@ -14,6 +14,7 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/cell"
 	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/internal/process"
 )
 
 const (
@@ -256,7 +257,7 @@ func (l *lab) clean(ctx context.Context) error {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), cleanTime)
 	defer stop()
 	if l.unanswered && !l.quick {
-		wait(ctx, lateTime)
+		_ = process.Sleep(ctx, lateTime) // cleaning up fails if ctx has ended
 	}
 	err := l.removeAll(ctx)
 	if l.quick {
@@ -311,17 +312,8 @@ func (l *lab) remove(ctx context.Context, ref event.Object, c bucket.Condition) 
 }
 
 // pause waits before a request is sent again. It is not ok if ctx ended.
-func pause(ctx context.Context, try int) (ok bool) { return wait(ctx, patience*time.Duration(try)) }
-
-func wait(ctx context.Context, d time.Duration) (ok bool) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+func pause(ctx context.Context, try int) (ok bool) {
+	return process.Sleep(ctx, patience*time.Duration(try)) == nil
 }
 
 // unsent returns why a write was not even sent, if no connection came about.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/internal/process"
 )
 
 const (
@@ -76,7 +77,7 @@ func checkWholeReads(ctx context.Context, l *lab) (string, error) {
 		group.Go(func() { all[i] = l.readOn(reading, ref) })
 	}
 	var err error
-	for i := 1; i <= overwrites && err == nil && wait(ctx, breath); i++ {
+	for i := 1; i <= overwrites && err == nil && process.Sleep(ctx, breath) == nil; i++ {
 		err = write(i)
 	}
 	stop()
@@ -93,7 +94,7 @@ func checkWholeReads(ctx context.Context, l *lab) (string, error) {
 // readOn reads an object over and over, until ctx ends.
 func (l *lab) readOn(ctx context.Context, ref event.Object) readings {
 	r := readings{seen: make(map[reading]int)}
-	for wait(ctx, breath) {
+	for process.Sleep(ctx, breath) == nil {
 		info, body, err := l.store.Get(ctx, ref)
 		switch {
 		case err == nil:

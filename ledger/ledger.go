@@ -9,6 +9,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"github.com/pawlhq/pawl/internal/process"
 	"github.com/pawlhq/pawl/store"
 )
 
@@ -27,7 +28,7 @@ type Ledger struct {
 }
 
 // New returns a ledger over a store.
-func New(s Store) *Ledger { return &Ledger{Store: s, Wait: sleep, traits: TraitsOf(s)} }
+func New(s Store) *Ledger { return &Ledger{Store: s, Wait: process.Sleep, traits: TraitsOf(s)} }
 
 // Traits are those of the store, but for Partial.
 func (l *Ledger) Traits() Traits {
@@ -183,15 +184,4 @@ func classify(c *Change, now *Row) (o Outcome, known bool) {
 		return Outcome{}, false
 	}
 	return Outcome{Current: now}, true
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
-		return nil
-	}
 }

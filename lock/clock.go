@@ -2,13 +2,12 @@ package lock
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	mathrand "math/rand/v2"
 	"sync/atomic"
 	"time"
 
 	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/internal/process"
 )
 
 // world is what the protocol takes from outside. There is the real one, and one
@@ -35,7 +34,7 @@ type clock interface {
 }
 
 func realWorld(store bucket.Store) *world {
-	return &world{store: store, clock: realClock{}, nonce: newNonce, jitter: mathrand.N[time.Duration]}
+	return &world{store: store, clock: realClock{}, nonce: process.Nonce, jitter: mathrand.N[time.Duration]}
 }
 
 type realClock struct{}
@@ -43,14 +42,7 @@ type realClock struct{}
 func (realClock) Now() time.Time { return time.Now() }
 
 func (realClock) Sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return process.Sleep(ctx, d)
 }
 
 func (realClock) Await(ctx context.Context, done <-chan struct{}) bool {
@@ -64,13 +56,6 @@ func (realClock) Await(ctx context.Context, done <-chan struct{}) bool {
 
 func (realClock) Limit(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, d)
-}
-
-// newNonce returns 128 random bits in hex.
-func newNonce() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return hex.EncodeToString(b[:])
 }
 
 // held is how much of a lease is used up: the larger of what the monotonic and

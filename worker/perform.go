@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/process"
 	"github.com/pawlhq/pawl/ledger"
 )
 
@@ -67,7 +68,7 @@ func (w *Worker) start(a *engine.Start) {
 		defer func() { w.send(fin) }()
 		x := &Attempt{
 			Ledger: w.ledger, Objects: w.cfg.Objects, Pipeline: p,
-			Claim: claim, Nonce: nonce, Now: time.Now,
+			Claim: claim, Nonce: process.Nonce, Now: time.Now,
 		}
 		fin = x.Run(held)
 	})

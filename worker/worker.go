@@ -3,17 +3,15 @@ package worker
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
-	"fmt"
 	"log/slog"
 	mathrand "math/rand/v2"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/process"
 	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/source"
 )
@@ -139,19 +137,7 @@ func share(cfg Config) int {
 
 // owner names this worker: for people, where it runs; for leases, something
 // that no other worker was ever called.
-func owner() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
-	return fmt.Sprintf("%s/%d/%s", host, os.Getpid(), nonce()[:12])
-}
-
-func nonce() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return hex.EncodeToString(b[:])
-}
+func owner() string { return process.Name() + "/" + process.Nonce()[:12] }
 
 // Run works until ctx ends, and then in order: it takes nothing new, lets
 // running handlers finish within the grace, gives back the rest, and answers

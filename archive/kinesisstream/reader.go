@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
 	"github.com/pawlhq/pawl/archive"
+	"github.com/pawlhq/pawl/internal/process"
 )
 
 // How long a reader waits after a read: a shard allows five a second, to all who
@@ -77,7 +78,7 @@ func (r *reader) read(ctx context.Context) (archive.Page, error) {
 				return archive.Page{}, err
 			}
 		}
-		if err := sleep(ctx, time.Until(r.next)); err != nil {
+		if err := process.Sleep(ctx, time.Until(r.next)); err != nil {
 			return archive.Page{}, err
 		}
 		_, arn := r.named()
@@ -168,19 +169,4 @@ func (r *reader) gone(why error) error {
 	err := fmt.Errorf("reading %s of the stream %s on from the entry %s: %w: %w", r.shard, r.name, r.expect, archive.ErrGone, why)
 	r.iterator, r.ended = "", false // or the next read would pass over what is lost
 	return err
-}
-
-// sleep waits, unless the context ends.
-func sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"github.com/pawlhq/pawl/internal/config"
 	"github.com/pawlhq/pawl/internal/parts"
 	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/store"
 )
 
 // redriveOptions are the flags of redrive.
@@ -295,7 +295,7 @@ func (d *redriver) changes(rows []ledger.Row) (changes []ledger.Change) {
 		if d.reset {
 			next = next.ResetOrder(now)
 		}
-		_, _ = rand.Read(next.Nonce[:]) // never fails
+		next.Nonce = store.NewNonce()
 		changes = append(changes, ledger.Change{Key: next.RowKey, Expect: rows[i].Nonce, Row: &next})
 	}
 	return changes

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/pawlhq/pawl/internal/process"
 )
 
 // play is the show itself. Each scene ends with a line.
@@ -52,7 +54,7 @@ func (s *archiveShow) put(ctx context.Context, to int) error {
 		n := s.report.Records.Put
 		s.report.Records.Put++
 		s.stream.put(fmt.Sprintf("visitor-%d", n%97), fmt.Appendf(nil, `{"click":%d,"page":"/%d"}`, n, n%13))
-		if n%batch == 0 && !wait(ctx, putting*batch/archiveRecords) {
+		if n%batch == 0 && process.Sleep(ctx, putting*batch/archiveRecords) != nil {
 			return context.Cause(ctx)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"github.com/pawlhq/pawl/internal/process"
 	"github.com/pawlhq/pawl/source"
 )
 
@@ -126,7 +127,7 @@ func (r *relay) next(key string) fate {
 
 // carry brings one copy to a worker after a delay.
 func (r *relay) carry(c change, delay time.Duration) {
-	if !wait(r.ctx, delay) {
+	if process.Sleep(r.ctx, delay) != nil {
 		return
 	}
 	r.note(func() {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/pawlhq/pawl/internal/process"
 )
 
 // draw makes the files for all steps; a removal has none.
@@ -61,7 +63,7 @@ func (s *show) apply(ctx context.Context, files [][]byte) error {
 	defer client.CloseIdleConnections()
 	begun := time.Now()
 	for i := range s.steps {
-		if !wait(ctx, time.Until(begun.Add(s.steps[i].at))) {
+		if process.Sleep(ctx, time.Until(begun.Add(s.steps[i].at))) != nil {
 			return context.Cause(ctx)
 		}
 		if err := s.request(ctx, client, &s.steps[i], files[i]); err != nil {

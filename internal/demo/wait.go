@@ -5,18 +5,6 @@ import (
 	"time"
 )
 
-// wait returns after d, or false when ctx ends before.
-func wait(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
-}
-
 // until asks done every so often, until it says yes or fails, or ctx ends.
 // The error is then ctx's cause.
 func until(ctx context.Context, every time.Duration, done func() (bool, error)) error {

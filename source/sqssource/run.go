@@ -7,6 +7,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"github.com/pawlhq/pawl/internal/process"
 	"github.com/pawlhq/pawl/source"
 )
 
@@ -70,12 +71,5 @@ func (s *Source) pause(ctx context.Context, b *backoff.ExponentialBackOff, err e
 		return false
 	}
 	s.log.outage.Log(ctx, "the queue cannot be used; trying again", "error", s.explain(err))
-	wait := time.NewTimer(b.NextBackOff())
-	defer wait.Stop()
-	select {
-	case <-wait.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return process.Sleep(ctx, b.NextBackOff()) == nil
 }
