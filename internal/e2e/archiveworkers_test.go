@@ -126,7 +126,7 @@ func (a *archiving) owned() map[string]int {
 		if err := dec.Decode(&s); err != nil {
 			a.Fatalf("%v: %s", err, out)
 		}
-		n[s.Owner[strings.LastIndexByte(s.Owner, ':')+1:]]++
+		n[s.Owner[strings.LastIndexByte(s.Owner, '/')+1:]]++
 	}
 	return n
 }

@@ -280,10 +280,13 @@ func (r *relay) left() int {
 }
 
 // taken returns how many notifications have come.
-func (r *relay) taken() int {
+func (r *relay) taken() int { return r.carried().taken }
+
+// carried returns the counts so far. Notifications may still come.
+func (r *relay) carried() carried {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.counts.taken
+	return r.counts
 }
 
 // missing reports that nobody was told of an object's last change.

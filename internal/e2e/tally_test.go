@@ -51,7 +51,7 @@ func (r *round) tally(t *testing.T) *tally {
 	c := &tally{took: time.Since(r.began)}
 	c.add("rounds", 1)
 	r.countStrikes(c)
-	n := r.relay.counts
+	n := r.relay.carried()
 	c.add("notifications", n.taken)
 	c.add("  dropped", n.dropped)
 	c.add("  doubled", n.doubled)
