@@ -263,7 +263,7 @@ func (s *Service) DeleteAll(ctx context.Context, entity string, limit int) (int,
 func (s *Service) Undelete(ctx context.Context, id string) (File, error) {
 	return s.change(ctx, id, func(f *File) (File, error) {
 		if f.State == Indexed { // as it is, but a delete that began before cannot land any more
-			return f.move(Indexed, f.LookAt, s.now()), nil
+			return *f, nil
 		}
 		if f.State != Deleted {
 			return *f, ErrState

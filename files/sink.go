@@ -85,9 +85,9 @@ func (s *Sink) reconcile(d *source.Delivery) (o source.Outcome) {
 	return o
 }
 
-// noticePatience bounds a reconcile by a notification. It is shorter than a source waits
-// for an answer.
-const noticePatience = 15 * time.Second
+// noticePatience bounds a reconcile by a notification, and the setting of a timer. Both
+// together are shorter than a source waits for an answer.
+const noticePatience = 8 * time.Second
 
 // Notice reconciles a file because of a notification, which may be acknowledged if the
 // error is nil. If the bucket gives no answer, the file's timer is set to a minute from
@@ -101,7 +101,7 @@ func (s *Service) Notice(ctx context.Context, id string) error {
 	case failed == nil, errors.Is(failed, ErrNotFound):
 		return nil
 	case errors.Is(failed, ErrUnreadable):
-		s.warn(ctx, "files: a notification names a file whose row is unreadable", id, failed)
+		s.warn(ctx, "files: a notification names a file, and a record of the index is unreadable", id, failed)
 		return nil
 	}
 	change, cancel := context.WithTimeout(ctx, noticePatience)

@@ -143,3 +143,58 @@ func TestSinkDown(t *testing.T) {
 		}
 	})
 }
+
+// hangs is a bucket that gives no answer.
+type hangs struct{ files.Objects }
+
+func (hangs) Look(ctx context.Context, _ string) (files.Seen, error) {
+	<-ctx.Done()
+	return files.Seen{}, ctx.Err()
+}
+
+// TestSinkHangs: a bucket that gives no answer does not keep a message for as long as a
+// source waits, and a sink that is closed has answered all messages.
+func TestSinkHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, o := pending(t, 1)
+		s.Objects = hangs{o}
+		sink := files.NewSink(s, "b", 1)
+		outcomes := make(chan source.Outcome, 1)
+		if err := sink.Deliver(t.Context(), message(outcomes, "b", fileID(1))); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		sink.Close(t.Context())
+		select {
+		case got := <-outcomes:
+			if took := time.Since(began); !got.Ack || took > 20*time.Second {
+				t.Errorf("%+v after %s", got, took)
+			}
+		default:
+			t.Error("the sink is closed, and its message has no answer")
+		}
+	})
+}
+
+// TestUndeleteAgain: a repeated undelete is no look at the object, which an audit would
+// believe.
+func TestUndeleteAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := pending(t, 1)
+		f, err := s.Get(t.Context(), fileID(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := f
+		next.State = files.Indexed
+		before, err := s.Index.Apply(t.Context(), files.Change{From: &f, Next: next})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		again, err := s.Undelete(t.Context(), f.ID)
+		if err != nil || again.Nonce == before.Nonce || !again.UpdatedAt.Equal(before.UpdatedAt) {
+			t.Errorf("%+v, %v: want another nonce, and the time of the last look", again, err)
+		}
+	})
+}

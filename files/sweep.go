@@ -37,7 +37,7 @@ const (
 	sweepPage = 1000
 	// firstWait and longestWait are how long a file is left alone that could not be
 	// looked at: each time twice as long.
-	firstWait, longestWait = 10 * time.Second, time.Hour
+	firstWait, longestWait = 10 * time.Second, 5 * time.Minute
 	// maxFailing is of how many files that is remembered. Others are tried each round.
 	maxFailing = 10_000
 )

@@ -61,7 +61,7 @@ func pending(t *testing.T, n int) (*files.Service, *trouble) {
 }
 
 // TestSweepFails: files that cannot be looked at, more than a page of them, keep no
-// other from it, and are asked for less and less often.
+// other from it, and are asked for less and less often, but at least every five minutes.
 func TestSweepFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, o := pending(t, 1101)
@@ -79,7 +79,7 @@ func TestSweepFails(t *testing.T) {
 			_, _ = w.Round(t.Context())
 		}
 		for key, n := range o.looks {
-			if o.fails(key) && (n < 7 || n > 10) {
+			if o.fails(key) && (n < 12 || n > 18) {
 				t.Fatalf("%s was looked at %d times within an hour", key, n)
 			}
 		}

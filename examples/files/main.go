@@ -1,5 +1,4 @@
-// Command files lets users upload files into the bucket s3://uploads, and keeps an index of
-// them in uploads.db.
+// Command files lets users upload files into s3://uploads, and keeps an index of them.
 package main
 
 import (
@@ -7,6 +6,7 @@ import (
 	"log"
 	"os"
 	"os/signal"
+	"syscall"
 
 	"github.com/pawlhq/pawl/bucket/s3bucket"
 	"github.com/pawlhq/pawl/files/server"
@@ -16,15 +16,12 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	index := must(sqlite.Open(ctx, "uploads.db"))
 	files := must(server.New(server.Config{
-		Index: index,
-		// Endpoint and credentials are those of the AWS tools: AWS_ENDPOINT_URL and so on.
-		Store:  must(s3bucket.New(ctx, s3bucket.Config{PathStyle: true})),
-		Bucket: "uploads", Prefix: "files/",
-		Secret: []byte(os.Getenv("FILES_SECRET")), // 32 bytes or more; "pawl files token" signs tokens with it
-		Listen: os.Getenv("API"),
+		Index: index, Bucket: "uploads", Prefix: "files/", Listen: os.Getenv("API"),
+		Store:  must(s3bucket.New(ctx, s3bucket.Config{PathStyle: true})), // by AWS_ENDPOINT_URL and so on
+		Secret: []byte(os.Getenv("FILES_SECRET")),                         // 32 bytes or more, as for "pawl files token"
 		Sources: []source.Source{must(webhooksource.New(webhooksource.Config{
 			Listen: os.Getenv("LISTEN"), Token: os.Getenv("PAWL_WEBHOOK_TOKEN"),
 		}))},

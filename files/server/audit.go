@@ -23,7 +23,8 @@ func (s *Server) Audit(ctx context.Context, o files.AuditOptions) (files.AuditRe
 // [files.Service.Rebuild] does. If the store accepts forged uploads, the error matches
 // [s3objects.ErrForgeable] unless the metadata of objects is trusted.
 func (s *Server) Rebuild(ctx context.Context, o files.RebuildOptions, trust bool) (files.RebuildReport, error) {
-	doubts, err := s.objects.AcceptForgeable().Prove(ctx, s.Prefix)
+	objects := s.bucket().AcceptForgeable() // of its own: the server's goes on refusing
+	doubts, err := objects.Prove(ctx, s.Prefix)
 	if err != nil {
 		return files.RebuildReport{}, err
 	}
@@ -33,7 +34,9 @@ func (s *Server) Rebuild(ctx context.Context, o files.RebuildOptions, trust bool
 		}
 	}
 	s.Logger.Warn("files that were deleted since the backup return; delete them again")
-	return s.service.Rebuild(ctx, s.listed(ctx), o)
+	service := *s.service
+	service.Objects = objects
+	return service.Rebuild(ctx, s.listed(ctx), o)
 }
 
 // listed lists the objects below the prefix. An object that the store cannot list has an

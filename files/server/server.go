@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -63,14 +64,30 @@ type Config struct {
 // Server serves files.
 type Server struct {
 	Config
-	service *files.Service
-	objects *s3objects.Bucket
+	service  *files.Service
+	objects  *s3objects.Bucket
+	requests sync.WaitGroup
 }
 
 // New checks the configuration, and returns a Server that does nothing before it is asked.
 func New(c Config) (*Server, error) {
+	switch {
+	case c.Index == nil || c.Store == nil || c.Bucket == "":
+		return nil, errors.New("files need an index, a store and a bucket")
+	case c.Index.Traits().Apply == 0:
+		return nil, errors.New("the store of the index cannot change several records at once, which files need")
+	}
 	if err := files.CheckPrefix(c.Prefix); err != nil {
 		return nil, err
+	}
+	if c.Tokens == nil {
+		keys, err := filesapi.Secret(c.Secret)
+		if err == nil {
+			c.Tokens, err = filesapi.NewTokens(keys, filesapi.Claims{})
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
 	c.Listen = cmp.Or(c.Listen, "127.0.0.1:8090")
 	c.MaxSize = cmp.Or(c.MaxSize, 1<<30)
@@ -79,20 +96,31 @@ func New(c Config) (*Server, error) {
 	}
 	c.Quota.Bytes, c.Quota.Open = cmp.Or(c.Quota.Bytes, 10<<30), cmp.Or(c.Quota.Open, 1000)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
-	objects := s3objects.New(c.Store.Client(), c.Bucket, c.PublicEndpoint)
-	if c.AcceptForgeableUploads {
-		objects.AcceptForgeable()
-	}
-	if c.InlineTypes != nil {
-		objects.Inline(c.InlineTypes)
-	}
 	times := files.DefaultTimes()
 	times.Upload = cmp.Or(c.LongestUpload, times.Upload)
+	if err := times.Check(); err != nil {
+		return nil, err
+	}
 	index := files.NewIndex(c.Index)
 	index.Logger = c.Logger
-	return &Server{Config: c, objects: objects, service: &files.Service{
-		Index: index, Objects: objects, Times: times, Prefix: c.Prefix, Limit: func(string) files.Usage { return c.Quota }, Logger: c.Logger,
-	}}, nil
+	s := &Server{Config: c}
+	s.objects = s.bucket()
+	s.service = &files.Service{
+		Index: index, Objects: s.objects, Times: times, Prefix: c.Prefix, Limit: func(string) files.Usage { return c.Quota }, Logger: c.Logger,
+	}
+	return s, nil
+}
+
+// bucket returns the bucket, of which nothing is proved yet.
+func (s *Server) bucket() *s3objects.Bucket {
+	b := s3objects.New(s.Store.Client(), s.Bucket, s.PublicEndpoint)
+	if s.AcceptForgeableUploads {
+		b.AcceptForgeable()
+	}
+	if s.InlineTypes != nil {
+		b.Inline(s.InlineTypes)
+	}
+	return b
 }
 
 const (
@@ -128,9 +156,7 @@ func (s *Server) Run(ctx context.Context) error {
 	})
 	g.Go(func() error {
 		<-ctx.Done()
-		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
-		defer cancel()
-		return errors.Join(api.Shutdown(end), api.Close())
+		return s.shutDown(context.WithoutCancel(ctx), api)
 	})
 	g.Go(func() error { return s.take(ctx) })
 	g.Go(func() error { return s.check(ctx) })
@@ -139,21 +165,36 @@ func (s *Server) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-func (s *Server) api() (*http.Server, error) {
-	if s.Tokens == nil {
-		keys, err := filesapi.Secret(s.Secret)
-		if err == nil {
-			s.Tokens, err = filesapi.NewTokens(keys, filesapi.Claims{})
-		}
-		if err != nil {
-			return nil, err
-		}
+// shutDown ends the API. Requests that the grace does not suffice for are cut off, and
+// waited for: the index may be closed then.
+func (s *Server) shutDown(ctx context.Context, api *http.Server) error {
+	end, cancel := context.WithTimeout(ctx, grace)
+	defer cancel()
+	err := api.Shutdown(end)
+	if errors.Is(err, context.DeadlineExceeded) {
+		s.Logger.Warn("requests were cut off at the end", "after", grace)
+		err = nil
 	}
+	err = errors.Join(err, api.Close())
+	s.requests.Wait()
+	return err
+}
+
+// counted lets shutDown wait for a handler's requests.
+func (s *Server) counted(handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.requests.Add(1)
+		defer s.requests.Done()
+		handler.ServeHTTP(w, r)
+	})
+}
+
+func (s *Server) api() (*http.Server, error) {
 	handler, err := filesapi.New(filesapi.Config{
 		Files: s.service, Tokens: s.Tokens, Cursors: s.Secret, MaxSize: s.MaxSize, Logger: s.Logger, Spool: s.Spool,
 	})
 	return &http.Server{
-		Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		Handler: s.counted(handler), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
 		ErrorLog: slog.NewLogLogger(s.Logger.Handler(), slog.LevelWarn),
 	}, err
 }

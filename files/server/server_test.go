@@ -1,8 +1,11 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -28,12 +31,15 @@ func TestCheck(t *testing.T) {
 			t.Fatal(err)
 		}
 		s, err := New(Config{
-			Index: memory.New(), Store: store, Bucket: name, Prefix: "files/", AcceptForgeableUploads: forgeable, Logger: slog.New(slog.DiscardHandler),
+			Index: memory.New(), Store: store, Bucket: name, Prefix: "files/", Secret: secret, AcceptForgeableUploads: forgeable, Logger: slog.New(slog.DiscardHandler),
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return s.check(t.Context())
+		if _, err := s.Rebuild(t.Context(), files.RebuildOptions{}, false); err == nil || endpoint == srv.Endpoint && !errors.Is(err, s3objects.ErrForgeable) && !errors.Is(err, s3objects.ErrUnfit) {
+			t.Errorf("a rebuild from metadata that may be forged: %v", err)
+		}
+		return s.check(t.Context()) // a rebuild has not changed what it accepts
 	}
 	if err := check(srv.Endpoint, false); !errors.Is(err, s3objects.ErrForgeable) || !strings.Contains(err.Error(), "STREAMING-UNSIGNED-PAYLOAD-TRAILER") {
 		t.Errorf("forgeable: %v", err)
@@ -62,17 +68,55 @@ func TestNew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(Config{Index: memory.New(), Store: store, Bucket: "b"})
+	s, err := New(Config{Index: memory.New(), Store: store, Bucket: "b", Secret: secret})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if want := (files.Usage{Bytes: 10 << 30, Open: 1000}); s.service.Times.Upload != time.Hour || s.service.Limit("e") != want || s.MaxSize != 1<<30 || s.Listen != "127.0.0.1:8090" {
 		t.Errorf("%+v, %+v", s.Config, s.service.Times)
 	}
-	for _, c := range []Config{{Prefix: "a%2Fb/"}, {Prefix: "a?b/"}, {Prefix: "a#b/"}, {MaxSize: 5<<40 + 1}} {
-		c.Index, c.Store, c.Bucket = memory.New(), store, "b"
+	for what, spoil := range map[string]func(*Config){
+		"%": func(c *Config) { c.Prefix = "a%2Fb/" }, "?": func(c *Config) { c.Prefix = "a?b/" }, "#": func(c *Config) { c.Prefix = "a#b/" },
+		"too large": func(c *Config) { c.MaxSize = 5<<40 + 1 }, "a longest upload below 0": func(c *Config) { c.LongestUpload = -1 },
+		"no index": func(c *Config) { c.Index = nil }, "no store": func(c *Config) { c.Store = nil }, "no bucket": func(c *Config) { c.Bucket = "" },
+		"a short secret": func(c *Config) { c.Secret = secret[1:] },
+	} {
+		c := Config{Index: memory.New(), Store: store, Bucket: "b", Secret: secret}
+		spoil(&c)
 		if _, err := New(c); err == nil {
-			t.Errorf("%q and %d bytes are accepted", c.Prefix, c.MaxSize)
+			t.Errorf("%s: accepted", what)
 		}
 	}
 }
+
+// TestShutDown: a request that the grace does not suffice for is cut off, which is no
+// error, and has ended when the server has.
+func TestShutDown(t *testing.T) {
+	s := &Server{Config: Config{Logger: slog.New(slog.DiscardHandler)}}
+	begun, ended := make(chan struct{}), false
+	api := httptest.NewServer(s.counted(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		close(begun)
+		<-r.Context().Done()
+		ended = true
+	})))
+	defer api.Close()
+	asked := make(chan error, 1)
+	go func() {
+		resp, err := api.Client().Get(api.URL)
+		if err == nil {
+			err = resp.Body.Close()
+		}
+		asked <- err
+	}()
+	<-begun
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := s.shutDown(ctx, api.Config); err != nil || !ended {
+		t.Errorf("%v, ended %v", err, ended)
+	}
+	if <-asked == nil {
+		t.Error("the request was not cut off")
+	}
+}
+
+var secret = []byte("01234567890123456789012345678901")
