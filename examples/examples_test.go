@@ -77,12 +77,19 @@ func newWorld(t *testing.T, buckets ...string) *world {
 // none.
 func (w *world) send(method, url, body string) (int, string) {
 	w.Helper()
+	return w.request(method, url, body, map[string]string{"Content-Type": "text/plain", "Authorization": "Bearer hush"})
+}
+
+// request is send with other headers.
+func (w *world) request(method, url, body string, header map[string]string) (int, string) {
+	w.Helper()
 	req, err := http.NewRequestWithContext(w.Context(), method, url, strings.NewReader(body))
 	if err != nil {
 		w.Fatal(err)
 	}
-	req.Header.Set("Content-Type", "text/plain")
-	req.Header.Set("Authorization", "Bearer hush")
+	for name, value := range header {
+		req.Header.Set(name, value)
+	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return 0, err.Error()
@@ -241,25 +248,6 @@ func TestFiles(t *testing.T) {
 	hook, api := port(), port()
 	w.start(w.program("files"), "AWS_ACCESS_KEY_ID="+srv.AccessKey, "AWS_SECRET_ACCESS_KEY="+srv.SecretKey, "AWS_REGION="+srv.Region,
 		"FILES_SECRET="+secret, "LISTEN=127.0.0.1:"+hook, "API=127.0.0.1:"+api)
-	send := func(method, url, body string, header map[string]string) (int, string) {
-		req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for name, value := range header {
-			req.Header.Set(name, value)
-		}
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			return 0, err.Error()
-		}
-		defer resp.Body.Close()
-		b, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return resp.StatusCode, string(b)
-	}
 	auth := map[string]string{"Authorization": "Bearer " + token, "Content-Type": "application/json"}
 	address := "http://127.0.0.1:" + api + "/v1/"
 	var begun struct {
@@ -270,15 +258,15 @@ func TestFiles(t *testing.T) {
 		}
 	}
 	w.until("no upload begins", func() bool {
-		code, text := send(http.MethodPost, address+"uploads", fmt.Sprintf(`{"entity":"e","size":5,"contentType":"text/plain","sha256":"%x"}`, sha256.Sum256([]byte("hello"))), auth)
+		code, text := w.request(http.MethodPost, address+"uploads", fmt.Sprintf(`{"entity":"e","size":5,"contentType":"text/plain","sha256":"%x"}`, sha256.Sum256([]byte("hello"))), auth)
 		return code == http.StatusCreated && json.Unmarshal([]byte(text), &begun) == nil
 	})
-	if code, text := send(http.MethodPut, begun.Upload.URL, "hello", begun.Upload.Headers); code != http.StatusOK {
+	if code, text := w.request(http.MethodPut, begun.Upload.URL, "hello", begun.Upload.Headers); code != http.StatusOK {
 		t.Fatal(code, text)
 	}
 	w.announce(hook, "uploads", "files/"+begun.File.FileID)
 	w.until("the file is not listed", func() bool {
-		_, text := send(http.MethodGet, address+"entities/e/files", "", auth)
+		_, text := w.request(http.MethodGet, address+"entities/e/files", "", auth)
 		return strings.Contains(text, begun.File.FileID)
 	})
 }

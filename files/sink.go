@@ -12,14 +12,14 @@ import (
 	"github.com/pawlhq/pawl/source"
 )
 
-// Sink takes notifications, and reconciles the files that they name with the bucket: each
-// at once, without a ledger. A message is acknowledged when the index has answered.
+// Sink reconciles the files that notifications name, without a ledger. It acknowledges a
+// message after the index has answered.
 type Sink struct {
 	service *Service
 	bucket  string
-	slots   *semaphore.Weighted // one for each message under way
+	slots   *semaphore.Weighted // a message occupies one while it is handled
 	work    sync.WaitGroup
-	ctx     context.Context // of the work: it outlives that of a source
+	ctx     context.Context // for all messages; it outlives the context of a source
 	cancel  context.CancelFunc
 }
 
@@ -33,8 +33,8 @@ func NewSink(service *Service, bucket string, messages int) *Sink {
 	return s
 }
 
-// Close waits for the messages under way. When ctx ends it cancels them, and their sources
-// deliver them again.
+// Close waits for the messages that are being handled. When ctx ends, Close cancels them
+// without an acknowledgement, and their sources deliver them again.
 func (s *Sink) Close(ctx context.Context) {
 	stop := context.AfterFunc(ctx, s.cancel)
 	s.work.Wait()

@@ -25,8 +25,8 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// Config says what a Server works with. Index, Store, Bucket and Secret are required. Zero
-// values elsewhere take the defaults named.
+// Config configures a Server. Index, Store, Bucket and Secret are required. Other fields
+// have the defaults that their comments name.
 type Config struct {
 	Index  store.Store     // the caller closes it
 	Store  *s3bucket.Store // where the bucket is
@@ -69,7 +69,7 @@ type Server struct {
 	requests sync.WaitGroup
 }
 
-// New checks the configuration, and returns a Server that does nothing before it is asked.
+// New checks the configuration and returns a Server. It sends no request.
 func New(c Config) (*Server, error) {
 	switch {
 	case c.Index == nil || c.Store == nil || c.Bucket == "":
