@@ -107,6 +107,9 @@ var layers = map[string]map[string]string{
 	"store/memory": {
 		"store": "It implements the record store.",
 	},
+	"store/dynamo": {
+		"store": "It implements the record store.",
+	},
 	"store/postgres": {
 		"store": "It implements the record store.",
 	},
@@ -209,6 +212,7 @@ var layers = map[string]map[string]string{
 		"source/sqssource":      "It makes the source sqs.",
 		"source/webhooksource":  "It makes the source webhook.",
 		"store":                 "It returns every ledger as a record store.",
+		"store/dynamo":          "It opens the ledger on DynamoDB.",
 		"store/memory":          "It opens the ledger in memory.",
 		"store/postgres":        "It opens the ledger on PostgreSQL.",
 		"store/sqlite":          "It opens the ledger on SQLite.",
@@ -361,30 +365,31 @@ var layers = map[string]map[string]string{
 // modules says which packages use which modules of others, tests aside. Every
 // module here ends up in the go.sum of whoever uses Pawl as a library.
 var modules = map[string][]string{
-	"github.com/go-json-experiment/json":           {"action/loadaction", "archive", "archive/encode", "audit/inventory", "event", "files", "files/filesapi", "ledger", "lock", "source/replaysource"}, // strict: case, duplicate names
-	"github.com/cenkalti/backoff/v5":               {"archive/kinesisstream", "files/filesapi", "internal/demo", "ledger", "source/sqssource", "store/sqlite"},
-	"github.com/tidwall/btree":                     {"store/memory"},
-	"github.com/hashicorp/golang-lru/v2":           {"engine", "files/filesapi"},
-	"golang.org/x/sync":                            {"audit", "files", "files/s3objects", "files/server", "internal/cli", "internal/demo", "source/replaysource", "source/sqssource"},
-	"zombiezen.com/go/sqlite":                      {"store/sqlite"},
-	"github.com/aws/aws-sdk-go-v2":                 {"archive/kinesisstream", "bucket/s3bucket", "files/s3objects", "internal/demo", "internal/servertest", "source/sqssource"},
-	"github.com/aws/aws-sdk-go-v2/config":          {"archive/kinesisstream", "bucket/s3bucket", "source/sqssource"},
-	"github.com/jackc/pgx/v5":                      {"action/loadaction", "internal/parts", "internal/servertest", "store/postgres"},
-	"github.com/klauspost/compress":                {"action/loadaction", "archive/encode"},
-	"github.com/google/uuid":                       {"action/loadaction", "files"},
-	"github.com/aws/aws-sdk-go-v2/credentials":     {"bucket/s3bucket", "internal/servertest"},
-	"github.com/aws/aws-sdk-go-v2/service/s3":      {"bucket/s3bucket", "files/s3objects", "internal/servertest"},
-	"github.com/aws/smithy-go":                     {"archive/kinesisstream", "bucket/s3bucket", "files/s3objects", "source/sqssource"},
-	"github.com/parquet-go/parquet-go":             {"action/loadaction", "archive/encode", "audit/inventory", "audit/inventory/inventorytest"},
-	"github.com/aws/aws-sdk-go-v2/service/sqs":     {"internal/servertest", "source/sqssource"},
-	"github.com/bep/imagemeta":                     {"action/imageaction"}, // EXIF orientation
-	"golang.org/x/image":                           {"action/imageaction"}, // WebP, resizing
-	"github.com/aws/aws-sdk-go-v2/service/kinesis": {"archive/kinesisstream", "internal/servertest"},
-	"github.com/graph-gophers/graphql-go":          {"files/filesapi"},
-	"github.com/lestrrat-go/jwx/v3":                {"files/filesapi", "internal/cli"}, // tokens and key sets
-	"github.com/lestrrat-go/httprc/v3":             {"files/filesapi"},                 // key sets at URLs
-	"golang.org/x/time":                            {"files/filesapi"},
-	"google.golang.org/protobuf":                   {"archive/archivetest", "archive/kinesisstream"}, // aggregates of the Kinesis Producer Library
+	"github.com/go-json-experiment/json":            {"action/loadaction", "archive", "archive/encode", "audit/inventory", "event", "files", "files/filesapi", "ledger", "lock", "source/replaysource"}, // strict: case, duplicate names
+	"github.com/cenkalti/backoff/v5":                {"archive/kinesisstream", "files/filesapi", "internal/demo", "ledger", "source/sqssource", "store/sqlite"},
+	"github.com/tidwall/btree":                      {"store/memory"},
+	"github.com/hashicorp/golang-lru/v2":            {"engine", "files/filesapi"},
+	"golang.org/x/sync":                             {"audit", "files", "files/s3objects", "files/server", "internal/cli", "internal/demo", "source/replaysource", "source/sqssource"},
+	"zombiezen.com/go/sqlite":                       {"store/sqlite"},
+	"github.com/aws/aws-sdk-go-v2":                  {"archive/kinesisstream", "bucket/s3bucket", "files/s3objects", "internal/demo", "internal/servertest", "source/sqssource", "store/dynamo"},
+	"github.com/aws/aws-sdk-go-v2/config":           {"archive/kinesisstream", "bucket/s3bucket", "source/sqssource", "store/dynamo"},
+	"github.com/jackc/pgx/v5":                       {"action/loadaction", "internal/parts", "internal/servertest", "store/postgres"},
+	"github.com/klauspost/compress":                 {"action/loadaction", "archive/encode"},
+	"github.com/google/uuid":                        {"action/loadaction", "files"},
+	"github.com/aws/aws-sdk-go-v2/credentials":      {"bucket/s3bucket", "internal/servertest"},
+	"github.com/aws/aws-sdk-go-v2/service/s3":       {"bucket/s3bucket", "files/s3objects", "internal/servertest"},
+	"github.com/aws/smithy-go":                      {"archive/kinesisstream", "bucket/s3bucket", "files/s3objects", "source/sqssource", "store/dynamo"},
+	"github.com/parquet-go/parquet-go":              {"action/loadaction", "archive/encode", "audit/inventory", "audit/inventory/inventorytest"},
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb": {"internal/servertest", "store/dynamo"},
+	"github.com/aws/aws-sdk-go-v2/service/sqs":      {"internal/servertest", "source/sqssource"},
+	"github.com/bep/imagemeta":                      {"action/imageaction"}, // EXIF orientation
+	"golang.org/x/image":                            {"action/imageaction"}, // WebP, resizing
+	"github.com/aws/aws-sdk-go-v2/service/kinesis":  {"archive/kinesisstream", "internal/servertest"},
+	"github.com/graph-gophers/graphql-go":           {"files/filesapi"},
+	"github.com/lestrrat-go/jwx/v3":                 {"files/filesapi", "internal/cli"}, // tokens and key sets
+	"github.com/lestrrat-go/httprc/v3":              {"files/filesapi"},                 // key sets at URLs
+	"golang.org/x/time":                             {"files/filesapi"},
+	"google.golang.org/protobuf":                    {"archive/archivetest", "archive/kinesisstream"}, // aggregates of the Kinesis Producer Library
 	"github.com/standard-webhooks/standard-webhooks/libraries": {
 		"action/httpaction", "examples/receiver", "source/webhooksource",
 	},

@@ -133,11 +133,15 @@ func (m *machine) beside(path string) string {
 	return filepath.Join(filepath.Dir(m.config.Name()), path)
 }
 
-// openIndex opens the store of the index: in a file, or in PostgreSQL if the
-// configuration says so or the ledger is there. With create it makes what is missing.
+// openIndex opens the store of the index: in a file, or in PostgreSQL or DynamoDB if the
+// configuration says so or the ledger is there. With create it makes what is missing,
+// except a table of DynamoDB.
 func (m *machine) openIndex(ctx context.Context, create bool) (store.Store, error) {
 	at := m.config.Files.Index.Reveal()
 	if ledger, ok := m.config.Ledger.Config.(parts.Postgres); ok && at == "" {
+		at = ledger.URL
+	}
+	if ledger, ok := m.config.Ledger.Config.(parts.DynamoDB); ok && at == "" {
 		at = ledger.URL
 	}
 	switch scheme, _, named := strings.Cut(at, "://"); {
@@ -148,8 +152,10 @@ func (m *machine) openIndex(ctx context.Context, create bool) (store.Store, erro
 			}
 		}
 		return postgres.Open(ctx, at)
+	case named && scheme == "dynamodb":
+		return parts.DynamoDB{URL: at}.Open(ctx)
 	case named: // its text may have a password
-		return nil, errors.New("is no URL of a database of PostgreSQL: write postgres://user:password@host:5432/database, or the name of a file")
+		return nil, errors.New("is no URL of a database: write postgres://user:password@host:5432/database, dynamodb://table?region=eu-central-1, or the name of a file")
 	}
 	path := m.beside(cmp.Or(at, "files.db"))
 	if !create {

@@ -21,7 +21,7 @@ func newLedgerCommand(a *app) *cobra.Command {
 		Args:  noArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newLedgerCheckCommand(a), newLedgerMigrateCommand(a))
+	cmd.AddCommand(newLedgerCheckCommand(a), newLedgerCreateCommand(a), newLedgerMigrateCommand(a))
 	return cmd
 }
 
@@ -99,6 +99,48 @@ func (a *app) printFindings(findings []parts.Finding) error {
 		return found()
 	}
 	return nil
+}
+
+func newLedgerCreateCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "create [LEDGER]",
+		Short: "Make the table of a ledger in DynamoDB",
+		Long: `Create makes the table of a ledger in DynamoDB, of the one that the configuration
+names or of LEDGER: billed by request, with point-in-time recovery, and protected
+from deletion. It leaves a table that is there as it is. Databases of other kinds
+are made when Pawl starts.
+
+The credentials and, without region=, the region are those of the environment. They
+need dynamodb:CreateTable, DescribeTable, UpdateContinuousBackups, GetItem and
+PutItem on the table.`,
+		Example: "  pawl ledger create 'dynamodb://pawl?region=eu-central-1'",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				a.ledger = args[0]
+			}
+			return runLedgerCreate(cmd.Context(), a)
+		},
+	}
+	documentExitCodes(cmd, exitCodes)
+	return cmd
+}
+
+func runLedgerCreate(ctx context.Context, a *app) error {
+	c, err := a.toLook()
+	if err != nil {
+		return err
+	}
+	l := c.Ledger.Config.(parts.Ledger)
+	made, ok := l.(parts.Created)
+	if !ok {
+		return usage("the ledger %s is made when Pawl starts: there is nothing to create", l.Describe())
+	}
+	if err := made.Create(ctx); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.Out, "the ledger %s is ready\n", l.Describe())
+	return err
 }
 
 func newLedgerMigrateCommand(a *app) *cobra.Command {

@@ -23,6 +23,7 @@ import (
 	"github.com/pawlhq/pawl/files/s3objects"
 	"github.com/pawlhq/pawl/internal/servertest"
 	"github.com/pawlhq/pawl/store"
+	"github.com/pawlhq/pawl/store/dynamo"
 	"github.com/pawlhq/pawl/store/postgres"
 	"github.com/pawlhq/pawl/store/sqlite"
 )
@@ -66,6 +67,14 @@ func TestFiles(t *testing.T) {
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
 		testFiles(t, servertest.Postgres(t).URL)
+	})
+	t.Run("dynamodb", func(t *testing.T) {
+		t.Parallel()
+		table := servertest.DynamoDB(t).NewTable()
+		if err := dynamo.Create(t.Context(), table); err != nil {
+			t.Fatal(err)
+		}
+		testFiles(t, table)
 	})
 }
 
@@ -142,6 +151,9 @@ func newFileSite(t *testing.T, seed uint64, index string) *fileSite {
 func openRecords(ctx context.Context, at string) (store.Store, error) {
 	if strings.HasPrefix(at, "postgres://") {
 		return postgres.Open(ctx, at)
+	}
+	if strings.HasPrefix(at, "dynamodb://") {
+		return dynamo.Open(ctx, at)
 	}
 	return sqlite.Open(ctx, at)
 }

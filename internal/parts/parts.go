@@ -12,7 +12,6 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/internal/config"
 	"github.com/pawlhq/pawl/store"
-	"github.com/pawlhq/pawl/store/postgres"
 )
 
 // Table lists all kinds, in the order of the documentation.
@@ -20,6 +19,7 @@ var Table = &config.Table{
 	Ledgers: []config.LedgerKind{
 		ledgerKind("sqlite", "sqlite:FILE", parseSQLite),
 		ledgerKind("postgres", "postgres://USER@HOST/DATABASE", parsePostgres),
+		ledgerKind("dynamodb", "dynamodb://TABLE?region=REGION", parseDynamoDB),
 		ledgerKind("memory", "memory", parseMemory),
 	},
 	Sources: []config.Kind{
@@ -59,7 +59,13 @@ type Checker interface {
 }
 
 // Finding is one thing that was looked at.
-type Finding = postgres.Finding
+type Finding = store.Finding
+
+// Created is a [Ledger] that a person makes, because its owner pays for it.
+type Created interface {
+	// Create makes the ledger, unless it is there.
+	Create(ctx context.Context) error
+}
 
 // Migrated is a [Ledger] whose tables a person may make.
 type Migrated interface {

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"net"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -31,6 +32,15 @@ type Streams struct {
 	VagueEnds bool
 }
 
+// ignoreAborted keeps kinesalite alive when a client is killed in the middle of its
+// request, which kinesalite would throw.
+const ignoreAborted = `process.on("uncaughtException", e => {
+	if (e.message === "aborted") return;
+	console.error(e);
+	process.exit(1);
+});
+`
+
 // Kinesalite starts a kinesalite: fast, without UpdateShardCount.
 func Kinesalite(t testing.TB) *Streams {
 	t.Helper()
@@ -38,7 +48,11 @@ func Kinesalite(t testing.TB) *Streams {
 	s := &Streams{Name: "kinesalite", Region: "us-east-1"}
 	s.launch(t, func(port string) *exec.Cmd {
 		dir := t.TempDir()
-		cmd := exec.Command("node", filepath.Join(folder, "node_modules", "kinesalite", "cli.js"), "--port", port, "--host", "127.0.0.1",
+		aborted := filepath.Join(dir, "aborted.cjs")
+		if err := os.WriteFile(aborted, []byte(ignoreAborted), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command("node", "--require", aborted, filepath.Join(folder, "node_modules", "kinesalite", "cli.js"), "--port", port, "--host", "127.0.0.1",
 			"--createStreamMs", "20", "--deleteStreamMs", "20", "--updateStreamMs", "20", "--shardLimit", "100")
 		cmd.Env, cmd.Dir = environment(dir), dir
 		return cmd

@@ -1,5 +1,5 @@
 // Package servertest gives tests real servers: the object stores MinIO and
-// versitygw, PostgreSQL, the queues of ElasticMQ and the streams of kinesalite and
+// versitygw, PostgreSQL, the queues of ElasticMQ, the tables of DynamoDB Local and the streams of kinesalite and
 // kinesis-local as processes of their own, and gofakes3 inside the test. All but
 // kinesis-local listen on loopback only. They keep their data in memory, or in a
 // temporary folder of the test's, and end with it.

@@ -3,18 +3,23 @@ package sim
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/hex"
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/pawlhq/pawl/internal/servertest"
 	"github.com/pawlhq/pawl/internal/tape"
 	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/store/dynamo"
 	"github.com/pawlhq/pawl/store/memory"
+	"github.com/pawlhq/pawl/store/postgres"
 	"github.com/pawlhq/pawl/store/sqlite"
 )
 
@@ -26,12 +31,19 @@ func TestStores(t *testing.T) {
 	pool := &threads{}
 	defer pool.close()
 	first := firstSeed(t)
+	postgresServer, dynamoServer := servertest.Postgres(t), servertest.DynamoDB(t)
+	t.Setenv("AWS_ACCESS_KEY_ID", "pawl")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "pawl")
 	for n := range uint64(500) {
 		s := first + n
 		want := endOf(t, pool, s, &shelf{})
 		stores := map[string]ledger.Store{"memory": ledger.Over(memory.New())}
 		if n < 10 {
 			stores["SQLite"] = openSQLite(t)
+		}
+		if n < 5 {
+			stores["PostgreSQL"] = openPostgres(t, postgresServer)
+			stores["DynamoDB"] = openDynamo(t, dynamoServer)
 		}
 		for name, store := range stores {
 			if diff := gocmp.Diff(want, endOf(t, pool, s, inKeyOrder{store})); diff != "" {
@@ -63,6 +75,29 @@ func (s inKeyOrder) Due(ctx context.Context, pipeline string, before time.Time, 
 func openSQLite(t *testing.T) ledger.Store {
 	t.Helper()
 	s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ledger.Over(s)
+}
+
+// openPostgres opens a schema of its own.
+func openPostgres(t *testing.T, server *servertest.PostgresServer) ledger.Store {
+	t.Helper()
+	s, err := postgres.Open(t.Context(), server.URL+"&schema=s"+strings.ToLower(rand.Text()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ledger.Over(s)
+}
+
+func openDynamo(t *testing.T, server *servertest.Tables) ledger.Store {
+	t.Helper()
+	url := server.NewTable()
+	if err := dynamo.Create(t.Context(), url); err != nil {
+		t.Fatal(err)
+	}
+	s, err := dynamo.Open(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,6 +46,11 @@ var (
 		Name: "elasticmq", Module: "elasticmq", Package: "org.elasticmq.server.Main", Java: true,
 		Takes: "half a minute",
 	}
+	// DynamoDBLocal is Amazon's own imitation of DynamoDB.
+	DynamoDBLocal = Tool{
+		Name: "dynamodblocal", Module: "dynamodblocal", Package: "software.amazon.dynamodb.services.local.main.ServerRunner", Java: true,
+		Takes: "half a minute",
+	}
 	// Kinesalite speaks the protocol of Kinesis, and is fast.
 	Kinesalite = Tool{
 		Name: "kinesalite", Module: "kinesalite", Package: "kinesalite@3.3.3", Node: true,

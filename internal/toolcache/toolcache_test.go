@@ -34,11 +34,11 @@ func TestEveryToolIsPinned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, tool := range []Tool{MinIO, VersityGW, ElasticMQ, Kinesalite, KinesisLocal, Staticcheck, GolangCI, Gremlins, Bento, Restate, Chromium} {
+	for _, tool := range []Tool{MinIO, VersityGW, ElasticMQ, DynamoDBLocal, Kinesalite, KinesisLocal, Staticcheck, GolangCI, Gremlins, Bento, Restate, Chromium} {
 		file, named := "go.mod", tool.Package+"\n"
 		switch {
 		case tool.Java:
-			file, named = "pom.xml", "<artifactId>"+tool.Name+"-"
+			file, named = "pom.xml", "<artifactId>"+map[string]string{ElasticMQ.Name: "elasticmq-server_", DynamoDBLocal.Name: "DynamoDBLocal<"}[tool.Name]
 		case tool.Node:
 			at := strings.LastIndex(tool.Package, "@")
 			file, named = "package.json", `"`+tool.Package[:at]+`": "`+tool.Package[at+1:]+`"`

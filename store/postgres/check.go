@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/store"
 )
 
 // oldestServer is PostgreSQL 13.
@@ -55,17 +57,10 @@ func (s *Store) may(ctx context.Context, privileges ...string) error {
 	return nil
 }
 
-// Finding is one result of [Check].
-type Finding struct {
-	Name    string `json:"name"`
-	Value   string `json:"value,omitempty"`
-	Problem string `json:"problem,omitempty"` // what is wrong, and what to do; empty: nothing
-}
-
 // Check examines a database without changing it: version, tables, privileges, durability,
 // clock and connections. skew is how far two clocks may be apart. An error means that
 // the database cannot be examined.
-func Check(ctx context.Context, url string, skew time.Duration) ([]Finding, error) {
+func Check(ctx context.Context, url string, skew time.Duration) ([]store.Finding, error) {
 	s, err := dial(ctx, url)
 	if err != nil {
 		return nil, err
@@ -78,10 +73,12 @@ func Check(ctx context.Context, url string, skew time.Duration) ([]Finding, erro
 		return nil, s.explainOpen(ctx, err)
 	}
 	defer conn.Release()
-	var all []Finding
-	for _, check := range []func(context.Context, *pgxpool.Conn) (Finding, error){
+	var all []store.Finding
+	for _, check := range []func(context.Context, *pgxpool.Conn) (store.Finding, error){
 		s.checkServer, s.checkTables, s.checkPrivileges, s.checkDurability, s.checkConnections,
-		func(ctx context.Context, conn *pgxpool.Conn) (Finding, error) { return s.checkClock(ctx, conn, skew) },
+		func(ctx context.Context, conn *pgxpool.Conn) (store.Finding, error) {
+			return s.checkClock(ctx, conn, skew)
+		},
 	} {
 		f, err := check(ctx, conn)
 		if err != nil {
@@ -92,7 +89,7 @@ func Check(ctx context.Context, url string, skew time.Duration) ([]Finding, erro
 	return all, nil
 }
 
-func (s *Store) checkServer(ctx context.Context, conn *pgxpool.Conn) (f Finding, err error) {
+func (s *Store) checkServer(ctx context.Context, conn *pgxpool.Conn) (f store.Finding, err error) {
 	f.Name = "server"
 	if err = conn.QueryRow(ctx, "SELECT 'PostgreSQL ' || current_setting('server_version')").Scan(&f.Value); err != nil {
 		return f, err
@@ -100,8 +97,8 @@ func (s *Store) checkServer(ctx context.Context, conn *pgxpool.Conn) (f Finding,
 	return f, s.identify(ctx)
 }
 
-func (s *Store) checkTables(ctx context.Context, conn *pgxpool.Conn) (Finding, error) {
-	f := Finding{Name: "tables"}
+func (s *Store) checkTables(ctx context.Context, conn *pgxpool.Conn) (store.Finding, error) {
+	f := store.Finding{Name: "tables"}
 	_, format, err := s.format(ctx, conn)
 	f.Value = fmt.Sprintf("schema %s, format %d of %d", s.schema, format, len(migrations))
 	if err == nil && format < len(migrations) {
@@ -110,7 +107,7 @@ func (s *Store) checkTables(ctx context.Context, conn *pgxpool.Conn) (Finding, e
 	return f, err
 }
 
-func (s *Store) checkPrivileges(ctx context.Context, conn *pgxpool.Conn) (f Finding, err error) {
+func (s *Store) checkPrivileges(ctx context.Context, conn *pgxpool.Conn) (f store.Finding, err error) {
 	f.Name = "privileges"
 	if err = conn.QueryRow(ctx, "SELECT current_user").Scan(&f.Value); err != nil {
 		return f, err
@@ -121,7 +118,7 @@ func (s *Store) checkPrivileges(ctx context.Context, conn *pgxpool.Conn) (f Find
 	return f, s.writable(ctx)
 }
 
-func (s *Store) checkDurability(ctx context.Context, conn *pgxpool.Conn) (f Finding, err error) {
+func (s *Store) checkDurability(ctx context.Context, conn *pgxpool.Conn) (f store.Finding, err error) {
 	f.Name = "durability"
 	var fsync bool
 	err = conn.QueryRow(ctx, `SELECT current_setting('fsync') = 'on', format('fsync=%s, synchronous_commit=%s',
@@ -136,8 +133,8 @@ const connectionsSQL = `SELECT current_setting('max_connections')::int - current
 	(SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')`
 
 // checkConnections compares the free connections with those that one process may need.
-func (s *Store) checkConnections(ctx context.Context, conn *pgxpool.Conn) (Finding, error) {
-	f := Finding{Name: "connections"}
+func (s *Store) checkConnections(ctx context.Context, conn *pgxpool.Conn) (store.Finding, error) {
+	f := store.Finding{Name: "connections"}
 	var most, used int
 	if err := conn.QueryRow(ctx, connectionsSQL).Scan(&most, &used); err != nil {
 		return f, err
@@ -153,8 +150,8 @@ func (s *Store) checkConnections(ctx context.Context, conn *pgxpool.Conn) (Findi
 // checkClock compares the server's clock with this machine's. Leases are taken over too
 // early or too late if clocks differ by more than the leases allow, which costs time and
 // no correctness.
-func (s *Store) checkClock(ctx context.Context, conn *pgxpool.Conn, skew time.Duration) (Finding, error) {
-	f := Finding{Name: "clock"}
+func (s *Store) checkClock(ctx context.Context, conn *pgxpool.Conn, skew time.Duration) (store.Finding, error) {
+	f := store.Finding{Name: "clock"}
 	var theirs time.Time
 	asked := time.Now()
 	if err := conn.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&theirs); err != nil {

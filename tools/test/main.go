@@ -93,7 +93,7 @@ func exitCode(err error) int {
 // build makes the servers, and the linters if they are asked for. A machine
 // without Java or Node does without the servers that need it, but CI may not.
 func build(ctx context.Context, root string, o options) error {
-	need := []toolcache.Tool{toolcache.MinIO, toolcache.VersityGW, toolcache.ElasticMQ, toolcache.Kinesalite, toolcache.KinesisLocal, toolcache.Chromium}
+	need := []toolcache.Tool{toolcache.MinIO, toolcache.VersityGW, toolcache.ElasticMQ, toolcache.DynamoDBLocal, toolcache.Kinesalite, toolcache.KinesisLocal, toolcache.Chromium}
 	if o.lint {
 		need = append(need, toolcache.Staticcheck, toolcache.GolangCI)
 	}

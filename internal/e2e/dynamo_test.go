@@ -1,0 +1,158 @@
+//go:build unix
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/pawlhq/pawl/internal/servertest"
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/store"
+	"github.com/pawlhq/pawl/store/dynamo"
+)
+
+// TestKillsDynamoDB is TestKills with the ledger in DynamoDB, which throttles three in ten
+// requests and does not answer one in twenty that it has executed.
+func TestKillsDynamoDB(t *testing.T) {
+	t.Parallel() // it waits more than it works
+	total, binary := &tally{}, build(t, t.TempDir())
+	server := servertest.DynamoDB(t)
+	playRounds(t, total, func(t *testing.T, seed uint64) *round {
+		direct := server.NewTable()
+		if said, err := exec.CommandContext(t.Context(), binary, "ledger", "create", direct).CombinedOutput(); err != nil {
+			t.Fatalf("pawl ledger create: %v\n%s", err, said)
+		}
+		records, err := dynamo.Open(t.Context(), direct)
+		if err != nil {
+			t.Fatal(err)
+		}
+		proxy := newDynamoProxy(t, seed, server.Endpoint)
+		table := strings.Replace(direct, server.Endpoint, proxy.url, 1)
+		r := newRoundOn(t, servertest.MinIO, binary, seed, nil, workers, &rows{table, ledger.Over(records), read(t, proxy)})
+		t.Cleanup(func() {
+			proxy.mu.Lock()
+			defer proxy.mu.Unlock()
+			t.Logf("the table: %d requests, %d throttled, %d without an answer", proxy.requests, proxy.throttled, proxy.lost)
+			if proxy.throttled == 0 || proxy.lost == 0 {
+				t.Error("nothing was throttled, or no answer was lost: the test shows too little")
+			}
+		})
+		return r
+	})
+}
+
+// dynamoProxy stands before a DynamoDB and is the journal's book. It passes writes on
+// one at a time, so that it knows their order.
+type dynamoProxy struct {
+	url     string
+	forward *httputil.ReverseProxy
+
+	mu      sync.Mutex
+	rng     *rand.Rand
+	records []record
+
+	requests, throttled, lost int
+}
+
+func newDynamoProxy(t *testing.T, seed uint64, endpoint string) *dynamoProxy {
+	t.Helper()
+	to, err := url.Parse(endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &dynamoProxy{rng: rand.New(rand.NewPCG(seed, 5)), forward: httputil.NewSingleHostReverseProxy(to)}
+	front := httptest.NewServer(p)
+	t.Cleanup(front.Close)
+	p.url = front.URL
+	return p
+}
+
+const throttling = `{"__type":"com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException","message":"too fast"}`
+
+func (p *dynamoProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	r = detached(r)
+	body, _ := io.ReadAll(r.Body) // it is in memory
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	p.mu.Lock()
+	p.requests++
+	throttled, lost := p.rng.IntN(10) < 3, p.rng.IntN(20) == 0
+	if throttled {
+		p.throttled++
+		p.mu.Unlock()
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = io.WriteString(w, throttling)
+		return
+	}
+	answer := httptest.NewRecorder()
+	if write := operation == "PutItem" || operation == "DeleteItem"; write {
+		p.forward.ServeHTTP(answer, r)
+		if answer.Code == http.StatusOK {
+			p.note(body)
+		}
+	}
+	if lost {
+		p.lost++
+	}
+	p.mu.Unlock()
+	if answer.Body.Len() == 0 {
+		p.forward.ServeHTTP(answer, r)
+	}
+	if lost {
+		panic(http.ErrAbortHandler)
+	}
+	for name, values := range answer.Header() {
+		w.Header()[name] = values
+	}
+	w.WriteHeader(answer.Code)
+	_, _ = w.Write(answer.Body.Bytes())
+}
+
+// note writes down a row that a request wrote or deleted.
+func (p *dynamoProxy) note(body []byte) {
+	type attributes struct {
+		P struct{ S string } `json:"p"`
+		S struct{ B []byte } `json:"s"`
+		B struct{ S string } `json:"b"`
+	}
+	var request struct{ Item, Key *attributes }
+	if err := json.Unmarshal(body, &request); err != nil {
+		panic(fmt.Sprintf("a request that DynamoDB understood: %v", err))
+	}
+	of := request.Item
+	if of == nil {
+		of = request.Key
+	}
+	space, _, _ := strings.Cut(of.P.S, "#")
+	if !strings.HasPrefix(space, "row/") {
+		return
+	}
+	key, err := ledger.ParseKey(store.Key{Space: space, Name: string(of.S.B[1:])})
+	if err != nil {
+		panic(err)
+	}
+	p.records = append(p.records, record{key: key, deleted: request.Item == nil, body: of.B.S})
+}
+
+func (p *dynamoProxy) take() ([]record, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	taken := p.records
+	p.records = nil
+	return taken, nil
+}
+
+func (p *dynamoProxy) writable() bool { return true }
+func (p *dynamoProxy) close() error   { return nil }

@@ -1,0 +1,59 @@
+package servertest
+
+import (
+	"context"
+	"crypto/rand"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/pawlhq/pawl/internal/toolcache"
+)
+
+// Tables is a running DynamoDB Local, which keeps everything in memory and believes any
+// credentials. Its index never lags, and it neither throttles nor has permissions.
+type Tables struct {
+	Endpoint string
+	Region   string
+}
+
+// DynamoDB starts a DynamoDB Local. It listens on all interfaces.
+func DynamoDB(t testing.TB) *Tables {
+	t.Helper()
+	jars := binary(t, toolcache.DynamoDBLocal)
+	d := &Tables{Region: "us-east-1"}
+	dir := t.TempDir()
+	start(t, "dynamodb", func(addr string) *exec.Cmd {
+		d.Endpoint = "http://" + addr
+		_, port, _ := net.SplitHostPort(addr)
+		cmd := exec.Command("java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.library.path="+jars,
+			"-cp", filepath.Join(jars, "*"), toolcache.DynamoDBLocal.Package, "-inMemory", "-sharedDb", "-disableTelemetry", "-port", port)
+		cmd.Env, cmd.Dir = environment(dir), dir
+		return cmd
+	}, d.ready)
+	return d
+}
+
+func (d *Tables) ready(ctx context.Context) error {
+	_, err := d.Client().ListTables(ctx, &dynamodb.ListTablesInput{}, func(o *dynamodb.Options) { o.RetryMaxAttempts = 1 })
+	return err
+}
+
+// Client returns the SDK's client of the server.
+func (d *Tables) Client() *dynamodb.Client {
+	return dynamodb.New(dynamodb.Options{
+		BaseEndpoint: aws.String(d.Endpoint), Region: d.Region,
+		Credentials: credentials.NewStaticCredentialsProvider("pawl", "pawl", ""),
+	})
+}
+
+// NewTable returns the URL of a table that does not exist. Its users take their
+// credentials from the environment.
+func (d *Tables) NewTable() string {
+	return "dynamodb://t-" + rand.Text() + "?region=" + d.Region + "&endpoint=" + d.Endpoint
+}

@@ -1,0 +1,146 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/pawlhq/pawl/store"
+)
+
+// A refused write returns the item that refused it, so no read is needed.
+const refusing = types.ReturnValuesOnConditionCheckFailureAllOld
+
+// condition is what a change requires of the item that is there.
+type condition struct {
+	expression string
+	names      map[string]string
+	values     item
+}
+
+func conditionOf(c *store.Change) condition {
+	switch {
+	case !c.Expect.IsZero():
+		return condition{"#n = :n", names(attrNonce), item{":n": bytes(c.Expect[:])}}
+	case c.Next == nil: // there is nothing to delete: refused in any case
+		return condition{"attribute_exists(#p) AND attribute_not_exists(#p)", names(attrPart), nil}
+	}
+	return condition{"attribute_not_exists(#p)", names(attrPart), nil}
+}
+
+// Swap sends each change as a request of its own, all at once.
+func (s *Store) Swap(ctx context.Context, changes []store.Change) ([]store.Outcome, error) {
+	if ctx.Err() != nil {
+		return nil, s.explain(ctx, "swap", errNotSent)
+	}
+	out := make([]store.Outcome, len(changes))
+	var wg sync.WaitGroup
+	for i := range changes {
+		if out[i].Err = traits.Check(&changes[i]); out[i].Err == nil {
+			wg.Go(func() { out[i] = s.swap(ctx, &changes[i]) })
+		}
+	}
+	wg.Wait()
+	return out, nil
+}
+
+func (s *Store) swap(ctx context.Context, c *store.Change) store.Outcome {
+	err := s.call(ctx, "swap", func(ctx context.Context) error {
+		if c.Next == nil {
+			return s.delete(ctx, c)
+		}
+		return s.put(ctx, c)
+	})
+	if refused, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
+		return s.refusal(c, refused.Item)
+	}
+	return store.Outcome{Applied: err == nil, Err: err}
+}
+
+func (s *Store) put(ctx context.Context, c *store.Change) error {
+	is := conditionOf(c)
+	_, err := s.client.PutItem(ctx, &dynamodb.PutItemInput{
+		TableName: s.tableName(), Item: s.item(c.Next), ConditionExpression: &is.expression,
+		ExpressionAttributeNames: is.names, ExpressionAttributeValues: is.values, ReturnValuesOnConditionCheckFailure: refusing,
+	}, once)
+	return err
+}
+
+func (s *Store) delete(ctx context.Context, c *store.Change) error {
+	is := conditionOf(c)
+	_, err := s.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{
+		TableName: s.tableName(), Key: s.key(c.Key), ConditionExpression: &is.expression,
+		ExpressionAttributeNames: is.names, ExpressionAttributeValues: is.values, ReturnValuesOnConditionCheckFailure: refusing,
+	}, once)
+	return err
+}
+
+// once keeps the SDK from repeating a conditional write, which its own first copy would
+// refuse.
+func once(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
+
+// refusal is the outcome of a change that an item refused; nil: there is none.
+func (s *Store) refusal(c *store.Change, old item) store.Outcome {
+	if len(old) == 0 {
+		return store.Outcome{Refused: true}
+	}
+	current, err := s.record(c.Key.Space, old)
+	if err != nil {
+		return store.Outcome{Err: err}
+	}
+	return store.Outcome{Refused: true, Current: &current}
+}
+
+// Apply sends all changes as one transaction.
+func (s *Store) Apply(ctx context.Context, changes []store.Change) ([]store.Outcome, error) {
+	if err := traits.CheckAll(changes); err != nil {
+		return nil, err
+	}
+	if len(changes) == 0 {
+		return nil, nil
+	}
+	writes := make([]types.TransactWriteItem, len(changes))
+	for i := range changes {
+		writes[i] = s.write(&changes[i])
+	}
+	err := s.call(ctx, "apply", func(ctx context.Context) error {
+		_, err := s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: writes}, once)
+		return err
+	})
+	out := make([]store.Outcome, len(changes))
+	if canceled, ok := errors.AsType[*types.TransactionCanceledException](err); ok && len(canceled.CancellationReasons) == len(out) && refusedOnly(canceled) {
+		for i, reason := range canceled.CancellationReasons {
+			if aws.ToString(reason.Code) != codeNone {
+				if out[i] = s.refusal(&changes[i], reason.Item); out[i].Err != nil {
+					return nil, out[i].Err
+				}
+			}
+		}
+		return out, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for i := range out {
+		out[i].Applied = true
+	}
+	return out, nil
+}
+
+func (s *Store) write(c *store.Change) types.TransactWriteItem {
+	is := conditionOf(c)
+	if c.Next == nil {
+		return types.TransactWriteItem{Delete: &types.Delete{
+			TableName: s.tableName(), Key: s.key(c.Key), ConditionExpression: &is.expression,
+			ExpressionAttributeNames: is.names, ExpressionAttributeValues: is.values, ReturnValuesOnConditionCheckFailure: refusing,
+		}}
+	}
+	return types.TransactWriteItem{Put: &types.Put{
+		TableName: s.tableName(), Item: s.item(c.Next), ConditionExpression: &is.expression,
+		ExpressionAttributeNames: is.names, ExpressionAttributeValues: is.values, ReturnValuesOnConditionCheckFailure: refusing,
+	}}
+}

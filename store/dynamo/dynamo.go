@@ -1,0 +1,152 @@
+// Package dynamo keeps records in a table of Amazon DynamoDB, for processes on many
+// machines and for functions that run now and then.
+//
+// The package promises what its table does: conditional writes of one Region. A global
+// table with eventual consistency is refused, because each Region evaluates conditions
+// against its own copy.
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/ratelimit"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/smithy-go/logging"
+
+	"github.com/pawlhq/pawl/store"
+)
+
+// callTimeout bounds one request. A table that never answers must not keep a worker from
+// renewing its leases.
+const callTimeout = 5 * time.Second
+
+// readAttempts is how often a read is sent within its time. A conditional write is sent
+// once.
+const readAttempts = 10
+
+// lag is how old the state may be that an index or a read without strong consistency
+// shows. DynamoDB gives no bound, and is seldom later than a second.
+const lag = 5 * time.Second
+
+// Store is a [store.Store] in a DynamoDB table.
+type Store struct {
+	client  *dynamodb.Client
+	table   string
+	region  string
+	sharded map[string]int // see layout
+}
+
+// Open opens the table that a URL names, which [Create] or another program has made:
+//
+//	dynamodb://table?region=eu-central-1
+//
+// Without region, that of the environment counts. endpoint=http://127.0.0.1:8000 names
+// another server. The credentials are those of the environment, as for every program
+// that uses the SDK.
+//
+// Open refuses a table that cannot serve. The error wraps [store.ErrUnusable] and says
+// what to do.
+func Open(ctx context.Context, url string) (*Store, error) {
+	return open(ctx, url, (*Store).examine, (*Store).settle)
+}
+
+// OpenReadOnly opens the table that a URL names for reading, and writes nothing.
+func OpenReadOnly(ctx context.Context, url string) (*Store, error) {
+	return open(ctx, url, (*Store).examine, (*Store).readLayout)
+}
+
+func open(ctx context.Context, url string, steps ...func(*Store, context.Context) error) (*Store, error) {
+	s, err := connect(ctx, url)
+	if err != nil {
+		return nil, err
+	}
+	for _, step := range steps {
+		if err := step(s, ctx); err != nil {
+			if !errors.Is(err, store.ErrUnusable) && ctx.Err() == nil {
+				err = s.unusable("cannot be reached: check the region, the network, and the endpoint", err)
+			}
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+var tableNames = regexp.MustCompile(`^[A-Za-z0-9_.-]{3,255}$`)
+
+// Parse checks the URL of a table, and returns what it names. endpoint is empty for
+// DynamoDB itself.
+func Parse(rawURL string) (table, region, endpoint string, err error) {
+	u, err := url.Parse(rawURL)
+	if err != nil || u.Scheme != "dynamodb" || !tableNames.MatchString(u.Host) || u.Path != "" && u.Path != "/" || u.User != nil {
+		return "", "", "", errors.New("cannot be read: write dynamodb://table?region=eu-central-1")
+	}
+	for name, values := range u.Query() {
+		switch {
+		case name == "region" && len(values) == 1:
+			region = values[0]
+		case name == "endpoint" && len(values) == 1:
+			endpoint = values[0]
+		default:
+			return "", "", "", fmt.Errorf("has the parameter %q, and only region and endpoint are known, once each", name)
+		}
+	}
+	return u.Host, region, endpoint, nil
+}
+
+// connect makes a client, which connects when it is first used.
+func connect(ctx context.Context, rawURL string) (*Store, error) {
+	table, region, endpoint, err := Parse(rawURL)
+	if err != nil {
+		return nil, fmt.Errorf("%w: the URL of the DynamoDB table %w", store.ErrUnusable, err)
+	}
+	// Or the SDK warns on standard error of what an error tells anyway.
+	opts := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{})}
+	if region != "" {
+		opts = append(opts, config.WithRegion(region))
+	}
+	cfg, err := config.LoadDefaultConfig(ctx, opts...)
+	if err != nil {
+		return nil, fmt.Errorf("%w: the AWS configuration: %w", store.ErrUnusable, err)
+	}
+	s := &Store{table: table, region: cfg.Region}
+	if s.region == "" {
+		return nil, s.unusable("has no region: write ?region=…, or set AWS_REGION", nil)
+	}
+	s.client = dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
+		if endpoint != "" {
+			o.BaseEndpoint = &endpoint
+		}
+		o.Retryer = retry.NewStandard(func(r *retry.StandardOptions) {
+			r.MaxAttempts, r.MaxBackoff, r.RateLimiter = readAttempts, time.Second, ratelimit.None
+		})
+		o.HTTPClient = awshttp.NewBuildableClient().WithTransportOptions(transport)
+	})
+	return s, nil
+}
+
+var traits = store.Traits{
+	Partial: true, DueLag: lag, ScanLag: lag,
+	Batch: 25, Swaps: 4, Apply: store.MaxApply,
+	Body: 128 << 10, // a transaction has at most 4 MB
+	Name: store.MaxName,
+}
+
+// Traits implements [store.Store].
+func (s *Store) Traits() store.Traits { return traits }
+
+// Close implements [store.Store].
+func (s *Store) Close() error { return nil }
+
+// String returns the name of the table.
+func (s *Store) String() string {
+	return fmt.Sprintf("the table %s in %s", s.table, aws.ToString(&s.region))
+}

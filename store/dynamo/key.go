@@ -1,0 +1,181 @@
+package dynamo
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"hash/fnv"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/pawlhq/pawl/store"
+)
+
+// The attributes of an item.
+const (
+	attrPart  = "p" // hash key, a string: the escaped space, "#", and the shard
+	attrSort  = "s" // range key, binary: see sortKey
+	attrName  = "l" // the whole name, if sortKey cuts it
+	attrNonce = "n" // binary, 16 bytes
+	attrBody  = "b" // a string
+	attrDue   = "d" // range key of the index, binary: see dueKey; absent: never due
+)
+
+const (
+	// longest is how many bytes of a name a range key holds. A range key has at most
+	// 1,024 bytes: that of the index also has eight for the time, one for the point and 32 for the hash.
+	longest = 980
+	// longestSpace is how many bytes of an escaped space a hash key holds.
+	longestSpace = 1800
+)
+
+// escape makes a space readable in a hash key: letters, digits and a few marks stay.
+func escape(space string) string {
+	var b strings.Builder
+	for i := range len(space) {
+		switch c := space[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.IndexByte("/-_.", c) >= 0:
+			b.WriteByte(c)
+		default:
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	if b.Len() <= longestSpace {
+		return b.String()
+	}
+	hash := sha256.Sum256([]byte(space))
+	return b.String()[:longestSpace] + "~" + hex.EncodeToString(hash[:])
+}
+
+// part returns the hash key of a shard.
+func part(space string, shard int) string { return escape(space) + "#" + strconv.Itoa(shard) }
+
+// shards returns over how many hash keys a space is spread.
+func (s *Store) shards(space string) int {
+	for prefix, n := range s.sharded {
+		if space == prefix || strings.HasSuffix(prefix, "/") && strings.HasPrefix(space, prefix) {
+			return n
+		}
+	}
+	return 1
+}
+
+// shard returns the shard of a record.
+func (s *Store) shard(k store.Key) int {
+	n := s.shards(k.Space)
+	if n == 1 {
+		return 0
+	}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(k.Name)) // never fails
+	return int(h.Sum32() % uint32(n))
+}
+
+// sortKey returns the range key of a name: a point and the name. A name of more than
+// [longest] bytes is cut there, and its hash is appended. Range keys are ordered like
+// names, except among long names with the same beginning.
+func sortKey(name string) []byte {
+	if len(name) <= longest {
+		return []byte("." + name)
+	}
+	hash := sha256.Sum256([]byte(name))
+	return append([]byte("."+name[:longest]), hash[:]...)
+}
+
+// firstKey and lastKey enclose the range keys of all names that begin like name, as far
+// as range keys tell names apart.
+func firstKey(name string) []byte { return []byte("." + name[:min(len(name), longest)]) }
+
+func lastKey(name string) []byte {
+	if len(name) <= longest {
+		return []byte("." + name)
+	}
+	return append(firstKey(name), strings.Repeat("\xff", sha256.Size)...)
+}
+
+// dueKey returns the range key of the index: the time in milliseconds, so that byte
+// order is the order of time, and the range key of the table.
+func dueKey(due time.Time, sort []byte) []byte {
+	const sign = 1 << 63
+	return append(binary.BigEndian.AppendUint64(nil, uint64(due.UnixMilli())^sign), sort...)
+}
+
+func dueOf(key []byte) (time.Time, bool) {
+	if len(key) < 8 {
+		return time.Time{}, false
+	}
+	const sign = 1 << 63
+	return time.UnixMilli(int64(binary.BigEndian.Uint64(key) ^ sign)).UTC(), true
+}
+
+type item = map[string]types.AttributeValue
+
+func text(v string) types.AttributeValue  { return &types.AttributeValueMemberS{Value: v} }
+func bytes(v []byte) types.AttributeValue { return &types.AttributeValueMemberB{Value: v} }
+
+func bytesOf(i item, name string) []byte {
+	if v, ok := i[name].(*types.AttributeValueMemberB); ok {
+		return v.Value
+	}
+	return nil
+}
+
+func textOf(i item, name string) string {
+	if v, ok := i[name].(*types.AttributeValueMemberS); ok {
+		return v.Value
+	}
+	return ""
+}
+
+// key returns the primary key of a record's item.
+func (s *Store) key(k store.Key) item {
+	return item{attrPart: text(part(k.Space, s.shard(k))), attrSort: bytes(sortKey(k.Name))}
+}
+
+// item returns the item of a record.
+func (s *Store) item(r *store.Record) item {
+	i := s.key(r.Key)
+	i[attrNonce], i[attrBody] = bytes(r.Nonce[:]), text(r.Body)
+	if len(r.Name) > longest {
+		i[attrName] = bytes([]byte(r.Name))
+	}
+	if !r.Due.IsZero() {
+		i[attrDue] = bytes(dueKey(r.Due, sortKey(r.Name)))
+	}
+	return i
+}
+
+// record reads the item of a record of a space.
+func (s *Store) record(space string, i item) (store.Record, error) {
+	sort, nonce := bytesOf(i, attrSort), bytesOf(i, attrNonce)
+	body, hasBody := i[attrBody].(*types.AttributeValueMemberS)
+	r := store.Record{Key: store.Key{Space: space, Name: string(bytesOf(i, attrName))}}
+	if r.Name == "" && len(sort) > 0 {
+		r.Name = string(sort[1:])
+	}
+	dueOK := true
+	if key, has := i[attrDue]; has && key != nil {
+		r.Due, dueOK = dueOf(bytesOf(i, attrDue))
+	}
+	if r.Name == "" || string(sortKey(r.Name)) != string(sort) || len(nonce) != len(r.Nonce) || !hasBody || !dueOK {
+		return r, s.unusable(fmt.Sprintf("has an item that Pawl did not write, with the key %s %q: remove it", textOf(i, attrPart), sort), nil)
+	}
+	r.Nonce, r.Body = store.Nonce(nonce), body.Value
+	return r, nil
+}
+
+// names returns the placeholders of attributes that conditions mention.
+func names(all ...string) map[string]string {
+	m := make(map[string]string, len(all))
+	for _, n := range all {
+		m["#"+n] = n
+	}
+	return m
+}
+
+func (s *Store) tableName() *string { return aws.String(s.table) }

@@ -1,0 +1,189 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// dueIndex has the keys of records that are due some time.
+const dueIndex = "due"
+
+// layoutKey is the key of the item that records over how many hash keys each space is
+// spread. No space has such a hash key, because it has no "#".
+const layoutKey = "pawl"
+
+// layout is what a new table gets. A space that ends with "/" stands for all spaces that
+// begin with it; others have one shard, so that they are read with strong consistency.
+var layout = map[string]int{"row/": 8, "file": 8}
+
+const mostShards = 64
+
+const unknownOperation = "UnknownOperationException"
+
+func transport(t *http.Transport) {
+	t.MaxIdleConnsPerHost = traits.Batch * traits.Swaps
+	t.IdleConnTimeout = 50 * time.Second // DynamoDB closes them after a minute
+}
+
+// Create makes the table that a URL names, and waits until it can be used: billed by
+// request, with point-in-time recovery, and protected from deletion. A table that is
+// there is left as it is.
+func Create(ctx context.Context, url string) error {
+	s, err := connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	_, err = s.client.CreateTable(ctx, &dynamodb.CreateTableInput{
+		TableName: s.tableName(), BillingMode: types.BillingModePayPerRequest, DeletionProtectionEnabled: aws.Bool(true),
+		AttributeDefinitions: []types.AttributeDefinition{
+			{AttributeName: aws.String(attrPart), AttributeType: types.ScalarAttributeTypeS},
+			{AttributeName: aws.String(attrSort), AttributeType: types.ScalarAttributeTypeB},
+			{AttributeName: aws.String(attrDue), AttributeType: types.ScalarAttributeTypeB},
+		},
+		KeySchema: schema(attrSort),
+		GlobalSecondaryIndexes: []types.GlobalSecondaryIndex{{
+			IndexName: aws.String(dueIndex), KeySchema: schema(attrDue), Projection: &types.Projection{ProjectionType: types.ProjectionTypeKeysOnly},
+		}},
+	})
+	if _, exists := errors.AsType[*types.ResourceInUseException](err); err != nil && !exists {
+		return s.explain(ctx, "create", err)
+	}
+	const patience = 5 * time.Minute
+	if err := dynamodb.NewTableExistsWaiter(s.client).Wait(ctx, &dynamodb.DescribeTableInput{TableName: s.tableName()}, patience); err != nil {
+		return s.explain(ctx, "create", err)
+	}
+	_, err = s.client.UpdateContinuousBackups(ctx, &dynamodb.UpdateContinuousBackupsInput{
+		TableName:                        s.tableName(),
+		PointInTimeRecoverySpecification: &types.PointInTimeRecoverySpecification{PointInTimeRecoveryEnabled: aws.Bool(true)},
+	})
+	if slices.Contains(codesOf(err), unknownOperation) {
+		err = nil // DynamoDB Local has no backups
+	}
+	if err != nil {
+		return s.explain(ctx, "point-in-time recovery", err)
+	}
+	if err := s.examine(ctx); err != nil {
+		return err
+	}
+	return s.settle(ctx)
+}
+
+func schema(sort string) []types.KeySchemaElement {
+	return []types.KeySchemaElement{
+		{AttributeName: aws.String(attrPart), KeyType: types.KeyTypeHash}, {AttributeName: aws.String(sort), KeyType: types.KeyTypeRange},
+	}
+}
+
+// examine refuses a table that cannot hold the store.
+func (s *Store) examine(ctx context.Context) error {
+	return s.call(ctx, "open", func(ctx context.Context) error {
+		got, err := s.client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: s.tableName()})
+		if err != nil {
+			return err
+		}
+		return s.fits(got.Table)
+	})
+}
+
+func (s *Store) fits(t *types.TableDescription) error {
+	kinds := map[string]types.ScalarAttributeType{}
+	for _, a := range t.AttributeDefinitions {
+		kinds[aws.ToString(a.AttributeName)] = a.AttributeType
+	}
+	i := slices.IndexFunc(t.GlobalSecondaryIndexes, func(g types.GlobalSecondaryIndexDescription) bool { return aws.ToString(g.IndexName) == dueIndex })
+	switch {
+	case t.TableStatus == types.TableStatusCreating, t.TableStatus == types.TableStatusDeleting:
+		return s.unusable("is being made or deleted: try again later", nil)
+	case !sameSchema(t.KeySchema, attrSort), kinds[attrPart] != types.ScalarAttributeTypeS, kinds[attrSort] != types.ScalarAttributeTypeB:
+		return s.unusable(`has other keys than "p" (S) and "s" (B): name a table of Pawl, or a new one, and run "pawl ledger create"`, nil)
+	case i < 0:
+		return s.unusable(`has no index "due" with the keys "p" and "d" (B): add it with the projection KEYS_ONLY`, nil)
+	case !sameSchema(t.GlobalSecondaryIndexes[i].KeySchema, attrDue), kinds[attrDue] != types.ScalarAttributeTypeB:
+		return s.unusable(`has an index "due" with other keys than "p" and "d" (B): make it anew`, nil)
+	case len(t.Replicas) > 0 && t.MultiRegionConsistency != types.MultiRegionConsistencyStrong:
+		return s.unusable("is a global table with eventual consistency, in which two Regions could hold one lease: use a table of one Region", nil)
+	case len(t.Replicas) > 0:
+		return s.unusable("is a global table, which has no transactions: use a table of one Region", nil)
+	}
+	return nil
+}
+
+func sameSchema(got []types.KeySchemaElement, sort string) bool {
+	return slices.EqualFunc(got, schema(sort), func(a, b types.KeySchemaElement) bool {
+		return aws.ToString(a.AttributeName) == aws.ToString(b.AttributeName) && a.KeyType == b.KeyType
+	})
+}
+
+// settle reads the layout, and writes it if the table is new.
+func (s *Store) settle(ctx context.Context) error {
+	if err := s.readLayout(ctx); err != nil || s.sharded != nil {
+		return err
+	}
+	err := s.call(ctx, "open", func(ctx context.Context) error {
+		_, err := s.client.PutItem(ctx, &dynamodb.PutItemInput{
+			TableName: s.tableName(), Item: s.layoutItem(layout), ConditionExpression: aws.String("attribute_not_exists(#p)"),
+			ExpressionAttributeNames: names(attrPart),
+		})
+		if _, other := errors.AsType[*types.ConditionalCheckFailedException](err); other {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return s.readLayout(ctx)
+}
+
+func layoutID() item { return item{attrPart: text(layoutKey), attrSort: bytes([]byte(layoutKey))} }
+
+func (s *Store) layoutItem(sharded map[string]int) item {
+	i := layoutID()
+	all := item{}
+	for space, n := range sharded {
+		all[space] = &types.AttributeValueMemberN{Value: strconv.Itoa(n)}
+	}
+	i["v"], i["shards"] = text("1.0"), &types.AttributeValueMemberM{Value: all}
+	return i
+}
+
+// readLayout reads over how many hash keys spaces are spread. A table without that item
+// is new.
+func (s *Store) readLayout(ctx context.Context) error {
+	return s.call(ctx, "open", func(ctx context.Context) error {
+		got, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: s.tableName(), Key: layoutID(), ConsistentRead: aws.Bool(true)})
+		if err != nil || got.Item == nil {
+			return err
+		}
+		if v := textOf(got.Item, "v"); !strings.HasPrefix(v, "1.") {
+			return s.unusable(fmt.Sprintf("has the format %q, and this version of Pawl knows 1: use a newer version", v), nil)
+		}
+		all, _ := got.Item["shards"].(*types.AttributeValueMemberM)
+		if all == nil {
+			return s.unusable("has an item \"pawl\" without the numbers of shards: restore it", nil)
+		}
+		s.sharded = make(map[string]int, len(all.Value))
+		for space, v := range all.Value {
+			n, _ := v.(*types.AttributeValueMemberN)
+			if n == nil {
+				return s.unusable("has a number of shards that is no number: restore the item \"pawl\"", nil)
+			}
+			shards, err := strconv.Atoi(n.Value)
+			if err != nil || shards < 1 || shards > mostShards {
+				return s.unusable(fmt.Sprintf("has %q shards for %q: restore the item \"pawl\"", n.Value, space), nil)
+			}
+			s.sharded[space] = shards
+		}
+		return nil
+	})
+}
