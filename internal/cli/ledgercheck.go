@@ -107,8 +107,8 @@ func newLedgerCreateCommand(a *app) *cobra.Command {
 		Short: "Make the table of a ledger in DynamoDB",
 		Long: `Create makes the table of a ledger in DynamoDB, of the one that the configuration
 names or of LEDGER: billed by request, with point-in-time recovery, and protected
-from deletion. It leaves a table that is there as it is. Databases of other kinds
-are made when Pawl starts.
+from deletion. In a table of Pawl that is there it only switches recovery on.
+Databases of other kinds are made when Pawl starts.
 
 The credentials and, without region=, the region are those of the environment. They
 need dynamodb:CreateTable, DescribeTable, UpdateContinuousBackups, GetItem and

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"regexp"
 	"time"
@@ -28,6 +29,10 @@ import (
 // callTimeout bounds one request. A table that never answers must not keep a worker from
 // renewing its leases.
 const callTimeout = 5 * time.Second
+
+// openTimeout bounds how long a table that throttles or is slow keeps a worker from
+// starting.
+const openTimeout = time.Minute
 
 // readAttempts is how often a read is sent within its time. A conditional write is sent
 // once.
@@ -61,7 +66,7 @@ func Open(ctx context.Context, url string) (*Store, error) {
 
 // OpenReadOnly opens the table that a URL names for reading, and writes nothing.
 func OpenReadOnly(ctx context.Context, url string) (*Store, error) {
-	return open(ctx, url, (*Store).examine, (*Store).readLayout)
+	return open(ctx, url, (*Store).examine, (*Store).expectLayout)
 }
 
 func open(ctx context.Context, url string, steps ...func(*Store, context.Context) error) (*Store, error) {
@@ -70,14 +75,26 @@ func open(ctx context.Context, url string, steps ...func(*Store, context.Context
 		return nil, err
 	}
 	for _, step := range steps {
-		if err := step(s, ctx); err != nil {
+		if err := s.begin(ctx, step); err != nil {
 			if !errors.Is(err, store.ErrUnusable) && ctx.Err() == nil {
-				err = s.unusable("cannot be reached: check the region, the network, and the endpoint", err)
+				err = s.unusable("cannot be opened: check credentials, region, network, and endpoint", err)
 			}
 			return nil, err
 		}
 	}
 	return s, nil
+}
+
+// begin makes a step of opening. While the table throttles or is slow it tries again,
+// for at most openTimeout.
+func (s *Store) begin(ctx context.Context, step func(*Store, context.Context) error) error {
+	for until := time.Now().Add(openTimeout); ; {
+		err := step(s, ctx)
+		op, network := errors.AsType[*net.OpError](err)
+		if err == nil || errors.Is(err, store.ErrUnusable) || network && op.Op == "dial" || time.Now().After(until) || pause(ctx, time.Second) != nil {
+			return err
+		}
+	}
 }
 
 var tableNames = regexp.MustCompile(`^[A-Za-z0-9_.-]{3,255}$`)
@@ -89,7 +106,11 @@ func Parse(rawURL string) (table, region, endpoint string, err error) {
 	if err != nil || u.Scheme != "dynamodb" || !tableNames.MatchString(u.Host) || u.Path != "" && u.Path != "/" || u.User != nil {
 		return "", "", "", errors.New("cannot be read: write dynamodb://table?region=eu-central-1")
 	}
-	for name, values := range u.Query() {
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil || u.Fragment != "" {
+		return "", "", "", errors.New("has parameters that cannot be read: write dynamodb://table?region=eu-central-1")
+	}
+	for name, values := range query {
 		switch {
 		case name == "region" && len(values) == 1:
 			region = values[0]
@@ -98,6 +119,9 @@ func Parse(rawURL string) (table, region, endpoint string, err error) {
 		default:
 			return "", "", "", fmt.Errorf("has the parameter %q, and only region and endpoint are known, once each", name)
 		}
+	}
+	if e, err := url.Parse(endpoint); endpoint != "" && (err != nil || e.Scheme != "http" && e.Scheme != "https" || e.Host == "" || e.User != nil) {
+		return "", "", "", errors.New("has an endpoint that is no address: write endpoint=http://127.0.0.1:8000")
 	}
 	return u.Host, region, endpoint, nil
 }

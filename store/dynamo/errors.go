@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 
@@ -27,7 +29,7 @@ var throttles = map[string]bool{
 	"ProvisionedThroughputExceededException": true, "ProvisionedThroughputExceeded": true,
 	"ThrottlingException": true, "ThrottlingError": true, "Throttling": true, "RequestLimitExceeded": true,
 	"TransactionConflictException": true, "TransactionConflict": true,
-	"ExpiredTokenException": true, "ExpiredToken": true, // the SDK renews the credentials
+	"ExpiredTokenException": true, "ExpiredToken": true, // until the credentials are renewed
 }
 
 // rejections are codes of requests that fail however often they are sent.
@@ -37,10 +39,10 @@ var rejections = map[string]bool{
 	"IdempotentParameterMismatchException": true, "RequestEntityTooLarge": true,
 }
 
-// lasting says of codes that no request helps against what to do.
+// lasting maps the codes of permanent failures to advice for the user.
 var lasting = map[string]string{
 	"ResourceNotFoundException":           "does not exist: create it with \"pawl ledger create\", or correct its name and region",
-	"AccessDeniedException":               "is not open to these credentials: allow them what docs/AWS.md lists",
+	"AccessDeniedException":               "denies access to these credentials: grant the permissions that docs/AWS.md lists",
 	"UnrecognizedClientException":         "does not know these credentials: correct them, or the region",
 	"InvalidSignatureException":           "does not accept the signature: correct the secret key, and the clock of this machine",
 	"MissingAuthenticationTokenException": "needs credentials",
@@ -76,6 +78,11 @@ func codesOf(err error) (codes []string) {
 		}
 		return codes
 	}
+	if op, ok := errors.AsType[*smithy.OperationError](err); ok {
+		if other, nested := errors.AsType[*smithy.OperationError](op.Err); nested && other.Service() != dynamodb.ServiceID {
+			return nil // the error of a service that gives credentials
+		}
+	}
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
 		return []string{api.ErrorCode()}
 	}
@@ -108,7 +115,7 @@ func kind(err error) error {
 		return store.ErrThrottled
 	}
 	if _, canceled := errors.AsType[*types.TransactionCanceledException](err); canceled {
-		return store.ErrThrottled // nothing was written; a reason that repeats is in the log
+		return store.ErrThrottled // nothing was written
 	}
 	return store.ErrUnclear
 }
@@ -155,5 +162,14 @@ func (s *Store) unusable(why string, cause error) error {
 // oneLine prints an error on one line.
 type oneLine struct{ error }
 
-func (e oneLine) Error() string { return strings.Join(strings.Fields(e.error.Error()), " ") }
+// Error leaves out what follows the first line of a refused signature: it may have the
+// session token.
+func (e oneLine) Error() string {
+	said := e.error.Error()
+	if slices.Contains(codesOf(e.error), "InvalidSignatureException") {
+		said, _, _ = strings.Cut(said, "\n")
+	}
+	return strings.Join(strings.Fields(said), " ")
+}
+
 func (e oneLine) Unwrap() error { return e.error }

@@ -215,7 +215,9 @@ func TestOpenRefuses(t *testing.T) {
 		{"another scheme", "dynamo://table", nil, "write dynamodb://table?region=eu-central-1"},
 		{"a path", "dynamodb://table/x?region=eu-central-1", nil, "write dynamodb://table?region=eu-central-1"},
 		{"an unknown parameter", "dynamodb://table?regoin=eu-central-1", nil, `"regoin"`},
-		{"no server", "dynamodb://table?region=eu-central-1&endpoint=http://127.0.0.1:1", nil, "check the region, the network, and the endpoint"},
+		{"parameters that cannot be read", "dynamodb://table?region=eu-central-1;endpoint=http://x", nil, "has parameters that cannot be read"},
+		{"an endpoint with a password", "dynamodb://table?region=eu-central-1&endpoint=http://a:hush@x", nil, "has an endpoint that is no address"},
+		{"no server", "dynamodb://table?region=eu-central-1&endpoint=http://127.0.0.1:1", nil, "check credentials, region, network, and endpoint"},
 		{"no table", "", nil, `create it with "pawl ledger create"`},
 		{"other keys", "", func(in *dynamodb.CreateTableInput) {
 			in.KeySchema, in.GlobalSecondaryIndexes = in.KeySchema[:1], nil
@@ -243,9 +245,21 @@ func TestOpenRefuses(t *testing.T) {
 	}
 	ready := server.NewTable()
 	openTable(t, ready)
+	t.Run("a table that Create did not make", func(t *testing.T) {
+		bare := server.NewTable()
+		makeTable(t, server, bare, func(in *dynamodb.CreateTableInput) {
+			in.GlobalSecondaryIndexes, in.AttributeDefinitions = nil, in.AttributeDefinitions[:2]
+		})
+		p.answers(0, "", false)
+		err := dynamo.Create(t.Context(), strings.Replace(bare, server.Endpoint, p.url, 1))
+		if !errors.Is(err, store.ErrUnusable) || p.count("UpdateContinuousBackups")+p.count("PutItem") > 0 {
+			t.Errorf("Create changed a table that is not Pawl's, or accepted it: %v", err)
+		}
+	})
 	for _, c := range []struct{ name, replicas, want string }{
 		{"a global table with eventual consistency", `"MultiRegionConsistency":"EVENTUAL",`, "eventual consistency"},
 		{"an older global table", "", "eventual consistency"},
+		{"a global table of the first version", `"GlobalTableVersion":"2017.11.29",`, "eventual consistency"},
 		{"a global table with strong consistency", `"MultiRegionConsistency":"STRONG",`, "has no transactions"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -259,7 +273,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 	t.Run("no permission", func(t *testing.T) {
 		p.answers(http.StatusBadRequest, fault("AccessDeniedException"), false)
-		refuses(t, strings.Replace(ready, server.Endpoint, p.url, 1), "is not open to these credentials")
+		refuses(t, strings.Replace(ready, server.Endpoint, p.url, 1), "denies access to these credentials")
 	})
 }
 

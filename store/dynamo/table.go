@@ -36,8 +36,8 @@ func transport(t *http.Transport) {
 }
 
 // Create makes the table that a URL names, and waits until it can be used: billed by
-// request, with point-in-time recovery, and protected from deletion. A table that is
-// there is left as it is.
+// request, with point-in-time recovery, and protected from deletion. It switches
+// point-in-time recovery on in a table of Pawl that is there, and changes nothing else.
 func Create(ctx context.Context, url string) error {
 	s, err := connect(ctx, url)
 	if err != nil {
@@ -62,20 +62,34 @@ func Create(ctx context.Context, url string) error {
 	if err := dynamodb.NewTableExistsWaiter(s.client).Wait(ctx, &dynamodb.DescribeTableInput{TableName: s.tableName()}, patience); err != nil {
 		return s.explain(ctx, "create", err)
 	}
-	_, err = s.client.UpdateContinuousBackups(ctx, &dynamodb.UpdateContinuousBackupsInput{
-		TableName:                        s.tableName(),
-		PointInTimeRecoverySpecification: &types.PointInTimeRecoverySpecification{PointInTimeRecoveryEnabled: aws.Bool(true)},
-	})
-	if slices.Contains(codesOf(err), unknownOperation) {
-		err = nil // DynamoDB Local has no backups
-	}
-	if err != nil {
-		return s.explain(ctx, "point-in-time recovery", err)
-	}
 	if err := s.examine(ctx); err != nil {
 		return err
 	}
-	return s.settle(ctx)
+	if err := s.settle(ctx); err != nil {
+		return err
+	}
+	return s.recoverable(ctx)
+}
+
+// recoverable switches point-in-time recovery on, which DynamoDB refuses for some
+// seconds after it has made a table.
+func (s *Store) recoverable(ctx context.Context) error {
+	for range 60 {
+		_, err := s.client.UpdateContinuousBackups(ctx, &dynamodb.UpdateContinuousBackupsInput{
+			TableName:                        s.tableName(),
+			PointInTimeRecoverySpecification: &types.PointInTimeRecoverySpecification{PointInTimeRecoveryEnabled: aws.Bool(true)},
+		})
+		if slices.Contains(codesOf(err), unknownOperation) {
+			return nil // DynamoDB Local has no backups
+		}
+		if _, early := errors.AsType[*types.ContinuousBackupsUnavailableException](err); !early {
+			return s.explain(ctx, "point-in-time recovery", err)
+		}
+		if err := pause(ctx, 2*time.Second); err != nil {
+			return s.explain(ctx, "point-in-time recovery", err)
+		}
+	}
+	return s.unusable("has no point-in-time recovery yet, as DynamoDB is still making it: run the command again", nil)
 }
 
 func schema(sort string) []types.KeySchemaElement {
@@ -110,7 +124,9 @@ func (s *Store) fits(t *types.TableDescription) error {
 		return s.unusable(`has no index "due" with the keys "p" and "d" (B): add it with the projection KEYS_ONLY`, nil)
 	case !sameSchema(t.GlobalSecondaryIndexes[i].KeySchema, attrDue), kinds[attrDue] != types.ScalarAttributeTypeB:
 		return s.unusable(`has an index "due" with other keys than "p" and "d" (B): make it anew`, nil)
-	case len(t.Replicas) > 0 && t.MultiRegionConsistency != types.MultiRegionConsistencyStrong:
+	case t.GlobalSecondaryIndexes[i].IndexStatus == types.IndexStatusCreating, t.GlobalSecondaryIndexes[i].IndexStatus == types.IndexStatusDeleting:
+		return s.unusable(`has an index "due" that is being made or deleted: try again later`, nil)
+	case aws.ToString(t.GlobalTableVersion) == "2017.11.29", len(t.Replicas) > 0 && t.MultiRegionConsistency != types.MultiRegionConsistencyStrong:
 		return s.unusable("is a global table with eventual consistency, in which two Regions could hold one lease: use a table of one Region", nil)
 	case len(t.Replicas) > 0:
 		return s.unusable("is a global table, which has no transactions: use a table of one Region", nil)
@@ -143,6 +159,15 @@ func (s *Store) settle(ctx context.Context) error {
 		return err
 	}
 	return s.readLayout(ctx)
+}
+
+// expectLayout reads the layout; a table that is new will get that of this version.
+func (s *Store) expectLayout(ctx context.Context) error {
+	err := s.readLayout(ctx)
+	if s.sharded == nil {
+		s.sharded = layout
+	}
+	return err
 }
 
 func layoutID() item { return item{attrPart: text(layoutKey), attrSort: bytes([]byte(layoutKey))} }

@@ -49,7 +49,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Each package is tested once. The worlds of lock and archive are played again.
+// Each package is tested once. The worlds of lock, archive and audit are played again.
 func TestCallsOfGoTest(t *testing.T) {
 	s := &scope{packages: []string{lockPackage, archivePackage, "github.com/pawlhq/pawl/internal/sim", mutantsPackage}}
 	some := &scope{packages: s.packages, mutants: []string{"a", "b"}}
@@ -60,10 +60,10 @@ func TestCallsOfGoTest(t *testing.T) {
 		want  []string
 	}{
 		{"plain", s, options{args: []string{"-v"}}, []string{"go test"}},
-		{"race", s, options{race: true}, []string{"go test -race", "go test, the worlds", "go test, the worlds of lock and archive"}},
+		{"race", s, options{race: true}, []string{"go test -race", "go test, the worlds", "go test, the worlds of lock, archive and audit"}},
 		{"race, one test", s, options{race: true, args: []string{"-run=X"}}, []string{"go test -race", "go test, the worlds"}},
 		{"changed", some, options{}, []string{"go test", "go test, the mutants"}},
-		{"race, changed", some, options{race: true}, []string{"go test -race", "go test, the worlds", "go test, the worlds of lock and archive", "go test, the mutants"}},
+		{"race, changed", some, options{race: true}, []string{"go test -race", "go test, the worlds", "go test, the worlds of lock, archive and audit", "go test, the mutants"}},
 	} {
 		var got []string
 		for _, step := range tc.scope.testSteps(tc.opts) {

@@ -43,11 +43,12 @@ const browserDir = "internal/demo/browser"
 const (
 	lockPackage    = "github.com/pawlhq/pawl/lock"
 	archivePackage = "github.com/pawlhq/pawl/archive"
+	auditPackage   = "github.com/pawlhq/pawl/audit"
 )
 
 // testSteps are the calls of go test. The race detector would make simulated
 // worlds ten times as slow, and they have one thread each: they are played
-// without it, those of the packages lock and archive in a call of their own.
+// without it, those of the packages lock, archive and audit in a call of their own.
 func (s *scope) testSteps(o options) []step {
 	var watched, worlds, mutants []string
 	for _, p := range slowestFirst(s.packages) {
@@ -72,7 +73,7 @@ func (s *scope) testSteps(o options) []step {
 		add("go test -race", watched, slices.Concat([]string{"-race"}, overlap(), o.args)...)
 		add("go test, the worlds", worlds, o.args...)
 		if slices.Contains(watched, lockPackage) && !o.narrow() {
-			add("go test, the worlds of lock and archive", []string{lockPackage, archivePackage}, append([]string{"-run", "^Test(Adopted)?Worlds$"}, o.args...)...)
+			add("go test, the worlds of lock, archive and audit", []string{lockPackage, archivePackage, auditPackage}, append([]string{"-run", "^Test(Adopted|BrakeIn)?Worlds$"}, o.args...)...)
 		}
 	}
 	if slices.Contains(s.packages, "github.com/pawlhq/pawl/internal/demo") {
