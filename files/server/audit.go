@@ -23,7 +23,7 @@ func (s *Server) Audit(ctx context.Context, o files.AuditOptions) (files.AuditRe
 // [files.Service.Rebuild] does. If the store accepts forged uploads, the error matches
 // [s3objects.ErrForgeable] unless the metadata of objects is trusted.
 func (s *Server) Rebuild(ctx context.Context, o files.RebuildOptions, trust bool) (files.RebuildReport, error) {
-	objects := s.bucket().AcceptForgeable() // of its own: the server's goes on refusing
+	objects := s.bucket().AcceptForgeable() // a copy: the server goes on refusing them
 	doubts, err := objects.Prove(ctx, s.Prefix)
 	if err != nil {
 		return files.RebuildReport{}, err

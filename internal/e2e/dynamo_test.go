@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"math/rand/v2"
 	"net/http"
@@ -53,11 +54,12 @@ func TestKillsDynamoDB(t *testing.T) {
 	})
 }
 
-// dynamoProxy stands before a DynamoDB and is the journal's book. It passes writes on
-// one at a time, so that it knows their order.
+// dynamoProxy stands before a DynamoDB and is the journal's book. It passes the writes of
+// an item on one at a time, so that it knows their order.
 type dynamoProxy struct {
 	url     string
 	forward *httputil.ReverseProxy
+	items   [64]sync.Mutex // of the items whose hash is the index
 
 	mu      sync.Mutex
 	rng     *rand.Rand
@@ -96,18 +98,14 @@ func (p *dynamoProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, throttling)
 		return
 	}
-	answer := httptest.NewRecorder()
-	if write := operation == "PutItem" || operation == "DeleteItem"; write {
-		p.forward.ServeHTTP(answer, r)
-		if answer.Code == http.StatusOK {
-			p.note(body)
-		}
-	}
 	if lost {
 		p.lost++
 	}
 	p.mu.Unlock()
-	if answer.Body.Len() == 0 {
+	answer := httptest.NewRecorder()
+	if operation == "PutItem" || operation == "DeleteItem" {
+		p.write(answer, r, written(body))
+	} else {
 		p.forward.ServeHTTP(answer, r)
 	}
 	if lost {
@@ -120,8 +118,34 @@ func (p *dynamoProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(answer.Body.Bytes())
 }
 
-// note writes down a row that a request wrote or deleted.
-func (p *dynamoProxy) note(body []byte) {
+// write passes on a request that writes or deletes an item, and notes what it did.
+func (p *dynamoProxy) write(answer *httptest.ResponseRecorder, r *http.Request, item item) {
+	of := &p.items[maphash.String(hashSeed, item.space+"\x00"+item.name)%uint64(len(p.items))]
+	of.Lock()
+	defer of.Unlock()
+	p.forward.ServeHTTP(answer, r)
+	if answer.Code != http.StatusOK || !strings.HasPrefix(item.space, "row/") {
+		return
+	}
+	key, err := ledger.ParseKey(store.Key{Space: item.space, Name: item.name})
+	if err != nil {
+		panic(err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.records = append(p.records, record{key: key, deleted: item.deleted, body: item.body})
+}
+
+var hashSeed = maphash.MakeSeed()
+
+// item is what a request writes or deletes.
+type item struct {
+	space, name, body string
+	deleted           bool
+}
+
+// written reads a request that writes or deletes an item.
+func written(body []byte) item {
 	type attributes struct {
 		P struct{ S string } `json:"p"`
 		S struct{ B []byte } `json:"s"`
@@ -129,21 +153,14 @@ func (p *dynamoProxy) note(body []byte) {
 	}
 	var request struct{ Item, Key *attributes }
 	if err := json.Unmarshal(body, &request); err != nil {
-		panic(fmt.Sprintf("a request that DynamoDB understood: %v", err))
+		panic(fmt.Sprintf("a request of the driver: %v", err))
 	}
 	of := request.Item
 	if of == nil {
 		of = request.Key
 	}
 	space, _, _ := strings.Cut(of.P.S, "#")
-	if !strings.HasPrefix(space, "row/") {
-		return
-	}
-	key, err := ledger.ParseKey(store.Key{Space: space, Name: string(of.S.B[1:])})
-	if err != nil {
-		panic(err)
-	}
-	p.records = append(p.records, record{key: key, deleted: request.Item == nil, body: of.B.S})
+	return item{space: space, name: string(of.S.B[1:]), body: of.B.S, deleted: request.Item == nil}
 }
 
 func (p *dynamoProxy) take() ([]record, error) {

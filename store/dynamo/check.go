@@ -140,7 +140,7 @@ func (s *Store) checkPermissions(ctx context.Context) store.Finding {
 func checkClock(theirs, asked, answered time.Time, skew time.Duration) store.Finding {
 	f := store.Finding{Name: "clock"}
 	if theirs.IsZero() {
-		f.Value = "not told by this server"
+		f.Value = "unknown: the server sends no Date header"
 		return f
 	}
 	const second = time.Second // the server tells whole seconds

@@ -98,10 +98,12 @@ func (s *Store) Due(ctx context.Context, r store.DueRange) (found []store.Record
 		return nil, nil
 	}
 	var keys []item
+	returned := map[string]bool{}
 	add := func() error {
 		some, err := s.dueAt(ctx, r, keys)
-		for _, one := range some { // a record that moved meanwhile comes twice
-			if !slices.ContainsFunc(found, func(f store.Record) bool { return f.Key == one.Key }) {
+		for _, one := range some {
+			if !returned[one.Name] { // a record that moved meanwhile comes twice
+				returned[one.Name] = true
 				found = append(found, one)
 			}
 		}

@@ -123,7 +123,7 @@ func (s *Store) fits(t *types.TableDescription) error {
 	case i < 0:
 		return s.unusable(`has no index "due" with the keys "p" and "d" (B): add it with the projection KEYS_ONLY`, nil)
 	case !sameSchema(t.GlobalSecondaryIndexes[i].KeySchema, attrDue), kinds[attrDue] != types.ScalarAttributeTypeB:
-		return s.unusable(`has an index "due" with other keys than "p" and "d" (B): make it anew`, nil)
+		return s.unusable(`has an index "due" with other keys than "p" and "d" (B): delete it and create it again`, nil)
 	case t.GlobalSecondaryIndexes[i].IndexStatus == types.IndexStatusCreating, t.GlobalSecondaryIndexes[i].IndexStatus == types.IndexStatusDeleting:
 		return s.unusable(`has an index "due" that is being made or deleted: try again later`, nil)
 	case aws.ToString(t.GlobalTableVersion) == "2017.11.29", len(t.Replicas) > 0 && t.MultiRegionConsistency != types.MultiRegionConsistencyStrong:
