@@ -37,9 +37,30 @@ func (p *Pawl) Audits(ctx context.Context) ([]AuditReport, error) {
 	return p.auditor.Reports(ctx)
 }
 
-// followSchedule audits now and then, until ctx ends.
-func (p *Pawl) followSchedule(ctx context.Context) {
-	p.auditor.Follow(ctx, audit.Schedule{
+// AuditIfDue makes the scheduled audit, and the purge that follows it, if the last one
+// began longer than Audit.Every ago and no other process is at it. It continues an audit
+// that was interrupted. With a Deadline it stops in time for the next call to continue,
+// which is not an error.
+func (p *Pawl) AuditIfDue(ctx context.Context) error {
+	if p.auditor == nil {
+		return fmt.Errorf("%w: an audit needs an object store", ErrConfig)
+	}
+	if !p.cfg.Deadline.IsZero() {
+		var stop context.CancelFunc
+		ctx, stop = context.WithDeadline(ctx, p.cfg.Deadline.Add(-storeTime))
+		defer stop()
+	}
+	err := p.auditor.Once(ctx, p.schedule())
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		p.cfg.Logger.Info("the audit reached its deadline; the next one continues it", "error", err)
+		return nil
+	}
+	return err
+}
+
+// schedule returns the schedule of audits.
+func (p *Pawl) schedule() audit.Schedule {
+	return audit.Schedule{
 		Every:   p.cfg.Audit.Every,
 		Options: audit.Options{Settle: p.cfg.Audit.Settle},
 		After: func(ctx context.Context) error {
@@ -47,7 +68,7 @@ func (p *Pawl) followSchedule(ctx context.Context) {
 			p.cfg.Logger.Info("purged", "rows", done.Dropped)
 			return err
 		},
-	})
+	}
 }
 
 // Purge drops the rows of removed objects that settled longer ago than the Retain of

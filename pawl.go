@@ -101,6 +101,16 @@ type Config struct {
 	// to be verified, and those that an operator has redriven. Let another
 	// Pawl over the same ledger sweep now and then.
 	NoSweep bool
+	// SweptElsewhere states that another Pawl over the same ledger sweeps at least every
+	// few minutes, so that NoSweep may go with AckStored. See [Pawl.Sweep].
+	SweptElsewhere bool
+	// Deadline, when set, is when this process is frozen or killed: the deadline of an
+	// invocation of AWS Lambda, for example. It must be at least 9 s away. Leases then end
+	// at the Deadline and are never renewed. Run starts no handler in the last quarter of
+	// the time from New to the Deadline, cancels those that still run 2 s before it, and
+	// then returns. A handler that had half of the time and was cancelled used an attempt.
+	// Grace is not used.
+	Deadline time.Time
 	// Check, when set, is called once the sources run, those that have a Ready are
 	// ready, and before an object is worked on: its error ends Run. A store may wait
 	// for a webhook to answer before it is up.

@@ -20,6 +20,7 @@ import (
 // Pawl runs pipelines. Make one with [New].
 type Pawl struct {
 	cfg     Config
+	claimBy time.Time // with a Deadline: when Run stops to claim
 	worker  *worker.Worker
 	auditor *audit.Auditor // nil: there is no object store
 }
@@ -27,7 +28,7 @@ type Pawl struct {
 // New checks the configuration and returns a Pawl that does nothing before Run.
 // An error matches [ErrConfig].
 func New(cfg Config) (*Pawl, error) {
-	cfg.setDefaults()
+	times := cfg.setDefaults()
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
@@ -39,10 +40,10 @@ func New(cfg Config) (*Pawl, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
-	return &Pawl{cfg: cfg, auditor: auditor, worker: worker.New(worker.Config{
+	return &Pawl{cfg: cfg, claimBy: times.claimBy, auditor: auditor, worker: worker.New(worker.Config{
 		Ledger: ledger.Over(cfg.Ledger), Objects: cfg.Objects, Pipelines: pipelines, Policy: cfg.policy(),
 		Concurrency: cfg.Concurrency, Backlog: cfg.Backlog, MaxBytes: cfg.MaxBytes,
-		Sweep: cfg.Sweep, Outage: cfg.Retry.Outage, Grace: cfg.Grace, AckSettled: cfg.Ack == AckSettled, Logger: cfg.Logger, Observer: cfg.Observer,
+		Sweep: cfg.Sweep, Outage: cfg.Retry.Outage, Grace: cfg.Grace, Patience: times.patience, CutOff: times.cutOff, AckSettled: cfg.Ack == AckSettled, Logger: cfg.Logger, Observer: cfg.Observer,
 	})}, nil
 }
 
@@ -56,6 +57,8 @@ func New(cfg Config) (*Pawl, error) {
 // that became unusable, or nil. A Pawl runs once.
 // The ledger and the object store stay open: they are the caller's.
 func (p *Pawl) Run(ctx context.Context) error {
+	ctx, end := p.untilDeadline(ctx)
+	defer end()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var work sync.WaitGroup
@@ -65,7 +68,7 @@ func (p *Pawl) Run(ctx context.Context) error {
 		stop(failed)
 	})
 	if p.cfg.Audit.Every > 0 {
-		work.Go(func() { p.followSchedule(ctx) })
+		work.Go(func() { p.auditor.Follow(ctx, p.schedule()) })
 	}
 	err := p.runSources(ctx, stop)
 	if err == nil {
@@ -143,7 +146,7 @@ func (p *Pawl) Stats() Stats {
 	}
 }
 
-func (c *Config) setDefaults() {
+func (c *Config) setDefaults() invocation {
 	d := ledger.DefaultPolicy()
 	c.Lease.TTL = cmp.Or(c.Lease.TTL, d.TTL)
 	c.Lease.Skew = cmp.Or(c.Lease.Skew, d.Skew)
@@ -171,11 +174,12 @@ func (c *Config) setDefaults() {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
+	return c.divide(time.Now())
 }
 
 func (c *Config) policy() ledger.Policy {
 	return ledger.Policy{
-		TTL: c.Lease.TTL, Skew: c.Lease.Skew, Horizon: c.Lease.Horizon,
+		TTL: c.Lease.TTL, LeaseEnd: c.Deadline, Skew: c.Lease.Skew, Horizon: c.Lease.Horizon,
 		Attempts: c.Retry.Attempts, Base: c.Retry.Base, Max: c.Retry.Max,
 		Retain: c.Audit.Retain, PurgeSettled: c.Audit.PurgeSettled,
 	}

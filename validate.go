@@ -41,6 +41,9 @@ func (c *Config) validate() error {
 	}
 	errs = append(errs, c.validateBounds()...)
 	errs = append(errs, c.validateSweep()...)
+	if left := time.Until(c.Deadline); !c.Deadline.IsZero() && left < shortestInvocation {
+		refuse("the deadline is in %s: at least %s are needed to process an object and store the result (AWS Lambda: raise the function's timeout)", left.Round(time.Millisecond), shortestInvocation)
+	}
 	errs = append(errs, c.validateAudit()...)
 	errs = append(errs, overlaps(c.Pipelines)...)
 	errs = append(errs, sharedTargets(c.Pipelines)...)
@@ -134,7 +137,7 @@ func (c *Config) validateSweep() (errs []error) {
 	case c.NoSweep && c.Sweep != 0:
 		errs = append(errs, fmt.Errorf("the sweep interval is %s, and NoSweep is set: leave one of them out", c.Sweep))
 	}
-	if c.NoSweep && c.Ack != AckSettled {
+	if c.NoSweep && c.Ack != AckSettled && !c.SweptElsewhere {
 		errs = append(errs, errors.New("NoSweep needs AckSettled: a message that is acknowledged earlier is all that would bring the next attempt"))
 	}
 	if c.NoSweep && len(c.Sources) == 0 {

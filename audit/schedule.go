@@ -54,6 +54,17 @@ func (a *Auditor) Follow(ctx context.Context, s Schedule) {
 	}
 }
 
+// Once audits if the schedule says that an audit is due and no other worker is at it. It
+// continues an audit that was interrupted.
+func (a *Auditor) Once(ctx context.Context, s Schedule) error {
+	last := time.Time{}
+	wait, err := a.due(ctx, s.Every, last)
+	if err != nil || wait > 0 {
+		return err
+	}
+	return a.turn(ctx, &s, &last)
+}
+
 // turn audits unless another worker has, or is about to.
 func (a *Auditor) turn(ctx context.Context, s *Schedule, last *time.Time) error {
 	work := func(ctx context.Context) error {

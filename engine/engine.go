@@ -61,6 +61,7 @@ type Engine struct {
 	alone      bool      // a quarantined attempt runs
 	aloneUntil time.Time // when others may begin beside it
 	draining   bool
+	once       bool // each pipeline is swept until an answer has all of its due rows
 
 	sweeps   []sweep
 	own      own
@@ -113,6 +114,8 @@ func (e *Engine) Step(now time.Time, inputs ...Input) []Action {
 			e.looked(&in)
 		case NoMore:
 			e.own.noMore = true
+		case SweepOnce:
+			e.once = true
 		case Drain:
 			e.drain()
 		case Tick:

@@ -63,6 +63,7 @@ const (
 type Swept struct {
 	Pipeline string
 	Rows     []ledger.Row
+	Failed   bool
 }
 
 // Looked answers a Look with the rows of its keys as they stand, none for a key
@@ -80,17 +81,22 @@ type Tick struct{}
 // [Engine.Rested].
 type NoMore struct{}
 
+// SweepOnce asks to sweep each pipeline until one answer holds every row that is due.
+// No delivery follows. [Engine.Rested] reports when all of those rows were processed.
+type SweepOnce struct{}
+
 // Drain asks to take nothing new, so that what runs can end.
 type Drain struct{}
 
-func (Deliver) input()  {}
-func (Swapped) input()  {}
-func (Finished) input() {}
-func (Swept) input()    {}
-func (Looked) input()   {}
-func (Tick) input()     {}
-func (NoMore) input()   {}
-func (Drain) input()    {}
+func (Deliver) input()   {}
+func (Swapped) input()   {}
+func (Finished) input()  {}
+func (Swept) input()     {}
+func (Looked) input()    {}
+func (Tick) input()      {}
+func (NoMore) input()    {}
+func (SweepOnce) input() {}
+func (Drain) input()     {}
 
 // Action is something to do: one of the types below.
 type Action interface{ action() }

@@ -15,7 +15,7 @@ func (e *Engine) landed(en *entry, f *flight, row ledger.Row) {
 	}
 	if f.renewed && en.attempt != nil {
 		e.leased(en, f.at)
-		e.emit(Extend{Key: en.key, Fence: en.attempt.Fence, Deadline: f.at.Add(e.cfg.Policy.TTL)})
+		e.emit(Extend{Key: en.key, Fence: en.attempt.Fence, Deadline: e.cfg.Policy.LeaseUntil(f.at)})
 	}
 	for _, o := range f.observed {
 		e.answered(en, o)
@@ -81,7 +81,7 @@ func (e *Engine) started(en *entry, f *flight) {
 		e.emit(Report{What: TookOver, Key: en.key, Detail: "fence " + strconv.FormatInt(f.claim.Fence, 10)})
 	}
 	e.leased(en, f.at)
-	e.emit(Start{Claim: *f.claim, Deadline: f.at.Add(e.cfg.Policy.TTL)})
+	e.emit(Start{Claim: *f.claim, Deadline: e.cfg.Policy.LeaseUntil(f.at)})
 }
 
 // waited returns how long the object needed an attempt, or 0 where only the
@@ -93,9 +93,13 @@ func (en *entry) waited(now time.Time) time.Duration {
 	return now.Sub(en.since)
 }
 
-// leased plans the renewal of a lease that runs since at.
+// leased plans the renewal of a lease that runs since at. A lease whose end is fixed is
+// not renewed.
 func (e *Engine) leased(en *entry, at time.Time) {
-	en.renewAt, en.endsAt = at.Add(e.cfg.Policy.TTL/3), at.Add(e.cfg.Policy.TTL)
+	en.renewAt, en.endsAt = at.Add(e.cfg.Policy.TTL/3), e.cfg.Policy.LeaseUntil(at)
+	if !e.cfg.Policy.LeaseEnd.IsZero() {
+		return
+	}
 	if e.nextScan.IsZero() || en.renewAt.Before(e.nextScan) {
 		e.nextScan = en.renewAt
 	}

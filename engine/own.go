@@ -32,8 +32,14 @@ func newOwn() own {
 func (e *Engine) Unsettled() int { return e.own.busy + e.own.left.Len() }
 
 // Rested reports that every delivery is answered, and every object that one
-// named settled or dead. Objects that only sweeps brought do not count.
-func (e *Engine) Rested() bool { return e.Unsettled() == 0 && len(e.deliveries) == 0 }
+// named settled or dead. Objects that only sweeps brought do not count. After
+// [SweepOnce] it reports instead that every due row was read and processed.
+func (e *Engine) Rested() bool {
+	if e.once {
+		return e.sweptOnce()
+	}
+	return e.Unsettled() == 0 && len(e.deliveries) == 0
+}
 
 // addOwn counts an object that a delivery named.
 func (e *Engine) addOwn(en *entry) {

@@ -13,6 +13,7 @@ type sweep struct {
 	next     time.Time
 	asked    bool
 	limit    int
+	complete bool // with SweepOnce: an answer held all rows that were due
 	// odd is how many rows of the last answer could not be read. Twice as many more
 	// are asked for, or they would stand before all others for good.
 	odd int
@@ -35,13 +36,24 @@ func (e *Engine) sweeping(l *lane) bool {
 func (e *Engine) sweepAll() {
 	for i := range e.sweeps {
 		s := &e.sweeps[i]
-		if s.asked || s.next.After(e.now) || !e.sweeping(s.lane) {
+		if s.asked || s.complete || s.next.After(e.now) || !e.sweeping(s.lane) {
 			continue
 		}
 		s.asked = true
 		s.limit = min(sweepMost, max(s.lane.own, e.cfg.Tasks, 1)) + min(2*s.odd, sweepOdd)
 		e.emit(Sweep{Pipeline: s.pipeline, Before: e.now, Limit: s.limit})
 	}
+}
+
+// sweptOnce reports that all due rows of each pipeline were read and nothing happens to
+// any of them. It does not wait for a pipeline whose receiver is down.
+func (e *Engine) sweptOnce() bool {
+	for i := range e.sweeps {
+		if s := &e.sweeps[i]; !s.complete && !s.lane.outage.active() {
+			return false
+		}
+	}
+	return e.Idle()
 }
 
 // adopt takes a row as the ledger has it, and reports whether there is anything
@@ -92,6 +104,7 @@ func (e *Engine) swept(in *Swept) {
 			continue
 		}
 		s.asked = false
+		s.complete = e.once && !in.Failed && len(in.Rows) < s.limit
 		s.next = e.jittered()
 		if (fresh > 0 || odd > s.odd) && len(in.Rows) >= s.limit {
 			s.next = e.now

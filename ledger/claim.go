@@ -66,7 +66,7 @@ func (r Row) Claim(owner string, p *Policy, now time.Time) (Row, Claim, ClaimRes
 	a.Fence = max(r.Lease.Fence+1, now.UnixMilli())
 	r.Attempts++
 	r.RetryAt = time.Time{}
-	r.Lease = Lease{Owner: owner, Fence: a.Fence, Until: now.Add(p.TTL + p.Skew)}
+	r.Lease = Lease{Owner: owner, Fence: a.Fence, Until: p.LeaseUntil(now).Add(p.Skew)}
 	r.Doubt = true
 	what := "claimed"
 	if takeover {
@@ -112,7 +112,7 @@ func (r Row) Renew(a *Claim, p *Policy, now time.Time) (Row, bool) {
 	if !r.holds(a) {
 		return r, false
 	}
-	r.Lease.Until = now.Add(p.TTL + p.Skew)
+	r.Lease.Until = p.LeaseUntil(now).Add(p.Skew)
 	r.UpdatedAt = now
 	return r, true
 }

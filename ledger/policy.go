@@ -9,6 +9,7 @@ import (
 // is of no use: start from [DefaultPolicy].
 type Policy struct {
 	TTL      time.Duration // how long a lease lasts without renewal
+	LeaseEnd time.Time     // when every lease ends instead, if set
 	Skew     time.Duration // how far two machines' clocks may be apart
 	Attempts int           // claims before a row is dead
 	Base     time.Duration // first back-off; it doubles with each attempt
@@ -32,6 +33,15 @@ func DefaultPolicy() Policy {
 		Horizon:  15 * time.Minute,
 		Retain:   30 * 24 * time.Hour,
 	}
+}
+
+// LeaseUntil returns when a lease ends for its holder if it is claimed or renewed at now.
+// For other workers it ends Skew later.
+func (p *Policy) LeaseUntil(now time.Time) time.Time {
+	if !p.LeaseEnd.IsZero() {
+		return p.LeaseEnd
+	}
+	return now.Add(p.TTL)
 }
 
 // backoff returns a random wait before the next attempt: full jitter over an

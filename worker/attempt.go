@@ -26,7 +26,7 @@ import (
 // with an older one.
 //
 // It runs in its caller's goroutine, starts none, and knows time and chance only
-// from its fields, so that a simulator can drive it. All of them are required.
+// from its fields, so that a simulator can drive it. All of them are required, except CutOff.
 type Attempt struct {
 	Ledger   *ledger.Ledger
 	Objects  bucket.Store
@@ -34,6 +34,9 @@ type Attempt struct {
 	Claim    ledger.Claim
 	Nonce    func() string // never the same twice
 	Now      func() time.Time
+	// CutOff, when set, is how long an attempt must have run to count as failed, instead
+	// of released, when a shutdown cancels it.
+	CutOff time.Duration
 
 	ending ledger.Ending
 	began  bool        // the handler was called
@@ -79,13 +82,14 @@ func (x *Attempt) Run(ctx context.Context) engine.Finished {
 		return fin
 	}
 	var err error
+	began := x.Now()
 	fin.Acted, err = x.run(ctx)
 	fin.Ending, fin.Row = x.ending, x.left
 	cause := context.Cause(ctx)
 	switch {
 	case err == nil:
 		fin.Result = engine.Completed
-	case errors.Is(cause, ErrShutdown):
+	case errors.Is(cause, ErrShutdown) && (x.CutOff == 0 || x.Now().Sub(began) < x.CutOff):
 		fin.Result = engine.Released
 	default:
 		fin.Result = engine.Failed

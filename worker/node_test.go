@@ -35,7 +35,8 @@ func (w *world) start(p *worker.Pipeline, with ...func(*worker.Config)) *node {
 	}
 	n.ledger = &link{Store: w.rows, tape: w.tape, door: n.door}
 	cfg := worker.Config{
-		Ledger: n.ledger, Objects: taped{halting{n.store, n.door}, w.tape}, Pipelines: []*worker.Pipeline{p},
+		Patience: patience,
+		Ledger:   n.ledger, Objects: taped{halting{n.store, n.door}, w.tape}, Pipelines: []*worker.Pipeline{p},
 		Policy: ledger.DefaultPolicy(), Concurrency: 4, Backlog: 100, MaxBytes: 1 << 30,
 		Sweep: time.Second, Grace: 20 * time.Second, Logger: slog.New(w.log),
 	}

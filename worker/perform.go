@@ -68,7 +68,7 @@ func (w *Worker) start(a *engine.Start) {
 		defer func() { w.send(fin) }()
 		x := &Attempt{
 			Ledger: w.ledger, Objects: w.cfg.Objects, Pipeline: p,
-			Claim: claim, Nonce: process.Nonce, Now: time.Now,
+			Claim: claim, Nonce: process.Nonce, Now: time.Now, CutOff: w.cfg.CutOff,
 		}
 		fin = x.Run(held)
 	})
@@ -96,7 +96,7 @@ func (w *Worker) sweep(a *engine.Sweep) {
 	if err != nil && w.hard.Err() == nil {
 		w.warnings.sweep[a.Pipeline].Log(w.hard, "the ledger cannot be asked for due rows; trying again", "pipeline", a.Pipeline, "error", err)
 	}
-	w.send(engine.Swept{Pipeline: a.Pipeline, Rows: rows})
+	w.send(engine.Swept{Pipeline: a.Pipeline, Rows: rows, Failed: err != nil})
 }
 
 // look is sweep for rows that are known by name.

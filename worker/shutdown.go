@@ -10,18 +10,14 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// patience is how long a shutdown waits for the ledger and for handlers after
-// the grace.
-const patience = 10 * time.Second
-
-// Why the calls were ended that outlasted patience.
+// Why the calls were ended that outlasted Config.Patience.
 var (
 	errStuck = errors.New("the ledger did not answer in time during shutdown: leases will expire by themselves")
 	errDeaf  = errors.New("handlers did not end in time during shutdown: their leases will expire by themselves")
 )
 
 // shutdown leads the loop through an orderly end: drain, cancel the tasks that
-// outlast the grace, and at last the calls that outlast patience. Calls that end
+// outlast the grace, and at last the calls that outlast the patience. Calls that end
 // before their time, as the ledger is unusable, end everything else.
 type shutdown struct {
 	w            *Worker
@@ -45,7 +41,7 @@ func (s *shutdown) drain() engine.Input {
 func (s *shutdown) cancelTasks() {
 	s.graceOver = nil
 	s.w.endTasks(ErrShutdown)
-	s.patienceOver = time.After(patience)
+	s.patienceOver = time.After(s.w.cfg.Patience)
 }
 
 // cancelCalls ends the calls, and names the handlers that a person waits for

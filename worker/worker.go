@@ -29,6 +29,8 @@ type Config struct {
 	Sweep       time.Duration // 0: never
 	Outage      time.Duration // how long attempts are not counted while a receiver is down
 	Grace       time.Duration
+	Patience    time.Duration // after Grace, how long a shutdown waits for the ledger
+	CutOff      time.Duration // see Attempt; 0: a shutdown releases every attempt
 	AckSettled  bool
 	Logger      *slog.Logger
 	Observer    Observer // may be nil
@@ -255,6 +257,19 @@ func (w *Worker) Rest(ctx context.Context) {
 	case <-w.rested:
 	case <-ctx.Done():
 	case <-w.done:
+	}
+}
+
+// SweepOnce processes the rows that are due, in place of deliveries, and reports whether
+// it reached all of them before ctx or Run ended. Call it once.
+func (w *Worker) SweepOnce(ctx context.Context) bool {
+	w.send(engine.SweepOnce{})
+	w.Rest(ctx)
+	select {
+	case <-w.rested:
+		return true
+	default:
+		return false
 	}
 }
 

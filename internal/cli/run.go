@@ -110,7 +110,7 @@ func (m *machine) announce() {
 	for _, s := range m.config.Sources {
 		m.log.Info("source", s.Kind, s.Config.(parts.Source).Describe())
 	}
-	if len(m.config.Sources) == 0 {
+	if len(m.config.Sources) == 0 && !InLambda() {
 		m.log.Warn("no source: only what the ledger knows already is worked on")
 	}
 }

@@ -28,6 +28,8 @@ type File struct {
 	// A service that uploads files into a bucket and keeps an index of them: "pawl
 	// files serve".
 	Files *Files `yaml:"files"`
+	// How the pipelines run as a function of AWS Lambda: docs/AWS.md.
+	Lambda Lambda `yaml:"lambda"`
 	// How long one worker may hold an object without a sign of life.
 	Lease Lease `yaml:"lease"`
 	// How often and how fast a failing object is tried again.
@@ -188,6 +190,23 @@ type Identity string
 func (i *Identity) parse(text string) error { return oneOf(i, text, "object", "version") }
 
 func (Identity) wants() string { return "object or version" }
+
+// Lambda configures a function of AWS Lambda. Other commands ignore it.
+type Lambda struct {
+	// "scheduled" if the function is invoked every minute with {"pawl":"sweep"}. A message
+	// is then acknowledged as soon as the ledger has stored it. Default: "none", and a
+	// message is acknowledged when its objects are settled.
+	Sweep LambdaSweep `yaml:"sweep" jsonschema:"enum=none,enum=scheduled"`
+	// How notifications are written. Pipelines in event order need it. Default: auto.
+	Dialect Dialect `yaml:"dialect"`
+}
+
+// LambdaSweep is "none" or "scheduled".
+type LambdaSweep string
+
+func (s *LambdaSweep) parse(text string) error { return oneOf(s, text, "none", "scheduled") }
+
+func (LambdaSweep) wants() string { return "none or scheduled" }
 
 // Lease bounds how long one worker may hold an object without a sign of life.
 type Lease struct {

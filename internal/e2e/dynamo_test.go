@@ -13,7 +13,6 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -31,10 +30,7 @@ func TestKillsDynamoDB(t *testing.T) {
 	total, binary := &tally{}, build(t, t.TempDir())
 	server := servertest.DynamoDB(t)
 	playRounds(t, total, func(t *testing.T, seed uint64) *round {
-		direct := server.NewTable()
-		if said, err := exec.CommandContext(t.Context(), binary, "ledger", "create", direct).CombinedOutput(); err != nil {
-			t.Fatalf("pawl ledger create: %v\n%s", err, said)
-		}
+		direct := newTable(t, server, binary)
 		records, err := dynamo.Open(t.Context(), direct)
 		if err != nil {
 			t.Fatal(err)

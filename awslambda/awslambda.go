@@ -1,0 +1,144 @@
+// Package awslambda runs pipelines in AWS Lambda. A [Handler] processes the notifications
+// of each invocation with a Pawl of that invocation, and nothing of Pawl lives while the
+// process is frozen between two invocations:
+//
+//	lambda.Start(&awslambda.Handler{Config: pawl.Config{Ledger: ledger, Objects: objects, Pipelines: pipelines}})
+//
+// Besides notifications it takes scheduled invocations, whose constant payload is
+// {"pawl":"sweep"} or {"pawl":"audit"}.
+package awslambda
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/source/lambdasource"
+)
+
+// Handler handles invocations. It implements the Handler of aws-lambda-go and is safe for
+// concurrent use. Do not change or copy it after the first invocation.
+type Handler struct {
+	// Config is that of each invocation, without Sources, Ack, NoSweep and Deadline, which
+	// the Handler sets. Its Ledger must be one that other machines share.
+	Config pawl.Config
+	// Dialect of the notifications; default [event.Detect]. Pipelines in event order need it.
+	Dialect        event.Dialect
+	TrustSequencer bool // see [pawl.Source]
+	// Scheduled states that an invocation with {"pawl":"sweep"} comes every minute. A message
+	// is then acknowledged as soon as the ledger has its events, and sweeps bring what is
+	// left. Otherwise a message is acknowledged only when its objects are settled, and
+	// comes again for each attempt. If no sweep has run for five minutes, the Handler logs
+	// an error and works as if Scheduled were false.
+	Scheduled bool
+
+	once sync.Once
+	rows *ledger.Rows
+	err  error // the Config cannot work
+
+	mu      sync.Mutex
+	checked time.Time // when the age of the last sweep was read
+	swept   bool      // what was found
+}
+
+// errNoDeadline is returned outside of Lambda.
+var errNoDeadline = errors.New("awslambda: the context of the invocation has no deadline: is this AWS Lambda?")
+
+// Invoke handles one invocation.
+func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
+	h.once.Do(h.prepare)
+	if h.err != nil {
+		return nil, h.err
+	}
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return nil, errNoDeadline
+	}
+	var scheduled struct {
+		Pawl *string `json:"pawl"`
+	}
+	if err := json.Unmarshal(payload, &scheduled); err == nil && scheduled.Pawl != nil {
+		return h.runSchedule(ctx, *scheduled.Pawl, deadline)
+	}
+	return h.runMessages(ctx, payload, deadline)
+}
+
+func (h *Handler) prepare() {
+	if h.Config.Logger == nil {
+		h.Config.Logger = slog.Default()
+	}
+	switch {
+	case h.Config.Ledger == nil:
+		h.err = fmt.Errorf("%w: a ledger is required", pawl.ErrConfig)
+		return
+	case h.Config.Ledger.Traits().Volatile:
+		h.err = fmt.Errorf("%w: the ledger is in memory, which each environment of the function has for itself: use DynamoDB or PostgreSQL", pawl.ErrConfig)
+		return
+	}
+	h.Config.Ledger = ledger.Share(h.Config.Ledger)
+	h.rows = ledger.Over(h.Config.Ledger)
+}
+
+// runMessages processes the notifications in a payload.
+func (h *Handler) runMessages(ctx context.Context, payload []byte, deadline time.Time) ([]byte, error) {
+	cfg := h.Config
+	src, err := lambdasource.New(payload, lambdasource.Config{Dialect: h.Dialect, TrustSequencer: h.TrustSequencer, Logger: cfg.Logger})
+	if err != nil {
+		return nil, err
+	}
+	cfg.Sources, cfg.Deadline = []pawl.Source{src}, deadline
+	cfg.NoSweep, cfg.Sweep, cfg.Audit.Every = true, 0, 0
+	cfg.Ack = pawl.AckSettled
+	if h.Scheduled && h.sweepsRun(ctx) {
+		cfg.SweptElsewhere, cfg.Ack = true, pawl.AckStored
+	}
+	p, err := pawl.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.Run(ctx); err != nil {
+		return nil, err
+	}
+	return src.Response(ctx)
+}
+
+// runSchedule does what a scheduled invocation asks for.
+func (h *Handler) runSchedule(ctx context.Context, what string, deadline time.Time) ([]byte, error) {
+	cfg := h.Config
+	cfg.Deadline, cfg.NoSweep = deadline, false
+	p, err := pawl.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	switch what {
+	case "sweep":
+		return []byte("null"), h.sweep(ctx, p)
+	case "audit":
+		return []byte("null"), p.AuditIfDue(ctx)
+	}
+	return nil, fmt.Errorf("awslambda: the payload asks for %s: want sweep or audit", event.Quote(what))
+}
+
+// sweep sweeps once, and records meanwhile that sweeps run.
+func (h *Handler) sweep(ctx context.Context, p *pawl.Pawl) error {
+	if err := h.recordSweep(ctx); err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	var recording sync.WaitGroup
+	recording.Go(func() { h.keepRecording(ctx) })
+	complete, err := p.Sweep(ctx)
+	stop()
+	recording.Wait()
+	if err == nil && !complete {
+		h.Config.Logger.Warn("the sweep reached its deadline before it had processed all due objects; the next one continues")
+	}
+	return err
+}

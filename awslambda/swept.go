@@ -1,0 +1,82 @@
+package awslambda
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawlhq/pawl/ledger"
+)
+
+const (
+	// sweepRegister and a pipeline's name make the name of the register that holds the
+	// time of the pipeline's last sweep.
+	sweepRegister = "lambda/swept/"
+	// sweepAge is the age of the last sweep from which sweeps count as missing.
+	sweepAge = 5 * time.Minute
+	// sweepCheck is how long one process relies on what it read.
+	sweepCheck = time.Minute
+)
+
+// keepRecording records every minute that a long sweep runs, until ctx ends.
+func (h *Handler) keepRecording(ctx context.Context) {
+	tick := time.NewTicker(time.Minute)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if err := h.recordSweep(ctx); err != nil && ctx.Err() == nil {
+				h.Config.Logger.Warn("the time of this sweep was not recorded", "error", err)
+			}
+		}
+	}
+}
+
+// recordSweep records that a sweep of each pipeline runs now.
+func (h *Handler) recordSweep(ctx context.Context) error {
+	now := []byte(time.Now().UTC().Format(time.RFC3339))
+	for i := range h.Config.Pipelines {
+		name := sweepRegister + h.Config.Pipelines[i].Name
+		r, err := h.rows.ReadRegister(ctx, name)
+		if err == nil {
+			_, err = h.rows.WriteRegister(ctx, name, r.Version, now)
+		}
+		if err != nil && !errors.Is(err, ledger.ErrRegisterChanged) { // another sweep has just recorded its time
+			return fmt.Errorf("record the time of the sweep: %w", err)
+		}
+	}
+	return nil
+}
+
+// sweepsRun reports whether each pipeline was swept in the last five minutes. It asks the
+// ledger once a minute.
+func (h *Handler) sweepsRun(ctx context.Context) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if time.Since(h.checked.Round(0)) < sweepCheck { // by the wall clock, which counts while the process is frozen
+		return h.swept
+	}
+	h.swept, h.checked = true, time.Now()
+	for i := range h.Config.Pipelines {
+		name := h.Config.Pipelines[i].Name
+		at, err := h.lastSweep(ctx, name)
+		if err != nil || time.Since(at) > sweepAge {
+			h.swept = false
+			h.Config.Logger.Error(`no sweep has run for five minutes: messages are acknowledged only when their objects are settled; invoke the function every minute with {"pawl":"sweep"}`,
+				"pipeline", name, "last_sweep", at, "error", err)
+		}
+	}
+	return h.swept
+}
+
+// lastSweep returns the time of a pipeline's last sweep, or zero if there was none.
+func (h *Handler) lastSweep(ctx context.Context, pipeline string) (at time.Time, err error) {
+	r, err := h.rows.ReadRegister(ctx, sweepRegister+pipeline)
+	if err != nil || r.Version == "" {
+		return at, err
+	}
+	return time.Parse(time.RFC3339, string(r.Value))
+}

@@ -1,0 +1,215 @@
+//go:build unix
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/internal/servertest"
+)
+
+// function is a function of AWS Lambda.
+type function struct {
+	binary  string
+	env     []string // of its processes
+	log     *os.File
+	timeout time.Duration
+
+	invocations, coldStarts, killed atomic.Int64
+}
+
+// environment runs one invocation of a function after the other in the same process, and
+// freezes the process between them. It serves the Runtime API, by which a process asks
+// for the next invocation and answers it.
+//
+// https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html
+type environment struct {
+	*function
+	api     *httptest.Server
+	ready   chan struct{}    // the process asks for an invocation
+	work    chan *invocation // what it gets
+	answers chan answer
+	cmd     *exec.Cmd // nil: there is none
+	ended   chan error
+	lastID  int
+}
+
+type invocation struct {
+	id       string
+	deadline time.Time
+	payload  []byte
+}
+
+type answer struct {
+	id, body string
+	failed   bool
+}
+
+// cut is how an invocation ends before its time: its process is killed.
+type cut struct {
+	after time.Duration // since its start
+	// hang stops the process then, and kills it at the deadline.
+	hang bool
+}
+
+// errKilled is returned for an invocation that was cut.
+var errKilled = errors.New("the invocation was killed")
+
+func (f *function) environment(t testing.TB) *environment {
+	t.Helper()
+	e := &environment{function: f, ready: make(chan struct{}), work: make(chan *invocation), answers: make(chan answer)}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /2018-06-01/runtime/invocation/next", e.next)
+	mux.HandleFunc("POST /2018-06-01/runtime/invocation/{id}/response", e.answer(false))
+	mux.HandleFunc("POST /2018-06-01/runtime/invocation/{id}/error", e.answer(true))
+	e.api = httptest.NewServer(mux)
+	t.Cleanup(func() {
+		e.kill()
+		e.api.CloseClientConnections()
+		e.api.Close()
+	})
+	return e
+}
+
+func (e *environment) next(w http.ResponseWriter, r *http.Request) {
+	select {
+	case e.ready <- struct{}{}:
+	case <-r.Context().Done():
+		return
+	}
+	select {
+	case in := <-e.work:
+		w.Header().Set("Lambda-Runtime-Aws-Request-Id", in.id)
+		w.Header().Set("Lambda-Runtime-Deadline-Ms", strconv.FormatInt(in.deadline.UnixMilli(), 10))
+		w.Header().Set("Lambda-Runtime-Invoked-Function-Arn", "arn:aws:lambda:us-east-1:123456789012:function:pawl")
+		_, _ = w.Write(in.payload)
+	case <-r.Context().Done():
+	}
+}
+
+func (e *environment) answer(failed bool) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return // the process was killed
+		}
+		w.WriteHeader(http.StatusAccepted)
+		select {
+		case e.answers <- answer{r.PathValue("id"), string(body), failed}:
+		case <-r.Context().Done():
+		}
+	}
+}
+
+// invoke makes one invocation, in a new process if there is none. Afterwards the process is
+// frozen.
+func (e *environment) invoke(ctx context.Context, payload []byte, c *cut) (string, error) {
+	if err := e.thaw(ctx); err != nil {
+		return "", err
+	}
+	e.invocations.Add(1)
+	e.lastID++
+	in := &invocation{id: fmt.Sprintf("%d-%d", e.cmd.Process.Pid, e.lastID), deadline: time.Now().Add(e.timeout), payload: payload}
+	select {
+	case e.work <- in:
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+	var strike, over <-chan time.Time = nil, time.After(time.Until(in.deadline))
+	if c != nil {
+		strike = time.After(c.after)
+	}
+	for {
+		select {
+		case a := <-e.answers:
+			if a.id != in.id {
+				return "", fmt.Errorf("the function answered invocation %s during %s", a.id, in.id)
+			}
+			_ = e.cmd.Process.Signal(syscall.SIGSTOP) // fails only if it has ended: see thaw
+			if a.failed {
+				return "", fmt.Errorf("the function failed: %s", a.body)
+			}
+			return a.body, nil
+		case err := <-e.ended:
+			e.cmd = nil
+			return "", fmt.Errorf("the process ended during an invocation: %v", err)
+		case <-strike:
+			if !c.hang {
+				return "", e.kill()
+			}
+			_ = e.cmd.Process.Signal(syscall.SIGSTOP)
+		case <-over:
+			return "", e.kill()
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		}
+	}
+}
+
+// thaw continues the process, or starts one, and waits until it asks for an invocation.
+func (e *environment) thaw(ctx context.Context) error {
+	if e.cmd != nil {
+		_ = e.cmd.Process.Signal(syscall.SIGCONT)
+	} else if err := e.start(); err != nil {
+		return err
+	}
+	select {
+	case <-e.ready:
+		return nil
+	case err := <-e.ended:
+		e.cmd = nil
+		return fmt.Errorf("the process ended before it asked for an invocation: %v", err)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (e *environment) start() error {
+	e.coldStarts.Add(1)
+	cmd := exec.Command(e.binary)
+	cmd.Env = append(append(os.Environ(), e.env...), "AWS_LAMBDA_RUNTIME_API="+strings.TrimPrefix(e.api.URL, "http://"))
+	cmd.Stdout, cmd.Stderr = e.log, e.log
+	servertest.DieWithParent(cmd)
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	e.cmd, e.ended = cmd, ended
+	return nil
+}
+
+// kill ends the process, frozen or not.
+func (e *environment) kill() error {
+	if e.cmd != nil {
+		e.killed.Add(1)
+		_ = e.cmd.Process.Kill() // fails only if it has ended
+		<-e.ended
+		e.cmd = nil
+	}
+	return errKilled
+}
+
+// said returns the last part of the function's log.
+func (f *function) said(t testing.TB) string {
+	t.Helper()
+	b, err := os.ReadFile(f.log.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(bytes.TrimSpace(b[max(0, len(b)-4<<10):]))
+}

@@ -1,0 +1,59 @@
+package pawl
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// invocation divides the time until Config.Deadline.
+type invocation struct {
+	claimBy  time.Time     // no handler starts later; zero: there is no deadline
+	patience time.Duration // how long Run waits for the ledger after handlers were cancelled
+	cutOff   time.Duration // a handler that was cancelled after this long used an attempt
+}
+
+const (
+	// shortestInvocation is what a function with a timeout of 10 s has left when it starts.
+	shortestInvocation = 9 * time.Second
+	// storeTime is kept before the deadline to store results and to answer.
+	storeTime = 2 * time.Second
+)
+
+// divide divides the time from now to the deadline, and sets Grace.
+func (c *Config) divide(now time.Time) invocation {
+	if c.Deadline.IsZero() {
+		return invocation{patience: 10 * time.Second}
+	}
+	total := c.Deadline.Sub(now)
+	c.Grace = max(total/4-storeTime, 0)
+	return invocation{claimBy: c.Deadline.Add(-total / 4), patience: storeTime - 500*time.Millisecond, cutOff: total / 2}
+}
+
+// untilDeadline returns a context that ends when Run must stop to claim.
+func (p *Pawl) untilDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	if p.claimBy.IsZero() {
+		return ctx, func() {}
+	}
+	return context.WithDeadline(ctx, p.claimBy)
+}
+
+// Sweep processes the objects that are due, which no notification brings: retries,
+// verifications, objects of workers that ended, and those that an audit found. It returns
+// true when it has read every due row and processed it, and false if ctx or the time
+// before Config.Deadline ended first. Call Sweep on a Pawl without sources, instead of
+// Run, every minute for example.
+func (p *Pawl) Sweep(ctx context.Context) (complete bool, err error) {
+	if p.cfg.NoSweep {
+		return false, fmt.Errorf("%w: Sweep needs a Pawl without NoSweep", ErrConfig)
+	}
+	ctx, end := p.untilDeadline(ctx)
+	defer end()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- p.worker.Run(ctx) }()
+	complete = p.worker.SweepOnce(ctx)
+	stop()
+	return complete, <-ended
+}

@@ -1,0 +1,193 @@
+// Package lambdasource delivers the notifications in the payload of one invocation of AWS
+// Lambda: from a queue of SQS, or directly from S3, SNS or EventBridge.
+//
+// https://docs.aws.amazon.com/lambda/latest/dg/with-sqs.html
+package lambdasource
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/source"
+)
+
+// Config says how a payload is read.
+type Config struct {
+	Dialect        event.Dialect // of the notifications; default [event.Detect]
+	TrustSequencer bool          // see [source.Delivery]
+	Logger         *slog.Logger  // default slog.Default()
+}
+
+// Source is the payload of one invocation. Its Run ends when it has delivered every
+// message.
+type Source struct {
+	cfg      Config
+	messages []*message
+	queue    bool // the messages are of SQS, and each is answered alone
+	fifo     bool
+
+	mu sync.Mutex // guards the answers
+}
+
+// message is one notification and its answer.
+type message struct {
+	id, body string
+	done     bool  // it may be forgotten
+	err      error // why not
+}
+
+// ErrPayload is returned for a payload that is not an event of SQS, S3, SNS or EventBridge.
+var ErrPayload = errors.New("the invocation's payload is not an event of SQS, S3, SNS or EventBridge")
+
+// errUnanswered is the reason of a message that got no answer before the invocation ended.
+var errUnanswered = errors.New("the invocation ended before the ledger had stored the notification")
+
+// New returns the source of a payload. Its error matches [ErrPayload].
+func New(payload []byte, cfg Config) (*Source, error) {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
+	s := &Source{cfg: cfg}
+	var top struct {
+		Records []struct {
+			EventSource string `json:"eventSource"` // encoding/json ignores case: SNS writes EventSource
+		}
+	}
+	if err := json.Unmarshal(payload, &top); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrPayload, err)
+	}
+	origin := ""
+	if len(top.Records) > 0 {
+		origin = top.Records[0].EventSource
+	}
+	switch origin {
+	case "aws:sqs":
+		return s, s.readQueue(payload)
+	case "aws:sns":
+		return s, s.readTopic(payload)
+	}
+	s.messages = []*message{{id: "payload", body: string(payload)}}
+	if _, err := event.Parse(payload, cfg.Dialect); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrPayload, err)
+	}
+	return s, nil
+}
+
+func (s *Source) readQueue(payload []byte) error {
+	var in events.SQSEvent
+	if err := json.Unmarshal(payload, &in); err != nil {
+		return fmt.Errorf("%w: %w", ErrPayload, err)
+	}
+	s.queue = true
+	for i := range in.Records {
+		r := &in.Records[i]
+		if r.MessageId == "" {
+			return fmt.Errorf("%w: record %d has no messageId", ErrPayload, i)
+		}
+		s.fifo = s.fifo || strings.HasSuffix(r.EventSourceARN, ".fifo")
+		s.messages = append(s.messages, &message{id: r.MessageId, body: r.Body})
+	}
+	return nil
+}
+
+func (s *Source) readTopic(payload []byte) error {
+	var in events.SNSEvent
+	if err := json.Unmarshal(payload, &in); err != nil {
+		return fmt.Errorf("%w: %w", ErrPayload, err)
+	}
+	for i := range in.Records {
+		sns := &in.Records[i].SNS
+		s.messages = append(s.messages, &message{id: sns.MessageID, body: sns.Message})
+	}
+	return nil
+}
+
+// Declares implements [source.Declarer].
+func (s *Source) Declares() (event.Dialect, bool) { return s.cfg.Dialect, s.cfg.TrustSequencer }
+
+// Run implements [source.Source]. A message that cannot be read is logged and fails.
+func (s *Source) Run(ctx context.Context, sink source.Sink) error {
+	for _, m := range s.messages {
+		if err := s.deliver(ctx, m, sink); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Source) deliver(ctx context.Context, m *message, sink source.Sink) error {
+	batch, err := event.Parse([]byte(m.body), s.cfg.Dialect)
+	if err != nil || len(batch.Events) == 0 {
+		s.answer(m, source.Outcome{Ack: err == nil, Err: err})
+		return nil
+	}
+	err = sink.Deliver(ctx, source.Delivery{
+		Events: batch.Events, TrustSequencer: s.cfg.TrustSequencer,
+		Done: func(o source.Outcome) { s.answer(m, o) },
+	})
+	switch {
+	case errors.Is(err, source.ErrUntrusted):
+		s.answer(m, source.Outcome{Err: err})
+		return nil
+	case ctx.Err() != nil, errors.Is(err, source.ErrClosed):
+		return nil // this message and the rest fail
+	}
+	return err
+}
+
+func (s *Source) answer(m *message, o source.Outcome) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m.done, m.err = o.Ack, o.Err
+}
+
+// Response returns what the invocation answers. From a queue, it lists the messages that
+// must come again: those that were not acknowledged and, in a FIFO queue, every message
+// after the first of them. For other payloads it returns an error if anything was not
+// acknowledged, and Lambda invokes the function again. Call it after the sink has answered
+// every delivery.
+func (s *Source) Response(ctx context.Context) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := events.SQSEventResponse{BatchItemFailures: []events.SQSBatchItemFailure{}} // nil would be null
+	var failed error
+	for _, m := range s.messages {
+		if m.done && !(s.fifo && failed != nil) {
+			continue
+		}
+		if !m.done && m.err == nil {
+			m.err = errUnanswered
+		}
+		if failed == nil {
+			failed = m.err
+		}
+		s.log(ctx, m)
+		out.BatchItemFailures = append(out.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: m.id})
+	}
+	if !s.queue {
+		return []byte("null"), failed
+	}
+	return json.Marshal(out)
+}
+
+// shown is the number of bytes of an unreadable message that the log contains.
+const shown = 200
+
+func (s *Source) log(ctx context.Context, m *message) {
+	var unreadable *event.ParseError
+	switch {
+	case errors.As(m.err, &unreadable):
+		s.cfg.Logger.ErrorContext(ctx, "a message cannot be read; the queue's redrive policy decides when it moves to the dead-letter queue",
+			"message_id", m.id, "error", m.err, "bytes", len(m.body), "payload", event.Quote(m.body[:min(shown, len(m.body))]))
+	case m.err != nil:
+		s.cfg.Logger.InfoContext(ctx, "a message was not acknowledged and comes again", "message_id", m.id, "reason", m.err)
+	}
+}
