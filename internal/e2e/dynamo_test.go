@@ -36,6 +36,7 @@ func TestKillsDynamoDB(t *testing.T) {
 			t.Fatal(err)
 		}
 		proxy := newDynamoProxy(t, seed, server.Endpoint)
+		proxy.throttles, proxy.loses = 3, true
 		table := strings.Replace(direct, server.Endpoint, proxy.url, 1)
 		r := newRoundOn(t, servertest.MinIO, binary, seed, nil, workers, &rows{table, ledger.Over(records), read(t, proxy)})
 		t.Cleanup(func() {
@@ -56,6 +57,9 @@ type dynamoProxy struct {
 	url     string
 	forward *httputil.ReverseProxy
 	items   [64]sync.Mutex // of the items whose hash is the index
+
+	throttles int  // in ten requests
+	loses     bool // one answer in twenty
 
 	mu      sync.Mutex
 	rng     *rand.Rand
@@ -86,7 +90,7 @@ func (p *dynamoProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	p.mu.Lock()
 	p.requests++
-	throttled, lost := p.rng.IntN(10) < 3, p.rng.IntN(20) == 0
+	throttled, lost := p.rng.IntN(10) < p.throttles, p.loses && p.rng.IntN(20) == 0
 	if throttled {
 		p.throttled++
 		p.mu.Unlock()

@@ -12,8 +12,10 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -30,6 +32,10 @@ type function struct {
 	timeout time.Duration
 
 	invocations, coldStarts, killed atomic.Int64
+	memory                          atomic.Int64 // bytes, of the largest process
+
+	mu     sync.Mutex
+	starts []time.Duration // from the start of a process to its first request
 }
 
 // environment runs one invocation of a function after the other in the same process, and
@@ -162,13 +168,18 @@ func (e *environment) invoke(ctx context.Context, payload []byte, c *cut) (strin
 
 // thaw continues the process, or starts one, and waits until it asks for an invocation.
 func (e *environment) thaw(ctx context.Context) error {
+	var began time.Time
 	if e.cmd != nil {
 		_ = e.cmd.Process.Signal(syscall.SIGCONT)
-	} else if err := e.start(); err != nil {
-		return err
+	} else {
+		began = time.Now()
+		if err := e.start(); err != nil {
+			return err
+		}
 	}
 	select {
 	case <-e.ready:
+		e.note(began)
 		return nil
 	case err := <-e.ended:
 		e.cmd = nil
@@ -176,6 +187,29 @@ func (e *environment) thaw(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// note notes how long a cold start took, and the memory of the process.
+func (e *environment) note(began time.Time) {
+	if !began.IsZero() {
+		e.mu.Lock()
+		e.starts = append(e.starts, time.Since(began))
+		e.mu.Unlock()
+	}
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", e.cmd.Process.Pid))
+	var kib int64
+	if _, line, ok := strings.Cut(string(b), "VmHWM:"); ok {
+		_, _ = fmt.Sscan(line, &kib)
+	}
+	for most := e.memory.Load(); kib<<10 > most && !e.memory.CompareAndSwap(most, kib<<10); most = e.memory.Load() {
+	}
+}
+
+func (f *function) medianStart() time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	slices.Sort(f.starts)
+	return f.starts[len(f.starts)/2].Round(time.Millisecond)
 }
 
 func (e *environment) start() error {

@@ -37,6 +37,7 @@ func TestQueueKills(t *testing.T) {
 
 // queues are some that share their messages out by chance. A nil one has none.
 type queues struct {
+	server *servertest.Queues
 	client *sqs.Client
 	urls   []string
 	last   atomic.Int64 // how many messages there were
@@ -45,7 +46,7 @@ type queues struct {
 func newQueues(t *testing.T, n int) *queues {
 	t.Helper()
 	server := servertest.ElasticMQ(t)
-	q := &queues{client: server.Client()}
+	q := &queues{server: server, client: server.Client()}
 	for range n {
 		q.urls = append(q.urls, server.NewQueue(t, nil))
 	}

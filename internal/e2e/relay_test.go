@@ -272,6 +272,20 @@ func (r *relay) note(n *notice) {
 	}
 }
 
+// forget takes events that were acknowledged for lost ones.
+func (r *relay) forget(lost []event.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range lost {
+		r.acked = slices.DeleteFunc(r.acked, func(a event.Event) bool {
+			return a.Object == e.Object && a.Sequencer.CompareSameKey(e.Sequencer) == 0
+		})
+		if h := r.objects[e.Object]; h != nil && h.newest.Sequencer.CompareSameKey(e.Sequencer) == 0 {
+			h.spared = true
+		}
+	}
+}
+
 // left returns how many notices wait for their acknowledgement.
 func (r *relay) left() int {
 	r.mu.Lock()
