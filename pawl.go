@@ -105,7 +105,7 @@ type Config struct {
 	// few minutes, so that NoSweep may go with AckStored. See [Pawl.Sweep].
 	SweptElsewhere bool
 	// Deadline, when set, is when this process is frozen or killed: the deadline of an
-	// invocation of AWS Lambda, for example. It must be at least 9 s away. Leases then end
+	// invocation of AWS Lambda, for example. It must be at least 5 s away. Leases then end
 	// at the Deadline and are never renewed. Run starts no handler in the last quarter of
 	// the time from New to the Deadline, cancels those that still run 2 s before it, and
 	// then returns. A handler that had half of the time and was cancelled used an attempt.

@@ -128,9 +128,6 @@ func (h *Handler) runSchedule(ctx context.Context, what string, deadline time.Ti
 
 // sweep sweeps once, and records meanwhile that sweeps run.
 func (h *Handler) sweep(ctx context.Context, p *pawl.Pawl) error {
-	if err := h.recordSweep(ctx); err != nil {
-		return err
-	}
 	ctx, stop := context.WithCancel(ctx)
 	var recording sync.WaitGroup
 	recording.Go(func() { h.keepRecording(ctx) })

@@ -3,9 +3,9 @@ package awslambda
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
+	"github.com/pawlhq/pawl/internal/process"
 	"github.com/pawlhq/pawl/ledger"
 )
 
@@ -19,18 +19,19 @@ const (
 	sweepCheck = time.Minute
 )
 
-// keepRecording records every minute that a long sweep runs, until ctx ends.
+// keepRecording records at once and then every minute that a sweep runs, until ctx ends.
+// If no sweep is recorded for a while, invocations only acknowledge messages later.
 func (h *Handler) keepRecording(ctx context.Context) {
-	tick := time.NewTicker(time.Minute)
-	defer tick.Stop()
 	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			if err := h.recordSweep(ctx); err != nil && ctx.Err() == nil {
-				h.Config.Logger.Warn("the time of this sweep was not recorded", "error", err)
+		wait := time.Minute
+		if err := h.recordSweep(ctx); err != nil {
+			wait = time.Second
+			if ctx.Err() == nil {
+				h.Config.Logger.Warn("the time of this sweep was not recorded; trying again", "error", err)
 			}
+		}
+		if process.Sleep(ctx, wait) != nil {
+			return
 		}
 	}
 }
@@ -45,7 +46,7 @@ func (h *Handler) recordSweep(ctx context.Context) error {
 			_, err = h.rows.WriteRegister(ctx, name, r.Version, now)
 		}
 		if err != nil && !errors.Is(err, ledger.ErrRegisterChanged) { // another sweep has just recorded its time
-			return fmt.Errorf("record the time of the sweep: %w", err)
+			return err
 		}
 	}
 	return nil
@@ -62,11 +63,14 @@ func (h *Handler) sweepsRun(ctx context.Context) bool {
 	h.swept, h.checked = true, time.Now()
 	for i := range h.Config.Pipelines {
 		name := h.Config.Pipelines[i].Name
-		at, err := h.lastSweep(ctx, name)
-		if err != nil || time.Since(at) > sweepAge {
+		switch at, err := h.lastSweep(ctx, name); {
+		case err != nil:
+			h.swept = false
+			h.Config.Logger.Warn("the time of the last sweep cannot be read: messages are acknowledged only when their objects are settled", "pipeline", name, "error", err)
+		case time.Since(at) > sweepAge:
 			h.swept = false
 			h.Config.Logger.Error(`no sweep has run for five minutes: messages are acknowledged only when their objects are settled; invoke the function every minute with {"pawl":"sweep"}`,
-				"pipeline", name, "last_sweep", at, "error", err)
+				"pipeline", name, "last_sweep", at)
 		}
 	}
 	return h.swept
