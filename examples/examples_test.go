@@ -31,6 +31,7 @@ import (
 
 	"github.com/pawlhq/pawl/internal/fakes3"
 	"github.com/pawlhq/pawl/internal/servertest"
+	"github.com/pawlhq/pawl/source/sourcetest"
 )
 
 // bin has the programs.
@@ -196,6 +197,24 @@ func TestLibrary(t *testing.T) {
 	w.send(http.MethodPut, w.store+"/notes/hello.txt", "hello, world")
 	w.start(w.program("library"), "LISTEN=127.0.0.1:"+p)
 	w.announce(p, "notes", "hello.txt")
+	w.wantObject("shouted/hello.txt", "HELLO, WORLD")
+}
+
+func TestLambda(t *testing.T) {
+	w := newWorld(t, "notes", "shouted")
+	w.send(http.MethodPut, w.store+"/notes/hello.txt", "hello, world")
+	ledger := servertest.DynamoDB(t).NewTable()
+	w.run(w.program("pawl", "ledger", "create", ledger))
+	log, err := os.Create(filepath.Join(w.dir, "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = log.Close() }()
+	f := &servertest.Function{Program: filepath.Join(bin, "lambda"), Log: log, Timeout: 30 * time.Second, Env: append(w.program("lambda").Env, "LEDGER="+ledger)}
+	payload := strings.ReplaceAll(sourcetest.Payload("hello.txt"), "photos", "notes")
+	if _, err := f.Environment(t).Invoke(t.Context(), []byte(payload), nil); err != nil {
+		t.Fatalf("%v\n%s", err, f.Said(t))
+	}
 	w.wantObject("shouted/hello.txt", "HELLO, WORLD")
 }
 

@@ -99,7 +99,7 @@ func readConfig(ctx context.Context, name string) ([]byte, error) {
 		return os.ReadFile(name)
 	}
 	bucket, key, _ := strings.Cut(rest, "/")
-	s, err := s3bucket.New(ctx, s3bucket.Config{})
+	s, err := s3bucket.New(ctx, s3bucket.Config{PathStyle: true}) // every store accepts it
 	if err != nil {
 		return nil, err
 	}

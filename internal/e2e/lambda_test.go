@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -94,18 +95,18 @@ func playLambda(t *testing.T, workers int, front func(t *testing.T, seed uint64,
 	q := newQueues(t, 1)
 	m := &mapping{queues: q, dead: newDeadLetters(t, q), rng: rand.New(rand.NewPCG(seed, 7))}
 	r := newRoundOn(t, servertest.MinIO, binary, seed, q, workers, &rows{table, ledger.Over(records), journal})
-	m.function = lambdaOf(t, r)
+	m.Function = lambdaOf(t, r)
 	m.play(t, r)
 	r.check(t)
 	t.Logf("%d messages in %d invocations, %d killed, %d cold starts (median %v), %d dead letters, at most %d MiB of memory",
-		m.received.Load(), m.invocations.Load(), m.killed.Load(), m.coldStarts.Load(), m.medianStart(), m.deadLetters, m.memory.Load()>>20)
-	if m.killed.Load() == 0 {
+		m.received.Load(), m.Invocations.Load(), m.Killed.Load(), m.ColdStarts.Load(), m.MedianStart(), m.deadLetters, m.Memory.Load()>>20)
+	if m.Killed.Load() == 0 {
 		t.Error("no invocation was killed: the test shows too little")
 	}
 }
 
 // lambdaOf returns the function that does what the round's workers do.
-func lambdaOf(t *testing.T, r *round) *function {
+func lambdaOf(t *testing.T, r *round) *servertest.Function {
 	t.Helper()
 	raw, err := os.ReadFile(r.fleet.config)
 	if err != nil {
@@ -116,7 +117,7 @@ func lambdaOf(t *testing.T, r *round) *function {
 	return newFunction(t, r.fleet.binary, before+"lambda: {sweep: scheduled}\npipelines:"+pipelines, r.fleet.env)
 }
 
-func newFunction(t *testing.T, binary, config string, env []string) *function {
+func newFunction(t *testing.T, binary, config string, env []string) *servertest.Function {
 	t.Helper()
 	dir := t.TempDir()
 	log, err := os.Create(filepath.Join(dir, "lambda.log"))
@@ -128,7 +129,7 @@ func newFunction(t *testing.T, binary, config string, env []string) *function {
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return &function{binary: binary, log: log, timeout: functionTimeout, env: append(slices.Clone(env), "PAWL_CONFIG="+file)}
+	return &servertest.Function{Program: binary, Log: log, Timeout: functionTimeout, Env: append(slices.Clone(env), "PAWL_CONFIG="+file)}
 }
 
 // newTable makes a table for a ledger.
@@ -145,7 +146,7 @@ func newTable(t *testing.T, s *servertest.Tables, binary string) (url string) {
 // invokes the function, and deletes what the function does not return as failed.
 type mapping struct {
 	*queues
-	*function
+	*servertest.Function
 	dead        string // URL of the dead-letter queue
 	deadLetters int
 
@@ -180,16 +181,16 @@ func (m *mapping) play(t *testing.T, r *round) {
 	var running sync.WaitGroup
 	errs := make(chan error, *environments+1)
 	for range *environments {
-		e := m.environment(t)
+		e := m.Environment(t)
 		running.Go(func() { errs <- m.poll(ctx, e) })
 	}
-	sweeper := m.environment(t)
+	sweeper := m.Environment(t)
 	running.Go(func() { errs <- m.sweep(ctx, sweeper) })
 	stop := sync.OnceFunc(func() { cancel(); running.Wait() })
 	t.Cleanup(func() {
 		stop()
 		if t.Failed() {
-			t.Logf("the function's log ends:\n%s", m.said(t))
+			t.Logf("the function's log ends:\n%s", m.Said(t))
 		}
 	})
 	rng := rand.New(rand.NewPCG(r.seed, 0))
@@ -238,7 +239,7 @@ func (m *mapping) enough(ctx context.Context, errs <-chan error) error {
 }
 
 // poll is what the mapping does with one process.
-func (m *mapping) poll(ctx context.Context, e *environment) error {
+func (m *mapping) poll(ctx context.Context, e *servertest.Environment) error {
 	for ctx.Err() == nil {
 		got, err := m.client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: &m.urls[0], MaxNumberOfMessages: 10, WaitTimeSeconds: 1})
 		if err != nil || len(got.Messages) == 0 {
@@ -253,9 +254,9 @@ func (m *mapping) poll(ctx context.Context, e *environment) error {
 		if err != nil {
 			return err
 		}
-		said, err := e.invoke(ctx, payload, m.cut())
+		said, err := e.Invoke(ctx, payload, m.cut())
 		if err != nil {
-			if ctx.Err() == nil && !strings.Contains(err.Error(), errKilled.Error()) {
+			if ctx.Err() == nil && !errors.Is(err, servertest.ErrKilled) {
 				return err
 			}
 			continue
@@ -269,13 +270,13 @@ func (m *mapping) poll(ctx context.Context, e *environment) error {
 }
 
 // cut ends one invocation in ten before its time.
-func (m *mapping) cut() *cut {
+func (m *mapping) cut() *servertest.Cut {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.rng.IntN(10) > 0 {
 		return nil
 	}
-	return &cut{after: time.Duration(m.rng.Int64N(int64(time.Second))), hang: m.rng.IntN(3) == 0}
+	return &servertest.Cut{After: time.Duration(m.rng.Int64N(int64(time.Second))), Hang: m.rng.IntN(3) == 0}
 }
 
 // delete deletes the messages that the function does not return as failed.
@@ -321,11 +322,11 @@ func (m *mapping) freeze(ctx context.Context) {
 }
 
 // sweep invokes the function every second as its schedule does.
-func (m *mapping) sweep(ctx context.Context, e *environment) error {
+func (m *mapping) sweep(ctx context.Context, e *servertest.Environment) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
-		if _, err := e.invoke(ctx, []byte(`{"pawl":"sweep"}`), m.cut()); err != nil && ctx.Err() == nil && !strings.Contains(err.Error(), errKilled.Error()) {
+		if _, err := e.Invoke(ctx, []byte(`{"pawl":"sweep"}`), m.cut()); err != nil && ctx.Err() == nil && !errors.Is(err, servertest.ErrKilled) {
 			return err
 		}
 		select {

@@ -1,6 +1,6 @@
 //go:build unix
 
-package e2e
+package servertest
 
 import (
 	"bytes"
@@ -20,31 +20,29 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/pawlhq/pawl/internal/servertest"
 )
 
-// function is a function of AWS Lambda.
-type function struct {
-	binary  string
-	env     []string // of its processes
-	log     *os.File
-	timeout time.Duration
+// Function is a function of AWS Lambda.
+type Function struct {
+	Program string
+	Env     []string // of its processes
+	Log     *os.File
+	Timeout time.Duration
 
-	invocations, coldStarts, killed atomic.Int64
-	memory                          atomic.Int64 // bytes, of the largest process
+	Invocations, ColdStarts, Killed atomic.Int64
+	Memory                          atomic.Int64 // bytes, of the largest process
 
 	mu     sync.Mutex
 	starts []time.Duration // from the start of a process to its first request
 }
 
-// environment runs one invocation of a function after the other in the same process, and
+// Environment runs one invocation of a function after the other in the same process, and
 // freezes the process between them. It serves the Runtime API, by which a process asks
 // for the next invocation and answers it.
 //
 // https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html
-type environment struct {
-	*function
+type Environment struct {
+	*Function
 	api     *httptest.Server
 	ready   chan struct{}    // the process asks for an invocation
 	work    chan *invocation // what it gets
@@ -65,19 +63,20 @@ type answer struct {
 	failed   bool
 }
 
-// cut is how an invocation ends before its time: its process is killed.
-type cut struct {
-	after time.Duration // since its start
-	// hang stops the process then, and kills it at the deadline.
-	hang bool
+// Cut is how an invocation ends before its time: its process is killed.
+type Cut struct {
+	After time.Duration // since its start
+	// Hang stops the process then, and kills it at the deadline.
+	Hang bool
 }
 
-// errKilled is returned for an invocation that was cut.
-var errKilled = errors.New("the invocation was killed")
+// ErrKilled is returned for an invocation that was cut.
+var ErrKilled = errors.New("the invocation was killed")
 
-func (f *function) environment(t testing.TB) *environment {
+// Environment returns an environment, whose process starts with its first invocation.
+func (f *Function) Environment(t testing.TB) *Environment {
 	t.Helper()
-	e := &environment{function: f, ready: make(chan struct{}), work: make(chan *invocation), answers: make(chan answer)}
+	e := &Environment{Function: f, ready: make(chan struct{}), work: make(chan *invocation), answers: make(chan answer)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /2018-06-01/runtime/invocation/next", e.next)
 	mux.HandleFunc("POST /2018-06-01/runtime/invocation/{id}/response", e.answer(false))
@@ -91,7 +90,7 @@ func (f *function) environment(t testing.TB) *environment {
 	return e
 }
 
-func (e *environment) next(w http.ResponseWriter, r *http.Request) {
+func (e *Environment) next(w http.ResponseWriter, r *http.Request) {
 	select {
 	case e.ready <- struct{}{}:
 	case <-r.Context().Done():
@@ -107,7 +106,7 @@ func (e *environment) next(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (e *environment) answer(failed bool) http.HandlerFunc {
+func (e *Environment) answer(failed bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -121,15 +120,15 @@ func (e *environment) answer(failed bool) http.HandlerFunc {
 	}
 }
 
-// invoke makes one invocation, in a new process if there is none. Afterwards the process is
+// Invoke makes one invocation, in a new process if there is none. Afterwards the process is
 // frozen.
-func (e *environment) invoke(ctx context.Context, payload []byte, c *cut) (string, error) {
+func (e *Environment) Invoke(ctx context.Context, payload []byte, c *Cut) (string, error) {
 	if err := e.thaw(ctx); err != nil {
 		return "", err
 	}
-	e.invocations.Add(1)
+	e.Invocations.Add(1)
 	e.lastID++
-	in := &invocation{id: fmt.Sprintf("%d-%d", e.cmd.Process.Pid, e.lastID), deadline: time.Now().Add(e.timeout), payload: payload}
+	in := &invocation{id: fmt.Sprintf("%d-%d", e.cmd.Process.Pid, e.lastID), deadline: time.Now().Add(e.Timeout), payload: payload}
 	select {
 	case e.work <- in:
 	case <-ctx.Done():
@@ -137,7 +136,7 @@ func (e *environment) invoke(ctx context.Context, payload []byte, c *cut) (strin
 	}
 	var strike, over <-chan time.Time = nil, time.After(time.Until(in.deadline))
 	if c != nil {
-		strike = time.After(c.after)
+		strike = time.After(c.After)
 	}
 	for {
 		select {
@@ -154,7 +153,7 @@ func (e *environment) invoke(ctx context.Context, payload []byte, c *cut) (strin
 			e.cmd = nil
 			return "", fmt.Errorf("the process ended during an invocation: %v", err)
 		case <-strike:
-			if !c.hang {
+			if !c.Hang {
 				return "", e.kill()
 			}
 			_ = e.cmd.Process.Signal(syscall.SIGSTOP)
@@ -167,7 +166,7 @@ func (e *environment) invoke(ctx context.Context, payload []byte, c *cut) (strin
 }
 
 // thaw continues the process, or starts one, and waits until it asks for an invocation.
-func (e *environment) thaw(ctx context.Context) error {
+func (e *Environment) thaw(ctx context.Context) error {
 	var began time.Time
 	if e.cmd != nil {
 		_ = e.cmd.Process.Signal(syscall.SIGCONT)
@@ -190,7 +189,7 @@ func (e *environment) thaw(ctx context.Context) error {
 }
 
 // note notes how long a cold start took, and the memory of the process.
-func (e *environment) note(began time.Time) {
+func (e *Environment) note(began time.Time) {
 	if !began.IsZero() {
 		e.mu.Lock()
 		e.starts = append(e.starts, time.Since(began))
@@ -201,23 +200,24 @@ func (e *environment) note(began time.Time) {
 	if _, line, ok := strings.Cut(string(b), "VmHWM:"); ok {
 		_, _ = fmt.Sscan(line, &kib)
 	}
-	for most := e.memory.Load(); kib<<10 > most && !e.memory.CompareAndSwap(most, kib<<10); most = e.memory.Load() {
+	for most := e.Memory.Load(); kib<<10 > most && !e.Memory.CompareAndSwap(most, kib<<10); most = e.Memory.Load() {
 	}
 }
 
-func (f *function) medianStart() time.Duration {
+// MedianStart returns the median time from the start of a process to its first request.
+func (f *Function) MedianStart() time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	slices.Sort(f.starts)
 	return f.starts[len(f.starts)/2].Round(time.Millisecond)
 }
 
-func (e *environment) start() error {
-	e.coldStarts.Add(1)
-	cmd := exec.Command(e.binary)
-	cmd.Env = append(append(os.Environ(), e.env...), "AWS_LAMBDA_RUNTIME_API="+strings.TrimPrefix(e.api.URL, "http://"))
-	cmd.Stdout, cmd.Stderr = e.log, e.log
-	servertest.DieWithParent(cmd)
+func (e *Environment) start() error {
+	e.ColdStarts.Add(1)
+	cmd := exec.Command(e.Program)
+	cmd.Env = append(append(os.Environ(), e.Env...), "AWS_LAMBDA_RUNTIME_API="+strings.TrimPrefix(e.api.URL, "http://"))
+	cmd.Stdout, cmd.Stderr = e.Log, e.Log
+	DieWithParent(cmd)
 	if err := cmd.Start(); err != nil {
 		return err
 	}
@@ -228,20 +228,20 @@ func (e *environment) start() error {
 }
 
 // kill ends the process, frozen or not.
-func (e *environment) kill() error {
+func (e *Environment) kill() error {
 	if e.cmd != nil {
-		e.killed.Add(1)
+		e.Killed.Add(1)
 		_ = e.cmd.Process.Kill() // fails only if it has ended
 		<-e.ended
 		e.cmd = nil
 	}
-	return errKilled
+	return ErrKilled
 }
 
-// said returns the last part of the function's log.
-func (f *function) said(t testing.TB) string {
+// Said returns the last part of the function's log.
+func (f *Function) Said(t testing.TB) string {
 	t.Helper()
-	b, err := os.ReadFile(f.log.Name())
+	b, err := os.ReadFile(f.Log.Name())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,52 @@
+// Command lambda is a function of AWS Lambda that keeps a louder copy of each note: for
+// every s3://notes/*.txt there is one in capital letters in s3://shouted.
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log"
+	"os"
+
+	"github.com/aws/aws-lambda-go/lambda"
+
+	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/awslambda"
+	"github.com/pawlhq/pawl/bucket/s3bucket"
+	"github.com/pawlhq/pawl/store/dynamo"
+)
+
+func main() {
+	ctx := context.Background()
+	rows, err := dynamo.Open(ctx, os.Getenv("LEDGER")) // dynamodb://TABLE?region=REGION
+	if err != nil {
+		log.Fatal(err)
+	}
+	objects, err := s3bucket.New(ctx, s3bucket.Config{PathStyle: true})
+	if err != nil {
+		log.Fatal(err)
+	}
+	lambda.Start(&awslambda.Handler{Scheduled: true, Config: pawl.Config{Ledger: rows, Objects: objects, Pipelines: []pawl.Pipeline{{
+		Name: "shout", Match: pawl.Match{Bucket: "notes", Suffix: []string{".txt"}}, Handler: pawl.HandlerFunc(shout), To: &pawl.Output{Bucket: "shouted"},
+	}}}})
+}
+
+// shout writes a note in capital letters.
+func shout(ctx context.Context, t *pawl.Task) error {
+	note, err := t.Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer note.Close()
+	text, err := io.ReadAll(note)
+	if err != nil {
+		return err
+	}
+	out, err := t.Output("text/plain")
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(bytes.ToUpper(text))
+	return err
+}

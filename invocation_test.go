@@ -1,0 +1,189 @@
+package pawl_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/source"
+	"github.com/pawlhq/pawl/store"
+	"github.com/pawlhq/pawl/store/memory"
+)
+
+// invoked configures a Pawl for an invocation that may take so long.
+func invoked(store *memory.Store, d time.Duration) func(*pawl.Config) {
+	return func(c *pawl.Config) {
+		c.Ledger, c.Deadline = durable{store}, time.Now().Add(d)
+		c.NoSweep, c.SweptElsewhere = true, true
+	}
+}
+
+func (s *site) row(store *memory.Store, key string) ledger.Row {
+	s.t.Helper()
+	rows, err := ledger.Over(store).Load(s.t.Context(), []ledger.RowKey{{Pipeline: "upper", Bucket: "in", Key: key}})
+	if err != nil || len(rows) != 1 {
+		s.t.Fatalf("%d rows of %s: %v", len(rows), key, err)
+	}
+	return rows[0]
+}
+
+// A handler that needs too long is cancelled two seconds before the deadline. It has used
+// an attempt because it had half of the time.
+func TestDeadlineCancelsHandlers(t *testing.T) {
+	for name, c := range map[string]struct {
+		begins   time.Duration
+		attempts int
+	}{
+		"begun early": {0, 1},
+		"begun late":  {40 * time.Second, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inTime(t, func(s *site) {
+				store := memory.New()
+				var until time.Time
+				hang := func(ctx context.Context, _ *pawl.Task) error {
+					until = s.row(store, "docs/a").Lease.Until
+					<-ctx.Done()
+					return context.Cause(ctx)
+				}
+				events := &list{events: []event.Event{s.put("docs/a", "x")}}
+				p := s.pawl(hang, nil, invoked(store, time.Minute), from(later{c.begins, events}))
+				if err := p.Run(s.t.Context()); err != nil || s.since() != 58*time.Second {
+					t.Errorf("Run ended after %s with %v, want 58s", s.since(), err)
+				}
+				if want := s.began.Add(time.Minute + 5*time.Second); !until.Equal(want) {
+					t.Errorf("the lease ends %s after the deadline, want the skew of 5s", until.Sub(want)+5*time.Second)
+				}
+				row := s.row(store, "docs/a")
+				if row.Held() || row.Attempts != c.attempts {
+					t.Errorf("held %t, %d attempts, want %d", row.Held(), row.Attempts, c.attempts)
+				}
+			})
+		})
+	}
+}
+
+// later is a source that begins after a while.
+type later struct {
+	after time.Duration
+	*list
+}
+
+func (l later) Run(ctx context.Context, sink source.Sink) error {
+	select {
+	case <-time.After(l.after):
+	case <-ctx.Done():
+		return nil
+	}
+	return l.list.Run(ctx, sink)
+}
+
+func TestNoHandlerStartsInTheLastQuarter(t *testing.T) {
+	inTime(t, func(s *site) {
+		store := memory.New()
+		p := s.pawl(func(context.Context, *pawl.Task) error {
+			t.Error("the handler started")
+			return nil
+		}, nil, invoked(store, time.Minute), from(later{46 * time.Second, &list{events: []event.Event{s.put("docs/a", "x")}}}))
+		if err := p.Run(s.t.Context()); err != nil || s.since() != 45*time.Second {
+			t.Errorf("Run ended after %s with %v, want 45s", s.since(), err)
+		}
+	})
+}
+
+// What is stored and acknowledged, a sweep brings.
+func TestSweepProcessesWhatIsDue(t *testing.T) {
+	inTime(t, func(s *site) {
+		store := memory.New()
+		broken := func(context.Context, *pawl.Task) error { return errors.New("busy") }
+		events := &list{events: []event.Event{s.put("docs/a", "x"), s.put("docs/b", "x")}}
+		if err := s.pawl(broken, toUp, invoked(store, time.Minute), from(events)).Run(s.t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, answer := range events.answers {
+			if !answer.Ack {
+				t.Error("an event was stored and not acknowledged")
+			}
+		}
+		time.Sleep(time.Minute)
+		sweeper := s.pawl(upper, toUp, func(c *pawl.Config) { c.Ledger, c.Deadline = durable{store}, time.Now().Add(time.Minute) })
+		complete, err := sweeper.Sweep(s.t.Context())
+		if err != nil || !complete {
+			t.Fatalf("complete %t, %v", complete, err)
+		}
+		s.wantObject(event.Object{Bucket: "out", Key: "up/a"}, "X")
+		s.wantObject(event.Object{Bucket: "out", Key: "up/b"}, "X")
+	})
+}
+
+// A ledger that cannot be read has not been swept.
+func TestSweepIsIncompleteWithoutAnswer(t *testing.T) {
+	inTime(t, func(s *site) {
+		p := s.pawl(upper, toUp, func(c *pawl.Config) {
+			c.Ledger, c.Deadline = noDue{durable{memory.New()}}, time.Now().Add(time.Minute)
+		})
+		if complete, err := p.Sweep(s.t.Context()); complete || err != nil || s.since() != 45*time.Second {
+			t.Errorf("complete %t after %s, %v", complete, s.since(), err)
+		}
+	})
+}
+
+// noDue is a store whose due records cannot be read.
+type noDue struct{ store.Store }
+
+func (noDue) Due(context.Context, store.DueRange) ([]store.Record, error) {
+	return nil, errors.New("no answer")
+}
+
+func TestSweepNeedsASweep(t *testing.T) {
+	inTime(t, func(s *site) {
+		p := s.pawl(upper, toUp, invoked(memory.New(), time.Minute), from(&list{}))
+		if _, err := p.Sweep(s.t.Context()); !errors.Is(err, pawl.ErrConfig) {
+			t.Error(err)
+		}
+	})
+}
+
+func TestDeadlineTooNear(t *testing.T) {
+	inTime(t, func(s *site) {
+		_, err := pawl.New(pawl.Config{
+			Ledger: memory.New(), Objects: s.objects, Deadline: time.Now().Add(3 * time.Second),
+			Pipelines: []pawl.Pipeline{{Name: "upper", Match: pawl.Match{Bucket: "in"}, Handler: pawl.HandlerFunc(upper)}},
+		})
+		if !errors.Is(err, pawl.ErrConfig) || !strings.Contains(err.Error(), "the deadline is in 3s: at least 5s") {
+			t.Error(err)
+		}
+	})
+}
+
+// An audit that is interrupted by the deadline is no error, and the next one continues it.
+func TestAuditIfDue(t *testing.T) {
+	inTime(t, func(s *site) {
+		store := memory.New()
+		s.put("docs/lost", "x")
+		time.Sleep(24 * time.Hour)
+		scheduled := func(d time.Duration) *pawl.Pawl {
+			return s.pawl(upper, toUp, func(c *pawl.Config) {
+				c.Ledger, c.Deadline, c.Audit.Every = durable{store}, time.Now().Add(d), time.Hour
+			})
+		}
+		for range 2 {
+			if err := scheduled(time.Minute).AuditIfDue(s.t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p := scheduled(time.Minute)
+		if audits, err := p.Audits(s.t.Context()); err != nil || len(audits) != 1 {
+			t.Errorf("%d audits within the hour, want 1: %v", len(audits), err)
+		}
+		if complete, err := p.Sweep(s.t.Context()); !complete || err != nil {
+			t.Errorf("complete %t, %v", complete, err)
+		}
+		s.wantObject(event.Object{Bucket: "out", Key: "up/lost"}, "X")
+	})
+}
