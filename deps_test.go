@@ -124,6 +124,10 @@ var layers = map[string]map[string]string{
 		"bucket": "It implements the store of objects.",
 		"event":  "Each call names an object.",
 	},
+	"source/lambdasource": {
+		"event":  "It parses the events in an invocation's payload.",
+		"source": "It implements a source.",
+	},
 	"source/replaysource": {
 		"event":  "It parses the events of recorded messages.",
 		"source": "It implements a source.",
@@ -138,6 +142,13 @@ var layers = map[string]map[string]string{
 		"event":                "It parses the events in a request's body.",
 		"internal/logthrottle": "Warnings about rejected requests are logged once in a while.",
 		"source":               "It implements a source.",
+	},
+	"awslambda": {
+		".":                   "Each invocation runs a Pawl.",
+		"event":               "The handler names the dialect, and quotes an unknown request in an error.",
+		"internal/process":    "It waits before it records a sweep again.",
+		"ledger":              "The time of the last sweep is a register of the ledger.",
+		"source/lambdasource": "It reads the payload, and returns the response.",
 	},
 	"action": {
 		".":     "The facts that receivers get are made of a task.",
@@ -243,6 +254,7 @@ var layers = map[string]map[string]string{
 		"archive":             "The archive commands run, verify and recover archives.",
 		"audit":               "The command audit prints the report and its counts.",
 		"audit/inventory":     "An audit can read an inventory instead of listing the bucket.",
+		"awslambda":           "As the bootstrap of a function of AWS Lambda it handles invocations.",
 		"bucket":              "A failing command explains the errors of a bucket.",
 		"bucket/s3bucket":     "Commands open buckets on S3.",
 		"doctor":              "The command doctor prints the report on a store.",
@@ -274,6 +286,12 @@ var layers = map[string]map[string]string{
 		"source":               "The example gives the server its source.",
 		"source/webhooksource": "The example gets its notifications by webhook.",
 		"store/sqlite":         "The example keeps its file index on SQLite.",
+	},
+	"examples/lambda": {
+		".":               "The example runs a pipeline in a function of its own.",
+		"awslambda":       "The example handles invocations.",
+		"bucket/s3bucket": "The example reads and writes objects on S3.",
+		"store/dynamo":    "The example keeps its ledger on DynamoDB.",
 	},
 	"examples/library": {
 		".":                    "The example runs a pipeline in a program of its own.",

@@ -128,9 +128,10 @@ func (h *Handler) runSchedule(ctx context.Context, what string, deadline time.Ti
 
 // sweep sweeps once, and records meanwhile that sweeps run.
 func (h *Handler) sweep(ctx context.Context, p *pawl.Pawl) error {
+	next := h.recordSweep(ctx)
 	ctx, stop := context.WithCancel(ctx)
 	var recording sync.WaitGroup
-	recording.Go(func() { h.keepRecording(ctx) })
+	recording.Go(func() { h.keepRecording(ctx, next) })
 	complete, err := p.Sweep(ctx)
 	stop()
 	recording.Wait()

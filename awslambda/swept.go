@@ -19,25 +19,29 @@ const (
 	sweepCheck = time.Minute
 )
 
-// keepRecording records at once and then every minute that a sweep runs, until ctx ends.
-// If no sweep is recorded for a while, invocations only acknowledge messages later.
-func (h *Handler) keepRecording(ctx context.Context) {
-	for {
-		wait := time.Minute
-		if err := h.recordSweep(ctx); err != nil {
-			wait = time.Second
-			if ctx.Err() == nil {
-				h.Config.Logger.Warn("the time of this sweep was not recorded; trying again", "error", err)
-			}
-		}
-		if process.Sleep(ctx, wait) != nil {
-			return
-		}
+// keepRecording records every minute that a sweep runs, until ctx ends. wait is the time
+// until the first record.
+func (h *Handler) keepRecording(ctx context.Context, wait time.Duration) {
+	for process.Sleep(ctx, wait) == nil {
+		wait = h.recordSweep(ctx)
 	}
 }
 
-// recordSweep records that a sweep of each pipeline runs now.
-func (h *Handler) recordSweep(ctx context.Context) error {
+// recordSweep records that a sweep runs now, and returns the time until the next record: a
+// minute, or a second if it failed. If no sweep is recorded for a while, invocations only
+// acknowledge messages later.
+func (h *Handler) recordSweep(ctx context.Context) time.Duration {
+	if err := h.writeRegisters(ctx); err != nil {
+		if ctx.Err() == nil {
+			h.Config.Logger.Warn("the time of this sweep was not recorded; trying again", "error", err)
+		}
+		return time.Second
+	}
+	return time.Minute
+}
+
+// writeRegisters writes the current time to the register of each pipeline.
+func (h *Handler) writeRegisters(ctx context.Context) error {
 	now := []byte(time.Now().UTC().Format(time.RFC3339))
 	for i := range h.Config.Pipelines {
 		name := sweepRegister + h.Config.Pipelines[i].Name

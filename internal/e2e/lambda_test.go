@@ -153,7 +153,8 @@ type mapping struct {
 	mu       sync.Mutex
 	rng      *rand.Rand
 	received atomic.Int64
-	long     atomic.Int64 // freezes of ten minutes so far
+	long     atomic.Int64 // freezes of ten minutes that have begun
+	thawed   atomic.Int64 // of them, those that an invocation followed
 }
 
 // newDeadLetters gives the queue one for messages that failed twice.
@@ -224,7 +225,7 @@ func (m *mapping) play(t *testing.T, r *round) {
 func (m *mapping) enough(ctx context.Context, errs <-chan error) error {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
-	for m.received.Load() < int64(*messages) {
+	for m.received.Load() < int64(*messages) || m.thawed.Load() < int64(*longFreezes) {
 		select {
 		case <-ctx.Done():
 			return nil
@@ -240,6 +241,7 @@ func (m *mapping) enough(ctx context.Context, errs <-chan error) error {
 
 // poll is what the mapping does with one process.
 func (m *mapping) poll(ctx context.Context, e *servertest.Environment) error {
+	long := false // the process was frozen for ten minutes
 	for ctx.Err() == nil {
 		got, err := m.client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: &m.urls[0], MaxNumberOfMessages: 10, WaitTimeSeconds: 1})
 		if err != nil || len(got.Messages) == 0 {
@@ -264,7 +266,10 @@ func (m *mapping) poll(ctx context.Context, e *servertest.Environment) error {
 		if err := m.delete(ctx, got.Messages, said); err != nil {
 			return err
 		}
-		m.freeze(ctx)
+		if long {
+			m.thawed.Add(1)
+		}
+		long = m.freeze(ctx)
 	}
 	return nil
 }
@@ -302,8 +307,9 @@ func (m *mapping) delete(ctx context.Context, all []types.Message, said string) 
 	return nil
 }
 
-// freeze leaves a process frozen for a while: one in ten for up to the longest freeze.
-func (m *mapping) freeze(ctx context.Context) {
+// freeze leaves a process frozen for a while: one in ten for up to the longest freeze. It
+// reports whether it did for ten minutes.
+func (m *mapping) freeze(ctx context.Context) (long bool) {
 	m.mu.Lock()
 	d := time.Duration(m.rng.Int64N(int64(200 * time.Millisecond)))
 	if m.rng.IntN(10) == 0 {
@@ -311,7 +317,7 @@ func (m *mapping) freeze(ctx context.Context) {
 	}
 	m.mu.Unlock()
 	if m.received.Load() > int64(*messages)/4 && m.long.Add(1) <= int64(*longFreezes) {
-		d = 10 * time.Minute
+		d, long = 10*time.Minute, true
 	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -319,6 +325,7 @@ func (m *mapping) freeze(ctx context.Context) {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
+	return long
 }
 
 // sweep invokes the function every second as its schedule does.

@@ -1,0 +1,176 @@
+package awslambda_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/awslambda"
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/bucket/membucket"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/source/lambdasource"
+	"github.com/pawlhq/pawl/source/sourcetest"
+	"github.com/pawlhq/pawl/store"
+	"github.com/pawlhq/pawl/store/memory"
+)
+
+// shared is a store in memory that stands for one that machines share.
+type shared struct{ store.Store }
+
+func (s shared) Traits() store.Traits {
+	t := s.Store.Traits()
+	t.Volatile = false
+	return t
+}
+
+// function is a handler and what it logs.
+type function struct {
+	*testing.T
+	awslambda.Handler
+	log bytes.Buffer
+}
+
+func newFunction(t *testing.T, handle pawl.HandlerFunc) *function {
+	f := &function{T: t}
+	objects := membucket.New(time.Now, []string{"photos"})
+	for _, key := range []string{"a", "b"} {
+		o := bucket.Object{Body: strings.NewReader("x"), Size: 1}
+		if _, err := objects.Put(t.Context(), event.Object{Bucket: "photos", Key: key}, o, bucket.Condition{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.Scheduled = true
+	f.Config = pawl.Config{
+		Ledger: shared{memory.New()}, Objects: objects, Logger: slog.New(slog.NewTextHandler(&f.log, nil)),
+		Pipelines: []pawl.Pipeline{{Name: "tell", Match: pawl.Match{Bucket: "photos"}, Handler: handle}},
+	}
+	return f
+}
+
+// invoke makes an invocation with a time-out of a minute.
+func (f *function) invoke(payload string) error {
+	f.Helper()
+	ctx, stop := context.WithTimeout(f.Context(), time.Minute)
+	defer stop()
+	_, err := f.Invoke(ctx, []byte(payload))
+	return err
+}
+
+// Without a recent sweep, a message whose object failed is not acknowledged.
+func TestMissingSweepsAreNoticed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFunction(t, func(context.Context, *pawl.Task) error { return errors.New("busy") })
+		acknowledged := func(key string) bool { return f.invoke(sourcetest.Payload(key)) == nil }
+		if acknowledged("a") || !strings.Contains(f.log.String(), "no sweep has run for five minutes") {
+			t.Errorf("acknowledged although no sweep ever ran, or not logged:\n%s", &f.log)
+		}
+		if err := f.invoke(`{"pawl":"sweep"}`); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute) // so long it relies on what it read
+		if !acknowledged("b") {
+			t.Error("not acknowledged although a sweep has run")
+		}
+		time.Sleep(6 * time.Minute)
+		if acknowledged("a") {
+			t.Error("acknowledged although no sweep has run for seven minutes")
+		}
+	})
+}
+
+// A sweep that runs for long counts as recent meanwhile.
+func TestLongSweepIsRecorded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun := make(chan struct{})
+		slow := true
+		f := newFunction(t, func(ctx context.Context, _ *pawl.Task) error {
+			if !slow {
+				close(begun)
+				<-ctx.Done()
+			}
+			return errors.New("busy")
+		})
+		if err := f.invoke(sourcetest.Payload("a")); err == nil {
+			t.Fatal("acknowledged without a sweep")
+		}
+		slow = false
+		time.Sleep(time.Minute)
+		ctx, stop := context.WithTimeout(t.Context(), 15*time.Minute)
+		defer stop()
+		var sweeping sync.WaitGroup
+		sweeping.Go(func() {
+			if _, err := f.Invoke(ctx, []byte(`{"pawl":"sweep"}`)); err != nil {
+				t.Error(err)
+			}
+		})
+		<-begun
+		time.Sleep(10 * time.Minute)
+		slow = true
+		if err := f.invoke(sourcetest.Payload("b")); err != nil {
+			t.Errorf("not acknowledged during a sweep: %v", err)
+		}
+		sweeping.Wait()
+	})
+}
+
+// Two invocations of one process at a time do each effect once.
+func TestConcurrentInvocations(t *testing.T) {
+	var mu sync.Mutex
+	done := map[string]int{}
+	f := newFunction(t, func(_ context.Context, task *pawl.Task) error {
+		mu.Lock()
+		defer mu.Unlock()
+		done[task.Object.Key]++
+		return nil
+	})
+	var all sync.WaitGroup
+	for range 8 {
+		for _, key := range []string{"a", "b"} {
+			all.Go(func() {
+				for range 20 {
+					if err := f.invoke(sourcetest.Payload(key)); err != nil && !strings.Contains(err.Error(), "another worker is processing the object") {
+						t.Error(err)
+					}
+				}
+			})
+		}
+	}
+	all.Wait()
+	if got := fmt.Sprint(done); got != "map[a:1 b:1]" {
+		t.Errorf("handled %s", got)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	f := newFunction(t, nil)
+	if _, err := f.Invoke(t.Context(), []byte(sourcetest.Payload("a"))); err == nil || !strings.Contains(err.Error(), "no deadline") {
+		t.Error(err)
+	}
+	f = newFunction(t, func(context.Context, *pawl.Task) error { return nil })
+	for payload, want := range map[string]string{
+		`{"pawl":"dance"}`: `want sweep or audit`, `{"pawl":""}`: `want sweep or audit`, `{"pawl":7}`: lambdasource.ErrPayload.Error(), `x`: lambdasource.ErrPayload.Error(),
+	} {
+		if err := f.invoke(payload); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", payload, err)
+		}
+	}
+	f = newFunction(t, func(context.Context, *pawl.Task) error { return nil })
+	f.Config.Ledger = memory.New()
+	if err := f.invoke(sourcetest.Payload("a")); !errors.Is(err, pawl.ErrConfig) || !strings.Contains(err.Error(), "in memory") {
+		t.Error(err)
+	}
+	f = newFunction(t, func(context.Context, *pawl.Task) error { return nil })
+	f.Config.Ledger = nil
+	if err := f.invoke(sourcetest.Payload("a")); !errors.Is(err, pawl.ErrConfig) {
+		t.Error(err)
+	}
+}
