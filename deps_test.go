@@ -144,7 +144,9 @@ var layers = map[string]map[string]string{
 		"event": "The facts say whether the object was created or removed.",
 	},
 	"action/copyaction": {
-		".": "It implements a handler.",
+		".":      "It implements a handler.",
+		"bucket": "It asks the store of objects to copy.",
+		"doctor": "It proves that the store honours conditions on copies before the store copies an object.",
 	},
 	"action/execaction": {
 		".":      "It implements a handler.",
@@ -369,7 +371,7 @@ var modules = map[string][]string{
 	"github.com/cenkalti/backoff/v5":                {"archive/kinesisstream", "files/filesapi", "internal/demo", "ledger", "source/sqssource", "store/sqlite"},
 	"github.com/tidwall/btree":                      {"store/memory"},
 	"github.com/hashicorp/golang-lru/v2":            {"engine", "files/filesapi"},
-	"golang.org/x/sync":                             {"audit", "files", "files/s3objects", "files/server", "internal/cli", "internal/demo", "source/replaysource", "source/sqssource"},
+	"golang.org/x/sync":                             {"audit", "bucket/s3bucket", "files", "files/s3objects", "files/server", "internal/cli", "internal/demo", "source/replaysource", "source/sqssource"},
 	"zombiezen.com/go/sqlite":                       {"store/sqlite"},
 	"github.com/aws/aws-sdk-go-v2":                  {"archive/kinesisstream", "bucket/s3bucket", "files/s3objects", "internal/demo", "internal/servertest", "source/sqssource", "store/dynamo"},
 	"github.com/aws/aws-sdk-go-v2/config":           {"archive/kinesisstream", "bucket/s3bucket", "source/sqssource", "store/dynamo"},
