@@ -344,6 +344,7 @@ var layers = map[string]map[string]string{
 	"internal/servertest": {
 		"archive":             "It puts records into a stream of a test server.",
 		"archive/archivetest": "It packs records as the Kinesis Producer Library does.",
+		"bucket":              "It names the ways in which a server copies objects on a condition.",
 		"internal/fakes3":     "It starts the fake of S3.",
 		"internal/toolcache":  "It finds the servers that were built for tests.",
 	},
