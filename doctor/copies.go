@@ -102,6 +102,9 @@ func (l *lab) putCopy(ctx context.Context, ref event.Object, o bucket.Object, c 
 	o.Metadata, o.ContentType = map[string]string{copiedBy: "source"}, "application/octet-stream"
 	etag, err := l.store.Put(ctx, source, o, bucket.Condition{})
 	l.mark(source, err)
+	if err == nil && etag == "" {
+		err = bucket.ErrNoETag
+	}
 	if err != nil {
 		return "", err
 	}

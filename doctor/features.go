@@ -82,8 +82,8 @@ var needs = []struct {
 		{readAfterDelete, "a removed object may still be found: its output then stays until somebody looks again"},
 	}},
 	{"copy", nil, []limit{
-		{copyWhole, "objects below 16 MiB stream through Pawl"},
-		{copyParts, "objects above 5 GiB cannot be copied"},
+		{copyWhole, "objects below 16 MiB stream through the worker"},
+		{copyParts, "objects that the store does not copy with one request stream through the worker, and none above 5 GiB can be copied"},
 	}},
 	{"locks", lockNeeds, nil},
 	{"update", lockNeeds, nil},
