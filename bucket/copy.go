@@ -41,8 +41,8 @@ const (
 // maxCopyWhole is S3's limit for one request, in bytes.
 const maxCopyWhole = 5 << 30
 
-// minCopyParts is the size in bytes below which the requests of a multipart upload
-// take longer than sending the bytes.
+// minCopyParts is the size in bytes from which on an upload in parts is worth its
+// additional requests.
 var minCopyParts int64 = 16 << 20
 
 // choose returns the method of the set m for an object of this size, or 0.
