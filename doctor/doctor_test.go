@@ -126,12 +126,15 @@ func TestEachFaultIsFound(t *testing.T) {
 		{"refused, and landed", refusingTooLate("create-once"), one("create-once", doctor.Failed), "was refused, and landed all the same"},
 		{"no conditional writes", refusing(bucket.ErrInvalid), map[string]doctor.Verdict{
 			"create-once": doctor.Failed, "replace-match": doctor.Failed, "match-missing": doctor.Failed, "quoted-etags": doctor.Failed,
+			"copy-whole": doctor.Failed, "copy-parts": doctor.Failed,
 		}, "request refused by the store"},
 		{"always conflicts", refusing(bucket.ErrConflict), map[string]doctor.Verdict{
 			"create-once": doctor.Unclear, "replace-match": doctor.Unclear, "match-missing": doctor.Unclear, "quoted-etags": doctor.Unclear,
+			"copy-whole": doctor.Unclear, "copy-parts": doctor.Unclear,
 		}, "conflicting write"},
 		{"never holds", refusing(bucket.ErrPrecondition), map[string]doctor.Verdict{
 			"create-once": doctor.Failed, "replace-match": doctor.Failed, "quoted-etags": doctor.Failed,
+			"copy-whole": doctor.Failed, "copy-parts": doctor.Failed,
 		}, "although the condition held"},
 		{"If-None-Match ignored on copies", copyingUnchecked(func(c *bucket.Condition, _ bool) { c.IfAbsent = false }), one("copy-whole", doctor.Ignored), "it ignores If-None-Match"},
 		{"If-Match ignored on copies", copyingUnchecked(func(c *bucket.Condition, exists bool) {
