@@ -12,7 +12,7 @@ import (
 )
 
 // ProveCopies returns the methods by which the store copies objects and honours conditions,
-// so that [bucket.Output.PublishCopy] may use them. It takes about 40 requests, and the
+// so that [bucket.Output.PublishCopy] may use them. It takes about 55 requests, and the
 // permissions to read, write and remove below prefix. The error says that the store could
 // not be examined.
 func ProveCopies(ctx context.Context, store bucket.Store, bucketName, prefix string) (proved bucket.CopyMethod, err error) {

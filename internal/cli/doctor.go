@@ -25,7 +25,7 @@ func newDoctorCommand(a *app) *cobra.Command {
 		Long: `Doctor examines the store that a bucket is in: whether it refuses writes and
 removals whose precondition does not hold, also of 32 writers at once; whether
 reads and listings tell of what was just written and removed; whether a read
-during writes is whole. A store that silently ignores a precondition answers like
+during writes is whole; whether it can copy objects on a condition. A store that silently ignores a precondition answers like
 one that honours it, until two writers meet.
 
 Then it says of each feature of Pawl whether it is safe there. If there is a
@@ -36,7 +36,7 @@ accepts the longest notification that S3 sends, 64 KiB. A queue whose
 MaximumMessageSize is smaller loses longer ones.
 
 The bucket has to be there. Doctor makes about a thousand requests in some
-seconds. It writes some thirty small objects whose keys begin with the prefix and
+seconds. It writes some sixty small objects whose keys begin with the prefix and
 .pawl-doctor/, and removes them at the end, whatever happens; a second
 interruption leaves them. A pipeline that matches all of the bucket sees them
 come and go. Where a bucket keeps versions, those remain until a lifecycle rule
