@@ -46,7 +46,7 @@ func (o *Output) PublishCopy(ctx context.Context, stamp Stamp, from Source, meth
 			if !errors.Is(err, ErrDenied) && !errors.Is(err, ErrInvalid) {
 				return err
 			}
-			method = 0 // a refusal of the copy is none of the bytes
+			method = 0 // the store may still accept the bytes
 		}
 		r, err := body()
 		if err != nil {

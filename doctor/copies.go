@@ -74,7 +74,7 @@ func (l *lab) changedSource(ctx context.Context, ref event.Object) error {
 		return l.lost(err)
 	}
 	if was.Metadata[copiedBy] != "copy" || was.ContentType != "text/plain" {
-		return broken("a copy has not the metadata and the content type that its request named")
+		return broken("a copy does not have the metadata and the content type of its request")
 	}
 	source := bucket.Source{Ref: ref, ETag: anETag}
 	other := l.ref(fmt.Sprint("copy-", l.method, "-changed"))
@@ -88,7 +88,7 @@ func (l *lab) changedSource(ctx context.Context, ref event.Object) error {
 	}
 	now, err := l.look(ctx, other)
 	if err == nil && now.exists {
-		err = broken("a copy whose source has another ETag was refused, and landed all the same")
+		err = broken("a copy whose source has another ETag was refused, but landed")
 	}
 	return err
 }

@@ -150,7 +150,7 @@ func TestEachFaultIsFound(t *testing.T) {
 		{"copies keep the metadata of the source", copying(func(from bucket.Source, o bucket.Object, c bucket.Condition, _ bool) (bucket.Source, bucket.Object, bucket.Condition, error) {
 			o.Metadata = map[string]string{"pawl-doctor": "source"}
 			return from, o, c, nil
-		}), one("copy-whole", doctor.Failed), "has not the metadata"},
+		}), one("copy-whole", doctor.Failed), "does not have the metadata"},
 		{"copies denied", copying(func(from bucket.Source, o bucket.Object, c bucket.Condition, _ bool) (bucket.Source, bucket.Object, bucket.Condition, error) {
 			return from, o, c, bucket.ErrDenied
 		}), one("copy-whole", doctor.Failed), "the store denies copies"},

@@ -17,7 +17,9 @@ func (s taped) Copy(ctx context.Context, m bucket.CopyMethod, from bucket.Source
 	return etag, err
 }
 
-func copyWhole(ctx context.Context, t *worker.Task) error { return t.PublishCopy(ctx, bucket.CopyWhole) }
+func copyWhole(ctx context.Context, t *worker.Task) error {
+	return t.PublishCopy(ctx, bucket.CopyWhole)
+}
 
 func TestStoreCopiesTheObject(t *testing.T) {
 	inWorld(t, func(w *world) {

@@ -100,7 +100,7 @@ func TestCopyAnswers(t *testing.T) {
 		{403, "AccessDenied", bucket.ErrDenied, bucket.ErrDenied, bucket.ErrDenied, bucket.ErrDenied},
 		{501, "NotImplemented", bucket.ErrInvalid, bucket.ErrInvalid, bucket.ErrInvalid, bucket.ErrInvalid},
 		{503, "SlowDown", bucket.ErrUnclear, bucket.ErrUnclear, bucket.ErrUnavailable, bucket.ErrUnavailable},
-		// S3 answers 200 before it has finished, and then says what went wrong.
+		// S3 may send status 200 before it has finished, and then an error.
 		{200, "InternalError", bucket.ErrUnclear, bucket.ErrUnclear, bucket.ErrUnavailable, bucket.ErrUnavailable},
 	} {
 		t.Run(fmt.Sprint(tc.status, tc.code), func(t *testing.T) {

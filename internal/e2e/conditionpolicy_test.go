@@ -10,8 +10,8 @@ import (
 	"github.com/pawlhq/pawl/internal/servertest"
 )
 
-// TestNoServerEvaluatesConditions holds docs/AWS.md to what it says of the policies that deny
-// writes without a condition: MinIO and versitygw refuse them.
+// TestNoServerEvaluatesConditions checks that MinIO and versitygw refuse the bucket policies of
+// docs/AWS.md. If one accepts them, the page can show their effect.
 func TestNoServerEvaluatesConditions(t *testing.T) {
 	text, err := os.ReadFile("../../docs/AWS.md")
 	if err != nil {
