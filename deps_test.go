@@ -155,7 +155,9 @@ var layers = map[string]map[string]string{
 		"event": "The facts say whether the object was created or removed.",
 	},
 	"action/copyaction": {
-		".": "It implements a handler.",
+		".":      "It implements a handler.",
+		"bucket": "It asks the store of objects to copy.",
+		"doctor": "It proves that the store honours conditions on copies before the store copies an object.",
 	},
 	"action/execaction": {
 		".":      "It implements a handler.",
@@ -360,6 +362,7 @@ var layers = map[string]map[string]string{
 	"internal/servertest": {
 		"archive":             "It puts records into a stream of a test server.",
 		"archive/archivetest": "It packs records as the Kinesis Producer Library does.",
+		"bucket":              "It names the ways in which a server copies objects on a condition.",
 		"internal/fakes3":     "It starts the fake of S3.",
 		"internal/toolcache":  "It finds the servers that were built for tests.",
 	},
@@ -387,7 +390,7 @@ var modules = map[string][]string{
 	"github.com/cenkalti/backoff/v5":                {"archive/kinesisstream", "files/filesapi", "internal/demo", "ledger", "source/sqssource", "store/sqlite"},
 	"github.com/tidwall/btree":                      {"store/memory"},
 	"github.com/hashicorp/golang-lru/v2":            {"engine", "files/filesapi"},
-	"golang.org/x/sync":                             {"audit", "files", "files/s3objects", "files/server", "internal/cli", "internal/demo", "source/replaysource", "source/sqssource"},
+	"golang.org/x/sync":                             {"audit", "bucket/s3bucket", "files", "files/s3objects", "files/server", "internal/cli", "internal/demo", "source/replaysource", "source/sqssource"},
 	"zombiezen.com/go/sqlite":                       {"store/sqlite"},
 	"github.com/aws/aws-lambda-go/events":           {"source/lambdasource"},
 	"github.com/aws/aws-lambda-go/lambda":           {"examples/lambda", "internal/cli"},

@@ -88,3 +88,11 @@ func (t *Task) Output(contentType string) (io.Writer, error) { return t.task.Out
 func (t *Task) Publish(contentType string, size int64, open func() (io.ReadCloser, error)) error {
 	return t.task.Publish(contentType, size, open)
 }
+
+// PublishCopy publishes the object itself, with its content type and none of its metadata.
+// The store copies it if one of methods suits its size; the methods must be known to honour
+// conditions, as [github.com/pawlhq/pawl/doctor.ProveCopies] finds. Otherwise the bytes
+// stream through the worker, and are never held.
+func (t *Task) PublishCopy(ctx context.Context, methods bucket.CopyMethod) error {
+	return t.task.PublishCopy(ctx, methods)
+}

@@ -38,6 +38,19 @@ import (
 // carries a condition that holds again once the pinned state returns, an
 // absence say, or the same bytes.
 //
+// [Output.PublishCopy] sends a copy in place of the PUT, and an answer to it means the same.
+// Three answers are a copy's alone:
+//
+//	answer to the copy        so
+//	412, 404                  the source has changed, or the output has: HEAD decides as above, and
+//	                          without the own nonce it is Lost, ErrMoved
+//	403, 400, 501             this request wrote nothing: the bytes are sent in a PUT with the same
+//	                          nonce and condition, in the same try
+//	a part was not copied     nothing was sent that writes the output: that error, and Sent stays as it was
+//
+// A copy that lands late reads its source then. The condition on the source's ETag makes it
+// write the bytes that the attempt has read, or nothing.
+//
 // A removal goes the same way, without a nonce to tell whose it was:
 //
 //	answer to the DELETE      what HEAD then shows        so

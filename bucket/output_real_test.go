@@ -21,6 +21,7 @@ import (
 func TestOutputOnServers(t *testing.T) {
 	t.Run("gofakes3", func(t *testing.T) { outputOn(t, servertest.S3(t)) })
 	servertest.Each(t, servertest.Options{}, outputOn)
+	t.Run("copies", func(t *testing.T) { outputOn(t, servertest.HonourCopies(t, servertest.MinIO(t, servertest.Options{}))) })
 }
 
 func outputOn(t *testing.T, srv *servertest.Server) {
@@ -53,6 +54,15 @@ func outputOn(t *testing.T, srv *servertest.Server) {
 			}
 		}
 	})
+	for _, method := range []bucket.CopyMethod{bucket.CopyWhole, bucket.CopyParts} {
+		if srv.CopyConditions&method != 0 {
+			t.Run(fmt.Sprint("copy ", method), func(t *testing.T) {
+				playCopies(t, method, func(i int, before string) *world {
+					return worldOn(t, store, event.Object{Bucket: b, Key: fmt.Sprintf("copy/%d/%d%s", method, i, before)})
+				})
+			})
+		}
+	}
 	t.Run("remove", func(t *testing.T) {
 		for i, tc := range removeCases {
 			if tc.want.content == "other" && !srv.DeleteConditions {

@@ -20,6 +20,14 @@ const tries = 3
 // ErrUnclear and errors of body and of the context: try again later. ErrNoBucket,
 // ErrDenied and ErrInvalid: a person must act.
 func (o *Output) Publish(ctx context.Context, stamp Stamp, body func() (io.ReadCloser, error), size int64, contentType string) (Result, error) {
+	return o.PublishCopy(ctx, stamp, Source{}, 0, body, size, contentType)
+}
+
+// PublishCopy is Publish for a body that is the content of another object. If the store is
+// a [Copier] and one of methods suits the size, the store copies that object. The methods
+// must be known to honour conditions. If the store refuses to copy the object, the same
+// publish sends body instead. A source that has changed is ErrMoved, too.
+func (o *Output) PublishCopy(ctx context.Context, stamp Stamp, from Source, methods CopyMethod, body func() (io.ReadCloser, error), size int64, contentType string) (Result, error) {
 	if err := stamp.validate(); err != nil {
 		return Result{Sure: true}, fmt.Errorf("publishing %s: %w", name(o.ref), err)
 	}
@@ -27,12 +35,26 @@ func (o *Output) Publish(ctx context.Context, stamp Stamp, body func() (io.ReadC
 	if o.exists {
 		c = Condition{IfMatch: o.pinned.ETag}
 	}
+	object := Object{Size: size, ContentType: contentType, Metadata: stamp.metadata(size)}
+	copier, method := o.copier(methods, size)
 	send := func(ctx context.Context) error {
+		if method != 0 {
+			_, err := copier.Copy(ctx, method, from, o.ref, object, c)
+			if errors.Is(err, ErrUnavailable) {
+				return fmt.Errorf("%w: preparing the copy: %w", cell.ErrUnsent, err)
+			}
+			if !errors.Is(err, ErrDenied) && !errors.Is(err, ErrInvalid) {
+				return err
+			}
+			method = 0 // the store may still accept the bytes
+		}
 		r, err := body()
 		if err != nil {
 			return fmt.Errorf("%w: opening what is to be written: %w", cell.ErrUnsent, err)
 		}
-		_, err = o.store.Put(ctx, o.ref, Object{Body: r, Size: size, ContentType: contentType, Metadata: stamp.metadata(size)}, c)
+		object := object
+		object.Body = r
+		_, err = o.store.Put(ctx, o.ref, object, c)
 		_ = r.Close() // what it could say, reading has said
 		return err
 	}
@@ -40,6 +62,16 @@ func (o *Output) Publish(ctx context.Context, stamp Stamp, body func() (io.ReadC
 		return exists && now.Metadata[metaNonce] == stamp.Nonce && whole(now)
 	}
 	return o.change(ctx, "publishing", send, isOurs, 1)
+}
+
+// copier returns the store as a Copier and the method to use. The method is 0 if the
+// bytes must be sent.
+func (o *Output) copier(methods CopyMethod, size int64) (Copier, CopyMethod) {
+	c, ok := o.store.(Copier)
+	if !ok {
+		return nil, 0
+	}
+	return c, methods.choose(size)
 }
 
 // Remove removes the object if it still is what was pinned, and sends nothing

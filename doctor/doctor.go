@@ -74,6 +74,8 @@ var checks = []struct {
 	{listAfterWrite, "a listing tells at once of what was written and removed", checkListAfterWrite, []Profile{Everything, Archives}},
 	{readAfterDelete, "what was removed is gone at once", checkReadAfterDelete, []Profile{Everything}},
 	{expiredSignature, "a presigned write is refused once its signature has expired", checkExpiredSignature, []Profile{Everything, Archives}},
+	{copyWhole, "a copy by one request is refused where its precondition or that of its source does not hold", checkCopy(bucket.CopyWhole), []Profile{Everything, wholeCopies}},
+	{copyParts, "a copy by an upload in parts is refused where its precondition or that of its source does not hold", checkCopy(bucket.CopyParts), []Profile{Everything, partCopies}},
 	{wholeReads, "a read during writes has no older content than its ETag, and no part of one", checkWholeReads, []Profile{Everything}},
 }
 
@@ -89,6 +91,8 @@ const (
 	listAfterWrite   = "list-after-write"
 	readAfterDelete  = "read-after-delete"
 	expiredSignature = "expired-signature"
+	copyWhole        = "copy-whole"
+	copyParts        = "copy-parts"
 	wholeReads       = "whole-reads"
 )
 

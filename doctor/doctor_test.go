@@ -24,7 +24,7 @@ import (
 // names are those of the checks, in order.
 var names = []string{
 	"create-once", "replace-match", "match-missing", "delete-match", "quoted-etags",
-	"read-after-write", "list-after-write", "read-after-delete", "expired-signature", "whole-reads",
+	"read-after-write", "list-after-write", "read-after-delete", "expired-signature", "copy-whole", "copy-parts", "whole-reads",
 }
 
 // verdicts returns the checks that are not ok, and fails the test if a check is
@@ -126,13 +126,40 @@ func TestEachFaultIsFound(t *testing.T) {
 		{"refused, and landed", refusingTooLate("create-once"), one("create-once", doctor.Failed), "was refused, and landed all the same"},
 		{"no conditional writes", refusing(bucket.ErrInvalid), map[string]doctor.Verdict{
 			"create-once": doctor.Failed, "replace-match": doctor.Failed, "match-missing": doctor.Failed, "quoted-etags": doctor.Failed,
+			"copy-whole": doctor.Failed, "copy-parts": doctor.Failed,
 		}, "request refused by the store"},
 		{"always conflicts", refusing(bucket.ErrConflict), map[string]doctor.Verdict{
 			"create-once": doctor.Unclear, "replace-match": doctor.Unclear, "match-missing": doctor.Unclear, "quoted-etags": doctor.Unclear,
+			"copy-whole": doctor.Unclear, "copy-parts": doctor.Unclear,
 		}, "conflicting write"},
 		{"never holds", refusing(bucket.ErrPrecondition), map[string]doctor.Verdict{
 			"create-once": doctor.Failed, "replace-match": doctor.Failed, "quoted-etags": doctor.Failed,
+			"copy-whole": doctor.Failed, "copy-parts": doctor.Failed,
 		}, "although the condition held"},
+		{"If-None-Match ignored on copies", copyingUnchecked(func(c *bucket.Condition, _ bool) { c.IfAbsent = false }), one("copy-whole", doctor.Ignored), "it ignores If-None-Match"},
+		{"If-Match ignored on copies", copyingUnchecked(func(c *bucket.Condition, exists bool) {
+			if exists {
+				c.IfMatch = ""
+			}
+		}), one("copy-whole", doctor.Ignored), "it ignores If-Match"},
+		{"a copy with If-Match creates", copyingUnchecked(func(c *bucket.Condition, exists bool) {
+			if !exists {
+				c.IfMatch = ""
+			}
+		}), one("copy-whole", doctor.Ignored), "it ignores If-Match on a missing key"},
+		{"copies keep the metadata of the source", copying(func(from bucket.Source, o bucket.Object, c bucket.Condition, _ bool) (bucket.Source, bucket.Object, bucket.Condition, error) {
+			o.Metadata = map[string]string{"pawl-doctor": "source"}
+			return from, o, c, nil
+		}), one("copy-whole", doctor.Failed), "does not have the metadata"},
+		{"copies denied", copying(func(from bucket.Source, o bucket.Object, c bucket.Condition, _ bool) (bucket.Source, bucket.Object, bucket.Condition, error) {
+			return from, o, c, bucket.ErrDenied
+		}), one("copy-whole", doctor.Failed), "the store denies copies"},
+		{"copies any source", copyingAny(), map[string]doctor.Verdict{
+			"copy-whole": doctor.Ignored, "copy-parts": doctor.Ignored,
+		}, "precondition on the source"},
+		{"two copy", letTwoCopy(), map[string]doctor.Verdict{
+			"copy-whole": doctor.Ignored, "copy-parts": doctor.Ignored,
+		}, "2 of 8 writers"},
 		{"removals answered, not done", sparing(), one("delete-match", doctor.Failed), "removed nothing"},
 		{"HEAD with quotes", head(func(i *bucket.Info) { i.ETag = `"` + i.ETag + `"` }), map[string]doctor.Verdict{
 			"quoted-etags": doctor.Failed, "read-after-write": doctor.Failed,
@@ -154,14 +181,18 @@ func TestEachFaultIsFound(t *testing.T) {
 		{"no ETags", withoutETags(), map[string]doctor.Verdict{
 			"replace-match": doctor.Failed, "match-missing": doctor.Failed, "delete-match": doctor.Failed,
 			"quoted-etags": doctor.Failed, "list-after-write": doctor.Failed, "whole-reads": doctor.Failed,
+			"copy-whole": doctor.Failed, "copy-parts": doctor.Failed,
 		}, "no ETag"},
 		{"HEAD finds nothing", blind(), map[string]doctor.Verdict{
 			"quoted-etags": doctor.Failed, "read-after-write": doctor.Failed,
+			"copy-whole": doctor.Failed, "copy-parts": doctor.Failed,
 		}, "a HEAD does not find"},
 		{"HEAD finds what was removed", clairvoyant(), one("read-after-delete", doctor.Failed), "a HEAD still finds"},
 		{"removals hidden in listings", &listingRemoved().altered, one("list-after-write", doctor.Failed), "still shows what was just removed"},
 		{"expired signatures accepted", &altered{Store: memory(), forever: true}, one("expired-signature", doctor.Ignored), "an hour after its signature had expired"},
-		{"no signatures", struct{ bucket.Store }{memory()}, one("expired-signature", doctor.Failed), "cannot sign"},
+		{"no signatures and no copies", struct{ bucket.Store }{memory()}, map[string]doctor.Verdict{
+			"expired-signature": doctor.Failed, "copy-whole": doctor.Failed, "copy-parts": doctor.Failed,
+		}, "cannot sign"},
 		{"missing while overwritten", vanishing(), one("whole-reads", doctor.Failed), "found no object"},
 	} {
 		t.Run(tc.fault, func(t *testing.T) {
@@ -347,6 +378,9 @@ func TestFeatures(t *testing.T) {
 		}},
 		{"expired signatures accepted", &altered{Store: memory(), forever: true}, map[string]string{
 			"archives": "not safe: it ignores that a signature has expired (expired-signature)",
+		}},
+		{"no copies", copyingAny(), map[string]string{
+			"copy": "safe with a limit: objects below 16 MiB stream through the worker; objects that the store does not copy with one request stream through the worker, and none above 5 GiB can be copied",
 		}},
 		{"If-Match ignored on DELETE", ignoringOnDelete(), map[string]string{
 			"removals of outputs": "safe with a limit: it may remove what another has just written: heals by verification, after lease.horizon",

@@ -81,6 +81,10 @@ var needs = []struct {
 		{deleteMatch, "it may remove what another has just written: heals by verification, after lease.horizon"},
 		{readAfterDelete, "a removed object may still be found: its output then stays until somebody looks again"},
 	}},
+	{"copy", nil, []limit{
+		{copyWhole, "objects below 16 MiB stream through the worker"},
+		{copyParts, "objects that the store does not copy with one request stream through the worker, and none above 5 GiB can be copied"},
+	}},
 	{"locks", lockNeeds, nil},
 	{"update", lockNeeds, nil},
 	{SharedLocks, slices.Concat(lockNeeds, listingNeeds), nil},

@@ -38,6 +38,8 @@ type lab struct {
 	bucket string
 	prefix string // ends with a slash
 	quick  bool   // few requests: checks do not repeat, and no listing finds what is left
+	// method makes each write a copy of an object that is written before.
+	method bucket.CopyMethod
 
 	mu         sync.Mutex
 	keys       map[string]bool // what may exist
@@ -81,7 +83,11 @@ func unlabelled(err error) error {
 
 // put sends a write once.
 func (l *lab) put(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (etag string, err error) {
-	etag, err = l.store.Put(ctx, ref, o, c)
+	if l.method != 0 {
+		etag, err = l.putCopy(ctx, ref, o, c)
+	} else {
+		etag, err = l.store.Put(ctx, ref, o, c)
+	}
 	l.mark(ref, err)
 	return etag, err
 }

@@ -25,10 +25,19 @@ const (
 	Archives Profile = "archives"
 )
 
+// The profiles of copies, for ProveCopies.
+const (
+	wholeCopies Profile = "copies by one request"
+	partCopies  Profile = "copies in parts"
+)
+
 // unfit is what a user of a profile loses in a store that fails it.
 var unfit = map[Profile]string{
 	Locks:    "nothing can be locked in it, nor updated safely",
 	Archives: "records could be lost, or stored twice",
+
+	wholeCopies: "copies could replace newer objects",
+	partCopies:  "copies could replace newer objects",
 }
 
 // anETag looks like one, and is that of nothing that was written.
@@ -76,45 +85,49 @@ func (l *lab) prove(ctx context.Context, p Profile) error {
 	return nil
 }
 
-// checkPreconditions makes 5 writes to one key, and one read.
 func checkPreconditions(ctx context.Context, l *lab) (string, error) {
-	ref, absent := l.ref(preconditions), bucket.Condition{IfAbsent: true}
+	return "", l.preconditions(ctx, l.ref(preconditions))
+}
+
+// preconditions makes 5 writes to one key, and one read.
+func (l *lab) preconditions(ctx context.Context, ref event.Object) error {
+	absent := bucket.Condition{IfAbsent: true}
 	if _, err := l.reject(ctx, ref, bucket.Condition{IfMatch: anETag}, "If-Match on a missing key"); err != nil {
-		return "", err
+		return err
 	}
 	first, err := l.accept(ctx, ref, content(), absent)
 	if err != nil {
-		return "", err
+		return err
 	}
 	again, err := l.reject(ctx, ref, absent, "If-None-Match")
 	if err != nil {
-		return "", err
+		return err
 	}
 	old, kept := bucket.Condition{IfMatch: first}, content()
 	if first == "" {
-		return "", bucket.ErrNoETag
+		return bucket.ErrNoETag
 	}
 	if _, err := l.accept(ctx, ref, kept, old); err != nil {
-		return "", err
+		return err
 	}
 	mismatched, err := l.reject(ctx, ref, old, "If-Match")
 	if err != nil {
-		return "", err
+		return err
 	}
 	now, err := l.look(ctx, ref)
 	switch {
 	case err != nil:
-		return "", err
+		return err
 	case now.exists && now.etag == "":
-		return "", bucket.ErrNoETag
+		return bucket.ErrNoETag
 	case now.text == again:
-		return "", ignored("it ignores If-None-Match")
+		return ignored("it ignores If-None-Match")
 	case now.text == mismatched:
-		return "", ignored("it ignores If-Match")
+		return ignored("it ignores If-Match")
 	case now.text != kept:
-		return "", broken("a read does not show what was just written")
+		return broken("a read does not show what was just written")
 	}
-	return "", nil
+	return nil
 }
 
 // reject makes a write whose condition does not hold, and returns its text. It does not

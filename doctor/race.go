@@ -16,6 +16,8 @@ import (
 const (
 	racers = 32
 	rounds = 8
+	// copyRacers are fewer, because each copies an object that it has written.
+	copyRacers = 8
 )
 
 // races holds several rounds of writers that write at once under one condition.
@@ -59,10 +61,14 @@ func (l *lab) races(ctx context.Context, next func(round string) (event.Object, 
 
 // race lets the racers write at once, each a content of its own.
 func (l *lab) race(ctx context.Context, ref event.Object, c bucket.Condition) ([]cell.Fate, []string, error) {
-	answers, texts, errs := make([]cell.Fate, racers), make([]string, racers), make([]error, racers)
+	n := racers
+	if l.method != 0 {
+		n = copyRacers
+	}
+	answers, texts, errs := make([]cell.Fate, n), make([]string, n), make([]error, n)
 	start := make(chan struct{})
 	var group sync.WaitGroup
-	for i := range racers {
+	for i := range n {
 		texts[i] = content()
 		group.Go(func() {
 			<-start

@@ -16,6 +16,9 @@ import (
 func TestServers(t *testing.T) {
 	t.Run("gofakes3", func(t *testing.T) { examineServer(t, servertest.S3(t)) })
 	servertest.Each(t, servertest.Options{}, examineServer)
+	t.Run("copies", func(t *testing.T) {
+		examineServer(t, servertest.HonourCopies(t, servertest.MinIO(t, servertest.Options{})))
+	})
 }
 
 func open(t *testing.T, srv *servertest.Server, secret string) *s3bucket.Store {
@@ -48,6 +51,12 @@ func examineServer(t *testing.T, srv *servertest.Server) {
 		if c.Name == "delete-match" && !srv.DeleteConditions {
 			want = doctor.Ignored
 		}
+		if c.Name == "copy-whole" && srv.CopyConditions&bucket.CopyWhole == 0 {
+			want = doctor.Ignored
+		}
+		if c.Name == "copy-parts" && srv.CopyConditions&bucket.CopyParts == 0 {
+			want = doctor.Failed // gofakes3 knows no UploadPartCopy
+		}
 		if c.Verdict != want {
 			t.Errorf("%s: %s, want %s: %s", c.Name, c.Verdict, want, c.Detail)
 		}
@@ -59,7 +68,10 @@ func examineServer(t *testing.T, srv *servertest.Server) {
 	want := map[string]doctor.Safety{
 		"pipeline outputs": doctor.Safe, "removals of outputs": doctor.Limited, "locks": doctor.Safe, "update": doctor.Safe,
 		"semaphores and shared locks": doctor.Safe, "fair locks": doctor.Limited, "audit": doctor.Safe,
-		"archives": doctor.Safe,
+		"archives": doctor.Safe, "copy": doctor.Limited,
+	}
+	if srv.CopyConditions == bucket.CopyWhole|bucket.CopyParts {
+		want["copy"] = doctor.Safe
 	}
 	if srv.DeleteConditions {
 		want["removals of outputs"], want["fair locks"] = doctor.Safe, doctor.Safe

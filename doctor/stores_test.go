@@ -30,7 +30,73 @@ type altered struct {
 	remove func(ctx context.Context, ref event.Object, c bucket.Condition) error
 	list   func(ctx context.Context, bucketName, prefix, after string) iter.Seq2[bucket.Info, error]
 
+	copy copyFunc
+
 	forever bool // no signature expires
+}
+
+type copyFunc func(ctx context.Context, m bucket.CopyMethod, from bucket.Source, ref event.Object, o bucket.Object, c bucket.Condition) (string, error)
+
+// Copy implements [bucket.Copier].
+func (a *altered) Copy(ctx context.Context, m bucket.CopyMethod, from bucket.Source, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
+	if a.copy != nil {
+		return a.copy(ctx, m, from, ref, o, c)
+	}
+	return a.Store.(bucket.Copier).Copy(ctx, m, from, ref, o, c)
+}
+
+// copying is a store that copies differently by one request, and rightly in parts.
+func copying(change func(from bucket.Source, o bucket.Object, c bucket.Condition, exists bool) (bucket.Source, bucket.Object, bucket.Condition, error)) *altered {
+	s := &altered{Store: memory()}
+	s.copy = func(ctx context.Context, m bucket.CopyMethod, from bucket.Source, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
+		if m == bucket.CopyWhole {
+			var err error
+			if from, o, c, err = change(from, o, c, exists(s.Store, ref)); err != nil {
+				return "", err
+			}
+		}
+		return s.Store.(bucket.Copier).Copy(ctx, m, from, ref, o, c)
+	}
+	return s
+}
+
+// copyingUnchecked is a store that drops a condition of a copy.
+func copyingUnchecked(drop func(c *bucket.Condition, exists bool)) *altered {
+	return copying(func(from bucket.Source, o bucket.Object, c bucket.Condition, exists bool) (bucket.Source, bucket.Object, bucket.Condition, error) {
+		drop(&c, exists)
+		return from, o, c, nil
+	})
+}
+
+// copyingAny is a store that copies a source with another ETag.
+func copyingAny() *altered {
+	s := &altered{Store: memory()}
+	s.copy = func(ctx context.Context, m bucket.CopyMethod, from bucket.Source, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
+		info, err := s.Store.Head(ctx, from.Ref)
+		if err != nil {
+			return "", err
+		}
+		from.ETag = info.ETag
+		return s.Store.(bucket.Copier).Copy(ctx, m, from, ref, o, c)
+	}
+	return s
+}
+
+// letTwoCopy is a store that checks a condition and copies in two steps.
+func letTwoCopy() *altered {
+	s := &altered{Store: memory()}
+	var mu sync.Mutex
+	wins := make(map[string]int)
+	s.copy = func(ctx context.Context, m bucket.CopyMethod, from bucket.Source, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		id := fmt.Sprint(ref.Key, c)
+		if wins[id]++; wins[id] == 4 {
+			c = bucket.Condition{} // checked before the first of them landed
+		}
+		return s.Store.(bucket.Copier).Copy(ctx, m, from, ref, o, c)
+	}
+	return s
 }
 
 // PutSigned implements [bucket.Expirer].

@@ -267,7 +267,12 @@ func (x *Attempt) publish(ctx context.Context, c *content, read *ledger.Read) er
 		})
 		return body, err
 	}
-	res, err := x.pinned.Publish(ctx, stamp, open, c.size(), c.contentType)
+	copies := c.copies
+	if read.ByEvent {
+		copies = 0 // the event's ETag is not known to be that of a read
+	}
+	from := bucket.Source{Ref: x.ref(), ETag: x.info.ETag}
+	res, err := x.pinned.PublishCopy(ctx, stamp, from, copies, open, c.size(), c.contentType)
 	x.sent(res)
 	if err != nil {
 		return fmt.Errorf("write the output: %w", hint(err))

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"sync"
 
@@ -76,6 +77,16 @@ func (d *denials) Get(ctx context.Context, ref event.Object) (bucket.Info, io.Re
 func (d *denials) Put(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 	etag, err := d.Store.Put(ctx, ref, o, c)
 	return etag, d.judge("Put", ref, err)
+}
+
+// Copy implements [bucket.Copier], if the store does. A denial is not judged, because the
+// bytes are sent then.
+func (d *denials) Copy(ctx context.Context, m bucket.CopyMethod, from bucket.Source, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
+	copier, ok := d.Store.(bucket.Copier)
+	if !ok {
+		return "", fmt.Errorf("copying %s: %w: the store cannot copy", ref, bucket.ErrInvalid)
+	}
+	return copier.Copy(ctx, m, from, ref, o, c)
 }
 
 // Delete implements [bucket.Store].

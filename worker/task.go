@@ -45,6 +45,7 @@ type content struct {
 	open        func() (io.ReadCloser, error)
 	size        func() int64
 	contentType string
+	copies      bucket.CopyMethod // how the store may copy the object itself; 0: content is none of it
 }
 
 // Open reads the object, as it was when the attempt looked at it: if it has
@@ -84,6 +85,17 @@ func (t *Task) Publish(contentType string, size int64, open func() (io.ReadClose
 	}
 	t.discard()
 	t.content = &content{open: open, size: func() int64 { return size }, contentType: contentType}
+	return nil
+}
+
+// PublishCopy publishes the object itself, with its content type. The store copies it if
+// one of methods suits its size. Otherwise the bytes stream through the worker.
+func (t *Task) PublishCopy(ctx context.Context, methods bucket.CopyMethod) error {
+	open := func() (io.ReadCloser, error) { return t.Open(ctx) }
+	if err := t.Publish(t.Info.ContentType, t.Info.Size, open); err != nil {
+		return err
+	}
+	t.content.copies = methods
 	return nil
 }
 

@@ -28,6 +28,8 @@ type Harness struct {
 	DeleteConditions bool
 	// DeleteAtomic says that it is honoured even while others write.
 	DeleteAtomic bool
+	// CopyConditions has the methods of a bucket.Copier that honour conditions.
+	CopyConditions bucket.CopyMethod
 	// LosesRemovals says that a Put may land on what was removed since its
 	// condition was checked.
 	LosesRemovals bool
@@ -56,7 +58,7 @@ type Harness struct {
 func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 	t.Helper()
 	for _, group := range []map[string]func(*testing.T, Harness){
-		readTests, putTests, deleteTests, listTests, keyTests, raceTests, errorTests, streamTests, linearTests, headerTests,
+		readTests, putTests, deleteTests, listTests, keyTests, raceTests, errorTests, streamTests, linearTests, headerTests, copyTests,
 	} {
 		for name, test := range group {
 			t.Run(name, func(t *testing.T) { test(t, newHarness(t)) })

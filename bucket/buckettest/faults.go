@@ -168,6 +168,15 @@ func (f *Faults) PutSigned(ctx context.Context, ref event.Object, o bucket.Objec
 // StoreTime implements [bucket.Expirer], if the store below does.
 func (f *Faults) StoreTime(now time.Time) time.Time { return f.below.(bucket.Expirer).StoreTime(now) }
 
+// Copy implements [bucket.Copier], if the store below does. It is a Put to faults.
+func (f *Faults) Copy(ctx context.Context, m bucket.CopyMethod, from bucket.Source, ref event.Object, o bucket.Object, c bucket.Condition) (etag string, err error) {
+	err = f.call(ctx, Put, func(ctx context.Context) error {
+		etag, err = f.below.(bucket.Copier).Copy(ctx, m, from, ref, o, c)
+		return err
+	})
+	return etag, err
+}
+
 func (f *Faults) write(ctx context.Context, o bucket.Object, send func(context.Context, bucket.Object) (string, error)) (etag string, err error) {
 	var data []byte
 	if o.Body != nil {

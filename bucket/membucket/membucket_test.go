@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/bucket/buckettest"
 	"github.com/pawlhq/pawl/bucket/membucket"
 )
@@ -14,6 +15,7 @@ func TestConformance(t *testing.T) {
 			Store:  membucket.New(time.Now, []string{"b"}, membucket.WithVersioned("v")),
 			Bucket: "b", Versioned: "v",
 			DeleteConditions: true, DeleteAtomic: true, ListsBytes: true, InProcess: true,
+			CopyConditions: bucket.CopyWhole | bucket.CopyParts,
 		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/md5"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -74,6 +75,21 @@ func (s *Store) put(ctx context.Context, ref event.Object, o bucket.Object, c bu
 	}
 	b.add(ref.Key, object{info: info, data: data})
 	return info.ETag, nil
+}
+
+var _ bucket.Copier = (*Store)(nil)
+
+// Copy implements [bucket.Copier]. Both methods do the same.
+func (s *Store) Copy(ctx context.Context, _ bucket.CopyMethod, from bucket.Source, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
+	source, err := s.find(ctx, from.Ref)
+	switch {
+	case errors.Is(err, bucket.ErrNotFound), err == nil && source.info.ETag != from.ETag:
+		return "", fmt.Errorf("copying %s: %w: the source has changed", name(ref), bucket.ErrPrecondition)
+	case err != nil:
+		return "", fmt.Errorf("copying %s: %w", name(ref), err)
+	}
+	o.Body, o.Size = bytes.NewReader(source.data), int64(len(source.data))
+	return s.Put(ctx, ref, o, c)
 }
 
 // Delete implements [bucket.Store].

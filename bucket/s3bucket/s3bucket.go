@@ -46,8 +46,9 @@ type Config struct {
 
 // Store is an S3 store. It is safe for concurrent use.
 type Store struct {
-	client *s3.Client
-	clock  *storeClock
+	client   *s3.Client
+	clock    *storeClock
+	partSize int64 // of a copy, in bytes
 }
 
 var _ bucket.Store = (*Store)(nil)
@@ -84,7 +85,7 @@ func New(ctx context.Context, c Config) (*Store, error) {
 		t.ResponseHeaderTimeout = answerTime
 		t.MaxIdleConnsPerHost = t.MaxIdleConns // all are to one host
 	})}
-	return &Store{clock: clock, client: s3.NewFromConfig(cfg, func(o *s3.Options) {
+	return &Store{clock: clock, partSize: partSize, client: s3.NewFromConfig(cfg, func(o *s3.Options) {
 		o.UsePathStyle, o.HTTPClient = c.PathStyle, clock
 		if c.Endpoint != "" {
 			o.BaseEndpoint = aws.String(c.Endpoint)

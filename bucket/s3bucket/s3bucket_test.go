@@ -14,6 +14,7 @@ import (
 func TestConformance(t *testing.T) {
 	t.Run("gofakes3", func(t *testing.T) { conform(t, servertest.S3(t)) })
 	servertest.Each(t, servertest.Options{}, conform)
+	t.Run("copies", func(t *testing.T) { conform(t, servertest.HonourCopies(t, servertest.MinIO(t, servertest.Options{}))) })
 }
 
 func conform(t *testing.T, srv *servertest.Server) {
@@ -22,6 +23,7 @@ func conform(t *testing.T, srv *servertest.Server) {
 			Store:            open(t, srv, srv.SecretKey),
 			Bucket:           srv.NewBucket(t),
 			DeleteConditions: srv.DeleteConditions,
+			CopyConditions:   srv.CopyConditions,
 			LosesRemovals:    srv.LosesRemovals,
 			MixesHeads:       srv.MixesHeads,
 			KeepsCutBodies:   srv.KeepsCutBodies,

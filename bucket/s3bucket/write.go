@@ -46,14 +46,12 @@ func (s *Store) put(ctx context.Context, ref event.Object, o bucket.Object, c bu
 		ContentType:   optional(o.ContentType),
 		Metadata:      o.Metadata,
 		IfMatch:       quoted(c.IfMatch),
+		IfNoneMatch:   absent(c),
 
 		CacheControl:       optional(o.Headers.CacheControl),
 		ContentDisposition: optional(o.Headers.ContentDisposition),
 		ContentEncoding:    optional(o.Headers.ContentEncoding),
 		ContentLanguage:    optional(o.Headers.ContentLanguage),
-	}
-	if c.IfAbsent {
-		in.IfNoneMatch = aws.String("*")
 	}
 	out, err := s.client.PutObject(ctx, in, append(opts, more...)...)
 	if err != nil {

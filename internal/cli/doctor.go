@@ -25,21 +25,23 @@ func newDoctorCommand(a *app) *cobra.Command {
 		Long: `Doctor examines the store that a bucket is in: whether it refuses writes and
 removals whose precondition does not hold, also of 32 writers at once; whether
 reads and listings tell of what was just written and removed; whether a read
-during writes is whole. A store that silently ignores a precondition answers like
+during writes is whole; whether it can copy objects on a condition. A store that silently ignores a precondition answers like
 one that honours it, until two writers meet.
 
 Then it says of each feature of Pawl whether it is safe there. If there is a
 configuration file, it also says of each pipeline that matches the bucket whether
 the bucket is configured to tell of created and of removed objects (yes, partly,
-no; unknown where the store cannot tell).
+no; unknown where the store cannot tell), and of each SQS source whether its queue
+accepts the longest notification that S3 sends, 64 KiB. A queue whose
+MaximumMessageSize is smaller loses longer ones.
 
 The bucket has to be there. Doctor makes about a thousand requests in some
-seconds. It writes some thirty small objects whose keys begin with the prefix and
+seconds. It writes some sixty small objects whose keys begin with the prefix and
 .pawl-doctor/, and removes them at the end, whatever happens; a second
 interruption leaves them. A pipeline that matches all of the bucket sees them
 come and go. Where a bucket keeps versions, those remain until a lifecycle rule
 removes them. It needs the permissions to read, write, remove and list, and for
-the last part s3:GetBucketNotification.
+the last part s3:GetBucketNotification and sqs:GetQueueAttributes.
 
 What it finds of locks is kept in the user's cache folder: where they are safe
 "pawl lock" and "pawl update" do not look themselves for a week, and where they are
@@ -49,8 +51,9 @@ written, "pawl lock" refuses --shared, --semaphore and --fair.
 
 With --json the report is one JSON object: bucket, prefix, safe (every feature),
 checks (name, means, verdict: ok, ignored, failed or unclear; detail), features
-(name, safety: "safe", "safe with a limit" or "not safe"; detail), and
-notifications (pipeline, created, removed, to, detail).`,
+(name, safety: "safe", "safe with a limit" or "not safe"; detail),
+notifications (pipeline, created, removed, to, detail), and queues (queue,
+max_message_bytes, accepts: yes, no or unknown; detail).`,
 		Example: `  pawl doctor s3://photos
   pawl doctor s3://state/locks/ --endpoint http://127.0.0.1:9000
   pawl doctor s3://photos --json | jq -r '.checks[] | select(.verdict != "ok") | .name'`,
@@ -61,7 +64,7 @@ notifications (pipeline, created, removed, to, detail).`,
 	documentExitCodes(cmd, `  0  every feature is safe, if within the limit that is said
   1  the store could not be examined, or not be cleaned up
   2  wrong usage or configuration: no such bucket, no permission
-  3  a feature is not safe there, or a pipeline is not told of changes
+  3  a feature is not safe there, a pipeline is not told of changes, or a queue rejects long notifications
 `)
 	return cmd
 }
@@ -71,6 +74,7 @@ type diagnosis struct {
 	*doctor.Report
 	Safe          bool    `json:"safe"`
 	Notifications []heard `json:"notifications,omitempty"`
+	Queues        []queue `json:"queues,omitempty"`
 }
 
 func runDoctor(ctx context.Context, a *app, arg, endpoint string) error {
@@ -107,10 +111,13 @@ func runDoctor(ctx context.Context, a *app, arg, endpoint string) error {
 	if c != nil {
 		d.Notifications = hear(ctx, store, name, c.Pipelines)
 	}
+	if len(d.Notifications) > 0 {
+		d.Queues = a.queues(ctx, log, c.Sources)
+	}
 	if err := errors.Join(a.printDiagnosis(d), renewErr); err != nil || examineErr != nil {
 		return errors.Join(err, doctorFailure(ctx, examineErr))
 	}
-	if !d.Safe || deaf(d.Notifications) {
+	if !d.Safe || deaf(d.Notifications) || rejecting(d.Queues) {
 		return found()
 	}
 	return nil
@@ -163,6 +170,9 @@ func (a *app) printDiagnosis(d *diagnosis) error {
 	parts := []string{checksTable(d.Checks), featuresTable(d.Features)}
 	if len(d.Notifications) > 0 {
 		parts = append(parts, notificationsTable(d.Notifications))
+	}
+	if len(d.Queues) > 0 {
+		parts = append(parts, queuesTable(d.Queues))
 	}
 	_, err := fmt.Fprintln(a.Out, strings.Join(parts, "\n\n"))
 	return err

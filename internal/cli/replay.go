@@ -126,6 +126,7 @@ func (m *machine) replay(ctx context.Context, a *app, c replaysource.Config, bar
 	if err := a.patiently(ctx, 3*time.Second, func() error { return m.checkBuckets(ctx) }); err != nil {
 		return err
 	}
+	m.proveCopies(ctx)
 	r := &replay{machine: m, src: src, pawl: p, start: time.Now()}
 	return r.run(ctx, a, bar)
 }

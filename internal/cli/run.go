@@ -89,6 +89,7 @@ func (m *machine) check(ctx context.Context) error {
 		return err
 	}
 	m.announce()
+	m.proveCopies(ctx)
 	return nil
 }
 

@@ -82,6 +82,15 @@ type Source interface {
 	Describe() string
 }
 
+// Queue is a [Source] that limits the size of messages.
+type Queue interface {
+	Source
+	// MaxMessage returns the size in bytes above which the queue rejects a message, and
+	// the size of the longest message that the store sends. The error says why the first
+	// is not known.
+	MaxMessage(ctx context.Context, a *Assembly) (size, needed int64, err error)
+}
+
 // Action is what the file says of an action.
 type Action interface {
 	// Build gives a pipeline its handler and, if it has one, its output.

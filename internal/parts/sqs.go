@@ -21,5 +21,15 @@ func (s SQS) Build(ctx context.Context, a *Assembly) (pawl.Source, error) {
 	return sqssource.New(ctx, sqssource.Config{URL: s.URL, Dialect: s.Dialect.Event(), Grace: a.Grace, Logger: a.Logger})
 }
 
+// MaxMessage implements [Queue].
+func (s SQS) MaxMessage(ctx context.Context, a *Assembly) (size, needed int64, err error) {
+	q, err := sqssource.New(ctx, sqssource.Config{URL: s.URL, Logger: a.Logger})
+	if err != nil {
+		return 0, 0, err
+	}
+	size, err = q.MaxMessage(ctx)
+	return size, sqssource.MinMessage, err
+}
+
 // Describe implements [Source].
 func (s SQS) Describe() string { return s.URL }

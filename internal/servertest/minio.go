@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
+	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/internal/toolcache"
 )
 
@@ -26,7 +27,7 @@ func MinIO(t testing.TB, o Options) *Server {
 	bin := binary(t, toolcache.MinIO)
 	s := &Server{
 		Name: "minio", Region: "us-east-1", AccessKey: "pawl", SecretKey: secret(),
-		Credentials: true, Versions: true, ListsBytes: true,
+		Credentials: true, Versions: true, ListsBytes: true, CopyConditions: bucket.CopyParts,
 		Alias: func(key string) string { return strings.TrimLeft(key, "/") },
 	}
 	dir := t.TempDir()

@@ -22,6 +22,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
+	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/internal/toolcache"
 )
 
@@ -38,6 +39,8 @@ type Server struct {
 	// DeleteConditions says that it honours If-Match on DELETE: it looks, then
 	// removes. What another writes in between is lost.
 	DeleteConditions bool
+	// CopyConditions is how it copies objects and honours the conditions on a copy.
+	CopyConditions bucket.CopyMethod
 	// LosesRemovals says that a PUT may land on what was removed since its
 	// condition was checked: of the two, only PUT takes the lock.
 	LosesRemovals bool

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/internal/toolcache"
 )
 
@@ -22,7 +23,7 @@ func VersityGW(t testing.TB, o Options) *Server {
 	bin := binary(t, toolcache.VersityGW)
 	s := &Server{
 		Name: "versitygw", Region: "us-east-1", AccessKey: "pawl", SecretKey: secret(),
-		Credentials: true, DeleteConditions: true, LosesRemovals: true, MixesHeads: true,
+		Credentials: true, DeleteConditions: true, LosesRemovals: true, MixesHeads: true, CopyConditions: bucket.CopyParts,
 		KeepsCutBodies: true, Garbles: true,
 		Alias: func(key string) string { return strings.TrimPrefix(path.Clean("/"+key), "/") },
 	}

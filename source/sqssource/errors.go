@@ -58,6 +58,11 @@ func isMissing(err error) bool {
 	return missing
 }
 
+// isDenied reports that the caller lacks the permission for this request.
+func isDenied(err error) bool {
+	return code(err) == "AccessDenied" || code(err) == "AccessDeniedException"
+}
+
 // isNowhere reports that the host's name is not known, by a server of names that
 // answers.
 func isNowhere(err error) bool {

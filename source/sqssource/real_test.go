@@ -25,7 +25,7 @@ func TestElasticMQ(t *testing.T) {
 	credentials(t)
 	server := servertest.ElasticMQ(t)
 	for name, test := range map[string]func(*testing.T, *servertest.Queues){
-		"rules": rules, "bodies": bodies, "unreadable": unreadable, "held": held, "missing": missing,
+		"rules": rules, "bodies": bodies, "unreadable": unreadable, "held": held, "missing": missing, "maximum": maximum,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, server) })
 	}

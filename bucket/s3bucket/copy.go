@@ -1,0 +1,184 @@
+package s3bucket
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
+)
+
+var _ bucket.Copier = (*Store)(nil)
+
+const (
+	// partSize is the size of a copied part in bytes, unless maxParts demands larger
+	// ones. S3 copies at most 5 GiB with one request.
+	partSize = 512 << 20
+	// maxParts is S3's limit for one upload.
+	maxParts = 10_000
+	// partsAtOnce bounds the requests of one copy that run at the same time.
+	partsAtOnce = 4
+	// abortTime bounds the request that aborts a failed upload.
+	abortTime = 5 * time.Second
+)
+
+// Copy implements [bucket.Copier]. The copy has o's content type, headers and metadata, and
+// no tags. A copy in parts needs the permission s3:AbortMultipartUpload to remove its parts
+// after a failure; a lifecycle rule removes those of a process that was killed.
+func (s *Store) Copy(ctx context.Context, m bucket.CopyMethod, from bucket.Source, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
+	if err := o.Check(); err != nil {
+		return "", fmt.Errorf("copying %s to %s: %w", name(from.Ref), name(ref), err)
+	}
+	if m == bucket.CopyParts {
+		return s.copyParts(ctx, from, ref, o, c)
+	}
+	in := &s3.CopyObjectInput{
+		Bucket:            &ref.Bucket,
+		Key:               &ref.Key,
+		CopySource:        copySource(from.Ref),
+		CopySourceIfMatch: quoted(from.ETag),
+		IfMatch:           quoted(c.IfMatch),
+		IfNoneMatch:       absent(c),
+		MetadataDirective: types.MetadataDirectiveReplace,
+		TaggingDirective:  types.TaggingDirectiveReplace,
+		ContentType:       optional(o.ContentType),
+		Metadata:          o.Metadata,
+
+		CacheControl:       optional(o.Headers.CacheControl),
+		ContentDisposition: optional(o.Headers.ContentDisposition),
+		ContentEncoding:    optional(o.Headers.ContentEncoding),
+		ContentLanguage:    optional(o.Headers.ContentLanguage),
+	}
+	out, err := s.client.CopyObject(ctx, in, once)
+	if err != nil {
+		return "", copied(ref, c, err)
+	}
+	if out.CopyObjectResult == nil {
+		return "", fmt.Errorf("copying %s: %w: the store's answer has no ETag", name(ref), bucket.ErrUnclear)
+	}
+	return unquote(out.CopyObjectResult.ETag), nil
+}
+
+// copyParts copies by a multipart upload. Only its last request can change the object.
+func (s *Store) copyParts(ctx context.Context, from bucket.Source, ref event.Object, o bucket.Object, c bucket.Condition) (etag string, err error) {
+	begun, err := s.client.CreateMultipartUpload(ctx, &s3.CreateMultipartUploadInput{
+		Bucket:      &ref.Bucket,
+		Key:         &ref.Key,
+		ContentType: optional(o.ContentType),
+		Metadata:    o.Metadata,
+
+		CacheControl:       optional(o.Headers.CacheControl),
+		ContentDisposition: optional(o.Headers.ContentDisposition),
+		ContentEncoding:    optional(o.Headers.ContentEncoding),
+		ContentLanguage:    optional(o.Headers.ContentLanguage),
+	})
+	if err != nil {
+		return "", unwritten("beginning to copy", ref, err)
+	}
+	defer func() {
+		if err != nil {
+			s.abort(ctx, ref, begun.UploadId)
+		}
+	}()
+	parts, err := s.copyEach(ctx, from, ref, begun.UploadId, o.Size)
+	if err != nil {
+		return "", err
+	}
+	out, err := s.client.CompleteMultipartUpload(ctx, &s3.CompleteMultipartUploadInput{
+		Bucket:          &ref.Bucket,
+		Key:             &ref.Key,
+		UploadId:        begun.UploadId,
+		MultipartUpload: &types.CompletedMultipartUpload{Parts: parts},
+		IfMatch:         quoted(c.IfMatch),
+		IfNoneMatch:     absent(c),
+	}, once)
+	if err != nil {
+		return "", copied(ref, c, err)
+	}
+	return unquote(out.ETag), nil
+}
+
+// copyEach copies all parts, each on condition that the source has its ETag.
+func (s *Store) copyEach(ctx context.Context, from bucket.Source, ref event.Object, upload *string, size int64) ([]types.CompletedPart, error) {
+	length := max(s.partSize, (size+maxParts-1)/maxParts)
+	n := max(1, (size+length-1)/length)
+	parts := make([]types.CompletedPart, n)
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(partsAtOnce)
+	for i := range n {
+		group.Go(func() error {
+			in := &s3.UploadPartCopyInput{
+				Bucket:            &ref.Bucket,
+				Key:               &ref.Key,
+				UploadId:          upload,
+				PartNumber:        aws.Int32(int32(i + 1)),
+				CopySource:        copySource(from.Ref),
+				CopySourceIfMatch: quoted(from.ETag),
+			}
+			if n > 1 {
+				in.CopySourceRange = aws.String(fmt.Sprintf("bytes=%d-%d", i*length, min((i+1)*length, size)-1))
+			}
+			out, err := s.client.UploadPartCopy(ctx, in)
+			if err == nil && out.CopyPartResult == nil {
+				err = errors.New("the store's answer has no ETag")
+			}
+			if err != nil {
+				return unwritten("copying a part of", ref, err)
+			}
+			parts[i] = types.CompletedPart{PartNumber: in.PartNumber, ETag: out.CopyPartResult.ETag}
+			return nil
+		})
+	}
+	return parts, group.Wait()
+}
+
+// abort removes the parts of an upload that failed. An error is of no use to the caller.
+func (s *Store) abort(ctx context.Context, ref event.Object, upload *string) {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), abortTime)
+	defer stop()
+	_, _ = s.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &ref.Bucket, Key: &ref.Key, UploadId: upload}, once)
+}
+
+// copied returns the error of a copy that was not confirmed. A missing key is the source,
+// or the object that c demands: both have changed.
+func copied(ref event.Object, c bucket.Condition, err error) error {
+	if errors.Is(refused(ref, err), bucket.ErrNotFound) {
+		return wrap("copying", name(ref), bucket.ErrPrecondition, err)
+	}
+	return write("copying", ref, c, err)
+}
+
+// unwritten returns the error of a request that prepares a copy and cannot write the object.
+func unwritten(what string, ref event.Object, err error) error {
+	if kind := refused(ref, err); errors.Is(kind, bucket.ErrNotFound) || errors.Is(kind, bucket.ErrPrecondition) {
+		return wrap(what, name(ref), bucket.ErrPrecondition, err)
+	}
+	return read(what, ref, err)
+}
+
+// copySource names an object in a header. A plus sign must be encoded, because some stores
+// decode it to a space.
+func copySource(ref event.Object) *string {
+	escape := func(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
+	source := escape(ref.Bucket) + "/" + strings.ReplaceAll(escape(ref.Key), "%2F", "/")
+	if ref.VersionID != "" {
+		source += "?versionId=" + escape(ref.VersionID)
+	}
+	return &source
+}
+
+func absent(c bucket.Condition) *string {
+	if !c.IfAbsent {
+		return nil
+	}
+	return aws.String("*")
+}
