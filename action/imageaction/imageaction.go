@@ -96,7 +96,8 @@ func New(c Config) (pawl.Handler, error) {
 // Concurrency implements [pawl.Limited]: one picture for every two cores, as decoding
 // takes nothing but processor and memory, and other pipelines need a core as well. A picture takes 1 to 8 bytes a pixel
 // decoded, up to 20 while a progressive JPEG is being decoded, and in colour 4 to 8
-// more on its way out: 25,000,000 pixels, the default limit, up to 500 MB.
+// more on its way out: up to 28 bytes a pixel, so 700 MB for 25,000,000 pixels, the default
+// limit. libwebp takes up to 28 bytes a pixel after that memory is released.
 func (h *handler) Concurrency() int { return max(1, runtime.GOMAXPROCS(0)/2) }
 
 func (h *handler) Handle(ctx context.Context, t *pawl.Task) error {

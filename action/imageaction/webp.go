@@ -12,21 +12,18 @@ import (
 	"github.com/pawlhq/pawl/action/imageaction/internal/libwebp"
 )
 
-// manyPixels is the size from which a picture's memory is worth a garbage collection.
-const manyPixels = 1 << 20
-
-// encodeWebP drops the picture as soon as libwebp has a copy, because libwebp may then
-// need as much memory as decoding did.
+// encodeWebP encodes the picture. libwebp may need as much memory as decoding did, so
+// encodeWebP first releases what decoding left behind, and then the picture itself as
+// soon as libwebp has a copy.
 func (p *picture) encodeWebP(ctx context.Context, w io.Writer, quality int) error {
 	r := p.raster
 	p.image, p.raster = nil, nil
 	width, height := r.w, r.h
+	releaseMemory(width * height)
 	file, err := libwebp.Encode(ctx, width, height, quality, func(m *image.NYCbCrA) {
 		r.yuva(m)
 		r = nil
-		if width*height >= manyPixels {
-			debug.FreeOSMemory()
-		}
+		releaseMemory(width * height)
 	})
 	switch {
 	case ctx.Err() != nil:
@@ -38,4 +35,12 @@ func (p *picture) encodeWebP(ctx context.Context, w io.Writer, quality int) erro
 	}
 	_, err = w.Write(file)
 	return err
+}
+
+// releaseMemory returns unused memory to the system, unless the picture is so small
+// that a garbage collection costs more than it yields.
+func releaseMemory(pixels int) {
+	if pixels >= 1<<20 {
+		debug.FreeOSMemory()
+	}
 }
