@@ -169,8 +169,10 @@ var layers = map[string]map[string]string{
 		"action": "The request carries the facts, and the error holds an excerpt of the answer.",
 	},
 	"action/imageaction": {
-		".": "It implements a handler.",
+		".":                                   "It implements a handler.",
+		"action/imageaction/internal/libwebp": "It writes WebP pictures.",
 	},
+	"action/imageaction/internal/libwebp": {},
 	"archive/encode": {
 		"archive": "It implements the codecs for an archive's records.",
 	},
@@ -406,8 +408,9 @@ var modules = map[string][]string{
 	"github.com/parquet-go/parquet-go":              {"action/loadaction", "archive/encode", "audit/inventory", "audit/inventory/inventorytest"},
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb": {"internal/servertest", "store/dynamo"},
 	"github.com/aws/aws-sdk-go-v2/service/sqs":      {"internal/servertest", "source/sqssource"},
-	"github.com/bep/imagemeta":                      {"action/imageaction"}, // EXIF orientation
-	"golang.org/x/image":                            {"action/imageaction"}, // WebP, resizing
+	"github.com/bep/imagemeta":                      {"action/imageaction"},                  // EXIF orientation
+	"golang.org/x/image":                            {"action/imageaction"},                  // WebP, resizing
+	"github.com/tetratelabs/wazero":                 {"action/imageaction/internal/libwebp"}, // runs libwebp without cgo
 	"github.com/aws/aws-sdk-go-v2/service/kinesis":  {"archive/kinesisstream", "internal/servertest"},
 	"github.com/graph-gophers/graphql-go":           {"files/filesapi"},
 	"github.com/lestrrat-go/jwx/v3":                 {"files/filesapi", "internal/cli"}, // tokens and key sets

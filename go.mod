@@ -41,6 +41,7 @@ require (
 	github.com/schollz/progressbar/v3 v3.19.1
 	github.com/spf13/cobra v1.10.2
 	github.com/standard-webhooks/standard-webhooks/libraries v0.0.1
+	github.com/tetratelabs/wazero v1.12.0
 	github.com/tidwall/btree v1.8.1
 	golang.org/x/image v0.47.0
 	golang.org/x/sync v0.24.0

@@ -10,6 +10,7 @@ import (
 	"io"
 
 	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/action/imageaction/internal/libwebp"
 )
 
 // Convert does to one picture what the handler of [New] does to an object, and
@@ -29,7 +30,7 @@ func Convert(ctx context.Context, r io.Reader, c Config) (content []byte, conten
 		return nil, "", err
 	}
 	var out bytes.Buffer
-	if err := pic.encode(ctx, &out, c.Quality); err != nil {
+	if err := pic.encode(ctx, &out, c); err != nil {
 		return nil, "", err
 	}
 	return out.Bytes(), pic.contentType(), nil
@@ -38,6 +39,7 @@ func Convert(ctx context.Context, r io.Reader, c Config) (content []byte, conten
 // picture is ready to be written.
 type picture struct {
 	image  image.Image
+	raster *raster // the same pixels; always set for WebP
 	format string
 }
 
@@ -58,7 +60,7 @@ func (f *file) convert(ctx context.Context, c Config) (*picture, error) {
 	w, h := fit(b.Dx(), b.Dy(), boxW, boxH)
 	flatten := p.format == formatJPEG && !opaque(img)
 	p.image = img
-	if c.Grayscale || flatten || orient != upright || w != b.Dx() || h != b.Dy() {
+	if c.Grayscale || flatten || p.format == formatWebP || orient != upright || w != b.Dx() || h != b.Dy() {
 		r := rasterOf(img, c.Grayscale)
 		if r, err = r.resize(ctx, w, h); err != nil {
 			return nil, err
@@ -67,27 +69,34 @@ func (f *file) convert(ctx context.Context, c Config) (*picture, error) {
 		if flatten {
 			r.flatten()
 		}
-		p.image = r.image()
+		p.image, p.raster = r.image(), r
 	}
 	return p, p.check()
 }
 
-// check refuses what the output format cannot hold.
+// mostSides are the largest width and height that a format can store, in pixels.
+var mostSides = map[string]int{formatJPEG: 65535, formatWebP: libwebp.MaxSide}
+
+// check refuses a picture that is too large for the output format.
 func (p *picture) check() error {
-	const most = 65535 // JPEG counts sides in 16 bits
-	if b := p.image.Bounds(); p.format == formatJPEG && max(b.Dx(), b.Dy()) > most {
-		return pawl.Permanent(fmt.Errorf("%d × %d pixels are too many for a JPEG: choose png, or a width and height of at most %d",
-			b.Dx(), b.Dy(), most))
+	most, limited := mostSides[p.format]
+	if b := p.image.Bounds(); limited && max(b.Dx(), b.Dy()) > most {
+		return pawl.Permanent(fmt.Errorf("%d × %d pixels are too many for the format %s: choose png, or a width and height of at most %d",
+			b.Dx(), b.Dy(), p.format, most))
 	}
 	return nil
 }
 
 func (p *picture) contentType() string { return "image/" + p.format }
 
-func (p *picture) encode(ctx context.Context, w io.Writer, quality int) error {
+// encode writes the picture, which must not be used afterwards.
+func (p *picture) encode(ctx context.Context, w io.Writer, c Config) error {
 	w = &cancelWriter{ctx, w}
-	if p.format == formatJPEG {
-		return jpeg.Encode(w, p.image, &jpeg.Options{Quality: quality})
+	switch p.format {
+	case formatJPEG:
+		return jpeg.Encode(w, p.image, &jpeg.Options{Quality: c.quality(p.format)})
+	case formatWebP:
+		return p.encodeWebP(ctx, w, c.quality(p.format))
 	}
 	return png.Encode(w, p.image)
 }

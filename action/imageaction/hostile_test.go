@@ -63,18 +63,20 @@ func TestHugePicturesAreRefusedByTheirHeader(t *testing.T) {
 	for name, head := range map[string][]byte{
 		"gif": gifHeader(65535, 65535), "png": pngHeader(1<<31-1, 1<<31-1), "jpeg": jpegHeader(65535, 65535), "webp": webpHeader(),
 	} {
-		t.Run(name, func(t *testing.T) {
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			_, _, err := Convert(t.Context(), &endless{t: t, head: bytes.NewReader(head)}, Config{})
-			runtime.ReadMemStats(&after)
-			if !worker.IsPermanent(err) || !strings.Contains(err.Error(), "pixels") && !strings.Contains(err.Error(), "dimension") {
-				t.Errorf("error %v, want a permanent one about pixels", err)
-			}
-			if used := after.TotalAlloc - before.TotalAlloc; used > 256<<10 {
-				t.Errorf("took %d bytes of memory", used)
-			}
-		})
+		for _, format := range []string{"", formatWebP} {
+			t.Run(name+" to "+format, func(t *testing.T) {
+				var before, after runtime.MemStats
+				runtime.ReadMemStats(&before)
+				_, _, err := Convert(t.Context(), &endless{t: t, head: bytes.NewReader(head)}, Config{Format: format})
+				runtime.ReadMemStats(&after)
+				if !worker.IsPermanent(err) || !strings.Contains(err.Error(), "pixels") && !strings.Contains(err.Error(), "dimension") {
+					t.Errorf("error %v, want a permanent one about pixels", err)
+				}
+				if used := after.TotalAlloc - before.TotalAlloc; used > 256<<10 {
+					t.Errorf("took %d bytes of memory", used)
+				}
+			})
+		}
 	}
 }
 
@@ -198,7 +200,7 @@ func TestScansAreBounded(t *testing.T) {
 		if got := scans(in); got != want {
 			t.Errorf("%d scans counted of %d", got, n+1)
 		}
-		_, _, err := Convert(t.Context(), bytes.NewReader(in), Config{})
+		_, _, err := Convert(t.Context(), bytes.NewReader(in), Config{Format: formatWebP})
 		if bad := want > maxScans; worker.IsPermanent(err) != bad || bad && !strings.Contains(err.Error(), "scans") {
 			t.Errorf("a picture of %d scans: %v", n+1, err)
 		}
@@ -216,7 +218,7 @@ func TestConfigIsChecked(t *testing.T) {
 	for want, c := range map[string]Config{
 		"width":      {Width: -1},
 		"height":     {Height: -5},
-		"webp":       {Format: "webp"},
+		"avif":       {Format: "avif"},
 		"quality":    {Quality: 101},
 		"max_pixels": {MaxPixels: -1},
 		"max_bytes":  {MaxBytes: -1},
@@ -240,6 +242,7 @@ func FuzzConvert(f *testing.F) {
 	} {
 		f.Add(seed, false, "", uint16(0))
 		f.Add(seed, true, "jpeg", uint16(5))
+		f.Add(seed, false, "webp", uint16(0))
 	}
 	f.Fuzz(func(t *testing.T, in []byte, gray bool, format string, width uint16) {
 		c := Config{Grayscale: gray, Format: format, Width: int(width), MaxPixels: 1 << 16, MaxBytes: 1 << 16}

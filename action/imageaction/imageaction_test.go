@@ -61,6 +61,27 @@ func TestPipeline(t *testing.T) {
 	w.Settled("note.jpg") // a better picture brings the dead back
 }
 
+func TestPipelineWritesWebP(t *testing.T) {
+	config := Config{Format: "webp", Quality: 75}
+	h, err := New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := actiontest.New(t, h)
+	in := encodePNG(t, glass(50, 60))
+	w.Put("a.png", "", in)
+	w.Run()
+	w.Settled("a.png")
+	want, _, err := Convert(t.Context(), bytes.NewReader(in), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, contentType, ok := w.Output("a.png")
+	if !ok || contentType != "image/webp" || !bytes.Equal(got, want) {
+		t.Errorf("output there %v, %s, equal %v", ok, contentType, bytes.Equal(got, want))
+	}
+}
+
 func TestTooManyBytesAreRefusedUnread(t *testing.T) {
 	h, err := New(Config{MaxBytes: 100})
 	if err != nil {

@@ -22,8 +22,8 @@ type Image struct {
 	// Shrink to fit this height, in pixels. Default: as high as it is.
 	Height int `yaml:"height"`
 	// Output format. Default: jpeg for JPEG, png for all others.
-	Format string `yaml:"format" jsonschema:"enum=jpeg,enum=png"`
-	// Quality of a JPEG, 1 to 100. Default: 85.
+	Format string `yaml:"format" jsonschema:"enum=jpeg,enum=png,enum=webp"`
+	// Quality of a JPEG or WebP picture, 1 to 100. Default: 85 for JPEG, 75 for WebP.
 	Quality int `yaml:"quality"`
 	// Pictures with more pixels are refused. Default: 25000000.
 	MaxPixels int `yaml:"max_pixels"`

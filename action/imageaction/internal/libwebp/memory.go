@@ -1,0 +1,19 @@
+package libwebp
+
+import "github.com/tetratelabs/wazero/experimental"
+
+// memory is the memory of one instance. Its capacity is the limit: beyond that,
+// libwebp's malloc fails. It never moves.
+type memory struct{ bytes []byte }
+
+// Allocate implements [experimental.MemoryAllocator].
+func (m *memory) Allocate(_, _ uint64) experimental.LinearMemory { return m }
+
+// Reallocate implements [experimental.LinearMemory].
+func (m *memory) Reallocate(size uint64) []byte {
+	if size > uint64(cap(m.bytes)) {
+		return nil
+	}
+	m.bytes = m.bytes[:size]
+	return m.bytes
+}
