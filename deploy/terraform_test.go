@@ -18,6 +18,11 @@ import (
 	"github.com/pawlhq/pawl/store/dynamo"
 )
 
+func init() {
+	_ = os.Setenv("AWS_ACCESS_KEY_ID", "pawl")
+	_ = os.Setenv("AWS_SECRET_ACCESS_KEY", "pawl")
+}
+
 // copyModule copies the Terraform module, with a package beside each example, and
 // returns its folder.
 func copyModule(t *testing.T) string {
@@ -60,16 +65,13 @@ func TestTerraformComplete(t *testing.T) {
 	tf.Run(t, dir, "apply", "-input=false", "-auto-approve")
 	tf.Run(t, dir, "plan", "-input=false", "-detailed-exitcode") // fails if there is something to change
 
-	var s state
-	if err := json.Unmarshal(tf.Run(t, dir, "show", "-json"), &s); err != nil {
-		t.Fatal(err)
-	}
+	s := stateOf(t, tf, dir)
 	checkTable(t, aws, s.Values.Outputs.LedgerURL.Value)
-	checkPolicies(t, s.policies())
+	checkPolicy(t, s.policy(t))
 
 	tf.Run(t, dir, "destroy", "-input=false", "-auto-approve")
-	if left := tf.Run(t, dir, "state", "list"); len(left) > 0 {
-		t.Errorf("destroy left:\n%s", left)
+	if left := stateOf(t, tf, dir).Values.RootModule.ChildModules; len(left) > 0 {
+		t.Errorf("destroy left %v", left)
 	}
 }
 
@@ -91,24 +93,34 @@ type state struct {
 		RootModule struct {
 			ChildModules []struct {
 				Resources []struct {
-					Address, Type string
-					Values        struct{ Policy string }
+					Type   string
+					Values struct{ Policy string }
 				}
 			} `json:"child_modules"`
 		} `json:"root_module"`
 	}
 }
 
-// policies returns the policies of the function's role.
-func (s *state) policies() (all []string) {
+func stateOf(t *testing.T, tf *servertest.Terraform, dir string) (s state) {
+	t.Helper()
+	if err := json.Unmarshal(tf.Run(t, dir, "show", "-json"), &s); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// policy returns the policy of the function's role.
+func (s *state) policy(t *testing.T) string {
+	t.Helper()
 	for _, m := range s.Values.RootModule.ChildModules {
 		for _, r := range m.Resources {
 			if r.Type == "aws_iam_role_policy" {
-				all = append(all, r.Values.Policy)
+				return r.Values.Policy
 			}
 		}
 	}
-	return all
+	t.Fatal("the function's role has no policy")
+	return ""
 }
 
 // checkTable opens the table with the driver, which refuses one with other keys or
@@ -124,20 +136,21 @@ func checkTable(t *testing.T, aws *servertest.AWS, url string) {
 	}
 }
 
-// checkPolicies runs parliament over the policies, and looks for wildcards.
-func checkPolicies(t *testing.T, policies []string) {
+// runPython runs a checker that is written in Python, and prints what it finds.
+func runPython(t *testing.T, name string, args ...string) {
 	t.Helper()
-	if len(policies) == 0 {
-		t.Error("the function's role has no policy")
-	}
 	bin := servertest.AWSTools(t)
-	for _, policy := range policies {
-		cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "python"), filepath.Join(bin, "parliament"), "--string", policy)
-		if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
-			t.Errorf("parliament: %v\n%s\nin %s", err, out, policy)
-		}
-		checkWildcards(t, policy)
+	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "python"), append([]string{filepath.Join(bin, name)}, args...)...)
+	if out, err := cmd.CombinedOutput(); err != nil || len(bytes.TrimSpace(out)) > 0 {
+		t.Errorf("%s %v: %v\n%s", name, args, err, out)
 	}
+}
+
+// checkPolicy runs parliament over a policy, and looks for wildcards.
+func checkPolicy(t *testing.T, policy string) {
+	t.Helper()
+	runPython(t, "parliament", "--string", policy)
+	checkWildcards(t, policy)
 }
 
 // oneOrMore is a string or a list of strings, as policies have them.
@@ -166,8 +179,8 @@ var wildcard = regexp.MustCompile(`^arn:aws:s3:::[^*]+/[^*]*\*$|^arn:aws:logs:[^
 func checkWildcards(t *testing.T, policy string) {
 	t.Helper()
 	var p policyDocument
-	if err := json.Unmarshal([]byte(policy), &p); err != nil {
-		t.Fatal(err)
+	if err := json.Unmarshal([]byte(policy), &p); err != nil || len(p.Statement) == 0 {
+		t.Fatalf("a policy without statements: %v in %s", err, policy)
 	}
 	for _, s := range p.Statement {
 		if slices.ContainsFunc(s.Action, func(a string) bool { return strings.Contains(a, "*") }) {
@@ -181,19 +194,50 @@ func checkWildcards(t *testing.T, policy string) {
 	}
 }
 
-// TestDeadObjectsAlarm checks that the alarm about dead objects looks for a text that
-// Pawl logs.
-func TestDeadObjectsAlarm(t *testing.T) {
-	alarms, err := os.ReadFile("terraform/alarms.tf")
+// described finds variables and outputs with their descriptions.
+var described = regexp.MustCompile(`(?m)^(?:variable|output) "(\w+)" \{\n  description = "(.+)"$`)
+
+// TestTerraformReadme looks for each variable and output in the module's README.
+func TestTerraformReadme(t *testing.T) {
+	readme, err := os.ReadFile("terraform/README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, name := range []string{"variables.tf", "outputs.tf"} {
+		text, err := os.ReadFile(filepath.Join("terraform", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := described.FindAllStringSubmatch(string(text), -1)
+		if len(all) < 5 {
+			t.Errorf("%s has %d descriptions", name, len(all))
+		}
+		for _, m := range all {
+			if row := "| `" + m[1] + "` | " + strings.ReplaceAll(m[2], "$$", "$") + " |"; !bytes.Contains(readme, []byte(row)) {
+				t.Errorf("README.md has no row %q", row)
+			}
+		}
+	}
+}
+
+// TestDeadObjectsAlarm checks that the alarm about dead objects looks for a text that
+// Pawl logs.
+func TestDeadObjectsAlarm(t *testing.T) {
 	logged, err := os.ReadFile("../worker/observe.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := regexp.MustCompile(`pattern\s+= "\\"(.+)\\""`).FindSubmatch(alarms)
-	if m == nil || !bytes.Contains(logged, m[1]) {
-		t.Errorf("the metric filter looks for %q, which worker/observe.go does not log", m)
+	for name, pattern := range map[string]string{
+		"terraform/alarms.tf": `pattern\s+= "\\"(.+)\\""`,
+		"sam/template.yaml":   `FilterPattern: '"(.+)"'`,
+	} {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := regexp.MustCompile(pattern).FindSubmatch(text)
+		if m == nil || !bytes.Contains(logged, m[1]) {
+			t.Errorf("the metric filter of %s looks for %q, which worker/observe.go does not log", name, m)
+		}
 	}
 }

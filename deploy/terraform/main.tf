@@ -50,15 +50,11 @@ resource "aws_sqs_queue" "this" {
   policy                     = data.aws_iam_policy_document.queue.json
   sqs_managed_sse_enabled    = var.kms_key_arn == null ? true : null
   kms_master_key_id          = var.kms_key_arn
-  tags                       = var.tags
-}
-
-resource "aws_sqs_queue_redrive_policy" "this" {
-  queue_url = aws_sqs_queue.this.url
   redrive_policy = jsonencode({
     deadLetterTargetArn = aws_sqs_queue.dead_letter.arn
     maxReceiveCount     = var.max_receive_count
   })
+  tags = var.tags
 }
 
 resource "aws_sqs_queue" "dead_letter" {

@@ -12,10 +12,10 @@ import (
 	"github.com/pawlhq/pawl/internal/toolcache"
 )
 
-// runMoto starts moto. As moto does not return a bucket's EventBridgeConfiguration,
-// which it keeps, the answer is completed.
+// runMoto starts moto, with JSON as compact as that of AWS. It adds a bucket's
+// EventBridgeConfiguration to answers, which moto keeps and does not return.
 const runMoto = `
-import logging
+import json, logging
 from moto.s3.responses import S3Response
 from moto.server import main
 
@@ -27,6 +27,7 @@ def get(self, plain=S3Response.get_bucket_notification):
     return status, headers, body
 
 S3Response.get_bucket_notification = get
+json.JSONEncoder.item_separator, json.JSONEncoder.key_separator = ",", ":"
 logging.getLogger("werkzeug").setLevel(logging.ERROR)
 main()
 `
@@ -73,7 +74,7 @@ func (a *AWS) ready(ctx context.Context) error {
 // Environment returns environment variables with which programs of AWS's SDKs use this
 // server, and know nothing else of the caller's environment.
 func (a *AWS) Environment(dir string) []string {
-	return environment(dir, "AWS_ENDPOINT_URL="+a.Endpoint, "AWS_REGION="+a.Region, "AWS_ACCESS_KEY_ID=pawl", "AWS_SECRET_ACCESS_KEY=pawl",
+	return environment(dir, "AWS_ENDPOINT_URL="+a.Endpoint, "AWS_REGION="+a.Region, "AWS_DEFAULT_REGION="+a.Region, "AWS_ACCESS_KEY_ID=pawl", "AWS_SECRET_ACCESS_KEY=pawl",
 		"AWS_EC2_METADATA_DISABLED=true")
 }
 

@@ -1,9 +1,7 @@
 package servertest
 
 import (
-	"os"
 	"os/exec"
-	"path/filepath"
 	"testing"
 
 	"github.com/pawlhq/pawl/internal/toolcache"
@@ -20,11 +18,7 @@ func NewTerraform(t testing.TB, a *AWS) *Terraform {
 	t.Helper()
 	program, plugins, err := toolcache.FindTerraform()
 	demand(t, err)
-	cache := filepath.Join(toolcache.Dir(), "terraform")
-	if err := os.MkdirAll(cache, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	return &Terraform{program: program, plugins: plugins, env: append(a.Environment(t.TempDir()), "CHECKPOINT_DISABLE=1", "TF_IN_AUTOMATION=1", "TF_PLUGIN_CACHE_DIR="+cache)}
+	return &Terraform{program: program, plugins: plugins, env: append(a.Environment(t.TempDir()), "CHECKPOINT_DISABLE=1", "TF_IN_AUTOMATION=1")}
 }
 
 // Init prepares the folder dir.
