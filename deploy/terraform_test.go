@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawlhq/pawl/internal/parts"
 	"github.com/pawlhq/pawl/internal/servertest"
 	"github.com/pawlhq/pawl/store/dynamo"
 )
@@ -216,6 +217,20 @@ func TestTerraformReadme(t *testing.T) {
 			if row := "| `" + m[1] + "` | " + strings.ReplaceAll(m[2], "$$", "$") + " |"; !bytes.Contains(readme, []byte(row)) {
 				t.Errorf("README.md has no row %q", row)
 			}
+		}
+	}
+}
+
+// TestExampleConfigurations reads the configurations of the examples.
+func TestExampleConfigurations(t *testing.T) {
+	environment := map[string]string{"PAWL_LEDGER": "dynamodb://pawl?region=eu-central-1", "PAWL_EXAMPLE_ACCOUNT": "123456789012"}
+	for _, example := range []string{"complete", "minimal"} {
+		_, err := parts.Table.Load(filepath.Join("terraform", "examples", example, "pawl.yaml"), func(name string) (string, bool) {
+			value, ok := environment[name]
+			return value, ok
+		})
+		if err != nil {
+			t.Error(err)
 		}
 	}
 }
