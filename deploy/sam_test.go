@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/pawlhq/pawl/internal/servertest"
@@ -18,9 +19,11 @@ func TestSAMTemplate(t *testing.T) {
 	translated := filepath.Join(t.TempDir(), "translated.json")
 	cmd := exec.CommandContext(t.Context(), filepath.Join(servertest.AWSTools(t), "python"), "testdata/sam.py", "sam/template.yaml", translated)
 	cmd.Env = aws.Environment(t.TempDir())
+	var said strings.Builder
+	cmd.Stderr = &said
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("%v\n%s", err, err.(*exec.ExitError).Stderr)
+		t.Fatalf("sam.py: %v\n%s", err, said.String())
 	}
 	for _, template := range []string{"sam/template.yaml", translated} {
 		runPython(t, "cfn-lint", template)
