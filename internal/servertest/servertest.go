@@ -1,18 +1,17 @@
 // Package servertest gives tests real servers: the object stores MinIO and
 // versitygw, PostgreSQL, the queues of ElasticMQ, the tables of DynamoDB Local and the streams of kinesalite and
-// kinesis-local as processes of their own, and gofakes3 inside the test. All but
+// kinesis-local as processes of their own, gofakes3 inside the test, and moto for other services of AWS. All but
 // kinesis-local listen on loopback only. They keep their data in memory, or in a
 // temporary folder of the test's, and end with it.
 //
 // This is the only place where a test may be skipped: when a server's binary has
 // not been built, or the machine gives a command no disk of its own. With
 // PAWL_TEST_REQUIRE=1 that is a failure instead, so that nothing is skipped unseen.
-// Without Java or Node a test that needs it is skipped all the same, except in CI.
+// Without Java, Node, Python or Terraform a test that needs it is skipped all the same, except in CI.
 package servertest
 
 import (
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -138,7 +137,7 @@ func binary(t testing.TB, tool toolcache.Tool) string {
 // demand ends the test if what it needs is not there.
 func demand(t testing.TB, err error) {
 	t.Helper()
-	excused := (errors.Is(err, toolcache.ErrNoJava) || errors.Is(err, toolcache.ErrNoNode) || errors.Is(err, toolcache.ErrNoChromium)) && os.Getenv("CI") == ""
+	excused := toolcache.MayLack(err) && os.Getenv("CI") == ""
 	switch {
 	case err == nil:
 	case os.Getenv("PAWL_TEST_REQUIRE") == "1" && !excused:

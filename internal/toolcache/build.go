@@ -91,6 +91,19 @@ func (t Tool) install(ctx context.Context, root, out string) error {
 	return nil
 }
 
+// create makes a virtual environment in the folder out, with the pinned packages.
+func (t Tool) create(ctx context.Context, root, out string) error {
+	for _, args := range [][]string{
+		{"python3", "-m", "venv", out},
+		{filepath.Join(out, "bin", "python"), "-m", "pip", "install", "--quiet", "--no-deps", "--requirement", filepath.Join(t.dir(root), pythonPins)},
+	} {
+		if said, err := exec.CommandContext(ctx, args[0], args[1:]...).CombinedOutput(); err != nil {
+			return fmt.Errorf("fetching %s for Python: %w\n%s", t.Name, err, said)
+		}
+	}
+	return nil
+}
+
 // compile runs the go command. It hides the names of compiled packages behind a
 // count, and shows everything else when the build fails.
 func (t Tool) compile(ctx context.Context, root, out string, log io.Writer) error {
@@ -99,6 +112,8 @@ func (t Tool) compile(ctx context.Context, root, out string, log io.Writer) erro
 		return t.fetch(ctx, root, out)
 	case t.Node:
 		return t.install(ctx, root, out)
+	case t.Python:
+		return t.create(ctx, root, out)
 	}
 	cmd := exec.CommandContext(ctx, "go", "build", "-v", "-buildvcs=false", "-ldflags=-s -w", "-o", out, t.Package)
 	cmd.Dir = t.dir(root)

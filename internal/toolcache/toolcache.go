@@ -5,7 +5,7 @@
 // dependencies stay out of a library user's go.sum. Its binary lies outside the
 // repository, named after what pins it: a changed go.mod is another binary. A
 // program in Java is a Maven project, and a folder of jars; one for Node is a
-// folder of packages.
+// folder of packages; one for Python is a virtual environment.
 package toolcache
 
 import (
@@ -17,6 +17,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 )
 
@@ -24,9 +25,10 @@ import (
 type Tool struct {
 	Name    string // of the binary
 	Module  string // folder under tools/
-	Package string // main package, or main class where Java is set, or package and version for Node
+	Package string // main package, or main class where Java is set, or package and version for Node and Python
 	Java    bool   // Maven fetches its jars
 	Node    bool   // npm fetches its packages
+	Python  bool   // pip fetches its packages
 	Unpack  string // what Node runs when its packages are there, in their folder
 	Takes   string // how long the first build takes, for people
 }
@@ -63,6 +65,13 @@ var (
 	}
 )
 
+// AWSTools are moto, which imitates many services of AWS, and the checkers of IAM
+// policies, CloudFormation templates and Dockerfiles, in one virtual environment.
+var AWSTools = Tool{
+	Name: "awstools", Module: "awstools", Package: "moto==5.2.5", Python: true,
+	Takes: "half a minute",
+}
+
 // Chromium is the browser in which pages are tested. It is there for Linux on x86-64.
 var Chromium = Tool{
 	Name: "chromium", Module: "chromium", Package: "@sparticuz/chromium@153.0.0", Node: true,
@@ -97,6 +106,18 @@ var ErrNoNode = errors.New("node and npm are not both installed (Debian: apt-get
 
 // ErrNoChromium says that there is no browser for this system.
 var ErrNoChromium = errors.New("the pinned browser is there for Linux on x86-64 alone")
+
+// ErrNoPython is returned when Python, or its module venv, is not installed.
+var ErrNoPython = errors.New("python3 with venv is not installed (Debian: apt-get install python3-venv)")
+
+// ErrNoTerraform is returned when Terraform is not installed.
+var ErrNoTerraform = errors.New("terraform is not installed")
+
+// MayLack reports whether err is about a program that the tests use but do not install,
+// so that a machine without it may leave out the tests that need it.
+func MayLack(err error) bool {
+	return slices.ContainsFunc([]error{ErrNoJava, ErrNoNode, ErrNoChromium, ErrNoPython, ErrNoTerraform}, func(lacking error) bool { return errors.Is(err, lacking) })
+}
 
 // The checkers of the source.
 var (
@@ -155,6 +176,8 @@ func (t Tool) Path(root string) (string, error) {
 		pins = []string{"pom.xml"}
 	case t.Node:
 		pins = nodePins
+	case t.Python:
+		pins = []string{pythonPins}
 	}
 	h := sha256.New()
 	for _, name := range pins {
@@ -166,7 +189,7 @@ func (t Tool) Path(root string) (string, error) {
 	}
 	h.Write([]byte(t.Unpack))
 	version := hex.EncodeToString(h.Sum(nil))[:12]
-	if t.Java || t.Node {
+	if t.Java || t.Node || t.Python {
 		return filepath.Join(Dir(), t.Name+"-"+version), nil
 	}
 	name := fmt.Sprintf("%s-%s-%s-%s", t.Name, version, runtime.GOOS, runtime.GOARCH)
@@ -179,8 +202,11 @@ func (t Tool) Path(root string) (string, error) {
 // nodePins are the files that pin a program for Node.
 var nodePins = []string{"package.json", "package-lock.json"}
 
-// Missing returns [ErrNoJava], [ErrNoNode] or [ErrNoChromium] if the tool cannot be
-// built or run here.
+// pythonPins is the file that pins a program for Python.
+const pythonPins = "requirements.txt"
+
+// Missing returns [ErrNoJava], [ErrNoNode], [ErrNoPython] or [ErrNoChromium] if the tool
+// cannot be built or run here.
 func (t Tool) Missing() error {
 	if t == Chromium && runtime.GOOS+"/"+runtime.GOARCH != "linux/amd64" {
 		return ErrNoChromium
@@ -192,6 +218,10 @@ func (t Tool) Missing() error {
 		need, missing = []string{"java", "mvn"}, ErrNoJava
 	case t.Node:
 		need, missing = []string{"node", "npm"}, ErrNoNode
+	case t.Python:
+		if exec.Command("python3", "-c", "import ensurepip, venv").Run() != nil {
+			return fmt.Errorf("%s: %w", t.Name, ErrNoPython)
+		}
 	}
 	for _, name := range need {
 		if _, err := exec.LookPath(name); err != nil {

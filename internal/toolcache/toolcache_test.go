@@ -34,7 +34,7 @@ func TestEveryToolIsPinned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, tool := range []Tool{MinIO, VersityGW, ElasticMQ, DynamoDBLocal, Kinesalite, KinesisLocal, Staticcheck, GolangCI, Gremlins, Bento, Restate, Chromium} {
+	for _, tool := range []Tool{MinIO, VersityGW, ElasticMQ, DynamoDBLocal, Kinesalite, KinesisLocal, Staticcheck, GolangCI, Gremlins, Bento, Restate, Chromium, AWSTools} {
 		file, named := "go.mod", tool.Package+"\n"
 		switch {
 		case tool.Java:
@@ -42,6 +42,8 @@ func TestEveryToolIsPinned(t *testing.T) {
 		case tool.Node:
 			at := strings.LastIndex(tool.Package, "@")
 			file, named = "package.json", `"`+tool.Package[:at]+`": "`+tool.Package[at+1:]+`"`
+		case tool.Python:
+			file = "requirements.txt"
 		}
 		mod, err := os.ReadFile(filepath.Join(tool.dir(root), file))
 		if err != nil {

@@ -26,7 +26,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -91,16 +90,16 @@ func exitCode(err error) int {
 }
 
 // build makes the servers, and the linters if they are asked for. A machine
-// without Java or Node does without the servers that need it, but CI may not.
+// without Java, Node or Python does without the servers that need it, but CI may not.
 func build(ctx context.Context, root string, o options) error {
-	need := []toolcache.Tool{toolcache.MinIO, toolcache.VersityGW, toolcache.ElasticMQ, toolcache.DynamoDBLocal, toolcache.Kinesalite, toolcache.KinesisLocal, toolcache.Chromium}
+	need := []toolcache.Tool{toolcache.MinIO, toolcache.VersityGW, toolcache.ElasticMQ, toolcache.DynamoDBLocal, toolcache.Kinesalite, toolcache.KinesisLocal, toolcache.Chromium, toolcache.AWSTools}
 	if o.lint {
 		need = append(need, toolcache.Staticcheck, toolcache.GolangCI)
 	}
 	for _, tool := range need {
 		_, err := tool.Build(ctx, root, os.Stdout)
 		switch {
-		case (errors.Is(err, toolcache.ErrNoJava) || errors.Is(err, toolcache.ErrNoNode) || errors.Is(err, toolcache.ErrNoChromium)) && os.Getenv("CI") == "":
+		case toolcache.MayLack(err) && os.Getenv("CI") == "":
 			fmt.Printf("left out: tests on %v\n", err)
 		case err != nil:
 			return err

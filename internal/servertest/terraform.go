@@ -1,0 +1,46 @@
+package servertest
+
+import (
+	"os/exec"
+	"testing"
+
+	"github.com/pawlhq/pawl/internal/toolcache"
+)
+
+// Terraform is an installed Terraform, whose provider for AWS uses a test server.
+type Terraform struct {
+	program, plugins string
+	env              []string
+}
+
+// NewTerraform finds Terraform. Its provider for AWS uses the server a.
+func NewTerraform(t testing.TB, a *AWS) *Terraform {
+	t.Helper()
+	program, plugins, err := toolcache.FindTerraform()
+	demand(t, err)
+	return &Terraform{program: program, plugins: plugins, env: append(a.Environment(t.TempDir()), "CHECKPOINT_DISABLE=1", "TF_IN_AUTOMATION=1")}
+}
+
+// Init prepares the folder dir.
+func (tf *Terraform) Init(t testing.TB, dir string) {
+	t.Helper()
+	args := []string{"init", "-backend=false", "-input=false"}
+	if tf.plugins != "" {
+		args = append(args, "-plugin-dir="+tf.plugins)
+	}
+	tf.Run(t, dir, args...)
+}
+
+// Run runs a command of Terraform in the folder dir and returns its output. It ends the
+// test if the command fails.
+func (tf *Terraform) Run(t testing.TB, dir string, args ...string) []byte {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), tf.program, append([]string{"-chdir=" + dir, args[0], "-no-color"}, args[1:]...)...)
+	cmd.Env = tf.env
+	DieWithParent(cmd)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("terraform %v in %s: %v\n%s", args, dir, err, out)
+	}
+	return out
+}
