@@ -483,7 +483,7 @@ func TestImportsRunOneWay(t *testing.T) {
 
 // TestDriversStandAlone holds what the table of layers itself must obey.
 func TestDriversStandAlone(t *testing.T) {
-	users := []string{"internal/cli", "internal/filesim", "internal/demo", "internal/parts", "files/server", "examples/files", "examples/library", "examples/mutex", "examples/once", "examples/update"}
+	users := []string{"awslambda", "internal/cli", "internal/filesim", "internal/demo", "internal/parts", "files/server", "examples/files", "examples/lambda", "examples/library", "examples/mutex", "examples/once", "examples/update"}
 	for dir, imports := range layers {
 		for imported := range imports {
 			if isDriver(imported) && !slices.Contains(users, dir) && !strings.HasSuffix(dir, "test") {

@@ -49,7 +49,13 @@ func (m *machine) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	m.parts.Check = m.check
+	m.parts.Check = func(ctx context.Context) error {
+		err := m.check(ctx)
+		if err == nil {
+			m.proveCopies(ctx)
+		}
+		return err
+	}
 	p, err := m.build(sources...)
 	if err != nil {
 		return err
@@ -89,7 +95,6 @@ func (m *machine) check(ctx context.Context) error {
 		return err
 	}
 	m.announce()
-	m.proveCopies(ctx)
 	return nil
 }
 
