@@ -99,7 +99,7 @@ func Encode(ctx context.Context, width, height, quality int, fill func(*image.NY
 	if err != nil {
 		return nil, fmt.Errorf("start libwebp: %w", err)
 	}
-	defer module.Close(ctx)
+	defer func() { _ = module.Close(ctx) }() // it only frees memory
 	return instance{module}.encode(ctx, width, height, quality, fill)
 }
 
