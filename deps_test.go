@@ -146,7 +146,6 @@ var layers = map[string]map[string]string{
 	"awslambda": {
 		".":                   "Each invocation runs a Pawl.",
 		"event":               "The handler names the dialect, and quotes an unknown request in an error.",
-		"internal/process":    "It waits before it records a sweep again.",
 		"ledger":              "The time of the last sweep is a register of the ledger.",
 		"source/lambdasource": "It reads the payload, and returns the response.",
 	},

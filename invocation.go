@@ -16,7 +16,8 @@ type invocation struct {
 const (
 	// shortestInvocation leaves handlers 3.7 s. Lambda's default timeout, 3 s, is too short.
 	shortestInvocation = 5 * time.Second
-	// storeTime is kept before the deadline to store results and to answer.
+	// storeTime is kept before the deadline to store results and to answer, or a quarter of
+	// the time if that is less.
 	storeTime = 2 * time.Second
 )
 
@@ -27,7 +28,7 @@ func (c *Config) divide(now time.Time) invocation {
 	}
 	total := c.Deadline.Sub(now)
 	c.Grace = max(total/4-storeTime, 0)
-	return invocation{claimBy: c.Deadline.Add(-total / 4), patience: storeTime - 500*time.Millisecond, cutOff: total / 2}
+	return invocation{claimBy: c.Deadline.Add(-total / 4), patience: min(storeTime, total/4) - 500*time.Millisecond, cutOff: total / 2}
 }
 
 // untilDeadline returns a context that ends when Run must stop to claim.
@@ -42,8 +43,9 @@ func (p *Pawl) untilDeadline(ctx context.Context) (context.Context, context.Canc
 // verifications, objects of workers that ended, and those that an audit found. It returns
 // true when it has read every due row and processed it, and false if ctx or the time
 // before Config.Deadline ended first. Call Sweep on a Pawl without sources, instead of
-// Run, every minute for example.
-func (p *Pawl) Sweep(ctx context.Context) (complete bool, err error) {
+// Run, every minute for example. read, unless it is nil, is called from any goroutine each
+// time the ledger has returned the due rows of a pipeline.
+func (p *Pawl) Sweep(ctx context.Context, read func(pipeline string)) (complete bool, err error) {
 	if p.cfg.NoSweep {
 		return false, fmt.Errorf("%w: Sweep needs a Pawl without NoSweep", ErrConfig)
 	}
@@ -51,6 +53,7 @@ func (p *Pawl) Sweep(ctx context.Context) (complete bool, err error) {
 	defer end()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+	p.worker.OnDue(read)
 	ended := make(chan error, 1)
 	go func() { ended <- p.worker.Run(ctx) }()
 	complete = p.worker.SweepOnce(ctx)

@@ -3,11 +3,14 @@ package pawl_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"iter"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/source"
@@ -112,7 +115,7 @@ func TestSweepProcessesWhatIsDue(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		sweeper := s.pawl(upper, toUp, func(c *pawl.Config) { c.Ledger, c.Deadline = durable{store}, time.Now().Add(time.Minute) })
-		complete, err := sweeper.Sweep(s.t.Context())
+		complete, err := sweeper.Sweep(s.t.Context(), nil)
 		if err != nil || !complete {
 			t.Fatalf("complete %t, %v", complete, err)
 		}
@@ -127,7 +130,7 @@ func TestSweepIsIncompleteWithoutAnswer(t *testing.T) {
 		p := s.pawl(upper, toUp, func(c *pawl.Config) {
 			c.Ledger, c.Deadline = noDue{durable{memory.New()}}, time.Now().Add(time.Minute)
 		})
-		if complete, err := p.Sweep(s.t.Context()); complete || err != nil || s.since() != 45*time.Second {
+		if complete, err := p.Sweep(s.t.Context(), nil); complete || err != nil || s.since() != 45*time.Second {
 			t.Errorf("complete %t after %s, %v", complete, s.since(), err)
 		}
 	})
@@ -143,7 +146,7 @@ func (noDue) Due(context.Context, store.DueRange) ([]store.Record, error) {
 func TestSweepNeedsASweep(t *testing.T) {
 	inTime(t, func(s *site) {
 		p := s.pawl(upper, toUp, invoked(memory.New(), time.Minute), from(&list{}))
-		if _, err := p.Sweep(s.t.Context()); !errors.Is(err, pawl.ErrConfig) {
+		if _, err := p.Sweep(s.t.Context(), nil); !errors.Is(err, pawl.ErrConfig) {
 			t.Error(err)
 		}
 	})
@@ -161,7 +164,59 @@ func TestDeadlineTooNear(t *testing.T) {
 	})
 }
 
-// An audit that is interrupted by the deadline is no error, and the next one continues it.
+// slowLists is a bucket whose listings take a fifth of a second for each object.
+type slowLists struct{ bucket.Store }
+
+func (s slowLists) List(ctx context.Context, name, prefix, after string) iter.Seq2[bucket.Info, error] {
+	return func(yield func(bucket.Info, error) bool) {
+		for info, err := range s.Store.List(ctx, name, prefix, after) {
+			select {
+			case <-time.After(200 * time.Millisecond):
+			case <-ctx.Done():
+				yield(bucket.Info{}, context.Cause(ctx))
+				return
+			}
+			if !yield(info, err) {
+				return
+			}
+		}
+	}
+}
+
+// An audit that the deadline interrupts is no error, and the next one continues it.
+func TestAuditInSlices(t *testing.T) {
+	inTime(t, func(s *site) {
+		store := memory.New()
+		for i := range 2000 {
+			s.put(fmt.Sprintf("docs/%04d", i), "x")
+		}
+		time.Sleep(24 * time.Hour)
+		began := time.Now()
+		for slice := 1; ; slice++ {
+			p := s.pawl(upper, toUp, func(c *pawl.Config) {
+				c.Ledger, c.Objects, c.Deadline, c.Audit.Every = durable{store}, slowLists{s.objects}, time.Now().Add(4*time.Minute), 24*time.Hour
+			})
+			if err := p.AuditIfDue(s.t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			audits, err := p.Audits(s.t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(audits) == 1 {
+				if slice == 1 || audits[0].Pipelines[0].Repaired != 2000 {
+					t.Errorf("%d slices, %+v", slice, audits[0].Pipelines[0])
+				}
+				return
+			}
+			if time.Since(began) > 20*time.Hour {
+				t.Fatalf("no audit was complete after %d slices", slice)
+			}
+			time.Sleep(time.Second)
+		}
+	})
+}
+
 func TestAuditIfDue(t *testing.T) {
 	inTime(t, func(s *site) {
 		store := memory.New()
@@ -181,9 +236,51 @@ func TestAuditIfDue(t *testing.T) {
 		if audits, err := p.Audits(s.t.Context()); err != nil || len(audits) != 1 {
 			t.Errorf("%d audits within the hour, want 1: %v", len(audits), err)
 		}
-		if complete, err := p.Sweep(s.t.Context()); !complete || err != nil {
+		if complete, err := p.Sweep(s.t.Context(), nil); !complete || err != nil {
 			t.Errorf("complete %t, %v", complete, err)
 		}
 		s.wantObject(event.Object{Bucket: "out", Key: "up/lost"}, "X")
+	})
+}
+
+// A quarantined object that hangs holds up the others of a sweep for one TTL.
+func TestQuarantineEndsWithinAnInvocation(t *testing.T) {
+	inTime(t, func(s *site) {
+		store, policy := memory.New(), ledger.DefaultPolicy()
+		var changes []ledger.Change
+		for _, key := range []string{"docs/poison", "docs/zebra"} {
+			e := s.put(key, "x")
+			row, _ := ledger.Row{RowKey: ledger.RowKey{Pipeline: "upper", Bucket: "in", Key: key}}.Observe(&e, true, time.Now())
+			if key == "docs/poison" {
+				for i := range policy.Attempts / 2 {
+					row, _, _ = row.Claim("killed", &policy, time.Now().Add(time.Duration(i)*time.Minute))
+				}
+			}
+			row.Nonce = ledger.Nonce{byte(len(changes) + 1)}
+			changes = append(changes, ledger.Change{Key: row.RowKey, Row: &row})
+		}
+		if _, err := ledger.Over(store).Swap(s.t.Context(), changes); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		began, zebra := time.Now(), time.Duration(0)
+		handle := func(ctx context.Context, task *pawl.Task) error {
+			if task.Object.Key == "docs/zebra" {
+				zebra = time.Since(began)
+				return nil
+			}
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}
+		p := s.pawl(handle, nil, func(c *pawl.Config) {
+			c.Ledger, c.Deadline, c.Retry.Base = durable{store}, time.Now().Add(2*time.Minute), time.Hour
+			c.Retry.Max = time.Hour
+		})
+		if _, err := p.Sweep(s.t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		if zebra < 29*time.Second || zebra > 35*time.Second {
+			t.Errorf("the other object began after %s, want the TTL of 30s", zebra)
+		}
 	})
 }

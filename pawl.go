@@ -107,7 +107,7 @@ type Config struct {
 	// Deadline, when set, is when this process is frozen or killed: the deadline of an
 	// invocation of AWS Lambda, for example. It must be at least 5 s away. Leases then end
 	// at the Deadline and are never renewed. Run starts no handler in the last quarter of
-	// the time from New to the Deadline, cancels those that still run 2 s before it, and
+	// the time from New to the Deadline, cancels those that still run 2 s before it (1.25 s, if only 5 s are left), and
 	// then returns. A handler that had half of the time and was cancelled used an attempt.
 	// Grace is not used.
 	Deadline time.Time

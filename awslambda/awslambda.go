@@ -78,8 +78,8 @@ func (h *Handler) prepare() {
 	case h.Config.Ledger == nil:
 		h.err = fmt.Errorf("%w: a ledger is required", pawl.ErrConfig)
 		return
-	case h.Config.Ledger.Traits().Volatile:
-		h.err = fmt.Errorf("%w: the ledger is in memory, which each environment of the function has for itself: use DynamoDB or PostgreSQL", pawl.ErrConfig)
+	case h.Config.Ledger.Traits().Local:
+		h.err = fmt.Errorf("%w: each environment of the function would have a ledger of its own: use DynamoDB or PostgreSQL", pawl.ErrConfig)
 		return
 	}
 	h.Config.Ledger = ledger.Share(h.Config.Ledger)
@@ -126,17 +126,17 @@ func (h *Handler) runSchedule(ctx context.Context, what string, deadline time.Ti
 	return nil, fmt.Errorf("awslambda: the payload asks for %s: want sweep or audit", event.Quote(what))
 }
 
-// sweep sweeps once, and records meanwhile that sweeps run.
+// sweep sweeps once, and records meanwhile which pipelines are swept.
 func (h *Handler) sweep(ctx context.Context, p *pawl.Pawl) error {
-	next := h.recordSweep(ctx)
-	ctx, stop := context.WithCancel(ctx)
+	r := &recorder{Handler: h, wake: make(chan struct{}, 1), read: map[string]bool{}}
+	done := make(chan struct{})
 	var recording sync.WaitGroup
-	recording.Go(func() { h.keepRecording(ctx, next) })
-	complete, err := p.Sweep(ctx)
-	stop()
+	recording.Go(func() { r.run(ctx, done) })
+	complete, err := p.Sweep(ctx, r.note)
+	close(done)
 	recording.Wait()
 	if err == nil && !complete {
 		h.Config.Logger.Warn("the sweep reached its deadline before it had processed all due objects; the next one continues")
 	}
-	return err
+	return errors.Join(err, r.missing())
 }

@@ -28,7 +28,7 @@ type shared struct{ store.Store }
 
 func (s shared) Traits() store.Traits {
 	t := s.Store.Traits()
-	t.Volatile = false
+	t.Volatile, t.Local = false, false
 	return t
 }
 
@@ -122,6 +122,27 @@ func TestLongSweepIsRecorded(t *testing.T) {
 	})
 }
 
+// noDue is a store whose due records cannot be read.
+type noDue struct{ store.Store }
+
+func (noDue) Due(context.Context, store.DueRange) ([]store.Record, error) {
+	return nil, errors.New("access denied")
+}
+
+// A sweep that reads nothing fails, and does not count as a sweep.
+func TestSweepWithoutAnswerIsNotRecorded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFunction(t, func(context.Context, *pawl.Task) error { return errors.New("busy") })
+		f.Config.Ledger = noDue{f.Config.Ledger}
+		if err := f.invoke(`{"pawl":"sweep"}`); err == nil || !strings.Contains(err.Error(), "pipeline tell") {
+			t.Errorf("the sweep returned %v", err)
+		}
+		if err := f.invoke(sourcetest.Payload("a")); err == nil {
+			t.Error("acknowledged although no sweep has read the ledger")
+		}
+	})
+}
+
 // Two invocations of one process at a time do each effect once.
 func TestConcurrentInvocations(t *testing.T) {
 	var mu sync.Mutex
@@ -165,7 +186,7 @@ func TestRefusals(t *testing.T) {
 	}
 	f = newFunction(t, func(context.Context, *pawl.Task) error { return nil })
 	f.Config.Ledger = memory.New()
-	if err := f.invoke(sourcetest.Payload("a")); !errors.Is(err, pawl.ErrConfig) || !strings.Contains(err.Error(), "in memory") {
+	if err := f.invoke(sourcetest.Payload("a")); !errors.Is(err, pawl.ErrConfig) || !strings.Contains(err.Error(), "a ledger of its own") {
 		t.Error(err)
 	}
 	f = newFunction(t, func(context.Context, *pawl.Task) error { return nil })

@@ -3,9 +3,11 @@ package awslambda
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
 	"time"
 
-	"github.com/pawlhq/pawl/internal/process"
+	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/ledger"
 )
 
@@ -19,38 +21,90 @@ const (
 	sweepCheck = time.Minute
 )
 
-// keepRecording records every minute that a sweep runs, until ctx ends. wait is the time
-// until the first record.
-func (h *Handler) keepRecording(ctx context.Context, wait time.Duration) {
-	for process.Sleep(ctx, wait) == nil {
-		wait = h.recordSweep(ctx)
+// recorder records for each pipeline that a sweep reads its due rows: as soon as the ledger
+// has returned some, and then every minute, because a long sweep asks for none while it is
+// busy.
+type recorder struct {
+	*Handler
+	wake chan struct{} // there is a pipeline to record
+
+	mu   sync.Mutex
+	read map[string]bool // pipelines whose due rows the ledger has returned: they are recorded
+}
+
+// note is called when the ledger has returned the due rows of a pipeline.
+func (r *recorder) note(pipeline string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, known := r.read[pipeline]; known {
+		return
+	}
+	r.read[pipeline] = false
+	select {
+	case r.wake <- struct{}{}:
+	default:
 	}
 }
 
-// recordSweep records that a sweep runs now, and returns the time until the next record: a
-// minute, or a second if it failed. If no sweep is recorded for a while, invocations only
-// acknowledge messages later.
-func (h *Handler) recordSweep(ctx context.Context) time.Duration {
-	if err := h.writeRegisters(ctx); err != nil {
-		if ctx.Err() == nil {
-			h.Config.Logger.Warn("the time of this sweep was not recorded; trying again", "error", err)
+// run records until done is closed.
+func (r *recorder) run(ctx context.Context, done <-chan struct{}) {
+	tick := time.NewTicker(time.Minute)
+	defer tick.Stop()
+	for {
+		select {
+		case <-r.wake:
+			r.recordNew(ctx)
+		case <-tick.C:
+			for _, pipeline := range r.pipelines(true) {
+				r.record(ctx, pipeline)
+			}
+		case <-done:
+			r.recordNew(ctx)
+			return
 		}
-		return time.Second
 	}
-	return time.Minute
 }
 
-// writeRegisters writes the current time to the register of each pipeline.
-func (h *Handler) writeRegisters(ctx context.Context) error {
-	now := []byte(time.Now().UTC().Format(time.RFC3339))
-	for i := range h.Config.Pipelines {
-		name := sweepRegister + h.Config.Pipelines[i].Name
-		r, err := h.rows.ReadRegister(ctx, name)
-		if err == nil {
-			_, err = h.rows.WriteRegister(ctx, name, r.Version, now)
+// recordNew records the pipelines that were read and not recorded yet.
+func (r *recorder) recordNew(ctx context.Context) {
+	for _, pipeline := range r.pipelines(false) {
+		r.record(ctx, pipeline)
+		r.mu.Lock()
+		r.read[pipeline] = true
+		r.mu.Unlock()
+	}
+}
+
+// pipelines returns those that were read and are recorded, or are not.
+func (r *recorder) pipelines(recorded bool) (names []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for name, is := range r.read {
+		if is == recorded {
+			names = append(names, name)
 		}
-		if err != nil && !errors.Is(err, ledger.ErrRegisterChanged) { // another sweep has just recorded its time
-			return err
+	}
+	return names
+}
+
+// record writes the current time to the register of a pipeline. If that fails for five
+// minutes, invocations only acknowledge messages later.
+func (r *recorder) record(ctx context.Context, pipeline string) {
+	name, now := sweepRegister+pipeline, time.Now().UTC().Format(time.RFC3339)
+	was, err := r.rows.ReadRegister(ctx, name)
+	if err == nil {
+		_, err = r.rows.WriteRegister(ctx, name, was.Version, []byte(now))
+	}
+	if err != nil && !errors.Is(err, ledger.ErrRegisterChanged) { // another sweep has just recorded its time
+		r.Config.Logger.Warn("the time of this sweep was not recorded", "pipeline", pipeline, "error", err)
+	}
+}
+
+// missing returns an error if the ledger has not returned the due rows of a pipeline.
+func (r *recorder) missing() error {
+	for i := range r.Config.Pipelines {
+		if name := r.Config.Pipelines[i].Name; !r.read[name] {
+			return fmt.Errorf("awslambda: the sweep got no due rows of pipeline %s from the ledger: the log has the reason", event.Quote(name))
 		}
 	}
 	return nil

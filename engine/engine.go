@@ -148,6 +148,9 @@ func (e *Engine) Next() time.Time {
 			next = at
 		}
 	}
+	if at := e.aloneUntil; e.alone && at.After(e.now) && (next.IsZero() || at.Before(next)) {
+		next = at
+	}
 	if at := e.own.next; e.looking() && (next.IsZero() || at.Before(next)) {
 		next = at
 	}

@@ -134,6 +134,9 @@ type Traits struct {
 	// Volatile: the store may forget when its process ends. A message must not be
 	// acknowledged because of what it answered.
 	Volatile bool
+	// Local: the store is in this process or in a file, so processes on other machines
+	// cannot share it.
+	Local bool
 	// Partial: an Outcome of Swap may have an Err other than ErrRejected. Otherwise an
 	// answer is an answer to all changes of the batch.
 	Partial bool

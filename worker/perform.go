@@ -96,6 +96,9 @@ func (w *Worker) sweep(a *engine.Sweep) {
 	if err != nil && w.hard.Err() == nil {
 		w.warnings.sweep[a.Pipeline].Log(w.hard, "the ledger cannot be asked for due rows; trying again", "pipeline", a.Pipeline, "error", err)
 	}
+	if err == nil && w.due != nil {
+		w.due(a.Pipeline)
+	}
 	w.send(engine.Swept{Pipeline: a.Pipeline, Rows: rows, Failed: err != nil})
 }
 

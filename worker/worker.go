@@ -59,6 +59,7 @@ type Worker struct {
 	endTasks, endCalls context.CancelCauseFunc
 
 	warnings *warnings
+	due      func(pipeline string) // see OnDue
 
 	mu    sync.Mutex
 	stats Stats
@@ -259,6 +260,10 @@ func (w *Worker) Rest(ctx context.Context) {
 	case <-w.done:
 	}
 }
+
+// OnDue has f called, from any goroutine, each time the ledger has returned the due rows of
+// a pipeline. Call it before Run.
+func (w *Worker) OnDue(f func(pipeline string)) { w.due = f }
 
 // SweepOnce processes the rows that are due, in place of deliveries, and reports whether
 // it reached all of them before ctx or Run ended. Call it once.

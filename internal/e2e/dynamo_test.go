@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/pawlhq/pawl/internal/servertest"
 	"github.com/pawlhq/pawl/ledger"
@@ -75,7 +76,9 @@ func newDynamoProxy(t *testing.T, seed uint64, endpoint string) *dynamoProxy {
 		t.Fatal(err)
 	}
 	p := &dynamoProxy{rng: rand.New(rand.NewPCG(seed, 5)), forward: httputil.NewSingleHostReverseProxy(to)}
-	front := httptest.NewServer(p)
+	front := httptest.NewUnstartedServer(p)
+	front.Config.IdleTimeout = time.Second // a process that was frozen finds its connections closed
+	front.Start()
 	t.Cleanup(front.Close)
 	p.url = front.URL
 	return p

@@ -36,7 +36,7 @@ func dueBefore(a, b *store.Record) bool {
 }
 
 var traits = store.Traits{
-	Volatile: true, Batch: 1000, Swaps: 1, Apply: store.MaxApply, Body: store.MaxBody, Name: store.MaxName,
+	Volatile: true, Local: true, Batch: 1000, Swaps: 1, Apply: store.MaxApply, Body: store.MaxBody, Name: store.MaxName,
 }
 
 // Traits implements [store.Store].

@@ -46,7 +46,7 @@ type Store struct {
 var _ store.Store = (*Store)(nil)
 
 var traits = store.Traits{
-	Transactions: true, Batch: 1000, Swaps: 2, Apply: store.MaxApply, Body: store.MaxBody, Name: store.MaxName,
+	Local: true, Transactions: true, Batch: 1000, Swaps: 2, Apply: store.MaxApply, Body: store.MaxBody, Name: store.MaxName,
 }
 
 // Traits implements [store.Store].
