@@ -249,6 +249,7 @@ var layers = map[string]map[string]string{
 		"internal/tape": "Each random choice comes from a tape, so that a failure can be replayed and shrunk.",
 		"ledger":        "The simulation's store of rows implements the interface, with faults.",
 		"source":        "The simulation hands deliveries to the engine.",
+		"store":         "The simulation's store of rows throttles with the error of stores.",
 		"worker":        "The simulation runs the attempts of the real worker.",
 	},
 	"internal/cli": {

@@ -41,7 +41,7 @@ func TestSimulationThatFails(t *testing.T) {
 		}
 	}
 	torn := slices.IndexFunc(strings.Split(out.String(), "\n"), func(l string) bool {
-		return slices.Equal(strings.Fields(l), []string{"torn", "5", "-", "-", "-", "-", "-", "-", "-", "-", "-"})
+		return slices.Equal(strings.Fields(l), []string{"torn", "5", "-", "-", "-", "-", "-", "-", "-", "-", "-", "-"})
 	})
 	if torn < 0 || strings.Contains(out.String(), "Every invariant held") {
 		t.Errorf("the report says:\n%s", &out)

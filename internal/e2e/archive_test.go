@@ -69,9 +69,12 @@ func TestArchive(t *testing.T) {
 	t.Run("kinesalite", func(t *testing.T) { testArchive(t, servertest.Kinesalite, *archiveRecords) })
 	// It is slower by far.
 	t.Run("kinesis-local", func(t *testing.T) { testArchive(t, servertest.KinesisLocal, *archiveRecords/10) })
+	t.Run("DynamoDB", func(t *testing.T) {
+		testArchive(t, servertest.Kinesalite, *archiveRecords/10, (*archiving).useDynamoDB)
+	})
 }
 
-func testArchive(t *testing.T, streams func(testing.TB) *servertest.Streams, records int) {
+func testArchive(t *testing.T, streams func(testing.TB) *servertest.Streams, records int, prepare ...func(*archiving)) {
 	t.Parallel() // it waits more than it works
 	seed := *firstSeed
 	if seed == 0 {
@@ -79,6 +82,9 @@ func testArchive(t *testing.T, streams func(testing.TB) *servertest.Streams, rec
 	}
 	t.Logf("to repeat: -run %q -seed=%d", t.Name(), seed)
 	a := newArchiving(t, streams(t), rand.New(rand.NewPCG(seed, 16)))
+	for _, f := range prepare {
+		f(a)
+	}
 	a.fleet.start(t, archiveWorkers)
 	strikes, parts := archivePlan(a.rng), *archiveKills+*archiveStops
 	suffered := make(chan error, 1)
@@ -118,6 +124,13 @@ func (a *archiving) configure(stream, streams, objects string) {
 	if err := os.WriteFile(a.fleet.config, []byte(text), 0o600); err != nil {
 		a.Fatal(err)
 	}
+}
+
+// useDynamoDB configures a table of DynamoDB as the ledger.
+func (a *archiving) useDynamoDB() {
+	a.Helper()
+	table := newTable(a.T, servertest.DynamoDB(a.T), a.fleet.binary)
+	a.fleet.config = a.configured("dynamodb", "sqlite:"+filepath.Join(a.fleet.dir, "pawl.db"), table)
 }
 
 // archivePlan deals strikes to the workers. Each comes at any moment, and late

@@ -8,6 +8,7 @@ type Step uint8
 // The steps: calls to the ledger, calls to the object store, and the handler.
 const (
 	StepSwap    Step = iota // compare-and-swap in the ledger
+	StepChange              // one change of a swap, where the ledger answers each alone
 	StepLoad                // load after an unclear answer, or to see that the lease is still held
 	StepDue                 // ask for due rows
 	StepPin                 // look at the output
@@ -20,7 +21,7 @@ const (
 	steps
 )
 
-var stepNames = [steps]string{"swap", "load", "due", "pin", "look", "fetch", "act", "put", "delete", "confirm"}
+var stepNames = [steps]string{"swap", "change", "load", "due", "pin", "look", "fetch", "act", "put", "delete", "confirm"}
 
 // String returns the step's name.
 func (s Step) String() string { return stepNames[s] }
@@ -59,8 +60,9 @@ const (
 
 // possible says which faults can happen at which step.
 var possible = [steps]uint16{
-	StepSwap: anywhere | 1<<Lost | 1<<Unsent | 1<<Late | 1<<Twice | 1<<Torn,
-	StepLoad: onReads, StepDue: onReads, StepPin: onReads, StepLook: onReads, StepFetch: onReads, StepConfirm: onReads,
+	StepSwap:   anywhere | 1<<Lost | 1<<Unsent | 1<<Late | 1<<Twice | 1<<Torn | 1<<Refused,
+	StepChange: 1<<Lost | 1<<Unsent | 1<<Late | 1<<Twice | 1<<Refused,
+	StepLoad:   onReads, StepDue: onReads, StepPin: onReads, StepLook: onReads, StepFetch: onReads, StepConfirm: onReads,
 	StepAct: anywhere | 1<<Lost | 1<<Refused,
 	StepPut: onWrites, StepDelete: onWrites,
 }
@@ -74,7 +76,7 @@ func (w *World) fault(t *thread, s Step) Fault {
 		return NoFault
 	}
 	x := 9999 - w.tape.Choose(10000)
-	if s == w.plan.weak {
+	if s == w.plan.weak || s == StepChange && w.plan.weak == StepSwap {
 		x /= w.plan.times
 	}
 	if x >= w.plan.faulty {

@@ -31,7 +31,15 @@ func (r *rows) Swap(_ context.Context, changes []ledger.Change) ([]ledger.Outcom
 	t.hears(&out)
 	t.batch = len(changes)
 	fault := w.fault(t, StepSwap)
-	if fault == Torn && w.tape.Chance(500) {
+	switch {
+	case fault == Refused:
+		t.sleep(w.moment())
+		return nil, errThrottled
+	case fault == NoFault && w.plan.dynamo:
+		return r.swapEach(changes)
+	case fault == CrashAfter && w.plan.dynamo:
+		changes = w.tear(changes)
+	case fault == Torn && w.tape.Chance(500):
 		return r.swapInPart(changes)
 	}
 	if fault == Torn {
@@ -93,6 +101,9 @@ func (r *rows) Load(ctx context.Context, keys []ledger.RowKey) (found []ledger.R
 
 // Due implements ledger.Store.
 func (r *rows) Due(ctx context.Context, pipeline string, before time.Time, limit int) (found []ledger.Row, err error) {
+	if r.thread.world.plan.dynamo {
+		return r.dueByIndex(ctx, pipeline, before, limit)
+	}
 	due := func() { found, err = r.thread.world.due(pipeline, before, limit) }
 	r.thread.hears(&found)
 	if r.thread.read(ctx, StepDue, due) != nil {
@@ -101,9 +112,9 @@ func (r *rows) Due(ctx context.Context, pipeline string, before time.Time, limit
 	return found, err
 }
 
-// due asks the store, or in a world whose index is behind and has no order, that.
+// due asks the store. In a world whose index lags, it asks the index, which has no order.
 func (w *World) due(pipeline string, before time.Time, limit int) ([]ledger.Row, error) {
-	if w.plan.dueLag == 0 {
+	if w.plan.lag == 0 {
 		return w.store.Due(context.Background(), pipeline, before, limit)
 	}
 	found, err := w.behind.Due(context.Background(), pipeline, before, len(w.behind.rows))
@@ -114,13 +125,13 @@ func (w *World) due(pipeline string, before time.Time, limit int) ([]ledger.Row,
 	return found[:min(limit, len(found))], err
 }
 
-// follow lets the index learn of a change of the rows.
+// follow makes a change visible to reads that lag.
 func (w *World) follow(c *ledger.Change) {
 	key, row := c.Key, ledger.Row{}
 	if c.Row != nil {
 		row = *c.Row
 	}
-	w.after(w.plan.dueLag, doing(func() { w.behind.set(key, row) }))
+	w.after(w.plan.lag, doing(func() { w.behind.set(key, row) }))
 }
 
 // Scan implements ledger.Store, for audits.
@@ -128,11 +139,7 @@ func (r *rows) Scan(ctx context.Context, in ledger.Range) iter.Seq2[ledger.Row, 
 	var found []ledger.Row
 	r.thread.hears(&found)
 	err := r.thread.read(ctx, StepLoad, func() {
-		for _, t := range r.thread.world.truths {
-			if t.exists && in.Match(t.key) {
-				found = append(found, t.row)
-			}
-		}
+		found = slices.DeleteFunc(r.thread.world.scanned(), func(row ledger.Row) bool { return !in.Match(row.RowKey) })
 	})
 	slices.SortFunc(found, func(a, b ledger.Row) int { return a.RowKey.Compare(b.RowKey) })
 	return func(yield func(ledger.Row, error) bool) {
@@ -145,6 +152,20 @@ func (r *rows) Scan(ctx context.Context, in ledger.Range) iter.Seq2[ledger.Row, 
 			yield(ledger.Row{}, errNoRows)
 		}
 	}
+}
+
+// scanned returns the rows that a scan reads. A table of DynamoDB scans without strong
+// consistency.
+func (w *World) scanned() (all []ledger.Row) {
+	if w.plan.dynamo {
+		return slices.Clone(w.behind.rows)
+	}
+	for _, t := range w.truths {
+		if t.exists {
+			all = append(all, t.row)
+		}
+	}
+	return all
 }
 
 // Close implements ledger.Store.
@@ -160,7 +181,10 @@ func (w *World) swap(by *node, changes []ledger.Change) []ledger.Outcome {
 		}
 		if out[0].Applied {
 			w.truth(changes[i].Key).wrote(by, changes[i].Row)
-			if w.plan.dueLag > 0 {
+			if w.plan.dynamo {
+				w.reindex(changes[i].Key, changes[i].Row)
+			}
+			if w.plan.lag > 0 {
 				w.follow(&changes[i])
 			}
 		}

@@ -36,7 +36,8 @@ type plan struct {
 	batch     int
 	cache     int
 	attempts  int
-	dueLag    time.Duration // how far the ledger's index of due rows is behind
+	dynamo    bool          // the ledger answers like a table of DynamoDB
+	lag       time.Duration // how old the ledger's due rows are; with dynamo, how old scanned rows are
 
 	rates  [faults]int // in 10,000
 	faulty int         // their sum
@@ -80,7 +81,12 @@ func draw(t *tape.Tape) plan {
 		audits: tape.Pick(t, 0, 0, 2), purges: tape.Pick(t, 0, 2), redrives: tape.Pick(t, 0, 0, 2), drains: tape.Pick(t, 0, 0, 2),
 		tasks: tape.Pick(t, 4, 1), batch: tape.Pick(t, 8, 1), cache: tape.Pick(t, 8, 1), attempts: tape.Pick(t, 4, 3, 1),
 	}
-	p.dueLag = tape.Pick(t, 0, 0, 0, 20*time.Second)
+	switch t.Choose(4) {
+	case 2:
+		p.dynamo, p.lag = true, 5*time.Second
+	case 3:
+		p.lag = 20 * time.Second
+	}
 	p.noSweep = p.settles && p.audits+p.redrives == 0
 	p.pipelines = p.drawPipelines(t)
 	for f := CrashBefore; f < faults; f++ {

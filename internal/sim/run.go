@@ -36,6 +36,8 @@ type Report struct {
 	// Setbacks counts older results that replaced newer ones for the moment
 	// that a verification healed.
 	Setbacks uint64 `json:"setbacks"`
+	// Dynamo counts the worlds whose ledger answers like a table of DynamoDB.
+	Dynamo uint64 `json:"-"`
 	// Met counts the faults at each step.
 	Met [steps][faults]uint64 `json:"-"`
 	// Violated counts the worlds in which each invariant did not hold.
@@ -122,6 +124,9 @@ func (r *Report) count(seed uint64, h history) {
 	r.Histories++
 	r.Steps += uint64(h.steps)
 	r.Setbacks += uint64(h.setbacks)
+	if h.dynamo {
+		r.Dynamo++
+	}
 	for s := range h.hit {
 		for f, n := range h.hit[s] {
 			r.Met[s][f] += uint64(n)
@@ -142,6 +147,7 @@ func (r *runner) add(part *Report) {
 	all.Histories += part.Histories
 	all.Steps += part.Steps
 	all.Setbacks += part.Setbacks
+	all.Dynamo += part.Dynamo
 	for s := range all.Met {
 		for f := range all.Met[s] {
 			all.Met[s][f] += part.Met[s][f]
@@ -162,6 +168,7 @@ func (r *runner) add(part *Report) {
 // history is what one world came to.
 type history struct {
 	steps, setbacks int
+	dynamo          bool
 	recorded        []uint32
 	violations      []Violation
 	hit             *[steps][faults]int
@@ -178,7 +185,7 @@ func play(pool *threads, tp *tape.Tape, store ledger.Store, story *[]string) his
 	w := newWorld(pool, tp, store)
 	w.story = story
 	w.play()
-	h := history{steps: w.steps, setbacks: w.setbacks, recorded: tp.Recorded(), violations: w.violations, hit: &w.hit}
+	h := history{steps: w.steps, setbacks: w.setbacks, dynamo: w.plan.dynamo, recorded: tp.Recorded(), violations: w.violations, hit: &w.hit}
 	for _, t := range w.truths {
 		if t.exists {
 			h.rows = append(h.rows, t.row)

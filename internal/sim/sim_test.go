@@ -41,8 +41,8 @@ func TestWorlds(t *testing.T) {
 	if missed := r.Missed(); len(missed) > 0 && *histories >= 20_000 {
 		t.Errorf("%s: never met, in %d worlds: %s", I14, r.Histories, strings.Join(missed, ", "))
 	}
-	t.Logf("%d worlds of %d steps each, %.0f a second, %d setbacks", r.Histories, r.Steps/r.Histories,
-		float64(r.Histories)/r.Elapsed.Seconds(), r.Setbacks)
+	t.Logf("%d worlds of %d steps each, %d of them with a ledger like DynamoDB, %.0f a second, %d setbacks", r.Histories,
+		r.Steps/r.Histories, r.Dynamo, float64(r.Histories)/r.Elapsed.Seconds(), r.Setbacks)
 }
 
 var tapeFlag = flag.String("tape", "", "the tape that TestReplay plays")

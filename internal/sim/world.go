@@ -39,7 +39,8 @@ type World struct {
 	explored bool
 
 	store     ledger.Store
-	behind    shelf // what its index of due rows shows, where that is late
+	behind    shelf     // its rows as they were plan.lag ago
+	index     []indexed // its index of due rows; with plan.dynamo
 	objects   objects
 	pipelines []*worker.Pipeline // by kindOf; nil where there is none
 	names     []string

@@ -1,0 +1,115 @@
+package sim
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawlhq/pawl/internal/tape"
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/store"
+)
+
+// In a quarter of the worlds the ledger answers like a table of DynamoDB: each change of
+// a swap is a request with its own answer, and the index of due rows is eventually
+// consistent.
+
+// errThrottled is the answer to a request that changed nothing.
+var errThrottled = fmt.Errorf("the ledger throttles: %w", store.ErrThrottled)
+
+// swapEach sends all changes at once. Each lands at its own time.
+func (r *rows) swapEach(changes []ledger.Change) ([]ledger.Outcome, error) {
+	out := make([]ledger.Outcome, len(changes))
+	var wait time.Duration
+	for i := range changes {
+		wait = max(wait, r.sendChange(changes[i:i+1], &out[i]))
+	}
+	if !r.thread.sleep(wait) {
+		return nil, errNoAnswer
+	}
+	return out, nil
+}
+
+// sendChange sends one change and returns the time until its answer or its time-out.
+func (r *rows) sendChange(change []ledger.Change, out *ledger.Outcome) time.Duration {
+	w, by := r.thread.world, r.thread.node // the thread may be another's when the change lands
+	way := w.moment()
+	unanswered := doing(func() { w.swap(by, change) })
+	fault := w.fault(r.thread, StepChange)
+	switch fault {
+	case Refused:
+		out.Err = errThrottled
+		return way
+	case Lost:
+		w.after(way, unanswered)
+	case Late:
+		w.after(w.tape.UpTo(latest), unanswered)
+	case Unsent:
+	default:
+		if fault == Twice {
+			w.after(way, unanswered)
+		}
+		w.after(way, doing(func() { *out = w.swap(by, change)[0] }))
+		return way + w.moment()
+	}
+	out.Err = errNoAnswer
+	return timeout
+}
+
+// indexed is an entry of the index of due rows. Reads of the index see it in [from, until).
+type indexed struct {
+	key         ledger.RowKey
+	due         time.Time
+	from, until time.Duration
+}
+
+// maxIndexLag is more than the trait of the driver states, because DynamoDB gives no bound.
+const maxIndexLag = 20 * time.Second
+
+// reindex follows a write of a row; nil: the row was deleted. The old and the new entry
+// change at different times, so reads see both of them, or neither.
+func (w *World) reindex(k ledger.RowKey, row *ledger.Row) {
+	lagged := func() time.Duration {
+		return w.now + w.tape.UpTo(tape.Pick(w.tape, time.Millisecond, time.Second, maxIndexLag))
+	}
+	w.index = slices.DeleteFunc(w.index, func(e indexed) bool { return e.until <= w.now })
+	for i := range w.index {
+		if e := &w.index[i]; e.key == k && e.until == never {
+			e.until = max(e.from, lagged())
+		}
+	}
+	if row != nil && !row.Due().IsZero() {
+		w.index = append(w.index, indexed{key: k, due: row.Due(), from: lagged(), until: never})
+	}
+}
+
+const never = time.Duration(1<<63 - 1)
+
+// dueByIndex reads entries of the index, and then their rows. An entry may be that of an
+// older state of its row, or of a row that is gone, and a row may have two.
+func (r *rows) dueByIndex(ctx context.Context, pipeline string, before time.Time, limit int) ([]ledger.Row, error) {
+	w := r.thread.world
+	var entries []indexed
+	err := r.thread.read(ctx, StepDue, func() {
+		for _, e := range w.index {
+			if e.from <= w.now && w.now < e.until && e.key.Pipeline == pipeline && !e.due.After(before) {
+				entries = append(entries, e)
+			}
+		}
+	})
+	if err != nil {
+		return nil, errThrottled
+	}
+	slices.SortFunc(entries, func(a, b indexed) int { return cmp.Or(a.due.Compare(b.due), a.key.Compare(b.key)) })
+	var found []ledger.Row
+	for _, e := range entries[:min(limit, len(entries))] {
+		row, err := r.Load(ctx, []ledger.RowKey{e.key})
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, row...)
+	}
+	return found, nil
+}
