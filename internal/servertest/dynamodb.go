@@ -22,8 +22,9 @@ type Tables struct {
 	Region   string
 }
 
-// DynamoDB starts a DynamoDB Local. It listens on all interfaces.
-func DynamoDB(t testing.TB) *Tables {
+// DynamoDB starts a DynamoDB Local, which listens on all interfaces. Options of Java, for
+// example -Xmx1g, override the defaults.
+func DynamoDB(t testing.TB, options ...string) *Tables {
 	t.Helper()
 	jars := binary(t, toolcache.DynamoDBLocal)
 	d := &Tables{Region: "us-east-1"}
@@ -31,8 +32,10 @@ func DynamoDB(t testing.TB) *Tables {
 	start(t, "dynamodb", func(addr string) *exec.Cmd {
 		d.Endpoint = "http://" + addr
 		_, port, _ := net.SplitHostPort(addr)
-		cmd := exec.Command("java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.library.path="+jars,
-			"-cp", filepath.Join(jars, "*"), toolcache.DynamoDBLocal.Package, "-inMemory", "-sharedDb", "-disableTelemetry", "-port", port)
+		args := append([]string{"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"}, options...)
+		args = append(args, "-Djava.library.path="+jars, "-cp", filepath.Join(jars, "*"), toolcache.DynamoDBLocal.Package,
+			"-inMemory", "-sharedDb", "-disableTelemetry", "-port", port)
+		cmd := exec.Command("java", args...)
 		cmd.Env, cmd.Dir = environment(dir), dir
 		return cmd
 	}, d.ready)
