@@ -29,7 +29,7 @@ func (p *place) progress(shard string) archive.Progress {
 func TestQuietShardIsRecordedHourly(t *testing.T) {
 	inPlace(t, 1, func(p *place) {
 		shard := p.shards()[0]
-		stop := p.run(p.archive("ndjson"))
+		stop := p.run(p.slowArchive(5 * time.Second))
 		p.put(shard, 3)
 		time.Sleep(30 * time.Hour)
 		if err := stop(); err != nil {
@@ -57,7 +57,7 @@ func TestQuietShardIsRecordedHourly(t *testing.T) {
 // future as seen empty.
 func TestClockAheadHidesNoExpiry(t *testing.T) {
 	inPlace(t, 1, func(p *place) {
-		a := p.archive("ndjson")
+		a := p.slowArchive(5 * time.Second)
 		a.Now = func() time.Time { return time.Now().Add(5 * time.Hour) }
 		stop := p.run(a)
 		p.put(p.shards()[0], 3)
@@ -88,7 +88,7 @@ func (s openingStream) Open(ctx context.Context, shard string, from archive.Posi
 // to expire reads on with one iterator, and does not open a new one for each read.
 func TestQuietShardKeepsItsReader(t *testing.T) {
 	inPlace(t, 1, func(p *place) {
-		stop := p.run(p.archive("ndjson"))
+		stop := p.run(p.slowArchive(5 * time.Second))
 		p.put(p.shards()[0], 1)
 		time.Sleep(22 * time.Hour) // of the 24 that the stream keeps it
 		if err := stop(); err != nil {

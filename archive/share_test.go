@@ -83,10 +83,10 @@ func (p *place) await(limit time.Duration, want map[string]int) time.Duration {
 	p.Helper()
 	began := time.Now()
 	for !maps.Equal(p.owned(), want) {
-		if time.Since(began) > limit {
+		if time.Since(began) >= limit {
 			p.Fatalf("after %v the shards are owned like this: %v, want %v\n%s", limit, p.owned(), want, p.log.String())
 		}
-		time.Sleep(50 * time.Millisecond)
+		time.Sleep(500 * time.Millisecond)
 	}
 	return time.Since(began)
 }
@@ -167,13 +167,13 @@ func TestSickWorker(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			inPlace(t, 8, func(p *place) {
 				store := &sickStore{Store: p.store}
-				p.worker("sick", func(a *archive.Archive) { a.Store = store })
-				p.worker("well", func(*archive.Archive) {})
+				p.worker("sick", func(a *archive.Archive) { a.Store, a.Stream = store, patient{a.Stream, time.Second} })
+				p.worker("well", func(a *archive.Archive) { a.Stream = patient{a.Stream, time.Second} })
 				p.await(time.Minute, map[string]int{"sick": 4, "well": 4})
 				store.set(c.err)
 				records := p.feed()
 				p.await(c.limit, map[string]int{"well": 8})
-				time.Sleep(20 * time.Minute) // the sick worker probes
+				time.Sleep(archive.SickTime) // the sick worker probes
 				store.set(nil)
 				p.await(12*time.Minute, map[string]int{"sick": 4, "well": 4})
 				records.stop()
@@ -194,14 +194,14 @@ func TestAllSick(t *testing.T) {
 	inPlace(t, 8, func(p *place) {
 		stores := []*sickStore{{Store: p.store}, {Store: p.store}}
 		for i, s := range stores {
-			p.worker(fmt.Sprint(i), func(a *archive.Archive) { a.Store = s })
+			p.worker(fmt.Sprint(i), func(a *archive.Archive) { a.Store, a.Stream = s, patient{a.Stream, time.Second} })
 		}
 		p.await(time.Minute, map[string]int{"0": 4, "1": 4})
 		for _, s := range stores {
 			s.set(bucket.ErrDenied)
 		}
 		records := p.feed()
-		time.Sleep(30 * time.Minute)
+		time.Sleep(archive.SickTime * 3 / 2)
 		stores[0].set(nil)
 		time.Sleep(3 * time.Minute)
 		healed := time.Now()

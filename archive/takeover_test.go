@@ -149,6 +149,15 @@ func (r patientReader) Next(ctx context.Context) (archive.Page, error) {
 	return r.Reader.Next(ctx)
 }
 
+// slowArchive returns an archive that sends few requests in a day: each read takes that
+// long, and leases are renewed rarely.
+func (p *place) slowArchive(read time.Duration) *archive.Archive {
+	p.Helper()
+	a := p.archive("ndjson")
+	a.Stream, a.Lease = patient{a.Stream, read}, 12*time.Hour
+	return a
+}
+
 // pagingStore counts listings, and the pages of 1000 keys that they need. It does not
 // count those that prove the store.
 type pagingStore struct {
@@ -186,9 +195,12 @@ func TestTakeoverListsOnce(t *testing.T) {
 		for _, id := range ids {
 			p.put(id, 1)
 		}
-		slow := p.archive("ndjson")
-		slow.Stream, slow.Lease = patient{slow.Stream, 20 * time.Minute}, 12*time.Hour // with few polls
-		p.work(slow, 7*24*time.Hour)
+		slow := p.slowArchive(20 * time.Minute)
+		p.work(slow, 2*time.Hour)
+		for range 8 { // more than a week; a worker's clock ticks each second while it runs
+			time.Sleep(19 * time.Hour)
+			p.work(slow, 2*time.Hour)
+		}
 		for _, id := range ids[1:] {
 			for i := range 7 * 24 * 12 {
 				r := archive.Range{Start: archive.Number(fmt.Sprint(i + 1)), End: archive.Number(fmt.Sprint(i + 2))}
@@ -363,9 +375,7 @@ func (s slowHeads) Head(ctx context.Context, ref event.Object) (bucket.Info, err
 func TestRecoveryChecksInParallel(t *testing.T) {
 	inPlace(t, 1, func(p *place) {
 		shard := p.shards()[0]
-		slow := p.archive("ndjson")
-		slow.Stream, slow.Lease = patient{slow.Stream, 30 * time.Second}, 12*time.Hour // with few polls
-		stop := p.run(slow)
+		stop := p.run(p.slowArchive(30 * time.Second))
 		for i := range 2 * 64 {
 			if i == 64 {
 				time.Sleep(30 * time.Hour)

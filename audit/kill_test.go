@@ -234,22 +234,24 @@ func (l *losses) check(t *testing.T) {
 	}
 }
 
-// TestKilled kills audits 100 times, and each time another goes on until one ends.
+// TestKilled kills audits. Each time another audit starts, until one ends, and at least one
+// resumes where another was killed.
 func TestKilled(t *testing.T) {
 	rng := seed(t)
-	kills, resumed := 0, 0
-	for kills < 100 {
+	const most = 100
+	killed, resumed := 0, 0
+	for killed < kills || killed < most && resumed == 0 {
 		synctest.Test(t, func(t *testing.T) {
 			l := newLosses(t, rng, 8000)
 			options := audit.Options{Settle: time.Hour, Ranges: 1 + rng.IntN(8)}
 			report, err := audit.Report{}, errKilled
-			for ; err != nil; kills++ {
+			for ; err != nil; killed++ {
 				ctx, kill := context.WithCancel(t.Context())
 				m := &mortal{registers: l.ledger, kill: kill, n: 3 + rng.IntN(45)}
 				report, err = l.auditor(t, m).Run(ctx, options)
 				kill()
 			}
-			kills--
+			killed--
 			resumed += report.Resumed
 			l.check(t)
 			total := report.Total()
@@ -263,7 +265,7 @@ func TestKilled(t *testing.T) {
 			l.check(t)
 		})
 	}
-	t.Logf("%d kills, gone on from where it was %d times", kills, resumed)
+	t.Logf("%d kills, gone on from where it was %d times", killed, resumed)
 	if resumed == 0 {
 		t.Error("none went on where another was")
 	}

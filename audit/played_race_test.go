@@ -2,6 +2,9 @@
 
 package audit_test
 
-// played is how many worlds are played at least under the race detector, which takes
-// a hundred times as long. They are played again without it.
-const played = 6
+// The random tests play less under the race detector, which makes them up to a hundred
+// times slower. tools/test plays the full numbers without it.
+const (
+	played = 6  // worlds of TestBrakeInWorlds, at least
+	kills  = 10 // of TestKilled, at least
+)

@@ -20,7 +20,7 @@ import (
 
 var (
 	firstSeed = flag.Uint64("seed", 0, "the first seed of TestHistories; 0: a fresh one")
-	histories = flag.Int("histories", 0, "how many histories TestHistories plays; 0: 3000, or 200 with -short")
+	histories = flag.Int("histories", 0, fmt.Sprintf("number of histories that TestHistories plays; 0 means %d, or %d with -short", played, min(played, 200)))
 	narrate   = flag.Bool("narrate", false, "print what TestHistories does")
 )
 
@@ -35,9 +35,9 @@ func TestHistories(t *testing.T) {
 	count := *histories
 	switch {
 	case count == 0 && testing.Short():
-		count = 200
+		count = min(played, 200)
 	case count == 0:
-		count = 3000
+		count = played
 	}
 	t.Logf("%d histories from seed %d on", count, first)
 	synctest.Test(t, func(t *testing.T) { // the ledger's waits take no time

@@ -88,6 +88,11 @@ func checkGray(in, out []byte) error {
 }
 
 func samePixels(got, want image.Image) error {
+	if g, ok := got.(*image.Gray); ok {
+		if w, ok := want.(*image.Gray); ok && g.Stride == w.Stride && bytes.Equal(g.Pix, w.Pix) {
+			return nil
+		}
+	}
 	b := want.Bounds()
 	for y := b.Min.Y; y < b.Max.Y; y++ {
 		for x := b.Min.X; x < b.Max.X; x++ {
@@ -105,12 +110,13 @@ func samePixels(got, want image.Image) error {
 func gray(m image.Image) *image.Gray {
 	b := m.Bounds()
 	out := image.NewGray(b)
+	j, luma := m.(*image.YCbCr)
 	for y := b.Min.Y; y < b.Max.Y; y++ {
+		if luma {
+			copy(out.Pix[out.PixOffset(b.Min.X, y):][:b.Dx()], j.Y[j.YOffset(b.Min.X, y):])
+			continue
+		}
 		for x := b.Min.X; x < b.Max.X; x++ {
-			if j, ok := m.(*image.YCbCr); ok {
-				out.SetGray(x, y, color.Gray{Y: j.YCbCrAt(x, y).Y})
-				continue
-			}
 			out.Set(x, y, m.At(x, y))
 		}
 	}

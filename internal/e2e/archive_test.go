@@ -111,7 +111,7 @@ func newArchiving(t *testing.T, streams *servertest.Streams, rng *rand.Rand) *ar
 	a.stream, a.bucket = a.streams.NewStream(t, int32(*archiveShards)), a.server.NewBucket(t)
 	a.forget()
 	a.fleet = &fleet{
-		binary: build(t, dir), dir: dir, config: filepath.Join(dir, "pawl.yaml"), command: []string{"archive", "run"},
+		binary: build(t), dir: dir, config: filepath.Join(dir, "pawl.yaml"), command: []string{"archive", "run"},
 		env: []string{"AWS_ACCESS_KEY_ID=" + a.server.AccessKey, "AWS_SECRET_ACCESS_KEY=" + a.server.SecretKey},
 	}
 	a.configure(a.stream, a.streams.Endpoint, a.server.Endpoint)

@@ -79,7 +79,7 @@ func newBrakeWorld(t *testing.T) *brakeWorld {
 	t.Helper()
 	dir := t.TempDir()
 	s := servertest.S3(t)
-	w := &brakeWorld{world: newWorld(t, s), server: s, binary: build(t, dir), config: filepath.Join(dir, "pawl.yaml")}
+	w := &brakeWorld{world: newWorld(t, s), server: s, binary: build(t), config: filepath.Join(dir, "pawl.yaml")}
 	if err := os.WriteFile(w.config, fmt.Appendf(nil, brakeConfig, filepath.Join(dir, "ledger.db")), 0o600); err != nil {
 		t.Fatal(err)
 	}

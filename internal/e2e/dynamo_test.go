@@ -28,7 +28,7 @@ import (
 // requests and does not answer one in twenty that it has executed.
 func TestKillsDynamoDB(t *testing.T) {
 	t.Parallel() // it waits more than it works
-	total, binary := &tally{}, build(t, t.TempDir())
+	total, binary := &tally{}, build(t)
 	server := servertest.DynamoDB(t)
 	playRounds(t, total, func(t *testing.T, seed uint64) *round {
 		direct := newTable(t, server, binary)

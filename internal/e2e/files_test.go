@@ -122,7 +122,7 @@ func newFileSite(t *testing.T, seed uint64, index string) *fileSite {
 	const auth = "Basic cGF3bDpzM2NyZXQ="
 	dir := t.TempDir()
 	s := &fileSite{seed: seed, began: time.Now(), fleet: &fleet{
-		binary: build(t, dir), dir: dir, config: filepath.Join(dir, "pawl.yaml"), command: []string{"files", "serve"},
+		binary: build(t), dir: dir, config: filepath.Join(dir, "pawl.yaml"), command: []string{"files", "serve"},
 		caught: func(int) bool { return true },
 	}}
 	s.relay = newRelay(t, seed, s.fleet.addresses, poster(t, auth))

@@ -37,7 +37,7 @@ func serve(t testing.TB, server *servertest.Server, index string) *serving {
 	}
 	dir := t.TempDir()
 	s := &serving{server: server, fleet: &fleet{
-		binary: build(t, dir), dir: dir, config: filepath.Join(dir, "pawl.yaml"), command: []string{"files", "serve"},
+		binary: build(t), dir: dir, config: filepath.Join(dir, "pawl.yaml"), command: []string{"files", "serve"},
 	}}
 	text := fmt.Sprintf(serveConfig, server.Endpoint, server.Region, serveAuth, index, filesSecret)
 	if err := os.WriteFile(s.config, []byte(text), 0o600); err != nil {

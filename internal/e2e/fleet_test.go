@@ -369,13 +369,30 @@ func (p *place) lastWords(most int) string {
 	return string(b[max(0, len(b)-most):])
 }
 
-// build makes the pawl binary.
-func build(t testing.TB, dir string) string {
-	t.Helper()
-	path := filepath.Join(dir, "pawl")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, "github.com/pawlhq/pawl/cmd/pawl").CombinedOutput()
+// built is the pawl binary, which is built once for all tests.
+var built = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "pawl-e2e-")
 	if err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+		return "", err
+	}
+	removeBuilt = func() { _ = os.RemoveAll(dir) }
+	path := filepath.Join(dir, "pawl")
+	out, err := exec.Command("go", "build", "-o", path, "github.com/pawlhq/pawl/cmd/pawl").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+// removeBuilt removes the binary. TestMain calls it after all tests.
+var removeBuilt = func() {}
+
+// build returns the path of the pawl binary.
+func build(t testing.TB) string {
+	t.Helper()
+	path, err := built()
+	if err != nil {
+		t.Fatal(err)
 	}
 	return path
 }

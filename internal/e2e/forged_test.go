@@ -23,6 +23,7 @@ const forged = `{"EventName":"s3:ObjectCreated:Put","Key":"inputs/k","Records":[
 // stale, where its sequencer is trusted. The row counts that, and a reset of the
 // order brings the object back.
 func TestForged(t *testing.T) {
+	t.Parallel()
 	const auth = "Bearer pawl"
 	hook, err := webhooksource.New(webhooksource.Config{Listen: "127.0.0.1:0", Token: auth, TrustSequencer: true, Logger: logTo(t)})
 	if err != nil {

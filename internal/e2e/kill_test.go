@@ -73,7 +73,8 @@ sweep: 200ms
 // The seed repeats the changes, the strikes and the fate of notifications. The
 // timing it does not.
 func TestKills(t *testing.T) {
-	binary := build(t, t.TempDir())
+	t.Parallel()
+	binary := build(t)
 	total := &tally{}
 	for _, server := range []struct {
 		name  string

@@ -85,7 +85,7 @@ func playLambda(t *testing.T, workers int, front func(t *testing.T, seed uint64,
 		seed = rand.Uint64N(1 << 40)
 	}
 	t.Logf("repeat with: go test ./internal/e2e -run '%s$' -messages %d -environments %d -seed %d", t.Name(), *messages, *environments, seed)
-	binary := build(t, t.TempDir())
+	binary := build(t)
 	direct := newTable(t, servertest.DynamoDB(t), binary)
 	records, err := dynamo.Open(t.Context(), direct)
 	if err != nil {

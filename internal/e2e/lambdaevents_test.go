@@ -41,7 +41,7 @@ const (
 // each place, and with what cannot work.
 func TestLambdaEvents(t *testing.T) {
 	t.Parallel()
-	binary := build(t, t.TempDir())
+	binary := build(t)
 	minio := servertest.MinIO(t, servertest.Options{})
 	w := newWorld(t, minio)
 	table := newTable(t, servertest.DynamoDB(t), binary)

@@ -130,7 +130,7 @@ func newLoads(t *testing.T, seed uint64) *loads {
 	t.Helper()
 	const auth = "Basic cGF3bDpzM2NyZXQ="
 	dir := t.TempDir()
-	l := &loads{fleet: &fleet{binary: build(t, dir), dir: dir, config: filepath.Join(dir, "pawl.yaml"), unreachable: true}}
+	l := &loads{fleet: &fleet{binary: build(t), dir: dir, config: filepath.Join(dir, "pawl.yaml"), unreachable: true}}
 	l.postgres = servertest.Postgres(t)
 	for _, table := range []string{"exports", "naive"} {
 		l.postgres.Exec(fmt.Sprintf("CREATE TABLE %s (name text, n int, _source text); CREATE INDEX ON %[1]s (_source)", table))

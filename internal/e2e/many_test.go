@@ -48,7 +48,7 @@ func TestManyWorkers(t *testing.T) {
 	}
 	store := ledger.Over(records)
 	led := &rows{server.URL, store, read(t, newPostgresBook(t, server.URL))}
-	r := newRoundOn(t, servertest.MinIO, build(t, t.TempDir()), seed, newQueues(t, 2), places, led)
+	r := newRoundOn(t, servertest.MinIO, build(t), seed, newQueues(t, 2), places, led)
 	r.relay.mu.Lock()
 	r.relay.safe = true
 	r.relay.mu.Unlock()

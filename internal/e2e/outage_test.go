@@ -68,7 +68,7 @@ func TestReceiverDown(t *testing.T) {
 		}
 		return string(b)
 	}
-	cmd := exec.CommandContext(t.Context(), build(t, dir), "replay", "-c", config, events)
+	cmd := exec.CommandContext(t.Context(), build(t), "replay", "-c", config, events)
 	cmd.Env = append(os.Environ(), "AWS_ACCESS_KEY_ID="+server.AccessKey, "AWS_SECRET_ACCESS_KEY="+server.SecretKey, "AWS_REGION="+server.Region)
 	cmd.Stdout, cmd.Stderr = log, log
 	servertest.DieWithParent(cmd)

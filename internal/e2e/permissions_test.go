@@ -41,7 +41,7 @@ type permitted struct {
 func TestPermissions(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	p := &permitted{T: t, server: servertest.MinIO(t, servertest.Options{}), binary: build(t, dir), dir: dir, policies: statedPolicies(t)}
+	p := &permitted{T: t, server: servertest.MinIO(t, servertest.Options{}), binary: build(t), dir: dir, policies: statedPolicies(t)}
 	for _, name := range []string{"photos", "photos-out", "state", "lake", "uploads"} {
 		if _, err := p.server.Client().CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String(name)}); err != nil {
 			t.Fatal(err)

@@ -25,7 +25,7 @@ import (
 // both queues are empty.
 func TestQueueKills(t *testing.T) {
 	t.Parallel() // it waits more than it works
-	binary := build(t, t.TempDir())
+	binary := build(t)
 	total := &tally{}
 	playRounds(t, total, func(t *testing.T, seed uint64) *round {
 		return newRound(t, servertest.MinIO, binary, seed, newQueues(t, 2))

@@ -41,7 +41,7 @@ const (
 // replay, a process of its own, and measures the most memory it ever had.
 func BenchmarkReplay(b *testing.B) {
 	dir := b.TempDir()
-	binary := build(b, dir)
+	binary := build(b)
 	srv := servertest.S3(b)
 	fill(b, srv)
 	var posts atomic.Int64

@@ -28,6 +28,7 @@ var awkward = []string{
 // TestScenario: objects are put, overwritten, removed and put again on a real
 // store, whose own webhooks reach Pawl's; at rest every output is f(input).
 func TestScenario(t *testing.T) {
+	t.Parallel()
 	start := map[string]func(testing.TB, servertest.Options) *servertest.Server{
 		"minio": servertest.MinIO, "versitygw": servertest.VersityGW,
 	}

@@ -47,7 +47,7 @@ const burst = 25
 // TestShortages takes what a running process needs away: no object is dead of it,
 // all are settled after, and neither the log nor those who post suffer.
 func TestShortages(t *testing.T) {
-	binary := build(t, t.TempDir())
+	binary := build(t)
 	for name, c := range map[string]struct {
 		// start returns the command; the ledger and the temporary files are in dir.
 		start func(ctx context.Context, t *testing.T, dir string, command ...string) *exec.Cmd

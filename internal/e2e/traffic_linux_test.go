@@ -54,10 +54,11 @@ sweep: 200ms
 // of the replay, and what the ledger's store alone needs in the same run to write
 // the same rows.
 func TestTraffic(t *testing.T) {
+	t.Parallel()
 	tr := traffic.New(traffic.Published.Divided(*trafficShare), inputs, time.Date(2019, time.May, 1, 0, 0, 0, 0, time.UTC), *trafficSeed)
 	t.Logf("repeat with: go test ./internal/e2e -run TestTraffic -share %d -traffic-seed %d", *trafficShare, tr.Seed)
 	dir := t.TempDir()
-	binary := build(t, dir)
+	binary := build(t)
 	srv := servertest.S3(t)
 	store := newTrafficWorld(t, srv, tr)
 	sink := newTrafficSink(t, tr)
@@ -303,7 +304,8 @@ func TestMain(m *testing.M) {
 	// DynamoDB Local takes any credentials. Those of an object store are in configurations.
 	_ = os.Setenv("AWS_ACCESS_KEY_ID", "pawl") // never fails
 	_ = os.Setenv("AWS_SECRET_ACCESS_KEY", "pawl")
-	os.Exit(m.Run())
+	defer func() { removeBuilt() }()
+	m.Run()
 }
 
 // rewrite swaps each row of a ledger into another, as new and then once more, as

@@ -6,8 +6,8 @@
 //
 // It vets and tests ./... unless packages are named, and skips nothing. With
 // -lint it also checks formatting and runs staticcheck and golangci-lint. With
-// -race the race detector watches, but not over simulated worlds, which have one
-// thread each and are many. With -fuzz and a duration it also fuzzes every
+// -race the race detector watches, except over simulated worlds and most repetitions of
+// other tests, which have one thread each and are many. With -fuzz and a duration it also fuzzes every
 // target of the packages for so long. With -build it only builds what it needs.
 // Everything else is passed to go test:
 //

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -49,7 +50,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Each package is tested once. The worlds of lock, archive and audit are played again.
+// Each package is tested once, and those that play less with the race detector again.
 func TestCallsOfGoTest(t *testing.T) {
 	s := &scope{packages: []string{lockPackage, archivePackage, "github.com/pawlhq/pawl/internal/sim", mutantsPackage}}
 	some := &scope{packages: s.packages, mutants: []string{"a", "b"}}
@@ -60,10 +61,10 @@ func TestCallsOfGoTest(t *testing.T) {
 		want  []string
 	}{
 		{"plain", s, options{args: []string{"-v"}}, []string{"go test"}},
-		{"race", s, options{race: true}, []string{"go test -race", "go test, the worlds", "go test, the worlds of lock, archive and audit"}},
+		{"race", s, options{race: true}, []string{"go test -race", "go test, the worlds", "go test, what plays less with -race"}},
 		{"race, one test", s, options{race: true, args: []string{"-run=X"}}, []string{"go test -race", "go test, the worlds"}},
 		{"changed", some, options{}, []string{"go test", "go test, the mutants"}},
-		{"race, changed", some, options{race: true}, []string{"go test -race", "go test, the worlds", "go test, the worlds of lock, archive and audit", "go test, the mutants"}},
+		{"race, changed", some, options{race: true}, []string{"go test -race", "go test, the worlds", "go test, what plays less with -race", "go test, the mutants"}},
 	} {
 		var got []string
 		for _, step := range tc.scope.testSteps(tc.opts) {
@@ -90,6 +91,23 @@ func TestFuzzTargetsAreFound(t *testing.T) {
 	}
 	if _, err := fuzzTargets(t.Context(), "../..", []string{"./internal/toolcache"}); err == nil {
 		t.Error("no targets are no error: a typing error would pass for success")
+	}
+}
+
+// TestReducedPackagesArePlayedAgain: each package that plays less with the race detector is
+// played again without it.
+func TestReducedPackagesArePlayedAgain(t *testing.T) {
+	files, err := filepath.Glob("../../*/played_race_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, f := range files {
+		found = append(found, "github.com/pawlhq/pawl/"+filepath.Base(filepath.Dir(f)))
+	}
+	want := slices.Sorted(slices.Values(reducedPackages))
+	if diff := cmp.Diff(want, found); diff != "" {
+		t.Errorf("packages with a file played_race_test.go (-want +got):\n%s", diff)
 	}
 }
 

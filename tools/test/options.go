@@ -12,7 +12,7 @@ const usage = `usage: go run ./tools/test [-lint] [-race] [-fuzz 10s] [-changed]
 
 Builds MinIO and versitygw once, then vets and tests ./... or the packages.
   -lint        also check formatting and run staticcheck and golangci-lint
-  -race        with the race detector, but for simulated worlds, which have one thread each
+  -race        with the race detector, except for simulated worlds and most repetitions of other tests of one thread
   -fuzz 10s    also fuzz each target of the packages for so long, one after the other
   -changed     leave out fuzz targets and mutants that have nothing to do with what has changed
   -build       build what is needed, and nothing else

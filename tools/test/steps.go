@@ -44,11 +44,18 @@ const (
 	lockPackage    = "github.com/pawlhq/pawl/lock"
 	archivePackage = "github.com/pawlhq/pawl/archive"
 	auditPackage   = "github.com/pawlhq/pawl/audit"
+	enginePackage  = "github.com/pawlhq/pawl/engine"
 )
+
+// reducedPackages play less under the race detector. reduced matches their tests that do:
+// those that use the constants in the packages' played_race_test.go.
+var reducedPackages = []string{lockPackage, archivePackage, auditPackage, enginePackage}
+
+const reduced = "^Test((Adopted|BrakeIn)?Worlds|Histories|Killed|ALoneUser|SickWorker|AllSick)$"
 
 // testSteps are the calls of go test. The race detector would make simulated
 // worlds ten times as slow, and they have one thread each: they are played
-// without it, those of the packages lock, archive and audit in a call of their own.
+// without it, those of the packages lock, archive, audit and engine in a separate call.
 func (s *scope) testSteps(o options) []step {
 	var watched, worlds, mutants []string
 	for _, p := range slowestFirst(s.packages) {
@@ -73,7 +80,7 @@ func (s *scope) testSteps(o options) []step {
 		add("go test -race", watched, slices.Concat([]string{"-race"}, overlap(), o.args)...)
 		add("go test, the worlds", worlds, o.args...)
 		if slices.Contains(watched, lockPackage) && !o.narrow() {
-			add("go test, the worlds of lock, archive and audit", []string{lockPackage, archivePackage, auditPackage}, append([]string{"-run", "^Test(Adopted|BrakeIn)?Worlds$"}, o.args...)...)
+			add("go test, what plays less with -race", reducedPackages, append([]string{"-run", reduced}, o.args...)...)
 		}
 	}
 	if slices.Contains(s.packages, "github.com/pawlhq/pawl/internal/demo") {
@@ -93,7 +100,7 @@ func overlap() []string {
 }
 
 // slowest are begun first, or the others would have ended long before them.
-var slowest = []string{"internal/cli", "internal/e2e", "internal/demo", "lock", "store/sqlite", "store/postgres"}
+var slowest = []string{"internal/cli", "internal/e2e", "deploy", "internal/demo", "lock", "store/sqlite", "store/postgres"}
 
 // slowestFirst returns the packages in the order in which they are tested.
 func slowestFirst(packages []string) []string {
