@@ -83,7 +83,7 @@ func New(ctx context.Context, c Config) (*Store, error) {
 	}
 	clock := &storeClock{HTTPClient: awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
 		t.ResponseHeaderTimeout = answerTime
-		t.IdleConnTimeout = 50 * time.Second // a process that was frozen opens new connections
+		t.IdleConnTimeout = 50 * time.Second   // a process that was frozen opens new connections
 		t.MaxIdleConnsPerHost = t.MaxIdleConns // all are to one host
 	})}
 	return &Store{clock: clock, partSize: partSize, client: s3.NewFromConfig(cfg, func(o *s3.Options) {
