@@ -37,7 +37,7 @@ func (r *rows) Swap(_ context.Context, changes []ledger.Change) ([]ledger.Outcom
 		return nil, errThrottled
 	case fault == NoFault && w.plan.dynamo:
 		return r.swapEach(changes)
-	case fault == CrashAfter && w.plan.dynamo:
+	case fault == CrashAfter && w.plan.dynamo: // not all requests were sent
 		changes = w.tear(changes)
 	case fault == Torn && w.tape.Chance(500):
 		return r.swapInPart(changes)
