@@ -27,6 +27,8 @@ var wanted = []struct {
 	{name: "internal/e2e BenchmarkCycle", unit: "ratio", least: 0.6},
 	{name: "internal/e2e BenchmarkCyclePostgres", unit: "ratio", least: 0.7},
 	{name: "store/postgres BenchmarkSwap", unit: "ratio", least: 0.7},
+	{name: "store/dynamo BenchmarkRead/Scan", unit: "MB", most: 100},
+	{name: "store/dynamo BenchmarkRead/Audit", unit: "MB", most: 100},
 	{name: "bench BenchmarkPeers", unit: "pawl/river", least: 3},
 	{name: "bench BenchmarkPeers", unit: "pawl/restate"},
 	{name: "bench BenchmarkSQS", unit: "store/bento", least: 4},

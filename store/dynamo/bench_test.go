@@ -5,112 +5,91 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"iter"
+	"log/slog"
 	"math"
 	"runtime"
 	"runtime/debug"
+	"sort"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go/middleware"
 
+	"github.com/pawlhq/pawl/audit"
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/internal/servertest"
+	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/store"
 )
 
-var readRecords = flag.Int("readrecords", 1_000_000, "records in the table of BenchmarkRead, at least 100")
+var readRecords = flag.Int("readrecords", 1_000_000, "rows in the table of BenchmarkRead, at least 100")
 
 const (
 	readSpace = "row/grayscale"
 	readDue   = 100 // due records in the table
-	// readMB is the most memory that a scan may add, whatever the number of records.
-	readMB = 200
 )
 
 var readNow = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // BenchmarkRead counts requests and read units of a table with a million rows of about 400
-// bytes: Scan of all rows, as an audit reads them, Due of 100 due rows, and Scan of 1,000
-// names of the greatest length. One row in 100 is due later.
+// bytes: Scan of all rows, an audit of them that finds nothing lost, Due of 100 due rows,
+// and Scan of 1,000 names of the greatest length. One row in 100 is due later.
 func BenchmarkRead(b *testing.B) {
+	const long, longNames = "row/long", 1000
 	s, m := openMetered(b)
 	fillTable(b, s, *readRecords)
-	b.Run("Scan", func(b *testing.B) {
-		for b.Loop() {
-			m.take()
-			began, rise := time.Now(), memoryRise()
-			scanAll(b, s, readSpace, *readRecords, rise)
-			took, mb := time.Since(began), rise()
-			m.report(b)
-			b.ReportMetric(float64(*readRecords)/took.Seconds(), "records/s")
-			b.ReportMetric(mb, "MB")
-			if mb > readMB {
-				b.Errorf("the scan added %.0f MB, want at most %d", mb, readMB)
-			}
+	fillLongNames(b, s, long, longNames)
+	m.run(b, "Scan", func(b *testing.B) { scanAll(b, s, readSpace, *readRecords) })
+	m.run(b, "Audit", func(b *testing.B) { auditAll(b, s, *readRecords) })
+	m.run(b, "Due", func(b *testing.B) {
+		found, err := s.Due(b.Context(), store.DueRange{Space: readSpace, Before: readNow, Limit: readDue + 1})
+		if err != nil || len(found) != readDue {
+			b.Fatalf("%d due records, want %d: %v", len(found), readDue, err)
 		}
 	})
-	b.Run("Due", func(b *testing.B) {
-		for b.Loop() {
-			m.take()
-			found, err := s.Due(b.Context(), store.DueRange{Space: readSpace, Before: readNow, Limit: readDue + 1})
-			if err != nil || len(found) != readDue {
-				b.Fatalf("%d due records, want %d: %v", len(found), readDue, err)
-			}
-			m.report(b)
-		}
-	})
-	b.Run("LongNames", func(b *testing.B) {
-		const space, most = "row/long", 1000
-		fillLongNames(b, s, space, most)
-		for b.Loop() {
-			m.take()
-			scanAll(b, s, space, most, nil)
-			m.report(b)
-		}
-	})
+	m.run(b, "LongNames", func(b *testing.B) { scanAll(b, s, long, longNames) })
 }
 
-// scanAll scans a space, and checks the number of records and their order. It calls
-// sample, if there is one, every 1,000 records.
-func scanAll(b *testing.B, s *Store, space string, want int, sample func() float64) {
+// scanAll scans a space, and checks the number of records and their order.
+func scanAll(b *testing.B, s *Store, space string, want int) {
 	b.Helper()
 	n, last := 0, ""
 	for r, err := range s.Scan(b.Context(), store.Range{Space: space}) {
 		if err != nil || r.Name <= last {
 			b.Fatalf("record %d: %q after %q: %v", n, r.Name, last, err)
 		}
-		last = r.Name
-		if n++; sample != nil && n%1000 == 0 {
-			sample()
-		}
+		n, last = n+1, r.Name
 	}
 	if n != want {
 		b.Fatalf("%d records, want %d", n, want)
 	}
 }
 
-// memoryRise returns a function that samples the memory of the process. The function
-// returns the greatest increase of all its samples, in MB.
-func memoryRise() func() float64 {
-	debug.FreeOSMemory()
-	used := func() uint64 {
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return m.Sys - m.HeapReleased
+// auditAll audits the first n rows of the table.
+func auditAll(b *testing.B, s *Store, n int) {
+	b.Helper()
+	a, err := audit.New(audit.Config{
+		Ledger: ledger.Over(s), Objects: listing{n: n}, Logger: slog.New(slog.DiscardHandler),
+		Pipelines: []audit.Pipeline{{Name: "grayscale", Bucket: "photos", Prefix: "in/", Match: func(event.Object) bool { return true }}},
+	})
+	if err != nil {
+		b.Fatal(err)
 	}
-	start := used()
-	peak := start
-	return func() float64 {
-		peak = max(peak, used())
-		return float64(peak-start) / 1e6
+	report, err := a.Run(b.Context(), audit.Options{Settle: time.Hour})
+	total := report.Total()
+	if want := (audit.Counts{Listed: int64(n), Rows: int64(n), Created: int64(n)}); err != nil || total != want {
+		b.Fatalf("%+v, want %+v: %v", total, want, err)
 	}
 }
 
-// fillTable writes rows in parallel, with BatchWriteItem. Consecutive rows are spread over
-// the names, as uploads of many users are.
+// fillTable writes n rows in parallel, with BatchWriteItem.
 func fillTable(b *testing.B, s *Store, n int) {
 	b.Helper()
 	const batch, writers = 25, 4
@@ -120,7 +99,12 @@ func fillTable(b *testing.B, s *Store, n int) {
 			for first := w * batch; first < n; first += writers * batch {
 				var writes []types.WriteRequest
 				for i := first; i < min(first+batch, n); i++ {
-					writes = append(writes, types.WriteRequest{PutRequest: &types.PutRequest{Item: s.item(readRow(i, n))}})
+					r, err := readRow(i, n)
+					if err != nil {
+						b.Error(err)
+						return
+					}
+					writes = append(writes, types.WriteRequest{PutRequest: &types.PutRequest{Item: s.item(r)}})
 				}
 				got, err := s.client.BatchWriteItem(b.Context(), &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{s.table: writes}})
 				if err != nil || len(got.UnprocessedItems) > 0 {
@@ -135,17 +119,43 @@ func fillTable(b *testing.B, s *Store, n int) {
 	}
 }
 
-// readRow returns row i of n.
-func readRow(i, n int) *store.Record {
-	k := store.Key{Space: readSpace, Name: store.Join("photos", fmt.Sprintf("in/%08x/%d.jpg", uint32(i)*2654435761, i))}
-	r := &store.Record{Key: k, Nonce: store.NewNonce(), Body: strings.Repeat("x", 320)}
+// listing is a bucket of n objects, each of which has a settled row.
+type listing struct {
+	bucket.Store
+	n int
+}
+
+func (l listing) List(_ context.Context, _, _, after string) iter.Seq2[bucket.Info, error] {
+	return func(yield func(bucket.Info, error) bool) {
+		for i := sort.Search(l.n, func(i int) bool { return readObject(i).Key > after }); i < l.n && yield(readObject(i), nil); i++ {
+		}
+	}
+}
+
+func readObject(i int) bucket.Info {
+	return bucket.Info{Key: fmt.Sprintf("in/2026/%08d.jpg", i), ETag: fmt.Sprintf("%032x", i), ModTime: readNow, Size: int64(i)}
+}
+
+// readRow returns the record of row i of n.
+func readRow(i, n int) (*store.Record, error) {
+	o := readObject(i)
+	v := ledger.Version{Generation: 1, Kind: event.Created, Identity: ledger.Identity{ETag: o.ETag, ModTime: o.ModTime, Meta: "0123456789abcdef", Size: o.Size}}
+	row := ledger.Row{
+		Want: v, Have: v, Lease: ledger.Lease{Fence: readNow.UnixMilli()}, EventTime: readNow, CreatedTime: readNow, CreatedAt: readNow, UpdatedAt: readNow,
+		History: []ledger.Entry{
+			{At: readNow, What: "completed", Note: "acted"}, {At: readNow, What: "claimed", Note: "fence 1774000000000 by host/4711/0123456789abcdef"},
+			{At: readNow, What: "raised", Note: "created 0055AED6DCD90281E5.0 ObjectCreated:Put"},
+		},
+	}
+	body, err := ledger.Encode(&row)
+	r := &store.Record{Key: store.Key{Space: readSpace, Name: store.Join("photos", o.Key)}, Nonce: store.NewNonce(), Body: body}
 	switch each := n / readDue; {
 	case i%each == 0 && i/each < readDue:
 		r.Due = readNow.Add(-time.Duration(i) * time.Millisecond)
 	case i%100 == 1:
 		r.Due = readNow.Add(time.Hour)
 	}
-	return r
+	return r, err
 }
 
 // fillLongNames writes n names of the greatest length that the driver accepts. All names
@@ -179,7 +189,7 @@ func swapNew(b *testing.B, s *Store, k store.Key) store.Outcome {
 // openMetered opens a new table with a client that counts reads.
 func openMetered(b *testing.B) (*Store, *readMeter) {
 	b.Helper()
-	url := servertest.DynamoDB(b, "-Xmx2g").NewTable()
+	url := servertest.DynamoDB(b).NewTable()
 	if err := Create(b.Context(), url); err != nil {
 		b.Fatal(err)
 	}
@@ -196,29 +206,37 @@ func openMetered(b *testing.B) (*Store, *readMeter) {
 	return s, m
 }
 
-// readMeter counts requests, and read units by the published rule. An eventually
-// consistent Query costs half a unit for each 4 KiB of all its items together, and at least
-// half a unit. BatchGetItem, which is consistent, costs a unit for each 4 KiB of each item.
+// readMeter counts requests, and read units by the published rule. A consistent read costs
+// a unit for each 4 KiB, and at least one: of all items of a Query together, of each item
+// of a BatchGetItem. An eventually consistent read costs half.
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/read-write-operations.html
 type readMeter struct {
 	mu       sync.Mutex
 	requests int
 	units    float64
+	memory   uint64 // the most that the process had after a request
 }
 
-func (m *readMeter) take() (requests int, units float64) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	requests, units = m.requests, m.units
-	m.requests, m.units = 0, 0
-	return requests, units
+// run runs a benchmark, and reports the requests, the units, and the memory of its last
+// iteration.
+func (m *readMeter) run(b *testing.B, name string, read func(b *testing.B)) {
+	b.Run(name, func(b *testing.B) {
+		for b.Loop() {
+			debug.FreeOSMemory()
+			start := memoryInUse()
+			*m = readMeter{memory: start}
+			read(b)
+			b.ReportMetric(float64(m.requests), "requests")
+			b.ReportMetric(m.units, "units")
+			b.ReportMetric(float64(m.memory-start)/1e6, "MB")
+		}
+	})
 }
 
-func (m *readMeter) report(b *testing.B) {
-	b.Helper()
-	requests, units := m.take()
-	b.ReportMetric(float64(requests), "requests")
-	b.ReportMetric(units, "units")
+func memoryInUse() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.Sys - m.HeapReleased
 }
 
 func (m *readMeter) measure(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
@@ -226,9 +244,14 @@ func (m *readMeter) measure(ctx context.Context, in middleware.InitializeInput, 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.requests++
+	m.memory = max(m.memory, memoryInUse())
 	switch got := out.Result.(type) {
 	case *dynamodb.QueryOutput:
-		m.units += max(pagesOf(got.Items...), 1) / 2
+		units := max(pagesOf(got.Items...), 1)
+		if q, ok := in.Parameters.(*dynamodb.QueryInput); ok && !aws.ToBool(q.ConsistentRead) {
+			units /= 2
+		}
+		m.units += units
 	case *dynamodb.BatchGetItemOutput:
 		for _, items := range got.Responses {
 			for _, i := range items {
