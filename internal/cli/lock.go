@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,10 +76,7 @@ kept in the user's cache folder for a week.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			object, command, err := split(cmd, args)
-			if err == nil {
-				err = o.check(cmd)
-			}
-			if err != nil {
+			if err = cmp.Or(err, o.check(cmd)); err != nil {
 				return err
 			}
 			if err := object.CheckPath(); err != nil {
