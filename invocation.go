@@ -58,5 +58,7 @@ func (p *Pawl) Sweep(ctx context.Context, read func(pipeline string)) (complete 
 	go func() { ended <- p.worker.Run(ctx) }()
 	complete = p.worker.SweepOnce(ctx)
 	stop()
-	return complete, <-ended
+	err = <-ended
+	p.cfg.Memory.keep(p.worker.Outages())
+	return complete, err
 }

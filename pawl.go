@@ -111,6 +111,8 @@ type Config struct {
 	// then returns. A handler that had half of the time and was cancelled used an attempt.
 	// Grace is not used.
 	Deadline time.Time
+	// Memory, when set, passes on what this Pawl learns to the next one of the process.
+	Memory *Memory
 	// Check, when set, is called once the sources run, those that have a Ready are
 	// ready, and before an object is worked on: its error ends Run. A store may wait
 	// for a webhook to answer before it is up.

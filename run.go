@@ -40,8 +40,9 @@ func New(cfg Config) (*Pawl, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
+	rows, objects, outages := cfg.Memory.recall(&cfg)
 	return &Pawl{cfg: cfg, claimBy: times.claimBy, auditor: auditor, worker: worker.New(worker.Config{
-		Ledger: ledger.Over(cfg.Ledger), Objects: cfg.Objects, Pipelines: pipelines, Policy: cfg.policy(),
+		Ledger: rows, Objects: objects, Outages: outages, Pipelines: pipelines, Policy: cfg.policy(),
 		Concurrency: cfg.Concurrency, Backlog: cfg.Backlog, MaxBytes: cfg.MaxBytes,
 		Sweep: cfg.Sweep, Outage: cfg.Retry.Outage, Grace: cfg.Grace, Patience: times.patience, CutOff: times.cutOff, AckSettled: cfg.Ack == AckSettled, Logger: cfg.Logger, Observer: cfg.Observer,
 	})}, nil
@@ -76,6 +77,7 @@ func (p *Pawl) Run(ctx context.Context) error {
 	}
 	stop(nil)
 	work.Wait()
+	p.cfg.Memory.keep(p.worker.Outages())
 	return errors.Join(err, failed)
 }
 

@@ -26,8 +26,8 @@ import (
 // Handler handles invocations. It implements the Handler of aws-lambda-go and is safe for
 // concurrent use. Do not change or copy it after the first invocation.
 type Handler struct {
-	// Config is that of each invocation, without Sources, Ack, NoSweep and Deadline, which
-	// the Handler sets. Its Ledger must be one that other machines share.
+	// Config is that of each invocation, without Sources, Ack, NoSweep, Deadline and
+	// Memory, which the Handler sets. Its Ledger must be one that other machines share.
 	Config pawl.Config
 	// Dialect of the notifications; default [event.Detect]. Pipelines in event order need it.
 	Dialect        event.Dialect
@@ -82,7 +82,7 @@ func (h *Handler) prepare() {
 		h.err = fmt.Errorf("%w: each environment of the function would have a ledger of its own: use DynamoDB or PostgreSQL", pawl.ErrConfig)
 		return
 	}
-	h.Config.Ledger = ledger.Share(h.Config.Ledger)
+	h.Config.Memory = new(pawl.Memory)
 	h.rows = ledger.Over(h.Config.Ledger)
 }
 

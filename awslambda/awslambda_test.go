@@ -17,6 +17,7 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/bucket/membucket"
 	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/source/lambdasource"
 	"github.com/pawlhq/pawl/source/sourcetest"
 	"github.com/pawlhq/pawl/store"
@@ -194,4 +195,39 @@ func TestRefusals(t *testing.T) {
 	if err := f.invoke(sourcetest.Payload("a")); !errors.Is(err, pawl.ErrConfig) {
 		t.Error(err)
 	}
+}
+
+// A receiver that is down for hours kills no object, although each invocation has a Pawl of
+// its own.
+func TestOutageIsRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		attempts := 0
+		f := newFunction(t, func(context.Context, *pawl.Task) error {
+			attempts++
+			return pawl.OutageIfShared(errors.New("connection refused"), "refused", 2)
+		})
+		rows := ledger.Over(f.Config.Ledger)
+		for i := range 6 * 60 {
+			if err := f.invoke(`{"pawl":"sweep"}`); err != nil {
+				t.Fatal(err)
+			}
+			if i < 2 {
+				if err := f.invoke(sourcetest.Payload(string(rune('a' + i)))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(time.Minute)
+		}
+		for row, err := range rows.Scan(t.Context(), ledger.Range{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if row.Dead || row.Attempts > 2 {
+				t.Errorf("%s: dead %t, %d attempts were counted", row.RowKey, row.Dead, row.Attempts)
+			}
+		}
+		if attempts < 300 {
+			t.Errorf("%d attempts in six hours: the receiver was not probed", attempts)
+		}
+	})
 }

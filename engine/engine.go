@@ -25,6 +25,7 @@ type Config struct {
 	Cache   int           // rows remembered after their entry is gone
 	Sweep   time.Duration // how often each pipeline's due rows are asked for; 0: never
 	Outage  time.Duration // how long attempts are not counted while a receiver is down
+	Outages Outages       // what an engine before this one knew
 	// AckSettled acknowledges a delivery only when all its objects are
 	// settled or dead, instead of when the ledger has them. It is for
 	// workers after which no other sweeps, and for ledgers that forget.

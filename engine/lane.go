@@ -14,7 +14,7 @@ type lane struct {
 }
 
 func (e *Engine) addLane(pipeline string) *lane {
-	l := &lane{ready: queue{which: ready}, own: e.cfg.Own[pipeline]}
+	l := &lane{ready: queue{which: ready}, own: e.cfg.Own[pipeline], outage: e.cfg.Outages[pipeline].copied()}
 	e.lanes[pipeline] = l
 	e.order = append(e.order, l)
 	if l.own == 0 {

@@ -14,6 +14,29 @@ type Shared struct {
 	Objects int    // how many objects must meet Cause without a success between; 0: the failure is not shared
 }
 
+// Outages is what an engine knows of the receivers of its pipelines, by pipeline. The next
+// engine of the same process can continue with it.
+type Outages map[string]outage
+
+// Outages returns a copy of what the engine knows now.
+func (e *Engine) Outages() Outages {
+	all := make(Outages, len(e.order))
+	for name, l := range e.lanes {
+		all[name] = l.outage.copied()
+	}
+	return all
+}
+
+// copied returns a copy. An outage that continues elsewhere begins with a probe.
+func (o outage) copied() outage {
+	met := make(map[string][]ledger.RowKey, len(o.met))
+	for cause, keys := range o.met {
+		met[cause] = slices.Clone(keys)
+	}
+	o.met, o.probeAt = met, time.Time{}
+	return o
+}
+
 // outage is what an engine knows of the receiver of one pipeline. Other processes
 // find out for themselves.
 type outage struct {

@@ -13,6 +13,7 @@ type sweep struct {
 	next     time.Time
 	asked    bool
 	limit    int
+	answered bool // the ledger has returned due rows, or that there are none
 	complete bool // with SweepOnce: an answer held all rows that were due
 	// odd is how many rows of the last answer could not be read. Twice as many more
 	// are asked for, or they would stand before all others for good.
@@ -49,7 +50,7 @@ func (e *Engine) sweepAll() {
 // any of them. It does not wait for a pipeline whose receiver is down.
 func (e *Engine) sweptOnce() bool {
 	for i := range e.sweeps {
-		if s := &e.sweeps[i]; !s.complete && !s.lane.outage.active() {
+		if s := &e.sweeps[i]; !s.complete && !(s.answered && s.lane.outage.active()) {
 			return false
 		}
 	}
@@ -104,6 +105,7 @@ func (e *Engine) swept(in *Swept) {
 			continue
 		}
 		s.asked = false
+		s.answered = s.answered || !in.Failed
 		s.complete = e.once && !in.Failed && len(in.Rows) < s.limit
 		s.next = e.jittered()
 		if (fresh > 0 || odd > s.odd) && len(in.Rows) >= s.limit {

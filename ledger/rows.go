@@ -31,22 +31,7 @@ var (
 )
 
 // Over returns the rows and registers in a record store, and takes it over: Close closes it.
-func Over(s store.Store) *Rows {
-	if shared, ok := s.(sharedRows); ok {
-		return shared.rows
-	}
-	return &Rows{IntN: rand.IntN, records: s, traits: s.Traits()}
-}
-
-// Share returns a store over which every call of [Over] returns the same Rows. A program
-// that makes a Pawl for each batch of messages then writes the record that names a
-// pipeline once, instead of once for each Pawl.
-func Share(s store.Store) store.Store { return sharedRows{s, Over(s)} }
-
-type sharedRows struct {
-	store.Store
-	rows *Rows
-}
+func Over(s store.Store) *Rows { return &Rows{IntN: rand.IntN, records: s, traits: s.Traits()} }
 
 // Traits are those of the record store.
 func (s *Rows) Traits() Traits { return s.traits }

@@ -26,8 +26,9 @@ type Config struct {
 	Concurrency int
 	Backlog     int
 	MaxBytes    int64
-	Sweep       time.Duration // 0: never
-	Outage      time.Duration // how long attempts are not counted while a receiver is down
+	Sweep       time.Duration  // 0: never
+	Outage      time.Duration  // how long attempts are not counted while a receiver is down
+	Outages     engine.Outages // what a worker before this one knew; may be nil
 	Grace       time.Duration
 	Patience    time.Duration // after Grace, how long a shutdown waits for the ledger
 	CutOff      time.Duration // see Attempt; 0: a shutdown releases every attempt
@@ -115,7 +116,7 @@ func New(cfg Config) *Worker {
 	w.engine = engine.New(engine.Config{
 		Owner: owner(), Pipelines: names, Policy: cfg.Policy,
 		Tasks: cfg.Concurrency, Own: own, Waiting: waiting(cfg), Bytes: cfg.MaxBytes, Swaps: traits.Swaps, Batch: traits.Batch, Cache: cachedRows,
-		Sweep: cfg.Sweep, Outage: cfg.Outage, AckSettled: cfg.AckSettled, Counts: cfg.Observer != nil, Rand: mathrand.New(mathrand.NewChaCha8(seed)),
+		Sweep: cfg.Sweep, Outage: cfg.Outage, Outages: cfg.Outages, AckSettled: cfg.AckSettled, Counts: cfg.Observer != nil, Rand: mathrand.New(mathrand.NewChaCha8(seed)),
 	})
 	return w
 }
@@ -260,6 +261,9 @@ func (w *Worker) Rest(ctx context.Context) {
 	case <-w.done:
 	}
 }
+
+// Outages returns what the worker knows of receivers. Call it after Run has returned.
+func (w *Worker) Outages() engine.Outages { return w.engine.Outages() }
 
 // OnDue has f called, from any goroutine, each time the ledger has returned the due rows of
 // a pipeline. Call it before Run.
