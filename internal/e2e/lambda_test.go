@@ -93,7 +93,10 @@ func playLambda(t *testing.T, workers int, front func(t *testing.T, seed uint64,
 	}
 	table, journal := front(t, seed, direct)
 	q := newQueues(t, 1)
-	m := &mapping{queues: q, throttled: workers > 0, dead: newDeadLetters(t, q), rng: rand.New(rand.NewPCG(seed, 7))}
+	m := &mapping{queues: q, throttled: workers > 0, messages: int64(*messages), dead: newDeadLetters(t, q), rng: rand.New(rand.NewPCG(seed, 7))}
+	if workers > 0 {
+		m.messages /= 3 // the workers receive most
+	}
 	r := newRoundOn(t, servertest.MinIO, binary, seed, q, workers, &rows{table, ledger.Over(records), journal})
 	m.Function = lambdaOf(t, r)
 	m.play(t, r)
@@ -148,6 +151,7 @@ type mapping struct {
 	*queues
 	*servertest.Function
 	throttled   bool   // the table is, so that invocations may fail
+	messages    int64  // that the function receives
 	dead        string // URL of the dead-letter queue
 	deadLetters int
 
@@ -226,7 +230,7 @@ func (m *mapping) play(t *testing.T, r *round) {
 func (m *mapping) enough(ctx context.Context, errs <-chan error) error {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
-	for m.received.Load() < int64(*messages) || m.thawed.Load() < int64(*longFreezes) {
+	for m.received.Load() < m.messages || m.thawed.Load() < int64(*longFreezes) {
 		select {
 		case <-ctx.Done():
 			return nil
@@ -325,7 +329,7 @@ func (m *mapping) freeze(ctx context.Context) (long bool) {
 		d = time.Duration(m.rng.Int64N(int64(*freeze)))
 	}
 	m.mu.Unlock()
-	if m.received.Load() > int64(*messages)/4 && m.long.Add(1) <= int64(*longFreezes) {
+	if m.received.Load() > m.messages/4 && m.long.Add(1) <= int64(*longFreezes) {
 		d, long = 10*time.Minute, true
 	}
 	timer := time.NewTimer(d)
