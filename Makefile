@@ -17,8 +17,8 @@ lint: ## the same, with gofmt, staticcheck and golangci-lint
 	go run ./tools/test -lint
 
 bench: ## run the benchmarks that CONTRIBUTING.md names, and print one table
-	{ go test ./internal/e2e -run '^$$' -bench BenchmarkCycle -benchtime 5x; \
-	go test ./internal/e2e -run '^$$' -bench 'BenchmarkReplay|BenchmarkAudit|BenchmarkArchiveRate|BenchmarkFiles' -benchtime 1x -filerows 1000000 -timeout 1h; \
+	{ go test ./proof/e2e -run '^$$' -bench BenchmarkCycle -benchtime 5x; \
+	go test ./proof/e2e -run '^$$' -bench 'BenchmarkReplay|BenchmarkAudit|BenchmarkArchiveRate|BenchmarkFiles' -benchtime 1x -filerows 1000000 -timeout 1h; \
 	go test ./bucket -run '^$$' -bench BenchmarkCopy -benchtime 5x; \
 	go test ./store/sqlite ./store/postgres ./audit/inventory -run '^$$' -bench . -benchmem; \
 	go test ./store/dynamo -run '^$$' -bench . -benchtime 1x -timeout 1h; \
@@ -28,7 +28,7 @@ fuzz: ## fuzz one target: make fuzz PKG=./event FUZZ=FuzzDetect TIME=1m
 	go test -run '^$$' -fuzz '^$(FUZZ)$$' -fuzztime $(TIME) $(PKG)
 
 soak: ## kill and stop real workers, 1,000 and 200 times
-	go test ./internal/e2e -run TestKills -v -count=1 -timeout 3h -rounds 10 -kills 50 -stops 10
+	go test ./proof/e2e -run TestKills -v -count=1 -timeout 3h -rounds 10 -kills 50 -stops 10
 
 nightly: ## millions of worlds, all mutants, kills, all fuzz targets: make nightly SCALE=0.01
 	go run ./tools/test -nightly -scale $(SCALE)

@@ -10,8 +10,8 @@ import (
 
 	"github.com/pawlhq/pawl/audit"
 	"github.com/pawlhq/pawl/event"
-	"github.com/pawlhq/pawl/internal/servertest"
 	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/proof/servertest"
 	"github.com/pawlhq/pawl/store/memory"
 	"github.com/pawlhq/pawl/store/postgres"
 	"github.com/pawlhq/pawl/store/sqlite"

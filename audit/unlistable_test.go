@@ -18,8 +18,8 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/bucket/s3bucket"
 	"github.com/pawlhq/pawl/event"
-	"github.com/pawlhq/pawl/internal/servertest"
 	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/proof/servertest"
 )
 
 // unlistable is a store that can neither list nor read the objects whose keys begin with

@@ -17,8 +17,8 @@ import (
 	restate "github.com/restatedev/sdk-go"
 	"github.com/restatedev/sdk-go/server"
 
-	"github.com/pawlhq/pawl/internal/servertest"
 	"github.com/pawlhq/pawl/internal/toolcache"
+	"github.com/pawlhq/pawl/proof/servertest"
 )
 
 // callers is how many calls wait for their answers at a time.

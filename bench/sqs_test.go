@@ -24,8 +24,8 @@ import (
 	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/bucket/s3bucket"
 	"github.com/pawlhq/pawl/event"
-	"github.com/pawlhq/pawl/internal/servertest"
 	"github.com/pawlhq/pawl/internal/toolcache"
+	"github.com/pawlhq/pawl/proof/servertest"
 	"github.com/pawlhq/pawl/source/sqssource"
 	"github.com/pawlhq/pawl/store/sqlite"
 )

@@ -14,8 +14,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pawlhq/pawl/internal/parts"
-	"github.com/pawlhq/pawl/internal/servertest"
+	"github.com/pawlhq/pawl/cmd/pawl/parts"
+	"github.com/pawlhq/pawl/proof/servertest"
 	"github.com/pawlhq/pawl/store/dynamo"
 )
 

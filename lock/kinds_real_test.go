@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawlhq/pawl/internal/servertest"
 	"github.com/pawlhq/pawl/lock"
+	"github.com/pawlhq/pawl/proof/servertest"
 )
 
 // TestKindsOnRealServers lets several contend, each with connections of its own,

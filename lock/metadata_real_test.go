@@ -7,8 +7,8 @@ import (
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
-	"github.com/pawlhq/pawl/internal/servertest"
 	"github.com/pawlhq/pawl/lock"
+	"github.com/pawlhq/pawl/proof/servertest"
 )
 
 // TestUpdatesBesideLargeMetadata checks that real servers accept the lineage with

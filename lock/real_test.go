@@ -22,8 +22,8 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/bucket/s3bucket"
 	"github.com/pawlhq/pawl/event"
-	"github.com/pawlhq/pawl/internal/servertest"
 	"github.com/pawlhq/pawl/lock"
+	"github.com/pawlhq/pawl/proof/servertest"
 )
 
 // counter is a proxy before a real server, which counts requests, and lets the

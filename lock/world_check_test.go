@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawlhq/pawl/internal/registertest"
+	"github.com/pawlhq/pawl/internal/linearizable"
 )
 
 // What must hold in every world:
@@ -135,7 +135,7 @@ func (w *sea) checkUpdates() {
 		}
 	}
 	for _, s := range w.open {
-		w.history.Add(s.client, dataKey, s.from, s.from, registertest.Unknown(s.saw, s.made))
+		w.history.Add(s.client, dataKey, s.from, s.from, linearizable.Unknown(s.saw, s.made))
 	}
 	if err := w.history.Check(); err != nil {
 		w.violated("L7", "%v", err)

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/bucket"
-	"github.com/pawlhq/pawl/internal/registertest"
+	"github.com/pawlhq/pawl/internal/linearizable"
 	"github.com/pawlhq/pawl/internal/tape"
 )
 
@@ -29,7 +29,7 @@ type outcome struct {
 
 // play lets one world happen.
 func play(tp *tape.Tape, story *[]string) outcome {
-	w := &sea{tape: tp, plan: drawPlan(tp), objects: map[string]*register{}, excused: map[string]int64{}, told: map[string]bool{}, open: map[string]sent{}, history: registertest.New(), story: story}
+	w := &sea{tape: tp, plan: drawPlan(tp), objects: map[string]*register{}, excused: map[string]int64{}, told: map[string]bool{}, open: map[string]sent{}, history: linearizable.New(), story: story}
 	w.tell("%+v", w.plan)
 	for range w.plan.procs {
 		p := w.proc()
@@ -221,7 +221,7 @@ func (t *thread) updates(fence int64) {
 	switch {
 	case err == nil:
 		t.told[id] = true
-		t.history.Add(t.id, dataKey, last.from, t.sea.now, registertest.Applied(last.saw, last.made))
+		t.history.Add(t.id, dataKey, last.from, t.sea.now, linearizable.Applied(last.saw, last.made))
 		delete(t.open, id)
 	case errors.Is(err, ErrUnsure):
 		if t.plan.calm() {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/bucket"
-	"github.com/pawlhq/pawl/internal/registertest"
+	"github.com/pawlhq/pawl/internal/linearizable"
 	"github.com/pawlhq/pawl/internal/tape"
 )
 
@@ -31,7 +31,7 @@ type sea struct {
 	updated int
 	told    map[string]bool // what became of each update, where that is known
 	open    map[string]sent // the others
-	history *registertest.History
+	history *linearizable.History
 
 	wrong []string
 	story *[]string

@@ -20,7 +20,7 @@ import (
 
 	"github.com/pawlhq/pawl/archive"
 	"github.com/pawlhq/pawl/archive/archivetest"
-	"github.com/pawlhq/pawl/internal/servertest"
+	"github.com/pawlhq/pawl/proof/servertest"
 )
 
 // TestKinesalite and TestKinesisLocal hold the driver to the contract, over HTTP

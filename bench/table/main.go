@@ -24,8 +24,8 @@ var wanted = []struct {
 	name, unit  string
 	least, most float64 // 0: any
 }{
-	{name: "internal/e2e BenchmarkCycle", unit: "ratio", least: 0.6},
-	{name: "internal/e2e BenchmarkCyclePostgres", unit: "ratio", least: 0.7},
+	{name: "proof/e2e BenchmarkCycle", unit: "ratio", least: 0.6},
+	{name: "proof/e2e BenchmarkCyclePostgres", unit: "ratio", least: 0.7},
 	{name: "store/postgres BenchmarkSwap", unit: "ratio", least: 0.7},
 	{name: "store/dynamo BenchmarkRead/Scan", unit: "MB", most: 100},
 	{name: "store/dynamo BenchmarkRead/Audit", unit: "MB", most: 100},
@@ -35,18 +35,18 @@ var wanted = []struct {
 	{name: "bench BenchmarkSQS", unit: "event/bento", least: 4},
 	{name: "bench BenchmarkParseRatio/records=1", unit: "times", least: 2},
 	{name: "bench BenchmarkParseRatio/records=10", unit: "times", least: 2},
-	{name: "internal/e2e BenchmarkReplay", unit: "MB", most: 200},
-	{name: "internal/e2e BenchmarkAudit", unit: "ratio", least: 0.8},
-	{name: "internal/e2e BenchmarkAudit", unit: "MB", most: 100},
-	{name: "internal/e2e BenchmarkArchiveRate", unit: "ratio", least: 0.7},
-	{name: "internal/e2e BenchmarkFiles/sqlite", unit: "list-p99-ms", most: 5},
-	{name: "internal/e2e BenchmarkFiles/sqlite", unit: "graphql-list-p99-ms", most: 5},
-	{name: "internal/e2e BenchmarkFiles/sqlite", unit: "upload-p99-ms", most: 5},
-	{name: "internal/e2e BenchmarkFiles/postgres", unit: "list-p99-ms", most: 5},
-	{name: "internal/e2e BenchmarkFiles/postgres", unit: "graphql-list-p99-ms", most: 5},
-	{name: "internal/e2e BenchmarkFiles/postgres", unit: "upload-p99-ms", most: 5},
-	{name: "internal/e2e BenchmarkFiles/visible", unit: "visible-p99-ms", most: 500},
-	{name: "internal/e2e BenchmarkFiles/stream", unit: "one-MB", most: 32},
+	{name: "proof/e2e BenchmarkReplay", unit: "MB", most: 200},
+	{name: "proof/e2e BenchmarkAudit", unit: "ratio", least: 0.8},
+	{name: "proof/e2e BenchmarkAudit", unit: "MB", most: 100},
+	{name: "proof/e2e BenchmarkArchiveRate", unit: "ratio", least: 0.7},
+	{name: "proof/e2e BenchmarkFiles/sqlite", unit: "list-p99-ms", most: 5},
+	{name: "proof/e2e BenchmarkFiles/sqlite", unit: "graphql-list-p99-ms", most: 5},
+	{name: "proof/e2e BenchmarkFiles/sqlite", unit: "upload-p99-ms", most: 5},
+	{name: "proof/e2e BenchmarkFiles/postgres", unit: "list-p99-ms", most: 5},
+	{name: "proof/e2e BenchmarkFiles/postgres", unit: "graphql-list-p99-ms", most: 5},
+	{name: "proof/e2e BenchmarkFiles/postgres", unit: "upload-p99-ms", most: 5},
+	{name: "proof/e2e BenchmarkFiles/visible", unit: "visible-p99-ms", most: 500},
+	{name: "proof/e2e BenchmarkFiles/stream", unit: "one-MB", most: 32},
 }
 
 func main() {

@@ -12,7 +12,7 @@ BenchmarkPeers-2   	       2	        11.54 pawl/restate	         3.5 pawl/river	
 BenchmarkPeers-2   	       2	        11.54 pawl/restate	         2.5 pawl/river	     12500 pawl/s
 BenchmarkPeers-2   	       2	        11.54 pawl/restate	         2.9 pawl/river	     14500 pawl/s
 PASS
-pkg: github.com/pawlhq/pawl/internal/e2e
+pkg: github.com/pawlhq/pawl/proof/e2e
 BenchmarkCycle   	       5	         0.65 ratio
 `
 
@@ -28,7 +28,7 @@ func TestTable(t *testing.T) {
 	for _, want := range []string{
 		"bench BenchmarkPeers pawl/river 2.90 at least 3 MISSED pawl 14500/s",
 		"bench BenchmarkPeers pawl/restate 11.54 ok",
-		"internal/e2e BenchmarkCycle ratio 0.65 at least 0.6 ok",
+		"proof/e2e BenchmarkCycle ratio 0.65 at least 0.6 ok",
 		"bench BenchmarkSQS store/bento at least 4 not run",
 	} {
 		if !strings.Contains(strings.Join(strings.Fields(table.String()), " "), want) {

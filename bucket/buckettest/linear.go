@@ -15,7 +15,7 @@ import (
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
-	"github.com/pawlhq/pawl/internal/registertest"
+	"github.com/pawlhq/pawl/internal/linearizable"
 )
 
 // An output is a register: a pin sees what is there, and a publish replaces
@@ -40,18 +40,18 @@ const (
 )
 
 func testLinearOutput(t *testing.T, h Harness) {
-	first := registertest.Seed(t)
+	first := linearizable.Seed(t)
 	for n := range linearHistories {
 		seed := first + uint64(n)
 		if err := playOutput(t.Context(), h, fmt.Sprint("history ", n), seed); err != nil {
-			t.Fatalf("%v\n%s", err, registertest.Repeat(t, seed))
+			t.Fatalf("%v\n%s", err, linearizable.Repeat(t, seed))
 		}
 	}
 }
 
 // playOutput plays one history on an object of its own.
 func playOutput(ctx context.Context, h Harness, key string, seed uint64) error {
-	history := registertest.New()
+	history := linearizable.New()
 	errs := make([]error, linearWriters)
 	var wg sync.WaitGroup
 	for id := range errs {
@@ -71,14 +71,14 @@ type writer struct {
 	peek    *peek
 	store   *Faults
 	ref     event.Object
-	history *registertest.History
+	history *linearizable.History
 
 	made    int            // values
 	doubled int            // requests of this change that were sent again on the way
 	late    []func() error // requests under way
 }
 
-func newWriter(id int, h Harness, key string, seed uint64, history *registertest.History) *writer {
+func newWriter(id int, h Harness, key string, seed uint64, history *linearizable.History) *writer {
 	p := &peek{Store: h.Store}
 	return &writer{
 		id: id, random: rand.New(rand.NewPCG(seed, uint64(id))), harness: h,
@@ -172,7 +172,7 @@ func (w *writer) attempt(ctx context.Context) {
 			pinned = source
 		}
 	}
-	w.add(from, w.history.Now(), registertest.Read(pinned))
+	w.add(from, w.history.Now(), linearizable.Read(pinned))
 	for range w.random.IntN(4) {
 		runtime.Gosched() // others change what was pinned
 	}
@@ -226,15 +226,15 @@ func (w *writer) changed(from, to time.Duration, pinned, next string, sent int, 
 		loose-- // one is known to have landed
 	}
 	for range loose {
-		w.add(from, to, registertest.Unknown(pinned, next))
+		w.add(from, to, linearizable.Unknown(pinned, next))
 	}
 	switch {
 	case err == nil && next == "":
-		w.add(from, to, registertest.Gone(pinned))
+		w.add(from, to, linearizable.Gone(pinned))
 	case err == nil:
-		w.add(from, to, registertest.Applied(pinned, next))
+		w.add(from, to, linearizable.Applied(pinned, next))
 	case errors.Is(err, bucket.ErrMoved) && r.Sure:
-		w.add(from, to, registertest.RefusedBySome(pinned, next))
+		w.add(from, to, linearizable.RefusedBySome(pinned, next))
 	}
 }
 
@@ -244,7 +244,7 @@ func (w *writer) remove(ctx context.Context) error {
 	if err := w.harness.Store.Delete(ctx, w.ref, bucket.Condition{}); err != nil {
 		return err
 	}
-	w.add(from, w.history.Now(), registertest.Removed())
+	w.add(from, w.history.Now(), linearizable.Removed())
 	return nil
 }
 
@@ -253,7 +253,7 @@ func (w *writer) get(ctx context.Context) error {
 	from := w.history.Now()
 	info, body, err := w.harness.Store.Get(ctx, w.ref)
 	if errors.Is(err, bucket.ErrNotFound) {
-		w.add(from, w.history.Now(), registertest.Read(""))
+		w.add(from, w.history.Now(), linearizable.Read(""))
 		return nil
 	}
 	if err != nil {
@@ -268,10 +268,10 @@ func (w *writer) get(ctx context.Context) error {
 	if string(text) != value {
 		value = fmt.Sprintf("the bytes %q with the metadata of %s", text, value)
 	}
-	w.add(from, w.history.Now(), registertest.Read(value))
+	w.add(from, w.history.Now(), linearizable.Read(value))
 	return nil
 }
 
-func (w *writer) add(from, to time.Duration, op registertest.Op) {
+func (w *writer) add(from, to time.Duration, op linearizable.Op) {
 	w.history.Add(w.id, w.ref.Key, from, to, op)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/bucket/membucket"
 	"github.com/pawlhq/pawl/event"
-	"github.com/pawlhq/pawl/internal/registertest"
+	"github.com/pawlhq/pawl/internal/linearizable"
 )
 
 // Each of these stores is wrong in one way, if only now and then.
@@ -40,13 +40,13 @@ func TestDisorder(t *testing.T) {
 			t.Parallel()
 			good := membucket.New(time.Now, []string{"b"})
 			h := Harness{Store: spoil(good), Bucket: "b", DeleteConditions: true, DeleteAtomic: true}
-			first := registertest.Seed(t)
+			first := linearizable.Seed(t)
 			var err error
 			for n := 0; n < linearHistories && err == nil; n++ {
 				err = playOutput(t.Context(), h, fmt.Sprint("history ", n), first+uint64(n))
 			}
 			if err == nil || !strings.Contains(err.Error(), "have no order in which they make sense") {
-				t.Errorf("not caught: %v\n%s", err, registertest.Repeat(t, first))
+				t.Errorf("not caught: %v\n%s", err, linearizable.Repeat(t, first))
 			}
 		})
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/bucket/s3bucket"
 	"github.com/pawlhq/pawl/event"
-	"github.com/pawlhq/pawl/internal/servertest"
+	"github.com/pawlhq/pawl/proof/servertest"
 )
 
 func copyTo(t *testing.T, s *s3bucket.Store, m bucket.CopyMethod, from bucket.Source, ref event.Object, size int, c bucket.Condition) error {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/pawlhq/pawl/bucket/buckettest"
 	"github.com/pawlhq/pawl/bucket/s3bucket"
-	"github.com/pawlhq/pawl/internal/servertest"
+	"github.com/pawlhq/pawl/proof/servertest"
 )
 
 func TestConformance(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"github.com/pawlhq/pawl/files"
 	"github.com/pawlhq/pawl/files/filesapi"
 	"github.com/pawlhq/pawl/files/s3objects"
-	"github.com/pawlhq/pawl/internal/servertest"
+	"github.com/pawlhq/pawl/proof/servertest"
 )
 
 // counter counts the requests that the service sends to the store.

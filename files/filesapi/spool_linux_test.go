@@ -8,7 +8,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/pawlhq/pawl/internal/servertest"
+	"github.com/pawlhq/pawl/proof/servertest"
 )
 
 // spoolDisk is the variable that names the folder of a small disk.

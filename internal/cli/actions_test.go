@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/pawlhq/pawl"
-	"github.com/pawlhq/pawl/internal/parts"
+	"github.com/pawlhq/pawl/cmd/pawl/parts"
 )
 
 // TestPipelines: what the file says reaches package pawl.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawlhq/pawl/internal/demo"
+	"github.com/pawlhq/pawl/cmd/pawl/demo"
 )
 
 func newArchiveDemoCommand(a *app) *cobra.Command {

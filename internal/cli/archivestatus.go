@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlhq/pawl/archive"
-	"github.com/pawlhq/pawl/internal/parts"
+	"github.com/pawlhq/pawl/cmd/pawl/parts"
 )
 
 func newArchiveStatusCommand(a *app) *cobra.Command {

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlhq/pawl/archive"
+	"github.com/pawlhq/pawl/cmd/pawl/parts"
 	"github.com/pawlhq/pawl/event"
-	"github.com/pawlhq/pawl/internal/parts"
 )
 
 func newArchiveVerifyCommand(a *app) *cobra.Command {

@@ -11,8 +11,8 @@ import (
 
 	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/audit"
+	"github.com/pawlhq/pawl/cmd/pawl/config"
 	"github.com/pawlhq/pawl/event"
-	"github.com/pawlhq/pawl/internal/config"
 )
 
 // auditOptions are the flags of audit.

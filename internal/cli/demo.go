@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawlhq/pawl/internal/demo"
+	"github.com/pawlhq/pawl/cmd/pawl/demo"
 )
 
 // seeds is how many seeds the demo chooses from: few enough to be typed.

@@ -21,7 +21,7 @@ import (
 
 	"github.com/pawlhq/pawl/internal/cli"
 	"github.com/pawlhq/pawl/internal/fakes3"
-	"github.com/pawlhq/pawl/internal/servertest"
+	"github.com/pawlhq/pawl/proof/servertest"
 )
 
 // TestDoctorHearsNotifications asks MinIO, which knows what it was asked to tell.

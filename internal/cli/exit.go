@@ -9,7 +9,7 @@ import (
 
 	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/bucket"
-	"github.com/pawlhq/pawl/internal/config"
+	"github.com/pawlhq/pawl/cmd/pawl/config"
 	"github.com/pawlhq/pawl/ledger"
 )
 

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawlhq/pawl/cmd/pawl/config"
 	"github.com/pawlhq/pawl/event"
-	"github.com/pawlhq/pawl/internal/config"
 	"github.com/pawlhq/pawl/ledger"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawlhq/pawl/internal/demo"
+	"github.com/pawlhq/pawl/cmd/pawl/demo"
 )
 
 func newFilesDemoCommand(a *app) *cobra.Command {

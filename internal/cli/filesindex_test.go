@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlhq/pawl/cmd/pawl/config"
+	"github.com/pawlhq/pawl/cmd/pawl/parts"
 	"github.com/pawlhq/pawl/files/s3objects"
 	"github.com/pawlhq/pawl/files/server"
-	"github.com/pawlhq/pawl/internal/config"
-	"github.com/pawlhq/pawl/internal/parts"
 )
 
 // TestFileIndex: the index is where the configuration says, or in the database of

@@ -10,7 +10,7 @@ import (
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/bucket/s3bucket"
-	"github.com/pawlhq/pawl/internal/config"
+	"github.com/pawlhq/pawl/cmd/pawl/config"
 )
 
 // heard says what of a pipeline's objects its bucket is configured to tell.

@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawlhq/pawl/bucket/s3bucket"
-	"github.com/pawlhq/pawl/internal/config"
+	"github.com/pawlhq/pawl/cmd/pawl/config"
 )
 
 func TestJudgeNotifications(t *testing.T) {

@@ -17,9 +17,9 @@ import (
 
 	"github.com/pawlhq/pawl/awslambda"
 	"github.com/pawlhq/pawl/bucket/s3bucket"
+	"github.com/pawlhq/pawl/cmd/pawl/config"
+	"github.com/pawlhq/pawl/cmd/pawl/parts"
 	"github.com/pawlhq/pawl/event"
-	"github.com/pawlhq/pawl/internal/config"
-	"github.com/pawlhq/pawl/internal/parts"
 )
 
 // InLambda reports whether the runtime of AWS Lambda started this process.

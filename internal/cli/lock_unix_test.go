@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/internal/fakes3"
-	"github.com/pawlhq/pawl/internal/servertest"
+	"github.com/pawlhq/pawl/proof/servertest"
 )
 
 // briefTTL is that of leases which run out. What must be held has the time that a

@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/cmd/pawl/config"
+	"github.com/pawlhq/pawl/cmd/pawl/parts"
 	"github.com/pawlhq/pawl/event"
-	"github.com/pawlhq/pawl/internal/config"
-	"github.com/pawlhq/pawl/internal/parts"
 	"github.com/pawlhq/pawl/source/replaysource"
 	"github.com/pawlhq/pawl/source/sourcetest"
 	"github.com/pawlhq/pawl/store"

@@ -8,8 +8,8 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 
-	"github.com/pawlhq/pawl/internal/config"
-	"github.com/pawlhq/pawl/internal/parts"
+	"github.com/pawlhq/pawl/cmd/pawl/config"
+	"github.com/pawlhq/pawl/cmd/pawl/parts"
 )
 
 // queue reports whether a queue accepts the longest notification.

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/pawlhq/pawl/internal/cli"
-	"github.com/pawlhq/pawl/internal/servertest"
+	"github.com/pawlhq/pawl/proof/servertest"
 )
 
 // TestDoctorExaminesQueues reads the MaximumMessageSize of a configuration's queues, which

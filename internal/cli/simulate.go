@@ -11,7 +11,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
-	"github.com/pawlhq/pawl/internal/sim"
+	"github.com/pawlhq/pawl/proof/sim"
 )
 
 // simulateOptions are the flags of simulate.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pawlhq/pawl/internal/sim"
+	"github.com/pawlhq/pawl/proof/sim"
 )
 
 // broken is the report of a protocol that is not Pawl's.

@@ -8,7 +8,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
-	"github.com/pawlhq/pawl/internal/sim"
+	"github.com/pawlhq/pawl/proof/sim"
 )
 
 // simulation is the report of a simulation.

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlhq/pawl/bucket/s3bucket"
-	"github.com/pawlhq/pawl/internal/config"
+	"github.com/pawlhq/pawl/cmd/pawl/config"
 )
 
 // addStoreFlags adds the flags of commands that are given a bucket, and need no

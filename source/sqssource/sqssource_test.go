@@ -12,7 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
-	"github.com/pawlhq/pawl/internal/servertest"
+	"github.com/pawlhq/pawl/proof/servertest"
 	"github.com/pawlhq/pawl/source"
 	"github.com/pawlhq/pawl/source/sourcetest"
 	"github.com/pawlhq/pawl/source/sqssource"

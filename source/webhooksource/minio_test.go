@@ -7,7 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/pawlhq/pawl/event"
-	"github.com/pawlhq/pawl/internal/servertest"
+	"github.com/pawlhq/pawl/proof/servertest"
 	"github.com/pawlhq/pawl/source"
 	"github.com/pawlhq/pawl/source/sourcetest"
 	"github.com/pawlhq/pawl/source/webhooksource"

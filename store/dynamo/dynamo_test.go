@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/pawlhq/pawl/internal/servertest"
+	"github.com/pawlhq/pawl/proof/servertest"
 	"github.com/pawlhq/pawl/store"
 	"github.com/pawlhq/pawl/store/dynamo"
 	"github.com/pawlhq/pawl/store/storetest"

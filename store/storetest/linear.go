@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pawlhq/pawl/internal/registertest"
+	"github.com/pawlhq/pawl/internal/linearizable"
 	"github.com/pawlhq/pawl/store"
 )
 
@@ -31,9 +31,9 @@ const (
 // linear plays histories, each with its own seed and keys, and reads at the end through
 // each handle.
 func (f *fixture) linear(apply bool) {
-	first, handles := registertest.Seed(f), f.handles()
+	first, handles := linearizable.Seed(f), f.handles()
 	for n := range linearHistories {
-		seed, history := first+uint64(n), registertest.New()
+		seed, history := first+uint64(n), linearizable.New()
 		client := func(id int) *client {
 			return newClient(id, n, seed, handles[id%len(handles)], apply, history)
 		}
@@ -47,7 +47,7 @@ func (f *fixture) linear(apply bool) {
 			errs = append(errs, client(linearClients+i).load(f.ctx))
 		}
 		if err := errors.Join(append(errs, history.Check())...); err != nil {
-			f.Fatalf("%v\n%s", err, registertest.Repeat(f, seed))
+			f.Fatalf("%v\n%s", err, linearizable.Repeat(f, seed))
 		}
 	}
 }
@@ -58,7 +58,7 @@ type client struct {
 	random  *rand.Rand
 	store   *Faulty
 	apply   bool // also calls Apply
-	history *registertest.History
+	history *linearizable.History
 
 	prefix string
 	made   int // values
@@ -67,7 +67,7 @@ type client struct {
 }
 
 // newClient makes a client of the n-th history.
-func newClient(id, n int, seed uint64, s store.Store, apply bool, h *registertest.History) *client {
+func newClient(id, n int, seed uint64, s store.Store, apply bool, h *linearizable.History) *client {
 	c := &client{
 		id: id, apply: apply, history: h,
 		random: rand.New(rand.NewPCG(seed, uint64(id))),
@@ -189,15 +189,15 @@ func (c *client) learn(k store.Key, a aim, o *store.Outcome, from, to time.Durat
 	switch {
 	case errors.Is(o.Err, store.ErrThrottled): // it certainly did not land
 	case o.Err != nil:
-		c.add(k, from, to, registertest.Unknown(a.expect, a.next))
+		c.add(k, from, to, linearizable.Unknown(a.expect, a.next))
 		if c.random.IntN(2) == 0 {
 			c.see(k, a.next)
 		}
 	case o.Applied:
-		c.add(k, from, to, registertest.Applied(a.expect, a.next))
+		c.add(k, from, to, linearizable.Applied(a.expect, a.next))
 		c.see(k, a.next)
 	case o.Refused:
-		c.add(k, from, to, registertest.Refused(a.expect, a.next, valueOf(o.Current)))
+		c.add(k, from, to, linearizable.Refused(a.expect, a.next, valueOf(o.Current)))
 		c.see(k, valueOf(o.Current))
 	}
 }
@@ -232,12 +232,12 @@ func (c *client) read(from time.Duration, records []store.Record, err error) {
 		found[records[i].Key] = &records[i]
 	}
 	for _, k := range c.keys {
-		c.add(k, from, to, registertest.Read(valueOf(found[k])))
+		c.add(k, from, to, linearizable.Read(valueOf(found[k])))
 		c.see(k, valueOf(found[k]))
 	}
 }
 
-func (c *client) add(k store.Key, from, to time.Duration, op registertest.Op) {
+func (c *client) add(k store.Key, from, to time.Duration, op linearizable.Op) {
 	c.history.Add(c.id, k.Space+" "+k.Name, from, to, op)
 }
 

@@ -1,4 +1,4 @@
-// Command mutants lists the mutants of internal/sim/mutants, and updates their
+// Command mutants lists the mutants of proof/mutants, and updates their
 // patches after the sources have changed:
 //
 //	go run ./tools/mutants list
@@ -18,8 +18,8 @@ import (
 	"os/signal"
 	"strings"
 
-	"github.com/pawlhq/pawl/internal/sim/mutants"
 	"github.com/pawlhq/pawl/internal/toolcache"
+	"github.com/pawlhq/pawl/proof/mutants"
 )
 
 func main() {

@@ -13,11 +13,11 @@ import (
 
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 
-	"github.com/pawlhq/pawl/internal/sim/mutants"
+	"github.com/pawlhq/pawl/proof/mutants"
 )
 
 // dir holds the package of the mutants, below the root.
-const dir = "internal/sim/mutants"
+const dir = "proof/mutants"
 
 // conflict is an error that an edit by hand resolves.
 type conflict struct{ error }

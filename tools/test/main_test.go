@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pawlhq/pawl/internal/sim/mutants"
+	"github.com/pawlhq/pawl/proof/mutants"
 )
 
 func TestParse(t *testing.T) {
@@ -52,7 +52,7 @@ func TestParse(t *testing.T) {
 
 // Each package is tested once, and those that play less with the race detector again.
 func TestCallsOfGoTest(t *testing.T) {
-	s := &scope{packages: []string{lockPackage, archivePackage, "github.com/pawlhq/pawl/internal/sim", mutantsPackage}}
+	s := &scope{packages: []string{lockPackage, archivePackage, "github.com/pawlhq/pawl/proof/sim", mutantsPackage}}
 	some := &scope{packages: s.packages, mutants: []string{"a", "b"}}
 	for _, tc := range []struct {
 		name  string

@@ -7,11 +7,11 @@ import (
 
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 
-	"github.com/pawlhq/pawl/internal/sim/mutants"
+	"github.com/pawlhq/pawl/proof/mutants"
 )
 
 const (
-	mutantsDir     = "internal/sim/mutants"
+	mutantsDir     = "proof/mutants"
 	mutantsPackage = "github.com/pawlhq/pawl/" + mutantsDir
 )
 
@@ -43,7 +43,7 @@ func noticing(m *mutants.Mutant) func(file string) bool {
 		case dir == mutantsDir: // each mutant's patch is considered by itself
 			return path.Ext(file) == ".go"
 		case m.Test == nil:
-			return inPackage(file, "internal/sim") || inPackage(file, "internal/tape") || dir == mutantsDir+"/play"
+			return inPackage(file, "proof/sim") || inPackage(file, "internal/tape") || dir == mutantsDir+"/play"
 		}
 		pkg := path.Clean(m.Test.Args[0])
 		return inPackage(file, pkg) && (dir != pkg || strings.HasSuffix(file, "_test.go"))

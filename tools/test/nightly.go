@@ -36,27 +36,27 @@ func (n *night) steps(ctx context.Context) []step {
 	add("mutants", budget, mutants...)
 
 	rounds, kills, stops := n.count(1, 10), n.count(20, 50), n.count(5, 10) // fewer show too little
-	add("kills", rounds+" × "+kills+" kills, "+stops+" stops", "test", "./internal/e2e", "-run", "^TestKills$", "-count=1", "-timeout", "6h", "-v",
+	add("kills", rounds+" × "+kills+" kills, "+stops+" stops", "test", "./proof/e2e", "-run", "^TestKills$", "-count=1", "-timeout", "6h", "-v",
 		"-rounds", rounds, "-kills", kills, "-stops", stops)
 	rounds = n.count(1, 3)
-	add("kills, with queues", rounds+" × "+kills+" kills, "+stops+" stops", "test", "./internal/e2e", "-run", "^TestQueueKills$", "-count=1", "-timeout", "6h", "-v",
+	add("kills, with queues", rounds+" × "+kills+" kills, "+stops+" stops", "test", "./proof/e2e", "-run", "^TestQueueKills$", "-count=1", "-timeout", "6h", "-v",
 		"-rounds", rounds, "-kills", kills, "-stops", stops)
 	increments := n.count(1, 2000)
-	add("counter", increments+" updates", "test", "./internal/e2e", "-run", "^TestCounter$", "-count=1", "-timeout", "1h", "-v", "-increments", increments)
+	add("counter", increments+" updates", "test", "./proof/e2e", "-run", "^TestCounter$", "-count=1", "-timeout", "1h", "-v", "-increments", increments)
 
 	files, killed, crashes := n.count(200, 500), n.count(20, 200), n.count(4, 50)
-	add("loads", files+" files, "+killed+" kills, "+crashes+" crashes", "test", "./internal/e2e", "-run", "^TestLoads$", "-count=1", "-timeout", "1h", "-v",
+	add("loads", files+" files, "+killed+" kills, "+crashes+" crashes", "test", "./proof/e2e", "-run", "^TestLoads$", "-count=1", "-timeout", "1h", "-v",
 		"-files", files, "-loadkills", killed, "-crashes", crashes)
 	uploads, uploadKills, uploadStops := n.count(72, 3000), n.count(8, 200), n.count(2, 20)
-	add("files", uploads+" uploads, "+uploadKills+" kills, "+uploadStops+" stops", "test", "./internal/e2e", "-run", "^TestFiles$", "-count=1", "-timeout", "2h", "-v",
+	add("files", uploads+" uploads, "+uploadKills+" kills, "+uploadStops+" stops", "test", "./proof/e2e", "-run", "^TestFiles$", "-count=1", "-timeout", "2h", "-v",
 		"-uploads", uploads, "-uploadkills", uploadKills, "-uploadstops", uploadStops)
 	begins, beginKills := n.count(2000, 100_000), n.count(10, 200)
-	add("begins of files", begins+" uploads, "+beginKills+" kills", "test", "./internal/e2e", "-run", "^TestFilesBegins$", "-count=1", "-timeout", "2h", "-v",
+	add("begins of files", begins+" uploads, "+beginKills+" kills", "test", "./proof/e2e", "-run", "^TestFilesBegins$", "-count=1", "-timeout", "2h", "-v",
 		"-begins", begins, "-beginkills", beginKills)
 	requests := n.count(1000, 200_000)
 	add("requests to files", requests+" requests", "test", "./files/filesapi", "-run", "^(TestDocument|TestSchema)$", "-count=1", "-timeout", "2h", "-v", "-requests", requests)
 	due := n.count(10_000, 100_000)
-	add("sweepers", due+" rows", "test", "./internal/e2e", "-run", "^TestSweepers$", "-count=1", "-timeout", "1h", "-v", "-due", due)
+	add("sweepers", due+" rows", "test", "./proof/e2e", "-run", "^TestSweepers$", "-count=1", "-timeout", "1h", "-v", "-due", due)
 
 	hostile := n.count(100, 10_000)
 	add("flood", hostile+" connections", "test", "./source/webhooksource", "-run", "^TestFlood$", "-count=1", "-timeout", "1h", "-v", "-flood", hostile)

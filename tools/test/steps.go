@@ -38,7 +38,7 @@ func (s *scope) steps(o options) []step {
 }
 
 // browserDir is the module that tests the demo's page in Chromium.
-const browserDir = "internal/demo/browser"
+const browserDir = "cmd/pawl/demo/browser"
 
 const (
 	lockPackage    = "github.com/pawlhq/pawl/lock"
@@ -62,7 +62,7 @@ func (s *scope) testSteps(o options) []step {
 		switch {
 		case p == mutantsPackage && s.mutants != nil:
 			mutants = append(mutants, p)
-		case o.race && (strings.HasPrefix(p+"/", "github.com/pawlhq/pawl/internal/sim/") || p == "github.com/pawlhq/pawl/internal/filesim"):
+		case o.race && (strings.HasPrefix(p+"/", "github.com/pawlhq/pawl/proof/sim/") || p == "github.com/pawlhq/pawl/files/internal/world"):
 			worlds = append(worlds, p)
 		default:
 			watched = append(watched, p)
@@ -83,7 +83,7 @@ func (s *scope) testSteps(o options) []step {
 			add("go test, what plays less with -race", reducedPackages, append([]string{"-run", reduced}, o.args...)...)
 		}
 	}
-	if slices.Contains(s.packages, "github.com/pawlhq/pawl/internal/demo") {
+	if slices.Contains(s.packages, "github.com/pawlhq/pawl/cmd/pawl/demo") {
 		all = append(all, step{"go test, in a browser", "", func(ctx context.Context) error {
 			return command(ctx, filepath.Join(s.root, browserDir), "go", slices.Concat([]string{"test", "-timeout", patience, "."}, o.args)...)
 		}})
@@ -100,7 +100,7 @@ func overlap() []string {
 }
 
 // slowest are begun first, or the others would have ended long before them.
-var slowest = []string{"internal/cli", "internal/e2e", "deploy", "internal/demo", "lock", "store/sqlite", "store/postgres"}
+var slowest = []string{"internal/cli", "proof/e2e", "deploy", "cmd/pawl/demo", "lock", "store/sqlite", "store/postgres"}
 
 // slowestFirst returns the packages in the order in which they are tested.
 func slowestFirst(packages []string) []string {

@@ -1,0 +1,52 @@
+package parts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawlhq/pawl/archive"
+	"github.com/pawlhq/pawl/archive/encode"
+	"github.com/pawlhq/pawl/archive/kinesisstream"
+	"github.com/pawlhq/pawl/cmd/pawl/config"
+)
+
+const maxArchiveBytes = 512 << 20
+
+// Archive returns what the file says of an archive, without store and registers.
+func Archive(ctx context.Context, c *config.Archive) (archive.Config, error) {
+	a := archive.Config{
+		Name: c.Name, Bucket: c.To.Bucket, Prefix: c.To.Prefix, Format: c.Format,
+		Limits: archive.Limits{Bytes: int(c.Bytes), Age: time.Duration(c.Age)},
+		Codec:  encode.Codec{},
+	}
+	if c.Format != "" {
+		if _, err := encode.Parse(c.Format); err != nil {
+			return a, err
+		}
+	}
+	if a.Limits.Bytes > maxArchiveBytes {
+		return a, fmt.Errorf("bytes: at most %d MiB: an object is kept in memory while it is written", maxArchiveBytes>>20)
+	}
+	var err error
+	if a.Origin, err = origin(c.From); err != nil {
+		return a, err
+	}
+	a.Stream, err = kinesisstream.New(ctx, kinesisstream.Config{Stream: c.Kinesis.Stream, Region: c.Kinesis.Region, Endpoint: c.Kinesis.Endpoint})
+	return a, err
+}
+
+func origin(from string) (time.Time, error) {
+	switch from {
+	case "", "trim_horizon":
+		return time.Time{}, nil
+	case "latest":
+		return time.Now().UTC(), nil
+	}
+	t, err := time.Parse(time.RFC3339, from)
+	if err != nil {
+		return t, errors.New(`from: want trim_horizon, latest, or a time like 2026-01-02T15:04:05Z`)
+	}
+	return t.UTC(), nil
+}

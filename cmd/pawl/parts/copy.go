@@ -1,0 +1,23 @@
+package parts
+
+import (
+	"context"
+
+	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/action/copyaction"
+	"github.com/pawlhq/pawl/cmd/pawl/config"
+)
+
+// Copy copies the object.
+type Copy struct {
+	// Where the copy goes: s3://bucket/prefix/. Its key is that prefix, then
+	// the input's key after the matched prefix.
+	To config.Location `yaml:"to" jsonschema:"required"`
+}
+
+// Build implements [Action].
+func (c Copy) Build(_ context.Context, _ *Assembly, p *pawl.Pipeline) (err error) {
+	p.To = output(c.To, "")
+	p.Handler, err = copyaction.New(copyaction.Config{})
+	return err
+}

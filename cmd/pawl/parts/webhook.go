@@ -1,0 +1,39 @@
+package parts
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/cmd/pawl/config"
+	"github.com/pawlhq/pawl/source/webhooksource"
+)
+
+// Webhook takes notifications by HTTP POST.
+type Webhook struct {
+	// Address to listen on, like 127.0.0.1:8081. One that other machines can
+	// reach needs a token or a secret.
+	Listen string `yaml:"listen" jsonschema:"required"`
+	// Path of the URL. Default: /events.
+	Path string `yaml:"path"`
+	// The Authorization header that the store sends.
+	Token config.Secret `yaml:"token"`
+	// The key of Standard Webhooks signatures, "whsec_…".
+	Secret config.Secret `yaml:"secret"`
+	// How the store writes notifications. Default: auto.
+	Dialect config.Dialect `yaml:"dialect"`
+	// Believe the order that the store claims although its dialect gives no
+	// guarantee, as on a single MinIO node.
+	TrustSequencer bool `yaml:"trust_sequencer"`
+}
+
+// Build implements [Source].
+func (w Webhook) Build(_ context.Context, a *Assembly) (pawl.Source, error) {
+	return webhooksource.New(webhooksource.Config{
+		Listen: w.Listen, Path: w.Path, Token: w.Token.Reveal(), Secret: w.Secret.Reveal(),
+		Dialect: w.Dialect.Event(), TrustSequencer: w.TrustSequencer, Grace: a.Grace, Logger: a.Logger,
+	})
+}
+
+// Describe implements [Source].
+func (w Webhook) Describe() string { return w.Listen + cmp.Or(w.Path, "/events") }

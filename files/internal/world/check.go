@@ -1,0 +1,272 @@
+package world
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawlhq/pawl/files"
+	"github.com/pawlhq/pawl/store"
+)
+
+// table has the transitions that there are. The zero state is no row.
+var table = map[files.State][]files.State{
+	0:             {files.Pending},
+	files.Pending: {files.Indexed, files.Expired, files.Deleted},
+	files.Indexed: {files.Lost, files.Deleted},
+	files.Lost:    {files.Indexed, files.Deleted},
+	files.Deleted: {files.Indexed, files.Pending, files.Purging},
+	files.Purging: {files.Gone},
+	files.Gone:    {0},
+	files.Expired: {0},
+}
+
+// checkChange looks at a change that was made.
+func (w *World) checkChange(t *truth, next *files.File) {
+	from, to := t.row.State, next.State
+	if from != to && !slices.Contains(table[from], to) {
+		w.violate("%s went from %s to %s", t.id, name(from), name(to))
+	}
+	if to == files.Indexed && t.unwanted {
+		w.violate("%s is visible, though it was deleted", t.id)
+	}
+	if to == files.Pending && from == files.Deleted && t.unwanted {
+		w.violate("%s may become visible, though it was deleted", t.id)
+	}
+	if t.wanted && !t.taken && from == files.Indexed && to != files.Indexed {
+		w.violate("%s is not visible, though nobody deleted it", t.id)
+	}
+	w.checkWitness(t, from, to)
+	if to == files.Purging && w.now+w.times.Skew < next.DeletedAt.Sub(epoch)+w.times.Undelete {
+		w.violate("%s is purged while it may be undeleted", t.id)
+	}
+	if to == 0 && w.open(t.id) {
+		w.violate("%s is forgotten while an upload of it is open", t.id)
+	}
+	if from == 0 {
+		t.begun, t.born, t.key = w.now, w.writes, next.Idempotency
+		w.checkKey(t)
+	}
+}
+
+// checkKey wants an idempotency key to begin one file.
+func (w *World) checkKey(t *truth) {
+	for _, other := range w.truths {
+		if t.key != "" && other != t && other.key == t.key && !other.expired && t.begun-other.begun < keyLife {
+			w.violate("%s and %s were both begun by %s", t.id, other.id, t.key)
+		}
+	}
+}
+
+// keyLife is how long an idempotency key counts, at least.
+const keyLife = 24 * time.Hour
+
+// checkWitness wants a row to say what the object was at some time since the row
+// was written: else it is moved by what another row was decided by.
+func (w *World) checkWitness(t *truth, from, to files.State) {
+	w.witness(t)
+	switch {
+	case to == files.Indexed && from != to && t.good < t.wrote:
+		w.violate("%s is visible, and has had no object since it was %s", t.id, from)
+	case to == files.Lost && from != to && t.bad < t.wrote:
+		w.violate("%s is lost, and has had its object since it was %s", t.id, from)
+	case (to == files.Gone || to == 0) && t.bad < t.wrote:
+		w.violate("%s is forgotten, and has had its object since it was %s", t.id, from)
+	}
+}
+
+// checkHeard wants a look by notice to put things right without an audit.
+func (w *World) checkHeard() {
+	for _, t := range w.truths {
+		if s := t.row.State; t.heard == t.puts && (s == files.Indexed || s == files.Lost) && (s == files.Indexed) != w.intact(t) {
+			w.violate("%s is %s, and a notification has said that its object changed", t.id, s)
+		}
+	}
+}
+
+// checkAudited wants one audit to leave nothing for another, which writes nothing.
+func (w *World) checkAudited() {
+	before := w.writes
+	w.audit(0)
+	w.loop()
+	if w.audited.Found() > 0 || w.writes != before {
+		w.violate("a second audit finds %+v, and writes %d times", w.audited, w.writes-before)
+	}
+}
+
+// name is a state's name, or unknown where there is no row.
+func name(s files.State) string { return cmp.Or(s.String(), "unknown") }
+
+// charged are the states of files whose bytes may exist in the bucket.
+var charged = []files.State{files.Pending, files.Indexed, files.Lost, files.Deleted, files.Purging}
+
+// checkQuota checks that an entity's usage is the sum over its files, each counted as 4 KiB
+// at least, and that no upload exceeded a limit.
+func (w *World) checkQuota(entity string) {
+	var sum files.Usage
+	for _, t := range w.truths {
+		if t.row.Entity != entity || !slices.Contains(charged, t.row.State) {
+			continue
+		}
+		sum.Bytes += max(t.row.Size, 4096)
+		if t.row.State == files.Pending || t.row.State == files.Deleted && t.row.WasPending {
+			sum.Open++
+		}
+	}
+	used, err := w.index.Used(context.Background(), entity)
+	if err != nil || used != sum {
+		w.violate("%s has usage %+v, and its files add up to %+v: %v", entity, used, sum, err)
+	}
+	if used.Bytes > w.limit.Bytes || used.Open > w.limit.Open {
+		w.violate("%s has usage %+v, above its limit %+v", entity, used, w.limit)
+	}
+}
+
+// usageAt is the usage of an entity from a write on.
+type usageAt struct {
+	write int
+	used  files.Usage
+}
+
+// checkRecords checks that all records of an entity agree with its files, and notes its
+// usage.
+func (w *World) checkRecords(entity string) {
+	w.checkQuota(entity)
+	entries := map[string]store.Nonce{}
+	for _, r := range w.scan(store.Range{Space: "entity/" + entity}) {
+		entries[r.Name] = r.Nonce
+	}
+	keys := map[string]store.Record{}
+	for _, r := range w.scan(store.Range{Space: "idempotency", After: store.Join(entity, ""), Before: store.End(store.Join(entity, ""))}) {
+		keys[r.Name] = r
+	}
+	for _, t := range w.truths {
+		row := &t.row
+		if row.Entity != entity {
+			continue
+		}
+		if nonce, listed := entries[t.id]; listed != row.Deletable() || listed && nonce != row.Nonce {
+			w.violate("%s is %s, and has an entry: %v, of another nonce: %v", t.id, name(row.State), listed, nonce != row.Nonce)
+		}
+		delete(entries, t.id)
+		key := store.Join(entity, row.Idempotency)
+		r, exists := keys[key]
+		mine := exists && strings.Contains(r.Body, t.id)
+		if row.Idempotency != "" && !mine && row.State != files.Expired {
+			w.violate("%s is %s, and its idempotency key does not name it", t.id, name(row.State))
+		}
+		if mine {
+			delete(keys, key)
+		}
+	}
+	if len(entries) > 0 || len(keys) > 0 {
+		w.violate("%s has entries %v and idempotency keys %v of no file", entity, entries, keys)
+	}
+	used, err := w.index.Used(context.Background(), entity)
+	if err != nil {
+		w.violate("%v", err)
+	}
+	w.usage[entity] = append(w.usage[entity], usageAt{w.writes, used})
+}
+
+// checkUsageIsSwapped checks that a change that deletes an idempotency key also writes the
+// usage, and that no change deletes the usage. Otherwise a begin that had no answer could
+// land after a later request of the same client was answered.
+func (w *World) checkUsageIsSwapped(changes []store.Change) {
+	dropped, swapped := false, false
+	for i := range changes {
+		c := &changes[i]
+		dropped = dropped || c.Key.Space == "idempotency" && c.Next == nil
+		if c.Key.Space == "quota" && c.Next == nil {
+			w.violate("the usage of %s was deleted", c.Key.Name)
+		}
+		swapped = swapped || c.Key.Space == "quota" && c.Next != nil
+	}
+	if dropped && !swapped {
+		w.violate("an idempotency key was dropped without a write of the usage")
+	}
+}
+
+// checkRefusal checks that at some time since a write the entity had no room for an upload,
+// and no file of its idempotency key, which would have been the answer.
+func (w *World) checkRefusal(u *user, since int, err error) {
+	rowOf := func(write int) bool {
+		for _, t := range w.truths {
+			if u.key != "" && t.key == u.key && t.born <= write && (!t.expired || write < t.expiredAt) {
+				return true
+			}
+		}
+		return false
+	}
+	log := w.usage[u.entity()]
+	for i, at := range log {
+		if i+1 < len(log) && log[i+1].write <= since {
+			continue
+		}
+		full := at.used.Bytes+max(u.promise.Size, 4096) > w.limit.Bytes
+		if errors.Is(err, files.ErrOpenUploads) {
+			full = at.used.Open+1 > w.limit.Open
+		}
+		if full && !rowOf(at.write) {
+			return
+		}
+	}
+	w.violate("user %d is refused: %v, and there was room, or its file, all the time", u.n, err)
+}
+
+// checkRemoval looks at the removal of an object by the service.
+func (w *World) checkRemoval(t *truth) {
+	if s := t.row.State; s != 0 && s != files.Purging && s != files.Gone && s != files.Expired {
+		w.violate("the object of %s was removed while it was %s", t.id, s)
+	}
+	if t.wanted {
+		w.violate("the object of %s was removed, though nobody deleted it", t.id)
+	}
+}
+
+// checkRest looks at the world when nothing happens in it any more. Without an audit
+// a file that a stranger has tampered with may be wrong.
+func (w *World) checkRest(audited bool) {
+	for _, t := range w.truths {
+		if t.taken && !audited {
+			continue
+		}
+		if s := t.row.State; s != 0 && s != files.Indexed && s != files.Lost {
+			w.violate("at rest %s is %s still", t.id, s)
+		}
+		if why := w.wrong(t); why != "" {
+			w.violate("at rest %s is %s: %s", t.id, name(t.row.State), why)
+		}
+	}
+	for _, u := range w.uploads {
+		if audited || !u.stray {
+			w.violate("at rest the upload %s of %s is open", u.id, u.key)
+		}
+	}
+}
+
+// wrong says what is wrong with a file at rest, if anything is.
+func (w *World) wrong(t *truth) string {
+	_, stored := w.objects[t.id]
+	indexed := t.row.State == files.Indexed
+	switch {
+	case stored && !indexed && (t.row.State != files.Lost || w.intact(t)):
+		return "there is an object of it"
+	case indexed && t.unwanted:
+		return "it is visible, though it was deleted"
+	case indexed && !w.intact(t):
+		return "it is visible, and its object is not what was promised"
+	case t.taken:
+		return "" // what else is missing, a stranger has taken
+	case !indexed && t.wanted:
+		return "it is not visible, though nobody deleted it"
+	case !indexed && t.arrived && !t.touched && !t.through:
+		return "it is not visible, though its bytes have come"
+	case t.row.State == files.Lost:
+		return "it is lost, and no stranger took it"
+	}
+	return ""
+}

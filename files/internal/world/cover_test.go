@@ -1,0 +1,26 @@
+package world
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestReach: in few worlds every state and every ending is met.
+func TestReach(t *testing.T) {
+	p := &pool{}
+	defer p.close()
+	var all strings.Builder
+	for s := range uint64(2000) {
+		play(p, s, func(format string, args ...any) { fmt.Fprintf(&all, format+"\n", args...) })
+	}
+	for _, want := range []string{
+		"is pending", "is indexed", "is lost", "is deleted", "is purging", "is gone", "is expired",
+		"has deleted", "back", "takes the object", "puts something else", "puts the object", "Moved:map[lost:", "Moved:map[indexed:", "Leftovers:1", "Orphans:1", "Removed:1", "is removed", "land",
+		"part 3 of", "begins, late: false", "begins, late: true", "is over", "completes 00000001-0000-7000-8000-000000000000: indexed", "completes 00000001-0000-7000-8000-000000000000: expired",
+	} {
+		if !strings.Contains(all.String(), want) {
+			t.Errorf("in no world: %s", want)
+		}
+	}
+}

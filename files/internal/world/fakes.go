@@ -1,0 +1,99 @@
+package world
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/pawlhq/pawl/files"
+)
+
+// listPage is how many objects a listing shows at a time.
+const listPage = 2
+
+// list lists the bucket, page by page.
+func (t *thread) list(yield func(files.Listed, error) bool) {
+	after, more := "", true
+	for more {
+		var page []files.Listed
+		err := t.request(func() error {
+			page = t.w.page(after)
+			return nil
+		})
+		if err != nil {
+			yield(files.Listed{}, err)
+			return
+		}
+		more = len(page) == listPage
+		for _, o := range page {
+			if !yield(o, nil) {
+				return
+			}
+			after = o.Key
+		}
+	}
+}
+
+// objects is the bucket as a thread reaches it. An object is in w.objects.
+type objects thread
+
+// Sign implements [files.Objects]: the URL's life is its only secret here.
+func (b *objects) Sign(_ context.Context, f *files.File, until time.Time) (files.SignedRequest, error) {
+	if (*thread)(b).dead() {
+		return files.SignedRequest{}, errDead
+	}
+	return files.SignedRequest{URL: f.Key, Until: until}, nil
+}
+
+// SignGet implements [files.Objects].
+func (b *objects) SignGet(context.Context, *files.File, time.Duration) (string, error) {
+	return "", nil
+}
+
+// Look implements [files.Objects].
+func (b *objects) Look(_ context.Context, key string) (seen files.Seen, err error) {
+	w := b.w
+	err = (*thread)(b).request(func() error {
+		seen = w.head(key)
+		return nil
+	})
+	return seen, err
+}
+
+// Remove implements [files.Objects].
+func (b *objects) Remove(_ context.Context, key string) error {
+	w := b.w
+	return (*thread)(b).request(func() error {
+		w.remove(key)
+		return nil
+	})
+}
+
+// Put implements [files.Objects]: the service uploads, as a user does, but gives up
+// when the file's time is over. What is on its way by then may land later.
+func (b *objects) Put(_ context.Context, f *files.File, _ io.ReadSeeker) error {
+	t, w := (*thread)(b), b.w
+	left := f.PutBy.Sub(epoch) - w.now
+	if t.dead() || left <= 0 {
+		return errNoAnswer
+	}
+	long := w.way()
+	if w.tape.Chance(300) {
+		long = w.tape.UpTo(w.times.Upload)
+	}
+	key, p := f.Key, f.Promise
+	w.truth(key).through = true
+	if long > left {
+		w.after(long, func() { w.land(key, p) })
+		t.sleep(left)
+		return errNoAnswer
+	}
+	t.sleep(long)
+	return t.request(func() error {
+		if !w.land(key, p) {
+			return errors.New("412")
+		}
+		return nil
+	})
+}

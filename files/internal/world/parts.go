@@ -1,0 +1,203 @@
+package world
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawlhq/pawl/files"
+)
+
+// upload is an upload in parts that is open at the store.
+type upload struct {
+	key, id string
+	promise files.Promise
+	begun   time.Duration
+	parts   [8]bool // those that have come
+	stray   bool    // a stranger began it, or a request that came too late: no look may find it
+}
+
+func (u *upload) whole() bool {
+	n := 0
+	for _, come := range u.parts {
+		if come {
+			n++
+		}
+	}
+	return n == u.promise.Parts()
+}
+
+func (w *World) findUpload(id string) *upload {
+	for _, u := range w.uploads {
+		if u.id == id {
+			return u
+		}
+	}
+	return nil
+}
+
+// open reports that an upload in parts of a key is open.
+func (w *World) open(key string) bool {
+	return slices.ContainsFunc(w.uploads, func(u *upload) bool { return u.key == key })
+}
+
+// beginUpload begins an upload in parts. One that comes when looks at its file have
+// ended all others is for the audit, or for the last look.
+func (w *World) beginUpload(key string, p files.Promise, landBy time.Time) string {
+	w.ids++
+	u := &upload{key: key, id: fmt.Sprintf("u%d", w.ids), promise: p, begun: w.now}
+	u.stray = !epoch.Add(w.now).Before(landBy)
+	w.uploads = append(w.uploads, u)
+	w.writes++
+	w.tell("the upload %s of %s begins, late: %v", u.id, key, u.stray)
+	return u.id
+}
+
+func (w *World) landPart(id string, number int) {
+	if u := w.findUpload(id); u != nil {
+		w.tell("part %d of %s lands", number, id)
+		u.parts[number-1] = true
+	}
+}
+
+// complete makes an object of the parts, unless one is there: then the upload stays.
+func (w *World) complete(id string) {
+	if u := w.findUpload(id); u != nil && u.whole() && w.land(u.key, u.promise) {
+		w.endUpload(id)
+	}
+}
+
+func (w *World) endUpload(id string) {
+	w.uploads = slices.DeleteFunc(w.uploads, func(u *upload) bool {
+		if u.id == id {
+			w.tell("the upload %s of %s is over", id, u.key)
+			w.writes++
+		}
+		return u.id == id
+	})
+}
+
+// Begin implements [files.Multipart]. The service gives up when the file's time is
+// over, but what it has signed by then may come late.
+func (b *objects) Begin(_ context.Context, f *files.File) (id string, err error) {
+	t, w := (*thread)(b), b.w
+	if t.dead() || f.PutBy.Sub(epoch) <= w.now {
+		return "", errNoAnswer
+	}
+	if !t.calm && w.tape.Chance(30) {
+		t.sleep(w.tape.UpTo(w.times.Parts + w.times.Upload + 20*time.Minute))
+	}
+	key, p, landBy := f.Key, f.Promise, f.LandBy
+	err = t.request(func() error {
+		id = w.beginUpload(key, p, landBy)
+		return nil
+	})
+	return id, err
+}
+
+// SignPart implements [files.Multipart].
+func (b *objects) SignPart(_ context.Context, f *files.File, _ int, _ [32]byte, until time.Time) (files.SignedRequest, error) {
+	if (*thread)(b).dead() {
+		return files.SignedRequest{}, errDead
+	}
+	return files.SignedRequest{URL: f.UploadID, Until: until}, nil
+}
+
+// Complete implements [files.Multipart].
+func (b *objects) Complete(_ context.Context, f *files.File) error {
+	t, w, id := (*thread)(b), b.w, f.UploadID
+	whole := false
+	err := t.request(func() error {
+		u := w.findUpload(id)
+		whole = u != nil && u.whole()
+		return nil
+	})
+	if err != nil || !whole {
+		return err
+	}
+	return t.request(func() error {
+		w.complete(id)
+		return nil
+	})
+}
+
+// Abort implements [files.Multipart].
+func (b *objects) Abort(_ context.Context, _, uploadID string) error {
+	return (*thread)(b).request(func() error {
+		b.w.endUpload(uploadID)
+		return nil
+	})
+}
+
+// Uploads implements [files.Multipart].
+func (b *objects) Uploads(_ context.Context, prefix string) iter.Seq2[files.OpenUpload, error] {
+	return func(yield func(files.OpenUpload, error) bool) {
+		var all []files.OpenUpload
+		err := (*thread)(b).request(func() error {
+			for _, u := range b.w.uploads {
+				if strings.HasPrefix(u.key, prefix) {
+					all = append(all, files.OpenUpload{Key: u.key, ID: u.id, Begun: epoch.Add(u.begun)})
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			yield(files.OpenUpload{}, err)
+			return
+		}
+		for _, u := range all {
+			if !yield(u, nil) {
+				return
+			}
+		}
+	}
+}
+
+// sendParts uploads the parts: most or all of them, some twice, at once or in the last
+// moment, fast or slow. The user says that they are complete: never, when they may be,
+// and about when the file's time is over.
+func (u *user) sendParts(f files.File, parts []files.SignedRequest) {
+	w := u.w
+	within := w.tape.UpTo(w.times.Parts + 10*time.Minute)
+	if w.tape.Chance(500) {
+		within = time.Minute
+	}
+	for i, s := range parts {
+		for again := w.tape.Chance(970); again; again = w.tape.Chance(100) {
+			w.after(w.tape.UpTo(within), func() {
+				if !epoch.Add(w.now).Before(s.Until) {
+					return // the store refuses it
+				}
+				long := w.way()
+				if w.tape.Chance(100) {
+					long = w.tape.UpTo(w.times.Upload)
+				}
+				w.after(long, func() { w.landPart(s.URL, i+1) })
+			})
+		}
+	}
+	if w.tape.Chance(800) {
+		w.after(within+w.tape.UpTo(2*time.Minute), func() { u.complete(f.ID) })
+	}
+	if w.tape.Chance(300) {
+		late := f.LandBy.Sub(epoch) - w.now - time.Minute + w.tape.UpTo(tapeLate)
+		w.after(max(late, 0), func() { u.complete(f.ID) })
+	}
+}
+
+// tapeLate is how long before and after the end of a file's time it is completed.
+const tapeLate = 3 * time.Minute
+
+func (u *user) complete(id string) {
+	w := u.w
+	w.spawn(w.tape.Choose(nodes), func(t *thread) {
+		f, err := t.files.Complete(t.ctx, id)
+		w.tell("user %d completes %s: %s, %v", u.n, id, name(f.State), err)
+		if err == nil && f.State == files.Indexed && !w.truth(id).touched {
+			w.truth(id).wanted = true
+		}
+	})
+}

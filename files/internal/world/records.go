@@ -1,0 +1,151 @@
+package world
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/pawlhq/pawl/files"
+	"github.com/pawlhq/pawl/store"
+)
+
+// process runs the service on a node until it crashes. Its threads share an index, so one
+// of them sends for the others.
+type process struct {
+	w     *World
+	index *files.Index
+	dead  bool
+}
+
+func newProcess(w *World) *process {
+	p := &process{w: w}
+	p.index = files.NewIndex(records{p})
+	p.index.Wait = wait
+	return p
+}
+
+// records is the record store as the threads of a process reach it.
+type records struct{ *process }
+
+var _ store.Store = records{}
+
+// fileSpace has the records of files.
+const fileSpace = "file"
+
+// Traits implements [store.Store].
+func (r records) Traits() store.Traits { return r.w.records.Traits() }
+
+// Apply implements [store.Store]. The rows are checked at every change.
+func (r records) Apply(ctx context.Context, changes []store.Change) (out []store.Outcome, err error) {
+	t := threadOf(ctx)
+	if !t.calm && !t.dead() && r.w.tape.Chance(r.w.trouble/4) {
+		t.sleep(r.w.way())
+		return nil, store.ErrThrottled
+	}
+	err = t.request(func() (err error) {
+		out, err = r.w.apply(changes)
+		return err
+	})
+	return out, err
+}
+
+// Swap is not asked for in a world.
+func (r records) Swap(context.Context, []store.Change) ([]store.Outcome, error) { return nil, nil }
+
+// Load implements [store.Store].
+func (r records) Load(ctx context.Context, keys []store.Key) (found []store.Record, err error) {
+	err = threadOf(ctx).request(func() (err error) {
+		found, err = r.w.records.Load(ctx, keys)
+		return err
+	})
+	return found, err
+}
+
+// Due implements [store.Store].
+func (r records) Due(ctx context.Context, in store.DueRange) (found []store.Record, err error) {
+	err = threadOf(ctx).request(func() (err error) {
+		found, err = r.w.records.Due(ctx, in)
+		return err
+	})
+	return found, err
+}
+
+// Scan implements [store.Store]. It shows the records of one moment.
+func (r records) Scan(ctx context.Context, in store.Range) iter.Seq2[store.Record, error] {
+	return func(yield func(store.Record, error) bool) {
+		var all []store.Record
+		err := threadOf(ctx).request(func() error {
+			all = r.w.scan(in)
+			return nil
+		})
+		if err != nil {
+			yield(store.Record{}, err)
+			return
+		}
+		for i := range all {
+			if !yield(all[i], nil) {
+				return
+			}
+		}
+	}
+}
+
+// Close implements [store.Store].
+func (r records) Close() error { return nil }
+
+func (w *World) scan(in store.Range) (all []store.Record) {
+	for found, err := range w.records.Scan(context.Background(), in) {
+		if err != nil {
+			panic(err) // the store is in memory
+		}
+		all = append(all, found)
+	}
+	return all
+}
+
+// wait implements the Wait of an index. A client may lose its patience meanwhile.
+func wait(ctx context.Context, wake <-chan struct{}, _ time.Duration) error {
+	t := threadOf(ctx)
+	w := t.w
+	switch {
+	case t.dead():
+	case wake == nil:
+		t.left = !t.calm && w.tape.Chance(w.trouble)
+		t.sleep(w.tape.UpTo(time.Second))
+	case len(wake) == 0:
+		t.wake, t.left = wake, false
+		w.waiting = append(w.waiting, t)
+		if !t.calm && w.tape.Chance(w.trouble) {
+			w.after(w.tape.UpTo(time.Minute), func() {
+				if t.wake == wake {
+					t.left = true
+				}
+			})
+		}
+		t.yield(struct{}{})
+		t.wake = nil
+	}
+	switch {
+	case t.dead():
+		return errDead
+	case t.left:
+		t.left = false
+		return errNoAnswer
+	case wake != nil:
+		<-wake
+	}
+	return nil
+}
+
+// wakeUp lets threads go on whose wait is over.
+func (w *World) wakeUp() {
+	waiting := w.waiting[:0]
+	for _, t := range w.waiting {
+		if len(t.wake) == 0 && !t.left && !t.dead() {
+			waiting = append(waiting, t)
+			continue
+		}
+		w.after(0, t.resume)
+	}
+	w.waiting = waiting
+}

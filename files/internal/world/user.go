@@ -1,0 +1,228 @@
+package world
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pawlhq/pawl/files"
+	"github.com/pawlhq/pawl/internal/tape"
+)
+
+// user plans what one user does: an upload, by a signed URL or through the service,
+// then perhaps the same again, deletions and undeletions.
+func (w *World) user(n int) {
+	u := &user{w: w, n: n, promise: promise(n)}
+	if w.tape.Chance(500) {
+		u.key = fmt.Sprintf("key%d", n)
+	}
+	u.through = w.tape.Chance(250)
+	if !u.through && w.tape.Chance(400) {
+		u.promise.PartSize = partSize
+	}
+	w.after(w.tape.UpTo(10*time.Minute), func() { u.upload(3) })
+	if u.key != "" && w.tape.Chance(500) {
+		w.after(w.tape.UpTo(tape.Pick(w.tape, 30*time.Minute, keyLife)), func() { u.upload(1) })
+	}
+	for range w.tape.Choose(4) {
+		at := w.tape.UpTo(4 * time.Hour)
+		if w.tape.Chance(500) {
+			at = w.tape.UpTo(30 * time.Minute)
+		}
+		w.after(at, func() { u.change(w.tape.Chance(400)) })
+		if w.tape.Chance(30) {
+			w.after(at+w.way(), u.tamper)
+		}
+	}
+	if w.tape.Chance(30) {
+		w.after(w.tape.UpTo(4*time.Hour), u.tamper)
+	}
+}
+
+type user struct {
+	w       *World
+	n       int
+	key     string // idempotency key
+	promise files.Promise
+	through bool // uploads through the service
+	ids     []string
+}
+
+func (u *user) entity() string { return fmt.Sprintf("e%d", u.n%2) }
+
+// upload begins the upload, with some more tries where it fails.
+func (u *user) upload(tries int) {
+	u.w.spawn(u.w.tape.Choose(nodes), func(t *thread) {
+		var f files.File
+		var signed files.SignedRequest
+		var parts []files.SignedRequest
+		var err error
+		since := u.w.writes
+		switch {
+		case u.promise.PartSize > 0:
+			f, parts, err = t.files.UploadParts(t.ctx, u.entity(), u.key, u.promise, make([][32]byte, u.promise.Parts()))
+		case u.through:
+			f, err = t.files.Store(t.ctx, u.entity(), u.key, u.promise, nil)
+			u.stored(f, err)
+		default:
+			f, signed, err = t.files.Upload(t.ctx, u.entity(), u.key, u.promise)
+		}
+		if errors.Is(err, files.ErrQuota) || errors.Is(err, files.ErrOpenUploads) {
+			u.w.checkRefusal(u, since, err)
+		}
+		if err != nil && strings.Contains(err.Error(), "idempotency key is expired") {
+			u.w.violate("user %d is refused, for its upload has expired: %v", u.n, err)
+		}
+		if err != nil {
+			if tries > 1 && !errors.Is(err, files.ErrQuota) {
+				u.w.after(u.w.tape.UpTo(time.Minute), func() { u.upload(tries - 1) })
+			}
+			return
+		}
+		if u.w.truth(f.ID).row.State == 0 {
+			u.w.violate("user %d has %s, of which there is no row", u.n, f.ID)
+		}
+		u.ids = append(u.ids, f.ID)
+		u.w.tell("user %d has %s, until %v", u.n, f.ID, signed.Until.Sub(epoch))
+		if signed.URL != "" {
+			u.send(signed)
+		}
+		if parts != nil {
+			u.sendParts(f, parts)
+		}
+	})
+}
+
+// stored is the answer to an upload through the service.
+func (u *user) stored(f files.File, err error) {
+	if err != nil {
+		return
+	}
+	if t := u.w.truth(f.ID); !t.touched {
+		t.wanted = true
+	}
+}
+
+// send uploads by a signed URL: never, once or twice, at once or in the last moment,
+// fast or slow.
+func (u *user) send(s files.SignedRequest) {
+	w := u.w
+	for range w.tape.Choose(3) {
+		d := w.tape.UpTo(time.Minute)
+		if w.tape.Chance(500) {
+			d = w.tape.UpTo(w.times.URL + 20*time.Minute)
+		}
+		w.after(d, func() {
+			if !epoch.Add(w.now).Before(s.Until) {
+				return // the store refuses it
+			}
+			long := w.way()
+			if w.tape.Chance(300) {
+				long = w.tape.UpTo(w.times.Upload)
+			}
+			w.after(long, func() {
+				if w.land(s.URL, u.promise) && w.tape.Chance(300) {
+					w.look(s.URL) // the user says that it is complete
+				}
+			})
+		})
+	}
+}
+
+// change deletes or undeletes one of the user's files.
+func (u *user) change(undelete bool) {
+	if len(u.ids) == 0 {
+		return
+	}
+	w := u.w
+	u.changeFile(u.ids[w.tape.Choose(len(u.ids))], undelete)
+}
+
+// changeAgain deletes or undeletes a file soon after a change that was not answered.
+func (u *user) changeAgain(id string) {
+	if u.w.tape.Chance(500) {
+		u.w.after(u.w.tape.UpTo(2*time.Minute), func() { u.changeFile(id, u.w.tape.Chance(500)) })
+	}
+}
+
+func (u *user) changeFile(id string, undelete bool) {
+	w := u.w
+	w.spawn(w.tape.Choose(nodes), func(t *thread) {
+		if undelete {
+			u.undelete(t, w.truth(id))
+		} else {
+			u.delete(t, w.truth(id))
+		}
+	})
+}
+
+func (u *user) delete(t *thread, f *truth) {
+	u.w.tell("user %d deletes %s", u.n, f.id)
+	f.wanted, f.touched = false, true
+	f.deletes++
+	f.deletesBegun++
+	others, begun := f.undeletes, f.undeletesBegun
+	_, err := t.files.Delete(t.ctx, f.id)
+	f.deletes--
+	if err != nil {
+		u.changeAgain(f.id) // it may have been made, or may yet be
+		return
+	}
+	f.unwanted = others == 0 && begun == f.undeletesBegun
+	u.w.tell("user %d has deleted %s: %v", u.n, f.id, f.unwanted)
+}
+
+func (u *user) undelete(t *thread, f *truth) {
+	u.w.tell("user %d undeletes %s", u.n, f.id)
+	f.unwanted = false
+	f.undeletes++
+	f.undeletesBegun++
+	others, begun := f.deletes, f.deletesBegun
+	got, err := t.files.Undelete(t.ctx, f.id)
+	f.undeletes--
+	if err != nil {
+		u.changeAgain(f.id)
+		return
+	}
+	if got.State == files.Indexed && others == 0 && begun == f.deletesBegun {
+		f.wanted = true
+		u.w.tell("user %d has %s back", u.n, f.id)
+	}
+}
+
+// litter puts an object into the bucket that has the name of a file and is none.
+func (w *World) litter() {
+	t, p := w.truth(w.newID()), promise(200)
+	w.tell("a stranger puts an object of no file under %s", t.id)
+	t.taken = true
+	w.put(t, &p)
+	if w.tape.Chance(500) {
+		w.findUpload(w.beginUpload(t.id, p, epoch.Add(w.now))).stray = true
+	}
+}
+
+// tamper takes an object away or puts another in its place, and perhaps puts it
+// back, as a stranger who has the keys of the bucket.
+func (u *user) tamper() {
+	if len(u.ids) == 0 {
+		return
+	}
+	w, t := u.w, u.w.truth(u.ids[0])
+	t.taken = true
+	if other := promise(u.n + 100); w.tape.Chance(300) {
+		w.tell("a stranger puts something else under %s", t.id)
+		w.put(t, &other)
+	} else if _, exists := w.objects[t.id]; exists {
+		w.tell("a stranger takes the object of %s away", t.id)
+		w.put(t, nil)
+	}
+	if w.tape.Chance(300) {
+		w.after(w.tape.UpTo(time.Hour), func() {
+			if t.row.State == files.Lost {
+				w.tell("a stranger puts the object of %s back", t.id)
+				w.put(t, &u.promise)
+			}
+		})
+	}
+}

@@ -1,0 +1,312 @@
+package world
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/pawlhq/pawl/files"
+	"github.com/pawlhq/pawl/internal/tape"
+	"github.com/pawlhq/pawl/store"
+	"github.com/pawlhq/pawl/store/memory"
+)
+
+// drawTimes draws a world's times, which are sometimes so that one of them is
+// longer than all others.
+func drawTimes(t *tape.Tape) files.Times {
+	return files.Times{
+		URL: tape.Pick(t, 15*time.Minute, 15*time.Minute, 3*24*time.Hour), Parts: tape.Pick(t, 20*time.Minute, 12*time.Hour), Upload: tape.Pick(t, time.Hour, 10*time.Minute),
+		Undelete: tape.Pick(t, 2*time.Hour, 2*time.Hour, 0, 30*time.Hour), Delay: 6 * time.Hour, Skew: 15 * time.Minute,
+	}
+}
+
+// epoch is when a world begins: after all deadlines of contexts, which go by the
+// clock of the machine.
+var epoch = time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// nodes is how many machines run the service. Each has a clock of its own.
+const nodes = 2
+
+// fault is what goes wrong with a request.
+type fault uint8
+
+const (
+	none fault = iota
+	crashBefore
+	crashAfter
+	lost
+	unsent
+	late
+	freezeBefore
+	freezeAfter
+	faults
+)
+
+// World is one history.
+type World struct {
+	tape    *tape.Tape
+	pool    *pool
+	now     time.Duration
+	agenda  agenda
+	running int
+	calm    bool // troubles are over
+
+	times   files.Times
+	skews   [nodes]time.Duration
+	trouble int // faults in 1000 requests
+	loses   int // notifications in 1000 that are lost
+	limit   files.Usage
+
+	records   *memory.Store
+	index     *files.Index // of the checks: no fault happens to it
+	processes [nodes]*process
+	usage     map[string][]usageAt // by entity, one for each write
+	waiting   []*thread            // for others of their processes
+	objects   map[string]files.Promise
+	uploads   []*upload         // in parts, that are open
+	truths    map[string]*truth // by file
+	ids       int               // of files and uploads
+
+	writes     int               // to the index and of the bucket
+	audited    files.AuditReport // the last one
+	violations []string
+	story      func(string, ...any)
+}
+
+// truth is what the world knows of a file.
+type truth struct {
+	id             string
+	key            string     // of its idempotency
+	row            files.File // zero: none
+	deletes        int        // calls under way, or of unknown end
+	deletesBegun   int
+	undeletes      int
+	undeletesBegun int
+	wanted         bool // an upload or undelete was answered, and no delete has begun since
+	unwanted       bool // a delete was answered, and no undelete has begun since
+	arrived        bool // the bytes have landed, before any delete began
+	touched        bool // a delete has begun
+	taken          bool // a stranger has changed the object
+	through        bool // the service itself uploads, and may give up
+	expired        bool // it was Expired once
+	expiredAt      int  // the write that made it so
+
+	begun time.Duration // when its first row was written
+	born  int           // the write of that row
+	wrote time.Duration // when its row was
+	good  time.Duration // when the object last was what was promised
+	bad   time.Duration // when it last was not
+	puts  int           // how often the object was changed
+	heard int           // of the puts, how many a look by notice has followed
+}
+
+func (w *World) way() time.Duration { return w.tape.UpTo(200 * time.Millisecond) }
+
+func (w *World) fault() fault {
+	if !w.tape.Chance(w.trouble) {
+		return none
+	}
+	return fault(1 + w.tape.Choose(int(faults)-1))
+}
+
+func (w *World) newID() string {
+	w.ids++
+	return fmt.Sprintf("%08d-0000-7000-8000-000000000000", w.ids)
+}
+
+func (w *World) after(d time.Duration, do func()) { w.agenda.push(w.now+d, do) }
+
+// loop lets happen what is planned until nothing is.
+func (w *World) loop() {
+	for len(w.agenda.list) > 0 {
+		next := w.agenda.pop()
+		w.now = max(w.now, next.at)
+		next.do()
+		w.wakeUp()
+	}
+}
+
+func (w *World) tell(format string, args ...any) {
+	if w.story != nil {
+		w.story("%10s "+format, append([]any{w.now}, args...)...)
+	}
+}
+
+func (w *World) violate(format string, args ...any) {
+	w.tell("VIOLATED: "+format, args...)
+	w.violations = append(w.violations, fmt.Sprintf(format, args...))
+}
+
+func (w *World) truth(id string) *truth {
+	t := w.truths[id]
+	if t == nil {
+		t = &truth{id: id}
+		w.truths[id] = t
+	}
+	return t
+}
+
+// apply changes records, and checks that the files may change so.
+func (w *World) apply(changes []store.Change) ([]store.Outcome, error) {
+	out, err := w.records.Apply(context.Background(), changes)
+	if err != nil || !out[0].Applied {
+		return out, err
+	}
+	w.writes++
+	w.checkUsageIsSwapped(changes)
+	var entity string
+	for i := range changes {
+		if changes[i].Key.Space != fileSpace {
+			continue
+		}
+		t := w.truth(changes[i].Key.Name)
+		next, err := w.index.Load(context.Background(), t.id)
+		if err != nil && !errors.Is(err, files.ErrNotFound) {
+			w.violate("%s: %v", t.id, err)
+		}
+		w.checkChange(t, &next)
+		entity = cmp.Or(next.Entity, t.row.Entity)
+		w.changed(t, next)
+	}
+	w.checkRecords(entity)
+	return out, nil
+}
+
+// changed notes the row of a file, and plans a sweep when it is due.
+func (w *World) changed(t *truth, row files.File) {
+	t.row, t.wrote = row, w.now
+	if row.State == files.Expired && !t.expired {
+		t.expired, t.expiredAt = true, w.writes
+	}
+	if !row.LookAt.IsZero() && !w.calm {
+		node := w.tape.Choose(nodes)
+		at := row.LookAt.Sub(epoch) - w.skews[node] + w.tape.UpTo(time.Minute)
+		w.agenda.push(max(w.now, at), func() { w.sweep(node) })
+	}
+	w.tell("%s is %s, look at %v", t.id, name(row.State), row.LookAt.Sub(epoch))
+}
+
+func (w *World) sweep(node int) {
+	w.spawn(node, func(t *thread) { _, _ = (&files.Sweeper{Service: &t.files}).Round(t.ctx) })
+}
+
+// head is the store's answer, dated by its clock in whole seconds.
+func (w *World) head(key string) files.Seen {
+	p, ok := w.objects[key]
+	return files.Seen{Found: ok, Size: p.Size, SHA256: p.SHA256, Parts: p.Parts(), Date: epoch.Add(w.now).Truncate(time.Second)}
+}
+
+// page is the store's answer to a listing after a key.
+func (w *World) page(after string) (page []files.Listed) {
+	for _, key := range slices.Sorted(maps.Keys(w.objects)) {
+		if key > after && len(page) < listPage {
+			page = append(page, files.Listed{Key: key, Size: w.objects[key].Size})
+		}
+	}
+	return page
+}
+
+// audit audits on a node.
+func (w *World) audit(node int) {
+	w.spawn(node, func(t *thread) {
+		r, err := t.files.Audit(t.ctx, t.list, files.AuditOptions{Limit: 100})
+		w.tell("audited: %+v, %v", r, err)
+		if err == nil {
+			w.audited = r
+		}
+	})
+}
+
+// land stores an object, unless one is there.
+func (w *World) land(key string, p files.Promise) bool {
+	if _, exists := w.objects[key]; exists {
+		return false
+	}
+	t := w.truth(key)
+	w.tell("the bytes of %s land", key)
+	t.arrived = t.arrived || !t.touched
+	w.put(t, &p)
+	return true
+}
+
+// put changes an object; nil: removes it.
+func (w *World) put(t *truth, p *files.Promise) {
+	w.writes++
+	w.witness(t)
+	if p == nil {
+		delete(w.objects, t.id)
+	} else {
+		w.objects[t.id] = *p
+	}
+	w.witness(t)
+	t.puts++
+	w.notify(t.id)
+}
+
+// intact reports that the object is what was promised.
+func (w *World) intact(t *truth) bool {
+	p, exists := w.objects[t.id]
+	return exists && p == t.row.Promise
+}
+
+// witness notes what the object is now.
+func (w *World) witness(t *truth) {
+	if w.intact(t) {
+		t.good = w.now
+	} else {
+		t.bad = w.now
+	}
+}
+
+func (w *World) remove(key string) {
+	if _, exists := w.objects[key]; !exists {
+		return
+	}
+	w.tell("the object of %s is removed", key)
+	w.checkRemoval(w.truth(key))
+	w.put(w.truth(key), nil)
+}
+
+// notify lets a notification come, or not, or twice.
+func (w *World) notify(key string) {
+	if w.calm || w.tape.Chance(w.loses) {
+		return
+	}
+	for again := true; again; again = w.tape.Chance(200) {
+		d := w.way()
+		if w.tape.Chance(300) {
+			d = w.tape.UpTo(w.times.Delay)
+		}
+		w.after(d, func() { w.look(key) })
+	}
+}
+
+// look is what a notification leads to, again and again until it is acknowledged.
+func (w *World) look(id string) {
+	w.spawn(w.tape.Choose(nodes), func(t *thread) {
+		f := w.truth(id)
+		puts := f.puts
+		err := t.files.Notice(t.ctx, id)
+		switch {
+		case err == nil:
+			f.heard = max(f.heard, puts)
+		case w.now < w.times.Delay:
+			w.after(w.tape.UpTo(time.Minute), func() { w.look(id) })
+		}
+	})
+}
+
+// promise is what user number n uploads.
+func promise(n int) (p files.Promise) {
+	p.Size = int64(10 + n)
+	binary.BigEndian.PutUint64(p.SHA256[:], uint64(n+1))
+	return p
+}
+
+// partSize is so that each file has three parts or four.
+const partSize = 4

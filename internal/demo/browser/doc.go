@@ -1,5 +1,0 @@
-// Package browser tests the page of `pawl files demo` in Chromium. It is a module of
-// its own, so that a library user's go.sum does not grow by what drives the browser.
-//
-//	cd internal/demo/browser && go test .
-package browser

@@ -1,0 +1,579 @@
+package housetest
+
+import (
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// layers lists the packages of the module that each package imports outside of tests,
+// with one sentence for each that says what the importer uses it for. "." is the root,
+// package pawl. Imports run one way, from the bottom of this table to its top;
+// ARCHITECTURE.md says why.
+//
+// The table is exact. A new line in it is a decision: make it in review.
+var layers = map[string]map[string]string{
+	// How a warning is logged that comes again and again.
+	"internal/logthrottle": {},
+	// How to wait, where nonces come from, and the name of a process.
+	"internal/process": {},
+
+	// What a conditional write and an event are, and a row, a bucket and a source.
+	"cell":  {},
+	"event": {},
+	"store": {},
+	"ledger": {
+		"cell":             "A register serves as a cell, which can hold a lease.",
+		"event":            "A row is about an object, and an event with its sequencer raises the row's Want.",
+		"internal/process": "It waits between two tries of a swap.",
+		"store":            "Rows and registers are records of the store.",
+	},
+	"bucket": {
+		"cell":  "An object serves as a cell, and a conditional write to it follows the rules of a cell.",
+		"event": "A bucket and a key name an object.",
+	},
+	"source": {
+		"event": "A delivery carries events, and a source declares their dialect.",
+	},
+
+	// Deciding, and doing.
+	"engine": {
+		"event":  "Each input of the engine is an event about an object.",
+		"ledger": "The engine applies the pure transitions of rows and asks for swaps of them.",
+	},
+	"archive": {
+		"bucket":           "The archive puts its objects into a bucket and lists them.",
+		"cell":             "The claim, the checkpoints, and the archive's objects are written as cells.",
+		"doctor":           "It proves that the store honours conditions before the archive writes the first record.",
+		"event":            "Bucket and key name an object of the archive.",
+		"internal/process": "A worker waits, makes nonces and names itself by it.",
+		"ledger":           "Checkpoints of shards are registers of a ledger.",
+		"lock":             "A worker holds the lease of a shard while it archives the shard.",
+	},
+	"doctor": {
+		"bucket":           "The checks write to the bucket that they examine and read from it.",
+		"cell":             "The checks resolve unclear answers as all conditional writes do.",
+		"event":            "The checks name their objects by bucket and key.",
+		"internal/process": "The checks wait between two requests.",
+	},
+	"files": {
+		"source": "A notification makes the sink of the file service reconcile its file.",
+		"store":  "Files, entities, keys and quotas are records of the store.",
+	},
+	"lock": {
+		"bucket":           "The record of a lock is an object in a bucket.",
+		"cell":             "A lease is kept in a cell by conditional writes.",
+		"doctor":           "It proves that the store honours conditions before a lock writes the first lease.",
+		"event":            "A bucket and a key name the object of a lock.",
+		"internal/process": "A lock waits between two requests and makes nonces by it.",
+		"ledger":           "A lock can be a register of a ledger instead of an object.",
+	},
+	"worker": {
+		"bucket":               "The worker reads the object and pins its output in a bucket.",
+		"engine":               "The worker carries out what the engine decides and tells it the results.",
+		"event":                "A task says which object has changed and how.",
+		"internal/logthrottle": "Warnings of a lasting outage are logged once in a while.",
+		"internal/process":     "A worker names itself and marks its writes with nonces by it.",
+		"ledger":               "The worker loads, swaps and completes rows.",
+		"source":               "The worker is the sink of all sources.",
+	},
+	"audit": {
+		"bucket":           "An audit lists the bucket, and looks up the objects that it doubts.",
+		"cell":             "An audit replaces its checkpoint as a cell.",
+		"engine":           "Findings and results are reported like the reports of the engine.",
+		"event":            "An audit decides for each object whether an event about it was lost.",
+		"internal/process": "A report names the process, and the schedule waits for the next audit.",
+		"ledger":           "An audit compares rows with the listing and raises those that lag behind.",
+		"lock":             "Only one process at a time audits a pipeline.",
+		"worker":           "An audit identifies contents as the worker does, and reports to the worker's observer.",
+	},
+	".": {
+		"audit":  "Pawl runs the scheduled audits, and the purge of old rows.",
+		"bucket": "A pipeline reads its objects and writes its output through a store of objects.",
+		"engine": "The function that observes a Pawl gets the engine's reports.",
+		"event":  "A task and the checks of the configuration name objects and dialects.",
+		"ledger": "Pawl keeps the rows of its pipelines in a ledger, and completes tasks in transactions.",
+		"source": "Pawl runs the sources of its configuration.",
+		"store":  "The caller gives the record store that holds the ledger.",
+		"worker": "Pawl runs one worker for all pipelines.",
+	},
+
+	// Drivers. They know their own interface and nothing of each other.
+	"store/memory": {
+		"store": "It implements the record store.",
+	},
+	"store/dynamo": {
+		"store": "It implements the record store.",
+	},
+	"store/postgres": {
+		"store": "It implements the record store.",
+	},
+	"store/sqlite": {
+		"store": "It implements the record store.",
+	},
+	"bucket/membucket": {
+		"bucket": "It implements the store of objects.",
+		"event":  "Each call names an object.",
+	},
+	"bucket/s3bucket": {
+		"bucket": "It implements the store of objects.",
+		"event":  "Each call names an object.",
+	},
+	"source/lambdasource": {
+		"event":  "It parses the events in an invocation's payload.",
+		"source": "It implements a source.",
+	},
+	"source/replaysource": {
+		"event":  "It parses the events of recorded messages.",
+		"source": "It implements a source.",
+	},
+	"source/sqssource": {
+		"event":                "It parses the events of a queue's messages.",
+		"internal/logthrottle": "Warnings about a failing queue are logged once in a while.",
+		"internal/process":     "The source waits before it uses the queue again.",
+		"source":               "It implements a source.",
+	},
+	"source/webhooksource": {
+		"event":                "It parses the events in a request's body.",
+		"internal/logthrottle": "Warnings about rejected requests are logged once in a while.",
+		"source":               "It implements a source.",
+	},
+	"awslambda": {
+		".":                   "Each invocation runs a Pawl.",
+		"event":               "The handler names the dialect, and quotes an unknown request in an error.",
+		"ledger":              "The time of the last sweep is a register of the ledger.",
+		"source/lambdasource": "It reads the payload, and returns the response.",
+	},
+	"action": {
+		".":     "The facts that receivers get are made of a task.",
+		"event": "The facts say whether the object was created or removed.",
+	},
+	"action/copyaction": {
+		".":      "It implements a handler.",
+		"bucket": "It asks the store of objects to copy.",
+		"doctor": "It proves that the store honours conditions on copies before the store copies an object.",
+	},
+	"action/execaction": {
+		".":      "It implements a handler.",
+		"action": "The program gets the facts, and the error holds an excerpt of its output.",
+		"event":  "Only a created object is downloaded for the program.",
+	},
+	"action/httpaction": {
+		".":      "It implements a handler.",
+		"action": "The request carries the facts, and the error holds an excerpt of the answer.",
+	},
+	"action/imageaction": {
+		".":                                   "It implements a handler.",
+		"action/imageaction/internal/libwebp": "It writes WebP pictures.",
+	},
+	"action/imageaction/internal/libwebp": {},
+	"archive/encode": {
+		"archive": "It implements the codecs for an archive's records.",
+	},
+	"files/filesapi": {
+		"files": "The API begins, lists and deletes files through the service.",
+	},
+	"files/s3objects": {
+		"files": "It implements the objects of the file service in a bucket of S3.",
+	},
+	"files/server": {
+		"bucket":          "The server starts even if the bucket is unavailable.",
+		"bucket/s3bucket": "The server checks the bucket on S3 before it serves.",
+		"event":           "The log names the bucket and prefix of the files.",
+		"files":           "The server runs the file service with its sweeps and audits.",
+		"files/filesapi":  "The server serves the API.",
+		"files/s3objects": "The server keeps the files as objects of the bucket.",
+		"source":          "The server runs a source of notifications.",
+		"store":           "The caller gives the record store that holds the file index.",
+	},
+	"archive/kinesisstream": {
+		"archive":          "It implements the stream that an archive reads.",
+		"internal/process": "The reader waits between two reads of a shard.",
+	},
+
+	// What there is in a bucket, for an audit.
+	"audit/inventory": {
+		"bucket": "It reads the files of an inventory from a bucket, and yields what a listing would.",
+		"event":  "Bucket and key name the objects of an inventory.",
+	},
+	"action/loadaction": {
+		".":     "It implements a handler.",
+		"event": "It loads a created object, and drops the rows of a removed one.",
+	},
+
+	// The command.
+	"cmd/pawl/config": {
+		"event": "The configuration names a dialect of events.",
+	},
+	"cmd/pawl/parts": {
+		".":                     "It makes the sources and pipelines of a configuration file.",
+		"action/copyaction":     "It makes the action copy.",
+		"action/execaction":     "It makes the action exec.",
+		"action/httpaction":     "It makes the action http.",
+		"action/imageaction":    "It makes the action image.",
+		"action/loadaction":     "It makes the action load.",
+		"archive":               "It makes the configuration of an archive.",
+		"archive/encode":        "It chooses the codec of an archive.",
+		"archive/kinesisstream": "It opens the stream of an archive.",
+		"bucket":                "It hands the configured store of objects to the parts that need one.",
+		"cmd/pawl/config":       "It builds parts from the values that the file has.",
+		"ledger":                "The action load completes its task within its own transaction.",
+		"source/sqssource":      "It makes the source sqs.",
+		"source/webhooksource":  "It makes the source webhook.",
+		"store":                 "It returns every ledger as a record store.",
+		"store/dynamo":          "It opens the ledger on DynamoDB.",
+		"store/memory":          "It opens the ledger in memory.",
+		"store/postgres":        "It opens the ledger on PostgreSQL.",
+		"store/sqlite":          "It opens the ledger on SQLite.",
+	},
+	"cmd/pawl/demo": {
+		"event":            "The demo names objects in its messages.",
+		"files":            "The demo compares the file index with what its clients were told.",
+		"files/filesapi":   "The demo issues tokens to its clients.",
+		"internal/fakes3":  "The demo's object store refuses expired signatures.",
+		"internal/process": "The demos wait between two steps.",
+		"ledger":           "The demo checks that all rows settle.",
+		"source":           "The demo counts the verdicts that the webhook answers.",
+		"store/sqlite":     "The demo reads the database of the workers that it runs.",
+	},
+	"proof/sim": {
+		"audit":         "The simulation runs the decisions of audits.",
+		"bucket":        "The simulation's store of objects implements the interface, with faults.",
+		"engine":        "The simulation drives engines step by step.",
+		"event":         "The simulation sends events about its objects.",
+		"internal/tape": "Each random choice comes from a tape, so that a failure can be replayed and shrunk.",
+		"ledger":        "The simulation's store of rows implements the interface, with faults.",
+		"source":        "The simulation hands deliveries to the engine.",
+		"store":         "The simulation's store of rows throttles with the error of stores.",
+		"worker":        "The simulation runs the attempts of the real worker.",
+	},
+	"internal/cli": {
+		".":                   "The command run starts a Pawl, and the command audit starts an audit.",
+		"action/execaction":   "A second signal kills the programs that handlers started.",
+		"archive":             "The archive commands run, verify and recover archives.",
+		"audit":               "The command audit prints the report and its counts.",
+		"audit/inventory":     "An audit can read an inventory instead of listing the bucket.",
+		"awslambda":           "As the bootstrap of a function of AWS Lambda it handles invocations.",
+		"bucket":              "A failing command explains the errors of a bucket.",
+		"bucket/s3bucket":     "Commands open buckets on S3.",
+		"doctor":              "The command doctor prints the report on a store.",
+		"event":               "Commands take and print the names of objects.",
+		"files":               "The files commands audit, rebuild and sweep the file index.",
+		"files/filesapi":      "The command files run serves the API, and the command files token issues tokens.",
+		"files/s3objects":     "The files commands open the bucket of the files.",
+		"files/server":        "The command files run starts the server.",
+		"cmd/pawl/config":     "Each command reads the configuration file.",
+		"cmd/pawl/demo":       "The demo commands start the demo.",
+		"cmd/pawl/parts":      "Commands build what the configuration file describes.",
+		"proof/sim":           "The command sim runs and replays simulations.",
+		"ledger":              "Commands list, explain and change rows.",
+		"lock":                "The lock commands take, show and release locks.",
+		"source/replaysource": "The command replay reads recorded messages.",
+		"store":               "A command opens the record store for one ledger or file index.",
+		"store/postgres":      "The files commands open the file index on PostgreSQL.",
+		"store/sqlite":        "The files commands open the file index on SQLite.",
+	},
+	"cmd/pawl": {
+		"internal/cli": "The program is the command line.",
+	},
+
+	// What users write.
+	"examples/exec": {},
+	"examples/files": {
+		"bucket/s3bucket":      "The example keeps its files on S3.",
+		"files/server":         "The example serves files in a program of its own.",
+		"source":               "The example gives the server its source.",
+		"source/webhooksource": "The example gets its notifications by webhook.",
+		"store/sqlite":         "The example keeps its file index on SQLite.",
+	},
+	"examples/lambda": {
+		".":               "The example runs a pipeline in a function of its own.",
+		"awslambda":       "The example handles invocations.",
+		"bucket/s3bucket": "The example reads and writes objects on S3.",
+		"store/dynamo":    "The example keeps its ledger on DynamoDB.",
+	},
+	"examples/library": {
+		".":                    "The example runs a pipeline in a program of its own.",
+		"bucket/s3bucket":      "The example reads and writes objects on S3.",
+		"source/webhooksource": "The example gets its notifications by webhook.",
+		"store/sqlite":         "The example keeps its ledger on SQLite.",
+	},
+	"examples/mutex": {
+		"bucket/s3bucket": "The example keeps its lock on S3.",
+		"lock":            "The example takes a lock.",
+	},
+	"examples/once": {
+		".":            "The example runs a pipeline for one message.",
+		"event":        "The example's own source parses events.",
+		"source":       "The example implements a source.",
+		"store/sqlite": "The example keeps its ledger on SQLite.",
+	},
+	"examples/receiver": {
+		"action": "The example decodes the facts that the action http sends.",
+	},
+	"examples/update": {
+		"bucket/s3bucket": "The example keeps its object on S3.",
+		"lock":            "The example changes a JSON object safely.",
+	},
+
+	// For tests.
+	"action/internal/actiontest": {
+		".":                "It runs a pipeline with the handler under test.",
+		"bucket":           "It reads the outputs of the handler.",
+		"bucket/membucket": "Inputs and outputs are in memory.",
+		"event":            "It makes the events about the test's objects.",
+		"ledger":           "It reads the rows that the handler's tasks left.",
+		"source":           "It implements a source that delivers the test's events.",
+		"store/memory":     "The ledger is in memory.",
+	},
+	"archive/archivetest": {
+		"archive": "It implements a stream in memory, and tests implementations of streams.",
+	},
+	"bucket/buckettest": {
+		"bucket":                "It tests implementations of the store of objects.",
+		"event":                 "Each call names an object.",
+		"internal/linearizable": "It checks that concurrent writes to an object are linearizable.",
+	},
+	"store/storetest": {
+		"internal/linearizable": "It checks that concurrent changes to a record are linearizable.",
+		"store":                 "It tests implementations of the record store.",
+	},
+	"source/sourcetest": {
+		"source": "It tests implementations of a source.",
+	},
+	"proof/mutants": {
+		"proof/sim": "A mutant names the invariant of the simulation that it breaks.",
+	},
+	"proof/mutants/play": {
+		"proof/sim": "It runs the simulation on the mutated code.",
+	},
+	"proof/e2e":       {},
+	"internal/fakes3": {},
+	"files/internal/world": {
+		"files":         "It runs the file service in a world with crashes and late writes.",
+		"internal/tape": "Each random choice comes from a tape, so that a failure can be replayed.",
+		"store":         "Its record store implements the interface, with faults.",
+		"store/memory":  "The records of the world are in memory.",
+	},
+	"internal/linearizable": {},
+	"proof/servertest": {
+		"archive":             "It puts records into a stream of a test server.",
+		"archive/archivetest": "It packs records as the Kinesis Producer Library does.",
+		"bucket":              "It names the ways in which a server copies objects on a condition.",
+		"internal/fakes3":     "It starts the fake of S3.",
+		"internal/toolcache":  "It finds the servers that were built for tests.",
+	},
+	"internal/tape":                 {},
+	"audit/inventory/inventorytest": {},
+	"internal/toolcache":            {},
+	"internal/traffic":              {},
+	"tools/mutants": {
+		"proof/mutants":      "It lists the mutants, and places their patches anew.",
+		"internal/toolcache": "It finds the root of the module.",
+	},
+	"tools/mutation": {
+		"internal/toolcache": "It finds the tool that mutates the sources.",
+	},
+	"tools/test": {
+		"proof/mutants":      "It lists the mutants, and runs those of the changed files first.",
+		"internal/toolcache": "It builds the tools and servers before the tests run.",
+	},
+}
+
+// modules says which packages use which modules of others, tests aside. Every
+// module here ends up in the go.sum of whoever uses Pawl as a library.
+var modules = map[string][]string{
+	"github.com/go-json-experiment/json":            {"action/loadaction", "archive", "archive/encode", "audit/inventory", "event", "files", "files/filesapi", "ledger", "lock", "source/replaysource"}, // strict: case, duplicate names
+	"github.com/cenkalti/backoff/v5":                {"archive/kinesisstream", "files/filesapi", "cmd/pawl/demo", "ledger", "source/sqssource", "store/sqlite"},
+	"github.com/tidwall/btree":                      {"store/memory"},
+	"github.com/hashicorp/golang-lru/v2":            {"engine", "files/filesapi"},
+	"golang.org/x/sync":                             {"audit", "bucket/s3bucket", "files", "files/s3objects", "files/server", "internal/cli", "cmd/pawl/demo", "source/replaysource", "source/sqssource"},
+	"zombiezen.com/go/sqlite":                       {"store/sqlite"},
+	"github.com/aws/aws-lambda-go/events":           {"source/lambdasource"},
+	"github.com/aws/aws-lambda-go/lambda":           {"examples/lambda", "internal/cli"},
+	"github.com/aws/aws-sdk-go-v2/service/ssm":      {"internal/cli"},
+	"github.com/aws/aws-sdk-go-v2":                  {"archive/kinesisstream", "bucket/s3bucket", "files/s3objects", "internal/cli", "cmd/pawl/demo", "proof/servertest", "source/sqssource", "store/dynamo"},
+	"github.com/aws/aws-sdk-go-v2/config":           {"archive/kinesisstream", "bucket/s3bucket", "internal/cli", "source/sqssource", "store/dynamo"},
+	"github.com/jackc/pgx/v5":                       {"action/loadaction", "cmd/pawl/parts", "proof/servertest", "store/postgres"},
+	"github.com/klauspost/compress":                 {"action/loadaction", "archive/encode"},
+	"github.com/google/uuid":                        {"action/loadaction", "files"},
+	"github.com/aws/aws-sdk-go-v2/credentials":      {"bucket/s3bucket", "proof/servertest"},
+	"github.com/aws/aws-sdk-go-v2/service/s3":       {"bucket/s3bucket", "files/s3objects", "proof/servertest"},
+	"github.com/aws/smithy-go":                      {"archive/kinesisstream", "bucket/s3bucket", "files/s3objects", "source/sqssource", "store/dynamo"},
+	"github.com/parquet-go/parquet-go":              {"action/loadaction", "archive/encode", "audit/inventory", "audit/inventory/inventorytest"},
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb": {"proof/servertest", "store/dynamo"},
+	"github.com/aws/aws-sdk-go-v2/service/sqs":      {"proof/servertest", "source/sqssource"},
+	"github.com/bep/imagemeta":                      {"action/imageaction"},                  // EXIF orientation
+	"golang.org/x/image":                            {"action/imageaction"},                  // WebP, resizing
+	"github.com/tetratelabs/wazero":                 {"action/imageaction/internal/libwebp"}, // runs libwebp without cgo
+	"github.com/aws/aws-sdk-go-v2/service/kinesis":  {"archive/kinesisstream", "proof/servertest"},
+	"github.com/graph-gophers/graphql-go":           {"files/filesapi"},
+	"github.com/lestrrat-go/jwx/v3":                 {"files/filesapi", "internal/cli"}, // tokens and key sets
+	"github.com/lestrrat-go/httprc/v3":              {"files/filesapi"},                 // key sets at URLs
+	"golang.org/x/time":                             {"files/filesapi"},
+	"google.golang.org/protobuf":                    {"archive/archivetest", "archive/kinesisstream"}, // aggregates of the Kinesis Producer Library
+	"github.com/standard-webhooks/standard-webhooks/libraries": {
+		"action/httpaction", "examples/receiver", "source/webhooksource",
+	},
+
+	"github.com/spf13/cobra":            {"internal/cli"},
+	"github.com/goccy/go-yaml":          {"cmd/pawl/config"},
+	"github.com/agext/levenshtein":      {"cmd/pawl/config"}, // "did you mean"
+	"github.com/dustin/go-humanize":     {"internal/cli", "cmd/pawl/config"},
+	"github.com/jedib0t/go-pretty/v6":   {"internal/cli", "cmd/pawl/demo"},
+	"github.com/schollz/progressbar/v3": {"internal/cli", "cmd/pawl/demo"},
+	"golang.org/x/term":                 {"internal/cli"},
+
+	"github.com/bluekeyes/go-gitdiff":   {"proof/mutants", "tools/mutants", "tools/test"}, // patches
+	"github.com/johannesboyne/gofakes3": {"cmd/pawl/demo", "internal/fakes3"},             // the demo's object store
+	"github.com/anishathalye/porcupine": {"internal/linearizable"},                        // is it linearizable?
+	"github.com/google/go-cmp":          {"archive/archivetest", "bucket/buckettest"},
+	"pgregory.net/rapid":                {"store/storetest"},
+}
+
+// testModules are used by _test.go files and by nothing else.
+var testModules = []string{
+	"github.com/cockroachdb/datadriven",
+	"github.com/invopop/jsonschema",
+	"github.com/pb33f/libopenapi",
+	"github.com/pb33f/libopenapi-validator",
+	"github.com/rogpeppe/go-internal",
+	"github.com/santhosh-tekuri/jsonschema/v6",
+}
+
+func TestImportsRunOneWay(t *testing.T) {
+	found := make(map[string]bool)
+	for _, p := range modulePackages(t) {
+		files := p.ships()
+		if len(files) == 0 {
+			continue
+		}
+		found[p.dir] = true
+		want, known := layers[p.dir]
+		if !known {
+			t.Errorf("package %s is not in the table of layers: add it, with what it may import", p.dir)
+			continue
+		}
+		var got []string
+		for _, path := range importsOf(files) {
+			if dir, ok := inModule(path); ok {
+				got = append(got, dir)
+			}
+		}
+		if diff := cmp.Diff(slices.Sorted(maps.Keys(want)), got, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("package %s imports other packages than the table of layers says (-table +source):\n%s", p.dir, diff)
+		}
+	}
+	for dir, imports := range layers {
+		if !found[dir] {
+			t.Errorf("the table of layers has %s, which is no package: remove it", dir)
+		}
+		for imported, use := range imports {
+			if !strings.Contains(use, " ") || !strings.HasSuffix(use, ".") {
+				t.Errorf("the table of layers says %q of the import of %s by %s: want a sentence that says what it is used for", use, imported, dir)
+			}
+		}
+	}
+}
+
+// TestDriversStandAlone holds what the table of layers itself must obey.
+func TestDriversStandAlone(t *testing.T) {
+	users := []string{"awslambda", "internal/cli", "files/internal/world", "cmd/pawl/demo", "cmd/pawl/parts", "files/server", "examples/files", "examples/lambda", "examples/library", "examples/mutex", "examples/once", "examples/update"}
+	for dir, imports := range layers {
+		for imported := range imports {
+			if isDriver(imported) && !slices.Contains(users, dir) && !strings.HasSuffix(dir, "test") {
+				t.Errorf("%s imports the driver %s: only the command and users of the library choose drivers", dir, imported)
+			}
+		}
+	}
+}
+
+// isDriver reports that a package is one of several behind an interface, as its
+// place or its name says: store/sqlite, bucket/s3bucket.
+func isDriver(dir string) bool {
+	parent := path.Dir(dir)
+	return parent == "store" && !strings.HasSuffix(dir, "test") || parent != "." && strings.HasSuffix(path.Base(dir), path.Base(parent))
+}
+
+// TestOnlyTestsTest keeps package testing, and its flags, out of the programs.
+func TestOnlyTestsTest(t *testing.T) {
+	for _, p := range modulePackages(t) {
+		if testOnly(p.dir) {
+			continue
+		}
+		for _, path := range importsOf(p.ships()) {
+			dir, internal := inModule(path)
+			if path == "testing" || strings.HasPrefix(path, "testing/") || internal && testOnly(dir) {
+				t.Errorf("package %s imports %s, which is for tests alone", p.dir, path)
+			}
+		}
+	}
+}
+
+func TestDirectDependencies(t *testing.T) {
+	used, tested := make(map[string][]string), make(map[string]bool)
+	for _, p := range modulePackages(t) {
+		for _, path := range external(p.ships()) {
+			if !slices.Contains(used[path], p.dir) {
+				used[path] = append(used[path], p.dir)
+			}
+		}
+		for _, path := range external(p.files) {
+			tested[path] = true
+		}
+	}
+	if diff := cmp.Diff(modules, used, cmpopts.SortSlices(strings.Compare)); diff != "" {
+		t.Errorf("other modules are used than the table says, or by other packages (-table +source):\n%s", diff)
+	}
+	onlyTested := []string{}
+	for path := range tested {
+		if used[path] == nil {
+			onlyTested = append(onlyTested, path)
+		}
+	}
+	slices.Sort(onlyTested)
+	if diff := cmp.Diff(testModules, onlyTested); diff != "" {
+		t.Errorf("tests use other modules than the list says (-list +source):\n%s", diff)
+	}
+}
+
+// external returns the known modules that files import, sorted. A module that
+// is in neither table is reported by its import path.
+func external(files []*sourceFile) []string {
+	found := make(map[string]bool)
+	for _, path := range importsOf(files) {
+		if first, _, _ := strings.Cut(path, "/"); !strings.Contains(first, ".") {
+			continue // the standard library
+		}
+		if _, ok := inModule(path); !ok {
+			found[moduleOf(path)] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+// moduleOf returns the longest known module that holds a package.
+func moduleOf(path string) (module string) {
+	for _, m := range slices.Concat(slices.Collect(maps.Keys(modules)), testModules) {
+		if (path == m || strings.HasPrefix(path, m+"/")) && len(m) > len(module) {
+			module = m
+		}
+	}
+	if module == "" {
+		return path
+	}
+	return module
+}
+
+// inModule returns the folder of a package of this module.
+func inModule(path string) (dir string, ok bool) {
+	if path == modulePath {
+		return ".", true
+	}
+	return strings.CutPrefix(path, modulePath+"/")
+}

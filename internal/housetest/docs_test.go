@@ -1,0 +1,304 @@
+package housetest
+
+import (
+	"bytes"
+	"encoding/json"
+	"go/ast"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawlhq/pawl/action"
+	"github.com/pawlhq/pawl/cmd/pawl/parts"
+	"github.com/pawlhq/pawl/internal/cli"
+)
+
+// guide is a document for people.
+type guide struct{ name, text string }
+
+func guides(t *testing.T) (all []guide) {
+	t.Helper()
+	names := []string{"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"}
+	more, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range append(names, more...) {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, guide{name, string(text)})
+	}
+	return all
+}
+
+var (
+	block    = regexp.MustCompile("(?ms)^```([a-z]+)\n(.*?)^```")
+	anyBlock = regexp.MustCompile("(?ms)^```.*?^```")
+)
+
+// blocks returns the guide's blocks in a language.
+func (g *guide) blocks(language string) (texts []string) {
+	for _, m := range block.FindAllStringSubmatch(g.text, -1) {
+		if m[1] == language {
+			texts = append(texts, m[2])
+		}
+	}
+	return texts
+}
+
+// prose returns the guide without its blocks.
+func (g *guide) prose() string { return anyBlock.ReplaceAllString(g.text, "") }
+
+// TestGuidesYAML reads every configuration that a guide shows. An excerpt is not
+// marked as yaml.
+func TestGuidesYAML(t *testing.T) {
+	anything := func(string) (string, bool) { return "x", true }
+	for _, g := range guides(t) {
+		for _, text := range g.blocks("yaml") {
+			if _, err := parts.Table.Parse(g.name, []byte(text), anything); err != nil {
+				t.Errorf("%v in:\n%s", err, text)
+			}
+		}
+	}
+}
+
+// TestExamplesYAML reads the examples in docs, too.
+func TestExamplesYAML(t *testing.T) {
+	names, err := filepath.Glob("docs/examples/*.yaml")
+	more, errMore := filepath.Glob("examples/*/*.yaml")
+	if err != nil || errMore != nil || len(names) == 0 || len(more) == 0 {
+		t.Fatalf("no examples: %v %v", err, errMore)
+	}
+	for _, name := range append(names, more...) {
+		if _, err := parts.Table.Load(name, func(string) (string, bool) { return "x", true }); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// pawlCommand finds commands in shell blocks: at the beginning of a line, or
+// behind a pipe or prompt.
+var pawlCommand = regexp.MustCompile(`(?m)(?:^ *|[|;&(] *|\$ )(?:go run \./cmd/|bin/|\./)?pawl((?: [^\n|;&()#]*)?)`)
+
+// TestGuidesCommands asks the command's help for each command and flag that a
+// guide shows.
+func TestGuidesCommands(t *testing.T) {
+	seen := 0
+	for _, g := range guides(t) {
+		for _, text := range append(g.blocks("sh"), g.blocks("console")...) {
+			text = strings.ReplaceAll(text, "\\\n", " ")
+			for _, m := range pawlCommand.FindAllStringSubmatch(text, -1) {
+				seen++
+				checkCommand(t, g.name, strings.Fields(m[1]))
+			}
+		}
+	}
+	if seen < 8 {
+		t.Errorf("only %d commands found in the guides", seen)
+	}
+}
+
+// subcommand is what may be one.
+var subcommand = regexp.MustCompile(`^[a-z]+$`)
+
+func checkCommand(t *testing.T, guide string, words []string) {
+	t.Helper()
+	if len(words) == 0 {
+		t.Errorf("%s: pawl without a command", guide)
+		return
+	}
+	var help, errs bytes.Buffer
+	if end := slices.Index(words, "--"); end >= 0 {
+		words = words[:end] // another program's
+	}
+	asked := []string{words[0], "--help"}
+	if len(words) > 1 && subcommand.MatchString(words[1]) {
+		asked = []string{words[0], words[1], "--help"}
+	}
+	if code := cli.Main(t.Context(), asked, cli.Streams{In: strings.NewReader(""), Out: &help, Err: &errs}); code != 0 {
+		t.Errorf("%s: pawl %s: %s", guide, words[0], errs.String())
+		return
+	}
+	// Help for a command that is not known is that of pawl itself.
+	if words[0][0] != '-' && !strings.Contains(help.String(), "pawl "+words[0]) {
+		t.Errorf("%s: there is no command pawl %s", guide, words[0])
+		return
+	}
+	for _, w := range words[1:] {
+		flag, _, _ := strings.Cut(w, "=")
+		if len(flag) < 2 || flag[0] != '-' {
+			continue
+		}
+		if !regexp.MustCompile(`(?m)(^|\s|, )` + regexp.QuoteMeta(flag) + `[ ,]`).MatchString(help.String()) {
+			t.Errorf("%s: pawl %s has no flag %s", guide, words[0], flag)
+		}
+	}
+}
+
+// TestReadmeGo looks for the Go that guides show in the examples, which are compiled
+// and run. Indentation does not count.
+func TestReadmeGo(t *testing.T) {
+	var example []byte
+	for _, name := range []string{"example_test.go", "lock/example_test.go", "examples/library/main.go"} {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		example = append(example, b...)
+	}
+	for _, g := range guides(t) {
+		for _, text := range g.blocks("go") {
+			if !strings.Contains(flat(string(example)), flat(text)) {
+				t.Errorf("%s shows Go that is in no example_test.go:\n%s", g.name, text)
+			}
+		}
+	}
+}
+
+// TestReadmeProgram makes sure that the program of the README is an example as it
+// stands, which is built and run.
+func TestReadmeProgram(t *testing.T) {
+	program, err := os.ReadFile("examples/library/main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme := guides(t)[0]
+	if !slices.Contains(readme.blocks("go"), string(program)) {
+		t.Errorf("%s does not show examples/library/main.go as it is", readme.name)
+	}
+}
+
+// flat removes indentation.
+func flat(s string) string { return indent.ReplaceAllString(s, "\n") }
+
+var indent = regexp.MustCompile(`\n[ \t]+`)
+
+var (
+	makeCommand  = regexp.MustCompile(`(?m)^make ([a-z]+)`)
+	makeTarget   = regexp.MustCompile(`(?m)^([a-z]+):`)
+	testSelector = regexp.MustCompile(`-(?:run|bench|fuzz)[ =]'?\^?([A-Z]\w+)`)
+)
+
+// TestGuidesTargets looks for the make targets, tests, benchmarks and fuzz
+// targets that the guides name.
+func TestGuidesTargets(t *testing.T) {
+	makefile, err := os.ReadFile("Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	targets := make(map[string]bool)
+	for _, m := range makeTarget.FindAllStringSubmatch(string(makefile), -1) {
+		targets[m[1]] = true
+	}
+	funcs := testFuncs(t)
+	for _, g := range guides(t) {
+		for _, text := range g.blocks("sh") {
+			for _, m := range makeCommand.FindAllStringSubmatch(text, -1) {
+				if !targets[m[1]] {
+					t.Errorf("%s: the Makefile has no target %s", g.name, m[1])
+				}
+			}
+			for _, m := range testSelector.FindAllStringSubmatch(text, -1) {
+				if !slices.ContainsFunc(funcs, func(f string) bool { return strings.Contains(f, m[1]) }) {
+					t.Errorf("%s: there is no test, benchmark or fuzz target %s", g.name, m[1])
+				}
+			}
+		}
+	}
+}
+
+// testFuncs names all functions in test files.
+func testFuncs(t *testing.T) (names []string) {
+	t.Helper()
+	for _, p := range modulePackages(t) {
+		for _, f := range p.files {
+			for _, d := range f.Decls {
+				if fn, ok := d.(*ast.FuncDecl); ok && f.test {
+					names = append(names, fn.Name.Name)
+				}
+			}
+		}
+	}
+	others, err := filepath.Glob("bench/*_test.go") // of another module
+	if err != nil || len(others) == 0 {
+		t.Fatalf("no benchmarks in bench: %v", err)
+	}
+	for _, name := range others {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range benchmark.FindAllSubmatch(text, -1) {
+			names = append(names, string(m[1]))
+		}
+	}
+	return names
+}
+
+var benchmark = regexp.MustCompile(`(?m)^func (Benchmark\w+)`)
+
+var (
+	link = regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
+	// sourceName is what prose calls files and folders of the repository.
+	sourceName = regexp.MustCompile("`([a-z.][\\w./{},*-]*(?:\\.go|/))`")
+)
+
+// TestGuidesNameWhatIsThere follows the links of the guides, and looks for the
+// files and folders that they name.
+func TestGuidesNameWhatIsThere(t *testing.T) {
+	for _, g := range guides(t) {
+		for _, m := range link.FindAllStringSubmatch(g.prose(), -1) {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(g.name), m[1])); err != nil {
+				t.Errorf("%s links to %s: %v", g.name, m[1], err)
+			}
+		}
+		for _, m := range sourceName.FindAllStringSubmatch(g.prose(), -1) {
+			if found, err := filepath.Glob(m[1]); err != nil || len(found) == 0 {
+				t.Errorf("%s names %s, which is not there (%v)", g.name, m[1], err)
+			}
+		}
+	}
+}
+
+// TestActionsFacts compares the documented body and environment with the real
+// ones.
+func TestActionsFacts(t *testing.T) {
+	text, err := os.ReadFile("docs/ACTIONS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := guide{"docs/ACTIONS.md", string(text)}
+	bodies := g.blocks("json")
+	if len(bodies) != 1 {
+		t.Fatalf("%d JSON blocks: want the body of a request", len(bodies))
+	}
+	dec := json.NewDecoder(strings.NewReader(bodies[0]))
+	dec.DisallowUnknownFields()
+	var facts action.Facts
+	if err := dec.Decode(&facts); err != nil {
+		t.Fatal(err)
+	}
+	got, err := facts.JSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want bytes.Buffer
+	if err := json.Compact(&want, []byte(bodies[0])); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want.String(), string(got)); diff != "" {
+		t.Errorf("the documented body is not what is sent (-documented +sent):\n%s", diff)
+	}
+	for _, entry := range facts.Environ() {
+		if name, _, _ := strings.Cut(entry, "="); !strings.Contains(g.text, "| `"+name+"` |") {
+			t.Errorf("docs/ACTIONS.md does not document %s", name)
+		}
+	}
+}

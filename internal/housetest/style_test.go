@@ -1,0 +1,80 @@
+package housetest
+
+import (
+	"go/ast"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+	"unicode/utf8"
+)
+
+// How long things may be. Nine in ten are far below.
+const (
+	maxFileLines = 400
+	maxFuncLines = 60
+)
+
+func TestSizes(t *testing.T) {
+	for _, p := range modulePackages(t) {
+		for _, f := range p.ships() {
+			if f.lines > maxFileLines {
+				t.Errorf("%s has %d lines: a file answers one question in at most %d", f.name, f.lines, maxFileLines)
+			}
+			for _, d := range f.Decls {
+				fn, ok := d.(*ast.FuncDecl)
+				if !ok {
+					continue
+				}
+				lines := sourceFiles.Position(fn.End()).Line - sourceFiles.Position(fn.Pos()).Line + 1
+				if lines > maxFuncLines {
+					t.Errorf("%s: %s has %d lines: more than %d do not fit a screen", placeOf(fn), fn.Name.Name, lines, maxFuncLines)
+				}
+			}
+		}
+	}
+}
+
+// unfinished finds marks of work that was left for later.
+var unfinished = regexp.MustCompile(`\b(TODO|FIXME)\b`)
+
+func TestNothingLeftForLater(t *testing.T) {
+	for _, p := range modulePackages(t) {
+		for _, f := range p.files {
+			for _, group := range f.Comments {
+				for _, c := range group.List {
+					if mark := unfinished.FindString(c.Text); mark != "" {
+						t.Errorf("%s: a comment says %s: do it, or open an issue", placeOf(c), mark)
+					}
+				}
+			}
+		}
+	}
+}
+
+// elsewhere finds references to a paper that readers of the source do not have.
+// Rules are stated, or explained in ARCHITECTURE.md.
+var elsewhere = regexp.MustCompile(`\bDESI[G]N\b`)
+
+func TestReferencesCanBeFollowed(t *testing.T) {
+	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
+		base := filepath.Base(name)
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && name != "." && (base == "bin" || base[0] == '.'):
+			return filepath.SkipDir
+		case !d.Type().IsRegular():
+			return nil
+		}
+		text, err := os.ReadFile(name)
+		if err == nil && utf8.Valid(text) && elsewhere.Match(text) {
+			t.Errorf("%s refers to a design paper: state the rule, or point to ARCHITECTURE.md", name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}

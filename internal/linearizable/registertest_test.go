@@ -1,0 +1,112 @@
+package linearizable
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// call is a call of a history that is written down by hand.
+type call struct {
+	from, to time.Duration
+	op       Op
+}
+
+var histories = []struct {
+	name  string
+	calls []call
+	legal bool
+}{
+	{"in turn", []call{
+		{0, 1, Read("")},
+		{2, 3, Applied("", "a")},
+		{4, 5, Read("a")},
+		{6, 7, Refused("", "x", "a")},
+		{8, 9, RefusedBySome("b", "x")},
+		{10, 11, Applied("a", "")},
+		{12, 13, Gone("a")},
+		{14, 15, Applied("", "b")},
+		{16, 17, Removed()},
+		{18, 19, Read("")},
+	}, true},
+	{"a read sees what is being written", []call{{0, 9, Applied("", "a")}, {1, 2, Read("a")}, {3, 4, Read("a")}}, true},
+	{"a read does not yet see what is being written", []call{{0, 9, Applied("", "a")}, {1, 2, Read("")}}, true},
+	{"a read sees again what was there before", []call{{0, 9, Applied("", "a")}, {1, 2, Read("a")}, {3, 4, Read("")}}, false},
+	{"stale read", []call{{0, 1, Applied("", "a")}, {2, 3, Read("")}}, false},
+	{"read of what nobody wrote", []call{{0, 1, Read("a")}}, false},
+	{"both replaced the same", []call{{0, 9, Applied("", "a")}, {0, 9, Applied("", "b")}}, false},
+	{"lost write", []call{{0, 1, Applied("", "a")}, {2, 3, Applied("", "b")}}, false},
+	{"refused by what it expects", []call{{0, 1, Applied("", "a")}, {2, 3, Refused("a", "x", "a")}}, false},
+	{"refused by what is not there", []call{{0, 1, Applied("", "a")}, {2, 3, Refused("", "x", "b")}}, false},
+	{"refused by its own", []call{{0, never, Unknown("", "a")}, {0, 1, Refused("", "a", "a")}}, false},
+	{"refused to remove what is gone", []call{{0, 1, Refused("a", "", "")}}, true},
+	{"refused, though it fits", []call{{0, 1, RefusedBySome("", "x")}}, false},
+	{"gone, though another is there", []call{{0, 1, Applied("", "a")}, {2, 3, Gone("b")}}, false},
+	{"unknown, and it took effect", []call{{0, never, Unknown("", "a")}, {2, 3, Read("a")}}, true},
+	{"unknown, and it took effect within the call", []call{{0, never, Unknown("", "a")}, {0, 9, Refused("", "x", "a")}}, true},
+	{"unknown, and it took effect late", []call{{0, never, Unknown("", "a")}, {2, 3, Read("")}, {4, 5, Read("a")}}, true},
+	{"unknown, and it never took effect", []call{{0, never, Unknown("", "a")}, {2, 3, Read("")}, {4, 5, Applied("", "b")}}, true},
+	{"unknown, and it took effect twice", []call{
+		{0, never, Unknown("", "a")}, {2, 3, Read("a")}, {4, 5, Removed()}, {6, 7, Read("a")},
+	}, false},
+	{"unknown, and it took effect before it was called", []call{{0, 1, Read("a")}, {2, never, Unknown("", "a")}}, false},
+	{"unknown, and it took effect where it does not fit", []call{
+		{0, 1, Applied("", "a")}, {2, never, Unknown("", "b")}, {4, 5, Read("b")},
+	}, false},
+}
+
+func TestCheck(t *testing.T) {
+	for _, tc := range histories {
+		t.Run(tc.name, func(t *testing.T) {
+			h := New()
+			for i, c := range tc.calls {
+				h.Add(i, "k", c.from, c.to, c.op)
+			}
+			h.Add(0, "another", 0, 1, Read("")) // registers are apart
+			if err := h.Check(); (err == nil) != tc.legal {
+				t.Errorf("legal %t, want %t: %v", err == nil, tc.legal, err)
+			}
+		})
+	}
+}
+
+func TestTelling(t *testing.T) {
+	h := New()
+	h.Add(2, "k", 20, 30, Read(""))
+	h.Add(1, "k", 10, 15, Applied("", "a"))
+	h.Add(3, "k", 40, never, Unknown("a", "b"))
+	got := h.Check().Error()
+	want := `register k: its 3 calls have no order in which they make sense; the first without a number is where the longest ends:
+  1          10ns to         15ns  client 1: replace nothing by a: applied
+  -          20ns to         30ns  client 2: read nothing
+  -          40ns to        never  client 3: replace a by b: unknown
+`
+	if got != want {
+		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+// A search that takes too long is a failure: it must not pass for an order.
+func TestNoVerdict(t *testing.T) {
+	h := New()
+	for range 40 {
+		h.Add(0, "k", 0, never, Unknown("", "a"))
+		h.Add(0, "k", 0, never, Unknown("a", ""))
+	}
+	h.Add(1, "k", 1, 2, Read("never written"))
+	err := h.check(time.Millisecond)
+	if err == nil || !strings.Contains(err.Error(), "no verdict on 81 calls") {
+		t.Errorf("Check = %v", err)
+	}
+}
+
+func TestSeed(t *testing.T) {
+	t.Setenv("PAWL_SEED", "17")
+	if got := Seed(t); got != 17 {
+		t.Errorf("seed %d", got)
+	}
+	want := "repeat with: PAWL_SEED=17 go test github.com/pawlhq/pawl/internal/linearizable -run '^TestSeed$'"
+	if got := Repeat(t, 17); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

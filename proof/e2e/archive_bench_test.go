@@ -1,0 +1,224 @@
+//go:build unix
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"flag"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pawlhq/pawl/archive"
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/bucket/s3bucket"
+	"github.com/pawlhq/pawl/cmd/pawl/config"
+	"github.com/pawlhq/pawl/cmd/pawl/parts"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/proof/servertest"
+	"github.com/pawlhq/pawl/store/sqlite"
+)
+
+// What BenchmarkArchiveRate stores.
+var (
+	rateRecords = flag.Int("raterecords", 100_000, "records of 1 kB of BenchmarkArchiveRate")
+	rateShards  = flag.Int("rateshards", 4, "shards of its stream")
+	rateBytes   = flag.Int("ratebytes", 4<<20, "bytes of records in an object")
+)
+
+const (
+	ratePage   = 1000 // entries
+	rateRecord = 1000 // bytes
+)
+
+// BenchmarkArchiveRate stores a stream in MinIO: by an archive, and by who only
+// encodes, compresses and PUTs the same records, in as many goroutines as there are
+// shards. Both read pages from memory. The ratio is what intents, digests, claims,
+// signatures and a ledger in SQLite leave of the bare rate. It wants idle cores: the
+// cpu-ratio, of the time that both worked for, is all there is on a busy machine.
+//
+// MB is by how much the process grows. It follows from shards and the size of
+// objects, and not from the number of records.
+func BenchmarkArchiveRate(b *testing.B) {
+	server := servertest.MinIO(b, servertest.Options{})
+	store := open(b, server)
+	lines := rateLines()
+	n := *rateRecords / *rateShards * *rateShards
+	var bare, took, bareCPU, cpu time.Duration
+	var mb float64
+	for b.Loop() {
+		r := &rate{Store: store, bucket: server.NewBucket(b), lines: lines, records: n / *rateShards}
+		start, began := cpuTime(), time.Now()
+		r.bare(b)
+		bare, bareCPU = bare+time.Since(began), bareCPU+cpuTime()-start
+		rise := memoryUse()
+		start, began = cpuTime(), time.Now()
+		r.archive(b)
+		took, cpu = took+time.Since(began), cpu+cpuTime()-start
+		mb = max(mb, rise())
+	}
+	stored := float64(b.N*n*rateRecord) / 1e6
+	b.ReportMetric(stored/took.Seconds(), "MB/s")
+	b.ReportMetric(stored/bare.Seconds(), "bare-MB/s")
+	b.ReportMetric(bare.Seconds()/took.Seconds(), "ratio")
+	b.ReportMetric(bareCPU.Seconds()/cpu.Seconds(), "cpu-ratio")
+	b.ReportMetric(mb, "MB")
+	b.ReportMetric(0, "ns/op")
+	// A shard has an object of records, the same encoded, and a page. The collector
+	// lets as much garbage be.
+	if most := 2*float64(*rateShards*(2**rateBytes+ratePage*rateRecord))/1e6 + 32; mb > most {
+		b.Errorf("%.0f MB more than at the start, want at most %.0f", mb, most)
+	}
+}
+
+// rate is what both store.
+type rate struct {
+	*s3bucket.Store
+	bucket  string
+	lines   []byte
+	records int // in each shard
+}
+
+// rateLines returns text to cut records from, which compresses like a log.
+func rateLines() []byte {
+	var b bytes.Buffer
+	for i := 0; b.Len() < 1<<20; i++ {
+		fmt.Fprintf(&b, `{"at":%d,"user":"%s","action":"view","page":"/articles/%d","agent":"Mozilla/5.0 (X11; Linux x86_64)","took":%d}`,
+			1774000000000+i*37, rand.Text()[:8], i*7919%5000, i*31%900)
+	}
+	return b.Bytes()
+}
+
+func (r *rate) config(b *testing.B) archive.Config {
+	b.Helper()
+	a, err := parts.Archive(b.Context(), &config.Archive{
+		Name: "rate", To: config.Location{Bucket: r.bucket, Prefix: "rate/"}, Bytes: config.Size(*rateBytes), Age: config.Duration(time.Hour),
+		Kinesis: config.Kinesis{Stream: "rate", Endpoint: "http://127.0.0.1:1"},
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return a
+}
+
+// bare encodes, compresses and PUTs.
+func (r *rate) bare(b *testing.B) {
+	b.Helper()
+	a := r.config(b)
+	work, ctx := errgroup.WithContext(b.Context())
+	for i := range *rateShards {
+		work.Go(func() error { return r.bareShard(ctx, a, fmt.Sprint(i)) })
+	}
+	if err := work.Wait(); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func (r *rate) bareShard(ctx context.Context, a archive.Config, shard string) error {
+	var entries []archive.Entry
+	for at := 0; at < r.records; at += ratePage {
+		page := r.page(at)
+		if entries = append(entries, page.Entries...); len(entries)*rateRecord < *rateBytes && !page.End {
+			continue
+		}
+		body, err := a.Codec.Encode(a.Format, shard, entries)
+		if err != nil {
+			return err
+		}
+		ref := event.Object{Bucket: r.bucket, Key: fmt.Sprintf("bare/%s/%d", shard, at)}
+		if _, err := r.Put(ctx, ref, bucket.Object{Body: bytes.NewReader(body), Size: int64(len(body))}, bucket.Condition{}); err != nil {
+			return err
+		}
+		entries = nil
+	}
+	return nil
+}
+
+func (r *rate) archive(b *testing.B) {
+	b.Helper()
+	records, err := sqlite.Open(b.Context(), filepath.Join(b.TempDir(), "rate.db"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	ledger := ledger.Over(records)
+	defer ledger.Close()
+	ctx, stop := context.WithCancel(b.Context())
+	defer stop()
+	c := r.config(b)
+	c.Stream, c.Store, c.Registers, c.Logger = r, r.Store, ledger, slog.New(slog.DiscardHandler)
+	var stored atomic.Int64
+	c.Observe = func(_ string, o archive.Planned) {
+		if stored.Add(int64(o.Count)) == int64(r.records**rateShards) {
+			stop()
+		}
+	}
+	a, err := archive.New(c)
+	if err != nil {
+		b.Fatal(err)
+	}
+	runner := archive.Runner{Archives: []*archive.Archive{a}}
+	if err := runner.Run(ctx); err != nil {
+		b.Fatal(err)
+	}
+	if p, err := a.Verify(b.Context(), archive.VerifyOptions{}); err != nil || len(p.Findings) > 0 || p.Shards != *rateShards {
+		b.Fatalf("%+v, %v", p, err)
+	}
+}
+
+// rateAt is when all records arrived.
+var rateAt = time.Now().UTC().Truncate(time.Second)
+
+// page returns the records from the given one on.
+func (r *rate) page(from int) (p archive.Page) {
+	n := min(ratePage, r.records-from)
+	p.End = from+n == r.records
+	data := make([]byte, 0, n*rateRecord)
+	for i := from; i < from+n; i++ {
+		at := i * 769 % (len(r.lines) - rateRecord)
+		data = append(data, r.lines[at:at+rateRecord]...)
+		one := archive.Record{
+			Number: archive.Number(fmt.Sprintf("49%054d", i+1)), Sub: -1, PartitionKey: fmt.Sprint(i), Arrival: rateAt,
+			Data: data[len(data)-rateRecord:],
+		}
+		p.Entries = append(p.Entries, archive.Entry{Number: one.Number, Arrival: rateAt, PartitionKey: one.PartitionKey, Records: []archive.Record{one}})
+	}
+	return p
+}
+
+// Identify implements [archive.Stream].
+func (r *rate) Identify(context.Context) (archive.StreamID, time.Duration, error) {
+	return archive.StreamID{ARN: "rate", Created: rateAt}, 24 * time.Hour, nil
+}
+
+// Shards implements [archive.Stream].
+func (r *rate) Shards(context.Context) (all []archive.Shard, err error) {
+	for i := range *rateShards {
+		all = append(all, archive.Shard{ID: fmt.Sprintf("shardId-%012d", i), First: "1", Last: archive.Number(fmt.Sprintf("5%055d", i))})
+	}
+	return all, nil
+}
+
+// Open implements [archive.Stream].
+func (r *rate) Open(context.Context, string, archive.Position) (archive.Reader, error) {
+	return &rateReader{rate: r}, nil
+}
+
+type rateReader struct {
+	*rate
+	at int
+}
+
+// Next implements [archive.Reader].
+func (r *rateReader) Next(context.Context) (archive.Page, error) {
+	p := r.page(r.at)
+	r.at += len(p.Entries)
+	return p, nil
+}

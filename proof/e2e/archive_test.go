@@ -1,0 +1,246 @@
+//go:build unix
+
+package e2e
+
+import (
+	"flag"
+	"fmt"
+	"math/big"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+
+	"github.com/pawlhq/pawl/proof/servertest"
+)
+
+// What TestArchive is to do.
+var (
+	archiveRecords = flag.Int("archiverecords", 20_000, "records that TestArchive puts")
+	archiveShards  = flag.Int("archiveshards", 4, "shards of its stream, at the beginning")
+	archiveKills   = flag.Int("archivekills", 5, "SIGKILLs of its workers")
+	archiveStops   = flag.Int("archivestops", 1, "SIGSTOPs of its workers")
+	archiveStop    = flag.Duration("archivestop", 2*archiveLease, "how long a worker stays stopped")
+)
+
+const (
+	archiveWorkers  = 3
+	archiveLease    = 2 * time.Second
+	archiveReshards = 12 // at most
+)
+
+const archiveConfig = `
+ledger: %q
+objects: {endpoint: %q, region: us-east-1, path_style: true}
+archives:
+  - name: clicks
+    kinesis: {stream: %s, endpoint: %q, region: us-east-1}
+    to: s3://%s/clicks/
+    bytes: 64KiB
+    age: 2s
+lease: {ttl: %s}
+`
+
+// archiving is a stream, a bucket and the workers between.
+type archiving struct {
+	*testing.T
+	fleet    *fleet
+	rng      *rand.Rand
+	streams  *servertest.Streams
+	stream   string
+	server   *servertest.Server
+	bucket   string
+	put      int // records
+	reshards int
+	read     map[string]bool // keys
+	found    map[string]int  // records, and how often each was read
+}
+
+// TestArchive stores the records of a stream by workers that are killed, or stopped
+// for longer than their leases last, while records are put and shards are split and
+// merged. Verify and an independent reader find each of them once.
+func TestArchive(t *testing.T) {
+	t.Run("kinesalite", func(t *testing.T) { testArchive(t, servertest.Kinesalite, *archiveRecords) })
+	// It is slower by far.
+	t.Run("kinesis-local", func(t *testing.T) { testArchive(t, servertest.KinesisLocal, *archiveRecords/10) })
+	t.Run("DynamoDB", func(t *testing.T) {
+		testArchive(t, servertest.Kinesalite, *archiveRecords/10, (*archiving).useDynamoDB)
+	})
+}
+
+func testArchive(t *testing.T, streams func(testing.TB) *servertest.Streams, records int, prepare ...func(*archiving)) {
+	t.Parallel() // it waits more than it works
+	seed := *firstSeed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	t.Logf("to repeat: -run %q -seed=%d", t.Name(), seed)
+	a := newArchiving(t, streams(t), rand.New(rand.NewPCG(seed, 16)))
+	for _, f := range prepare {
+		f(a)
+	}
+	a.fleet.start(t, archiveWorkers)
+	strikes, parts := archivePlan(a.rng), *archiveKills+*archiveStops
+	suffered := make(chan error, 1)
+	go func() { suffered <- a.fleet.suffer(t.Context(), strikes) }()
+	for part := range parts + 1 { // a part of the records after each strike
+		a.awaitBlows(part, suffered)
+		a.fill((part + 1) * records / (parts + 1))
+		if max(1, parts/archiveReshards)*(a.reshards+1) <= part+1 {
+			a.reshard()
+		}
+	}
+	if err := <-suffered; err != nil {
+		t.Fatal(err)
+	}
+	a.settle()
+	a.fleet.stop(t)
+	a.verify()
+	a.readAll()
+}
+
+func newArchiving(t *testing.T, streams *servertest.Streams, rng *rand.Rand) *archiving {
+	dir := t.TempDir()
+	a := &archiving{T: t, rng: rng, streams: streams, server: servertest.MinIO(t, servertest.Options{})}
+	a.stream, a.bucket = a.streams.NewStream(t, int32(*archiveShards)), a.server.NewBucket(t)
+	a.forget()
+	a.fleet = &fleet{
+		binary: build(t), dir: dir, config: filepath.Join(dir, "pawl.yaml"), command: []string{"archive", "run"},
+		env: []string{"AWS_ACCESS_KEY_ID=" + a.server.AccessKey, "AWS_SECRET_ACCESS_KEY=" + a.server.SecretKey},
+	}
+	a.configure(a.stream, a.streams.Endpoint, a.server.Endpoint)
+	return a
+}
+
+func (a *archiving) configure(stream, streams, objects string) {
+	a.Helper()
+	text := fmt.Sprintf(archiveConfig, "sqlite:"+filepath.Join(a.fleet.dir, "pawl.db"), objects, stream, streams, a.bucket, archiveLease)
+	if err := os.WriteFile(a.fleet.config, []byte(text), 0o600); err != nil {
+		a.Fatal(err)
+	}
+}
+
+// useDynamoDB configures a table of DynamoDB as the ledger.
+func (a *archiving) useDynamoDB() {
+	a.Helper()
+	table := newTable(a.T, servertest.DynamoDB(a.T), a.fleet.binary)
+	a.fleet.config = a.configured("dynamodb", "sqlite:"+filepath.Join(a.fleet.dir, "pawl.db"), table)
+}
+
+// archivePlan deals strikes to the workers. Each comes at any moment, and late
+// enough that shards are taken over in between.
+func archivePlan(rng *rand.Rand) [][]strike {
+	dealt := make([][]strike, archiveWorkers)
+	for i := range *archiveKills + *archiveStops {
+		s := strike{blind: true, after: time.Duration(rng.Int64N(int64(2 * archiveLease)))}
+		if i < *archiveStops {
+			s.stop = *archiveStop
+		}
+		dealt[i%archiveWorkers] = append(dealt[i%archiveWorkers], s)
+	}
+	for _, strikes := range dealt {
+		rng.Shuffle(len(strikes), func(i, j int) { strikes[i], strikes[j] = strikes[j], strikes[i] })
+	}
+	return dealt
+}
+
+// awaitBlows returns when so many strikes were dealt, or all of them.
+func (a *archiving) awaitBlows(n int, suffered chan error) {
+	a.Helper()
+	for a.blows() < n {
+		select {
+		case err := <-suffered:
+			if suffered <- err; err != nil {
+				a.Fatal(err)
+			}
+			return
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+func (a *archiving) blows() int {
+	a.fleet.mu.Lock()
+	defer a.fleet.mu.Unlock()
+	return len(a.fleet.blows)
+}
+
+// fill puts records until there are so many, each with a number of its own.
+func (a *archiving) fill(to int) {
+	a.Helper()
+	for a.put < to {
+		batch := make([]types.PutRecordsRequestEntry, min(to-a.put, 200))
+		for i := range batch {
+			batch[i] = types.PutRecordsRequestEntry{
+				Data: fmt.Appendf(nil, "record-%d", a.put), PartitionKey: aws.String(fmt.Sprint(a.rng.Int())),
+			}
+			a.put++
+		}
+		out, err := a.streams.Client().PutRecords(a.Context(), &kinesis.PutRecordsInput{StreamName: &a.stream, Records: batch})
+		if err != nil || *out.FailedRecordCount > 0 {
+			a.Fatalf("putting records: %v", err)
+		}
+	}
+}
+
+// reshard splits an open shard, or merges two neighbours, by turns.
+func (a *archiving) reshard() {
+	a.Helper()
+	c := a.streams.Client()
+	out, err := c.ListShards(a.Context(), &kinesis.ListShardsInput{StreamName: &a.stream})
+	if err != nil {
+		a.Fatal(err)
+	}
+	open := slices.DeleteFunc(out.Shards, func(s types.Shard) bool { return s.SequenceNumberRange.EndingSequenceNumber != nil })
+	slices.SortFunc(open, func(s, t types.Shard) int {
+		return number(*s.HashKeyRange.StartingHashKey).Cmp(number(*t.HashKeyRange.StartingHashKey))
+	})
+	i := a.rng.IntN(len(open) - 1)
+	if a.reshards++; a.reshards%2 == 1 {
+		keys := open[i].HashKeyRange
+		middle := number(*keys.StartingHashKey)
+		middle.Add(middle, number(*keys.EndingHashKey)).Rsh(middle, 1)
+		_, err = c.SplitShard(a.Context(), &kinesis.SplitShardInput{
+			StreamName: &a.stream, ShardToSplit: open[i].ShardId, NewStartingHashKey: aws.String(middle.String()),
+		})
+	} else {
+		_, err = c.MergeShards(a.Context(), &kinesis.MergeShardsInput{
+			StreamName: &a.stream, ShardToMerge: open[i].ShardId, AdjacentShardToMerge: open[i+1].ShardId,
+		})
+	}
+	if err != nil {
+		a.Fatal(err)
+	}
+	a.streams.Active(a.T, a.stream)
+}
+
+func number(digits string) *big.Int {
+	n, _ := new(big.Int).SetString(digits, 10)
+	return n
+}
+
+// settle waits until all records are stored, as the objects' own content has it.
+func (a *archiving) settle() {
+	a.Helper()
+	const patience = 3 * time.Minute // with an archive that stores nothing more
+	stored, since := 0, time.Now()
+	for a.readNew(); len(a.found) < a.put; a.readNew() {
+		if len(a.found) > stored {
+			stored, since = len(a.found), time.Now()
+		}
+		if time.Since(since) > patience {
+			a.Fatalf("%d of %d records are stored, and no other was for %v", stored, a.put, patience)
+		}
+		select {
+		case <-time.After(500 * time.Millisecond):
+		case <-a.Context().Done():
+			a.Fatal(a.Context().Err())
+		}
+	}
+}

@@ -1,0 +1,81 @@
+//go:build unix
+
+package e2e
+
+import (
+	"flag"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/proof/servertest"
+)
+
+var archiveRecover = flag.Bool("archiverecover", false, "TestArchiveRestoredLedger also recovers, which takes 15 minutes")
+
+// copyLedger copies the files of the SQLite ledger, which no process has open.
+func (a *archiving) copyLedger(from, to string) {
+	a.Helper()
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		b, err := os.ReadFile(from + suffix)
+		switch {
+		case err == nil:
+			err = os.WriteFile(to+suffix, b, 0o600)
+		case os.IsNotExist(err):
+			err = os.RemoveAll(to + suffix)
+		}
+		if err != nil {
+			a.Fatal(err)
+		}
+	}
+}
+
+// TestArchiveRestoredLedger: under killed workers the ledger goes back to a copy that is a
+// few seconds old. The next worker refuses each shard of which an object was stored since,
+// and stores nothing twice. After a recovery each record is stored once.
+func TestArchiveRestoredLedger(t *testing.T) {
+	t.Parallel()
+	a := newArchiving(t, servertest.Kinesalite(t), rand.New(rand.NewPCG(*firstSeed, 23)))
+	db := filepath.Join(a.fleet.dir, "pawl.db")
+	killed := func(name string, records int) {
+		w := a.worker(name, a.fleet.config)
+		a.fill(records)
+		a.settle()
+		w.signal(os.Kill)
+		w.exited(time.Minute)
+	}
+	killed("first", 400)
+	a.copyLedger(db, db+".backup")
+	killed("second", 800)
+	a.copyLedger(db+".backup", db)
+	w := a.worker("third", a.fleet.config)
+	refused := func() int { return strings.Count(w.said(), "does not know it") }
+	a.until(time.Minute, "refused", func() bool { return refused() >= *archiveShards })
+	w.signal(syscall.SIGTERM)
+	if code, _ := w.exited(time.Minute); code != 0 || !strings.Contains(w.said(), `pawl archive recover clicks`) {
+		t.Errorf("the exit code is %d", code)
+	}
+	a.readAll()
+	if !*archiveRecover {
+		return
+	}
+	cmd := exec.CommandContext(t.Context(), a.fleet.binary, "archive", "recover", "clicks", "-c", a.fleet.config)
+	cmd.Env = append(os.Environ(), a.fleet.env...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("recover: %v\n%s", err, out)
+	}
+	last := a.worker("last", a.fleet.config)
+	a.fill(1200)
+	a.settle()
+	last.signal(syscall.SIGTERM)
+	if code, _ := last.exited(time.Minute); code != 0 {
+		t.Errorf("after the recovery the exit code is %d", code)
+	}
+	a.verify()
+	a.readAll()
+}

@@ -1,0 +1,196 @@
+//go:build unix
+
+package e2e
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"io"
+	"log"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/pawlhq/pawl/proof/servertest"
+)
+
+var archiveThrottle = flag.Duration("archivethrottle", 2*time.Second, "how long a stream throttles in TestArchiveTroubles")
+
+// TestArchiveTroubles: a stream that is missing, or denied, ends a worker, which says
+// so. One that throttles and a bucket that denies a batch in its middle hold it up,
+// and nothing is lost or doubled. An object of a stranger is found, and left alone.
+func TestArchiveTroubles(t *testing.T) {
+	t.Parallel()
+	a := newArchiving(t, servertest.Kinesalite(t), rand.New(rand.NewPCG(*firstSeed, 17)))
+	streams, objects := newGate(t, a.streams.Endpoint), newGate(t, a.server.Endpoint)
+	a.configure("missing", streams.url, objects.url)
+	a.fails(2, "stream missing in us-east-1: stream not found (check its name", "archive", "run")
+	a.configure(a.stream, streams.url, objects.url)
+	streams.refuse(kinesisError("AccessDeniedException"), func(*http.Request) bool { return true })
+	a.fails(2, "access to the stream denied (check the credentials", "archive", "run")
+	if len(a.list()) > 0 {
+		t.Errorf("%q are stored before any worker has begun", a.list())
+	}
+
+	streams.refuse(nil, nil)
+	a.fleet.start(t, 1)
+	a.fill(100)
+	a.settle()
+	var until time.Time
+	throttled := streams.refuse(kinesisError("ProvisionedThroughputExceededException"), func(*http.Request) bool {
+		if until.IsZero() {
+			until = time.Now().Add(*archiveThrottle)
+		}
+		return time.Now().Before(until)
+	})
+	puts := 0 // of a batch that has piled up meanwhile
+	denied := objects.refuse(deny, func(r *http.Request) bool {
+		if r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/clicks/20") {
+			puts++
+			return 1 < puts && puts < 5
+		}
+		return false
+	})
+	a.fill(10_000)
+	a.settle()
+	a.fleet.stop(t)
+	said, err := os.ReadFile(filepath.Join(a.fleet.dir, "worker-0.log"))
+	if err != nil || throttled() == 0 || denied() != 3 || !bytes.Contains(said, []byte("a shard could not be stored further")) ||
+		!bytes.Contains(said, []byte("access denied")) {
+		t.Errorf("throttled %d times, denied %d times: the log says, %v,\n%s", throttled(), denied(), err, said)
+	}
+	if *archiveThrottle > 70*time.Second && !bytes.Contains(said, []byte("ProvisionedThroughputExceededException")) {
+		t.Errorf("of more than a minute's throttling the log does not say a word:\n%s", said)
+	}
+	a.verify()
+	a.readAll()
+
+	a.stranger("clicks/2026/notes.txt")
+}
+
+// fails runs a command that ends with a code, and says something.
+func (a *archiving) fails(code int, says string, args ...string) {
+	a.Helper()
+	cmd := exec.CommandContext(a.Context(), a.fleet.binary, append(args, "-c", a.fleet.config)...)
+	cmd.Env = append(os.Environ(), a.fleet.env...)
+	out, err := cmd.CombinedOutput()
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	if !ok || exit.ExitCode() != code || !strings.Contains(string(out), says) {
+		a.Errorf("%q ended with %v, want the code %d and %q:\n%s", args, err, code, says, out)
+	}
+}
+
+// list returns the keys of all records.
+func (a *archiving) list() (keys []string) {
+	a.Helper()
+	prefix := "clicks/20"
+	got, err := a.server.Client().ListObjectsV2(a.Context(), &s3.ListObjectsV2Input{Bucket: &a.bucket, Prefix: &prefix})
+	if err != nil {
+		a.Fatal(err)
+	}
+	for _, o := range got.Contents {
+		keys = append(keys, *o.Key)
+	}
+	return keys
+}
+
+// stranger puts an object into the archive, which verify finds, and nothing touches.
+func (a *archiving) stranger(key string) {
+	a.Helper()
+	const text = "not the archive's"
+	if _, err := a.server.Client().PutObject(a.Context(), &s3.PutObjectInput{Bucket: &a.bucket, Key: &key, Body: strings.NewReader(text)}); err != nil {
+		a.Fatal(err)
+	}
+	a.fails(3, "foreign: it has no key of this archive: move it away\n  s3://"+a.bucket+"/"+key, "archive", "verify", "--deep")
+	got, err := a.server.Client().GetObject(a.Context(), &s3.GetObjectInput{Bucket: &a.bucket, Key: &key})
+	if err != nil {
+		a.Fatal(err)
+	}
+	defer got.Body.Close()
+	if body, err := io.ReadAll(got.Body); err != nil || string(body) != text {
+		a.Errorf("%s holds %q, %v", key, body, err)
+	}
+}
+
+// gate stands before a server, and refuses some requests.
+type gate struct {
+	url   string
+	proxy *httputil.ReverseProxy
+
+	mu      sync.Mutex
+	refuses func(*http.Request) bool
+	answer  http.HandlerFunc
+	refused int
+}
+
+func newGate(t *testing.T, endpoint string) *gate {
+	t.Helper()
+	server, err := url.Parse(endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &gate{proxy: &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(server)
+			r.Out.Host = r.In.Host // which is signed
+		},
+		ErrorLog: log.New(io.Discard, "", 0), // senders that have ended
+	}}
+	srv := httptest.NewServer(g)
+	t.Cleanup(srv.Close)
+	g.url = srv.URL
+	return g
+}
+
+// refuse gives an answer to requests, from now on, and returns what counts them.
+func (g *gate) refuse(answer http.HandlerFunc, which func(*http.Request) bool) (count func() int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.refuses, g.answer, g.refused = which, answer, 0
+	return func() int {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return g.refused
+	}
+}
+
+// ServeHTTP implements [http.Handler].
+func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	g.mu.Lock()
+	answer := http.HandlerFunc(g.proxy.ServeHTTP)
+	if g.refuses != nil && g.refuses(r) {
+		answer = g.answer
+		g.refused++
+	}
+	g.mu.Unlock()
+	answer(w, r)
+}
+
+// kinesisError answers as Kinesis does.
+func kinesisError(code string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/x-amz-json-1.1")
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = io.WriteString(w, `{"__type":"`+code+`","message":"said the test"}`)
+	}
+}
+
+// deny answers as S3 does.
+func deny(w http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body)
+	w.Header().Set("Content-Type", "application/xml")
+	w.WriteHeader(http.StatusForbidden)
+	_, _ = io.WriteString(w, `<Error><Code>AccessDenied</Code><Message>said the test</Message></Error>`)
+}

@@ -1,0 +1,275 @@
+//go:build unix
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/pawlhq/pawl/proof/servertest"
+)
+
+var archiveTakeovers = flag.Int("archivetakeovers", 1, "how many workers TestArchiveTakeoverTime kills")
+
+// oneWorker is a worker process of an archive with a configuration of its own.
+type oneWorker struct {
+	*testing.T
+	cmd   *exec.Cmd
+	log   string
+	ended chan error
+}
+
+// worker starts a worker. It ends with the test.
+func (a *archiving) worker(name, config string) *oneWorker {
+	a.Helper()
+	file, err := os.Create(filepath.Join(a.fleet.dir, name+".log"))
+	if err != nil {
+		a.Fatal(err)
+	}
+	w := &oneWorker{T: a.T, log: file.Name(), ended: make(chan error, 1)}
+	w.cmd = exec.Command(a.fleet.binary, "archive", "run", "-c", config)
+	w.cmd.Env = append(os.Environ(), a.fleet.env...)
+	w.cmd.Stdout, w.cmd.Stderr = file, file
+	servertest.DieWithParent(w.cmd)
+	if err := w.cmd.Start(); err != nil {
+		a.Fatal(err)
+	}
+	go func() { w.ended <- w.cmd.Wait() }()
+	a.Cleanup(func() {
+		_ = w.cmd.Process.Kill() // fails only when it has ended
+		err := <-w.ended
+		w.ended <- err
+		_ = file.Close()
+		if a.Failed() {
+			a.Logf("%s ended with %v:\n%.4000s", name, err, w.said())
+		}
+	})
+	return w
+}
+
+func (w *oneWorker) said() string {
+	w.Helper()
+	b, err := os.ReadFile(w.log)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return string(b)
+}
+
+func (w *oneWorker) signal(s os.Signal) {
+	w.Helper()
+	if err := w.cmd.Process.Signal(s); err != nil {
+		w.Error(err)
+	}
+}
+
+// exited waits for the end, and returns the exit code and the time that it took.
+func (w *oneWorker) exited(limit time.Duration) (code int, took time.Duration) {
+	w.Helper()
+	began := time.Now()
+	select {
+	case err := <-w.ended:
+		w.ended <- err
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+			return exit.ExitCode(), time.Since(began)
+		}
+		return 0, time.Since(began)
+	case <-time.After(limit):
+		w.Fatalf("the worker has not ended within %v", limit)
+		return 0, 0
+	}
+}
+
+// until waits until a condition holds, and returns how long that took.
+func (a *archiving) until(limit time.Duration, what string, holds func() bool) time.Duration {
+	a.Helper()
+	began := time.Now()
+	for !holds() {
+		if time.Since(began) > limit {
+			a.Fatalf("after %v: not yet %s", limit, what)
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-a.Context().Done():
+			a.Fatal(a.Context().Err())
+		}
+	}
+	return time.Since(began)
+}
+
+// owned returns how many shards each process has taken.
+func (a *archiving) owned() map[string]int {
+	a.Helper()
+	cmd := exec.CommandContext(a.Context(), a.fleet.binary, "archive", "status", "--json", "-c", a.fleet.config)
+	cmd.Env = append(os.Environ(), a.fleet.env...)
+	out, err := cmd.Output()
+	if err != nil {
+		return nil // no worker has claimed the prefix yet
+	}
+	n := map[string]int{}
+	for dec := json.NewDecoder(bytes.NewReader(out)); dec.More(); {
+		var s struct{ Owner string }
+		if err := dec.Decode(&s); err != nil {
+			a.Fatalf("%v: %s", err, out)
+		}
+		n[s.Owner[strings.LastIndexByte(s.Owner, '/')+1:]]++
+	}
+	return n
+}
+
+// configured writes the configuration with changes, and returns the file.
+func (a *archiving) configured(name string, change ...string) string {
+	a.Helper()
+	text, err := os.ReadFile(a.fleet.config)
+	if err != nil {
+		a.Fatal(err)
+	}
+	file := filepath.Join(a.fleet.dir, name+".yaml")
+	if err := os.WriteFile(file, []byte(strings.NewReplacer(change...).Replace(string(text))), 0o600); err != nil {
+		a.Fatal(err)
+	}
+	return file
+}
+
+// TestArchiveTakeoverTime: 35 seconds after one of two workers was killed the other one
+// has taken all of its shards, with leases of 30 seconds.
+func TestArchiveTakeoverTime(t *testing.T) {
+	t.Parallel() // it waits more than it works
+	a := newArchiving(t, servertest.Kinesalite(t), rand.New(rand.NewPCG(*firstSeed, 18)))
+	a.fleet.config = a.configured("slow", "ttl: "+archiveLease.String(), "ttl: 30s")
+	workers := []*oneWorker{a.worker("worker-0", a.fleet.config)}
+	half, all := *archiveShards/2, *archiveShards
+	for n := range *archiveTakeovers {
+		killed := workers[n]
+		survivor := a.worker(fmt.Sprintf("worker-%d", n+1), a.fleet.config)
+		workers = append(workers, survivor)
+		pid := fmt.Sprint(survivor.cmd.Process.Pid)
+		a.until(2*time.Minute, "shared", func() bool { return a.owned()[pid] == half })
+		a.fill(a.put + 100)
+		pause := rand.N(10 * time.Second) // a lease was renewed at most 10 s ago
+		began := time.Now()
+		a.until(time.Minute, "time", func() bool { return time.Since(began) > pause })
+		killed.signal(os.Kill)
+		took := a.until(35*time.Second, "taken over", func() bool { return a.owned()[pid] == all })
+		t.Logf("%d shards were taken over %v after the kill", all-half, took.Round(100*time.Millisecond))
+	}
+	a.settle()
+	last := workers[len(workers)-1]
+	last.signal(syscall.SIGTERM)
+	if code, _ := last.exited(time.Minute); code != 0 {
+		t.Errorf("the exit code is %d", code)
+	}
+	a.verify()
+	a.readAll()
+}
+
+// TestArchiveSickWorker: a worker to which objects are denied leaves its shards to another
+// one, and has its share again when it may store.
+func TestArchiveSickWorker(t *testing.T) {
+	t.Parallel()
+	a := newArchiving(t, servertest.Kinesalite(t), rand.New(rand.NewPCG(*firstSeed, 19)))
+	objects := newGate(t, a.server.Endpoint)
+	sick := a.worker("sick", a.configured("sick", a.server.Endpoint, objects.url))
+	well := a.worker("well", a.fleet.config)
+	pids := [2]string{fmt.Sprint(sick.cmd.Process.Pid), fmt.Sprint(well.cmd.Process.Pid)}
+	shared := func() bool { n := a.owned(); return n[pids[0]] == *archiveShards/2 && n[pids[1]] == *archiveShards/2 }
+	a.until(time.Minute, "shared", shared)
+	objects.refuse(deny, func(r *http.Request) bool {
+		return r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/clicks/20")
+	})
+	a.fill(2000)
+	a.settle()
+	if n := a.owned(); n[pids[1]] < *archiveShards-1 {
+		t.Errorf("all is stored, and the shards are owned like this: %v", n)
+	}
+	objects.refuse(nil, nil)
+	a.until(2*time.Minute, "shared again", func() bool {
+		a.fill(a.put + 20) // a probe needs records
+		return shared()
+	})
+	a.settle()
+	for _, w := range []*oneWorker{sick, well} {
+		w.signal(syscall.SIGTERM)
+		if code, _ := w.exited(time.Minute); code != 0 {
+			t.Errorf("the exit code is %d", code)
+		}
+	}
+	if !strings.Contains(sick.said(), "access denied") {
+		t.Error("nothing was denied")
+	}
+	a.verify()
+	a.readAll()
+}
+
+// TestArchiveShutdownWithoutLedger: a worker whose ledger is down ends within the grace
+// after SIGTERM.
+func TestArchiveShutdownWithoutLedger(t *testing.T) {
+	t.Parallel()
+	const grace = 8 * time.Second
+	a := newArchiving(t, servertest.Kinesalite(t), rand.New(rand.NewPCG(*firstSeed, 20)))
+	ledger := servertest.Postgres(t)
+	a.fleet.config = a.configured("postgres", "sqlite:"+filepath.Join(a.fleet.dir, "pawl.db"), ledger.URL, "ttl: "+archiveLease.String()+"}", fmt.Sprintf("ttl: 30s}\ngrace: %v", grace))
+	w := a.worker("worker", a.fleet.config)
+	a.fill(200)
+	a.settle() // now each shard has a pending intent
+	ledger.Stop()
+	w.signal(syscall.SIGTERM)
+	code, took := w.exited(time.Minute)
+	if t.Logf("the worker ended %v after SIGTERM with the code %d", took.Round(10*time.Millisecond), code); took > grace {
+		t.Errorf("the grace is %v", grace)
+	}
+	ledger.Start()
+	next := a.worker("next", a.fleet.config)
+	a.fill(400)
+	a.settle()
+	next.signal(syscall.SIGTERM)
+	if code, _ := next.exited(time.Minute); code != 0 {
+		t.Errorf("with the ledger the exit code is %d", code)
+	}
+	a.verify()
+	a.readAll()
+}
+
+// TestArchiveEndsAlone: when one archive of a process has lost its claim, the other one
+// continues. The exit code is 1 in the end.
+func TestArchiveEndsAlone(t *testing.T) {
+	t.Parallel()
+	a := newArchiving(t, servertest.Kinesalite(t), rand.New(rand.NewPCG(*firstSeed, 21)))
+	other := a.streams.NewStream(t, 1)
+	a.configured("one") // verify reads the configuration of the archive that continues
+	two := a.configured("two", "archives:\n", fmt.Sprintf("archives:\n  - name: views\n    kinesis: {stream: %s, endpoint: %q, region: us-east-1}\n    to: s3://%s/views/\n", other, a.streams.Endpoint, a.bucket))
+	w := a.worker("worker", two)
+	a.fill(100)
+	a.settle()
+	claim := "views/_pawl/archive"
+	a.until(time.Minute, "claimed", func() bool {
+		_, err := a.server.Client().HeadObject(a.Context(), &s3.HeadObjectInput{Bucket: &a.bucket, Key: &claim})
+		return err == nil
+	})
+	if _, err := a.server.Client().DeleteObject(a.Context(), &s3.DeleteObjectInput{Bucket: &a.bucket, Key: &claim}); err != nil {
+		t.Fatal(err)
+	}
+	a.until(time.Minute, "ended", func() bool { return strings.Contains(w.said(), "this archive has ended; the others continue") })
+	a.fill(300)
+	a.settle()
+	w.signal(syscall.SIGTERM)
+	if code, _ := w.exited(time.Minute); code != 1 || !strings.Contains(w.said(), "archive views: ") {
+		t.Errorf("the exit code is %d", code)
+	}
+	a.verify()
+	a.readAll()
+}

@@ -1,0 +1,277 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/audit"
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/bucket/s3bucket"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/lock"
+	"github.com/pawlhq/pawl/proof/servertest"
+	"github.com/pawlhq/pawl/source/webhooksource"
+	"github.com/pawlhq/pawl/store/sqlite"
+)
+
+var (
+	auditKills = flag.Int("audit-kills", 3, "how many audits TestAuditBeside kills")
+	auditSeed  = flag.Uint64("audit-seed", 1, "seed of TestAuditBeside")
+)
+
+const besideAuth = "Bearer secret"
+
+// besideVar makes the test program an auditor.
+const besideVar = "PAWL_E2E_AUDITOR"
+
+// TestAuditBeside kills processes that audit, two at a time, while objects are put and
+// notified. Each object has one effect in the end: those whose notification was lost
+// too, and those that an audit has seen beside their notification. It prints how long
+// an effect takes without an audit and beside one.
+func TestAuditBeside(t *testing.T) {
+	t.Parallel()
+	t.Logf("repeat with: go test ./proof/e2e -run TestAuditBeside -audit-kills %d -audit-seed %d", *auditKills, *auditSeed)
+	w := newBesideWorld(t)
+	const lost, live = 3000, 200
+	var g errgroup.Group
+	g.SetLimit(8)
+	for i := range lost {
+		g.Go(func() error {
+			_, err := w.put(t.Context(), fmt.Sprintf("lost/%05d", i))
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	before := w.live(t, "before", live)
+	auditors := make(chan error, 1)
+	ctx, enough := context.WithCancel(t.Context())
+	go func() { auditors <- w.audits(ctx, t) }()
+	beside := w.live(t, "beside", live)
+	enough()
+	if err := <-auditors; err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("from the start of a PUT to its effect: median %v without an audit, %v beside one; 99 %% within %v and %v",
+		before[len(before)/2], beside[len(beside)/2], before[len(before)*99/100], beside[len(beside)*99/100])
+
+	if out, err := w.auditor(t.Context(), t).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	eventually(t, 2*time.Minute, func(ctx context.Context) ([]string, error) {
+		bad, _, err := unsettled(ctx, w.ledger)
+		return bad, err
+	})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.done) != lost+2*live {
+		t.Errorf("%d objects have an effect, want %d", len(w.done), lost+2*live)
+	}
+	for key, n := range w.done {
+		if n != 1 {
+			t.Errorf("%s has %d effects", key, n)
+		}
+	}
+}
+
+// besideWorld is a bucket, a Pawl that is notified, and auditors of both.
+type besideWorld struct {
+	server *servertest.Server
+	store  bucket.Store
+	ledger ledger.Store
+	path   string // of the ledger
+	url    string // of the source
+
+	mu   sync.Mutex
+	done map[string]int // effects, by key
+	news chan struct{}  // of an effect
+}
+
+func newBesideWorld(t *testing.T) *besideWorld {
+	t.Helper()
+	w := &besideWorld{path: filepath.Join(t.TempDir(), "ledger.db"), done: map[string]int{}, news: make(chan struct{}, 1)}
+	hook, err := webhooksource.New(webhooksource.Config{Listen: "127.0.0.1:0", Token: besideAuth})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.server = servertest.MinIO(t, servertest.Options{})
+	w.store = newWorld(t, w.server).store
+	_, w.ledger = startEffects(t, w.path, w.store, w.effect, hook)
+	<-hook.Ready()
+	w.url = "http://" + hook.Addr().String() + "/events"
+	return w
+}
+
+func (w *besideWorld) effect(_ context.Context, task *pawl.Task) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.done[task.Object.Key]++
+	select {
+	case w.news <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// put writes an object.
+func (w *besideWorld) put(ctx context.Context, key string) (etag string, err error) {
+	return w.store.Put(ctx, event.Object{Bucket: inputs, Key: key}, bucket.Object{Body: strings.NewReader(key), Size: int64(len(key))}, bucket.Condition{})
+}
+
+// live puts objects, each after the effect of the one before, and returns how long
+// each took, shortest first.
+func (w *besideWorld) live(t *testing.T, prefix string, n int) []time.Duration {
+	t.Helper()
+	var took []time.Duration
+	for i := range n {
+		key, began := fmt.Sprintf("%s/%05d", prefix, i), time.Now()
+		etag, err := w.put(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		post(t, w.url, besideAuth, fmt.Sprintf(`{"Records":[{"eventVersion":"2.1","eventSource":"aws:s3","eventName":"ObjectCreated:Put","eventTime":%q,
+			"s3":{"bucket":{"name":%q},"object":{"key":%q,"size":%d,"eTag":%q,"sequencer":"%016X"}}}]}`,
+			time.Now().UTC().Format(time.RFC3339Nano), inputs, key, len(key), strings.Trim(etag, `"`), time.Now().UnixNano()))
+		for !w.acted(key) {
+			select {
+			case <-w.news:
+			case <-t.Context().Done():
+				t.Fatal("no effect on ", key)
+			}
+		}
+		took = append(took, time.Since(began))
+	}
+	slices.Sort(took)
+	return took
+}
+
+// acted reports that an object has had its effect.
+func (w *besideWorld) acted(key string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.done[key] > 0
+}
+
+// audits has two processes audit at a time until it has killed enough of them, and
+// ctx has ended.
+func (w *besideWorld) audits(ctx context.Context, t *testing.T) error {
+	rng := rand.New(rand.NewPCG(*auditSeed, 0))
+	delays := make([]time.Duration, *auditKills)
+	for i := range delays {
+		delays[i] = time.Duration(rng.Int64N(int64(600 * time.Millisecond)))
+	}
+	var next sync.Mutex
+	var g errgroup.Group
+	killed := 0
+	for range 2 {
+		g.Go(func() error {
+			for {
+				next.Lock()
+				if len(delays) == 0 && ctx.Err() != nil {
+					next.Unlock()
+					return nil
+				}
+				after := time.Hour
+				if len(delays) > 0 {
+					after, delays = delays[0], delays[1:]
+				}
+				next.Unlock()
+				dead, err := w.strike(t, after)
+				if err != nil {
+					return err
+				}
+				if dead {
+					next.Lock()
+					killed++
+					next.Unlock()
+				}
+			}
+		})
+	}
+	err := g.Wait()
+	t.Logf("%d of %d strikes have killed an audit, others were over before", killed, *auditKills)
+	return err
+}
+
+// strike starts an auditor, and kills it after a while unless it has ended.
+func (w *besideWorld) strike(t *testing.T, after time.Duration) (killed bool, err error) {
+	ctx, stop := context.WithTimeout(t.Context(), after)
+	defer stop()
+	out, err := w.auditor(ctx, t).CombinedOutput()
+	if err != nil && ctx.Err() == nil {
+		return false, fmt.Errorf("an audit failed: %w: %s", err, out)
+	}
+	return err != nil, nil
+}
+
+// auditor is a process that makes one audit. Its lease is short, so that others need
+// not wait for long after it is killed.
+func (w *besideWorld) auditor(ctx context.Context, t *testing.T) *exec.Cmd {
+	self, err := os.Executable()
+	if err != nil {
+		t.Error(err)
+	}
+	text, err := json.Marshal(besideAudit{Ledger: w.path, Objects: s3bucket.Config{
+		Endpoint: w.server.Endpoint, Region: w.server.Region, PathStyle: true, AccessKey: w.server.AccessKey, SecretKey: w.server.SecretKey,
+	}})
+	if err != nil {
+		t.Error(err)
+	}
+	cmd := exec.CommandContext(ctx, self)
+	cmd.Env = append(os.Environ(), besideVar+"="+string(text))
+	return cmd
+}
+
+// besideAudit is what an auditor is told to do.
+type besideAudit struct {
+	Ledger  string
+	Objects s3bucket.Config
+}
+
+// auditBeside makes one audit.
+func auditBeside(ctx context.Context, text string) error {
+	var b besideAudit
+	if err := json.Unmarshal([]byte(text), &b); err != nil {
+		return err
+	}
+	records, err := sqlite.Open(ctx, b.Ledger)
+	if err != nil {
+		return err
+	}
+	led := ledger.Over(records)
+	objects, err := s3bucket.New(ctx, b.Objects)
+	if err != nil {
+		return errors.Join(err, led.Close())
+	}
+	a, err := audit.New(audit.Config{
+		Ledger: led, Objects: objects, TTL: 5 * time.Second, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Pipelines: []audit.Pipeline{{Name: "effects", Bucket: inputs, Match: func(event.Object) bool { return true }}},
+	})
+	for err == nil {
+		_, err = a.Run(ctx, audit.Options{Settle: 5 * time.Second})
+		if !errors.Is(err, lock.ErrLost) { // a busy machine may not renew the lease in time
+			break
+		}
+		err = nil
+	}
+	return errors.Join(err, led.Close())
+}

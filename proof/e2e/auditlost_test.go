@@ -1,0 +1,239 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/audit"
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/proof/servertest"
+	"github.com/pawlhq/pawl/store/sqlite"
+)
+
+// lostObjects is how many objects nobody is told of.
+const lostObjects = 5000
+
+// TestAuditLost creates, overwrites and removes objects while no notification is
+// sent. One audit finds all of it, workers bring it to rest, and the next audit
+// finds nothing, looks at nothing and writes nothing. The removals are too many to be
+// raised before they are allowed.
+func TestAuditLost(t *testing.T) {
+	t.Parallel()
+	servertest.Each(t, servertest.Options{}, func(t *testing.T, s *servertest.Server) {
+		t.Parallel()
+		w := newLostWorld(t, s)
+		w.change(t, func(i int) string { return fmt.Sprintf("content of %d", i) })
+		w.audit(t, audit.Counts{Listed: lostObjects, Looked: lostObjects, LostCreations: lostObjects, Repaired: lostObjects})
+		w.rest(t)
+		w.change(t, func(i int) string {
+			switch i % 5 {
+			case 0:
+				return "" // is removed
+			case 1, 2:
+				return fmt.Sprintf("content of %d as it is now", i)
+			}
+			return w.want[lostKey(i)]
+		})
+		const over, gone = lostObjects * 2 / 5, lostObjects / 5
+		braked := audit.Counts{
+			Listed: lostObjects - gone, Rows: lostObjects, Looked: over, LostOverwrites: over, Repaired: over, Created: lostObjects, Removable: gone, Withheld: gone,
+		}
+		w.audit(t, braked)
+		w.audit(t, audit.Counts{
+			Listed: lostObjects - gone, Rows: lostObjects, Looked: gone, LostRemovals: gone, Repaired: gone, Created: lostObjects, Removable: gone,
+		}, func(o *pawl.AuditOptions) { o.AllowRemovals = true })
+		w.rest(t)
+		before := w.nonces(t)
+		w.audit(t, audit.Counts{Listed: lostObjects - gone, Rows: lostObjects, Created: lostObjects - gone})
+		if !maps.Equal(before, w.nonces(t)) {
+			t.Error("an audit at rest writes")
+		}
+	})
+}
+
+// lostWorld is a bucket without notifications, and a Pawl that only sweeps.
+type lostWorld struct {
+	store  bucket.Store
+	ledger ledger.Store
+	pawl   *pawl.Pawl
+	want   map[string]string // what should be there, by key
+	made   map[string]int    // changes, by key
+
+	mu   sync.Mutex
+	done map[string]int   // effects, by key
+	seen map[string]int64 // the size that the last one was told; -1 for a removal
+}
+
+func newLostWorld(t *testing.T, s *servertest.Server) *lostWorld {
+	t.Helper()
+	w := &lostWorld{
+		store: newWorld(t, s).store, want: map[string]string{}, made: map[string]int{}, done: map[string]int{}, seen: map[string]int64{},
+	}
+	w.pawl, w.ledger = startEffects(t, filepath.Join(t.TempDir(), "ledger.db"), w.store, w.effect)
+	return w
+}
+
+// startEffects starts a Pawl whose handler is called for each object, and stops it at
+// the end of the test.
+func startEffects(t *testing.T, path string, objects bucket.Store, effect pawl.HandlerFunc, sources ...pawl.Source) (*pawl.Pawl, ledger.Store) {
+	t.Helper()
+	records, err := sqlite.Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	led := ledger.Over(records)
+	p, err := pawl.New(pawl.Config{
+		Ledger: records, Objects: objects, Sources: sources, Sweep: 50 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Pipelines: []pawl.Pipeline{{Name: "effects", Match: pawl.Match{Bucket: inputs}, Handler: effect}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- p.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if err := led.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p, led
+}
+
+// effect takes note of what it is told.
+func (w *lostWorld) effect(_ context.Context, task *pawl.Task) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	key := task.Object.Key
+	w.done[key]++
+	if w.seen[key] = task.Info.Size; task.Kind == event.Removed {
+		w.seen[key] = -1
+	}
+	return nil
+}
+
+func lostKey(i int) string { return fmt.Sprintf("day-%02d/%04d.txt", i%7, i) }
+
+// change brings each object to a content; "" removes it.
+func (w *lostWorld) change(t *testing.T, content func(i int) string) {
+	t.Helper()
+	var g errgroup.Group
+	g.SetLimit(8)
+	for i := range lostObjects {
+		key, next := lostKey(i), content(i)
+		ref := event.Object{Bucket: inputs, Key: key}
+		if next == w.want[key] {
+			continue
+		}
+		w.made[key]++
+		if next == "" {
+			delete(w.want, key)
+			g.Go(func() error { return w.store.Delete(t.Context(), ref, bucket.Condition{}) })
+			continue
+		}
+		w.want[key] = next
+		g.Go(func() error {
+			_, err := w.store.Put(t.Context(), ref, bucket.Object{Body: strings.NewReader(next), Size: int64(len(next))}, bucket.Condition{})
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// audit wants exactly this to be found.
+func (w *lostWorld) audit(t *testing.T, want audit.Counts, options ...func(*pawl.AuditOptions)) {
+	t.Helper()
+	began := time.Now()
+	// What has changed within the second that a store's clock shows is too young.
+	eventually(t, time.Minute, func(context.Context) ([]string, error) {
+		if time.Since(began) < 1100*time.Millisecond {
+			return []string{"the second is not over"}, nil
+		}
+		return nil, nil
+	})
+	o := pawl.AuditOptions{Settle: time.Nanosecond}
+	for _, set := range options {
+		set(&o)
+	}
+	report, err := w.pawl.Audit(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := report.Total()
+	t.Logf("%d objects and %d rows in %v, %d looks", got.Listed, got.Rows, report.Ended.Sub(report.Started), got.Looked)
+	if got != want {
+		t.Errorf("found %+v, want %+v", got, want)
+	}
+}
+
+// rest waits until all is settled: each change has had its effect once.
+func (w *lostWorld) rest(t *testing.T) {
+	t.Helper()
+	eventually(t, 5*time.Minute, func(ctx context.Context) (open []string, err error) {
+		if open := w.waiting(); open > 0 {
+			return []string{fmt.Sprintf("%d changes have had no effect", open)}, nil
+		}
+		for row, err := range w.ledger.Scan(ctx, ledger.Range{}) {
+			if err != nil {
+				return nil, err
+			}
+			if !row.Settled() {
+				open = append(open, fmt.Sprint(row.Key, " is ", row.State(time.Now())))
+			}
+		}
+		return open, nil
+	})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for key, made := range w.made {
+		size := int64(-1)
+		if content, ok := w.want[key]; ok {
+			size = int64(len(content))
+		}
+		if w.done[key] != made || w.seen[key] != size {
+			t.Errorf("%s: %d effects of %d changes, the last of %d bytes, want %d", key, w.done[key], made, w.seen[key], size)
+		}
+	}
+}
+
+// waiting counts the changes that had no effect yet.
+func (w *lostWorld) waiting() (n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for key, made := range w.made {
+		n += max(made-w.done[key], 0)
+	}
+	return n
+}
+
+// nonces change with every write of a row.
+func (w *lostWorld) nonces(t *testing.T) map[ledger.RowKey]ledger.Nonce {
+	t.Helper()
+	all := map[ledger.RowKey]ledger.Nonce{}
+	for row, err := range w.ledger.Scan(t.Context(), ledger.Range{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[row.RowKey] = row.Nonce
+	}
+	return all
+}

@@ -1,0 +1,36 @@
+package e2e
+
+import (
+	"os"
+	"regexp"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/pawlhq/pawl/proof/servertest"
+)
+
+// TestNoServerEvaluatesConditions checks that MinIO and versitygw refuse the bucket policies of
+// docs/AWS.md. If one accepts them, the page can show their effect.
+func TestNoServerEvaluatesConditions(t *testing.T) {
+	text, err := os.ReadFile("../../docs/AWS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	policies := regexp.MustCompile("(?s)```json bucket-policy\n(.*?)```").FindAllSubmatch(text, -1)
+	if len(policies) != 2 {
+		t.Fatalf("docs/AWS.md has %d bucket policies, want one for outputs and one for locks", len(policies))
+	}
+	bucket := regexp.MustCompile(`arn:aws:s3:::[a-z-]+/`)
+	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
+		for _, p := range policies {
+			name := srv.NewBucket(t)
+			policy := bucket.ReplaceAllString(string(p[1]), "arn:aws:s3:::"+name+"/")
+			_, err := srv.Client().PutBucketPolicy(t.Context(), &s3.PutBucketPolicyInput{Bucket: &name, Policy: &policy})
+			if err == nil {
+				t.Errorf("%s accepts the policy: show in docs/AWS.md what it does\n%s", srv.Name, policy)
+			}
+			t.Log(err)
+		}
+	})
+}

@@ -1,0 +1,178 @@
+//go:build unix
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/proof/servertest"
+	"github.com/pawlhq/pawl/store"
+	"github.com/pawlhq/pawl/store/dynamo"
+)
+
+// TestKillsDynamoDB is TestKills with the ledger in DynamoDB, which throttles three in ten
+// requests and does not answer one in twenty that it has executed.
+func TestKillsDynamoDB(t *testing.T) {
+	t.Parallel() // it waits more than it works
+	total, binary := &tally{}, build(t)
+	server := servertest.DynamoDB(t)
+	playRounds(t, total, func(t *testing.T, seed uint64) *round {
+		direct := newTable(t, server, binary)
+		records, err := dynamo.Open(t.Context(), direct)
+		if err != nil {
+			t.Fatal(err)
+		}
+		proxy := newDynamoProxy(t, seed, server.Endpoint)
+		proxy.throttles, proxy.loses = 3, true
+		table := strings.Replace(direct, server.Endpoint, proxy.url, 1)
+		r := newRoundOn(t, servertest.MinIO, binary, seed, nil, workers, &rows{table, ledger.Over(records), read(t, proxy)})
+		t.Cleanup(func() {
+			proxy.mu.Lock()
+			defer proxy.mu.Unlock()
+			t.Logf("the table: %d requests, %d throttled, %d without an answer", proxy.requests, proxy.throttled, proxy.lost)
+			if proxy.throttled == 0 || proxy.lost == 0 {
+				t.Error("nothing was throttled, or no answer was lost: the test shows too little")
+			}
+		})
+		return r
+	})
+}
+
+// dynamoProxy stands before a DynamoDB and is the journal's book. It passes the writes of
+// an item on one at a time, so that it knows their order.
+type dynamoProxy struct {
+	url     string
+	forward *httputil.ReverseProxy
+	items   [64]sync.Mutex // of the items whose hash is the index
+
+	throttles int  // in ten requests
+	loses     bool // one answer in twenty
+
+	mu      sync.Mutex
+	rng     *rand.Rand
+	records []record
+
+	requests, throttled, lost int
+}
+
+func newDynamoProxy(t *testing.T, seed uint64, endpoint string) *dynamoProxy {
+	t.Helper()
+	to, err := url.Parse(endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &dynamoProxy{rng: rand.New(rand.NewPCG(seed, 5)), forward: httputil.NewSingleHostReverseProxy(to)}
+	front := httptest.NewUnstartedServer(p)
+	front.Config.IdleTimeout = time.Second // a process that was frozen finds its connections closed
+	front.Start()
+	t.Cleanup(front.Close)
+	p.url = front.URL
+	return p
+}
+
+const throttling = `{"__type":"com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException","message":"too fast"}`
+
+func (p *dynamoProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	r = detached(r)
+	body, _ := io.ReadAll(r.Body) // it is in memory
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	p.mu.Lock()
+	p.requests++
+	throttled, lost := p.rng.IntN(10) < p.throttles, p.loses && p.rng.IntN(20) == 0
+	if throttled {
+		p.throttled++
+		p.mu.Unlock()
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = io.WriteString(w, throttling)
+		return
+	}
+	if lost {
+		p.lost++
+	}
+	p.mu.Unlock()
+	answer := httptest.NewRecorder()
+	if operation == "PutItem" || operation == "DeleteItem" {
+		p.write(answer, r, written(body))
+	} else {
+		p.forward.ServeHTTP(answer, r)
+	}
+	if lost {
+		panic(http.ErrAbortHandler)
+	}
+	for name, values := range answer.Header() {
+		w.Header()[name] = values
+	}
+	w.WriteHeader(answer.Code)
+	_, _ = w.Write(answer.Body.Bytes())
+}
+
+// write passes on a request that writes or deletes an item, and notes what it did.
+func (p *dynamoProxy) write(answer *httptest.ResponseRecorder, r *http.Request, item item) {
+	of := &p.items[maphash.String(hashSeed, item.space+"\x00"+item.name)%uint64(len(p.items))]
+	of.Lock()
+	defer of.Unlock()
+	p.forward.ServeHTTP(answer, r)
+	if answer.Code != http.StatusOK || !strings.HasPrefix(item.space, "row/") {
+		return
+	}
+	key, err := ledger.ParseKey(store.Key{Space: item.space, Name: item.name})
+	if err != nil {
+		panic(err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.records = append(p.records, record{key: key, deleted: item.deleted, body: item.body})
+}
+
+var hashSeed = maphash.MakeSeed()
+
+// item is what a request writes or deletes.
+type item struct {
+	space, name, body string
+	deleted           bool
+}
+
+// written reads a request that writes or deletes an item.
+func written(body []byte) item {
+	type attributes struct {
+		P struct{ S string } `json:"p"`
+		S struct{ B []byte } `json:"s"`
+		B struct{ S string } `json:"b"`
+	}
+	var request struct{ Item, Key *attributes }
+	if err := json.Unmarshal(body, &request); err != nil {
+		panic(fmt.Sprintf("a request of the driver: %v", err))
+	}
+	of := request.Item
+	if of == nil {
+		of = request.Key
+	}
+	space, _, _ := strings.Cut(of.P.S, "#")
+	return item{space: space, name: string(of.S.B[1:]), body: of.B.S, deleted: request.Item == nil}
+}
+
+func (p *dynamoProxy) take() ([]record, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	taken := p.records
+	p.records = nil
+	return taken, nil
+}
+
+func (p *dynamoProxy) writable() bool { return true }
+func (p *dynamoProxy) close() error   { return nil }

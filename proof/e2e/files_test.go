@@ -1,0 +1,409 @@
+//go:build unix
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/files"
+	"github.com/pawlhq/pawl/files/s3objects"
+	"github.com/pawlhq/pawl/proof/servertest"
+	"github.com/pawlhq/pawl/store"
+	"github.com/pawlhq/pawl/store/dynamo"
+	"github.com/pawlhq/pawl/store/postgres"
+	"github.com/pawlhq/pawl/store/sqlite"
+)
+
+// What TestFiles is to do; -seed is that of TestKills.
+var (
+	uploads     = flag.Int("uploads", 72, "files that clients upload")
+	uploadKills = flag.Int("uploadkills", 8, "SIGKILLs while they do")
+	uploadStops = flag.Int("uploadstops", 2, "SIGSTOPs meanwhile")
+)
+
+const (
+	uploaders  = 24
+	fileServes = 2 // processes
+	filePrefix = "files/"
+)
+
+const filesConfig = `
+objects: {endpoint: %q, region: %s, path_style: true}
+sources:
+  - webhook: {listen: "${PAWL_LISTEN}", path: /events, token: %q}
+files: {to: s3://inputs/files/, index: %q, listen: "${PAWL_API}", secret: %q, accept_forgeable_uploads: true}
+`
+
+// TestFiles has clients upload, complete, delete and undelete through processes of
+// "pawl files serve" that are killed and stopped, while notifications are lost,
+// doubled and late, and some uploads land late or lose their answer. Requests without
+// an answer are sent again.
+//
+// Meanwhile lists show every file that was said to be visible, once, and none that
+// was said to be deleted. When the notifications have come, a file is pending only if
+// its notification was lost. Then the index is made older, by days in all, while
+// processes are killed: its timers heal what was lost, remove what was deleted and
+// drop the tombstones. At rest index and bucket have the same files.
+func TestFiles(t *testing.T) {
+	t.Parallel() // it waits more than it works
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		testFiles(t, filepath.Join(t.TempDir(), "files.db"))
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		testFiles(t, servertest.Postgres(t).URL)
+	})
+	t.Run("dynamodb", func(t *testing.T) {
+		t.Parallel()
+		table := servertest.DynamoDB(t).NewTable()
+		if err := dynamo.Create(t.Context(), table); err != nil {
+			t.Fatal(err)
+		}
+		testFiles(t, table)
+	})
+}
+
+func testFiles(t *testing.T, index string) {
+	seed := *firstSeed
+	if seed == 0 {
+		seed = rand.Uint64N(1 << 40)
+	}
+	t.Logf("repeat with: go test ./proof/e2e -run 'TestFiles$' -uploads %d -uploadkills %d -uploadstops %d -seed %d", *uploads, *uploadKills, *uploadStops, seed)
+	s := newFileSite(t, seed, index)
+	s.play(t)
+	s.heard(t)
+	s.older(t, 14*time.Hour, files.Pending)
+	s.asWanted(t)
+	s.older(t, 25*time.Hour, files.Deleted, files.Purging)
+	s.older(t, 30*time.Hour, files.Gone, files.Expired)
+	s.watch.stop()
+	s.same(t)
+	s.fleet.stop(t)
+	s.tell(t)
+}
+
+// fileSite is a store, an index, processes that serve it, and what clients know.
+type fileSite struct {
+	seed    uint64
+	began   time.Time
+	world   *world
+	bucket  *s3objects.Bucket
+	network *network
+	relay   *relay
+	fleet   *fleet
+	index   *files.Index
+	watch   *watch
+	lost    int // files that were pending because nobody was told of them
+	open    int // uploads in parts that were not completed
+	strays  int // of these, those that no row had the ID of
+	resent  atomic.Int32
+
+	mu    sync.Mutex
+	files []*clientFile
+}
+
+func newFileSite(t *testing.T, seed uint64, index string) *fileSite {
+	t.Helper()
+	const auth = "Basic cGF3bDpzM2NyZXQ="
+	dir := t.TempDir()
+	s := &fileSite{seed: seed, began: time.Now(), fleet: &fleet{
+		binary: build(t), dir: dir, config: filepath.Join(dir, "pawl.yaml"), command: []string{"files", "serve"},
+		caught: func(int) bool { return true },
+	}}
+	s.relay = newRelay(t, seed, s.fleet.addresses, poster(t, auth))
+	server := servertest.MinIO(t, servertest.Options{Webhook: s.relay.url, Authorization: auth})
+	s.network = newNetwork(t, seed, server.Endpoint)
+	s.network.changed = inputs
+	s.world = newWorld(t, server)
+	s.bucket = s3objects.New(server.Client(), inputs, "").AcceptForgeable()
+	server.Notify(t, inputs)
+	records, err := openRecords(t.Context(), index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.index = files.NewIndex(records)
+	t.Cleanup(func() { _ = s.index.Close() })
+	text := fmt.Sprintf(filesConfig, s.network.url, server.Region, auth, index, filesSecret)
+	if err := os.WriteFile(s.fleet.config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.fleet.env = []string{"AWS_ACCESS_KEY_ID=" + server.AccessKey, "AWS_SECRET_ACCESS_KEY=" + server.SecretKey}
+	s.fleet.start(t, fileServes)
+	return s
+}
+
+// openRecords opens PostgreSQL by its URL, or SQLite by its path.
+func openRecords(ctx context.Context, at string) (store.Store, error) {
+	if strings.HasPrefix(at, "postgres://") {
+		return postgres.Open(ctx, at)
+	}
+	if strings.HasPrefix(at, "dynamodb://") {
+		return dynamo.Open(ctx, at)
+	}
+	return sqlite.Open(ctx, at)
+}
+
+// play has clients work for as long as processes are struck, and longer if it takes
+// them longer.
+func (s *fileSite) play(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 2*time.Minute+time.Duration(*uploads+10**uploadKills)*200*time.Millisecond, errors.New("the clients are not done"))
+	defer cancel()
+	s.watch = s.newWatch(t)
+	errs := make(chan error, uploaders+1)
+	for i := range uploaders {
+		rng := rand.New(rand.NewPCG(s.seed, uint64(100+i)))
+		c := newFilesClient(t, fmt.Sprintf("client-%d", i), rng, s.fleet.apis)
+		s.fleet.wg.Go(func() {
+			for n := i; n < *uploads; n += uploaders {
+				if err := s.live(ctx, c, n); err != nil {
+					errs <- fmt.Errorf("upload %d: %w", n, err)
+					return
+				}
+			}
+			errs <- nil
+		})
+	}
+	strikes := plan(rand.New(rand.NewPCG(s.seed, 0)), *uploadKills, *uploadStops, fileServes)
+	s.fleet.wg.Go(func() { errs <- s.fleet.suffer(ctx, strikes) })
+	for range cap(errs) {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	if t.Failed() {
+		t.FailNow()
+	}
+	s.progress(t, "the clients are done, and every strike is dealt")
+}
+
+func (s *fileSite) progress(t *testing.T, what string) {
+	t.Helper()
+	t.Logf("%5.1f s: %s", time.Since(s.began).Seconds(), what)
+}
+
+// heard waits until every notification is acknowledged and has been acted on. A file
+// is then pending only if its bytes did not come, or its notification was lost, or
+// MinIO sent none: it does not if whoever uploads goes away at the last moment.
+func (s *fileSite) heard(t *testing.T) {
+	t.Helper()
+	untold := map[string]bool{}
+	eventually(t, time.Minute, func(ctx context.Context) (bad []string, err error) {
+		if !s.network.still() {
+			return []string{"uploads are on their way"}, nil
+		}
+		objects, err := s.objects(ctx)
+		for key := range objects {
+			untold[key] = !s.relay.knows(event.Object{Bucket: inputs, Key: key})
+			if untold[key] && !s.network.broke(inputs, key) {
+				bad = append(bad, "the store has not told of "+key)
+			}
+		}
+		if n := s.relay.left(); n > 0 {
+			bad = append(bad, fmt.Sprintf("%d notifications are not acknowledged", n))
+		}
+		return bad, err
+	})
+	objects, err := s.objects(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := map[string]bool{}
+	for _, f := range s.rows(t) {
+		ids[f.UploadID] = true
+		if f.State != files.Pending || !objects[f.Key] {
+			continue
+		}
+		s.lost++
+		if !untold[f.Key] && !s.relay.missing(event.Object{Bucket: inputs, Key: f.Key}) {
+			t.Errorf("%s is pending although its notification was acknowledged", f.ID)
+		}
+	}
+	for u, err := range s.bucket.Uploads(t.Context(), "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.open++
+		if !ids[u.ID] {
+			s.strays++
+		}
+	}
+	s.progress(t, "every notification has been acted on")
+}
+
+// objects are the keys in the bucket.
+func (s *fileSite) objects(ctx context.Context) (map[string]bool, error) {
+	keys := map[string]bool{}
+	for info, err := range s.world.store.List(ctx, inputs, filePrefix, "") {
+		if strings.HasPrefix(info.Key, filePrefix+files.Proofs) { // a process was killed as it proved the store
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		keys[info.Key] = true
+	}
+	return keys, nil
+}
+
+func (s *fileSite) rows(t *testing.T) (all []files.File) {
+	t.Helper()
+	for f, err := range s.index.Scan(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+// older lets a time pass for the index, and kills processes until no row is in one
+// of the states. A process looks at what is due as soon as it starts.
+func (s *fileSite) older(t *testing.T, by time.Duration, states ...files.State) {
+	t.Helper()
+	for _, f := range s.rows(t) {
+		s.age(t, f, by)
+	}
+	rng := rand.New(rand.NewPCG(s.seed, uint64(by)))
+	eventually(t, time.Minute, func(ctx context.Context) (bad []string, err error) {
+		strikes := make([][]strike, fileServes)
+		for i := range strikes {
+			after := 400*time.Millisecond + time.Duration(rng.Int64N(int64(600*time.Millisecond)))
+			strikes[i] = []strike{{after: after, blind: i == 0}}
+		}
+		if err := s.fleet.suffer(ctx, strikes); err != nil {
+			return nil, err
+		}
+		for _, f := range s.rows(t) {
+			if slices.Contains(states, f.State) {
+				bad = append(bad, fmt.Sprintf("%s is %s", f.ID, f.State))
+			}
+		}
+		return bad, nil
+	})
+	s.progress(t, fmt.Sprintf("%s later nothing is %v", by, states))
+}
+
+// age makes all times of a row earlier.
+func (s *fileSite) age(t *testing.T, f files.File, by time.Duration) {
+	t.Helper()
+	for {
+		next := f
+		for _, at := range []*time.Time{&next.PutBy, &next.LandBy, &next.DeletedAt, &next.DropAt, &next.LookAt, &next.CreatedAt, &next.UpdatedAt} {
+			if !at.IsZero() {
+				*at = at.Add(-by)
+			}
+		}
+		_, err := s.index.Apply(t.Context(), files.Change{From: &f, Next: next})
+		if errors.Is(err, files.ErrConflict) {
+			if f, err = s.index.Load(t.Context(), f.ID); err == nil {
+				continue
+			}
+		}
+		if err != nil && !errors.Is(err, files.ErrNotFound) {
+			t.Fatal(err)
+		}
+		return
+	}
+}
+
+// asWanted checks that exactly the files are visible that clients want, and that
+// quotas count these, and deleted files until they are purged.
+func (s *fileSite) asWanted(t *testing.T) {
+	t.Helper()
+	var want, got []string
+	used := map[string]int64{}
+	for _, f := range s.files {
+		used[f.entity] += 0
+		if f.shown {
+			want = append(want, f.id)
+			used[f.entity] += max(int64(len(f.body)), 4096)
+		}
+	}
+	for _, f := range s.rows(t) {
+		switch f.State {
+		case files.Indexed:
+			got = append(got, f.ID)
+		case files.Deleted, files.Purging:
+			used[f.Entity] += max(f.Size, 4096)
+		}
+	}
+	if wrong := differences(want, got); len(wrong) > 0 {
+		t.Errorf("%d visible files are wrong, of %d:\n%s", len(wrong), len(want), strings.Join(wrong, "\n"))
+	}
+	for entity, n := range used {
+		if got, err := s.index.Used(t.Context(), entity); err != nil || got.Bytes != n {
+			t.Errorf("%s uses %d bytes of its quota, %v; want %d", entity, got.Bytes, err, n)
+		}
+	}
+}
+
+// same checks that index and bucket have the same files, with the bytes that were
+// uploaded.
+func (s *fileSite) same(t *testing.T) {
+	t.Helper()
+	s.asWanted(t)
+	objects, err := s.objects(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys []string
+	for _, f := range s.rows(t) {
+		keys = append(keys, f.Key)
+	}
+	for u, err := range s.bucket.Uploads(t.Context(), "") {
+		if strings.HasPrefix(u.Key, filePrefix+files.Proofs) { // a process was killed as it proved the store
+			continue
+		}
+		t.Errorf("the upload %s of %s is open: %v", u.ID, u.Key, err)
+	}
+	if wrong := differences(keys, slices.Collect(maps.Keys(objects))); len(wrong) > 0 {
+		t.Errorf("rows without an object (-) and objects without a row (+):\n%s", strings.Join(wrong, "\n"))
+	}
+	c := newFilesClient(t, "reader", rand.New(rand.NewPCG(s.seed, 1)), s.fleet.apis)
+	for _, f := range s.files {
+		if !f.shown {
+			continue
+		}
+		a, err := c.want(t.Context(), 200, "GET", "/v1/files/"+f.id, nil, nil)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if text, status, err := c.download(t.Context(), a.DownloadURL); err != nil || string(text) != string(f.body) {
+			t.Errorf("downloading %s: %d, %v: %.60q", f.id, status, err, text)
+		}
+	}
+}
+
+// tell prints how much was shown, and fails where that is too little.
+func (s *fileSite) tell(t *testing.T) {
+	t.Helper()
+	n := map[string]int{}
+	for _, f := range s.files {
+		n[f.fate]++
+	}
+	kills, c, w := len(s.fleet.blows), s.relay.carried(), s.network
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t.Logf("%d files: %v\nnotifications: %d dropped, %d doubled, %d delayed; pending by a lost one: %d\nrequests: %d looks late, changes: %d late, %d torn, %d without answer\nuploads in parts left open: %d, %d of them without a row that names them; sent again: %d\n%d strikes, %d starts; %d lists were right",
+		len(s.files), n, c.dropped, c.doubled, c.delayed, s.lost, w.looks, w.held, w.torn, w.lost, s.open, s.strays, s.resent.Load(), kills, s.fleet.starts, s.watch.lists)
+	if c.dropped+c.doubled+c.delayed == 0 || kills < *uploadKills || s.watch.lists == 0 {
+		t.Error("too little has happened: nothing was proved")
+	}
+}

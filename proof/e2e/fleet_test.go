@@ -1,0 +1,406 @@
+//go:build unix
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/proof/servertest"
+)
+
+// fleet is the worker processes: a few places, in each of which there is one
+// process after another.
+type fleet struct {
+	binary, dir, config string
+	env                 []string
+	command             []string           // of the processes; none: run
+	caught              func(pid int) bool // a process that was just stopped is as a zombie should be
+	unreachable         bool               // at times, the ledger is: a process that does not come to its start is started again
+
+	asleep sync.Mutex     // held while a process is stopped: somebody else has to be there to take over
+	wg     sync.WaitGroup // of who strikes
+	mu     sync.Mutex
+	places []*place
+	blows  []blow
+	starts int
+}
+
+// place holds one process at a time.
+type place struct {
+	*fleet
+	log     *os.File
+	address string // guarded by the fleet's mu; empty: nobody is there
+	api     string // where "files serve" listens, likewise
+	cmd     *exec.Cmd
+	ended   chan error
+}
+
+// strike is a part of the plan: what happens to the process of a place.
+type strike struct {
+	blind bool          // at any moment, be it at its start or in a transaction of the ledger
+	after time.Duration // since it was started, listens or went on
+	stop  time.Duration // SIGSTOP, and so much later SIGCONT; 0: SIGKILL
+}
+
+// blow is a strike that was dealt.
+type blow struct {
+	strike
+	pid int
+	at  time.Time
+}
+
+func (b blow) String() string {
+	if b.stop == 0 {
+		return fmt.Sprintf("%d killed at %s", b.pid, b.at.Format("15:04:05.000"))
+	}
+	return fmt.Sprintf("%d stopped at %s for %s", b.pid, b.at.Format("15:04:05.000"), b.stop)
+}
+
+// plan deals strikes to the places, all from the seed. A stopped process sleeps
+// through its lease, but is back before what it may still write comes too late
+// for the verification.
+func plan(rng *rand.Rand, kills, stops, places int) [][]strike {
+	between := func(from, to time.Duration) time.Duration { return from + time.Duration(rng.Int64N(int64(to-from))) }
+	var all []strike
+	for i := range kills + stops {
+		s := strike{after: between(0, 600*time.Millisecond), blind: i%10 == 0}
+		if i < stops {
+			s.stop = between(1800*time.Millisecond, 2800*time.Millisecond)
+		}
+		all = append(all, s)
+	}
+	rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	dealt := make([][]strike, places)
+	for i, s := range all {
+		dealt[i%places] = append(dealt[i%places], s)
+	}
+	return dealt
+}
+
+// start starts the processes. They end with the test, however it ends.
+func (f *fleet) start(t testing.TB, places int) {
+	t.Helper()
+	t.Cleanup(func() {
+		f.wg.Wait() // the test's context is over
+		for _, p := range f.places {
+			p.end()
+			if t.Failed() {
+				t.Logf("%s ends:\n%s", filepath.Base(p.log.Name()), p.lastWords(2<<10))
+			}
+			_ = p.log.Close()
+		}
+	})
+	for n := range places {
+		log, err := os.Create(filepath.Join(f.dir, fmt.Sprintf("worker-%d.log", n)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &place{fleet: f, log: log}
+		if err := p.start(); err != nil {
+			t.Fatal(err)
+		}
+		f.mu.Lock()
+		f.places = append(f.places, p)
+		f.mu.Unlock()
+	}
+}
+
+// addresses are where the processes listen, or soon will, or would if they were
+// not stopped.
+func (f *fleet) addresses() (all []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, p := range f.places {
+		if p.address != "" {
+			all = append(all, p.address)
+		}
+	}
+	return all
+}
+
+// apis are where "files serve" listens, or soon will.
+func (f *fleet) apis() (all []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, p := range f.places {
+		if p.api != "" {
+			all = append(all, p.api)
+		}
+	}
+	return all
+}
+
+// suffer carries out the plan, in all places at the same time.
+func (f *fleet) suffer(ctx context.Context, plan [][]strike) error {
+	errs := make([]error, len(plan))
+	var wg sync.WaitGroup
+	for i, strikes := range plan {
+		wg.Go(func() {
+			for _, s := range strikes {
+				if errs[i] = f.places[i].suffer(ctx, s); errs[i] != nil {
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// tend starts processes that end by themselves again, until ctx ends.
+func (f *fleet) tend(ctx context.Context) error {
+	errs := make([]error, len(f.places))
+	var wg sync.WaitGroup
+	for i, p := range f.places {
+		wg.Go(func() {
+			for errs[i] == nil && ctx.Err() == nil {
+				if errs[i] = p.live(ctx, time.Hour); ctx.Err() != nil {
+					errs[i] = nil
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+func (p *place) suffer(ctx context.Context, s strike) error {
+	if !s.blind {
+		if err := p.ready(ctx); err != nil {
+			return err
+		}
+	}
+	if err := p.live(ctx, s.after); err != nil {
+		return err
+	}
+	if s.stop == 0 {
+		p.dealt(s)
+		return p.kill()
+	}
+	p.asleep.Lock()
+	defer p.asleep.Unlock()
+	if err := p.freeze(ctx, s.blind); err != nil {
+		return err
+	}
+	p.dealt(s)
+	if err := p.live(ctx, s.stop); err != nil {
+		return err
+	}
+	return p.cmd.Process.Signal(syscall.SIGCONT)
+}
+
+// freeze stops the process: at once, or when it is caught, or after a while in
+// any case.
+func (p *place) freeze(ctx context.Context, blind bool) error {
+	const tries = 50
+	for n := 1; ; n++ {
+		if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+			return err
+		}
+		if blind || n == tries || p.caught(p.cmd.Process.Pid) {
+			return nil
+		}
+		if err := p.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+			return err
+		}
+		if err := p.live(ctx, 10*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+func (p *place) dealt(s strike) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.blows = append(p.blows, blow{strike: s, pid: p.cmd.Process.Pid, at: time.Now()})
+}
+
+// live lets time pass for the process. It may not end by itself, unless another
+// program took its port before it did: then it is started again.
+func (p *place) live(ctx context.Context, d time.Duration) error {
+	over := time.NewTimer(d)
+	defer over.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-over.C:
+			return nil
+		case err := <-p.ended:
+			if err := p.revive(err); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// ready waits until the process listens.
+func (p *place) ready(ctx context.Context) error {
+	for {
+		req, err := http.NewRequestWithContext(ctx, http.MethodHead, "http://"+p.address+"/events", nil)
+		if err != nil {
+			return err
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err == nil {
+			return resp.Body.Close()
+		}
+		if err := p.live(ctx, 10*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+func (p *place) revive(err error) error {
+	p.gone()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && p.unreachable && exit.ExitCode() == 2 {
+		return p.start() // while it runs it would be another code
+	}
+	if said := p.lastWords(2 << 10); !strings.Contains(said, "address already in use") {
+		return fmt.Errorf("a worker ended by itself: %v; it said at last:\n%s", err, said)
+	}
+	return p.start()
+}
+
+// kill ends the process at once, and starts another in its place.
+func (p *place) kill() error {
+	_ = p.cmd.Process.Kill() // fails only when it has ended
+	err := <-p.ended
+	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.Exited() {
+		return p.revive(err)
+	}
+	p.gone()
+	return p.start()
+}
+
+// start does not wait until the process listens: it may be struck before.
+func (p *place) start() error {
+	address, err := freeAddress()
+	if err != nil {
+		return err
+	}
+	api, err := freeAddress()
+	if err != nil {
+		return err
+	}
+	command := p.command
+	if command == nil {
+		command = []string{"run"}
+	}
+	cmd := exec.Command(p.binary, slices.Concat(command, []string{"-c", p.config})...)
+	cmd.Env = append(append(os.Environ(), p.env...), "PAWL_LISTEN="+address, "PAWL_API="+api)
+	cmd.Stdout, cmd.Stderr = p.log, p.log
+	servertest.DieWithParent(cmd)
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.starts++
+	p.cmd, p.ended, p.address, p.api = cmd, ended, address, api
+	return nil
+}
+
+// end kills the process, stopped or not, if there is one.
+func (p *place) end() {
+	if p.cmd != nil {
+		_ = p.cmd.Process.Kill() // fails only when it has ended
+		<-p.ended
+		p.gone()
+	}
+}
+
+func (p *place) gone() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cmd, p.address, p.api = nil, "", ""
+}
+
+// stop ends all processes in order.
+func (f *fleet) stop(t testing.TB) {
+	t.Helper()
+	for _, p := range f.places {
+		if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, p := range f.places {
+		err := <-p.ended
+		if p.gone(); err != nil {
+			t.Errorf("an orderly end: %v; it said at last:\n%s", err, p.lastWords(2<<10))
+		}
+	}
+}
+
+// count returns how many lines of the logs hold a text.
+func (f *fleet) count(t *testing.T, text string) (n int) {
+	t.Helper()
+	for _, p := range f.places {
+		b, err := os.ReadFile(p.log.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += strings.Count(string(b), text)
+	}
+	return n
+}
+
+func (p *place) lastWords(most int) string {
+	b, err := os.ReadFile(p.log.Name())
+	if err != nil {
+		return err.Error()
+	}
+	return string(b[max(0, len(b)-most):])
+}
+
+// built is the pawl binary, which is built once for all tests.
+var built = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "pawl-e2e-")
+	if err != nil {
+		return "", err
+	}
+	removeBuilt = func() { _ = os.RemoveAll(dir) }
+	path := filepath.Join(dir, "pawl")
+	out, err := exec.Command("go", "build", "-o", path, "github.com/pawlhq/pawl/cmd/pawl").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+// removeBuilt removes the binary. TestMain calls it after all tests.
+var removeBuilt = func() {}
+
+// build returns the path of the pawl binary.
+func build(t testing.TB) string {
+	t.Helper()
+	path, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func freeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}

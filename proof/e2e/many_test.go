@@ -1,0 +1,190 @@
+//go:build unix
+
+package e2e
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/proof/servertest"
+	"github.com/pawlhq/pawl/store"
+	"github.com/pawlhq/pawl/store/postgres"
+)
+
+// What TestManyWorkers is to do. The whole is 20,000 objects and 50 strikes.
+var (
+	manyObjects = flag.Int("objects", 300, "objects of TestManyWorkers")
+	manyStrikes = flag.Int("strikes", 5, "times that TestManyWorkers kills two workers")
+)
+
+// TestManyWorkers runs eight worker processes on one PostgreSQL, which take
+// notifications from two queues of SQS, doubled, delayed and in another order.
+// Objects are written, some of them again, some removed; meanwhile two workers at
+// a time are killed, at random moments, and others take their places. At rest no
+// message is left or lost, an audit finds nothing, outputs are right, and each
+// version was completed once: see [life].
+func TestManyWorkers(t *testing.T) {
+	t.Parallel() // it waits more than it works
+	seed := *firstSeed
+	if seed == 0 {
+		seed = rand.Uint64N(1 << 40)
+	}
+	t.Logf("repeat with: go test ./proof/e2e -run TestManyWorkers -objects %d -strikes %d -seed %d", *manyObjects, *manyStrikes, seed)
+	const places = 8
+	server := servertest.Postgres(t)
+	records, err := postgres.Open(t.Context(), server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := ledger.Over(records)
+	led := &rows{server.URL, store, read(t, newPostgresBook(t, server.URL))}
+	r := newRoundOn(t, servertest.MinIO, build(t), seed, newQueues(t, 2), places, led)
+	r.relay.mu.Lock()
+	r.relay.safe = true
+	r.relay.mu.Unlock()
+
+	rng := rand.New(rand.NewPCG(seed, 3))
+	ctx, cancel := context.WithCancel(t.Context())
+	struck := make(chan error, 1)
+	var wg sync.WaitGroup
+	wg.Go(func() { struck <- r.fleet.killPairs(ctx, rand.New(rand.NewPCG(seed, 4)), *manyStrikes) })
+	t.Cleanup(func() { cancel(); wg.Wait() })
+	for n := range *manyObjects {
+		key := fmt.Sprintf("dir %d/object %d", n%11, n)
+		r.world.put(t, key, fmt.Sprintf("first %d, %d", n, rng.Uint64()))
+		old := fmt.Sprintf("dir %d/object %d", (n/2)%11, n/2)
+		switch rng.IntN(10) {
+		case 0, 1:
+			r.world.put(t, old, fmt.Sprintf("change %d, %d", n, rng.Uint64()))
+		case 2:
+			if _, there := r.world.want[old]; there {
+				r.world.remove(t, old)
+			}
+		}
+	}
+	r.progress(t, fmt.Sprintf("%d changes are made", len(r.world.changes)))
+	if err := <-struck; err != nil {
+		t.Fatal(err)
+	}
+	r.progress(t, "every strike is dealt")
+	eventually(t, time.Minute, r.heard)
+	r.restWithin(t, 2*time.Minute+time.Duration(*manyObjects)*20*time.Millisecond)
+	r.progress(t, "at rest")
+	for _, row := range auditAll(t, r.world.store, r.ledger, inputs, pipelines) {
+		t.Errorf("%s: an audit finds a loss at rest", row)
+	}
+	r.fleet.stop(t)
+	if err := r.journal.end(); err != nil {
+		t.Fatal(err)
+	}
+	r.check(t)
+	c := &tally{took: time.Since(r.began)}
+	r.countStrikes(c)
+	carried := r.relay.carried()
+	c.add("notifications", carried.taken)
+	c.add("  doubled", carried.doubled)
+	c.add("copies sent", carried.acked)
+	c.add("  after a newer one", carried.outOfOrder)
+	r.countAttempts(c)
+	t.Logf("\n%s", c)
+	for _, name := range []string{"  kills in mid-work", "  doubled", "  after a newer one"} {
+		if c.count[name] == 0 {
+			t.Errorf("%q never happened, and so the test shows too little", strings.TrimSpace(name))
+		}
+	}
+}
+
+// killPairs kills two processes at a time, and starts others in their places.
+func (f *fleet) killPairs(ctx context.Context, rng *rand.Rand, times int) error {
+	for range times {
+		pair := rng.Perm(len(f.places))[:2]
+		after := time.Duration(rng.Int64N(int64(2 * time.Second)))
+		for i, n := range pair {
+			s := strike{after: after}
+			if i > 0 {
+				s.after = 0
+			}
+			if err := f.places[n].suffer(ctx, s); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// postgresBook is in the database of a ledger. Rows are locked until their writer
+// has committed, so that what is written of one row stands in its order.
+type postgresBook struct{ pool *pgxpool.Pool }
+
+const postgresJournalSQL = `
+	CREATE TABLE journal (n bigserial PRIMARY KEY, space bytea, name bytea, body text);
+	CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+		IF TG_OP = 'DELETE' THEN
+			INSERT INTO public.journal (space, name) SELECT OLD.space, OLD.name WHERE substring(OLD.space FROM 1 FOR 4) = 'row/';
+		ELSE
+			INSERT INTO public.journal (space, name, body) SELECT NEW.space, NEW.name, NEW.body WHERE substring(NEW.space FROM 1 FOR 4) = 'row/';
+		END IF;
+		RETURN NULL;
+	END $$;
+	CREATE TRIGGER journal AFTER INSERT OR UPDATE OR DELETE ON pawl.record FOR EACH ROW EXECUTE FUNCTION note();`
+
+func newPostgresBook(t *testing.T, url string) *postgresBook {
+	t.Helper()
+	pool, err := pgxpool.New(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pool.Exec(t.Context(), postgresJournalSQL); err != nil {
+		t.Fatal(err)
+	}
+	return &postgresBook{pool}
+}
+
+func (b *postgresBook) take() (records []record, err error) {
+	found, err := b.pool.Query(context.Background(), "DELETE FROM journal RETURNING n, space, name, body")
+	if err != nil {
+		return nil, err
+	}
+	defer found.Close()
+	type numbered struct {
+		n int64
+		record
+	}
+	var all []numbered
+	for found.Next() {
+		var n int64
+		var space, name []byte
+		var body *string
+		if err := found.Scan(&n, &space, &name, &body); err != nil {
+			return nil, err
+		}
+		key, err := ledger.ParseKey(store.Key{Space: string(space), Name: string(name)})
+		if err != nil {
+			return nil, err
+		}
+		r := record{key: key, deleted: body == nil}
+		if body != nil {
+			r.body = *body
+		}
+		all = append(all, numbered{n, r})
+	}
+	slices.SortFunc(all, func(a, b numbered) int { return int(a.n - b.n) })
+	for _, r := range all {
+		records = append(records, r.record)
+	}
+	return records, found.Err()
+}
+
+func (b *postgresBook) writable() bool { return true }
+
+func (b *postgresBook) close() error { b.pool.Close(); return nil }

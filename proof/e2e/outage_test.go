@@ -1,0 +1,173 @@
+//go:build unix
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/pawlhq/pawl/action"
+	"github.com/pawlhq/pawl/proof/servertest"
+)
+
+const (
+	outageBegins = "the receiver is down"
+	outageEnds   = "the receiver works again"
+)
+
+const outageConfig = `
+ledger: sqlite:%s
+objects: {endpoint: %q, path_style: true}
+sweep: 20ms
+retry: {attempts: 2, base: 50ms, max: 200ms}
+pipelines: [{name: tell, match: {bucket: photos}, http: {url: "http://%s"}}]
+`
+
+// TestReceiverDown: objects that change while their receiver does not listen are not
+// dead, however few attempts they have. Once it works again, it is told of each.
+func TestReceiverDown(t *testing.T) {
+	t.Parallel()
+	const objects = 20
+	dir := t.TempDir()
+	server := servertest.MinIO(t, servertest.Options{})
+	address, err := freeAddress()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, events := filepath.Join(dir, "pawl.yaml"), filepath.Join(dir, "events.json")
+	for path, text := range map[string]string{
+		config: fmt.Sprintf(outageConfig, filepath.Join(dir, "pawl.db"), server.Endpoint, address),
+		events: putPhotos(t, server, objects),
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	log, err := os.Create(filepath.Join(dir, "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = log.Close() }() // it is read by its name
+	said := func() string {
+		b, err := os.ReadFile(log.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	cmd := exec.CommandContext(t.Context(), build(t), "replay", "-c", config, events)
+	cmd.Env = append(os.Environ(), "AWS_ACCESS_KEY_ID="+server.AccessKey, "AWS_SECRET_ACCESS_KEY="+server.SecretKey, "AWS_REGION="+server.Region)
+	cmd.Stdout, cmd.Stderr = log, log
+	servertest.DieWithParent(cmd)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+
+	until(t, ended, said, func() bool { return strings.Contains(said(), outageBegins) })
+	told := &tellings{starting: 10, keys: map[string]bool{}}
+	told.listen(t, address)
+	if err := <-ended; err != nil { // 3 if an object died
+		t.Errorf("pawl replay: %v", err)
+	}
+	if told.count() != objects {
+		t.Errorf("the receiver was told of %d objects, want %d", told.count(), objects)
+	}
+	for _, text := range []string{outageBegins, outageEnds} {
+		if n := strings.Count(said(), text); n != 1 {
+			t.Errorf("the log says %d times that %s, want once", n, text)
+		}
+	}
+	if t.Failed() {
+		t.Log(said())
+	}
+}
+
+// putPhotos stores objects and returns the notifications of them.
+func putPhotos(t *testing.T, server *servertest.Server, n int) (events string) {
+	t.Helper()
+	if _, err := server.Client().CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String("photos")}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		key := fmt.Sprint(i)
+		if _, err := server.Client().PutObject(t.Context(), &s3.PutObjectInput{Bucket: aws.String("photos"), Key: &key, Body: strings.NewReader(key)}); err != nil {
+			t.Fatal(err)
+		}
+		events += fmt.Sprintf(`{"EventName":"s3:ObjectCreated:Put","Key":"photos/%s","Records":[%s]}`, key, minioRecord("ObjectCreated:Put", key)) + "\n"
+	}
+	return events
+}
+
+// until waits for a condition, as long as the process runs.
+func until(t *testing.T, ended <-chan error, said func() string, holds func() bool) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(time.Minute)
+	for !holds() {
+		select {
+		case <-tick.C:
+		case err := <-ended:
+			t.Fatalf("it ended: %v\n%s", err, said())
+		case <-deadline:
+			t.Fatalf("not within a minute:\n%s", said())
+		}
+	}
+}
+
+// tellings are what a receiver was told of. It answers its first requests with 503, as
+// a service that starts.
+type tellings struct {
+	mu       sync.Mutex
+	starting int
+	keys     map[string]bool
+}
+
+func (r *tellings) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.keys)
+}
+
+func (r *tellings) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	var facts action.Facts
+	if err := json.NewDecoder(req.Body).Decode(&facts); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.starting > 0 {
+		r.starting--
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	r.keys[facts.Key] = true
+}
+
+// listen starts the receiver.
+func (r *tellings) listen(t *testing.T, address string) {
+	t.Helper()
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &httptest.Server{Listener: l, Config: &http.Server{Handler: r}}
+	s.Start()
+	t.Cleanup(s.Close)
+}

@@ -1,0 +1,128 @@
+//go:build unix
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/pawlhq/pawl/proof/servertest"
+)
+
+// TestQueueKills is [TestKills] where workers take notifications from two queues
+// of SQS: the relay puts what MinIO tells there, doubled, delayed and in another
+// order. A killed worker's messages come again when their visibility ends. At rest
+// both queues are empty.
+func TestQueueKills(t *testing.T) {
+	t.Parallel() // it waits more than it works
+	binary := build(t)
+	total := &tally{}
+	playRounds(t, total, func(t *testing.T, seed uint64) *round {
+		return newRound(t, servertest.MinIO, binary, seed, newQueues(t, 2))
+	})
+	if *rounds > 1 {
+		t.Logf("in all:\n%s", total)
+	}
+}
+
+// queues are some that share their messages out by chance. A nil one has none.
+type queues struct {
+	server *servertest.Queues
+	client *sqs.Client
+	urls   []string
+	last   atomic.Int64 // how many messages there were
+}
+
+func newQueues(t *testing.T, n int) *queues {
+	t.Helper()
+	server := servertest.ElasticMQ(t)
+	q := &queues{server: server, client: server.Client()}
+	for range n {
+		q.urls = append(q.urls, server.NewQueue(t, nil))
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	var wg sync.WaitGroup
+	wg.Go(func() { q.watch(ctx) })
+	t.Cleanup(func() { cancel(); wg.Wait() })
+	return q
+}
+
+// addresses are those that a relay sends to.
+func (q *queues) addresses() []string { return q.urls }
+
+// sources are lines of pawl.yaml.
+func (q *queues) sources() string {
+	if q == nil {
+		return ""
+	}
+	var b strings.Builder
+	for _, url := range q.urls {
+		fmt.Fprintf(&b, "  - sqs: {url: %q}\n", url)
+	}
+	return b.String()
+}
+
+// send puts a message into a queue.
+func (q *queues) send(ctx context.Context, body []byte, url string) bool {
+	_, err := q.client.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: &url, MessageBody: aws.String(string(body))})
+	return err == nil
+}
+
+// waiting returns how many messages waited for a worker a moment ago. Those of
+// killed workers do not.
+func (q *queues) waiting() int {
+	if q == nil {
+		return 0
+	}
+	return int(q.last.Load())
+}
+
+func (q *queues) watch(ctx context.Context) {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if n, err := q.count(ctx, types.QueueAttributeNameApproximateNumberOfMessages); err == nil {
+			q.last.Store(int64(n))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// left returns how many messages there are, be they held or not.
+func (q *queues) left(ctx context.Context) (int, error) {
+	if q == nil {
+		return 0, nil
+	}
+	return q.count(ctx, types.QueueAttributeNameApproximateNumberOfMessages, types.QueueAttributeNameApproximateNumberOfMessagesNotVisible)
+}
+
+func (q *queues) count(ctx context.Context, names ...types.QueueAttributeName) (n int, err error) {
+	for _, url := range q.urls {
+		out, err := q.client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: names})
+		if err != nil {
+			return 0, err
+		}
+		for _, name := range names {
+			some, err := strconv.Atoi(out.Attributes[string(name)])
+			if err != nil {
+				return 0, err
+			}
+			n += some
+		}
+	}
+	return n, nil
+}

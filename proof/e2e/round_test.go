@@ -1,0 +1,218 @@
+//go:build unix
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/proof/servertest"
+	"github.com/pawlhq/pawl/store/sqlite"
+)
+
+// round is a store, a ledger and a fleet of their own.
+type round struct {
+	seed     uint64
+	began    time.Time
+	server   *servertest.Server
+	network  *network
+	world    *world
+	relay    *relay
+	queues   *queues // nil: the relay posts to the workers themselves
+	receiver *receiver
+	fleet    *fleet
+	workers  int
+	ledger   ledger.Store
+	journal  *journal
+
+	healed, lateWrites int
+}
+
+func newRound(t *testing.T, start func(testing.TB, servertest.Options) *servertest.Server, binary string, seed uint64, q *queues) *round {
+	t.Helper()
+	database := filepath.Join(t.TempDir(), "pawl.db")
+	records, err := sqlite.Open(t.Context(), database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	led := ledger.Over(records)
+	return newRoundOn(t, start, binary, seed, q, workers, &rows{"sqlite:" + database, led, follow(t, database)})
+}
+
+// rows is a ledger, and what its triggers write down.
+type rows struct {
+	url     string
+	store   ledger.Store
+	journal *journal
+}
+
+func newRoundOn(t *testing.T, start func(testing.TB, servertest.Options) *servertest.Server, binary string, seed uint64, q *queues, places int, led *rows) *round {
+	t.Helper()
+	const auth = "Basic cGF3bDpzM2NyZXQ=" // the one form that both servers can send
+	dir := t.TempDir()
+	r := &round{seed: seed, began: time.Now(), queues: q, workers: places, fleet: &fleet{binary: binary, dir: dir, config: filepath.Join(dir, "pawl.yaml")}}
+	if q != nil {
+		r.relay = newRelay(t, seed, q.addresses, q.send)
+	} else {
+		r.relay = newRelay(t, seed, r.fleet.addresses, poster(t, auth))
+	}
+	r.receiver = newReceiver(t, seed)
+	r.server = start(t, servertest.Options{Webhook: r.relay.url, Authorization: auth})
+	r.network = newNetwork(t, seed, r.server.Endpoint)
+	r.world = newWorld(t, r.server)
+	r.server.Notify(t, inputs)
+	r.server.Notify(t, outputs)
+
+	t.Cleanup(func() { _ = led.store.Close() })
+	r.ledger, r.journal = led.store, led.journal
+
+	text := fmt.Sprintf(killConfig, led.url, r.network.url, r.server.Region, auth, q.sources(), r.receiver.url, ttl, skew, horizon)
+	if err := os.WriteFile(r.fleet.config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.fleet.env = []string{"AWS_ACCESS_KEY_ID=" + r.server.AccessKey, "AWS_SECRET_ACCESS_KEY=" + r.server.SecretKey}
+	r.fleet.caught = r.caught
+	r.fleet.start(t, places)
+	return r
+}
+
+// caught reports that a process has a lease, and does not keep the others from
+// writing to the ledger, so that they can take it over.
+func (r *round) caught(pid int) bool {
+	for row, err := range r.ledger.Scan(context.Background(), ledger.Range{}) {
+		if err != nil {
+			return false
+		}
+		if ownedBy(row.Lease.Owner, pid) {
+			return r.journal.writable()
+		}
+	}
+	return false
+}
+
+// ownedBy reports that an owner, host/pid/nonce, is a process.
+func ownedBy(owner string, pid int) bool { return strings.Contains(owner, fmt.Sprintf("/%d/", pid)) }
+
+// play changes objects for as long as processes are struck, and then lets
+// everything come to rest.
+func (r *round) play(t *testing.T) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(r.seed, 0))
+	strikes := plan(rng, *kills, *stops, r.workers)
+	for n := range 20 { // some will not be dropped
+		r.world.change(t, rng, n)
+	}
+	eventually(t, time.Minute, r.begun) // a store may take its time over the first notification
+	r.progress(t, "at work")
+	struck := make(chan error, 1)
+	r.fleet.wg.Go(func() { struck <- r.fleet.suffer(t.Context(), strikes) })
+	r.change(t, rng, struck)
+	r.progress(t, "every strike is dealt")
+	eventually(t, time.Minute, r.heard)
+	r.rest(t)
+	r.progress(t, "at rest")
+	for _, row := range auditAll(t, r.world.store, r.ledger, inputs, pipelines) {
+		r.healed++
+		if !r.relay.missing(row.Object()) && !r.server.Garbles {
+			t.Errorf("%s: the notification of its last change was acknowledged, and is forgotten", row)
+		}
+	}
+	r.rest(t)
+	r.progress(t, "audited, and at rest again")
+	for _, row := range auditAll(t, r.world.store, r.ledger, inputs, pipelines) {
+		t.Errorf("%s: an audit finds a loss at rest", row)
+	}
+	r.fleet.stop(t)
+	if err := r.journal.end(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (r *round) progress(t *testing.T, what string) {
+	t.Helper()
+	t.Logf("%5.1f s: %s", time.Since(r.began).Seconds(), what)
+}
+
+// heard waits until the store has told of every change, for what the relay has
+// not seen it cannot have dropped. A store that garbles what it tells may not.
+func (r *round) heard(context.Context) ([]string, error) {
+	if told, made := r.relay.taken(), len(r.world.changes); told < made && !r.server.Garbles {
+		return []string{fmt.Sprintf("the store has told of %d changes out of %d", told, made)}, nil
+	}
+	return nil, nil
+}
+
+func (r *round) begun(ctx context.Context) ([]string, error) {
+	for _, err := range r.ledger.Scan(ctx, ledger.Range{}) {
+		return nil, err
+	}
+	return []string{"nothing has come to the ledger"}, nil
+}
+
+// change puts, overwrites and removes objects until struck. It keeps the workers
+// busy, but leaves them time for what others have left behind.
+func (r *round) change(t *testing.T, rng *rand.Rand, struck <-chan error) {
+	t.Helper()
+	const ahead, open = 100, 24 // notifications, rows
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for n := 20; ; {
+		select {
+		case err := <-struck:
+			if err != nil {
+				t.Fatal(err)
+			}
+			return
+		case <-tick.C:
+			if r.relay.left()+r.queues.waiting() < ahead && r.journal.busy.Load() < open {
+				r.world.change(t, rng, n)
+				n++
+			}
+		}
+	}
+}
+
+// change puts, overwrites or removes some object. No two contents are the same.
+func (w *world) change(t *testing.T, rng *rand.Rand, n int) {
+	t.Helper()
+	i := rng.IntN(objects)
+	key := fmt.Sprintf("dir %d/object %d", i%11, i)
+	if _, ok := w.want[key]; ok && rng.IntN(4) == 0 {
+		w.remove(t, key)
+		return
+	}
+	w.put(t, key, fmt.Sprintf("change %d, of %d, %d", n, i, rng.Uint64()))
+}
+
+// rest waits until every notification is acknowledged, and every row settled and
+// verified.
+func (r *round) rest(t *testing.T) {
+	t.Helper()
+	r.restWithin(t, 2*time.Minute)
+}
+
+func (r *round) restWithin(t *testing.T, limit time.Duration) {
+	t.Helper()
+	eventually(t, limit, func(ctx context.Context) ([]string, error) {
+		if n := r.relay.left(); n > 0 {
+			return []string{fmt.Sprintf("%d notifications are not acknowledged", n)}, nil
+		}
+		if n, err := r.queues.left(ctx); n > 0 || err != nil {
+			return []string{fmt.Sprintf("%d messages are in the queues", n)}, err
+		}
+		bad, _, err := unsettled(ctx, r.ledger)
+		for row, serr := range r.ledger.Scan(ctx, ledger.Range{}) {
+			if err == nil && serr == nil && !row.VerifyAt.IsZero() {
+				bad = append(bad, fmt.Sprintf("%s waits for its verification", row.RowKey))
+			}
+		}
+		return bad, err
+	})
+}

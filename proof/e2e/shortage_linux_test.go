@@ -1,0 +1,310 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/proof/servertest"
+)
+
+// shortage is how long TestShortages keeps a machine short. A webhook answers after
+// half a minute at the latest, which is to be seen.
+var shortage = flag.Duration("shortage", 35*time.Second, "how long a disk is full, and descriptors are taken")
+
+const shortageConfig = `
+ledger: sqlite:%s/pawl.db
+objects: {endpoint: %q, region: %s, path_style: true}
+sources:
+  - webhook: {listen: %q, path: /events}
+pipelines:
+  - name: upper
+    match: {bucket: %s}
+    exec: {command: [sh, -c, 'sleep %d; exec tr a-z A-Z'], to: s3://%s/up/}
+retry: {attempts: 2, base: 100ms, max: 1s}
+`
+
+// Objects change in bursts, so that more of them are handled at a time than a process
+// that is short can.
+const burst = 25
+
+// TestShortages takes what a running process needs away: no object is dead of it,
+// all are settled after, and neither the log nor those who post suffer.
+func TestShortages(t *testing.T) {
+	binary := build(t)
+	for name, c := range map[string]struct {
+		// start returns the command; the ledger and the temporary files are in dir.
+		start func(ctx context.Context, t *testing.T, dir string, command ...string) *exec.Cmd
+		// take takes something away until ctx ends, which it then gives back.
+		take func(s *short, ctx context.Context) error
+		work int // of each object, in seconds
+		// bursts is how many there are.
+		bursts int
+		says   string
+		code   int // which must have been answered
+	}{
+		"disk": {
+			func(ctx context.Context, t *testing.T, dir string, command ...string) *exec.Cmd {
+				return servertest.OnDisk(ctx, t, dir, "4m", command...)
+			}, (*short).fill, 0, 4, "disk is full", http.StatusServiceUnavailable,
+		},
+		"descriptors": {
+			func(ctx context.Context, _ *testing.T, _ string, command ...string) *exec.Cmd {
+				return exec.CommandContext(ctx, "sh", append([]string{"-c", `ulimit -n 64 && exec "$0" "$@"`}, command...)...)
+			}, (*short).crowd, 4, max(4, int(*shortage/(30*time.Second))), "too many open files", http.StatusOK,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newShort(t, c.work, c.bursts)
+			s.cmd = c.start(t.Context(), t, s.dir, binary, "run", "--json", "-c", s.config)
+			end := s.run(t)
+			ctx, stop := context.WithTimeout(t.Context(), *shortage)
+			defer stop()
+			var over sync.WaitGroup
+			var taking error
+			over.Go(func() { taking = c.take(s, ctx) })
+			s.post(t)
+			over.Wait()
+			if taking != nil {
+				t.Fatal(taking)
+			}
+			s.settle(t)
+			end()
+			s.check(t, c.says, c.code)
+		})
+	}
+}
+
+// short is a process that is short of something.
+type short struct {
+	server  *servertest.Server
+	store   bucket.Store
+	in, out string // buckets
+	dir     string
+	bursts  int
+	config  string
+	address string
+	cmd     *exec.Cmd
+	log     bytes.Buffer // of the process, once it has ended
+
+	mu      sync.Mutex
+	codes   map[int]int
+	slowest time.Duration
+}
+
+func newShort(t *testing.T, work, bursts int) *short {
+	t.Helper()
+	s := &short{server: servertest.MinIO(t, servertest.Options{}), dir: t.TempDir(), bursts: bursts, codes: map[int]int{}}
+	s.store, s.in, s.out = open(t, s.server), s.server.NewBucket(t), s.server.NewBucket(t)
+	var err error
+	if s.address, err = freeAddress(); err != nil {
+		t.Fatal(err)
+	}
+	s.config = filepath.Join(t.TempDir(), "pawl.yaml")
+	text := fmt.Sprintf(shortageConfig, s.dir, s.server.Endpoint, s.server.Region, s.address, s.in, work, s.out)
+	if err := os.WriteFile(s.config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// run starts the process. The function it returns ends it in order.
+func (s *short) run(t *testing.T) (end func()) {
+	t.Helper()
+	s.cmd.Env = append(os.Environ(), "TMPDIR="+s.dir, "AWS_ACCESS_KEY_ID="+s.server.AccessKey, "AWS_SECRET_ACCESS_KEY="+s.server.SecretKey)
+	s.cmd.Stdout, s.cmd.Stderr = io.Discard, &s.log
+	servertest.DieWithParent(s.cmd)
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- s.cmd.Wait() }()
+	t.Cleanup(func() {
+		_ = s.cmd.Process.Kill() // it has ended, unless the test failed
+		ended <- <-ended
+		if t.Failed() {
+			t.Logf("it logged:\n%s", s.log.String())
+		}
+	})
+	s.wait(t, "it does not listen", func() bool {
+		c, err := net.Dial("tcp", s.address)
+		if err == nil {
+			_ = c.Close()
+		}
+		return err == nil
+	})
+	return func() {
+		if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		err := <-ended
+		ended <- err
+		if err != nil {
+			t.Errorf("it ended with %v", err)
+		}
+	}
+}
+
+// wait polls until f is true, for two minutes at most.
+func (s *short) wait(t *testing.T, why string, f func() bool) {
+	t.Helper()
+	over := time.After(2 * time.Minute)
+	for tick := time.NewTicker(50 * time.Millisecond); !f(); {
+		select {
+		case <-over:
+			t.Fatal(why)
+		case <-tick.C:
+		}
+	}
+}
+
+// post changes objects and posts what happened to each, as stores do: again, until
+// it is taken. The objects are spread over the time of the shortage.
+func (s *short) post(t *testing.T) {
+	t.Helper()
+	var senders sync.WaitGroup
+	var failed atomic.Pointer[error]
+	for i := range s.bursts * burst {
+		senders.Go(func() {
+			<-time.After(time.Duration(i/burst) * *shortage / time.Duration(s.bursts))
+			if err := s.send(t.Context(), i); err != nil {
+				failed.Store(&err)
+			}
+		})
+	}
+	senders.Wait()
+	if err := failed.Load(); err != nil {
+		t.Fatal(*err)
+	}
+}
+
+func (s *short) send(ctx context.Context, i int) error {
+	key := fmt.Sprintf("k%04d", i)
+	body := bucket.Object{Body: strings.NewReader(key), Size: int64(len(key))}
+	if _, err := s.store.Put(ctx, event.Object{Bucket: s.in, Key: key}, body, bucket.Condition{}); err != nil {
+		return err
+	}
+	payload := fmt.Sprintf(`{"Records":[{"eventVersion":"2.1","eventSource":"aws:s3","awsRegion":"us-east-1","eventTime":%q,"eventName":"ObjectCreated:Put",`+
+		`"s3":{"s3SchemaVersion":"1.0","bucket":{"name":%q},"object":{"key":%q,"size":5,"sequencer":"0055AED6DCD902%04X"}}}]}`,
+		time.Now().UTC().Format(time.RFC3339), s.in, key, i)
+	for ctx.Err() == nil {
+		began := time.Now()
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.address+"/events", strings.NewReader(payload))
+		if err != nil {
+			return err
+		}
+		code := 0
+		if resp, err := http.DefaultClient.Do(req); err == nil { // else it is posted again, like all that is not taken
+			code = resp.StatusCode
+			_ = resp.Body.Close()
+		}
+		s.mu.Lock()
+		s.codes[code]++
+		s.slowest = max(s.slowest, time.Since(began))
+		s.mu.Unlock()
+		if code == http.StatusOK {
+			return nil
+		}
+		<-time.After(time.Second)
+	}
+	return context.Cause(ctx)
+}
+
+// fill keeps the disk full.
+func (s *short) fill(ctx context.Context) error {
+	name := filepath.Join(fmt.Sprintf("/proc/%d/root", s.cmd.Process.Pid), s.dir, "filler")
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	block := make([]byte, 4096)
+	for tick := time.NewTicker(10 * time.Millisecond); ctx.Err() == nil; <-tick.C {
+		for err == nil {
+			_, err = f.Write(block)
+		}
+		if !errors.Is(err, syscall.ENOSPC) {
+			break
+		}
+		err = nil
+	}
+	return errors.Join(err, f.Close(), os.Remove(name))
+}
+
+// crowd takes the descriptors that the webhook may have, by connections that send
+// nothing. Those that it ends are made again.
+func (s *short) crowd(ctx context.Context) error {
+	var all sync.WaitGroup
+	for range 64 {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				c, err := net.DialTimeout("tcp", s.address, time.Second)
+				if err != nil {
+					continue
+				}
+				ended := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
+				_, _ = io.Copy(io.Discard, c) // until one of the two ends it
+				ended()
+				_ = c.Close()
+				<-time.After(100 * time.Millisecond)
+			}
+		})
+	}
+	all.Wait()
+	return nil
+}
+
+// settle waits until all outputs are there.
+func (s *short) settle(t *testing.T) {
+	t.Helper()
+	done := 0
+	s.wait(t, "not all objects are settled", func() bool {
+		for ; done < s.bursts*burst; done++ {
+			o := event.Object{Bucket: s.out, Key: fmt.Sprintf("up/k%04d", done)}
+			if _, err := s.store.Head(t.Context(), o); err != nil {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// check looks at what was answered and logged.
+func (s *short) check(t *testing.T, says string, code int) {
+	t.Helper()
+	about, dead := 0, 0
+	for line := range strings.Lines(s.log.String()) {
+		if strings.Contains(line, `"level":"WARN"`) {
+			about++
+		}
+		if strings.Contains(line, `"level":"ERROR"`) {
+			dead++
+		}
+	}
+	t.Logf("answers %v, the slowest after %v; %d warnings", s.codes, s.slowest.Round(time.Millisecond), about)
+	if !strings.Contains(s.log.String(), says) || s.codes[code] == 0 {
+		t.Errorf("it was not short: nothing says %q, and %v were answered", says, s.codes)
+	}
+	if about >= 30 || dead > 0 {
+		t.Errorf("%d warnings and %d errors are logged", about, dead)
+	}
+	if s.slowest > 35*time.Second {
+		t.Errorf("a post hung for %v", s.slowest)
+	}
+}

@@ -1,0 +1,335 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"log/slog"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/bucket/s3bucket"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/proof/servertest"
+)
+
+// upper is f in "output = f(input)": the content in upper case, so that a
+// missing effect cannot look like a copy.
+func upper(ctx context.Context, t *pawl.Task) error {
+	in, err := t.Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }()
+	b, err := io.ReadAll(in)
+	if err != nil {
+		return err
+	}
+	out, err := t.Output("text/plain")
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(bytes.ToUpper(b))
+	return err
+}
+
+// The buckets. A server belongs to one test, so their names are fixed.
+const (
+	inputs  = "inputs"
+	outputs = "outputs"
+)
+
+// world is an input bucket with what it should hold, and the output bucket that
+// should hold f of it.
+type world struct {
+	store   *s3bucket.Store
+	want    map[string]string   // key → content
+	puts    map[string][]string // key → ETags of all contents, in their order
+	changes []string            // all of them, for people
+	refused []string            // keys that the store cannot hold
+}
+
+func newWorld(t *testing.T, s *servertest.Server) *world {
+	t.Helper()
+	for _, name := range []string{inputs, outputs} {
+		if _, err := s.Client().CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String(name)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return &world{store: open(t, s), want: map[string]string{}, puts: map[string][]string{}}
+}
+
+func open(t testing.TB, s *servertest.Server) *s3bucket.Store {
+	t.Helper()
+	store, err := s3bucket.New(t.Context(), s3bucket.Config{
+		Endpoint: s.Endpoint, Region: s.Region, PathStyle: true, AccessKey: s.AccessKey, SecretKey: s.SecretKey,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+// put writes an object, unless the store cannot hold its key.
+func (w *world) put(t *testing.T, key, content string) {
+	t.Helper()
+	o := bucket.Object{Body: strings.NewReader(content), Size: int64(len(content)), ContentType: "text/plain"}
+	etag, err := w.store.Put(t.Context(), event.Object{Bucket: inputs, Key: key}, o, bucket.Condition{})
+	switch {
+	case errors.Is(err, bucket.ErrInvalid):
+		w.refused = append(w.refused, key)
+	case err != nil:
+		t.Fatalf("put %q: %v", key, err)
+	default:
+		w.want[key] = content
+		w.puts[key] = append(w.puts[key], etag)
+		w.note("put", key, etag)
+	}
+}
+
+func (w *world) note(what, key, etag string) {
+	w.changes = append(w.changes, fmt.Sprintf("%s %s %q %s", time.Now().Format("15:04:05.000"), what, key, etag))
+}
+
+// story is what was done with an object.
+func (w *world) story(key string) string {
+	var b strings.Builder
+	for _, c := range w.changes {
+		if strings.Contains(c, strconv.Quote(key)) {
+			b.WriteString("\n  " + c)
+		}
+	}
+	return b.String()
+}
+
+func (w *world) remove(t *testing.T, key string) {
+	t.Helper()
+	if err := w.store.Delete(t.Context(), event.Object{Bucket: inputs, Key: key}, bucket.Condition{}); err != nil {
+		t.Fatalf("remove %q: %v", key, err)
+	}
+	delete(w.want, key)
+	w.note("removed", key, "")
+}
+
+// wrong lists how the outputs below prefix differ from f(inputs).
+func (w *world) wrong(ctx context.Context, led ledger.Store, prefix string, f func(string) string) ([]string, error) {
+	diffs, err := w.differing(ctx, led, prefix, f)
+	return slices.Sorted(maps.Values(diffs)), err
+}
+
+// differing is wrong by key.
+func (w *world) differing(ctx context.Context, led ledger.Store, prefix string, f func(string) string) (map[string]string, error) {
+	diffs := map[string]string{}
+	seen := map[string]bool{}
+	for info, err := range w.store.List(ctx, outputs, prefix, "") {
+		if err != nil {
+			return nil, err
+		}
+		key := strings.TrimPrefix(info.Key, prefix)
+		content, ok := w.want[key]
+		if !ok {
+			diffs[key] = "output without input: " + story(ctx, led, key)
+			continue
+		}
+		seen[key] = true
+		_, body, err := w.store.Get(ctx, event.Object{Bucket: outputs, Key: info.Key})
+		if err != nil {
+			return nil, err
+		}
+		got, err := io.ReadAll(body)
+		if err := errors.Join(err, body.Close()); err != nil {
+			return nil, err
+		}
+		if string(got) != f(content) {
+			diffs[key] = fmt.Sprintf("output is %.40q, want %.40q: %s", got, f(content), story(ctx, led, key))
+		}
+	}
+	for key := range w.want {
+		if !seen[key] {
+			diffs[key] = "input without output: " + story(ctx, led, key)
+		}
+	}
+	return diffs, nil
+}
+
+// lookAgain does for lost notifications what an audit would: it has the objects
+// looked at whose output is wrong. It returns how many there were.
+func (w *world) lookAgain(t *testing.T, led ledger.Store, addr, auth string) int {
+	t.Helper()
+	bad, err := w.differing(t.Context(), led, "up/", strings.ToUpper)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, why := range bad {
+		t.Logf("lost: %s", why)
+		body := fmt.Sprintf(`{"account":"test","action":"PutObject","bucket":%q,"object":{"key":%s},"eventTime":"2026-01-02T03:04:05Z"}`, inputs, quoteJSON(key))
+		post(t, "http://"+addr+"/events", auth, body)
+	}
+	return len(bad)
+}
+
+// unsettled lists the rows that are not at rest.
+func unsettled(ctx context.Context, s ledger.Store) (bad []string, rows int, err error) {
+	for row, err := range s.Scan(ctx, ledger.Range{}) {
+		if err != nil {
+			return nil, 0, err
+		}
+		rows++
+		if !row.Settled() || row.Dead || row.Held() {
+			bad = append(bad, fmt.Sprintf("%s is %s: %s", row.RowKey, row.State(time.Now()), row.LastError))
+		}
+	}
+	return bad, rows, nil
+}
+
+// story tells what the ledger knows of an object: the reason, often, why its
+// output is wrong.
+func story(ctx context.Context, s ledger.Store, key string) string {
+	rows, err := s.Load(ctx, []ledger.RowKey{{Pipeline: "upper", Bucket: inputs, Key: key}})
+	if err != nil || len(rows) == 0 {
+		return fmt.Sprintf("%q has no row (%v)", key, err)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%q is %s", key, rows[0].State(time.Now()))
+	for _, h := range rows[0].History {
+		fmt.Fprintf(&b, "\n  %s %s %s", h.At.Format("15:04:05.000"), h.What, h.Note)
+	}
+	return b.String()
+}
+
+// eventually waits until check finds nothing, and fails with what it found last.
+func eventually(t testing.TB, limit time.Duration, check func(context.Context) ([]string, error)) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	var last []string
+	for {
+		found, err := check(ctx)
+		if err == nil && len(found) == 0 {
+			return
+		}
+		if ctx.Err() == nil {
+			last = found
+			if err != nil {
+				last = []string{err.Error()}
+			}
+		}
+		select {
+		case <-ctx.Done():
+			if n := len(last); n > 10 {
+				last = append(last[:10], fmt.Sprintf("and %d more", n-10))
+			}
+			t.Fatalf("after %s:\n%s", limit, strings.Join(last, "\n"))
+		case <-tick.C:
+		}
+	}
+}
+
+// quiet waits until the ledger knows of something, all of it is settled, and
+// nothing has been heard for three seconds.
+func quiet(t *testing.T, led ledger.Store) {
+	t.Helper()
+	eventually(t, 60*time.Second, func(ctx context.Context) ([]string, error) {
+		bad, rows, err := unsettled(ctx, led)
+		if err != nil || len(bad) > 0 || rows == 0 {
+			return append(bad, "nothing heard yet"), err
+		}
+		for row, err := range led.Scan(ctx, ledger.Range{}) {
+			if err != nil || time.Since(row.UpdatedAt) < 3*time.Second {
+				return []string{"still busy"}, err
+			}
+		}
+		return nil, nil
+	})
+}
+
+func quoteJSON(s string) string {
+	b, err := json.Marshal(s)
+	if err != nil {
+		return `""`
+	}
+	return string(b)
+}
+
+// post sends a notification and wants it acknowledged.
+func post(t *testing.T, url, auth, body string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", auth)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		t.Fatalf("POST: %s", resp.Status)
+	}
+}
+
+// logTo sends logs to the test's output.
+func logTo(t *testing.T) *slog.Logger {
+	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
+}
+
+// later is an object store that is not there yet.
+type later struct {
+	store atomic.Pointer[s3bucket.Store]
+}
+
+var errNotYet = errors.New("the object store has not been started")
+
+func (l *later) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {
+	if s := l.store.Load(); s != nil {
+		return s.Head(ctx, ref)
+	}
+	return bucket.Info{}, errNotYet
+}
+
+func (l *later) Get(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
+	if s := l.store.Load(); s != nil {
+		return s.Get(ctx, ref)
+	}
+	return bucket.Info{}, nil, errNotYet
+}
+
+func (l *later) Put(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
+	if s := l.store.Load(); s != nil {
+		return s.Put(ctx, ref, o, c)
+	}
+	return "", errNotYet
+}
+
+func (l *later) Delete(ctx context.Context, ref event.Object, c bucket.Condition) error {
+	if s := l.store.Load(); s != nil {
+		return s.Delete(ctx, ref, c)
+	}
+	return errNotYet
+}
+
+func (l *later) List(ctx context.Context, name, prefix, after string) iter.Seq2[bucket.Info, error] {
+	if s := l.store.Load(); s != nil {
+		return s.List(ctx, name, prefix, after)
+	}
+	return func(yield func(bucket.Info, error) bool) { yield(bucket.Info{}, errNotYet) }
+}

@@ -1,0 +1,237 @@
+package mutants
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/pawlhq/pawl/proof/sim"
+)
+
+var (
+	seed      = flag.Uint64("seed", 1, "first seed of the worlds")
+	histories = flag.Uint64("histories", 0, "number of worlds to play with each mutant; 0: at most its budget, until an invariant is violated")
+	only      = flag.String("only", "", "names of the mutants to build, separated by commas; empty: all")
+	whole     = flag.Bool("whole", false, "play the whole budget of every mutant, and check that each invariant alone kills some mutant")
+)
+
+// result is what became of a mutant.
+type result struct {
+	Mutant
+	violated map[string]uint64 // worlds, by invariant
+	other    bool              // killed by a test that holds to no invariant
+}
+
+func (r *result) killed() bool { return len(r.violated) > 0 || r.other }
+
+// results gathers what the subtests find.
+type results struct {
+	mu  sync.Mutex
+	all []result
+}
+
+func (r *results) add(one result) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all = append(r.all, one)
+}
+
+// TestMutants builds every mutant and plays worlds until some invariant is
+// violated, which must be before its budget is used up. The real protocol plays
+// the same worlds, as many as the largest budget, and violates none.
+func TestMutants(t *testing.T) {
+	var found results
+	most := uint64(0)
+	for _, m := range chosen(t) {
+		most = max(most, m.Budget)
+		t.Run(m.Name, func(t *testing.T) {
+			t.Parallel()
+			r := m.run(t)
+			found.add(r)
+			if !r.killed() {
+				t.Errorf("it lives: %s\nrepeat it with: go test ./proof/mutants -run '%s$' -seed %d", m.Why, t.Name(), *seed)
+			}
+		})
+	}
+	t.Run("none", func(t *testing.T) {
+		t.Parallel()
+		none := Mutant{Name: "none", Budget: most}
+		if r := none.run(t); r.killed() {
+			t.Errorf("the protocol itself: %v", r.violated)
+		}
+	})
+	if *whole {
+		t.Cleanup(func() { found.check(t) })
+	}
+}
+
+// chosen are the mutants of -only.
+func chosen(t *testing.T) []Mutant {
+	t.Helper()
+	if *only == "" {
+		return All()
+	}
+	var some []Mutant
+	for _, name := range strings.Split(*only, ",") {
+		i := index(All(), name)
+		if i < 0 {
+			t.Fatalf("-only: there is no mutant %q", name)
+		}
+		some = append(some, All()[i])
+	}
+	return some
+}
+
+// enough is how many of its worlds must violate one invariant, so that a mutant
+// is not killed by accident.
+const enough = 3
+
+// rare reports that a mutant was killed by accident.
+func (r *result) rare() bool {
+	most := uint64(0)
+	for _, n := range r.violated {
+		most = max(most, n)
+	}
+	return r.Test == nil && most < enough
+}
+
+// root is the module's.
+func root(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// run builds the mutant and lets it play, or be tested.
+func (m *Mutant) run(t *testing.T) result {
+	t.Helper()
+	overlay := m.overlay(t)
+	if m.Test != nil {
+		return m.test(t, overlay)
+	}
+	bin := filepath.Join(t.TempDir(), "play")
+	if out, err := command(t, "go", "build", "-overlay", overlay, "-ldflags=-s -w", "-o", bin, "./proof/mutants/play"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	n, args := m.Budget, []string{"-first", strconv.FormatUint(*seed, 10)}
+	if *histories > 0 {
+		n = *histories
+	}
+	args = append(args, "-histories", strconv.FormatUint(n, 10))
+	if *whole || *histories > 0 {
+		args = append(args, "-block", strconv.FormatUint(n, 10))
+	}
+	out, err := command(t, bin, args...)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var report struct {
+		Histories uint64
+		Violated  map[string]uint64
+		Failure   struct {
+			Seed       uint64
+			Violations []struct{ Invariant, What string }
+		}
+	}
+	if err := json.Unmarshal(out, &report); err != nil || report.Histories != n && len(report.Violated) == 0 {
+		t.Fatalf("%d histories of %d: %v\n%s", report.Histories, n, err, out)
+	}
+	t.Logf("%s: %d histories: %v, first %+v", m.Name, report.Histories, report.Violated, report.Failure)
+	return result{Mutant: *m, violated: report.Violated}
+}
+
+// test runs the test that is to fail.
+func (m *Mutant) test(t *testing.T, overlay string) result {
+	t.Helper()
+	args := slices.Concat([]string{"test", "-overlay", overlay, "-vet=off", "-count=1"}, m.Test.Args)
+	out, err := command(t, "go", args...)
+	r := result{Mutant: *m, violated: map[string]uint64{}}
+	if err == nil || !regexp.MustCompile(m.Test.Says).Match(out) {
+		t.Logf("go %s: %v\n%s", strings.Join(args, " "), err, out)
+		return r
+	}
+	if r.other = m.Test.Invariant == 0; !r.other {
+		r.violated[m.Test.Invariant.String()] = 1
+	}
+	return r
+}
+
+// overlay writes the changed files, and says to the go command what they
+// replace.
+func (m *Mutant) overlay(t *testing.T) string {
+	t.Helper()
+	files, err := m.Apply(root(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	replace := map[string]string{}
+	for name, text := range files {
+		to := filepath.Join(dir, strconv.Itoa(len(replace))+".go")
+		if err := os.WriteFile(to, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		replace[filepath.Join(root(t), filepath.FromSlash(name))] = to
+	}
+	b, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(to, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+// command runs in the module's root, and returns what was printed.
+func command(t *testing.T, name string, args ...string) ([]byte, error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = root(t)
+	return cmd.CombinedOutput()
+}
+
+// check requires that no mutant is killed by accident, and that each invariant kills
+// some mutant that no other invariant kills.
+func (r *results) check(t *testing.T) {
+	t.Helper()
+	if len(r.all) < len(All()) {
+		t.Errorf("-whole needs all mutants: leave -only and -run out")
+		return
+	}
+	sole := map[string]bool{}
+	for _, one := range r.all {
+		if one.killed() && one.rare() {
+			t.Errorf("%s: only %v in %d worlds. Give it a larger Budget", one.Name, one.violated, one.Budget)
+		}
+		if len(one.violated) == 1 {
+			for name := range one.violated {
+				sole[name] = true
+			}
+		}
+	}
+	for i := sim.I1; i <= sim.I14; i++ {
+		if !sole[i.String()] {
+			t.Errorf("%s (%s): no mutant is killed by it alone", i, i.Says())
+		}
+	}
+}
+
+func index(all []Mutant, name string) int {
+	return slices.IndexFunc(all, func(m Mutant) bool { return m.Name == name })
+}

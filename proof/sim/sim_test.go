@@ -1,0 +1,89 @@
+package sim
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pawlhq/pawl/internal/tape"
+)
+
+var (
+	seed      = flag.Uint64("seed", 0, "the first seed; 0: a fresh one")
+	histories = flag.Uint64("histories", 20_000, "how many worlds TestWorlds plays")
+)
+
+// firstSeed is that of the command line, or a fresh one.
+func firstSeed(t *testing.T) uint64 {
+	t.Helper()
+	if *seed != 0 {
+		return *seed
+	}
+	first := rand.Uint64N(1 << 40)
+	t.Logf("the first seed is %d", first)
+	return first
+}
+
+// TestWorlds plays worlds of fresh seeds. In all of them every invariant holds,
+// and every fault is met at every step where it can happen (I14).
+func TestWorlds(t *testing.T) {
+	r := Run(t.Context(), Options{First: firstSeed(t), Histories: *histories})
+	if f := r.Failure; f != nil {
+		for _, v := range f.Violations {
+			t.Errorf("%s (%s): %s", v.Invariant, v.Invariant.Says(), v.What)
+		}
+		t.Fatalf("repeat it with: go test ./proof/sim -run 'TestWorlds$' -histories 1 -seed %d\nor, shrunk to %d choices: go test ./proof/sim -run TestReplay -tape %s\n%s",
+			f.Seed, f.Choices, f.Tape, strings.Join(f.Story, "\n"))
+	}
+	if missed := r.Missed(); len(missed) > 0 && *histories >= 20_000 {
+		t.Errorf("%s: never met, in %d worlds: %s", I14, r.Histories, strings.Join(missed, ", "))
+	}
+	t.Logf("%d worlds of %d steps each, %d of them with a ledger like DynamoDB, %.0f a second, %d setbacks", r.Histories,
+		r.Steps/r.Histories, r.Dynamo, float64(r.Histories)/r.Elapsed.Seconds(), r.Setbacks)
+}
+
+var tapeFlag = flag.String("tape", "", "the tape that TestReplay plays")
+
+// TestReplay tells the story of a tape.
+func TestReplay(t *testing.T) {
+	violations, story, err := Replay(*tapeFlag)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *tapeFlag != "" {
+		t.Log("\n" + strings.Join(story, "\n"))
+	}
+	for _, v := range violations {
+		t.Errorf("%s (%s): %s", v.Invariant, v.Invariant.Says(), v.What)
+	}
+}
+
+// The same seed leads to the same world, and so does its recording.
+func TestRepeats(t *testing.T) {
+	pool := &threads{}
+	defer pool.close()
+	first := firstSeed(t)
+	for s := first; s < first+200; s++ {
+		var a, b, c []string
+		recorded := playSeed(pool, s, &a).recorded
+		playSeed(pool, s, &b)
+		play(pool, tape.Replay(recorded), &shelf{}, &c)
+		if !slices.Equal(a, b) || !slices.Equal(a, c) {
+			t.Fatalf("seed %d leads to different worlds: %s", s, firstDifference(a, b, c))
+		}
+	}
+}
+
+func firstDifference(stories ...[]string) string {
+	for i := range stories[0] {
+		for _, s := range stories[1:] {
+			if i >= len(s) || s[i] != stories[0][i] {
+				return fmt.Sprintf("line %d, %s", i, stories[0][i])
+			}
+		}
+	}
+	return "one goes on"
+}
