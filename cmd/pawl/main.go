@@ -9,13 +9,15 @@ import (
 	"context"
 	"os"
 
-	"github.com/pawlhq/pawl/internal/cli"
+	"github.com/pawlhq/pawl/cmd/pawl/app"
+	"github.com/pawlhq/pawl/cmd/pawl/pipelinecmd"
+	"github.com/pawlhq/pawl/cmd/pawl/root"
 )
 
 func main() {
-	streams := cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
-	if len(os.Args) == 1 && cli.InLambda() {
-		os.Exit(cli.Lambda(context.Background(), streams))
+	streams := app.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
+	if len(os.Args) == 1 && pipelinecmd.InLambda() {
+		os.Exit(pipelinecmd.Lambda(context.Background(), streams))
 	}
-	os.Exit(cli.Main(context.Background(), os.Args[1:], streams))
+	os.Exit(root.Main(context.Background(), os.Args[1:], streams))
 }

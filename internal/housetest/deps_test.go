@@ -252,34 +252,98 @@ var layers = map[string]map[string]string{
 		"store":         "The simulation's store of rows throttles with the error of stores.",
 		"worker":        "The simulation runs the attempts of the real worker.",
 	},
-	"internal/cli": {
+	"cmd/pawl/app": {
 		".":                   "The command run starts a Pawl, and the command audit starts an audit.",
 		"action/execaction":   "A second signal kills the programs that handlers started.",
-		"archive":             "The archive commands run, verify and recover archives.",
+		"bucket":              "A failing command explains the errors of a bucket.",
+		"bucket/s3bucket":     "Commands open buckets on S3.",
+		"cmd/pawl/config":     "Commands read the configuration file.",
+		"cmd/pawl/parts":      "Commands build what the configuration file describes.",
+		"event":               "Commands take and print the names of objects.",
+		"ledger":              "Commands list, explain and change rows.",
+		"source/replaysource": "The command replay reads recorded messages.",
+		"store":               "A command opens the record store for one ledger or file index.",
+	},
+	"cmd/pawl/pipelinecmd": {
+		".":                   "The command run starts a Pawl, and the command audit starts an audit.",
 		"audit":               "The command audit prints the report and its counts.",
 		"audit/inventory":     "An audit can read an inventory instead of listing the bucket.",
 		"awslambda":           "As the bootstrap of a function of AWS Lambda it handles invocations.",
 		"bucket":              "A failing command explains the errors of a bucket.",
 		"bucket/s3bucket":     "Commands open buckets on S3.",
-		"doctor":              "The command doctor prints the report on a store.",
-		"event":               "Commands take and print the names of objects.",
-		"files":               "The files commands audit, rebuild and sweep the file index.",
-		"files/filesapi":      "The command files run serves the API, and the command files token issues tokens.",
-		"files/s3objects":     "The files commands open the bucket of the files.",
-		"files/server":        "The command files run starts the server.",
-		"cmd/pawl/config":     "Each command reads the configuration file.",
-		"cmd/pawl/demo":       "The demo commands start the demo.",
+		"cmd/pawl/app":        "Commands share streams, exit codes and tables.",
+		"cmd/pawl/config":     "Commands read the configuration file.",
 		"cmd/pawl/parts":      "Commands build what the configuration file describes.",
-		"proof/sim":           "The command sim runs and replays simulations.",
+		"event":               "Commands take and print the names of objects.",
 		"ledger":              "Commands list, explain and change rows.",
-		"lock":                "The lock commands take, show and release locks.",
 		"source/replaysource": "The command replay reads recorded messages.",
 		"store":               "A command opens the record store for one ledger or file index.",
-		"store/postgres":      "The files commands open the file index on PostgreSQL.",
-		"store/sqlite":        "The files commands open the file index on SQLite.",
+	},
+	"cmd/pawl/doctorcmd": {
+		"bucket":          "A failing command explains the errors of a bucket.",
+		"bucket/s3bucket": "Commands open buckets on S3.",
+		"cmd/pawl/app":    "Commands share streams, exit codes and tables.",
+		"cmd/pawl/config": "Commands read the configuration file.",
+		"cmd/pawl/parts":  "Commands build what the configuration file describes.",
+		"doctor":          "The command doctor prints the report on a store.",
+		"event":           "Commands take and print the names of objects.",
+		"lock":            "The lock commands take, show and release locks.",
+	},
+	"cmd/pawl/lockcmd": {
+		"bucket":             "A failing command explains the errors of a bucket.",
+		"cmd/pawl/app":       "Commands share streams, exit codes and tables.",
+		"cmd/pawl/doctorcmd": "Commands prove that the store honours conditions, once a week.",
+		"doctor":             "The command doctor prints the report on a store.",
+		"event":              "Commands take and print the names of objects.",
+		"lock":               "The lock commands take, show and release locks.",
+	},
+	"cmd/pawl/archivecmd": {
+		"archive":         "The archive commands run, verify and recover archives.",
+		"cmd/pawl/app":    "Commands share streams, exit codes and tables.",
+		"cmd/pawl/config": "Commands read the configuration file.",
+		"cmd/pawl/demo":   "The command starts a demo.",
+		"cmd/pawl/parts":  "Commands build what the configuration file describes.",
+		"event":           "Commands take and print the names of objects.",
+		"ledger":          "Commands list, explain and change rows.",
+		"store":           "A command opens the record store for one ledger or file index.",
+	},
+	"cmd/pawl/filescmd": {
+		"cmd/pawl/app":    "Commands share streams, exit codes and tables.",
+		"cmd/pawl/config": "Commands read the configuration file.",
+		"cmd/pawl/demo":   "The command starts a demo.",
+		"cmd/pawl/parts":  "Commands build what the configuration file describes.",
+		"event":           "Commands take and print the names of objects.",
+		"files":           "The files commands audit, rebuild and sweep the file index.",
+		"files/filesapi":  "The command files run serves the API, and the command files token issues tokens.",
+		"files/s3objects": "The files commands open the bucket of the files.",
+		"files/server":    "The command files run starts the server.",
+		"store":           "A command opens the record store for one ledger or file index.",
+		"store/postgres":  "The files commands open the file index on PostgreSQL.",
+		"store/sqlite":    "The files commands open the file index on SQLite.",
+	},
+	"cmd/pawl/democmd": {
+		"cmd/pawl/app":  "Commands share streams, exit codes and tables.",
+		"cmd/pawl/demo": "The command starts a demo.",
+	},
+	"cmd/pawl/simulatecmd": {
+		"cmd/pawl/app": "Commands share streams, exit codes and tables.",
+		"proof/sim":    "The command runs and replays simulated worlds.",
+	},
+	"cmd/pawl/root": {
+		"cmd/pawl/app":         "Commands share streams, exit codes and tables.",
+		"cmd/pawl/archivecmd":  "It is part of the tree of commands.",
+		"cmd/pawl/democmd":     "It is part of the tree of commands.",
+		"cmd/pawl/doctorcmd":   "Commands prove that the store honours conditions, once a week.",
+		"cmd/pawl/filescmd":    "It is part of the tree of commands.",
+		"cmd/pawl/lockcmd":     "It is part of the tree of commands.",
+		"cmd/pawl/parts":       "Commands build what the configuration file describes.",
+		"cmd/pawl/pipelinecmd": "It is part of the tree of commands.",
+		"cmd/pawl/simulatecmd": "It is part of the tree of commands.",
 	},
 	"cmd/pawl": {
-		"internal/cli": "The program is the command line.",
+		"cmd/pawl/app":         "The program hands its streams to the commands.",
+		"cmd/pawl/pipelinecmd": "In AWS Lambda the program handles invocations.",
+		"cmd/pawl/root":        "The program is the tree of commands.",
 	},
 
 	// What users write.
@@ -389,16 +453,16 @@ var layers = map[string]map[string]string{
 // module here ends up in the go.sum of whoever uses Pawl as a library.
 var modules = map[string][]string{
 	"github.com/go-json-experiment/json":            {"action/loadaction", "archive", "archive/encode", "audit/inventory", "event", "files", "files/filesapi", "ledger", "lock", "source/replaysource"}, // strict: case, duplicate names
-	"github.com/cenkalti/backoff/v5":                {"archive/kinesisstream", "files/filesapi", "cmd/pawl/demo", "ledger", "source/sqssource", "store/sqlite"},
+	"github.com/cenkalti/backoff/v5":                {"archive/kinesisstream", "cmd/pawl/demo", "files/filesapi", "ledger", "source/sqssource", "store/sqlite"},
 	"github.com/tidwall/btree":                      {"store/memory"},
 	"github.com/hashicorp/golang-lru/v2":            {"engine", "files/filesapi"},
-	"golang.org/x/sync":                             {"audit", "bucket/s3bucket", "files", "files/s3objects", "files/server", "internal/cli", "cmd/pawl/demo", "source/replaysource", "source/sqssource"},
+	"golang.org/x/sync":                             {"audit", "bucket/s3bucket", "cmd/pawl/demo", "cmd/pawl/pipelinecmd", "files", "files/s3objects", "files/server", "source/replaysource", "source/sqssource"},
 	"zombiezen.com/go/sqlite":                       {"store/sqlite"},
 	"github.com/aws/aws-lambda-go/events":           {"source/lambdasource"},
-	"github.com/aws/aws-lambda-go/lambda":           {"examples/lambda", "internal/cli"},
-	"github.com/aws/aws-sdk-go-v2/service/ssm":      {"internal/cli"},
-	"github.com/aws/aws-sdk-go-v2":                  {"archive/kinesisstream", "bucket/s3bucket", "files/s3objects", "internal/cli", "cmd/pawl/demo", "proof/servertest", "source/sqssource", "store/dynamo"},
-	"github.com/aws/aws-sdk-go-v2/config":           {"archive/kinesisstream", "bucket/s3bucket", "internal/cli", "source/sqssource", "store/dynamo"},
+	"github.com/aws/aws-lambda-go/lambda":           {"cmd/pawl/pipelinecmd", "examples/lambda"},
+	"github.com/aws/aws-sdk-go-v2/service/ssm":      {"cmd/pawl/pipelinecmd"},
+	"github.com/aws/aws-sdk-go-v2":                  {"archive/kinesisstream", "bucket/s3bucket", "cmd/pawl/demo", "cmd/pawl/pipelinecmd", "files/s3objects", "proof/servertest", "source/sqssource", "store/dynamo"},
+	"github.com/aws/aws-sdk-go-v2/config":           {"archive/kinesisstream", "bucket/s3bucket", "cmd/pawl/pipelinecmd", "source/sqssource", "store/dynamo"},
 	"github.com/jackc/pgx/v5":                       {"action/loadaction", "cmd/pawl/parts", "proof/servertest", "store/postgres"},
 	"github.com/klauspost/compress":                 {"action/loadaction", "archive/encode"},
 	"github.com/google/uuid":                        {"action/loadaction", "files"},
@@ -413,21 +477,21 @@ var modules = map[string][]string{
 	"github.com/tetratelabs/wazero":                 {"action/imageaction/internal/libwebp"}, // runs libwebp without cgo
 	"github.com/aws/aws-sdk-go-v2/service/kinesis":  {"archive/kinesisstream", "proof/servertest"},
 	"github.com/graph-gophers/graphql-go":           {"files/filesapi"},
-	"github.com/lestrrat-go/jwx/v3":                 {"files/filesapi", "internal/cli"}, // tokens and key sets
-	"github.com/lestrrat-go/httprc/v3":              {"files/filesapi"},                 // key sets at URLs
+	"github.com/lestrrat-go/jwx/v3":                 {"cmd/pawl/filescmd", "files/filesapi"}, // tokens and key sets
+	"github.com/lestrrat-go/httprc/v3":              {"files/filesapi"},                      // key sets at URLs
 	"golang.org/x/time":                             {"files/filesapi"},
 	"google.golang.org/protobuf":                    {"archive/archivetest", "archive/kinesisstream"}, // aggregates of the Kinesis Producer Library
 	"github.com/standard-webhooks/standard-webhooks/libraries": {
 		"action/httpaction", "examples/receiver", "source/webhooksource",
 	},
 
-	"github.com/spf13/cobra":            {"internal/cli"},
+	"github.com/spf13/cobra":            {"cmd/pawl/app", "cmd/pawl/archivecmd", "cmd/pawl/democmd", "cmd/pawl/doctorcmd", "cmd/pawl/filescmd", "cmd/pawl/lockcmd", "cmd/pawl/pipelinecmd", "cmd/pawl/root", "cmd/pawl/simulatecmd"},
 	"github.com/goccy/go-yaml":          {"cmd/pawl/config"},
 	"github.com/agext/levenshtein":      {"cmd/pawl/config"}, // "did you mean"
-	"github.com/dustin/go-humanize":     {"internal/cli", "cmd/pawl/config"},
-	"github.com/jedib0t/go-pretty/v6":   {"internal/cli", "cmd/pawl/demo"},
-	"github.com/schollz/progressbar/v3": {"internal/cli", "cmd/pawl/demo"},
-	"golang.org/x/term":                 {"internal/cli"},
+	"github.com/dustin/go-humanize":     {"cmd/pawl/config", "cmd/pawl/filescmd", "cmd/pawl/pipelinecmd"},
+	"github.com/jedib0t/go-pretty/v6":   {"cmd/pawl/app", "cmd/pawl/demo", "cmd/pawl/doctorcmd", "cmd/pawl/lockcmd", "cmd/pawl/pipelinecmd", "cmd/pawl/simulatecmd"},
+	"github.com/schollz/progressbar/v3": {"cmd/pawl/app", "cmd/pawl/archivecmd", "cmd/pawl/demo", "cmd/pawl/doctorcmd", "cmd/pawl/pipelinecmd", "cmd/pawl/simulatecmd"},
+	"golang.org/x/term":                 {"cmd/pawl/app"},
 
 	"github.com/bluekeyes/go-gitdiff":   {"proof/mutants", "tools/mutants", "tools/test"}, // patches
 	"github.com/johannesboyne/gofakes3": {"cmd/pawl/demo", "internal/fakes3"},             // the demo's object store
@@ -483,7 +547,7 @@ func TestImportsRunOneWay(t *testing.T) {
 
 // TestDriversStandAlone holds what the table of layers itself must obey.
 func TestDriversStandAlone(t *testing.T) {
-	users := []string{"awslambda", "internal/cli", "files/internal/world", "cmd/pawl/demo", "cmd/pawl/parts", "files/server", "examples/files", "examples/lambda", "examples/library", "examples/mutex", "examples/once", "examples/update"}
+	users := []string{"awslambda", "cmd/pawl/app", "cmd/pawl/archivecmd", "cmd/pawl/doctorcmd", "cmd/pawl/filescmd", "cmd/pawl/lockcmd", "cmd/pawl/pipelinecmd", "files/internal/world", "cmd/pawl/demo", "cmd/pawl/parts", "files/server", "examples/files", "examples/lambda", "examples/library", "examples/mutex", "examples/once", "examples/update"}
 	for dir, imports := range layers {
 		for imported := range imports {
 			if isDriver(imported) && !slices.Contains(users, dir) && !strings.HasSuffix(dir, "test") {

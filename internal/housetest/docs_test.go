@@ -14,8 +14,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawlhq/pawl/action"
+	"github.com/pawlhq/pawl/cmd/pawl/app"
 	"github.com/pawlhq/pawl/cmd/pawl/parts"
-	"github.com/pawlhq/pawl/internal/cli"
+	"github.com/pawlhq/pawl/cmd/pawl/root"
 )
 
 // guide is a document for people.
@@ -122,7 +123,7 @@ func checkCommand(t *testing.T, guide string, words []string) {
 	if len(words) > 1 && subcommand.MatchString(words[1]) {
 		asked = []string{words[0], words[1], "--help"}
 	}
-	if code := cli.Main(t.Context(), asked, cli.Streams{In: strings.NewReader(""), Out: &help, Err: &errs}); code != 0 {
+	if code := root.Main(t.Context(), asked, app.Streams{In: strings.NewReader(""), Out: &help, Err: &errs}); code != 0 {
 		t.Errorf("%s: pawl %s: %s", guide, words[0], errs.String())
 		return
 	}

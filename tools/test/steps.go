@@ -100,7 +100,7 @@ func overlap() []string {
 }
 
 // slowest are begun first, or the others would have ended long before them.
-var slowest = []string{"internal/cli", "proof/e2e", "deploy", "cmd/pawl/demo", "lock", "store/sqlite", "store/postgres"}
+var slowest = []string{"cmd/pawl/root", "proof/e2e", "deploy", "cmd/pawl/demo", "lock", "store/sqlite", "store/postgres"}
 
 // slowestFirst returns the packages in the order in which they are tested.
 func slowestFirst(packages []string) []string {

@@ -1,0 +1,197 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/bucket/s3bucket"
+	"github.com/pawlhq/pawl/cmd/pawl/config"
+	"github.com/pawlhq/pawl/cmd/pawl/parts"
+	"github.com/pawlhq/pawl/store"
+)
+
+// Machine is a configuration turned into parts, with the ledger open.
+type Machine struct {
+	Config  *config.Config
+	Ledger  store.Store // nil until it is open
+	Begun   string      // where the ledger is, if it was not there before
+	Objects *s3bucket.Store
+	Parts   pawl.Config // without sources
+	Log     *slog.Logger
+	// readOnly: the command changes nothing, and makes no ledger.
+	readOnly bool
+}
+
+// Loader is the table's Load or one of its like.
+type Loader func(name string, lookup func(string) (string, bool)) (*config.Config, error)
+
+// WithMachine assembles the machine of the configuration, and calls do with it and
+// with a context that ends at a signal. It logs to w from level on. With readOnly the
+// ledger can only be read.
+func (a *App) WithMachine(ctx context.Context, w io.Writer, level slog.Level, load Loader, readOnly bool, do func(context.Context, *Machine) error) (err error) {
+	log, err := a.Logger(w, level)
+	if err != nil {
+		return err
+	}
+	ctx, stop := UntilSignal(ctx, log)
+	defer stop()
+	m, err := a.Assemble(ctx, load, log, readOnly)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, m.Close()) }()
+	return do(ctx, m)
+}
+
+// Configure loads the configuration and reaches for the object store. The machine
+// has no other parts and no ledger.
+func (a *App) Configure(ctx context.Context, load Loader, log *slog.Logger) (*Machine, error) {
+	c, err := load(a.ConfigFile, os.LookupEnv)
+	if err != nil {
+		return nil, err
+	}
+	o, err := Objects(ctx, c)
+	return &Machine{Config: c, Log: log, Objects: o}, err
+}
+
+// Assemble loads the configuration, makes its parts and opens the ledger. The
+// caller closes the machine.
+func (a *App) Assemble(ctx context.Context, load Loader, log *slog.Logger, readOnly bool) (_ *Machine, err error) {
+	m, err := a.Configure(ctx, load, log)
+	if err != nil {
+		return nil, err
+	}
+	m.readOnly = readOnly
+	c := m.Config
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, m.Close())
+		}
+	}()
+	m.Parts = pawl.Config{
+		Objects: m.Objects, Logger: log,
+		Lease: pawl.Lease{
+			TTL: time.Duration(c.Lease.TTL), Skew: time.Duration(c.Lease.Skew), Horizon: time.Duration(c.Lease.Horizon),
+		},
+		Retry: pawl.Retry{
+			Attempts: c.Retry.Attempts, Base: time.Duration(c.Retry.Base), Max: time.Duration(c.Retry.Max),
+			Outage: time.Duration(c.Retry.Outage),
+		},
+		Audit: pawl.Audit{
+			Every: time.Duration(c.Audit.Every), Settle: time.Duration(c.Audit.Settle),
+			Retain: time.Duration(c.Audit.Retain), MaxDelay: time.Duration(c.Audit.MaxDelay),
+			PurgeSettled: c.Audit.Purge == "settled",
+		},
+		Concurrency: c.Concurrency, Backlog: c.Backlog, MaxBytes: int64(c.MaxBytes),
+		Sweep: time.Duration(c.Sweep), Grace: time.Duration(c.Grace),
+	}
+	if m.Parts.Pipelines, err = m.Pipelines(ctx); err != nil {
+		return nil, err
+	}
+	if m.Parts.Ledger, err = m.Open(ctx); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// Build makes the Pawl that reads from the sources.
+func (m *Machine) Build(sources ...pawl.Source) (*pawl.Pawl, error) {
+	all := m.Parts
+	all.Sources = sources
+	p, err := pawl.New(all)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", m.Config.Name(), err)
+	}
+	return p, nil
+}
+
+// Open returns the ledger, which it opens the first time. An action that does
+// not need it can so be refused before a ledger is made.
+func (m *Machine) Open(ctx context.Context) (store.Store, error) {
+	if m.Ledger != nil {
+		return m.Ledger, nil
+	}
+	l := m.Config.Ledger.Config.(parts.Ledger)
+	absent := l.Look(ctx)
+	open := l.Open
+	switch {
+	case m.readOnly && absent != nil:
+		open = parts.Memory{}.Open // empty, as the one that is not there
+	case m.readOnly:
+		open = l.OpenReadOnly
+	}
+	s, err := open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	m.Ledger = s
+	if absent != nil && !m.readOnly {
+		m.Begun = l.Describe()
+		m.Log.Info("a new ledger begins: it knows of no object yet", "ledger", m.Begun)
+	}
+	return s, nil
+}
+
+// Close closes the ledger, if it is open.
+func (m *Machine) Close() error {
+	if m.Ledger == nil {
+		return nil
+	}
+	return m.Ledger.Close()
+}
+
+// assembly is what the machine offers to its parts.
+func (m *Machine) assembly() *parts.Assembly {
+	return &parts.Assembly{
+		Logger: m.Log, Objects: m.Objects, Ledger: m.Open,
+		Dir: filepath.Dir(m.Config.Name()), Grace: time.Duration(m.Config.Grace),
+	}
+}
+
+// Sources makes the sources of the configuration.
+func (m *Machine) Sources(ctx context.Context) ([]pawl.Source, error) {
+	all := make([]pawl.Source, len(m.Config.Sources))
+	for i, s := range m.Config.Sources {
+		var err error
+		if all[i], err = s.Config.(parts.Source).Build(ctx, m.assembly()); err != nil {
+			return nil, m.Config.At(fmt.Sprintf("sources[%d].%s", i, s.Kind), err)
+		}
+	}
+	return all, nil
+}
+
+// Pipelines makes the pipelines of the configuration.
+func (m *Machine) Pipelines(ctx context.Context) ([]pawl.Pipeline, error) {
+	all := make([]pawl.Pipeline, len(m.Config.Pipelines))
+	for i := range m.Config.Pipelines {
+		from := &m.Config.Pipelines[i]
+		all[i] = pawl.Pipeline{
+			Name:        from.Name,
+			Match:       pawl.Match{Bucket: from.Match.Bucket, Prefix: from.Match.Prefix, Suffix: from.Match.Suffix},
+			EachVersion: from.Identity == "version",
+			Eventual:    m.Config.Objects.Eventual,
+			Concurrency: from.Concurrency,
+		}
+		if from.Order == "event" {
+			all[i].Order = pawl.EventOrder
+		}
+		if err := from.Action.Config.(parts.Action).Build(ctx, m.assembly(), &all[i]); err != nil {
+			return nil, m.Config.At(fmt.Sprintf("pipelines[%d].%s", i, from.Action.Kind), err)
+		}
+	}
+	return all, nil
+}
+
+// errShared: both programs would take messages from the same sources, and each message
+// goes to one of them.
+func ErrShared(c *config.Config) error {
+	return c.At("files", errors.New("the file has pipelines, too, and a message of a source goes to one program: "+
+		"give files a file of their own, with a source of their own"))
+}

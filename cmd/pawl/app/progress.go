@@ -1,0 +1,140 @@
+package app
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+
+	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/source/replaysource"
+)
+
+// Progress shows how far a replay, an audit or a verification is, where a person watches. Logs are written
+// through it, so that the two do not mix.
+type Progress struct {
+	out   io.Writer
+	Shown bool
+
+	Mu  sync.Mutex
+	Bar *progressbar.ProgressBar
+
+	stop chan struct{}
+	work sync.WaitGroup
+}
+
+// NewProgress returns a progress bar on standard error, hidden unless that is a terminal.
+func (a *App) NewProgress() *Progress {
+	return &Progress{out: a.Err, Shown: IsTerminal(a.Err), stop: make(chan struct{})}
+}
+
+// Write writes a line of the log above the bar.
+func (p *Progress) Write(b []byte) (int, error) {
+	p.Clear()
+	return p.out.Write(b)
+}
+
+// Clear removes the bar until it is drawn again.
+func (p *Progress) Clear() {
+	p.Mu.Lock()
+	defer p.Mu.Unlock()
+	if p.Bar != nil {
+		_ = p.Bar.Clear() // at worst the line stands beside the bar
+	}
+}
+
+// Begin shows the bar until end.
+func (p *Progress) Begin(read func() replaysource.Progress, done func() pawl.Stats) {
+	if !p.Shown {
+		return
+	}
+	p.Draw(read().Total)
+	p.work.Go(func() {
+		tick := time.NewTicker(200 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-p.stop:
+				return
+			case <-tick.C:
+				p.show(read(), done())
+			}
+		}
+	})
+}
+
+// Draw makes the bar. A total of -1 makes a spinner.
+func (p *Progress) Draw(total int64, more ...progressbar.Option) {
+	p.Bar = progressbar.NewOptions64(total, append(more, progressbar.OptionSetWriter(p.out),
+		progressbar.OptionClearOnFinish(), progressbar.OptionSetRenderBlankState(true))...)
+}
+
+func (p *Progress) show(now replaysource.Progress, s pawl.Stats) {
+	p.Mu.Lock()
+	defer p.Mu.Unlock()
+	p.Bar.Describe(fmt.Sprintf("%d events, %d done, %d dead", now.Events, s.Completed+s.NothingToDo, s.Died))
+	at := now.Bytes
+	if now.Total > 0 {
+		at = min(at, now.Total-1) // the bar ends with the work, not with the reading
+	}
+	_ = p.Bar.Set64(at) // a bar that cannot be drawn harms nothing
+}
+
+// End removes the bar.
+func (p *Progress) End() {
+	if p.Bar == nil {
+		return
+	}
+	close(p.stop)
+	p.work.Wait()
+	_ = p.Bar.Finish() // a bar that cannot be drawn harms nothing
+}
+
+// counter shows how many objects a command has read: by a spinner on a terminal, otherwise
+// by a line of the log every lineEvery.
+type counter struct {
+	log  *slog.Logger
+	bar  *Progress
+	last time.Time
+}
+
+// NewCounter returns a counter that shows its counts on bar or in log.
+func NewCounter(log *slog.Logger, bar *Progress) *counter {
+	if bar.Shown {
+		bar.Draw(-1, progressbar.OptionShowIts(), progressbar.OptionSetItsString("objects"), progressbar.OptionThrottle(100*time.Millisecond))
+	}
+	return &counter{log: log, bar: bar, last: time.Now()}
+}
+
+// Show shows a number of objects, and beside it further counts, by name.
+func (c *counter) Show(objects int64, counts ...any) {
+	if !c.bar.Shown {
+		if time.Since(c.last) >= LineEvery {
+			c.last = time.Now()
+			c.log.Info("comparing the index with the bucket", append([]any{"objects", objects}, counts...)...)
+		}
+		return
+	}
+	text := fmt.Sprintf("%d objects", objects)
+	for i := 0; i+1 < len(counts); i += 2 {
+		text += fmt.Sprintf(", %d %s", counts[i+1], counts[i])
+	}
+	c.bar.Mu.Lock()
+	defer c.bar.Mu.Unlock()
+	c.bar.Bar.Describe(text)
+	_ = c.bar.Bar.Set64(objects) // a bar that cannot be drawn harms nothing
+}
+
+// LineEvery is how often a line tells of the progress.
+const LineEvery = 10 * time.Second
+
+// Quiet is what is logged beside a progress bar.
+func (p *Progress) Quiet() slog.Level {
+	if p.Shown {
+		return slog.LevelWarn
+	}
+	return slog.LevelInfo
+}

@@ -1,0 +1,73 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// version is set by the linker in released binaries:
+//
+//	go build -ldflags "-X github.com/pawlhq/pawl/cmd/pawl/app.version=v1.2.3" ./cmd/pawl
+var version string
+
+// Build is what "pawl version" says.
+type Build struct {
+	Version  string `json:"version"`
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+	Revision string `json:"revision,omitempty"` // of the source, where known
+	Modified bool   `json:"modified,omitempty"` // built from a changed source
+}
+
+// NewVersionCommand returns the command version.
+func NewVersionCommand(a *App) *cobra.Command {
+	return &cobra.Command{
+		Use:     "version",
+		Short:   "Say which version this is",
+		Long:    "Version says which version of Pawl this is, and what it was built from.",
+		Example: "  pawl version\n  pawl version --json",
+		Args:    NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runVersion(cmd.Context(), a) },
+	}
+}
+
+func runVersion(_ context.Context, a *App) error {
+	b := ThisBuild()
+	if a.JSON {
+		return a.PrintJSON(b)
+	}
+	text := fmt.Sprintf("pawl %s, %s, %s", b.Version, b.Go, b.Platform)
+	if b.Revision != "" {
+		text += ", revision " + b.Revision
+	}
+	if b.Modified {
+		text += " (modified)"
+	}
+	_, err := fmt.Fprintln(a.Out, text)
+	return err
+}
+
+// ThisBuild returns the version and the build of this program.
+func ThisBuild() Build {
+	b := Build{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		b.Version = cmp.Or(b.Version, "(unknown)")
+		return b
+	}
+	b.Version = cmp.Or(b.Version, info.Main.Version, "(devel)")
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			b.Revision = s.Value
+		case "vcs.modified":
+			b.Modified = s.Value == "true"
+		}
+	}
+	return b
+}

@@ -1,0 +1,169 @@
+// Package archivecmd contains the commands that run, verify, recover and show archives, and their demo.
+package archivecmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawlhq/pawl/archive"
+	"github.com/pawlhq/pawl/cmd/pawl/app"
+	"github.com/pawlhq/pawl/cmd/pawl/config"
+	"github.com/pawlhq/pawl/cmd/pawl/parts"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/store"
+)
+
+// NewArchiveCommand returns the command archive.
+func NewArchiveCommand(a *app.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "archive",
+		Short: "Store a stream of records in a bucket, each record once",
+		Long: `Archive stores the records of a Kinesis data stream in a bucket, each of them
+exactly once, whatever crashes, sleeps or is started twice. The archives are
+those of pawl.yaml; their progress is kept in its ledger, which all workers of an
+archive share.`,
+		Example: `  pawl archive run
+  pawl archive status
+  pawl archive verify clicks --deep`,
+		Args: app.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newArchiveRunCommand(a), newArchiveStatusCommand(a), newArchiveVerifyCommand(a), newArchiveRecoverCommand(a), newDemoCommand(a))
+	return cmd
+}
+
+func newArchiveRunCommand(a *app.App) *cobra.Command {
+	return &cobra.Command{
+		Use:   "run [NAME...]",
+		Short: "Store records until told to end",
+		Long: `Run stores the records of all archives of pawl.yaml, or of those named. Any number of
+workers may run over one ledger: they share the shards. After SIGINT or SIGTERM it
+leaves its shards to other workers within the grace. If one of several archives
+ends with an error, the others continue, and the exit code is 1 in the end.`,
+		Example: `  pawl archive run
+  pawl archive run clicks --log-level warn`,
+		RunE: func(cmd *cobra.Command, names []string) error {
+			return withArchives(cmd.Context(), a, a.Err, names, parts.Ledger.Open, runArchives)
+		},
+	}
+}
+
+// withArchives opens the archives that are named, or all, over the ledger that open
+// returns. It calls do with them and with a context that ends at a signal. The log is
+// written to logTo.
+func withArchives(ctx context.Context, a *app.App, logTo io.Writer, names []string, open func(parts.Ledger, context.Context) (store.Store, error), do func(context.Context, []*archive.Archive) error) (err error) {
+	log, err := a.Logger(logTo, slog.LevelInfo)
+	if err != nil {
+		return err
+	}
+	ctx, stop := app.UntilSignal(ctx, log)
+	defer stop()
+	c, err := a.Parts.LoadArchives(a.ConfigFile, os.LookupEnv)
+	if err != nil {
+		return err
+	}
+	chosen, err := chooseArchives(c, names)
+	if err != nil {
+		return err
+	}
+	if err := archive.CheckLease(time.Duration(c.Lease.TTL)); err != nil {
+		return c.At("lease.ttl", err)
+	}
+	if c.Ledger.Kind == "memory" {
+		return c.At("ledger", errors.New("is memory, which ends with the process: archives need one that stays: sqlite:FILE or postgres://…"))
+	}
+	l, err := open(c.Ledger.Config.(parts.Ledger), ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.Close()) }()
+	list, err := openArchives(ctx, c, chosen, l, log)
+	if err != nil {
+		return err
+	}
+	return do(ctx, list)
+}
+
+// openArchives builds the chosen archives of the configuration, and checks that their buckets exist.
+func openArchives(ctx context.Context, c *config.Config, chosen []int, l store.Store, log *slog.Logger) (list []*archive.Archive, err error) {
+	store, err := app.Objects(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	registers := ledger.Over(l)
+	for _, i := range chosen {
+		one, err := parts.Archive(ctx, &c.Archives[i])
+		if err != nil {
+			return nil, c.At(fmt.Sprintf("archives[%d]", i), err)
+		}
+		if err := store.Check(ctx, one.Bucket); err != nil {
+			return nil, err
+		}
+		one.Store, one.Registers, one.Logger = store, registers, log
+		one.Lease, one.Grace = time.Duration(c.Lease.TTL), time.Duration(c.Grace)
+		a, err := archive.New(one)
+		if err != nil {
+			return nil, c.At(fmt.Sprintf("archives[%d]", i), err)
+		}
+		list = append(list, a)
+	}
+	return list, nil
+}
+
+// chooseArchives returns the places of the named archives, and checks all names.
+func chooseArchives(c *config.Config, names []string) (chosen []int, err error) {
+	if len(c.Archives) == 0 {
+		return nil, c.At("archives", errors.New("names no archive: add one"))
+	}
+	places := map[string]int{}
+	for i := range c.Archives {
+		name := c.Archives[i].Name
+		if err := archive.CheckName(name); err != nil {
+			return nil, c.At(fmt.Sprintf("archives[%d].name", i), err)
+		}
+		if _, twice := places[name]; twice {
+			return nil, c.At(fmt.Sprintf("archives[%d].name", i), fmt.Errorf("there is another archive %s", event.Quote(name)))
+		}
+		places[name] = i
+		if len(names) == 0 {
+			chosen = append(chosen, i)
+		}
+	}
+	for _, name := range names {
+		i, ok := places[name]
+		if !ok {
+			return nil, app.Usage("%s has no archive %s", c.Name(), event.Quote(name))
+		}
+		chosen = append(chosen, i)
+	}
+	return chosen, nil
+}
+
+// runArchives runs all archives until ctx ends. If one of several ends with an error, the
+// exit code is 1.
+func runArchives(ctx context.Context, list []*archive.Archive) error {
+	r := archive.Runner{Archives: list}
+	err := r.Run(ctx)
+	if err != nil && len(list) > 1 {
+		return app.Failed(err, "")
+	}
+	return explained(err)
+}
+
+// explained says with which code a command ends.
+func explained(err error) error {
+	for _, kind := range []error{archive.ErrLostRegisters, archive.ErrLostClaim, archive.ErrClaimed, archive.ErrDenied, archive.ErrNoStream} {
+		if errors.Is(err, kind) {
+			return app.Misconfigured(err)
+		}
+	}
+	return err
+}

@@ -1,0 +1,57 @@
+package doctorcmd
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+
+	"github.com/pawlhq/pawl/cmd/pawl/app"
+	"github.com/pawlhq/pawl/cmd/pawl/config"
+	"github.com/pawlhq/pawl/cmd/pawl/parts"
+)
+
+// queue reports whether a queue accepts the longest notification.
+type queue struct {
+	Queue      string  `json:"queue"`
+	MaxMessage int64   `json:"max_message_bytes,omitempty"`
+	Accepts    telling `json:"accepts"` // yes, no or unknown
+	Detail     string  `json:"detail,omitempty"`
+}
+
+// queues examines the queues among the sources.
+func queues(ctx context.Context, _ *app.App, log *slog.Logger, sources []config.Source) (all []queue) {
+	for _, s := range sources {
+		q, ok := s.Config.(parts.Queue)
+		if !ok {
+			continue
+		}
+		report := queue{Queue: q.Describe(), Accepts: toldAll}
+		size, needed, err := q.MaxMessage(ctx, &parts.Assembly{Logger: log})
+		report.MaxMessage = size
+		switch {
+		case err != nil:
+			report.Accepts, report.Detail = toldUnknown, err.Error()
+		case size < needed:
+			report.Accepts = toldNone
+			report.Detail = fmt.Sprintf("it rejects messages above %d bytes, and a notification may have %d: raise the queue's MaximumMessageSize", size, needed)
+		}
+		all = append(all, report)
+	}
+	return all
+}
+
+// rejecting reports that a queue loses long notifications.
+func rejecting(all []queue) bool {
+	return slices.ContainsFunc(all, func(q queue) bool { return q.Accepts == toldNone })
+}
+
+func queuesTable(all []queue) string {
+	t := app.PlainWriter("QUEUE", "ACCEPTS 64 KiB", "DETAIL")
+	for _, q := range all {
+		t.AppendRow(table.Row{app.Visible(q.Queue), q.Accepts, app.Visible(q.Detail)})
+	}
+	return t.Render()
+}

@@ -1,0 +1,179 @@
+package filescmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"github.com/pawlhq/pawl/cmd/pawl/app"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/files"
+	"github.com/pawlhq/pawl/files/server"
+)
+
+func newFilesAuditCommand(a *app.App) *cobra.Command {
+	var o files.AuditOptions
+	cmd := &cobra.Command{
+		Use:   "audit",
+		Short: "Compare the index with the bucket, and put right what differs",
+		Long: `Audit lists the objects of the files and compares them with the index. Each difference
+is looked at once more before anything is written: bytes of which no notification
+came become visible, files whose bytes are gone or are others are lost, and what is
+left of files that are gone is removed. Where nothing differs it writes nothing.
+
+Objects that have the name of a file but no row stay, and so do uploads in parts
+without a row: an index that was restored from a backup has no rows of the files
+that came later. The audit counts them, names some, and exits with 3. "pawl files
+rebuild" writes their rows. If you know that the index is right, --limit removes
+them, if they are at most that many. Objects with other names always stay.
+
+What cannot be looked at does not end an audit: it goes on with the others, says how
+many there were, and exits with 1.
+
+"pawl files serve" does the same an hour after it began, and every day. It removes
+what it has reported for 7 days without a row, if that is at most 100 objects and
+at most 1 % of all, and logs each key. The 7 days begin again when it restarts.`,
+		Example: `  pawl files audit --dry-run
+  pawl files audit --limit 5000 --json`,
+		Args: app.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("limit") && o.Limit <= 0 {
+				return app.Usage("--limit %d: want a number above 0", o.Limit)
+			}
+			return runFilesAudit(cmd.Context(), a, o)
+		},
+	}
+	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "find, and write nothing")
+	cmd.Flags().Int64Var(&o.Limit, "limit", 0, "remove the objects without a row if they are at most this `number` (default: they stay)")
+	app.DocumentExitCodes(cmd, app.ExitCodes+"  3  something differed: the report says what\n")
+	return cmd
+}
+
+func runFilesAudit(ctx context.Context, a *app.App, o files.AuditOptions) error {
+	return withFiles(ctx, a, false, func(ctx context.Context, x *filesTools) error {
+		count := app.NewCounter(x.Log, x.bar)
+		o.Progress = func(r *files.AuditReport) { count.Show(r.Objects, "rows", r.Rows, "found", r.Found()) }
+		began := time.Now()
+		r, err := x.server.Audit(ctx, o)
+		x.bar.End()
+		if printErr := printFilesAudit(a, &r, o, time.Since(began), err == nil); printErr != nil {
+			return errors.Join(err, printErr)
+		}
+		if err == nil && r.Found() > 0 {
+			return app.Found()
+		}
+		return err
+	})
+}
+
+// filesTools is what a command has that compares the index with the bucket.
+type filesTools struct {
+	*app.Machine
+	server *server.Server
+	bar    *app.Progress
+}
+
+// withFiles opens the index, which it makes only with create, and runs do.
+func withFiles(ctx context.Context, a *app.App, create bool, do func(context.Context, *filesTools) error) (err error) {
+	bar := a.NewProgress()
+	log, err := a.Logger(bar, bar.Quiet())
+	if err != nil {
+		return err
+	}
+	ctx, stop := app.UntilSignal(ctx, log)
+	defer stop()
+	m, err := a.Configure(ctx, a.Parts.LoadWithoutSources, log)
+	if err != nil {
+		return err
+	}
+	c, err := filesConfig(m)
+	if err != nil {
+		return err
+	}
+	if err := m.Objects.Check(ctx, c.Bucket); err != nil {
+		return err
+	}
+	if c.Index, err = openIndex(ctx, m, create); err != nil {
+		return m.Config.At("files.index", err)
+	}
+	defer func() { err = errors.Join(err, c.Index.Close()) }()
+	s, err := server.New(c)
+	if err != nil {
+		return m.Config.At("files", err)
+	}
+	return do(ctx, &filesTools{m, s, bar})
+}
+
+// filesAuditJSON is a report with --json.
+type filesAuditJSON struct {
+	files.AuditReport
+	Complete bool    `json:"complete"`
+	DryRun   bool    `json:"dry_run"`
+	Seconds  float64 `json:"seconds"`
+}
+
+func printFilesAudit(a *app.App, r *files.AuditReport, o files.AuditOptions, took time.Duration, complete bool) error {
+	took = took.Round(time.Millisecond)
+	if a.JSON {
+		return a.PrintJSON(filesAuditJSON{*r, complete, o.DryRun, took.Seconds()})
+	}
+	_, err := fmt.Fprint(a.Out, filesAuditText(r, o, took, complete))
+	return err
+}
+
+func filesAuditText(r *files.AuditReport, o files.AuditOptions, took time.Duration, complete bool) string {
+	var text strings.Builder
+	what, done := "audited", "removed"
+	switch {
+	case !complete:
+		what = "audited in part"
+	case o.DryRun:
+		what, done = "audited, without writing,", "to be removed"
+	}
+	fmt.Fprintf(&text, "%s %s objects and %s rows in %s\n", what, humanize.Comma(r.Objects), humanize.Comma(r.Rows), took)
+	for _, state := range slices.Sorted(maps.Keys(r.Moved)) {
+		fmt.Fprintf(&text, "  %d files: %s, by what the bucket holds\n", r.Moved[state], state)
+	}
+	if r.Leftovers > 0 {
+		fmt.Fprintf(&text, "  %d objects of files that are gone or expired, or uploads in parts that are over: %s\n", r.Leftovers, done)
+	}
+	writeOrphans(&text, r, o)
+	if r.Failed > 0 {
+		fmt.Fprintf(&text, "  %d files could not be looked at: the next audit looks at them again\n", r.Failed)
+	}
+	if r.Foreign > 0 {
+		fmt.Fprintf(&text, "  %d objects that have no name of a file: they stay\n", r.Foreign)
+	}
+	return text.String()
+}
+
+func writeOrphans(text *strings.Builder, r *files.AuditReport, o files.AuditOptions) {
+	if r.Orphans == 0 {
+		return
+	}
+	outcome := "they stay"
+	switch {
+	case r.KeepsOrphans(o), o.Limit == 0:
+	case o.DryRun:
+		outcome = "to be removed"
+	default:
+		outcome = fmt.Sprintf("%d removed", r.Removed)
+	}
+	fmt.Fprintf(text, "  %d objects or uploads in parts without a row: %s\n", r.Orphans, outcome)
+	for _, key := range r.OrphanKeys {
+		fmt.Fprintf(text, "    %s\n", event.Quote(key))
+	}
+	if more := r.Orphans - int64(len(r.OrphanKeys)); more > 0 {
+		fmt.Fprintf(text, "    and %d more\n", more)
+	}
+	if outcome == "they stay" {
+		fmt.Fprintf(text, "    If the index was restored from a backup: pawl files rebuild. If you know that it is right: pawl files audit --limit %d\n", r.Orphans)
+	}
+}

@@ -1,0 +1,226 @@
+// Package filescmd contains the commands that serve, audit, sweep and rebuild files, issue tokens, and start their demo.
+package filescmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/lestrrat-go/jwx/v3/jwk"
+	"github.com/spf13/cobra"
+
+	"github.com/pawlhq/pawl/cmd/pawl/app"
+	"github.com/pawlhq/pawl/cmd/pawl/config"
+	"github.com/pawlhq/pawl/cmd/pawl/parts"
+	"github.com/pawlhq/pawl/files"
+	"github.com/pawlhq/pawl/files/filesapi"
+	"github.com/pawlhq/pawl/files/s3objects"
+	"github.com/pawlhq/pawl/files/server"
+	"github.com/pawlhq/pawl/store"
+	"github.com/pawlhq/pawl/store/postgres"
+	"github.com/pawlhq/pawl/store/sqlite"
+)
+
+// NewFilesCommand returns the command files.
+func NewFilesCommand(a *app.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "files",
+		Short: "Upload files into a bucket, and find them again",
+		Long: `Files serves an API by which clients upload files straight into a bucket, list them,
+delete them and have them back. An index keeps what there is; the notifications of
+the store keep the two together. docs/FILES.md says how.`,
+		Example: `  pawl files serve
+  pawl files audit --dry-run
+  pawl files demo`,
+		Args: app.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(&cobra.Command{
+		Use:   "serve",
+		Short: "Serve the API until told to end",
+		Long: `Serve listens for clients, takes notifications from the sources of the configuration,
+and looks at files whose time has come. It needs no ledger, and runs no pipelines.
+SIGINT or SIGTERM ends it in order.`,
+		Example: `  pawl files serve -c pawl.yaml`,
+		Args:    app.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runFilesServe(cmd.Context(), a) },
+	}, newFilesAuditCommand(a), newFilesRebuildCommand(a), newFilesTokenCommand(a), newDemoCommand(a))
+	return cmd
+}
+
+func runFilesServe(ctx context.Context, a *app.App) (err error) {
+	log, err := a.Logger(a.Err, slog.LevelInfo)
+	if err != nil {
+		return err
+	}
+	ctx, stop := app.UntilSignal(ctx, log)
+	defer stop()
+	m, err := a.Configure(ctx, a.Parts.Load, log)
+	if err != nil {
+		return err
+	}
+	c, err := filesConfig(m)
+	if err != nil {
+		return err
+	}
+	if len(m.Config.Pipelines) > 0 {
+		return app.ErrShared(m.Config)
+	}
+	if c.Index, err = openIndex(ctx, m, true); err != nil {
+		return m.Config.At("files.index", err)
+	}
+	defer func() { err = errors.Join(err, c.Index.Close()) }()
+	if c.Tokens, err = filesTokens(ctx, m); err != nil {
+		return m.Config.At("files", err)
+	}
+	c.Spool = filesSpool(m)
+	if c.Sources, err = m.Sources(ctx); err != nil {
+		return err
+	}
+	s, err := server.New(c)
+	if err != nil {
+		return m.Config.At("files", err)
+	}
+	return errForgeable(m.Config, s.Run(ctx))
+}
+
+// errForgeable adds what to do about a store that accepts forged uploads.
+func errForgeable(c *config.Config, err error) error {
+	if !errors.Is(err, s3objects.ErrForgeable) {
+		return err
+	}
+	return c.At("files", fmt.Errorf("%w: use a store that checks signatures; or put a proxy before the store that refuses this header, "+
+		"give the service a key that may write below its prefix alone, and set accept_forgeable_uploads: true (docs/FILES.md)", err))
+}
+
+func errNoFiles(c *config.Config) error {
+	return c.At("files", errors.New("is missing: say where files go (files: {to: s3://bucket/prefix/, secret: …})"))
+}
+
+// filesConfig returns what the configuration says of the server, without what has to be
+// opened.
+func filesConfig(m *app.Machine) (server.Config, error) {
+	c := m.Config.Files
+	if c == nil {
+		return server.Config{}, errNoFiles(m.Config)
+	}
+	if err := files.CheckPrefix(c.To.Prefix); err != nil {
+		return server.Config{}, m.Config.At("files.to", err)
+	}
+	return server.Config{
+		Store: m.Objects, Bucket: c.To.Bucket, Prefix: c.To.Prefix, Secret: []byte(c.Secret.Reveal()), Listen: c.Listen,
+		Quota: files.Usage{Bytes: int64(c.Quota), Open: int64(c.OpenUploads)}, MaxSize: int64(c.MaxSize), LongestUpload: time.Duration(c.LongestUpload),
+		PublicEndpoint: c.PublicEndpoint, InlineTypes: c.InlineTypes, AcceptForgeableUploads: c.AcceptForgeableUploads, Logger: m.Log,
+	}, nil
+}
+
+// beside returns a path that counts from the folder of the configuration.
+func beside(m *app.Machine, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(filepath.Dir(m.Config.Name()), path)
+}
+
+// openIndex opens the store of the index: in a file, or in PostgreSQL or DynamoDB if the
+// configuration says so or the ledger is there. With create it makes what is missing,
+// except a table of DynamoDB.
+func openIndex(ctx context.Context, m *app.Machine, create bool) (store.Store, error) {
+	at := m.Config.Files.Index.Reveal()
+	if ledger, ok := m.Config.Ledger.Config.(parts.Postgres); ok && at == "" {
+		at = ledger.URL
+	}
+	if ledger, ok := m.Config.Ledger.Config.(parts.DynamoDB); ok && at == "" {
+		at = ledger.URL
+	}
+	switch scheme, _, named := strings.Cut(at, "://"); {
+	case named && (scheme == "postgres" || scheme == "postgresql"):
+		if !create {
+			if err := closed(postgres.OpenReadOnly(ctx, at)); err != nil {
+				return nil, err
+			}
+		}
+		return postgres.Open(ctx, at)
+	case named && scheme == "dynamodb":
+		return parts.DynamoDB{URL: at}.Open(ctx)
+	case named: // its text may have a password
+		return nil, errors.New("is no URL of a database: write postgres://user:password@host:5432/database, dynamodb://table?region=eu-central-1, or the name of a file")
+	}
+	path := beside(m, cmp.Or(at, "files.db"))
+	if !create {
+		err := closed(sqlite.OpenReadOnly(ctx, path))
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("there is no index in %s: \"pawl files serve\" makes it; or name another configuration with --config", path)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return sqlite.Open(ctx, path)
+}
+
+// closed closes a store that was opened to see whether it exists.
+func closed[S store.Store](s S, err error) error {
+	if err == nil {
+		err = s.Close()
+	}
+	return err
+}
+
+// filesSpool returns the folder for bodies of POST /v1/files: that of the index, for
+// the system's temporary folder is often in memory.
+func filesSpool(m *app.Machine) string {
+	dir := beside(m, ".")
+	if at := m.Config.Files.Index.Reveal(); at != "" && !strings.Contains(at, "://") {
+		dir = filepath.Dir(beside(m, at))
+	}
+	f, err := os.CreateTemp(dir, "pawl-upload-*")
+	if err != nil {
+		m.Log.Warn("bodies of POST /v1/files are kept in the system's temporary folder", "error", err)
+		return ""
+	}
+	if err := errors.Join(f.Close(), os.Remove(f.Name())); err != nil {
+		m.Log.Warn("a temporary file stays", "error", err)
+	}
+	return dir
+}
+
+// filesTokens returns what verifies tokens, until ctx ends.
+func filesTokens(ctx context.Context, m *app.Machine) (*filesapi.Tokens, error) {
+	c := m.Config.Files
+	claims := filesapi.Claims{Audience: c.Audience, Issuer: c.Issuer}
+	if strings.Contains(c.Keys, "://") {
+		tokens, err := filesapi.NewTokensAt(ctx, c.Keys, claims, nil, m.Log)
+		if err != nil {
+			return nil, fmt.Errorf("keys: %w", err)
+		}
+		return tokens, nil
+	}
+	keys, err := filesKeys(m, c)
+	if err != nil {
+		return nil, err
+	}
+	return filesapi.NewTokens(keys, claims)
+}
+
+func filesKeys(m *app.Machine, c *config.Files) (jwk.Set, error) {
+	if c.Keys == "" {
+		return filesapi.Secret([]byte(c.Secret.Reveal()))
+	}
+	text, err := os.ReadFile(beside(m, c.Keys))
+	if err != nil {
+		return nil, fmt.Errorf("keys: %w", err)
+	}
+	set, err := jwk.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("keys: %s is no JSON Web Key Set: %w", c.Keys, err)
+	}
+	return set, nil
+}

@@ -1,0 +1,62 @@
+package filescmd
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawlhq/pawl/cmd/pawl/app"
+	"github.com/pawlhq/pawl/files/filesapi"
+)
+
+func newFilesTokenCommand(a *app.App) *cobra.Command {
+	var g filesapi.Grant
+	cmd := &cobra.Command{
+		Use:   "token SCOPE...",
+		Short: "Print a token to try the API with",
+		Long: `Token prints a JSON Web Token that is signed with files.secret of the configuration.
+Each SCOPE is read:ENTITY, write:ENTITY, read:* or write:*. It is meant to try the
+API with, and for scripts: the users of a service have theirs from where they sign in,
+by files.keys.`,
+		Example: `  export TOKEN=$(pawl files token --subject ann read:album-7 write:album-7)`,
+		RunE: func(_ *cobra.Command, scopes []string) error {
+			if len(scopes) == 0 {
+				return app.Usage("say what the token may: read:ENTITY, write:ENTITY, read:* or write:*")
+			}
+			g.Scopes = scopes
+			return printToken(a, g)
+		},
+	}
+	cmd.Flags().StringVar(&g.Subject, "subject", "me", "whom the token is for, by `name`: limits and the log go by it")
+	cmd.Flags().DurationVar(&g.Life, "for", time.Hour, "how long it holds")
+	return cmd
+}
+
+func printToken(a *app.App, g filesapi.Grant) error {
+	if g.Life <= 0 {
+		return app.Usage("--for %s: want a time that is larger than 0", g.Life)
+	}
+	c, err := a.Parts.LoadWithoutSources(a.ConfigFile, os.LookupEnv)
+	if err != nil {
+		return err
+	}
+	switch {
+	case c.Files == nil:
+		return errNoFiles(c)
+	case c.Files.Keys != "":
+		return c.At("files.keys", errors.New("says that tokens are signed elsewhere: have one from there"))
+	}
+	g.Audience, g.Issuer = c.Files.Audience, c.Files.Issuer
+	token, err := filesapi.Issue([]byte(c.Files.Secret.Reveal()), g)
+	if err != nil {
+		return app.Misconfigured(err)
+	}
+	if a.JSON {
+		return a.PrintJSON(map[string]string{"token": token})
+	}
+	_, err = fmt.Fprintln(a.Out, token)
+	return err
+}

@@ -1,0 +1,308 @@
+package lockcmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/cmd/pawl/app"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/lock"
+)
+
+// lookExitCodes are those of the commands that look at locks.
+const lookExitCodes = `  0  done
+  1  failed: there is no such lock, or it is held under another token
+ 64  wrong usage or configuration, no permission, the object is no lock, or several
+     hold it by the name
+ 69  the object store is unavailable
+`
+
+func newLockLsCommand(a *app.App) *cobra.Command {
+	var endpoint string
+	cmd := &cobra.Command{
+		Use:   "ls s3://bucket[/prefix]",
+		Short: "List the locks below a prefix",
+		Long: `List prints a line for each lease below the prefix: of a lock, of a reader
+(….readers/N), of a semaphore's slot (….slots/N) or of one that waits in turn
+(….queue/N). An object that is no lease is listed as "not a lock", and a lease that
+cannot be read as "unknown". It takes a request for each object.
+
+A lock whose holder is gone is held all the same, until somebody has watched it
+for its ttl and takes it over: when it was renewed last tells.`,
+		Example: `  pawl lock ls s3://state/
+  pawl lock ls s3://state/locks/ --json`,
+		Args: oneArg,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return sysexit(runLockLs(cmd.Context(), a, args[0], endpoint))
+		},
+	}
+	app.AddStoreFlags(cmd, &endpoint)
+	app.DocumentExitCodes(cmd, lookExitCodes)
+	return cmd
+}
+
+func oneArg(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return misuse("%s takes one argument: want %s", cmd.CommandPath(), cmd.UseLine())
+	}
+	return nil
+}
+
+// lockJSON is a lease with --json.
+type lockJSON struct {
+	Bucket    string    `json:"bucket"`
+	Key       string    `json:"key"`
+	KeyBase64 string    `json:"key_base64,omitempty"`
+	State     string    `json:"state"` // held, released, not a lock or unknown
+	Token     int64     `json:"token,omitempty"`
+	ID        string    `json:"id,omitempty"`
+	Owner     string    `json:"owner,omitempty"`
+	Host      string    `json:"host,omitempty"`
+	PID       int       `json:"pid,omitempty"`
+	Reason    string    `json:"reason,omitempty"`
+	TTL       int64     `json:"ttl_ms,omitempty"`
+	Limit     int       `json:"limit,omitempty"`
+	Since     time.Time `json:"since,omitzero"`
+	Written   time.Time `json:"written,omitzero"`
+	Error     string    `json:"error,omitempty"`
+
+	object event.Object
+}
+
+func toLockJSON(o event.Object, s *lock.Status) *lockJSON {
+	r := &s.Record
+	l := &lockJSON{
+		Bucket: o.Bucket, State: string(r.State), Token: r.Token, ID: r.ID, Owner: r.Owner, Host: r.Host, PID: r.PID,
+		Reason: r.Reason, TTL: r.TTL, Limit: r.Limit, Since: r.Since, Written: s.Written, object: o,
+	}
+	l.Key, l.KeyBase64 = app.KeyJSON(o.Key)
+	switch {
+	case errors.Is(s.Err, lock.ErrForeign):
+		l.State, l.Error = notALock, s.Err.Error()
+	case s.Err != nil:
+		l.State, l.Error = "unknown", s.Err.Error()
+	}
+	return l
+}
+
+// notALock is the state of an object that is no lease.
+const notALock = "not a lock"
+
+// who names the holder, as far as it is known.
+func (l *lockJSON) who() string {
+	who := app.Visible(l.Owner)
+	if l.Host != "" {
+		who += fmt.Sprintf("@%s (pid %d)", app.Visible(l.Host), l.PID)
+	}
+	if l.ID != "" {
+		who += " as " + app.Visible(l.ID)
+	}
+	return who
+}
+
+func runLockLs(ctx context.Context, a *app.App, arg, endpoint string) error {
+	name, prefix, err := app.BucketAndPrefix(arg)
+	if err != nil {
+		return err
+	}
+	b, err := unproved(ctx, a, endpoint, name)
+	if err != nil {
+		return err
+	}
+	now, width := time.Now(), app.TerminalWidth(a.Out)
+	t := app.PlainWriter("STATE", "LOCK", "TOKEN", "SINCE", "RENEWED", "HOLDER", "REASON")
+	t.SetOutputMirror(a.Out)
+	defer func() {
+		if t.Length() > 0 {
+			t.Render() // also what was found before an error
+		}
+	}()
+	n := 0
+	var first error
+	for s, err := range b.List(ctx, prefix) {
+		if err = cmp.Or(err, unanswered(&s)); err != nil {
+			return err
+		}
+		first = cmp.Or(first, unread(&s))
+		l := toLockJSON(event.Object{Bucket: name, Key: s.Key}, &s)
+		if a.JSON {
+			if err := a.PrintJSON(l); err != nil {
+				return err
+			}
+			continue
+		}
+		t.AppendRow(l.row(now, width))
+		if n++; n%app.TablePage == 0 {
+			t.Render()
+			t.ResetHeaders()
+			t.ResetRows()
+		}
+	}
+	return first
+}
+
+// unanswered is the error of a lease that the store did not tell: asking for the
+// next ones would take as long again.
+func unanswered(s *lock.Status) error {
+	if errors.Is(s.Err, bucket.ErrUnavailable) {
+		return s.Err
+	}
+	return nil
+}
+
+// unread is the error of a lease that could not be read, for a permission that is
+// missing, say. That of a newer Pawl is for that one to read.
+func unread(s *lock.Status) error {
+	if errors.Is(s.Err, lock.ErrForeign) || errors.Is(s.Err, lock.ErrNewer) {
+		return nil
+	}
+	return s.Err
+}
+
+func (l *lockJSON) row(now time.Time, width int) table.Row {
+	if l.Error != "" {
+		reason := app.OneLine(l.Error, width)
+		if l.State == notALock {
+			reason = "" // all has been said
+		}
+		return table.Row{l.State, app.Shorten(l.object.String(), width), "-", "-", "-", "", reason}
+	}
+	row := table.Row{l.State, app.Shorten(l.object.String(), width), l.Token, app.Relative(l.Since, now)}
+	if l.State != string(lock.Held) {
+		return row // who held it last is not asked
+	}
+	return append(row, app.Relative(l.Written, now), l.who(), app.OneLine(l.Reason, width))
+}
+
+// unproved returns a bucket to look at.
+func unproved(ctx context.Context, a *app.App, endpoint, name string) (*lock.Bucket, error) {
+	store, err := a.Store(ctx, endpoint)
+	if err != nil {
+		return nil, err
+	}
+	return lock.Proved(answering{store}, name), nil
+}
+
+func newLockShowCommand(a *app.App) *cobra.Command {
+	var endpoint string
+	cmd := &cobra.Command{
+		Use:   "show s3://bucket/key",
+		Short: "Say who holds a lock, since when and why",
+		Long: `Show prints what the lease of a lock says, and what the leases of its readers, of
+its slots and of those who wait in turn say.
+
+A lock whose holder is gone is held all the same, until somebody has watched it
+for its ttl and takes it over. When it was renewed last is what the store says.`,
+		Example: `  pawl lock show s3://state/deploy
+  pawl lock show s3://state/deploy --json | jq -r 'select(.state == "held") | "\(.key) \(.token)"'`,
+		Args: oneArg,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return sysexit(runLockShow(cmd.Context(), a, args[0], endpoint))
+		},
+	}
+	app.AddStoreFlags(cmd, &endpoint)
+	app.DocumentExitCodes(cmd, lookExitCodes)
+	return cmd
+}
+
+func runLockShow(ctx context.Context, a *app.App, arg, endpoint string) error {
+	o, err := oneObject(arg)
+	if err != nil {
+		return err
+	}
+	b, err := unproved(ctx, a, endpoint, o.Bucket)
+	if err != nil {
+		return err
+	}
+	found := 0
+	var first error
+	for s, err := range leases(ctx, b, o.Key, beside...) {
+		switch err = cmp.Or(err, unanswered(&s)); {
+		case err != nil:
+			return err
+		case s.Key == o.Key && s.Err != nil:
+			return s.Err
+		}
+		found++
+		first = cmp.Or(first, unread(&s))
+		if err := printLock(a, toLockJSON(event.Object{Bucket: o.Bucket, Key: s.Key}, &s)); err != nil {
+			return err
+		}
+	}
+	if found == 0 {
+		return neverHeld(o)
+	}
+	return first
+}
+
+// What a lock has beside its own lease. A ticket holds nothing.
+var (
+	holding = []string{".readers/", ".slots/"}
+	beside  = append([]string{".queue/"}, holding...)
+)
+
+// leases yields the lease of a lock, and those beside it. The object itself is the
+// first with its key as prefix: the rest of those is not looked at.
+func leases(ctx context.Context, b *lock.Bucket, key string, beside ...string) iter.Seq2[lock.Status, error] {
+	return func(yield func(lock.Status, error) bool) {
+		for s, err := range b.List(ctx, key) {
+			if (err != nil || s.Key == key) && !yield(s, err) {
+				return
+			}
+			break
+		}
+		for _, part := range beside {
+			for s, err := range b.List(ctx, key+part) {
+				if !yield(s, err) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func printLock(a *app.App, l *lockJSON) error {
+	if a.JSON {
+		return a.PrintJSON(l)
+	}
+	_, err := fmt.Fprint(a.Out, l.text(time.Now()))
+	return err
+}
+
+// text tells people of a lease.
+func (l *lockJSON) text(now time.Time) string {
+	var out strings.Builder
+	line := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(&out, "  %-8s %s\n", name, value)
+		}
+	}
+	at := func(t time.Time) string { return fmt.Sprintf("%s (%s)", app.Clock(t), app.Relative(t, now)) }
+	fmt.Fprintf(&out, "%s: %s\n", l.object, l.State)
+	if l.Error != "" {
+		line("error", app.Visible(l.Error))
+		return out.String()
+	}
+	line("token", fmt.Sprint(l.Token))
+	line("since", at(l.Since))
+	if l.State == string(lock.Held) {
+		ttl := time.Duration(l.TTL) * time.Millisecond
+		line("holder", l.who())
+		line("reason", app.Visible(l.Reason))
+		line("renewed", at(l.Written))
+		line("ttl", fmt.Sprintf("%v: if its holder is gone it stays held until somebody has watched it for that long, and 5 %% more", ttl))
+	}
+	if l.Limit > 0 {
+		line("limit", fmt.Sprintf("one of %d slots", l.Limit))
+	}
+	return out.String()
+}

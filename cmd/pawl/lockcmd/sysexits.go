@@ -1,0 +1,158 @@
+package lockcmd
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/cmd/pawl/app"
+	"github.com/pawlhq/pawl/cmd/pawl/doctorcmd"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/lock"
+)
+
+// The exit codes of commands that run another one. They leave the small numbers
+// to that one, and are those of sysexits.h, and of shells, where these have one.
+const (
+	exitMisuse      = 64 // EX_USAGE
+	exitUnavailable = 69 // EX_UNAVAILABLE
+	exitUnsure      = 74 // EX_IOERR
+	exitBusy        = 75 // EX_TEMPFAIL
+	exitLost        = 76
+	exitCannotRun   = 126
+	exitNoCommand   = 127
+)
+
+// errNotStarted is why a lock is lost to no harm.
+var errNotStarted = errors.New("the command had not been started: nothing was run")
+
+// ended is the error of a command that one has run, and that did not succeed.
+type ended struct {
+	code int
+	err  error
+}
+
+func (e *ended) Error() string { return e.err.Error() }
+func (e *ended) Unwrap() error { return e.err }
+
+// misuse is a failure of the command line's author.
+func misuse(format string, args ...any) error {
+	return &app.Failure{Code: exitMisuse, Err: fmt.Errorf(format, args...)}
+}
+
+// misusedFlag is misuse for what cobra finds wrong.
+func misusedFlag(cmd *cobra.Command, err error) error {
+	return &app.Failure{Code: exitMisuse, Err: app.FlagError(cmd, err), Hint: fmt.Sprintf("%q shows what there is", cmd.CommandPath()+" --help")}
+}
+
+// sysexit gives an error the exit code of a command that runs another one.
+func sysexit(err error) error {
+	if err == nil {
+		return nil
+	}
+	f := *app.Classify(err, true)
+	if given, ok := errors.AsType[*app.Failure](err); ok && (given.Err == nil || given.Code != app.ExitUsage) {
+		return err // that of another command, say
+	}
+	if code := sysexitCode(err); code != 0 {
+		f.Code = code
+	} else if f.Code == app.ExitUsage {
+		f.Code = exitMisuse
+	}
+	return &f
+}
+
+func sysexitCode(err error) int {
+	if errors.Is(err, lock.ErrUnsure) { // whatever ended it: it may have been written
+		return exitUnsure
+	}
+	if e, ok := errors.AsType[*ended](err); ok {
+		return e.code
+	}
+	if s, ok := errors.AsType[signalled](err); ok {
+		return exitBySignal(s.Signal)
+	}
+	for _, c := range []struct {
+		code  int
+		kinds []error
+	}{
+		{exitBusy, []error{lock.ErrHeld, lock.ErrContended, errNotStarted}},
+		{exitLost, []error{lock.ErrLost, lock.ErrFenced}},
+		{exitMisuse, []error{
+			lock.ErrConfig, lock.ErrSlow, lock.ErrForeign, lock.ErrNewer, bucket.ErrIgnored, doctorcmd.ErrUnsafe,
+			bucket.ErrDenied, bucket.ErrNoBucket, bucket.ErrInvalid,
+		}},
+		// Where waiting ended and nobody was seen to hold the lock, nobody was asked.
+		{exitUnavailable, []error{bucket.ErrUnavailable, bucket.ErrUnclear, bucket.ErrConflict, errWaited}},
+	} {
+		for _, kind := range c.kinds {
+			if errors.Is(err, kind) {
+				return c.code
+			}
+		}
+	}
+	return 0
+}
+
+// exitBySignal is what a shell says of a process that died of a signal.
+func exitBySignal(s os.Signal) int {
+	if n, ok := s.(syscall.Signal); ok {
+		return app.ExitSignal + int(n)
+	}
+	return app.ExitFailed
+}
+
+// program finds what a command line runs.
+func program(name string) (path string, err error) {
+	path, err = exec.LookPath(name)
+	if err == nil {
+		return path, nil
+	}
+	return "", cannotRun(name, err)
+}
+
+// cannotRun is the error of a command that cannot be run, with the code that
+// shells give it.
+func cannotRun(name string, err error) error {
+	code := exitCannotRun
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+		code = exitNoCommand
+	}
+	return &ended{code, fmt.Errorf("cannot run %s: %w", event.Quote(name), err)}
+}
+
+// split separates the object from the command to run, which follows "--".
+func split(cmd *cobra.Command, args []string) (object event.Object, command []string, err error) {
+	dash := cmd.ArgsLenAtDash()
+	switch {
+	case len(args) == 0, dash == 0:
+		return object, nil, misuse("%s needs an object: want %s", cmd.CommandPath(), cmd.UseLine())
+	case dash < 0 && len(args) == 1, dash == len(args):
+		return object, nil, misuse("%s needs a command to run: want %s", cmd.CommandPath(), cmd.UseLine())
+	case dash != 1:
+		return object, nil, misuse("%s takes one object, and a command after --: want %s", cmd.CommandPath(), cmd.UseLine())
+	}
+	object, err = oneObject(args[0])
+	return object, args[1:], err
+}
+
+// oneObject reads an argument that names an object, without a version.
+func oneObject(arg string) (event.Object, error) {
+	all, err := app.Readings(arg)
+	switch {
+	case err != nil:
+		return event.Object{}, sysexit(err)
+	case all[0].VersionID != "":
+		return event.Object{}, misuse("%s is one version of an object: want s3://bucket/key", event.Quote(arg))
+	}
+	return all[0], nil
+}
+
+// unavailable reports whether err has the exit code of a store that does not answer.
+func unavailable(err error) bool { return sysexitCode(err) == exitUnavailable }

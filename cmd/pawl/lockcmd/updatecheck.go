@@ -1,0 +1,57 @@
+package lockcmd
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"strings"
+
+	"github.com/pawlhq/pawl/cmd/pawl/app"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/lock"
+)
+
+// accept refuses what a filter makes of an object by accident, most likely: to
+// empty it, as "true" and "sed -i" do, and to make something else of JSON, as one
+// does that prints its complaints on standard output.
+func (o *updateOptions) accept(object event.Object, filter string, was, made lock.Content) error {
+	name := event.Quote(filter)
+	switch {
+	case len(made.Body) == 0 && !was.Exists && !o.allowEmpty:
+		return app.Failed(fmt.Errorf("%s printed nothing, and %s would be empty: there was no object yet, so it read nothing; nothing was written", name, object),
+			"have it make the first content of empty input, as jq -s '.[0] | .n += 1' does")
+	case len(made.Body) == 0 && len(was.Body) > 0 && !o.allowEmpty:
+		return app.Failed(fmt.Errorf("%s printed nothing, and %s would be empty: nothing was written", name, object),
+			"--allow-empty if it shall be empty")
+	case len(made.Body) > 0 && o.holdsJSON(object.Key, &made) && (len(was.Body) == 0 || isJSON(was.Body)) && !isJSON(made.Body):
+		return app.Failed(fmt.Errorf("%s printed what is not JSON, which %s holds: nothing was written", name, object),
+			"--content-type text/plain, say, if it shall hold something else")
+	}
+	return nil
+}
+
+// holdsJSON reports that an object should hold JSON, by its type, or by its name if
+// none was given.
+func (o *updateOptions) holdsJSON(key string, c *lock.Content) bool {
+	if c.Headers.ContentEncoding != "" {
+		return false
+	}
+	kind, _, err := mime.ParseMediaType(c.ContentType)
+	return err == nil && (kind == "application/json" || strings.HasSuffix(kind, "+json")) ||
+		strings.HasSuffix(key, ".json") && o.contentType == ""
+}
+
+// isJSON reports that something is one value of JSON, or several, one after the
+// other.
+func isJSON(b []byte) bool {
+	d := json.NewDecoder(bytes.NewReader(b))
+	for n := 0; ; n++ {
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			return n > 0 && errors.Is(err, io.EOF)
+		}
+	}
+}

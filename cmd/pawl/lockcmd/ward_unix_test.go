@@ -1,0 +1,56 @@
+//go:build unix
+
+package lockcmd
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/bucket/buckettest"
+	"github.com/pawlhq/pawl/bucket/membucket"
+	"github.com/pawlhq/pawl/lock"
+)
+
+// TestWhyEnded asks why a guard ended a command before the holder knew that its
+// lease was over.
+func TestWhyEnded(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		lost  int // requests
+		stood time.Duration
+		says  string
+	}{
+		{"unreachable", 100, 0, "it could not be renewed within its 1s"},
+		{"unreachable, and slow", 100, time.Second, "it could not be renewed within its 1s"},
+		{"stood still", 0, 1234 * time.Millisecond, "this process stood still for 1.234s"},
+		{"neither", 0, 400 * time.Millisecond, "before the guard of the command heard that it was renewed"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := buckettest.NewFaults(membucket.New(time.Now, []string{"b"}))
+				m, err := lock.Proved(store, "b").Mutex("lock", lock.Config{TTL: time.Second})
+				if err != nil {
+					t.Fatal(err)
+				}
+				lease, err := m.Acquire(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				for range c.lost {
+					store.Next(buckettest.Put, buckettest.Lost)
+					store.Next(buckettest.Get, buckettest.Answer(bucket.ErrUnavailable))
+				}
+				w := &ward{every: time.Second / 12, stood: c.stood}
+				why := w.whyEnded(lease)
+				if !errors.Is(why, lock.ErrLost) || !strings.Contains(why.Error(), c.says) {
+					t.Errorf("%v, want %q", why, c.says)
+				}
+				_ = lease.Release(t.Context()) // it may be lost
+			})
+		})
+	}
+}

@@ -1,0 +1,172 @@
+package pipelinecmd
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/schollz/progressbar/v3"
+
+	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/audit"
+	"github.com/pawlhq/pawl/cmd/pawl/app"
+)
+
+// auditWatch tells how far an audit is: by the bar on a terminal, else by a line of
+// the log now and then.
+type auditWatch struct {
+	log    *slog.Logger
+	bar    *app.Progress
+	expect int64 // objects; -1: unknown
+	begun  bool
+	from   int64 // objects that an earlier process had listed
+	began  time.Time
+	last   time.Time
+}
+
+func newAuditWatch(log *slog.Logger, bar *app.Progress, expect int64) *auditWatch {
+	if bar.Shown {
+		bar.Draw(expect, progressbar.OptionShowIts(), progressbar.OptionSetItsString("objects"), progressbar.OptionThrottle(100*time.Millisecond))
+	}
+	return &auditWatch{log: log, bar: bar, expect: expect, began: time.Now(), last: time.Now()}
+}
+
+func (w *auditWatch) watch(r *audit.Report) {
+	total := r.Total()
+	if !w.begun {
+		w.begun, w.from = true, total.Listed
+	}
+	if w.bar.Shown {
+		showAudit(w.bar, &total, w.expect)
+		return
+	}
+	if time.Since(w.last) < app.LineEvery {
+		return
+	}
+	w.last = time.Now()
+	rate := float64(total.Listed-w.from) / time.Since(w.began).Seconds()
+	args := []any{"listed", total.Listed, "rows", total.Rows, "found", total.Found(), "per_second", int64(rate)}
+	if left := w.expect - total.Listed; left > 0 && rate > 0 {
+		args = append(args, "left", time.Duration(float64(left)/rate*float64(time.Second)).Round(time.Second))
+	}
+	w.log.Info("auditing", args...)
+}
+
+func showAudit(p *app.Progress, now *audit.Counts, expect int64) {
+	p.Mu.Lock()
+	defer p.Mu.Unlock()
+	p.Bar.Describe(fmt.Sprintf("%d objects, %d found", now.Listed, now.Found()))
+	at := now.Listed
+	if expect > 0 {
+		at = min(at, expect-1) // the bar ends with the audit, whatever was expected
+	}
+	_ = p.Bar.Set64(at) // a bar that cannot be drawn harms nothing
+}
+
+// auditJSON is a report with --json.
+type auditJSON struct {
+	*pawl.AuditReport
+	Complete bool         `json:"complete"` // else it goes on the next time
+	Seconds  float64      `json:"seconds"`
+	Total    audit.Counts `json:"total"`
+}
+
+func printAudit(a *app.App, r *pawl.AuditReport, failed error) error {
+	if r.Started.IsZero() {
+		return nil // there was none
+	}
+	total, took := r.Total(), r.Ended.Sub(r.Started)
+	if a.JSON {
+		return a.PrintJSON(auditJSON{r, failed == nil, took.Round(time.Millisecond).Seconds(), total})
+	}
+	_, err := fmt.Fprint(a.Out, auditText(r, &total, failed == nil))
+	return err
+}
+
+func auditText(r *pawl.AuditReport, total *audit.Counts, complete bool) string {
+	var text strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&text, format+"\n", args...) }
+	what := "audited"
+	switch {
+	case !complete:
+		what = "audited in part"
+	case r.DryRun:
+		what = "audited, without writing,"
+	}
+	line("%s %s objects and %s rows in %s: %s ranges of %s", what, humanize.Comma(total.Listed), humanize.Comma(total.Rows),
+		r.Ended.Sub(r.Started).Round(time.Millisecond), humanize.Comma(int64(r.Ranges)), r.Truth)
+	if r.Resumed > 0 {
+		line("  begun at %s, and gone on with %d times: what was lost since, in what was compared before, the next audit finds",
+			r.Started.Format(time.RFC3339), r.Resumed)
+	}
+	line("  lost: creations %d, overwrites %d, removals %d", total.LostCreations, total.LostOverwrites, total.LostRemovals)
+	if r.Outputs {
+		line("  outputs: missing %d, without their object %d, not of this pipeline %d", total.NoOutput, total.NoInput, total.Foreign)
+	}
+	if total.Repaired > 0 {
+		line("  workers look at %d of these", total.Repaired)
+	}
+	if total.Withheld > 0 {
+		line("  withheld: %s removals, because that is too many of %s rows of created objects: check the endpoint and the bucket; if the removals are right, pawl audit --allow-removals",
+			humanize.Comma(total.Withheld), humanize.Comma(total.Created))
+	}
+	for _, c := range []struct {
+		n    int64
+		what string
+	}{
+		{total.Contradicted, "about which the listing and HEAD contradict each other: a cache or a proxy before the store may be the cause"},
+		{total.Young, "differ, and changed within " + r.Settle + ": not judged"},
+		{total.PassedOver, "without a row, older than what a purge has dropped: passed over"},
+		{total.Redriven, "dead or failed were redriven"},
+		{total.Dead - min(total.Dead, total.Redriven), "dead: pawl ls --state dead"},
+		{total.Failed, "failed, and are tried again by themselves"},
+		{total.Unreadable, "rows cannot be read: pawl ls --state unreadable"},
+		{total.Unseen, "could not be looked at"},
+	} {
+		if c.n > 0 {
+			line("  %d %s", c.n, c.what)
+		}
+	}
+	for _, e := range r.Examples {
+		object := e.Object
+		if e.Output != "" {
+			object = e.Output + ", of " + e.Object
+		}
+		line("  %s: %s %s", e.What, e.Pipeline, object)
+	}
+	return text.String()
+}
+
+// printAudits prints what the last audits found.
+func printAudits(a *app.App, all []pawl.AuditReport) error {
+	if a.JSON {
+		for i := range all {
+			r := &all[i]
+			if err := a.PrintJSON(auditJSON{r, true, r.Ended.Sub(r.Started).Round(time.Millisecond).Seconds(), r.Total()}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if len(all) == 0 {
+		_, err := fmt.Fprintln(a.Out, "no audit of this ledger has ended yet")
+		return err
+	}
+	t := table.NewWriter()
+	t.SetOutputMirror(a.Out)
+	t.SetStyle(app.PlainTable)
+	t.SuppressTrailingSpaces()
+	t.AppendHeader(table.Row{"ENDED", "TOOK", "BY", "PREFIX", "OBJECTS", "LOST", "OUTPUTS", "REPAIRED", "DEAD", "FAILED"})
+	for i := range all {
+		r, total := &all[i], all[i].Total()
+		t.AppendRow(table.Row{
+			r.Ended.Format(time.RFC3339), r.Ended.Sub(r.Started).Round(time.Second), r.By, r.Prefix, total.Listed, total.Lost(),
+			total.NoOutput + total.NoInput, total.Repaired, total.Dead, total.Failed,
+		})
+	}
+	t.Render()
+	return nil
+}

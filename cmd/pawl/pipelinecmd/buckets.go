@@ -1,0 +1,77 @@
+package pipelinecmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/cmd/pawl/app"
+	"github.com/pawlhq/pawl/event"
+)
+
+// checkTime is how long a bucket may take to answer at start-up.
+const checkTime = 20 * time.Second
+
+// checkBuckets looks whether every bucket that a pipeline reads or writes is
+// there and may be used.
+func checkBuckets(ctx context.Context, m *app.Machine) error {
+	ctx, stop := context.WithTimeout(ctx, checkTime)
+	defer stop()
+	users := bucketUsers(m.Parts.Pipelines)
+	group, ctx := errgroup.WithContext(ctx)
+	for _, u := range users {
+		group.Go(func() error {
+			if err := m.Objects.Check(ctx, u.bucket); err != nil {
+				return bucketFailure(m, u, err)
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+// bucketUser is a pipeline that needs a bucket.
+type bucketUser struct{ bucket, pipeline, does string }
+
+// bucketUsers names each bucket once, with the first pipeline that needs it.
+func bucketUsers(ps []pawl.Pipeline) (users []bucketUser) {
+	seen := map[string]bool{}
+	add := func(u bucketUser) {
+		if !seen[u.bucket] {
+			seen[u.bucket] = true
+			users = append(users, u)
+		}
+	}
+	for i := range ps {
+		if ps[i].Order != pawl.EventOrder {
+			add(bucketUser{ps[i].Match.Bucket, ps[i].Name, "reads"})
+		}
+		if ps[i].To != nil {
+			add(bucketUser{ps[i].To.Bucket, ps[i].Name, "writes"})
+		}
+	}
+	return users
+}
+
+// bucketFailure says what a person can do about a bucket.
+func bucketFailure(m *app.Machine, u bucketUser, err error) error {
+	err = fmt.Errorf("bucket %s, which pipeline %s %s: %w", event.Quote(u.bucket), u.pipeline, u.does, err)
+	at := "Amazon S3"
+	if e := m.Config.Objects.Endpoint; e != "" {
+		at = e
+	}
+	switch {
+	case errors.Is(err, bucket.ErrNoBucket):
+		return &app.Failure{Code: app.ExitUsage, Err: err, Hint: "create the bucket at " + at + ", or correct its name in " + m.Config.Name()}
+	case errors.Is(err, bucket.ErrDenied):
+		return &app.Failure{Code: app.ExitUsage, Err: err, Hint: "check the credentials (AWS_ACCESS_KEY_ID, AWS_PROFILE, …) and that they may list, read and, for outputs, write the bucket"}
+	case errors.Is(err, bucket.ErrInvalid):
+		return &app.Failure{Code: app.ExitUsage, Err: err, Hint: "check the bucket's name and objects.region, endpoint and path_style in " + m.Config.Name()}
+	}
+	return app.Failed(err, "is the store running and reachable at "+at+"?")
+}

@@ -1,0 +1,36 @@
+package pipelinecmd
+
+import (
+	"context"
+
+	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/cmd/pawl/app"
+)
+
+// copier is a handler that lets the store copy objects, once it knows how.
+type copier interface {
+	Prove(ctx context.Context, store bucket.Store, to pawl.Output) (bucket.CopyMethod, error)
+}
+
+// proveCopies examines for each pipeline that copies whether the store honours conditions on
+// copies. Objects stream through this process unless it does.
+func proveCopies(ctx context.Context, m *app.Machine) {
+	ctx, stop := context.WithTimeout(ctx, checkTime)
+	defer stop()
+	for i := range m.Parts.Pipelines {
+		p := &m.Parts.Pipelines[i]
+		c, ok := p.Handler.(copier)
+		if !ok {
+			continue
+		}
+		switch methods, err := c.Prove(ctx, m.Objects, *p.To); {
+		case err != nil:
+			m.Log.Warn("copies stream through this process until it starts again: the object store could not be examined", "pipeline", p.Name, "error", err)
+		case methods == 0:
+			m.Log.Info("copies stream through this process: the object store ignores conditions on copies", "pipeline", p.Name)
+		default:
+			m.Log.Info("the object store copies objects itself", "pipeline", p.Name, "one_request", methods&bucket.CopyWhole != 0, "in_parts", methods&bucket.CopyParts != 0)
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package pipelinecmd
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawlhq/pawl/audit/inventory"
+	"github.com/pawlhq/pawl/cmd/pawl/app"
+	"github.com/pawlhq/pawl/event"
+)
+
+// openInventory has the audit believe the report that its flag names, and no
+// listing. The caller closes the report.
+func openInventory(ctx context.Context, m *app.Machine, o *auditOptions) (*inventory.Report, error) {
+	bucket, err := auditedBucket(m, o.Pipelines)
+	if err != nil {
+		return nil, err
+	}
+	expect := inventory.Expect{Bucket: bucket}
+	var r *inventory.Report
+	if strings.HasPrefix(o.inventory, "s3://") {
+		var manifest []event.Object
+		if manifest, err = app.Readings(o.inventory); err != nil {
+			return nil, err
+		}
+		m.Log.Info("reading the inventory", "manifest", manifest[0].String())
+		r, err = inventory.OpenBucket(ctx, m.Objects, manifest[0], expect)
+	} else {
+		m.Log.Info("reading the inventory", "folder", o.inventory)
+		r, err = inventory.OpenFolder(ctx, o.inventory, expect)
+	}
+	if err != nil {
+		return nil, err
+	}
+	o.Truth, o.AsOf = r, r.Created
+	o.TruthName = "the inventory of " + r.Created.Format(time.RFC3339)
+	return r, nil
+}
+
+// auditedBucket returns the bucket of the pipelines of these names, or of all.
+func auditedBucket(m *app.Machine, names []string) (bucket string, err error) {
+	for i := range m.Parts.Pipelines {
+		p := &m.Parts.Pipelines[i]
+		switch {
+		case len(names) > 0 && !slices.Contains(names, p.Name), p.Match.Bucket == bucket:
+		case bucket == "":
+			bucket = p.Match.Bucket
+		default:
+			return "", app.Usage("an inventory is about one bucket, and the pipelines are about %s and %s: choose some with --pipeline", event.Quote(bucket), event.Quote(p.Match.Bucket))
+		}
+	}
+	return bucket, nil
+}

@@ -1,0 +1,77 @@
+package pipelinecmd
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawlhq/pawl/cmd/pawl/app"
+	"github.com/pawlhq/pawl/cmd/pawl/config"
+	"github.com/pawlhq/pawl/cmd/pawl/parts"
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
+	"github.com/pawlhq/pawl/store"
+)
+
+// view is a ledger to look into, and the configuration that names it.
+type view struct {
+	ledger.Store
+	config *config.Config
+}
+
+// addLedgerFlag adds the flag of commands that need no configuration but for its
+// ledger.
+func addLedgerFlag(a *app.App, cmd *cobra.Command) {
+	cmd.Flags().StringVar(&a.Ledger, "ledger", "", "the `ledger`, like sqlite:pawl.db, instead of that of a configuration file")
+}
+
+// toLook loads the configuration for a command that does no work. Where the command
+// line names the ledger, it says nothing else.
+func toLook(a *app.App) (*config.Config, error) {
+	if a.Ledger == "" {
+		c, err := a.Parts.LoadToLook(a.ConfigFile, os.LookupEnv)
+		if _, absent := os.Stat(a.ConfigFile); !a.Named && errors.Is(absent, fs.ErrNotExist) {
+			err = &app.Failure{Code: app.ExitUsage, Err: err, Hint: "--ledger sqlite:FILE looks into a ledger without a configuration"}
+		}
+		return c, err
+	}
+	if a.Named {
+		return nil, app.Usage("--ledger and --config exclude each other")
+	}
+	c, err := a.Parts.LedgerAlone(a.Ledger)
+	if err != nil {
+		return nil, app.Usage("--ledger %s: %w", event.Quote(a.Ledger), err)
+	}
+	return c, nil
+}
+
+// look opens the ledger for a command that only reads. The caller closes it.
+func look(ctx context.Context, a *app.App) (*view, error) {
+	return openView(ctx, a, parts.Ledger.OpenReadOnly)
+}
+
+// openView opens a ledger that is there. The caller closes it.
+func openView(ctx context.Context, a *app.App, open func(parts.Ledger, context.Context) (store.Store, error)) (*view, error) {
+	c, err := toLook(a)
+	if err != nil {
+		return nil, err
+	}
+	l := c.Ledger.Config.(parts.Ledger)
+	if err := l.Look(ctx); err != nil {
+		if a.Ledger != "" {
+			return nil, app.Misconfigured(err)
+		}
+		return nil, c.At("ledger", err)
+	}
+	s, err := open(l, ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &view{Store: ledger.Over(s), config: c}, nil
+}
+
+// end closes the ledger at the end of a command that ends with err.
+func (v *view) end(err *error) { *err = errors.Join(*err, v.Close()) }

@@ -1,0 +1,203 @@
+package pipelinecmd
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"github.com/pawlhq/pawl/cmd/pawl/app"
+	"github.com/pawlhq/pawl/ledger"
+)
+
+// lsOptions are the flags of ls.
+type lsOptions struct {
+	rowFilter
+	limit int
+	after string
+	count bool
+}
+
+// NewLsCommand returns the command ls.
+func NewLsCommand(a *app.App) *cobra.Command {
+	o := &lsOptions{}
+	cmd := &cobra.Command{
+		Use:   "ls",
+		Short: "List what the ledger knows of objects",
+		Long: `List prints a line for each object and pipeline that the ledger knows, in order
+of pipeline, bucket and key. It works while workers run.
+
+States: settled (done), pending (waits for a worker), processing, stuck (its
+worker was lost, another takes over), failed (is tried again), dead (is not:
+see "pawl redrive"), unreadable (a newer Pawl wrote the row).
+
+With --json each line is one JSON object: pipeline, bucket, key (where it is not
+UTF-8, key_base64 is the exact one), version_id, state, due (when a worker looks
+next), want and have (kind, sequencer, generation, version_id, etag, mod_time,
+size), lease (owner, until, live), fence, doubt, forced, dead, attempts, retry_at,
+last_error, verify_at, event_time, disorder (how many events were passed over
+although their time is newer), created_at, updated_at. Times are RFC 3339, sizes
+are bytes, what does not apply is left out.`,
+		Example: `  pawl ls --state dead,failed
+  pawl ls --ledger sqlite:/srv/app/pawl.db
+  pawl ls --pipeline grayscale --prefix s3://photos/in/2026/
+  pawl ls --count --older 24h --error 'access denied'
+  pawl ls --limit 0 --json | jq -r 'select(.attempts > 3) | .key'`,
+		Args: app.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runLs(cmd.Context(), a, o) },
+	}
+	o.register(a, cmd, "")
+	flags := cmd.Flags()
+	flags.IntVar(&o.limit, "limit", 100, "at most so many `lines`; 0 for all")
+	flags.StringVar(&o.after, "after", "", "go on after this `row`, as the last page named it")
+	flags.BoolVar(&o.count, "count", false, "print how many rows there are of each pipeline and state")
+	return cmd
+}
+
+func runLs(ctx context.Context, a *app.App, o *lsOptions) (err error) {
+	sel, err := o.selection(time.Now())
+	if err != nil {
+		return err
+	}
+	after, err := parseAfter(o.after)
+	if err != nil {
+		return err
+	}
+	if o.limit < 0 {
+		return app.Usage("--limit %d: want a number of lines, or 0 for all", o.limit)
+	}
+	v, err := look(ctx, a)
+	if err != nil {
+		return err
+	}
+	defer v.end(&err)
+	if err := v.checkPipeline(ctx, o.pipeline); err != nil {
+		return err
+	}
+	if o.count {
+		c, err := v.count(ctx, sel)
+		if err != nil {
+			return err
+		}
+		return printCount(a, c)
+	}
+	return printRows(ctx, a, v, sel, after, o.limit)
+}
+
+// printRows prints a page of rows, and says how to see the next.
+func printRows(ctx context.Context, a *app.App, v *view, sel *rowSelection, after ledger.RowKey, limit int) error {
+	print := newRowPrinter(a, sel.now)
+	printed, more := 0, false
+	for row, err := range v.selected(ctx, sel, after) {
+		if err != nil {
+			return err
+		}
+		if limit > 0 && printed == limit {
+			more = true
+			break
+		}
+		printed, after = printed+1, row.RowKey
+		if err := print.row(&row); err != nil {
+			return err
+		}
+	}
+	if err := print.end(); err != nil {
+		return err
+	}
+	switch {
+	case printed == 0 && !a.JSON:
+		fmt.Fprintln(a.Err, "pawl: the ledger has no such rows")
+	case more:
+		fmt.Fprintf(a.Err, "pawl: there are more than %d: --limit 0 prints all, and --after %s the next page\n", limit, app.ShellWord(rowName(after)))
+	}
+	return nil
+}
+
+func printCount(a *app.App, c rowCount) error {
+	if a.JSON {
+		return a.PrintJSON(c)
+	}
+	_, err := fmt.Fprint(a.Out, c)
+	return err
+}
+
+// rowName writes the key of a row as --after takes it: pipeline/s3://bucket/key.
+func rowName(k ledger.RowKey) string { return k.Pipeline + "/" + k.Object().String() }
+
+// parseAfter reads what rowName writes; an empty text is the beginning.
+func parseAfter(name string) (ledger.RowKey, error) {
+	if name == "" {
+		return ledger.RowKey{}, nil
+	}
+	pipeline, object, _ := strings.Cut(name, "/")
+	all := app.AppendPrinted(nil, strings.TrimSuffix(strings.TrimPrefix(object, `"`), `"`))
+	if len(all) == 0 {
+		return ledger.RowKey{}, app.Usage("--after %s: want pipeline/s3://bucket/key, as ls prints it below a page", name)
+	}
+	o := all[0]
+	return ledger.RowKey{Pipeline: pipeline, Bucket: o.Bucket, Key: o.Key, VersionID: o.VersionID}, nil
+}
+
+// rowPrinter prints rows. end is called after the last.
+type rowPrinter interface {
+	row(r *ledger.Row) error
+	end() error
+}
+
+// newRowPrinter returns the printer for people or for programs.
+func newRowPrinter(a *app.App, now time.Time) rowPrinter {
+	if a.JSON {
+		return &jsonRows{a: a, now: now}
+	}
+	t := table.NewWriter()
+	t.SetOutputMirror(a.Out)
+	t.SetStyle(app.PlainTable)
+	t.SuppressTrailingSpaces()
+	t.AppendHeader(table.Row{"STATE", "PIPELINE", "OBJECT", "TRIES", "NEXT", "CHANGED", "LAST ERROR"})
+	return &tableRows{table: t, now: now, width: app.TerminalWidth(a.Out)}
+}
+
+type jsonRows struct {
+	a   *app.App
+	now time.Time
+}
+
+func (p *jsonRows) row(r *ledger.Row) error { return p.a.PrintJSON(toJSON(r, p.now)) }
+
+func (p *jsonRows) end() error { return nil }
+
+type tableRows struct {
+	table table.Writer
+	now   time.Time
+	width int
+	held  int
+}
+
+func (p *tableRows) row(r *ledger.Row) error {
+	p.table.AppendRow(table.Row{
+		r.State(p.now), r.Pipeline, app.Shorten(r.Object().String(), p.width), strconv.Itoa(r.Attempts),
+		app.Relative(r.Due(), p.now), app.Relative(r.UpdatedAt, p.now), app.OneLine(r.LastError, p.width),
+	})
+	if p.held++; p.held == app.TablePage {
+		p.flush()
+	}
+	return nil
+}
+
+func (p *tableRows) flush() {
+	p.table.Render()
+	p.table.ResetHeaders()
+	p.table.ResetRows()
+	p.held = 0
+}
+
+func (p *tableRows) end() error {
+	if p.held > 0 {
+		p.flush()
+	}
+	return nil
+}

@@ -1,0 +1,85 @@
+package pipelinecmd
+
+import (
+	"time"
+
+	"github.com/pawlhq/pawl/cmd/pawl/app"
+	"github.com/pawlhq/pawl/ledger"
+)
+
+// rowJSON is a row with --json. The names are part of the command's interface:
+// they are added to and never changed. Times are RFC 3339, sizes in bytes;
+// what does not apply is left out.
+type rowJSON struct {
+	Pipeline  string `json:"pipeline"`
+	Bucket    string `json:"bucket"`
+	Key       string `json:"key"`                  // invalid UTF-8 replaced
+	KeyBase64 string `json:"key_base64,omitempty"` // the exact key, where it is not UTF-8
+	VersionID string `json:"version_id,omitempty"` // of pipelines that handle each version
+
+	State string       `json:"state"`        // settled, pending, processing, stuck, failed, dead or unreadable
+	Due   time.Time    `json:"due,omitzero"` // when a worker looks next
+	Want  *versionJSON `json:"want"`         // the newest version heard of
+	Have  *versionJSON `json:"have"`         // the version whose effect is committed; null: none
+	Lease *leaseJSON   `json:"lease"`        // null: no worker has it
+	Fence int64        `json:"fence"`        // the newest fencing token
+	// Doubt: an attempt that did not complete may have sent something.
+	Doubt  bool      `json:"doubt"`
+	Forced bool      `json:"forced"`   // an operator demands the effect again
+	Dead   bool      `json:"dead"`     // will not be tried again
+	Tries  int       `json:"attempts"` // at this version
+	Retry  time.Time `json:"retry_at,omitzero"`
+
+	LastError string    `json:"last_error,omitempty"`
+	VerifyAt  time.Time `json:"verify_at,omitzero"`
+	EventTime time.Time `json:"event_time,omitzero"` // of the newest event
+	// Disorder counts events that were passed over though their time is newer.
+	Disorder int `json:"disorder,omitempty"`
+
+	CreatedAt time.Time `json:"created_at"`
+	UpdatedAt time.Time `json:"updated_at"`
+}
+
+type versionJSON struct {
+	Kind       string    `json:"kind"` // created or removed
+	Sequencer  string    `json:"sequencer,omitempty"`
+	Generation uint64    `json:"generation"`
+	VersionID  string    `json:"version_id,omitempty"`
+	ETag       string    `json:"etag,omitempty"`
+	ModTime    time.Time `json:"mod_time,omitzero"`
+	Size       int64     `json:"size"`
+}
+
+type leaseJSON struct {
+	Owner string    `json:"owner"`
+	Until time.Time `json:"until"`
+	Live  bool      `json:"live"`
+}
+
+func toJSON(r *ledger.Row, now time.Time) rowJSON {
+	out := rowJSON{
+		Pipeline: r.Pipeline, Bucket: r.Bucket, VersionID: r.VersionID,
+		State: string(r.State(now)), Due: r.Due(), Want: toVersion(r.Want), Fence: r.Lease.Fence,
+		Doubt: r.Doubt, Forced: r.Forced, Dead: r.Dead, Tries: r.Attempts, Retry: r.RetryAt,
+		LastError: r.LastError, VerifyAt: r.VerifyAt, EventTime: r.EventTime, Disorder: r.Disorder,
+		CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
+	}
+	out.Key, out.KeyBase64 = app.KeyJSON(r.Key)
+	if r.Have.Kind != 0 {
+		out.Have = toVersion(r.Have)
+	}
+	if r.Unreadable != nil {
+		out.Want, out.LastError = nil, r.Unreadable.Error()
+	}
+	if r.Held() {
+		out.Lease = &leaseJSON{Owner: r.Lease.Owner, Until: r.Lease.Until, Live: r.Live(now)}
+	}
+	return out
+}
+
+func toVersion(v ledger.Version) *versionJSON {
+	return &versionJSON{
+		Kind: v.Kind.String(), Sequencer: v.Sequencer.Raw(), Generation: v.Generation,
+		VersionID: v.Identity.VersionID, ETag: v.Identity.ETag, ModTime: v.Identity.ModTime, Size: v.Identity.Size,
+	}
+}

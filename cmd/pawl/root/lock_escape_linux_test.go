@@ -1,0 +1,241 @@
+package root_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/internal/fakes3"
+)
+
+// newFakeField is a field on a store whose requests are seen before they are
+// answered.
+func newFakeField(t *testing.T, before func(*http.Request)) *field {
+	below := fakes3.New()
+	return newFieldOn(t, func(w http.ResponseWriter, r *http.Request) {
+		before(r)
+		below.ServeHTTP(w, r)
+	})
+}
+
+func plainField(t *testing.T) *field { return newFakeField(t, func(*http.Request) {}) }
+
+// escapes are commands that leave the process group that they begin in.
+var escapes = map[string]string{
+	"timeout": `exec timeout 600 sh -c 'echo set >&9; while :; do sleep 600 & wait; done'`,
+	"setsid":  `setsid sh -c 'trap "" TERM; echo set >&9; sleep 600' & wait`,
+}
+
+func TestEscapeHolderTerminated(t *testing.T) {
+	h := plainField(t).hold(escapes["timeout"])
+	h.line()
+	if err := h.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	h.died()
+	h.exits(143, "")
+}
+
+func TestEscapeHolderKilled(t *testing.T) {
+	t.Parallel()
+	for name, script := range escapes {
+		t.Run(name, func(t *testing.T) {
+			f := plainField(t)
+			h := f.hold(script, brief...)
+			h.line()
+			if err := h.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			entered := f.next()
+			h.died()
+			<-entered
+			_ = h.Wait() // it was killed
+		})
+	}
+}
+
+func TestEscapeLockLost(t *testing.T) {
+	for name, script := range escapes {
+		t.Run(name, func(t *testing.T) {
+			f := plainField(t)
+			h := f.hold(`echo $PAWL_LOCK_TOKEN >&9; `+script, "--ttl", "5s") // told at the next renewal
+			token := h.line()
+			h.line()
+			release := f.lock(nil)
+			release.Args = []string{"pawl", "lock", "release", f.key, "--token", token}
+			if out, err := release.CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			h.died()
+			h.exits(76, "the command was ended")
+		})
+	}
+}
+
+// TestEscapeOfInner lets a command escape that runs under two locks, and ends the
+// outer one.
+func TestEscapeOfInner(t *testing.T) {
+	t.Parallel()
+	f := plainField(t)
+	h := f.hold(`exec pawl lock `+f.key+`-inner -- sh -c '
+		echo $PAWL_LOCK_ID >&9
+		setsid sh -c "trap \"\" TERM; echo set >&9; sleep 600" & wait'`, brief...)
+	if marks := strings.Split(h.line(), ","); len(marks) != 2 || marks[0] == marks[1] {
+		t.Errorf("the marks are %q", marks)
+	}
+	h.line()
+	f.overtakes(h)
+}
+
+func TestDaemonDoesNotOutliveTheLock(t *testing.T) {
+	h := plainField(t).hold(`setsid sh -c 'trap "" TERM HUP; echo set >&9; sleep 600' & wait -n 2>/dev/null; exit 5`)
+	h.died()
+	h.exits(5, "")
+}
+
+// TestStoppedCommandEnds stops a command as a terminal does that it may not read.
+func TestStoppedCommandEnds(t *testing.T) {
+	h := plainField(t).hold(`trap "exit 3" TERM; echo set >&9; kill -TTIN $$; while :; do sleep 600 & wait; done`)
+	h.line()
+	if err := h.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	h.died()
+	h.exits(3, "")
+}
+
+// TestContinuedCommand continues a holder whose command is stopped, as fg does.
+func TestContinuedCommand(t *testing.T) {
+	h := plainField(t).hold(`echo set >&9; kill -TTIN $$; exit 6`)
+	h.line()
+	stop := make(chan struct{})
+	defer close(stop)
+	go func() { // it may not have been stopped yet
+		tick := time.NewTicker(50 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				_ = h.Process.Signal(syscall.SIGCONT)
+			case <-stop:
+				return
+			}
+		}
+	}()
+	h.died()
+	h.exits(6, "")
+}
+
+// TestSilentStore asks a store that never answers, or not about the lock.
+func TestSilentStore(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		silent string // prefix of paths
+		wait   string
+		limit  time.Duration
+		code   int
+	}{
+		// Where the proof is not answered, removing it gets 2 s more. Where it is, it
+		// must have ended before the waiting does.
+		{"/", "0", 12 * time.Second, 69}, {"/", "1s", 3 * time.Second, 69},
+		{"/state/lock", "0", 10 * time.Second, 69}, {"/state/lock", "6s", 6 * time.Second, 69},
+	} {
+		t.Run(c.silent+" "+c.wait, func(t *testing.T) {
+			t.Parallel()
+			over := make(chan struct{})
+			f := newFakeField(t, func(r *http.Request) {
+				if strings.HasPrefix(r.URL.Path, c.silent) && r.URL.Path != "/state" {
+					<-over
+				}
+			})
+			t.Cleanup(func() { close(over) })
+			h := &holder{t: t, Cmd: f.lock([]string{"--wait", c.wait}, "true")}
+			h.Stderr = &h.stderr
+			begun := time.Now()
+			if err := h.Start(); err != nil {
+				t.Fatal(err)
+			}
+			h.exits(c.code, "")
+			if took := time.Since(begun); took > c.limit+margin {
+				t.Errorf("it took %v", took)
+			}
+			t.Log(h.stderr.String())
+		})
+	}
+}
+
+// TestStoreGone takes the store away from holders. Whether the holder or its guard
+// notices first, the diagnosis is the same.
+func TestStoreGone(t *testing.T) {
+	t.Parallel()
+	var gone atomic.Bool
+	f := newFakeField(t, func(*http.Request) {
+		if gone.Load() {
+			panic(http.ErrAbortHandler)
+		}
+	})
+	const ttl = 12 * time.Second // between two renewals the machine may stand still
+	var holders []*holder
+	for i := range 4 {
+		f.key = fmt.Sprint("s3://state/lock-", i)
+		h := f.hold("echo set >&9; sleep 600", "--ttl", ttl.String())
+		h.line()
+		holders = append(holders, h)
+	}
+	gone.Store(true)
+	begun := time.Now()
+	for _, h := range holders {
+		h.exits(76, "it could not be renewed within its 12s")
+	}
+	if took := time.Since(begun); took > ttl+time.Second+margin { // a second for the release
+		t.Errorf("it took %v", took)
+	}
+}
+
+// TestUpdateEndedWhileWriting holds the answer to a write back.
+func TestUpdateEndedWhileWriting(t *testing.T) {
+	below := fakes3.New()
+	written, over := make(chan struct{}, 100), make(chan struct{})
+	f := newFieldOn(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPut && r.URL.Path == "/state/lock" {
+			below.ServeHTTP(httptest.NewRecorder(), r)
+			written <- struct{}{}
+			<-over
+			return
+		}
+		below.ServeHTTP(w, r)
+	})
+	t.Cleanup(func() { close(over) })
+	h := f.command("update", "--create", f.key, "--", "echo", "1")
+	if err := h.Start(); err != nil {
+		t.Fatal(err)
+	}
+	<-written
+	if err := h.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	h.exits(74, "not known")
+}
+
+// TestUpdateEndsItsFilter ends a filter, and what that has started.
+func TestUpdateEndsItsFilter(t *testing.T) {
+	t.Parallel()
+	f := plainField(t)
+	fifo := f.fifo()
+	h := f.command("update", "--create", f.key, "--", "sh", "-c", `exec 9>"$0"; sh -c 'trap "" TERM; echo set >&9; sleep 600'; true`, fifo)
+	if err := h.Start(); err != nil {
+		t.Fatal(err)
+	}
+	h.open(fifo)
+	h.line()
+	if err := h.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	h.died()
+	h.exits(143, "was ended")
+}

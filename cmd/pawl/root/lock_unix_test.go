@@ -1,0 +1,418 @@
+//go:build unix
+
+package root_test
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/internal/fakes3"
+	"github.com/pawlhq/pawl/proof/servertest"
+)
+
+// briefTTL is that of leases which run out. What must be held has the time that a
+// busy machine may need.
+const briefTTL = 6 * time.Second
+
+// brief are the flags of who holds such a lease.
+var brief = []string{"--ttl", briefTTL.String()}
+
+// field is where processes contend for one lock.
+type field struct {
+	t   *testing.T
+	url string // of the store
+	env []string
+	key string
+	dir string
+}
+
+// newFieldOn is a field on a store of the test's own.
+func newFieldOn(t *testing.T, h http.HandlerFunc) *field {
+	t.Helper()
+	url, env := newStore(t, h)
+	return &field{t: t, url: url, env: env, key: "s3://state/lock", dir: t.TempDir()}
+}
+
+func newField(t *testing.T) *field {
+	// What is ignored stays so in processes, and whoever runs the tests may ignore
+	// some: nohup does. What is caught is as always in them.
+	heard := make(chan os.Signal, 1)
+	signal.Notify(heard, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
+	t.Cleanup(func() { signal.Stop(heard) })
+	s := servertest.MinIO(t, servertest.Options{})
+	return &field{t: t, url: s.Endpoint, key: "s3://" + s.NewBucket(t) + "/lock", dir: t.TempDir(), env: append(os.Environ(),
+		"AWS_ACCESS_KEY_ID="+s.AccessKey, "AWS_SECRET_ACCESS_KEY="+s.SecretKey, "AWS_REGION="+s.Region,
+		"AWS_ENDPOINT_URL="+s.Endpoint, "XDG_CACHE_HOME="+t.TempDir(),
+	)}
+}
+
+// holder is a process that holds the lock, and runs a shell that has its end of
+// a pipe open, as all that it starts has.
+type holder struct {
+	*exec.Cmd
+	t      *testing.T
+	stdin  io.Closer
+	stderr bytes.Buffer
+	pipe   *bufio.Reader
+	shell  int // process id
+}
+
+// hold starts a process that runs a script under the lock, and waits until it
+// runs. The script has the pipe at 9.
+func (f *field) hold(script string, flags ...string) *holder {
+	f.t.Helper()
+	fifo := f.fifo()
+	h := &holder{t: f.t, Cmd: f.lock(flags, "sh", "-c", `exec 9>"$0"; echo $$ >&9; `+script, fifo)}
+	h.Stderr = &h.stderr
+	stdin, err := h.StdinPipe()
+	if err == nil {
+		err = h.Start()
+	}
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	h.stdin = stdin
+	f.t.Cleanup(func() {
+		_ = h.Process.Kill() // it may have ended
+		_ = h.Process.Signal(syscall.SIGCONT)
+	})
+	h.open(fifo)
+	if h.shell, err = strconv.Atoi(h.line()); err != nil {
+		f.t.Fatal(err)
+	}
+	return h
+}
+
+// fifo makes a pipe with a name.
+func (f *field) fifo() string {
+	f.t.Helper()
+	fifo := filepath.Join(f.dir, "alive")
+	_ = os.Remove(fifo)
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		f.t.Fatal(err)
+	}
+	return fifo
+}
+
+// open returns when the script has opened the pipe, too, and written to it.
+func (h *holder) open(fifo string) {
+	h.t.Helper()
+	other, err := os.OpenFile(fifo, os.O_RDWR, 0) // does not wait for a script that may never come
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	// Without the script the pipe ends with this. Not all systems have deadlines here.
+	late := time.AfterFunc(time.Minute, func() { _ = other.Close() })
+	defer func() {
+		if late.Stop() {
+			_ = other.Close()
+		}
+	}()
+	pipe, err := os.Open(fifo)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.t.Cleanup(func() { _ = pipe.Close() })
+	h.pipe = bufio.NewReader(pipe)
+	if _, err := h.pipe.Peek(1); err != nil {
+		h.gone(err)
+	}
+}
+
+// gone ends a test whose command is not there.
+func (h *holder) gone(err error) {
+	h.t.Helper()
+	_ = h.Process.Kill() // it may have ended
+	_ = h.Wait()         // what it has said counts
+	h.t.Fatalf("the command is gone: %v; %s", err, h.stderr.String())
+}
+
+func (f *field) lock(flags []string, command ...string) *exec.Cmd {
+	cmd := exec.Command("pawl", slices.Concat([]string{"lock"}, flags, []string{f.key, "--"}, command)...)
+	cmd.Env = f.env
+	servertest.DieWithParent(cmd)
+	return cmd
+}
+
+// line reads a line that the script writes.
+func (h *holder) line() string {
+	h.t.Helper()
+	s, err := h.pipe.ReadString('\n')
+	if err != nil {
+		h.gone(err)
+	}
+	return strings.TrimSpace(s)
+}
+
+// died waits until nothing of the command is left, and returns when that was.
+func (h *holder) died() time.Time {
+	h.t.Helper()
+	if _, err := io.ReadAll(h.pipe); err != nil {
+		h.t.Fatal(err)
+	}
+	return time.Now()
+}
+
+// exits waits for the end of the process.
+func (h *holder) exits(code int, says string) {
+	h.t.Helper()
+	err := h.Wait()
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	got := 0
+	if ok {
+		got = exit.ExitCode()
+	} else if err != nil {
+		h.t.Fatal(err)
+	}
+	if got != code || !strings.Contains(h.stderr.String(), says) {
+		h.t.Errorf("exit code %d, want %d and %q: %s", got, code, says, h.stderr.String())
+	}
+}
+
+// next lets another process wait for the lock. It tells when it has entered, which
+// must be when nothing of the command before it is left.
+func (f *field) next() <-chan time.Time {
+	f.t.Helper()
+	cmd := f.lock(nil, "entered", filepath.Join(f.dir, "alive"))
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	at := make(chan time.Time, 1)
+	go func() {
+		if s, err := bufio.NewReader(out).ReadString('\n'); err != nil || s != "alone\n" {
+			f.t.Errorf("the next one entered %q, %v", s, err)
+		}
+		at <- time.Now()
+		if err := cmd.Wait(); err != nil {
+			f.t.Errorf("the next one: %v", err)
+		}
+	}()
+	return at
+}
+
+// entered is a command that says whether any process has its end of a pipe open. It
+// looks itself: who compares times may have stood still before the clock was read.
+func entered() {
+	says := "alone"
+	n := 0
+	pipe, err := syscall.Open(os.Args[1], syscall.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err == nil {
+		n, err = syscall.Read(pipe, make([]byte, 1))
+	}
+	if n > 0 || err != nil { // it has been written to, or there is nothing to read yet
+		says = fmt.Sprint("beside the other: ", err)
+	}
+	fmt.Println(says)
+}
+
+// stubborn starts another process, and neither wants to end.
+const stubborn = `trap "" TERM; sleep 600 & echo set >&9; sleep 600`
+
+// margin is what a machine with other things to do may need.
+const margin = 4 * time.Second
+
+func TestHolderKilled(t *testing.T) {
+	t.Parallel()
+	f := newField(t)
+	h := f.hold(stubborn, brief...)
+	h.line()
+	entered := f.next()
+	if err := h.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	killed := time.Now()
+	died, in := h.died(), <-entered
+	if took := in.Sub(killed); took > briefTTL*105/100+margin {
+		t.Errorf("the next one entered after %v", took)
+	}
+	t.Logf("dead after %v, the next one in after %v", died.Sub(killed), in.Sub(killed))
+	_ = h.Wait() // it was killed
+}
+
+// overtakes stops a holder until the next one has entered, by when its command must
+// be dead, and continues it.
+func (f *field) overtakes(h *holder) {
+	f.t.Helper()
+	if err := h.Process.Signal(syscall.SIGSTOP); err != nil {
+		f.t.Fatal(err)
+	}
+	entered := f.next()
+	h.died()
+	<-entered
+	if err := h.Process.Signal(syscall.SIGCONT); err != nil {
+		f.t.Fatal(err)
+	}
+	h.exits(76, "the lock was lost")
+}
+
+func TestHolderStopped(t *testing.T) {
+	t.Parallel()
+	for _, onLost := range []string{"terminate", "kill"} {
+		t.Run(onLost, func(t *testing.T) {
+			f := newField(t)
+			h := f.hold(stubborn, append(brief, "--on-lost", onLost)...)
+			h.line()
+			f.overtakes(h)
+		})
+	}
+}
+
+// TestTimeToEnd takes the lock from a command that cleans up when it is told to end.
+func TestTimeToEnd(t *testing.T) {
+	t.Parallel()
+	for onLost, says := range map[string]string{"terminate": "cleaned up\n", "kill": ""} {
+		t.Run(onLost, func(t *testing.T) {
+			t.Parallel() // until the next renewal
+			f := newField(t)
+			h := f.hold(`echo $PAWL_LOCK_TOKEN >&9; trap "echo cleaned up >&9; exit" TERM; while :; do sleep 600 & wait; done`,
+				"--ttl", "1m", "--on-lost", onLost)
+			release := f.lock(nil)
+			release.Args = []string{"pawl", "lock", "release", f.key, "--token", h.line()}
+			if out, err := release.CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			if said, err := io.ReadAll(h.pipe); err != nil || string(said) != says {
+				t.Errorf("the command said %q, %v, want %q", said, err, says)
+			}
+			h.exits(76, "the command was ended")
+		})
+	}
+}
+
+// TestLockInLock stops a holder whose command is a holder itself, with a guard and
+// a process group of its own.
+func TestLockInLock(t *testing.T) {
+	t.Parallel()
+	f := newField(t)
+	h := f.hold(`exec pawl lock `+f.key+`-inner -- sh -c '`+stubborn+`'`, brief...)
+	h.line()
+	f.overtakes(h)
+}
+
+// TestHolderStoppedBriefly shows that a lease survives what it was made for.
+func TestHolderStoppedBriefly(t *testing.T) {
+	f := newField(t)
+	h := f.hold(`read line; exit 4`)
+	for _, s := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGCONT} {
+		if err := h.Process.Signal(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = h.stdin.Close()
+	h.exits(4, "")
+}
+
+func TestNothingOutlivesTheLock(t *testing.T) {
+	f := newField(t)
+	h := f.hold(`trap "" TERM INT; sleep 600 & exit 5`)
+	h.died()
+	h.exits(5, "")
+	if in := <-f.next(); in.IsZero() { // it was released
+		t.Error("nobody entered")
+	}
+}
+
+func TestGuardKilled(t *testing.T) {
+	f := newField(t)
+	h := f.hold(stubborn)
+	h.line()
+	guard, err := syscall.Getpgid(h.shell)
+	if err != nil || guard == h.shell || guard == h.Process.Pid {
+		t.Fatalf("the command's group is %d: %v", guard, err)
+	}
+	if err := syscall.Kill(guard, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	h.died()
+	h.exits(1, "guards the command has ended")
+}
+
+// TestSignals sends signals to a holder, and then to one that waits.
+func TestSignals(t *testing.T) {
+	f := newField(t)
+	h := f.hold(`for s in INT HUP QUIT USR1 USR2; do trap "echo $s >&9" $s; done
+		trap "echo TERM >&9; exit 3" TERM
+		echo set >&9; while :; do sleep 600 & wait; done`)
+	h.line()
+	waiting := f.lock(nil, "true")
+	var said bytes.Buffer
+	waiting.Stderr = &said
+	if err := waiting.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []struct {
+		name string
+		syscall.Signal
+	}{
+		{"INT", syscall.SIGINT}, {"HUP", syscall.SIGHUP}, {"QUIT", syscall.SIGQUIT}, {"USR1", syscall.SIGUSR1},
+		{"USR2", syscall.SIGUSR2}, {"TERM", syscall.SIGTERM},
+	} {
+		if err := h.Process.Signal(s.Signal); err != nil {
+			t.Fatal(err)
+		}
+		if got := h.line(); got != s.name {
+			t.Errorf("the command got %s, want %s", got, s.name)
+		}
+	}
+	h.exits(3, "")
+	if err := waiting.Wait(); err != nil {
+		t.Errorf("the one that waited: %v: %s", err, said.String())
+	}
+}
+
+// TestSignalWhileWaiting sends a signal to a process that has looked at the lock,
+// and found it held.
+func TestSignalWhileWaiting(t *testing.T) {
+	looks := make(chan string, 100) // at which lock
+	below := fakes3.New()
+	f := newFieldOn(t, func(w http.ResponseWriter, r *http.Request) {
+		below.ServeHTTP(w, r)
+		if r.Method == http.MethodGet {
+			select {
+			case looks <- r.URL.Path:
+			default:
+			}
+		}
+	})
+	for s, code := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143, syscall.SIGUSR1: 138} {
+		path := fmt.Sprintf("/state/lock-%d", s) // so that nobody else's look counts
+		f.key = "s3:/" + path
+		h := f.hold("read line; exit 0")
+		for len(looks) > 0 {
+			<-looks // its own
+		}
+		waiting := f.lock(nil, "true")
+		if err := waiting.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for path != <-looks {
+		}
+		if err := waiting.Process.Signal(s); err != nil {
+			t.Fatal(err)
+		}
+		_ = waiting.Wait() // its code tells
+		if got := waiting.ProcessState.ExitCode(); got != code {
+			t.Errorf("%v: exit code %d, want %d", s, got, code)
+		}
+		_ = h.stdin.Close()
+		h.exits(0, "")
+	}
+}

@@ -1,0 +1,104 @@
+// Package root contains the tree of commands and the scripts that test the whole program.
+package root
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawlhq/pawl/cmd/pawl/app"
+	"github.com/pawlhq/pawl/cmd/pawl/archivecmd"
+	"github.com/pawlhq/pawl/cmd/pawl/democmd"
+	"github.com/pawlhq/pawl/cmd/pawl/doctorcmd"
+	"github.com/pawlhq/pawl/cmd/pawl/filescmd"
+	"github.com/pawlhq/pawl/cmd/pawl/lockcmd"
+	"github.com/pawlhq/pawl/cmd/pawl/parts"
+	"github.com/pawlhq/pawl/cmd/pawl/pipelinecmd"
+	"github.com/pawlhq/pawl/cmd/pawl/simulatecmd"
+)
+
+// Main runs the command that args name and returns the process's exit code. An
+// error is printed once, to Err.
+func Main(ctx context.Context, args []string, s app.Streams) int {
+	return run(ctx, &app.App{Streams: s, Parts: parts.Table}, args)
+}
+
+// run runs the command that args name.
+func run(ctx context.Context, a *app.App, args []string) int {
+	root := newRootCommand(a)
+	root.SetArgs(args)
+	root.SetIn(a.In)
+	root.SetOut(a.Out)
+	root.SetErr(a.Err)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return app.ExitDone
+	}
+	f := app.Classify(err, a.Started)
+	a.PrintFailure(f, args)
+	return f.Code
+}
+
+func newRootCommand(a *app.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "pawl",
+		Short: "Notifications of an object store in; effects once, in order, out",
+		Long: `Pawl turns the change notifications of an object store (S3, MinIO, R2, …) into
+effects that happen once, in order, one at a time per object.
+
+"pawl run" does the work. The ledger is where Pawl remembers what it has heard of
+each object and what it has done: ls, explain and redrive look into it. Locks and
+safe updates (lock, update) need neither, only a bucket.`,
+		Example: `  pawl run -c pawl.yaml
+  pawl ls --state dead,failed
+  pawl explain s3://photos/in/cat.jpg`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		PersistentPreRun: func(cmd *cobra.Command, _ []string) {
+			a.Started = true
+			a.Named = cmd.Flags().Changed("config")
+		},
+	}
+	flags := cmd.PersistentFlags()
+	flags.StringVarP(&a.ConfigFile, "config", "c", "pawl.yaml", "configuration `file`")
+	flags.BoolVar(&a.JSON, "json", false, "print JSON; errors too, on standard error")
+	flags.StringVar(&a.LogLevel, "log-level", "", "`level` of the log: debug, info, warn or error (default info)")
+	cmd.AddCommand(democmd.NewDemoCommand(a), pipelinecmd.NewRunCommand(a), pipelinecmd.NewReplayCommand(a), pipelinecmd.NewLsCommand(a), pipelinecmd.NewExplainCommand(a),
+		pipelinecmd.NewRedriveCommand(a), pipelinecmd.NewPurgeCommand(a), pipelinecmd.NewAuditCommand(a), simulatecmd.NewSimulateCommand(a), doctorcmd.NewDoctorCommand(a), archivecmd.NewArchiveCommand(a), filescmd.NewFilesCommand(a), pipelinecmd.NewLedgerCommand(a), lockcmd.NewLockCommand(a), lockcmd.NewUpdateCommand(a),
+		app.NewVersionCommand(a))
+	cmd.AddCommand(lockcmd.GuardCommands(a)...)
+	app.DocumentExitCodes(cmd, app.ExitCodes)
+	refuseUnknownShells(cmd)
+	refuseUnknownTopics(cmd)
+	cmd.SetFlagErrorFunc(app.FlagError)
+	return cmd
+}
+
+// refuseUnknownTopics makes "pawl help TOPIC" wrong usage for a topic that is not
+// known. Cobra's own command shows the usage of pawl then, and succeeds.
+func refuseUnknownTopics(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "help" {
+			cmd.Run = nil
+			cmd.RunE = func(_ *cobra.Command, args []string) error {
+				topic, _, err := root.Find(args)
+				if err != nil {
+					return &app.Failure{Code: app.ExitUsage, Err: err, Hint: `"pawl --help" shows what there is`}
+				}
+				return topic.Help()
+			}
+		}
+	}
+}
+
+// refuseUnknownShells makes "pawl completion SHELL" wrong usage for a shell that
+// is not known. Cobra's own command shows its help then, and succeeds.
+func refuseUnknownShells(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "completion" {
+			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		}
+	}
+}

@@ -1,0 +1,66 @@
+//go:build unix
+
+package root_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/pawlhq/pawl/cmd/pawl/app"
+	"github.com/pawlhq/pawl/cmd/pawl/root"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"pawl": func() {
+			os.Exit(root.Main(context.Background(), os.Args[1:], app.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
+		},
+		"entered": entered,
+	})
+}
+
+// TestScripts runs the real command, one script for each thing that a user does
+// with it. The scripts' own commands are in commands_test.go.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("AWS_ACCESS_KEY_ID", "pawl")
+			e.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+			e.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+			// Or what one run has learnt of a store is believed of another's, by
+			// chance at the same port.
+			e.Setenv("XDG_CACHE_HOME", filepath.Join(e.WorkDir, ".cache"))
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"await":      await,
+			"careless":   startCareless,
+			"closed":     closed,
+			"copy":       copyObject,
+			"delete":     remove,
+			"denied":     startDenied,
+			"empty":      empty,
+			"exits":      exits,
+			"forbidding": startForbidding,
+			"index":      index,
+			"insist":     insist,
+			"json":       jsonField,
+			"object":     object,
+			"port":       port,
+			"post":       post,
+			"put":        put,
+			"released":   released,
+			"s3":         startS3,
+			"shy":        startShy,
+			"terminate":  terminate,
+			"nobody":     nobody,
+		},
+	})
+}

@@ -1,0 +1,182 @@
+package root_test
+
+import (
+	"bufio"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// command is pawl with these arguments.
+func (f *field) command(args ...string) *holder {
+	h := &holder{t: f.t, Cmd: f.lock(nil)}
+	h.Args = append([]string{"pawl"}, args...)
+	h.Stderr = &h.stderr
+	return h
+}
+
+// TestSilentStoreLooked looks at locks on a store that never answers.
+func TestSilentStoreLooked(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		silent string // prefix of paths
+		args   []string
+		limit  time.Duration
+	}{
+		{"ls", "/", []string{"lock", "ls", "s3://state/"}, 10 * time.Second},
+		{"ls of the unread", "/state/", []string{"lock", "ls", "s3://state/"}, 10 * time.Second},
+		{"show", "/", []string{"lock", "show", "s3://state/lock"}, 10 * time.Second},
+		{"release", "/", []string{"lock", "release", "s3://state/lock", "--token", "1"}, 12 * time.Second},
+		{"release by id", "/", []string{"lock", "release", "s3://state/lock", "--id", "x"}, 10 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			var silent atomic.Bool
+			over := make(chan struct{})
+			f := newFakeField(t, func(r *http.Request) {
+				if silent.Load() && strings.HasPrefix(r.URL.Path, c.silent) {
+					<-over
+				}
+			})
+			t.Cleanup(func() { close(over) })
+			for _, key := range []string{"/state/lock", "/state/other"} {
+				if err := send(http.MethodPut, f.url+key, "x"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			silent.Store(true)
+			h := f.command(c.args...)
+			begun := time.Now()
+			if err := h.Start(); err != nil {
+				t.Fatal(err)
+			}
+			h.exits(69, "store unavailable")
+			if took := time.Since(begun); took > c.limit+margin {
+				t.Errorf("it took %v", took)
+			}
+			t.Log(h.stderr.String())
+		})
+	}
+}
+
+// TestStoreComesBack begins while the store is away, and nothing is known of it.
+func TestStoreComesBack(t *testing.T) {
+	t.Parallel()
+	for name, args := range map[string][]string{
+		"lock":             {"lock", "s3://state/lock", "--", "true"},
+		"lock with --wait": {"lock", "--wait", "1m", "s3://state/lock", "--", "true"},
+		"update":           {"update", "--create", "s3://state/object", "--", "echo", "1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var there atomic.Bool
+			f := newFakeField(t, func(r *http.Request) {
+				if !there.Load() && r.URL.Path != "/state" {
+					panic(http.ErrAbortHandler)
+				}
+			})
+			h := f.command(args...)
+			h.Stderr = nil
+			said, err := h.StderrPipe()
+			if err == nil {
+				err = h.Start()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines := bufio.NewReader(said)
+			line, err := lines.ReadString('\n')
+			if err != nil || !strings.HasPrefix(line, "pawl: waiting for the store: ") {
+				t.Errorf("it says %q, %v", line, err)
+			}
+			there.Store(true)
+			if more, err := io.ReadAll(lines); err != nil || len(more) > 0 {
+				t.Errorf("it says more: %q, %v", more, err)
+			}
+			h.exits(0, "")
+		})
+	}
+}
+
+// TestStoreStaysAway: a wait has its end, and a single try is one.
+func TestStoreStaysAway(t *testing.T) {
+	t.Parallel()
+	// A single proof may take 9 seconds: its reads are tried three times, at random
+	// times, and it cleans up.
+	for wait, told := range map[string]bool{"0": false, "20s": true} {
+		t.Run(wait, func(t *testing.T) {
+			t.Parallel()
+			f := newFakeField(t, func(r *http.Request) {
+				if r.URL.Path != "/state" {
+					panic(http.ErrAbortHandler)
+				}
+			})
+			h := f.command("lock", "--wait", wait, "s3://state/lock", "--", "true")
+			begun := time.Now()
+			if err := h.Start(); err != nil {
+				t.Fatal(err)
+			}
+			h.exits(69, "")
+			took := time.Since(begun)
+			if got := strings.Contains(h.stderr.String(), "waiting for the store"); got != told {
+				t.Errorf("it was told: %v: %s", got, h.stderr.String())
+			}
+			if told && (took < 20*time.Second || took > 22*time.Second+margin) {
+				t.Errorf("it took %v", took)
+			}
+		})
+	}
+}
+
+// TestUpdateUntold: what was written is not said to be unwritten because there is no
+// room to say it.
+func TestUpdateUntold(t *testing.T) {
+	f := plainField(t)
+	for _, want := range []struct {
+		filter string
+		code   int
+		says   string
+	}{{"echo 1", 74, "s3://state/object was written, and only the result is lost"}, {"cat", 1, "cannot print"}} {
+		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := f.command("update", "--json", "--create", "s3://state/object", "--", "sh", "-c", want.filter)
+		h.Stdout = full
+		if err := h.Start(); err != nil {
+			t.Fatal(err)
+		}
+		h.exits(want.code, want.says)
+		_ = full.Close() // nothing was written to it
+	}
+}
+
+// TestUpdateLeavesNothing ends what a filter leaves behind.
+func TestUpdateLeavesNothing(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		script string
+		code   int
+		says   string
+	}{
+		"output open":      {`echo set >&9; sleep 600 & echo 1`, 1, "left a process behind"},
+		"output too large": {`echo set >&9; sleep 600 >/dev/null & yes`, 64, "printed more than"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := plainField(t)
+			fifo := f.fifo()
+			h := f.command("update", "--create", f.key, "--", "sh", "-c", `exec 9>"$0"; `+c.script, fifo)
+			if err := h.Start(); err != nil {
+				t.Fatal(err)
+			}
+			h.open(fifo)
+			h.died()
+			h.exits(c.code, c.says)
+		})
+	}
+}

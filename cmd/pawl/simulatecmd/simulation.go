@@ -1,0 +1,169 @@
+package simulatecmd
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/pawlhq/pawl/cmd/pawl/app"
+	"github.com/pawlhq/pawl/proof/sim"
+)
+
+// simulation is the report of a simulation.
+type simulation struct {
+	*sim.Report
+	Seconds  float64                      `json:"seconds"`
+	Faults   map[string]map[string]uint64 `json:"faults"` // met, by step and fault
+	Held     bool                         `json:"held"`   // all invariants, in all worlds
+	Complete bool                         `json:"complete"`
+}
+
+// printSimulation prints what became of the worlds, of which so many were
+// wanted, and says how the command ends.
+func printSimulation(a *app.App, r *sim.Report, wanted uint64) error {
+	s := &simulation{
+		Report: r, Seconds: r.Elapsed.Round(time.Millisecond).Seconds(), Faults: faults(r),
+		Held: r.Failure == nil, Complete: r.Histories >= wanted,
+	}
+	var err error
+	if a.JSON {
+		err = a.PrintJSON(s)
+	} else {
+		_, err = fmt.Fprint(a.Out, s.text())
+	}
+	switch {
+	case err != nil:
+		return err
+	case !s.Held:
+		return app.Found()
+	case !s.Complete:
+		return app.Failed(fmt.Errorf("the simulation was interrupted after %d of %d worlds", r.Histories, wanted),
+			fmt.Sprintf("go on with --seed %d", r.First+r.Histories))
+	}
+	return nil
+}
+
+func faults(r *sim.Report) map[string]map[string]uint64 {
+	met := make(map[string]map[string]uint64)
+	for i := range r.Met {
+		step := sim.Step(i)
+		of := make(map[string]uint64)
+		for j, n := range r.Met[i] {
+			if fault := sim.Fault(j); step.Has(fault) {
+				of[fault.String()] = n
+			}
+		}
+		met[step.String()] = of
+	}
+	return met
+}
+
+func (s *simulation) text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "seeds %d to %d: %s, %d steps each, in %.1f s, %.0f a second\n\n",
+		s.First, s.First+max(s.Histories, 1)-1, worlds(s.Histories), s.Steps/max(s.Histories, 1), s.Seconds,
+		float64(s.Histories)/max(s.Elapsed.Seconds(), 1e-9))
+	fmt.Fprintf(&b, "%s\n\n", s.table())
+	fmt.Fprintf(&b, "setbacks, older results in place of newer ones until a verification healed them: %d\n\n", s.Setbacks)
+	switch {
+	case s.Held && s.Complete:
+		fmt.Fprintf(&b, "Every invariant held in every world.\n")
+		return b.String()
+	case s.Held:
+		fmt.Fprintf(&b, "Every invariant held, as far as it got.\n")
+		return b.String()
+	}
+	f := s.Failure
+	fmt.Fprintf(&b, "In the world of seed %d\n", f.Seed)
+	tellViolations(&b, f.Violations)
+	fmt.Fprintf(&b, "\nThe whole world:        pawl simulate --story --seed %d\n", f.Seed)
+	fmt.Fprintf(&b, "Shrunk to %3d choices:  pawl simulate --tape %s\n\n", f.Choices, f.Tape)
+	fmt.Fprintf(&b, "In the shrunk world\n\n%s\n", strings.Join(f.Story, "\n"))
+	return b.String()
+}
+
+func worlds(n uint64) string {
+	if n == 1 {
+		return "1 world"
+	}
+	return fmt.Sprintf("%d worlds", n)
+}
+
+// table says how often each fault was met at each step.
+func (s *simulation) table() string {
+	t := table.NewWriter()
+	t.SetStyle(app.PlainTable)
+	t.SuppressTrailingSpaces()
+	header := table.Row{"FAULTS MET"}
+	configs := []table.ColumnConfig{}
+	for i := range s.Met {
+		header = append(header, strings.ToUpper(sim.Step(i).String()))
+		configs = append(configs, table.ColumnConfig{Number: i + 2, Align: text.AlignRight, AlignHeader: text.AlignRight})
+	}
+	t.AppendHeader(header)
+	t.SetColumnConfigs(configs)
+	for j := range s.Met[0] {
+		fault := sim.Fault(j)
+		if fault == sim.NoFault {
+			continue
+		}
+		row := table.Row{fault.String()}
+		for i := range s.Met {
+			if sim.Step(i).Has(fault) {
+				row = append(row, s.Met[i][j])
+			} else {
+				row = append(row, "-")
+			}
+		}
+		t.AppendRow(row)
+	}
+	return t.Render()
+}
+
+// told is what happened in one world.
+type told struct {
+	Seed       *uint64         `json:"seed,omitempty"` // none: the world is a tape's
+	Violations []sim.Violation `json:"violations"`
+	Story      []string        `json:"story"`
+}
+
+func printTold(a *app.App, w *told) error {
+	if w.Violations == nil {
+		w.Violations = []sim.Violation{}
+	}
+	var err error
+	if a.JSON {
+		err = a.PrintJSON(w)
+	} else {
+		_, err = fmt.Fprint(a.Out, w.text())
+	}
+	if err == nil && len(w.Violations) > 0 {
+		return app.Found()
+	}
+	return err
+}
+
+func (w *told) text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n\n", strings.Join(w.Story, "\n"))
+	name := "the tape"
+	if w.Seed != nil {
+		name = fmt.Sprintf("seed %d", *w.Seed)
+	}
+	if len(w.Violations) == 0 {
+		fmt.Fprintf(&b, "Every invariant held in the world of %s.\n", name)
+		return b.String()
+	}
+	fmt.Fprintf(&b, "In the world of %s\n", name)
+	tellViolations(&b, w.Violations)
+	return b.String()
+}
+
+func tellViolations(b *strings.Builder, all []sim.Violation) {
+	for _, v := range all {
+		fmt.Fprintf(b, "%s did not hold: %s\n  %s\n", v.Invariant, v.Invariant.Says(), v.What)
+	}
+}
