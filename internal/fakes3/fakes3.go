@@ -1,15 +1,18 @@
-// Package fakes3 is an S3 endpoint in memory, for quick tests:
-// gofakes3, with one fault mended.
+// Package fakes3 is an S3 endpoint in memory, for quick tests: gofakes3, with
+// corrected expiry, version ids and times.
 //
 // It believes any signature that has not expired, sends no notifications, ignores If-Match on
 // DELETE, and a PUT without metadata leaves the metadata of the object before.
 package fakes3
 
 import (
+	"bytes"
 	"io"
 	"log"
 	"net/http"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/johannesboyne/gofakes3"
@@ -19,7 +22,7 @@ import (
 // New returns a handler of the S3 API over no buckets: create them through it.
 func New() http.Handler {
 	quiet := gofakes3.StdLog(log.New(io.Discard, "", 0))
-	return RefuseExpired(gofakes3.New(unversioned{s3mem.New()}, gofakes3.WithLogger(quiet), gofakes3.WithoutVersioning()).Server())
+	return RefuseExpired(gofakes3.New(NewBackend(), gofakes3.WithLogger(quiet), gofakes3.WithoutVersioning()).Server())
 }
 
 // RefuseExpired refuses presigned requests that begin after their signature expired, as S3
@@ -38,15 +41,63 @@ func RefuseExpired(next http.Handler) http.Handler {
 	})
 }
 
-// unversioned has no version ids. Of s3mem's own, HEAD tells a version id where
-// GET tells none, and the same object looks like two.
-type unversioned struct{ *s3mem.Backend }
+// Backend stores objects in memory. It has no version ids: s3mem returns one for HEAD and
+// none for GET.
+type Backend struct {
+	*s3mem.Backend
+	mu    sync.Mutex // held while an object is stored
+	clock clock
+}
+
+// NewBackend returns a Backend without buckets.
+func NewBackend() *Backend {
+	b := &Backend{clock: clock{TimeSource: gofakes3.DefaultTimeSource()}}
+	b.Backend = s3mem.New(s3mem.WithTimeSource(&b.clock))
+	return b
+}
 
 // HeadObject implements [gofakes3.Backend].
-func (u unversioned) HeadObject(bucket, key string) (*gofakes3.Object, error) {
-	o, err := u.Backend.HeadObject(bucket, key)
+func (b *Backend) HeadObject(bucket, key string) (*gofakes3.Object, error) {
+	o, err := b.Backend.HeadObject(bucket, key)
 	if err == nil && o != nil {
 		o.VersionID = ""
 	}
 	return o, err
+}
+
+// PutObject implements [gofakes3.Backend]. Listings, HEAD and GET return the same time for the
+// object, as those of S3 do. gofakes3 returns the start of the request for HEAD and GET, and s3mem
+// returns its end for listings.
+func (b *Backend) PutObject(bucket, key string, meta map[string]string, body io.Reader, size int64, c *gofakes3.PutConditions) (gofakes3.PutObjectResult, error) {
+	// A slow client must not block other requests, so the body is read before the lock is taken.
+	data, err := gofakes3.ReadAll(body, size)
+	if err != nil {
+		return gofakes3.PutObjectResult{}, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.clock.TimeSource.Now()
+	b.clock.stored.Store(&now)
+	defer b.clock.stored.Store(nil)
+	meta["Last-Modified"] = now.UTC().Format(http.TimeFormat)
+	return b.Backend.PutObject(bucket, key, meta, bytes.NewReader(data), size, c)
+}
+
+// CopyObject implements [gofakes3.Backend] over PutObject.
+func (b *Backend) CopyObject(fromBucket, fromKey, bucket, key string, meta map[string]string) (gofakes3.CopyObjectResult, error) {
+	return gofakes3.CopyObject(b, fromBucket, fromKey, bucket, key, meta)
+}
+
+// clock is the clock of s3mem. It stands still while PutObject stores an object.
+type clock struct {
+	gofakes3.TimeSource
+	stored atomic.Pointer[time.Time] // nil unless PutObject stores an object
+}
+
+// Now implements [gofakes3.TimeSource].
+func (c *clock) Now() time.Time {
+	if t := c.stored.Load(); t != nil {
+		return *t
+	}
+	return c.TimeSource.Now()
 }

@@ -235,7 +235,7 @@ var layers = map[string]map[string]string{
 		"event":            "The demo names objects in its messages.",
 		"files":            "The demo compares the file index with what its clients were told.",
 		"files/filesapi":   "The demo issues tokens to its clients.",
-		"internal/fakes3":  "The demo's object store refuses expired signatures.",
+		"internal/fakes3":  "The demo keeps its objects in it.",
 		"internal/process": "The demos wait between two steps.",
 		"ledger":           "The demo checks that all rows settle.",
 		"source":           "The demo counts the verdicts that the webhook answers.",

@@ -12,7 +12,8 @@ import (
 	"time"
 
 	"github.com/johannesboyne/gofakes3"
-	"github.com/johannesboyne/gofakes3/backend/s3mem"
+
+	"github.com/pawlhq/pawl/internal/fakes3"
 )
 
 // The store's buckets.
@@ -49,7 +50,7 @@ type store struct {
 }
 
 func newStore(told func(change), buckets ...string) (*store, error) {
-	s := &store{Backend: s3mem.New(), told: told}
+	s := &store{Backend: fakes3.NewBackend(), told: told}
 	for _, b := range buckets {
 		if err := s.CreateBucket(b); err != nil {
 			return nil, err
@@ -122,16 +123,6 @@ func (s *store) DeleteMulti(bucket string, keys ...string) (res gofakes3.MultiDe
 		res.Deleted = append(res.Deleted, gofakes3.ObjectID{Key: key})
 	}
 	return res, nil
-}
-
-// HeadObject implements [gofakes3.Backend]. The storage gives HEAD a version id
-// that GET does not have, as if they spoke of two objects.
-func (s *store) HeadObject(bucket, key string) (*gofakes3.Object, error) {
-	o, err := s.Backend.HeadObject(bucket, key)
-	if err == nil {
-		o.VersionID = ""
-	}
-	return o, err
 }
 
 func (s *store) has(bucket, key string) bool {
