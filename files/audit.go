@@ -254,20 +254,32 @@ func (a *audit) uploads(ctx context.Context) error {
 		if !ours || u.Begun.After(over) {
 			continue
 		}
-		f, err := a.Index.Load(ctx, id)
-		switch {
-		case errors.Is(err, ErrNotFound):
-			a.orphan(u.Key, u.ID)
-			err = nil
-		case err == nil && f.LookAt.IsZero():
-			a.report.Leftovers++
-			if !a.options.DryRun {
-				err = a.Objects.Abort(ctx, u.Key, u.ID)
-			}
-		}
-		if err := a.goOn(ctx, u.Key, err); err != nil {
+		if err := a.goOn(ctx, u.Key, a.oldUpload(ctx, id, &u)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// oldUpload counts an upload that nothing completes any more, and aborts it if its file
+// has a row. It skips an upload that the row's timer is about to abort, and one that the
+// list of its own key does not have.
+func (a *audit) oldUpload(ctx context.Context, id string, u *OpenUpload) error {
+	f, err := a.Index.Load(ctx, id)
+	rowless := errors.Is(err, ErrNotFound)
+	if err != nil && !rowless || !rowless && !f.LookAt.IsZero() {
+		return err
+	}
+	if open, err := a.isOpen(ctx, u); err != nil || !open {
+		return err
+	}
+	if rowless {
+		a.orphan(u.Key, u.ID)
+		return nil
+	}
+	a.report.Leftovers++
+	if a.options.DryRun {
+		return nil
+	}
+	return a.Objects.Abort(ctx, u.Key, u.ID)
 }

@@ -22,7 +22,8 @@ type Multipart interface {
 	// Abort ends an upload in parts: when it has answered, no part and no completion
 	// lands any more. Of an upload that is over it says nothing.
 	Abort(ctx context.Context, key, uploadID string) error
-	// Uploads yields the uploads in parts that are open, of all keys with a prefix.
+	// Uploads yields the uploads in parts that are open, of all keys with a prefix. If the
+	// prefix is not a whole key, it may also yield some that are over.
 	Uploads(ctx context.Context, prefix string) iter.Seq2[OpenUpload, error]
 }
 
@@ -104,6 +105,18 @@ func (s *Service) Complete(ctx context.Context, id string) (File, error) {
 		failed = nil
 	}
 	return f, errors.Join(failed, err)
+}
+
+// isOpen reports whether an upload from a list of all keys is open, by the list of its own
+// key. MinIO serves the list of all keys from memory. If a client goes away while MinIO
+// completes its upload, that list may keep the upload for a day.
+func (s *Service) isOpen(ctx context.Context, u *OpenUpload) (bool, error) {
+	for of, err := range s.Objects.Uploads(ctx, u.Key) {
+		if err != nil || of.Key == u.Key && of.ID == u.ID {
+			return err == nil, err
+		}
+	}
+	return false, nil
 }
 
 // endUploads ends all uploads in parts of a file: its own, and those that processes

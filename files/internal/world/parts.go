@@ -67,6 +67,7 @@ func (w *World) landPart(id string, number int) {
 func (w *World) complete(id string) {
 	if u := w.findUpload(id); u != nil && u.whole() && w.land(u.key, u.promise) {
 		w.endUpload(id)
+		w.stale = append(w.stale, u)
 	}
 }
 
@@ -132,12 +133,17 @@ func (b *objects) Abort(_ context.Context, _, uploadID string) error {
 	})
 }
 
-// Uploads implements [files.Multipart].
+// Uploads implements [files.Multipart]. A list of all keys also has completed uploads, as
+// MinIO's has if the client of a completion went away.
 func (b *objects) Uploads(_ context.Context, prefix string) iter.Seq2[files.OpenUpload, error] {
 	return func(yield func(files.OpenUpload, error) bool) {
 		var all []files.OpenUpload
 		err := (*thread)(b).request(func() error {
-			for _, u := range b.w.uploads {
+			listed := b.w.uploads
+			if prefix == "" {
+				listed = slices.Concat(listed, b.w.stale)
+			}
+			for _, u := range listed {
 				if strings.HasPrefix(u.key, prefix) {
 					all = append(all, files.OpenUpload{Key: u.key, ID: u.id, Begun: epoch.Add(u.begun)})
 				}

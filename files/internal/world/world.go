@@ -69,6 +69,7 @@ type World struct {
 	waiting   []*thread            // for others of their processes
 	objects   map[string]files.Promise
 	uploads   []*upload         // in parts, that are open
+	stale     []*upload         // that were completed, and that lists of all keys still have
 	truths    map[string]*truth // by file
 	ids       int               // of files and uploads
 
