@@ -51,7 +51,7 @@ const (
 // those that use the constants in the packages' played_race_test.go.
 var reducedPackages = []string{lockPackage, archivePackage, auditPackage, enginePackage}
 
-const reduced = "^Test((Adopted|BrakeIn)?Worlds|Histories|Killed|ALoneUser|SickWorker|AllSick)$"
+const reduced = "^Test((BrakeIn)?Worlds|Histories|Killed|ALoneUser|SickWorker|AllSick)$"
 
 // testSteps are the calls of go test. The race detector would make simulated
 // worlds ten times as slow, and they have one thread each: they are played
