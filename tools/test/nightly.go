@@ -82,11 +82,9 @@ func (n *night) mutantArgs(ctx context.Context) (args []string, budget string) {
 	if n.scale >= 1 {
 		return append(args, "-whole"), "all"
 	}
-	c := lookBack(ctx, n.root)
-	all := mutantCandidates(c)
+	all := ranked(mutantCandidates(lookBack(ctx, n.root)))
 	few := max(1, int(n.scale*float64(len(all))))
-	chosen, _ := share{few, few}.choose(all, c.head)
-	return append(args, "-only", strings.Join(names(chosen), ",")), fmt.Sprintf("%d of %d", len(chosen), len(all))
+	return append(args, "-only", strings.Join(names(all[:few]), ",")), fmt.Sprintf("%d of %d", few, len(all))
 }
 
 // shell writes arguments as they are typed.
