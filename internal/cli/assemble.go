@@ -184,7 +184,7 @@ func (m *machine) pipelines(ctx context.Context) ([]pawl.Pipeline, error) {
 		from := &m.config.Pipelines[i]
 		all[i] = pawl.Pipeline{
 			Name:        from.Name,
-			Match:       pawl.Match{Bucket: from.Match.Bucket, Prefix: from.Match.Prefix, Suffix: from.Match.Suffix},
+			Match:       pawl.Match(from.Match),
 			EachVersion: from.Identity == "version",
 			Eventual:    m.config.Objects.Eventual,
 			Concurrency: from.Concurrency,
