@@ -53,8 +53,8 @@ func (n *night) steps(ctx context.Context) []step {
 	begins, beginKills := n.count(2000, 100_000), n.count(10, 200)
 	add("begins of files", begins+" uploads, "+beginKills+" kills", "test", "./internal/e2e", "-run", "^TestFilesBegins$", "-count=1", "-timeout", "2h", "-v",
 		"-begins", begins, "-beginkills", beginKills)
-	requests := n.count(1000, 200_000)
-	add("requests to files", requests+" requests", "test", "./files/filesapi", "-run", "^(TestDocument|TestSchema)$", "-count=1", "-timeout", "2h", "-v", "-requests", requests)
+	examples := n.count(10, 2000)
+	add("requests to files", examples+" for each operation", "test", "./files/filesapi", "-run", "^TestSchemathesis$", "-count=1", "-timeout", "2h", "-v", "-examples", examples)
 	due := n.count(10_000, 100_000)
 	add("sweepers", due+" rows", "test", "./internal/e2e", "-run", "^TestSweepers$", "-count=1", "-timeout", "1h", "-v", "-due", due)
 
