@@ -188,9 +188,8 @@ func (c *Config) policy() ledger.Policy {
 }
 
 func (p Pipeline) build() *worker.Pipeline {
-	handle := func(ctx context.Context, t *worker.Task) error { return p.Handler.Handle(ctx, newTask(t)) }
 	w := &worker.Pipeline{
-		Name: p.Name, Match: p.Match.match, Handler: worker.HandlerFunc(handle),
+		Name: p.Name, Match: p.Match.match, Handler: p.Handler,
 		Order: p.Order, EachVersion: p.EachVersion, Eventual: p.Eventual, Transactional: p.Transactional, Concurrency: p.Concurrency,
 	}
 	if l, ok := p.Handler.(Limited); ok && w.Concurrency == 0 {

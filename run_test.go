@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -185,52 +184,6 @@ func TestRunWithoutSourcesSweeps(t *testing.T) {
 	})
 }
 
-// Whatever else the ledger holds is not waited for: a Pawl beside others ends
-// when what its own sources brought is settled.
-func TestRunDoesNotWaitForStrangers(t *testing.T) {
-	inTime(t, func(s *site) {
-		store := memory.New()
-		ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
-		defer cancel()
-		events := &list{events: []event.Event{s.put("docs/stranger", "x")}}
-		other := s.pawl(func(context.Context, *pawl.Task) error {
-			return pawl.RetryAfter(errors.New("busy"), time.Hour)
-		}, nil, from(events), func(c *pawl.Config) { c.Ledger = durable{store} })
-		if err := other.Run(ctx); err != nil || other.Stats().Unsettled != 1 || s.since() != time.Minute {
-			t.Fatalf("ended after %s with %v, %+v", s.since(), err, other.Stats())
-		}
-		own := &list{events: []event.Event{s.put("docs/own", "x")}}
-		p := s.pawl(upper, toUp, from(own), func(c *pawl.Config) { c.Ledger = durable{store} })
-		if err := p.Run(s.t.Context()); err != nil || s.since() != time.Minute {
-			t.Errorf("ended after %s with %v", s.since(), err)
-		}
-		s.wantObject(event.Object{Bucket: "out", Key: "up/own"}, "X")
-	})
-}
-
-// down is a ledger that answers nothing but errors.
-type down struct{ store.Store }
-
-func (down) Swap(context.Context, []store.Change) ([]store.Outcome, error) {
-	return nil, errors.New("the disk is on fire")
-}
-
-func TestRunTellsOfAShutdownThatIsStuck(t *testing.T) {
-	inTime(t, func(s *site) {
-		ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
-		defer cancel()
-		events := &list{events: []event.Event{s.put("docs/a", "x")}}
-		p := s.pawl(upper, toUp, from(events), func(c *pawl.Config) { c.Ledger = down{memory.New()} })
-		err := p.Run(ctx)
-		if err == nil || !strings.Contains(err.Error(), "the ledger did not answer in time during shutdown") {
-			t.Errorf("ended with %v", err)
-		}
-		if len(events.answers) != 1 || events.answers[0].Ack {
-			t.Errorf("answered %+v", events.answers)
-		}
-	})
-}
-
 // A message is acknowledged when the ledger has it; on the word of a ledger
 // that forgets, only when there is nothing left to do.
 func TestWhenAMessageIsAcknowledged(t *testing.T) {
@@ -335,25 +288,5 @@ func TestEachVersionHasAnOutputOfItsOwn(t *testing.T) {
 		}
 		s.wantObject(event.Object{Bucket: "out", Key: "a.txt@v1.up"}, "ONE")
 		s.wantObject(event.Object{Bucket: "out", Key: "a.txt@v2.up"}, "TWO")
-	})
-}
-
-func TestTwoPipelinesOfOneInput(t *testing.T) {
-	inTime(t, func(s *site) {
-		events := &list{events: []event.Event{s.put("docs/a", "x")}}
-		counted := 0
-		p := s.pawl(upper, toUp, from(events), func(c *pawl.Config) {
-			c.Pipelines = append(c.Pipelines, pawl.Pipeline{
-				Name: "count", Match: pawl.Match{Bucket: "in"},
-				Handler: pawl.HandlerFunc(func(context.Context, *pawl.Task) error { counted++; return nil }),
-			})
-		})
-		if err := p.Run(s.t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		s.wantObject(event.Object{Bucket: "out", Key: "up/a"}, "X")
-		if counted != 1 || p.Stats().Completed != 2 {
-			t.Errorf("counted %d, %+v", counted, p.Stats())
-		}
 	})
 }

@@ -143,7 +143,7 @@ func (t *thread) publish(shard string, entries []Entry, checking *bool) error {
 			*checking = len(rest) < len(group)
 			group = rest
 		}
-		body, _ := codec{t.proc}.Encode(adoptedFormat, shard, group)
+		body, _ := codec{t.proc}.Encode("ndjson", shard, group)
 		o := bucket.Object{Body: strings.NewReader(string(body)), Size: int64(len(body))}
 		key := fmt.Sprintf("%s%019d-%s-%s", prefix, math.MaxInt64-m.UnixMilli(), first, last)
 		for {

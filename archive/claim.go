@@ -32,8 +32,6 @@ type Claim struct {
 	Origin time.Time `json:"origin,omitzero"`
 	// Since is when the claim was made.
 	Since time.Time `json:"since"`
-	// Adopted, if there are objects of another program.
-	Adopted *Adoption `json:"adopted,omitzero"`
 }
 
 // marker is the register that says which claim the other registers belong to.
@@ -112,7 +110,7 @@ func (a *Archive) firstClaim(ctx context.Context, id StreamID) (Claim, error) {
 // checkFresh wants a prefix without a claim to hold nothing that would be stored again.
 // The marker is read last: a worker that begins meanwhile writes it before any object.
 func (a *Archive) checkFresh(ctx context.Context, id StreamID) error {
-	another, own, err := a.stored(ctx, time.Time{})
+	own, err := a.anyObject(ctx)
 	if err != nil {
 		return err
 	}
@@ -122,12 +120,23 @@ func (a *Archive) checkFresh(ctx context.Context, id StreamID) error {
 		return err
 	case version != "" && m.ID != a.identity(id):
 		return fmt.Errorf("%w: this ledger's archive %q is below another prefix, or of another stream: give the new one another name", ErrClaimed, a.Name)
-	case another != "":
-		return fmt.Errorf("%w: another program has stored %s: end it, then run \"pawl archive recover\", or choose another prefix", ErrClaimed, a.object(another))
 	case own != "" && version == "":
 		return fmt.Errorf("%w: %s is of an archive whose claim and registers are gone: run \"pawl archive recover\", or choose another prefix", ErrClaimed, a.object(own))
 	}
 	return a.checkUnclaimed(ctx, m)
+}
+
+// anyObject returns the key of an object of an archive, or "" if the prefix has none.
+func (a *Archive) anyObject(ctx context.Context) (string, error) {
+	for info, err := range a.Store.List(ctx, a.Bucket, a.Prefix, a.listAfter(time.Time{})) {
+		if err != nil {
+			return "", err
+		}
+		if _, err := ParseKey(a.Prefix, info.Key); err == nil {
+			return info.Key, nil
+		}
+	}
+	return "", nil
 }
 
 // Claimed returns the claim of an archive, which must have one.
@@ -248,32 +257,20 @@ func (a *Archive) confirm(ctx context.Context, c Claim) error {
 
 // Recover makes this ledger's registers those of the archive, when the registers or the
 // claim file were lost. No PUT of the generation before can begin or go on when it returns.
-// Workers then list what is stored. Objects of another program, which must have
-// ended, are adopted, also where there was no archive before.
+// Workers then list what is stored.
 func (a *Archive) Recover(ctx context.Context) (Claim, error) {
 	c, version, err := a.readClaim(ctx)
 	if err != nil {
 		return Claim{}, err
 	}
-	id, retention, err := a.Stream.Identify(ctx)
-	if err != nil {
-		return Claim{}, err
-	}
-	var from time.Time
-	if c.ID != "" { // an older object of another program holds no record of the stream
-		from = a.trimHorizon(retention)
-	}
-	another, own, err := a.stored(ctx, from)
+	id, _, err := a.Stream.Identify(ctx)
 	if err != nil {
 		return Claim{}, err
 	}
 	if c.ID == "" {
-		if c, err = a.lostClaim(ctx, id, another, own); err != nil {
+		if c, err = a.lostClaim(ctx, id); err != nil {
 			return Claim{}, err
 		}
-	}
-	if another != "" {
-		c.Adopted = c.Adopted.until(minute(a.Now()), retention)
 	}
 	return a.raise(ctx, c, version, id)
 }

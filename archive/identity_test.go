@@ -113,3 +113,21 @@ func TestStreamIsRecreated(t *testing.T) {
 		})
 	}
 }
+
+// TestOtherPrefix checks that an archive refuses another prefix: its registers name what is
+// stored below the first one.
+func TestOtherPrefix(t *testing.T) {
+	inPlace(t, 1, func(p *place) {
+		p.put(p.shards()[0], 10)
+		stop := p.run(p.archive("ndjson"))
+		time.Sleep(time.Minute)
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		a := p.archive("ndjson")
+		a.Prefix = "q/"
+		if err := run(p.Context(), a); !errors.Is(err, archive.ErrClaimed) || !strings.Contains(err.Error(), "another name") {
+			t.Errorf("another prefix: %v", err)
+		}
+	})
+}

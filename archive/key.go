@@ -40,7 +40,7 @@ func (n Name) key(prefix, mark string) string {
 
 // mark begins the names of notes.
 func (n Name) mark() string {
-	if n.Format == GapFormat || n.Format == KeptFormat {
+	if n.Format == GapFormat {
 		return "_"
 	}
 	return ""

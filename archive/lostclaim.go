@@ -61,7 +61,11 @@ func (a *Archive) confirmMarker(ctx context.Context, c Claim) error {
 
 // lostClaim returns the claim that a recovery begins with if there is no claim file. It
 // needs a sign that there was an archive: an object, or a register.
-func (a *Archive) lostClaim(ctx context.Context, id StreamID, another, own string) (Claim, error) {
+func (a *Archive) lostClaim(ctx context.Context, id StreamID) (Claim, error) {
+	own, err := a.anyObject(ctx)
+	if err != nil {
+		return Claim{}, err
+	}
 	m, _, err := a.readMarker(ctx)
 	if err != nil {
 		return Claim{}, err
@@ -70,7 +74,7 @@ func (a *Archive) lostClaim(ctx context.Context, id StreamID, another, own strin
 	if err != nil {
 		return Claim{}, err
 	}
-	if another == "" && own == "" && m.Claim == "" && newest == 0 {
+	if own == "" && m.Claim == "" && newest == 0 {
 		return Claim{}, fmt.Errorf("%w: there is no claim %s: nothing was ever stored below this prefix, or it was removed", ErrClaimed, a.claimCell())
 	}
 	c := a.newClaim(id)

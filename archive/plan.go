@@ -23,7 +23,6 @@ type run struct {
 	began     time.Time // when the first entry was read
 	gap       bool
 	expired   bool    // of a gap: an entry in it is known to have expired
-	kept      bool    // another program has stored the entries
 	anchor    Number  // behind a gap: the entry that reading goes on with
 	step      *Stored // found to be stored: it is passed
 }
@@ -38,15 +37,11 @@ type planner struct {
 	done    []run
 }
 
-// add takes the next entry. Entries that are stored are passed over. Those that are
-// kept, because another program has stored them, are in runs of their own.
-func (p *planner) add(e Entry, kept bool, now time.Time) {
+// add takes the next entry. Entries that are stored are passed over.
+func (p *planner) add(e Entry, now time.Time) {
 	p.pass(e.Number.before(), now)
 	if !p.at.less(e.Number) {
 		return
-	}
-	if len(e.Records) > 0 && p.open.kept != kept {
-		p.cut()
 	}
 	arrival := latest(p.arrival, e.Arrival)
 	if minute(arrival) != minute(p.arrival) {
@@ -58,7 +53,6 @@ func (p *planner) add(e Entry, kept bool, now time.Time) {
 	}
 	p.open.End, p.at, p.open.arrival = e.Number, e.Number, arrival
 	if len(e.Records) > 0 {
-		p.open.kept = kept
 		p.open.entries = append(p.open.entries, e)
 		p.open.records += len(e.Records)
 	}

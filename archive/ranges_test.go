@@ -42,16 +42,14 @@ func TestKeys(t *testing.T) {
 // TestNoteKeys checks that the names of notes begin with an underscore, and that the
 // names that earlier versions of Pawl gave them stay readable.
 func TestNoteKeys(t *testing.T) {
-	for _, format := range []string{archive.GapFormat, archive.KeptFormat} {
-		n := archive.Name{Minute: time.Unix(0, 0).UTC(), Shard: "s-1", Range: archive.Range{Start: "1", End: "12"}, Format: format}
-		key := n.Key("p/")
-		if want := "p/1970/01/01/00/00/_s-1-99787-1-12." + format; key != want {
-			t.Errorf("the key is %s, want %s", key, want)
-		}
-		for _, key := range []string{key, strings.Replace(key, "_", "", 1)} {
-			if got, err := archive.ParseKey("p/", key); err != nil || got != n {
-				t.Errorf("%s is read as %+v, %v", key, got, err)
-			}
+	n := archive.Name{Minute: time.Unix(0, 0).UTC(), Shard: "s-1", Range: archive.Range{Start: "1", End: "12"}, Format: archive.GapFormat}
+	key := n.Key("p/")
+	if want := "p/1970/01/01/00/00/_s-1-99787-1-12.gap"; key != want {
+		t.Errorf("the key is %s, want %s", key, want)
+	}
+	for _, key := range []string{key, strings.Replace(key, "_", "", 1)} {
+		if got, err := archive.ParseKey("p/", key); err != nil || got != n {
+			t.Errorf("%s is read as %+v, %v", key, got, err)
 		}
 	}
 }

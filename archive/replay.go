@@ -11,7 +11,7 @@ import (
 func (s *shard) replay(ctx context.Context) error {
 	objects := s.progress.Intent.Objects
 	for i := range objects {
-		if !objects[i].gap() && !objects[i].kept() && !s.Codec.Knows(objects[i].Format) {
+		if !objects[i].gap() && !s.Codec.Knows(objects[i].Format) {
 			return fmt.Errorf("%w: the shard %s has an object to be stored in the format %q, which this Pawl does not know: run the one that began it",
 				ErrBroken, s.ID, objects[i].Format)
 		}

@@ -101,6 +101,26 @@ func (p *place) put(shard string, n int) {
 	}
 }
 
+// entries reads a shard from its beginning.
+func (p *place) entries(shard string) []archive.Entry {
+	p.Helper()
+	r, err := p.stream.Open(p.Context(), shard, archive.Position{})
+	if err != nil {
+		p.Fatal(err)
+	}
+	var all []archive.Entry
+	for {
+		page, err := r.Next(p.Context())
+		if err != nil {
+			p.Fatal(err)
+		}
+		if len(page.Entries) == 0 {
+			return all
+		}
+		all = append(all, page.Entries...)
+	}
+}
+
 func (p *place) shards() (ids []string) {
 	p.Helper()
 	all, err := p.stream.Stream().Shards(p.Context())
@@ -164,7 +184,7 @@ func TestClaimGone(t *testing.T) {
 // and merged again.
 func TestRun(t *testing.T) {
 	inPlace(t, 4, func(p *place) {
-		stop := p.run(p.archive("ndjson.gz"), p.archive("zst.parquet"), p.archive("json"))
+		stop := p.run(p.archive("ndjson.gz"), p.archive("zst.parquet"), p.archive("ndjson"))
 		for _, id := range p.shards() {
 			p.put(id, 200)
 		}
@@ -187,7 +207,7 @@ func TestRun(t *testing.T) {
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
-		if r := p.verified(p.archive("json"), 4*200+2*100+50); r.Gaps > 0 || r.Shards != 7 {
+		if r := p.verified(p.archive("ndjson"), 4*200+2*100+50); r.Gaps > 0 || r.Shards != 7 {
 			t.Errorf("%+v", r)
 		}
 	})

@@ -88,9 +88,6 @@ func (s *shard) expired(signed time.Time) bool {
 // planned says of a run which object it becomes.
 func (s *shard) planned(r *run) Planned {
 	o := Planned{Range: r.Range, Format: s.Format, Count: len(r.entries), Arrival: r.arrival, Malformed: r.malformed, Expired: r.expired}
-	if r.kept {
-		o.Format = KeptFormat
-	}
 	if r.gap {
 		o.Format, o.Count, o.Anchor = GapFormat, 0, r.anchor
 		r.entries = nil
@@ -126,9 +123,6 @@ func digestOf(shard string, o *Planned, entries []Entry) string {
 func (s *shard) pack(o *Planned, entries []Entry) ([]byte, error) {
 	if o.gap() {
 		return newGapNote(s.ID, o), nil
-	}
-	if o.kept() {
-		return keptNote(entries), nil
 	}
 	body, err := s.Codec.Encode(o.Format, s.ID, entries)
 	if err == nil && len(body) == 0 {
@@ -230,7 +224,7 @@ func (s *shard) look(ctx context.Context, o *Planned) (stored bool, err error) {
 			return false, s.foreign(o)
 		}
 		return false, errVoid
-	case info.Metadata[metaArchive] == "" && info.Metadata[metaDigest] == "" && !o.gap() && !o.kept():
+	case info.Metadata[metaArchive] == "" && info.Metadata[metaDigest] == "" && !o.gap():
 		return s.compare(ctx, o)
 	case info.Metadata[metaArchive] != s.claim.ID || info.Metadata[metaDigest] != o.Digest:
 		return false, s.foreign(o)

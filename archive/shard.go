@@ -25,8 +25,6 @@ type shard struct {
 	version  string
 	progress Progress
 
-	adoptions adoptions
-
 	tail  tail
 	plan  planner
 	ended bool
@@ -259,11 +257,7 @@ func (s *shard) took(ctx context.Context, f found) error {
 				return err
 			}
 		}
-		kept, err := s.adopted(ctx, &e)
-		if err != nil {
-			return err
-		}
-		s.plan.add(e, kept, now)
+		s.plan.add(e, now)
 	}
 	if !f.end {
 		return nil

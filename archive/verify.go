@@ -41,12 +41,11 @@ type Report struct {
 	From            time.Time `json:"from,omitzero"` // the window, if there is one
 	To              time.Time `json:"to,omitzero"`
 	Objects         int       `json:"objects"`
-	Gaps            int       `json:"gaps"`              // objects that stand for a range without records
-	Expired         int       `json:"expired"`           // gaps that are known to have lost a record
-	PossiblyExpired int       `json:"possibly_expired"`  // gaps of which it is unknown whether they have lost one
-	Voids           int       `json:"voids"`             // keys under which nothing can be stored any more
-	Malformed       int       `json:"malformed"`         // records that are kept as they were, below _pawl/malformed/
-	Adopted         int       `json:"adopted,omitempty"` // objects of another program
+	Gaps            int       `json:"gaps"`             // objects that stand for a range without records
+	Expired         int       `json:"expired"`          // gaps that are known to have lost a record
+	PossiblyExpired int       `json:"possibly_expired"` // gaps of which it is unknown whether they have lost one
+	Voids           int       `json:"voids"`            // keys under which nothing can be stored any more
+	Malformed       int       `json:"malformed"`        // records that are kept as they were, below _pawl/malformed/
 	Shards          int       `json:"shards"`
 	Entries         int       `json:"entries,omitempty"` // read, if deep
 	Findings        []Finding `json:"findings"`
@@ -64,9 +63,6 @@ type VerifyOptions struct {
 	// Seen is called with the key of each object. Optional.
 	Seen func(key string)
 }
-
-// windowed reports that not all objects are looked at.
-func (o *VerifyOptions) windowed() bool { return !o.From.IsZero() || !o.To.IsZero() }
 
 // before reports whether a minute lies before the end of the window.
 func (o *VerifyOptions) before(at time.Time) bool { return o.To.IsZero() || minute(at).Before(o.To) }
@@ -91,7 +87,6 @@ type verifier struct {
 	pending   map[string]intended // by key: announced, and not listed
 	malformed map[string][]Number // by shard: kept below _pawl/malformed/
 	counted   []counted
-	prints    map[Number]string // of entries that another program has stored, if deep
 }
 
 // Verify proves that the archive covers every number of every shard exactly once, or
@@ -114,7 +109,7 @@ func (a *Archive) Verify(ctx context.Context, o VerifyOptions) (*Report, error) 
 		Archive: a, VerifyOptions: o, claim: c,
 		report: &Report{From: o.From, To: o.To, Findings: []Finding{}, Notes: []Finding{}},
 		shards: map[string][]stretch{}, known: map[string]Progress{}, pending: map[string]intended{},
-		malformed: map[string][]Number{}, prints: map[Number]string{},
+		malformed: map[string][]Number{},
 	}
 	// Workers go on meanwhile: what they commit from here on may be missing in the listing.
 	for p, err := range v.AllProgress(ctx, v.claim) {
@@ -171,11 +166,7 @@ func (v *verifier) list(ctx context.Context) error {
 // see takes the next key of the listing.
 func (v *verifier) see(ctx context.Context, info bucket.Info) error {
 	n, err := ParseKey(v.Prefix, info.Key)
-	at, another := adoptedMinute(v.Prefix, info.Key)
-	switch {
-	case another && v.claim.Adopted != nil:
-		return v.seeAdopted(ctx, at, info.Key)
-	case err != nil:
+	if err != nil {
 		v.find(Finding{Kind: Foreign, Keys: []string{info.Key}, What: "it has no key of this archive: move it away"})
 		return nil
 	}

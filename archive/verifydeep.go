@@ -29,23 +29,12 @@ func (v *verifier) open(ctx context.Context, n Name, key string) error {
 	}
 	o := Planned{Range: n.Range, Format: n.Format}
 	var entries []Entry
-	switch {
-	case o.kept():
-		if !v.windowed() { // the entries may be in minutes outside of the window
-			v.checkKept(n, key, body)
-		}
-		return nil
-	case o.gap():
+	if o.gap() {
 		v.countGap(n, key, kindOfGap(body))
-	default:
+	} else {
 		entries, err = v.Codec.Decode(n.Format, n.Shard, body)
 	}
 	v.report.Entries += len(entries)
-	for i := range entries {
-		if was, twice := v.prints[entries[i].Number]; twice && was == fingerprint(&entries[i]) {
-			v.find(Finding{Kind: Overlap, Shard: n.Shard, Keys: []string{key}, What: "another program has stored the entry " + string(entries[i].Number) + ", too"})
-		}
-	}
 	outside := slices.ContainsFunc(entries, func(e Entry) bool { return !n.Contains(e.Number) })
 	if err != nil || outside || digestOf(n.Shard, &o, entries) != info.Metadata[metaDigest] {
 		v.find(Finding{Kind: Damaged, Shard: n.Shard, Range: n.Range.String(), Keys: []string{key}, What: "its content is not what was stored"})

@@ -43,20 +43,12 @@ func (a *Archive) voidLimit(format string) int64 {
 	if n, ok := a.emptySizes.Load(format); ok {
 		return 2*n.(int64) + slack
 	}
-	empty, err := a.empty(format, "shard")
+	empty, err := a.Codec.Encode(format, "shard", nil)
 	if err != nil {
 		return 64 << 10 // a format of another version of Pawl
 	}
 	a.emptySizes.Store(format, int64(len(empty)))
 	return a.voidLimit(format)
-}
-
-// empty returns a valid file of a format without a record.
-func (a *Archive) empty(format, shard string) ([]byte, error) {
-	if format == KeptFormat {
-		return nil, nil
-	}
-	return a.Codec.Encode(format, shard, nil)
 }
 
 // head sends a HEAD request until the store answers.
@@ -75,7 +67,7 @@ func (a *Archive) head(ctx context.Context, key string) (bucket.Info, error) {
 // void writes a void under the key of an object that cannot be stored any more. If
 // the object has landed meanwhile, void reports that it is stored.
 func (s *shard) void(ctx context.Context, o *Planned) (stored bool, err error) {
-	body, err := s.empty(o.Format, s.ID)
+	body, err := s.Codec.Encode(o.Format, s.ID, nil)
 	if err != nil {
 		return false, err
 	}

@@ -198,7 +198,7 @@ func TestLandsBeforeVoid(t *testing.T) {
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
-		if r := p.verified(p.archive("json"), 3+2); r.Voids != 0 {
+		if r := p.verified(p.archive("ndjson"), 3+2); r.Voids != 0 {
 			t.Errorf("%+v: want no void", r)
 		}
 	})
@@ -226,7 +226,7 @@ func TestRecoveryReadsPastVoid(t *testing.T) {
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
-		if r := p.verified(p.archive("json"), 2+3); r.Voids != 1 {
+		if r := p.verified(p.archive("ndjson"), 2+3); r.Voids != 1 {
 			t.Errorf("%+v: want 1 void", r)
 		}
 	})

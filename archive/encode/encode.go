@@ -33,7 +33,7 @@ func Encode(w io.Writer, f Format, shard string, entries []archive.Entry) error 
 		return err
 	}
 	buf := bufio.NewWriterSize(out, 64<<10)
-	err = writeJSON(buf, layout, rows)
+	err = writeNDJSON(buf, rows)
 	return errors.Join(err, buf.Flush(), out.Close())
 }
 
@@ -52,8 +52,7 @@ func allRows(shard string, entries []archive.Entry) iter.Seq2[row, error] {
 // Decode reads the entries of a shard in the order in which they were written.
 // After an error it ends: [ErrDamaged], or that of r, whose bytes are read as the
 // entries are asked for. Parquet is kept in memory whole, of the other formats one
-// record. Where the .NET client library has written the array, a record with the
-// place 0 may also be one in no aggregate.
+// record.
 func Decode(r io.Reader, f Format, shard string) iter.Seq2[archive.Entry, error] {
 	return func(yield func(archive.Entry, error) bool) {
 		src := &source{r: r}
@@ -102,7 +101,7 @@ func (s *source) rows(f Format) iter.Seq2[row, error] {
 			return
 		}
 		defer in.Close()
-		for r, err := range readJSON(in, layout) {
+		for r, err := range readNDJSON(in) {
 			if !yield(r, err) {
 				return
 			}

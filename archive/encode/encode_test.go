@@ -115,10 +115,6 @@ func TestText(t *testing.T) {
 {"shard_id":"shardId-000000000007","sequence_number":"13","sub_sequence_number":1,"partition_key":"pk2","explicit_hash_key":"123","arrival":"2026-01-02T12:00:00.001Z","data":"world"}
 {"shard_id":"shardId-000000000007","sequence_number":"14","partition_key":"a","arrival":"2026-01-02T12:00:00.000Z","data":"raw","malformed":"cut off"}
 `,
-		encode.JSON: `[{"Data":"eyJhIjogIsOpXHUwMDAwIn0=","SequenceNumber":"12","SubSequenceNumber":null,"PartitionKey":"p<1>","ApproximateArrivalTimestamp":1767355200000},` +
-			`{"Data":"/wA=","SequenceNumber":"13","SubSequenceNumber":0,"PartitionKey":"pk1","ApproximateArrivalTimestamp":1767355200001},` +
-			`{"Data":"d29ybGQ=","SequenceNumber":"13","SubSequenceNumber":1,"PartitionKey":"pk2","ApproximateArrivalTimestamp":1767355200001,"ExplicitHashKey":"123"},` +
-			`{"Data":"cmF3","SequenceNumber":"14","SubSequenceNumber":null,"PartitionKey":"a","ApproximateArrivalTimestamp":1767355200000,"Malformed":"cut off"}]` + "\n",
 	} {
 		var b strings.Builder
 		if err := encode.Encode(&b, f, shard, example()); err != nil {
@@ -127,23 +123,6 @@ func TestText(t *testing.T) {
 		if diff := cmp.Diff(want, b.String()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", f, diff)
 		}
-	}
-}
-
-// TestForeignArray reads what the article's own program writes: in the order of
-// arrival, with escapes of its own and an arrival that is no whole number.
-func TestForeignArray(t *testing.T) {
-	const text = `[{"Data":"aGVsbG8=","SequenceNumber":"49","SubSequenceNumber":0,"PartitionKey":"\u002B","ApproximateArrivalTimestamp":1.767355200000E12,"EncryptionType":null},
-		{"Data":"","SequenceNumber":"48","PartitionKey":"k","ApproximateArrivalTimestamp":1767355200001.5}]`
-	got, err := decode(strings.NewReader(text), encode.JSON)
-	want := []archive.Entry{
-		{Number: "49", Arrival: noon, Records: []archive.Record{{Number: "49", PartitionKey: "+", Arrival: noon, Data: []byte("hello")}}},
-		{Number: "48", Arrival: noon.Add(time.Millisecond), PartitionKey: "k", Records: []archive.Record{
-			{Number: "48", Sub: -1, PartitionKey: "k", Arrival: noon.Add(time.Millisecond)},
-		}},
-	}
-	if diff := cmp.Diff(want, got, same); diff != "" || err != nil {
-		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 }
 
@@ -204,7 +183,7 @@ func TestRefuses(t *testing.T) {
 		"a broken key":     func(e []archive.Entry) { e[1].Records[0].PartitionKey = "\xff" },
 		"a far-off future": func(e []archive.Entry) { e[2].Arrival = noon.AddDate(9000, 0, 0) },
 	} {
-		for _, f := range []encode.Format{encode.NDJSON, encode.JSONGzip, encode.ParquetZstd} {
+		for _, f := range []encode.Format{encode.NDJSON, encode.NDJSONGzip, encode.ParquetZstd} {
 			e := example()
 			change(e)
 			if err := encode.Encode(io.Discard, f, shard, e); err == nil {
@@ -279,16 +258,13 @@ func TestDamagedRows(t *testing.T) {
 			t.Errorf("%.200s: %v, want %q", text, err, want)
 		}
 	}
-	if _, err := decode(strings.NewReader(`[] []`), encode.JSON); !errors.Is(err, encode.ErrDamaged) {
-		t.Errorf("two arrays: %v", err)
-	}
 }
 
 func TestFormats(t *testing.T) {
 	types := map[encode.Format]string{
-		encode.NDJSON: "application/x-ndjson", encode.JSON: "application/json", encode.Parquet: "application/vnd.apache.parquet",
-		encode.NDJSONGzip: "application/gzip", encode.JSONGzip: "application/gzip", encode.ParquetGzip: "application/vnd.apache.parquet",
-		encode.NDJSONZstd: "application/zstd", encode.JSONZstd: "application/zstd", encode.ParquetZstd: "application/vnd.apache.parquet",
+		encode.NDJSON: "application/x-ndjson", encode.Parquet: "application/vnd.apache.parquet",
+		encode.NDJSONGzip: "application/gzip", encode.ParquetGzip: "application/vnd.apache.parquet",
+		encode.NDJSONZstd: "application/zstd", encode.ParquetZstd: "application/vnd.apache.parquet",
 	}
 	for _, f := range encode.Formats {
 		got, err := encode.Parse(string(f))

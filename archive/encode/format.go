@@ -21,16 +21,13 @@ const (
 	NDJSON      Format = "ndjson"
 	NDJSONGzip  Format = "ndjson.gz"
 	NDJSONZstd  Format = "ndjson.zst"
-	JSON        Format = "json" // an array, as System.Text.Json writes the records of the .NET client library
-	JSONGzip    Format = "json.gz"
-	JSONZstd    Format = "json.zst"
 	Parquet     Format = "parquet"
 	ParquetGzip Format = "gz.parquet"
 	ParquetZstd Format = "zst.parquet"
 )
 
 // Formats are all formats.
-var Formats = []Format{NDJSON, NDJSONGzip, NDJSONZstd, JSON, JSONGzip, JSONZstd, Parquet, ParquetGzip, ParquetZstd}
+var Formats = []Format{NDJSON, NDJSONGzip, NDJSONZstd, Parquet, ParquetGzip, ParquetZstd}
 
 // Parse returns the format of that name.
 func Parse(name string) (Format, error) {
@@ -49,10 +46,8 @@ func (f Format) ContentType() string {
 		return "application/gzip"
 	case compression == "zst":
 		return "application/zstd"
-	case layout == "ndjson":
-		return "application/x-ndjson"
 	default:
-		return "application/json"
+		return "application/x-ndjson"
 	}
 }
 

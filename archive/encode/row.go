@@ -13,7 +13,7 @@ import (
 
 // row is what every layout has of a record.
 type row struct {
-	shard        string // "": the layout does not name it
+	shard        string
 	number       archive.Number
 	sub          int // -1: in no aggregate
 	partitionKey string
@@ -98,7 +98,7 @@ func entriesOf(shard string, rows iter.Seq2[row, error]) iter.Seq2[archive.Entry
 			if err == nil {
 				err = r.check()
 			}
-			if err == nil && r.shard != "" && r.shard != shard {
+			if err == nil && r.shard != shard {
 				err = fmt.Errorf("record %s is of shard %.100q, and not of %s", r.number, r.shard, shard)
 			}
 			if err == nil && r.sub > 0 {

@@ -100,7 +100,7 @@ func limit(n int64) func(string) files.Usage {
 }
 
 // token makes a token with scopes.
-func token(t *testing.T, scope string, change ...func(jwt.Token) error) string {
+func token(t testing.TB, scope string, change ...func(jwt.Token) error) string {
 	t.Helper()
 	made, err := jwt.NewBuilder().Subject("ann").Expiration(time.Now().Add(time.Hour)).Claim("scope", scope).Build()
 	if err != nil {

@@ -39,7 +39,7 @@ func (o *longURLs) SignGet(context.Context, *files.File, time.Duration) (string,
 }
 
 // fullPage returns an API over 1000 files of the entity e, and its objects.
-func fullPage(t *testing.T, length int) (http.Handler, *longURLs) {
+func fullPage(t testing.TB, length int) (http.Handler, *longURLs) {
 	t.Helper()
 	index, objects := files.NewIndex(memory.New()), &longURLs{length: length}
 	for range 1000 {
@@ -57,7 +57,7 @@ func fullPage(t *testing.T, length int) (http.Handler, *longURLs) {
 }
 
 // ask sends a query as a subject that may read all files.
-func ask(t *testing.T, h http.Handler, query string) *httptest.ResponseRecorder {
+func ask(t testing.TB, h http.Handler, query string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), "POST", "/graphql", bytes.NewReader(must(json.Marshal(map[string]any{"query": query}))))
 	r.Header.Set("Authorization", "Bearer "+token(t, "read:*"))
@@ -192,6 +192,23 @@ func TestLiterals(t *testing.T) {
 	if got := ask(t, h, upload("99999999999999999999")); got.Code != http.StatusBadRequest {
 		t.Errorf("%d %s", got.Code, got.Body)
 	}
+}
+
+// FuzzQuery checks that no text of a query makes the service fail.
+func FuzzQuery(f *testing.F) {
+	h, _ := fullPage(f, 1)
+	for _, query := range []string{
+		`{ entity(id: "e") { files(first: 2) { edges { node { ` + allFields + ` } } } } }`, `query ($n: Int = 1) { entity(id: "e") { ...F @skip(if: true) } } fragment F on Entity { id }`,
+		`mutation { upload(input: {entity: "e", size: 1e999, contentType: "a/b", sha256: "x"}) { fileId } }`, `{ __schema { types { name } } } # """ { `, "\ufeff{ ... on Query { x } }",
+	} {
+		f.Add(query)
+	}
+	f.Fuzz(func(t *testing.T, query string) {
+		got := ask(t, h, query)
+		if got.Code >= http.StatusInternalServerError || !json.Valid(got.Body.Bytes()) || strings.Contains(got.Body.String(), "goroutine") || strings.Contains(got.Body.String(), `"status":5`) {
+			t.Errorf("%q: %d %.1000s", query, got.Code, got.Body)
+		}
+	})
 }
 
 // TestSlowReaders: a client has ten seconds to read its answer. Until then its request

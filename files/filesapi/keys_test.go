@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
+	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -302,3 +303,5 @@ func TestKeysAtKinds(t *testing.T) {
 		}
 	})
 }
+
+func marshal(v any) []byte { return must(json.Marshal(v)) }

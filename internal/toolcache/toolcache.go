@@ -72,6 +72,12 @@ var AWSTools = Tool{
 	Takes: "half a minute",
 }
 
+// Schemathesis makes requests from the description of an API, and checks the answers.
+var Schemathesis = Tool{
+	Name: "schemathesis", Module: "schemathesis", Package: "schemathesis==4.32.5", Python: true,
+	Takes: "half a minute",
+}
+
 // Chromium is the browser in which pages are tested. It is there for Linux on x86-64.
 var Chromium = Tool{
 	Name: "chromium", Module: "chromium", Package: "@sparticuz/chromium@153.0.0", Node: true,

@@ -84,3 +84,15 @@ func AWSTools(t testing.TB) string {
 	t.Helper()
 	return filepath.Join(binary(t, toolcache.AWSTools), "bin")
 }
+
+// Schemathesis returns the program of [toolcache.Schemathesis], the Python that runs it,
+// and its module of hooks.
+func Schemathesis(t testing.TB) (python, script, hooks string) {
+	t.Helper()
+	bin := filepath.Join(binary(t, toolcache.Schemathesis), "bin")
+	root, err := toolcache.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(bin, "python"), filepath.Join(bin, "schemathesis"), filepath.Join(root, "tools", "schemathesis", "hooks.py")
+}

@@ -15,7 +15,9 @@ const (
 	// maxInFlight bounds the events read and not yet acknowledged, and so
 	// the memory. One payload of the largest size fits.
 	maxInFlight = event.MaxRecords
-	// maxTries is how often a payload is delivered.
+	// maxTries is how often a payload is delivered. Redelivery is the only retry over a
+	// ledger in memory and in a program that never sweeps. The bound ends a replay whose
+	// payload names a row that cannot be read.
 	maxTries = 10
 	// How long to wait before another try: where the sink does not say, and
 	// at most.

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // repo is a git repository of its own.
@@ -114,49 +112,25 @@ func TestLookBackInAShallowClone(t *testing.T) {
 
 func TestChoose(t *testing.T) {
 	all := []candidate{
-		{"a", waiting, ""}, {"b", waiting, ""}, {"c", watched, "x"}, {"d", waiting, ""}, {"e", touched, "y"}, {"f", waiting, ""},
+		{"b", waiting, ""}, {"f", watched, "x"}, {"c", watched, "x"}, {"a", waiting, ""}, {"e", touched, "y"},
 	}
-	for _, tc := range []struct {
-		share share
-		want  string // "": whoever has its turn
-		n     int
-	}{
-		{share{0, 9}, "c e", 2},
-		{share{0, 1}, "e", 1},
-		{share{3, 9}, "", 3},
-		{share{9, 9}, "a b c d e f", 6},
-	} {
-		chosen, left := tc.share.choose(all, "commit")
-		if got := strings.Join(names(chosen), " "); len(chosen) != tc.n || tc.want != "" && got != tc.want {
-			t.Errorf("%+v: chose %s", tc.share, got)
-		}
-		if len(chosen)+len(left) != len(all) {
-			t.Errorf("%+v: chose %v, left %v", tc.share, chosen, left)
-		}
-		reversed := slices.Clone(all)
-		slices.Reverse(reversed)
-		again, _ := tc.share.choose(reversed, "commit")
-		if diff := cmp.Diff(names(chosen), names(again)); diff != "" {
-			t.Errorf("%+v: the order makes a difference:\n%s", tc.share, diff)
+	for most, want := range map[int]string{0: "", 1: "e", 2: "e c", 9: "e c f"} {
+		chosen, left := choose(all, most)
+		if got := strings.Join(names(chosen), " "); got != want || len(chosen)+len(left) != len(all) {
+			t.Errorf("at most %d: chose %q, want %q, left %v", most, got, want, left)
 		}
 	}
 }
 
-// Everything has its turn.
-func TestTurns(t *testing.T) {
-	all := make([]candidate, 26)
-	for i := range all {
-		all[i] = candidate{name: string(rune('a' + i)), rank: waiting}
+func TestMergeTargetsExist(t *testing.T) {
+	targets, err := fuzzTargets(t.Context(), "../..", []string{"./..."})
+	if err != nil {
+		t.Fatal(err)
 	}
-	seen := map[string]bool{}
-	for i := range 60 {
-		chosen, _ := share{3, 9}.choose(all, strings.Repeat("x", i))
-		for _, c := range chosen {
-			seen[c.name] = c.why == "its turn"
+	for _, want := range mergeTargets {
+		if !slices.ContainsFunc(targets, func(t target) bool { return t.String() == want }) {
+			t.Errorf("there is no target %s", want)
 		}
-	}
-	if len(seen) != len(all) {
-		t.Errorf("only %v in 60 commits", seen)
 	}
 }
 

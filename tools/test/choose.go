@@ -1,7 +1,7 @@
 package main
 
 import (
-	"crypto/sha256"
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// candidate is a fuzz target or a mutant that a run may leave to another one.
+// candidate is a mutant that a run may leave to another one.
 type candidate struct {
 	name string
 	rank rank
@@ -20,38 +20,27 @@ type candidate struct {
 type rank int
 
 const (
-	touched rank = iota // the change is in what the candidate fuzzes or breaks
+	touched rank = iota // the change is in what the candidate breaks
 	watched             // it is in what notices
 	waiting             // it is elsewhere
 )
 
-// share bounds how many candidates a run takes.
-type share struct{ least, most int }
+// ranked sorts candidates by rank, then by name.
+func ranked(all []candidate) []candidate {
+	return slices.SortedFunc(slices.Values(all), func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), strings.Compare(a.name, b.name))
+	})
+}
 
-// choose takes the candidates that a change touched, then those whose watchers it
-// touched, and fills up with others to the least number. Inside a rank the commit decides the
-// order, so that each one's turn comes. Both results are sorted by name.
-func (s share) choose(all []candidate, commit string) (chosen, left []candidate) {
-	order := slices.Clone(all)
-	place := func(c candidate) string {
-		sum := sha256.Sum256([]byte(commit + " " + c.name))
-		return fmt.Sprintf("%d %x", c.rank, sum)
+// choose takes at most most of the candidates that a change concerns.
+func choose(all []candidate, most int) (chosen, left []candidate) {
+	order := ranked(all)
+	n := slices.IndexFunc(order, func(c candidate) bool { return c.rank == waiting })
+	if n < 0 {
+		n = len(order)
 	}
-	slices.SortFunc(order, func(a, b candidate) int { return strings.Compare(place(a), place(b)) })
-	changed := 0
-	for i, c := range order {
-		if c.rank < waiting {
-			changed++
-		} else {
-			order[i].why = "its turn"
-		}
-	}
-	n := min(max(s.least, min(changed, s.most)), len(order))
-	chosen, left = order[:n:n], order[n:]
-	for _, part := range [][]candidate{chosen, left} {
-		slices.SortFunc(part, func(a, b candidate) int { return strings.Compare(a.name, b.name) })
-	}
-	return chosen, left
+	n = min(n, most)
+	return order[:n:n], order[n:]
 }
 
 // tell prints what is chosen, by the reason, and what is left.
@@ -70,7 +59,7 @@ func tell(w io.Writer, what string, chosen, left []candidate) {
 }
 
 func names(all []candidate) []string {
-	var list []string
+	list := []string{}
 	for _, c := range all {
 		list = append(list, c.name)
 	}

@@ -92,7 +92,7 @@ func exitCode(err error) int {
 // build makes the servers, and the linters if they are asked for. A machine
 // without Java, Node or Python does without the servers that need it, but CI may not.
 func build(ctx context.Context, root string, o options) error {
-	need := []toolcache.Tool{toolcache.MinIO, toolcache.VersityGW, toolcache.ElasticMQ, toolcache.DynamoDBLocal, toolcache.Kinesalite, toolcache.KinesisLocal, toolcache.Chromium, toolcache.AWSTools}
+	need := []toolcache.Tool{toolcache.MinIO, toolcache.VersityGW, toolcache.ElasticMQ, toolcache.DynamoDBLocal, toolcache.Kinesalite, toolcache.KinesisLocal, toolcache.Chromium, toolcache.AWSTools, toolcache.Schemathesis}
 	if o.lint {
 		need = append(need, toolcache.Staticcheck, toolcache.GolangCI)
 	}

@@ -53,8 +53,8 @@ func (n *night) steps(ctx context.Context) []step {
 	begins, beginKills := n.count(2000, 100_000), n.count(10, 200)
 	add("begins of files", begins+" uploads, "+beginKills+" kills", "test", "./proof/e2e", "-run", "^TestFilesBegins$", "-count=1", "-timeout", "2h", "-v",
 		"-begins", begins, "-beginkills", beginKills)
-	requests := n.count(1000, 200_000)
-	add("requests to files", requests+" requests", "test", "./files/filesapi", "-run", "^(TestDocument|TestSchema)$", "-count=1", "-timeout", "2h", "-v", "-requests", requests)
+	examples := n.count(10, 2000)
+	add("requests to files", examples+" for each operation", "test", "./files/filesapi", "-run", "^TestSchemathesis$", "-count=1", "-timeout", "2h", "-v", "-examples", examples)
 	due := n.count(10_000, 100_000)
 	add("sweepers", due+" rows", "test", "./proof/e2e", "-run", "^TestSweepers$", "-count=1", "-timeout", "1h", "-v", "-due", due)
 
@@ -82,11 +82,9 @@ func (n *night) mutantArgs(ctx context.Context) (args []string, budget string) {
 	if n.scale >= 1 {
 		return append(args, "-whole"), "all"
 	}
-	c := lookBack(ctx, n.root)
-	all := mutantCandidates(c)
+	all := ranked(mutantCandidates(lookBack(ctx, n.root)))
 	few := max(1, int(n.scale*float64(len(all))))
-	chosen, _ := share{few, few}.choose(all, c.head)
-	return append(args, "-only", strings.Join(names(chosen), ",")), fmt.Sprintf("%d of %d", len(chosen), len(all))
+	return append(args, "-only", strings.Join(names(all[:few]), ",")), fmt.Sprintf("%d of %d", few, len(all))
 }
 
 // shell writes arguments as they are typed.

@@ -14,7 +14,7 @@ Builds MinIO and versitygw once, then vets and tests ./... or the packages.
   -lint        also check formatting and run staticcheck and golangci-lint
   -race        with the race detector, except for simulated worlds and most repetitions of other tests of one thread
   -fuzz 10s    also fuzz each target of the packages for so long, one after the other
-  -changed     leave out fuzz targets and mutants that have nothing to do with what has changed
+  -changed     leave out mutants that have nothing to do with what has changed, and all but four fuzz targets
   -build       build what is needed, and nothing else
   -nightly     play millions of worlds, all mutants, a thousand kills, and fuzz each target for a minute
   -scale 0.01  with so much of a night's budgets
@@ -24,7 +24,7 @@ Everything else is passed to go test.
 // options are what the command line asked for.
 type options struct {
 	lint, build, race bool
-	changed           bool          // leave out fuzz targets and mutants that no change concerns
+	changed           bool          // leave out mutants that no change concerns, and most fuzz targets
 	fuzz              time.Duration // each target; 0: none
 	nightly           bool
 	scale             float64  // of a night's budgets

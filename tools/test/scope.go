@@ -17,13 +17,15 @@ type scope struct {
 	mutants  []string // their names; nil: all
 }
 
-// What a run with -changed takes at least, whatever has changed, and at most.
-// A target takes a quarter of a minute with its build, and a mutant three seconds of
-// two cores.
-var (
-	targetShare = share{least: 3, most: 4}
-	mutantShare = share{least: 8, most: 36}
-)
+// mergeTargets are the fuzz targets of a run with -changed: what strangers send, and what
+// rows are decoded from. A target takes a quarter of a minute with its build.
+var mergeTargets = []string{
+	"FuzzConvert in action/imageaction", "FuzzDecode in ledger", "FuzzDialect in event", "FuzzPost in source/webhooksource",
+}
+
+// mostMutants bounds the mutants of a run with -changed. Each takes three seconds of two
+// cores.
+const mostMutants = 36
 
 // look finds what is to be tested. With -changed it says what it chose, and why.
 func (o options) look(ctx context.Context, root string) (*scope, error) {
@@ -50,26 +52,12 @@ func (o options) look(ctx context.Context, root string) (*scope, error) {
 func (s *scope) reduce(o options, c *changes) {
 	fmt.Printf("== what is left out\n%s\n", c)
 	if o.fuzz > 0 {
-		chosen, left := targetShare.choose(targetCandidates(s.targets, c), c.head)
-		tell(os.Stdout, "fuzz targets, for "+o.fuzz.String()+" each", chosen, left)
-		s.targets = slices.DeleteFunc(s.targets, func(t target) bool { return !slices.Contains(names(chosen), t.String()) })
+		s.targets = slices.DeleteFunc(s.targets, func(t target) bool { return !slices.Contains(mergeTargets, t.String()) })
+		fmt.Printf("fuzz targets, for %v each: %v; the others are left to make nightly\n", o.fuzz, s.targets)
 	}
 	if slices.Contains(s.packages, mutantsPackage) {
-		chosen, left := mutantShare.choose(mutantCandidates(c), c.head)
+		chosen, left := choose(mutantCandidates(c), mostMutants)
 		tell(os.Stdout, "mutants", chosen, left)
 		s.mutants = names(chosen)
 	}
-}
-
-// targetCandidates ranks the targets by whether their package has changed.
-func targetCandidates(targets []target, c *changes) []candidate {
-	var all []candidate
-	for _, t := range targets {
-		one := candidate{name: t.String(), rank: waiting}
-		if one.why = c.find(func(file string) bool { return inPackage(file, t.dir()) }); one.why != "" {
-			one.rank = touched
-		}
-		all = append(all, one)
-	}
-	return all
 }

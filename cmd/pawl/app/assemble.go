@@ -174,7 +174,7 @@ func (m *Machine) Pipelines(ctx context.Context) ([]pawl.Pipeline, error) {
 		from := &m.Config.Pipelines[i]
 		all[i] = pawl.Pipeline{
 			Name:        from.Name,
-			Match:       pawl.Match{Bucket: from.Match.Bucket, Prefix: from.Match.Prefix, Suffix: from.Match.Suffix},
+			Match:       pawl.Match(from.Match),
 			EachVersion: from.Identity == "version",
 			Eventual:    m.Config.Objects.Eventual,
 			Concurrency: from.Concurrency,

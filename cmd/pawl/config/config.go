@@ -144,9 +144,8 @@ type Archive struct {
 	Kinesis Kinesis `yaml:"kinesis" jsonschema:"required"`
 	// Where the objects go. The prefix belongs to this archive alone.
 	To Location `yaml:"to" jsonschema:"required"`
-	// What objects are written in: ndjson, json or parquet, and their
-	// compression: ndjson.gz (the default), ndjson.zst, json.gz, json.zst,
-	// gz.parquet or zst.parquet.
+	// What objects are written in: ndjson or parquet, and their compression:
+	// ndjson.gz (the default), ndjson.zst, gz.parquet or zst.parquet.
 	Format string `yaml:"format"`
 	// Where the archive begins: trim_horizon (the default), latest, or a time like
 	// 2026-01-02T15:04:05Z. It counts when the archive is made, and never again.

@@ -1,12 +1,9 @@
 package encode
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
-	"math"
 	"time"
 	"unicode/utf8"
 
@@ -35,7 +32,7 @@ type line struct {
 
 const arrivalLayout = "2006-01-02T15:04:05.000Z"
 
-func lineOf(r row) any {
+func lineOf(r row) *line {
 	l := line{
 		Shard: r.shard, Number: r.number, Sub: r.place(), PartitionKey: r.partitionKey, HashKey: r.hashKey,
 		Arrival: r.arrival.UTC().Format(arrivalLayout), Malformed: r.malformed,
@@ -68,73 +65,26 @@ func (l *line) row() (row, error) {
 	return r, nil
 }
 
-// item is a record in a JSON array: names and order are those of the .NET client
-// library's Record. Fields that the library lacks are left out where they are empty.
-type item struct {
-	Data         []byte         `json:"Data"`
-	Number       archive.Number `json:"SequenceNumber"`
-	Sub          *int           `json:"SubSequenceNumber"`
-	PartitionKey string         `json:"PartitionKey"`
-	Arrival      float64        `json:"ApproximateArrivalTimestamp"` // milliseconds since 1970
-	HashKey      string         `json:"ExplicitHashKey,omitzero"`
-	Malformed    string         `json:"Malformed,omitzero"`
-}
-
-func itemOf(r row) any {
-	return &item{
-		Data: r.data, Number: r.number, Sub: r.place(), PartitionKey: r.partitionKey,
-		Arrival: float64(r.arrival.UnixMilli()), HashKey: r.hashKey, Malformed: r.malformed,
-	}
-}
-
-func (i *item) row() (row, error) {
-	if math.Abs(i.Arrival) > 1<<53 {
-		return row{}, fmt.Errorf("record %.100s arrived at %v", i.Number, i.Arrival)
-	}
-	return row{
-		number: i.Number, sub: subOf(i.Sub), partitionKey: i.PartitionKey, hashKey: i.HashKey,
-		arrival: time.UnixMilli(int64(i.Arrival)).UTC(), data: i.Data, malformed: i.Malformed,
-	}, nil
-}
-
-func writeJSON(w io.Writer, layout string, rows iter.Seq2[row, error]) error {
-	enc, form, array := jsontext.NewEncoder(w), lineOf, layout == "json"
-	if array {
-		form = itemOf
-		if err := enc.WriteToken(jsontext.BeginArray); err != nil {
-			return err
-		}
-	}
+func writeNDJSON(w io.Writer, rows iter.Seq2[row, error]) error {
+	enc := jsontext.NewEncoder(w)
 	for r, err := range rows {
 		if err == nil {
-			err = json.MarshalEncode(enc, form(r))
+			err = json.MarshalEncode(enc, lineOf(r))
 		}
 		if err != nil {
 			return err
 		}
 	}
-	if array {
-		return enc.WriteToken(jsontext.EndArray)
-	}
 	return nil
 }
 
-// readJSON reads lines, or the items of an array.
-func readJSON(in io.Reader, layout string) iter.Seq2[row, error] {
+func readNDJSON(in io.Reader) iter.Seq2[row, error] {
 	return func(yield func(row, error) bool) {
 		limited := &meter{r: in}
 		dec := jsontext.NewDecoder(limited)
-		next := nextLine
-		if layout == "json" {
-			if tok, err := dec.ReadToken(); err != nil || tok.Kind() != '[' {
-				yield(row{}, cmp.Or(err, errors.New("it does not begin an array")))
-				return
-			}
-			next = nextItem
-		}
 		for {
 			limited.read = 0
-			r, err := next(dec)
+			r, err := nextLine(dec)
 			if err == io.EOF || !yield(r, err) || err != nil {
 				return
 			}
@@ -149,22 +99,6 @@ func nextLine(dec *jsontext.Decoder) (row, error) {
 		return row{}, err
 	}
 	return l.row()
-}
-
-// nextItem returns io.EOF at the end.
-func nextItem(dec *jsontext.Decoder) (row, error) {
-	if dec.PeekKind() != ']' {
-		var i item
-		if err := json.UnmarshalDecode(dec, &i); err != nil {
-			return row{}, err
-		}
-		return i.row()
-	}
-	if _, err := dec.ReadToken(); err != nil {
-		return row{}, err
-	}
-	_, err := dec.ReadToken() // compressors check their sums at the end
-	return row{}, cmp.Or(err, errors.New("more follows the array"))
 }
 
 // meter refuses to read more for one record than there may be.
