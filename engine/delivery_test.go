@@ -14,8 +14,10 @@ func TestDeliveryWaitsForAllItems(t *testing.T) {
 	for _, v := range []ledger.Verdict{ledger.Raised, ledger.Duplicate, ledger.Stale} {
 		d.count(v, &stats)
 	}
-	if d.close() || d.close() || !d.close() {
-		t.Error("the third of three items is not the last")
+	for item := range 3 {
+		if last := d.close(); last != (item == 2) {
+			t.Errorf("item %d of three is the last: %t", item, last)
+		}
 	}
 	if want := (Answer{ID: 7, Ack: true, Raised: 1, Duplicate: 1, Stale: 1}); d.answer != want || stats != (Stats{Raised: 1, Duplicate: 1, Stale: 1}) {
 		t.Errorf("answer %+v, statistics %+v", d.answer, stats)
