@@ -7,15 +7,8 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// delivery is a message some of whose items have no answer yet.
-type delivery struct {
-	open   int
-	answer Answer
-	came   time.Time
-}
-
 func (e *Engine) deliver(in *Deliver) {
-	d := &delivery{open: len(in.Items), answer: Answer{ID: in.ID, Ack: true}, came: e.now}
+	d := newDelivery(in, e.now)
 	if d.open == 0 {
 		e.emit(d.answer)
 		e.countAnswer(d)
@@ -35,24 +28,13 @@ func (e *Engine) deliver(in *Deliver) {
 // answered takes note of what the ledger said of an item. It may be the last
 // word on the item or not.
 func (e *Engine) answered(en *entry, o observation) {
-	s := &o.delivery.answer
 	if o.verdict == ledger.Disordered {
 		o.verdict = ledger.Stale
 		e.emit(Report{What: Disordered, Key: en.key, Detail: "sequencer " + o.item.Event.Sequencer.Raw() + " after " + en.row.Want.Sequencer.Raw()})
 	}
-	switch o.verdict {
-	case ledger.Raised:
-		s.Raised++
-		e.Stats.Raised++
-	case ledger.Duplicate:
-		s.Duplicate++
-		e.Stats.Duplicate++
-	case ledger.Stale:
-		s.Stale++
-		e.Stats.Stale++
-	}
+	o.delivery.count(o.verdict, &e.Stats)
 	e.count(Report{What: verdictFacts[o.verdict], Key: en.key})
-	e.addOwn(en)
+	e.tracker.track(en)
 	if e.cfg.AckSettled && o.verdict != ledger.Stale && !en.row.Settled() && !en.row.Dead {
 		en.waiting = append(en.waiting, o)
 		return
@@ -67,17 +49,17 @@ func (e *Engine) settled(en *entry) {
 			e.close(o.delivery)
 		}
 		en.waiting = nil
-		e.dropOwn(en)
+		e.tracker.untrack(en)
 	}
 }
 
 // Why a delivery is handed back.
 var (
-	errElsewhere = errors.New("another worker is processing the object")
-	errBackOff   = errors.New("the object failed and is backing off")
-	errOutage    = errors.New("the pipeline's receiver is down")
-	errStopping  = errors.New("the worker is shutting down")
-	errPuzzled   = errors.New("the object's row cannot be read")
+	errElsewhere  = errors.New("another worker is processing the object")
+	errBackOff    = errors.New("the object failed and is backing off")
+	errOutage     = errors.New("the pipeline's receiver is down")
+	errStopping   = errors.New("the worker is shutting down")
+	errUnreadable = errors.New("the object's row cannot be read")
 )
 
 // handBack gives up waiting for an object that this worker will not settle now.
@@ -99,15 +81,13 @@ func (e *Engine) handBack(en *entry) {
 
 // refuse is close for an item that must come again.
 func (e *Engine) refuse(d *delivery, after time.Duration, err error) {
-	d.answer.Ack = false
-	d.answer.After = max(d.answer.After, after)
-	d.answer.Err = err
+	d.refuse(after, err)
 	e.close(d)
 }
 
 // close counts one item of a delivery as answered.
 func (e *Engine) close(d *delivery) {
-	if d.open--; d.open == 0 {
+	if d.close() {
 		e.emit(d.answer)
 		delete(e.deliveries, d.answer.ID)
 		e.countAnswer(d)

@@ -45,27 +45,24 @@ type Engine struct {
 	out     []Action
 	entries map[ledger.RowKey]*entry
 	cache   *simplelru.LRU[ledger.RowKey, ledger.Row]
-	odd     *simplelru.LRU[ledger.RowKey, ledger.Nonce] // rows that cannot be read, and were told of
+	// reportedUnreadable are the rows that cannot be read, as they were when that was reported.
+	reportedUnreadable *simplelru.LRU[ledger.RowKey, ledger.Nonce]
 
 	dirty   queue            // entries with intents, in order of arrival
 	lanes   map[string]*lane // by pipeline
 	order   []*lane
 	turn    int // whose turn it is in order
-	sharers int // lanes without slots of their own
 	running []*entry
 
 	deliveries map[uint64]*delivery
 	batches    map[uint64][]*entry
 	lastBatch  uint64
-	slots      int
-	bytes      int64
-	alone      bool      // a quarantined attempt runs
-	aloneUntil time.Time // when others may begin beside it
+	slots      slots
 	draining   bool
 	once       bool // each pipeline is swept until an answer has all of its due rows
 
 	sweeps   []sweep
-	own      own
+	tracker  tracker
 	nextScan time.Time
 	Stats    Stats
 }
@@ -82,14 +79,14 @@ type Stats struct {
 // New returns an engine.
 func New(cfg Config) *Engine {
 	cache, _ := simplelru.NewLRU[ledger.RowKey, ledger.Row](max(cfg.Cache, 1), nil) // fails only for a size below one
-	odd, _ := simplelru.NewLRU[ledger.RowKey, ledger.Nonce](sweepOdd, nil)
+	reported, _ := simplelru.NewLRU[ledger.RowKey, ledger.Nonce](maxUnreadable, nil)
 	e := &Engine{
-		cfg: cfg, cache: cache, odd: odd,
+		cfg: cfg, cache: cache, reportedUnreadable: reported,
 		entries:    map[ledger.RowKey]*entry{},
 		deliveries: map[uint64]*delivery{},
 		batches:    map[uint64][]*entry{},
 		dirty:      queue{which: dirty}, lanes: map[string]*lane{},
-		own: newOwn(),
+		slots: slots{common: cfg.Tasks, bytes: cfg.Bytes}, tracker: newTracker(),
 	}
 	for _, p := range cfg.Pipelines {
 		e.sweeps = append(e.sweeps, sweep{pipeline: p, lane: e.addLane(p)})
@@ -114,7 +111,7 @@ func (e *Engine) Step(now time.Time, inputs ...Input) []Action {
 		case Looked:
 			e.looked(&in)
 		case NoMore:
-			e.own.noMore = true
+			e.tracker.noMore = true
 		case SweepOnce:
 			e.once = true
 		case Drain:
@@ -149,10 +146,10 @@ func (e *Engine) Next() time.Time {
 			next = at
 		}
 	}
-	if at := e.aloneUntil; e.alone && at.After(e.now) && (next.IsZero() || at.Before(next)) {
+	if at := e.slots.quarantineEnd; e.slots.quarantine && at.After(e.now) && (next.IsZero() || at.Before(next)) {
 		next = at
 	}
-	if at := e.own.next; e.looking() && (next.IsZero() || at.Before(next)) {
+	if at := e.tracker.next; e.looking() && (next.IsZero() || at.Before(next)) {
 		next = at
 	}
 	return next

@@ -20,15 +20,13 @@ type entry struct {
 	place   int           // in Engine.running
 	renewAt time.Time
 	endsAt  time.Time // when its context ends, unless the lease is renewed
-	slot    bool      // holds one of the engine's slots, from its claim to its task's end
-	size    int64
-	alone   bool // nothing else may run meanwhile
+	slot    slot
 
-	own   bool      // a delivery of this engine's named it
-	since time.Time // when it was found to need a claim, for reports
-	began time.Time // when its attempt was granted, for reports
+	tracked bool      // by Engine.tracker
+	since   time.Time // when it was found to need a claim, for reports
+	began   time.Time // when its attempt was granted, for reports
 
-	flight  *flight
+	pending *pendingSwap
 	waiting []observation // AckSettled: raised, not yet settled
 	queued  [queues]bool
 }
@@ -39,61 +37,6 @@ type observation struct {
 	delivery *delivery
 	verdict  ledger.Verdict
 }
-
-// flight is a swap on its way: what it will have done when it is applied.
-type flight struct {
-	next     ledger.Row
-	observed []observation
-	finish   *Finished
-	refused  bool // the attempt no longer had its lease
-	renewed  bool
-	claim    *ledger.Claim
-	retired  bool
-	at       time.Time
-}
-
-// Which queue an entry is in. It can be in both.
-const (
-	dirty = iota
-	ready
-	queues
-)
-
-// queue is a first-in, first-out list of entries, each in it at most once.
-type queue struct {
-	which int
-	items []*entry
-}
-
-func (q *queue) push(en *entry) {
-	if !en.queued[q.which] {
-		en.queued[q.which] = true
-		q.items = append(q.items, en)
-	}
-}
-
-// pop returns nil when the queue is empty. append leaves
-// popped entries behind when it moves the slice, so a queue that is never empty does
-// not grow.
-func (q *queue) pop() *entry {
-	en := q.peek()
-	if en != nil {
-		q.items[0] = nil
-		q.items = q.items[1:]
-		en.queued[q.which] = false
-	}
-	return en
-}
-
-// peek returns what pop would.
-func (q *queue) peek() *entry {
-	if q.empty() {
-		return nil
-	}
-	return q.items[0]
-}
-
-func (q *queue) empty() bool { return len(q.items) == 0 }
 
 // entry finds or makes the entry of an object. A row from the cache, or none at
 // all, is a guess that the swap will check.
@@ -107,7 +50,7 @@ func (e *Engine) entry(key ledger.RowKey) *entry {
 		}
 		en.row.RowKey = key
 		e.entries[key] = en
-		e.rejoin(en)
+		e.tracker.resume(en)
 	}
 	return en
 }
@@ -116,7 +59,7 @@ func (e *Engine) entry(key ledger.RowKey) *entry {
 func (e *Engine) retire(en *entry) {
 	e.settled(en)
 	e.handBack(en)
-	e.leave(en)
+	e.park(en)
 	if !en.row.Nonce.IsZero() {
 		e.cache.Add(en.key, en.row)
 	}
@@ -143,7 +86,7 @@ func (e *Engine) end(en *entry) {
 // wait for a slot, or nowhere.
 func (e *Engine) route(en *entry) {
 	switch {
-	case en.flight != nil:
+	case en.pending != nil:
 	case en.hasIntents():
 		e.dirty.push(en)
 	case en.attempt != nil:

@@ -8,22 +8,22 @@ import (
 )
 
 // landed makes a swap's effects true: row stands in the ledger now.
-func (e *Engine) landed(en *entry, f *flight, row ledger.Row) {
+func (e *Engine) landed(en *entry, p *pendingSwap, row ledger.Row) {
 	en.row = row
-	if f.finish != nil {
-		e.ended(en, f)
+	if p.finish != nil {
+		e.ended(en, p)
 	}
-	if f.renewed && en.attempt != nil {
-		e.leased(en, f.at)
-		e.emit(Extend{Key: en.key, Fence: en.attempt.Fence, Deadline: e.cfg.Policy.LeaseUntil(f.at)})
+	if p.renewed && en.attempt != nil {
+		e.leased(en, p.at)
+		e.emit(Extend{Key: en.key, Fence: en.attempt.Fence, Deadline: e.cfg.Policy.LeaseUntil(p.at)})
 	}
-	for _, o := range f.observed {
+	for _, o := range p.observed {
 		e.answered(en, o)
 	}
 	switch {
-	case f.claim != nil:
-		e.started(en, f)
-	case f.retired:
+	case p.claim != nil:
+		e.started(en, p)
+	case p.retired:
 		e.died(en, 0)
 	}
 	e.settled(en)
@@ -31,11 +31,11 @@ func (e *Engine) landed(en *entry, f *flight, row ledger.Row) {
 }
 
 // ended takes note of how an attempt ended.
-func (e *Engine) ended(en *entry, f *flight) {
+func (e *Engine) ended(en *entry, p *pendingSwap) {
 	e.end(en)
-	in, took := f.finish, e.now.Sub(en.began)
+	in, took := p.finish, e.now.Sub(en.began)
 	switch {
-	case f.refused:
+	case p.refused:
 		e.Stats.Lost++
 		e.emit(Report{What: LostLease, Key: en.key, Took: took, Detail: in.Failure.Message})
 	case in.Result == Completed && in.Acted:
@@ -49,7 +49,7 @@ func (e *Engine) ended(en *entry, f *flight) {
 		e.count(Report{What: GivenBack, Key: en.key, Took: took})
 	default:
 		e.Stats.Failed++
-		if f.next.Dead && !f.retired {
+		if p.next.Dead && !p.retired {
 			e.died(en, took)
 			return
 		}
@@ -68,20 +68,20 @@ func (e *Engine) died(en *entry, took time.Duration) {
 }
 
 // started hands a granted attempt to the worker.
-func (e *Engine) started(en *entry, f *flight) {
-	e.begin(en, f.claim)
+func (e *Engine) started(en *entry, p *pendingSwap) {
+	e.begin(en, p.claim)
 	e.Stats.Claimed++
 	e.count(Report{What: Claimed, Key: en.key, Took: en.waited(e.now)})
 	en.since, en.began = time.Time{}, e.now
 	if len(en.observe) > 0 {
 		en.since = e.now // it came while the claim was on its way
 	}
-	if f.claim.TakenOver {
+	if p.claim.TakenOver {
 		e.Stats.TakenOver++
-		e.emit(Report{What: TookOver, Key: en.key, Detail: "fence " + strconv.FormatInt(f.claim.Fence, 10)})
+		e.emit(Report{What: TookOver, Key: en.key, Detail: "fence " + strconv.FormatInt(p.claim.Fence, 10)})
 	}
-	e.leased(en, f.at)
-	e.emit(Start{Claim: *f.claim, Deadline: e.cfg.Policy.LeaseUntil(f.at)})
+	e.leased(en, p.at)
+	e.emit(Start{Claim: *p.claim, Deadline: e.cfg.Policy.LeaseUntil(p.at)})
 }
 
 // waited returns how long the object needed an attempt, or 0 where only the
@@ -116,7 +116,7 @@ func (e *Engine) finished(in *Finished) {
 		en.row = *in.Row // otherwise the cached row is newer
 	}
 	en.finish, en.renew = in, false
-	e.give(en)
+	e.slots.release(&en.slot)
 	e.noteReceiver(in, en.began)
 	e.route(en)
 }
@@ -143,5 +143,5 @@ func (e *Engine) renewals() {
 
 // ending reports that the attempt's result is on its way into the row.
 func (en *entry) ending() bool {
-	return en.finish != nil || en.flight != nil && en.flight.finish != nil
+	return en.finish != nil || en.pending != nil && en.pending.finish != nil
 }

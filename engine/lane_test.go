@@ -33,34 +33,6 @@ func crowd(t *testing.T, a *worker, pipeline string, objects int) int {
 	return n
 }
 
-// A pipeline is sure of its share of the slots, whatever others hold, and of those
-// that it has for itself.
-func TestShares(t *testing.T) {
-	for _, c := range []struct {
-		tasks int
-		own   map[string]int
-		want  [3]int // attempts of each pipeline, in the order in which they come
-	}{
-		{8, nil, [3]int{6, 1, 1}},   // each is sure of one, and five go to who comes first
-		{16, nil, [3]int{12, 2, 2}}, // each is sure of two
-		{1, nil, [3]int{1, 1, 1}},
-		{8, map[string]int{"p": 3}, [3]int{3, 6, 2}},
-		{8, map[string]int{"p": 20, "pp": 1, "ppp": 2}, [3]int{20, 1, 2}},
-	} {
-		w := newWorld(t)
-		a := w.newWorker(engine.Config{
-			Owner: "a", Pipelines: []string{"p", "pp", "ppp"}, Policy: policy(), Tasks: c.tasks, Own: c.own, Bytes: 1 << 30, Swaps: 1, Batch: 100, Cache: 10,
-		}, 1)
-		var got [3]int
-		for i, p := range []string{"p", "pp", "ppp"} {
-			got[i] = crowd(t, a, p, 30)
-		}
-		if got != c.want {
-			t.Errorf("%d slots, own %v: %v attempts run, want %v", c.tasks, c.own, got, c.want)
-		}
-	}
-}
-
 // Freed slots go to the pipelines in turn, and not to the one with the longest queue.
 func TestTurns(t *testing.T) {
 	w := newWorld(t)
@@ -81,21 +53,6 @@ func TestTurns(t *testing.T) {
 	}
 	if ran["p"] < 10 || ran["pp"] < 10 {
 		t.Errorf("of 40 attempts %v: want both pipelines to get on", ran)
-	}
-}
-
-// A large object runs beside those of other pipelines: bytes that they hold for
-// ever must not keep it waiting.
-func TestLargeObject(t *testing.T) {
-	w := newWorld(t)
-	a := w.newWorker(engine.Config{
-		Owner: "a", Pipelines: []string{"p", "pp"}, Policy: policy(), Tasks: 4, Bytes: 10, Swaps: 1, Batch: 100, Cache: 10,
-	}, 1)
-	crowd(t, a, "p", 1)
-	key := ledger.RowKey{Pipeline: "pp", Bucket: "b", Key: "large"}
-	a.step(engine.Deliver{ID: 1 << 40, Items: []engine.Item{{Key: key, Event: event.Event{Kind: event.Created, Size: 1000, Time: start.Add(time.Second)}}}})
-	if crowd(t, a, "pp", 0) != 1 {
-		t.Error("it waits until nothing else runs")
 	}
 }
 

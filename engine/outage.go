@@ -52,7 +52,7 @@ func (o *outage) active() bool { return !o.since.IsZero() }
 // open reports whether an outage, if there is one, permits an attempt now: one
 // object at a time, after a back-off, probes the receiver.
 func (l *lane) open(now time.Time) bool {
-	return !l.outage.active() || l.running == 0 && !l.outage.probeAt.After(now)
+	return !l.outage.active() || l.share.running == 0 && !l.outage.probeAt.After(now)
 }
 
 // noteReceiver learns from the end of an attempt whether the receiver of its

@@ -82,7 +82,7 @@ func (e *Engine) wrote(batch []*entry, in *Swapped) {
 	if !e.cfg.Counts || len(batch) == 0 {
 		return
 	}
-	e.emit(Report{What: Wrote, N: len(batch), Took: e.now.Sub(batch[0].flight.at)})
+	e.emit(Report{What: Wrote, N: len(batch), Took: e.now.Sub(batch[0].pending.at)})
 	refused := 0
 	for i := range in.Outcomes {
 		if o := &in.Outcomes[i]; !o.Applied && o.Err == nil {

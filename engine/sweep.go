@@ -15,34 +15,63 @@ type sweep struct {
 	limit    int
 	answered bool // the ledger has returned due rows, or that there are none
 	complete bool // with SweepOnce: an answer held all rows that were due
-	// odd is how many rows of the last answer could not be read. Twice as many more
-	// are asked for, or they would stand before all others for good.
-	odd int
+	// unreadable is how many rows of the last answer could not be read. The next sweep
+	// asks for twice as many more. Otherwise they would stand before all other rows for good.
+	unreadable int
 }
 
-// sweepMost is the most rows asked for at a time.
-const sweepMost = 500
+// maxSwept is the most rows asked for at a time.
+const maxSwept = 500
 
-// sweepOdd bounds how many rows that cannot be read a sweep passes by: beyond it
-// they do stand before all others.
-const sweepOdd = 10_000
+// maxUnreadable is the most unreadable rows that a sweep passes over. Beyond that
+// number they do stand before all others.
+const maxUnreadable = 10_000
 
-// sweeping reports that a pipeline's due rows are wanted. They are not
+// due reports whether it is time to ask.
+func (s *sweep) due(now time.Time) bool { return !s.asked && !s.complete && !s.next.After(now) }
+
+// ask begins a sweep for as many attempts as can run, and returns the number of rows to ask for.
+func (s *sweep) ask(attempts int) int {
+	s.asked = true
+	s.limit = min(maxSwept, max(attempts, 1)) + min(2*s.unreadable, maxUnreadable)
+	return s.limit
+}
+
+// sweepAnswer is what a sweep returned.
+type sweepAnswer struct {
+	failed     bool
+	rows       int
+	unreadable int // of the rows
+	adopted    int // rows with something to do about them
+}
+
+// take ends a sweep, and plans the next for the given time. A full answer means that there
+// are more due rows, so the engine asks again at once, unless the answer brought nothing
+// to do: the next one would bring the same rows.
+func (s *sweep) take(a sweepAnswer, once bool, now, next time.Time) {
+	full := a.rows >= s.limit
+	s.asked = false
+	s.answered = s.answered || !a.failed
+	s.complete = once && !a.failed && !full
+	s.next = next
+	if (a.adopted > 0 || a.unreadable > s.unreadable) && full {
+		s.next = now
+	}
+	s.unreadable = a.unreadable
+}
+
+// sweeping reports whether a pipeline's due rows are wanted. They are not
 // while objects of it wait for a slot, because no slot could claim them.
 func (e *Engine) sweeping(l *lane) bool {
 	return e.cfg.Sweep > 0 && !e.draining && l.ready.empty() && e.room(l)
 }
 
-// sweepAll asks for due rows where it is time to.
+// sweepAll asks for the due rows of each pipeline whose sweep is due.
 func (e *Engine) sweepAll() {
 	for i := range e.sweeps {
-		s := &e.sweeps[i]
-		if s.asked || s.complete || s.next.After(e.now) || !e.sweeping(s.lane) {
-			continue
+		if s := &e.sweeps[i]; s.due(e.now) && e.sweeping(s.lane) {
+			e.emit(Sweep{Pipeline: s.pipeline, Before: e.now, Limit: s.ask(max(s.lane.share.reserved, e.cfg.Tasks))})
 		}
-		s.asked = true
-		s.limit = min(sweepMost, max(s.lane.own, e.cfg.Tasks, 1)) + min(2*s.odd, sweepOdd)
-		e.emit(Sweep{Pipeline: s.pipeline, Before: e.now, Limit: s.limit})
 	}
 }
 
@@ -58,7 +87,7 @@ func (e *Engine) sweptOnce() bool {
 }
 
 // adopt takes a row as the ledger has it, and reports whether there is anything
-// to do about it. A row that something is happening to is known better here.
+// to do about it. The engine knows a row that has an entry better.
 func (e *Engine) adopt(row *ledger.Row) bool {
 	if e.draining || e.entries[row.RowKey] != nil {
 		return false
@@ -70,25 +99,23 @@ func (e *Engine) adopt(row *ledger.Row) bool {
 	return e.entries[row.RowKey] == en
 }
 
-// jittered returns the time of the next sweep or look: the workers of a fleet
+// jittered returns the time of the next sweep or look. The workers of a fleet
 // that started together do not ask together.
 func (e *Engine) jittered() time.Time {
 	return e.now.Add(e.cfg.Sweep/2 + time.Duration(e.cfg.Rand.Float64()*float64(e.cfg.Sweep)))
 }
 
-// swept takes due rows. Those that something is happening to are known better
-// here, and so is a row of the cache that was written later: a store may answer
-// from an older picture. But another worker may have written since, by a clock
-// that is behind; so the cache gives its row up, and the next sweep decides.
-// A full answer means that there is more, and so that it is worth to ask
-// again at once; unless it brought nothing to do, and would again.
+// swept takes due rows. The engine knows rows with an entry better, and also
+// a row of the cache that was written later: a store may answer
+// from an older snapshot. But another worker with a slow clock may have written since.
+// So the engine drops such a row from the cache, and the next sweep decides.
 func (e *Engine) swept(in *Swept) {
-	fresh, odd := 0, 0
+	a := sweepAnswer{failed: in.Failed, rows: len(in.Rows)}
 	for i := range in.Rows {
 		row := &in.Rows[i]
 		if row.Unreadable != nil {
-			e.unreadable(row)
-			odd++
+			e.reportUnreadable(row)
+			a.unreadable++
 			continue
 		}
 		if known, ok := e.cache.Peek(row.RowKey); ok && known.UpdatedAt.After(row.UpdatedAt) {
@@ -96,21 +123,12 @@ func (e *Engine) swept(in *Swept) {
 			continue
 		}
 		if e.adopt(row) {
-			fresh++
+			a.adopted++
 		}
 	}
 	for i := range e.sweeps {
-		s := &e.sweeps[i]
-		if s.pipeline != in.Pipeline {
-			continue
+		if s := &e.sweeps[i]; s.pipeline == in.Pipeline {
+			s.take(a, e.once, e.now, e.jittered())
 		}
-		s.asked = false
-		s.answered = s.answered || !in.Failed
-		s.complete = e.once && !in.Failed && len(in.Rows) < s.limit
-		s.next = e.jittered()
-		if (fresh > 0 || odd > s.odd) && len(in.Rows) >= s.limit {
-			s.next = e.now
-		}
-		s.odd = odd
 	}
 }

@@ -56,7 +56,8 @@ type worker struct {
 	skew   time.Duration
 	swaps  []*swap
 	sweeps []engine.Sweep
-	looks  []engine.Looked                 // what the ledger had when it was asked
+	looks  []engine.Looked // what the ledger had when it was asked
+	cfg    engine.Config
 	tasks  map[ledger.RowKey]*ledger.Claim // the last one started
 }
 
@@ -68,7 +69,7 @@ type swap struct {
 
 func (wd *world) newWorker(cfg engine.Config, seed uint64) *worker {
 	cfg.Rand = rand.New(rand.NewPCG(seed, 0))
-	w := &worker{Engine: engine.New(cfg), world: wd, tasks: map[ledger.RowKey]*ledger.Claim{}}
+	w := &worker{Engine: engine.New(cfg), world: wd, cfg: cfg, tasks: map[ledger.RowKey]*ledger.Claim{}}
 	wd.workers[cfg.Owner] = w
 	return w
 }
@@ -82,6 +83,7 @@ func (w *worker) step(in ...engine.Input) []engine.Action {
 		switch a := a.(type) {
 		case engine.Swap:
 			w.swaps = append(w.swaps, &swap{Swap: a})
+			w.checkSwap(&a)
 			for _, c := range a.Changes {
 				w.world.proposed[c.Row.Nonce] = *c.Row
 			}
@@ -90,10 +92,29 @@ func (w *worker) step(in ...engine.Input) []engine.Action {
 		case engine.Sweep:
 			w.sweeps = append(w.sweeps, a)
 		case engine.Look:
+			if len(w.looks) > 0 || len(a.Keys) == 0 || len(a.Keys) > w.cfg.Batch {
+				w.world.t.Errorf("a look at %d rows, with %d looks out", len(a.Keys), len(w.looks))
+			}
 			w.looks = append(w.looks, engine.Looked{Keys: a.Keys, Rows: w.world.rows(a.Keys)})
 		}
 	}
 	return out
+}
+
+// checkSwap requires batches of at most Batch changes, at most Swaps of them, and no row in two.
+func (w *worker) checkSwap(s *engine.Swap) {
+	if len(s.Changes) == 0 || len(s.Changes) > w.cfg.Batch || len(w.swaps) > w.cfg.Swaps {
+		w.world.t.Errorf("batch %d of %d changes, with %d batches out", s.Batch, len(s.Changes), len(w.swaps))
+	}
+	out := map[ledger.RowKey]bool{}
+	for _, batch := range w.swaps {
+		for _, c := range batch.Changes {
+			if out[c.Key] {
+				w.world.t.Errorf("two writes of %s are out", c.Key)
+			}
+			out[c.Key] = true
+		}
+	}
 }
 
 func (w *worker) takeSwaps() []*swap {

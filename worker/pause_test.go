@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -13,9 +12,7 @@ import (
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/bucket/buckettest"
-	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/event"
-	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/source"
 	"github.com/pawlhq/pawl/worker"
 )
@@ -165,7 +162,7 @@ func stopped(w *world, stop func(*node), before, change string) {
 	w.tape.reset()
 	sleeper.resume()
 	synctest.Wait()
-	if change != "removed" { // or a write may land where nothing is, and heals: see TestATakeoverIsVerified
+	if change != "removed" { // or a write may land where nothing is, and heals after the horizon
 		w.wantOutput("a", want)
 	}
 	if n := w.tape.count("swap renewed: ok"); n > 0 {
@@ -178,80 +175,6 @@ func stopped(w *world, stop func(*node), before, change string) {
 	if r := w.row("a"); r.Attempts != 0 || r.Doubt || !r.VerifyAt.IsZero() {
 		w.t.Errorf("left with %d attempts, doubt %v, to be verified at %s", r.Attempts, r.Doubt, r.VerifyAt)
 	}
-}
-
-// A process that wakes up is not told at once that its time has passed: it may
-// get several steps further before its timers fire. This attempt never hears of
-// it. What it does meanwhile is refused, or is right.
-func TestAnAttemptThatNeverHearsThatItsLeaseIsGone(t *testing.T) {
-	for _, change := range []string{"replaced", "removed"} {
-		for _, before := range []string{"", "zero"} {
-			if change == "removed" && before == "" {
-				continue // the write lands where nothing is: only a verification heals that
-			}
-			for calls := range 4 {
-				for _, after := range []bool{false, true} {
-					t.Run(fmt.Sprintf("%s, output %q, asleep at call %d, answered %v", change, before, calls, after), func(t *testing.T) {
-						inWorld(t, func(w *world) { unaware(w, change, before, calls, after) })
-					})
-				}
-			}
-		}
-	}
-}
-
-// unaware makes an attempt that sleeps before or after a call while another
-// worker does what has changed.
-func unaware(w *world, change, before string, calls int, after bool) {
-	if before != "" {
-		w.start(toOut(upper)).deliver(w.put("a", before)).wantAck(w)
-	}
-	w.write(in("a"), "one", nil)
-	want := "TWO"
-	asleep := func() {
-		e := w.event(in("a"), event.Created)
-		switch change {
-		case "replaced":
-			w.write(in("a"), "two", nil)
-		case "removed":
-			want = ""
-			w.erase(in("a"))
-		}
-		w.start(toOut(upper)).deliver(e).wantAck(w)
-		w.wantOutput("a", want)
-	}
-	store := buckettest.NewFaults(w.objects)
-	fault := func(ctx context.Context, do func(context.Context) error) error {
-		if after {
-			err := do(ctx)
-			asleep()
-			return err
-		}
-		asleep()
-		return do(ctx)
-	}
-	// The calls of an attempt: look at the output, at the input, read, write.
-	switch calls {
-	case 0:
-		store.Next(buckettest.Head, fault)
-	case 1:
-		store.Next(buckettest.Head, buckettest.Pass, fault)
-	case 2:
-		store.Next(buckettest.Get, fault)
-	case 3:
-		store.Next(buckettest.Put, fault)
-	}
-	nonces := 0
-	x := &worker.Attempt{
-		Objects: store, Pipeline: toOut(upper), Now: time.Now,
-		Nonce: func() string { nonces++; return "nonce " + strconv.Itoa(nonces) },
-		Claim: ledger.Claim{Key: rowKey("a"), Fence: 1, Number: 1},
-	}
-	fin := x.Run(w.t.Context())
-	if fin.Result != engine.Completed && fin.Result != engine.Failed {
-		w.t.Errorf("it ended as %+v", fin)
-	}
-	w.wantOutput("a", want)
 }
 
 // A clock that jumps while a lease is held costs time at most. From a clock that

@@ -14,7 +14,7 @@ import (
 
 	"github.com/pawlhq/pawl/files"
 	"github.com/pawlhq/pawl/files/filesapi"
-	"github.com/pawlhq/pawl/internal/servertest"
+	"github.com/pawlhq/pawl/proof/servertest"
 )
 
 var examples = flag.Int("examples", 10, "requests that Schemathesis makes for each operation in a phase")

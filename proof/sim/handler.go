@@ -88,7 +88,8 @@ func (h *handler) work(ctx context.Context) error {
 		}
 	}
 	if !calm && w.tape.Chance(w.plan.fails) {
-		return tape.Pick(w.tape, errHandler, worker.RetryAfter(errHandler, 20*time.Second), worker.Permanent(errHandler))
+		return tape.Pick(w.tape, errHandler, worker.RetryAfter(errHandler, 20*time.Second), worker.Permanent(errHandler),
+			worker.OutageIfShared(errHandler, "down", 2))
 	}
 	return nil
 }

@@ -26,11 +26,10 @@ func (n *night) steps(ctx context.Context) []step {
 		}})
 	}
 	seed := strconv.FormatUint(n.seed, 10)
-	worlds, lockWorlds, histories := n.count(1, 10_000_000), n.count(1, 1_000_000), n.count(1, 100_000)
+	worlds, lockWorlds := n.count(1, 10_000_000), n.count(1, 1_000_000)
 	add("worlds", worlds+" worlds", "run", "./cmd/pawl", "simulate", "--histories", worlds, "--seed", seed)
 	add("lock's worlds", lockWorlds+" worlds", "test", "./lock", "-run", "^TestWorlds$", "-count=1", "-timeout", "6h", "-v", "-histories", lockWorlds, "-seed", seed)
 	add("archive's worlds", lockWorlds+" worlds", "test", "./archive", "-run", "^TestWorlds$", "-count=1", "-timeout", "12h", "-v", "-histories", lockWorlds, "-seed", seed)
-	add("the engine's histories", histories+" histories", "test", "./engine", "-run", "^TestHistories$", "-count=1", "-timeout", "6h", "-v", "-histories", histories, "-seed", seed)
 
 	mutants, budget := n.mutantArgs(ctx)
 	add("mutants", budget, mutants...)

@@ -44,25 +44,24 @@ const (
 	lockPackage    = "github.com/pawlhq/pawl/lock"
 	archivePackage = "github.com/pawlhq/pawl/archive"
 	auditPackage   = "github.com/pawlhq/pawl/audit"
-	enginePackage  = "github.com/pawlhq/pawl/engine"
 )
 
 // reducedPackages play less under the race detector. reduced matches their tests that do:
 // those that use the constants in the packages' played_race_test.go.
-var reducedPackages = []string{lockPackage, archivePackage, auditPackage, enginePackage}
+var reducedPackages = []string{lockPackage, archivePackage, auditPackage}
 
-const reduced = "^Test((BrakeIn)?Worlds|Histories|Killed|ALoneUser|SickWorker|AllSick)$"
+const reduced = "^Test((BrakeIn)?Worlds|Killed|ALoneUser|SickWorker|AllSick)$"
 
 // testSteps are the calls of go test. The race detector would make simulated
 // worlds ten times as slow, and they have one thread each: they are played
-// without it, those of the packages lock, archive, audit and engine in a separate call.
+// without it, those of the packages lock, archive and audit in a separate call.
 func (s *scope) testSteps(o options) []step {
 	var watched, worlds, mutants []string
 	for _, p := range slowestFirst(s.packages) {
 		switch {
 		case p == mutantsPackage && s.mutants != nil:
 			mutants = append(mutants, p)
-		case o.race && (strings.HasPrefix(p+"/", "github.com/pawlhq/pawl/proof/sim/") || p == "github.com/pawlhq/pawl/files/internal/world"):
+		case o.race && (strings.HasPrefix(p+"/", "github.com/pawlhq/pawl/proof/sim/") || p == mutantsPackage || p == "github.com/pawlhq/pawl/files/internal/world"):
 			worlds = append(worlds, p)
 		default:
 			watched = append(watched, p)

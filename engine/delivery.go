@@ -1,0 +1,47 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/pawlhq/pawl/ledger"
+)
+
+// delivery is a message, some of whose items have no answer yet.
+type delivery struct {
+	open   int // items without an answer
+	answer Answer
+	came   time.Time
+}
+
+func newDelivery(in *Deliver, now time.Time) *delivery {
+	return &delivery{open: len(in.Items), answer: Answer{ID: in.ID, Ack: true}, came: now}
+}
+
+// count adds a verdict to the answer and to the statistics.
+func (d *delivery) count(v ledger.Verdict, s *Stats) {
+	switch v {
+	case ledger.Raised:
+		d.answer.Raised++
+		s.Raised++
+	case ledger.Duplicate:
+		d.answer.Duplicate++
+		s.Duplicate++
+	case ledger.Stale:
+		d.answer.Stale++
+		s.Stale++
+	}
+}
+
+// refuse turns the answer into one that asks for the message again, after the longest
+// wait that an item asks for.
+func (d *delivery) refuse(after time.Duration, err error) {
+	d.answer.Ack = false
+	d.answer.After = max(d.answer.After, after)
+	d.answer.Err = err
+}
+
+// close counts one item as answered, and reports whether it was the last.
+func (d *delivery) close() bool {
+	d.open--
+	return d.open == 0
+}

@@ -1,0 +1,87 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/pawlhq/pawl/ledger"
+)
+
+// pendingSwap is the write of an entry that the ledger has not answered yet, and what
+// takes effect when it is applied.
+type pendingSwap struct {
+	next     ledger.Row
+	observed []observation
+	finish   *Finished
+	refused  bool // the attempt that ends no longer has its lease
+	renewed  bool
+	claim    *ledger.Claim
+	retired  bool
+	at       time.Time // when it was sent
+}
+
+// observe applies an event, and reports whether the row changes.
+func (p *pendingSwap) observe(o *observation, now time.Time) bool {
+	p.next, o.verdict = p.next.Observe(&o.item.Event, o.item.Trusted, now)
+	return o.verdict == ledger.Raised || o.verdict == ledger.Disordered
+}
+
+// end applies the result of an attempt, and reports whether the row changes. If the
+// attempt has lost its lease, a verification is scheduled for what it may have written.
+func (p *pendingSwap) end(standing *ledger.Row, attempt *ledger.Claim, cfg *Config, now time.Time) bool {
+	in, ok := p.finish, false
+	switch in.Result {
+	case Completed:
+		p.next, ok = p.next.Complete(attempt, &in.Ending, in.Acted, &cfg.Policy, now)
+	case Failed:
+		p.next, ok = p.next.Fail(attempt, &in.Ending, &in.Failure, cfg.Rand.Float64(), &cfg.Policy, now)
+	case Released:
+		p.next, ok = p.next.Release(attempt, &in.Ending, &cfg.Policy, now)
+	}
+	if ok {
+		return true
+	}
+	if in.Transactional && standing.CommittedBy(attempt) {
+		in.Result, in.Acted = Completed, in.Acted || in.Result != Completed
+		return false
+	}
+	p.refused = true
+	if !in.Ending.Sent || standing.Nonce.IsZero() {
+		return false
+	}
+	p.next = p.next.Suspect(&in.Ending, &cfg.Policy, now)
+	return true
+}
+
+// grant claims the row, or retires a row without attempts left, and reports whether the
+// row changes.
+func (p *pendingSwap) grant(cfg *Config, now time.Time) bool {
+	next, claim, why := p.next.Claim(cfg.Owner, &cfg.Policy, now)
+	switch why {
+	case ledger.Granted:
+		p.claim = &claim
+	case ledger.Retired:
+		p.retired = true
+	default:
+		return false
+	}
+	p.next = next
+	return true
+}
+
+// supersededBy reports that a refused swap had landed after all, under an
+// unclear answer, before another worker changed the row again: the fence that it
+// granted, or the lease that it ended, tells. A lease that another worker ended
+// by retiring the row tells of no landing: Have is behind, or the row is dead.
+// Where both retired it the row does not tell who was first; but if a verification
+// is missing that only this one asked for, it was the other.
+func (p *pendingSwap) supersededBy(row *ledger.Row, owner string, was *ledger.Claim) bool {
+	switch {
+	case p.claim != nil:
+		return row.Lease.Owner == owner && row.Lease.Fence == p.claim.Fence
+	case p.finish != nil && !p.refused:
+		return !row.Held() && row.Lease.Fence == was.Fence &&
+			row.Have.Compare(p.next.Have) == 0 && (p.next.Dead || !row.Dead) &&
+			!row.VerifyAt.Before(p.next.VerifyAt)
+	}
+	return false
+}

@@ -1,0 +1,44 @@
+package engine
+
+// Which queue an entry is in. It can be in both.
+const (
+	dirty = iota
+	ready
+	queues
+)
+
+// queue is a first-in, first-out list of entries, each in it at most once.
+type queue struct {
+	which int
+	items []*entry
+}
+
+func (q *queue) push(en *entry) {
+	if !en.queued[q.which] {
+		en.queued[q.which] = true
+		q.items = append(q.items, en)
+	}
+}
+
+// pop returns nil when the queue is empty. append leaves
+// popped entries behind when it moves the slice, so a queue that is never empty does
+// not grow.
+func (q *queue) pop() *entry {
+	en := q.peek()
+	if en != nil {
+		q.items[0] = nil
+		q.items = q.items[1:]
+		en.queued[q.which] = false
+	}
+	return en
+}
+
+// peek returns what pop would.
+func (q *queue) peek() *entry {
+	if q.empty() {
+		return nil
+	}
+	return q.items[0]
+}
+
+func (q *queue) empty() bool { return len(q.items) == 0 }

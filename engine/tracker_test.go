@@ -1,0 +1,101 @@
+package engine
+
+import (
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/ledger"
+)
+
+func objectKey(name string) ledger.RowKey {
+	return ledger.RowKey{Pipeline: "p", Bucket: "b", Key: name}
+}
+
+// parkObject parks an object that a delivery named.
+func parkObject(t *tracker, key ledger.RowKey) {
+	en := &entry{key: key}
+	t.track(en)
+	t.park(en)
+}
+
+func TestTrackerParksAndResumes(t *testing.T) {
+	tr := newTracker()
+	en := &entry{key: objectKey("k")}
+	tr.park(en) // no delivery named it
+	tr.resume(en)
+	if tr.unsettled() != 0 || en.tracked {
+		t.Fatal("an object is counted that no delivery named")
+	}
+	tr.track(en)
+	tr.track(en)
+	tr.park(en)
+	if tr.unsettled() != 1 || tr.active != 0 || en.tracked {
+		t.Fatalf("a parked object: %d are unsettled, %d active", tr.unsettled(), tr.active)
+	}
+	again := &entry{key: en.key}
+	tr.resume(again)
+	if tr.unsettled() != 1 || tr.active != 1 || !again.tracked {
+		t.Fatalf("a resumed object: %d are unsettled, %d active", tr.unsettled(), tr.active)
+	}
+	tr.untrack(again)
+	tr.untrack(again)
+	if tr.unsettled() != 0 {
+		t.Errorf("%d are unsettled in the end", tr.unsettled())
+	}
+}
+
+func TestTrackerLooksInTurn(t *testing.T) {
+	tr := newTracker()
+	for _, name := range []string{"a", "b", "c"} {
+		parkObject(&tr, objectKey(name))
+	}
+	if tr.wantsLook(3) || !tr.wantsLook(2) {
+		t.Error("while deliveries follow, the limit does not decide")
+	}
+	tr.noMore = true
+	if !tr.wantsLook(3) {
+		t.Error("when no delivery follows, parked objects are not looked at")
+	}
+	if got := tr.look(2); !slices.Equal(got, []ledger.RowKey{objectKey("a"), objectKey("b")}) || tr.wantsLook(0) {
+		t.Errorf("the first look is at %v", got)
+	}
+	parkObject(&tr, objectKey("a"))
+	if tr.parkedAtLook(objectKey("a")) || !tr.parkedAtLook(objectKey("b")) || tr.parkedAtLook(objectKey("x")) {
+		t.Error("the answer counts for an object that was parked after the question")
+	}
+	tr.answered(time.Time{})
+	if got := tr.look(2); !slices.Equal(got, []ledger.RowKey{objectKey("c"), objectKey("b")}) {
+		t.Errorf("the second look is at %v", got)
+	}
+	tr.answered(time.Time{})
+	for _, name := range []string{"a", "b", "c"} {
+		tr.drop(objectKey(name))
+	}
+	if tr.wantsLook(0) {
+		t.Error("nothing is left to look at")
+	}
+}
+
+// TestLookPassesOverResumedObjects also has a row in the answer that cannot be read.
+func TestLookPassesOverResumedObjects(t *testing.T) {
+	e := New(Config{Owner: "a", Pipelines: []string{"p"}, Policy: ledger.DefaultPolicy(), Tasks: 1, Swaps: 1, Batch: 10, Sweep: time.Hour, Rand: rand.New(rand.NewPCG(1, 0))})
+	now := time.Unix(1000, 0)
+	keys := []ledger.RowKey{objectKey("again"), objectKey("odd"), objectKey("settled")}
+	for _, key := range keys {
+		parkObject(&e.tracker, key)
+	}
+	e.Step(now, NoMore{})
+	e.Step(now, Deliver{ID: 1, Items: []Item{{Key: keys[0], Event: event.Event{Kind: event.Created}}}})
+	out := e.Step(now, Looked{Keys: keys, Rows: []ledger.Row{ledger.UnreadableRow(keys[1], ledger.Nonce{1}, errors.New("odd"))}})
+	if r, ok := out[0].(Report); !ok || r.What != Unreadable || len(out) != 1 || e.Unsettled() != 1 {
+		t.Errorf("%v, and %d objects are unsettled", out, e.Unsettled())
+	}
+	out = e.Step(now, Swept{Pipeline: "p", Rows: []ledger.Row{ledger.UnreadableRow(keys[1], ledger.Nonce{2}, errors.New("odd"))}})
+	if r, ok := out[0].(Report); !ok || r.What != Unreadable {
+		t.Errorf("%v: an unreadable row that was written again is not reported again", out)
+	}
+}
