@@ -15,6 +15,7 @@ type scope struct {
 	packages []string // import paths
 	targets  []target // to be fuzzed
 	mutants  []string // their names; nil: all
+	failures []failure
 }
 
 // What a run with -changed takes at least, whatever has changed, and at most.
