@@ -55,17 +55,18 @@ func MinIO(t testing.TB, o Options) *Server {
 		cmd.Env, cmd.Dir = env, dir
 		return cmd
 	})
+	// A new server answers before it has loaded what it knows of its buckets: over what
+	// it was told meanwhile.
+	if err := poll(t.Context(), nil, s.wholeMinIO); err != nil {
+		t.Fatalf("starting MinIO: %v", err)
+	}
 	return s
 }
 
 func (s *Server) notifyMinIO(t testing.TB, bucket string) {
 	t.Helper()
-	// A new server answers before it knows of its webhook, and before it has
-	// loaded what it knows of its buckets: over what it was told meanwhile.
+	// A new server answers before it knows of its webhook.
 	err := poll(t.Context(), nil, func(ctx context.Context) error {
-		if err := s.wholeMinIO(ctx); err != nil {
-			return err
-		}
 		_, err := s.Client().PutBucketNotificationConfiguration(ctx, &s3.PutBucketNotificationConfigurationInput{
 			Bucket: &bucket,
 			NotificationConfiguration: &types.NotificationConfiguration{

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	startTries   = 5                // a free port may be taken before the server has it
-	startTimeout = 60 * time.Second // on a busy machine
+	startTries   = 5               // a free port may be taken before the server has it
+	startTimeout = 3 * time.Minute // on a busy machine
 	pollEvery    = 20 * time.Millisecond
 )
 

@@ -48,6 +48,7 @@ type Store struct {
 	table   string
 	region  string
 	sharded map[string]int // see layout
+	timeout time.Duration  // of one request
 }
 
 // Open opens the table that a URL names, which [Create] or another program has made:
@@ -141,7 +142,7 @@ func connect(ctx context.Context, rawURL string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: the AWS configuration: %w", store.ErrUnusable, err)
 	}
-	s := &Store{table: table, region: cfg.Region}
+	s := &Store{table: table, region: cfg.Region, timeout: callTimeout}
 	if s.region == "" {
 		return nil, s.unusable("has no region: write ?region=…, or set AWS_REGION", nil)
 	}

@@ -25,6 +25,6 @@ func TestConformance(t *testing.T) {
 		if err := dynamo.Create(t.Context(), url); err != nil {
 			t.Fatal(err)
 		}
-		return func() (store.Store, error) { return dynamo.Open(t.Context(), url) }
+		return func() (store.Store, error) { return dynamo.OpenPatient(t.Context(), url) }
 	}})
 }

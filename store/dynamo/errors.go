@@ -125,7 +125,7 @@ func (s *Store) call(ctx context.Context, what string, f func(context.Context) e
 	if ctx.Err() != nil {
 		return s.explain(ctx, what, errNotSent)
 	}
-	bounded, cancel := context.WithTimeout(ctx, callTimeout)
+	bounded, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	return s.explain(ctx, what, f(bounded))
 }

@@ -202,6 +202,26 @@ func TestThrottledReads(t *testing.T) {
 	}
 }
 
+// Create tries again after an unclear answer, as Open does. The SDK does not repeat this one.
+func TestUnclearCreate(t *testing.T) {
+	t.Parallel()
+	server := servertest.DynamoDB(t)
+	p := newProxy(t, server.Endpoint)
+	p.answer = func(operation string) (int, string) {
+		if operation == "PutItem" && p.count(operation) == 1 {
+			return http.StatusBadRequest, fault("ReplicatedWriteConflictException")
+		}
+		return 0, ""
+	}
+	url := strings.Replace(server.NewTable(), server.Endpoint, p.url, 1)
+	if err := dynamo.Create(t.Context(), url); err != nil {
+		t.Fatal(err)
+	}
+	if n := p.count("PutItem"); n != 2 {
+		t.Errorf("the layout was written %d times, want 2", n)
+	}
+}
+
 // Open refuses a table that cannot hold the store, and says what to do.
 func TestOpenRefuses(t *testing.T) {
 	t.Parallel()

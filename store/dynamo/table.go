@@ -62,11 +62,10 @@ func Create(ctx context.Context, url string) error {
 	if err := dynamodb.NewTableExistsWaiter(s.client).Wait(ctx, &dynamodb.DescribeTableInput{TableName: s.tableName()}, patience); err != nil {
 		return s.explain(ctx, "create", err)
 	}
-	if err := s.examine(ctx); err != nil {
-		return err
-	}
-	if err := s.settle(ctx); err != nil {
-		return err
+	for _, step := range []func(*Store, context.Context) error{(*Store).examine, (*Store).settle} {
+		if err := s.begin(ctx, step); err != nil {
+			return err
+		}
 	}
 	return s.recoverable(ctx)
 }

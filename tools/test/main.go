@@ -18,6 +18,8 @@
 // main without a tag, within a day. Some are taken all the same: the commit says
 // whose turn it is. It prints what it took and why, and what it left out.
 //
+// At the end it prints the first lines of each failed test again, unless go test has -v.
+//
 // With -nightly it plays all of them, and longer: see [night.steps].
 //
 // The servers are built once, from the modules beside this folder, into
@@ -79,7 +81,9 @@ func (o options) run(ctx context.Context) (int, error) {
 	if o.nightly {
 		steps = (&night{scope: s, scale: o.scale, seed: uint64(time.Now().Unix())}).steps(ctx)
 	}
-	return perform(ctx, steps), nil
+	code := perform(ctx, steps)
+	tellFailures(os.Stdout, s.failures)
+	return code, nil
 }
 
 func exitCode(err error) int {

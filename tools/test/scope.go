@@ -15,6 +15,7 @@ type scope struct {
 	packages []string // import paths
 	targets  []target // to be fuzzed
 	mutants  []string // their names; nil: all
+	failures []failure
 }
 
 // mergeTargets are the fuzz targets of a run with -changed: what strangers send, and what

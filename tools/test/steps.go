@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -70,7 +71,7 @@ func (s *scope) testSteps(o options) []step {
 	var all []step
 	add := func(name string, packages []string, args ...string) {
 		if len(packages) > 0 {
-			all = append(all, s.command(name, slices.Concat([]string{"test", "-timeout", patience}, packages, args)))
+			all = append(all, s.test(name, s.root, slices.Concat(packages, args)))
 		}
 	}
 	if !o.race {
@@ -83,9 +84,7 @@ func (s *scope) testSteps(o options) []step {
 		}
 	}
 	if slices.Contains(s.packages, "github.com/pawlhq/pawl/cmd/pawl/demo") {
-		all = append(all, step{"go test, in a browser", "", func(ctx context.Context) error {
-			return command(ctx, filepath.Join(s.root, browserDir), "go", slices.Concat([]string{"test", "-timeout", patience, "."}, o.args)...)
-		}})
+		all = append(all, s.test("go test, in a browser", filepath.Join(s.root, browserDir), append([]string{"."}, o.args...)))
 	}
 	which := []string{"-only", strings.Join(s.mutants, ",")}
 	if len(s.mutants) == 0 {
@@ -125,6 +124,16 @@ const patience = "40m"
 // command is a step that runs the go command.
 func (s *scope) command(name string, args []string) step {
 	return step{name, "", func(ctx context.Context) error { return command(ctx, s.root, "go", args...) }}
+}
+
+// test is a step that runs go test in dir, and keeps the failures.
+func (s *scope) test(name, dir string, args []string) step {
+	return step{name, "", func(ctx context.Context) error {
+		var said bytes.Buffer
+		err := commandTo(ctx, io.MultiWriter(os.Stdout, &said), dir, "go", append([]string{"test", "-timeout", patience}, args...)...)
+		s.failures = append(s.failures, failuresIn(said.String())...)
+		return err
+	}}
 }
 
 func lintSteps(root string) []step {

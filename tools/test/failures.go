@@ -1,0 +1,78 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+)
+
+// failure is a failed test, or a panic, data race, or build failure of a package.
+type failure struct {
+	pkg, test string
+	indent    int      // of its header; its own lines are indented further
+	lines     []string // the first of them
+}
+
+const (
+	failureLines = 20
+	failureWidth = 240 // characters of a line
+)
+
+var (
+	failedTest    = regexp.MustCompile(`^--- FAIL: (\S+)`)
+	crash         = regexp.MustCompile(`^(panic: |fatal error: |WARNING: DATA RACE)`)
+	failedPackage = regexp.MustCompile(`^FAIL\t(\S+)\s*(.*)`)
+)
+
+// failuresIn finds the failures in the output of go test without -v. The line about a
+// package follows its tests.
+func failuresIn(said string) []failure {
+	var all []failure
+	first, at := 0, 0 // the package's first failure, and the one whose lines these are
+	for line := range strings.Lines(said) {
+		text := strings.TrimSpace(line)
+		indent := strings.Index(line, text)
+		if m := failedPackage.FindStringSubmatch(text); m != nil {
+			if len(all) == first {
+				all = append(all, failure{test: m[2]})
+			}
+			for ; first < len(all); first++ {
+				all[first].pkg = m[1]
+			}
+			continue
+		}
+		if m := failedTest.FindStringSubmatch(text); m != nil {
+			at, all = len(all), append(all, failure{test: m[1], indent: indent})
+			continue
+		}
+		if crash.MatchString(line) {
+			at, all = len(all), append(all, failure{test: text, indent: -1}) // what follows is not indented
+			continue
+		}
+		for at > first && indent > 0 && all[at].indent >= indent {
+			at-- // to the parent
+		}
+		if text != "" && text != "FAIL" && first < len(all) && all[at].indent < indent && len(all[at].lines) < failureLines {
+			all[at].lines = append(all[at].lines, fmt.Sprintf("%.*s", failureWidth, text))
+		}
+	}
+	return all
+}
+
+// tellFailures prints the failures, and at the end one line for each, because a log may
+// be cut to its last lines.
+func tellFailures(w io.Writer, all []failure) {
+	var whole, list strings.Builder
+	for i, f := range all {
+		if len(f.lines) == 0 && i+1 < len(all) && strings.HasPrefix(all[i+1].test, f.test+"/") {
+			continue // its subtest says why
+		}
+		lines := append([]string{f.pkg + " " + f.test}, f.lines...)
+		fmt.Fprintln(&whole, strings.Join(lines, "\n    "))
+		fmt.Fprintln(&list, strings.Join(lines[:min(2, len(lines))], ": "))
+	}
+	if len(all) > 0 {
+		fmt.Fprintf(w, "== failed tests\n%s%s", whole.String(), list.String())
+	}
+}
