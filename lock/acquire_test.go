@@ -37,13 +37,11 @@ func TestAcquireThatGivesUp(t *testing.T) {
 func TestAcquireThatGivesUpWhileItLooks(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		l := b.got(b.mutex(Config{Owner: "ann"}).Acquire(b.Context()))
-		for _, c := range []Config{{}, {Fair: true}} {
-			u := b.user()
-			u.calls.Next(buckettest.Get, buckettest.Pass, silent)
-			_, err := u.mutex(c).Acquire(b.within(5 * time.Second))
-			b.refused(err, ErrHeld, "ann")
-			b.refused(err, context.DeadlineExceeded)
-		}
+		u := b.user()
+		u.calls.Next(buckettest.Get, buckettest.Pass, silent)
+		_, err := u.mutex(Config{}).Acquire(b.within(5 * time.Second))
+		b.refused(err, ErrHeld, "ann")
+		b.refused(err, context.DeadlineExceeded)
 		b.done(l.Release(b.Context()))
 	})
 }
@@ -65,7 +63,7 @@ func TestTryAcquire(t *testing.T) {
 
 // TestTryAcquireTakesOver tries again and again.
 func TestTryAcquireTakesOver(t *testing.T) {
-	for _, c := range []Config{{TTL: ttl}, {TTL: ttl, Fair: true}} {
+	for _, c := range []Config{{TTL: ttl}} {
 		onBoth(t, func(b *bubble) {
 			was := b.stopped(b.mutex(Config{TTL: ttl}))
 			began := time.Now()
@@ -266,9 +264,6 @@ func TestConfigs(t *testing.T) {
 		if _, err := b.Semaphore("k", n, Config{}); !errors.Is(err, ErrConfig) {
 			t.Errorf("a semaphore of %d: %v", n, err)
 		}
-	}
-	if _, err := b.Semaphore("k", 1, Config{Fair: true}); !errors.Is(err, ErrConfig) {
-		t.Errorf("a fair semaphore: %v", err)
 	}
 }
 

@@ -39,11 +39,9 @@ var troubled = map[string]buckettest.Fault{
 // by somebody else who is oneself.
 func TestNobodyLosesToOneself(t *testing.T) {
 	for name, fault := range troubled {
-		for _, c := range []Config{{TTL: ttl}, {TTL: ttl, Fair: true}} {
-			t.Run(fmt.Sprintf("%s, fair %v", name, c.Fair), func(t *testing.T) {
-				inBubble(t, func(b *bubble) { holdInTrouble(b, c, fault) })
-			})
-		}
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(b *bubble) { holdInTrouble(b, Config{TTL: ttl}, fault) })
+		})
 	}
 }
 
@@ -55,9 +53,6 @@ func holdInTrouble(b *bubble, c Config, fault buckettest.Fault) {
 	var token int64
 	for range 3 {
 		trouble()
-		if c.Fair {
-			trouble()
-		}
 		l := b.got(m.TryAcquire(b.Context()))
 		if l.Token() <= token {
 			b.Errorf("token %d after %d", l.Token(), token)

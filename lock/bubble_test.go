@@ -68,7 +68,7 @@ func (b *bubble) user() *user {
 // mutex is the lock "k".
 func (u *user) mutex(c Config) *Mutex {
 	u.Helper()
-	if u.lock == onRegister && !c.Fair { // which a register cannot be
+	if u.lock == onRegister {
 		holder, err := c.holder()
 		u.done(err)
 		return u.bucket.onRegister(&registers{u.calls}, "k", holder)

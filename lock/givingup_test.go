@@ -73,41 +73,6 @@ func TestWritesThatNeverWork(t *testing.T) {
 	})
 }
 
-// TestNoTicket checks that a queue leaves alone what is in the place of tickets and
-// is none.
-func TestNoTicket(t *testing.T) {
-	inBubble(t, func(b *bubble) {
-		const ticket = "k.queue/000000000001"
-		b.put("k.queue/7", "mine", nil)
-		b.put(ticket, "mine", nil)
-		m := b.mutex(Config{TTL: time.Second, Fair: true})
-		ctx, stop := context.WithTimeout(b.Context(), time.Minute)
-		defer stop()
-		_, err := m.Acquire(ctx)
-		b.refused(err, ErrForeign, ticket)
-		if b.content(ticket) != "mine" || b.content("k.queue/7") != "mine" {
-			b.Error("a queue has removed what is no ticket")
-		}
-		b.remove(ticket)
-		b.done(b.got(m.Acquire(b.Context())).Release(b.Context()))
-	})
-}
-
-// TestATicketOfAWaiterWithMorePatience checks that a ticket lasts as long as its
-// own waiter's TTL, whatever that of the others.
-func TestATicketOfAWaiterWithMorePatience(t *testing.T) {
-	inBubble(t, func(b *bubble) {
-		q := &queue{Mutex: b.mutex(Config{TTL: time.Hour}), prefix: "k.queue/"}
-		b.done(q.enter(b.Context(), 1))
-		m := b.mutex(Config{TTL: time.Second, Fair: true})
-		ctx, stop := context.WithTimeout(b.Context(), time.Minute)
-		defer stop()
-		if _, err := m.Acquire(ctx); !errors.Is(err, ErrHeld) {
-			b.Errorf("%v: want the first in the queue to keep its place", err)
-		}
-	})
-}
-
 // TestAFenceIsKept checks that an update that changes nothing still keeps older
 // holders out.
 func TestAFenceIsKept(t *testing.T) {
@@ -126,34 +91,6 @@ func TestAFenceIsKept(t *testing.T) {
 		if b.content("data") != "same" {
 			b.Error("an old holder has written")
 		}
-	})
-}
-
-// TestATicketThatMayBeThere checks that a ticket counts as gone only where the store
-// says so, and that one which was renewed since it was listed is left alone.
-func TestATicketThatMayBeThere(t *testing.T) {
-	inBubble(t, func(b *bubble) {
-		q := &queue{Mutex: b.mutex(Config{TTL: ttl}), prefix: "k.queue/"}
-		b.done(q.enter(b.Context(), 1))
-		u := b.user()
-		other := &queue{Mutex: u.mutex(Config{TTL: ttl}), prefix: "k.queue/"}
-		listed, err := other.listing(b.Context(), "b", other.prefix)
-		b.done(err)
-		b.done(q.ticket.renew(b.Context(), ttl))
-		expire := func(what string, want bool) {
-			gone, err := other.expire(b.Context(), listed[0], &ticketSeen{ttl: ttl})
-			b.done(err)
-			if there := b.content(q.key(1)) != ""; gone != want || there == want {
-				b.Errorf("%s: it counts as gone: %t, and is there: %t", what, gone, there)
-			}
-		}
-		expire("renewed meanwhile", false)
-		listed, err = other.listing(b.Context(), "b", other.prefix)
-		b.done(err)
-		u.calls.Next(buckettest.Delete, buckettest.Lost)
-		expire("without an answer", false)
-		expire("as listed", true)
-		expire("removed by another", true)
 	})
 }
 
@@ -222,23 +159,21 @@ func TestAListingSlowerThanTheLease(t *testing.T) {
 // TestGivingUpInAPut: who was seen to hold the lock is told, also where the waiting
 // ended as one was about to enter.
 func TestGivingUpInAPut(t *testing.T) {
-	for _, fair := range []bool{false, true} {
-		inBubble(t, func(b *bubble) {
-			l := b.got(b.mutex(Config{TTL: ttl}).Acquire(b.Context()))
-			u := b.user()
-			ctx, leave := context.WithCancel(b.Context())
-			w := begins(ctx, u.mutex(Config{TTL: ttl, Fair: fair}).Acquire)
-			sleep(time.Second)
-			u.calls.Next(buckettest.Put, func(ctx context.Context, _ func(context.Context) error) error {
-				leave()
-				return silent(ctx, nil)
-			})
-			b.done(l.Release(b.Context()))
-			<-w.entered
-			b.refused(w.err, ErrHeld, b.lock)
-			b.refused(w.err, context.Canceled)
+	inBubble(t, func(b *bubble) {
+		l := b.got(b.mutex(Config{TTL: ttl}).Acquire(b.Context()))
+		u := b.user()
+		ctx, leave := context.WithCancel(b.Context())
+		w := begins(ctx, u.mutex(Config{TTL: ttl}).Acquire)
+		sleep(time.Second)
+		u.calls.Next(buckettest.Put, func(ctx context.Context, _ func(context.Context) error) error {
+			leave()
+			return silent(ctx, nil)
 		})
-	}
+		b.done(l.Release(b.Context()))
+		<-w.entered
+		b.refused(w.err, ErrHeld, b.lock)
+		b.refused(w.err, context.Canceled)
+	})
 }
 
 // TestSilentListings are waited for as long as other requests.

@@ -23,10 +23,6 @@ type Config struct {
 	// Owner and Reason tell people who holds the lock and why, in at most
 	// [MaxText] bytes of UTF-8 each. They decide nothing.
 	Owner, Reason string
-	// Fair lets those who wait enter in the order in which they came, as long
-	// as all of them are fair. It costs them a ticket each: another object,
-	// which they renew while they wait.
-	Fair bool
 }
 
 // What a Config may say; all else is [ErrConfig].
@@ -65,7 +61,7 @@ type HeldError struct {
 // Error implements error.
 func (e *HeldError) Error() string {
 	if e.Record.Token == 0 {
-		return fmt.Sprintf("%s: %s, or others come first", e.Lock, ErrHeld)
+		return fmt.Sprintf("%s: %s", e.Lock, ErrHeld)
 	}
 	s := fmt.Sprintf("%s: %s by %s", e.Lock, ErrHeld, e.Record.holder())
 	if e.Limit > 0 {
@@ -113,11 +109,8 @@ func (r *Record) holder() string {
 type Mutex struct {
 	place
 	holder Record // what is written of its holders
-	fair   bool
 
-	turns   turns                 // of the goroutines that share it
-	tickets map[string]ticketSeen // of others, by key; used in one's turn
-	left    *ticket               // ours, if it could not be removed; used in turn
+	turns turns // of the goroutines that share it
 
 	mu       sync.Mutex
 	last     version // what was there at last, or nothing
@@ -181,9 +174,6 @@ func (m *Mutex) lease(ctx context.Context, wait bool) (*Lease, error) {
 
 // acquire is what Acquire does, without the lease's goroutine.
 func (m *Mutex) acquire(ctx context.Context, wait bool) (*hold, error) {
-	if m.fair {
-		return m.acquireFair(ctx, wait)
-	}
 	now, seen, err := m.begin(ctx)
 	if err != nil {
 		return nil, err

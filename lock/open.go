@@ -40,11 +40,11 @@ func (b *Bucket) Mutex(key string, c Config) (*Mutex, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the lock %s: %w", event.Object{Bucket: b.name, Key: key}, err)
 	}
-	return b.mutex(key, holder, c.Fair), nil
+	return b.mutex(key, holder), nil
 }
 
-func (b *Bucket) mutex(key string, holder Record, fair bool) *Mutex {
-	return &Mutex{place: b.object(b.name, key), holder: holder, fair: fair}
+func (b *Bucket) mutex(key string, holder Record) *Mutex {
+	return &Mutex{place: b.object(b.name, key), holder: holder}
 }
 
 // holder is that of the lock of a key. A key below which not every store would list

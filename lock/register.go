@@ -1,7 +1,6 @@
 package lock
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -11,16 +10,13 @@ import (
 
 // OnRegister returns the lock whose lease is a register of a ledger: the same
 // protocol as on an object, for those who share a ledger and no bucket. It costs a
-// read and a write where that costs a GET and a PUT. It cannot be Fair.
+// read and a write where that costs a GET and a PUT.
 //
 // The lock is as available as its ledger. A file of SQLite stays locked while a
 // process stands still in the middle of any write to it: then no holder can enter
 // until that process goes on or ends.
 func OnRegister(r ledger.Registers, name string, c Config) (*Mutex, error) {
 	err := ledger.CheckRegister(name, nil)
-	if err == nil && c.Fair {
-		err = errors.New("a register has no place for a queue: leave Fair out, or use a lock on an object")
-	}
 	var holder Record
 	if err != nil {
 		err = fmt.Errorf("%w: %w", ErrConfig, err)

@@ -20,8 +20,6 @@ import (
 // at the gate: if it is held, it withdraws. Of a reader and a writer who come at
 // the same time at least one sees the other. So writers go first, and this needs
 // a store whose listings show what was written before.
-//
-// If it is fair, writers enter in the order in which they came.
 type RWMutex struct {
 	gate    *Mutex
 	readers *slots
@@ -35,7 +33,7 @@ func (b *Bucket) RWMutex(key string, c Config) (*RWMutex, error) {
 		return nil, fmt.Errorf("the lock %s: %w", event.Quote("s3://"+b.name+"/"+key), err)
 	}
 	return &RWMutex{
-		gate: b.mutex(key, holder, c.Fair), readers: b.slots(key+".readers/", MaxSlots, holder),
+		gate: b.mutex(key, holder), readers: b.slots(key+".readers/", MaxSlots, holder),
 	}, nil
 }
 

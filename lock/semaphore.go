@@ -20,9 +20,6 @@ func (b *Bucket) Semaphore(key string, n int, c Config) (*Semaphore, error) {
 	if err == nil && (n < 1 || n > MaxSlots) {
 		err = fmt.Errorf("%w: a limit of %d: want 1 to %d", ErrConfig, n, MaxSlots)
 	}
-	if err == nil && c.Fair {
-		err = fmt.Errorf("%w: a semaphore is not fair", ErrConfig)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("the semaphore %s: %w", event.Quote("s3://"+b.name+"/"+key), err)
 	}

@@ -160,7 +160,6 @@ func TestASemaphoreInAnOutage(t *testing.T) {
 		"semaphore": func(u *user) func(context.Context) (*Lease, error) { return u.semaphore(1, Config{}).Acquire },
 		"readers":   func(u *user) func(context.Context) (*Lease, error) { return u.rw(Config{}).RLock },
 		"writers":   func(u *user) func(context.Context) (*Lease, error) { return u.rw(Config{}).Lock },
-		"fair":      func(u *user) func(context.Context) (*Lease, error) { return u.mutex(Config{Fair: true}).Acquire },
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *bubble) {

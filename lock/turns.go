@@ -137,7 +137,7 @@ func (m *Mutex) release(ctx context.Context, h *hold, lost error) error {
 		m.remember(h.at)
 	}
 	mine := lost == nil && h.renewal == nil && h.left(m.clock.Now()) > 0
-	if mine && !m.fair && m.mayStay() && m.turns.handOver(leave) {
+	if mine && m.mayStay() && m.turns.handOver(leave) {
 		return nil
 	}
 	defer m.turns.end()
@@ -145,18 +145,17 @@ func (m *Mutex) release(ctx context.Context, h *hold, lost error) error {
 	err := h.release(ctx)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if waited && !m.fair {
+	if waited {
 		m.tired, m.last = true, version{} // let other processes go first
 	}
 	return err
 }
 
 // free notes that the lock was released. The next one here needs no read. If the
-// lock has been here for long that one waits for as long as others need to look;
-// where all are fair there is no need.
+// lock has been here for long that one waits for as long as others need to look.
 func (m *Mutex) free(v version) {
 	m.remember(v)
-	stay := m.fair || m.mayStay()
+	stay := m.mayStay()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.freed, m.tired = freed{v.rec.Nonce, m.clock.Now()}, m.tired || !stay

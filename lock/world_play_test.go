@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/pawlhq/pawl/bucket"
@@ -101,7 +100,7 @@ type ownLock struct {
 }
 
 func (p *proc) ownLock() *ownLock {
-	c := Config{TTL: p.plan.ttl, Owner: fmt.Sprintf("process %d", p.id), Fair: p.plan.kind == fair || p.plan.kind == shared && p.plan.ordered}
+	c := Config{TTL: p.plan.ttl, Owner: fmt.Sprintf("process %d", p.id)}
 	release := func(ctx context.Context, h *hold, _ error) error { return h.release(ctx) }
 	switch p.plan.kind {
 	case semaphores:
@@ -183,7 +182,7 @@ func (l *ownLock) holds(t *thread, h *hold, reads bool) {
 	})
 	until := t.Now().Add(t.tape.UpTo(2 * t.plan.ttl))
 	for t.Now().Before(until) && lost == nil {
-		if (t.plan.kind == mutexes || t.plan.kind == fair) && t.tape.Chance(200) {
+		if t.plan.kind == mutexes && t.tape.Chance(200) {
 			t.updates(h.at.rec.Token)
 		}
 		t.wait(time.Millisecond + t.tape.UpTo(t.plan.ttl/4))
@@ -247,7 +246,7 @@ func update20(t *thread) {
 func force(t *thread) {
 	var keys []string
 	for _, key := range slices.Sorted(maps.Keys(t.objects)) {
-		if key != dataKey && !strings.Contains(key, ".queue/") {
+		if key != dataKey {
 			keys = append(keys, key)
 		}
 	}
