@@ -187,7 +187,7 @@ func TestAStoreThatNeverAnswers(t *testing.T) {
 		began := time.Now()
 		_, err := u.mutex(Config{}).Acquire(b.Context())
 		b.refused(err, bucket.ErrUnavailable, b.lock)
-		b.about(time.Since(began), patience, patience+10*time.Second)
+		b.about(time.Since(began), outageTimeout, outageTimeout+10*time.Second)
 		_, err = u.mutex(Config{}).Acquire(b.within(time.Second))
 		b.refused(err, context.DeadlineExceeded)
 		b.refused(err, bucket.ErrUnavailable)

@@ -69,7 +69,7 @@ func TestWritesThatNeverWork(t *testing.T) {
 			return c, nil
 		}, UpdateConfig{Create: true})
 		b.refused(err, ErrUnsure, "s3://b/data")
-		b.about(time.Since(began), 2*patience, 2*patience+10*time.Second)
+		b.about(time.Since(began), 2*outageTimeout, 2*outageTimeout+10*time.Second)
 	})
 }
 
@@ -129,7 +129,7 @@ func TestWritersInAnOutage(t *testing.T) {
 				began := time.Now()
 				_, err := c.acquire(u.rw(Config{TTL: ttl}), b.within(time.Hour))
 				b.refused(err, bucket.ErrUnavailable, "s3://b/k.readers/")
-				b.about(time.Since(began), patience, patience+2*callTime)
+				b.about(time.Since(began), outageTimeout, outageTimeout+2*callTimeout)
 				b.done(b.got(b.user().rw(Config{}).TryRLock(b.Context())).Release(b.Context()))
 			})
 		})
@@ -141,13 +141,13 @@ func TestAListingSlowerThanTheLease(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		u := b.user()
 		slow := func(ctx context.Context, do func(context.Context) error) error {
-			sleep(callTime - time.Second)
+			sleep(callTimeout - time.Second)
 			return do(ctx)
 		}
 		u.calls.Next(buckettest.List, slices.Repeat([]buckettest.Fault{slow}, 1000)...)
 		began := time.Now()
 		_, err := u.rw(Config{TTL: ttl / 2}).Lock(b.within(time.Hour))
-		b.about(time.Since(began), patience, patience+2*callTime)
+		b.about(time.Since(began), outageTimeout, outageTimeout+2*callTimeout)
 		b.refused(err, ErrSlow, b.lock, "readers", "choose a longer TTL")
 		if errors.Is(err, ErrLost) {
 			b.Errorf("%v: nothing was held that could be lost", err)
@@ -184,7 +184,7 @@ func TestSilentListings(t *testing.T) {
 		began := time.Now()
 		_, err := u.semaphore(2, Config{TTL: ttl}).Acquire(b.Context())
 		b.refused(err, bucket.ErrUnavailable, "s3://b/k.slots/")
-		b.about(time.Since(began), patience, patience+2*callTime)
+		b.about(time.Since(began), outageTimeout, outageTimeout+2*callTimeout)
 	})
 }
 

@@ -145,7 +145,7 @@ func TestASleepDuringARenewal(t *testing.T) {
 		woke := time.Now()
 		at, why := l.ends()
 		b.refused(why, ErrLost, b.lock, "stood still")
-		b.about(at.Sub(woke), 0, glance)
+		b.about(at.Sub(woke), 0, clockPoll)
 		b.refused(l.Release(b.within(time.Second)), ErrLost)
 	})
 }

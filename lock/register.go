@@ -26,11 +26,11 @@ func OnRegister(r ledger.Registers, name string, c Config) (*Mutex, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the lock on register:%s: %w", name, err)
 	}
-	return realWorld(nil).onRegister(r, name, holder), nil
+	return realEnv(nil).onRegister(r, name, holder), nil
 }
 
-func (w *world) onRegister(r ledger.Registers, name string, holder Record) *Mutex {
-	return &Mutex{place: place{world: w, cell: ledger.Cell(r, name)}, holder: holder}
+func (e *env) onRegister(r ledger.Registers, name string, holder Record) *Mutex {
+	return &Mutex{contender: contender{leaseCell: leaseCell{env: e, cell: ledger.Cell(r, name)}, holder: holder}}
 }
 
 // Observe notes the value of the lock's register that a listing has returned just now,
@@ -42,11 +42,11 @@ func (m *Mutex) Observe(r ledger.Register) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	left := m.claimable(v, m.clock.Now())
+	left := m.expiry(sighting{v, m.clock.Now()})
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.last.rec.State == Released && m.last.etag != v.etag {
-		m.last = version{} // TryAcquire would begin with it, and forget what was watched
+	if m.cached.rec.State == Released && m.cached.etag != v.etag {
+		m.cached = version{} // TryAcquire would begin with it, and forget the watched lease
 	}
 	return max(0, left), nil
 }

@@ -52,12 +52,14 @@ func TestReadersTogetherAndAWriterAlone(t *testing.T) {
 func TestReadersAndWritersLeftBehind(t *testing.T) {
 	for _, c := range []struct {
 		name    string
-		left    func(*RWMutex, context.Context) (*hold, error)
+		left    func(*RWMutex, context.Context) (*heldLease, error)
 		acquire func(*RWMutex, context.Context) (*Lease, error)
 	}{
-		{"a writer after a reader", func(m *RWMutex, ctx context.Context) (*hold, error) { return m.rlock(ctx, true) }, (*RWMutex).Lock},
-		{"a reader after a writer", func(m *RWMutex, ctx context.Context) (*hold, error) { return m.lock(ctx, true) }, (*RWMutex).RLock},
-		{"a writer after a writer", func(m *RWMutex, ctx context.Context) (*hold, error) { return m.lock(ctx, true) }, (*RWMutex).Lock},
+		{"a writer after a reader", func(m *RWMutex, ctx context.Context) (*heldLease, error) {
+			return m.readers.acquire(ctx, true, m.tryRLock)
+		}, (*RWMutex).Lock},
+		{"a reader after a writer", func(m *RWMutex, ctx context.Context) (*heldLease, error) { return m.lock(ctx, true) }, (*RWMutex).RLock},
+		{"a writer after a writer", func(m *RWMutex, ctx context.Context) (*heldLease, error) { return m.lock(ctx, true) }, (*RWMutex).Lock},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inBubble(t, func(b *bubble) {
@@ -194,7 +196,8 @@ func TestAWriterThatCannotRenewItsGate(t *testing.T) {
 // and then renew its lease.
 func TestAReaderThatSleptCannotRenew(t *testing.T) {
 	inBubble(t, func(b *bubble) {
-		reader, err := b.user().rw(Config{TTL: ttl}).rlock(b.Context(), true)
+		m := b.user().rw(Config{TTL: ttl})
+		reader, err := m.readers.acquire(b.Context(), true, m.tryRLock)
 		b.done(err)
 		l := b.got(b.user().rw(Config{TTL: ttl}).Lock(b.Context()))
 		b.refused(reader.renew(b.Context(), time.Hour), ErrLost)

@@ -31,10 +31,10 @@ func (b *Bucket) Semaphore(key string, n int, c Config) (*Semaphore, error) {
 // LIST, a GET for each slot whose lease has changed since this Semaphore looked at
 // it, and a PUT; while it waits about 45 LISTs a minute, and a GET for every change.
 func (s *Semaphore) Acquire(ctx context.Context) (*Lease, error) {
-	return lease(ctx, true, s.slots.acquire)
+	return s.slots.lease(ctx, true, s.slots.tryAcquire)
 }
 
 // TryAcquire is Acquire without waiting, as [Mutex.TryAcquire].
 func (s *Semaphore) TryAcquire(ctx context.Context) (*Lease, error) {
-	return lease(ctx, false, s.slots.acquire)
+	return s.slots.lease(ctx, false, s.slots.tryAcquire)
 }

@@ -67,7 +67,7 @@ func TestASemaphoreOfOneProcess(t *testing.T) {
 func TestASlotLeftBehind(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		for range 2 {
-			_, err := b.user().semaphore(2, Config{TTL: ttl}).slots.acquire(b.Context(), true)
+			_, err := b.stoppedSlot(2)
 			b.done(err)
 		}
 		w := begins(b.Context(), b.user().semaphore(2, Config{TTL: ttl}).Acquire)
@@ -104,9 +104,9 @@ func TestSemaphoresOfDifferentLimits(t *testing.T) {
 // not matter whether the slot is one that the new limit has.
 func TestASlotOfAnotherLimitLeftBehind(t *testing.T) {
 	inBubble(t, func(b *bubble) {
-		var left []*hold
+		var left []*heldLease
 		for range 2 {
-			h, err := b.user().semaphore(2, Config{TTL: ttl}).slots.acquire(b.Context(), true)
+			h, err := b.stoppedSlot(2)
 			b.done(err)
 			left = append(left, h)
 		}
@@ -165,14 +165,14 @@ func TestASemaphoreInAnOutage(t *testing.T) {
 			inBubble(t, func(b *bubble) {
 				u, began := b.user(), time.Now()
 				down := func(ctx context.Context, do func(context.Context) error) error {
-					if time.Since(began) < patience/2 {
+					if time.Since(began) < outageTimeout/2 {
 						return bucket.ErrUnavailable
 					}
 					return do(ctx)
 				}
 				u.calls.Next(buckettest.List, slices.Repeat([]buckettest.Fault{down}, 10_000)...)
 				b.done(b.got(acquire(u)(b.Context())).Release(b.Context()))
-				b.about(time.Since(began), patience/2, patience/2+5*time.Second)
+				b.about(time.Since(began), outageTimeout/2, outageTimeout/2+5*time.Second)
 			})
 		})
 	}
@@ -182,7 +182,7 @@ func TestASemaphoreInAnOutage(t *testing.T) {
 // the same limit, while it is ended.
 func TestAStrangerThatIsNone(t *testing.T) {
 	inBubble(t, func(b *bubble) {
-		_, err := b.user().semaphore(2, Config{TTL: ttl}).slots.acquire(b.Context(), true)
+		_, err := b.stoppedSlot(2)
 		b.done(err)
 		u, o := b.user(), b.user()
 		s, other := u.semaphore(3, Config{TTL: ttl}), o.semaphore(3, Config{TTL: ttl})

@@ -424,7 +424,7 @@ func TestUpdateWithoutAnAnswer(t *testing.T) {
 		began := time.Now()
 		_, err := u.update("b", UpdateConfig{})
 		b.done(err)
-		b.about(time.Since(began), callTime, 2*callTime)
+		b.about(time.Since(began), callTimeout, 2*callTimeout)
 		b.is("ab")
 	})
 }
@@ -441,7 +441,7 @@ func TestUpdateThatGivesUp(t *testing.T) {
 		began := time.Now()
 		_, err = u.update("b", UpdateConfig{})
 		b.refused(err, bucket.ErrUnavailable, "nothing was written")
-		b.about(time.Since(began), patience, patience+2*time.Second)
+		b.about(time.Since(began), outageTimeout, outageTimeout+2*time.Second)
 
 		u = b.user()
 		u.down()

@@ -24,7 +24,7 @@ import (
 // belief is a lease as its holder sees it.
 type belief struct {
 	proc  *proc
-	hold  *hold
+	hold  *heldLease
 	reads bool // it is a reader's
 	over  bool // released, lost, or given up
 }
@@ -45,7 +45,7 @@ func (b *belief) key() string {
 	if b.proc.plan.register {
 		return lockKey
 	}
-	return b.hold.mutex.ref.Key
+	return b.hold.ref.Key
 }
 
 // excused reports that somebody ended the exclusion.

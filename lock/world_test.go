@@ -302,8 +302,8 @@ func (c *stoppable) Err() error {
 }
 
 // world is what a process's locks take from outside.
-func (p *proc) world() *world {
-	return &world{
+func (p *proc) env() *env {
+	return &env{
 		store: &network{p}, clock: p,
 		nonce: func() string {
 			p.nonces++
@@ -313,6 +313,6 @@ func (p *proc) world() *world {
 	}
 }
 
-func (p *proc) bucket() *Bucket { return &Bucket{p.world(), "b"} }
+func (p *proc) bucket() *Bucket { return &Bucket{p.env(), "b"} }
 
 var _ bucket.Store = (*network)(nil)

@@ -200,8 +200,8 @@ func TestATurnInVain(t *testing.T) {
 		<-next.entered
 		b.refused(next.err, context.Canceled)
 		b.done(b.got(m.Acquire(b.Context())).Release(b.Context()))
-		if !m.since.Equal(began) {
-			b.Errorf("its stay began %v after the first one", m.since.Sub(began))
+		if !m.stay.since.Equal(began) {
+			b.Errorf("its stay began %v after the first one", m.stay.since.Sub(began))
 		}
 	})
 }
@@ -286,7 +286,7 @@ func TestALateLockIsNotHandedOn(t *testing.T) {
 		b.done(err)
 		next := begins(b.Context(), m.Acquire)
 		other := b.got(b.mutex(Config{TTL: time.Minute}).Acquire(b.Context())) // who has waited for the TTL
-		m.since = time.Now()                                                   // as if this process had not had it for long
+		m.stay.since = time.Now()                                              // as if this process had not had it for long
 		b.refused(m.release(b.Context(), h, nil), ErrLost)
 		next.outside(b)
 		b.done(other.Release(b.Context()))
@@ -308,11 +308,11 @@ func TestManyGivenUp(t *testing.T) {
 			_, err := m.Acquire(ctx)
 			b.refused(err, context.Canceled)
 		}
-		if len(m.disowned) == 0 {
+		if len(m.ignored) == 0 {
 			b.Error("nothing was given up")
 		}
 		b.done(b.got(m.Acquire(b.Context())).Release(b.Context()))
-		if n := len(m.disowned); n > 0 {
+		if n := len(m.ignored); n > 0 {
 			b.Errorf("%d writes are remembered", n)
 		}
 	})

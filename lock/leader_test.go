@@ -166,7 +166,7 @@ func (b *bubble) outage(kind error) {
 	<-first.ctx.Done()
 	b.refused(context.Cause(first.ctx), ErrLost, "could not be renewed")
 	b.refused(context.Cause(first.ctx), kind)
-	sleep(5 * patience)
+	sleep(5 * outageTimeout)
 	up.Store(true)
 	began := time.Now()
 	second := <-terms
@@ -208,7 +208,7 @@ func TestLeadThatEndsInSilence(t *testing.T) {
 		began := time.Now()
 		stop()
 		b.refused(<-ended, context.Canceled)
-		b.about(time.Since(began), 0, abandonTime)
+		b.about(time.Since(began), 0, cleanUpTimeout)
 	})
 }
 
