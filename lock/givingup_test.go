@@ -6,38 +6,11 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/bucket/buckettest"
 )
-
-// TestALockLeftToOneWhoLeaves lets the only goroutine that waits give up just when
-// the lock is given back: nobody may be left with it.
-func TestALockLeftToOneWhoLeaves(t *testing.T) {
-	for range 50 {
-		onBoth(t, func(b *bubble) {
-			u := b.user()
-			m := u.mutex(Config{TTL: time.Hour})
-			l := b.got(m.Acquire(b.Context()))
-			ctx, leave := context.WithCancel(b.Context())
-			gone := make(chan struct{})
-			go func() {
-				defer close(gone)
-				if l, err := m.Acquire(ctx); err == nil {
-					b.done(l.Release(b.Context()))
-				}
-			}()
-			synctest.Wait()
-			go leave()
-			b.done(l.Release(b.Context()))
-			<-gone
-			other := b.got(b.mutex(Config{}).TryAcquire(b.Context()))
-			b.done(other.Release(b.Context()))
-		})
-	}
-}
 
 // TestAReleaseAfterTheEnd releases with a context that has ended, as a deferred
 // release does.

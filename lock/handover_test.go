@@ -88,6 +88,38 @@ func TestAProcessLetsOthersIn(t *testing.T) {
 	})
 }
 
+// TestHandOversAreBounded: a long TTL does not keep other processes out, because the
+// goroutines of one process hand the lock on at most maxHandOvers times.
+func TestHandOversAreBounded(t *testing.T) {
+	onBoth(t, func(b *bubble) {
+		m := b.mutex(Config{TTL: MaxTTL})
+		ctx, stop := context.WithCancel(b.Context())
+		ended := make(chan struct{})
+		for range 2 {
+			go func() {
+				defer func() { ended <- struct{}{} }()
+				for ctx.Err() == nil {
+					if l, err := m.Acquire(ctx); err == nil {
+						sleep(10 * time.Millisecond)
+						if err := l.Release(b.Context()); err != nil {
+							b.Error(err)
+						}
+					}
+				}
+			}()
+		}
+		sleep(time.Second)
+		w := begins(b.within(time.Hour), b.mutex(Config{}).Acquire)
+		<-w.entered
+		stop()
+		<-ended
+		<-ended
+		b.done(w.err)
+		b.about(w.after, 0, maxHandOvers*10*time.Millisecond+4*time.Second)
+		b.done(w.lease.Release(b.Context()))
+	})
+}
+
 // TestOneThatComesAgainAndAgain has the lock for no longer, either.
 func TestOneThatComesAgainAndAgain(t *testing.T) {
 	for name, acquire := range map[string]func(*user) func(context.Context) (*Lease, error){

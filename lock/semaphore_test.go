@@ -2,7 +2,6 @@ package lock
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -34,45 +33,6 @@ func TestASemaphoreHasSoManyHolders(t *testing.T) {
 		if keys := b.keys(); len(keys) != n {
 			b.Errorf("there is %q, want %d slots", keys, n)
 		}
-	})
-}
-
-// TestASemaphoreOfOneProcess is shared by goroutines.
-func TestASemaphoreOfOneProcess(t *testing.T) {
-	inBubble(t, func(b *bubble) {
-		const n, users = 2, 6
-		s := b.user().semaphore(n, Config{TTL: ttl})
-		var inside atomic.Int64
-		ended := make(chan error, users)
-		for range users {
-			go func() {
-				l, err := s.Acquire(b.Context())
-				if err == nil {
-					if now := inside.Add(1); now > n {
-						b.Errorf("%d are inside", now)
-					}
-					sleep(ttl)
-					inside.Add(-1)
-					err = l.Release(b.Context())
-				}
-				ended <- err
-			}()
-		}
-		for range users {
-			b.done(<-ended)
-		}
-	})
-}
-
-func TestASlotLeftBehind(t *testing.T) {
-	inBubble(t, func(b *bubble) {
-		for range 2 {
-			_, err := b.stoppedSlot(2)
-			b.done(err)
-		}
-		w := begins(b.Context(), b.user().semaphore(2, Config{TTL: ttl}).Acquire)
-		b.done(w.enters(b).Release(b.Context()))
-		b.about(w.after, ttl+ttl*rate/100, ttl+ttl*rate/100+2*time.Second)
 	})
 }
 
@@ -211,34 +171,5 @@ func TestASemaphoreThatGivesUp(t *testing.T) {
 		b.refused(err, ErrHeld, "ann")
 		b.refused(err, context.DeadlineExceeded)
 		b.done(l.Release(b.Context()))
-	})
-}
-
-func TestASemaphoreInTrouble(t *testing.T) {
-	for name, fault := range troubled {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(b *bubble) {
-				u := b.user()
-				s := u.semaphore(1, Config{TTL: ttl})
-				for range 3 {
-					u.calls.Next(buckettest.Put, fault)
-					l := b.got(s.TryAcquire(b.Context()))
-					u.calls.Next(buckettest.Put, fault)
-					b.done(l.Release(b.Context()))
-				}
-			})
-		})
-	}
-}
-
-func TestASemaphoreWhoseListingFails(t *testing.T) {
-	inBubble(t, func(b *bubble) {
-		u := b.user()
-		u.calls.Next(buckettest.List, buckettest.Answer(bucket.ErrDenied))
-		_, err := u.semaphore(1, Config{}).Acquire(b.Context())
-		b.refused(err, bucket.ErrDenied, "s3://b/k.slots/")
-		if errors.Is(err, ErrHeld) {
-			b.Errorf("%v: nobody holds it", err)
-		}
 	})
 }
