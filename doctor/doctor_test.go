@@ -368,13 +368,11 @@ func TestFeatures(t *testing.T) {
 			"update":                      "not safe: it ignores If-None-Match (create-once)",
 			"semaphores and shared locks": "not safe: it ignores If-None-Match (create-once)",
 			"archives":                    "not safe: it ignores If-None-Match (create-once)",
-			"fair locks":                  "not safe: it ignores If-None-Match (create-once)",
 		}},
 		{"If-Match creates", creatingOnIfMatch(), map[string]string{
 			"locks":                       "not safe: it ignores If-Match on a missing key (match-missing)",
 			"update":                      "not safe: it ignores If-Match on a missing key (match-missing)",
 			"semaphores and shared locks": "not safe: it ignores If-Match on a missing key (match-missing)",
-			"fair locks":                  "not safe: it ignores If-Match on a missing key (match-missing)",
 		}},
 		{"expired signatures accepted", &altered{Store: memory(), forever: true}, map[string]string{
 			"archives": "not safe: it ignores that a signature has expired (expired-signature)",
@@ -384,13 +382,12 @@ func TestFeatures(t *testing.T) {
 		}},
 		{"If-Match ignored on DELETE", ignoringOnDelete(), map[string]string{
 			"removals of outputs": "safe with a limit: it may remove what another has just written: heals by verification, after lease.horizon",
-			"fair locks":          "safe with a limit: a waiter may lose its place in the queue, and nothing else",
 		}},
 		{"hidden in listings", listing(func(i bucket.Info) (bucket.Info, bool) {
 			return i, !strings.Contains(i.Key, "list-after-write-3")
 		}), map[string]string{
 			"semaphores and shared locks": "not safe: list-after-write failed", "audit": "not safe: list-after-write failed",
-			"fair locks": "not safe: list-after-write failed", "archives": "not safe: list-after-write failed",
+			"archives": "not safe: list-after-write failed",
 		}},
 		{"stale GET", &readingBefore("read-after-write", func(_, _ bucket.Info, found bool) bool { return found }).altered, map[string]string{
 			"pipeline outputs":            "safe with a limit: an object may be hidden after it was written: set objects.eventual in the configuration",
@@ -398,7 +395,6 @@ func TestFeatures(t *testing.T) {
 			"update":                      "not safe: read-after-write failed",
 			"semaphores and shared locks": "not safe: read-after-write failed",
 			"archives":                    "not safe: read-after-write failed",
-			"fair locks":                  "not safe: read-after-write failed",
 		}},
 	} {
 		synctest.Test(t, func(t *testing.T) {

@@ -32,7 +32,7 @@ func (r *Report) Safe() bool {
 // store fails in, or nothing where that is unclear.
 func (r *Report) Locks() (Safety, string) { return r.meets(lockNeeds) }
 
-// Listings is what they mean for what semaphores, shared and fair locks need besides:
+// Listings is what they mean for what semaphores and shared locks need besides:
 // they find others by listing them.
 func (r *Report) Listings() (Safety, string) { return r.meets(listingNeeds) }
 
@@ -57,11 +57,8 @@ func (r *Report) meets(needs []string) (Safety, string) {
 	return "", ""
 }
 
-// The names of features that need more of a store than locks do.
-const (
-	SharedLocks = "semaphores and shared locks"
-	FairLocks   = "fair locks"
-)
+// SharedLocks is the name of the feature that needs more of a store than locks do.
+const SharedLocks = "semaphores and shared locks"
 
 var lockNeeds = []string{createOnce, replaceMatch, matchMissing, quotedETags, readAfterWrite, wholeReads}
 
@@ -88,9 +85,6 @@ var needs = []struct {
 	{"locks", lockNeeds, nil},
 	{"update", lockNeeds, nil},
 	{SharedLocks, slices.Concat(lockNeeds, listingNeeds), nil},
-	{FairLocks, slices.Concat(lockNeeds, listingNeeds), []limit{
-		{deleteMatch, "a waiter may lose its place in the queue, and nothing else"},
-	}},
 	{"audit", listingNeeds, nil},
 	{"archives", []string{createOnce, readAfterWrite, listAfterWrite, expiredSignature}, nil},
 }

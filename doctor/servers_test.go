@@ -67,14 +67,14 @@ func examineServer(t *testing.T, srv *servertest.Server) {
 	}
 	want := map[string]doctor.Safety{
 		"pipeline outputs": doctor.Safe, "removals of outputs": doctor.Limited, "locks": doctor.Safe, "update": doctor.Safe,
-		"semaphores and shared locks": doctor.Safe, "fair locks": doctor.Limited, "audit": doctor.Safe,
+		"semaphores and shared locks": doctor.Safe, "audit": doctor.Safe,
 		"archives": doctor.Safe, "copy": doctor.Limited,
 	}
 	if srv.CopyConditions == bucket.CopyWhole|bucket.CopyParts {
 		want["copy"] = doctor.Safe
 	}
 	if srv.DeleteConditions {
-		want["removals of outputs"], want["fair locks"] = doctor.Safe, doctor.Safe
+		want["removals of outputs"] = doctor.Safe
 	}
 	if diff := cmp.Diff(want, safety); diff != "" {
 		t.Errorf("features (-want +got):\n%s", diff)

@@ -37,13 +37,11 @@ func TestAcquireThatGivesUp(t *testing.T) {
 func TestAcquireThatGivesUpWhileItLooks(t *testing.T) {
 	onBoth(t, func(b *bubble) {
 		l := b.got(b.mutex(Config{Owner: "ann"}).Acquire(b.Context()))
-		for _, c := range []Config{{}, {Fair: true}} {
-			u := b.user()
-			u.calls.Next(buckettest.Get, buckettest.Pass, silent)
-			_, err := u.mutex(c).Acquire(b.within(5 * time.Second))
-			b.refused(err, ErrHeld, "ann")
-			b.refused(err, context.DeadlineExceeded)
-		}
+		u := b.user()
+		u.calls.Next(buckettest.Get, buckettest.Pass, silent)
+		_, err := u.mutex(Config{}).Acquire(b.within(5 * time.Second))
+		b.refused(err, ErrHeld, "ann")
+		b.refused(err, context.DeadlineExceeded)
 		b.done(l.Release(b.Context()))
 	})
 }
@@ -61,30 +59,6 @@ func TestTryAcquire(t *testing.T) {
 		b.done(l.Release(b.Context()))
 		b.done(b.got(b.mutex(Config{}).TryAcquire(b.Context())).Release(b.Context()))
 	})
-}
-
-// TestTryAcquireTakesOver tries again and again.
-func TestTryAcquireTakesOver(t *testing.T) {
-	for _, c := range []Config{{TTL: ttl}, {TTL: ttl, Fair: true}} {
-		onBoth(t, func(b *bubble) {
-			was := b.stopped(b.mutex(Config{TTL: ttl}))
-			began := time.Now()
-			m := b.mutex(c)
-			for {
-				l, err := m.TryAcquire(b.Context())
-				if err == nil {
-					b.about(time.Since(began), ttl+ttl*rate/100, ttl+ttl*rate/100+50*time.Millisecond)
-					if l.Token() != was.at.rec.Token+1 {
-						b.Errorf("token %d after %d", l.Token(), was.at.rec.Token)
-					}
-					b.done(l.Release(b.Context()))
-					return
-				}
-				b.refused(err, ErrHeld)
-				sleep(50 * time.Millisecond)
-			}
-		})
-	}
 }
 
 // TestNobodyTakesOverWhatItHasNotWatched: a lease may be renewed between two looks
@@ -116,32 +90,6 @@ func TestTheHoldersTTLCounts(t *testing.T) {
 	}
 }
 
-// TestAcquireWithAStaleETag: what this Mutex wrote last is not there any more.
-func TestAcquireWithAStaleETag(t *testing.T) {
-	onBoth(t, func(b *bubble) {
-		u, other := b.user(), b.user()
-		m, theirs := u.mutex(Config{}), other.mutex(Config{})
-		b.done(b.got(m.Acquire(b.Context())).Release(b.Context()))
-		between := b.got(theirs.Acquire(b.Context()))
-		u.takes("1 Get, 2 Put")
-		_, err := m.TryAcquire(b.Context())
-		b.refused(err, ErrHeld)
-		u.takes("1 Get, 1 Put")
-		b.done(between.Release(b.Context()))
-		l := b.got(m.TryAcquire(b.Context()))
-		u.takes("1 Get, 1 Put")
-		if l.Token() != between.Token()+1 {
-			b.Errorf("token %d after %d", l.Token(), between.Token())
-		}
-		b.done(l.Release(b.Context()))
-		b.remove("k")
-		began := time.Now()
-		l = b.got(m.TryAcquire(b.Context()))
-		b.about(time.Since(began), 0, 0)
-		b.done(l.Release(b.Context()))
-	})
-}
-
 func TestAWaiterEntersSoonAfterARelease(t *testing.T) {
 	for range 20 {
 		onBoth(t, func(b *bubble) {
@@ -154,77 +102,6 @@ func TestAWaiterEntersSoonAfterARelease(t *testing.T) {
 			b.about(w.after, time.Minute, time.Minute+2*time.Second)
 		})
 	}
-}
-
-func TestOneAtATime(t *testing.T) {
-	onBoth(t, func(b *bubble) {
-		const waiters, rounds = 8, 5
-		var inside, entered int
-		var last int64
-		errs := make(chan error, waiters)
-		for range waiters {
-			m := b.mutex(Config{TTL: ttl})
-			go func() {
-				for range rounds {
-					l, err := m.Acquire(b.Context())
-					if err != nil {
-						errs <- err
-						return
-					}
-					if inside++; inside > 1 || l.Token() <= last {
-						b.Errorf("%d are inside, token %d after %d", inside, l.Token(), last)
-					}
-					last = l.Token()
-					sleep(time.Second)
-					inside--
-					entered++
-					if err := l.Release(b.Context()); err != nil {
-						errs <- err
-						return
-					}
-				}
-				errs <- nil
-			}()
-		}
-		for range waiters {
-			b.done(<-errs)
-		}
-		if entered != waiters*rounds {
-			b.Errorf("%d entered, want %d", entered, waiters*rounds)
-		}
-	})
-}
-
-func TestTheTokenRises(t *testing.T) {
-	onBoth(t, func(b *bubble) {
-		last := time.Now().UnixMicro() - 1
-		rises := func(what string, token int64) {
-			b.Helper()
-			if token <= last {
-				b.Errorf("after %s the token is %d, and was %d", what, token, last)
-			}
-			last = token
-		}
-		m := b.mutex(Config{TTL: ttl})
-		l := b.got(m.Acquire(b.Context()))
-		rises("the first acquisition", l.Token())
-		b.done(l.Release(b.Context()))
-		l = b.got(b.mutex(Config{TTL: ttl}).Acquire(b.Context()))
-		rises("a release", l.Token())
-		rec, err := b.user().bucket.ForceRelease(b.Context(), "k", l.Token())
-		b.done(err)
-		rises("a forced release", rec.Token)
-		b.refused(l.Release(b.Context()), ErrLost)
-		h := b.stopped(m)
-		rises("the acquisition after it", h.at.rec.Token)
-		l = b.got(b.mutex(Config{TTL: ttl}).Acquire(b.Context()))
-		rises("a steal", l.Token())
-		b.done(l.Release(b.Context()))
-		b.remove("k")
-		l = b.got(m.Acquire(b.Context()))
-		rises("a deletion", l.Token())
-		b.done(l.Release(b.Context()))
-	})
 }
 
 func TestConfigs(t *testing.T) {
@@ -266,9 +143,6 @@ func TestConfigs(t *testing.T) {
 		if _, err := b.Semaphore("k", n, Config{}); !errors.Is(err, ErrConfig) {
 			t.Errorf("a semaphore of %d: %v", n, err)
 		}
-	}
-	if _, err := b.Semaphore("k", 1, Config{Fair: true}); !errors.Is(err, ErrConfig) {
-		t.Errorf("a fair semaphore: %v", err)
 	}
 }
 

@@ -35,63 +35,48 @@ var troubled = map[string]buckettest.Fault{
 	"412 for nothing":         buckettest.Answer(bucket.ErrPrecondition),
 }
 
-// TestNobodyLosesToOneself: whatever becomes of the answers, the lock is not held
-// by somebody else who is oneself.
-func TestNobodyLosesToOneself(t *testing.T) {
+// TestFaultyWrites gives each write of a lease, and of an update, each fault of a write. No
+// process is refused because of its own write, and no update is lost or applied twice.
+func TestFaultyWrites(t *testing.T) {
 	for name, fault := range troubled {
-		for _, c := range []Config{{TTL: ttl}, {TTL: ttl, Fair: true}} {
-			t.Run(fmt.Sprintf("%s, fair %v", name, c.Fair), func(t *testing.T) {
-				inBubble(t, func(b *bubble) { holdInTrouble(b, c, fault) })
+		for kind, acquire := range map[string]func(*user) func(context.Context) (*Lease, error){
+			"Mutex": func(u *user) func(context.Context) (*Lease, error) { return u.mutex(Config{TTL: ttl}).TryAcquire },
+			"Semaphore": func(u *user) func(context.Context) (*Lease, error) {
+				return u.semaphore(1, Config{TTL: ttl}).TryAcquire
+			},
+			"RLock": func(u *user) func(context.Context) (*Lease, error) { return u.rw(Config{TTL: ttl}).TryRLock },
+			"Lock":  func(u *user) func(context.Context) (*Lease, error) { return u.rw(Config{TTL: ttl}).TryLock },
+		} {
+			t.Run(kind+", "+name, func(t *testing.T) {
+				inBubble(t, func(b *bubble) {
+					u := b.user()
+					try := acquire(u)
+					for range 3 {
+						u.calls.Next(buckettest.Put, fault)
+						l := b.got(try(b.Context()))
+						u.calls.Next(buckettest.Put, fault) // of the renewal
+						sleep(ttl)
+						b.done(l.Context().Err())
+						u.calls.Next(buckettest.Put, fault)
+						b.done(l.Release(b.Context()))
+					}
+				})
 			})
 		}
+		t.Run("Update, "+name, func(t *testing.T) {
+			inBubble(t, func(b *bubble) {
+				u := b.user()
+				for range 3 {
+					u.calls.Next(buckettest.Put, fault)
+					got, err := u.update("a", UpdateConfig{Create: true})
+					if b.done(err); !got.Written {
+						b.Errorf("%+v", got)
+					}
+				}
+				b.is("aaa")
+			})
+		})
 	}
-}
-
-// holdInTrouble acquires and releases a lock with each write in trouble.
-func holdInTrouble(b *bubble, c Config, fault buckettest.Fault) {
-	u := b.user()
-	trouble := func() { u.calls.Next(buckettest.Put, fault) }
-	m := u.mutex(c)
-	var token int64
-	for range 3 {
-		trouble()
-		if c.Fair {
-			trouble()
-		}
-		l := b.got(m.TryAcquire(b.Context()))
-		if l.Token() <= token {
-			b.Errorf("token %d after %d", l.Token(), token)
-		}
-		token = l.Token()
-		trouble() // of the renewal
-		sleep(ttl)
-		b.done(l.Context().Err())
-		trouble()
-		b.done(l.Release(b.Context()))
-		if rec, err := u.bucket.Show(b.Context(), "k"); err != nil || rec.State != Released || rec.Token != token {
-			b.Errorf("left behind: %+v, %v", rec, err)
-		}
-	}
-}
-
-// TestWritesThatLandLate: a copy of a write that was taken for lost lands when
-// somebody else holds the lock, and changes nothing.
-func TestWritesThatLandLate(t *testing.T) {
-	onBoth(t, func(b *bubble) {
-		b.done(b.got(b.mutex(Config{}).Acquire(b.Context())).Release(b.Context()))
-		u := b.user()
-		var acquire, release func() error
-		u.calls.Next(buckettest.Put, buckettest.Late(&acquire), buckettest.Pass, buckettest.Late(&release))
-		b.done(b.got(u.mutex(Config{}).Acquire(b.Context())).Release(b.Context()))
-		l := b.got(b.mutex(Config{}).Acquire(b.Context()))
-		was := b.content("k")
-		b.refused(acquire(), bucket.ErrPrecondition)
-		b.refused(release(), bucket.ErrPrecondition)
-		if b.content("k") != was {
-			b.Error("it landed")
-		}
-		b.done(l.Release(b.Context()))
-	})
 }
 
 // TestAbandonedButLanded: who gives up while its write is under way must not keep
@@ -115,73 +100,6 @@ func TestAbandonedButLanded(t *testing.T) {
 	})
 }
 
-// TestAbandonedAndLandsLate: it lands when nobody looks any more. The same Mutex
-// has it at once, and the others when the lease is over.
-func TestAbandonedAndLandsLate(t *testing.T) {
-	for _, same := range []bool{true, false} {
-		onBoth(t, func(b *bubble) {
-			u := b.user()
-			m := u.mutex(Config{TTL: ttl})
-			ctx, cancel := context.WithCancel(b.Context())
-			var land func() error
-			u.calls.Next(buckettest.Put, func(ctx context.Context, do func(context.Context) error) error {
-				defer cancel()
-				return buckettest.Late(&land)(ctx, do)
-			})
-			_, err := m.Acquire(ctx)
-			b.refused(err, context.Canceled)
-			b.done(land())
-			began := time.Now()
-			if same {
-				b.done(b.got(m.TryAcquire(b.Context())).Release(b.Context()))
-				b.about(time.Since(began), 0, 0)
-				return
-			}
-			_, err = b.mutex(Config{}).TryAcquire(b.Context())
-			b.refused(err, ErrHeld)
-			b.done(b.got(b.mutex(Config{}).Acquire(b.Context())).Release(b.Context()))
-			b.about(time.Since(began), ttl+ttl*rate/100, ttl+ttl*rate/100+2*time.Second)
-		})
-	}
-}
-
-// TestAnAnswerThatComesTooLate: when the answer to the acquisition comes, its
-// lease is over.
-func TestAnAnswerThatComesTooLate(t *testing.T) {
-	onBoth(t, func(b *bubble) {
-		u := b.user()
-		u.calls.Next(buckettest.Put, func(_ context.Context, do func(context.Context) error) error {
-			b.done(do(b.Context()))
-			sleep(2 * ttl)
-			return nil
-		})
-		l := b.got(u.mutex(Config{TTL: ttl}).Acquire(b.Context()))
-		if left := time.Until(l.Deadline()); left < ttl/2 {
-			b.Errorf("%v are left", left)
-		}
-		u.takes("1 Get, 2 Put")
-		b.done(l.Release(b.Context()))
-	})
-}
-
-// TestTheLeaseRunsFromWhenItWasSent, and not from its answer.
-func TestTheLeaseRunsFromWhenItWasSent(t *testing.T) {
-	onBoth(t, func(b *bubble) {
-		u := b.user()
-		sent := time.Now()
-		u.calls.Next(buckettest.Put, func(ctx context.Context, do func(context.Context) error) error {
-			b.done(do(ctx))
-			sleep(3 * time.Second)
-			return nil
-		})
-		l := b.got(u.mutex(Config{TTL: ttl}).Acquire(b.Context()))
-		if want := sent.Add(ttl - ttl/cancelParts); !l.Deadline().Equal(want) {
-			b.Errorf("its deadline is %v off", l.Deadline().Sub(want))
-		}
-		b.done(l.Release(b.Context()))
-	})
-}
-
 // TestAStoreThatNeverAnswers gives no lock, and no thread to wait for.
 func TestAStoreThatNeverAnswers(t *testing.T) {
 	onBoth(t, func(b *bubble) {
@@ -192,7 +110,7 @@ func TestAStoreThatNeverAnswers(t *testing.T) {
 		began := time.Now()
 		_, err := u.mutex(Config{}).Acquire(b.Context())
 		b.refused(err, bucket.ErrUnavailable, b.lock)
-		b.about(time.Since(began), patience, patience+10*time.Second)
+		b.about(time.Since(began), outageTimeout, outageTimeout+10*time.Second)
 		_, err = u.mutex(Config{}).Acquire(b.within(time.Second))
 		b.refused(err, context.DeadlineExceeded)
 		b.refused(err, bucket.ErrUnavailable)

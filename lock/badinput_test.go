@@ -83,7 +83,6 @@ func tries(b *bubble) map[string]func(*user) error {
 	return map[string]func(*user) error{
 		"Acquire":           func(u *user) error { return without(u.mutex(c).Acquire(ctx)) },
 		"TryAcquire":        func(u *user) error { return without(u.mutex(c).TryAcquire(ctx)) },
-		"TryAcquire, fair":  func(u *user) error { return without(u.mutex(Config{Fair: true}).TryAcquire(ctx)) },
 		"Show":              func(u *user) error { return without(u.bucket.Show(ctx, "k")) },
 		"ForceRelease":      func(u *user) error { return without(u.bucket.ForceRelease(ctx, "k", 7)) },
 		"Semaphore.Acquire": func(u *user) error { return without(u.semaphore(2, c).Acquire(ctx)) },

@@ -68,7 +68,7 @@ func (b *bubble) user() *user {
 // mutex is the lock "k".
 func (u *user) mutex(c Config) *Mutex {
 	u.Helper()
-	if u.lock == onRegister && !c.Fair { // which a register cannot be
+	if u.lock == onRegister {
 		holder, err := c.holder()
 		u.done(err)
 		return u.bucket.onRegister(&registers{u.calls}, "k", holder)
@@ -155,11 +155,18 @@ func (b *bubble) refused(err, kind error, says ...string) {
 func sleep(d time.Duration) { <-time.After(d) }
 
 // stopped takes a lock and never renews it, like a process that stands still.
-func (b *bubble) stopped(m *Mutex) *hold {
+func (b *bubble) stopped(m *Mutex) *heldLease {
 	b.Helper()
-	h, err := m.acquire(b.Context(), true)
+	h, err := m.acquire(b.Context(), true, m.tryAcquire)
 	b.done(err)
 	return h
+}
+
+// stoppedSlot is stopped for a semaphore of n.
+func (b *bubble) stoppedSlot(n int) (*heldLease, error) {
+	b.Helper()
+	s := b.user().semaphore(n, Config{TTL: ttl}).slots
+	return s.acquire(b.Context(), true, s.tryAcquire)
 }
 
 // content is what is stored at a key, or nothing.

@@ -6,38 +6,11 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/bucket/buckettest"
 )
-
-// TestALockLeftToOneWhoLeaves lets the only goroutine that waits give up just when
-// the lock is given back: nobody may be left with it.
-func TestALockLeftToOneWhoLeaves(t *testing.T) {
-	for range 50 {
-		onBoth(t, func(b *bubble) {
-			u := b.user()
-			m := u.mutex(Config{TTL: time.Hour})
-			l := b.got(m.Acquire(b.Context()))
-			ctx, leave := context.WithCancel(b.Context())
-			gone := make(chan struct{})
-			go func() {
-				defer close(gone)
-				if l, err := m.Acquire(ctx); err == nil {
-					b.done(l.Release(b.Context()))
-				}
-			}()
-			synctest.Wait()
-			go leave()
-			b.done(l.Release(b.Context()))
-			<-gone
-			other := b.got(b.mutex(Config{}).TryAcquire(b.Context()))
-			b.done(other.Release(b.Context()))
-		})
-	}
-}
 
 // TestAReleaseAfterTheEnd releases with a context that has ended, as a deferred
 // release does.
@@ -69,42 +42,7 @@ func TestWritesThatNeverWork(t *testing.T) {
 			return c, nil
 		}, UpdateConfig{Create: true})
 		b.refused(err, ErrUnsure, "s3://b/data")
-		b.about(time.Since(began), 2*patience, 2*patience+10*time.Second)
-	})
-}
-
-// TestNoTicket checks that a queue leaves alone what is in the place of tickets and
-// is none.
-func TestNoTicket(t *testing.T) {
-	inBubble(t, func(b *bubble) {
-		const ticket = "k.queue/000000000001"
-		b.put("k.queue/7", "mine", nil)
-		b.put(ticket, "mine", nil)
-		m := b.mutex(Config{TTL: time.Second, Fair: true})
-		ctx, stop := context.WithTimeout(b.Context(), time.Minute)
-		defer stop()
-		_, err := m.Acquire(ctx)
-		b.refused(err, ErrForeign, ticket)
-		if b.content(ticket) != "mine" || b.content("k.queue/7") != "mine" {
-			b.Error("a queue has removed what is no ticket")
-		}
-		b.remove(ticket)
-		b.done(b.got(m.Acquire(b.Context())).Release(b.Context()))
-	})
-}
-
-// TestATicketOfAWaiterWithMorePatience checks that a ticket lasts as long as its
-// own waiter's TTL, whatever that of the others.
-func TestATicketOfAWaiterWithMorePatience(t *testing.T) {
-	inBubble(t, func(b *bubble) {
-		q := &queue{Mutex: b.mutex(Config{TTL: time.Hour}), prefix: "k.queue/"}
-		b.done(q.enter(b.Context(), 1))
-		m := b.mutex(Config{TTL: time.Second, Fair: true})
-		ctx, stop := context.WithTimeout(b.Context(), time.Minute)
-		defer stop()
-		if _, err := m.Acquire(ctx); !errors.Is(err, ErrHeld) {
-			b.Errorf("%v: want the first in the queue to keep its place", err)
-		}
+		b.about(time.Since(began), 2*outageTimeout, 2*outageTimeout+10*time.Second)
 	})
 }
 
@@ -126,34 +64,6 @@ func TestAFenceIsKept(t *testing.T) {
 		if b.content("data") != "same" {
 			b.Error("an old holder has written")
 		}
-	})
-}
-
-// TestATicketThatMayBeThere checks that a ticket counts as gone only where the store
-// says so, and that one which was renewed since it was listed is left alone.
-func TestATicketThatMayBeThere(t *testing.T) {
-	inBubble(t, func(b *bubble) {
-		q := &queue{Mutex: b.mutex(Config{TTL: ttl}), prefix: "k.queue/"}
-		b.done(q.enter(b.Context(), 1))
-		u := b.user()
-		other := &queue{Mutex: u.mutex(Config{TTL: ttl}), prefix: "k.queue/"}
-		listed, err := other.listing(b.Context(), "b", other.prefix)
-		b.done(err)
-		b.done(q.ticket.renew(b.Context(), ttl))
-		expire := func(what string, want bool) {
-			gone, err := other.expire(b.Context(), listed[0], &ticketSeen{ttl: ttl})
-			b.done(err)
-			if there := b.content(q.key(1)) != ""; gone != want || there == want {
-				b.Errorf("%s: it counts as gone: %t, and is there: %t", what, gone, there)
-			}
-		}
-		expire("renewed meanwhile", false)
-		listed, err = other.listing(b.Context(), "b", other.prefix)
-		b.done(err)
-		u.calls.Next(buckettest.Delete, buckettest.Lost)
-		expire("without an answer", false)
-		expire("as listed", true)
-		expire("removed by another", true)
 	})
 }
 
@@ -192,7 +102,7 @@ func TestWritersInAnOutage(t *testing.T) {
 				began := time.Now()
 				_, err := c.acquire(u.rw(Config{TTL: ttl}), b.within(time.Hour))
 				b.refused(err, bucket.ErrUnavailable, "s3://b/k.readers/")
-				b.about(time.Since(began), patience, patience+2*callTime)
+				b.about(time.Since(began), outageTimeout, outageTimeout+2*callTimeout)
 				b.done(b.got(b.user().rw(Config{}).TryRLock(b.Context())).Release(b.Context()))
 			})
 		})
@@ -204,13 +114,13 @@ func TestAListingSlowerThanTheLease(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		u := b.user()
 		slow := func(ctx context.Context, do func(context.Context) error) error {
-			sleep(callTime - time.Second)
+			sleep(callTimeout - time.Second)
 			return do(ctx)
 		}
 		u.calls.Next(buckettest.List, slices.Repeat([]buckettest.Fault{slow}, 1000)...)
 		began := time.Now()
 		_, err := u.rw(Config{TTL: ttl / 2}).Lock(b.within(time.Hour))
-		b.about(time.Since(began), patience, patience+2*callTime)
+		b.about(time.Since(began), outageTimeout, outageTimeout+2*callTimeout)
 		b.refused(err, ErrSlow, b.lock, "readers", "choose a longer TTL")
 		if errors.Is(err, ErrLost) {
 			b.Errorf("%v: nothing was held that could be lost", err)
@@ -222,23 +132,21 @@ func TestAListingSlowerThanTheLease(t *testing.T) {
 // TestGivingUpInAPut: who was seen to hold the lock is told, also where the waiting
 // ended as one was about to enter.
 func TestGivingUpInAPut(t *testing.T) {
-	for _, fair := range []bool{false, true} {
-		inBubble(t, func(b *bubble) {
-			l := b.got(b.mutex(Config{TTL: ttl}).Acquire(b.Context()))
-			u := b.user()
-			ctx, leave := context.WithCancel(b.Context())
-			w := begins(ctx, u.mutex(Config{TTL: ttl, Fair: fair}).Acquire)
-			sleep(time.Second)
-			u.calls.Next(buckettest.Put, func(ctx context.Context, _ func(context.Context) error) error {
-				leave()
-				return silent(ctx, nil)
-			})
-			b.done(l.Release(b.Context()))
-			<-w.entered
-			b.refused(w.err, ErrHeld, b.lock)
-			b.refused(w.err, context.Canceled)
+	inBubble(t, func(b *bubble) {
+		l := b.got(b.mutex(Config{TTL: ttl}).Acquire(b.Context()))
+		u := b.user()
+		ctx, leave := context.WithCancel(b.Context())
+		w := begins(ctx, u.mutex(Config{TTL: ttl}).Acquire)
+		sleep(time.Second)
+		u.calls.Next(buckettest.Put, func(ctx context.Context, _ func(context.Context) error) error {
+			leave()
+			return silent(ctx, nil)
 		})
-	}
+		b.done(l.Release(b.Context()))
+		<-w.entered
+		b.refused(w.err, ErrHeld, b.lock)
+		b.refused(w.err, context.Canceled)
+	})
 }
 
 // TestSilentListings are waited for as long as other requests.
@@ -249,7 +157,7 @@ func TestSilentListings(t *testing.T) {
 		began := time.Now()
 		_, err := u.semaphore(2, Config{TTL: ttl}).Acquire(b.Context())
 		b.refused(err, bucket.ErrUnavailable, "s3://b/k.slots/")
-		b.about(time.Since(began), patience, patience+2*callTime)
+		b.about(time.Since(began), outageTimeout, outageTimeout+2*callTimeout)
 	})
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // TestKindsOnRealServers lets several contend, each with connections of its own,
-// for a semaphore, a lock for readers and writers, and one with a queue.
+// for a semaphore, and for a lock for readers and writers.
 func TestKindsOnRealServers(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, server *servertest.Server) {
 		c := newCounter(t, server, 0)
@@ -65,16 +65,6 @@ func TestKindsOnRealServers(t *testing.T) {
 					return l, writer, err
 				}
 				l, err := m.RLock(t.Context())
-				return l, 1, err
-			})
-		})
-		t.Run("fair", func(t *testing.T) {
-			contend(t, 1, func(b *lock.Bucket, i int) (*lock.Lease, int64, error) {
-				m, err := b.Mutex("f", lock.Config{Owner: fmt.Sprint(i), Fair: true})
-				if err != nil {
-					return nil, 0, err
-				}
-				l, err := m.Acquire(t.Context())
 				return l, 1, err
 			})
 		})

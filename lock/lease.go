@@ -2,140 +2,141 @@ package lock
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"sync"
+	"slices"
 	"time"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/cell"
+	"github.com/pawlhq/pawl/event"
 )
 
-// Lease is a lock that is held. Release it.
-type Lease struct {
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	stop   context.CancelFunc // of the renewals
-	done   chan struct{}      // the renewals have ended
-	token  int64
-	period time.Duration // from a write to the end of the context
-	// release gives the lock back.
-	release func(ctx context.Context, h *hold, lost error) error
-
-	mu   sync.Mutex
-	hold *hold     // the renewals' own until done
-	sent time.Time // of the hold
-	lost error
+// leaseCell is a lease, in an object or in a register. It keeps no state of its own:
+// each call reads the record, or replaces one version of it by the next.
+type leaseCell struct {
+	*env
+	cell cell.Cell
+	ref  event.Object // the object; zero for a register
 }
 
-// lease is what is acquired, renewed from then on.
-func lease(ctx context.Context, wait bool, acquire func(context.Context, bool) (*hold, error)) (*Lease, error) {
-	h, err := acquire(ctx, wait)
+// mediaType is the Content-Type of a lease object.
+const mediaType = "application/json"
+
+// object is the lease in an object.
+func (e *env) object(name, key string) leaseCell {
+	ref := event.Object{Bucket: name, Key: key}
+	return leaseCell{e, &bucket.Cell{Store: e.store, Ref: ref, ContentType: mediaType, Max: maxRecord}, ref}
+}
+
+func (l *leaseCell) String() string { return l.cell.String() }
+
+// version is the state of a lease, as it was read or written.
+type version struct {
+	exists bool
+	etag   string // or the version of its register
+	rec    Record
+}
+
+// free reports that no process holds the lease.
+func (v *version) free() bool { return !v.exists || v.rec.State == Released }
+
+// sighting is a version of a lease, and when the answer came that showed it.
+type sighting struct {
+	version
+	seen time.Time
+}
+
+// readOnce reads the lease with one request.
+func (l *leaseCell) readOnce(ctx context.Context) (sighting, error) {
+	ctx, stop := l.clock.Limit(ctx, callTimeout)
+	defer stop()
+	value, err := l.cell.Read(ctx)
 	if err != nil {
-		return nil, err
+		return sighting{}, err
 	}
-	return keep(ctx, h), nil
+	v, err := l.parse(value)
+	return sighting{v, l.clock.Now()}, err
 }
 
-// keep begins to renew the lease.
-func keep(ctx context.Context, h *hold) *Lease {
-	l := &Lease{hold: h, done: make(chan struct{}), token: h.at.rec.Token, period: h.ttl() - h.margin()}
-	l.release = func(ctx context.Context, h *hold, _ error) error { return h.release(ctx) }
-	l.ctx, l.cancel = context.WithCancelCause(ctx)
-	renewals, stop := context.WithCancel(context.WithoutCancel(ctx))
-	l.stop = stop
-	l.renewed()
-	m, ttl := h.mutex, h.ttl()
-	go func() {
-		defer close(l.done)
-		watched := make(chan struct{})
-		go func() {
-			defer close(watched)
-			l.watch(renewals, m, ttl)
-		}()
-		if err := h.keep(renewals, l.renewed); err != nil {
-			l.lose(err)
+// read reads the lease. It waits for a store that is unavailable.
+func (l *leaseCell) read(ctx context.Context) (now sighting, err error) {
+	err = l.persist(ctx, func() error {
+		now, err = l.readOnce(ctx)
+		return err
+	})
+	if err != nil {
+		return sighting{}, fmt.Errorf("reading the lock %s: %w", l, err)
+	}
+	return now, nil
+}
+
+// parse returns the lease that a value holds.
+func (l *leaseCell) parse(v cell.Value) (version, error) {
+	switch {
+	case v.Version == "":
+		return version{}, nil
+	case len(v.Body) > maxRecord:
+		return version{}, fmt.Errorf("%s: %w: it has more than %d bytes", l, ErrForeign, maxRecord)
+	}
+	rec, err := decode(v.Body)
+	if err != nil {
+		return version{}, fmt.Errorf("%s: %w; it was left as it is: choose another key for the lock", l, err)
+	}
+	return version{exists: true, etag: v.Version, rec: rec}, nil
+}
+
+// classify returns the fate of a write with this nonce, which was sent on the condition
+// that the object is base, from the version that is stored now.
+//
+// It compares nonces, because the ETag that comes with a read may be that of the object
+// before.
+//
+// A lost write stays lost: each version has an ETag of its own, which never comes back,
+// so that a late copy finds its condition broken. A copy of the very first write can
+// land later only if the object was deleted.
+func classify(now, base version, nonce string) cell.Fate {
+	switch {
+	case now.exists && now.rec.Nonce == nonce:
+		return cell.Landed
+	case now.exists && slices.Contains(now.rec.Before, nonce):
+		return cell.Superseded
+	case !now.exists && !base.exists, now.exists && base.exists && now.rec.Nonce == base.rec.Nonce:
+		return cell.Unclear
+	}
+	return cell.Lost
+}
+
+// show returns the record of the lease.
+func (l *leaseCell) show(ctx context.Context) (sighting, error) {
+	now, err := l.readOnce(ctx)
+	if err == nil && !now.exists {
+		err = fmt.Errorf("%w: nobody has ever held it", bucket.ErrNotFound)
+	}
+	return now, err
+}
+
+// forceRelease releases the lease in the name of the holder of a token.
+func (l *leaseCell) forceRelease(ctx context.Context, token int64) (Record, error) {
+	now, err := l.show(ctx)
+	for err == nil {
+		switch {
+		case now.free():
+			return Record{}, fmt.Errorf("releasing the lock %s: %w: nobody holds it", l, ErrConfig)
+		case now.rec.Token != token:
+			return Record{}, fmt.Errorf("releasing the lock %s: %w: it is held under the token %d, and not under %d, by %s", l, ErrConfig, now.rec.Token, token, now.rec.holder())
 		}
-		stop()
-		<-watched
-	}()
-	return l
-}
-
-// watch ends a lease whose renewal stands still in the middle, for its time-out
-// sleeps when the machine does. All else keep notices before, and says more of it.
-func (l *Lease) watch(ctx context.Context, m *Mutex, ttl time.Duration) {
-	for {
-		l.mu.Lock()
-		left := (ttl+l.period)/2 - held(l.sent, m.clock.Now())
-		l.mu.Unlock()
-		if left <= 0 {
-			l.lose(fmt.Errorf("%s: %w: it was not renewed within its %v: the machine stood still, or the store", m, ErrLost, ttl))
-			l.stop()
-			return
+		r, err := l.write(now.version, now.rec.forced(l.nonce(), l.clock.Now())).run(ctx)
+		if err != nil {
+			return Record{}, err
 		}
-		if m.clock.Sleep(ctx, min(left, glance)) != nil {
-			return
+		if r.fate != cell.Lost {
+			return r.rec, nil
 		}
+		now = r.sighting // another process has renewed it, or taken it over
 	}
+	return Record{}, fmt.Errorf("releasing the lock %s: %w", l, err)
 }
 
-// lose ends the lease. The first reason is kept.
-func (l *Lease) lose(err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.lost == nil {
-		l.lost = err
-		l.cancel(err)
-	}
-}
-
-func (l *Lease) renewed() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.sent = l.hold.sent
-}
-
-// Token is the fencing token: higher than that of every holder before.
-func (l *Lease) Token() int64 { return l.token }
-
-// Context ends with the lease: with a cause that matches ErrLost if it is lost or
-// was not renewed in time, an eighth of its TTL before anybody else can enter, or
-// within a second after the machine has slept for longer than that.
-// It ends with the context that was given to Acquire, too, and with Release.
-func (l *Lease) Context() context.Context { return l.ctx }
-
-// Deadline is when the context ends if no renewal succeeds any more. It moves on
-// with each renewal.
-func (l *Lease) Deadline() time.Time {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.sent.Add(l.period)
-}
-
-// Release gives the lock back, with 1 request, and waits for the renewals to
-// end. An error that matches ErrLost says that the lock had been lost before, or
-// that it took so long to release that others came and went, and any other that
-// no holder can enter until the lease expires. Where another goroutine
-// waits for the same Mutex nothing is sent: what was lost since the last renewal,
-// by force, that one learns. If ctx has ended already it takes 5 seconds at most.
-// It works once; after that it returns an error.
-func (l *Lease) Release(ctx context.Context) error {
-	l.stop()
-	<-l.done
-	l.cancel(nil)
-	l.mu.Lock()
-	h, lost := l.hold, l.lost
-	l.hold = nil
-	l.mu.Unlock()
-	if h == nil {
-		return fmt.Errorf("%w: it was released before", ErrConfig)
-	}
-	if ctx.Err() != nil {
-		var stop context.CancelFunc
-		ctx, stop = context.WithTimeout(context.WithoutCancel(ctx), abandonTime)
-		defer stop()
-	}
-	// A lease that was not renewed in time may still be ours.
-	err := l.release(ctx, h, lost)
-	if lost != nil {
-		return lost
-	}
-	return err
-}
+// permanent reports that a store refused a request, and will refuse it again.
+func permanent(err error) bool { return errors.Is(err, cell.ErrRefused) }

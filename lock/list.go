@@ -33,7 +33,7 @@ func (b *Bucket) List(ctx context.Context, prefix string) iter.Seq2[Status, erro
 				return
 			}
 			o := b.object(b.name, info.Key)
-			now, err := o.get(ctx)
+			now, err := o.readOnce(ctx)
 			switch {
 			case err != nil && ctx.Err() != nil:
 				yield(Status{}, err)

@@ -205,7 +205,7 @@ func (n *network) way() time.Duration {
 
 // silence is how long a time-out takes, or a connection to break.
 func (n *network) silence() time.Duration {
-	return tape.Pick(n.tape, n.moment(), n.plan.ttl/4, callTime)
+	return tape.Pick(n.tape, n.moment(), n.plan.ttl/4, callTimeout)
 }
 
 func (w *sea) object(key string) *register {

@@ -1,7 +1,6 @@
 package lock
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -11,16 +10,13 @@ import (
 
 // OnRegister returns the lock whose lease is a register of a ledger: the same
 // protocol as on an object, for those who share a ledger and no bucket. It costs a
-// read and a write where that costs a GET and a PUT. It cannot be Fair.
+// read and a write where that costs a GET and a PUT.
 //
 // The lock is as available as its ledger. A file of SQLite stays locked while a
 // process stands still in the middle of any write to it: then no holder can enter
 // until that process goes on or ends.
 func OnRegister(r ledger.Registers, name string, c Config) (*Mutex, error) {
 	err := ledger.CheckRegister(name, nil)
-	if err == nil && c.Fair {
-		err = errors.New("a register has no place for a queue: leave Fair out, or use a lock on an object")
-	}
 	var holder Record
 	if err != nil {
 		err = fmt.Errorf("%w: %w", ErrConfig, err)
@@ -30,11 +26,11 @@ func OnRegister(r ledger.Registers, name string, c Config) (*Mutex, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the lock on register:%s: %w", name, err)
 	}
-	return realWorld(nil).onRegister(r, name, holder), nil
+	return realEnv(nil).onRegister(r, name, holder), nil
 }
 
-func (w *world) onRegister(r ledger.Registers, name string, holder Record) *Mutex {
-	return &Mutex{place: place{world: w, cell: ledger.Cell(r, name)}, holder: holder}
+func (e *env) onRegister(r ledger.Registers, name string, holder Record) *Mutex {
+	return &Mutex{contender: contender{leaseCell: leaseCell{env: e, cell: ledger.Cell(r, name)}, holder: holder}}
 }
 
 // Observe notes the value of the lock's register that a listing has returned just now,
@@ -46,11 +42,11 @@ func (m *Mutex) Observe(r ledger.Register) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	left := m.claimable(v, m.clock.Now())
+	left := m.expiry(sighting{v, m.clock.Now()})
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.last.rec.State == Released && m.last.etag != v.etag {
-		m.last = version{} // TryAcquire would begin with it, and forget what was watched
+	if m.cached.rec.State == Released && m.cached.etag != v.etag {
+		m.cached = version{} // TryAcquire would begin with it, and forget the watched lease
 	}
 	return max(0, left), nil
 }

@@ -104,7 +104,6 @@ func TestOnRegisterRefuses(t *testing.T) {
 		{"", Config{}, "1 to 256"},
 		{"two words", Config{}, "printable ASCII"},
 		{"k", Config{TTL: time.Millisecond}, "TTL 1ms"},
-		{"k", Config{Fair: true}, "no place for a queue"},
 	} {
 		if _, err := OnRegister(nil, c.name, c.config); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%q, %+v: %v, want %q", c.name, c.config, err, c.says)

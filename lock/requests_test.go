@@ -155,20 +155,6 @@ func TestRequestsOfAnRWMutex(t *testing.T) {
 	})
 }
 
-func TestRequestsOfAFairMutex(t *testing.T) {
-	inBubble(t, func(b *bubble) {
-		u := b.user()
-		m := u.mutex(Config{Fair: true})
-		l := b.got(m.Acquire(b.Context()))
-		u.takes("2 List, 1 Get, 2 Put, 1 Delete") // the ticket, and the lock
-		b.done(l.Release(b.Context()))
-		u.takes("1 Put")
-		l = b.got(m.TryAcquire(b.Context()))
-		u.takes("1 List, 1 Get, 1 Put") // who does not wait has no ticket
-		b.done(l.Release(b.Context()))
-	})
-}
-
 func TestRequestsOfAList(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		u := b.user()

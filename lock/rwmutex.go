@@ -8,26 +8,23 @@ import (
 	"slices"
 	"time"
 
-	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
 )
 
 // RWMutex is held by one writer or by any number of readers, up to [MaxSlots]. It
 // is safe for concurrent use.
 //
-// A writer holds the lease of the key itself, the gate, and then waits until no
-// reader is left. A reader holds a lease below key + ".readers/", and then looks
-// at the gate: if it is held, it withdraws. Of a reader and a writer who come at
-// the same time at least one sees the other. So writers go first, and this needs
-// a store whose listings show what was written before.
-//
-// If it is fair, writers enter in the order in which they came.
+// A writer holds the lease of the key itself, the writer lease, and then waits until no
+// reader is left. A reader holds a lease below key + ".readers/", and then reads the writer
+// lease: if it is held, the reader withdraws. At least one of a reader and a writer that
+// come at the same time sees the other. So writers go first, and the store's listings must
+// show all earlier writes.
 type RWMutex struct {
-	gate    *Mutex
+	writer  *Mutex
 	readers *slots
 }
 
-// RWMutex returns the readers and writer lock whose gate is the object key, which
+// RWMutex returns the readers and writer lock whose writer lease is the object key, which
 // must be as that of [Bucket.Mutex].
 func (b *Bucket) RWMutex(key string, c Config) (*RWMutex, error) {
 	holder, err := b.holder(key, c)
@@ -35,175 +32,124 @@ func (b *Bucket) RWMutex(key string, c Config) (*RWMutex, error) {
 		return nil, fmt.Errorf("the lock %s: %w", event.Quote("s3://"+b.name+"/"+key), err)
 	}
 	return &RWMutex{
-		gate: b.mutex(key, holder, c.Fair), readers: b.slots(key+".readers/", MaxSlots, holder),
+		writer: b.mutex(key, holder), readers: b.slots(key+".readers/", MaxSlots, holder),
 	}, nil
 }
 
 // Lock waits until it is the only holder, as [Mutex.Acquire] does. Beyond that it
 // takes a LIST, and a GET for each reader that comes or goes while it waits.
-func (m *RWMutex) Lock(ctx context.Context) (*Lease, error) { return lease(ctx, true, m.lock) }
+func (m *RWMutex) Lock(ctx context.Context) (*Lease, error) {
+	h, err := m.lock(ctx, true)
+	return grant(ctx, h, err)
+}
 
 // TryLock is Lock without waiting, as [Mutex.TryAcquire].
-func (m *RWMutex) TryLock(ctx context.Context) (*Lease, error) { return lease(ctx, false, m.lock) }
+func (m *RWMutex) TryLock(ctx context.Context) (*Lease, error) {
+	h, err := m.lock(ctx, false)
+	return grant(ctx, h, err)
+}
 
-// RLock waits until there is no writer. It takes a GET of the gate, a LIST, a GET
+// RLock waits until there is no writer. It takes a GET of the writer lease, a LIST, a GET
 // for each reader that came or went since this RWMutex has looked, a PUT of its own
-// lease, and another GET of the gate.
-func (m *RWMutex) RLock(ctx context.Context) (*Lease, error) { return lease(ctx, true, m.rlock) }
+// lease, and another GET of the writer lease.
+func (m *RWMutex) RLock(ctx context.Context) (*Lease, error) {
+	return m.readers.lease(ctx, true, m.tryRLock)
+}
 
 // TryRLock is RLock without waiting, as [Mutex.TryAcquire].
-func (m *RWMutex) TryRLock(ctx context.Context) (*Lease, error) { return lease(ctx, false, m.rlock) }
+func (m *RWMutex) TryRLock(ctx context.Context) (*Lease, error) {
+	return m.readers.lease(ctx, false, m.tryRLock)
+}
 
-func (m *RWMutex) lock(ctx context.Context, wait bool) (*hold, error) {
-	answered := m.gate.clock.Now()
+func (m *RWMutex) lock(ctx context.Context, wait bool) (*heldLease, error) {
+	answered := m.writer.clock.Now()
 	for {
-		h, err := m.gate.enter(ctx, wait)
+		h, err := m.writer.enter(ctx, wait)
 		if err != nil {
 			return nil, err
 		}
-		m.gate.turns.end() // others here may look, too
-		err = m.alone(ctx, h, wait, &answered)
+		m.writer.turns.endTurn() // other goroutines may try
+		alone, err := m.writer.acquire(ctx, wait, func(ctx context.Context) (attempt, error) { return m.tryAlone(ctx, h, &answered) })
 		if err == nil {
-			return h, nil
+			return alone, nil
 		}
-		giveUp(ctx, h)
+		h.releaseBestEffort(ctx)
 		switch {
 		case !errors.Is(err, ErrLost) || ctx.Err() != nil:
 			return nil, err
-		case m.gate.clock.Now().Sub(answered) > patience:
-			return nil, fmt.Errorf("looking for the readers of %s: %w, which is %v: choose a longer TTL", m.gate, ErrSlow, h.ttl())
+		case m.writer.clock.Now().Sub(answered) > outageTimeout:
+			return nil, fmt.Errorf("looking for the readers of %s: %w, which is %v: choose a longer TTL", m.writer, ErrSlow, h.ttl())
 		}
 	}
 }
 
-// giveUp releases what was acquired in vain. At worst the lease runs out.
-func giveUp(ctx context.Context, h *hold) {
-	ctx, stop := h.mutex.clock.Limit(context.WithoutCancel(ctx), abandonTime)
-	defer stop()
-	_ = h.release(ctx)
+// tryAlone grants the writer lease if no reader is left. It renews the lease meanwhile, and
+// notes when the store last answered who reads.
+func (m *RWMutex) tryAlone(ctx context.Context, h *heldLease, answered *time.Time) (a attempt, err error) {
+	err = m.writer.persistSince(ctx, *answered, func() error {
+		if err := h.renewBestEffort(ctx); err != nil {
+			return err
+		}
+		a, err = m.remainingReaders(ctx, h)
+		return err
+	})
+	switch {
+	case err != nil:
+		return attempt{}, err
+	case a.busy != nil:
+		*answered, a.retry = m.writer.clock.Now(), min(a.retry, h.ttl()/renewAfter)
+		return a, nil
+	case h.remaining(m.writer.clock.Now()) <= 0:
+		return attempt{}, fmt.Errorf("%s: %w: it took too long to look for readers", m.writer, ErrLost)
+	}
+	return attempt{held: h}, nil
 }
 
-// alone waits until no reader is left, and renews the gate's lease meanwhile. It
-// notes when the store has last told who reads.
-func (m *RWMutex) alone(ctx context.Context, h *hold, wait bool, answered *time.Time) error {
-	pauses := m.gate.polls()
-	var busy *HeldError
-	for {
-		if err := h.tended(ctx); err != nil {
-			return busy.gaveUp(ctx, err)
-		}
-		pause := min(pauses.next(), h.ttl()/renewAfter)
-		left, now, err := m.remaining(ctx, h)
-		switch {
-		case err != nil:
-			if !errors.Is(err, bucket.ErrUnavailable) || m.gate.clock.Now().Sub(*answered) > patience {
-				return busy.gaveUp(ctx, err)
-			}
-		case now == nil && h.left(m.gate.clock.Now()) <= 0:
-			return fmt.Errorf("%s: %w: it took too long to look for readers", m.gate, ErrLost)
-		case now == nil:
-			return nil
-		case !wait:
-			return now
-		default:
-			busy, pause, *answered = now, min(pause, left), m.gate.clock.Now()
-		}
-		if stopped := m.gate.clock.Sleep(ctx, pause); stopped != nil {
-			return busy.gaveUp(ctx, errors.Join(stopped, err))
-		}
+// remainingReaders returns one of the readers that are left, and the time until the first
+// of their leases expires. It releases expired leases, so that they cannot be renewed, and
+// renews the writer lease between reads.
+func (m *RWMutex) remainingReaders(ctx context.Context, writer *heldLease) (attempt, error) {
+	if !m.readers.turns.waitTurn(ctx, m.readers.clock) {
+		return attempt{}, fmt.Errorf("waiting for the readers of %s: %w", m.writer, context.Cause(ctx))
 	}
-}
-
-// remaining returns one of the readers that are left, and how long its lease may
-// last yet. It ends the leases that are over, so that they cannot be renewed, and
-// renews the gate's own on the way.
-func (m *RWMutex) remaining(ctx context.Context, gate *hold) (time.Duration, *HeldError, error) {
-	if !m.readers.turns.take(ctx, m.readers.clock) {
-		return 0, nil, fmt.Errorf("waiting for the readers of %s: %w", m.gate, context.Cause(ctx))
-	}
-	defer m.readers.turns.end()
-	there, err := m.readers.list(ctx, gate.tended)
+	defer m.readers.turns.endTurn()
+	there, err := m.readers.list(ctx, writer.renewBestEffort)
 	if err != nil {
-		return 0, nil, err
+		return attempt{}, err
 	}
-	shortest, busy := MaxTTL, (*HeldError)(nil)
+	a := attempt{retry: MaxTTL}
 	for _, i := range slices.Sorted(maps.Keys(there)) {
 		one := there[i]
-		left, err := one.mutex.expire(ctx, &one.now, &one.seen)
+		left, err := one.expire(ctx, &one.now)
 		if err != nil {
-			return 0, nil, err
+			return attempt{}, err
 		}
 		if left > 0 {
-			shortest, busy = min(shortest, left), &HeldError{Lock: one.mutex.String(), Record: one.now.rec}
+			a = attempt{retry: min(a.retry, left), busy: one.heldBy(&one.now.rec)}
 		}
 	}
-	return shortest, busy, nil
+	return a, nil
 }
 
-// expire releases a lease that is over, in the name of its holder, and returns
-// how long it may last yet otherwise. What it finds there it leaves in now and
-// seen.
-func (m *Mutex) expire(ctx context.Context, now *version, seen *time.Time) (time.Duration, error) {
-	for {
-		left := m.claimable(*now, *seen)
-		if left > 0 || !now.exists || now.rec.State == Released {
-			return max(left, 0), nil
-		}
-		f, err := m.place.write(*now, now.rec.forced(m.nonce(), m.clock.Now())).run(ctx)
-		if err != nil {
-			return 0, err
-		}
-		*now, *seen = f.now, f.seen
-	}
-}
-
-func (m *RWMutex) rlock(ctx context.Context, wait bool) (*hold, error) {
-	pauses := m.gate.polls()
-	var busy *HeldError
-	for {
-		left, now, err := m.closed(ctx)
-		if err != nil {
-			return nil, busy.gaveUp(ctx, err)
-		}
-		if busy = now; busy == nil {
-			h, err := m.enter(ctx, wait)
-			if h != nil || err != nil {
-				return h, err
-			}
-			left, busy = pauses.shortest, &HeldError{Lock: m.gate.String()}
-		}
-		if !wait {
-			return nil, busy
-		}
-		if err := m.gate.clock.Sleep(ctx, min(pauses.next(), left)); err != nil {
-			return nil, fmt.Errorf("%w: %w", busy, err)
-		}
-	}
-}
-
-// closed returns the holder of the gate, if there is one.
-func (m *RWMutex) closed(ctx context.Context) (time.Duration, *HeldError, error) {
-	now, seen, err := m.gate.read(ctx)
+// tryRLock acquires a reader's lease if no writer holds the lock, and withdraws if one
+// does by then.
+func (m *RWMutex) tryRLock(ctx context.Context) (attempt, error) {
+	now, err := m.writer.read(ctx)
 	if err != nil {
-		return 0, nil, err
+		return attempt{}, err
 	}
-	left, err := m.gate.expire(ctx, &now, &seen)
-	if err != nil || left == 0 {
-		return 0, nil, err
+	left, err := m.writer.expire(ctx, &now)
+	if left > 0 || err != nil {
+		return attempt{retry: left, busy: m.writer.heldBy(&now.rec)}, err
 	}
-	return left, &HeldError{Lock: m.gate.String(), Record: now.rec}, nil
-}
-
-// enter takes a reader's lease, and withdraws if the gate is held by then.
-func (m *RWMutex) enter(ctx context.Context, wait bool) (*hold, error) {
-	h, err := m.readers.acquire(ctx, wait)
-	if err != nil {
-		return nil, err
+	a, err := m.readers.tryAcquire(ctx)
+	if a.held == nil || err != nil {
+		return a, err
 	}
-	now, _, err := m.gate.read(ctx)
-	if err == nil && (!now.exists || now.rec.State == Released) && h.left(m.gate.clock.Now()) > 0 {
-		return h, nil
+	now, err = m.writer.read(ctx)
+	if err == nil && now.free() && a.held.remaining(m.writer.clock.Now()) > 0 {
+		return a, nil
 	}
-	giveUp(ctx, h)
-	return nil, err
+	a.held.releaseBestEffort(ctx)
+	return attempt{retry: shortestPoll, busy: &HeldError{Lock: m.writer.String()}}, err
 }

@@ -52,12 +52,14 @@ func TestReadersTogetherAndAWriterAlone(t *testing.T) {
 func TestReadersAndWritersLeftBehind(t *testing.T) {
 	for _, c := range []struct {
 		name    string
-		left    func(*RWMutex, context.Context) (*hold, error)
+		left    func(*RWMutex, context.Context) (*heldLease, error)
 		acquire func(*RWMutex, context.Context) (*Lease, error)
 	}{
-		{"a writer after a reader", func(m *RWMutex, ctx context.Context) (*hold, error) { return m.rlock(ctx, true) }, (*RWMutex).Lock},
-		{"a reader after a writer", func(m *RWMutex, ctx context.Context) (*hold, error) { return m.lock(ctx, true) }, (*RWMutex).RLock},
-		{"a writer after a writer", func(m *RWMutex, ctx context.Context) (*hold, error) { return m.lock(ctx, true) }, (*RWMutex).Lock},
+		{"a writer after a reader", func(m *RWMutex, ctx context.Context) (*heldLease, error) {
+			return m.readers.acquire(ctx, true, m.tryRLock)
+		}, (*RWMutex).Lock},
+		{"a reader after a writer", func(m *RWMutex, ctx context.Context) (*heldLease, error) { return m.lock(ctx, true) }, (*RWMutex).RLock},
+		{"a writer after a writer", func(m *RWMutex, ctx context.Context) (*heldLease, error) { return m.lock(ctx, true) }, (*RWMutex).Lock},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inBubble(t, func(b *bubble) {
@@ -111,25 +113,6 @@ func TestAReaderThatGivesUp(t *testing.T) {
 	})
 }
 
-// TestAReaderAndAWriterAtOnce: the writer closes the gate between the reader's two
-// looks at it.
-func TestAReaderAndAWriterAtOnce(t *testing.T) {
-	inBubble(t, func(b *bubble) {
-		u := b.user()
-		writer := b.user().rw(Config{TTL: ttl})
-		var w *Lease
-		u.calls.Next(buckettest.Put, buckettest.Between(func() { w = b.got(writer.Lock(b.Context())) }))
-		_, err := u.rw(Config{TTL: ttl}).TryRLock(b.Context())
-		b.refused(err, ErrHeld)
-		b.done(w.Context().Err())
-		r := begins(b.Context(), u.rw(Config{TTL: ttl}).RLock)
-		sleep(2 * ttl)
-		r.outside(b)
-		b.done(w.Release(b.Context()))
-		b.done(r.enters(b).Release(b.Context()))
-	})
-}
-
 // TestAWriterLosesItsGate while it waits for a reader, and begins again.
 func TestAWriterLosesItsGate(t *testing.T) {
 	inBubble(t, func(b *bubble) {
@@ -150,23 +133,6 @@ func TestAWriterLosesItsGate(t *testing.T) {
 		}
 		b.done(l.Release(b.Context()))
 	})
-}
-
-func TestAnRWMutexInTrouble(t *testing.T) {
-	for name, fault := range troubled {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(b *bubble) {
-				u := b.user()
-				m := u.rw(Config{TTL: ttl})
-				for _, acquire := range []func(context.Context) (*Lease, error){m.TryRLock, m.TryLock, m.TryRLock, m.TryLock} {
-					u.calls.Next(buckettest.Put, fault)
-					l := b.got(acquire(b.Context()))
-					u.calls.Next(buckettest.Put, fault)
-					b.done(l.Release(b.Context()))
-				}
-			})
-		})
-	}
 }
 
 // TestAWriterThatCannotRenewItsGate while it waits for a reader tries until it can.
@@ -194,7 +160,8 @@ func TestAWriterThatCannotRenewItsGate(t *testing.T) {
 // and then renew its lease.
 func TestAReaderThatSleptCannotRenew(t *testing.T) {
 	inBubble(t, func(b *bubble) {
-		reader, err := b.user().rw(Config{TTL: ttl}).rlock(b.Context(), true)
+		m := b.user().rw(Config{TTL: ttl})
+		reader, err := m.readers.acquire(b.Context(), true, m.tryRLock)
 		b.done(err)
 		l := b.got(b.user().rw(Config{TTL: ttl}).Lock(b.Context()))
 		b.refused(reader.renew(b.Context(), time.Hour), ErrLost)

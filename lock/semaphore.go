@@ -20,9 +20,6 @@ func (b *Bucket) Semaphore(key string, n int, c Config) (*Semaphore, error) {
 	if err == nil && (n < 1 || n > MaxSlots) {
 		err = fmt.Errorf("%w: a limit of %d: want 1 to %d", ErrConfig, n, MaxSlots)
 	}
-	if err == nil && c.Fair {
-		err = fmt.Errorf("%w: a semaphore is not fair", ErrConfig)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("the semaphore %s: %w", event.Quote("s3://"+b.name+"/"+key), err)
 	}
@@ -34,10 +31,10 @@ func (b *Bucket) Semaphore(key string, n int, c Config) (*Semaphore, error) {
 // LIST, a GET for each slot whose lease has changed since this Semaphore looked at
 // it, and a PUT; while it waits about 45 LISTs a minute, and a GET for every change.
 func (s *Semaphore) Acquire(ctx context.Context) (*Lease, error) {
-	return lease(ctx, true, s.slots.acquire)
+	return s.slots.lease(ctx, true, s.slots.tryAcquire)
 }
 
 // TryAcquire is Acquire without waiting, as [Mutex.TryAcquire].
 func (s *Semaphore) TryAcquire(ctx context.Context) (*Lease, error) {
-	return lease(ctx, false, s.slots.acquire)
+	return s.slots.lease(ctx, false, s.slots.tryAcquire)
 }

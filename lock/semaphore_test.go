@@ -2,7 +2,6 @@ package lock
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -37,45 +36,6 @@ func TestASemaphoreHasSoManyHolders(t *testing.T) {
 	})
 }
 
-// TestASemaphoreOfOneProcess is shared by goroutines.
-func TestASemaphoreOfOneProcess(t *testing.T) {
-	inBubble(t, func(b *bubble) {
-		const n, users = 2, 6
-		s := b.user().semaphore(n, Config{TTL: ttl})
-		var inside atomic.Int64
-		ended := make(chan error, users)
-		for range users {
-			go func() {
-				l, err := s.Acquire(b.Context())
-				if err == nil {
-					if now := inside.Add(1); now > n {
-						b.Errorf("%d are inside", now)
-					}
-					sleep(ttl)
-					inside.Add(-1)
-					err = l.Release(b.Context())
-				}
-				ended <- err
-			}()
-		}
-		for range users {
-			b.done(<-ended)
-		}
-	})
-}
-
-func TestASlotLeftBehind(t *testing.T) {
-	inBubble(t, func(b *bubble) {
-		for range 2 {
-			_, err := b.user().semaphore(2, Config{TTL: ttl}).slots.acquire(b.Context(), true)
-			b.done(err)
-		}
-		w := begins(b.Context(), b.user().semaphore(2, Config{TTL: ttl}).Acquire)
-		b.done(w.enters(b).Release(b.Context()))
-		b.about(w.after, ttl+ttl*rate/100, ttl+ttl*rate/100+2*time.Second)
-	})
-}
-
 // TestSemaphoresOfDifferentLimits exclude each other, however often one tries.
 func TestSemaphoresOfDifferentLimits(t *testing.T) {
 	inBubble(t, func(b *bubble) {
@@ -104,9 +64,9 @@ func TestSemaphoresOfDifferentLimits(t *testing.T) {
 // not matter whether the slot is one that the new limit has.
 func TestASlotOfAnotherLimitLeftBehind(t *testing.T) {
 	inBubble(t, func(b *bubble) {
-		var left []*hold
+		var left []*heldLease
 		for range 2 {
-			h, err := b.user().semaphore(2, Config{TTL: ttl}).slots.acquire(b.Context(), true)
+			h, err := b.stoppedSlot(2)
 			b.done(err)
 			left = append(left, h)
 		}
@@ -160,20 +120,19 @@ func TestASemaphoreInAnOutage(t *testing.T) {
 		"semaphore": func(u *user) func(context.Context) (*Lease, error) { return u.semaphore(1, Config{}).Acquire },
 		"readers":   func(u *user) func(context.Context) (*Lease, error) { return u.rw(Config{}).RLock },
 		"writers":   func(u *user) func(context.Context) (*Lease, error) { return u.rw(Config{}).Lock },
-		"fair":      func(u *user) func(context.Context) (*Lease, error) { return u.mutex(Config{Fair: true}).Acquire },
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *bubble) {
 				u, began := b.user(), time.Now()
 				down := func(ctx context.Context, do func(context.Context) error) error {
-					if time.Since(began) < patience/2 {
+					if time.Since(began) < outageTimeout/2 {
 						return bucket.ErrUnavailable
 					}
 					return do(ctx)
 				}
 				u.calls.Next(buckettest.List, slices.Repeat([]buckettest.Fault{down}, 10_000)...)
 				b.done(b.got(acquire(u)(b.Context())).Release(b.Context()))
-				b.about(time.Since(began), patience/2, patience/2+5*time.Second)
+				b.about(time.Since(began), outageTimeout/2, outageTimeout/2+5*time.Second)
 			})
 		})
 	}
@@ -183,7 +142,7 @@ func TestASemaphoreInAnOutage(t *testing.T) {
 // the same limit, while it is ended.
 func TestAStrangerThatIsNone(t *testing.T) {
 	inBubble(t, func(b *bubble) {
-		_, err := b.user().semaphore(2, Config{TTL: ttl}).slots.acquire(b.Context(), true)
+		_, err := b.stoppedSlot(2)
 		b.done(err)
 		u, o := b.user(), b.user()
 		s, other := u.semaphore(3, Config{TTL: ttl}), o.semaphore(3, Config{TTL: ttl})
@@ -212,34 +171,5 @@ func TestASemaphoreThatGivesUp(t *testing.T) {
 		b.refused(err, ErrHeld, "ann")
 		b.refused(err, context.DeadlineExceeded)
 		b.done(l.Release(b.Context()))
-	})
-}
-
-func TestASemaphoreInTrouble(t *testing.T) {
-	for name, fault := range troubled {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(b *bubble) {
-				u := b.user()
-				s := u.semaphore(1, Config{TTL: ttl})
-				for range 3 {
-					u.calls.Next(buckettest.Put, fault)
-					l := b.got(s.TryAcquire(b.Context()))
-					u.calls.Next(buckettest.Put, fault)
-					b.done(l.Release(b.Context()))
-				}
-			})
-		})
-	}
-}
-
-func TestASemaphoreWhoseListingFails(t *testing.T) {
-	inBubble(t, func(b *bubble) {
-		u := b.user()
-		u.calls.Next(buckettest.List, buckettest.Answer(bucket.ErrDenied))
-		_, err := u.semaphore(1, Config{}).Acquire(b.Context())
-		b.refused(err, bucket.ErrDenied, "s3://b/k.slots/")
-		if errors.Is(err, ErrHeld) {
-			b.Errorf("%v: nobody holds it", err)
-		}
 	})
 }

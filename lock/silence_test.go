@@ -29,7 +29,7 @@ func TestOneRequestWithoutAnAnswer(t *testing.T) {
 					sleep(2 * ttl)
 					b.done(l.Context().Err())
 					u.calls.Next(buckettest.Put, fault)
-					b.done(l.Release(b.within(abandonTime)))
+					b.done(l.Release(b.within(cleanUpTimeout)))
 					b.done(b.got(b.mutex(Config{TTL: ttl}).TryAcquire(b.Context())).Release(b.Context()))
 				})
 			})

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
 )
 
@@ -17,25 +18,24 @@ const MaxSlots = 1000
 
 // slots are numbered leases below one prefix, each held by one at a time.
 type slots struct {
-	*world
+	*env
 	name   string // the bucket's
 	prefix string
 	n      int // how many there may be
 	holder Record
 
-	turns turns            // of the goroutines that share them
-	known map[string]*slot // by key; used in one's turn
+	turns turnQueue
+	known map[string]*slot // by key; used in the goroutine's turn
 }
 
-// slot is one of them, as it was seen last.
+// slot is one of them, and its last sighting.
 type slot struct {
-	mutex *Mutex
-	now   version
-	seen  time.Time
+	contender
+	now sighting
 }
 
 func (b *Bucket) slots(prefix string, n int, holder Record) *slots {
-	return &slots{world: b.world, name: b.name, prefix: prefix, n: n, holder: holder, known: map[string]*slot{}}
+	return &slots{env: b.env, name: b.name, prefix: prefix, n: n, holder: holder, known: map[string]*slot{}}
 }
 
 func (s *slots) String() string { return event.Quote("s3://" + s.name + "/" + s.prefix) }
@@ -45,17 +45,16 @@ func (s *slots) slot(i int) *slot {
 	key := fmt.Sprintf("%s%04d", s.prefix, i)
 	one := s.known[key]
 	if one == nil {
-		one = &slot{mutex: &Mutex{place: s.object(s.name, key), holder: s.holder}}
+		one = &slot{contender: contender{leaseCell: s.object(s.name, key), holder: s.holder}}
 		s.known[key] = one
 	}
 	return one
 }
 
-// list returns the slots that have an object, with 1 request, and with 1 more for
-// each whose object has changed since it was read last. Before each of these it
-// calls meanwhile.
+// list returns the existing slots, with 1 request, and with 1 more for each slot that has
+// changed since it was read last. It calls meanwhile before each of these.
 func (s *slots) list(ctx context.Context, meanwhile func(context.Context) error) (map[int]*slot, error) {
-	found, err := s.listing(ctx, s.name, s.prefix)
+	found, err := s.listing(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("listing %s: %w", s, err)
 	}
@@ -72,69 +71,81 @@ func (s *slots) list(ctx context.Context, meanwhile func(context.Context) error)
 		if err := meanwhile(ctx); err != nil {
 			return nil, err
 		}
-		if one.now, one.seen, err = one.mutex.read(ctx); err != nil {
+		if one.now, err = one.read(ctx); err != nil {
 			return nil, err
 		}
 	}
 	return there, nil
 }
 
-// stranger returns a slot whose holder counts to another limit, and the time that
-// its lease may last yet. It ends leases that have expired.
-func (s *slots) stranger(ctx context.Context, there map[int]*slot) (time.Duration, *HeldError, error) {
+// listing lists the objects of the slots: so few that it takes no longer than another
+// request.
+func (s *slots) listing(ctx context.Context) (found []bucket.Info, err error) {
+	ctx, stop := s.clock.Limit(ctx, callTimeout)
+	defer stop()
+	for info, err := range s.store.List(ctx, s.name, s.prefix, "") {
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, info)
+	}
+	return found, nil
+}
+
+// otherLimit returns the holder of a slot that has another limit, and the time until its
+// lease expires. It releases expired leases.
+func (s *slots) otherLimit(ctx context.Context, there map[int]*slot) (attempt, error) {
 	for _, i := range slices.Sorted(maps.Keys(there)) {
 		one := there[i]
 		if r := &one.now.rec; !one.now.exists || r.State != Held || r.Limit == s.holder.Limit {
 			continue
 		}
-		left, err := one.mutex.expire(ctx, &one.now, &one.seen)
+		left, err := one.expire(ctx, &one.now)
 		if err != nil {
-			return 0, nil, err
+			return attempt{}, err
 		}
 		if left > 0 && one.now.rec.Limit != s.holder.Limit {
-			return left, &HeldError{one.mutex.String(), one.now.rec, s.holder.Limit}, nil
+			return attempt{retry: left, busy: &HeldError{one.String(), one.now.rec, s.holder.Limit}}, nil
 		}
 	}
-	return 0, nil, nil
+	return attempt{}, nil
 }
 
-// take takes any slot that can be had. Without one it returns how long to wait,
-// at most, and who has one of them.
-func (s *slots) take(ctx context.Context) (*hold, time.Duration, *HeldError, error) {
-	if !s.turns.take(ctx, s.clock) {
-		return nil, 0, nil, fmt.Errorf("waiting for a slot of %s: %w", s, context.Cause(ctx))
+// tryAcquire acquires any slot that is free.
+func (s *slots) tryAcquire(ctx context.Context) (attempt, error) {
+	if !s.turns.waitTurn(ctx, s.clock) {
+		return attempt{}, fmt.Errorf("waiting for a slot of %s: %w", s, context.Cause(ctx))
 	}
-	defer s.turns.end()
+	defer s.turns.endTurn()
 	var there map[int]*slot
 	err := s.persist(ctx, func() (err error) {
 		there, err = s.list(ctx, func(context.Context) error { return nil })
 		return err
 	})
 	if err != nil {
-		return nil, 0, nil, err
+		return attempt{}, err
 	}
-	if left, busy, err := s.stranger(ctx, there); busy != nil || err != nil {
-		return nil, left, busy, err
+	if a, err := s.otherLimit(ctx, there); a.busy != nil || err != nil {
+		return a, err
 	}
-	shortest, busy := MaxTTL, &HeldError{Lock: s.String()}
+	full := attempt{retry: MaxTTL, busy: &HeldError{Lock: s.String()}}
 	for _, i := range s.order(there) {
 		one := s.slot(i)
-		h, left, err := one.mutex.take(ctx, &one.now, &one.seen)
-		if h != nil || err != nil {
-			return h, 0, nil, err
+		a, err := one.tryAcquire(ctx, &one.now)
+		if a.held != nil || err != nil {
+			return a, err
 		}
-		shortest = min(shortest, left)
-		busy = &HeldError{Lock: one.mutex.String(), Record: one.now.rec}
+		full = attempt{retry: min(full.retry, a.retry), busy: a.busy}
 	}
-	return nil, shortest, busy, nil
+	return full, nil
 }
 
-// maxFresh is how many slots that are not there yet are tried: more than others
-// take meanwhile.
+// maxFresh bounds the missing slots that are tried: more than other processes acquire
+// meanwhile.
 const maxFresh = 64
 
-// order returns the numbers to try: those that are there, and then those that are
-// not. Where it begins among each is random, or all would try the same ones.
+// order returns the numbers to try: existing slots, and then missing ones. It begins at a
+// random one of each, or all processes would try the same slots.
 func (s *slots) order(there map[int]*slot) []int {
 	var old, fresh []int
 	for i := range s.n {
@@ -147,7 +158,7 @@ func (s *slots) order(there map[int]*slot) []int {
 	return append(s.turned(old), s.turned(fresh)...)
 }
 
-// turned begins anywhere.
+// turned rotates the numbers by a random distance.
 func (s *slots) turned(numbers []int) []int {
 	n := len(numbers)
 	if n == 0 {
@@ -155,25 +166,4 @@ func (s *slots) turned(numbers []int) []int {
 	}
 	at := int(s.jitter(time.Duration(n))) % n
 	return slices.Concat(numbers[at:], numbers[:at])
-}
-
-// acquire waits for a slot.
-func (s *slots) acquire(ctx context.Context, wait bool) (*hold, error) {
-	pauses := s.polls()
-	var busy *HeldError
-	for {
-		h, left, now, err := s.take(ctx)
-		switch {
-		case h != nil:
-			return h, nil
-		case err != nil:
-			return nil, busy.gaveUp(ctx, err)
-		case !wait:
-			return nil, now
-		}
-		busy = now
-		if err := s.clock.Sleep(ctx, min(pauses.next(), left)); err != nil {
-			return nil, fmt.Errorf("%w: %w", busy, err)
-		}
-	}
 }

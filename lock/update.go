@@ -99,13 +99,13 @@ func (b *Bucket) update(ctx context.Context, key string, change func(context.Con
 	case c.Tries == 0:
 		c.Tries = defaultTries
 	}
-	u := &update{world: b.world, ref: event.Object{Bucket: b.name, Key: key}, config: c, change: change, respell: respell}
+	u := &update{env: b.env, ref: event.Object{Bucket: b.name, Key: key}, config: c, change: change, respell: respell}
 	return u.run(ctx)
 }
 
 // update is one under way.
 type update struct {
-	*world
+	*env
 	ref    event.Object
 	config UpdateConfig
 	change func(context.Context, Content) (Content, error)
@@ -157,7 +157,7 @@ func (u *update) run(ctx context.Context) (Updated, error) {
 // have updated the object many times: then it looks first, for the lineage must
 // not outgrow what it holds between the write and the look that follows.
 func (u *update) attempt(ctx context.Context, base snapshot, next Content, began time.Time) (cell.Fate, snapshot, Content, error) {
-	if held(began, u.clock.Now()) > slow {
+	if elapsed(began, u.clock.Now()) > slow {
 		now, then, err := u.read(ctx)
 		if err != nil || !now.is(base) {
 			return cell.Lost, now, then, err
@@ -174,7 +174,7 @@ const (
 	stale = 20 * time.Millisecond
 	// slow is a change that takes longer than this.
 	slow = 250 * time.Millisecond
-	// quick is how many bytes the slowest line carries within callTime.
+	// quick is how many bytes the slowest line carries within callTimeout.
 	quick = 64 << 10
 )
 
@@ -209,7 +209,7 @@ func (u *update) look(ctx context.Context) (now snapshot, content Content, err e
 }
 
 func (u *update) fetch(ctx context.Context) (snapshot, Content, error) {
-	ctx, stop := u.clock.Limit(ctx, transferTime)
+	ctx, stop := u.clock.Limit(ctx, transferTimeout)
 	defer stop()
 	info, r, err := u.store.Get(ctx, u.ref)
 	if errors.Is(err, bucket.ErrNotFound) {
@@ -263,7 +263,7 @@ func (u *update) write(ctx context.Context, base snapshot, next Content) (f cell
 		return cell.Lost, now, then, fmt.Errorf("updating %s: %w: its metadata leave too little of the %d bytes that a store allows for what Pawl writes of its updates; nothing was written: shorten them",
 			u, ErrConfig, maxMetadata)
 	}
-	w := cell.Write{Pace: u.pacing(), Resolves: 1}
+	w := cell.Write{Pace: u.pacing(u.clock.Now()), Resolves: 1}
 	w.Send = func(ctx context.Context) error { return u.put(ctx, base, next, metadata) }
 	w.Look = func(ctx context.Context, answer error) (cell.Fate, error) {
 		if now, then, err = u.look(ctx); err != nil {
@@ -292,9 +292,9 @@ func (u *update) put(ctx context.Context, base snapshot, next Content, metadata 
 	if base.exists {
 		c = bucket.Condition{IfMatch: base.etag}
 	}
-	limit := callTime
+	limit := callTimeout
 	if len(next.Body) > quick {
-		limit = transferTime
+		limit = transferTimeout
 	}
 	ctx, stop := u.clock.Limit(ctx, limit)
 	defer stop()

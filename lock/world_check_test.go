@@ -24,7 +24,7 @@ import (
 // belief is a lease as its holder sees it.
 type belief struct {
 	proc  *proc
-	hold  *hold
+	hold  *heldLease
 	reads bool // it is a reader's
 	over  bool // released, lost, or given up
 }
@@ -45,7 +45,7 @@ func (b *belief) key() string {
 	if b.proc.plan.register {
 		return lockKey
 	}
-	return b.hold.mutex.ref.Key
+	return b.hold.ref.Key
 }
 
 // excused reports that somebody ended the exclusion.
@@ -83,7 +83,6 @@ func (w *sea) disturb(key string, token int64) { w.excused[key] = max(w.excused[
 // landed checks what was written: an update under a fencing token, or a lease.
 func (w *sea) landed(key string, r *register, by *thread) {
 	switch {
-	case strings.Contains(key, ".queue/"): // tickets begin anew
 	case key != dataKey:
 		w.leased(key, r, by)
 	case by.fence > 0 && by.fence < r.fence:
@@ -143,11 +142,7 @@ func (w *sea) checkUpdates() {
 }
 
 // patience is how long it may take to get the lock when all is calm, on a clock
-// that is right. Who is gone is watched for a TTL: a holder, a reader or a waiter,
-// and one after the other.
+// that is right. Who is gone is watched for a TTL: a holder, and then a reader.
 func (p *plan) patience() time.Duration {
-	if p.kind == shared && p.ordered {
-		return 3*p.ttl + 20*time.Second
-	}
 	return 2*p.ttl + 20*time.Second
 }

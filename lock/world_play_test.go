@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/pawlhq/pawl/bucket"
@@ -96,28 +95,30 @@ func (w *sea) end() {
 
 // ownLock is a process's own.
 type ownLock struct {
-	acquire func(ctx context.Context, reads, wait bool) (*hold, error)
-	release func(ctx context.Context, h *hold, lost error) error
+	acquire func(ctx context.Context, reads, wait bool) (*heldLease, error)
+	release func(ctx context.Context, h *heldLease, lost error) error
 }
 
 func (p *proc) ownLock() *ownLock {
-	c := Config{TTL: p.plan.ttl, Owner: fmt.Sprintf("process %d", p.id), Fair: p.plan.kind == fair || p.plan.kind == shared && p.plan.ordered}
-	release := func(ctx context.Context, h *hold, _ error) error { return h.release(ctx) }
+	c := Config{TTL: p.plan.ttl, Owner: fmt.Sprintf("process %d", p.id)}
+	release := func(ctx context.Context, h *heldLease, _ error) error { return h.release(ctx) }
 	switch p.plan.kind {
 	case semaphores:
 		s, err := p.bucket().Semaphore(lockKey, limit, c)
 		if err != nil {
 			panic(err)
 		}
-		return &ownLock{func(ctx context.Context, _, wait bool) (*hold, error) { return s.slots.acquire(ctx, wait) }, release}
+		return &ownLock{func(ctx context.Context, _, wait bool) (*heldLease, error) {
+			return s.slots.acquire(ctx, wait, s.slots.tryAcquire)
+		}, release}
 	case shared:
 		m, err := p.bucket().RWMutex(lockKey, c)
 		if err != nil {
 			panic(err)
 		}
-		return &ownLock{func(ctx context.Context, reads, wait bool) (*hold, error) {
+		return &ownLock{func(ctx context.Context, reads, wait bool) (*heldLease, error) {
 			if reads {
-				return m.rlock(ctx, wait)
+				return m.readers.acquire(ctx, wait, m.tryRLock)
 			}
 			return m.lock(ctx, wait)
 		}, release}
@@ -126,7 +127,7 @@ func (p *proc) ownLock() *ownLock {
 	if err != nil {
 		panic(err)
 	}
-	return &ownLock{func(ctx context.Context, _, wait bool) (*hold, error) { return m.enter(ctx, wait) }, m.release}
+	return &ownLock{func(ctx context.Context, _, wait bool) (*heldLease, error) { return m.enter(ctx, wait) }, m.release}
 }
 
 // mutex is on an object, or on a register.
@@ -135,7 +136,7 @@ func (p *proc) mutex(c Config) (*Mutex, error) {
 		return p.bucket().Mutex(lockKey, c)
 	}
 	holder, err := c.holder()
-	return p.world().onRegister(&registers{&network{p}}, lockKey, holder), err
+	return p.env().onRegister(&registers{&network{p}}, lockKey, holder), err
 }
 
 // contend takes the lock, holds it for a while, and gives it back, some times.
@@ -167,14 +168,14 @@ func (t *thread) refused(err error) {
 
 // holds renews the lease in one coroutine and works in another, and gives it
 // back.
-func (l *ownLock) holds(t *thread, h *hold, reads bool) {
+func (l *ownLock) holds(t *thread, h *heldLease, reads bool) {
 	b := &belief{proc: t.proc, hold: h, reads: reads}
 	t.entered(b)
 	renewals := &stoppable{Context: context.Background()}
 	var lost error
 	ended := false
 	t.proc.spawn(func(*thread) {
-		lost = h.keep(renewals, func() { t.alone(b) })
+		lost = h.renewLoop(renewals, func() { t.alone(b) })
 		if lost != nil {
 			b.over = true
 			t.tell("process %d: %v", t.id, lost)
@@ -183,7 +184,7 @@ func (l *ownLock) holds(t *thread, h *hold, reads bool) {
 	})
 	until := t.Now().Add(t.tape.UpTo(2 * t.plan.ttl))
 	for t.Now().Before(until) && lost == nil {
-		if (t.plan.kind == mutexes || t.plan.kind == fair) && t.tape.Chance(200) {
+		if t.plan.kind == mutexes && t.tape.Chance(200) {
 			t.updates(h.at.rec.Token)
 		}
 		t.wait(time.Millisecond + t.tape.UpTo(t.plan.ttl/4))
@@ -247,7 +248,7 @@ func update20(t *thread) {
 func force(t *thread) {
 	var keys []string
 	for _, key := range slices.Sorted(maps.Keys(t.objects)) {
-		if key != dataKey && !strings.Contains(key, ".queue/") {
+		if key != dataKey {
 			keys = append(keys, key)
 		}
 	}
@@ -255,15 +256,15 @@ func force(t *thread) {
 		return
 	}
 	key := keys[t.tape.Choose(len(keys))]
-	place := t.world().object("b", key)
+	place := t.env().object("b", key)
 	if t.plan.register {
 		m, err := t.proc.mutex(Config{})
 		if err != nil {
 			panic(err)
 		}
-		place = m.place
+		place = m.leaseCell
 	}
-	now, err := place.get(context.Background())
+	now, err := place.readOnce(context.Background())
 	if err != nil || !now.exists {
 		return
 	}

@@ -48,7 +48,6 @@ type appointment struct {
 type plan struct {
 	ttl      time.Duration
 	procs    int
-	ordered  bool // writers of a shared lock enter in order
 	sharing  bool // two coroutines of each process share what they contend by
 	troubles int  // of requests
 	freezes  int
@@ -66,19 +65,18 @@ type kind int
 const (
 	mutexes    kind = iota
 	updates         // they hold no lock, and only update
-	fair            // a mutex with a queue
 	semaphores      // of 2
 	shared          // readers and writers
 	kinds
 )
 
 func (k kind) String() string {
-	return [...]string{"mutexes", "updates", "fair", "semaphores", "shared"}[k]
+	return [...]string{"mutexes", "updates", "semaphores", "shared"}[k]
 }
 
 func drawPlan(t *tape.Tape) plan {
 	p := plan{
-		ttl: tape.Pick(t, 10*time.Second, 2*time.Second, 30*time.Second), procs: 2 + t.Choose(3), sharing: t.Chance(400), ordered: t.Chance(300),
+		ttl: tape.Pick(t, 10*time.Second, 2*time.Second, 30*time.Second), procs: 2 + t.Choose(3), sharing: t.Chance(400),
 		troubles: tape.Pick(t, 0, 100, 300, 500), freezes: tape.Pick(t, 0, 20, 60), crashes: tape.Pick(t, 0, 0, 15),
 		skewed: t.Chance(700), operator: t.Chance(150), deletes: t.Chance(100), kind: kind(t.Choose(int(kinds))),
 	}
@@ -304,8 +302,8 @@ func (c *stoppable) Err() error {
 }
 
 // world is what a process's locks take from outside.
-func (p *proc) world() *world {
-	return &world{
+func (p *proc) env() *env {
+	return &env{
 		store: &network{p}, clock: p,
 		nonce: func() string {
 			p.nonces++
@@ -315,6 +313,6 @@ func (p *proc) world() *world {
 	}
 }
 
-func (p *proc) bucket() *Bucket { return &Bucket{p.world(), "b"} }
+func (p *proc) bucket() *Bucket { return &Bucket{p.env(), "b"} }
 
 var _ bucket.Store = (*network)(nil)

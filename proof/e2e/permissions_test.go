@@ -56,7 +56,7 @@ pipelines: [{name: mirror, match: {bucket: photos}, copy: {to: s3://photos-out/g
 	p.replay()
 	p.expect("audit", 0, "audit", "--outputs")
 	p.expect("doctor", p.asRoot("doctor", "s3://photos"), "doctor", "s3://photos")
-	p.expect("lock", 0, "lock", "--fair", "s3://state/locks/deploy", "--", "true")
+	p.expect("lock", 0, "lock", "s3://state/locks/deploy", "--", "true")
 	p.expect("update", 0, "update", "--create", "s3://state/locks/n.json", "--", "echo", "1")
 	p.archive()
 	p.files()

@@ -24,7 +24,7 @@ const checkedAge = 7 * 24 * time.Hour
 // What a store is checked for.
 const (
 	forLocks    = "locks"    // locks and updates
-	forListings = "listings" // semaphores, shared and fair locks
+	forListings = "listings" // semaphores and shared locks
 )
 
 // errUnsafe: doctor has found that what is to be done cannot rely on a store.

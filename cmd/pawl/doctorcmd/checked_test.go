@@ -161,7 +161,7 @@ func TestCheckOfListings(t *testing.T) {
 		}
 		for _, use := range []struct {
 			why, listing string
-		}{{c.alone, ""}, {c.both, doctor.FairLocks}} {
+		}{{c.alone, ""}, {c.both, doctor.SharedLocks}} {
 			_, err := checked.allows("", use.listing)
 			if errors.Is(err, ErrUnsafe) != (use.why != "") || err != nil && !strings.Contains(err.Error(), use.why) {
 				t.Errorf("after %+v, for %q: %v", c, use.listing, err)

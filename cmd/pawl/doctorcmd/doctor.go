@@ -50,7 +50,7 @@ What it finds of locks is kept in the user's cache folder: where they are safe
 "pawl lock" and "pawl update" do not look themselves for a week, and where they are
 not they refuse the bucket until doctor finds otherwise. Where that is unclear an
 earlier proof is dropped. Where it is only listings that do not show what was
-written, "pawl lock" refuses --shared, --semaphore and --fair.
+written, "pawl lock" refuses --shared and --semaphore.
 
 With --json the report is one JSON object: bucket, prefix, safe (every feature),
 checks (name, means, verdict: ok, ignored, failed or unclear; detail), features

@@ -100,8 +100,8 @@ kept in the user's cache folder for a week.`,
 const lockExitCodes = `  N    that of the command; 128+N if it died of signal N
    1   the command was ended because its guard ended, or nothing was run
   64   wrong usage or configuration, no permission, the object is no lock, or the
-       store ignores preconditions, or hides in listings what --shared, --semaphore
-       and --fair look for: nothing was run
+       store ignores preconditions, or its listings omit the objects that --shared
+       and --semaphore need: nothing was run
   69   the object store is unavailable, for longer than --wait: nothing was run
   75   the lock was not acquired in time, or was lost before the command was
        started: nothing was run
@@ -120,7 +120,6 @@ func (o *lockOptions) addFlags(cmd *cobra.Command) {
 	flags.StringVar(&o.config.Reason, "reason", "", "`text` that tells others why the lock is held")
 	flags.StringVar(&o.config.ID, "id", "", "`name` that others know this lease by, for \"pawl lock release\": the number of a build, say")
 	flags.StringVar(&o.config.Owner, "owner", "", "`name` that tells others who holds it (default the user)")
-	flags.BoolVar(&o.config.Fair, "fair", false, "enter in the order of coming; all have to say so who do not say --shared")
 	flags.BoolVar(&o.shared, "shared", false, "share the lock with others who say so; it excludes those who do not")
 	flags.IntVar(&o.slots, "semaphore", 0, "let up to `n` hold the lock; all have to say the same n")
 	flags.StringVar(&o.onLost, "on-lost", onLostTerminate,
@@ -141,8 +140,8 @@ func (o *lockOptions) check(cmd *cobra.Command) error {
 		return misuse("--semaphore %d: want 1 to %d", o.slots, lock.MaxSlots)
 	case o.onLost != onLostTerminate && o.onLost != onLostKill:
 		return misuse("--on-lost %s: want %s or %s", event.Quote(o.onLost), onLostTerminate, onLostKill)
-	case o.shared && o.slots > 0, o.config.Fair && (o.shared || o.slots > 0):
-		return misuse("--shared, --semaphore and --fair exclude each other")
+	case o.shared && o.slots > 0:
+		return misuse("--shared and --semaphore exclude each other")
 	}
 	for _, text := range []struct {
 		flag, value string
@@ -213,11 +212,7 @@ func waitFor(ctx context.Context, a *app.App, object event.Object, o *lockOption
 	if err != nil {
 		return nil, err
 	}
-	tell := !o.config.Fair // a fair one would lose its place
-	if !tell && o.wait != 0 {
-		told := time.AfterFunc(time.Second, func() { fmt.Fprintf(a.Err, "pawl: waiting for %s, in the order of coming\n", object) })
-		defer told.Stop()
-	}
+	tell := true
 	err = a.Patiently(ctx, o.wait, unavailable, func() (err error) {
 		if o.wait == 0 || tell {
 			lease, err = try(ctx)
@@ -252,11 +247,8 @@ func (o *lockOptions) advise(err error) error {
 // them, or nothing. Who excludes readers looks for them, too, but is not refused:
 // where listings hide readers, these are.
 func (o *lockOptions) listing() string {
-	switch {
-	case o.shared, o.slots > 0:
+	if o.shared || o.slots > 0 {
 		return doctor.SharedLocks
-	case o.config.Fair:
-		return doctor.FairLocks
 	}
 	return ""
 }

@@ -32,8 +32,7 @@ func newLockLsCommand(a *app.App) *cobra.Command {
 		Use:   "ls s3://bucket[/prefix]",
 		Short: "List the locks below a prefix",
 		Long: `List prints a line for each lease below the prefix: of a lock, of a reader
-(….readers/N), of a semaphore's slot (….slots/N) or of one that waits in turn
-(….queue/N). An object that is no lease is listed as "not a lock", and a lease that
+(….readers/N), or of a semaphore's slot (….slots/N). An object that is no lease is listed as "not a lock", and a lease that
 cannot be read as "unknown". It takes a request for each object.
 
 A lock whose holder is gone is held all the same, until somebody has watched it
@@ -225,7 +224,7 @@ func runLockShow(ctx context.Context, a *app.App, arg, endpoint string) error {
 	}
 	found := 0
 	var first error
-	for s, err := range leases(ctx, b, o.Key, beside...) {
+	for s, err := range leases(ctx, b, o.Key, holding...) {
 		switch err = cmp.Or(err, unanswered(&s)); {
 		case err != nil:
 			return err
@@ -244,11 +243,8 @@ func runLockShow(ctx context.Context, a *app.App, arg, endpoint string) error {
 	return first
 }
 
-// What a lock has beside its own lease. A ticket holds nothing.
-var (
-	holding = []string{".readers/", ".slots/"}
-	beside  = append([]string{".queue/"}, holding...)
-)
+// holding are the suffixes of the other leases of a lock, those of readers and slots.
+var holding = []string{".readers/", ".slots/"}
 
 // leases yields the lease of a lock, and those beside it. The object itself is the
 // first with its key as prefix: the rest of those is not looked at.

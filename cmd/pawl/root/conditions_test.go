@@ -93,7 +93,7 @@ func TestWritesHaveACondition(t *testing.T) {
 		}
 	}
 	locks := "s3://" + state + "/locks/"
-	for i, how := range [][]string{nil, {"--shared"}, {"--semaphore", "2"}, {"--fair"}} {
+	for i, how := range [][]string{nil, {"--shared"}, {"--semaphore", "2"}} {
 		args := append([]string{"lock", "--endpoint", endpoint}, how...)
 		pawl(append(args, fmt.Sprint(locks, i), "--", "true")...)
 	}

@@ -167,7 +167,6 @@ func TestDoctorRefusesListings(t *testing.T) {
 	}
 	together := map[string][]string{
 		"semaphores and shared locks": {"--shared", "--semaphore=2"},
-		"fair locks":                  {"--fair"},
 	}
 	try := func(code int, says string) {
 		t.Helper()

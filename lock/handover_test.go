@@ -88,6 +88,38 @@ func TestAProcessLetsOthersIn(t *testing.T) {
 	})
 }
 
+// TestHandOversAreBounded: a long TTL does not keep other processes out, because the
+// goroutines of one process hand the lock on at most maxHandOvers times.
+func TestHandOversAreBounded(t *testing.T) {
+	onBoth(t, func(b *bubble) {
+		m := b.mutex(Config{TTL: MaxTTL})
+		ctx, stop := context.WithCancel(b.Context())
+		ended := make(chan struct{})
+		for range 2 {
+			go func() {
+				defer func() { ended <- struct{}{} }()
+				for ctx.Err() == nil {
+					if l, err := m.Acquire(ctx); err == nil {
+						sleep(10 * time.Millisecond)
+						if err := l.Release(b.Context()); err != nil {
+							b.Error(err)
+						}
+					}
+				}
+			}()
+		}
+		sleep(time.Second)
+		w := begins(b.within(time.Hour), b.mutex(Config{}).Acquire)
+		<-w.entered
+		stop()
+		<-ended
+		<-ended
+		b.done(w.err)
+		b.about(w.after, 0, maxHandOvers*10*time.Millisecond+4*time.Second)
+		b.done(w.lease.Release(b.Context()))
+	})
+}
+
 // TestOneThatComesAgainAndAgain has the lock for no longer, either.
 func TestOneThatComesAgainAndAgain(t *testing.T) {
 	for name, acquire := range map[string]func(*user) func(context.Context) (*Lease, error){
@@ -200,8 +232,8 @@ func TestATurnInVain(t *testing.T) {
 		<-next.entered
 		b.refused(next.err, context.Canceled)
 		b.done(b.got(m.Acquire(b.Context())).Release(b.Context()))
-		if !m.since.Equal(began) {
-			b.Errorf("its stay began %v after the first one", m.since.Sub(began))
+		if !m.stay.since.Equal(began) {
+			b.Errorf("its stay began %v after the first one", m.stay.since.Sub(began))
 		}
 	})
 }
@@ -286,7 +318,7 @@ func TestALateLockIsNotHandedOn(t *testing.T) {
 		b.done(err)
 		next := begins(b.Context(), m.Acquire)
 		other := b.got(b.mutex(Config{TTL: time.Minute}).Acquire(b.Context())) // who has waited for the TTL
-		m.since = time.Now()                                                   // as if this process had not had it for long
+		m.stay.since = time.Now()                                              // as if this process had not had it for long
 		b.refused(m.release(b.Context(), h, nil), ErrLost)
 		next.outside(b)
 		b.done(other.Release(b.Context()))
@@ -308,11 +340,11 @@ func TestManyGivenUp(t *testing.T) {
 			_, err := m.Acquire(ctx)
 			b.refused(err, context.Canceled)
 		}
-		if len(m.disowned) == 0 {
+		if len(m.ignored) == 0 {
 			b.Error("nothing was given up")
 		}
 		b.done(b.got(m.Acquire(b.Context())).Release(b.Context()))
-		if n := len(m.disowned); n > 0 {
+		if n := len(m.ignored); n > 0 {
 			b.Errorf("%d writes are remembered", n)
 		}
 	})

@@ -19,7 +19,7 @@ func (m *Mutex) Lead(ctx context.Context, work func(ctx context.Context, token i
 	for {
 		l, err := m.Acquire(ctx)
 		if passing(err) {
-			if stopped := m.clock.Sleep(ctx, m.polls().longest); stopped != nil {
+			if stopped := m.clock.Sleep(ctx, longestPoll); stopped != nil {
 				return fmt.Errorf("%w: %w", err, stopped)
 			}
 			continue
@@ -41,7 +41,7 @@ func (m *Mutex) Lead(ctx context.Context, work func(ctx context.Context, token i
 // tells whether the lease was lost by then.
 func (m *Mutex) term(ctx context.Context, l *Lease, work func(ctx context.Context, token int64) error) (lost bool, err error) {
 	defer func() {
-		ctx, stop := m.clock.Limit(context.WithoutCancel(ctx), abandonTime)
+		ctx, stop := m.clock.Limit(context.WithoutCancel(ctx), cleanUpTimeout)
 		defer stop()
 		_ = l.Release(ctx) // at worst its lease runs out
 	}()

@@ -92,23 +92,6 @@ func (l *leading) end(b *bubble, ended <-chan error) {
 	}
 }
 
-// TestLeadAfterACrash: the leader is gone, without a word.
-func TestLeadAfterACrash(t *testing.T) {
-	onBoth(t, func(b *bubble) {
-		h := b.stopped(b.mutex(Config{TTL: ttl}))
-		began := time.Now()
-		terms := make(chan *leading)
-		ended := b.candidate(b.Context(), "bob", b.mutex(Config{TTL: ttl}), terms)
-		l := <-terms
-		b.about(time.Since(began), ttl, ttl+ttl*rate/100+2*time.Second)
-		if l.token <= h.at.rec.Token {
-			b.Errorf("it leads under %d, after %d", l.token, h.at.rec.Token)
-		}
-		l.done <- nil
-		b.done(<-ended)
-	})
-}
-
 // TestLeadAgain: who has lost the lease waits for it again.
 func TestLeadAgain(t *testing.T) {
 	onBoth(t, func(b *bubble) {
@@ -166,7 +149,7 @@ func (b *bubble) outage(kind error) {
 	<-first.ctx.Done()
 	b.refused(context.Cause(first.ctx), ErrLost, "could not be renewed")
 	b.refused(context.Cause(first.ctx), kind)
-	sleep(5 * patience)
+	sleep(5 * outageTimeout)
 	up.Store(true)
 	began := time.Now()
 	second := <-terms
@@ -208,7 +191,7 @@ func TestLeadThatEndsInSilence(t *testing.T) {
 		began := time.Now()
 		stop()
 		b.refused(<-ended, context.Canceled)
-		b.about(time.Since(began), 0, abandonTime)
+		b.about(time.Since(began), 0, cleanUpTimeout)
 	})
 }
 

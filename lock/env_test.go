@@ -21,7 +21,7 @@ func TestHeld(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			now := readings(since, c.monotonic, c.wall)
-			if got, want := held(since, now), max(c.monotonic, c.wall); got != want {
+			if got, want := elapsed(since, now), max(c.monotonic, c.wall); got != want {
 				t.Errorf("held for %v, want %v", got, want)
 			}
 		})

@@ -1,0 +1,125 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+	"unicode/utf8"
+
+	"github.com/pawlhq/pawl/event"
+)
+
+// Config is the configuration of a lock. The zero Config has the defaults.
+type Config struct {
+	// TTL is how long a lease lasts after each renewal: how long others wait
+	// for a holder that is gone. It is renewed three times as often. Default
+	// 30 s, from [MinTTL] to [MaxTTL].
+	TTL time.Duration
+	// ID is what others know this holder by, the number of a build, say: in at
+	// most [MaxID] bytes of UTF-8. Two may have the same.
+	ID string
+	// Owner and Reason tell people who holds the lock and why, in at most
+	// [MaxText] bytes of UTF-8 each. They decide nothing.
+	Owner, Reason string
+}
+
+// What a Config may say; all else is [ErrConfig].
+const (
+	MinTTL = time.Second
+	MaxTTL = 24 * time.Hour
+	// MaxID bounds an id, in bytes.
+	MaxID = 128
+	// MaxText bounds an owner and a reason, in bytes each.
+	MaxText = 1 << 10
+
+	defaultTTL = 30 * time.Second
+)
+
+var (
+	// ErrConfig: a lock or an update cannot be used like this.
+	ErrConfig = errors.New("wrong use")
+	// ErrHeld: another holder has the lock. The error is a *[HeldError].
+	ErrHeld = errors.New("the lock is held")
+	// ErrSlow: the store takes longer to answer than a lease lasts.
+	ErrSlow = errors.New("the store takes longer to answer than the lease lasts")
+	// ErrLost: another holder took the lease, or it was not renewed in time.
+	ErrLost = errors.New("the lock was lost")
+)
+
+// HeldError says who holds a lock.
+type HeldError struct {
+	// Lock names it: s3://bucket/key, or register:name.
+	Lock   string
+	Record Record
+	// Limit is our semaphore's limit, set where the holder counts to another one:
+	// semaphores of different limits exclude each other.
+	Limit int
+}
+
+// Error implements error.
+func (e *HeldError) Error() string {
+	if e.Record.Token == 0 {
+		return fmt.Sprintf("%s: %s", e.Lock, ErrHeld)
+	}
+	s := fmt.Sprintf("%s: %s by %s", e.Lock, ErrHeld, e.Record.holder())
+	if e.Limit > 0 {
+		s += fmt.Sprintf("; it counts to %d, and not to %d: all must use the same limit", e.Record.Limit, e.Limit)
+	}
+	return s
+}
+
+// Is reports that it is an ErrHeld.
+func (e *HeldError) Is(target error) bool { return target == ErrHeld }
+
+// gaveUp adds the holder that was seen last, if any, to the error with which ctx
+// ended.
+func (e *HeldError) gaveUp(ctx context.Context, err error) error {
+	if e == nil || ctx.Err() == nil {
+		return err
+	}
+	return fmt.Errorf("%w: %w", e, err)
+}
+
+// holder names who holds the lock, for people.
+func (r *Record) holder() string {
+	s := "somebody"
+	if r.Owner != "" {
+		s = event.Quote(r.Owner)
+	}
+	if r.Host != "" {
+		s += fmt.Sprintf(" on %s (pid %d)", event.Quote(r.Host), r.PID)
+	}
+	if r.ID != "" {
+		s += " as " + event.Quote(r.ID)
+	}
+	s += fmt.Sprintf(" since %s", r.Since.UTC().Format(time.RFC3339))
+	if r.Reason != "" {
+		s += ": " + event.Quote(r.Reason)
+	}
+	return s
+}
+
+// holder returns the fields of a record that name the holder.
+func (c Config) holder() (Record, error) {
+	if c.TTL == 0 {
+		c.TTL = defaultTTL
+	}
+	if c.TTL < MinTTL || c.TTL > MaxTTL {
+		return Record{}, fmt.Errorf("%w: TTL %v: want %v to %v", ErrConfig, c.TTL, MinTTL, MaxTTL)
+	}
+	for _, text := range []string{c.Owner, c.Reason} {
+		if len(text) > MaxText || !utf8.ValidString(text) {
+			return Record{}, fmt.Errorf("%w: Owner and Reason have at most %d bytes of UTF-8 each", ErrConfig, MaxText)
+		}
+	}
+	if len(c.ID) > MaxID || !utf8.ValidString(c.ID) {
+		return Record{}, fmt.Errorf("%w: ID has at most %d bytes of UTF-8", ErrConfig, MaxID)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "" // it is only told to people
+	}
+	return Record{ID: c.ID, Owner: c.Owner, Reason: c.Reason, Host: host, PID: os.Getpid(), TTL: c.TTL.Milliseconds()}, nil
+}

@@ -1,0 +1,140 @@
+package lock
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/pawlhq/pawl/cell"
+)
+
+// contender is what a process knows about a lease that it wants: since when the record is
+// unchanged, and which of the process's own writes no goroutine holds the lease by.
+type contender struct {
+	leaseCell
+	holder Record // the fields that name this process as holder
+
+	mu      sync.Mutex
+	watch   watch
+	ignored map[string]bool // nonces
+}
+
+// watch is since when a record is unchanged, on the watcher's clock.
+type watch struct {
+	nonce string
+	since time.Time
+}
+
+const (
+	// rate bounds the difference between the rates of two clocks, in percent.
+	rate = 5
+	// maxLate bounds how often a lease is acquired whose answer comes too late.
+	maxLate = 3
+	// cleanUpTimeout bounds the clean-up after an acquisition that was given up.
+	cleanUpTimeout = 5 * time.Second
+)
+
+// expiry returns the time until the lease can be acquired, as far as this process can
+// know: 0 or less if it is free or expired.
+func (c *contender) expiry(now sighting) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.watch.nonce != now.rec.Nonce {
+		c.watch = watch{now.rec.Nonce, now.seen}
+	}
+	if now.free() || c.ignored[now.rec.Nonce] {
+		return 0
+	}
+	return now.rec.ttl() + now.rec.ttl()*rate/100 - c.clock.Now().Sub(c.watch.since)
+}
+
+// tryAcquire writes our record if the lease is free or expired. Otherwise it returns the
+// time until expiry. It updates now to the version that it finds.
+func (c *contender) tryAcquire(ctx context.Context, now *sighting) (attempt, error) {
+	for late := 0; ; {
+		if left := c.expiry(*now); left > 0 {
+			return attempt{retry: left, busy: c.heldBy(&now.rec)}, nil
+		}
+		w := c.write(now.version, c.claim(now.version))
+		r, err := w.run(ctx)
+		if err != nil {
+			c.cleanUpLateWrite(ctx, w)
+			return attempt{}, err
+		}
+		if *now = r.sighting; r.fate != cell.Landed {
+			continue // another process was faster
+		}
+		h := &heldLease{contender: c, at: r.version, sent: w.sent, replaced: w.base.rec.Nonce}
+		if h.remaining(c.clock.Now()) > 0 {
+			h.inherited = c.forgetIgnored(h.replaced)
+			return attempt{held: h}, nil
+		}
+		c.ignore(w.next.Nonce) // the answer came too late
+		if late++; late == maxLate {
+			h.releaseBestEffort(ctx)
+			return attempt{}, fmt.Errorf("taking the lock %s: %w, which is %v: choose a longer TTL", c, ErrSlow, h.ttl())
+		}
+	}
+}
+
+func (c *contender) heldBy(r *Record) *HeldError { return &HeldError{Lock: c.String(), Record: *r} }
+
+// claim is the record that makes this process the holder.
+func (c *contender) claim(now version) Record {
+	if !now.exists {
+		return first(&c.holder, c.nonce(), c.clock.Now())
+	}
+	return now.rec.acquired(&c.holder, c.nonce(), c.clock.Now())
+}
+
+// expire releases an expired lease in the name of its holder, so that it cannot be
+// renewed. Otherwise it returns the time until expiry. It updates now to the version that
+// it finds.
+func (c *contender) expire(ctx context.Context, now *sighting) (time.Duration, error) {
+	for {
+		left := c.expiry(*now)
+		if left > 0 || now.free() {
+			return max(left, 0), nil
+		}
+		r, err := c.write(now.version, now.rec.forced(c.nonce(), c.clock.Now())).run(ctx)
+		if err != nil {
+			return 0, err
+		}
+		*now = r.sighting
+	}
+}
+
+// cleanUpLateWrite releases the lease if the write of an acquisition that was given up has
+// landed. If the store does not answer, the lease stays until it expires, and only this
+// contender can acquire it before.
+func (c *contender) cleanUpLateWrite(ctx context.Context, w *leaseWrite) {
+	if !w.unclear {
+		return
+	}
+	c.ignore(w.next.Nonce)
+	ctx, stop := c.clock.Limit(context.WithoutCancel(ctx), cleanUpTimeout)
+	defer stop()
+	if now, err := c.readOnce(ctx); err == nil && now.exists && now.rec.Nonce == w.next.Nonce {
+		_ = (&heldLease{contender: c, at: now.version}).release(ctx) // or the lease expires
+	}
+}
+
+// ignore notes that no goroutine holds the lease by a nonce.
+func (c *contender) ignore(nonce string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ignored == nil {
+		c.ignored = map[string]bool{}
+	}
+	c.ignored[nonce] = true
+}
+
+// forgetIgnored forgets the ignored nonces, which cannot come back after a new
+// acquisition. It reports whether the replaced one was among them.
+func (c *contender) forgetIgnored(replaced string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer clear(c.ignored)
+	return c.ignored[replaced]
+}

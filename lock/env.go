@@ -1,0 +1,145 @@
+package lock
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawlhq/pawl/bucket"
+	"github.com/pawlhq/pawl/cell"
+	"github.com/pawlhq/pawl/internal/process"
+)
+
+// env is what the protocol needs from outside: a store, a clock, and randomness. The
+// simulation replaces it.
+type env struct {
+	store bucket.Store
+	clock clock
+	nonce func() string
+	// jitter returns a random time in [0, d).
+	jitter func(d time.Duration) time.Duration
+	// pace is the duration of the last write that was answered, in nanoseconds.
+	pace atomic.Int64
+}
+
+// clock is the clock of one process. Clocks of two processes are never compared.
+type clock interface {
+	Now() time.Time
+	// Sleep waits, or returns the cause if ctx ends first.
+	Sleep(ctx context.Context, d time.Duration) error
+	// Await waits until done is closed. It reports false if ctx ends first.
+	Await(ctx context.Context, done <-chan struct{}) bool
+	// Limit ends a context after d.
+	Limit(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc)
+}
+
+func realEnv(store bucket.Store) *env {
+	return &env{store: store, clock: realClock{}, nonce: process.Nonce, jitter: mathrand.N[time.Duration]}
+}
+
+type realClock struct{}
+
+func (realClock) Now() time.Time { return time.Now() }
+
+func (realClock) Sleep(ctx context.Context, d time.Duration) error {
+	return process.Sleep(ctx, d)
+}
+
+func (realClock) Await(ctx context.Context, done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (realClock) Limit(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, d)
+}
+
+// elapsed is the larger of what the monotonic and the wall clock measure, because the
+// monotonic clock stops while the machine sleeps.
+func elapsed(since, now time.Time) time.Duration {
+	return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))
+}
+
+// backoff is decorrelated jitter: each pause is random between the shortest one
+// and three times the one before.
+// https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
+type backoff struct {
+	*env
+	shortest, longest time.Duration
+	last              time.Duration
+}
+
+// The pauses of a waiter between two reads of a lease.
+const (
+	shortestPoll = 100 * time.Millisecond
+	longestPoll  = 2 * time.Second
+)
+
+// retryPauses are the pauses after requests without a clear answer.
+func (e *env) retryPauses() *backoff {
+	return &backoff{env: e, shortest: 20 * time.Millisecond, longest: time.Second}
+}
+
+func (b *backoff) next() time.Duration {
+	b.last = max(b.last, b.shortest)
+	b.last = min(b.longest, b.shortest+b.jitter(3*b.last-b.shortest+1))
+	return b.last
+}
+
+const (
+	// callTimeout bounds one request. A lease that is shorter bounds it by itself.
+	callTimeout = 10 * time.Second
+	// transferTimeout bounds the transfer of MaxUpdate bytes.
+	transferTimeout = 5 * time.Minute
+	// outageTimeout bounds the retries while the store gives no clear answer.
+	outageTimeout = time.Minute
+)
+
+// persist retries ask while the store is unavailable, until outageTimeout.
+func (e *env) persist(ctx context.Context, ask func() error) error {
+	return e.persistSince(ctx, e.clock.Now(), ask)
+}
+
+// persistSince is persist for a store that last answered at began.
+func (e *env) persistSince(ctx context.Context, began time.Time, ask func() error) error {
+	pace := e.pacing(began)
+	var before error // names a cause; that of a canceled call does not
+	for {
+		err := ask()
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return fmt.Errorf("%w: %w", cmp.Or(before, err), context.Cause(ctx))
+		case !errors.Is(err, cell.ErrUnavailable):
+			return err
+		}
+		if stop := pace(ctx, 0, err); stop != nil {
+			return stop
+		}
+		before = err
+	}
+}
+
+// pacing returns the Pace of a [cell.Write]: it pauses while the store gives no clear
+// answer, until outageTimeout after began.
+func (e *env) pacing(began time.Time) func(context.Context, int, error) error {
+	pauses := e.retryPauses()
+	return func(ctx context.Context, _ int, answer error) error {
+		if e.clock.Now().Sub(began) > outageTimeout {
+			return answer
+		}
+		if stopped := e.clock.Sleep(ctx, pauses.next()); stopped != nil {
+			return fmt.Errorf("%w: %w", answer, stopped)
+		}
+		return nil
+	}
+}

@@ -1,0 +1,134 @@
+package lock
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Lease is a lock that this process holds. It is renewed until its Release.
+type Lease struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	stop   context.CancelFunc // of the renewals
+	done   chan struct{}      // the renewals have ended
+	token  int64
+	period time.Duration // from a write to the end of the context
+	// release releases the lock.
+	release func(ctx context.Context, h *heldLease, lost error) error
+
+	mu   sync.Mutex
+	held *heldLease // used by the renewals alone until done
+	sent time.Time  // that of held
+	lost error
+}
+
+// grant begins to renew a lease that was acquired, unless err is not nil.
+func grant(ctx context.Context, h *heldLease, err error) (*Lease, error) {
+	if err != nil {
+		return nil, err
+	}
+	l := &Lease{held: h, done: make(chan struct{}), token: h.at.rec.Token, period: h.ttl() - h.margin()}
+	l.release = func(ctx context.Context, h *heldLease, _ error) error { return h.release(ctx) }
+	l.ctx, l.cancel = context.WithCancelCause(ctx)
+	renewals, stop := context.WithCancel(context.WithoutCancel(ctx))
+	l.stop = stop
+	l.renewed()
+	c, ttl := h.contender, h.ttl()
+	go func() {
+		defer close(l.done)
+		watched := make(chan struct{})
+		go func() {
+			defer close(watched)
+			l.watch(renewals, c, ttl)
+		}()
+		if err := h.renewLoop(renewals, l.renewed); err != nil {
+			l.lose(err)
+		}
+		stop()
+		<-watched
+	}()
+	return l, nil
+}
+
+// watch ends a lease whose renewal hangs, because the time-out of a request stops while
+// the machine sleeps. renewLoop notices everything else before, with a better message.
+func (l *Lease) watch(ctx context.Context, c *contender, ttl time.Duration) {
+	for {
+		l.mu.Lock()
+		left := (ttl+l.period)/2 - elapsed(l.sent, c.clock.Now())
+		l.mu.Unlock()
+		if left <= 0 {
+			l.lose(fmt.Errorf("%s: %w: it was not renewed within its %v: the machine stood still, or the store", c, ErrLost, ttl))
+			l.stop()
+			return
+		}
+		if c.clock.Sleep(ctx, min(left, clockPoll)) != nil {
+			return
+		}
+	}
+}
+
+// lose ends the lease. It keeps the first reason.
+func (l *Lease) lose(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lost == nil {
+		l.lost = err
+		l.cancel(err)
+	}
+}
+
+func (l *Lease) renewed() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sent = l.held.sent
+}
+
+// Token is the fencing token: higher than that of every holder before.
+func (l *Lease) Token() int64 { return l.token }
+
+// Context ends with the lease: with a cause that matches ErrLost if it is lost or
+// was not renewed in time, an eighth of its TTL before anybody else can enter, or
+// within a second after the machine has slept for longer than that.
+// It ends with the context that was given to Acquire, too, and with Release.
+func (l *Lease) Context() context.Context { return l.ctx }
+
+// Deadline is when the context ends if no renewal succeeds any more. It moves on
+// with each renewal.
+func (l *Lease) Deadline() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.sent.Add(l.period)
+}
+
+// Release releases the lock, with 1 request, and waits for the renewals to end. It
+// returns ErrLost if the lock had been lost before, or if the release took so long that
+// other processes came and went. After any other error no process can enter until the
+// lease expires. If another goroutine waits for the same Mutex, Release sends nothing, and
+// that goroutine notices a release by force since the last renewal. If ctx has ended
+// already, Release takes at most 5 seconds. A second Release returns an error.
+func (l *Lease) Release(ctx context.Context) error {
+	l.stop()
+	<-l.done
+	l.cancel(nil)
+	l.mu.Lock()
+	h, lost := l.held, l.lost
+	l.held = nil
+	l.mu.Unlock()
+	if h == nil {
+		return fmt.Errorf("%w: it was released before", ErrConfig)
+	}
+	if ctx.Err() != nil {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(context.WithoutCancel(ctx), cleanUpTimeout)
+		defer stop()
+	}
+	// A lease that was not renewed in time may still be ours.
+	err := l.release(ctx, h, lost)
+	if lost != nil {
+		return lost
+	}
+	return err
+}

@@ -1,0 +1,225 @@
+package lock
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// turnQueue lets the goroutines that share a lock use it one after the other, in the order
+// of their arrival, so that one at a time sends requests to the store.
+type turnQueue struct {
+	mu      sync.Mutex
+	taken   bool
+	waiting []chan struct{} // each is closed when its turn comes
+}
+
+// waitTurn waits for the caller's turn. It reports false if ctx ends first.
+func (t *turnQueue) waitTurn(ctx context.Context, c clock) bool {
+	t.mu.Lock()
+	if !t.taken {
+		t.taken = true
+		t.mu.Unlock()
+		return true
+	}
+	mine := make(chan struct{})
+	t.waiting = append(t.waiting, mine)
+	t.mu.Unlock()
+	if c.Await(ctx, mine) {
+		return true
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i, one := range t.waiting {
+		if one == mine {
+			t.waiting = append(t.waiting[:i], t.waiting[i+1:]...)
+			return false
+		}
+	}
+	return true // the turn came in the same moment
+}
+
+// tryTurn takes the turn if it is free.
+func (t *turnQueue) tryTurn() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	free := !t.taken
+	t.taken = true
+	return free
+}
+
+// handOver calls prepare and gives the turn to the next goroutine, if one waits.
+func (t *turnQueue) handOver(prepare func()) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.waiting) == 0 {
+		return false
+	}
+	prepare()
+	t.pass()
+	return true
+}
+
+// pass gives the turn to the next goroutine, or frees it. The caller holds mu.
+func (t *turnQueue) pass() {
+	if t.taken = len(t.waiting) > 0; t.taken {
+		close(t.waiting[0])
+		t.waiting = t.waiting[1:]
+	}
+}
+
+// contended reports whether a goroutine waits for a turn.
+func (t *turnQueue) contended() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.waiting) > 0
+}
+
+// endTurn passes the turn to the next goroutine.
+func (t *turnQueue) endTurn() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.pass()
+}
+
+// maxHandOvers bounds how often the goroutines of one process hand a lock on before other
+// processes get a chance.
+const maxHandOvers = 1000
+
+// stay is how long the goroutines of one process have kept a Mutex from other processes.
+type stay struct {
+	since     time.Time // when this process took it from another
+	handOvers int
+	yieldNext bool   // the next goroutine lets other processes go first
+	nonce     string // of the last release
+	at        time.Time
+}
+
+// mayHandOver reports that the lock may stay in this process: for maxHandOvers and for
+// max(TTL, 20 s). The pause after it is a tenth of that at most. The caller holds mu.
+func (m *Mutex) mayHandOver() bool {
+	return m.stay.handOvers < maxHandOvers && m.clock.Now().Sub(m.stay.since) < max(m.holder.ttl(), 10*longestPoll)
+}
+
+// enter acquires the lock in its goroutine's turn.
+func (m *Mutex) enter(ctx context.Context, wait bool) (*heldLease, error) {
+	busy := &HeldError{Lock: m.String()}
+	if !(wait && m.turns.waitTurn(ctx, m.clock) || !wait && m.turns.tryTurn()) {
+		if ctx.Err() != nil {
+			return nil, busy.gaveUp(ctx, context.Cause(ctx))
+		}
+		return nil, busy
+	}
+	inherited, pause := m.beginTurn(wait)
+	h, err := m.acquireInTurn(ctx, wait, pause)
+	if err != nil {
+		if inherited.exists { // no other process could enter while we keep it
+			m.held(inherited).releaseBestEffort(ctx)
+		}
+		m.turns.endTurn()
+	}
+	return h, err
+}
+
+func (m *Mutex) acquireInTurn(ctx context.Context, wait bool, pause time.Duration) (*heldLease, error) {
+	if pause > 0 {
+		if err := m.clock.Sleep(ctx, pause); err != nil {
+			return nil, (&HeldError{Lock: m.String()}).gaveUp(ctx, err)
+		}
+	}
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	return m.acquire(ctx, wait, m.tryAcquire)
+}
+
+// beginTurn returns the held version that the goroutine before has left to this turn, if
+// any, and how long the turn must let other processes go first.
+func (m *Mutex) beginTurn(wait bool) (inherited version, pause time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case m.cached.exists && m.cached.rec.State == Held:
+		return m.cached, 0
+	case wait && m.stay.yieldNext:
+		m.stay.yieldNext = false
+		return version{}, longestPoll - m.clock.Now().Sub(m.stay.at)
+	}
+	return version{}, 0
+}
+
+// held is the lease as this Mutex holds it in a version.
+func (m *Mutex) held(at version) *heldLease {
+	return &heldLease{contender: &m.contender, at: at, released: m.noteReleased}
+}
+
+// tryAcquire tries to acquire the lock once. It begins with the version that this Mutex
+// wrote last, if there is one, and saves a read.
+func (m *Mutex) tryAcquire(ctx context.Context) (attempt, error) {
+	m.mu.Lock()
+	now := sighting{m.cached, m.clock.Now()}
+	m.cached = version{}
+	m.mu.Unlock()
+	if !now.exists {
+		var err error
+		if now, err = m.read(ctx); err != nil {
+			return attempt{}, err
+		}
+	}
+	a, err := m.contender.tryAcquire(ctx, &now)
+	if a.held != nil {
+		a.held.released = m.noteReleased
+		m.noteAcquired(a.held)
+	}
+	return a, err
+}
+
+// noteAcquired begins a new stay, unless this process had the lock before, and released it
+// so recently that not every other process has seen it free.
+func (m *Mutex) noteAcquired(h *heldLease) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.clock.Now()
+	again := h.replaced == m.stay.nonce && now.Sub(m.stay.at) < longestPoll
+	if m.stay.since.IsZero() || !again && !h.inherited {
+		m.stay.since, m.stay.handOvers = now, 0
+	}
+}
+
+// noteReleased remembers the released version, so that the next acquisition here needs no
+// read.
+func (m *Mutex) noteReleased(v version) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.cached, m.stay.nonce, m.stay.at = v, v.rec.Nonce, m.clock.Now()
+	m.stay.yieldNext = m.stay.yieldNext || !m.mayHandOver()
+}
+
+// release ends a lease and its goroutine's turn. If another goroutine waits for its turn,
+// it inherits the lease as it stands.
+func (m *Mutex) release(ctx context.Context, h *heldLease, lost error) error {
+	m.mu.Lock()
+	stays := lost == nil && h.renewal == nil && h.remaining(m.clock.Now()) > 0 && m.mayHandOver()
+	m.mu.Unlock()
+	if stays && m.turns.handOver(func() { m.leave(h) }) {
+		return nil
+	}
+	defer m.turns.endTurn()
+	contended := m.turns.contended()
+	err := h.release(ctx)
+	if contended {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.stay.yieldNext, m.cached = true, version{}
+	}
+	return err
+}
+
+// leave leaves a lease to the next goroutine.
+func (m *Mutex) leave(h *heldLease) {
+	h.ignoreOwn()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.cached = h.at
+	m.stay.handOvers++
+}

@@ -1,0 +1,186 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawlhq/pawl/cell"
+)
+
+// heldLease is a lease that a contender holds, or held. It is not safe for concurrent use.
+type heldLease struct {
+	*contender
+	at        version   // the version that the holder wrote last
+	sent      time.Time // no later than the time when that landed
+	replaced  string    // nonce of the version before the acquisition
+	inherited bool      // the acquisition replaced a write of the same contender
+	// renewal is a renewal of unknown fate.
+	renewal *leaseWrite
+	// renewErr is the error of the last renewal.
+	renewErr error
+	// released is called when the release has landed, unless it is nil.
+	released func(version)
+}
+
+// The parts of a lease, as fractions of its time to live.
+const (
+	renewAfter  = 3 // it is renewed after a third
+	cancelParts = 8 // its context ends an eighth before its end
+)
+
+func (h *heldLease) ttl() time.Duration { return h.at.rec.ttl() }
+
+// margin is how long before the lease can expire the context ends.
+func (h *heldLease) margin() time.Duration { return h.ttl() / cancelParts }
+
+// remaining is the time until the context must end.
+func (h *heldLease) remaining(now time.Time) time.Duration {
+	return h.ttl() - h.margin() - elapsed(h.sent, now)
+}
+
+// due is the time until the next renewal.
+func (h *heldLease) due(now time.Time) time.Duration {
+	return h.ttl()/renewAfter - elapsed(h.sent, now)
+}
+
+// renewBestEffort renews the lease if that is due, for a waiter that holds it meanwhile.
+// It returns no error that the next renewal can mend.
+func (h *heldLease) renewBestEffort(ctx context.Context) error {
+	now := h.clock.Now()
+	left := h.remaining(now)
+	if left <= 0 {
+		return h.late()
+	}
+	if h.due(now) > 0 {
+		return nil
+	}
+	if err := h.renew(ctx, left); errors.Is(err, ErrLost) || ctx.Err() != nil {
+		return err
+	}
+	return nil
+}
+
+// renewLoop renews the lease until ctx ends, which is no error, or the lease is lost. It
+// calls renewed after each renewal.
+func (h *heldLease) renewLoop(ctx context.Context, renewed func()) error {
+	for {
+		now := h.clock.Now()
+		if h.remaining(now) <= 0 {
+			return h.late()
+		}
+		if wait := h.due(now); wait > 0 {
+			// clockPoll bounds the wait, because timers stop while the machine sleeps.
+			if h.clock.Sleep(ctx, min(wait, clockPoll)) != nil {
+				return nil
+			}
+			continue
+		}
+		err := h.renew(ctx, h.remaining(now))
+		switch {
+		case errors.Is(err, ErrLost):
+			return err
+		case ctx.Err() != nil:
+			return nil
+		case err == nil:
+			renewed()
+			continue
+		}
+		if h.clock.Sleep(ctx, min(h.ttl()/20, clockPoll, h.remaining(h.clock.Now()))) != nil {
+			return nil
+		}
+	}
+}
+
+// clockPoll is the interval in which a holder reads its clocks.
+const clockPoll = time.Second
+
+// renew renews the lease. It continues a renewal of unknown fate.
+func (h *heldLease) renew(ctx context.Context, within time.Duration) error {
+	ctx, stop := h.clock.Limit(ctx, within)
+	defer stop()
+	if h.renewal == nil {
+		h.renewal = h.write(h.at, h.at.rec.renewed(h.nonce()))
+	}
+	r, err := h.renewal.run(ctx)
+	if h.renewErr = err; err != nil {
+		return err
+	}
+	if r.fate != cell.Landed {
+		h.renewal = nil
+		return h.lostTo(r.version)
+	}
+	h.at, h.sent, h.renewal = r.version, h.renewal.sent, nil
+	return nil
+}
+
+// late is the error for a lease that was not renewed in time.
+func (h *heldLease) late() error {
+	if h.renewErr == nil {
+		return fmt.Errorf("%s: %w: it was not renewed within its %v: this process stood still, or waited for something else", h.contender, ErrLost, h.ttl())
+	}
+	return fmt.Errorf("%s: %w: it could not be renewed within its %v: %w", h.contender, ErrLost, h.ttl(), h.renewErr)
+}
+
+func (h *heldLease) lostTo(now version) error {
+	switch {
+	case !now.exists:
+		return fmt.Errorf("%s: %w: its object was deleted", h.contender, ErrLost)
+	case now.rec.State == Released:
+		return fmt.Errorf("%s: %w: it was released by somebody else; its token is now %d", h.contender, ErrLost, now.rec.Token)
+	}
+	return fmt.Errorf("%s: %w to %s", h.contender, ErrLost, now.rec.holder())
+}
+
+// release releases the lease. It returns ErrLost if the lease had been lost before. A
+// process that took the lease over waited for its end, so a lease that was held when the
+// release began was not lost by that. Later changes cannot be told from a release by
+// force.
+func (h *heldLease) release(ctx context.Context) error {
+	good := h.remaining(h.clock.Now()) > 0
+	for {
+		r, err := h.write(h.at, h.at.rec.released(h.nonce(), h.clock.Now())).run(ctx)
+		switch {
+		case err != nil:
+			h.ignoreOwn()
+			return fmt.Errorf("%w; nobody else can enter until its lease is over", err)
+		case r.fate == cell.Landed:
+			if h.released != nil {
+				h.released(r.version)
+			}
+			return nil
+		case r.fate == cell.Superseded:
+			return nil
+		case h.renewal != nil && r.exists && r.rec.Nonce == h.renewal.next.Nonce:
+			h.at, h.renewal = r.version, nil // the renewal had landed
+			continue
+		case good && h.takenOver(&r.rec):
+			return nil
+		}
+		return h.lostTo(r.version)
+	}
+}
+
+// takenOver reports that the present holder waited for this lease to end: the lease was
+// neither released by force nor deleted in between.
+func (h *heldLease) takenOver(now *Record) bool {
+	ours := slices.Contains(now.Before, h.at.rec.Nonce) || h.renewal != nil && slices.Contains(now.Before, h.renewal.next.Nonce)
+	return ours && now.State == Held && now.Token == h.at.rec.Token+1
+}
+
+// releaseBestEffort releases a lease that is of no use. If that fails, the lease expires.
+func (h *heldLease) releaseBestEffort(ctx context.Context) {
+	ctx, stop := h.clock.Limit(context.WithoutCancel(ctx), cleanUpTimeout)
+	defer stop()
+	_ = h.release(ctx)
+}
+
+// ignoreOwn lets the same contender acquire the lease at once, as it stands.
+func (h *heldLease) ignoreOwn() {
+	h.ignore(h.at.rec.Nonce)
+	if h.renewal != nil {
+		h.ignore(h.renewal.next.Nonce)
+	}
+}

@@ -1,0 +1,43 @@
+package lock
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// attempt is the result of one attempt to acquire a lock: the lease, or its present holder
+// and the time after which the next attempt can succeed.
+type attempt struct {
+	held  *heldLease
+	busy  *HeldError
+	retry time.Duration
+}
+
+// acquire is the wait loop of all locks. It repeats try until that returns a lease or an
+// error. Without wait it tries once.
+func (e *env) acquire(ctx context.Context, wait bool, try func(context.Context) (attempt, error)) (*heldLease, error) {
+	pauses := &backoff{env: e, shortest: shortestPoll, longest: longestPoll}
+	var busy *HeldError
+	for {
+		a, err := try(ctx)
+		switch {
+		case err != nil:
+			return nil, busy.gaveUp(ctx, err)
+		case a.held != nil:
+			return a.held, nil
+		case !wait:
+			return nil, a.busy
+		}
+		busy = a.busy
+		if err := e.clock.Sleep(ctx, min(pauses.next(), a.retry)); err != nil {
+			return nil, fmt.Errorf("%w: %w", busy, err)
+		}
+	}
+}
+
+// lease acquires a lock, and renews its lease from then on.
+func (e *env) lease(ctx context.Context, wait bool, try func(context.Context) (attempt, error)) (*Lease, error) {
+	h, err := e.acquire(ctx, wait, try)
+	return grant(ctx, h, err)
+}
