@@ -24,10 +24,15 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts runs the real command, one script for each thing that a user does
-// with it. The scripts' own commands are in commands_test.go.
+// with it. The scripts lie beside the commands that they run, and their own commands
+// are in commands_test.go.
 func TestScripts(t *testing.T) {
+	scripts, err := filepath.Glob("../*/testdata/script/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
+		Files:               scripts,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(e *testscript.Env) error {
