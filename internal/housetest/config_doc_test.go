@@ -24,6 +24,7 @@ var (
 // TestConfigurationReference compares the reference with the configuration's
 // types: it has every field and no other, with the default of the comment.
 func TestConfigurationReference(t *testing.T) {
+	t.Chdir("../..")
 	text, err := os.ReadFile("docs/CONFIGURATION.md")
 	if err != nil {
 		t.Fatal(err)

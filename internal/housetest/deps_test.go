@@ -511,6 +511,7 @@ var testModules = []string{
 }
 
 func TestImportsRunOneWay(t *testing.T) {
+	t.Chdir("../..")
 	found := make(map[string]bool)
 	for _, p := range modulePackages(t) {
 		files := p.ships()
@@ -547,6 +548,7 @@ func TestImportsRunOneWay(t *testing.T) {
 
 // TestDriversStandAlone holds what the table of layers itself must obey.
 func TestDriversStandAlone(t *testing.T) {
+	t.Chdir("../..")
 	users := []string{"awslambda", "cmd/pawl/app", "cmd/pawl/archivecmd", "cmd/pawl/doctorcmd", "cmd/pawl/filescmd", "cmd/pawl/lockcmd", "cmd/pawl/pipelinecmd", "files/internal/world", "cmd/pawl/demo", "cmd/pawl/parts", "files/server", "examples/files", "examples/lambda", "examples/library", "examples/mutex", "examples/once", "examples/update"}
 	for dir, imports := range layers {
 		for imported := range imports {
@@ -566,6 +568,7 @@ func isDriver(dir string) bool {
 
 // TestOnlyTestsTest keeps package testing, and its flags, out of the programs.
 func TestOnlyTestsTest(t *testing.T) {
+	t.Chdir("../..")
 	for _, p := range modulePackages(t) {
 		if testOnly(p.dir) {
 			continue
@@ -580,6 +583,7 @@ func TestOnlyTestsTest(t *testing.T) {
 }
 
 func TestDirectDependencies(t *testing.T) {
+	t.Chdir("../..")
 	used, tested := make(map[string][]string), make(map[string]bool)
 	for _, p := range modulePackages(t) {
 		for _, path := range external(p.ships()) {

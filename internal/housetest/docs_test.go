@@ -60,6 +60,7 @@ func (g *guide) prose() string { return anyBlock.ReplaceAllString(g.text, "") }
 // TestGuidesYAML reads every configuration that a guide shows. An excerpt is not
 // marked as yaml.
 func TestGuidesYAML(t *testing.T) {
+	t.Chdir("../..")
 	anything := func(string) (string, bool) { return "x", true }
 	for _, g := range guides(t) {
 		for _, text := range g.blocks("yaml") {
@@ -72,6 +73,7 @@ func TestGuidesYAML(t *testing.T) {
 
 // TestExamplesYAML reads the examples in docs, too.
 func TestExamplesYAML(t *testing.T) {
+	t.Chdir("../..")
 	names, err := filepath.Glob("docs/examples/*.yaml")
 	more, errMore := filepath.Glob("examples/*/*.yaml")
 	if err != nil || errMore != nil || len(names) == 0 || len(more) == 0 {
@@ -91,6 +93,7 @@ var pawlCommand = regexp.MustCompile(`(?m)(?:^ *|[|;&(] *|\$ )(?:go run \./cmd/|
 // TestGuidesCommands asks the command's help for each command and flag that a
 // guide shows.
 func TestGuidesCommands(t *testing.T) {
+	t.Chdir("../..")
 	seen := 0
 	for _, g := range guides(t) {
 		for _, text := range append(g.blocks("sh"), g.blocks("console")...) {
@@ -146,6 +149,7 @@ func checkCommand(t *testing.T, guide string, words []string) {
 // TestReadmeGo looks for the Go that guides show in the examples, which are compiled
 // and run. Indentation does not count.
 func TestReadmeGo(t *testing.T) {
+	t.Chdir("../..")
 	var example []byte
 	for _, name := range []string{"example_test.go", "lock/example_test.go", "examples/library/main.go"} {
 		b, err := os.ReadFile(name)
@@ -166,6 +170,7 @@ func TestReadmeGo(t *testing.T) {
 // TestReadmeProgram makes sure that the program of the README is an example as it
 // stands, which is built and run.
 func TestReadmeProgram(t *testing.T) {
+	t.Chdir("../..")
 	program, err := os.ReadFile("examples/library/main.go")
 	if err != nil {
 		t.Fatal(err)
@@ -190,6 +195,7 @@ var (
 // TestGuidesTargets looks for the make targets, tests, benchmarks and fuzz
 // targets that the guides name.
 func TestGuidesTargets(t *testing.T) {
+	t.Chdir("../..")
 	makefile, err := os.ReadFile("Makefile")
 	if err != nil {
 		t.Fatal(err)
@@ -254,6 +260,7 @@ var (
 // TestGuidesNameWhatIsThere follows the links of the guides, and looks for the
 // files and folders that they name.
 func TestGuidesNameWhatIsThere(t *testing.T) {
+	t.Chdir("../..")
 	for _, g := range guides(t) {
 		for _, m := range link.FindAllStringSubmatch(g.prose(), -1) {
 			if _, err := os.Stat(filepath.Join(filepath.Dir(g.name), m[1])); err != nil {
@@ -271,6 +278,7 @@ func TestGuidesNameWhatIsThere(t *testing.T) {
 // TestActionsFacts compares the documented body and environment with the real
 // ones.
 func TestActionsFacts(t *testing.T) {
+	t.Chdir("../..")
 	text, err := os.ReadFile("docs/ACTIONS.md")
 	if err != nil {
 		t.Fatal(err)

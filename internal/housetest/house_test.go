@@ -1,3 +1,5 @@
+// Package housetest checks rules about the whole repository: imports, docs, sizes and style.
+// Each test runs in the root of the repository.
 package housetest
 
 import (

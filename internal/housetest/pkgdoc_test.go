@@ -14,6 +14,7 @@ import (
 const leastDoc = 60
 
 func TestPackageDoc(t *testing.T) {
+	t.Chdir("../..")
 	for _, p := range modulePackages(t) {
 		files := p.ships()
 		if len(files) == 0 {
@@ -44,6 +45,7 @@ func TestPackageDoc(t *testing.T) {
 var selfEvident = []string{"Error", "Unwrap", "String", "MarshalText", "UnmarshalText"}
 
 func TestExportedDoc(t *testing.T) {
+	t.Chdir("../..")
 	for _, p := range modulePackages(t) {
 		files := p.ships()
 		if len(files) == 0 {
