@@ -3,13 +3,13 @@
 // or runs the test that must fail. A checker that misses a mutant would also miss a
 // real mistake in that rule.
 //
-// A mutant is a patch in testdata. The go command lays the changed files over the
-// sources when it builds the mutant, so no mutant is ever in the sources or in a
+// A mutant is a patch. Those of lock, archive and files lie in testdata/mutants of
+// the product, all others in testdata here. The go command lays the changed files over
+// the sources when it builds the mutant, so no mutant is ever in the sources or in a
 // release.
 package mutants
 
 import (
-	"embed"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -22,6 +22,7 @@ import (
 // Mutant is one known-wrong variant.
 type Mutant struct {
 	Name string // the patch's file name, without the extension
+	File string // the patch, below the root of the module
 	Why  string // what goes wrong in production
 	From string // which software is known to do it like that, if any
 	// Budget is the number of worlds to play. One of them must violate an invariant,
@@ -37,18 +38,6 @@ type Test struct {
 	Invariant sim.Invariant // the invariant that the test checks; zero: none
 	Args      []string      // arguments of go test
 	Says      string        // regular expression that matches the output of the failing test
-}
-
-//go:embed testdata/*.patch
-var testdata embed.FS
-
-// All returns the mutants, sorted by name.
-func All() []Mutant {
-	all, err := Read(testdata)
-	if err != nil {
-		panic(err) // TestPatches reports it
-	}
-	return all
 }
 
 // Apply returns the changed files, by their names below root.

@@ -74,19 +74,30 @@ func TestMutants(t *testing.T) {
 	}
 }
 
+// all returns the mutants, sorted by name.
+func all(t *testing.T) []Mutant {
+	t.Helper()
+	list, err := Read(os.DirFS(root(t)))
+	if err != nil || len(list) == 0 {
+		t.Fatalf("%d mutants, %v", len(list), err)
+	}
+	return list
+}
+
 // chosen are the mutants of -only.
 func chosen(t *testing.T) []Mutant {
 	t.Helper()
 	if *only == "" {
-		return All()
+		return all(t)
 	}
+	list := all(t)
 	var some []Mutant
 	for _, name := range strings.Split(*only, ",") {
-		i := index(All(), name)
+		i := index(list, name)
 		if i < 0 {
 			t.Fatalf("-only: there is no mutant %q", name)
 		}
-		some = append(some, All()[i])
+		some = append(some, list[i])
 	}
 	return some
 }
@@ -210,7 +221,7 @@ func command(t *testing.T, name string, args ...string) ([]byte, error) {
 // some mutant that no other invariant kills.
 func (r *results) check(t *testing.T) {
 	t.Helper()
-	if len(r.all) < len(All()) {
+	if len(r.all) < len(all(t)) {
 		t.Errorf("-whole needs all mutants: leave -only and -run out")
 		return
 	}

@@ -15,12 +15,17 @@ import (
 	"github.com/pawlhq/pawl/proof/sim"
 )
 
-// Read returns the mutants that the patches in dir/testdata define, sorted by name.
+// Read returns the mutants of the module whose root is dir, sorted by name.
 func Read(dir fs.FS) ([]Mutant, error) {
-	names, err := fs.Glob(dir, "testdata/*.patch")
-	if err != nil {
-		return nil, fmt.Errorf("list the mutants: %w", err)
+	var names []string
+	for _, folder := range []string{"proof/mutants/testdata", "*/testdata/mutants"} {
+		some, err := fs.Glob(dir, folder+"/*.patch")
+		if err != nil {
+			return nil, fmt.Errorf("list the mutants: %w", err)
+		}
+		names = append(names, some...)
 	}
+	slices.SortFunc(names, func(a, b string) int { return strings.Compare(path.Base(a), path.Base(b)) })
 	var all []Mutant
 	for _, name := range names {
 		text, err := fs.ReadFile(dir, name)
@@ -31,7 +36,7 @@ func Read(dir fs.FS) ([]Mutant, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		m.Name = strings.TrimSuffix(path.Base(name), ".patch")
+		m.Name, m.File = strings.TrimSuffix(path.Base(name), ".patch"), name
 		all = append(all, *m)
 	}
 	return all, nil

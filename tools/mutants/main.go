@@ -30,12 +30,20 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) int {
+	root, err := toolcache.Root()
 	switch strings.Join(args, " ") {
 	case "list":
-		list(os.Stdout, mutants.All())
+		var all []mutants.Mutant
+		if err == nil {
+			all, err = mutants.Read(os.DirFS(root))
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "tools/mutants:", err)
+			return 1
+		}
+		list(os.Stdout, all)
 		return 0
 	case "reanchor":
-		root, err := toolcache.Root()
 		conflicts := 0
 		if err == nil {
 			conflicts, err = reanchor(ctx, os.Stdout, root)

@@ -16,20 +16,17 @@ import (
 	"github.com/pawlhq/pawl/proof/mutants"
 )
 
-// dir holds the package of the mutants, below the root.
-const dir = "proof/mutants"
-
 // conflict is an error that an edit by hand resolves.
 type conflict struct{ error }
 
 // reanchor updates the patches below root, and returns how many of them conflict.
 func reanchor(ctx context.Context, w io.Writer, root string) (conflicts int, err error) {
-	all, err := mutants.Read(os.DirFS(filepath.Join(root, dir)))
+	all, err := mutants.Read(os.DirFS(root))
 	if err != nil {
 		return 0, err
 	}
 	for _, m := range all {
-		p := &patch{root: root, name: dir + "/testdata/" + m.Name + ".patch"}
+		p := &patch{root: root, name: m.File}
 		rewritten, err := p.update(ctx, m.Diffs)
 		var c conflict
 		switch {

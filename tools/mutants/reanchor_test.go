@@ -29,8 +29,8 @@ func newRepo(t *testing.T) *repo {
 
 const (
 	source = "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\nl\nm\nn\n"
-	early  = dir + "/testdata/early.patch"
-	late   = dir + "/testdata/late.patch"
+	early  = "proof/mutants/testdata/early.patch"
+	late   = "proof/mutants/testdata/late.patch"
 )
 
 func (r *repo) git(args ...string) {

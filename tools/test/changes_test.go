@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pawlhq/pawl/proof/mutants"
 )
 
 // repo is a git repository of its own.
@@ -135,6 +137,10 @@ func TestMergeTargetsExist(t *testing.T) {
 }
 
 func TestMutantsAreRanked(t *testing.T) {
+	known, err := mutants.Read(os.DirFS("../.."))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, tc := range []struct {
 		file, mutant string
 		want         rank
@@ -142,6 +148,8 @@ func TestMutantsAreRanked(t *testing.T) {
 		{"lock/record.go", "a-lock-without-a-token", touched},
 		{"lock/world_test.go", "a-lock-without-a-token", watched},
 		{"lock/testdata/fuzz/x", "a-lock-without-a-token", watched},
+		{"lock/testdata/mutants/a-lock-without-a-token.patch", "a-lock-without-a-token", touched},
+		{"lock/testdata/mutants/a-lock-that-409-refuses.patch", "a-lock-without-a-token", waiting},
 		{"lock/lead.go", "a-lock-without-a-token", waiting},
 		{"proof/sim/world.go", "a-lock-without-a-token", waiting},
 		{"proof/sim/world.go", "an-older-event-wins", watched},
@@ -150,7 +158,7 @@ func TestMutantsAreRanked(t *testing.T) {
 		{mutantsDir + "/testdata/an-older-event-wins.patch", "an-older-event-wins", touched},
 		{mutantsDir + "/testdata/acts-twice.patch", "an-older-event-wins", waiting},
 	} {
-		all := mutantCandidates(&changes{base: "x", files: []string{tc.file}})
+		all := mutantCandidates(known, &changes{base: "x", files: []string{tc.file}})
 		i := slices.IndexFunc(all, func(c candidate) bool { return c.name == tc.mutant })
 		if all[i].rank != tc.want || (all[i].why == "") != (tc.want == waiting) {
 			t.Errorf("%s has changed, %s: %+v, want rank %d", tc.file, tc.mutant, all[i], tc.want)

@@ -16,15 +16,15 @@ const (
 )
 
 // mutantCandidates ranks the mutants by what has changed.
-func mutantCandidates(c *changes) []candidate {
+func mutantCandidates(list []mutants.Mutant, c *changes) []candidate {
 	var all []candidate
-	for _, m := range mutants.All() {
+	for _, m := range list {
 		one := candidate{name: m.Name, rank: waiting}
 		if why := c.find(func(file string) bool {
 			return slices.ContainsFunc(m.Diffs, func(d *gitdiff.File) bool { return d.OldName == file })
 		}); why != "" {
 			one.rank, one.why = touched, why
-		} else if slices.Contains(c.files, mutantsDir+"/testdata/"+m.Name+".patch") {
+		} else if slices.Contains(c.files, m.File) {
 			one.rank, one.why = touched, "its definition has changed"
 		} else if why := c.find(noticing(&m)); why != "" {
 			one.rank, one.why = watched, why
@@ -40,7 +40,9 @@ func noticing(m *mutants.Mutant) func(file string) bool {
 	return func(file string) bool {
 		dir := path.Dir(file)
 		switch {
-		case dir == mutantsDir: // each mutant's patch is considered by itself
+		case path.Ext(file) == ".patch": // each mutant's patch is considered by itself
+			return false
+		case dir == mutantsDir:
 			return path.Ext(file) == ".go"
 		case m.Test == nil:
 			return inPackage(file, "proof/sim") || inPackage(file, "internal/tape") || dir == mutantsDir+"/play"

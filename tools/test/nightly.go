@@ -81,7 +81,7 @@ func (n *night) mutantArgs(ctx context.Context) (args []string, budget string) {
 	if n.scale >= 1 {
 		return append(args, "-whole"), "all"
 	}
-	all := ranked(mutantCandidates(lookBack(ctx, n.root)))
+	all := ranked(mutantCandidates(n.known, lookBack(ctx, n.root)))
 	few := max(1, int(n.scale*float64(len(all))))
 	return append(args, "-only", strings.Join(names(all[:few]), ",")), fmt.Sprintf("%d of %d", few, len(all))
 }

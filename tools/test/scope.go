@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+
+	"github.com/pawlhq/pawl/proof/mutants"
 )
 
 // scope is what a run tests.
@@ -14,7 +16,8 @@ type scope struct {
 	root     string
 	packages []string // import paths
 	targets  []target // to be fuzzed
-	mutants  []string // their names; nil: all
+	known    []mutants.Mutant
+	mutants  []string // names of those to run; nil: all
 	failures []failure
 }
 
@@ -38,6 +41,9 @@ func (o options) look(ctx context.Context, root string) (*scope, error) {
 		return nil, fmt.Errorf("listing packages: %w", err)
 	}
 	s.packages = strings.Fields(string(out))
+	if s.known, err = mutants.Read(os.DirFS(root)); err != nil {
+		return nil, fmt.Errorf("read the mutants: %w", err)
+	}
 	if o.fuzz > 0 || o.nightly {
 		if s.targets, err = fuzzTargets(ctx, root, o.packages); err != nil {
 			return nil, err
@@ -57,7 +63,7 @@ func (s *scope) reduce(o options, c *changes) {
 		fmt.Printf("fuzz targets, for %v each: %v; the others are left to make nightly\n", o.fuzz, s.targets)
 	}
 	if slices.Contains(s.packages, mutantsPackage) {
-		chosen, left := choose(mutantCandidates(c), mostMutants)
+		chosen, left := choose(mutantCandidates(s.known, c), mostMutants)
 		tell(os.Stdout, "mutants", chosen, left)
 		s.mutants = names(chosen)
 	}
