@@ -566,6 +566,21 @@ func isDriver(dir string) bool {
 	return parent == "store" && !strings.HasSuffix(dir, "test") || parent != "." && strings.HasSuffix(path.Base(dir), path.Base(parent))
 }
 
+// TestGroundFloor requires that packages in internal/ import only each other.
+func TestGroundFloor(t *testing.T) {
+	t.Chdir("../..")
+	for _, p := range modulePackages(t) {
+		if !strings.HasPrefix(p.dir, "internal/") {
+			continue
+		}
+		for _, path := range importsOf(p.ships()) {
+			if dir, ok := inModule(path); ok && !strings.HasPrefix(dir, "internal/") {
+				t.Errorf("package %s imports %s: a package in internal/ must not import upwards", p.dir, path)
+			}
+		}
+	}
+}
+
 // TestOnlyTestsTest keeps package testing, and its flags, out of the programs.
 func TestOnlyTestsTest(t *testing.T) {
 	t.Chdir("../..")
