@@ -174,6 +174,9 @@ func Dir() string {
 	return filepath.Join(os.TempDir(), "pawl-cache", "bin")
 }
 
+// Foreign reports that Java, Node or Python runs the tool.
+func (t Tool) Foreign() bool { return t.Java || t.Node || t.Python }
+
 // Path returns where the tool's binary is, or would be once built.
 func (t Tool) Path(root string) (string, error) {
 	pins := []string{"go.mod", "go.sum"}
@@ -195,7 +198,7 @@ func (t Tool) Path(root string) (string, error) {
 	}
 	h.Write([]byte(t.Unpack))
 	version := hex.EncodeToString(h.Sum(nil))[:12]
-	if t.Java || t.Node || t.Python {
+	if t.Foreign() {
 		return filepath.Join(Dir(), t.Name+"-"+version), nil
 	}
 	name := fmt.Sprintf("%s-%s-%s-%s", t.Name, version, runtime.GOOS, runtime.GOARCH)
