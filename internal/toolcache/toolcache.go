@@ -125,17 +125,11 @@ func MayLack(err error) bool {
 	return slices.ContainsFunc([]error{ErrNoJava, ErrNoNode, ErrNoChromium, ErrNoPython, ErrNoTerraform}, func(lacking error) bool { return errors.Is(err, lacking) })
 }
 
-// The checkers of the source.
-var (
-	Staticcheck = Tool{
-		Name: "staticcheck", Module: "lint", Package: "honnef.co/go/tools/cmd/staticcheck",
-		Takes: "up to a minute",
-	}
-	GolangCI = Tool{
-		Name: "golangci-lint", Module: "lint", Package: "github.com/golangci/golangci-lint/v2/cmd/golangci-lint",
-		Takes: "2 to 6 minutes",
-	}
-)
+// GolangCI checks the source.
+var GolangCI = Tool{
+	Name: "golangci-lint", Module: "lint", Package: "github.com/golangci/golangci-lint/v2/cmd/golangci-lint",
+	Takes: "2 to 6 minutes",
+}
 
 // Gremlins changes code to see tests fail.
 var Gremlins = Tool{
