@@ -13,7 +13,7 @@ help: ## list the targets
 test: ## vet and test against real servers, built once
 	go run ./tools/test
 
-lint: ## the same, with gofmt, staticcheck and golangci-lint
+lint: ## check formatting and run golangci-lint
 	go run ./tools/test -lint
 
 bench: ## run the benchmarks that CONTRIBUTING.md names, and print one table

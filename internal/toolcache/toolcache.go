@@ -125,17 +125,11 @@ func MayLack(err error) bool {
 	return slices.ContainsFunc([]error{ErrNoJava, ErrNoNode, ErrNoChromium, ErrNoPython, ErrNoTerraform}, func(lacking error) bool { return errors.Is(err, lacking) })
 }
 
-// The checkers of the source.
-var (
-	Staticcheck = Tool{
-		Name: "staticcheck", Module: "lint", Package: "honnef.co/go/tools/cmd/staticcheck",
-		Takes: "up to a minute",
-	}
-	GolangCI = Tool{
-		Name: "golangci-lint", Module: "lint", Package: "github.com/golangci/golangci-lint/v2/cmd/golangci-lint",
-		Takes: "2 to 6 minutes",
-	}
-)
+// GolangCI checks the source.
+var GolangCI = Tool{
+	Name: "golangci-lint", Module: "lint", Package: "github.com/golangci/golangci-lint/v2/cmd/golangci-lint",
+	Takes: "2 to 6 minutes",
+}
 
 // Gremlins changes code to see tests fail.
 var Gremlins = Tool{
@@ -174,6 +168,9 @@ func Dir() string {
 	return filepath.Join(os.TempDir(), "pawl-cache", "bin")
 }
 
+// Foreign reports that Java, Node or Python runs the tool.
+func (t Tool) Foreign() bool { return t.Java || t.Node || t.Python }
+
 // Path returns where the tool's binary is, or would be once built.
 func (t Tool) Path(root string) (string, error) {
 	pins := []string{"go.mod", "go.sum"}
@@ -195,7 +192,7 @@ func (t Tool) Path(root string) (string, error) {
 	}
 	h.Write([]byte(t.Unpack))
 	version := hex.EncodeToString(h.Sum(nil))[:12]
-	if t.Java || t.Node || t.Python {
+	if t.Foreign() {
 		return filepath.Join(Dir(), t.Name+"-"+version), nil
 	}
 	name := fmt.Sprintf("%s-%s-%s-%s", t.Name, version, runtime.GOOS, runtime.GOARCH)

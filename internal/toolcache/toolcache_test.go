@@ -34,7 +34,7 @@ func TestEveryToolIsPinned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, tool := range []Tool{MinIO, VersityGW, ElasticMQ, DynamoDBLocal, Kinesalite, KinesisLocal, Staticcheck, GolangCI, Gremlins, Bento, Restate, Chromium, AWSTools, Schemathesis} {
+	for _, tool := range []Tool{MinIO, VersityGW, ElasticMQ, DynamoDBLocal, Kinesalite, KinesisLocal, GolangCI, Gremlins, Bento, Restate, Chromium, AWSTools, Schemathesis} {
 		file, named := "go.mod", tool.Package+"\n"
 		switch {
 		case tool.Java:

@@ -66,6 +66,7 @@ type archiving struct {
 // for longer than their leases last, while records are put and shards are split and
 // merged. Verify and an independent reader find each of them once.
 func TestArchive(t *testing.T) {
+	t.Parallel()
 	t.Run("kinesalite", func(t *testing.T) { testArchive(t, servertest.Kinesalite, *archiveRecords) })
 	// It is slower by far.
 	t.Run("kinesis-local", func(t *testing.T) { testArchive(t, servertest.KinesisLocal, *archiveRecords/10) })

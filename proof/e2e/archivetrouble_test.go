@@ -32,6 +32,7 @@ var archiveThrottle = flag.Duration("archivethrottle", 2*time.Second, "how long 
 // so. One that throttles and a bucket that denies a batch in its middle hold it up,
 // and nothing is lost or doubled. An object of a stranger is found, and left alone.
 func TestArchiveTroubles(t *testing.T) {
+	servertest.Long(t)
 	t.Parallel()
 	a := newArchiving(t, servertest.Kinesalite(t), rand.New(rand.NewPCG(*firstSeed, 17)))
 	streams, objects := newGate(t, a.streams.Endpoint), newGate(t, a.server.Endpoint)

@@ -47,6 +47,7 @@ const besideVar = "PAWL_E2E_AUDITOR"
 // too, and those that an audit has seen beside their notification. It prints how long
 // an effect takes without an audit and beside one.
 func TestAuditBeside(t *testing.T) {
+	servertest.Long(t)
 	t.Parallel()
 	t.Logf("repeat with: go test ./proof/e2e -run TestAuditBeside -audit-kills %d -audit-seed %d", *auditKills, *auditSeed)
 	w := newBesideWorld(t)

@@ -28,6 +28,7 @@ const increment = `{ n = $0 } END { gsub(/[^0-9]/, "", n); printf "{\"n\": %d}\n
 // TestCounter increments a counter in a JSON object through "pawl update", by many
 // processes at a time. None may fail, and the sum is exact.
 func TestCounter(t *testing.T) {
+	servertest.Long(t)
 	t.Parallel()
 	binary := build(t)
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, server *servertest.Server) {

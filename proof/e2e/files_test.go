@@ -59,6 +59,7 @@ files: {to: s3://inputs/files/, index: %q, listen: "${PAWL_API}", secret: %q, ac
 // processes are killed: its timers heal what was lost, remove what was deleted and
 // drop the tombstones. At rest index and bucket have the same files.
 func TestFiles(t *testing.T) {
+	servertest.Long(t)
 	t.Parallel() // it waits more than it works
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()

@@ -34,6 +34,7 @@ const streamMB = 32
 // memory of the process stays flat, and it leaves no temporary file behind: not
 // either where the client goes away, or where the store refuses.
 func TestFilesStream(t *testing.T) {
+	servertest.Long(t)
 	t.Parallel()
 	n := *streamBytes
 	if n == 0 {

@@ -71,8 +71,11 @@ sweep: 200ms
 // dropped and nothing else, and every output is that of its input.
 //
 // The seed repeats the changes, the strikes and the fate of notifications. The
-// timing it does not.
+// timing it does not. With -short there are at most five kills.
 func TestKills(t *testing.T) {
+	if testing.Short() {
+		*kills = min(*kills, 5)
+	}
 	t.Parallel()
 	binary := build(t)
 	total := &tally{}

@@ -50,6 +50,7 @@ const functionTimeout = 10 * time.Second
 // deadline. Between two invocations a process is frozen. What reaches the dead-letter
 // queue is not lost: sweeps find it if the ledger has it, and otherwise an audit does.
 func TestKillsLambda(t *testing.T) {
+	servertest.Long(t)
 	t.Parallel() // it waits more than it works
 	playLambda(t, 0, func(t *testing.T, _ uint64, table string) (string, *journal) {
 		proxy := newDynamoProxy(t, 0, endpointOf(t, table))
@@ -61,6 +62,7 @@ func TestKillsLambda(t *testing.T) {
 // The table throttles three in ten requests, and does not answer one in twenty that it has
 // executed.
 func TestKillsLambdaAndWorkers(t *testing.T) {
+	servertest.Long(t)
 	t.Parallel() // it waits more than it works
 	playLambda(t, 8, func(t *testing.T, seed uint64, table string) (string, *journal) {
 		proxy := newDynamoProxy(t, seed, endpointOf(t, table))

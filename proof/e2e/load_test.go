@@ -58,6 +58,7 @@ sweep: 200ms
 // processed keys, that hears of the same notifications in the same run, is left with
 // others.
 func TestLoads(t *testing.T) {
+	servertest.Long(t)
 	t.Parallel() // it waits more than it works
 	seed := *firstSeed
 	if seed == 0 {

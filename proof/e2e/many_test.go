@@ -34,6 +34,7 @@ var (
 // message is left or lost, an audit finds nothing, outputs are right, and each
 // version was completed once: see [life].
 func TestManyWorkers(t *testing.T) {
+	servertest.Long(t)
 	t.Parallel() // it waits more than it works
 	seed := *firstSeed
 	if seed == 0 {

@@ -58,8 +58,8 @@ pipelines: [{name: mirror, match: {bucket: photos}, copy: {to: s3://photos-out/g
 	p.expect("doctor", p.asRoot("doctor", "s3://photos"), "doctor", "s3://photos")
 	p.expect("lock", 0, "lock", "s3://state/locks/deploy", "--", "true")
 	p.expect("update", 0, "update", "--create", "s3://state/locks/n.json", "--", "echo", "1")
-	p.archive()
 	p.files()
+	p.archive() // last, as it needs Node
 }
 
 var statedPolicy = regexp.MustCompile("(?ms)^```json policy=([a-z ,]+)\n(.*?)^```")

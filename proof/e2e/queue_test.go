@@ -24,6 +24,7 @@ import (
 // order. A killed worker's messages come again when their visibility ends. At rest
 // both queues are empty.
 func TestQueueKills(t *testing.T) {
+	servertest.Long(t)
 	t.Parallel() // it waits more than it works
 	binary := build(t)
 	total := &tally{}

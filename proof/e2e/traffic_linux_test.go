@@ -54,6 +54,7 @@ sweep: 200ms
 // of the replay, and what the ledger's store alone needs in the same run to write
 // the same rows.
 func TestTraffic(t *testing.T) {
+	servertest.Long(t)
 	t.Parallel()
 	tr := traffic.New(traffic.Published.Divided(*trafficShare), inputs, time.Date(2019, time.May, 1, 0, 0, 0, 0, time.UTC), *trafficSeed)
 	t.Logf("repeat with: go test ./proof/e2e -run TestTraffic -share %d -traffic-seed %d", *trafficShare, tr.Seed)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"testing"
 
+	"github.com/pawlhq/pawl/proof/servertest"
 	"github.com/pawlhq/pawl/proof/sim"
 )
 
@@ -11,6 +12,7 @@ import (
 // too, where it goes wrong in its scope. Other mutants need more than its worlds
 // have: handlers that fail, contents that come back, three holders.
 func TestExplorer(t *testing.T) {
+	servertest.Long(t)
 	for _, tc := range []struct {
 		mutant, scope string
 		invariant     sim.Invariant

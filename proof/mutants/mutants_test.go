@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/pawlhq/pawl/proof/servertest"
 	"github.com/pawlhq/pawl/proof/sim"
 )
 
@@ -49,6 +50,7 @@ func (r *results) add(one result) {
 // violated, which must be before its budget is used up. The real protocol plays
 // the same worlds, as many as the largest budget, and violates none.
 func TestMutants(t *testing.T) {
+	servertest.Long(t)
 	var found results
 	most := uint64(0)
 	for _, m := range chosen(t) {

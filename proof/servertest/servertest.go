@@ -8,6 +8,7 @@
 // not been built, or the machine gives a command no disk of its own. With
 // PAWL_TEST_REQUIRE=1 that is a failure instead, so that nothing is skipped unseen.
 // Without Java, Node, Python or Terraform a test that needs it is skipped all the same, except in CI.
+// go test -short skips every test that needs one of them, and those that call [Long].
 package servertest
 
 import (
@@ -126,9 +127,20 @@ func (s *Server) Notify(t testing.TB, bucket string) {
 	s.notify(t, bucket)
 }
 
+// Long marks a test that takes so long that go test -short skips it.
+func Long(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("left out by -short: `go run ./tools/test -ci` runs it")
+	}
+}
+
 // binary returns the path of the tool, or ends the test when it is not built.
 func binary(t testing.TB, tool toolcache.Tool) string {
 	t.Helper()
+	if tool.Foreign() {
+		Long(t)
+	}
 	path, err := tool.Find()
 	demand(t, err)
 	return path

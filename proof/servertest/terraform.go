@@ -16,6 +16,7 @@ type Terraform struct {
 // NewTerraform finds Terraform. Its provider for AWS uses the server a.
 func NewTerraform(t testing.TB, a *AWS) *Terraform {
 	t.Helper()
+	Long(t)
 	program, plugins, err := toolcache.FindTerraform()
 	demand(t, err)
 	return &Terraform{program: program, plugins: plugins, env: append(a.Environment(t.TempDir()), "CHECKPOINT_DISABLE=1", "TF_IN_AUTOMATION=1")}

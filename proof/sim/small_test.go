@@ -20,7 +20,8 @@ type scope struct {
 	crashes int          // of processes, at any moment
 	stalls  int          // moments in which time passes though a process has something to do
 	// fine has nothing taken together that need not be; see idle.
-	fine bool
+	fine  bool
+	short bool // explored with -short, too
 }
 
 // The times of a small world are few, so that its states are: everything takes

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// target is one fuzz target.
+// target is a fuzz target, or another test.
 type target struct {
 	pkg  string // import path
 	name string
@@ -84,11 +84,21 @@ func endedInARace(said string) bool {
 const testFiles = `{{range .TestGoFiles}}{{$.ImportPath}}{{"\t"}}{{$.Dir}}/{{.}}{{"\n"}}{{end}}` +
 	`{{range .XTestGoFiles}}{{$.ImportPath}}{{"\t"}}{{$.Dir}}/{{.}}{{"\n"}}{{end}}`
 
-var declared = regexp.MustCompile(`(?m)^func (Fuzz\w*)\(\w+ \*testing\.F\)`)
+// fuzzTest matches a fuzz target.
+var fuzzTest = regexp.MustCompile(`(?m)^func (Fuzz\w*)\(\w+ \*testing\.F\)`)
 
-// fuzzTargets finds the targets in the source: `go test -list` would have to
-// link the tests of every package first.
+// fuzzTargets are those of the packages. None is an error: a typing error would pass for success.
 func fuzzTargets(ctx context.Context, root string, packages []string) ([]target, error) {
+	targets, err := findTests(ctx, root, packages, fuzzTest)
+	if err == nil && len(targets) == 0 {
+		err = fmt.Errorf("there is no fuzz target in %s", strings.Join(packages, " "))
+	}
+	return targets, err
+}
+
+// findTests finds the tests in the source that the expression matches and names: `go test -list`
+// would have to link the tests of every package first.
+func findTests(ctx context.Context, root string, packages []string, declared *regexp.Regexp) ([]target, error) {
 	cmd := exec.CommandContext(ctx, "go", append([]string{"list", "-f", testFiles}, packages...)...)
 	cmd.Dir, cmd.Stderr = root, os.Stderr
 	out, err := cmd.Output()
@@ -103,14 +113,11 @@ func fuzzTargets(ctx context.Context, root string, packages []string) ([]target,
 		}
 		text, err := os.ReadFile(name)
 		if err != nil {
-			return nil, fmt.Errorf("looking for fuzz targets: %w", err)
+			return nil, fmt.Errorf("looking for tests: %w", err)
 		}
 		for _, m := range declared.FindAllSubmatch(text, -1) {
 			targets = append(targets, target{pkg, string(m[1])})
 		}
-	}
-	if len(targets) == 0 {
-		return nil, fmt.Errorf("there is no fuzz target in %s", strings.Join(packages, " "))
 	}
 	return targets, nil
 }

@@ -1,22 +1,24 @@
 // Command test runs Pawl's tests against real servers, and builds the servers
 // first if they are missing:
 //
-//	go run ./tools/test [-lint] [-race] [-fuzz 10s] [-changed] [-build] [go test flags] [packages]
-//	go run ./tools/test -nightly [-scale 0.01]
+//	go run ./tools/test [-ci] [-fuzz 10s] [go test flags] [packages]
+//	go run ./tools/test -lint | -build | -nightly [-scale 0.01]
 //
-// It vets and tests ./... unless packages are named, and skips nothing. With
-// -lint it also checks formatting and runs staticcheck and golangci-lint. With
-// -race the race detector watches, except over simulated worlds and most repetitions of
-// other tests, which have one thread each and are many. With -fuzz and a duration it also fuzzes every
-// target of the packages for so long. With -build it only builds what it needs.
+// It vets and tests ./... with go test -short, which leaves out what takes long or needs
+// Java, Node, Python, Terraform or a browser, and says so at the end. Of packages that are
+// named, and of tests that -run selects, it leaves out nothing. With -fuzz and a duration it
+// also fuzzes every target of the packages for so long. With -lint it only checks formatting
+// and runs golangci-lint. With -build it only builds servers and tools.
 // Everything else is passed to go test:
 //
 //	go run ./tools/test -race -count=1 ./engine/...
 //
-// With -changed it leaves out fuzz targets and mutants that have nothing to do
-// with what has changed since the last tag, or since the branch left main, or, on
-// main without a tag, within a day. Some are taken all the same: the commit says
-// whose turn it is. It prints what it took and why, and what it left out.
+// With -ci it does what must pass before a change is merged. It lints, and the race detector
+// watches, except over simulated worlds and most repetitions of other tests, which have one
+// thread each and are many. It fuzzes four targets, and plays the mutants that have to do
+// with what has changed since the last tag, or since the branch left main, or, on main
+// without a tag, within a day. It prints which it took and why, and which it left out. No test may
+// be skipped because something is not installed.
 //
 // At the end it prints the first lines of each failed test again, unless go test has -v.
 //
@@ -28,6 +30,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -64,8 +67,8 @@ func (o options) run(ctx context.Context) (int, error) {
 	if err == nil {
 		err = os.Chdir(root)
 	}
-	if err == nil && o.race {
-		err = needCompiler(ctx)
+	if err == nil && o.ci {
+		err = errors.Join(os.Setenv("CI", "true"), needCompiler(ctx))
 	}
 	if err == nil {
 		err = build(ctx, root, o)
@@ -82,6 +85,9 @@ func (o options) run(ctx context.Context) (int, error) {
 		steps = (&night{scope: s, scale: o.scale, seed: uint64(time.Now().Unix())}).steps(ctx)
 	}
 	code := perform(ctx, steps)
+	if o.quick() {
+		fmt.Println(s.leftOut())
+	}
 	tellFailures(os.Stdout, s.failures)
 	return code, nil
 }
@@ -93,12 +99,18 @@ func exitCode(err error) int {
 	return 0
 }
 
-// build makes the servers, and the linters if they are asked for. A machine
+// build makes the servers and tools that the run needs. A machine
 // without Java, Node or Python does without the servers that need it, but CI may not.
 func build(ctx context.Context, root string, o options) error {
-	need := []toolcache.Tool{toolcache.MinIO, toolcache.VersityGW, toolcache.ElasticMQ, toolcache.DynamoDBLocal, toolcache.Kinesalite, toolcache.KinesisLocal, toolcache.Chromium, toolcache.AWSTools, toolcache.Schemathesis}
-	if o.lint {
-		need = append(need, toolcache.Staticcheck, toolcache.GolangCI)
+	var need []toolcache.Tool
+	if !o.lint {
+		need = append(need, toolcache.MinIO, toolcache.VersityGW)
+	}
+	if !o.lint && !o.quick() {
+		need = append(need, toolcache.ElasticMQ, toolcache.DynamoDBLocal, toolcache.Kinesalite, toolcache.KinesisLocal, toolcache.Chromium, toolcache.AWSTools, toolcache.Schemathesis)
+	}
+	if o.lint || o.ci {
+		need = append(need, toolcache.GolangCI)
 	}
 	for _, tool := range need {
 		_, err := tool.Build(ctx, root, os.Stdout)
@@ -108,6 +120,9 @@ func build(ctx context.Context, root string, o options) error {
 		case err != nil:
 			return err
 		}
+	}
+	if o.lint {
+		return nil
 	}
 	return toolcache.BuildPostgres(ctx, root, os.Stdout)
 }

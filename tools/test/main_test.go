@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,26 +23,23 @@ func TestParse(t *testing.T) {
 	}{
 		{nil, options{scale: 1, packages: []string{"./..."}}},
 		{[]string{"-build"}, options{scale: 1, build: true, packages: []string{"./..."}}},
+		{[]string{"-ci"}, options{scale: 1, ci: true, fuzz: 10 * time.Second, packages: []string{"./..."}}},
 		{[]string{"--nightly", "-scale", "0.5"}, options{nightly: true, scale: 0.5, packages: []string{"./..."}}},
 		{
-			[]string{"-fuzz", "10s", "-changed", "-race=true", "-race=x"},
-			options{scale: 1, fuzz: 10 * time.Second, changed: true, race: true, packages: []string{"./..."}, args: []string{"-race=x"}},
-		},
-		{
 			[]string{"-lint", "-race", "-timeout", "20m", "./..."},
-			options{scale: 1, lint: true, race: true, packages: []string{"./..."}, args: []string{"-timeout", "20m"}},
+			options{scale: 1, lint: true, packages: []string{"./..."}, named: true, args: []string{"-race", "-timeout", "20m"}},
 		},
 		{
-			[]string{"-fuzz", "30s", "-race", "./event"},
-			options{scale: 1, race: true, fuzz: 30 * time.Second, packages: []string{"./event"}},
+			[]string{"-fuzz", "30s", "-ci", "./event"},
+			options{scale: 1, ci: true, fuzz: 30 * time.Second, packages: []string{"./event"}, named: true},
 		},
 		{
 			[]string{"-fuzz", "FuzzDetect", "-fuzztime", "1m", "./event"}, // go test's own
-			options{scale: 1, packages: []string{"./event"}, args: []string{"-fuzz", "FuzzDetect", "-fuzztime", "1m"}},
+			options{scale: 1, packages: []string{"./event"}, named: true, args: []string{"-fuzz", "FuzzDetect", "-fuzztime", "1m"}},
 		},
 		{
 			[]string{"-run", ".*X", "github.com/pawlhq/pawl/engine", "-args", "-lint", "./x"},
-			options{scale: 1, packages: []string{"github.com/pawlhq/pawl/engine"}, args: []string{"-run", ".*X", "-args", "-lint", "./x"}},
+			options{scale: 1, packages: []string{"github.com/pawlhq/pawl/engine"}, named: true, args: []string{"-run", ".*X", "-args", "-lint", "./x"}},
 		},
 	} {
 		got := parse(tc.args)
@@ -51,9 +49,38 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// Without packages, -run and -ci, a run is quick.
+func TestQuick(t *testing.T) {
+	for _, tc := range []struct {
+		args string
+		want bool
+	}{
+		{"", true}, {"-v -count=1", true}, {"-fuzz 10s", true},
+		{"-ci", false}, {"-lint", false}, {"-build", false}, {"-nightly", false}, {"./...", false}, {"-run=X", false}, {"-run X", false},
+	} {
+		if got := parse(strings.Fields(tc.args)).quick(); got != tc.want {
+			t.Errorf("quick with %q: %v", tc.args, got)
+		}
+	}
+}
+
+// The line names the tests that take long, which -short leaves out.
+func TestLeftOut(t *testing.T) {
+	long, err := findTests(t.Context(), "../..", []string{"./proof/mutants", "./proof/e2e"}, longTest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := (&scope{long: long}).leftOut()
+	for _, want := range []string{"go run ./tools/test -ci", "TestExplorer", "TestMutants", "TestCounter", "TestManyWorkers"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in: %s", want, got)
+		}
+	}
+}
+
 // Each package is tested once, and those that play less with the race detector again.
 func TestCallsOfGoTest(t *testing.T) {
-	s := &scope{packages: []string{lockPackage, archivePackage, "github.com/pawlhq/pawl/proof/sim", mutantsPackage}}
+	s := &scope{packages: []string{lockPackage, archivePackage, "github.com/pawlhq/pawl/proof/sim", mutantsPackage, "github.com/pawlhq/pawl/cmd/pawl/demo"}}
 	some := &scope{packages: s.packages, mutants: []string{"a", "b"}}
 	for _, tc := range []struct {
 		name  string
@@ -61,11 +88,10 @@ func TestCallsOfGoTest(t *testing.T) {
 		opts  options
 		want  []string
 	}{
-		{"plain", s, options{args: []string{"-v"}}, []string{"go test"}},
-		{"race", s, options{race: true}, []string{"go test -race", "go test, the worlds", "go test, what plays less with -race"}},
-		{"race, one test", s, options{race: true, args: []string{"-run=X"}}, []string{"go test -race", "go test, the worlds"}},
-		{"changed", some, options{}, []string{"go test", "go test, the mutants"}},
-		{"race, changed", some, options{race: true}, []string{"go test -race", "go test, the worlds", "go test, what plays less with -race", "go test, the mutants"}},
+		{"plain", s, options{args: []string{"-v"}}, []string{"go test -short"}},
+		{"packages", s, options{named: true}, []string{"go test", "go test, in a browser"}},
+		{"ci", some, options{ci: true}, []string{"go test -race", "go test, the worlds", "go test, what plays less with -race", "go test, in a browser", "go test, the mutants"}},
+		{"ci, one test", some, options{ci: true, args: []string{"-run=X"}}, []string{"go test -race", "go test, the worlds", "go test, in a browser", "go test, the mutants"}},
 	} {
 		var got []string
 		for _, step := range tc.scope.testSteps(tc.opts) {

@@ -7,15 +7,18 @@ import (
 	"time"
 )
 
-const usage = `usage: go run ./tools/test [-lint] [-race] [-fuzz 10s] [-changed] [-build] [go test flags] [packages]
-       go run ./tools/test -nightly [-scale 0.01]
+const usage = `usage: go run ./tools/test [-ci] [-fuzz 10s] [go test flags] [packages]
+       go run ./tools/test -lint | -build | -nightly [-scale 0.01]
 
-Builds MinIO and versitygw once, then vets and tests ./... or the packages.
-  -lint        also check formatting and run staticcheck and golangci-lint
-  -race        with the race detector, except for simulated worlds and most repetitions of other tests of one thread
+Builds MinIO and versitygw once, vets, and tests everything but what takes long or needs
+Java, Node, Python, Terraform or a browser. The end of its output says what that is. Nothing
+is left out of the packages that are named, nor of what -run selects.
+  -ci          do what must pass before a change is merged: gofmt, staticcheck's checks, golangci-lint, the race
+               detector (except for simulated worlds and most repetitions of other tests of one thread), the
+               mutants of what has changed, and four fuzz targets for 10 seconds each. Nothing may be missing
   -fuzz 10s    also fuzz each target of the packages for so long, one after the other
-  -changed     leave out mutants that have nothing to do with what has changed, and all but four fuzz targets
-  -build       build what is needed, and nothing else
+  -lint        check formatting and run golangci-lint, and nothing else
+  -build       build all servers and tools, and nothing else
   -nightly     play millions of worlds, all mutants, a thousand kills, and fuzz each target for a minute
   -scale 0.01  with so much of a night's budgets
 Everything else is passed to go test.
@@ -23,18 +26,18 @@ Everything else is passed to go test.
 
 // options are what the command line asked for.
 type options struct {
-	lint, build, race bool
-	changed           bool          // leave out mutants that no change concerns, and most fuzz targets
-	fuzz              time.Duration // each target; 0: none
-	nightly           bool
-	scale             float64  // of a night's budgets
-	packages          []string // at least one
-	args              []string // for go test
+	ci, lint, build bool
+	fuzz            time.Duration // each target; 0: none
+	nightly         bool
+	scale           float64  // of a night's budgets
+	packages        []string // at least one
+	named           bool     // the command line names packages
+	args            []string // for go test
 }
 
 func parse(args []string) options {
 	o := options{scale: 1}
-	switches := map[string]*bool{"lint": &o.lint, "build": &o.build, "race": &o.race, "changed": &o.changed, "nightly": &o.nightly}
+	switches := map[string]*bool{"ci": &o.ci, "lint": &o.lint, "build": &o.build, "nightly": &o.nightly}
 	for i := 0; i < len(args); i++ {
 		arg := args[i]
 		if arg == "-args" || arg == "--args" { // the rest is the tests' own
@@ -43,7 +46,7 @@ func parse(args []string) options {
 		}
 		on := switches[flagName(arg)]
 		switch {
-		case on != nil && !strings.Contains(arg, "=") || arg == "-race=true":
+		case on != nil && !strings.Contains(arg, "="):
 			*on = true
 		case value(args[i:], "fuzz", time.ParseDuration, &o.fuzz), value(args[i:], "scale", parseScale, &o.scale):
 			i++
@@ -53,7 +56,11 @@ func parse(args []string) options {
 			o.args = append(o.args, arg)
 		}
 	}
-	if len(o.packages) == 0 {
+	if o.ci && o.fuzz == 0 {
+		o.fuzz = 10 * time.Second
+	}
+	o.named = len(o.packages) > 0
+	if !o.named {
 		o.packages = []string{"./..."}
 	}
 	return o
@@ -83,6 +90,11 @@ func flagName(arg string) string {
 	}
 	name, _, _ = strings.Cut(strings.TrimPrefix(name, "-"), "=")
 	return name
+}
+
+// quick reports that the tests that take long are left out, and those that need Java, Node or Python.
+func (o options) quick() bool {
+	return !o.ci && !o.lint && !o.build && !o.nightly && !o.named && !o.narrow()
 }
 
 // narrow reports that the arguments select tests.

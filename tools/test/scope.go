@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -18,20 +19,21 @@ type scope struct {
 	targets  []target // to be fuzzed
 	known    []mutants.Mutant
 	mutants  []string // names of those to run; nil: all
+	long     []target // tests that a quick run leaves out
 	failures []failure
 }
 
-// mergeTargets are the fuzz targets of a run with -changed: what strangers send, and what
+// mergeTargets are the fuzz targets of a run with -ci: what strangers send, and what
 // rows are decoded from. A target takes a quarter of a minute with its build.
 var mergeTargets = []string{
 	"FuzzConvert in action/imageaction", "FuzzDecode in ledger", "FuzzDialect in event", "FuzzPost in source/webhooksource",
 }
 
-// mostMutants bounds the mutants of a run with -changed. Each takes three seconds of two
+// mostMutants bounds the mutants of a run with -ci. Each takes three seconds of two
 // cores.
 const mostMutants = 36
 
-// look finds what is to be tested. With -changed it says what it chose, and why.
+// look finds what is to be tested. With -ci it says what it chose, and why.
 func (o options) look(ctx context.Context, root string) (*scope, error) {
 	s := &scope{root: root}
 	cmd := exec.CommandContext(ctx, "go", append([]string{"list"}, o.packages...)...)
@@ -44,24 +46,37 @@ func (o options) look(ctx context.Context, root string) (*scope, error) {
 	if s.known, err = mutants.Read(os.DirFS(root)); err != nil {
 		return nil, fmt.Errorf("read the mutants: %w", err)
 	}
-	if o.fuzz > 0 || o.nightly {
-		if s.targets, err = fuzzTargets(ctx, root, o.packages); err != nil {
-			return nil, err
+	switch {
+	case o.ci:
+		if s.targets, err = findTests(ctx, root, o.packages, fuzzTest); err == nil {
+			s.reduce(lookBack(ctx, root))
 		}
+	case o.fuzz > 0 || o.nightly:
+		s.targets, err = fuzzTargets(ctx, root, o.packages)
 	}
-	if o.changed && !o.nightly {
-		s.reduce(o, lookBack(ctx, root))
+	if err == nil && o.quick() {
+		s.long, err = findTests(ctx, root, o.packages, longTest)
 	}
-	return s, nil
+	return s, err
+}
+
+// longTest matches a test that -short skips because it takes long.
+var longTest = regexp.MustCompile(`(?m)^func (Test\w*)\(t \*testing\.T\) \{\n\tservertest\.Long\(t\)$`)
+
+// leftOut says what a quick run has left out.
+func (s *scope) leftOut() string {
+	list := []string{"whatever needs Java, Node, Python, Terraform or a browser", "most of TestExplore and TestKills"}
+	for _, t := range s.long {
+		list = append(list, t.name)
+	}
+	return "left out, but not by `go run ./tools/test -ci`: " + strings.Join(list, ", ")
 }
 
 // reduce leaves fuzz targets and mutants to another run.
-func (s *scope) reduce(o options, c *changes) {
+func (s *scope) reduce(c *changes) {
 	fmt.Printf("== what is left out\n%s\n", c)
-	if o.fuzz > 0 {
-		s.targets = slices.DeleteFunc(s.targets, func(t target) bool { return !slices.Contains(mergeTargets, t.String()) })
-		fmt.Printf("fuzz targets, for %v each: %v; the others are left to make nightly\n", o.fuzz, s.targets)
-	}
+	s.targets = slices.DeleteFunc(s.targets, func(t target) bool { return !slices.Contains(mergeTargets, t.String()) })
+	fmt.Printf("fuzz targets: %v; the others are left to make nightly\n", s.targets)
 	if slices.Contains(s.packages, mutantsPackage) {
 		chosen, left := choose(mutantCandidates(s.known, c), mostMutants)
 		tell(os.Stdout, "mutants", chosen, left)

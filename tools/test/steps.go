@@ -27,10 +27,17 @@ type step struct {
 
 func (s *scope) steps(o options) []step {
 	var all []step
-	if o.lint {
+	if o.lint || o.ci {
 		all = lintSteps(s.root)
 	}
-	all = append(all, s.command("go vet", append([]string{"vet"}, o.packages...)))
+	if o.lint {
+		return all
+	}
+	vet := []string{"vet"}
+	if o.ci {
+		vet = append(vet, "-race") // golangci-lint has vetted what is built without
+	}
+	all = append(all, s.command("go vet", append(vet, o.packages...)))
 	all = append(all, s.testSteps(o)...)
 	if o.fuzz > 0 {
 		all = append(all, step{"go test -fuzz", fmt.Sprintf("%d × %v", len(s.targets), o.fuzz), func(ctx context.Context) error { return fuzz(ctx, s.root, s.targets, o.fuzz) }})
@@ -62,7 +69,7 @@ func (s *scope) testSteps(o options) []step {
 		switch {
 		case p == mutantsPackage && s.mutants != nil:
 			mutants = append(mutants, p)
-		case o.race && (strings.HasPrefix(p+"/", "github.com/pawlhq/pawl/proof/sim/") || p == mutantsPackage || p == "github.com/pawlhq/pawl/files/internal/world"):
+		case o.ci && (strings.HasPrefix(p+"/", "github.com/pawlhq/pawl/proof/sim/") || p == mutantsPackage || p == "github.com/pawlhq/pawl/files/internal/world"):
 			worlds = append(worlds, p)
 		default:
 			watched = append(watched, p)
@@ -74,16 +81,19 @@ func (s *scope) testSteps(o options) []step {
 			all = append(all, s.test(name, s.root, slices.Concat(packages, args)))
 		}
 	}
-	if !o.race {
+	switch {
+	case o.quick():
+		add("go test -short", watched, slices.Concat([]string{"-short"}, overlap(), o.args)...)
+	case !o.ci:
 		add("go test", watched, append(overlap(), o.args...)...)
-	} else {
+	default:
 		add("go test -race", watched, slices.Concat([]string{"-race"}, overlap(), o.args)...)
 		add("go test, the worlds", worlds, o.args...)
 		if slices.Contains(watched, lockPackage) && !o.narrow() {
 			add("go test, what plays less with -race", reducedPackages, append([]string{"-run", reduced}, o.args...)...)
 		}
 	}
-	if slices.Contains(s.packages, "github.com/pawlhq/pawl/cmd/pawl/demo") {
+	if !o.quick() && slices.Contains(s.packages, "github.com/pawlhq/pawl/cmd/pawl/demo") {
 		all = append(all, s.test("go test, in a browser", filepath.Join(s.root, browserDir), append([]string{"."}, o.args...)))
 	}
 	which := []string{"-only", strings.Join(s.mutants, ",")}
@@ -126,11 +136,11 @@ func (s *scope) command(name string, args []string) step {
 	return step{name, "", func(ctx context.Context) error { return command(ctx, s.root, "go", args...) }}
 }
 
-// test is a step that runs go test in dir, and keeps the failures.
+// test is a step that runs go test in dir, and keeps the failures. It need not vet again.
 func (s *scope) test(name, dir string, args []string) step {
 	return step{name, "", func(ctx context.Context) error {
 		var said bytes.Buffer
-		err := commandTo(ctx, io.MultiWriter(os.Stdout, &said), dir, "go", append([]string{"test", "-timeout", patience}, args...)...)
+		err := commandTo(ctx, io.MultiWriter(os.Stdout, &said), dir, "go", append([]string{"test", "-vet=off", "-timeout", patience}, args...)...)
 		s.failures = append(s.failures, failuresIn(said.String())...)
 		return err
 	}}
@@ -143,10 +153,7 @@ func lintSteps(root string) []step {
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err != nil {
 			continue // a module of its own, where there is one
 		}
-		all = append(all,
-			lint("staticcheck "+module, dir, root, toolcache.Staticcheck, "./..."),
-			lint("golangci-lint "+module, dir, root, toolcache.GolangCI, "run", "--config", filepath.Join(root, ".golangci.yml"), "./..."),
-		)
+		all = append(all, lint("golangci-lint "+module, dir, root, toolcache.GolangCI, "run", "--config", filepath.Join(root, ".golangci.yml"), "./..."))
 	}
 	return all
 }
@@ -175,8 +182,7 @@ func commandTo(ctx context.Context, out io.Writer, dir, name string, args ...str
 	cmd.WaitDelay = 15 * time.Second
 	caches := filepath.Dir(toolcache.Dir())
 	cmd.Env = append(os.Environ(), "PAWL_TEST_REQUIRE=1",
-		"GOLANGCI_LINT_CACHE="+filepath.Join(caches, "golangci-lint"),
-		"STATICCHECK_CACHE="+filepath.Join(caches, "staticcheck"))
+		"GOLANGCI_LINT_CACHE="+filepath.Join(caches, "golangci-lint"))
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("%s %s: %w", filepath.Base(name), strings.Join(args, " "), err)
 	}
@@ -215,7 +221,7 @@ func needCompiler(ctx context.Context) error {
 	enabled, cc, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
 	cc, _, _ = strings.Cut(cc, " ")
 	if _, err := exec.LookPath(cc); err != nil || enabled != "1" {
-		return errors.New("-race needs a C compiler: install gcc (Debian: apt-get install gcc libc6-dev), or unset CGO_ENABLED, or leave -race out")
+		return errors.New("-race needs a C compiler: install gcc (Debian: apt-get install gcc libc6-dev), or unset CGO_ENABLED, or leave -ci out")
 	}
 	return nil
 }
