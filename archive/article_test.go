@@ -12,7 +12,7 @@ import (
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
-	"github.com/pawlhq/pawl/internal/tape"
+	"github.com/pawlhq/pawl/internal/simkit"
 )
 
 // TestPublished plays the same worlds with the published de-duplication of records by
@@ -22,7 +22,7 @@ import (
 func TestPublished(t *testing.T) {
 	lost, doubled, worlds := 0, 0, 0
 	for seed := range uint64(600) {
-		w := newWorld(tape.New(seed+1), nil)
+		w := newWorld(simkit.NewTape(seed+1), nil)
 		if p := &w.plan; p.outage || p.loses || p.second || p.restores || p.misses {
 			continue // it has no answer to these, and need not
 		}

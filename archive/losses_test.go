@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawlhq/pawl/internal/tape"
+	"github.com/pawlhq/pawl/internal/simkit"
 )
 
 // restore copies the registers now, and some time later all processes die and the ledger
@@ -18,7 +18,7 @@ import (
 // can know of it. So the documentation tells operators to recover after a restore.
 func (w *world) restore(in time.Duration) {
 	table, registers, tokens := w.table, maps.Clone(w.table.registers), maps.Clone(w.tokens)
-	w.after(tape.Pick(w.tape, time.Second, time.Minute, in), func() {
+	w.after(simkit.Pick(w.tape, time.Second, time.Minute, in), func() {
 		w.tell("all processes die, and the registers go back to an earlier moment")
 		for _, t := range w.threads {
 			if !t.dead {

@@ -11,14 +11,14 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/bucket"
-	"github.com/pawlhq/pawl/internal/tape"
+	"github.com/pawlhq/pawl/internal/simkit"
 )
 
 // world is a stream, a bucket and a ledger that are simulated, with processes
 // between whose clocks, network and lives are bad. All choices come from one tape.
 // Nothing runs at the same time as something else.
 type world struct {
-	tape  *tape.Tape
+	tape  *simkit.Tape
 	plan  plan
 	now   time.Duration // the true time
 	later []appointment // the earliest first
@@ -76,14 +76,14 @@ type plan struct {
 	mixed    bool // processes are configured differently
 }
 
-func drawPlan(t *tape.Tape) plan {
+func drawPlan(t *simkit.Tape) plan {
 	p := plan{
 		procs: 1 + t.Choose(3), puts: 4 + t.Choose(24),
-		troubles: tape.Pick(t, 0, 60, 150, 300), freezes: tape.Pick(t, 0, 15, 40), crashes: tape.Pick(t, 0, 15, 40),
+		troubles: simkit.Pick(t, 0, 60, 150, 300), freezes: simkit.Pick(t, 0, 15, 40), crashes: simkit.Pick(t, 0, 15, 40),
 		skewed: t.Chance(400), shuffled: t.Chance(500), aggregates: t.Chance(500), malformed: t.Chance(200),
-		outage: t.Chance(300), steals: tape.Pick(t, 0, 0, 30, 300), loses: t.Chance(250), fromTime: t.Chance(150), mixed: t.Chance(500),
+		outage: t.Chance(300), steals: simkit.Pick(t, 0, 0, 30, 300), loses: t.Chance(250), fromTime: t.Chance(150), mixed: t.Chance(500),
 	}
-	p.retention = tape.Pick(t, 24*time.Hour, 2*time.Hour)
+	p.retention = simkit.Pick(t, 24*time.Hour, 2*time.Hour)
 	p.second, p.restores, p.misses = t.Chance(200), t.Chance(200), t.Chance(150)
 	p.unseen = p.outage && t.Chance(500)
 	if t.Chance(400) {
@@ -244,7 +244,7 @@ func (t *thread) call(do func(now time.Duration) error, writes bool) error {
 		return errDead
 	}
 	if w.tape.Chance(w.plan.freezes) {
-		t.frozen = w.now + tape.Pick(w.tape, time.Minute, 10*time.Minute, time.Hour, 30*time.Hour)
+		t.frozen = w.now + simkit.Pick(w.tape, time.Minute, 10*time.Minute, time.Hour, 30*time.Hour)
 		w.tell("process %d stands still for %v", t.id, t.frozen-w.now)
 		if w.tape.Chance(500) {
 			err := do(w.now)
@@ -299,8 +299,8 @@ func (w *world) worker(over *table) {
 		p.offset = w.tape.UpTo(20*time.Minute) - 10*time.Minute
 	}
 	if w.plan.mixed {
-		p.format, p.codec = tape.Pick(w.tape, "a", "b", "c"), w.tape.Choose(3)
-		p.limits = tape.Pick(w.tape, p.limits, Limits{Bytes: 200, Age: time.Minute}, Limits{Bytes: 1 << 20, Age: 10 * time.Minute})
+		p.format, p.codec = simkit.Pick(w.tape, "a", "b", "c"), w.tape.Choose(3)
+		p.limits = simkit.Pick(w.tape, p.limits, Limits{Bytes: 200, Age: time.Minute}, Limits{Bytes: 1 << 20, Age: 10 * time.Minute})
 		if !w.calm && w.tape.Chance(150) {
 			p.knows = p.format
 		}
@@ -395,7 +395,7 @@ func (t *thread) once() error {
 		}
 	}()
 	t.tell("process %d takes %s under %d", t.id, id, t.tokens[id])
-	until := t.now + tape.Pick(t.tape, 2*time.Minute, 10*time.Minute, time.Hour, 20*time.Second)
+	until := t.now + simkit.Pick(t.tape, 2*time.Minute, 10*time.Minute, time.Hour, 20*time.Second)
 	switch {
 	case t.calm && t.now > t.plan.horizon()+2*time.Hour:
 		until += 20 * time.Hour

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawlhq/pawl/internal/tape"
+	"github.com/pawlhq/pawl/internal/simkit"
 )
 
 var (
@@ -45,7 +45,7 @@ func (p *plan) horizon() time.Duration {
 }
 
 // play lets one world happen.
-func play(tp *tape.Tape, story *[]string) outcome {
+func play(tp *simkit.Tape, story *[]string) outcome {
 	w := newWorld(tp, story)
 	defer w.end()
 	w.run(func() bool { return w.calm && w.finished() || len(w.wrong) > 0 })
@@ -59,7 +59,7 @@ func play(tp *tape.Tape, story *[]string) outcome {
 }
 
 // newWorld plans what will happen.
-func newWorld(tp *tape.Tape, story *[]string) *world {
+func newWorld(tp *simkit.Tape, story *[]string) *world {
 	w := &world{
 		tape: tp, plan: drawPlan(tp), objects: map[string]*object{}, table: newTable(),
 		tokens: map[string]int64{}, first: map[string]time.Duration{}, story: story,
@@ -143,7 +143,7 @@ func (w *world) lose() {
 		delete(w.objects, key)
 		delete(w.retired, w.deleted) // no worker notices
 	}
-	w.recovers(w.table, tape.Pick(w.tape, w.tape.UpTo(time.Hour), w.tape.UpTo(time.Minute)))
+	w.recovers(w.table, simkit.Pick(w.tape, w.tape.UpTo(time.Hour), w.tape.UpTo(time.Minute)))
 }
 
 // another lets a process be configured for another ledger, and perhaps all, later.
@@ -455,7 +455,7 @@ func TestWorlds(t *testing.T) {
 				if n >= *histories {
 					return
 				}
-				o := play(tape.New(*firstSeed+n), nil)
+				o := play(simkit.NewTape(*firstSeed+n), nil)
 				steps.Add(uint64(o.steps))
 				if len(o.wrong) > 0 {
 					failed.Store(true)
@@ -476,29 +476,29 @@ func TestWorlds(t *testing.T) {
 // explain shrinks a world that went wrong, and tells it.
 func explain(t *testing.T, seed uint64) {
 	t.Helper()
-	o := play(tape.New(seed), nil)
+	o := play(simkit.NewTape(seed), nil)
 	what, began := o.wrong[0][:2], time.Now()
-	short := tape.Shrink(o.recorded, func(try []uint32) ([]uint32, bool) {
+	short := simkit.Shrink(o.recorded, func(try []uint32) ([]uint32, bool) {
 		if time.Since(began) > 8*time.Second {
 			return nil, false
 		}
-		o := play(tape.Replay(try), nil)
+		o := play(simkit.ReplayTape(try), nil)
 		return o.recorded, o.violates(what)
 	})
 	var story []string
-	o = play(tape.Replay(short), &story)
+	o = play(simkit.ReplayTape(short), &story)
 	t.Fatalf("%s\nrepeat it with: go test ./archive -run 'TestWorlds$' -histories 1 -seed %d\nor, shrunk to %d choices: go test ./archive -run TestReplayWorld -v -tape %s\n%s",
-		strings.Join(o.wrong, "\n"), seed, len(short), tape.Encode(short), strings.Join(story, "\n"))
+		strings.Join(o.wrong, "\n"), seed, len(short), simkit.EncodeTape(short), strings.Join(story, "\n"))
 }
 
 // TestReplayWorld tells the story of a tape.
 func TestReplayWorld(t *testing.T) {
-	recorded, err := tape.Decode(*tapeFlag)
+	recorded, err := simkit.DecodeTape(*tapeFlag)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var story []string
-	o := play(tape.Replay(recorded), &story)
+	o := play(simkit.ReplayTape(recorded), &story)
 	t.Log("\n" + strings.Join(story, "\n"))
 	if len(o.wrong) > 0 {
 		t.Error(strings.Join(o.wrong, "\n"))

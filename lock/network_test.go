@@ -14,7 +14,7 @@ import (
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
-	"github.com/pawlhq/pawl/internal/tape"
+	"github.com/pawlhq/pawl/internal/simkit"
 )
 
 // register is one object of the simulated store.
@@ -173,7 +173,7 @@ func (n *network) change(ctx context.Context, what string, do func() (string, er
 		n.after(n.tape.UpTo(2*n.plan.ttl), land(", late"))
 		return noAnswer(n.silence())
 	case twice:
-		n.after(tape.Pick(n.tape, n.moment(), n.tape.UpTo(2*n.plan.ttl)), land(", a copy"))
+		n.after(simkit.Pick(n.tape, n.moment(), n.tape.UpTo(2*n.plan.ttl)), land(", a copy"))
 	case retried:
 		land(", again")()
 		first, firstErr = etag, err
@@ -205,7 +205,7 @@ func (n *network) way() time.Duration {
 
 // silence is how long a time-out takes, or a connection to break.
 func (n *network) silence() time.Duration {
-	return tape.Pick(n.tape, n.moment(), n.plan.ttl/4, callTimeout)
+	return simkit.Pick(n.tape, n.moment(), n.plan.ttl/4, callTimeout)
 }
 
 func (w *sea) object(key string) *register {

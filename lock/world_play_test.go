@@ -10,7 +10,7 @@ import (
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/internal/linearizable"
-	"github.com/pawlhq/pawl/internal/tape"
+	"github.com/pawlhq/pawl/internal/simkit"
 )
 
 const (
@@ -27,7 +27,7 @@ type outcome struct {
 }
 
 // play lets one world happen.
-func play(tp *tape.Tape, story *[]string) outcome {
+func play(tp *simkit.Tape, story *[]string) outcome {
 	w := &sea{tape: tp, plan: drawPlan(tp), objects: map[string]*register{}, excused: map[string]int64{}, told: map[string]bool{}, open: map[string]sent{}, history: linearizable.New(), story: story}
 	w.tell("%+v", w.plan)
 	for range w.plan.procs {
@@ -142,7 +142,7 @@ func (p *proc) mutex(c Config) (*Mutex, error) {
 // contend takes the lock, holds it for a while, and gives it back, some times.
 func (l *ownLock) contend(t *thread) {
 	for range 1 + t.tape.Choose(3) {
-		ctx, stop := t.Limit(context.Background(), tape.Pick(t.tape, time.Duration(10), 3, 1)*t.plan.ttl)
+		ctx, stop := t.Limit(context.Background(), simkit.Pick(t.tape, time.Duration(10), 3, 1)*t.plan.ttl)
 		reads := t.plan.kind == shared && t.tape.Choose(3) > 0
 		h, err := l.acquire(ctx, reads, t.tape.Choose(4) > 0)
 		stop()
@@ -194,7 +194,7 @@ func (l *ownLock) holds(t *thread, h *heldLease, reads bool) {
 		t.wait(time.Second)
 	}
 	b.over = true
-	ctx, stop := t.Limit(context.Background(), tape.Pick(t.tape, time.Duration(2), 1)*t.plan.ttl)
+	ctx, stop := t.Limit(context.Background(), simkit.Pick(t.tape, time.Duration(2), 1)*t.plan.ttl)
 	defer stop()
 	err := l.release(ctx, h, lost)
 	t.tell("process %d releases %d: %v", t.id, h.at.rec.Token, err)
@@ -216,7 +216,7 @@ func (t *thread) updates(fence int64) {
 		c.Body = []byte(was + id + " ")
 		t.open[id] = sent{t.id, was, string(c.Body), t.sea.now}
 		return c, nil
-	}, UpdateConfig{Create: true, Fence: fence, Tries: tape.Pick(t.tape, 50, 3)})
+	}, UpdateConfig{Create: true, Fence: fence, Tries: simkit.Pick(t.tape, 50, 3)})
 	t.tell("process %d: update %s: %v", t.id, id, err)
 	last := t.open[id]
 	switch {

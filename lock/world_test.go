@@ -9,14 +9,14 @@ import (
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/internal/linearizable"
-	"github.com/pawlhq/pawl/internal/tape"
+	"github.com/pawlhq/pawl/internal/simkit"
 )
 
 // sea is a simulated world: processes with clocks of their own over one object
 // store, and a network between that does its worst. All choices come from one
 // tape. Nothing runs at the same time as something else.
 type sea struct {
-	tape  *tape.Tape
+	tape  *simkit.Tape
 	plan  plan
 	now   time.Duration // the true time
 	later []appointment // the earliest first
@@ -74,10 +74,10 @@ func (k kind) String() string {
 	return [...]string{"mutexes", "updates", "semaphores", "shared"}[k]
 }
 
-func drawPlan(t *tape.Tape) plan {
+func drawPlan(t *simkit.Tape) plan {
 	p := plan{
-		ttl: tape.Pick(t, 10*time.Second, 2*time.Second, 30*time.Second), procs: 2 + t.Choose(3), sharing: t.Chance(400),
-		troubles: tape.Pick(t, 0, 100, 300, 500), freezes: tape.Pick(t, 0, 20, 60), crashes: tape.Pick(t, 0, 0, 15),
+		ttl: simkit.Pick(t, 10*time.Second, 2*time.Second, 30*time.Second), procs: 2 + t.Choose(3), sharing: t.Chance(400),
+		troubles: simkit.Pick(t, 0, 100, 300, 500), freezes: simkit.Pick(t, 0, 20, 60), crashes: simkit.Pick(t, 0, 0, 15),
 		skewed: t.Chance(700), operator: t.Chance(150), deletes: t.Chance(100), kind: kind(t.Choose(int(kinds))),
 	}
 	p.register = p.kind == mutexes && t.Chance(400)
@@ -140,8 +140,8 @@ type proc struct {
 func (w *sea) proc() *proc {
 	p := &proc{sea: w, id: len(w.procs), rate: 1000}
 	if w.plan.skewed {
-		p.offset = tape.Pick(w.tape, 0, -time.Hour, time.Hour, time.Second)
-		p.rate = tape.Pick(w.tape, int64(1000), 976, 1024) // within 5 % of each other
+		p.offset = simkit.Pick(w.tape, 0, -time.Hour, time.Hour, time.Second)
+		p.rate = simkit.Pick(w.tape, int64(1000), 976, 1024) // within 5 % of each other
 	}
 	w.procs = append(w.procs, p)
 	return p
@@ -224,7 +224,7 @@ func (t *thread) suspend() {
 
 // freeze lets the process stand still, or end.
 func (t *thread) freeze() {
-	d := tape.Pick(t.tape, t.plan.ttl/2, t.plan.ttl, 3*t.plan.ttl) + t.tape.UpTo(t.plan.ttl/2)
+	d := simkit.Pick(t.tape, t.plan.ttl/2, t.plan.ttl, 3*t.plan.ttl) + t.tape.UpTo(t.plan.ttl/2)
 	t.frozen = t.sea.now + d
 	t.tell("process %d stands still for %v", t.id, d)
 	t.wait(d)

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/pawlhq/pawl/internal/tape"
+	"github.com/pawlhq/pawl/internal/simkit"
 )
 
 var (
@@ -32,7 +32,7 @@ func TestWorlds(t *testing.T) {
 				if n >= *histories {
 					return
 				}
-				o := play(tape.New(*firstSeed+n), nil)
+				o := play(simkit.NewTape(*firstSeed+n), nil)
 				steps.Add(uint64(o.steps))
 				if len(o.wrong) > 0 {
 					failed.Store(true)
@@ -53,26 +53,26 @@ func TestWorlds(t *testing.T) {
 // explain shrinks a world that went wrong, and tells it.
 func explain(t *testing.T, seed uint64) {
 	t.Helper()
-	o := play(tape.New(seed), nil)
+	o := play(simkit.NewTape(seed), nil)
 	what := o.wrong[0][:2]
-	short := tape.Shrink(o.recorded, func(try []uint32) ([]uint32, bool) {
-		o := play(tape.Replay(try), nil)
+	short := simkit.Shrink(o.recorded, func(try []uint32) ([]uint32, bool) {
+		o := play(simkit.ReplayTape(try), nil)
 		return o.recorded, o.violates(what)
 	})
 	var story []string
-	o = play(tape.Replay(short), &story)
+	o = play(simkit.ReplayTape(short), &story)
 	t.Fatalf("%s\nrepeat it with: go test ./lock -run 'TestWorlds$' -histories 1 -seed %d\nor, shrunk to %d choices: go test ./lock -run TestReplay -v -tape %s\n%s",
-		strings.Join(o.wrong, "\n"), seed, len(short), tape.Encode(short), strings.Join(story, "\n"))
+		strings.Join(o.wrong, "\n"), seed, len(short), simkit.EncodeTape(short), strings.Join(story, "\n"))
 }
 
 // TestReplay tells the story of a tape.
 func TestReplay(t *testing.T) {
-	recorded, err := tape.Decode(*tapeFlag)
+	recorded, err := simkit.DecodeTape(*tapeFlag)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var story []string
-	o := play(tape.Replay(recorded), &story)
+	o := play(simkit.ReplayTape(recorded), &story)
 	t.Log("\n" + strings.Join(story, "\n"))
 	if len(o.wrong) > 0 {
 		t.Error(strings.Join(o.wrong, "\n"))
