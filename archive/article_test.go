@@ -12,7 +12,7 @@ import (
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
-	"github.com/pawlhq/pawl/internal/tape"
+	"github.com/pawlhq/pawl/internal/simkit"
 )
 
 // TestPublished plays the same worlds with the published de-duplication of records by
@@ -20,15 +20,17 @@ import (
 // left out, and the rest is written under a key of first and last. It loses records,
 // and it doubles some. The shipped archive does neither in these worlds.
 func TestPublished(t *testing.T) {
+	pool := newPool()
+	defer pool.Close()
 	lost, doubled, worlds := 0, 0, 0
 	for seed := range uint64(600) {
-		w := newWorld(tape.New(seed+1), nil)
+		w := newWorld(pool, &simkit.World{Tape: simkit.NewTape(seed + 1)})
 		if p := &w.plan; p.outage || p.loses || p.second || p.restores || p.misses {
 			continue // it has no answer to these, and need not
 		}
 		worlds++
 		w.work = (*thread).published
-		w.run(func() bool { return w.now > w.plan.horizon()+2*time.Hour })
+		w.run(func() bool { return w.Now > w.plan.horizon()+2*time.Hour })
 		n := map[string]int{}
 		for _, o := range w.objects {
 			for _, e := range decodeLines(o.body) {
@@ -59,7 +61,7 @@ func TestPublished(t *testing.T) {
 			}
 		}
 		lost, doubled = lost+l, doubled+d
-		w.end()
+		pool.Abort()
 	}
 	t.Logf("of %d worlds, records were lost in %d and doubled in %d", worlds, lost, doubled)
 	if lost == 0 || doubled == 0 {
@@ -70,7 +72,7 @@ func TestPublished(t *testing.T) {
 // published is the work of a process.
 func (t *thread) published() {
 	checking := true
-	for !t.gone() {
+	for !t.dead {
 		t.publishShard(&checking)
 		t.wait(30 * time.Second)
 	}
@@ -84,12 +86,12 @@ func (t *thread) publishShard(checking *bool) {
 	}
 	all = slices.DeleteFunc(all, func(one Shard) bool {
 		holder := t.table.leases[one.ID]
-		return holder != nil && !holder.dead && holder.frozen <= t.now
+		return holder != nil && !holder.dead && holder.frozen <= t.Now
 	})
 	if len(all) == 0 {
 		return
 	}
-	id := all[t.tape.Choose(len(all))].ID
+	id := all[t.Tape.Choose(len(all))].ID
 	t.table.leases[id] = t
 	defer delete(t.table.leases, id)
 	reg, err := registersOf{t}.ReadRegister(context.Background(), id)
@@ -100,8 +102,8 @@ func (t *thread) publishShard(checking *bool) {
 	if err != nil {
 		return
 	}
-	checkpoint, until := t.now, t.now+10*time.Minute
-	for t.now < until {
+	checkpoint, until := t.Now, t.Now+10*time.Minute
+	for t.Now < until {
 		page, err := r.Next(stoppable{context.Background(), t})
 		if err != nil || page.End && len(page.Entries) == 0 {
 			return
@@ -109,12 +111,12 @@ func (t *thread) publishShard(checking *bool) {
 		if err := t.publish(id, page.Entries, checking); err != nil {
 			return
 		}
-		if n := len(page.Entries); n > 0 && t.now >= checkpoint {
+		if n := len(page.Entries); n > 0 && t.Now >= checkpoint {
 			reg.Version, err = registersOf{t}.WriteRegister(context.Background(), id, reg.Version, []byte(page.Entries[n-1].Number))
 			if err != nil {
 				return
 			}
-			checkpoint = t.now + 30*time.Second
+			checkpoint = t.Now + 30*time.Second
 		}
 	}
 }
@@ -149,7 +151,7 @@ func (t *thread) publish(shard string, entries []Entry, checking *bool) error {
 		for {
 			if _, err := (storeOf{t}).Put(context.Background(), event.Object{Key: key}, o, bucket.Condition{}); err == nil {
 				break
-			} else if errors.Is(err, errDead) || t.gone() {
+			} else if errors.Is(err, errDead) || t.dead {
 				return err
 			}
 			o.Body = strings.NewReader(string(body))

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawlhq/pawl/internal/tape"
+	"github.com/pawlhq/pawl/internal/simkit"
 )
 
 // restore copies the registers now, and some time later all processes die and the ledger
@@ -18,17 +18,17 @@ import (
 // can know of it. So the documentation tells operators to recover after a restore.
 func (w *world) restore(in time.Duration) {
 	table, registers, tokens := w.table, maps.Clone(w.table.registers), maps.Clone(w.tokens)
-	w.after(tape.Pick(w.tape, time.Second, time.Minute, in), func() {
-		w.tell("all processes die, and the registers go back to an earlier moment")
+	w.After(simkit.Pick(w.Tape, time.Second, time.Minute, in), func() {
+		w.Tracef("all processes die, and the registers go back to an earlier moment")
 		for _, t := range w.threads {
 			if !t.dead {
 				t.dead = true
-				w.after(w.tape.UpTo(5*time.Minute), func() { w.worker(w.table) })
+				w.After(w.Tape.UpTo(5*time.Minute), func() { w.worker(w.table) })
 			}
 		}
 		w.lost()
 		table.registers, w.tokens = registers, tokens
-		w.recovers(table, w.tape.UpTo(2*time.Hour))
+		w.recovers(table, w.Tape.UpTo(2*time.Hour))
 	})
 }
 
@@ -40,11 +40,11 @@ func (w *world) miss() {
 	if len(names) == 0 {
 		return
 	}
-	name := names[w.tape.Choose(len(names))]
-	w.tell("%s is lost", name)
+	name := names[w.Tape.Choose(len(names))]
+	w.Tracef("%s is lost", name)
 	w.lost()
 	delete(w.table.registers, name)
-	w.recovers(w.table, w.tape.UpTo(2*time.Hour))
+	w.recovers(w.table, w.Tape.UpTo(2*time.Hour))
 }
 
 // lost notes that registers are not those that workers have written.
@@ -70,7 +70,7 @@ func (t *thread) lists(all []Shard) {
 		for _, parent := range s.Parents {
 			listed := slices.ContainsFunc(all, func(s Shard) bool { return s.ID == parent })
 			if !listed && compareIDs(highest, parent) < 0 {
-				t.tell("%s was born and closed unseen", parent)
+				t.Tracef("%s was born and closed unseen", parent)
 				t.owes[parent] = true
 			}
 		}
@@ -94,8 +94,8 @@ func (t *thread) removed(name string, r *register) {
 	}
 	p, err := decodeProgress(r.value)
 	s := t.stream.find(id)
-	if err != nil || p.State != Finished || s.closed == 0 || t.now < s.closed+t.plan.retention {
-		t.violated("A1", "the register of %s is removed, and the shard is %s", id, p.State)
+	if err != nil || p.State != Finished || s.closed == 0 || t.Now < s.closed+t.plan.retention {
+		t.Violatef("A1", "the register of %s is removed, and the shard is %s", id, p.State)
 	}
 	t.retired[id] = id != t.deleted // what a person deleted stays missing
 }

@@ -53,7 +53,7 @@ func (s *stream) find(id string) *simShard {
 
 // number draws the next one. They cross a length.
 func (w *world) number() Number {
-	w.stream.next += 1 + w.tape.Choose(7)
+	w.stream.next += 1 + w.Tape.Choose(7)
 	return Number(strconv.Itoa(w.stream.next))
 }
 
@@ -78,30 +78,30 @@ func (w *world) put() {
 	if len(open) == 0 {
 		return
 	}
-	s := open[w.tape.Choose(len(open))]
+	s := open[w.Tape.Choose(len(open))]
 	arrival := w.clock()
 	if w.plan.shuffled {
-		arrival = arrival.Add(w.tape.UpTo(4*time.Minute) - 2*time.Minute)
+		arrival = arrival.Add(w.Tape.UpTo(4*time.Minute) - 2*time.Minute)
 	}
 	e := Entry{Number: w.number(), Arrival: arrival, PartitionKey: "k"}
 	switch n := 1; {
-	case w.plan.malformed && w.tape.Chance(200):
+	case w.plan.malformed && w.Tape.Chance(200):
 		e.Malformed, e.Raw = errors.New("malformed"), []byte("raw")
 	default:
 		if w.plan.aggregates {
-			n += w.tape.Choose(3)
+			n += w.Tape.Choose(3)
 		}
 		for i := range n {
 			e.Records = append(e.Records, Record{Number: e.Number, Sub: i, Arrival: arrival, Data: []byte(w.name())})
 		}
 	}
-	s.entries = append(s.entries, simEntry{e, w.now})
-	w.tell("%s gets %s, %d records of %s", s.ID, e.Number, len(e.Records), arrival.Format("15:04:05"))
+	s.entries = append(s.entries, simEntry{e, w.Now})
+	w.Tracef("%s gets %s, %d records of %s", s.ID, e.Number, len(e.Records), arrival.Format("15:04:05"))
 }
 
 func (w *world) closes(s *simShard) {
-	s.closed, s.Last = max(w.now, 1), w.number()
-	w.tell("%s is closed at %s", s.ID, s.Last)
+	s.closed, s.Last = max(w.Now, 1), w.number()
+	w.Tracef("%s is closed at %s", s.ID, s.Last)
 }
 
 // reshard splits a shard, or merges two.
@@ -110,9 +110,9 @@ func (w *world) reshard() {
 	if len(open) == 0 {
 		return
 	}
-	i := w.tape.Choose(len(open))
+	i := w.Tape.Choose(len(open))
 	w.closes(open[i])
-	if len(open) > 1 && w.tape.Chance(500) {
+	if len(open) > 1 && w.Tape.Chance(500) {
 		j := (i + 1) % len(open)
 		w.closes(open[j])
 		w.shard(open[i].ID, open[j].ID)
@@ -185,7 +185,7 @@ func (r *reader) Next(ctx context.Context) (page Page, err error) {
 	err = r.call(func(now time.Duration) error {
 		page = Page{}
 		r.at = max(r.at, r.shard.trimmed(now, r.plan.retention))
-		for n := 2 + r.tape.Choose(4); n > 0 && r.at < len(r.shard.entries); n-- {
+		for n := 2 + r.Tape.Choose(4); n > 0 && r.at < len(r.shard.entries); n-- {
 			page.Entries = append(page.Entries, r.shard.entries[r.at].Entry)
 			r.at++
 		}
@@ -249,7 +249,7 @@ func (r registersOf) WriteRegister(_ context.Context, name, version string, valu
 		}
 		next, r.losses = r.name(), r.world.losses
 		table[name] = &register{value: value, version: next}
-		r.tell("process %d writes %s: %s", r.id, name, value)
+		r.Tracef("process %d writes %s: %s", r.id, name, value)
 		return nil
 	}, true)
 	return next, err
@@ -263,7 +263,7 @@ func (r registersOf) RemoveRegister(_ context.Context, name, version string) err
 		if found == nil || found.version != version {
 			return ledger.ErrRegisterChanged
 		}
-		r.tell("process %d removes %s", r.id, name)
+		r.Tracef("process %d removes %s", r.id, name)
 		r.removed(name, found)
 		delete(table, name)
 		return nil
@@ -315,7 +315,7 @@ func (s storeOf) ask(do func(now time.Duration) error, writes bool) error {
 		return do(now)
 	}, writes)
 	if !errors.Is(err, errSilent) && !errors.Is(err, errDead) {
-		s.date, s.dated = date, s.now
+		s.date, s.dated = date, s.Now
 	}
 	return err
 }
@@ -325,7 +325,7 @@ func (s storeOf) StoreTime(now time.Time) time.Time {
 	if s.dated == 0 {
 		return now
 	}
-	return epoch.Add(s.date + s.now - s.dated)
+	return epoch.Add(s.date + s.Now - s.dated)
 }
 
 // Head implements [bucket.Store].
@@ -370,11 +370,11 @@ func (s storeOf) PutSigned(_ context.Context, ref event.Object, o bucket.Object,
 		if losses != s.world.losses && !strings.Contains(ref.Key, reserved) {
 			return errSilent // see restore
 		}
-		if epoch.Add(s.now).After(signed.Add(valid)) {
+		if epoch.Add(s.Now).After(signed.Add(valid)) {
 			return fmt.Errorf("%w: %s", bucket.ErrExpired, ref.Key)
 		}
-		if !s.calm && s.tape.Chance(30) { // a slow one
-			s.after(s.tape.UpTo(uploadTime), func() {
+		if !s.calm && s.Tape.Chance(30) { // a slow one
+			s.After(s.Tape.UpTo(uploadTime), func() {
 				if losses == s.world.losses {
 					_, _ = s.land(ref.Key, body, o.Metadata, c)
 				}
@@ -394,7 +394,7 @@ func (s storeOf) land(key string, body []byte, meta map[string]string, c bucket.
 	}
 	o := newObject(key, s.name(), body, meta)
 	s.objects[key] = o
-	s.tell("process %d stores %s", s.id, key)
+	s.Tracef("process %d stores %s", s.id, key)
 	s.landed(key, o, old)
 	return o.ETag, nil
 }

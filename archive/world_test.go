@@ -11,21 +11,18 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/bucket"
-	"github.com/pawlhq/pawl/internal/tape"
+	"github.com/pawlhq/pawl/internal/simkit"
 )
 
 // world is a stream, a bucket and a ledger that are simulated, with processes
 // between whose clocks, network and lives are bad. All choices come from one tape.
 // Nothing runs at the same time as something else.
 type world struct {
-	tape  *tape.Tape
-	plan  plan
-	now   time.Duration // the true time
-	later []appointment // the earliest first
-	calm  bool          // no more troubles
-	steps int
-	over  bool
-	work  func(*thread) // what processes do instead of the shipped work
+	*simkit.World
+	pool *pool
+	plan plan
+	calm bool          // no more faults
+	work func(*thread) // what processes do instead of the shipped work
 
 	stream  stream
 	objects map[string]*object
@@ -42,15 +39,12 @@ type world struct {
 	first   map[string]time.Duration // when an object, or one of a shard, was stored
 	claimed *object                  // as claim has read it
 	claim   Claim
-
-	wrong []string
-	story *[]string
 }
 
-type appointment struct {
-	at time.Duration
-	do func()
-}
+// pool has the coroutines of the worlds.
+type pool = simkit.Threads[*simkit.Thread]
+
+func newPool() *pool { return &pool{New: func() *simkit.Thread { return &simkit.Thread{} }} }
 
 // plan is what kind of world it is. Chances are per mille of the requests.
 type plan struct {
@@ -76,14 +70,14 @@ type plan struct {
 	mixed    bool // processes are configured differently
 }
 
-func drawPlan(t *tape.Tape) plan {
+func drawPlan(t *simkit.Tape) plan {
 	p := plan{
 		procs: 1 + t.Choose(3), puts: 4 + t.Choose(24),
-		troubles: tape.Pick(t, 0, 60, 150, 300), freezes: tape.Pick(t, 0, 15, 40), crashes: tape.Pick(t, 0, 15, 40),
+		troubles: simkit.Pick(t, 0, 60, 150, 300), freezes: simkit.Pick(t, 0, 15, 40), crashes: simkit.Pick(t, 0, 15, 40),
 		skewed: t.Chance(400), shuffled: t.Chance(500), aggregates: t.Chance(500), malformed: t.Chance(200),
-		outage: t.Chance(300), steals: tape.Pick(t, 0, 0, 30, 300), loses: t.Chance(250), fromTime: t.Chance(150), mixed: t.Chance(500),
+		outage: t.Chance(300), steals: simkit.Pick(t, 0, 0, 30, 300), loses: t.Chance(250), fromTime: t.Chance(150), mixed: t.Chance(500),
 	}
-	p.retention = tape.Pick(t, 24*time.Hour, 2*time.Hour)
+	p.retention = simkit.Pick(t, 24*time.Hour, 2*time.Hour)
 	p.second, p.restores, p.misses = t.Chance(200), t.Chance(200), t.Chance(150)
 	p.unseen = p.outage && t.Chance(500)
 	if t.Chance(400) {
@@ -94,46 +88,20 @@ func drawPlan(t *tape.Tape) plan {
 
 var epoch = time.Date(2026, time.March, 1, 0, 0, 0, 0, time.UTC)
 
-func (w *world) clock() time.Time { return epoch.Add(w.now) }
-
-func (w *world) after(d time.Duration, do func()) {
-	at := w.now + max(d, 0)
-	i, _ := slices.BinarySearchFunc(w.later, at, func(a appointment, at time.Duration) int {
-		if a.at <= at {
-			return -1
-		}
-		return 1
-	})
-	w.later = slices.Insert(w.later, i, appointment{at, do})
-}
+func (w *world) clock() time.Time { return epoch.Add(w.Now) }
 
 const (
 	maxSteps   = 150_000
 	maxCrashes = 15
 )
 
-// run lets happen what is planned until done says so.
+// run runs events until done returns true.
 func (w *world) run(done func() bool) {
-	for len(w.later) > 0 && !done() {
-		if w.steps++; w.steps > maxSteps {
-			w.violated("A5", "it goes on for ever")
+	for !done() && w.Step() {
+		if w.Steps > maxSteps {
+			w.Violatef("A5", "it goes on for ever")
 			return
 		}
-		next := w.later[0]
-		w.later = w.later[1:]
-		w.now = next.at
-		next.do()
-	}
-}
-
-func (w *world) violated(invariant, format string, args ...any) {
-	w.wrong = append(w.wrong, invariant+": "+fmt.Sprintf(format, args...))
-	w.tell("VIOLATED %s", w.wrong[len(w.wrong)-1])
-}
-
-func (w *world) tell(format string, args ...any) {
-	if w.story != nil {
-		*w.story = append(*w.story, fmt.Sprintf("%11s  ", w.now.Truncate(time.Millisecond))+fmt.Sprintf(format, args...))
 	}
 }
 
@@ -161,9 +129,7 @@ type proc struct {
 // thread is code of a process that waits for answers, as a coroutine.
 type thread struct {
 	*proc
-	resume  func() (struct{}, bool)
-	stop    func()
-	yield   func(struct{}) bool
+	code    *simkit.Thread
 	stopped bool // its context has ended
 	losses  int  // of the world, when the thread last reached the ledger
 	idle    int  // how often there was nothing to read
@@ -172,35 +138,30 @@ type thread struct {
 
 var errDead = errors.New("the process is dead")
 
+// spawn starts a thread, which runs until it first waits.
 func (p *proc) spawn(job func(*thread)) {
-	t := &thread{proc: p}
-	t.resume, t.stop = iter.Pull(func(yield func(struct{}) bool) {
-		t.yield = yield
-		job(t)
-	})
+	t := &thread{proc: p, code: p.pool.Get()}
 	p.threads = append(p.threads, t)
-	t.resume()
+	p.pool.Start(t.code, func() { job(t) })
 }
 
 // wait lets time pass, and longer if the process is frozen.
 func (t *thread) wait(d time.Duration) bool {
-	if t.gone() {
+	if t.dead {
 		return false
 	}
-	t.after(d, func() { t.goOn() })
-	t.yield(struct{}{})
-	return !t.gone()
+	t.After(d, t.resume)
+	t.code.Yield()
+	return !t.dead
 }
 
-func (t *thread) goOn() {
-	if t.frozen > t.now && !t.over {
-		t.after(t.frozen-t.now, t.goOn)
+func (t *thread) resume() {
+	if t.frozen > t.Now {
+		t.After(t.frozen-t.Now, t.resume)
 		return
 	}
-	t.resume()
+	t.pool.Resume(t.code)
 }
-
-func (t *thread) gone() bool { return t.dead || t.over }
 
 // stoppable is the context of a thread.
 type stoppable struct {
@@ -210,7 +171,7 @@ type stoppable struct {
 
 // Err implements [context.Context].
 func (s stoppable) Err() error {
-	if s.stopped || s.gone() {
+	if s.stopped || s.dead {
 		return context.Canceled
 	}
 	return nil
@@ -222,11 +183,11 @@ var errSilent = errors.New("no answer")
 // call performs a request on whatever may go wrong. Its effect may come later, or
 // twice.
 func (t *thread) call(do func(now time.Duration) error, writes bool) error {
-	if t.gone() {
+	if t.dead {
 		return errDead
 	}
 	w := t.world
-	moment := func() time.Duration { return w.tape.UpTo(200 * time.Millisecond) }
+	moment := func() time.Duration { return w.Tape.UpTo(200 * time.Millisecond) }
 	answered := func(err error) error {
 		if !t.wait(moment()) {
 			return errDead
@@ -234,74 +195,73 @@ func (t *thread) call(do func(now time.Duration) error, writes bool) error {
 		return err
 	}
 	if w.calm {
-		return answered(do(w.now))
+		return answered(do(w.Now))
 	}
-	if w.crashes < maxCrashes && w.tape.Chance(w.plan.crashes) {
-		if w.tape.Chance(500) && writes {
-			w.after(w.tape.UpTo(20*time.Minute), func() { _ = do(w.now) })
+	if w.crashes < maxCrashes && w.Tape.Chance(w.plan.crashes) {
+		if w.Tape.Chance(500) && writes {
+			w.After(w.Tape.UpTo(20*time.Minute), func() { _ = do(w.Now) })
 		}
 		t.crash()
 		return errDead
 	}
-	if w.tape.Chance(w.plan.freezes) {
-		t.frozen = w.now + tape.Pick(w.tape, time.Minute, 10*time.Minute, time.Hour, 30*time.Hour)
-		w.tell("process %d stands still for %v", t.id, t.frozen-w.now)
-		if w.tape.Chance(500) {
-			err := do(w.now)
+	if w.Tape.Chance(w.plan.freezes) {
+		t.frozen = w.Now + simkit.Pick(w.Tape, time.Minute, 10*time.Minute, time.Hour, 30*time.Hour)
+		w.Tracef("process %d stands still for %v", t.id, t.frozen-w.Now)
+		if w.Tape.Chance(500) {
+			err := do(w.Now)
 			return answered(err)
 		}
 		if !t.wait(moment()) {
 			return errDead
 		}
 	}
-	if !w.tape.Chance(w.plan.troubles) {
-		if !t.wait(moment()) {
-			return errDead
-		}
-		return answered(do(w.now))
-	}
-	switch w.tape.Choose(5) {
-	case 0: // it does not arrive
+	switch w.Tape.Fault(w.plan.troubles, simkit.Unsent, simkit.Lost, simkit.Late, simkit.Repeated, simkit.Twice) {
+	case simkit.Unsent:
 		return answered(errSilent)
-	case 1: // its answer is lost
-		_ = do(w.now)
+	case simkit.Lost:
+		_ = do(w.Now)
 		return answered(errSilent)
-	case 2: // it arrives late
+	case simkit.Late:
 		if writes {
-			w.after(w.tape.UpTo(20*time.Minute), func() { _ = do(w.now) })
+			w.After(w.Tape.UpTo(20*time.Minute), func() { _ = do(w.Now) })
 		}
 		return answered(errSilent)
-	case 3: // it arrives twice
+	case simkit.Repeated:
 		if writes {
-			w.after(w.tape.UpTo(20*time.Minute), func() { _ = do(w.now) })
+			w.After(w.Tape.UpTo(20*time.Minute), func() { _ = do(w.Now) })
 		}
-		return answered(do(w.now))
+		return answered(do(w.Now))
+	case simkit.Twice:
+		err := do(w.Now)
+		if writes {
+			err = do(w.Now)
+		}
+		return answered(err)
 	}
-	err := do(w.now) // its second copy is what is answered
-	if writes {
-		err = do(w.now)
+	if !t.wait(moment()) {
+		return errDead
 	}
-	return answered(err)
+	return answered(do(w.Now))
 }
 
 func (t *thread) crash() {
 	t.dead = true
 	w := t.world
 	w.crashes++
-	w.tell("process %d dies", t.id)
-	w.after(w.tape.UpTo(5*time.Minute), func() { w.worker(w.table) })
+	w.Tracef("process %d dies", t.id)
+	w.After(w.Tape.UpTo(5*time.Minute), func() { w.worker(w.table) })
 }
 
 // worker starts a process that stores whatever shard it gets.
 func (w *world) worker(over *table) {
 	p := &proc{world: w, table: over, id: len(w.threads), format: "a", knows: "abc", limits: Limits{Bytes: 700, Age: 2 * time.Minute}}
 	if w.plan.skewed {
-		p.offset = w.tape.UpTo(20*time.Minute) - 10*time.Minute
+		p.offset = w.Tape.UpTo(20*time.Minute) - 10*time.Minute
 	}
 	if w.plan.mixed {
-		p.format, p.codec = tape.Pick(w.tape, "a", "b", "c"), w.tape.Choose(3)
-		p.limits = tape.Pick(w.tape, p.limits, Limits{Bytes: 200, Age: time.Minute}, Limits{Bytes: 1 << 20, Age: 10 * time.Minute})
-		if !w.calm && w.tape.Chance(150) {
+		p.format, p.codec = simkit.Pick(w.Tape, "a", "b", "c"), w.Tape.Choose(3)
+		p.limits = simkit.Pick(w.Tape, p.limits, Limits{Bytes: 200, Age: time.Minute}, Limits{Bytes: 1 << 20, Age: 10 * time.Minute})
+		if !w.calm && w.Tape.Chance(150) {
 			p.knows = p.format
 		}
 	}
@@ -337,13 +297,13 @@ func (t *thread) archive() *Archive {
 
 // storeAll takes one shard after the other.
 func (t *thread) storeAll() {
-	for !t.gone() && (!t.calm || t.table == t.world.table) {
+	for !t.dead && (!t.calm || t.table == t.world.table) {
 		t.stopped = false
 		err := t.once()
-		t.tell("process %d: %v", t.id, err)
-		pause := time.Second + t.tape.UpTo(time.Minute)
+		t.Tracef("process %d: %v", t.id, err)
+		pause := time.Second + t.Tape.UpTo(time.Minute)
 		switch {
-		case errors.Is(err, errNothing) && t.now > t.plan.horizon()+3*time.Hour:
+		case errors.Is(err, errNothing) && t.Now > t.plan.horizon()+3*time.Hour:
 			pause = 10 * time.Hour
 		case errors.Is(err, errNothing):
 			pause = t.plan.horizon() / 36
@@ -376,12 +336,12 @@ func (t *thread) once() error {
 	open := slices.DeleteFunc(slices.Clone(all), func(one Shard) bool {
 		p, ok := t.progress(one.ID)
 		holder := t.table.leases[one.ID]
-		return ok && p.State == Finished || holder != nil && !holder.dead && holder.frozen <= t.now && !t.tape.Chance(t.plan.steals)
+		return ok && p.State == Finished || holder != nil && !holder.dead && holder.frozen <= t.Now && !t.Tape.Chance(t.plan.steals)
 	})
 	if len(open) == 0 {
 		return errNothing
 	}
-	id := open[t.tape.Choose(len(open))].ID
+	id := open[t.Tape.Choose(len(open))].ID
 	if t.calm { // all shards have their turn
 		id = open[t.turns%len(open)].ID
 		t.turns++
@@ -394,15 +354,15 @@ func (t *thread) once() error {
 			delete(leases, id)
 		}
 	}()
-	t.tell("process %d takes %s under %d", t.id, id, t.tokens[id])
-	until := t.now + tape.Pick(t.tape, 2*time.Minute, 10*time.Minute, time.Hour, 20*time.Second)
+	t.Tracef("process %d takes %s under %d", t.id, id, t.tokens[id])
+	until := t.Now + simkit.Pick(t.Tape, 2*time.Minute, 10*time.Minute, time.Hour, 20*time.Second)
 	switch {
-	case t.calm && t.now > t.plan.horizon()+2*time.Hour:
+	case t.calm && t.Now > t.plan.horizon()+2*time.Hour:
 		until += 20 * time.Hour
 	case t.plan.outage:
 		until += 2 * time.Hour
 	}
-	t.after(until-t.now, func() { t.stopped = true })
+	t.After(until-t.Now, func() { t.stopped = true })
 	return a.Drive(ctx, c, all, id, t.tokens[id])
 }
 

@@ -5,24 +5,17 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
-	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/pawlhq/pawl/internal/tape"
+	"github.com/pawlhq/pawl/internal/simkit"
+	"github.com/pawlhq/pawl/internal/simkit/simtest"
 )
 
-var (
-	histories = flag.Uint64("histories", played, "how many worlds TestWorlds plays")
-	firstSeed = flag.Uint64("seed", 1, "the first world's number")
-	tapeFlag  = flag.String("tape", "", "the tape that TestReplayWorld plays")
-)
+var worlds = simkit.Simulation[*pool]{Threads: newPool, Play: play}
 
 // invariants are what must hold at the end of each world.
 //
@@ -45,74 +38,63 @@ func (p *plan) horizon() time.Duration {
 }
 
 // play lets one world happen.
-func play(tp *tape.Tape, story *[]string) outcome {
-	w := newWorld(tp, story)
-	defer w.end()
-	w.run(func() bool { return w.calm && w.finished() || len(w.wrong) > 0 })
-	if len(w.wrong) == 0 {
-		until := w.now + 31*time.Hour // zombies wake up
-		w.run(func() bool { return w.now > until })
+func play(pool *pool, kernel *simkit.World) {
+	w := newWorld(pool, kernel)
+	defer pool.Abort()
+	w.run(func() bool { return w.calm && w.finished() || len(w.Violations) > 0 })
+	if len(w.Violations) == 0 {
+		until := w.Now + 31*time.Hour // zombies wake up
+		w.run(func() bool { return w.Now > until })
 		w.run(func() bool { return w.finished() }) // one may have begun with a shard that is gone
 		w.check()
 	}
-	return outcome{w.wrong, w.steps, tp.Recorded()}
 }
 
 // newWorld plans what will happen.
-func newWorld(tp *tape.Tape, story *[]string) *world {
+func newWorld(pool *pool, kernel *simkit.World) *world {
 	w := &world{
-		tape: tp, plan: drawPlan(tp), objects: map[string]*object{}, table: newTable(),
-		tokens: map[string]int64{}, first: map[string]time.Duration{}, story: story,
+		World: kernel, pool: pool, plan: drawPlan(kernel.Tape), objects: map[string]*object{}, table: newTable(),
+		tokens: map[string]int64{}, first: map[string]time.Duration{},
 		owes: map[string]bool{}, retired: map[string]bool{},
 	}
 	w.stream.next = 960
 	w.tables = append(w.tables, w.table)
-	w.tell("%+v", w.plan)
+	w.Tracef("%+v", w.plan)
 	w.shard()
-	if w.tape.Chance(500) {
+	if w.Tape.Chance(500) {
 		w.shard()
 	}
 	for range w.plan.puts {
-		w.after(w.tape.UpTo(w.plan.horizon()), w.put)
+		w.After(w.Tape.UpTo(w.plan.horizon()), w.put)
 	}
 	for range w.plan.reshards {
-		w.after(w.tape.UpTo(w.plan.horizon()), w.reshard)
+		w.After(w.Tape.UpTo(w.plan.horizon()), w.reshard)
 	}
 	for range w.plan.procs {
-		w.after(w.tape.UpTo(30*time.Minute), func() { w.worker(w.table) })
+		w.After(w.Tape.UpTo(30*time.Minute), func() { w.worker(w.table) })
 	}
 	if w.plan.outage {
-		w.after(w.tape.UpTo(4*time.Hour), w.outage)
+		w.After(w.Tape.UpTo(4*time.Hour), w.outage)
 	}
 	if w.plan.loses {
-		w.after(w.tape.UpTo(w.plan.horizon()), w.lose)
+		w.After(w.Tape.UpTo(w.plan.horizon()), w.lose)
 	}
 	if w.plan.restores {
-		w.after(w.tape.UpTo(w.plan.horizon()), func() { w.restore(w.tape.UpTo(w.plan.horizon() - w.now)) })
+		w.After(w.Tape.UpTo(w.plan.horizon()), func() { w.restore(w.Tape.UpTo(w.plan.horizon() - w.Now)) })
 	}
 	if w.plan.misses {
-		w.after(w.tape.UpTo(w.plan.horizon()), w.miss)
+		w.After(w.Tape.UpTo(w.plan.horizon()), w.miss)
 	}
 	if w.plan.second {
-		w.after(w.tape.UpTo(w.plan.horizon()), w.another)
+		w.After(w.Tape.UpTo(w.plan.horizon()), w.another)
 	}
-	w.after(w.plan.horizon(), w.heal)
+	w.After(w.plan.horizon(), w.heal)
 	return w
-}
-
-type outcome struct {
-	wrong    []string
-	steps    int
-	recorded []uint32
-}
-
-func (o *outcome) violates(name string) bool {
-	return slices.ContainsFunc(o.wrong, func(s string) bool { return s[:2] == name })
 }
 
 // outage ends all processes, for longer than entries are kept.
 func (w *world) outage() {
-	w.tell("all processes die")
+	w.Tracef("all processes die")
 	n := 0
 	for _, t := range w.threads {
 		if !t.dead {
@@ -121,10 +103,10 @@ func (w *world) outage() {
 		}
 	}
 	if w.plan.unseen {
-		w.after(w.tape.UpTo(time.Hour), w.reshard)
-		w.after(w.tape.UpTo(time.Hour), w.reshard)
+		w.After(w.Tape.UpTo(time.Hour), w.reshard)
+		w.After(w.Tape.UpTo(time.Hour), w.reshard)
 	}
-	w.after(20*time.Hour+w.tape.UpTo(20*time.Hour), func() {
+	w.After(20*time.Hour+w.Tape.UpTo(20*time.Hour), func() {
 		for range max(n, 1) {
 			w.worker(w.table)
 		}
@@ -133,43 +115,43 @@ func (w *world) outage() {
 
 // lose loses the registers. Somebody notices, some time.
 func (w *world) lose() {
-	w.tell("the registers are lost")
+	w.Tracef("the registers are lost")
 	w.table.registers = map[string]*register{}
 	clear(w.owes)
-	if keys := w.stored(); len(keys) > 0 && w.tape.Chance(400) {
-		key := keys[w.tape.Choose(len(keys))]
+	if keys := w.stored(); len(keys) > 0 && w.Tape.Chance(400) {
+		key := keys[w.Tape.Choose(len(keys))]
 		w.deleted = w.objects[key].name.Shard
-		w.tell("%s is deleted by hand", key)
+		w.Tracef("%s is deleted by hand", key)
 		delete(w.objects, key)
 		delete(w.retired, w.deleted) // no worker notices
 	}
-	w.recovers(w.table, tape.Pick(w.tape, w.tape.UpTo(time.Hour), w.tape.UpTo(time.Minute)))
+	w.recovers(w.table, simkit.Pick(w.Tape, w.Tape.UpTo(time.Hour), w.Tape.UpTo(time.Minute)))
 }
 
 // another lets a process be configured for another ledger, and perhaps all, later.
 func (w *world) another() {
-	w.tell("there is another ledger")
+	w.Tracef("there is another ledger")
 	t := newTable()
 	w.tables = append(w.tables, t)
 	w.worker(t)
-	if w.tape.Chance(500) {
-		w.recovers(t, w.tape.UpTo(time.Hour))
+	if w.Tape.Chance(500) {
+		w.recovers(t, w.Tape.UpTo(time.Hour))
 	}
 }
 
 // recovers lets an operator make a ledger that of the archive.
 func (w *world) recovers(over *table, in time.Duration) {
 	p := &proc{world: w, table: over, id: len(w.threads), format: "a", knows: "abc"}
-	w.after(in, func() {
+	w.After(in, func() {
 		w.table = over
 		p.spawn((*thread).recover)
 	})
 }
 
 func (t *thread) recover() {
-	for !t.over {
+	for {
 		c, err := t.archive().Recover(stoppable{context.Background(), t})
-		t.tell("recovered: %+v, %v", c, err)
+		t.Tracef("recovered: %+v, %v", c, err)
 		if err == nil && t.highest() == "" {
 			clear(t.owes) // nothing tells which shards were listed before
 		}
@@ -189,7 +171,7 @@ func (t *thread) recover() {
 }
 
 func (w *world) heal() {
-	w.tell("calm")
+	w.Tracef("calm")
 	w.calm = true
 	for _, s := range w.open() {
 		w.closes(s)
@@ -207,7 +189,7 @@ func (w *world) finished() bool {
 		if s.closed == 0 || ok && p.State == Finished || !ok && w.retired[s.ID] {
 			continue
 		}
-		if s.closed+w.plan.retention > w.now || ok || w.owes[s.ID] {
+		if s.closed+w.plan.retention > w.Now || ok || w.owes[s.ID] {
 			return false
 		}
 	}
@@ -250,36 +232,36 @@ func (w *world) truth() *table {
 // landed checks an object when it is stored.
 func (w *world) landed(key string, o, old *object) {
 	if _, ok := w.first[key]; !ok {
-		w.first[key] = w.now
+		w.first[key] = w.Now
 	}
 	if strings.HasPrefix(key, "p/"+reserved) || w.work != nil {
 		return
 	}
 	if old != nil {
-		w.violated("A2", "%s is written over", key)
+		w.Violatef("A2", "%s is written over", key)
 	}
 	n := o.name
 	if n.Shard == "" {
-		w.violated("A4", "%s is no key of an archive", key)
+		w.Violatef("A4", "%s is no key of an archive", key)
 		return
 	}
 	if _, ok := w.first[n.Shard]; !ok {
-		w.first[n.Shard] = w.now
+		w.first[n.Shard] = w.Now
 	}
 	s := w.stream.find(n.Shard)
 	for _, e := range s.entries {
-		if n.Format == GapFormat && n.Contains(e.Number) && e.at+w.plan.retention > w.now && e.Malformed == nil && w.owed(s, e) {
-			w.violated("A3", "%s is in the gap %s, and could be read", e.Number, key)
+		if n.Format == GapFormat && n.Contains(e.Number) && e.at+w.plan.retention > w.Now && e.Malformed == nil && w.owed(s, e) {
+			w.Violatef("A3", "%s is in the gap %s, and could be read", e.Number, key)
 		}
 		if n.Format != GapFormat && o.data && n.Contains(e.Number) && w.owed(s, e) && minute(e.Arrival).After(n.Minute) {
-			w.violated("A8", "%s arrived at %s, and is in %s", e.Number, e.Arrival, key)
+			w.Violatef("A8", "%s arrived at %s, and is in %s", e.Number, e.Arrival, key)
 		}
 	}
 	for _, parent := range s.Parents {
 		p := w.stream.find(parent)
 		for _, e := range p.entries {
-			if parent != w.deleted && w.owed(p, e) && e.at+w.plan.retention > w.now && len(w.holders(parent, e.Number)) == 0 {
-				w.violated("A6", "%s is stored before %s of %s", key, e.Number, parent)
+			if parent != w.deleted && w.owed(p, e) && e.at+w.plan.retention > w.Now && len(w.holders(parent, e.Number)) == 0 {
+				w.Violatef("A6", "%s is stored before %s of %s", key, e.Number, parent)
 			}
 		}
 	}
@@ -335,10 +317,10 @@ func (w *world) check() {
 func (w *world) checkEntry(s *simShard, e simEntry, stored map[string][]string) {
 	holders := w.holders(s.ID, e.Number)
 	if len(holders) == 0 {
-		w.violated("A1", "%s of %s is in no object", e.Number, s.ID)
+		w.Violatef("A1", "%s of %s is in no object", e.Number, s.ID)
 	}
 	if len(holders) > 1 {
-		w.violated("A2", "%s of %s is in %v", e.Number, s.ID, holders)
+		w.Violatef("A2", "%s of %s is in %v", e.Number, s.ID, holders)
 	}
 	if len(holders) != 1 {
 		return
@@ -349,17 +331,17 @@ func (w *world) checkEntry(s *simShard, e simEntry, stored map[string][]string) 
 		keys := stored[string(r.Data)]
 		switch {
 		case len(keys) == 0 && !gap:
-			w.violated("A1", "record %s of %s, %s is not stored", r.Data, s.ID, e.Number)
+			w.Violatef("A1", "record %s of %s, %s is not stored", r.Data, s.ID, e.Number)
 		case len(keys) > 1 || len(keys) == 1 && gap:
-			w.violated("A2", "record %s of %s, %s is in %v and %v", r.Data, s.ID, e.Number, keys, holders)
+			w.Violatef("A2", "record %s of %s, %s is in %v and %v", r.Data, s.ID, e.Number, keys, holders)
 		case len(keys) == 1 && in != "" && keys[0] != in:
-			w.violated("A7", "%s of %s is in %s and %s", e.Number, s.ID, in, keys[0])
+			w.Violatef("A7", "%s of %s is in %s and %s", e.Number, s.ID, in, keys[0])
 		case len(keys) == 1:
 			in = keys[0]
 		}
 	}
 	if e.Malformed != nil && !gap && w.objects["p/"+reserved+"malformed/"+s.ID+"-"+string(e.Number)+".json"] == nil {
-		w.violated("A9", "%s of %s is not kept", e.Number, s.ID)
+		w.Violatef("A9", "%s of %s is not kept", e.Number, s.ID)
 	}
 }
 
@@ -377,13 +359,13 @@ func (w *world) stored() (keys []string) {
 // verify lets a process verify all that is stored, over a ledger.
 func (w *world) verify(over *table) *Report {
 	r, done := &Report{}, false
-	w.now += time.Minute
+	w.Now += time.Minute
 	p := &proc{world: w, table: over, id: -1, format: "a", knows: "abc"}
 	p.spawn(func(t *thread) {
 		defer func() { done = true }()
 		found, err := t.archive().Verify(stoppable{context.Background(), t}, VerifyOptions{Deep: true})
 		if err != nil {
-			w.violated("A4", "%v", err)
+			w.Violatef("A4", "%v", err)
 			return
 		}
 		r = found
@@ -404,14 +386,14 @@ func (w *world) checkVerify() {
 		return
 	}
 	if over == nil {
-		w.violated("A5", "no ledger has the registers of the archive")
+		w.Violatef("A5", "no ledger has the registers of the archive")
 		return
 	}
-	want := len(w.wrong) == 0
+	want := len(w.Violations) == 0
 	if r := w.verify(over); (len(r.Findings) == 0) != want {
-		w.violated("A4", "Verify: %+v", r)
+		w.Violatef("A4", "Verify: %+v", r)
 	}
-	if !want || len(w.wrong) > 0 || w.tape.Chance(750) {
+	if !want || len(w.Violations) > 0 || w.Tape.Chance(750) {
 		return // the rest takes long
 	}
 	keys := slices.DeleteFunc(w.stored(), func(key string) bool {
@@ -421,12 +403,12 @@ func (w *world) checkVerify() {
 	if len(keys) == 0 {
 		return
 	}
-	key := keys[w.tape.Choose(len(keys))]
+	key := keys[w.Tape.Choose(len(keys))]
 	o := w.objects[key]
 	delete(w.objects, key)
 	r := w.verify(over)
 	if _, known := w.progress(o.name.Shard); known && (len(r.Findings) != 1 || r.Findings[0].Kind != Missing) { // a worker may remove the register meanwhile
-		w.violated("A4", "%s is missing, and Verify says %+v", key, r)
+		w.Violatef("A4", "%s is missing, and Verify says %+v", key, r)
 	}
 	w.objects[key] = o
 	n := o.name
@@ -434,7 +416,7 @@ func (w *world) checkVerify() {
 	double := newObject(n.Key("p/"), o.ETag, o.body, o.Metadata)
 	w.objects[double.Key] = double
 	if r := w.verify(over); !slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Kind == Overlap && slices.Contains(f.Keys, key) }) {
-		w.violated("A4", "%s and %s overlap, and Verify says %+v", key, n.Key("p/"), r)
+		w.Violatef("A4", "%s and %s overlap, and Verify says %+v", key, n.Key("p/"), r)
 	}
 }
 
@@ -442,73 +424,8 @@ func (w *world) checkVerify() {
 // back, requests and answers are lost, late and doubled, entries expire, shards are
 // split and merged, and registers are lost.
 func TestWorlds(t *testing.T) {
-	var next, steps atomic.Uint64
-	var failed atomic.Bool
-	var wg sync.WaitGroup
-	var mu sync.Mutex
-	worst := *firstSeed + *histories
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
-	for range runtime.GOMAXPROCS(0) {
-		wg.Go(func() {
-			for !failed.Load() {
-				n := next.Add(1) - 1
-				if n >= *histories {
-					return
-				}
-				o := play(tape.New(*firstSeed+n), nil)
-				steps.Add(uint64(o.steps))
-				if len(o.wrong) > 0 {
-					failed.Store(true)
-					mu.Lock()
-					worst = min(worst, *firstSeed+n)
-					mu.Unlock()
-				}
-			}
-		})
-	}
-	wg.Wait()
-	if failed.Load() {
-		explain(t, worst)
-	}
-	t.Logf("%d worlds of %d steps on average", *histories, steps.Load() / *histories)
+	simtest.Worlds(t, "./archive", played, worlds)
 }
 
-// explain shrinks a world that went wrong, and tells it.
-func explain(t *testing.T, seed uint64) {
-	t.Helper()
-	o := play(tape.New(seed), nil)
-	what, began := o.wrong[0][:2], time.Now()
-	short := tape.Shrink(o.recorded, func(try []uint32) ([]uint32, bool) {
-		if time.Since(began) > 8*time.Second {
-			return nil, false
-		}
-		o := play(tape.Replay(try), nil)
-		return o.recorded, o.violates(what)
-	})
-	var story []string
-	o = play(tape.Replay(short), &story)
-	t.Fatalf("%s\nrepeat it with: go test ./archive -run 'TestWorlds$' -histories 1 -seed %d\nor, shrunk to %d choices: go test ./archive -run TestReplayWorld -v -tape %s\n%s",
-		strings.Join(o.wrong, "\n"), seed, len(short), tape.Encode(short), strings.Join(story, "\n"))
-}
-
-// TestReplayWorld tells the story of a tape.
-func TestReplayWorld(t *testing.T) {
-	recorded, err := tape.Decode(*tapeFlag)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var story []string
-	o := play(tape.Replay(recorded), &story)
-	t.Log("\n" + strings.Join(story, "\n"))
-	if len(o.wrong) > 0 {
-		t.Error(strings.Join(o.wrong, "\n"))
-	}
-}
-
-// end ends all coroutines.
-func (w *world) end() {
-	w.over = true
-	for _, t := range w.threads {
-		t.stop()
-	}
-}
+func TestReplay(t *testing.T) { simtest.Replay(t, worlds) }

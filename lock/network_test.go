@@ -14,7 +14,7 @@ import (
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
-	"github.com/pawlhq/pawl/internal/tape"
+	"github.com/pawlhq/pawl/internal/simkit"
 )
 
 // register is one object of the simulated store.
@@ -39,7 +39,7 @@ type network struct{ *proc }
 
 // Get implements [bucket.Store].
 func (n *network) Get(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
-	if n.troubled() && n.tape.Chance(300) {
+	if n.troubled() && n.Tape.Chance(300) {
 		n.wait(n.moment())
 		return bucket.Info{}, nil, bucket.ErrUnavailable
 	}
@@ -65,7 +65,7 @@ func (n *network) Head(context.Context, event.Object) (bucket.Info, error) {
 func (n *network) List(ctx context.Context, _, prefix, _ string) iter.Seq2[bucket.Info, error] {
 	return func(yield func(bucket.Info, error) bool) {
 		n.wait(n.moment())
-		if n.troubled() && n.tape.Chance(300) {
+		if n.troubled() && n.Tape.Chance(300) {
 			yield(bucket.Info{}, bucket.ErrUnavailable)
 			return
 		}
@@ -95,7 +95,7 @@ func (n *network) Put(ctx context.Context, ref event.Object, o bucket.Object, c 
 		return "", err
 	}
 	what := fmt.Sprintf("PUT %s by process %d", ref.Key, n.id)
-	by := *n.running
+	by := *n.threads.Current
 	return n.change(ctx, what, func() (string, error) {
 		r := n.object(ref.Key)
 		switch {
@@ -121,91 +121,78 @@ func (n *network) Delete(ctx context.Context, ref event.Object, c bucket.Conditi
 	return err
 }
 
-// The troubles of a request.
-const (
-	lostRequest = iota
-	lostAnswer
-	late
-	twice
-	retried
-	conflict
-	lateAnswer
-	slowRequest
-	landsAs409
-	troubles
-)
+// changeFaults are the faults of a request that changes something.
+var changeFaults = []simkit.Fault{
+	simkit.Unsent, simkit.Lost, simkit.Late, simkit.Repeated, simkit.Twice, simkit.Conflict, simkit.SlowAnswer, simkit.SlowRequest, simkit.LandsAndConflicts,
+}
 
 // change sends a request that changes something, and waits for the answer.
 func (n *network) change(ctx context.Context, what string, do func() (string, error)) (string, error) {
 	if ctx.Err() != nil {
 		return "", fmt.Errorf("%w: %w", bucket.ErrUnclear, ctx.Err())
 	}
-	trouble, back := -1, n.moment()
-	if n.troubled() {
-		trouble = n.tape.Choose(troubles)
+	fault, back := simkit.NoFault, n.moment()
+	if !n.calm {
+		fault = n.Tape.Fault(n.plan.troubles, changeFaults...)
 	}
 	var etag string
 	var err error
 	land := func(name string) func() {
 		return func() {
 			etag, err = do()
-			n.tell("%s%s: %v", what, name, err)
+			n.Tracef("%s%s: %v", what, name, err)
 		}
 	}
 	noAnswer := func(d time.Duration) (string, error) {
 		n.wait(d)
 		return "", bucket.ErrUnclear
 	}
-	if trouble != lostRequest && trouble != conflict && trouble != late {
+	if fault != simkit.Unsent && fault != simkit.Conflict && fault != simkit.Late {
 		n.wait(n.moment())
-		if trouble == slowRequest {
-			n.wait(n.tape.UpTo(2 * n.plan.ttl))
+		if fault == simkit.SlowRequest {
+			n.wait(n.Tape.UpTo(2 * n.plan.ttl))
 		}
 		land("")()
 	}
 	first, firstErr := etag, err
-	switch trouble {
-	case lostRequest:
+	switch fault {
+	case simkit.Unsent, simkit.Lost:
 		return noAnswer(n.silence())
-	case lostAnswer:
+	case simkit.Late:
+		n.After(n.Tape.UpTo(2*n.plan.ttl), land(", late"))
 		return noAnswer(n.silence())
-	case late:
-		n.after(n.tape.UpTo(2*n.plan.ttl), land(", late"))
-		return noAnswer(n.silence())
-	case twice:
-		n.after(tape.Pick(n.tape, n.moment(), n.tape.UpTo(2*n.plan.ttl)), land(", a copy"))
-	case retried:
+	case simkit.Repeated:
+		n.After(simkit.Pick(n.Tape, n.moment(), n.Tape.UpTo(2*n.plan.ttl)), land(", a copy"))
+	case simkit.Twice:
 		land(", again")()
 		first, firstErr = etag, err
-	case conflict:
+	case simkit.Conflict, simkit.LandsAndConflicts:
 		firstErr = bucket.ErrConflict
-	case lateAnswer:
-		back = n.tape.UpTo(2 * n.plan.ttl)
-	case landsAs409:
-		firstErr = bucket.ErrConflict
+	case simkit.SlowAnswer:
+		back = n.Tape.UpTo(2 * n.plan.ttl)
 	}
 	n.wait(back)
-	if ctx.Err() != nil && n.tape.Chance(500) { // the call is cut off before its answer
+	if ctx.Err() != nil && n.Tape.Chance(500) { // the call is cut off before its answer
 		return "", fmt.Errorf("%w: %w", bucket.ErrUnclear, ctx.Err())
 	}
 	return first, firstErr
 }
 
-func (n *network) troubled() bool { return !n.calm && n.tape.Chance(n.plan.troubles) }
+func (n *network) troubled() bool { return !n.calm && n.Tape.Chance(n.plan.troubles) }
 
-func (n *network) moment() time.Duration { return n.tape.UpTo(50 * time.Millisecond) }
+func (n *network) moment() time.Duration { return n.Tape.UpTo(50 * time.Millisecond) }
 
 // way is how long the answer to a read takes.
 func (n *network) way() time.Duration {
-	if n.troubled() && n.tape.Chance(300) {
-		return n.tape.UpTo(2 * n.plan.ttl)
+	if n.troubled() && n.Tape.Chance(300) {
+		return n.Tape.UpTo(2 * n.plan.ttl)
 	}
 	return n.moment()
 }
 
 // silence is how long a time-out takes, or a connection to break.
 func (n *network) silence() time.Duration {
-	return tape.Pick(n.tape, n.moment(), n.plan.ttl/4, callTimeout)
+	return simkit.Pick(n.Tape, n.moment(), n.plan.ttl/4, callTimeout)
 }
 
 func (w *sea) object(key string) *register {

@@ -55,7 +55,7 @@ func (b *belief) excused() bool {
 
 // entered checks a grant.
 func (w *sea) entered(b *belief) {
-	w.tell("process %d holds the lock under %d", b.proc.id, b.hold.at.rec.Token)
+	w.Tracef("process %d holds the lock under %d", b.proc.id, b.hold.at.rec.Token)
 	w.beliefs = append(w.beliefs, b)
 	w.alone(b)
 }
@@ -68,11 +68,11 @@ func (w *sea) alone(b *belief) {
 			continue
 		}
 		if holders++; b.excludes(other) {
-			w.violated("L1", "process %d enters, or stays, under %d, and process %d holds it under %d", b.proc.id, b.hold.at.rec.Token, other.proc.id, other.hold.at.rec.Token)
+			w.Violatef("L1", "process %d enters, or stays, under %d, and process %d holds it under %d", b.proc.id, b.hold.at.rec.Token, other.proc.id, other.hold.at.rec.Token)
 		}
 	}
 	if w.plan.kind == semaphores && holders > limit {
-		w.violated("L1", "%d hold a semaphore of %d", holders, limit)
+		w.Violatef("L1", "%d hold a semaphore of %d", holders, limit)
 	}
 }
 
@@ -86,7 +86,7 @@ func (w *sea) landed(key string, r *register, by *thread) {
 	case key != dataKey:
 		w.leased(key, r, by)
 	case by.fence > 0 && by.fence < r.fence:
-		w.violated("L2", "an update under %d lands on one under %d", by.fence, r.fence)
+		w.Violatef("L2", "an update under %d lands on one under %d", by.fence, r.fence)
 	default:
 		r.fence = max(r.fence, by.fence)
 	}
@@ -95,12 +95,12 @@ func (w *sea) landed(key string, r *register, by *thread) {
 func (w *sea) leased(key string, r *register, by *thread) {
 	rec, err := decode(r.body)
 	if err != nil {
-		w.violated("L2", "no lease: %v", err)
+		w.Violatef("L2", "no lease: %v", err)
 		return
 	}
 	renewal := rec.State == Held && r.last.State == Held && rec.Owner == r.last.Owner && rec.Token == r.token
 	if rec.Token < r.token || rec.State == Held && rec.Token == r.token && !renewal {
-		w.violated("L2", "token %d after %d", rec.Token, r.token)
+		w.Violatef("L2", "token %d after %d", rec.Token, r.token)
 	}
 	if by.force && rec.Token > r.token {
 		w.disturb(key, r.token)
@@ -123,21 +123,21 @@ func (w *sea) checkUpdates() {
 	}
 	for id, n := range there {
 		if n > 1 {
-			w.violated("L6", "update %s was applied %d times", id, n)
+			w.Violatef("L6", "update %s was applied %d times", id, n)
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(w.told)) {
 		if written := w.told[id]; written && there[id] == 0 {
-			w.violated("L6", "update %s was lost", id)
+			w.Violatef("L6", "update %s was lost", id)
 		} else if !written && there[id] > 0 {
-			w.violated("L6", "update %s was applied though it was told not to be", id)
+			w.Violatef("L6", "update %s was applied though it was told not to be", id)
 		}
 	}
 	for _, s := range w.open {
 		w.history.Add(s.client, dataKey, s.from, s.from, linearizable.Unknown(s.saw, s.made))
 	}
 	if err := w.history.Check(); err != nil {
-		w.violated("L7", "%v", err)
+		w.Violatef("L7", "%v", err)
 	}
 }
 

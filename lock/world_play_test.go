@@ -10,7 +10,7 @@ import (
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/internal/linearizable"
-	"github.com/pawlhq/pawl/internal/tape"
+	"github.com/pawlhq/pawl/internal/simkit"
 )
 
 const (
@@ -19,35 +19,23 @@ const (
 	limit   = 2 // of semaphores
 )
 
-// outcome is what one world came to.
-type outcome struct {
-	wrong    []string
-	steps    int
-	recorded []uint32
-}
-
 // play lets one world happen.
-func play(tp *tape.Tape, story *[]string) outcome {
-	w := &sea{tape: tp, plan: drawPlan(tp), objects: map[string]*register{}, excused: map[string]int64{}, told: map[string]bool{}, open: map[string]sent{}, history: linearizable.New(), story: story}
-	w.tell("%+v", w.plan)
+func play(threads *threads, kernel *simkit.World) {
+	w := &sea{World: kernel, threads: threads, plan: drawPlan(kernel.Tape), objects: map[string]*register{}, excused: map[string]int64{}, told: map[string]bool{}, open: map[string]sent{}, history: linearizable.New()}
+	w.Tracef("%+v", w.plan)
 	for range w.plan.procs {
 		p := w.proc()
-		w.after(w.tape.UpTo(2*w.plan.ttl), p.begin)
+		w.After(w.Tape.UpTo(2*w.plan.ttl), p.begin)
 	}
 	if w.plan.operator && w.plan.kind != updates {
-		w.after(w.tape.UpTo(4*w.plan.ttl), func() { w.proc().spawn(force) })
+		w.After(w.Tape.UpTo(4*w.plan.ttl), func() { w.proc().spawn(force) })
 	}
 	if w.plan.deletes && w.plan.kind == mutexes && !w.plan.register && !w.plan.skewed && w.plan.calm() {
-		w.after(w.tape.UpTo(4*w.plan.ttl), w.deletes)
+		w.After(w.Tape.UpTo(4*w.plan.ttl), w.deletes)
 	}
 	w.run()
 	w.end()
-	for _, p := range w.procs {
-		for _, stop := range p.stops {
-			stop()
-		}
-	}
-	return outcome{w.wrong, w.steps, tp.Recorded()}
+	w.threads.Abort()
 }
 
 // begin starts what a process does.
@@ -67,7 +55,7 @@ func (p *proc) begin() {
 // calm.
 func (w *sea) end() {
 	w.calm = true
-	if len(w.wrong) > 0 {
+	if len(w.Violations) > 0 {
 		return
 	}
 	if w.plan.kind == updates {
@@ -80,15 +68,15 @@ func (w *sea) end() {
 		defer stop()
 		h, err := t.ownLock().acquire(ctx, false, true)
 		if err != nil {
-			w.violated("L4", "%v", err)
+			w.Violatef("L4", "%v", err)
 			return
 		}
 		w.entered(&belief{proc: t.proc, hold: h})
 		done = true
 	})
 	w.run()
-	if !done && len(w.wrong) == 0 {
-		w.violated("L4", "nobody gets the lock in the end")
+	if !done && len(w.Violations) == 0 {
+		w.Violatef("L4", "nobody gets the lock in the end")
 	}
 	w.checkUpdates()
 }
@@ -141,10 +129,10 @@ func (p *proc) mutex(c Config) (*Mutex, error) {
 
 // contend takes the lock, holds it for a while, and gives it back, some times.
 func (l *ownLock) contend(t *thread) {
-	for range 1 + t.tape.Choose(3) {
-		ctx, stop := t.Limit(context.Background(), tape.Pick(t.tape, time.Duration(10), 3, 1)*t.plan.ttl)
-		reads := t.plan.kind == shared && t.tape.Choose(3) > 0
-		h, err := l.acquire(ctx, reads, t.tape.Choose(4) > 0)
+	for range 1 + t.Tape.Choose(3) {
+		ctx, stop := t.Limit(context.Background(), simkit.Pick(t.Tape, time.Duration(10), 3, 1)*t.plan.ttl)
+		reads := t.plan.kind == shared && t.Tape.Choose(3) > 0
+		h, err := l.acquire(ctx, reads, t.Tape.Choose(4) > 0)
 		stop()
 		switch {
 		case err == nil:
@@ -152,17 +140,17 @@ func (l *ownLock) contend(t *thread) {
 		default:
 			t.refused(err)
 		}
-		t.wait(t.tape.UpTo(t.plan.ttl / 2))
+		t.wait(t.Tape.UpTo(t.plan.ttl / 2))
 	}
 }
 
 // refused checks why one does not get the lock.
 func (t *thread) refused(err error) {
-	t.tell("process %d: %v", t.id, err)
+	t.Tracef("process %d: %v", t.id, err)
 	var held *HeldError
 	mates := t.plan.sharing && (t.plan.kind == shared || t.plan.kind == semaphores) // they ask at the same time
 	if !mates && errors.As(err, &held) && held.Record.Owner == fmt.Sprintf("process %d", t.id) {
-		t.violated("L3", "process %d is told: %v", t.id, err)
+		t.Violatef("L3", "process %d is told: %v", t.id, err)
 	}
 }
 
@@ -178,28 +166,28 @@ func (l *ownLock) holds(t *thread, h *heldLease, reads bool) {
 		lost = h.renewLoop(renewals, func() { t.alone(b) })
 		if lost != nil {
 			b.over = true
-			t.tell("process %d: %v", t.id, lost)
+			t.Tracef("process %d: %v", t.id, lost)
 		}
 		ended = true
 	})
-	until := t.Now().Add(t.tape.UpTo(2 * t.plan.ttl))
+	until := t.Now().Add(t.Tape.UpTo(2 * t.plan.ttl))
 	for t.Now().Before(until) && lost == nil {
-		if t.plan.kind == mutexes && t.tape.Chance(200) {
+		if t.plan.kind == mutexes && t.Tape.Chance(200) {
 			t.updates(h.at.rec.Token)
 		}
-		t.wait(time.Millisecond + t.tape.UpTo(t.plan.ttl/4))
+		t.wait(time.Millisecond + t.Tape.UpTo(t.plan.ttl/4))
 	}
 	renewals.stopped = true
 	for !ended {
 		t.wait(time.Second)
 	}
 	b.over = true
-	ctx, stop := t.Limit(context.Background(), tape.Pick(t.tape, time.Duration(2), 1)*t.plan.ttl)
+	ctx, stop := t.Limit(context.Background(), simkit.Pick(t.Tape, time.Duration(2), 1)*t.plan.ttl)
 	defer stop()
 	err := l.release(ctx, h, lost)
-	t.tell("process %d releases %d: %v", t.id, h.at.rec.Token, err)
+	t.Tracef("process %d releases %d: %v", t.id, h.at.rec.Token, err)
 	if errors.Is(err, ErrLost) && lost == nil && t.plan.calm() && !b.excused() {
-		t.violated("L1", "process %d has lost the lock: %v", t.id, err)
+		t.Violatef("L1", "process %d has lost the lock: %v", t.id, err)
 	}
 }
 
@@ -214,33 +202,33 @@ func (t *thread) updates(fence int64) {
 	_, err := t.bucket().Update(context.Background(), dataKey, func(_ context.Context, c Content) (Content, error) {
 		was := string(c.Body)
 		c.Body = []byte(was + id + " ")
-		t.open[id] = sent{t.id, was, string(c.Body), t.sea.now}
+		t.open[id] = sent{t.id, was, string(c.Body), t.sea.Now}
 		return c, nil
-	}, UpdateConfig{Create: true, Fence: fence, Tries: tape.Pick(t.tape, 50, 3)})
-	t.tell("process %d: update %s: %v", t.id, id, err)
+	}, UpdateConfig{Create: true, Fence: fence, Tries: simkit.Pick(t.Tape, 50, 3)})
+	t.Tracef("process %d: update %s: %v", t.id, id, err)
 	last := t.open[id]
 	switch {
 	case err == nil:
 		t.told[id] = true
-		t.history.Add(t.id, dataKey, last.from, t.sea.now, linearizable.Applied(last.saw, last.made))
+		t.history.Add(t.id, dataKey, last.from, t.sea.Now, linearizable.Applied(last.saw, last.made))
 		delete(t.open, id)
 	case errors.Is(err, ErrUnsure):
 		if t.plan.calm() {
-			t.violated("L6", "nothing goes wrong, and yet: %v", err)
+			t.Violatef("L6", "nothing goes wrong, and yet: %v", err)
 		}
 	case errors.Is(err, ErrContended), errors.Is(err, ErrFenced), errors.Is(err, bucket.ErrUnavailable):
 		t.told[id] = false
 		delete(t.open, id)
 	default:
-		t.violated("L6", "update %s: %v", id, err)
+		t.Violatef("L6", "update %s: %v", id, err)
 	}
 }
 
 // update20 updates the data up to 20 times.
 func update20(t *thread) {
-	for range 1 + t.tape.Choose(20) {
+	for range 1 + t.Tape.Choose(20) {
 		t.updates(0)
-		t.wait(t.tape.UpTo(t.plan.ttl / 10))
+		t.wait(t.Tape.UpTo(t.plan.ttl / 10))
 	}
 }
 
@@ -255,7 +243,7 @@ func force(t *thread) {
 	if len(keys) == 0 {
 		return
 	}
-	key := keys[t.tape.Choose(len(keys))]
+	key := keys[t.Tape.Choose(len(keys))]
 	place := t.env().object("b", key)
 	if t.plan.register {
 		m, err := t.proc.mutex(Config{})
@@ -270,17 +258,12 @@ func force(t *thread) {
 	}
 	t.force = true
 	_, err = place.forceRelease(context.Background(), now.rec.Token)
-	t.tell("an operator releases %s, %d: %v", key, now.rec.Token, err)
+	t.Tracef("an operator releases %s, %d: %v", key, now.rec.Token, err)
 }
 
 // deletes removes the lease's object by accident.
 func (w *sea) deletes() {
-	w.tell("the lease's object is deleted")
+	w.Tracef("the lease's object is deleted")
 	w.object(lockKey).exists = false
 	w.disturb(lockKey, w.object(lockKey).token)
-}
-
-// violates reports that an invariant did not hold.
-func (o *outcome) violates(name string) bool {
-	return slices.ContainsFunc(o.wrong, func(s string) bool { return s[:2] == name })
 }

@@ -3,26 +3,21 @@ package lock
 import (
 	"context"
 	"fmt"
-	"iter"
-	"slices"
 	"time"
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/internal/linearizable"
-	"github.com/pawlhq/pawl/internal/tape"
+	"github.com/pawlhq/pawl/internal/simkit"
 )
 
 // sea is a simulated world: processes with clocks of their own over one object
 // store, and a network between that does its worst. All choices come from one
 // tape. Nothing runs at the same time as something else.
 type sea struct {
-	tape  *tape.Tape
-	plan  plan
-	now   time.Duration // the true time
-	later []appointment // the earliest first
-	calm  bool          // no more troubles
-
-	running *thread
+	*simkit.World
+	threads *threads
+	plan    plan
+	calm    bool // no more faults
 
 	objects map[string]*register
 	procs   []*proc
@@ -32,16 +27,6 @@ type sea struct {
 	told    map[string]bool // what became of each update, where that is known
 	open    map[string]sent // the others
 	history *linearizable.History
-
-	wrong []string
-	story *[]string
-	steps int
-}
-
-// appointment is something that happens at its time.
-type appointment struct {
-	at time.Duration
-	do func()
 }
 
 // plan is what kind of world it is. Chances are per mille of the requests.
@@ -74,54 +59,26 @@ func (k kind) String() string {
 	return [...]string{"mutexes", "updates", "semaphores", "shared"}[k]
 }
 
-func drawPlan(t *tape.Tape) plan {
+func drawPlan(t *simkit.Tape) plan {
 	p := plan{
-		ttl: tape.Pick(t, 10*time.Second, 2*time.Second, 30*time.Second), procs: 2 + t.Choose(3), sharing: t.Chance(400),
-		troubles: tape.Pick(t, 0, 100, 300, 500), freezes: tape.Pick(t, 0, 20, 60), crashes: tape.Pick(t, 0, 0, 15),
+		ttl: simkit.Pick(t, 10*time.Second, 2*time.Second, 30*time.Second), procs: 2 + t.Choose(3), sharing: t.Chance(400),
+		troubles: simkit.Pick(t, 0, 100, 300, 500), freezes: simkit.Pick(t, 0, 20, 60), crashes: simkit.Pick(t, 0, 0, 15),
 		skewed: t.Chance(700), operator: t.Chance(150), deletes: t.Chance(100), kind: kind(t.Choose(int(kinds))),
 	}
 	p.register = p.kind == mutexes && t.Chance(400)
 	return p
 }
 
-// after plans something, behind what is planned for the same time.
-func (w *sea) after(d time.Duration, do func()) {
-	at := w.now + max(d, 0)
-	i, _ := slices.BinarySearchFunc(w.later, at, func(a appointment, at time.Duration) int {
-		if a.at <= at {
-			return -1
-		}
-		return 1
-	})
-	w.later = slices.Insert(w.later, i, appointment{at, do})
-}
-
 // maxSteps ends worlds that do not end by themselves, which is wrong.
 const maxSteps = 20_000
 
-// run lets everything happen that is planned.
+// run runs all events.
 func (w *sea) run() {
-	for len(w.later) > 0 {
-		if w.steps++; w.steps > maxSteps {
-			w.violated("L5", "it goes on for ever")
+	for w.Step() {
+		if w.Steps > maxSteps {
+			w.Violatef("L5", "it goes on for ever")
 			return
 		}
-		next := w.later[0]
-		w.later = w.later[1:]
-		w.now = next.at
-		next.do()
-	}
-}
-
-// violated notes that an invariant did not hold.
-func (w *sea) violated(invariant, format string, args ...any) {
-	w.wrong = append(w.wrong, invariant+": "+fmt.Sprintf(format, args...))
-	w.tell("VIOLATED %s", w.wrong[len(w.wrong)-1])
-}
-
-func (w *sea) tell(format string, args ...any) {
-	if w.story != nil {
-		*w.story = append(*w.story, fmt.Sprintf("%9.3fs  ", w.now.Seconds())+fmt.Sprintf(format, args...))
 	}
 }
 
@@ -134,14 +91,13 @@ type proc struct {
 	frozen time.Duration
 	gone   bool
 	nonces int
-	stops  []func()
 }
 
 func (w *sea) proc() *proc {
 	p := &proc{sea: w, id: len(w.procs), rate: 1000}
 	if w.plan.skewed {
-		p.offset = tape.Pick(w.tape, 0, -time.Hour, time.Hour, time.Second)
-		p.rate = tape.Pick(w.tape, int64(1000), 976, 1024) // within 5 % of each other
+		p.offset = simkit.Pick(w.Tape, 0, -time.Hour, time.Hour, time.Second)
+		p.rate = simkit.Pick(w.Tape, int64(1000), 976, 1024) // within 5 % of each other
 	}
 	w.procs = append(w.procs, p)
 	return p
@@ -152,71 +108,53 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // Now implements clock.
 func (p *proc) Now() time.Time {
-	return epoch.Add(p.offset + p.sea.now*time.Duration(p.rate)/1000)
+	return epoch.Add(p.offset + p.sea.Now*time.Duration(p.rate)/1000)
 }
 
 // thread is a coroutine of a process.
 type thread struct {
+	simkit.Thread
 	*proc
 	fence int64 // under which it updates
 	force bool  // it releases the locks of others
-	next  func() (struct{}, bool)
-	yield func(struct{}) bool
 }
 
-// ended is what ends a coroutine at the end of its world, or process.
-type ended struct{}
+type threads = simkit.Threads[*thread]
+
+func newThreads() *threads { return &threads{New: func() *thread { return &thread{} }} }
 
 // spawn starts a coroutine, which runs until it first waits.
 func (p *proc) spawn(job func(*thread)) {
-	t := &thread{proc: p}
-	next, stop := iter.Pull(func(yield func(struct{}) bool) {
-		defer func() {
-			if e := recover(); e != nil && e != (ended{}) {
-				panic(e)
-			}
-		}()
-		t.yield = yield
-		job(t)
-	})
-	t.next = next
-	p.stops = append(p.stops, func() {
-		p.running = t // what it defers may wait
-		stop()
-	})
-	t.resume()
+	t := p.threads.Get()
+	t.proc, t.fence, t.force = p, 0, false
+	p.threads.Start(t, func() { job(t) })
 }
 
 // resume goes on, when the process does.
 func (t *thread) resume() {
 	switch {
 	case t.gone:
-	case t.frozen > t.sea.now:
-		t.after(t.frozen-t.sea.now+t.tape.UpTo(10*time.Millisecond), t.resume)
+	case t.frozen > t.sea.Now:
+		t.After(t.frozen-t.sea.Now+t.Tape.UpTo(10*time.Millisecond), t.resume)
 	default:
-		was := t.running
-		t.running = t
-		t.next()
-		t.running = was
+		t.threads.Resume(t)
 	}
 }
 
 // wait waits for some true time.
 func (t *thread) wait(d time.Duration) {
-	t.after(d, t.resume)
+	t.After(d, t.resume)
 	t.suspend()
 }
 
 func (t *thread) suspend() {
-	if !t.yield(struct{}{}) {
-		panic(ended{})
-	}
+	t.Yield()
 	switch {
 	case t.calm:
-	case t.tape.Chance(t.plan.freezes):
+	case t.Tape.Chance(t.plan.freezes):
 		t.freeze()
-	case t.tape.Chance(t.plan.crashes):
-		t.tell("process %d is killed", t.id)
+	case t.Tape.Chance(t.plan.crashes):
+		t.Tracef("process %d is killed", t.id)
 		t.gone = true
 		t.suspend()
 	}
@@ -224,14 +162,14 @@ func (t *thread) suspend() {
 
 // freeze lets the process stand still, or end.
 func (t *thread) freeze() {
-	d := tape.Pick(t.tape, t.plan.ttl/2, t.plan.ttl, 3*t.plan.ttl) + t.tape.UpTo(t.plan.ttl/2)
-	t.frozen = t.sea.now + d
-	t.tell("process %d stands still for %v", t.id, d)
+	d := simkit.Pick(t.Tape, t.plan.ttl/2, t.plan.ttl, 3*t.plan.ttl) + t.Tape.UpTo(t.plan.ttl/2)
+	t.frozen = t.sea.Now + d
+	t.Tracef("process %d stands still for %v", t.id, d)
 	t.wait(d)
 }
 
 // wait lets the running coroutine wait.
-func (p *proc) wait(d time.Duration) { p.running.wait(d) }
+func (p *proc) wait(d time.Duration) { p.threads.Current.wait(d) }
 
 // Sleep implements clock.
 func (p *proc) Sleep(ctx context.Context, d time.Duration) error {
@@ -256,7 +194,7 @@ func (p *proc) Await(ctx context.Context, done <-chan struct{}) bool {
 		if ctx.Err() != nil {
 			return false
 		}
-		p.wait(time.Millisecond + p.tape.UpTo(p.plan.ttl/8))
+		p.wait(time.Millisecond + p.Tape.UpTo(p.plan.ttl/8))
 	}
 }
 
@@ -309,7 +247,7 @@ func (p *proc) env() *env {
 			p.nonces++
 			return fmt.Sprintf("%07d-%08d", p.id, p.nonces)
 		},
-		jitter: func(d time.Duration) time.Duration { return p.tape.UpTo(d + time.Millisecond) },
+		jitter: func(d time.Duration) time.Duration { return p.Tape.UpTo(d + time.Millisecond) },
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/pawlhq/pawl/internal/tape"
+	"github.com/pawlhq/pawl/internal/simkit"
 	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/store"
 )
@@ -72,7 +72,7 @@ const maxIndexLag = 20 * time.Second
 // change at different times, so reads see both of them, or neither.
 func (w *World) reindex(k ledger.RowKey, row *ledger.Row) {
 	lagged := func() time.Duration {
-		return w.now + w.tape.UpTo(tape.Pick(w.tape, time.Millisecond, time.Second, maxIndexLag))
+		return w.now + w.tape.UpTo(simkit.Pick(w.tape, time.Millisecond, time.Second, maxIndexLag))
 	}
 	w.index = slices.DeleteFunc(w.index, func(e indexed) bool { return e.until <= w.now })
 	for i := range w.index {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/event"
-	"github.com/pawlhq/pawl/internal/tape"
+	"github.com/pawlhq/pawl/internal/simkit"
 )
 
 var (
@@ -103,12 +103,12 @@ func (s *scope) test(t *testing.T) {
 	for _, v := range violations {
 		t.Errorf("%s (%s): %s", v.Invariant, v.Invariant.Says(), v.What)
 	}
-	t.Fatalf("repeat it with: go test ./proof/sim -run '%s$' -way %s\n%s", t.Name(), tape.Encode(short), strings.Join(story, "\n"))
+	t.Fatalf("repeat it with: go test ./proof/sim -run '%s$' -way %s\n%s", t.Name(), simkit.EncodeTape(short), strings.Join(story, "\n"))
 }
 
 // tell tells what happens on the way of the command line.
 func (s *scope) tell(t *testing.T) {
-	way, err := tape.Decode(*wayFlag)
+	way, err := simkit.DecodeTape(*wayFlag)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/pawlhq/pawl/internal/tape"
+	"github.com/pawlhq/pawl/internal/simkit"
 )
 
 // explorer goes through all states of a scope: from each it takes every option
@@ -240,7 +240,7 @@ func (s *scope) explain(way []uint32) (short []uint32, violations []Violation, s
 		return way, nil, nil
 	}
 	what := history{violations: violations[:1]}
-	short = tape.Shrink(way, func(try []uint32) ([]uint32, bool) {
+	short = simkit.Shrink(way, func(try []uint32) ([]uint32, bool) {
 		taken, violations := s.live(pool, try, nil)
 		return taken, slices.ContainsFunc(violations, func(v Violation) bool { return what.violates(v.Invariant) })
 	})

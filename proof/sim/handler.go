@@ -8,7 +8,7 @@ import (
 
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/event"
-	"github.com/pawlhq/pawl/internal/tape"
+	"github.com/pawlhq/pawl/internal/simkit"
 	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/worker"
 )
@@ -88,7 +88,7 @@ func (h *handler) work(ctx context.Context) error {
 		}
 	}
 	if !calm && w.tape.Chance(w.plan.fails) {
-		return tape.Pick(w.tape, errHandler, worker.RetryAfter(errHandler, 20*time.Second), worker.Permanent(errHandler),
+		return simkit.Pick(w.tape, errHandler, worker.RetryAfter(errHandler, 20*time.Second), worker.Permanent(errHandler),
 			worker.OutageIfShared(errHandler, "down", 2))
 	}
 	return nil

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/bucket"
-	"github.com/pawlhq/pawl/internal/tape"
+	"github.com/pawlhq/pawl/internal/simkit"
 )
 
 // request is a write on its way.
@@ -109,7 +109,7 @@ func (t *thread) send(fault Fault, do request) (answered bool, err error) {
 	switch fault {
 	case CrashBefore, CrashAfter:
 		if fault == CrashAfter { // it may be on its way for longer than anybody waits
-			w.after(tape.Pick(w.tape, w.moment(), w.tape.UpTo(latest)), do)
+			w.after(simkit.Pick(w.tape, w.moment(), w.tape.UpTo(latest)), do)
 		}
 		t.node.crash()
 		return false, nil

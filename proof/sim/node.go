@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/engine"
-	"github.com/pawlhq/pawl/internal/tape"
+	"github.com/pawlhq/pawl/internal/simkit"
 	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/worker"
 )
@@ -52,7 +52,7 @@ func (w *World) hire() {
 	w.hired++
 	n := &node{World: w, name: "w" + strconv.Itoa(w.hired), open: map[uint64]*message{}}
 	if w.plan.skewed {
-		n.skew = tape.Pick(w.tape, 0, 20*time.Second, -20*time.Second, 2*time.Second, -2*time.Second)
+		n.skew = simkit.Pick(w.tape, 0, 20*time.Second, -20*time.Second, 2*time.Second, -2*time.Second)
 	}
 	n.engine = engine.New(engine.Config{
 		Owner: n.name, Pipelines: w.names, Policy: w.policy, Tasks: w.plan.tasks, Bytes: 1 << 20, Swaps: 2,
@@ -361,7 +361,7 @@ func (n *node) vanish() {
 
 // freeze lets the process stand still: a true zombie when it goes on.
 func (n *node) freeze() {
-	d := tape.Pick(n.tape, 5*time.Second, 50*time.Second, 50*time.Second, 3*time.Minute, 2*time.Hour)
+	d := simkit.Pick(n.tape, 5*time.Second, 50*time.Second, 50*time.Second, 3*time.Minute, 2*time.Hour)
 	d += n.tape.UpTo(10 * time.Second)
 	if n.tells() {
 		n.World.tell(n, "stands still for %v", d)
@@ -386,7 +386,7 @@ func (n *node) drain() {
 	}
 	n.draining = true
 	n.tell(engine.Drain{})
-	n.after(tape.Pick(n.tape, 20*time.Second, time.Second), doing(func() {
+	n.after(simkit.Pick(n.tape, 20*time.Second, time.Second), doing(func() {
 		for _, k := range n.tasks {
 			k.cancel(worker.ErrShutdown)
 		}

@@ -3,7 +3,7 @@ package sim
 import (
 	"time"
 
-	"github.com/pawlhq/pawl/internal/tape"
+	"github.com/pawlhq/pawl/internal/simkit"
 )
 
 // plan is what one world is like, drawn when it begins.
@@ -71,15 +71,15 @@ const (
 )
 
 // pick chooses one of several; the first is the tamest.
-func draw(t *tape.Tape) plan {
+func draw(t *simkit.Tape) plan {
 	p := plan{
 		trusted: t.Choose(2) == 0, eventual: t.Chance(100), lax: t.Chance(250), settles: t.Chance(150),
-		loses: tape.Pick(t, 0, 0, 0, 150), doubles: tape.Pick(t, 0, 200, 500), delays: tape.Pick(t, 0, 150, 400),
-		delay: tape.Pick(t, time.Minute, 20*time.Minute, maxDelay), window: tape.Pick(t, 2*time.Minute, 20*time.Minute, 24*time.Hour),
-		changes: 3 + t.Choose(6), removes: tape.Pick(t, 100, 400, 800), repeats: tape.Pick(t, 0, 0, 300), poison: tape.Pick(t, 0, 0, 0, 250),
-		fails: tape.Pick(t, 0, 0, 100), slow: tape.Pick(t, 0, 30, 120), rereads: tape.Pick(t, 0, 0, 500), skewed: t.Chance(400), twoBucket: t.Chance(300),
-		audits: tape.Pick(t, 0, 0, 2), purges: tape.Pick(t, 0, 2), redrives: tape.Pick(t, 0, 0, 2), drains: tape.Pick(t, 0, 0, 2),
-		tasks: tape.Pick(t, 4, 1), batch: tape.Pick(t, 8, 1), cache: tape.Pick(t, 8, 1), attempts: tape.Pick(t, 4, 3, 1),
+		loses: simkit.Pick(t, 0, 0, 0, 150), doubles: simkit.Pick(t, 0, 200, 500), delays: simkit.Pick(t, 0, 150, 400),
+		delay: simkit.Pick(t, time.Minute, 20*time.Minute, maxDelay), window: simkit.Pick(t, 2*time.Minute, 20*time.Minute, 24*time.Hour),
+		changes: 3 + t.Choose(6), removes: simkit.Pick(t, 100, 400, 800), repeats: simkit.Pick(t, 0, 0, 300), poison: simkit.Pick(t, 0, 0, 0, 250),
+		fails: simkit.Pick(t, 0, 0, 100), slow: simkit.Pick(t, 0, 30, 120), rereads: simkit.Pick(t, 0, 0, 500), skewed: t.Chance(400), twoBucket: t.Chance(300),
+		audits: simkit.Pick(t, 0, 0, 2), purges: simkit.Pick(t, 0, 2), redrives: simkit.Pick(t, 0, 0, 2), drains: simkit.Pick(t, 0, 0, 2),
+		tasks: simkit.Pick(t, 4, 1), batch: simkit.Pick(t, 8, 1), cache: simkit.Pick(t, 8, 1), attempts: simkit.Pick(t, 4, 3, 1),
 	}
 	switch t.Choose(4) {
 	case 2:
@@ -90,7 +90,7 @@ func draw(t *tape.Tape) plan {
 	p.noSweep = p.settles && p.audits+p.redrives == 0
 	p.pipelines = p.drawPipelines(t)
 	for f := CrashBefore; f < faults; f++ {
-		p.rates[f] = tape.Pick(t, 0, 0, 60, 250)
+		p.rates[f] = simkit.Pick(t, 0, 0, 60, 250)
 		p.faulty += p.rates[f]
 	}
 	if t.Chance(80) {
@@ -99,18 +99,18 @@ func draw(t *tape.Tape) plan {
 	if p.skewed { // clocks that are further apart than the margin cost attempts
 		p.attempts = max(p.attempts, 2)
 	}
-	p.weak, p.times = tape.Pick(t, weakSteps...), tape.Pick(t, 1, 4, 12)
+	p.weak, p.times = simkit.Pick(t, weakSteps...), simkit.Pick(t, 1, 4, 12)
 	p.times = min(p.times, max(1, 5000/max(p.faulty, 1))) // half of the time it must go well
 	return p
 }
 
 // plain makes a world in which nothing goes wrong but what users upload: whatever
 // else dies there dies of its neighbours.
-func (p *plan) plain(t *tape.Tape) {
+func (p *plan) plain(t *simkit.Tape) {
 	p.rates, p.faulty, p.fails, p.slow, p.drains, p.skewed = [faults]int{}, 0, 0, 0, 0, false
 	p.poison, p.repeats, p.removes, p.changes = 400, 0, 100, 3+t.Choose(2)
-	p.window = tape.Pick(t, 2*time.Minute, 5*time.Second)
-	p.tasks, p.batch, p.attempts = 4, 8, tape.Pick(t, 3, 4)
+	p.window = simkit.Pick(t, 2*time.Minute, 5*time.Second)
+	p.tasks, p.batch, p.attempts = 4, 8, simkit.Pick(t, 3, 4)
 }
 
 // weakSteps are where faults may gather: wherever they can happen, and more often
@@ -119,12 +119,12 @@ var weakSteps = []Step{
 	StepPut, StepPut, StepPut, StepAct, StepAct, StepSwap, StepSwap, StepDelete, StepPin, StepLook, StepFetch, StepConfirm, StepLoad, StepDue,
 }
 
-func (p *plan) drawPipelines(t *tape.Tape) []kindOf {
+func (p *plan) drawPipelines(t *simkit.Tape) []kindOf {
 	mixes := [][]kindOf{{publishing}, {publishing}, {acting}, {publishing, acting}}
 	if p.trusted {
 		mixes = append(mixes, []kindOf{trusting}, []kindOf{trusting})
 	}
-	mix := tape.Pick(t, mixes...)
+	mix := simkit.Pick(t, mixes...)
 	if len(mix) == 1 && mix[0] == acting && p.cache == 1 && p.batch == 1 {
 		return []kindOf{committing} // without a draw of its own: all other worlds stay as they are
 	}

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/pawlhq/pawl/internal/tape"
+	"github.com/pawlhq/pawl/internal/simkit"
 	"github.com/pawlhq/pawl/ledger"
 )
 
@@ -181,7 +181,7 @@ func (h *history) violates(i Invariant) bool {
 }
 
 // play lets one world happen.
-func play(pool *threads, tp *tape.Tape, store ledger.Store, story *[]string) history {
+func play(pool *threads, tp *simkit.Tape, store ledger.Store, story *[]string) history {
 	w := newWorld(pool, tp, store)
 	w.story = story
 	w.play()
@@ -196,5 +196,5 @@ func play(pool *threads, tp *tape.Tape, store ledger.Store, story *[]string) his
 
 // playSeed plays the world of a seed.
 func playSeed(pool *threads, seed uint64, story *[]string) history {
-	return play(pool, tape.New(seed), &shelf{}, story)
+	return play(pool, simkit.NewTape(seed), &shelf{}, story)
 }

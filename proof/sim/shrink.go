@@ -3,12 +3,12 @@ package sim
 import (
 	"fmt"
 
-	"github.com/pawlhq/pawl/internal/tape"
+	"github.com/pawlhq/pawl/internal/simkit"
 )
 
 // Replay plays the world of a tape that a [Failure] brought, and tells it.
 func Replay(text string) (violations []Violation, story []string, err error) {
-	recorded, err := tape.Decode(text)
+	recorded, err := simkit.DecodeTape(text)
 	if err != nil {
 		return nil, nil, fmt.Errorf("sim: %w", err)
 	}
@@ -27,7 +27,7 @@ func Tell(seed uint64) (violations []Violation, story []string) {
 func tell(recorded []uint32) (h history, story []string) {
 	pool := &threads{}
 	defer pool.close()
-	h = play(pool, tape.Replay(recorded), &shelf{}, &story)
+	h = play(pool, simkit.ReplayTape(recorded), &shelf{}, &story)
 	return h, story
 }
 
@@ -37,10 +37,10 @@ func (f *Failure) explain() {
 	defer pool.close()
 	recorded := playSeed(pool, f.Seed, nil).recorded
 	what := f.Violations[0].Invariant
-	short := tape.Shrink(recorded, func(try []uint32) ([]uint32, bool) {
-		h := play(pool, tape.Replay(try), &shelf{}, nil)
+	short := simkit.Shrink(recorded, func(try []uint32) ([]uint32, bool) {
+		h := play(pool, simkit.ReplayTape(try), &shelf{}, nil)
 		return h.recorded, h.violates(what)
 	})
 	_, story := tell(short)
-	f.Tape, f.Choices, f.Story = tape.Encode(short), len(short), story
+	f.Tape, f.Choices, f.Story = simkit.EncodeTape(short), len(short), story
 }

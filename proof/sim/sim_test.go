@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pawlhq/pawl/internal/tape"
+	"github.com/pawlhq/pawl/internal/simkit"
 )
 
 var (
@@ -70,7 +70,7 @@ func TestRepeats(t *testing.T) {
 		var a, b, c []string
 		recorded := playSeed(pool, s, &a).recorded
 		playSeed(pool, s, &b)
-		play(pool, tape.Replay(recorded), &shelf{}, &c)
+		play(pool, simkit.ReplayTape(recorded), &shelf{}, &c)
 		if !slices.Equal(a, b) || !slices.Equal(a, c) {
 			t.Fatalf("seed %d leads to different worlds: %s", s, firstDifference(a, b, c))
 		}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/event"
-	"github.com/pawlhq/pawl/internal/tape"
+	"github.com/pawlhq/pawl/internal/simkit"
 	"github.com/pawlhq/pawl/ledger"
 )
 
@@ -56,7 +56,7 @@ type option struct {
 // begin makes a world whose workers have started and found nothing to do.
 func (s *scope) begin(pool *threads) *small {
 	w := &World{
-		pool: pool, tape: tape.Replay(nil), explored: true, policy: smallPolicy, store: &shelf{}, now: near, calm: 100_000 * near,
+		pool: pool, tape: simkit.ReplayTape(nil), explored: true, policy: smallPolicy, store: &shelf{}, now: near, calm: 100_000 * near,
 		// Faults are none of the tape's, but there are crashes.
 		plan: plan{pipelines: []kindOf{s.kind}, trusted: s.trusted, tasks: 4, batch: 8, cache: 8, attempts: smallPolicy.Attempts, faulty: 1, times: 1},
 	}

@@ -14,7 +14,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
-	"github.com/pawlhq/pawl/internal/tape"
+	"github.com/pawlhq/pawl/internal/simkit"
 	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/proof/servertest"
 	"github.com/pawlhq/pawl/store/dynamo"
@@ -108,7 +108,7 @@ func openDynamo(t *testing.T, server *servertest.Tables) ledger.Store {
 // the end, as text.
 func endOf(t *testing.T, pool *threads, seed uint64, store ledger.Store) []string {
 	t.Helper()
-	h := play(pool, tape.New(seed), store, nil)
+	h := play(pool, simkit.NewTape(seed), store, nil)
 	var keys []ledger.RowKey
 	for i := range h.rows {
 		keys = append(keys, h.rows[i].RowKey)

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/pawlhq/pawl/internal/tape"
+	"github.com/pawlhq/pawl/internal/simkit"
 )
 
 // The explorer turns back where it has been before. So two ways that lead to what
@@ -68,7 +68,7 @@ func (s *scope) compare(t *testing.T, pool *threads, c *canon, chance *rand.Rand
 		same := slices.EqualFunc(nextA, nextB, func(x, y arrival) bool { return x.d == y.d })
 		if !same || soundA != soundB {
 			t.Fatalf("two ways lead to what is taken for one state, and go on differently:\n-run '%s$' -way %s\n-run '%s$' -way %s",
-				t.Name(), tape.Encode(a), t.Name(), tape.Encode(b))
+				t.Name(), simkit.EncodeTape(a), t.Name(), simkit.EncodeTape(b))
 		}
 		if len(nextA) == 0 {
 			return

@@ -8,7 +8,7 @@ import (
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/event"
-	"github.com/pawlhq/pawl/internal/tape"
+	"github.com/pawlhq/pawl/internal/simkit"
 	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/worker"
 )
@@ -22,7 +22,7 @@ const workers = 3
 // World is one simulated world.
 type World struct {
 	pool    *threads
-	tape    *tape.Tape
+	tape    *simkit.Tape
 	plan    plan
 	policy  ledger.Policy
 	agenda  agenda
@@ -62,7 +62,7 @@ type World struct {
 // maxSteps ends a world that does not come to rest.
 const maxSteps = 20_000
 
-func newWorld(pool *threads, tp *tape.Tape, store ledger.Store) *World {
+func newWorld(pool *threads, tp *simkit.Tape, store ledger.Store) *World {
 	w := &World{pool: pool, tape: tp, store: store, plan: draw(tp)}
 	w.policy = ledger.Policy{
 		TTL: ttl, Skew: skew, Attempts: w.plan.attempts, Base: time.Second, Max: 10 * time.Second, Horizon: horizon, Retain: retain,

@@ -153,7 +153,7 @@ func TestMutantsAreRanked(t *testing.T) {
 		{"lock/lead.go", "a-lock-without-a-token", waiting},
 		{"proof/sim/world.go", "a-lock-without-a-token", waiting},
 		{"proof/sim/world.go", "an-older-event-wins", watched},
-		{"internal/tape/tape.go", "an-older-event-wins", watched},
+		{"internal/simkit/tape.go", "an-older-event-wins", watched},
 		{mutantsDir + "/mutants_test.go", "an-older-event-wins", watched},
 		{mutantsDir + "/testdata/an-older-event-wins.patch", "an-older-event-wins", touched},
 		{mutantsDir + "/testdata/acts-twice.patch", "an-older-event-wins", waiting},

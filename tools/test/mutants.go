@@ -45,7 +45,7 @@ func noticing(m *mutants.Mutant) func(file string) bool {
 		case dir == mutantsDir:
 			return path.Ext(file) == ".go"
 		case m.Test == nil:
-			return inPackage(file, "proof/sim") || inPackage(file, "internal/tape") || dir == mutantsDir+"/play"
+			return inPackage(file, "proof/sim") || inPackage(file, "internal/simkit") || dir == mutantsDir+"/play"
 		}
 		pkg := path.Clean(m.Test.Args[0])
 		return inPackage(file, pkg) && (dir != pkg || strings.HasSuffix(file, "_test.go"))

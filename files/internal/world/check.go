@@ -28,26 +28,26 @@ var table = map[files.State][]files.State{
 func (w *World) checkChange(t *truth, next *files.File) {
 	from, to := t.row.State, next.State
 	if from != to && !slices.Contains(table[from], to) {
-		w.violate("%s went from %s to %s", t.id, name(from), name(to))
+		w.Violatef("", "%s went from %s to %s", t.id, name(from), name(to))
 	}
 	if to == files.Indexed && t.unwanted {
-		w.violate("%s is visible, though it was deleted", t.id)
+		w.Violatef("", "%s is visible, though it was deleted", t.id)
 	}
 	if to == files.Pending && from == files.Deleted && t.unwanted {
-		w.violate("%s may become visible, though it was deleted", t.id)
+		w.Violatef("", "%s may become visible, though it was deleted", t.id)
 	}
 	if t.wanted && !t.taken && from == files.Indexed && to != files.Indexed {
-		w.violate("%s is not visible, though nobody deleted it", t.id)
+		w.Violatef("", "%s is not visible, though nobody deleted it", t.id)
 	}
 	w.checkWitness(t, from, to)
-	if to == files.Purging && w.now+w.times.Skew < next.DeletedAt.Sub(epoch)+w.times.Undelete {
-		w.violate("%s is purged while it may be undeleted", t.id)
+	if to == files.Purging && w.Now+w.times.Skew < next.DeletedAt.Sub(epoch)+w.times.Undelete {
+		w.Violatef("", "%s is purged while it may be undeleted", t.id)
 	}
 	if to == 0 && w.open(t.id) {
-		w.violate("%s is forgotten while an upload of it is open", t.id)
+		w.Violatef("", "%s is forgotten while an upload of it is open", t.id)
 	}
 	if from == 0 {
-		t.begun, t.born, t.key = w.now, w.writes, next.Idempotency
+		t.begun, t.born, t.key = w.Now, w.writes, next.Idempotency
 		w.checkKey(t)
 	}
 }
@@ -56,7 +56,7 @@ func (w *World) checkChange(t *truth, next *files.File) {
 func (w *World) checkKey(t *truth) {
 	for _, other := range w.truths {
 		if t.key != "" && other != t && other.key == t.key && !other.expired && t.begun-other.begun < keyLife {
-			w.violate("%s and %s were both begun by %s", t.id, other.id, t.key)
+			w.Violatef("", "%s and %s were both begun by %s", t.id, other.id, t.key)
 		}
 	}
 }
@@ -70,11 +70,11 @@ func (w *World) checkWitness(t *truth, from, to files.State) {
 	w.witness(t)
 	switch {
 	case to == files.Indexed && from != to && t.good < t.wrote:
-		w.violate("%s is visible, and has had no object since it was %s", t.id, from)
+		w.Violatef("", "%s is visible, and has had no object since it was %s", t.id, from)
 	case to == files.Lost && from != to && t.bad < t.wrote:
-		w.violate("%s is lost, and has had its object since it was %s", t.id, from)
+		w.Violatef("", "%s is lost, and has had its object since it was %s", t.id, from)
 	case (to == files.Gone || to == 0) && t.bad < t.wrote:
-		w.violate("%s is forgotten, and has had its object since it was %s", t.id, from)
+		w.Violatef("", "%s is forgotten, and has had its object since it was %s", t.id, from)
 	}
 }
 
@@ -82,7 +82,7 @@ func (w *World) checkWitness(t *truth, from, to files.State) {
 func (w *World) checkHeard() {
 	for _, t := range w.truths {
 		if s := t.row.State; t.heard == t.puts && (s == files.Indexed || s == files.Lost) && (s == files.Indexed) != w.intact(t) {
-			w.violate("%s is %s, and a notification has said that its object changed", t.id, s)
+			w.Violatef("", "%s is %s, and a notification has said that its object changed", t.id, s)
 		}
 	}
 }
@@ -93,7 +93,7 @@ func (w *World) checkAudited() {
 	w.audit(0)
 	w.loop()
 	if w.audited.Found() > 0 || w.writes != before {
-		w.violate("a second audit finds %+v, and writes %d times", w.audited, w.writes-before)
+		w.Violatef("", "a second audit finds %+v, and writes %d times", w.audited, w.writes-before)
 	}
 }
 
@@ -118,10 +118,10 @@ func (w *World) checkQuota(entity string) {
 	}
 	used, err := w.index.Used(context.Background(), entity)
 	if err != nil || used != sum {
-		w.violate("%s has usage %+v, and its files add up to %+v: %v", entity, used, sum, err)
+		w.Violatef("", "%s has usage %+v, and its files add up to %+v: %v", entity, used, sum, err)
 	}
 	if used.Bytes > w.limit.Bytes || used.Open > w.limit.Open {
-		w.violate("%s has usage %+v, above its limit %+v", entity, used, w.limit)
+		w.Violatef("", "%s has usage %+v, above its limit %+v", entity, used, w.limit)
 	}
 }
 
@@ -149,25 +149,25 @@ func (w *World) checkRecords(entity string) {
 			continue
 		}
 		if nonce, listed := entries[t.id]; listed != row.Deletable() || listed && nonce != row.Nonce {
-			w.violate("%s is %s, and has an entry: %v, of another nonce: %v", t.id, name(row.State), listed, nonce != row.Nonce)
+			w.Violatef("", "%s is %s, and has an entry: %v, of another nonce: %v", t.id, name(row.State), listed, nonce != row.Nonce)
 		}
 		delete(entries, t.id)
 		key := store.Join(entity, row.Idempotency)
 		r, exists := keys[key]
 		mine := exists && strings.Contains(r.Body, t.id)
 		if row.Idempotency != "" && !mine && row.State != files.Expired {
-			w.violate("%s is %s, and its idempotency key does not name it", t.id, name(row.State))
+			w.Violatef("", "%s is %s, and its idempotency key does not name it", t.id, name(row.State))
 		}
 		if mine {
 			delete(keys, key)
 		}
 	}
 	if len(entries) > 0 || len(keys) > 0 {
-		w.violate("%s has entries %v and idempotency keys %v of no file", entity, entries, keys)
+		w.Violatef("", "%s has entries %v and idempotency keys %v of no file", entity, entries, keys)
 	}
 	used, err := w.index.Used(context.Background(), entity)
 	if err != nil {
-		w.violate("%v", err)
+		w.Violatef("", "%v", err)
 	}
 	w.usage[entity] = append(w.usage[entity], usageAt{w.writes, used})
 }
@@ -181,12 +181,12 @@ func (w *World) checkUsageIsSwapped(changes []store.Change) {
 		c := &changes[i]
 		dropped = dropped || c.Key.Space == "idempotency" && c.Next == nil
 		if c.Key.Space == "quota" && c.Next == nil {
-			w.violate("the usage of %s was deleted", c.Key.Name)
+			w.Violatef("", "the usage of %s was deleted", c.Key.Name)
 		}
 		swapped = swapped || c.Key.Space == "quota" && c.Next != nil
 	}
 	if dropped && !swapped {
-		w.violate("an idempotency key was dropped without a write of the usage")
+		w.Violatef("", "an idempotency key was dropped without a write of the usage")
 	}
 }
 
@@ -214,16 +214,16 @@ func (w *World) checkRefusal(u *user, since int, err error) {
 			return
 		}
 	}
-	w.violate("user %d is refused: %v, and there was room, or its file, all the time", u.n, err)
+	w.Violatef("", "user %d is refused: %v, and there was room, or its file, all the time", u.n, err)
 }
 
 // checkRemoval looks at the removal of an object by the service.
 func (w *World) checkRemoval(t *truth) {
 	if s := t.row.State; s != 0 && s != files.Purging && s != files.Gone && s != files.Expired {
-		w.violate("the object of %s was removed while it was %s", t.id, s)
+		w.Violatef("", "the object of %s was removed while it was %s", t.id, s)
 	}
 	if t.wanted {
-		w.violate("the object of %s was removed, though nobody deleted it", t.id)
+		w.Violatef("", "the object of %s was removed, though nobody deleted it", t.id)
 	}
 }
 
@@ -235,15 +235,15 @@ func (w *World) checkRest(audited bool) {
 			continue
 		}
 		if s := t.row.State; s != 0 && s != files.Indexed && s != files.Lost {
-			w.violate("at rest %s is %s still", t.id, s)
+			w.Violatef("", "at rest %s is %s still", t.id, s)
 		}
 		if why := w.wrong(t); why != "" {
-			w.violate("at rest %s is %s: %s", t.id, name(t.row.State), why)
+			w.Violatef("", "at rest %s is %s: %s", t.id, name(t.row.State), why)
 		}
 	}
 	for _, u := range w.uploads {
 		if audited || !u.stray {
-			w.violate("at rest the upload %s of %s is open", u.id, u.key)
+			w.Violatef("", "at rest the upload %s of %s is open", u.id, u.key)
 		}
 	}
 }

@@ -1,18 +1,19 @@
 package world
 
 import (
-	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/pawlhq/pawl/internal/simkit"
 )
 
 // TestReach: in few worlds every state and every ending is met.
 func TestReach(t *testing.T) {
-	p := &pool{}
-	defer p.close()
 	var all strings.Builder
 	for s := range uint64(2000) {
-		play(p, s, func(format string, args ...any) { fmt.Fprintf(&all, format+"\n", args...) })
+		for _, line := range *Simulation.Replay(simkit.NewTape(s)).Trace {
+			all.WriteString(line + "\n")
+		}
 	}
 	for _, want := range []string{
 		"is pending", "is indexed", "is lost", "is deleted", "is purging", "is gone", "is expired",

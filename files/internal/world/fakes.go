@@ -74,18 +74,18 @@ func (b *objects) Remove(_ context.Context, key string) error {
 // when the file's time is over. What is on its way by then may land later.
 func (b *objects) Put(_ context.Context, f *files.File, _ io.ReadSeeker) error {
 	t, w := (*thread)(b), b.w
-	left := f.PutBy.Sub(epoch) - w.now
+	left := f.PutBy.Sub(epoch) - w.Now
 	if t.dead() || left <= 0 {
 		return errNoAnswer
 	}
 	long := w.way()
-	if w.tape.Chance(300) {
-		long = w.tape.UpTo(w.times.Upload)
+	if w.Tape.Chance(300) {
+		long = w.Tape.UpTo(w.times.Upload)
 	}
 	key, p := f.Key, f.Promise
 	w.truth(key).through = true
 	if long > left {
-		w.after(long, func() { w.land(key, p) })
+		w.After(long, func() { w.land(key, p) })
 		t.sleep(left)
 		return errNoAnswer
 	}

@@ -48,17 +48,17 @@ func (w *World) open(key string) bool {
 // ended all others is for the audit, or for the last look.
 func (w *World) beginUpload(key string, p files.Promise, landBy time.Time) string {
 	w.ids++
-	u := &upload{key: key, id: fmt.Sprintf("u%d", w.ids), promise: p, begun: w.now}
-	u.stray = !epoch.Add(w.now).Before(landBy)
+	u := &upload{key: key, id: fmt.Sprintf("u%d", w.ids), promise: p, begun: w.Now}
+	u.stray = !epoch.Add(w.Now).Before(landBy)
 	w.uploads = append(w.uploads, u)
 	w.writes++
-	w.tell("the upload %s of %s begins, late: %v", u.id, key, u.stray)
+	w.Tracef("the upload %s of %s begins, late: %v", u.id, key, u.stray)
 	return u.id
 }
 
 func (w *World) landPart(id string, number int) {
 	if u := w.findUpload(id); u != nil {
-		w.tell("part %d of %s lands", number, id)
+		w.Tracef("part %d of %s lands", number, id)
 		u.parts[number-1] = true
 	}
 }
@@ -74,7 +74,7 @@ func (w *World) complete(id string) {
 func (w *World) endUpload(id string) {
 	w.uploads = slices.DeleteFunc(w.uploads, func(u *upload) bool {
 		if u.id == id {
-			w.tell("the upload %s of %s is over", id, u.key)
+			w.Tracef("the upload %s of %s is over", id, u.key)
 			w.writes++
 		}
 		return u.id == id
@@ -85,11 +85,11 @@ func (w *World) endUpload(id string) {
 // over, but what it has signed by then may come late.
 func (b *objects) Begin(_ context.Context, f *files.File) (id string, err error) {
 	t, w := (*thread)(b), b.w
-	if t.dead() || f.PutBy.Sub(epoch) <= w.now {
+	if t.dead() || f.PutBy.Sub(epoch) <= w.Now {
 		return "", errNoAnswer
 	}
-	if !t.calm && w.tape.Chance(30) {
-		t.sleep(w.tape.UpTo(w.times.Parts + w.times.Upload + 20*time.Minute))
+	if !t.calm && w.Tape.Chance(30) {
+		t.sleep(w.Tape.UpTo(w.times.Parts + w.times.Upload + 20*time.Minute))
 	}
 	key, p, landBy := f.Key, f.Promise, f.LandBy
 	err = t.request(func() error {
@@ -167,30 +167,30 @@ func (b *objects) Uploads(_ context.Context, prefix string) iter.Seq2[files.Open
 // and about when the file's time is over.
 func (u *user) sendParts(f files.File, parts []files.SignedRequest) {
 	w := u.w
-	within := w.tape.UpTo(w.times.Parts + 10*time.Minute)
-	if w.tape.Chance(500) {
+	within := w.Tape.UpTo(w.times.Parts + 10*time.Minute)
+	if w.Tape.Chance(500) {
 		within = time.Minute
 	}
 	for i, s := range parts {
-		for again := w.tape.Chance(970); again; again = w.tape.Chance(100) {
-			w.after(w.tape.UpTo(within), func() {
-				if !epoch.Add(w.now).Before(s.Until) {
+		for again := w.Tape.Chance(970); again; again = w.Tape.Chance(100) {
+			w.After(w.Tape.UpTo(within), func() {
+				if !epoch.Add(w.Now).Before(s.Until) {
 					return // the store refuses it
 				}
 				long := w.way()
-				if w.tape.Chance(100) {
-					long = w.tape.UpTo(w.times.Upload)
+				if w.Tape.Chance(100) {
+					long = w.Tape.UpTo(w.times.Upload)
 				}
-				w.after(long, func() { w.landPart(s.URL, i+1) })
+				w.After(long, func() { w.landPart(s.URL, i+1) })
 			})
 		}
 	}
-	if w.tape.Chance(800) {
-		w.after(within+w.tape.UpTo(2*time.Minute), func() { u.complete(f.ID) })
+	if w.Tape.Chance(800) {
+		w.After(within+w.Tape.UpTo(2*time.Minute), func() { u.complete(f.ID) })
 	}
-	if w.tape.Chance(300) {
-		late := f.LandBy.Sub(epoch) - w.now - time.Minute + w.tape.UpTo(tapeLate)
-		w.after(max(late, 0), func() { u.complete(f.ID) })
+	if w.Tape.Chance(300) {
+		late := f.LandBy.Sub(epoch) - w.Now - time.Minute + w.Tape.UpTo(tapeLate)
+		w.After(max(late, 0), func() { u.complete(f.ID) })
 	}
 }
 
@@ -199,9 +199,9 @@ const tapeLate = 3 * time.Minute
 
 func (u *user) complete(id string) {
 	w := u.w
-	w.spawn(w.tape.Choose(nodes), func(t *thread) {
+	w.spawn(w.Tape.Choose(nodes), func(t *thread) {
 		f, err := t.files.Complete(t.ctx, id)
-		w.tell("user %d completes %s: %s, %v", u.n, id, name(f.State), err)
+		w.Tracef("user %d completes %s: %s, %v", u.n, id, name(f.State), err)
 		if err == nil && f.State == files.Indexed && !w.truth(id).touched {
 			w.truth(id).wanted = true
 		}

@@ -38,7 +38,7 @@ func (r records) Traits() store.Traits { return r.w.records.Traits() }
 // Apply implements [store.Store]. The rows are checked at every change.
 func (r records) Apply(ctx context.Context, changes []store.Change) (out []store.Outcome, err error) {
 	t := threadOf(ctx)
-	if !t.calm && !t.dead() && r.w.tape.Chance(r.w.trouble/4) {
+	if !t.calm && !t.dead() && r.w.Tape.Chance(r.w.faulty/4) {
 		t.sleep(r.w.way())
 		return nil, store.ErrThrottled
 	}
@@ -110,19 +110,19 @@ func wait(ctx context.Context, wake <-chan struct{}, _ time.Duration) error {
 	switch {
 	case t.dead():
 	case wake == nil:
-		t.left = !t.calm && w.tape.Chance(w.trouble)
-		t.sleep(w.tape.UpTo(time.Second))
+		t.left = !t.calm && w.Tape.Chance(w.faulty)
+		t.sleep(w.Tape.UpTo(time.Second))
 	case len(wake) == 0:
 		t.wake, t.left = wake, false
 		w.waiting = append(w.waiting, t)
-		if !t.calm && w.tape.Chance(w.trouble) {
-			w.after(w.tape.UpTo(time.Minute), func() {
+		if !t.calm && w.Tape.Chance(w.faulty) {
+			w.After(w.Tape.UpTo(time.Minute), func() {
 				if t.wake == wake {
 					t.left = true
 				}
 			})
 		}
-		t.yield(struct{}{})
+		t.Yield()
 		t.wake = nil
 	}
 	switch {
@@ -145,7 +145,7 @@ func (w *World) wakeUp() {
 			waiting = append(waiting, t)
 			continue
 		}
-		w.after(0, t.resume)
+		w.After(0, t.resume)
 	}
 	w.waiting = waiting
 }

@@ -3,10 +3,10 @@ package world
 import (
 	"context"
 	"errors"
-	"iter"
 	"time"
 
 	"github.com/pawlhq/pawl/files"
+	"github.com/pawlhq/pawl/internal/simkit"
 )
 
 var (
@@ -14,63 +14,37 @@ var (
 	errNoAnswer = errors.New("no answer")
 )
 
-// thread is a coroutine that serves one request of a process. It runs only when the agenda
-// resumes it, and then it runs alone.
+// thread serves one request of a process.
 type thread struct {
+	simkit.Thread
 	*process
 	ctx   context.Context // has the thread
 	skew  time.Duration
 	calm  bool            // no fault happens to it
 	wake  <-chan struct{} // that it waits for; nil: for none
-	left  bool            // its client has lost its patience
-	job   func(*thread)
-	next  func() (struct{}, bool)
-	stop  func()
-	yield func(struct{}) bool
+	left  bool            // its client has given up
 	files files.Service
 }
 
-// pool keeps threads from world to world, for making one costs more than a step.
-type pool struct{ idle, all []*thread }
+type threads = simkit.Threads[*thread]
 
-func (p *pool) get() *thread {
-	if n := len(p.idle); n > 0 {
-		t := p.idle[n-1]
-		p.idle = p.idle[:n-1]
+func newThreads() *threads {
+	return &threads{New: func() *thread {
+		t := &thread{}
+		t.ctx = context.WithValue(context.Background(), threadKey{}, t)
 		return t
-	}
-	t := &thread{}
-	t.ctx = context.WithValue(context.Background(), threadKey{}, t)
-	t.next, t.stop = iter.Pull(func(yield func(struct{}) bool) {
-		t.yield = yield
-		for {
-			t.job(t)
-			t.job = nil
-			if !yield(struct{}{}) {
-				return
-			}
-		}
-	})
-	p.all = append(p.all, t)
-	return t
-}
-
-func (p *pool) close() {
-	for _, t := range p.all {
-		t.stop()
-	}
+	}}
 }
 
 // spawn starts a job on a node, which runs until it first waits.
 func (w *World) spawn(node int, job func(*thread)) {
-	t := w.pool.get()
-	t.process, t.skew, t.calm, t.job = w.processes[node], w.skews[node], w.calm, job
+	t := w.threads.Get()
+	t.process, t.skew, t.calm = w.processes[node], w.skews[node], w.calm
 	t.files = files.Service{
 		Index: t.index, Objects: (*objects)(t), Times: w.times, Limit: func(string) files.Usage { return w.limit },
 		Now: t.now, NewID: w.newID,
 	}
-	w.running++
-	t.resume()
+	w.threads.Start(t, func() { job(t) })
 }
 
 type threadKey struct{}
@@ -92,20 +66,14 @@ func (t *thread) crash() {
 	}
 }
 
-func (t *thread) resume() {
-	t.next()
-	if t.job == nil {
-		t.w.running--
-		t.w.pool.idle = append(t.w.pool.idle, t)
-	}
-}
+func (t *thread) resume() { t.w.threads.Resume(t) }
 
-func (t *thread) now() time.Time { return epoch.Add(t.w.now + t.skew) }
+func (t *thread) now() time.Time { return epoch.Add(t.w.Now + t.skew) }
 
 func (t *thread) sleep(d time.Duration) {
 	if d > 0 && !t.dead() {
-		t.w.after(d, t.resume)
-		t.yield(struct{}{})
+		t.w.After(d, t.resume)
+		t.Yield()
 	}
 }
 
@@ -115,6 +83,11 @@ func (t *thread) received(err error) error {
 		return errDead
 	}
 	return err
+}
+
+// requestFaults are the faults of a request.
+var requestFaults = []simkit.Fault{
+	simkit.CrashBefore, simkit.CrashAfter, simkit.Lost, simkit.Unsent, simkit.Late, simkit.FreezeBefore, simkit.FreezeAfter,
 }
 
 // request sends one request. do is its effect at the server.
@@ -129,30 +102,30 @@ func (t *thread) request(do func() error) error {
 	if t.dead() {
 		return errDead
 	}
-	switch t.w.fault() {
-	case crashBefore:
+	switch t.w.Tape.Fault(t.w.faulty, requestFaults...) {
+	case simkit.CrashBefore:
 		t.crash()
 		return errDead
-	case crashAfter:
+	case simkit.CrashAfter:
 		_ = do() // its answer is lost
 		t.crash()
 		return errDead
-	case lost:
+	case simkit.Lost:
 		_ = do()
 		return errNoAnswer
-	case unsent:
+	case simkit.Unsent:
 		return errNoAnswer
-	case late:
-		t.w.after(t.w.tape.UpTo(5*time.Minute), func() { _ = do() })
+	case simkit.Late:
+		t.w.After(t.w.Tape.UpTo(5*time.Minute), func() { _ = do() })
 		return errNoAnswer
-	case freezeBefore:
-		t.sleep(t.w.tape.UpTo(15 * time.Minute))
+	case simkit.FreezeBefore:
+		t.sleep(t.w.Tape.UpTo(15 * time.Minute))
 		if t.dead() {
 			return errDead
 		}
-	case freezeAfter:
+	case simkit.FreezeAfter:
 		err := do()
-		t.sleep(t.w.tape.UpTo(3 * time.Hour))
+		t.sleep(t.w.Tape.UpTo(3 * time.Hour))
 		return t.received(err)
 	}
 	err := do()

@@ -7,36 +7,36 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/files"
-	"github.com/pawlhq/pawl/internal/tape"
+	"github.com/pawlhq/pawl/internal/simkit"
 )
 
 // user plans what one user does: an upload, by a signed URL or through the service,
 // then perhaps the same again, deletions and undeletions.
 func (w *World) user(n int) {
 	u := &user{w: w, n: n, promise: promise(n)}
-	if w.tape.Chance(500) {
+	if w.Tape.Chance(500) {
 		u.key = fmt.Sprintf("key%d", n)
 	}
-	u.through = w.tape.Chance(250)
-	if !u.through && w.tape.Chance(400) {
+	u.through = w.Tape.Chance(250)
+	if !u.through && w.Tape.Chance(400) {
 		u.promise.PartSize = partSize
 	}
-	w.after(w.tape.UpTo(10*time.Minute), func() { u.upload(3) })
-	if u.key != "" && w.tape.Chance(500) {
-		w.after(w.tape.UpTo(tape.Pick(w.tape, 30*time.Minute, keyLife)), func() { u.upload(1) })
+	w.After(w.Tape.UpTo(10*time.Minute), func() { u.upload(3) })
+	if u.key != "" && w.Tape.Chance(500) {
+		w.After(w.Tape.UpTo(simkit.Pick(w.Tape, 30*time.Minute, keyLife)), func() { u.upload(1) })
 	}
-	for range w.tape.Choose(4) {
-		at := w.tape.UpTo(4 * time.Hour)
-		if w.tape.Chance(500) {
-			at = w.tape.UpTo(30 * time.Minute)
+	for range w.Tape.Choose(4) {
+		at := w.Tape.UpTo(4 * time.Hour)
+		if w.Tape.Chance(500) {
+			at = w.Tape.UpTo(30 * time.Minute)
 		}
-		w.after(at, func() { u.change(w.tape.Chance(400)) })
-		if w.tape.Chance(30) {
-			w.after(at+w.way(), u.tamper)
+		w.After(at, func() { u.change(w.Tape.Chance(400)) })
+		if w.Tape.Chance(30) {
+			w.After(at+w.way(), u.tamper)
 		}
 	}
-	if w.tape.Chance(30) {
-		w.after(w.tape.UpTo(4*time.Hour), u.tamper)
+	if w.Tape.Chance(30) {
+		w.After(w.Tape.UpTo(4*time.Hour), u.tamper)
 	}
 }
 
@@ -53,7 +53,7 @@ func (u *user) entity() string { return fmt.Sprintf("e%d", u.n%2) }
 
 // upload begins the upload, with some more tries where it fails.
 func (u *user) upload(tries int) {
-	u.w.spawn(u.w.tape.Choose(nodes), func(t *thread) {
+	u.w.spawn(u.w.Tape.Choose(nodes), func(t *thread) {
 		var f files.File
 		var signed files.SignedRequest
 		var parts []files.SignedRequest
@@ -72,19 +72,19 @@ func (u *user) upload(tries int) {
 			u.w.checkRefusal(u, since, err)
 		}
 		if err != nil && strings.Contains(err.Error(), "idempotency key is expired") {
-			u.w.violate("user %d is refused, for its upload has expired: %v", u.n, err)
+			u.w.Violatef("", "user %d is refused, for its upload has expired: %v", u.n, err)
 		}
 		if err != nil {
 			if tries > 1 && !errors.Is(err, files.ErrQuota) {
-				u.w.after(u.w.tape.UpTo(time.Minute), func() { u.upload(tries - 1) })
+				u.w.After(u.w.Tape.UpTo(time.Minute), func() { u.upload(tries - 1) })
 			}
 			return
 		}
 		if u.w.truth(f.ID).row.State == 0 {
-			u.w.violate("user %d has %s, of which there is no row", u.n, f.ID)
+			u.w.Violatef("", "user %d has %s, of which there is no row", u.n, f.ID)
 		}
 		u.ids = append(u.ids, f.ID)
-		u.w.tell("user %d has %s, until %v", u.n, f.ID, signed.Until.Sub(epoch))
+		u.w.Tracef("user %d has %s, until %v", u.n, f.ID, signed.Until.Sub(epoch))
 		if signed.URL != "" {
 			u.send(signed)
 		}
@@ -108,21 +108,21 @@ func (u *user) stored(f files.File, err error) {
 // fast or slow.
 func (u *user) send(s files.SignedRequest) {
 	w := u.w
-	for range w.tape.Choose(3) {
-		d := w.tape.UpTo(time.Minute)
-		if w.tape.Chance(500) {
-			d = w.tape.UpTo(w.times.URL + 20*time.Minute)
+	for range w.Tape.Choose(3) {
+		d := w.Tape.UpTo(time.Minute)
+		if w.Tape.Chance(500) {
+			d = w.Tape.UpTo(w.times.URL + 20*time.Minute)
 		}
-		w.after(d, func() {
-			if !epoch.Add(w.now).Before(s.Until) {
+		w.After(d, func() {
+			if !epoch.Add(w.Now).Before(s.Until) {
 				return // the store refuses it
 			}
 			long := w.way()
-			if w.tape.Chance(300) {
-				long = w.tape.UpTo(w.times.Upload)
+			if w.Tape.Chance(300) {
+				long = w.Tape.UpTo(w.times.Upload)
 			}
-			w.after(long, func() {
-				if w.land(s.URL, u.promise) && w.tape.Chance(300) {
+			w.After(long, func() {
+				if w.land(s.URL, u.promise) && w.Tape.Chance(300) {
 					w.look(s.URL) // the user says that it is complete
 				}
 			})
@@ -136,19 +136,19 @@ func (u *user) change(undelete bool) {
 		return
 	}
 	w := u.w
-	u.changeFile(u.ids[w.tape.Choose(len(u.ids))], undelete)
+	u.changeFile(u.ids[w.Tape.Choose(len(u.ids))], undelete)
 }
 
 // changeAgain deletes or undeletes a file soon after a change that was not answered.
 func (u *user) changeAgain(id string) {
-	if u.w.tape.Chance(500) {
-		u.w.after(u.w.tape.UpTo(2*time.Minute), func() { u.changeFile(id, u.w.tape.Chance(500)) })
+	if u.w.Tape.Chance(500) {
+		u.w.After(u.w.Tape.UpTo(2*time.Minute), func() { u.changeFile(id, u.w.Tape.Chance(500)) })
 	}
 }
 
 func (u *user) changeFile(id string, undelete bool) {
 	w := u.w
-	w.spawn(w.tape.Choose(nodes), func(t *thread) {
+	w.spawn(w.Tape.Choose(nodes), func(t *thread) {
 		if undelete {
 			u.undelete(t, w.truth(id))
 		} else {
@@ -158,7 +158,7 @@ func (u *user) changeFile(id string, undelete bool) {
 }
 
 func (u *user) delete(t *thread, f *truth) {
-	u.w.tell("user %d deletes %s", u.n, f.id)
+	u.w.Tracef("user %d deletes %s", u.n, f.id)
 	f.wanted, f.touched = false, true
 	f.deletes++
 	f.deletesBegun++
@@ -170,11 +170,11 @@ func (u *user) delete(t *thread, f *truth) {
 		return
 	}
 	f.unwanted = others == 0 && begun == f.undeletesBegun
-	u.w.tell("user %d has deleted %s: %v", u.n, f.id, f.unwanted)
+	u.w.Tracef("user %d has deleted %s: %v", u.n, f.id, f.unwanted)
 }
 
 func (u *user) undelete(t *thread, f *truth) {
-	u.w.tell("user %d undeletes %s", u.n, f.id)
+	u.w.Tracef("user %d undeletes %s", u.n, f.id)
 	f.unwanted = false
 	f.undeletes++
 	f.undeletesBegun++
@@ -187,18 +187,18 @@ func (u *user) undelete(t *thread, f *truth) {
 	}
 	if got.State == files.Indexed && others == 0 && begun == f.deletesBegun {
 		f.wanted = true
-		u.w.tell("user %d has %s back", u.n, f.id)
+		u.w.Tracef("user %d has %s back", u.n, f.id)
 	}
 }
 
 // litter puts an object into the bucket that has the name of a file and is none.
 func (w *World) litter() {
 	t, p := w.truth(w.newID()), promise(200)
-	w.tell("a stranger puts an object of no file under %s", t.id)
+	w.Tracef("a stranger puts an object of no file under %s", t.id)
 	t.taken = true
 	w.put(t, &p)
-	if w.tape.Chance(500) {
-		w.findUpload(w.beginUpload(t.id, p, epoch.Add(w.now))).stray = true
+	if w.Tape.Chance(500) {
+		w.findUpload(w.beginUpload(t.id, p, epoch.Add(w.Now))).stray = true
 	}
 }
 
@@ -210,17 +210,17 @@ func (u *user) tamper() {
 	}
 	w, t := u.w, u.w.truth(u.ids[0])
 	t.taken = true
-	if other := promise(u.n + 100); w.tape.Chance(300) {
-		w.tell("a stranger puts something else under %s", t.id)
+	if other := promise(u.n + 100); w.Tape.Chance(300) {
+		w.Tracef("a stranger puts something else under %s", t.id)
 		w.put(t, &other)
 	} else if _, exists := w.objects[t.id]; exists {
-		w.tell("a stranger takes the object of %s away", t.id)
+		w.Tracef("a stranger takes the object of %s away", t.id)
 		w.put(t, nil)
 	}
-	if w.tape.Chance(300) {
-		w.after(w.tape.UpTo(time.Hour), func() {
+	if w.Tape.Chance(300) {
+		w.After(w.Tape.UpTo(time.Hour), func() {
 			if t.row.State == files.Lost {
-				w.tell("a stranger puts the object of %s back", t.id)
+				w.Tracef("a stranger puts the object of %s back", t.id)
 				w.put(t, &u.promise)
 			}
 		})

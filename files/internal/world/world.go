@@ -11,17 +11,17 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/files"
-	"github.com/pawlhq/pawl/internal/tape"
+	"github.com/pawlhq/pawl/internal/simkit"
 	"github.com/pawlhq/pawl/store"
 	"github.com/pawlhq/pawl/store/memory"
 )
 
 // drawTimes draws a world's times, which are sometimes so that one of them is
 // longer than all others.
-func drawTimes(t *tape.Tape) files.Times {
+func drawTimes(t *simkit.Tape) files.Times {
 	return files.Times{
-		URL: tape.Pick(t, 15*time.Minute, 15*time.Minute, 3*24*time.Hour), Parts: tape.Pick(t, 20*time.Minute, 12*time.Hour), Upload: tape.Pick(t, time.Hour, 10*time.Minute),
-		Undelete: tape.Pick(t, 2*time.Hour, 2*time.Hour, 0, 30*time.Hour), Delay: 6 * time.Hour, Skew: 15 * time.Minute,
+		URL: simkit.Pick(t, 15*time.Minute, 15*time.Minute, 3*24*time.Hour), Parts: simkit.Pick(t, 20*time.Minute, 12*time.Hour), Upload: simkit.Pick(t, time.Hour, 10*time.Minute),
+		Undelete: simkit.Pick(t, 2*time.Hour, 2*time.Hour, 0, 30*time.Hour), Delay: 6 * time.Hour, Skew: 15 * time.Minute,
 	}
 }
 
@@ -32,35 +32,17 @@ var epoch = time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
 // nodes is how many machines run the service. Each has a clock of its own.
 const nodes = 2
 
-// fault is what goes wrong with a request.
-type fault uint8
-
-const (
-	none fault = iota
-	crashBefore
-	crashAfter
-	lost
-	unsent
-	late
-	freezeBefore
-	freezeAfter
-	faults
-)
-
 // World is one history.
 type World struct {
-	tape    *tape.Tape
-	pool    *pool
-	now     time.Duration
-	agenda  agenda
-	running int
-	calm    bool // troubles are over
+	*simkit.World
+	threads *threads
+	calm    bool // no more faults
 
-	times   files.Times
-	skews   [nodes]time.Duration
-	trouble int // faults in 1000 requests
-	loses   int // notifications in 1000 that are lost
-	limit   files.Usage
+	times  files.Times
+	skews  [nodes]time.Duration
+	faulty int // faults in 1000 requests
+	loses  int // notifications in 1000 that are lost
+	limit  files.Usage
 
 	records   *memory.Store
 	index     *files.Index // of the checks: no fault happens to it
@@ -73,10 +55,8 @@ type World struct {
 	truths    map[string]*truth // by file
 	ids       int               // of files and uploads
 
-	writes     int               // to the index and of the bucket
-	audited    files.AuditReport // the last one
-	violations []string
-	story      func(string, ...any)
+	writes  int               // to the index and of the bucket
+	audited files.AuditReport // the last one
 }
 
 // truth is what the world knows of a file.
@@ -106,41 +86,18 @@ type truth struct {
 	heard int           // of the puts, how many a look by notice has followed
 }
 
-func (w *World) way() time.Duration { return w.tape.UpTo(200 * time.Millisecond) }
-
-func (w *World) fault() fault {
-	if !w.tape.Chance(w.trouble) {
-		return none
-	}
-	return fault(1 + w.tape.Choose(int(faults)-1))
-}
+func (w *World) way() time.Duration { return w.Tape.UpTo(200 * time.Millisecond) }
 
 func (w *World) newID() string {
 	w.ids++
 	return fmt.Sprintf("%08d-0000-7000-8000-000000000000", w.ids)
 }
 
-func (w *World) after(d time.Duration, do func()) { w.agenda.push(w.now+d, do) }
-
 // loop lets happen what is planned until nothing is.
 func (w *World) loop() {
-	for len(w.agenda.list) > 0 {
-		next := w.agenda.pop()
-		w.now = max(w.now, next.at)
-		next.do()
+	for w.Step() {
 		w.wakeUp()
 	}
-}
-
-func (w *World) tell(format string, args ...any) {
-	if w.story != nil {
-		w.story("%10s "+format, append([]any{w.now}, args...)...)
-	}
-}
-
-func (w *World) violate(format string, args ...any) {
-	w.tell("VIOLATED: "+format, args...)
-	w.violations = append(w.violations, fmt.Sprintf(format, args...))
 }
 
 func (w *World) truth(id string) *truth {
@@ -168,7 +125,7 @@ func (w *World) apply(changes []store.Change) ([]store.Outcome, error) {
 		t := w.truth(changes[i].Key.Name)
 		next, err := w.index.Load(context.Background(), t.id)
 		if err != nil && !errors.Is(err, files.ErrNotFound) {
-			w.violate("%s: %v", t.id, err)
+			w.Violatef("", "%s: %v", t.id, err)
 		}
 		w.checkChange(t, &next)
 		entity = cmp.Or(next.Entity, t.row.Entity)
@@ -180,16 +137,16 @@ func (w *World) apply(changes []store.Change) ([]store.Outcome, error) {
 
 // changed notes the row of a file, and plans a sweep when it is due.
 func (w *World) changed(t *truth, row files.File) {
-	t.row, t.wrote = row, w.now
+	t.row, t.wrote = row, w.Now
 	if row.State == files.Expired && !t.expired {
 		t.expired, t.expiredAt = true, w.writes
 	}
 	if !row.LookAt.IsZero() && !w.calm {
-		node := w.tape.Choose(nodes)
-		at := row.LookAt.Sub(epoch) - w.skews[node] + w.tape.UpTo(time.Minute)
-		w.agenda.push(max(w.now, at), func() { w.sweep(node) })
+		node := w.Tape.Choose(nodes)
+		at := row.LookAt.Sub(epoch) - w.skews[node] + w.Tape.UpTo(time.Minute)
+		w.At(at, simkit.Func(func() { w.sweep(node) }))
 	}
-	w.tell("%s is %s, look at %v", t.id, name(row.State), row.LookAt.Sub(epoch))
+	w.Tracef("%s is %s, look at %v", t.id, name(row.State), row.LookAt.Sub(epoch))
 }
 
 func (w *World) sweep(node int) {
@@ -199,7 +156,7 @@ func (w *World) sweep(node int) {
 // head is the store's answer, dated by its clock in whole seconds.
 func (w *World) head(key string) files.Seen {
 	p, ok := w.objects[key]
-	return files.Seen{Found: ok, Size: p.Size, SHA256: p.SHA256, Parts: p.Parts(), Date: epoch.Add(w.now).Truncate(time.Second)}
+	return files.Seen{Found: ok, Size: p.Size, SHA256: p.SHA256, Parts: p.Parts(), Date: epoch.Add(w.Now).Truncate(time.Second)}
 }
 
 // page is the store's answer to a listing after a key.
@@ -216,7 +173,7 @@ func (w *World) page(after string) (page []files.Listed) {
 func (w *World) audit(node int) {
 	w.spawn(node, func(t *thread) {
 		r, err := t.files.Audit(t.ctx, t.list, files.AuditOptions{Limit: 100})
-		w.tell("audited: %+v, %v", r, err)
+		w.Tracef("audited: %+v, %v", r, err)
 		if err == nil {
 			w.audited = r
 		}
@@ -229,7 +186,7 @@ func (w *World) land(key string, p files.Promise) bool {
 		return false
 	}
 	t := w.truth(key)
-	w.tell("the bytes of %s land", key)
+	w.Tracef("the bytes of %s land", key)
 	t.arrived = t.arrived || !t.touched
 	w.put(t, &p)
 	return true
@@ -258,9 +215,9 @@ func (w *World) intact(t *truth) bool {
 // witness notes what the object is now.
 func (w *World) witness(t *truth) {
 	if w.intact(t) {
-		t.good = w.now
+		t.good = w.Now
 	} else {
-		t.bad = w.now
+		t.bad = w.Now
 	}
 }
 
@@ -268,36 +225,36 @@ func (w *World) remove(key string) {
 	if _, exists := w.objects[key]; !exists {
 		return
 	}
-	w.tell("the object of %s is removed", key)
+	w.Tracef("the object of %s is removed", key)
 	w.checkRemoval(w.truth(key))
 	w.put(w.truth(key), nil)
 }
 
 // notify lets a notification come, or not, or twice.
 func (w *World) notify(key string) {
-	if w.calm || w.tape.Chance(w.loses) {
+	if w.calm || w.Tape.Chance(w.loses) {
 		return
 	}
-	for again := true; again; again = w.tape.Chance(200) {
+	for again := true; again; again = w.Tape.Chance(200) {
 		d := w.way()
-		if w.tape.Chance(300) {
-			d = w.tape.UpTo(w.times.Delay)
+		if w.Tape.Chance(300) {
+			d = w.Tape.UpTo(w.times.Delay)
 		}
-		w.after(d, func() { w.look(key) })
+		w.After(d, func() { w.look(key) })
 	}
 }
 
 // look is what a notification leads to, again and again until it is acknowledged.
 func (w *World) look(id string) {
-	w.spawn(w.tape.Choose(nodes), func(t *thread) {
+	w.spawn(w.Tape.Choose(nodes), func(t *thread) {
 		f := w.truth(id)
 		puts := f.puts
 		err := t.files.Notice(t.ctx, id)
 		switch {
 		case err == nil:
 			f.heard = max(f.heard, puts)
-		case w.now < w.times.Delay:
-			w.after(w.tape.UpTo(time.Minute), func() { w.look(id) })
+		case w.Now < w.times.Delay:
+			w.After(w.Tape.UpTo(time.Minute), func() { w.look(id) })
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package tape
+package simkit
 
 // maxTries bounds the search for a shorter tape.
 const maxTries = 4000

@@ -1,32 +1,32 @@
-package tape_test
+package simkit_test
 
 import (
 	"slices"
 	"testing"
 	"time"
 
-	"github.com/pawlhq/pawl/internal/tape"
+	"github.com/pawlhq/pawl/internal/simkit"
 )
 
 // TestReplay holds that what was recorded comes again, and zeros behind it.
 func TestReplay(t *testing.T) {
-	draw := func(from *tape.Tape) []int {
-		return []int{from.Choose(10), from.Choose(1 << 30), tape.Pick(from, 7, 8, 9), int(from.UpTo(time.Hour)), from.Choose(1)}
+	draw := func(from *simkit.Tape) []int {
+		return []int{from.Choose(10), from.Choose(1 << 30), simkit.Pick(from, 7, 8, 9), int(from.UpTo(time.Hour)), from.Choose(1)}
 	}
-	first := tape.New(7)
+	first := simkit.NewTape(7)
 	want := draw(first)
-	recorded, err := tape.Decode(tape.Encode(first.Recorded()))
+	recorded, err := simkit.DecodeTape(simkit.EncodeTape(first.Recorded()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	again := tape.Replay(recorded)
+	again := simkit.ReplayTape(recorded)
 	if got := draw(again); !slices.Equal(got, want) {
 		t.Errorf("replayed %v, want %v", got, want)
 	}
 	if again.Choose(10) != 0 || again.Chance(999) {
 		t.Error("something is drawn behind the end of a recording")
 	}
-	if slices.Equal(draw(tape.New(8)), want) {
+	if slices.Equal(draw(simkit.NewTape(8)), want) {
 		t.Error("another seed draws the same")
 	}
 }
@@ -37,7 +37,7 @@ func TestShrink(t *testing.T) {
 	for i := range long {
 		long[i] = uint32(i % 7)
 	}
-	short := tape.Shrink(long, func(try []uint32) ([]uint32, bool) {
+	short := simkit.Shrink(long, func(try []uint32) ([]uint32, bool) {
 		return try, slices.Contains(try, 3) && slices.Contains(try, 5)
 	})
 	if slices.Sort(short); !slices.Equal(short, []uint32{3, 5}) {
@@ -47,7 +47,7 @@ func TestShrink(t *testing.T) {
 
 func TestDecodeRefuses(t *testing.T) {
 	for _, text := range []string{"zz", "80", "ffffffffff01"} {
-		if got, err := tape.Decode(text); err == nil {
+		if got, err := simkit.DecodeTape(text); err == nil {
 			t.Errorf("Decode(%q) = %v, want an error", text, got)
 		}
 	}

@@ -1,7 +1,4 @@
-// Package tape is where a simulated world takes its choices from: all of them from
-// one tape, so that what went wrong repeats, and shrinks by cutting and zeroing
-// parts of it.
-package tape
+package simkit
 
 import (
 	"encoding/binary"
@@ -21,13 +18,13 @@ type Tape struct {
 	recorded []uint32
 }
 
-// New returns the tape of a seed.
-func New(seed uint64) *Tape {
+// NewTape returns the tape of a seed.
+func NewTape(seed uint64) *Tape {
 	return &Tape{state: seed*0x9E3779B97F4A7C15 + 1, recorded: make([]uint32, 0, 1024)}
 }
 
-// Replay returns a tape that was recorded.
-func Replay(recorded []uint32) *Tape { return &Tape{replay: recorded, replays: true} }
+// ReplayTape returns a tape that was recorded.
+func ReplayTape(recorded []uint32) *Tape { return &Tape{replay: recorded, replays: true} }
 
 // next is SplitMix64. https://doi.org/10.1145/2660193.2660195
 func (t *Tape) next() uint64 {
@@ -73,8 +70,8 @@ func (t *Tape) UpTo(d time.Duration) time.Duration {
 	return time.Duration(t.Choose(int(d/time.Millisecond))) * time.Millisecond
 }
 
-// Encode writes a recording as text for a command line.
-func Encode(recorded []uint32) string {
+// EncodeTape writes a recording as text for a command line.
+func EncodeTape(recorded []uint32) string {
 	b := make([]byte, 0, 2*len(recorded))
 	for _, v := range recorded {
 		b = binary.AppendUvarint(b, uint64(v))
@@ -82,8 +79,8 @@ func Encode(recorded []uint32) string {
 	return hex.EncodeToString(b)
 }
 
-// Decode reads what Encode wrote.
-func Decode(text string) ([]uint32, error) {
+// DecodeTape reads what EncodeTape wrote.
+func DecodeTape(text string) ([]uint32, error) {
 	b, err := hex.DecodeString(text)
 	if err != nil {
 		return nil, fmt.Errorf("a tape is hexadecimal: %w", err)

@@ -1,0 +1,33 @@
+package simkit
+
+// Fault is what goes wrong with a request.
+type Fault uint8
+
+// The faults. A crash or a freeze concerns the whole process.
+const (
+	NoFault           Fault = iota
+	CrashBefore             // the process crashes before it sends the request
+	CrashAfter              // the request takes effect, then the process crashes
+	FreezeBefore            // the process stops, and sends the request when it continues
+	FreezeAfter             // the request takes effect while the process is stopped
+	Lost                    // the request takes effect, and its answer is lost
+	Unsent                  // the request takes no effect, and there is no answer
+	Late                    // there is no answer, and the request takes effect later
+	Twice                   // it takes effect twice, and the second answer comes
+	Torn                    // a part of a batch takes effect, and there is no answer
+	Refused                 // a clear refusal for a passing reason
+	Repeated                // it takes effect twice, the second time late, and the first answer comes
+	Conflict                // a conflict is reported although there was none
+	LandsAndConflicts       // the request takes effect, and a conflict is reported
+	SlowAnswer              // the answer comes late
+	SlowRequest             // the request arrives late, and its answer after that
+	Faults                  // number of faults
+)
+
+// Fault draws one of some faults, in perMille of 1000 cases.
+func (t *Tape) Fault(perMille int, of ...Fault) Fault {
+	if !t.Chance(perMille) {
+		return NoFault
+	}
+	return Pick(t, of...)
+}

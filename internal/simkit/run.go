@@ -1,0 +1,110 @@
+package simkit
+
+import (
+	"context"
+	"iter"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// Each gives the seeds from first on to several goroutines, until all count are taken or ctx ends.
+// Work plays the worlds of its seeds. threads 0 means one goroutine for each processor.
+func Each(ctx context.Context, first, count uint64, threads int, work func(seeds iter.Seq[uint64])) {
+	if threads <= 0 {
+		threads = runtime.GOMAXPROCS(0)
+	}
+	var taken atomic.Uint64
+	seeds := func(yield func(uint64) bool) {
+		for ctx.Err() == nil {
+			n := taken.Add(1) - 1
+			if n >= count || !yield(first+n) {
+				return
+			}
+		}
+	}
+	var wg sync.WaitGroup
+	for range threads {
+		wg.Go(func() { work(seeds) })
+	}
+	wg.Wait()
+}
+
+// Simulation is a kind of world.
+type Simulation[P interface{ Close() }] struct {
+	Threads func() P
+	// Play plays one world to its end on threads that it may have used before.
+	Play func(threads P, w *World)
+}
+
+// Failure is a world in which an invariant did not hold.
+type Failure struct {
+	Seed       uint64
+	Violations []Violation
+	Shrunk     []uint32 // the shortest tape that was found with the same violation
+	Trace      []string // of the shrunk world
+}
+
+// Run plays the worlds of count seeds from first on, until one fails. It returns the failure of
+// the smallest seed that failed, or nil, and the number of steps.
+func (s Simulation[P]) Run(ctx context.Context, first, count uint64) (*Failure, uint64) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var mu sync.Mutex
+	var failed *Failure
+	var steps atomic.Uint64
+	Each(ctx, first, count, 0, func(seeds iter.Seq[uint64]) {
+		p := s.Threads()
+		defer p.Close()
+		for seed := range seeds {
+			w := &World{Tape: NewTape(seed)}
+			s.Play(p, w)
+			steps.Add(uint64(w.Steps))
+			if len(w.Violations) == 0 {
+				continue
+			}
+			stop()
+			mu.Lock()
+			if failed == nil || seed < failed.Seed {
+				failed = &Failure{Seed: seed, Violations: w.Violations, Shrunk: w.Tape.Recorded()}
+			}
+			mu.Unlock()
+		}
+	})
+	if failed != nil {
+		s.explain(failed)
+	}
+	return failed, steps.Load()
+}
+
+// maxShrinkSteps bounds the search for a shorter tape where worlds are long.
+const maxShrinkSteps = 5_000_000
+
+// explain shrinks the tape of a failure, and records its trace.
+func (s Simulation[P]) explain(f *Failure) {
+	p := s.Threads()
+	defer p.Close()
+	steps := 0
+	f.Shrunk = Shrink(f.Shrunk, func(try []uint32) ([]uint32, bool) {
+		if steps > maxShrinkSteps {
+			return nil, false
+		}
+		w := &World{Tape: ReplayTape(try)}
+		s.Play(p, w)
+		steps += w.Steps
+		return w.Tape.Recorded(), slices.ContainsFunc(w.Violations, func(v Violation) bool {
+			return v.Invariant == f.Violations[0].Invariant && v.format == f.Violations[0].format
+		})
+	})
+	f.Trace = *s.Replay(ReplayTape(f.Shrunk)).Trace
+}
+
+// Replay plays the world of a tape, and records its trace.
+func (s Simulation[P]) Replay(t *Tape) *World {
+	p := s.Threads()
+	defer p.Close()
+	w := &World{Tape: t, Trace: &[]string{}}
+	s.Play(p, w)
+	return w
+}

@@ -1,0 +1,113 @@
+package simkit
+
+import (
+	"iter"
+	"slices"
+)
+
+// Thread is a coroutine: code that waits for events. It runs only while it is resumed, and nothing
+// else runs meanwhile. A world embeds it in a thread type of its own.
+type Thread struct {
+	job     func()
+	next    func() (struct{}, bool)
+	stop    func()
+	yield   func(struct{}) bool
+	aborted bool
+}
+
+// aborted is the panic that ends an aborted job.
+type aborted struct{}
+
+func (t *Thread) thread() *Thread { return t }
+
+// Yield suspends the thread until it is resumed.
+func (t *Thread) Yield() {
+	if !t.aborted {
+		t.yield(struct{}{})
+	}
+	if t.aborted {
+		panic(aborted{})
+	}
+}
+
+func (t *Thread) run() {
+	defer func() {
+		if t.aborted {
+			if e := recover(); e != nil && e != (aborted{}) {
+				panic(e)
+			}
+		}
+	}()
+	t.job()
+}
+
+// Threads are the threads of a world. Idle threads are kept for the next job and the next world,
+// because making one costs more than a step.
+type Threads[T interface{ thread() *Thread }] struct {
+	New     func() T
+	Running []T
+	Current T // the thread that runs now
+	idle    []T
+}
+
+// Get returns a thread without a job.
+func (p *Threads[T]) Get() T {
+	if n := len(p.idle); n > 0 {
+		t := p.idle[n-1]
+		p.idle = p.idle[:n-1]
+		return t
+	}
+	owner := p.New()
+	t := owner.thread()
+	t.next, t.stop = iter.Pull(func(yield func(struct{}) bool) {
+		for t.yield = yield; ; {
+			t.run()
+			t.job = nil
+			if !yield(struct{}{}) {
+				return
+			}
+		}
+	})
+	return owner
+}
+
+// Start gives a thread from [Threads.Get] a job, which runs until it first waits.
+func (p *Threads[T]) Start(t T, job func()) {
+	t.thread().job = job
+	p.Running = append(p.Running, t)
+	p.Resume(t)
+}
+
+// Resume lets a thread run until it waits again, or until its job ends.
+func (p *Threads[T]) Resume(t T) {
+	before := p.Current
+	p.Current = t
+	t.thread().next()
+	p.Current = before
+	if t.thread().job != nil {
+		return
+	}
+	last := len(p.Running) - 1
+	i := slices.IndexFunc(p.Running, func(one T) bool { return one.thread() == t.thread() })
+	p.Running[i] = p.Running[last]
+	p.Running = p.Running[:last]
+	p.idle = append(p.idle, t)
+}
+
+// Abort ends all jobs. Their deferred functions run.
+func (p *Threads[T]) Abort() {
+	for len(p.Running) > 0 {
+		t := p.Running[len(p.Running)-1]
+		t.thread().aborted = true
+		p.Resume(t)
+		t.thread().aborted = false
+	}
+}
+
+// Close ends all threads.
+func (p *Threads[T]) Close() {
+	p.Abort()
+	for _, t := range p.idle {
+		t.thread().stop()
+	}
+}

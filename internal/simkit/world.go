@@ -1,0 +1,63 @@
+package simkit
+
+import (
+	"fmt"
+	"time"
+)
+
+// World is the kernel of one simulated world.
+type World struct {
+	Tape       *Tape
+	Now        time.Duration // true time since the world began
+	Queue      Queue
+	Steps      int // events so far
+	Violations []Violation
+	Trace      *[]string // what happened, line by line; nil: not recorded
+}
+
+// Violation is an invariant that did not hold.
+type Violation struct {
+	Invariant string // empty: it has no name
+	What      string
+	format    string
+}
+
+// String returns a line for a report.
+func (v Violation) String() string {
+	if v.Invariant == "" {
+		return v.What
+	}
+	return v.Invariant + ": " + v.What
+}
+
+// At plans an event.
+func (w *World) At(at time.Duration, e Event) { w.Queue.Push(max(at, w.Now), e) }
+
+// After plans a call.
+func (w *World) After(d time.Duration, do func()) { w.At(w.Now+d, Func(do)) }
+
+// Step lets the next event happen. It reports whether there was one.
+func (w *World) Step() bool {
+	if len(w.Queue.Entries) == 0 {
+		return false
+	}
+	w.Steps++
+	next := w.Queue.Pop()
+	w.Now = max(w.Now, next.At)
+	next.Event.Run()
+	return true
+}
+
+// Tracef adds a line to the trace, if it is recorded.
+func (w *World) Tracef(format string, args ...any) {
+	if w.Trace != nil {
+		*w.Trace = append(*w.Trace, fmt.Sprintf("%-14s ", w.Now.Round(time.Millisecond))+fmt.Sprintf(format, args...))
+	}
+}
+
+// Violatef records that an invariant did not hold.
+func (w *World) Violatef(invariant, format string, args ...any) {
+	v := Violation{invariant, fmt.Sprintf(format, args...), format}
+	w.Violations = append(w.Violations, v)
+	w.Tracef("VIOLATED %s", v)
+}
