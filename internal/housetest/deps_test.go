@@ -238,8 +238,12 @@ var layers = map[string]map[string]string{
 		"internal/fakes3":  "The demo keeps its objects in it.",
 		"internal/process": "The demos wait between two steps.",
 		"ledger":           "The demo checks that all rows settle.",
+		"proof/rig":        "The demos share a relay with the end-to-end tests.",
 		"source":           "The demo counts the verdicts that the webhook answers.",
 		"store/sqlite":     "The demo reads the database of the workers that it runs.",
+	},
+	"proof/rig": {
+		"event": "A notification is about an object.",
 	},
 	"proof/sim": {
 		"audit":         "The simulation runs the decisions of audits.",
@@ -453,7 +457,7 @@ var layers = map[string]map[string]string{
 // module here ends up in the go.sum of whoever uses Pawl as a library.
 var modules = map[string][]string{
 	"github.com/go-json-experiment/json":            {"action/loadaction", "archive", "archive/encode", "audit/inventory", "event", "files", "files/filesapi", "ledger", "lock", "source/replaysource"}, // strict: case, duplicate names
-	"github.com/cenkalti/backoff/v5":                {"archive/kinesisstream", "cmd/pawl/demo", "files/filesapi", "ledger", "source/sqssource", "store/sqlite"},
+	"github.com/cenkalti/backoff/v5":                {"archive/kinesisstream", "files/filesapi", "ledger", "source/sqssource", "store/sqlite"},
 	"github.com/tidwall/btree":                      {"store/memory"},
 	"github.com/hashicorp/golang-lru/v2":            {"engine", "files/filesapi"},
 	"golang.org/x/sync":                             {"audit", "bucket/s3bucket", "cmd/pawl/demo", "cmd/pawl/pipelinecmd", "files", "files/s3objects", "files/server", "source/replaysource", "source/sqssource"},

@@ -91,7 +91,10 @@ func (s *show) run(ctx context.Context) (err error) {
 	s.screen.say("pawl demo --seed %d\n\n", s.Seed)
 	token := rand.Text()
 	s.fleet = newFleet(s.Binary, s.dir, token, "run")
-	s.relay = newRelay(token, s.steps, s.fleet.webhooks)
+	s.relay = newRelay(s.Seed, token, s.fleet.webhooks)
+	for _, step := range s.steps {
+		s.relay.expect(step.key, step.handling)
+	}
 	defer func() { err = errors.Join(err, s.close()) }()
 	if err := s.open(ctx); err != nil {
 		return err

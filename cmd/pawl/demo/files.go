@@ -98,7 +98,7 @@ func (s *filesShow) run(ctx context.Context) (err error) {
 	s.screen.say("pawl files demo --seed %d\n\n", s.Seed)
 	token := rand.Text()
 	s.fleet = newFleet(s.Binary, s.dir, token, "files", "serve")
-	s.relay = newRelay(token, nil, s.fleet.webhooks)
+	s.relay = newRelay(s.Seed, token, s.fleet.webhooks)
 	defer func() { err = errors.Join(err, s.close()) }()
 	if err := s.open(ctx); err != nil {
 		return err

@@ -31,7 +31,7 @@ func (s *filesShow) play(ctx context.Context) error {
 	}
 	r := s.report
 	r.Seconds, r.Services.Started = time.Since(begun).Seconds(), s.fleet.size()
-	r.Notifications, _ = s.relay.counted()
+	r.Notifications = s.relay.Messages()
 	r.OK = len(r.Files.Wrong) == 0 && r.Files.Right == r.Files.Of
 	return nil
 }
@@ -89,12 +89,12 @@ func (s *filesShow) strike(ctx context.Context, half <-chan struct{}) error {
 // drain waits until each notification is acknowledged that was not dropped.
 func (s *filesShow) drain(ctx context.Context) error {
 	err := until(ctx, 50*time.Millisecond, func() (bool, error) {
-		open, _ := s.relay.open()
+		open, _ := s.relay.Open()
 		return open == 0, nil
 	})
 	if err != nil {
-		_, trouble := s.relay.open()
-		return fmt.Errorf("%w: notifications are not acknowledged: %w", err, trouble)
+		_, failure := s.relay.Open()
+		return fmt.Errorf("%w: notifications are not acknowledged: %w", err, failure)
 	}
 	return nil
 }

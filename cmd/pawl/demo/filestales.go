@@ -46,7 +46,7 @@ func (s *filesShow) begin(ctx context.Context, a *act) (*signedURL, error) {
 		return nil, a.errorf("its upload cannot begin: %d", status)
 	}
 	a.id, a.state = begun.File.ID, files.Pending
-	s.relay.expect(filesPrefix+a.id, a.fates...)
+	s.relay.expect(filesPrefix+a.id, a.handling)
 	return begun.Upload, nil
 }
 

@@ -74,14 +74,14 @@ func (s *show) settle(ctx context.Context, line string) error {
 // unsettled lists what is under way, and what will not be tried again.
 func (s *show) unsettled(ctx context.Context) (waiting, dead []string, err error) {
 	// The relay first: what it has delivered is in the ledger by now.
-	open, trouble := s.relay.open()
+	open, failure := s.relay.Open()
 	rs, err := readRows(ctx, s.ledger)
 	if err != nil {
 		return nil, nil, err
 	}
 	waiting, dead = rs.unfinished(time.Now())
 	if open > 0 {
-		waiting = append(waiting, fmt.Sprintf("%d notifications were not acknowledged; the last trouble with them: %v", open, trouble))
+		waiting = append(waiting, fmt.Sprintf("%d notifications were not acknowledged; the last trouble with them: %v", open, failure))
 	}
 	return waiting, dead, nil
 }
@@ -119,9 +119,8 @@ func (s *show) sumUp(ctx context.Context) error {
 	for _, e := range again.Examples {
 		r.Unsettled = append(r.Unsettled, e.Object+": "+e.What+", after an audit has healed all")
 	}
-	notifications, verdicts := s.relay.counted()
-	r.Notifications = notifications
-	r.Effects.Duplicates, r.Effects.Stale = verdicts.Duplicate, verdicts.Stale
+	r.Notifications = s.relay.Messages()
+	r.Effects.Duplicates, r.Effects.Stale = s.relay.rejected()
 	r.Effects.Committed, r.Effects.TakenOver = s.outputs.count(), rs.takenOver()
 	r.Workers.Started = s.fleet.size()
 	r.OK = len(r.Outputs.Wrong) == 0 && len(r.Unsettled) == 0

@@ -8,17 +8,19 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/pawlhq/pawl/proof/rig"
 )
 
 // Report is what happened.
 type Report struct {
-	Seed          uint64   `json:"seed"`
-	Seconds       float64  `json:"seconds"`
-	Uploads       Changes  `json:"uploads"`
-	Notifications Messages `json:"notifications"`
-	Workers       Workers  `json:"workers"`
-	Effects       Effects  `json:"effects"`
-	Outputs       Outputs  `json:"outputs"`
+	Seed          uint64       `json:"seed"`
+	Seconds       float64      `json:"seconds"`
+	Uploads       Changes      `json:"uploads"`
+	Notifications rig.Messages `json:"notifications"`
+	Workers       Workers      `json:"workers"`
+	Effects       Effects      `json:"effects"`
+	Outputs       Outputs      `json:"outputs"`
 	// Unsettled are the objects that did not settle. There should be none.
 	Unsettled []string `json:"unsettled,omitempty"`
 	// OK: every output is right, and everything is settled.
