@@ -90,7 +90,7 @@ func benchmarkStream(b *testing.B) {
 // process grew at most meanwhile.
 func (s *streams) rise(t testing.TB, files int, size int64) float64 {
 	t.Helper()
-	pid := s.places[0].cmd.Process.Pid
+	pid := s.places[0].process.Pid
 	before := forgetHighWater(t, pid)
 	var g errgroup.Group
 	for range files {
@@ -155,7 +155,7 @@ func (s *streams) postAs(ctx context.Context, token string, body io.Reader, size
 // more, and their bytes.
 func (s *streams) spooled(t testing.TB) (names []string, bytes int64) {
 	t.Helper()
-	fds := fmt.Sprintf("/proc/%d/fd", s.places[0].cmd.Process.Pid)
+	fds := fmt.Sprintf("/proc/%d/fd", s.places[0].process.Pid)
 	entries, err := os.ReadDir(fds)
 	if err != nil {
 		t.Fatal(err)
@@ -210,7 +210,7 @@ func (s *streams) breakOff(t *testing.T) {
 // stop. Another subject's files pass meanwhile, and the memory stays flat.
 func (s *streams) crowd(t *testing.T, part int64) {
 	t.Helper()
-	pid := s.places[0].cmd.Process.Pid
+	pid := s.places[0].process.Pid
 	before := forgetHighWater(t, pid)
 	ctx, end := context.WithCancel(t.Context())
 	var g errgroup.Group

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/internal/process"
+	"github.com/pawlhq/pawl/proof/rig"
 )
 
 // play is the show itself. Each scene ends with a line.
@@ -83,7 +84,7 @@ func (s *archiveShow) strike(ctx context.Context) error {
 		if accessKeyOf(w.number) != key {
 			continue
 		}
-		w.kill()
+		w.Kill()
 		s.victim, s.report.Workers.Killed = w, 1
 		s.screen.done("%s is killed while an object of its is on the way to the store", w)
 	}
@@ -100,7 +101,7 @@ func (s *archiveShow) strike(ctx context.Context) error {
 func (s *archiveShow) settle(ctx context.Context) error {
 	s.screen.begin("storing", archiveRecords)
 	defer s.screen.end()
-	err := until(ctx, 100*time.Millisecond, func() (bool, error) {
+	err := rig.Until(ctx, 100*time.Millisecond, func() (bool, error) {
 		found, err := s.stored()
 		s.screen.progress(len(found))
 		if err == nil {
@@ -118,8 +119,8 @@ func (s *archiveShow) settle(ctx context.Context) error {
 // allLive returns an error if a worker has ended that was not killed.
 func (s *archiveShow) allLive() error {
 	for _, w := range s.fleet.all() {
-		if w != s.victim && w.ended() {
-			return fmt.Errorf("%s ended by itself; its log, %s, ends:\n%s", w, w.log, w.lastWords())
+		if w != s.victim && w.Ended() {
+			return fmt.Errorf("%s ended by itself; its log, %s, ends:\n%s", w, w.Log, w.LogTail())
 		}
 	}
 	return nil

@@ -8,6 +8,8 @@ import (
 	"io"
 	"net/http"
 	"time"
+
+	"github.com/pawlhq/pawl/proof/rig"
 )
 
 // filesClient speaks to the services and to the store, as a program of a user does.
@@ -36,7 +38,7 @@ type signedURL struct {
 // call sends a request to a service until one answers it: what is sent again changes
 // nothing.
 func (c *filesClient) call(ctx context.Context, method, path string, headers map[string]string, body []byte) (a *fileAnswer, status int, err error) {
-	err = until(ctx, 50*time.Millisecond, func() (bool, error) {
+	err = rig.Until(ctx, 50*time.Millisecond, func() (bool, error) {
 		var text []byte
 		text, status, err = c.send(ctx, method, c.url+path, headers, bytes.NewReader(body), int64(len(body)))
 		if err != nil || status >= http.StatusInternalServerError || status == http.StatusTooManyRequests {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/pawlhq/pawl/proof/rig"
 )
 
 // play is the show itself. Each scene ends with a line.
@@ -76,7 +78,7 @@ func (s *filesShow) strike(ctx context.Context, half <-chan struct{}) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	s.victim.kill()
+	s.victim.Kill()
 	s.report.Services.Killed = 1
 	s.screen.done("%s is killed in mid-work", s.victim)
 	next, err := s.fleet.start(ctx)
@@ -88,7 +90,7 @@ func (s *filesShow) strike(ctx context.Context, half <-chan struct{}) error {
 
 // drain waits until each notification is acknowledged that was not dropped.
 func (s *filesShow) drain(ctx context.Context) error {
-	err := until(ctx, 50*time.Millisecond, func() (bool, error) {
+	err := rig.Until(ctx, 50*time.Millisecond, func() (bool, error) {
 		open, _ := s.relay.Open()
 		return open == 0, nil
 	})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/files"
+	"github.com/pawlhq/pawl/proof/rig"
 )
 
 // tell plays the tale of one file.
@@ -107,7 +108,7 @@ func (s *filesShow) after(ctx context.Context, a *act, to *signedURL) error {
 // appear waits until the file is visible.
 func (s *filesShow) appear(ctx context.Context, a *act) error {
 	a.state = files.Indexed
-	return until(ctx, 20*time.Millisecond, func() (bool, error) {
+	return rig.Until(ctx, 20*time.Millisecond, func() (bool, error) {
 		f, _, err := s.client.call(ctx, http.MethodGet, "/v1/files/"+a.id, nil, nil)
 		return err == nil && f.State == a.state.String(), err
 	})
@@ -174,7 +175,7 @@ func (s *filesShow) refusePut(ctx context.Context, a *act, what string, want int
 func (s *filesShow) pass(ctx context.Context, a *act) error {
 	path := "/v1/files?entity=" + filesEntity
 	headers := map[string]string{"Content-Type": a.ContentType, "Idempotency-Key": a.key}
-	err := until(ctx, 50*time.Millisecond, func() (bool, error) {
+	err := rig.Until(ctx, 50*time.Millisecond, func() (bool, error) {
 		_, status, err := s.client.send(ctx, http.MethodPost, s.client.url+path, headers, half(a.body), int64(len(a.body)))
 		if err == nil && status < http.StatusInternalServerError {
 			return false, a.errorf("half of it was answered with %d", status)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/pawlhq/pawl/proof/rig"
 )
 
 // patience is how long the demo waits for anything.
@@ -48,7 +50,7 @@ func (s *show) settle(ctx context.Context, line string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errPatience)
 	defer cancel()
 	most := 0
-	err := until(ctx, 50*time.Millisecond, func() (bool, error) {
+	err := rig.Until(ctx, 50*time.Millisecond, func() (bool, error) {
 		waiting, dead, err := s.unsettled(ctx)
 		if len(waiting) > most {
 			most = len(waiting)

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/pawlhq/pawl/proof/rig"
 )
 
 // strike kills a worker in mid-work, as kill -9 does, and starts another.
 func (s *show) strike(ctx context.Context) error {
-	err := until(ctx, 10*time.Millisecond, func() (bool, error) { return 5*s.inputs.count().sum() > 2*len(s.steps), nil })
+	err := rig.Until(ctx, 10*time.Millisecond, func() (bool, error) { return 5*s.inputs.count().sum() > 2*len(s.steps), nil })
 	if err != nil {
 		return err
 	}
@@ -17,7 +19,7 @@ func (s *show) strike(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	victim.kill()
+	victim.Kill()
 	s.report.Workers.Killed, s.report.Workers.Held = 1, held
 	s.screen.done("%s is killed with %s in its hands", victim, some(held, "photograph"))
 	next, err := s.fleet.start(ctx)
@@ -36,17 +38,17 @@ func (s *show) catch(ctx context.Context, w *worker) (held int, err error) {
 	count := func() int {
 		rs, rerr := readRows(ctx, s.ledger)
 		err = errors.Join(err, rerr)
-		return rs.held(w.pid)
+		return rs.held(w.Pid)
 	}
-	waited := until(ctx, 5*time.Millisecond, func() (bool, error) {
+	waited := rig.Until(ctx, 5*time.Millisecond, func() (bool, error) {
 		if held = count(); held == 0 || err != nil {
 			return false, err
 		}
-		if err := w.freeze(); err != nil {
+		if err := w.Freeze(); err != nil {
 			return false, err
 		}
 		if held = count(); held == 0 {
-			return false, w.thaw()
+			return false, w.Thaw()
 		}
 		return true, err
 	})
