@@ -404,7 +404,7 @@ func (s *fileSite) same(t *testing.T) {
 		if !f.shown {
 			continue
 		}
-		a, err := c.want(t.Context(), 200, "GET", "/v1/files/"+f.id, nil, nil)
+		a, err := c.Want(t.Context(), 200, "GET", "/v1/files/"+f.id, nil, nil)
 		if err != nil {
 			t.Error(err)
 			continue

@@ -58,12 +58,12 @@ func newStreams(t testing.TB) *streams {
 	server := servertest.MinIO(t, servertest.Options{})
 	s := &streams{serving: serve(t, server, filepath.Join(t.TempDir(), "files.db"))}
 	s.filesClient = s.client(t)
-	s.http.Timeout = 0 // files are large
+	s.HTTP.Timeout = 0 // files are large
 	if err := s.places[0].ready(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, time.Minute, func(ctx context.Context) ([]string, error) {
-		_, _, err := s.once(ctx, http.MethodGet, "/v1/files/none", nil, nil)
+		_, _, err := s.Try(ctx, http.MethodGet, "/v1/files/none", nil, nil)
 		return nil, err
 	})
 	s.rise(t, 4, 1<<20) // all that it does once is done
@@ -138,7 +138,7 @@ func (s *streams) store(ctx context.Context, seed uint64, size int64) error {
 }
 
 func (s *streams) post(ctx context.Context, body io.Reader, size int64) ([]byte, int, error) {
-	return s.postAs(ctx, s.token, body, size)
+	return s.postAs(ctx, s.Token, body, size)
 }
 
 func (s *streams) postAs(ctx context.Context, token string, body io.Reader, size int64) ([]byte, int, error) {
@@ -148,7 +148,7 @@ func (s *streams) postAs(ctx context.Context, token string, body io.Reader, size
 	}
 	r.ContentLength = size
 	r.Header.Set("Authorization", "Bearer "+token)
-	return s.do(r)
+	return s.Do(r)
 }
 
 // spooled are the temporary files that the process has open, which have no name any

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/files"
+	"github.com/pawlhq/pawl/proof/rig"
 	"github.com/pawlhq/pawl/store/sqlite"
 )
 
@@ -63,7 +64,7 @@ type filesShow struct {
 	front    *front
 	store    *store
 	endpoint *endpoint // of the page, the services and the store
-	client   *filesClient
+	client   *rig.FilesClient
 	fleet    *fleet
 	victim   *worker // one of them
 	relay    *relay
@@ -158,7 +159,7 @@ func (s *filesShow) open(ctx context.Context) (err error) {
 	}
 	s.index = files.NewIndex(records)
 	token, err := s.front.issue("demo", time.Hour)
-	s.client = &filesClient{url: s.endpoint.url, token: token, http: &http.Client{Transport: &http.Transport{}, Timeout: patience}}
+	s.client = &rig.FilesClient{Base: func() string { return s.endpoint.url }, Token: token, HTTP: &http.Client{Transport: &http.Transport{}, Timeout: patience}}
 	return err
 }
 
@@ -167,7 +168,7 @@ func (s *filesShow) close() error {
 	s.screen.end()
 	s.relay.close()
 	if s.client != nil {
-		s.client.http.CloseIdleConnections()
+		s.client.HTTP.CloseIdleConnections()
 	}
 	s.fleet.close(grace)
 	var errs []error

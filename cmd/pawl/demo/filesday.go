@@ -38,7 +38,7 @@ func (s *filesShow) passDay(ctx context.Context) error {
 			a.state = files.Expired
 		case files.Deleted:
 			a.state, a.kept = files.Gone, false
-			_, status, err := s.client.call(ctx, http.MethodPost, "/v1/files/"+a.id+"/undelete", nil, nil)
+			_, status, err := s.client.Call(ctx, http.MethodPost, "/v1/files/"+a.id+"/undelete", nil, nil)
 			if err != nil {
 				return err
 			}

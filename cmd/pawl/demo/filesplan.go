@@ -1,8 +1,6 @@
 package demo
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -20,7 +18,7 @@ type act struct {
 	handling rig.Handling
 
 	body []byte
-	promise
+	rig.Promise
 	// id is empty until the upload has begun.
 	id string
 	// state is that in which the file should be, and kept whether its bytes should be
@@ -96,7 +94,6 @@ func (a *act) draw() (err error) {
 	if a.body, err = a.picture.file(); err != nil {
 		return err
 	}
-	sum := sha256.Sum256(a.body)
-	a.promise = promise{Entity: filesEntity, Size: len(a.body), ContentType: a.picture.contentType(), SHA256: hex.EncodeToString(sum[:])}
+	a.Promise = rig.NewPromise(filesEntity, a.picture.contentType(), a.body)
 	return nil
 }
