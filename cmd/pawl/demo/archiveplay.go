@@ -15,8 +15,8 @@ import (
 	"github.com/pawlhq/pawl/proof/rig"
 )
 
-// play is the show itself. Each scene ends with a line.
-func (s *archiveShow) play(ctx context.Context) error {
+// run puts records, kills a worker, and checks what is stored.
+func (s *archiveShow) run(ctx context.Context) error {
 	begun := time.Now()
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*patience, errPatience)
 	defer cancel()
@@ -85,7 +85,7 @@ func (s *archiveShow) strike(ctx context.Context) error {
 			continue
 		}
 		w.Kill()
-		s.victim, s.report.Workers.Killed = w, 1
+		s.killed, s.report.Workers.Killed = w, 1
 		s.screen.done("%s is killed while an object of its is on the way to the store", w)
 	}
 	cancel()
@@ -119,7 +119,7 @@ func (s *archiveShow) settle(ctx context.Context) error {
 // allLive returns an error if a worker has ended that was not killed.
 func (s *archiveShow) allLive() error {
 	for _, w := range s.fleet.all() {
-		if w != s.victim && w.Ended() {
+		if w != s.killed && w.Ended() {
 			return fmt.Errorf("%s ended by itself; its log, %s, ends:\n%s", w, w.Log, w.LogTail())
 		}
 	}

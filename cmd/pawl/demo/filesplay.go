@@ -11,12 +11,12 @@ import (
 	"github.com/pawlhq/pawl/proof/rig"
 )
 
-// play is the show itself. Each scene ends with a line.
-func (s *filesShow) play(ctx context.Context) error {
+// run uploads and deletes files, kills a service, and checks index and bucket.
+func (s *filesShow) run(ctx context.Context) error {
 	begun := time.Now()
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*patience, errPatience)
 	defer cancel()
-	if err := s.perform(ctx); err != nil {
+	if err := s.upload(ctx); err != nil {
 		return err
 	}
 	if err := s.drain(ctx); err != nil {
@@ -38,8 +38,8 @@ func (s *filesShow) play(ctx context.Context) error {
 	return nil
 }
 
-// perform plays the tales of all files, a few at once, while a service is killed.
-func (s *filesShow) perform(ctx context.Context) error {
+// upload plays the tales of all files, a few at once, while a service is killed.
+func (s *filesShow) upload(ctx context.Context) error {
 	s.screen.begin("uploading", len(s.acts))
 	defer s.screen.end()
 	var done atomic.Int32
@@ -78,14 +78,10 @@ func (s *filesShow) strike(ctx context.Context, half <-chan struct{}) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	s.victim.Kill()
+	s.killed.Kill()
 	s.report.Services.Killed = 1
-	s.screen.done("%s is killed in mid-work", s.victim)
-	next, err := s.fleet.start(ctx)
-	if err == nil {
-		s.screen.done("%s is started in its place", next)
-	}
-	return err
+	s.screen.done("%s is killed in mid-work", s.killed)
+	return s.replace(ctx)
 }
 
 // drain waits until each notification is acknowledged that was not dropped.

@@ -20,8 +20,8 @@ var (
 	errUnsettled = errors.New("not all is settled")
 )
 
-// play is the show itself. Each scene ends with a line.
-func (s *show) play(ctx context.Context) error {
+// run makes the changes, kills a worker, and checks the outputs.
+func (s *pipelines) run(ctx context.Context) error {
 	begun := time.Now()
 	files, err := s.draw(ctx)
 	if err != nil {
@@ -46,7 +46,7 @@ func (s *show) play(ctx context.Context) error {
 
 // settle waits until nothing is under way between the relay and the ledger, and
 // then prints the line. What is dead, or does not settle in time, is reported.
-func (s *show) settle(ctx context.Context, line string) error {
+func (s *pipelines) settle(ctx context.Context, line string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errPatience)
 	defer cancel()
 	most := 0
@@ -74,7 +74,7 @@ func (s *show) settle(ctx context.Context, line string) error {
 }
 
 // unsettled lists what is under way, and what will not be tried again.
-func (s *show) unsettled(ctx context.Context) (waiting, dead []string, err error) {
+func (s *pipelines) unsettled(ctx context.Context) (waiting, dead []string, err error) {
 	// The relay first: what it has delivered is in the ledger by now.
 	open, failure := s.relay.Open()
 	rs, err := readRows(ctx, s.ledger)
@@ -89,7 +89,7 @@ func (s *show) unsettled(ctx context.Context) (waiting, dead []string, err error
 }
 
 // prove compares the outputs with the inputs.
-func (s *show) prove(ctx context.Context) error {
+func (s *pipelines) prove(ctx context.Context) error {
 	inputs, err := s.store.contents(inputBucket)
 	if err != nil {
 		return err
@@ -108,7 +108,7 @@ func (s *show) prove(ctx context.Context) error {
 }
 
 // sumUp completes the report.
-func (s *show) sumUp(ctx context.Context) error {
+func (s *pipelines) sumUp(ctx context.Context) error {
 	rs, err := readRows(ctx, s.ledger)
 	if err != nil {
 		return err
