@@ -20,6 +20,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
+	"github.com/pawlhq/pawl/proof/rig"
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
@@ -28,34 +29,24 @@ var archiveTakeovers = flag.Int("archivetakeovers", 1, "how many workers TestArc
 // oneWorker is a worker process of an archive with a configuration of its own.
 type oneWorker struct {
 	*testing.T
-	cmd   *exec.Cmd
-	log   string
-	ended chan error
+	*rig.Process
 }
 
 // worker starts a worker. It ends with the test.
 func (a *archiving) worker(name, config string) *oneWorker {
 	a.Helper()
-	file, err := os.Create(filepath.Join(a.fleet.dir, name+".log"))
+	cmd := exec.Command(a.fleet.binary, "archive", "run", "-c", config)
+	cmd.Env = append(os.Environ(), a.fleet.env...)
+	servertest.DieWithParent(cmd)
+	process, err := rig.Start(cmd, filepath.Join(a.fleet.dir, name+".log"))
 	if err != nil {
 		a.Fatal(err)
 	}
-	w := &oneWorker{T: a.T, log: file.Name(), ended: make(chan error, 1)}
-	w.cmd = exec.Command(a.fleet.binary, "archive", "run", "-c", config)
-	w.cmd.Env = append(os.Environ(), a.fleet.env...)
-	w.cmd.Stdout, w.cmd.Stderr = file, file
-	servertest.DieWithParent(w.cmd)
-	if err := w.cmd.Start(); err != nil {
-		a.Fatal(err)
-	}
-	go func() { w.ended <- w.cmd.Wait() }()
+	w := &oneWorker{T: a.T, Process: process}
 	a.Cleanup(func() {
-		_ = w.cmd.Process.Kill() // fails only when it has ended
-		err := <-w.ended
-		w.ended <- err
-		_ = file.Close()
+		w.Kill()
 		if a.Failed() {
-			a.Logf("%s ended with %v:\n%.4000s", name, err, w.said())
+			a.Logf("%s ended with %v:\n%.4000s", name, w.Err(), w.said())
 		}
 	})
 	return w
@@ -63,7 +54,7 @@ func (a *archiving) worker(name, config string) *oneWorker {
 
 func (w *oneWorker) said() string {
 	w.Helper()
-	b, err := os.ReadFile(w.log)
+	b, err := os.ReadFile(w.Log)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -72,7 +63,7 @@ func (w *oneWorker) said() string {
 
 func (w *oneWorker) signal(s os.Signal) {
 	w.Helper()
-	if err := w.cmd.Process.Signal(s); err != nil {
+	if err := w.Process.Signal(s); err != nil {
 		w.Error(err)
 	}
 }
@@ -82,9 +73,8 @@ func (w *oneWorker) exited(limit time.Duration) (code int, took time.Duration) {
 	w.Helper()
 	began := time.Now()
 	select {
-	case err := <-w.ended:
-		w.ended <- err
-		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+	case <-w.Done():
+		if exit, ok := errors.AsType[*exec.ExitError](w.Err()); ok {
 			return exit.ExitCode(), time.Since(began)
 		}
 		return 0, time.Since(began)
@@ -157,7 +147,7 @@ func TestArchiveTakeoverTime(t *testing.T) {
 		killed := workers[n]
 		survivor := a.worker(fmt.Sprintf("worker-%d", n+1), a.fleet.config)
 		workers = append(workers, survivor)
-		pid := fmt.Sprint(survivor.cmd.Process.Pid)
+		pid := fmt.Sprint(survivor.Pid)
 		a.until(2*time.Minute, "shared", func() bool { return a.owned()[pid] == half })
 		a.fill(a.put + 100)
 		pause := rand.N(10 * time.Second) // a lease was renewed at most 10 s ago
@@ -185,7 +175,7 @@ func TestArchiveSickWorker(t *testing.T) {
 	objects := newGate(t, a.server.Endpoint)
 	sick := a.worker("sick", a.configured("sick", a.server.Endpoint, objects.url))
 	well := a.worker("well", a.fleet.config)
-	pids := [2]string{fmt.Sprint(sick.cmd.Process.Pid), fmt.Sprint(well.cmd.Process.Pid)}
+	pids := [2]string{fmt.Sprint(sick.Pid), fmt.Sprint(well.Pid)}
 	shared := func() bool { n := a.owned(); return n[pids[0]] == *archiveShards/2 && n[pids[1]] == *archiveShards/2 }
 	a.until(time.Minute, "shared", shared)
 	objects.refuse(deny, func(r *http.Request) bool {

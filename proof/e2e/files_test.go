@@ -405,7 +405,7 @@ func (s *fileSite) same(t *testing.T) {
 		if !f.shown {
 			continue
 		}
-		a, err := c.want(t.Context(), 200, "GET", "/v1/files/"+f.id, nil, nil)
+		a, err := c.Want(t.Context(), 200, "GET", "/v1/files/"+f.id, nil, nil)
 		if err != nil {
 			t.Error(err)
 			continue
@@ -423,12 +423,12 @@ func (s *fileSite) tell(t *testing.T) {
 	for _, f := range s.files {
 		n[f.fate]++
 	}
-	kills, c, w := len(s.fleet.blows), s.relay.carried(), s.network
+	kills, c, w := len(s.fleet.blows), s.relay.Messages(), s.network
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	t.Logf("%d files: %v\nnotifications: %d dropped, %d doubled, %d delayed; pending by a lost one: %d\nrequests: %d looks late, changes: %d late, %d torn, %d without answer\nuploads in parts left open: %d, %d of them without a row that names them; sent again: %d\n%d strikes, %d starts; %d lists were right",
-		len(s.files), n, c.dropped, c.doubled, c.delayed, s.lost, w.looks, w.held, w.torn, w.lost, s.open, s.strays, s.resent.Load(), kills, s.fleet.starts, s.watch.lists)
-	if c.dropped+c.doubled+c.delayed == 0 || kills < *uploadKills || s.watch.lists == 0 {
+		len(s.files), n, c.Dropped, c.Doubled, c.Delayed, s.lost, w.looks, w.held, w.torn, w.lost, s.open, s.strays, s.resent.Load(), kills, s.fleet.starts, s.watch.lists)
+	if c.Dropped+c.Doubled+c.Delayed == 0 || kills < *uploadKills || s.watch.lists == 0 {
 		t.Error("too little has happened: nothing was proved")
 	}
 }

@@ -183,7 +183,7 @@ func (f *filesBench) query(query string, variables map[string]any) (text []byte,
 	if err != nil {
 		return nil, err
 	}
-	text, status, err := f.send(context.Background(), http.MethodPost, "http://"+f.apis()[0]+"/graphql", jsonHeader, body)
+	text, status, err := f.Send(context.Background(), http.MethodPost, "http://"+f.apis()[0]+"/graphql", jsonHeader, bytes.NewReader(body), len(body))
 	if err == nil && (status != http.StatusOK || bytes.Contains(text, []byte(`"errors"`))) {
 		err = fmt.Errorf("%s: %d %.300s", query, status, text)
 	}
@@ -247,7 +247,7 @@ func (f *filesBench) pages(b *testing.B, entity string, size int) (n int) {
 // list reads a page as REST has it, and listGraphQL one of the same fields.
 func (f *filesBench) list() error {
 	at := f.places[f.rng.IntN(len(f.places))]
-	text, status, err := f.send(context.Background(), http.MethodGet, "http://"+f.apis()[0]+"/v1/entities/"+at.entity+"/files?limit=100&after="+at.after, nil, nil)
+	text, status, err := f.Send(context.Background(), http.MethodGet, "http://"+f.apis()[0]+"/v1/entities/"+at.entity+"/files?limit=100&after="+at.after, nil, http.NoBody, 0)
 	return f.hundred(text, status, err)
 }
 

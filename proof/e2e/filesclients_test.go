@@ -14,15 +14,17 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/pawlhq/pawl/proof/rig"
 )
 
 // clientFile is a file as its client knows it.
 type clientFile struct {
 	id, entity string
 	body       []byte
-	fate       string      // what its client did with it
-	shown      bool        // at last its client wants it visible
-	parts      *fileAnswer // how to send them, of a file in parts
+	fate       string          // what its client did with it
+	shown      bool            // at last its client wants it visible
+	parts      *rig.FileAnswer // how to send them, of a file in parts
 
 	// What lists must show, guarded by the site's mu. known counts its changes.
 	visible, hidden bool
@@ -51,7 +53,7 @@ func (s *fileSite) live(ctx context.Context, c *filesClient, n int) error {
 	}
 	f.id = signed.File.ID
 	if inParts {
-		f.parts = &signed
+		f.parts = signed
 	}
 	s.add(f)
 	switch fate {
@@ -59,13 +61,13 @@ func (s *fileSite) live(ctx context.Context, c *filesClient, n int) error {
 		f.fate = "never uploaded"
 		return nil
 	case 3:
-		return s.deleteEarly(ctx, c, f, &signed)
+		return s.deleteEarly(ctx, c, f, signed)
 	case 4:
-		if err := refused(ctx, c, f, &signed); err != nil {
+		if err := refused(ctx, c, f, signed); err != nil {
 			return err
 		}
 	}
-	if err := c.put(ctx, &signed, f.body); err != nil {
+	if err := c.put(ctx, signed, f.body); err != nil {
 		return err
 	}
 	f.fate, f.shown = "uploaded", true
@@ -99,7 +101,7 @@ func (s *fileSite) know(f *clientFile, visible, hidden bool) {
 
 // post uploads through the service.
 func (s *fileSite) post(ctx context.Context, c *filesClient, f *clientFile, key string) error {
-	a, err := c.want(ctx, http.StatusCreated, http.MethodPost, "/v1/files?entity="+f.entity,
+	a, err := c.Want(ctx, http.StatusCreated, http.MethodPost, "/v1/files?entity="+f.entity,
 		map[string]string{"Content-Type": "text/plain", "Idempotency-Key": key}, f.body)
 	if err != nil {
 		return err
@@ -113,7 +115,7 @@ func (s *fileSite) post(ctx context.Context, c *filesClient, f *clientFile, key 
 var errTaken = errors.New("the store took other bytes than promised")
 
 // refused sends other bytes than were promised, which the store must not take.
-func refused(ctx context.Context, c *filesClient, f *clientFile, signed *fileAnswer) error {
+func refused(ctx context.Context, c *filesClient, f *clientFile, signed *rig.FileAnswer) error {
 	if status, err := c.putOnce(ctx, cmp.Or(append(signed.Parts, signed.Upload)...), bytes.ToUpper(f.body)[:min(len(f.body), filePart)]); err == nil && status == http.StatusOK {
 		return errTaken
 	}
@@ -121,7 +123,7 @@ func refused(ctx context.Context, c *filesClient, f *clientFile, signed *fileAns
 }
 
 // deleteEarly deletes a file while its bytes are on their way.
-func (s *fileSite) deleteEarly(ctx context.Context, c *filesClient, f *clientFile, signed *fileAnswer) error {
+func (s *fileSite) deleteEarly(ctx context.Context, c *filesClient, f *clientFile, signed *rig.FileAnswer) error {
 	f.fate = "deleted early"
 	put := make(chan error, 1)
 	go func() { put <- c.put(ctx, signed, f.body) }()
@@ -134,13 +136,13 @@ func (s *fileSite) deleteEarly(ctx context.Context, c *filesClient, f *clientFil
 // does not list it for a while, or loses it: the file is pending until it was sent once
 // more.
 func (s *fileSite) complete(ctx context.Context, c *filesClient, f *clientFile) error {
-	a, err := c.want(ctx, http.StatusOK, http.MethodPost, "/v1/files/"+f.id+"/complete", nil, nil)
+	a, err := c.Want(ctx, http.StatusOK, http.MethodPost, "/v1/files/"+f.id+"/complete", nil, nil)
 	for err == nil && f.parts != nil && a.State == "pending" {
 		if err := c.put(ctx, f.parts, f.body); err != nil {
 			return err
 		}
 		s.resent.Add(1)
-		a, err = c.want(ctx, http.StatusOK, http.MethodPost, "/v1/files/"+f.id+"/complete", nil, nil)
+		a, err = c.Want(ctx, http.StatusOK, http.MethodPost, "/v1/files/"+f.id+"/complete", nil, nil)
 	}
 	if err != nil {
 		return err
@@ -163,7 +165,7 @@ func (s *fileSite) end(ctx context.Context, c *filesClient, f *clientFile) error
 			return nil
 		}
 		s.know(f, false, false)
-		if _, err := c.want(ctx, http.StatusOK, http.MethodPost, "/v1/files/"+f.id+"/undelete", nil, nil); err != nil {
+		if _, err := c.Want(ctx, http.StatusOK, http.MethodPost, "/v1/files/"+f.id+"/undelete", nil, nil); err != nil {
 			return err
 		}
 		f.fate, f.shown = "undeleted", true
@@ -176,7 +178,7 @@ func (s *fileSite) end(ctx context.Context, c *filesClient, f *clientFile) error
 
 func (s *fileSite) delete(ctx context.Context, c *filesClient, f *clientFile) error {
 	s.know(f, false, false)
-	_, err := c.want(ctx, http.StatusOK, http.MethodDelete, "/v1/files/"+f.id, nil, nil)
+	_, err := c.Want(ctx, http.StatusOK, http.MethodDelete, "/v1/files/"+f.id, nil, nil)
 	if err == nil {
 		s.know(f, false, true)
 	}
@@ -224,7 +226,7 @@ func (s *fileSite) look(ctx context.Context, t *testing.T, c *filesClient, entit
 		before[f] = f.known
 	}
 	s.mu.Unlock()
-	listed, err := c.list(ctx, entity)
+	listed, err := c.List(ctx, entity)
 	if ctx.Err() != nil {
 		return
 	}
@@ -256,5 +258,5 @@ func (c *filesClient) download(ctx context.Context, url string) ([]byte, int, er
 	if err != nil {
 		return nil, 0, err
 	}
-	return c.do(r)
+	return c.Do(r)
 }

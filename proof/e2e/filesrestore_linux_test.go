@@ -66,7 +66,7 @@ func TestFilesRestoredIndex(t *testing.T) {
 		t.Fatal(err)
 	}
 	for entity, want := range map[string]int{"before": 3, "after": 2, "parts": 1} {
-		if all, err := c.list(t.Context(), entity); err != nil || len(all) != want {
+		if all, err := c.List(t.Context(), entity); err != nil || len(all) != want {
 			t.Errorf("%s: %d files, %v: want %d", entity, len(all), err, want)
 		}
 	}
@@ -77,7 +77,7 @@ func TestFilesRestoredIndex(t *testing.T) {
 func upload(t *testing.T, c *filesClient, entity string, n int) (ids []string) {
 	t.Helper()
 	for i := range n {
-		f, err := c.want(t.Context(), http.StatusCreated, http.MethodPost, "/v1/files?entity="+entity,
+		f, err := c.Want(t.Context(), http.StatusCreated, http.MethodPost, "/v1/files?entity="+entity,
 			map[string]string{"Content-Type": "text/plain"}, fmt.Appendf(nil, "file %d of %s", i, entity))
 		if err != nil {
 			t.Fatal(err)
@@ -92,10 +92,10 @@ func uploadInParts(t *testing.T, c *filesClient) (id string) {
 	body := make([]byte, 2*filePart+1)
 	signed, err := c.signParts(t.Context(), "parts", "parts", body)
 	if err == nil {
-		err = c.put(t.Context(), &signed, body)
+		err = c.put(t.Context(), signed, body)
 	}
 	if err == nil {
-		_, err = c.want(t.Context(), http.StatusOK, http.MethodPost, "/v1/files/"+signed.File.ID+"/complete", nil, nil)
+		_, err = c.Want(t.Context(), http.StatusOK, http.MethodPost, "/v1/files/"+signed.File.ID+"/complete", nil, nil)
 	}
 	if err != nil {
 		t.Fatal(err)

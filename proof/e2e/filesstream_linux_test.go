@@ -59,12 +59,12 @@ func newStreams(t testing.TB) *streams {
 	server := servertest.MinIO(t, servertest.Options{})
 	s := &streams{serving: serve(t, server, filepath.Join(t.TempDir(), "files.db"))}
 	s.filesClient = s.client(t)
-	s.http.Timeout = 0 // files are large
+	s.HTTP.Timeout = 0 // files are large
 	if err := s.places[0].ready(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, time.Minute, func(ctx context.Context) ([]string, error) {
-		_, _, err := s.once(ctx, http.MethodGet, "/v1/files/none", nil, nil)
+		_, _, err := s.Try(ctx, http.MethodGet, "/v1/files/none", nil, nil)
 		return nil, err
 	})
 	s.rise(t, 4, 1<<20) // all that it does once is done
@@ -91,7 +91,7 @@ func benchmarkStream(b *testing.B) {
 // process grew at most meanwhile.
 func (s *streams) rise(t testing.TB, files int, size int64) float64 {
 	t.Helper()
-	pid := s.places[0].cmd.Process.Pid
+	pid := s.places[0].process.Pid
 	before := forgetHighWater(t, pid)
 	var g errgroup.Group
 	for range files {
@@ -139,7 +139,7 @@ func (s *streams) store(ctx context.Context, seed uint64, size int64) error {
 }
 
 func (s *streams) post(ctx context.Context, body io.Reader, size int64) ([]byte, int, error) {
-	return s.postAs(ctx, s.token, body, size)
+	return s.postAs(ctx, s.Token, body, size)
 }
 
 func (s *streams) postAs(ctx context.Context, token string, body io.Reader, size int64) ([]byte, int, error) {
@@ -149,14 +149,14 @@ func (s *streams) postAs(ctx context.Context, token string, body io.Reader, size
 	}
 	r.ContentLength = size
 	r.Header.Set("Authorization", "Bearer "+token)
-	return s.do(r)
+	return s.Do(r)
 }
 
 // spooled are the temporary files that the process has open, which have no name any
 // more, and their bytes.
 func (s *streams) spooled(t testing.TB) (names []string, bytes int64) {
 	t.Helper()
-	fds := fmt.Sprintf("/proc/%d/fd", s.places[0].cmd.Process.Pid)
+	fds := fmt.Sprintf("/proc/%d/fd", s.places[0].process.Pid)
 	entries, err := os.ReadDir(fds)
 	if err != nil {
 		t.Fatal(err)
@@ -211,7 +211,7 @@ func (s *streams) breakOff(t *testing.T) {
 // stop. Another subject's files pass meanwhile, and the memory stays flat.
 func (s *streams) crowd(t *testing.T, part int64) {
 	t.Helper()
-	pid := s.places[0].cmd.Process.Pid
+	pid := s.places[0].process.Pid
 	before := forgetHighWater(t, pid)
 	ctx, end := context.WithCancel(t.Context())
 	var g errgroup.Group

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlhq/pawl/proof/rig"
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
@@ -53,14 +54,14 @@ func TestFilesUnreadableUploads(t *testing.T) {
 		}
 	}
 	eventually(t, time.Minute, func(ctx context.Context) (hidden []string, err error) {
-		all, err := c.list(ctx, "victim")
+		all, err := c.List(ctx, "victim")
 		if len(all) != 5 {
 			hidden = []string{fmt.Sprintf("%d of 5 files of others are visible", len(all))}
 		}
 		return hidden, err
 	})
 	for _, id := range broken {
-		if f, err := c.want(t.Context(), http.StatusOK, http.MethodGet, "/v1/files/"+id, nil, nil); err != nil || f.State != "pending" {
+		if f, err := c.Want(t.Context(), http.StatusOK, http.MethodGet, "/v1/files/"+id, nil, nil); err != nil || f.State != "pending" {
 			t.Errorf("%s, %v: want the file pending", f.State, err)
 		}
 	}
@@ -74,7 +75,7 @@ func TestFilesUnreadableUploads(t *testing.T) {
 	if err := s.places[0].start(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.list(t.Context(), "victim"); err != nil {
+	if _, err := c.List(t.Context(), "victim"); err != nil {
 		t.Error(err)
 	}
 	s.stop(t)
@@ -83,7 +84,7 @@ func TestFilesUnreadableUploads(t *testing.T) {
 	}
 }
 
-func begin(t *testing.T, c *filesClient, entity, body string) fileAnswer {
+func begin(t *testing.T, c *filesClient, entity, body string) *rig.FileAnswer {
 	t.Helper()
 	signed, err := c.sign(t.Context(), entity, "key-"+strings.ReplaceAll(body, " ", "-"), []byte(body))
 	if err != nil {

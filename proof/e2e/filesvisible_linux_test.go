@@ -41,7 +41,7 @@ func benchmarkVisible(b *testing.B, index string) {
 	polls := 0
 	for b.Loop() {
 		for n := range *fileRequests / 10 {
-			c.token = filesToken(b, fmt.Sprint("client-", n)) // each may send 100 requests at once
+			c.Token = filesToken(b, fmt.Sprint("client-", n)) // each may send 100 requests at once
 			body := fmt.Appendf(nil, "the bytes of file %d", n)
 			signed, err := c.sign(b.Context(), album(n%10), fmt.Sprint("key-", n), body)
 			if err != nil {
@@ -53,7 +53,7 @@ func benchmarkVisible(b *testing.B, index string) {
 			began := time.Now()
 			visible.add(b, func() error {
 				for ; ; polls++ {
-					f, err := c.want(b.Context(), http.StatusOK, http.MethodGet, "/v1/files/"+signed.File.ID, nil, nil)
+					f, err := c.Want(b.Context(), http.StatusOK, http.MethodGet, "/v1/files/"+signed.File.ID, nil, nil)
 					if err != nil || f.State == "indexed" {
 						return err
 					}

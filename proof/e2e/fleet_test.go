@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -15,10 +14,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
+	"github.com/pawlhq/pawl/proof/rig"
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
@@ -42,11 +41,10 @@ type fleet struct {
 // place holds one process at a time.
 type place struct {
 	*fleet
-	log     *os.File
-	address string // guarded by the fleet's mu; empty: nobody is there
+	log     string
+	address string // guarded by the fleet's mu; empty: there is no process
 	api     string // where "files serve" listens, likewise
-	cmd     *exec.Cmd
-	ended   chan error
+	process *rig.Process
 }
 
 // strike is a part of the plan: what happens to the process of a place.
@@ -99,17 +97,12 @@ func (f *fleet) start(t testing.TB, places int) {
 		for _, p := range f.places {
 			p.end()
 			if t.Failed() {
-				t.Logf("%s ends:\n%s", filepath.Base(p.log.Name()), p.lastWords(2<<10))
+				t.Logf("%s ends:\n%s", filepath.Base(p.log), p.process.LogTail())
 			}
-			_ = p.log.Close()
 		}
 	})
 	for n := range places {
-		log, err := os.Create(filepath.Join(f.dir, fmt.Sprintf("worker-%d.log", n)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		p := &place{fleet: f, log: log}
+		p := &place{fleet: f, log: filepath.Join(f.dir, fmt.Sprintf("worker-%d.log", n))}
 		if err := p.start(); err != nil {
 			t.Fatal(err)
 		}
@@ -200,7 +193,7 @@ func (p *place) suffer(ctx context.Context, s strike) error {
 	if err := p.live(ctx, s.stop); err != nil {
 		return err
 	}
-	return p.cmd.Process.Signal(syscall.SIGCONT)
+	return p.process.Thaw()
 }
 
 // freeze stops the process: at once, or when it is caught, or after a while in
@@ -208,13 +201,13 @@ func (p *place) suffer(ctx context.Context, s strike) error {
 func (p *place) freeze(ctx context.Context, blind bool) error {
 	const tries = 50
 	for n := 1; ; n++ {
-		if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		if err := p.process.Freeze(); err != nil {
 			return err
 		}
-		if blind || n == tries || p.caught(p.cmd.Process.Pid) {
+		if blind || n == tries || p.caught(p.process.Pid) {
 			return nil
 		}
-		if err := p.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		if err := p.process.Thaw(); err != nil {
 			return err
 		}
 		if err := p.live(ctx, 10*time.Millisecond); err != nil {
@@ -226,7 +219,7 @@ func (p *place) freeze(ctx context.Context, blind bool) error {
 func (p *place) dealt(s strike) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.blows = append(p.blows, blow{strike: s, pid: p.cmd.Process.Pid, at: time.Now()})
+	p.blows = append(p.blows, blow{strike: s, pid: p.process.Pid, at: time.Now()})
 }
 
 // live lets time pass for the process. It may not end by itself, unless another
@@ -240,8 +233,8 @@ func (p *place) live(ctx context.Context, d time.Duration) error {
 			return context.Cause(ctx)
 		case <-over.C:
 			return nil
-		case err := <-p.ended:
-			if err := p.revive(err); err != nil {
+		case <-p.process.Done():
+			if err := p.revive(p.process.Err()); err != nil {
 				return err
 			}
 		}
@@ -270,7 +263,7 @@ func (p *place) revive(err error) error {
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && p.unreachable && exit.ExitCode() == 2 {
 		return p.start() // while it runs it would be another code
 	}
-	if said := p.lastWords(2 << 10); !strings.Contains(said, "address already in use") {
+	if said := p.process.LogTail(); !strings.Contains(said, "address already in use") {
 		return fmt.Errorf("a worker ended by itself: %v; it said at last:\n%s", err, said)
 	}
 	return p.start()
@@ -278,10 +271,9 @@ func (p *place) revive(err error) error {
 
 // kill ends the process at once, and starts another in its place.
 func (p *place) kill() error {
-	_ = p.cmd.Process.Kill() // fails only when it has ended
-	err := <-p.ended
-	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.Exited() {
-		return p.revive(err)
+	p.process.Kill()
+	if exit, ok := errors.AsType[*exec.ExitError](p.process.Err()); !ok || exit.Exited() {
+		return p.revive(p.process.Err())
 	}
 	p.gone()
 	return p.start()
@@ -289,11 +281,11 @@ func (p *place) kill() error {
 
 // start does not wait until the process listens: it may be struck before.
 func (p *place) start() error {
-	address, err := freeAddress()
+	address, err := rig.FreeAddress(context.Background())
 	if err != nil {
 		return err
 	}
-	api, err := freeAddress()
+	api, err := rig.FreeAddress(context.Background())
 	if err != nil {
 		return err
 	}
@@ -303,47 +295,42 @@ func (p *place) start() error {
 	}
 	cmd := exec.Command(p.binary, slices.Concat(command, []string{"-c", p.config})...)
 	cmd.Env = append(append(os.Environ(), p.env...), "PAWL_LISTEN="+address, "PAWL_API="+api)
-	cmd.Stdout, cmd.Stderr = p.log, p.log
 	servertest.DieWithParent(cmd)
-	if err := cmd.Start(); err != nil {
+	process, err := rig.Start(cmd, p.log)
+	if err != nil {
 		return err
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.starts++
-	p.cmd, p.ended, p.address, p.api = cmd, ended, address, api
+	p.process, p.address, p.api = process, address, api
 	return nil
 }
 
 // end kills the process, stopped or not, if there is one.
 func (p *place) end() {
-	if p.cmd != nil {
-		_ = p.cmd.Process.Kill() // fails only when it has ended
-		<-p.ended
-		p.gone()
-	}
+	p.process.Kill()
+	p.gone()
 }
 
 func (p *place) gone() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.cmd, p.address, p.api = nil, "", ""
+	p.address, p.api = "", ""
 }
 
 // stop ends all processes in order.
 func (f *fleet) stop(t testing.TB) {
 	t.Helper()
 	for _, p := range f.places {
-		if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
+		if err := p.process.Signal(os.Interrupt); err != nil {
 			t.Error(err)
 		}
 	}
 	for _, p := range f.places {
-		err := <-p.ended
+		err := p.process.Err()
 		if p.gone(); err != nil {
-			t.Errorf("an orderly end: %v; it said at last:\n%s", err, p.lastWords(2<<10))
+			t.Errorf("an orderly end: %v; it said at last:\n%s", err, p.process.LogTail())
 		}
 	}
 }
@@ -352,21 +339,13 @@ func (f *fleet) stop(t testing.TB) {
 func (f *fleet) count(t *testing.T, text string) (n int) {
 	t.Helper()
 	for _, p := range f.places {
-		b, err := os.ReadFile(p.log.Name())
+		b, err := os.ReadFile(p.log)
 		if err != nil {
 			t.Fatal(err)
 		}
 		n += strings.Count(string(b), text)
 	}
 	return n
-}
-
-func (p *place) lastWords(most int) string {
-	b, err := os.ReadFile(p.log.Name())
-	if err != nil {
-		return err.Error()
-	}
-	return string(b[max(0, len(b)-most):])
 }
 
 // built is the pawl binary, which is built once for all tests.
@@ -395,12 +374,4 @@ func build(t testing.TB) string {
 		t.Fatal(err)
 	}
 	return path
-}
-
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
 }

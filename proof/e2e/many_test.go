@@ -91,11 +91,12 @@ func TestManyWorkers(t *testing.T) {
 	r.check(t)
 	c := &tally{took: time.Since(r.began)}
 	r.countStrikes(c)
-	carried := r.relay.carried()
-	c.add("notifications", carried.taken)
-	c.add("  doubled", carried.doubled)
-	c.add("copies sent", carried.acked)
-	c.add("  after a newer one", carried.outOfOrder)
+	taken, _ := r.relay.received()
+	sent := r.relay.Messages()
+	c.add("notifications", taken)
+	c.add("  doubled", sent.Doubled)
+	c.add("copies sent", sent.Sent)
+	c.add("  after a newer one", sent.OutOfOrder)
 	r.countAttempts(c)
 	t.Logf("\n%s", c)
 	for _, name := range []string{"  kills in mid-work", "  doubled", "  after a newer one"} {

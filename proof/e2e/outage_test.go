@@ -20,6 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/pawlhq/pawl/action"
+	"github.com/pawlhq/pawl/proof/rig"
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
@@ -43,7 +44,7 @@ func TestReceiverDown(t *testing.T) {
 	const objects = 20
 	dir := t.TempDir()
 	server := servertest.MinIO(t, servertest.Options{})
-	address, err := freeAddress()
+	address, err := rig.FreeAddress(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

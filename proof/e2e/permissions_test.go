@@ -23,6 +23,7 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
+	"github.com/pawlhq/pawl/proof/rig"
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
@@ -156,7 +157,7 @@ archives: [{name: clicks, kinesis: {stream: %q, endpoint: %q, region: us-east-1}
 // files uploads through the service and audits.
 func (p *permitted) files() {
 	p.Helper()
-	address, err := freeAddress()
+	address, err := rig.FreeAddress(p.Context())
 	if err != nil {
 		p.Fatal(err)
 	}

@@ -74,9 +74,9 @@ func (q *queues) sources() string {
 }
 
 // send puts a message into a queue.
-func (q *queues) send(ctx context.Context, body []byte, url string) bool {
+func (q *queues) send(ctx context.Context, body []byte, url string) error {
 	_, err := q.client.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: &url, MessageBody: aws.String(string(body))})
-	return err == nil
+	return err
 }
 
 // waiting returns how many messages waited for a worker a moment ago. Those of

@@ -1,17 +1,15 @@
 package archivecmd
 
 import (
-	"context"
-	"log/slog"
-
 	"github.com/spf13/cobra"
 
 	"github.com/pawlhq/pawl/cmd/pawl/app"
 	"github.com/pawlhq/pawl/cmd/pawl/demo"
+	"github.com/pawlhq/pawl/cmd/pawl/democmd"
 )
 
 func newDemoCommand(a *app.App) *cobra.Command {
-	var once bool
+	var o demo.Options
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Show an archive on this machine, with nothing but this program",
@@ -25,32 +23,12 @@ Without --once it then stays up for records of your own, until Ctrl-C.`,
 		Example: `  pawl archive demo
   pawl archive demo --once --json`,
 		Args: app.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runArchiveDemo(cmd.Context(), a, once) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return democmd.Show(cmd.Context(), a, o, demo.RunArchive) },
 	}
-	cmd.Flags().BoolVar(&once, "once", false, "end after the show: with 0 if all is right, 1 if not")
+	cmd.Flags().BoolVar(&o.Once, "once", false, "end after the show: with 0 if all is right, 1 if not")
 	app.DocumentExitCodes(cmd, `  0  all is right
   1  not all is right, or the demo could not be shown
   2  wrong usage
 `)
 	return cmd
-}
-
-func runArchiveDemo(ctx context.Context, a *app.App, once bool) (err error) {
-	// With --json standard output is the report's alone.
-	o := demo.ArchiveOptions{Once: once, Out: a.Out, Report: func(r *demo.ArchiveReport) error { return r.Print(a.Out) }}
-	if a.JSON {
-		o.Out = a.Err
-		o.Report = func(r *demo.ArchiveReport) error { return a.PrintJSON(r) }
-	}
-	o.Terminal = app.IsTerminal(o.Out)
-	if o.Binary, err = app.Self(); err != nil {
-		return err
-	}
-	log, err := a.Logger(a.Err, slog.LevelWarn)
-	if err != nil {
-		return err
-	}
-	ctx, stop := app.UntilSignal(ctx, log)
-	defer stop()
-	return demo.RunArchive(ctx, o)
 }

@@ -2,31 +2,13 @@ package demo
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/pawlhq/pawl/internal/fakes3"
 )
-
-// ArchiveOptions say how the demo of archives runs. Terminal may be left out.
-type ArchiveOptions struct {
-	// Binary is the pawl program: the workers are processes of it.
-	Binary string
-	// Once ends the demo when it has shown what it shows. Otherwise it stays
-	// up, for its user's own records, until the context ends.
-	Once bool
-	// Out is told what goes on, in lines for people.
-	Out io.Writer
-	// Terminal says that a person watches Out: progress is shown.
-	Terminal bool
-	// Report is called once, when all has been shown.
-	Report func(*ArchiveReport) error
-}
 
 const (
 	archiveBucket  = "lake"
@@ -51,60 +33,31 @@ archives:
 lease: {ttl: 2s}
 `
 
-// archiveShow is one run of the demo of archives.
+// archiveShow is the scenario of "pawl archive demo".
 type archiveShow struct {
-	ArchiveOptions
-	dir    string
+	*show
 	report *ArchiveReport
-	screen *screen
 
 	store            *store
 	late             *latecomer
 	stream           *stream
 	objects, records *endpoint
-	fleet            *fleet
-	victim           *worker // one of them
 }
 
 // RunArchive puts records into a stream, has worker processes store them in a
-// bucket, kills one of these in the middle of an object, and proves that each
-// record is stored once. An error matches [ErrWrong] where one is not. Everything
-// that RunArchive started has ended when it returns. Its folder is removed, unless
-// there is an error for which its logs may be wanted: that names it.
-func RunArchive(ctx context.Context, o ArchiveOptions) error {
-	dir, err := os.MkdirTemp("", "pawl-demo-")
-	if err != nil {
-		return fmt.Errorf("make a folder for the demo: %w", err)
-	}
-	s := &archiveShow{
-		ArchiveOptions: o, dir: dir, report: &ArchiveReport{}, screen: &screen{out: o.Out, terminal: o.Terminal},
-		stream: newStream(), fleet: newFleet(o.Binary, dir, "", "archive", "run"),
-	}
-	err = s.run(ctx)
-	if err != nil && ctx.Err() == nil && s.fleet.size() > 0 {
-		return fmt.Errorf("%w\nlogs, ledger and configuration are in %s", err, dir)
-	}
-	return errors.Join(err, os.RemoveAll(dir))
+// bucket, kills one of these in the middle of an object, and checks that each
+// record is stored once. It returns [ErrWrong] if a check fails.
+func RunArchive(ctx context.Context, o Options) error {
+	return perform(ctx, o, []string{"archive", "run"}, func(s *show) scenario {
+		return &archiveShow{show: s, report: &ArchiveReport{}, stream: newStream()}
+	})
 }
 
-func (s *archiveShow) run(ctx context.Context) (err error) {
-	s.screen.say("pawl archive demo\n\n")
-	defer func() { err = errors.Join(err, s.close()) }()
-	if err := s.open(ctx); err != nil {
-		return err
-	}
-	if err := s.play(ctx); err != nil {
-		return err
-	}
-	if err := s.Report(s.report); err != nil {
-		return err
-	}
-	if err := s.report.err(); err != nil || s.Once {
-		return err
-	}
-	s.stayUp(ctx)
-	return nil
+func (s *archiveShow) title() (command, folder string) {
+	return "pawl archive demo", "logs, ledger and configuration"
 }
+
+func (s *archiveShow) result() Report { return s.report }
 
 // open starts the store, the stream and the first two workers.
 func (s *archiveShow) open(ctx context.Context) (err error) {
@@ -112,12 +65,13 @@ func (s *archiveShow) open(ctx context.Context) (err error) {
 		return err
 	}
 	s.late = newLatecomer(fakes3.RefuseExpired(s3API(s.store)))
-	if s.objects, err = serveFree(ctx, s.late); err != nil {
+	if s.objects, err = s.serve(serve(ctx, "127.0.0.1:0", s.late)); err != nil {
 		return err
 	}
-	if s.records, err = serveFree(ctx, s.stream); err != nil {
+	if s.records, err = s.serve(serve(ctx, "127.0.0.1:0", s.stream)); err != nil {
 		return err
 	}
+	s.closers = append(s.closers, func() error { s.late.release(); return nil })
 	text := fmt.Sprintf(archiveConfiguration[1:], quoted("sqlite:"+filepath.Join(s.dir, ledgerFile)), quoted(s.objects.url), quoted(s.records.url))
 	if err := os.WriteFile(filepath.Join(s.dir, configFile), []byte(text), 0o600); err != nil {
 		return err
@@ -134,10 +88,6 @@ func (s *archiveShow) open(ctx context.Context) (err error) {
 	return err
 }
 
-func serveFree(ctx context.Context, api http.Handler) (*endpoint, error) {
-	return serve(ctx, "127.0.0.1:0", api)
-}
-
 // startWorker starts "pawl archive run", with an access key of its own.
 func (s *archiveShow) startWorker() (*worker, error) {
 	key := accessKeyOf(s.fleet.size() + 1)
@@ -145,22 +95,6 @@ func (s *archiveShow) startWorker() (*worker, error) {
 }
 
 func accessKeyOf(number int) string { return fmt.Sprintf("worker-%d", number) }
-
-// close ends what open started, in the opposite order.
-func (s *archiveShow) close() error {
-	s.screen.end()
-	s.fleet.close(grace)
-	if s.late != nil {
-		s.late.release()
-	}
-	var errs []error
-	for _, e := range []*endpoint{s.records, s.objects} {
-		if e != nil {
-			errs = append(errs, e.close())
-		}
-	}
-	return errors.Join(errs...)
-}
 
 const archiveInvitation = `
 Now you. Put a record into the stream:
@@ -179,8 +113,9 @@ Ctrl-C ends the demo and removes all of this.
 `
 
 // stayUp tells people what to look at, and waits until ctx ends.
-func (s *archiveShow) stayUp(ctx context.Context) {
+func (s *archiveShow) stayUp(ctx context.Context) error {
 	s.screen.say(archiveInvitation, accessKey, region, s.records.url, streamName, s.objects.url, archiveBucket,
 		typed(s.Binary), shellWord(filepath.Join(s.dir, configFile)))
 	<-ctx.Done()
+	return nil
 }

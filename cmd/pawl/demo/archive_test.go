@@ -54,8 +54,8 @@ func TestArchiveWrong(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	err := demo.RunArchive(t.Context(), demo.ArchiveOptions{
-		Binary: binary, Once: true, Out: out, Report: func(r *demo.ArchiveReport) error { report = r; return r.Print(out) },
+	err := demo.RunArchive(t.Context(), demo.Options{
+		Binary: binary, Once: true, Out: out, Report: func(r demo.Report) error { report = r.(*demo.ArchiveReport); return r.Print(out) },
 	})
 	if !errors.Is(err, demo.ErrWrong) || report == nil || report.OK || len(report.Verify.Findings) != 1 || !strings.Contains(out.String(), "Not all is as it should be") {
 		t.Errorf("got %v\n%s", err, out)
@@ -82,7 +82,7 @@ func TestArchiveStayUp(t *testing.T) {
 			t.Errorf("putting a record: %s, %v", got, err)
 		}
 	}
-	err := demo.RunArchive(ctx, demo.ArchiveOptions{Binary: binary, Out: out, Report: func(*demo.ArchiveReport) error { return nil }})
+	err := demo.RunArchive(ctx, demo.Options{Binary: binary, Out: out, Report: func(demo.Report) error { return nil }})
 	if err != nil || ctx.Err() == nil {
 		t.Errorf("got %v\n%s", err, out)
 	}

@@ -12,10 +12,11 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/internal/process"
+	"github.com/pawlhq/pawl/proof/rig"
 )
 
-// play is the show itself. Each scene ends with a line.
-func (s *archiveShow) play(ctx context.Context) error {
+// run puts records, kills a worker, and checks what is stored.
+func (s *archiveShow) run(ctx context.Context) error {
 	begun := time.Now()
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*patience, errPatience)
 	defer cancel()
@@ -83,8 +84,8 @@ func (s *archiveShow) strike(ctx context.Context) error {
 		if accessKeyOf(w.number) != key {
 			continue
 		}
-		w.kill()
-		s.victim, s.report.Workers.Killed = w, 1
+		w.Kill()
+		s.killed, s.report.Workers.Killed = w, 1
 		s.screen.done("%s is killed while an object of its is on the way to the store", w)
 	}
 	cancel()
@@ -100,7 +101,7 @@ func (s *archiveShow) strike(ctx context.Context) error {
 func (s *archiveShow) settle(ctx context.Context) error {
 	s.screen.begin("storing", archiveRecords)
 	defer s.screen.end()
-	err := until(ctx, 100*time.Millisecond, func() (bool, error) {
+	err := rig.Until(ctx, 100*time.Millisecond, func() (bool, error) {
 		found, err := s.stored()
 		s.screen.progress(len(found))
 		if err == nil {
@@ -118,8 +119,8 @@ func (s *archiveShow) settle(ctx context.Context) error {
 // allLive returns an error if a worker has ended that was not killed.
 func (s *archiveShow) allLive() error {
 	for _, w := range s.fleet.all() {
-		if w != s.victim && w.ended() {
-			return fmt.Errorf("%s ended by itself; its log, %s, ends:\n%s", w, w.log, w.lastWords())
+		if w != s.killed && w.Ended() {
+			return fmt.Errorf("%s ended by itself; its log, %s, ends:\n%s", w, w.Log, w.LogTail())
 		}
 	}
 	return nil

@@ -32,7 +32,7 @@ const foundLosses = 3
 
 // audit is "pawl audit" of this very binary: nothing is on its way any more, so all that
 // differs was lost.
-func (s *show) audit(ctx context.Context, flags ...string) (*audited, error) {
+func (s *pipelines) audit(ctx context.Context, flags ...string) (*audited, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errPatience)
 	defer cancel()
 	found := &audited{}
@@ -60,7 +60,7 @@ func (f *fleet) ask(ctx context.Context, into any, command ...string) error {
 
 // heal audits the bucket, for what no notification told of, and waits until the
 // workers have looked at what that found.
-func (s *show) heal(ctx context.Context) error {
+func (s *pipelines) heal(ctx context.Context) error {
 	found, err := s.audit(ctx)
 	if err != nil || found.lost() == 0 {
 		return err

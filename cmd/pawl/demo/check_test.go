@@ -61,7 +61,7 @@ func TestCompare(t *testing.T) {
 		if len(v.Wrong) != 1 || !strings.Contains(v.Wrong[0], c.want) {
 			t.Errorf("%s: got %q, want %q", c.name, v.Wrong, c.want)
 		}
-		if (&Report{Outputs: v}).err() == nil {
+		if (&PipelineReport{Outputs: v}).err() == nil {
 			t.Errorf("%s: the report is no error", c.name)
 		}
 	}

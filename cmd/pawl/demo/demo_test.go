@@ -54,7 +54,7 @@ func TestOnce(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v\n%s\n%s", err, out, &stderr)
 			}
-			var r demo.Report
+			var r demo.PipelineReport
 			if err := json.Unmarshal(out, &r); err != nil {
 				t.Fatalf("%v in %s", err, out)
 			}
@@ -67,7 +67,7 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-func checkReport(t *testing.T, r *demo.Report) {
+func checkReport(t *testing.T, r *demo.PipelineReport) {
 	t.Helper()
 	if !r.OK || r.Outputs.Right == 0 || r.Outputs.Right != r.Outputs.Of {
 		t.Errorf("not all is right: %+v", r)
@@ -132,10 +132,10 @@ func put(url string, body []byte) error {
 func TestWrongOutput(t *testing.T) {
 	t.Parallel()
 	var out saboteur
-	var report *demo.Report
+	var report *demo.PipelineReport
 	err := demo.Run(t.Context(), demo.Options{
 		Seed: 5, Binary: binary, Once: true, Out: &out,
-		Report: func(r *demo.Report) error { report = r; return r.Print(&out) },
+		Report: func(r demo.Report) error { report = r.(*demo.PipelineReport); return r.Print(&out) },
 	})
 	if !errors.Is(err, demo.ErrWrong) || !strings.Contains(err.Error(), "s3://photos-out/gray/extra.png has no input") {
 		t.Errorf("got %v\n%s", err, &out)

@@ -64,8 +64,8 @@ func TestFilesWrong(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	err := demo.RunFiles(t.Context(), demo.FilesOptions{
-		Seed: 3, Binary: binary, Once: true, Out: out, Report: func(r *demo.FilesReport) error { report = r; return r.Print(out) },
+	err := demo.RunFiles(t.Context(), demo.Options{
+		Seed: 3, Binary: binary, Once: true, Out: out, Report: func(r demo.Report) error { report = r.(*demo.FilesReport); return r.Print(out) },
 	})
 	if !errors.Is(err, demo.ErrWrong) || report == nil || report.OK || len(report.Files.Wrong) != 2 || !strings.Contains(out.String(), "Not all is as it should be") {
 		t.Errorf("got %v\n%s", err, out)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/files"
+	"github.com/pawlhq/pawl/proof/rig"
 )
 
 // day is longer than deleted files can be had back, and than uploads may take.
@@ -19,7 +20,7 @@ func (s *filesShow) passDay(ctx context.Context) error {
 	if err := s.age(ctx); err != nil {
 		return err
 	}
-	err := until(ctx, 100*time.Millisecond, func() (bool, error) {
+	err := rig.Until(ctx, 100*time.Millisecond, func() (bool, error) {
 		rows, err := s.rows(ctx)
 		for _, f := range rows {
 			if f.State != files.Indexed && f.State != files.Gone && f.State != files.Expired {
@@ -37,7 +38,7 @@ func (s *filesShow) passDay(ctx context.Context) error {
 			a.state = files.Expired
 		case files.Deleted:
 			a.state, a.kept = files.Gone, false
-			_, status, err := s.client.call(ctx, http.MethodPost, "/v1/files/"+a.id+"/undelete", nil, nil)
+			_, status, err := s.client.Call(ctx, http.MethodPost, "/v1/files/"+a.id+"/undelete", nil, nil)
 			if err != nil {
 				return err
 			}
@@ -95,9 +96,9 @@ func (s *filesShow) restart(ctx context.Context) error {
 		return err
 	}
 	for _, w := range s.fleet.all() {
-		if !w.ended() {
-			w.terminate()
-			<-w.done
+		if !w.Ended() {
+			w.Terminate()
+			<-w.Done()
 			return nil
 		}
 	}

@@ -1,13 +1,12 @@
 package demo
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
 	"time"
 
 	"github.com/pawlhq/pawl/files"
+	"github.com/pawlhq/pawl/proof/rig"
 )
 
 // act is the story of one file.
@@ -15,10 +14,11 @@ type act struct {
 	key     string // idempotency key
 	tale    tale
 	picture *picture
-	fates   []fate // of the notifications about its object
+	// handling is that of the notification about its object.
+	handling rig.Handling
 
 	body []byte
-	promise
+	rig.Promise
 	// id is empty until the upload has begun.
 	id string
 	// state is that in which the file should be, and kept whether its bytes should be
@@ -64,25 +64,25 @@ func filesPlan(seed uint64) []*act {
 		}
 		a.picture = newPicture(rng, name)
 		a.picture.width, a.picture.height = a.picture.width/2, a.picture.height/2
-		a.fates = []fate{filesFate(rng, a.tale)}
+		a.handling = filesHandling(rng, a.tale)
 	}
 	return acts
 }
 
-// filesFate chooses what becomes of the notification that an object is there.
-func filesFate(rng *rand.Rand, t tale) fate {
+// filesHandling draws the fault of the notification that an object is there.
+func filesHandling(rng *rand.Rand, t tale) rig.Handling {
 	chance := rng.IntN(3)
 	switch {
 	case t == completed || t == unheard:
-		return fate{dropped: true}
+		return rig.Handling{Drop: true}
 	case t == withdrawal || t == early:
-		return fate{again: between(rng, time.Second, 2*time.Second)}
+		return rig.Handling{Repeat: between(rng, time.Second, 2*time.Second)}
 	case chance == 0:
-		return fate{delay: between(rng, late, time.Second)}
+		return rig.Handling{Delay: between(rng, rig.Late, time.Second)}
 	case chance == 1:
-		return fate{again: between(rng, 20*time.Millisecond, time.Second)}
+		return rig.Handling{Repeat: between(rng, 20*time.Millisecond, time.Second)}
 	}
-	return fate{}
+	return rig.Handling{}
 }
 
 func (a *act) errorf(format string, args ...any) error {
@@ -94,7 +94,6 @@ func (a *act) draw() (err error) {
 	if a.body, err = a.picture.file(); err != nil {
 		return err
 	}
-	sum := sha256.Sum256(a.body)
-	a.promise = promise{Entity: filesEntity, Size: len(a.body), ContentType: a.picture.contentType(), SHA256: hex.EncodeToString(sum[:])}
+	a.Promise = rig.NewPromise(filesEntity, a.picture.contentType(), a.body)
 	return nil
 }

@@ -7,14 +7,16 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/pawlhq/pawl/proof/rig"
 )
 
-// play is the show itself. Each scene ends with a line.
-func (s *filesShow) play(ctx context.Context) error {
+// run uploads and deletes files, kills a service, and checks index and bucket.
+func (s *filesShow) run(ctx context.Context) error {
 	begun := time.Now()
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*patience, errPatience)
 	defer cancel()
-	if err := s.perform(ctx); err != nil {
+	if err := s.upload(ctx); err != nil {
 		return err
 	}
 	if err := s.drain(ctx); err != nil {
@@ -31,13 +33,13 @@ func (s *filesShow) play(ctx context.Context) error {
 	}
 	r := s.report
 	r.Seconds, r.Services.Started = time.Since(begun).Seconds(), s.fleet.size()
-	r.Notifications, _ = s.relay.counted()
+	r.Notifications = s.relay.Messages()
 	r.OK = len(r.Files.Wrong) == 0 && r.Files.Right == r.Files.Of
 	return nil
 }
 
-// perform plays the tales of all files, a few at once, while a service is killed.
-func (s *filesShow) perform(ctx context.Context) error {
+// upload plays the tales of all files, a few at once, while a service is killed.
+func (s *filesShow) upload(ctx context.Context) error {
 	s.screen.begin("uploading", len(s.acts))
 	defer s.screen.end()
 	var done atomic.Int32
@@ -76,25 +78,21 @@ func (s *filesShow) strike(ctx context.Context, half <-chan struct{}) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	s.victim.kill()
+	s.killed.Kill()
 	s.report.Services.Killed = 1
-	s.screen.done("%s is killed in mid-work", s.victim)
-	next, err := s.fleet.start(ctx)
-	if err == nil {
-		s.screen.done("%s is started in its place", next)
-	}
-	return err
+	s.screen.done("%s is killed in mid-work", s.killed)
+	return s.replace(ctx)
 }
 
 // drain waits until each notification is acknowledged that was not dropped.
 func (s *filesShow) drain(ctx context.Context) error {
-	err := until(ctx, 50*time.Millisecond, func() (bool, error) {
-		open, _ := s.relay.open()
+	err := rig.Until(ctx, 50*time.Millisecond, func() (bool, error) {
+		open, _ := s.relay.Open()
 		return open == 0, nil
 	})
 	if err != nil {
-		_, trouble := s.relay.open()
-		return fmt.Errorf("%w: notifications are not acknowledged: %w", err, trouble)
+		_, failure := s.relay.Open()
+		return fmt.Errorf("%w: notifications are not acknowledged: %w", err, failure)
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"maps"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -101,31 +100,25 @@ func (s *filesShow) compare(rows map[string]files.File, objects map[string][]byt
 
 // list reads all pages, and downloads what they show.
 func (s *filesShow) list(ctx context.Context) error {
-	const few = "7"
 	want := map[string][]byte{}
 	for _, a := range s.acts {
 		if a.state == files.Indexed {
 			want[a.id] = a.body
 		}
 	}
-	for after := ""; ; {
-		page, _, err := s.client.call(ctx, http.MethodGet, "/v1/entities/"+filesEntity+"/files?limit="+few+"&after="+url.QueryEscape(after), nil, nil)
+	listed, err := s.client.List(ctx, filesEntity)
+	if err != nil {
+		return err
+	}
+	for _, f := range listed {
+		body, status, err := s.client.Send(ctx, http.MethodGet, f.DownloadURL, nil, http.NoBody, 0)
 		if err != nil {
 			return err
 		}
-		for _, f := range page.Files {
-			body, status, err := s.client.send(ctx, http.MethodGet, f.DownloadURL, nil, http.NoBody, 0)
-			if err != nil {
-				return err
-			}
-			if status != http.StatusOK || !bytes.Equal(body, want[f.ID]) {
-				s.wrong("%s is listed, and should not be, or not with these bytes", f.ID)
-			}
-			delete(want, f.ID)
+		if status != http.StatusOK || !bytes.Equal(body, want[f.ID]) {
+			s.wrong("%s is listed, and should not be, or not with these bytes", f.ID)
 		}
-		if after = page.Next; after == "" {
-			break
-		}
+		delete(want, f.ID)
 	}
 	for _, id := range slices.Sorted(maps.Keys(want)) {
 		s.wrong("%s is not listed", id)

@@ -4,14 +4,16 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/pawlhq/pawl/proof/rig"
 )
 
 // FilesReport is what happened in the demo of files.
 type FilesReport struct {
-	Seed          uint64   `json:"seed"`
-	Seconds       float64  `json:"seconds"`
-	Uploads       Uploads  `json:"uploads"`
-	Notifications Messages `json:"notifications"`
+	Seed          uint64       `json:"seed"`
+	Seconds       float64      `json:"seconds"`
+	Uploads       Uploads      `json:"uploads"`
+	Notifications rig.Messages `json:"notifications"`
 	Services      struct {
 		Started int `json:"started"`
 		Killed  int `json:"killed"`

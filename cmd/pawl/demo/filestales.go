@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/files"
+	"github.com/pawlhq/pawl/proof/rig"
 )
 
 // tell plays the tale of one file.
@@ -27,7 +28,7 @@ func (s *filesShow) tell(ctx context.Context, a *act) error {
 	if err := s.before(ctx, a, to); err != nil || a.tale == broken {
 		return err
 	}
-	status, err := s.client.put(ctx, to, nil, bytes.NewReader(a.body), len(a.body))
+	status, err := s.client.Put(ctx, to, nil, bytes.NewReader(a.body), len(a.body))
 	if err != nil {
 		return err
 	}
@@ -37,21 +38,21 @@ func (s *filesShow) tell(ctx context.Context, a *act) error {
 }
 
 // begin begins the upload, and says how the store's notification will be carried.
-func (s *filesShow) begin(ctx context.Context, a *act) (*signedURL, error) {
-	begun, status, err := s.client.begin(ctx, a.key, &a.promise)
+func (s *filesShow) begin(ctx context.Context, a *act) (*rig.SignedURL, error) {
+	begun, err := s.client.Begin(ctx, a.key, &a.Promise)
 	if err != nil {
-		return nil, err
+		return nil, a.errorf("its upload cannot begin: %w", err)
 	}
-	if status != http.StatusCreated || begun.Upload == nil {
-		return nil, a.errorf("its upload cannot begin: %d", status)
+	if begun.Upload == nil {
+		return nil, a.errorf("its upload has no URL")
 	}
 	a.id, a.state = begun.File.ID, files.Pending
-	s.relay.expect(filesPrefix+a.id, a.fates...)
+	s.relay.expect(filesPrefix+a.id, a.handling)
 	return begun.Upload, nil
 }
 
 // before plays what comes before the bytes.
-func (s *filesShow) before(ctx context.Context, a *act, to *signedURL) error {
+func (s *filesShow) before(ctx context.Context, a *act, to *rig.SignedURL) error {
 	switch a.tale {
 	case refused:
 		return s.refuse(ctx, a, to)
@@ -60,7 +61,7 @@ func (s *filesShow) before(ctx context.Context, a *act, to *signedURL) error {
 	case early:
 		return s.remove(ctx, a)
 	case broken:
-		_, err := s.client.put(ctx, to, nil, half(a.body), len(a.body))
+		_, err := s.client.Put(ctx, to, nil, half(a.body), len(a.body))
 		if err == nil {
 			return a.errorf("its upload did not break off")
 		}
@@ -71,7 +72,7 @@ func (s *filesShow) before(ctx context.Context, a *act, to *signedURL) error {
 }
 
 // after plays what comes after the bytes.
-func (s *filesShow) after(ctx context.Context, a *act, to *signedURL) error {
+func (s *filesShow) after(ctx context.Context, a *act, to *rig.SignedURL) error {
 	switch a.tale {
 	case early:
 		return nil // it stays deleted
@@ -107,15 +108,15 @@ func (s *filesShow) after(ctx context.Context, a *act, to *signedURL) error {
 // appear waits until the file is visible.
 func (s *filesShow) appear(ctx context.Context, a *act) error {
 	a.state = files.Indexed
-	return until(ctx, 20*time.Millisecond, func() (bool, error) {
-		f, _, err := s.client.call(ctx, http.MethodGet, "/v1/files/"+a.id, nil, nil)
+	return rig.Until(ctx, 20*time.Millisecond, func() (bool, error) {
+		f, _, err := s.client.Call(ctx, http.MethodGet, "/v1/files/"+a.id, nil, nil)
 		return err == nil && f.State == a.state.String(), err
 	})
 }
 
 // see sends a request about the file, which must answer that it is as it should be.
 func (s *filesShow) see(ctx context.Context, a *act, method, what string) error {
-	f, status, err := s.client.call(ctx, method, "/v1/files/"+a.id+what, nil, nil)
+	f, status, err := s.client.Call(ctx, method, "/v1/files/"+a.id+what, nil, nil)
 	if err != nil {
 		return err
 	}
@@ -133,7 +134,7 @@ func (s *filesShow) remove(ctx context.Context, a *act) error {
 	if err := s.see(ctx, a, http.MethodDelete, ""); err != nil {
 		return err
 	}
-	_, status, err := s.client.call(ctx, http.MethodGet, "/v1/files/"+a.id, nil, nil)
+	_, status, err := s.client.Call(ctx, http.MethodGet, "/v1/files/"+a.id, nil, nil)
 	s.expect(a, "GET after it was deleted", status, http.StatusNotFound)
 	return err
 }
@@ -141,11 +142,10 @@ func (s *filesShow) remove(ctx context.Context, a *act) error {
 // again begins the same upload once more, which must be the same file.
 func (s *filesShow) again(ctx context.Context, a *act) error {
 	s.note(func(r *FilesReport) { r.Uploads.Repeated++ })
-	begun, status, err := s.client.begin(ctx, a.key, &a.promise)
+	begun, err := s.client.Begin(ctx, a.key, &a.Promise)
 	if err != nil {
-		return err
+		return a.errorf("a second request with its idempotency key: %w", err)
 	}
-	s.expect(a, "a second request with its idempotency key", status, http.StatusCreated)
 	if begun.File == nil || begun.File.ID != a.id || a.kept != (begun.Upload == nil) {
 		s.wrong("%s: a second request with its idempotency key answers with %+v", a.key, begun)
 	}
@@ -153,7 +153,7 @@ func (s *filesShow) again(ctx context.Context, a *act) error {
 }
 
 // refuse sends what was not promised.
-func (s *filesShow) refuse(ctx context.Context, a *act, to *signedURL) error {
+func (s *filesShow) refuse(ctx context.Context, a *act, to *rig.SignedURL) error {
 	other := bytes.Clone(a.body)
 	other[len(other)/2] ^= 1
 	return errors.Join(
@@ -163,8 +163,8 @@ func (s *filesShow) refuse(ctx context.Context, a *act, to *signedURL) error {
 	)
 }
 
-func (s *filesShow) refusePut(ctx context.Context, a *act, what string, want int, to *signedURL, headers map[string]string, body []byte) error {
-	status, err := s.client.put(ctx, to, headers, bytes.NewReader(body), len(body))
+func (s *filesShow) refusePut(ctx context.Context, a *act, what string, want int, to *rig.SignedURL, headers map[string]string, body []byte) error {
+	status, err := s.client.Put(ctx, to, headers, bytes.NewReader(body), len(body))
 	s.expect(a, what, status, want)
 	s.note(func(r *FilesReport) { r.Uploads.Refused++ })
 	return err
@@ -174,8 +174,8 @@ func (s *filesShow) refusePut(ctx context.Context, a *act, what string, want int
 func (s *filesShow) pass(ctx context.Context, a *act) error {
 	path := "/v1/files?entity=" + filesEntity
 	headers := map[string]string{"Content-Type": a.ContentType, "Idempotency-Key": a.key}
-	err := until(ctx, 50*time.Millisecond, func() (bool, error) {
-		_, status, err := s.client.send(ctx, http.MethodPost, s.client.url+path, headers, half(a.body), int64(len(a.body)))
+	err := rig.Until(ctx, 50*time.Millisecond, func() (bool, error) {
+		_, status, err := s.client.Send(ctx, http.MethodPost, s.endpoint.url+path, headers, half(a.body), len(a.body))
 		if err == nil && status < http.StatusInternalServerError {
 			return false, a.errorf("half of it was answered with %d", status)
 		}
@@ -185,7 +185,7 @@ func (s *filesShow) pass(ctx context.Context, a *act) error {
 		return err
 	}
 	s.note(func(r *FilesReport) { r.Uploads.BrokenOff++ })
-	f, status, err := s.client.call(ctx, http.MethodPost, path, headers, a.body)
+	f, status, err := s.client.Call(ctx, http.MethodPost, path, headers, a.body)
 	if err != nil {
 		return err
 	}

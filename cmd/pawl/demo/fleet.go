@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/pawlhq/pawl/proof/rig"
 )
 
 // fleet is the worker processes, those that ended among them.
@@ -21,6 +24,16 @@ type fleet struct {
 	workers []*worker
 }
 
+// worker is one process of this very binary.
+type worker struct {
+	*rig.Process
+	number  int // from 1
+	webhook string
+	api     string // once it is ready
+}
+
+func (w *worker) String() string { return fmt.Sprintf("worker %d (pid %d)", w.number, w.Pid) }
+
 func newFleet(binary, dir, token string, command ...string) *fleet {
 	return &fleet{
 		binary: binary, dir: dir, token: token, command: command,
@@ -32,6 +45,8 @@ const (
 	startTries = 3 // another process may take the port first
 	startTime  = 30 * time.Second
 )
+
+var errEnded = errors.New("the worker ended at once")
 
 // start starts one more worker, and returns when it takes notifications.
 func (f *fleet) start(ctx context.Context) (w *worker, err error) {
@@ -50,11 +65,11 @@ func (f *fleet) start(ctx context.Context) (w *worker, err error) {
 }
 
 func (f *fleet) try(ctx context.Context) (*worker, error) {
-	addr, err := freeAddress(ctx)
+	addr, err := rig.FreeAddress(ctx)
 	if err != nil {
 		return nil, err
 	}
-	api, err := freeAddress(ctx)
+	api, err := rig.FreeAddress(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -63,8 +78,8 @@ func (f *fleet) try(ctx context.Context) (*worker, error) {
 		return nil, err
 	}
 	if err := f.ready(ctx, w); err != nil {
-		w.kill()
-		return nil, fmt.Errorf("%w; its log, %s, ends:\n%s", err, w.log, w.lastWords())
+		w.Kill()
+		return nil, fmt.Errorf("%w; its log, %s, ends:\n%s", err, w.Log, w.LogTail())
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -74,11 +89,14 @@ func (f *fleet) try(ctx context.Context) (*worker, error) {
 
 // launch starts one more worker, and does not wait for it.
 func (f *fleet) launch(webhook string, env []string) (*worker, error) {
-	w, err := launch(f.dir, f.size()+1, f.binary, f.command, env)
-	if err != nil {
+	w := &worker{number: f.size() + 1, webhook: webhook}
+	cmd := exec.Command(f.binary, slices.Concat(f.command, []string{"-c", filepath.Join(f.dir, configFile), "--log-level", "debug"})...)
+	cmd.Env = env
+	rig.SetApart(cmd)
+	var err error
+	if w.Process, err = rig.Start(cmd, filepath.Join(f.dir, fmt.Sprintf("worker-%d.log", w.number))); err != nil {
 		return nil, err
 	}
-	w.webhook = webhook
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.workers = append(f.workers, w)
@@ -87,8 +105,8 @@ func (f *fleet) launch(webhook string, env []string) (*worker, error) {
 
 // ready returns when the worker's webhook answers.
 func (f *fleet) ready(ctx context.Context, w *worker) error {
-	return until(ctx, 20*time.Millisecond, func() (bool, error) {
-		if w.ended() {
+	return rig.Until(ctx, 20*time.Millisecond, func() (bool, error) {
+		if w.Ended() {
 			return false, errEnded
 		}
 		req, err := http.NewRequestWithContext(ctx, http.MethodHead, w.webhook, nil)
@@ -105,26 +123,19 @@ func (f *fleet) ready(ctx context.Context, w *worker) error {
 
 // webhooks are those of the workers that live.
 func (f *fleet) webhooks() []string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	var all []string
-	for _, w := range f.workers {
-		if !w.ended() {
-			all = append(all, w.webhook)
-		}
-	}
-	return all
+	return f.addresses(func(w *worker) string { return w.webhook })
 }
 
 // apis are the addresses where the workers that live and are ready serve clients, if
 // that is what they do.
-func (f *fleet) apis() []string {
+func (f *fleet) apis() []string { return f.addresses(func(w *worker) string { return w.api }) }
+
+func (f *fleet) addresses(of func(*worker) string) (all []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var all []string
 	for _, w := range f.workers {
-		if w.api != "" && !w.ended() {
-			all = append(all, w.api)
+		if address := of(w); address != "" && !w.Ended() {
+			all = append(all, address)
 		}
 	}
 	return all
@@ -135,35 +146,21 @@ func (f *fleet) close(grace time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, w := range f.workers {
-		w.terminate()
+		w.Terminate()
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
 	for _, w := range f.workers {
 		select {
-		case <-w.done:
+		case <-w.Done():
 		case <-ctx.Done():
-			w.kill()
+			w.Kill()
 		}
 	}
 }
 
-// freeAddress returns a loopback address on which nobody listens just now.
-func freeAddress(ctx context.Context) (string, error) {
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
-}
-
 // size is how many workers there were.
-func (f *fleet) size() int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return len(f.workers)
-}
+func (f *fleet) size() int { return len(f.all()) }
 
 // all returns the workers, those that ended among them.
 func (f *fleet) all() []*worker {

@@ -40,19 +40,20 @@ type (
 )
 
 // notification returns what the store posts about a change.
-func notification(c change) ([]byte, error) {
+func notification(c change) []byte {
 	name := "ObjectCreated:Put"
 	if c.removed {
 		name = "ObjectRemoved:Delete"
 	}
-	return json.Marshal(s3Message{Records: []s3Record{{
+	body, _ := json.Marshal(s3Message{Records: []s3Record{{
 		EventVersion: "2.1", EventSource: "aws:s3", AWSRegion: region, EventTime: c.at, EventName: name,
 		S3: s3Entity{
 			SchemaVersion: "1.0",
 			Bucket:        s3Bucket{Name: c.bucket, ARN: "arn:aws:s3:::" + c.bucket},
 			Object:        s3Object{Key: formEncoded(c.key), Size: c.size, ETag: c.etag, Sequencer: sequencer(c.order)},
 		},
-	}}})
+	}}}) // texts and numbers never fail
+	return body
 }
 
 // formEncoded writes a key as S3 does: as in a form, but with its slashes.

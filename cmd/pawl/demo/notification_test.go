@@ -37,11 +37,7 @@ func TestNotification(t *testing.T) {
 }
 
 func parse(t *rapid.T, c change) event.Event {
-	payload, err := notification(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	batch, err := event.Parse(payload, event.Detect)
+	batch, err := event.Parse(notification(c), event.Detect)
 	if err != nil {
 		t.Fatal(err)
 	}

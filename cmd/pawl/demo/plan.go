@@ -6,23 +6,16 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/pawlhq/pawl/proof/rig"
 )
 
-// step is one change that the demo makes to the input bucket, and what becomes
-// of the notification about it.
+// step is one change that the demo makes to the input bucket.
 type step struct {
-	at      time.Duration // since the first
-	key     string
-	picture *picture // nil: the object is removed
-	fate    fate
-}
-
-// fate is what the messenger does to one notification. The zero fate is that of
-// a good messenger: one copy, at once.
-type fate struct {
-	dropped bool
-	delay   time.Duration
-	again   time.Duration // when a second copy goes out, after the first; 0: none
+	at       time.Duration // since the first
+	key      string
+	picture  *picture     // nil: the object is removed
+	handling rig.Handling // of its notification
 }
 
 // What the traffic amounts to.
@@ -102,7 +95,7 @@ func tell(rng *rand.Rand, s story, key string) []step {
 	}
 	// What races is made to lose: the first word arrives after the last.
 	if s == corrected || s == withdrawn {
-		steps[0].fate.delay = between(rng, 200*time.Millisecond, 900*time.Millisecond)
+		steps[0].handling.Delay = between(rng, 200*time.Millisecond, 900*time.Millisecond)
 	}
 	return steps
 }
@@ -117,24 +110,24 @@ func spoil(rng *rand.Rand, steps []step) {
 		count[steps[i].key]++
 	}
 	order := rng.Perm(len(steps))
-	take := func(n int, fits func(i int) bool, fault func(f *fate)) {
+	take := func(n int, fits func(i int) bool, fault func(h *rig.Handling)) {
 		for _, i := range order {
-			if n > 0 && steps[i].fate == (fate{}) && fits(i) {
-				fault(&steps[i].fate)
+			if n > 0 && steps[i].handling == (rig.Handling{}) && fits(i) {
+				fault(&steps[i].handling)
 				n--
 			}
 		}
 	}
 	isLast := func(i int) bool { return last[steps[i].key] == i }
-	drop := func(f *fate) { f.dropped = true }
+	drop := func(h *rig.Handling) { h.Drop = true }
 	take(lostFirsts, func(i int) bool { return isLast(i) && count[steps[i].key] == 1 }, drop)
 	take(lostChanges, func(i int) bool { return isLast(i) && count[steps[i].key] > 1 }, drop)
 	take(lostOthers, func(i int) bool { return !isLast(i) }, drop)
 	all := func(int) bool { return true }
-	take(doubled, all, func(f *fate) { f.again = between(rng, 20*time.Millisecond, time.Second) })
-	take(delayed, all, func(f *fate) { f.delay = between(rng, 300*time.Millisecond, 2*time.Second) })
+	take(doubled, all, func(h *rig.Handling) { h.Repeat = between(rng, 20*time.Millisecond, time.Second) })
+	take(delayed, all, func(h *rig.Handling) { h.Delay = between(rng, 300*time.Millisecond, 2*time.Second) })
 	for i := range steps {
-		steps[i].fate.delay += between(rng, 0, 30*time.Millisecond)
+		steps[i].handling.Delay += between(rng, 0, 30*time.Millisecond)
 	}
 }
 

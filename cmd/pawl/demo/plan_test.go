@@ -3,6 +3,8 @@ package demo
 import (
 	"reflect"
 	"testing"
+
+	"github.com/pawlhq/pawl/proof/rig"
 )
 
 // TestPlan looks at many plays. Each must make sense, and each must show all
@@ -11,7 +13,7 @@ func TestPlan(t *testing.T) {
 	for seed := range uint64(300) {
 		steps := plan(seed)
 		checkStories(t, seed, steps)
-		checkFates(t, seed, steps)
+		checkHandlings(t, seed, steps)
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
 		}
@@ -51,25 +53,25 @@ func checkStories(t *testing.T, seed uint64, steps []step) {
 	}
 }
 
-func checkFates(t *testing.T, seed uint64, steps []step) {
+func checkHandlings(t *testing.T, seed uint64, steps []step) {
 	t.Helper()
-	changes, last := map[string]int{}, map[string]fate{}
+	changes, last := map[string]int{}, map[string]rig.Handling{}
 	drops, doubles, delays := 0, 0, 0
 	for _, s := range steps {
 		changes[s.key]++
-		last[s.key] = s.fate
+		last[s.key] = s.handling
 		switch {
-		case s.fate.dropped:
+		case s.handling.Drop:
 			drops++
-		case s.fate.again > 0:
+		case s.handling.Repeat > 0:
 			doubles++
-		case s.fate.delay >= late:
+		case s.handling.Delay >= rig.Late:
 			delays++
 		}
 	}
 	lost := 0
 	for key, f := range last {
-		if f.dropped && changes[key] == 1 {
+		if f.Drop && changes[key] == 1 {
 			lost++
 		}
 	}

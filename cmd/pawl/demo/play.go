@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/pawlhq/pawl/proof/rig"
 )
 
 // patience is how long the demo waits for anything.
@@ -18,8 +20,8 @@ var (
 	errUnsettled = errors.New("not all is settled")
 )
 
-// play is the show itself. Each scene ends with a line.
-func (s *show) play(ctx context.Context) error {
+// run makes the changes, kills a worker, and checks the outputs.
+func (s *pipelines) run(ctx context.Context) error {
 	begun := time.Now()
 	files, err := s.draw(ctx)
 	if err != nil {
@@ -44,11 +46,11 @@ func (s *show) play(ctx context.Context) error {
 
 // settle waits until nothing is under way between the relay and the ledger, and
 // then prints the line. What is dead, or does not settle in time, is reported.
-func (s *show) settle(ctx context.Context, line string) error {
+func (s *pipelines) settle(ctx context.Context, line string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errPatience)
 	defer cancel()
 	most := 0
-	err := until(ctx, 50*time.Millisecond, func() (bool, error) {
+	err := rig.Until(ctx, 50*time.Millisecond, func() (bool, error) {
 		waiting, dead, err := s.unsettled(ctx)
 		if len(waiting) > most {
 			most = len(waiting)
@@ -72,22 +74,22 @@ func (s *show) settle(ctx context.Context, line string) error {
 }
 
 // unsettled lists what is under way, and what will not be tried again.
-func (s *show) unsettled(ctx context.Context) (waiting, dead []string, err error) {
+func (s *pipelines) unsettled(ctx context.Context) (waiting, dead []string, err error) {
 	// The relay first: what it has delivered is in the ledger by now.
-	open, trouble := s.relay.open()
+	open, failure := s.relay.Open()
 	rs, err := readRows(ctx, s.ledger)
 	if err != nil {
 		return nil, nil, err
 	}
 	waiting, dead = rs.unfinished(time.Now())
 	if open > 0 {
-		waiting = append(waiting, fmt.Sprintf("%d notifications were not acknowledged; the last trouble with them: %v", open, trouble))
+		waiting = append(waiting, fmt.Sprintf("%d notifications were not acknowledged; the last trouble with them: %v", open, failure))
 	}
 	return waiting, dead, nil
 }
 
 // prove compares the outputs with the inputs.
-func (s *show) prove(ctx context.Context) error {
+func (s *pipelines) prove(ctx context.Context) error {
 	inputs, err := s.store.contents(inputBucket)
 	if err != nil {
 		return err
@@ -106,7 +108,7 @@ func (s *show) prove(ctx context.Context) error {
 }
 
 // sumUp completes the report.
-func (s *show) sumUp(ctx context.Context) error {
+func (s *pipelines) sumUp(ctx context.Context) error {
 	rs, err := readRows(ctx, s.ledger)
 	if err != nil {
 		return err
@@ -119,9 +121,8 @@ func (s *show) sumUp(ctx context.Context) error {
 	for _, e := range again.Examples {
 		r.Unsettled = append(r.Unsettled, e.Object+": "+e.What+", after an audit has healed all")
 	}
-	notifications, verdicts := s.relay.counted()
-	r.Notifications = notifications
-	r.Effects.Duplicates, r.Effects.Stale = verdicts.Duplicate, verdicts.Stale
+	r.Notifications = s.relay.Messages()
+	r.Effects.Duplicates, r.Effects.Stale = s.relay.rejected()
 	r.Effects.Committed, r.Effects.TakenOver = s.outputs.count(), rs.takenOver()
 	r.Workers.Started = s.fleet.size()
 	r.OK = len(r.Outputs.Wrong) == 0 && len(r.Unsettled) == 0

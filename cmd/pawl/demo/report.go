@@ -1,24 +1,25 @@
 package demo
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/pawlhq/pawl/proof/rig"
 )
 
-// Report is what happened.
-type Report struct {
-	Seed          uint64   `json:"seed"`
-	Seconds       float64  `json:"seconds"`
-	Uploads       Changes  `json:"uploads"`
-	Notifications Messages `json:"notifications"`
-	Workers       Workers  `json:"workers"`
-	Effects       Effects  `json:"effects"`
-	Outputs       Outputs  `json:"outputs"`
+// PipelineReport is the result of the demo of pipelines.
+type PipelineReport struct {
+	Seed          uint64       `json:"seed"`
+	Seconds       float64      `json:"seconds"`
+	Uploads       Changes      `json:"uploads"`
+	Notifications rig.Messages `json:"notifications"`
+	Workers       Workers      `json:"workers"`
+	Effects       Effects      `json:"effects"`
+	Outputs       Outputs      `json:"outputs"`
 	// Unsettled are the objects that did not settle. There should be none.
 	Unsettled []string `json:"unsettled,omitempty"`
 	// OK: every output is right, and everything is settled.
@@ -42,7 +43,7 @@ type Effects struct {
 }
 
 // err returns an error that lists the faults, or nil if there are none.
-func (r *Report) err() error {
+func (r *PipelineReport) err() error {
 	if r.OK {
 		return nil
 	}
@@ -54,12 +55,8 @@ func (r *Report) err() error {
 	return fmt.Errorf("%w:\n  %s", ErrWrong, strings.Join(list, "\n  "))
 }
 
-// ErrWrong says that outputs or the ledger are not what they should be. The
-// wrapping error lists what is wrong, and names the folder with the logs.
-var ErrWrong = errors.New("not all is as it should be")
-
 // Print writes the report as a table.
-func (r *Report) Print(w io.Writer) error { return printTable(w, r.sections(), r.summary()) }
+func (r *PipelineReport) Print(w io.Writer) error { return printTable(w, r.sections(), r.summary()) }
 
 func printTable(w io.Writer, sections []section, summary string) error {
 	t := table.NewWriter()
@@ -80,7 +77,7 @@ func printTable(w io.Writer, sections []section, summary string) error {
 	return err
 }
 
-func (r *Report) summary() string {
+func (r *PipelineReport) summary() string {
 	if !r.OK {
 		return "Not all is as it should be."
 	}
@@ -98,7 +95,7 @@ type line struct {
 	count any
 }
 
-func (r *Report) sections() []section {
+func (r *PipelineReport) sections() []section {
 	n, e := &r.Notifications, &r.Effects
 	return []section{
 		{"Uploads", []line{

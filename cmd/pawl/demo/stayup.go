@@ -26,7 +26,7 @@ Ctrl-C ends the demo and removes all of this.
 
 // stayUp tells people how to use the store, and what happens in it, until ctx
 // ends. An error says that the ledger cannot be read.
-func (s *show) stayUp(ctx context.Context) error {
+func (s *pipelines) stayUp(ctx context.Context) error {
 	s.forgetNews()
 	s.screen.say(invitation, accessKey, region, s.endpoint.url, inputBucket, inputPrefix, outputBucket, outputPrefix,
 		shellWord(filepath.Join(s.dir, configFile)), filepath.Join(s.dir, ledgerFile), typed(s.Binary))
@@ -55,7 +55,7 @@ func (s *show) stayUp(ctx context.Context) error {
 }
 
 // forgetNews drops what happened during the show.
-func (s *show) forgetNews() {
+func (s *pipelines) forgetNews() {
 	for {
 		select {
 		case <-s.news:
@@ -66,7 +66,7 @@ func (s *show) forgetNews() {
 }
 
 // announce prints what became of an object.
-func (s *show) announce(c change) {
+func (s *pipelines) announce(c change) {
 	if c.bucket == inputBucket {
 		if !c.removed {
 			s.screen.failed("%s is left alone: %s", object(c.bucket, c.key), unwanted(c.key))

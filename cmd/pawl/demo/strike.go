@@ -4,49 +4,45 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/pawlhq/pawl/proof/rig"
 )
 
 // strike kills a worker in mid-work, as kill -9 does, and starts another.
-func (s *show) strike(ctx context.Context) error {
-	err := until(ctx, 10*time.Millisecond, func() (bool, error) { return 5*s.inputs.count().sum() > 2*len(s.steps), nil })
+func (s *pipelines) strike(ctx context.Context) error {
+	err := rig.Until(ctx, 10*time.Millisecond, func() (bool, error) { return 5*s.inputs.count().sum() > 2*len(s.steps), nil })
 	if err != nil {
 		return err
 	}
-	victim := s.victim
-	held, err := s.catch(ctx, victim)
+	held, err := s.catch(ctx, s.killed)
 	if err != nil {
 		return err
 	}
-	victim.kill()
+	s.killed.Kill()
 	s.report.Workers.Killed, s.report.Workers.Held = 1, held
-	s.screen.done("%s is killed with %s in its hands", victim, some(held, "photograph"))
-	next, err := s.fleet.start(ctx)
-	if err != nil {
-		return err
-	}
-	s.screen.done("%s is started in its place", next)
-	return nil
+	s.screen.done("%s is killed with %s in its hands", s.killed, some(held, "photograph"))
+	return s.replace(ctx)
 }
 
 // catch returns when a worker is held still while it has leases, which it then
 // cannot give back, and how many. If it never has any, it is not held.
-func (s *show) catch(ctx context.Context, w *worker) (held int, err error) {
+func (s *pipelines) catch(ctx context.Context, w *worker) (held int, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, 10*time.Second, errPatience)
 	defer cancel()
 	count := func() int {
 		rs, rerr := readRows(ctx, s.ledger)
 		err = errors.Join(err, rerr)
-		return rs.held(w.pid)
+		return rs.held(w.Pid)
 	}
-	waited := until(ctx, 5*time.Millisecond, func() (bool, error) {
+	waited := rig.Until(ctx, 5*time.Millisecond, func() (bool, error) {
 		if held = count(); held == 0 || err != nil {
 			return false, err
 		}
-		if err := w.freeze(); err != nil {
+		if err := w.Freeze(); err != nil {
 			return false, err
 		}
 		if held = count(); held == 0 {
-			return false, w.thaw()
+			return false, w.Thaw()
 		}
 		return true, err
 	})

@@ -16,7 +16,7 @@ import (
 )
 
 // draw makes the files for all steps; a removal has none.
-func (s *show) draw(ctx context.Context) ([][]byte, error) {
+func (s *pipelines) draw(ctx context.Context) ([][]byte, error) {
 	files := make([][]byte, len(s.steps))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
@@ -42,7 +42,7 @@ func (s *show) draw(ctx context.Context) ([][]byte, error) {
 }
 
 // upload makes the changes, while a worker is killed in the midst of them.
-func (s *show) upload(ctx context.Context, files [][]byte) error {
+func (s *pipelines) upload(ctx context.Context, files [][]byte) error {
 	s.screen.begin("uploading", len(s.steps))
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.strike(ctx) })
@@ -58,7 +58,7 @@ func (s *show) upload(ctx context.Context, files [][]byte) error {
 }
 
 // apply takes the steps one after the other, each at its time.
-func (s *show) apply(ctx context.Context, files [][]byte) error {
+func (s *pipelines) apply(ctx context.Context, files [][]byte) error {
 	client := &http.Client{Transport: &http.Transport{}, Timeout: patience}
 	defer client.CloseIdleConnections()
 	begun := time.Now()
@@ -75,7 +75,7 @@ func (s *show) apply(ctx context.Context, files [][]byte) error {
 }
 
 // request makes one change through the store's own protocol.
-func (s *show) request(ctx context.Context, client *http.Client, step *step, file []byte) error {
+func (s *pipelines) request(ctx context.Context, client *http.Client, step *step, file []byte) error {
 	target := s.endpoint.url + (&url.URL{Path: "/" + inputBucket + "/" + step.key}).EscapedPath()
 	method, want := http.MethodPut, http.StatusOK
 	if step.picture == nil {

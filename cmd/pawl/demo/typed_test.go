@@ -20,7 +20,7 @@ func TestTyped(t *testing.T) {
 	}
 	installed, built, run, odd := program("bin"), program("out"), program("go-build12/b001/exe"), program("my bin")
 	t.Setenv("PATH", filepath.Dir(installed))
-	t.Chdir("../../../..")
+	t.Chdir("../../..")
 	for binary, want := range map[string]string{
 		installed: "pawl", built: built, run: "go run ./cmd/pawl", odd: "'" + odd + "'",
 	} {

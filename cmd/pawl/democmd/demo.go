@@ -1,4 +1,5 @@
-// Package democmd contains the command demo, which starts the demo of pipelines.
+// Package democmd contains the command demo, which starts the demo of pipelines, and what
+// the commands of all demos share.
 package democmd
 
 import (
@@ -14,9 +15,7 @@ import (
 
 // NewDemoCommand returns the command demo.
 func NewDemoCommand(a *app.App) *cobra.Command {
-	var once bool
-	var seed uint64
-	var listen string
+	var o demo.Options
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Show the main job on this machine, with nothing but this program",
@@ -34,15 +33,15 @@ Without --once it then stays up for pictures of your own, until Ctrl-C.`,
 		Args: app.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !cmd.Flags().Changed("seed") {
-				seed = rand.Uint64N(app.Seeds)
+				o.Seed = rand.Uint64N(app.Seeds)
 			}
-			return runDemo(cmd.Context(), a, demo.Options{Once: once, Seed: seed, Listen: listen})
+			return Show(cmd.Context(), a, o, demo.Run)
 		},
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&once, "once", false, "end after the show: with 0 if all is right, 1 if not")
-	flags.Uint64Var(&seed, "seed", 0, "play what this `number` stands for (default a random one)")
-	flags.StringVar(&listen, "listen", "", "`address` of the object store, on this machine only (default a free port)")
+	flags.BoolVar(&o.Once, "once", false, "end after the show: with 0 if all is right, 1 if not")
+	flags.Uint64Var(&o.Seed, "seed", 0, "play what this `number` stands for (default a random one)")
+	flags.StringVar(&o.Listen, "listen", "", "`address` of the object store, on this machine only (default a free port)")
 	app.DocumentExitCodes(cmd, `  0  all is right
   1  not all is right, or the demo could not be shown
   2  wrong usage
@@ -50,7 +49,8 @@ Without --once it then stays up for pictures of your own, until Ctrl-C.`,
 	return cmd
 }
 
-func runDemo(ctx context.Context, a *app.App, o demo.Options) (err error) {
+// Show runs a demo, and prints its report.
+func Show(ctx context.Context, a *app.App, o demo.Options, run func(context.Context, demo.Options) error) (err error) {
 	if err := o.Validate(); err != nil {
 		return app.Misconfigured(err)
 	}
@@ -58,18 +58,16 @@ func runDemo(ctx context.Context, a *app.App, o demo.Options) (err error) {
 		return err
 	}
 	// With --json standard output is the report's alone.
-	out := a.Out
-	o.Report = func(r *demo.Report) error { return r.Print(a.Out) }
+	o.Out, o.Report = a.Out, func(r demo.Report) error { return r.Print(a.Out) }
 	if a.JSON {
-		out = a.Err
-		o.Report = func(r *demo.Report) error { return a.PrintJSON(r) }
+		o.Out, o.Report = a.Err, func(r demo.Report) error { return a.PrintJSON(r) }
 	}
-	o.Out, o.Terminal = out, app.IsTerminal(out)
+	o.Terminal = app.IsTerminal(o.Out)
 	log, err := a.Logger(a.Err, slog.LevelWarn)
 	if err != nil {
 		return err
 	}
 	ctx, stop := app.UntilSignal(ctx, log)
 	defer stop()
-	return demo.Run(ctx, o)
+	return run(ctx, o)
 }

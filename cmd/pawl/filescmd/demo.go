@@ -1,18 +1,17 @@
 package filescmd
 
 import (
-	"context"
-	"log/slog"
 	"math/rand/v2"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pawlhq/pawl/cmd/pawl/app"
 	"github.com/pawlhq/pawl/cmd/pawl/demo"
+	"github.com/pawlhq/pawl/cmd/pawl/democmd"
 )
 
 func newDemoCommand(a *app.App) *cobra.Command {
-	var o demo.FilesOptions
+	var o demo.Options
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Show files on this machine, with nothing but this program",
@@ -35,7 +34,7 @@ machine only.`,
 			if !cmd.Flags().Changed("seed") {
 				o.Seed = rand.Uint64N(app.Seeds)
 			}
-			return runFilesDemo(cmd.Context(), a, o)
+			return democmd.Show(cmd.Context(), a, o, demo.RunFiles)
 		},
 	}
 	cmd.Flags().BoolVar(&o.Once, "once", false, "end after the show: with 0 if all is right, 1 if not")
@@ -45,23 +44,4 @@ machine only.`,
   2  wrong usage
 `)
 	return cmd
-}
-
-func runFilesDemo(ctx context.Context, a *app.App, o demo.FilesOptions) (err error) {
-	// With --json standard output is the report's alone.
-	o.Out, o.Report = a.Out, func(r *demo.FilesReport) error { return r.Print(a.Out) }
-	if a.JSON {
-		o.Out, o.Report = a.Err, func(r *demo.FilesReport) error { return a.PrintJSON(r) }
-	}
-	o.Terminal = app.IsTerminal(o.Out)
-	if o.Binary, err = app.Self(); err != nil {
-		return err
-	}
-	log, err := a.Logger(a.Err, slog.LevelWarn)
-	if err != nil {
-		return err
-	}
-	ctx, stop := app.UntilSignal(ctx, log)
-	defer stop()
-	return demo.RunFiles(ctx, o)
 }

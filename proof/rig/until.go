@@ -1,14 +1,14 @@
-package demo
+package rig
 
 import (
 	"context"
 	"time"
 )
 
-// until asks done every so often, until it says yes or fails, or ctx ends.
-// The error is then ctx's cause.
-func until(ctx context.Context, every time.Duration, done func() (bool, error)) error {
-	tick := time.NewTicker(every)
+// Until calls done at intervals until it returns true or an error. If ctx ends before,
+// Until returns its cause.
+func Until(ctx context.Context, interval time.Duration, done func() (bool, error)) error {
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
 		switch ok, err := done(); {

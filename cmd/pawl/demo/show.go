@@ -1,0 +1,162 @@
+package demo
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"time"
+)
+
+// Options configure a demo. Listen and Terminal may be omitted.
+type Options struct {
+	Seed uint64
+	// Binary is the pawl program: the workers are processes of it.
+	Binary string
+	// Once ends the demo after its report. Otherwise it stays up, for objects of its
+	// user, until the context ends.
+	Once bool
+	// Listen is the address of the object store in the demo of pipelines, on this machine
+	// only. Default: a free port.
+	Listen string
+	// Out gets the progress, in lines for people.
+	Out io.Writer
+	// Terminal shows progress bars, because a person watches Out.
+	Terminal bool
+	// Report is called once, after the last check.
+	Report func(Report) error
+}
+
+// Report is the result of a demo.
+type Report interface {
+	// Print writes the report as a table.
+	Print(w io.Writer) error
+	// err returns an error that lists the faults, or nil if there are none.
+	err() error
+}
+
+// ErrWrong is returned if a check of a demo fails. The wrapping error lists what is wrong,
+// and names the folder with the logs.
+var ErrWrong = errors.New("not all is as it should be")
+
+// grace is the time that workers have to shut down.
+const grace = 5 * time.Second
+
+// Validate fills in defaults, and returns an error if an option is invalid.
+func (o *Options) Validate() error {
+	o.Listen = cmp.Or(o.Listen, "127.0.0.1:0")
+	return checkLoopback(o.Listen)
+}
+
+// show is one run of a demo: what all scenarios share.
+type show struct {
+	Options
+	dir, token string
+	screen     *screen
+	fleet      *fleet
+	killed     *worker
+	relay      *relay         // nil if the scenario has no notifications
+	closers    []func() error // called in reverse order, after relay and fleet have ended
+}
+
+// scenario is what a demo shows.
+type scenario interface {
+	// title returns the command, and the contents of the demo's folder.
+	title() (command, folder string)
+	// open starts the store and the first two workers.
+	open(ctx context.Context) error
+	// run makes the traffic, injects the faults, waits and checks. Each step prints a line.
+	run(ctx context.Context) error
+	// result returns the report of run.
+	result() Report
+	// stayUp serves the user until ctx ends.
+	stayUp(ctx context.Context) error
+}
+
+// perform runs a scenario of workers that run a command. All that it starts has ended when
+// it returns. Its folder is removed, unless there is an error for which its logs may be
+// wanted: the error names it.
+func perform(ctx context.Context, o Options, command []string, begin func(*show) scenario) error {
+	if err := o.Validate(); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "pawl-demo-")
+	if err != nil {
+		return fmt.Errorf("make a folder for the demo: %w", err)
+	}
+	s := &show{Options: o, dir: dir, token: rand.Text(), screen: &screen{out: o.Out, terminal: o.Terminal}}
+	s.fleet = newFleet(o.Binary, dir, s.token, command...)
+	sc := begin(s)
+	title, folder := sc.title()
+	s.screen.say("%s\n\n", title)
+	err = errors.Join(s.steps(ctx, sc), s.close())
+	if err != nil && ctx.Err() == nil && s.fleet.size() > 0 {
+		return fmt.Errorf("%w\n%s are in %s", err, folder, dir)
+	}
+	return errors.Join(err, os.RemoveAll(dir))
+}
+
+func (s *show) steps(ctx context.Context, sc scenario) error {
+	if err := sc.open(ctx); err != nil {
+		return err
+	}
+	if err := sc.run(ctx); err != nil {
+		return err
+	}
+	r := sc.result()
+	if err := s.Report(r); err != nil {
+		return err
+	}
+	if err := r.err(); err != nil || s.Once {
+		return err
+	}
+	return sc.stayUp(ctx)
+}
+
+// close ends what was started, in reverse order.
+func (s *show) close() error {
+	s.screen.end()
+	if s.relay != nil {
+		s.relay.close()
+	}
+	s.fleet.close(grace)
+	var errs []error
+	for _, c := range slices.Backward(s.closers) {
+		errs = append(errs, c())
+	}
+	return errors.Join(errs...)
+}
+
+// startTwo starts the first two workers. The first is the one to be killed.
+func (s *show) startTwo(ctx context.Context, line string) error {
+	var err error
+	if s.killed, err = s.fleet.start(ctx); err != nil {
+		return err
+	}
+	second, err := s.fleet.start(ctx)
+	if err == nil {
+		s.screen.done("%s and %s "+line, s.killed, second)
+	}
+	return err
+}
+
+// replace starts a worker after another was killed.
+func (s *show) replace(ctx context.Context) error {
+	next, err := s.fleet.start(ctx)
+	if err == nil {
+		s.screen.done("%s is started in its place", next)
+	}
+	return err
+}
+
+// serve serves an API on this machine, until the show ends.
+func (s *show) serve(e *endpoint, err error) (*endpoint, error) {
+	if err == nil {
+		s.closers = append(s.closers, e.close)
+	}
+	return e, err
+}

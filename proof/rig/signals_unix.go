@@ -1,0 +1,13 @@
+//go:build unix
+
+package rig
+
+import "syscall"
+
+const softly = syscall.SIGTERM
+
+// Freeze stops the process where it is.
+func (p *Process) Freeze() error { return p.Signal(syscall.SIGSTOP) }
+
+// Thaw continues a frozen process.
+func (p *Process) Thaw() error { return p.Signal(syscall.SIGCONT) }
