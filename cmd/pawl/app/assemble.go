@@ -189,8 +189,8 @@ func (m *Machine) Pipelines(ctx context.Context) ([]pawl.Pipeline, error) {
 	return all, nil
 }
 
-// errShared: both programs would take messages from the same sources, and each message
-// goes to one of them.
+// ErrShared is the error of a configuration with files and pipelines: both programs would take
+// messages from the same sources, and each message goes to one of them.
 func ErrShared(c *config.Config) error {
 	return c.At("files", errors.New("the file has pipelines, too, and a message of a source goes to one program: "+
 		"give files a file of their own, with a source of their own"))

@@ -93,24 +93,24 @@ func (p *Progress) End() {
 	_ = p.Bar.Finish() // a bar that cannot be drawn harms nothing
 }
 
-// counter shows how many objects a command has read: by a spinner on a terminal, otherwise
+// Counter shows how many objects a command has read: by a spinner on a terminal, otherwise
 // by a line of the log every lineEvery.
-type counter struct {
+type Counter struct {
 	log  *slog.Logger
 	bar  *Progress
 	last time.Time
 }
 
 // NewCounter returns a counter that shows its counts on bar or in log.
-func NewCounter(log *slog.Logger, bar *Progress) *counter {
+func NewCounter(log *slog.Logger, bar *Progress) *Counter {
 	if bar.Shown {
 		bar.Draw(-1, progressbar.OptionShowIts(), progressbar.OptionSetItsString("objects"), progressbar.OptionThrottle(100*time.Millisecond))
 	}
-	return &counter{log: log, bar: bar, last: time.Now()}
+	return &Counter{log: log, bar: bar, last: time.Now()}
 }
 
 // Show shows a number of objects, and beside it further counts, by name.
-func (c *counter) Show(objects int64, counts ...any) {
+func (c *Counter) Show(objects int64, counts ...any) {
 	if !c.bar.Shown {
 		if time.Since(c.last) >= LineEvery {
 			c.last = time.Now()

@@ -39,9 +39,7 @@ taken over when its leases have expired.`,
   pawl run -c /etc/pawl/pawl.yaml --log-level debug`,
 		Args: app.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.WithMachine(cmd.Context(), a.Err, slog.LevelInfo, pipelinesLoader(a), false, func(ctx context.Context, m *app.Machine) error {
-				return runPipelines(ctx, m)
-			})
+			return a.WithMachine(cmd.Context(), a.Err, slog.LevelInfo, pipelinesLoader(a), false, runPipelines)
 		},
 	}
 }
