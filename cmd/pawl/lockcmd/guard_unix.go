@@ -30,7 +30,6 @@ const (
 // process that holds the lease. It is in the group, and leads it.
 type guard struct {
 	group  int
-	mark   string
 	backTo int // the holder's group
 	grace  time.Duration
 	hurry  bool
@@ -108,13 +107,12 @@ func (g *guard) watch(terms <-chan countdown) {
 	}
 }
 
-// end ends the group, and all that has the mark.
+// end ends the group.
 func (g *guard) end(grace time.Duration) {
 	g.say(guardOver)
 	if !g.hurry {
 		for _, n := range []syscall.Signal{syscall.SIGTERM, syscall.SIGCONT} {
 			_ = syscall.Kill(-g.group, n)
-			signalMarked(g.mark, n, g.group)
 		}
 		rest := countdown{time.Now(), grace}
 		for left := grace; left > 0; left = rest.left(time.Now()) {
@@ -126,7 +124,6 @@ func (g *guard) end(grace time.Duration) {
 	// leaves: then it cannot. Where the holder's group is gone, so is the holder.
 	_ = syscall.Setpgid(0, g.backTo)
 	_ = syscall.Kill(-g.group, syscall.SIGKILL)
-	killMarked(g.mark, func() bool { return true })
 }
 
 // forwarded are the signals that the command gets.
@@ -138,18 +135,14 @@ var forwarded = []os.Signal{
 const (
 	tokenVariable    = "PAWL_LOCK_TOKEN"
 	deadlineVariable = "PAWL_LOCK_DEADLINE"
-	idVariable       = "PAWL_LOCK_ID" // the marks of all locks that it runs under
 )
 
 // environment is that of the command.
-func environment(lease *lock.Lease, mark string) []string {
+func environment(lease *lock.Lease) []string {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool { // of a lock around this one
 		name, _, _ := strings.Cut(v, "=")
-		return name == tokenVariable || name == deadlineVariable || name == idVariable
+		return name == tokenVariable || name == deadlineVariable
 	})
-	if outer := os.Getenv(idVariable); outer != "" {
-		mark = outer + "," + mark
-	}
 	return append(env, tokenVariable+"="+strconv.FormatInt(lease.Token(), 10),
-		deadlineVariable+"="+lease.Deadline().UTC().Format("2006-01-02T15:04:05.000Z"), idVariable+"="+mark)
+		deadlineVariable+"="+lease.Deadline().UTC().Format("2006-01-02T15:04:05.000Z"))
 }

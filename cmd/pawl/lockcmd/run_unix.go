@@ -57,12 +57,9 @@ func runHolding(lease *lock.Lease, path string, command []string, o *lockOptions
 	if lease.Context().Err() != nil {
 		return 0, true, context.Cause(lease.Context())
 	}
-	adoptOrphans()
 	children, stop := catch([]os.Signal{syscall.SIGCHLD})
 	defer stop()
-	g.tty.give(g.id)
-	defer g.tty.takeBack()
-	if err := g.run(path, command, environment(lease, g.mark)); err != nil {
+	if err := g.run(path, command, environment(lease)); err != nil {
 		return 0, true, cannotRun(command[0], err)
 	}
 	started = true
@@ -137,7 +134,6 @@ func GuardCommands(a *app.App) []*cobra.Command {
 	flags := cmd.Flags()
 	flags.DurationVar(&g.grace, "grace", 0, "time from SIGTERM to SIGKILL")
 	flags.IntVar(&g.backTo, "back-to", 0, "process group to leave for")
-	flags.StringVar(&g.mark, "mark", "", "mark of what the command starts")
 	flags.StringVar(&onLost, "on-lost", onLostTerminate, "terminate or kill")
 	return []*cobra.Command{cmd}
 }

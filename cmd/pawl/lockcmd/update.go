@@ -42,12 +42,11 @@ nothing but compute. An update is neither lost nor applied twice, as long as
 nobody deletes the object, and nothing is written when nothing has changed.
 
 The filter's standard error is passed through. If it fails, nothing is written,
-and its exit code is that of this command. It runs in a process group of its own,
-which a signal to this command ends, Ctrl-C for one. It may ask for a password on
-the terminal, or be an editor: when it reads from /dev/tty, or changes its
-settings, it gets the terminal until it ends, and the keyboard's signals (Ctrl-C,
-Ctrl-Z) are its own from then on. The object is held in memory, and may have 64
-MiB. Metadata and content type stay, and Cache-Control, Content-Disposition,
+and its exit code is that of this command. It runs in a process group of its own.
+A signal to this command, such as Ctrl-C, ends that group. The filter has no
+terminal: it cannot ask for a password or be an editor. The object is held in
+memory, and may have 64 MiB. Metadata and content type stay, and Cache-Control,
+Content-Disposition,
 -Encoding and -Language; what else an object has (tags, Expires, a redirect, a
 lock of the store's, its storage class) is that of a new one. Pawl's own metadata
 (pawl-update…) tell one's own write when an answer is lost.
@@ -204,15 +203,13 @@ func (f *filterRun) run(ctx context.Context) ([]byte, error) {
 	cmd.Cancel = func() error { return terminateFilter(cmd) }
 	cmd.WaitDelay = filterGrace
 	name := event.Quote(f.command[0])
-	leave, err := startFilter(cmd)
-	if err != nil {
+	if err := startFilter(cmd); err != nil {
 		return nil, cannotRun(f.command[0], err)
 	}
-	err = cmd.Wait()
+	err := cmd.Wait()
 	if ctx.Err() != nil || out.full || errors.Is(err, exec.ErrWaitDelay) {
 		_ = signalGroup(cmd, syscall.SIGKILL) // what is left of it
 	}
-	leave()
 	exit, exited := errors.AsType[*exec.ExitError](err)
 	switch {
 	case err == nil:

@@ -9,7 +9,7 @@ import (
 )
 
 // startFilter starts the command: there are no process groups here.
-func startFilter(cmd *exec.Cmd) (leave func(), err error) { return func() {}, cmd.Start() }
+func startFilter(cmd *exec.Cmd) error { return cmd.Start() }
 
 func terminateFilter(cmd *exec.Cmd) error { return signalGroup(cmd, syscall.SIGTERM) }
 

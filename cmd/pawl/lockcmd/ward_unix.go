@@ -5,7 +5,6 @@ package lockcmd
 import (
 	"bufio"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -22,12 +21,10 @@ import (
 // to another group while the guard is there.
 type ward struct {
 	id    int // of the group: the guard's process
-	mark  string
 	child int // the command's process; 0 when it has ended
 	hurry bool
 	grace time.Duration // from SIGTERM to SIGKILL
 	every time.Duration // between two looks at the lease
-	tty   terminal      // which the command reads from
 
 	orders *os.File  // to the guard
 	told   time.Time // the deadline that the guard knows
@@ -48,8 +45,8 @@ const longestGrace = 10 * time.Second
 // command that is told to end.
 func startGuard(lease *lock.Lease, o *lockOptions) (*ward, error) {
 	w := &ward{
-		mark: rand.Text(), hurry: o.onLost == onLostKill, grace: min(o.config.TTL/16, longestGrace), every: o.config.TTL / 12,
-		tty: terminal{file: os.Stdin}, over: make(chan bool, 1),
+		hurry: o.onLost == onLostKill, grace: min(o.config.TTL/16, longestGrace), every: o.config.TTL / 12,
+		over: make(chan bool, 1),
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -61,7 +58,7 @@ func startGuard(lease *lock.Lease, o *lockOptions) (*ward, error) {
 	}
 	defer func() { _ = in.Close() }()
 	w.orders = orders
-	cmd := exec.Command(self, guardName, "--mark", w.mark, "--grace", w.grace.String(), "--on-lost", o.onLost,
+	cmd := exec.Command(self, guardName, "--grace", w.grace.String(), "--on-lost", o.onLost,
 		"--back-to", strconv.Itoa(syscall.Getpgrp()))
 	cmd.Args[0] = os.Args[0]
 	cmd.Stdin = in
@@ -131,23 +128,16 @@ func (w *ward) run(path string, command, env []string) error {
 	return p.Release() // await waits for it, also while it is stopped
 }
 
-// signal sends a signal to the whole group, and to the one that the command has
-// gone to, as timeout(1) does. It returns the groups.
-func (w *ward) signal(n syscall.Signal) (groups []int) {
-	_ = syscall.Kill(-w.id, n) // the group has ended
-	groups = append(groups, w.id)
+// signal sends a signal to the group, and to the command itself if it has left the
+// group, as timeout(1) does. This process waits for the command.
+func (w *ward) signal(n syscall.Signal) {
+	_ = syscall.Kill(-w.id, n) // the group may have ended
 	if w.child == 0 {
-		return groups
+		return
 	}
-	switch own, err := syscall.Getpgid(w.child); {
-	case err != nil, own == w.id:
-	case own == syscall.Getpgrp():
-		_ = syscall.Kill(w.child, n)
-	default:
-		_ = syscall.Kill(-own, n)
-		groups = append(groups, own)
+	if own, err := syscall.Getpgid(w.child); err == nil && own != w.id {
+		_ = syscall.Kill(w.child, n) // it may have ended
 	}
-	return groups
 }
 
 // forward passes a signal on. One that is stopped has to go on to end.
@@ -162,20 +152,12 @@ func (w *ward) forward(s os.Signal) {
 	}
 }
 
-// strike sends a signal to all that the command has started.
-func (w *ward) strike(n syscall.Signal) {
-	signalMarked(w.mark, n, w.signal(n)...)
-}
-
-// longestPause is between two looks at whether the terminal has come back.
-const longestPause = time.Second
-
 // watch waits for the end of the command, and returns it, and why it was ended if
 // it was.
 func (w *ward) watch(lease *lock.Lease, signals, children caught) (status syscall.WaitStatus, why error) {
 	continued, stop := catch([]os.Signal{syscall.SIGCONT})
 	defer stop()
-	tick := time.NewTicker(min(w.every, longestPause))
+	tick := time.NewTicker(w.every)
 	defer tick.Stop()
 	lost, over := lease.Context().Done(), w.over
 	var hard <-chan time.Time
@@ -186,14 +168,13 @@ func (w *ward) watch(lease *lock.Lease, signals, children caught) (status syscal
 		case <-children:
 		case s := <-signals:
 			w.forward(s)
-		case <-continued: // by a shell, which gives this process the terminal
-			w.tty.give(w.id)
+		case <-continued: // fg continues the command, too
 			w.signal(syscall.SIGCONT)
 		case <-lost:
 			lost, why = nil, context.Cause(lease.Context())
 			hard = w.terminate()
 		case <-hard:
-			w.strike(syscall.SIGKILL)
+			w.signal(syscall.SIGKILL)
 		case <-tick.C:
 			unguarded = w.tell(lease.Deadline()) != nil
 		case ended := <-over:
@@ -209,7 +190,7 @@ func (w *ward) watch(lease *lock.Lease, signals, children caught) (status syscal
 			if why == nil {
 				why = errNoGuard
 			}
-			w.strike(syscall.SIGKILL)
+			w.signal(syscall.SIGKILL)
 		}
 	}
 }
@@ -238,33 +219,26 @@ func (w *ward) whyEnded(lease *lock.Lease) error {
 // terminate tells the command to end. It returns when to kill it.
 func (w *ward) terminate() <-chan time.Time {
 	if w.hurry {
-		w.strike(syscall.SIGKILL)
+		w.signal(syscall.SIGKILL)
 		return nil
 	}
-	w.strike(syscall.SIGTERM)
-	w.strike(syscall.SIGCONT)
+	w.signal(syscall.SIGTERM)
+	w.signal(syscall.SIGCONT)
 	return time.After(w.grace)
 }
 
-// await looks whether the command has ended. One that its terminal stops goes on
-// at once: it would keep the lock, and the shell knows only this process. One that
-// wants the terminal goes on when a shell has brought this process to the front.
+// await reports whether the command has ended, and how.
 func (w *ward) await() (s syscall.WaitStatus, ended bool) {
 	for {
-		pid, err := syscall.Wait4(w.child, &s, syscall.WUNTRACED|syscall.WNOHANG, nil)
+		pid, err := syscall.Wait4(w.child, &s, syscall.WNOHANG, nil)
 		switch {
 		case errors.Is(err, syscall.EINTR):
 			continue
 		case err == nil && pid == 0:
-			if w.tty.satisfy(w.id) {
-				w.signal(syscall.SIGCONT)
-			}
 			return s, false
-		case err != nil || !s.Stopped():
-			w.child = 0
-			return s, true
 		}
-		w.tty.stopped(s.StopSignal())
+		w.child = 0
+		return s, true
 	}
 }
 
@@ -274,37 +248,24 @@ const endTime = 5 * time.Second
 // end kills the guard, and what is left of the command. It returns whether the
 // guard had ended it before, and whether nothing is left.
 func (w *ward) end() (ended, gone bool) {
-	w.strike(syscall.SIGKILL)
+	w.signal(syscall.SIGKILL)
 	_ = w.orders.Close()
 	ended = <-w.over
-	return ended, killMarked(w.mark, func() bool {
-		// The orphans that this process has adopted, or is the init of.
-		for pid := 1; pid > 0; {
-			pid, _ = syscall.Wait4(-w.id, nil, syscall.WNOHANG, nil)
-		}
-		return errors.Is(syscall.Kill(-w.id, 0), syscall.ESRCH)
-	})
-}
-
-// killMarked kills all that has the mark, until nothing is left of that and the
-// rest is gone, too, or it takes too long. It looks twice: a process that is just
-// becoming another program shows no environment.
-func killMarked(mark string, rest func() bool) (gone bool) {
 	limit := time.After(endTime)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for clean := 0; ; {
-		clean++
-		if signalMarked(mark, syscall.SIGKILL) > 0 {
-			clean = 0
+	for {
+		// Orphans, if this process is the init of a container.
+		for pid := 1; pid > 0; {
+			pid, _ = syscall.Wait4(-w.id, nil, syscall.WNOHANG, nil)
 		}
-		if rest() && clean >= 2 {
-			return true
+		if errors.Is(syscall.Kill(-w.id, 0), syscall.ESRCH) {
+			return ended, true
 		}
 		select {
 		case <-tick.C:
 		case <-limit:
-			return false
+			return ended, false
 		}
 	}
 }
