@@ -1,4 +1,4 @@
-// Package lockcmd contains the commands lock and update, and the supervision of the program that lock runs.
+// Package lockcmd contains the commands lock, which runs a program while it holds a lock, and update, which changes an object safely.
 package lockcmd
 
 import (

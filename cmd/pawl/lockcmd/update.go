@@ -17,6 +17,7 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/cmd/pawl/app"
 	"github.com/pawlhq/pawl/cmd/pawl/doctorcmd"
+	"github.com/pawlhq/pawl/cmd/pawl/supervise"
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/lock"
 )
@@ -133,7 +134,7 @@ func runUpdate(ctx context.Context, a *app.App, object event.Object, command []s
 	if err != nil {
 		return err
 	}
-	signals, stop := catch(forwarded)
+	signals, stop := catch()
 	defer stop()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -200,15 +201,15 @@ func (f *filterRun) run(ctx context.Context) ([]byte, error) {
 	cmd.Args = f.command
 	var out bounded
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(f.input), &out, f.stderr
-	cmd.Cancel = func() error { return terminateFilter(cmd) }
+	supervise.NewGroup(cmd)
 	cmd.WaitDelay = filterGrace
 	name := event.Quote(f.command[0])
-	if err := startFilter(cmd); err != nil {
+	if err := cmd.Start(); err != nil {
 		return nil, cannotRun(f.command[0], err)
 	}
 	err := cmd.Wait()
 	if ctx.Err() != nil || out.full || errors.Is(err, exec.ErrWaitDelay) {
-		_ = signalGroup(cmd, syscall.SIGKILL) // what is left of it
+		supervise.KillGroup(cmd)
 	}
 	exit, exited := errors.AsType[*exec.ExitError](err)
 	switch {
