@@ -293,10 +293,12 @@ var layers = map[string]map[string]string{
 		"event":           "Commands take and print the names of objects.",
 		"lock":            "The lock commands take, show and release locks.",
 	},
+	"cmd/pawl/supervise": nil,
 	"cmd/pawl/lockcmd": {
 		"bucket":             "A failing command explains the errors of a bucket.",
 		"cmd/pawl/app":       "Commands share streams, exit codes and tables.",
 		"cmd/pawl/doctorcmd": "Commands prove that the store honours conditions, once a week.",
+		"cmd/pawl/supervise": "The command lock runs its command under a guard, and update its filter in a group.",
 		"doctor":             "The command doctor prints the report on a store.",
 		"event":              "Commands take and print the names of objects.",
 		"lock":               "The lock commands take, show and release locks.",

@@ -1,4 +1,4 @@
-// Package lockcmd contains the commands lock and update, and the supervision of the program that lock runs.
+// Package lockcmd contains the commands lock, which runs a program while it holds a lock, and update, which changes an object safely.
 package lockcmd
 
 import (
@@ -49,23 +49,24 @@ object is made when it is missing, and is never deleted. An object that is no
 lock is left as it is. While the store is unavailable it is waited for, too. A lock
 is not re-entrant: inside itself it waits for itself.
 
-The lease is renewed while the command runs. The command, with all that it
-started in its process group, is ended before the lease can expire: also if this
-process is stopped or killed, for a second process guards it. What is left of the
-group when the command ends is killed before the lock is released. On Linux that
-goes for what has left the group, too, as a daemon does (setsid): it is known by
-PAWL_LOCK_ID in its environment. Not ended is what cleared that, or runs as another
-user (sudo). On other systems nothing is ended that has left the group, but for the
-command itself. Another "pawl lock" may be the command: it ends with this one.
+The lease is renewed while the command runs. The command's process group is ended
+before the lease can expire, even if this process is stopped or killed, because a
+second process guards the group. When the command ends, Pawl kills the rest of the
+group before it releases the lock. Pawl kills the process group only. Processes
+that leave it (setsid, timeout without --foreground), or run as another user
+(sudo), keep running. Another "pawl lock" may be the command: it ends with this
+one.
 
-Standard input, output and error are the command's own. INT, TERM, HUP, QUIT, USR1
-and USR2 are forwarded to its process group; while the lock is waited for, they
-end the waiting. In its environment are
+Standard input, output and error are the command's own. The command runs like a
+background job: if it reads from the terminal, the terminal stops it. Give it
+another input, such as </dev/null. If you suspend this process (Ctrl-Z) for longer
+than the lease lasts, the command is ended. INT, TERM, HUP, QUIT, USR1 and USR2
+are forwarded to the command's process group; while the lock is waited for, they
+end the waiting. In the command's environment are
 
   PAWL_LOCK_TOKEN     the fencing token: higher than that of every holder before
   PAWL_LOCK_DEADLINE  when the lease ends that it began with (RFC 3339, UTC); it
                       moves on with each renewal
-  PAWL_LOCK_ID        marks what runs under this lock, and those around it
 
 Nothing can keep a process from standing still at the wrong moment and going on
 later. Give the token to what is changed: see --fence of "pawl update".

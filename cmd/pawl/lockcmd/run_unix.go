@@ -7,13 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pawlhq/pawl/cmd/pawl/app"
+	"github.com/pawlhq/pawl/cmd/pawl/supervise"
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/lock"
 )
@@ -23,7 +26,7 @@ func runLock(ctx context.Context, a *app.App, object event.Object, command []str
 	if err != nil {
 		return err
 	}
-	signals, stop := catch(forwarded)
+	signals, stop := catch()
 	defer stop()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -33,41 +36,73 @@ func runLock(ctx context.Context, a *app.App, object event.Object, command []str
 	if err != nil {
 		return err
 	}
-	status, gone, err := runHolding(lease, path, command, o, signals)
-	return conclude(a, object, lease, status, gone, err)
+	r, err := runHolding(lease, path, command, o, signals)
+	return conclude(a, object, lease, r, err)
 }
 
-// runHolding runs the command under guard. It returns how the command ended, and
-// whether nothing of it is left, or why it was ended or not run.
-func runHolding(lease *lock.Lease, path string, command []string, o *lockOptions, signals caught) (status syscall.WaitStatus, gone bool, err error) {
-	started := false
-	g, err := startGuard(lease, o)
-	if err != nil {
-		return 0, true, err
+// What a command knows of the lock that it runs under.
+const (
+	tokenVariable    = "PAWL_LOCK_TOKEN"
+	deadlineVariable = "PAWL_LOCK_DEADLINE"
+)
+
+// guardName is the hidden command that "pawl lock" starts beside its own command.
+const guardName = "lock-guard"
+
+// longestGrace bounds the time from SIGTERM to SIGKILL.
+const longestGrace = 10 * time.Second
+
+// runHolding runs the command under a guard. The lease's context ends an eighth of the TTL
+// before others can enter: half of that is left to a command that is told to end.
+func runHolding(lease *lock.Lease, path string, command []string, o *lockOptions, signals signalQueue) (supervise.Result, error) {
+	cmd := &exec.Cmd{Path: path, Args: command, Env: environment(lease), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
+	c := supervise.Config{
+		Guard: guardName, Deadline: lease.Deadline, Interval: o.config.TTL / 12, Signals: signals,
+		Grace: min(o.config.TTL/16, longestGrace), KillAtOnce: o.onLost == onLostKill, OrphanGrace: time.Second,
 	}
-	defer func() {
-		ended, all := g.end()
-		if gone = all; ended && !errors.Is(err, lock.ErrLost) {
-			err = g.whyEnded(lease)
+	if _, nested := os.LookupEnv(tokenVariable); nested {
+		c.OrphanGrace = 0 // the outer lock may have ended this process because it was lost
+	}
+	r, err := supervise.Run(lease.Context(), cmd, c)
+	if start, ok := errors.AsType[*supervise.StartError](err); ok {
+		err = cannotRun(command[0], start.Err)
+	}
+	if r.Expired && !errors.Is(err, lock.ErrLost) {
+		err = whyExpired(lease, r.LongestStall, o.config.TTL)
+	}
+	if !r.Started && (errors.Is(err, lock.ErrLost) || errors.Is(err, errWaited)) {
+		err = fmt.Errorf("%w; %w", err, errNotStarted)
+	}
+	return r, err
+}
+
+// environment returns the environment of the command.
+func environment(lease *lock.Lease) []string {
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool { // of an outer lock
+		name, _, _ := strings.Cut(v, "=")
+		return name == tokenVariable || name == deadlineVariable
+	})
+	return append(env, tokenVariable+"="+strconv.FormatInt(lease.Token(), 10),
+		deadlineVariable+"="+lease.Deadline().UTC().Format("2006-01-02T15:04:05.000Z"))
+}
+
+// lossDelay is how much later than the guard the lease may notice that it is lost.
+const lossDelay = time.Second
+
+// whyExpired returns why the guard ended the group before the lease was lost. A stall of
+// half the TTL is the reason: after a shorter one the lease could still be renewed.
+func whyExpired(lease *lock.Lease, stall, ttl time.Duration) error {
+	select {
+	case <-lease.Context().Done():
+		if why := context.Cause(lease.Context()); errors.Is(why, lock.ErrLost) {
+			return why
 		}
-		if !started && (errors.Is(err, lock.ErrLost) || errors.Is(err, errWaited)) {
-			err = fmt.Errorf("%w; %w", err, errNotStarted)
-		}
-	}()
-	if lease.Context().Err() != nil {
-		return 0, true, context.Cause(lease.Context())
+	case <-time.After(lossDelay):
 	}
-	adoptOrphans()
-	children, stop := catch([]os.Signal{syscall.SIGCHLD})
-	defer stop()
-	g.tty.give(g.id)
-	defer g.tty.takeBack()
-	if err := g.run(path, command, environment(lease, g.mark)); err != nil {
-		return 0, true, cannotRun(command[0], err)
+	if stall >= ttl/2 {
+		return fmt.Errorf("%w: this process stood still for %v", lock.ErrLost, stall.Round(time.Millisecond))
 	}
-	started = true
-	status, err = g.watch(lease, signals, children)
-	return status, true, err
+	return fmt.Errorf("%w: the lease was over before the guard of the command heard that it was renewed", lock.ErrLost)
 }
 
 // What bounds the release of a lock whose command has ended, or was ended because
@@ -78,8 +113,8 @@ const (
 )
 
 // conclude releases the lock, and says what became of the command.
-func conclude(a *app.App, object event.Object, lease *lock.Lease, status syscall.WaitStatus, gone bool, err error) error {
-	if !gone {
+func conclude(a *app.App, object event.Object, lease *lock.Lease, r supervise.Result, err error) error {
+	if !r.Gone {
 		fmt.Fprintf(a.Err, "pawl: %s: not released, because what is left of the command could not be killed: its lease runs out\n", object)
 	} else {
 		within := releaseTime
@@ -102,42 +137,21 @@ func conclude(a *app.App, object event.Object, lease *lock.Lease, status syscall
 		return fmt.Errorf("%w; the command was ended, if it had not ended by itself", err)
 	case err != nil:
 		return err
-	case status.Signaled():
-		return &app.Failure{Code: exitBySignal(status.Signal())}
-	case status.ExitStatus() != 0:
-		return &app.Failure{Code: status.ExitStatus()}
+	case r.Status.Signaled():
+		return &app.Failure{Code: exitBySignal(r.Status.Signal())}
+	case r.Status.ExitStatus() != 0:
+		return &app.Failure{Code: r.Status.ExitStatus()}
 	}
 	return nil
 }
 
 // GuardCommands returns the hidden command that guards a process group.
 func GuardCommands(a *app.App) []*cobra.Command {
-	g := guard{say: func(s string) { fmt.Fprintln(a.Out, s) }}
-	var onLost string
-	cmd := &cobra.Command{
+	return []*cobra.Command{{
 		Use:    guardName,
 		Short:  "End a command when its lock is lost: started by pawl lock",
 		Hidden: true,
 		Args:   app.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			g.hurry = onLost == onLostKill
-			_, g.within = os.LookupEnv(tokenVariable)
-			g.group = os.Getpid()
-			if syscall.Getpgrp() != g.group {
-				return app.Usage("%s is started by pawl lock, and by nobody else", guardName)
-			}
-			// They are meant for the command. A pipe's other end may be gone.
-			signal.Ignore(append([]os.Signal{
-				syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU, syscall.SIGPIPE,
-			}, forwarded...)...)
-			g.watch(readOrders(a.In))
-			return nil
-		},
-	}
-	flags := cmd.Flags()
-	flags.DurationVar(&g.grace, "grace", 0, "time from SIGTERM to SIGKILL")
-	flags.IntVar(&g.backTo, "back-to", 0, "process group to leave for")
-	flags.StringVar(&g.mark, "mark", "", "mark of what the command starts")
-	flags.StringVar(&onLost, "on-lost", onLostTerminate, "terminate or kill")
-	return []*cobra.Command{cmd}
+		RunE:   func(*cobra.Command, []string) error { return supervise.Guard(a.In, a.Out) },
+	}}
 }

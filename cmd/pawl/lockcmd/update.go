@@ -17,6 +17,7 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 	"github.com/pawlhq/pawl/cmd/pawl/app"
 	"github.com/pawlhq/pawl/cmd/pawl/doctorcmd"
+	"github.com/pawlhq/pawl/cmd/pawl/supervise"
 	"github.com/pawlhq/pawl/event"
 	"github.com/pawlhq/pawl/lock"
 )
@@ -42,12 +43,11 @@ nothing but compute. An update is neither lost nor applied twice, as long as
 nobody deletes the object, and nothing is written when nothing has changed.
 
 The filter's standard error is passed through. If it fails, nothing is written,
-and its exit code is that of this command. It runs in a process group of its own,
-which a signal to this command ends, Ctrl-C for one. It may ask for a password on
-the terminal, or be an editor: when it reads from /dev/tty, or changes its
-settings, it gets the terminal until it ends, and the keyboard's signals (Ctrl-C,
-Ctrl-Z) are its own from then on. The object is held in memory, and may have 64
-MiB. Metadata and content type stay, and Cache-Control, Content-Disposition,
+and its exit code is that of this command. It runs in a process group of its own.
+A signal to this command, such as Ctrl-C, ends that group. The filter has no
+terminal: it cannot ask for a password or be an editor. The object is held in
+memory, and may have 64 MiB. Metadata and content type stay, and Cache-Control,
+Content-Disposition,
 -Encoding and -Language; what else an object has (tags, Expires, a redirect, a
 lock of the store's, its storage class) is that of a new one. Pawl's own metadata
 (pawl-update…) tell one's own write when an answer is lost.
@@ -134,7 +134,7 @@ func runUpdate(ctx context.Context, a *app.App, object event.Object, command []s
 	if err != nil {
 		return err
 	}
-	signals, stop := catch(forwarded)
+	signals, stop := catch()
 	defer stop()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -201,18 +201,16 @@ func (f *filterRun) run(ctx context.Context) ([]byte, error) {
 	cmd.Args = f.command
 	var out bounded
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(f.input), &out, f.stderr
-	cmd.Cancel = func() error { return terminateFilter(cmd) }
+	supervise.NewGroup(cmd)
 	cmd.WaitDelay = filterGrace
 	name := event.Quote(f.command[0])
-	leave, err := startFilter(cmd)
-	if err != nil {
+	if err := cmd.Start(); err != nil {
 		return nil, cannotRun(f.command[0], err)
 	}
-	err = cmd.Wait()
+	err := cmd.Wait()
 	if ctx.Err() != nil || out.full || errors.Is(err, exec.ErrWaitDelay) {
-		_ = signalGroup(cmd, syscall.SIGKILL) // what is left of it
+		supervise.KillGroup(cmd)
 	}
-	leave()
 	exit, exited := errors.AsType[*exec.ExitError](err)
 	switch {
 	case err == nil:

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -25,14 +27,13 @@ func newFakeField(t *testing.T, before func(*http.Request)) *field {
 
 func plainField(t *testing.T) *field { return newFakeField(t, func(*http.Request) {}) }
 
-// escapes are commands that leave the process group that they begin in.
-var escapes = map[string]string{
-	"timeout": `exec timeout 600 sh -c 'echo set >&9; while :; do sleep 600 & wait; done'`,
-	"setsid":  `setsid sh -c 'trap "" TERM; echo set >&9; sleep 600' & wait`,
-}
+// leavesGroup is a command that leaves the process group that it starts in.
+const leavesGroup = `exec timeout 600 sh -c 'echo set >&9; while :; do sleep 600 & wait; done'`
 
-func TestEscapeHolderTerminated(t *testing.T) {
-	h := plainField(t).hold(escapes["timeout"])
+// TestSignalReachesCommandOutsideTheGroup checks that Pawl forwards signals to the command
+// itself, wherever it is.
+func TestSignalReachesCommandOutsideTheGroup(t *testing.T) {
+	h := plainField(t).hold(leavesGroup)
 	h.line()
 	if err := h.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
@@ -41,66 +42,52 @@ func TestEscapeHolderTerminated(t *testing.T) {
 	h.exits(143, "")
 }
 
-func TestEscapeHolderKilled(t *testing.T) {
-	t.Parallel()
-	for name, script := range escapes {
-		t.Run(name, func(t *testing.T) {
-			f := plainField(t)
-			h := f.hold(script, brief...)
-			h.line()
-			if err := h.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
-			entered := f.next()
-			h.died()
-			<-entered
-			_ = h.Wait() // it was killed
-		})
-	}
-}
-
-func TestEscapeLockLost(t *testing.T) {
-	for name, script := range escapes {
-		t.Run(name, func(t *testing.T) {
-			f := plainField(t)
-			h := f.hold(`echo $PAWL_LOCK_TOKEN >&9; `+script, "--ttl", "5s") // told at the next renewal
-			token := h.line()
-			h.line()
-			release := f.lock(nil)
-			release.Args = []string{"pawl", "lock", "release", f.key, "--token", token}
-			if out, err := release.CombinedOutput(); err != nil {
-				t.Fatalf("%v: %s", err, out)
-			}
-			h.died()
-			h.exits(76, "the command was ended")
-		})
-	}
-}
-
-// TestEscapeOfInner lets a command escape that runs under two locks, and ends the
-// outer one.
-func TestEscapeOfInner(t *testing.T) {
-	t.Parallel()
+// TestLostLockEndsCommandOutsideTheGroup checks the same for a lock that is lost.
+func TestLostLockEndsCommandOutsideTheGroup(t *testing.T) {
 	f := plainField(t)
-	h := f.hold(`exec pawl lock `+f.key+`-inner -- sh -c '
-		echo $PAWL_LOCK_ID >&9
-		setsid sh -c "trap \"\" TERM; echo set >&9; sleep 600" & wait'`, brief...)
-	if marks := strings.Split(h.line(), ","); len(marks) != 2 || marks[0] == marks[1] {
-		t.Errorf("the marks are %q", marks)
-	}
+	h := f.hold(`echo $PAWL_LOCK_TOKEN >&9; `+leavesGroup, "--ttl", "5s") // the next renewal notices
+	token := h.line()
 	h.line()
-	f.overtakes(h)
-}
-
-func TestDaemonDoesNotOutliveTheLock(t *testing.T) {
-	h := plainField(t).hold(`setsid sh -c 'trap "" TERM HUP; echo set >&9; sleep 600' & wait -n 2>/dev/null; exit 5`)
+	release := f.lock(nil)
+	release.Args = []string{"pawl", "lock", "release", f.key, "--token", token}
+	if out, err := release.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
 	h.died()
-	h.exits(5, "")
+	h.exits(76, "the command was ended")
 }
 
-// TestStoppedCommandEnds stops a command as a terminal does that it may not read.
+// TestProcessOutsideTheGroupOutlivesTheLock checks that Pawl kills the process group only,
+// and releases the lock while a daemon of the command still runs.
+func TestProcessOutsideTheGroupOutlivesTheLock(t *testing.T) {
+	f := plainField(t)
+	goOn := filepath.Join(f.dir, "go-on")
+	if err := syscall.Mkfifo(goOn, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h := f.hold(`setsid sh -c 'echo set >&9; read line <"$0"; echo "$line" >&9' ` + goOn + ` >/dev/null 2>&1 & read line; exit 5`)
+	h.line()
+	_ = h.stdin.Close()
+	h.exits(5, "")
+	if out, err := f.lock([]string{"--wait", "0"}, "true").CombinedOutput(); err != nil {
+		t.Errorf("the lock was not released: %v: %s", err, out)
+	}
+	daemon, err := os.OpenFile(goOn, os.O_RDWR, 0) // does not block if the daemon is gone
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer daemon.Close()
+	if _, err := daemon.WriteString("alive\n"); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.line(); got != "alive" {
+		t.Errorf("the daemon wrote %q", got)
+	}
+}
+
+// TestStoppedCommandEnds stops a command, as the terminal stops one that reads from it.
 func TestStoppedCommandEnds(t *testing.T) {
-	h := plainField(t).hold(`trap "exit 3" TERM; echo set >&9; kill -TTIN $$; while :; do sleep 600 & wait; done`)
+	h := plainField(t).hold(`trap "exit 3" TERM; echo set >&9; kill -STOP $$; while :; do sleep 600 & wait; done`)
 	h.line()
 	if err := h.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
@@ -111,7 +98,7 @@ func TestStoppedCommandEnds(t *testing.T) {
 
 // TestContinuedCommand continues a holder whose command is stopped, as fg does.
 func TestContinuedCommand(t *testing.T) {
-	h := plainField(t).hold(`echo set >&9; kill -TTIN $$; exit 6`)
+	h := plainField(t).hold(`echo set >&9; kill -STOP $$; exit 6`)
 	h.line()
 	stop := make(chan struct{})
 	defer close(stop)
@@ -238,4 +225,26 @@ func TestUpdateEndsItsFilter(t *testing.T) {
 	}
 	h.died()
 	h.exits(143, "was ended")
+}
+
+// TestInterruptedUpdateWritesNothing interrupts an update whose filter ends in order.
+func TestInterruptedUpdateWritesNothing(t *testing.T) {
+	f := plainField(t)
+	fifo := f.fifo()
+	h := f.command("update", "--create", f.key, "--", "sh", "-c",
+		`exec 9>"$0"; trap "echo partial; exit 0" TERM INT; echo set >&9; while :; do sleep 600 & wait; done`, fifo)
+	if err := h.Start(); err != nil {
+		t.Fatal(err)
+	}
+	h.open(fifo)
+	h.line()
+	if err := h.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	h.exits(130, "was ended")
+	missing := f.command("update", f.key, "--", "cat")
+	if err := missing.Start(); err != nil {
+		t.Fatal(err)
+	}
+	missing.exits(1, "object not found")
 }

@@ -15,13 +15,13 @@ import (
 	"github.com/pawlhq/pawl/lock"
 )
 
-// TestWhyEnded asks why a guard ended a command before the holder knew that its
-// lease was over.
-func TestWhyEnded(t *testing.T) {
+// TestWhyExpired checks the diagnosis if the guard ended the command before the holder
+// knew that its lease was lost.
+func TestWhyExpired(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		lost  int // requests
-		stood time.Duration
+		stall time.Duration
 		says  string
 	}{
 		{"unreachable", 100, 0, "it could not be renewed within its 1s"},
@@ -44,8 +44,7 @@ func TestWhyEnded(t *testing.T) {
 					store.Next(buckettest.Put, buckettest.Lost)
 					store.Next(buckettest.Get, buckettest.Answer(bucket.ErrUnavailable))
 				}
-				w := &ward{every: time.Second / 12, stood: c.stood}
-				why := w.whyEnded(lease)
+				why := whyExpired(lease, c.stall, time.Second)
 				if !errors.Is(why, lock.ErrLost) || !strings.Contains(why.Error(), c.says) {
 					t.Errorf("%v, want %q", why, c.says)
 				}

@@ -1,0 +1,47 @@
+package lockcmd
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"sync"
+
+	"github.com/pawlhq/pawl/cmd/pawl/supervise"
+)
+
+// signalQueue holds signals that this process receives for its command.
+type signalQueue chan os.Signal
+
+// catch starts to receive signals. An ignored signal, as under nohup, stays ignored. The
+// caller calls stop.
+func catch() (c signalQueue, stop func()) {
+	c = make(signalQueue, 16)
+	for _, s := range supervise.ForwardedSignals {
+		if !signal.Ignored(s) {
+			signal.Notify(c, s)
+		}
+	}
+	return c, func() { signal.Stop(c) }
+}
+
+// cancelAt calls cancel when a signal arrives before stop.
+func (c signalQueue) cancelAt(cancel context.CancelCauseFunc) (stop func()) {
+	done := make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		select {
+		case s := <-c:
+			cancel(signalled{s})
+		case <-done:
+		}
+	})
+	return func() {
+		close(done)
+		watch.Wait()
+	}
+}
+
+// signalled is the cause of a wait that a signal ended.
+type signalled struct{ os.Signal }
+
+func (s signalled) Error() string { return "ended by a signal: " + s.String() }

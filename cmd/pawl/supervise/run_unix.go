@@ -1,0 +1,271 @@
+//go:build unix
+
+package supervise
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+// Config configures [Run].
+type Config struct {
+	// Guard is the argument of this program that makes it call [Guard].
+	Guard string
+	// Deadline returns the time when the group must have been told to end. It is called
+	// once per Interval, and may return a later time each time.
+	Deadline func() time.Time
+	Interval time.Duration
+	// Grace is the time from SIGTERM to SIGKILL. KillAtOnce omits SIGTERM.
+	Grace      time.Duration
+	KillAtOnce bool
+	// OrphanGrace bounds the grace of a group whose supervisor is gone.
+	OrphanGrace time.Duration
+	// Signals are forwarded to the command.
+	Signals <-chan os.Signal
+}
+
+// Result is the outcome of [Run].
+type Result struct {
+	Started      bool               // the command was started
+	Status       syscall.WaitStatus // of a command that was started
+	Expired      bool               // the guard ended the group
+	Gone         bool               // no process of the group is left
+	LongestStall time.Duration      // the longest time in which the supervisor did not run
+}
+
+// ErrGuardEnded is the error of [Run] if the guard has ended and the deadline has not passed.
+var ErrGuardEnded = errors.New("the process that guards the command has ended, so the command was ended")
+
+// StartError is the error of [Run] if the guard is ready and the command cannot be started.
+type StartError struct{ Err error }
+
+func (e *StartError) Error() string { return "cannot start the command: " + e.Err.Error() }
+func (e *StartError) Unwrap() error { return e.Err }
+
+// group is a supervised process group. The guard leads it and is started first: the command
+// is a member from its start, and the system does not reuse the group's ID while the guard
+// exists.
+type group struct {
+	*Config
+	id      int       // the guard's process
+	command *exec.Cmd // nil before it is started
+
+	orders *os.File  // to the guard
+	sent   time.Time // the deadline that the guard knows
+	ready  chan struct{}
+	over   chan bool // the guard has ended; true if it ended the group
+}
+
+// Run runs cmd in a new process group under a guard, and waits for it. The end of ctx
+// terminates the group, and its cause is the error. When the command has ended, Run kills
+// the rest of the group.
+func Run(ctx context.Context, cmd *exec.Cmd, c Config) (r Result, err error) {
+	g, err := startGuard(&c)
+	if err != nil {
+		return Result{Gone: true}, fmt.Errorf("cannot start the command's guard: %w", err)
+	}
+	defer func() { r.Expired, r.Gone = g.end() }()
+	if err := g.awaitReady(ctx); err != nil {
+		return r, err
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: g.id}
+	if err := cmd.Start(); err != nil {
+		return r, &StartError{err}
+	}
+	g.command, r.Started = cmd, true
+	r.LongestStall, err = g.watch(ctx)
+	r.Status, _ = cmd.ProcessState.Sys().(syscall.WaitStatus)
+	return r, err
+}
+
+func startGuard(c *Config) (*group, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	in, orders, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = in.Close() }()
+	g := &group{Config: c, orders: orders, ready: make(chan struct{}), over: make(chan bool, 1)}
+	cmd := exec.Command(self, c.Guard)
+	cmd.Args[0] = os.Args[0]
+	cmd.Stdin = in
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		_ = orders.Close()
+		return nil, err
+	}
+	g.id = cmd.Process.Pid
+	go func() {
+		lines := bufio.NewScanner(out)
+		if lines.Scan() && lines.Text() == guardReady {
+			close(g.ready)
+		}
+		ended := lines.Scan() && lines.Text() == guardEnds
+		_ = cmd.Wait() // its exit code does not matter
+		g.over <- ended
+	}()
+	return g, nil
+}
+
+// awaitReady sends the settings and the deadline to the guard, and waits for its answer.
+func (g *group) awaitReady(ctx context.Context) error {
+	err := g.send(guardSettings, syscall.Getpgrp(), g.Grace, g.OrphanGrace, g.KillAtOnce)
+	if err == nil {
+		err = g.renew()
+	}
+	if err == nil {
+		select {
+		case <-g.ready:
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			return nil
+		case ended := <-g.over:
+			g.over <- ended // for end
+			err = errors.New("it ended at once")
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return fmt.Errorf("cannot start the command's guard: %w", err)
+}
+
+// renew sends the deadline to the guard if it has changed: the time left, and the time by
+// the clock that both processes share, because this process may stop in between.
+func (g *group) renew() error {
+	deadline := g.Deadline()
+	if deadline.Equal(g.sent) {
+		return nil
+	}
+	g.sent = deadline
+	return g.send(guardDeadline, time.Until(deadline), deadline.UnixNano())
+}
+
+func (g *group) send(format string, args ...any) error {
+	_ = g.orders.SetWriteDeadline(time.Now().Add(time.Second)) // a stopped guard does not read
+	_, err := fmt.Fprintf(g.orders, format+"\n", args...)
+	return err
+}
+
+// signalAll sends a signal to the group, and to the command itself if it has left the
+// group, as timeout(1) does, because Run waits for the command.
+func (g *group) signalAll(n syscall.Signal) {
+	_ = syscall.Kill(-g.id, n) // the group may have ended
+	if g.command == nil {
+		return
+	}
+	if own, err := syscall.Getpgid(g.command.Process.Pid); err == nil && own != g.id {
+		_ = g.command.Process.Signal(n) // it may have ended
+	}
+}
+
+// forward forwards a signal. SIGCONT lets a stopped process handle a signal that ends it.
+func (g *group) forward(s os.Signal) {
+	n, ok := s.(syscall.Signal)
+	if !ok {
+		return
+	}
+	g.signalAll(n)
+	if n == syscall.SIGHUP || n == syscall.SIGTERM || n == syscall.SIGINT {
+		g.signalAll(syscall.SIGCONT)
+	}
+}
+
+// terminate tells the command to end. It returns a channel that receives when the grace is over.
+func (g *group) terminate() <-chan time.Time {
+	if g.KillAtOnce {
+		g.signalAll(syscall.SIGKILL)
+		return nil
+	}
+	g.signalAll(syscall.SIGTERM)
+	g.signalAll(syscall.SIGCONT)
+	return time.After(g.Grace)
+}
+
+// watch waits for the end of the command. It returns why the command was ended, if it was.
+func (g *group) watch(ctx context.Context) (longestStall time.Duration, why error) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = g.command.Wait() // its state has the outcome
+	}()
+	continued := make(chan os.Signal, 1)
+	signal.Notify(continued, syscall.SIGCONT)
+	defer signal.Stop(continued)
+	tick := time.NewTicker(g.Interval)
+	defer tick.Stop()
+	done, over := ctx.Done(), g.over
+	var graceOver <-chan time.Time
+	last := time.Now()
+	for {
+		unguarded := false
+		select {
+		case <-ended:
+			return longestStall, why
+		case s := <-g.Signals:
+			g.forward(s)
+		case <-continued: // fg continues the command, too
+			g.signalAll(syscall.SIGCONT)
+		case <-done:
+			done, why = nil, context.Cause(ctx)
+			graceOver = g.terminate()
+		case <-graceOver:
+			g.signalAll(syscall.SIGKILL)
+		case <-tick.C:
+			unguarded = g.renew() != nil
+		case expired := <-over:
+			over, unguarded = nil, true
+			g.over <- expired // for end
+		}
+		now := time.Now()
+		longestStall, last = max(longestStall, -countdown{since: last}.left(now)), now
+		if unguarded {
+			if why == nil {
+				why = ErrGuardEnded
+			}
+			g.signalAll(syscall.SIGKILL)
+		}
+	}
+}
+
+// killTimeout bounds how long processes may take to end after SIGKILL.
+const killTimeout = 5 * time.Second
+
+// end kills the guard and the rest of the group. It reports whether the guard had ended the
+// group before, and whether no process is left.
+func (g *group) end() (expired, gone bool) {
+	_ = syscall.Kill(-g.id, syscall.SIGKILL)
+	_ = g.orders.Close()
+	expired = <-g.over
+	limit := time.After(killTimeout)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		// Reap orphans, if this process is the init of a container.
+		for pid := 1; pid > 0; {
+			pid, _ = syscall.Wait4(-g.id, nil, syscall.WNOHANG, nil)
+		}
+		if errors.Is(syscall.Kill(-g.id, 0), syscall.ESRCH) {
+			return expired, true
+		}
+		select {
+		case <-tick.C:
+		case <-limit:
+			return expired, false
+		}
+	}
+}
