@@ -334,8 +334,9 @@ var layers = map[string]map[string]string{
 		"cmd/pawl/demo": "The command starts a demo.",
 	},
 	"cmd/pawl/simulatecmd": {
-		"cmd/pawl/app": "Commands share streams, exit codes and tables.",
-		"proof/sim":    "The command runs and replays simulated worlds.",
+		"cmd/pawl/app":    "Commands share streams, exit codes and tables.",
+		"internal/simkit": "Its tables have a column for each fault.",
+		"proof/sim":       "The command runs and replays simulated worlds.",
 	},
 	"cmd/pawl/root": {
 		"cmd/pawl/app":         "Commands share streams, exit codes and tables.",

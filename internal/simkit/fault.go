@@ -24,6 +24,14 @@ const (
 	Faults                  // number of faults
 )
 
+var faultNames = [...]string{
+	"none", "crash before", "crash after", "freeze before", "freeze after", "lost answer", "unsent", "late", "sent twice", "torn", "refused",
+	"repeated", "conflict", "lands and conflicts", "slow answer", "slow request",
+}
+
+// String returns the fault's name.
+func (f Fault) String() string { return faultNames[f] }
+
 // Fault draws one of some faults, in perMille of 1000 cases.
 func (t *Tape) Fault(perMille int, of ...Fault) Fault {
 	if !t.Chance(perMille) {

@@ -170,7 +170,7 @@ func (c *canon) compose() {
 	}
 	c.node = -1
 	c.jobs(nil)
-	c.appointments()
+	c.entries()
 	alive := len(c.met)
 	for _, t := range m.truths {
 		if t.thing == m.things[0] {
@@ -204,7 +204,7 @@ func (c *canon) busy(n *node) (sum uint64) {
 	mix(uint64(len(n.tasks)))
 	mix(uint64(len(n.open)))
 	mix(uint64(n.engine.Pending()))
-	mix(uint64(min(max(n.tickAt-c.m.now, 0), near+1))) // what is far off is far off
+	mix(uint64(min(max(n.tickAt-c.m.Now, 0), near+1))) // what is far off is far off
 	for _, t := range c.threads(n) {
 		mix(uint64(len(t.heard)))
 		mix(uint64(len(jobOf(t).what)))
@@ -302,7 +302,7 @@ func (c *canon) later(at time.Duration) {
 
 // when writes how far off a time is.
 func (c *canon) when(at time.Duration) {
-	switch off := at - c.m.now; {
+	switch off := at - c.m.Now; {
 	case off <= 0:
 		c.b = append(c.b, 'P')
 	case off > near:

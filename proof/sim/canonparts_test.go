@@ -89,7 +89,7 @@ func (c *canon) jobs(n *node) {
 // whose requests have yet to land.
 func (c *canon) threads(n *node) []*thread {
 	var all []*thread
-	for _, t := range c.m.running {
+	for _, t := range c.m.pool.Running {
 		if t.node == n || n == nil && t.node.gone {
 			all = append(all, t)
 		}
@@ -160,12 +160,12 @@ func (c *canon) thread(t *thread) {
 	}
 }
 
-// appointments writes what is to happen, but for what is written already: the
+// entries writes what is to happen, but for what is written already: the
 // ticks and steps of processes, the ends of their tasks, their threads.
-func (c *canon) appointments() {
-	all := make([]string, 0, len(c.m.agenda.list))
-	for _, a := range c.m.agenda.list {
-		switch do := a.do.(type) {
+func (c *canon) entries() {
+	all := make([]string, 0, len(c.m.Queue.Entries))
+	for _, a := range c.m.Queue.Entries {
+		switch do := a.Event.(type) {
 		case *stepping, *ticking, *task, *thread, *landing:
 		case *message:
 			all = append(all, "message "+strconv.Itoa(do.id))

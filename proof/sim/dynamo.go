@@ -36,22 +36,22 @@ func (r *rows) swapEach(changes []ledger.Change) ([]ledger.Outcome, error) {
 func (r *rows) sendChange(change []ledger.Change, out *ledger.Outcome) time.Duration {
 	w, by := r.thread.world, r.thread.node // the thread may be another's when the change lands
 	way := w.moment()
-	unanswered := doing(func() { w.swap(by, change) })
+	unanswered := simkit.Func(func() { w.swap(by, change) })
 	fault := w.fault(r.thread, StepChange)
 	switch fault {
-	case Refused:
+	case simkit.Refused:
 		out.Err = errThrottled
 		return way
-	case Lost:
-		w.after(way, unanswered)
-	case Late:
-		w.after(w.tape.UpTo(latest), unanswered)
-	case Unsent:
+	case simkit.Lost:
+		w.later(way, unanswered)
+	case simkit.Late:
+		w.later(w.Tape.UpTo(latest), unanswered)
+	case simkit.Unsent:
 	default:
-		if fault == Twice {
-			w.after(way, unanswered)
+		if fault == simkit.Twice {
+			w.later(way, unanswered)
 		}
-		w.after(way, doing(func() { *out = w.swap(by, change)[0] }))
+		w.After(way, func() { *out = w.swap(by, change)[0] })
 		return way + w.moment()
 	}
 	out.Err = errNoAnswer
@@ -72,9 +72,9 @@ const maxIndexLag = 20 * time.Second
 // change at different times, so reads see both of them, or neither.
 func (w *World) reindex(k ledger.RowKey, row *ledger.Row) {
 	lagged := func() time.Duration {
-		return w.now + w.tape.UpTo(simkit.Pick(w.tape, time.Millisecond, time.Second, maxIndexLag))
+		return w.Now + w.Tape.UpTo(simkit.Pick(w.Tape, time.Millisecond, time.Second, maxIndexLag))
 	}
-	w.index = slices.DeleteFunc(w.index, func(e indexed) bool { return e.until <= w.now })
+	w.index = slices.DeleteFunc(w.index, func(e indexed) bool { return e.until <= w.Now })
 	for i := range w.index {
 		if e := &w.index[i]; e.key == k && e.until == never {
 			e.until = max(e.from, lagged())
@@ -94,7 +94,7 @@ func (r *rows) dueByIndex(ctx context.Context, pipeline string, before time.Time
 	var entries []indexed
 	err := r.thread.read(ctx, StepDue, func() {
 		for _, e := range w.index {
-			if e.from <= w.now && w.now < e.until && e.key.Pipeline == pipeline && !e.due.After(before) {
+			if e.from <= w.Now && w.Now < e.until && e.key.Pipeline == pipeline && !e.due.After(before) {
 				entries = append(entries, e)
 			}
 		}

@@ -112,8 +112,8 @@ func (s *scope) tell(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pool := &threads{}
-	defer pool.close()
+	pool := newThreads()
+	defer pool.Close()
 	var story []string
 	_, violations := s.live(pool, way, &story)
 	t.Log("\n" + strings.Join(story, "\n"))

@@ -57,8 +57,8 @@ func (s *scope) explore(ctx context.Context, arrive func(digest, []uint32)) *exp
 }
 
 func (x *explorer) work() {
-	pool, c := &threads{}, newCanon()
-	defer pool.close()
+	pool, c := newThreads(), newCanon()
+	defer pool.Close()
 	for {
 		f, ok := x.fork()
 		if !ok {
@@ -214,8 +214,8 @@ func (m *small) rests() {
 func (s *scope) live(pool *threads, way []uint32, story *[]string) (taken []uint32, violations []Violation) {
 	m := s.begin(pool)
 	defer m.end()
-	m.story = story
-	for len(m.violations) == 0 && m.steps < maxSteps {
+	m.Trace = story
+	for len(m.violations) == 0 && m.Steps < maxSteps {
 		options := m.next()
 		if len(options) == 0 {
 			m.rests()
@@ -233,8 +233,8 @@ func (s *scope) live(pool *threads, way []uint32, story *[]string) (taken []uint
 
 // explain shortens the way to a violation, and tells what happens on it.
 func (s *scope) explain(way []uint32) (short []uint32, violations []Violation, story []string) {
-	pool := &threads{}
-	defer pool.close()
+	pool := newThreads()
+	defer pool.Close()
 	_, violations = s.live(pool, way, nil)
 	if len(violations) == 0 {
 		return way, nil, nil

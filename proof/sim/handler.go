@@ -52,10 +52,10 @@ func (h *handler) Handle(ctx context.Context, t *worker.Task) error {
 		_, err = out.Write([]byte(f(body)))
 		return err
 	}
-	if err := h.effect(t, body); err != nil || t.Kind != event.Created || !h.thread.world.tape.Chance(h.thread.world.plan.rereads) {
+	if err := h.effect(t, body); err != nil || t.Kind != event.Created || !h.thread.world.Tape.Chance(h.thread.world.plan.rereads) {
 		return err
 	}
-	h.thread.sleep(h.thread.world.tape.UpTo(20 * time.Second))
+	h.thread.sleep(h.thread.world.Tape.UpTo(20 * time.Second))
 	_, err := read(ctx, t) // and so finds out that the object has changed
 	return err
 }
@@ -67,7 +67,7 @@ func (h *handler) suffer(p poison) error {
 	case hopeless:
 		return worker.Permanent(errHandler)
 	case killing:
-		if n := h.thread.node; n.immune <= n.now {
+		if n := h.thread.node; n.immune <= n.Now {
 			n.crash()
 		}
 		return errHandler
@@ -80,15 +80,15 @@ func (h *handler) suffer(p poison) error {
 // work takes its time, some of it without regard to its lease.
 func (h *handler) work(ctx context.Context) error {
 	w := h.thread.world
-	calm := w.now >= w.calm
-	if !calm && w.tape.Chance(w.plan.slow) {
-		h.thread.sleep(w.tape.UpTo(100 * time.Second))
-		if ctx.Err() != nil && w.tape.Chance(700) {
+	calm := w.Now >= w.calm
+	if !calm && w.Tape.Chance(w.plan.slow) {
+		h.thread.sleep(w.Tape.UpTo(100 * time.Second))
+		if ctx.Err() != nil && w.Tape.Chance(700) {
 			return context.Cause(ctx)
 		}
 	}
-	if !calm && w.tape.Chance(w.plan.fails) {
-		return simkit.Pick(w.tape, errHandler, worker.RetryAfter(errHandler, 20*time.Second), worker.Permanent(errHandler),
+	if !calm && w.Tape.Chance(w.plan.fails) {
+		return simkit.Pick(w.Tape, errHandler, worker.RetryAfter(errHandler, 20*time.Second), worker.Permanent(errHandler),
 			worker.OutageIfShared(errHandler, "down", 2))
 	}
 	return nil
@@ -111,7 +111,7 @@ func (h *handler) effect(t *worker.Task, body string) error {
 		do = func() error { return h.commit(t, c, body, seen) }
 	}
 	fault := w.fault(h.thread, StepAct)
-	if fault == Refused {
+	if fault == simkit.Refused {
 		return errHandler
 	}
 	answered, err := h.thread.send(fault, do)

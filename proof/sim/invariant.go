@@ -73,9 +73,9 @@ func (w *World) violate(i Invariant, format string, args ...any) {
 			return
 		}
 	}
-	v := Violation{i, fmt.Sprintf("+%v: ", w.now) + fmt.Sprintf(format, args...)}
+	v := Violation{i, fmt.Sprintf("+%v: ", w.Now) + fmt.Sprintf(format, args...)}
 	w.violations = append(w.violations, v)
-	if w.tells() {
+	if w.Trace != nil {
 		w.tell(nil, "VIOLATION of %s: %s", v.Invariant, v.What)
 	}
 }
@@ -92,11 +92,11 @@ func (w *World) check() {
 	w.converged()
 }
 
-// atRest is I4. A world whose agenda is empty has nobody left who would do
+// atRest is I4. A world whose queue is empty has nobody left who would do
 // anything: what is not settled or dead now never will be.
 func (t *truth) atRest() {
 	switch {
-	case t.steps >= maxSteps:
+	case t.Steps >= maxSteps:
 		t.violate(I4, "%s: no rest after %d steps", t.key, maxSteps)
 	case t.exists && !t.row.Settled() && !t.row.Dead, t.row.Held():
 		t.violate(I4, "%s: Want %s, Have %s, held by %q, retry %v", t.key, t.row.Want.Order(), t.row.Have.Order(), t.row.Lease.Owner, span(t.row.RetryAt))
@@ -123,9 +123,9 @@ func (t *truth) rests(before, after *ledger.Row) {
 	rested, rests := before.Settled() || before.Dead, after.Settled() || after.Dead
 	switch {
 	case rested && !rests, after.Want.Compare(before.Want) != 0:
-		t.news = t.now
-	case !rested && rests && t.now > max(t.news, t.calm)+patience:
-		t.violate(I4, "%s: settled, or dead, after %v", t.key, t.now-t.news)
+		t.news = t.Now
+	case !rested && rests && t.Now > max(t.news, t.calm)+patience:
+		t.violate(I4, "%s: settled, or dead, after %v", t.key, t.Now-t.news)
 	}
 }
 
@@ -297,7 +297,7 @@ func (t *truth) oneAtATime(by *node, before *ledger.Row) {
 		return
 	}
 	for _, n := range t.nodes {
-		if k := n.task(t.key, before.Lease.Fence); k != nil && n != by && t.now < k.deadline {
+		if k := n.task(t.key, before.Lease.Fence); k != nil && n != by && t.Now < k.deadline {
 			t.violate(I8, "%s: fence %d was taken from %s, whose deadline is at %v", t.key, k.fence, n.name, k.deadline)
 		}
 	}
@@ -356,7 +356,7 @@ func (t *truth) diedTried(row *ledger.Row) {
 // audit may try it again for ever. But a row that died of one of two untrusted
 // events of one second may have died of the other, until an audit has looked.
 func (w *World) converged() {
-	w.now += 2 * settle
+	w.Now += 2 * settle
 	looked := w.plan.trusted || w.plan.loses > 0
 	for _, t := range w.truths {
 		if t.row.Dead && !looked || len(w.violations) > 0 {

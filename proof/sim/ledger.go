@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pawlhq/pawl/internal/simkit"
 	"github.com/pawlhq/pawl/ledger"
 )
 
@@ -32,18 +33,18 @@ func (r *rows) Swap(_ context.Context, changes []ledger.Change) ([]ledger.Outcom
 	t.batch = len(changes)
 	fault := w.fault(t, StepSwap)
 	switch {
-	case fault == Refused:
+	case fault == simkit.Refused:
 		t.sleep(w.moment())
 		return nil, errThrottled
-	case fault == NoFault && w.plan.dynamo:
+	case fault == simkit.NoFault && w.plan.dynamo:
 		return r.swapEach(changes)
-	case fault == CrashAfter && w.plan.dynamo: // not all requests were sent
+	case fault == simkit.CrashAfter && w.plan.dynamo: // not all requests were sent
 		changes = w.tear(changes)
-	case fault == Torn && w.tape.Chance(500):
+	case fault == simkit.Torn && w.Tape.Chance(500):
 		return r.swapInPart(changes)
 	}
-	if fault == Torn {
-		changes, fault = w.tear(changes), Lost
+	if fault == simkit.Torn {
+		changes, fault = w.tear(changes), simkit.Lost
 	}
 	answered, _ := t.send(fault, func() error {
 		out = w.swap(by, changes)
@@ -62,10 +63,10 @@ func (r *rows) swapInPart(changes []ledger.Change) ([]ledger.Outcome, error) {
 	w, by := t.world, t.node
 	out := make([]ledger.Outcome, len(changes))
 	t.hears(&out)
-	answered, _ := t.send(NoFault, func() error {
+	answered, _ := t.send(simkit.NoFault, func() error {
 		for i := range changes {
 			out[i].Err = errNoAnswer
-			switch w.tape.Choose(3) {
+			switch w.Tape.Choose(3) {
 			case 0:
 				out[i] = w.swap(by, changes[i:i+1])[0]
 			case 1:
@@ -83,7 +84,7 @@ func (r *rows) swapInPart(changes []ledger.Change) ([]ledger.Outcome, error) {
 // tear returns some of the changes: not all of a batch need be one transaction.
 func (w *World) tear(changes []ledger.Change) (some []ledger.Change) {
 	for _, c := range changes {
-		if w.tape.Chance(500) {
+		if w.Tape.Chance(500) {
 			some = append(some, c)
 		}
 	}
@@ -119,7 +120,7 @@ func (w *World) due(pipeline string, before time.Time, limit int) ([]ledger.Row,
 	}
 	found, err := w.behind.Due(context.Background(), pipeline, before, len(w.behind.rows))
 	for i := range found {
-		j := i + w.tape.Choose(len(found)-i)
+		j := i + w.Tape.Choose(len(found)-i)
 		found[i], found[j] = found[j], found[i]
 	}
 	return found[:min(limit, len(found))], err
@@ -131,7 +132,7 @@ func (w *World) follow(c *ledger.Change) {
 	if c.Row != nil {
 		row = *c.Row
 	}
-	w.after(w.plan.lag, doing(func() { w.behind.set(key, row) }))
+	w.After(w.plan.lag, func() { w.behind.set(key, row) })
 }
 
 // Scan implements ledger.Store, for audits.

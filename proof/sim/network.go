@@ -12,10 +12,10 @@ import (
 // request is a write on its way.
 type request func() error
 
-func (r request) run() { _ = r() }
+func (r request) Run() { _ = r() }
 
 // Answers take a moment, or longer. A time-out is noticed later.
-func (w *World) moment() time.Duration { return w.tape.UpTo(40 * time.Millisecond) }
+func (w *World) moment() time.Duration { return w.Tape.UpTo(40 * time.Millisecond) }
 
 const timeout = 10 * time.Second
 
@@ -38,19 +38,19 @@ func (t *thread) read(ctx context.Context, s Step, do func()) error {
 	w := t.world
 	fault := w.fault(t, s)
 	switch fault {
-	case CrashBefore:
+	case simkit.CrashBefore:
 		t.node.crash()
 		return errDead
-	case FreezeBefore:
+	case simkit.FreezeBefore:
 		t.node.freeze()
 		if !t.sleep(0) {
 			return errDead
 		}
 		do()
-	case FreezeAfter:
+	case simkit.FreezeAfter:
 		do()
 		t.node.freeze()
-	case Refused:
+	case simkit.Refused:
 		if !t.sleep(w.moment()) {
 			return errDead
 		}
@@ -85,7 +85,7 @@ func (t *thread) write(ctx context.Context, s Step, do request) error {
 	}
 	w := t.world
 	fault := w.fault(t, s)
-	if fault == Refused {
+	if fault == simkit.Refused {
 		if !t.sleep(w.moment()) {
 			return errGone
 		}
@@ -95,7 +95,7 @@ func (t *thread) write(ctx context.Context, s Step, do request) error {
 	switch {
 	case t.dead():
 		return errGone
-	case !answered, ctx.Err() != nil && w.tape.Chance(500): // the call is cut off before its answer
+	case !answered, ctx.Err() != nil && w.Tape.Chance(500): // the call is cut off before its answer
 		return errTimeout
 	}
 	return err
@@ -107,33 +107,33 @@ func (t *thread) send(fault Fault, do request) (answered bool, err error) {
 	w := t.world
 	wait := w.moment()
 	switch fault {
-	case CrashBefore, CrashAfter:
-		if fault == CrashAfter { // it may be on its way for longer than anybody waits
-			w.after(simkit.Pick(w.tape, w.moment(), w.tape.UpTo(latest)), do)
+	case simkit.CrashBefore, simkit.CrashAfter:
+		if fault == simkit.CrashAfter { // it may be on its way for longer than anybody waits
+			w.later(simkit.Pick(w.Tape, w.moment(), w.Tape.UpTo(latest)), do)
 		}
 		t.node.crash()
 		return false, nil
-	case FreezeBefore:
+	case simkit.FreezeBefore:
 		t.node.freeze()
 		if !t.sleep(0) {
 			return false, nil
 		}
 		err = do()
-	case FreezeAfter:
+	case simkit.FreezeAfter:
 		err = do()
 		t.node.freeze()
-	case Lost:
+	case simkit.Lost:
 		_ = do()
 		t.sleep(timeout)
 		return false, nil
-	case Unsent:
+	case simkit.Unsent:
 		t.sleep(timeout)
 		return false, nil
-	case Late:
-		w.after(w.tape.UpTo(latest), do)
+	case simkit.Late:
+		w.later(w.Tape.UpTo(latest), do)
 		t.sleep(timeout)
 		return false, nil
-	case Twice:
+	case simkit.Twice:
 		_ = do()
 		err = do()
 	default:

@@ -52,7 +52,7 @@ func (w *World) hire() {
 	w.hired++
 	n := &node{World: w, name: "w" + strconv.Itoa(w.hired), open: map[uint64]*message{}}
 	if w.plan.skewed {
-		n.skew = simkit.Pick(w.tape, 0, 20*time.Second, -20*time.Second, 2*time.Second, -2*time.Second)
+		n.skew = simkit.Pick(w.Tape, 0, 20*time.Second, -20*time.Second, 2*time.Second, -2*time.Second)
 	}
 	n.engine = engine.New(engine.Config{
 		Owner: n.name, Pipelines: w.names, Policy: w.policy, Tasks: w.plan.tasks, Bytes: 1 << 20, Swaps: 2,
@@ -66,7 +66,7 @@ func (w *World) hire() {
 // hiring is a world in which a process is started again.
 type hiring World
 
-func (h *hiring) run() { (*World)(h).hire() }
+func (h *hiring) Run() { (*World)(h).hire() }
 
 // random is the chance of a new process. In a world that is explored its nonces
 // differ, and its jitter is always a half.
@@ -74,7 +74,7 @@ func (w *World) random() *rand.Rand {
 	if w.explored {
 		return rand.New((*halves)(w))
 	}
-	return rand.New(rand.NewPCG(uint64(w.hired), uint64(w.tape.Choose(1<<30))))
+	return rand.New(rand.NewPCG(uint64(w.hired), uint64(w.Tape.Choose(1<<30))))
 }
 
 // halves is a source of numbers that differ in their last digits only.
@@ -86,21 +86,21 @@ func (h *halves) Uint64() uint64 {
 	return 1<<52 + uint64(h.nonces)
 }
 
-func (n *node) clock() time.Time { return epoch.Add(n.now + n.skew) }
+func (n *node) clock() time.Time { return epoch.Add(n.Now + n.skew) }
 
 // tell gives the engine an input.
 func (n *node) tell(in engine.Input) {
 	n.inbox = append(n.inbox, in)
 	if !n.queued {
 		n.queued = true
-		n.at(n.now, (*stepping)(n))
+		n.At(n.Now, (*stepping)(n))
 	}
 }
 
 // stepping is a node whose engine is to make a step.
 type stepping node
 
-func (s *stepping) run() {
+func (s *stepping) Run() {
 	n := (*node)(s)
 	if n.gone || n.defers(s) {
 		return
@@ -123,12 +123,12 @@ func (s *stepping) run() {
 	n.planTick()
 }
 
-// defers reports that the process stands still, and plans the doer for later.
-func (n *node) defers(d doer) bool {
-	if n.gone || n.frozen <= n.now {
+// defers reports that the process stands still, and plans the simkit.Event for later.
+func (n *node) defers(d simkit.Event) bool {
+	if n.gone || n.frozen <= n.Now {
 		return false
 	}
-	n.at(n.frozen+n.tape.UpTo(100*time.Millisecond), d) // in any order
+	n.At(n.frozen+n.Tape.UpTo(100*time.Millisecond), d) // in any order
 	return true
 }
 
@@ -138,7 +138,7 @@ type ticking struct {
 	at time.Duration
 }
 
-func (t *ticking) run() {
+func (t *ticking) Run() {
 	if t.gone || t.tickAt != t.at || t.defers(t) {
 		return
 	}
@@ -161,10 +161,10 @@ func (n *node) planTick() {
 		}
 		at = max(at, due-n.skew)
 	}
-	at = max(at, n.now+time.Millisecond)
+	at = max(at, n.Now+time.Millisecond)
 	if n.tickAt == 0 || at < n.tickAt {
 		n.tickAt = at
-		n.World.at(at, &ticking{n, at})
+		n.World.At(at, &ticking{n, at})
 	}
 }
 
@@ -227,13 +227,13 @@ func (n *node) task(key ledger.RowKey, fence int64) *task {
 func (n *node) start(a *engine.Start) {
 	k := &task{node: n, key: a.Claim.Key, fence: a.Claim.Fence, deadline: a.Deadline.Sub(epoch) - n.skew}
 	k.ctx, k.cancel = context.WithCancelCause(context.Background())
-	if k.deadline <= n.now {
+	if k.deadline <= n.Now {
 		k.cancel(worker.ErrLeaseLost)
 	}
 	n.tasks = append(n.tasks, k)
 	n.checkStart(k)
-	n.at(max(k.deadline, n.now), k)
-	if n.tells() {
+	n.At(max(k.deadline, n.Now), k)
+	if n.Trace != nil {
 		n.World.tell(n, "starts %s with fence %d", a.Claim.Key, a.Claim.Fence)
 	}
 	claim := a.Claim
@@ -275,7 +275,7 @@ func (k *task) finish(fin engine.Finished) {
 			break
 		}
 	}
-	if n.tells() {
+	if n.Trace != nil {
 		n.World.tell(n, "ends fence %d of %s: %s", fin.Fence, fin.Key, outcome(&fin))
 	}
 	n.truth(k.key).finished(n, &fin)
@@ -283,12 +283,12 @@ func (k *task) finish(fin engine.Finished) {
 }
 
 // run is the task's deadline.
-func (k *task) run() {
+func (k *task) Run() {
 	n := k.node
 	switch {
 	case k.over || n.gone || n.defers(k):
-	case n.now < k.deadline:
-		n.at(k.deadline, k)
+	case n.Now < k.deadline:
+		n.At(k.deadline, k)
 	default:
 		k.cancel(worker.ErrLeaseLost)
 	}
@@ -297,7 +297,7 @@ func (k *task) run() {
 func (n *node) answer(a *engine.Answer) {
 	m := n.open[a.ID]
 	delete(n.open, a.ID)
-	if n.tells() {
+	if n.Trace != nil {
 		verdict := "acknowledges"
 		if !a.Ack {
 			verdict = fmt.Sprintf("hands back, for %v (%v),", a.After, a.Err)
@@ -305,7 +305,7 @@ func (n *node) answer(a *engine.Answer) {
 		n.World.tell(n, "%s message %d", verdict, m.id)
 	}
 	if !a.Ack {
-		n.after(max(a.After, time.Second)+n.tape.UpTo(time.Second), m)
+		n.later(max(a.After, time.Second)+n.Tape.UpTo(time.Second), m)
 		return
 	}
 	m.acked = true
@@ -316,7 +316,7 @@ func (n *node) report(a *engine.Report) {
 	if a.What == engine.Died {
 		n.truth(a.Key).reported = true
 	}
-	if n.tells() {
+	if n.Trace != nil {
 		n.World.tell(n, "reports of %s: %s", a.Key, strings.TrimSpace(facts[a.What]+" "+a.Detail))
 	}
 }
@@ -326,7 +326,7 @@ func (n *node) crash() {
 	if n.gone {
 		return
 	}
-	if n.tells() {
+	if n.Trace != nil {
 		n.World.tell(n, "crashes")
 	}
 	n.vanish()
@@ -334,7 +334,7 @@ func (n *node) crash() {
 
 // exit is the end of an orderly shutdown.
 func (n *node) exit() {
-	if n.tells() {
+	if n.Trace != nil {
 		n.World.tell(n, "exits")
 	}
 	n.vanish()
@@ -343,7 +343,7 @@ func (n *node) exit() {
 func (n *node) vanish() {
 	n.gone = true
 	for _, id := range sortedIDs(n.open) {
-		n.after(n.tape.UpTo(time.Minute), n.open[id]) // its visibility time-out
+		n.later(n.Tape.UpTo(time.Minute), n.open[id]) // its visibility time-out
 	}
 	for i, o := range n.nodes {
 		if o == n {
@@ -355,18 +355,18 @@ func (n *node) vanish() {
 		n.truth(k.key).interrupted()
 	}
 	if !n.closing {
-		n.after(n.tape.UpTo(time.Minute), (*hiring)(n.World))
+		n.later(n.Tape.UpTo(time.Minute), (*hiring)(n.World))
 	}
 }
 
 // freeze lets the process stand still: a true zombie when it goes on.
 func (n *node) freeze() {
-	d := simkit.Pick(n.tape, 5*time.Second, 50*time.Second, 50*time.Second, 3*time.Minute, 2*time.Hour)
-	d += n.tape.UpTo(10 * time.Second)
-	if n.tells() {
+	d := simkit.Pick(n.Tape, 5*time.Second, 50*time.Second, 50*time.Second, 3*time.Minute, 2*time.Hour)
+	d += n.Tape.UpTo(10 * time.Second)
+	if n.Trace != nil {
 		n.World.tell(n, "stands still for %v", d)
 	}
-	n.frozen = n.now + d
+	n.frozen = n.Now + d
 	if n.stood += d; n.stood > 90*time.Second {
 		// What it sends afterwards may land so late that nothing but its own
 		// word brings the next look.
@@ -374,7 +374,7 @@ func (n *node) freeze() {
 	}
 	if d > 30*time.Second {
 		for _, id := range sortedIDs(n.open) {
-			n.after(30*time.Second+n.tape.UpTo(10*time.Second), n.open[id])
+			n.later(30*time.Second+n.Tape.UpTo(10*time.Second), n.open[id])
 		}
 	}
 }
@@ -386,9 +386,9 @@ func (n *node) drain() {
 	}
 	n.draining = true
 	n.tell(engine.Drain{})
-	n.after(simkit.Pick(n.tape, 20*time.Second, time.Second), doing(func() {
+	n.After(simkit.Pick(n.Tape, 20*time.Second, time.Second), func() {
 		for _, k := range n.tasks {
 			k.cancel(worker.ErrShutdown)
 		}
-	}))
+	})
 }

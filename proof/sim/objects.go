@@ -97,7 +97,7 @@ func (v *view) get(ctx context.Context, s Step, ref event.Object) (o *object, er
 				v.seen = w.versions(ref)
 			}
 		}
-		if o != nil && o.new && s == StepLook && w.plan.eventual && w.now < o.born+hidden && w.tape.Chance(300) {
+		if o != nil && o.new && s == StepLook && w.plan.eventual && w.Now < o.born+hidden && w.Tape.Chance(300) {
 			o = nil
 		}
 	})
@@ -142,7 +142,7 @@ func (s *objects) put(ref event.Object, body string, o bucket.Object, c bucket.C
 		return "", bucket.ErrPrecondition
 	}
 	w := s.world
-	made := &object{body: body, born: w.now, new: old == nil, info: bucket.Info{
+	made := &object{body: body, born: w.Now, new: old == nil, info: bucket.Info{
 		Key: ref.Key, ETag: etagOf(body), ModTime: w.time().Truncate(time.Second), Size: int64(len(body)),
 		ContentType: o.ContentType, Metadata: o.Metadata,
 	}}
@@ -186,7 +186,7 @@ func (v *view) List(ctx context.Context, name, prefix, _ string) iter.Seq2[bucke
 		}
 	})
 	slices.SortFunc(found, func(a, b bucket.Info) int { return strings.Compare(a.Key, b.Key) })
-	v.thread.sleep(v.world.tape.UpTo(time.Minute))
+	v.thread.sleep(v.world.Tape.UpTo(time.Minute))
 	return func(yield func(bucket.Info, error) bool) {
 		for _, info := range found {
 			if !yield(info, nil) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawlhq/pawl/audit"
 	"github.com/pawlhq/pawl/event"
+	"github.com/pawlhq/pawl/internal/simkit"
 	"github.com/pawlhq/pawl/ledger"
 )
 
@@ -15,17 +16,17 @@ import (
 func (w *World) employ() {
 	some := func(n int, do func(*truth)) {
 		for range n {
-			t := w.truths[w.tape.Choose(len(w.truths))]
-			at := w.tape.UpTo(w.plan.window + maxDelay)
-			if w.tape.Chance(500) { // just when something else happens
-				at = w.changes[w.tape.Choose(len(w.changes))] + w.tape.UpTo(time.Minute)
+			t := w.truths[w.Tape.Choose(len(w.truths))]
+			at := w.Tape.UpTo(w.plan.window + maxDelay)
+			if w.Tape.Chance(500) { // just when something else happens
+				at = w.changes[w.Tape.Choose(len(w.changes))] + w.Tape.UpTo(time.Minute)
 			}
-			w.at(max(0, at-30*time.Second), doing(func() { do(t) }))
+			w.At(max(0, at-30*time.Second), simkit.Func(func() { do(t) }))
 		}
 	}
 	some(w.plan.audits, w.audit)
 	some(w.plan.purges, w.purge)
-	some(w.plan.redrives, func(t *truth) { w.redrive(t, w.tape.Chance(500)) })
+	some(w.plan.redrives, func(t *truth) { w.redrive(t, w.Tape.Chance(500)) })
 }
 
 // heal does what is done after troubles: it lets somebody sweep, redrives what
@@ -33,7 +34,7 @@ func (w *World) employ() {
 // audit look. What that finds may be claimed beside poison, and with one attempt
 // die of it.
 func (w *World) heal() {
-	w.now = max(w.now, w.calm)
+	w.Now = max(w.Now, w.calm)
 	if w.plan.noSweep {
 		w.sweep()
 	}
@@ -41,7 +42,7 @@ func (w *World) heal() {
 	if w.plan.loses == 0 {
 		return
 	}
-	w.now += 2 * settle
+	w.Now += 2 * settle
 	for _, t := range w.truths {
 		w.misdirectedAudit(t)
 	}
@@ -96,7 +97,7 @@ func (w *World) redrive(t *truth, force bool) {
 	}
 	w.spawn(nil, func(th *thread) {
 		next := t.row.Redrive(force, w.time())
-		if w.tells() {
+		if w.Trace != nil {
 			w.tell(nil, "an operator redrives %s, force %v", t.key, force)
 		}
 		t.refreshed(force)
@@ -110,10 +111,10 @@ func (w *World) purge(t *truth) {
 	if !t.exists || !row.Forget(&w.policy, w.time()) {
 		return
 	}
-	if w.tells() {
+	if w.Trace != nil {
 		w.tell(nil, "an operator purges %s", t.key)
 	}
-	w.after(w.moment(), doing(func() { w.swap(nil, []ledger.Change{{Key: t.key, Expect: row.Nonce}}) }))
+	w.After(w.moment(), func() { w.swap(nil, []ledger.Change{{Key: t.key, Expect: row.Nonce}}) })
 }
 
 // audit is the shipped one, of one row. It goes on until nothing stood in its way.
@@ -147,7 +148,7 @@ func (w *World) walk(th *thread, t *truth, objects *view, removals int64, dry bo
 		Nonce: func() ledger.Nonce {
 			if !dry {
 				t.refreshed(false)
-				th.sleep(w.tape.UpTo(time.Minute))
+				th.sleep(w.Tape.UpTo(time.Minute))
 			}
 			return w.signature()
 		},
@@ -157,7 +158,7 @@ func (w *World) walk(th *thread, t *truth, objects *view, removals int64, dry bo
 			}
 		},
 		Found: func(_ ledger.RowKey, what string, _ bool) {
-			if w.tells() {
+			if w.Trace != nil {
 				w.tell(nil, "an audit of %s finds: %s", t.key, what)
 			}
 		},

@@ -89,7 +89,7 @@ func draw(t *simkit.Tape) plan {
 	}
 	p.noSweep = p.settles && p.audits+p.redrives == 0
 	p.pipelines = p.drawPipelines(t)
-	for f := CrashBefore; f < faults; f++ {
+	for f := simkit.CrashBefore; f < faults; f++ {
 		p.rates[f] = simkit.Pick(t, 0, 0, 60, 250)
 		p.faulty += p.rates[f]
 	}

@@ -3,11 +3,10 @@ package sim
 import (
 	"context"
 	"fmt"
-	"runtime"
+	"iter"
 	"runtime/debug"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/pawlhq/pawl/internal/simkit"
@@ -60,7 +59,7 @@ type Failure struct {
 // Missed lists the faults that were met at no step where they can happen.
 func (r *Report) Missed() (missed []string) {
 	for s := range steps {
-		for f := CrashBefore; f < faults; f++ {
+		for f := simkit.CrashBefore; f < faults; f++ {
 			if s.Has(f) && r.Met[s][f] == 0 {
 				missed = append(missed, fmt.Sprintf("%s: %s", s, f))
 			}
@@ -69,7 +68,7 @@ func (r *Report) Missed() (missed []string) {
 	return missed
 }
 
-// block is how many worlds a thread takes at a time.
+// block is how many worlds a goroutine counts before it adds them to the report.
 const block = 64
 
 // Run plays worlds until all are played, one violates an invariant, or ctx ends.
@@ -79,15 +78,9 @@ func Run(ctx context.Context, o Options) *Report {
 	defer debug.SetGCPercent(debug.SetGCPercent(3200))
 	r := &runner{options: o, report: &Report{First: o.First, Violated: map[Invariant]uint64{}}}
 	start := time.Now()
-	var wg sync.WaitGroup
-	threads := o.Threads
-	if threads <= 0 {
-		threads = runtime.GOMAXPROCS(0)
-	}
-	for range threads {
-		wg.Go(func() { r.work(ctx) })
-	}
-	wg.Wait()
+	ctx, r.stop = context.WithCancel(ctx)
+	defer r.stop()
+	simkit.Each(ctx, o.First, o.Histories, o.Threads, r.work)
 	r.report.Elapsed = time.Since(start)
 	if f := r.report.Failure; f != nil && !o.KeepGoing {
 		f.explain()
@@ -97,27 +90,24 @@ func Run(ctx context.Context, o Options) *Report {
 
 type runner struct {
 	options Options
-	taken   atomic.Uint64
-	failed  atomic.Bool
+	stop    context.CancelFunc
 
 	mu     sync.Mutex
 	report *Report
 }
 
-func (r *runner) work(ctx context.Context) {
-	pool := &threads{}
-	defer pool.close()
-	for ctx.Err() == nil && (r.options.KeepGoing || !r.failed.Load()) {
-		first := r.taken.Add(block) - block
-		if first >= r.options.Histories {
-			return
+func (r *runner) work(seeds iter.Seq[uint64]) {
+	pool := newThreads()
+	defer pool.Close()
+	part := Report{Violated: map[Invariant]uint64{}}
+	for seed := range seeds {
+		part.count(seed, playSeed(pool, seed, nil))
+		if part.Histories == block || part.Failure != nil {
+			r.add(&part)
+			part = Report{Violated: map[Invariant]uint64{}}
 		}
-		part := Report{Violated: map[Invariant]uint64{}}
-		for i := first; i < min(first+block, r.options.Histories); i++ {
-			part.count(r.options.First+i, playSeed(pool, r.options.First+i, nil))
-		}
-		r.add(&part)
 	}
+	r.add(&part)
 }
 
 func (r *Report) count(seed uint64, h history) {
@@ -158,7 +148,9 @@ func (r *runner) add(part *Report) {
 	}
 	if f := part.Failure; f != nil && (all.Failure == nil || f.Seed < all.Failure.Seed) {
 		all.Failure = f
-		r.failed.Store(true)
+	}
+	if all.Failure != nil && !r.options.KeepGoing {
+		r.stop()
 	}
 	if r.options.Progress != nil {
 		r.options.Progress(all.Histories)
@@ -183,9 +175,9 @@ func (h *history) violates(i Invariant) bool {
 // play lets one world happen.
 func play(pool *threads, tp *simkit.Tape, store ledger.Store, story *[]string) history {
 	w := newWorld(pool, tp, store)
-	w.story = story
+	w.Trace = story
 	w.play()
-	h := history{steps: w.steps, setbacks: w.setbacks, dynamo: w.plan.dynamo, recorded: tp.Recorded(), violations: w.violations, hit: &w.hit}
+	h := history{steps: w.Steps, setbacks: w.setbacks, dynamo: w.plan.dynamo, recorded: tp.Recorded(), violations: w.violations, hit: &w.hit}
 	for _, t := range w.truths {
 		if t.exists {
 			h.rows = append(h.rows, t.row)

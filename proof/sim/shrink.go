@@ -18,23 +18,23 @@ func Replay(text string) (violations []Violation, story []string, err error) {
 
 // Tell plays the world of a seed, and tells it.
 func Tell(seed uint64) (violations []Violation, story []string) {
-	pool := &threads{}
-	defer pool.close()
+	pool := newThreads()
+	defer pool.Close()
 	h := playSeed(pool, seed, &story)
 	return h.violations, story
 }
 
 func tell(recorded []uint32) (h history, story []string) {
-	pool := &threads{}
-	defer pool.close()
+	pool := newThreads()
+	defer pool.Close()
 	h = play(pool, simkit.ReplayTape(recorded), &shelf{}, &story)
 	return h, story
 }
 
 // explain shrinks the tape of a failure, and tells the story of what is left.
 func (f *Failure) explain() {
-	pool := &threads{}
-	defer pool.close()
+	pool := newThreads()
+	defer pool.Close()
 	recorded := playSeed(pool, f.Seed, nil).recorded
 	what := f.Violations[0].Invariant
 	short := simkit.Shrink(recorded, func(try []uint32) ([]uint32, bool) {

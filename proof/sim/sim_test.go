@@ -63,8 +63,8 @@ func TestReplay(t *testing.T) {
 
 // The same seed leads to the same world, and so does its recording.
 func TestRepeats(t *testing.T) {
-	pool := &threads{}
-	defer pool.close()
+	pool := newThreads()
+	defer pool.Close()
 	first := firstSeed(t)
 	for s := first; s < first+200; s++ {
 		var a, b, c []string

@@ -47,16 +47,16 @@ type small struct {
 
 // option is something that can happen next.
 type option struct {
-	appointment int    // in the agenda; unless a process crashes
-	draw        uint32 // the first choice that it makes
-	crash       *node
-	lost        int // which of its requests on their way then never land
+	entry int    // in the queue; unless a process crashes
+	draw  uint32 // the first choice that it makes
+	crash *node
+	lost  int // which of its requests on their way then never land
 }
 
 // begin makes a world whose workers have started and found nothing to do.
 func (s *scope) begin(pool *threads) *small {
 	w := &World{
-		pool: pool, tape: simkit.ReplayTape(nil), explored: true, policy: smallPolicy, store: &shelf{}, now: near, calm: 100_000 * near,
+		World: simkit.World{Tape: simkit.ReplayTape(nil), Now: near}, pool: pool, explored: true, policy: smallPolicy, store: &shelf{}, calm: 100_000 * near,
 		// Faults are none of the tape's, but there are crashes.
 		plan: plan{pipelines: []kindOf{s.kind}, trusted: s.trusted, tasks: 4, batch: 8, cache: 8, attempts: smallPolicy.Attempts, faulty: 1, times: 1},
 	}
@@ -67,7 +67,7 @@ func (s *scope) begin(pool *threads) *small {
 	}
 	w.loop()
 	m := &small{World: w, scope: s}
-	w.at(w.now, (*user)(m))
+	w.At(w.Now, (*user)(m))
 	return m
 }
 
@@ -76,18 +76,18 @@ type user small
 
 // run makes a change. By the store's clock, which nothing is compared with, the
 // changes are a second apart.
-func (u *user) run() {
-	w, now := u.World, u.now
+func (u *user) Run() {
+	w, now := u.World, u.Now
 	w.plan.removes = 0
 	if u.scope.changes[u.changed] == event.Removed {
 		w.plan.removes = 1000
 	}
 	u.changed++
-	w.now = time.Duration(u.changed) * time.Second
+	w.Now = time.Duration(u.changed) * time.Second
 	w.change(w.things[0])
-	w.now = now
+	w.Now = now
 	if u.changed < len(u.scope.changes) {
-		w.at(now, u)
+		w.At(now, u)
 	}
 }
 
@@ -95,24 +95,24 @@ func (u *user) run() {
 // There is nothing when the world is at rest.
 func (m *small) next() []option {
 	m.tidy()
-	list := m.agenda.list
+	list := m.Queue.Entries
 	for i := range list {
-		switch do := list[i].do.(type) {
+		switch do := list[i].Event.(type) {
 		case *task:
-			list[i].at = max(list[i].at, do.deadline) // its lease was renewed
+			list[i].At = max(list[i].At, do.deadline) // its lease was renewed
 		case *ticking:
-			list[i].at = list[i].at.Truncate(10 * time.Second) // one that is due is planned for the next millisecond
+			list[i].At = list[i].At.Truncate(10 * time.Second) // one that is due is planned for the next millisecond
 		}
 	}
-	slices.SortFunc(list, func(a, b appointment) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.n, b.n)) })
-	busy := slices.ContainsFunc(list, func(a appointment) bool { return !m.far(a) && !patient(a.do) })
+	slices.SortFunc(list, func(a, b simkit.Entry) int { return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.N, b.N)) })
+	busy := slices.ContainsFunc(list, func(a simkit.Entry) bool { return !m.far(a) && !patient(a.Event) })
 	m.options = m.options[:0]
 	for i, a := range list {
 		if busy && m.far(a) || m.stalls == m.scope.stalls && m.stalled(a) {
 			continue
 		}
 		ways := 1
-		switch do := a.do.(type) {
+		switch do := a.Event.(type) {
 		case *thread:
 			if do.pending != nil {
 				continue // its request has to land first
@@ -121,7 +121,7 @@ func (m *small) next() []option {
 			ways = len(m.nodes)
 		}
 		for draw := range ways {
-			m.options = append(m.options, option{appointment: i, draw: uint32(draw)})
+			m.options = append(m.options, option{entry: i, draw: uint32(draw)})
 		}
 	}
 	if len(list) > 0 && m.crashes < m.scope.crashes {
@@ -141,12 +141,12 @@ func (m *small) crashing(options []option) []option {
 	return options
 }
 
-// far reports that an appointment is a verification's.
-func (m *small) far(a appointment) bool { return a.at > m.now+near }
+// far reports that an entry is a verification's.
+func (m *small) far(a simkit.Entry) bool { return a.At > m.Now+near }
 
 // patient reports that something may be as late as it likes: it belongs neither
 // to a process that runs nor to a request on its way.
-func patient(do doer) bool {
+func patient(do simkit.Event) bool {
 	switch do.(type) {
 	case *user, *message, *hiring:
 		return true
@@ -156,7 +156,7 @@ func patient(do doer) bool {
 
 // prompt reports that something is late if it does not happen in its time. A
 // request whose process is gone may be on its way for long.
-func prompt(do doer) bool {
+func prompt(do simkit.Event) bool {
 	switch do := do.(type) {
 	case *thread:
 		return do.pending == nil // else what counts is its request
@@ -166,27 +166,27 @@ func prompt(do doer) bool {
 	return !patient(do)
 }
 
-// stalled reports that time passes for an appointment, and makes others late.
-func (m *small) stalled(a appointment) bool {
-	return a.at > m.now && slices.ContainsFunc(m.agenda.list, func(b appointment) bool { return b.at < a.at && prompt(b.do) })
+// stalled reports that time passes for an entry, and makes others late.
+func (m *small) stalled(a simkit.Entry) bool {
+	return a.At > m.Now && slices.ContainsFunc(m.Queue.Entries, func(b simkit.Entry) bool { return b.At < a.At && prompt(b.Event) })
 }
 
 // take lets an option happen.
 func (m *small) take(o option) {
-	m.steps++
+	m.Steps++
 	if o.crash != nil {
 		m.crash(o)
 		return
 	}
-	a := m.agenda.list[o.appointment]
-	m.agenda.list = slices.Delete(m.agenda.list, o.appointment, o.appointment+1)
+	a := m.Queue.Entries[o.entry]
+	m.Queue.Entries = slices.Delete(m.Queue.Entries, o.entry, o.entry+1)
 	if m.stalled(a) {
 		m.stalls++
 	}
-	m.now = max(m.now, a.at)
-	m.tape.Rewind(o.draw)
-	m.run(a.do)
-	m.tape.Rewind()
+	m.Now = max(m.Now, a.At)
+	m.Tape.Rewind(o.draw)
+	m.run(a.Event)
+	m.Tape.Rewind()
 }
 
 func (m *small) crash(o option) {
@@ -194,7 +194,7 @@ func (m *small) crash(o option) {
 	for i, t := range m.sent(o.crash) {
 		if o.lost&(1<<i) != 0 {
 			t.pending = nil
-			m.takeOut(func(a appointment) bool { return a.do == doer((*landing)(t)) })
+			m.takeOut(func(a simkit.Entry) bool { return a.Event == simkit.Event((*landing)(t)) })
 		}
 	}
 	o.crash.crash()
@@ -203,8 +203,8 @@ func (m *small) crash(o option) {
 // sent returns the threads of a process whose requests are on their way.
 func (m *small) sent(n *node) []*thread {
 	var all []*thread
-	for _, a := range m.agenda.list {
-		if l, ok := a.do.(*landing); ok && l.node == n {
+	for _, a := range m.Queue.Entries {
+		if l, ok := a.Event.(*landing); ok && l.node == n {
 			all = append(all, (*thread)(l))
 		}
 	}
@@ -215,26 +215,26 @@ func (m *small) sent(n *node) []*thread {
 type woken struct{}
 
 // run lets something happen. A thread whose request has landed goes on at once.
-func (m *small) run(do doer) {
+func (m *small) run(do simkit.Event) {
 	if t, ok := do.(*thread); ok {
 		t.hears(woken{})
 	}
-	do.run()
+	do.Run()
 	if l, ok := do.(*landing); ok {
 		t := (*thread)(l)
-		m.takeOut(func(a appointment) bool { return a.do == doer(t) })
+		m.takeOut(func(a simkit.Entry) bool { return a.Event == simkit.Event(t) })
 		m.run(t)
 	}
 }
 
-// takeOut removes an appointment from the agenda, and returns it.
-func (m *small) takeOut(which func(appointment) bool) (a appointment, ok bool) {
-	i := slices.IndexFunc(m.agenda.list, which)
+// takeOut removes an entry from the queue, and returns it.
+func (m *small) takeOut(which func(simkit.Entry) bool) (a simkit.Entry, ok bool) {
+	i := slices.IndexFunc(m.Queue.Entries, which)
 	if i < 0 {
 		return a, false
 	}
-	a = m.agenda.list[i]
-	m.agenda.list = slices.Delete(m.agenda.list, i, i+1)
+	a = m.Queue.Entries[i]
+	m.Queue.Entries = slices.Delete(m.Queue.Entries, i, i+1)
 	return a, true
 }
 
@@ -245,20 +245,20 @@ func (m *small) tidy() {
 		if !ok {
 			return
 		}
-		switch a.do.(type) {
+		switch a.Event.(type) {
 		case *thread, *stepping:
-			m.run(a.do)
+			m.run(a.Event)
 		}
 	}
 }
 
-// idle reports that there is no choice of when an appointment happens: it would
+// idle reports that there is no choice of when an entry happens: it would
 // do nothing, or what it does commutes with all that others can do meanwhile.
 // Two things are restrictions: that an engine takes an input as it comes in, and
 // does not find several at a time; and that a lease never ends between two looks
 // that nobody else can disturb. Where the scope is fine they do not hold.
-func (m *small) idle(a appointment) bool {
-	switch do := a.do.(type) {
+func (m *small) idle(a simkit.Entry) bool {
+	switch do := a.Event.(type) {
 	case *stepping:
 		return do.gone || !m.scope.fine
 	case *ticking:

@@ -28,8 +28,8 @@ import (
 // may name either first, and a world goes another way by it: here the one of the
 // smaller key is first.
 func TestStores(t *testing.T) {
-	pool := &threads{}
-	defer pool.close()
+	pool := newThreads()
+	defer pool.Close()
 	first := firstSeed(t)
 	postgresServer, dynamoServer := servertest.Postgres(t), servertest.DynamoDB(t)
 	t.Setenv("AWS_ACCESS_KEY_ID", "pawl")

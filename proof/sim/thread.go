@@ -2,21 +2,17 @@ package sim
 
 import (
 	"context"
-	"iter"
 	"time"
 
+	"github.com/pawlhq/pawl/internal/simkit"
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// thread runs code that waits for answers, as a coroutine: it goes on when the
-// agenda says so, and nothing else runs meanwhile.
+// thread runs code that waits for answers.
 type thread struct {
+	simkit.Thread
 	world *World
 	node  *node // whose process it runs in; nil: an operator's
-	job   func(*thread)
-	next  func() (struct{}, bool)
-	stop  func()
-	yield func(struct{}) bool
 
 	rows    rows
 	ledger  *ledger.Ledger // the shipped one, over rows
@@ -26,52 +22,29 @@ type thread struct {
 	heard   []any          // in its job so far, in a world that is explored
 }
 
-// threads are kept from world to world, for making one costs more than a step.
-type threads struct{ idle, all []*thread }
+type threads = simkit.Threads[*thread]
 
-func (p *threads) get() *thread {
-	if n := len(p.idle); n > 0 {
-		t := p.idle[n-1]
-		p.idle = p.idle[:n-1]
+func newThreads() *threads {
+	return &threads{New: func() *thread {
+		t := &thread{}
+		t.rows.thread = t
+		t.ledger = ledger.New(&t.rows)
+		t.ledger.Wait = t.pause
 		return t
-	}
-	t := &thread{}
-	t.rows.thread = t
-	t.ledger = ledger.New(&t.rows)
-	t.ledger.Wait = t.pause
-	t.next, t.stop = iter.Pull(func(yield func(struct{}) bool) {
-		t.yield = yield
-		for {
-			t.job(t)
-			t.job = nil
-			if !yield(struct{}{}) {
-				return
-			}
-		}
-	})
-	p.all = append(p.all, t)
-	return t
-}
-
-// close ends every thread. None may be in the middle of a job.
-func (p *threads) close() {
-	for _, t := range p.all {
-		t.stop()
-	}
+	}}
 }
 
 // spawn starts a job, which runs until it first waits.
 func (w *World) spawn(n *node, job func(*thread)) {
-	t := w.pool.get()
-	t.world, t.node, t.job, t.heard = w, n, job, t.heard[:0]
-	w.running = append(w.running, t)
-	t.resume()
+	t := w.pool.Get()
+	t.world, t.node, t.heard = w, n, t.heard[:0]
+	w.pool.Start(t, func() { job(t) })
 }
 
 // sleep waits, and reports whether the process is still there.
 func (t *thread) sleep(d time.Duration) bool {
-	t.world.after(d, t)
-	t.yield(struct{}{})
+	t.world.later(d, t)
+	t.Yield()
 	return !t.dead()
 }
 
@@ -79,33 +52,16 @@ func (t *thread) sleep(d time.Duration) bool {
 func (t *thread) dead() bool { return t.world.over || t.node != nil && t.node.gone }
 
 // run goes on, or waits for the process to be thawed.
-func (t *thread) run() {
+func (t *thread) Run() {
 	if t.node != nil && t.node.defers(t) {
 		return
 	}
-	t.resume()
-}
-
-func (t *thread) resume() {
-	t.next()
-	if t.job != nil {
-		return
-	}
-	w := t.world
-	for i, r := range w.running {
-		if r == t {
-			last := len(w.running) - 1
-			w.running[i] = w.running[last]
-			w.running = w.running[:last]
-			break
-		}
-	}
-	w.pool.idle = append(w.pool.idle, t)
+	t.world.pool.Resume(t)
 }
 
 // pause is how the ledger waits between two tries.
 func (t *thread) pause(context.Context, time.Duration) error {
-	if !t.sleep(t.world.tape.UpTo(time.Second)) {
+	if !t.sleep(t.world.Tape.UpTo(time.Second)) {
 		return errNoAnswer
 	}
 	return nil
@@ -118,7 +74,7 @@ func (t *thread) deliver(way time.Duration, do request) error {
 		return do()
 	}
 	t.pending, t.err = do, nil
-	t.world.after(way, (*landing)(t))
+	t.world.later(way, (*landing)(t))
 	t.sleep(way)
 	t.pending = nil
 	return t.err
@@ -127,7 +83,7 @@ func (t *thread) deliver(way time.Duration, do request) error {
 // landing is a thread whose request reaches its server.
 type landing thread
 
-func (l *landing) run() { l.err = l.pending() }
+func (l *landing) Run() { l.err = l.pending() }
 
 // hears keeps what a thread learns. Its code is deterministic, so that is all
 // that decides what it does next.

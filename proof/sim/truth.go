@@ -95,7 +95,7 @@ func (t *truth) wrote(by *node, next *ledger.Row) {
 	}
 	t.row, t.exists, t.due = *next, true, next.Due()
 	after := &t.row
-	if t.tells() {
+	if t.Trace != nil {
 		t.World.tell(by, "writes %s: want %s have %s fence %d %q attempts %d doubt %v forced %v dead %v verify %v: %s", t.key, after.Want.Order(), after.Have.Order(),
 			after.Lease.Fence, after.Lease.Owner, after.Attempts, after.Doubt, after.Forced, after.Dead, span(after.VerifyAt), after.History[0].What)
 	}
@@ -300,7 +300,7 @@ func (t *truth) published(claim *ledger.Claim, out *object, seen, pinned int, gu
 	}
 	t.stamps[claim.Fence] = append(t.stamps[claim.Fence], source)
 	version := t.versionOf(inputOf(out.body), seen)
-	if t.tells() {
+	if t.Trace != nil {
 		t.World.tell(nil, "the publish of fence %d lands: %s from version %d, over %s", claim.Fence, t.ref.Key, version, numbered(t.visible))
 	}
 	t.neverBack(claim, version, pinned, guarded)
@@ -310,7 +310,7 @@ func (t *truth) published(claim *ledger.Claim, out *object, seen, pinned int, gu
 
 // unpublished follows a removal that has landed.
 func (t *truth) unpublished(claim *ledger.Claim, version, pinned int, guarded bool) {
-	if t.tells() {
+	if t.Trace != nil {
 		t.World.tell(nil, "the removal of fence %d lands: %s for version %d, over %s", claim.Fence, t.ref.Key, version, numbered(t.visible))
 	}
 	t.neverBack(claim, version, pinned, guarded)
@@ -328,7 +328,7 @@ func (w *World) affected(k *task, task *worker.Task, body string, seen int) {
 	if task.Kind == event.Created {
 		e.version = t.versionOf(body, seen)
 	}
-	if t.tells() {
+	if t.Trace != nil {
 		t.World.tell(nil, "the effect of fence %d happens: version %d of %s", e.fence, e.version, t.key)
 	}
 	t.inOrder(&e)

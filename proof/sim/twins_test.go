@@ -51,8 +51,8 @@ func (p *pairs) arrive(d digest, way []uint32) {
 // follow follows the pairs.
 func (p *pairs) follow(t *testing.T, s *scope) {
 	t.Helper()
-	pool, c := &threads{}, newCanon()
-	defer pool.close()
+	pool, c := newThreads(), newCanon()
+	defer pool.Close()
 	for _, pair := range p.picked {
 		s.compare(t, pool, c, p.chance, pair)
 	}

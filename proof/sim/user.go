@@ -18,29 +18,29 @@ import (
 func (w *World) change(th *thing) {
 	v := version{kind: event.Created}
 	old := th.now()
-	if old != nil && old.kind == event.Created && w.tape.Chance(w.plan.removes) {
+	if old != nil && old.kind == event.Created && w.Tape.Chance(w.plan.removes) {
 		v.kind = event.Removed
 		delete(w.objects.kept, th.ref)
 	} else {
 		w.write(th, &v)
 	}
-	th.counter += 1 + w.tape.Choose(20)
-	v.sequencer = sequencer(th.counter, w.tape.Choose(4))
+	th.counter += 1 + w.Tape.Choose(20)
+	v.sequencer = sequencer(th.counter, w.Tape.Choose(4))
 	th.versions = append(th.versions, v)
-	th.last = w.now
-	if w.tells() {
+	th.last = w.Now
+	if w.Trace != nil {
 		w.tell(nil, "%s %s: %q, version %d, sequencer %s", th.ref.Bucket+"/"+th.ref.Key, v.kind, v.body, len(th.versions)-1, v.sequencer.Raw())
 	}
 	w.notify(th, &v)
 }
 
 func (w *World) write(th *thing, v *version) {
-	if w.tape.Chance(w.plan.poison) {
-		v.poison = poison(1 + w.tape.Choose(int(poisons)-1))
+	if w.Tape.Chance(w.plan.poison) {
+		v.poison = poison(1 + w.Tape.Choose(int(poisons)-1))
 	}
 	v.body = th.bodyOf(len(th.versions), v.poison)
-	if len(th.versions) > 0 && w.tape.Chance(w.plan.repeats) {
-		if old := th.versions[w.tape.Choose(len(th.versions))]; old.kind == event.Created {
+	if len(th.versions) > 0 && w.Tape.Chance(w.plan.repeats) {
+		if old := th.versions[w.Tape.Choose(len(th.versions))]; old.kind == event.Created {
 			v.body, v.poison = old.body, old.poison
 		}
 	}
@@ -82,37 +82,37 @@ func (w *World) notify(th *thing, v *version) {
 	if v.kind == event.Created {
 		e.ETag, e.Size = etagOf(v.body), int64(len(v.body))
 	}
-	if w.tape.Chance(w.plan.loses) {
-		if w.tells() {
+	if w.Tape.Chance(w.plan.loses) {
+		if w.Trace != nil {
 			w.tell(nil, "the notification is lost")
 		}
 		return
 	}
 	for copies := 1; copies <= 3; copies++ {
 		w.send(e)
-		if !w.tape.Chance(w.plan.doubles) {
+		if !w.Tape.Chance(w.plan.doubles) {
 			return
 		}
 	}
 }
 
 func (w *World) send(e event.Event) {
-	if n := len(w.messages); n > 0 && !w.messages[n-1].sent && w.tape.Chance(200) {
+	if n := len(w.messages); n > 0 && !w.messages[n-1].sent && w.Tape.Chance(200) {
 		m := w.messages[n-1]
 		m.events = append(m.events, e)
 		return
 	}
 	m := &message{world: w, id: len(w.messages), events: []event.Event{e}}
 	w.messages = append(w.messages, m)
-	delay := w.tape.UpTo(3 * time.Second)
-	if w.tape.Chance(w.plan.delays) {
-		delay += w.tape.UpTo(w.plan.delay)
+	delay := w.Tape.UpTo(3 * time.Second)
+	if w.Tape.Chance(w.plan.delays) {
+		delay += w.Tape.UpTo(w.plan.delay)
 	}
-	w.after(delay, m)
+	w.later(delay, m)
 }
 
 // run delivers the message to some worker, unless it was acknowledged already.
-func (m *message) run() {
+func (m *message) Run() {
 	w := m.world
 	if m.acked {
 		return
@@ -125,10 +125,10 @@ func (m *message) run() {
 		}
 	}
 	if len(able) == 0 {
-		w.after(time.Second, m)
+		w.later(time.Second, m)
 		return
 	}
-	n := able[w.tape.Choose(len(able))]
+	n := able[w.Tape.Choose(len(able))]
 	items, _, err := worker.Route(w.routed(), &source.Delivery{Events: m.events})
 	if err != nil {
 		panic(err)
@@ -136,7 +136,7 @@ func (m *message) run() {
 	w.nonces++
 	id := uint64(w.nonces)
 	n.open[id] = m
-	if w.tells() {
+	if w.Trace != nil {
 		w.tell(n, "is given message %d: %s", m.id, names(m.events))
 	}
 	n.tell(engine.Deliver{ID: id, Items: items})

@@ -211,11 +211,11 @@ func (c *canon) time(v reflect.Value, m manner) {
 	case fixedTime:
 		c.ints(int(at))
 	case since:
-		c.ints(int(min(c.m.now-at, smallPolicy.TTL)))
+		c.ints(int(min(c.m.Now-at, smallPolicy.TTL)))
 	case check:
 		c.later(at)
 		c.when(at)
-		c.bool(at == c.m.now+smallPolicy.Horizon) // nobody can ask for a later one now
+		c.bool(at == c.m.Now+smallPolicy.Horizon) // nobody can ask for a later one now
 	default:
 		c.when(at)
 	}

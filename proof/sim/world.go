@@ -21,18 +21,14 @@ const workers = 3
 
 // World is one simulated world.
 type World struct {
+	simkit.World
 	pool    *threads
-	tape    *simkit.Tape
 	plan    plan
 	policy  ledger.Policy
-	agenda  agenda
 	changes []time.Duration // when objects change
-	now     time.Duration   // since the epoch
 	calm    time.Duration   // from here on nothing goes wrong any more
-	steps   int
-	closing bool // nobody is hired any more
+	closing bool            // nobody is hired any more
 	over    bool
-	running []*thread
 
 	// explored is set where all that can happen is tried: what each thread has
 	// heard is kept then, for it is the thread's state.
@@ -56,14 +52,13 @@ type World struct {
 
 	hit        [steps][faults]int
 	violations []Violation
-	story      *[]string // nil: nobody listens
 }
 
 // maxSteps ends a world that does not come to rest.
 const maxSteps = 20_000
 
 func newWorld(pool *threads, tp *simkit.Tape, store ledger.Store) *World {
-	w := &World{pool: pool, tape: tp, store: store, plan: draw(tp)}
+	w := &World{World: simkit.World{Tape: tp}, pool: pool, store: store, plan: draw(tp)}
 	w.policy = ledger.Policy{
 		TTL: ttl, Skew: skew, Attempts: w.plan.attempts, Base: time.Second, Max: 10 * time.Second, Horizon: horizon, Retain: retain,
 	}
@@ -121,31 +116,27 @@ func (w *World) schedule() {
 	}
 	at := time.Duration(0)
 	for range w.plan.changes {
-		if w.tape.Chance(600) {
-			at += w.tape.UpTo(3 * time.Second) // in the same second, perhaps
+		if w.Tape.Chance(600) {
+			at += w.Tape.UpTo(3 * time.Second) // in the same second, perhaps
 		} else {
-			at = w.tape.UpTo(w.plan.window)
+			at = w.Tape.UpTo(w.plan.window)
 		}
 		th := w.things[0]
-		if w.tape.Chance(350) {
+		if w.Tape.Chance(350) {
 			th = w.things[1]
 		}
 		w.changes = append(w.changes, at)
-		w.at(at, doing(func() { w.change(th) }))
+		w.At(at, simkit.Func(func() { w.change(th) }))
 	}
 	for range w.plan.drains {
-		w.at(w.tape.UpTo(w.plan.window), doing(w.drainSome))
+		w.At(w.Tape.UpTo(w.plan.window), simkit.Func(w.drainSome))
 	}
 	w.employ()
 }
 
 // loop lets everything happen that is planned, until nothing is any more.
 func (w *World) loop() {
-	for len(w.agenda.list) > 0 && w.steps < maxSteps {
-		next := w.agenda.pop()
-		w.now = next.at
-		w.steps++
-		next.do.run()
+	for w.Steps < maxSteps && w.Step() {
 	}
 }
 
@@ -188,15 +179,14 @@ func (w *World) close() {
 // end lets every thread run out, without effect.
 func (w *World) end() {
 	w.over = true
-	for len(w.running) > 0 {
-		w.running[len(w.running)-1].resume()
+	for len(w.pool.Running) > 0 {
+		w.pool.Resume(w.pool.Running[len(w.pool.Running)-1])
 	}
 }
 
-func (w *World) time() time.Time { return epoch.Add(w.now) }
+func (w *World) time() time.Time { return epoch.Add(w.Now) }
 
-func (w *World) at(at time.Duration, do doer)   { w.agenda.push(max(at, w.now), do) }
-func (w *World) after(d time.Duration, do doer) { w.agenda.push(w.now+d, do) }
+func (w *World) later(d time.Duration, e simkit.Event) { w.At(w.Now+d, e) }
 
 // nonce is never the same twice.
 func (w *World) nonce() string {
@@ -206,7 +196,7 @@ func (w *World) nonce() string {
 
 // sweepEvery is how often a process sweeps that is hired now; 0: never.
 func (w *World) sweepEvery() time.Duration {
-	if w.plan.noSweep && w.now < w.calm {
+	if w.plan.noSweep && w.Now < w.calm {
 		return 0
 	}
 	return 10 * time.Second
@@ -214,7 +204,7 @@ func (w *World) sweepEvery() time.Duration {
 
 func (w *World) drainSome() {
 	if len(w.nodes) > 0 {
-		w.nodes[w.tape.Choose(len(w.nodes))].drain()
+		w.nodes[w.Tape.Choose(len(w.nodes))].drain()
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawlhq/pawl/cmd/pawl/app"
+	"github.com/pawlhq/pawl/internal/simkit"
 	"github.com/pawlhq/pawl/proof/sim"
 )
 
@@ -21,7 +22,7 @@ func broken() *sim.Report {
 		First: 7, Histories: 64, Steps: 640, Elapsed: 2 * time.Second, Violated: map[sim.Invariant]uint64{sim.I6: 1},
 		Failure: &sim.Failure{Seed: 9, Violations: violations, Tape: "010203", Choices: 3, Story: []string{"first", "then"}},
 	}
-	r.Met[sim.StepSwap][sim.Torn] = 5
+	r.Met[sim.StepSwap][simkit.Torn] = 5
 	return r
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/pawlhq/pawl/cmd/pawl/app"
+	"github.com/pawlhq/pawl/internal/simkit"
 	"github.com/pawlhq/pawl/proof/sim"
 )
 
@@ -107,7 +108,7 @@ func (s *simulation) table() string {
 	t.SetColumnConfigs(configs)
 	for j := range s.Met[0] {
 		fault := sim.Fault(j)
-		if fault == sim.NoFault {
+		if fault == simkit.NoFault {
 			continue
 		}
 		row := table.Row{fault.String()}

@@ -3,22 +3,17 @@ package sim
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/pawlhq/pawl/engine"
 )
 
-func (w *World) tells() bool { return w.story != nil }
-
-// tell adds a line to the story, if somebody listens. n is nil where none of the
-// processes does it.
+// tell adds a line to the trace. n is nil where none of the processes does it.
 func (w *World) tell(n *node, format string, args ...any) {
-	who := "-"
+	name := "-"
 	if n != nil {
-		who = n.name
+		name = n.name
 	}
-	line := fmt.Sprintf("%-14s %-3s ", w.now.Round(time.Millisecond), who) + fmt.Sprintf(format, args...)
-	*w.story = append(*w.story, line)
+	w.Tracef("%-3s "+format, append([]any{name}, args...)...)
 }
 
 var facts = [...]string{
