@@ -58,7 +58,7 @@ func (f *fleet) ask(ctx context.Context, into any, command ...string) error {
 	return nil
 }
 
-// heal audits the bucket, for what no notification told of, and waits until the
+// heal audits the bucket, for changes whose notification was lost, and waits until the
 // workers have looked at what that found.
 func (s *pipelines) heal(ctx context.Context) error {
 	found, err := s.audit(ctx)

@@ -74,16 +74,16 @@ func (s *pipelines) onChange(c change) {
 		s.inputs.add(c)
 		s.relay.notify(c)
 		if unwanted(c.key) != "" {
-			s.tell(c)
+			s.publish(c)
 		}
 	case outputBucket:
 		s.outputs.add(c)
-		s.tell(c)
+		s.publish(c)
 	}
 }
 
-// tell passes news on, and does not wait.
-func (s *pipelines) tell(c change) {
+// publish adds a change to the news, unless these are full.
+func (s *pipelines) publish(c change) {
 	select {
 	case s.news <- c:
 	default: // nobody listens

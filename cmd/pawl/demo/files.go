@@ -38,8 +38,8 @@ files:
 // filesShow is the scenario of "pawl files demo".
 type filesShow struct {
 	*show
-	acts   []*act
-	report *FilesReport
+	uploads []*clientFile
+	report  *FilesReport
 
 	front    *front
 	store    *store
@@ -57,7 +57,7 @@ type filesShow struct {
 func RunFiles(ctx context.Context, o Options) error {
 	return perform(ctx, o, []string{"files", "serve"}, func(s *show) scenario {
 		s.relay = newRelay(o.Seed, s.token, s.fleet.webhooks)
-		return &filesShow{show: s, acts: filesPlan(o.Seed), report: &FilesReport{Seed: o.Seed}}
+		return &filesShow{show: s, uploads: filesPlan(o.Seed), report: &FilesReport{Seed: o.Seed}}
 	})
 }
 

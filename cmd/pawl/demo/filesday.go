@@ -32,7 +32,7 @@ func (s *filesShow) passDay(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, a := range s.acts {
+	for _, a := range s.uploads {
 		switch a.state {
 		case files.Pending:
 			a.state = files.Expired

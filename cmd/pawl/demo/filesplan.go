@@ -9,10 +9,10 @@ import (
 	"github.com/pawlhq/pawl/proof/rig"
 )
 
-// act is the story of one file.
-type act struct {
+// clientFile is one file that a client uploads.
+type clientFile struct {
 	key     string // idempotency key
-	tale    tale
+	kind    fileKind
 	picture *picture
 	// handling is that of the notification about its object.
 	handling rig.Handling
@@ -27,36 +27,36 @@ type act struct {
 	kept  bool
 }
 
-// tale is what happens to a file.
-type tale int
+// fileKind is what happens to a file.
+type fileKind int
 
 const (
-	uploaded   tale = iota // and nothing else
-	refused                // wrong PUTs come first, and one comes again
-	repeated               // the client asks twice, before and after the upload
-	completed              // its notification is lost, and the client says that it has sent
-	unheard                // its notification is lost
-	withdrawal             // deleted, before a copy of its notification comes
-	early                  // deleted before its bytes come
-	regretted              // deleted and brought back
-	broken                 // its upload breaks off
-	passed                 // sent through the service, the first time in vain
+	uploaded   fileKind = iota // and nothing else
+	refused                    // wrong PUTs come first, and one comes again
+	repeated                   // the client asks twice, before and after the upload
+	completed                  // its notification is lost, and the client says that it has sent
+	unnotified                 // its notification is lost
+	withdrawal                 // deleted, before a copy of its notification comes
+	early                      // deleted before its bytes come
+	regretted                  // deleted and brought back
+	broken                     // its upload breaks off
+	passed                     // sent through the service, the first time in vain
 )
 
-// filesCast says how many files have which tale.
-var filesCast = map[tale]int{uploaded: 10, refused: 4, repeated: 3, completed: 3, unheard: 3, withdrawal: 4, early: 2, regretted: 4, broken: 3, passed: 3}
+// fileKinds has the number of files of each kind.
+var fileKinds = map[fileKind]int{uploaded: 10, refused: 4, repeated: 3, completed: 3, unnotified: 3, withdrawal: 4, early: 2, regretted: 4, broken: 3, passed: 3}
 
-// filesPlan writes the play: everything in it follows from the seed.
-func filesPlan(seed uint64) []*act {
+// filesPlan draws the files of a demo from its seed.
+func filesPlan(seed uint64) []*clientFile {
 	rng := rand.New(rand.NewPCG(seed, 0x66696c6573))
-	var acts []*act
+	var all []*clientFile
 	for t := uploaded; t <= passed; t++ {
-		for range filesCast[t] {
-			acts = append(acts, &act{tale: t})
+		for range fileKinds[t] {
+			all = append(all, &clientFile{kind: t})
 		}
 	}
-	rng.Shuffle(len(acts), func(i, j int) { acts[i], acts[j] = acts[j], acts[i] })
-	for i, a := range acts {
+	rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	for i, a := range all {
 		a.key = fmt.Sprintf("picture-%d", i)
 		name := a.key + ".jpg"
 		if rng.IntN(4) == 0 {
@@ -64,16 +64,16 @@ func filesPlan(seed uint64) []*act {
 		}
 		a.picture = newPicture(rng, name)
 		a.picture.width, a.picture.height = a.picture.width/2, a.picture.height/2
-		a.handling = filesHandling(rng, a.tale)
+		a.handling = filesHandling(rng, a.kind)
 	}
-	return acts
+	return all
 }
 
 // filesHandling draws the fault of the notification that an object is there.
-func filesHandling(rng *rand.Rand, t tale) rig.Handling {
+func filesHandling(rng *rand.Rand, t fileKind) rig.Handling {
 	chance := rng.IntN(3)
 	switch {
-	case t == completed || t == unheard:
+	case t == completed || t == unnotified:
 		return rig.Handling{Drop: true}
 	case t == withdrawal || t == early:
 		return rig.Handling{Repeat: between(rng, time.Second, 2*time.Second)}
@@ -85,12 +85,12 @@ func filesHandling(rng *rand.Rand, t tale) rig.Handling {
 	return rig.Handling{}
 }
 
-func (a *act) errorf(format string, args ...any) error {
+func (a *clientFile) errorf(format string, args ...any) error {
 	return fmt.Errorf("%s: "+format, append([]any{a.key}, args...)...)
 }
 
 // draw makes the file.
-func (a *act) draw() (err error) {
+func (a *clientFile) draw() (err error) {
 	if a.body, err = a.picture.file(); err != nil {
 		return err
 	}

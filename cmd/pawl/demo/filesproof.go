@@ -64,7 +64,7 @@ func (s *filesShow) prove(ctx context.Context) error {
 // away that belong to one: none may be left.
 func (s *filesShow) compare(rows map[string]files.File, objects map[string][]byte) {
 	r := &s.report.Files
-	for _, a := range s.acts {
+	for _, a := range s.uploads {
 		row, body := rows[a.id], objects[filesPrefix+a.id]
 		delete(rows, a.id)
 		delete(objects, filesPrefix+a.id)
@@ -101,7 +101,7 @@ func (s *filesShow) compare(rows map[string]files.File, objects map[string][]byt
 // list reads all pages, and downloads what they show.
 func (s *filesShow) list(ctx context.Context) error {
 	want := map[string][]byte{}
-	for _, a := range s.acts {
+	for _, a := range s.uploads {
 		if a.state == files.Indexed {
 			want[a.id] = a.body
 		}

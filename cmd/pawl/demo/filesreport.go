@@ -18,7 +18,7 @@ type FilesReport struct {
 		Started int `json:"started"`
 		Killed  int `json:"killed"`
 	} `json:"services"`
-	// Healed counts files of which no notification told.
+	// Healed counts files whose notification was lost.
 	Healed struct {
 		Complete int `json:"complete"` // their client said that they were sent
 		Audit    int `json:"audit"`

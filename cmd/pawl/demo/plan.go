@@ -25,20 +25,20 @@ const (
 	rewriting   = 2 * time.Second // how long after its upload an object may change
 )
 
-// story is what happens to one object after its upload.
-type story int
+// objectKind is what happens to one object after its upload.
+type objectKind int
 
 const (
-	kept        story = iota // nothing
-	corrected                // overwritten within an instant: the two notifications race
-	withdrawn                // removed within an instant: the late upload must not bring it back
-	overwritten              // some time later
+	kept        objectKind = iota // nothing
+	corrected                     // overwritten within an instant: the two notifications race
+	withdrawn                     // removed within an instant: the late upload must not bring it back
+	overwritten                   // some time later
 	removed
 	returned // removed, and uploaded again
 )
 
-// cast says how many objects have which story. All others are kept.
-var cast = map[story]int{corrected: 10, withdrawn: 4, overwritten: 9, removed: 8, returned: 6}
+// objectKinds has the number of objects of each kind. All others are kept.
+var objectKinds = map[objectKind]int{corrected: 10, withdrawn: 4, overwritten: 9, removed: 8, returned: 6}
 
 // How many notifications meet with what.
 const (
@@ -49,26 +49,26 @@ const (
 	delayed     = 12
 )
 
-// plan writes the play: everything in it follows from the seed.
+// plan draws the steps of a demo from its seed.
 func plan(seed uint64) []step {
 	rng := rand.New(rand.NewPCG(seed, 0x7061776c))
-	stories := make([]story, 0, photographs)
+	kinds := make([]objectKind, 0, photographs)
 	for s := corrected; s <= returned; s++ {
-		stories = append(stories, slices.Repeat([]story{s}, cast[s])...)
+		kinds = append(kinds, slices.Repeat([]objectKind{s}, objectKinds[s])...)
 	}
-	stories = append(stories, make([]story, photographs-len(stories))...)
-	rng.Shuffle(len(stories), func(i, j int) { stories[i], stories[j] = stories[j], stories[i] })
+	kinds = append(kinds, make([]objectKind, photographs-len(kinds))...)
+	rng.Shuffle(len(kinds), func(i, j int) { kinds[i], kinds[j] = kinds[j], kinds[i] })
 	var steps []step
-	for i, s := range stories {
-		steps = append(steps, tell(rng, s, name(i))...)
+	for i, s := range kinds {
+		steps = append(steps, stepsOf(rng, s, name(i))...)
 	}
 	slices.SortStableFunc(steps, func(a, b step) int { return cmp.Compare(a.at, b.at) })
 	spoil(rng, steps)
 	return steps
 }
 
-// tell writes one object's story.
-func tell(rng *rand.Rand, s story, key string) []step {
+// stepsOf returns the steps of one object.
+func stepsOf(rng *rand.Rand, s objectKind, key string) []step {
 	at := between(rng, 0, uploading)
 	instant := func() time.Duration { return between(rng, 10*time.Millisecond, 40*time.Millisecond) }
 	while := func() time.Duration { return between(rng, 300*time.Millisecond, rewriting) }

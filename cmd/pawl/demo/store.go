@@ -42,15 +42,15 @@ type change struct {
 // its user no versions: it has none.
 type store struct {
 	gofakes3.Backend
-	// told is called for each change, in order, and must not wait.
-	told func(change)
+	// onChange is called for each change, in order, and must not wait.
+	onChange func(change)
 
-	mu   sync.Mutex // held while a change is applied and told of
+	mu   sync.Mutex // held while a change is applied and reported
 	last uint64
 }
 
-func newStore(told func(change), buckets ...string) (*store, error) {
-	s := &store{Backend: fakes3.NewBackend(), told: told}
+func newStore(onChange func(change), buckets ...string) (*store, error) {
+	s := &store{Backend: fakes3.NewBackend(), onChange: onChange}
 	for _, b := range buckets {
 		if err := s.CreateBucket(b); err != nil {
 			return nil, err
@@ -83,7 +83,7 @@ func (s *store) PutObject(bucket, key string, meta map[string]string, body io.Re
 	res, err := s.Backend.PutObject(bucket, key, meta, bytes.NewReader(data), size, c)
 	if err == nil {
 		sum := md5.Sum(data)
-		s.tell(change{bucket: bucket, key: key, existed: existed, etag: hex.EncodeToString(sum[:]), size: size})
+		s.publish(change{bucket: bucket, key: key, existed: existed, etag: hex.EncodeToString(sum[:]), size: size})
 	}
 	return res, err
 }
@@ -108,7 +108,7 @@ func (s *store) DeleteObject(bucket, key string) (gofakes3.ObjectDeleteResult, e
 	existed := s.has(bucket, key)
 	res, err := s.Backend.DeleteObject(bucket, key)
 	if err == nil && existed {
-		s.tell(change{bucket: bucket, key: key, existed: true, removed: true})
+		s.publish(change{bucket: bucket, key: key, existed: true, removed: true})
 	}
 	return res, err
 }
@@ -130,12 +130,12 @@ func (s *store) has(bucket, key string) bool {
 	return err == nil
 }
 
-// tell gives the change its place in the order: the time, made to rise.
-func (s *store) tell(c change) {
+// publish reports a change. Its order is the time, made to rise.
+func (s *store) publish(c change) {
 	c.at = time.Now().UTC()
 	s.last = max(s.last+1, uint64(c.at.UnixNano()))
 	c.order = s.last
-	s.told(c)
+	s.onChange(c)
 }
 
 // contents returns the objects of a bucket themselves.

@@ -21,7 +21,7 @@ import (
 // recorder keeps what a store tells.
 type recorder struct{ changes []change }
 
-func (r *recorder) told(c change) { r.changes = append(r.changes, c) }
+func (r *recorder) onChange(c change) { r.changes = append(r.changes, c) }
 
 func (r *recorder) list() (list []string) {
 	for _, c := range r.changes {
@@ -58,7 +58,7 @@ func client(t *testing.T, s *store) *s3.Client {
 // the demo may.
 func TestStoreTells(t *testing.T) {
 	var r recorder
-	s, err := newStore(r.told, inputBucket, outputBucket)
+	s, err := newStore(r.onChange, inputBucket, outputBucket)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestStoreTells(t *testing.T) {
 		"remove photos/in/a + b.jpg", "put photos/in/parts", "remove photos/in/parts",
 	}
 	if diff := cmp.Diff(want, r.list()); diff != "" {
-		t.Errorf("told (-want +got):\n%s", diff)
+		t.Errorf("reported (-want +got):\n%s", diff)
 	}
 }
 
@@ -155,11 +155,11 @@ func upload(t *testing.T, c *s3.Client, key string) error {
 	return err
 }
 
-// TestStoreOrder lets writers race: the last change that was told of an object
+// TestStoreOrder lets writers race: the last change that is reported of an object
 // must be the one that stands.
 func TestStoreOrder(t *testing.T) {
 	var r recorder
-	s, err := newStore(r.told, inputBucket, outputBucket)
+	s, err := newStore(r.onChange, inputBucket, outputBucket)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,12 +196,12 @@ func TestStoreOrder(t *testing.T) {
 	last := r.changes[len(r.changes)-1]
 	o, err := s.GetObject(inputBucket, "in/k", nil)
 	if last.removed != (err != nil) {
-		t.Fatalf("the last change told of is %+v, but the store says %v", last, err)
+		t.Fatalf("the last reported change is %+v, but the store says %v", last, err)
 	}
 	if err == nil {
 		body, err := io.ReadAll(o.Contents)
 		if sum := md5.Sum(body); err != nil || hex.EncodeToString(sum[:]) != last.etag {
-			t.Errorf("the store has %q (%v), which is not the last change told of", body, err)
+			t.Errorf("the store has %q (%v), which is not the last reported change", body, err)
 		}
 	}
 }

@@ -38,9 +38,9 @@ func (s *filesShow) run(ctx context.Context) error {
 	return nil
 }
 
-// upload plays the tales of all files, a few at once, while a service is killed.
+// upload uploads all files, a few at once, while a service is killed.
 func (s *filesShow) upload(ctx context.Context) error {
-	s.screen.begin("uploading", len(s.acts))
+	s.screen.begin("uploading", len(s.uploads))
 	defer s.screen.end()
 	var done atomic.Int32
 	half := make(chan struct{})
@@ -49,12 +49,12 @@ func (s *filesShow) upload(ctx context.Context) error {
 	group.Go(func() error {
 		players, ctx := errgroup.WithContext(ctx)
 		players.SetLimit(4)
-		for i, a := range s.acts {
+		for i, a := range s.uploads {
 			players.Go(func() error {
-				if i == len(s.acts)/2 {
+				if i == len(s.uploads)/2 {
 					close(half)
 				}
-				err := s.tell(ctx, a)
+				err := s.live(ctx, a)
 				s.screen.progress(int(done.Add(1)))
 				return err
 			})
@@ -97,14 +97,14 @@ func (s *filesShow) drain(ctx context.Context) error {
 	return nil
 }
 
-// heal has an audit find what no notification told of.
+// heal has an audit find what was not notified.
 func (s *filesShow) heal(ctx context.Context) error {
 	found, err := s.audit(ctx)
 	if err != nil {
 		return err
 	}
 	s.report.Healed.Audit = found.Moved["indexed"]
-	if want := filesCast[unheard]; found.Moved["indexed"] != want || found.found() != want {
+	if want := fileKinds[unnotified]; found.Moved["indexed"] != want || found.found() != want {
 		s.wrong("an audit should find the %d files whose notifications were lost, and finds %+v", want, *found)
 	}
 	s.screen.done("an audit finds %s whose notification was lost", some(found.Moved["indexed"], "file"))

@@ -12,20 +12,20 @@ import (
 	"github.com/pawlhq/pawl/proof/rig"
 )
 
-// tell plays the tale of one file.
-func (s *filesShow) tell(ctx context.Context, a *act) error {
+// live has one file go through all that its kind has.
+func (s *filesShow) live(ctx context.Context, a *clientFile) error {
 	if err := a.draw(); err != nil {
 		return err
 	}
 	s.note(func(r *FilesReport) { r.Uploads.Begun++ })
-	if a.tale == passed {
+	if a.kind == passed {
 		return s.pass(ctx, a)
 	}
 	to, err := s.begin(ctx, a)
 	if err != nil {
 		return err
 	}
-	if err := s.before(ctx, a, to); err != nil || a.tale == broken {
+	if err := s.before(ctx, a, to); err != nil || a.kind == broken {
 		return err
 	}
 	status, err := s.client.Put(ctx, to, nil, bytes.NewReader(a.body), len(a.body))
@@ -38,7 +38,7 @@ func (s *filesShow) tell(ctx context.Context, a *act) error {
 }
 
 // begin begins the upload, and says how the store's notification will be carried.
-func (s *filesShow) begin(ctx context.Context, a *act) (*rig.SignedURL, error) {
+func (s *filesShow) begin(ctx context.Context, a *clientFile) (*rig.SignedURL, error) {
 	begun, err := s.client.Begin(ctx, a.key, &a.Promise)
 	if err != nil {
 		return nil, a.errorf("its upload cannot begin: %w", err)
@@ -52,8 +52,8 @@ func (s *filesShow) begin(ctx context.Context, a *act) (*rig.SignedURL, error) {
 }
 
 // before plays what comes before the bytes.
-func (s *filesShow) before(ctx context.Context, a *act, to *rig.SignedURL) error {
-	switch a.tale {
+func (s *filesShow) before(ctx context.Context, a *clientFile, to *rig.SignedURL) error {
+	switch a.kind {
 	case refused:
 		return s.refuse(ctx, a, to)
 	case repeated:
@@ -72,11 +72,11 @@ func (s *filesShow) before(ctx context.Context, a *act, to *rig.SignedURL) error
 }
 
 // after plays what comes after the bytes.
-func (s *filesShow) after(ctx context.Context, a *act, to *rig.SignedURL) error {
-	switch a.tale {
+func (s *filesShow) after(ctx context.Context, a *clientFile, to *rig.SignedURL) error {
+	switch a.kind {
 	case early:
 		return nil // it stays deleted
-	case unheard:
+	case unnotified:
 		a.state = files.Indexed // when the audit has been
 		return nil
 	case completed:
@@ -87,7 +87,7 @@ func (s *filesShow) after(ctx context.Context, a *act, to *rig.SignedURL) error 
 	if err := s.appear(ctx, a); err != nil {
 		return err
 	}
-	switch a.tale {
+	switch a.kind {
 	case refused:
 		return s.refusePut(ctx, a, "a second PUT", http.StatusPreconditionFailed, to, nil, a.body)
 	case repeated:
@@ -106,7 +106,7 @@ func (s *filesShow) after(ctx context.Context, a *act, to *rig.SignedURL) error 
 }
 
 // appear waits until the file is visible.
-func (s *filesShow) appear(ctx context.Context, a *act) error {
+func (s *filesShow) appear(ctx context.Context, a *clientFile) error {
 	a.state = files.Indexed
 	return rig.Until(ctx, 20*time.Millisecond, func() (bool, error) {
 		f, _, err := s.client.Call(ctx, http.MethodGet, "/v1/files/"+a.id, nil, nil)
@@ -115,7 +115,7 @@ func (s *filesShow) appear(ctx context.Context, a *act) error {
 }
 
 // see sends a request about the file, which must answer that it is as it should be.
-func (s *filesShow) see(ctx context.Context, a *act, method, what string) error {
+func (s *filesShow) see(ctx context.Context, a *clientFile, method, what string) error {
 	f, status, err := s.client.Call(ctx, method, "/v1/files/"+a.id+what, nil, nil)
 	if err != nil {
 		return err
@@ -128,7 +128,7 @@ func (s *filesShow) see(ctx context.Context, a *act, method, what string) error 
 }
 
 // remove deletes the file, which must be hidden at once.
-func (s *filesShow) remove(ctx context.Context, a *act) error {
+func (s *filesShow) remove(ctx context.Context, a *clientFile) error {
 	a.state = files.Deleted
 	s.note(func(r *FilesReport) { r.Uploads.Deleted++ })
 	if err := s.see(ctx, a, http.MethodDelete, ""); err != nil {
@@ -140,7 +140,7 @@ func (s *filesShow) remove(ctx context.Context, a *act) error {
 }
 
 // again begins the same upload once more, which must be the same file.
-func (s *filesShow) again(ctx context.Context, a *act) error {
+func (s *filesShow) again(ctx context.Context, a *clientFile) error {
 	s.note(func(r *FilesReport) { r.Uploads.Repeated++ })
 	begun, err := s.client.Begin(ctx, a.key, &a.Promise)
 	if err != nil {
@@ -153,7 +153,7 @@ func (s *filesShow) again(ctx context.Context, a *act) error {
 }
 
 // refuse sends what was not promised.
-func (s *filesShow) refuse(ctx context.Context, a *act, to *rig.SignedURL) error {
+func (s *filesShow) refuse(ctx context.Context, a *clientFile, to *rig.SignedURL) error {
 	other := bytes.Clone(a.body)
 	other[len(other)/2] ^= 1
 	return errors.Join(
@@ -163,7 +163,7 @@ func (s *filesShow) refuse(ctx context.Context, a *act, to *rig.SignedURL) error
 	)
 }
 
-func (s *filesShow) refusePut(ctx context.Context, a *act, what string, want int, to *rig.SignedURL, headers map[string]string, body []byte) error {
+func (s *filesShow) refusePut(ctx context.Context, a *clientFile, what string, want int, to *rig.SignedURL, headers map[string]string, body []byte) error {
 	status, err := s.client.Put(ctx, to, headers, bytes.NewReader(body), len(body))
 	s.expect(a, what, status, want)
 	s.note(func(r *FilesReport) { r.Uploads.Refused++ })
@@ -171,7 +171,7 @@ func (s *filesShow) refusePut(ctx context.Context, a *act, what string, want int
 }
 
 // pass sends the bytes through the service: first half of them, then all.
-func (s *filesShow) pass(ctx context.Context, a *act) error {
+func (s *filesShow) pass(ctx context.Context, a *clientFile) error {
 	path := "/v1/files?entity=" + filesEntity
 	headers := map[string]string{"Content-Type": a.ContentType, "Idempotency-Key": a.key}
 	err := rig.Until(ctx, 50*time.Millisecond, func() (bool, error) {
@@ -195,7 +195,7 @@ func (s *filesShow) pass(ctx context.Context, a *act) error {
 }
 
 // expect notes a status that should be another.
-func (s *filesShow) expect(a *act, what string, got, want int) {
+func (s *filesShow) expect(a *clientFile, what string, got, want int) {
 	if got != want {
 		s.wrong("%s: %s was answered with %d, and should be with %d", a.key, what, got, want)
 	}
