@@ -16,6 +16,9 @@ type step struct {
 	key      string
 	picture  *picture     // nil: the object is removed
 	handling rig.Handling // of its notification
+	// awaitsOutput holds the removal back until the object has its output. One removal of
+	// each plan does so, so that on a slow machine some output is removed as well.
+	awaitsOutput bool
 }
 
 // What the traffic amounts to.
@@ -23,6 +26,7 @@ const (
 	photographs = 60
 	uploading   = 4 * time.Second // the span of the first uploads
 	rewriting   = 2 * time.Second // how long after its upload an object may change
+	removable   = 300 * time.Millisecond
 )
 
 // objectKind is what happens to one object after its upload.
@@ -64,14 +68,31 @@ func plan(seed uint64) []step {
 	}
 	slices.SortStableFunc(steps, func(a, b step) int { return cmp.Compare(a.at, b.at) })
 	spoil(rng, steps)
+	awaitOutput(steps)
 	return steps
+}
+
+// awaitOutput lets the last removal await its output whose object was there for a while,
+// and about which no notification is lost.
+func awaitOutput(steps []step) {
+	before, chosen := map[string]*step{}, (*step)(nil)
+	for i := range steps {
+		put, now := before[steps[i].key], &steps[i]
+		if now.picture == nil && put != nil && now.at-put.at >= removable && !put.handling.Drop && !now.handling.Drop {
+			chosen = now
+		}
+		before[steps[i].key] = now
+	}
+	if chosen != nil {
+		chosen.awaitsOutput = true
+	}
 }
 
 // stepsOf returns the steps of one object.
 func stepsOf(rng *rand.Rand, s objectKind, key string) []step {
 	at := between(rng, 0, uploading)
 	instant := func() time.Duration { return between(rng, 10*time.Millisecond, 40*time.Millisecond) }
-	while := func() time.Duration { return between(rng, 300*time.Millisecond, rewriting) }
+	while := func() time.Duration { return between(rng, removable, rewriting) }
 	put := func(after time.Duration) step {
 		at += after
 		return step{at: at, key: key, picture: newPicture(rng, key)}

@@ -30,8 +30,11 @@ func TestPlan(t *testing.T) {
 func checkStories(t *testing.T, seed uint64, steps []step) {
 	t.Helper()
 	there, ever := map[string]bool{}, map[string]bool{}
-	overwritten, removed := 0, 0
+	overwritten, removed, awaits := 0, 0, 0
 	for i, s := range steps {
+		if s.awaitsOutput && s.picture == nil {
+			awaits++
+		}
 		if i > 0 && s.at < steps[i-1].at {
 			t.Errorf("seed %d: step %d is before the one before", seed, i)
 		}
@@ -47,6 +50,9 @@ func checkStories(t *testing.T, seed uint64, steps []step) {
 	}
 	if len(ever) != photographs || overwritten != 19 || removed != 18 {
 		t.Errorf("seed %d: %d objects, %d overwritten, %d removed", seed, len(ever), overwritten, removed)
+	}
+	if awaits != 1 {
+		t.Errorf("seed %d: %d removals await their output, want 1", seed, awaits)
 	}
 	if last := steps[len(steps)-1].at; last > uploading+2*rewriting {
 		t.Errorf("seed %d: takes %s", seed, last)

@@ -8,11 +8,13 @@ import (
 	"net/http"
 	"net/url"
 	"runtime"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pawlhq/pawl/internal/process"
+	"github.com/pawlhq/pawl/proof/rig"
 )
 
 // draw makes the files for all steps; a removal has none.
@@ -66,12 +68,27 @@ func (s *pipelines) apply(ctx context.Context, files [][]byte) error {
 		if process.Sleep(ctx, time.Until(begun.Add(s.steps[i].at))) != nil {
 			return context.Cause(ctx)
 		}
+		if s.steps[i].awaitsOutput {
+			if err := s.awaitOutput(ctx, s.steps[i].key); err != nil {
+				return err
+			}
+		}
 		if err := s.request(ctx, client, &s.steps[i], files[i]); err != nil {
 			return err
 		}
 		s.screen.progress(i + 1)
 	}
 	return nil
+}
+
+// awaitOutput waits until the input has an output.
+func (s *pipelines) awaitOutput(ctx context.Context, key string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, errPatience)
+	defer cancel()
+	return rig.Until(ctx, 20*time.Millisecond, func() (bool, error) {
+		_, err := s.store.HeadObject(outputBucket, outputPrefix+strings.TrimPrefix(key, inputPrefix))
+		return err == nil, nil
+	})
 }
 
 // request makes one change through the store's own protocol.
