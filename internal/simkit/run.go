@@ -79,7 +79,7 @@ func (s Simulation[P]) Run(ctx context.Context, first, count uint64) (*Failure, 
 }
 
 // maxShrinkSteps bounds the search for a shorter tape where worlds are long.
-const maxShrinkSteps = 5_000_000
+const maxShrinkSteps = 2_000_000
 
 // explain shrinks the tape of a failure, and records its trace.
 func (s Simulation[P]) explain(f *Failure) {
