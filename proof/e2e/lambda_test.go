@@ -315,7 +315,11 @@ func (m *mapping) delete(ctx context.Context, all []types.Message, said string) 
 		if failed[*one.MessageId] {
 			continue
 		}
-		if _, err := m.client.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: &m.urls[0], ReceiptHandle: one.ReceiptHandle}); err != nil && ctx.Err() == nil {
+		_, err := m.client.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: &m.urls[0], ReceiptHandle: one.ReceiptHandle})
+		if received := (*types.ReceiptHandleIsInvalid)(nil); errors.As(err, &received) {
+			continue // the invocation outlasted the visibility timeout, and the message was received again
+		}
+		if err != nil && ctx.Err() == nil {
 			return err
 		}
 	}

@@ -135,7 +135,7 @@ func schema(t *testing.T) []byte {
 		Mapper:                     mapType,
 	}
 	for _, dir := range []string{"config", "parts"} {
-		if err := r.AddGoComments("github.com/pawlhq/pawl/internal/"+dir, "../"+dir, jsonschema.WithFullComment()); err != nil {
+		if err := r.AddGoComments("github.com/pawlhq/pawl/cmd/pawl/"+dir, "../"+dir, jsonschema.WithFullComment()); err != nil {
 			t.Fatal(err)
 		}
 	}
