@@ -10,6 +10,9 @@ import (
 
 	"github.com/pawlhq/pawl/ledger"
 	"github.com/pawlhq/pawl/lock"
+	"github.com/pawlhq/pawl/proof/servertest"
+	"github.com/pawlhq/pawl/store"
+	"github.com/pawlhq/pawl/store/dynamo"
 	"github.com/pawlhq/pawl/store/sqlite"
 )
 
@@ -32,12 +35,28 @@ func (s silent) WriteRegister(ctx context.Context, name, version string, value [
 	return next, err
 }
 
-// TestSilentSQLite is TestDroppedAnswers on registers of a SQLite ledger: nobody is
-// told that somebody else holds a lock that is their own, and the lock excludes.
-func TestSilentSQLite(t *testing.T) {
-	path, writes := filepath.Join(t.TempDir(), "pawl.db"), new(atomic.Int64)
+// TestSilentRegisters runs locks on registers of a SQLite and of a DynamoDB ledger. Lost
+// answers must not make an owner report its own lock as held, and the locks exclude.
+func TestSilentRegisters(t *testing.T) {
+	t.Run("sqlite", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "pawl.db")
+		testSilentRegisters(t, 60, func() (store.Store, error) { return sqlite.Open(t.Context(), path) })
+	})
+	t.Run("dynamodb", func(t *testing.T) {
+		t.Setenv("AWS_ACCESS_KEY_ID", "pawl")
+		t.Setenv("AWS_SECRET_ACCESS_KEY", "pawl")
+		table := servertest.DynamoDB(t).NewTable()
+		if err := dynamo.Create(t.Context(), table); err != nil {
+			t.Fatal(err)
+		}
+		testSilentRegisters(t, 20, func() (store.Store, error) { return dynamo.Open(t.Context(), table) })
+	})
+}
+
+func testSilentRegisters(t *testing.T, alone int, open func() (store.Store, error)) {
+	writes := new(atomic.Int64)
 	mutex := func(name string, c lock.Config) *lock.Mutex {
-		records, err := sqlite.Open(t.Context(), path)
+		records, err := open()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,12 +68,12 @@ func TestSilentSQLite(t *testing.T) {
 		}
 		return m
 	}
-	alone := mutex("alone", lock.Config{})
+	ours := mutex("alone", lock.Config{})
 	var token int64
-	for range 60 {
-		l, err := alone.TryAcquire(t.Context())
+	for range alone {
+		l, err := ours.TryAcquire(t.Context())
 		if err != nil {
-			t.Fatalf("nobody else wants the lock: %v", err)
+			t.Fatalf("no other process wants the lock: %v", err)
 		}
 		if l.Token() <= token {
 			t.Fatalf("token %d after %d", l.Token(), token)
