@@ -92,6 +92,23 @@ func (l *leading) end(b *bubble, ended <-chan error) {
 	}
 }
 
+// TestLeadAfterACrash checks that another candidate leads after a leader's process died.
+func TestLeadAfterACrash(t *testing.T) {
+	onBoth(t, func(b *bubble) {
+		h := b.stopped(b.mutex(Config{TTL: ttl}))
+		began := time.Now()
+		terms := make(chan *leading)
+		ended := b.candidate(b.Context(), "bob", b.mutex(Config{TTL: ttl}), terms)
+		l := <-terms
+		b.about(time.Since(began), ttl, ttl+ttl*rate/100+2*time.Second)
+		if l.token <= h.at.rec.Token {
+			b.Errorf("it leads under %d, after %d", l.token, h.at.rec.Token)
+		}
+		l.done <- nil
+		b.done(<-ended)
+	})
+}
+
 // TestLeadAgain: who has lost the lease waits for it again.
 func TestLeadAgain(t *testing.T) {
 	onBoth(t, func(b *bubble) {

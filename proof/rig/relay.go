@@ -122,7 +122,9 @@ func (r *Relay) add(n *Notice, delay time.Duration) {
 	time.AfterFunc(delay, func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.enqueue(n)
+		if !r.closed {
+			r.enqueue(n)
+		}
 	})
 }
 

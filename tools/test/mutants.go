@@ -47,7 +47,13 @@ func noticing(m *mutants.Mutant) func(file string) bool {
 		case m.Test == nil:
 			return inPackage(file, "proof/sim") || inPackage(file, "internal/simkit") || dir == mutantsDir+"/play"
 		}
+		if strings.HasPrefix(file, "internal/simkit/") && slices.Contains(m.Test.Args, "TestWorlds$") {
+			return true
+		}
 		pkg := path.Clean(m.Test.Args[0])
+		if pkg == "files/internal/world" && inPackage(file, pkg) {
+			return true // the whole package is the simulator
+		}
 		return inPackage(file, pkg) && (dir != pkg || strings.HasSuffix(file, "_test.go"))
 	}
 }

@@ -69,7 +69,7 @@ func (s *scope) leftOut() string {
 	for _, t := range s.long {
 		list = append(list, t.name)
 	}
-	return "left out, but not by `go run ./tools/test -ci`: " + strings.Join(list, ", ")
+	return "left out, but not by `go run ./tools/test -ci`: " + strings.Join(list, ", ") + "; -ci runs some mutants, and make nightly all"
 }
 
 // reduce leaves fuzz targets and mutants to another run.

@@ -42,8 +42,8 @@ unless the result of an attempt was unknown or an operator forced it, everything
 is settled or dead. Most are watched all the way.
 
 What plays is what ships: the engine, the rules of the ledger's rows, the
-attempt, the fenced write, the audit, and what a purge decides, which no command
-makes yet. Simulated are the network, the clocks, the processes, the two stores
+attempt, the fenced write, the audit, and what a purge decides.
+Simulated are the network, the clocks, the processes, the two stores
 and the handlers. Real servers, real kills
 and the worker's goroutines are tested elsewhere: docs/CORRECTNESS.md says what
 is tested how, and what is not promised.
