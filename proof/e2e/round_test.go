@@ -157,20 +157,27 @@ func (r *round) begun(ctx context.Context) ([]string, error) {
 }
 
 // change puts, overwrites and removes objects until struck. It keeps the workers
-// busy, but leaves them time for what others have left behind.
+// busy, but leaves them time for what others have left behind. On a slow machine it goes
+// on for at most a minute, until the relay has done each kind of damage.
 func (r *round) change(t *testing.T, rng *rand.Rand, struck <-chan error) {
 	t.Helper()
 	const ahead, open = 100, 24 // notifications, rows
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
+	var limit <-chan time.Time
 	for n := 20; ; {
 		select {
 		case err := <-struck:
 			if err != nil {
 				t.Fatal(err)
 			}
+			struck, limit = nil, time.After(time.Minute)
+		case <-limit:
 			return
 		case <-tick.C:
+			if m := r.relay.Messages(); struck == nil && (r.queues != nil || m.OutOfOrder > 0) && m.Dropped >= 5 && m.Doubled > 0 && m.Delayed > 0 {
+				return
+			}
 			if r.relay.left()+r.queues.waiting() < ahead && r.journal.busy.Load() < open {
 				r.world.change(t, rng, n)
 				n++
