@@ -47,10 +47,10 @@ func SingleArg(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// invalidFlag is what cobra says of a flag's value: in the words of package strconv.
+// invalidFlag matches cobra's error for an invalid flag value, which quotes package strconv.
 var invalidFlag = regexp.MustCompile(`^invalid argument (".*") for "(?:-\w, )?--([a-z-]+)" flag: `)
 
-// FlagError says what a flag's value should be.
+// FlagError replaces cobra's error for an invalid flag value by one that names valid values.
 func FlagError(cmd *cobra.Command, err error) error {
 	m := invalidFlag.FindStringSubmatch(err.Error())
 	if m == nil {

@@ -86,6 +86,6 @@ func (s *pipelines) onChange(c change) {
 func (s *pipelines) publish(c change) {
 	select {
 	case s.news <- c:
-	default: // nobody listens
+	default: // no reader is waiting
 	}
 }

@@ -273,7 +273,7 @@ func (o *lockOptions) ways(b *lock.Bucket, key string) (try, wait func(context.C
 	return m.TryLock, m.Lock, nil
 }
 
-// answering is a store that is given up if a listing stands still. Reads are bounded
+// answering is a store whose listings fail if they make no progress. Reads are bounded
 // by package lock.
 type answering struct{ bucket.Store }
 
