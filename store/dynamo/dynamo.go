@@ -153,7 +153,7 @@ func connect(ctx context.Context, rawURL string) (*Store, error) {
 		o.Retryer = retry.NewStandard(func(r *retry.StandardOptions) {
 			r.MaxAttempts, r.MaxBackoff, r.RateLimiter = readAttempts, time.Second, ratelimit.None
 		})
-		o.HTTPClient = awshttp.NewBuildableClient().WithTransportOptions(transport)
+		o.HTTPClient = readOnlyBody{awshttp.NewBuildableClient().WithTransportOptions(transport)}
 	})
 	return s, nil
 }

@@ -3,7 +3,12 @@ package dynamo
 import (
 	"context"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
 )
+
+// ReadOnlyBody returns the client through which the driver sends its requests.
+func ReadOnlyBody(c aws.HTTPClient) aws.HTTPClient { return readOnlyBody{c} }
 
 // OpenPatient opens a table and gives each request two minutes. The conformance suite
 // needs clear answers, and on a busy machine DynamoDB Local may take longer than

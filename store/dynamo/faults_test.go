@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/pawlhq/pawl/proof/servertest"
 	"github.com/pawlhq/pawl/store"
@@ -398,4 +399,37 @@ func check(t *testing.T, url string) map[string]store.Finding {
 		byName[f.Name] = f
 	}
 	return byName
+}
+
+type clientFunc func(*http.Request) (*http.Response, error)
+
+func (f clientFunc) Do(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestClosedBodyIsAtItsEnd reads a request body as net/http may: after the SDK closed it,
+// because the response began.
+func TestClosedBodyIsAtItsEnd(t *testing.T) {
+	t.Parallel()
+	stream, ok := smithyhttp.NewStackRequest().(*smithyhttp.Request)
+	if !ok {
+		t.Fatal("the SDK has another type of request")
+	}
+	stream, err := stream.SetStream(strings.NewReader("body"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sent io.ReadCloser
+	client := dynamo.ReadOnlyBody(clientFunc(func(r *http.Request) (*http.Response, error) {
+		sent = r.Body
+		return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+	}))
+	response, err := client.Do(stream.Build(t.Context()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(response.Body.Close(), sent.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := io.Copy(io.Discard, sent); n != 0 || err != nil {
+		t.Errorf("read %d bytes after the body was closed, error %v; want 0 and none", n, err)
+	}
 }

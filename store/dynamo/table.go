@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strconv"
@@ -33,6 +34,20 @@ const unknownOperation = "UnknownOperationException"
 func transport(t *http.Transport) {
 	t.MaxIdleConnsPerHost = traits.Batch * traits.Swaps
 	t.IdleConnTimeout = 50 * time.Second // DynamoDB closes them after a minute
+}
+
+// readOnlyBody hides the WriteTo method of request bodies. The SDK closes a body when the
+// response starts, and its WriteTo then returns io.EOF. If net/http is still about to
+// check that the body has ended, it takes this for a failed write and closes the
+// connection, and a large response is lost.
+type readOnlyBody struct{ client aws.HTTPClient }
+
+// Do implements [aws.HTTPClient].
+func (c readOnlyBody) Do(r *http.Request) (*http.Response, error) {
+	if r.Body != nil && r.Body != http.NoBody {
+		r.Body = struct{ io.ReadCloser }{r.Body}
+	}
+	return c.client.Do(r)
 }
 
 // Create makes the table that a URL names, and waits until it can be used: billed by
