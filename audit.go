@@ -88,7 +88,7 @@ func (p *Pawl) Purge(ctx context.Context, pipelines []string, dryRun bool, tell 
 				tell(all)
 			}
 		}
-		one, err := audit.Purge(ctx, ledger.Over(p.cfg.Ledger), name, &policy, dryRun, watch)
+		one, err := audit.Purge(ctx, ledger.NewRows(p.cfg.Ledger), name, &policy, dryRun, watch)
 		if all = before.Plus(one); err != nil {
 			return all, fmt.Errorf("purge of pipeline %s: %w", event.Quote(name), err)
 		}
@@ -106,7 +106,7 @@ func (c *Config) auditor() (*audit.Auditor, error) {
 		all[i] = c.Pipelines[i].audited()
 	}
 	return audit.New(audit.Config{
-		Ledger: ledger.Over(c.Ledger), Objects: c.Objects, Pipelines: all, TTL: c.Lease.TTL, Logger: c.Logger, Observer: c.Observer,
+		Ledger: ledger.NewRows(c.Ledger), Objects: c.Objects, Pipelines: all, TTL: c.Lease.TTL, Logger: c.Logger, Observer: c.Observer,
 	})
 }
 

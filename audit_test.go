@@ -50,10 +50,10 @@ func (m *messenger) Run(ctx context.Context, sink source.Sink) error {
 	}
 }
 
-func (m *messenger) Observe(r engine.Report) {
+func (m *messenger) Observe(r engine.Notice) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	switch r.What {
+	switch r.Kind {
 	case engine.LossRepaired:
 		m.raised[r.Key.Key]++
 	case engine.Audited:

@@ -28,7 +28,7 @@ func invoked(store *memory.Store, d time.Duration) func(*pawl.Config) {
 
 func (s *site) row(store *memory.Store, key string) ledger.Row {
 	s.t.Helper()
-	rows, err := ledger.Over(store).Load(s.t.Context(), []ledger.RowKey{{Pipeline: "upper", Bucket: "in", Key: key}})
+	rows, err := ledger.NewRows(store).Load(s.t.Context(), []ledger.RowKey{{Pipeline: "upper", Bucket: "in", Key: key}})
 	if err != nil || len(rows) != 1 {
 		s.t.Fatalf("%d rows of %s: %v", len(rows), key, err)
 	}
@@ -259,7 +259,7 @@ func TestQuarantineEndsWithinAnInvocation(t *testing.T) {
 			row.Nonce = ledger.Nonce{byte(len(changes) + 1)}
 			changes = append(changes, ledger.Change{Key: row.RowKey, Row: &row})
 		}
-		if _, err := ledger.Over(store).Swap(s.t.Context(), changes); err != nil {
+		if _, err := ledger.NewRows(store).Swap(s.t.Context(), changes); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Hour)

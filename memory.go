@@ -24,12 +24,12 @@ type Memory struct {
 // recall returns what a new Pawl begins with. m may be nil.
 func (m *Memory) recall(c *Config) (*ledger.Rows, bucket.Store, engine.Outages) {
 	if m == nil {
-		return ledger.Over(c.Ledger), c.Objects, nil
+		return ledger.NewRows(c.Ledger), c.Objects, nil
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.rows == nil {
-		m.rows, m.objects = ledger.Over(c.Ledger), worker.JudgeDenials(c.Objects)
+		m.rows, m.objects = ledger.NewRows(c.Ledger), worker.DetectDenials(c.Objects)
 	}
 	return m.rows, m.objects, maps.Clone(m.outages)
 }

@@ -176,8 +176,8 @@ const (
 // user.
 type Observer = worker.Observer
 
-// Report states one fact, of those that package engine lists.
-type Report = engine.Report
+// Notice states one fact, of those that package engine lists.
+type Notice = engine.Notice
 
 // Lease bounds how long one worker may hold an object without a sign of life.
 type Lease struct {

@@ -73,7 +73,7 @@ func (p *Pawl) Run(ctx context.Context) error {
 	}
 	err := p.runSources(ctx, stop)
 	if err == nil {
-		p.worker.Rest(ctx)
+		p.worker.WaitSettled(ctx)
 	}
 	stop(nil)
 	work.Wait()

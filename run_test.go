@@ -168,7 +168,7 @@ func TestRunWithoutSourcesSweeps(t *testing.T) {
 		policy := ledger.DefaultPolicy()
 		row, _, _ = row.Claim("killed", &policy, time.Now())
 		row.Nonce = ledger.Nonce{1}
-		if _, err := ledger.Over(store).Swap(s.t.Context(), []ledger.Change{{Key: row.RowKey, Row: &row}}); err != nil {
+		if _, err := ledger.NewRows(store).Swap(s.t.Context(), []ledger.Change{{Key: row.RowKey, Row: &row}}); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(s.t.Context(), time.Hour)
@@ -249,9 +249,9 @@ func TestRunWithoutSweepsHandsBack(t *testing.T) {
 }
 
 // tally counts the facts that a Pawl reports.
-type tally map[engine.Fact]int
+type tally map[engine.Kind]int
 
-func (c tally) Observe(r pawl.Report) { c[r.What]++ }
+func (c tally) Observe(r pawl.Notice) { c[r.Kind]++ }
 
 func TestAnObserverIsTold(t *testing.T) {
 	inTime(t, func(s *site) {

@@ -34,7 +34,7 @@ func TestRowsOfANewerPawl(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	fillLedger(t, ledger.Over(records), rows)
+	fillLedger(t, ledger.NewRows(records), rows)
 	makeOdd(t, path, every)
 
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

@@ -79,7 +79,7 @@ func TestGapBehindRecoveredGap(t *testing.T) {
 		p.gaps(1, 0, 0)
 		p.put(shard, 1)
 		p.stream.Trim(shard, p.entries(shard)[32].Number)
-		p.ledger = ledger.Over(memory.New())
+		p.ledger = ledger.NewRows(memory.New())
 		if _, err := p.archive("ndjson").Recover(p.Context()); err != nil {
 			t.Fatal(err)
 		}

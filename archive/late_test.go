@@ -124,7 +124,7 @@ func TestLateAfterRecovery(t *testing.T) {
 		if err := stop(); err != nil || slow.held == nil {
 			t.Fatalf("nothing was sent: %v", err)
 		}
-		p.ledger = ledger.Over(memory.New())
+		p.ledger = ledger.NewRows(memory.New())
 		if _, err := p.archive("ndjson").Recover(p.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -42,7 +42,7 @@ func (p *place) Context() context.Context { return p.ctx }
 // inPlace runs a test in a bubble, in which time stands still while something runs.
 func inPlace(t *testing.T, shards int, test func(p *place)) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &place{T: t, stream: newStream(shards), store: membucket.New(time.Now, []string{"b"}), ledger: ledger.Over(memory.New())}
+		p := &place{T: t, stream: newStream(shards), store: membucket.New(time.Now, []string{"b"}), ledger: ledger.NewRows(memory.New())}
 		p.logger = slog.New(slog.NewTextHandler(&p.log, nil))
 		var stop context.CancelFunc
 		p.ctx, stop = context.WithCancel(context.Background())
@@ -152,7 +152,7 @@ func TestClaimGone(t *testing.T) {
 		p.put(p.shards()[0], 10)
 		time.Sleep(time.Minute)
 		right := p.ledger
-		p.ledger = ledger.Over(memory.New())
+		p.ledger = ledger.NewRows(memory.New())
 		if _, err := p.archive("ndjson").Verify(p.Context(), archive.VerifyOptions{}); !errors.Is(err, archive.ErrLostRegisters) {
 			t.Errorf("over another ledger: %v", err)
 		}
@@ -165,7 +165,7 @@ func TestClaimGone(t *testing.T) {
 		if err := <-ended; !errors.Is(err, archive.ErrClaimed) {
 			t.Errorf("without a claim: %v", err)
 		}
-		p.ledger = ledger.Over(memory.New())
+		p.ledger = ledger.NewRows(memory.New())
 		if _, err := p.archive("ndjson").Claim(p.Context()); !errors.Is(err, archive.ErrClaimed) {
 			t.Errorf("without claim and registers: %v", err)
 		}
@@ -302,7 +302,7 @@ func TestForeignObject(t *testing.T) {
 			body   string
 			stored bool
 		}{{"somebody else's", false}, {string(ours), true}} {
-			p.ledger, p.store = ledger.Over(memory.New()), membucket.New(time.Now, []string{"b"})
+			p.ledger, p.store = ledger.NewRows(memory.New()), membucket.New(time.Now, []string{"b"})
 			if _, err := p.archive("ndjson").Claim(p.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -350,7 +350,7 @@ func TestClaims(t *testing.T) {
 		if err := run(p.Context(), p.archive("ndjson")); !errors.Is(err, archive.ErrClaimed) {
 			t.Errorf("another stream: %v", err)
 		}
-		p.stream, p.ledger = was, ledger.Over(memory.New())
+		p.stream, p.ledger = was, ledger.NewRows(memory.New())
 		if err := run(p.Context(), p.archive("ndjson")); !errors.Is(err, archive.ErrLostRegisters) {
 			t.Errorf("another ledger: %v", err)
 		}

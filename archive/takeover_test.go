@@ -21,7 +21,7 @@ import (
 // backup returns a copy of the ledger.
 func (p *place) backup() *ledger.Rows {
 	p.Helper()
-	backup := ledger.Over(memory.New())
+	backup := ledger.NewRows(memory.New())
 	for r, err := range p.ledger.ListRegisters(p.Context(), "") {
 		if err == nil {
 			_, err = backup.WriteRegister(p.Context(), r.Name, "", r.Value)

@@ -26,7 +26,7 @@ func TestExpiredBeforeRecovery(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.put(shard, 5)
-		p.ledger = ledger.Over(memory.New())
+		p.ledger = ledger.NewRows(memory.New())
 		p.stream.Trim(shard, last)
 		if _, err := p.archive("ndjson").Recover(p.Context()); err != nil {
 			t.Fatal(err)

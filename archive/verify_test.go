@@ -78,7 +78,7 @@ func TestVerifyMalformed(t *testing.T) {
 		p.findsOne(a, archive.VerifyOptions{}, archive.Missing, "")
 
 		p.object(kept, body)
-		p.ledger = ledger.Over(memory.New())
+		p.ledger = ledger.NewRows(memory.New())
 		if _, err := p.archive("ndjson").Recover(p.Context()); err != nil {
 			t.Fatal(err)
 		}

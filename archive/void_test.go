@@ -217,7 +217,7 @@ func TestRecoveryReadsPastVoid(t *testing.T) {
 		if err := run(ctx, a); err != nil {
 			t.Fatal(err)
 		}
-		p.ledger = ledger.Over(memory.New())
+		p.ledger = ledger.NewRows(memory.New())
 		if _, err := p.archive("gz.parquet").Recover(p.Context()); err != nil {
 			t.Fatal(err)
 		}

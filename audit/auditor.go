@@ -343,9 +343,9 @@ func (r *run) example(u *unit, key ledger.RowKey, what string, repaired bool) {
 		e.Output = u.Output.Of(key).String()
 	}
 	r.keep(e)
-	r.observe(engine.Report{What: engine.LossFound, Key: key, Detail: what})
+	r.observe(engine.Notice{Kind: engine.LossFound, Key: key, Detail: what})
 	if repaired {
-		r.observe(engine.Report{What: engine.LossRepaired, Key: key, Detail: what})
+		r.observe(engine.Notice{Kind: engine.LossRepaired, Key: key, Detail: what})
 	}
 }
 
@@ -375,7 +375,7 @@ func (r *run) unlistable(u *unit, ref event.Object, err error) {
 	}
 }
 
-func (a *Auditor) observe(report engine.Report) {
+func (a *Auditor) observe(report engine.Notice) {
 	if a.cfg.Observer == nil {
 		return
 	}

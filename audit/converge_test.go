@@ -145,7 +145,7 @@ func (m *machine) rest(t *rapid.T) {
 	switch {
 	case !m.row.Dead && !m.row.Settled():
 		t.Fatalf("the second audit found a loss: %+v", m.row)
-	case m.object.Exists && (known.Kind != event.Created || !known.Identity.Fits(m.object.Identity)):
+	case m.object.Exists && (known.Kind != event.Created || !known.Identity.CompatibleWith(m.object.Identity)):
 		t.Fatalf("%+v is there, and the row says %+v", m.object.Identity, m.row)
 	case !m.object.Exists && known.Kind == event.Created:
 		t.Fatalf("nothing is there, and the row says %+v", m.row)

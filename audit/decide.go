@@ -70,7 +70,7 @@ func compare(row *ledger.Row, seen Seen, before time.Time) Loss {
 		return None
 	case seen.Exists && !created:
 		return LostCreation
-	case seen.Exists && !known.Identity.Fits(seen.Identity):
+	case seen.Exists && !known.Identity.CompatibleWith(seen.Identity):
 		return LostOverwrite
 	case !seen.Exists && created && row.UpdatedAt.Before(before) && row.EventTime.Before(before):
 		return LostRemoval

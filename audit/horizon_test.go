@@ -109,14 +109,14 @@ func TestPurgedVersionsArePassedOver(t *testing.T) {
 // for an object than its row does.
 func TestWatermarkCoversSkew(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T) (ledger.Store, error){
-		"memory": func(*testing.T) (ledger.Store, error) { return ledger.Over(memory.New()), nil },
+		"memory": func(*testing.T) (ledger.Store, error) { return ledger.NewRows(memory.New()), nil },
 		"SQLite": func(t *testing.T) (ledger.Store, error) {
 			s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
-			return ledger.Over(s), err
+			return ledger.NewRows(s), err
 		},
 		"PostgreSQL": func(t *testing.T) (ledger.Store, error) {
 			s, err := postgres.Open(t.Context(), servertest.Postgres(t).URL)
-			return ledger.Over(s), err
+			return ledger.NewRows(s), err
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -185,7 +185,7 @@ func (r *run) saveNow(ctx context.Context, done bool) error {
 	r.mu.Unlock()
 	p.Report.Examples = nil
 	err := r.saved.write(ctx, &p)
-	if errors.Is(err, ledger.ErrRegister) { // of hundreds of pipelines, or with keys that are all very long
+	if errors.Is(err, ledger.ErrInvalidRegister) { // of hundreds of pipelines, or with keys that are all very long
 		r.saved.at = time.Now()
 		r.cfg.Logger.Warn("the progress of the audit is not kept: it begins anew if it is broken off", "error", err)
 		return nil
@@ -203,7 +203,7 @@ func (r *run) registerReport(ctx context.Context, report *Report) error {
 	all = slices.Insert(all, 0, *report)
 	for n := min(len(all), maxReports); ; n /= 2 {
 		err := k.write(ctx, all[:n])
-		if !errors.Is(err, ledger.ErrRegister) || n <= 1 {
+		if !errors.Is(err, ledger.ErrInvalidRegister) || n <= 1 {
 			return err
 		}
 	}
@@ -225,12 +225,12 @@ func (r *run) observed() {
 	for i := range r.report.Pipelines {
 		p := &r.report.Pipelines[i]
 		if p.Withheld > 0 {
-			r.observe(engine.Report{
-				What: engine.RemovalsWithheld, Key: ledger.RowKey{Pipeline: p.Name}, N: int(p.Withheld),
+			r.observe(engine.Notice{
+				Kind: engine.RemovalsWithheld, Key: ledger.RowKey{Pipeline: p.Name}, N: int(p.Withheld),
 				Detail: fmt.Sprintf("%d objects are missing from the bucket, and %d rows say that their object exists", p.Withheld, p.Created),
 			})
 		}
 	}
 	total := r.report.Total()
-	r.observe(engine.Report{What: engine.Audited, N: int(total.Found()), Took: time.Since(r.report.Started)})
+	r.observe(engine.Notice{Kind: engine.Audited, N: int(total.Found()), Took: time.Since(r.report.Started)})
 }

@@ -54,7 +54,7 @@ type registers struct {
 }
 
 func newRegisters() *registers {
-	return &registers{Rows: ledger.Over(memory.New()), values: map[string]ledger.Register{}, raised: map[ledger.RowKey]int{}}
+	return &registers{Rows: ledger.NewRows(memory.New()), values: map[string]ledger.Register{}, raised: map[ledger.RowKey]int{}}
 }
 
 func (r *registers) ReadRegister(_ context.Context, name string) (ledger.Register, error) {

@@ -296,7 +296,7 @@ func (w *walk) compareVersions(infos []bucket.Info, rows []ledger.Row, now time.
 			w.consider(row, Seen{}, now)
 		case len(infos) > 0:
 			seen := listed(&infos[0], row)
-			known = known || current(row).Kind == event.Created && current(row).Identity.Fits(seen.Identity)
+			known = known || current(row).Kind == event.Created && current(row).Identity.CompatibleWith(seen.Identity)
 			fallthrough
 		default:
 			if w.redrives(row, now) {

@@ -87,7 +87,7 @@ func purgeable(ctx context.Context, s ledger.Store, r ledger.Range, p *ledger.Po
 			return nil, false, err
 		}
 		done.Looked++
-		if !row.Forget(p, now) {
+		if !row.Purgeable(p, now) {
 			continue
 		}
 		exist = exist || row.Have.Kind != event.Removed

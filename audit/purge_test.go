@@ -24,7 +24,7 @@ func settled(key string, kind event.Kind, ago time.Duration) ledger.Row {
 
 // store puts rows into a ledger in memory.
 func store(t *testing.T, rows ...ledger.Row) ledger.Store {
-	s := ledger.Over(memory.New())
+	s := ledger.NewRows(memory.New())
 	for _, r := range rows {
 		_, _ = rand.Read(r.Nonce[:])
 		if _, err := s.Swap(t.Context(), []ledger.Change{{Key: r.RowKey, Row: &r}}); err != nil {

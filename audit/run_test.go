@@ -36,7 +36,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := ledger.Over(records)
+	s := ledger.NewRows(records)
 	t.Cleanup(func() { _ = s.Close() })
 	w.ledger = s
 	w.pipeline = audit.Pipeline{Name: "p", Bucket: photos, Match: func(o event.Object) bool { return !strings.HasSuffix(o.Key, ".tmp") }}

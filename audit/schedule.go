@@ -112,7 +112,7 @@ func (a *Auditor) due(ctx context.Context, every time.Duration, last time.Time) 
 		return 0, nil
 	}
 	age := time.Since(last)
-	a.observe(engine.Report{What: engine.LastAudit, Took: age})
+	a.observe(engine.Notice{Kind: engine.LastAudit, Took: age})
 	return every - age, nil
 }
 

@@ -20,20 +20,20 @@ import (
 // facts keeps what an observer is told.
 type facts struct {
 	mu  sync.Mutex
-	all []engine.Report
+	all []engine.Notice
 }
 
-func (f *facts) Observe(r engine.Report) {
+func (f *facts) Observe(r engine.Notice) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.all = append(f.all, r)
 }
 
-func (f *facts) count(what engine.Fact) (n int, last engine.Report) {
+func (f *facts) count(what engine.Kind) (n int, last engine.Notice) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, r := range f.all {
-		if r.What == what {
+		if r.Kind == what {
 			n, last = n+1, r
 		}
 	}

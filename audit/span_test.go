@@ -122,7 +122,7 @@ func (l *lister) walk(t *testing.T, workers int) {
 			for s := h.take(t.Context()); s != nil; s = h.take(t.Context()) {
 				p := &Pass{
 					Pipeline: &Pipeline{Match: func(o event.Object) bool { got[i] = append(got[i], o.Key); return false }},
-					Truth:    l, Ledger: ledger.New(ledger.Over(memory.New())), Now: time.Now,
+					Truth:    l, Ledger: ledger.New(ledger.NewRows(memory.New())), Now: time.Now,
 				}
 				if err := p.Walk(t.Context(), "", s, func(*Counts) error { return nil }); err != nil {
 					t.Error(err)

@@ -83,7 +83,7 @@ func (h *Handler) prepare() {
 		return
 	}
 	h.Config.Memory = new(pawl.Memory)
-	h.rows = ledger.Over(h.Config.Ledger)
+	h.rows = ledger.NewRows(h.Config.Ledger)
 }
 
 // runMessages processes the notifications in a payload.

@@ -206,7 +206,7 @@ func TestOutageIsRemembered(t *testing.T) {
 			attempts++
 			return pawl.OutageIfShared(errors.New("connection refused"), "refused", 2)
 		})
-		rows := ledger.Over(f.Config.Ledger)
+		rows := ledger.NewRows(f.Config.Ledger)
 		for i := range 6 * 60 {
 			if err := f.invoke(`{"pawl":"sweep"}`); err != nil {
 				t.Fatal(err)

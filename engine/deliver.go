@@ -30,10 +30,10 @@ func (e *Engine) deliver(in *Deliver) {
 func (e *Engine) answered(en *entry, o observation) {
 	if o.verdict == ledger.Disordered {
 		o.verdict = ledger.Stale
-		e.emit(Report{What: Disordered, Key: en.key, Detail: "sequencer " + o.item.Event.Sequencer.Raw() + " after " + en.row.Want.Sequencer.Raw()})
+		e.emit(Notice{Kind: Disordered, Key: en.key, Detail: "sequencer " + o.item.Event.Sequencer.Raw() + " after " + en.row.Want.Sequencer.Raw()})
 	}
 	o.delivery.count(o.verdict, &e.Stats)
-	e.count(Report{What: verdictFacts[o.verdict], Key: en.key})
+	e.count(Notice{Kind: verdictKinds[o.verdict], Key: en.key})
 	e.tracker.track(en)
 	if e.cfg.AckSettled && o.verdict != ledger.Stale && !en.row.Settled() && !en.row.Dead {
 		en.waiting = append(en.waiting, o)

@@ -108,10 +108,10 @@ func (e *Engine) Step(now time.Time, inputs ...Input) []Action {
 			e.finished(&in)
 		case Swept:
 			e.swept(&in)
-		case Looked:
+		case Loaded:
 			e.looked(&in)
-		case NoMore:
-			e.tracker.noMore = true
+		case SourcesEnded:
+			e.tracker.sourcesEnded = true
 		case SweepOnce:
 			e.once = true
 		case Drain:

@@ -81,7 +81,7 @@ func (e *Engine) foldObserve(en *entry, p *pendingSwap) (changed bool) {
 	for i := range p.observed {
 		o := &p.observed[i]
 		if ev := &o.item.Event; o.item.Trusted && p.next.ChangesShape(ev) {
-			e.emit(Report{What: ShapeChanged, Key: en.key, Detail: "sequencer " + ev.Sequencer.Raw() + " after " + p.next.Want.Sequencer.Raw()})
+			e.emit(Notice{Kind: ShapeChanged, Key: en.key, Detail: "sequencer " + ev.Sequencer.Raw() + " after " + p.next.Want.Sequencer.Raw()})
 		}
 		changed = p.observe(o, e.now) || changed
 	}
@@ -220,5 +220,5 @@ func (e *Engine) reportUnreadable(row *ledger.Row) {
 		return
 	}
 	e.reportedUnreadable.Add(row.RowKey, row.Nonce)
-	e.emit(Report{What: Unreadable, Key: row.RowKey, Detail: row.Unreadable.Error()})
+	e.emit(Notice{Kind: Unreadable, Key: row.RowKey, Detail: row.Unreadable.Error()})
 }

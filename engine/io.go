@@ -66,9 +66,9 @@ type Swept struct {
 	Failed   bool
 }
 
-// Looked answers a Look with the rows of its keys as they stand, none for a key
+// Loaded answers a Load with the rows of its keys as they stand, none for a key
 // that has no row. A failed look is answered without keys.
-type Looked struct {
+type Loaded struct {
 	Keys []ledger.RowKey
 	Rows []ledger.Row
 }
@@ -76,27 +76,27 @@ type Looked struct {
 // Tick says that time has passed.
 type Tick struct{}
 
-// NoMore says that no delivery will follow. From then on the engine looks for
+// SourcesEnded says that no delivery will follow. From then on the engine looks for
 // what has become of the objects that its deliveries named, until
-// [Engine.Rested].
-type NoMore struct{}
+// [Engine.AllSettled].
+type SourcesEnded struct{}
 
 // SweepOnce asks to sweep each pipeline until one answer holds every row that is due.
-// No delivery follows. [Engine.Rested] reports when all of those rows were processed.
+// No delivery follows. [Engine.AllSettled] reports when all of those rows were processed.
 type SweepOnce struct{}
 
 // Drain asks to take nothing new, so that what runs can end.
 type Drain struct{}
 
-func (Deliver) input()   {}
-func (Swapped) input()   {}
-func (Finished) input()  {}
-func (Swept) input()     {}
-func (Looked) input()    {}
-func (Tick) input()      {}
-func (NoMore) input()    {}
-func (SweepOnce) input() {}
-func (Drain) input()     {}
+func (Deliver) input()      {}
+func (Swapped) input()      {}
+func (Finished) input()     {}
+func (Swept) input()        {}
+func (Loaded) input()       {}
+func (Tick) input()         {}
+func (SourcesEnded) input() {}
+func (SweepOnce) input()    {}
+func (Drain) input()        {}
 
 // Action is something to do: one of the types below.
 type Action interface{ action() }
@@ -146,8 +146,8 @@ type Sweep struct {
 	Limit    int
 }
 
-// Look asks for the rows of these keys. Answer with Looked.
-type Look struct{ Keys []ledger.RowKey }
+// Load asks for the rows of these keys. Answer with Loaded.
+type Load struct{ Keys []ledger.RowKey }
 
 func (Swap) action()   {}
 func (Start) action()  {}
@@ -155,5 +155,5 @@ func (Extend) action() {}
 func (Cancel) action() {}
 func (Answer) action() {}
 func (Sweep) action()  {}
-func (Look) action()   {}
-func (Report) action() {}
+func (Load) action()   {}
+func (Notice) action() {}

@@ -37,48 +37,48 @@ func (e *Engine) ended(en *entry, p *pendingSwap) {
 	switch {
 	case p.refused:
 		e.Stats.Lost++
-		e.emit(Report{What: LostLease, Key: en.key, Took: took, Detail: in.Failure.Message})
+		e.emit(Notice{Kind: LostLease, Key: en.key, Took: took, Detail: in.Failure.Message})
 	case in.Result == Completed && in.Acted:
 		e.Stats.Completed++
-		e.emit(Report{What: Committed, Key: en.key, Took: took})
+		e.emit(Notice{Kind: Committed, Key: en.key, Took: took})
 	case in.Result == Completed:
 		e.Stats.NothingToDo++
-		e.emit(Report{What: NothingToDo, Key: en.key, Took: took})
+		e.emit(Notice{Kind: NothingToDo, Key: en.key, Took: took})
 	case in.Result == Released:
 		e.Stats.Released++
-		e.count(Report{What: GivenBack, Key: en.key, Took: took})
+		e.count(Notice{Kind: AttemptReleased, Key: en.key, Took: took})
 	default:
 		e.Stats.Failed++
 		if p.next.Dead && !p.retired {
 			e.died(en, took)
 			return
 		}
-		what := Erred
+		what := AttemptFailed
 		if in.Failure.Uncounted {
-			what = Outage
+			what = AttemptUncounted
 		}
-		e.emit(Report{What: what, Key: en.key, Took: took, Detail: in.Failure.Message})
+		e.emit(Notice{Kind: what, Key: en.key, Took: took, Detail: in.Failure.Message})
 	}
 }
 
 // died tells of a row that is dead, after an attempt that took so long, or none.
 func (e *Engine) died(en *entry, took time.Duration) {
 	e.Stats.Died++
-	e.emit(Report{What: Died, Key: en.key, Took: took, Detail: en.row.LastError})
+	e.emit(Notice{Kind: Died, Key: en.key, Took: took, Detail: en.row.LastError})
 }
 
 // started hands a granted attempt to the worker.
 func (e *Engine) started(en *entry, p *pendingSwap) {
 	e.begin(en, p.claim)
 	e.Stats.Claimed++
-	e.count(Report{What: Claimed, Key: en.key, Took: en.waited(e.now)})
+	e.count(Notice{Kind: Claimed, Key: en.key, Took: en.waited(e.now)})
 	en.since, en.began = time.Time{}, e.now
 	if len(en.observe) > 0 {
 		en.since = e.now // it came while the claim was on its way
 	}
 	if p.claim.TakenOver {
 		e.Stats.TakenOver++
-		e.emit(Report{What: TookOver, Key: en.key, Detail: "fence " + strconv.FormatInt(p.claim.Fence, 10)})
+		e.emit(Notice{Kind: TookOver, Key: en.key, Detail: "fence " + strconv.FormatInt(p.claim.Fence, 10)})
 	}
 	e.leased(en, p.at)
 	e.emit(Start{Claim: *p.claim, Deadline: e.cfg.Policy.LeaseUntil(p.at)})

@@ -65,7 +65,7 @@ func (e *Engine) noteReceiver(in *Finished, began time.Time) {
 	switch {
 	case in.Result == Completed && in.Acted:
 		if o.active() {
-			e.emit(Report{What: ReceiverUp, Key: ledger.RowKey{Pipeline: in.Key.Pipeline}, Took: e.now.Sub(o.since)})
+			e.emit(Notice{Kind: ReceiverUp, Key: ledger.RowKey{Pipeline: in.Key.Pipeline}, Took: e.now.Sub(o.since)})
 			o.ended = e.now
 		}
 		*o = outage{ended: o.ended}
@@ -80,7 +80,7 @@ func (e *Engine) noteReceiver(in *Finished, began time.Time) {
 			return
 		}
 		o.since = e.now
-		e.emit(Report{What: ReceiverDown, Key: ledger.RowKey{Pipeline: in.Key.Pipeline}, Detail: in.Failure.Message})
+		e.emit(Notice{Kind: ReceiverDown, Key: ledger.RowKey{Pipeline: in.Key.Pipeline}, Detail: in.Failure.Message})
 		e.backOff(o, in)
 		e.unqueue(l)
 	case !o.probeAt.After(e.now):

@@ -48,7 +48,7 @@ func (p *pendingSwap) end(standing *ledger.Row, attempt *ledger.Claim, cfg *Conf
 	if !in.Ending.Sent || standing.Nonce.IsZero() {
 		return false
 	}
-	p.next = p.next.Suspect(&in.Ending, &cfg.Policy, now)
+	p.next = p.next.ScheduleVerify(&in.Ending, &cfg.Policy, now)
 	return true
 }
 

@@ -44,26 +44,26 @@ func (p *printer) actions(out []engine.Action) {
 			p.answer(&a)
 		case engine.Sweep:
 			p.printf("sweep %s before=%s limit=%d\n", a.Pipeline, p.time(a.Before), a.Limit)
-		case engine.Look:
+		case engine.Load:
 			p.printf("look %s\n", strings.Join(keyTexts(a.Keys), " "))
-		case engine.Report:
+		case engine.Notice:
 			p.report(&a)
 		}
 	}
 }
 
-var facts = map[engine.Fact]string{
-	engine.Died: "died", engine.TookOver: "took over", engine.LostLease: "lost its lease", engine.Erred: "erred", engine.Outage: "met an outage",
+var facts = map[engine.Kind]string{
+	engine.Died: "died", engine.TookOver: "took over", engine.LostLease: "lost its lease", engine.AttemptFailed: "erred", engine.AttemptUncounted: "met an outage",
 	engine.ShapeChanged: "shape changed", engine.Committed: "committed", engine.NothingToDo: "nothing to do",
 	engine.Unreadable: "unreadable", engine.Disordered: "disordered",
 	engine.ReceiverDown: "receiver down", engine.ReceiverUp: "receiver up",
 	engine.Raised: "raised", engine.Duplicate: "duplicate", engine.Stale: "stale", engine.Acknowledged: "acknowledged",
-	engine.HandedBack: "handed back", engine.Claimed: "claimed", engine.GivenBack: "given back",
-	engine.Wrote: "wrote", engine.Refused: "refused",
+	engine.Returned: "handed back", engine.Claimed: "claimed", engine.AttemptReleased: "given back",
+	engine.RowsWritten: "wrote", engine.RowsRefused: "refused",
 }
 
 // report prints how long something took where all is reported.
-func (p *printer) report(r *engine.Report) {
+func (p *printer) report(r *engine.Notice) {
 	p.printf("report")
 	switch r.Key {
 	case ledger.RowKey{}:
@@ -72,7 +72,7 @@ func (p *printer) report(r *engine.Report) {
 	default:
 		p.printf(" %s", keyText(r.Key))
 	}
-	p.printf(": %s", facts[r.What])
+	p.printf(": %s", facts[r.Kind])
 	if r.N > 0 {
 		p.printf(" %d", r.N)
 	}

@@ -135,7 +135,7 @@ func TestUnreadableRows(t *testing.T) {
 	first := a.step(engine.Tick{})[0].(engine.Sweep)
 	told := 0
 	for _, act := range a.step(engine.Swept{Pipeline: "p", Rows: odd}) {
-		if r, ok := act.(engine.Report); ok && r.What == engine.Unreadable {
+		if r, ok := act.(engine.Notice); ok && r.Kind == engine.Unreadable {
 			told++
 		}
 	}

@@ -14,12 +14,12 @@ import (
 // back off, or another worker holds them. Sweeps bring back most parked objects, but
 // not those that another worker settles, so the engine looks at the parked rows.
 type tracker struct {
-	active int
-	parked *simplelru.LRU[ledger.RowKey, int] // the value of looks when each was parked
-	looks  int                                // how many looks were asked for
-	asked  bool                               // a look has no answer yet
-	noMore bool                               // no delivery follows
-	next   time.Time                          // of the next look
+	active       int
+	parked       *simplelru.LRU[ledger.RowKey, int] // the value of looks when each was parked
+	looks        int                                // how many looks were asked for
+	asked        bool                               // a look has no answer yet
+	sourcesEnded bool                               // no delivery follows
+	next         time.Time                          // of the next look
 }
 
 func newTracker() tracker {
@@ -66,7 +66,7 @@ func (t *tracker) wantsLook(limit int) bool {
 	if t.asked {
 		return false
 	}
-	if t.noMore {
+	if t.sourcesEnded {
 		return t.parked.Len() > 0
 	}
 	return t.parked.Len() > limit

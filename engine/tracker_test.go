@@ -56,7 +56,7 @@ func TestTrackerLooksInTurn(t *testing.T) {
 	if tr.wantsLook(3) || !tr.wantsLook(2) {
 		t.Error("while deliveries follow, the limit does not decide")
 	}
-	tr.noMore = true
+	tr.sourcesEnded = true
 	if !tr.wantsLook(3) {
 		t.Error("when no delivery follows, parked objects are not looked at")
 	}
@@ -88,14 +88,14 @@ func TestLookPassesOverResumedObjects(t *testing.T) {
 	for _, key := range keys {
 		parkObject(&e.tracker, key)
 	}
-	e.Step(now, NoMore{})
+	e.Step(now, SourcesEnded{})
 	e.Step(now, Deliver{ID: 1, Items: []Item{{Key: keys[0], Event: event.Event{Kind: event.Created}}}})
-	out := e.Step(now, Looked{Keys: keys, Rows: []ledger.Row{ledger.UnreadableRow(keys[1], ledger.Nonce{1}, errors.New("odd"))}})
-	if r, ok := out[0].(Report); !ok || r.What != Unreadable || len(out) != 1 || e.Unsettled() != 1 {
+	out := e.Step(now, Loaded{Keys: keys, Rows: []ledger.Row{ledger.UnreadableRow(keys[1], ledger.Nonce{1}, errors.New("odd"))}})
+	if r, ok := out[0].(Notice); !ok || r.Kind != Unreadable || len(out) != 1 || e.Unsettled() != 1 {
 		t.Errorf("%v, and %d objects are unsettled", out, e.Unsettled())
 	}
 	out = e.Step(now, Swept{Pipeline: "p", Rows: []ledger.Row{ledger.UnreadableRow(keys[1], ledger.Nonce{2}, errors.New("odd"))}})
-	if r, ok := out[0].(Report); !ok || r.What != Unreadable {
+	if r, ok := out[0].(Notice); !ok || r.Kind != Unreadable {
 		t.Errorf("%v: an unreadable row that was written again is not reported again", out)
 	}
 }

@@ -81,7 +81,7 @@ var commands = map[string]func(s *script){
 	// it was asked for.
 	"looked": (*script).looked,
 	// no-more NAME: no delivery will follow.
-	"no-more": (*script).noMore,
+	"no-more": (*script).sourcesEnded,
 	"drain":   (*script).drain,
 	// redrive KEY [force]: an operator's write, behind the workers' backs.
 	"redrive": (*script).redrive,
@@ -272,14 +272,14 @@ func (s *script) looked() {
 	w := s.worker()
 	for _, in := range w.takeLooks() {
 		if s.word(1) == "failed" {
-			in = engine.Looked{}
+			in = engine.Loaded{}
 		}
 		s.printf("%d rows\n", len(in.Rows))
 		s.step(w, in)
 	}
 }
 
-func (s *script) noMore() { s.step(s.worker(), engine.NoMore{}) }
+func (s *script) sourcesEnded() { s.step(s.worker(), engine.SourcesEnded{}) }
 
 func (s *script) drain() { s.step(s.worker(), engine.Drain{}) }
 
@@ -318,7 +318,7 @@ func (s *script) state() {
 
 func (s *script) unsettled() {
 	w := s.worker()
-	s.printf("unsettled=%d rested=%t\n", w.Unsettled(), w.Rested())
+	s.printf("unsettled=%d rested=%t\n", w.Unsettled(), w.AllSettled())
 }
 
 func (s *script) stats() {

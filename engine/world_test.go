@@ -37,7 +37,7 @@ type world struct {
 
 // newRows returns a ledger in memory whose sweeps return the oldest rows, not a random run.
 func newRows() *ledger.Rows {
-	rows := ledger.Over(memory.New())
+	rows := ledger.NewRows(memory.New())
 	rows.IntN = func(int) int { return 0 }
 	return rows
 }
@@ -56,7 +56,7 @@ type worker struct {
 	skew   time.Duration
 	swaps  []*swap
 	sweeps []engine.Sweep
-	looks  []engine.Looked // what the ledger had when it was asked
+	looks  []engine.Loaded // what the ledger had when it was asked
 	cfg    engine.Config
 	tasks  map[ledger.RowKey]*ledger.Claim // the last one started
 }
@@ -91,11 +91,11 @@ func (w *worker) step(in ...engine.Input) []engine.Action {
 			w.tasks[a.Claim.Key] = &a.Claim
 		case engine.Sweep:
 			w.sweeps = append(w.sweeps, a)
-		case engine.Look:
+		case engine.Load:
 			if len(w.looks) > 0 || len(a.Keys) == 0 || len(a.Keys) > w.cfg.Batch {
 				w.world.t.Errorf("a look at %d rows, with %d looks out", len(a.Keys), len(w.looks))
 			}
-			w.looks = append(w.looks, engine.Looked{Keys: a.Keys, Rows: w.world.rows(a.Keys)})
+			w.looks = append(w.looks, engine.Loaded{Keys: a.Keys, Rows: w.world.rows(a.Keys)})
 		}
 	}
 	return out
@@ -129,7 +129,7 @@ func (w *worker) takeSweeps() []engine.Sweep {
 	return s
 }
 
-func (w *worker) takeLooks() []engine.Looked {
+func (w *worker) takeLooks() []engine.Loaded {
 	s := w.looks
 	w.looks = nil
 	return s

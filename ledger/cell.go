@@ -43,7 +43,7 @@ func (c *registerCell) failed(err, otherwise error) error {
 	switch {
 	case errors.Is(err, ErrRegisterChanged):
 		kind = cell.ErrPrecondition
-	case errors.Is(err, ErrRegister), errors.Is(err, ErrRejected):
+	case errors.Is(err, ErrInvalidRegister), errors.Is(err, ErrRejected):
 		kind = cell.ErrRefused
 	case errors.Is(err, ErrUnusable) && otherwise == cell.ErrUnavailable: // of a read, which changes nothing
 		kind = cell.ErrRefused

@@ -30,7 +30,7 @@ func TestCellErrors(t *testing.T) {
 	kinds := []error{cell.ErrPrecondition, cell.ErrConflict, cell.ErrRefused, cell.ErrUnclear, cell.ErrUnavailable, cell.ErrUnsent}
 	for _, c := range []struct{ answer, read, write error }{
 		{ledger.ErrRegisterChanged, cell.ErrPrecondition, cell.ErrPrecondition},
-		{ledger.ErrRegister, cell.ErrRefused, cell.ErrRefused},
+		{ledger.ErrInvalidRegister, cell.ErrRefused, cell.ErrRefused},
 		{ledger.ErrUnusable, cell.ErrRefused, cell.ErrUnclear},
 		{context.DeadlineExceeded, cell.ErrUnavailable, cell.ErrUnclear},
 	} {

@@ -54,7 +54,7 @@ func (r Row) Claim(owner string, p *Policy, now time.Time) (Row, Claim, ClaimRes
 	takeover := r.Held()
 	verifying := !takeover && r.verifies(now)
 	if takeover {
-		r.verifyBy(now.Add(p.Horizon))
+		r.raiseVerifyAt(now.Add(p.Horizon))
 	}
 	if r.Attempts >= p.Attempts {
 		return r.retire(now), Claim{}, Retired
@@ -86,9 +86,9 @@ func (r *Row) claimable(now time.Time) bool {
 
 func (r *Row) verifies(now time.Time) bool { return !r.VerifyAt.IsZero() && !r.VerifyAt.After(now) }
 
-// verifyBy asks for a verification no earlier than at. A later one that is
+// raiseVerifyAt asks for a verification no earlier than at. A later one that is
 // already asked for serves both.
-func (r *Row) verifyBy(at time.Time) {
+func (r *Row) raiseVerifyAt(at time.Time) {
 	if at.After(r.VerifyAt) {
 		r.VerifyAt = at
 	}

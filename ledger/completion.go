@@ -42,7 +42,7 @@ func Complete(ctx context.Context, tx store.Tx, t Task) error {
 		return fmt.Errorf("ledger: complete %s: the row is missing, or the transaction belongs to another database: %w", c.Claim.Key, ErrNotHeld)
 	}
 	row := Decode(c.Claim.Key, found.Nonce, found.Body)
-	next, err := c.Over(&row)
+	next, err := c.Apply(&row)
 	if err != nil {
 		return fmt.Errorf("ledger: complete %s: %w", c.Claim.Key, err)
 	}
@@ -66,10 +66,10 @@ type Completion struct {
 	Nonce Nonce // fresh
 }
 
-// Over returns the row that replaces the one that stands. It goes by the fence and
+// Apply returns the row that replaces the one that stands. It goes by the fence and
 // not by the nonce, because renewals go on meanwhile; [ErrNotHeld]: another has the
 // lease, or this attempt has ended already.
-func (c *Completion) Over(row *Row) (Row, error) {
+func (c *Completion) Apply(row *Row) (Row, error) {
 	if row.Unreadable != nil {
 		return Row{}, row.Unreadable
 	}

@@ -35,11 +35,11 @@ func (a *Claim) MustAct(r *Read, out *Pinned) bool {
 	case a.Forced:
 		return true
 	case out == nil:
-		return a.Doubt || !a.had(r)
+		return a.Doubt || !a.isCommitted(r)
 	case r.ByEvent:
-		return a.Doubt || a.Verifying || !a.had(r)
+		return a.Doubt || a.Verifying || !a.isCommitted(r)
 	case !a.Doubt && !a.Verifying:
-		return !a.had(r)
+		return !a.isCommitted(r)
 	case r.Kind == event.Removed:
 		return out.Exists
 	}
@@ -48,10 +48,10 @@ func (a *Claim) MustAct(r *Read, out *Pinned) bool {
 
 // MustCommit is MustAct for a handler that commits its effect and Have together: a
 // crash leaves no doubt of what it has done.
-func (a *Claim) MustCommit(r *Read) bool { return a.Forced || !a.had(r) }
+func (a *Claim) MustCommit(r *Read) bool { return a.Forced || !a.isCommitted(r) }
 
-// had reports that what was read is what Have says is committed.
-func (a *Claim) had(r *Read) bool {
+// isCommitted reports that what was read is what Have says is committed.
+func (a *Claim) isCommitted(r *Read) bool {
 	if r.ByEvent {
 		return a.Want.Compare(a.Have) == 0
 	}
@@ -61,12 +61,12 @@ func (a *Claim) had(r *Read) bool {
 // consistencyWindow is how long an eventually consistent store may hide an object.
 const consistencyWindow = time.Minute
 
-// TooSoon returns how long "not found" may not be believed yet, on a store
+// NotFoundDelay returns how long "not found" may not be believed yet, on a store
 // declared eventually consistent: until the newest created event, Have and the
 // pinned output, which is no older than its source, are a minute old. Zero or
 // less: believe it. A clock that is ahead of ours delays that by a minute at
 // most.
-func (a *Claim) TooSoon(out *Pinned, now time.Time) time.Duration {
+func (a *Claim) NotFoundDelay(out *Pinned, now time.Time) time.Duration {
 	newest := a.CreatedTime
 	if a.Have.Kind == event.Created && a.Have.Identity.ModTime.After(newest) {
 		newest = a.Have.Identity.ModTime

@@ -131,13 +131,13 @@ func (r *Row) restoreDoubt(a *Claim, e *Ending) {
 func (r *Row) endLease(e *Ending, p *Policy, now time.Time) {
 	r.Lease = Lease{Fence: r.Lease.Fence}
 	if e.Unsure {
-		r.verifyBy(now.Add(p.Horizon))
+		r.raiseVerifyAt(now.Add(p.Horizon))
 	}
 }
 
-// Suspect asks for a verification on behalf of a worker that sent a publish and
+// ScheduleVerify asks for a verification on behalf of a worker that sent a publish and
 // then found its lease gone: no earlier than now and after the live lease.
-func (r Row) Suspect(e *Ending, p *Policy, now time.Time) Row {
+func (r Row) ScheduleVerify(e *Ending, p *Policy, now time.Time) Row {
 	at := now
 	if e.Unsure {
 		at = now.Add(p.Horizon)
@@ -145,7 +145,7 @@ func (r Row) Suspect(e *Ending, p *Policy, now time.Time) Row {
 	if r.Live(now) && r.Lease.Until.After(at) {
 		at = r.Lease.Until
 	}
-	r.verifyBy(at)
+	r.raiseVerifyAt(at)
 	r.note(now, "suspected", "a former holder of the lease had sent a write")
 	return r
 }

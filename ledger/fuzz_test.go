@@ -79,7 +79,7 @@ func checkGoesOn(t *testing.T, row *ledger.Row) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	row.State(now)
 	row.Due()
-	row.Forget(&p, now)
+	row.Purgeable(&p, now)
 	row.Claim("w", &p, now)
 
 	next, _ := row.Redrive(false, now).Observe(&event.Event{Kind: event.Created, Time: now, ETag: "e"}, false, now)

@@ -39,7 +39,7 @@ func faultyRows(s store.Store, plan func(call int) storetest.Fault) *faulty {
 		}
 		return plan(call - f.named)
 	})
-	f.Rows = ledger.Over(f.lossy)
+	f.Rows = ledger.NewRows(f.lossy)
 	first := aRow(1)
 	first.Key = "first"
 	for _, c := range []ledger.Change{{Key: first.RowKey, Row: first}, {Key: first.RowKey, Expect: first.Nonce}} {
@@ -64,7 +64,7 @@ func swap(t *testing.T, l *ledger.Ledger, changes ...ledger.Change) []ledger.Out
 
 // A clear answer is passed on, and nobody is told.
 func TestLedgerClear(t *testing.T) {
-	l := ledger.New(ledger.Over(memory.New()))
+	l := ledger.New(ledger.NewRows(memory.New()))
 	l.Unclear = func(err error) { t.Errorf("unclear: %v", err) }
 	r := aRow(1)
 	if out := swap(t, l, ledger.Change{Key: r.RowKey, Row: r}); !out[0].Applied {
@@ -92,7 +92,7 @@ func (m *mute) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.Outc
 // A store that answers fewer changes than it got has not answered.
 func TestLedgerMissingOutcomes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := ledger.New(&mute{Store: ledger.Over(memory.New())})
+		l := ledger.New(&mute{Store: ledger.NewRows(memory.New())})
 		told := 0
 		l.Unclear = func(error) { told++ }
 		r := aRow(1)
@@ -151,7 +151,7 @@ func (s *limited) Load(ctx context.Context, keys []ledger.RowKey) ([]ledger.Row,
 // A ledger sends a batch in the parts that its store takes. When it gives up, what was answered stays answered.
 func TestLedgerOverALimitedStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rows := &limited{Store: ledger.Over(memory.New())}
+		rows := &limited{Store: ledger.NewRows(memory.New())}
 		l := ledger.New(rows)
 		var changes []ledger.Change
 		for i := range 5 {
@@ -183,7 +183,7 @@ func TestLedgerOverALimitedStore(t *testing.T) {
 // own fence in the row that refuses him knows that the claim had landed.
 func TestLedgerSuperseded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rows := ledger.Over(memory.New())
+		rows := ledger.NewRows(memory.New())
 		l := ledger.New(faultyRows(rows.Records(), func(call int) storetest.Fault {
 			return map[bool]storetest.Fault{true: storetest.Lost}[call == 0]
 		}))
@@ -245,7 +245,7 @@ func TestLedgerResolvesBatches(t *testing.T) {
 		{storetest.Unsent}, {storetest.Torn}, {storetest.Torn, storetest.Torn}, {storetest.Torn, storetest.Unsent}, {storetest.Lost},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			rows := ledger.Over(memory.New())
+			rows := ledger.NewRows(memory.New())
 			changes := make([]ledger.Change, 6)
 			for i := range changes {
 				r := aRow(1)
@@ -278,7 +278,7 @@ func TestLedgerResolvesBatches(t *testing.T) {
 // What the row that stands refuses is not sent again.
 func TestLedgerSendsNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rows := ledger.Over(memory.New())
+		rows := ledger.NewRows(memory.New())
 		started := 0
 		lossy := faultyRows(rows.Records(), func(call int) storetest.Fault {
 			return map[bool]storetest.Fault{true: storetest.Unsent}[call == started]
@@ -300,7 +300,7 @@ func TestLedgerSendsNoMore(t *testing.T) {
 func TestLedgerRejects(t *testing.T) {
 	good, bad := aRow(1), aRow(2)
 	bad.Key, bad.RetryAt = "bad", time.Date(12026, 1, 1, 0, 0, 0, 0, time.UTC)
-	l := ledger.New(ledger.Over(memory.New()))
+	l := ledger.New(ledger.NewRows(memory.New()))
 	l.Unclear = func(err error) { t.Errorf("unclear: %v", err) }
 	out, err := l.Swap(t.Context(), []ledger.Change{{Key: bad.RowKey, Row: bad}, {Key: good.RowKey, Row: good}})
 	if !errors.Is(err, ledger.ErrRejected) || !strings.Contains(out[0].Err.Error(), "s3://b/bad") || !out[1].Applied {
@@ -344,7 +344,7 @@ func (s *shifting) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.
 // A change is sent again if the row that stands does not refuse it.
 func TestLedgerRowChangedTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rows := ledger.Over(memory.New())
+		rows := ledger.NewRows(memory.New())
 		swap(t, ledger.New(rows), ledger.Change{Key: aRow(1).RowKey, Row: aRow(1)})
 		l := ledger.New(&shifting{rows, aRow(1)})
 		if out := swap(t, l, ledger.Change{Key: aRow(1).RowKey, Expect: ledger.Nonce{1}, Row: aRow(2)}); !out[0].Applied {

@@ -31,11 +31,11 @@ func (v Verdict) String() string {
 // afresh only where it is sure to be, for else two copies of a poisonous event,
 // redelivered in turn, would keep each other alive.
 func (r Row) Observe(e *event.Event, trusted bool, now time.Time) (Row, Verdict) {
-	fresh, at := true, believed(e.Time, now)
+	fresh, at := true, plausibleTime(e.Time, now)
 	newest := !at.Before(r.EventTime)
 	if trusted && !e.Sequencer.IsZero() {
 		switch c := e.Sequencer.CompareSameKey(r.Want.Sequencer); {
-		case c < 0 && at.After(r.EventTime.Add(r.disorderAfter())) && !ofVersion(e):
+		case c < 0 && at.After(r.EventTime.Add(r.disorderThreshold())) && !isVersionRemoval(e):
 			return r.disordered(e, at, now), Disordered
 		case c < 0:
 			return r, Stale
@@ -54,7 +54,7 @@ func (r Row) Observe(e *event.Event, trusted bool, now time.Time) (Row, Verdict)
 		r.Want.Kind = e.Kind
 		r.Want.Identity = Identity{VersionID: e.Object.VersionID, ETag: e.ETag, Size: e.Size}
 	}
-	r.heard(e, at)
+	r.noteEventTimes(e, at)
 	if r.CreatedAt.IsZero() {
 		r.CreatedAt = now
 	}
@@ -62,7 +62,7 @@ func (r Row) Observe(e *event.Event, trusted bool, now time.Time) (Row, Verdict)
 	return r, Raised
 }
 
-func (r *Row) heard(e *event.Event, at time.Time) {
+func (r *Row) noteEventTimes(e *event.Event, at time.Time) {
 	if at.After(r.EventTime) {
 		r.EventTime = at
 	}
@@ -71,24 +71,26 @@ func (r *Row) heard(e *event.Event, at time.Time) {
 	}
 }
 
-// disorderAfter is by how much a stale event's time must be newer than all before
+// disorderThreshold is by how much a stale event's time must be newer than all before
 // it, so that its sequencer is in doubt and not the clock. Once one was, any is.
-func (r *Row) disorderAfter() time.Duration {
+func (r *Row) disorderThreshold() time.Duration {
 	if r.Disorder > 0 {
 		return 0
 	}
 	return 15 * time.Second
 }
 
-// ofVersion reports that the event is about the removal of one version: of an old one,
+// isVersionRemoval reports that the event is about the removal of one version: of an old one,
 // perhaps, whose place in the order it has on some stores, however late it comes.
-func ofVersion(e *event.Event) bool { return e.Kind == event.Removed && e.Object.VersionID != "" }
+func isVersionRemoval(e *event.Event) bool {
+	return e.Kind == event.Removed && e.Object.VersionID != ""
+}
 
 // disordered takes note of an event that its sequencer calls stale. Nobody can tell
 // which of the two is wrong, so Want stays; a person can, and resets the order.
 func (r Row) disordered(e *event.Event, at, now time.Time) Row {
 	r.Disorder++
-	r.heard(e, at)
+	r.noteEventTimes(e, at)
 	r.note(now, "disordered", e.Kind.String()+" "+e.Sequencer.String()+" "+e.Name+" is newer by its time")
 	return r
 }
@@ -108,7 +110,7 @@ func (r Row) Raise(kind event.Kind, id Identity, now time.Time) Row {
 	r.Want.Kind, r.Want.Identity = kind, id
 	r.Attempts, r.RetryAt, r.LastError, r.Dead = 0, time.Time{}, "", false
 	r.Doubt = true
-	if at := believed(id.ModTime, now); at.After(r.CreatedTime) {
+	if at := plausibleTime(id.ModTime, now); at.After(r.CreatedTime) {
 		r.CreatedTime = at
 	}
 	if r.CreatedAt.IsZero() {
@@ -121,9 +123,9 @@ func (r Row) Raise(kind event.Kind, id Identity, now time.Time) Row {
 // maxAhead is how far a store's clock may be ahead of ours.
 const maxAhead = 15 * time.Minute
 
-// believed returns a store's time, or none where it lies in the future: it
+// plausibleTime returns a store's time, or none where it lies in the future: it
 // would make every true time after it look old.
-func believed(t, now time.Time) time.Time {
+func plausibleTime(t, now time.Time) time.Time {
 	if t.After(now.Add(maxAhead)) {
 		return time.Time{}
 	}

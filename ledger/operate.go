@@ -39,10 +39,10 @@ func (r Row) ResetOrder(now time.Time) Row {
 	return r
 }
 
-// Forget reports whether the row may be dropped: a removal, or whatever p gives up,
+// Purgeable reports whether the row may be dropped: a removal, or whatever p gives up,
 // settled longer ago than the retention, that nobody holds or is to verify, and
 // whose fence is so old that one granted after it is sure to be larger.
-func (r *Row) Forget(p *Policy, now time.Time) bool {
+func (r *Row) Purgeable(p *Policy, now time.Time) bool {
 	return r.Settled() && (r.Have.Kind == event.Removed || p.PurgeSettled) && r.Unreadable == nil && !r.Dead && !r.Held() && r.VerifyAt.IsZero() &&
 		r.UpdatedAt.Before(now.Add(-p.Retain)) && r.Lease.Fence < now.Add(-p.Skew).UnixMilli()
 }

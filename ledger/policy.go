@@ -17,7 +17,7 @@ type Policy struct {
 	Horizon  time.Duration // how late a write may land
 	Retain   time.Duration // how long a settled removal is kept
 
-	// PurgeSettled: Forget gives up what is settled and exists, as well. What is
+	// PurgeSettled: Purgeable gives up what is settled and exists, as well. What is
 	// lost about such an object later stays lost.
 	PurgeSettled bool
 }

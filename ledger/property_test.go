@@ -285,7 +285,7 @@ func (m *machine) suspect(t *rapid.T) {
 	e := m.ending(t)
 	_, now := m.clock(t)
 	was := m.row
-	m.apply(t, func(r ledger.Row) ledger.Row { return r.Suspect(e, &m.policy, now) })
+	m.apply(t, func(r ledger.Row) ledger.Row { return r.ScheduleVerify(e, &m.policy, now) })
 	at := m.row.VerifyAt
 	if at.Before(now) || at.Before(was.VerifyAt) || was.Live(now) && at.Before(was.Lease.Until) || e.Unsure && at.Before(now.Add(m.policy.Horizon)) {
 		t.Fatalf("suspected at %v, and verified at %v", now, at)
@@ -323,7 +323,7 @@ func (m *machine) resetOrder(t *rapid.T) {
 func (m *machine) forget(t *rapid.T) {
 	_, now := m.clock(t)
 	m.policy.PurgeSettled = rapid.Bool().Draw(t, "settled")
-	if !m.row.Forget(&m.policy, now) {
+	if !m.row.Purgeable(&m.policy, now) {
 		return
 	}
 	if m.row.Have.Kind != event.Removed && !m.policy.PurgeSettled || !m.row.Settled() || m.row.Dead || m.row.Held() || !m.row.VerifyAt.IsZero() {

@@ -22,7 +22,7 @@ type Registers interface {
 	// no register has carried before. Invalid UTF-8 in the value is replaced.
 	//
 	// ErrRegisterChanged says that the condition did not hold, and that this
-	// request writes nothing; ErrRegister that it was refused for good. After any
+	// request writes nothing; ErrInvalidRegister that it was refused for good. After any
 	// other error, ErrUnusable too, the value may have been written, or may yet be.
 	WriteRegister(ctx context.Context, name, version string, value []byte) (next string, err error)
 	// RemoveRegister removes a register if it still carries version. Its errors are
@@ -50,24 +50,24 @@ const (
 var (
 	// ErrRegisterChanged: the register does not carry the expected version.
 	ErrRegisterChanged = errors.New("the register has changed")
-	// ErrRegister: the name or the value cannot be a register's.
-	ErrRegister = errors.New("no such register can be")
+	// ErrInvalidRegister: the name or the value cannot be a register's.
+	ErrInvalidRegister = errors.New("no such register can be")
 )
 
-// CheckRegister returns an error that matches ErrRegister for what no ledger accepts: a
+// CheckRegister returns an error that matches ErrInvalidRegister for what no ledger accepts: a
 // name that is not 1 to MaxRegisterName bytes of printable ASCII without spaces, or a
 // value of more than MaxRegister bytes.
 func CheckRegister(name string, value []byte) error {
 	if name == "" || len(name) > MaxRegisterName {
-		return fmt.Errorf("%w: its name has %d bytes: 1 to %d are allowed", ErrRegister, len(name), MaxRegisterName)
+		return fmt.Errorf("%w: its name has %d bytes: 1 to %d are allowed", ErrInvalidRegister, len(name), MaxRegisterName)
 	}
 	for i := range len(name) {
 		if name[i] <= ' ' || name[i] > '~' {
-			return fmt.Errorf("%w: the name %q has other characters than printable ASCII without spaces", ErrRegister, name)
+			return fmt.Errorf("%w: the name %q has other characters than printable ASCII without spaces", ErrInvalidRegister, name)
 		}
 	}
 	if len(value) > MaxRegister {
-		return fmt.Errorf("%w: the value of %s has %d bytes: at most %d are allowed", ErrRegister, name, len(value), MaxRegister)
+		return fmt.Errorf("%w: the value of %s has %d bytes: at most %d are allowed", ErrInvalidRegister, name, len(value), MaxRegister)
 	}
 	return nil
 }

@@ -30,8 +30,8 @@ var (
 	_ Declarer  = (*Rows)(nil)
 )
 
-// Over returns the rows and registers in a record store, and takes it over: Close closes it.
-func Over(s store.Store) *Rows { return &Rows{IntN: rand.IntN, records: s, traits: s.Traits()} }
+// NewRows returns the rows and registers in a record store, and takes it over: Close closes it.
+func NewRows(s store.Store) *Rows { return &Rows{IntN: rand.IntN, records: s, traits: s.Traits()} }
 
 // Traits are those of the record store.
 func (s *Rows) Traits() Traits { return s.traits }

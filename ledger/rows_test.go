@@ -42,7 +42,7 @@ func scan(t *testing.T, s ledger.Store, r ledger.Range) (keys []ledger.RowKey) {
 // A scan of any range yields its rows in the order of pipeline, bucket, key and version,
 // where names begin alike.
 func TestScanRanges(t *testing.T) {
-	s := ledger.Over(memory.New())
+	s := ledger.NewRows(memory.New())
 	var all []ledger.RowKey
 	for _, p := range []string{"p", "p\x00", "p\xff", "pp", "q"} {
 		for _, b := range []string{"b", "b\xff", "bb"} {
@@ -83,16 +83,16 @@ func TestScanRanges(t *testing.T) {
 // the pipeline.
 func TestPipelineIsNamedOnce(t *testing.T) {
 	records := memory.New()
-	put(t, ledger.Over(records), ledger.RowKey{Pipeline: "p", Bucket: "b", Key: "1"})
-	put(t, ledger.Over(records), ledger.RowKey{Pipeline: "p", Bucket: "b", Key: "2"})
-	if names, err := ledger.Pipelines(t.Context(), ledger.Over(records)); err != nil || !slices.Equal(names, []string{"p"}) {
+	put(t, ledger.NewRows(records), ledger.RowKey{Pipeline: "p", Bucket: "b", Key: "1"})
+	put(t, ledger.NewRows(records), ledger.RowKey{Pipeline: "p", Bucket: "b", Key: "2"})
+	if names, err := ledger.Pipelines(t.Context(), ledger.NewRows(records)); err != nil || !slices.Equal(names, []string{"p"}) {
 		t.Errorf("%q, %v", names, err)
 	}
 }
 
 // If more rows are due than a worker asks for, it gets a random run of the oldest.
 func TestDueRowsAreShared(t *testing.T) {
-	s := ledger.Over(memory.New())
+	s := ledger.NewRows(memory.New())
 	s.IntN = rand.New(rand.NewPCG(1, 2)).IntN
 	for i := range 20 {
 		r := &ledger.Row{RowKey: ledger.RowKey{Pipeline: "p", Bucket: "b", Key: fmt.Sprintf("%02d", i)}, Nonce: store.NewNonce(), UpdatedAt: epoch.Add(time.Duration(i) * time.Second)}
@@ -122,7 +122,7 @@ func TestDueRowsAreShared(t *testing.T) {
 
 // A row is never due early, in a store that knows milliseconds. A dead row is not due.
 func TestDueIsNeverEarly(t *testing.T) {
-	s := ledger.Over(memory.New())
+	s := ledger.NewRows(memory.New())
 	due := epoch.Add(1500 * time.Microsecond)
 	for _, r := range []*ledger.Row{
 		{RowKey: ledger.RowKey{Pipeline: "p", Bucket: "b", Key: "retry"}, Want: ledger.Version{Generation: 1}, RetryAt: due},
@@ -146,7 +146,7 @@ func TestDueIsNeverEarly(t *testing.T) {
 // A row that cannot be read is returned as such, and delays no other.
 func TestUnreadableRow(t *testing.T) {
 	records := memory.New()
-	s := ledger.Over(records)
+	s := ledger.NewRows(records)
 	put(t, s, ledger.RowKey{Pipeline: "p", Bucket: "b", Key: "good"})
 	key := store.Key{Space: "row/p", Name: store.Join("b", "bad")}
 	bad := &store.Record{Key: key, Nonce: store.NewNonce(), Due: epoch, Body: `{"v":"9.0"}`}
@@ -178,7 +178,7 @@ func (s small) Traits() store.Traits {
 
 // History is cut to what the store keeps, newest first.
 func TestHistoryFits(t *testing.T) {
-	s := ledger.Over(small{memory.New()})
+	s := ledger.NewRows(small{memory.New()})
 	r := aRow(1)
 	for i := range ledger.MaxHistory {
 		r.History = append(r.History, ledger.Entry{At: epoch, What: "failed", Note: fmt.Sprint(i, strings.Repeat("x", 40))})
@@ -194,7 +194,7 @@ func TestHistoryFits(t *testing.T) {
 }
 
 func TestRegisters(t *testing.T) {
-	s := ledger.Over(memory.New())
+	s := ledger.NewRows(memory.New())
 	ctx := t.Context()
 	v1, err := s.WriteRegister(ctx, "a/1", "", []byte("one\xff\x00"))
 	if err != nil || v1 == "" {
@@ -237,14 +237,14 @@ func TestRegisters(t *testing.T) {
 		t.Error(err)
 	}
 	for _, name := range []string{"", "a b", "é", strings.Repeat("n", ledger.MaxRegisterName+1)} {
-		if _, err := s.WriteRegister(ctx, name, "", nil); !errors.Is(err, ledger.ErrRegister) {
+		if _, err := s.WriteRegister(ctx, name, "", nil); !errors.Is(err, ledger.ErrInvalidRegister) {
 			t.Errorf("name %q: %v", name, err)
 		}
-		if _, err := s.ReadRegister(ctx, name); !errors.Is(err, ledger.ErrRegister) {
+		if _, err := s.ReadRegister(ctx, name); !errors.Is(err, ledger.ErrInvalidRegister) {
 			t.Errorf("name %q: %v", name, err)
 		}
 	}
-	if _, err := s.WriteRegister(ctx, "large", "", make([]byte, ledger.MaxRegister+1)); !errors.Is(err, ledger.ErrRegister) {
+	if _, err := s.WriteRegister(ctx, "large", "", make([]byte, ledger.MaxRegister+1)); !errors.Is(err, ledger.ErrInvalidRegister) {
 		t.Error(err)
 	}
 }
@@ -261,7 +261,7 @@ func (b broken) Swap(context.Context, []store.Change) ([]store.Outcome, error) {
 
 func TestRegisterErrors(t *testing.T) {
 	for err, want := range map[error]error{store.ErrUnclear: cell.ErrUnclear, store.ErrThrottled: cell.ErrUnclear, store.ErrRejected: cell.ErrRefused} {
-		c := ledger.Cell(ledger.Over(broken{memory.New(), err}), "r")
+		c := ledger.Cell(ledger.NewRows(broken{memory.New(), err}), "r")
 		if _, got := c.Write(t.Context(), "", nil); !errors.Is(got, want) || !errors.Is(got, err) {
 			t.Errorf("%v becomes %v", err, got)
 		}
@@ -295,7 +295,7 @@ func (t *aTask) Completion() (*ledger.Completion, error) { return (*ledger.Compl
 // A task is completed over the row that holds its fence, whatever its nonce is by now.
 func TestComplete(t *testing.T) {
 	p, records := ledger.DefaultPolicy(), memory.New()
-	s := ledger.Over(records)
+	s := ledger.NewRows(records)
 	row, a, _ := aRow(1).Claim("w", &p, epoch)
 	c := &aTask{Claim: a, Read: ledger.Read{Kind: event.Created, Identity: ledger.Identity{ETag: "e"}}, Now: epoch, Nonce: ledger.Nonce{9}}
 	if err := ledger.Complete(t.Context(), fakeTx{records}, c); !errors.Is(err, ledger.ErrNotHeld) {

@@ -225,7 +225,7 @@ func (s *story) suspect(a args) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return s.store(s.row(at.Key).Suspect(e, &s.policy, s.now), "suspected")
+	return s.store(s.row(at.Key).ScheduleVerify(e, &s.policy, s.now), "suspected")
 }
 
 // redrive [force] [on=..]
@@ -243,7 +243,7 @@ func (s *story) forget(a args) (string, error) {
 	r := s.row(a.key())
 	p := s.policy
 	p.PurgeSettled = a.has("settled")
-	if !r.Forget(&p, s.now) {
+	if !r.Purgeable(&p, s.now) {
 		return "kept", nil
 	}
 	delete(s.rows, r.RowKey)

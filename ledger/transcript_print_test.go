@@ -175,7 +175,7 @@ func (s *story) tooSoon(a args) (string, error) {
 		return "", err
 	}
 	out, err := s.pinned(a)
-	return map[bool]string{true: "too soon: look again", false: "removed"}[at.TooSoon(out, s.now) > 0], err
+	return map[bool]string{true: "too soon: look again", false: "removed"}[at.NotFoundDelay(out, s.now) > 0], err
 }
 
 // idempotency-key by=w1 [read=.. etag=..] prints the first digits.

@@ -52,11 +52,11 @@ func (i Identity) Same(j Identity) bool {
 	return i.ETag == j.ETag && i.ModTime.Equal(j.ModTime) && i.Meta == j.Meta && i.Size == j.Size
 }
 
-// Fits reports whether what a look has shown may be the content that i names.
+// CompatibleWith reports whether what a look has shown may be the content that i names.
 // Where i comes from an event it lacks the modification time and the metadata,
 // and may lack more: only what it records is compared. Two version ids decide
 // alone.
-func (i Identity) Fits(seen Identity) bool {
+func (i Identity) CompatibleWith(seen Identity) bool {
 	if i.VersionID != "" && seen.VersionID != "" {
 		return i.VersionID == seen.VersionID
 	}

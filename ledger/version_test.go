@@ -83,7 +83,7 @@ func TestIdentitySame(t *testing.T) {
 
 // What an event has named is compared as far as it goes, and never the other way
 // round: a look shows all.
-func TestFits(t *testing.T) {
+func TestCompatibleWith(t *testing.T) {
 	seen := ledger.Identity{ETag: "e", ModTime: epoch, Meta: "m", Size: 7}
 	versioned := seen
 	versioned.VersionID = "v"
@@ -123,7 +123,7 @@ func TestFits(t *testing.T) {
 		{"event with a version, look without, other ETag", ledger.Identity{VersionID: "v", ETag: "f", Size: 7}, seen, false},
 		{"event without a version, look with", ledger.Identity{ETag: "f", Size: 7}, versioned, false},
 	} {
-		if got := test.i.Fits(test.seen); got != test.fits {
+		if got := test.i.CompatibleWith(test.seen); got != test.fits {
 			t.Errorf("%s: %v", test.name, got)
 		}
 	}

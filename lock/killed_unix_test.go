@@ -38,7 +38,7 @@ func onSQLite(t *testing.T, path string) *lock.Mutex {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := ledger.Over(records)
+	s := ledger.NewRows(records)
 	t.Cleanup(func() { _ = s.Close() })
 	m, err := lock.OnRegister(s, "audit/lease", lock.Config{TTL: killTTL, Owner: fmt.Sprint(os.Getpid())})
 	if err != nil {

@@ -60,7 +60,7 @@ func testSilentRegisters(t *testing.T, alone int, open func() (store.Store, erro
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := ledger.Over(records)
+		s := ledger.NewRows(records)
 		t.Cleanup(func() { _ = s.Close() })
 		m, err := lock.OnRegister(silent{s, writes}, name, c)
 		if err != nil {

@@ -129,7 +129,7 @@ func (x *Attempt) once(ctx context.Context) (acted bool, err error) {
 		return false, err
 	}
 	if read.Kind == event.Removed && !read.ByEvent && x.Pipeline.Eventual {
-		if wait := x.Claim.TooSoon(out, asked); wait > 0 {
+		if wait := x.Claim.NotFoundDelay(out, asked); wait > 0 {
 			return false, RetryAfter(fmt.Errorf("%s %w", x.object(), errTooYoung), min(wait, lookAgain))
 		}
 	}

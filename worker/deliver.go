@@ -64,7 +64,7 @@ func (w *Worker) answer(a *engine.Answer) {
 	}
 	od := v.(*openDelivery)
 	if od.unmatched > 0 && w.cfg.Observer != nil {
-		w.cfg.Observer.Observe(engine.Report{What: engine.Unmatched, N: od.unmatched})
+		w.cfg.Observer.Observe(engine.Notice{Kind: engine.Unmatched, N: od.unmatched})
 	}
 	od.Done(source.Outcome{
 		Ack: a.Ack, RetryAfter: a.After, Err: a.Err,

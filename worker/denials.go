@@ -30,9 +30,9 @@ type denial struct {
 	all   bool // others were denied too
 }
 
-// JudgeDenials returns a store that remembers denials for every worker that gets it. A
+// DetectDenials returns a store that remembers denials for every worker that gets it. A
 // worker wraps any other store itself.
-func JudgeDenials(s bucket.Store) bucket.Store { return newDenials(s) }
+func DetectDenials(s bucket.Store) bucket.Store { return newDenials(s) }
 
 func newDenials(s bucket.Store) bucket.Store {
 	if s == nil {

@@ -18,7 +18,7 @@ import (
 func TestADeliveryOnItsWayInIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(Config{
-			Ledger: ledger.Over(memory.New()), Policy: ledger.DefaultPolicy(), Concurrency: 1, Backlog: 10, MaxBytes: 1 << 20,
+			Ledger: ledger.NewRows(memory.New()), Policy: ledger.DefaultPolicy(), Concurrency: 1, Backlog: 10, MaxBytes: 1 << 20,
 			Sweep: time.Second, Grace: time.Second, Logger: slog.New(slog.DiscardHandler),
 		})
 		ctx, cancel := context.WithCancel(t.Context())

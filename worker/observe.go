@@ -14,14 +14,14 @@ import (
 // must not block, and must not call the worker. Workers that share an Observer
 // call it each from a goroutine of its own.
 type Observer interface {
-	Observe(r engine.Report)
+	Observe(r engine.Notice)
 }
 
 // observers tells several.
 type observers []Observer
 
 // Observe implements Observer.
-func (o observers) Observe(r engine.Report) {
+func (o observers) Observe(r engine.Notice) {
 	for _, each := range o {
 		each.Observe(r)
 	}
@@ -34,27 +34,27 @@ type logged struct {
 }
 
 // lines are the facts that are logged.
-var lines = map[engine.Fact]struct {
+var lines = map[engine.Kind]struct {
 	level   slog.Level
 	message string
 }{
-	engine.Died:         {slog.LevelError, "dead: it will not be tried again until it changes or is redriven"},
-	engine.TookOver:     {slog.LevelWarn, "taken over from a worker whose lease had expired"},
-	engine.LostLease:    {slog.LevelWarn, "an attempt ended without its lease"},
-	engine.Erred:        {slog.LevelWarn, "failed; it will be tried again"},
-	engine.Outage:       {slog.LevelWarn, "objects cannot be worked on; they are tried again, and the attempts are not counted"},
-	engine.ReceiverDown: {slog.LevelWarn, "the receiver is down: the pipeline backs off, one object at a time probes it, and attempts are not counted until retry.outage has passed"},
-	engine.ReceiverUp:   {slog.LevelInfo, "the receiver works again: the outage is over"},
-	engine.ShapeChanged: {slog.LevelWarn, "the sequencer is written differently than before: its order is doubtful"},
-	engine.Disordered:   {slog.LevelWarn, "an event was passed over as stale, though its time is newer: where the object changes and nothing follows, pawl redrive --reset-order"},
-	engine.Committed:    {slog.LevelInfo, "committed"},
-	engine.NothingToDo:  {slog.LevelDebug, "nothing to do"},
-	engine.Unreadable:   {slog.LevelWarn, "its row in the ledger cannot be read: the object waits, all others go on; pawl ls --state unreadable lists them all"},
+	engine.Died:             {slog.LevelError, "dead: it will not be tried again until it changes or is redriven"},
+	engine.TookOver:         {slog.LevelWarn, "taken over from a worker whose lease had expired"},
+	engine.LostLease:        {slog.LevelWarn, "an attempt ended without its lease"},
+	engine.AttemptFailed:    {slog.LevelWarn, "failed; it will be tried again"},
+	engine.AttemptUncounted: {slog.LevelWarn, "objects cannot be worked on; they are tried again, and the attempts are not counted"},
+	engine.ReceiverDown:     {slog.LevelWarn, "the receiver is down: the pipeline backs off, one object at a time probes it, and attempts are not counted until retry.outage has passed"},
+	engine.ReceiverUp:       {slog.LevelInfo, "the receiver works again: the outage is over"},
+	engine.ShapeChanged:     {slog.LevelWarn, "the sequencer is written differently than before: its order is doubtful"},
+	engine.Disordered:       {slog.LevelWarn, "an event was passed over as stale, though its time is newer: where the object changes and nothing follows, pawl redrive --reset-order"},
+	engine.Committed:        {slog.LevelInfo, "committed"},
+	engine.NothingToDo:      {slog.LevelDebug, "nothing to do"},
+	engine.Unreadable:       {slog.LevelWarn, "its row in the ledger cannot be read: the object waits, all others go on; pawl ls --state unreadable lists them all"},
 }
 
 // Observe implements Observer.
-func (l logged) Observe(r engine.Report) {
-	line, ok := lines[r.What]
+func (l logged) Observe(r engine.Notice) {
+	line, ok := lines[r.Kind]
 	ctx := context.Background()
 	if !ok || !l.Enabled(ctx, line.level) {
 		return
@@ -69,7 +69,7 @@ func (l logged) Observe(r engine.Report) {
 	if r.Took > 0 {
 		attrs = append(attrs, "took", r.Took.Round(time.Millisecond).String())
 	}
-	if w := l.warnings.facts[r.What][r.Key.Pipeline]; w != nil {
+	if w := l.warnings.facts[r.Kind][r.Key.Pipeline]; w != nil {
 		w.Log(ctx, line.message, attrs...)
 		return
 	}

@@ -23,16 +23,16 @@ import (
 // reports keeps what it is told.
 type reports struct {
 	mu  sync.Mutex
-	got []engine.Report
+	got []engine.Notice
 }
 
-func (r *reports) Observe(report engine.Report) {
+func (r *reports) Observe(report engine.Notice) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.got = append(r.got, report)
 }
 
-func (r *reports) take() []engine.Report {
+func (r *reports) take() []engine.Notice {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	got := r.got
@@ -51,16 +51,16 @@ func TestAnObserverIsToldWhatHappens(t *testing.T) {
 		n.deliver(e)
 		w.pass(2 * time.Second)
 		key := rowKey("a")
-		want := []engine.Report{
-			{What: engine.Wrote, N: 1},
-			{What: engine.Raised, Key: key},
-			{What: engine.Unmatched, N: 2},
-			{What: engine.Acknowledged},
-			{What: engine.Claimed, Key: key},
-			{What: engine.Duplicate, Key: key},
-			{What: engine.Acknowledged},
-			{What: engine.Wrote, N: 1},
-			{What: engine.Committed, Key: key, Took: time.Second},
+		want := []engine.Notice{
+			{Kind: engine.RowsWritten, N: 1},
+			{Kind: engine.Raised, Key: key},
+			{Kind: engine.Unmatched, N: 2},
+			{Kind: engine.Acknowledged},
+			{Kind: engine.Claimed, Key: key},
+			{Kind: engine.Duplicate, Key: key},
+			{Kind: engine.Acknowledged},
+			{Kind: engine.RowsWritten, N: 1},
+			{Kind: engine.Committed, Key: key, Took: time.Second},
 		}
 		if d := cmp.Diff(want, r.take()); d != "" {
 			t.Errorf("(-want +got):\n%s", d)
@@ -77,7 +77,7 @@ func TestTheLogAndAnObserverAreBothTold(t *testing.T) {
 		n.deliver(w.put("a", "one"))
 		got := r.take()
 		last := got[len(got)-1]
-		if d := cmp.Diff(engine.Report{What: engine.Died, Key: rowKey("a"), Detail: "bad"}, last); d != "" {
+		if d := cmp.Diff(engine.Notice{Kind: engine.Died, Key: rowKey("a"), Detail: "bad"}, last); d != "" {
 			t.Errorf("(-want +got):\n%s", d)
 		}
 		if got := w.log.having("dead", "s3://in/a", "bad"); len(got) != 1 {
@@ -92,7 +92,7 @@ func TestTheLogAndAnObserverAreBothTold(t *testing.T) {
 // discard is an observer that does nothing.
 type discard struct{}
 
-func (discard) Observe(engine.Report) {}
+func (discard) Observe(engine.Notice) {}
 
 // BenchmarkObserver is a cycle of a whole worker, with and without an observer.
 //
@@ -106,7 +106,7 @@ func BenchmarkObserver(b *testing.B) {
 func benchmarkObserver(b *testing.B, o worker.Observer) {
 	w := worker.New(worker.Config{
 		Patience: patience,
-		Ledger:   ledger.Over(memory.New()), Objects: membucket.New(time.Now, []string{"in"}), Policy: ledger.DefaultPolicy(),
+		Ledger:   ledger.NewRows(memory.New()), Objects: membucket.New(time.Now, []string{"in"}), Policy: ledger.DefaultPolicy(),
 		Pipelines:   []*worker.Pipeline{{Name: "upper", Match: func(event.Object) bool { return true }, Order: worker.EventOrder, Handler: worker.HandlerFunc(func(context.Context, *worker.Task) error { return nil })}},
 		Concurrency: 16, Backlog: 1000, MaxBytes: 1 << 30, Grace: time.Second, AckSettled: true,
 		Logger: slog.New(slog.DiscardHandler), Observer: o,

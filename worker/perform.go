@@ -38,9 +38,9 @@ func (w *Worker) do(a engine.Action) {
 		w.answer(&a)
 	case engine.Sweep:
 		w.wg.Go(func() { w.sweep(&a) })
-	case engine.Look:
+	case engine.Load:
 		w.wg.Go(func() { w.look(&a) })
-	case engine.Report:
+	case engine.Notice:
 		w.observers.Observe(a)
 	}
 }
@@ -103,15 +103,15 @@ func (w *Worker) sweep(a *engine.Sweep) {
 }
 
 // look is sweep for rows that are known by name.
-func (w *Worker) look(a *engine.Look) {
+func (w *Worker) look(a *engine.Load) {
 	rows, err := w.ledger.Load(w.hard, a.Keys)
 	w.watch(err)
 	if err != nil {
 		if w.hard.Err() == nil {
 			w.warnings.look.Log(w.hard, "the ledger cannot be asked for objects that are not settled; trying again", "objects", len(a.Keys), "error", err)
 		}
-		w.send(engine.Looked{})
+		w.send(engine.Loaded{})
 		return
 	}
-	w.send(engine.Looked{Keys: a.Keys, Rows: rows})
+	w.send(engine.Loaded{Keys: a.Keys, Rows: rows})
 }

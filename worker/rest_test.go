@@ -15,7 +15,7 @@ import (
 // rest returns how long Rest takes from now on.
 func (n *node) rest(ctx context.Context) time.Duration {
 	from := n.world.since()
-	n.Rest(ctx)
+	n.WaitSettled(ctx)
 	return n.world.since() - from
 }
 
@@ -41,7 +41,7 @@ func TestRestWaitsForItsOwnObjectsAlone(t *testing.T) {
 			t.Errorf("%d objects are not settled, want 2", got)
 		}
 		if took := n.rest(w.t.Context()); took < 2*time.Minute || took > 2*time.Minute+5*time.Second {
-			t.Errorf("rested after %s", took)
+			t.Errorf("allSettled after %s", took)
 		}
 		w.wantSettled("a")
 		w.wantSettled("b")
@@ -57,7 +57,7 @@ func TestRestWithNothingToWaitForIsShort(t *testing.T) {
 		n := w.start(matchAll(func(context.Context, *worker.Task) error { return worker.Permanent(errors.New("bad")) }))
 		n.deliver(w.put("a", "one"))
 		if took := n.rest(w.t.Context()); took != 0 || !w.row("a").Dead {
-			t.Errorf("rested after %s", took)
+			t.Errorf("allSettled after %s", took)
 		}
 	})
 }
@@ -73,7 +73,7 @@ func TestRestWaitsForWhatAnotherWorkerHolds(t *testing.T) {
 		n.deliver(e).wantAck(w)
 		w.tape.reset()
 		if took := n.rest(w.t.Context()); took < 5*time.Minute || took > 5*time.Minute+2*time.Second {
-			t.Errorf("rested after %s", took)
+			t.Errorf("allSettled after %s", took)
 		}
 		if loads := w.tape.count("load"); loads < 200 || loads > 600 {
 			t.Errorf("%d looks in 5 minutes of sweeps every second", loads)
@@ -91,7 +91,7 @@ func TestRestTakesOverWhatAnotherWorkerLeft(t *testing.T) {
 		n := w.start(matchAll((&busy{}).handle))
 		n.deliver(e).wantAck(w)
 		if took := n.rest(w.t.Context()); took < ttl || took > ttl+skew+2*time.Second {
-			t.Errorf("rested after %s", took)
+			t.Errorf("allSettled after %s", took)
 		}
 		w.wantSettled("a")
 	})
@@ -103,7 +103,7 @@ func TestRestWaitsForWhatIsOnItsWay(t *testing.T) {
 		n.ledger.meet("claimed", answered(time.Minute))
 		a := n.deliver(w.put("a", "one"))
 		if took := n.rest(w.t.Context()); took != time.Minute {
-			t.Errorf("rested after %s", took)
+			t.Errorf("allSettled after %s", took)
 		}
 		a.wantAck(w)
 		w.wantSettled("a")
@@ -117,11 +117,11 @@ func TestRestEndsWithItsContextAndWithTheWorker(t *testing.T) {
 		ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 		defer cancel()
 		if took := n.rest(ctx); took != time.Minute {
-			t.Errorf("rested after %s", took)
+			t.Errorf("allSettled after %s", took)
 		}
 		time.AfterFunc(time.Minute, n.cancel)
 		if took := n.rest(w.t.Context()); took != time.Minute || n.Stats().Unsettled != 1 {
-			t.Errorf("rested after %s, %+v", took, n.Stats())
+			t.Errorf("allSettled after %s, %+v", took, n.Stats())
 		}
 		w.wantNotSettled("a")
 	})
@@ -145,7 +145,7 @@ func TestRestGoesOnWhenItCannotLook(t *testing.T) {
 		n.ledger.fail(errors.New("the disk is on fire"))
 		time.AfterFunc(10*time.Second, n.ledger.mend)
 		if took := n.rest(w.t.Context()); took < 10*time.Second || took > 13*time.Second {
-			t.Errorf("rested after %s", took)
+			t.Errorf("allSettled after %s", took)
 		}
 		if len(w.log.having("WARN the ledger cannot be asked for objects that are not settled", "the disk is on fire")) == 0 {
 			t.Errorf("logged %q", w.log.lines)
@@ -187,7 +187,7 @@ func TestAWorkerThatNeverSweeps(t *testing.T) {
 
 		n.deliver(w.put("b", "x")).wantAck(w)
 		if took := n.rest(w.t.Context()); took != 0 {
-			t.Errorf("rested after %s", took)
+			t.Errorf("allSettled after %s", took)
 		}
 		w.wantNotSettled("left")
 		if swept := n.ledger.swept(); swept != 0 {
@@ -217,16 +217,16 @@ func TestAWorkerThatRestsCanBeStopped(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(matchAll(never), ackSettled)
 		n.deliver(w.put("a", "one"), w.event(in("b"), event.Removed))
-		rested := make(chan struct{})
+		allSettled := make(chan struct{})
 		go func() {
-			n.Rest(context.WithoutCancel(w.t.Context()))
-			close(rested)
+			n.WaitSettled(context.WithoutCancel(w.t.Context()))
+			close(allSettled)
 		}()
 		synctest.Wait()
 		if err := n.stop(); err != nil {
 			t.Error(err)
 		}
-		<-rested
+		<-allSettled
 		wantNobody(t)
 	})
 }

@@ -23,7 +23,7 @@ func TestLostAnswersOfTheLedger(t *testing.T) {
 					handled++
 					return upper(ctx, task)
 				}), func(c *worker.Config) {
-					c.Ledger = ledger.Over(storetest.NewFaulty(w.rows.Records(), func(call int) storetest.Fault {
+					c.Ledger = ledger.NewRows(storetest.NewFaulty(w.rows.Records(), func(call int) storetest.Fault {
 						if call%2 == 1 { // after the pipeline's name: the claim, and what is sent after its answer was lost
 							return fault
 						}

@@ -12,7 +12,7 @@ type warnings struct {
 	unclear, look *logthrottle.Warning
 	sweep         map[string]*logthrottle.Warning // by pipeline
 	// facts are those that may be true of every object of a pipeline at a time.
-	facts map[engine.Fact]map[string]*logthrottle.Warning
+	facts map[engine.Kind]map[string]*logthrottle.Warning
 }
 
 func newWarnings(l *slog.Logger, pipelines []string) *warnings {
@@ -25,8 +25,8 @@ func newWarnings(l *slog.Logger, pipelines []string) *warnings {
 	}
 	return &warnings{
 		unclear: logthrottle.New(l), look: logthrottle.New(l), sweep: each(),
-		facts: map[engine.Fact]map[string]*logthrottle.Warning{
-			engine.Outage: each(), engine.Unreadable: each(), engine.ShapeChanged: each(), engine.Disordered: each(),
+		facts: map[engine.Kind]map[string]*logthrottle.Warning{
+			engine.AttemptUncounted: each(), engine.Unreadable: each(), engine.ShapeChanged: each(), engine.Disordered: each(),
 		},
 	}
 }

@@ -39,21 +39,21 @@ type Config struct {
 
 // Worker runs pipelines over one ledger. It is a [source.Sink].
 type Worker struct {
-	cfg       Config
-	ledger    *ledger.Ledger
-	engine    *engine.Engine
-	pipelines map[string]*Pipeline
-	observers observers
-	gate      *gate
-	inputs    chan engine.Input
-	lastID    atomic.Uint64
-	open      sync.Map // delivery id → *openDelivery
-	wg        sync.WaitGroup
-	rested    chan struct{} // closed when no delivery follows, and the engine has rested
-	done      chan struct{} // closed when the loop has ended
+	cfg        Config
+	ledger     *ledger.Ledger
+	engine     *engine.Engine
+	pipelines  map[string]*Pipeline
+	observers  observers
+	gate       *gate
+	inputs     chan engine.Input
+	lastID     atomic.Uint64
+	open       sync.Map // delivery id → *openDelivery
+	wg         sync.WaitGroup
+	allSettled chan struct{} // closed when no delivery follows, and the engine has allSettled
+	done       chan struct{} // closed when the loop has ended
 
-	tasks  map[ledger.RowKey]*running // owned by the loop
-	noMore bool                       // no delivery follows; owned by the loop
+	tasks        map[ledger.RowKey]*running // owned by the loop
+	sourcesEnded bool                       // no delivery follows; owned by the loop
 
 	// base is the context of tasks, hard that of ledger calls.
 	base, hard         context.Context
@@ -92,11 +92,11 @@ func New(cfg Config) *Worker {
 	cfg.Objects = newDenials(cfg.Objects)
 	w := &Worker{
 		cfg: cfg, ledger: ledger.New(cfg.Ledger), gate: newGate(cfg.Backlog, share(cfg)),
-		pipelines: map[string]*Pipeline{},
-		inputs:    make(chan engine.Input, inputBuffer),
-		rested:    make(chan struct{}),
-		done:      make(chan struct{}),
-		tasks:     map[ledger.RowKey]*running{},
+		pipelines:  map[string]*Pipeline{},
+		inputs:     make(chan engine.Input, inputBuffer),
+		allSettled: make(chan struct{}),
+		done:       make(chan struct{}),
+		tasks:      map[ledger.RowKey]*running{},
 	}
 	w.ledger.Unclear = func(err error) {
 		w.warnings.unclear.Log(context.Background(), "the ledger's answer is unclear; looking", "error", err)
@@ -215,8 +215,8 @@ func (w *Worker) step(inputs []engine.Input) {
 		switch in := in.(type) {
 		case engine.Finished:
 			w.forget(&in)
-		case engine.NoMore:
-			w.noMore = true
+		case engine.SourcesEnded:
+			w.sourcesEnded = true
 		}
 	}
 	now := time.Now().UTC().Truncate(time.Millisecond) // rows of whole milliseconds are shorter
@@ -227,9 +227,9 @@ func (w *Worker) step(inputs []engine.Input) {
 	w.mu.Lock()
 	w.stats = Stats{w.engine.Stats, w.engine.Unsettled()}
 	w.mu.Unlock()
-	if w.noMore && w.engine.Rested() {
-		close(w.rested)
-		w.noMore = false
+	if w.sourcesEnded && w.engine.AllSettled() {
+		close(w.allSettled)
+		w.sourcesEnded = false
 	}
 }
 
@@ -247,16 +247,16 @@ func (w *Worker) send(in engine.Input) {
 	}
 }
 
-// Rest says that no delivery follows, and waits until every object that the
+// WaitSettled says that no delivery follows, and waits until every object that the
 // deliveries named is settled or dead: by this worker, or by another. It returns
 // early when ctx or Run ends. Call it once.
 //
 // A worker that never sweeps hands back what it does not settle, and does not
 // wait for it.
-func (w *Worker) Rest(ctx context.Context) {
-	w.send(engine.NoMore{})
+func (w *Worker) WaitSettled(ctx context.Context) {
+	w.send(engine.SourcesEnded{})
 	select {
-	case <-w.rested:
+	case <-w.allSettled:
 	case <-ctx.Done():
 	case <-w.done:
 	}
@@ -273,9 +273,9 @@ func (w *Worker) OnDue(f func(pipeline string)) { w.due = f }
 // it reached all of them before ctx or Run ended. Call it once.
 func (w *Worker) SweepOnce(ctx context.Context) bool {
 	w.send(engine.SweepOnce{})
-	w.Rest(ctx)
+	w.WaitSettled(ctx)
 	select {
-	case <-w.rested:
+	case <-w.allSettled:
 		return true
 	default:
 		return false

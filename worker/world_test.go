@@ -39,7 +39,7 @@ func inWorld(t *testing.T, f func(w *world)) {
 		f(&world{
 			t: t, began: time.Now(),
 			objects: membucket.New(time.Now, []string{"in", "out"}, membucket.WithVersioned("kept")),
-			rows:    ledger.Over(memory.New()), log: &logbook{}, tape: &tape{},
+			rows:    ledger.NewRows(memory.New()), log: &logbook{}, tape: &tape{},
 		})
 	})
 }

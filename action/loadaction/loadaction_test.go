@@ -114,7 +114,7 @@ func (b *bench) put(key string, body []byte) ledger.Row {
 	if err := p.Run(b.Context()); err != nil {
 		b.Fatal(err)
 	}
-	rows, err := ledger.Over(b.store).Load(b.Context(), []ledger.RowKey{{Pipeline: "load", Bucket: "in", Key: key}})
+	rows, err := ledger.NewRows(b.store).Load(b.Context(), []ledger.RowKey{{Pipeline: "load", Bucket: "in", Key: key}})
 	if err != nil || len(rows) != 1 {
 		b.Fatal(rows, err)
 	}

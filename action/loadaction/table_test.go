@@ -61,13 +61,13 @@ func TestDefaultIsolation(t *testing.T) {
 	b.store.Pool().Reset()
 	complete := b.cfg.Complete
 	b.cfg.Complete = func(ctx context.Context, tx pgx.Tx, task *pawl.Task) error {
-		rows, err := ledger.Over(b.store).Load(ctx, []ledger.RowKey{{Pipeline: "load", Bucket: "in", Key: "x"}})
+		rows, err := ledger.NewRows(b.store).Load(ctx, []ledger.RowKey{{Pipeline: "load", Bucket: "in", Key: "x"}})
 		if err != nil || len(rows) != 1 {
 			t.Fatal(rows, err)
 		}
 		renewed := rows[0]
 		renewed.Nonce = ledger.Nonce{1}
-		if out, err := ledger.Over(b.store).Swap(ctx, []ledger.Change{{Key: renewed.RowKey, Expect: rows[0].Nonce, Row: &renewed}}); err != nil || !out[0].Applied {
+		if out, err := ledger.NewRows(b.store).Swap(ctx, []ledger.Change{{Key: renewed.RowKey, Expect: rows[0].Nonce, Row: &renewed}}); err != nil || !out[0].Applied {
 			t.Errorf("%+v, %v", out, err)
 		}
 		return complete(ctx, tx, task)

@@ -148,7 +148,7 @@ func (r *rate) archive(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	ledger := ledger.Over(records)
+	ledger := ledger.NewRows(records)
 	defer ledger.Close()
 	ctx, stop := context.WithCancel(b.Context())
 	defer stop()

@@ -209,7 +209,7 @@ func fillRows(b *testing.B, l *listing) ledger.Store {
 	if err != nil {
 		b.Fatal(err)
 	}
-	led := ledger.Over(records)
+	led := ledger.NewRows(records)
 	b.Cleanup(func() { _ = led.Close() })
 	all := ledger.New(led)
 	for from := 0; from < l.n; from += 1000 {

@@ -258,7 +258,7 @@ func auditBeside(ctx context.Context, text string) error {
 	if err != nil {
 		return err
 	}
-	led := ledger.Over(records)
+	led := ledger.NewRows(records)
 	objects, err := s3bucket.New(ctx, b.Objects)
 	if err != nil {
 		return errors.Join(err, led.Close())

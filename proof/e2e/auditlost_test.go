@@ -94,7 +94,7 @@ func startEffects(t *testing.T, path string, objects bucket.Store, effect pawl.H
 	if err != nil {
 		t.Fatal(err)
 	}
-	led := ledger.Over(records)
+	led := ledger.NewRows(records)
 	p, err := pawl.New(pawl.Config{
 		Ledger: records, Objects: objects, Sources: sources, Sweep: 50 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Pipelines: []pawl.Pipeline{{Name: "effects", Match: pawl.Match{Bucket: inputs}, Handler: effect}},

@@ -39,7 +39,7 @@ func TestKillsDynamoDB(t *testing.T) {
 		proxy := newDynamoProxy(t, seed, server.Endpoint)
 		proxy.throttles, proxy.loses = 3, true
 		table := strings.Replace(direct, server.Endpoint, proxy.url, 1)
-		r := newRoundOn(t, servertest.MinIO, binary, seed, nil, workers, &rows{table, ledger.Over(records), read(t, proxy)})
+		r := newRoundOn(t, servertest.MinIO, binary, seed, nil, workers, &rows{table, ledger.NewRows(records), read(t, proxy)})
 		t.Cleanup(func() {
 			proxy.mu.Lock()
 			defer proxy.mu.Unlock()

@@ -29,7 +29,7 @@ func TestForged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects, rows := &later{}, ledger.Over(memory.New())
+	objects, rows := &later{}, ledger.NewRows(memory.New())
 	defer run(t, objects, rows, hook)()
 	<-hook.Ready()
 	url := "http://" + hook.Addr().String() + "/events"

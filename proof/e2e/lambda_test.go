@@ -99,7 +99,7 @@ func playLambda(t *testing.T, workers int, front func(t *testing.T, seed uint64,
 	if workers > 0 {
 		m.messages /= 3 // the workers receive most
 	}
-	r := newRoundOn(t, servertest.MinIO, binary, seed, q, workers, &rows{table, ledger.Over(records), journal})
+	r := newRoundOn(t, servertest.MinIO, binary, seed, q, workers, &rows{table, ledger.NewRows(records), journal})
 	m.Function = lambdaOf(t, r)
 	m.play(t, r)
 	r.check(t)

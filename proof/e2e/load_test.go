@@ -142,7 +142,7 @@ func newLoads(t *testing.T, seed uint64) *loads {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = l.records.Close() })
-	l.ledger, l.pool = ledger.Over(l.records), l.records.Pool()
+	l.ledger, l.pool = ledger.NewRows(l.records), l.records.Pool()
 	u, err := url.Parse(l.postgres.URL)
 	if err != nil {
 		t.Fatal(err)

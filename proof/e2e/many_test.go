@@ -47,7 +47,7 @@ func TestManyWorkers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := ledger.Over(records)
+	store := ledger.NewRows(records)
 	led := &rows{server.URL, store, read(t, newPostgresBook(t, server.URL))}
 	r := newRoundOn(t, servertest.MinIO, build(t), seed, newQueues(t, 2), places, led)
 	r.relay.mu.Lock()

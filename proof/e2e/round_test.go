@@ -42,7 +42,7 @@ func newRound(t *testing.T, start func(testing.TB, servertest.Options) *serverte
 	if err != nil {
 		t.Fatal(err)
 	}
-	led := ledger.Over(records)
+	led := ledger.NewRows(records)
 	return newRoundOn(t, start, binary, seed, q, workers, &rows{"sqlite:" + database, led, follow(t, database)})
 }
 

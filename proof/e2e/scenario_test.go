@@ -50,7 +50,7 @@ func scenario(t *testing.T, start func(testing.TB, servertest.Options) *serverte
 	if err != nil {
 		t.Fatal(err)
 	}
-	led := ledger.Over(records)
+	led := ledger.NewRows(records)
 	t.Cleanup(func() { _ = led.Close() })
 	defer run(t, objects, led, hook)()
 

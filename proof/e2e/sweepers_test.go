@@ -51,7 +51,7 @@ func TestSweepers(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = records.Close() })
-	backlog(t, ledger.Over(records), *dueRows)
+	backlog(t, ledger.NewRows(records), *dueRows)
 	var handled atomic.Int64
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()

@@ -97,7 +97,7 @@ func TestTraffic(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	led := ledger.Over(records)
+	led := ledger.NewRows(records)
 	t.Cleanup(func() { _ = led.Close() })
 	f := &fleet{binary: binary, dir: dir, config: config, env: env}
 	f.start(t, 1)
@@ -311,13 +311,13 @@ func rewrite(ctx context.Context, paths []string) error {
 	if err != nil {
 		return err
 	}
-	from := ledger.Over(records)
+	from := ledger.NewRows(records)
 	defer from.Close()
 	records, err = sqlite.Open(ctx, paths[1])
 	if err != nil {
 		return err
 	}
-	to := ledger.Over(records)
+	to := ledger.NewRows(records)
 	defer to.Close()
 	var took time.Duration
 	var batch []ledger.Row

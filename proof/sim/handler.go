@@ -129,7 +129,7 @@ func (h *handler) commit(t *worker.Task, c *ledger.Completion, body string, seen
 	if err != nil || len(rows) == 0 {
 		return errors.Join(ledger.ErrNotHeld, err)
 	}
-	next, err := c.Over(&rows[0])
+	next, err := c.Apply(&rows[0])
 	if err != nil {
 		return err
 	}

@@ -198,7 +198,7 @@ func (n *node) do(act engine.Action) {
 				n.tell(engine.Swept{Pipeline: a.Pipeline, Rows: rows})
 			}
 		})
-	case engine.Look:
+	case engine.Load:
 		n.spawn(n, func(t *thread) {
 			t.hears(act)
 			rows, err := t.rows.Load(context.Background(), a.Keys)
@@ -206,10 +206,10 @@ func (n *node) do(act engine.Action) {
 				a.Keys = nil
 			}
 			if !t.dead() {
-				n.tell(engine.Looked{Keys: a.Keys, Rows: rows})
+				n.tell(engine.Loaded{Keys: a.Keys, Rows: rows})
 			}
 		})
-	case engine.Report:
+	case engine.Notice:
 		n.report(&a)
 	}
 }
@@ -312,12 +312,12 @@ func (n *node) answer(a *engine.Answer) {
 	n.checkAck(n, m)
 }
 
-func (n *node) report(a *engine.Report) {
-	if a.What == engine.Died {
+func (n *node) report(a *engine.Notice) {
+	if a.Kind == engine.Died {
 		n.truth(a.Key).reported = true
 	}
 	if n.Trace != nil {
-		n.World.tell(n, "reports of %s: %s", a.Key, strings.TrimSpace(facts[a.What]+" "+a.Detail))
+		n.World.tell(n, "reports of %s: %s", a.Key, strings.TrimSpace(facts[a.Kind]+" "+a.Detail))
 	}
 }
 

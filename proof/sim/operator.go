@@ -108,7 +108,7 @@ func (w *World) redrive(t *truth, force bool) {
 // purge drops a row that may be forgotten. What it goes by may be a moment old.
 func (w *World) purge(t *truth) {
 	row := t.row
-	if !t.exists || !row.Forget(&w.policy, w.time()) {
+	if !t.exists || !row.Purgeable(&w.policy, w.time()) {
 		return
 	}
 	if w.Trace != nil {

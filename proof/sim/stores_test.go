@@ -37,7 +37,7 @@ func TestStores(t *testing.T) {
 	for n := range uint64(500) {
 		s := first + n
 		want := endOf(t, pool, s, &shelf{})
-		stores := map[string]ledger.Store{"memory": ledger.Over(memory.New())}
+		stores := map[string]ledger.Store{"memory": ledger.NewRows(memory.New())}
 		if n < 10 {
 			stores["SQLite"] = openSQLite(t)
 		}
@@ -78,7 +78,7 @@ func openSQLite(t *testing.T) ledger.Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return ledger.Over(s)
+	return ledger.NewRows(s)
 }
 
 // openPostgres opens a schema of its own.
@@ -88,7 +88,7 @@ func openPostgres(t *testing.T, server *servertest.PostgresServer) ledger.Store 
 	if err != nil {
 		t.Fatal(err)
 	}
-	return ledger.Over(s)
+	return ledger.NewRows(s)
 }
 
 func openDynamo(t *testing.T, server *servertest.Tables) ledger.Store {
@@ -101,7 +101,7 @@ func openDynamo(t *testing.T, server *servertest.Tables) ledger.Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return ledger.Over(s)
+	return ledger.NewRows(s)
 }
 
 // endOf plays the world of a seed, and returns the rows that the store has in

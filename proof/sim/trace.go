@@ -18,7 +18,7 @@ func (w *World) tell(n *node, format string, args ...any) {
 
 var facts = [...]string{
 	engine.Died: "it died", engine.TookOver: "it took over an expired lease", engine.LostLease: "it lost its lease",
-	engine.Erred: "it failed", engine.Outage: "it failed for no fault of its object", engine.ShapeChanged: "the sequencer changed its shape", engine.Committed: "it is done",
+	engine.AttemptFailed: "it failed", engine.AttemptUncounted: "it failed for no fault of its object", engine.ShapeChanged: "the sequencer changed its shape", engine.Committed: "it is done",
 	engine.NothingToDo: "there was nothing to do",
 }
 

@@ -154,11 +154,11 @@ func (w *World) play() {
 func (w *World) rest() {
 	for _, n := range w.nodes {
 		n.resting = true
-		n.tell(engine.NoMore{})
+		n.tell(engine.SourcesEnded{})
 	}
 	w.loop()
 	for _, n := range w.nodes {
-		if !n.engine.Rested() {
+		if !n.engine.AllSettled() {
 			w.violate(I4, "%s waits for %d objects", n.name, n.engine.Unsettled())
 		}
 	}

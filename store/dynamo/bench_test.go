@@ -76,7 +76,7 @@ func scanAll(b *testing.B, s *Store, space string, want int) {
 func auditAll(b *testing.B, s *Store, n int) {
 	b.Helper()
 	a, err := audit.New(audit.Config{
-		Ledger: ledger.Over(s), Objects: listing{n: n}, Logger: slog.New(slog.DiscardHandler),
+		Ledger: ledger.NewRows(s), Objects: listing{n: n}, Logger: slog.New(slog.DiscardHandler),
 		Pipelines: []audit.Pipeline{{Name: "grayscale", Bucket: "photos", Prefix: "in/", Match: func(event.Object) bool { return true }}},
 	})
 	if err != nil {

@@ -45,7 +45,7 @@ type World struct {
 func New(t *testing.T, h pawl.Handler) *World {
 	return &World{
 		Objects: membucket.New(time.Now, []string{"in", "out"}), In: "in", Out: "out",
-		t: t, handler: h, ledger: ledger.Over(memory.New()),
+		t: t, handler: h, ledger: ledger.NewRows(memory.New()),
 	}
 }
 

@@ -98,7 +98,7 @@ func openArchives(ctx context.Context, c *config.Config, chosen []int, l store.S
 	if err != nil {
 		return nil, err
 	}
-	registers := ledger.Over(l)
+	registers := ledger.NewRows(l)
 	for _, i := range chosen {
 		one, err := parts.Archive(ctx, &c.Archives[i])
 		if err != nil {

@@ -62,7 +62,7 @@ func (s *pipelines) open(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	s.ledger = ledger.Over(records)
+	s.ledger = ledger.NewRows(records)
 	s.closers = append(s.closers, s.ledger.Close)
 	return nil
 }

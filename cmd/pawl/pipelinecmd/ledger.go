@@ -70,7 +70,7 @@ func openView(ctx context.Context, a *app.App, open func(parts.Ledger, context.C
 	if err != nil {
 		return nil, err
 	}
-	return &view{Store: ledger.Over(s), config: c}, nil
+	return &view{Store: ledger.NewRows(s), config: c}, nil
 }
 
 // end closes the ledger at the end of a command that ends with err.

@@ -46,7 +46,7 @@ func (b *busy) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.Outc
 
 // deadRows fills a ledger with dead rows of one pipeline.
 func deadRows(t *testing.T, n int) ledger.Store {
-	s := ledger.Over(memory.New())
+	s := ledger.NewRows(memory.New())
 	now := time.Now().UTC()
 	p := ledger.DefaultPolicy()
 	for i := range n {

@@ -172,7 +172,7 @@ type dead struct {
 // countDead looks at all rows.
 func (r *replay) countDead(ctx context.Context) (n dead, err error) {
 	for i := range r.Parts.Pipelines {
-		for row, err := range ledger.Over(r.Ledger).Scan(ctx, ledger.Range{Pipeline: r.Parts.Pipelines[i].Name}) {
+		for row, err := range ledger.NewRows(r.Ledger).Scan(ctx, ledger.Range{Pipeline: r.Parts.Pipelines[i].Name}) {
 			switch {
 			case err != nil:
 				return dead{}, err

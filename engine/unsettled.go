@@ -6,10 +6,10 @@ import "github.com/pawlhq/pawl/ledger"
 // nor dead. An engine that never sweeps gives up those that it cannot settle.
 func (e *Engine) Unsettled() int { return e.tracker.unsettled() }
 
-// Rested reports that every delivery is answered, and every object that one
+// AllSettled reports that every delivery is answered, and every object that one
 // named settled or dead. Objects that only sweeps brought do not count. After
 // [SweepOnce] it reports instead that every due row was read and processed.
-func (e *Engine) Rested() bool {
+func (e *Engine) AllSettled() bool {
 	if e.once {
 		return e.sweptOnce()
 	}
@@ -30,14 +30,14 @@ func (e *Engine) looking() bool { return !e.draining && e.tracker.wantsLook(e.cf
 // look asks for a batch of the parked rows.
 func (e *Engine) look() {
 	if e.looking() && !e.tracker.next.After(e.now) {
-		e.emit(Look{Keys: e.tracker.look(e.cfg.Batch)})
+		e.emit(Load{Keys: e.tracker.look(e.cfg.Batch)})
 	}
 }
 
 // looked takes the rows of parked objects. If something has happened to an object
 // since the look was asked for, the engine knows it better. A key without a row was
 // purged, which happens to settled rows only.
-func (e *Engine) looked(in *Looked) {
+func (e *Engine) looked(in *Loaded) {
 	e.tracker.answered(e.jittered())
 	rows := make(map[ledger.RowKey]*ledger.Row, len(in.Rows))
 	for i := range in.Rows {
