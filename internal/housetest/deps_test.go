@@ -422,7 +422,7 @@ var layers = map[string]map[string]string{
 	"proof/mutants": {
 		"proof/sim": "A mutant names the invariant of the simulation that it breaks.",
 	},
-	"proof/mutants/play": {
+	"proof/mutants/runworlds": {
 		"proof/sim": "It runs the simulation on the mutated code.",
 	},
 	"proof/e2e":       {},

@@ -34,7 +34,7 @@ func TestExplorer(t *testing.T) {
 			t.Parallel()
 			m := chosen(t)[i]
 			out, err := command(t, "go", "test", "-overlay", m.overlay(t), "-vet=off", "-count=1", "./proof/sim", "-run", "TestExplore/"+tc.scope+"$")
-			if err == nil || !bytes.Contains(out, []byte(tc.invariant.String()+" ("+tc.invariant.Says()+"): ")) {
+			if err == nil || !bytes.Contains(out, []byte(tc.invariant.String()+" ("+tc.invariant.Description()+"): ")) {
 				t.Errorf("%s does not notice in %s: %s\n%v\n%s", tc.invariant, tc.scope, m.Why, err, out)
 			}
 		})

@@ -135,7 +135,7 @@ func (m *Mutant) run(t *testing.T) result {
 		return m.test(t, overlay)
 	}
 	bin := filepath.Join(t.TempDir(), "play")
-	if out, err := command(t, "go", "build", "-overlay", overlay, "-ldflags=-s -w", "-o", bin, "./proof/mutants/play"); err != nil {
+	if out, err := command(t, "go", "build", "-overlay", overlay, "-ldflags=-s -w", "-o", bin, "./proof/mutants/runworlds"); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	n, args := m.Budget, []string{"-first", strconv.FormatUint(*seed, 10)}
@@ -240,7 +240,7 @@ func (r *results) check(t *testing.T) {
 	}
 	for i := sim.I1; i <= sim.I14; i++ {
 		if !sole[i.String()] {
-			t.Errorf("%s (%s): no mutant is killed by it alone", i, i.Says())
+			t.Errorf("%s (%s): no mutant is killed by it alone", i, i.Description())
 		}
 	}
 }

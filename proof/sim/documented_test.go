@@ -27,8 +27,8 @@ func TestInvariantsAreDocumented(t *testing.T) {
 	source := sources(t)
 	for n, row := range rows {
 		i := Invariant(n + 1)
-		if row[1] != i.String() || row[2] != i.Says() {
-			t.Errorf("%s (%s) is documented as %s: %s", i, i.Says(), row[1], row[2])
+		if row[1] != i.String() || row[2] != i.Description() {
+			t.Errorf("%s (%s) is documented as %s: %s", i, i.Description(), row[1], row[2])
 		}
 		places := quoted.FindAllStringSubmatch(row[3], -1)
 		if len(places) == 0 {

@@ -20,7 +20,7 @@ import (
 var errThrottled = fmt.Errorf("the ledger throttles: %w", store.ErrThrottled)
 
 // swapEach sends all changes at once. Each lands at its own time.
-func (r *rows) swapEach(changes []ledger.Change) ([]ledger.Outcome, error) {
+func (r *ledgerView) swapEach(changes []ledger.Change) ([]ledger.Outcome, error) {
 	out := make([]ledger.Outcome, len(changes))
 	var wait time.Duration
 	for i := range changes {
@@ -33,26 +33,26 @@ func (r *rows) swapEach(changes []ledger.Change) ([]ledger.Outcome, error) {
 }
 
 // sendChange sends one change and returns the time until its answer or its time-out.
-func (r *rows) sendChange(change []ledger.Change, out *ledger.Outcome) time.Duration {
+func (r *ledgerView) sendChange(change []ledger.Change, out *ledger.Outcome) time.Duration {
 	w, by := r.thread.world, r.thread.node // the thread may be another's when the change lands
-	way := w.moment()
+	delay := w.latency()
 	unanswered := simkit.Func(func() { w.swap(by, change) })
 	fault := w.fault(r.thread, StepChange)
 	switch fault {
 	case simkit.Refused:
 		out.Err = errThrottled
-		return way
+		return delay
 	case simkit.Lost:
-		w.later(way, unanswered)
+		w.after(delay, unanswered)
 	case simkit.Late:
-		w.later(w.Tape.UpTo(latest), unanswered)
+		w.after(w.Tape.UpTo(maxWriteDelay), unanswered)
 	case simkit.Unsent:
 	default:
 		if fault == simkit.Twice {
-			w.later(way, unanswered)
+			w.after(delay, unanswered)
 		}
-		w.After(way, func() { *out = w.swap(by, change)[0] })
-		return way + w.moment()
+		w.After(delay, func() { *out = w.swap(by, change)[0] })
+		return delay + w.latency()
 	}
 	out.Err = errNoAnswer
 	return timeout
@@ -89,7 +89,7 @@ const never = time.Duration(1<<63 - 1)
 
 // dueByIndex reads entries of the index, and then their rows. An entry may be that of an
 // older state of its row, or of a row that is gone, and a row may have two.
-func (r *rows) dueByIndex(ctx context.Context, pipeline string, before time.Time, limit int) ([]ledger.Row, error) {
+func (r *ledgerView) dueByIndex(ctx context.Context, pipeline string, before time.Time, limit int) ([]ledger.Row, error) {
 	w := r.thread.world
 	var entries []indexed
 	err := r.thread.read(ctx, StepDue, func() {

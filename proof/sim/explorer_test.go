@@ -12,10 +12,10 @@ import (
 
 // explorer goes through all states of a scope: from each it takes every option
 // there is, and turns back where it has been before. Nothing can be copied, so
-// it comes to a state by playing the way that leads there anew.
+// it comes to a state by playing the path that leads there anew.
 type explorer struct {
 	scope  *scope
-	arrive func(d digest, way []uint32) // is told of every arrival at a state
+	arrive func(d digest, path []uint32) // is told of every arrival at a state
 
 	mu     sync.Mutex
 	more   sync.Cond
@@ -26,12 +26,12 @@ type explorer struct {
 	edges  [][2]uint32
 	ends   []uint32 // states at rest
 	depth  int
-	failed []uint32 // the way to a violation; nil: there is none
+	failed []uint32 // the path to a violation; nil: there is none
 }
 
-// fork is a way whose last step has yet to be taken, and the state before it.
+// fork is a path whose last step has yet to be taken, and the state before it.
 type fork struct {
-	way  []uint32
+	path []uint32
 	from uint32
 }
 
@@ -57,14 +57,14 @@ func (s *scope) explore(ctx context.Context, arrive func(digest, []uint32)) *exp
 }
 
 func (x *explorer) work() {
-	pool, c := newThreads(), newCanon()
+	pool, c := newThreads(), newStateKey()
 	defer pool.Close()
 	for {
-		f, ok := x.fork()
+		f, ok := x.nextFork()
 		if !ok {
 			return
 		}
-		x.follow(pool, c, f)
+		x.explorePath(pool, c, f)
 		x.mu.Lock()
 		x.busy--
 		x.mu.Unlock()
@@ -72,9 +72,9 @@ func (x *explorer) work() {
 	}
 }
 
-// fork takes the last fork, or waits for one. There is none when nobody is busy
+// nextFork takes the last fork, or waits for one. There is none when nobody is busy
 // any more.
-func (x *explorer) fork() (f fork, ok bool) {
+func (x *explorer) nextFork() (f fork, ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for len(x.forks) == 0 && x.busy > 0 && !x.done {
@@ -90,35 +90,35 @@ func (x *explorer) fork() (f fork, ok bool) {
 	return f, true
 }
 
-// follow goes a way, and on from there until it comes to where somebody has
-// been. The other ways it leaves to whoever has time.
-func (x *explorer) follow(pool *threads, c *canon, f fork) {
-	m := x.scope.begin(pool)
-	defer m.end()
-	m.goes(f.way)
-	for way, from := f.way, f.from; ; {
+// explorePath goes a path, and on from there until it comes to where somebody has
+// been. The other paths it leaves to whoever has time.
+func (x *explorer) explorePath(pool *threadPool, c *stateKey, f fork) {
+	m := x.scope.newWorld(pool)
+	defer m.endThreads()
+	m.followPath(f.path)
+	for path, from := f.path, f.from; ; {
 		m.tidy()
 		if len(m.violations) > 0 {
-			x.fails(way)
+			x.setFailed(path)
 			return
 		}
-		at, fresh := x.visit(c.digest(m), way, from)
+		at, fresh := x.visit(c.digest(m), path, from)
 		if !fresh {
 			return
 		}
-		options := m.next()
+		options := m.nextOptions()
 		if len(options) == 0 {
-			x.ended(m, way, at)
+			x.checkEnd(m, path, at)
 			return
 		}
-		x.leave(way, at, len(options))
-		way, from = append(way, 0), at
-		m.take(options[0])
+		x.addForks(path, at, len(options))
+		path, from = append(path, 0), at
+		m.execute(options[0])
 	}
 }
 
 // visit enters a state into the books.
-func (x *explorer) visit(d digest, way []uint32, from uint32) (at uint32, fresh bool) {
+func (x *explorer) visit(d digest, path []uint32, from uint32) (at uint32, fresh bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.done {
@@ -129,34 +129,34 @@ func (x *explorer) visit(d digest, way []uint32, from uint32) (at uint32, fresh 
 		at = uint32(len(x.states))
 		x.states[d] = at
 	}
-	if len(way) > 0 {
+	if len(path) > 0 {
 		x.edges = append(x.edges, [2]uint32{from, at})
 	}
-	x.depth = max(x.depth, len(way))
+	x.depth = max(x.depth, len(path))
 	if x.arrive != nil {
-		x.arrive(d, way)
+		x.arrive(d, path)
 	}
 	return at, !known
 }
 
-// leave has the other options of a state taken later.
-func (x *explorer) leave(way []uint32, at uint32, options int) {
+// addForks has the other options of a state taken later.
+func (x *explorer) addForks(path []uint32, at uint32, options int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for i := options - 1; i > 0; i-- {
-		x.forks = append(x.forks, fork{append(slices.Clone(way), uint32(i)), at})
+		x.forks = append(x.forks, fork{append(slices.Clone(path), uint32(i)), at})
 	}
 	x.more.Broadcast()
 }
 
-// ended checks a world at rest.
-func (x *explorer) ended(m *small, way []uint32, at uint32) {
+// checkEnd checks a world at rest.
+func (x *explorer) checkEnd(m *smallWorld, path []uint32, at uint32) {
 	if m.changed < len(x.scope.changes) {
-		m.violate(I14, "the user made %d changes, of %d", m.changed, len(x.scope.changes))
+		m.violatef(I14, "the user made %d changes, of %d", m.changed, len(x.scope.changes))
 	}
-	m.rests()
+	m.checkAtRest()
 	if len(m.violations) > 0 {
-		x.fails(way)
+		x.setFailed(path)
 		return
 	}
 	x.mu.Lock()
@@ -164,19 +164,19 @@ func (x *explorer) ended(m *small, way []uint32, at uint32) {
 	x.ends = append(x.ends, at)
 }
 
-// fails takes note of the way to a violation.
-func (x *explorer) fails(way []uint32) {
+// setFailed takes note of the path to a violation.
+func (x *explorer) setFailed(path []uint32) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.failed == nil {
-		x.failed = append([]uint32{}, way...)
+		x.failed = append([]uint32{}, path...)
 	}
 	x.done = true
 	x.more.Broadcast()
 }
 
-// restless counts the states from which no way leads to rest.
-func (x *explorer) restless() int {
+// cannotSettle counts the states from which no path leads to rest.
+func (x *explorer) cannotSettle() int {
 	before := make([][]uint32, len(x.states))
 	for _, e := range x.edges {
 		before[e[1]] = append(before[e[1]], e[0])
@@ -194,56 +194,56 @@ func (x *explorer) restless() int {
 	return left
 }
 
-// goes takes a way.
-func (m *small) goes(way []uint32) {
-	for _, choice := range way {
-		m.take(m.next()[choice])
+// followPath takes a path.
+func (m *smallWorld) followPath(path []uint32) {
+	for _, choice := range path {
+		m.execute(m.nextOptions()[choice])
 	}
 }
 
-// rests does what is done with a world at rest.
-func (m *small) rests() {
-	m.heal()
+// checkAtRest does what is done with a world at rest.
+func (m *smallWorld) checkAtRest() {
+	m.repair()
 	m.check()
-	m.close()
+	m.shutDown()
 }
 
-// live takes a way, with what is planned where it leads beyond what there is,
+// runPath takes a path, with what is planned where it leads beyond what there is,
 // and then what is planned, until the world is at rest or an invariant does not
-// hold. It returns the way that was taken.
-func (s *scope) live(pool *threads, way []uint32, story *[]string) (taken []uint32, violations []Violation) {
-	m := s.begin(pool)
-	defer m.end()
-	m.Trace = story
+// hold. It returns the path that was taken.
+func (s *scope) runPath(pool *threadPool, path []uint32, trace *[]string) (taken []uint32, violations []Violation) {
+	m := s.newWorld(pool)
+	defer m.endThreads()
+	m.Trace = trace
 	for len(m.violations) == 0 && m.Steps < maxSteps {
-		options := m.next()
+		options := m.nextOptions()
 		if len(options) == 0 {
-			m.rests()
+			m.checkAtRest()
 			break
 		}
 		choice := uint32(0)
-		if len(taken) < len(way) {
-			choice = way[len(taken)] % uint32(len(options))
+		if len(taken) < len(path) {
+			choice = path[len(taken)] % uint32(len(options))
 		}
 		taken = append(taken, choice)
-		m.take(options[choice])
+		m.execute(options[choice])
 	}
 	return taken, m.violations
 }
 
-// explain shortens the way to a violation, and tells what happens on it.
-func (s *scope) explain(way []uint32) (short []uint32, violations []Violation, story []string) {
+// shorten shortens the path to a violation, and tells what happens on it.
+func (s *scope) shorten(path []uint32) (short []uint32, violations []Violation, trace []string) {
 	pool := newThreads()
 	defer pool.Close()
-	_, violations = s.live(pool, way, nil)
+	_, violations = s.runPath(pool, path, nil)
 	if len(violations) == 0 {
-		return way, nil, nil
+		return path, nil, nil
 	}
-	what := history{violations: violations[:1]}
-	short = simkit.Shrink(way, func(try []uint32) ([]uint32, bool) {
-		taken, violations := s.live(pool, try, nil)
+	what := result{violations: violations[:1]}
+	short = simkit.Shrink(path, func(try []uint32) ([]uint32, bool) {
+		taken, violations := s.runPath(pool, try, nil)
 		return taken, slices.ContainsFunc(violations, func(v Violation) bool { return what.violates(v.Invariant) })
 	})
-	_, violations = s.live(pool, short, &story)
-	return short, violations, story
+	_, violations = s.runPath(pool, short, &trace)
+	return short, violations, trace
 }

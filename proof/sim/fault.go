@@ -42,8 +42,8 @@ const (
 	onWrites = anywhere | 1<<simkit.Lost | 1<<simkit.Unsent | 1<<simkit.Late | 1<<simkit.Twice | 1<<simkit.Refused
 )
 
-// possible says which faults can happen at which step.
-var possible = [steps]uint16{
+// possibleFaults says which faults can happen at which step.
+var possibleFaults = [steps]uint16{
 	StepSwap:   anywhere | 1<<simkit.Lost | 1<<simkit.Unsent | 1<<simkit.Late | 1<<simkit.Twice | 1<<simkit.Torn | 1<<simkit.Refused,
 	StepChange: 1<<simkit.Lost | 1<<simkit.Unsent | 1<<simkit.Late | 1<<simkit.Twice | 1<<simkit.Refused,
 	StepLoad:   onReads, StepDue: onReads, StepPin: onReads, StepLook: onReads, StepFetch: onReads, StepConfirm: onReads,
@@ -52,16 +52,16 @@ var possible = [steps]uint16{
 }
 
 // Has reports that a fault can happen at the step.
-func (s Step) Has(f Fault) bool { return possible[s]&(1<<f) != 0 }
+func (s Step) Has(f Fault) bool { return possibleFaults[s]&(1<<f) != 0 }
 
 // fault draws what goes wrong at a step.
 func (w *World) fault(t *thread, s Step) Fault {
-	if w.Now >= w.calm || w.plan.faulty == 0 {
+	if w.Now >= w.faultsEnd || w.plan.faulty == 0 {
 		return simkit.NoFault
 	}
 	x := 9999 - w.Tape.Choose(10000)
-	if s == w.plan.weak || s == StepChange && w.plan.weak == StepSwap {
-		x /= w.plan.times
+	if s == w.plan.weakStep || s == StepChange && w.plan.weakStep == StepSwap {
+		x /= w.plan.weakFactor
 	}
 	if x >= w.plan.faulty {
 		return simkit.NoFault
@@ -71,24 +71,24 @@ func (w *World) fault(t *thread, s Step) Fault {
 			x -= rate
 			continue
 		}
-		if !s.Has(f) || !w.affords(t, f) {
+		if !s.Has(f) || !w.allowsFault(t, f) {
 			return simkit.NoFault
 		}
-		w.hit[s][f]++
+		w.injected[s][f]++
 		if w.Trace != nil {
-			w.tell(t.node, "%s: %s", s, f)
+			w.logf(t.node, "%s: %s", s, f)
 		}
 		return f
 	}
 	return simkit.NoFault
 }
 
-// affords bounds crashes and freezes, which cost many steps each. An operator
+// allowsFault bounds crashes and freezes, which cost many steps each. An operator
 // has no process that could crash, and one change cannot be torn.
-func (w *World) affords(t *thread, f Fault) bool {
+func (w *World) allowsFault(t *thread, f Fault) bool {
 	switch f {
 	case simkit.CrashBefore, simkit.CrashAfter:
-		if t.node == nil || w.crashes >= maxCrashes || t.node.immune > w.Now {
+		if t.node == nil || w.crashes >= maxCrashes || t.node.crashFreeUntil > w.Now {
 			return false
 		}
 		w.crashes++
@@ -108,6 +108,6 @@ const (
 	maxFreezes = 4
 )
 
-// latest is how late a write may land. The horizon is a quarter of an hour, and
+// maxWriteDelay is how late a write may land. The horizon is a quarter of an hour, and
 // clocks differ.
-const latest = 12 * time.Minute
+const maxWriteDelay = 12 * time.Minute

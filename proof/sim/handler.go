@@ -17,31 +17,31 @@ import (
 type handler struct {
 	thread *thread
 	task   *task
-	view   *view
-	began  bool
+	view   *storeView
+	called bool
 }
 
 var errHandler = errors.New("no luck")
 
 // Handle implements worker.Handler.
 func (h *handler) Handle(ctx context.Context, t *worker.Task) error {
-	if h.began {
+	if h.called {
 		// The attempt starts over, for the object has changed. It cannot know
 		// what the handler has done already, and so it must act again.
-		h.thread.world.truth(h.task.key).repeatable = true
+		h.thread.world.oracleOf(h.task.key).repeatable = true
 	}
-	h.began = true
+	h.called = true
 	body := ""
 	if t.Kind == event.Created {
 		var err error
 		if body, err = read(ctx, t); err != nil {
 			return err
 		}
-		if err := h.suffer(poisonIn(body)); err != nil {
+		if err := h.inject(poisonIn(body)); err != nil {
 			return err
 		}
 	}
-	if err := h.work(ctx); err != nil {
+	if err := h.delayOrFail(ctx); err != nil {
 		return err
 	}
 	if t.HasOutput() {
@@ -60,14 +60,14 @@ func (h *handler) Handle(ctx context.Context, t *worker.Task) error {
 	return err
 }
 
-func (h *handler) suffer(p poison) error {
+func (h *handler) inject(p poison) error {
 	switch p {
 	case failing:
 		return errHandler
 	case hopeless:
 		return worker.Permanent(errHandler)
 	case killing:
-		if n := h.thread.node; n.immune <= n.Now {
+		if n := h.thread.node; n.crashFreeUntil <= n.Now {
 			n.crash()
 		}
 		return errHandler
@@ -77,10 +77,10 @@ func (h *handler) suffer(p poison) error {
 	return nil
 }
 
-// work takes its time, some of it without regard to its lease.
-func (h *handler) work(ctx context.Context) error {
+// delayOrFail takes its time, some of it without regard to its lease.
+func (h *handler) delayOrFail(ctx context.Context) error {
 	w := h.thread.world
-	calm := w.Now >= w.calm
+	calm := w.Now >= w.faultsEnd
 	if !calm && w.Tape.Chance(w.plan.slow) {
 		h.thread.sleep(w.Tape.UpTo(100 * time.Second))
 		if ctx.Err() != nil && w.Tape.Chance(700) {
@@ -98,9 +98,9 @@ func (h *handler) work(ctx context.Context) error {
 // where nobody but the fence refuses them.
 func (h *handler) effect(t *worker.Task, body string) error {
 	w := h.thread.world
-	seen := h.view.seen
+	seen := h.view.inputVersions
 	do := request(func() error {
-		w.affected(h.task, t, body, seen)
+		w.effectHappened(h.task, t, body, seen)
 		return nil
 	})
 	if w.kindOf(h.task.key) == committing {
@@ -133,10 +133,10 @@ func (h *handler) commit(t *worker.Task, c *ledger.Completion, body string, seen
 	if err != nil {
 		return err
 	}
-	w.affected(h.task, t, body, seen)
-	w.truth(c.Claim.Key).committer = by
+	w.effectHappened(h.task, t, body, seen)
+	w.oracleOf(c.Claim.Key).committer = by
 	w.swap(by, []ledger.Change{{Key: next.RowKey, Expect: rows[0].Nonce, Row: &next}})
-	w.truth(c.Claim.Key).committer = nil
+	w.oracleOf(c.Claim.Key).committer = nil
 	return nil
 }
 

@@ -57,17 +57,17 @@ func (i Invariant) String() string { return fmt.Sprintf("I%d", uint8(i)) }
 // MarshalText implements encoding.TextMarshaler.
 func (i Invariant) MarshalText() ([]byte, error) { return []byte(i.String()), nil }
 
-// Says returns the invariant in words.
-func (i Invariant) Says() string { return invariants[i] }
+// Description returns the invariant in words.
+func (i Invariant) Description() string { return invariants[i] }
 
 // Violation is an invariant that did not hold.
 type Violation struct {
 	Invariant Invariant `json:"invariant"`
-	What      string    `json:"what"`
+	Detail    string    `json:"what"`
 }
 
-// violate notes a violation, the first of each invariant.
-func (w *World) violate(i Invariant, format string, args ...any) {
+// violatef notes a violation, the first of each invariant.
+func (w *World) violatef(i Invariant, format string, args ...any) {
 	for _, v := range w.violations {
 		if v.Invariant == i {
 			return
@@ -76,97 +76,97 @@ func (w *World) violate(i Invariant, format string, args ...any) {
 	v := Violation{i, fmt.Sprintf("+%v: ", w.Now) + fmt.Sprintf(format, args...)}
 	w.violations = append(w.violations, v)
 	if w.Trace != nil {
-		w.tell(nil, "VIOLATION of %s: %s", v.Invariant, v.What)
+		w.logf(nil, "VIOLATION of %s: %s", v.Invariant, v.Detail)
 	}
 }
 
 // check holds what must be true at rest.
 func (w *World) check() {
-	for _, t := range w.truths {
-		t.atRest()
-		t.reportedDead()
-		t.isBounded()
-		t.outputIsOfInput()
+	for _, t := range w.oracles {
+		t.everythingSettled()
+		t.deadIsReported()
+		t.claimsBounded()
+		t.outputMatchesInput()
 		t.staysRemoved()
 	}
-	w.converged()
+	w.auditFindsNothing()
 }
 
-// atRest is I4. A world whose queue is empty has nobody left who would do
+// everythingSettled is I4. A world whose queue is empty has nobody left who would do
 // anything: what is not settled or dead now never will be.
-func (t *truth) atRest() {
+func (t *oracle) everythingSettled() {
 	switch {
 	case t.Steps >= maxSteps:
-		t.violate(I4, "%s: no rest after %d steps", t.key, maxSteps)
+		t.violatef(I4, "%s: no rest after %d steps", t.key, maxSteps)
 	case t.exists && !t.row.Settled() && !t.row.Dead, t.row.Held():
-		t.violate(I4, "%s: Want %s, Have %s, held by %q, retry %v", t.key, t.row.Want.Order(), t.row.Have.Order(), t.row.Lease.Owner, span(t.row.RetryAt))
+		t.violatef(I4, "%s: Want %s, Have %s, held by %q, retry %v", t.key, t.row.Want.Order(), t.row.Have.Order(), t.row.Lease.Owner, sinceEpoch(t.row.RetryAt))
 	case t.row.Dead && !t.poisoned():
-		t.violate(I4, "%s: dead, redriven and dead again: %s", t.key, t.row.LastError)
+		t.violatef(I4, "%s: dead, redriven and dead again: %s", t.key, t.row.LastError)
 	}
 	for _, m := range t.messages {
 		if !m.acked {
-			t.violate(I4, "message %d was never acknowledged", m.id)
+			t.violatef(I4, "message %d was never acknowledged", m.id)
 		}
 	}
 }
 
-// patience is how long a row may take that has something to do: leases expire,
+// settleTimeout is how long a row may take that has something to do: leases expire,
 // attempts back off, and every worker may stand still for two hours.
-const patience = 3 * time.Hour
+const settleTimeout = 3 * time.Hour
 
-// rests is I4: it does not take for ever, either. Where nobody sweeps it may: one
+// settlesInTime is I4: it does not take for ever, either. Where nobody sweeps it may: one
 // copy of a message without an order raises the row, and another acknowledges it.
-func (t *truth) rests(before, after *ledger.Row) {
+func (t *oracle) settlesInTime(before, after *ledger.Row) {
 	if t.plan.noSweep {
 		return
 	}
 	rested, rests := before.Settled() || before.Dead, after.Settled() || after.Dead
 	switch {
 	case rested && !rests, after.Want.Compare(before.Want) != 0:
-		t.news = t.Now
-	case !rested && rests && t.Now > max(t.news, t.calm)+patience:
-		t.violate(I4, "%s: settled, or dead, after %v", t.key, t.Now-t.news)
+		t.unsettledAt = t.Now
+	case !rested && rests && t.Now > max(t.unsettledAt, t.faultsEnd)+settleTimeout:
+		t.violatef(I4, "%s: settled, or dead, after %v", t.key, t.Now-t.unsettledAt)
 	}
 }
 
-// outputIsOfInput is I1: the promise itself. Objects that no handler can take
+// outputMatchesInput is I1: the promise itself. Objects that no handler can take
 // are excused.
-func (t *truth) outputIsOfInput() {
-	v := t.thing.now()
+func (t *oracle) outputMatchesInput() {
+	v := t.object.current()
 	if v == nil || v.kind != event.Created || t.poisoned() {
 		return
 	}
 	if t.kind.elsewhere() {
-		if last, any := t.accepted(); !any || last.body != v.body {
-			t.violate(I1, "%s: the last effect was that of %q, the object is %q", t.key, last.body, v.body)
+		if last, any := t.lastAccepted(); !any || last.body != v.body {
+			t.violatef(I1, "%s: the last effect was that of %q, the object is %q", t.key, last.body, v.body)
 		}
 		return
 	}
-	switch out := t.objects.kept[t.ref]; {
+	switch out := t.objectStore.stored[t.ref]; {
 	case out == nil:
-		t.violate(I1, "%s: there is no output, the object is %q", t.key, v.body)
+		t.violatef(I1, "%s: there is no output, the object is %q", t.key, v.body)
 	case out.body != f(v.body):
-		t.violate(I1, "%s: the output is %q, the object %q", t.key, out.body, v.body)
+		t.violatef(I1, "%s: the output is %q, the object %q", t.key, out.body, v.body)
 	}
 }
 
 // staysRemoved is I6: the tombstone works.
-func (t *truth) staysRemoved() {
-	v := t.thing.now()
+func (t *oracle) staysRemoved() {
+	v := t.object.current()
 	if v == nil || v.kind != event.Removed {
 		return
 	}
-	if out := t.objects.kept[t.ref]; out != nil {
-		t.violate(I6, "%s: the object is removed, and the output is %q", t.key, out.body)
+	if out := t.objectStore.stored[t.ref]; out != nil {
+		t.violatef(I6, "%s: the object is removed, and the output is %q", t.key, out.body)
 	}
-	if last, any := t.accepted(); any && last.kind != event.Removed {
-		t.violate(I6, "%s: the object is removed, and the last effect was that of %q", t.key, last.body)
+	if last, any := t.lastAccepted(); any && last.kind != event.Removed {
+		t.violatef(I6, "%s: the object is removed, and the last effect was that of %q", t.key, last.body)
 	}
 }
 
-// accepted returns the last effect that a receiver accepts which refuses
+// lastAccepted returns the last effect that a receiver accepts which refuses
 // smaller fences than it has seen.
-func (t *truth) accepted() (last effect, any bool) {
+func (t *oracle) lastAccepted() (last effect, any bool) {
 	for _, e := range t.effects {
 		if e.fence >= last.fence {
 			last, any = e, true
@@ -175,7 +175,7 @@ func (t *truth) accepted() (last effect, any bool) {
 	return last, any
 }
 
-// neverBack is I2 for outputs. A change whose condition holds over the very
+// outputNotOlder is I2 for outputs. A change whose condition holds over the very
 // output that was pinned, before the input was read, cannot be older than it.
 // Over another one with the same bytes, or an absence that came back, or in a
 // store that ignores the condition, it can: that is what the verification heals.
@@ -183,138 +183,138 @@ func (t *truth) accepted() (last effect, any bool) {
 //
 // In event order what is read may be newer than what was asked for: there the
 // order of what was asked for counts.
-func (t *truth) neverBack(claim *ledger.Claim, version, pinned int, guarded bool) {
+func (t *oracle) outputNotOlder(claim *ledger.Claim, version, pinned int, guarded bool) {
 	older := version < t.visible
 	if t.kind == trusting {
-		older = claim.Want.Compare(t.shown) < 0
-		t.shown = claim.Want
+		older = claim.Want.Compare(t.publishedWant) < 0
+		t.publishedWant = claim.Want
 	}
 	switch {
 	case !older:
 	case pinned == t.changes || !guarded:
-		t.violate(I2, "%s: version %d replaces version %d", t.key, version, t.visible)
+		t.violatef(I2, "%s: version %d replaces version %d", t.key, version, t.visible)
 	default:
 		t.setbacks++
 	}
 }
 
-// inOrder is I2 for effects elsewhere: whoever has the lease acts on what is no
+// effectsInOrder is I2 for effects elsewhere: whoever has the lease acts on what is no
 // older than what was acted on under an earlier lease. A store that hides a new
 // object from one and shows it to another has them act on an earlier removal, as
 // long as nobody has told them of the object; the event that does heals it.
-func (t *truth) inOrder(e *effect) {
+func (t *oracle) effectsInOrder(e *effect) {
 	if t.plan.eventual && e.kind == event.Removed {
 		return
 	}
 	for i := range t.effects {
-		if o := &t.effects[i]; e.current && o.current && e.version < o.version {
-			t.violate(I2, "%s: the effect of version %d came after that of version %d", t.key, e.version, o.version)
+		if o := &t.effects[i]; e.heldLease && o.heldLease && e.version < o.version {
+			t.violatef(I2, "%s: the effect of version %d came after that of version %d", t.key, e.version, o.version)
 		}
 	}
 }
 
-// actedOnce is I3.
-func (t *truth) actedOnce(fin *engine.Finished, after *ledger.Row) {
-	same := t.acted.Kind == fin.Ending.Read.Kind && (t.acted.Kind == event.Removed || t.acted.Identity.Same(fin.Ending.Read.Identity))
+// effectCommittedOnce is I3.
+func (t *oracle) effectCommittedOnce(fin *engine.Finished, after *ledger.Row) {
+	same := t.lastEffect.Kind == fin.Ending.Read.Kind && (t.lastEffect.Kind == event.Removed || t.lastEffect.Identity.Same(fin.Ending.Read.Identity))
 	switch t.kind {
 	case trusting:
-		same = t.acted.Compare(after.Have) == 0
+		same = t.lastEffect.Compare(after.Have) == 0
 	case acting: // removals are all alike, but they are not one
-		last := t.actedAt
-		t.actedAt = t.effectOf(fin.Fence)
-		same = same && t.actedAt == last
+		last := t.lastEffectVersion
+		t.lastEffectVersion = t.effectVersion(fin.Fence)
+		same = same && t.lastEffectVersion == last
 	}
 	if same && !t.repeatable {
-		t.violate(I3, "%s: the effect of %s was committed twice", t.key, after.Have.Order())
+		t.violatef(I3, "%s: the effect of %s was committed twice", t.key, after.Have.Order())
 	}
 }
 
-// oncePerLook is I3, too: an attempt has one effect for each look at the object.
+// oneEffectPerRead is I3, too: an attempt has one effect for each look at the object.
 // It looks again where the object has changed under it.
-func (t *truth) oncePerLook(e *effect) {
+func (t *oracle) oneEffectPerRead(e *effect) {
 	for i := range t.effects {
-		if o := &t.effects[i]; o.fence == e.fence && o.seen == e.seen {
-			t.violate(I3, "%s: fence %d had the effect of version %d twice", t.key, e.fence, e.version)
+		if o := &t.effects[i]; o.fence == e.fence && o.inputVersions == e.inputVersions {
+			t.violatef(I3, "%s: fence %d had the effect of version %d twice", t.key, e.fence, e.version)
 		}
 	}
 }
 
-// committedOnce is I3 without any excuse: what is committed together with Have
+// transactionCommittedOnce is I3 without any excuse: what is committed together with Have
 // happens once for each version that is acted on, whatever became of its answer.
-func (t *truth) committedOnce(before, after *ledger.Row) {
+func (t *oracle) transactionCommittedOnce(before, after *ledger.Row) {
 	had := before.Have
 	same := had.Kind == after.Have.Kind && (had.Kind == event.Removed || had.Identity.Same(after.Have.Identity))
 	if same && !before.Forced {
-		t.violate(I3, "%s: the effect of %s was committed twice", t.key, after.Have.Order())
+		t.violatef(I3, "%s: the effect of %s was committed twice", t.key, after.Have.Order())
 	}
 }
 
-// onlyRises is I5. A row that was purged and comes back begins anew, but its
+// versionsOnlyRise is I5. A row that was purged and comes back begins anew, but its
 // fence does not.
-func (t *truth) onlyRises(before, after *ledger.Row) {
+func (t *oracle) versionsOnlyRise(before, after *ledger.Row) {
 	if after.Want.Compare(before.Want) < 0 || after.Have.Compare(before.Have) < 0 {
-		t.violate(I5, "%s: Want %s after %s, Have %s after %s", t.key, after.Want.Order(), before.Want.Order(), after.Have.Order(), before.Have.Order())
+		t.violatef(I5, "%s: Want %s after %s, Have %s after %s", t.key, after.Want.Order(), before.Want.Order(), after.Have.Order(), before.Have.Order())
 	}
-	if after.Lease.Fence < before.Lease.Fence || after.Lease.Fence < t.fence && after.Lease.Fence != 0 {
-		t.violate(I5, "%s: fence %d after %d", t.key, after.Lease.Fence, t.fence)
+	if after.Lease.Fence < before.Lease.Fence || after.Lease.Fence < t.highestFence && after.Lease.Fence != 0 {
+		t.violatef(I5, "%s: fence %d after %d", t.key, after.Lease.Fence, t.highestFence)
 	}
 }
 
-// checkAck is I7 at the moment of an acknowledgement.
-func (w *World) checkAck(n *node, m *message) {
+// ackIsCovered is I7 at the moment of an acknowledgement.
+func (w *World) ackIsCovered(n *node, m *message) {
 	for i := range m.events {
 		e := &m.events[i]
-		for _, t := range w.truths {
-			if t.thing.ref.Bucket != e.Object.Bucket || t.thing.ref.Key != e.Object.Key {
+		for _, t := range w.oracles {
+			if t.object.ref.Bucket != e.Object.Bucket || t.object.ref.Key != e.Object.Key {
 				continue
 			}
 			known := t.exists && !t.row.EventTime.Before(e.Time)
 			settled := true
 			if w.plan.trusted {
 				known = t.exists && t.row.Want.Sequencer.CompareSameKey(e.Sequencer) >= 0
-				settled = max(t.highest.Sequencer.CompareSameKey(e.Sequencer), t.died.Sequencer.CompareSameKey(e.Sequencer)) >= 0 ||
+				settled = max(t.highestSettled.Sequencer.CompareSameKey(e.Sequencer), t.highestDead.Sequencer.CompareSameKey(e.Sequencer)) >= 0 ||
 					t.row.Want.Sequencer.CompareSameKey(e.Sequencer) > 0
 			}
-			if !known || w.plan.settles && !settled {
-				w.violate(I7, "%s: %s acknowledged %s, and the ledger knows %s, settled %s", t.key, n.name, e.Name, t.row.Want.Order(), t.highest.Order())
+			if !known || w.plan.ackSettled && !settled {
+				w.violatef(I7, "%s: %s acknowledged %s, and the ledger knows %s, settled %s", t.key, n.name, e.Name, t.row.Want.Order(), t.highestSettled.Order())
 			}
 		}
 	}
 }
 
-// reportedDead is I7 for what is dead: nobody may find out by chance. A process
+// deadIsReported is I7 for what is dead: nobody may find out by chance. A process
 // that crashed could not tell.
-func (t *truth) reportedDead() {
-	if t.exists && t.row.Dead && !t.reported && t.reaper != nil && !t.reaper.gone {
-		t.violate(I7, "%s: dead, and nobody was told", t.key)
+func (t *oracle) deadIsReported() {
+	if t.exists && t.row.Dead && !t.reported && t.declaredDeadBy != nil && !t.declaredDeadBy.gone {
+		t.violatef(I7, "%s: dead, and nobody was told", t.key)
 	}
 }
 
-// oneAtATime is I8: nobody gets a lease while another may still rely on his. It
+// leasesExclusive is I8: nobody gets a lease while another may still rely on his. It
 // is demanded where clocks are as right as the margin for skew says.
-func (t *truth) oneAtATime(by *node, before *ledger.Row) {
-	if !t.onTime() || !before.Held() {
+func (t *oracle) leasesExclusive(by *node, before *ledger.Row) {
+	if !t.clocksWithinSkew() || !before.Held() {
 		return
 	}
 	for _, n := range t.nodes {
 		if k := n.task(t.key, before.Lease.Fence); k != nil && n != by && t.Now < k.deadline {
-			t.violate(I8, "%s: fence %d was taken from %s, whose deadline is at %v", t.key, k.fence, n.name, k.deadline)
+			t.violatef(I8, "%s: fence %d was taken from %s, whose deadline is at %v", t.key, k.fence, n.name, k.deadline)
 		}
 	}
 }
 
-func (w *World) onTime() bool { return !w.plan.skewed }
+func (w *World) clocksWithinSkew() bool { return !w.plan.skewed }
 
-// checkStart is I8: no attempt begins before the ledger has granted its fence.
-func (n *node) checkStart(k *task) {
-	t := n.truth(k.key)
-	if t.fence < k.fence {
-		n.violate(I8, "%s: %s begins with fence %d, and the ledger has granted %d", k.key, n.name, k.fence, t.fence)
+// startsWithGrantedFence is I8: no attempt begins before the ledger has granted its fence.
+func (n *node) startsWithGrantedFence(k *task) {
+	t := n.oracleOf(k.key)
+	if t.highestFence < k.fence {
+		n.violatef(I8, "%s: %s begins with fence %d, and the ledger has granted %d", k.key, n.name, k.fence, t.highestFence)
 	}
 }
 
-// standsBehind is I8: what is completed was published, by this very attempt.
-func (t *truth) standsBehind(fin *engine.Finished, after *ledger.Row) {
+// completedOutputExists is I8: what is completed was published, by this very attempt.
+func (t *oracle) completedOutputExists(fin *engine.Finished, after *ledger.Row) {
 	if t.kind.elsewhere() || fin.Ending.Read.Kind != event.Created {
 		return
 	}
@@ -322,59 +322,59 @@ func (t *truth) standsBehind(fin *engine.Finished, after *ledger.Row) {
 	if fin.Ending.Read.ByEvent {
 		want = "order=" + after.Have.Order()
 	}
-	for _, source := range t.stamps[fin.Fence] {
+	for _, source := range t.publishedSources[fin.Fence] {
 		if source == want {
 			return
 		}
 	}
-	t.violate(I8, "%s: fence %d completed %s, and has published %q", t.key, fin.Fence, want, t.stamps[fin.Fence])
+	t.violatef(I8, "%s: fence %d completed %s, and has published %q", t.key, fin.Fence, want, t.publishedSources[fin.Fence])
 }
 
-// undisturbed is I10. Where nothing is wrong but a poisonous object, none other
+// poisonIsIsolated is I10. Where nothing is wrong but a poisonous object, none other
 // dies. One of two attempts or less may: the first time nobody can know whom it is
 // claimed with. Events alone do not tell that an object is gone by now, and then
 // it fails.
-func (t *truth) undisturbed(row *ledger.Row) {
+func (t *oracle) poisonIsIsolated(row *ledger.Row) {
 	p := &t.plan
 	wrong := p.faulty > 0 || p.fails > 0 || p.slow > 0 || p.drains > 0 || p.skewed
-	if wrong || p.attempts < 3 || t.kind == trusting || t.thing.everPoisoned() {
+	if wrong || p.attempts < 3 || t.kind == trusting || t.object.everPoisoned() {
 		return
 	}
-	t.violate(I10, "%s: dead, and nothing was wrong with it: %s", t.key, row.LastError)
+	t.violatef(I10, "%s: dead, and nothing was wrong with it: %s", t.key, row.LastError)
 }
 
-// diedTried is I10, too: what cannot be handled does not take a later version of
+// deadVersionWasTried is I10, too: what cannot be handled does not take a later version of
 // its own object with it that nobody has tried. Where events are not trusted
 // nobody can tell a later version from a copy.
-func (t *truth) diedTried(row *ledger.Row) {
-	if t.plan.trusted && row.Want.Compare(t.tried) != 0 {
-		t.violate(I10, "%s: dead of %s, and only %s was tried", t.key, row.Want.Order(), t.tried.Order())
+func (t *oracle) deadVersionWasTried(row *ledger.Row) {
+	if t.plan.trusted && row.Want.Compare(t.claimedWant) != 0 {
+		t.violatef(I10, "%s: dead of %s, and only %s was tried", t.key, row.Want.Order(), t.claimedWant.Order())
 	}
 }
 
-// converged is I11. A dead row is one of an object that no handler can take: no
+// auditFindsNothing is I11. A dead row is one of an object that no handler can take: no
 // audit may try it again for ever. But a row that died of one of two untrusted
 // events of one second may have died of the other, until an audit has looked.
-func (w *World) converged() {
+func (w *World) auditFindsNothing() {
 	w.Now += 2 * settle
 	looked := w.plan.trusted || w.plan.loses > 0
-	for _, t := range w.truths {
+	for _, t := range w.oracles {
 		if t.row.Dead && !looked || len(w.violations) > 0 {
 			continue
 		}
 		w.spawn(nil, func(th *thread) {
-			if found, err := w.walk(th, t, &view{objects: &w.objects, thread: th}, 1, true); err == nil && found.Lost() > 0 {
-				w.violate(I11, "%s: an audit finds again: %+v", t.key, found)
+			if found, err := w.auditRow(th, t, &storeView{objectStore: &w.objectStore, thread: th}, 1, true); err == nil && found.Lost() > 0 {
+				w.violatef(I11, "%s: an audit finds again: %+v", t.key, found)
 			}
 		})
 	}
 	w.loop()
 }
 
-// isBounded is I12. An object gets fresh attempts with each version, each
+// claimsBounded is I12. An object gets fresh attempts with each version, each
 // completion and each redrive, and not with every copy of an event.
-func (t *truth) isBounded() {
-	if limit := t.plan.attempts*(len(t.thing.versions)+t.completions+t.fresh) + t.given; t.claims > limit {
-		t.violate(I12, "%s: %d claims, at most %d are needed", t.key, t.claims, limit)
+func (t *oracle) claimsBounded() {
+	if limit := t.plan.attempts*(len(t.object.versions)+t.completions+t.resets) + t.released; t.claims > limit {
+		t.violatef(I12, "%s: %d claims, at most %d are needed", t.key, t.claims, limit)
 	}
 }

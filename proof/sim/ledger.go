@@ -11,10 +11,10 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// rows is the ledger's store as one thread sees it.
-type rows struct{ thread *thread }
+// ledgerView is the ledger's store as one thread sees it.
+type ledgerView struct{ thread *thread }
 
-var _ ledger.Store = (*rows)(nil)
+var _ ledger.Store = (*ledgerView)(nil)
 
 var (
 	errNoAnswer = errors.New("the ledger did not answer")
@@ -22,29 +22,29 @@ var (
 )
 
 // Swap implements ledger.Store.
-func (r *rows) Swap(_ context.Context, changes []ledger.Change) ([]ledger.Outcome, error) {
+func (r *ledgerView) Swap(_ context.Context, changes []ledger.Change) ([]ledger.Outcome, error) {
 	t := r.thread
 	if t.dead() {
 		return nil, errNoAnswer
 	}
 	w, by := t.world, t.node // the thread may be another's when the swap lands
 	var out []ledger.Outcome
-	t.hears(&out)
+	t.observe(&out)
 	t.batch = len(changes)
 	fault := w.fault(t, StepSwap)
 	switch {
 	case fault == simkit.Refused:
-		t.sleep(w.moment())
+		t.sleep(w.latency())
 		return nil, errThrottled
 	case fault == simkit.NoFault && w.plan.dynamo:
 		return r.swapEach(changes)
 	case fault == simkit.CrashAfter && w.plan.dynamo: // not all requests were sent
-		changes = w.tear(changes)
+		changes = w.randomSubset(changes)
 	case fault == simkit.Torn && w.Tape.Chance(500):
 		return r.swapInPart(changes)
 	}
 	if fault == simkit.Torn {
-		changes, fault = w.tear(changes), simkit.Lost
+		changes, fault = w.randomSubset(changes), simkit.Lost
 	}
 	answered, _ := t.send(fault, func() error {
 		out = w.swap(by, changes)
@@ -58,11 +58,11 @@ func (r *rows) Swap(_ context.Context, changes []ledger.Change) ([]ledger.Outcom
 
 // swapInPart answers some of the changes; others have their effect without an
 // answer, or none.
-func (r *rows) swapInPart(changes []ledger.Change) ([]ledger.Outcome, error) {
+func (r *ledgerView) swapInPart(changes []ledger.Change) ([]ledger.Outcome, error) {
 	t := r.thread
 	w, by := t.world, t.node
 	out := make([]ledger.Outcome, len(changes))
-	t.hears(&out)
+	t.observe(&out)
 	answered, _ := t.send(simkit.NoFault, func() error {
 		for i := range changes {
 			out[i].Err = errNoAnswer
@@ -81,8 +81,8 @@ func (r *rows) swapInPart(changes []ledger.Change) ([]ledger.Outcome, error) {
 	return out, nil
 }
 
-// tear returns some of the changes: not all of a batch need be one transaction.
-func (w *World) tear(changes []ledger.Change) (some []ledger.Change) {
+// randomSubset returns some of the changes: not all of a batch need be one transaction.
+func (w *World) randomSubset(changes []ledger.Change) (some []ledger.Change) {
 	for _, c := range changes {
 		if w.Tape.Chance(500) {
 			some = append(some, c)
@@ -92,8 +92,8 @@ func (w *World) tear(changes []ledger.Change) (some []ledger.Change) {
 }
 
 // Load implements ledger.Store.
-func (r *rows) Load(ctx context.Context, keys []ledger.RowKey) (found []ledger.Row, err error) {
-	r.thread.hears(&found)
+func (r *ledgerView) Load(ctx context.Context, keys []ledger.RowKey) (found []ledger.Row, err error) {
+	r.thread.observe(&found)
 	if r.thread.read(ctx, StepLoad, func() { found, err = r.thread.world.store.Load(context.Background(), keys) }) != nil {
 		return nil, errNoRows
 	}
@@ -101,12 +101,12 @@ func (r *rows) Load(ctx context.Context, keys []ledger.RowKey) (found []ledger.R
 }
 
 // Due implements ledger.Store.
-func (r *rows) Due(ctx context.Context, pipeline string, before time.Time, limit int) (found []ledger.Row, err error) {
+func (r *ledgerView) Due(ctx context.Context, pipeline string, before time.Time, limit int) (found []ledger.Row, err error) {
 	if r.thread.world.plan.dynamo {
 		return r.dueByIndex(ctx, pipeline, before, limit)
 	}
 	due := func() { found, err = r.thread.world.due(pipeline, before, limit) }
-	r.thread.hears(&found)
+	r.thread.observe(&found)
 	if r.thread.read(ctx, StepDue, due) != nil {
 		return nil, errNoRows
 	}
@@ -118,7 +118,7 @@ func (w *World) due(pipeline string, before time.Time, limit int) ([]ledger.Row,
 	if w.plan.lag == 0 {
 		return w.store.Due(context.Background(), pipeline, before, limit)
 	}
-	found, err := w.behind.Due(context.Background(), pipeline, before, len(w.behind.rows))
+	found, err := w.laggingRows.Due(context.Background(), pipeline, before, len(w.laggingRows.rows))
 	for i := range found {
 		j := i + w.Tape.Choose(len(found)-i)
 		found[i], found[j] = found[j], found[i]
@@ -126,19 +126,19 @@ func (w *World) due(pipeline string, before time.Time, limit int) ([]ledger.Row,
 	return found[:min(limit, len(found))], err
 }
 
-// follow makes a change visible to reads that lag.
-func (w *World) follow(c *ledger.Change) {
+// replicate makes a change visible to reads that lag.
+func (w *World) replicate(c *ledger.Change) {
 	key, row := c.Key, ledger.Row{}
 	if c.Row != nil {
 		row = *c.Row
 	}
-	w.After(w.plan.lag, func() { w.behind.set(key, row) })
+	w.After(w.plan.lag, func() { w.laggingRows.set(key, row) })
 }
 
 // Scan implements ledger.Store, for audits.
-func (r *rows) Scan(ctx context.Context, in ledger.Range) iter.Seq2[ledger.Row, error] {
+func (r *ledgerView) Scan(ctx context.Context, in ledger.Range) iter.Seq2[ledger.Row, error] {
 	var found []ledger.Row
-	r.thread.hears(&found)
+	r.thread.observe(&found)
 	err := r.thread.read(ctx, StepLoad, func() {
 		found = slices.DeleteFunc(r.thread.world.scanned(), func(row ledger.Row) bool { return !in.Match(row.RowKey) })
 	})
@@ -159,9 +159,9 @@ func (r *rows) Scan(ctx context.Context, in ledger.Range) iter.Seq2[ledger.Row, 
 // consistency.
 func (w *World) scanned() (all []ledger.Row) {
 	if w.plan.dynamo {
-		return slices.Clone(w.behind.rows)
+		return slices.Clone(w.laggingRows.rows)
 	}
-	for _, t := range w.truths {
+	for _, t := range w.oracles {
 		if t.exists {
 			all = append(all, t.row)
 		}
@@ -170,7 +170,7 @@ func (w *World) scanned() (all []ledger.Row) {
 }
 
 // Close implements ledger.Store.
-func (r *rows) Close() error { return nil }
+func (r *ledgerView) Close() error { return nil }
 
 // swap is a batch that reaches the ledger.
 func (w *World) swap(by *node, changes []ledger.Change) []ledger.Outcome {
@@ -181,12 +181,12 @@ func (w *World) swap(by *node, changes []ledger.Change) []ledger.Outcome {
 			panic(err)
 		}
 		if out[0].Applied {
-			w.truth(changes[i].Key).wrote(by, changes[i].Row)
+			w.oracleOf(changes[i].Key).rowWritten(by, changes[i].Row)
 			if w.plan.dynamo {
 				w.reindex(changes[i].Key, changes[i].Row)
 			}
 			if w.plan.lag > 0 {
-				w.follow(&changes[i])
+				w.replicate(&changes[i])
 			}
 		}
 		all = append(all, out...)

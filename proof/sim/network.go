@@ -9,18 +9,18 @@ import (
 	"github.com/pawlhq/pawl/internal/simkit"
 )
 
-// request is a write on its way.
+// request is a write on its delay.
 type request func() error
 
 func (r request) Run() { _ = r() }
 
 // Answers take a moment, or longer. A time-out is noticed later.
-func (w *World) moment() time.Duration { return w.Tape.UpTo(40 * time.Millisecond) }
+func (w *World) latency() time.Duration { return w.Tape.UpTo(40 * time.Millisecond) }
 
 const timeout = 10 * time.Second
 
-// enter is the beginning of every call.
-func (t *thread) enter(ctx context.Context) error {
+// checkAlive is the beginning of every call.
+func (t *thread) checkAlive(ctx context.Context) error {
 	if t.dead() {
 		return errDead
 	}
@@ -32,7 +32,7 @@ func (t *thread) enter(ctx context.Context) error {
 
 // read performs a call without effect.
 func (t *thread) read(ctx context.Context, s Step, do func()) error {
-	if err := t.enter(ctx); err != nil {
+	if err := t.checkAlive(ctx); err != nil {
 		return err
 	}
 	w := t.world
@@ -51,26 +51,26 @@ func (t *thread) read(ctx context.Context, s Step, do func()) error {
 		do()
 		t.node.freeze()
 	case simkit.Refused:
-		if !t.sleep(w.moment()) {
+		if !t.sleep(w.latency()) {
 			return errDead
 		}
 		return errDown
 	default:
 		if w.explored {
-			return t.whenever(s, do)
+			return t.readLater(s, do)
 		}
 		do()
 	}
-	if !t.sleep(w.moment()) {
+	if !t.sleep(w.latency()) {
 		return errDead
 	}
 	return nil
 }
 
-// whenever performs a call at some moment between now and its answer: where all
+// readLater performs a call at some moment between now and its answer: where all
 // moments are explored, nothing happens between a call and its answer.
-func (t *thread) whenever(s Step, do func()) error {
-	t.hears(s)
+func (t *thread) readLater(s Step, do func()) error {
+	t.observe(s)
 	if !t.sleep(0) {
 		return errDead
 	}
@@ -80,13 +80,13 @@ func (t *thread) whenever(s Step, do func()) error {
 
 // write performs a call with an effect on the object store.
 func (t *thread) write(ctx context.Context, s Step, do request) error {
-	if err := t.enter(ctx); err != nil {
+	if err := t.checkAlive(ctx); err != nil {
 		return err
 	}
 	w := t.world
 	fault := w.fault(t, s)
 	if fault == simkit.Refused {
-		if !t.sleep(w.moment()) {
+		if !t.sleep(w.latency()) {
 			return errGone
 		}
 		return errBusy
@@ -105,11 +105,11 @@ func (t *thread) write(ctx context.Context, s Step, do request) error {
 // answer or for the time-out.
 func (t *thread) send(fault Fault, do request) (answered bool, err error) {
 	w := t.world
-	wait := w.moment()
+	wait := w.latency()
 	switch fault {
 	case simkit.CrashBefore, simkit.CrashAfter:
-		if fault == simkit.CrashAfter { // it may be on its way for longer than anybody waits
-			w.later(simkit.Pick(w.Tape, w.moment(), w.Tape.UpTo(latest)), do)
+		if fault == simkit.CrashAfter { // it may be on its delay for longer than anybody waits
+			w.after(simkit.Pick(w.Tape, w.latency(), w.Tape.UpTo(maxWriteDelay)), do)
 		}
 		t.node.crash()
 		return false, nil
@@ -130,7 +130,7 @@ func (t *thread) send(fault Fault, do request) (answered bool, err error) {
 		t.sleep(timeout)
 		return false, nil
 	case simkit.Late:
-		w.later(w.Tape.UpTo(latest), do)
+		w.after(w.Tape.UpTo(maxWriteDelay), do)
 		t.sleep(timeout)
 		return false, nil
 	case simkit.Twice:
@@ -141,7 +141,7 @@ func (t *thread) send(fault Fault, do request) (answered bool, err error) {
 		if w.explored {
 			return !t.dead(), err
 		}
-		wait = w.moment()
+		wait = w.latency()
 	}
 	return t.sleep(wait), err
 }

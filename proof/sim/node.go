@@ -18,22 +18,22 @@ import (
 // worker does with goroutines and timers.
 type node struct {
 	*World
-	name   string
-	skew   time.Duration // of its clock
-	engine *engine.Engine
-	inbox  []engine.Input
-	spare  []engine.Input
-	queued bool // a step is planned
-	tickAt time.Duration
-	tasks  []*task
-	open   map[uint64]*message
+	name        string
+	skew        time.Duration // of its clock
+	engine      *engine.Engine
+	inbox       []engine.Input
+	spare       []engine.Input
+	stepPlanned bool // a step is planned
+	tickAt      time.Duration
+	tasks       []*task
+	deliveries  map[uint64]*message
 
-	gone     bool
-	resting  bool // no delivery follows
-	draining bool
-	frozen   time.Duration // until then it stands still
-	stood    time.Duration // how long it stood still so far
-	immune   time.Duration // until then it does not crash
+	gone             bool
+	noMoreDeliveries bool // no delivery follows
+	draining         bool
+	frozenUntil      time.Duration // until then it stands still
+	frozenTotal      time.Duration // how long it stood still so far
+	crashFreeUntil   time.Duration // until then it does not crash
 }
 
 // task is a running attempt.
@@ -44,72 +44,72 @@ type task struct {
 	deadline time.Duration // in true time
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
-	over     bool
+	ended    bool
 }
 
-// hire starts a new worker process.
-func (w *World) hire() {
-	w.hired++
-	n := &node{World: w, name: "w" + strconv.Itoa(w.hired), open: map[uint64]*message{}}
+// startWorker starts a new worker process.
+func (w *World) startWorker() {
+	w.started++
+	n := &node{World: w, name: "w" + strconv.Itoa(w.started), deliveries: map[uint64]*message{}}
 	if w.plan.skewed {
 		n.skew = simkit.Pick(w.Tape, 0, 20*time.Second, -20*time.Second, 2*time.Second, -2*time.Second)
 	}
 	n.engine = engine.New(engine.Config{
 		Owner: n.name, Pipelines: w.names, Policy: w.policy, Tasks: w.plan.tasks, Bytes: 1 << 20, Swaps: 2,
-		Batch: w.plan.batch, Cache: w.plan.cache, Sweep: w.sweepEvery(), AckSettled: w.plan.settles, Outage: time.Minute,
-		Rand: w.random(),
+		Batch: w.plan.batch, Cache: w.plan.cache, Sweep: w.sweepEvery(), AckSettled: w.plan.ackSettled, Outage: time.Minute,
+		Rand: w.newRand(),
 	})
 	w.nodes = append(w.nodes, n)
-	n.tell(engine.Tick{})
+	n.enqueue(engine.Tick{})
 }
 
-// hiring is a world in which a process is started again.
-type hiring World
+// workerStart is a world in which a process is started again.
+type workerStart World
 
-func (h *hiring) Run() { (*World)(h).hire() }
+func (h *workerStart) Run() { (*World)(h).startWorker() }
 
-// random is the chance of a new process. In a world that is explored its nonces
+// newRand is the chance of a new process. In a world that is explored its nonces
 // differ, and its jitter is always a half.
-func (w *World) random() *rand.Rand {
+func (w *World) newRand() *rand.Rand {
 	if w.explored {
-		return rand.New((*halves)(w))
+		return rand.New((*fixedJitter)(w))
 	}
-	return rand.New(rand.NewPCG(uint64(w.hired), uint64(w.Tape.Choose(1<<30))))
+	return rand.New(rand.NewPCG(uint64(w.started), uint64(w.Tape.Choose(1<<30))))
 }
 
-// halves is a source of numbers that differ in their last digits only.
-type halves World
+// fixedJitter is a source of numbers that differ in their last digits only.
+type fixedJitter World
 
 // Uint64 implements rand.Source.
-func (h *halves) Uint64() uint64 {
+func (h *fixedJitter) Uint64() uint64 {
 	h.nonces++
 	return 1<<52 + uint64(h.nonces)
 }
 
 func (n *node) clock() time.Time { return epoch.Add(n.Now + n.skew) }
 
-// tell gives the engine an input.
-func (n *node) tell(in engine.Input) {
+// enqueue gives the engine an input.
+func (n *node) enqueue(in engine.Input) {
 	n.inbox = append(n.inbox, in)
-	if !n.queued {
-		n.queued = true
-		n.At(n.Now, (*stepping)(n))
+	if !n.stepPlanned {
+		n.stepPlanned = true
+		n.At(n.Now, (*engineStep)(n))
 	}
 }
 
-// stepping is a node whose engine is to make a step.
-type stepping node
+// engineStep is a node whose engine is to make a step.
+type engineStep node
 
-func (s *stepping) Run() {
+func (s *engineStep) Run() {
 	n := (*node)(s)
-	if n.gone || n.defers(s) {
+	if n.gone || n.deferIfFrozen(s) {
 		return
 	}
-	n.queued = false
+	n.stepPlanned = false
 	in := n.inbox
 	n.inbox = n.spare[:0]
 	for _, a := range n.engine.Step(n.clock(), in...) {
-		n.do(a)
+		n.execute(a)
 		if n.gone {
 			return
 		}
@@ -123,27 +123,27 @@ func (s *stepping) Run() {
 	n.planTick()
 }
 
-// defers reports that the process stands still, and plans the simkit.Event for later.
-func (n *node) defers(d simkit.Event) bool {
-	if n.gone || n.frozen <= n.Now {
+// deferIfFrozen reports that the process stands still, and plans the simkit.Event for later.
+func (n *node) deferIfFrozen(d simkit.Event) bool {
+	if n.gone || n.frozenUntil <= n.Now {
 		return false
 	}
-	n.At(n.frozen+n.Tape.UpTo(100*time.Millisecond), d) // in any order
+	n.At(n.frozenUntil+n.Tape.UpTo(100*time.Millisecond), d) // in any order
 	return true
 }
 
-// ticking is a node whose timer is set.
-type ticking struct {
+// engineTimer is a node whose timer is set.
+type engineTimer struct {
 	*node
 	at time.Duration
 }
 
-func (t *ticking) Run() {
-	if t.gone || t.tickAt != t.at || t.defers(t) {
+func (t *engineTimer) Run() {
+	if t.gone || t.tickAt != t.at || t.deferIfFrozen(t) {
 		return
 	}
 	t.tickAt = 0
-	t.tell(engine.Tick{})
+	t.enqueue(engine.Tick{})
 }
 
 // planTick sets the timer. A worker with nothing to do wakes up only when there
@@ -154,7 +154,7 @@ func (n *node) planTick() {
 		return
 	}
 	at := next.Sub(epoch) - n.skew
-	if len(n.tasks) == 0 && !(n.resting && n.engine.Unsettled() > 0) {
+	if len(n.tasks) == 0 && !(n.noMoreDeliveries && n.engine.Unsettled() > 0) {
 		due, any := n.earliestDue()
 		if !any {
 			return
@@ -164,18 +164,18 @@ func (n *node) planTick() {
 	at = max(at, n.Now+time.Millisecond)
 	if n.tickAt == 0 || at < n.tickAt {
 		n.tickAt = at
-		n.World.At(at, &ticking{n, at})
+		n.World.At(at, &engineTimer{n, at})
 	}
 }
 
-func (n *node) do(act engine.Action) {
+func (n *node) execute(act engine.Action) {
 	switch a := act.(type) {
 	case engine.Swap:
 		n.spawn(n, func(t *thread) {
-			t.hears(act)
+			t.observe(act)
 			out, _ := t.ledger.Swap(context.Background(), a.Changes)
 			if !t.dead() {
-				n.tell(engine.Swapped{Batch: a.Batch, Outcomes: out})
+				n.enqueue(engine.Swapped{Batch: a.Batch, Outcomes: out})
 			}
 		})
 	case engine.Start:
@@ -192,21 +192,21 @@ func (n *node) do(act engine.Action) {
 		n.answer(&a)
 	case engine.Sweep:
 		n.spawn(n, func(t *thread) {
-			t.hears(act)
+			t.observe(act)
 			rows, _ := t.rows.Due(context.Background(), a.Pipeline, a.Before, a.Limit)
 			if !t.dead() {
-				n.tell(engine.Swept{Pipeline: a.Pipeline, Rows: rows})
+				n.enqueue(engine.Swept{Pipeline: a.Pipeline, Rows: rows})
 			}
 		})
 	case engine.Load:
 		n.spawn(n, func(t *thread) {
-			t.hears(act)
+			t.observe(act)
 			rows, err := t.rows.Load(context.Background(), a.Keys)
 			if err != nil {
 				a.Keys = nil
 			}
 			if !t.dead() {
-				n.tell(engine.Loaded{Keys: a.Keys, Rows: rows})
+				n.enqueue(engine.Loaded{Keys: a.Keys, Rows: rows})
 			}
 		})
 	case engine.Notice:
@@ -216,7 +216,7 @@ func (n *node) do(act engine.Action) {
 
 func (n *node) task(key ledger.RowKey, fence int64) *task {
 	for _, k := range n.tasks {
-		if k.key == key && k.fence == fence && !k.over {
+		if k.key == key && k.fence == fence && !k.ended {
 			return k
 		}
 	}
@@ -231,14 +231,14 @@ func (n *node) start(a *engine.Start) {
 		k.cancel(worker.ErrLeaseLost)
 	}
 	n.tasks = append(n.tasks, k)
-	n.checkStart(k)
+	n.startsWithGrantedFence(k)
 	n.At(max(k.deadline, n.Now), k)
 	if n.Trace != nil {
-		n.World.tell(n, "starts %s with fence %d", a.Claim.Key, a.Claim.Fence)
+		n.World.logf(n, "starts %s with fence %d", a.Claim.Key, a.Claim.Fence)
 	}
 	claim := a.Claim
 	n.spawn(n, func(t *thread) {
-		t.hears(&claim)
+		t.observe(&claim)
 		fin, ok := n.attempt(t, k, &claim)
 		if ok && !t.dead() {
 			k.finish(fin)
@@ -251,12 +251,12 @@ func (n *node) start(a *engine.Start) {
 func (n *node) attempt(t *thread, k *task, claim *ledger.Claim) (fin engine.Finished, ok bool) {
 	defer func() {
 		if p := recover(); p != nil {
-			n.violate(I10, "a panic of a handler ended the process of %s: %v", n.name, p)
+			n.violatef(I10, "a panic of a handler ended the process of %s: %v", n.name, p)
 			n.crash()
 		}
 	}()
-	v := &view{objects: &n.objects, thread: t, claim: claim}
-	t.hears(v)
+	v := &storeView{objectStore: &n.objectStore, thread: t, claim: claim}
+	t.observe(v)
 	p := *n.pipelines[n.kindOf(claim.Key)]
 	p.Handler = &handler{thread: t, task: k, view: v}
 	x := &worker.Attempt{
@@ -267,7 +267,7 @@ func (n *node) attempt(t *thread, k *task, claim *ledger.Claim) (fin engine.Fini
 
 func (k *task) finish(fin engine.Finished) {
 	n := k.node
-	k.over = true
+	k.ended = true
 	k.cancel(nil)
 	for i, o := range n.tasks {
 		if o == k {
@@ -276,17 +276,17 @@ func (k *task) finish(fin engine.Finished) {
 		}
 	}
 	if n.Trace != nil {
-		n.World.tell(n, "ends fence %d of %s: %s", fin.Fence, fin.Key, outcome(&fin))
+		n.World.logf(n, "ends fence %d of %s: %s", fin.Fence, fin.Key, describeOutcome(&fin))
 	}
-	n.truth(k.key).finished(n, &fin)
-	n.tell(fin)
+	n.oracleOf(k.key).attemptFinished(n, &fin)
+	n.enqueue(fin)
 }
 
 // run is the task's deadline.
 func (k *task) Run() {
 	n := k.node
 	switch {
-	case k.over || n.gone || n.defers(k):
+	case k.ended || n.gone || n.deferIfFrozen(k):
 	case n.Now < k.deadline:
 		n.At(k.deadline, k)
 	default:
@@ -295,29 +295,29 @@ func (k *task) Run() {
 }
 
 func (n *node) answer(a *engine.Answer) {
-	m := n.open[a.ID]
-	delete(n.open, a.ID)
+	m := n.deliveries[a.ID]
+	delete(n.deliveries, a.ID)
 	if n.Trace != nil {
 		verdict := "acknowledges"
 		if !a.Ack {
 			verdict = fmt.Sprintf("hands back, for %v (%v),", a.After, a.Err)
 		}
-		n.World.tell(n, "%s message %d", verdict, m.id)
+		n.World.logf(n, "%s message %d", verdict, m.id)
 	}
 	if !a.Ack {
-		n.later(max(a.After, time.Second)+n.Tape.UpTo(time.Second), m)
+		n.after(max(a.After, time.Second)+n.Tape.UpTo(time.Second), m)
 		return
 	}
 	m.acked = true
-	n.checkAck(n, m)
+	n.ackIsCovered(n, m)
 }
 
 func (n *node) report(a *engine.Notice) {
 	if a.Kind == engine.Died {
-		n.truth(a.Key).reported = true
+		n.oracleOf(a.Key).reported = true
 	}
 	if n.Trace != nil {
-		n.World.tell(n, "reports of %s: %s", a.Key, strings.TrimSpace(facts[a.Kind]+" "+a.Detail))
+		n.World.logf(n, "reports of %s: %s", a.Key, strings.TrimSpace(noticeTexts[a.Kind]+" "+a.Detail))
 	}
 }
 
@@ -327,23 +327,23 @@ func (n *node) crash() {
 		return
 	}
 	if n.Trace != nil {
-		n.World.tell(n, "crashes")
+		n.World.logf(n, "crashes")
 	}
-	n.vanish()
+	n.remove()
 }
 
 // exit is the end of an orderly shutdown.
 func (n *node) exit() {
 	if n.Trace != nil {
-		n.World.tell(n, "exits")
+		n.World.logf(n, "exits")
 	}
-	n.vanish()
+	n.remove()
 }
 
-func (n *node) vanish() {
+func (n *node) remove() {
 	n.gone = true
-	for _, id := range sortedIDs(n.open) {
-		n.later(n.Tape.UpTo(time.Minute), n.open[id]) // its visibility time-out
+	for _, id := range sortedIDs(n.deliveries) {
+		n.after(n.Tape.UpTo(time.Minute), n.deliveries[id]) // its visibility time-out
 	}
 	for i, o := range n.nodes {
 		if o == n {
@@ -352,10 +352,10 @@ func (n *node) vanish() {
 		}
 	}
 	for _, k := range n.tasks {
-		n.truth(k.key).interrupted()
+		n.oracleOf(k.key).processEnded()
 	}
-	if !n.closing {
-		n.later(n.Tape.UpTo(time.Minute), (*hiring)(n.World))
+	if !n.shuttingDown {
+		n.after(n.Tape.UpTo(time.Minute), (*workerStart)(n.World))
 	}
 }
 
@@ -364,17 +364,17 @@ func (n *node) freeze() {
 	d := simkit.Pick(n.Tape, 5*time.Second, 50*time.Second, 50*time.Second, 3*time.Minute, 2*time.Hour)
 	d += n.Tape.UpTo(10 * time.Second)
 	if n.Trace != nil {
-		n.World.tell(n, "stands still for %v", d)
+		n.World.logf(n, "stands still for %v", d)
 	}
-	n.frozen = n.Now + d
-	if n.stood += d; n.stood > 90*time.Second {
+	n.frozenUntil = n.Now + d
+	if n.frozenTotal += d; n.frozenTotal > 90*time.Second {
 		// What it sends afterwards may land so late that nothing but its own
 		// word brings the next look.
-		n.immune = n.frozen + time.Hour
+		n.crashFreeUntil = n.frozenUntil + time.Hour
 	}
 	if d > 30*time.Second {
-		for _, id := range sortedIDs(n.open) {
-			n.later(30*time.Second+n.Tape.UpTo(10*time.Second), n.open[id])
+		for _, id := range sortedIDs(n.deliveries) {
+			n.after(30*time.Second+n.Tape.UpTo(10*time.Second), n.deliveries[id])
 		}
 	}
 }
@@ -385,7 +385,7 @@ func (n *node) drain() {
 		return
 	}
 	n.draining = true
-	n.tell(engine.Drain{})
+	n.enqueue(engine.Drain{})
 	n.After(simkit.Pick(n.Tape, 20*time.Second, time.Second), func() {
 		for _, k := range n.tasks {
 			k.cancel(worker.ErrShutdown)

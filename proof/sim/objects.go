@@ -16,33 +16,33 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// objects is the object store below all faults.
-type objects struct {
-	world *World
-	kept  map[event.Object]*object
+// objectStore is the object store below all faults.
+type objectStore struct {
+	world  *World
+	stored map[event.Object]*storedObject
 }
 
-// object is what the store keeps. It is never changed.
-type object struct {
-	info bucket.Info
-	body string
-	born time.Duration
-	new  bool // there was none before
+// storedObject is what the store keeps. It is never changed.
+type storedObject struct {
+	info      bucket.Info
+	body      string
+	createdAt time.Duration
+	isNew     bool // there was none before
 }
 
 const outputs = "out"
 
-// view is the object store as one attempt sees it.
-type view struct {
-	*objects
-	thread *thread
-	claim  *ledger.Claim // nil: an audit's
-	wrote  bool          // since the last look
-	pinned int           // how often the output had changed when it was pinned
-	seen   int           // how many versions of the input there had been when it was looked at
+// storeView is the object store as one attempt sees it.
+type storeView struct {
+	*objectStore
+	thread        *thread
+	claim         *ledger.Claim // nil: an audit's
+	outputSent    bool          // since the last look
+	pinnedChanges int           // how often the output had changed when it was pinned
+	inputVersions int           // how many versions of the input there had been when it was looked at
 }
 
-var _ bucket.Store = (*view)(nil)
+var _ bucket.Store = (*storeView)(nil)
 
 // What the network makes of requests.
 var (
@@ -54,16 +54,16 @@ var (
 )
 
 // Head implements bucket.Store.
-func (v *view) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {
+func (v *storeView) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {
 	step := StepLook
 	switch {
 	case ref.Bucket != outputs:
-	case v.wrote:
+	case v.outputSent:
 		step = StepConfirm
 	default:
 		step = StepPin
 	}
-	v.wrote = false
+	v.outputSent = false
 	o, err := v.get(ctx, step, ref)
 	if err != nil && !errors.Is(err, bucket.ErrNotFound) {
 		return bucket.Info{}, err
@@ -75,7 +75,7 @@ func (v *view) Head(ctx context.Context, ref event.Object) (bucket.Info, error) 
 }
 
 // Get implements bucket.Store.
-func (v *view) Get(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
+func (v *storeView) Get(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
 	o, err := v.get(ctx, StepFetch, ref)
 	if err != nil {
 		return bucket.Info{}, nil, err
@@ -83,21 +83,21 @@ func (v *view) Get(ctx context.Context, ref event.Object) (bucket.Info, io.ReadC
 	return o.info, io.NopCloser(strings.NewReader(o.body)), nil
 }
 
-func (v *view) get(ctx context.Context, s Step, ref event.Object) (o *object, err error) {
-	v.thread.hears(&o)
+func (v *storeView) get(ctx context.Context, s Step, ref event.Object) (o *storedObject, err error) {
+	v.thread.observe(&o)
 	err = v.thread.read(ctx, s, func() {
-		o = v.kept[ref]
+		o = v.stored[ref]
 		w := v.world
 		switch s {
 		case StepPin:
-			v.pinned = w.output(ref).changes
+			v.pinnedChanges = w.oracleOfOutput(ref).changes
 		case StepLook, StepFetch:
 			// What is fetched is what was looked at; in event order nothing was.
 			if s == StepLook || v.claim != nil && w.kindOf(v.claim.Key) == trusting {
-				v.seen = w.versions(ref)
+				v.inputVersions = w.versionCount(ref)
 			}
 		}
-		if o != nil && o.new && s == StepLook && w.plan.eventual && w.Now < o.born+hidden && w.Tape.Chance(300) {
+		if o != nil && o.isNew && s == StepLook && w.plan.eventual && w.Now < o.createdAt+hidden && w.Tape.Chance(300) {
 			o = nil
 		}
 	})
@@ -111,7 +111,7 @@ func (v *view) get(ctx context.Context, s Step, ref event.Object) (o *object, er
 const hidden = 30 * time.Second
 
 // Put implements bucket.Store.
-func (v *view) Put(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
+func (v *storeView) Put(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 	body, err := io.ReadAll(o.Body)
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", bucket.ErrUnclear, err)
@@ -119,15 +119,15 @@ func (v *view) Put(ctx context.Context, ref event.Object, o bucket.Object, c buc
 	if v.thread.dead() {
 		return "", errGone
 	}
-	v.wrote = true
-	pinned, seen := v.pinned, v.seen
+	v.outputSent = true
+	pinned, seen := v.pinnedChanges, v.inputVersions
 	var etag string
-	v.thread.hears(o.Metadata)
-	v.thread.hears(&etag)
+	v.thread.observe(o.Metadata)
+	v.thread.observe(&etag)
 	err = v.thread.write(ctx, StepPut, func() error {
 		var err error
 		if etag, err = v.put(ref, string(body), o, c); err == nil {
-			v.world.output(ref).published(v.claim, v.kept[ref], seen, pinned, c != bucket.Condition{})
+			v.world.oracleOfOutput(ref).outputWritten(v.claim, v.stored[ref], seen, pinned, c != bucket.Condition{})
 		}
 		return err
 	})
@@ -135,18 +135,18 @@ func (v *view) Put(ctx context.Context, ref event.Object, o bucket.Object, c buc
 }
 
 // put is a PUT that reaches the store.
-func (s *objects) put(ref event.Object, body string, o bucket.Object, c bucket.Condition) (string, error) {
-	old := s.kept[ref]
+func (s *objectStore) put(ref event.Object, body string, o bucket.Object, c bucket.Condition) (string, error) {
+	old := s.stored[ref]
 	switch {
 	case c.IfAbsent && old != nil, c.IfMatch != "" && (old == nil || old.info.ETag != c.IfMatch):
 		return "", bucket.ErrPrecondition
 	}
 	w := s.world
-	made := &object{body: body, born: w.Now, new: old == nil, info: bucket.Info{
+	made := &storedObject{body: body, createdAt: w.Now, isNew: old == nil, info: bucket.Info{
 		Key: ref.Key, ETag: etagOf(body), ModTime: w.time().Truncate(time.Second), Size: int64(len(body)),
 		ContentType: o.ContentType, Metadata: o.Metadata,
 	}}
-	s.kept[ref] = made
+	s.stored[ref] = made
 	return made.info.ETag, nil
 }
 
@@ -154,30 +154,30 @@ func (s *objects) put(ref event.Object, body string, o bucket.Object, c bucket.C
 func etagOf(body string) string { return "e" + body }
 
 // Delete implements bucket.Store.
-func (v *view) Delete(ctx context.Context, ref event.Object, c bucket.Condition) error {
-	v.wrote = true
-	done, pinned, gone := false, v.pinned, v.world.output(ref).removedAt(v.claim, v.seen)
-	v.thread.hears(&done)
+func (v *storeView) Delete(ctx context.Context, ref event.Object, c bucket.Condition) error {
+	v.outputSent = true
+	done, pinned, gone := false, v.pinnedChanges, v.world.oracleOfOutput(ref).removedAt(v.claim, v.inputVersions)
+	v.thread.observe(&done)
 	return v.thread.write(ctx, StepDelete, func() error {
-		old := v.kept[ref]
-		if c.IfMatch != "" && !v.world.plan.lax && (old == nil || old.info.ETag != c.IfMatch) {
+		old := v.stored[ref]
+		if c.IfMatch != "" && !v.world.plan.ignoresIfMatch && (old == nil || old.info.ETag != c.IfMatch) {
 			return bucket.ErrPrecondition
 		}
-		delete(v.kept, ref)
+		delete(v.stored, ref)
 		done = true
 		if old != nil {
-			v.world.output(ref).unpublished(v.claim, gone, pinned, c != bucket.Condition{})
+			v.world.oracleOfOutput(ref).outputDeleted(v.claim, gone, pinned, c != bucket.Condition{})
 		}
 		return nil
 	})
 }
 
 // List implements bucket.Store. What it shows is old before it is read.
-func (v *view) List(ctx context.Context, name, prefix, _ string) iter.Seq2[bucket.Info, error] {
+func (v *storeView) List(ctx context.Context, name, prefix, _ string) iter.Seq2[bucket.Info, error] {
 	var found []bucket.Info
-	v.thread.hears(&found)
+	v.thread.observe(&found)
 	err := v.thread.read(ctx, StepLook, func() {
-		for ref, o := range v.kept {
+		for ref, o := range v.stored {
 			if ref.Bucket == name && strings.HasPrefix(ref.Key, prefix) {
 				info := o.info
 				info.Metadata, info.ContentType = nil, ""
@@ -199,12 +199,12 @@ func (v *view) List(ctx context.Context, name, prefix, _ string) iter.Seq2[bucke
 	}
 }
 
-// thing is an input object with all that ever became of it: the truth.
-type thing struct {
-	ref      event.Object
-	versions []version
-	last     time.Duration // of its last change
-	counter  int           // of its sequencers
+// object is an input object with all that ever became of it: the truth.
+type object struct {
+	ref       event.Object
+	versions  []version
+	changedAt time.Duration // of its last change
+	counter   int           // of its sequencers
 }
 
 // version is one state of an input object.
@@ -227,9 +227,9 @@ const (
 	poisons
 )
 
-// versions counts what an object has been so far.
-func (w *World) versions(ref event.Object) int {
-	for _, th := range w.things {
+// versionCount counts what an object has been so far.
+func (w *World) versionCount(ref event.Object) int {
+	for _, th := range w.objects {
 		if th.ref == ref {
 			return len(th.versions)
 		}
@@ -237,7 +237,7 @@ func (w *World) versions(ref event.Object) int {
 	return 0
 }
 
-func (t *thing) now() *version {
+func (t *object) current() *version {
 	if len(t.versions) == 0 {
 		return nil
 	}
@@ -250,7 +250,7 @@ func f(body string) string { return "f(" + body + ")" }
 func inputOf(body string) string { return body[2 : len(body)-1] }
 
 // bodyOf names a content so that what poisons can be told by reading it.
-func (t *thing) bodyOf(n int, p poison) string {
+func (t *object) bodyOf(n int, p poison) string {
 	return t.ref.Bucket + "/" + t.ref.Key + "#" + strconv.Itoa(n) + "!" + strconv.Itoa(int(p))
 }
 

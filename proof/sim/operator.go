@@ -12,11 +12,11 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// employ plans what operators do while users and workers are busy.
-func (w *World) employ() {
-	some := func(n int, do func(*truth)) {
+// scheduleOperators plans what operators do while users and workers are busy.
+func (w *World) scheduleOperators() {
+	some := func(n int, do func(*oracle)) {
 		for range n {
-			t := w.truths[w.Tape.Choose(len(w.truths))]
+			t := w.oracles[w.Tape.Choose(len(w.oracles))]
 			at := w.Tape.UpTo(w.plan.window + maxDelay)
 			if w.Tape.Chance(500) { // just when something else happens
 				at = w.changes[w.Tape.Choose(len(w.changes))] + w.Tape.UpTo(time.Minute)
@@ -26,28 +26,28 @@ func (w *World) employ() {
 	}
 	some(w.plan.audits, w.audit)
 	some(w.plan.purges, w.purge)
-	some(w.plan.redrives, func(t *truth) { w.redrive(t, w.Tape.Chance(500)) })
+	some(w.plan.redrives, func(t *oracle) { w.redrive(t, w.Tape.Chance(500)) })
 }
 
-// heal does what is done after troubles: it lets somebody sweep, redrives what
+// repair does what is done after troubles: it lets somebody sweep, redrives what
 // died without being poisonous, and where notifications were lost it lets an
 // audit look. What that finds may be claimed beside poison, and with one attempt
 // die of it.
-func (w *World) heal() {
-	w.Now = max(w.Now, w.calm)
+func (w *World) repair() {
+	w.Now = max(w.Now, w.faultsEnd)
 	if w.plan.noSweep {
-		w.sweep()
+		w.replaceWorkers()
 	}
 	w.redriveDead()
 	if w.plan.loses == 0 {
 		return
 	}
 	w.Now += 2 * settle
-	for _, t := range w.truths {
-		w.misdirectedAudit(t)
+	for _, t := range w.oracles {
+		w.auditOfEmptyBucket(t)
 	}
 	w.loop()
-	for _, t := range w.truths {
+	for _, t := range w.oracles {
 		w.audit(t)
 	}
 	w.loop()
@@ -56,10 +56,10 @@ func (w *World) heal() {
 	}
 }
 
-// sweep puts processes that sweep in the place of those that do not, for what has
+// replaceWorkers puts processes that sweep in the place of those that do not, for what has
 // no message: verifications, and rows that were raised after their message was
 // acknowledged.
-func (w *World) sweep() {
+func (w *World) replaceWorkers() {
 	for _, n := range slices.Clone(w.nodes) {
 		n.drain()
 	}
@@ -67,7 +67,7 @@ func (w *World) sweep() {
 }
 
 func (w *World) redriveDead() {
-	for _, t := range w.truths {
+	for _, t := range w.oracles {
 		if t.exists && t.row.Dead && !t.poisoned() {
 			w.redrive(t, false)
 		}
@@ -75,15 +75,15 @@ func (w *World) redriveDead() {
 	w.loop()
 }
 
-// written is an operator's write, unless the row is another by now.
-func (w *World) written(t *thread, expect ledger.Nonce, next *ledger.Row) bool {
-	next.Nonce = w.signature()
+// operatorSwap is an operator's write, unless the row is another by now.
+func (w *World) operatorSwap(t *thread, expect ledger.Nonce, next *ledger.Row) bool {
+	next.Nonce = w.operatorNonce()
 	out, err := t.ledger.Swap(context.Background(), []ledger.Change{{Key: next.RowKey, Expect: expect, Row: next}})
 	return err == nil && out[0].Applied
 }
 
-// signature is a nonce of an operator's.
-func (w *World) signature() (n ledger.Nonce) {
+// operatorNonce is a nonce of an operator's.
+func (w *World) operatorNonce() (n ledger.Nonce) {
 	w.nonces++
 	n[0] = 0xFF
 	binary.BigEndian.PutUint64(n[8:], uint64(w.nonces))
@@ -91,55 +91,55 @@ func (w *World) signature() (n ledger.Nonce) {
 }
 
 // redrive gives a row fresh attempts; with force, it demands the effect again.
-func (w *World) redrive(t *truth, force bool) {
+func (w *World) redrive(t *oracle, force bool) {
 	if !t.exists {
 		return
 	}
 	w.spawn(nil, func(th *thread) {
 		next := t.row.Redrive(force, w.time())
 		if w.Trace != nil {
-			w.tell(nil, "an operator redrives %s, force %v", t.key, force)
+			w.logf(nil, "an operator redrives %s, force %v", t.key, force)
 		}
-		t.refreshed(force)
-		w.written(th, t.row.Nonce, &next)
+		t.attemptsReset(force)
+		w.operatorSwap(th, t.row.Nonce, &next)
 	})
 }
 
 // purge drops a row that may be forgotten. What it goes by may be a moment old.
-func (w *World) purge(t *truth) {
+func (w *World) purge(t *oracle) {
 	row := t.row
 	if !t.exists || !row.Purgeable(&w.policy, w.time()) {
 		return
 	}
 	if w.Trace != nil {
-		w.tell(nil, "an operator purges %s", t.key)
+		w.logf(nil, "an operator purges %s", t.key)
 	}
-	w.After(w.moment(), func() { w.swap(nil, []ledger.Change{{Key: t.key, Expect: row.Nonce}}) })
+	w.After(w.latency(), func() { w.swap(nil, []ledger.Change{{Key: t.key, Expect: row.Nonce}}) })
 }
 
 // audit is the shipped one, of one row. It goes on until nothing stood in its way.
-func (w *World) audit(t *truth) {
+func (w *World) audit(t *oracle) {
 	w.spawn(nil, func(th *thread) {
 		for !th.dead() {
-			if _, err := w.walk(th, t, &view{objects: &w.objects, thread: th}, 1, false); err == nil {
+			if _, err := w.auditRow(th, t, &storeView{objectStore: &w.objectStore, thread: th}, 1, false); err == nil {
 				return
 			}
 		}
 	})
 }
 
-// misdirectedAudit audits a bucket without objects, where no removal is permitted.
-func (w *World) misdirectedAudit(t *truth) {
+// auditOfEmptyBucket audits a bucket without objects, where no removal is permitted.
+func (w *World) auditOfEmptyBucket(t *oracle) {
 	w.spawn(nil, func(th *thread) {
-		found, err := w.walk(th, t, &view{objects: &objects{world: w}, thread: th}, 0, false)
+		found, err := w.auditRow(th, t, &storeView{objectStore: &objectStore{world: w}, thread: th}, 0, false)
 		if found.LostRemovals > 0 {
-			w.violate(I11, "%s: an audit raised a removal, and none was permitted: %v", t.key, err)
+			w.violatef(I11, "%s: an audit raised a removal, and none was permitted: %v", t.key, err)
 		}
 	})
 }
 
-// walk has an audit compare one row with its object. It may raise so many removals.
-func (w *World) walk(th *thread, t *truth, objects *view, removals int64, dry bool) (found audit.Counts, err error) {
+// auditRow has an audit compare one row with its object. It may raise so many removals.
+func (w *World) auditRow(th *thread, t *oracle, objects *storeView, removals int64, dry bool) (found audit.Counts, err error) {
 	p := audit.Pass{
 		Pipeline: &audit.Pipeline{
 			Name: t.key.Pipeline, Bucket: t.key.Bucket, Match: func(o event.Object) bool { return o.Key == t.key.Key },
@@ -147,10 +147,10 @@ func (w *World) walk(th *thread, t *truth, objects *view, removals int64, dry bo
 		Truth: objects, Objects: objects, Ledger: th.ledger, Settle: settle, DryRun: dry, Now: w.time,
 		Nonce: func() ledger.Nonce {
 			if !dry {
-				t.refreshed(false)
+				t.attemptsReset(false)
 				th.sleep(w.Tape.UpTo(time.Minute))
 			}
-			return w.signature()
+			return w.operatorNonce()
 		},
 		Each: func(n int, do func(i int)) {
 			for i := range n {
@@ -159,7 +159,7 @@ func (w *World) walk(th *thread, t *truth, objects *view, removals int64, dry bo
 		},
 		Found: func(_ ledger.RowKey, what string, _ bool) {
 			if w.Trace != nil {
-				w.tell(nil, "an audit of %s finds: %s", t.key, what)
+				w.logf(nil, "an audit of %s finds: %s", t.key, what)
 			}
 		},
 	}

@@ -8,41 +8,41 @@ import (
 
 // plan is what one world is like, drawn when it begins.
 type plan struct {
-	pipelines []kindOf
-	trusted   bool // the dialect's sequencers
-	eventual  bool // the store may hide what was just created
-	lax       bool // the store ignores If-Match on DELETE
-	settles   bool // a delivery is acknowledged when it is settled
-	noSweep   bool // nobody sweeps before the troubles end: messages bring all attempts
-	loses     int  // notifications, per mille
-	doubles   int
-	delays    int // of more than some seconds, up to delay
-	delay     time.Duration
-	window    time.Duration // in which the user changes objects
-	changes   int
-	removes   int // of the changes, per mille
-	repeats   int // changes that bring an earlier content back
-	poison    int // changes to a content that no handler can take
-	fails     int // attempts that fail for no reason, per mille
-	slow      int // attempts that take long
-	rereads   int // effects elsewhere after which the handler reads its input again
-	skewed    bool
-	twoBucket bool // the two objects differ in nothing but their bucket
-	audits    int  // in the middle of it all
-	purges    int
-	redrives  int
-	drains    int // orderly shutdowns
-	tasks     int
-	batch     int
-	cache     int
-	attempts  int
-	dynamo    bool          // the ledger answers like a table of DynamoDB
-	lag       time.Duration // how old the ledger's due rows are; with dynamo, how old scanned rows are
+	pipelines      []kindOf
+	trusted        bool // the dialect's sequencers
+	eventual       bool // the store may hide what was just created
+	ignoresIfMatch bool // the store ignores If-Match on DELETE
+	ackSettled     bool // a delivery is acknowledged when it is settled
+	noSweep        bool // nobody sweeps before the troubles end: messages bring all attempts
+	loses          int  // notifications, per mille
+	doubles        int
+	delays         int // of more than some seconds, up to delay
+	delay          time.Duration
+	window         time.Duration // in which the user changes objects
+	changes        int
+	removes        int // of the changes, per mille
+	repeats        int // changes that bring an earlier content back
+	poison         int // changes to a content that no handler can take
+	fails          int // attempts that fail for no reason, per mille
+	slow           int // attempts that take long
+	rereads        int // effects elsewhere after which the handler reads its input again
+	skewed         bool
+	twoBucket      bool // the two objects differ in nothing but their bucket
+	audits         int  // in the middle of it all
+	purges         int
+	redrives       int
+	drains         int // orderly shutdowns
+	tasks          int
+	batch          int
+	cache          int
+	attempts       int
+	dynamo         bool          // the ledger answers like a table of DynamoDB
+	lag            time.Duration // how old the ledger's due rows are; with dynamo, how old scanned rows are
 
-	rates  [faults]int // in 10,000
-	faulty int         // their sum
-	weak   Step        // where faults are so many times as frequent
-	times  int
+	rates      [faults]int // in 10,000
+	faulty     int         // their sum
+	weakStep   Step        // where faults are so many times as frequent
+	weakFactor int
 }
 
 // kindOf is a kind of pipeline.
@@ -71,9 +71,9 @@ const (
 )
 
 // pick chooses one of several; the first is the tamest.
-func draw(t *simkit.Tape) plan {
+func drawPlan(t *simkit.Tape) plan {
 	p := plan{
-		trusted: t.Choose(2) == 0, eventual: t.Chance(100), lax: t.Chance(250), settles: t.Chance(150),
+		trusted: t.Choose(2) == 0, eventual: t.Chance(100), ignoresIfMatch: t.Chance(250), ackSettled: t.Chance(150),
 		loses: simkit.Pick(t, 0, 0, 0, 150), doubles: simkit.Pick(t, 0, 200, 500), delays: simkit.Pick(t, 0, 150, 400),
 		delay: simkit.Pick(t, time.Minute, 20*time.Minute, maxDelay), window: simkit.Pick(t, 2*time.Minute, 20*time.Minute, 24*time.Hour),
 		changes: 3 + t.Choose(6), removes: simkit.Pick(t, 100, 400, 800), repeats: simkit.Pick(t, 0, 0, 300), poison: simkit.Pick(t, 0, 0, 0, 250),
@@ -87,26 +87,26 @@ func draw(t *simkit.Tape) plan {
 	case 3:
 		p.lag = 20 * time.Second
 	}
-	p.noSweep = p.settles && p.audits+p.redrives == 0
+	p.noSweep = p.ackSettled && p.audits+p.redrives == 0
 	p.pipelines = p.drawPipelines(t)
 	for f := simkit.CrashBefore; f < faults; f++ {
 		p.rates[f] = simkit.Pick(t, 0, 0, 60, 250)
 		p.faulty += p.rates[f]
 	}
 	if t.Chance(80) {
-		p.plain(t)
+		p.poisonOnly(t)
 	}
 	if p.skewed { // clocks that are further apart than the margin cost attempts
 		p.attempts = max(p.attempts, 2)
 	}
-	p.weak, p.times = simkit.Pick(t, weakSteps...), simkit.Pick(t, 1, 4, 12)
-	p.times = min(p.times, max(1, 5000/max(p.faulty, 1))) // half of the time it must go well
+	p.weakStep, p.weakFactor = simkit.Pick(t, weakSteps...), simkit.Pick(t, 1, 4, 12)
+	p.weakFactor = min(p.weakFactor, max(1, 5000/max(p.faulty, 1))) // half of the time it must go well
 	return p
 }
 
-// plain makes a world in which nothing goes wrong but what users upload: whatever
+// poisonOnly makes a world in which nothing goes wrong but what users upload: whatever
 // else dies there dies of its neighbours.
-func (p *plan) plain(t *simkit.Tape) {
+func (p *plan) poisonOnly(t *simkit.Tape) {
 	p.rates, p.faulty, p.fails, p.slow, p.drains, p.skewed = [faults]int{}, 0, 0, 0, 0, false
 	p.poison, p.repeats, p.removes, p.changes = 400, 0, 100, 3+t.Choose(2)
 	p.window = simkit.Pick(t, 2*time.Minute, 5*time.Second)

@@ -37,8 +37,8 @@ type Report struct {
 	Setbacks uint64 `json:"setbacks"`
 	// Dynamo counts the worlds whose ledger answers like a table of DynamoDB.
 	Dynamo uint64 `json:"-"`
-	// Met counts the faults at each step.
-	Met [steps][faults]uint64 `json:"-"`
+	// Injected counts the faults at each step.
+	Injected [steps][faults]uint64 `json:"-"`
 	// Violated counts the worlds in which each invariant did not hold.
 	Violated map[Invariant]uint64 `json:"violated,omitempty"`
 	// Failure is the world of the smallest seed in which one did not hold.
@@ -53,14 +53,14 @@ type Failure struct {
 	// invariant, for Replay, and Story is what happens in its world.
 	Tape    string   `json:"tape"`
 	Choices int      `json:"choices"`
-	Story   []string `json:"story"`
+	Trace   []string `json:"story"`
 }
 
 // Missed lists the faults that were met at no step where they can happen.
 func (r *Report) Missed() (missed []string) {
 	for s := range steps {
 		for f := simkit.CrashBefore; f < faults; f++ {
-			if s.Has(f) && r.Met[s][f] == 0 {
+			if s.Has(f) && r.Injected[s][f] == 0 {
 				missed = append(missed, fmt.Sprintf("%s: %s", s, f))
 			}
 		}
@@ -80,7 +80,7 @@ func Run(ctx context.Context, o Options) *Report {
 	start := time.Now()
 	ctx, r.stop = context.WithCancel(ctx)
 	defer r.stop()
-	simkit.Each(ctx, o.First, o.Histories, o.Threads, r.work)
+	simkit.Each(ctx, o.First, o.Histories, o.Threads, r.runSeeds)
 	r.report.Elapsed = time.Since(start)
 	if f := r.report.Failure; f != nil && !o.KeepGoing {
 		f.explain()
@@ -96,12 +96,12 @@ type runner struct {
 	report *Report
 }
 
-func (r *runner) work(seeds iter.Seq[uint64]) {
+func (r *runner) runSeeds(seeds iter.Seq[uint64]) {
 	pool := newThreads()
 	defer pool.Close()
 	part := Report{Violated: map[Invariant]uint64{}}
 	for seed := range seeds {
-		part.count(seed, playSeed(pool, seed, nil))
+		part.count(seed, runSeed(pool, seed, nil))
 		if part.Histories == block || part.Failure != nil {
 			r.add(&part)
 			part = Report{Violated: map[Invariant]uint64{}}
@@ -110,16 +110,16 @@ func (r *runner) work(seeds iter.Seq[uint64]) {
 	r.add(&part)
 }
 
-func (r *Report) count(seed uint64, h history) {
+func (r *Report) count(seed uint64, h result) {
 	r.Histories++
 	r.Steps += uint64(h.steps)
 	r.Setbacks += uint64(h.setbacks)
 	if h.dynamo {
 		r.Dynamo++
 	}
-	for s := range h.hit {
-		for f, n := range h.hit[s] {
-			r.Met[s][f] += uint64(n)
+	for s := range h.injected {
+		for f, n := range h.injected[s] {
+			r.Injected[s][f] += uint64(n)
 		}
 	}
 	for _, v := range h.violations {
@@ -138,9 +138,9 @@ func (r *runner) add(part *Report) {
 	all.Steps += part.Steps
 	all.Setbacks += part.Setbacks
 	all.Dynamo += part.Dynamo
-	for s := range all.Met {
-		for f := range all.Met[s] {
-			all.Met[s][f] += part.Met[s][f]
+	for s := range all.Injected {
+		for f := range all.Injected[s] {
+			all.Injected[s][f] += part.Injected[s][f]
 		}
 	}
 	for i, n := range part.Violated {
@@ -157,28 +157,28 @@ func (r *runner) add(part *Report) {
 	}
 }
 
-// history is what one world came to.
-type history struct {
+// result is what one world came to.
+type result struct {
 	steps, setbacks int
 	dynamo          bool
 	recorded        []uint32
 	violations      []Violation
-	hit             *[steps][faults]int
+	injected        *[steps][faults]int
 	rows            []ledger.Row
 }
 
 // violates reports that an invariant did not hold.
-func (h *history) violates(i Invariant) bool {
+func (h *result) violates(i Invariant) bool {
 	return slices.ContainsFunc(h.violations, func(v Violation) bool { return v.Invariant == i })
 }
 
-// play lets one world happen.
-func play(pool *threads, tp *simkit.Tape, store ledger.Store, story *[]string) history {
+// runWorld lets one world happen.
+func runWorld(pool *threadPool, tp *simkit.Tape, store ledger.Store, trace *[]string) result {
 	w := newWorld(pool, tp, store)
-	w.Trace = story
-	w.play()
-	h := history{steps: w.Steps, setbacks: w.setbacks, dynamo: w.plan.dynamo, recorded: tp.Recorded(), violations: w.violations, hit: &w.hit}
-	for _, t := range w.truths {
+	w.Trace = trace
+	w.run()
+	h := result{steps: w.Steps, setbacks: w.setbacks, dynamo: w.plan.dynamo, recorded: tp.Recorded(), violations: w.violations, injected: &w.injected}
+	for _, t := range w.oracles {
 		if t.exists {
 			h.rows = append(h.rows, t.row)
 		}
@@ -186,7 +186,7 @@ func play(pool *threads, tp *simkit.Tape, store ledger.Store, story *[]string) h
 	return h
 }
 
-// playSeed plays the world of a seed.
-func playSeed(pool *threads, seed uint64, story *[]string) history {
-	return play(pool, simkit.NewTape(seed), &shelf{}, story)
+// runSeed plays the world of a seed.
+func runSeed(pool *threadPool, seed uint64, trace *[]string) result {
+	return runWorld(pool, simkit.NewTape(seed), &refStore{}, trace)
 }

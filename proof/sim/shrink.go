@@ -7,40 +7,40 @@ import (
 )
 
 // Replay plays the world of a tape that a [Failure] brought, and tells it.
-func Replay(text string) (violations []Violation, story []string, err error) {
+func Replay(text string) (violations []Violation, trace []string, err error) {
 	recorded, err := simkit.DecodeTape(text)
 	if err != nil {
 		return nil, nil, fmt.Errorf("sim: %w", err)
 	}
-	h, story := tell(recorded)
-	return h.violations, story, nil
+	h, trace := traceTape(recorded)
+	return h.violations, trace, nil
 }
 
-// Tell plays the world of a seed, and tells it.
-func Tell(seed uint64) (violations []Violation, story []string) {
+// TraceSeed plays the world of a seed, and tells it.
+func TraceSeed(seed uint64) (violations []Violation, trace []string) {
 	pool := newThreads()
 	defer pool.Close()
-	h := playSeed(pool, seed, &story)
-	return h.violations, story
+	h := runSeed(pool, seed, &trace)
+	return h.violations, trace
 }
 
-func tell(recorded []uint32) (h history, story []string) {
+func traceTape(recorded []uint32) (h result, trace []string) {
 	pool := newThreads()
 	defer pool.Close()
-	h = play(pool, simkit.ReplayTape(recorded), &shelf{}, &story)
-	return h, story
+	h = runWorld(pool, simkit.ReplayTape(recorded), &refStore{}, &trace)
+	return h, trace
 }
 
-// explain shrinks the tape of a failure, and tells the story of what is left.
+// explain shrinks the tape of a failure, and tells the trace of what is left.
 func (f *Failure) explain() {
 	pool := newThreads()
 	defer pool.Close()
-	recorded := playSeed(pool, f.Seed, nil).recorded
+	recorded := runSeed(pool, f.Seed, nil).recorded
 	what := f.Violations[0].Invariant
 	short := simkit.Shrink(recorded, func(try []uint32) ([]uint32, bool) {
-		h := play(pool, simkit.ReplayTape(try), &shelf{}, nil)
+		h := runWorld(pool, simkit.ReplayTape(try), &refStore{}, nil)
 		return h.recorded, h.violates(what)
 	})
-	_, story := tell(short)
-	f.Tape, f.Choices, f.Story = simkit.EncodeTape(short), len(short), story
+	_, trace := traceTape(short)
+	f.Tape, f.Choices, f.Trace = simkit.EncodeTape(short), len(short), trace
 }

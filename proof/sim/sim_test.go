@@ -33,10 +33,10 @@ func TestWorlds(t *testing.T) {
 	r := Run(t.Context(), Options{First: firstSeed(t), Histories: *histories})
 	if f := r.Failure; f != nil {
 		for _, v := range f.Violations {
-			t.Errorf("%s (%s): %s", v.Invariant, v.Invariant.Says(), v.What)
+			t.Errorf("%s (%s): %s", v.Invariant, v.Invariant.Description(), v.Detail)
 		}
 		t.Fatalf("repeat it with: go test ./proof/sim -run 'TestWorlds$' -histories 1 -seed %d\nor, shrunk to %d choices: go test ./proof/sim -run TestReplay -tape %s\n%s",
-			f.Seed, f.Choices, f.Tape, strings.Join(f.Story, "\n"))
+			f.Seed, f.Choices, f.Tape, strings.Join(f.Trace, "\n"))
 	}
 	if missed := r.Missed(); len(missed) > 0 && *histories >= 20_000 {
 		t.Errorf("%s: never met, in %d worlds: %s", I14, r.Histories, strings.Join(missed, ", "))
@@ -47,17 +47,17 @@ func TestWorlds(t *testing.T) {
 
 var tapeFlag = flag.String("tape", "", "the tape that TestReplay plays")
 
-// TestReplay tells the story of a tape.
+// TestReplay tells the trace of a tape.
 func TestReplay(t *testing.T) {
-	violations, story, err := Replay(*tapeFlag)
+	violations, trace, err := Replay(*tapeFlag)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if *tapeFlag != "" {
-		t.Log("\n" + strings.Join(story, "\n"))
+		t.Log("\n" + strings.Join(trace, "\n"))
 	}
 	for _, v := range violations {
-		t.Errorf("%s (%s): %s", v.Invariant, v.Invariant.Says(), v.What)
+		t.Errorf("%s (%s): %s", v.Invariant, v.Invariant.Description(), v.Detail)
 	}
 }
 
@@ -68,9 +68,9 @@ func TestRepeats(t *testing.T) {
 	first := firstSeed(t)
 	for s := first; s < first+200; s++ {
 		var a, b, c []string
-		recorded := playSeed(pool, s, &a).recorded
-		playSeed(pool, s, &b)
-		play(pool, simkit.ReplayTape(recorded), &shelf{}, &c)
+		recorded := runSeed(pool, s, &a).recorded
+		runSeed(pool, s, &b)
+		runWorld(pool, simkit.ReplayTape(recorded), &refStore{}, &c)
 		if !slices.Equal(a, b) || !slices.Equal(a, c) {
 			t.Fatalf("seed %d leads to different worlds: %s", s, firstDifference(a, b, c))
 		}

@@ -36,7 +36,7 @@ func TestStores(t *testing.T) {
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "pawl")
 	for n := range uint64(500) {
 		s := first + n
-		want := endOf(t, pool, s, &shelf{})
+		want := endOf(t, pool, s, &refStore{})
 		stores := map[string]ledger.Store{"memory": ledger.NewRows(memory.New())}
 		if n < 10 {
 			stores["SQLite"] = openSQLite(t)
@@ -106,9 +106,9 @@ func openDynamo(t *testing.T, server *servertest.Tables) ledger.Store {
 
 // endOf plays the world of a seed, and returns the rows that the store has in
 // the end, as text.
-func endOf(t *testing.T, pool *threads, seed uint64, store ledger.Store) []string {
+func endOf(t *testing.T, pool *threadPool, seed uint64, store ledger.Store) []string {
 	t.Helper()
-	h := play(pool, simkit.NewTape(seed), store, nil)
+	h := runWorld(pool, simkit.NewTape(seed), store, nil)
 	var keys []ledger.RowKey
 	for i := range h.rows {
 		keys = append(keys, h.rows[i].RowKey)

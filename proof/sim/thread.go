@@ -14,18 +14,18 @@ type thread struct {
 	world *World
 	node  *node // whose process it runs in; nil: an operator's
 
-	rows    rows
-	ledger  *ledger.Ledger // the shipped one, over rows
-	batch   int            // how many changes its swap has
-	pending request        // on its way
-	err     error          // what became of it
-	heard   []any          // in its job so far, in a world that is explored
+	rows       ledgerView
+	ledger     *ledger.Ledger // the shipped one, over rows
+	batch      int            // how many changes its swap has
+	pending    request        // on its delay
+	pendingErr error          // what became of it
+	observed   []any          // in its job so far, in a world that is explored
 }
 
-type threads = simkit.Threads[*thread]
+type threadPool = simkit.Threads[*thread]
 
-func newThreads() *threads {
-	return &threads{New: func() *thread {
+func newThreads() *threadPool {
+	return &threadPool{New: func() *thread {
 		t := &thread{}
 		t.rows.thread = t
 		t.ledger = ledger.New(&t.rows)
@@ -37,23 +37,23 @@ func newThreads() *threads {
 // spawn starts a job, which runs until it first waits.
 func (w *World) spawn(n *node, job func(*thread)) {
 	t := w.pool.Get()
-	t.world, t.node, t.heard = w, n, t.heard[:0]
+	t.world, t.node, t.observed = w, n, t.observed[:0]
 	w.pool.Start(t, func() { job(t) })
 }
 
 // sleep waits, and reports whether the process is still there.
 func (t *thread) sleep(d time.Duration) bool {
-	t.world.later(d, t)
+	t.world.after(d, t)
 	t.Yield()
 	return !t.dead()
 }
 
 // dead reports that the process is gone: nothing it does has an effect any more.
-func (t *thread) dead() bool { return t.world.over || t.node != nil && t.node.gone }
+func (t *thread) dead() bool { return t.world.ended || t.node != nil && t.node.gone }
 
 // run goes on, or waits for the process to be thawed.
 func (t *thread) Run() {
-	if t.node != nil && t.node.defers(t) {
+	if t.node != nil && t.node.deferIfFrozen(t) {
 		return
 	}
 	t.world.pool.Resume(t)
@@ -69,26 +69,26 @@ func (t *thread) pause(context.Context, time.Duration) error {
 
 // deliver lets a request have its effect after a while, even if the process is
 // gone by then.
-func (t *thread) deliver(way time.Duration, do request) error {
-	if way == 0 && !t.world.explored {
+func (t *thread) deliver(delay time.Duration, do request) error {
+	if delay == 0 && !t.world.explored {
 		return do()
 	}
-	t.pending, t.err = do, nil
-	t.world.later(way, (*landing)(t))
-	t.sleep(way)
+	t.pending, t.pendingErr = do, nil
+	t.world.after(delay, (*requestArrival)(t))
+	t.sleep(delay)
 	t.pending = nil
-	return t.err
+	return t.pendingErr
 }
 
-// landing is a thread whose request reaches its server.
-type landing thread
+// requestArrival is a thread whose request reaches its server.
+type requestArrival thread
 
-func (l *landing) Run() { l.err = l.pending() }
+func (l *requestArrival) Run() { l.pendingErr = l.pending() }
 
-// hears keeps what a thread learns. Its code is deterministic, so that is all
+// observe keeps what a thread learns. Its code is deterministic, so that is all
 // that decides what it does next.
-func (t *thread) hears(what any) {
+func (t *thread) observe(what any) {
 	if t.world.explored {
-		t.heard = append(t.heard, what)
+		t.observed = append(t.observed, what)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/pawlhq/pawl/engine"
 )
 
-// tell adds a line to the trace. n is nil where none of the processes does it.
-func (w *World) tell(n *node, format string, args ...any) {
+// logf adds a line to the trace. n is nil where none of the processes does it.
+func (w *World) logf(n *node, format string, args ...any) {
 	name := "-"
 	if n != nil {
 		name = n.name
@@ -16,14 +16,14 @@ func (w *World) tell(n *node, format string, args ...any) {
 	w.Tracef("%-3s "+format, append([]any{name}, args...)...)
 }
 
-var facts = [...]string{
+var noticeTexts = [...]string{
 	engine.Died: "it died", engine.TookOver: "it took over an expired lease", engine.LostLease: "it lost its lease",
 	engine.AttemptFailed: "it failed", engine.AttemptUncounted: "it failed for no fault of its object", engine.ShapeChanged: "the sequencer changed its shape", engine.Committed: "it is done",
 	engine.NothingToDo: "there was nothing to do",
 }
 
-// outcome says how an attempt ended.
-func outcome(fin *engine.Finished) string {
+// describeOutcome says how an attempt ended.
+func describeOutcome(fin *engine.Finished) string {
 	said := []string{[...]string{engine.Completed: "completed", engine.Failed: "failed", engine.Released: "gave it back"}[fin.Result]}
 	switch end := &fin.Ending; {
 	case end.Read.ByEvent:
@@ -45,8 +45,8 @@ func outcome(fin *engine.Finished) string {
 	return strings.Join(said, "; ")
 }
 
-// numbered names a version of an object, or that there is none.
-func numbered(version int) string {
+// versionName names a version of an object, or that there is none.
+func versionName(version int) string {
 	if version < 0 {
 		return "none"
 	}

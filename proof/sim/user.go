@@ -15,26 +15,26 @@ import (
 
 // change is something that a user does to an object, and what the store says of
 // it.
-func (w *World) change(th *thing) {
+func (w *World) change(th *object) {
 	v := version{kind: event.Created}
-	old := th.now()
+	old := th.current()
 	if old != nil && old.kind == event.Created && w.Tape.Chance(w.plan.removes) {
 		v.kind = event.Removed
-		delete(w.objects.kept, th.ref)
+		delete(w.objectStore.stored, th.ref)
 	} else {
 		w.write(th, &v)
 	}
 	th.counter += 1 + w.Tape.Choose(20)
 	v.sequencer = sequencer(th.counter, w.Tape.Choose(4))
 	th.versions = append(th.versions, v)
-	th.last = w.Now
+	th.changedAt = w.Now
 	if w.Trace != nil {
-		w.tell(nil, "%s %s: %q, version %d, sequencer %s", th.ref.Bucket+"/"+th.ref.Key, v.kind, v.body, len(th.versions)-1, v.sequencer.Raw())
+		w.logf(nil, "%s %s: %q, version %d, sequencer %s", th.ref.Bucket+"/"+th.ref.Key, v.kind, v.body, len(th.versions)-1, v.sequencer.Raw())
 	}
 	w.notify(th, &v)
 }
 
-func (w *World) write(th *thing, v *version) {
+func (w *World) write(th *object, v *version) {
 	if w.Tape.Chance(w.plan.poison) {
 		v.poison = poison(1 + w.Tape.Choose(int(poisons)-1))
 	}
@@ -45,7 +45,7 @@ func (w *World) write(th *thing, v *version) {
 		}
 	}
 	o := bucket.Object{ContentType: "text/plain"}
-	if _, err := w.objects.put(th.ref, v.body, o, bucket.Condition{}); err != nil {
+	if _, err := w.objectStore.put(th.ref, v.body, o, bucket.Condition{}); err != nil {
 		panic(err)
 	}
 }
@@ -70,7 +70,7 @@ type message struct {
 }
 
 // notify sends what the store says of a change: once, twice, late or never.
-func (w *World) notify(th *thing, v *version) {
+func (w *World) notify(th *object, v *version) {
 	dialect := event.MinIO
 	if w.plan.trusted {
 		dialect = event.AWS
@@ -84,7 +84,7 @@ func (w *World) notify(th *thing, v *version) {
 	}
 	if w.Tape.Chance(w.plan.loses) {
 		if w.Trace != nil {
-			w.tell(nil, "the notification is lost")
+			w.logf(nil, "the notification is lost")
 		}
 		return
 	}
@@ -108,7 +108,7 @@ func (w *World) send(e event.Event) {
 	if w.Tape.Chance(w.plan.delays) {
 		delay += w.Tape.UpTo(w.plan.delay)
 	}
-	w.later(delay, m)
+	w.after(delay, m)
 }
 
 // run delivers the message to some worker, unless it was acknowledged already.
@@ -125,7 +125,7 @@ func (m *message) Run() {
 		}
 	}
 	if len(able) == 0 {
-		w.later(time.Second, m)
+		w.after(time.Second, m)
 		return
 	}
 	n := able[w.Tape.Choose(len(able))]
@@ -135,11 +135,11 @@ func (m *message) Run() {
 	}
 	w.nonces++
 	id := uint64(w.nonces)
-	n.open[id] = m
+	n.deliveries[id] = m
 	if w.Trace != nil {
-		w.tell(n, "is given message %d: %s", m.id, names(m.events))
+		w.logf(n, "is given message %d: %s", m.id, names(m.events))
 	}
-	n.tell(engine.Deliver{ID: id, Items: items})
+	n.enqueue(engine.Deliver{ID: id, Items: items})
 }
 
 func names(events []event.Event) string {

@@ -22,48 +22,48 @@ const workers = 3
 // World is one simulated world.
 type World struct {
 	simkit.World
-	pool    *threads
-	plan    plan
-	policy  ledger.Policy
-	changes []time.Duration // when objects change
-	calm    time.Duration   // from here on nothing goes wrong any more
-	closing bool            // nobody is hired any more
-	over    bool
+	pool         *threadPool
+	plan         plan
+	policy       ledger.Policy
+	changes      []time.Duration // when objects change
+	faultsEnd    time.Duration   // from here on nothing goes wrong any more
+	shuttingDown bool            // nobody is hired any more
+	ended        bool
 
 	// explored is set where all that can happen is tried: what each thread has
 	// heard is kept then, for it is the thread's state.
 	explored bool
 
-	store     ledger.Store
-	behind    shelf     // its rows as they were plan.lag ago
-	index     []indexed // its index of due rows; with plan.dynamo
-	objects   objects
-	pipelines []*worker.Pipeline // by kindOf; nil where there is none
-	names     []string
-	things    []*thing
-	truths    []*truth
-	messages  []*message
-	nodes     []*node
-	hired     int
-	crashes   int
-	freezes   int
-	nonces    int
-	setbacks  int // older results that replaced newer ones until a verification
+	store       ledger.Store
+	laggingRows refStore  // its rows as they were plan.lag ago
+	index       []indexed // its index of due rows; with plan.dynamo
+	objectStore objectStore
+	pipelines   []*worker.Pipeline // by kindOf; nil where there is none
+	names       []string
+	objects     []*object
+	oracles     []*oracle
+	messages    []*message
+	nodes       []*node
+	started     int
+	crashes     int
+	freezes     int
+	nonces      int
+	setbacks    int // older results that replaced newer ones until a verification
 
-	hit        [steps][faults]int
+	injected   [steps][faults]int
 	violations []Violation
 }
 
 // maxSteps ends a world that does not come to rest.
 const maxSteps = 20_000
 
-func newWorld(pool *threads, tp *simkit.Tape, store ledger.Store) *World {
-	w := &World{World: simkit.World{Tape: tp}, pool: pool, store: store, plan: draw(tp)}
+func newWorld(pool *threadPool, tp *simkit.Tape, store ledger.Store) *World {
+	w := &World{World: simkit.World{Tape: tp}, pool: pool, store: store, plan: drawPlan(tp)}
 	w.policy = ledger.Policy{
 		TTL: ttl, Skew: skew, Attempts: w.plan.attempts, Base: time.Second, Max: 10 * time.Second, Horizon: horizon, Retain: retain,
 	}
-	w.objects = objects{world: w, kept: map[event.Object]*object{}}
-	w.calm = w.plan.window + time.Minute
+	w.objectStore = objectStore{world: w, stored: map[event.Object]*storedObject{}}
+	w.faultsEnd = w.plan.window + time.Minute
 	w.build()
 	w.schedule()
 	return w
@@ -77,7 +77,7 @@ func (w *World) build() {
 		buckets[1], keys[1] = "in2", "k"
 	}
 	for i := range buckets {
-		w.things = append(w.things, &thing{ref: event.Object{Bucket: buckets[i], Key: keys[i]}, last: -time.Minute})
+		w.objects = append(w.objects, &object{ref: event.Object{Bucket: buckets[i], Key: keys[i]}, changedAt: -time.Minute})
 	}
 	for _, kind := range w.plan.pipelines {
 		p := &worker.Pipeline{
@@ -94,8 +94,8 @@ func (w *World) build() {
 		}
 		w.pipelines[kind] = p
 		w.names = append(w.names, p.Name)
-		for _, th := range w.things {
-			w.truths = append(w.truths, newTruth(w, kind, th))
+		for _, th := range w.objects {
+			w.oracles = append(w.oracles, newOracle(w, kind, th))
 		}
 	}
 }
@@ -112,7 +112,7 @@ func (w *World) kindOf(k ledger.RowKey) kindOf {
 // schedule plans what does not depend on what the workers do.
 func (w *World) schedule() {
 	for range workers {
-		w.hire()
+		w.startWorker()
 	}
 	at := time.Duration(0)
 	for range w.plan.changes {
@@ -121,17 +121,17 @@ func (w *World) schedule() {
 		} else {
 			at = w.Tape.UpTo(w.plan.window)
 		}
-		th := w.things[0]
+		th := w.objects[0]
 		if w.Tape.Chance(350) {
-			th = w.things[1]
+			th = w.objects[1]
 		}
 		w.changes = append(w.changes, at)
 		w.At(at, simkit.Func(func() { w.change(th) }))
 	}
 	for range w.plan.drains {
-		w.At(w.Tape.UpTo(w.plan.window), simkit.Func(w.drainSome))
+		w.At(w.Tape.UpTo(w.plan.window), simkit.Func(w.drainRandomWorker))
 	}
-	w.employ()
+	w.scheduleOperators()
 }
 
 // loop lets everything happen that is planned, until nothing is any more.
@@ -140,45 +140,45 @@ func (w *World) loop() {
 	}
 }
 
-// play is the life of a world.
-func (w *World) play() {
+// run is the life of a world.
+func (w *World) run() {
 	w.loop()
-	w.heal()
+	w.repair()
 	w.check()
-	w.rest()
-	w.close()
-	w.end()
+	w.waitUntilSettled()
+	w.shutDown()
+	w.endThreads()
 }
 
-// rest waits for every worker to find that what its deliveries named is settled.
-func (w *World) rest() {
+// waitUntilSettled waits for every worker to find that what its deliveries named is settled.
+func (w *World) waitUntilSettled() {
 	for _, n := range w.nodes {
-		n.resting = true
-		n.tell(engine.SourcesEnded{})
+		n.noMoreDeliveries = true
+		n.enqueue(engine.SourcesEnded{})
 	}
 	w.loop()
 	for _, n := range w.nodes {
 		if !n.engine.AllSettled() {
-			w.violate(I4, "%s waits for %d objects", n.name, n.engine.Unsettled())
+			w.violatef(I4, "%s waits for %d objects", n.name, n.engine.Unsettled())
 		}
 	}
 }
 
-// close shuts every worker down, in order.
-func (w *World) close() {
-	w.closing = true
+// shutDown shuts every worker down, in order.
+func (w *World) shutDown() {
+	w.shuttingDown = true
 	for _, n := range w.nodes {
 		n.drain()
 	}
 	w.loop()
 	for _, n := range w.nodes {
-		w.violate(I4, "%s does not come to its end", n.name)
+		w.violatef(I4, "%s does not come to its end", n.name)
 	}
 }
 
-// end lets every thread run out, without effect.
-func (w *World) end() {
-	w.over = true
+// endThreads lets every thread run out, without effect.
+func (w *World) endThreads() {
+	w.ended = true
 	for len(w.pool.Running) > 0 {
 		w.pool.Resume(w.pool.Running[len(w.pool.Running)-1])
 	}
@@ -186,7 +186,7 @@ func (w *World) end() {
 
 func (w *World) time() time.Time { return epoch.Add(w.Now) }
 
-func (w *World) later(d time.Duration, e simkit.Event) { w.At(w.Now+d, e) }
+func (w *World) after(d time.Duration, e simkit.Event) { w.At(w.Now+d, e) }
 
 // nonce is never the same twice.
 func (w *World) nonce() string {
@@ -196,13 +196,13 @@ func (w *World) nonce() string {
 
 // sweepEvery is how often a process sweeps that is hired now; 0: never.
 func (w *World) sweepEvery() time.Duration {
-	if w.plan.noSweep && w.Now < w.calm {
+	if w.plan.noSweep && w.Now < w.faultsEnd {
 		return 0
 	}
 	return 10 * time.Second
 }
 
-func (w *World) drainSome() {
+func (w *World) drainRandomWorker() {
 	if len(w.nodes) > 0 {
 		w.nodes[w.Tape.Choose(len(w.nodes))].drain()
 	}
@@ -211,28 +211,28 @@ func (w *World) drainSome() {
 // earliestDue returns when the next row is due, by the clocks of the ledger's
 // rows.
 func (w *World) earliestDue() (due time.Duration, any bool) {
-	for _, t := range w.truths {
-		if !t.exists || t.due.IsZero() {
+	for _, t := range w.oracles {
+		if !t.exists || t.dueAt.IsZero() {
 			continue
 		}
-		if at := t.due.Sub(epoch); !any || at < due {
+		if at := t.dueAt.Sub(epoch); !any || at < due {
 			due, any = at, true
 		}
 	}
 	return due, any
 }
 
-func (w *World) truth(k ledger.RowKey) *truth {
-	for _, t := range w.truths {
+func (w *World) oracleOf(k ledger.RowKey) *oracle {
+	for _, t := range w.oracles {
 		if t.key == k {
 			return t
 		}
 	}
 	// A protocol that mixes rows up has made one of its own.
-	t := newTruth(w, w.kindOf(k), &thing{ref: event.Object{Bucket: k.Bucket, Key: k.Key}})
+	t := newOracle(w, w.kindOf(k), &object{ref: event.Object{Bucket: k.Bucket, Key: k.Key}})
 	t.key = k
-	w.truths = append(w.truths, t)
-	w.violate(I1, "there is a row %s, of no object", k)
+	w.oracles = append(w.oracles, t)
+	w.violatef(I1, "there is a row %s, of no object", k)
 	return t
 }
 

@@ -45,7 +45,7 @@ func noticing(m *mutants.Mutant) func(file string) bool {
 		case dir == mutantsDir:
 			return path.Ext(file) == ".go"
 		case m.Test == nil:
-			return inPackage(file, "proof/sim") || inPackage(file, "internal/simkit") || dir == mutantsDir+"/play"
+			return inPackage(file, "proof/sim") || inPackage(file, "internal/simkit") || dir == mutantsDir+"/runworlds"
 		}
 		if strings.HasPrefix(file, "internal/simkit/") && slices.Contains(m.Test.Args, "TestWorlds$") {
 			return true

@@ -120,7 +120,7 @@ func runSimulate(ctx context.Context, a *app.App, o *simulateOptions) error {
 		return printTold(a, &told{Violations: violations, Story: story})
 	}
 	if o.story {
-		violations, story := sim.Tell(o.seed)
+		violations, story := sim.TraceSeed(o.seed)
 		return printTold(a, &told{Seed: &o.seed, Violations: violations, Story: story})
 	}
 	ctx, stop := app.UntilSignal(ctx, log)

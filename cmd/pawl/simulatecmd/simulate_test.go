@@ -17,12 +17,12 @@ import (
 
 // broken is the report of a protocol that is not Pawl's.
 func broken() *sim.Report {
-	violations := []sim.Violation{{Invariant: sim.I6, What: "+1h0m0s: it is back"}}
+	violations := []sim.Violation{{Invariant: sim.I6, Detail: "+1h0m0s: it is back"}}
 	r := &sim.Report{
 		First: 7, Histories: 64, Steps: 640, Elapsed: 2 * time.Second, Violated: map[sim.Invariant]uint64{sim.I6: 1},
-		Failure: &sim.Failure{Seed: 9, Violations: violations, Tape: "010203", Choices: 3, Story: []string{"first", "then"}},
+		Failure: &sim.Failure{Seed: 9, Violations: violations, Tape: "010203", Choices: 3, Trace: []string{"first", "then"}},
 	}
-	r.Met[sim.StepSwap][simkit.Torn] = 5
+	r.Injected[sim.StepSwap][simkit.Torn] = 5
 	return r
 }
 
@@ -77,7 +77,7 @@ func TestToldWorldThatFails(t *testing.T) {
 	var out bytes.Buffer
 	a := &app.App{Streams: app.Streams{Out: &out}}
 	f := broken().Failure
-	if f := app.Classify(printTold(a, &told{Violations: f.Violations, Story: f.Story}), true); f.Code != app.ExitFound {
+	if f := app.Classify(printTold(a, &told{Violations: f.Violations, Story: f.Trace}), true); f.Code != app.ExitFound {
 		t.Errorf("exit code %d: %v", f.Code, f)
 	}
 	want := "first\nthen\n\nIn the world of the tape\nI6 did not hold: what was removed does not come back for good\n  +1h0m0s: it is back\n"

@@ -49,10 +49,10 @@ func printSimulation(a *app.App, r *sim.Report, wanted uint64) error {
 
 func faults(r *sim.Report) map[string]map[string]uint64 {
 	met := make(map[string]map[string]uint64)
-	for i := range r.Met {
+	for i := range r.Injected {
 		step := sim.Step(i)
 		of := make(map[string]uint64)
-		for j, n := range r.Met[i] {
+		for j, n := range r.Injected[i] {
 			if fault := sim.Fault(j); step.Has(fault) {
 				of[fault.String()] = n
 			}
@@ -82,7 +82,7 @@ func (s *simulation) text() string {
 	tellViolations(&b, f.Violations)
 	fmt.Fprintf(&b, "\nThe whole world:        pawl simulate --story --seed %d\n", f.Seed)
 	fmt.Fprintf(&b, "Shrunk to %3d choices:  pawl simulate --tape %s\n\n", f.Choices, f.Tape)
-	fmt.Fprintf(&b, "In the shrunk world\n\n%s\n", strings.Join(f.Story, "\n"))
+	fmt.Fprintf(&b, "In the shrunk world\n\n%s\n", strings.Join(f.Trace, "\n"))
 	return b.String()
 }
 
@@ -100,21 +100,21 @@ func (s *simulation) table() string {
 	t.SuppressTrailingSpaces()
 	header := table.Row{"FAULTS MET"}
 	configs := []table.ColumnConfig{}
-	for i := range s.Met {
+	for i := range s.Injected {
 		header = append(header, strings.ToUpper(sim.Step(i).String()))
 		configs = append(configs, table.ColumnConfig{Number: i + 2, Align: text.AlignRight, AlignHeader: text.AlignRight})
 	}
 	t.AppendHeader(header)
 	t.SetColumnConfigs(configs)
-	for j := range s.Met[0] {
+	for j := range s.Injected[0] {
 		fault := sim.Fault(j)
 		if fault == simkit.NoFault {
 			continue
 		}
 		row := table.Row{fault.String()}
-		for i := range s.Met {
+		for i := range s.Injected {
 			if sim.Step(i).Has(fault) {
-				row = append(row, s.Met[i][j])
+				row = append(row, s.Injected[i][j])
 			} else {
 				row = append(row, "-")
 			}
@@ -165,6 +165,6 @@ func (w *told) text() string {
 
 func tellViolations(b *strings.Builder, all []sim.Violation) {
 	for _, v := range all {
-		fmt.Fprintf(b, "%s did not hold: %s\n  %s\n", v.Invariant, v.Invariant.Says(), v.What)
+		fmt.Fprintf(b, "%s did not hold: %s\n  %s\n", v.Invariant, v.Invariant.Description(), v.Detail)
 	}
 }

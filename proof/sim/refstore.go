@@ -10,13 +10,13 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// shelf is the least that a ledger.Store can be: a list of rows. It is what
+// refStore is the least that a ledger.Store can be: a list of rows. It is what
 // every other store must agree with.
-type shelf struct{ rows []ledger.Row }
+type refStore struct{ rows []ledger.Row }
 
-var _ ledger.Store = (*shelf)(nil)
+var _ ledger.Store = (*refStore)(nil)
 
-func (s *shelf) find(k ledger.RowKey) int {
+func (s *refStore) find(k ledger.RowKey) int {
 	for i := range s.rows { // a row is too large to be copied for this
 		if s.rows[i].RowKey == k {
 			return i
@@ -26,7 +26,7 @@ func (s *shelf) find(k ledger.RowKey) int {
 }
 
 // Swap implements ledger.Store.
-func (s *shelf) Swap(_ context.Context, changes []ledger.Change) ([]ledger.Outcome, error) {
+func (s *refStore) Swap(_ context.Context, changes []ledger.Change) ([]ledger.Outcome, error) {
 	out := make([]ledger.Outcome, len(changes))
 	for i := range changes {
 		out[i] = s.apply(&changes[i])
@@ -35,7 +35,7 @@ func (s *shelf) Swap(_ context.Context, changes []ledger.Change) ([]ledger.Outco
 }
 
 // set writes a row whatever stands there; one without a nonce removes.
-func (s *shelf) set(k ledger.RowKey, row ledger.Row) {
+func (s *refStore) set(k ledger.RowKey, row ledger.Row) {
 	if at := s.find(k); at >= 0 {
 		s.rows = slices.Delete(s.rows, at, at+1)
 	}
@@ -44,7 +44,7 @@ func (s *shelf) set(k ledger.RowKey, row ledger.Row) {
 	}
 }
 
-func (s *shelf) apply(c *ledger.Change) ledger.Outcome {
+func (s *refStore) apply(c *ledger.Change) ledger.Outcome {
 	at := s.find(c.Key)
 	switch {
 	case at < 0 && !c.Expect.IsZero():
@@ -63,7 +63,7 @@ func (s *shelf) apply(c *ledger.Change) ledger.Outcome {
 }
 
 // Load implements ledger.Store.
-func (s *shelf) Load(_ context.Context, keys []ledger.RowKey) ([]ledger.Row, error) {
+func (s *refStore) Load(_ context.Context, keys []ledger.RowKey) ([]ledger.Row, error) {
 	var found []ledger.Row
 	for _, k := range keys {
 		if at := s.find(k); at >= 0 {
@@ -74,7 +74,7 @@ func (s *shelf) Load(_ context.Context, keys []ledger.RowKey) ([]ledger.Row, err
 }
 
 // Due implements ledger.Store.
-func (s *shelf) Due(_ context.Context, pipeline string, before time.Time, limit int) ([]ledger.Row, error) {
+func (s *refStore) Due(_ context.Context, pipeline string, before time.Time, limit int) ([]ledger.Row, error) {
 	var found []ledger.Row
 	for i := range s.rows {
 		if due := s.rows[i].Due(); s.rows[i].Pipeline == pipeline && !due.IsZero() && !due.After(before) {
@@ -88,9 +88,9 @@ func (s *shelf) Due(_ context.Context, pipeline string, before time.Time, limit 
 }
 
 // Scan implements ledger.Store. Nothing here scans.
-func (s *shelf) Scan(context.Context, ledger.Range) iter.Seq2[ledger.Row, error] {
+func (s *refStore) Scan(context.Context, ledger.Range) iter.Seq2[ledger.Row, error] {
 	return func(yield func(ledger.Row, error) bool) { yield(ledger.Row{}, errNoRows) }
 }
 
 // Close implements ledger.Store.
-func (s *shelf) Close() error { return nil }
+func (s *refStore) Close() error { return nil }

@@ -19,9 +19,9 @@ type scope struct {
 	changes []event.Kind // what the user does
 	crashes int          // of processes, at any moment
 	stalls  int          // moments in which time passes though a process has something to do
-	// fine has nothing taken together that need not be; see idle.
-	fine  bool
-	short bool // explored with -short, too
+	// fineGrained has nothing taken together that need not be; see idle.
+	fineGrained bool
+	short       bool // explored with -short, too
 }
 
 // The times of a small world are few, so that its states are: everything takes
@@ -33,11 +33,11 @@ var smallPolicy = ledger.Policy{
 	Horizon: 24 * time.Hour, Retain: retain,
 }
 
-// near is how far off anything but a verification can be.
-const near = time.Hour
+// maxNear is how far off anything but a verification can be.
+const maxNear = time.Hour
 
-// small is a world of a scope.
-type small struct {
+// smallWorld is a world of a scope.
+type smallWorld struct {
 	*World
 	scope   *scope
 	changed int // what the user has done so far
@@ -50,29 +50,29 @@ type option struct {
 	entry int    // in the queue; unless a process crashes
 	draw  uint32 // the first choice that it makes
 	crash *node
-	lost  int // which of its requests on their way then never land
+	lost  int // which of its requests on their path then never land
 }
 
-// begin makes a world whose workers have started and found nothing to do.
-func (s *scope) begin(pool *threads) *small {
+// newWorld makes a world whose workers have started and found nothing to do.
+func (s *scope) newWorld(pool *threadPool) *smallWorld {
 	w := &World{
-		World: simkit.World{Tape: simkit.ReplayTape(nil), Now: near}, pool: pool, explored: true, policy: smallPolicy, store: &shelf{}, calm: 100_000 * near,
+		World: simkit.World{Tape: simkit.ReplayTape(nil), Now: maxNear}, pool: pool, explored: true, policy: smallPolicy, store: &refStore{}, faultsEnd: 100_000 * maxNear,
 		// Faults are none of the tape's, but there are crashes.
-		plan: plan{pipelines: []kindOf{s.kind}, trusted: s.trusted, tasks: 4, batch: 8, cache: 8, attempts: smallPolicy.Attempts, faulty: 1, times: 1},
+		plan: plan{pipelines: []kindOf{s.kind}, trusted: s.trusted, tasks: 4, batch: 8, cache: 8, attempts: smallPolicy.Attempts, faulty: 1, weakFactor: 1},
 	}
-	w.objects = objects{world: w, kept: map[event.Object]*object{}}
+	w.objectStore = objectStore{world: w, stored: map[event.Object]*storedObject{}}
 	w.build()
 	for range 2 {
-		w.hire()
+		w.startWorker()
 	}
 	w.loop()
-	m := &small{World: w, scope: s}
+	m := &smallWorld{World: w, scope: s}
 	w.At(w.Now, (*user)(m))
 	return m
 }
 
 // user is a small world whose user makes the next change.
-type user small
+type user smallWorld
 
 // run makes a change. By the store's clock, which nothing is compared with, the
 // changes are a second apart.
@@ -84,95 +84,95 @@ func (u *user) Run() {
 	}
 	u.changed++
 	w.Now = time.Duration(u.changed) * time.Second
-	w.change(w.things[0])
+	w.change(w.objects[0])
 	w.Now = now
 	if u.changed < len(u.scope.changes) {
 		w.At(now, u)
 	}
 }
 
-// next returns all that can happen, the planned first and what is worse later.
+// nextOptions returns all that can happen, the planned first and what is worse later.
 // There is nothing when the world is at rest.
-func (m *small) next() []option {
+func (m *smallWorld) nextOptions() []option {
 	m.tidy()
 	list := m.Queue.Entries
 	for i := range list {
 		switch do := list[i].Event.(type) {
 		case *task:
 			list[i].At = max(list[i].At, do.deadline) // its lease was renewed
-		case *ticking:
+		case *engineTimer:
 			list[i].At = list[i].At.Truncate(10 * time.Second) // one that is due is planned for the next millisecond
 		}
 	}
 	slices.SortFunc(list, func(a, b simkit.Entry) int { return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.N, b.N)) })
-	busy := slices.ContainsFunc(list, func(a simkit.Entry) bool { return !m.far(a) && !patient(a.Event) })
+	busy := slices.ContainsFunc(list, func(a simkit.Entry) bool { return !m.isVerification(a) && !mayWait(a.Event) })
 	m.options = m.options[:0]
 	for i, a := range list {
-		if busy && m.far(a) || m.stalls == m.scope.stalls && m.stalled(a) {
+		if busy && m.isVerification(a) || m.stalls == m.scope.stalls && m.causesStall(a) {
 			continue
 		}
-		ways := 1
+		paths := 1
 		switch do := a.Event.(type) {
 		case *thread:
 			if do.pending != nil {
 				continue // its request has to land first
 			}
 		case *message:
-			ways = len(m.nodes)
+			paths = len(m.nodes)
 		}
-		for draw := range ways {
+		for draw := range paths {
 			m.options = append(m.options, option{entry: i, draw: uint32(draw)})
 		}
 	}
 	if len(list) > 0 && m.crashes < m.scope.crashes {
-		m.options = m.crashing(m.options)
+		m.options = m.addCrashes(m.options)
 	}
 	return m.options
 }
 
-// crashing adds that a process crashes. Each of its requests on their way may
+// addCrashes adds that a process crashes. Each of its requests on their path may
 // land yet, or never: so no crash just before a request is missed.
-func (m *small) crashing(options []option) []option {
+func (m *smallWorld) addCrashes(options []option) []option {
 	for _, n := range m.nodes {
-		for lost := range 1 << len(m.sent(n)) {
+		for lost := range 1 << len(m.inFlight(n)) {
 			options = append(options, option{crash: n, lost: lost})
 		}
 	}
 	return options
 }
 
-// far reports that an entry is a verification's.
-func (m *small) far(a simkit.Entry) bool { return a.At > m.Now+near }
+// isVerification reports that an entry is a verification's.
+func (m *smallWorld) isVerification(a simkit.Entry) bool { return a.At > m.Now+maxNear }
 
-// patient reports that something may be as late as it likes: it belongs neither
-// to a process that runs nor to a request on its way.
-func patient(do simkit.Event) bool {
+// mayWait reports that something may be as late as it likes: it belongs neither
+// to a process that runs nor to a request on its path.
+func mayWait(do simkit.Event) bool {
 	switch do.(type) {
-	case *user, *message, *hiring:
+	case *user, *message, *workerStart:
 		return true
 	}
 	return false
 }
 
-// prompt reports that something is late if it does not happen in its time. A
-// request whose process is gone may be on its way for long.
-func prompt(do simkit.Event) bool {
+// mustBeOnTime reports that something is late if it does not happen in its time. A
+// request whose process is gone may be on its path for long.
+func mustBeOnTime(do simkit.Event) bool {
 	switch do := do.(type) {
 	case *thread:
 		return do.pending == nil // else what counts is its request
-	case *landing:
+	case *requestArrival:
 		return !do.node.gone
 	}
-	return !patient(do)
+	return !mayWait(do)
 }
 
-// stalled reports that time passes for an entry, and makes others late.
-func (m *small) stalled(a simkit.Entry) bool {
-	return a.At > m.Now && slices.ContainsFunc(m.Queue.Entries, func(b simkit.Entry) bool { return b.At < a.At && prompt(b.Event) })
+// causesStall reports that time passes for an entry, and makes others late.
+func (m *smallWorld) causesStall(a simkit.Entry) bool {
+	return a.At > m.Now && slices.ContainsFunc(m.Queue.Entries, func(b simkit.Entry) bool { return b.At < a.At && mustBeOnTime(b.Event) })
 }
 
-// take lets an option happen.
-func (m *small) take(o option) {
+// execute lets an option happen.
+func (m *smallWorld) execute(o option) {
 	m.Steps++
 	if o.crash != nil {
 		m.crash(o)
@@ -180,7 +180,7 @@ func (m *small) take(o option) {
 	}
 	a := m.Queue.Entries[o.entry]
 	m.Queue.Entries = slices.Delete(m.Queue.Entries, o.entry, o.entry+1)
-	if m.stalled(a) {
+	if m.causesStall(a) {
 		m.stalls++
 	}
 	m.Now = max(m.Now, a.At)
@@ -189,22 +189,22 @@ func (m *small) take(o option) {
 	m.Tape.Rewind()
 }
 
-func (m *small) crash(o option) {
+func (m *smallWorld) crash(o option) {
 	m.crashes++
-	for i, t := range m.sent(o.crash) {
+	for i, t := range m.inFlight(o.crash) {
 		if o.lost&(1<<i) != 0 {
 			t.pending = nil
-			m.takeOut(func(a simkit.Entry) bool { return a.Event == simkit.Event((*landing)(t)) })
+			m.removeEntries(func(a simkit.Entry) bool { return a.Event == simkit.Event((*requestArrival)(t)) })
 		}
 	}
 	o.crash.crash()
 }
 
-// sent returns the threads of a process whose requests are on their way.
-func (m *small) sent(n *node) []*thread {
+// inFlight returns the threads of a process whose requests are on their path.
+func (m *smallWorld) inFlight(n *node) []*thread {
 	var all []*thread
 	for _, a := range m.Queue.Entries {
-		if l, ok := a.Event.(*landing); ok && l.node == n {
+		if l, ok := a.Event.(*requestArrival); ok && l.node == n {
 			all = append(all, (*thread)(l))
 		}
 	}
@@ -215,20 +215,20 @@ func (m *small) sent(n *node) []*thread {
 type woken struct{}
 
 // run lets something happen. A thread whose request has landed goes on at once.
-func (m *small) run(do simkit.Event) {
+func (m *smallWorld) run(do simkit.Event) {
 	if t, ok := do.(*thread); ok {
-		t.hears(woken{})
+		t.observe(woken{})
 	}
 	do.Run()
-	if l, ok := do.(*landing); ok {
+	if l, ok := do.(*requestArrival); ok {
 		t := (*thread)(l)
-		m.takeOut(func(a simkit.Entry) bool { return a.Event == simkit.Event(t) })
+		m.removeEntries(func(a simkit.Entry) bool { return a.Event == simkit.Event(t) })
 		m.run(t)
 	}
 }
 
-// takeOut removes an entry from the queue, and returns it.
-func (m *small) takeOut(which func(simkit.Entry) bool) (a simkit.Entry, ok bool) {
+// removeEntries removes an entry from the queue, and returns it.
+func (m *smallWorld) removeEntries(which func(simkit.Entry) bool) (a simkit.Entry, ok bool) {
 	i := slices.IndexFunc(m.Queue.Entries, which)
 	if i < 0 {
 		return a, false
@@ -239,14 +239,14 @@ func (m *small) takeOut(which func(simkit.Entry) bool) (a simkit.Entry, ok bool)
 }
 
 // tidy removes what would do nothing, and lets happen what concerns nobody else.
-func (m *small) tidy() {
+func (m *smallWorld) tidy() {
 	for {
-		a, ok := m.takeOut(m.idle)
+		a, ok := m.removeEntries(m.idle)
 		if !ok {
 			return
 		}
 		switch a.Event.(type) {
-		case *thread, *stepping:
+		case *thread, *engineStep:
 			m.run(a.Event)
 		}
 	}
@@ -257,27 +257,27 @@ func (m *small) tidy() {
 // Two things are restrictions: that an engine takes an input as it comes in, and
 // does not find several at a time; and that a lease never ends between two looks
 // that nobody else can disturb. Where the scope is fine they do not hold.
-func (m *small) idle(a simkit.Entry) bool {
+func (m *smallWorld) idle(a simkit.Entry) bool {
 	switch do := a.Event.(type) {
-	case *stepping:
-		return do.gone || !m.scope.fine
-	case *ticking:
+	case *engineStep:
+		return do.gone || !m.scope.fineGrained
+	case *engineTimer:
 		return do.gone || do.tickAt != do.at
 	case *task:
-		return do.over || do.node.gone
+		return do.ended || do.node.gone
 	case *thread:
-		return do.pending == nil && (do.node.gone || !m.scope.fine && m.undisturbed(do))
+		return do.pending == nil && (do.node.gone || !m.scope.fineGrained && m.readsUnchanging(do))
 	case *message:
 		return do.acked
 	}
 	return false
 }
 
-// undisturbed reports that a thread reads what nobody can change any more: the
+// readsUnchanging reports that a thread reads what nobody can change any more: the
 // input when the user is done. And where it asks for due rows: what it is told
 // may be stale when it is used, but so may be what a claim expects.
-func (m *small) undisturbed(t *thread) bool {
-	switch t.heard[len(t.heard)-1] {
+func (m *smallWorld) readsUnchanging(t *thread) bool {
+	switch t.observed[len(t.observed)-1] {
 	case StepLook, StepFetch:
 		return m.changed == len(m.scope.changes)
 	case StepDue:

@@ -25,7 +25,7 @@ type pointer struct {
 }
 
 // walk writes a value of the shipped code, with its private fields.
-func (c *canon) walk(v reflect.Value) {
+func (c *stateKey) walk(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Bool:
 		c.bool(v.Bool())
@@ -54,7 +54,7 @@ func (c *canon) walk(v reflect.Value) {
 	}
 }
 
-func (c *canon) list(v reflect.Value) {
+func (c *stateKey) list(v reflect.Value) {
 	if v.Type() == nonceType {
 		c.nonce(v)
 		return
@@ -65,7 +65,7 @@ func (c *canon) list(v reflect.Value) {
 	}
 }
 
-func (c *canon) nonce(v reflect.Value) {
+func (c *stateKey) nonce(v reflect.Value) {
 	var n ledger.Nonce
 	for i := range n {
 		n[i] = byte(v.Index(i).Uint())
@@ -77,7 +77,7 @@ func (c *canon) nonce(v reflect.Value) {
 }
 
 // table writes a map in the order of its keys.
-func (c *canon) table(v reflect.Value, m manner) {
+func (c *stateKey) table(v reflect.Value, m encoding) {
 	c.ints(v.Len())
 	if v.Len() == 0 {
 		return
@@ -103,7 +103,7 @@ func (c *canon) table(v reflect.Value, m manner) {
 
 // pointer writes what is pointed at. Where it was written before, that it is the
 // same.
-func (c *canon) pointer(v reflect.Value) {
+func (c *stateKey) pointer(v reflect.Value) {
 	c.bool(v.IsNil())
 	if v.IsNil() {
 		return
@@ -125,7 +125,7 @@ func (c *canon) pointer(v reflect.Value) {
 }
 
 // record writes a struct.
-func (c *canon) record(v reflect.Value) {
+func (c *stateKey) record(v reflect.Value) {
 	switch v.Type() {
 	case timeType:
 		c.time(v, asIs)
@@ -134,13 +134,13 @@ func (c *canon) record(v reflect.Value) {
 		c.string(v.FieldByName("Name").String()) // the user's changes say the rest
 		return
 	}
-	fields, known := c.structs[v.Type()]
+	fields, known := c.fieldCache[v.Type()]
 	if !known {
 		fields = fieldsOf(v.Type())
-		c.structs[v.Type()] = fields
+		c.fieldCache[v.Type()] = fields
 	}
 	for _, f := range fields {
-		c.field(v.Field(f.index), f.manner)
+		c.field(v.Field(f.index), f.encoding)
 	}
 }
 
@@ -148,7 +148,7 @@ func (c *canon) record(v reflect.Value) {
 func fieldsOf(t reflect.Type) []field {
 	var fields []field
 	for i := range t.NumField() {
-		if m := manners[nameOf(t)+"."+t.Field(i).Name]; m != omitted {
+		if m := fieldEncodings[nameOf(t)+"."+t.Field(i).Name]; m != omitted {
 			fields = append(fields, field{i, m})
 		}
 	}
@@ -166,7 +166,7 @@ func nameOf(t reflect.Type) string {
 	return name
 }
 
-func (c *canon) field(v reflect.Value, m manner) {
+func (c *stateKey) field(v reflect.Value, m encoding) {
 	switch m {
 	case asIs:
 		c.walk(v)
@@ -189,8 +189,8 @@ func (c *canon) field(v reflect.Value, m manner) {
 
 // owner writes who has a lease: nobody, a process that is there, or one that is
 // gone.
-func (c *canon) owner(who string) {
-	i := slices.Index(c.owners, who)
+func (c *stateKey) owner(who string) {
+	i := slices.Index(c.nodeNames, who)
 	c.ints(i)
 	c.bool(who == "")
 	if i < 0 && who != "" {
@@ -199,7 +199,7 @@ func (c *canon) owner(who string) {
 }
 
 // time writes a time in its manner.
-func (c *canon) time(v reflect.Value, m manner) {
+func (c *stateKey) time(v reflect.Value, m encoding) {
 	seconds, nanos := v.Field(1).Int(), v.Field(0).Uint()
 	zero := seconds == 0 && nanos == 0
 	c.bool(zero)
@@ -210,13 +210,13 @@ func (c *canon) time(v reflect.Value, m manner) {
 	switch m {
 	case fixedTime:
 		c.ints(int(at))
-	case since:
+	case leaseAge:
 		c.ints(int(min(c.m.Now-at, smallPolicy.TTL)))
-	case check:
-		c.later(at)
-		c.when(at)
+	case verifyTime:
+		c.verifyRank(at)
+		c.distance(at)
 		c.bool(at == c.m.Now+smallPolicy.Horizon) // nobody can ask for a later one now
 	default:
-		c.when(at)
+		c.distance(at)
 	}
 }

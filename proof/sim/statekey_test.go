@@ -17,7 +17,7 @@ type digest [2]uint64
 
 var digestSeeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
 
-// canon writes down the state of a small world: all that decides what can
+// stateKey writes down the state of a small world: all that decides what can
 // happen from here on, and what the invariants go by, and nothing else. Two
 // states of one text have the same future, but for the names of things:
 //
@@ -30,51 +30,51 @@ var digestSeeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
 //
 // What is private to the shipped code is walked by reflection, every field that
 // manners does not name, so that a new one counts without being known here.
-type canon struct {
-	m       *small
-	node    int // whose numbers they are
-	b       []byte
-	names   []name
-	seen    map[pointer]int
-	nodes   []*node
-	owners  []string // their names
-	fences  []ranked
-	met     []int64  // all fences
-	far     []ranked // times of verifications, and what waits for them
-	structs map[reflect.Type][]field
+type stateKey struct {
+	m           *smallWorld
+	node        int // whose numbers they are
+	b           []byte
+	names       []name
+	seen        map[pointer]int
+	nodes       []*node
+	nodeNames   []string // their names
+	fences      []rankSlot
+	allFences   []int64    // all fences
+	verifyTimes []rankSlot // times of verifications, and what waits for them
+	fieldCache  map[reflect.Type][]field
 }
 
-// ranked is a place in the text for the rank of a value.
-type ranked struct {
+// rankSlot is a place in the text for the rank of a value.
+type rankSlot struct {
 	at    int
 	value int64
 }
 
 // field is a field of a struct that is walked.
 type field struct {
-	index  int
-	manner manner
+	index    int
+	encoding encoding
 }
 
-// manner is how a field is written.
-type manner uint8
+// encoding is how a field is written.
+type encoding uint8
 
 const (
-	asIs manner = iota
+	asIs encoding = iota
 	omitted
-	fixedTime // one that the user's changes alone decide
-	isSet     // a time, or a text, that only matters for being there
-	since     // a time before now, of a lease
-	check     // a time of a verification
+	fixedTime  // one that the user's changes alone decide
+	isSet      // a time, or a text, that only matters for being there
+	leaseAge   // a time before now, of a lease
+	verifyTime // a time of a verification
 	fence
 	batch    // its number
 	delivery // its number
 	owner
 )
 
-// manners are those of the fields that are not simply walked. Times are written
+// fieldEncodings are those of the fields that are not simply walked. Times are written
 // by how far off they are, unless it is said here how else.
-var manners = map[string]manner{
+var fieldEncodings = map[string]encoding{
 	"engine.Engine.cfg":        omitted, // the same for all
 	"engine.Engine.now":        omitted, // overwritten by every step
 	"engine.Engine.out":        omitted, // emptied by every step
@@ -96,7 +96,7 @@ var manners = map[string]manner{
 	"engine.Swapped.Batch":     batch,
 	"engine.Sweep.Before":      omitted, // asked already
 	"engine.Finished.Fence":    fence,
-	"engine.flight.at":         since,
+	"engine.flight.at":         leaseAge,
 
 	"ledger.Failure.Message":   isSet,
 	"ledger.Row.History":       omitted,
@@ -105,12 +105,12 @@ var manners = map[string]manner{
 	"ledger.Row.CreatedTime":   fixedTime,
 	"ledger.Row.CreatedAt":     isSet,
 	"ledger.Row.UpdatedAt":     isSet, // it never lies ahead
-	"ledger.Row.VerifyAt":      check,
+	"ledger.Row.VerifyAt":      verifyTime,
 	"ledger.Lease.Owner":       owner,
 	"ledger.Lease.Fence":       fence,
 	"ledger.Claim.Fence":       fence,
 	"ledger.Claim.CreatedTime": fixedTime,
-	"ledger.Claim.verifyAt":    check,
+	"ledger.Claim.verifyAt":    verifyTime,
 	"ledger.Identity.ModTime":  fixedTime,
 
 	"simplelru.LRU.evictList":     omitted, // there is one object only
@@ -123,7 +123,7 @@ var manners = map[string]manner{
 }
 
 // digest sums up the state.
-func (c *canon) digest(m *small) digest {
+func (c *stateKey) digest(m *smallWorld) digest {
 	c.write(m)
 	return digest{maphash.Bytes(digestSeeds[0], c.b), maphash.Bytes(digestSeeds[1], c.b)}
 }
@@ -131,38 +131,38 @@ func (c *canon) digest(m *small) digest {
 // write writes the state down. The processes come in an order that goes by what
 // they do and not by their names, for they are all alike. Where that says nothing,
 // of the two texts there are the smaller one is taken.
-func (c *canon) write(m *small) {
+func (c *stateKey) write(m *smallWorld) {
 	c.m = m
 	c.nodes = append(c.nodes[:0], m.nodes...)
-	order := c.order()
+	order := c.compareNodes()
 	if order > 0 {
 		slices.Reverse(c.nodes)
 	}
-	c.compose()
+	c.writeInOrder()
 	if order != 0 || len(c.nodes) < 2 {
 		return
 	}
 	one := slices.Clone(c.b)
 	slices.Reverse(c.nodes)
-	c.compose()
+	c.writeInOrder()
 	if bytes.Compare(one, c.b) < 0 {
 		c.b = append(c.b[:0], one...)
 	}
 }
 
-// compose writes the state down, with the processes in their order.
-func (c *canon) compose() {
+// writeInOrder writes the state down, with the processes in their order.
+func (c *stateKey) writeInOrder() {
 	m := c.m
 	c.clear()
 	for _, n := range c.nodes {
-		c.owners = append(c.owners, n.name)
+		c.nodeNames = append(c.nodeNames, n.name)
 	}
 	c.ints(m.changed, m.crashes, m.stalls)
 	for _, msg := range m.messages {
 		c.bool(msg.acked)
 		c.bool(msg.sent)
 	}
-	c.walk(reflect.ValueOf(m.store.(*shelf).rows))
+	c.walk(reflect.ValueOf(m.store.(*refStore).rows))
 	c.objects()
 	for i, n := range c.nodes {
 		c.node = i
@@ -171,66 +171,66 @@ func (c *canon) compose() {
 	c.node = -1
 	c.jobs(nil)
 	c.entries()
-	alive := len(c.met)
-	for _, t := range m.truths {
-		if t.thing == m.things[0] {
-			c.truth(t, c.met[:alive])
+	alive := len(c.allFences)
+	for _, t := range m.oracles {
+		if t.object == m.objects[0] {
+			c.writeOracle(t, c.allFences[:alive])
 		}
 	}
 	c.rank(c.fences)
-	c.rank(c.far)
+	c.rank(c.verifyTimes)
 }
 
-// order compares the two processes.
-func (c *canon) order() int {
+// compareNodes compares the two processes.
+func (c *stateKey) compareNodes() int {
 	if len(c.nodes) < 2 {
 		return 0
 	}
 	a, b := c.nodes[0], c.nodes[1]
-	if order := cmp.Compare(c.busy(a), c.busy(b)); order != 0 {
+	if order := cmp.Compare(c.activityHash(a), c.activityHash(b)); order != 0 {
 		return order
 	}
-	return cmp.Compare(c.alone(a), c.alone(b))
+	return cmp.Compare(c.isolatedKey(a), c.isolatedKey(b))
 }
 
-// busy is a quick look at a process.
-func (c *canon) busy(n *node) (sum uint64) {
+// activityHash is a quick look at a process.
+func (c *stateKey) activityHash(n *node) (sum uint64) {
 	mix := func(v uint64) { sum = (sum ^ v) * 0x9E3779B97F4A7C15 }
-	for _, t := range c.m.truths {
+	for _, t := range c.m.oracles {
 		if t.row.Lease.Owner == n.name {
 			mix(1)
 		}
 	}
 	mix(uint64(len(n.tasks)))
-	mix(uint64(len(n.open)))
+	mix(uint64(len(n.deliveries)))
 	mix(uint64(n.engine.Pending()))
-	mix(uint64(min(max(n.tickAt-c.m.Now, 0), near+1))) // what is far off is far off
+	mix(uint64(min(max(n.tickAt-c.m.Now, 0), maxNear+1))) // what is far off is far off
 	for _, t := range c.threads(n) {
-		mix(uint64(len(t.heard)))
+		mix(uint64(len(t.observed)))
 		mix(uint64(len(jobOf(t).what)))
 	}
 	return sum
 }
 
-// alone is the state of a process where there is nothing else.
-func (c *canon) alone(n *node) string {
+// isolatedKey is the state of a process where there is nothing else.
+func (c *stateKey) isolatedKey(n *node) string {
 	c.clear()
-	c.owners = append(c.owners, n.name)
+	c.nodeNames = append(c.nodeNames, n.name)
 	c.process(n)
 	c.rank(c.fences)
-	c.rank(c.far)
+	c.rank(c.verifyTimes)
 	return string(c.b)
 }
 
-func (c *canon) clear() {
-	c.b, c.fences, c.met, c.far, c.owners, c.names = c.b[:0], c.fences[:0], c.met[:0], c.far[:0], c.owners[:0], c.names[:0]
+func (c *stateKey) clear() {
+	c.b, c.fences, c.allFences, c.verifyTimes, c.nodeNames, c.names = c.b[:0], c.fences[:0], c.allFences[:0], c.verifyTimes[:0], c.nodeNames[:0], c.names[:0]
 	clear(c.seen)
 }
 
 // rank fills in the ranks.
-func (c *canon) rank(all []ranked) {
+func (c *stateKey) rank(all []rankSlot) {
 	sorted := slices.Clone(all)
-	slices.SortFunc(sorted, func(a, b ranked) int { return cmp.Compare(a.value, b.value) })
+	slices.SortFunc(sorted, func(a, b rankSlot) int { return cmp.Compare(a.value, b.value) })
 	rank := 0
 	for i, r := range sorted {
 		if i > 0 && r.value != sorted[i-1].value {
@@ -240,17 +240,17 @@ func (c *canon) rank(all []ranked) {
 	}
 }
 
-func newCanon() *canon {
-	return &canon{seen: map[pointer]int{}, structs: map[reflect.Type][]field{}}
+func newStateKey() *stateKey {
+	return &stateKey{seen: map[pointer]int{}, fieldCache: map[reflect.Type][]field{}}
 }
 
-func (c *canon) ints(all ...int) {
+func (c *stateKey) ints(all ...int) {
 	for _, n := range all {
 		c.b = binary.AppendVarint(c.b, int64(n))
 	}
 }
 
-func (c *canon) bool(b bool) {
+func (c *stateKey) bool(b bool) {
 	if b {
 		c.b = append(c.b, 1)
 	} else {
@@ -258,21 +258,21 @@ func (c *canon) bool(b bool) {
 	}
 }
 
-func (c *canon) string(s string) {
+func (c *stateKey) string(s string) {
 	c.ints(len(s))
 	c.b = append(c.b, s...)
 }
 
 // name is that of something that is only ever compared for equality.
 type name struct {
-	nonce  ledger.Nonce
-	text   string
-	node   int
-	manner manner
-	number uint64
+	nonce    ledger.Nonce
+	text     string
+	node     int
+	encoding encoding
+	number   uint64
 }
 
-func (c *canon) name(of name) {
+func (c *stateKey) name(of name) {
 	n := slices.Index(c.names, of)
 	if n < 0 {
 		n = len(c.names)
@@ -283,31 +283,31 @@ func (c *canon) name(of name) {
 
 // fence writes a fence. The next one may be the time, or one more than another:
 // so those that are ahead of the time are written by how far.
-func (c *canon) fence(f int64) {
-	c.met = append(c.met, f)
+func (c *stateKey) fence(f int64) {
+	c.allFences = append(c.allFences, f)
 	ahead := f - c.m.time().UnixMilli()
 	c.ints(int(max(ahead, -1)))
 	if ahead >= 0 {
 		return
 	}
-	c.fences = append(c.fences, ranked{len(c.b), f})
+	c.fences = append(c.fences, rankSlot{len(c.b), f})
 	c.b = append(c.b, 0)
 }
 
-// later writes a time by which others like it are later.
-func (c *canon) later(at time.Duration) {
-	c.far = append(c.far, ranked{len(c.b), int64(at)})
+// verifyRank writes a time by which others like it are later.
+func (c *stateKey) verifyRank(at time.Duration) {
+	c.verifyTimes = append(c.verifyTimes, rankSlot{len(c.b), int64(at)})
 	c.b = append(c.b, 0)
 }
 
-// when writes how far off a time is.
-func (c *canon) when(at time.Duration) {
+// distance writes how far off a time is.
+func (c *stateKey) distance(at time.Duration) {
 	switch off := at - c.m.Now; {
 	case off <= 0:
 		c.b = append(c.b, 'P')
-	case off > near:
+	case off > maxNear:
 		c.b = append(c.b, 'F')
-		c.later(at)
+		c.verifyRank(at)
 	default:
 		c.b = append(c.b, 'N')
 		c.ints(int(off / time.Millisecond))

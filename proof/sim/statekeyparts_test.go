@@ -16,16 +16,16 @@ import (
 
 // objects writes what the object store holds. When an output was written
 // matters to nobody: its nonce tells more.
-func (c *canon) objects() {
-	kept := c.m.objects.kept
+func (c *stateKey) objects() {
+	kept := c.m.objectStore.stored
 	c.ints(len(kept))
-	for _, t := range c.m.truths {
+	for _, t := range c.m.oracles {
 		c.object(kept[t.ref])
-		c.object(kept[t.thing.ref])
+		c.object(kept[t.object.ref])
 	}
 }
 
-func (c *canon) object(o *object) {
+func (c *stateKey) object(o *storedObject) {
 	c.bool(o != nil)
 	if o == nil {
 		return
@@ -38,7 +38,7 @@ func (c *canon) object(o *object) {
 	c.stamp(o.info.Metadata)
 }
 
-func (c *canon) stamp(meta map[string]string) {
+func (c *stateKey) stamp(meta map[string]string) {
 	for _, k := range slices.Sorted(maps.Keys(meta)) {
 		switch v := meta[k]; k {
 		case "pawl-nonce":
@@ -56,28 +56,28 @@ func (c *canon) stamp(meta map[string]string) {
 }
 
 // process writes the state of a worker's process.
-func (c *canon) process(n *node) {
+func (c *stateKey) process(n *node) {
 	c.walk(reflect.ValueOf(n.engine))
 	c.walk(reflect.ValueOf(n.inbox))
-	c.bool(n.queued)
+	c.bool(n.stepPlanned)
 	c.bool(n.draining)
-	c.when(n.tickAt)
+	c.distance(n.tickAt)
 	c.bool(n.tickAt == 0)
-	c.ints(len(n.tasks), len(n.open))
+	c.ints(len(n.tasks), len(n.deliveries))
 	for _, k := range n.tasks {
 		c.fence(k.fence)
-		c.when(k.deadline)
+		c.distance(k.deadline)
 		c.string(fmt.Sprint(context.Cause(k.ctx)))
 	}
-	for _, id := range sortedIDs(n.open) {
+	for _, id := range sortedIDs(n.deliveries) {
 		c.number(delivery, id)
-		c.ints(n.open[id].id)
+		c.ints(n.deliveries[id].id)
 	}
 	c.jobs(n)
 }
 
 // jobs writes what the threads of a process have heard.
-func (c *canon) jobs(n *node) {
+func (c *stateKey) jobs(n *node) {
 	all := c.threads(n)
 	c.ints(len(all))
 	for _, t := range all {
@@ -87,7 +87,7 @@ func (c *canon) jobs(n *node) {
 
 // threads returns the threads of a process, or those whose process is gone and
 // whose requests have yet to land.
-func (c *canon) threads(n *node) []*thread {
+func (c *stateKey) threads(n *node) []*thread {
 	var all []*thread
 	for _, t := range c.m.pool.Running {
 		if t.node == n || n == nil && t.node.gone {
@@ -106,7 +106,7 @@ type job struct {
 }
 
 func jobOf(t *thread) job {
-	switch a := t.heard[0].(type) {
+	switch a := t.observed[0].(type) {
 	case engine.Swap:
 		return job{"swap", int64(a.Batch), t.node.name}
 	case engine.Sweep:
@@ -114,25 +114,25 @@ func jobOf(t *thread) job {
 	case *ledger.Claim:
 		return job{"attempt", a.Fence, t.node.name}
 	}
-	panic(fmt.Sprintf("a thread begins with %T", t.heard[0]))
+	panic(fmt.Sprintf("a thread begins with %T", t.observed[0]))
 }
 
 func (a job) compare(b job) int {
 	return cmp.Or(cmp.Compare(a.what, b.what), cmp.Compare(a.number, b.number), cmp.Compare(a.hired, b.hired))
 }
 
-func (c *canon) thread(t *thread) {
+func (c *stateKey) thread(t *thread) {
 	c.bool(t.pending != nil)
-	c.ints(len(t.heard))
+	c.ints(len(t.observed))
 	var step Step
-	var seen *view
-	for _, h := range t.heard {
+	var seen *storeView
+	for _, h := range t.observed {
 		switch h := h.(type) {
 		case woken:
 			c.b = append(c.b, 'W')
 			if step == StepPin {
 				// It matters whether the output is what was pinned.
-				c.ints(c.m.truth(seen.claim.Key).changes - seen.pinned)
+				c.ints(c.m.oracleOf(seen.claim.Key).changes - seen.pinnedChanges)
 			}
 		case engine.Swap:
 			c.number(batch, h.Batch)
@@ -142,15 +142,15 @@ func (c *canon) thread(t *thread) {
 		case Step:
 			step = h
 			c.b = append(c.b, byte(h))
-		case *view:
+		case *storeView:
 			seen = h
-			c.bool(h.wrote)
-			of := c.m.truth(h.claim.Key)
-			c.ints(of.removedAt(h.claim, h.seen))
+			c.bool(h.outputSent)
+			of := c.m.oracleOf(h.claim.Key)
+			c.ints(of.removedAt(h.claim, h.inputVersions))
 			if of.kind == acting {
-				c.ints(h.seen)
+				c.ints(h.inputVersions)
 			}
-		case **object:
+		case **storedObject:
 			c.object(*h)
 		case map[string]string:
 			c.stamp(h)
@@ -162,14 +162,14 @@ func (c *canon) thread(t *thread) {
 
 // entries writes what is to happen, but for what is written already: the
 // ticks and steps of processes, the ends of their tasks, their threads.
-func (c *canon) entries() {
+func (c *stateKey) entries() {
 	all := make([]string, 0, len(c.m.Queue.Entries))
 	for _, a := range c.m.Queue.Entries {
 		switch do := a.Event.(type) {
-		case *stepping, *ticking, *task, *thread, *landing:
+		case *engineStep, *engineTimer, *task, *thread, *requestArrival:
 		case *message:
 			all = append(all, "message "+strconv.Itoa(do.id))
-		case *hiring:
+		case *workerStart:
 			all = append(all, "hiring")
 		case *user:
 			all = append(all, "user")
@@ -181,15 +181,15 @@ func (c *canon) entries() {
 	c.string(strings.Join(all, ","))
 }
 
-// truth writes what the invariants go by. Its row is the one in the store.
-func (c *canon) truth(t *truth, alive []int64) {
+// writeOracle writes what the invariants go by. Its row is the one in the store.
+func (c *stateKey) writeOracle(t *oracle, alive []int64) {
 	c.bool(t.repeatable)
 	c.bool(t.reported)
-	c.bool(t.reaper != nil && !t.reaper.gone)
-	left := t.plan.attempts*(len(t.thing.versions)+t.completions+t.fresh) + t.given - t.claims // see isBounded
-	c.ints(left, t.visible, t.actedAt)
-	c.fence(t.fence)
-	for _, v := range []*ledger.Version{&t.acted, &t.tried, &t.highest, &t.died, &t.shown} {
+	c.bool(t.declaredDeadBy != nil && !t.declaredDeadBy.gone)
+	left := t.plan.attempts*(len(t.object.versions)+t.completions+t.resets) + t.released - t.claims // see isBounded
+	c.ints(left, t.visible, t.lastEffectVersion)
+	c.fence(t.highestFence)
+	for _, v := range []*ledger.Version{&t.lastEffect, &t.claimedWant, &t.highestSettled, &t.highestDead, &t.publishedWant} {
 		c.walk(reflect.ValueOf(v).Elem())
 	}
 	c.endings(t)
@@ -198,8 +198,8 @@ func (c *canon) truth(t *truth, alive []int64) {
 	slices.Sort(alive)
 	for _, f := range slices.Compact(alive) {
 		c.fence(f)
-		c.string(strings.Join(t.stamps[f], ","))
-		c.ints(t.effectOf(f))
+		c.string(strings.Join(t.publishedSources[f], ","))
+		c.ints(t.effectVersion(f))
 	}
 	c.effects(t)
 }
@@ -208,22 +208,22 @@ func (c *canon) truth(t *truth, alive []int64) {
 // ledger has taken note, or a later fence makes it refuse to, and until a worker
 // has told that it had lost its lease. The word of a worker that is gone may yet
 // reach the ledger.
-func (c *canon) endings(t *truth) {
+func (c *stateKey) endings(t *oracle) {
 	for _, n := range c.nodes {
 		c.endingsOf(t, func(by *node) bool { return by == n })
 	}
 	c.endingsOf(t, func(by *node) bool { return by.gone })
 }
 
-func (c *canon) endingsOf(t *truth, of func(*node) bool) {
+func (c *stateKey) endingsOf(t *oracle, of func(*node) bool) {
 	lost := false
-	for i := range t.ends {
-		e := &t.ends[i]
+	for i := range t.endings {
+		e := &t.endings[i]
 		if !of(e.by) {
 			continue
 		}
 		lost = lost || e.lost && !e.by.gone
-		if !e.taken && e.fin.Fence >= t.row.Lease.Fence {
+		if !e.recorded && e.fin.Fence >= t.row.Lease.Fence {
 			c.walk(reflect.ValueOf(&e.fin).Elem())
 		}
 	}
@@ -232,14 +232,14 @@ func (c *canon) endingsOf(t *truth, of func(*node) bool) {
 }
 
 // effects writes, of all effects elsewhere, what later ones are compared with.
-func (c *canon) effects(t *truth) {
+func (c *stateKey) effects(t *oracle) {
 	newest := -1
 	for i := range t.effects {
-		if e := &t.effects[i]; e.current {
+		if e := &t.effects[i]; e.heldLease {
 			newest = max(newest, e.version)
 		}
 	}
-	last, any := t.accepted()
+	last, any := t.lastAccepted()
 	c.ints(newest)
 	if any {
 		c.fence(last.fence)
@@ -248,4 +248,4 @@ func (c *canon) effects(t *truth) {
 	}
 }
 
-func (c *canon) number(m manner, id uint64) { c.name(name{node: c.node, manner: m, number: id}) }
+func (c *stateKey) number(m encoding, id uint64) { c.name(name{node: c.node, encoding: m, number: id}) }
