@@ -43,7 +43,7 @@ func (p *parser) parseAzure(payload []byte) error {
 	} else {
 		p.batch.Ignored += list.handshakes
 	}
-	return p.refuseUndetected()
+	return p.rejectUndetected()
 }
 
 type azureList struct {
@@ -69,7 +69,7 @@ func (l *azureList) add(e *azureEvent) error {
 	}
 	if !strings.HasPrefix(e.EventType, "Microsoft.Storage.") &&
 		!strings.HasPrefix(e.EventType, "Microsoft.EventGrid.") {
-		return p.unknown("Event Grid event of type %s, not Microsoft.Storage", brief(e.EventType))
+		return p.unknownDialect("Event Grid event of type %s, not Microsoft.Storage", quoteShort(e.EventType))
 	}
 	p.batch.Dialect = Azure
 	if e.EventType == "Microsoft.EventGrid.SubscriptionValidationEvent" {
@@ -94,11 +94,11 @@ func (p *parser) addBlob(e *azureEvent, kind Kind) error {
 	path, ok := strings.CutPrefix(e.Subject, prefix)
 	container, blob, ok2 := strings.Cut(path, "/blobs/")
 	if !ok || !ok2 {
-		return p.malformed("subject %s is not %s<container>/blobs/<name>", brief(e.Subject), prefix)
+		return p.malformed("subject %s is not %s<container>/blobs/<name>", quoteShort(e.Subject), prefix)
 	}
 	seq, err := ParseSequencer(e.Data.Sequencer)
 	if err != nil {
-		return p.misread(Object{Bucket: container, Key: blob}, err)
+		return p.malformedObject(Object{Bucket: container, Key: blob}, err)
 	}
 	return p.add(Event{
 		Object:    Object{Bucket: container, Key: blob},

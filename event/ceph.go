@@ -20,7 +20,7 @@ func cephSequencer(raw string) (Sequencer, error) {
 	}
 	b, err := hex.DecodeString(raw)
 	if err != nil || len(b) != 8 {
-		return Sequencer{}, fmt.Errorf("sequencer %s is not the 16 hexadecimal digits of Ceph", brief(raw))
+		return Sequencer{}, fmt.Errorf("sequencer %s is not the 16 hexadecimal digits of Ceph", quoteShort(raw))
 	}
 	slices.Reverse(b[:4])
 	slices.Reverse(b[4:])

@@ -5,115 +5,115 @@ import (
 )
 
 // form is how a payload is laid out. Several dialects may share one.
-type form uint8
+type layout uint8
 
 const (
-	formUnknown form = iota
-	formRecords      // {"Records":[…]}: AWS and those who follow it
-	formTest         // {"Event":"s3:TestEvent"}
-	formSNS          // an envelope of Amazon SNS
-	formEventBridge
-	formR2
-	formGCS
-	formAzure
-	formListing // no notification: what list-objects-v2 answers
+	layoutUnknown layout = iota
+	layoutRecords        // {"Records":[…]}: AWS and those who follow it
+	layoutTest           // {"Event":"s3:TestEvent"}
+	layoutSNS            // an envelope of Amazon SNS
+	layoutEventBridge
+	layoutR2
+	layoutGCS
+	layoutAzure
+	layoutListing // no notification: what list-objects-v2 answers
 )
 
-func (f form) String() string {
+func (l layout) String() string {
 	return [...]string{
 		"nothing known", "S3 records", "an S3 test event", "an SNS message",
 		"EventBridge", "R2", "Pub/Sub", "Event Grid", "a listing of a bucket",
-	}[f]
+	}[l]
 }
 
 // fits reports whether payloads of this form can be of dialect d.
-func (f form) fits(d Dialect) bool {
+func (l layout) matches(d Dialect) bool {
 	switch d {
 	case AWS, MinIO, VersityGW, Ceph:
-		return f == formRecords || f == formTest
+		return l == layoutRecords || l == layoutTest
 	case EventBridge:
-		return f == formEventBridge
+		return l == layoutEventBridge
 	case R2:
-		return f == formR2
+		return l == layoutR2
 	case GCS:
-		return f == formGCS
+		return l == layoutGCS
 	case Azure:
-		return f == formAzure
+		return l == layoutAzure
 	}
 	return false
 }
 
 // names is a set of the top-level names by which the forms are told apart.
-type names uint16
+type memberSet uint16
 
 const (
-	nameRecords names = 1 << iota
-	nameEvent
-	nameType
-	nameMessage
-	nameDetailType
-	nameAction
-	nameBucket
-	nameObject
-	namePubSub
-	nameEventType
-	nameSubject
-	nameSpecVersion
-	nameContents
+	memberRecords memberSet = 1 << iota
+	memberEvent
+	memberType
+	memberMessage
+	memberDetailType
+	memberAction
+	memberBucket
+	memberObject
+	memberPubSub
+	memberEventType
+	memberSubject
+	memberSpecVersion
+	memberContents
 )
 
-var topLevel = map[string]names{
-	"Records":     nameRecords,
-	"Event":       nameEvent,
-	"Type":        nameType,
-	"Message":     nameMessage,
-	"detail-type": nameDetailType,
-	"action":      nameAction,
-	"bucket":      nameBucket,
-	"object":      nameObject,
-	"message":     namePubSub,
-	"eventType":   nameEventType,
-	"subject":     nameSubject,
-	"specversion": nameSpecVersion,
-	"Contents":    nameContents,
+var topLevelMembers = map[string]memberSet{
+	"Records":     memberRecords,
+	"Event":       memberEvent,
+	"Type":        memberType,
+	"Message":     memberMessage,
+	"detail-type": memberDetailType,
+	"action":      memberAction,
+	"bucket":      memberBucket,
+	"object":      memberObject,
+	"message":     memberPubSub,
+	"eventType":   memberEventType,
+	"subject":     memberSubject,
+	"specversion": memberSpecVersion,
+	"Contents":    memberContents,
 }
 
 // form returns the form that the names seen so far settle, if any.
-func (n names) form() form {
-	has := func(all names) bool { return n&all == all }
+func (n memberSet) layout() layout {
+	has := func(all memberSet) bool { return n&all == all }
 	switch {
-	case has(nameRecords):
-		return formRecords
-	case has(nameEvent):
-		return formTest
-	case has(nameType | nameMessage):
-		return formSNS
-	case has(nameDetailType):
-		return formEventBridge
-	case has(nameAction | nameBucket | nameObject):
-		return formR2
-	case has(namePubSub):
-		return formGCS
-	case has(nameEventType | nameSubject), has(nameSpecVersion | nameSubject):
-		return formAzure
-	case has(nameContents):
-		return formListing
+	case has(memberRecords):
+		return layoutRecords
+	case has(memberEvent):
+		return layoutTest
+	case has(memberType | memberMessage):
+		return layoutSNS
+	case has(memberDetailType):
+		return layoutEventBridge
+	case has(memberAction | memberBucket | memberObject):
+		return layoutR2
+	case has(memberPubSub):
+		return layoutGCS
+	case has(memberEventType | memberSubject), has(memberSpecVersion | memberSubject):
+		return layoutAzure
+	case has(memberContents):
+		return layoutListing
 	}
-	return formUnknown
+	return layoutUnknown
 }
 
 // topObject reads the top level of a payload: it collects the names that are
 // there, and reads the records, if there are any, on the way.
 type topObject struct {
-	p     *parser
-	names names
-	form  form
+	p       *parser
+	members memberSet
+	layout  layout
 }
 
 func (top *topObject) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	switch dec.PeekKind() {
 	case '[':
-		top.form = formAzure
+		top.layout = layoutAzure
 		return dec.SkipValue()
 	case '{':
 	default:
@@ -127,7 +127,7 @@ func (top *topObject) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 			return err
 		}
 	}
-	top.form = top.names.form()
+	top.layout = top.members.layout()
 	_, err := dec.ReadToken()
 	return err
 }
@@ -137,12 +137,12 @@ func (top *topObject) readMember(dec *jsontext.Decoder) error {
 	if err != nil {
 		return err
 	}
-	name := topLevel[token.String()]
-	top.names |= name
-	if name != nameRecords {
+	name := topLevelMembers[token.String()]
+	top.members |= name
+	if name != memberRecords {
 		return dec.SkipValue()
 	}
-	if err := top.p.mustFit(formRecords); err != nil {
+	if err := top.p.checkLayout(layoutRecords); err != nil {
 		return err
 	}
 	return eachRecord(top.p, dec, top.p.addRecord)

@@ -37,7 +37,7 @@ func (p *parser) parseEventBridge(payload []byte) error {
 		return err
 	}
 	if e.Source != "aws.s3" {
-		return p.unknown("EventBridge event from %s, not aws.s3", brief(e.Source))
+		return p.unknownDialect("EventBridge event from %s, not aws.s3", quoteShort(e.Source))
 	}
 	p.batch.Dialect = EventBridge
 	kind, ordered := bridgeKinds[e.DetailType]
@@ -48,7 +48,7 @@ func (p *parser) parseEventBridge(payload []byte) error {
 	o := &e.Detail.Object
 	seq, err := ParseSequencer(o.Sequencer)
 	if err != nil {
-		return p.misread(Object{Bucket: e.Detail.Bucket.Name, Key: o.Key, VersionID: o.VersionID}, err)
+		return p.malformedObject(Object{Bucket: e.Detail.Bucket.Name, Key: o.Key, VersionID: o.VersionID}, err)
 	}
 	return p.add(Event{
 		Object:    Object{Bucket: e.Detail.Bucket.Name, Key: o.Key, VersionID: o.VersionID},

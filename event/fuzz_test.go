@@ -29,7 +29,7 @@ func FuzzDialect(f *testing.F) {
 	for i, d := range dialects {
 		add := func(payload []byte) { f.Add(byte(i), payload) }
 		eachSeed(f, string(d), add)
-		add(writers[d]("a+b%2Bc"))
+		add(notifications[d]("a+b%2Bc"))
 	}
 	f.Fuzz(func(t *testing.T, dialect byte, payload []byte) {
 		fuzzParse(t, payload, dialects[int(dialect)%len(dialects)])
@@ -74,7 +74,7 @@ func checkWrapped(t *testing.T, payload []byte, bare event.Batch, ok bool) {
 	batch, err := event.Parse([]byte(`{"Type":"Notification","Message":`+quoteJSON(string(payload))+`}`), event.Detect)
 	switch {
 	case err != nil:
-		checkRefusal(t, err)
+		checkParseError(t, err)
 		if !strings.Contains(err.Error(), "in the SNS message") {
 			t.Errorf("refused without a word of the envelope: %v", err)
 		}
@@ -99,7 +99,7 @@ func fuzzParse(t *testing.T, payload []byte, d event.Dialect) (event.Batch, bool
 		t.Error("the payload was changed")
 	}
 	if err != nil {
-		checkRefusal(t, err)
+		checkParseError(t, err)
 		if b.Dialect != "" || b.Events != nil || b.Ignored != 0 || b.Test {
 			t.Errorf("an error comes with the batch %+v", b)
 		}

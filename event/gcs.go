@@ -52,7 +52,7 @@ func (p *parser) parseGCS(payload []byte) error {
 	}
 	a := &message.Attributes
 	if a.EventType == "" {
-		return p.unknown("a Pub/Sub message without the attributes of Cloud Storage")
+		return p.unknownDialect("a Pub/Sub message without the attributes of Cloud Storage")
 	}
 	p.batch.Dialect = GCS
 	change, ordered := gcsChanges[a.EventType]
@@ -62,7 +62,7 @@ func (p *parser) parseGCS(payload []byte) error {
 	}
 	seq, err := gcsSequencer(a.Generation, change.rank)
 	if err != nil {
-		return p.misread(Object{Bucket: a.BucketID, Key: a.ObjectID}, err)
+		return p.malformedObject(Object{Bucket: a.BucketID, Key: a.ObjectID}, err)
 	}
 	return p.add(Event{
 		Object:    Object{Bucket: a.BucketID, Key: a.ObjectID, VersionID: a.Generation},
@@ -85,7 +85,7 @@ func (p *parser) parseGCS(payload []byte) error {
 func gcsSequencer(generation string, rank byte) (Sequencer, error) {
 	n, err := strconv.ParseUint(generation, 10, 64)
 	if err != nil {
-		return Sequencer{}, fmt.Errorf("objectGeneration %s is not a decimal number", brief(generation))
+		return Sequencer{}, fmt.Errorf("objectGeneration %s is not a decimal number", quoteShort(generation))
 	}
 	return ParseSequencer(fmt.Sprintf("%016X%c", n, rank))
 }

@@ -14,7 +14,7 @@ import (
 
 // writers write a notification of each dialect about a key as it is written
 // there: encoded for AWS and MinIO, raw for the others.
-var writers = map[event.Dialect]func(key string) []byte{
+var notifications = map[event.Dialect]func(key string) []byte{
 	event.AWS:       func(key string) []byte { return s3Records("aws:s3", "ObjectCreated:Put", key) },
 	event.MinIO:     func(key string) []byte { return s3Records("minio:s3", "s3:ObjectCreated:Put", key) },
 	event.VersityGW: func(key string) []byte { return s3Records("aws:s3", "s3:ObjectCreated:Put", key) },
@@ -56,7 +56,7 @@ func encodes(d event.Dialect) bool { return d == event.AWS || d == event.MinIO }
 // parseKey returns the key that Parse finds in a notification about the key as
 // it is written.
 func parseKey(t interface{ Fatalf(string, ...any) }, d event.Dialect, written string) string {
-	b, err := event.Parse(writers[d](written), event.Detect)
+	b, err := event.Parse(notifications[d](written), event.Detect)
 	if err != nil {
 		t.Fatalf("%s: key %q: %v", d, written, err)
 	}
@@ -84,7 +84,7 @@ func TestKeyIsDecodedExactlyOnce(t *testing.T) {
 		{strings.Repeat("k", 1024), strings.Repeat("k", 1024), strings.Repeat("k", 1024)},
 	}
 	for _, test := range tests {
-		for d := range writers {
+		for d := range notifications {
 			want := test.raw
 			if encodes(d) {
 				want = test.encoded
@@ -103,8 +103,8 @@ func TestKeyLimit(t *testing.T) {
 	if got := parseKey(t, event.MinIO, url.QueryEscape(long)); got != long {
 		t.Errorf("key of 1024 bytes is %q", got)
 	}
-	for d := range writers {
-		_, err := event.Parse(writers[d](long+"x"), event.Detect)
+	for d := range notifications {
+		_, err := event.Parse(notifications[d](long+"x"), event.Detect)
 		if !errors.Is(err, event.ErrMalformed) {
 			t.Errorf("%s: key of 1025 bytes: %v", d, err)
 		}
@@ -113,9 +113,9 @@ func TestKeyLimit(t *testing.T) {
 
 func TestBadEscapes(t *testing.T) {
 	for _, written := range []string{"%", "a%2", "%zz", "100% sure", "%%41"} {
-		for d := range writers {
+		for d := range notifications {
 			if encodes(d) {
-				_, err := event.Parse(writers[d](written), event.Detect)
+				_, err := event.Parse(notifications[d](written), event.Detect)
 				if !errors.Is(err, event.ErrMalformed) {
 					t.Errorf("%s: key written %q: %v, want ErrMalformed", d, written, err)
 				}
@@ -128,7 +128,7 @@ func TestBadEscapes(t *testing.T) {
 
 // Whatever bytes a key is made of, the encoded dialects bring it back, and the
 // others do for all text.
-func TestEveryKeyComesBack(t *testing.T) {
+func TestEveryKeyIsRestored(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		key := string(rapid.SliceOfN(rapid.Byte(), 1, 300).Draw(t, "key"))
 		if got := parseKey(t, event.MinIO, url.QueryEscape(key)); got != key {
@@ -139,7 +139,7 @@ func TestEveryKeyComesBack(t *testing.T) {
 			t.Fatalf("AWS: %q became %q", key, got)
 		}
 		text := strings.ToValidUTF8(key, "?")
-		for d := range writers {
+		for d := range notifications {
 			if encodes(d) {
 				continue
 			}

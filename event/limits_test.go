@@ -36,8 +36,8 @@ func TestLimits(t *testing.T) {
 		{"10,001 blobs", "[" + strings.Repeat(`{"eventType":"Microsoft.Storage.X"},`, event.MaxRecords) + `{}]`, event.ErrTooLarge},
 		{"a long name that occurs twice", `{"` + strings.Repeat("n", 1e5) + `":1,"` + strings.Repeat("n", 1e5) + `":1}`, event.ErrMalformed},
 		{"a long event source", `{"Records":[{"eventSource":"` + strings.Repeat("\u202e", 1e5) + `"}]}`, event.ErrUnknownDialect},
-		{"a hostile sequencer", strings.ReplaceAll(string(writers[event.AWS]("k")), "0055AED6DCD90281", `00\u001b[2J\n`), event.ErrMalformed},
-		{"a long version", strings.ReplaceAll(string(writers[event.AWS]("k")), `"sequencer"`, `"versionId":"`+strings.Repeat("v", 2000)+`","sequencer"`), event.ErrMalformed},
+		{"a hostile sequencer", strings.ReplaceAll(string(notifications[event.AWS]("k")), "0055AED6DCD90281", `00\u001b[2J\n`), event.ErrMalformed},
+		{"a long version", strings.ReplaceAll(string(notifications[event.AWS]("k")), `"sequencer"`, `"versionId":"`+strings.Repeat("v", 2000)+`","sequencer"`), event.ErrMalformed},
 		{"invalid UTF-8", "{\"Records\":[{\"eventSource\":\"\xff\"}]}", event.ErrMalformed},
 		{"half a surrogate", `{"Records":[{"eventSource":"\ud800"}]}`, event.ErrMalformed},
 	}
@@ -48,7 +48,7 @@ func TestLimits(t *testing.T) {
 				t.Fatalf("got %v, want %v", err, test.want)
 			}
 			if err != nil {
-				checkRefusal(t, err)
+				checkParseError(t, err)
 			}
 			// No record is too large: all of them are.
 			if errors.Is(err, event.ErrTooLarge) && strings.Contains(err.Error(), ": record ") {
@@ -60,7 +60,7 @@ func TestLimits(t *testing.T) {
 
 // Every prefix of a notification is refused, so that one that was cut off on
 // the way is never acknowledged.
-func TestTruncated(t *testing.T) {
+func TestTruncatedPayloadIsRejected(t *testing.T) {
 	for _, name := range []string{
 		"minio-created-put.json", "versitygw-created-put.json", "sns-aws-created-put.json",
 		"eventbridge-created.json", "r2-copied.json", "gcs-finalize.json", "azure-eventgrid.json",
@@ -76,7 +76,7 @@ func TestTruncated(t *testing.T) {
 }
 
 // The cause of a refusal can be told, too.
-func TestCauseOfRefusal(t *testing.T) {
+func TestErrorHasKindAndCause(t *testing.T) {
 	_, err := event.Parse([]byte(`{"Records":[`), event.Detect)
 	if !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("%v is no unexpected EOF", err)
@@ -87,11 +87,11 @@ func TestCauseOfRefusal(t *testing.T) {
 }
 
 // However long and odd its name is, an object makes no long error.
-func TestErrorsNameObjectsBriefly(t *testing.T) {
+func TestErrorsAreShort(t *testing.T) {
 	for _, key := range []string{strings.Repeat("k", 2000), strings.Repeat("%00", 2000), "k"} {
 		_, err := event.Parse([]byte(`{"Records":[{"eventVersion":"2.1","eventSource":"aws:s3","eventName":"ObjectCreated:Put",`+
 			`"s3":{"bucket":{"name":"b"},"object":{"key":"`+key+`","versionId":"v","sequencer":"x"}}}]}`), event.Detect)
-		checkRefusal(t, err)
+		checkParseError(t, err)
 		if !strings.Contains(err.Error(), "s3://b/") || !strings.Contains(err.Error(), "sequencer x is not") {
 			t.Errorf("error is %q", err)
 		}
@@ -105,7 +105,7 @@ func TestErrorsNameObjectsBriefly(t *testing.T) {
 }
 
 // The payload is the caller's: it is not kept, so that a buffer can be reused.
-func TestPayloadIsNotKept(t *testing.T) {
+func TestPayloadIsNotRetained(t *testing.T) {
 	payload := readSample(t, "minio-created-put.json")
 	want, err := event.Parse(payload, event.Detect)
 	if err != nil {

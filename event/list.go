@@ -6,9 +6,9 @@ import (
 )
 
 // refuseUndetected refuses an empty list, which does not say whose it is.
-func (p *parser) refuseUndetected() error {
+func (p *parser) rejectUndetected() error {
 	if p.batch.Dialect == Detect {
-		return p.unknown("the list is empty: no record tells the dialect")
+		return p.unknownDialect("the list is empty: no record tells the dialect")
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ func TestQuote(t *testing.T) {
 }
 
 // awkward draws strings whose differences are hard to see.
-func awkward() *rapid.Generator[string] {
+func similarStrings() *rapid.Generator[string] {
 	part := rapid.SampledFrom([]string{
 		"a", "/", " ", "+", "%2B", `"`, `\`, `\n`, "\n", `\xff`, "\xff", "\ufffd", `\x3f`, "?",
 		"?versionId=", "\u202e", "\x1b[0m", "é", "e\u0301",
@@ -50,7 +50,7 @@ func awkward() *rapid.Generator[string] {
 
 func TestPrintedNamesAreHarmlessAndDistinct(t *testing.T) {
 	object := rapid.Custom(func(t *rapid.T) event.Object {
-		return event.Object{Bucket: "b", Key: awkward().Draw(t, "key"), VersionID: awkward().Draw(t, "version")}
+		return event.Object{Bucket: "b", Key: similarStrings().Draw(t, "key"), VersionID: similarStrings().Draw(t, "version")}
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		o, other := object.Draw(t, "one"), object.Draw(t, "other")
@@ -114,7 +114,7 @@ func TestParseDialect(t *testing.T) {
 		if got, err := event.ParseDialect(string(d)); err != nil || got != d {
 			t.Errorf("ParseDialect(%q) = %q, %v", d, got, err)
 		}
-		if writers[d] == nil {
+		if notifications[d] == nil {
 			t.Errorf("no test writes %s", d)
 		}
 	}

@@ -17,7 +17,7 @@ const (
 
 // maxNames is the most bytes of bucket, key and version together, so that every object can
 // be named in a ledger.
-const maxNames = 1800
+const maxNameBytes = 1800
 
 // Batch is what one payload said.
 type Batch struct {
@@ -91,19 +91,19 @@ func Parse(payload []byte, dialect Dialect) (Batch, error) {
 		err := fmt.Errorf("%d bytes: at most %d are accepted", len(payload), MaxPayload)
 		return Batch{}, &ParseError{Kind: ErrTooLarge, Dialect: dialect, Record: -1, Err: err}
 	}
-	p := parser{asked: dialect, record: -1, batch: Batch{Dialect: dialect}}
+	p := parser{requested: dialect, record: -1, batch: Batch{Dialect: dialect}}
 	if err := p.parse(payload); err != nil {
-		return Batch{}, p.refusal(err)
+		return Batch{}, p.parseError(err)
 	}
 	return p.batch, nil
 }
 
 // parser reads one payload into a batch.
 type parser struct {
-	asked   Dialect // what the caller named
-	wrapped bool    // the payload came out of an SNS envelope
-	record  int     // index of the record being read, -1 outside of records
-	batch   Batch
+	requested Dialect // what the caller named
+	wrapped   bool    // the payload came out of an SNS envelope
+	record    int     // index of the record being read, -1 outside of records
+	batch     Batch
 }
 
 func (p *parser) parse(payload []byte) error {
@@ -111,37 +111,37 @@ func (p *parser) parse(payload []byte) error {
 	if err := json.Unmarshal(payload, &top); err != nil {
 		return err
 	}
-	if err := p.mustFit(top.form); err != nil {
+	if err := p.checkLayout(top.layout); err != nil {
 		return err
 	}
-	switch top.form {
-	case formRecords:
-		return p.refuseUndetected() // the records are already read
-	case formTest:
+	switch top.layout {
+	case layoutRecords:
+		return p.rejectUndetected() // the records are already read
+	case layoutTest:
 		return p.parseTestEvent(payload)
-	case formSNS:
+	case layoutSNS:
 		return p.parseSNS(payload)
-	case formEventBridge:
+	case layoutEventBridge:
 		return p.parseEventBridge(payload)
-	case formR2:
+	case layoutR2:
 		return p.parseR2(payload)
-	case formGCS:
+	case layoutGCS:
 		return p.parseGCS(payload)
-	case formAzure:
+	case layoutAzure:
 		return p.parseAzure(payload)
-	case formListing:
-		return p.unknown("a listing of a bucket is none: docs/NOTIFICATIONS.md (%q) has the command that makes notifications of it", "A bucket that has objects already")
+	case layoutListing:
+		return p.unknownDialect("a listing of a bucket is none: docs/NOTIFICATIONS.md (%q) has the command that makes notifications of it", "A bucket that has objects already")
 	}
-	return p.unknown("neither S3 records nor an event of SNS, EventBridge, R2, Pub/Sub or Event Grid")
+	return p.unknownDialect("neither S3 records nor an event of SNS, EventBridge, R2, Pub/Sub or Event Grid")
 }
 
 // mustFit refuses a payload whose form is not that of the dialect asked for. An
 // SNS message fits all: what counts is inside.
-func (p *parser) mustFit(f form) error {
-	if p.asked == Detect || f == formSNS || f.fits(p.asked) {
+func (p *parser) checkLayout(f layout) error {
+	if p.requested == Detect || f == layoutSNS || f.matches(p.requested) {
 		return nil
 	}
-	return p.malformed("no %s notification: it looks like %s", p.asked, f)
+	return p.malformed("no %s notification: it looks like %s", p.requested, f)
 }
 
 // add checks what all dialects have in common and takes the event, which
@@ -152,24 +152,24 @@ func (p *parser) add(ev Event, when string) error {
 	case o.Bucket == "":
 		return p.malformed("no bucket")
 	case strings.ContainsRune(o.Bucket, '/'):
-		return p.malformed("bucket %s has a slash", brief(o.Bucket))
+		return p.malformed("bucket %s has a slash", quoteShort(o.Bucket))
 	case o.Key == "":
 		return p.malformed("no key")
 	}
 	for _, s := range [...]string{o.Key, o.Bucket, o.VersionID, ev.ETag} {
 		if len(s) > MaxKey {
-			return p.malformed("%s is longer than %d bytes", brief(s), MaxKey)
+			return p.malformed("%s is longer than %d bytes", quoteShort(s), MaxKey)
 		}
 	}
-	if n := len(o.Bucket) + len(o.Key) + len(o.VersionID) + strings.Count(o.Key, "\x00"); n > maxNames {
-		return p.malformed("bucket, key and version have %d bytes together, and at most %d are accepted", n, maxNames)
+	if n := len(o.Bucket) + len(o.Key) + len(o.VersionID) + strings.Count(o.Key, "\x00"); n > maxNameBytes {
+		return p.malformed("bucket, key and version have %d bytes together, and at most %d are accepted", n, maxNameBytes)
 	}
 	if ev.Sequencer.IsZero() && p.batch.Dialect.TrustsSequencer() {
-		return p.malformed("%s of %s has no sequencer", brief(ev.Name), o)
+		return p.malformed("%s of %s has no sequencer", quoteShort(ev.Name), o)
 	}
 	var err error
 	if ev.Time, err = parseTime(when); err != nil {
-		return p.misread(*o, err)
+		return p.malformedObject(*o, err)
 	}
 	if o.VersionID == "null" {
 		o.VersionID = "" // written so before versioning was switched on

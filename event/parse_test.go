@@ -45,7 +45,7 @@ func TestTranscripts(t *testing.T) {
 func transcript(t *testing.T, b event.Batch, err error) string {
 	t.Helper()
 	if err != nil {
-		checkRefusal(t, err)
+		checkParseError(t, err)
 		return err.Error() + "\n"
 	}
 	var s strings.Builder
@@ -72,7 +72,7 @@ func transcript(t *testing.T, b event.Batch, err error) string {
 
 // checkRefusal checks what every error of Parse promises: a *ParseError of
 // exactly one kind, in one printable line of limited length.
-func checkRefusal(t *testing.T, err error) {
+func checkParseError(t *testing.T, err error) {
 	t.Helper()
 	kinds := 0
 	for _, kind := range []error{event.ErrMalformed, event.ErrUnknownDialect, event.ErrTooLarge} {

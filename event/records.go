@@ -45,11 +45,11 @@ var recordKinds = map[string]Kind{
 }
 
 func (p *parser) addRecord(r *record) error {
-	if err := p.settleDialect(r); err != nil {
+	if err := p.detectDialect(r); err != nil {
 		return err
 	}
 	if major, _, _ := strings.Cut(r.EventVersion, "."); major != "2" {
-		return p.malformed("eventVersion %s: only 2.x is understood", brief(r.EventVersion))
+		return p.malformed("eventVersion %s: only 2.x is understood", quoteShort(r.EventVersion))
 	}
 	name := strings.TrimPrefix(r.EventName, "s3:")
 	kind, ordered := recordKinds[name]
@@ -64,7 +64,7 @@ func (p *parser) addRecord(r *record) error {
 	}
 	seq, err := p.batch.Dialect.parseSequencer(o.Sequencer)
 	if err != nil {
-		return p.misread(Object{Bucket: r.S3.Bucket.Name, Key: key, VersionID: o.VersionID}, err)
+		return p.malformedObject(Object{Bucket: r.S3.Bucket.Name, Key: key, VersionID: o.VersionID}, err)
 	}
 	return p.add(Event{
 		Object:    Object{Bucket: r.S3.Bucket.Name, Key: key, VersionID: o.VersionID},
@@ -79,8 +79,8 @@ func (p *parser) addRecord(r *record) error {
 // settleDialect takes the dialect of the batch from its first record and
 // refuses a later one that is of another. A dialect that the caller named
 // stands, whatever the records say.
-func (p *parser) settleDialect(r *record) error {
-	if p.asked != Detect {
+func (p *parser) detectDialect(r *record) error {
+	if p.requested != Detect {
 		return nil
 	}
 	d := r.dialect()
@@ -88,9 +88,9 @@ func (p *parser) settleDialect(r *record) error {
 	case d == batch && d != Detect:
 		return nil
 	case batch != Detect:
-		return p.malformed("eventSource %s does not agree with the records before", brief(r.EventSource))
+		return p.malformed("eventSource %s does not agree with the records before", quoteShort(r.EventSource))
 	case d == Detect:
-		return p.unknown("eventSource %s: name the dialect if one fits", brief(r.EventSource))
+		return p.unknownDialect("eventSource %s: name the dialect if one fits", quoteShort(r.EventSource))
 	}
 	p.batch.Dialect = d
 	return nil
@@ -122,7 +122,7 @@ func (d Dialect) decodeKey(key string) (string, error) {
 	}
 	decoded, err := url.QueryUnescape(key)
 	if err != nil {
-		return "", fmt.Errorf("key %s has a bad percent escape", brief(key))
+		return "", fmt.Errorf("key %s has a bad percent escape", quoteShort(key))
 	}
 	return decoded, nil
 }

@@ -21,11 +21,11 @@ func (p *parser) parseSNS(payload []byte) error {
 		p.wrapped = true
 		return p.parse([]byte(envelope.Message))
 	case "SubscriptionConfirmation", "UnsubscribeConfirmation":
-		if p.asked == Detect {
+		if p.requested == Detect {
 			p.batch.Dialect = AWS
 		}
 		p.batch.Test = true
 		return nil
 	}
-	return p.unknown("SNS message of type %s", brief(envelope.Type))
+	return p.unknownDialect("SNS message of type %s", quoteShort(envelope.Type))
 }

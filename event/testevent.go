@@ -13,9 +13,9 @@ func (p *parser) parseTestEvent(payload []byte) error {
 		return err
 	}
 	if doc.Event != "s3:TestEvent" {
-		return p.unknown("Event %s is not s3:TestEvent", brief(doc.Event))
+		return p.unknownDialect("Event %s is not s3:TestEvent", quoteShort(doc.Event))
 	}
-	if p.asked == Detect {
+	if p.requested == Detect {
 		p.batch.Dialect = AWS
 		if doc.Service == "S3" { // AWS writes "Amazon S3"
 			p.batch.Dialect = VersityGW

@@ -57,17 +57,17 @@ func buildAndRun(m *testing.M) int {
 }
 
 // world is an object store, and a folder to work in.
-type world struct {
+type testEnv struct {
 	*testing.T
 	dir, store string
 }
 
-func newWorld(t *testing.T, buckets ...string) *world {
+func newTestEnv(t *testing.T, buckets ...string) *testEnv {
 	srv := httptest.NewUnstartedServer(fakes3.New())
 	srv.Config.ErrorLog = log.New(io.Discard, "", 0) // the fake answers twice, now and then
 	srv.Start()
 	t.Cleanup(srv.Close)
-	w := &world{t, t.TempDir(), srv.URL}
+	w := &testEnv{t, t.TempDir(), srv.URL}
 	for _, b := range buckets {
 		w.send(http.MethodPut, srv.URL+"/"+b, "")
 	}
@@ -76,13 +76,13 @@ func newWorld(t *testing.T, buckets ...string) *world {
 
 // send returns the status of a request and the body of its answer; 0 where there is
 // none.
-func (w *world) send(method, url, body string) (int, string) {
+func (w *testEnv) send(method, url, body string) (int, string) {
 	w.Helper()
 	return w.request(method, url, body, map[string]string{"Content-Type": "text/plain", "Authorization": "Bearer hush"})
 }
 
 // request is send with other headers.
-func (w *world) request(method, url, body string, header map[string]string) (int, string) {
+func (w *testEnv) request(method, url, body string, header map[string]string) (int, string) {
 	w.Helper()
 	req, err := http.NewRequestWithContext(w.Context(), method, url, strings.NewReader(body))
 	if err != nil {
@@ -109,7 +109,7 @@ type program struct {
 	out, errs bytes.Buffer
 }
 
-func (w *world) program(name string, args ...string) *program {
+func (w *testEnv) program(name string, args ...string) *program {
 	p := &program{Cmd: exec.Command(filepath.Join(bin, name), args...)}
 	p.Dir, p.Stdout, p.Stderr = w.dir, &p.out, &p.errs
 	p.Env = append(os.Environ(), "AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b", "AWS_REGION=us-east-1",
@@ -118,7 +118,7 @@ func (w *world) program(name string, args ...string) *program {
 }
 
 // start runs a program until end.
-func (w *world) start(p *program, env ...string) (end func()) {
+func (w *testEnv) start(p *program, env ...string) (end func()) {
 	w.Helper()
 	p.Env = append(p.Env, env...)
 	if err := p.Start(); err != nil {
@@ -133,7 +133,7 @@ func (w *world) start(p *program, env ...string) (end func()) {
 }
 
 // run runs a program, and returns what it prints.
-func (w *world) run(p *program) string {
+func (w *testEnv) run(p *program) string {
 	w.Helper()
 	if err := p.Run(); err != nil {
 		w.Fatalf("%s: %v: %s%s", p.Path, err, &p.out, &p.errs)
@@ -142,7 +142,7 @@ func (w *world) run(p *program) string {
 }
 
 // until waits for a condition.
-func (w *world) until(what string, ok func() bool) {
+func (w *testEnv) waitFor(what string, ok func() bool) {
 	w.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -156,16 +156,16 @@ func (w *world) until(what string, ok func() bool) {
 }
 
 // wantObject waits until an object has a content.
-func (w *world) wantObject(path, want string) {
+func (w *testEnv) wantObject(path, want string) {
 	w.Helper()
-	w.until("no "+path+" with "+want, func() bool {
+	w.waitFor("no "+path+" with "+want, func() bool {
 		_, got := w.send(http.MethodGet, w.store+"/"+path, "")
 		return strings.TrimSpace(got) == want
 	})
 }
 
 // copyOf copies a file of an example into the world's folder.
-func (w *world) copyOf(name string) {
+func (w *testEnv) copyOf(name string) {
 	w.Helper()
 	b, err := os.ReadFile(name)
 	if err != nil {
@@ -182,17 +182,17 @@ func port() string { return strconv.Itoa(20_000 + rand.IntN(12_000)) }
 const upload = `{"account": "a", "action": "PutObject", "bucket": "BUCKET", "object": {"key": "KEY"}, "eventTime": "2026-01-02T03:04:05Z"}`
 
 // announce posts an upload to a webhook as soon as somebody listens.
-func (w *world) announce(port, bucket, key string) {
+func (w *testEnv) announce(port, bucket, key string) {
 	w.Helper()
 	body := strings.NewReplacer("BUCKET", bucket, "KEY", key).Replace(upload)
-	w.until("the webhook does not take it", func() bool {
+	w.waitFor("the webhook does not take it", func() bool {
 		code, _ := w.send(http.MethodPost, "http://"+net.JoinHostPort("127.0.0.1", port)+"/events", body)
 		return code == http.StatusOK
 	})
 }
 
 func TestLibrary(t *testing.T) {
-	w := newWorld(t, "notes", "shouted")
+	w := newTestEnv(t, "notes", "shouted")
 	p := port()
 	w.send(http.MethodPut, w.store+"/notes/hello.txt", "hello, world")
 	w.start(w.program("library"), "LISTEN=127.0.0.1:"+p)
@@ -201,7 +201,7 @@ func TestLibrary(t *testing.T) {
 }
 
 func TestLambda(t *testing.T) {
-	w := newWorld(t, "notes", "shouted")
+	w := newTestEnv(t, "notes", "shouted")
 	w.send(http.MethodPut, w.store+"/notes/hello.txt", "hello, world")
 	ledger := servertest.DynamoDB(t).NewTable()
 	w.run(w.program("pawl", "ledger", "create", ledger))
@@ -220,7 +220,7 @@ func TestLambda(t *testing.T) {
 
 // All at once, and none loses what another has done.
 func TestMutexAndUpdate(t *testing.T) {
-	w := newWorld(t, "state")
+	w := newTestEnv(t, "state")
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
@@ -235,7 +235,7 @@ func TestMutexAndUpdate(t *testing.T) {
 }
 
 func TestOnce(t *testing.T) {
-	w := newWorld(t)
+	w := newTestEnv(t)
 	for _, want := range []string{"loading s3://exports/march.csv created\nnews 1, duplicate 0, stale 0\n", "news 0, duplicate 1, stale 0\n"} {
 		message, err := os.Open("once/message.json")
 		if err != nil {
@@ -256,7 +256,7 @@ func TestOnce(t *testing.T) {
 func TestFiles(t *testing.T) {
 	const secret = "01234567890123456789012345678901"
 	srv := servertest.VersityGW(t, servertest.Options{})
-	w := &world{t, t.TempDir(), srv.Endpoint}
+	w := &testEnv{t, t.TempDir(), srv.Endpoint}
 	if _, err := srv.Client().CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String("uploads")}); err != nil {
 		t.Fatal(err)
 	}
@@ -276,7 +276,7 @@ func TestFiles(t *testing.T) {
 			Headers map[string]string
 		}
 	}
-	w.until("no upload begins", func() bool {
+	w.waitFor("no upload begins", func() bool {
 		code, text := w.request(http.MethodPost, address+"uploads", fmt.Sprintf(`{"entity":"e","size":5,"contentType":"text/plain","sha256":"%x"}`, sha256.Sum256([]byte("hello"))), auth)
 		return code == http.StatusCreated && json.Unmarshal([]byte(text), &begun) == nil
 	})
@@ -284,14 +284,14 @@ func TestFiles(t *testing.T) {
 		t.Fatal(code, text)
 	}
 	w.announce(hook, "uploads", "files/"+begun.File.FileID)
-	w.until("the file is not listed", func() bool {
+	w.waitFor("the file is not listed", func() bool {
 		_, text := w.request(http.MethodGet, address+"entities/e/files", "", auth)
 		return strings.Contains(text, begun.File.FileID)
 	})
 }
 
 func TestExec(t *testing.T) {
-	w := newWorld(t, "texts", "counts")
+	w := newTestEnv(t, "texts", "counts")
 	w.send(http.MethodPut, w.store+"/texts/ode.txt", "a rose is\na rose\n")
 	w.copyOf("exec/pawl.yaml")
 	if err := os.Symlink(filepath.Join(bin, "exec"), filepath.Join(w.dir, "wordcount")); err != nil {
@@ -306,7 +306,7 @@ func TestExec(t *testing.T) {
 // Two workers over one ledger: either takes notifications, and what the one has
 // done the other knows.
 func TestWorkers(t *testing.T) {
-	w := newWorld(t, "photos", "photos-mirror")
+	w := newTestEnv(t, "photos", "photos-mirror")
 	w.copyOf("workers/pawl.yaml")
 	for _, name := range []string{"one", "two"} {
 		p := port()
@@ -318,14 +318,14 @@ func TestWorkers(t *testing.T) {
 		}
 		w.wantObject("photos-mirror/"+name, name)
 	}
-	w.until("two settled objects in the ledger", func() bool { // an output is there before its row says so
+	w.waitFor("two settled objects in the ledger", func() bool { // an output is there before its row says so
 		got := w.run(w.program("pawl", "ls", "--ledger", "sqlite:pawl.db", "--json", "--state", "settled"))
 		return strings.Count(got, "\n") == 2
 	})
 }
 
 // losing is a proxy that loses the first answer.
-func (w *world) losing(to *url.URL) http.Handler {
+func (w *testEnv) loseFirstResponse(to *url.URL) http.Handler {
 	proxy := httputil.NewSingleHostReverseProxy(to)
 	lost := false
 	proxy.ModifyResponse = func(r *http.Response) error {
@@ -337,7 +337,7 @@ func (w *world) losing(to *url.URL) http.Handler {
 	return proxy
 }
 
-const tell = `
+const httpPipeline = `
 objects: {endpoint: "${AWS_ENDPOINT_URL}", path_style: true}
 pipelines: [{name: load, match: {bucket: exports}, http: {url: "${URL}", secret: "${LOAD_SECRET}"}}]
 retry: {base: 1ms}
@@ -346,18 +346,18 @@ retry: {base: 1ms}
 // The effect happens once, though its first answer is lost.
 func TestReceiver(t *testing.T) {
 	const secret = "LOAD_SECRET=whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
-	w := newWorld(t, "exports")
+	w := newTestEnv(t, "exports")
 	w.send(http.MethodPut, w.store+"/exports/march.csv", "1,2,3")
-	if err := os.WriteFile(filepath.Join(w.dir, "pawl.yaml"), []byte(tell), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(w.dir, "pawl.yaml"), []byte(httpPipeline), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	p, receiver := port(), w.program("receiver")
 	end := w.start(receiver, secret, "LISTEN=127.0.0.1:"+p)
-	w.until("the receiver does not listen", func() bool {
+	w.waitFor("the receiver does not listen", func() bool {
 		code, _ := w.send(http.MethodGet, "http://127.0.0.1:"+p, "")
 		return code == http.StatusUnauthorized
 	})
-	lossy := httptest.NewServer(w.losing(&url.URL{Scheme: "http", Host: "127.0.0.1:" + p}))
+	lossy := httptest.NewServer(w.loseFirstResponse(&url.URL{Scheme: "http", Host: "127.0.0.1:" + p}))
 	defer lossy.Close()
 	replay := w.program("pawl", "replay")
 	replay.Env = append(replay.Env, secret, "URL="+lossy.URL)

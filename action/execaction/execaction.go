@@ -165,7 +165,7 @@ func (h *handler) Handle(ctx context.Context, t *pawl.Task) error {
 	}
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
-	r := &run{handler: h, facts: facts, stopReading: stop}
+	r := &execution{handler: h, facts: facts, stopReading: stop}
 	if t.Kind == event.Created {
 		body, err := t.Open(reading)
 		if err != nil {
@@ -181,7 +181,7 @@ func (h *handler) Handle(ctx context.Context, t *pawl.Task) error {
 		}
 		r.output = out
 	}
-	if err := r.do(ctx); err != nil {
+	if err := r.execute(ctx); err != nil {
 		return fmt.Errorf("%s: %w", t.Object, err)
 	}
 	h.log.DebugContext(ctx, "command done", "object", t.Object.String(), "command", h.command[0],

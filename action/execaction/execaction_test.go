@@ -29,14 +29,14 @@ import (
 
 // shell returns a run of a shell script. Its grace is short, for the tests in
 // which it is used up.
-func shell(t *testing.T, script string, input io.Reader, output io.Writer) *run {
+func shell(t *testing.T, script string, input io.Reader, output io.Writer) *execution {
 	t.Helper()
 	h, err := newHandler(Config{Command: []string{"sh", "-c", script}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	h.grace = 100 * time.Millisecond
-	return &run{handler: h, content: input, output: output, stopReading: func() {}}
+	return &execution{handler: h, content: input, output: output, stopReading: func() {}}
 }
 
 func TestExitStatus(t *testing.T) {
@@ -55,7 +55,7 @@ func TestExitStatus(t *testing.T) {
 		{"kill -TERM $$", "sh failed: signal: terminated", false},
 	} {
 		t.Run(tt.script, func(t *testing.T) {
-			err := shell(t, tt.script, strings.NewReader("x"), io.Discard).do(t.Context())
+			err := shell(t, tt.script, strings.NewReader("x"), io.Discard).execute(t.Context())
 			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.HasPrefix(err.Error(), tt.want)) {
 				t.Errorf("error %v, want %q", err, tt.want)
 			}
@@ -78,31 +78,31 @@ func TestOutages(t *testing.T) {
 		"kill -SEGV $$": {"signal: segmentation fault", 5},
 		"exit 65":       {"exit status 65", 0},
 	} {
-		err := shell(t, script, nil, nil).do(t.Context())
+		err := shell(t, script, nil, nil).execute(t.Context())
 		if got := actiontest.SharedBy(err, c.cause); err == nil || got != c.want {
 			t.Errorf("%s: %v: an outage after %d objects, want %d", script, err, got, c.want)
 		}
 	}
 }
 
-func TestErrorCarriesTheEndOfStderr(t *testing.T) {
-	err := shell(t, "head -c 100000 /dev/zero | tr '\\0' x >&2; echo the end >&2; exit 3", nil, nil).do(t.Context())
+func TestErrorHasTheEndOfStderr(t *testing.T) {
+	err := shell(t, "head -c 100000 /dev/zero | tr '\\0' x >&2; echo the end >&2; exit 3", nil, nil).execute(t.Context())
 	if err == nil || !strings.HasSuffix(err.Error(), "xxthe end") || len(err.Error()) > 600 {
 		t.Errorf("error %v", err)
 	}
 }
 
-func TestContentGoesThrough(t *testing.T) {
+func TestContentIsCopied(t *testing.T) {
 	content := bytes.Repeat([]byte("0123456789abcdef\x00\xff"), 200_000)
 	var out bytes.Buffer
-	if err := shell(t, "cat", bytes.NewReader(content), &out).do(t.Context()); err != nil {
+	if err := shell(t, "cat", bytes.NewReader(content), &out).execute(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(out.Bytes(), content) {
 		t.Errorf("%d bytes came back of %d, or others", out.Len(), len(content))
 	}
 	out.Reset()
-	if err := shell(t, "wc -c", nil, &out).do(t.Context()); err != nil || strings.TrimSpace(out.String()) != "0" {
+	if err := shell(t, "wc -c", nil, &out).execute(t.Context()); err != nil || strings.TrimSpace(out.String()) != "0" {
 		t.Errorf("without content: %q, %v", out.String(), err)
 	}
 }
@@ -110,7 +110,7 @@ func TestContentGoesThrough(t *testing.T) {
 func TestCommandNeedNotReadItsInput(t *testing.T) {
 	many := bytes.NewReader(make([]byte, 10<<20))
 	for _, script := range []string{"true", "exec <&-; true", "head -c 10 >/dev/null"} {
-		if err := shell(t, script, many, io.Discard).do(t.Context()); err != nil {
+		if err := shell(t, script, many, io.Discard).execute(t.Context()); err != nil {
 			t.Errorf("%s: %v", script, err)
 		}
 	}
@@ -118,34 +118,34 @@ func TestCommandNeedNotReadItsInput(t *testing.T) {
 	r, w := io.Pipe()
 	run := shell(t, "true", r, io.Discard)
 	run.stopReading = func() { w.CloseWithError(context.Canceled) }
-	if err := run.do(t.Context()); err != nil {
+	if err := run.execute(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
 
 // signalled is an output that says when the first byte has come.
-type signalled struct {
+type firstWrite struct {
 	bytes.Buffer
 	first chan struct{}
 }
 
-func newSignalled() *signalled { return &signalled{first: make(chan struct{})} }
+func newFirstWrite() *firstWrite { return &firstWrite{first: make(chan struct{})} }
 
-func (s *signalled) Write(b []byte) (int, error) {
+func (s *firstWrite) Write(b []byte) (int, error) {
 	if s.Len() == 0 {
 		close(s.first)
 	}
 	return s.Buffer.Write(b)
 }
 
-func TestInputThatBreaksOffIsNeverTakenForTheWhole(t *testing.T) {
+func TestTruncatedInputFailsTheAttempt(t *testing.T) {
 	reset := errors.New("connection reset")
 	whole := filepath.Join(t.TempDir(), "whole")
-	out := newSignalled()
+	out := newFirstWrite()
 	// The error comes when the command has the first half, and waits for more.
 	afterwards := readerFunc(func([]byte) (int, error) { <-out.first; return 0, reset })
 	in := io.MultiReader(strings.NewReader("half"), afterwards)
-	err := shell(t, "head -c 4; cat; touch "+whole, in, out).do(t.Context())
+	err := shell(t, "head -c 4; cat; touch "+whole, in, out).execute(t.Context())
 	if !errors.Is(err, reset) || worker.IsPermanent(err) {
 		t.Errorf("error %v, want the store's", err)
 	}
@@ -153,7 +153,7 @@ func TestInputThatBreaksOffIsNeverTakenForTheWhole(t *testing.T) {
 		t.Errorf("the command saw the end of its input (%v)", err)
 	}
 	// A command that makes the best of SIGTERM does not succeed either.
-	err = shell(t, "trap 'exit 0' TERM; cat; :", iotest.ErrReader(reset), io.Discard).do(t.Context())
+	err = shell(t, "trap 'exit 0' TERM; cat; :", iotest.ErrReader(reset), io.Discard).execute(t.Context())
 	if !errors.Is(err, reset) {
 		t.Errorf("error %v, want the store's", err)
 	}
@@ -161,7 +161,7 @@ func TestInputThatBreaksOffIsNeverTakenForTheWhole(t *testing.T) {
 
 // witness is a pipe that is open for as long as a process of the script lives.
 // The script opens it by the path returned.
-func witness(t *testing.T) (path string, gone func()) {
+func processWatch(t *testing.T) (path string, gone func()) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "witness")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
@@ -200,14 +200,14 @@ func TestLostLeaseEndsTheWholeGroup(t *testing.T) {
 		"ends with 0 on TERM":  "trap 'exit 0' TERM; echo ready; sleep 1000 & wait",
 	} {
 		t.Run(name, func(t *testing.T) {
-			path, gone := witness(t)
-			out := newSignalled()
+			path, gone := processWatch(t)
+			out := newFirstWrite()
 			ctx, cancel := context.WithCancelCause(t.Context())
 			go func() {
 				<-out.first
 				cancel(pawl.ErrLeaseLost)
 			}()
-			err := shell(t, "exec 9>"+path+"; "+script, nil, out).do(ctx)
+			err := shell(t, "exec 9>"+path+"; "+script, nil, out).execute(ctx)
 			if !errors.Is(err, pawl.ErrLeaseLost) || worker.IsPermanent(err) {
 				t.Errorf("error %v, want the cause", err)
 			}
@@ -217,23 +217,23 @@ func TestLostLeaseEndsTheWholeGroup(t *testing.T) {
 }
 
 func TestTimeout(t *testing.T) {
-	path, gone := witness(t)
+	path, gone := processWatch(t)
 	r := shell(t, "exec 9>"+path+"; sleep 1000", nil, nil)
 	r.timeout = 50 * time.Millisecond
-	err := r.do(t.Context())
+	err := r.execute(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "sh was stopped: it ran longer than 50ms (timeout)") || worker.IsPermanent(err) {
 		t.Errorf("error %v", err)
 	}
 	gone()
 }
 
-func TestNothingOutlivesTheCommand(t *testing.T) {
-	path, gone := witness(t)
+func TestRemainingProcessesAreKilled(t *testing.T) {
+	path, gone := processWatch(t)
 	script := "exec 9>" + path + "; sleep 1000 & echo done"
-	if err := shell(t, script, nil, nil).do(t.Context()); err != nil {
+	if err := shell(t, script, nil, nil).execute(t.Context()); err != nil {
 		t.Errorf("without an output: %v", err)
 	}
-	err := shell(t, script, nil, io.Discard).do(t.Context())
+	err := shell(t, script, nil, io.Discard).execute(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "left a process behind") {
 		t.Errorf("with an output that was still open: error %v", err)
 	}
@@ -241,9 +241,9 @@ func TestNothingOutlivesTheCommand(t *testing.T) {
 }
 
 func TestKillAllEndsEveryGroup(t *testing.T) {
-	path, gone := witness(t)
-	var g groups
-	out := newSignalled()
+	path, gone := processWatch(t)
+	var g processGroups
+	out := newFirstWrite()
 	cmd := exec.Command("sh", "-c", "exec 9>"+path+"; trap '' TERM; echo ready; sleep 1000; cat")
 	cmd.Stdout = writerFunc(out.Write)
 	release := isolate(cmd)
@@ -263,15 +263,15 @@ func TestKillAllEndsEveryGroup(t *testing.T) {
 }
 
 // What was killed because the process ends reports nothing before it has ended.
-func TestKilledCommandsSitOutTheEnd(t *testing.T) {
+func TestKilledCommandsReportNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var g groups
-		g.sitOut(t.Context()) // nothing ends: no wait
+		var g processGroups
+		g.waitIfExiting(t.Context()) // nothing ends: no wait
 		g.killAll()
 		ctx, cancel := context.WithCancel(t.Context())
 		back := false
 		go func() {
-			g.sitOut(ctx)
+			g.waitIfExiting(ctx)
 			back = true
 		}()
 		synctest.Wait()
@@ -286,11 +286,11 @@ func TestKilledCommandsSitOutTheEnd(t *testing.T) {
 	})
 }
 
-func TestOutputThatCannotBeWritten(t *testing.T) {
+func TestOutputWriteError(t *testing.T) {
 	full := errors.New("disk full")
 	out := writerFunc(func([]byte) (int, error) { return 0, full })
 	for _, script := range []string{"yes", "echo x"} {
-		if err := shell(t, script, nil, out).do(t.Context()); !errors.Is(err, full) {
+		if err := shell(t, script, nil, out).execute(t.Context()); !errors.Is(err, full) {
 			t.Errorf("%s: error %v, want the writer's", script, err)
 		}
 	}

@@ -58,7 +58,7 @@ esac`)
 	}
 }
 
-func TestWithoutOutputRemovalsAreSeen(t *testing.T) {
+func TestRemovalsRunTheCommand(t *testing.T) {
 	seen := filepath.Join(t.TempDir(), "seen")
 	w := newWorld(t, `echo "$PAWL_KIND $PAWL_KEY $PAWL_SIZE $(cat)" >>`+seen)
 	w.Put("a", "", []byte("content"))

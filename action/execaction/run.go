@@ -15,14 +15,14 @@ import (
 )
 
 // exitData is EX_DATAERR of sysexits.h: the input is wrong and will stay so.
-const exitData = 65
+const exitDataErr = 65
 
 // shareExit is how many objects must end the command in the same way before that is
 // an outage of what the command uses.
-const shareExit = 5
+const objectsForOutage = 5
 
 // run is one run of the command.
-type run struct {
+type execution struct {
 	*handler
 	facts       []string
 	content     io.Reader // nil for none
@@ -36,9 +36,9 @@ type run struct {
 }
 
 // do starts the command and waits until it, and all that it started, has ended.
-func (r *run) do(ctx context.Context) error {
-	ctx, giveUp := context.WithTimeoutCause(ctx, r.timeout, fmt.Errorf("it ran longer than %v (timeout)", r.timeout))
-	defer giveUp()
+func (r *execution) execute(ctx context.Context) error {
+	ctx, cancelTimeout := context.WithTimeoutCause(ctx, r.timeout, fmt.Errorf("it ran longer than %v (timeout)", r.timeout))
+	defer cancelTimeout()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	r.stop = cancel
@@ -55,21 +55,21 @@ func (r *run) do(ctx context.Context) error {
 	release := isolate(cmd)
 	defer release()
 
-	feed, err := r.feeder(cmd, cancel)
+	feed, err := r.newFeeder(cmd, cancel)
 	if err != nil {
 		return err
 	}
-	if err := started.start(cmd); err != nil {
-		started.sitOut(ctx)
-		return r.verdict(ctx, err)
+	if err := running.start(cmd); err != nil {
+		running.waitIfExiting(ctx)
+		return r.resultOf(ctx, err)
 	}
 	var feeding sync.WaitGroup
 	feeding.Go(feed)
-	err = r.verdict(ctx, cmd.Wait())
-	started.end(cmd.Process)
+	err = r.resultOf(ctx, cmd.Wait())
+	running.killRemaining(cmd.Process)
 	r.stopReading()
 	feeding.Wait()
-	started.sitOut(ctx)
+	running.waitIfExiting(ctx)
 	return err
 }
 
@@ -77,7 +77,7 @@ func (r *run) do(ctx context.Context) error {
 // closes it behind the last byte only. When the content breaks off, the command
 // must not take what it got for the whole: it is cancelled, and standard input
 // stays open until Wait has seen its end.
-func (r *run) feeder(cmd *exec.Cmd, cancel context.CancelCauseFunc) (func(), error) {
+func (r *execution) newFeeder(cmd *exec.Cmd, cancel context.CancelCauseFunc) (func(), error) {
 	if r.content == nil {
 		return func() {}, nil
 	}
@@ -104,7 +104,7 @@ func (r *run) feeder(cmd *exec.Cmd, cancel context.CancelCauseFunc) (func(), err
 	}, nil
 }
 
-func (r *run) write(b []byte) (int, error) {
+func (r *execution) write(b []byte) (int, error) {
 	if r.written += int64(len(b)); r.written > r.maxOutput {
 		err := pawl.Permanent(fmt.Errorf("its output has more than %d bytes: set a larger max_output, if that is right", r.maxOutput))
 		r.stop(err) // the command need not notice that its pipe is closed
@@ -118,30 +118,30 @@ func (r *run) write(b []byte) (int, error) {
 }
 
 // verdict turns the end of the command into the attempt's result.
-func (r *run) verdict(ctx context.Context, err error) error {
+func (r *execution) resultOf(ctx context.Context, err error) error {
 	exit, exited := errors.AsType[*exec.ExitError](err)
 	lingers := errors.Is(err, exec.ErrWaitDelay) // it exited with 0, and another process holds its output
 	switch {
 	case err == nil, lingers && r.output == nil:
 		return nil
 	case ctx.Err() != nil:
-		return fmt.Errorf("%s was stopped: %w%s", r.name(), context.Cause(ctx), r.said())
+		return fmt.Errorf("%s was stopped: %w%s", r.name(), context.Cause(ctx), r.stderrExcerpt())
 	case r.writeErr != nil:
 		return fmt.Errorf("%s was stopped: %w", r.name(), r.writeErr)
 	case lingers:
 		return fmt.Errorf("%s left a process behind that holds its output open: have the command wait for it", r.name())
-	case exited && exit.ExitCode() == exitData:
-		return pawl.Permanent(fmt.Errorf("%s refused its input: %w%s", r.name(), err, r.said()))
+	case exited && exit.ExitCode() == exitDataErr:
+		return pawl.Permanent(fmt.Errorf("%s refused its input: %w%s", r.name(), err, r.stderrExcerpt()))
 	}
-	err = fmt.Errorf("%s failed: %w%s", r.name(), err, r.said())
+	err = fmt.Errorf("%s failed: %w%s", r.name(), err, r.stderrExcerpt())
 	if exited {
-		return pawl.OutageIfShared(err, exit.String(), shareExit)
+		return pawl.OutageIfShared(err, exit.String(), objectsForOutage)
 	}
 	return err
 }
 
 // said is the end of standard error, for an error.
-func (r *run) said() string {
+func (r *execution) stderrExcerpt() string {
 	if b := bytes.TrimSpace(r.stderr.last); len(b) > 0 {
 		return ": " + action.Excerpt(b)
 	}

@@ -19,7 +19,7 @@ import (
 // stranger answers a request with bytes, of which it reads no more headers than
 // the client's transport would. Without that transport's goroutines, equal bytes
 // take equal ways, or the fuzzer looks for what differs instead of for faults.
-type stranger struct {
+type rawTransport struct {
 	answer []byte
 	header int64
 	sent   *counted
@@ -41,7 +41,7 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (s *stranger) RoundTrip(r *http.Request) (*http.Response, error) {
+func (s *rawTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	s.sent = &counted{Reader: bytes.NewReader(s.answer), left: s.header}
 	res, err := http.ReadResponse(bufio.NewReader(s.sent), r)
 	s.sent.left = math.MaxInt64
@@ -81,7 +81,7 @@ func fuzzAnswer(t *testing.T, answer []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &stranger{answer: answer, header: h.client.Transport.(*http.Transport).MaxResponseHeaderBytes}
+	s := &rawTransport{answer: answer, header: h.client.Transport.(*http.Transport).MaxResponseHeaderBytes}
 	h.client.Transport = s
 	err = h.Handle(t.Context(), task())
 	if s.sent.read > s.header+maxRead {

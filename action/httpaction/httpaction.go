@@ -64,12 +64,12 @@ type Config struct {
 }
 
 type handler struct {
-	url     string
-	name    string // of url, for errors
-	signer  *standardwebhooks.Webhook
-	timeout time.Duration
-	linger  time.Duration
-	client  *http.Client
+	url         string
+	redactedURL string // of url, for errors
+	signer      *standardwebhooks.Webhook
+	timeout     time.Duration
+	bodyTimeout time.Duration
+	client      *http.Client
 }
 
 // New returns a handler that posts to c.URL.
@@ -90,12 +90,12 @@ func newHandler(c Config) (*handler, error) {
 		return nil, fmt.Errorf("http: timeout %v: must be positive", c.Timeout)
 	}
 	return &handler{
-		url:     u.String(),
-		name:    name(u),
-		signer:  signer,
-		timeout: cmp.Or(c.Timeout, DefaultTimeout),
-		linger:  linger,
-		client:  newClient(),
+		url:         u.String(),
+		redactedURL: redactedURL(u),
+		signer:      signer,
+		timeout:     cmp.Or(c.Timeout, DefaultTimeout),
+		bodyTimeout: bodyTimeout,
+		client:      newClient(),
 	}, nil
 }
 
@@ -117,7 +117,7 @@ func parseURL(s string) (*url.URL, error) {
 }
 
 // name is a URL without what may be secret in it.
-func name(u *url.URL) string {
+func redactedURL(u *url.URL) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}).String()
 }
 
@@ -167,19 +167,19 @@ func (h *handler) Handle(ctx context.Context, t *pawl.Task) error {
 	})
 	req, err := h.request(traced, t, body)
 	if err != nil {
-		return pawl.Permanent(fmt.Errorf("%s: POST %s: %w", t.Object, h.name, err))
+		return pawl.Permanent(fmt.Errorf("%s: POST %s: %w", t.Object, h.redactedURL, err))
 	}
 	res, err := h.client.Do(req)
 	if err != nil {
-		err = reason(requestCtx, err)
+		err = requestError(requestCtx, err)
 		if !connected.Load() && ctx.Err() == nil {
 			err = unreachable(err)
 		}
-		return fmt.Errorf("%s: POST %s: %w", t.Object, h.name, err)
+		return fmt.Errorf("%s: POST %s: %w", t.Object, h.redactedURL, err)
 	}
-	said := h.drain(res, cancel)
-	if err := verdict(res, said, time.Now()); err != nil {
-		return fmt.Errorf("%s: POST %s: %w", t.Object, h.name, err)
+	said := h.readExcerpt(res, cancel)
+	if err := resultOf(res, said, time.Now()); err != nil {
+		return fmt.Errorf("%s: POST %s: %w", t.Object, h.redactedURL, err)
 	}
 	return nil
 }
@@ -208,14 +208,14 @@ func (h *handler) request(ctx context.Context, t *pawl.Task, body []byte) (*http
 
 // reason is why there is no answer: without the URL that [url.Error] repeats,
 // and fit to print, for package net/http quotes what it could not understand.
-func reason(ctx context.Context, err error) error {
+func requestError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		err = e.Err
 	}
-	said := &unanswered{text: excerpt(err.Error()), err: err}
+	said := &printableError{text: excerpt(err.Error()), err: err}
 	// The resolver keeps no more of a shortage of descriptors than that it may pass.
 	if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsTemporary && !dns.IsNotFound {
 		return pawl.Outage(said)
@@ -224,10 +224,10 @@ func reason(ctx context.Context, err error) error {
 }
 
 // unanswered is an error with a text that is fit to print.
-type unanswered struct {
+type printableError struct {
 	text string
 	err  error
 }
 
-func (e *unanswered) Error() string { return e.text }
-func (e *unanswered) Unwrap() error { return e.err }
+func (e *printableError) Error() string { return e.text }
+func (e *printableError) Unwrap() error { return e.err }

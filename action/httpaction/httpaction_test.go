@@ -112,7 +112,7 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-func TestAnswers(t *testing.T) {
+func TestStatusCodes(t *testing.T) {
 	const permanent, retried, done = "permanent", "retried", "done"
 	for code, want := range map[int]string{
 		200: done, 201: done, 202: done, 204: done, 299: done,
@@ -135,13 +135,13 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-func TestErrorSaysWhatTheServiceSaid(t *testing.T) {
+func TestErrorQuotesTheBody(t *testing.T) {
 	h := serve(t, Config{URL: "/load?token=secret"}, func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(422)
 		_, _ = w.Write([]byte("no such\r\n\x00\x1b[2Jtable\xff"))
 	})
 	err := h.Handle(t.Context(), task())
-	want := `"s3://exports/in/a b.csv": POST ` + h.name + ": 422 Unprocessable Entity: no such ..[2Jtable."
+	want := `"s3://exports/in/a b.csv": POST ` + h.redactedURL + ": 422 Unprocessable Entity: no such ..[2Jtable."
 	if err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
@@ -157,7 +157,7 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 			w.WriteHeader(code)
 		})
 		err := errors.Unwrap(h.Handle(t.Context(), task()))
-		said := answer(code, "")
+		said := statusError(code, "")
 		if code == http.StatusServiceUnavailable {
 			said = unreachable(said)
 		}
@@ -206,7 +206,7 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 	}
 }
 
-func TestNoProxyIsAsked(t *testing.T) {
+func TestNoProxyIsUsed(t *testing.T) {
 	h := serve(t, Config{}, func(http.ResponseWriter, *http.Request) {})
 	if h.client.Transport.(*http.Transport).Proxy != nil {
 		t.Error("the transport has a proxy")
@@ -214,7 +214,7 @@ func TestNoProxyIsAsked(t *testing.T) {
 }
 
 // until is a body that goes on until the client has gone.
-func until(gone <-chan struct{}, w http.ResponseWriter, each []byte) {
+func writeUntil(gone <-chan struct{}, w http.ResponseWriter, each []byte) {
 	for {
 		if _, err := w.Write(each); err != nil {
 			return
@@ -228,18 +228,18 @@ func until(gone <-chan struct{}, w http.ResponseWriter, each []byte) {
 	}
 }
 
-func TestAnswerThatNeverEnds(t *testing.T) {
+func TestEndlessBody(t *testing.T) {
 	for _, code := range []int{200, 500} {
 		flood := serve(t, Config{}, func(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(code)
-			until(r.Context().Done(), w, make([]byte, 64<<10))
+			writeUntil(r.Context().Done(), w, make([]byte, 64<<10))
 		})
 		stall := serve(t, Config{}, func(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(code)
 			w.(http.Flusher).Flush()
 			<-r.Context().Done()
 		})
-		stall.linger = 10 * time.Millisecond
+		stall.bodyTimeout = 10 * time.Millisecond
 		for name, h := range map[string]*handler{"flood": flood, "stall": stall} {
 			if err := h.Handle(t.Context(), task()); (err == nil) != (code == 200) || worker.IsPermanent(err) {
 				t.Errorf("%s after %d: error %v", name, code, err)
@@ -292,7 +292,7 @@ func TestNoAnswer(t *testing.T) {
 	})
 }
 
-func TestBinaryJunk(t *testing.T) {
+func TestInvalidResponses(t *testing.T) {
 	for _, junk := range []string{
 		"\x16\x03\x01\x1b[2J\xff\x00junk\r\n\r\n",
 		"HTTP/1.1 200 OK\r\n\x1b[2J\xffjunk\r\n\r\n",
@@ -300,7 +300,7 @@ func TestBinaryJunk(t *testing.T) {
 		"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 128<<10) + "\r\n\r\n", // more headers than are read
 		"",
 	} {
-		h, err := newHandler(Config{URL: "http://" + answerWith(t, junk)})
+		h, err := newHandler(Config{URL: "http://" + rawServer(t, junk)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -314,7 +314,7 @@ func TestBinaryJunk(t *testing.T) {
 }
 
 // answerWith starts a service that answers one request with raw bytes.
-func answerWith(t *testing.T, raw string) (address string) {
+func rawServer(t *testing.T, raw string) (address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -334,7 +334,7 @@ func answerWith(t *testing.T, raw string) (address string) {
 	return l.Addr().String()
 }
 
-func TestConnectionIsUsedAgain(t *testing.T) {
+func TestConnectionIsReused(t *testing.T) {
 	var connections atomic.Int32
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(500)

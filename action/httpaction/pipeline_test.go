@@ -15,9 +15,9 @@ import (
 
 // service remembers what it was told, and answers as the key says.
 type service struct {
-	mu     sync.Mutex
-	told   []action.Facts
-	failed map[string]bool
+	mu       sync.Mutex
+	received []action.Facts
+	failed   map[string]bool
 }
 
 func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -28,7 +28,7 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
-	s.told = append(s.told, f)
+	s.received = append(s.received, f)
 	switch {
 	case strings.HasPrefix(f.Key, "refused"):
 		http.Error(w, "not mine", http.StatusUnprocessableEntity)
@@ -40,10 +40,10 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *service) about(key string) (told []action.Facts) {
+func (s *service) factsOf(key string) (told []action.Facts) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, f := range s.told {
+	for _, f := range s.received {
 		if f.Key == key || string(f.KeyBase64) == key {
 			told = append(told, f)
 		}
@@ -62,20 +62,20 @@ func TestPipeline(t *testing.T) {
 	for _, key := range []string{"good", "once", "raw\xff"} {
 		w.Settled(key)
 	}
-	if got, want := w.Dead("refused", true), "s3://in/refused: POST "+h.name+": 422 Unprocessable Entity: not mine"; got != want {
+	if got, want := w.Dead("refused", true), "s3://in/refused: POST "+h.redactedURL+": 422 Unprocessable Entity: not mine"; got != want {
 		t.Errorf("error %q, want %q", got, want)
 	}
-	if got, want := w.Dead("busy", false), "s3://in/busy: POST "+h.name+": 503 Service Unavailable: later"; got != want {
+	if got, want := w.Dead("busy", false), "s3://in/busy: POST "+h.redactedURL+": 503 Service Unavailable: later"; got != want {
 		t.Errorf("error %q, want %q", got, want)
 	}
 	counts := map[string]int{}
 	for _, key := range []string{"good", "refused", "busy", "once", "raw\xff"} {
-		counts[key] = len(s.about(key))
+		counts[key] = len(s.factsOf(key))
 	}
 	if diff := cmp.Diff(map[string]int{"good": 1, "refused": 1, "busy": 3, "once": 2, "raw\xff": 1}, counts); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
-	twice := s.about("once")
+	twice := s.factsOf("once")
 	if twice[0].IdempotencyKey != twice[1].IdempotencyKey || twice[0].Fence >= twice[1].Fence {
 		t.Errorf("two attempts: %+v", twice)
 	}
@@ -83,7 +83,7 @@ func TestPipeline(t *testing.T) {
 	w.Remove("good")
 	w.RunWithoutOutput()
 	w.Settled("good")
-	told := s.about("good")
+	told := s.factsOf("good")
 	if len(told) != 2 || told[1].Kind.String() != "removed" || told[1].IdempotencyKey == told[0].IdempotencyKey {
 		t.Errorf("after the removal: %+v", told)
 	}

@@ -17,7 +17,7 @@ import (
 // returns the output with its content type. An error that is the picture's own
 // fault, and not r's, is marked by [pawl.Permanent].
 func Convert(ctx context.Context, r io.Reader, c Config) (content []byte, contentType string, err error) {
-	c, err = c.checked()
+	c, err = c.withDefaults()
 	if err != nil {
 		return nil, "", err
 	}
@@ -60,7 +60,7 @@ func (f *file) convert(ctx context.Context, c Config) (*picture, error) {
 	w, h := fit(b.Dx(), b.Dy(), boxW, boxH)
 	flatten := p.format == formatJPEG && !opaque(img)
 	p.image = img
-	if c.Grayscale || flatten || p.format == formatWebP || orient != upright || w != b.Dx() || h != b.Dy() {
+	if c.Grayscale || flatten || p.format == formatWebP || orient != uprightOrientation || w != b.Dx() || h != b.Dy() {
 		r := rasterOf(img, c.Grayscale)
 		if r, err = r.resize(ctx, w, h); err != nil {
 			return nil, err
@@ -75,11 +75,11 @@ func (f *file) convert(ctx context.Context, c Config) (*picture, error) {
 }
 
 // mostSides are the largest width and height that a format can store, in pixels.
-var mostSides = map[string]int{formatJPEG: 65535, formatWebP: libwebp.MaxSide}
+var maxSides = map[string]int{formatJPEG: 65535, formatWebP: libwebp.MaxSide}
 
 // check refuses a picture that is too large for the output format.
 func (p *picture) check() error {
-	most, limited := mostSides[p.format]
+	most, limited := maxSides[p.format]
 	if b := p.image.Bounds(); limited && max(b.Dx(), b.Dy()) > most {
 		return pawl.Permanent(fmt.Errorf("%d × %d pixels are too many for the format %s: choose png, or a width and height of at most %d",
 			b.Dx(), b.Dy(), p.format, most))

@@ -38,7 +38,7 @@ func convert(t *testing.T, in []byte, c Config) (img image.Image, contentType st
 }
 
 // differ fails where the pictures' pixels differ by more than tolerance.
-func differ(t *testing.T, got, want image.Image, tolerance int) {
+func comparePixels(t *testing.T, got, want image.Image, tolerance int) {
 	t.Helper()
 	if got.Bounds().Size() != want.Bounds().Size() {
 		t.Fatalf("size %v, want %v", got.Bounds().Size(), want.Bounds().Size())
@@ -88,7 +88,7 @@ func TestGrayscaleOfRGB(t *testing.T) {
 			if _, ok := got.(*image.Gray); !ok {
 				t.Errorf("an opaque picture came out as %T, want one channel", got)
 			}
-			differ(t, got, grayModel(m), 0)
+			comparePixels(t, got, grayModel(m), 0)
 		})
 	}
 	t.Run("colours all over", func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestGrayscaleOfRGB(t *testing.T) {
 				m.SetRGBA(i, j, color.RGBA{uint8(i % 52 * 5), uint8(i / 52 * 5), uint8(j * 5), 255})
 			}
 		}
-		differ(t, rasterOf(m, true).image(), grayModel(m), 0)
+		comparePixels(t, rasterOf(m, true).image(), grayModel(m), 0)
 	})
 }
 
@@ -114,13 +114,13 @@ func TestGrayscaleOfJPEGIsItsLuma(t *testing.T) {
 		if contentType != "image/png" {
 			t.Errorf("content type %s", contentType)
 		}
-		differ(t, got, &image.Gray{Pix: y.Y, Stride: y.YStride, Rect: y.Rect}, 0)
+		comparePixels(t, got, &image.Gray{Pix: y.Y, Stride: y.YStride, Rect: y.Rect}, 0)
 
 		got, _ = convert(t, in, Config{Grayscale: true, Quality: 100})
 		if _, ok := got.(*image.Gray); !ok {
 			t.Errorf("came out as %T, want one channel", got)
 		}
-		differ(t, got, &image.Gray{Pix: y.Y, Stride: y.YStride, Rect: y.Rect}, 3)
+		comparePixels(t, got, &image.Gray{Pix: y.Y, Stride: y.YStride, Rect: y.Rect}, 3)
 	}
 	// The luma is what the formula says, but for colours that YCbCr can say
 	// and RGB cannot.
@@ -130,18 +130,18 @@ func TestGrayscaleOfJPEGIsItsLuma(t *testing.T) {
 	})
 	got, _ := convert(t, encodeJPEG(t, soft), Config{Grayscale: true, Format: "png"})
 	stored, _ := jpeg.Decode(bytes.NewReader(encodeJPEG(t, soft)))
-	differ(t, got, grayModel(stored), 1)
+	comparePixels(t, got, grayModel(stored), 1)
 }
 
 func TestGrayscaleKeepsAlpha(t *testing.T) {
-	in := glass(40, 30)
+	in := translucentPicture(40, 30)
 	want := image.NewNRGBA(in.Rect)
 	for i := 0; i < len(in.Pix); i += 4 {
 		g := color.GrayModel.Convert(color.RGBA{in.Pix[i], in.Pix[i+1], in.Pix[i+2], 255}).(color.Gray).Y
 		copy(want.Pix[i:], []uint8{g, g, g, in.Pix[i+3]})
 	}
 	got, _ := convert(t, encodePNG(t, in), Config{Grayscale: true})
-	differ(t, got, want, 0)
+	comparePixels(t, got, want, 0)
 
 	deep := image.NewNRGBA64(in.Rect)
 	draw.Draw(deep, in.Rect, in, image.Point{}, draw.Src)
@@ -153,7 +153,7 @@ func TestGrayscaleKeepsAlpha(t *testing.T) {
 }
 
 func TestJPEGOfTransparentPictureIsOnWhite(t *testing.T) {
-	in := glass(64, 64)
+	in := translucentPicture(64, 64)
 	onWhite := image.NewRGBA(in.Rect)
 	draw.Draw(onWhite, in.Rect, image.White, image.Point{}, draw.Src)
 	draw.Draw(onWhite, in.Rect, in, image.Point{}, draw.Over)
@@ -166,7 +166,7 @@ func TestJPEGOfTransparentPictureIsOnWhite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	differ(t, pic.image, onWhite, 1)
+	comparePixels(t, pic.image, onWhite, 1)
 
 	got, _ := convert(t, encodePNG(t, in), Config{Format: "jpeg", Grayscale: true})
 	if r, _, _, _ := got.At(0, 32).RGBA(); r>>8 < 250 {
@@ -190,12 +190,12 @@ func TestFormats(t *testing.T) {
 		}
 	}
 	got, _ := convert(t, in["png"], Config{})
-	differ(t, got, m, 0)
+	comparePixels(t, got, m, 0)
 	got, _ = convert(t, in["gif"], Config{})
-	differ(t, got, frame, 0)
+	comparePixels(t, got, frame, 0)
 }
 
-func TestSixteenBitsSurviveWhereNothingChanges(t *testing.T) {
+func TestUnchangedPictureKeeps16Bits(t *testing.T) {
 	m := image.NewRGBA64(image.Rect(0, 0, 20, 20))
 	paint(m, 5)
 	got, _ := convert(t, pngWithEXIF(encodePNG(t, m), exif(binary.LittleEndian, 1)), Config{})
@@ -204,7 +204,7 @@ func TestSixteenBitsSurviveWhereNothingChanges(t *testing.T) {
 	}
 }
 
-func TestGIFIsItsFirstFrameOnTheScreen(t *testing.T) {
+func TestGIFFirstFrame(t *testing.T) {
 	pal := color.Palette{color.RGBA{}, color.RGBA{200, 10, 10, 255}, color.RGBA{10, 200, 10, 255}}
 	first := image.NewPaletted(image.Rect(2, 3, 6, 7), pal)
 	second := image.NewPaletted(image.Rect(0, 0, 10, 12), pal)
@@ -217,7 +217,7 @@ func TestGIFIsItsFirstFrameOnTheScreen(t *testing.T) {
 	want := image.NewNRGBA(image.Rect(0, 0, 10, 12))
 	draw.Draw(want, first.Rect, first, first.Rect.Min, draw.Src)
 	got, _ := convert(t, encodeGIF(t, 10, 12, first, second), Config{})
-	differ(t, got, want, 0)
+	comparePixels(t, got, want, 0)
 }
 
 func TestWebP(t *testing.T) {
@@ -248,7 +248,7 @@ func TestWebP(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, _ := convert(t, testdata(t, "lossless-alpha.webp"), Config{})
-		differ(t, got, want, 0)
+		comparePixels(t, got, want, 0)
 	})
 }
 
@@ -299,7 +299,7 @@ func TestOrientation(t *testing.T) {
 						}
 					}
 					got, _ := convert(t, in.file(exif(order, o)), in.config)
-					differ(t, got, want, 0)
+					comparePixels(t, got, want, 0)
 				})
 			}
 		}
@@ -343,7 +343,7 @@ func TestResizeIsCatmullRom(t *testing.T) {
 	for _, size := range [][4]int{{200, 150, 100, 75}, {200, 150, 199, 149}, {97, 61, 13, 8}, {40, 400, 1, 10}, {300, 2, 7, 1}, {5, 5, 2, 2}} {
 		w, h := size[2], size[3]
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
-			colour, clear := photo(size[0], size[1]), glass(size[0], size[1])
+			colour, clear := photo(size[0], size[1]), translucentPicture(size[0], size[1])
 			gray := rasterOf(colour, true).image().(*image.Gray)
 			for _, m := range []image.Image{colour, clear, gray} {
 				want := image.NewRGBA64(image.Rect(0, 0, w, h))
@@ -353,9 +353,9 @@ func TestResizeIsCatmullRom(t *testing.T) {
 					t.Fatal(err)
 				}
 				if m == image.Image(clear) { // colours of all but clear pixels are mostly rounding
-					differ(t, premultiplied(got.image()), premultiplied(want), 1)
+					comparePixels(t, premultiplied(got.image()), premultiplied(want), 1)
 				} else {
-					differ(t, got.image(), want, 1)
+					comparePixels(t, got.image(), want, 1)
 				}
 			}
 		})

@@ -46,7 +46,7 @@ var codecs = []codec{
 const sniffLen = 15
 
 // sniff returns the codec for a file that begins with b, or nil.
-func sniff(b []byte) *codec {
+func codecFor(b []byte) *codec {
 	for i := range codecs {
 		if codecs[i].matches(b) {
 			return &codecs[i]
@@ -69,17 +69,17 @@ func (c *codec) matches(b []byte) bool {
 
 // decodeTime is how long a picture may take to decode: some are built to take
 // hours.
-const decodeTime = time.Minute
+const decodeTimeout = time.Minute
 
 // errTooSlow: the picture's own making, which another attempt would only repeat.
-var errTooSlow = fmt.Errorf("the picture takes longer than %v to decode", decodeTime)
+var errDecodeTimeout = fmt.Errorf("the picture takes longer than %v to decode", decodeTimeout)
 
 // decode returns the whole picture. Only the end of ctx is an error that may pass.
 func (f *file) decode(ctx context.Context) (image.Image, error) {
 	if err := f.checkScans(); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, decodeTime, pawl.Permanent(errTooSlow))
+	ctx, cancel := context.WithTimeoutCause(ctx, decodeTimeout, pawl.Permanent(errDecodeTimeout))
 	defer cancel()
 	img, err := f.decodeSafely(&cancelReader{ctx, bytes.NewReader(f.data)})
 	switch {
@@ -102,7 +102,7 @@ func (f *file) decodeSafely(r io.Reader) (img image.Image, err error) {
 			err = fmt.Errorf("the decoder panicked: %v", p)
 		}
 	}()
-	img, err = sniff(f.data).decode(r)
+	img, err = codecFor(f.data).decode(r)
 	if err != nil {
 		return nil, err
 	}

@@ -48,7 +48,7 @@ type Config struct {
 }
 
 // checked returns c with its defaults, or says what is wrong with it.
-func (c Config) checked() (Config, error) {
+func (c Config) withDefaults() (Config, error) {
 	if c.MaxPixels == 0 {
 		c.MaxPixels = DefaultMaxPixels
 	}
@@ -86,7 +86,7 @@ type handler struct {
 // New returns a handler whose output is the object's picture, converted as c
 // says. Its pipeline needs an output.
 func New(c Config) (pawl.Handler, error) {
-	c, err := c.checked()
+	c, err := c.withDefaults()
 	if err != nil {
 		return nil, err
 	}

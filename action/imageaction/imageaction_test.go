@@ -21,7 +21,7 @@ func TestPipeline(t *testing.T) {
 	inputs := map[string][]byte{}
 	for i := range 40 {
 		inputs[fmt.Sprintf("%d.jpg", i)] = encodeJPEG(t, photo(50+i, 60))
-		inputs[fmt.Sprintf("%d.png", i)] = encodePNG(t, glass(50+i, 60))
+		inputs[fmt.Sprintf("%d.png", i)] = encodePNG(t, translucentPicture(50+i, 60))
 	}
 	for key, b := range inputs {
 		w.Put(key, "", b)
@@ -68,7 +68,7 @@ func TestPipelineWritesWebP(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := actiontest.New(t, h)
-	in := encodePNG(t, glass(50, 60))
+	in := encodePNG(t, translucentPicture(50, 60))
 	w.Put("a.png", "", in)
 	w.Run()
 	w.Settled("a.png")
@@ -82,7 +82,7 @@ func TestPipelineWritesWebP(t *testing.T) {
 	}
 }
 
-func TestTooManyBytesAreRefusedUnread(t *testing.T) {
+func TestLargeFilesAreRejectedUnread(t *testing.T) {
 	h, err := New(Config{MaxBytes: 100})
 	if err != nil {
 		t.Fatal(err)

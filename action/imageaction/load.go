@@ -45,7 +45,7 @@ func load(r io.Reader, size int64, c Config) (*file, error) {
 	if in.err != nil {
 		return nil, in.err
 	}
-	codec := sniff(magic[:n])
+	codec := codecFor(magic[:n])
 	if codec == nil {
 		return nil, pawl.Permanent(notPicture(n, err))
 	}

@@ -12,7 +12,7 @@ import (
 // the top left one of the picture as seen, and which way its rows run.
 type exifOrientation int
 
-const upright exifOrientation = 1
+const uprightOrientation exifOrientation = 1
 
 // swapsSides reports whether the upright picture is as wide as the stored one
 // is high.
@@ -30,9 +30,9 @@ func orientation(data []byte, format string) exifOrientation {
 	case formatWebP:
 		meta, data = imagemeta.TIFF, webpEXIF(data)
 	default:
-		return upright
+		return uprightOrientation
 	}
-	found := upright
+	found := uprightOrientation
 	_, err := imagemeta.Decode(imagemeta.Options{
 		R:           bytes.NewReader(data),
 		ImageFormat: meta,
@@ -48,7 +48,7 @@ func orientation(data []byte, format string) exifOrientation {
 		},
 	})
 	if err != nil {
-		return upright
+		return uprightOrientation
 	}
 	return found
 }
@@ -78,7 +78,7 @@ func webpEXIF(data []byte) []byte {
 
 // orient returns the raster as it is meant to be seen.
 func (r *raster) orient(o exifOrientation) *raster {
-	if o == upright {
+	if o == uprightOrientation {
 		return r
 	}
 	w, h := r.w, r.h
@@ -87,7 +87,7 @@ func (r *raster) orient(o exifOrientation) *raster {
 	}
 	out := newRaster(w, h, r.n)
 	// Going right in the output moves by dx in the input, going down by dy.
-	start, dx, dy := r.path(o)
+	start, dx, dy := r.traversal(o)
 	for y := range h {
 		from := start + y*dy
 		row := out.pix[y*out.stride:][:w*r.n]
@@ -101,7 +101,7 @@ func (r *raster) orient(o exifOrientation) *raster {
 
 // path says where in pix the output's top left pixel is, and how far away from
 // any pixel its right and its lower neighbour are.
-func (r *raster) path(o exifOrientation) (start, dx, dy int) {
+func (r *raster) traversal(o exifOrientation) (start, dx, dy int) {
 	right, down := r.n, r.stride
 	lastX, lastY := (r.w-1)*right, (r.h-1)*down
 	switch o {

@@ -36,7 +36,7 @@ func (r *raster) resize(ctx context.Context, w, h int) (*raster, error) {
 	if w == r.w && h == r.h {
 		return r, nil
 	}
-	columns, rows := weigh(r.w, w), weigh(r.h, h)
+	columns, rows := spansFor(r.w, w), spansFor(r.h, h)
 	out := newRaster(w, h, r.n)
 	window := newWindow(r, w, columns, rows)
 	sum := make([]float32, w*r.n)
@@ -60,7 +60,7 @@ type span struct {
 }
 
 // weigh returns a span for each of the to pixels that from pixels become.
-func weigh(from, to int) []span {
+func spansFor(from, to int) []span {
 	kernel := draw.CatmullRom
 	scale := float64(from) / float64(to)
 	support := kernel.Support * scale

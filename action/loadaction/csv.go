@@ -13,7 +13,7 @@ func (l *loader) csv(in io.Reader) (*content, error) {
 	r := newRecords(in, l.MaxLine, true)
 	head, err := r.next()
 	if err == io.EOF {
-		return nil, wrong("the file is empty: the first line of a CSV file names the columns")
+		return nil, invalidFile("the file is empty: the first line of a CSV file names the columns")
 	}
 	if err != nil {
 		return nil, err
@@ -21,7 +21,7 @@ func (l *loader) csv(in io.Reader) (*content, error) {
 	head = bytes.Clone(head)
 	names, err := csv.NewReader(bytes.NewReader(head)).Read()
 	if err != nil {
-		return nil, wrong("line 1 does not name columns: %w", err)
+		return nil, invalidFile("line 1 does not name columns: %w", err)
 	}
 	write := func(w io.Writer, to *target) error {
 		quoted := `"` + strings.ReplaceAll(to.source, `"`, `""`) + `",`

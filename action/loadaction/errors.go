@@ -13,12 +13,12 @@ import (
 
 // place finds the position of COPY in an error's context, which may begin with that of a
 // trigger: COPY exports, line 3, column n: "abc".
-var place = regexp.MustCompile(`(?m)^COPY .*?, line (\d+)(?:, column (.*?))?(?:: (".*"|null input))?$`)
+var copyPosition = regexp.MustCompile(`(?m)^COPY .*?, line (\d+)(?:, column (.*?))?(?:: (".*"|null input))?$`)
 
 // doubtful are classes of errors that may lie with the file: features, triggers' own,
 // transactions rolled back (a deadlock), checks of views, and limits.
 // https://www.postgresql.org/docs/current/errcodes-appendix.html
-var doubtful = map[string]bool{"0A": true, "21": true, "2F": true, "38": true, "39": true, "40": true, "44": true, "54": true, "P0": true}
+var maybeFileErrors = map[string]bool{"0A": true, "21": true, "2F": true, "38": true, "39": true, "40": true, "44": true, "54": true, "P0": true}
 
 // explain separates errors that the file causes, which it locates by line, column and
 // value, from errors of the database, which every file would meet: these are outages.
@@ -32,11 +32,11 @@ func (l *loader) explain(err error, c *content) error {
 	case !errors.As(err, &e):
 		return pawl.Outage(fmt.Errorf("the table %s: %w", l.Table, err)) // the connection
 	case e.Code[:2] == "22" || e.Code == "23502" || e.Code == "23514":
-		return pawl.Permanent(l.misfit(e, c))
+		return pawl.Permanent(l.fileError(e, c))
 	case e.Code[:2] == "23": // another file may bring the missing row, or be removed with the conflicting one
-		return l.misfit(e, c)
-	case doubtful[e.Code[:2]] || e.Code == "57014":
-		return l.misfit(e, c)
+		return l.fileError(e, c)
+	case maybeFileErrors[e.Code[:2]] || e.Code == "57014":
+		return l.fileError(e, c)
 	case e.Code == "25006":
 		l.Pool.Reset() // after a failover the name resolves to another server
 	case e.Code == "55P03":
@@ -50,12 +50,12 @@ func (l *loader) explain(err error, c *content) error {
 }
 
 // misfit returns the error for a file that does not fit the table.
-func (l *loader) misfit(e *pgconn.PgError, c *content) error {
+func (l *loader) fileError(e *pgconn.PgError, c *content) error {
 	what := e.Message
 	if e.Detail != "" {
-		what += ": " + clip(e.Detail)
+		what += ": " + truncate(e.Detail)
 	}
-	m := place.FindStringSubmatch(e.Where)
+	m := copyPosition.FindStringSubmatch(e.Where)
 	if m == nil || c == nil {
 		return fmt.Errorf("the table %s rejects the rows: %s", l.Table, what)
 	}
@@ -67,7 +67,7 @@ func (l *loader) misfit(e *pgconn.PgError, c *content) error {
 		at += ", column " + m[2]
 	}
 	if m[3] != "" && m[2] != "" {
-		at += ", value " + clip(m[3])
+		at += ", value " + truncate(m[3])
 	}
 	return fmt.Errorf("%s: %s", at, what)
 }

@@ -14,24 +14,24 @@ import (
 // records reads records of bounded length: lines, or the records of a CSV file, whose
 // quoted values may contain line breaks.
 type records struct {
-	in    *bufio.Reader
-	most  int
-	csv   bool
-	line  int // on which the last record begins
-	lines int // read so far
-	state quoting
-	quote int // the line of the last opening quote
-	buf   []byte
+	in       *bufio.Reader
+	maxBytes int
+	csv      bool
+	line     int // on which the last record begins
+	lines    int // read so far
+	state    quoteState
+	quote    int // the line of the last opening quote
+	buf      []byte
 }
 
 // quoting is where in a CSV record the reader is.
-type quoting uint8
+type quoteState uint8
 
 const (
-	begin  quoting = iota // of a value
-	plain                 // in a value without quotes
-	quoted                // in a value with quotes
-	ended                 // behind a quote that ends the value, or is the first of two
+	valueStart   quoteState = iota // of a value
+	unquoted                       // in a value without quotes
+	quoted                         // in a value with quotes
+	closingQuote                   // behind a quote that ends the value, or is the first of two
 )
 
 func newRecords(r io.Reader, most int, csv bool) *records {
@@ -39,13 +39,13 @@ func newRecords(r io.Reader, most int, csv bool) *records {
 	if mark, _ := in.Peek(3); string(mark) == "\uFEFF" { // a reader that fails here fails again in next
 		_, _ = in.Discard(3)
 	}
-	return &records{in: in, most: most, csv: csv}
+	return &records{in: in, maxBytes: most, csv: csv}
 }
 
 // next returns the next record with its line ending, valid until the next call, or
 // io.EOF after the last record. The last record may lack its line ending.
 func (r *records) next() ([]byte, error) {
-	r.buf, r.line, r.state = r.buf[:0], r.lines+1, begin
+	r.buf, r.line, r.state = r.buf[:0], r.lines+1, valueStart
 	for {
 		piece, err := r.in.ReadSlice('\n')
 		r.buf = append(r.buf, piece...)
@@ -55,16 +55,16 @@ func (r *records) next() ([]byte, error) {
 			}
 		}
 		switch {
-		case len(r.buf) > r.most && r.state == quoted:
-			return nil, wrong("line %d: a quoted value has no end within %d bytes: close the quote, or raise max_line", r.quote, r.most)
-		case len(r.buf) > r.most:
-			return nil, wrong("line %d is longer than %d bytes: check the format of the file, or raise max_line", r.line, r.most)
+		case len(r.buf) > r.maxBytes && r.state == quoted:
+			return nil, invalidFile("line %d: a quoted value has no end within %d bytes: close the quote, or raise max_line", r.quote, r.maxBytes)
+		case len(r.buf) > r.maxBytes:
+			return nil, invalidFile("line %d is longer than %d bytes: check the format of the file, or raise max_line", r.line, r.maxBytes)
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue
 		case err == io.EOF && len(r.buf) == 0:
 			return nil, io.EOF
 		case err == io.EOF && r.state == quoted:
-			return nil, wrong("line %d: a quoted value has no end", r.quote)
+			return nil, invalidFile("line %d: a quoted value has no end", r.quote)
 		case err != nil && err != io.EOF:
 			return nil, err
 		}
@@ -78,7 +78,7 @@ func (r *records) next() ([]byte, error) {
 // scan follows the quotes of a CSV record. It rejects quotes in the wrong place. PostgreSQL
 // accepts them: two such quotes, lines apart, make all lines between them one value.
 func (r *records) scan(piece []byte) error {
-	whole := r.state == begin && bytes.HasSuffix(piece, []byte("\n"))
+	whole := r.state == valueStart && bytes.HasSuffix(piece, []byte("\n"))
 	if (whole || r.state == quoted) && bytes.IndexByte(piece, '"') < 0 {
 		return nil // fast path
 	}
@@ -86,28 +86,28 @@ func (r *records) scan(piece []byte) error {
 		switch {
 		case r.state == quoted:
 			if c == '"' {
-				r.state = ended
+				r.state = closingQuote
 			}
-		case c == '"' && r.state == plain:
-			return wrong("line %d: a quote in a value that does not begin with one: put the value in quotes, and double each quote inside", r.lines+1)
+		case c == '"' && r.state == unquoted:
+			return invalidFile("line %d: a quote in a value that does not begin with one: put the value in quotes, and double each quote inside", r.lines+1)
 		case c == '"':
-			if r.state == begin {
+			if r.state == valueStart {
 				r.quote = r.lines + 1
 			}
 			r.state = quoted
 		case c == ',' || c == '\n':
-			r.state = begin
-		case r.state == begin:
-			r.state = plain
-		case r.state == ended && c != '\r':
-			return wrong("line %d: text after the closing quote of a value: double each quote inside a quoted value", r.lines+1)
+			r.state = valueStart
+		case r.state == valueStart:
+			r.state = unquoted
+		case r.state == closingQuote && c != '\r':
+			return invalidFile("line %d: text after the closing quote of a value: double each quote inside a quoted value", r.lines+1)
 		}
 	}
 	return nil
 }
 
 // text is a record without its line ending.
-func text(record []byte) []byte {
+func trimLineEnding(record []byte) []byte {
 	return bytes.TrimSuffix(bytes.TrimSuffix(record, []byte("\n")), []byte("\r"))
 }
 
@@ -122,13 +122,13 @@ func (r *records) each(f func(record []byte) error) error {
 		if err != nil {
 			return err
 		}
-		nothing := len(text(record)) == 0
+		nothing := len(trimLineEnding(record)) == 0
 		switch {
 		case nothing && empty == 0:
 			empty = r.line
 		case nothing:
 		case empty > 0:
-			return wrong("line %d is empty", empty)
+			return invalidFile("line %d is empty", empty)
 		default:
 			if err := f(record); err != nil {
 				return err
@@ -138,10 +138,12 @@ func (r *records) each(f func(record []byte) error) error {
 }
 
 // wrong returns a permanent failure, caused by the file.
-func wrong(format string, args ...any) error { return pawl.Permanent(fmt.Errorf(format, args...)) }
+func invalidFile(format string, args ...any) error {
+	return pawl.Permanent(fmt.Errorf(format, args...))
+}
 
 // clip bounds the part of a file that an error quotes.
-func clip(s string) string {
+func truncate(s string) string {
 	const most = 200
 	if len(s) > most {
 		s = s[:most] + "…"
@@ -150,7 +152,7 @@ func clip(s string) string {
 }
 
 // value writes a value as COPY's text format has it.
-func value(to []byte, s string) []byte {
+func appendCopyValue(to []byte, s string) []byte {
 	for i := range len(s) {
 		switch c := s[i]; c {
 		case '\\':

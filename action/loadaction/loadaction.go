@@ -124,7 +124,7 @@ func (l *loader) Handle(ctx context.Context, t *pawl.Task) error {
 			return err
 		}
 		defer func() { _ = body.Close() }() // it was read to its end, or the load failed
-		in, closed, err := unpack(body, l.MaxBytes)
+		in, closed, err := decompress(body, l.MaxBytes)
 		if err != nil {
 			return fmt.Errorf("load %s: %w", t.Object, err)
 		}
@@ -162,7 +162,7 @@ func (l *loader) replace(ctx context.Context, conn *pgxpool.Conn, t *pawl.Task, 
 		return l.explain(err, c)
 	}
 	if c != nil {
-		if to.columns, err = to.table.fill(c); err != nil {
+		if to.columns, err = to.table.columnsFor(c); err != nil {
 			return err
 		}
 		if err := l.copy(ctx, tx, c, to); err != nil {
@@ -198,7 +198,7 @@ func (l *loader) copy(ctx context.Context, tx pgx.Tx, c *content, to *target) er
 	r, w := io.Pipe()
 	wrote := make(chan error, 1)
 	go func() {
-		err := undamaged(func() error { return c.write(w, to) })
+		err := recoverDamage(func() error { return c.write(w, to) })
 		_ = w.CloseWithError(err) // never fails
 		wrote <- err
 	}()

@@ -29,7 +29,7 @@ import (
 )
 
 // bench is a table, and a Pawl that loads into it what a bucket holds.
-type bench struct {
+type loadTest struct {
 	*testing.T
 	store   *postgres.Store
 	objects *membucket.Store
@@ -41,7 +41,7 @@ type bench struct {
 	from    bucket.Store // that the handler reads; default objects
 }
 
-func newBench(t *testing.T, ddl string) *bench {
+func newLoadTest(t *testing.T, ddl string) *loadTest {
 	server := servertest.Postgres(t)
 	server.Exec(ddl)
 	records, err := postgres.Open(t.Context(), server.URL)
@@ -49,7 +49,7 @@ func newBench(t *testing.T, ddl string) *bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = records.Close() })
-	b := &bench{T: t, store: records, objects: membucket.New(time.Now, []string{"in"}), retry: pawl.Retry{Attempts: 1}}
+	b := &loadTest{T: t, store: records, objects: membucket.New(time.Now, []string{"in"}), retry: pawl.Retry{Attempts: 1}}
 	b.cfg = loadaction.Config{
 		Pool: records.Pool(), Table: "exports", Format: "csv", Logger: slog.New(slog.NewTextHandler(&b.log, nil)),
 		Complete: func(ctx context.Context, tx pgx.Tx, t *pawl.Task) error {
@@ -60,9 +60,9 @@ func newBench(t *testing.T, ddl string) *bench {
 }
 
 // bring is a source of one notification.
-type bring struct{ e event.Event }
+type oneEvent struct{ e event.Event }
 
-func (s bring) Run(ctx context.Context, to source.Sink) error {
+func (s oneEvent) Run(ctx context.Context, to source.Sink) error {
 	done := make(chan struct{})
 	err := to.Deliver(ctx, source.Delivery{Events: []event.Event{s.e}, Done: func(source.Outcome) { close(done) }})
 	if err == nil {
@@ -73,7 +73,7 @@ func (s bring) Run(ctx context.Context, to source.Sink) error {
 
 // put writes an object, or removes it if body is nil, and has it loaded. It
 // returns the row of the ledger.
-func (b *bench) put(key string, body []byte) ledger.Row {
+func (b *loadTest) put(key string, body []byte) ledger.Row {
 	b.Helper()
 	ref := event.Object{Bucket: "in", Key: key}
 	var err error
@@ -104,7 +104,7 @@ func (b *bench) put(key string, body []byte) ledger.Row {
 	}
 	p, err := pawl.New(pawl.Config{
 		Ledger: b.store, Objects: from, Logger: slog.New(slog.DiscardHandler),
-		Sources:   []pawl.Source{bring{event.Event{Object: ref, Kind: kind, Sequencer: seq, Time: time.Now(), Dialect: event.AWS}}},
+		Sources:   []pawl.Source{oneEvent{event.Event{Object: ref, Kind: kind, Sequencer: seq, Time: time.Now(), Dialect: event.AWS}}},
 		Pipelines: []pawl.Pipeline{{Name: "load", Match: pawl.Match{Bucket: "in"}, Handler: h, Transactional: true}},
 		Retry:     b.retry,
 	})
@@ -122,7 +122,7 @@ func (b *bench) put(key string, body []byte) ledger.Row {
 }
 
 // table returns the table's rows as text, in order.
-func (b *bench) table() string {
+func (b *loadTest) table() string {
 	b.Helper()
 	rows, err := b.store.Pool().Query(b.Context(), "SELECT e::text FROM exports e ORDER BY 1")
 	if err != nil {
@@ -135,7 +135,7 @@ func (b *bench) table() string {
 	return strings.Join(all, "\n")
 }
 
-func (b *bench) want(want string) {
+func (b *loadTest) want(want string) {
 	b.Helper()
 	if got := b.table(); got != want {
 		b.Errorf("the table holds\n%s\nwant\n%s", got, want)
@@ -146,8 +146,8 @@ const exportsDDL = `CREATE TABLE exports (name text, n int, at timestamptz, _sou
 
 // An overwrite replaces, a removal removes, and what was refused leaves everything
 // as it was.
-func TestReplaces(t *testing.T) {
-	b := newBench(t, exportsDDL)
+func TestRowsAreReplaced(t *testing.T) {
+	b := newLoadTest(t, exportsDDL)
 	b.put("a.csv", []byte("n,name\n1,one\n2,\"two, and\nmore\"\n3,\n4,\"\"\n\n\n"))
 	b.put("b.csv", []byte("\uFEFFname\nb"))
 	b.want(`("",4,,s3://in/a.csv)
@@ -168,7 +168,7 @@ more",2,,s3://in/a.csv)
 
 // Files in each format, plain and packed, come to the same rows.
 func TestFormats(t *testing.T) {
-	b := newBench(t, exportsDDL)
+	b := newLoadTest(t, exportsDDL)
 	type row struct {
 		Name string    `parquet:"name"`
 		N    *int64    `parquet:"n,optional"`
@@ -221,8 +221,8 @@ func TestFormats(t *testing.T) {
 }
 
 // What does not fit is told by line, column and value; the rows of before stay.
-func TestMisfits(t *testing.T) {
-	b := newBench(t, exportsDDL+`; ALTER TABLE exports ADD CHECK (n < 1000)`)
+func TestInvalidFiles(t *testing.T) {
+	b := newLoadTest(t, exportsDDL+`; ALTER TABLE exports ADD CHECK (n < 1000)`)
 	b.cfg.MaxLine, b.cfg.MaxBytes = 1000, 5000
 	long := strings.Repeat("x", 300)
 	for _, tc := range []struct{ format, body, want string }{
@@ -272,8 +272,8 @@ func TestMisfits(t *testing.T) {
 
 // TestAnEndlessLine: a line of two gigabytes, which compresses well, does not fill the memory.
 // Its frames are equal, so that one is compressed.
-func TestAnEndlessLine(t *testing.T) {
-	b := newBench(t, exportsDDL)
+func TestEndlessLine(t *testing.T) {
+	b := newLoadTest(t, exportsDDL)
 	z, err := zstd.NewWriter(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -297,8 +297,8 @@ func TestAnEndlessLine(t *testing.T) {
 }
 
 // What is wrong with the table is told at once.
-func TestTheTable(t *testing.T) {
-	b := newBench(t, `CREATE TABLE exports (n int); CREATE TABLE fine (n int, "from" text); CREATE SCHEMA raw; CREATE TABLE raw.exports (n int, _source text)`)
+func TestTableIsChecked(t *testing.T) {
+	b := newLoadTest(t, `CREATE TABLE exports (n int); CREATE TABLE fine (n int, "from" text); CREATE SCHEMA raw; CREATE TABLE raw.exports (n int, _source text)`)
 	for _, tc := range []struct{ table, source, want string }{
 		{"absent", "", "there is no table absent: create it, or correct its name"},
 		{"exports", "", `needs a text column _source for the URL of each row's object (ALTER TABLE exports ADD "_source" text)`},

@@ -21,21 +21,21 @@ func (l *loader) ndjson(in io.Reader) (*content, error) {
 	}
 	first = bytes.Clone(first)
 	c := &content{where: "line 1", byName: true, options: "FORMAT text", line: "line"}
-	if len(text(first)) > 0 {
-		if c.names, _, err = object(text(first), 1); err != nil {
+	if len(trimLineEnding(first)) > 0 {
+		if c.names, _, err = parseObject(trimLineEnding(first), 1); err != nil {
 			return nil, err
 		}
 	}
 	c.write = func(w io.Writer, to *target) error {
-		row := value(nil, to.source)
+		row := appendCopyValue(nil, to.source)
 		prefix := len(row)
 		put := func(record []byte, line int) (err error) {
-			if row, err = to.row(row[:prefix], text(record), line); err == nil {
+			if row, err = to.row(row[:prefix], trimLineEnding(record), line); err == nil {
 				_, err = w.Write(row)
 			}
 			return err
 		}
-		if len(text(first)) > 0 {
+		if len(trimLineEnding(first)) > 0 {
 			if err := put(first, 1); err != nil {
 				return err
 			}
@@ -47,7 +47,7 @@ func (l *loader) ndjson(in io.Reader) (*content, error) {
 
 // row appends the values of a line.
 func (to *target) row(row, record []byte, line int) ([]byte, error) {
-	names, values, err := object(record, line)
+	names, values, err := parseObject(record, line)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (to *target) row(row, record []byte, line int) ([]byte, error) {
 			if err := to.table.check([]string{name}, "line "+strconv.Itoa(line)); err != nil {
 				return nil, err
 			}
-			return nil, wrong("line %d: the column %s has a default: name it in the first line, or in no line", line, event.Quote(clip(name)))
+			return nil, invalidFile("line %d: the column %s has a default: name it in the first line, or in no line", line, event.Quote(truncate(name)))
 		}
 	}
 	for _, col := range to.columns {
@@ -65,45 +65,45 @@ func (to *target) row(row, record []byte, line int) ([]byte, error) {
 		if i < 0 || values[i].Kind() == 'n' {
 			row = append(row, `\N`...)
 		} else {
-			row = value(row, col.read(values[i]))
+			row = appendCopyValue(row, col.text(values[i]))
 		}
 	}
 	return append(row, '\n'), nil
 }
 
 // object returns the members of the object on a line.
-func object(record []byte, line int) (names []string, values []jsontext.Value, err error) {
+func parseObject(record []byte, line int) (names []string, values []jsontext.Value, err error) {
 	d := jsontext.NewDecoder(bytes.NewReader(record))
 	if d.PeekKind() != '{' {
-		return nil, nil, wrong("line %d is not a JSON object: %q", line, clip(string(record)))
+		return nil, nil, invalidFile("line %d is not a JSON object: %q", line, truncate(string(record)))
 	}
 	if _, err := d.ReadToken(); err != nil {
-		return nil, nil, wrong("line %d: %w", line, err)
+		return nil, nil, invalidFile("line %d: %w", line, err)
 	}
 	for d.PeekKind() == '"' {
 		name, err := d.ReadToken()
 		if err != nil {
-			return nil, nil, wrong("line %d: %w", line, err)
+			return nil, nil, invalidFile("line %d: %w", line, err)
 		}
 		names = append(names, name.String())
 		v, err := d.ReadValue()
 		if err != nil {
-			return nil, nil, wrong("line %d: %w", line, err)
+			return nil, nil, invalidFile("line %d: %w", line, err)
 		}
 		values = append(values, v.Clone())
 	}
 	if _, err := d.ReadToken(); err != nil {
-		return nil, nil, wrong("line %d: %w", line, err)
+		return nil, nil, invalidFile("line %d: %w", line, err)
 	}
 	if _, err := d.ReadToken(); err != io.EOF {
-		return nil, nil, wrong("line %d has text after its object", line)
+		return nil, nil, invalidFile("line %d has text after its object", line)
 	}
 	return names, values, nil
 }
 
 // read returns a JSON value as the column reads it: a string without its quotes, unless
 // the column holds JSON itself, and any other value as it is.
-func (c *column) read(v jsontext.Value) string {
+func (c *column) text(v jsontext.Value) string {
 	if v.Kind() == '"' && c.kind != "json" && c.kind != "jsonb" {
 		if s, err := jsontext.AppendUnquote(nil, v); err == nil {
 			return string(s)

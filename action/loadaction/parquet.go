@@ -15,7 +15,7 @@ import (
 
 // parquet copies the file to a temporary file, because reading begins at its end.
 func (l *loader) parquet(in io.Reader) (_ *content, err error) {
-	tmp, err := temporary()
+	tmp, err := tempFile()
 	if err != nil {
 		return nil, err
 	}
@@ -30,13 +30,13 @@ func (l *loader) parquet(in io.Reader) (_ *content, err error) {
 		return nil, err
 	}
 	var f *parquet.File
-	if err := undamaged(func() error {
+	if err := recoverDamage(func() error {
 		f, err = parquet.OpenFile(tmp, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
 		return err
 	}); err != nil {
-		return nil, wrong("the file is not a Parquet file, or is damaged: %w", err)
+		return nil, invalidFile("the file is not a Parquet file, or is damaged: %w", err)
 	}
-	if err := l.fits(f); err != nil {
+	if err := l.checkSize(f); err != nil {
 		return nil, err
 	}
 	c := &content{where: "its schema", options: "FORMAT text", line: "row", close: drop}
@@ -44,10 +44,10 @@ func (l *loader) parquet(in io.Reader) (_ *content, err error) {
 	for _, path := range f.Schema().Columns() {
 		leaf, _ := f.Schema().Lookup(path...)
 		if len(path) > 1 || leaf.MaxRepetitionLevel > 0 {
-			return nil, wrong("the column %s is nested: only plain columns can be loaded", event.Quote(clip(strings.Join(path, "."))))
+			return nil, invalidFile("the column %s is nested: only plain columns can be loaded", event.Quote(truncate(strings.Join(path, "."))))
 		}
-		if d, ok := logical(leaf.Node.Type()).(*format.DecimalType); ok && (d.Scale < 0 || d.Scale > mostScale) {
-			return nil, wrong("the decimal column %s has the scale %d: at most %d can be loaded", event.Quote(clip(path[0])), d.Scale, mostScale)
+		if d, ok := logicalType(leaf.Node.Type()).(*format.DecimalType); ok && (d.Scale < 0 || d.Scale > maxScale) {
+			return nil, invalidFile("the decimal column %s has the scale %d: at most %d can be loaded", event.Quote(truncate(path[0])), d.Scale, maxScale)
 		}
 		c.names = append(c.names, path[0])
 		types = append(types, leaf.Node.Type())
@@ -67,7 +67,7 @@ func (l *loader) parquet(in io.Reader) (_ *content, err error) {
 }
 
 // temporary returns a file without a name, so that a crash leaves nothing behind.
-func temporary() (*os.File, error) {
+func tempFile() (*os.File, error) {
 	f, err := os.CreateTemp("", "pawl-parquet-")
 	if err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func temporary() (*os.File, error) {
 }
 
 // fits rejects a file whose own figures say that it is too large, unpacked.
-func (l *loader) fits(f *parquet.File) error {
+func (l *loader) checkSize(f *parquet.File) error {
 	var size int64
 	for _, g := range f.Metadata().RowGroups {
 		if size += max(g.TotalByteSize, 0); size > l.MaxBytes || size < 0 {
@@ -92,14 +92,14 @@ func (l *loader) fits(f *parquet.File) error {
 // writeRows counts the bytes that it writes, because a value that is in the file once
 // may be the value of every row.
 func (l *loader) writeRows(w io.Writer, f *parquet.File, texts []textFunc, source string) error {
-	first := value(nil, source)
+	first := appendCopyValue(nil, source)
 	left := l.MaxBytes
 	var out []byte
 	var rows int64
 	put := func(row parquet.Row) (err error) {
 		rows++
 		if out, err = appendRow(append(out[:0], first...), row, texts, left); err != nil {
-			return wrong("row %d: %w", rows, err)
+			return invalidFile("row %d: %w", rows, err)
 		}
 		if left -= int64(len(out) - len(first)); left < 0 {
 			return tooLarge(l.MaxBytes)
@@ -116,7 +116,7 @@ func (l *loader) writeRows(w io.Writer, f *parquet.File, texts []textFunc, sourc
 		}
 	}
 	if rows != f.NumRows() {
-		return wrong("the file is damaged: it has %d rows instead of %d", rows, f.NumRows())
+		return invalidFile("the file is damaged: it has %d rows instead of %d", rows, f.NumRows())
 	}
 	return nil
 }
@@ -137,7 +137,7 @@ func eachRow(g parquet.RowGroup, f func(parquet.Row) error) (err error) {
 			return nil
 		}
 		if err != nil {
-			return wrong("the file is damaged: %w", err)
+			return invalidFile("the file is damaged: %w", err)
 		}
 	}
 }
@@ -154,7 +154,7 @@ func appendRow(to []byte, row parquet.Row, texts []textFunc, most int64) ([]byte
 			if err != nil {
 				return nil, err
 			}
-			to = value(to, s)
+			to = appendCopyValue(to, s)
 		}
 	}
 	return append(to, '\n'), nil

@@ -20,7 +20,7 @@ func parquetFile(t *testing.T, name string) []byte {
 
 // A file without rows replaces the rows of the previous version by none.
 func TestEmptyParquetRemovesRows(t *testing.T) {
-	b := newBench(t, exportsDDL)
+	b := newLoadTest(t, exportsDDL)
 	b.put("x", []byte("name\nbefore\n"))
 	b.cfg.Format = "parquet"
 	if row := b.put("x", parquetFile(t, "empty.parquet")); row.Dead || !row.Settled() {
@@ -30,7 +30,7 @@ func TestEmptyParquetRemovesRows(t *testing.T) {
 }
 
 func TestParquetTypes(t *testing.T) {
-	b := newBench(t, `SET timezone = 'UTC'; CREATE TABLE exports (at timestamptz, whole int, price text, word text, raw bytea, _source text);
+	b := newLoadTest(t, `SET timezone = 'UTC'; CREATE TABLE exports (at timestamptz, whole int, price text, word text, raw bytea, _source text);
 		CREATE INDEX ON exports (_source)`)
 	b.cfg.Format = "parquet"
 	if row := b.put("x", parquetFile(t, "types.parquet")); row.Dead || !row.Settled() {
@@ -43,7 +43,7 @@ func TestParquetTypes(t *testing.T) {
 
 // Decimals whose text would be huge are rejected.
 func TestHugeDecimals(t *testing.T) {
-	b := newBench(t, `CREATE TABLE exports (d text, _source text); CREATE INDEX ON exports (_source)`)
+	b := newLoadTest(t, `CREATE TABLE exports (d text, _source text); CREATE INDEX ON exports (_source)`)
 	b.cfg.Format = "parquet"
 	for _, tc := range []struct {
 		scale, bytes int

@@ -18,7 +18,7 @@ import (
 type textFunc func(parquet.Value) (string, error)
 
 // logical returns the logical type, or nil.
-func logical(t parquet.Type) any {
+func logicalType(t parquet.Type) any {
 	if l := t.LogicalType(); l != nil {
 		return l.Value
 	}
@@ -28,21 +28,21 @@ func logical(t parquet.Type) any {
 // textOf returns the function for the values of a type. Values without a logical type are
 // bytes: a column of the kind bytea reads them in hexadecimal, and any other as text.
 func textOf(t parquet.Type, bytea bool) textFunc {
-	switch l := logical(t).(type) {
+	switch l := logicalType(t).(type) {
 	case *format.StringType, *format.EnumType, *format.JsonType:
 		bytea = false
 	case *format.DecimalType:
 		return func(v parquet.Value) (string, error) { return decimal(v, int(l.Scale)) }
 	case *format.DateType:
-		return sure(func(v parquet.Value) string { return time.Unix(int64(v.Int32())*86400, 0).UTC().Format(time.DateOnly) })
+		return infallible(func(v parquet.Value) string { return time.Unix(int64(v.Int32())*86400, 0).UTC().Format(time.DateOnly) })
 	case *format.TimestampType:
 		layout := localLayout
 		if l.IsAdjustedToUTC {
 			layout = utcLayout
 		}
-		return sure(func(v parquet.Value) string { return instant(v.Int64(), l.Unit).Format(layout) })
+		return infallible(func(v parquet.Value) string { return instant(v.Int64(), l.Unit).Format(layout) })
 	case *format.TimeType:
-		return sure(func(v parquet.Value) string {
+		return infallible(func(v parquet.Value) string {
 			n := v.Int64()
 			if v.Kind() == parquet.Int32 {
 				n = int64(v.Int32())
@@ -50,16 +50,16 @@ func textOf(t parquet.Type, bytea bool) textFunc {
 			return instant(n, l.Unit).Format("15:04:05.999999999")
 		})
 	case *format.UUIDType:
-		return sure(func(v parquet.Value) string {
+		return infallible(func(v parquet.Value) string {
 			id, _ := uuid.FromBytes(v.ByteArray()) // of 16 bytes, or the server refuses it
 			return id.String()
 		})
 	case *format.IntType:
 		if !l.IsSigned {
-			return sure(unsigned)
+			return infallible(unsigned)
 		}
 	}
-	return sure(func(v parquet.Value) string { return physical(v, bytea) })
+	return infallible(func(v parquet.Value) string { return physicalText(v, bytea) })
 }
 
 const (
@@ -67,12 +67,12 @@ const (
 	utcLayout   = localLayout + "Z"
 )
 
-func sure(f func(parquet.Value) string) textFunc {
+func infallible(f func(parquet.Value) string) textFunc {
 	return func(v parquet.Value) (string, error) { return f(v), nil }
 }
 
 // physical returns a value by its physical type.
-func physical(v parquet.Value, bytea bool) string {
+func physicalText(v parquet.Value, bytea bool) string {
 	switch v.Kind() {
 	case parquet.ByteArray, parquet.FixedLenByteArray:
 		if bytea {
@@ -113,10 +113,10 @@ func instant(n int64, unit format.TimeUnit) time.Time {
 
 const (
 	// mostScale is the largest scale that a numeric column can have.
-	mostScale = 1000
+	maxScale = 1000
 	// mostDecimal bounds a decimal in bytes. PostgreSQL's numbers are shorter, and the time
 	// to write a longer one grows faster than its length.
-	mostDecimal = 64 << 10
+	maxDecimalBytes = 64 << 10
 )
 
 // decimal returns a number with scale digits after the point. Without such digits it has
@@ -131,8 +131,8 @@ func decimal(v parquet.Value, scale int) (string, error) {
 		n.SetInt64(v.Int64())
 	default:
 		b := v.ByteArray()
-		if len(b) > mostDecimal {
-			return "", fmt.Errorf("a decimal of %d bytes is too large: at most %d", len(b), mostDecimal)
+		if len(b) > maxDecimalBytes {
+			return "", fmt.Errorf("a decimal of %d bytes is too large: at most %d", len(b), maxDecimalBytes)
 		}
 		n.SetBytes(b)
 		if len(b) > 0 && b[0]&0x80 != 0 {

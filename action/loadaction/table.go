@@ -21,7 +21,7 @@ type table struct {
 // column is a column of the table that a file can fill.
 type column struct {
 	name, kind string // the kind of a domain is that of its base type
-	filled     bool   // it has a default
+	hasDefault bool   // it has a default
 }
 
 const tableSQL = `SELECT attname, format_type(CASE typtype WHEN 'd' THEN typbasetype ELSE atttypid END, NULL),
@@ -37,7 +37,7 @@ func (l *loader) readTable(rows pgx.Rows) (*table, error) {
 	t := &table{name: l.Table, source: column{name: l.Source}}
 	var c column
 	var generated bool
-	_, err := pgx.ForEachRow(rows, []any{&c.name, &c.kind, &c.filled, &generated}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&c.name, &c.kind, &c.hasDefault, &generated}, func() error {
 		switch {
 		case c.name == l.Source:
 			t.source = c
@@ -82,24 +82,24 @@ func (t *table) check(names []string, where string) error {
 	for i, name := range names {
 		switch {
 		case name == t.source.name:
-			return wrong("%s: the column %s is reserved for Pawl: remove it from the file", where, event.Quote(name))
+			return invalidFile("%s: the column %s is reserved for Pawl: remove it from the file", where, event.Quote(name))
 		case slices.Contains(names[:i], name):
-			return wrong("%s: the column %s appears twice", where, event.Quote(name))
+			return invalidFile("%s: the column %s appears twice", where, event.Quote(name))
 		case !slices.ContainsFunc(t.columns, named(name)):
-			return wrong("%s: the table %s has no column %s: it has %s", where, t.name, event.Quote(clip(name)), t.list())
+			return invalidFile("%s: the table %s has no column %s: it has %s", where, t.name, event.Quote(truncate(name)), t.list())
 		}
 	}
 	return nil
 }
 
 // fill returns the columns that a file fills, in the order of its values.
-func (t *table) fill(c *content) (all []column, err error) {
+func (t *table) columnsFor(c *content) (all []column, err error) {
 	if err := t.check(c.names, c.where); err != nil {
 		return nil, err
 	}
 	if c.byName {
 		for _, col := range t.columns {
-			if !col.filled || slices.Contains(c.names, col.name) {
+			if !col.hasDefault || slices.Contains(c.names, col.name) {
 				all = append(all, col)
 			}
 		}
@@ -118,5 +118,5 @@ func (t *table) list() string {
 	for _, c := range t.columns {
 		names = append(names, c.name)
 	}
-	return clip(strings.Join(names, ", "))
+	return truncate(strings.Join(names, ", "))
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-func (b *bench) loaded(key, body string) {
+func (b *loadTest) putSettled(key, body string) {
 	b.Helper()
 	if row := b.put(key, []byte(body)); row.Dead || !row.Settled() {
 		b.Fatalf("dead %v, settled %v: %s", row.Dead, row.Settled(), row.LastError)
@@ -25,17 +25,17 @@ func (b *bench) loaded(key, body string) {
 
 // The handler reads the columns of the table with each file, so ALTER TABLE needs no restart.
 func TestAlteredTable(t *testing.T) {
-	b := newBench(t, exportsDDL)
+	b := newLoadTest(t, exportsDDL)
 	b.cfg.Format = "ndjson"
 	var err error
 	if b.handler, err = loadaction.New(t.Context(), b.cfg); err != nil {
 		t.Fatal(err)
 	}
-	b.loaded("a", `{"name":"a","n":1}`)
+	b.putSettled("a", `{"name":"a","n":1}`)
 	b.exec("ALTER TABLE exports ADD extra jsonb")
-	b.loaded("b", `{"extra":"7"}`)
+	b.putSettled("b", `{"extra":"7"}`)
 	b.exec("ALTER TABLE exports DROP n, ALTER name TYPE jsonb USING to_jsonb(name)")
-	b.loaded("c", `{"name":"8"}`)
+	b.putSettled("c", `{"name":"8"}`)
 	b.want(`("""8""",,s3://in/c,)
 ("""a""",,s3://in/a,)
 (,,s3://in/b,"""7""")`)
@@ -43,10 +43,10 @@ func TestAlteredTable(t *testing.T) {
 
 // A JSON string stays a string in columns of JSON, and in domains over them.
 func TestJSONColumns(t *testing.T) {
-	b := newBench(t, `CREATE DOMAIN document AS jsonb; CREATE TABLE exports (id int, a jsonb, b json, c document, d text, _source text);
+	b := newLoadTest(t, `CREATE DOMAIN document AS jsonb; CREATE TABLE exports (id int, a jsonb, b json, c document, d text, _source text);
 		CREATE INDEX ON exports (_source)`)
 	b.cfg.Format = "ndjson"
-	b.loaded("x", `{"id":1,"a":"1","b":"true","c":"a\"b","d":"1"}
+	b.putSettled("x", `{"id":1,"a":"1","b":"true","c":"a\"b","d":"1"}
 {"id":2,"a":1,"b":true,"c":{"k":["v"]},"d":{"k":1}}
 {"id":3,"a":null}`)
 	b.want(`(1,"""1""","""true""","""a\\""b""",1,s3://in/x)
@@ -57,7 +57,7 @@ func TestJSONColumns(t *testing.T) {
 // Renewals of the lease change the ledger's row while the handler works, which only a read
 // committed transaction allows.
 func TestDefaultIsolation(t *testing.T) {
-	b := newBench(t, exportsDDL+`; ALTER DATABASE postgres SET default_transaction_isolation = 'serializable'`)
+	b := newLoadTest(t, exportsDDL+`; ALTER DATABASE postgres SET default_transaction_isolation = 'serializable'`)
 	b.store.Pool().Reset()
 	complete := b.cfg.Complete
 	b.cfg.Complete = func(ctx context.Context, tx pgx.Tx, task *pawl.Task) error {
@@ -72,17 +72,17 @@ func TestDefaultIsolation(t *testing.T) {
 		}
 		return complete(ctx, tx, task)
 	}
-	b.loaded("x", "n\n1\n")
+	b.putSettled("x", "n\n1\n")
 	b.want("(,1,,s3://in/x)")
 }
 
 // seen reports what a handler holds when it opens an object.
-type seen struct {
+type resourceProbe struct {
 	bucket.Store
 	open func()
 }
 
-func (s seen) Get(ctx context.Context, o event.Object) (bucket.Info, io.ReadCloser, error) {
+func (s resourceProbe) Get(ctx context.Context, o event.Object) (bucket.Info, io.ReadCloser, error) {
 	s.open()
 	return s.Store.Get(ctx, o)
 }
@@ -90,12 +90,12 @@ func (s seen) Get(ctx context.Context, o event.Object) (bucket.Info, io.ReadClos
 // A handler acquires its connection before it opens the object, begins the transaction
 // after that, and leaves no temporary file to a crash.
 func TestResources(t *testing.T) {
-	b := newBench(t, exportsDDL)
+	b := newLoadTest(t, exportsDDL)
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
 	b.cfg.Format = "parquet"
 	opened := false
-	b.from = seen{b.objects, func() {
+	b.from = resourceProbe{b.objects, func() {
 		opened = true
 		if n := b.store.Pool().Stat().AcquiredConns(); n != 1 {
 			t.Errorf("the handler holds %d connections when it opens the object: want 1", n)
@@ -119,7 +119,7 @@ func TestResources(t *testing.T) {
 
 // A table is the same whatever the configuration calls it.
 func TestSharedTable(t *testing.T) {
-	b := newBench(t, exportsDDL+`; CREATE SCHEMA raw; CREATE TABLE raw.exports (LIKE exports)`)
+	b := newLoadTest(t, exportsDDL+`; CREATE SCHEMA raw; CREATE TABLE raw.exports (LIKE exports)`)
 	pipeline := func(name, table string) pawl.Pipeline {
 		b.cfg.Table = table
 		h, err := loadaction.New(t.Context(), b.cfg)

@@ -31,7 +31,7 @@ type Config struct {
 type Source struct {
 	cfg      Config
 	messages []*message
-	queue    bool // the messages are of SQS, and each is answered alone
+	isQueue  bool // the messages are of SQS, and each is answered alone
 	fifo     bool
 
 	mu sync.Mutex // guards the answers
@@ -39,9 +39,9 @@ type Source struct {
 
 // message is one notification and its answer.
 type message struct {
-	id, body string
-	done     bool  // it may be forgotten
-	err      error // why not
+	id, body     string
+	acknowledged bool  // it may be forgotten
+	err          error // why not
 }
 
 // ErrPayload is returned for a payload that is not an event of SQS, S3, SNS or EventBridge.
@@ -86,7 +86,7 @@ func (s *Source) readQueue(payload []byte) error {
 	if err := json.Unmarshal(payload, &in); err != nil {
 		return fmt.Errorf("%w: %w", ErrPayload, err)
 	}
-	s.queue = true
+	s.isQueue = true
 	for i := range in.Records {
 		r := &in.Records[i]
 		if r.MessageId == "" {
@@ -146,7 +146,7 @@ func (s *Source) deliver(ctx context.Context, m *message, sink source.Sink) erro
 func (s *Source) answer(m *message, o source.Outcome) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m.done, m.err = o.Ack, o.Err
+	m.acknowledged, m.err = o.Ack, o.Err
 }
 
 // Response returns what the invocation answers. From a queue, it lists the messages that
@@ -160,10 +160,10 @@ func (s *Source) Response(ctx context.Context) ([]byte, error) {
 	out := events.SQSEventResponse{BatchItemFailures: []events.SQSBatchItemFailure{}} // nil would be null
 	var failed error
 	for _, m := range s.messages {
-		if m.done && !(s.fifo && failed != nil) {
+		if m.acknowledged && !(s.fifo && failed != nil) {
 			continue
 		}
-		if !m.done && m.err == nil {
+		if !m.acknowledged && m.err == nil {
 			m.err = errUnanswered
 		}
 		if failed == nil {
@@ -172,21 +172,21 @@ func (s *Source) Response(ctx context.Context) ([]byte, error) {
 		s.log(ctx, m)
 		out.BatchItemFailures = append(out.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: m.id})
 	}
-	if !s.queue {
+	if !s.isQueue {
 		return []byte("null"), failed
 	}
 	return json.Marshal(out)
 }
 
 // shown is the number of bytes of an unreadable message that the log contains.
-const shown = 200
+const maxLogged = 200
 
 func (s *Source) log(ctx context.Context, m *message) {
 	var unreadable *event.ParseError
 	switch {
 	case errors.As(m.err, &unreadable):
 		s.cfg.Logger.ErrorContext(ctx, "a message cannot be read; the queue's redrive policy decides when it moves to the dead-letter queue",
-			"message_id", m.id, "error", m.err, "bytes", len(m.body), "payload", event.Quote(m.body[:min(shown, len(m.body))]))
+			"message_id", m.id, "error", m.err, "bytes", len(m.body), "payload", event.Quote(m.body[:min(maxLogged, len(m.body))]))
 	case m.err != nil:
 		s.cfg.Logger.InfoContext(ctx, "a message was not acknowledged and comes again", "message_id", m.id, "reason", m.err)
 	}

@@ -11,14 +11,14 @@ import (
 )
 
 // patience is how long a test waits for what has to happen.
-const patience = 20 * time.Second
+const waitTimeout = 20 * time.Second
 
 // Sink is a source.Sink with a given room. It is full when that many deliveries
 // wait for the test to take them by [Sink.Next].
 type Sink struct {
-	taken   chan source.Delivery
-	closed  chan struct{}
-	refused chan struct{}
+	deliveries chan source.Delivery
+	closed     chan struct{}
+	refused    chan struct{}
 }
 
 var _ source.Sink = (*Sink)(nil)
@@ -27,9 +27,9 @@ var _ source.Sink = (*Sink)(nil)
 // is taken only while the test waits for it.
 func NewSink(room int) *Sink {
 	return &Sink{
-		taken:   make(chan source.Delivery, room),
-		closed:  make(chan struct{}),
-		refused: make(chan struct{}, 1),
+		deliveries: make(chan source.Delivery, room),
+		closed:     make(chan struct{}),
+		refused:    make(chan struct{}, 1),
 	}
 }
 
@@ -40,7 +40,7 @@ func (s *Sink) Deliver(ctx context.Context, d source.Delivery) error {
 		return err
 	}
 	select {
-	case s.taken <- d:
+	case s.deliveries <- d:
 		return nil
 	case <-s.closed:
 		return source.ErrClosed
@@ -53,20 +53,20 @@ func (s *Sink) Deliver(ctx context.Context, d source.Delivery) error {
 func (s *Sink) TryDeliver(d source.Delivery) error {
 	select {
 	case <-s.closed:
-		s.refuse()
+		s.noteRefusal()
 		return source.ErrClosed
 	default:
 	}
 	select {
-	case s.taken <- d:
+	case s.deliveries <- d:
 		return nil
 	default:
-		s.refuse()
+		s.noteRefusal()
 		return source.ErrFull
 	}
 }
 
-func (s *Sink) refuse() {
+func (s *Sink) noteRefusal() {
 	select {
 	case s.refused <- struct{}{}:
 	default:
@@ -79,7 +79,7 @@ func (s *Sink) Close() { close(s.closed) }
 // Next takes the next delivery.
 func (s *Sink) Next(t testing.TB) source.Delivery {
 	t.Helper()
-	return Wait(t, s.taken, "a delivery")
+	return Wait(t, s.deliveries, "a delivery")
 }
 
 // Refused waits until the sink was full or closed for a delivery.
@@ -94,8 +94,8 @@ func Wait[T any](t testing.TB, c <-chan T, what string) T {
 	select {
 	case v := <-c:
 		return v
-	case <-time.After(patience):
-		t.Fatalf("waited %s in vain for %s", patience, what)
+	case <-time.After(waitTimeout):
+		t.Fatalf("waited %s in vain for %s", waitTimeout, what)
 	}
 	var none T
 	return none

@@ -38,23 +38,23 @@ func Test(t *testing.T, start Start) {
 		rule func(*testing.T, Start)
 	}{
 		{"acknowledges nothing before its outcome", acknowledgesNothingBefore},
-		{"offers again what was not acknowledged", offersAgain},
-		{"holds back while the sink is full", holdsBack},
-		{"acknowledges nothing that a closed sink refused", closedSink},
-		{"waits at its end for what the sink has", waitsAtEnd},
-		{"delivers nothing again after its context has ended", endsWithRefusals},
-		{"waits no longer than the grace", waitsNoLonger},
+		{"offers again what was not acknowledged", redelivers},
+		{"holds back while the sink is full", appliesBackpressure},
+		{"acknowledges nothing that a closed sink refused", doesNotAcknowledgeForClosedSink},
+		{"waits at its end for what the sink has", waitsAtShutdown},
+		{"delivers nothing again after its context has ended", deliversNothingDuringShutdown},
+		{"waits no longer than the grace", waitsNoLongerThanGrace},
 	}
 	for _, r := range rules {
 		t.Run(r.name, func(t *testing.T) { r.rule(t, start) })
 	}
 }
 
-const long = time.Hour
+const longGrace = time.Hour
 
 func acknowledgesNothingBefore(t *testing.T, start Start) {
 	sink := NewSink(3)
-	run := start(t, sink, long, payloads(3))
+	run := start(t, sink, longGrace, payloads(3))
 	held := sink.Next(t)
 	for range 2 {
 		sink.Next(t).Done(source.Outcome{Ack: true})
@@ -65,9 +65,9 @@ func acknowledgesNothingBefore(t *testing.T, start Start) {
 	run.mustEnd(t)
 }
 
-func offersAgain(t *testing.T, start Start) {
+func redelivers(t *testing.T, start Start) {
 	sink := NewSink(1)
-	run := start(t, sink, long, payloads(1))
+	run := start(t, sink, longGrace, payloads(1))
 	first := sink.Next(t)
 	first.Done(source.Outcome{RetryAfter: time.Millisecond, Err: errors.New("the ledger is away")})
 	second := sink.Next(t)
@@ -80,9 +80,9 @@ func offersAgain(t *testing.T, start Start) {
 	run.mustEnd(t)
 }
 
-func holdsBack(t *testing.T, start Start) {
+func appliesBackpressure(t *testing.T, start Start) {
 	sink := NewSink(1)
-	run := start(t, sink, long, payloads(3))
+	run := start(t, sink, longGrace, payloads(3))
 	sink.Refused(t)
 	run.mustNotBeAcknowledged(t)
 	seen := make(map[string]bool)
@@ -98,20 +98,20 @@ func holdsBack(t *testing.T, start Start) {
 	run.mustEnd(t)
 }
 
-func closedSink(t *testing.T, start Start) {
+func doesNotAcknowledgeForClosedSink(t *testing.T, start Start) {
 	sink := NewSink(1)
 	sink.Close()
-	run := start(t, sink, long, payloads(1))
+	run := start(t, sink, longGrace, payloads(1))
 	sink.Refused(t)
 	run.Cancel()
 	Wait(t, run.Ended, "the end of Run") // nil, or ErrClosed if that came first
 	run.mustNotBeAcknowledged(t)
-	run.mustLeaveNothing(t)
+	run.mustLeaveNoGoroutines(t)
 }
 
-func waitsAtEnd(t *testing.T, start Start) {
+func waitsAtShutdown(t *testing.T, start Start) {
 	sink := NewSink(1)
-	run := start(t, sink, long, payloads(1))
+	run := start(t, sink, longGrace, payloads(1))
 	held := sink.Next(t)
 	run.Cancel()
 	select {
@@ -126,9 +126,9 @@ func waitsAtEnd(t *testing.T, start Start) {
 
 // endsWithRefusals hands one of two deliveries back and takes the other, both
 // after the source's context has ended.
-func endsWithRefusals(t *testing.T, start Start) {
+func deliversNothingDuringShutdown(t *testing.T, start Start) {
 	sink := NewSink(2)
-	run := start(t, sink, long, payloads(2))
+	run := start(t, sink, longGrace, payloads(2))
 	first, second := sink.Next(t), sink.Next(t)
 	run.Cancel()
 	first.Done(source.Outcome{RetryAfter: time.Millisecond, Err: errors.New("the worker is shutting down")})
@@ -136,20 +136,20 @@ func endsWithRefusals(t *testing.T, start Start) {
 	run.mustEnd(t)
 	run.mustNotBeAcknowledged(t)
 	select {
-	case <-sink.taken:
+	case <-sink.deliveries:
 		t.Error("it delivers again what it was to give back")
 	default:
 	}
 }
 
-func waitsNoLonger(t *testing.T, start Start) {
+func waitsNoLongerThanGrace(t *testing.T, start Start) {
 	sink := NewSink(1)
 	run := start(t, sink, 20*time.Millisecond, payloads(1))
 	held := sink.Next(t)
 	run.mustEnd(t)
 	run.mustNotBeAcknowledged(t)
 	held.Done(source.Outcome{Ack: true}) // late, and of no use to anyone: must not block
-	run.mustLeaveNothing(t)
+	run.mustLeaveNoGoroutines(t)
 }
 
 func (r *Running) mustNotBeAcknowledged(t *testing.T) {
@@ -168,15 +168,15 @@ func (r *Running) mustEnd(t *testing.T) {
 	if err := Wait(t, r.Ended, "the end of Run"); err != nil {
 		t.Errorf("Run returned %v, want nil", err)
 	}
-	r.mustLeaveNothing(t)
+	r.mustLeaveNoGoroutines(t)
 }
 
 // mustLeaveNothing waits until no goroutine runs code of the source's package.
 // One that has just told Run that it is done may still be on its last line.
-func (r *Running) mustLeaveNothing(t *testing.T) {
+func (r *Running) mustLeaveNoGoroutines(t *testing.T) {
 	t.Helper()
 	pkg := reflect.TypeOf(r.Source).Elem().PkgPath()
-	deadline := time.After(patience)
+	deadline := time.After(waitTimeout)
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for {

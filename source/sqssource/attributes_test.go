@@ -22,7 +22,7 @@ func maxMessage(t *testing.T, url string, set ...func(*sqssource.Source)) (int64
 }
 
 // maximum reads the limit of a queue. ElasticMQ reports none.
-func maximum(t *testing.T, server *servertest.Queues) {
+func maxMessageOfQueue(t *testing.T, server *servertest.Queues) {
 	url := server.NewQueue(t, nil)
 	if size, err := maxMessage(t, server.WithMaxMessage(t, url, 32768)); err != nil || size != 32768 {
 		t.Errorf("MaxMessage = %d, %v, want 32768", size, err)

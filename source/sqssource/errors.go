@@ -13,13 +13,13 @@ import (
 )
 
 // trouble says what an error means for the queue as a whole.
-type trouble uint8
+type errorClass uint8
 
 const (
-	none      trouble = iota
-	complaint         // about this one request
-	refusal           // it will not work later either, unless a person changes something
-	outage            // it may work later
+	noError        errorClass = iota
+	requestError              // about this one request
+	permanentError            // it will not work later either, unless a person changes something
+	transientError            // it may work later
 )
 
 // hints say what a person can do about a refusal, by its code.
@@ -36,7 +36,7 @@ var hints = map[string]string{
 }
 
 // expired are codes of credentials that were good and will be again.
-var expired = map[string]bool{
+var expiredCredentials = map[string]bool{
 	"ExpiredToken": true, "ExpiredTokenException": true, "RequestExpired": true, "TokenRefreshRequired": true,
 }
 
@@ -46,7 +46,7 @@ const (
 )
 
 // code returns what a server called its error, if it did.
-func code(err error) string {
+func errorCode(err error) string {
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
 		return api.ErrorCode()
 	}
@@ -60,42 +60,42 @@ func isMissing(err error) bool {
 
 // isDenied reports that the caller lacks the permission for this request.
 func isDenied(err error) bool {
-	return code(err) == "AccessDenied" || code(err) == "AccessDeniedException"
+	return errorCode(err) == "AccessDenied" || errorCode(err) == "AccessDeniedException"
 }
 
 // isNowhere reports that the host's name is not known, by a server of names that
 // answers.
-func isNowhere(err error) bool {
+func isUnknownHost(err error) bool {
 	dns, ok := errors.AsType[*net.DNSError](err)
 	return ok && dns.IsNotFound && !dns.IsTemporary
 }
 
 // meaning sorts an error.
-func meaning(err error) trouble {
+func classify(err error) errorClass {
 	resp, answered := errors.AsType[*awshttp.ResponseError](err)
-	_, throttled := retry.DefaultThrottleErrorCodes[code(err)]
+	_, throttled := retry.DefaultThrottleErrorCodes[errorCode(err)]
 	switch {
 	case err == nil:
-		return none
-	case isMissing(err) || isNowhere(err) || hints[code(err)] != "":
-		return refusal
-	case !answered || throttled || expired[code(err)] || resp.HTTPStatusCode() == http.StatusTooManyRequests:
-		return outage
+		return noError
+	case isMissing(err) || isUnknownHost(err) || hints[errorCode(err)] != "":
+		return permanentError
+	case !answered || throttled || expiredCredentials[errorCode(err)] || resp.HTTPStatusCode() == http.StatusTooManyRequests:
+		return transientError
 	case resp.HTTPStatusCode() >= 400 && resp.HTTPStatusCode() < 500:
-		return complaint
+		return requestError
 	}
-	return outage
+	return transientError
 }
 
 // explain says of an error which queue it is about, and what to do.
 func (s *Source) explain(err error) error {
-	hint := hints[code(err)]
+	hint := hints[errorCode(err)]
 	switch {
 	case isMissing(err):
 		hint = noQueue
-	case isNowhere(err):
+	case isUnknownHost(err):
 		hint = noHost
-	case expired[code(err)]:
+	case expiredCredentials[errorCode(err)]:
 		hint = "the credentials have expired: renew them"
 	}
 	if hint == "" {

@@ -8,12 +8,12 @@ import (
 )
 
 // SetVisibility shortens what a message is kept from others, and how long in all.
-func (s *Source) SetVisibility(visibility, held time.Duration) {
-	s.limits.visibility, s.limits.held = visibility, held
+func (s *Source) SetVisibility(visibility, maxHold time.Duration) {
+	s.limits.visibility, s.limits.maxHold = visibility, maxHold
 }
 
 // SetRoom bounds the messages in flight.
-func (s *Source) SetRoom(n int) { s.limits.room = n }
+func (s *Source) SetMaxInFlight(n int) { s.limits.maxInFlight = n }
 
 // SetServer lets do answer the requests.
 func (s *Source) SetServer(do func(*http.Request) (*http.Response, error)) {

@@ -14,36 +14,36 @@ import (
 )
 
 // receive runs receivers until ctx ends or one of them fails.
-func (f *flight) receive(ctx context.Context) error {
-	crew, ctx := errgroup.WithContext(ctx)
-	crew.SetLimit(f.limits.receivers)
-	crew.Go(func() error { return f.receiver(ctx, crew, true) })
-	return crew.Wait()
+func (f *inFlight) receive(ctx context.Context) error {
+	receivers, ctx := errgroup.WithContext(ctx)
+	receivers.SetLimit(f.limits.receivers)
+	receivers.Go(func() error { return f.receiver(ctx, receivers, true) })
+	return receivers.Wait()
 }
 
 // receiver takes messages and delivers them. Where there are more than it can
 // ask for at a time, another joins it. The first one stays, the others leave when
 // the queue is empty.
-func (f *flight) receiver(ctx context.Context, crew *errgroup.Group, first bool) error {
-	pause := pauses()
+func (f *inFlight) receiver(ctx context.Context, receivers *errgroup.Group, first bool) error {
+	pause := newBackOff()
 	for {
-		messages, err := f.ask(ctx)
+		messages, err := f.poll(ctx)
 		if err != nil {
-			if ctx.Err() == nil && meaning(err) != outage && !f.answered.Load() {
+			if ctx.Err() == nil && classify(err) != transientError && !f.reached.Load() {
 				return f.explain(err)
 			}
-			if !first || !f.pause(ctx, pause, err) {
+			if !first || !f.backOff(ctx, pause, err) {
 				return nil
 			}
 			continue
 		}
-		f.answered.Store(true)
+		f.reached.Store(true)
 		pause.Reset()
 		if len(messages) == 0 && !first {
 			return nil
 		}
 		if len(messages) == batch {
-			crew.TryGo(func() error { return f.receiver(ctx, crew, false) })
+			receivers.TryGo(func() error { return f.receiver(ctx, receivers, false) })
 		}
 		if err := f.deliver(ctx, messages); err != nil {
 			return err
@@ -61,36 +61,36 @@ type received struct {
 }
 
 // ask waits for messages, once there is room for them. They are held from then on.
-func (f *flight) ask(ctx context.Context) ([]received, error) {
-	if err := f.room.Acquire(ctx, batch); err != nil {
+func (f *inFlight) poll(ctx context.Context) ([]received, error) {
+	if err := f.slots.Acquire(ctx, batch); err != nil {
 		return nil, err
 	}
-	call, cancel := context.WithTimeout(ctx, f.limits.wait+f.limits.call)
+	call, cancel := context.WithTimeout(ctx, f.limits.poll+f.limits.call)
 	defer cancel()
 	out, err := f.client.ReceiveMessage(call, &sqs.ReceiveMessageInput{
 		QueueUrl: &f.cfg.URL, MaxNumberOfMessages: batch,
-		WaitTimeSeconds: seconds(f.limits.wait), VisibilityTimeout: seconds(f.limits.visibility),
+		WaitTimeSeconds: seconds(f.limits.poll), VisibilityTimeout: seconds(f.limits.visibility),
 	})
 	if err != nil {
-		f.room.Release(batch)
+		f.slots.Release(batch)
 		return nil, err
 	}
-	f.room.Release(int64(batch - len(out.Messages)))
+	f.slots.Release(int64(batch - len(out.Messages)))
 	now := time.Now()
 	all := make([]received, len(out.Messages))
 	for i, m := range out.Messages {
 		all[i] = received{
-			&message{id: aws.ToString(m.MessageId), handle: aws.ToString(m.ReceiptHandle), since: now, until: now.Add(f.limits.visibility)},
+			&message{id: aws.ToString(m.MessageId), handle: aws.ToString(m.ReceiptHandle), receivedAt: now, hiddenUntil: now.Add(f.limits.visibility)},
 			aws.ToString(m.Body),
 		}
-		f.hold(all[i].message)
+		f.add(all[i].message)
 	}
 	return all, nil
 }
 
 // deliver hands messages to the sink, one after the other. Those that it does
 // not take are given back.
-func (f *flight) deliver(ctx context.Context, messages []received) error {
+func (f *inFlight) deliver(ctx context.Context, messages []received) error {
 	for i, m := range messages {
 		err := ctx.Err()
 		if err == nil {
@@ -100,7 +100,7 @@ func (f *flight) deliver(ctx context.Context, messages []received) error {
 			continue
 		}
 		for _, m := range messages[i:] {
-			f.answer(m.message, giveBack)
+			f.queueAnswer(m.message, releaseNow)
 		}
 		return err
 	}
@@ -108,17 +108,17 @@ func (f *flight) deliver(ctx context.Context, messages []received) error {
 }
 
 // deliverOne returns an error when the sink takes nothing any more.
-func (f *flight) deliverOne(ctx context.Context, m received) error {
+func (f *inFlight) deliverOne(ctx context.Context, m received) error {
 	parsed, err := event.Parse([]byte(m.body), f.cfg.Dialect)
 	switch {
 	case err != nil:
-		f.unreadable(ctx, m, err)
+		f.leaveUnreadable(ctx, m, err)
 		return nil
 	case parsed.Test:
 		f.cfg.Logger.InfoContext(ctx, "a sender has introduced itself: if it is a subscription, confirm it there", "queue", f.cfg.URL)
 	}
 	if len(parsed.Events) == 0 {
-		f.answer(m.message, forget)
+		f.queueAnswer(m.message, deleteMessage)
 		return nil
 	}
 	err = f.sink.Deliver(ctx, source.Delivery{
@@ -126,18 +126,18 @@ func (f *flight) deliverOne(ctx context.Context, m received) error {
 		Done:   func(o source.Outcome) { f.done(m.message, o) },
 	})
 	if errors.Is(err, source.ErrUntrusted) {
-		f.unreadable(ctx, m, err)
+		f.leaveUnreadable(ctx, m, err)
 		return nil
 	}
 	return err
 }
 
 // shown is how much of a message that cannot be read the log has, in bytes.
-const shown = 200
+const maxLogged = 200
 
 // unreadable leaves a message to the queue's redrive policy.
-func (f *flight) unreadable(ctx context.Context, m received, err error) {
-	f.log.unreadable.Log(ctx, "a message cannot be read and was left in the queue: its redrive policy decides", "queue", f.cfg.URL,
-		"message_id", m.id, "reason", err.Error(), "bytes", len(m.body), "payload", event.Quote(m.body[:min(shown, len(m.body))]))
-	f.leave(m.message)
+func (f *inFlight) leaveUnreadable(ctx context.Context, m received, err error) {
+	f.warnings.unreadable.Log(ctx, "a message cannot be read and was left in the queue: its redrive policy decides", "queue", f.cfg.URL,
+		"message_id", m.id, "reason", err.Error(), "bytes", len(m.body), "payload", event.Quote(m.body[:min(maxLogged, len(m.body))]))
+	f.drop(m.message)
 }

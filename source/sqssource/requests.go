@@ -32,9 +32,9 @@ func (s *Source) delete(ctx context.Context, some []*message) (failures, error) 
 	}
 	out, err := s.client.DeleteMessageBatch(ctx, in)
 	if err != nil {
-		return everyone(some, err), err
+		return failAll(some, err), err
 	}
-	return each(some, out.Failed), nil
+	return failedEntries(some, out.Failed), nil
 }
 
 // setVisibility is delete for how long others are kept from messages, from now on.
@@ -49,9 +49,9 @@ func (s *Source) setVisibility(ctx context.Context, some []*message, d func(*mes
 	}
 	out, err := s.client.ChangeMessageVisibilityBatch(ctx, in)
 	if err != nil {
-		return everyone(some, err), err
+		return failAll(some, err), err
 	}
-	return each(some, out.Failed), nil
+	return failedEntries(some, out.Failed), nil
 }
 
 func entryID(i int) *string { return aws.String(strconv.Itoa(i)) }
@@ -59,7 +59,7 @@ func entryID(i int) *string { return aws.String(strconv.Itoa(i)) }
 // seconds rounds up: a message comes no sooner than asked for.
 func seconds(d time.Duration) int32 { return int32(math.Ceil(d.Seconds())) }
 
-func everyone(some []*message, err error) failures {
+func failAll(some []*message, err error) failures {
 	all := failures{}
 	for _, m := range some {
 		all[m] = &failure{error: err}
@@ -67,7 +67,7 @@ func everyone(some []*message, err error) failures {
 	return all
 }
 
-func each(some []*message, failed []types.BatchResultErrorEntry) failures {
+func failedEntries(some []*message, failed []types.BatchResultErrorEntry) failures {
 	all := failures{}
 	for _, e := range failed {
 		if i, err := strconv.Atoi(aws.ToString(e.Id)); err == nil && 0 <= i && i < len(some) {

@@ -26,10 +26,10 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 		return err
 	}
 	s.cfg.Logger.Info("receiving notifications", "queue", s.cfg.URL)
-	f := newFlight(s, sink, ctx.Done())
-	end := f.begin(context.WithoutCancel(ctx))
+	f := newInFlight(s, sink, ctx.Done())
+	end := f.start(context.WithoutCancel(ctx))
 	err := f.receive(ctx)
-	f.land(context.WithoutCancel(ctx))
+	f.waitForAnswers(context.WithoutCancel(ctx))
 	end()
 	if ctx.Err() != nil {
 		return nil
@@ -42,16 +42,16 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 // During an outage it asks again.
 func (s *Source) check(ctx context.Context) error {
 	nothing := []*message{{handle: "none"}}
-	for pause := pauses(); ; {
+	for pause := newBackOff(); ; {
 		_, err := s.delete(ctx, nothing)
-		if meaning(err) <= complaint {
+		if classify(err) <= requestError {
 			_, err = s.setVisibility(ctx, nothing, func(*message) time.Duration { return 0 })
 		}
-		switch meaning(err) {
-		case refusal:
+		switch classify(err) {
+		case permanentError:
 			return s.explain(err)
-		case outage:
-			if s.pause(ctx, pause, err) {
+		case transientError:
+			if s.backOff(ctx, pause, err) {
 				continue
 			}
 		}
@@ -59,17 +59,17 @@ func (s *Source) check(ctx context.Context) error {
 	}
 }
 
-func pauses() *backoff.ExponentialBackOff {
+func newBackOff() *backoff.ExponentialBackOff {
 	b := backoff.NewExponentialBackOff()
 	b.MaxInterval = 30 * time.Second
 	return b
 }
 
 // pause waits before another try. It reports false when ctx has ended.
-func (s *Source) pause(ctx context.Context, b *backoff.ExponentialBackOff, err error) bool {
+func (s *Source) backOff(ctx context.Context, b *backoff.ExponentialBackOff, err error) bool {
 	if ctx.Err() != nil {
 		return false
 	}
-	s.log.outage.Log(ctx, "the queue cannot be used; trying again", "error", s.explain(err))
+	s.warnings.outage.Log(ctx, "the queue cannot be used; trying again", "error", s.explain(err))
 	return process.Sleep(ctx, b.NextBackOff()) == nil
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // send sends answers until stop is closed, and then the last ones.
-func (f *flight) send(ctx context.Context, stop <-chan struct{}) {
+func (f *inFlight) send(ctx context.Context, stop <-chan struct{}) {
 	var calls errgroup.Group
 	calls.SetLimit(f.limits.calls)
 	again := time.NewTicker(time.Second)
@@ -17,16 +17,16 @@ func (f *flight) send(ctx context.Context, stop <-chan struct{}) {
 	for stopped := false; !stopped; {
 		select {
 		case <-f.wake:
-			stopped = f.linger(stop)
+			stopped = f.waitForBatch(stop)
 		case <-again.C:
-			f.revive()
+			f.requeueFailed()
 		case <-stop:
 			stopped = true
 		}
 		if stopped {
-			f.revive()
+			f.requeueFailed()
 		}
-		for _, some := range f.batches() {
+		for _, some := range f.takeBatches() {
 			calls.Go(func() error { f.sendBatch(ctx, some); return nil })
 		}
 	}
@@ -35,14 +35,14 @@ func (f *flight) send(ctx context.Context, stop <-chan struct{}) {
 
 // linger waits for more answers to go with the first. It reports that stop was
 // closed meanwhile.
-func (f *flight) linger(stop <-chan struct{}) (stopped bool) {
+func (f *inFlight) waitForBatch(stop <-chan struct{}) (stopped bool) {
 	f.mu.Lock()
 	enough := len(f.answers) >= batch
 	f.mu.Unlock()
 	if enough {
 		return false
 	}
-	wait := time.NewTimer(f.limits.linger)
+	wait := time.NewTimer(f.limits.batchDelay)
 	defer wait.Stop()
 	select {
 	case <-wait.C:
@@ -53,7 +53,7 @@ func (f *flight) linger(stop <-chan struct{}) (stopped bool) {
 }
 
 // revive has answers sent again that failed.
-func (f *flight) revive() {
+func (f *inFlight) requeueFailed() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.answers = append(f.answers, f.failed...)
@@ -61,14 +61,14 @@ func (f *flight) revive() {
 }
 
 // batches takes the answers, in batches of one kind that fit a request.
-func (f *flight) batches() (all [][]*message) {
+func (f *inFlight) takeBatches() (all [][]*message) {
 	f.mu.Lock()
 	answers := f.answers
 	f.answers = nil
 	f.mu.Unlock()
 	var deletions, others []*message
 	for _, m := range answers {
-		if m.away == forget {
+		if m.delay == deleteMessage {
 			deletions = append(deletions, m)
 		} else {
 			others = append(others, m)
@@ -79,35 +79,35 @@ func (f *flight) batches() (all [][]*message) {
 
 // sendBatch sends answers of one kind. One that fails is sent again, unless the
 // queue does not know the message any more, or has handed it out again meanwhile.
-func (f *flight) sendBatch(ctx context.Context, some []*message) {
+func (f *inFlight) sendBatch(ctx context.Context, some []*message) {
 	var failed failures
-	if some[0].away == forget {
+	if some[0].delay == deleteMessage {
 		failed, _ = f.delete(ctx, some)
 	} else {
-		failed, _ = f.setVisibility(ctx, some, func(m *message) time.Duration { return min(m.away, f.left(m)) })
+		failed, _ = f.setVisibility(ctx, some, func(m *message) time.Duration { return min(m.delay, f.remainingHold(m)) })
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, m := range some {
 		err := failed[m]
-		if err != nil && !err.gone && time.Now().Before(m.until) {
+		if err != nil && !err.gone && time.Now().Before(m.hiddenUntil) {
 			f.failed = append(f.failed, m)
 			continue
 		}
 		if err != nil {
-			f.log.unsent.Log(ctx, "the queue was not told what became of a message: if it comes again, that does no harm", "queue", f.cfg.URL, "message_id", m.id, "error", err)
+			f.warnings.unsent.Log(ctx, "the queue was not told what became of a message: if it comes again, that does no harm", "queue", f.cfg.URL, "message_id", m.id, "error", err)
 		}
-		f.room.Release(1)
+		f.slots.Release(1)
 	}
 }
 
 // left is how long others can still be kept from a message.
-func (f *flight) left(m *message) time.Duration {
-	return max(time.Until(m.since.Add(f.limits.held)), 0)
+func (f *inFlight) remainingHold(m *message) time.Duration {
+	return max(time.Until(m.receivedAt.Add(f.limits.maxHold)), 0)
 }
 
 // renew keeps others from messages without an answer, until ctx ends.
-func (f *flight) renew(ctx context.Context) {
+func (f *inFlight) renew(ctx context.Context) {
 	tick := time.NewTicker(f.limits.visibility / 6)
 	defer tick.Stop()
 	for {
@@ -116,46 +116,46 @@ func (f *flight) renew(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		for some := range slices.Chunk(f.aging(ctx), batch) {
+		for some := range slices.Chunk(f.dueForRenewal(ctx), batch) {
 			f.renewBatch(ctx, some)
 		}
 	}
 }
 
 // aging returns messages a third of whose visibility has passed.
-func (f *flight) aging(ctx context.Context) (all []*message) {
+func (f *inFlight) dueForRenewal(ctx context.Context) (due []*message) {
 	now := time.Now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for m := range f.held {
+	for m := range f.unanswered {
 		switch {
-		case m.lost || m.until.Sub(now) > f.limits.visibility*2/3:
-		case f.left(m) < time.Second:
+		case m.lost || m.hiddenUntil.Sub(now) > f.limits.visibility*2/3:
+		case f.remainingHold(m) < time.Second:
 			m.lost = true
-			f.log.lost.Log(ctx, "a message was held for as long as a queue allows: it comes again", "queue", f.cfg.URL,
-				"message_id", m.id, "held", f.limits.held)
+			f.warnings.lost.Log(ctx, "a message was held for as long as a queue allows: it comes again", "queue", f.cfg.URL,
+				"message_id", m.id, "held", f.limits.maxHold)
 		default:
-			all = append(all, m)
+			due = append(due, m)
 		}
 	}
-	return all
+	return due
 }
 
-func (f *flight) renewBatch(ctx context.Context, some []*message) {
+func (f *inFlight) renewBatch(ctx context.Context, some []*message) {
 	now := time.Now()
-	wanted := func(m *message) time.Duration { return min(f.limits.visibility, f.left(m)) }
+	wanted := func(m *message) time.Duration { return min(f.limits.visibility, f.remainingHold(m)) }
 	failed, _ := f.setVisibility(ctx, some, wanted)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, m := range some {
 		switch err := failed[m]; {
 		case err == nil:
-			m.until = now.Add(wanted(m))
+			m.hiddenUntil = now.Add(wanted(m))
 		case err.gone:
 			m.lost = true
-			f.log.lost.Log(ctx, "a message is not held any more: it was deleted, or comes again", "queue", f.cfg.URL, "message_id", m.id, "error", err)
+			f.warnings.lost.Log(ctx, "a message is not held any more: it was deleted, or comes again", "queue", f.cfg.URL, "message_id", m.id, "error", err)
 		case ctx.Err() == nil:
-			f.log.outage.Log(ctx, "a message could not be held; trying again", "queue", f.cfg.URL, "message_id", m.id, "error", err)
+			f.warnings.outage.Log(ctx, "a message could not be held; trying again", "queue", f.cfg.URL, "message_id", m.id, "error", err)
 		}
 	}
 }

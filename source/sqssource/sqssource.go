@@ -55,11 +55,11 @@ type Config struct {
 
 // Source is a queue.
 type Source struct {
-	cfg    Config
-	region string
-	client *sqs.Client
-	limits limits
-	log    journal
+	cfg      Config
+	region   string
+	client   *sqs.Client
+	limits   limits
+	warnings warnings
 
 	started atomic.Bool
 }
@@ -71,26 +71,26 @@ var (
 
 // limits are the same for all, except in tests.
 type limits struct {
-	visibility time.Duration // how long a message stays away without a sign of life
-	held       time.Duration // from its receipt on, and no longer
-	wait       time.Duration // of a long poll
-	call       time.Duration // for an answer to anything else
-	linger     time.Duration // for more messages to come into one request
-	room       int           // messages that are held at a time
-	receivers  int           // requests at a time for messages
-	calls      int           // requests at a time about messages
+	visibility  time.Duration // how long a message stays away without a sign of life
+	maxHold     time.Duration // from its receipt on, and no longer
+	poll        time.Duration // of a long poll
+	call        time.Duration // for an answer to anything else
+	batchDelay  time.Duration // for more messages to come into one request
+	maxInFlight int           // messages that are held at a time
+	receivers   int           // requests at a time for messages
+	calls       int           // requests at a time about messages
 }
 
 // SQS allows 12 hours, by its own clock, and polls of 20 seconds.
-var usual = limits{
-	visibility: 30 * time.Second, held: 12*time.Hour - time.Minute, wait: 20 * time.Second,
-	call: 10 * time.Second, linger: 20 * time.Millisecond,
-	room: 2000, receivers: 8, calls: 8,
+var defaultLimits = limits{
+	visibility: 30 * time.Second, maxHold: 12*time.Hour - time.Minute, poll: 20 * time.Second,
+	call: 10 * time.Second, batchDelay: 20 * time.Millisecond,
+	maxInFlight: 2000, receivers: 8, calls: 8,
 }
 
 // journal holds the warnings that come again and again.
-type journal struct {
-	outage, unreadable, open, lost, unsent *logthrottle.Warning
+type warnings struct {
+	outage, unreadable, notAcknowledged, lost, unsent *logthrottle.Warning
 }
 
 // New checks cfg. It reads the SDK's configuration, and sends nothing to the
@@ -110,8 +110,8 @@ func New(ctx context.Context, cfg Config) (*Source, error) {
 		// The parser's own error would repeat a password in the URL.
 		return nil, errors.New("sqs: the queue's URL must look like https://sqs.eu-west-1.amazonaws.com/123456789012/uploads")
 	}
-	s := &Source{cfg: cfg, limits: usual}
-	for _, w := range []**logthrottle.Warning{&s.log.outage, &s.log.unreadable, &s.log.open, &s.log.lost, &s.log.unsent} {
+	s := &Source{cfg: cfg, limits: defaultLimits}
+	for _, w := range []**logthrottle.Warning{&s.warnings.outage, &s.warnings.unreadable, &s.warnings.notAcknowledged, &s.warnings.lost, &s.warnings.unsent} {
 		*w = logthrottle.New(cfg.Logger)
 	}
 	return s, s.connect(ctx, u)

@@ -49,7 +49,7 @@ func (q *queue) send(t *testing.T, bodies ...string) {
 
 // left returns how many messages the queue has: those that may be received, and
 // those that somebody holds.
-func (q *queue) left(ctx context.Context) (visible, held int, err error) {
+func (q *queue) count(ctx context.Context) (visible, held int, err error) {
 	out, err := q.Client().GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
 		QueueUrl: &q.url, AttributeNames: []types.QueueAttributeName{
 			types.QueueAttributeNameApproximateNumberOfMessages, types.QueueAttributeNameApproximateNumberOfMessagesNotVisible,
@@ -67,7 +67,7 @@ func (q *queue) left(ctx context.Context) (visible, held int, err error) {
 }
 
 // await waits until the queue has so many messages.
-func (q *queue) await(t *testing.T, visible, held int) {
+func (q *queue) wantCount(t *testing.T, visible, held int) {
 	t.Helper()
 	reached := make(chan struct{})
 	var last string
@@ -77,7 +77,7 @@ func (q *queue) await(t *testing.T, visible, held int) {
 		tick := time.NewTicker(10 * time.Millisecond)
 		defer tick.Stop()
 		for {
-			v, h, err := q.left(ctx)
+			v, h, err := q.count(ctx)
 			last = fmt.Sprint(v, h, err)
 			if err == nil && v == visible && h == held {
 				close(reached)

@@ -10,25 +10,25 @@ import (
 
 func TestNew(t *testing.T) {
 	type config = webhooksource.Config
-	const fine = ""
+	const valid = ""
 	tests := []struct {
 		name string
 		cfg  config
 		want string // part of the error
 	}{
-		{"default", config{}, fine},
-		{"localhost", config{Listen: "localhost:0"}, fine},
-		{"IPv6 loopback", config{Listen: "[::1]:0"}, fine},
-		{"all of 127/8", config{Listen: "127.3.2.1:0"}, fine},
-		{"mapped loopback", config{Listen: "[::ffff:127.0.0.1]:0"}, fine},
+		{"default", config{}, valid},
+		{"localhost", config{Listen: "localhost:0"}, valid},
+		{"IPv6 loopback", config{Listen: "[::1]:0"}, valid},
+		{"all of 127/8", config{Listen: "127.3.2.1:0"}, valid},
+		{"mapped loopback", config{Listen: "[::ffff:127.0.0.1]:0"}, valid},
 		{"all addresses", config{Listen: "0.0.0.0:8081"}, "set a token or a secret, or listen on 127.0.0.1"},
 		{"all IPv6 addresses", config{Listen: "[::]:8081"}, "set a token or a secret"},
 		{"port alone", config{Listen: ":8081"}, "set a token or a secret"},
 		{"public address", config{Listen: "192.0.2.1:8081"}, "set a token or a secret"},
 		{"public name", config{Listen: "pawl.example.com:8081"}, "set a token or a secret"},
 		{"name that begins well", config{Listen: "localhost.example.com:80"}, "set a token or a secret"},
-		{"all addresses with a token", config{Listen: ":8081", Token: "t0ken"}, fine},
-		{"all addresses with a secret", config{Listen: ":8081", Secret: secret}, fine},
+		{"all addresses with a token", config{Listen: ":8081", Token: "t0ken"}, valid},
+		{"all addresses with a secret", config{Listen: ":8081", Secret: secret}, valid},
 		{"no port", config{Listen: "127.0.0.1"}, "want host:port"},
 		{"no path", config{Path: "events"}, "want something like /events"},
 		{"path with a query", config{Path: "/events?x"}, "want something like /events"},
@@ -44,7 +44,7 @@ func TestNew(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := webhooksource.New(tt.cfg)
 			switch {
-			case (err == nil) != (tt.want == fine):
+			case (err == nil) != (tt.want == valid):
 				t.Errorf("error %v, want %q", err, tt.want)
 			case err == nil:
 			case !strings.Contains(err.Error(), tt.want):

@@ -15,9 +15,9 @@ import (
 // endpoint answers requests.
 type endpoint struct {
 	*Source
-	ended <-chan struct{} // closed when the source is to end
-	sink  source.Sink
-	conns *conns
+	stopping <-chan struct{} // closed when the source is to end
+	sink     source.Sink
+	conns    *connTracker
 }
 
 // ServeHTTP sorts requests by path and method. HEAD tells a store that probes
@@ -26,139 +26,139 @@ type endpoint struct {
 func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Path != e.cfg.Path:
-		e.answer(w, refusal(http.StatusNotFound, "no such path"))
+		e.respond(w, errorResponse(http.StatusNotFound, "no such path"))
 	case r.Method == http.MethodPost:
-		e.answer(w, e.post(r))
+		e.respond(w, e.post(r))
 	case r.Method == http.MethodHead:
 		w.WriteHeader(http.StatusOK)
 	default:
 		w.Header().Set("Allow", "HEAD, POST")
-		e.answer(w, refusal(http.StatusMethodNotAllowed, "notifications are posted"))
+		e.respond(w, errorResponse(http.StatusMethodNotAllowed, "notifications are posted"))
 	}
 }
 
 // post takes one notification and returns the answer to it.
-func (e *endpoint) post(r *http.Request) answer {
-	batch, refused := e.take(r)
-	if refused.status != 0 {
-		return refused
+func (e *endpoint) post(r *http.Request) response {
+	batch, rejected := e.readBatch(r)
+	if rejected.status != 0 {
+		return rejected
 	}
 	if batch.Test {
 		e.cfg.Logger.InfoContext(r.Context(), "a sender has introduced itself: if it is a subscription, confirm it there", "from", r.RemoteAddr)
 	}
 	if len(batch.Events) == 0 {
-		return settled(source.Verdicts{}, batch.Ignored)
+		return okResponse(source.Verdicts{}, batch.Ignored)
 	}
 	return e.deliver(r, batch)
 }
 
 // take reads a notification from someone who may post. Its body takes up room until
 // it is parsed.
-func (e *endpoint) take(r *http.Request) (event.Batch, answer) {
+func (e *endpoint) readBatch(r *http.Request) (event.Batch, response) {
 	defer e.conns.release(r)
-	body, refused := e.admit(r)
-	if refused.status != 0 {
-		refused.hangUp = true
-		return event.Batch{}, refused
+	body, rejected := e.authenticate(r)
+	if rejected.status != 0 {
+		rejected.closeConn = true
+		return event.Batch{}, rejected
 	}
 	batch, err := event.Parse(body, e.cfg.Dialect)
 	if err != nil {
-		return event.Batch{}, e.unreadable(r, body, err)
+		return event.Batch{}, e.parseErrorResponse(r, body, err)
 	}
-	return batch, answer{}
+	return batch, response{}
 }
 
 // unreadable refuses a notification that came from someone who may post, so the
 // log may show how it begins: the sender's owner finds it by that.
-func (e *endpoint) unreadable(r *http.Request, body []byte, err error) answer {
-	status, c := http.StatusBadRequest, e.log.malformed
+func (e *endpoint) parseErrorResponse(r *http.Request, body []byte, err error) response {
+	status, warning := http.StatusBadRequest, e.warnings.malformed
 	switch {
 	case errors.Is(err, event.ErrTooLarge):
-		status, c = http.StatusRequestEntityTooLarge, e.log.tooLarge
+		status, warning = http.StatusRequestEntityTooLarge, e.warnings.tooLarge
 	case errors.Is(err, event.ErrUnknownDialect):
-		c = e.log.unknown
+		warning = e.warnings.unknownDialect
 	}
 	// event keeps its errors short and quoted.
-	return e.refuse(r, c, status, err.Error(), "bytes", len(body), "payload", excerpt(body))
+	return e.rejectUnreadable(r, warning, status, err.Error(), "bytes", len(body), "payload", excerpt(body))
 }
 
 // refuse logs why a notification is refused, and what else is known of it.
-func (e *endpoint) refuse(r *http.Request, c *logthrottle.Warning, status int, reason string, args ...any) answer {
+func (e *endpoint) rejectUnreadable(r *http.Request, warning *logthrottle.Warning, status int, reason string, args ...any) response {
 	args = append([]any{"from", r.RemoteAddr, "status", status, "reason", reason}, args...)
-	c.Log(r.Context(), "a notification cannot be read and was refused", args...)
-	return refusal(status, reason)
+	warning.Log(r.Context(), "a notification cannot be read and was refused", args...)
+	return errorResponse(status, reason)
 }
 
 // admit reads the body of a request that may post.
-func (e *endpoint) admit(r *http.Request) ([]byte, answer) {
+func (e *endpoint) authenticate(r *http.Request) ([]byte, response) {
 	// A page in a browser on this machine can post here too; under a name of
 	// its own that it lets point here, where nothing else proves the sender.
-	if err := browsers.Check(r); err != nil || e.gate.open() && !namesLoopback(r.Host) {
+	if err := crossOrigin.Check(r); err != nil || e.auth.allowsAll() && !namesLoopback(r.Host) {
 		const reason = "a web page of another origin may not post notifications"
-		e.log.foreign.Log(r.Context(), "a notification was refused: "+reason, "from", r.RemoteAddr, "status", http.StatusForbidden)
-		return nil, refusal(http.StatusForbidden, reason)
+		e.warnings.crossOrigin.Log(r.Context(), "a notification was refused: "+reason, "from", r.RemoteAddr, "status", http.StatusForbidden)
+		return nil, errorResponse(http.StatusForbidden, reason)
 	}
-	admitted := e.gate.byHeader(r.Header)
-	if admitted && !e.gate.open() {
-		e.conns.admit(r)
+	byHeader := e.auth.checkHeader(r.Header)
+	if byHeader && !e.auth.allowsAll() {
+		e.conns.markAuthenticated(r)
 	}
-	if !admitted && !e.gate.signed(r.Header) {
+	if !byHeader && !e.auth.hasSignature(r.Header) {
 		return nil, e.unauthorized(r)
 	}
-	if c := r.Header.Get("Content-Encoding"); c != "" && c != "identity" {
-		return nil, e.refuse(r, e.log.compressed, http.StatusUnsupportedMediaType,
+	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
+		return nil, e.rejectUnreadable(r, e.warnings.compressed, http.StatusUnsupportedMediaType,
 			"compressed notifications are not accepted: send plain JSON", "content_length", r.ContentLength)
 	}
-	body, refused := e.read(r)
-	if refused.status != 0 {
-		return nil, refused
+	body, rejected := e.readBody(r)
+	if rejected.status != 0 {
+		return nil, rejected
 	}
-	if !admitted && !e.gate.bySignature(r.Header, body) {
+	if !byHeader && !e.auth.checkSignature(r.Header, body) {
 		return nil, e.unauthorized(r)
 	}
-	e.conns.admit(r)
-	return body, answer{}
+	e.conns.markAuthenticated(r)
+	return body, response{}
 }
 
-func (e *endpoint) unauthorized(r *http.Request) answer {
-	e.log.unauthorized.Log(r.Context(), "a notification was refused: the token or signature is wrong or missing", "from", r.RemoteAddr, "status", http.StatusUnauthorized)
-	return refusal(http.StatusUnauthorized, "unauthorized")
+func (e *endpoint) unauthorized(r *http.Request) response {
+	e.warnings.unauthorized.Log(r.Context(), "a notification was refused: the token or signature is wrong or missing", "from", r.RemoteAddr, "status", http.StatusUnauthorized)
+	return errorResponse(http.StatusUnauthorized, "unauthorized")
 }
 
-var browsers = http.NewCrossOriginProtection()
+var crossOrigin = http.NewCrossOriginProtection()
 
 // errCrowded: the bodies that are being read have as many bytes as they may.
-var errCrowded = errors.New("too many notifications at a time")
+var errBodiesFull = errors.New("too many notifications at a time")
 
 // read reads a body of at most event.MaxPayload bytes. Who sent it may not be
 // known yet, so none of it is logged.
-func (e *endpoint) read(r *http.Request) ([]byte, answer) {
-	tooLarge := func() answer {
+func (e *endpoint) readBody(r *http.Request) ([]byte, response) {
+	tooLarge := func() response {
 		reason := fmt.Sprintf("a notification has at most %d bytes", event.MaxPayload)
-		return e.refuse(r, e.log.tooLarge, http.StatusRequestEntityTooLarge, reason, "content_length", r.ContentLength)
+		return e.rejectUnreadable(r, e.warnings.tooLarge, http.StatusRequestEntityTooLarge, reason, "content_length", r.ContentLength)
 	}
 	if r.ContentLength > event.MaxPayload {
 		return nil, tooLarge()
 	}
-	body, err := io.ReadAll(io.LimitReader(e.conns.body(r), event.MaxPayload+1))
+	body, err := io.ReadAll(io.LimitReader(e.conns.countedBody(r), event.MaxPayload+1))
 	switch {
-	case errors.Is(err, errCrowded):
-		return nil, later(http.StatusTooManyRequests, err.Error(), fullRetry)
+	case errors.Is(err, errBodiesFull):
+		return nil, retryResponse(http.StatusTooManyRequests, err.Error(), retryWhenFull)
 	case err != nil:
-		return nil, e.refuse(r, e.log.cutOff, http.StatusBadRequest, "the request's body ended early", "bytes", len(body))
+		return nil, e.rejectUnreadable(r, e.warnings.cutOff, http.StatusBadRequest, "the request's body ended early", "bytes", len(body))
 	case len(body) > event.MaxPayload:
 		return nil, tooLarge()
 	}
-	return body, answer{}
+	return body, response{}
 }
 
 // deliver hands the events over and waits for what becomes of them. When the
 // client goes away meanwhile, or has waited for long, the sink keeps them all the
 // same.
-func (e *endpoint) deliver(r *http.Request, batch event.Batch) answer {
+func (e *endpoint) deliver(r *http.Request, batch event.Batch) response {
 	select {
-	case <-e.ended: // what is posted again must not begin anew
-		return later(http.StatusServiceUnavailable, source.ErrClosed.Error(), closedRetry)
+	case <-e.stopping: // what is posted again must not begin anew
+		return retryResponse(http.StatusServiceUnavailable, source.ErrClosed.Error(), retryWhenClosed)
 	default:
 	}
 	done := make(chan source.Outcome, 1)
@@ -169,25 +169,25 @@ func (e *endpoint) deliver(r *http.Request, batch event.Batch) answer {
 	})
 	switch {
 	case errors.Is(err, source.ErrFull):
-		return later(http.StatusTooManyRequests, err.Error(), fullRetry)
+		return retryResponse(http.StatusTooManyRequests, err.Error(), retryWhenFull)
 	case err != nil:
-		return later(http.StatusServiceUnavailable, source.ErrClosed.Error(), closedRetry)
+		return retryResponse(http.StatusServiceUnavailable, source.ErrClosed.Error(), retryWhenClosed)
 	}
-	late := time.NewTimer(e.limits.answer)
-	defer late.Stop()
+	timeout := time.NewTimer(e.limits.outcome)
+	defer timeout.Stop()
 	select {
-	case <-late.C:
-		e.log.late.Log(r.Context(), "a notification was not acknowledged in time: does the ledger answer?", "from", r.RemoteAddr,
-			"events", len(batch.Events), "waited", e.limits.answer)
-		return later(http.StatusServiceUnavailable, "not settled in time: post it again", closedRetry)
+	case <-timeout.C:
+		e.warnings.timedOut.Log(r.Context(), "a notification was not acknowledged in time: does the ledger answer?", "from", r.RemoteAddr,
+			"events", len(batch.Events), "waited", e.limits.outcome)
+		return retryResponse(http.StatusServiceUnavailable, "not settled in time: post it again", retryWhenClosed)
 	case o := <-done:
 		if o.Ack {
-			return settled(o.Verdicts, batch.Ignored)
+			return okResponse(o.Verdicts, batch.Ignored)
 		}
-		e.log.open.Log(r.Context(), "a notification was not acknowledged", "from", r.RemoteAddr,
+		e.warnings.notAcknowledged.Log(r.Context(), "a notification was not acknowledged", "from", r.RemoteAddr,
 			"events", len(batch.Events), "error", o.Err)
-		return later(http.StatusServiceUnavailable, "not settled: post it again", o.RetryAfter)
+		return retryResponse(http.StatusServiceUnavailable, "not settled: post it again", o.RetryAfter)
 	case <-r.Context().Done():
-		return later(http.StatusServiceUnavailable, "not settled: post it again", closedRetry)
+		return retryResponse(http.StatusServiceUnavailable, "not settled: post it again", retryWhenClosed)
 	}
 }

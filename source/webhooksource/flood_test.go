@@ -28,15 +28,15 @@ var flood = flag.Int("flood", 400, "hostile connections in TestFlood")
 func TestFlood(t *testing.T) {
 	const unfinished = "POST /in HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1048576\r\nWebhook-Id: x\r\nWebhook-Timestamp: 1\r\nWebhook-Signature: v1,x\r\n\r\n"
 	header := "POST /in HTTP/1.1\r\nHost: localhost\r\n"
-	for _, gate := range []webhooksource.Config{{Token: "Bearer x"}, {Secret: secret}} {
+	for _, cfg := range []webhooksource.Config{{Token: "Bearer x"}, {Secret: secret}} {
 		for name, h := range map[string]hostile{
 			"silent":             {},
 			"a byte at a time":   {begin: header + "X-Long: ", more: "x"},
 			"body without end":   {begin: unfinished, more: strings.Repeat("x", 256<<10)},
 			"body, byte by byte": {begin: unfinished, more: "x"},
 		} {
-			t.Run(fmt.Sprintf("%s/secret %t", name, gate.Secret != ""), func(t *testing.T) {
-				e := serve(t, gate, ackAll{})
+			t.Run(fmt.Sprintf("%s/secret %t", name, cfg.Secret != ""), func(t *testing.T) {
+				e := serve(t, cfg, ackAll{})
 				h.attack(t, e, *flood)
 				most := watchMemory(t)
 				client := &http.Client{Timeout: 5 * time.Second}
@@ -44,7 +44,7 @@ func TestFlood(t *testing.T) {
 				began := time.Now()
 				for i := 0; i < 50; {
 					client.CloseIdleConnections() // each post comes as a stranger
-					if status := goodPost(t, client, e.url, gate); status == http.StatusOK {
+					if status := validPost(t, client, e.url, cfg); status == http.StatusOK {
 						i++
 					} else if refused++; refused > 200 {
 						t.Fatalf("%d posts were taken, and then none: %d", i, status)
@@ -77,7 +77,7 @@ func (h hostile) attack(t *testing.T, e *endpoint, connections int) {
 			defer pause.Stop()
 			for round := 0; ; round++ {
 				for i, c := range conns {
-					conns[i] = h.push(c, e.Addr().String())
+					conns[i] = h.sendMore(c, e.Addr().String())
 				}
 				if round == 0 {
 					all.Done()
@@ -100,7 +100,7 @@ func (h hostile) attack(t *testing.T, e *endpoint, connections int) {
 }
 
 // push sends more, on a new connection if the old one has ended.
-func (h hostile) push(c net.Conn, address string) net.Conn {
+func (h hostile) sendMore(c net.Conn, address string) net.Conn {
 	text := h.more
 	if c != nil {
 		_ = c.SetReadDeadline(time.Now().Add(time.Microsecond))
@@ -126,14 +126,14 @@ func (h hostile) push(c net.Conn, address string) net.Conn {
 
 // goodPost posts a notification as a good sender does, and returns the status, or
 // 0 without an answer.
-func goodPost(t *testing.T, client *http.Client, url string, gate webhooksource.Config) int {
+func validPost(t *testing.T, client *http.Client, url string, cfg webhooksource.Config) int {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(payload))
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header.Set("Authorization", gate.Token)
-	if gate.Secret != "" {
+	req.Header.Set("Authorization", cfg.Token)
+	if cfg.Secret != "" {
 		for pair := range slices.Chunk(sign(t, secret, payload, time.Now()), 2) {
 			req.Header.Set(pair[0], pair[1])
 		}
@@ -152,7 +152,7 @@ func watchMemory(t *testing.T) func() uint64 {
 	t.Helper()
 	var mu sync.Mutex
 	var most uint64
-	look := func() {
+	sample := func() {
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		mu.Lock()
@@ -165,7 +165,7 @@ func watchMemory(t *testing.T) func() uint64 {
 		tick := time.NewTicker(50 * time.Millisecond)
 		defer tick.Stop()
 		for {
-			look()
+			sample()
 			select {
 			case <-stop:
 				return

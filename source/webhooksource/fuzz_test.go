@@ -28,7 +28,7 @@ import (
 
 // request is what a stranger may choose.
 type request struct {
-	gate                      uint8 // which proofs the source asks for
+	auth                      uint8 // which proofs the source asks for
 	method, path, host, fetch string
 	authorization, encoding   string
 	id, timestamp, signature  string // as sent, where it is not signed
@@ -83,43 +83,43 @@ func FuzzPost(f *testing.F) {
 		signed uint8, age int64, body []byte, padding uint8, declared int64, outcome uint8,
 	) {
 		q := &request{
-			gate: gate % 4, method: method, path: path, host: host, fetch: fetch, authorization: authorization, encoding: encoding,
+			auth: gate % 4, method: method, path: path, host: host, fetch: fetch, authorization: authorization, encoding: encoding,
 			id: id, timestamp: timestamp, signature: signature, signed: signed % signings, age: age % 3600,
 			body: padded(body, padding), declared: declared, outcome: outcome % 4,
 		}
 		if square := q.age * q.age; square >= 290*290 && square <= 310*310 {
 			return // the tolerance of five minutes, give or take
 		}
-		if !q.fromHere() && (strings.ContainsAny(host, "[]%") || strings.Count(host, ":") > 1) {
+		if !q.hasLoopbackHost() && (strings.ContainsAny(host, "[]%") || strings.Count(host, ":") > 1) {
 			return // no host that a browser would send
 		}
-		q.play(t)
+		q.check(t)
 	})
 }
 
 // play posts the request and checks the answer.
-func (q *request) play(t *testing.T) {
-	log := &lines{}
+func (q *request) check(t *testing.T) {
+	log := &logRecorder{}
 	cfg := webhooksource.Config{Logger: slog.New(log)}
-	if q.gate&1 != 0 {
+	if q.auth&1 != 0 {
 		cfg.Token = "Bearer t0ken"
 	}
-	if q.gate&2 != 0 {
+	if q.auth&2 != 0 {
 		cfg.Secret = secret
 	}
 	src, err := webhooksource.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	sink, sent, w := &verdicts{outcome: q.outcome}, &counted{}, httptest.NewRecorder()
-	r := q.make(t, sent)
+	sink, sent, w := &fixedSink{outcome: q.outcome}, &countedBody{}, httptest.NewRecorder()
+	r := q.httpRequest(t, sent)
 	src.Handler(sink).ServeHTTP(w, r)
 
 	content := q.body
 	batch, parseErr := event.Parse(content, event.Detect)
-	proven, signed := q.gate == 0 || q.byToken(), q.bySignature()
+	proven, signed := q.auth == 0 || q.byToken(), q.bySignature()
 	admitted := r.Method == http.MethodPost && r.URL.Path == "/events" && http.NewCrossOriginProtection().Check(r) == nil &&
-		(q.gate != 0 || q.fromHere()) && (proven || signed) && (q.encoding == "" || q.encoding == "identity") &&
+		(q.auth != 0 || q.hasLoopbackHost()) && (proven || signed) && (q.encoding == "" || q.encoding == "identity") &&
 		q.declared <= event.MaxPayload && len(content) <= event.MaxPayload
 	if want := admitted && parseErr == nil && len(batch.Events) > 0; want != (sink.calls == 1) || sink.calls > 1 {
 		t.Errorf("delivered %d times, may post: %v, %v, %d events", sink.calls, admitted, parseErr, len(batch.Events))
@@ -129,17 +129,17 @@ func (q *request) play(t *testing.T) {
 		t.Errorf("answered %d: may post: %v, %v, outcome %d", w.Code, admitted, parseErr, q.outcome)
 	}
 	switch {
-	case !proven && (q.gate&2 == 0 || r.Header.Get("webhook-signature") == "") && sent.read > 0:
+	case !proven && (q.auth&2 == 0 || r.Header.Get("webhook-signature") == "") && sent.read > 0:
 		t.Errorf("%d bytes were read of a stranger's body", sent.read)
 	case sent.read > event.MaxPayload+1:
 		t.Errorf("%d bytes were read, at most %d are accepted", sent.read, event.MaxPayload)
 	}
-	checkAnswer(t, w)
+	checkResponse(t, w)
 	log.check(t)
 }
 
 // make makes the request, whose body counts what is read of it.
-func (q *request) make(t *testing.T, body *counted) *http.Request {
+func (q *request) httpRequest(t *testing.T, body *countedBody) *http.Request {
 	body.Reader = bytes.NewReader(q.body)
 	r := &http.Request{
 		Method: q.method, URL: &url.URL{Path: q.path}, Host: q.host, RemoteAddr: "192.0.2.1:4711",
@@ -196,21 +196,21 @@ func (q *request) sign(t *testing.T) (id, timestamp, signature string) {
 	return "msg_1", strconv.FormatInt(at.Unix(), 10), signature
 }
 
-func (q *request) byToken() bool { return q.gate&1 != 0 && q.authorization == "Bearer t0ken" }
+func (q *request) byToken() bool { return q.auth&1 != 0 && q.authorization == "Bearer t0ken" }
 
 func (q *request) bySignature() bool {
-	return q.gate&2 != 0 && q.signed == wellSigned && -300 < q.age && q.age < 300
+	return q.auth&2 != 0 && q.signed == wellSigned && -300 < q.age && q.age < 300
 }
 
 // fromHere reports that the request was sent to a name of this machine itself.
-func (q *request) fromHere() bool {
+func (q *request) hasLoopbackHost() bool {
 	host := (&url.URL{Host: q.host}).Hostname()
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
 // checkAnswer checks what the sender is told, be it a stranger.
-func checkAnswer(t *testing.T, w *httptest.ResponseRecorder) {
+func checkResponse(t *testing.T, w *httptest.ResponseRecorder) {
 	said := w.Body.String()
 	if w.Body.Len() > 0 && (!json.Valid(w.Body.Bytes()) || w.Header().Get("Content-Type") != "application/json") || w.Body.Len() > 4096 {
 		t.Errorf("answered %.200q", said)
@@ -225,18 +225,18 @@ func checkAnswer(t *testing.T, w *httptest.ResponseRecorder) {
 }
 
 // counted is a body that counts what is read of it.
-type counted struct {
+type countedBody struct {
 	*bytes.Reader
 	read int
 }
 
-func (c *counted) Read(p []byte) (int, error) {
+func (c *countedBody) Read(p []byte) (int, error) {
 	n, err := c.Reader.Read(p)
 	c.read += n
 	return n, err
 }
 
-func (*counted) Close() error { return nil }
+func (*countedBody) Close() error { return nil }
 
 // What a sink makes of a delivery.
 const (
@@ -247,16 +247,16 @@ const (
 )
 
 // verdicts is a sink that does what it is told.
-type verdicts struct {
+type fixedSink struct {
 	outcome uint8
 	calls   int
 }
 
-func (v *verdicts) Deliver(context.Context, source.Delivery) error {
+func (v *fixedSink) Deliver(context.Context, source.Delivery) error {
 	return errors.New("a request must not wait for room")
 }
 
-func (v *verdicts) TryDeliver(d source.Delivery) error {
+func (v *fixedSink) TryDeliver(d source.Delivery) error {
 	v.calls++
 	switch v.outcome {
 	case isFull:
@@ -269,15 +269,15 @@ func (v *verdicts) TryDeliver(d source.Delivery) error {
 }
 
 // lines is a log handler that keeps what is said.
-type lines struct{ said []string }
+type logRecorder struct{ attrs []string }
 
-func (l *lines) Enabled(context.Context, slog.Level) bool { return true }
-func (l *lines) WithAttrs([]slog.Attr) slog.Handler       { return l }
-func (l *lines) WithGroup(string) slog.Handler            { return l }
+func (l *logRecorder) Enabled(context.Context, slog.Level) bool { return true }
+func (l *logRecorder) WithAttrs([]slog.Attr) slog.Handler       { return l }
+func (l *logRecorder) WithGroup(string) slog.Handler            { return l }
 
-func (l *lines) Handle(_ context.Context, r slog.Record) error {
+func (l *logRecorder) Handle(_ context.Context, r slog.Record) error {
 	r.Attrs(func(a slog.Attr) bool {
-		l.said = append(l.said, fmt.Sprintf("%s=%v", a.Key, a.Value))
+		l.attrs = append(l.attrs, fmt.Sprintf("%s=%v", a.Key, a.Value))
 		return true
 	})
 	return nil
@@ -285,8 +285,8 @@ func (l *lines) Handle(_ context.Context, r slog.Record) error {
 
 // check checks that nothing in the log could drive a terminal, and that it is
 // short.
-func (l *lines) check(t *testing.T) {
-	for _, s := range l.said {
+func (l *logRecorder) check(t *testing.T) {
+	for _, s := range l.attrs {
 		if !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsPrint(r) }) || len(s) > 2048 {
 			t.Errorf("logged %q", s)
 		}

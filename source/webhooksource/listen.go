@@ -33,7 +33,7 @@ func namesLoopback(host string) bool {
 	return isLoopback(strings.Trim(host, "[]"))
 }
 
-func exposedError(listen string) error {
+func errExposed(listen string) error {
 	return fmt.Errorf("webhook: listening on %s lets anyone who reaches this machine post notifications: "+
 		"set a token or a secret, or listen on 127.0.0.1", event.Quote(listen))
 }
@@ -46,8 +46,8 @@ func (s *Source) listen(ctx context.Context) (net.Listener, error) {
 		return nil, fmt.Errorf("webhook: cannot listen on %s: %s: %w", event.Quote(s.cfg.Listen), listenHint(err), err)
 	}
 	// "localhost" means what the machine's host table says.
-	if tcp, ok := l.Addr().(*net.TCPAddr); s.gate.open() && (!ok || !tcp.IP.IsLoopback()) {
-		return nil, errors.Join(exposedError(l.Addr().String()), l.Close())
+	if tcp, ok := l.Addr().(*net.TCPAddr); s.auth.allowsAll() && (!ok || !tcp.IP.IsLoopback()) {
+		return nil, errors.Join(errExposed(l.Addr().String()), l.Close())
 	}
 	return l, nil
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // maxHeader bounds a request's header, in bytes. Senders need a tenth of it.
-const maxHeader = 16 << 10
+const maxHeaderBytes = 16 << 10
 
 // Run listens and serves until ctx ends. Then it stops taking connections,
 // waits for the posts that the sink has and answers them, as long as the grace
@@ -31,52 +31,52 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	s.cfg.Logger.Info("listening for notifications", "address", s.addr.String(), "path", s.cfg.Path)
 
 	// Requests outlive ctx: they end with an answer, or with the grace.
-	requests, abandon := context.WithCancel(context.WithoutCancel(ctx))
-	defer abandon()
-	conns := newConns(s.limits.conns, s.limits.bodies, func(why string) {
-		s.log.crowded.Log(ctx, "a connection was ended for want of room: the longest silent one, or the one with the largest unfinished body", "why", why)
+	requests, cancelRequests := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancelRequests()
+	conns := newConnTracker(s.limits.maxConns, s.limits.maxBodyBytes, func(why string) {
+		s.warnings.evicted.Log(ctx, "a connection was ended for want of room: the longest silent one, or the one with the largest unfinished body", "why", why)
 	})
 	server := s.server(ctx, requests, conns, sink)
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 
-	var broken error
+	var runErr error
 	select {
 	case <-ctx.Done():
-		s.drain(requests, abandon, server, conns)
+		s.shutDown(requests, cancelRequests, server, conns)
 		<-served //nolint:errcheck // it was asked to end
 	case err := <-served:
-		broken = fmt.Errorf("webhook: listening on %s ended: %w", s.addr, err)
-		s.drain(requests, abandon, server, conns)
+		runErr = fmt.Errorf("webhook: listening on %s ended: %w", s.addr, err)
+		s.shutDown(requests, cancelRequests, server, conns)
 	}
 	conns.wait()
-	return broken
+	return runErr
 }
 
-func (s *Source) server(ctx, requests context.Context, conns *conns, sink source.Sink) *http.Server {
+func (s *Source) server(ctx, requests context.Context, conns *connTracker, sink source.Sink) *http.Server {
 	return &http.Server{
-		Handler:           &endpoint{Source: s, ended: ctx.Done(), sink: sink, conns: conns},
-		ReadHeaderTimeout: s.limits.header,
+		Handler:           &endpoint{Source: s, stopping: ctx.Done(), sink: sink, conns: conns},
+		ReadHeaderTimeout: s.limits.readHeader,
 		ReadTimeout:       s.limits.read,
 		IdleTimeout:       s.limits.idle,
-		MaxHeaderBytes:    maxHeader,
-		ConnState:         conns.track,
-		ConnContext:       conns.context,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ConnState:         conns.connState,
+		ConnContext:       conns.connContext,
 		BaseContext:       func(net.Listener) context.Context { return requests },
-		ErrorLog:          log.New(s.log, "", 0),
+		ErrorLog:          log.New(s.warnings, "", 0),
 	}
 }
 
 // drain ends every connection: those with a request once it is answered or the
 // grace is over.
-func (s *Source) drain(requests context.Context, abandon func(), server *http.Server, conns *conns) {
-	conns.refuse()
+func (s *Source) shutDown(requests context.Context, cancelRequests func(), server *http.Server, conns *connTracker) {
+	conns.closeUnused()
 	grace, cancel := context.WithTimeout(requests, s.cfg.Grace)
 	defer cancel()
 	if server.Shutdown(grace) == nil {
 		return
 	}
-	s.cfg.Logger.Warn("notifications are left unanswered: their senders have to post them again", "connections", conns.open())
-	abandon()
+	s.cfg.Logger.Warn("notifications are left unanswered: their senders have to post them again", "connections", conns.count())
+	cancelRequests()
 	_ = server.Close() // the connections are given up: nothing to report
 }

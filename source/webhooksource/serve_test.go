@@ -68,14 +68,14 @@ func (r reply) json(t *testing.T) map[string]any {
 // send sends one request; headers come in pairs.
 func send(t testing.TB, method, url string, body io.Reader, headers ...string) reply {
 	t.Helper()
-	r, err := ask(t.Context(), method, url, body, headers...)
+	r, err := tryRequest(t.Context(), method, url, body, headers...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r
 }
 
-func ask(ctx context.Context, method, url string, body io.Reader, headers ...string) (reply, error) {
+func tryRequest(ctx context.Context, method, url string, body io.Reader, headers ...string) (reply, error) {
 	req, err := http.NewRequestWithContext(ctx, method, url, body)
 	if err != nil {
 		return reply{}, err
@@ -104,7 +104,7 @@ func posting(t *testing.T, url, payload string) <-chan reply {
 	var wg sync.WaitGroup
 	ctx := t.Context()
 	wg.Go(func() {
-		if r, err := ask(ctx, http.MethodPost, url, strings.NewReader(payload)); err == nil {
+		if r, err := tryRequest(ctx, http.MethodPost, url, strings.NewReader(payload)); err == nil {
 			got <- r
 		}
 	})
@@ -130,7 +130,7 @@ func TestRules(t *testing.T) {
 		var senders sync.WaitGroup
 		ctx := t.Context()
 		for _, p := range payloads {
-			senders.Go(func() { postUntilTaken(ctx, e.url, p) })
+			senders.Go(func() { postUntilAcknowledged(ctx, e.url, p) })
 		}
 		go func() {
 			senders.Wait()
@@ -143,11 +143,11 @@ func TestRules(t *testing.T) {
 	})
 }
 
-func postUntilTaken(ctx context.Context, url, payload string) {
+func postUntilAcknowledged(ctx context.Context, url, payload string) {
 	pause := time.NewTicker(time.Millisecond)
 	defer pause.Stop()
 	for ctx.Err() == nil {
-		r, err := ask(ctx, http.MethodPost, url, strings.NewReader(payload))
+		r, err := tryRequest(ctx, http.MethodPost, url, strings.NewReader(payload))
 		if err == nil && r.status == http.StatusOK {
 			return
 		}

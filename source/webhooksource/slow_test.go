@@ -15,20 +15,20 @@ import (
 	"github.com/pawlhq/pawl/source/webhooksource"
 )
 
-func impatient(s *webhooksource.Source) { s.SetReadTimeout(20 * time.Millisecond) }
+func shortReadTimeout(s *webhooksource.Source) { s.SetReadTimeout(20 * time.Millisecond) }
 
 // dawdle opens a connection, says only so much and waits until the server has
 // had enough.
-func dawdle(t *testing.T, e *endpoint, words string) {
+func sendAndStall(t *testing.T, e *endpoint, words string) {
 	t.Helper()
 	conn := dial(t, e)
-	say(t, conn, words)
+	write(t, conn, words)
 	if _, err := io.Copy(io.Discard, conn); err != nil {
 		t.Fatalf("the server did not end the connection: %v", err)
 	}
 }
 
-func say(t *testing.T, conn net.Conn, words string) {
+func write(t *testing.T, conn net.Conn, words string) {
 	t.Helper()
 	if _, err := io.WriteString(conn, words); err != nil {
 		t.Fatal(err)
@@ -49,19 +49,19 @@ func dial(t *testing.T, e *endpoint) net.Conn {
 }
 
 func TestSlowClientsAreCutOff(t *testing.T) {
-	e := serve(t, webhooksource.Config{}, ackAll{}, impatient)
+	e := serve(t, webhooksource.Config{}, ackAll{}, shortReadTimeout)
 	for _, words := range []string{"", "POST /in HT", "POST /in HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"} {
-		dawdle(t, e, words)
+		sendAndStall(t, e, words)
 	}
 }
 
 // The time for reading a request does not run while the sink has it.
-func TestSlowSinkIsWaitedFor(t *testing.T) {
+func TestReadTimeoutExcludesTheSink(t *testing.T) {
 	sink := sourcetest.NewSink(1)
-	e := serve(t, webhooksource.Config{}, sink, impatient)
+	e := serve(t, webhooksource.Config{}, sink, shortReadTimeout)
 	got := posting(t, e.url, payload)
 	d := sink.Next(t)
-	dawdle(t, e, "POST /in HT") // takes longer than the time for reading
+	sendAndStall(t, e, "POST /in HT") // takes longer than the time for reading
 	d.Done(source.Outcome{Ack: true})
 	if r := sourcetest.Wait(t, got, "the answer"); r.status != http.StatusOK {
 		t.Errorf("answered %d", r.status)
@@ -70,13 +70,13 @@ func TestSlowSinkIsWaitedFor(t *testing.T) {
 
 // A client that goes away leaves its notification with the sink, and nothing
 // to wait for.
-func TestClientGoesAway(t *testing.T) {
+func TestClientDisconnects(t *testing.T) {
 	sink := sourcetest.NewSink(1)
 	e := serve(t, webhooksource.Config{Grace: time.Hour}, sink)
 	ctx, leave := context.WithCancel(t.Context())
 	left := make(chan error, 1)
 	go func() {
-		_, err := ask(ctx, http.MethodPost, e.url, strings.NewReader(payload))
+		_, err := tryRequest(ctx, http.MethodPost, e.url, strings.NewReader(payload))
 		left <- err
 	}()
 	d := sink.Next(t)
@@ -92,7 +92,7 @@ func TestClientGoesAway(t *testing.T) {
 }
 
 // Connections on which nothing was asked do not hold up the end.
-func TestSilentConnectionsDoNotDelayTheEnd(t *testing.T) {
+func TestIdleConnectionsDoNotDelayShutdown(t *testing.T) {
 	quickest := time.Hour // the machine may stand still once
 	for range 3 {
 		e := serve(t, webhooksource.Config{Grace: time.Hour}, ackAll{})
@@ -112,14 +112,14 @@ func TestSilentConnectionsDoNotDelayTheEnd(t *testing.T) {
 
 // A client that has already sent its next request cannot be seen to go away:
 // the grace ends its wait all the same.
-func TestPipelinedRequestEndsWithTheGrace(t *testing.T) {
+func TestGraceEndsPipelinedRequests(t *testing.T) {
 	sink := sourcetest.NewSink(1)
 	e := serve(t, webhooksource.Config{Grace: 20 * time.Millisecond}, sink)
 	request := fmt.Sprintf("POST /in HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", len(payload), payload)
 	conn := dial(t, e)
-	say(t, conn, request)
+	write(t, conn, request)
 	sink.Next(t)
-	say(t, conn, request)
+	write(t, conn, request)
 	e.cancel()
 	if err := sourcetest.Wait(t, e.ended, "the end of Run"); err != nil {
 		t.Error(err)

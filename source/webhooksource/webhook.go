@@ -70,11 +70,11 @@ type Config struct {
 // Source is an HTTP endpoint for notifications.
 type Source struct {
 	cfg  Config
-	gate gate
+	auth authenticator
 	// exposed: the address may be reached from other machines.
-	exposed bool
-	log     *journal
-	limits  limits
+	exposed  bool
+	warnings *warnings
+	limits   limits
 
 	started atomic.Bool
 	ready   chan struct{}
@@ -88,13 +88,13 @@ var (
 
 // limits bound what a slow or hostile client costs.
 type limits struct {
-	header time.Duration // for a request's header
-	read   time.Duration // for a request as a whole
-	write  time.Duration // for its answer, once there is one
-	idle   time.Duration // between two requests
-	answer time.Duration // for what becomes of a notification
-	conns  int           // open connections
-	bodies int64         // bytes of bodies that are being read
+	readHeader   time.Duration // for a request's header
+	read         time.Duration // for a request as a whole
+	write        time.Duration // for its answer, once there is one
+	idle         time.Duration // between two requests
+	outcome      time.Duration // for what becomes of a notification
+	maxConns     int           // open connections
+	maxBodyBytes int64         // bytes of bodies that are being read
 }
 
 // New checks cfg. It does not listen yet: [Source.Run] does.
@@ -118,22 +118,22 @@ func New(cfg Config) (*Source, error) {
 		return nil, errors.New("webhook: the grace must not be negative")
 	}
 	s := &Source{
-		cfg:     cfg,
-		exposed: !isLoopback(host),
-		log:     newJournal(cfg.Logger),
+		cfg:      cfg,
+		exposed:  !isLoopback(host),
+		warnings: newWarnings(cfg.Logger),
 		limits: limits{
-			header: 5 * time.Second, read: 30 * time.Second,
+			readHeader: 5 * time.Second, read: 30 * time.Second,
 			write: 10 * time.Second, idle: time.Minute,
-			answer: 30 * time.Second,
-			conns:  maxConnections(descriptors()), bodies: maxBodies,
+			outcome:  30 * time.Second,
+			maxConns: maxConnections(descriptors()), maxBodyBytes: maxBodyBytes,
 		},
 		ready: make(chan struct{}),
 	}
-	if s.gate, err = newGate(cfg.Token, cfg.Secret); err != nil {
+	if s.auth, err = newAuthenticator(cfg.Token, cfg.Secret); err != nil {
 		return nil, err
 	}
-	if s.exposed && s.gate.open() {
-		return nil, exposedError(cfg.Listen)
+	if s.exposed && s.auth.allowsAll() {
+		return nil, errExposed(cfg.Listen)
 	}
 	return s, nil
 }

@@ -35,8 +35,8 @@ const MaxSide = 16383
 //
 // Method 6 also takes up to 17 times as long as method 4 for a noisy alpha channel.
 const (
-	usualMethod = 4
-	leanMethod  = 0 // keeps no statistics of all blocks in memory
+	defaultMethod   = 4
+	lowMemoryMethod = 0 // keeps no statistics of all blocks in memory
 )
 
 // An instance gets memory for its picture up to this limit. At quality 100, noise
@@ -120,8 +120,8 @@ func (i instance) encode(ctx context.Context, width, height, quality int, fill f
 		return nil, err
 	}
 	planes, _ := i.Memory().Read(picture, pictureBytes(width, height))
-	fill(layOut(planes, width, height))
-	for _, method := range []uint64{usualMethod, leanMethod} {
+	fill(planesOf(planes, width, height))
+	for _, method := range []uint64{defaultMethod, lowMemoryMethod} {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
@@ -169,7 +169,7 @@ func pictureBytes(width, height int) uint32 {
 
 // layOut returns a picture whose planes lie in b one after the other, as libwebp's
 // caller in webp.c expects them.
-func layOut(b []uint8, width, height int) *image.NYCbCrA {
+func planesOf(b []uint8, width, height int) *image.NYCbCrA {
 	luma, chroma := width*height, ((width+1)/2)*((height+1)/2)
 	plane := func(n int) (p []uint8) {
 		p, b = b[:n:n], b[n:]

@@ -27,10 +27,10 @@ func bubble(t *testing.T, f func(t *testing.T)) {
 	synctest.Test(t, f)
 }
 
-func want(t *testing.T, f *fake, requests ...string) {
+func wantRequests(t *testing.T, f *fake, requests ...string) {
 	t.Helper()
 	synctest.Wait()
-	got := f.taken()
+	got := f.requests()
 	slices.Sort(got) // some are under way at the same time
 	slices.Sort(requests)
 	if d := cmp.Diff(requests, got, cmpopts.EquateEmpty()); d != "" {
@@ -39,10 +39,10 @@ func want(t *testing.T, f *fake, requests ...string) {
 }
 
 // after lets time pass in the bubble.
-func after(d time.Duration) { <-time.After(d) }
+func sleep(d time.Duration) { <-time.After(d) }
 
 // inOrder takes n deliveries and sorts them by key.
-func inOrder(t *testing.T, sink *sourcetest.Sink, n int) (all []source.Delivery) {
+func nextByKey(t *testing.T, sink *sourcetest.Sink, n int) (all []source.Delivery) {
 	t.Helper()
 	for range n {
 		all = append(all, sink.Next(t))
@@ -55,20 +55,20 @@ func inOrder(t *testing.T, sink *sourcetest.Sink, n int) (all []source.Delivery)
 
 // A message is renewed from a third of its visibility on, for as long as the
 // queue allows: twelve hours, and here one.
-func TestHeldForAnHour(t *testing.T) {
+func TestMessageIsRenewedUntilTheLimit(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f, l, sink := newFake(sourcetest.Payload("a")), &log{}, sourcetest.NewSink(1)
-		f.play(t, sink, l, func(s *sqssource.Source) { s.SetVisibility(30*time.Second, time.Hour) })
+		f.run(t, sink, l, func(s *sqssource.Source) { s.SetVisibility(30*time.Second, time.Hour) })
 		d := sink.Next(t)
-		after(time.Minute)
-		want(t, f,
+		sleep(time.Minute)
+		wantRequests(t, f,
 			"10s ChangeMessageVisibilityBatch m0=30", "20s ChangeMessageVisibilityBatch m0=30", "30s ChangeMessageVisibilityBatch m0=30",
 			"40s ChangeMessageVisibilityBatch m0=30", "50s ChangeMessageVisibilityBatch m0=30", "1m0s ChangeMessageVisibilityBatch m0=30")
-		after(58 * time.Minute)
-		f.taken()
-		after(time.Hour)
+		sleep(58 * time.Minute)
+		f.requests()
+		sleep(time.Hour)
 		synctest.Wait()
-		late := f.taken()
+		late := f.requests()
 		if last := late[len(late)-1]; last != "59m55s ChangeMessageVisibilityBatch m0=5" {
 			t.Errorf("renewed at last: %s", last)
 		}
@@ -76,13 +76,13 @@ func TestHeldForAnHour(t *testing.T) {
 			t.Errorf("logged %d times that it comes again", n)
 		}
 		d.Done(source.Outcome{Ack: true})
-		after(time.Second)
-		want(t, f, "1h59m0s DeleteMessageBatch m0")
+		sleep(time.Second)
+		wantRequests(t, f, "1h59m0s DeleteMessageBatch m0")
 	})
 }
 
 // A message that the queue has forgotten is renewed no more, and the others are.
-func TestHandleThatIsInvalid(t *testing.T) {
+func TestInvalidHandleIsNotRenewed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f, l, sink := newFake(sourcetest.Payload("a"), sourcetest.Payload("b")), &log{}, sourcetest.NewSink(2)
 		f.refuse = func(_, handle string) (int, string) {
@@ -91,21 +91,21 @@ func TestHandleThatIsInvalid(t *testing.T) {
 			}
 			return 0, ""
 		}
-		f.play(t, sink, l)
+		f.run(t, sink, l)
 		a, b := sink.Next(t), sink.Next(t)
-		after(12 * time.Second)
-		if got := f.taken(); len(got) != 1 || !strings.Contains(got[0], "m1=30") {
+		sleep(12 * time.Second)
+		if got := f.requests(); len(got) != 1 || !strings.Contains(got[0], "m1=30") {
 			t.Errorf("renewed both in %q", got)
 		}
-		after(20 * time.Second)
-		want(t, f, "20s ChangeMessageVisibilityBatch m0=30", "30s ChangeMessageVisibilityBatch m0=30")
+		sleep(20 * time.Second)
+		wantRequests(t, f, "20s ChangeMessageVisibilityBatch m0=30", "30s ChangeMessageVisibilityBatch m0=30")
 		if n := l.lines("not held any more"); n != 1 {
 			t.Errorf("logged %d times that it is lost", n)
 		}
 		a.Done(source.Outcome{Ack: true})
 		b.Done(source.Outcome{Ack: true}) // it may still be known by another handle
-		after(10 * time.Second)
-		want(t, f, "32s DeleteMessageBatch m0 m1")
+		sleep(10 * time.Second)
+		wantRequests(t, f, "32s DeleteMessageBatch m0 m1")
 		if n := l.lines("was not told"); n != 1 {
 			t.Errorf("logged %d times that it was not deleted", n)
 		}
@@ -113,7 +113,7 @@ func TestHandleThatIsInvalid(t *testing.T) {
 }
 
 // What a batch leaves undone is done again, and nothing else.
-func TestPartialFailure(t *testing.T) {
+func TestFailedEntriesAreSentAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var bodies []string
 		for i := range 12 {
@@ -131,16 +131,16 @@ func TestPartialFailure(t *testing.T) {
 			}
 			return 0, ""
 		}
-		f.play(t, sink, l)
-		for _, d := range inOrder(t, sink, 12) {
+		f.run(t, sink, l)
+		for _, d := range nextByKey(t, sink, 12) {
 			if d.Events[0].Object.Key == "k11" {
 				d.Done(source.Outcome{RetryAfter: 90*time.Second + 1})
 				continue
 			}
 			d.Done(source.Outcome{Ack: true})
 		}
-		after(10 * time.Second)
-		want(t, f,
+		sleep(10 * time.Second)
+		wantRequests(t, f,
 			"0s DeleteMessageBatch m0 m1 m2 m3 m4 m5 m6 m7 m8 m9", "0s DeleteMessageBatch m10", "0s ChangeMessageVisibilityBatch m11=91",
 			"1s DeleteMessageBatch m4", "2s DeleteMessageBatch m4", "3s DeleteMessageBatch m4")
 	})
@@ -148,16 +148,16 @@ func TestPartialFailure(t *testing.T) {
 
 // What is not acknowledged comes again when it is worth it: not at once, and not
 // later than SQS allows.
-func TestComesAgain(t *testing.T) {
+func TestUnacknowledgedMessageIsDelayed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f, l, sink := newFake(), &log{}, sourcetest.NewSink(1)
-		f.play(t, sink, l)
+		f.run(t, sink, l)
 		for i, d := range []time.Duration{0, time.Millisecond, 90 * time.Second, 24 * time.Hour} {
 			f.add(fmt.Sprint("n", i), sourcetest.Payload("a"))
 			sink.Next(t).Done(source.Outcome{RetryAfter: d, Err: errors.New("another worker is processing the object")})
-			after(time.Second)
+			sleep(time.Second)
 		}
-		want(t, f, "0s ChangeMessageVisibilityBatch n0=1", "1s ChangeMessageVisibilityBatch n1=1",
+		wantRequests(t, f, "0s ChangeMessageVisibilityBatch n0=1", "1s ChangeMessageVisibilityBatch n1=1",
 			"2s ChangeMessageVisibilityBatch n2=90", "3s ChangeMessageVisibilityBatch n3=43140")
 	})
 }
@@ -174,12 +174,12 @@ func TestOutage(t *testing.T) {
 			}
 			return 0, ""
 		}
-		r := f.play(t, sink, l)
+		r := f.run(t, sink, l)
 		d := sink.Next(t)
 		synctest.Wait()
-		f.now(func() { down = true })
+		f.update(func() { down = true })
 		d.Done(source.Outcome{Ack: true})
-		after(10 * time.Minute)
+		sleep(10 * time.Minute)
 		if n := l.lines("renew them"); n == 0 || n > 9 {
 			t.Errorf("logged %d times in ten minutes that credentials have expired", n)
 		}
@@ -188,25 +188,25 @@ func TestOutage(t *testing.T) {
 			t.Fatalf("Run ended: %v", err)
 		default:
 		}
-		f.now(func() { down = false })
+		f.update(func() { down = false })
 		f.add("again", sourcetest.Payload("a"))
-		after(time.Minute) // the longest pause
+		sleep(time.Minute) // the longest pause
 		sink.Next(t).Done(source.Outcome{Ack: true})
-		after(time.Second)
-		if got := f.taken(); !strings.HasSuffix(got[len(got)-1], "DeleteMessageBatch again") {
+		sleep(time.Second)
+		if got := f.requests(); !strings.HasSuffix(got[len(got)-1], "DeleteMessageBatch again") {
 			t.Errorf("after the outage: %q", got)
 		}
 	})
 }
 
 // While the sink is full, nothing more is asked for.
-func TestNothingIsReceivedForASinkThatIsFull(t *testing.T) {
+func TestFullSinkStopsReceiving(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f, l, sink := newFake(sourcetest.Payload("a"), sourcetest.Payload("b")), &log{}, sourcetest.NewSink(1)
-		f.play(t, sink, l)
+		f.run(t, sink, l)
 		synctest.Wait()
 		f.add("more", sourcetest.Payload("c"))
-		after(5 * time.Minute)
+		sleep(5 * time.Minute)
 		if waiting, polls := f.state(); waiting != 1 || polls != 0 {
 			t.Errorf("%d receivers ask for more, and %d messages wait: want none, and 1", polls, waiting)
 		}
@@ -217,13 +217,13 @@ func TestNothingIsReceivedForASinkThatIsFull(t *testing.T) {
 }
 
 // Only so many messages are in flight, whatever the sink takes.
-func TestRoom(t *testing.T) {
+func TestMaxInFlight(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f, l, sink := newFake(), &log{}, sourcetest.NewSink(100)
 		for i := range 100 {
 			f.add(fmt.Sprint("n", i), sourcetest.Payload(fmt.Sprint(i)))
 		}
-		f.play(t, sink, l, func(s *sqssource.Source) { s.SetRoom(30) })
+		f.run(t, sink, l, func(s *sqssource.Source) { s.SetMaxInFlight(30) })
 		synctest.Wait()
 		if n, _ := f.state(); n != 70 {
 			t.Errorf("%d messages wait, and there is room for 30 of 100", n)
@@ -236,13 +236,13 @@ func TestRoom(t *testing.T) {
 
 // Receivers join while there is more than they can carry, and leave when the queue
 // is empty.
-func TestReceiversJoinAndLeave(t *testing.T) {
+func TestNumberOfReceiversFollowsTheLoad(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f, l, sink := newFake(), &log{}, sourcetest.NewSink(0)
 		for i := range 200 {
 			f.add(fmt.Sprint("n", i), sourcetest.Payload(fmt.Sprint(i)))
 		}
-		f.play(t, sink, l)
+		f.run(t, sink, l)
 		for range 200 {
 			sink.Next(t).Done(source.Outcome{Ack: true})
 		}
@@ -250,7 +250,7 @@ func TestReceiversJoinAndLeave(t *testing.T) {
 		if _, n := f.state(); n != 8 {
 			t.Errorf("%d receivers at the end of 200 messages, want 8", n)
 		}
-		after(time.Minute)
+		sleep(time.Minute)
 		synctest.Wait()
 		if _, n := f.state(); n != 1 {
 			t.Errorf("%d receivers ask an empty queue, want 1", n)
@@ -260,20 +260,20 @@ func TestReceiversJoinAndLeave(t *testing.T) {
 
 // At its end a source gives back what it holds, at once, and waits for no answer
 // that never comes.
-func TestGivesBack(t *testing.T) {
+func TestShutdownReleasesMessages(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f, l, sink := newFake(sourcetest.Payload("a"), sourcetest.Payload("b"), sourcetest.Payload("c")), &log{}, sourcetest.NewSink(2)
-		r := f.play(t, sink, l)
+		r := f.run(t, sink, l)
 		synctest.Wait() // two with the sink, and one with the source
 		r.cancel()
-		after(time.Second)
+		sleep(time.Second)
 		sink.Next(t).Done(source.Outcome{Err: errors.New("the worker is shutting down")})
-		after(time.Second)
-		want(t, f, "0s ChangeMessageVisibilityBatch m2=0", "1s ChangeMessageVisibilityBatch m0=0")
+		sleep(time.Second)
+		wantRequests(t, f, "0s ChangeMessageVisibilityBatch m2=0", "1s ChangeMessageVisibilityBatch m0=0")
 		if err := <-r.ended; err != nil {
 			t.Error(err)
 		}
-		if got := f.taken(); !strings.HasSuffix(got[len(got)-1], " m1=0") {
+		if got := f.requests(); !strings.HasSuffix(got[len(got)-1], " m1=0") {
 			t.Errorf("at the end of the grace: %q", got)
 		}
 		if n := l.lines("given back unanswered"); n != 1 {
@@ -283,39 +283,39 @@ func TestGivesBack(t *testing.T) {
 }
 
 // ending is a sink that takes one delivery, at whose arrival the source is to end.
-type ending struct {
+type stoppingSink struct {
 	*sourcetest.Sink
-	end func()
+	stop func()
 }
 
-func (e *ending) Deliver(_ context.Context, d source.Delivery) error {
-	defer e.end()
+func (e *stoppingSink) Deliver(_ context.Context, d source.Delivery) error {
+	defer e.stop()
 	return e.Sink.TryDeliver(d)
 }
 
 // Once it is to end, a source delivers nothing, however much room the sink has.
-func TestDeliversNothingAtItsEnd(t *testing.T) {
+func TestNothingIsDeliveredDuringShutdown(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f, l := newFake(sourcetest.Payload("a"), sourcetest.Payload("b"), sourcetest.Payload("c")), &log{}
-		sink := &ending{Sink: sourcetest.NewSink(3)}
+		sink := &stoppingSink{Sink: sourcetest.NewSink(3)}
 		ready := make(chan struct{})
 		var r *running
-		sink.end = func() { <-ready; r.cancel() }
-		r = f.play(t, sink, l)
+		sink.stop = func() { <-ready; r.cancel() }
+		r = f.run(t, sink, l)
 		close(ready)
 		sink.Next(t).Done(source.Outcome{Ack: true})
 		if err := <-r.ended; err != nil {
 			t.Error(err)
 		}
-		want(t, f, "0s DeleteMessageBatch m0", "0s ChangeMessageVisibilityBatch m1=0 m2=0")
+		wantRequests(t, f, "0s DeleteMessageBatch m0", "0s ChangeMessageVisibilityBatch m1=0 m2=0")
 	})
 }
 
-func TestEndsWhileTheQueueIsSilent(t *testing.T) {
+func TestShutdownWhileTheQueueIsUnresponsive(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f, l, sink := newFake(sourcetest.Payload("a")), &log{}, sourcetest.NewSink(1)
 		var silent atomic.Bool
-		r := f.play(t, sink, l, func(s *sqssource.Source) {
+		r := f.run(t, sink, l, func(s *sqssource.Source) {
 			s.SetServer(func(r *http.Request) (*http.Response, error) {
 				if silent.Load() {
 					<-r.Context().Done()

@@ -18,7 +18,7 @@ func TestMaxOutput(t *testing.T) {
 	var out strings.Builder
 	r := shell(t, "printf 0123456789", nil, &out)
 	r.maxOutput = 10
-	if err := r.do(t.Context()); err != nil || out.String() != "0123456789" {
+	if err := r.execute(t.Context()); err != nil || out.String() != "0123456789" {
 		t.Errorf("printed %q, error %v", &out, err)
 	}
 	for _, script := range []string{
@@ -27,7 +27,7 @@ func TestMaxOutput(t *testing.T) {
 		out.Reset()
 		r := shell(t, script, nil, &out)
 		r.maxOutput = 10
-		err := r.do(t.Context())
+		err := r.execute(t.Context())
 		if !worker.IsPermanent(err) || !strings.HasPrefix(err.Error(), "sh was stopped: its output has more than 10 bytes: set a larger max_output") {
 			t.Errorf("%s: error %v", script, err)
 		}
@@ -49,24 +49,24 @@ func TestMaxOutputHasADefault(t *testing.T) {
 
 // Standard error, and standard output that nobody wants, may be endless: their end
 // is kept.
-func TestEndlessStandardErrorIsNotKept(t *testing.T) {
+func TestUnusedOutputIsNotRetained(t *testing.T) {
 	r := shell(t, "head -c 10000000 /dev/zero >&2; head -c 10000000 /dev/zero", nil, nil)
 	r.maxOutput = 10
-	if err := r.do(t.Context()); err != nil || cap(r.stderr.last)+cap(r.stdout.last) > 10_000 {
+	if err := r.execute(t.Context()); err != nil || cap(r.stderr.last)+cap(r.stdout.last) > 10_000 {
 		t.Errorf("%d and %d bytes are kept, error %v", cap(r.stderr.last), cap(r.stdout.last), err)
 	}
 }
 
 // A command that cannot be started for want of descriptors fails with an error that
 // says so, which no attempt is counted for.
-func TestShortOfDescriptors(t *testing.T) {
+func TestNoFileDescriptors(t *testing.T) {
 	r := shell(t, "cat", strings.NewReader("x"), io.Discard)
 	withoutDescriptors(t, func() {
-		if err := r.do(t.Context()); !errors.Is(err, syscall.EMFILE) || worker.IsPermanent(err) {
+		if err := r.execute(t.Context()); !errors.Is(err, syscall.EMFILE) || worker.IsPermanent(err) {
 			t.Errorf("error %v, want that there are too many open files", err)
 		}
 	})
-	if err := shell(t, "cat", strings.NewReader("x"), io.Discard).do(t.Context()); err != nil {
+	if err := shell(t, "cat", strings.NewReader("x"), io.Discard).execute(t.Context()); err != nil {
 		t.Errorf("afterwards: %v", err)
 	}
 }

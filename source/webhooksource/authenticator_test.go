@@ -102,7 +102,7 @@ func TestSignature(t *testing.T) {
 
 // What is logged of refusals has no secrets, no payload but of those that cannot
 // be read and come from who may post, and is not repeated by every refusal.
-func TestLogKeepsSecretsAndQuiet(t *testing.T) {
+func TestLogHasNoSecretsAndNoRepeats(t *testing.T) {
 	var log bytes.Buffer
 	cfg := webhooksource.Config{Token: "Bearer t0ken", Secret: secret, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 	e := serve(t, cfg, ackAll{})

@@ -13,10 +13,10 @@ import (
 func (o Object) CheckPath() error {
 	for part := range strings.SplitSeq(o.Key, "/") {
 		if part == "" || part == "." || part == ".." {
-			return errNoPath
+			return errUncleanKey
 		}
 	}
 	return nil
 }
 
-var errNoPath = errors.New(`between slashes a part of the key is empty, "." or "..", and some stores list it under another: choose one without`)
+var errUncleanKey = errors.New(`between slashes a part of the key is empty, "." or "..", and some stores list it under another: choose one without`)

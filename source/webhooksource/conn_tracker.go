@@ -13,7 +13,7 @@ import (
 )
 
 // maxBodies bounds the bodies that are being read, in bytes: all together.
-const maxBodies = 16 << 20
+const maxBodyBytes = 16 << 20
 
 // maxConnections returns how many connections may be open: a quarter of the
 // descriptors, because the ledger, the object store and commands need some too.
@@ -27,112 +27,112 @@ func maxConnections(descriptors int) int { return min(max(descriptors/4, 8), 100
 // It also ends them. The server's own Shutdown gives a connection that has sent
 // nothing yet five seconds, and Close does not wait for handlers to return: this
 // does both.
-type conns struct {
+type connTracker struct {
 	max      int
 	maxBytes int64
-	crowded  func(why string) // reports each connection that is ended for want of room
+	onEvict  func(why string) // reports each connection that is ended for want of room
 
 	bytes atomic.Int64 // of all visitors
 
-	mu       sync.Mutex
-	all      map[net.Conn]*visitor
-	evicted  int // of all
-	refusing bool
-	ended    sync.WaitGroup
+	mu          sync.Mutex
+	all         map[net.Conn]*connection
+	evictedOpen int // of all
+	draining    bool
+	ended       sync.WaitGroup
 
 	// Those that may be ended for want of room, the longest waiting first.
-	strangers, idle list.List
+	unauthenticated, idle list.List
 }
 
 // visitor is a connection. Its atomic fields are read and written without a lock,
 // because thousands of senders may send a byte at a time.
-type visitor struct {
-	conn    net.Conn
-	bytes   atomic.Int64 // of the body that is being read
-	evicted atomic.Bool
-	fresh   bool       // nothing was sent yet
-	known   bool       // its sender has proven itself
-	in      *list.List // strangers, idle or nil
-	place   *list.Element
+type connection struct {
+	conn          net.Conn
+	bytes         atomic.Int64 // of the body that is being read
+	evicted       atomic.Bool
+	unused        bool       // nothing was sent yet
+	authenticated bool       // its sender has proven itself
+	list          *list.List // strangers, idle or nil
+	element       *list.Element
 }
 
-func newConns(most int, mostBytes int64, crowded func(why string)) *conns {
-	return &conns{max: most, maxBytes: mostBytes, crowded: crowded, all: make(map[net.Conn]*visitor)}
+func newConnTracker(max int, maxBytes int64, onEvict func(why string)) *connTracker {
+	return &connTracker{max: max, maxBytes: maxBytes, onEvict: onEvict, all: make(map[net.Conn]*connection)}
 }
 
-type visitorKey struct{}
+type connectionKey struct{}
 
 // context is the server's ConnContext hook, which is called before a connection is
 // reported new: by it a request finds its visitor.
-func (c *conns) context(ctx context.Context, conn net.Conn) context.Context {
-	v := &visitor{conn: conn, fresh: true}
+func (c *connTracker) connContext(ctx context.Context, conn net.Conn) context.Context {
+	v := &connection{conn: conn, unused: true}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.all[conn] = v
-	return context.WithValue(ctx, visitorKey{}, v)
+	return context.WithValue(ctx, connectionKey{}, v)
 }
 
 // visitorOf returns the visitor of a request, or nil if it came over no connection.
-func visitorOf(r *http.Request) *visitor {
-	v, _ := r.Context().Value(visitorKey{}).(*visitor)
+func connectionOf(r *http.Request) *connection {
+	v, _ := r.Context().Value(connectionKey{}).(*connection)
 	return v
 }
 
 // track is the server's ConnState hook. A connection is reported new before
 // Serve returns, and closed after its handler has returned.
-func (c *conns) track(conn net.Conn, state http.ConnState) {
-	var crowded []*visitor
+func (c *connTracker) connState(conn net.Conn, state http.ConnState) {
+	var evicted []*connection
 	c.mu.Lock()
 	v := c.all[conn]
 	switch state {
 	case http.StateNew:
 		c.ended.Add(1)
-		v.enter(&c.strangers)
-		crowded = c.makeRoom(v)
-		if c.refusing {
+		v.moveTo(&c.unauthenticated)
+		evicted = c.evictForConnection(v)
+		if c.draining {
 			_ = conn.Close() // nothing was said on it
 		}
 	case http.StateActive:
-		v.fresh = false
-		if v.in == &c.idle { // a proxy may send the next request for another client, which has proven nothing
-			v.known = false
-			v.enter(&c.strangers)
+		v.unused = false
+		if v.list == &c.idle { // a proxy may send the next request for another client, which has proven nothing
+			v.authenticated = false
+			v.moveTo(&c.unauthenticated)
 		}
 	case http.StateIdle:
-		if v.known && !v.evicted.Load() {
-			v.enter(&c.idle)
+		if v.authenticated && !v.evicted.Load() {
+			v.moveTo(&c.idle)
 		}
 	case http.StateClosed:
-		v.leave()
+		v.unlist()
 		delete(c.all, conn)
 		if v.evicted.Load() {
-			c.evicted--
+			c.evictedOpen--
 		}
 		c.ended.Done()
 	}
 	c.mu.Unlock()
-	c.end(crowded, "too many connections")
+	c.closeAll(evicted, "too many connections")
 }
 
-func (v *visitor) enter(l *list.List) {
-	v.leave()
-	v.in, v.place = l, l.PushBack(v)
+func (v *connection) moveTo(l *list.List) {
+	v.unlist()
+	v.list, v.element = l, l.PushBack(v)
 }
 
-func (v *visitor) leave() {
-	if v.in != nil {
-		v.in.Remove(v.place)
-		v.in, v.place = nil, nil
+func (v *connection) unlist() {
+	if v.list != nil {
+		v.list.Remove(v.element)
+		v.list, v.element = nil, nil
 	}
 }
 
 // makeRoom evicts connections while there are too many: strangers, then idle ones,
 // and only if all others are at work the newest itself.
-func (c *conns) makeRoom(newest *visitor) (evicted []*visitor) {
-	for len(c.all)-c.evicted > c.max {
-		v := c.strangers.Front().Value.(*visitor)
+func (c *connTracker) evictForConnection(newest *connection) (evicted []*connection) {
+	for len(c.all)-c.evictedOpen > c.max {
+		v := c.unauthenticated.Front().Value.(*connection)
 		if v == newest && c.idle.Len() > 0 {
-			v = c.idle.Front().Value.(*visitor)
+			v = c.idle.Front().Value.(*connection)
 		}
 		c.evict(v)
 		evicted = append(evicted, v)
@@ -141,36 +141,36 @@ func (c *conns) makeRoom(newest *visitor) (evicted []*visitor) {
 }
 
 // evict takes a connection out of all counts. The caller ends it, without the lock.
-func (c *conns) evict(v *visitor) {
-	v.leave()
+func (c *connTracker) evict(v *connection) {
+	v.unlist()
 	v.evicted.Store(true)
-	c.evicted++
+	c.evictedOpen++
 	c.bytes.Add(-v.bytes.Swap(0))
 }
 
 // end closes connections that were evicted, which waits for those who read from them.
-func (c *conns) end(evicted []*visitor, why string) {
+func (c *connTracker) closeAll(evicted []*connection, why string) {
 	for _, v := range evicted {
 		_ = v.conn.Close() // its sender has to connect again
-		c.crowded(why)
+		c.onEvict(why)
 	}
 }
 
 // admit notes that the sender of a request has proven itself.
-func (c *conns) admit(r *http.Request) {
+func (c *connTracker) markAuthenticated(r *http.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if v := visitorOf(r); v != nil && !v.evicted.Load() {
-		v.known = true
-		v.leave()
+	if v := connectionOf(r); v != nil && !v.evicted.Load() {
+		v.authenticated = true
+		v.unlist()
 	}
 }
 
 // reserve counts bytes of a request's body. It returns false if there is no room
 // for them: known senders fill it, or the request is itself of a stranger that had
 // to make room.
-func (c *conns) reserve(r *http.Request, n int) bool {
-	v := visitorOf(r)
+func (c *connTracker) reserve(r *http.Request, n int) bool {
+	v := connectionOf(r)
 	if v == nil {
 		return true
 	}
@@ -179,24 +179,24 @@ func (c *conns) reserve(r *http.Request, n int) bool {
 	}
 	v.bytes.Add(int64(n))
 	if c.bytes.Add(int64(n)) > c.maxBytes {
-		c.end(c.makeRoomForBodies(), "too many unfinished bodies")
+		c.closeAll(c.evictForBodies(), "too many unfinished bodies")
 	}
 	return !v.evicted.Load() && c.bytes.Load() <= c.maxBytes
 }
 
 // makeRoomForBodies evicts the strangers with the largest bodies, until a quarter of
 // the room is free.
-func (c *conns) makeRoomForBodies() (evicted []*visitor) {
+func (c *connTracker) evictForBodies() (evicted []*connection) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.bytes.Load() <= c.maxBytes {
 		return nil // another has made room
 	}
-	var largest []*visitor
-	for e := c.strangers.Front(); e != nil; e = e.Next() {
-		largest = append(largest, e.Value.(*visitor))
+	var largest []*connection
+	for e := c.unauthenticated.Front(); e != nil; e = e.Next() {
+		largest = append(largest, e.Value.(*connection))
 	}
-	slices.SortStableFunc(largest, func(a, b *visitor) int { return cmp.Compare(b.bytes.Load(), a.bytes.Load()) })
+	slices.SortStableFunc(largest, func(a, b *connection) int { return cmp.Compare(b.bytes.Load(), a.bytes.Load()) })
 	for _, v := range largest {
 		if c.bytes.Load() <= c.maxBytes-c.maxBytes/4 || v.bytes.Load() == 0 {
 			break
@@ -208,19 +208,19 @@ func (c *conns) makeRoomForBodies() (evicted []*visitor) {
 }
 
 // release forgets the bytes of a request's body.
-func (c *conns) release(r *http.Request) {
-	if v := visitorOf(r); v != nil {
+func (c *connTracker) release(r *http.Request) {
+	if v := connectionOf(r); v != nil {
 		c.bytes.Add(-v.bytes.Swap(0))
 	}
 }
 
 // body returns the body of a request, whose bytes are counted. Its Read fails with
 // errCrowded where there is no room for them.
-func (c *conns) body(r *http.Request) io.Reader {
+func (c *connTracker) countedBody(r *http.Request) io.Reader {
 	return readerFunc(func(b []byte) (int, error) {
 		n, err := r.Body.Read(b)
 		if !c.reserve(r, n) {
-			err = errCrowded
+			err = errBodiesFull
 		}
 		return n, err
 	})
@@ -231,18 +231,18 @@ type readerFunc func([]byte) (int, error)
 func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
 
 // refuse closes the connections on which nothing was sent, now and later.
-func (c *conns) refuse() {
+func (c *connTracker) closeUnused() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.refusing = true
+	c.draining = true
 	for conn, v := range c.all {
-		if v.fresh {
+		if v.unused {
 			_ = conn.Close() // nothing was said on it
 		}
 	}
 }
 
-func (c *conns) open() int {
+func (c *connTracker) count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.all)
@@ -250,4 +250,4 @@ func (c *conns) open() int {
 
 // wait returns when all connections have ended. The server must have stopped
 // accepting.
-func (c *conns) wait() { c.ended.Wait() }
+func (c *connTracker) wait() { c.ended.Wait() }

@@ -13,41 +13,41 @@ import (
 
 // minSecret is the shortest secret accepted, in bytes: the shortest that the
 // Standard Webhooks specification allows.
-const minSecret = 24
+const minSecretBytes = 24
 
 // gate says who may post.
-type gate struct {
+type authenticator struct {
 	// tokens are digests of the Authorization headers that are let in. All
 	// digests have one length, so comparing them tells nothing of a token's.
 	tokens    [][sha256.Size]byte
 	signature *standardwebhooks.Webhook // nil without a secret
 }
 
-func newGate(token, secret string) (gate, error) {
-	var g gate
+func newAuthenticator(token, secret string) (authenticator, error) {
+	var auth authenticator
 	if token != "" {
-		headers, err := authorizations(token)
+		headers, err := acceptedHeaders(token)
 		if err != nil {
-			return gate{}, err
+			return authenticator{}, err
 		}
 		for _, h := range headers {
-			g.tokens = append(g.tokens, sha256.Sum256([]byte(h)))
+			auth.tokens = append(auth.tokens, sha256.Sum256([]byte(h)))
 		}
 	}
 	if secret != "" {
 		hook, err := newSignature(secret)
 		if err != nil {
-			return gate{}, err
+			return authenticator{}, err
 		}
-		g.signature = hook
+		auth.signature = hook
 	}
-	return g, nil
+	return auth, nil
 }
 
 // authorizations are the Authorization headers that a token stands for. MinIO
 // sends a token of two words as it is, puts "Bearer " before one word, and
 // sends no header at all for three: internal/event/target/webhook.go, send.
-func authorizations(token string) ([]string, error) {
+func acceptedHeaders(token string) ([]string, error) {
 	for _, c := range []byte(token) {
 		if c < ' ' || c > '~' {
 			return nil, errors.New("webhook: the token has a character that no HTTP header can carry: use letters and digits")
@@ -64,7 +64,7 @@ func authorizations(token string) ([]string, error) {
 
 func newSignature(secret string) (*standardwebhooks.Webhook, error) {
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
-	if err != nil || len(key) < minSecret {
+	if err != nil || len(key) < minSecretBytes {
 		return nil, errors.New("webhook: the secret must be whsec_ and at least 24 random bytes in base64: " +
 			`make one with: echo "whsec_$(openssl rand -base64 32)"`)
 	}
@@ -72,17 +72,17 @@ func newSignature(secret string) (*standardwebhooks.Webhook, error) {
 }
 
 // open reports that everyone is let in.
-func (g *gate) open() bool { return g.tokens == nil && g.signature == nil }
+func (a *authenticator) allowsAll() bool { return a.tokens == nil && a.signature == nil }
 
 // byHeader lets a request in by its header alone. It takes equally long for
 // every wrong token.
-func (g *gate) byHeader(h http.Header) bool {
-	if g.open() {
+func (a *authenticator) checkHeader(h http.Header) bool {
+	if a.allowsAll() {
 		return true
 	}
 	sent := sha256.Sum256([]byte(h.Get("Authorization")))
 	match := 0
-	for _, want := range g.tokens {
+	for _, want := range a.tokens {
 		match |= subtle.ConstantTimeCompare(sent[:], want[:])
 	}
 	return match == 1
@@ -90,11 +90,11 @@ func (g *gate) byHeader(h http.Header) bool {
 
 // signed reports that a request claims a signature, so that its body is worth
 // reading.
-func (g *gate) signed(h http.Header) bool {
-	return g.signature != nil && h.Get(standardwebhooks.HeaderWebhookSignature) != ""
+func (a *authenticator) hasSignature(h http.Header) bool {
+	return a.signature != nil && h.Get(standardwebhooks.HeaderWebhookSignature) != ""
 }
 
 // bySignature lets a request in by the signature of its body.
-func (g *gate) bySignature(h http.Header, body []byte) bool {
-	return g.signature != nil && g.signature.Verify(body, h) == nil
+func (a *authenticator) checkSignature(h http.Header, body []byte) bool {
+	return a.signature != nil && a.signature.Verify(body, h) == nil
 }

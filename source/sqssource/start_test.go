@@ -16,7 +16,7 @@ import (
 
 // What cannot work ends the source at its start, with an error that says what to
 // do, and from then on only warns.
-func TestRefusedAtStart(t *testing.T) {
+func TestPermanentErrorsAtStart(t *testing.T) {
 	for _, tc := range []struct{ action, code, want string }{
 		{"DeleteMessageBatch", "QueueDoesNotExist", "there is no such queue: create it, or correct its URL"},
 		{"DeleteMessageBatch", "AccessDeniedException", "allow sqs:ReceiveMessage, sqs:DeleteMessage and sqs:ChangeMessageVisibility"},
@@ -37,7 +37,7 @@ func TestRefusedAtStart(t *testing.T) {
 					}
 					return 0, ""
 				}
-				r := f.play(t, sink, l)
+				r := f.run(t, sink, l)
 				err := sourcetest.Wait(t, r.ended, "the end of Run")
 				if err == nil || !strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), "https://sqs.eu-west-1.amazonaws.com/123456789012/uploads (region eu-west-1)") {
 					t.Errorf("Run = %v, want it to name the queue and say %q", err, tc.want)
@@ -51,7 +51,7 @@ func TestRefusedAtStart(t *testing.T) {
 func TestNoSuchHost(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f, l := newFake(), &log{}
-		r := f.play(t, sourcetest.NewSink(1), l, func(s *sqssource.Source) {
+		r := f.run(t, sourcetest.NewSink(1), l, func(s *sqssource.Source) {
 			s.SetServer(func(r *http.Request) (*http.Response, error) {
 				return nil, &net.DNSError{Err: "no such host", Name: r.URL.Host, IsNotFound: true}
 			})
@@ -83,8 +83,8 @@ func TestOutageAtStart(t *testing.T) {
 			}
 			return http.StatusBadRequest, left[0]
 		}
-		f.play(t, sink, l)
-		after(2 * time.Minute)
+		f.run(t, sink, l)
+		sleep(2 * time.Minute)
 		sink.Next(t).Done(source.Outcome{Ack: true})
 		if n := l.lines("the credentials have expired: renew them"); n == 0 {
 			t.Error("the log does not say that the credentials have expired")
@@ -93,7 +93,7 @@ func TestOutageAtStart(t *testing.T) {
 }
 
 // A denial of a queue that has worked is an outage.
-func TestDeniedForAWhile(t *testing.T) {
+func TestDenialAfterStartIsTransient(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f, l, sink := newFake(), &log{}, sourcetest.NewSink(1)
 		denied := false
@@ -103,13 +103,13 @@ func TestDeniedForAWhile(t *testing.T) {
 			}
 			return 0, ""
 		}
-		f.play(t, sink, l)
-		after(30 * time.Second)
-		f.now(func() { denied = true })
-		after(5 * time.Minute)
-		f.now(func() { denied = false })
+		f.run(t, sink, l)
+		sleep(30 * time.Second)
+		f.update(func() { denied = true })
+		sleep(5 * time.Minute)
+		f.update(func() { denied = false })
 		f.add("m", sourcetest.Payload("a"))
-		after(time.Minute)
+		sleep(time.Minute)
 		sink.Next(t).Done(source.Outcome{Ack: true})
 		if n := l.lines("allow sqs:ReceiveMessage"); n == 0 || n > 8 {
 			t.Errorf("logged %d times in five minutes what to do", n)
@@ -117,7 +117,7 @@ func TestDeniedForAWhile(t *testing.T) {
 	})
 }
 
-func TestServerThatIsNotThere(t *testing.T) {
+func TestUnreachableServer(t *testing.T) {
 	credentials(t)
 	l := &log{}
 	r := run(t, sqssource.Config{URL: "http://127.0.0.1:1/000000000000/uploads", Logger: logger(l)}, sourcetest.NewSink(1))
@@ -169,17 +169,17 @@ func TestConfig(t *testing.T) {
 }
 
 // untrusting is a sink that believes in no order.
-type untrusting struct{}
+type untrustedSink struct{}
 
-func (untrusting) Deliver(context.Context, source.Delivery) error { return source.ErrUntrusted }
-func (untrusting) TryDeliver(source.Delivery) error               { return source.ErrUntrusted }
+func (untrustedSink) Deliver(context.Context, source.Delivery) error { return source.ErrUntrusted }
+func (untrustedSink) TryDeliver(source.Delivery) error               { return source.ErrUntrusted }
 
-func TestUntrustedOrder(t *testing.T) {
+func TestUntrustedSequencerLeavesTheMessage(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f, l := newFake(sourcetest.Payload("a")), &log{}
-		f.play(t, untrusting{}, l)
-		after(time.Minute)
-		want(t, f)
+		f.run(t, untrustedSink{}, l)
+		sleep(time.Minute)
+		wantRequests(t, f)
 		if n := l.lines("event order needs a trusted sequencer"); n != 1 {
 			t.Errorf("logged %d times why it is left", n)
 		}

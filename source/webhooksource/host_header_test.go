@@ -10,7 +10,7 @@ import (
 
 // A page can let a name of its own point to this machine; then a post to it is
 // of the same origin. Without a token the Host header has to name this machine.
-func TestForeignHostNamesAreRefused(t *testing.T) {
+func TestForeignHostNamesAreRejected(t *testing.T) {
 	for _, c := range []struct {
 		token, host string
 		want        int

@@ -11,26 +11,26 @@ import (
 
 // journal holds the warnings that senders can provoke: one for each reason, so
 // that none keeps another from being logged.
-type journal struct {
-	malformed, unknown, cutOff, tooLarge, compressed *logthrottle.Warning
-	foreign, unauthorized, open, late, crowded       *logthrottle.Warning
-	accept, server                                   *logthrottle.Warning
+type warnings struct {
+	malformed, unknownDialect, cutOff, tooLarge, compressed       *logthrottle.Warning
+	crossOrigin, unauthorized, notAcknowledged, timedOut, evicted *logthrottle.Warning
+	accept, server                                                *logthrottle.Warning
 }
 
-func newJournal(l *slog.Logger) *journal {
+func newWarnings(l *slog.Logger) *warnings {
 	w := func() *logthrottle.Warning { return logthrottle.New(l) }
-	return &journal{
-		malformed: w(), unknown: w(), cutOff: w(), tooLarge: w(), compressed: w(),
-		foreign: w(), unauthorized: w(), open: w(), late: w(), crowded: w(), accept: w(), server: w(),
+	return &warnings{
+		malformed: w(), unknownDialect: w(), cutOff: w(), tooLarge: w(), compressed: w(),
+		crossOrigin: w(), unauthorized: w(), notAcknowledged: w(), timedOut: w(), evicted: w(), accept: w(), server: w(),
 	}
 }
 
 // Write implements [io.Writer] for what package net/http says of a server: a line
 // for each call. It repeats a failed accept once a second.
-func (j *journal) Write(line []byte) (int, error) {
-	msg, w := strings.TrimSpace(string(line)), j.server
+func (ws *warnings) Write(line []byte) (int, error) {
+	msg, w := strings.TrimSpace(string(line)), ws.server
 	if strings.HasPrefix(msg, "http: Accept error") {
-		w = j.accept
+		w = ws.accept
 	}
 	w.Log(context.Background(), msg)
 	return len(line), nil

@@ -16,21 +16,21 @@ func (p *parser) malformed(format string, args ...any) error {
 
 // misread refuses a record for a fault in what it says of o, and names o as
 // far as it is known: a refused notification has to be found again.
-func (p *parser) misread(o Object, err error) error {
+func (p *parser) malformedObject(o Object, err error) error {
 	if o.Bucket == "" || o.Key == "" {
 		return p.malformed("%w", err)
 	}
 	name := o.String()
 	if len(name) > MaxKey { // quoted, or longer than any object's
-		name = brief("s3://" + o.Bucket + "/" + o.Key)
+		name = quoteShort("s3://" + o.Bucket + "/" + o.Key)
 	}
 	return p.malformed("%s: %w", name, err)
 }
 
 // unknown refuses what no dialect explains. When the caller has named one, it
 // is the payload that is wrong.
-func (p *parser) unknown(format string, args ...any) error {
-	if p.asked != Detect {
+func (p *parser) unknownDialect(format string, args ...any) error {
+	if p.requested != Detect {
 		return p.malformed(format, args...)
 	}
 	return &ParseError{ErrUnknownDialect, Detect, p.record, fmt.Errorf(format, args...)}
@@ -43,7 +43,7 @@ func (p *parser) tooMany() error {
 
 // refusal makes a ParseError of every error: those made here come back through
 // the JSON decoder, wrapped; the others are the decoder's own.
-func (p *parser) refusal(err error) *ParseError {
+func (p *parser) parseError(err error) *ParseError {
 	refused, ok := errors.AsType[*ParseError](err)
 	if !ok {
 		refused = &ParseError{ErrMalformed, p.batch.Dialect, p.record, describe(err)}
@@ -64,22 +64,22 @@ func describe(err error) error {
 		case errors.Is(e.Err, io.ErrUnexpectedEOF):
 			return fmt.Errorf("the JSON is cut off after %d bytes: %w", e.ByteOffset, e.Err)
 		case errors.Is(e.Err, jsontext.ErrDuplicateName):
-			return fmt.Errorf("name %s occurs twice: %w", brief(string(e.JSONPointer)), e.Err)
+			return fmt.Errorf("name %s occurs twice: %w", quoteShort(string(e.JSONPointer)), e.Err)
 		}
 		// It quotes what cannot be printed, but for what stands for what is no text.
 		return fmt.Errorf("JSON at byte %d: %s", e.ByteOffset, strings.ReplaceAll(e.Err.Error(), "\uFFFD", `\ufffd`))
 	}
 	if e, ok := errors.AsType[*json.SemanticError](err); ok {
 		if e.Err != nil {
-			return fmt.Errorf("%s: %w", brief(string(e.JSONPointer)), e.Err)
+			return fmt.Errorf("%s: %w", quoteShort(string(e.JSONPointer)), e.Err)
 		}
-		return fmt.Errorf("%s is a JSON %s", brief(string(e.JSONPointer)), e.JSONKind)
+		return fmt.Errorf("%s is a JSON %s", quoteShort(string(e.JSONPointer)), e.JSONKind)
 	}
 	return err
 }
 
 // brief quotes s for a message, and only the beginning if it is long.
-func brief(s string) string {
+func quoteShort(s string) string {
 	const most = 100
 	if len(s) > most {
 		return Quote(s[:most]) + "..."

@@ -17,14 +17,14 @@ const (
 	maxBody = 4 << 10
 	// linger is how long an answer's body may take. The status is known by
 	// then; the rest serves errors, and the connection's next use.
-	linger = 2 * time.Second
+	bodyTimeout = 2 * time.Second
 	// maxRetryAfter is the longest wait that a service may ask for.
 	maxRetryAfter = time.Hour
 )
 
 // drain reads the first words of the answer and lets go of it.
-func (h *handler) drain(res *http.Response, cancel func()) string {
-	timer := time.AfterFunc(h.linger, cancel)
+func (h *handler) readExcerpt(res *http.Response, cancel func()) string {
+	timer := time.AfterFunc(h.bodyTimeout, cancel)
 	defer timer.Stop()
 	// What cannot be read is not missed.
 	body, _ := io.ReadAll(io.LimitReader(res.Body, maxBody))
@@ -38,19 +38,19 @@ func excerpt(said string) string {
 }
 
 // verdict turns an answer into the attempt's result.
-func verdict(res *http.Response, said string, now time.Time) error {
+func resultOf(res *http.Response, said string, now time.Time) error {
 	code := res.StatusCode
 	if 200 <= code && code < 300 {
 		return nil
 	}
-	err := answer(code, said)
+	err := statusError(code, said)
 	switch {
 	case code == http.StatusServiceUnavailable:
-		return later(unreachable(err), res, now)
+		return withRetryAfter(unreachable(err), res, now)
 	case code == http.StatusBadGateway, code == http.StatusGatewayTimeout:
-		return later(pawl.OutageIfShared(err, "gateway", shareGateway), res, now)
+		return withRetryAfter(pawl.OutageIfShared(err, "gateway", objectsGateway), res, now)
 	case code == http.StatusRequestTimeout, code == http.StatusTooEarly, code == http.StatusTooManyRequests, code >= 500:
-		return later(err, res, now)
+		return withRetryAfter(err, res, now)
 	case code < 100: // no status of HTTP's: whoever it was, it was not the service
 		return err
 	case 300 <= code && code < 400:
@@ -62,24 +62,24 @@ func verdict(res *http.Response, said string, now time.Time) error {
 // How many objects must meet a failure before it is an outage of the service. A gateway
 // may also fail because of what one object makes the service do.
 const (
-	shareUnreachable = 2
-	shareGateway     = 5
+	objectsUnreachable = 2
+	objectsGateway     = 5
 )
 
 // unreachable marks an error of a request that no service has handled.
 func unreachable(err error) error {
-	return pawl.OutageIfShared(err, "unreachable", shareUnreachable)
+	return pawl.OutageIfShared(err, "unreachable", objectsUnreachable)
 }
 
 // later adds the wait that the service asked for.
-func later(err error, res *http.Response, now time.Time) error {
+func withRetryAfter(err error, res *http.Response, now time.Time) error {
 	if after := retryAfter(res.Header.Get("Retry-After"), now); after > 0 {
 		return pawl.RetryAfter(err, after)
 	}
 	return err
 }
 
-func answer(code int, said string) error {
+func statusError(code int, said string) error {
 	text := strconv.Itoa(code)
 	if known := http.StatusText(code); known != "" {
 		text += " " + known
@@ -93,7 +93,7 @@ func answer(code int, said string) error {
 func redirected(res *http.Response, err error) error {
 	to := "elsewhere"
 	if u, e := res.Location(); e == nil {
-		to = "to " + excerpt(name(u))
+		to = "to " + excerpt(redactedURL(u))
 	}
 	return fmt.Errorf("redirected %s, which is not followed (configure the final url): %w", to, err)
 }

@@ -11,13 +11,13 @@ import (
 // KillAll kills the process groups of all commands that run, and lets no more
 // start. It is for a process that is about to exit without waiting for its
 // handlers: on most systems nothing else would end what it has started.
-func KillAll() { started.killAll() }
+func KillAll() { running.killAll() }
 
 // started is what this process has started.
-var started groups
+var running processGroups
 
 // groups are the process groups that may have members, by their leaders.
-type groups struct {
+type processGroups struct {
 	mu      sync.Mutex
 	leaders map[*os.Process]struct{}
 	closed  bool
@@ -26,7 +26,7 @@ type groups struct {
 var errClosed = errors.New("the process is ending")
 
 // start starts a command. From then on, killAll finds it.
-func (g *groups) start(cmd *exec.Cmd) error {
+func (g *processGroups) start(cmd *exec.Cmd) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
@@ -43,14 +43,14 @@ func (g *groups) start(cmd *exec.Cmd) error {
 }
 
 // end kills what is left of a group whose leader has ended.
-func (g *groups) end(leader *os.Process) {
+func (g *processGroups) killRemaining(leader *os.Process) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	kill(leader)
 	delete(g.leaders, leader)
 }
 
-func (g *groups) killAll() {
+func (g *processGroups) killAll() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.closed = true
@@ -62,7 +62,7 @@ func (g *groups) killAll() {
 // sitOut waits for the end of the process, or of ctx, once killAll was called:
 // that a command was killed then is not the object's failure, and must not be
 // written down as one.
-func (g *groups) sitOut(ctx context.Context) {
+func (g *processGroups) waitIfExiting(ctx context.Context) {
 	g.mu.Lock()
 	closed := g.closed
 	g.mu.Unlock()

@@ -53,7 +53,7 @@ func (f *fake) add(handle, body string) {
 }
 
 // now changes what refuse looks at.
-func (f *fake) now(change func()) {
+func (f *fake) update(change func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	change()
@@ -72,7 +72,7 @@ func (f *fake) state() (waiting, polls int) {
 	return len(f.waiting), f.polls
 }
 
-func (f *fake) note(format string, args ...any) {
+func (f *fake) record(format string, args ...any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.asked = append(f.asked, fmt.Sprintf("%s ", time.Since(f.began).Round(100*time.Millisecond))+fmt.Sprintf(format, args...))
@@ -80,7 +80,7 @@ func (f *fake) note(format string, args ...any) {
 
 // taken returns what was asked since the last time, but for polls and the
 // questions of the start.
-func (f *fake) taken() []string {
+func (f *fake) requests() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	all := slices.DeleteFunc(f.asked, func(s string) bool { return strings.HasSuffix(s, "none") || strings.HasSuffix(s, "none=0") })
@@ -120,7 +120,7 @@ func (f *fake) do(r *http.Request) (*http.Response, error) {
 		}
 		done = append(done, map[string]any{"Id": e.ID})
 	}
-	f.note("%s", said)
+	f.record("%s", said)
 	return reply(http.StatusOK, map[string]any{"Successful": done, "Failed": failed}), nil
 }
 
@@ -206,7 +206,7 @@ func (l *log) lines(text string) (n int) {
 }
 
 // play runs a source on the fake queue.
-func (f *fake) play(t *testing.T, sink source.Sink, l *log, set ...func(*sqssource.Source)) *running {
+func (f *fake) run(t *testing.T, sink source.Sink, l *log, set ...func(*sqssource.Source)) *running {
 	t.Helper()
 	cfg := sqssource.Config{URL: "https://sqs.eu-west-1.amazonaws.com/123456789012/uploads", Logger: logger(l)}
 	return run(t, cfg, sink, append([]func(*sqssource.Source){func(s *sqssource.Source) { s.SetServer(f.do) }}, set...)...)

@@ -59,7 +59,7 @@ func (e *endless) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-func TestHugePicturesAreRefusedByTheirHeader(t *testing.T) {
+func TestHugePicturesAreRejectedByTheirHeader(t *testing.T) {
 	for name, head := range map[string][]byte{
 		"gif": gifHeader(65535, 65535), "png": pngHeader(1<<31-1, 1<<31-1), "jpeg": jpegHeader(65535, 65535), "webp": webpHeader(),
 	} {
@@ -103,7 +103,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoPicture(t *testing.T) {
+func TestInvalidPictures(t *testing.T) {
 	frame := image.NewPaletted(image.Rect(0, 0, 8, 8), palette.Plan9)
 	outside := encodeGIF(t, 8, 8, frame)
 	outside[6], outside[8] = 4, 4 // the screen is smaller than its frame
@@ -154,7 +154,7 @@ func TestTruncatedFilesArePermanent(t *testing.T) {
 	}
 }
 
-func TestStoreErrorsAreNotThePicturesFault(t *testing.T) {
+func TestStoreErrorsAreNotPermanent(t *testing.T) {
 	broken := errors.New("connection reset")
 	in := encodePNG(t, photo(40, 40))
 	for _, n := range []int{0, 5, 20, 100, len(in) - 1, len(in)} {
@@ -178,7 +178,7 @@ func TestCancelledDecoding(t *testing.T) {
 	}
 }
 
-func TestPictureBuiltToTakeHoursEndsWithItsContext(t *testing.T) {
+func TestSlowDecodingIsCancelled(t *testing.T) {
 	if _, _, err := Convert(t.Context(), bytes.NewReader(scanBomb(64, 3)), Config{}); err != nil {
 		t.Fatalf("a small one must be a picture: %v", err)
 	}
@@ -236,7 +236,7 @@ func TestConfigIsChecked(t *testing.T) {
 func FuzzConvert(f *testing.F) {
 	frame := image.NewPaletted(image.Rect(1, 1, 7, 7), palette.Plan9)
 	for _, seed := range [][]byte{
-		encodePNG(f, photo(8, 8)), encodePNG(f, glass(8, 8)), encodeJPEG(f, photo(16, 9)), encodeGIF(f, 8, 8, frame),
+		encodePNG(f, photo(8, 8)), encodePNG(f, translucentPicture(8, 8)), encodeJPEG(f, photo(16, 9)), encodeGIF(f, 8, 8, frame),
 		testdata(f, "lossy.webp"), testdata(f, "lossless-alpha.webp"), scanBomb(16, 2),
 		jpegWithEXIF(encodeJPEG(f, photo(8, 8)), exif(binary.BigEndian, 7)), pngWithEXIF(encodePNG(f, photo(8, 8)), exif(binary.LittleEndian, 5)),
 	} {
@@ -246,7 +246,7 @@ func FuzzConvert(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, in []byte, gray bool, format string, width uint16) {
 		c := Config{Grayscale: gray, Format: format, Width: int(width), MaxPixels: 1 << 16, MaxBytes: 1 << 16}
-		if _, err := c.checked(); err != nil {
+		if _, err := c.withDefaults(); err != nil {
 			return
 		}
 		if _, _, err := Convert(t.Context(), bytes.NewReader(in), c); err != nil && !worker.IsPermanent(err) {

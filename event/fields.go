@@ -32,7 +32,7 @@ func (s *size) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	}
 	n, err := strconv.ParseUint(string(v), 10, 63)
 	if err != nil {
-		return fmt.Errorf("size %s is not a number of bytes", brief(string(v)))
+		return fmt.Errorf("size %s is not a number of bytes", quoteShort(string(v)))
 	}
 	*s = size(n)
 	return nil
@@ -53,7 +53,7 @@ func parseTime(s string) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("time %s is not in RFC 3339", brief(s))
+	return time.Time{}, fmt.Errorf("time %s is not in RFC 3339", quoteShort(s))
 }
 
 // unquote takes the quotes off an ETag that is written as in HTTP.

@@ -146,7 +146,7 @@ func TestBodyLimitWithoutLength(t *testing.T) {
 	}
 }
 
-func TestCompressedIsRefused(t *testing.T) {
+func TestCompressedIsRejected(t *testing.T) {
 	e := serve(t, webhooksource.Config{}, ackAll{})
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
@@ -164,7 +164,7 @@ func TestCompressedIsRefused(t *testing.T) {
 
 // A page that a browser on this machine shows must not post notifications,
 // though it can reach the port.
-func TestWebPagesAreRefused(t *testing.T) {
+func TestCrossOriginRequestsAreRejected(t *testing.T) {
 	e := serve(t, webhooksource.Config{}, ackAll{})
 	if r := post(t, e.url, payload, "Sec-Fetch-Site", "cross-site", "Origin", "https://evil.example"); r.status != http.StatusForbidden {
 		t.Errorf("answered %d", r.status)

@@ -11,51 +11,51 @@ import (
 
 // When to post again: work in flight ends soon, a restart takes a while.
 const (
-	fullRetry   = time.Second
-	closedRetry = 5 * time.Second
+	retryWhenFull   = time.Second
+	retryWhenClosed = 5 * time.Second
 )
 
 // answer is what a request is told.
-type answer struct {
-	status int
-	retry  time.Duration // Retry-After, if positive
-	body   any           // as JSON
-	hangUp bool          // the request's body is read no further
+type response struct {
+	status     int
+	retryAfter time.Duration // Retry-After, if positive
+	body       any           // as JSON
+	closeConn  bool          // the request's body is read no further
 }
 
 // settledBody is the body of a 200.
-type settledBody struct {
+type okBody struct {
 	source.Verdicts
 	Ignored int `json:"ignored"` // records that say nothing about content
 }
 
 // refusalBody is the body of everything else.
-type refusalBody struct {
+type errorBody struct {
 	Error string `json:"error"`
 }
 
-func settled(v source.Verdicts, ignored int) answer {
-	return answer{status: http.StatusOK, body: settledBody{v, ignored}}
+func okResponse(v source.Verdicts, ignored int) response {
+	return response{status: http.StatusOK, body: okBody{v, ignored}}
 }
 
-func refusal(status int, reason string) answer {
-	return answer{status: status, body: refusalBody{reason}}
+func errorResponse(status int, reason string) response {
+	return response{status: status, body: errorBody{reason}}
 }
 
 // later asks for the same post after d, and never sooner than in a second.
-func later(status int, reason string, d time.Duration) answer {
-	return answer{status: status, retry: max(d, time.Second), body: refusalBody{reason}}
+func retryResponse(status int, reason string, d time.Duration) response {
+	return response{status: status, retryAfter: max(d, time.Second), body: errorBody{reason}}
 }
 
-func (e *endpoint) answer(w http.ResponseWriter, a answer) {
+func (e *endpoint) respond(w http.ResponseWriter, a response) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
-	if a.retry > 0 {
-		seconds := int64((a.retry + time.Second - 1) / time.Second)
+	if a.retryAfter > 0 {
+		seconds := int64((a.retryAfter + time.Second - 1) / time.Second)
 		h.Set("Retry-After", strconv.FormatInt(seconds, 10))
 	}
 	control := http.NewResponseController(w)
-	if a.hangUp {
+	if a.closeConn {
 		// Otherwise the server waits for the body, both before and after its answer.
 		h.Set("Connection", "close")
 		_ = control.SetReadDeadline(time.Now())

@@ -17,7 +17,7 @@ import (
 
 // Each reason to refuse a notification is logged, though others were just
 // before it, with what it takes to find the notification.
-func TestEachRefusalIsLogged(t *testing.T) {
+func TestEachRejectionIsLogged(t *testing.T) {
 	var log bytes.Buffer
 	e := serve(t, webhooksource.Config{Logger: slog.New(slog.NewJSONHandler(&log, nil))}, ackAll{})
 	wrong := strings.Replace(payload, "0055AED6", "0055XYZ6", 1)

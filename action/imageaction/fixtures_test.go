@@ -38,7 +38,7 @@ func photo(w, h int) *image.RGBA {
 }
 
 // glass is a picture whose alpha runs from clear to opaque.
-func glass(w, h int) *image.NRGBA {
+func translucentPicture(w, h int) *image.NRGBA {
 	m := image.NewNRGBA(image.Rect(0, 0, w, h))
 	paint(m, 8)
 	for i := 3; i < len(m.Pix); i += 4 {

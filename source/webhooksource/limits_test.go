@@ -17,7 +17,7 @@ import (
 	"github.com/pawlhq/pawl/source/webhooksource"
 )
 
-func patient(s *webhooksource.Source) { s.SetReadTimeout(time.Hour) }
+func longReadTimeout(s *webhooksource.Source) { s.SetReadTimeout(time.Hour) }
 
 // statusOf reads the answer to what was said on a connection.
 func statusOf(t *testing.T, conn net.Conn) int {
@@ -32,9 +32,9 @@ func statusOf(t *testing.T, conn net.Conn) int {
 
 // The third connection of two makes an end of the first, which could stay for an
 // hour otherwise; the log tells.
-func TestConnectionsHaveALimit(t *testing.T) {
+func TestConnectionLimit(t *testing.T) {
 	var log bytes.Buffer
-	e := serve(t, webhooksource.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}, ackAll{}, patient,
+	e := serve(t, webhooksource.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}, ackAll{}, longReadTimeout,
 		func(s *webhooksource.Source) { s.SetLimits(2, 1<<20) })
 	first := dial(t, e)
 	dial(t, e)
@@ -50,11 +50,11 @@ func TestConnectionsHaveALimit(t *testing.T) {
 }
 
 // A body for which there is no room is answered 429, and read no further.
-func TestBodiesHaveALimit(t *testing.T) {
-	e := serve(t, webhooksource.Config{Token: "x"}, ackAll{}, patient, func(s *webhooksource.Source) { s.SetLimits(9, 100) })
+func TestBodyBytesLimit(t *testing.T) {
+	e := serve(t, webhooksource.Config{Token: "x"}, ackAll{}, longReadTimeout, func(s *webhooksource.Source) { s.SetLimits(9, 100) })
 	for range 3 { // what was refused takes up no room
 		conn := dial(t, e)
-		say(t, conn, "POST /in HTTP/1.1\r\nHost: localhost\r\nAuthorization: x\r\nContent-Length: 1000\r\n\r\n"+strings.Repeat(" ", 101))
+		write(t, conn, "POST /in HTTP/1.1\r\nHost: localhost\r\nAuthorization: x\r\nContent-Length: 1000\r\n\r\n"+strings.Repeat(" ", 101))
 		if status := statusOf(t, conn); status != http.StatusTooManyRequests {
 			t.Errorf("answered %d, want 429", status)
 		}
@@ -65,10 +65,10 @@ func TestBodiesHaveALimit(t *testing.T) {
 }
 
 // A wrong token is answered before the body has come, and the connection ends.
-func TestWrongTokenIsNotReadAfter(t *testing.T) {
-	e := serve(t, webhooksource.Config{Token: "x"}, ackAll{}, patient)
+func TestWrongTokenIsRejectedBeforeTheBody(t *testing.T) {
+	e := serve(t, webhooksource.Config{Token: "x"}, ackAll{}, longReadTimeout)
 	conn := dial(t, e)
-	say(t, conn, "POST /in HTTP/1.1\r\nHost: localhost\r\nAuthorization: y\r\nContent-Length: 1000\r\n\r\n{")
+	write(t, conn, "POST /in HTTP/1.1\r\nHost: localhost\r\nAuthorization: y\r\nContent-Length: 1000\r\n\r\n{")
 	if status := statusOf(t, conn); status != http.StatusUnauthorized {
 		t.Errorf("answered %d, want 401", status)
 	}
@@ -78,7 +78,7 @@ func TestWrongTokenIsNotReadAfter(t *testing.T) {
 }
 
 // A post that the ledger does not take for long is answered, and the sink keeps it.
-func TestPostDoesNotHang(t *testing.T) {
+func TestPostTimesOut(t *testing.T) {
 	sink := sourcetest.NewSink(1)
 	var log bytes.Buffer
 	e := serve(t, webhooksource.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}, sink,
@@ -96,7 +96,7 @@ func TestPostDoesNotHang(t *testing.T) {
 }
 
 // Package net/http repeats that it cannot accept connections once a second.
-func TestAcceptErrorsAreLoggedSparingly(t *testing.T) {
+func TestAcceptErrorsAreThrottled(t *testing.T) {
 	var log bytes.Buffer
 	s, err := webhooksource.New(webhooksource.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {

@@ -16,12 +16,12 @@ import (
 )
 
 // A file, a lock or a server that is not as it should be is one object's trouble.
-func TestTrouble(t *testing.T) {
-	b := newBench(t, exportsDDL)
+func TestFailures(t *testing.T) {
+	b := newLoadTest(t, exportsDDL)
 	for _, tc := range []struct {
 		name string
-		test func(*testing.T, *bench)
-	}{{"damaged", testDamaged}, {"bomb", testBomb}, {"locked", testLocked}, {"failover", testFailover}, {"doubtful", testDoubtful}} {
+		test func(*testing.T, *loadTest)
+	}{{"damaged", testDamaged}, {"bomb", testParquetBomb}, {"locked", testLocked}, {"failover", testFailover}, {"doubtful", testFailuresOfFileOrDatabase}} {
 		t.Run(tc.name, func(t *testing.T) {
 			b.T, b.cfg.Format, b.cfg.MaxBytes = t, "csv", 0
 			b.retry = pawl.Retry{Attempts: 1, Base: time.Millisecond, Max: 100 * time.Millisecond}
@@ -31,7 +31,7 @@ func TestTrouble(t *testing.T) {
 	}
 }
 
-func (b *bench) exec(sql string) {
+func (b *loadTest) exec(sql string) {
 	b.Helper()
 	if _, err := b.store.Pool().Exec(b.Context(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
 		b.Fatal(err)
@@ -40,7 +40,7 @@ func (b *bench) exec(sql string) {
 
 // A failure that may lie with the file counts as an attempt, or the file would be tried
 // for ever. One that another file may mend is no reason to give up at once.
-func testDoubtful(t *testing.T, b *bench) {
+func testFailuresOfFileOrDatabase(t *testing.T, b *loadTest) {
 	b.exec(` CREATE INDEX ON exports (name); CREATE UNIQUE INDEX ON exports (n);
 		CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 			IF NEW.name = 'unknown' THEN RAISE EXCEPTION 'no such customer'; END IF;
@@ -72,7 +72,7 @@ func testDoubtful(t *testing.T, b *bench) {
 }
 
 // What makes a small Parquet file large are values that many rows share.
-func testBomb(t *testing.T, b *bench) {
+func testParquetBomb(t *testing.T, b *loadTest) {
 	b.cfg.Format, b.cfg.MaxBytes = "parquet", 1<<20
 	type row struct {
 		Name string `parquet:"name,dict"`
@@ -94,7 +94,7 @@ func testBomb(t *testing.T, b *bench) {
 }
 
 // A damaged file does not take the process down: what reads Parquet panics over these.
-func testDamaged(t *testing.T, b *bench) {
+func testDamaged(t *testing.T, b *loadTest) {
 	b.cfg.Format = "parquet"
 	type row struct {
 		Name string `parquet:"name,dict"`
@@ -123,7 +123,7 @@ func testDamaged(t *testing.T, b *bench) {
 
 // Rows that another session keeps locked hold a connection for seconds, and their file is
 // loaded once they are free.
-func testLocked(t *testing.T, b *bench) {
+func testLocked(t *testing.T, b *loadTest) {
 	b.put("x", []byte("n\n1\n"))
 	tx, err := b.store.Pool().Begin(t.Context())
 	if err != nil {
@@ -153,7 +153,7 @@ func testLocked(t *testing.T, b *bench) {
 }
 
 // Connections to a server that a failover has made a replica are not kept.
-func testFailover(t *testing.T, b *bench) {
+func testFailover(t *testing.T, b *loadTest) {
 	operator, err := b.store.Pool().Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)

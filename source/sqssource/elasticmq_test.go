@@ -25,7 +25,7 @@ func TestElasticMQ(t *testing.T) {
 	credentials(t)
 	server := servertest.ElasticMQ(t)
 	for name, test := range map[string]func(*testing.T, *servertest.Queues){
-		"rules": rules, "bodies": bodies, "unreadable": unreadable, "held": held, "missing": missing, "maximum": maximum,
+		"rules": conformance, "bodies": bodies, "unreadable": unreadableMessage, "held": heldMessage, "missing": missingQueue, "maximum": maxMessageOfQueue,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, server) })
 	}
@@ -33,7 +33,7 @@ func TestElasticMQ(t *testing.T) {
 
 // rules sends each payload to a queue of its own and takes
 // it for acknowledged when the queue has it no more.
-func rules(t *testing.T, server *servertest.Queues) {
+func conformance(t *testing.T, server *servertest.Queues) {
 	sourcetest.Test(t, func(t *testing.T, sink source.Sink, grace time.Duration, payloads []string) *sourcetest.Running {
 		q := newQueue(t, server, nil)
 		q.send(t, payloads...)
@@ -43,7 +43,7 @@ func rules(t *testing.T, server *servertest.Queues) {
 		var watch sync.WaitGroup
 		watch.Go(func() {
 			for ctx.Err() == nil {
-				if visible, held, err := q.left(ctx); err == nil && visible+held == 0 {
+				if visible, held, err := q.count(ctx); err == nil && visible+held == 0 {
 					close(acknowledged)
 					return
 				}
@@ -81,7 +81,7 @@ func bodies(t *testing.T, server *servertest.Queues) {
 		want[d.Events[0].Dialect]--
 		d.Done(source.Outcome{Ack: true})
 	}
-	q.await(t, 0, 0)
+	q.wantCount(t, 0, 0)
 	for dialect, n := range want {
 		if n != 0 {
 			t.Errorf("%d deliveries of %s too few", n, dialect)
@@ -91,7 +91,7 @@ func bodies(t *testing.T, server *servertest.Queues) {
 
 // unreadable checks that a message which cannot be read ends
 // in the dead-letter queue, and does not stand in the way of others.
-func unreadable(t *testing.T, server *servertest.Queues) {
+func unreadableMessage(t *testing.T, server *servertest.Queues) {
 	dead := newQueue(t, server, nil)
 	arn, err := server.Client().GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{
 		QueueUrl: &dead.url, AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameQueueArn},
@@ -111,8 +111,8 @@ func unreadable(t *testing.T, server *servertest.Queues) {
 		t.Errorf("delivered %s", key)
 	}
 	d.Done(source.Outcome{Ack: true})
-	dead.await(t, 2, 0)
-	q.await(t, 0, 0)
+	dead.wantCount(t, 2, 0)
+	q.wantCount(t, 0, 0)
 	if n := l.lines("a message cannot be read"); n != 1 {
 		t.Errorf("logged %d times within ten seconds: want 1", n)
 	}
@@ -123,7 +123,7 @@ func unreadable(t *testing.T, server *servertest.Queues) {
 
 // held checks that nobody else gets a message that is held for
 // longer than its visibility, and that it comes when it is given back.
-func held(t *testing.T, server *servertest.Queues) {
+func heldMessage(t *testing.T, server *servertest.Queues) {
 	q := newQueue(t, server, nil)
 	q.send(t, sourcetest.Payload("a"))
 	sink := sourcetest.NewSink(1)
@@ -144,7 +144,7 @@ func held(t *testing.T, server *servertest.Queues) {
 }
 
 // missing checks what is said of a queue that is not there.
-func missing(t *testing.T, server *servertest.Queues) {
+func missingQueue(t *testing.T, server *servertest.Queues) {
 	r := run(t, sqssource.Config{URL: server.Endpoint + "/000000000000/nobody"}, sourcetest.NewSink(1))
 	err := sourcetest.Wait(t, r.ended, "the end of Run")
 	if err == nil || !strings.Contains(err.Error(), "there is no such queue") {
