@@ -55,7 +55,7 @@ func BenchmarkArchiveRate(b *testing.B) {
 	var bare, took, bareCPU, cpu time.Duration
 	var mb float64
 	for b.Loop() {
-		r := &rate{Store: store, bucket: server.NewBucket(b), lines: lines, records: n / *rateShards}
+		r := &archiveRate{Store: store, bucket: server.NewBucket(b), lines: lines, records: n / *rateShards}
 		start, began := cpuTime(), time.Now()
 		r.bare(b)
 		bare, bareCPU = bare+time.Since(began), bareCPU+cpuTime()-start
@@ -79,8 +79,8 @@ func BenchmarkArchiveRate(b *testing.B) {
 	}
 }
 
-// rate is what both store.
-type rate struct {
+// archiveRate is what both store.
+type archiveRate struct {
 	*s3bucket.Store
 	bucket  string
 	lines   []byte
@@ -97,7 +97,7 @@ func rateLines() []byte {
 	return b.Bytes()
 }
 
-func (r *rate) config(b *testing.B) archive.Config {
+func (r *archiveRate) config(b *testing.B) archive.Config {
 	b.Helper()
 	a, err := parts.Archive(b.Context(), &config.Archive{
 		Name: "rate", To: config.Location{Bucket: r.bucket, Prefix: "rate/"}, Bytes: config.Size(*rateBytes), Age: config.Duration(time.Hour),
@@ -110,7 +110,7 @@ func (r *rate) config(b *testing.B) archive.Config {
 }
 
 // bare encodes, compresses and PUTs.
-func (r *rate) bare(b *testing.B) {
+func (r *archiveRate) bare(b *testing.B) {
 	b.Helper()
 	a := r.config(b)
 	work, ctx := errgroup.WithContext(b.Context())
@@ -122,7 +122,7 @@ func (r *rate) bare(b *testing.B) {
 	}
 }
 
-func (r *rate) bareShard(ctx context.Context, a archive.Config, shard string) error {
+func (r *archiveRate) bareShard(ctx context.Context, a archive.Config, shard string) error {
 	var entries []archive.Entry
 	for at := 0; at < r.records; at += ratePage {
 		page := r.page(at)
@@ -142,7 +142,7 @@ func (r *rate) bareShard(ctx context.Context, a archive.Config, shard string) er
 	return nil
 }
 
-func (r *rate) archive(b *testing.B) {
+func (r *archiveRate) archive(b *testing.B) {
 	b.Helper()
 	records, err := sqlite.Open(b.Context(), filepath.Join(b.TempDir(), "rate.db"))
 	if err != nil {
@@ -177,7 +177,7 @@ func (r *rate) archive(b *testing.B) {
 var rateAt = time.Now().UTC().Truncate(time.Second)
 
 // page returns the records from the given one on.
-func (r *rate) page(from int) (p archive.Page) {
+func (r *archiveRate) page(from int) (p archive.Page) {
 	n := min(ratePage, r.records-from)
 	p.End = from+n == r.records
 	data := make([]byte, 0, n*rateRecord)
@@ -194,12 +194,12 @@ func (r *rate) page(from int) (p archive.Page) {
 }
 
 // Identify implements [archive.Stream].
-func (r *rate) Identify(context.Context) (archive.StreamID, time.Duration, error) {
+func (r *archiveRate) Identify(context.Context) (archive.StreamID, time.Duration, error) {
 	return archive.StreamID{ARN: "rate", Created: rateAt}, 24 * time.Hour, nil
 }
 
 // Shards implements [archive.Stream].
-func (r *rate) Shards(context.Context) (all []archive.Shard, err error) {
+func (r *archiveRate) Shards(context.Context) (all []archive.Shard, err error) {
 	for i := range *rateShards {
 		all = append(all, archive.Shard{ID: fmt.Sprintf("shardId-%012d", i), First: "1", Last: archive.Number(fmt.Sprintf("5%055d", i))})
 	}
@@ -207,12 +207,12 @@ func (r *rate) Shards(context.Context) (all []archive.Shard, err error) {
 }
 
 // Open implements [archive.Stream].
-func (r *rate) Open(context.Context, string, archive.Position) (archive.Reader, error) {
-	return &rateReader{rate: r}, nil
+func (r *archiveRate) Open(context.Context, string, archive.Position) (archive.Reader, error) {
+	return &rateReader{archiveRate: r}, nil
 }
 
 type rateReader struct {
-	*rate
+	*archiveRate
 	at int
 }
 

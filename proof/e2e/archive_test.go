@@ -47,8 +47,8 @@ archives:
 lease: {ttl: %s}
 `
 
-// archiving is a stream, a bucket and the workers between.
-type archiving struct {
+// archiveTest is a stream, a bucket and the workers between.
+type archiveTest struct {
 	*testing.T
 	fleet    *fleet
 	rng      *rand.Rand
@@ -59,7 +59,7 @@ type archiving struct {
 	put      int // records
 	reshards int
 	read     map[string]bool // keys
-	found    map[string]int  // records, and how often each was read
+	records  map[string]int  // records, and how often each was read
 }
 
 // TestArchive stores the records of a stream by workers that are killed, or stopped
@@ -71,55 +71,55 @@ func TestArchive(t *testing.T) {
 	// It is slower by far.
 	t.Run("kinesis-local", func(t *testing.T) { testArchive(t, servertest.KinesisLocal, *archiveRecords/10) })
 	t.Run("DynamoDB", func(t *testing.T) {
-		testArchive(t, servertest.Kinesalite, *archiveRecords/10, (*archiving).useDynamoDB)
+		testArchive(t, servertest.Kinesalite, *archiveRecords/10, (*archiveTest).useDynamoDB)
 	})
 }
 
-func testArchive(t *testing.T, streams func(testing.TB) *servertest.Streams, records int, prepare ...func(*archiving)) {
+func testArchive(t *testing.T, streams func(testing.TB) *servertest.Streams, records int, prepare ...func(*archiveTest)) {
 	t.Parallel() // it waits more than it works
 	seed := *firstSeed
 	if seed == 0 {
 		seed = rand.Uint64()
 	}
 	t.Logf("to repeat: -run %q -seed=%d", t.Name(), seed)
-	a := newArchiving(t, streams(t), rand.New(rand.NewPCG(seed, 16)))
+	a := newArchiveTest(t, streams(t), rand.New(rand.NewPCG(seed, 16)))
 	for _, f := range prepare {
 		f(a)
 	}
 	a.fleet.start(t, archiveWorkers)
-	strikes, parts := archivePlan(a.rng), *archiveKills+*archiveStops
-	suffered := make(chan error, 1)
-	go func() { suffered <- a.fleet.suffer(t.Context(), strikes) }()
+	faults, parts := planArchiveFaults(a.rng), *archiveKills+*archiveStops
+	faultsDone := make(chan error, 1)
+	go func() { faultsDone <- a.fleet.injectAll(t.Context(), faults) }()
 	for part := range parts + 1 { // a part of the records after each strike
-		a.awaitBlows(part, suffered)
-		a.fill((part + 1) * records / (parts + 1))
+		a.waitForFaults(part, faultsDone)
+		a.putUntil((part + 1) * records / (parts + 1))
 		if max(1, parts/archiveReshards)*(a.reshards+1) <= part+1 {
 			a.reshard()
 		}
 	}
-	if err := <-suffered; err != nil {
+	if err := <-faultsDone; err != nil {
 		t.Fatal(err)
 	}
-	a.settle()
+	a.waitUntilStored()
 	a.fleet.stop(t)
 	a.verify()
 	a.readAll()
 }
 
-func newArchiving(t *testing.T, streams *servertest.Streams, rng *rand.Rand) *archiving {
+func newArchiveTest(t *testing.T, streams *servertest.Streams, rng *rand.Rand) *archiveTest {
 	dir := t.TempDir()
-	a := &archiving{T: t, rng: rng, streams: streams, server: servertest.MinIO(t, servertest.Options{})}
+	a := &archiveTest{T: t, rng: rng, streams: streams, server: servertest.MinIO(t, servertest.Options{})}
 	a.stream, a.bucket = a.streams.NewStream(t, int32(*archiveShards)), a.server.NewBucket(t)
-	a.forget()
+	a.resetReader()
 	a.fleet = &fleet{
 		binary: build(t), dir: dir, config: filepath.Join(dir, "pawl.yaml"), command: []string{"archive", "run"},
 		env: []string{"AWS_ACCESS_KEY_ID=" + a.server.AccessKey, "AWS_SECRET_ACCESS_KEY=" + a.server.SecretKey},
 	}
-	a.configure(a.stream, a.streams.Endpoint, a.server.Endpoint)
+	a.writeConfig(a.stream, a.streams.Endpoint, a.server.Endpoint)
 	return a
 }
 
-func (a *archiving) configure(stream, streams, objects string) {
+func (a *archiveTest) writeConfig(stream, streams, objects string) {
 	a.Helper()
 	text := fmt.Sprintf(archiveConfig, "sqlite:"+filepath.Join(a.fleet.dir, "pawl.db"), objects, stream, streams, a.bucket, archiveLease)
 	if err := os.WriteFile(a.fleet.config, []byte(text), 0o600); err != nil {
@@ -128,36 +128,36 @@ func (a *archiving) configure(stream, streams, objects string) {
 }
 
 // useDynamoDB configures a table of DynamoDB as the ledger.
-func (a *archiving) useDynamoDB() {
+func (a *archiveTest) useDynamoDB() {
 	a.Helper()
 	table := newTable(a.T, servertest.DynamoDB(a.T), a.fleet.binary)
-	a.fleet.config = a.configured("dynamodb", "sqlite:"+filepath.Join(a.fleet.dir, "pawl.db"), table)
+	a.fleet.config = a.writeVariant("dynamodb", "sqlite:"+filepath.Join(a.fleet.dir, "pawl.db"), table)
 }
 
-// archivePlan deals strikes to the workers. Each comes at any moment, and late
+// planArchiveFaults deals faults to the workers. Each comes at any moment, and late
 // enough that shards are taken over in between.
-func archivePlan(rng *rand.Rand) [][]strike {
-	dealt := make([][]strike, archiveWorkers)
+func planArchiveFaults(rng *rand.Rand) [][]plannedFault {
+	dealt := make([][]plannedFault, archiveWorkers)
 	for i := range *archiveKills + *archiveStops {
-		s := strike{blind: true, after: time.Duration(rng.Int64N(int64(2 * archiveLease)))}
+		s := plannedFault{anyTime: true, after: time.Duration(rng.Int64N(int64(2 * archiveLease)))}
 		if i < *archiveStops {
-			s.stop = *archiveStop
+			s.freeze = *archiveStop
 		}
 		dealt[i%archiveWorkers] = append(dealt[i%archiveWorkers], s)
 	}
-	for _, strikes := range dealt {
-		rng.Shuffle(len(strikes), func(i, j int) { strikes[i], strikes[j] = strikes[j], strikes[i] })
+	for _, faults := range dealt {
+		rng.Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
 	}
 	return dealt
 }
 
-// awaitBlows returns when so many strikes were dealt, or all of them.
-func (a *archiving) awaitBlows(n int, suffered chan error) {
+// waitForFaults returns when so many faults were dealt, or all of them.
+func (a *archiveTest) waitForFaults(n int, faultsDone chan error) {
 	a.Helper()
-	for a.blows() < n {
+	for a.injectedFaults() < n {
 		select {
-		case err := <-suffered:
-			if suffered <- err; err != nil {
+		case err := <-faultsDone:
+			if faultsDone <- err; err != nil {
 				a.Fatal(err)
 			}
 			return
@@ -166,14 +166,14 @@ func (a *archiving) awaitBlows(n int, suffered chan error) {
 	}
 }
 
-func (a *archiving) blows() int {
+func (a *archiveTest) injectedFaults() int {
 	a.fleet.mu.Lock()
 	defer a.fleet.mu.Unlock()
-	return len(a.fleet.blows)
+	return len(a.fleet.injected)
 }
 
-// fill puts records until there are so many, each with a number of its own.
-func (a *archiving) fill(to int) {
+// putUntil puts records until there are so many, each with a number of its own.
+func (a *archiveTest) putUntil(to int) {
 	a.Helper()
 	for a.put < to {
 		batch := make([]types.PutRecordsRequestEntry, min(to-a.put, 200))
@@ -191,7 +191,7 @@ func (a *archiving) fill(to int) {
 }
 
 // reshard splits an open shard, or merges two neighbours, by turns.
-func (a *archiving) reshard() {
+func (a *archiveTest) reshard() {
 	a.Helper()
 	c := a.streams.Client()
 	out, err := c.ListShards(a.Context(), &kinesis.ListShardsInput{StreamName: &a.stream})
@@ -226,14 +226,14 @@ func number(digits string) *big.Int {
 	return n
 }
 
-// settle waits until all records are stored, as the objects' own content has it.
-func (a *archiving) settle() {
+// waitUntilStored waits until all records are stored, as the objects' own content has it.
+func (a *archiveTest) waitUntilStored() {
 	a.Helper()
 	const patience = 3 * time.Minute // with an archive that stores nothing more
 	stored, since := 0, time.Now()
-	for a.readNew(); len(a.found) < a.put; a.readNew() {
-		if len(a.found) > stored {
-			stored, since = len(a.found), time.Now()
+	for a.readNew(); len(a.records) < a.put; a.readNew() {
+		if len(a.records) > stored {
+			stored, since = len(a.records), time.Now()
 		}
 		if time.Since(since) > patience {
 			a.Fatalf("%d of %d records are stored, and no other was for %v", stored, a.put, patience)

@@ -17,7 +17,7 @@ import (
 )
 
 // verify holds the archive to what Pawl says of it.
-func (a *archiving) verify() {
+func (a *archiveTest) verify() {
 	a.Helper()
 	cmd := exec.CommandContext(a.Context(), a.fleet.binary, "archive", "verify", "--deep", "--json", "-c", a.fleet.config)
 	cmd.Env = append(os.Environ(), a.fleet.env...)
@@ -33,29 +33,29 @@ func (a *archiving) verify() {
 }
 
 // readAll reads the whole bucket anew, and looks how often each record is there.
-func (a *archiving) readAll() {
+func (a *archiveTest) readAll() {
 	a.Helper()
-	a.forget()
+	a.resetReader()
 	a.readNew()
-	wrong := len(a.found) - a.put // records that were never put
+	wrong := len(a.records) - a.put // records that were never put
 	for i := range a.put {
-		if n := a.found[fmt.Sprintf("record-%d", i)]; n != 1 {
+		if n := a.records[fmt.Sprintf("record-%d", i)]; n != 1 {
 			if wrong++; wrong < 20 {
 				a.Errorf("record-%d is stored %d times", i, n)
 			}
 		}
 	}
 	if wrong != 0 {
-		a.Errorf("%d records were put, and %d different ones are stored", a.put, len(a.found))
+		a.Errorf("%d records were put, and %d different ones are stored", a.put, len(a.records))
 	}
 	a.Logf("the reader: %d objects hold %d records, each of them once; %d kills and stops, %d times resharded, %d workers started",
-		len(a.read), len(a.found), a.blows(), a.reshards, a.fleet.starts)
+		len(a.read), len(a.records), a.injectedFaults(), a.reshards, a.fleet.starts)
 }
 
-func (a *archiving) forget() { a.read, a.found = map[string]bool{}, map[string]int{} }
+func (a *archiveTest) resetReader() { a.read, a.records = map[string]bool{}, map[string]int{} }
 
 // readNew reads the objects that it has not read yet, with nothing of Pawl's.
-func (a *archiving) readNew() {
+func (a *archiveTest) readNew() {
 	a.Helper()
 	pages := s3.NewListObjectsV2Paginator(a.server.Client(), &s3.ListObjectsV2Input{Bucket: &a.bucket, Prefix: aws.String("clicks/20")})
 	for pages.HasMorePages() {
@@ -71,7 +71,7 @@ func (a *archiving) readNew() {
 	}
 }
 
-func (a *archiving) readObject(key string) {
+func (a *archiveTest) readObject(key string) {
 	a.Helper()
 	got, err := a.server.Client().GetObject(a.Context(), &s3.GetObjectInput{Bucket: &a.bucket, Key: &key})
 	if err != nil {
@@ -88,7 +88,7 @@ func (a *archiving) readObject(key string) {
 		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
 			a.Fatalf("%s: %v in %s", key, err, lines.Text())
 		}
-		a.found[line.Data]++
+		a.records[line.Data]++
 	}
 	if err := lines.Err(); err != nil {
 		a.Fatalf("%s: %v", key, err)

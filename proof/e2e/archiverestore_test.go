@@ -19,7 +19,7 @@ import (
 var archiveRecover = flag.Bool("archiverecover", false, "TestArchiveRestoredLedger also recovers, which takes 15 minutes")
 
 // copyLedger copies the files of the SQLite ledger, which no process has open.
-func (a *archiving) copyLedger(from, to string) {
+func (a *archiveTest) copyLedger(from, to string) {
 	a.Helper()
 	for _, suffix := range []string{"", "-wal", "-shm"} {
 		b, err := os.ReadFile(from + suffix)
@@ -40,24 +40,24 @@ func (a *archiving) copyLedger(from, to string) {
 // and stores nothing twice. After a recovery each record is stored once.
 func TestArchiveRestoredLedger(t *testing.T) {
 	t.Parallel()
-	a := newArchiving(t, servertest.Kinesalite(t), rand.New(rand.NewPCG(*firstSeed, 23)))
+	a := newArchiveTest(t, servertest.Kinesalite(t), rand.New(rand.NewPCG(*firstSeed, 23)))
 	db := filepath.Join(a.fleet.dir, "pawl.db")
 	killed := func(name string, records int) {
 		w := a.worker(name, a.fleet.config)
-		a.fill(records)
-		a.settle()
+		a.putUntil(records)
+		a.waitUntilStored()
 		w.signal(os.Kill)
-		w.exited(time.Minute)
+		w.waitForExit(time.Minute)
 	}
 	killed("first", 400)
 	a.copyLedger(db, db+".backup")
 	killed("second", 800)
 	a.copyLedger(db+".backup", db)
 	w := a.worker("third", a.fleet.config)
-	refused := func() int { return strings.Count(w.said(), "does not know it") }
-	a.until(time.Minute, "refused", func() bool { return refused() >= *archiveShards })
+	refused := func() int { return strings.Count(w.logText(), "does not know it") }
+	a.waitUntil(time.Minute, "refused", func() bool { return refused() >= *archiveShards })
 	w.signal(syscall.SIGTERM)
-	if code, _ := w.exited(time.Minute); code != 0 || !strings.Contains(w.said(), `pawl archive recover clicks`) {
+	if code, _ := w.waitForExit(time.Minute); code != 0 || !strings.Contains(w.logText(), `pawl archive recover clicks`) {
 		t.Errorf("the exit code is %d", code)
 	}
 	a.readAll()
@@ -70,10 +70,10 @@ func TestArchiveRestoredLedger(t *testing.T) {
 		t.Fatalf("recover: %v\n%s", err, out)
 	}
 	last := a.worker("last", a.fleet.config)
-	a.fill(1200)
-	a.settle()
+	a.putUntil(1200)
+	a.waitUntilStored()
 	last.signal(syscall.SIGTERM)
-	if code, _ := last.exited(time.Minute); code != 0 {
+	if code, _ := last.waitForExit(time.Minute); code != 0 {
 		t.Errorf("after the recovery the exit code is %d", code)
 	}
 	a.verify()

@@ -18,18 +18,18 @@ import (
 // was emptied, and stores nothing there. With the right store it goes on.
 func TestArchiveAnotherStore(t *testing.T) {
 	t.Parallel()
-	a := newArchiving(t, servertest.Kinesalite(t), rand.New(rand.NewPCG(*firstSeed, 22)))
-	ends := func(w *oneWorker) {
+	a := newArchiveTest(t, servertest.Kinesalite(t), rand.New(rand.NewPCG(*firstSeed, 22)))
+	ends := func(w *archiveWorker) {
 		t.Helper()
 		w.signal(syscall.SIGTERM)
-		if code, _ := w.exited(time.Minute); code != 0 {
+		if code, _ := w.waitForExit(time.Minute); code != 0 {
 			t.Errorf("the exit code is %d", code)
 		}
 	}
-	refuses := func(w *oneWorker, in *servertest.Server) {
+	refuses := func(w *archiveWorker, in *servertest.Server) {
 		t.Helper()
-		code, _ := w.exited(time.Minute)
-		if said := w.said(); code != 2 || !strings.Contains(said, "the bucket has not the claim file of this archive") {
+		code, _ := w.waitForExit(time.Minute)
+		if said := w.logText(); code != 2 || !strings.Contains(said, "the bucket has not the claim file of this archive") {
 			t.Errorf("the exit code is %d:\n%s", code, said)
 		}
 		out, err := in.Client().ListObjectsV2(t.Context(), &s3.ListObjectsV2Input{Bucket: &a.bucket})
@@ -38,8 +38,8 @@ func TestArchiveAnotherStore(t *testing.T) {
 		}
 	}
 	first := a.worker("first", a.fleet.config)
-	a.fill(200)
-	a.settle()
+	a.putUntil(200)
+	a.waitUntilStored()
 	ends(first)
 
 	other := servertest.MinIO(t, servertest.Options{})
@@ -48,12 +48,12 @@ func TestArchiveAnotherStore(t *testing.T) {
 	}
 	key, secret := a.fleet.env[0], a.fleet.env[1]
 	a.fleet.env = []string{"AWS_ACCESS_KEY_ID=" + other.AccessKey, "AWS_SECRET_ACCESS_KEY=" + other.SecretKey}
-	refuses(a.worker("other", a.configured("other", a.server.Endpoint, other.Endpoint)), other)
+	refuses(a.worker("other", a.writeVariant("other", a.server.Endpoint, other.Endpoint)), other)
 	a.fleet.env = []string{key, secret}
 
 	again := a.worker("again", a.fleet.config)
-	a.fill(400)
-	a.settle()
+	a.putUntil(400)
+	a.waitUntilStored()
 	ends(again)
 	a.verify()
 	a.readAll()

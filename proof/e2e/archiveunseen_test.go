@@ -27,19 +27,19 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// forgetting is a proxy to a stream server that hides shards, as Kinesis does when all of
+// shardHidingProxy is a proxy to a stream server that hides shards, as Kinesis does when all of
 // their records have expired. Local servers keep records for at least a day.
-type forgetting struct {
+type shardHidingProxy struct {
 	url    string
 	hidden atomic.Pointer[map[string]bool]
 }
 
-func newForgetting(t *testing.T, endpoint string) *forgetting {
+func newShardHidingProxy(t *testing.T, endpoint string) *shardHidingProxy {
 	target, err := url.Parse(endpoint)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &forgetting{}
+	f := &shardHidingProxy{}
 	f.hidden.Store(&map[string]bool{})
 	proxy := httputil.NewSingleHostReverseProxy(target)
 	proxy.ModifyResponse = f.hide
@@ -65,7 +65,7 @@ func newForgetting(t *testing.T, endpoint string) *forgetting {
 }
 
 // hide removes the hidden shards from a response to ListShards.
-func (f *forgetting) hide(r *http.Response) error {
+func (f *shardHidingProxy) hide(r *http.Response) error {
 	if !strings.HasSuffix(r.Request.Header.Get("X-Amz-Target"), ".ListShards") || r.StatusCode != http.StatusOK {
 		return nil
 	}
@@ -91,7 +91,7 @@ func (f *forgetting) hide(r *http.Response) error {
 }
 
 // split splits a shard in the middle, and returns the children.
-func (a *archiving) split(s types.Shard) []types.Shard {
+func (a *archiveTest) split(s types.Shard) []types.Shard {
 	a.Helper()
 	low, high := number(*s.HashKeyRange.StartingHashKey), number(*s.HashKeyRange.EndingHashKey)
 	middle := new(big.Int).Rsh(new(big.Int).Add(low, high), 1)
@@ -113,35 +113,35 @@ func (a *archiving) split(s types.Shard) []types.Shard {
 // The shards behind it are stored.
 func TestArchiveUnseenShard(t *testing.T) {
 	t.Parallel()
-	a := newArchiving(t, servertest.Kinesalite(t), rand.New(rand.NewPCG(*firstSeed, 24)))
-	stream := newForgetting(t, a.streams.Endpoint)
-	a.fleet.config = a.configured("forgetting", a.streams.Endpoint, stream.url)
+	a := newArchiveTest(t, servertest.Kinesalite(t), rand.New(rand.NewPCG(*firstSeed, 24)))
+	stream := newShardHidingProxy(t, a.streams.Endpoint)
+	a.fleet.config = a.writeVariant("forgetting", a.streams.Endpoint, stream.url)
 	w := a.worker("first", a.fleet.config)
-	a.fill(200)
-	a.settle()
+	a.putUntil(200)
+	a.waitUntilStored()
 	w.signal(os.Kill)
-	w.exited(time.Minute)
+	w.waitForExit(time.Minute)
 	out, err := a.streams.Client().ListShards(t.Context(), &kinesis.ListShardsInput{StreamName: &a.stream})
 	if err != nil {
 		t.Fatal(err)
 	}
 	children := a.split(out.Shards[0])
-	a.fill(400)
+	a.putUntil(400)
 	unseen := *children[0].ShardId
 	a.split(children[0])
 	stream.hidden.Store(&map[string]bool{*out.Shards[0].ShardId: true, unseen: true})
 	w = a.worker("second", a.fleet.config)
-	a.fill(600)
-	a.until(time.Minute, "gap of "+unseen, func() bool {
+	a.putUntil(600)
+	a.waitUntil(time.Minute, "gap of "+unseen, func() bool {
 		return strings.Contains(strings.Join(a.list(), "\n"), "/_"+unseen+"-")
 	})
-	a.until(time.Minute, "stored behind it", func() bool {
-		a.fill(a.put + 10)
+	a.waitUntil(time.Minute, "stored behind it", func() bool {
+		a.putUntil(a.put + 10)
 		a.readNew()
-		return len(a.found) > 500
+		return len(a.records) > 500
 	})
 	w.signal(syscall.SIGTERM)
-	if code, _ := w.exited(time.Minute); code != 0 {
+	if code, _ := w.waitForExit(time.Minute); code != 0 {
 		t.Errorf("the exit code is %d", code)
 	}
 	cmd := exec.CommandContext(t.Context(), a.fleet.binary, "archive", "verify", "--deep", "--json", "-c", a.fleet.config)

@@ -26,14 +26,14 @@ import (
 
 var archiveTakeovers = flag.Int("archivetakeovers", 1, "how many workers TestArchiveTakeoverTime kills")
 
-// oneWorker is a worker process of an archive with a configuration of its own.
-type oneWorker struct {
+// archiveWorker is a worker process of an archive with a configuration of its own.
+type archiveWorker struct {
 	*testing.T
 	*rig.Process
 }
 
 // worker starts a worker. It ends with the test.
-func (a *archiving) worker(name, config string) *oneWorker {
+func (a *archiveTest) worker(name, config string) *archiveWorker {
 	a.Helper()
 	cmd := exec.Command(a.fleet.binary, "archive", "run", "-c", config)
 	cmd.Env = append(os.Environ(), a.fleet.env...)
@@ -42,17 +42,17 @@ func (a *archiving) worker(name, config string) *oneWorker {
 	if err != nil {
 		a.Fatal(err)
 	}
-	w := &oneWorker{T: a.T, Process: process}
+	w := &archiveWorker{T: a.T, Process: process}
 	a.Cleanup(func() {
 		w.Kill()
 		if a.Failed() {
-			a.Logf("%s ended with %v:\n%.4000s", name, w.Err(), w.said())
+			a.Logf("%s ended with %v:\n%.4000s", name, w.Err(), w.logText())
 		}
 	})
 	return w
 }
 
-func (w *oneWorker) said() string {
+func (w *archiveWorker) logText() string {
 	w.Helper()
 	b, err := os.ReadFile(w.Log)
 	if err != nil {
@@ -61,15 +61,15 @@ func (w *oneWorker) said() string {
 	return string(b)
 }
 
-func (w *oneWorker) signal(s os.Signal) {
+func (w *archiveWorker) signal(s os.Signal) {
 	w.Helper()
 	if err := w.Process.Signal(s); err != nil {
 		w.Error(err)
 	}
 }
 
-// exited waits for the end, and returns the exit code and the time that it took.
-func (w *oneWorker) exited(limit time.Duration) (code int, took time.Duration) {
+// waitForExit waits for the end, and returns the exit code and the time that it took.
+func (w *archiveWorker) waitForExit(limit time.Duration) (code int, took time.Duration) {
 	w.Helper()
 	began := time.Now()
 	select {
@@ -84,8 +84,8 @@ func (w *oneWorker) exited(limit time.Duration) (code int, took time.Duration) {
 	}
 }
 
-// until waits until a condition holds, and returns how long that took.
-func (a *archiving) until(limit time.Duration, what string, holds func() bool) time.Duration {
+// waitUntil waits until a condition holds, and returns how long that took.
+func (a *archiveTest) waitUntil(limit time.Duration, what string, holds func() bool) time.Duration {
 	a.Helper()
 	began := time.Now()
 	for !holds() {
@@ -101,8 +101,8 @@ func (a *archiving) until(limit time.Duration, what string, holds func() bool) t
 	return time.Since(began)
 }
 
-// owned returns how many shards each process has taken.
-func (a *archiving) owned() map[string]int {
+// shardsByProcess returns how many shards each process has taken.
+func (a *archiveTest) shardsByProcess() map[string]int {
 	a.Helper()
 	cmd := exec.CommandContext(a.Context(), a.fleet.binary, "archive", "status", "--json", "-c", a.fleet.config)
 	cmd.Env = append(os.Environ(), a.fleet.env...)
@@ -121,8 +121,8 @@ func (a *archiving) owned() map[string]int {
 	return n
 }
 
-// configured writes the configuration with changes, and returns the file.
-func (a *archiving) configured(name string, change ...string) string {
+// writeVariant writes the configuration with changes, and returns the file.
+func (a *archiveTest) writeVariant(name string, change ...string) string {
 	a.Helper()
 	text, err := os.ReadFile(a.fleet.config)
 	if err != nil {
@@ -139,66 +139,69 @@ func (a *archiving) configured(name string, change ...string) string {
 // has taken all of its shards, with leases of 30 seconds.
 func TestArchiveTakeoverTime(t *testing.T) {
 	t.Parallel() // it waits more than it works
-	a := newArchiving(t, servertest.Kinesalite(t), rand.New(rand.NewPCG(*firstSeed, 18)))
-	a.fleet.config = a.configured("slow", "ttl: "+archiveLease.String(), "ttl: 30s")
-	workers := []*oneWorker{a.worker("worker-0", a.fleet.config)}
+	a := newArchiveTest(t, servertest.Kinesalite(t), rand.New(rand.NewPCG(*firstSeed, 18)))
+	a.fleet.config = a.writeVariant("slow", "ttl: "+archiveLease.String(), "ttl: 30s")
+	workers := []*archiveWorker{a.worker("worker-0", a.fleet.config)}
 	half, all := *archiveShards/2, *archiveShards
 	for n := range *archiveTakeovers {
 		killed := workers[n]
 		survivor := a.worker(fmt.Sprintf("worker-%d", n+1), a.fleet.config)
 		workers = append(workers, survivor)
 		pid := fmt.Sprint(survivor.Pid)
-		a.until(2*time.Minute, "shared", func() bool { return a.owned()[pid] == half })
-		a.fill(a.put + 100)
+		a.waitUntil(2*time.Minute, "shared", func() bool { return a.shardsByProcess()[pid] == half })
+		a.putUntil(a.put + 100)
 		pause := rand.N(10 * time.Second) // a lease was renewed at most 10 s ago
 		began := time.Now()
-		a.until(time.Minute, "time", func() bool { return time.Since(began) > pause })
+		a.waitUntil(time.Minute, "time", func() bool { return time.Since(began) > pause })
 		killed.signal(os.Kill)
-		took := a.until(35*time.Second, "taken over", func() bool { return a.owned()[pid] == all })
+		took := a.waitUntil(35*time.Second, "taken over", func() bool { return a.shardsByProcess()[pid] == all })
 		t.Logf("%d shards were taken over %v after the kill", all-half, took.Round(100*time.Millisecond))
 	}
-	a.settle()
+	a.waitUntilStored()
 	last := workers[len(workers)-1]
 	last.signal(syscall.SIGTERM)
-	if code, _ := last.exited(time.Minute); code != 0 {
+	if code, _ := last.waitForExit(time.Minute); code != 0 {
 		t.Errorf("the exit code is %d", code)
 	}
 	a.verify()
 	a.readAll()
 }
 
-// TestArchiveSickWorker: a worker to which objects are denied leaves its shards to another
+// TestArchiveWorkerWithoutAccess: a worker to which objects are denied leaves its shards to another
 // one, and has its share again when it may store.
-func TestArchiveSickWorker(t *testing.T) {
+func TestArchiveWorkerWithoutAccess(t *testing.T) {
 	t.Parallel()
-	a := newArchiving(t, servertest.Kinesalite(t), rand.New(rand.NewPCG(*firstSeed, 19)))
-	objects := newGate(t, a.server.Endpoint)
-	sick := a.worker("sick", a.configured("sick", a.server.Endpoint, objects.url))
+	a := newArchiveTest(t, servertest.Kinesalite(t), rand.New(rand.NewPCG(*firstSeed, 19)))
+	objects := newRejectingProxy(t, a.server.Endpoint)
+	sick := a.worker("sick", a.writeVariant("sick", a.server.Endpoint, objects.url))
 	well := a.worker("well", a.fleet.config)
 	pids := [2]string{fmt.Sprint(sick.Pid), fmt.Sprint(well.Pid)}
-	shared := func() bool { n := a.owned(); return n[pids[0]] == *archiveShards/2 && n[pids[1]] == *archiveShards/2 }
-	a.until(time.Minute, "shared", shared)
-	objects.refuse(deny, func(r *http.Request) bool {
+	shared := func() bool {
+		n := a.shardsByProcess()
+		return n[pids[0]] == *archiveShards/2 && n[pids[1]] == *archiveShards/2
+	}
+	a.waitUntil(time.Minute, "shared", shared)
+	objects.reject(deny, func(r *http.Request) bool {
 		return r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/clicks/20")
 	})
-	a.fill(2000)
-	a.settle()
-	if n := a.owned(); n[pids[1]] < *archiveShards-1 {
+	a.putUntil(2000)
+	a.waitUntilStored()
+	if n := a.shardsByProcess(); n[pids[1]] < *archiveShards-1 {
 		t.Errorf("all is stored, and the shards are owned like this: %v", n)
 	}
-	objects.refuse(nil, nil)
-	a.until(2*time.Minute, "shared again", func() bool {
-		a.fill(a.put + 20) // a probe needs records
+	objects.reject(nil, nil)
+	a.waitUntil(2*time.Minute, "shared again", func() bool {
+		a.putUntil(a.put + 20) // a probe needs records
 		return shared()
 	})
-	a.settle()
-	for _, w := range []*oneWorker{sick, well} {
+	a.waitUntilStored()
+	for _, w := range []*archiveWorker{sick, well} {
 		w.signal(syscall.SIGTERM)
-		if code, _ := w.exited(time.Minute); code != 0 {
+		if code, _ := w.waitForExit(time.Minute); code != 0 {
 			t.Errorf("the exit code is %d", code)
 		}
 	}
-	if !strings.Contains(sick.said(), "access denied") {
+	if !strings.Contains(sick.logText(), "access denied") {
 		t.Error("nothing was denied")
 	}
 	a.verify()
@@ -210,54 +213,54 @@ func TestArchiveSickWorker(t *testing.T) {
 func TestArchiveShutdownWithoutLedger(t *testing.T) {
 	t.Parallel()
 	const grace = 8 * time.Second
-	a := newArchiving(t, servertest.Kinesalite(t), rand.New(rand.NewPCG(*firstSeed, 20)))
+	a := newArchiveTest(t, servertest.Kinesalite(t), rand.New(rand.NewPCG(*firstSeed, 20)))
 	ledger := servertest.Postgres(t)
-	a.fleet.config = a.configured("postgres", "sqlite:"+filepath.Join(a.fleet.dir, "pawl.db"), ledger.URL, "ttl: "+archiveLease.String()+"}", fmt.Sprintf("ttl: 30s}\ngrace: %v", grace))
+	a.fleet.config = a.writeVariant("postgres", "sqlite:"+filepath.Join(a.fleet.dir, "pawl.db"), ledger.URL, "ttl: "+archiveLease.String()+"}", fmt.Sprintf("ttl: 30s}\ngrace: %v", grace))
 	w := a.worker("worker", a.fleet.config)
-	a.fill(200)
-	a.settle() // now each shard has a pending intent
+	a.putUntil(200)
+	a.waitUntilStored() // now each shard has a pending intent
 	ledger.Stop()
 	w.signal(syscall.SIGTERM)
-	code, took := w.exited(time.Minute)
+	code, took := w.waitForExit(time.Minute)
 	if t.Logf("the worker ended %v after SIGTERM with the code %d", took.Round(10*time.Millisecond), code); took > grace {
 		t.Errorf("the grace is %v", grace)
 	}
 	ledger.Start()
 	next := a.worker("next", a.fleet.config)
-	a.fill(400)
-	a.settle()
+	a.putUntil(400)
+	a.waitUntilStored()
 	next.signal(syscall.SIGTERM)
-	if code, _ := next.exited(time.Minute); code != 0 {
+	if code, _ := next.waitForExit(time.Minute); code != 0 {
 		t.Errorf("with the ledger the exit code is %d", code)
 	}
 	a.verify()
 	a.readAll()
 }
 
-// TestArchiveEndsAlone: when one archive of a process has lost its claim, the other one
+// TestArchiveFailsAlone: when one archive of a process has lost its claim, the other one
 // continues. The exit code is 1 in the end.
-func TestArchiveEndsAlone(t *testing.T) {
+func TestArchiveFailsAlone(t *testing.T) {
 	t.Parallel()
-	a := newArchiving(t, servertest.Kinesalite(t), rand.New(rand.NewPCG(*firstSeed, 21)))
+	a := newArchiveTest(t, servertest.Kinesalite(t), rand.New(rand.NewPCG(*firstSeed, 21)))
 	other := a.streams.NewStream(t, 1)
-	a.configured("one") // verify reads the configuration of the archive that continues
-	two := a.configured("two", "archives:\n", fmt.Sprintf("archives:\n  - name: views\n    kinesis: {stream: %s, endpoint: %q, region: us-east-1}\n    to: s3://%s/views/\n", other, a.streams.Endpoint, a.bucket))
+	a.writeVariant("one") // verify reads the configuration of the archive that continues
+	two := a.writeVariant("two", "archives:\n", fmt.Sprintf("archives:\n  - name: views\n    kinesis: {stream: %s, endpoint: %q, region: us-east-1}\n    to: s3://%s/views/\n", other, a.streams.Endpoint, a.bucket))
 	w := a.worker("worker", two)
-	a.fill(100)
-	a.settle()
+	a.putUntil(100)
+	a.waitUntilStored()
 	claim := "views/_pawl/archive"
-	a.until(time.Minute, "claimed", func() bool {
+	a.waitUntil(time.Minute, "claimed", func() bool {
 		_, err := a.server.Client().HeadObject(a.Context(), &s3.HeadObjectInput{Bucket: &a.bucket, Key: &claim})
 		return err == nil
 	})
 	if _, err := a.server.Client().DeleteObject(a.Context(), &s3.DeleteObjectInput{Bucket: &a.bucket, Key: &claim}); err != nil {
 		t.Fatal(err)
 	}
-	a.until(time.Minute, "ended", func() bool { return strings.Contains(w.said(), "this archive has ended; the others continue") })
-	a.fill(300)
-	a.settle()
+	a.waitUntil(time.Minute, "ended", func() bool { return strings.Contains(w.logText(), "this archive has ended; the others continue") })
+	a.putUntil(300)
+	a.waitUntilStored()
 	w.signal(syscall.SIGTERM)
-	if code, _ := w.exited(time.Minute); code != 1 || !strings.Contains(w.said(), "archive views: ") {
+	if code, _ := w.waitForExit(time.Minute); code != 1 || !strings.Contains(w.logText(), "archive views: ") {
 		t.Errorf("the exit code is %d", code)
 	}
 	a.verify()

@@ -38,7 +38,7 @@ const auditMB = 100
 // the cpu-ratio, of the time that both worked for, is all there is on a busy machine.
 func BenchmarkAudit(b *testing.B) {
 	n := *auditKeys
-	server := &listing{n: n, at: time.Now().Add(-24 * time.Hour).UTC().Truncate(time.Second)}
+	server := &listServer{n: n, at: time.Now().Add(-24 * time.Hour).UTC().Truncate(time.Second)}
 	h := httptest.NewServer(server)
 	b.Cleanup(h.Close)
 	store, err := s3bucket.New(b.Context(), s3bucket.Config{Endpoint: h.URL, Region: "us-east-1", PathStyle: true, AccessKey: "a", SecretKey: "s"})
@@ -75,9 +75,9 @@ func BenchmarkAudit(b *testing.B) {
 // emptied, and raises nothing.
 func BenchmarkAuditBrake(b *testing.B) {
 	n := *auditKeys
-	server := &listing{n: n, at: time.Now().Add(-24 * time.Hour).UTC().Truncate(time.Second)}
+	server := &listServer{n: n, at: time.Now().Add(-24 * time.Hour).UTC().Truncate(time.Second)}
 	led := fillRows(b, server)
-	h := httptest.NewServer(&listing{})
+	h := httptest.NewServer(&listServer{})
 	b.Cleanup(h.Close)
 	a := newAuditor(b, h.URL, led)
 	for b.Loop() {
@@ -165,20 +165,20 @@ func memoryUse() func() float64 {
 	}
 }
 
-// listing is an S3 that can list, and nothing else.
-type listing struct {
+// listServer is an S3 that can list, and nothing else.
+type listServer struct {
 	n     int
 	at    time.Time
 	pages atomic.Int64
 }
 
-func (l *listing) key(i int) string { return fmt.Sprintf("in/2026/%02d/%08d.parquet", i*12/l.n, i) }
+func (l *listServer) key(i int) string { return fmt.Sprintf("in/2026/%02d/%08d.parquet", i*12/l.n, i) }
 
-func (l *listing) identity(i int) ledger.Identity {
+func (l *listServer) identity(i int) ledger.Identity {
 	return ledger.Identity{ETag: fmt.Sprintf("%032x", i), ModTime: l.at, Meta: "0123456789abcdef", Size: int64(i)}
 }
 
-func (l *listing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (l *listServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	if q.Get("list-type") != "2" {
 		http.Error(w, "listings only", http.StatusNotImplemented)
@@ -203,7 +203,7 @@ func (l *listing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // fillRows writes a settled row for each key.
-func fillRows(b *testing.B, l *listing) ledger.Store {
+func fillRows(b *testing.B, l *listServer) ledger.Store {
 	b.Helper()
 	records, err := sqlite.Open(b.Context(), filepath.Join(b.TempDir(), "ledger.db"))
 	if err != nil {

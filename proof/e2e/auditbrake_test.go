@@ -38,7 +38,7 @@ const brakeObjects = 300
 // before --allow-removals says so, and what else was lost is repaired.
 func TestAuditBrake(t *testing.T) {
 	t.Parallel()
-	w := newBrakeWorld(t)
+	w := newBrakeTest(t)
 	for i := range brakeObjects {
 		w.put(t, fmt.Sprintf("%04d", i), "content")
 	}
@@ -48,7 +48,7 @@ func TestAuditBrake(t *testing.T) {
 	w.run(t, "", brakeObjects)
 
 	elsewhere := servertest.S3(t)
-	newWorld(t, elsewhere)
+	newTestBuckets(t, elsewhere)
 	if got := w.audit(t, elsewhere); got.Withheld != brakeObjects || got.LostRemovals != 0 {
 		t.Errorf("an audit of another endpoint: %+v", got)
 	}
@@ -68,32 +68,32 @@ func TestAuditBrake(t *testing.T) {
 	w.run(t, "", 1)
 }
 
-// brakeWorld is a bucket, and a mirror of it that the real command keeps.
-type brakeWorld struct {
-	*world
+// brakeTest is a bucket, and a mirror of it that the real command keeps.
+type brakeTest struct {
+	*testBuckets
 	server         *servertest.Server
 	binary, config string
 }
 
-func newBrakeWorld(t *testing.T) *brakeWorld {
+func newBrakeTest(t *testing.T) *brakeTest {
 	t.Helper()
 	dir := t.TempDir()
 	s := servertest.S3(t)
-	w := &brakeWorld{world: newWorld(t, s), server: s, binary: build(t), config: filepath.Join(dir, "pawl.yaml")}
+	w := &brakeTest{testBuckets: newTestBuckets(t, s), server: s, binary: build(t), config: filepath.Join(dir, "pawl.yaml")}
 	if err := os.WriteFile(w.config, fmt.Appendf(nil, brakeConfig, filepath.Join(dir, "ledger.db")), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return w
 }
 
-func (w *brakeWorld) command(ctx context.Context, s *servertest.Server, args ...string) *exec.Cmd {
+func (w *brakeTest) command(ctx context.Context, s *servertest.Server, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, w.binary, append(args, "-c", w.config)...)
 	cmd.Env = append(os.Environ(), "PAWL_ENDPOINT="+s.Endpoint, "AWS_ACCESS_KEY_ID="+s.AccessKey, "AWS_SECRET_ACCESS_KEY="+s.SecretKey)
 	return cmd
 }
 
 // audit returns what an audit found. It must exit with 3.
-func (w *brakeWorld) audit(t *testing.T, s *servertest.Server, flags ...string) audit.Counts {
+func (w *brakeTest) audit(t *testing.T, s *servertest.Server, flags ...string) audit.Counts {
 	t.Helper()
 	out, err := w.command(t.Context(), s, append([]string{"audit", "--json", "--settle", "1ns"}, flags...)...).Output()
 	var exit *exec.ExitError
@@ -109,7 +109,7 @@ func (w *brakeWorld) audit(t *testing.T, s *servertest.Server, flags ...string) 
 
 // run has a worker, which audits on a schedule, work until so many outputs are there and
 // the log says a text.
-func (w *brakeWorld) run(t *testing.T, text string, want int) {
+func (w *brakeTest) run(t *testing.T, text string, want int) {
 	t.Helper()
 	log, err := os.Create(w.config + ".log")
 	if err != nil {

@@ -40,7 +40,7 @@ func BenchmarkCycle(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		tape := &tape{Store: records}
+		tape := &recordingStore{Store: records}
 		start := time.Now()
 		runCycle(b, tape, events)
 		cycle += time.Since(start)
@@ -82,14 +82,14 @@ func makeEvents(b *testing.B) []event.Event {
 	return events
 }
 
-// tape keeps the rows that are swapped in, to be written again afterwards.
-type tape struct {
+// recordingStore keeps the rows that are swapped in, to be written again afterwards.
+type recordingStore struct {
 	store.Store
 	mu      sync.Mutex
 	records []*store.Record
 }
 
-func (t *tape) Swap(ctx context.Context, changes []store.Change) ([]store.Outcome, error) {
+func (t *recordingStore) Swap(ctx context.Context, changes []store.Change) ([]store.Outcome, error) {
 	t.mu.Lock()
 	for _, c := range changes {
 		if strings.HasPrefix(c.Key.Space, "row/") {

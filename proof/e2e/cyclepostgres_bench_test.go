@@ -29,7 +29,7 @@ func BenchmarkCyclePostgres(b *testing.B) {
 	for n := 0; b.Loop(); n++ {
 		events := makeEvents(b)
 		store := open(fmt.Sprintf("cycle%d", n))
-		tape := &tape{Store: store}
+		tape := &recordingStore{Store: store}
 		start := time.Now()
 		runCycle(b, tape, events)
 		cycle += time.Since(start)

@@ -28,9 +28,9 @@ import (
 // requests and does not answer one in twenty that it has executed.
 func TestKillsDynamoDB(t *testing.T) {
 	t.Parallel() // it waits more than it works
-	total, binary := &tally{}, build(t)
+	total, binary := &counts{}, build(t)
 	server := servertest.DynamoDB(t)
-	playRounds(t, total, func(t *testing.T, seed uint64) *round {
+	runRounds(t, total, func(t *testing.T, seed uint64) *round {
 		direct := newTable(t, server, binary)
 		records, err := dynamo.Open(t.Context(), direct)
 		if err != nil {
@@ -39,7 +39,7 @@ func TestKillsDynamoDB(t *testing.T) {
 		proxy := newDynamoProxy(t, seed, server.Endpoint)
 		proxy.throttles, proxy.loses = 3, true
 		table := strings.Replace(direct, server.Endpoint, proxy.url, 1)
-		r := newRoundOn(t, servertest.MinIO, binary, seed, nil, workers, &rows{table, ledger.NewRows(records), read(t, proxy)})
+		r := newRoundOn(t, servertest.MinIO, binary, seed, nil, workers, &testLedger{table, ledger.NewRows(records), newJournal(t, proxy)})
 		t.Cleanup(func() {
 			proxy.mu.Lock()
 			defer proxy.mu.Unlock()
@@ -64,7 +64,7 @@ type dynamoProxy struct {
 
 	mu      sync.Mutex
 	rng     *rand.Rand
-	records []record
+	records []journalRecord
 
 	requests, throttled, lost int
 }
@@ -136,7 +136,7 @@ func (p *dynamoProxy) write(answer *httptest.ResponseRecorder, r *http.Request, 
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.records = append(p.records, record{key: key, deleted: item.deleted, body: item.body})
+	p.records = append(p.records, journalRecord{key: key, deleted: item.deleted, body: item.body})
 }
 
 var hashSeed = maphash.MakeSeed()
@@ -166,7 +166,7 @@ func written(body []byte) item {
 	return item{space: space, name: string(of.S.B[1:]), body: of.B.S, deleted: request.Item == nil}
 }
 
-func (p *dynamoProxy) take() ([]record, error) {
+func (p *dynamoProxy) drain() ([]journalRecord, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	taken := p.records

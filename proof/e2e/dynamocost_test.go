@@ -52,18 +52,18 @@ func TestDynamoDBCost(t *testing.T) {
 		{"removal", "k", "ObjectRemoved:Delete", 4, cost{2, 2, 2}, cost{4, 4, 2}},
 	}
 	for _, fresh := range []bool{false, true} {
-		source := &steps{meter: meter}
+		source := &costSource{meter: meter}
 		for _, e := range events {
 			const form = `{"Records":[{"eventVersion":"2.1","eventSource":"aws:s3","eventTime":"2026-01-02T03:04:05.000Z","eventName":%q,
 				"s3":{"s3SchemaVersion":"1.0","bucket":{"name":"photos"},"object":{"key":"%s-%v","size":5,"eTag":"x%d","sequencer":"%016X"}}}]}`
 			source.payloads = append(source.payloads, fmt.Sprintf(form, e.kind, e.key, fresh, e.sequencer, e.sequencer))
 			if fresh {
-				runSteps(t, table, source)
+				runCostSource(t, table, source)
 				source.payloads = nil
 			}
 		}
 		if !fresh {
-			runSteps(t, table, source)
+			runCostSource(t, table, source)
 		}
 		for i, e := range events {
 			most := e.known
@@ -79,7 +79,7 @@ func TestDynamoDBCost(t *testing.T) {
 	}
 }
 
-func runSteps(t *testing.T, table string, from *steps) {
+func runCostSource(t *testing.T, table string, from *costSource) {
 	t.Helper()
 	records, err := dynamo.Open(t.Context(), table)
 	if err != nil {
@@ -100,22 +100,22 @@ func runSteps(t *testing.T, table string, from *steps) {
 	}
 }
 
-// steps is a source that delivers messages one after the other, and notes what each costs.
-type steps struct {
+// costSource is a source that delivers messages one after the other, and notes what each costs.
+type costSource struct {
 	payloads []string
 	meter    *dynamoMeter
 	costs    []cost
 }
 
-func (s *steps) Declares() (event.Dialect, bool) { return event.AWS, false }
+func (s *costSource) Declares() (event.Dialect, bool) { return event.AWS, false }
 
-func (s *steps) Run(ctx context.Context, sink source.Sink) error {
+func (s *costSource) Run(ctx context.Context, sink source.Sink) error {
 	for _, payload := range s.payloads {
 		batch, err := event.Parse([]byte(payload), event.AWS)
 		if err != nil {
 			return err
 		}
-		s.meter.take()
+		s.meter.takeCost()
 		answer := make(chan source.Outcome, 1)
 		if err := sink.Deliver(ctx, source.Delivery{Events: batch.Events, Done: func(o source.Outcome) { answer <- o }}); err != nil {
 			return err
@@ -123,7 +123,7 @@ func (s *steps) Run(ctx context.Context, sink source.Sink) error {
 		if o := <-answer; !o.Ack {
 			return fmt.Errorf("not acknowledged: %+v", o)
 		}
-		s.costs = append(s.costs, s.meter.take())
+		s.costs = append(s.costs, s.meter.takeCost())
 	}
 	return nil
 }
@@ -152,7 +152,7 @@ func newDynamoMeter(t *testing.T, endpoint string) *dynamoMeter {
 	return m
 }
 
-func (m *dynamoMeter) take() cost {
+func (m *dynamoMeter) takeCost() cost {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := m.cost

@@ -85,52 +85,52 @@ func testFiles(t *testing.T, index string) {
 		seed = rand.Uint64N(1 << 40)
 	}
 	t.Logf("repeat with: go test ./proof/e2e -run 'TestFiles$' -uploads %d -uploadkills %d -uploadstops %d -seed %d", *uploads, *uploadKills, *uploadStops, seed)
-	s := newFileSite(t, seed, index)
-	s.play(t)
-	s.heard(t)
-	s.older(t, 14*time.Hour, files.Pending)
-	s.asWanted(t)
-	s.older(t, 25*time.Hour, files.Deleted, files.Purging)
-	s.older(t, 30*time.Hour, files.Gone, files.Expired)
-	s.watch.stop()
-	s.same(t)
+	s := newFilesTest(t, seed, index)
+	s.run(t)
+	s.waitForNotifications(t)
+	s.advanceTime(t, 14*time.Hour, files.Pending)
+	s.checkVisibleFiles(t)
+	s.advanceTime(t, 25*time.Hour, files.Deleted, files.Purging)
+	s.advanceTime(t, 30*time.Hour, files.Gone, files.Expired)
+	s.lister.stop()
+	s.checkIndexMatchesBucket(t)
 	s.fleet.stop(t)
-	s.tell(t)
+	s.logSummary(t)
 }
 
-// fileSite is a store, an index, processes that serve it, and what clients know.
-type fileSite struct {
-	seed    uint64
-	began   time.Time
-	world   *world
-	bucket  *s3objects.Bucket
-	network *network
-	relay   *relay
-	fleet   *fleet
-	index   *files.Index
-	watch   *watch
-	lost    int // files that were pending because nobody was told of them
-	open    int // uploads in parts that were not completed
-	strays  int // of these, those that no row had the ID of
-	resent  atomic.Int32
+// filesTest is a store, an index, processes that serve it, and what clients know.
+type filesTest struct {
+	seed              uint64
+	began             time.Time
+	buckets           *testBuckets
+	bucket            *s3objects.Bucket
+	network           *network
+	relay             *relay
+	fleet             *fleet
+	index             *files.Index
+	lister            *listChecker
+	lostNotifications int // files that were pending because nobody was told of them
+	openParts         int // uploads in parts that were not completed
+	orphanUploads     int // of these, those that no row had the ID of
+	resent            atomic.Int32
 
 	mu    sync.Mutex
 	files []*clientFile
 }
 
-func newFileSite(t *testing.T, seed uint64, index string) *fileSite {
+func newFilesTest(t *testing.T, seed uint64, index string) *filesTest {
 	t.Helper()
 	const auth = "Basic cGF3bDpzM2NyZXQ="
 	dir := t.TempDir()
-	s := &fileSite{seed: seed, began: time.Now(), fleet: &fleet{
+	s := &filesTest{seed: seed, began: time.Now(), fleet: &fleet{
 		binary: build(t), dir: dir, config: filepath.Join(dir, "pawl.yaml"), command: []string{"files", "serve"},
-		caught: func(int) bool { return true },
+		isZombie: func(int) bool { return true },
 	}}
 	s.relay = newRelay(t, seed, s.fleet.addresses, poster(t, auth))
 	server := servertest.MinIO(t, servertest.Options{Webhook: s.relay.url, Authorization: auth})
 	s.network = newNetwork(t, seed, server.Endpoint)
-	s.network.changed = inputs
-	s.world = newWorld(t, server)
+	s.network.writeBucket = inputs
+	s.buckets = newTestBuckets(t, server)
 	s.bucket = s3objects.New(server.Client(), inputs, "").AcceptForgeable()
 	server.Notify(t, inputs)
 	records, err := openRecords(t.Context(), index)
@@ -159,20 +159,20 @@ func openRecords(ctx context.Context, at string) (store.Store, error) {
 	return sqlite.Open(ctx, at)
 }
 
-// play has clients work for as long as processes are struck, and longer if it takes
+// run has clients work for as long as processes are killed, and longer if it takes
 // them longer.
-func (s *fileSite) play(t *testing.T) {
+func (s *filesTest) run(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 2*time.Minute+time.Duration(*uploads+10**uploadKills)*200*time.Millisecond, errors.New("the clients are not done"))
 	defer cancel()
-	s.watch = s.newWatch(t)
+	s.lister = s.newListChecker(t)
 	errs := make(chan error, uploaders+1)
 	for i := range uploaders {
 		rng := rand.New(rand.NewPCG(s.seed, uint64(100+i)))
 		c := newFilesClient(t, fmt.Sprintf("client-%d", i), rng, s.fleet.apis)
 		s.fleet.wg.Go(func() {
 			for n := i; n < *uploads; n += uploaders {
-				if err := s.live(ctx, c, n); err != nil {
+				if err := s.runFile(ctx, c, n); err != nil {
 					errs <- fmt.Errorf("upload %d: %w", n, err)
 					return
 				}
@@ -180,8 +180,8 @@ func (s *fileSite) play(t *testing.T) {
 			errs <- nil
 		})
 	}
-	strikes := plan(rand.New(rand.NewPCG(s.seed, 0)), *uploadKills, *uploadStops, fileServes)
-	s.fleet.wg.Go(func() { errs <- s.fleet.suffer(ctx, strikes) })
+	faults := planFaults(rand.New(rand.NewPCG(s.seed, 0)), *uploadKills, *uploadStops, fileServes)
+	s.fleet.wg.Go(func() { errs <- s.fleet.injectAll(ctx, faults) })
 	for range cap(errs) {
 		if err := <-errs; err != nil {
 			t.Error(err)
@@ -193,29 +193,29 @@ func (s *fileSite) play(t *testing.T) {
 	s.progress(t, "the clients are done, and every strike is dealt")
 }
 
-func (s *fileSite) progress(t *testing.T, what string) {
+func (s *filesTest) progress(t *testing.T, what string) {
 	t.Helper()
 	t.Logf("%5.1f s: %s", time.Since(s.began).Seconds(), what)
 }
 
-// heard waits until every notification is acknowledged and has been acted on. A file
+// waitForNotifications waits until every notification is acknowledged and has been acted on. A file
 // is then pending only if its bytes did not come, or its notification was lost, or
 // MinIO sent none: it does not if whoever uploads goes away at the last moment.
-func (s *fileSite) heard(t *testing.T) {
+func (s *filesTest) waitForNotifications(t *testing.T) {
 	t.Helper()
 	untold := map[string]bool{}
 	eventually(t, time.Minute, func(ctx context.Context) (bad []string, err error) {
-		if !s.network.still() {
+		if !s.network.idle() {
 			return []string{"uploads are on their way"}, nil
 		}
 		objects, err := s.objects(ctx)
 		for key := range objects {
-			untold[key] = !s.relay.knows(event.Object{Bucket: inputs, Key: key})
-			if untold[key] && !s.network.broke(inputs, key) {
+			untold[key] = !s.relay.hasSeen(event.Object{Bucket: inputs, Key: key})
+			if untold[key] && !s.network.wasAborted(inputs, key) {
 				bad = append(bad, "the store has not told of "+key)
 			}
 		}
-		if n := s.relay.left(); n > 0 {
+		if n := s.relay.pending(); n > 0 {
 			bad = append(bad, fmt.Sprintf("%d notifications are not acknowledged", n))
 		}
 		return bad, err
@@ -230,24 +230,24 @@ func (s *fileSite) heard(t *testing.T) {
 		if f.State != files.Pending || !objects[f.Key] {
 			continue
 		}
-		s.lost++
-		if !untold[f.Key] && !s.relay.missing(event.Object{Bucket: inputs, Key: f.Key}) {
+		s.lostNotifications++
+		if !untold[f.Key] && !s.relay.lastWasDropped(event.Object{Bucket: inputs, Key: f.Key}) {
 			t.Errorf("%s is pending although its notification was acknowledged", f.ID)
 		}
 	}
 	for _, u := range s.openUploads(t) {
-		s.open++
+		s.openParts++
 		if !ids[u.ID] {
-			s.strays++
+			s.orphanUploads++
 		}
 	}
 	s.progress(t, "every notification has been acted on")
 }
 
 // objects are the keys in the bucket.
-func (s *fileSite) objects(ctx context.Context) (map[string]bool, error) {
+func (s *filesTest) objects(ctx context.Context) (map[string]bool, error) {
 	keys := map[string]bool{}
-	for info, err := range s.world.store.List(ctx, inputs, filePrefix, "") {
+	for info, err := range s.buckets.store.List(ctx, inputs, filePrefix, "") {
 		if strings.HasPrefix(info.Key, filePrefix+files.Proofs) { // a process was killed as it proved the store
 			continue
 		}
@@ -262,7 +262,7 @@ func (s *fileSite) objects(ctx context.Context) (map[string]bool, error) {
 // openUploads returns the uploads in parts that are open. MinIO serves the list of all
 // keys from memory: that list keeps an upload whose client was killed while MinIO
 // completed it. The list of one key reads the drive, and has only open uploads.
-func (s *fileSite) openUploads(t *testing.T) (open []files.OpenUpload) {
+func (s *filesTest) openUploads(t *testing.T) (open []files.OpenUpload) {
 	t.Helper()
 	keys := map[string]bool{}
 	for u, err := range s.bucket.Uploads(t.Context(), "") {
@@ -285,7 +285,7 @@ func (s *fileSite) openUploads(t *testing.T) (open []files.OpenUpload) {
 	return open
 }
 
-func (s *fileSite) rows(t *testing.T) (all []files.File) {
+func (s *filesTest) rows(t *testing.T) (all []files.File) {
 	t.Helper()
 	for f, err := range s.index.Scan(t.Context()) {
 		if err != nil {
@@ -296,22 +296,22 @@ func (s *fileSite) rows(t *testing.T) (all []files.File) {
 	return all
 }
 
-// older lets a time pass for the index, and kills processes until no row is in one
+// advanceTime lets a time pass for the index, and kills processes until no row is in one
 // of the states, and no timer of a row is due. A process looks at what is due as soon
 // as it starts.
-func (s *fileSite) older(t *testing.T, by time.Duration, states ...files.State) {
+func (s *filesTest) advanceTime(t *testing.T, by time.Duration, states ...files.State) {
 	t.Helper()
 	for _, f := range s.rows(t) {
-		s.age(t, f, by)
+		s.ageRow(t, f, by)
 	}
 	rng := rand.New(rand.NewPCG(s.seed, uint64(by)))
 	eventually(t, time.Minute, func(ctx context.Context) (bad []string, err error) {
-		strikes := make([][]strike, fileServes)
-		for i := range strikes {
+		faults := make([][]plannedFault, fileServes)
+		for i := range faults {
 			after := 400*time.Millisecond + time.Duration(rng.Int64N(int64(600*time.Millisecond)))
-			strikes[i] = []strike{{after: after, blind: i == 0}}
+			faults[i] = []plannedFault{{after: after, anyTime: i == 0}}
 		}
-		if err := s.fleet.suffer(ctx, strikes); err != nil {
+		if err := s.fleet.injectAll(ctx, faults); err != nil {
 			return nil, err
 		}
 		for _, f := range s.rows(t) {
@@ -324,8 +324,8 @@ func (s *fileSite) older(t *testing.T, by time.Duration, states ...files.State) 
 	s.progress(t, fmt.Sprintf("%s later nothing is %v", by, states))
 }
 
-// age makes all times of a row earlier.
-func (s *fileSite) age(t *testing.T, f files.File, by time.Duration) {
+// ageRow makes all times of a row earlier.
+func (s *filesTest) ageRow(t *testing.T, f files.File, by time.Duration) {
 	t.Helper()
 	for {
 		next := f
@@ -347,15 +347,15 @@ func (s *fileSite) age(t *testing.T, f files.File, by time.Duration) {
 	}
 }
 
-// asWanted checks that exactly the files are visible that clients want, and that
+// checkVisibleFiles checks that exactly the files are visible that clients want, and that
 // quotas count these, and deleted files until they are purged.
-func (s *fileSite) asWanted(t *testing.T) {
+func (s *filesTest) checkVisibleFiles(t *testing.T) {
 	t.Helper()
 	var want, got []string
 	used := map[string]int64{}
 	for _, f := range s.files {
 		used[f.entity] += 0
-		if f.shown {
+		if f.wantVisible {
 			want = append(want, f.id)
 			used[f.entity] += max(int64(len(f.body)), 4096)
 		}
@@ -378,11 +378,11 @@ func (s *fileSite) asWanted(t *testing.T) {
 	}
 }
 
-// same checks that index and bucket have the same files, with the bytes that were
+// checkIndexMatchesBucket checks that index and bucket have the same files, with the bytes that were
 // uploaded.
-func (s *fileSite) same(t *testing.T) {
+func (s *filesTest) checkIndexMatchesBucket(t *testing.T) {
 	t.Helper()
-	s.asWanted(t)
+	s.checkVisibleFiles(t)
 	objects, err := s.objects(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -402,7 +402,7 @@ func (s *fileSite) same(t *testing.T) {
 	}
 	c := newFilesClient(t, "reader", rand.New(rand.NewPCG(s.seed, 1)), s.fleet.apis)
 	for _, f := range s.files {
-		if !f.shown {
+		if !f.wantVisible {
 			continue
 		}
 		a, err := c.Want(t.Context(), 200, "GET", "/v1/files/"+f.id, nil, nil)
@@ -416,19 +416,19 @@ func (s *fileSite) same(t *testing.T) {
 	}
 }
 
-// tell prints how much was shown, and fails where that is too little.
-func (s *fileSite) tell(t *testing.T) {
+// logSummary prints how much was shown, and fails where that is too little.
+func (s *filesTest) logSummary(t *testing.T) {
 	t.Helper()
 	n := map[string]int{}
 	for _, f := range s.files {
-		n[f.fate]++
+		n[f.lastStep]++
 	}
-	kills, c, w := len(s.fleet.blows), s.relay.Messages(), s.network
+	kills, c, w := len(s.fleet.injected), s.relay.Messages(), s.network
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	t.Logf("%d files: %v\nnotifications: %d dropped, %d doubled, %d delayed; pending by a lost one: %d\nrequests: %d looks late, changes: %d late, %d torn, %d without answer\nuploads in parts left open: %d, %d of them without a row that names them; sent again: %d\n%d strikes, %d starts; %d lists were right",
-		len(s.files), n, c.Dropped, c.Doubled, c.Delayed, s.lost, w.looks, w.held, w.torn, w.lost, s.open, s.strays, s.resent.Load(), kills, s.fleet.starts, s.watch.lists)
-	if c.Dropped+c.Doubled+c.Delayed == 0 || kills < *uploadKills || s.watch.lists == 0 {
+	t.Logf("%d files: %v\nnotifications: %d dropped, %d doubled, %d delayed; pending by a lost one: %d\nrequests: %d looks late, changes: %d late, %d torn, %d without answer\nuploads in parts left open: %d, %d of them without a row that names them; sent again: %d\n%d faults, %d starts; %d lists were right",
+		len(s.files), n, c.Dropped, c.Doubled, c.Delayed, s.lostNotifications, w.delayedHeads, w.delayedWrites, w.abortedWrites, w.lostAnswers, s.openParts, s.orphanUploads, s.resent.Load(), kills, s.fleet.starts, s.lister.lists)
+	if c.Dropped+c.Doubled+c.Delayed == 0 || kills < *uploadKills || s.lister.lists == 0 {
 		t.Error("too little has happened: nothing was proved")
 	}
 }

@@ -69,13 +69,13 @@ func testBegins(t *testing.T, direct, through string) {
 		t.Fatal(err)
 	}
 	defer records.Close()
-	k := &beginBook{records: records, known: map[string]*begunFile{}, ids: map[string]string{}}
-	k.play(t, beginner{Store: through, Seed: seed, Begins: *begins / beginProcesses / beginClients}, *beginKills)
-	k.asAnswered(t, k.agree(t))
+	k := &beginChecker{records: records, known: map[string]*begunFile{}, ids: map[string]string{}}
+	k.run(t, beginWork{Store: through, Seed: seed, Begins: *begins / beginProcesses / beginClients}, *beginKills)
+	k.checkAnswers(t, k.checkConsistency(t))
 	for days := 40; days <= 80; days += 40 {
-		k.play(t, beginner{Store: through, Seed: seed, Days: days}, min(*beginKills, 2*beginProcesses))
+		k.run(t, beginWork{Store: through, Seed: seed, Days: days}, min(*beginKills, 2*beginProcesses))
 	}
-	left := k.agree(t)
+	left := k.checkConsistency(t)
 	for id, f := range left {
 		want := k.known[f.Idempotency]
 		switch {
@@ -90,7 +90,7 @@ func testBegins(t *testing.T, direct, through string) {
 			t.Errorf("%s was uploaded, and is gone", f.id)
 		}
 	}
-	t.Logf("%d answers; %d files, %d refusals, %d left after the sweeps, %d kills", k.answers, len(k.known), k.refusals, len(left), k.kills)
+	t.Logf("%d answers; %d files, %d refusals, %d left after the sweeps, %d kills", k.answers, len(k.known), k.rejected, len(left), k.kills)
 	if k.kills < *beginKills || len(left) == 0 {
 		t.Error("too little has happened: nothing was proved")
 	}
@@ -103,28 +103,28 @@ type begunFile struct {
 	state files.State
 }
 
-// beginBook knows what processes have answered.
-type beginBook struct {
+// beginChecker knows what processes have answered.
+type beginChecker struct {
 	records store.Store
 
-	mu       sync.Mutex
-	known    map[string]*begunFile // by idempotency key
-	ids      map[string]string     // of files without a key
-	full     []beginPlan           // refused, because the quota is used up
-	answers  int
-	refusals int
-	kills    int
+	mu              sync.Mutex
+	known           map[string]*begunFile // by idempotency key
+	ids             map[string]string     // of files without a key
+	quotaRejections []beginPlan           // refused, because the quota is used up
+	answers         int
+	rejected        int
+	kills           int
 }
 
-// play runs the processes until all have done their work. They are killed after random
+// run runs the processes until all have done their work. They are killed after random
 // numbers of answers.
-func (k *beginBook) play(t *testing.T, b beginner, kills int) {
+func (k *beginChecker) run(t *testing.T, b beginWork, kills int) {
 	t.Helper()
 	errs := make(chan error, beginProcesses)
 	for place := range beginProcesses {
 		own := b
 		own.Place = place
-		own.At = make([]beginAt, beginClients)
+		own.Next = make([]clientPosition, beginClients)
 		rng := rand.New(rand.NewPCG(b.Seed, uint64(1000+place)+uint64(b.Days)))
 		go func() {
 			most := 2 * *begins / max(kills, 1) // answers of a life
@@ -136,7 +136,7 @@ func (k *beginBook) play(t *testing.T, b beginner, kills int) {
 				if n > 0 {
 					after = 1 + rng.IntN(most)
 				}
-				killed, err := k.life(t, &own, after)
+				killed, err := k.runProcess(t, &own, after)
 				if err != nil || !killed && n <= 0 {
 					errs <- err
 					return
@@ -154,8 +154,8 @@ func (k *beginBook) play(t *testing.T, b beginner, kills int) {
 	}
 }
 
-// life runs a process until it ends, or kills it after so many answers. 0: it is not killed.
-func (k *beginBook) life(t *testing.T, b *beginner, after int) (killed bool, err error) {
+// runProcess runs a process until it ends, or kills it after so many answers. 0: it is not killed.
+func (k *beginChecker) runProcess(t *testing.T, b *beginWork, after int) (killed bool, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return false, err
@@ -181,7 +181,7 @@ func (k *beginBook) life(t *testing.T, b *beginner, after int) (killed bool, err
 		if line, err = lines.ReadBytes('\n'); err != nil {
 			break
 		}
-		err = k.note(b, line)
+		err = k.recordAnswer(b, line)
 		if n == after {
 			killed = true
 			_ = cmd.Process.Kill() // fails only when it has ended
@@ -203,8 +203,8 @@ func (k *beginBook) life(t *testing.T, b *beginner, after int) (killed bool, err
 	return killed, err
 }
 
-// note notes an answer, and that the process goes on after it.
-func (k *beginBook) note(b *beginner, line []byte) error {
+// recordAnswer notes an answer, and that the process goes on after it.
+func (k *beginChecker) recordAnswer(b *beginWork, line []byte) error {
 	var a beginAnswer
 	if err := json.Unmarshal(line, &a); err != nil {
 		return fmt.Errorf("%s: %w", line, err)
@@ -215,17 +215,17 @@ func (k *beginBook) note(b *beginner, line []byte) error {
 	if b.Days > 0 {
 		return nil
 	}
-	at := &b.At[a.Client]
+	at := &b.Next[a.Client]
 	plan := b.plan(a.Client, at.N)
 	step := plan.steps[at.Step]
 	at.ID = a.ID
 	if at.Step++; at.Step == len(plan.steps) || a.Refused {
-		*at = beginAt{N: at.N + 1}
+		*at = clientPosition{N: at.N + 1}
 	}
 	switch {
 	case a.Refused:
-		k.refusals++
-		k.full = append(k.full, plan)
+		k.rejected++
+		k.quotaRejections = append(k.quotaRejections, plan)
 		return nil
 	case plan.key == "":
 		k.ids[a.ID] = plan.entity
@@ -257,9 +257,9 @@ func (f *begunFile) step(step beginStep) {
 	}
 }
 
-// asAnswered checks that exactly the files exist that answers told of, in the states that
+// checkAnswers checks that exactly the files exist that answers told of, in the states that
 // they told of, and that only an upload was refused for which there is no room.
-func (k *beginBook) asAnswered(t *testing.T, rows map[string]files.File) {
+func (k *beginChecker) checkAnswers(t *testing.T, rows map[string]files.File) {
 	t.Helper()
 	for key, f := range k.known {
 		if got, exists := rows[f.id]; !exists || got.State != f.state || got.Idempotency != key || got.Entity != f.entity || got.Promise != f.promise {
@@ -277,7 +277,7 @@ func (k *beginBook) asAnswered(t *testing.T, rows map[string]files.File) {
 		}
 	}
 	index := files.NewIndex(k.records)
-	for _, p := range k.full {
+	for _, p := range k.quotaRejections {
 		used, err := index.Used(t.Context(), p.entity)
 		if limit := beginLimit(p.entity); err != nil || k.known[p.key] != nil && p.key != "" || used.Bytes > limit.Bytes || used.Bytes+max(p.promise.Size, files.MinCharge) <= limit.Bytes {
 			t.Errorf("%q was refused: %s uses %+v, %v", p.key, p.entity, used, err)
@@ -285,8 +285,8 @@ func (k *beginBook) asAnswered(t *testing.T, rows map[string]files.File) {
 	}
 }
 
-// agree checks that files, entries, idempotency keys and usages agree, and returns the files.
-func (k *beginBook) agree(t *testing.T) map[string]files.File {
+// checkConsistency checks that files, entries, idempotency keys and usages agree, and returns the files.
+func (k *beginChecker) checkConsistency(t *testing.T) map[string]files.File {
 	t.Helper()
 	ctx, index := t.Context(), files.NewIndex(k.records)
 	rows, used, keys := map[string]files.File{}, map[string]files.Usage{}, map[string]bool{}

@@ -34,7 +34,7 @@ var (
 
 const (
 	albumFiles = 1000                 // files of each of the other entities
-	slowest    = 5 * time.Millisecond // that one request in a hundred may take
+	maxLatency = 5 * time.Millisecond // that one request in a hundred may take
 )
 
 // BenchmarkFiles measures what clients wait for: pages of lists and the beginning of
@@ -50,9 +50,9 @@ func BenchmarkFiles(b *testing.B) {
 	b.Run("stream", benchmarkStream)
 }
 
-func benchmarkIndex(b *testing.B, db filled) {
+func benchmarkIndex(b *testing.B, db filledIndex) {
 	api := newFilesBench(b, db.index)
-	api.walk(b)
+	api.collectPages(b)
 	var l struct{ rest, graphql, bare, mutation, post, insert latencies }
 	b.ResetTimer()
 	for b.Loop() {
@@ -68,11 +68,11 @@ func benchmarkIndex(b *testing.B, db filled) {
 		}
 	}
 	l.bare.report(b, "bare-list", 0)
-	l.rest.report(b, "list", slowest)
-	l.graphql.report(b, "graphql-list", slowest)
+	l.rest.report(b, "list", maxLatency)
+	l.graphql.report(b, "graphql-list", maxLatency)
 	l.insert.report(b, "bare-insert", 0)
-	l.mutation.report(b, "upload", slowest)
-	l.post.report(b, "post-upload", slowest)
+	l.mutation.report(b, "upload", maxLatency)
+	l.post.report(b, "post-upload", maxLatency)
 	reportLoad(b)
 }
 
@@ -132,7 +132,7 @@ func reportLoad(b *testing.B) {
 // filesBench is a client of the API over an index.
 type filesBench struct {
 	*filesClient
-	places []pageStart
+	pageStarts []pageStart
 }
 
 // pageStart is where a page of a list begins.
@@ -161,11 +161,11 @@ func newFilesBench(b *testing.B, index *files.Index) *filesBench {
 	return &filesBench{filesClient: newFilesClient(b, "bench", rand.New(rand.NewPCG(1, 2)), func() []string { return []string{address} })}
 }
 
-// present is a bucket that holds whatever was promised.
-type present struct{ *s3objects.Bucket }
+// promisedObjects is a bucket that holds whatever was promised.
+type promisedObjects struct{ *s3objects.Bucket }
 
 // Look implements [files.Objects].
-func (present) Look(context.Context, string) (files.Seen, error) {
+func (promisedObjects) Look(context.Context, string) (files.Seen, error) {
 	return files.Seen{Found: true, Size: rowPromise.Size, SHA256: rowPromise.SHA256, Date: time.Now()}, nil
 }
 
@@ -173,7 +173,7 @@ func newFilesService(b *testing.B, index *files.Index) *files.Service {
 	b.Helper()
 	store := servertest.MinIO(b, servertest.Options{}) // is proved before a URL is signed
 	return &files.Service{
-		Index: index, Objects: present{s3objects.New(store.Client(), store.NewBucket(b), "").AcceptForgeable()}, Times: files.DefaultTimes(), Prefix: filePrefix,
+		Index: index, Objects: promisedObjects{s3objects.New(store.Client(), store.NewBucket(b), "").AcceptForgeable()}, Times: files.DefaultTimes(), Prefix: filePrefix,
 	}
 }
 
@@ -192,14 +192,14 @@ func (f *filesBench) query(query string, variables map[string]any) (text []byte,
 
 var jsonHeader = map[string]string{"Content-Type": "application/json"}
 
-// walk goes through the list of the large entity and of some others, and keeps places
+// collectPages goes through the list of the large entity and of some others, and keeps places
 // in them.
-func (f *filesBench) walk(b *testing.B) {
+func (f *filesBench) collectPages(b *testing.B) {
 	b.Helper()
 	if n := f.pages(b, largeEntity, 1000); n != *fileRows {
 		b.Fatalf("%d files are listed: want %d", n, *fileRows)
 	}
-	for range min(len(f.places), 50) {
+	for range min(len(f.pageStarts), 50) {
 		if n := f.pages(b, album(f.rng.IntN(albums())), 100); n != albumFiles {
 			b.Fatalf("%d files are listed: want %d", n, albumFiles)
 		}
@@ -240,29 +240,29 @@ func (f *filesBench) pages(b *testing.B, entity string, size int) (n int) {
 			return n
 		}
 		after = found.PageInfo.EndCursor
-		f.places = append(f.places, pageStart{entity, after})
+		f.pageStarts = append(f.pageStarts, pageStart{entity, after})
 	}
 }
 
 // list reads a page as REST has it, and listGraphQL one of the same fields.
 func (f *filesBench) list() error {
-	at := f.places[f.rng.IntN(len(f.places))]
+	at := f.pageStarts[f.rng.IntN(len(f.pageStarts))]
 	text, status, err := f.Send(context.Background(), http.MethodGet, "http://"+f.apis()[0]+"/v1/entities/"+at.entity+"/files?limit=100&after="+at.after, nil, http.NoBody, 0)
-	return f.hundred(text, status, err)
+	return f.checkPage(text, status, err)
 }
 
 const listQuery = `query($e: ID!, $a: String) { entity(id: $e) { files(first: 100, after: $a) {
 	edges { cursor node { fileId entity state size contentType sha256 createdAt downloadURL } } pageInfo { hasNextPage endCursor } } } }`
 
 func (f *filesBench) listGraphQL() error {
-	at := f.places[f.rng.IntN(len(f.places))]
+	at := f.pageStarts[f.rng.IntN(len(f.pageStarts))]
 	text, err := f.query(listQuery, map[string]any{"e": at.entity, "a": at.after})
-	return f.hundred(text, http.StatusOK, err)
+	return f.checkPage(text, http.StatusOK, err)
 }
 
-// hundred refuses an answer that is not a page of a hundred files. Only the last
+// checkPage refuses an answer that is not a page of a hundred files. Only the last
 // page of some has fewer.
-func (f *filesBench) hundred(text []byte, status int, err error) error {
+func (f *filesBench) checkPage(text []byte, status int, err error) error {
 	if n := bytes.Count(text, []byte(`X-Amz-Signature`)); err == nil && (status != http.StatusOK || n != 100) {
 		err = fmt.Errorf("%d, %d files: %.300s", status, n, text)
 	}

@@ -31,7 +31,7 @@ type filesClient struct {
 func newFilesClient(t testing.TB, subject string, rng *rand.Rand, apis func() []string) *filesClient {
 	t.Helper()
 	// A stopped process keeps a request for as long; a held back upload takes as long.
-	client := &http.Client{Timeout: longestHold + 2*time.Second, Transport: &http.Transport{}}
+	client := &http.Client{Timeout: maxWriteDelay + 2*time.Second, Transport: &http.Transport{}}
 	t.Cleanup(client.CloseIdleConnections)
 	return &filesClient{apis: apis, rng: rng, FilesClient: &rig.FilesClient{HTTP: client, Token: filesToken(t, subject), Base: func() string {
 		all := apis()

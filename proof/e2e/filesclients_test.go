@@ -20,24 +20,24 @@ import (
 
 // clientFile is a file as its client knows it.
 type clientFile struct {
-	id, entity string
-	body       []byte
-	fate       string          // what its client did with it
-	shown      bool            // at last its client wants it visible
-	parts      *rig.FileAnswer // how to send them, of a file in parts
+	id, entity  string
+	body        []byte
+	lastStep    string          // what its client did with it
+	wantVisible bool            // at last its client wants it visible
+	parts       *rig.FileAnswer // how to send them, of a file in parts
 
 	// What lists must show, guarded by the site's mu. known counts its changes.
-	visible, hidden bool
-	known           int
+	mustBeListed, mustNotBeListed bool
+	revision                      int
 }
 
-// live plays the life of one file, by chance.
-func (s *fileSite) live(ctx context.Context, c *filesClient, n int) error {
+// runFile plays the life of one file, by chance.
+func (s *filesTest) runFile(ctx context.Context, c *filesClient, n int) error {
 	f := &clientFile{entity: fmt.Sprintf("album-%d", n%3), body: []byte(strings.Repeat(fmt.Sprintf("file %d. ", n), 1+c.rng.IntN(4000)))}
 	key := fmt.Sprintf("key %d", n)
 	fate := c.rng.IntN(10)
 	if fate < 2 {
-		return s.post(ctx, c, f, key)
+		return s.uploadThroughService(ctx, c, f, key)
 	}
 	begin := c.sign
 	inParts := c.rng.IntN(3) == 0
@@ -58,73 +58,73 @@ func (s *fileSite) live(ctx context.Context, c *filesClient, n int) error {
 	s.add(f)
 	switch fate {
 	case 2:
-		f.fate = "never uploaded"
+		f.lastStep = "never uploaded"
 		return nil
 	case 3:
 		return s.deleteEarly(ctx, c, f, signed)
 	case 4:
-		if err := refused(ctx, c, f, signed); err != nil {
+		if err := putWrongBytes(ctx, c, f, signed); err != nil {
 			return err
 		}
 	}
 	if err := c.put(ctx, signed, f.body); err != nil {
 		return err
 	}
-	f.fate, f.shown = "uploaded", true
+	f.lastStep, f.wantVisible = "uploaded", true
 	if inParts {
-		f.fate = "uploaded in parts"
+		f.lastStep = "uploaded in parts"
 	}
 	if inParts || c.rng.IntN(2) == 0 {
 		if err := s.complete(ctx, c, f); err != nil {
 			return err
 		}
 	}
-	return s.end(ctx, c, f)
+	return s.deleteAndUndelete(ctx, c, f)
 }
 
 // add makes a file known to the lists' watcher, which may not expect anything of it
 // yet.
-func (s *fileSite) add(f *clientFile) {
+func (s *filesTest) add(f *clientFile) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.files = append(s.files, f)
 }
 
-// know says what lists must show from now on: that it is there, or that it is not,
+// expectListing says what lists must show from now on: that it is there, or that it is not,
 // or neither.
-func (s *fileSite) know(f *clientFile, visible, hidden bool) {
+func (s *filesTest) expectListing(f *clientFile, visible, hidden bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f.visible, f.hidden = visible, hidden
-	f.known++
+	f.mustBeListed, f.mustNotBeListed = visible, hidden
+	f.revision++
 }
 
-// post uploads through the service.
-func (s *fileSite) post(ctx context.Context, c *filesClient, f *clientFile, key string) error {
+// uploadThroughService uploads through the service.
+func (s *filesTest) uploadThroughService(ctx context.Context, c *filesClient, f *clientFile, key string) error {
 	a, err := c.Want(ctx, http.StatusCreated, http.MethodPost, "/v1/files?entity="+f.entity,
 		map[string]string{"Content-Type": "text/plain", "Idempotency-Key": key}, f.body)
 	if err != nil {
 		return err
 	}
-	f.id, f.fate, f.shown = a.ID, "posted", true
+	f.id, f.lastStep, f.wantVisible = a.ID, "posted", true
 	s.add(f)
-	s.know(f, true, false)
-	return s.end(ctx, c, f)
+	s.expectListing(f, true, false)
+	return s.deleteAndUndelete(ctx, c, f)
 }
 
-var errTaken = errors.New("the store took other bytes than promised")
+var errWrongBytesAccepted = errors.New("the store took other bytes than promised")
 
-// refused sends other bytes than were promised, which the store must not take.
-func refused(ctx context.Context, c *filesClient, f *clientFile, signed *rig.FileAnswer) error {
+// putWrongBytes sends other bytes than were promised, which the store must not take.
+func putWrongBytes(ctx context.Context, c *filesClient, f *clientFile, signed *rig.FileAnswer) error {
 	if status, err := c.putOnce(ctx, cmp.Or(append(signed.Parts, signed.Upload)...), bytes.ToUpper(f.body)[:min(len(f.body), filePart)]); err == nil && status == http.StatusOK {
-		return errTaken
+		return errWrongBytesAccepted
 	}
 	return nil
 }
 
 // deleteEarly deletes a file while its bytes are on their way.
-func (s *fileSite) deleteEarly(ctx context.Context, c *filesClient, f *clientFile, signed *rig.FileAnswer) error {
-	f.fate = "deleted early"
+func (s *filesTest) deleteEarly(ctx context.Context, c *filesClient, f *clientFile, signed *rig.FileAnswer) error {
+	f.lastStep = "deleted early"
 	put := make(chan error, 1)
 	go func() { put <- c.put(ctx, signed, f.body) }()
 	err := s.delete(ctx, c, f)
@@ -135,7 +135,7 @@ func (s *fileSite) deleteEarly(ctx context.Context, c *filesClient, f *clientFil
 // has answered. Where a part was torn, sent again, and then comes late as well, MinIO
 // does not list it for a while, or loses it: the file is pending until it was sent once
 // more.
-func (s *fileSite) complete(ctx context.Context, c *filesClient, f *clientFile) error {
+func (s *filesTest) complete(ctx context.Context, c *filesClient, f *clientFile) error {
 	a, err := c.Want(ctx, http.StatusOK, http.MethodPost, "/v1/files/"+f.id+"/complete", nil, nil)
 	for err == nil && f.parts != nil && a.State == "pending" {
 		if err := c.put(ctx, f.parts, f.body); err != nil {
@@ -150,25 +150,25 @@ func (s *fileSite) complete(ctx context.Context, c *filesClient, f *clientFile) 
 	if a.State != "indexed" {
 		return fmt.Errorf("%s was uploaded and completed, and is %s", f.id, a.State)
 	}
-	s.know(f, true, false)
+	s.expectListing(f, true, false)
 	return nil
 }
 
-// end deletes some files, and wants some of these back.
-func (s *fileSite) end(ctx context.Context, c *filesClient, f *clientFile) error {
+// deleteAndUndelete deletes some files, and wants some of these back.
+func (s *filesTest) deleteAndUndelete(ctx context.Context, c *filesClient, f *clientFile) error {
 	for chance := 40; c.rng.IntN(100) < chance; chance += 20 {
 		if err := s.delete(ctx, c, f); err != nil {
 			return err
 		}
-		f.fate, f.shown = "deleted", false
+		f.lastStep, f.wantVisible = "deleted", false
 		if c.rng.IntN(100) < 50 {
 			return nil
 		}
-		s.know(f, false, false)
+		s.expectListing(f, false, false)
 		if _, err := c.Want(ctx, http.StatusOK, http.MethodPost, "/v1/files/"+f.id+"/undelete", nil, nil); err != nil {
 			return err
 		}
-		f.fate, f.shown = "undeleted", true
+		f.lastStep, f.wantVisible = "undeleted", true
 		if err := s.complete(ctx, c, f); err != nil {
 			return err
 		}
@@ -176,33 +176,33 @@ func (s *fileSite) end(ctx context.Context, c *filesClient, f *clientFile) error
 	return nil
 }
 
-func (s *fileSite) delete(ctx context.Context, c *filesClient, f *clientFile) error {
-	s.know(f, false, false)
+func (s *filesTest) delete(ctx context.Context, c *filesClient, f *clientFile) error {
+	s.expectListing(f, false, false)
 	_, err := c.Want(ctx, http.StatusOK, http.MethodDelete, "/v1/files/"+f.id, nil, nil)
 	if err == nil {
-		s.know(f, false, true)
+		s.expectListing(f, false, true)
 	}
 	return err
 }
 
-// watch lists files all the time.
-type watch struct {
+// listChecker lists files all the time.
+type listChecker struct {
 	stop  func()
 	lists int
 }
 
-// newWatch starts a watcher that ends with the test, or when it is stopped.
-func (s *fileSite) newWatch(t *testing.T) *watch {
+// newListChecker starts a watcher that ends with the test, or when it is stopped.
+func (s *filesTest) newListChecker(t *testing.T) *listChecker {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	c := newFilesClient(t, "watcher", rand.New(rand.NewPCG(s.seed, 2)), s.fleet.apis)
-	w := &watch{}
+	w := &listChecker{}
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		tick := time.NewTicker(50 * time.Millisecond)
 		defer tick.Stop()
 		for n := 0; ctx.Err() == nil; n++ {
-			s.look(ctx, t, c, fmt.Sprintf("album-%d", n%3))
+			s.checkList(ctx, t, c, fmt.Sprintf("album-%d", n%3))
 			w.lists++
 			select {
 			case <-ctx.Done():
@@ -218,12 +218,12 @@ func (s *fileSite) newWatch(t *testing.T) *watch {
 	return w
 }
 
-// look compares a list with what was known before it, and is known after it.
-func (s *fileSite) look(ctx context.Context, t *testing.T, c *filesClient, entity string) {
+// checkList compares a list with what was known before it, and is known after it.
+func (s *filesTest) checkList(ctx context.Context, t *testing.T, c *filesClient, entity string) {
 	before := map[*clientFile]int{}
 	s.mu.Lock()
 	for _, f := range s.files {
-		before[f] = f.known
+		before[f] = f.revision
 	}
 	s.mu.Unlock()
 	listed, err := c.List(ctx, entity)
@@ -243,11 +243,11 @@ func (s *fileSite) look(ctx context.Context, t *testing.T, c *filesClient, entit
 	for f, known := range before {
 		n := times[f.id]
 		switch {
-		case f.known != known || f.entity != entity:
-		case f.hidden && n > 0:
-			t.Errorf("%s is listed after it was deleted (%s)", f.id, f.fate)
-		case f.visible && n != 1:
-			t.Errorf("%s is listed %d times, and should be once (%s)", f.id, n, f.fate)
+		case f.revision != known || f.entity != entity:
+		case f.mustNotBeListed && n > 0:
+			t.Errorf("%s is listed after it was deleted (%s)", f.id, f.lastStep)
+		case f.mustBeListed && n != 1:
+			t.Errorf("%s is listed %d times, and should be once (%s)", f.id, n, f.lastStep)
 		}
 	}
 }

@@ -22,8 +22,8 @@ import (
 	"github.com/pawlhq/pawl/store/sqlite"
 )
 
-// filled is an index of many files, and its database without it.
-type filled struct {
+// filledIndex is an index of many files, and its database without it.
+type filledIndex struct {
 	index  *files.Index
 	list   func(context.Context, *rand.Rand) error // SELECTs a page
 	insert func(context.Context) error             // INSERTs and commits the text of a row
@@ -128,7 +128,7 @@ func openSQLite(b *testing.B, path string) *files.Index {
 	return index
 }
 
-func newFilledSQLite(b *testing.B, path string) filled {
+func newFilledSQLite(b *testing.B, path string) filledIndex {
 	b.Helper()
 	index := openSQLite(b, path)
 	bare, err := zombiezen.OpenConn(path, zombiezen.OpenReadWrite)
@@ -146,7 +146,7 @@ func newFilledSQLite(b *testing.B, path string) filled {
 	if err != nil {
 		b.Fatal(err)
 	}
-	return filled{
+	return filledIndex{
 		index: index,
 		list: func(_ context.Context, rng *rand.Rand) error {
 			n, got := rng.IntN(2**fileRows), 0
@@ -161,7 +161,7 @@ func newFilledSQLite(b *testing.B, path string) filled {
 	}
 }
 
-func newFilledPostgres(b *testing.B) filled {
+func newFilledPostgres(b *testing.B) filledIndex {
 	b.Helper()
 	server := servertest.Postgres(b, "fsync=on", "max_wal_size=8GB")
 	records, err := postgres.Open(b.Context(), server.With(func(_ *url.URL, p url.Values) { p.Set("schema", "pawl") }))
@@ -185,7 +185,7 @@ func newFilledPostgres(b *testing.B) filled {
 	if err := bare.QueryRow(b.Context(), "SELECT body FROM pawl.record LIMIT 1").Scan(&text); err != nil {
 		b.Fatal(err)
 	}
-	return filled{
+	return filledIndex{
 		index: index,
 		list: func(ctx context.Context, rng *rand.Rand) error {
 			n := rng.IntN(2 * *fileRows)

@@ -35,7 +35,7 @@ func TestFilesRestoredIndex(t *testing.T) {
 	upload(t, c, "before", 3)
 	s.stop(t)
 	copyFile(t, index, index+".backup")
-	if err := s.places[0].start(); err != nil {
+	if err := s.slots[0].start(); err != nil {
 		t.Fatal(err)
 	}
 	later := upload(t, c, "after", 2)
@@ -62,7 +62,7 @@ func TestFilesRestoredIndex(t *testing.T) {
 	if out, code := s.command(t, "files", "audit"); code != 0 {
 		t.Errorf("exit code %d:\n%s", code, out)
 	}
-	if err := s.places[0].start(); err != nil {
+	if err := s.slots[0].start(); err != nil {
 		t.Fatal(err)
 	}
 	for entity, want := range map[string]int{"before": 3, "after": 2, "parts": 1} {
@@ -115,7 +115,7 @@ func copyFile(t *testing.T, from, to string) {
 }
 
 // command runs a command of the program, and returns its output and exit code.
-func (s *serving) command(t *testing.T, args ...string) (string, int) {
+func (s *filesServer) command(t *testing.T, args ...string) (string, int) {
 	t.Helper()
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), s.binary, append(args, "--config", s.config)...)
 	cmd.Env = append(append(os.Environ(), "PAWL_LISTEN=127.0.0.1:0", "PAWL_API=127.0.0.1:0"), s.env...)

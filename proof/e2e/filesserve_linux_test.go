@@ -23,20 +23,20 @@ files: {to: s3://inputs/files/, index: %q, listen: "${PAWL_API}", secret: %q, ac
 // serveAuth is what notifications carry.
 const serveAuth = "Bearer s3cret"
 
-// serving is a process of "pawl files serve", with defaults.
-type serving struct {
+// filesServer is a process of "pawl files serve", with defaults.
+type filesServer struct {
 	*fleet
 	server *servertest.Server
 }
 
 // serve starts a process that serves the files of a store.
-func serve(t testing.TB, server *servertest.Server, index string) *serving {
+func serve(t testing.TB, server *servertest.Server, index string) *filesServer {
 	t.Helper()
 	if _, err := server.Client().CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String(inputs)}); err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	s := &serving{server: server, fleet: &fleet{
+	s := &filesServer{server: server, fleet: &fleet{
 		binary: build(t), dir: dir, config: filepath.Join(dir, "pawl.yaml"), command: []string{"files", "serve"},
 	}}
 	text := fmt.Sprintf(serveConfig, server.Endpoint, server.Region, serveAuth, index, filesSecret)
@@ -48,7 +48,7 @@ func serve(t testing.TB, server *servertest.Server, index string) *serving {
 	return s
 }
 
-func (s *serving) client(t testing.TB) *filesClient {
+func (s *filesServer) client(t testing.TB) *filesClient {
 	t.Helper()
 	return newFilesClient(t, "client", rand.New(rand.NewPCG(1, 2)), s.apis)
 }

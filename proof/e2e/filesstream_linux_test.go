@@ -40,34 +40,34 @@ func TestFilesStream(t *testing.T) {
 	if n == 0 {
 		n = 64 << 20
 	}
-	s := newStreams(t)
-	t.Logf("one file: %.1f MB more; four: %.1f MB more", s.rise(t, 1, n), s.rise(t, 4, n/4))
-	s.breakOff(t)
-	s.crowd(t, n)
-	s.refuse(t)
+	s := newStreamTest(t)
+	t.Logf("one file: %.1f MB more; four: %.1f MB more", s.memoryRise(t, 1, n), s.memoryRise(t, 4, n/4))
+	s.abortUpload(t)
+	s.stallUploads(t, n)
+	s.uploadWithoutBucket(t)
 }
 
-// streams is a process that passes files on to MinIO.
-type streams struct {
-	*serving
+// streamTest is a process that passes files on to MinIO.
+type streamTest struct {
+	*filesServer
 	*filesClient
 	n uint64
 }
 
-func newStreams(t testing.TB) *streams {
+func newStreamTest(t testing.TB) *streamTest {
 	t.Helper()
 	server := servertest.MinIO(t, servertest.Options{})
-	s := &streams{serving: serve(t, server, filepath.Join(t.TempDir(), "files.db"))}
+	s := &streamTest{filesServer: serve(t, server, filepath.Join(t.TempDir(), "files.db"))}
 	s.filesClient = s.client(t)
 	s.HTTP.Timeout = 0 // files are large
-	if err := s.places[0].ready(t.Context()); err != nil {
+	if err := s.slots[0].waitUntilListening(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, time.Minute, func(ctx context.Context) ([]string, error) {
 		_, _, err := s.Try(ctx, http.MethodGet, "/v1/files/none", nil, nil)
 		return nil, err
 	})
-	s.rise(t, 4, 1<<20) // all that it does once is done
+	s.memoryRise(t, 4, 1<<20) // all that it does once is done
 	return s
 }
 
@@ -76,22 +76,22 @@ func benchmarkStream(b *testing.B) {
 	if n == 0 {
 		n = 1 << 30
 	}
-	s := newStreams(b)
+	s := newStreamTest(b)
 	b.ResetTimer()
 	for b.Loop() {
 		began := time.Now()
-		b.ReportMetric(s.rise(b, 1, n), "one-MB")
+		b.ReportMetric(s.memoryRise(b, 1, n), "one-MB")
 		b.ReportMetric(float64(n)/1e6/time.Since(began).Seconds(), "MB/s")
-		b.ReportMetric(s.rise(b, 4, n/4), "four-MB")
+		b.ReportMetric(s.memoryRise(b, 4, n/4), "four-MB")
 	}
 	reportLoad(b)
 }
 
-// rise sends files of a size at the same time, and returns by how many MB the
+// memoryRise sends files of a size at the same time, and returns by how many MB the
 // process grew at most meanwhile.
-func (s *streams) rise(t testing.TB, files int, size int64) float64 {
+func (s *streamTest) memoryRise(t testing.TB, files int, size int64) float64 {
 	t.Helper()
-	pid := s.places[0].process.Pid
+	pid := s.slots[0].process.Pid
 	before := forgetHighWater(t, pid)
 	var g errgroup.Group
 	for range files {
@@ -102,7 +102,7 @@ func (s *streams) rise(t testing.TB, files int, size int64) float64 {
 	if err := g.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	s.clean(t)
+	s.waitForCleanup(t)
 	mb := float64(highWater(pid)-before) / 1e6
 	if mb > streamMB {
 		t.Errorf("%d files of %d bytes took %.1f MB: at most %d", files, size, mb, streamMB)
@@ -121,7 +121,7 @@ func forgetHighWater(t testing.TB, pid int) int64 {
 }
 
 // store sends a file of random bytes, and checks that it is visible.
-func (s *streams) store(ctx context.Context, seed uint64, size int64) error {
+func (s *streamTest) store(ctx context.Context, seed uint64, size int64) error {
 	sum := sha256.New()
 	body := io.TeeReader(io.LimitReader(rand.NewChaCha8([32]byte{byte(seed)}), size), sum)
 	text, status, err := s.post(ctx, body, size)
@@ -138,11 +138,11 @@ func (s *streams) store(ctx context.Context, seed uint64, size int64) error {
 	return nil
 }
 
-func (s *streams) post(ctx context.Context, body io.Reader, size int64) ([]byte, int, error) {
+func (s *streamTest) post(ctx context.Context, body io.Reader, size int64) ([]byte, int, error) {
 	return s.postAs(ctx, s.Token, body, size)
 }
 
-func (s *streams) postAs(ctx context.Context, token string, body io.Reader, size int64) ([]byte, int, error) {
+func (s *streamTest) postAs(ctx context.Context, token string, body io.Reader, size int64) ([]byte, int, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.apis()[0]+"/v1/files?entity=album", body)
 	if err != nil {
 		return nil, 0, err
@@ -154,9 +154,9 @@ func (s *streams) postAs(ctx context.Context, token string, body io.Reader, size
 
 // spooled are the temporary files that the process has open, which have no name any
 // more, and their bytes.
-func (s *streams) spooled(t testing.TB) (names []string, bytes int64) {
+func (s *streamTest) spooled(t testing.TB) (names []string, bytes int64) {
 	t.Helper()
-	fds := fmt.Sprintf("/proc/%d/fd", s.places[0].process.Pid)
+	fds := fmt.Sprintf("/proc/%d/fd", s.slots[0].process.Pid)
 	entries, err := os.ReadDir(fds)
 	if err != nil {
 		t.Fatal(err)
@@ -171,8 +171,8 @@ func (s *streams) spooled(t testing.TB) (names []string, bytes int64) {
 	return names, bytes
 }
 
-// clean waits until no temporary file is left.
-func (s *streams) clean(t testing.TB) {
+// waitForCleanup waits until no temporary file is left.
+func (s *streamTest) waitForCleanup(t testing.TB) {
 	t.Helper()
 	eventually(t, time.Minute, func(context.Context) ([]string, error) {
 		names, _ := s.spooled(t)
@@ -180,8 +180,8 @@ func (s *streams) clean(t testing.TB) {
 	})
 }
 
-// breakOff goes away in the middle of a file.
-func (s *streams) breakOff(t *testing.T) {
+// abortUpload goes away in the middle of a file.
+func (s *streamTest) abortUpload(t *testing.T) {
 	t.Helper()
 	const half = 4 << 20
 	read, write := io.Pipe()
@@ -204,14 +204,14 @@ func (s *streams) breakOff(t *testing.T) {
 	if err := <-ended; !errors.Is(err, away) {
 		t.Error(err)
 	}
-	s.clean(t)
+	s.waitForCleanup(t)
 }
 
-// crowd lets four subjects begin four files of 1 GiB each, send a part of each, and
+// stallUploads lets four subjects begin four files of 1 GiB each, send a part of each, and
 // stop. Another subject's files pass meanwhile, and the memory stays flat.
-func (s *streams) crowd(t *testing.T, part int64) {
+func (s *streamTest) stallUploads(t *testing.T, part int64) {
 	t.Helper()
-	pid := s.places[0].process.Pid
+	pid := s.slots[0].process.Pid
 	before := forgetHighWater(t, pid)
 	ctx, end := context.WithCancel(t.Context())
 	var g errgroup.Group
@@ -252,8 +252,8 @@ func (s *streams) crowd(t *testing.T, part int64) {
 	}
 }
 
-// refuse removes the bucket, and sends a file.
-func (s *streams) refuse(t *testing.T) {
+// uploadWithoutBucket removes the bucket, and sends a file.
+func (s *streamTest) uploadWithoutBucket(t *testing.T) {
 	t.Helper()
 	client := s.server.Client()
 	for info, err := range open(t, s.server).List(t.Context(), inputs, "", "") {
@@ -271,5 +271,5 @@ func (s *streams) refuse(t *testing.T) {
 	if err != nil || status != http.StatusBadGateway {
 		t.Errorf("%d %s, %v: want the upload to break off", status, text, err)
 	}
-	s.clean(t)
+	s.waitForCleanup(t)
 }

@@ -72,7 +72,7 @@ func TestFilesUnreadableUploads(t *testing.T) {
 			t.Errorf("exit code %d:\n%s\nwant %s named", code, out, id)
 		}
 	}
-	if err := s.places[0].start(); err != nil {
+	if err := s.slots[0].start(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.List(t.Context(), "victim"); err != nil {

@@ -17,16 +17,16 @@ import (
 )
 
 const (
-	// mostHidden is how long one file in a hundred may stay invisible after its PUT.
-	mostHidden = 500 * time.Millisecond
-	pollEvery  = 3 * time.Millisecond
+	// maxHidden is how long one file in a hundred may stay invisible after its PUT.
+	maxHidden = 500 * time.Millisecond
+	pollEvery = 3 * time.Millisecond
 )
 
 // benchmarkVisible uploads files to MinIO by signed URLs, one after the other, and
 // asks for each until it is visible. Times begin with the answer to the PUT. What is
 // notified in the figures is MinIO alone: when its notification has come.
 func benchmarkVisible(b *testing.B, index string) {
-	hook := &stamper{at: map[string]time.Time{}, came: sync.NewCond(&sync.Mutex{})}
+	hook := &arrivalRecorder{at: map[string]time.Time{}, arrived: sync.NewCond(&sync.Mutex{})}
 	front := httptest.NewServer(hook)
 	b.Cleanup(front.Close)
 	server := servertest.MinIO(b, servertest.Options{Webhook: front.URL + "/events", Authorization: serveAuth, Direct: true})
@@ -63,21 +63,21 @@ func benchmarkVisible(b *testing.B, index string) {
 			notified.took = append(notified.took, max(0, hook.wait(filePrefix+signed.File.ID).Sub(began)))
 		}
 	}
-	visible.report(b, "visible", mostHidden)
+	visible.report(b, "visible", maxHidden)
 	notified.report(b, "notified", 0)
 	b.ReportMetric(float64(polls)/float64(len(visible.took)), "polls")
 	reportLoad(b)
 }
 
-// stamper passes notifications on, and notes when they came.
-type stamper struct {
-	to   string // host and port
-	came *sync.Cond
-	at   map[string]time.Time // by key
+// arrivalRecorder passes notifications on, and notes when they came.
+type arrivalRecorder struct {
+	to      string // host and port
+	arrived *sync.Cond
+	at      map[string]time.Time // by key
 }
 
 // ServeHTTP implements http.Handler.
-func (s *stamper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *arrivalRecorder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	now := time.Now()
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -86,21 +86,21 @@ func (s *stamper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	var n struct{ Key string } // bucket and key
 	if err := json.Unmarshal(body, &n); err == nil && n.Key != "" {
-		s.came.L.Lock()
+		s.arrived.L.Lock()
 		s.at[n.Key[len(inputs)+1:]] = now
-		s.came.L.Unlock()
-		s.came.Broadcast()
+		s.arrived.L.Unlock()
+		s.arrived.Broadcast()
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: s.to}).ServeHTTP(w, r)
 }
 
 // wait returns when the notification of a key came.
-func (s *stamper) wait(key string) time.Time {
-	s.came.L.Lock()
-	defer s.came.L.Unlock()
+func (s *arrivalRecorder) wait(key string) time.Time {
+	s.arrived.L.Lock()
+	defer s.arrived.L.Unlock()
 	for s.at[key].IsZero() {
-		s.came.Wait()
+		s.arrived.Wait()
 	}
 	return s.at[key]
 }

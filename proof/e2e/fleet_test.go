@@ -27,19 +27,19 @@ type fleet struct {
 	binary, dir, config string
 	env                 []string
 	command             []string           // of the processes; none: run
-	caught              func(pid int) bool // a process that was just stopped is as a zombie should be
-	unreachable         bool               // at times, the ledger is: a process that does not come to its start is started again
+	isZombie            func(pid int) bool // a process that was just stopped is as a zombie should be
+	ledgerMayBeDown     bool               // at times, the ledger is: a process that does not come to its start is started again
 
-	asleep sync.Mutex     // held while a process is stopped: somebody else has to be there to take over
-	wg     sync.WaitGroup // of who strikes
-	mu     sync.Mutex
-	places []*place
-	blows  []blow
-	starts int
+	oneFrozen sync.Mutex     // held while a process is stopped: somebody else has to be there to take over
+	wg        sync.WaitGroup // of who faults
+	mu        sync.Mutex
+	slots     []*slot
+	injected  []injectedFault
+	starts    int
 }
 
-// place holds one process at a time.
-type place struct {
+// slot holds one process at a time.
+type slot struct {
 	*fleet
 	log     string
 	address string // guarded by the fleet's mu; empty: there is no process
@@ -47,42 +47,42 @@ type place struct {
 	process *rig.Process
 }
 
-// strike is a part of the plan: what happens to the process of a place.
-type strike struct {
-	blind bool          // at any moment, be it at its start or in a transaction of the ledger
-	after time.Duration // since it was started, listens or went on
-	stop  time.Duration // SIGSTOP, and so much later SIGCONT; 0: SIGKILL
+// plannedFault is a part of the plan: what happens to the process of a place.
+type plannedFault struct {
+	anyTime bool          // at any moment, be it at its start or in a transaction of the ledger
+	after   time.Duration // since it was started, listens or went on
+	freeze  time.Duration // SIGSTOP, and so much later SIGCONT; 0: SIGKILL
 }
 
-// blow is a strike that was dealt.
-type blow struct {
-	strike
+// injectedFault is a strike that was dealt.
+type injectedFault struct {
+	plannedFault
 	pid int
 	at  time.Time
 }
 
-func (b blow) String() string {
-	if b.stop == 0 {
+func (b injectedFault) String() string {
+	if b.freeze == 0 {
 		return fmt.Sprintf("%d killed at %s", b.pid, b.at.Format("15:04:05.000"))
 	}
-	return fmt.Sprintf("%d stopped at %s for %s", b.pid, b.at.Format("15:04:05.000"), b.stop)
+	return fmt.Sprintf("%d stopped at %s for %s", b.pid, b.at.Format("15:04:05.000"), b.freeze)
 }
 
-// plan deals strikes to the places, all from the seed. A stopped process sleeps
+// planFaults deals faults to the places, all from the seed. A stopped process sleeps
 // through its lease, but is back before what it may still write comes too late
 // for the verification.
-func plan(rng *rand.Rand, kills, stops, places int) [][]strike {
+func planFaults(rng *rand.Rand, kills, stops, places int) [][]plannedFault {
 	between := func(from, to time.Duration) time.Duration { return from + time.Duration(rng.Int64N(int64(to-from))) }
-	var all []strike
+	var all []plannedFault
 	for i := range kills + stops {
-		s := strike{after: between(0, 600*time.Millisecond), blind: i%10 == 0}
+		s := plannedFault{after: between(0, 600*time.Millisecond), anyTime: i%10 == 0}
 		if i < stops {
-			s.stop = between(1800*time.Millisecond, 2800*time.Millisecond)
+			s.freeze = between(1800*time.Millisecond, 2800*time.Millisecond)
 		}
 		all = append(all, s)
 	}
 	rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	dealt := make([][]strike, places)
+	dealt := make([][]plannedFault, places)
 	for i, s := range all {
 		dealt[i%places] = append(dealt[i%places], s)
 	}
@@ -94,20 +94,20 @@ func (f *fleet) start(t testing.TB, places int) {
 	t.Helper()
 	t.Cleanup(func() {
 		f.wg.Wait() // the test's context is over
-		for _, p := range f.places {
-			p.end()
+		for _, p := range f.slots {
+			p.killForGood()
 			if t.Failed() {
 				t.Logf("%s ends:\n%s", filepath.Base(p.log), p.process.LogTail())
 			}
 		}
 	})
 	for n := range places {
-		p := &place{fleet: f, log: filepath.Join(f.dir, fmt.Sprintf("worker-%d.log", n))}
+		p := &slot{fleet: f, log: filepath.Join(f.dir, fmt.Sprintf("worker-%d.log", n))}
 		if err := p.start(); err != nil {
 			t.Fatal(err)
 		}
 		f.mu.Lock()
-		f.places = append(f.places, p)
+		f.slots = append(f.slots, p)
 		f.mu.Unlock()
 	}
 }
@@ -117,7 +117,7 @@ func (f *fleet) start(t testing.TB, places int) {
 func (f *fleet) addresses() (all []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, p := range f.places {
+	for _, p := range f.slots {
 		if p.address != "" {
 			all = append(all, p.address)
 		}
@@ -129,7 +129,7 @@ func (f *fleet) addresses() (all []string) {
 func (f *fleet) apis() (all []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, p := range f.places {
+	for _, p := range f.slots {
 		if p.api != "" {
 			all = append(all, p.api)
 		}
@@ -137,14 +137,14 @@ func (f *fleet) apis() (all []string) {
 	return all
 }
 
-// suffer carries out the plan, in all places at the same time.
-func (f *fleet) suffer(ctx context.Context, plan [][]strike) error {
+// injectAll carries out the plan, in all places at the same time.
+func (f *fleet) injectAll(ctx context.Context, plan [][]plannedFault) error {
 	errs := make([]error, len(plan))
 	var wg sync.WaitGroup
-	for i, strikes := range plan {
+	for i, faults := range plan {
 		wg.Go(func() {
-			for _, s := range strikes {
-				if errs[i] = f.places[i].suffer(ctx, s); errs[i] != nil {
+			for _, s := range faults {
+				if errs[i] = f.slots[i].inject(ctx, s); errs[i] != nil {
 					return
 				}
 			}
@@ -154,14 +154,14 @@ func (f *fleet) suffer(ctx context.Context, plan [][]strike) error {
 	return errors.Join(errs...)
 }
 
-// tend starts processes that end by themselves again, until ctx ends.
-func (f *fleet) tend(ctx context.Context) error {
-	errs := make([]error, len(f.places))
+// restartExited starts processes that end by themselves again, until ctx ends.
+func (f *fleet) restartExited(ctx context.Context) error {
+	errs := make([]error, len(f.slots))
 	var wg sync.WaitGroup
-	for i, p := range f.places {
+	for i, p := range f.slots {
 		wg.Go(func() {
 			for errs[i] == nil && ctx.Err() == nil {
-				if errs[i] = p.live(ctx, time.Hour); ctx.Err() != nil {
+				if errs[i] = p.runFor(ctx, time.Hour); ctx.Err() != nil {
 					errs[i] = nil
 				}
 			}
@@ -171,26 +171,26 @@ func (f *fleet) tend(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-func (p *place) suffer(ctx context.Context, s strike) error {
-	if !s.blind {
-		if err := p.ready(ctx); err != nil {
+func (p *slot) inject(ctx context.Context, s plannedFault) error {
+	if !s.anyTime {
+		if err := p.waitUntilListening(ctx); err != nil {
 			return err
 		}
 	}
-	if err := p.live(ctx, s.after); err != nil {
+	if err := p.runFor(ctx, s.after); err != nil {
 		return err
 	}
-	if s.stop == 0 {
-		p.dealt(s)
-		return p.kill()
+	if s.freeze == 0 {
+		p.recordInjected(s)
+		return p.killAndRestart()
 	}
-	p.asleep.Lock()
-	defer p.asleep.Unlock()
-	if err := p.freeze(ctx, s.blind); err != nil {
+	p.oneFrozen.Lock()
+	defer p.oneFrozen.Unlock()
+	if err := p.freeze(ctx, s.anyTime); err != nil {
 		return err
 	}
-	p.dealt(s)
-	if err := p.live(ctx, s.stop); err != nil {
+	p.recordInjected(s)
+	if err := p.runFor(ctx, s.freeze); err != nil {
 		return err
 	}
 	return p.process.Thaw()
@@ -198,33 +198,33 @@ func (p *place) suffer(ctx context.Context, s strike) error {
 
 // freeze stops the process: at once, or when it is caught, or after a while in
 // any case.
-func (p *place) freeze(ctx context.Context, blind bool) error {
+func (p *slot) freeze(ctx context.Context, blind bool) error {
 	const tries = 50
 	for n := 1; ; n++ {
 		if err := p.process.Freeze(); err != nil {
 			return err
 		}
-		if blind || n == tries || p.caught(p.process.Pid) {
+		if blind || n == tries || p.isZombie(p.process.Pid) {
 			return nil
 		}
 		if err := p.process.Thaw(); err != nil {
 			return err
 		}
-		if err := p.live(ctx, 10*time.Millisecond); err != nil {
+		if err := p.runFor(ctx, 10*time.Millisecond); err != nil {
 			return err
 		}
 	}
 }
 
-func (p *place) dealt(s strike) {
+func (p *slot) recordInjected(s plannedFault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.blows = append(p.blows, blow{strike: s, pid: p.process.Pid, at: time.Now()})
+	p.injected = append(p.injected, injectedFault{plannedFault: s, pid: p.process.Pid, at: time.Now()})
 }
 
-// live lets time pass for the process. It may not end by itself, unless another
+// runFor lets time pass for the process. It may not end by itself, unless another
 // program took its port before it did: then it is started again.
-func (p *place) live(ctx context.Context, d time.Duration) error {
+func (p *slot) runFor(ctx context.Context, d time.Duration) error {
 	over := time.NewTimer(d)
 	defer over.Stop()
 	for {
@@ -234,15 +234,15 @@ func (p *place) live(ctx context.Context, d time.Duration) error {
 		case <-over.C:
 			return nil
 		case <-p.process.Done():
-			if err := p.revive(p.process.Err()); err != nil {
+			if err := p.restartAfterExit(p.process.Err()); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// ready waits until the process listens.
-func (p *place) ready(ctx context.Context) error {
+// waitUntilListening waits until the process listens.
+func (p *slot) waitUntilListening(ctx context.Context) error {
 	for {
 		req, err := http.NewRequestWithContext(ctx, http.MethodHead, "http://"+p.address+"/events", nil)
 		if err != nil {
@@ -252,15 +252,15 @@ func (p *place) ready(ctx context.Context) error {
 		if err == nil {
 			return resp.Body.Close()
 		}
-		if err := p.live(ctx, 10*time.Millisecond); err != nil {
+		if err := p.runFor(ctx, 10*time.Millisecond); err != nil {
 			return err
 		}
 	}
 }
 
-func (p *place) revive(err error) error {
-	p.gone()
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok && p.unreachable && exit.ExitCode() == 2 {
+func (p *slot) restartAfterExit(err error) error {
+	p.clearAddresses()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && p.ledgerMayBeDown && exit.ExitCode() == 2 {
 		return p.start() // while it runs it would be another code
 	}
 	if said := p.process.LogTail(); !strings.Contains(said, "address already in use") {
@@ -269,18 +269,18 @@ func (p *place) revive(err error) error {
 	return p.start()
 }
 
-// kill ends the process at once, and starts another in its place.
-func (p *place) kill() error {
+// killAndRestart ends the process at once, and starts another in its place.
+func (p *slot) killAndRestart() error {
 	p.process.Kill()
 	if exit, ok := errors.AsType[*exec.ExitError](p.process.Err()); !ok || exit.Exited() {
-		return p.revive(p.process.Err())
+		return p.restartAfterExit(p.process.Err())
 	}
-	p.gone()
+	p.clearAddresses()
 	return p.start()
 }
 
-// start does not wait until the process listens: it may be struck before.
-func (p *place) start() error {
+// start does not wait until the process listens: it may be killed before.
+func (p *slot) start() error {
 	address, err := rig.FreeAddress(context.Background())
 	if err != nil {
 		return err
@@ -307,13 +307,13 @@ func (p *place) start() error {
 	return nil
 }
 
-// end kills the process, stopped or not, if there is one.
-func (p *place) end() {
+// killForGood kills the process, stopped or not, if there is one.
+func (p *slot) killForGood() {
 	p.process.Kill()
-	p.gone()
+	p.clearAddresses()
 }
 
-func (p *place) gone() {
+func (p *slot) clearAddresses() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.address, p.api = "", ""
@@ -322,14 +322,14 @@ func (p *place) gone() {
 // stop ends all processes in order.
 func (f *fleet) stop(t testing.TB) {
 	t.Helper()
-	for _, p := range f.places {
+	for _, p := range f.slots {
 		if err := p.process.Signal(os.Interrupt); err != nil {
 			t.Error(err)
 		}
 	}
-	for _, p := range f.places {
+	for _, p := range f.slots {
 		err := p.process.Err()
-		if p.gone(); err != nil {
+		if p.clearAddresses(); err != nil {
 			t.Errorf("an orderly end: %v; it said at last:\n%s", err, p.process.LogTail())
 		}
 	}
@@ -338,7 +338,7 @@ func (f *fleet) stop(t testing.TB) {
 // count returns how many lines of the logs hold a text.
 func (f *fleet) count(t *testing.T, text string) (n int) {
 	t.Helper()
-	for _, p := range f.places {
+	for _, p := range f.slots {
 		b, err := os.ReadFile(p.log)
 		if err != nil {
 			t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-const forged = `{"EventName":"s3:ObjectCreated:Put","Key":"inputs/k","Records":[{"eventVersion":"2.0","eventSource":"minio:s3",
+const forgedNotification = `{"EventName":"s3:ObjectCreated:Put","Key":"inputs/k","Records":[{"eventVersion":"2.0","eventSource":"minio:s3",
 "eventTime":"2020-01-02T03:04:05.000Z","eventName":"s3:ObjectCreated:Put","s3":{"s3SchemaVersion":"1.0","bucket":{"name":"inputs"},
 "object":{"key":"k","size":3,"eTag":"x","sequencer":"FFFFFFFFFFFFFFFF"}}}]}`
 
@@ -29,12 +29,12 @@ func TestForged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects, rows := &later{}, ledger.NewRows(memory.New())
-	defer run(t, objects, rows, hook)()
+	objects, rows := &lateStore{}, ledger.NewRows(memory.New())
+	defer startPawl(t, objects, rows, hook)()
 	<-hook.Ready()
 	url := "http://" + hook.Addr().String() + "/events"
 	srv := servertest.MinIO(t, servertest.Options{Webhook: url, Authorization: auth})
-	w := newWorld(t, srv)
+	w := newTestBuckets(t, srv)
 	objects.store.Store(w.store)
 	srv.Notify(t, inputs)
 
@@ -56,7 +56,7 @@ func TestForged(t *testing.T) {
 			return nil, err
 		})
 	}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(forged))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(forgedNotification))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestForged(t *testing.T) {
 	}
 	w.put(t, "k", "one")
 	becomes("counted", func(r *ledger.Row) bool { return r.Disorder == 1 })
-	if diffs, err := w.wrong(t.Context(), rows, "up/", strings.ToUpper); len(diffs) == 0 || err != nil {
+	if diffs, err := w.outputDiffs(t.Context(), rows, "up/", strings.ToUpper); len(diffs) == 0 || err != nil {
 		t.Errorf("the forged sequencer silenced nothing: the test shows nothing: %v", err)
 	}
 	r, err := row(t.Context())
@@ -80,7 +80,7 @@ func TestForged(t *testing.T) {
 	}
 	right := func() {
 		t.Helper()
-		eventually(t, 20*time.Second, func(ctx context.Context) ([]string, error) { return w.wrong(ctx, rows, "up/", strings.ToUpper) })
+		eventually(t, 20*time.Second, func(ctx context.Context) ([]string, error) { return w.outputDiffs(ctx, rows, "up/", strings.ToUpper) })
 	}
 	right()
 	w.put(t, "k", "two")

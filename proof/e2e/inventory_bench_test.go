@@ -18,7 +18,7 @@ import (
 // the listing. The ratio is that of its speed to that of reading the report and the
 // rows one after the other, and comparing nothing. Both include the sorting.
 func BenchmarkAuditInventory(b *testing.B) {
-	l := &listing{n: *auditKeys, at: time.Now().Add(-24 * time.Hour).UTC().Truncate(time.Second)}
+	l := &listServer{n: *auditKeys, at: time.Now().Add(-24 * time.Hour).UTC().Truncate(time.Second)}
 	led := fillRows(b, l)
 	a, err := audit.New(audit.Config{
 		Ledger: led, Objects: membucket.New(time.Now, []string{inputs}), Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
@@ -79,7 +79,7 @@ func scanBare(b *testing.B, led ledger.Store, n int) time.Duration {
 }
 
 // writeListing writes a report of what the listing shows.
-func writeListing(b *testing.B, l *listing, format string) string {
+func writeListing(b *testing.B, l *listServer, format string) string {
 	b.Helper()
 	rep := inventorytest.New(b, format, inputs, time.Now())
 	for from := 0; from < l.n; from += 100_000 {

@@ -22,27 +22,27 @@ import (
 // order of the commits. Triggers in the database write it down: the workers know
 // nothing of it, and cannot commit a row without it.
 type journal struct {
-	book
-	ended bool
-	lives map[ledger.RowKey]*life
-	rows  int
-	busy  atomic.Int64 // rows that are not at rest
+	journalLog
+	ended     bool
+	histories map[ledger.RowKey]*rowHistory
+	rows      int
+	unsettled atomic.Int64 // rows that are not at rest
 
 	stop context.CancelFunc
 	done chan error
 }
 
-// book is where triggers write, in one kind of database.
-type book interface {
-	// take takes out what is there.
-	take() ([]record, error)
+// journalLog is where triggers write, in one kind of database.
+type journalLog interface {
+	// drain takes out what is there.
+	drain() ([]journalRecord, error)
 	// writable reports that nobody holds up the others' writes for long.
 	writable() bool
 	close() error
 }
 
-// sqliteBook is in a ledger file.
-type sqliteBook struct {
+// sqliteLog is in a ledger file.
+type sqliteLog struct {
 	path string
 	conn *sqlite.Conn
 }
@@ -59,30 +59,30 @@ const journalSQL = `
 		INSERT INTO journal VALUES (NULL, old.space, old.name, NULL);
 	END;`
 
-// patience is how long a worker that was stopped in mid-transaction may keep the
+// busyTimeout is how long a worker that was stopped in mid-transaction may keep the
 // file to itself.
-const patience = 20 * time.Second
+const busyTimeout = 20 * time.Second
 
-// follow makes a journal in a ledger file, and keeps reading it.
-func follow(t *testing.T, path string) *journal {
+// newSQLiteJournal makes a journal in a ledger file, and keeps reading it.
+func newSQLiteJournal(t *testing.T, path string) *journal {
 	t.Helper()
 	conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn.SetBusyTimeout(patience)
+	conn.SetBusyTimeout(busyTimeout)
 	// What is lost with the power is of no use without the ledger.
 	err = sqlitex.ExecuteTransient(conn, "PRAGMA synchronous = off", nil)
 	if err := errors.Join(err, sqlitex.ExecuteScript(conn, journalSQL, nil)); err != nil {
 		t.Fatal(err)
 	}
-	return read(t, &sqliteBook{path, conn})
+	return newJournal(t, &sqliteLog{path, conn})
 }
 
-// read keeps reading a book.
-func read(t *testing.T, b book) *journal {
+// newJournal keeps reading a book.
+func newJournal(t *testing.T, b journalLog) *journal {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	j := &journal{book: b, lives: map[ledger.RowKey]*life{}, stop: cancel, done: make(chan error, 1)}
+	j := &journal{journalLog: b, histories: map[ledger.RowKey]*rowHistory{}, stop: cancel, done: make(chan error, 1)}
 	go func() { j.done <- j.run(ctx) }()
 	t.Cleanup(func() { _ = j.end() }) // where the test failed before
 	return j
@@ -103,7 +103,7 @@ func (j *journal) run(ctx context.Context) error {
 	}
 }
 
-func (b *sqliteBook) writable() bool {
+func (b *sqliteLog) writable() bool {
 	conn, err := sqlite.OpenConn(b.path, sqlite.OpenReadWrite)
 	if err != nil {
 		return false
@@ -127,10 +127,10 @@ func (j *journal) end() error {
 	return errors.Join(<-j.done, j.close())
 }
 
-func (b *sqliteBook) close() error { return b.conn.Close() }
+func (b *sqliteLog) close() error { return b.conn.Close() }
 
-// record is what a trigger wrote.
-type record struct {
+// journalRecord is what a trigger wrote.
+type journalRecord struct {
 	key     ledger.RowKey
 	deleted bool
 	body    string
@@ -138,19 +138,19 @@ type record struct {
 
 // read takes what is there out of the book, which so remains small.
 func (j *journal) read() error {
-	records, err := j.take()
+	records, err := j.drain()
 	if err != nil {
 		return fmt.Errorf("the journal: %w", err)
 	}
 	for _, r := range records {
-		if err := j.written(&r); err != nil {
+		if err := j.apply(&r); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (b *sqliteBook) take() (records []record, err error) {
+func (b *sqliteLog) drain() (records []journalRecord, err error) {
 	end, err := sqlitex.ImmediateTransaction(b.conn)
 	if err != nil {
 		return nil, err
@@ -164,7 +164,7 @@ func (b *sqliteBook) take() (records []record, err error) {
 				return string(b)
 			}
 			key, err := ledger.ParseKey(store.Key{Space: text(0), Name: text(1)})
-			records = append(records, record{key: key, deleted: stmt.ColumnIsNull(2), body: text(2)})
+			records = append(records, journalRecord{key: key, deleted: stmt.ColumnIsNull(2), body: text(2)})
 			return err
 		},
 	})
@@ -174,15 +174,15 @@ func (b *sqliteBook) take() (records []record, err error) {
 	return records, sqlitex.Execute(b.conn, "DELETE FROM journal", nil)
 }
 
-func (j *journal) written(r *record) error {
+func (j *journal) apply(r *journalRecord) error {
 	j.rows++
-	l := j.lives[r.key]
+	l := j.histories[r.key]
 	if l == nil {
-		l = &life{key: r.key, output: r.key.Pipeline == pipelineUpper}
-		j.lives[r.key] = l
+		l = &rowHistory{key: r.key, output: r.key.Pipeline == pipelineUpper}
+		j.histories[r.key] = l
 	}
 	if r.deleted {
-		l.deleted()
+		l.observeDeletion()
 		return nil
 	}
 	row := ledger.Decode(r.key, ledger.Nonce{}, r.body)
@@ -190,17 +190,17 @@ func (j *journal) written(r *record) error {
 	if err != nil {
 		return err
 	}
-	was := l.busy()
-	l.written(row)
-	j.busy.Add(l.busy() - was)
+	was := l.unsettled()
+	l.observe(row)
+	j.unsettled.Add(l.unsettled() - was)
 	return nil
 }
 
-// wrong lists what went wrong in the ledger, with the whole story.
-func (j *journal) wrong() (bad []string) {
-	for _, l := range j.lives {
-		if len(l.wrong) > 0 {
-			bad = append(bad, strings.Join(l.wrong, "\n")+"\n"+l.String())
+// violations lists what went wrong in the ledger, with the whole story.
+func (j *journal) violations() (bad []string) {
+	for _, l := range j.histories {
+		if len(l.violations) > 0 {
+			bad = append(bad, strings.Join(l.violations, "\n")+"\n"+l.String())
 		}
 	}
 	return bad

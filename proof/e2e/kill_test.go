@@ -70,7 +70,7 @@ sweep: 200ms
 // nothing that was acknowledged is forgotten, an audit finds what the relay has
 // dropped and nothing else, and every output is that of its input.
 //
-// The seed repeats the changes, the strikes and the fate of notifications. The
+// The seed repeats the changes, the faults and the fate of notifications. The
 // timing it does not. With -short there are at most five kills.
 func TestKills(t *testing.T) {
 	if testing.Short() {
@@ -78,13 +78,13 @@ func TestKills(t *testing.T) {
 	}
 	t.Parallel()
 	binary := build(t)
-	total := &tally{}
+	total := &counts{}
 	for _, server := range []struct {
 		name  string
 		start func(testing.TB, servertest.Options) *servertest.Server
 	}{{"minio", servertest.MinIO}, {"versitygw", servertest.VersityGW}} {
 		t.Run(server.name, func(t *testing.T) {
-			playRounds(t, total, func(t *testing.T, seed uint64) *round { return newRound(t, server.start, binary, seed, nil) })
+			runRounds(t, total, func(t *testing.T, seed uint64) *round { return newRound(t, server.start, binary, seed, nil) })
 		})
 	}
 	if *rounds > 1 {
@@ -92,8 +92,8 @@ func TestKills(t *testing.T) {
 	}
 }
 
-// playRounds plays rounds and checks them.
-func playRounds(t *testing.T, total *tally, begin func(t *testing.T, seed uint64) *round) {
+// runRounds plays rounds and checks them.
+func runRounds(t *testing.T, total *counts, begin func(t *testing.T, seed uint64) *round) {
 	t.Helper()
 	first := *firstSeed
 	if first == 0 {
@@ -105,9 +105,9 @@ func playRounds(t *testing.T, total *tally, begin func(t *testing.T, seed uint64
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Logf("repeat with: go test ./proof/e2e -run %s -kills %d -stops %d -seed %d", test, *kills, *stops, seed)
 			r := begin(t, seed)
-			r.play(t)
+			r.run(t)
 			r.check(t)
-			c := r.tally(t)
+			c := r.countRound(t)
 			total.merge(c)
 			t.Logf("\n%s", c)
 		})

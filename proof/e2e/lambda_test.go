@@ -52,9 +52,9 @@ const functionTimeout = 10 * time.Second
 func TestKillsLambda(t *testing.T) {
 	servertest.Long(t)
 	t.Parallel() // it waits more than it works
-	playLambda(t, 0, func(t *testing.T, _ uint64, table string) (string, *journal) {
+	runLambda(t, 0, func(t *testing.T, _ uint64, table string) (string, *journal) {
 		proxy := newDynamoProxy(t, 0, endpointOf(t, table))
-		return strings.Replace(table, endpointOf(t, table), proxy.url, 1), read(t, proxy)
+		return strings.Replace(table, endpointOf(t, table), proxy.url, 1), newJournal(t, proxy)
 	})
 }
 
@@ -64,10 +64,10 @@ func TestKillsLambda(t *testing.T) {
 func TestKillsLambdaAndWorkers(t *testing.T) {
 	servertest.Long(t)
 	t.Parallel() // it waits more than it works
-	playLambda(t, 8, func(t *testing.T, seed uint64, table string) (string, *journal) {
+	runLambda(t, 8, func(t *testing.T, seed uint64, table string) (string, *journal) {
 		proxy := newDynamoProxy(t, seed, endpointOf(t, table))
 		proxy.throttles, proxy.loses = 3, true
-		return strings.Replace(table, endpointOf(t, table), proxy.url, 1), read(t, proxy)
+		return strings.Replace(table, endpointOf(t, table), proxy.url, 1), newJournal(t, proxy)
 	})
 }
 
@@ -80,7 +80,7 @@ func endpointOf(t *testing.T, url string) string {
 	return endpoint
 }
 
-func playLambda(t *testing.T, workers int, front func(t *testing.T, seed uint64, table string) (string, *journal)) {
+func runLambda(t *testing.T, workers int, front func(t *testing.T, seed uint64, table string) (string, *journal)) {
 	t.Helper()
 	seed := *firstSeed
 	if seed == 0 {
@@ -95,13 +95,13 @@ func playLambda(t *testing.T, workers int, front func(t *testing.T, seed uint64,
 	}
 	table, journal := front(t, seed, direct)
 	q := newQueues(t, 1)
-	m := &mapping{queues: q, throttled: workers > 0, messages: int64(*messages), dead: newDeadLetters(t, q), rng: rand.New(rand.NewPCG(seed, 7))}
+	m := &eventSourceMapping{queues: q, throttled: workers > 0, messages: int64(*messages), dead: newDeadLetters(t, q), rng: rand.New(rand.NewPCG(seed, 7))}
 	if workers > 0 {
 		m.messages /= 3 // the workers receive most
 	}
-	r := newRoundOn(t, servertest.MinIO, binary, seed, q, workers, &rows{table, ledger.NewRows(records), journal})
+	r := newRoundOn(t, servertest.MinIO, binary, seed, q, workers, &testLedger{table, ledger.NewRows(records), journal})
 	m.Function = lambdaOf(t, r)
-	m.play(t, r)
+	m.run(t, r)
 	r.check(t)
 	t.Logf("%d messages in %d invocations, %d killed, %d cold starts (median %v), %d dead letters, at most %d MiB of memory",
 		m.received.Load(), m.Invocations.Load(), m.Killed.Load(), m.ColdStarts.Load(), m.MedianStart(), m.deadLetters, m.Memory.Load()>>20)
@@ -147,9 +147,9 @@ func newTable(t *testing.T, s *servertest.Tables, binary string) (url string) {
 	return url
 }
 
-// mapping is the event source mapping of a function: it receives messages in batches,
+// eventSourceMapping is the event source mapping of a function: it receives messages in batches,
 // invokes the function, and deletes what the function does not return as failed.
-type mapping struct {
+type eventSourceMapping struct {
 	*queues
 	*servertest.Function
 	throttled   bool   // the table is, so that invocations may fail
@@ -157,11 +157,11 @@ type mapping struct {
 	dead        string // URL of the dead-letter queue
 	deadLetters int
 
-	mu       sync.Mutex
-	rng      *rand.Rand
-	received atomic.Int64
-	long     atomic.Int64 // freezes of ten minutes that have begun
-	thawed   atomic.Int64 // of them, those that an invocation followed
+	mu         sync.Mutex
+	rng        *rand.Rand
+	received   atomic.Int64
+	frozenLong atomic.Int64 // freezes of ten minutes that have begun
+	thawed     atomic.Int64 // of them, those that an invocation followed
 }
 
 // newDeadLetters gives the queue one for messages that failed twice.
@@ -182,8 +182,8 @@ func newDeadLetters(t *testing.T, q *queues) (url string) {
 	return url
 }
 
-// play is [round.play] with invocations.
-func (m *mapping) play(t *testing.T, r *round) {
+// run is [round.play] with invocations.
+func (m *eventSourceMapping) run(t *testing.T, r *round) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var running sync.WaitGroup
@@ -203,22 +203,22 @@ func (m *mapping) play(t *testing.T, r *round) {
 	})
 	rng := rand.New(rand.NewPCG(r.seed, 0))
 	done := make(chan error, 1)
-	running.Go(func() { done <- m.enough(ctx, errs) })
-	r.change(t, rng, done)
+	running.Go(func() { done <- m.waitForMessages(ctx, errs) })
+	r.changeObjects(t, rng, done)
 	r.progress(t, "every message was received")
-	eventually(t, time.Minute, r.heard)
-	r.restWithin(t, 5*time.Minute)
+	eventually(t, time.Minute, r.notificationsReceived)
+	r.waitUntilSettledWithin(t, 5*time.Minute)
 	r.progress(t, "at rest")
-	m.forget(t, r.relay)
-	for _, row := range auditAll(t, r.world.store, r.ledger, inputs, pipelines) {
-		r.healed++
-		if !r.relay.missing(row.Object()) {
+	m.markDeadLettersLost(t, r.relay)
+	for _, row := range auditAll(t, r.buckets.store, r.ledger, inputs, pipelines) {
+		r.auditFindings++
+		if !r.relay.lastWasDropped(row.Object()) {
 			t.Errorf("%s: the notification of its last change was acknowledged, and is forgotten", row)
 		}
 	}
-	r.restWithin(t, 5*time.Minute)
+	r.waitUntilSettledWithin(t, 5*time.Minute)
 	r.progress(t, "audited, and at rest again")
-	for _, row := range auditAll(t, r.world.store, r.ledger, inputs, pipelines) {
+	for _, row := range auditAll(t, r.buckets.store, r.ledger, inputs, pipelines) {
 		t.Errorf("%s: an audit finds a loss at rest", row)
 	}
 	stop()
@@ -228,8 +228,8 @@ func (m *mapping) play(t *testing.T, r *round) {
 	}
 }
 
-// enough waits until the function has received the messages of the test.
-func (m *mapping) enough(ctx context.Context, errs <-chan error) error {
+// waitForMessages waits until the function has received the messages of the test.
+func (m *eventSourceMapping) waitForMessages(ctx context.Context, errs <-chan error) error {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for m.received.Load() < m.messages || m.thawed.Load() < int64(*longFreezes) {
@@ -247,7 +247,7 @@ func (m *mapping) enough(ctx context.Context, errs <-chan error) error {
 }
 
 // poll is what the mapping does with one process.
-func (m *mapping) poll(ctx context.Context, e *servertest.Environment) error {
+func (m *eventSourceMapping) poll(ctx context.Context, e *servertest.Environment) error {
 	long := false // the process was frozen for ten minutes
 	for ctx.Err() == nil {
 		got, err := m.client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: &m.urls[0], MaxNumberOfMessages: 10, WaitTimeSeconds: 1})
@@ -263,7 +263,7 @@ func (m *mapping) poll(ctx context.Context, e *servertest.Environment) error {
 		if err != nil {
 			return err
 		}
-		said, err := e.Invoke(ctx, payload, m.cut())
+		said, err := e.Invoke(ctx, payload, m.randomCut())
 		if err != nil {
 			if ctx.Err() == nil && !m.mayFail(err) {
 				return err
@@ -283,14 +283,14 @@ func (m *mapping) poll(ctx context.Context, e *servertest.Environment) error {
 
 // mayFail reports whether an invocation may end with an error: it was killed, or a throttled
 // table did not answer in its ten seconds.
-func (m *mapping) mayFail(err error) bool {
+func (m *eventSourceMapping) mayFail(err error) bool {
 	late := func(text string) bool { return strings.Contains(err.Error(), text) }
 	return errors.Is(err, servertest.ErrKilled) ||
 		m.throttled && (late("the ledger did not answer in time") || late("the deadline is in") || late("the sweep got no due rows"))
 }
 
-// cut ends one invocation in ten before its time.
-func (m *mapping) cut() *servertest.Cut {
+// randomCut ends one invocation in ten before its time.
+func (m *eventSourceMapping) randomCut() *servertest.Cut {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.rng.IntN(10) > 0 {
@@ -300,7 +300,7 @@ func (m *mapping) cut() *servertest.Cut {
 }
 
 // delete deletes the messages that the function does not return as failed.
-func (m *mapping) delete(ctx context.Context, all []types.Message, said string) error {
+func (m *eventSourceMapping) delete(ctx context.Context, all []types.Message, said string) error {
 	var out *struct {
 		BatchItemFailures []events.SQSBatchItemFailure `json:"batchItemFailures"`
 	}
@@ -328,14 +328,14 @@ func (m *mapping) delete(ctx context.Context, all []types.Message, said string) 
 
 // freeze leaves a process frozen for a while: one in ten for up to the longest freeze. It
 // reports whether it did for ten minutes.
-func (m *mapping) freeze(ctx context.Context) (long bool) {
+func (m *eventSourceMapping) freeze(ctx context.Context) (long bool) {
 	m.mu.Lock()
 	d := time.Duration(m.rng.Int64N(int64(200 * time.Millisecond)))
 	if m.rng.IntN(10) == 0 {
 		d = time.Duration(m.rng.Int64N(int64(*freeze)))
 	}
 	m.mu.Unlock()
-	if m.received.Load() > m.messages/4 && m.long.Add(1) <= int64(*longFreezes) {
+	if m.received.Load() > m.messages/4 && m.frozenLong.Add(1) <= int64(*longFreezes) {
 		d, long = 10*time.Minute, true
 	}
 	timer := time.NewTimer(d)
@@ -348,11 +348,11 @@ func (m *mapping) freeze(ctx context.Context) (long bool) {
 }
 
 // sweep invokes the function every second as its schedule does.
-func (m *mapping) sweep(ctx context.Context, e *servertest.Environment) error {
+func (m *eventSourceMapping) sweep(ctx context.Context, e *servertest.Environment) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
-		if _, err := e.Invoke(ctx, []byte(`{"pawl":"sweep"}`), m.cut()); err != nil && ctx.Err() == nil && !m.mayFail(err) {
+		if _, err := e.Invoke(ctx, []byte(`{"pawl":"sweep"}`), m.randomCut()); err != nil && ctx.Err() == nil && !m.mayFail(err) {
 			return err
 		}
 		select {
@@ -363,8 +363,8 @@ func (m *mapping) sweep(ctx context.Context, e *servertest.Environment) error {
 	}
 }
 
-// forget takes what is in the dead-letter queue for lost notifications.
-func (m *mapping) forget(t *testing.T, r *relay) {
+// markDeadLettersLost takes what is in the dead-letter queue for lost notifications.
+func (m *eventSourceMapping) markDeadLettersLost(t *testing.T, r *relay) {
 	t.Helper()
 	for {
 		got, err := m.client.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &m.dead, MaxNumberOfMessages: 10, VisibilityTimeout: 3600})
@@ -380,7 +380,7 @@ func (m *mapping) forget(t *testing.T, r *relay) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r.forget(batch.Events)
+			r.markLost(batch.Events)
 		}
 	}
 }

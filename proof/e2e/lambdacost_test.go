@@ -45,11 +45,11 @@ func TestLambdaCost(t *testing.T) {
 		{"removal in another invocation", strings.NewReplacer("81E5", "81E7", "ObjectCreated:Put", "ObjectRemoved:Delete").Replace(fmt.Sprintf(s3Event, "a")), cost{3, 3, 2}},
 		{"sweep without work", `{"pawl":"sweep"}`, cost{10, 1, 0}},
 	} {
-		meter.take()
+		meter.takeCost()
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 		_, err := h.Invoke(ctx, []byte(step.payload))
 		stop()
-		got := meter.take()
+		got := meter.takeCost()
 		t.Logf("%-35s %d requests, %d units of the table, %d of the index", step.name, got.requests, got.table, got.index)
 		if err != nil || got.requests > step.most.requests || got.table > step.most.table || got.index > step.most.index {
 			t.Errorf("%s: %+v, want at most %+v: %v", step.name, got, step.most, err)

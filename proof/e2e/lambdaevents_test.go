@@ -43,7 +43,7 @@ func TestLambdaEvents(t *testing.T) {
 	t.Parallel()
 	binary := build(t)
 	minio := servertest.MinIO(t, servertest.Options{})
-	w := newWorld(t, minio)
+	w := newTestBuckets(t, minio)
 	table := newTable(t, servertest.DynamoDB(t), binary)
 	config := fmt.Sprintf(lambdaConfig, table, minio.Endpoint)
 	env := []string{"AWS_ACCESS_KEY_ID=" + minio.AccessKey, "AWS_SECRET_ACCESS_KEY=" + minio.SecretKey, "AWS_REGION=us-east-1"}
@@ -82,7 +82,7 @@ func TestLambdaEvents(t *testing.T) {
 
 // invokeEach invokes a function with an event of each kind, twice, and then sweeps and
 // audits.
-func invokeEach(t *testing.T, w *world, f *servertest.Function) {
+func invokeEach(t *testing.T, w *testBuckets, f *servertest.Function) {
 	t.Helper()
 	e := f.Environment(t)
 	invoke := func(payload, want string) {

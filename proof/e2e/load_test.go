@@ -65,20 +65,20 @@ func TestLoads(t *testing.T) {
 		seed = rand.Uint64N(1 << 40)
 	}
 	t.Logf("repeat with: go test ./proof/e2e -run TestLoads -files %d -loadkills %d -crashes %d -seed %d", *csvFiles, *loadKills, *crashes, seed)
-	l := newLoads(t, seed)
+	l := newLoadTest(t, seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for n := range *csvFiles {
 		l.change(t, rng, n, n)
 	}
-	strikes := plan(rng, *loadKills, 0, workers)
+	faults := planFaults(rng, *loadKills, 0, workers)
 	tended, end := context.WithCancel(t.Context())
 	defer end()
 	l.fleet.wg.Go(func() {
-		if err := l.fleet.suffer(t.Context(), strikes); err != nil {
+		if err := l.fleet.injectAll(t.Context(), faults); err != nil {
 			t.Error(err)
 		}
 		// A worker that starts while PostgreSQL is down ends with 2, as documented.
-		if err := l.fleet.tend(tended); err != nil {
+		if err := l.fleet.restartExited(tended); err != nil {
 			t.Error(err)
 		}
 	})
@@ -90,14 +90,14 @@ func TestLoads(t *testing.T) {
 			l.postgres.Start()
 		}
 	}
-	l.rest(t)
-	auditAll(t, l.world.store, l.ledger, inputs, []string{"load"})
-	l.rest(t)
+	l.waitUntilSettled(t)
+	auditAll(t, l.buckets.store, l.ledger, inputs, []string{"load"})
+	l.waitUntilSettled(t)
 	end()
 	l.fleet.wg.Wait()
 	l.stop()
-	l.plain.Wait()
-	want := l.wanted()
+	l.naiveDone.Wait()
+	want := l.expectedRows()
 	if wrong := differences(want, l.table(t, "exports")); len(wrong) > 0 {
 		t.Errorf("%d rows are wrong, of %d:\n%s", len(wrong), len(want), strings.Join(wrong[:min(10, len(wrong))], "\n"))
 	}
@@ -112,26 +112,26 @@ func TestLoads(t *testing.T) {
 	}
 }
 
-// loads is a store, a PostgreSQL and a fleet that loads from the one into the other.
-type loads struct {
-	postgres *servertest.PostgresServer
-	pool     *pgxpool.Pool
-	records  *postgres.Store
-	ledger   *ledger.Rows
-	relay    *relay
-	world    *world
-	fleet    *fleet
-	commits  atomic.Int64 // whose answers were lost
-	lost     atomic.Int64 // other answers
-	plain    sync.WaitGroup
-	stop     context.CancelFunc
+// loadTest is a store, a PostgreSQL and a fleet that loads from the one into the other.
+type loadTest struct {
+	postgres  *servertest.PostgresServer
+	pool      *pgxpool.Pool
+	records   *postgres.Store
+	ledger    *ledger.Rows
+	relay     *relay
+	buckets   *testBuckets
+	fleet     *fleet
+	commits   atomic.Int64 // whose answers were lost
+	lost      atomic.Int64 // other answers
+	naiveDone sync.WaitGroup
+	stop      context.CancelFunc
 }
 
-func newLoads(t *testing.T, seed uint64) *loads {
+func newLoadTest(t *testing.T, seed uint64) *loadTest {
 	t.Helper()
 	const auth = "Basic cGF3bDpzM2NyZXQ="
 	dir := t.TempDir()
-	l := &loads{fleet: &fleet{binary: build(t), dir: dir, config: filepath.Join(dir, "pawl.yaml"), unreachable: true}}
+	l := &loadTest{fleet: &fleet{binary: build(t), dir: dir, config: filepath.Join(dir, "pawl.yaml"), ledgerMayBeDown: true}}
 	l.postgres = servertest.Postgres(t)
 	for _, table := range []string{"exports", "naive"} {
 		l.postgres.Exec(fmt.Sprintf("CREATE TABLE %s (name text, n int, _source text); CREATE INDEX ON %[1]s (_source)", table))
@@ -160,7 +160,7 @@ func newLoads(t *testing.T, seed uint64) *loads {
 	})
 	l.relay = newRelay(t, seed, l.fleet.addresses, poster(t, auth))
 	server := servertest.MinIO(t, servertest.Options{Webhook: l.relay.url, Authorization: auth})
-	l.world = newWorld(t, server)
+	l.buckets = newTestBuckets(t, server)
 	server.Notify(t, inputs)
 	text := fmt.Sprintf(loadConfig, l.postgres.With(func(u *url.URL, _ url.Values) { u.Host = flaky.Addr }), server.Endpoint, server.Region, auth)
 	if err := os.WriteFile(l.fleet.config, []byte(text), 0o600); err != nil {
@@ -172,30 +172,30 @@ func newLoads(t *testing.T, seed uint64) *loads {
 	l.stop = stop
 	t.Cleanup(func() {
 		stop()
-		l.plain.Wait()
+		l.naiveDone.Wait()
 	})
-	l.plain.Go(func() { l.naive(ctx, rand.New(rand.NewPCG(seed, 2))) })
+	l.naiveDone.Go(func() { l.runNaive(ctx, rand.New(rand.NewPCG(seed, 2))) })
 	return l
 }
 
 // change writes or removes a file. No two contents are the same.
-func (l *loads) change(t *testing.T, rng *rand.Rand, i, n int) {
+func (l *loadTest) change(t *testing.T, rng *rand.Rand, i, n int) {
 	t.Helper()
 	key := fmt.Sprintf("day %d/file %d.csv", i%7, i)
-	if _, ok := l.world.want[key]; ok && rng.IntN(4) == 0 {
-		l.world.remove(t, key)
+	if _, ok := l.buckets.want[key]; ok && rng.IntN(4) == 0 {
+		l.buckets.remove(t, key)
 		return
 	}
 	text := "n,name\n"
 	for row := range 1 + rng.IntN(20) {
 		text += fmt.Sprintf("%d,\"change %d, of %d\"\n", row, n, i)
 	}
-	l.world.put(t, key, text)
+	l.buckets.put(t, key, text)
 }
 
-// wanted are the rows of the files that exist.
-func (l *loads) wanted() (all []string) {
-	for key, text := range l.world.want {
+// expectedRows are the rows of the files that exist.
+func (l *loadTest) expectedRows() (all []string) {
+	for key, text := range l.buckets.want {
 		for _, line := range strings.Split(strings.TrimSpace(text), "\n")[1:] {
 			n, name, _ := strings.Cut(line, ",")
 			all = append(all, fmt.Sprintf("%s|%s|s3://inputs/%s", strings.Trim(name, `"`), n, key))
@@ -204,7 +204,7 @@ func (l *loads) wanted() (all []string) {
 	return all
 }
 
-func (l *loads) table(t *testing.T, name string) []string {
+func (l *loadTest) table(t *testing.T, name string) []string {
 	t.Helper()
 	rows, err := l.pool.Query(t.Context(), "SELECT concat_ws('|', name, n, _source) FROM "+name)
 	if err != nil {
@@ -235,15 +235,15 @@ func differences(want, got []string) (wrong []string) {
 	return wrong
 }
 
-// rest waits until every notification is acknowledged, and every row settled and
+// waitUntilSettled waits until every notification is acknowledged, and every row settled and
 // verified.
-func (l *loads) rest(t *testing.T) {
+func (l *loadTest) waitUntilSettled(t *testing.T) {
 	t.Helper()
 	eventually(t, 2*time.Minute, func(ctx context.Context) ([]string, error) {
-		if told, _ := l.relay.received(); told < len(l.world.changes) {
-			return []string{fmt.Sprintf("the store has told of %d changes out of %d", told, len(l.world.changes))}, nil
+		if told, _ := l.relay.received(); told < len(l.buckets.changes) {
+			return []string{fmt.Sprintf("the store has told of %d changes out of %d", told, len(l.buckets.changes))}, nil
 		}
-		if n := l.relay.left(); n > 0 {
+		if n := l.relay.pending(); n > 0 {
 			return []string{fmt.Sprintf("%d notifications are not acknowledged", n)}, nil
 		}
 		bad, _, err := unsettled(ctx, l.ledger)
@@ -256,10 +256,10 @@ func (l *loads) rest(t *testing.T) {
 	})
 }
 
-// naive does with every notification that a worker has taken as is often advised: a
+// runNaive does with every notification that a worker has taken as is often advised: a
 // table of processed keys is looked at first, and written last. Now and then its
 // process ends in between.
-func (l *loads) naive(ctx context.Context, rng *rand.Rand) {
+func (l *loadTest) runNaive(ctx context.Context, rng *rand.Rand) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for done := 0; ; {
@@ -278,12 +278,12 @@ func (l *loads) naive(ctx context.Context, rng *rand.Rand) {
 	}
 }
 
-func (l *loads) naiveLoad(ctx context.Context, e *event.Event, dies bool) error {
+func (l *loadTest) naiveLoad(ctx context.Context, e *event.Event, dies bool) error {
 	tag, err := l.pool.Exec(ctx, "INSERT INTO processed VALUES ($1, 'PROCESSING') ON CONFLICT DO NOTHING", e.Object.Key)
 	if err != nil || tag.RowsAffected() == 0 || e.Kind != event.Created {
 		return err
 	}
-	_, body, err := l.world.store.Get(ctx, e.Object)
+	_, body, err := l.buckets.store.Get(ctx, e.Object)
 	if err != nil {
 		return err
 	}

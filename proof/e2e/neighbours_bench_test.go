@@ -49,11 +49,11 @@ func timeCopies(b *testing.B, neighbours bool) time.Duration {
 	server := servertest.MinIO(b, servertest.Options{})
 	in, out := server.NewBucket(b), server.NewBucket(b)
 	store := open(b, server)
-	events := &handed{}
+	events := &listSource{}
 	copies := make(chan struct{}, neighbourCopies)
 	place := func(prefix string) *pawl.Output { return &pawl.Output{Bucket: out, Prefix: prefix} }
 	pipelines := []pawl.Pipeline{{
-		Name: "copy", Match: pawl.Match{Bucket: in, Prefix: "copy/"}, To: place("copy/"), Handler: counted{must(copyaction.New(copyaction.Config{}))(b), copies},
+		Name: "copy", Match: pawl.Match{Bucket: in, Prefix: "copy/"}, To: place("copy/"), Handler: doneNotifier{must(copyaction.New(copyaction.Config{}))(b), copies},
 	}}
 	if neighbours {
 		pipelines = append(pipelines,
@@ -109,13 +109,13 @@ func must[T any](v T, err error) func(b *testing.B) T {
 	}
 }
 
-// counted tells of each object that its handler has handled.
-type counted struct {
+// doneNotifier tells of each object that its handler has handled.
+type doneNotifier struct {
 	pawl.Handler
 	done chan<- struct{}
 }
 
-func (c counted) Handle(ctx context.Context, t *pawl.Task) error {
+func (c doneNotifier) Handle(ctx context.Context, t *pawl.Task) error {
 	err := c.Handler.Handle(ctx, t)
 	if err == nil {
 		c.done <- struct{}{}
@@ -123,12 +123,12 @@ func (c counted) Handle(ctx context.Context, t *pawl.Task) error {
 	return err
 }
 
-// handed is a source of the events that it is given, in the order given.
-type handed struct{ events []event.Event }
+// listSource is a source of the events that it is given, in the order given.
+type listSource struct{ events []event.Event }
 
-func (h *handed) add(e event.Event) { h.events = append(h.events, e) }
+func (h *listSource) add(e event.Event) { h.events = append(h.events, e) }
 
-func (h *handed) Run(ctx context.Context, sink source.Sink) error {
+func (h *listSource) Run(ctx context.Context, sink source.Sink) error {
 	for _, e := range h.events {
 		if err := sink.Deliver(ctx, source.Delivery{Events: []event.Event{e}, Done: func(source.Outcome) {}}); err != nil {
 			return err

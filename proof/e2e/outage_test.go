@@ -79,8 +79,8 @@ func TestReceiverDown(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 
-	until(t, ended, said, func() bool { return strings.Contains(said(), outageBegins) })
-	told := &tellings{starting: 10, keys: map[string]bool{}}
+	waitFor(t, ended, said, func() bool { return strings.Contains(said(), outageBegins) })
+	told := &outageReceiver{rejectFirst: 10, keys: map[string]bool{}}
 	told.listen(t, address)
 	if err := <-ended; err != nil { // 3 if an object died
 		t.Errorf("pawl replay: %v", err)
@@ -114,8 +114,8 @@ func putPhotos(t *testing.T, server *servertest.Server, n int) (events string) {
 	return events
 }
 
-// until waits for a condition, as long as the process runs.
-func until(t *testing.T, ended <-chan error, said func() string, holds func() bool) {
+// waitFor waits for a condition, as long as the process runs.
+func waitFor(t *testing.T, ended <-chan error, said func() string, holds func() bool) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -131,21 +131,21 @@ func until(t *testing.T, ended <-chan error, said func() string, holds func() bo
 	}
 }
 
-// tellings are what a receiver was told of. It answers its first requests with 503, as
+// outageReceiver are what a receiver was told of. It answers its first requests with 503, as
 // a service that starts.
-type tellings struct {
-	mu       sync.Mutex
-	starting int
-	keys     map[string]bool
+type outageReceiver struct {
+	mu          sync.Mutex
+	rejectFirst int
+	keys        map[string]bool
 }
 
-func (r *tellings) count() int {
+func (r *outageReceiver) count() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.keys)
 }
 
-func (r *tellings) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+func (r *outageReceiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	var facts action.Facts
 	if err := json.NewDecoder(req.Body).Decode(&facts); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -153,8 +153,8 @@ func (r *tellings) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.starting > 0 {
-		r.starting--
+	if r.rejectFirst > 0 {
+		r.rejectFirst--
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return
 	}
@@ -162,7 +162,7 @@ func (r *tellings) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 }
 
 // listen starts the receiver.
-func (r *tellings) listen(t *testing.T, address string) {
+func (r *outageReceiver) listen(t *testing.T, address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", address)
 	if err != nil {

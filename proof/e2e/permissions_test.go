@@ -27,8 +27,8 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// permitted runs the pawl binary with the permissions of a policy.
-type permitted struct {
+// policyTest runs the pawl binary with the permissions of a policy.
+type policyTest struct {
 	*testing.T
 	server   *servertest.Server
 	binary   string
@@ -42,7 +42,7 @@ type permitted struct {
 func TestPermissions(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	p := &permitted{T: t, server: servertest.MinIO(t, servertest.Options{}), binary: build(t), dir: dir, policies: statedPolicies(t)}
+	p := &policyTest{T: t, server: servertest.MinIO(t, servertest.Options{}), binary: build(t), dir: dir, policies: statedPolicies(t)}
 	for _, name := range []string{"photos", "photos-out", "state", "lake", "uploads"} {
 		if _, err := p.server.Client().CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String(name)}); err != nil {
 			t.Fatal(err)
@@ -102,7 +102,7 @@ func statedPolicies(t *testing.T) map[string]string {
 
 const listOnly = `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"s3:ListBucket","Resource":"arn:aws:s3:::*"}]}`
 
-func (p *permitted) write(name, text string) {
+func (p *policyTest) write(name, text string) {
 	p.Helper()
 	if err := os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o600); err != nil {
 		p.Fatal(err)
@@ -110,7 +110,7 @@ func (p *permitted) write(name, text string) {
 }
 
 // replay copies an object and removes the copy of another one.
-func (p *permitted) replay() {
+func (p *policyTest) replay() {
 	p.Helper()
 	p.put("photos", "a.txt")
 	p.write("created.json", `{"EventName":"s3:ObjectCreated:Put","Key":"photos/a.txt","Records":[`+minioRecord("ObjectCreated:Put", "a.txt")+`]}`)
@@ -135,7 +135,7 @@ func minioRecord(name, key string) string {
 }
 
 // archive stores a few records and verifies them.
-func (p *permitted) archive() {
+func (p *policyTest) archive() {
 	p.Helper()
 	streams := servertest.Kinesalite(p)
 	stream := streams.NewStream(p, 1)
@@ -155,7 +155,7 @@ archives: [{name: clicks, kinesis: {stream: %q, endpoint: %q, region: us-east-1}
 }
 
 // files uploads through the service and audits.
-func (p *permitted) files() {
+func (p *policyTest) files() {
 	p.Helper()
 	address, err := rig.FreeAddress(p.Context())
 	if err != nil {
@@ -190,7 +190,7 @@ files: {to: s3://uploads/files/, listen: %q, secret: %q, accept_forgeable_upload
 	p.expect("files rebuild", 0, "files", "rebuild", "--trust-metadata")
 }
 
-func (p *permitted) wait(holds func() bool) {
+func (p *policyTest) wait(holds func() bool) {
 	p.Helper()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -201,14 +201,14 @@ func (p *permitted) wait(holds func() bool) {
 	}
 }
 
-func (p *permitted) put(bucket, key string) {
+func (p *policyTest) put(bucket, key string) {
 	p.Helper()
 	if _, err := p.server.Client().PutObject(p.Context(), &s3.PutObjectInput{Bucket: &bucket, Key: &key, Body: strings.NewReader(key)}); err != nil {
 		p.Fatal(err)
 	}
 }
 
-func (p *permitted) objects(bucket, prefix string) int {
+func (p *policyTest) objects(bucket, prefix string) int {
 	p.Helper()
 	page, err := p.server.Client().ListObjectsV2(p.Context(), &s3.ListObjectsV2Input{Bucket: &bucket, Prefix: &prefix})
 	if err != nil {
@@ -218,7 +218,7 @@ func (p *permitted) objects(bucket, prefix string) int {
 }
 
 // expect runs a command with the policy that is stated for one.
-func (p *permitted) expect(policy string, code int, args ...string) {
+func (p *policyTest) expect(policy string, code int, args ...string) {
 	p.Helper()
 	if p.policies[policy] == "" {
 		p.Fatalf("docs/PERMISSIONS.md has no policy for %q", policy)
@@ -229,13 +229,13 @@ func (p *permitted) expect(policy string, code int, args ...string) {
 	}
 }
 
-func (p *permitted) asRoot(args ...string) int {
+func (p *policyTest) asRoot(args ...string) int {
 	p.Helper()
 	code, _ := p.pawl([]string{"AWS_ACCESS_KEY_ID=" + p.server.AccessKey, "AWS_SECRET_ACCESS_KEY=" + p.server.SecretKey}, args...)
 	return code
 }
 
-func (p *permitted) command(env []string, args ...string) *exec.Cmd {
+func (p *policyTest) command(env []string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(p.Context(), p.binary, args...)
 	cmd.Dir = p.dir
 	cmd.Env = append(append(os.Environ(), "AWS_ENDPOINT_URL="+p.server.Endpoint, "AWS_REGION="+p.server.Region, "XDG_CACHE_HOME="+p.TempDir()), env...)
@@ -243,7 +243,7 @@ func (p *permitted) command(env []string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-func (p *permitted) pawl(env []string, args ...string) (code int, out string) {
+func (p *policyTest) pawl(env []string, args ...string) (code int, out string) {
 	p.Helper()
 	cmd := p.command(env, args...)
 	b, err := cmd.CombinedOutput()
@@ -254,7 +254,7 @@ func (p *permitted) pawl(env []string, args ...string) (code int, out string) {
 }
 
 // daemon starts a command that runs until it is stopped.
-func (p *permitted) daemon(policy string, args ...string) (stop func()) {
+func (p *policyTest) daemon(policy string, args ...string) (stop func()) {
 	p.Helper()
 	var out bytes.Buffer
 	cmd := p.command(p.session(p.policies[policy]), args...)
@@ -277,7 +277,7 @@ func (p *permitted) daemon(policy string, args ...string) (stop func()) {
 
 // session returns temporary credentials that have the permissions of a policy, as
 // environment variables.
-func (p *permitted) session(policy string) []string {
+func (p *policyTest) session(policy string) []string {
 	p.Helper()
 	form := url.Values{"Action": {"AssumeRole"}, "Version": {"2011-06-15"}, "Policy": {policy}}.Encode()
 	req, err := http.NewRequestWithContext(p.Context(), http.MethodPost, p.server.Endpoint, strings.NewReader(form))

@@ -27,8 +27,8 @@ func TestQueueKills(t *testing.T) {
 	servertest.Long(t)
 	t.Parallel() // it waits more than it works
 	binary := build(t)
-	total := &tally{}
-	playRounds(t, total, func(t *testing.T, seed uint64) *round {
+	total := &counts{}
+	runRounds(t, total, func(t *testing.T, seed uint64) *round {
 		return newRound(t, servertest.MinIO, binary, seed, newQueues(t, 2))
 	})
 	if *rounds > 1 {
@@ -38,10 +38,10 @@ func TestQueueKills(t *testing.T) {
 
 // queues are some that share their messages out by chance. A nil one has none.
 type queues struct {
-	server *servertest.Queues
-	client *sqs.Client
-	urls   []string
-	last   atomic.Int64 // how many messages there were
+	server      *servertest.Queues
+	client      *sqs.Client
+	urls        []string
+	lastVisible atomic.Int64 // how many messages there were
 }
 
 func newQueues(t *testing.T, n int) *queues {
@@ -79,13 +79,13 @@ func (q *queues) send(ctx context.Context, body []byte, url string) error {
 	return err
 }
 
-// waiting returns how many messages waited for a worker a moment ago. Those of
+// visible returns how many messages waited for a worker a moment ago. Those of
 // killed workers do not.
-func (q *queues) waiting() int {
+func (q *queues) visible() int {
 	if q == nil {
 		return 0
 	}
-	return int(q.last.Load())
+	return int(q.lastVisible.Load())
 }
 
 func (q *queues) watch(ctx context.Context) {
@@ -93,7 +93,7 @@ func (q *queues) watch(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		if n, err := q.count(ctx, types.QueueAttributeNameApproximateNumberOfMessages); err == nil {
-			q.last.Store(int64(n))
+			q.lastVisible.Store(int64(n))
 		}
 		select {
 		case <-ctx.Done():
@@ -103,8 +103,8 @@ func (q *queues) watch(ctx context.Context) {
 	}
 }
 
-// left returns how many messages there are, be they held or not.
-func (q *queues) left(ctx context.Context) (int, error) {
+// total returns how many messages there are, be they held or not.
+func (q *queues) total(ctx context.Context) (int, error) {
 	if q == nil {
 		return 0, nil
 	}

@@ -25,11 +25,11 @@ import (
 type receiver struct {
 	url string
 
-	mu      sync.Mutex
-	rng     *rand.Rand
-	clock   int
-	effects []*effect
-	bad     []string
+	mu        sync.Mutex
+	rng       *rand.Rand
+	clock     int
+	effects   []*effect
+	malformed []string
 }
 
 // effect is one request that was obeyed. Its times are those of the receiver's
@@ -42,13 +42,13 @@ type effect struct {
 
 func newReceiver(t *testing.T, seed uint64) *receiver {
 	r := &receiver{rng: rand.New(rand.NewPCG(seed, 2))}
-	srv := httptest.NewServer(http.HandlerFunc(r.take))
+	srv := httptest.NewServer(http.HandlerFunc(r.handle))
 	t.Cleanup(srv.Close)
 	r.url = srv.URL
 	return r
 }
 
-func (r *receiver) take(w http.ResponseWriter, req *http.Request) {
+func (r *receiver) handle(w http.ResponseWriter, req *http.Request) {
 	e := &effect{}
 	err := json.NewDecoder(req.Body).Decode(&e.Facts)
 	before, after := r.arrive(e, req.Header, err)
@@ -71,7 +71,7 @@ func (r *receiver) arrive(e *effect, h http.Header, err error) (before, after ti
 			before = time.Duration(r.rng.Int64N(slow))
 		}
 		if err != nil || h.Get("Idempotency-Key") != e.IdempotencyKey || h.Get("Pawl-Fence") != fmt.Sprint(e.Fence) {
-			r.bad = append(r.bad, fmt.Sprintf("a request that is none: %v, %+v, %v", err, e.Facts, h))
+			r.malformed = append(r.malformed, fmt.Sprintf("a request that is none: %v, %+v, %v", err, e.Facts, h))
 		}
 	})
 	return before, after
@@ -102,7 +102,7 @@ func (e *effect) String() string {
 // same reports that two effects are of one version of their object.
 func (e *effect) same(o *effect) bool { return e.Kind == o.Kind && e.ETag == o.ETag }
 
-// judge compares the effects about one object with what the ledger says of it,
+// effectViolations compares the effects about one object with what the ledger says of it,
 // and with its contents in the order in which they were put. That is what is
 // promised of an effect that the store cannot fence:
 //
@@ -114,7 +114,7 @@ func (e *effect) same(o *effect) bool { return e.Kind == o.Kind && e.ETag == o.E
 //   - In the order of the fences, versions do not go back.
 //   - A version's effect comes about again only after an attempt of unknown
 //     result.
-func judge(l *life, effects []*effect, puts []string) (bad []string) {
+func effectViolations(l *rowHistory, effects []*effect, puts []string) (bad []string) {
 	complain := func(format string, args ...any) { bad = append(bad, fmt.Sprintf(format, args...)) }
 	byFence := map[int64]*effect{}
 	for _, e := range effects {
@@ -136,20 +136,20 @@ func judge(l *life, effects []*effect, puts []string) (bad []string) {
 	for _, a := range l.attempts {
 		e := byFence[a.fence]
 		switch {
-		case a.acted() && (e == nil || e.answered == 0):
+		case a.committedEffect() && (e == nil || e.answered == 0):
 			complain("fence %d was completed without its effect", a.fence)
-		case a.acted() && (e.Kind != a.have.Kind || e.Kind == event.Created && e.ETag != a.have.Identity.ETag):
+		case a.committedEffect() && (e.Kind != a.have.Kind || e.Kind == event.Created && e.ETag != a.have.Identity.ETag):
 			complain("%s, and committed was %s %s", e, a.have.Kind, a.have.Identity.ETag)
-		case a.end == "nothing to do" && e != nil:
+		case a.outcome == "nothing to do" && e != nil:
 			complain("%s, where nothing was to do", e)
 		}
 	}
 	byOrder := slices.SortedFunc(slices.Values(effects), func(a, b *effect) int { return int(a.Fence - b.Fence) })
-	return append(bad, unordered(l, byOrder, puts)...)
+	return append(bad, orderViolations(l, byOrder, puts)...)
 }
 
-// unordered looks at effects in the order of their fences.
-func unordered(l *life, effects []*effect, puts []string) (bad []string) {
+// orderViolations looks at effects in the order of their fences.
+func orderViolations(l *rowHistory, effects []*effect, puts []string) (bad []string) {
 	newest := -1
 	for i, e := range effects {
 		if e.Kind == event.Created {
@@ -159,23 +159,23 @@ func unordered(l *life, effects []*effect, puts []string) (bad []string) {
 			}
 			newest = n
 		}
-		if i > 0 && e.same(effects[i-1]) && !doubtful(l, effects[i-1].Fence, e.Fence) {
+		if i > 0 && e.same(effects[i-1]) && !hasUnknownResult(l, effects[i-1].Fence, e.Fence) {
 			bad = append(bad, fmt.Sprintf("%s, and again by fence %d, with no attempt of unknown result between", effects[i-1], e.Fence))
 		}
 	}
 	return bad
 }
 
-// doubtful reports that among the attempts from one fence on, and before
+// hasUnknownResult reports that among the attempts from one fence on, and before
 // another, is one of unknown result.
-func doubtful(l *life, from, before int64) bool {
+func hasUnknownResult(l *rowHistory, from, before int64) bool {
 	return slices.ContainsFunc(l.attempts, func(a *attempt) bool { return from <= a.fence && a.fence < before && a.unknown })
 }
 
-// careful is a service that does as the documentation says: it refuses a fence
+// fencingReceiver is a service that does as the documentation says: it refuses a fence
 // below the highest of the object, and an idempotency key that it has acted upon.
 // It returns what it acts upon, and how many effects it refused for each reason.
-func careful(effects []*effect) (acts []*effect, late, known int) {
+func fencingReceiver(effects []*effect) (acts []*effect, late, known int) {
 	var highest int64
 	acted := map[string]bool{}
 	for _, e := range effects {

@@ -21,13 +21,13 @@ import (
 // How many in a hundred notifications meet with each fault. The others are only
 // reordered.
 const (
-	dropped = 10
-	doubled = 8
-	delayed = 8
+	dropPercent   = 10
+	doublePercent = 8
+	delayPercent  = 8
 )
 
-// longest bounds the delay of a notification or of its second copy.
-const longest = 2 * time.Second
+// maxNotificationDelay bounds the delay of a notification or of its second copy.
+const maxNotificationDelay = 2 * time.Second
 
 // relay receives the notifications of a store, and carries them to workers that keep
 // dying.
@@ -36,17 +36,17 @@ type relay struct {
 	url  string // the store posts to it
 	seed uint64
 
-	mu      sync.Mutex
-	safe    bool // the relay drops nothing
-	objects map[event.Object]*notified
-	acked   []event.Event
-	outputs [][]byte // notifications about the other bucket, which are not passed on
+	mu          sync.Mutex
+	dropNothing bool // the relay drops nothing
+	objects     map[event.Object]*objectNotices
+	acked       []event.Event
+	outputs     [][]byte // notifications about the other bucket, which are not passed on
 	// taken counts notifications, garbled those that the store itself has garbled.
 	taken, garbled int
 }
 
-// notified is what the relay knows of an object.
-type notified struct {
+// objectNotices is what the relay knows of an object.
+type objectNotices struct {
 	notices uint64
 	newest  event.Event // by the store's own order
 	lost    bool        // that one was dropped
@@ -57,8 +57,8 @@ type offer func(ctx context.Context, body []byte, address string) error
 
 // newRelay starts a relay, which ends with the test.
 func newRelay(t *testing.T, seed uint64, workers func() []string, to offer) *relay {
-	r := &relay{Relay: rig.NewRelay(seed, workers, to), seed: seed, objects: map[event.Object]*notified{}}
-	srv := httptest.NewServer(http.HandlerFunc(r.take))
+	r := &relay{Relay: rig.NewRelay(seed, workers, to), seed: seed, objects: map[event.Object]*objectNotices{}}
+	srv := httptest.NewServer(http.HandlerFunc(r.handle))
 	r.url = srv.URL
 	t.Cleanup(func() {
 		r.Close()
@@ -67,9 +67,9 @@ func newRelay(t *testing.T, seed uint64, workers func() []string, to offer) *rel
 	return r
 }
 
-// take decides how a notification is handled. The seed repeats that for the first,
+// handle decides how a notification is handled. The seed repeats that for the first,
 // second and third notification about an object, whenever they come.
-func (r *relay) take(_ http.ResponseWriter, req *http.Request) {
+func (r *relay) handle(_ http.ResponseWriter, req *http.Request) {
 	body, err := io.ReadAll(req.Body)
 	if err != nil || req.Method != http.MethodPost {
 		return
@@ -92,7 +92,7 @@ func (r *relay) take(_ http.ResponseWriter, req *http.Request) {
 	r.taken++
 	o := r.objects[e.Object]
 	if o == nil {
-		o = &notified{}
+		o = &objectNotices{}
 		r.objects[e.Object] = o
 	}
 	o.notices++
@@ -100,19 +100,19 @@ func (r *relay) take(_ http.ResponseWriter, req *http.Request) {
 	if o.notices == 1 || e.Sequencer.CompareSameKey(o.newest.Sequencer) > 0 {
 		o.newest, o.lost = e, h.Drop
 	}
-	r.Carry(&rig.Notice{Object: e.Object, Order: o.notices, Body: body, Acked: func() { r.note(batch.Events) }}, h)
+	r.Carry(&rig.Notice{Object: e.Object, Order: o.notices, Body: body, Acked: func() { r.recordAcked(batch.Events) }}, h)
 }
 
 // handling draws the fault of a notification. The caller holds the lock.
 func (r *relay) handling(key string, number uint64) rig.Handling {
 	rng := rand.New(rand.NewPCG(r.seed, hash(key)+number))
-	chance, wait := rng.IntN(100), time.Duration(rng.Int64N(int64(longest)))
+	chance, wait := rng.IntN(100), time.Duration(rng.Int64N(int64(maxNotificationDelay)))
 	switch {
-	case chance < dropped && !r.safe:
+	case chance < dropPercent && !r.dropNothing:
 		return rig.Handling{Drop: true}
-	case chance < dropped+doubled:
+	case chance < dropPercent+doublePercent:
 		return rig.Handling{Repeat: wait}
-	case chance < dropped+doubled+delayed:
+	case chance < dropPercent+doublePercent+delayPercent:
 		return rig.Handling{Delay: wait}
 	}
 	return rig.Handling{}
@@ -134,15 +134,15 @@ func poster(t *testing.T, auth string) offer {
 	}
 }
 
-// note remembers what was acknowledged.
-func (r *relay) note(events []event.Event) {
+// recordAcked remembers what was acknowledged.
+func (r *relay) recordAcked(events []event.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.acked = append(r.acked, events...)
 }
 
-// forget takes events that were acknowledged for lost ones.
-func (r *relay) forget(lost []event.Event) {
+// markLost takes events that were acknowledged for lost ones.
+func (r *relay) markLost(lost []event.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, e := range lost {
@@ -155,8 +155,8 @@ func (r *relay) forget(lost []event.Event) {
 	}
 }
 
-// left returns how many copies wait for their acknowledgement.
-func (r *relay) left() int {
+// pending returns how many copies wait for their acknowledgement.
+func (r *relay) pending() int {
 	n, _ := r.Open()
 	return n
 }
@@ -168,8 +168,8 @@ func (r *relay) received() (taken, garbled int) {
 	return r.taken, r.garbled
 }
 
-// missing reports whether the notification of an object's last change was lost.
-func (r *relay) missing(object event.Object) bool {
+// lastWasDropped reports whether the notification of an object's last change was lost.
+func (r *relay) lastWasDropped(object event.Object) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	o := r.objects[object]
@@ -183,8 +183,8 @@ func (r *relay) aboutOutputs() [][]byte {
 	return slices.Clone(r.outputs)
 }
 
-// knows reports whether a notification about the object has come.
-func (r *relay) knows(object event.Object) bool {
+// hasSeen reports whether a notification about the object has come.
+func (r *relay) hasSeen(object event.Object) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.objects[object] != nil

@@ -23,7 +23,7 @@ type round struct {
 	began    time.Time
 	server   *servertest.Server
 	network  *network
-	world    *world
+	buckets  *testBuckets
 	relay    *relay
 	queues   *queues // nil: the relay posts to the workers themselves
 	receiver *receiver
@@ -32,7 +32,7 @@ type round struct {
 	ledger   ledger.Store
 	journal  *journal
 
-	healed, lateWrites int
+	auditFindings, lateWrites int
 }
 
 func newRound(t *testing.T, start func(testing.TB, servertest.Options) *servertest.Server, binary string, seed uint64, q *queues) *round {
@@ -43,17 +43,17 @@ func newRound(t *testing.T, start func(testing.TB, servertest.Options) *serverte
 		t.Fatal(err)
 	}
 	led := ledger.NewRows(records)
-	return newRoundOn(t, start, binary, seed, q, workers, &rows{"sqlite:" + database, led, follow(t, database)})
+	return newRoundOn(t, start, binary, seed, q, workers, &testLedger{"sqlite:" + database, led, newSQLiteJournal(t, database)})
 }
 
-// rows is a ledger, and what its triggers write down.
-type rows struct {
+// testLedger is a ledger, and what its triggers write down.
+type testLedger struct {
 	url     string
 	store   ledger.Store
 	journal *journal
 }
 
-func newRoundOn(t *testing.T, start func(testing.TB, servertest.Options) *servertest.Server, binary string, seed uint64, q *queues, places int, led *rows) *round {
+func newRoundOn(t *testing.T, start func(testing.TB, servertest.Options) *servertest.Server, binary string, seed uint64, q *queues, places int, led *testLedger) *round {
 	t.Helper()
 	const auth = "Basic cGF3bDpzM2NyZXQ=" // the one form that both servers can send
 	dir := t.TempDir()
@@ -66,7 +66,7 @@ func newRoundOn(t *testing.T, start func(testing.TB, servertest.Options) *server
 	r.receiver = newReceiver(t, seed)
 	r.server = start(t, servertest.Options{Webhook: r.relay.url, Authorization: auth})
 	r.network = newNetwork(t, seed, r.server.Endpoint)
-	r.world = newWorld(t, r.server)
+	r.buckets = newTestBuckets(t, r.server)
 	r.server.Notify(t, inputs)
 	r.server.Notify(t, outputs)
 
@@ -78,14 +78,14 @@ func newRoundOn(t *testing.T, start func(testing.TB, servertest.Options) *server
 		t.Fatal(err)
 	}
 	r.fleet.env = []string{"AWS_ACCESS_KEY_ID=" + r.server.AccessKey, "AWS_SECRET_ACCESS_KEY=" + r.server.SecretKey}
-	r.fleet.caught = r.caught
+	r.fleet.isZombie = r.holdsLease
 	r.fleet.start(t, places)
 	return r
 }
 
-// caught reports that a process has a lease, and does not keep the others from
+// holdsLease reports that a process has a lease, and does not keep the others from
 // writing to the ledger, so that they can take it over.
-func (r *round) caught(pid int) bool {
+func (r *round) holdsLease(pid int) bool {
 	for row, err := range r.ledger.Scan(context.Background(), ledger.Range{}) {
 		if err != nil {
 			return false
@@ -100,33 +100,33 @@ func (r *round) caught(pid int) bool {
 // ownedBy reports that an owner, host/pid/nonce, is a process.
 func ownedBy(owner string, pid int) bool { return strings.Contains(owner, fmt.Sprintf("/%d/", pid)) }
 
-// play changes objects for as long as processes are struck, and then lets
+// run changes objects for as long as processes are killed, and then lets
 // everything come to rest.
-func (r *round) play(t *testing.T) {
+func (r *round) run(t *testing.T) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(r.seed, 0))
-	strikes := plan(rng, *kills, *stops, r.workers)
+	faults := planFaults(rng, *kills, *stops, r.workers)
 	for n := range 20 { // some will not be dropped
-		r.world.change(t, rng, n)
+		r.buckets.changeRandom(t, rng, n)
 	}
-	eventually(t, time.Minute, r.begun) // a store may take its time over the first notification
+	eventually(t, time.Minute, r.hasRows) // a store may take its time over the first notification
 	r.progress(t, "at work")
-	struck := make(chan error, 1)
-	r.fleet.wg.Go(func() { struck <- r.fleet.suffer(t.Context(), strikes) })
-	r.change(t, rng, struck)
+	faultsDone := make(chan error, 1)
+	r.fleet.wg.Go(func() { faultsDone <- r.fleet.injectAll(t.Context(), faults) })
+	r.changeObjects(t, rng, faultsDone)
 	r.progress(t, "every strike is dealt")
-	eventually(t, time.Minute, r.heard)
-	r.rest(t)
+	eventually(t, time.Minute, r.notificationsReceived)
+	r.waitUntilSettled(t)
 	r.progress(t, "at rest")
-	for _, row := range auditAll(t, r.world.store, r.ledger, inputs, pipelines) {
-		r.healed++
-		if !r.relay.missing(row.Object()) && !r.server.Garbles {
+	for _, row := range auditAll(t, r.buckets.store, r.ledger, inputs, pipelines) {
+		r.auditFindings++
+		if !r.relay.lastWasDropped(row.Object()) && !r.server.Garbles {
 			t.Errorf("%s: the notification of its last change was acknowledged, and is forgotten", row)
 		}
 	}
-	r.rest(t)
+	r.waitUntilSettled(t)
 	r.progress(t, "audited, and at rest again")
-	for _, row := range auditAll(t, r.world.store, r.ledger, inputs, pipelines) {
+	for _, row := range auditAll(t, r.buckets.store, r.ledger, inputs, pipelines) {
 		t.Errorf("%s: an audit finds a loss at rest", row)
 	}
 	r.fleet.stop(t)
@@ -140,26 +140,26 @@ func (r *round) progress(t *testing.T, what string) {
 	t.Logf("%5.1f s: %s", time.Since(r.began).Seconds(), what)
 }
 
-// heard waits until the store has told of every change, for what the relay has
+// notificationsReceived waits until the store has told of every change, for what the relay has
 // not seen it cannot have dropped. A store that garbles what it tells may not.
-func (r *round) heard(context.Context) ([]string, error) {
-	if told, _ := r.relay.received(); told < len(r.world.changes) && !r.server.Garbles {
-		return []string{fmt.Sprintf("the store has told of %d changes out of %d", told, len(r.world.changes))}, nil
+func (r *round) notificationsReceived(context.Context) ([]string, error) {
+	if told, _ := r.relay.received(); told < len(r.buckets.changes) && !r.server.Garbles {
+		return []string{fmt.Sprintf("the store has told of %d changes out of %d", told, len(r.buckets.changes))}, nil
 	}
 	return nil, nil
 }
 
-func (r *round) begun(ctx context.Context) ([]string, error) {
+func (r *round) hasRows(ctx context.Context) ([]string, error) {
 	for _, err := range r.ledger.Scan(ctx, ledger.Range{}) {
 		return nil, err
 	}
 	return []string{"nothing has come to the ledger"}, nil
 }
 
-// change puts, overwrites and removes objects until struck. It keeps the workers
+// changeObjects puts, overwrites and removes objects until all faults are injected. It keeps the workers
 // busy, but leaves them time for what others have left behind. On a slow machine it goes
 // on for at most a minute, until the relay has done each kind of damage.
-func (r *round) change(t *testing.T, rng *rand.Rand, struck <-chan error) {
+func (r *round) changeObjects(t *testing.T, rng *rand.Rand, faultsDone <-chan error) {
 	t.Helper()
 	const ahead, open = 100, 24 // notifications, rows
 	tick := time.NewTicker(2 * time.Millisecond)
@@ -167,27 +167,27 @@ func (r *round) change(t *testing.T, rng *rand.Rand, struck <-chan error) {
 	var limit <-chan time.Time
 	for n := 20; ; {
 		select {
-		case err := <-struck:
+		case err := <-faultsDone:
 			if err != nil {
 				t.Fatal(err)
 			}
-			struck, limit = nil, time.After(time.Minute)
+			faultsDone, limit = nil, time.After(time.Minute)
 		case <-limit:
 			return
 		case <-tick.C:
-			if m := r.relay.Messages(); struck == nil && (r.queues != nil || m.OutOfOrder > 0) && m.Dropped >= 5 && m.Doubled > 0 && m.Delayed > 0 {
+			if m := r.relay.Messages(); faultsDone == nil && (r.queues != nil || m.OutOfOrder > 0) && m.Dropped >= 5 && m.Doubled > 0 && m.Delayed > 0 {
 				return
 			}
-			if r.relay.left()+r.queues.waiting() < ahead && r.journal.busy.Load() < open {
-				r.world.change(t, rng, n)
+			if r.relay.pending()+r.queues.visible() < ahead && r.journal.unsettled.Load() < open {
+				r.buckets.changeRandom(t, rng, n)
 				n++
 			}
 		}
 	}
 }
 
-// change puts, overwrites or removes some object. No two contents are the same.
-func (w *world) change(t *testing.T, rng *rand.Rand, n int) {
+// changeRandom puts, overwrites or removes some object. No two contents are the same.
+func (w *testBuckets) changeRandom(t *testing.T, rng *rand.Rand, n int) {
 	t.Helper()
 	i := rng.IntN(objects)
 	key := fmt.Sprintf("dir %d/object %d", i%11, i)
@@ -198,20 +198,20 @@ func (w *world) change(t *testing.T, rng *rand.Rand, n int) {
 	w.put(t, key, fmt.Sprintf("change %d, of %d, %d", n, i, rng.Uint64()))
 }
 
-// rest waits until every notification is acknowledged, and every row settled and
+// waitUntilSettled waits until every notification is acknowledged, and every row settled and
 // verified.
-func (r *round) rest(t *testing.T) {
+func (r *round) waitUntilSettled(t *testing.T) {
 	t.Helper()
-	r.restWithin(t, 2*time.Minute)
+	r.waitUntilSettledWithin(t, 2*time.Minute)
 }
 
-func (r *round) restWithin(t *testing.T, limit time.Duration) {
+func (r *round) waitUntilSettledWithin(t *testing.T, limit time.Duration) {
 	t.Helper()
 	eventually(t, limit, func(ctx context.Context) ([]string, error) {
-		if n := r.relay.left(); n > 0 {
+		if n := r.relay.pending(); n > 0 {
 			return []string{fmt.Sprintf("%d notifications are not acknowledged", n)}, nil
 		}
-		if n, err := r.queues.left(ctx); n > 0 || err != nil {
+		if n, err := r.queues.total(ctx); n > 0 || err != nil {
 			return []string{fmt.Sprintf("%d messages are in the queues", n)}, err
 		}
 		bad, _, err := unsettled(ctx, r.ledger)

@@ -16,9 +16,9 @@ import (
 	"github.com/pawlhq/pawl/store/sqlite"
 )
 
-// awkward are keys that collide or escape when they are decoded twice, cleaned
+// unusualKeys are keys that collide or escape when they are decoded twice, cleaned
 // or cut. Not every server can hold every one.
-var awkward = []string{
+var unusualKeys = []string{
 	"a b", "a+b", "a%20b", "a%2Bb", "a%252Bb", "a%2b", "%", "%zz", "a&b=c?d#e", "é", "e\u0301", "日本/語.txt",
 	"new\nline", "tab\there", "quote\"'`$(x)", "back\\slash", "..hidden", "dots/../up", "../escape", "/leading",
 	"trailing ", "\xff\xfe", strings.Repeat("k", 200) + "/" + strings.Repeat("é", 100) + "/" + strings.Repeat("z", 200) + "/" +
@@ -33,11 +33,11 @@ func TestScenario(t *testing.T) {
 		"minio": servertest.MinIO, "versitygw": servertest.VersityGW,
 	}
 	for name, start := range start {
-		t.Run(name, func(t *testing.T) { scenario(t, start) })
+		t.Run(name, func(t *testing.T) { runScenario(t, start) })
 	}
 }
 
-func scenario(t *testing.T, start func(testing.TB, servertest.Options) *servertest.Server) {
+func runScenario(t *testing.T, start func(testing.TB, servertest.Options) *servertest.Server) {
 	const auth = "Basic cGF3bDpzZWNyZXQ=" // the one form that both servers can send
 	hook, err := webhooksource.New(webhooksource.Config{Listen: "127.0.0.1:0", Token: auth, Logger: logTo(t)})
 	if err != nil {
@@ -45,18 +45,18 @@ func scenario(t *testing.T, start func(testing.TB, servertest.Options) *serverte
 	}
 	// versitygw wants the webhook to listen before it starts, so the object
 	// store comes after the worker.
-	objects := &later{}
+	objects := &lateStore{}
 	records, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "pawl.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	led := ledger.NewRows(records)
 	t.Cleanup(func() { _ = led.Close() })
-	defer run(t, objects, led, hook)()
+	defer startPawl(t, objects, led, hook)()
 
 	<-hook.Ready()
 	srv := start(t, servertest.Options{Webhook: "http://" + hook.Addr().String() + "/events", Authorization: auth})
-	w := newWorld(t, srv)
+	w := newTestBuckets(t, srv)
 	objects.store.Store(w.store)
 	srv.Notify(t, inputs)
 
@@ -64,9 +64,9 @@ func scenario(t *testing.T, start func(testing.TB, servertest.Options) *serverte
 	for i := range 200 {
 		w.put(t, key(i), fmt.Sprintf("first %d", i))
 	}
-	for _, k := range awkward {
+	for _, k := range unusualKeys {
 		if srv.Alias != nil && srv.Alias("in/"+k) != "in/"+k || !srv.ListsBytes && !utf8.ValidString(k) {
-			w.refused = append(w.refused, "in/"+k) // filed under another key, or announced so
+			w.unsupported = append(w.unsupported, "in/"+k) // filed under another key, or announced so
 			continue
 		}
 		w.put(t, "in/"+k, "awkward "+fmt.Sprintf("%q", k))
@@ -82,29 +82,29 @@ func scenario(t *testing.T, start func(testing.TB, servertest.Options) *serverte
 			w.put(t, key(i), fmt.Sprintf("again %d", i))
 		}
 	}
-	t.Logf("%d objects; %s cannot hold %q", len(w.want), srv.Name, w.refused)
+	t.Logf("%d objects; %s cannot hold %q", len(w.want), srv.Name, w.unsupported)
 	if len(w.want) < 180+12 {
 		t.Errorf("only %d objects could be put: the scenario shows too little", len(w.want))
 	}
-	quiet(t, led)
-	lost := w.lookAgain(t, led, hook.Addr().String(), auth)
+	waitUntilQuiet(t, led)
+	lost := w.notifyMismatched(t, led, hook.Addr().String(), auth)
 	if lost > 0 && !srv.Garbles {
 		t.Errorf("%d objects had to be looked at again", lost)
 	}
 	eventually(t, 20*time.Second, func(ctx context.Context) ([]string, error) {
-		return w.wrong(ctx, led, "up/", strings.ToUpper)
+		return w.outputDiffs(ctx, led, "up/", strings.ToUpper)
 	})
 	eventually(t, 20*time.Second, func(ctx context.Context) ([]string, error) {
 		bad, rows, err := unsettled(ctx, led)
-		if known := 200 + len(awkward) - len(w.refused); err == nil && rows < known {
+		if known := 200 + len(unusualKeys) - len(w.unsupported); err == nil && rows < known {
 			bad = append(bad, fmt.Sprintf("%d rows for %d objects", rows, known))
 		}
 		return bad, err
 	})
 }
 
-// run starts a Pawl, and returns what ends it.
-func run(t *testing.T, objects *later, led *ledger.Rows, hook pawl.Source) (stop func()) {
+// startPawl starts a Pawl, and returns what ends it.
+func startPawl(t *testing.T, objects *lateStore, led *ledger.Rows, hook pawl.Source) (stop func()) {
 	t.Helper()
 	p, err := pawl.New(pawl.Config{
 		Ledger: led.Records(), Objects: objects, Sources: []pawl.Source{hook}, Logger: logTo(t),

@@ -53,7 +53,7 @@ func TestShortages(t *testing.T) {
 		// start returns the command; the ledger and the temporary files are in dir.
 		start func(ctx context.Context, t *testing.T, dir string, command ...string) *exec.Cmd
 		// take takes something away until ctx ends, which it then gives back.
-		take func(s *short, ctx context.Context) error
+		take func(s *shortageTest, ctx context.Context) error
 		work int // of each object, in seconds
 		// bursts is how many there are.
 		bursts int
@@ -63,17 +63,17 @@ func TestShortages(t *testing.T) {
 		"disk": {
 			func(ctx context.Context, t *testing.T, dir string, command ...string) *exec.Cmd {
 				return servertest.OnDisk(ctx, t, dir, "4m", command...)
-			}, (*short).fill, 0, 4, "disk is full", http.StatusServiceUnavailable,
+			}, (*shortageTest).fillDisk, 0, 4, "disk is full", http.StatusServiceUnavailable,
 		},
 		"descriptors": {
 			func(ctx context.Context, _ *testing.T, _ string, command ...string) *exec.Cmd {
 				return exec.CommandContext(ctx, "sh", append([]string{"-c", `ulimit -n 64 && exec "$0" "$@"`}, command...)...)
-			}, (*short).crowd, 4, max(4, int(*shortage/(30*time.Second))), "too many open files", http.StatusOK,
+			}, (*shortageTest).exhaustDescriptors, 4, max(4, int(*shortage/(30*time.Second))), "too many open files", http.StatusOK,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newShort(t, c.work, c.bursts)
+			s := newShortageTest(t, c.work, c.bursts)
 			s.cmd = c.start(t.Context(), t, s.dir, binary, "run", "--json", "-c", s.config)
 			end := s.run(t)
 			ctx, stop := context.WithTimeout(t.Context(), *shortage)
@@ -86,15 +86,15 @@ func TestShortages(t *testing.T) {
 			if taking != nil {
 				t.Fatal(taking)
 			}
-			s.settle(t)
+			s.waitUntilSettled(t)
 			end()
 			s.check(t, c.says, c.code)
 		})
 	}
 }
 
-// short is a process that is short of something.
-type short struct {
+// shortageTest is a process that is short of something.
+type shortageTest struct {
 	server  *servertest.Server
 	store   bucket.Store
 	in, out string // buckets
@@ -110,9 +110,9 @@ type short struct {
 	slowest time.Duration
 }
 
-func newShort(t *testing.T, work, bursts int) *short {
+func newShortageTest(t *testing.T, work, bursts int) *shortageTest {
 	t.Helper()
-	s := &short{server: servertest.MinIO(t, servertest.Options{}), dir: t.TempDir(), bursts: bursts, codes: map[int]int{}}
+	s := &shortageTest{server: servertest.MinIO(t, servertest.Options{}), dir: t.TempDir(), bursts: bursts, codes: map[int]int{}}
 	s.store, s.in, s.out = open(t, s.server), s.server.NewBucket(t), s.server.NewBucket(t)
 	var err error
 	if s.address, err = rig.FreeAddress(t.Context()); err != nil {
@@ -127,7 +127,7 @@ func newShort(t *testing.T, work, bursts int) *short {
 }
 
 // run starts the process. The function it returns ends it in order.
-func (s *short) run(t *testing.T) (end func()) {
+func (s *shortageTest) run(t *testing.T) (end func()) {
 	t.Helper()
 	s.cmd.Env = append(os.Environ(), "TMPDIR="+s.dir, "AWS_ACCESS_KEY_ID="+s.server.AccessKey, "AWS_SECRET_ACCESS_KEY="+s.server.SecretKey)
 	s.cmd.Stdout, s.cmd.Stderr = io.Discard, &s.log
@@ -164,7 +164,7 @@ func (s *short) run(t *testing.T) (end func()) {
 }
 
 // wait polls until f is true, for two minutes at most.
-func (s *short) wait(t *testing.T, why string, f func() bool) {
+func (s *shortageTest) wait(t *testing.T, why string, f func() bool) {
 	t.Helper()
 	over := time.After(2 * time.Minute)
 	for tick := time.NewTicker(50 * time.Millisecond); !f(); {
@@ -178,7 +178,7 @@ func (s *short) wait(t *testing.T, why string, f func() bool) {
 
 // post changes objects and posts what happened to each, as stores do: again, until
 // it is taken. The objects are spread over the time of the shortage.
-func (s *short) post(t *testing.T) {
+func (s *shortageTest) post(t *testing.T) {
 	t.Helper()
 	var senders sync.WaitGroup
 	var failed atomic.Pointer[error]
@@ -196,7 +196,7 @@ func (s *short) post(t *testing.T) {
 	}
 }
 
-func (s *short) send(ctx context.Context, i int) error {
+func (s *shortageTest) send(ctx context.Context, i int) error {
 	key := fmt.Sprintf("k%04d", i)
 	body := bucket.Object{Body: strings.NewReader(key), Size: int64(len(key))}
 	if _, err := s.store.Put(ctx, event.Object{Bucket: s.in, Key: key}, body, bucket.Condition{}); err != nil {
@@ -228,8 +228,8 @@ func (s *short) send(ctx context.Context, i int) error {
 	return context.Cause(ctx)
 }
 
-// fill keeps the disk full.
-func (s *short) fill(ctx context.Context) error {
+// fillDisk keeps the disk full.
+func (s *shortageTest) fillDisk(ctx context.Context) error {
 	name := filepath.Join(fmt.Sprintf("/proc/%d/root", s.cmd.Process.Pid), s.dir, "filler")
 	f, err := os.Create(name)
 	if err != nil {
@@ -248,9 +248,9 @@ func (s *short) fill(ctx context.Context) error {
 	return errors.Join(err, f.Close(), os.Remove(name))
 }
 
-// crowd takes the descriptors that the webhook may have, by connections that send
+// exhaustDescriptors takes the descriptors that the webhook may have, by connections that send
 // nothing. Those that it ends are made again.
-func (s *short) crowd(ctx context.Context) error {
+func (s *shortageTest) exhaustDescriptors(ctx context.Context) error {
 	var all sync.WaitGroup
 	for range 64 {
 		all.Go(func() {
@@ -271,8 +271,8 @@ func (s *short) crowd(ctx context.Context) error {
 	return nil
 }
 
-// settle waits until all outputs are there.
-func (s *short) settle(t *testing.T) {
+// waitUntilSettled waits until all outputs are there.
+func (s *shortageTest) waitUntilSettled(t *testing.T) {
 	t.Helper()
 	done := 0
 	s.wait(t, "not all objects are settled", func() bool {
@@ -287,7 +287,7 @@ func (s *short) settle(t *testing.T) {
 }
 
 // check looks at what was answered and logged.
-func (s *short) check(t *testing.T, says string, code int) {
+func (s *shortageTest) check(t *testing.T, says string, code int) {
 	t.Helper()
 	about, dead := 0, 0
 	for line := range strings.Lines(s.log.String()) {

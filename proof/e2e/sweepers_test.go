@@ -24,13 +24,13 @@ var (
 	dueTasks = flag.Int("duetasks", 16, "handlers of each sweeper at a time")
 )
 
-// sharing counts the swaps of a store, and those that it refused.
-type sharing struct {
+// swapCounter counts the swaps of a store, and those that it refused.
+type swapCounter struct {
 	*postgres.Store
 	swaps, refused atomic.Int64
 }
 
-func (c *sharing) Swap(ctx context.Context, changes []store.Change) ([]store.Outcome, error) {
+func (c *swapCounter) Swap(ctx context.Context, changes []store.Change) ([]store.Outcome, error) {
 	out, err := c.Store.Swap(ctx, changes)
 	for _, o := range out {
 		c.swaps.Add(1)
@@ -57,14 +57,14 @@ func TestSweepers(t *testing.T) {
 	defer stop()
 	began := time.Now()
 	var wg sync.WaitGroup
-	all := make([]*sharing, sweepers)
+	all := make([]*swapCounter, sweepers)
 	for i := range all {
 		records, err := postgres.Open(t.Context(), server.URL)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = records.Close() })
-		all[i] = &sharing{Store: records}
+		all[i] = &swapCounter{Store: records}
 		p, err := pawl.New(pawl.Config{
 			Ledger: all[i], Logger: slog.New(slog.DiscardHandler), Concurrency: *dueTasks, Sweep: 100 * time.Millisecond,
 			Pipelines: []pawl.Pipeline{{

@@ -61,8 +61,8 @@ func TestTraffic(t *testing.T) {
 	dir := t.TempDir()
 	binary := build(t)
 	srv := servertest.S3(t)
-	store := newTrafficWorld(t, srv, tr)
-	sink := newTrafficSink(t, tr)
+	store := newTrafficBucket(t, srv, tr)
+	sink := newEffectCounter(t, tr)
 	path := filepath.Join(dir, "ledger.db")
 	config := filepath.Join(dir, "pawl.yaml")
 	if err := os.WriteFile(config, fmt.Appendf(nil, trafficConfig, path, srv.Endpoint, srv.Region, sink.url), 0o600); err != nil {
@@ -159,8 +159,8 @@ func writeInventory(t *testing.T, store bucket.Store, format string) string {
 	return rep.Unpack(t, rep.Files(t))
 }
 
-// newTrafficWorld fills the bucket.
-func newTrafficWorld(t *testing.T, srv *servertest.Server, tr *traffic.Traffic) bucket.Store {
+// newTrafficBucket fills the bucket.
+func newTrafficBucket(t *testing.T, srv *servertest.Server, tr *traffic.Traffic) bucket.Store {
 	t.Helper()
 	client := srv.Client()
 	if _, err := client.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String(inputs)}); err != nil {
@@ -201,24 +201,24 @@ func writeTraffic(t *testing.T, dir string, tr *traffic.Traffic) string {
 	return f.Name()
 }
 
-// trafficSink is a service that counts the effects on each object.
-type trafficSink struct {
+// effectCounter is a service that counts the effects on each object.
+type effectCounter struct {
 	url string
 
-	mu      sync.Mutex
-	effects []int // by the object's number
-	bad     []string
+	mu        sync.Mutex
+	effects   []int // by the object's number
+	malformed []string
 }
 
-func newTrafficSink(t *testing.T, tr *traffic.Traffic) *trafficSink {
-	s := &trafficSink{effects: make([]int, tr.Shape.Objects())}
+func newEffectCounter(t *testing.T, tr *traffic.Traffic) *effectCounter {
+	s := &effectCounter{effects: make([]int, tr.Shape.Objects())}
 	srv := httptest.NewServer(s)
 	t.Cleanup(srv.Close)
 	s.url = srv.URL
 	return s
 }
 
-func (s *trafficSink) ServeHTTP(_ http.ResponseWriter, req *http.Request) {
+func (s *effectCounter) ServeHTTP(_ http.ResponseWriter, req *http.Request) {
 	var facts action.Facts
 	err := json.NewDecoder(req.Body).Decode(&facts)
 	number := -1
@@ -228,18 +228,18 @@ func (s *trafficSink) ServeHTTP(_ http.ResponseWriter, req *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil || number < 0 || number >= len(s.effects) {
-		s.bad = append(s.bad, fmt.Sprintf("%q: %v", facts.Key, err))
+		s.malformed = append(s.malformed, fmt.Sprintf("%q: %v", facts.Key, err))
 		return
 	}
 	s.effects[number]++
 }
 
 // check compares the effects with those that there should be.
-func (s *trafficSink) check(t *testing.T, tr *traffic.Traffic, want func(traffic.Object) int) {
+func (s *effectCounter) check(t *testing.T, tr *traffic.Traffic, want func(traffic.Object) int) {
 	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	wrong := s.bad
+	wrong := s.malformed
 	for o := range tr.Objects() {
 		if got := s.effects[o.Number]; got != want(o) {
 			wrong = append(wrong, fmt.Sprintf("%s, notified %d times, has %d effects, and not %d", o.Key(), o.Copies, got, want(o)))
@@ -250,11 +250,11 @@ func (s *trafficSink) check(t *testing.T, tr *traffic.Traffic, want func(traffic
 	}
 }
 
-// figures are what the store alone did.
-type figures struct{ rate, mb float64 } // keys/s, at most
+// storeMetrics are what the store alone did.
+type storeMetrics struct{ rate, mb float64 } // keys/s, at most
 
 // storeAlone writes the rows of a ledger to another, in a process of its own.
-func storeAlone(t *testing.T, from, to string) figures {
+func storeAlone(t *testing.T, from, to string) storeMetrics {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -268,7 +268,7 @@ func storeAlone(t *testing.T, from, to string) figures {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := figures{mb: float64(peak) / 1e6}
+	f := storeMetrics{mb: float64(peak) / 1e6}
 	if _, err := fmt.Sscan(string(text), &f.rate); err != nil {
 		t.Fatal(err)
 	}
@@ -285,8 +285,8 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	if text := os.Getenv(besideVar); text != "" {
-		if err := auditBeside(context.Background(), text); err != nil {
+	if text := os.Getenv(auditorVar); text != "" {
+		if err := runAuditor(context.Background(), text); err != nil {
 			log.Fatal(err)
 		}
 		return

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// tally says how much a round, or several, has shown: a table of numbers.
-type tally struct {
-	took  time.Duration
-	names []string // in the order of the table
-	count map[string]int
+// counts says how much a round, or several, has shown: a table of numbers.
+type counts struct {
+	elapsed time.Duration
+	names   []string // in the order of the table
+	count   map[string]int
 }
 
-func (c *tally) add(name string, n int) {
+func (c *counts) add(name string, n int) {
 	if c.count == nil {
 		c.count = map[string]int{}
 	}
@@ -27,30 +27,30 @@ func (c *tally) add(name string, n int) {
 }
 
 // merge adds another tally.
-func (c *tally) merge(o *tally) {
-	c.took += o.took
+func (c *counts) merge(o *counts) {
+	c.elapsed += o.elapsed
 	for _, name := range o.names {
 		c.add(name, o.count[name])
 	}
 }
 
 // String is the table.
-func (c *tally) String() string {
+func (c *counts) String() string {
 	var b strings.Builder
 	for _, name := range c.names {
 		fmt.Fprintf(&b, "%10d %s\n", c.count[name], name)
 	}
-	fmt.Fprintf(&b, "%9.0fs", c.took.Seconds())
+	fmt.Fprintf(&b, "%9.0fs", c.elapsed.Seconds())
 	return b.String()
 }
 
-// tally counts a round. It fails the test where too little was shown. What is
+// countRound counts a round. It fails the test where too little was shown. What is
 // rarer than that is not asked for.
-func (r *round) tally(t *testing.T) *tally {
+func (r *round) countRound(t *testing.T) *counts {
 	t.Helper()
-	c := &tally{took: time.Since(r.began)}
+	c := &counts{elapsed: time.Since(r.began)}
 	c.add("rounds", 1)
-	r.countStrikes(c)
+	r.countFaults(c)
 	n := r.relay.Messages()
 	taken, garbled := r.relay.received()
 	c.add("notifications", taken)
@@ -61,17 +61,17 @@ func (r *round) tally(t *testing.T) *tally {
 	c.add("copies acknowledged", n.Sent)
 	c.add("  after a newer one", n.OutOfOrder)
 	c.add("  offered in vain before", n.Resent)
-	c.add("losses found by an audit", r.healed)
+	c.add("losses found by an audit", r.auditFindings)
 	r.countAttempts(c)
 	c.add("  ended without their lease", r.fleet.count(t, "an attempt ended without its lease"))
-	c.add("looks at inputs held back", r.network.looks)
-	c.add("changes of outputs held back", r.network.held+r.network.torn)
-	c.add("  though the connection broke", r.network.torn)
-	c.add("  refused by their precondition", r.network.refused)
+	c.add("looks at inputs held back", r.network.delayedHeads)
+	c.add("changes of outputs held back", r.network.delayedWrites+r.network.abortedWrites)
+	c.add("  though the connection broke", r.network.abortedWrites)
+	c.add("  refused by their precondition", r.network.rejectedWrites)
 	c.add("  landed after one of a higher fence", r.lateWrites)
-	c.add("changes of outputs without an answer", r.network.lost)
+	c.add("changes of outputs without an answer", r.network.lostAnswers)
 	for _, effects := range r.receiver.byKey() {
-		_, late, known := careful(effects)
+		_, late, known := fencingReceiver(effects)
 		c.add("effects at the receiver", len(effects))
 		c.add("  known by their idempotency key", known)
 		c.add("  late by their fence", late)
@@ -94,29 +94,29 @@ func (r *round) tally(t *testing.T) *tally {
 	return c
 }
 
-func (r *round) countAttempts(c *tally) {
+func (r *round) countAttempts(c *counts) {
 	c.add("writes of a ledger row", r.journal.rows)
-	for _, l := range r.journal.lives {
+	for _, l := range r.journal.histories {
 		for _, a := range l.attempts {
 			c.add("attempts", 1)
-			c.add("  committed an effect", one(a.acted()))
-			c.add("  of unknown result", one(a.unknown))
-			c.add("  taken over", one(a.end == "taken over"))
-			c.add("  to verify", one(a.verifying))
+			c.add("  committed an effect", oneIf(a.committedEffect()))
+			c.add("  of unknown result", oneIf(a.unknown))
+			c.add("  taken over", oneIf(a.outcome == "taken over"))
+			c.add("  to verify", oneIf(a.verifying))
 		}
 	}
 }
 
-// countStrikes finds the strikes that interrupted work: the first at its process
+// countFaults finds the faults that interrupted work: the first at its process
 // since an attempt was claimed that others then took over.
-func (r *round) countStrikes(c *tally) {
+func (r *round) countFaults(c *counts) {
 	interrupted := map[int]bool{}
-	for _, l := range r.journal.lives {
+	for _, l := range r.journal.histories {
 		for _, a := range l.attempts {
-			if a.end != "taken over" {
+			if a.outcome != "taken over" {
 				continue
 			}
-			for i, b := range r.fleet.blows {
+			for i, b := range r.fleet.injected {
 				if ownedBy(a.owner, b.pid) && !b.at.Before(a.at) {
 					interrupted[i] = true
 					break
@@ -125,15 +125,15 @@ func (r *round) countStrikes(c *tally) {
 		}
 	}
 	for _, kind := range []string{"kills", "stops"} {
-		for i, b := range r.fleet.blows {
-			hit := (b.stop == 0) == (kind == "kills")
-			c.add(kind, one(hit))
-			c.add("  "+kind+" in mid-work", one(hit && interrupted[i]))
+		for i, b := range r.fleet.injected {
+			hit := (b.freeze == 0) == (kind == "kills")
+			c.add(kind, oneIf(hit))
+			c.add("  "+kind+" in mid-work", oneIf(hit && interrupted[i]))
 		}
 	}
 }
 
-func one(b bool) int {
+func oneIf(b bool) int {
 	if b {
 		return 1
 	}

@@ -55,24 +55,24 @@ const (
 	outputs = "outputs"
 )
 
-// world is an input bucket with what it should hold, and the output bucket that
+// testBuckets is an input bucket with what it should hold, and the output bucket that
 // should hold f of it.
-type world struct {
-	store   *s3bucket.Store
-	want    map[string]string   // key → content
-	puts    map[string][]string // key → ETags of all contents, in their order
-	changes []string            // all of them, for people
-	refused []string            // keys that the store cannot hold
+type testBuckets struct {
+	store       *s3bucket.Store
+	want        map[string]string   // key → content
+	puts        map[string][]string // key → ETags of all contents, in their order
+	changes     []string            // all of them, for people
+	unsupported []string            // keys that the store cannot hold
 }
 
-func newWorld(t *testing.T, s *servertest.Server) *world {
+func newTestBuckets(t *testing.T, s *servertest.Server) *testBuckets {
 	t.Helper()
 	for _, name := range []string{inputs, outputs} {
 		if _, err := s.Client().CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String(name)}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return &world{store: open(t, s), want: map[string]string{}, puts: map[string][]string{}}
+	return &testBuckets{store: open(t, s), want: map[string]string{}, puts: map[string][]string{}}
 }
 
 func open(t testing.TB, s *servertest.Server) *s3bucket.Store {
@@ -87,28 +87,28 @@ func open(t testing.TB, s *servertest.Server) *s3bucket.Store {
 }
 
 // put writes an object, unless the store cannot hold its key.
-func (w *world) put(t *testing.T, key, content string) {
+func (w *testBuckets) put(t *testing.T, key, content string) {
 	t.Helper()
 	o := bucket.Object{Body: strings.NewReader(content), Size: int64(len(content)), ContentType: "text/plain"}
 	etag, err := w.store.Put(t.Context(), event.Object{Bucket: inputs, Key: key}, o, bucket.Condition{})
 	switch {
 	case errors.Is(err, bucket.ErrInvalid):
-		w.refused = append(w.refused, key)
+		w.unsupported = append(w.unsupported, key)
 	case err != nil:
 		t.Fatalf("put %q: %v", key, err)
 	default:
 		w.want[key] = content
 		w.puts[key] = append(w.puts[key], etag)
-		w.note("put", key, etag)
+		w.recordChange("put", key, etag)
 	}
 }
 
-func (w *world) note(what, key, etag string) {
+func (w *testBuckets) recordChange(what, key, etag string) {
 	w.changes = append(w.changes, fmt.Sprintf("%s %s %q %s", time.Now().Format("15:04:05.000"), what, key, etag))
 }
 
-// story is what was done with an object.
-func (w *world) story(key string) string {
+// changesOf is what was done with an object.
+func (w *testBuckets) changesOf(key string) string {
 	var b strings.Builder
 	for _, c := range w.changes {
 		if strings.Contains(c, strconv.Quote(key)) {
@@ -118,23 +118,23 @@ func (w *world) story(key string) string {
 	return b.String()
 }
 
-func (w *world) remove(t *testing.T, key string) {
+func (w *testBuckets) remove(t *testing.T, key string) {
 	t.Helper()
 	if err := w.store.Delete(t.Context(), event.Object{Bucket: inputs, Key: key}, bucket.Condition{}); err != nil {
 		t.Fatalf("remove %q: %v", key, err)
 	}
 	delete(w.want, key)
-	w.note("removed", key, "")
+	w.recordChange("removed", key, "")
 }
 
-// wrong lists how the outputs below prefix differ from f(inputs).
-func (w *world) wrong(ctx context.Context, led ledger.Store, prefix string, f func(string) string) ([]string, error) {
-	diffs, err := w.differing(ctx, led, prefix, f)
+// outputDiffs lists how the outputs below prefix differ from f(inputs).
+func (w *testBuckets) outputDiffs(ctx context.Context, led ledger.Store, prefix string, f func(string) string) ([]string, error) {
+	diffs, err := w.outputDiffsByKey(ctx, led, prefix, f)
 	return slices.Sorted(maps.Values(diffs)), err
 }
 
-// differing is wrong by key.
-func (w *world) differing(ctx context.Context, led ledger.Store, prefix string, f func(string) string) (map[string]string, error) {
+// outputDiffsByKey is wrong by key.
+func (w *testBuckets) outputDiffsByKey(ctx context.Context, led ledger.Store, prefix string, f func(string) string) (map[string]string, error) {
 	diffs := map[string]string{}
 	seen := map[string]bool{}
 	for info, err := range w.store.List(ctx, outputs, prefix, "") {
@@ -144,7 +144,7 @@ func (w *world) differing(ctx context.Context, led ledger.Store, prefix string, 
 		key := strings.TrimPrefix(info.Key, prefix)
 		content, ok := w.want[key]
 		if !ok {
-			diffs[key] = "output without input: " + story(ctx, led, key)
+			diffs[key] = "output without input: " + describeRow(ctx, led, key)
 			continue
 		}
 		seen[key] = true
@@ -157,22 +157,22 @@ func (w *world) differing(ctx context.Context, led ledger.Store, prefix string, 
 			return nil, err
 		}
 		if string(got) != f(content) {
-			diffs[key] = fmt.Sprintf("output is %.40q, want %.40q: %s", got, f(content), story(ctx, led, key))
+			diffs[key] = fmt.Sprintf("output is %.40q, want %.40q: %s", got, f(content), describeRow(ctx, led, key))
 		}
 	}
 	for key := range w.want {
 		if !seen[key] {
-			diffs[key] = "input without output: " + story(ctx, led, key)
+			diffs[key] = "input without output: " + describeRow(ctx, led, key)
 		}
 	}
 	return diffs, nil
 }
 
-// lookAgain does for lost notifications what an audit would: it has the objects
+// notifyMismatched does for lost notifications what an audit would: it has the objects
 // looked at whose output is wrong. It returns how many there were.
-func (w *world) lookAgain(t *testing.T, led ledger.Store, addr, auth string) int {
+func (w *testBuckets) notifyMismatched(t *testing.T, led ledger.Store, addr, auth string) int {
 	t.Helper()
-	bad, err := w.differing(t.Context(), led, "up/", strings.ToUpper)
+	bad, err := w.outputDiffsByKey(t.Context(), led, "up/", strings.ToUpper)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,9 +198,9 @@ func unsettled(ctx context.Context, s ledger.Store) (bad []string, rows int, err
 	return bad, rows, nil
 }
 
-// story tells what the ledger knows of an object: the reason, often, why its
+// describeRow tells what the ledger knows of an object: the reason, often, why its
 // output is wrong.
-func story(ctx context.Context, s ledger.Store, key string) string {
+func describeRow(ctx context.Context, s ledger.Store, key string) string {
 	rows, err := s.Load(ctx, []ledger.RowKey{{Pipeline: "upper", Bucket: inputs, Key: key}})
 	if err != nil || len(rows) == 0 {
 		return fmt.Sprintf("%q has no row (%v)", key, err)
@@ -243,9 +243,9 @@ func eventually(t testing.TB, limit time.Duration, check func(context.Context) (
 	}
 }
 
-// quiet waits until the ledger knows of something, all of it is settled, and
+// waitUntilQuiet waits until the ledger knows of something, all of it is settled, and
 // nothing has been heard for three seconds.
-func quiet(t *testing.T, led ledger.Store) {
+func waitUntilQuiet(t *testing.T, led ledger.Store) {
 	t.Helper()
 	eventually(t, 60*time.Second, func(ctx context.Context) ([]string, error) {
 		bad, rows, err := unsettled(ctx, led)
@@ -292,42 +292,42 @@ func logTo(t *testing.T) *slog.Logger {
 	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
 }
 
-// later is an object store that is not there yet.
-type later struct {
+// lateStore is an object store that is not there yet.
+type lateStore struct {
 	store atomic.Pointer[s3bucket.Store]
 }
 
 var errNotYet = errors.New("the object store has not been started")
 
-func (l *later) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {
+func (l *lateStore) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {
 	if s := l.store.Load(); s != nil {
 		return s.Head(ctx, ref)
 	}
 	return bucket.Info{}, errNotYet
 }
 
-func (l *later) Get(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
+func (l *lateStore) Get(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
 	if s := l.store.Load(); s != nil {
 		return s.Get(ctx, ref)
 	}
 	return bucket.Info{}, nil, errNotYet
 }
 
-func (l *later) Put(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
+func (l *lateStore) Put(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 	if s := l.store.Load(); s != nil {
 		return s.Put(ctx, ref, o, c)
 	}
 	return "", errNotYet
 }
 
-func (l *later) Delete(ctx context.Context, ref event.Object, c bucket.Condition) error {
+func (l *lateStore) Delete(ctx context.Context, ref event.Object, c bucket.Condition) error {
 	if s := l.store.Load(); s != nil {
 		return s.Delete(ctx, ref, c)
 	}
 	return errNotYet
 }
 
-func (l *later) List(ctx context.Context, name, prefix, after string) iter.Seq2[bucket.Info, error] {
+func (l *lateStore) List(ctx context.Context, name, prefix, after string) iter.Seq2[bucket.Info, error] {
 	if s := l.store.Load(); s != nil {
 		return s.List(ctx, name, prefix, after)
 	}

@@ -28,44 +28,44 @@ import (
 
 var archiveThrottle = flag.Duration("archivethrottle", 2*time.Second, "how long a stream throttles in TestArchiveTroubles")
 
-// TestArchiveTroubles: a stream that is missing, or denied, ends a worker, which says
+// TestArchiveFailures: a stream that is missing, or denied, ends a worker, which says
 // so. One that throttles and a bucket that denies a batch in its middle hold it up,
 // and nothing is lost or doubled. An object of a stranger is found, and left alone.
-func TestArchiveTroubles(t *testing.T) {
+func TestArchiveFailures(t *testing.T) {
 	servertest.Long(t)
 	t.Parallel()
-	a := newArchiving(t, servertest.Kinesalite(t), rand.New(rand.NewPCG(*firstSeed, 17)))
-	streams, objects := newGate(t, a.streams.Endpoint), newGate(t, a.server.Endpoint)
-	a.configure("missing", streams.url, objects.url)
-	a.fails(2, "stream missing in us-east-1: stream not found (check its name", "archive", "run")
-	a.configure(a.stream, streams.url, objects.url)
-	streams.refuse(kinesisError("AccessDeniedException"), func(*http.Request) bool { return true })
-	a.fails(2, "access to the stream denied (check the credentials", "archive", "run")
+	a := newArchiveTest(t, servertest.Kinesalite(t), rand.New(rand.NewPCG(*firstSeed, 17)))
+	streams, objects := newRejectingProxy(t, a.streams.Endpoint), newRejectingProxy(t, a.server.Endpoint)
+	a.writeConfig("missing", streams.url, objects.url)
+	a.runFails(2, "stream missing in us-east-1: stream not found (check its name", "archive", "run")
+	a.writeConfig(a.stream, streams.url, objects.url)
+	streams.reject(kinesisError("AccessDeniedException"), func(*http.Request) bool { return true })
+	a.runFails(2, "access to the stream denied (check the credentials", "archive", "run")
 	if len(a.list()) > 0 {
 		t.Errorf("%q are stored before any worker has begun", a.list())
 	}
 
-	streams.refuse(nil, nil)
+	streams.reject(nil, nil)
 	a.fleet.start(t, 1)
-	a.fill(100)
-	a.settle()
+	a.putUntil(100)
+	a.waitUntilStored()
 	var until time.Time
-	throttled := streams.refuse(kinesisError("ProvisionedThroughputExceededException"), func(*http.Request) bool {
+	throttled := streams.reject(kinesisError("ProvisionedThroughputExceededException"), func(*http.Request) bool {
 		if until.IsZero() {
 			until = time.Now().Add(*archiveThrottle)
 		}
 		return time.Now().Before(until)
 	})
 	puts := 0 // of a batch that has piled up meanwhile
-	denied := objects.refuse(deny, func(r *http.Request) bool {
+	denied := objects.reject(deny, func(r *http.Request) bool {
 		if r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/clicks/20") {
 			puts++
 			return 1 < puts && puts < 5
 		}
 		return false
 	})
-	a.fill(10_000)
-	a.settle()
+	a.putUntil(10_000)
+	a.waitUntilStored()
 	a.fleet.stop(t)
 	said, err := os.ReadFile(filepath.Join(a.fleet.dir, "worker-0.log"))
 	if err != nil || throttled() == 0 || denied() != 3 || !bytes.Contains(said, []byte("a shard could not be stored further")) ||
@@ -78,11 +78,11 @@ func TestArchiveTroubles(t *testing.T) {
 	a.verify()
 	a.readAll()
 
-	a.stranger("clicks/2026/notes.txt")
+	a.checkForeignObject("clicks/2026/notes.txt")
 }
 
-// fails runs a command that ends with a code, and says something.
-func (a *archiving) fails(code int, says string, args ...string) {
+// runFails runs a command that ends with a code, and says something.
+func (a *archiveTest) runFails(code int, says string, args ...string) {
 	a.Helper()
 	cmd := exec.CommandContext(a.Context(), a.fleet.binary, append(args, "-c", a.fleet.config)...)
 	cmd.Env = append(os.Environ(), a.fleet.env...)
@@ -94,7 +94,7 @@ func (a *archiving) fails(code int, says string, args ...string) {
 }
 
 // list returns the keys of all records.
-func (a *archiving) list() (keys []string) {
+func (a *archiveTest) list() (keys []string) {
 	a.Helper()
 	prefix := "clicks/20"
 	got, err := a.server.Client().ListObjectsV2(a.Context(), &s3.ListObjectsV2Input{Bucket: &a.bucket, Prefix: &prefix})
@@ -107,14 +107,14 @@ func (a *archiving) list() (keys []string) {
 	return keys
 }
 
-// stranger puts an object into the archive, which verify finds, and nothing touches.
-func (a *archiving) stranger(key string) {
+// checkForeignObject puts an object into the archive, which verify finds, and nothing touches.
+func (a *archiveTest) checkForeignObject(key string) {
 	a.Helper()
 	const text = "not the archive's"
 	if _, err := a.server.Client().PutObject(a.Context(), &s3.PutObjectInput{Bucket: &a.bucket, Key: &key, Body: strings.NewReader(text)}); err != nil {
 		a.Fatal(err)
 	}
-	a.fails(3, "foreign: it has no key of this archive: move it away\n  s3://"+a.bucket+"/"+key, "archive", "verify", "--deep")
+	a.runFails(3, "foreign: it has no key of this archive: move it away\n  s3://"+a.bucket+"/"+key, "archive", "verify", "--deep")
 	got, err := a.server.Client().GetObject(a.Context(), &s3.GetObjectInput{Bucket: &a.bucket, Key: &key})
 	if err != nil {
 		a.Fatal(err)
@@ -125,24 +125,24 @@ func (a *archiving) stranger(key string) {
 	}
 }
 
-// gate stands before a server, and refuses some requests.
-type gate struct {
+// rejectingProxy stands before a server, and refuses some requests.
+type rejectingProxy struct {
 	url   string
 	proxy *httputil.ReverseProxy
 
-	mu      sync.Mutex
-	refuses func(*http.Request) bool
-	answer  http.HandlerFunc
-	refused int
+	mu       sync.Mutex
+	matches  func(*http.Request) bool
+	answer   http.HandlerFunc
+	rejected int
 }
 
-func newGate(t *testing.T, endpoint string) *gate {
+func newRejectingProxy(t *testing.T, endpoint string) *rejectingProxy {
 	t.Helper()
 	server, err := url.Parse(endpoint)
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &gate{proxy: &httputil.ReverseProxy{
+	g := &rejectingProxy{proxy: &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(server)
 			r.Out.Host = r.In.Host // which is signed
@@ -155,25 +155,25 @@ func newGate(t *testing.T, endpoint string) *gate {
 	return g
 }
 
-// refuse gives an answer to requests, from now on, and returns what counts them.
-func (g *gate) refuse(answer http.HandlerFunc, which func(*http.Request) bool) (count func() int) {
+// reject gives an answer to requests, from now on, and returns what counts them.
+func (g *rejectingProxy) reject(answer http.HandlerFunc, which func(*http.Request) bool) (count func() int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.refuses, g.answer, g.refused = which, answer, 0
+	g.matches, g.answer, g.rejected = which, answer, 0
 	return func() int {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		return g.refused
+		return g.rejected
 	}
 }
 
 // ServeHTTP implements [http.Handler].
-func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (g *rejectingProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.mu.Lock()
 	answer := http.HandlerFunc(g.proxy.ServeHTTP)
-	if g.refuses != nil && g.refuses(r) {
+	if g.matches != nil && g.matches(r) {
 		answer = g.answer
-		g.refused++
+		g.rejected++
 	}
 	g.mu.Unlock()
 	answer(w, r)

@@ -21,7 +21,7 @@ import (
 	"github.com/pawlhq/pawl/store/postgres"
 )
 
-// What TestManyWorkers is to do. The whole is 20,000 objects and 50 strikes.
+// What TestManyWorkers is to do. The whole is 20,000 objects and 50 faults.
 var (
 	manyObjects = flag.Int("objects", 300, "objects of TestManyWorkers")
 	manyStrikes = flag.Int("strikes", 5, "times that TestManyWorkers kills two workers")
@@ -48,40 +48,40 @@ func TestManyWorkers(t *testing.T) {
 		t.Fatal(err)
 	}
 	store := ledger.NewRows(records)
-	led := &rows{server.URL, store, read(t, newPostgresBook(t, server.URL))}
+	led := &testLedger{server.URL, store, newJournal(t, newPostgresLog(t, server.URL))}
 	r := newRoundOn(t, servertest.MinIO, build(t), seed, newQueues(t, 2), places, led)
 	r.relay.mu.Lock()
-	r.relay.safe = true
+	r.relay.dropNothing = true
 	r.relay.mu.Unlock()
 
 	rng := rand.New(rand.NewPCG(seed, 3))
 	ctx, cancel := context.WithCancel(t.Context())
-	struck := make(chan error, 1)
+	faultsDone := make(chan error, 1)
 	var wg sync.WaitGroup
-	wg.Go(func() { struck <- r.fleet.killPairs(ctx, rand.New(rand.NewPCG(seed, 4)), *manyStrikes) })
+	wg.Go(func() { faultsDone <- r.fleet.killPairs(ctx, rand.New(rand.NewPCG(seed, 4)), *manyStrikes) })
 	t.Cleanup(func() { cancel(); wg.Wait() })
 	for n := range *manyObjects {
 		key := fmt.Sprintf("dir %d/object %d", n%11, n)
-		r.world.put(t, key, fmt.Sprintf("first %d, %d", n, rng.Uint64()))
+		r.buckets.put(t, key, fmt.Sprintf("first %d, %d", n, rng.Uint64()))
 		old := fmt.Sprintf("dir %d/object %d", (n/2)%11, n/2)
 		switch rng.IntN(10) {
 		case 0, 1:
-			r.world.put(t, old, fmt.Sprintf("change %d, %d", n, rng.Uint64()))
+			r.buckets.put(t, old, fmt.Sprintf("change %d, %d", n, rng.Uint64()))
 		case 2:
-			if _, there := r.world.want[old]; there {
-				r.world.remove(t, old)
+			if _, there := r.buckets.want[old]; there {
+				r.buckets.remove(t, old)
 			}
 		}
 	}
-	r.progress(t, fmt.Sprintf("%d changes are made", len(r.world.changes)))
-	if err := <-struck; err != nil {
+	r.progress(t, fmt.Sprintf("%d changes are made", len(r.buckets.changes)))
+	if err := <-faultsDone; err != nil {
 		t.Fatal(err)
 	}
 	r.progress(t, "every strike is dealt")
-	eventually(t, time.Minute, r.heard)
-	r.restWithin(t, 2*time.Minute+time.Duration(*manyObjects)*20*time.Millisecond)
+	eventually(t, time.Minute, r.notificationsReceived)
+	r.waitUntilSettledWithin(t, 2*time.Minute+time.Duration(*manyObjects)*20*time.Millisecond)
 	r.progress(t, "at rest")
-	for _, row := range auditAll(t, r.world.store, r.ledger, inputs, pipelines) {
+	for _, row := range auditAll(t, r.buckets.store, r.ledger, inputs, pipelines) {
 		t.Errorf("%s: an audit finds a loss at rest", row)
 	}
 	r.fleet.stop(t)
@@ -89,8 +89,8 @@ func TestManyWorkers(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.check(t)
-	c := &tally{took: time.Since(r.began)}
-	r.countStrikes(c)
+	c := &counts{elapsed: time.Since(r.began)}
+	r.countFaults(c)
 	taken, _ := r.relay.received()
 	sent := r.relay.Messages()
 	c.add("notifications", taken)
@@ -109,14 +109,14 @@ func TestManyWorkers(t *testing.T) {
 // killPairs kills two processes at a time, and starts others in their places.
 func (f *fleet) killPairs(ctx context.Context, rng *rand.Rand, times int) error {
 	for range times {
-		pair := rng.Perm(len(f.places))[:2]
+		pair := rng.Perm(len(f.slots))[:2]
 		after := time.Duration(rng.Int64N(int64(2 * time.Second)))
 		for i, n := range pair {
-			s := strike{after: after}
+			s := plannedFault{after: after}
 			if i > 0 {
 				s.after = 0
 			}
-			if err := f.places[n].suffer(ctx, s); err != nil {
+			if err := f.slots[n].inject(ctx, s); err != nil {
 				return err
 			}
 		}
@@ -124,9 +124,9 @@ func (f *fleet) killPairs(ctx context.Context, rng *rand.Rand, times int) error 
 	return nil
 }
 
-// postgresBook is in the database of a ledger. Rows are locked until their writer
+// postgresLog is in the database of a ledger. Rows are locked until their writer
 // has committed, so that what is written of one row stands in its order.
-type postgresBook struct{ pool *pgxpool.Pool }
+type postgresLog struct{ pool *pgxpool.Pool }
 
 const postgresJournalSQL = `
 	CREATE TABLE journal (n bigserial PRIMARY KEY, space bytea, name bytea, body text);
@@ -140,7 +140,7 @@ const postgresJournalSQL = `
 	END $$;
 	CREATE TRIGGER journal AFTER INSERT OR UPDATE OR DELETE ON pawl.record FOR EACH ROW EXECUTE FUNCTION note();`
 
-func newPostgresBook(t *testing.T, url string) *postgresBook {
+func newPostgresLog(t *testing.T, url string) *postgresLog {
 	t.Helper()
 	pool, err := pgxpool.New(t.Context(), url)
 	if err != nil {
@@ -149,10 +149,10 @@ func newPostgresBook(t *testing.T, url string) *postgresBook {
 	if _, err := pool.Exec(t.Context(), postgresJournalSQL); err != nil {
 		t.Fatal(err)
 	}
-	return &postgresBook{pool}
+	return &postgresLog{pool}
 }
 
-func (b *postgresBook) take() (records []record, err error) {
+func (b *postgresLog) drain() (records []journalRecord, err error) {
 	found, err := b.pool.Query(context.Background(), "DELETE FROM journal RETURNING n, space, name, body")
 	if err != nil {
 		return nil, err
@@ -160,7 +160,7 @@ func (b *postgresBook) take() (records []record, err error) {
 	defer found.Close()
 	type numbered struct {
 		n int64
-		record
+		journalRecord
 	}
 	var all []numbered
 	for found.Next() {
@@ -174,7 +174,7 @@ func (b *postgresBook) take() (records []record, err error) {
 		if err != nil {
 			return nil, err
 		}
-		r := record{key: key, deleted: body == nil}
+		r := journalRecord{key: key, deleted: body == nil}
 		if body != nil {
 			r.body = *body
 		}
@@ -182,11 +182,11 @@ func (b *postgresBook) take() (records []record, err error) {
 	}
 	slices.SortFunc(all, func(a, b numbered) int { return int(a.n - b.n) })
 	for _, r := range all {
-		records = append(records, r.record)
+		records = append(records, r.journalRecord)
 	}
 	return records, found.Err()
 }
 
-func (b *postgresBook) writable() bool { return true }
+func (b *postgresLog) writable() bool { return true }
 
-func (b *postgresBook) close() error { b.pool.Close(); return nil }
+func (b *postgresLog) close() error { b.pool.Close(); return nil }

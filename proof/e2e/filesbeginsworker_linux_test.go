@@ -26,18 +26,18 @@ const beginVar = "PAWL_E2E_BEGINS"
 // beginClients is how many clients a process serves at the same time.
 const beginClients = 32
 
-// beginner is the work of a process: it begins files, or sweeps some days later.
-type beginner struct {
+// beginWork is the work of a process: it begins files, or sweeps some days later.
+type beginWork struct {
 	Store  string // URL of PostgreSQL, or path
 	Place  int
 	Seed   uint64
-	Begins int       // of each client
-	At     []beginAt // of each client: where it goes on
+	Begins int              // of each client
+	Next   []clientPosition // of each client: where it goes on
 	Days   int
 }
 
-// beginAt is the next request of a client: a step of the plan of its upload N.
-type beginAt struct {
+// clientPosition is the next request of a client: a step of the plan of its upload N.
+type clientPosition struct {
 	N, Step int
 	ID      string
 }
@@ -68,7 +68,7 @@ type beginPlan struct {
 
 // plan returns the plan of a client's upload n. Every eighth is also that of a client of the
 // other process, and only begins; some have no idempotency key.
-func (b *beginner) plan(client, n int) beginPlan {
+func (b *beginWork) plan(client, n int) beginPlan {
 	place := b.Place
 	if n%8 == 0 {
 		place = 0
@@ -133,7 +133,7 @@ func uploaded(id string) bool {
 
 // beginFiles does the work that standard input tells.
 func beginFiles(ctx context.Context) error {
-	var b beginner
+	var b beginWork
 	if err := json.NewDecoder(os.Stdin).Decode(&b); err != nil {
 		return err
 	}
@@ -149,24 +149,24 @@ func beginFiles(ctx context.Context) error {
 	o := &beginObjects{index: s.Index, now: b.now, removed: map[string]bool{}}
 	s.Objects = o
 	if b.Days > 0 {
-		o.looked = func() error { return tell(beginAnswer{}) }
+		o.onHead = func() error { return writeAnswer(beginAnswer{}) }
 		return b.sweep(ctx, s)
 	}
 	var g errgroup.Group
-	for client, at := range b.At {
-		g.Go(func() error { return b.live(ctx, s, client, at) })
+	for client, at := range b.Next {
+		g.Go(func() error { return b.runClient(ctx, s, client, at) })
 	}
 	return g.Wait()
 }
 
-func (b *beginner) now() time.Time { return time.Now().AddDate(0, 0, b.Days) }
+func (b *beginWork) now() time.Time { return time.Now().AddDate(0, 0, b.Days) }
 
 // beginTries is how often a request is sent.
 const beginTries = 1000
 
-// live plays a client.
-func (b *beginner) live(ctx context.Context, s *files.Service, client int, at beginAt) error {
-	for ; at.N < b.Begins; at = (beginAt{N: at.N + 1}) {
+// runClient plays a client.
+func (b *beginWork) runClient(ctx context.Context, s *files.Service, client int, at clientPosition) error {
+	for ; at.N < b.Begins; at = (clientPosition{N: at.N + 1}) {
 		p := b.plan(client, at.N)
 		for ; at.Step < len(p.steps); at.Step++ {
 			f, err := p.send(ctx, s, p.steps[at.Step], at.ID)
@@ -177,7 +177,7 @@ func (b *beginner) live(ctx context.Context, s *files.Service, client int, at be
 				return fmt.Errorf("step %d of %s: %w", p.steps[at.Step], at.ID, err)
 			}
 			at.ID = f.ID
-			if told := tell(beginAnswer{Client: client, ID: f.ID, Refused: err != nil}); told != nil || err != nil {
+			if told := writeAnswer(beginAnswer{Client: client, ID: f.ID, Refused: err != nil}); told != nil || err != nil {
 				if told != nil {
 					return told
 				}
@@ -188,8 +188,8 @@ func (b *beginner) live(ctx context.Context, s *files.Service, client int, at be
 	return nil
 }
 
-// tell writes an answer: one call, so that it is whole or missing.
-func tell(a beginAnswer) error {
+// writeAnswer writes an answer: one call, so that it is whole or missing.
+func writeAnswer(a beginAnswer) error {
 	line, err := json.Marshal(a)
 	if err == nil {
 		_, err = os.Stdout.Write(append(line, '\n'))
@@ -217,7 +217,7 @@ func (p *beginPlan) send(ctx context.Context, s *files.Service, step beginStep, 
 }
 
 // sweep sweeps until nothing is due.
-func (b *beginner) sweep(ctx context.Context, s *files.Service) error {
+func (b *beginWork) sweep(ctx context.Context, s *files.Service) error {
 	w := &files.Sweeper{Service: s, AtOnce: beginClients}
 	for n := 0; n < beginTries; n++ {
 		looks, err := w.Round(ctx)
@@ -235,7 +235,7 @@ type beginObjects struct {
 	files.Objects
 	index  *files.Index
 	now    func() time.Time
-	looked func() error // nil: nobody is told
+	onHead func() error // nil: nobody is told
 
 	mu      sync.Mutex
 	removed map[string]bool
@@ -258,8 +258,8 @@ func (o *beginObjects) Remove(_ context.Context, key string) error {
 func (o *beginObjects) Look(ctx context.Context, key string) (files.Seen, error) {
 	id := strings.TrimPrefix(key, "files/")
 	f, err := o.index.Load(ctx, id)
-	if err == nil && o.looked != nil {
-		err = o.looked()
+	if err == nil && o.onHead != nil {
+		err = o.onHead()
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()

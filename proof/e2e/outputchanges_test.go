@@ -13,22 +13,22 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// published is a change of an output, as the store's own notification tells of
+// outputChange is a change of an output, as the store's own notification tells of
 // it: in the store's order, with the fence that the writer had, and the source
 // that it read. Of a removal, nobody tells the fence.
-type published struct {
+type outputChange struct {
 	event.Event
 	fence int64
 	etag  string // of the source
 }
 
-func (p *published) String() string {
+func (p *outputChange) String() string {
 	return fmt.Sprintf("%s of %s by fence %d from %s", p.Name, p.Object, p.fence, p.etag)
 }
 
-// publications reads notifications about an output bucket, by input key.
-func publications(bodies [][]byte, prefix string) (map[string][]*published, error) {
-	all := map[string][]*published{}
+// parseOutputChanges reads notifications about an output bucket, by input key.
+func parseOutputChanges(bodies [][]byte, prefix string) (map[string][]*outputChange, error) {
+	all := map[string][]*outputChange{}
 	for _, body := range bodies {
 		batch, err := event.Parse(body, event.Detect)
 		if err != nil {
@@ -47,20 +47,20 @@ func publications(bodies [][]byte, prefix string) (map[string][]*published, erro
 		if len(batch.Events) != 1 || len(raw.Records) != 1 {
 			continue // a removal of nothing
 		}
-		p := &published{Event: batch.Events[0]}
-		if err := p.stamp(raw.Records[0].S3.Object.UserMetadata); err != nil {
+		p := &outputChange{Event: batch.Events[0]}
+		if err := p.parseMetadata(raw.Records[0].S3.Object.UserMetadata); err != nil {
 			return nil, err
 		}
 		key := strings.TrimPrefix(p.Object.Key, prefix)
 		all[key] = append(all[key], p)
 	}
 	for _, writes := range all {
-		slices.SortStableFunc(writes, func(a, b *published) int { return a.Sequencer.CompareSameKey(b.Sequencer) })
+		slices.SortStableFunc(writes, func(a, b *outputChange) int { return a.Sequencer.CompareSameKey(b.Sequencer) })
 	}
 	return all, nil
 }
 
-func (p *published) stamp(metadata map[string]string) error {
+func (p *outputChange) parseMetadata(metadata map[string]string) error {
 	for name, value := range metadata {
 		switch strings.ToLower(name) {
 		case "x-amz-meta-pawl-fence":
@@ -78,7 +78,7 @@ func (p *published) stamp(metadata map[string]string) error {
 	return nil
 }
 
-// fenced compares the changes of one output with what the ledger says of it, and
+// outputViolations compares the changes of one output with what the ledger says of it, and
 // with the input's contents in the order in which they were put. It counts the
 // writes that came late: after one of a higher fence. This is promised:
 //
@@ -90,10 +90,10 @@ func (p *published) stamp(metadata map[string]string) error {
 //   - No older content replaces a newer one. It may come where there is none,
 //     after a removal. (At rest that is healed: that outputs are right is seen
 //     elsewhere.)
-func fenced(l *life, writes []*published, puts []string) (bad []string, late int) {
+func outputViolations(l *rowHistory, writes []*outputChange, puts []string) (bad []string, late int) {
 	complain := func(format string, args ...any) { bad = append(bad, fmt.Sprintf(format, args...)) }
 	var highest int64
-	var last *published
+	var last *outputChange
 	seen := map[int64]bool{}
 	for i, w := range writes {
 		if w.Kind != event.Created {
@@ -107,27 +107,27 @@ func fenced(l *life, writes []*published, puts []string) (bad []string, late int
 		case w.fence < highest:
 			late++
 			if !a.unknown && !a.unsure {
-				complain("%s, after one by %d, though it %s", w, highest, a.end)
+				complain("%s, after one by %d, though it %s", w, highest, a.outcome)
 			}
 		}
-		if last != nil && slices.Index(puts, w.etag) < slices.Index(puts, last.etag) && !removed(writes[:i], last, w) && !removed(writes[i:], last, w) {
+		if last != nil && slices.Index(puts, w.etag) < slices.Index(puts, last.etag) && !removedBetween(writes[:i], last, w) && !removedBetween(writes[i:], last, w) {
 			complain("%s replaces a newer one: %s", w, last)
 		}
 		highest, last = max(highest, w.fence), w
 	}
 	for _, a := range l.attempts {
-		if a.acted() && a.have.Kind == event.Created && !seen[a.fence] {
+		if a.committedEffect() && a.have.Kind == event.Created && !seen[a.fence] {
 			complain("fence %d was completed without a write", a.fence)
 		}
 	}
 	return bad, late
 }
 
-// removed reports that among some changes is a removal between two writes. The
+// removedBetween reports that among some changes is a removal between two writes. The
 // store gives a write the time at which it was made, and a removal that at which
 // it tells of it, a little later.
-func removed(changes []*published, after, before *published) bool {
-	return slices.ContainsFunc(changes, func(c *published) bool {
+func removedBetween(changes []*outputChange, after, before *outputChange) bool {
+	return slices.ContainsFunc(changes, func(c *outputChange) bool {
 		return c.Kind == event.Removed && c.Sequencer.CompareSameKey(after.Sequencer) > 0 && c.Time.Before(before.Time.Add(time.Second))
 	})
 }

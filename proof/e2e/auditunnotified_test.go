@@ -23,8 +23,8 @@ import (
 	"github.com/pawlhq/pawl/store/sqlite"
 )
 
-// lostObjects is how many objects nobody is told of.
-const lostObjects = 5000
+// unnotifiedObjects is how many objects nobody is told of.
+const unnotifiedObjects = 5000
 
 // TestAuditLost creates, overwrites and removes objects while no notification is
 // sent. One audit finds all of it, workers bring it to rest, and the next audit
@@ -34,10 +34,10 @@ func TestAuditLost(t *testing.T) {
 	t.Parallel()
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, s *servertest.Server) {
 		t.Parallel()
-		w := newLostWorld(t, s)
+		w := newUnnotifiedBucket(t, s)
 		w.change(t, func(i int) string { return fmt.Sprintf("content of %d", i) })
-		w.audit(t, audit.Counts{Listed: lostObjects, Looked: lostObjects, LostCreations: lostObjects, Repaired: lostObjects})
-		w.rest(t)
+		w.audit(t, audit.Counts{Listed: unnotifiedObjects, Looked: unnotifiedObjects, LostCreations: unnotifiedObjects, Repaired: unnotifiedObjects})
+		w.waitUntilSettled(t)
 		w.change(t, func(i int) string {
 			switch i % 5 {
 			case 0:
@@ -45,44 +45,44 @@ func TestAuditLost(t *testing.T) {
 			case 1, 2:
 				return fmt.Sprintf("content of %d as it is now", i)
 			}
-			return w.want[lostKey(i)]
+			return w.want[unnotifiedKey(i)]
 		})
-		const over, gone = lostObjects * 2 / 5, lostObjects / 5
+		const over, gone = unnotifiedObjects * 2 / 5, unnotifiedObjects / 5
 		braked := audit.Counts{
-			Listed: lostObjects - gone, Rows: lostObjects, Looked: over, LostOverwrites: over, Repaired: over, Created: lostObjects, Removable: gone, Withheld: gone,
+			Listed: unnotifiedObjects - gone, Rows: unnotifiedObjects, Looked: over, LostOverwrites: over, Repaired: over, Created: unnotifiedObjects, Removable: gone, Withheld: gone,
 		}
 		w.audit(t, braked)
 		w.audit(t, audit.Counts{
-			Listed: lostObjects - gone, Rows: lostObjects, Looked: gone, LostRemovals: gone, Repaired: gone, Created: lostObjects, Removable: gone,
+			Listed: unnotifiedObjects - gone, Rows: unnotifiedObjects, Looked: gone, LostRemovals: gone, Repaired: gone, Created: unnotifiedObjects, Removable: gone,
 		}, func(o *pawl.AuditOptions) { o.AllowRemovals = true })
-		w.rest(t)
+		w.waitUntilSettled(t)
 		before := w.nonces(t)
-		w.audit(t, audit.Counts{Listed: lostObjects - gone, Rows: lostObjects, Created: lostObjects - gone})
+		w.audit(t, audit.Counts{Listed: unnotifiedObjects - gone, Rows: unnotifiedObjects, Created: unnotifiedObjects - gone})
 		if !maps.Equal(before, w.nonces(t)) {
 			t.Error("an audit at rest writes")
 		}
 	})
 }
 
-// lostWorld is a bucket without notifications, and a Pawl that only sweeps.
-type lostWorld struct {
-	store  bucket.Store
-	ledger ledger.Store
-	pawl   *pawl.Pawl
-	want   map[string]string // what should be there, by key
-	made   map[string]int    // changes, by key
+// unnotifiedBucket is a bucket without notifications, and a Pawl that only sweeps.
+type unnotifiedBucket struct {
+	store   bucket.Store
+	ledger  ledger.Store
+	pawl    *pawl.Pawl
+	want    map[string]string // what should be there, by key
+	changes map[string]int    // changes, by key
 
-	mu   sync.Mutex
-	done map[string]int   // effects, by key
-	seen map[string]int64 // the size that the last one was told; -1 for a removal
+	mu       sync.Mutex
+	effects  map[string]int   // effects, by key
+	lastSize map[string]int64 // the size that the last one was told; -1 for a removal
 }
 
-func newLostWorld(t *testing.T, s *servertest.Server) *lostWorld {
+func newUnnotifiedBucket(t *testing.T, s *servertest.Server) *unnotifiedBucket {
 	t.Helper()
-	w := &lostWorld{
-		store: newWorld(t, s).store, want: map[string]string{}, made: map[string]int{}, done: map[string]int{}, seen: map[string]int64{},
+	w := &unnotifiedBucket{
+		store: newTestBuckets(t, s).store, want: map[string]string{}, changes: map[string]int{}, effects: map[string]int{}, lastSize: map[string]int64{},
 	}
-	w.pawl, w.ledger = startEffects(t, filepath.Join(t.TempDir(), "ledger.db"), w.store, w.effect)
+	w.pawl, w.ledger = startEffects(t, filepath.Join(t.TempDir(), "ledger.db"), w.store, w.recordEffect)
 	return w
 }
 
@@ -117,32 +117,32 @@ func startEffects(t *testing.T, path string, objects bucket.Store, effect pawl.H
 	return p, led
 }
 
-// effect takes note of what it is told.
-func (w *lostWorld) effect(_ context.Context, task *pawl.Task) error {
+// recordEffect takes note of what it is told.
+func (w *unnotifiedBucket) recordEffect(_ context.Context, task *pawl.Task) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	key := task.Object.Key
-	w.done[key]++
-	if w.seen[key] = task.Info.Size; task.Kind == event.Removed {
-		w.seen[key] = -1
+	w.effects[key]++
+	if w.lastSize[key] = task.Info.Size; task.Kind == event.Removed {
+		w.lastSize[key] = -1
 	}
 	return nil
 }
 
-func lostKey(i int) string { return fmt.Sprintf("day-%02d/%04d.txt", i%7, i) }
+func unnotifiedKey(i int) string { return fmt.Sprintf("day-%02d/%04d.txt", i%7, i) }
 
 // change brings each object to a content; "" removes it.
-func (w *lostWorld) change(t *testing.T, content func(i int) string) {
+func (w *unnotifiedBucket) change(t *testing.T, content func(i int) string) {
 	t.Helper()
 	var g errgroup.Group
 	g.SetLimit(8)
-	for i := range lostObjects {
-		key, next := lostKey(i), content(i)
+	for i := range unnotifiedObjects {
+		key, next := unnotifiedKey(i), content(i)
 		ref := event.Object{Bucket: inputs, Key: key}
 		if next == w.want[key] {
 			continue
 		}
-		w.made[key]++
+		w.changes[key]++
 		if next == "" {
 			delete(w.want, key)
 			g.Go(func() error { return w.store.Delete(t.Context(), ref, bucket.Condition{}) })
@@ -160,7 +160,7 @@ func (w *lostWorld) change(t *testing.T, content func(i int) string) {
 }
 
 // audit wants exactly this to be found.
-func (w *lostWorld) audit(t *testing.T, want audit.Counts, options ...func(*pawl.AuditOptions)) {
+func (w *unnotifiedBucket) audit(t *testing.T, want audit.Counts, options ...func(*pawl.AuditOptions)) {
 	t.Helper()
 	began := time.Now()
 	// What has changed within the second that a store's clock shows is too young.
@@ -185,11 +185,11 @@ func (w *lostWorld) audit(t *testing.T, want audit.Counts, options ...func(*pawl
 	}
 }
 
-// rest waits until all is settled: each change has had its effect once.
-func (w *lostWorld) rest(t *testing.T) {
+// waitUntilSettled waits until all is settled: each change has had its effect once.
+func (w *unnotifiedBucket) waitUntilSettled(t *testing.T) {
 	t.Helper()
 	eventually(t, 5*time.Minute, func(ctx context.Context) (open []string, err error) {
-		if open := w.waiting(); open > 0 {
+		if open := w.pendingChanges(); open > 0 {
 			return []string{fmt.Sprintf("%d changes have had no effect", open)}, nil
 		}
 		for row, err := range w.ledger.Scan(ctx, ledger.Range{}) {
@@ -204,29 +204,29 @@ func (w *lostWorld) rest(t *testing.T) {
 	})
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for key, made := range w.made {
+	for key, made := range w.changes {
 		size := int64(-1)
 		if content, ok := w.want[key]; ok {
 			size = int64(len(content))
 		}
-		if w.done[key] != made || w.seen[key] != size {
-			t.Errorf("%s: %d effects of %d changes, the last of %d bytes, want %d", key, w.done[key], made, w.seen[key], size)
+		if w.effects[key] != made || w.lastSize[key] != size {
+			t.Errorf("%s: %d effects of %d changes, the last of %d bytes, want %d", key, w.effects[key], made, w.lastSize[key], size)
 		}
 	}
 }
 
-// waiting counts the changes that had no effect yet.
-func (w *lostWorld) waiting() (n int) {
+// pendingChanges counts the changes that had no effect yet.
+func (w *unnotifiedBucket) pendingChanges() (n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for key, made := range w.made {
-		n += max(made-w.done[key], 0)
+	for key, made := range w.changes {
+		n += max(made-w.effects[key], 0)
 	}
 	return n
 }
 
 // nonces change with every write of a row.
-func (w *lostWorld) nonces(t *testing.T) map[ledger.RowKey]ledger.Nonce {
+func (w *unnotifiedBucket) nonces(t *testing.T) map[ledger.RowKey]ledger.Nonce {
 	t.Helper()
 	all := map[ledger.RowKey]ledger.Nonce{}
 	for row, err := range w.ledger.Scan(t.Context(), ledger.Range{}) {

@@ -37,20 +37,20 @@ var (
 	auditSeed  = flag.Uint64("audit-seed", 1, "seed of TestAuditBeside")
 )
 
-const besideAuth = "Bearer secret"
+const auditAuth = "Bearer secret"
 
-// besideVar makes the test program an auditor.
-const besideVar = "PAWL_E2E_AUDITOR"
+// auditorVar makes the test program an auditor.
+const auditorVar = "PAWL_E2E_AUDITOR"
 
-// TestAuditBeside kills processes that audit, two at a time, while objects are put and
+// TestAuditDuringTraffic kills processes that audit, two at a time, while objects are put and
 // notified. Each object has one effect in the end: those whose notification was lost
 // too, and those that an audit has seen beside their notification. It prints how long
 // an effect takes without an audit and beside one.
-func TestAuditBeside(t *testing.T) {
+func TestAuditDuringTraffic(t *testing.T) {
 	servertest.Long(t)
 	t.Parallel()
 	t.Logf("repeat with: go test ./proof/e2e -run TestAuditBeside -audit-kills %d -audit-seed %d", *auditKills, *auditSeed)
-	w := newBesideWorld(t)
+	w := newConcurrentAudit(t)
 	const lost, live = 3000, 200
 	var g errgroup.Group
 	g.SetLimit(8)
@@ -63,11 +63,11 @@ func TestAuditBeside(t *testing.T) {
 	if err := g.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	before := w.live(t, "before", live)
+	before := w.putAndWait(t, "before", live)
 	auditors := make(chan error, 1)
 	ctx, enough := context.WithCancel(t.Context())
-	go func() { auditors <- w.audits(ctx, t) }()
-	beside := w.live(t, "beside", live)
+	go func() { auditors <- w.runAudits(ctx, t) }()
+	beside := w.putAndWait(t, "beside", live)
 	enough()
 	if err := <-auditors; err != nil {
 		t.Fatal(err)
@@ -84,63 +84,63 @@ func TestAuditBeside(t *testing.T) {
 	})
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.done) != lost+2*live {
-		t.Errorf("%d objects have an effect, want %d", len(w.done), lost+2*live)
+	if len(w.effects) != lost+2*live {
+		t.Errorf("%d objects have an effect, want %d", len(w.effects), lost+2*live)
 	}
-	for key, n := range w.done {
+	for key, n := range w.effects {
 		if n != 1 {
 			t.Errorf("%s has %d effects", key, n)
 		}
 	}
 }
 
-// besideWorld is a bucket, a Pawl that is notified, and auditors of both.
-type besideWorld struct {
+// concurrentAudit is a bucket, a Pawl that is notified, and auditors of both.
+type concurrentAudit struct {
 	server *servertest.Server
 	store  bucket.Store
 	ledger ledger.Store
 	path   string // of the ledger
 	url    string // of the source
 
-	mu   sync.Mutex
-	done map[string]int // effects, by key
-	news chan struct{}  // of an effect
+	mu         sync.Mutex
+	effects    map[string]int // effects, by key
+	effectSeen chan struct{}  // of an effect
 }
 
-func newBesideWorld(t *testing.T) *besideWorld {
+func newConcurrentAudit(t *testing.T) *concurrentAudit {
 	t.Helper()
-	w := &besideWorld{path: filepath.Join(t.TempDir(), "ledger.db"), done: map[string]int{}, news: make(chan struct{}, 1)}
-	hook, err := webhooksource.New(webhooksource.Config{Listen: "127.0.0.1:0", Token: besideAuth})
+	w := &concurrentAudit{path: filepath.Join(t.TempDir(), "ledger.db"), effects: map[string]int{}, effectSeen: make(chan struct{}, 1)}
+	hook, err := webhooksource.New(webhooksource.Config{Listen: "127.0.0.1:0", Token: auditAuth})
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.server = servertest.MinIO(t, servertest.Options{})
-	w.store = newWorld(t, w.server).store
+	w.store = newTestBuckets(t, w.server).store
 	_, w.ledger = startEffects(t, w.path, w.store, w.effect, hook)
 	<-hook.Ready()
 	w.url = "http://" + hook.Addr().String() + "/events"
 	return w
 }
 
-func (w *besideWorld) effect(_ context.Context, task *pawl.Task) error {
+func (w *concurrentAudit) effect(_ context.Context, task *pawl.Task) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.done[task.Object.Key]++
+	w.effects[task.Object.Key]++
 	select {
-	case w.news <- struct{}{}:
+	case w.effectSeen <- struct{}{}:
 	default:
 	}
 	return nil
 }
 
 // put writes an object.
-func (w *besideWorld) put(ctx context.Context, key string) (etag string, err error) {
+func (w *concurrentAudit) put(ctx context.Context, key string) (etag string, err error) {
 	return w.store.Put(ctx, event.Object{Bucket: inputs, Key: key}, bucket.Object{Body: strings.NewReader(key), Size: int64(len(key))}, bucket.Condition{})
 }
 
-// live puts objects, each after the effect of the one before, and returns how long
+// putAndWait puts objects, each after the effect of the one before, and returns how long
 // each took, shortest first.
-func (w *besideWorld) live(t *testing.T, prefix string, n int) []time.Duration {
+func (w *concurrentAudit) putAndWait(t *testing.T, prefix string, n int) []time.Duration {
 	t.Helper()
 	var took []time.Duration
 	for i := range n {
@@ -149,12 +149,12 @@ func (w *besideWorld) live(t *testing.T, prefix string, n int) []time.Duration {
 		if err != nil {
 			t.Fatal(err)
 		}
-		post(t, w.url, besideAuth, fmt.Sprintf(`{"Records":[{"eventVersion":"2.1","eventSource":"aws:s3","eventName":"ObjectCreated:Put","eventTime":%q,
+		post(t, w.url, auditAuth, fmt.Sprintf(`{"Records":[{"eventVersion":"2.1","eventSource":"aws:s3","eventName":"ObjectCreated:Put","eventTime":%q,
 			"s3":{"bucket":{"name":%q},"object":{"key":%q,"size":%d,"eTag":%q,"sequencer":"%016X"}}}]}`,
 			time.Now().UTC().Format(time.RFC3339Nano), inputs, key, len(key), strings.Trim(etag, `"`), time.Now().UnixNano()))
-		for !w.acted(key) {
+		for !w.hasEffect(key) {
 			select {
-			case <-w.news:
+			case <-w.effectSeen:
 			case <-t.Context().Done():
 				t.Fatal("no effect on ", key)
 			}
@@ -165,16 +165,16 @@ func (w *besideWorld) live(t *testing.T, prefix string, n int) []time.Duration {
 	return took
 }
 
-// acted reports that an object has had its effect.
-func (w *besideWorld) acted(key string) bool {
+// hasEffect reports that an object has had its effect.
+func (w *concurrentAudit) hasEffect(key string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.done[key] > 0
+	return w.effects[key] > 0
 }
 
-// audits has two processes audit at a time until it has killed enough of them, and
+// runAudits has two processes audit at a time until it has killed enough of them, and
 // ctx has ended.
-func (w *besideWorld) audits(ctx context.Context, t *testing.T) error {
+func (w *concurrentAudit) runAudits(ctx context.Context, t *testing.T) error {
 	rng := rand.New(rand.NewPCG(*auditSeed, 0))
 	delays := make([]time.Duration, *auditKills)
 	for i := range delays {
@@ -196,7 +196,7 @@ func (w *besideWorld) audits(ctx context.Context, t *testing.T) error {
 					after, delays = delays[0], delays[1:]
 				}
 				next.Unlock()
-				dead, err := w.strike(t, after)
+				dead, err := w.runAndKill(t, after)
 				if err != nil {
 					return err
 				}
@@ -209,12 +209,12 @@ func (w *besideWorld) audits(ctx context.Context, t *testing.T) error {
 		})
 	}
 	err := g.Wait()
-	t.Logf("%d of %d strikes have killed an audit, others were over before", killed, *auditKills)
+	t.Logf("%d of %d faults have killed an audit, others were over before", killed, *auditKills)
 	return err
 }
 
-// strike starts an auditor, and kills it after a while unless it has ended.
-func (w *besideWorld) strike(t *testing.T, after time.Duration) (killed bool, err error) {
+// runAndKill starts an auditor, and kills it after a while unless it has ended.
+func (w *concurrentAudit) runAndKill(t *testing.T, after time.Duration) (killed bool, err error) {
 	ctx, stop := context.WithTimeout(t.Context(), after)
 	defer stop()
 	out, err := w.auditor(ctx, t).CombinedOutput()
@@ -226,31 +226,31 @@ func (w *besideWorld) strike(t *testing.T, after time.Duration) (killed bool, er
 
 // auditor is a process that makes one audit. Its lease is short, so that others need
 // not wait for long after it is killed.
-func (w *besideWorld) auditor(ctx context.Context, t *testing.T) *exec.Cmd {
+func (w *concurrentAudit) auditor(ctx context.Context, t *testing.T) *exec.Cmd {
 	self, err := os.Executable()
 	if err != nil {
 		t.Error(err)
 	}
-	text, err := json.Marshal(besideAudit{Ledger: w.path, Objects: s3bucket.Config{
+	text, err := json.Marshal(auditorConfig{Ledger: w.path, Objects: s3bucket.Config{
 		Endpoint: w.server.Endpoint, Region: w.server.Region, PathStyle: true, AccessKey: w.server.AccessKey, SecretKey: w.server.SecretKey,
 	}})
 	if err != nil {
 		t.Error(err)
 	}
 	cmd := exec.CommandContext(ctx, self)
-	cmd.Env = append(os.Environ(), besideVar+"="+string(text))
+	cmd.Env = append(os.Environ(), auditorVar+"="+string(text))
 	return cmd
 }
 
-// besideAudit is what an auditor is told to do.
-type besideAudit struct {
+// auditorConfig is what an auditor is told to do.
+type auditorConfig struct {
 	Ledger  string
 	Objects s3bucket.Config
 }
 
-// auditBeside makes one audit.
-func auditBeside(ctx context.Context, text string) error {
-	var b besideAudit
+// runAuditor makes one audit.
+func runAuditor(ctx context.Context, text string) error {
+	var b auditorConfig
 	if err := json.Unmarshal([]byte(text), &b); err != nil {
 		return err
 	}

@@ -16,39 +16,39 @@ import (
 // A check that cannot fail shows nothing: these tests break every rule that
 // TestKills holds, one at a time.
 
-// clerk writes a row as workers do, or worse, under a life's eyes.
-type clerk struct {
-	life   life
-	row    ledger.Row
-	policy ledger.Policy
-	now    time.Time
+// rowWriter writes a row as workers do, or worse, under a life's eyes.
+type rowWriter struct {
+	history rowHistory
+	row     ledger.Row
+	policy  ledger.Policy
+	now     time.Time
 }
 
-func newClerk() *clerk {
-	c := &clerk{policy: ledger.DefaultPolicy(), now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+func newRowWriter() *rowWriter {
+	c := &rowWriter{policy: ledger.DefaultPolicy(), now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
 	c.row.RowKey = ledger.RowKey{Pipeline: pipelineTell, Bucket: inputs, Key: "k"}
-	c.life.key = c.row.RowKey
+	c.history.key = c.row.RowKey
 	return c
 }
 
 // put writes a row.
-func (c *clerk) put(row ledger.Row) {
+func (c *rowWriter) put(row ledger.Row) {
 	c.row, c.now = row, c.now.Add(time.Second)
-	c.life.written(row)
+	c.history.observe(row)
 }
 
-func (c *clerk) raise() {
+func (c *rowWriter) raise() {
 	row, _ := c.row.Observe(&event.Event{Kind: event.Created, Name: "Put", Time: c.now}, false, c.now)
 	c.put(row)
 }
 
-func (c *clerk) claim(owner string) *ledger.Claim {
+func (c *rowWriter) claim(owner string) *ledger.Claim {
 	row, a, _ := c.row.Claim(owner, &c.policy, c.now)
 	c.put(row)
 	return &a
 }
 
-func (c *clerk) complete(a *ledger.Claim, etag string) {
+func (c *rowWriter) complete(a *ledger.Claim, etag string) {
 	row, _ := c.row.Complete(a, ending(etag), true, &c.policy, c.now)
 	c.put(row)
 }
@@ -58,28 +58,28 @@ func ending(etag string) *ledger.Ending {
 }
 
 // settle raises, claims and completes.
-func (c *clerk) settle(etag string) {
+func (c *rowWriter) settle(etag string) {
 	c.raise()
 	c.complete(c.claim("a"), etag)
 }
 
 // expire lets the lease run out.
-func (c *clerk) expire() { c.now = c.now.Add(time.Hour) }
+func (c *rowWriter) expire() { c.now = c.now.Add(time.Hour) }
 
 // edit writes a row that no transition makes.
-func (c *clerk) edit(f func(*ledger.Row)) {
+func (c *rowWriter) edit(f func(*ledger.Row)) {
 	row := c.row
 	f(&row)
 	c.put(row)
 }
 
-func TestLifeComplains(t *testing.T) {
+func TestRowHistoryReportsViolations(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		do   func(*clerk)
+		do   func(*rowWriter)
 		want string // in the complaint; empty for none
 	}{
-		{"all is well", func(c *clerk) {
+		{"all is well", func(c *rowWriter) {
 			c.settle("1")
 			c.settle("2")
 			c.raise()
@@ -93,80 +93,80 @@ func TestLifeComplains(t *testing.T) {
 			row, _ := c.row.Complete(c.claim("c"), ending("3"), false, &c.policy, c.now) // verified
 			c.put(row)
 		}, ""},
-		{"deleted", func(c *clerk) { c.settle("1"); c.life.deleted() }, "was deleted"},
-		{"want", func(c *clerk) { c.raise(); c.edit(func(r *ledger.Row) { r.Want.Generation = 0 }) }, "want went back"},
-		{"have", func(c *clerk) { c.settle("1"); c.edit(func(r *ledger.Row) { r.Have = ledger.Version{} }) }, "have went back"},
-		{"fence", func(c *clerk) { c.settle("1"); c.edit(func(r *ledger.Row) { r.Lease.Fence-- }) }, "the fence went back"},
-		{"ahead", func(c *clerk) { c.settle("1"); c.edit(func(r *ledger.Row) { r.Have.Generation++ }) }, "is more than want"},
-		{"have by magic", func(c *clerk) {
+		{"deleted", func(c *rowWriter) { c.settle("1"); c.history.observeDeletion() }, "was deleted"},
+		{"want", func(c *rowWriter) { c.raise(); c.edit(func(r *ledger.Row) { r.Want.Generation = 0 }) }, "want went back"},
+		{"have", func(c *rowWriter) { c.settle("1"); c.edit(func(r *ledger.Row) { r.Have = ledger.Version{} }) }, "have went back"},
+		{"fence", func(c *rowWriter) { c.settle("1"); c.edit(func(r *ledger.Row) { r.Lease.Fence-- }) }, "the fence went back"},
+		{"ahead", func(c *rowWriter) { c.settle("1"); c.edit(func(r *ledger.Row) { r.Have.Generation++ }) }, "is more than want"},
+		{"have by magic", func(c *rowWriter) {
 			c.settle("1")
 			c.raise()
 			c.edit(func(r *ledger.Row) { r.Have.Generation++ })
 		}, "without a completion"},
-		{"same fence again", func(c *clerk) {
+		{"same fence again", func(c *rowWriter) {
 			c.settle("1")
 			c.raise()
 			c.row.Lease.Fence, c.now = c.row.Lease.Fence-1, time.UnixMilli(c.row.Lease.Fence)
 			c.claim("b")
 		}, "was granted after"},
-		{"two holders", func(c *clerk) {
+		{"two holders", func(c *rowWriter) {
 			c.raise()
 			c.claim("a")
 			c.row.Lease.Owner = ""
 			c.claim("b")
 		}, "while"},
-		{"taken over too early", func(c *clerk) {
+		{"taken over too early", func(c *rowWriter) {
 			c.raise()
 			c.claim("a")
 			c.row.Lease.Until = c.now
 			c.claim("b")
 		}, "before its lease was over"},
-		{"short lease", func(c *clerk) {
+		{"short lease", func(c *rowWriter) {
 			c.raise()
 			c.policy.TTL, c.policy.Skew = time.Second, 0
 			c.claim("a")
 		}, "a lease of 1s"},
-		{"lease by magic", func(c *clerk) {
+		{"lease by magic", func(c *rowWriter) {
 			c.raise()
 			c.edit(func(r *ledger.Row) { r.Lease = ledger.Lease{Owner: "a", Fence: 7} })
 		}, `held by "a"`},
-		{"lease lost by magic", func(c *clerk) {
+		{"lease lost by magic", func(c *rowWriter) {
 			c.raise()
 			c.claim("a")
 			c.edit(func(r *ledger.Row) { r.Lease.Owner = "" })
 		}, `held by ""`},
-		{"completed without its lease", func(c *clerk) {
+		{"completed without its lease", func(c *rowWriter) {
 			c.raise()
 			a := c.claim("a")
 			c.complete(a, "1")
 			c.row.Lease.Owner = "a"
 			c.complete(a, "1")
 		}, "without a lease"},
-		{"have is want at the end", func(c *clerk) {
+		{"have is want at the end", func(c *rowWriter) {
 			c.raise()
 			a := c.claim("a")
 			c.raise()
 			a.Want = c.row.Want
 			c.complete(a, "1")
 		}, "and committed"},
-		{"a version twice", func(c *clerk) {
+		{"a version twice", func(c *rowWriter) {
 			c.settle("1")
 			c.row.Have = ledger.Version{}
 			c.complete(c.claim("a"), "2")
 		}, "was committed by fence"},
-		{"an effect twice", func(c *clerk) { c.settle("1"); c.settle("1") }, "with no attempt of unknown result between"},
-		{"forced by nobody", func(c *clerk) { c.settle("1"); c.put(c.row.Redrive(true, c.now)) }, "which nobody has asked for"},
+		{"an effect twice", func(c *rowWriter) { c.settle("1"); c.settle("1") }, "with no attempt of unknown result between"},
+		{"forced by nobody", func(c *rowWriter) { c.settle("1"); c.put(c.row.Redrive(true, c.now)) }, "which nobody has asked for"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c := newClerk()
+			c := newRowWriter()
 			tt.do(c)
-			wants(t, c.life.wrong, tt.want)
+			wantViolation(t, c.history.violations, tt.want)
 		})
 	}
 }
 
-// wants looks for a complaint; for none, if it is empty.
-func wants(t *testing.T, bad []string, want string) {
+// wantViolation looks for a complaint; for none, if it is empty.
+func wantViolation(t *testing.T, bad []string, want string) {
 	t.Helper()
 	all := strings.Join(bad, "\n")
 	if want == "" && len(bad) > 0 || !strings.Contains(all, want) {
@@ -174,16 +174,16 @@ func wants(t *testing.T, bad []string, want string) {
 	}
 }
 
-// served is a life with three attempts: content 1, of unknown result; content 1
+// historyOfThreeAttempts is a life with three attempts: content 1, of unknown result; content 1
 // again; content 2.
-func served(t *testing.T) *life {
+func historyOfThreeAttempts(t *testing.T) *rowHistory {
 	t.Helper()
-	l := &life{}
+	l := &rowHistory{}
 	for i, etag := range []string{"1", "1", "2"} {
 		have := ledger.Version{Kind: event.Created, Identity: ledger.Identity{ETag: etag}}
-		l.attempts = append(l.attempts, &attempt{fence: int64(i + 1), end: "completed", have: have})
+		l.attempts = append(l.attempts, &attempt{fence: int64(i + 1), outcome: "completed", have: have})
 	}
-	l.attempts[0].end, l.attempts[0].unknown = "taken over", true
+	l.attempts[0].outcome, l.attempts[0].unknown = "taken over", true
 	return l
 }
 
@@ -194,12 +194,12 @@ func effectOf(fence int64, etag string, arrived int) *effect {
 	}
 }
 
-func TestJudgeComplains(t *testing.T) {
+func TestEffectViolationsReportsViolations(t *testing.T) {
 	first, second, third := effectOf(1, "1", 10), effectOf(2, "1", 20), effectOf(3, "2", 30)
 	for _, tt := range []struct {
 		name    string
 		effects []*effect
-		change  func(*life)
+		change  func(*rowHistory)
 		want    string
 	}{
 		{"all is well", []*effect{first, second, third}, nil, ""},
@@ -212,56 +212,56 @@ func TestJudgeComplains(t *testing.T) {
 		{"none", []*effect{second}, nil, "without its effect"},
 		{"not over", []*effect{second, {Facts: third.Facts, arrived: 30}}, nil, "without its effect"},
 		{"another version", []*effect{second, effectOf(3, "1", 30)}, nil, "and committed was"},
-		{"nothing to do", []*effect{second, third}, func(l *life) { l.attempts[2].end = "nothing to do" }, "where nothing was to do"},
+		{"nothing to do", []*effect{second, third}, func(l *rowHistory) { l.attempts[2].outcome = "nothing to do" }, "where nothing was to do"},
 		{"back", []*effect{effectOf(1, "2", 10), second, third}, nil, "had been seen before"},
-		{"again", []*effect{first, second, third}, func(l *life) { l.attempts[0].unknown = false }, "with no attempt of unknown result"},
+		{"again", []*effect{first, second, third}, func(l *rowHistory) { l.attempts[0].unknown = false }, "with no attempt of unknown result"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			l := served(t)
+			l := historyOfThreeAttempts(t)
 			if tt.change != nil {
 				tt.change(l)
 			}
-			wants(t, judge(l, tt.effects, []string{"1", "2"}), tt.want)
+			wantViolation(t, effectViolations(l, tt.effects, []string{"1", "2"}), tt.want)
 		})
 	}
 }
 
-func TestCarefulReceiver(t *testing.T) {
-	acts, late, known := careful([]*effect{effectOf(2, "2", 1), effectOf(3, "2", 2), effectOf(1, "3", 3), effectOf(4, "3", 4)})
+func TestFencingReceiverRejectsOldFencesAndRepeats(t *testing.T) {
+	acts, late, known := fencingReceiver([]*effect{effectOf(2, "2", 1), effectOf(3, "2", 2), effectOf(1, "3", 3), effectOf(4, "3", 4)})
 	if len(acts) != 2 || acts[0].ETag != "2" || acts[1].Fence != 4 || late != 1 || known != 1 {
 		t.Errorf("acts %v, late %d, known %d", acts, late, known)
 	}
 }
 
-func TestFencedComplains(t *testing.T) {
+func TestOutputViolationsReportsViolations(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	change := func(kind event.Kind, fence int64, etag string, second int) *published {
+	change := func(kind event.Kind, fence int64, etag string, second int) *outputChange {
 		seq, err := event.ParseSequencer(fmt.Sprintf("%04X", second))
 		if err != nil {
 			t.Fatal(err)
 		}
-		return &published{Event: event.Event{Kind: kind, Sequencer: seq, Time: at.Add(time.Duration(second) * time.Second)}, fence: fence, etag: etag}
+		return &outputChange{Event: event.Event{Kind: kind, Sequencer: seq, Time: at.Add(time.Duration(second) * time.Second)}, fence: fence, etag: etag}
 	}
-	write := func(fence int64, etag string, second int) *published {
+	write := func(fence int64, etag string, second int) *outputChange {
 		return change(event.Created, fence, etag, second)
 	}
 	second, third, removal := write(2, "1", 20), write(3, "2", 30), change(event.Removed, 0, "", 35)
 	for _, tt := range []struct {
 		name   string
-		writes []*published
+		writes []*outputChange
 		want   string
 		late   int
 	}{
-		{"all is well", []*published{second, third, removal}, "", 0},
-		{"the first comes late, to none", []*published{second, third, removal, write(1, "1", 40)}, "", 1},
-		{"the first replaces a newer one", []*published{second, third, write(1, "1", 34), removal, write(1, "1", 40)}, "replaces a newer one", 2},
-		{"never granted", []*published{second, third, write(9, "2", 40)}, "never granted", 0},
-		{"none", []*published{third}, "without a write", 0},
-		{"a completed one comes late", []*published{third, removal, write(2, "1", 40)}, "though it completed", 1},
+		{"all is well", []*outputChange{second, third, removal}, "", 0},
+		{"the first comes late, to none", []*outputChange{second, third, removal, write(1, "1", 40)}, "", 1},
+		{"the first replaces a newer one", []*outputChange{second, third, write(1, "1", 34), removal, write(1, "1", 40)}, "replaces a newer one", 2},
+		{"never granted", []*outputChange{second, third, write(9, "2", 40)}, "never granted", 0},
+		{"none", []*outputChange{third}, "without a write", 0},
+		{"a completed one comes late", []*outputChange{third, removal, write(2, "1", 40)}, "though it completed", 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			bad, late := fenced(served(t), tt.writes, []string{"1", "2"})
-			if wants(t, bad, tt.want); late != tt.late {
+			bad, late := outputViolations(historyOfThreeAttempts(t), tt.writes, []string{"1", "2"})
+			if wantViolation(t, bad, tt.want); late != tt.late {
 				t.Errorf("%d late, want %d", late, tt.late)
 			}
 		})

@@ -21,11 +21,11 @@ func (r *round) check(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wrong, err := r.world.wrong(t.Context(), r.ledger, "up/", strings.ToUpper)
+	wrong, err := r.buckets.outputDiffs(t.Context(), r.ledger, "up/", strings.ToUpper)
 	if err != nil {
 		t.Fatal(err)
 	}
-	bad = slices.Concat(bad, wrong, r.journal.wrong(), r.receiver.bad, r.told(), r.forgotten(t))
+	bad = slices.Concat(bad, wrong, r.journal.violations(), r.receiver.malformed, r.effectViolations(), r.missingEvents(t))
 	for _, what := range bad[:min(len(bad), 10)] {
 		t.Error(what)
 	}
@@ -33,19 +33,19 @@ func (r *round) check(t *testing.T) {
 		t.Errorf("and %d more", len(bad)-10)
 	}
 	// The store may take its time over these notifications, too.
-	eventually(t, time.Minute, func(context.Context) ([]string, error) { return r.written() })
+	eventually(t, time.Minute, func(context.Context) ([]string, error) { return r.outputViolations() })
 	r.progress(t, "checked")
 }
 
-// told checks the pipeline without an output: what is promised of its effects,
+// effectViolations checks the pipeline without an output: what is promised of its effects,
 // and that a careful receiver ends with what is in the bucket, having acted once
 // upon each content.
-func (r *round) told() (bad []string) {
+func (r *round) effectViolations() (bad []string) {
 	effects := r.receiver.byKey()
-	for key, puts := range r.world.puts {
-		l := r.life(pipelineTell, key)
-		wrong := judge(l, effects[key], puts)
-		acts, _, _ := careful(effects[key])
+	for key, puts := range r.buckets.puts {
+		l := r.history(pipelineTell, key)
+		wrong := effectViolations(l, effects[key], puts)
+		acts, _, _ := fencingReceiver(effects[key])
 		acted := map[string]bool{}
 		for _, e := range acts {
 			if e.Kind == event.Created && acted[e.ETag] {
@@ -53,7 +53,7 @@ func (r *round) told() (bad []string) {
 			}
 			acted[e.ETag] = true
 		}
-		_, exists := r.world.want[key]
+		_, exists := r.buckets.want[key]
 		switch n := len(acts); {
 		case exists && (n == 0 || acts[n-1].ETag != puts[len(puts)-1]):
 			wrong = append(wrong, fmt.Sprintf("%q: of its last content the receiver was not told", key))
@@ -61,25 +61,25 @@ func (r *round) told() (bad []string) {
 			wrong = append(wrong, fmt.Sprintf("%q: of its removal the receiver was not told", key))
 		}
 		if len(wrong) > 0 {
-			bad = append(bad, strings.Join(wrong, "\n")+"\n"+l.String()+"\nchanges:"+r.world.story(key)+fmt.Sprintf("\neffects: %v\nstrikes: %v", effects[key], r.fleet.blows))
+			bad = append(bad, strings.Join(wrong, "\n")+"\n"+l.String()+"\nchanges:"+r.buckets.changesOf(key)+fmt.Sprintf("\neffects: %v\nstrikes: %v", effects[key], r.fleet.injected))
 		}
 	}
 	return bad
 }
 
-// written checks the pipeline with an output, where the store tells who wrote.
-func (r *round) written() (bad []string, err error) {
+// outputViolations checks the pipeline with an output, where the store tells who wrote.
+func (r *round) outputViolations() (bad []string, err error) {
 	if r.server.Name != "minio" {
 		return nil, nil // versitygw tells no metadata
 	}
-	all, err := publications(r.relay.aboutOutputs(), "up/")
+	all, err := parseOutputChanges(r.relay.aboutOutputs(), "up/")
 	if err != nil {
 		return nil, err
 	}
 	r.lateWrites = 0
-	for key, puts := range r.world.puts {
-		l := r.life(pipelineUpper, key)
-		wrong, late := fenced(l, all[key], puts)
+	for key, puts := range r.buckets.puts {
+		l := r.history(pipelineUpper, key)
+		wrong, late := outputViolations(l, all[key], puts)
 		r.lateWrites += late
 		if len(wrong) > 0 {
 			bad = append(bad, strings.Join(wrong, "\n")+"\n"+l.String()+fmt.Sprintf("\nwrites: %v", all[key]))
@@ -88,17 +88,17 @@ func (r *round) written() (bad []string, err error) {
 	return bad, nil
 }
 
-// life returns that of a row, or one in which nothing ever was.
-func (r *round) life(pipeline, key string) *life {
+// history returns that of a row, or one in which nothing ever was.
+func (r *round) history(pipeline, key string) *rowHistory {
 	k := ledger.RowKey{Pipeline: pipeline, Bucket: inputs, Key: key}
-	if l := r.journal.lives[k]; l != nil {
+	if l := r.journal.histories[k]; l != nil {
 		return l
 	}
-	return &life{key: k}
+	return &rowHistory{key: k}
 }
 
-// forgotten lists the acknowledged events that the ledger does not know of.
-func (r *round) forgotten(t *testing.T) (bad []string) {
+// missingEvents lists the acknowledged events that the ledger does not know of.
+func (r *round) missingEvents(t *testing.T) (bad []string) {
 	t.Helper()
 	rows := map[ledger.RowKey]ledger.Row{}
 	for row, err := range r.ledger.Scan(t.Context(), ledger.Range{}) {
