@@ -47,7 +47,7 @@ func (p *Pawl) AuditIfDue(ctx context.Context) error {
 	}
 	if !p.cfg.Deadline.IsZero() {
 		var stop context.CancelFunc
-		ctx, stop = context.WithDeadline(ctx, p.cfg.Deadline.Add(-storeTime))
+		ctx, stop = context.WithDeadline(ctx, p.cfg.Deadline.Add(-storeReserve))
 		defer stop()
 	}
 	err := p.auditor.Once(ctx, p.schedule())
@@ -115,13 +115,13 @@ func (p *Pipeline) audited() audit.Pipeline {
 		Name: p.Name, Bucket: p.Match.Bucket, Prefix: p.Match.Prefix, Match: p.Match.match, EachVersion: p.EachVersion,
 	}
 	if p.To != nil {
-		a.Output = &audit.Output{Bucket: p.To.Bucket, Prefix: p.To.Prefix, Of: p.place, Source: p.source}
+		a.Output = &audit.Output{Bucket: p.To.Bucket, Prefix: p.To.Prefix, Of: p.outputOf, Source: p.inputOf}
 	}
 	return a
 }
 
-// source is the inverse of place.
-func (p *Pipeline) source(output string) (ledger.RowKey, bool) {
+// inputOf is the inverse of outputOf.
+func (p *Pipeline) inputOf(output string) (ledger.RowKey, bool) {
 	rest, ours := strings.CutPrefix(output, p.To.Prefix)
 	rest, whole := strings.CutSuffix(rest, p.To.Suffix)
 	k := ledger.RowKey{Pipeline: p.Name, Bucket: p.Match.Bucket, Key: p.Match.Prefix + rest}

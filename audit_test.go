@@ -154,7 +154,7 @@ func TestAuditSchedule(t *testing.T) {
 	})
 }
 
-func TestAuditRefused(t *testing.T) {
+func TestAuditErrors(t *testing.T) {
 	inTime(t, func(s *site) {
 		t := s.t
 		p := s.pawl(func(context.Context, *pawl.Task) error { return nil }, nil, func(c *pawl.Config) {

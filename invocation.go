@@ -14,21 +14,21 @@ type invocation struct {
 }
 
 const (
-	// shortestInvocation leaves handlers 3.7 s. Lambda's default timeout, 3 s, is too short.
-	shortestInvocation = 5 * time.Second
-	// storeTime is kept before the deadline to store results and to answer, or a quarter of
+	// minInvocation leaves handlers 3.7 s. Lambda's default timeout, 3 s, is too short.
+	minInvocation = 5 * time.Second
+	// storeReserve is kept before the deadline to store results and to answer, or a quarter of
 	// the time if that is less.
-	storeTime = 2 * time.Second
+	storeReserve = 2 * time.Second
 )
 
-// divide divides the time from now to the deadline, and sets Grace.
-func (c *Config) divide(now time.Time) invocation {
+// divideTime divides the time from now to the deadline, and sets Grace.
+func (c *Config) divideTime(now time.Time) invocation {
 	if c.Deadline.IsZero() {
 		return invocation{patience: 10 * time.Second}
 	}
 	total := c.Deadline.Sub(now)
-	c.Grace = max(total/4-storeTime, 0)
-	return invocation{claimBy: c.Deadline.Add(-total / 4), patience: min(storeTime, total/4) - 500*time.Millisecond, cutOff: total / 2}
+	c.Grace = max(total/4-storeReserve, 0)
+	return invocation{claimBy: c.Deadline.Add(-total / 4), patience: min(storeReserve, total/4) - 500*time.Millisecond, cutOff: total / 2}
 }
 
 // untilDeadline returns a context that ends when Run must stop to claim.
@@ -59,6 +59,6 @@ func (p *Pawl) Sweep(ctx context.Context, read func(pipeline string)) (complete 
 	complete = p.worker.SweepOnce(ctx)
 	stop()
 	err = <-ended
-	p.cfg.Memory.keep(p.worker.Outages())
+	p.cfg.Memory.save(p.worker.Outages())
 	return complete, err
 }

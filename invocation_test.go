@@ -100,7 +100,7 @@ func TestNoHandlerStartsInTheLastQuarter(t *testing.T) {
 }
 
 // What is stored and acknowledged, a sweep brings.
-func TestSweepProcessesWhatIsDue(t *testing.T) {
+func TestSweepProcessesDueRows(t *testing.T) {
 	inTime(t, func(s *site) {
 		store := memory.New()
 		broken := func(context.Context, *pawl.Task) error { return errors.New("busy") }
@@ -143,7 +143,7 @@ func (noDue) Due(context.Context, store.DueRange) ([]store.Record, error) {
 	return nil, errors.New("no answer")
 }
 
-func TestSweepNeedsASweep(t *testing.T) {
+func TestSweepRejectsNoSweep(t *testing.T) {
 	inTime(t, func(s *site) {
 		p := s.pawl(upper, toUp, invoked(memory.New(), time.Minute), from(&list{}))
 		if _, err := p.Sweep(s.t.Context(), nil); !errors.Is(err, pawl.ErrConfig) {
@@ -184,7 +184,7 @@ func (s slowLists) List(ctx context.Context, name, prefix, after string) iter.Se
 }
 
 // An audit that the deadline interrupts is no error, and the next one continues it.
-func TestAuditInSlices(t *testing.T) {
+func TestAuditContinuesAcrossInvocations(t *testing.T) {
 	inTime(t, func(s *site) {
 		store := memory.New()
 		for i := range 2000 {

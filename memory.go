@@ -21,8 +21,8 @@ type Memory struct {
 	outages engine.Outages
 }
 
-// recall returns what a new Pawl begins with. m may be nil.
-func (m *Memory) recall(c *Config) (*ledger.Rows, bucket.Store, engine.Outages) {
+// load returns what a new Pawl begins with. m may be nil.
+func (m *Memory) load(c *Config) (*ledger.Rows, bucket.Store, engine.Outages) {
 	if m == nil {
 		return ledger.NewRows(c.Ledger), c.Objects, nil
 	}
@@ -34,8 +34,8 @@ func (m *Memory) recall(c *Config) (*ledger.Rows, bucket.Store, engine.Outages) 
 	return m.rows, m.objects, maps.Clone(m.outages)
 }
 
-// keep keeps what a Pawl has learned. m may be nil.
-func (m *Memory) keep(outages engine.Outages) {
+// save keeps what a Pawl has learned. m may be nil.
+func (m *Memory) save(outages engine.Outages) {
 	if m == nil {
 		return
 	}

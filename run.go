@@ -40,7 +40,7 @@ func New(cfg Config) (*Pawl, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
-	rows, objects, outages := cfg.Memory.recall(&cfg)
+	rows, objects, outages := cfg.Memory.load(&cfg)
 	return &Pawl{cfg: cfg, claimBy: times.claimBy, auditor: auditor, worker: worker.New(worker.Config{
 		Ledger: rows, Objects: objects, Outages: outages, Pipelines: pipelines, Policy: cfg.policy(),
 		Concurrency: cfg.Concurrency, Backlog: cfg.Backlog, MaxBytes: cfg.MaxBytes,
@@ -77,7 +77,7 @@ func (p *Pawl) Run(ctx context.Context) error {
 	}
 	stop(nil)
 	work.Wait()
-	p.cfg.Memory.keep(p.worker.Outages())
+	p.cfg.Memory.save(p.worker.Outages())
 	return errors.Join(err, failed)
 }
 
@@ -176,7 +176,7 @@ func (c *Config) setDefaults() invocation {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
-	return c.divide(time.Now())
+	return c.divideTime(time.Now())
 }
 
 func (c *Config) policy() ledger.Policy {
@@ -196,7 +196,7 @@ func (p Pipeline) build() *worker.Pipeline {
 		w.Concurrency = l.Concurrency()
 	}
 	if p.To != nil {
-		w.Output = p.place
+		w.Output = p.outputOf
 	}
 	return w
 }
@@ -213,10 +213,10 @@ func (m Match) match(o event.Object) bool {
 	return len(m.Suffix) == 0
 }
 
-// place names the output of an object. What comes after the prefix is taken as
+// outputOf names the output of an object. What comes after the prefix is taken as
 // it is, byte by byte, so that two inputs never share an output. A version id
 // holds no "@".
-func (p *Pipeline) place(k ledger.RowKey) event.Object {
+func (p *Pipeline) outputOf(k ledger.RowKey) event.Object {
 	key := p.To.Prefix + strings.TrimPrefix(k.Key, p.Match.Prefix)
 	if p.EachVersion {
 		key += "@" + k.VersionID

@@ -80,7 +80,7 @@ func (s *told) Run(ctx context.Context, sink source.Sink) error {
 }
 
 // A store may wait for a source to listen, before it can be looked at.
-func TestTheCheckComesBetweenTheSourcesAndTheWork(t *testing.T) {
+func TestCheckRunsBeforeProcessing(t *testing.T) {
 	wrong := errors.New("no such bucket")
 	for _, verdict := range []error{nil, wrong} {
 		inTime(t, func(s *site) {
@@ -135,7 +135,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 }
 
 // The context may end while the sources have ended and the work has not.
-func TestRunGivesBackWhatIsLeft(t *testing.T) {
+func TestRunReleasesRunningAttempts(t *testing.T) {
 	inTime(t, func(s *site) {
 		ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
 		defer cancel()
@@ -186,7 +186,7 @@ func TestRunWithoutSourcesSweeps(t *testing.T) {
 
 // A message is acknowledged when the ledger has it; on the word of a ledger
 // that forgets, only when there is nothing left to do.
-func TestWhenAMessageIsAcknowledged(t *testing.T) {
+func TestAck(t *testing.T) {
 	const work = time.Minute
 	for name, c := range map[string]struct {
 		ledger store.Store
@@ -216,7 +216,7 @@ func TestWhenAMessageIsAcknowledged(t *testing.T) {
 }
 
 // Without sweeps what is not settled at once is handed back, and Run ends.
-func TestRunWithoutSweepsHandsBack(t *testing.T) {
+func TestRunWithoutSweepsReturnsUnsettledMessages(t *testing.T) {
 	inTime(t, func(s *site) {
 		store := memory.New()
 		e := s.put("docs/a", "x")
@@ -253,7 +253,7 @@ type tally map[engine.Kind]int
 
 func (c tally) Observe(r pawl.Notice) { c[r.Kind]++ }
 
-func TestAnObserverIsTold(t *testing.T) {
+func TestObserver(t *testing.T) {
 	inTime(t, func(s *site) {
 		told := tally{}
 		events := &list{events: []event.Event{s.put("docs/a", "x"), s.put("docs/b", "x")}}
@@ -268,7 +268,7 @@ func TestAnObserverIsTold(t *testing.T) {
 }
 
 // What a pipeline asks for reaches the worker.
-func TestEachVersionHasAnOutputOfItsOwn(t *testing.T) {
+func TestEachVersionHasItsOwnOutput(t *testing.T) {
 	inTime(t, func(s *site) {
 		kept := event.Object{Bucket: "kept", Key: "a.txt"}
 		events := &list{}

@@ -22,7 +22,7 @@ import (
 
 // Rows that a newer Pawl wrote, with values unknown to this one, stand among
 // 10,000 others, and before them: all others settle, and the odd ones are told of.
-func TestRowsOfANewerPawl(t *testing.T) {
+func TestRowsOfNewerPawlVersion(t *testing.T) {
 	const rows, every = 10_000, 250
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	records, err := pawlsqlite.Open(t.Context(), path)

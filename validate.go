@@ -41,11 +41,11 @@ func (c *Config) validate() error {
 	}
 	errs = append(errs, c.validateBounds()...)
 	errs = append(errs, c.validateSweep()...)
-	if left := time.Until(c.Deadline); !c.Deadline.IsZero() && left < shortestInvocation {
-		refuse("the deadline is in %s: at least %s are needed to process an object and store the result (AWS Lambda: raise the function's timeout)", left.Round(time.Millisecond), shortestInvocation)
+	if left := time.Until(c.Deadline); !c.Deadline.IsZero() && left < minInvocation {
+		refuse("the deadline is in %s: at least %s are needed to process an object and store the result (AWS Lambda: raise the function's timeout)", left.Round(time.Millisecond), minInvocation)
 	}
 	errs = append(errs, c.validateAudit()...)
-	errs = append(errs, overlaps(c.Pipelines)...)
+	errs = append(errs, sharedOutputs(c.Pipelines)...)
 	errs = append(errs, sharedTargets(c.Pipelines)...)
 	if cycle := findCycle(c.Pipelines); cycle != nil {
 		refuse("pipeline %s would be fed with its own output (%s): let it write to another bucket or prefix",
@@ -146,8 +146,8 @@ func (c *Config) validateSweep() (errs []error) {
 	return errs
 }
 
-// overlaps refuses pipelines whose outputs could be one object.
-func overlaps(ps []Pipeline) (errs []error) {
+// sharedOutputs refuses pipelines whose outputs could be one object.
+func sharedOutputs(ps []Pipeline) (errs []error) {
 	for i := range ps {
 		for j := range i {
 			a, b := ps[i].To, ps[j].To
@@ -174,7 +174,7 @@ func sharedTargets(ps []Pipeline) (errs []error) {
 	for i := range ps {
 		for j := range i {
 			a, b := &ps[j], &ps[i]
-			if a.target() != "" && a.target() == b.target() && a.Match.meets(&b.Match) {
+			if a.target() != "" && a.target() == b.target() && a.Match.overlaps(&b.Match) {
 				errs = append(errs, fmt.Errorf("pipelines %s and %s can match the same object, and both write to %s: let them match different objects, or write to different targets",
 					event.Quote(a.Name), event.Quote(b.Name), a.target()))
 			}
@@ -183,9 +183,9 @@ func sharedTargets(ps []Pipeline) (errs []error) {
 	return errs
 }
 
-// meets reports whether an object can match both: one whose key is the longer prefix and
+// overlaps reports whether an object can match both: one whose key is the longer prefix and
 // then the longer suffix.
-func (m *Match) meets(o *Match) bool {
+func (m *Match) overlaps(o *Match) bool {
 	return m.Bucket == o.Bucket && nested(m.Prefix, o.Prefix) && (len(m.Suffix) == 0 || len(o.Suffix) == 0 ||
 		slices.ContainsFunc(m.Suffix, func(a string) bool {
 			return slices.ContainsFunc(o.Suffix, func(b string) bool { return strings.HasSuffix(a, b) || strings.HasSuffix(b, a) })

@@ -87,7 +87,7 @@ const (
 	noDialect = ": name a trusted dialect, trust_sequencer if you vouch for it, or use store order"
 )
 
-func TestConfigurationsThatAreRefused(t *testing.T) {
+func TestInvalidConfig(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(*pawl.Config)
@@ -181,7 +181,7 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 }
 
 // All that is wrong is said at once.
-func TestARefusalListsEverything(t *testing.T) {
+func TestInvalidConfigListsEveryProblem(t *testing.T) {
 	_, err := pawl.New(pawl.Config{Pipelines: []pawl.Pipeline{{Name: "X"}, {Name: "up"}}, Sweep: 1})
 	for _, want := range []string{"a ledger is required", "pipeline X: its name", "pipeline up: it has no handler", "the sweep interval"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -190,7 +190,7 @@ func TestARefusalListsEverything(t *testing.T) {
 	}
 }
 
-func TestConfigurationsThatAreAccepted(t *testing.T) {
+func TestValidConfig(t *testing.T) {
 	for name, change := range map[string]func(*pawl.Config){
 		"audits in event order by default": func(c *pawl.Config) {
 			byEvent(declared{dialect: event.AWS})(c)

@@ -11,7 +11,7 @@ func (e *Engine) deliver(in *Deliver) {
 	d := newDelivery(in, e.now)
 	if d.open == 0 {
 		e.emit(d.answer)
-		e.countAnswer(d)
+		e.emitAnswered(d)
 		return
 	}
 	e.deliveries[in.ID] = d
@@ -25,28 +25,28 @@ func (e *Engine) deliver(in *Deliver) {
 	}
 }
 
-// answered takes note of what the ledger said of an item. It may be the last
+// noteVerdict takes note of what the ledger said of an item. It may be the last
 // word on the item or not.
-func (e *Engine) answered(en *entry, o observation) {
+func (e *Engine) noteVerdict(en *entry, o observation) {
 	if o.verdict == ledger.Disordered {
 		o.verdict = ledger.Stale
 		e.emit(Notice{Kind: Disordered, Key: en.key, Detail: "sequencer " + o.item.Event.Sequencer.Raw() + " after " + en.row.Want.Sequencer.Raw()})
 	}
 	o.delivery.count(o.verdict, &e.Stats)
-	e.count(Notice{Kind: verdictKinds[o.verdict], Key: en.key})
+	e.emitMetric(Notice{Kind: verdictKinds[o.verdict], Key: en.key})
 	e.tracker.track(en)
 	if e.cfg.AckSettled && o.verdict != ledger.Stale && !en.row.Settled() && !en.row.Dead {
 		en.waiting = append(en.waiting, o)
 		return
 	}
-	e.close(o.delivery)
+	e.closeItem(o.delivery)
 }
 
-// settled lets go of those who waited for the object to settle.
-func (e *Engine) settled(en *entry) {
+// releaseWaiting lets go of those who waited for the object to settle.
+func (e *Engine) releaseWaiting(en *entry) {
 	if en.row.Settled() || en.row.Dead {
 		for _, o := range en.waiting {
-			e.close(o.delivery)
+			e.closeItem(o.delivery)
 		}
 		en.waiting = nil
 		e.tracker.untrack(en)
@@ -55,41 +55,41 @@ func (e *Engine) settled(en *entry) {
 
 // Why a delivery is handed back.
 var (
-	errElsewhere  = errors.New("another worker is processing the object")
-	errBackOff    = errors.New("the object failed and is backing off")
-	errOutage     = errors.New("the pipeline's receiver is down")
-	errStopping   = errors.New("the worker is shutting down")
-	errUnreadable = errors.New("the object's row cannot be read")
+	errHeldElsewhere = errors.New("another worker is processing the object")
+	errBackOff       = errors.New("the object failed and is backing off")
+	errOutage        = errors.New("the pipeline's receiver is down")
+	errStopping      = errors.New("the worker is shutting down")
+	errUnreadable    = errors.New("the object's row cannot be read")
 )
 
-// handBack gives up waiting for an object that this worker will not settle now.
-func (e *Engine) handBack(en *entry) {
+// returnWaiting gives up waiting for an object that this worker will not settle now.
+func (e *Engine) returnWaiting(en *entry) {
 	for _, o := range en.waiting {
 		after, err := time.Duration(0), errStopping
 		switch {
 		case en.row.Live(e.now):
-			after, err = en.row.Lease.Until.Sub(e.now), errElsewhere
+			after, err = en.row.Lease.Until.Sub(e.now), errHeldElsewhere
 		case en.row.RetryAt.After(e.now):
 			after, err = en.row.RetryAt.Sub(e.now), errBackOff
 		case e.lane(en.key).outage.active() && !e.draining:
 			after, err = max(e.lane(en.key).outage.probeAt.Sub(e.now), 0), errOutage
 		}
-		e.refuse(o.delivery, after, err)
+		e.returnItem(o.delivery, after, err)
 	}
 	en.waiting = nil
 }
 
-// refuse is close for an item that must come again.
-func (e *Engine) refuse(d *delivery, after time.Duration, err error) {
+// returnItem is closeItem for an item that must come again.
+func (e *Engine) returnItem(d *delivery, after time.Duration, err error) {
 	d.refuse(after, err)
-	e.close(d)
+	e.closeItem(d)
 }
 
-// close counts one item of a delivery as answered.
-func (e *Engine) close(d *delivery) {
+// closeItem counts one item of a delivery as answered.
+func (e *Engine) closeItem(d *delivery) {
 	if d.close() {
 		e.emit(d.answer)
 		delete(e.deliveries, d.answer.ID)
-		e.countAnswer(d)
+		e.emitAnswered(d)
 	}
 }

@@ -59,7 +59,7 @@ type Engine struct {
 	lastBatch  uint64
 	slots      slots
 	draining   bool
-	once       bool // each pipeline is swept until an answer has all of its due rows
+	sweepOnce  bool // each pipeline is swept until an answer has all of its due rows
 
 	sweeps   []sweep
 	tracker  tracker
@@ -109,20 +109,20 @@ func (e *Engine) Step(now time.Time, inputs ...Input) []Action {
 		case Swept:
 			e.swept(&in)
 		case Loaded:
-			e.looked(&in)
+			e.loaded(&in)
 		case SourcesEnded:
 			e.tracker.sourcesEnded = true
 		case SweepOnce:
-			e.once = true
+			e.sweepOnce = true
 		case Drain:
 			e.drain()
 		case Tick:
 		}
 	}
-	e.renewals()
+	e.renewDue()
 	e.flush()
 	e.sweepAll()
-	e.look()
+	e.loadParked()
 	return e.out
 }
 
@@ -149,7 +149,7 @@ func (e *Engine) Next() time.Time {
 	if at := e.slots.quarantineEnd; e.slots.quarantine && at.After(e.now) && (next.IsZero() || at.Before(next)) {
 		next = at
 	}
-	if at := e.tracker.next; e.looking() && (next.IsZero() || at.Before(next)) {
+	if at := e.tracker.next; e.loadsParked() && (next.IsZero() || at.Before(next)) {
 		next = at
 	}
 	return next
@@ -172,7 +172,7 @@ func (e *Engine) drain() {
 	for _, l := range e.order {
 		for en := l.ready.pop(); en != nil; en = l.ready.pop() {
 			if e.waits(en) {
-				e.retire(en)
+				e.drop(en)
 			}
 		}
 	}

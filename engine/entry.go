@@ -17,7 +17,7 @@ type entry struct {
 	renew   bool
 
 	attempt *ledger.Claim // running
-	place   int           // in Engine.running
+	index   int           // in Engine.running
 	renewAt time.Time
 	endsAt  time.Time // when its context ends, unless the lease is renewed
 	slot    slot
@@ -56,9 +56,9 @@ func (e *Engine) entry(key ledger.RowKey) *entry {
 }
 
 // retire forgets an entry that nothing happens to. Its row is remembered.
-func (e *Engine) retire(en *entry) {
-	e.settled(en)
-	e.handBack(en)
+func (e *Engine) drop(en *entry) {
+	e.releaseWaiting(en)
+	e.returnWaiting(en)
 	e.park(en)
 	if !en.row.Nonce.IsZero() {
 		e.cache.Add(en.key, en.row)
@@ -67,17 +67,17 @@ func (e *Engine) retire(en *entry) {
 }
 
 // begin and end keep the list of running attempts.
-func (e *Engine) begin(en *entry, a *ledger.Claim) {
-	en.attempt, en.place = a, len(e.running)
+func (e *Engine) addRunning(en *entry, a *ledger.Claim) {
+	en.attempt, en.index = a, len(e.running)
 	e.running = append(e.running, en)
 }
 
-func (e *Engine) end(en *entry) {
+func (e *Engine) removeRunning(en *entry) {
 	if en.attempt == nil {
 		return
 	}
 	last := e.running[len(e.running)-1]
-	e.running[en.place], last.place = last, en.place
+	e.running[en.index], last.index = last, en.index
 	e.running = e.running[:len(e.running)-1]
 	en.attempt, en.renewAt = nil, time.Time{}
 }
@@ -91,11 +91,11 @@ func (e *Engine) route(en *entry) {
 		e.dirty.push(en)
 	case en.attempt != nil:
 	case !e.draining && claimable(&en.row, e.now) && e.leavesToSweep(en):
-		e.retire(en)
+		e.drop(en)
 	case !e.draining && claimable(&en.row, e.now):
 		e.lane(en.key).ready.push(en)
 	default:
-		e.retire(en)
+		e.drop(en)
 	}
 }
 

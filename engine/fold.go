@@ -10,7 +10,7 @@ import (
 
 // flush sends batches while there are intents and batches may be sent.
 func (e *Engine) flush() {
-	for len(e.batches) < e.cfg.Swaps && e.work() {
+	for len(e.batches) < e.cfg.Swaps && e.hasWork() {
 		if batch := e.foldDirty(e.foldReady(nil)); len(batch) > 0 {
 			e.send(batch)
 		}
@@ -18,7 +18,7 @@ func (e *Engine) flush() {
 }
 
 // work reports that some entry can be folded.
-func (e *Engine) work() bool {
+func (e *Engine) hasWork() bool {
 	if !e.dirty.empty() {
 		return true
 	}
@@ -93,7 +93,7 @@ func (e *Engine) foldFinish(en *entry, p *pendingSwap) (changed bool) {
 		return false
 	}
 	p.finish, en.finish = en.finish, nil
-	return p.end(&en.row, en.attempt, &e.cfg, e.now)
+	return p.applyResult(&en.row, en.attempt, &e.cfg, e.now)
 }
 
 // foldRenew prolongs the lease of a task that runs, unless its handler's own
@@ -119,7 +119,7 @@ func (e *Engine) foldClaim(en *entry, p *pendingSwap) (changed bool) {
 	if en.attempt != nil && p.finish == nil {
 		return false // it runs
 	}
-	changed = !e.draining && e.claims(en, p) && p.grant(&e.cfg, e.now)
+	changed = !e.draining && e.canClaim(en, p) && p.applyClaim(&e.cfg, e.now)
 	if p.claim == nil {
 		e.slots.release(&en.slot)
 	}
@@ -128,14 +128,14 @@ func (e *Engine) foldClaim(en *entry, p *pendingSwap) (changed bool) {
 
 // claims reports that the row as it will be can be claimed, and that there is a
 // slot for it: one that foldReady took, or a free one for which no object waits.
-func (e *Engine) claims(en *entry, p *pendingSwap) bool {
+func (e *Engine) canClaim(en *entry, p *pendingSwap) bool {
 	return claimable(&p.next, e.now) && (en.slot.held() || e.lane(en.key).ready.empty() && e.acquireSlot(en, &p.next))
 }
 
 func (e *Engine) swapped(in *Swapped) {
 	batch := e.batches[in.Batch]
 	delete(e.batches, in.Batch)
-	e.wrote(batch, in)
+	e.emitWritten(batch, in)
 	for i, en := range batch {
 		p, o := en.pending, &in.Outcomes[i]
 		en.pending = nil
@@ -174,14 +174,14 @@ func (e *Engine) refused(en *entry, p *pendingSwap, current *ledger.Row) {
 	}
 	en.row = row
 	if p.retired && row.Dead {
-		e.died(en, 0) // perhaps of this write: to be told twice is better than never
+		e.noteDeath(en, 0) // perhaps of this write: to be told twice is better than never
 	}
-	e.putBack(en, p)
+	e.restoreIntents(en, p)
 }
 
-// putBack restores the intents of a refused swap, to be folded over the row
+// restoreIntents restores the intents of a refused swap, to be folded over the row
 // that refused it.
-func (e *Engine) putBack(en *entry, p *pendingSwap) {
+func (e *Engine) restoreIntents(en *entry, p *pendingSwap) {
 	en.observe = append(p.observed, en.observe...)
 	if p.finish != nil { // else there may be one that came meanwhile
 		en.finish = p.finish
@@ -199,13 +199,13 @@ func (e *Engine) putBack(en *entry, p *pendingSwap) {
 // Deliveries are worth another try after a while.
 func (e *Engine) abandon(en *entry, p *pendingSwap, err error, after time.Duration) {
 	for _, o := range slices.Concat(en.waiting, p.observed, en.observe) {
-		e.refuse(o.delivery, after, err)
+		e.returnItem(o.delivery, after, err)
 	}
 	if en.attempt != nil && p.finish == nil {
 		e.emit(Cancel{Key: en.key, Fence: en.attempt.Fence})
 	}
 	e.slots.release(&en.slot)
-	e.end(en)
+	e.removeRunning(en)
 	e.park(en)
 	delete(e.entries, en.key)
 }

@@ -76,7 +76,7 @@ type Loaded struct {
 // Tick says that time has passed.
 type Tick struct{}
 
-// SourcesEnded says that no delivery will follow. From then on the engine looks for
+// SourcesEnded says that no delivery will follow. From then on the engine loads for
 // what has become of the objects that its deliveries named, until
 // [Engine.AllSettled].
 type SourcesEnded struct{}

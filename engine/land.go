@@ -11,28 +11,28 @@ import (
 func (e *Engine) landed(en *entry, p *pendingSwap, row ledger.Row) {
 	en.row = row
 	if p.finish != nil {
-		e.ended(en, p)
+		e.noteEnd(en, p)
 	}
 	if p.renewed && en.attempt != nil {
-		e.leased(en, p.at)
+		e.planRenewal(en, p.at)
 		e.emit(Extend{Key: en.key, Fence: en.attempt.Fence, Deadline: e.cfg.Policy.LeaseUntil(p.at)})
 	}
 	for _, o := range p.observed {
-		e.answered(en, o)
+		e.noteVerdict(en, o)
 	}
 	switch {
 	case p.claim != nil:
-		e.started(en, p)
+		e.startAttempt(en, p)
 	case p.retired:
-		e.died(en, 0)
+		e.noteDeath(en, 0)
 	}
-	e.settled(en)
+	e.releaseWaiting(en)
 	e.route(en)
 }
 
 // ended takes note of how an attempt ended.
-func (e *Engine) ended(en *entry, p *pendingSwap) {
-	e.end(en)
+func (e *Engine) noteEnd(en *entry, p *pendingSwap) {
+	e.removeRunning(en)
 	in, took := p.finish, e.now.Sub(en.began)
 	switch {
 	case p.refused:
@@ -46,11 +46,11 @@ func (e *Engine) ended(en *entry, p *pendingSwap) {
 		e.emit(Notice{Kind: NothingToDo, Key: en.key, Took: took})
 	case in.Result == Released:
 		e.Stats.Released++
-		e.count(Notice{Kind: AttemptReleased, Key: en.key, Took: took})
+		e.emitMetric(Notice{Kind: AttemptReleased, Key: en.key, Took: took})
 	default:
 		e.Stats.Failed++
 		if p.next.Dead && !p.retired {
-			e.died(en, took)
+			e.noteDeath(en, took)
 			return
 		}
 		what := AttemptFailed
@@ -62,16 +62,16 @@ func (e *Engine) ended(en *entry, p *pendingSwap) {
 }
 
 // died tells of a row that is dead, after an attempt that took so long, or none.
-func (e *Engine) died(en *entry, took time.Duration) {
+func (e *Engine) noteDeath(en *entry, took time.Duration) {
 	e.Stats.Died++
 	e.emit(Notice{Kind: Died, Key: en.key, Took: took, Detail: en.row.LastError})
 }
 
 // started hands a granted attempt to the worker.
-func (e *Engine) started(en *entry, p *pendingSwap) {
-	e.begin(en, p.claim)
+func (e *Engine) startAttempt(en *entry, p *pendingSwap) {
+	e.addRunning(en, p.claim)
 	e.Stats.Claimed++
-	e.count(Notice{Kind: Claimed, Key: en.key, Took: en.waited(e.now)})
+	e.emitMetric(Notice{Kind: Claimed, Key: en.key, Took: en.waited(e.now)})
 	en.since, en.began = time.Time{}, e.now
 	if len(en.observe) > 0 {
 		en.since = e.now // it came while the claim was on its way
@@ -80,7 +80,7 @@ func (e *Engine) started(en *entry, p *pendingSwap) {
 		e.Stats.TakenOver++
 		e.emit(Notice{Kind: TookOver, Key: en.key, Detail: "fence " + strconv.FormatInt(p.claim.Fence, 10)})
 	}
-	e.leased(en, p.at)
+	e.planRenewal(en, p.at)
 	e.emit(Start{Claim: *p.claim, Deadline: e.cfg.Policy.LeaseUntil(p.at)})
 }
 
@@ -95,7 +95,7 @@ func (en *entry) waited(now time.Time) time.Duration {
 
 // leased plans the renewal of a lease that runs since at. A lease whose end is fixed is
 // not renewed.
-func (e *Engine) leased(en *entry, at time.Time) {
+func (e *Engine) planRenewal(en *entry, at time.Time) {
 	en.renewAt, en.endsAt = at.Add(e.cfg.Policy.TTL/3), e.cfg.Policy.LeaseUntil(at)
 	if !e.cfg.Policy.LeaseEnd.IsZero() {
 		return
@@ -122,7 +122,7 @@ func (e *Engine) finished(in *Finished) {
 }
 
 // renewals asks for the leases that are to be renewed by now.
-func (e *Engine) renewals() {
+func (e *Engine) renewDue() {
 	if e.nextScan.IsZero() || e.nextScan.After(e.now) {
 		return
 	}

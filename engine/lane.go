@@ -14,7 +14,7 @@ type lane struct {
 }
 
 func (e *Engine) addLane(pipeline string) *lane {
-	l := &lane{ready: queue{which: ready}, share: e.slots.addShare(e.cfg.Own[pipeline]), outage: e.cfg.Outages[pipeline].copied()}
+	l := &lane{ready: queue{which: ready}, share: e.slots.addShare(e.cfg.Own[pipeline]), outage: e.cfg.Outages[pipeline].clone()}
 	e.lanes[pipeline] = l
 	e.order = append(e.order, l)
 	return l
@@ -28,7 +28,7 @@ func (e *Engine) lane(k ledger.RowKey) *lane {
 }
 
 // room reports whether the pipeline may have one more slot.
-func (e *Engine) room(l *lane) bool { return l.open(e.now) && e.slots.room(l.share) }
+func (e *Engine) room(l *lane) bool { return l.permitsAttempt(e.now) && e.slots.room(l.share) }
 
 // leavesToSweep reports whether an object that could wait for a slot need not: enough
 // of its pipeline do, its row is in the ledger, and no message waits for it. Otherwise
@@ -71,7 +71,7 @@ func (e *Engine) acquireFirst(en *entry) bool {
 // fits reports whether there is a slot for an attempt at row.
 func (e *Engine) fits(l *lane, row *ledger.Row) bool {
 	switch {
-	case !l.open(e.now):
+	case !l.permitsAttempt(e.now):
 		return false
 	case e.quarantined(row):
 		return e.slots.used == 0
@@ -98,7 +98,7 @@ func (e *Engine) quarantineWaits() bool {
 		return false
 	}
 	for _, l := range e.order {
-		if en := e.first(l); en != nil && l.share.running == 0 && l.open(e.now) && e.quarantined(&en.row) {
+		if en := e.first(l); en != nil && l.share.running == 0 && l.permitsAttempt(e.now) && e.quarantined(&en.row) {
 			return true
 		}
 	}
@@ -120,7 +120,7 @@ func (e *Engine) first(l *lane) *entry {
 		switch {
 		case !e.waits(en):
 		case e.cfg.Sweep > 0 && len(en.waiting) == 0:
-			e.retire(en)
+			e.drop(en)
 		default:
 			l.ready.push(en)
 		}

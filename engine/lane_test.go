@@ -34,7 +34,7 @@ func crowd(t *testing.T, a *worker, pipeline string, objects int) int {
 }
 
 // Freed slots go to the pipelines in turn, and not to the one with the longest queue.
-func TestTurns(t *testing.T) {
+func TestPipelinesTakeTurns(t *testing.T) {
 	w := newWorld(t)
 	a := w.newWorker(engine.Config{
 		Owner: "a", Pipelines: []string{"p", "pp"}, Policy: policy(), Tasks: 4, Bytes: 1 << 30, Swaps: 1, Batch: 100, Cache: 10,
@@ -58,7 +58,7 @@ func TestTurns(t *testing.T) {
 
 // What waits for a slot beyond a pipeline's share of the room waits in the ledger,
 // and sweeps bring all of it.
-func TestBacklogOfASlowPipeline(t *testing.T) {
+func TestSlowPipelineLeavesRoomInTheBacklog(t *testing.T) {
 	const objects, waiting = 60, 5
 	w := newWorld(t)
 	a := w.newWorker(engine.Config{

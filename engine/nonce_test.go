@@ -7,9 +7,9 @@ import (
 	"github.com/pawlhq/pawl/engine"
 )
 
-// TestNonces: what compare-and-swap compares must never repeat, so that all of a
+// TestNoncesAreUnique: what compare-and-swap compares must never repeat, so that all of a
 // nonce has to be random.
-func TestNonces(t *testing.T) {
+func TestNoncesAreUnique(t *testing.T) {
 	const n = 1000
 	w := newWorld(t).newWorker(engine.Config{Owner: "a", Pipelines: []string{"p"}, Policy: policy(), Swaps: 1, Batch: n}, 1)
 	var in engine.Deliver

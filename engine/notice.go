@@ -62,23 +62,23 @@ const (
 var verdictKinds = [...]Kind{ledger.Raised: Raised, ledger.Duplicate: Duplicate, ledger.Stale: Stale}
 
 // count reports a fact that only metrics want.
-func (e *Engine) count(r Notice) {
+func (e *Engine) emitMetric(r Notice) {
 	if e.cfg.Counts {
 		e.emit(r)
 	}
 }
 
-// countAnswer reports the answer to a delivery.
-func (e *Engine) countAnswer(d *delivery) {
+// emitAnswered reports the answer to a delivery.
+func (e *Engine) emitAnswered(d *delivery) {
 	r := Notice{Kind: Acknowledged, Took: e.now.Sub(d.came)}
 	if !d.answer.Ack {
 		r.Kind, r.Detail = Returned, d.answer.Err.Error()
 	}
-	e.count(r)
+	e.emitMetric(r)
 }
 
 // wrote reports a batch that the ledger has answered.
-func (e *Engine) wrote(batch []*entry, in *Swapped) {
+func (e *Engine) emitWritten(batch []*entry, in *Swapped) {
 	if !e.cfg.Counts || len(batch) == 0 {
 		return
 	}

@@ -22,13 +22,13 @@ type Outages map[string]outage
 func (e *Engine) Outages() Outages {
 	all := make(Outages, len(e.order))
 	for name, l := range e.lanes {
-		all[name] = l.outage.copied()
+		all[name] = l.outage.clone()
 	}
 	return all
 }
 
 // copied returns a copy. An outage that continues elsewhere begins with a probe.
-func (o outage) copied() outage {
+func (o outage) clone() outage {
 	met := make(map[string][]ledger.RowKey, len(o.met))
 	for cause, keys := range o.met {
 		met[cause] = slices.Clone(keys)
@@ -51,7 +51,7 @@ func (o *outage) active() bool { return !o.since.IsZero() }
 
 // open reports whether an outage, if there is one, permits an attempt now: one
 // object at a time, after a back-off, probes the receiver.
-func (l *lane) open(now time.Time) bool {
+func (l *lane) permitsAttempt(now time.Time) bool {
 	return !l.outage.active() || l.share.running == 0 && !l.outage.probeAt.After(now)
 }
 
@@ -76,7 +76,7 @@ func (e *Engine) noteReceiver(in *Finished, began time.Time) {
 		in.Failure.Uncounted = true
 		return
 	case !o.active():
-		if !o.meets(in) {
+		if !o.recordFailure(in) {
 			return
 		}
 		o.since = e.now
@@ -90,7 +90,7 @@ func (e *Engine) noteReceiver(in *Finished, began time.Time) {
 }
 
 // meets notes that an object met a cause, and reports whether enough objects have.
-func (o *outage) meets(in *Finished) bool {
+func (o *outage) recordFailure(in *Finished) bool {
 	if o.met == nil {
 		o.met = map[string][]ledger.RowKey{}
 	}
@@ -116,7 +116,7 @@ func (e *Engine) unqueue(l *lane) {
 	l.ready.pop()
 	for en := l.ready.pop(); en != nil; en = l.ready.pop() {
 		if e.waits(en) {
-			e.retire(en)
+			e.drop(en)
 		}
 	}
 	if first != nil {

@@ -27,7 +27,7 @@ func (p *pendingSwap) observe(o *observation, now time.Time) bool {
 
 // end applies the result of an attempt, and reports whether the row changes. If the
 // attempt has lost its lease, a verification is scheduled for what it may have written.
-func (p *pendingSwap) end(standing *ledger.Row, attempt *ledger.Claim, cfg *Config, now time.Time) bool {
+func (p *pendingSwap) applyResult(standing *ledger.Row, attempt *ledger.Claim, cfg *Config, now time.Time) bool {
 	in, ok := p.finish, false
 	switch in.Result {
 	case Completed:
@@ -54,7 +54,7 @@ func (p *pendingSwap) end(standing *ledger.Row, attempt *ledger.Claim, cfg *Conf
 
 // grant claims the row, or retires a row without attempts left, and reports whether the
 // row changes.
-func (p *pendingSwap) grant(cfg *Config, now time.Time) bool {
+func (p *pendingSwap) applyClaim(cfg *Config, now time.Time) bool {
 	next, claim, why := p.next.Claim(cfg.Owner, &cfg.Policy, now)
 	switch why {
 	case ledger.Granted:

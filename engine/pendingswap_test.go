@@ -20,7 +20,7 @@ func claimed(t *testing.T) (ledger.Row, *ledger.Claim) {
 	t.Helper()
 	p := &pendingSwap{next: ledger.Row{RowKey: objectKey("k")}}
 	o := observation{item: Item{Event: event.Event{Kind: event.Created, Time: swapStart}}}
-	if !p.observe(&o, swapStart) || o.verdict != ledger.Raised || !p.grant(swapConfig(), swapStart) || p.claim == nil {
+	if !p.observe(&o, swapStart) || o.verdict != ledger.Raised || !p.applyClaim(swapConfig(), swapStart) || p.claim == nil {
 		t.Fatalf("a new object is not claimed: %+v", p)
 	}
 	p.next.Nonce = ledger.Nonce{1}
@@ -30,11 +30,11 @@ func claimed(t *testing.T) (ledger.Row, *ledger.Claim) {
 func TestPendingSwapGrants(t *testing.T) {
 	row, _ := claimed(t)
 	p := &pendingSwap{next: row}
-	if p.grant(swapConfig(), swapStart) || p.claim != nil || p.retired {
+	if p.applyClaim(swapConfig(), swapStart) || p.claim != nil || p.retired {
 		t.Error("a row with a live lease is claimed")
 	}
 	p.next.Attempts = swapConfig().Policy.Attempts
-	if !p.grant(swapConfig(), swapStart.Add(time.Hour)) || !p.retired || p.claim != nil || !p.next.Dead {
+	if !p.applyClaim(swapConfig(), swapStart.Add(time.Hour)) || !p.retired || p.claim != nil || !p.next.Dead {
 		t.Error("a row without attempts left is not retired")
 	}
 }
@@ -66,7 +66,7 @@ func TestPendingSwapEndsAttempt(t *testing.T) {
 		in := c.finished
 		in.Ending.Read.Kind = event.Created
 		p := &pendingSwap{next: c.row, finish: &in}
-		changes := p.end(&c.row, claim, swapConfig(), swapStart)
+		changes := p.applyResult(&c.row, claim, swapConfig(), swapStart)
 		if changes != c.changes || p.refused != c.refused || in.Result != c.result || in.Acted != c.acted {
 			t.Errorf("%s: changes %t, refused %t, result %d, acted %t", c.what, changes, p.refused, in.Result, in.Acted)
 		}
@@ -81,7 +81,7 @@ func TestPendingSwapSupersededAfterLanding(t *testing.T) {
 	}
 	in := Finished{Result: Completed, Ending: ledger.Ending{Read: ledger.Read{Kind: event.Created}}}
 	ending := &pendingSwap{next: held, finish: &in}
-	ending.end(&held, claim, swapConfig(), swapStart)
+	ending.applyResult(&held, claim, swapConfig(), swapStart)
 	landed := ending.next
 	behind, dead, later := landed, landed, landed
 	behind.Have = ledger.Version{}

@@ -45,26 +45,26 @@ func (p *printer) actions(out []engine.Action) {
 		case engine.Sweep:
 			p.printf("sweep %s before=%s limit=%d\n", a.Pipeline, p.time(a.Before), a.Limit)
 		case engine.Load:
-			p.printf("look %s\n", strings.Join(keyTexts(a.Keys), " "))
+			p.printf("load %s\n", strings.Join(keyTexts(a.Keys), " "))
 		case engine.Notice:
-			p.report(&a)
+			p.notice(&a)
 		}
 	}
 }
 
-var facts = map[engine.Kind]string{
-	engine.Died: "died", engine.TookOver: "took over", engine.LostLease: "lost its lease", engine.AttemptFailed: "erred", engine.AttemptUncounted: "met an outage",
+var kinds = map[engine.Kind]string{
+	engine.Died: "died", engine.TookOver: "took over", engine.LostLease: "lost its lease", engine.AttemptFailed: "failed", engine.AttemptUncounted: "failed, not counted",
 	engine.ShapeChanged: "shape changed", engine.Committed: "committed", engine.NothingToDo: "nothing to do",
 	engine.Unreadable: "unreadable", engine.Disordered: "disordered",
 	engine.ReceiverDown: "receiver down", engine.ReceiverUp: "receiver up",
 	engine.Raised: "raised", engine.Duplicate: "duplicate", engine.Stale: "stale", engine.Acknowledged: "acknowledged",
-	engine.Returned: "handed back", engine.Claimed: "claimed", engine.AttemptReleased: "given back",
-	engine.RowsWritten: "wrote", engine.RowsRefused: "refused",
+	engine.Returned: "returned", engine.Claimed: "claimed", engine.AttemptReleased: "released",
+	engine.RowsWritten: "rows written", engine.RowsRefused: "rows refused",
 }
 
 // report prints how long something took where all is reported.
-func (p *printer) report(r *engine.Notice) {
-	p.printf("report")
+func (p *printer) notice(r *engine.Notice) {
+	p.printf("notice")
 	switch r.Key {
 	case ledger.RowKey{}:
 	case ledger.RowKey{Pipeline: r.Key.Pipeline}:
@@ -72,7 +72,7 @@ func (p *printer) report(r *engine.Notice) {
 	default:
 		p.printf(" %s", keyText(r.Key))
 	}
-	p.printf(": %s", facts[r.Kind])
+	p.printf(": %s", kinds[r.Kind])
 	if r.N > 0 {
 		p.printf(" %d", r.N)
 	}
@@ -175,7 +175,7 @@ func (p *printer) answer(a *engine.Answer) {
 	if a.Ack {
 		p.printf("ack %d", a.ID)
 	} else {
-		p.printf("hand back %d after=%v (%s)", a.ID, a.After.Truncate(time.Millisecond), strings.ReplaceAll(fmt.Sprint(a.Err), "\n", "; "))
+		p.printf("return %d after=%v (%s)", a.ID, a.After.Truncate(time.Millisecond), strings.ReplaceAll(fmt.Sprint(a.Err), "\n", "; "))
 	}
 	for _, n := range []struct {
 		name string

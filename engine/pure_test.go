@@ -38,9 +38,9 @@ func allBut(names ...string) func(string) bool {
 // waits are the files that give pure rules to a store, and have to wait for it.
 var waits = []string{"ledger/ledger.go", "ledger/rows.go"}
 
-// TestPure looks into the sources of event, ledger and engine for clocks,
+// TestEngineIsPure loads into the sources of event, ledger and engine for clocks,
 // global randomness, goroutines and channels.
-func TestPure(t *testing.T) {
+func TestEngineIsPure(t *testing.T) {
 	for _, dir := range []string{"event", "ledger", "engine"} {
 		files, err := filepath.Glob("../" + dir + "/*.go")
 		if err != nil || len(files) == 0 {
@@ -57,8 +57,8 @@ func TestPure(t *testing.T) {
 	}
 }
 
-// TestPureSees proves that TestPure would see what it looks for.
-func TestPureSees(t *testing.T) {
+// TestPurityCheckFindsViolations proves that TestEngineIsPure would see what it loads for.
+func TestPurityCheckFindsViolations(t *testing.T) {
 	const source = `package p
 import ("time"; r "math/rand/v2"; "os")
 var now = time.Now

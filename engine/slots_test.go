@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestShares(t *testing.T) {
+func TestSlotsPerPipeline(t *testing.T) {
 	for _, c := range []struct {
 		common   int
 		reserved [3]int

@@ -46,10 +46,10 @@ func TestClockPutBack(t *testing.T) {
 	}
 }
 
-// TestSweepWhileAnAnswerIsAwaited: an attempt has ended after its lease, and the
+// TestSweepDuringPendingSwap: an attempt has ended after its lease, and the
 // ledger takes its time to answer. All that is due is the attempt's own row: the
 // engine must not ask again and again until that is settled.
-func TestSweepWhileAnAnswerIsAwaited(t *testing.T) {
+func TestSweepDuringPendingSwap(t *testing.T) {
 	w := newWorld(t)
 	seq, err := event.ParseSequencer("01")
 	if err != nil {
@@ -79,11 +79,11 @@ func TestSweepWhileAnAnswerIsAwaited(t *testing.T) {
 	}
 }
 
-// TestSweepOfAnOlderPicture: a store answers a sweep with rows as they were before
+// TestSweepFromOlderSnapshot: a store answers a sweep with rows as they were before
 // they were settled here. The engine knows better and writes nothing; nor does it
 // ask again at once. If the row has changed behind its back, the second sweep
 // finds it.
-func TestSweepOfAnOlderPicture(t *testing.T) {
+func TestSweepFromOlderSnapshot(t *testing.T) {
 	w := newWorld(t)
 	seq, err := event.ParseSequencer("01")
 	if err != nil {
@@ -122,9 +122,9 @@ func TestSweepOfAnOlderPicture(t *testing.T) {
 	}
 }
 
-// TestUnreadableRows: rows that cannot be read are told of once, stand before no
+// TestUnreadableRowsAreReportedOnce: rows that cannot be read are told of once, stand before no
 // other row, and hand back the events of their own object alone.
-func TestUnreadableRows(t *testing.T) {
+func TestUnreadableRowsAreReportedOnce(t *testing.T) {
 	w := newWorld(t)
 	a := w.newWorker(engine.Config{
 		Owner: "a", Pipelines: []string{"p"}, Policy: policy(), Tasks: 2, Bytes: 1, Swaps: 1, Batch: 1, Cache: 10, Sweep: time.Second,
@@ -162,9 +162,9 @@ func TestUnreadableRows(t *testing.T) {
 	}
 }
 
-// TestManyUnreadableRows: where more rows cannot be read than a sweep passes by, the
+// TestUnreadableRowsDoNotBlockSweeps: where more rows cannot be read than a sweep passes by, the
 // engine asks at its usual pace, and tells of each once.
-func TestManyUnreadableRows(t *testing.T) {
+func TestUnreadableRowsDoNotBlockSweeps(t *testing.T) {
 	w := newWorld(t)
 	a := w.newWorker(engine.Config{
 		Owner: "a", Pipelines: []string{"p"}, Policy: policy(), Tasks: 2, Bytes: 1, Swaps: 1, Batch: 1, Cache: 10, Sweep: time.Second,

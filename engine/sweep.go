@@ -31,7 +31,7 @@ const maxUnreadable = 10_000
 func (s *sweep) due(now time.Time) bool { return !s.asked && !s.complete && !s.next.After(now) }
 
 // ask begins a sweep for as many attempts as can run, and returns the number of rows to ask for.
-func (s *sweep) ask(attempts int) int {
+func (s *sweep) begin(attempts int) int {
 	s.asked = true
 	s.limit = min(maxSwept, max(attempts, 1)) + min(2*s.unreadable, maxUnreadable)
 	return s.limit
@@ -48,7 +48,7 @@ type sweepAnswer struct {
 // take ends a sweep, and plans the next for the given time. A full answer means that there
 // are more due rows, so the engine asks again at once, unless the answer brought nothing
 // to do: the next one would bring the same rows.
-func (s *sweep) take(a sweepAnswer, once bool, now, next time.Time) {
+func (s *sweep) finish(a sweepAnswer, once bool, now, next time.Time) {
 	full := a.rows >= s.limit
 	s.asked = false
 	s.answered = s.answered || !a.failed
@@ -70,7 +70,7 @@ func (e *Engine) sweeping(l *lane) bool {
 func (e *Engine) sweepAll() {
 	for i := range e.sweeps {
 		if s := &e.sweeps[i]; s.due(e.now) && e.sweeping(s.lane) {
-			e.emit(Sweep{Pipeline: s.pipeline, Before: e.now, Limit: s.ask(max(s.lane.share.reserved, e.cfg.Tasks))})
+			e.emit(Sweep{Pipeline: s.pipeline, Before: e.now, Limit: s.begin(max(s.lane.share.reserved, e.cfg.Tasks))})
 		}
 	}
 }
@@ -128,7 +128,7 @@ func (e *Engine) swept(in *Swept) {
 	}
 	for i := range e.sweeps {
 		if s := &e.sweeps[i]; s.pipeline == in.Pipeline {
-			s.take(a, e.once, e.now, e.jittered())
+			s.finish(a, e.sweepOnce, e.now, e.jittered())
 		}
 	}
 }

@@ -23,7 +23,7 @@ func TestSweepAsksAgain(t *testing.T) {
 	} {
 		s := c.before
 		s.asked = true
-		s.take(c.answer, false, now, later)
+		s.finish(c.answer, false, now, later)
 		if s.asked || s.due(now) != c.atOnce || !s.due(later) || s.complete || !s.answered {
 			t.Errorf("%s: %+v, want another sweep at once: %t", c.what, s, c.atOnce)
 		}
@@ -35,7 +35,7 @@ func TestSweepLimit(t *testing.T) {
 		{0, 0, 1}, {7, 0, 7}, {1000, 0, maxSwept}, {7, 3, 13}, {7, 1_000_000, 7 + maxUnreadable},
 	} {
 		s := sweep{unreadable: c.unreadable}
-		if got := s.ask(c.attempts); got != c.want || s.due(time.Unix(1000, 0)) {
+		if got := s.begin(c.attempts); got != c.want || s.due(time.Unix(1000, 0)) {
 			t.Errorf("%d attempts, %d unreadable rows: a sweep of %d, want %d", c.attempts, c.unreadable, got, c.want)
 		}
 	}
@@ -52,7 +52,7 @@ func TestSweepOnceIsComplete(t *testing.T) {
 		{sweepAnswer{failed: true}, false, false},
 	} {
 		s := sweep{limit: 4}
-		if s.take(c.answer, true, now, now); s.complete != c.complete || s.answered != c.answered || s.due(now) == c.complete {
+		if s.finish(c.answer, true, now, now); s.complete != c.complete || s.answered != c.answered || s.due(now) == c.complete {
 			t.Errorf("%+v leads to %+v", c.answer, s)
 		}
 	}

@@ -12,11 +12,11 @@ import (
 // tracker counts the objects that this engine's deliveries named and that
 // are neither settled nor dead. Active ones have an entry. Parked ones have none: they
 // back off, or another worker holds them. Sweeps bring back most parked objects, but
-// not those that another worker settles, so the engine looks at the parked rows.
+// not those that another worker settles, so the engine loads at the parked rows.
 type tracker struct {
 	active       int
-	parked       *simplelru.LRU[ledger.RowKey, int] // the value of looks when each was parked
-	looks        int                                // how many looks were asked for
+	parked       *simplelru.LRU[ledger.RowKey, int] // the value of loads when each was parked
+	loads        int                                // how many loads were asked for
 	asked        bool                               // a look has no answer yet
 	sourcesEnded bool                               // no delivery follows
 	next         time.Time                          // of the next look
@@ -47,7 +47,7 @@ func (t *tracker) untrack(en *entry) {
 // park keeps the key of an unsettled object whose entry is dropped.
 func (t *tracker) park(en *entry) {
 	if en.tracked {
-		t.parked.Add(en.key, t.looks)
+		t.parked.Add(en.key, t.loads)
 		t.untrack(en)
 	}
 }
@@ -59,10 +59,10 @@ func (t *tracker) resume(en *entry) {
 	}
 }
 
-// wantsLook reports whether the parked rows should be looked at: all of them when no
+// wantsLoad reports whether the parked rows should be looked at: all of them when no
 // delivery follows. Before that a look only serves to forget the objects that other
 // workers have settled, once more than limit are parked.
-func (t *tracker) wantsLook(limit int) bool {
+func (t *tracker) wantsLoad(limit int) bool {
 	if t.asked {
 		return false
 	}
@@ -73,9 +73,9 @@ func (t *tracker) wantsLook(limit int) bool {
 }
 
 // look returns the next keys to look at, at most limit. The keys take turns.
-func (t *tracker) look(limit int) []ledger.RowKey {
+func (t *tracker) nextKeys(limit int) []ledger.RowKey {
 	t.asked = true
-	t.looks++
+	t.loads++
 	keys := make([]ledger.RowKey, min(t.parked.Len(), limit))
 	for i := range keys {
 		keys[i], _, _ = t.parked.GetOldest()
@@ -87,11 +87,11 @@ func (t *tracker) look(limit int) []ledger.RowKey {
 // answered ends a look, and plans the next.
 func (t *tracker) answered(next time.Time) { t.asked, t.next = false, next }
 
-// parkedAtLook reports whether an object has been parked since before the last look. The
+// parkedBeforeLoad reports whether an object has been parked since before the last look. The
 // engine knows other objects better than the answer.
-func (t *tracker) parkedAtLook(key ledger.RowKey) bool {
-	looks, parked := t.parked.Peek(key)
-	return parked && looks < t.looks
+func (t *tracker) parkedBeforeLoad(key ledger.RowKey) bool {
+	loads, parked := t.parked.Peek(key)
+	return parked && loads < t.loads
 }
 
 // drop forgets a parked object.

@@ -48,40 +48,40 @@ func TestTrackerParksAndResumes(t *testing.T) {
 	}
 }
 
-func TestTrackerLooksInTurn(t *testing.T) {
+func TestTrackerLoadsInTurn(t *testing.T) {
 	tr := newTracker()
 	for _, name := range []string{"a", "b", "c"} {
 		parkObject(&tr, objectKey(name))
 	}
-	if tr.wantsLook(3) || !tr.wantsLook(2) {
+	if tr.wantsLoad(3) || !tr.wantsLoad(2) {
 		t.Error("while deliveries follow, the limit does not decide")
 	}
 	tr.sourcesEnded = true
-	if !tr.wantsLook(3) {
+	if !tr.wantsLoad(3) {
 		t.Error("when no delivery follows, parked objects are not looked at")
 	}
-	if got := tr.look(2); !slices.Equal(got, []ledger.RowKey{objectKey("a"), objectKey("b")}) || tr.wantsLook(0) {
+	if got := tr.nextKeys(2); !slices.Equal(got, []ledger.RowKey{objectKey("a"), objectKey("b")}) || tr.wantsLoad(0) {
 		t.Errorf("the first look is at %v", got)
 	}
 	parkObject(&tr, objectKey("a"))
-	if tr.parkedAtLook(objectKey("a")) || !tr.parkedAtLook(objectKey("b")) || tr.parkedAtLook(objectKey("x")) {
+	if tr.parkedBeforeLoad(objectKey("a")) || !tr.parkedBeforeLoad(objectKey("b")) || tr.parkedBeforeLoad(objectKey("x")) {
 		t.Error("the answer counts for an object that was parked after the question")
 	}
 	tr.answered(time.Time{})
-	if got := tr.look(2); !slices.Equal(got, []ledger.RowKey{objectKey("c"), objectKey("b")}) {
+	if got := tr.nextKeys(2); !slices.Equal(got, []ledger.RowKey{objectKey("c"), objectKey("b")}) {
 		t.Errorf("the second look is at %v", got)
 	}
 	tr.answered(time.Time{})
 	for _, name := range []string{"a", "b", "c"} {
 		tr.drop(objectKey(name))
 	}
-	if tr.wantsLook(0) {
+	if tr.wantsLoad(0) {
 		t.Error("nothing is left to look at")
 	}
 }
 
-// TestLookPassesOverResumedObjects also has a row in the answer that cannot be read.
-func TestLookPassesOverResumedObjects(t *testing.T) {
+// TestLoadIgnoresResumedObjects also has a row in the answer that cannot be read.
+func TestLoadIgnoresResumedObjects(t *testing.T) {
 	e := New(Config{Owner: "a", Pipelines: []string{"p"}, Policy: ledger.DefaultPolicy(), Tasks: 1, Swaps: 1, Batch: 10, Sweep: time.Hour, Rand: rand.New(rand.NewPCG(1, 0))})
 	now := time.Unix(1000, 0)
 	keys := []ledger.RowKey{objectKey("again"), objectKey("odd"), objectKey("settled")}

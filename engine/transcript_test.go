@@ -33,7 +33,7 @@ func TestTranscripts(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			// In a bubble the ledger's waits between two looks take no time.
+			// In a bubble the ledger's waits between two loads take no time.
 			synctest.Test(t, func(t *testing.T) {
 				s := &script{t: t, world: newWorld(t)}
 				datadriven.RunTest(t, file, s.run)
@@ -79,10 +79,10 @@ var commands = map[string]func(s *script){
 	"swept": (*script).swept,
 	// looked NAME [failed]: answers the look that is out, with what there was when
 	// it was asked for.
-	"looked": (*script).looked,
+	"loaded": (*script).loaded,
 	// no-more NAME: no delivery will follow.
-	"no-more": (*script).sourcesEnded,
-	"drain":   (*script).drain,
+	"sources-ended": (*script).sourcesEnded,
+	"drain":         (*script).drain,
 	// redrive KEY [force]: an operator's write, behind the workers' backs.
 	"redrive": (*script).redrive,
 	// reset-order KEY
@@ -268,9 +268,9 @@ func (s *script) swept() {
 	}
 }
 
-func (s *script) looked() {
+func (s *script) loaded() {
 	w := s.worker()
-	for _, in := range w.takeLooks() {
+	for _, in := range w.takeLoads() {
 		if s.word(1) == "failed" {
 			in = engine.Loaded{}
 		}
@@ -318,7 +318,7 @@ func (s *script) state() {
 
 func (s *script) unsettled() {
 	w := s.worker()
-	s.printf("unsettled=%d rested=%t\n", w.Unsettled(), w.AllSettled())
+	s.printf("unsettled=%d all-settled=%t\n", w.Unsettled(), w.AllSettled())
 }
 
 func (s *script) stats() {

@@ -10,7 +10,7 @@ func (e *Engine) Unsettled() int { return e.tracker.unsettled() }
 // named settled or dead. Objects that only sweeps brought do not count. After
 // [SweepOnce] it reports instead that every due row was read and processed.
 func (e *Engine) AllSettled() bool {
-	if e.once {
+	if e.sweepOnce {
 		return e.sweptOnce()
 	}
 	return e.Unsettled() == 0 && len(e.deliveries) == 0
@@ -25,26 +25,26 @@ func (e *Engine) park(en *entry) {
 	e.tracker.untrack(en)
 }
 
-func (e *Engine) looking() bool { return !e.draining && e.tracker.wantsLook(e.cfg.Cache) }
+func (e *Engine) loadsParked() bool { return !e.draining && e.tracker.wantsLoad(e.cfg.Cache) }
 
 // look asks for a batch of the parked rows.
-func (e *Engine) look() {
-	if e.looking() && !e.tracker.next.After(e.now) {
-		e.emit(Load{Keys: e.tracker.look(e.cfg.Batch)})
+func (e *Engine) loadParked() {
+	if e.loadsParked() && !e.tracker.next.After(e.now) {
+		e.emit(Load{Keys: e.tracker.nextKeys(e.cfg.Batch)})
 	}
 }
 
 // looked takes the rows of parked objects. If something has happened to an object
 // since the look was asked for, the engine knows it better. A key without a row was
 // purged, which happens to settled rows only.
-func (e *Engine) looked(in *Loaded) {
+func (e *Engine) loaded(in *Loaded) {
 	e.tracker.answered(e.jittered())
 	rows := make(map[ledger.RowKey]*ledger.Row, len(in.Rows))
 	for i := range in.Rows {
 		rows[in.Rows[i].RowKey] = &in.Rows[i]
 	}
 	for _, key := range in.Keys {
-		if !e.tracker.parkedAtLook(key) {
+		if !e.tracker.parkedBeforeLoad(key) {
 			continue
 		}
 		row := rows[key]

@@ -56,7 +56,7 @@ type worker struct {
 	skew   time.Duration
 	swaps  []*swap
 	sweeps []engine.Sweep
-	looks  []engine.Loaded // what the ledger had when it was asked
+	loads  []engine.Loaded // what the ledger had when it was asked
 	cfg    engine.Config
 	tasks  map[ledger.RowKey]*ledger.Claim // the last one started
 }
@@ -92,10 +92,10 @@ func (w *worker) step(in ...engine.Input) []engine.Action {
 		case engine.Sweep:
 			w.sweeps = append(w.sweeps, a)
 		case engine.Load:
-			if len(w.looks) > 0 || len(a.Keys) == 0 || len(a.Keys) > w.cfg.Batch {
-				w.world.t.Errorf("a look at %d rows, with %d looks out", len(a.Keys), len(w.looks))
+			if len(w.loads) > 0 || len(a.Keys) == 0 || len(a.Keys) > w.cfg.Batch {
+				w.world.t.Errorf("a look at %d rows, with %d loads out", len(a.Keys), len(w.loads))
 			}
-			w.looks = append(w.looks, engine.Loaded{Keys: a.Keys, Rows: w.world.rows(a.Keys)})
+			w.loads = append(w.loads, engine.Loaded{Keys: a.Keys, Rows: w.world.rows(a.Keys)})
 		}
 	}
 	return out
@@ -129,9 +129,9 @@ func (w *worker) takeSweeps() []engine.Sweep {
 	return s
 }
 
-func (w *worker) takeLooks() []engine.Loaded {
-	s := w.looks
-	w.looks = nil
+func (w *worker) takeLoads() []engine.Loaded {
+	s := w.loads
+	w.loads = nil
 	return s
 }
 

@@ -52,7 +52,7 @@ func (r Row) Claim(owner string, p *Policy, now time.Time) (Row, Claim, ClaimRes
 		return r, Claim{}, NotDue
 	}
 	takeover := r.Held()
-	verifying := !takeover && r.verifies(now)
+	verifying := !takeover && r.verifyDue(now)
 	if takeover {
 		r.raiseVerifyAt(now.Add(p.Horizon))
 	}
@@ -72,7 +72,7 @@ func (r Row) Claim(owner string, p *Policy, now time.Time) (Row, Claim, ClaimRes
 	if takeover {
 		what = "taken over"
 	}
-	r.note(now, what, "fence "+strconv.FormatInt(a.Fence, 10)+" by "+owner)
+	r.addEntry(now, what, "fence "+strconv.FormatInt(a.Fence, 10)+" by "+owner)
 	return r, a, Granted
 }
 
@@ -81,10 +81,10 @@ func (r *Row) claimable(now time.Time) bool {
 	if r.RetryAt.After(now) || r.Unreadable != nil {
 		return false
 	}
-	return !r.Settled() || r.Held() || r.verifies(now)
+	return !r.Settled() || r.Held() || r.verifyDue(now)
 }
 
-func (r *Row) verifies(now time.Time) bool { return !r.VerifyAt.IsZero() && !r.VerifyAt.After(now) }
+func (r *Row) verifyDue(now time.Time) bool { return !r.VerifyAt.IsZero() && !r.VerifyAt.After(now) }
 
 // raiseVerifyAt asks for a verification no earlier than at. A later one that is
 // already asked for serves both.
@@ -100,7 +100,7 @@ func (r Row) retire(now time.Time) Row {
 	if r.LastError == "" {
 		r.LastError = "every attempt ended with its worker"
 	}
-	r.note(now, "dead", "attempts used up: "+r.LastError)
+	r.addEntry(now, "dead", "attempts used up: "+r.LastError)
 	return r
 }
 

@@ -193,14 +193,14 @@ func (d *decoder) history(lines []string, r *Row) []Entry {
 			d.failed = fmt.Errorf("a line of the history begins with %q, which is no time", when)
 		}
 		h[i].What, h[i].Note, _ = strings.Cut(rest, ": ")
-		h[i].Note = lengthen(h[i].Note, short)
+		h[i].Note = expand(h[i].Note, short)
 		last = h[i].At.UnixMilli()
 	}
 	return h
 }
 
-// lengthen replaces the abbreviations in a note. What begins like one and is none stays.
-func lengthen(note string, short []abbreviation) string {
+// expand replaces the abbreviations in a note. What begins like one and is none stays.
+func expand(note string, short []abbreviation) string {
 	if !strings.Contains(note, "~") {
 		return note
 	}

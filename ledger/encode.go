@@ -58,11 +58,11 @@ func Encode(r *Row) (string, error) {
 	e.time("verify", r.VerifyAt)
 	e.time("event", r.EventTime)
 	if !r.CreatedTime.Equal(r.EventTime) {
-		e.always("created", r.CreatedTime)
+		e.timeOrEmpty("created", r.CreatedTime)
 	}
 	e.number("disorder", int64(r.Disorder))
 	if n := len(r.History); n == 0 || !r.CreatedAt.Equal(r.History[n-1].At) {
-		e.always("since", r.CreatedAt)
+		e.timeOrEmpty("since", r.CreatedAt)
 	}
 	e.history(r.History)
 	if n := len(r.Unknown); n > 2 {
@@ -123,8 +123,8 @@ func (e *encoder) time(name string, t time.Time) {
 	}
 }
 
-// always is time that writes "" for the zero time.
-func (e *encoder) always(name string, t time.Time) {
+// timeOrEmpty is time that writes "" for the zero time.
+func (e *encoder) timeOrEmpty(name string, t time.Time) {
 	e.time(name, t)
 	if t.IsZero() {
 		e.member(name)
@@ -202,7 +202,7 @@ func (e *encoder) version(v, base *Version) {
 		}
 	}
 	if t := v.Identity.ModTime; !t.Equal(base.Identity.ModTime) {
-		e.always("mtime", t)
+		e.timeOrEmpty("mtime", t)
 	}
 	if v.Identity.Size != base.Identity.Size {
 		e.member("size")
@@ -230,8 +230,8 @@ func (e *encoder) history(h []Entry) {
 
 // line writes one line, and returns the time that the next one is relative to.
 func (e *encoder) line(h *Entry, last int64) int64 {
-	var room [256]byte
-	s := room[:0]
+	var buf [256]byte
+	s := buf[:0]
 	e.check(h.At)
 	if h.At.Nanosecond()%int(time.Millisecond) != 0 {
 		s = h.At.UTC().AppendFormat(s, time.RFC3339Nano)
@@ -240,7 +240,7 @@ func (e *encoder) line(h *Entry, last int64) int64 {
 	}
 	s = append(append(s, ' '), h.What...)
 	if h.Note != "" {
-		s = e.shorten(append(s, ": "...), h.Note)
+		s = e.abbreviate(append(s, ": "...), h.Note)
 	}
 	e.b, _ = jsontext.AppendQuote(e.b, s)
 	return h.At.UnixMilli()
@@ -272,8 +272,8 @@ func abbreviations(r *Row) []abbreviation {
 // minAbbreviated is the length from which a text is abbreviated.
 const minAbbreviated = 9
 
-// shorten appends a note with its abbreviations.
-func (e *encoder) shorten(b []byte, note string) []byte {
+// abbreviate appends a note with its abbreviations.
+func (e *encoder) abbreviate(b []byte, note string) []byte {
 next:
 	for note != "" {
 		for _, a := range e.short {

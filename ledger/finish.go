@@ -46,7 +46,7 @@ func (r Row) Complete(a *Claim, e *Ending, acted bool, p *Policy, now time.Time)
 	if !acted {
 		what = "nothing to do"
 	}
-	r.note(now, what, e.Read.Kind.String()+" "+r.Have.Order())
+	r.addEntry(now, what, e.Read.Kind.String()+" "+r.Have.Order())
 	return r, true
 }
 
@@ -75,10 +75,10 @@ func (r Row) Fail(a *Claim, e *Ending, f *Failure, jitter float64, p *Policy, no
 	}
 	r.restoreDoubt(a, e)
 	r.endLease(e, p, now)
-	r.LastError = clip(f.Message)
+	r.LastError = truncate(f.Message)
 	failures := r.Attempts
 	if f.Uncounted {
-		failures, r.Attempts = outage, max(r.Attempts-1, 0)
+		failures, r.Attempts = uncountedBackoff, max(r.Attempts-1, 0)
 	}
 	moved := r.Want.Compare(a.Want) != 0
 	switch {
@@ -88,24 +88,24 @@ func (r Row) Fail(a *Claim, e *Ending, f *Failure, jitter float64, p *Policy, no
 		if e.Read.Kind != 0 {
 			r.Want.Kind, r.Want.Identity = e.Read.Kind, e.Read.Identity
 		}
-		r.note(now, "dead", r.LastError)
+		r.addEntry(now, "dead", r.LastError)
 	case f.Permanent:
 		r.RetryAt = time.Time{}
-		r.note(now, "failed", r.LastError)
+		r.addEntry(now, "failed", r.LastError)
 	default:
 		r.RetryAt = now.Add(max(p.backoff(failures, jitter), f.After))
-		r.note(now, "failed", r.LastError)
+		r.addEntry(now, "failed", r.LastError)
 	}
 	return r, true
 }
 
-// outage is the number of failures that an uncounted one backs off like: half a
+// uncountedBackoff is the number of failures that an uncounted one backs off like: half a
 // minute at most by default, which is kind to a store that comes back.
-const outage = 6
+const uncountedBackoff = 6
 
 // OutageBackoff returns the wait after so many probes of a service that is down.
 func (p *Policy) OutageBackoff(probes int, jitter float64) time.Duration {
-	return p.backoff(min(probes, outage), jitter)
+	return p.backoff(min(probes, uncountedBackoff), jitter)
 }
 
 // Release gives the lease and the attempt back: an orderly shutdown.
@@ -116,7 +116,7 @@ func (r Row) Release(a *Claim, e *Ending, p *Policy, now time.Time) (Row, bool) 
 	r.restoreDoubt(a, e)
 	r.endLease(e, p, now)
 	r.Attempts = max(r.Attempts-1, 0)
-	r.note(now, "released", "")
+	r.addEntry(now, "released", "")
 	return r, true
 }
 
@@ -146,6 +146,6 @@ func (r Row) ScheduleVerify(e *Ending, p *Policy, now time.Time) Row {
 		at = r.Lease.Until
 	}
 	r.raiseVerifyAt(at)
-	r.note(now, "suspected", "a former holder of the lease had sent a write")
+	r.addEntry(now, "suspected", "a former holder of the lease had sent a write")
 	return r
 }

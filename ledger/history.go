@@ -18,12 +18,12 @@ type Entry struct {
 	Note string    `json:"note,omitzero"`
 }
 
-// note puts an entry in front. The old slice is left alone, for rows are
+// addEntry puts an entry in front. The old slice is left alone, for rows are
 // values.
-func (r *Row) note(now time.Time, what, note string) {
+func (r *Row) addEntry(now time.Time, what, note string) {
 	n := min(len(r.History)+1, MaxHistory)
 	h := make([]Entry, n)
-	h[0] = Entry{At: now, What: what, Note: clip(note)}
+	h[0] = Entry{At: now, What: what, Note: truncate(note)}
 	copy(h[1:], r.History)
 	r.History = h
 	r.UpdatedAt = now
@@ -41,8 +41,8 @@ func (r *Row) DiedAt() (at time.Time) {
 	return at
 }
 
-// clip bounds a text from outside and keeps it valid UTF-8.
-func clip(s string) string {
+// truncate bounds a text from outside and keeps it valid UTF-8.
+func truncate(s string) string {
 	if len(s) > maxNote {
 		s = s[:maxNote] + "…"
 	}

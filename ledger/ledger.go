@@ -55,7 +55,7 @@ func (l *Ledger) Traits() Traits {
 // Swap tries until ctx ends or the store says [ErrUnusable]. Then nothing is known of the
 // changes whose Outcome has an Err. Swap returns an error if any Outcome has one.
 func (l *Ledger) Swap(ctx context.Context, changes []Change) ([]Outcome, error) {
-	s := &swap{Ledger: l, changes: changes, out: make([]Outcome, len(changes)), doubt: make([]bool, len(changes))}
+	s := &swap{Ledger: l, changes: changes, out: make([]Outcome, len(changes)), ambiguous: make([]bool, len(changes))}
 	all := make([]int, len(changes))
 	for i := range all {
 		all[i] = i
@@ -85,8 +85,8 @@ type swap struct {
 	changes []Change
 	out     []Outcome
 	// doubt: a copy of the change had no clear answer, and may have landed.
-	doubt    []bool
-	rejected error // of the last change that never lands
+	ambiguous []bool
+	rejected  error // of the last change that never lands
 }
 
 // resolve answers the open changes it can, sends those again that have not
@@ -95,7 +95,7 @@ type swap struct {
 func (s *swap) resolve(ctx context.Context, open []int) ([]int, error) {
 	var keys []RowKey
 	for _, i := range open {
-		if s.doubt[i] {
+		if s.ambiguous[i] {
 			keys = append(keys, s.changes[i].Key)
 		}
 	}
@@ -113,7 +113,7 @@ func (s *swap) resolve(ctx context.Context, open []int) ([]int, error) {
 	var again []int
 	for _, i := range open {
 		known := false
-		if s.doubt[i] {
+		if s.ambiguous[i] {
 			s.out[i], known = classify(&s.changes[i], current[s.changes[i].Key])
 		}
 		if !known {
@@ -123,8 +123,8 @@ func (s *swap) resolve(ctx context.Context, open []int) ([]int, error) {
 	return s.send(ctx, again)
 }
 
-// errAgain is the answer to a change that the current row does not refuse any more.
-var errAgain = fmt.Errorf("the row changed twice: %w", store.ErrThrottled)
+// errChangedTwice is the answer to a change that the current row does not refuse any more.
+var errChangedTwice = fmt.Errorf("the row changed twice: %w", store.ErrThrottled)
 
 // send sends changes, in batches that the store takes, and returns those without
 // an answer with the reason of the last of them.
@@ -141,14 +141,14 @@ func (s *swap) send(ctx context.Context, which []int) (open []int, err error) {
 		for i, c := range part {
 			why := failed
 			if failed == nil {
-				why = s.take(c, answers[i])
+				why = s.applyAnswer(c, answers[i])
 			}
 			switch {
 			case why == nil:
 			case errors.Is(why, ErrRejected):
 				s.out[c], s.rejected = Outcome{Err: why}, why
 			default:
-				s.doubt[c] = s.doubt[c] || !errors.Is(why, store.ErrThrottled)
+				s.ambiguous[c] = s.ambiguous[c] || !errors.Is(why, store.ErrThrottled)
 				open, err = append(open, c), why
 			}
 		}
@@ -156,16 +156,16 @@ func (s *swap) send(ctx context.Context, which []int) (open []int, err error) {
 	return open, err
 }
 
-// take takes the answer to a change, or returns why it is none. A change in doubt may
+// applyAnswer takes the answer to a change, or returns why it is none. A change in doubt may
 // be refused by its own first copy.
-func (s *swap) take(c int, o Outcome) error {
+func (s *swap) applyAnswer(c int, o Outcome) error {
 	switch first, known := classify(&s.changes[c], o.Current); {
 	case o.Err != nil:
 		return o.Err
 	case o.Applied:
 	case !known:
-		return errAgain
-	case s.doubt[c]:
+		return errChangedTwice
+	case s.ambiguous[c]:
 		o = first
 	}
 	s.out[c] = o

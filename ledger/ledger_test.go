@@ -63,7 +63,7 @@ func swap(t *testing.T, l *ledger.Ledger, changes ...ledger.Change) []ledger.Out
 }
 
 // A clear answer is passed on, and nobody is told.
-func TestLedgerClear(t *testing.T) {
+func TestSwapResolvesUnclearAnswers(t *testing.T) {
 	l := ledger.New(ledger.NewRows(memory.New()))
 	l.Unclear = func(err error) { t.Errorf("unclear: %v", err) }
 	r := aRow(1)
@@ -90,7 +90,7 @@ func (m *mute) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.Outc
 }
 
 // A store that answers fewer changes than it got has not answered.
-func TestLedgerMissingOutcomes(t *testing.T) {
+func TestSwapRejectsMissingOutcomes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := ledger.New(&mute{Store: ledger.NewRows(memory.New())})
 		told := 0
@@ -105,7 +105,7 @@ func TestLedgerMissingOutcomes(t *testing.T) {
 
 // While nobody answers, the waits grow to seconds: a store that is down is not
 // hammered by those who wait for it.
-func TestLedgerWaits(t *testing.T) {
+func TestSwapBacksOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lossy := faultyRows(memory.New(), func(int) storetest.Fault { return storetest.Unsent })
 		l := ledger.New(lossy)
@@ -149,7 +149,7 @@ func (s *limited) Load(ctx context.Context, keys []ledger.RowKey) ([]ledger.Row,
 }
 
 // A ledger sends a batch in the parts that its store takes. When it gives up, what was answered stays answered.
-func TestLedgerOverALimitedStore(t *testing.T) {
+func TestSwapSplitsLargeBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rows := &limited{Store: ledger.NewRows(memory.New())}
 		l := ledger.New(rows)
@@ -181,7 +181,7 @@ func TestLedgerOverALimitedStore(t *testing.T) {
 
 // The answer to a claim was lost, and somebody has written since. Who finds his
 // own fence in the row that refuses him knows that the claim had landed.
-func TestLedgerSuperseded(t *testing.T) {
+func TestSwapReportsSupersededChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rows := ledger.NewRows(memory.New())
 		l := ledger.New(faultyRows(rows.Records(), func(call int) storetest.Fault {
@@ -205,7 +205,7 @@ func TestLedgerSuperseded(t *testing.T) {
 
 // Whatever becomes of the calls, an insert, an update and a delete end as they
 // would have.
-func TestLedgerResolves(t *testing.T) {
+func TestSwapLoadsOnlyAmbiguousRows(t *testing.T) {
 	for _, plan := range [][]storetest.Fault{
 		{storetest.Lost}, {storetest.Unsent}, {storetest.Unsent, storetest.Unsent}, {storetest.Late}, {storetest.Later},
 		{storetest.Later, storetest.Unsent}, {storetest.Torn, storetest.Torn, storetest.Torn}, {storetest.Lost, storetest.Lost},
@@ -240,7 +240,7 @@ func TestLedgerResolves(t *testing.T) {
 }
 
 // A batch is made out change by change, wherever in it the calls broke off.
-func TestLedgerResolvesBatches(t *testing.T) {
+func TestSwapResolvesBatches(t *testing.T) {
 	for _, plan := range [][]storetest.Fault{
 		{storetest.Unsent}, {storetest.Torn}, {storetest.Torn, storetest.Torn}, {storetest.Torn, storetest.Unsent}, {storetest.Lost},
 	} {
@@ -276,7 +276,7 @@ func TestLedgerResolvesBatches(t *testing.T) {
 }
 
 // What the row that stands refuses is not sent again.
-func TestLedgerSendsNoMore(t *testing.T) {
+func TestSwapStopsWhenResolved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rows := ledger.NewRows(memory.New())
 		started := 0
@@ -297,7 +297,7 @@ func TestLedgerSendsNoMore(t *testing.T) {
 }
 
 // A change that never lands does not affect the others of its batch.
-func TestLedgerRejects(t *testing.T) {
+func TestSwapReportsRejectedChanges(t *testing.T) {
 	good, bad := aRow(1), aRow(2)
 	bad.Key, bad.RetryAt = "bad", time.Date(12026, 1, 1, 0, 0, 0, 0, time.UTC)
 	l := ledger.New(ledger.NewRows(memory.New()))
@@ -309,7 +309,7 @@ func TestLedgerRejects(t *testing.T) {
 }
 
 // What a store was too busy for is sent again without a look.
-func TestLedgerThrottled(t *testing.T) {
+func TestSwapRetriesThrottledChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lossy := faultyRows(memory.New(), func(call int) storetest.Fault {
 			return map[bool]storetest.Fault{true: storetest.Throttled}[call < 2]
@@ -342,7 +342,7 @@ func (s *shifting) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.
 }
 
 // A change is sent again if the row that stands does not refuse it.
-func TestLedgerRowChangedTwice(t *testing.T) {
+func TestSwapRetriesIfRowChangedTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rows := ledger.NewRows(memory.New())
 		swap(t, ledger.New(rows), ledger.Change{Key: aRow(1).RowKey, Row: aRow(1)})

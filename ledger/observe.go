@@ -58,7 +58,7 @@ func (r Row) Observe(e *event.Event, trusted bool, now time.Time) (Row, Verdict)
 	if r.CreatedAt.IsZero() {
 		r.CreatedAt = now
 	}
-	r.note(now, "raised", e.Kind.String()+" "+r.Want.Order()+" "+e.Name)
+	r.addEntry(now, "raised", e.Kind.String()+" "+r.Want.Order()+" "+e.Name)
 	return r, Raised
 }
 
@@ -91,7 +91,7 @@ func isVersionRemoval(e *event.Event) bool {
 func (r Row) disordered(e *event.Event, at, now time.Time) Row {
 	r.Disorder++
 	r.noteEventTimes(e, at)
-	r.note(now, "disordered", e.Kind.String()+" "+e.Sequencer.String()+" "+e.Name+" is newer by its time")
+	r.addEntry(now, "disordered", e.Kind.String()+" "+e.Sequencer.String()+" "+e.Name+" is newer by its time")
 	return r
 }
 
@@ -116,7 +116,7 @@ func (r Row) Raise(kind event.Kind, id Identity, now time.Time) Row {
 	if r.CreatedAt.IsZero() {
 		r.CreatedAt = now
 	}
-	r.note(now, "raised", kind.String()+" "+r.Want.Order()+" audit")
+	r.addEntry(now, "raised", kind.String()+" "+r.Want.Order()+" audit")
 	return r
 }
 

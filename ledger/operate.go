@@ -16,7 +16,7 @@ func (r Row) Redrive(force bool, now time.Time) Row {
 		r.Forced = true
 		note = "forced"
 	}
-	r.note(now, "redriven", note)
+	r.addEntry(now, "redriven", note)
 	return r
 }
 
@@ -35,7 +35,7 @@ func (r Row) ResetOrder(now time.Time) Row {
 		r.Have.Sequencer, r.Have.Generation = event.Sequencer{}, next-1
 	}
 	r.EventTime, r.Disorder = time.Time{}, 0
-	r.note(now, "order reset", "")
+	r.addEntry(now, "order reset", "")
 	return r
 }
 

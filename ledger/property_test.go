@@ -23,7 +23,7 @@ func TestTransitions(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"observe": m.observe, "raise": m.raise,
 			"claim": m.claim, "renew": m.renew, "complete": m.complete, "fail": m.fail,
-			"release": m.release, "suspect": m.suspect, "redrive": m.redrive, "reset order": m.resetOrder, "forget": m.forget, "wait": m.wait,
+			"release": m.release, "schedule-verify": m.scheduleVerify, "redrive": m.redrive, "reset order": m.resetOrder, "purge": m.purge, "wait": m.wait,
 			"": m.check,
 		})
 	})
@@ -281,7 +281,7 @@ func (m *machine) renew(t *rapid.T) {
 	}
 }
 
-func (m *machine) suspect(t *rapid.T) {
+func (m *machine) scheduleVerify(t *rapid.T) {
 	e := m.ending(t)
 	_, now := m.clock(t)
 	was := m.row
@@ -320,7 +320,7 @@ func (m *machine) resetOrder(t *rapid.T) {
 
 // forget purges the row if it may; the next event makes it anew. That is where
 // Want and Have begin again, and the fence must not.
-func (m *machine) forget(t *rapid.T) {
+func (m *machine) purge(t *rapid.T) {
 	_, now := m.clock(t)
 	m.policy.PurgeSettled = rapid.Bool().Draw(t, "settled")
 	if !m.row.Purgeable(&m.policy, now) {

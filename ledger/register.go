@@ -51,7 +51,7 @@ var (
 	// ErrRegisterChanged: the register does not carry the expected version.
 	ErrRegisterChanged = errors.New("the register has changed")
 	// ErrInvalidRegister: the name or the value cannot be a register's.
-	ErrInvalidRegister = errors.New("no such register can be")
+	ErrInvalidRegister = errors.New("invalid register")
 )
 
 // CheckRegister returns an error that matches ErrInvalidRegister for what no ledger accepts: a
@@ -59,15 +59,15 @@ var (
 // value of more than MaxRegister bytes.
 func CheckRegister(name string, value []byte) error {
 	if name == "" || len(name) > MaxRegisterName {
-		return fmt.Errorf("%w: its name has %d bytes: 1 to %d are allowed", ErrInvalidRegister, len(name), MaxRegisterName)
+		return fmt.Errorf("%w: the name has %d bytes, want 1 to %d", ErrInvalidRegister, len(name), MaxRegisterName)
 	}
 	for i := range len(name) {
 		if name[i] <= ' ' || name[i] > '~' {
-			return fmt.Errorf("%w: the name %q has other characters than printable ASCII without spaces", ErrInvalidRegister, name)
+			return fmt.Errorf("%w: the name %q is not printable ASCII without spaces", ErrInvalidRegister, name)
 		}
 	}
 	if len(value) > MaxRegister {
-		return fmt.Errorf("%w: the value of %s has %d bytes: at most %d are allowed", ErrInvalidRegister, name, len(value), MaxRegister)
+		return fmt.Errorf("%w: the value of %s has %d bytes, want at most %d", ErrInvalidRegister, name, len(value), MaxRegister)
 	}
 	return nil
 }
@@ -143,7 +143,7 @@ func (s *Rows) ListRegisters(ctx context.Context, prefix string) iter.Seq2[Regis
 	return func(yield func(Register, error) bool) {
 		in := store.Range{Space: registerSpace, Before: store.End(prefix)}
 		if prefix != "" {
-			in.After = before(prefix)
+			in.After = lowerBound(prefix)
 		}
 		for record, err := range s.records.Scan(ctx, in) {
 			if err == nil && !strings.HasPrefix(record.Name, prefix) {

@@ -116,14 +116,14 @@ func (r *Row) Live(now time.Time) bool { return r.Held() && now.Before(r.Lease.U
 // retry, a lease's expiry or a verification. The zero time means never, until something
 // raises Want.
 func (r *Row) Due() time.Time {
-	due := r.next()
+	due := r.dueTime()
 	if ms := due.Truncate(time.Millisecond); !ms.Equal(due) {
 		due = ms.Add(time.Millisecond)
 	}
 	return due
 }
 
-func (r *Row) next() time.Time {
+func (r *Row) dueTime() time.Time {
 	switch {
 	case r.Dead, r.Unreadable != nil:
 		return time.Time{}

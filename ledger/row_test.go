@@ -123,7 +123,7 @@ func TestDecode(t *testing.T) {
 }
 
 // What comes from outside into a row is bounded, and valid text.
-func TestNotesAreBounded(t *testing.T) {
+func TestHistoryNotesAreTruncated(t *testing.T) {
 	p := ledger.DefaultPolicy()
 	r, _ := ledger.Row{}.Observe(&event.Event{Kind: event.Created, Time: epoch, Name: strings.Repeat("N\xff", 10_000)}, false, epoch)
 	claimed, a, _ := r.Claim("w", &p, epoch)

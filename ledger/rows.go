@@ -19,9 +19,9 @@ type Rows struct {
 	// IntN returns a random number below n; default [rand.IntN].
 	IntN func(n int) int
 
-	records store.Store
-	traits  store.Traits
-	named   sync.Map // pipelines that have a record of their name
+	records        store.Store
+	traits         store.Traits
+	knownPipelines sync.Map // pipelines that have a record of their name
 }
 
 var (
@@ -70,14 +70,14 @@ func ParseKey(k store.Key) (RowKey, error) {
 	return row, nil
 }
 
-// never is when a dead row is due, so that dead and failed rows are found without a scan.
-var never = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
+// dueNever is when a dead row is due, so that dead and failed rows are found without a scan.
+var dueNever = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 
 // recordOf encodes a row. Its history is cut until the body has at most limit bytes.
 func recordOf(r *Row, limit int) (*store.Record, error) {
 	next := &store.Record{Key: recordKey(r.RowKey), Nonce: r.Nonce, Due: r.Due()}
 	if r.Dead {
-		next.Due = never
+		next.Due = dueNever
 	}
 	for shorter := *r; ; shorter.History = shorter.History[:len(shorter.History)/2] {
 		body, err := Encode(&shorter)
@@ -118,7 +118,7 @@ func (s *Rows) Swap(ctx context.Context, changes []Change) ([]Outcome, error) {
 		c := &changes[i]
 		change := store.Change{Key: recordKey(c.Key), Expect: c.Expect}
 		if c.Row != nil {
-			if err := s.nameBefore(ctx, c); err != nil {
+			if err := s.ensurePipeline(ctx, c); err != nil {
 				return nil, err
 			}
 			var err error
@@ -147,12 +147,12 @@ func (s *Rows) Swap(ctx context.Context, changes []Change) ([]Outcome, error) {
 	return out, nil
 }
 
-// nameBefore writes the record that names a pipeline before the pipeline's first row.
-func (s *Rows) nameBefore(ctx context.Context, c *Change) error {
+// ensurePipeline writes the record that names a pipeline before the pipeline's first row.
+func (s *Rows) ensurePipeline(ctx context.Context, c *Change) error {
 	if !c.Expect.IsZero() {
 		return nil
 	}
-	if _, known := s.named.Load(c.Key.Pipeline); known {
+	if _, known := s.knownPipelines.Load(c.Key.Pipeline); known {
 		return nil
 	}
 	key := store.Key{Space: pipelineSpace, Name: c.Key.Pipeline}
@@ -161,7 +161,7 @@ func (s *Rows) nameBefore(ctx context.Context, c *Change) error {
 		err = out[0].Err
 	}
 	if err == nil {
-		s.named.Store(c.Key.Pipeline, true)
+		s.knownPipelines.Store(c.Key.Pipeline, true)
 	}
 	return err
 }
@@ -179,9 +179,9 @@ func (s *Rows) Load(ctx context.Context, keys []RowKey) ([]Row, error) {
 	return rowsOf(found)
 }
 
-// runs is in how many runs of the limit the oldest due rows are shared out, so that
+// dueRuns is in how many runs of the limit the oldest due rows are shared out, so that
 // workers that ask at the same time seldom race for the same rows.
-const runs = 100
+const dueRuns = 100
 
 // Due implements [Store]. If more rows are due than the limit, it returns a random run of
 // the oldest. It does not know how many are due: where it has skipped too many, it skips
@@ -195,7 +195,7 @@ func (s *Rows) Due(ctx context.Context, pipeline string, before time.Time, limit
 	if len(oldest) < limit {
 		return rowsOf(oldest)
 	}
-	for most := runs * limit; most > 0; most = r.Skip {
+	for most := dueRuns * limit; most > 0; most = r.Skip {
 		if r.Skip = s.IntN(most); r.Skip == 0 {
 			break
 		}
@@ -250,7 +250,7 @@ func (s *Rows) scan(ctx context.Context, pipeline string, r *Range) iter.Seq2[Ro
 	in := store.Range{Space: rowSpace + pipeline}
 	if r.Bucket != "" {
 		prefix := store.Join(r.Bucket, r.Prefix)
-		in.After, in.Before = before(prefix), store.End(prefix)
+		in.After, in.Before = lowerBound(prefix), store.End(prefix)
 	}
 	switch after := r.After; {
 	case after.Pipeline > pipeline:
@@ -274,9 +274,9 @@ func (s *Rows) scan(ctx context.Context, pipeline string, r *Range) iter.Seq2[Ro
 	}
 }
 
-// before returns a name that is before prefix and after nearly all names before it.
+// lowerBound returns a name that is before prefix and after nearly all names before it.
 // Range.Match leaves out those that are not.
-func before(prefix string) string {
+func lowerBound(prefix string) string {
 	last := len(prefix) - 1
 	return prefix[:last] + string([]byte{prefix[last] - 1}) + strings.Repeat("\xff", 8)
 }

@@ -81,7 +81,7 @@ func TestScanRanges(t *testing.T) {
 
 // A process that starts over a filled ledger, and one that updates only, need not name
 // the pipeline.
-func TestPipelineIsNamedOnce(t *testing.T) {
+func TestPipelineRecordIsWrittenOnce(t *testing.T) {
 	records := memory.New()
 	put(t, ledger.NewRows(records), ledger.RowKey{Pipeline: "p", Bucket: "b", Key: "1"})
 	put(t, ledger.NewRows(records), ledger.RowKey{Pipeline: "p", Bucket: "b", Key: "2"})
@@ -177,7 +177,7 @@ func (s small) Traits() store.Traits {
 }
 
 // History is cut to what the store keeps, newest first.
-func TestHistoryFits(t *testing.T) {
+func TestHistoryIsCutToFitTheBody(t *testing.T) {
 	s := ledger.NewRows(small{memory.New()})
 	r := aRow(1)
 	for i := range ledger.MaxHistory {

@@ -215,8 +215,8 @@ func (s *story) release(a args) (string, error) {
 	return s.store(r, "released")
 }
 
-// suspect by=w1 [unsure]
-func (s *story) suspect(a args) (string, error) {
+// schedule-verify by=w1 [unsure]
+func (s *story) scheduleVerify(a args) (string, error) {
 	_, at, err := s.attempt(a)
 	if err != nil {
 		return "", err
@@ -225,7 +225,7 @@ func (s *story) suspect(a args) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return s.store(s.row(at.Key).ScheduleVerify(e, &s.policy, s.now), "suspected")
+	return s.store(s.row(at.Key).ScheduleVerify(e, &s.policy, s.now), "scheduled")
 }
 
 // redrive [force] [on=..]
@@ -238,8 +238,8 @@ func (s *story) resetOrder(a args) (string, error) {
 	return s.store(s.row(a.key()).ResetOrder(s.now), "reset")
 }
 
-// forget [settled] [on=..]: drops the row if it may.
-func (s *story) forget(a args) (string, error) {
+// purge [settled] [on=..]: drops the row if it may.
+func (s *story) purge(a args) (string, error) {
 	r := s.row(a.key())
 	p := s.policy
 	p.PurgeSettled = a.has("settled")

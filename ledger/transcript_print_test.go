@@ -168,14 +168,14 @@ func trimLines(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// too-soon by=w1 [source-mtime=..] [at=..]
-func (s *story) tooSoon(a args) (string, error) {
+// not-found-delay by=w1 [source-mtime=..] [at=..]
+func (s *story) notFoundDelay(a args) (string, error) {
 	_, at, err := s.attempt(a)
 	if err != nil {
 		return "", err
 	}
 	out, err := s.pinned(a)
-	return map[bool]string{true: "too soon: look again", false: "removed"}[at.NotFoundDelay(out, s.now) > 0], err
+	return map[bool]string{true: "too early: check again", false: "removed"}[at.NotFoundDelay(out, s.now) > 0], err
 }
 
 // idempotency-key by=w1 [read=.. etag=..] prints the first digits.

@@ -72,9 +72,9 @@ func (s *story) run(d *datadriven.TestData) (string, error) {
 	commands := map[string]func(args) (string, error){
 		"policy": s.setPolicy, "show": s.show, "crash": s.crash,
 		"observe": s.observe, "raise": s.raise, "shape": s.shape,
-		"claim": s.claim, "renew": s.renew, "complete": s.complete, "fail": s.fail, "release": s.release, "suspect": s.suspect,
-		"redrive": s.redrive, "reset-order": s.resetOrder, "forget": s.forget,
-		"must-act": s.mustAct, "too-soon": s.tooSoon, "idempotency-key": s.idempotencyKey,
+		"claim": s.claim, "renew": s.renew, "complete": s.complete, "fail": s.fail, "release": s.release, "schedule-verify": s.scheduleVerify,
+		"redrive": s.redrive, "reset-order": s.resetOrder, "purge": s.purge,
+		"must-act": s.mustAct, "not-found-delay": s.notFoundDelay, "idempotency-key": s.idempotencyKey,
 	}
 	command := commands[d.Cmd]
 	if command == nil {

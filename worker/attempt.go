@@ -38,32 +38,32 @@ type Attempt struct {
 	// of released, when a shutdown cancels it.
 	CutOff time.Duration
 
-	ending ledger.Ending
-	began  bool        // the handler was called
-	asked  bool        // it has asked for its completion, to commit it
-	left   *ledger.Row // the row as its commit left it
-	pinned *bucket.Output
-	info   bucket.Info
+	ending          ledger.Ending
+	began           bool        // the handler was called
+	completionAsked bool        // it has asked for its completion, to commit it
+	finalRow        *ledger.Row // the row as its commit left it
+	pinned          *bucket.Output
+	info            bucket.Info
 }
 
 // maxMoves is how often an attempt starts over because the input or the output
 // changed under it, before it makes room for others.
 const maxMoves = 5
 
-// lookAgain is how soon an object is looked for again that an eventually
+// recheckDelay is how soon an object is looked for again that an eventually
 // consistent store may be hiding.
-const lookAgain = 15 * time.Second
+const recheckDelay = 15 * time.Second
 
 // unmatched is the failure of an object that was heard of before the pipeline's match
 // was edited. Nothing has checked where its output would go now, so it rests: until
 // it matches again, or a person drops it.
 const unmatched = "the pipeline no longer matches it: it rests until it does, or until pawl redrive --drop"
 
-// rest is how long it rests, before it is seen whether it matches again.
-const rest = time.Hour
+// unmatchedRetry is how long it rests, before it is seen whether it matches again.
+const unmatchedRetry = time.Hour
 
-// errTooYoung says that "not found" may not be believed yet.
-var errTooYoung = errors.New("is not found, but too young to be believed removed")
+// errMayBeHidden says that "not found" may not be believed yet.
+var errMayBeHidden = errors.New("is not found, but too young to be believed removed")
 
 // errMoved says that the object changed between two reads of one attempt.
 var errMoved = errors.New("the object changed while it was being handled")
@@ -78,13 +78,13 @@ func (x *Attempt) Run(ctx context.Context) engine.Finished {
 	}
 	if !x.Pipeline.Match(x.ref()) {
 		fin.Result = engine.Failed
-		fin.Failure = ledger.Failure{Message: unmatched, After: rest, Uncounted: true}
+		fin.Failure = ledger.Failure{Message: unmatched, After: unmatchedRetry, Uncounted: true}
 		return fin
 	}
 	var err error
 	began := x.Now()
 	fin.Acted, err = x.run(ctx)
-	fin.Ending, fin.Row = x.ending, x.left
+	fin.Ending, fin.Row = x.ending, x.finalRow
 	cause := context.Cause(ctx)
 	switch {
 	case err == nil:
@@ -107,7 +107,7 @@ func (x *Attempt) Run(ctx context.Context) engine.Finished {
 // run returns whether there was anything to do.
 func (x *Attempt) run(ctx context.Context) (acted bool, err error) {
 	for range maxMoves {
-		acted, err = x.once(ctx)
+		acted, err = x.try(ctx)
 		if !errors.Is(err, errMoved) && !errors.Is(err, bucket.ErrMoved) {
 			break
 		}
@@ -118,7 +118,7 @@ func (x *Attempt) run(ctx context.Context) (acted bool, err error) {
 	return acted, err
 }
 
-func (x *Attempt) once(ctx context.Context) (acted bool, err error) {
+func (x *Attempt) try(ctx context.Context) (acted bool, err error) {
 	out, err := x.pin(ctx)
 	if err != nil {
 		return false, err
@@ -130,7 +130,7 @@ func (x *Attempt) once(ctx context.Context) (acted bool, err error) {
 	}
 	if read.Kind == event.Removed && !read.ByEvent && x.Pipeline.Eventual {
 		if wait := x.Claim.NotFoundDelay(out, asked); wait > 0 {
-			return false, RetryAfter(fmt.Errorf("%s %w", x.object(), errTooYoung), min(wait, lookAgain))
+			return false, RetryAfter(fmt.Errorf("%s %w", x.object(), errMayBeHidden), min(wait, recheckDelay))
 		}
 	}
 	x.ending.Read = read
@@ -203,7 +203,7 @@ func (x *Attempt) read(ctx context.Context) (ledger.Read, error) {
 // Without an output there is nothing that the pin would have to protect.
 func (x *Attempt) readEvent(ctx context.Context) (ledger.Read, error) {
 	if x.pinned != nil {
-		if err := x.stillHolds(ctx); err != nil {
+		if err := x.checkLease(ctx); err != nil {
 			return ledger.Read{}, err
 		}
 	}
@@ -214,7 +214,7 @@ func (x *Attempt) readEvent(ctx context.Context) (ledger.Read, error) {
 	return ledger.Read{Kind: want.Kind, Identity: want.Identity, ByEvent: true}, nil
 }
 
-func (x *Attempt) stillHolds(ctx context.Context) error {
+func (x *Attempt) checkLease(ctx context.Context) error {
 	rows, err := x.Ledger.Load(ctx, []ledger.RowKey{x.Claim.Key})
 	if err != nil {
 		return fmt.Errorf("look at the lease: %w", err)
@@ -240,9 +240,9 @@ func (x *Attempt) act(ctx context.Context, read *ledger.Read) error {
 	// Nothing of a transaction counts as sent: without its commit there is nothing.
 	x.ending.Sent = x.ending.Sent || x.pinned == nil && !x.Pipeline.Transactional
 	x.began = true
-	err := guard("handler of "+x.Pipeline.Name, func() error { return x.Pipeline.Handler.Handle(ctx, t) })
+	err := recoverPanic("handler of "+x.Pipeline.Name, func() error { return x.Pipeline.Handler.Handle(ctx, t) })
 	if x.Pipeline.Transactional {
-		return x.committed(ctx, err)
+		return x.checkCommit(ctx, err)
 	}
 	if err != nil || x.pinned == nil {
 		return err // the effect counts even if the lease expired meanwhile
@@ -261,7 +261,7 @@ func (x *Attempt) publish(ctx context.Context, c *content, read *ledger.Read) er
 		Pipeline: x.Pipeline.Name, Object: x.Claim.Key.Digest(), Source: x.Claim.Source(read), Fence: x.Claim.Fence, Nonce: x.Nonce(),
 	}
 	open := func() (body io.ReadCloser, err error) {
-		err = guard("content published by "+x.Pipeline.Name, func() error {
+		err = recoverPanic("content published by "+x.Pipeline.Name, func() error {
 			body, err = c.open()
 			return err
 		})
@@ -349,9 +349,9 @@ func digest(i *bucket.Info) string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// guard takes a panic for an error: one poisonous object must not take the
+// recoverPanic takes a panic for an error: one poisonous object must not take the
 // others down. The error holds where it happened.
-func guard(what string, f func() error) (err error) {
+func recoverPanic(what string, f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("the %s panicked: %q at %s", what, fmt.Sprint(p), panickedAt())
@@ -379,7 +379,7 @@ func panickedAt() string {
 // object. That a store does not answer may be of the object's making once the handler
 // has begun: it may be too large for every lease.
 func (x *Attempt) uncounted(err error) bool {
-	return isOutage(err) || !x.began && (errors.Is(err, bucket.ErrUnavailable) || errors.Is(err, bucket.ErrNoBucket) || errors.Is(err, errTooYoung))
+	return isOutage(err) || !x.began && (errors.Is(err, bucket.ErrUnavailable) || errors.Is(err, bucket.ErrNoBucket) || errors.Is(err, errMayBeHidden))
 }
 
 // hint adds to a store's refusal what a person can do.

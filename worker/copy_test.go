@@ -11,9 +11,9 @@ import (
 )
 
 // Copy implements [bucket.Copier].
-func (s taped) Copy(ctx context.Context, m bucket.CopyMethod, from bucket.Source, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
+func (s recorded) Copy(ctx context.Context, m bucket.CopyMethod, from bucket.Source, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 	etag, err := s.Store.(halting).Store.(bucket.Copier).Copy(ctx, m, from, ref, o, c)
-	s.tape.note("copy %s/%s to %s/%s %s: %s", from.Ref.Bucket, from.Ref.Key, ref.Bucket, ref.Key, guard(c), said(err))
+	s.recorder.note("copy %s/%s to %s/%s %s: %s", from.Ref.Bucket, from.Ref.Key, ref.Bucket, ref.Key, recoverPanic(c), said(err))
 	return etag, err
 }
 
@@ -25,7 +25,7 @@ func TestStoreCopiesTheObject(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(copyWhole))
 		n.deliver(w.put("a", "one")).wantAck(w)
-		w.tape.want(t, `
+		w.recorder.want(t, `
 			swap claimed: ok
 			head out/up/a: object not found
 			head in/a: ok
@@ -74,7 +74,7 @@ func TestRefusedCopyStreams(t *testing.T) {
 		n := w.start(toOut(copyWhole))
 		n.store.Next(buckettest.Put, buckettest.Answer(bucket.ErrDenied))
 		n.deliver(w.put("a", "one")).wantAck(w)
-		w.tape.want(t, `
+		w.recorder.want(t, `
 			swap claimed: ok
 			head out/up/a: object not found
 			head in/a: ok
@@ -94,7 +94,7 @@ func TestEventOrderDoesNotLetTheStoreCopy(t *testing.T) {
 		e.Size = 3
 		n.deliver(e).wantAck(w)
 		w.wantOutput("a", "one")
-		if w.tape.count("copy") != 0 {
+		if w.recorder.count("copy") != 0 {
 			t.Error("the store copied the object")
 		}
 	})

@@ -27,7 +27,7 @@ func (s slowHead) Head(ctx context.Context, ref event.Object) (bucket.Info, erro
 }
 
 // A process that was stopped may go on with its task before any timer fires.
-func TestALeaseEndsByTheClock(t *testing.T) {
+func TestLeaseEndsByTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLease(t.Context(), time.Now().Add(time.Second))
 		l.timer.Stop() // it does not get its turn
@@ -46,7 +46,7 @@ func TestALeaseEndsByTheClock(t *testing.T) {
 	})
 }
 
-func TestALeaseIsExtended(t *testing.T) {
+func TestLeaseIsExtended(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLease(t.Context(), time.Now().Add(time.Second))
 		l.extend(time.Now().Add(time.Minute))
@@ -64,7 +64,7 @@ func TestALeaseIsExtended(t *testing.T) {
 
 // An answer that is read after the lease is not acted upon: it may be newer than
 // what the next holder has read, whose effect is still to come.
-func TestWhatIsReadTooLateIsNotActedUpon(t *testing.T) {
+func TestLateReadIsNotProcessed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := membucket.New(time.Now, []string{"in"})
 		acted := false

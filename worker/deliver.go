@@ -9,12 +9,12 @@ import (
 )
 
 // Deliver implements source.Sink.
-func (w *Worker) Deliver(ctx context.Context, d source.Delivery) error { return w.take(ctx, d, true) }
+func (w *Worker) Deliver(ctx context.Context, d source.Delivery) error { return w.accept(ctx, d, true) }
 
 // TryDeliver implements source.Sink.
-func (w *Worker) TryDeliver(d source.Delivery) error { return w.take(context.Background(), d, false) }
+func (w *Worker) TryDeliver(d source.Delivery) error { return w.accept(context.Background(), d, false) }
 
-func (w *Worker) take(ctx context.Context, d source.Delivery, wait bool) error {
+func (w *Worker) accept(ctx context.Context, d source.Delivery, wait bool) error {
 	items, unmatched, err := Route(w.cfg.Pipelines, &d)
 	if err != nil {
 		return err
@@ -23,7 +23,7 @@ func (w *Worker) take(ctx context.Context, d source.Delivery, wait bool) error {
 	for i := range items {
 		od.pipelines[i] = items[i].Key.Pipeline
 	}
-	if err := w.gate.enter(ctx, od.pipelines, wait); err != nil {
+	if err := w.admission.enter(ctx, od.pipelines, wait); err != nil {
 		return err
 	}
 	id := w.lastID.Add(1)
@@ -42,7 +42,7 @@ func Route(pipelines []*Pipeline, d *source.Delivery) (items []engine.Item, unma
 		trusted := (e.Dialect.TrustsSequencer() || d.TrustSequencer) && !e.Sequencer.IsZero()
 		matched := false
 		for _, p := range pipelines {
-			if p.Match(e.Object) && !p.foreign(e) {
+			if p.Match(e.Object) && !p.isOldVersionRemoval(e) {
 				matched = true
 				if p.Order == EventOrder && !trusted {
 					return nil, 0, fmt.Errorf("%s in %s: %w", e.Object, p.Name, source.ErrUntrusted)
@@ -70,5 +70,5 @@ func (w *Worker) answer(a *engine.Answer) {
 		Ack: a.Ack, RetryAfter: a.After, Err: a.Err,
 		Verdicts: source.Verdicts{Raised: a.Raised, Duplicate: a.Duplicate, Stale: a.Stale, Unmatched: od.unmatched},
 	})
-	w.gate.leave(od.pipelines)
+	w.admission.leave(od.pipelines)
 }

@@ -44,8 +44,8 @@ func newDenials(s bucket.Store) bucket.Store {
 	return &denials{Store: s, since: map[permission]denial{}}
 }
 
-// judge returns the error of a call, as an outage where it is one.
-func (d *denials) judge(call string, ref event.Object, err error) error {
+// classify returns the error of a call, as an outage where it is one.
+func (d *denials) classify(call string, ref event.Object, err error) error {
 	p := permission{call, ref.Bucket}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -71,19 +71,19 @@ func (d *denials) judge(call string, ref event.Object, err error) error {
 // Head implements [bucket.Store].
 func (d *denials) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {
 	info, err := d.Store.Head(ctx, ref)
-	return info, d.judge("Head", ref, err)
+	return info, d.classify("Head", ref, err)
 }
 
 // Get implements [bucket.Store].
 func (d *denials) Get(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
 	info, body, err := d.Store.Get(ctx, ref)
-	return info, body, d.judge("Get", ref, err)
+	return info, body, d.classify("Get", ref, err)
 }
 
 // Put implements [bucket.Store].
 func (d *denials) Put(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 	etag, err := d.Store.Put(ctx, ref, o, c)
-	return etag, d.judge("Put", ref, err)
+	return etag, d.classify("Put", ref, err)
 }
 
 // Copy implements [bucket.Copier], if the store does. A denial is not judged, because the
@@ -98,5 +98,5 @@ func (d *denials) Copy(ctx context.Context, m bucket.CopyMethod, from bucket.Sou
 
 // Delete implements [bucket.Store].
 func (d *denials) Delete(ctx context.Context, ref event.Object, c bucket.Condition) error {
-	return d.judge("Delete", ref, d.Store.Delete(ctx, ref, c))
+	return d.classify("Delete", ref, d.Store.Delete(ctx, ref, c))
 }

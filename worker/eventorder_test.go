@@ -19,11 +19,11 @@ func byEvent(p *worker.Pipeline) *worker.Pipeline {
 	return p
 }
 
-func TestEventOrderLooksAtTheLeaseAndNotAtTheObject(t *testing.T) {
+func TestEventOrderChecksTheLeaseWithoutReadingTheObject(t *testing.T) {
 	inWorld(t, func(w *world) {
-		n := w.start(byEvent(toOut(w.tape.handler(upper))))
+		n := w.start(byEvent(toOut(w.recorder.handler(upper))))
 		n.deliver(w.put("a", "one"))
-		w.tape.want(t, `
+		w.recorder.want(t, `
 			swap claimed: ok
 			head out/up/a: object not found
 			load
@@ -32,11 +32,11 @@ func TestEventOrderLooksAtTheLeaseAndNotAtTheObject(t *testing.T) {
 			put out/up/a if absent: ok
 			swap completed: ok`)
 		w.wantOutput("a", "ONE")
-		w.tape.reset()
+		w.recorder.reset()
 
 		// The event's word is taken for it: the object is still there.
 		n.deliver(w.event(in("a"), event.Removed))
-		w.tape.want(t, `
+		w.recorder.want(t, `
 			swap claimed: ok
 			head out/up/a: ok
 			load
@@ -52,13 +52,13 @@ func TestEventOrderLoadsTheRowAfterEveryPin(t *testing.T) {
 		n.store.Next(buckettest.Put, buckettest.Between(func() { w.write(out("a"), "another's", nil) }))
 		n.deliver(w.put("a", "one"))
 		w.wantOutput("a", "ONE")
-		if got := w.tape.count("load"); got != 2 {
+		if got := w.recorder.count("load"); got != 2 {
 			t.Errorf("the row was loaded %d times for two pins", got)
 		}
 	})
 }
 
-func TestEventOrderStopsWhenTheFenceIsNotItsOwn(t *testing.T) {
+func TestEventOrderStopsWithoutItsFence(t *testing.T) {
 	theft := map[string]func(r *ledger.Row){
 		"taken over": func(r *ledger.Row) {
 			r.Lease = ledger.Lease{Owner: "another", Fence: r.Lease.Fence + 1, Until: time.Now().Add(time.Hour)}
@@ -89,7 +89,7 @@ func TestEventOrderStopsWhenTheFenceIsNotItsOwn(t *testing.T) {
 	}
 }
 
-func TestEventOrderWaitsForALedgerThatCannotBeAsked(t *testing.T) {
+func TestEventOrderRetriesUnavailableLedger(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(byEvent(toOut(upper)))
 		n.store.Next(buckettest.Head, buckettest.Between(func() { n.ledger.fail(errors.New("the disk is on fire")) }))
@@ -103,12 +103,12 @@ func TestEventOrderWaitsForALedgerThatCannotBeAsked(t *testing.T) {
 			t.Errorf("history:\n%s", history(&r))
 		}
 		if len(w.log.having("WARN", "failed; it will be tried again", "the disk is on fire")) != 1 {
-			t.Errorf("logged:\n%q", w.log.lines)
+			t.Errorf("logObserver:\n%q", w.log.lines)
 		}
 	})
 }
 
-func TestEventOrderRefusesWhatHasNoOrder(t *testing.T) {
+func TestEventOrderRejectsUntrustedEvents(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		dialect event.Dialect
@@ -170,7 +170,7 @@ func TestEventOrderNeedsNoObjectStore(t *testing.T) {
 }
 
 // What the event said is all that a task knows of the object.
-func TestEventOrderTellsWhatTheEventSaid(t *testing.T) {
+func TestEventOrderReportsTheEventsData(t *testing.T) {
 	inWorld(t, func(w *world) {
 		var got worker.Task
 		n := w.start(byEvent(matchAll(func(_ context.Context, task *worker.Task) error {
@@ -188,7 +188,7 @@ func TestEventOrderTellsWhatTheEventSaid(t *testing.T) {
 
 // In event order a removal is no "not found" that an eventual store could have
 // made up.
-func TestEventOrderBelievesARemovalOfAnEventualStore(t *testing.T) {
+func TestEventOrderTrustsRemovalsOnEventuallyConsistentStores(t *testing.T) {
 	inWorld(t, func(w *world) {
 		p := byEvent(toOut(upper))
 		p.Eventual = true

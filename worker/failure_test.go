@@ -79,7 +79,7 @@ func TestFailures(t *testing.T) {
 }
 
 // One poisonous object does not take the others down.
-func TestAPanicDisturbsNobodyElse(t *testing.T) {
+func TestPanicFailsOnlyItsObject(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(func(ctx context.Context, task *worker.Task) error {
 			if task.Object.Key == "poison" {
@@ -99,7 +99,7 @@ func TestAPanicDisturbsNobodyElse(t *testing.T) {
 
 // An outage of the store is not held against the objects it meets: however long
 // it is, none of them dies of it.
-func TestAnOutageKillsNothing(t *testing.T) {
+func TestOutageLeavesNoDeadRows(t *testing.T) {
 	for _, down := range []error{bucket.ErrUnavailable, bucket.ErrNoBucket} {
 		inWorld(t, func(w *world) {
 			n := w.start(toOut(upper), attempts(2))
@@ -118,7 +118,7 @@ func TestAnOutageKillsNothing(t *testing.T) {
 }
 
 // A handler that ends its goroutine has failed; its lease does not outlive it.
-func TestAHandlerThatEndsItsGoroutine(t *testing.T) {
+func TestHandlerThatEndsItsGoroutine(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(matchAll(func(context.Context, *worker.Task) error {
 			runtime.Goexit()
@@ -148,7 +148,7 @@ func TestPermanentAndRetryAfterKeepTheError(t *testing.T) {
 
 // A handler without a fenced output may have had its effect when it fails. One
 // with an output has had none before the publish.
-func TestAFailureLeavesDoubtWhereSomethingMayBeSent(t *testing.T) {
+func TestFailureAfterASendLeavesDoubt(t *testing.T) {
 	failing := func(context.Context, *worker.Task) error { return errors.New("broken pipe") }
 	for _, c := range []struct {
 		name     string
@@ -177,7 +177,7 @@ func TestAFailureLeavesDoubtWhereSomethingMayBeSent(t *testing.T) {
 
 // Back-off doubles up to its limit, with full jitter: a random part of it. The
 // last failure is reported as an error, for somebody must look.
-func TestBackOffAndDeath(t *testing.T) {
+func TestBackoffUntilDead(t *testing.T) {
 	inWorld(t, func(w *world) {
 		const sweep = 100 * time.Millisecond
 		var at []time.Duration
@@ -215,7 +215,7 @@ func TestBackOffAndDeath(t *testing.T) {
 	})
 }
 
-func TestNoRetryComesBeforeTheOtherSideSaid(t *testing.T) {
+func TestRetryAfterIsAMinimum(t *testing.T) {
 	inWorld(t, func(w *world) {
 		var at []time.Duration
 		n := w.start(matchAll(func(context.Context, *worker.Task) error {
@@ -235,22 +235,22 @@ func TestNoRetryComesBeforeTheOtherSideSaid(t *testing.T) {
 
 // A poison that kills the process never gets to report a failure: the attempt
 // is counted when it is claimed.
-func TestAPoisonThatKillsEveryWorkerDies(t *testing.T) {
+func TestObjectThatKillsWorkersIsDeadLettered(t *testing.T) {
 	inWorld(t, func(w *world) {
-		n := w.start(toOut(w.tape.handler(upper)))
+		n := w.start(toOut(w.recorder.handler(upper)))
 		n.deliver(w.put("a", "one"))
-		w.tape.reset()
+		w.recorder.reset()
 		w.change("a", func(r *ledger.Row) {
 			r.Want.Generation++
 			r.Attempts = ledger.DefaultPolicy().Attempts
 			r.Lease = ledger.Lease{Owner: "killed", Fence: r.Lease.Fence + 1, Until: time.Now().Add(time.Second)}
 		})
 		w.pass(5 * time.Second)
-		if r := w.row("a"); !r.Dead || r.Held() || r.VerifyAt.IsZero() || w.tape.count("handle") != 0 {
+		if r := w.row("a"); !r.Dead || r.Held() || r.VerifyAt.IsZero() || w.recorder.count("handle") != 0 {
 			t.Errorf("dead %v, held %v, verify at %s", r.Dead, r.Held(), r.VerifyAt)
 		}
 		if len(w.log.having("ERROR dead", "s3://in/a", "every attempt ended with its worker")) != 1 {
-			t.Errorf("logged %q", w.log.lines)
+			t.Errorf("logObserver %q", w.log.lines)
 		}
 	})
 }

@@ -45,7 +45,7 @@ func (b *busy) handle(ctx context.Context, _ *worker.Task) error {
 	return cause
 }
 
-func TestHeartbeatsKeepTheLease(t *testing.T) {
+func TestRenewalsKeepTheLease(t *testing.T) {
 	inWorld(t, func(w *world) {
 		b := &busy{work: 5*ttl + time.Second}
 		n := w.start(matchAll(b.handle))
@@ -58,7 +58,7 @@ func TestHeartbeatsKeepTheLease(t *testing.T) {
 		}
 		w.pass(2 * time.Second)
 		w.wantSettled("a")
-		if got := w.tape.count("swap renewed: ok"); got != 15 {
+		if got := w.recorder.count("swap renewed: ok"); got != 15 {
 			t.Errorf("renewed %d times in five times the TTL, want 15", got)
 		}
 		if b.cause != nil {
@@ -69,10 +69,10 @@ func TestHeartbeatsKeepTheLease(t *testing.T) {
 
 // A worker that cannot reach the ledger stops in time: at its own deadline, and
 // that is before another may take over.
-func TestAWorkerCutOffStopsBeforeAnotherBegins(t *testing.T) {
-	for name, cut := range map[string]func(l *link){
-		"no answer": (*link).cutOff,
-		"errors":    func(l *link) { l.fail(errors.New("the disk is on fire")) },
+func TestPartitionedWorkerStopsBeforeTakeover(t *testing.T) {
+	for name, cut := range map[string]func(l *faultyLedger){
+		"no answer": (*faultyLedger).cutOff,
+		"errors":    func(l *faultyLedger) { l.fail(errors.New("the disk is on fire")) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
@@ -101,7 +101,7 @@ func TestAWorkerCutOffStopsBeforeAnotherBegins(t *testing.T) {
 }
 
 // A ledger that comes back in time costs nothing.
-func TestAShortOutageIsSurvived(t *testing.T) {
+func TestShortLedgerOutageKeepsTheLease(t *testing.T) {
 	inWorld(t, func(w *world) {
 		b := &busy{work: 2 * ttl}
 		n := w.start(matchAll(b.handle))
@@ -117,7 +117,7 @@ func TestAShortOutageIsSurvived(t *testing.T) {
 	})
 }
 
-func TestARefusedRenewalCancels(t *testing.T) {
+func TestRefusedRenewalCancelsTheTask(t *testing.T) {
 	inWorld(t, func(w *world) {
 		b := &busy{work: time.Hour}
 		n := w.start(matchAll(b.handle))
@@ -137,7 +137,7 @@ func TestARefusedRenewalCancels(t *testing.T) {
 
 // What was read under a lease that is gone is of no use, and what is written
 // then is not published.
-func TestAHandlerThatGoesOnWithoutItsLease(t *testing.T) {
+func TestHandlerThatOutlivesItsLease(t *testing.T) {
 	inWorld(t, func(w *world) {
 		var opened error
 		n := w.start(toOut(func(ctx context.Context, task *worker.Task) error {
@@ -152,7 +152,7 @@ func TestAHandlerThatGoesOnWithoutItsLease(t *testing.T) {
 			t.Error("opened without a lease")
 		}
 		w.wantOutput("a", "")
-		if w.tape.count("put") != 0 {
+		if w.recorder.count("put") != 0 {
 			t.Error("published without a lease")
 		}
 		n.ledger.mend()
@@ -165,7 +165,7 @@ func TestAHandlerThatGoesOnWithoutItsLease(t *testing.T) {
 
 // What a handler says of its object after it was cancelled is not held against
 // the object.
-func TestACancelledHandlerCondemnsNothing(t *testing.T) {
+func TestPermanentErrorAfterCancellationIsRetried(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(matchAll(func(ctx context.Context, _ *worker.Task) error {
 			<-ctx.Done()
@@ -184,7 +184,7 @@ func TestACancelledHandlerCondemnsNothing(t *testing.T) {
 
 // A lease that ran out before the claim's answer came is not acted on. Many at
 // once, for which of two goroutines is first is chance.
-func TestAClaimWhoseAnswerComesTooLate(t *testing.T) {
+func TestLateClaimAnswer(t *testing.T) {
 	inWorld(t, func(w *world) {
 		const many = 400
 		late := &lateClaim{Store: w.rows, wait: ttl + time.Second}

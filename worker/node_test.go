@@ -20,8 +20,8 @@ type node struct {
 	*worker.Worker
 	world  *world
 	store  *buckettest.Faults
-	ledger *link
-	door   *door
+	ledger *faultyLedger
+	pauser *pauser
 	cancel context.CancelFunc
 	ended  chan struct{}
 	err    error
@@ -31,12 +31,12 @@ type node struct {
 // latest.
 func (w *world) start(p *worker.Pipeline, with ...func(*worker.Config)) *node {
 	n := &node{
-		world: w, store: buckettest.NewFaults(w.objects), door: &door{}, ended: make(chan struct{}),
+		world: w, store: buckettest.NewFaults(w.objects), pauser: &pauser{}, ended: make(chan struct{}),
 	}
-	n.ledger = &link{Store: w.rows, tape: w.tape, door: n.door}
+	n.ledger = &faultyLedger{Store: w.rows, recorder: w.recorder, pauser: n.pauser}
 	cfg := worker.Config{
 		Patience: patience,
-		Ledger:   n.ledger, Objects: taped{halting{n.store, n.door}, w.tape}, Pipelines: []*worker.Pipeline{p},
+		Ledger:   n.ledger, Objects: recorded{halting{n.store, n.pauser}, w.recorder}, Pipelines: []*worker.Pipeline{p},
 		Policy: ledger.DefaultPolicy(), Concurrency: 4, Backlog: 100, MaxBytes: 1 << 30,
 		Sweep: time.Second, Grace: 20 * time.Second, Logger: slog.New(w.log),
 	}

@@ -27,14 +27,14 @@ func (o observers) Observe(r engine.Notice) {
 	}
 }
 
-// logged is the Observer that writes the log.
-type logged struct {
+// logObserver is the Observer that writes the log.
+type logObserver struct {
 	*slog.Logger
 	warnings *warnings
 }
 
-// lines are the facts that are logged.
-var lines = map[engine.Kind]struct {
+// logLines are the facts that are logObserver.
+var logLines = map[engine.Kind]struct {
 	level   slog.Level
 	message string
 }{
@@ -53,8 +53,8 @@ var lines = map[engine.Kind]struct {
 }
 
 // Observe implements Observer.
-func (l logged) Observe(r engine.Notice) {
-	line, ok := lines[r.Kind]
+func (l logObserver) Observe(r engine.Notice) {
+	line, ok := logLines[r.Kind]
 	ctx := context.Background()
 	if !ok || !l.Enabled(ctx, line.level) {
 		return
@@ -69,7 +69,7 @@ func (l logged) Observe(r engine.Notice) {
 	if r.Took > 0 {
 		attrs = append(attrs, "took", r.Took.Round(time.Millisecond).String())
 	}
-	if w := l.warnings.facts[r.Kind][r.Key.Pipeline]; w != nil {
+	if w := l.warnings.notices[r.Kind][r.Key.Pipeline]; w != nil {
 		w.Log(ctx, line.message, attrs...)
 		return
 	}

@@ -40,7 +40,7 @@ func (r *reports) take() []engine.Notice {
 	return got
 }
 
-func TestAnObserverIsToldWhatHappens(t *testing.T) {
+func TestObserverReceivesNotices(t *testing.T) {
 	inWorld(t, func(w *world) {
 		var r reports
 		p := matchAll((&busy{work: time.Second}).handle)
@@ -69,7 +69,7 @@ func TestAnObserverIsToldWhatHappens(t *testing.T) {
 }
 
 // The log is one observer of several: each is told of a death.
-func TestTheLogAndAnObserverAreBothTold(t *testing.T) {
+func TestLogAndObserverReceiveNotices(t *testing.T) {
 	inWorld(t, func(w *world) {
 		var r reports
 		n := w.start(matchAll(func(context.Context, *worker.Task) error { return worker.Permanent(errors.New("bad")) }),
@@ -81,10 +81,10 @@ func TestTheLogAndAnObserverAreBothTold(t *testing.T) {
 			t.Errorf("(-want +got):\n%s", d)
 		}
 		if got := w.log.having("dead", "s3://in/a", "bad"); len(got) != 1 {
-			t.Errorf("logged %q", w.log.lines)
+			t.Errorf("logObserver %q", w.log.lines)
 		}
 		if len(w.log.lines) != 1 {
-			t.Errorf("facts for metrics alone are logged: %q", w.log.lines)
+			t.Errorf("facts for metrics alone are logObserver: %q", w.log.lines)
 		}
 	})
 }

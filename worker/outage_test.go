@@ -30,7 +30,7 @@ func (w *world) during(d time.Duration, err error) []buckettest.Fault {
 
 // Ten minutes of a trouble that is not the objects' kill none of 50, all are settled
 // after, and the log stays readable.
-func TestAnOutageOfTenMinutes(t *testing.T) {
+func TestStoreOutageOfTenMinutes(t *testing.T) {
 	const long = 10 * time.Minute
 	credentials := fmt.Errorf("%w: ExpiredToken", bucket.ErrCredentials)
 	for _, c := range []struct {
@@ -72,10 +72,10 @@ func TestAnOutageOfTenMinutes(t *testing.T) {
 					w.wantOutput(fmt.Sprint(i), "ONE")
 				}
 				if lines := w.log.having("WARN"); len(lines) >= 30 || len(lines) == 0 || !strings.Contains(lines[0], c.err.Error()) {
-					t.Errorf("%d lines are logged: %q", len(lines), lines)
+					t.Errorf("%d lines are logObserver: %q", len(lines), lines)
 				}
 				if lines := w.log.having("ERROR"); len(lines) != 0 {
-					t.Errorf("logged %q", lines)
+					t.Errorf("logObserver %q", lines)
 				}
 			})
 		})
@@ -83,7 +83,7 @@ func TestAnOutageOfTenMinutes(t *testing.T) {
 }
 
 // As long as other objects of the bucket can be read, those that cannot die of it.
-func TestADenialOfSomeObjectsIsNoOutage(t *testing.T) {
+func TestDenialOfOneObjectIsNoOutage(t *testing.T) {
 	inWorld(t, func(w *world) {
 		var n *node
 		n = w.start(toOut(func(ctx context.Context, task *worker.Task) error {
@@ -117,7 +117,7 @@ func TestPermanentCountsInAnOutage(t *testing.T) {
 }
 
 // A ledger that cannot be written for ten minutes, as on a full disk, fills no log.
-func TestALedgerThatFailsForTenMinutes(t *testing.T) {
+func TestLedgerOutageOfTenMinutes(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(upper))
 		n.ledger.fail(errors.New("database or disk is full"))
@@ -129,7 +129,7 @@ func TestALedgerThatFailsForTenMinutes(t *testing.T) {
 		w.wantSettled("a")
 		w.wantSettled("b")
 		if lines := w.log.having("database or disk is full"); len(lines) >= 30 || len(lines) < 2 {
-			t.Errorf("%d lines are logged: %q", len(lines), lines)
+			t.Errorf("%d lines are logObserver: %q", len(lines), lines)
 		}
 	})
 }

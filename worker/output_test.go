@@ -106,7 +106,7 @@ func (b bodies) Put(ctx context.Context, ref event.Object, o bucket.Object, c bu
 	return b.Store.Put(ctx, ref, o, c)
 }
 
-func TestAnOutputThatCannotBeHeldIsAFailure(t *testing.T) {
+func TestOutputThatCannotBeSpooledFails(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir()+"/missing")
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(func(_ context.Context, task *worker.Task) error {
@@ -122,7 +122,7 @@ func TestAnOutputThatCannotBeHeldIsAFailure(t *testing.T) {
 
 // A handler that begins again starts afresh, and one that fails publishes
 // nothing.
-func TestWhatAHandlerWroteBeforeIsDropped(t *testing.T) {
+func TestSecondOutputReplacesTheFirst(t *testing.T) {
 	inWorld(t, func(w *world) {
 		fail := false
 		n := w.start(toOut(func(_ context.Context, task *worker.Task) error {
@@ -139,13 +139,13 @@ func TestWhatAHandlerWroteBeforeIsDropped(t *testing.T) {
 		fail = true
 		n.deliver(w.put("a", "two"))
 		w.wantOutput("a", "again")
-		if got := w.tape.count("put out/"); got != 1 {
+		if got := w.recorder.count("put out/"); got != 1 {
 			t.Errorf("%d publishes, want 1", got)
 		}
 	})
 }
 
-func TestPublishTakesContentThatNeedNotBeHeld(t *testing.T) {
+func TestPublishStreamsContent(t *testing.T) {
 	inWorld(t, func(w *world) {
 		opened := 0
 		n := w.start(toOut(func(_ context.Context, task *worker.Task) error {
@@ -166,7 +166,7 @@ func TestPublishTakesContentThatNeedNotBeHeld(t *testing.T) {
 	})
 }
 
-func TestPublishOfAnotherSizeThanPromisedIsRefused(t *testing.T) {
+func TestPublishRejectsWrongSize(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(func(_ context.Context, task *worker.Task) error {
 			return task.Publish("text/plain", 4, func() (io.ReadCloser, error) {
@@ -181,7 +181,7 @@ func TestPublishOfAnotherSizeThanPromisedIsRefused(t *testing.T) {
 	})
 }
 
-func TestAPipelineWithoutOutputSaysSo(t *testing.T) {
+func TestOutputNeedsAPipelineWithOutput(t *testing.T) {
 	for name, use := range map[string]func(task *worker.Task) error{
 		"output":  func(task *worker.Task) error { _, err := task.Output("text/plain"); return err },
 		"publish": func(task *worker.Task) error { return task.Publish("text/plain", 0, nil) },
@@ -204,7 +204,7 @@ func TestAPipelineWithoutOutputSaysSo(t *testing.T) {
 	}
 }
 
-func TestARemovedObjectCannotBeOpened(t *testing.T) {
+func TestRemovedObjectCannotBeOpened(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(matchAll(func(ctx context.Context, task *worker.Task) error {
 			_, err := task.Open(ctx)

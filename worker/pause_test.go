@@ -17,15 +17,15 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// door is what everything passes that a worker does to the world. While it is
+// pauser is what everything passes that a worker does to the world. While it is
 // shut, nothing gets through, whatever contexts say: a stopped process does not
 // look at them.
-type door struct {
+type pauser struct {
 	mu   sync.Mutex
 	shut chan struct{}
 }
 
-func (d *door) pass() {
+func (d *pauser) pass() {
 	d.mu.Lock()
 	shut := d.shut
 	d.mu.Unlock()
@@ -38,57 +38,57 @@ func (d *door) pass() {
 // calls, what it reads of their answers, and its loop. Only its timers run on,
 // which nobody hears before it wakes up.
 func (n *node) pause() {
-	n.door.mu.Lock()
-	n.door.shut = make(chan struct{})
-	n.door.mu.Unlock()
+	n.pauser.mu.Lock()
+	n.pauser.shut = make(chan struct{})
+	n.pauser.mu.Unlock()
 	// The loop answers deliveries itself.
-	if err := n.TryDeliver(source.Delivery{Done: func(source.Outcome) { n.door.pass() }}); err != nil {
+	if err := n.TryDeliver(source.Delivery{Done: func(source.Outcome) { n.pauser.pass() }}); err != nil {
 		panic(err)
 	}
 }
 
 // resume lets it go on, with everything at once that has become due.
 func (n *node) resume() {
-	n.door.mu.Lock()
-	defer n.door.mu.Unlock()
-	close(n.door.shut)
-	n.door.shut = nil
+	n.pauser.mu.Lock()
+	defer n.pauser.mu.Unlock()
+	close(n.pauser.shut)
+	n.pauser.shut = nil
 }
 
-// halting is an object store behind a door.
+// halting is an object store behind a pauser.
 type halting struct {
 	bucket.Store
-	door *door
+	pauser *pauser
 }
 
 func (s halting) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {
-	s.door.pass()
-	defer s.door.pass()
+	s.pauser.pass()
+	defer s.pauser.pass()
 	return s.Store.Head(ctx, ref)
 }
 
 func (s halting) Get(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
-	s.door.pass()
-	defer s.door.pass()
+	s.pauser.pass()
+	defer s.pauser.pass()
 	return s.Store.Get(ctx, ref)
 }
 
 func (s halting) Put(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
-	s.door.pass()
-	defer s.door.pass()
+	s.pauser.pass()
+	defer s.pauser.pass()
 	return s.Store.Put(ctx, ref, o, c)
 }
 
 func (s halting) Delete(ctx context.Context, ref event.Object, c bucket.Condition) error {
-	s.door.pass()
-	defer s.door.pass()
+	s.pauser.pass()
+	defer s.pauser.pass()
 	return s.Store.Delete(ctx, ref, c)
 }
 
 // stops are the places where a worker may be stopped: each makes it stop there
 // once.
 var stops = map[string]func(n *node){
-	"claiming":              func(n *node) { n.ledger.meet("claimed", func(do func()) { n.pause(); n.door.pass(); do() }) },
+	"claiming":              func(n *node) { n.ledger.meet("claimed", func(do func()) { n.pause(); n.pauser.pass(); do() }) },
 	"claimed":               func(n *node) { n.ledger.meet("claimed", func(do func()) { do(); n.pause() }) },
 	"looking at the output": func(n *node) { n.store.Next(buckettest.Head, n.stopBefore) },
 	"having pinned":         func(n *node) { n.store.Next(buckettest.Head, n.stopAfter) },
@@ -98,7 +98,7 @@ var stops = map[string]func(n *node){
 	"having read":           func(n *node) { n.store.Next(buckettest.Get, n.stopAfter) },
 	"publishing":            func(n *node) { n.store.Next(buckettest.Put, n.stopBefore) },
 	"having published":      func(n *node) { n.store.Next(buckettest.Put, n.stopAfter) },
-	"completing":            func(n *node) { n.ledger.meet("completed", func(do func()) { n.pause(); n.door.pass(); do() }) },
+	"completing":            func(n *node) { n.ledger.meet("completed", func(do func()) { n.pause(); n.pauser.pass(); do() }) },
 	"completed":             func(n *node) { n.ledger.meet("completed", func(do func()) { do(); n.pause() }) },
 }
 
@@ -106,7 +106,7 @@ var stops = map[string]func(n *node){
 // wakes up.
 func (n *node) stopBefore(ctx context.Context, do func(context.Context) error) error {
 	n.pause()
-	n.door.pass()
+	n.pauser.pass()
 	return do(context.WithoutCancel(ctx))
 }
 
@@ -119,7 +119,7 @@ func (n *node) stopAfter(ctx context.Context, do func(context.Context) error) er
 
 // A worker that sleeps through its lease, wherever that is, replaces nothing
 // newer when it wakes up, holds nobody up, and loses nothing.
-func TestAWorkerThatIsStopped(t *testing.T) {
+func TestPausedWorker(t *testing.T) {
 	for where, stop := range stops {
 		for _, before := range []string{"", "zero"} {
 			for _, change := range []string{"nothing", "replaced", "removed"} {
@@ -140,7 +140,7 @@ func stopped(w *world, stop func(*node), before, change string) {
 	}
 	stop(sleeper)
 	first := sleeper.deliver(w.put("a", "one"))
-	if sleeper.door.shut == nil {
+	if sleeper.pauser.shut == nil {
 		w.t.Fatal("it was not stopped")
 	}
 	other := w.start(toOut(upper), seldom)
@@ -159,13 +159,13 @@ func stopped(w *world, stop func(*node), before, change string) {
 	w.pass(2 * time.Minute)
 	w.wantOutput("a", want)
 	w.wantSettled("a")
-	w.tape.reset()
+	w.recorder.reset()
 	sleeper.resume()
 	synctest.Wait()
 	if change != "removed" { // or a write may land where nothing is, and heals after the horizon
 		w.wantOutput("a", want)
 	}
-	if n := w.tape.count("swap renewed: ok"); n > 0 {
+	if n := w.recorder.count("swap renewed: ok"); n > 0 {
 		w.t.Errorf("it woke up and renewed its lease %d times", n)
 	}
 	w.pass(2 * horizon)
@@ -179,7 +179,7 @@ func stopped(w *world, stop func(*node), before, change string) {
 
 // A clock that jumps while a lease is held costs time at most. From a clock that
 // jumped ahead others take over late, and from one that jumped back too early.
-func TestAClockThatJumps(t *testing.T) {
+func TestClockJumps(t *testing.T) {
 	for _, c := range []struct {
 		ahead   time.Duration
 		overlap bool

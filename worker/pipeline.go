@@ -42,10 +42,10 @@ func (p *Pipeline) row(o event.Object) ledger.RowKey {
 	return k
 }
 
-// foreign reports that an event removed one version of an object, while the pipeline
+// isOldVersionRemoval reports that an event removed one version of an object, while the pipeline
 // follows the latest one by its events: without a look an old version cannot be told
 // from the latest.
-func (p *Pipeline) foreign(e *event.Event) bool {
+func (p *Pipeline) isOldVersionRemoval(e *event.Event) bool {
 	return p.Order == EventOrder && !p.EachVersion && e.Kind == event.Removed && e.Object.VersionID != "" &&
 		strings.HasSuffix(e.Name, ":Delete")
 }

@@ -12,25 +12,25 @@ import (
 
 // Why the calls were ended that outlasted Config.Patience.
 var (
-	errStuck = errors.New("the ledger did not answer in time during shutdown: leases will expire by themselves")
-	errDeaf  = errors.New("handlers did not end in time during shutdown: their leases will expire by themselves")
+	errLedgerTimeout  = errors.New("the ledger did not answer in time during shutdown: leases will expire by themselves")
+	errHandlerTimeout = errors.New("handlers did not end in time during shutdown: their leases will expire by themselves")
 )
 
 // shutdown leads the loop through an orderly end: drain, cancel the tasks that
 // outlast the grace, and at last the calls that outlast the patience. Calls that end
 // before their time, as the ledger is unusable, end everything else.
 type shutdown struct {
-	w            *Worker
-	begin        <-chan struct{}
-	graceOver    <-chan time.Time
-	patienceOver <-chan time.Time
-	callsOver    <-chan struct{}
-	begun        bool
+	w           *Worker
+	begin       <-chan struct{}
+	graceOver   <-chan time.Time
+	callTimeout <-chan time.Time
+	callsOver   <-chan struct{}
+	begun       bool
 }
 
 func (s *shutdown) drain() engine.Input {
 	s.begin, s.begun = nil, true
-	s.w.gate.close()
+	s.w.admission.close()
 	s.graceOver = time.After(s.w.cfg.Grace)
 	if n := len(s.w.tasks); n > 0 {
 		s.w.cfg.Logger.Info("waiting for handlers that run, as long as the grace allows", "running", n, "grace", s.w.cfg.Grace.String())
@@ -41,26 +41,26 @@ func (s *shutdown) drain() engine.Input {
 func (s *shutdown) cancelTasks() {
 	s.graceOver = nil
 	s.w.endTasks(ErrShutdown)
-	s.patienceOver = time.After(s.w.cfg.Patience)
+	s.callTimeout = time.After(s.w.cfg.Patience)
 }
 
 // cancelCalls ends the calls, and names the handlers that a person waits for
 // from here on: nothing can end them but the end of the process.
 func (s *shutdown) cancelCalls() {
-	s.patienceOver = nil
-	deaf := slices.SortedFunc(maps.Keys(s.w.tasks), ledger.RowKey.Compare)
-	for _, key := range deaf {
+	s.callTimeout = nil
+	unresponsive := slices.SortedFunc(maps.Keys(s.w.tasks), ledger.RowKey.Compare)
+	for _, key := range unresponsive {
 		s.w.cfg.Logger.Warn("the shutdown waits for a handler that does not end though its context has ended",
 			"pipeline", key.Pipeline, "object", key.Object().String())
 	}
-	if len(deaf) > 0 {
-		s.w.endCalls(errDeaf)
+	if len(unresponsive) > 0 {
+		s.w.endCalls(errHandlerTimeout)
 	}
-	s.w.endCalls(errStuck)
+	s.w.endCalls(errLedgerTimeout)
 }
 
-// giveUp goes on with a shutdown, or begins one, when the calls have ended.
-func (s *shutdown) giveUp() (inputs []engine.Input) {
+// forceEnd goes on with a shutdown, or begins one, when the calls have ended.
+func (s *shutdown) forceEnd() (inputs []engine.Input) {
 	s.callsOver = nil
 	if !s.begun {
 		inputs = append(inputs, s.drain())

@@ -21,7 +21,7 @@ const (
 
 func ackSettled(c *worker.Config) { c.AckSettled = true }
 
-func TestARunningHandlerMayFinishWithinTheGrace(t *testing.T) {
+func TestHandlerMayFinishWithinTheGrace(t *testing.T) {
 	inWorld(t, func(w *world) {
 		b := &busy{work: grace - time.Second}
 		n := w.start(matchAll(b.handle), ackSettled)
@@ -42,7 +42,7 @@ func TestARunningHandlerMayFinishWithinTheGrace(t *testing.T) {
 	})
 }
 
-func TestAnIdleWorkerEndsAtOnce(t *testing.T) {
+func TestIdleWorkerStopsAtOnce(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(upper))
 		n.deliver(w.put("a", "one"))
@@ -53,7 +53,7 @@ func TestAnIdleWorkerEndsAtOnce(t *testing.T) {
 }
 
 // Leases are renewed during the shutdown as well.
-func TestALongGraceKeepsTheLease(t *testing.T) {
+func TestLongGraceKeepsTheLease(t *testing.T) {
 	inWorld(t, func(w *world) {
 		b := &busy{work: 3 * ttl}
 		n := w.start(matchAll(b.handle), func(c *worker.Config) { c.Grace = 4 * ttl })
@@ -67,7 +67,7 @@ func TestALongGraceKeepsTheLease(t *testing.T) {
 
 // An orderly shutdown is not the object's fault: the attempt is given back, and
 // another worker begins at once.
-func TestAHandlerBeyondTheGraceIsGivenBack(t *testing.T) {
+func TestHandlerBeyondTheGraceIsReleased(t *testing.T) {
 	for name, p := range map[string]func(worker.HandlerFunc) *worker.Pipeline{"output": toOut, "no output": matchAll} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
@@ -167,10 +167,10 @@ func (w *world) wantKnown(e *event.Event, settled bool) {
 }
 
 // A ledger that is down cannot keep a worker from ending.
-func TestAShutdownWithoutTheLedgerIsBounded(t *testing.T) {
-	for name, cut := range map[string]func(l *link){
-		"no answer": (*link).cutOff,
-		"errors":    func(l *link) { l.fail(errors.New("the disk is on fire")) },
+func TestShutdownWithoutLedgerIsBounded(t *testing.T) {
+	for name, cut := range map[string]func(l *faultyLedger){
+		"no answer": (*faultyLedger).cutOff,
+		"errors":    func(l *faultyLedger) { l.fail(errors.New("the disk is on fire")) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
@@ -198,7 +198,7 @@ func TestAShutdownWithoutTheLedgerIsBounded(t *testing.T) {
 }
 
 // The same with a handler that has not finished: its lease expires by itself.
-func TestAShutdownWithoutTheLedgerEndsHandlers(t *testing.T) {
+func TestShutdownWithoutLedgerCancelsHandlers(t *testing.T) {
 	inWorld(t, func(w *world) {
 		b := &busy{work: time.Hour}
 		n := w.start(matchAll(b.handle))
@@ -219,7 +219,7 @@ func TestAShutdownWithoutTheLedgerEndsHandlers(t *testing.T) {
 	})
 }
 
-func TestAWorkerThatIsStoppedBeforeItBegins(t *testing.T) {
+func TestWorkerStoppedBeforeItStarts(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(matchAll(func(context.Context, *worker.Task) error { return nil }))
 		if err := n.stop(); err != nil {

@@ -15,7 +15,7 @@ func (x *Attempt) completion() (*ledger.Completion, error) {
 	if !x.Pipeline.Transactional {
 		return nil, Permanent(fmt.Errorf("the pipeline %s is not declared transactional: its handler cannot complete a task", x.Pipeline.Name))
 	}
-	x.asked = true
+	x.completionAsked = true
 	c := &ledger.Completion{Body: x.Ledger.Traits().Body, Claim: x.Claim, Read: x.ending.Read, Now: x.Now().UTC().Truncate(time.Millisecond)}
 	sum := sha256.Sum256([]byte(x.Nonce()))
 	copy(c.Nonce[:], sum[:])
@@ -29,8 +29,8 @@ var errUncommitted = errors.New("the handler of a transactional pipeline returne
 // The row knows: the answer to a commit may have been lost, or passed over. Where
 // the row cannot be asked, or the commit may yet land, the attempt has failed, and
 // the row refuses to have it said.
-func (x *Attempt) committed(ctx context.Context, err error) error {
-	if !x.asked {
+func (x *Attempt) checkCommit(ctx context.Context, err error) error {
+	if !x.completionAsked {
 		if err == nil {
 			err = Permanent(errUncommitted)
 		}
@@ -44,7 +44,7 @@ func (x *Attempt) committed(ctx context.Context, err error) error {
 	case failed != nil:
 		return errors.Join(err, Outage(fmt.Errorf("look whether the transaction of %s was committed: %w", x.object(), failed)))
 	case len(rows) == 1 && rows[0].CommittedBy(&x.Claim):
-		x.left = &rows[0]
+		x.finalRow = &rows[0]
 		return nil
 	case err == nil:
 		return Permanent(errUncommitted)

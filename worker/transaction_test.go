@@ -47,7 +47,7 @@ func transactional(handle worker.HandlerFunc) *worker.Pipeline {
 
 // What the row says was committed counts, and not what the handler says, nor that
 // the lease could not be renewed since.
-func TestTheRowTellsOfACommit(t *testing.T) {
+func TestLostCommitAnswerIsFoundInTheRow(t *testing.T) {
 	lost := errors.New("the answer was lost")
 	for _, tc := range []struct {
 		name   string
@@ -94,7 +94,7 @@ func TestTheRowTellsOfACommit(t *testing.T) {
 }
 
 // Have is believed in spite of a doubt, because what was not committed is not there.
-func TestATransactionLeavesNoDoubt(t *testing.T) {
+func TestTransactionLeavesNoDoubt(t *testing.T) {
 	inWorld(t, func(w *world) {
 		calls := 0
 		n := w.start(transactional(func(_ context.Context, task *worker.Task) error {
@@ -119,7 +119,7 @@ func TestATransactionLeavesNoDoubt(t *testing.T) {
 }
 
 // A handler completes nothing in a pipeline that is not declared to.
-func TestCompletionNeedsADeclaration(t *testing.T) {
+func TestCompletionNeedsATransactionalPipeline(t *testing.T) {
 	inWorld(t, func(w *world) {
 		p := matchAll(func(_ context.Context, task *worker.Task) error { return w.commit(task) })
 		p.Output = nil

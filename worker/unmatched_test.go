@@ -16,7 +16,7 @@ import (
 // An open row that its pipeline no longer matches rests, whatever is open about it:
 // nothing is written where an edited pipeline would have its output. When it
 // matches again, it is settled.
-func TestWhatIsNoLongerMatchedRests(t *testing.T) {
+func TestUnmatchedRowsWait(t *testing.T) {
 	for name, open := range map[string]func(w *world){
 		"failed": func(w *world) {
 			n := w.start(toOut(func(context.Context, *worker.Task) error { return errors.New("not today") }))
@@ -72,7 +72,7 @@ func TestWhatIsNoLongerMatchedRests(t *testing.T) {
 }
 
 // However many rows rest, those that match are found.
-func TestWhatRestsStandsInNobodysWay(t *testing.T) {
+func TestUnmatchedRowsDoNotBlock(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(func(context.Context, *worker.Task) error { return worker.Outage(errors.New("down")) }))
 		for i := range 3000 {

@@ -12,7 +12,7 @@ import (
 
 // A ledger that has become unusable keeps nothing. The worker ends at once, and
 // no message is acknowledged that only such a ledger knows.
-func TestAnUnusableLedgerEndsTheWorker(t *testing.T) {
+func TestUnusableLedgerStopsTheWorker(t *testing.T) {
 	for _, settled := range []bool{false, true} {
 		t.Run(fmt.Sprint("settled ", settled), func(t *testing.T) {
 			inWorld(t, func(w *world) {
@@ -47,7 +47,7 @@ func TestAnUnusableLedgerEndsTheWorker(t *testing.T) {
 }
 
 // Nothing has to come in for it: the sweep asks the ledger as well.
-func TestAnUnusableLedgerEndsAnIdleWorker(t *testing.T) {
+func TestUnusableLedgerStopsAnIdleWorker(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(upper))
 		w.pass(time.Second)
@@ -60,7 +60,7 @@ func TestAnUnusableLedgerEndsAnIdleWorker(t *testing.T) {
 }
 
 // In the middle of a shutdown there is no grace left to wait for.
-func TestAnUnusableLedgerEndsAShutdown(t *testing.T) {
+func TestUnusableLedgerEndsAShutdown(t *testing.T) {
 	inWorld(t, func(w *world) {
 		b := &busy{work: time.Second}
 		n := w.start(matchAll(b.handle), ackSettled)

@@ -9,10 +9,10 @@ import (
 
 // warnings are those that one trouble repeats as long as it lasts.
 type warnings struct {
-	unclear, look *logthrottle.Warning
+	unclear, load *logthrottle.Warning
 	sweep         map[string]*logthrottle.Warning // by pipeline
 	// facts are those that may be true of every object of a pipeline at a time.
-	facts map[engine.Kind]map[string]*logthrottle.Warning
+	notices map[engine.Kind]map[string]*logthrottle.Warning
 }
 
 func newWarnings(l *slog.Logger, pipelines []string) *warnings {
@@ -24,8 +24,8 @@ func newWarnings(l *slog.Logger, pipelines []string) *warnings {
 		return m
 	}
 	return &warnings{
-		unclear: logthrottle.New(l), look: logthrottle.New(l), sweep: each(),
-		facts: map[engine.Kind]map[string]*logthrottle.Warning{
+		unclear: logthrottle.New(l), load: logthrottle.New(l), sweep: each(),
+		notices: map[engine.Kind]map[string]*logthrottle.Warning{
 			engine.AttemptUncounted: each(), engine.Unreadable: each(), engine.ShapeChanged: each(), engine.Disordered: each(),
 		},
 	}

@@ -44,7 +44,7 @@ type Worker struct {
 	engine     *engine.Engine
 	pipelines  map[string]*Pipeline
 	observers  observers
-	gate       *gate
+	admission  *admission
 	inputs     chan engine.Input
 	lastID     atomic.Uint64
 	open       sync.Map // delivery id → *openDelivery
@@ -91,7 +91,7 @@ const (
 func New(cfg Config) *Worker {
 	cfg.Objects = newDenials(cfg.Objects)
 	w := &Worker{
-		cfg: cfg, ledger: ledger.New(cfg.Ledger), gate: newGate(cfg.Backlog, share(cfg)),
+		cfg: cfg, ledger: ledger.New(cfg.Ledger), admission: newAdmission(cfg.Backlog, share(cfg)),
 		pipelines:  map[string]*Pipeline{},
 		inputs:     make(chan engine.Input, inputBuffer),
 		allSettled: make(chan struct{}),
@@ -107,7 +107,7 @@ func New(cfg Config) *Worker {
 	}
 	w.warnings = newWarnings(cfg.Logger, names)
 	traits := ledger.TraitsOf(cfg.Ledger)
-	w.observers = observers{logged{cfg.Logger, w.warnings}}
+	w.observers = observers{logObserver{cfg.Logger, w.warnings}}
 	if cfg.Observer != nil {
 		w.observers = append(w.observers, cfg.Observer)
 	}
@@ -184,13 +184,13 @@ func (w *Worker) loop(ctx context.Context) error {
 			inputs = append(inputs, stop.drain())
 		case <-stop.graceOver:
 			stop.cancelTasks()
-		case <-stop.patienceOver:
+		case <-stop.callTimeout:
 			stop.cancelCalls()
 		case <-stop.callsOver:
-			inputs = append(inputs, stop.giveUp()...)
+			inputs = append(inputs, stop.forceEnd()...)
 		}
 		w.step(w.more(inputs))
-		if stop.begun && w.engine.Idle() && w.gate.empty() && len(w.tasks) == 0 {
+		if stop.begun && w.engine.Idle() && w.admission.empty() && len(w.tasks) == 0 {
 			return context.Cause(w.hard) // nil, if the calls were let finish
 		}
 		w.schedule(timer)
@@ -214,16 +214,16 @@ func (w *Worker) step(inputs []engine.Input) {
 	for _, in := range inputs {
 		switch in := in.(type) {
 		case engine.Finished:
-			w.forget(&in)
+			w.endTask(&in)
 		case engine.SourcesEnded:
 			w.sourcesEnded = true
 		}
 	}
 	now := time.Now().UTC().Truncate(time.Millisecond) // rows of whole milliseconds are shorter
 	for _, a := range w.engine.Step(now, inputs...) {
-		w.do(a)
+		w.execute(a)
 	}
-	w.gate.setPending(w.engine.Pending())
+	w.admission.setPending(w.engine.Pending())
 	w.mu.Lock()
 	w.stats = Stats{w.engine.Stats, w.engine.Unsettled()}
 	w.mu.Unlock()

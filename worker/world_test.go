@@ -19,16 +19,16 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// world is what workers share: an object store, a ledger, a log, and a tape of
+// world is what workers share: an object store, a ledger, a log, and a recorder of
 // what they did.
 type world struct {
-	t       *testing.T
-	began   time.Time
-	objects *membucket.Store
-	rows    *ledger.Rows
-	log     *logbook
-	tape    *tape
-	changes int
+	t        *testing.T
+	began    time.Time
+	objects  *membucket.Store
+	rows     *ledger.Rows
+	log      *logbook
+	recorder *recorder
+	changes  int
 }
 
 // inWorld runs a test in virtual time. It fails if a goroutine is left at the
@@ -39,7 +39,7 @@ func inWorld(t *testing.T, f func(w *world)) {
 		f(&world{
 			t: t, began: time.Now(),
 			objects: membucket.New(time.Now, []string{"in", "out"}, membucket.WithVersioned("kept")),
-			rows:    ledger.NewRows(memory.New()), log: &logbook{}, tape: &tape{},
+			rows:    ledger.NewRows(memory.New()), log: &logbook{}, recorder: &recorder{},
 		})
 	})
 }

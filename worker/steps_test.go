@@ -15,11 +15,11 @@ import (
 
 // The order of the steps is the protocol: see "Life of an event"
 // in ARCHITECTURE.md.
-func TestAnAttemptPinsThenReadsThenActsThenPublishes(t *testing.T) {
+func TestAttemptStepsAreInOrder(t *testing.T) {
 	inWorld(t, func(w *world) {
-		n := w.start(toOut(w.tape.handler(upper)))
+		n := w.start(toOut(w.recorder.handler(upper)))
 		n.deliver(w.put("a", "one")).wantAck(w)
-		w.tape.want(t, `
+		w.recorder.want(t, `
 			swap claimed: ok
 			head out/up/a: object not found
 			head in/a: ok
@@ -28,10 +28,10 @@ func TestAnAttemptPinsThenReadsThenActsThenPublishes(t *testing.T) {
 			put out/up/a if absent: ok
 			swap completed: ok`)
 		w.wantOutput("a", "ONE")
-		w.tape.reset()
+		w.recorder.reset()
 
 		n.deliver(w.put("a", "two")).wantAck(w)
-		w.tape.want(t, `
+		w.recorder.want(t, `
 			swap claimed: ok
 			head out/up/a: ok
 			head in/a: ok
@@ -40,10 +40,10 @@ func TestAnAttemptPinsThenReadsThenActsThenPublishes(t *testing.T) {
 			put out/up/a if unchanged: ok
 			swap completed: ok`)
 		w.wantOutput("a", "TWO")
-		w.tape.reset()
+		w.recorder.reset()
 
 		n.deliver(w.remove("a")).wantAck(w)
-		w.tape.want(t, `
+		w.recorder.want(t, `
 			swap claimed: ok
 			head out/up/a: ok
 			head in/a: object not found
@@ -54,12 +54,12 @@ func TestAnAttemptPinsThenReadsThenActsThenPublishes(t *testing.T) {
 	})
 }
 
-func TestAnAttemptWithoutAnOutputPinsNothing(t *testing.T) {
+func TestAttemptWithoutOutputPinsNothing(t *testing.T) {
 	inWorld(t, func(w *world) {
-		n := w.start(matchAll(w.tape.handler(func(context.Context, *worker.Task) error { return nil })))
+		n := w.start(matchAll(w.recorder.handler(func(context.Context, *worker.Task) error { return nil })))
 		n.deliver(w.put("a", "one"))
 		n.deliver(w.remove("a"))
-		w.tape.want(t, `
+		w.recorder.want(t, `
 			swap claimed: ok
 			head in/a: ok
 			handle created a
@@ -72,12 +72,12 @@ func TestAnAttemptWithoutAnOutputPinsNothing(t *testing.T) {
 }
 
 // A conflict is not "done elsewhere".
-func TestAnOutputChangedByAnotherIsPinnedAgain(t *testing.T) {
+func TestChangedOutputIsPinnedAgain(t *testing.T) {
 	inWorld(t, func(w *world) {
-		n := w.start(toOut(w.tape.handler(upper)))
+		n := w.start(toOut(w.recorder.handler(upper)))
 		n.store.Next(buckettest.Put, buckettest.Between(func() { w.write(out("a"), "another's", nil) }))
 		n.deliver(w.put("a", "one"))
-		w.tape.want(t, `
+		w.recorder.want(t, `
 			swap claimed: ok
 			head out/up/a: object not found
 			head in/a: ok
@@ -95,9 +95,9 @@ func TestAnOutputChangedByAnotherIsPinnedAgain(t *testing.T) {
 	})
 }
 
-func TestAnOutputThatNeverHoldsStillIsAFailure(t *testing.T) {
+func TestOutputThatKeepsChangingFails(t *testing.T) {
 	inWorld(t, func(w *world) {
-		n := w.start(toOut(w.tape.handler(upper)))
+		n := w.start(toOut(w.recorder.handler(upper)))
 		for i := range 5 {
 			n.store.Next(buckettest.Put, buckettest.Between(func() { w.write(out("a"), fmt.Sprint("another's ", i), nil) }))
 		}
@@ -106,10 +106,10 @@ func TestAnOutputThatNeverHoldsStillIsAFailure(t *testing.T) {
 		if r.Settled() || r.Attempts != 1 || !r.RetryAt.After(time.Now()) || !strings.Contains(r.LastError, "changed by another") {
 			t.Errorf("after five conflicts: %s, attempts %d, retry at %s: %q", r.State(time.Now()), r.Attempts, r.RetryAt, r.LastError)
 		}
-		if got := w.tape.count("put"); got != 5 {
+		if got := w.recorder.count("put"); got != 5 {
 			t.Errorf("%d publishes, want 5", got)
 		}
-		if w.tape.count("swap completed") != 0 {
+		if w.recorder.count("swap completed") != 0 {
 			t.Error("a conflict was taken for done")
 		}
 		w.pass(5 * time.Second)
@@ -118,12 +118,12 @@ func TestAnOutputThatNeverHoldsStillIsAFailure(t *testing.T) {
 	})
 }
 
-func TestAnInputThatChangedSinceTheLookIsReadAgain(t *testing.T) {
+func TestInputChangedAfterHeadIsReadAgain(t *testing.T) {
 	inWorld(t, func(w *world) {
-		n := w.start(toOut(w.tape.handler(upper)))
+		n := w.start(toOut(w.recorder.handler(upper)))
 		n.store.Next(buckettest.Get, buckettest.Between(func() { w.write(in("a"), "two", nil) }))
 		n.deliver(w.put("a", "one"))
-		w.tape.want(t, `
+		w.recorder.want(t, `
 			swap claimed: ok
 			head out/up/a: object not found
 			head in/a: ok
@@ -140,7 +140,7 @@ func TestAnInputThatChangedSinceTheLookIsReadAgain(t *testing.T) {
 }
 
 // Bytes alone do not tell: metadata is part of the version.
-func TestAChangeOfMetadataIsAChange(t *testing.T) {
+func TestMetadataChangeIsAChange(t *testing.T) {
 	inWorld(t, func(w *world) {
 		var seen []string
 		n := w.start(toOut(func(ctx context.Context, task *worker.Task) error {
@@ -156,7 +156,7 @@ func TestAChangeOfMetadataIsAChange(t *testing.T) {
 }
 
 // The content type is a part of it, and so are the names of metadata.
-func TestWhatTellsTwoContentsApart(t *testing.T) {
+func TestIdentify(t *testing.T) {
 	base := bucket.Info{ETag: "e", ContentType: "text/plain", Metadata: map[string]string{"a": "1"}, Size: 1}
 	for name, change := range map[string]func(i *bucket.Info){
 		"content type":   func(i *bucket.Info) { i.ContentType = "text/html" },
@@ -174,7 +174,7 @@ func TestWhatTellsTwoContentsApart(t *testing.T) {
 
 // An object that was written anew with the same bytes and another content type is
 // another one.
-func TestAChangeOfTheContentTypeIsAChange(t *testing.T) {
+func TestContentTypeChangeIsAChange(t *testing.T) {
 	inWorld(t, func(w *world) {
 		var seen []string
 		n := w.start(matchAll(func(_ context.Context, task *worker.Task) error {
@@ -194,7 +194,7 @@ func TestAChangeOfTheContentTypeIsAChange(t *testing.T) {
 	})
 }
 
-func TestAnInputRemovedSinceTheLookIsARemoval(t *testing.T) {
+func TestInputRemovedAfterHeadIsARemoval(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(upper))
 		n.deliver(w.put("a", "one"))
@@ -210,9 +210,9 @@ func TestAnInputRemovedSinceTheLookIsARemoval(t *testing.T) {
 
 // Attempts are bounded: a store whose GET never agrees with its HEAD must not
 // keep a worker busy for ever.
-func TestAnInputThatNeverHoldsStillBacksOffAndDies(t *testing.T) {
+func TestInputThatKeepsChangingBacksOffUntilDead(t *testing.T) {
 	inWorld(t, func(w *world) {
-		n := w.start(toOut(w.tape.handler(upper)), attempts(3))
+		n := w.start(toOut(w.recorder.handler(upper)), attempts(3))
 		for i := range 5 * 3 {
 			n.store.Next(buckettest.Get, buckettest.Between(func() { w.write(in("a"), fmt.Sprint("version ", i), nil) }))
 		}
@@ -221,15 +221,15 @@ func TestAnInputThatNeverHoldsStillBacksOffAndDies(t *testing.T) {
 			t.Errorf("after five changes: attempts %d, retry at %s", r.Attempts, r.RetryAt)
 		}
 		w.pass(time.Minute)
-		if r := w.row("a"); !r.Dead || w.tape.count("handle") != 5*3 {
-			t.Errorf("dead %v after %d calls of the handler, want 15", r.Dead, w.tape.count("handle"))
+		if r := w.row("a"); !r.Dead || w.recorder.count("handle") != 5*3 {
+			t.Errorf("dead %v after %d calls of the handler, want 15", r.Dead, w.recorder.count("handle"))
 		}
 	})
 }
 
 // A worker that slept between its first two looks must not put an older result
 // over a newer one: that is why the output is pinned before the input is read.
-func TestAnOlderResultNeverReplacesANewerOne(t *testing.T) {
+func TestOlderResultDoesNotReplaceNewer(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(func(_ context.Context, task *worker.Task) error {
 			return write(task, "made of "+task.Info.Metadata["version"])
@@ -247,20 +247,20 @@ func TestAnOlderResultNeverReplacesANewerOne(t *testing.T) {
 }
 
 // A handler that writes nothing says that this input has no output.
-func TestAHandlerThatWritesNothingRemovesTheOldOutput(t *testing.T) {
+func TestEmptyHandlerRemovesTheOldOutput(t *testing.T) {
 	inWorld(t, func(w *world) {
 		silent := false
-		n := w.start(toOut(w.tape.handler(func(ctx context.Context, task *worker.Task) error {
+		n := w.start(toOut(w.recorder.handler(func(ctx context.Context, task *worker.Task) error {
 			if silent {
 				return nil
 			}
 			return upper(ctx, task)
 		})))
 		n.deliver(w.put("a", "one"))
-		w.tape.reset()
+		w.recorder.reset()
 		silent = true
 		n.deliver(w.put("a", "two"))
-		w.tape.want(t, `
+		w.recorder.want(t, `
 			swap claimed: ok
 			head out/up/a: ok
 			head in/a: ok

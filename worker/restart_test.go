@@ -28,7 +28,7 @@ func (w *world) byAnother(do buckettest.Fault) buckettest.Fault {
 // The first copy of a publish lands late, on an output that is absent again, and
 // just before the second publish of the same attempt. It must not pass for the
 // second: each publish has a nonce of its own.
-func TestALateCopyDoesNotPassForTheNextPublish(t *testing.T) {
+func TestLateWriteIsNotMistakenForTheNextPublish(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(upper))
 		var land func() error
@@ -54,7 +54,7 @@ func TestALateCopyDoesNotPassForTheNextPublish(t *testing.T) {
 
 // An attempt that starts over because the output has moved remembers what it
 // has sent: a copy may land, however well the rest went.
-func TestAnUnsureMoveIsVerified(t *testing.T) {
+func TestUnsurePublishBeforeARestartIsVerified(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(upper))
 		var land func() error
@@ -79,7 +79,7 @@ func TestAnUnsureMoveIsVerified(t *testing.T) {
 
 // What was sent before the output moved is not forgotten when what comes after
 // fails before it sends anything.
-func TestAFailureAfterAMoveLeavesDoubt(t *testing.T) {
+func TestFailureAfterARestartLeavesDoubt(t *testing.T) {
 	broken := errors.New("broken pipe")
 	for name, second := range map[string]func(task *worker.Task) error{
 		"in the handler": func(*worker.Task) error { return broken },
@@ -110,7 +110,7 @@ func TestAFailureAfterAMoveLeavesDoubt(t *testing.T) {
 }
 
 // An attempt whose lease is gone does not start over.
-func TestAMoveWithoutALeaseIsTheEnd(t *testing.T) {
+func TestAttemptWithoutLeaseDoesNotRestart(t *testing.T) {
 	inWorld(t, func(w *world) {
 		calls := 0
 		n := w.start(toOut(func(ctx context.Context, task *worker.Task) error {
@@ -138,7 +138,7 @@ func TestAMoveWithoutALeaseIsTheEnd(t *testing.T) {
 
 // A store that cannot be asked is no excuse for a handler that had begun: what
 // it did may have been the reason.
-func TestAnOutageInTheHandlerCounts(t *testing.T) {
+func TestStoreOutageInsideTheHandlerCounts(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(upper), attempts(3))
 		for range 3 {
@@ -157,7 +157,7 @@ func TestAnOutageInTheHandlerCounts(t *testing.T) {
 
 // What a handler did before its attempt started over is undone, even if the
 // object is again what the row says was had.
-func TestAnEffectBeforeAMoveIsUndone(t *testing.T) {
+func TestOutputFromBeforeARestartIsReplaced(t *testing.T) {
 	inWorld(t, func(w *world) {
 		var told []event.Kind
 		n := w.start(matchAll(func(ctx context.Context, task *worker.Task) error {

@@ -25,7 +25,7 @@ func answered(after time.Duration, then ...func()) func(do func()) {
 
 // Others count from when the ledger was told of the lease. So must its holder,
 // who only knows when it has sent the claim or the renewal.
-func TestADeadlineRunsFromTheSending(t *testing.T) {
+func TestDeadlineCountsFromTheRequest(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		late map[string]time.Duration // the answers, after which the ledger is cut off
@@ -58,7 +58,7 @@ func TestADeadlineRunsFromTheSending(t *testing.T) {
 
 // A lease whose renewal is answered after its deadline is not taken up again,
 // although the ledger has it: the handler has been told.
-func TestARenewalThatIsAnsweredTooLateRevivesNothing(t *testing.T) {
+func TestLateRenewalDoesNotReviveALease(t *testing.T) {
 	inWorld(t, func(w *world) {
 		calls, running, causes := 0, 0, []error{}
 		n := w.start(matchAll(func(ctx context.Context, _ *worker.Task) error {
@@ -90,7 +90,7 @@ func TestARenewalThatIsAnsweredTooLateRevivesNothing(t *testing.T) {
 }
 
 // A refusal is as good late as in time.
-func TestARenewalThatIsRefusedLate(t *testing.T) {
+func TestLateRefusalOfARenewal(t *testing.T) {
 	inWorld(t, func(w *world) {
 		mine, others := &busy{work: time.Hour}, &busy{work: time.Hour}
 		n := w.start(matchAll(mine.handle))
@@ -117,11 +117,11 @@ func TestARenewalThatIsRefusedLate(t *testing.T) {
 
 // A ledger that is down for longer than any lease loses nothing, and is not
 // crowded meanwhile: heartbeats do not pile up.
-func TestALongOutageOfTheLedger(t *testing.T) {
+func TestLongLedgerOutage(t *testing.T) {
 	const down = 20 * ttl
-	for name, cut := range map[string]func(l *link){
-		"no answer": (*link).cutOff,
-		"errors":    func(l *link) { l.fail(errors.New("the disk is on fire")) },
+	for name, cut := range map[string]func(l *faultyLedger){
+		"no answer": (*faultyLedger).cutOff,
+		"errors":    func(l *faultyLedger) { l.fail(errors.New("the disk is on fire")) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {

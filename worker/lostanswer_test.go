@@ -14,7 +14,7 @@ const horizon = 15 * time.Minute // ledger.DefaultPolicy's
 
 // Answers of the ledger get lost as well: whether the claim or the completion
 // landed is found out, and the handler runs once.
-func TestLostAnswersOfTheLedger(t *testing.T) {
+func TestLostLedgerAnswers(t *testing.T) {
 	for _, fault := range storetest.Faults {
 		t.Run(fault.String(), func(t *testing.T) {
 			inWorld(t, func(w *world) {

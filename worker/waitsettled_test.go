@@ -12,8 +12,8 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// rest returns how long Rest takes from now on.
-func (n *node) rest(ctx context.Context) time.Duration {
+// waitSettled calls WaitSettled, and returns its duration.
+func (n *node) waitSettled(ctx context.Context) time.Duration {
 	from := n.world.since()
 	n.WaitSettled(ctx)
 	return n.world.since() - from
@@ -26,7 +26,7 @@ func never(context.Context, *worker.Task) error {
 	return worker.RetryAfter(errors.New("busy"), time.Hour)
 }
 
-func TestRestWaitsForItsOwnObjectsAlone(t *testing.T) {
+func TestWaitSettledCoversOnlyDeliveredObjects(t *testing.T) {
 	inWorld(t, func(w *world) {
 		other := w.start(matchAll(never), func(c *worker.Config) { c.Sweep = 24 * time.Hour })
 		other.deliver(w.put("stranger", "x")).wantAck(w)
@@ -40,8 +40,8 @@ func TestRestWaitsForItsOwnObjectsAlone(t *testing.T) {
 		if got := n.Stats().Unsettled; got != 2 {
 			t.Errorf("%d objects are not settled, want 2", got)
 		}
-		if took := n.rest(w.t.Context()); took < 2*time.Minute || took > 2*time.Minute+5*time.Second {
-			t.Errorf("allSettled after %s", took)
+		if took := n.waitSettled(w.t.Context()); took < 2*time.Minute || took > 2*time.Minute+5*time.Second {
+			t.Errorf("returned after %s", took)
 		}
 		w.wantSettled("a")
 		w.wantSettled("b")
@@ -52,37 +52,37 @@ func TestRestWaitsForItsOwnObjectsAlone(t *testing.T) {
 	})
 }
 
-func TestRestWithNothingToWaitForIsShort(t *testing.T) {
+func TestWaitSettledReturnsAtOnceIfSettled(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(matchAll(func(context.Context, *worker.Task) error { return worker.Permanent(errors.New("bad")) }))
 		n.deliver(w.put("a", "one"))
-		if took := n.rest(w.t.Context()); took != 0 || !w.row("a").Dead {
-			t.Errorf("allSettled after %s", took)
+		if took := n.waitSettled(w.t.Context()); took != 0 || !w.row("a").Dead {
+			t.Errorf("returned after %s", took)
 		}
 	})
 }
 
 // What another worker holds is waited for, and seen to be settled soon after. The
 // ledger is asked for that object, and as often as it is swept.
-func TestRestWaitsForWhatAnotherWorkerHolds(t *testing.T) {
+func TestWaitSettledIncludesObjectsOfOtherWorkers(t *testing.T) {
 	inWorld(t, func(w *world) {
 		other := w.start(matchAll((&busy{work: 5 * time.Minute}).handle))
 		e := w.put("a", "one")
 		other.deliver(e)
 		n := w.start(matchAll((&busy{}).handle))
 		n.deliver(e).wantAck(w)
-		w.tape.reset()
-		if took := n.rest(w.t.Context()); took < 5*time.Minute || took > 5*time.Minute+2*time.Second {
-			t.Errorf("allSettled after %s", took)
+		w.recorder.reset()
+		if took := n.waitSettled(w.t.Context()); took < 5*time.Minute || took > 5*time.Minute+2*time.Second {
+			t.Errorf("returned after %s", took)
 		}
-		if loads := w.tape.count("load"); loads < 200 || loads > 600 {
+		if loads := w.recorder.count("load"); loads < 200 || loads > 600 {
 			t.Errorf("%d looks in 5 minutes of sweeps every second", loads)
 		}
 	})
 }
 
 // The other worker may be killed: then the object is taken over.
-func TestRestTakesOverWhatAnotherWorkerLeft(t *testing.T) {
+func TestWaitSettledTakesOverExpiredLeases(t *testing.T) {
 	inWorld(t, func(w *world) {
 		other := w.start(matchAll((&busy{work: time.Hour}).handle))
 		e := w.put("a", "one")
@@ -90,38 +90,38 @@ func TestRestTakesOverWhatAnotherWorkerLeft(t *testing.T) {
 		other.ledger.cutOff()
 		n := w.start(matchAll((&busy{}).handle))
 		n.deliver(e).wantAck(w)
-		if took := n.rest(w.t.Context()); took < ttl || took > ttl+skew+2*time.Second {
-			t.Errorf("allSettled after %s", took)
+		if took := n.waitSettled(w.t.Context()); took < ttl || took > ttl+skew+2*time.Second {
+			t.Errorf("returned after %s", took)
 		}
 		w.wantSettled("a")
 	})
 }
 
-func TestRestWaitsForWhatIsOnItsWay(t *testing.T) {
+func TestWaitSettledIncludesOpenDeliveries(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(upper))
 		n.ledger.meet("claimed", answered(time.Minute))
 		a := n.deliver(w.put("a", "one"))
-		if took := n.rest(w.t.Context()); took != time.Minute {
-			t.Errorf("allSettled after %s", took)
+		if took := n.waitSettled(w.t.Context()); took != time.Minute {
+			t.Errorf("returned after %s", took)
 		}
 		a.wantAck(w)
 		w.wantSettled("a")
 	})
 }
 
-func TestRestEndsWithItsContextAndWithTheWorker(t *testing.T) {
+func TestWaitSettledEndsWithItsContextOrTheWorker(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(matchAll(never))
 		n.deliver(w.put("a", "one"))
 		ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 		defer cancel()
-		if took := n.rest(ctx); took != time.Minute {
-			t.Errorf("allSettled after %s", took)
+		if took := n.waitSettled(ctx); took != time.Minute {
+			t.Errorf("returned after %s", took)
 		}
 		time.AfterFunc(time.Minute, n.cancel)
-		if took := n.rest(w.t.Context()); took != time.Minute || n.Stats().Unsettled != 1 {
-			t.Errorf("allSettled after %s, %+v", took, n.Stats())
+		if took := n.waitSettled(w.t.Context()); took != time.Minute || n.Stats().Unsettled != 1 {
+			t.Errorf("returned after %s, %+v", took, n.Stats())
 		}
 		w.wantNotSettled("a")
 	})
@@ -135,7 +135,7 @@ func (w *world) wantNotSettled(key string) {
 }
 
 // A ledger that does not answer for a while is asked again.
-func TestRestGoesOnWhenItCannotLook(t *testing.T) {
+func TestWaitSettledSurvivesLedgerErrors(t *testing.T) {
 	inWorld(t, func(w *world) {
 		other := w.start(matchAll((&busy{work: time.Second}).handle))
 		e := w.put("a", "one")
@@ -144,18 +144,18 @@ func TestRestGoesOnWhenItCannotLook(t *testing.T) {
 		n.deliver(e).wantAck(w)
 		n.ledger.fail(errors.New("the disk is on fire"))
 		time.AfterFunc(10*time.Second, n.ledger.mend)
-		if took := n.rest(w.t.Context()); took < 10*time.Second || took > 13*time.Second {
-			t.Errorf("allSettled after %s", took)
+		if took := n.waitSettled(w.t.Context()); took < 10*time.Second || took > 13*time.Second {
+			t.Errorf("returned after %s", took)
 		}
 		if len(w.log.having("WARN the ledger cannot be asked for objects that are not settled", "the disk is on fire")) == 0 {
-			t.Errorf("logged %q", w.log.lines)
+			t.Errorf("logObserver %q", w.log.lines)
 		}
 	})
 }
 
 // A worker that never sweeps hands back what it does not settle, takes nothing
 // that no message names, and does not wait for what it has handed back.
-func TestAWorkerThatNeverSweeps(t *testing.T) {
+func TestWorkerWithoutSweeps(t *testing.T) {
 	inWorld(t, func(w *world) {
 		old := w.put("left", "x")
 		crashed := w.start(matchAll(func(context.Context, *worker.Task) error { return errors.New("busy") }))
@@ -186,8 +186,8 @@ func TestAWorkerThatNeverSweeps(t *testing.T) {
 		w.wantSettled("a")
 
 		n.deliver(w.put("b", "x")).wantAck(w)
-		if took := n.rest(w.t.Context()); took != 0 {
-			t.Errorf("allSettled after %s", took)
+		if took := n.waitSettled(w.t.Context()); took != 0 {
+			t.Errorf("returned after %s", took)
 		}
 		w.wantNotSettled("left")
 		if swept := n.ledger.swept(); swept != 0 {
@@ -197,13 +197,13 @@ func TestAWorkerThatNeverSweeps(t *testing.T) {
 }
 
 // A verification has no message: it is left to somebody who sweeps.
-func TestAVerificationIsLeftToASweep(t *testing.T) {
+func TestVerificationIsLeftToASweep(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(upper), noSweep)
 		n.deliver(w.put("a", "one")).wantAck(w)
 		w.change("a", func(r *ledger.Row) { r.VerifyAt = time.Now().Add(time.Minute) })
 		w.erase(out("a")) // by a write that landed late, say
-		n.rest(w.t.Context())
+		n.waitSettled(w.t.Context())
 		w.pass(time.Hour)
 		w.wantOutput("a", "")
 		w.start(toOut(upper))
@@ -213,7 +213,7 @@ func TestAVerificationIsLeftToASweep(t *testing.T) {
 }
 
 // A drain ends looks as well, and hands back in time what waits.
-func TestAWorkerThatRestsCanBeStopped(t *testing.T) {
+func TestShutdownDuringWaitSettled(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(matchAll(never), ackSettled)
 		n.deliver(w.put("a", "one"), w.event(in("b"), event.Removed))

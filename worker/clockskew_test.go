@@ -11,7 +11,7 @@ import (
 
 // Clocks that differ by less than the margin keep two workers apart. Beyond it
 // they overlap, which costs time and never an output.
-func TestClocksThatDiffer(t *testing.T) {
+func TestClockSkewBetweenWorkers(t *testing.T) {
 	for _, c := range []struct {
 		ahead   time.Duration // the second worker's clock
 		overlap bool
@@ -37,7 +37,7 @@ func TestClocksThatDiffer(t *testing.T) {
 				second := w.start(toOut(func(ctx context.Context, task *worker.Task) error {
 					began = w.since()
 					return upper(ctx, task)
-				}), func(c2 *worker.Config) { c2.Ledger.(*link).ahead = c.ahead })
+				}), func(c2 *worker.Config) { c2.Ledger.(*faultyLedger).ahead = c.ahead })
 				second.deliver(w.event(in("a"), event.Created))
 				w.pass(10 * time.Minute)
 				if ended != ttl || (began < ended) != c.overlap {

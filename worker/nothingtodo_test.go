@@ -38,7 +38,7 @@ func situations(kind event.Kind, outputs ...string) (all []situation) {
 
 // "Nothing to do", end to end: which of these situations make the
 // handler run, or the output go.
-func TestWhetherThereIsAnythingToDo(t *testing.T) {
+func TestNothingToDo(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		all  []situation

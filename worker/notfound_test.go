@@ -23,7 +23,7 @@ func eventual(p *worker.Pipeline) *worker.Pipeline {
 
 var hidden = buckettest.Answer(bucket.ErrNotFound)
 
-func TestAnEventualStoreHidesAnObjectForAWhile(t *testing.T) {
+func TestNotFoundIsRecheckedOnEventuallyConsistentStores(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(eventual(toOut(upper)))
 		n.deliver(w.put("a", "one"))
@@ -43,7 +43,7 @@ func TestAnEventualStoreHidesAnObjectForAWhile(t *testing.T) {
 
 // What was too young when it was looked for is not believed removed because the
 // answer took its time.
-func TestALateNotFoundIsAsYoungAsItsQuestion(t *testing.T) {
+func TestNotFoundCountsFromTheRequest(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(eventual(toOut(upper)))
 		n.deliver(w.put("a", "one"))
@@ -65,7 +65,7 @@ func TestALateNotFoundIsAsYoungAsItsQuestion(t *testing.T) {
 	})
 }
 
-func TestAnEventualStoreIsBelievedAfterAMinute(t *testing.T) {
+func TestNotFoundIsTrustedAfterAMinute(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(eventual(toOut(upper)))
 		n.deliver(w.put("a", "one"))
@@ -81,7 +81,7 @@ func TestAnEventualStoreIsBelievedAfterAMinute(t *testing.T) {
 
 // The newest created event, Have and the pinned output each speak
 // for a young object.
-func TestWhatMakesNotFoundIncredible(t *testing.T) {
+func TestNotFoundDelaySources(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		young func(w *world) event.Event
@@ -113,7 +113,7 @@ func TestWhatMakesNotFoundIncredible(t *testing.T) {
 	}
 }
 
-func TestAStoreThatReadsItsOwnWritesIsBelievedAtOnce(t *testing.T) {
+func TestNotFoundIsTrustedOnConsistentStores(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(upper))
 		n.deliver(w.put("a", "one"))
@@ -124,7 +124,7 @@ func TestAStoreThatReadsItsOwnWritesIsBelievedAtOnce(t *testing.T) {
 }
 
 // A bucket that is missing says nothing of the objects that were in it.
-func TestAMissingBucketIsNoRemoval(t *testing.T) {
+func TestMissingBucketIsNoRemoval(t *testing.T) {
 	for name, heads := range map[string][]buckettest.Fault{
 		"input":  {buckettest.Pass, buckettest.Answer(bucket.ErrNoBucket)},
 		"output": {buckettest.Answer(bucket.ErrNoBucket)},

@@ -15,7 +15,7 @@ import (
 
 // A delivery that was let in just before a shutdown began, and has not reached
 // the loop yet, is answered all the same: its source was told that it is taken.
-func TestADeliveryOnItsWayInIsAnswered(t *testing.T) {
+func TestDeliveryAdmittedBeforeShutdownIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(Config{
 			Ledger: ledger.NewRows(memory.New()), Policy: ledger.DefaultPolicy(), Concurrency: 1, Backlog: 10, MaxBytes: 1 << 20,
@@ -25,7 +25,7 @@ func TestADeliveryOnItsWayInIsAnswered(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- w.Run(ctx) }()
 		synctest.Wait()
-		if err := w.gate.enter(ctx, nil, true); err != nil {
+		if err := w.admission.enter(ctx, nil, true); err != nil {
 			t.Fatal(err)
 		}
 		cancel()

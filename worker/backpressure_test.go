@@ -20,7 +20,7 @@ func narrow(backlog int) func(*worker.Config) {
 	return func(c *worker.Config) { c.Backlog, c.Concurrency = backlog, 1 }
 }
 
-func TestAFullWorkerTakesNothing(t *testing.T) {
+func TestFullWorkerRejectsDeliveries(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(matchAll((&busy{work: time.Minute}).handle), narrow(2))
 		n.deliver(w.put("a", "x"))
@@ -49,7 +49,7 @@ func TestAFullWorkerTakesNothing(t *testing.T) {
 	})
 }
 
-func TestADeliveryThatWaitsIsToldOfTheShutdown(t *testing.T) {
+func TestWaitingDeliveryReturnsAtShutdown(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(matchAll((&busy{work: time.Second}).handle), narrow(1))
 		n.deliver(w.put("a", "x"))
@@ -72,7 +72,7 @@ func TestADeliveryThatWaitsIsToldOfTheShutdown(t *testing.T) {
 }
 
 // A delivery is never split, however small the backlog.
-func TestADeliveryLargerThanTheBacklogIsTaken(t *testing.T) {
+func TestDeliveryLargerThanTheBacklogIsAdmitted(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(upper), narrow(1))
 		var events []event.Event
@@ -86,7 +86,7 @@ func TestADeliveryLargerThanTheBacklogIsTaken(t *testing.T) {
 	})
 }
 
-func TestNoMoreHandlersRunThanAllowed(t *testing.T) {
+func TestConcurrencyLimit(t *testing.T) {
 	inWorld(t, func(w *world) {
 		var running, most int
 		alone := make(chan struct{}, 1)
@@ -134,7 +134,7 @@ func TestVerdicts(t *testing.T) {
 }
 
 // An untrusted sequencer decides nothing: the look does.
-func TestAnUntrustedDuplicateIsLookedAt(t *testing.T) {
+func TestUntrustedDuplicateIsChecked(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(toOut(upper))
 		e := w.put("a", "one")
@@ -150,7 +150,7 @@ func TestAnUntrustedDuplicateIsLookedAt(t *testing.T) {
 
 // A worker that acknowledges what is settled hands back what will not settle
 // soon, and says when it is worth another try.
-func TestAckSettledHandsBackWhatMustWait(t *testing.T) {
+func TestAckSettledReturnsUnsettledDeliveries(t *testing.T) {
 	inWorld(t, func(w *world) {
 		n := w.start(matchAll(func(context.Context, *worker.Task) error {
 			return worker.RetryAfter(errors.New("busy"), time.Minute)
@@ -179,7 +179,7 @@ func TestAckSettledHandsBackWhatMustWait(t *testing.T) {
 
 // Where deliveries wait until their objects are settled, one slow pipeline does not
 // fill the whole backlog.
-func TestASlowPipelineLeavesRoomForOthers(t *testing.T) {
+func TestSlowPipelineDoesNotBlockOthers(t *testing.T) {
 	inWorld(t, func(w *world) {
 		slow := matchAll((&busy{work: time.Hour}).handle)
 		slow.Name, slow.Match = "slow", func(o event.Object) bool { return o.Key[0] == 's' }

@@ -17,26 +17,26 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// tape records what workers did, as text. It is safe for concurrent use.
-type tape struct {
+// recorder records what workers did, as text. It is safe for concurrent use.
+type recorder struct {
 	mu    sync.Mutex
 	lines []string
 }
 
-func (t *tape) note(format string, args ...any) {
+func (t *recorder) note(format string, args ...any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.lines = append(t.lines, fmt.Sprintf(format, args...))
 }
 
 // reset forgets what was recorded.
-func (t *tape) reset() {
+func (t *recorder) reset() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.lines = nil
 }
 
-func (t *tape) count(line string) (n int) {
+func (t *recorder) count(line string) (n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, l := range t.lines {
@@ -49,7 +49,7 @@ func (t *tape) count(line string) (n int) {
 
 // want fails the test unless the recording is this text, whose indentation does
 // not count.
-func (t *tape) want(tb testing.TB, text string) {
+func (t *recorder) want(tb testing.TB, text string) {
 	tb.Helper()
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -65,44 +65,44 @@ func (t *tape) want(tb testing.TB, text string) {
 }
 
 // handler records the call of a handler.
-func (t *tape) handler(h worker.HandlerFunc) worker.HandlerFunc {
+func (t *recorder) handler(h worker.HandlerFunc) worker.HandlerFunc {
 	return func(ctx context.Context, task *worker.Task) error {
 		t.note("handle %s %s", task.Kind, task.Object.Key)
 		return h(ctx, task)
 	}
 }
 
-// taped is an object store whose calls are recorded when they are answered.
-type taped struct {
+// recorded is an object store whose calls are recorded when they are answered.
+type recorded struct {
 	bucket.Store
-	tape *tape
+	recorder *recorder
 }
 
-func (s taped) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {
+func (s recorded) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {
 	info, err := s.Store.Head(ctx, ref)
-	s.tape.note("head %s/%s: %s", ref.Bucket, ref.Key, said(err))
+	s.recorder.note("head %s/%s: %s", ref.Bucket, ref.Key, said(err))
 	return info, err
 }
 
-func (s taped) Get(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
+func (s recorded) Get(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
 	info, body, err := s.Store.Get(ctx, ref)
-	s.tape.note("get %s/%s: %s", ref.Bucket, ref.Key, said(err))
+	s.recorder.note("get %s/%s: %s", ref.Bucket, ref.Key, said(err))
 	return info, body, err
 }
 
-func (s taped) Put(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
+func (s recorded) Put(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition) (string, error) {
 	etag, err := s.Store.Put(ctx, ref, o, c)
-	s.tape.note("put %s/%s %s: %s", ref.Bucket, ref.Key, guard(c), said(err))
+	s.recorder.note("put %s/%s %s: %s", ref.Bucket, ref.Key, recoverPanic(c), said(err))
 	return etag, err
 }
 
-func (s taped) Delete(ctx context.Context, ref event.Object, c bucket.Condition) error {
+func (s recorded) Delete(ctx context.Context, ref event.Object, c bucket.Condition) error {
 	err := s.Store.Delete(ctx, ref, c)
-	s.tape.note("delete %s/%s %s: %s", ref.Bucket, ref.Key, guard(c), said(err))
+	s.recorder.note("delete %s/%s %s: %s", ref.Bucket, ref.Key, recoverPanic(c), said(err))
 	return err
 }
 
-func guard(c bucket.Condition) string {
+func recoverPanic(c bucket.Condition) string {
 	switch {
 	case c.IfAbsent:
 		return "if absent"

@@ -30,7 +30,7 @@ func wantNobody(t *testing.T) {
 }
 
 // When Run returns, everything it has started has ended: not a moment later.
-func TestNothingOutlivesRun(t *testing.T) {
+func TestRunLeavesNoGoroutine(t *testing.T) {
 	slow := func(ctx context.Context, _ *worker.Task) error {
 		<-ctx.Done()
 		<-time.After(time.Second)
@@ -65,7 +65,7 @@ func TestNothingOutlivesRun(t *testing.T) {
 
 // A handler that does not heed its context keeps Run, which cannot end it. It is
 // named to whoever waits, and its lease goes to others.
-func TestAShutdownNamesTheHandlersItWaitsFor(t *testing.T) {
+func TestShutdownLogsUnresponsiveHandlers(t *testing.T) {
 	for name, c := range map[string]struct {
 		begin func(n *node)
 		after time.Duration // until it is named
@@ -124,7 +124,7 @@ func TestAShutdownNamesTheHandlersItWaitsFor(t *testing.T) {
 
 // A task is valid until its handler returns. What a handler leaves behind is told
 // to end, and what it has written is let go of.
-func TestATaskEndsWithItsHandler(t *testing.T) {
+func TestTaskEndsWithItsHandler(t *testing.T) {
 	inWorld(t, func(w *world) {
 		var left context.Context
 		var to io.Writer
@@ -148,7 +148,7 @@ func TestATaskEndsWithItsHandler(t *testing.T) {
 
 // A worker that has lost a lease does not begin again with the object while its
 // handler goes on regardless.
-func TestADeafHandlerIsNotJoinedByAnother(t *testing.T) {
+func TestUnresponsiveHandlerRunsAlone(t *testing.T) {
 	inWorld(t, func(w *world) {
 		calls, release := 0, make(chan struct{})
 		n := w.start(matchAll(func(context.Context, *worker.Task) error {

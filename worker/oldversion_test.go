@@ -8,7 +8,7 @@ import (
 
 // Where events alone decide, the removal of an old version, as a lifecycle rule
 // makes it, must not remove the output of the object that is still there.
-func TestForeignEvents(t *testing.T) {
+func TestOldVersionRemovals(t *testing.T) {
 	removed := func(name, version string) *event.Event {
 		return &event.Event{Kind: event.Removed, Name: name, Object: event.Object{Bucket: "b", Key: "k", VersionID: version}}
 	}
@@ -26,7 +26,7 @@ func TestForeignEvents(t *testing.T) {
 		{&Pipeline{}, removed("ObjectRemoved:Delete", "v1"), false}, // it looks
 		{&Pipeline{Order: EventOrder, EachVersion: true}, removed("ObjectRemoved:Delete", "v1"), false},
 	} {
-		if got := c.pipeline.foreign(c.event); got != c.want {
+		if got := c.pipeline.isOldVersionRemoval(c.event); got != c.want {
 			t.Errorf("%s of %s: %v", c.event.Name, c.event.Object, got)
 		}
 	}

@@ -16,12 +16,12 @@ type running struct {
 }
 
 // do performs one action. It never waits.
-func (w *Worker) do(a engine.Action) {
+func (w *Worker) execute(a engine.Action) {
 	switch a := a.(type) {
 	case engine.Swap:
 		w.wg.Go(func() {
 			out, err := w.ledger.Swap(w.hard, a.Changes)
-			w.watch(err)
+			w.stopIfUnusable(err)
 			w.send(engine.Swapped{Batch: a.Batch, Outcomes: out})
 		})
 	case engine.Start:
@@ -39,7 +39,7 @@ func (w *Worker) do(a engine.Action) {
 	case engine.Sweep:
 		w.wg.Go(func() { w.sweep(&a) })
 	case engine.Load:
-		w.wg.Go(func() { w.look(&a) })
+		w.wg.Go(func() { w.load(&a) })
 	case engine.Notice:
 		w.observers.Observe(a)
 	}
@@ -75,7 +75,7 @@ func (w *Worker) start(a *engine.Start) {
 }
 
 // forget drops a task whose result is here.
-func (w *Worker) forget(f *engine.Finished) {
+func (w *Worker) endTask(f *engine.Finished) {
 	if t := w.task(f.Key, f.Fence); t != nil {
 		t.end()
 		delete(w.tasks, f.Key)
@@ -84,7 +84,7 @@ func (w *Worker) forget(f *engine.Finished) {
 
 // watch ends the worker where an error of the ledger says that it is unusable:
 // nothing that was done could be written down.
-func (w *Worker) watch(err error) {
+func (w *Worker) stopIfUnusable(err error) {
 	if errors.Is(err, ledger.ErrUnusable) {
 		w.endCalls(err)
 	}
@@ -92,7 +92,7 @@ func (w *Worker) watch(err error) {
 
 func (w *Worker) sweep(a *engine.Sweep) {
 	rows, err := w.ledger.Due(w.hard, a.Pipeline, a.Before, a.Limit)
-	w.watch(err)
+	w.stopIfUnusable(err)
 	if err != nil && w.hard.Err() == nil {
 		w.warnings.sweep[a.Pipeline].Log(w.hard, "the ledger cannot be asked for due rows; trying again", "pipeline", a.Pipeline, "error", err)
 	}
@@ -102,13 +102,13 @@ func (w *Worker) sweep(a *engine.Sweep) {
 	w.send(engine.Swept{Pipeline: a.Pipeline, Rows: rows, Failed: err != nil})
 }
 
-// look is sweep for rows that are known by name.
-func (w *Worker) look(a *engine.Load) {
+// load is sweep for rows that are known by name.
+func (w *Worker) load(a *engine.Load) {
 	rows, err := w.ledger.Load(w.hard, a.Keys)
-	w.watch(err)
+	w.stopIfUnusable(err)
 	if err != nil {
 		if w.hard.Err() == nil {
-			w.warnings.look.Log(w.hard, "the ledger cannot be asked for objects that are not settled; trying again", "objects", len(a.Keys), "error", err)
+			w.warnings.load.Log(w.hard, "the ledger cannot be asked for objects that are not settled; trying again", "objects", len(a.Keys), "error", err)
 		}
 		w.send(engine.Loaded{})
 		return

@@ -87,7 +87,7 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-func TestPlace(t *testing.T) {
+func TestOutputKey(t *testing.T) {
 	for _, c := range []struct {
 		prefix       string
 		to           Output
@@ -104,7 +104,7 @@ func TestPlace(t *testing.T) {
 		{"in/", Output{Prefix: "gray/"}, true, "in/a", "", "gray/a@"},
 	} {
 		p := Pipeline{Match: Match{Bucket: "in", Prefix: c.prefix}, To: &c.to, EachVersion: c.each}
-		if got := p.place(ledger.RowKey{Bucket: "in", Key: c.key, VersionID: c.version}); got.Key != c.want {
+		if got := p.outputOf(ledger.RowKey{Bucket: "in", Key: c.key, VersionID: c.version}); got.Key != c.want {
 			t.Errorf("%q goes to %q, want %q", c.key, got.Key, c.want)
 		}
 	}
@@ -143,7 +143,7 @@ func TestDifferentInputsHaveDifferentOutputs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPipeline(t, "p")
 		a, b := drawInput(t, &p, "first"), drawInput(t, &p, "second")
-		at, bt := p.place(a), p.place(b)
+		at, bt := p.outputOf(a), p.outputOf(b)
 		if (at == bt) != (a == b) {
 			t.Fatalf("%q goes to %q, %q to %q", a, at, b, bt)
 		}
@@ -159,10 +159,10 @@ func TestDifferentInputsHaveDifferentOutputs(t *testing.T) {
 
 // Pipelines that are accepted side by side never write the same output, and
 // none is fed with what it wrote, by whatever way.
-func TestAcceptedPipelinesKeepApart(t *testing.T) {
+func TestAcceptedPipelinesNeverShareOutputs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ps := []Pipeline{drawPipeline(t, "p"), drawPipeline(t, "q"), drawPipeline(t, "r")}
-		if findCycle(ps) != nil || len(overlaps(ps)) > 0 {
+		if findCycle(ps) != nil || len(sharedOutputs(ps)) > 0 {
 			return
 		}
 		outputs := map[string]string{}
@@ -170,7 +170,7 @@ func TestAcceptedPipelinesKeepApart(t *testing.T) {
 			object := drawInput(t, &ps[start], "input")
 			at := start
 			for step := range len(ps) + 1 {
-				out := ps[at].place(object)
+				out := ps[at].outputOf(object)
 				name := out.Bucket + "/" + out.Key
 				if by, ok := outputs[name]; ok && by != ps[at].Name {
 					t.Fatalf("%s and %s write %q", by, ps[at].Name, name)
@@ -195,7 +195,7 @@ func TestAcceptedPipelinesKeepApart(t *testing.T) {
 }
 
 // Two matches meet exactly if an object matches both.
-func TestMatchesMeet(t *testing.T) {
+func TestMatchesOverlap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(label string) Match {
 			return Match{
@@ -214,7 +214,7 @@ func TestMatchesMeet(t *testing.T) {
 				found = found || both(prefix+suffix)
 			}
 		}
-		if found != p.meets(&q) {
+		if found != p.overlaps(&q) {
 			t.Fatalf("%+v and %+v: meets is %v", p, q, !found)
 		}
 	})

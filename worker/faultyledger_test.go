@@ -9,17 +9,17 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// link is one worker's way to the ledger. It can be cut and mended, and it can
+// faultyLedger is one worker's way to the ledger. It can be cut and mended, and it can
 // make the worker's clock look wrong.
-type link struct {
+type faultyLedger struct {
 	ledger.Store
-	tape *tape
+	recorder *recorder
 	// ahead is how far the worker's clock is ahead of the others'. Instead of
 	// the clock, which all share, the times in the rows are shifted: what
 	// counts is the difference of the two.
 	ahead time.Duration
 
-	door *door // what a pause of the whole worker closes
+	pauser *pauser // what a pause of the whole worker closes
 
 	mu      sync.Mutex
 	cut     chan struct{} // not nil: calls wait until it is closed
@@ -33,7 +33,7 @@ type link struct {
 }
 
 // slow makes each sweep take so long, unless its context ends.
-func (l *link) slow(sweep time.Duration) {
+func (l *faultyLedger) slow(sweep time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.sweep = sweep
@@ -41,7 +41,7 @@ func (l *link) slow(sweep time.Duration) {
 
 // meet makes the next swap for a purpose, as whatChanged names it, meet a fault,
 // which may call do when it likes, and after which the swap is answered.
-func (l *link) meet(what string, fault func(do func())) {
+func (l *faultyLedger) meet(what string, fault func(do func())) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.next == nil {
@@ -51,7 +51,7 @@ func (l *link) meet(what string, fault func(do func())) {
 }
 
 // fault returns what a swap meets.
-func (l *link) fault(changes []ledger.Change) func(do func()) {
+func (l *faultyLedger) fault(changes []ledger.Change) func(do func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i := range changes {
@@ -65,34 +65,34 @@ func (l *link) fault(changes []ledger.Change) func(do func()) {
 }
 
 // turn makes the worker's clock jump to so far ahead of the others'.
-func (l *link) turn(ahead time.Duration) {
+func (l *faultyLedger) turn(ahead time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ahead = ahead
 }
 
-func (l *link) clock() time.Duration {
+func (l *faultyLedger) clock() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.ahead
 }
 
 // cutOff makes calls wait for an answer.
-func (l *link) cutOff() {
+func (l *faultyLedger) cutOff() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.cut = make(chan struct{})
 }
 
 // fail makes calls answer with an error.
-func (l *link) fail(err error) {
+func (l *faultyLedger) fail(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.err = err
 }
 
 // mend ends what cutOff and fail began. Calls that waited go on.
-func (l *link) mend() {
+func (l *faultyLedger) mend() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.cut != nil {
@@ -102,8 +102,8 @@ func (l *link) mend() {
 }
 
 // reach waits until the ledger can be reached.
-func (l *link) reach(ctx context.Context) error {
-	l.door.pass()
+func (l *faultyLedger) reach(ctx context.Context) error {
+	l.pauser.pass()
 	l.mu.Lock()
 	cut, err := l.cut, l.err
 	if err != nil {
@@ -129,16 +129,16 @@ func (l *link) reach(ctx context.Context) error {
 	}
 }
 
-func (l *link) Swap(ctx context.Context, changes []ledger.Change) (outcomes []ledger.Outcome, err error) {
+func (l *faultyLedger) Swap(ctx context.Context, changes []ledger.Change) (outcomes []ledger.Outcome, err error) {
 	if err := l.reach(ctx); err != nil {
 		return nil, err
 	}
 	l.fault(changes)(func() { outcomes, err = l.swap(ctx, changes) })
-	l.door.pass()
+	l.pauser.pass()
 	return outcomes, err
 }
 
-func (l *link) swap(ctx context.Context, changes []ledger.Change) ([]ledger.Outcome, error) {
+func (l *faultyLedger) swap(ctx context.Context, changes []ledger.Change) ([]ledger.Outcome, error) {
 	ahead := l.clock()
 	sent := slices.Clone(changes)
 	for i := range sent {
@@ -151,7 +151,7 @@ func (l *link) swap(ctx context.Context, changes []ledger.Change) ([]ledger.Outc
 		if outcomes[i].Applied {
 			how = "ok"
 		}
-		l.tape.note("swap %s: %s", whatChanged(changes[i].Row), how)
+		l.recorder.note("swap %s: %s", whatChanged(changes[i].Row), how)
 		if c := outcomes[i].Current; c != nil {
 			row := shift(c, ahead)
 			outcomes[i].Current = &row
@@ -160,16 +160,16 @@ func (l *link) swap(ctx context.Context, changes []ledger.Change) ([]ledger.Outc
 	return outcomes, err
 }
 
-func (l *link) Load(ctx context.Context, keys []ledger.RowKey) ([]ledger.Row, error) {
+func (l *faultyLedger) Load(ctx context.Context, keys []ledger.RowKey) ([]ledger.Row, error) {
 	if err := l.reach(ctx); err != nil {
 		return nil, err
 	}
 	rows, err := l.Store.Load(ctx, keys)
-	l.tape.note("load")
+	l.recorder.note("load")
 	return l.shifted(rows), err
 }
 
-func (l *link) Due(ctx context.Context, pipeline string, before time.Time, limit int) ([]ledger.Row, error) {
+func (l *faultyLedger) Due(ctx context.Context, pipeline string, before time.Time, limit int) ([]ledger.Row, error) {
 	if err := l.reach(ctx); err != nil {
 		return nil, err
 	}
@@ -188,7 +188,7 @@ func (l *link) Due(ctx context.Context, pipeline string, before time.Time, limit
 	return l.shifted(rows), err
 }
 
-func (l *link) shifted(rows []ledger.Row) []ledger.Row {
+func (l *faultyLedger) shifted(rows []ledger.Row) []ledger.Row {
 	ahead := l.clock()
 	for i := range rows {
 		rows[i] = shift(&rows[i], ahead)
@@ -217,7 +217,7 @@ func whatChanged(r *ledger.Row) string {
 }
 
 // swept returns how often the worker has swept.
-func (l *link) swept() int {
+func (l *faultyLedger) swept() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.dues
