@@ -52,8 +52,8 @@ type AuditReport struct {
 	Failed int64 `json:"failed"`
 }
 
-// Found is how many differences between index and bucket there were.
-func (r *AuditReport) Found() int64 {
+// Differences is how many differences between index and bucket there were.
+func (r *AuditReport) Differences() int64 {
 	n := r.Leftovers + r.Orphans
 	for _, moved := range r.Moved {
 		n += moved
@@ -84,7 +84,7 @@ func (s *Service) Audit(ctx context.Context, objects iter.Seq2[Listed, error], o
 	a.nextRow = next
 	err := a.merge(ctx, objects)
 	if err == nil {
-		err = a.uploads(ctx)
+		err = a.checkUploads(ctx)
 	}
 	if err == nil && !o.DryRun {
 		err = a.removeOrphans(ctx)
@@ -95,9 +95,9 @@ func (s *Service) Audit(ctx context.Context, objects iter.Seq2[Listed, error], o
 	return a.report, err
 }
 
-// goOn notes that something could not be looked at, or not put right. Only the end of
+// recordFailure notes that something could not be looked at, or not put right. Only the end of
 // ctx ends the audit.
-func (a *audit) goOn(ctx context.Context, key string, err error) error {
+func (a *audit) recordFailure(ctx context.Context, key string, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (a *audit) merge(ctx context.Context, objects iter.Seq2[Listed, error]) err
 		if a.row != nil && a.row.Key == o.Key {
 			err = a.compare(ctx, &o)
 		} else {
-			err = a.rowless(ctx, o.Key)
+			err = a.checkObjectWithoutRow(ctx, o.Key)
 		}
 		if err != nil {
 			return err
@@ -158,7 +158,7 @@ func (a *audit) advance(ctx context.Context) error {
 		if !errors.Is(err, ErrUnreadable) {
 			return err
 		}
-		if err := a.goOn(ctx, f.ID, err); err != nil {
+		if err := a.recordFailure(ctx, f.ID, err); err != nil {
 			return err
 		}
 	}
@@ -169,47 +169,47 @@ func (a *audit) advance(ctx context.Context) error {
 func (a *audit) compare(ctx context.Context, o *Listed) error {
 	f := a.row
 	if f.differs(o) {
-		err := a.look(ctx, f.ID)
+		err := a.checkFile(ctx, f.ID)
 		if errors.Is(err, ErrNotFound) {
 			err = nil
 		}
-		if err := a.goOn(ctx, f.Key, err); err != nil {
+		if err := a.recordFailure(ctx, f.Key, err); err != nil {
 			return err
 		}
 	}
 	return a.advance(ctx)
 }
 
-// auditSkew is how far the store's clock may be ahead of the index's without a look at
+// auditClockTolerance is how far the store's clock may be ahead of the index's without a look at
 // every object. An object that was replaced that soon after it was indexed, of which
 // no notification came, is not noticed if its size is the same.
-const auditSkew = time.Minute
+const auditClockTolerance = time.Minute
 
 // differs reports that a file may not be as the listing has its object. What is
 // Deleted or Purging has a timer, whatever lies there.
 func (f *File) differs(o *Listed) bool {
 	switch f.State {
 	case Indexed:
-		return o == nil || o.Size != f.Size || o.LastModified.After(f.UpdatedAt.Add(auditSkew))
+		return o == nil || o.Size != f.Size || o.LastModified.After(f.UpdatedAt.Add(auditClockTolerance))
 	case Pending, Lost, Gone, Expired:
 		return o != nil
 	}
 	return false
 }
 
-// look looks at a file, and counts what came of it. The first look writes nothing:
+// checkFile looks at a file, and counts what came of it. The first look writes nothing:
 // mostly there is no difference after all.
-func (a *audit) look(ctx context.Context, id string) error {
+func (a *audit) checkFile(ctx context.Context, id string) error {
 	f, err := a.Index.Load(ctx, id)
 	if err != nil {
 		return err
 	}
-	seen, err := a.Objects.Look(ctx, f.Key)
+	seen, err := a.Objects.Stat(ctx, f.Key)
 	if err != nil {
 		return err
 	}
-	next, _ := f.looked(seen, false, &a.Times, a.now())
-	leftover := seen.Found && f.removable()
+	next, _ := f.reconciled(seen, false, &a.Times, a.now())
+	leftover := seen.Found && f.objectRemovable()
 	if next.State == f.State && !leftover {
 		return nil
 	}
@@ -219,32 +219,32 @@ func (a *audit) look(ctx context.Context, id string) error {
 		a.report.Moved[next.State.String()]++
 	}
 	if !a.options.DryRun {
-		_, err = a.Look(ctx, id, false)
+		_, err = a.Reconcile(ctx, id, false)
 	}
 	return err
 }
 
-// rowless meets an object whose row the scan has not shown. The row may be younger
+// checkObjectWithoutRow meets an object whose row the scan has not shown. The row may be younger
 // than the scan.
-func (a *audit) rowless(ctx context.Context, key string) error {
+func (a *audit) checkObjectWithoutRow(ctx context.Context, key string) error {
 	id, ours := a.ID(key)
 	if !ours {
-		if !strings.HasPrefix(key, a.Prefix+Proofs) {
+		if !strings.HasPrefix(key, a.Prefix+ProbeFolder) {
 			a.report.Foreign++
 		}
 		return nil
 	}
-	err := a.look(ctx, id)
+	err := a.checkFile(ctx, id)
 	if !errors.Is(err, ErrNotFound) {
-		return a.goOn(ctx, key, err)
+		return a.recordFailure(ctx, key, err)
 	}
-	a.orphan(key, "")
+	a.addOrphan(key, "")
 	return nil
 }
 
-// uploads meets the uploads in parts that began so long ago that nothing completes
+// checkUploads meets the uploads in parts that began so long ago that nothing completes
 // them. Those that a timer is about to end are left to it.
-func (a *audit) uploads(ctx context.Context) error {
+func (a *audit) checkUploads(ctx context.Context) error {
 	over := a.now().Add(-a.Times.Parts - a.Times.Upload - a.Times.Skew)
 	for u, err := range a.Objects.Uploads(ctx, a.Prefix) {
 		if err != nil {
@@ -254,27 +254,27 @@ func (a *audit) uploads(ctx context.Context) error {
 		if !ours || u.Begun.After(over) {
 			continue
 		}
-		if err := a.goOn(ctx, u.Key, a.oldUpload(ctx, id, &u)); err != nil {
+		if err := a.recordFailure(ctx, u.Key, a.checkOldUpload(ctx, id, &u)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// oldUpload counts an upload that nothing completes any more, and aborts it if its file
+// checkOldUpload counts an upload that nothing completes any more, and aborts it if its file
 // has a row. It skips an upload that the row's timer is about to abort, and one that the
 // list of its own key does not have.
-func (a *audit) oldUpload(ctx context.Context, id string, u *OpenUpload) error {
+func (a *audit) checkOldUpload(ctx context.Context, id string, u *OpenUpload) error {
 	f, err := a.Index.Load(ctx, id)
 	rowless := errors.Is(err, ErrNotFound)
-	if err != nil && !rowless || !rowless && !f.LookAt.IsZero() {
+	if err != nil && !rowless || !rowless && !f.DueAt.IsZero() {
 		return err
 	}
 	if open, err := a.isOpen(ctx, u); err != nil || !open {
 		return err
 	}
 	if rowless {
-		a.orphan(u.Key, u.ID)
+		a.addOrphan(u.Key, u.ID)
 		return nil
 	}
 	a.report.Leftovers++

@@ -17,17 +17,17 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// audited is a service over a real store that hears of nothing.
-type audited struct {
+// auditedService is a service over a real store that hears of nothing.
+type auditedService struct {
 	*files.Service
 	t    *testing.T
 	list func() iter.Seq2[files.Listed, error]
 }
 
-func newAudited(t *testing.T) *audited {
+func newAuditedService(t *testing.T) *auditedService {
 	srv := servertest.MinIO(t, servertest.Options{})
 	name := srv.NewBucket(t)
-	x := &audited{t: t, Service: &files.Service{
+	x := &auditedService{t: t, Service: &files.Service{
 		Index: files.NewIndex(memory.New()), Objects: s3objects.New(srv.Client(), name, "").AcceptForgeable(), Times: files.DefaultTimes(), Prefix: "files/",
 	}}
 	store, err := s3bucket.New(t.Context(), s3bucket.Config{
@@ -49,7 +49,7 @@ func newAudited(t *testing.T) *audited {
 }
 
 // arrive uploads a file of which no notification comes.
-func (x *audited) arrive() files.File {
+func (x *auditedService) uploadUnnoticed() files.File {
 	x.t.Helper()
 	f, _, err := x.Upload(x.t.Context(), "e", "", files.Promise{Size: 5, ContentType: "text/plain", SHA256: sha256.Sum256([]byte("hello"))})
 	if err != nil {
@@ -59,7 +59,7 @@ func (x *audited) arrive() files.File {
 	return f
 }
 
-func (x *audited) put(f *files.File, body string) {
+func (x *auditedService) put(f *files.File, body string) {
 	x.t.Helper()
 	f.Promise = files.Promise{Size: int64(len(body)), ContentType: "text/plain", SHA256: sha256.Sum256([]byte(body))}
 	if err := x.Objects.Put(x.t.Context(), f, bytes.NewReader([]byte(body))); err != nil {
@@ -67,7 +67,7 @@ func (x *audited) put(f *files.File, body string) {
 	}
 }
 
-func (x *audited) finds(o files.AuditOptions, want files.AuditReport) {
+func (x *auditedService) wantAudit(o files.AuditOptions, want files.AuditReport) {
 	x.t.Helper()
 	if want.Moved == nil {
 		want.Moved = map[string]int64{}
@@ -81,11 +81,11 @@ func (x *audited) finds(o files.AuditOptions, want files.AuditReport) {
 // TestAudit: an audit puts right what no notification told of, and then finds
 // nothing more. What it may not be sure of it leaves alone.
 func TestAudit(t *testing.T) {
-	x := newAudited(t)
-	came, taken, changed := x.arrive(), x.arrive(), x.arrive()
-	x.finds(files.AuditOptions{DryRun: true}, files.AuditReport{Objects: 3, Rows: 3, Moved: map[string]int64{"indexed": 3}})
-	x.finds(files.AuditOptions{}, files.AuditReport{Objects: 3, Rows: 3, Moved: map[string]int64{"indexed": 3}})
-	x.finds(files.AuditOptions{}, files.AuditReport{Objects: 3, Rows: 3})
+	x := newAuditedService(t)
+	came, taken, changed := x.uploadUnnoticed(), x.uploadUnnoticed(), x.uploadUnnoticed()
+	x.wantAudit(files.AuditOptions{DryRun: true}, files.AuditReport{Objects: 3, Rows: 3, Moved: map[string]int64{"indexed": 3}})
+	x.wantAudit(files.AuditOptions{}, files.AuditReport{Objects: 3, Rows: 3, Moved: map[string]int64{"indexed": 3}})
+	x.wantAudit(files.AuditOptions{}, files.AuditReport{Objects: 3, Rows: 3})
 	for _, f := range []files.File{taken, changed} {
 		if err := x.Objects.Remove(t.Context(), f.Key); err != nil {
 			t.Fatal(err)
@@ -98,28 +98,28 @@ func TestAudit(t *testing.T) {
 	left := files.AuditReport{Objects: 5, Rows: 3, Orphans: 1, OrphanKeys: []string{"files/01990000-0000-7000-8000-000000000000"}, Foreign: 1}
 	found := left
 	found.Moved = map[string]int64{"lost": 2}
-	x.finds(files.AuditOptions{}, found)
-	x.finds(files.AuditOptions{}, left)
+	x.wantAudit(files.AuditOptions{}, found)
+	x.wantAudit(files.AuditOptions{}, left)
 	left.Removed = 1
-	x.finds(files.AuditOptions{Limit: 1}, left)
-	x.finds(files.AuditOptions{Limit: 1}, files.AuditReport{Objects: 4, Rows: 3, Foreign: 1})
+	x.wantAudit(files.AuditOptions{Limit: 1}, left)
+	x.wantAudit(files.AuditOptions{Limit: 1}, files.AuditReport{Objects: 4, Rows: 3, Foreign: 1})
 	if f, err := x.Get(t.Context(), came.ID); err != nil || f.State != files.Indexed {
 		t.Errorf("%s, %v", f.State, err)
 	}
 }
 
-// TestAuditReplaced: an object whose bytes were replaced is noticed, though it is as
+// TestAuditFindsReplacedObject: an object whose bytes were replaced is noticed, though it is as
 // long as before.
-func TestAuditReplaced(t *testing.T) {
-	x := newAudited(t)
-	f := x.arrive()
+func TestAuditFindsReplacedObject(t *testing.T) {
+	x := newAuditedService(t)
+	f := x.uploadUnnoticed()
 	x.Now = func() time.Time { return time.Now().Add(-time.Hour) }
-	x.finds(files.AuditOptions{}, files.AuditReport{Objects: 1, Rows: 1, Moved: map[string]int64{"indexed": 1}})
+	x.wantAudit(files.AuditOptions{}, files.AuditReport{Objects: 1, Rows: 1, Moved: map[string]int64{"indexed": 1}})
 	if err := x.Objects.Remove(t.Context(), f.Key); err != nil {
 		t.Fatal(err)
 	}
 	x.put(&f, "HELLO")
-	x.finds(files.AuditOptions{}, files.AuditReport{Objects: 1, Rows: 1, Moved: map[string]int64{"lost": 1}})
+	x.wantAudit(files.AuditOptions{}, files.AuditReport{Objects: 1, Rows: 1, Moved: map[string]int64{"lost": 1}})
 }
 
 // TestID: objects that others have named are none of the service's, even if they are
@@ -139,22 +139,22 @@ func TestID(t *testing.T) {
 	}
 }
 
-// TestAuditUploads: an upload in parts that has no row, or whose file is there, is ended
+// TestAuditAbortsOldUploads: an upload in parts that has no row, or whose file is there, is ended
 // when nothing can complete it any more.
-func TestAuditUploads(t *testing.T) {
-	x := newAudited(t)
-	came := x.arrive()
+func TestAuditAbortsOldUploads(t *testing.T) {
+	x := newAuditedService(t)
+	came := x.uploadUnnoticed()
 	for _, key := range []string{came.Key, "files/01990000-0000-7000-8000-000000000000", "files/notes.txt"} {
 		if _, err := x.Objects.Begin(t.Context(), &files.File{Key: key, Promise: files.Promise{PartSize: 5 << 20}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	fresh := files.AuditReport{Objects: 1, Rows: 1, Moved: map[string]int64{"indexed": 1}}
-	x.finds(files.AuditOptions{}, fresh)
+	x.wantAudit(files.AuditOptions{}, fresh)
 	x.Now = func() time.Time { return time.Now().Add(14 * time.Hour) }
 	found := files.AuditReport{Objects: 1, Rows: 1, Leftovers: 1, Orphans: 1, OrphanKeys: []string{"files/01990000-0000-7000-8000-000000000000"}}
-	x.finds(files.AuditOptions{DryRun: true, Limit: 1}, found)
+	x.wantAudit(files.AuditOptions{DryRun: true, Limit: 1}, found)
 	found.Removed = 1
-	x.finds(files.AuditOptions{Limit: 1}, found)
-	x.finds(files.AuditOptions{}, files.AuditReport{Objects: 1, Rows: 1})
+	x.wantAudit(files.AuditOptions{Limit: 1}, found)
+	x.wantAudit(files.AuditOptions{}, files.AuditReport{Objects: 1, Rows: 1})
 }

@@ -12,7 +12,7 @@ import (
 // sendBatch applies items together with the usage, and answers those whose outcome is
 // known. The others are queued again. An error is that of ctx.
 func (x *Index) sendBatch(ctx context.Context, s *sender, batch []*item) error {
-	usage, err := s.change(batch)
+	usage, err := s.usageChange(batch)
 	if err != nil {
 		x.answer(batch, err)
 		return nil
@@ -21,36 +21,36 @@ func (x *Index) sendBatch(ctx context.Context, s *sender, batch []*item) error {
 	for _, it := range batch {
 		changes = append(changes, it.changes...)
 	}
-	out, err := x.call(ctx, changes)
-	s.fresh = false
+	out, err := x.applyDetached(ctx, changes)
+	s.unsent = false
 	switch {
 	case err == nil && out[0].Applied:
 		s.nonce, s.refusals = usage.Next.Nonce, 0
 		for _, it := range batch {
-			s.used = s.used.plus(it.add)
+			s.used = s.used.add(it.addedUsage)
 		}
 		x.answer(batch, nil)
 	case err == nil:
-		return x.refused(ctx, s, batch, out)
+		return x.handleRefusal(ctx, s, batch, out)
 	case errors.Is(err, store.ErrThrottled):
 		x.requeue(s, batch)
 		return x.jitter(ctx, 3)
 	case errors.Is(err, store.ErrRejected):
-		x.reject(s, batch, err)
+		x.retrySolo(s, batch, err)
 	default:
-		x.resolve(ctx, s, batch, err)
+		x.resolveUnclear(ctx, s, batch, err)
 	}
 	return nil
 }
 
-func (u Usage) plus(o Usage) Usage { return Usage{Bytes: u.Bytes + o.Bytes, Open: u.Open + o.Open} }
+func (u Usage) add(o Usage) Usage { return Usage{Bytes: u.Bytes + o.Bytes, Open: u.Open + o.Open} }
 
-// change returns the change of the usage by a batch. It writes a new nonce even if the sum
+// usageChange returns the change of the usage by a batch. It writes a new nonce even if the sum
 // stays, and the record is never deleted: both keep a batch that lands late from landing.
-func (s *sender) change(batch []*item) (c store.Change, err error) {
+func (s *sender) usageChange(batch []*item) (c store.Change, err error) {
 	used := s.used
 	for _, it := range batch {
-		used = used.plus(it.add)
+		used = used.add(it.addedUsage)
 	}
 	next := &store.Record{Key: quotaKey(s.entity)}
 	if _, err = rand.Read(next.Nonce[:]); err == nil {
@@ -59,20 +59,20 @@ func (s *sender) change(batch []*item) (c store.Change, err error) {
 	return store.Change{Key: next.Key, Expect: s.nonce, Next: next}, err
 }
 
-// refused finds out which items another process's changes concern, and answers those.
-func (x *Index) refused(ctx context.Context, s *sender, batch []*item, out []store.Outcome) error {
+// handleRefusal finds out which items another process's changes concern, and answers those.
+func (x *Index) handleRefusal(ctx context.Context, s *sender, batch []*item, out []store.Outcome) error {
 	late := out[0].Refused
 	if late {
-		if err := s.remember(out[0].Current); err != nil {
+		if err := s.setUsage(out[0].Current); err != nil {
 			x.answer(batch, err)
 			return nil
 		}
-		s.fresh = false
+		s.unsent = false
 	}
 	out = out[1:]
 	var rest []*item
 	for _, it := range batch {
-		if again, err := x.resend(ctx, it, out[:len(it.changes)]); again {
+		if again, err := x.retryOrOutcome(ctx, it, out[:len(it.changes)]); again {
 			rest = append(rest, it)
 		} else {
 			x.answer([]*item{it}, err)
@@ -89,23 +89,23 @@ func (x *Index) refused(ctx context.Context, s *sender, batch []*item, out []sto
 	return nil
 }
 
-// resend reports whether an item of a refused batch is to be sent again, or returns its
+// retryOrOutcome reports whether an item of a refused batch is to be sent again, or returns its
 // answer.
-func (x *Index) resend(ctx context.Context, it *item, out []store.Outcome) (again bool, err error) {
+func (x *Index) retryOrOutcome(ctx context.Context, it *item, out []store.Outcome) (again bool, err error) {
 	for i := range out {
 		if out[i].Refused && (i != it.key || i == 0 || it.drops) {
-			return false, x.judge(ctx, it, out)
+			return false, x.outcome(ctx, it, out)
 		}
 	}
 	if it.key == 0 || !out[it.key].Refused {
 		return true, nil
 	}
-	return x.takeKey(ctx, it, out[it.key].Current)
+	return x.mayTakeKey(ctx, it, out[it.key].Current)
 }
 
-// takeKey reports whether a begin that its idempotency key refused is sent again. It is if
+// mayTakeKey reports whether a begin that its idempotency key refused is sent again. It is if
 // the key belongs to no file or to an Expired one; otherwise err is the answer.
-func (x *Index) takeKey(ctx context.Context, it *item, current *store.Record) (again bool, err error) {
+func (x *Index) mayTakeKey(ctx context.Context, it *item, current *store.Record) (again bool, err error) {
 	key := &it.changes[it.key]
 	if current == nil {
 		key.Expect = store.Nonce{}
@@ -123,30 +123,30 @@ func (x *Index) takeKey(ctx context.Context, it *item, current *store.Record) (a
 		key.Expect = current.Nonce
 		return true, nil
 	case err == nil:
-		it.holder, err = f, errKeyTaken
+		it.keyHolder, err = f, errKeyTaken
 	}
 	return false, err
 }
 
-// reject sends each item of a rejected batch alone. One that is rejected alone fails.
-func (x *Index) reject(s *sender, batch []*item, err error) {
+// retrySolo sends each item of a rejected batch alone. One that is rejected alone fails.
+func (x *Index) retrySolo(s *sender, batch []*item, err error) {
 	if len(batch) == 1 {
 		x.answer(batch, err)
 		return
 	}
 	x.mu.Lock()
 	for _, it := range batch {
-		it.alone = true
+		it.solo = true
 	}
 	x.mu.Unlock()
 	x.requeue(s, batch)
 }
 
-// resolve finds out once whether a batch without a clear answer has landed, from the files
+// resolveUnclear finds out once whether a batch without a clear answer has landed, from the files
 // that it would have written. No other change has the ID of a file that begins. If the
 // batch has not landed yet it still may, so its begins are never sent again, and its other
 // changes begin again with the rows as they are then.
-func (x *Index) resolve(ctx context.Context, s *sender, batch []*item, cause error) {
+func (x *Index) resolveUnclear(ctx context.Context, s *sender, batch []*item, cause error) {
 	s.known = false
 	x.warn(ctx, "the index gave no clear answer to a batch", "entity", s.entity, "changes", len(batch), "file", batch[0].id, "error", cause)
 	keys := make([]store.Key, len(batch))
@@ -166,14 +166,14 @@ func (x *Index) resolve(ctx context.Context, s *sender, batch []*item, cause err
 	}
 	for _, it := range batch {
 		now, exists := nonces[it.id]
-		landed = landed || exists && (it.begins || now == it.nonce)
+		landed = landed || exists && (it.creates || now == it.nonce)
 	}
 	for _, it := range batch {
 		_, exists := nonces[it.id]
 		switch {
 		case landed, it.drops && !exists:
 			x.answer([]*item{it}, nil)
-		case it.begins:
+		case it.creates:
 			x.answer([]*item{it}, cause)
 		default:
 			x.answer([]*item{it}, ErrConflict)

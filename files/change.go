@@ -37,8 +37,8 @@ func (x *Index) Apply(ctx context.Context, c Change) (File, error) {
 		if err != nil {
 			return File{}, err
 		}
-		if it.add == (Usage{}) && it.key == 0 && c.From != nil {
-			err = x.write(ctx, it)
+		if it.addedUsage == (Usage{}) && it.key == 0 && c.From != nil {
+			err = x.writeWithoutUsage(ctx, it)
 		} else {
 			err = x.send(ctx, c.Next.Entity, it)
 		}
@@ -46,7 +46,7 @@ func (x *Index) Apply(ctx context.Context, c Change) (File, error) {
 		case err == nil:
 			return c.Next, nil
 		case errors.Is(err, errKeyTaken):
-			return it.holder, err
+			return it.keyHolder, err
 		case c.Next.Idempotency == "" || !errors.Is(err, ErrQuota) && !errors.Is(err, ErrOpenUploads):
 			return File{}, err
 		}
@@ -68,30 +68,30 @@ func (x *Index) Apply(ctx context.Context, c Change) (File, error) {
 
 // item is a change as records.
 type item struct {
-	id      string
-	nonce   store.Nonce
-	begins  bool // the row is new
-	drops   bool
-	add     Usage
-	limit   Usage
-	changes []store.Change // of the file, of its entry if it has or had one, and of its key
-	key     int            // the place of the key's change; 0: none
-	holder  File           // of the key
+	id         string
+	nonce      store.Nonce
+	creates    bool // the row is new
+	drops      bool
+	addedUsage Usage
+	limit      Usage
+	changes    []store.Change // of the file, of its entry if it has or had one, and of its key
+	key        int            // the place of the key's change; 0: none
+	keyHolder  File           // of the key
 
 	// Guarded by Index.mu, like the rest of the item while it is queued.
-	wake   chan struct{} // has room for one
-	leads  bool          // its caller is to send batches
-	done   bool
-	alone  bool // send it in a batch of its own
-	judged bool // it was queued when the usage was loaded last
-	err    error
+	wake         chan struct{} // has room for one
+	leader       bool          // its caller is to send batches
+	done         bool
+	solo         bool // send it in a batch of its own
+	queuedAtLoad bool // it was queued when the usage was loaded last
+	err          error
 }
 
 // listed reports that the file has an entry in the list of its entity.
 func (f *File) listed() bool { return f.Deletable() }
 
 func (x *Index) prepare(ctx context.Context, c *Change) (*item, error) {
-	it := &item{id: c.Next.ID, begins: c.From == nil, drops: c.Drop, limit: c.Limit, wake: make(chan struct{}, 1)}
+	it := &item{id: c.Next.ID, creates: c.From == nil, drops: c.Drop, limit: c.Limit, wake: make(chan struct{}, 1)}
 	if _, err := rand.Read(it.nonce[:]); err != nil {
 		return nil, err
 	}
@@ -100,13 +100,13 @@ func (x *Index) prepare(ctx context.Context, c *Change) (*item, error) {
 	if c.Drop {
 		next = nil
 	}
-	it.add = usage(c.From, next)
+	it.addedUsage = usageDelta(c.From, next)
 	if err := it.addFile(c.From, next); err != nil {
 		return nil, err
 	}
 	switch {
 	case c.Next.Idempotency == "":
-	case it.begins:
+	case it.creates:
 		body, err := encode(keyBody{bodyVersion, it.id}, "the idempotency key of", it.id)
 		if err != nil {
 			return nil, err
@@ -130,7 +130,7 @@ func (it *item) addFile(from, next *File) error {
 		if err != nil {
 			return err
 		}
-		file.Next = &store.Record{Key: file.Key, Nonce: it.nonce, Due: next.LookAt, Body: body}
+		file.Next = &store.Record{Key: file.Key, Nonce: it.nonce, Due: next.DueAt, Body: body}
 	}
 	it.changes = append(it.changes, file)
 	was, is := from != nil && from.listed(), next != nil && next.listed()
@@ -179,12 +179,12 @@ func (x *Index) dropKey(ctx context.Context, it *item, k store.Key) error {
 const (
 	// callTimeout bounds a call of the store, which its client cannot cancel.
 	callTimeout = 30 * time.Second
-	// resendPause is the time between two tries.
-	resendPause = 200 * time.Millisecond
+	// retryInterval is the time between two tries.
+	retryInterval = 200 * time.Millisecond
 )
 
-// call applies changes. The end of ctx does not cancel it.
-func (x *Index) call(ctx context.Context, changes []store.Change) ([]store.Outcome, error) {
+// applyDetached applies changes. The end of ctx does not cancel it.
+func (x *Index) applyDetached(ctx context.Context, changes []store.Change) ([]store.Outcome, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	defer cancel()
 	out, err := x.store.Apply(ctx, changes)
@@ -194,34 +194,34 @@ func (x *Index) call(ctx context.Context, changes []store.Change) ([]store.Outco
 	return out, err
 }
 
-// write makes a change that neither the usage nor an idempotency key is part of. After an
+// writeWithoutUsage makes a change that neither the usage nor an idempotency key is part of. After an
 // unclear answer it sends the same change again: its nonce shows whether it landed.
-func (x *Index) write(ctx context.Context, it *item) error {
+func (x *Index) writeWithoutUsage(ctx context.Context, it *item) error {
 	for again := false; ; again = true {
-		out, err := x.call(ctx, it.changes)
+		out, err := x.applyDetached(ctx, it.changes)
 		switch {
 		case err == nil:
-			return x.judge(ctx, it, out)
+			return x.outcome(ctx, it, out)
 		case errors.Is(err, store.ErrRejected), errors.Is(err, store.ErrUnusable) && !again:
 			return err
 		}
 		if !again {
 			x.warn(ctx, "the index gave no clear answer; the change is sent again", "file", it.id, "error", err)
 		}
-		if stopped := x.pause(ctx, resendPause); stopped != nil {
-			return unclear(it.id, fmt.Errorf("%w (last: %w)", stopped, err))
+		if stopped := x.sleep(ctx, retryInterval); stopped != nil {
+			return wrapUnclear(it.id, fmt.Errorf("%w (last: %w)", stopped, err))
 		}
 	}
 }
 
-// judge returns nil if the outcomes of an item's changes show that it was made, and
+// outcome returns nil if the outcomes of an item's changes show that it was made, and
 // ErrConflict if they show that the row has changed.
-func (x *Index) judge(ctx context.Context, it *item, out []store.Outcome) error {
+func (x *Index) outcome(ctx context.Context, it *item, out []store.Outcome) error {
 	switch o := &out[0]; {
 	case o.Applied:
 		return nil
 	case !o.Refused:
-	case o.Current == nil && it.drops, o.Current != nil && (o.Current.Nonce == it.nonce || it.begins):
+	case o.Current == nil && it.drops, o.Current != nil && (o.Current.Nonce == it.nonce || it.creates):
 		return nil // sent before
 	default:
 		return ErrConflict

@@ -9,9 +9,9 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// Proofs is the folder below the prefix in which a store is proved to be fit. Audits
+// ProbeFolder is the folder below the prefix in which a store is proved to be fit. Audits
 // pass over it.
-const Proofs = ".pawl-doctor/"
+const ProbeFolder = ".pawl-doctor/"
 
 // State says where a file is in its life. Only Indexed files are visible.
 type State uint8
@@ -83,7 +83,7 @@ type File struct {
 	LandBy     time.Time // until when an upload may land, by the store's clock
 	DeletedAt  time.Time
 	DropAt     time.Time // when the tombstone may go
-	LookAt     time.Time // when to look, whatever is heard; zero: never
+	DueAt      time.Time // when to look, whatever is heard; zero: never
 
 	CreatedAt time.Time
 	UpdatedAt time.Time
@@ -136,9 +136,9 @@ func DefaultTimes() Times {
 	return Times{URL: 15 * time.Minute, Parts: 12 * time.Hour, Upload: time.Hour, Undelete: 24 * time.Hour, Delay: 24 * time.Hour, Skew: 15 * time.Minute}
 }
 
-// keep is how long a tombstone outlives the last moment that an upload may land.
+// tombstoneRetention is how long a tombstone outlives the last moment that an upload may land.
 // The day is for idempotency keys, which end with it.
-func (t *Times) keep() time.Duration { return max(t.Delay+t.Skew, 24*time.Hour) }
+func (t *Times) tombstoneRetention() time.Duration { return max(t.Delay+t.Skew, 24*time.Hour) }
 
 // Check refuses times under which a file could come back.
 func (t *Times) Check() error {
@@ -153,8 +153,8 @@ func (t *Times) Check() error {
 	return nil
 }
 
-// Seen is what one HEAD of an object has shown.
-type Seen struct {
+// ObjectInfo is what one HEAD of an object has shown.
+type ObjectInfo struct {
 	Found  bool
 	Size   int64
 	SHA256 [32]byte  // zero: the store knows none
@@ -164,8 +164,8 @@ type Seen struct {
 	Entity, ContentType string
 }
 
-// good reports that the object is what was promised.
-func (f *File) good(s Seen) bool {
+// matches reports that the object is what was promised.
+func (f *File) matches(s ObjectInfo) bool {
 	return s.Found && s.Size == f.Size && s.SHA256 == f.SHA256 && s.Parts == f.Parts()
 }
 

@@ -116,8 +116,8 @@ func (x *Index) List(ctx context.Context, entity, after string, limit int) (list
 	return list, nil
 }
 
-// held returns the IDs of up to limit files of an entity that can be deleted.
-func (x *Index) held(ctx context.Context, entity string, limit int) (ids []string, err error) {
+// listDeletable returns the IDs of up to limit files of an entity that can be deleted.
+func (x *Index) listDeletable(ctx context.Context, entity string, limit int) (ids []string, err error) {
 	for r, err := range x.store.Scan(ctx, store.Range{Space: entrySpace(entity), Limit: limit}) {
 		if err != nil {
 			return nil, err
@@ -149,8 +149,8 @@ func (x *Index) Scan(ctx context.Context) iter.Seq2[File, error] {
 	}
 }
 
-// pause waits between two tries.
-func (x *Index) pause(ctx context.Context, d time.Duration) error { return x.await(ctx, nil, d) }
+// sleep waits between two tries.
+func (x *Index) sleep(ctx context.Context, d time.Duration) error { return x.await(ctx, nil, d) }
 
 func (x *Index) await(ctx context.Context, wake <-chan struct{}, d time.Duration) error {
 	if x.Wait != nil {
@@ -171,8 +171,8 @@ func (x *Index) await(ctx context.Context, wake <-chan struct{}, d time.Duration
 	return nil
 }
 
-// unclear wraps the error of a change that may have been made, or may yet be.
-func unclear(id string, err error) error {
+// wrapUnclear wraps the error of a change that may have been made, or may yet be.
+func wrapUnclear(id string, err error) error {
 	if errors.Is(err, ErrUnclear) {
 		return err
 	}

@@ -25,13 +25,13 @@ func rowOf(id string, state files.State) files.File {
 	return files.File{
 		ID: id, Entity: "e", Key: "files/" + id, Promise: files.Promise{Size: 10 << 20, ContentType: "text/plain; charset=\"é\x00\"", SHA256: [32]byte{1, 31: 2}, PartSize: 5 << 20},
 		Idempotency: "k-" + id, UploadID: "u", State: state, WasPending: true, PutBy: at.Add(time.Minute), LandBy: at.Add(time.Hour),
-		DeletedAt: at.Add(2 * time.Hour), DropAt: at.Add(3 * time.Hour), LookAt: at.Add(4 * time.Hour), CreatedAt: at, UpdatedAt: at.Add(time.Millisecond),
+		DeletedAt: at.Add(2 * time.Hour), DropAt: at.Add(3 * time.Hour), DueAt: at.Add(4 * time.Hour), CreatedAt: at, UpdatedAt: at.Add(time.Millisecond),
 	}
 }
 
 func write(t *testing.T, x *files.Index, c files.Change) files.File {
 	t.Helper()
-	c.Limit = room
+	c.Limit = unlimited
 	f, err := x.Apply(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
@@ -112,16 +112,16 @@ func TestListsShowIndexedFiles(t *testing.T) {
 	}
 }
 
-// TestUnreadableRecordsDisturbNoOthers checks that a body that cannot be read is reported,
+// TestUnreadableRecordsAreSkipped checks that a body that cannot be read is reported,
 // and that lists, sweeps and audits pass over it.
-func TestUnreadableRecordsDisturbNoOthers(t *testing.T) {
+func TestUnreadableRecordsAreSkipped(t *testing.T) {
 	for _, body := range []string{`{"v":"2.0"}`, `{`, `{"v":"1.0","state":"asleep"}`} {
 		records := memory.New()
-		s, b := newShelf(2, 0)
+		s, b := newFakeBucket(2, 0)
 		s.Index = files.NewIndex(records)
 		for i := range 2 {
 			id, _ := s.ID(orphanKey(i))
-			f := write(t, s.Index, files.Change{Next: files.File{ID: id, Entity: "e", Key: orphanKey(i), State: files.Indexed, LookAt: time.Now().Add(-time.Hour)}})
+			f := write(t, s.Index, files.Change{Next: files.File{ID: id, Entity: "e", Key: orphanKey(i), State: files.Indexed, DueAt: time.Now().Add(-time.Hour)}})
 			if i == 0 {
 				for _, space := range []string{"file", "entity/e"} {
 					replaceBody(t, records, store.Key{Space: space, Name: f.ID}, func(string) string { return body })
@@ -136,7 +136,7 @@ func TestUnreadableRecordsDisturbNoOthers(t *testing.T) {
 		if list, err := s.Index.List(t.Context(), "e", "", 10); err != nil || len(list) != 1 || list[0].ID != second {
 			t.Errorf("%+v, %v: want the second file", list, err)
 		}
-		if err := s.Notice(t.Context(), first); err != nil {
+		if err := s.ReconcileNotified(t.Context(), first); err != nil {
 			t.Errorf("a notification of an unreadable row blocks its queue: %v", err)
 		}
 		if n, err := (&files.Sweeper{Service: s}).Round(t.Context()); n != 1 || !errors.Is(err, files.ErrUnreadable) {
@@ -149,9 +149,9 @@ func TestUnreadableRecordsDisturbNoOthers(t *testing.T) {
 	}
 }
 
-// TestEntryThatDisagrees checks that a change ends if the entry of a file does not have the
+// TestMismatchedEntryEndsChange checks that a change ends if the entry of a file does not have the
 // nonce of the file.
-func TestEntryThatDisagrees(t *testing.T) {
+func TestMismatchedEntryEndsChange(t *testing.T) {
 	records := memory.New()
 	x := files.NewIndex(records)
 	f := write(t, x, files.Change{Next: rowOf("a", files.Indexed)})
@@ -194,7 +194,7 @@ func uploads(t *testing.T, s *slowStore, n int, contexts ...context.Context) (x 
 			ctx = contexts[i]
 		}
 		wg.Go(func() {
-			_, errs[i] = x.Apply(ctx, files.Change{Next: rowOf(fmt.Sprintf("%02d", i), files.Pending), Limit: room})
+			_, errs[i] = x.Apply(ctx, files.Change{Next: rowOf(fmt.Sprintf("%02d", i), files.Pending), Limit: unlimited})
 		})
 		synctest.Wait()
 	}
@@ -221,9 +221,9 @@ func TestUploadsShareBatches(t *testing.T) {
 	})
 }
 
-// TestSenderOutlivesItsClient checks that a client whose patience ends while it sends for
+// TestCanceledClientFinishesItsBatch checks that a client whose patience ends while it sends for
 // others sends its batch to the end.
-func TestSenderOutlivesItsClient(t *testing.T) {
+func TestCanceledClientFinishesItsBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gone, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
 		defer cancel()

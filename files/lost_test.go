@@ -10,14 +10,14 @@ import (
 	"github.com/pawlhq/pawl/files"
 )
 
-// TestLostAgain: a file that was found to be lost is looked at once more without a
+// TestLostFileIsCheckedAgain: a file that was found to be lost is looked at once more without a
 // notification, and then left alone. Each time it is lost the log has a warning.
-func TestLostAgain(t *testing.T) {
-	x := newAudited(t)
-	f := x.arrive()
+func TestLostFileIsCheckedAgain(t *testing.T) {
+	x := newAuditedService(t)
+	f := x.uploadUnnoticed()
 	look := func(want files.State) {
 		t.Helper()
-		if got, err := x.Look(t.Context(), f.ID, false); err != nil || got.State != want {
+		if got, err := x.Reconcile(t.Context(), f.ID, false); err != nil || got.State != want {
 			t.Fatalf("%s, %v: want it %s", got.State, err, want)
 		}
 	}
@@ -54,7 +54,7 @@ func TestLostAgain(t *testing.T) {
 	}
 	remove()
 	x.put(&f, "something else")
-	x.finds(files.AuditOptions{}, files.AuditReport{Objects: 1, Rows: 1, Moved: map[string]int64{"lost": 1}})
+	x.wantAudit(files.AuditOptions{}, files.AuditReport{Objects: 1, Rows: 1, Moved: map[string]int64{"lost": 1}})
 	if strings.Count(log.String(), "\n") != 1 || !strings.Contains(log.String(), `found="14 bytes, SHA-256`) {
 		t.Errorf("%s\nwant one line, of 14 bytes", &log)
 	}

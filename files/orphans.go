@@ -20,8 +20,8 @@ const (
 	orphanGrace = 7 * 24 * time.Hour
 	// maxOrphans is the number of orphans above which an audit removes none.
 	maxOrphans = 100
-	// orphanExamples bounds the keys in a report.
-	orphanExamples = 10
+	// maxOrphanKeys bounds the keys in a report.
+	maxOrphanKeys = 10
 )
 
 // KeepsOrphans reports whether the audit found too many orphans to remove any: more than
@@ -34,9 +34,9 @@ func (r *AuditReport) KeepsOrphans(o AuditOptions) bool {
 	return r.Orphans > maxOrphans || r.Orphans*100 > r.Objects
 }
 
-func (a *audit) orphan(key, uploadID string) {
+func (a *audit) addOrphan(key, uploadID string) {
 	a.report.Orphans++
-	if len(a.report.OrphanKeys) < orphanExamples {
+	if len(a.report.OrphanKeys) < maxOrphanKeys {
 		a.report.OrphanKeys = append(a.report.OrphanKeys, key)
 	}
 	if int64(len(a.orphans)) <= max(a.options.Limit, maxOrphans) {
@@ -57,7 +57,7 @@ func (a *audit) removeOrphans(ctx context.Context) error {
 		if keep || a.options.Limit == 0 && now.Sub(first) < orphanGrace {
 			continue
 		}
-		if err := a.goOn(ctx, o.Key, a.removeOrphan(ctx, o, first)); err != nil {
+		if err := a.recordFailure(ctx, o.Key, a.removeOrphan(ctx, o, first)); err != nil {
 			return err
 		}
 	}

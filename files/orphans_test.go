@@ -15,13 +15,13 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// shelf is a bucket of which an audit sees the keys alone.
-type shelf struct {
+// fakeBucket is a bucket of which an audit sees the keys alone.
+type fakeBucket struct {
 	files.Objects
 	keys []string
 }
 
-func (b *shelf) list(yield func(files.Listed, error) bool) {
+func (b *fakeBucket) list(yield func(files.Listed, error) bool) {
 	for _, key := range b.keys {
 		if !yield(files.Listed{Key: key}, nil) {
 			return
@@ -29,28 +29,28 @@ func (b *shelf) list(yield func(files.Listed, error) bool) {
 	}
 }
 
-func (b *shelf) Remove(_ context.Context, key string) error {
+func (b *fakeBucket) Remove(_ context.Context, key string) error {
 	b.keys = slices.DeleteFunc(b.keys, func(k string) bool { return k == key })
 	return nil
 }
 
-// Look finds an object that is not what any file promised.
-func (b *shelf) Look(_ context.Context, key string) (files.Seen, error) {
-	return files.Seen{Found: slices.Contains(b.keys, key), Size: -1, Date: time.Now()}, nil
+// Stat finds an object that is not what any file promised.
+func (b *fakeBucket) Stat(_ context.Context, key string) (files.ObjectInfo, error) {
+	return files.ObjectInfo{Found: slices.Contains(b.keys, key), Size: -1, Date: time.Now()}, nil
 }
 
-func (b *shelf) Uploads(context.Context, string) iter.Seq2[files.OpenUpload, error] {
+func (b *fakeBucket) Uploads(context.Context, string) iter.Seq2[files.OpenUpload, error] {
 	return func(func(files.OpenUpload, error) bool) {}
 }
 
 // room is a limit that no test reaches.
-var room = files.Usage{Bytes: 1 << 40, Open: 1000}
+var unlimited = files.Usage{Bytes: 1 << 40, Open: 1000}
 
 func orphanKey(n int) string { return fmt.Sprintf("files/%08d-0000-7000-8000-000000000000", n) }
 
-// newShelf returns a service without rows, over a bucket with orphans and other objects.
-func newShelf(orphans, others int) (*files.Service, *shelf) {
-	b := &shelf{}
+// newFakeBucket returns a service without rows, over a bucket with orphans and other objects.
+func newFakeBucket(orphans, others int) (*files.Service, *fakeBucket) {
+	b := &fakeBucket{}
 	for i := range orphans {
 		b.keys = append(b.keys, orphanKey(i))
 	}
@@ -60,10 +60,10 @@ func newShelf(orphans, others int) (*files.Service, *shelf) {
 	return &files.Service{Index: files.NewIndex(memory.New()), Objects: b, Times: files.DefaultTimes(), Prefix: "files/"}, b
 }
 
-// TestOrphansAreKeptForAGrace checks that an object without a row stays until an audit of
+// TestOrphansAreKeptForGracePeriod checks that an object without a row stays until an audit of
 // the same process has reported it for 7 days. Then it is removed, and its key is logged.
-func TestOrphansAreKeptForAGrace(t *testing.T) {
-	s, b := newShelf(1, 100)
+func TestOrphansAreKeptForGracePeriod(t *testing.T) {
+	s, b := newFakeBucket(1, 100)
 	now := time.Now()
 	s.Now = func() time.Time { return now }
 	var log bytes.Buffer
@@ -98,11 +98,11 @@ func TestOrphansAreKeptForAGrace(t *testing.T) {
 // TestOrphansWithRowsAreKept checks that a row that was written while the audit ran, by a
 // rebuild, saves its object.
 func TestOrphansWithRowsAreKept(t *testing.T) {
-	s, b := newShelf(2, 0)
+	s, b := newFakeBucket(2, 0)
 	listed := func(yield func(files.Listed, error) bool) {
 		b.list(yield)
 		id, _ := s.ID(orphanKey(0))
-		if _, err := s.Index.Apply(t.Context(), files.Change{Next: files.File{ID: id, Entity: "e", Key: orphanKey(0), State: files.Indexed}, Limit: room}); err != nil {
+		if _, err := s.Index.Apply(t.Context(), files.Change{Next: files.File{ID: id, Entity: "e", Key: orphanKey(0), State: files.Indexed}, Limit: unlimited}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -121,7 +121,7 @@ func TestManyOrphansAreKept(t *testing.T) {
 		{100, 1, 0, true}, {99, 1, 0, false}, {10_000, 100, 0, true}, {10_100, 101, 0, false},
 		{1000, 101, 101, true}, {101, 101, 100, false}, {0, 0, 0, true},
 	} {
-		s, b := newShelf(test.orphans, test.objects-test.orphans)
+		s, b := newFakeBucket(test.orphans, test.objects-test.orphans)
 		seen := files.Orphans{}
 		for _, key := range b.keys[:test.orphans] {
 			seen[files.Orphan{Key: key}] = time.Now().Add(-8 * 24 * time.Hour)
@@ -141,13 +141,13 @@ func TestManyOrphansAreKept(t *testing.T) {
 // TestWrongObjectOfExpiredFileIsRemoved checks that the look that expires a file also removes
 // what lies there, which may be an object that disturbs listings.
 func TestWrongObjectOfExpiredFileIsRemoved(t *testing.T) {
-	s, b := newShelf(1, 0)
+	s, b := newFakeBucket(1, 0)
 	id, _ := s.ID(orphanKey(0))
 	f := files.File{ID: id, Entity: "e", Key: orphanKey(0), State: files.Pending, Promise: files.Promise{Size: 1}}
-	if _, err := s.Index.Apply(t.Context(), files.Change{Next: f, Limit: room}); err != nil {
+	if _, err := s.Index.Apply(t.Context(), files.Change{Next: f, Limit: unlimited}); err != nil {
 		t.Fatal(err)
 	}
-	if f, err := s.Look(t.Context(), id, false); err != nil || f.State != files.Expired || len(b.keys) > 0 {
+	if f, err := s.Reconcile(t.Context(), id, false); err != nil || f.State != files.Expired || len(b.keys) > 0 {
 		t.Errorf("%s, %v: left %v", f.State, err, b.keys)
 	}
 }

@@ -33,8 +33,8 @@ type OpenUpload struct {
 	Begun   time.Time // by the store's clock
 }
 
-// SumOfSums is the SHA-256 of a file in parts.
-func SumOfSums(sums [][32]byte) (sum [32]byte) {
+// CompositeSHA256 is the SHA-256 of a file in parts.
+func CompositeSHA256(sums [][32]byte) (sum [32]byte) {
 	h := sha256.New()
 	for _, part := range sums {
 		_, _ = h.Write(part[:]) // never fails
@@ -82,7 +82,7 @@ func (s *Service) beginParts(ctx context.Context, f *File) (File, error) {
 		case f.State != Pending:
 			return next, fmt.Errorf("%w: the file is %s", ErrState, f.State)
 		case f.UploadID != "":
-			return next, errSame
+			return next, errNoChange
 		}
 		next.UploadID, next.UpdatedAt = id, s.now()
 		return next, nil
@@ -100,7 +100,7 @@ func (s *Service) Complete(ctx context.Context, id string) (File, error) {
 	if f.State == Pending && f.UploadID != "" {
 		failed = s.Objects.Complete(ctx, &f)
 	}
-	f, err = s.Look(ctx, id, true)
+	f, err = s.Reconcile(ctx, id, true)
 	if err == nil && f.State != Pending {
 		failed = nil
 	}
@@ -119,9 +119,9 @@ func (s *Service) isOpen(ctx context.Context, u *OpenUpload) (bool, error) {
 	return false, nil
 }
 
-// endUploads ends all uploads in parts of a file: its own, and those that processes
+// abortUploads ends all uploads in parts of a file: its own, and those that processes
 // began which did not live to write it down.
-func (s *Service) endUploads(ctx context.Context, f *File) error {
+func (s *Service) abortUploads(ctx context.Context, f *File) error {
 	if f.PartSize == 0 {
 		return nil
 	}

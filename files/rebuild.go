@@ -65,7 +65,7 @@ func (s *Service) rebuild(ctx context.Context, id, key string, dryRun bool, r *R
 	case err == nil && row.State == Deleted:
 		r.Kept++
 		if !dryRun {
-			_, err = s.change(ctx, id, func(f *File) (File, error) { return f.deletedAgain(&s.Times, s.now()) })
+			_, err = s.change(ctx, id, func(f *File) (File, error) { return f.windowRestarted(&s.Times, s.now()) })
 		}
 		return err
 	case !errors.Is(err, ErrNotFound):
@@ -75,7 +75,7 @@ func (s *Service) rebuild(ctx context.Context, id, key string, dryRun bool, r *R
 	switch {
 	case errors.Is(err, errNotSigned):
 		r.Skipped++
-		if len(r.SkippedKeys) < orphanExamples {
+		if len(r.SkippedKeys) < maxOrphanKeys {
 			r.SkippedKeys = append(r.SkippedKeys, key)
 		}
 		return nil
@@ -93,7 +93,7 @@ func (s *Service) rebuild(ctx context.Context, id, key string, dryRun bool, r *R
 	if _, err := unlimited.apply(ctx, nil, f, false); err != nil {
 		return err
 	}
-	_, err = s.Look(ctx, id, false) // an audit may have removed the object meanwhile
+	_, err = s.Reconcile(ctx, id, false) // an audit may have removed the object meanwhile
 	return err
 }
 
@@ -102,7 +102,7 @@ var errNotSigned = errors.New("the object shows no entity or no SHA-256")
 
 // describe returns the row that the upload of an object would have led to.
 func (s *Service) describe(ctx context.Context, id, key string) (File, error) {
-	seen, err := s.Objects.Look(ctx, key)
+	seen, err := s.Objects.Stat(ctx, key)
 	switch {
 	case err != nil:
 		return File{}, err
@@ -122,15 +122,15 @@ func (s *Service) describe(ctx context.Context, id, key string) (File, error) {
 		}
 	}
 	now := s.now()
-	f := begin(id, seen.Entity, key, "", p, begun(id, now), &s.Times)
-	if !f.good(seen) {
+	f := newFile(id, seen.Entity, key, "", p, creationTime(id, now), &s.Times)
+	if !f.matches(seen) {
 		return File{}, errNotSigned
 	}
-	return f.move(Indexed, f.leftovers(seen), now), nil
+	return f.move(Indexed, f.multipartCleanupAt(seen), now), nil
 }
 
-// begun returns the time in the ID of a file, at most now.
-func begun(id string, now time.Time) time.Time {
+// creationTime returns the time in the ID of a file, at most now.
+func creationTime(id string, now time.Time) time.Time {
 	at := time.Unix(uuid.MustParse(id).Time().UnixTime()).UTC()
 	if at.After(now) {
 		return now

@@ -11,12 +11,12 @@ import (
 // long ago is not purged at once after a rebuild: it may have been undeleted since the
 // backup.
 func TestRebuildKeepsDeletedFiles(t *testing.T) {
-	s, b := newShelf(1, 0)
+	s, b := newFakeBucket(1, 0)
 	now := time.Now()
 	s.Now = func() time.Time { return now }
 	id, _ := s.ID(orphanKey(0))
-	row := files.File{ID: id, Entity: "e", Key: orphanKey(0), State: files.Deleted, DeletedAt: now.Add(-48 * time.Hour), LookAt: now}
-	if _, err := s.Index.Apply(t.Context(), files.Change{Next: row, Limit: room}); err != nil {
+	row := files.File{ID: id, Entity: "e", Key: orphanKey(0), State: files.Deleted, DeletedAt: now.Add(-48 * time.Hour), DueAt: now}
+	if _, err := s.Index.Apply(t.Context(), files.Change{Next: row, Limit: unlimited}); err != nil {
 		t.Fatal(err)
 	}
 	for _, dryRun := range []bool{true, false} {
@@ -26,7 +26,7 @@ func TestRebuildKeepsDeletedFiles(t *testing.T) {
 	}
 	for _, hours := range []int{0, 23, 25} {
 		s.Now = func() time.Time { return now.Add(time.Duration(hours) * time.Hour) }
-		got, err := s.Look(t.Context(), id, false)
+		got, err := s.Reconcile(t.Context(), id, false)
 		if kept := hours < 24; err != nil || kept != (got.State == files.Deleted) {
 			t.Errorf("%d hours later the file is %v, %v", hours, got.State, err)
 		}

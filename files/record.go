@@ -149,7 +149,7 @@ func decodeFile(r *store.Record) (File, error) {
 		ID: r.Name, Entity: b.Entity, Key: b.Key, State: state, WasPending: b.WasPending, Idempotency: b.Idempotency, UploadID: b.UploadID,
 		Promise: Promise{Size: b.Size, ContentType: b.Type, SHA256: [32]byte(b.SHA256), PartSize: b.PartSize},
 		PutBy:   fromMillis(b.PutBy), LandBy: fromMillis(b.LandBy), DeletedAt: fromMillis(b.Deleted), DropAt: fromMillis(b.DropAt),
-		LookAt: r.Due, CreatedAt: fromMillis(b.Created), UpdatedAt: fromMillis(b.Updated), Nonce: r.Nonce, unknown: string(b.Unknown),
+		DueAt: r.Due, CreatedAt: fromMillis(b.Created), UpdatedAt: fromMillis(b.Updated), Nonce: r.Nonce, unknown: string(b.Unknown),
 	}
 	if f.Key == "" {
 		f.Key = b.Prefix + f.ID

@@ -13,8 +13,8 @@ const (
 	// maxBatch is the number of items that are applied together: 3 changes each and the
 	// usage are what a store accepts.
 	maxBatch = (store.MaxApply - 1) / 3
-	// maxIdle bounds the entities whose usage is remembered while nothing is sent.
-	maxIdle = 4096
+	// maxSenders bounds the entities whose usage is remembered while nothing is sent.
+	maxSenders = 4096
 )
 
 // sender sends the changes of one entity that are about its usage, or delete idempotency
@@ -31,7 +31,7 @@ type sender struct {
 	used     Usage // as the store had it
 	nonce    store.Nonce
 	known    bool // used and nonce were loaded, or written
-	fresh    bool // nothing was sent since they were loaded
+	unsent   bool // nothing was sent since they were loaded
 	refusals int  // of the usage, one after the other
 }
 
@@ -40,7 +40,7 @@ func (x *Index) send(ctx context.Context, entity string, it *item) error {
 	s := x.enqueue(entity, it)
 	for {
 		x.mu.Lock()
-		done, leads := it.done, it.leads
+		done, leads := it.done, it.leader
 		x.mu.Unlock()
 		var stopped error
 		switch {
@@ -52,7 +52,7 @@ func (x *Index) send(ctx context.Context, entity string, it *item) error {
 			stopped = x.await(ctx, it.wake, 0)
 		}
 		if stopped != nil {
-			return x.leave(s, it, stopped)
+			return x.withdraw(s, it, stopped)
 		}
 	}
 }
@@ -64,20 +64,20 @@ func (x *Index) enqueue(entity string, it *item) *sender {
 	defer x.mu.Unlock()
 	s := x.senders[entity]
 	if s == nil {
-		x.forgetIdle()
+		x.evictIdle()
 		s = &sender{entity: entity}
 		x.senders[entity] = s
 	}
 	s.queue = append(s.queue, it)
 	if !s.active {
-		s.active, it.leads = true, true
+		s.active, it.leader = true, true
 	}
 	return s
 }
 
-// forgetIdle makes room for another entity.
-func (x *Index) forgetIdle() {
-	if len(x.senders) < maxIdle {
+// evictIdle makes room for another entity.
+func (x *Index) evictIdle() {
+	if len(x.senders) < maxSenders {
 		return
 	}
 	for entity, s := range x.senders {
@@ -88,26 +88,26 @@ func (x *Index) forgetIdle() {
 	}
 }
 
-// leave ends an item whose caller goes away. What is in a batch may land.
-func (x *Index) leave(s *sender, it *item, cause error) error {
+// withdraw ends an item whose caller goes away. What is in a batch may land.
+func (x *Index) withdraw(s *sender, it *item, cause error) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	s.queue = slices.DeleteFunc(s.queue, func(o *item) bool { return o == it })
-	if it.leads {
+	if it.leader {
 		s.handOver()
 	}
 	if it.done {
 		return it.err
 	}
 	it.done = true
-	return unclear(it.id, cause)
+	return wrapUnclear(it.id, cause)
 }
 
 // handOver lets the caller of the first waiting item send. x.mu is held.
 func (s *sender) handOver() {
 	if s.active = len(s.queue) > 0; s.active {
 		next := s.queue[0]
-		next.leads = true
+		next.leader = true
 		next.notify()
 	}
 }
@@ -125,7 +125,7 @@ func (x *Index) lead(ctx context.Context, s *sender, own *item) error {
 		x.mu.Lock()
 		if own.done {
 			s.handOver()
-			own.leads = false
+			own.leader = false
 			x.mu.Unlock()
 			return nil
 		}
@@ -140,11 +140,11 @@ func (x *Index) lead(ctx context.Context, s *sender, own *item) error {
 func (x *Index) step(ctx context.Context, s *sender) error {
 	if !s.known {
 		if err := x.loadUsage(ctx, s); err != nil {
-			x.answer(x.take(s, true), err)
+			x.answer(x.nextBatch(s, true), err)
 			return nil
 		}
 	}
-	batch := x.take(s, false)
+	batch := x.nextBatch(s, false)
 	if len(batch) == 0 { // there is no room for the first
 		s.known = x.refuseFirst(s)
 		return nil
@@ -158,37 +158,37 @@ func (x *Index) loadUsage(ctx context.Context, s *sender) error {
 	defer cancel()
 	x.mu.Lock()
 	for _, it := range s.queue {
-		it.judged = true
+		it.queuedAtLoad = true
 	}
 	x.mu.Unlock()
 	r, err := x.load(ctx, quotaKey(s.entity))
 	if err != nil {
 		return err
 	}
-	return s.remember(r)
+	return s.setUsage(r)
 }
 
-// remember notes the usage that the store has.
-func (s *sender) remember(r *store.Record) (err error) {
+// setUsage notes the usage that the store has.
+func (s *sender) setUsage(r *store.Record) (err error) {
 	s.used, s.nonce = Usage{}, store.Nonce{}
 	if r != nil {
 		s.nonce = r.Nonce
 		s.used, err = decodeQuota(r)
 	}
 	s.known = err == nil
-	s.fresh = s.known
+	s.unsent = s.known
 	return err
 }
 
-// take removes the items of the next batch from the queue: those that fit into the usage
+// nextBatch removes the items of the next batch from the queue: those that fit into the usage
 // together and have no record in common, or simply the first ones.
-func (x *Index) take(s *sender, unfit bool) (batch []*item) {
+func (x *Index) nextBatch(s *sender, unfit bool) (batch []*item) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	used, keys := s.used, map[store.Key]bool{}
 	rest := s.queue[:0:0]
 	for i, it := range s.queue {
-		if len(batch) == maxBatch || len(batch) > 0 && (it.alone || batch[0].alone) {
+		if len(batch) == maxBatch || len(batch) > 0 && (it.solo || batch[0].solo) {
 			rest = append(rest, s.queue[i:]...)
 			break
 		}
@@ -203,7 +203,7 @@ func (x *Index) take(s *sender, unfit bool) (batch []*item) {
 		for i := range it.changes {
 			keys[it.changes[i].Key] = true
 		}
-		used = used.plus(it.add)
+		used = used.add(it.addedUsage)
 		batch = append(batch, it)
 	}
 	s.queue = rest
@@ -213,9 +213,9 @@ func (x *Index) take(s *sender, unfit bool) (batch []*item) {
 // exceeds returns an error if an entity with this usage has no room for the item.
 func (it *item) exceeds(used Usage) error {
 	switch {
-	case it.add.Bytes > 0 && used.Bytes+it.add.Bytes > it.limit.Bytes:
+	case it.addedUsage.Bytes > 0 && used.Bytes+it.addedUsage.Bytes > it.limit.Bytes:
 		return ErrQuota
-	case it.add.Open > 0 && used.Open+it.add.Open > it.limit.Open:
+	case it.addedUsage.Open > 0 && used.Open+it.addedUsage.Open > it.limit.Open:
 		return ErrOpenUploads
 	}
 	return nil
@@ -234,7 +234,7 @@ func (x *Index) refuseFirst(s *sender) bool {
 	if err == nil { // another was first, and its client has left
 		return true
 	}
-	if !s.fresh || !first.judged {
+	if !s.unsent || !first.queuedAtLoad {
 		return false
 	}
 	first.finish(err)
@@ -256,8 +256,8 @@ func (x *Index) answer(items []*item, err error) {
 	defer x.mu.Unlock()
 	for _, it := range items {
 		e := err
-		if e != nil && it.begins && !errors.Is(e, store.ErrRejected) {
-			e = unclear(it.id, e)
+		if e != nil && it.creates && !errors.Is(e, store.ErrRejected) {
+			e = wrapUnclear(it.id, e)
 		}
 		it.finish(e)
 	}
@@ -273,6 +273,6 @@ func (x *Index) requeue(s *sender, items []*item) {
 
 // jitter is a random share of the pause between two tries.
 func (x *Index) jitter(ctx context.Context, tries int) error {
-	most := resendPause << min(tries, 3) / 8
-	return x.pause(ctx, most/4+rand.N(most))
+	most := retryInterval << min(tries, 3) / 8
+	return x.sleep(ctx, most/4+rand.N(most))
 }

@@ -22,9 +22,9 @@ type Objects interface {
 	SignGet(ctx context.Context, f *File, life time.Duration) (url string, err error)
 	// Put uploads the bytes of a file, unless its object exists.
 	Put(ctx context.Context, f *File, body io.ReadSeeker) error
-	// Look asks what is there now. An object that the store cannot read is found, with a
+	// Stat asks what is there now. An object that the store cannot read is found, with a
 	// size of -1.
-	Look(ctx context.Context, key string) (Seen, error)
+	Stat(ctx context.Context, key string) (ObjectInfo, error)
 	// Remove removes an object. Of one that is not there it says nothing.
 	Remove(ctx context.Context, key string) error
 	Multipart
@@ -84,9 +84,9 @@ func (s *Service) limit(entity string) Usage {
 	return s.Limit(entity)
 }
 
-// Fits returns ErrQuota if the quota of an entity has no room for a file now, unless
+// CheckQuota returns ErrQuota if the quota of an entity has no room for a file now, unless
 // the idempotency key has begun one.
-func (s *Service) Fits(ctx context.Context, entity, idempotency string, size int64) error {
+func (s *Service) CheckQuota(ctx context.Context, entity, idempotency string, size int64) error {
 	used, err := s.Index.Used(ctx, entity)
 	if err != nil || max(size, MinCharge) <= s.limit(entity).Bytes-used.Bytes {
 		return err
@@ -120,7 +120,7 @@ func (s *Service) Upload(ctx context.Context, entity, idempotency string, p Prom
 // begin signs first and writes the row after: so no URL outlives what the row says.
 func (s *Service) begin(ctx context.Context, entity, idempotency string, p Promise) (File, SignedRequest, error) {
 	id := s.newID()
-	f := begin(id, entity, s.Prefix+id, idempotency, p, s.now(), &s.Times)
+	f := newFile(id, entity, s.Prefix+id, idempotency, p, s.now(), &s.Times)
 	signed, err := s.sign(ctx, &f)
 	if err != nil {
 		return File{}, SignedRequest{}, err
@@ -159,26 +159,26 @@ func (s *Service) sign(ctx context.Context, f *File) (SignedRequest, error) {
 	return s.Objects.Sign(ctx, f, f.PutBy)
 }
 
-// patience is how long a look may take, and what follows an upload through the service:
+// requestTimeout is how long a look may take, and what follows an upload through the service:
 // an index that takes no writes is asked again and again until then.
-const patience = 30 * time.Second
+const requestTimeout = 30 * time.Second
 
-// Look moves the row of a file by what the bucket holds. notice says that a
+// Reconcile moves the row of a file by what the bucket holds. notice says that a
 // notification, or somebody who has uploaded, asks for it. Of an ID without a row it
 // returns ErrNotFound.
-func (s *Service) Look(ctx context.Context, id string, notice bool) (File, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func (s *Service) Reconcile(ctx context.Context, id string, notified bool) (File, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	for {
 		f, err := s.Index.Load(ctx, id)
 		if err != nil {
 			return File{}, err
 		}
-		seen, err := s.see(ctx, &f)
+		seen, err := s.observe(ctx, &f)
 		if err != nil {
 			return File{}, err
 		}
-		next, what := f.looked(seen, notice, &s.Times, s.now())
+		next, what := f.reconciled(seen, notified, &s.Times, s.now())
 		if what == unchanged {
 			return f, nil
 		}
@@ -189,7 +189,7 @@ func (s *Service) Look(ctx context.Context, id string, notice bool) (File, error
 		if err != nil {
 			return File{}, err
 		}
-		s.report(ctx, &f, &next, seen)
+		s.logMove(ctx, &f, &next, seen)
 		if next.State != Expired || !seen.Found || f.State == Expired {
 			return next, nil
 		}
@@ -198,26 +198,26 @@ func (s *Service) Look(ctx context.Context, id string, notice bool) (File, error
 	}
 }
 
-// see removes what may be removed, and asks what is there then. After LandBy it ends
+// observe removes what may be removed, and asks what is there then. After LandBy it ends
 // the uploads of a file in parts before it asks: what it does not find then is not
 // completed later.
-func (s *Service) see(ctx context.Context, f *File) (Seen, error) {
-	if f.removable() {
-		if err := s.endUploads(ctx, f); err != nil {
-			return Seen{}, err
+func (s *Service) observe(ctx context.Context, f *File) (ObjectInfo, error) {
+	if f.objectRemovable() {
+		if err := s.abortUploads(ctx, f); err != nil {
+			return ObjectInfo{}, err
 		}
 		if err := s.Objects.Remove(ctx, f.Key); err != nil {
-			return Seen{}, err
+			return ObjectInfo{}, err
 		}
 	}
-	seen, err := s.Objects.Look(ctx, f.Key)
-	if err != nil || f.removable() || f.PartSize == 0 || seen.Date.Before(f.LandBy) {
+	seen, err := s.Objects.Stat(ctx, f.Key)
+	if err != nil || f.objectRemovable() || f.PartSize == 0 || seen.Date.Before(f.LandBy) {
 		return seen, err
 	}
-	if err := s.endUploads(ctx, f); err != nil {
-		return Seen{}, err
+	if err := s.abortUploads(ctx, f); err != nil {
+		return ObjectInfo{}, err
 	}
-	return s.Objects.Look(ctx, f.Key)
+	return s.Objects.Stat(ctx, f.Key)
 }
 
 // ID returns the ID of the file whose object has a key, and whether the key is one
@@ -237,7 +237,7 @@ func (s *Service) Get(ctx context.Context, id string) (File, error) { return s.I
 func (s *Service) Delete(ctx context.Context, id string) (File, error) {
 	return s.change(ctx, id, func(f *File) (File, error) {
 		if f.State == Deleted {
-			return f.move(Deleted, f.LookAt, s.now()), nil
+			return f.move(Deleted, f.DueAt, s.now()), nil
 		}
 		return f.deleted(&s.Times, s.now())
 	})
@@ -246,7 +246,7 @@ func (s *Service) Delete(ctx context.Context, id string) (File, error) {
 // DeleteAll deletes up to limit files of an entity. It returns how many; limit: there may be more. A file
 // whose upload begins meanwhile may stay.
 func (s *Service) DeleteAll(ctx context.Context, entity string, limit int) (int, error) {
-	held, err := s.Index.held(ctx, entity, limit)
+	held, err := s.Index.listDeletable(ctx, entity, limit)
 	if err != nil {
 		return 0, err
 	}
@@ -268,7 +268,7 @@ func (s *Service) Undelete(ctx context.Context, id string) (File, error) {
 		if f.State != Deleted {
 			return *f, ErrState
 		}
-		seen, err := s.Objects.Look(ctx, f.Key)
+		seen, err := s.Objects.Stat(ctx, f.Key)
 		if err != nil {
 			return *f, err
 		}
@@ -276,8 +276,8 @@ func (s *Service) Undelete(ctx context.Context, id string) (File, error) {
 	})
 }
 
-// errSame: the file is as it should be already.
-var errSame = errors.New("nothing to change")
+// errNoChange: the file is as it should be already.
+var errNoChange = errors.New("nothing to change")
 
 // change loads, decides and writes, and begins again where another was faster.
 func (s *Service) change(ctx context.Context, id string, decide func(*File) (File, error)) (File, error) {
@@ -287,7 +287,7 @@ func (s *Service) change(ctx context.Context, id string, decide func(*File) (Fil
 			return File{}, err
 		}
 		next, err := decide(&f)
-		if errors.Is(err, errSame) {
+		if errors.Is(err, errNoChange) {
 			return f, nil
 		}
 		if err != nil {
@@ -300,11 +300,11 @@ func (s *Service) change(ctx context.Context, id string, decide func(*File) (Fil
 	}
 }
 
-// Store uploads bytes on behalf of a client that cannot use a signed URL, and
+// UploadBytes uploads bytes on behalf of a client that cannot use a signed URL, and
 // returns the file when it is visible. Where the upload fails its row expires at
 // once; what lands nevertheless is removed.
-func (s *Service) Store(ctx context.Context, entity, idempotency string, p Promise, body io.ReadSeeker) (File, error) {
-	begin, begun := context.WithTimeout(ctx, patience)
+func (s *Service) UploadBytes(ctx context.Context, entity, idempotency string, p Promise, body io.ReadSeeker) (File, error) {
+	begin, begun := context.WithTimeout(ctx, requestTimeout)
 	f, signed, err := s.Upload(begin, entity, idempotency, p)
 	begun()
 	if err != nil || signed.URL == "" {
@@ -313,21 +313,21 @@ func (s *Service) Store(ctx context.Context, entity, idempotency string, p Promi
 	put, cancel := context.WithDeadline(ctx, f.PutBy)
 	failed := s.Objects.Put(put, &f, body)
 	cancel()
-	seen, err := s.Look(context.WithoutCancel(ctx), f.ID, true)
+	seen, err := s.Reconcile(context.WithoutCancel(ctx), f.ID, true)
 	if err == nil && seen.State == Indexed {
 		return seen, nil
 	}
-	return File{}, errors.Join(ErrBroken, failed, err, s.abandon(context.WithoutCancel(ctx), f.ID))
+	return File{}, errors.Join(ErrInterrupted, failed, err, s.expireFailedUpload(context.WithoutCancel(ctx), f.ID))
 }
 
-// abandon expires an upload that broke off.
-func (s *Service) abandon(ctx context.Context, id string) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+// expireFailedUpload expires an upload that broke off.
+func (s *Service) expireFailedUpload(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	_, err := s.change(ctx, id, func(f *File) (File, error) {
-		next, ok := f.broken(&s.Times, s.now())
+		next, ok := f.uploadFailed(&s.Times, s.now())
 		if !ok {
-			return *f, errSame
+			return *f, errNoChange
 		}
 		return next, nil
 	})

@@ -47,7 +47,7 @@ func (s *Sink) Deliver(ctx context.Context, d source.Delivery) error {
 	if err := s.slots.Acquire(ctx, 1); err != nil {
 		return err
 	}
-	s.take(&d)
+	s.handle(&d)
 	return nil
 }
 
@@ -56,11 +56,11 @@ func (s *Sink) TryDeliver(d source.Delivery) error {
 	if !s.slots.TryAcquire(1) {
 		return source.ErrFull
 	}
-	s.take(&d)
+	s.handle(&d)
 	return nil
 }
 
-func (s *Sink) take(d *source.Delivery) {
+func (s *Sink) handle(d *source.Delivery) {
 	s.work.Go(func() {
 		defer s.slots.Release(1)
 		d.Done(s.reconcile(d))
@@ -77,7 +77,7 @@ func (s *Sink) reconcile(d *source.Delivery) (o source.Outcome) {
 			continue
 		}
 		o.Verdicts.Raised++
-		if err := s.service.Notice(s.ctx, id); err != nil {
+		if err := s.service.ReconcileNotified(s.ctx, id); err != nil {
 			o.Err = err
 		}
 	}
@@ -85,18 +85,18 @@ func (s *Sink) reconcile(d *source.Delivery) (o source.Outcome) {
 	return o
 }
 
-// noticePatience bounds a reconcile by a notification, and the setting of a timer. Both
+// noticeTimeout bounds a reconcile by a notification, and the setting of a timer. Both
 // together are shorter than a source waits for an answer.
-const noticePatience = 8 * time.Second
+const noticeTimeout = 8 * time.Second
 
-// Notice reconciles a file because of a notification, which may be acknowledged if the
+// ReconcileNotified reconciles a file because of a notification, which may be acknowledged if the
 // error is nil. If the bucket gives no answer, the file's timer is set to a minute from
 // now, so that one object cannot block a queue. An unreadable row is logged: the next
 // audit reports it again.
-func (s *Service) Notice(ctx context.Context, id string) error {
-	look, cancel := context.WithTimeout(ctx, noticePatience)
+func (s *Service) ReconcileNotified(ctx context.Context, id string) error {
+	look, cancel := context.WithTimeout(ctx, noticeTimeout)
 	defer cancel()
-	_, failed := s.Look(look, id, true)
+	_, failed := s.Reconcile(look, id, true)
 	switch {
 	case failed == nil, errors.Is(failed, ErrNotFound):
 		return nil
@@ -104,9 +104,9 @@ func (s *Service) Notice(ctx context.Context, id string) error {
 		s.warn(ctx, "files: a notification names a file, and a record of the index is unreadable", id, failed)
 		return nil
 	}
-	change, cancel := context.WithTimeout(ctx, noticePatience)
+	change, cancel := context.WithTimeout(ctx, noticeTimeout)
 	defer cancel()
-	_, err := s.change(change, id, func(f *File) (File, error) { return f.postponed(s.now()), nil })
+	_, err := s.change(change, id, func(f *File) (File, error) { return f.rescheduled(s.now()), nil })
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return fmt.Errorf("files: reconciling %s: %w; setting its timer failed, too: %w", id, failed, err)
 	}

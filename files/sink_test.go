@@ -26,9 +26,9 @@ func message(outcomes chan<- source.Outcome, bucket string, keys ...string) sour
 
 func fileID(n int) string { return fmt.Sprintf("%08d-0000-7000-8000-000000000000", n) }
 
-// TestSink: a message is acknowledged when its files were reconciled, also if the bucket
+// TestSinkAcknowledgesAfterReconcile: a message is acknowledged when its files were reconciled, also if the bucket
 // gives no answer about one of them: then that one is reconciled a minute later.
-func TestSink(t *testing.T) {
+func TestSinkAcknowledgesAfterReconcile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, o := pending(t, 2)
 		o.fails = func(key string) bool { return key == fileID(1) }
@@ -48,18 +48,18 @@ func TestSink(t *testing.T) {
 			t.Errorf("of another bucket: %+v", got)
 		}
 		sink.Close(t.Context())
-		if o.looks[fileID(2)] == 0 {
+		if o.stats[fileID(2)] == 0 {
 			t.Error("the file after the one that failed was not looked at")
 		}
-		if f, err := s.Get(t.Context(), fileID(1)); err != nil || f.State != files.Pending || !f.LookAt.Before(time.Now()) {
+		if f, err := s.Get(t.Context(), fileID(1)); err != nil || f.State != files.Pending || !f.DueAt.Before(time.Now()) {
 			t.Errorf("%+v, %v: its timer was due, and stays so", f, err)
 		}
 	})
 }
 
-// TestPostponed: of a file that could not be reconciled at a notification the timer is set
+// TestUnreachableObjectIsRescheduled: of a file that could not be reconciled at a notification the timer is set
 // to a minute from now, under a new nonce, and afterwards to its own time.
-func TestPostponed(t *testing.T) {
+func TestUnreachableObjectIsRescheduled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, o := pending(t, 1)
 		sweeper := files.Sweeper{Service: s}
@@ -71,17 +71,17 @@ func TestPostponed(t *testing.T) {
 			t.Fatal(before, err)
 		}
 		o.fails = func(string) bool { return true }
-		if err := s.Notice(t.Context(), fileID(1)); err != nil {
+		if err := s.ReconcileNotified(t.Context(), fileID(1)); err != nil {
 			t.Error(err)
 		}
 		f, err := s.Get(t.Context(), fileID(1))
-		if wait := time.Until(f.LookAt); err != nil || wait > time.Minute || wait < 59*time.Second || f.Nonce == before.Nonce {
+		if wait := time.Until(f.DueAt); err != nil || wait > time.Minute || wait < 59*time.Second || f.Nonce == before.Nonce {
 			t.Errorf("in %s, %v, another nonce %v", wait, err, f.Nonce != before.Nonce)
 		}
-		if err := s.Notice(t.Context(), fileID(1)); err != nil {
+		if err := s.ReconcileNotified(t.Context(), fileID(1)); err != nil {
 			t.Error(err)
 		}
-		if again, err := s.Get(t.Context(), fileID(1)); err != nil || !again.LookAt.Equal(f.LookAt) || again.Nonce == f.Nonce {
+		if again, err := s.Get(t.Context(), fileID(1)); err != nil || !again.DueAt.Equal(f.DueAt) || again.Nonce == f.Nonce {
 			t.Errorf("%+v, %v: want the same time and another nonce", again, err)
 		}
 		o.fails = nil
@@ -89,29 +89,29 @@ func TestPostponed(t *testing.T) {
 		if n, err := sweeper.Round(t.Context()); n != 1 || err != nil {
 			t.Error(n, err)
 		}
-		if f, err = s.Get(t.Context(), fileID(1)); err != nil || !f.LookAt.Equal(f.DropAt) {
+		if f, err = s.Get(t.Context(), fileID(1)); err != nil || !f.DueAt.Equal(f.DropAt) {
 			t.Errorf("%+v, %v: want its own time back", f, err)
 		}
 	})
 }
 
-// down is an index that takes no changes.
-type down struct{ store.Store }
+// downStore is an index that takes no changes.
+type downStore struct{ store.Store }
 
-func (down) Apply(context.Context, []store.Change) ([]store.Outcome, error) {
+func (downStore) Apply(context.Context, []store.Change) ([]store.Outcome, error) {
 	return nil, errors.New("the index is down")
 }
 
-// TestSinkDown: a message is not acknowledged before the index has answered.
-func TestSinkDown(t *testing.T) {
+// TestMessageIsKeptWhileIndexIsDown: a message is not acknowledged before the index has answered.
+func TestMessageIsKeptWhileIndexIsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		records := memory.New()
-		s := &files.Service{Index: files.NewIndex(records), Objects: &trouble{looks: map[string]int{}}, Times: files.DefaultTimes(), NewID: func() string { return fileID(1) }}
+		s := &files.Service{Index: files.NewIndex(records), Objects: &unreliableObjects{stats: map[string]int{}}, Times: files.DefaultTimes(), NewID: func() string { return fileID(1) }}
 		if _, _, err := s.Upload(t.Context(), "e", "", files.Promise{}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Hour)
-		s.Index = files.NewIndex(down{records})
+		s.Index = files.NewIndex(downStore{records})
 		sink := files.NewSink(s, "b", 1)
 		outcomes := make(chan source.Outcome, 1)
 		if err := sink.Deliver(t.Context(), message(outcomes, "b", fileID(1))); err != nil {
@@ -145,19 +145,19 @@ func TestSinkDown(t *testing.T) {
 }
 
 // hangs is a bucket that gives no answer.
-type hangs struct{ files.Objects }
+type hangingObjects struct{ files.Objects }
 
-func (hangs) Look(ctx context.Context, _ string) (files.Seen, error) {
+func (hangingObjects) Stat(ctx context.Context, _ string) (files.ObjectInfo, error) {
 	<-ctx.Done()
-	return files.Seen{}, ctx.Err()
+	return files.ObjectInfo{}, ctx.Err()
 }
 
-// TestSinkHangs: a bucket that gives no answer does not keep a message for as long as a
+// TestHangingBucketDoesNotHoldMessages: a bucket that gives no answer does not keep a message for as long as a
 // source waits, and a sink that is closed has answered all messages.
-func TestSinkHangs(t *testing.T) {
+func TestHangingBucketDoesNotHoldMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, o := pending(t, 1)
-		s.Objects = hangs{o}
+		s.Objects = hangingObjects{o}
 		sink := files.NewSink(s, "b", 1)
 		outcomes := make(chan source.Outcome, 1)
 		if err := sink.Deliver(t.Context(), message(outcomes, "b", fileID(1))); err != nil {
@@ -176,9 +176,9 @@ func TestSinkHangs(t *testing.T) {
 	})
 }
 
-// TestUndeleteAgain: a repeated undelete is no look at the object, which an audit would
+// TestRepeatedUndeleteKeepsUpdatedAt: a repeated undelete is no look at the object, which an audit would
 // believe.
-func TestUndeleteAgain(t *testing.T) {
+func TestRepeatedUndeleteKeepsUpdatedAt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := pending(t, 1)
 		f, err := s.Get(t.Context(), fileID(1))

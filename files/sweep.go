@@ -15,10 +15,10 @@ import (
 // index.
 type Sweeper struct {
 	Service *Service
-	// AtOnce is how many files are looked at at the same time, in random order, so that
+	// Concurrency is how many files are looked at at the same time, in random order, so that
 	// processes that sweep at once share them out. 1 and less: one after the other, the
 	// earliest first.
-	AtOnce int
+	Concurrency int
 
 	mu      sync.Mutex
 	round   int
@@ -35,9 +35,9 @@ type failure struct {
 
 const (
 	sweepPage = 1000
-	// firstWait and longestWait are how long a file is left alone that could not be
+	// initialBackoff and longestWait are how long a file is left alone that could not be
 	// looked at: each time twice as long.
-	firstWait, longestWait = 10 * time.Second, 5 * time.Minute
+	initialBackoff, maxBackoff = 10 * time.Second, 5 * time.Minute
 	// maxFailing is of how many files that is remembered. Others are tried each round.
 	maxFailing = 10_000
 )
@@ -55,7 +55,7 @@ func (w *Sweeper) Round(ctx context.Context) (n int, err error) {
 		if err != nil || ctx.Err() != nil {
 			return n, err
 		}
-		good, bad := w.look(ctx, page)
+		good, bad := w.reconcilePage(ctx, page)
 		n, failed = n+good, failed+bad
 		if len(page) < sweepPage {
 			break
@@ -73,11 +73,11 @@ func (w *Sweeper) Round(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
-// look looks at the files of a page, but for those that are left alone.
-func (w *Sweeper) look(ctx context.Context, page []store.Record) (good, bad int) {
+// reconcilePage looks at the files of a page, but for those that are left alone.
+func (w *Sweeper) reconcilePage(ctx context.Context, page []store.Record) (good, bad int) {
 	next := make(chan *store.Record)
 	one := func(f *store.Record) {
-		failed, skipped := w.lookAt(ctx, f)
+		failed, skipped := w.reconcileRecord(ctx, f)
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		switch {
@@ -87,7 +87,7 @@ func (w *Sweeper) look(ctx context.Context, page []store.Record) (good, bad int)
 			good++
 		}
 	}
-	if w.AtOnce <= 1 {
+	if w.Concurrency <= 1 {
 		for i := range page {
 			one(&page[i])
 		}
@@ -95,7 +95,7 @@ func (w *Sweeper) look(ctx context.Context, page []store.Record) (good, bad int)
 	}
 	rand.Shuffle(len(page), func(i, j int) { page[i], page[j] = page[j], page[i] })
 	var wg sync.WaitGroup
-	for range min(w.AtOnce, len(page)) {
+	for range min(w.Concurrency, len(page)) {
 		wg.Go(func() {
 			for f := range next {
 				one(f)
@@ -110,15 +110,15 @@ func (w *Sweeper) look(ctx context.Context, page []store.Record) (good, bad int)
 	return good, bad
 }
 
-// lookAt looks at a file, unless it was moved since the page was read: then another
+// reconcileRecord looks at a file, unless it was moved since the page was read: then another
 // process was faster.
-func (w *Sweeper) lookAt(ctx context.Context, f *store.Record) (failed, skipped bool) {
-	if w.alone(f.Name) {
+func (w *Sweeper) reconcileRecord(ctx context.Context, f *store.Record) (failed, skipped bool) {
+	if w.backingOff(f.Name) {
 		return false, true
 	}
 	now, err := w.Service.Index.Load(ctx, f.Name)
 	if err == nil && now.Nonce == f.Nonce {
-		_, err = w.Service.Look(ctx, f.Name, false)
+		_, err = w.Service.Reconcile(ctx, f.Name, false)
 	}
 	if err == nil || errors.Is(err, ErrNotFound) {
 		w.mu.Lock()
@@ -126,12 +126,12 @@ func (w *Sweeper) lookAt(ctx context.Context, f *store.Record) (failed, skipped 
 		delete(w.failing, f.Name)
 		return false, false
 	}
-	w.fails(f.Name, err)
+	w.recordFailure(f.Name, err)
 	return true, false
 }
 
-// alone reports that a file is left alone still.
-func (w *Sweeper) alone(id string) bool {
+// backingOff reports that a file is left alone still.
+func (w *Sweeper) backingOff(id string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	f, known := w.failing[id]
@@ -142,8 +142,8 @@ func (w *Sweeper) alone(id string) bool {
 	return known && w.Service.now().Before(f.until)
 }
 
-// fails leaves a file alone for a while.
-func (w *Sweeper) fails(id string, err error) {
+// recordFailure leaves a file alone for a while.
+func (w *Sweeper) recordFailure(id string, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.last = fmt.Errorf("%s: %w", id, err)
@@ -154,7 +154,7 @@ func (w *Sweeper) fails(id string, err error) {
 	if w.failing == nil {
 		w.failing = map[string]failure{}
 	}
-	f.wait = min(max(2*f.wait, firstWait), longestWait)
+	f.wait = min(max(2*f.wait, initialBackoff), maxBackoff)
 	f.round, f.until = w.round, w.Service.now().Add(f.wait)
 	w.failing[id] = f
 }

@@ -15,39 +15,39 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// trouble is a store that is empty and has a long day. It fails for some keys.
-type trouble struct {
+// unreliableObjects is a store that is empty and has a long day. It fails for some keys.
+type unreliableObjects struct {
 	files.Objects
 	fails func(key string) bool
 
 	mu    sync.Mutex
-	looks map[string]int
+	stats map[string]int
 }
 
-func (o *trouble) Look(ctx context.Context, key string) (files.Seen, error) {
+func (o *unreliableObjects) Stat(ctx context.Context, key string) (files.ObjectInfo, error) {
 	time.Sleep(20 * time.Millisecond)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.looks[key]++
+	o.stats[key]++
 	if o.fails != nil && o.fails(key) {
-		return files.Seen{}, errors.New("AccessDenied")
+		return files.ObjectInfo{}, errors.New("AccessDenied")
 	}
-	return files.Seen{Date: time.Now().Add(10_000 * time.Hour)}, ctx.Err()
+	return files.ObjectInfo{Date: time.Now().Add(10_000 * time.Hour)}, ctx.Err()
 }
 
-func (o *trouble) Sign(context.Context, *files.File, time.Time) (files.SignedRequest, error) {
+func (o *unreliableObjects) Sign(context.Context, *files.File, time.Time) (files.SignedRequest, error) {
 	return files.SignedRequest{}, nil
 }
 
-func (o *trouble) Uploads(context.Context, string) iter.Seq2[files.OpenUpload, error] {
+func (o *unreliableObjects) Uploads(context.Context, string) iter.Seq2[files.OpenUpload, error] {
 	return func(func(files.OpenUpload, error) bool) {}
 }
 
-func (o *trouble) Remove(context.Context, string) error { return nil }
+func (o *unreliableObjects) Remove(context.Context, string) error { return nil }
 
-// pending returns a service with n uploads whose time is over, over a store in trouble.
-func pending(t *testing.T, n int) (*files.Service, *trouble) {
-	o := &trouble{looks: map[string]int{}}
+// pending returns a service with n uploads whose time is over, over a store in unreliableObjects.
+func pending(t *testing.T, n int) (*files.Service, *unreliableObjects) {
+	o := &unreliableObjects{stats: map[string]int{}}
 	made := 0
 	s := &files.Service{Index: files.NewIndex(memory.New()), Objects: o, Times: files.DefaultTimes()}
 	s.NewID = func() string { made++; return fmt.Sprintf("%08d-0000-7000-8000-000000000000", made) }
@@ -60,13 +60,13 @@ func pending(t *testing.T, n int) (*files.Service, *trouble) {
 	return s, o
 }
 
-// TestSweepFails: files that cannot be looked at, more than a page of them, keep no
+// TestSweepContinuesAfterFailures: files that cannot be looked at, more than a page of them, keep no
 // other from it, and are asked for less and less often, but at least every five minutes.
-func TestSweepFails(t *testing.T) {
+func TestSweepContinuesAfterFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, o := pending(t, 1101)
 		o.fails = func(key string) bool { return key <= "00001100~" }
-		w := &files.Sweeper{Service: s, AtOnce: 16}
+		w := &files.Sweeper{Service: s, Concurrency: 16}
 		n, err := w.Round(t.Context())
 		if n != 1 || err == nil || !strings.Contains(err.Error(), "1100 files could not be looked at") {
 			t.Errorf("%d looks, %v: want 1, and that 1100 failed", n, err)
@@ -78,7 +78,7 @@ func TestSweepFails(t *testing.T) {
 			time.Sleep(10 * time.Second)
 			_, _ = w.Round(t.Context())
 		}
-		for key, n := range o.looks {
+		for key, n := range o.stats {
 			if o.fails(key) && (n < 12 || n > 18) {
 				t.Fatalf("%s was looked at %d times within an hour", key, n)
 			}
@@ -91,8 +91,8 @@ func TestSweepFails(t *testing.T) {
 	})
 }
 
-// TestAuditFails: an audit goes on past files that cannot be looked at, and says so.
-func TestAuditFails(t *testing.T) {
+// TestAuditContinuesAfterFailures: an audit goes on past files that cannot be looked at, and says so.
+func TestAuditContinuesAfterFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, o := pending(t, 3)
 		o.fails = func(key string) bool { return key < "00000002" }
@@ -103,15 +103,15 @@ func TestAuditFails(t *testing.T) {
 				}
 			}
 		}, files.AuditOptions{})
-		if r.Failed != 1 || r.Objects != 3 || r.Moved["expired"] != 2 || err == nil || !strings.Contains(err.Error(), "1 files could not be audited; the first: 00000001-") {
+		if r.Failed != 1 || r.Objects != 3 || r.Moved["expired"] != 2 || err == nil || !strings.Contains(err.Error(), "1 files could not be auditedService; the first: 00000001-") {
 			t.Errorf("%+v, %v", r, err)
 		}
 	})
 }
 
-// TestSweepsShare: three processes that sweep at the same time ask the store little
+// TestConcurrentSweepsShareWork: three processes that sweep at the same time ask the store little
 // more than one, and are done in about half of its time.
-func TestSweepsShare(t *testing.T) {
+func TestConcurrentSweepsShareWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 960
 		s, o := pending(t, n)
@@ -119,18 +119,18 @@ func TestSweepsShare(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 3 {
 			wg.Go(func() {
-				if _, err := (&files.Sweeper{Service: s, AtOnce: 16}).Round(t.Context()); err != nil {
+				if _, err := (&files.Sweeper{Service: s, Concurrency: 16}).Round(t.Context()); err != nil {
 					t.Error(err)
 				}
 			})
 		}
 		wg.Wait()
 		took, looks := time.Since(began), 0
-		for _, n := range o.looks {
+		for _, n := range o.stats {
 			looks += n
 		}
-		if alone := n / 16 * 20 * time.Millisecond; took > alone*6/10 || looks > n*14/10 || len(o.looks) != n {
-			t.Errorf("%d files of %d, by %d looks in %s: alone it takes %s", len(o.looks), n, looks, took, alone)
+		if alone := n / 16 * 20 * time.Millisecond; took > alone*6/10 || looks > n*14/10 || len(o.stats) != n {
+			t.Errorf("%d files of %d, by %d looks in %s: alone it takes %s", len(o.stats), n, looks, took, alone)
 		}
 	})
 }

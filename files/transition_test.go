@@ -20,7 +20,7 @@ func TestTransitions(t *testing.T) {
 	var now bytes.Buffer
 	for _, parts := range []bool{false, true} {
 		for _, f := range everyState(t, parts) {
-			printLooks(&now, f)
+			printReconciles(&now, f)
 			printRequests(&now, f)
 		}
 	}
@@ -66,12 +66,12 @@ func everyState(t *testing.T, parts bool) []named {
 	if parts {
 		p.PartSize, kind = 8<<20, "in parts"
 	}
-	f := begin("id", "entity", "key", "", p, began, &times)
+	f := newFile("id", "entity", "key", "", p, began, &times)
 	in := began.Add
 	look := func(f File, found bool, at time.Duration) File {
-		next, what := f.looked(Seen{Found: found, Size: f.Size, SHA256: f.SHA256, Parts: f.Parts(), Date: in(at)}, true, &times, in(at))
-		if what != moved {
-			t.Fatalf("a look at %s after %s: %d", f.State, at, what)
+		next, what := f.reconciled(ObjectInfo{Found: found, Size: f.Size, SHA256: f.SHA256, Parts: f.Parts(), Date: in(at)}, true, &times, in(at))
+		if what != updated {
+			t.Fatalf("a due %s after %s: %d", f.State, at, what)
 		}
 		return next
 	}
@@ -93,44 +93,44 @@ func everyState(t *testing.T, parts bool) []named {
 }
 
 // seens are what a HEAD may show of a file.
-func seens(f *File) map[string]Seen {
-	good := Seen{Found: true, Size: f.Size, SHA256: f.SHA256, Parts: f.Parts()}
+func headResults(f *File) map[string]ObjectInfo {
+	good := ObjectInfo{Found: true, Size: f.Size, SHA256: f.SHA256, Parts: f.Parts()}
 	longer, other, whole := good, good, good
 	longer.Size++
 	other.SHA256[0]++
 	whole.Parts++
-	return map[string]Seen{"nothing": {}, "good": good, "longer": longer, "other bytes": other, "other parts": whole}
+	return map[string]ObjectInfo{"nothing": {}, "good": good, "longer": longer, "other bytes": other, "other parts": whole}
 }
 
-// TestGood finds nothing good but what was promised.
-func TestGood(t *testing.T) {
+// TestObjectMatchesPromise finds nothing good but what was promised.
+func TestObjectMatchesPromise(t *testing.T) {
 	for _, f := range everyState(t, true) {
-		for name, seen := range seens(&f.File) {
-			if f.good(seen) != (name == "good") {
-				t.Errorf("%s: %s is good: %v", f.name, name, f.good(seen))
+		for name, seen := range headResults(&f.File) {
+			if f.matches(seen) != (name == "good") {
+				t.Errorf("%s: %s is good: %v", f.name, name, f.matches(seen))
 			}
 		}
 	}
 }
 
-// printLooks prints what follows from each look: by the store's clock before LandBy and
+// printReconciles prints what follows from each look: by the store's clock before LandBy and
 // at it, by the service's own before the time of the row and at it.
-func printLooks(w *bytes.Buffer, f named) {
-	fmt.Fprintf(w, "\n%s: land by %s, look at %s, drop at %s, usage %s\n", f.name, since(f.LandBy), since(f.LookAt), since(f.DropAt), added(usage(nil, &f.File)))
-	due := f.LookAt
+func printReconciles(w *bytes.Buffer, f named) {
+	fmt.Fprintf(w, "\n%s: land by %s, due %s, drop at %s, usage %s\n", f.name, since(f.LandBy), since(f.DueAt), since(f.DropAt), added(usageDelta(nil, &f.File)))
+	due := f.DueAt
 	if due.IsZero() {
 		due = f.LandBy
 	}
 	for _, name := range []string{"nothing", "good", "other bytes"} {
-		seen := seens(&f.File)[name]
+		seen := headResults(&f.File)[name]
 		var lines, outcomes []string
 		for _, date := range []time.Time{f.LandBy.Add(-1), f.LandBy} {
 			for _, now := range []time.Time{due.Add(-1), due} {
-				for _, notice := range []bool{false, true} {
+				for _, notified := range []bool{false, true} {
 					seen.Date = date
-					next, what := f.looked(seen, notice, &times, now)
-					lines = append(lines, fmt.Sprintf("landed %-5t  due %-5t  notice %-5t", date.Equal(f.LandBy), now.Equal(due), notice))
-					outcomes = append(outcomes, told(&f.File, &next, what))
+					next, what := f.reconciled(seen, notified, &times, now)
+					lines = append(lines, fmt.Sprintf("landed %-5t  due %-5t  notified %-5t", date.Equal(f.LandBy), now.Equal(due), notified))
+					outcomes = append(outcomes, describe(&f.File, &next, what))
 				}
 			}
 		}
@@ -148,14 +148,14 @@ func printRequests(w *bytes.Buffer, f named) {
 	now := began.Add(100 * time.Hour)
 	next, err := f.deleted(&times, now)
 	fmt.Fprintf(w, "  delete: %s\n", answered(&f.File, &next, err))
-	next, ok := f.broken(&times, now)
+	next, ok := f.uploadFailed(&times, now)
 	err = nil
 	if !ok {
 		err = ErrState
 	}
-	fmt.Fprintf(w, "  break off: %s\n", answered(&f.File, &next, err))
+	fmt.Fprintf(w, "  interrupt: %s\n", answered(&f.File, &next, err))
 	for _, name := range []string{"nothing", "good", "other bytes"} {
-		seen := seens(&f.File)[name]
+		seen := headResults(&f.File)[name]
 		for _, date := range []time.Time{f.LandBy.Add(-1), f.LandBy} {
 			seen.Date = date
 			next, err := f.undeleted(seen, now)
@@ -168,21 +168,21 @@ func answered(from, to *File, err error) string {
 	if err != nil {
 		return err.Error()
 	}
-	return told(from, to, moved)
+	return describe(from, to, updated)
 }
 
-func told(from, to *File, what verdict) string {
+func describe(from, to *File, what decision) string {
 	switch what {
 	case unchanged:
 		return "-"
 	case dropped:
 		return "dropped"
 	}
-	s := fmt.Sprintf("%s, look at %s", to.State, since(to.LookAt))
+	s := fmt.Sprintf("%s, due %s", to.State, since(to.DueAt))
 	if !to.DropAt.Equal(from.DropAt) {
 		s += ", drop at " + since(to.DropAt)
 	}
-	if u := usage(from, to); u != (Usage{}) {
+	if u := usageDelta(from, to); u != (Usage{}) {
 		s += ", usage " + added(u)
 	}
 	return s

@@ -24,7 +24,7 @@ func TestUnreadableObjects(t *testing.T) {
 	srv := servertest.MinIO(t, servertest.Options{})
 	name := srv.NewBucket(t)
 	s := &files.Service{Index: files.NewIndex(memory.New()), Objects: s3objects.New(srv.Client(), name, ""), Times: files.DefaultTimes(), Prefix: "files/"}
-	s.Objects.(*s3objects.Bucket).MayProve(s.Prefix)
+	s.Objects.(*s3objects.Bucket).AllowProbe(s.Prefix)
 	past := time.Now().Add(-48 * time.Hour)
 	for _, header := range []string{"X-Minio-Replication-Encrypted-Multipart", "X-Minio-Replication-Server-Side-Encryption-Sealed-Key"} {
 		for _, test := range []struct {
@@ -41,7 +41,7 @@ func TestUnreadableObjects(t *testing.T) {
 				id := strings.TrimPrefix(orphanKey(len(header)*10+int(test.from)), s.Prefix)
 				f := files.File{ID: id, Entity: "e", Key: s.Prefix + id, State: test.from, LandBy: past, DeletedAt: past, DropAt: time.Now().Add(time.Hour)}
 				f.Promise = files.Promise{Size: 5, ContentType: "text/plain", SHA256: sha256.Sum256([]byte("hello"))}
-				if _, err := s.Index.Apply(t.Context(), files.Change{Next: f, Limit: room}); err != nil {
+				if _, err := s.Index.Apply(t.Context(), files.Change{Next: f, Limit: unlimited}); err != nil {
 					t.Fatal(err)
 				}
 				_, err := srv.Client().PutObject(t.Context(), &s3.PutObjectInput{
@@ -51,11 +51,11 @@ func TestUnreadableObjects(t *testing.T) {
 					t.Fatal(err)
 				}
 				for _, want := range test.states {
-					if got, err := s.Look(t.Context(), id, true); err != nil || got.State != want {
+					if got, err := s.Reconcile(t.Context(), id, true); err != nil || got.State != want {
 						t.Fatalf("%s, %v: want it %s", got.State, err, want)
 					}
 				}
-				if seen, err := s.Objects.Look(t.Context(), f.Key); err != nil || seen.Found != test.stays {
+				if seen, err := s.Objects.Stat(t.Context(), f.Key); err != nil || seen.Found != test.stays {
 					t.Errorf("%+v, %v: want it there: %v", seen, err, test.stays)
 				}
 				if err := s.Objects.Remove(t.Context(), f.Key); err != nil {

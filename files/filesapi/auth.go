@@ -16,9 +16,9 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jwt"
 )
 
-// entityForm is what an entity may be called: its name stands in scopes and paths,
+// entityPattern is what an entity may be called: its name stands in scopes and paths,
 // which cannot have "." and "..".
-var entityForm = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$`)
+var entityPattern = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$`)
 
 // Subject is who sends a request, and what the token lets it do.
 type Subject struct {
@@ -38,9 +38,9 @@ type Tokens struct {
 	keys   func() jwk.Set
 	claims Claims
 	skew   time.Duration
-	// renew fetches the keys anew for a token that none of them verifies, and reports
+	// refresh fetches the keys anew for a token that none of them verifies, and reports
 	// whether to try again; nil: they never change.
-	renew func(ctx context.Context, token string) bool
+	refresh func(ctx context.Context, token string) bool
 }
 
 // Claims are the claims that a token must have. An empty field is not checked.
@@ -80,31 +80,31 @@ func Secret(secret []byte) (jwk.Set, error) {
 	return set, set.AddKey(key)
 }
 
-// errToken: no token, or none that holds. What exactly is wrong goes to the log.
-var errToken = errors.New("a valid bearer token is needed")
+// errInvalidToken: no token, or none that holds. What exactly is wrong goes to the log.
+var errInvalidToken = errors.New("a valid bearer token is needed")
 
 // Verify returns who sends a request.
 func (t *Tokens) Verify(r *http.Request) (*Subject, error) {
 	scheme, text, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	text = strings.TrimLeft(text, " ")
 	if !strings.EqualFold(scheme, "Bearer") || text == "" || len(text) > 8<<10 {
-		return nil, errToken
+		return nil, errInvalidToken
 	}
 	token, err := t.parse(text)
-	if err != nil && t.renew != nil && t.renew(r.Context(), text) {
+	if err != nil && t.refresh != nil && t.refresh(r.Context(), text) {
 		token, err = t.parse(text)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errToken, err)
+		return nil, fmt.Errorf("%w: %w", errInvalidToken, err)
 	}
 	s := &Subject{}
 	if s.Name, _ = token.Subject(); s.Name == "" {
-		return nil, fmt.Errorf("%w: sub is empty", errToken)
+		return nil, fmt.Errorf("%w: sub is empty", errInvalidToken)
 	}
 	var scope string
 	if token.Has("scope") {
 		if err := token.Get("scope", &scope); err != nil {
-			return nil, fmt.Errorf("%w: scope is no text", errToken)
+			return nil, fmt.Errorf("%w: scope is no text", errInvalidToken)
 		}
 	}
 	s.scopes = strings.Fields(scope)

@@ -62,7 +62,7 @@ func TestIssuer(t *testing.T) {
 		want  bool
 	}{
 		"its token":             {from(issuer), true},
-		"its token, issued":     {must(filesapi.Issue(secret, filesapi.Grant{Subject: "ann", Issuer: issuer, Life: time.Hour})), true},
+		"its token, issued":     {must(filesapi.SignToken(secret, filesapi.TokenSpec{Subject: "ann", Issuer: issuer, Life: time.Hour})), true},
 		"without the last byte": {from("https://issuer.example"), false},
 		"another issuer":        {from("https://other.example/"), false},
 		"an empty issuer":       {from(""), false},
@@ -102,9 +102,9 @@ func (u unread) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// TestContentTypeBeforeBody: a request whose content type is refused is answered before
+// TestContentTypeIsCheckedBeforeBody: a request whose content type is refused is answered before
 // its body is read.
-func TestContentTypeBeforeBody(t *testing.T) {
+func TestContentTypeIsCheckedBeforeBody(t *testing.T) {
 	h, _ := fullPage(t, 1)
 	for _, test := range []struct {
 		path, contentType string

@@ -52,8 +52,8 @@ type ahead struct {
 	by time.Duration
 }
 
-func (a ahead) Look(ctx context.Context, key string) (files.Seen, error) {
-	seen, err := a.Objects.Look(ctx, key)
+func (a ahead) Stat(ctx context.Context, key string) (files.ObjectInfo, error) {
+	seen, err := a.Objects.Stat(ctx, key)
 	seen.Date = seen.Date.Add(a.by)
 	return seen, err
 }
@@ -98,7 +98,7 @@ func TestCost(t *testing.T) {
 	b := &bill{store: &counter{HTTPClient: http.DefaultClient}}
 	client := s3.New(srv.Client().Options(), func(o *s3.Options) { o.HTTPClient = b.store })
 	bucket := s3objects.New(client, srv.NewBucket(t), "").AcceptForgeable()
-	if _, err := bucket.Prove(t.Context(), x.files.Prefix); err != nil { // once for each process
+	if _, err := bucket.Probe(t.Context(), x.files.Prefix); err != nil { // once for each process
 		t.Fatal(err)
 	}
 	x.files.Objects = bucket
@@ -140,7 +140,7 @@ func TestCost(t *testing.T) {
 	for _, by := range []time.Duration{25 * time.Hour, 25 * time.Hour, 75 * time.Hour} {
 		x.files.Now = func() time.Time { return time.Now().Add(by) }
 		b.index.Objects = ahead{b.index.Objects, by}
-		if _, err := x.files.Look(t.Context(), strings.TrimPrefix(file, "/v1/files/"), false); err != nil {
+		if _, err := x.files.Reconcile(t.Context(), strings.TrimPrefix(file, "/v1/files/"), false); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -157,7 +157,7 @@ func TestCost(t *testing.T) {
 func (b *bill) look(x *site, file, row string) {
 	b.index.taken()
 	b.store.taken()
-	if f, err := x.files.Look(x.t.Context(), strings.TrimPrefix(file, "/v1/files/"), true); err != nil || f.State != files.Indexed {
+	if f, err := x.files.Reconcile(x.t.Context(), strings.TrimPrefix(file, "/v1/files/"), true); err != nil || f.State != files.Indexed {
 		x.t.Error(f, err)
 	}
 	b.row(row)

@@ -11,24 +11,24 @@ import (
 // entity that it was made for.
 type cursors struct{ secret []byte }
 
-func (c cursors) sum(entity, id string) []byte {
+func (c cursors) mac(entity, id string) []byte {
 	mac := hmac.New(sha256.New, c.secret)
 	mac.Write([]byte(entity + "\x00" + id))
 	return mac.Sum(nil)[:16]
 }
 
 func (c cursors) sign(entity, id string) string {
-	return base64.RawURLEncoding.EncodeToString(append(c.sum(entity, id), id...))
+	return base64.RawURLEncoding.EncodeToString(append(c.mac(entity, id), id...))
 }
 
-// read returns the ID that a cursor holds; of an empty one it is empty.
-func (c cursors) read(entity, cursor string) (string, error) {
+// verify returns the ID that a cursor holds; of an empty one it is empty.
+func (c cursors) verify(entity, cursor string) (string, error) {
 	if cursor == "" {
 		return "", nil
 	}
 	b, err := base64.RawURLEncoding.DecodeString(cursor)
-	if err != nil || len(b) < 16 || !hmac.Equal(b[:16], c.sum(entity, string(b[16:]))) {
-		return "", refuse(http.StatusBadRequest, "the cursor is not one of this list: begin without one")
+	if err != nil || len(b) < 16 || !hmac.Equal(b[:16], c.mac(entity, string(b[16:]))) {
+		return "", newProblem(http.StatusBadRequest, "the cursor is not one of this list: begin without one")
 	}
 	return string(b[16:]), nil
 }

@@ -86,35 +86,37 @@ func New(c Config) (http.Handler, error) {
 		return nil, err
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /v1/uploads", s.handle("upload", within(s.upload)))
-	mux.HandleFunc("POST /v1/uploads/parts", s.handle("upload parts", within(s.uploadParts)))
-	mux.HandleFunc("POST /v1/files", s.handle("store", s.store))
-	mux.HandleFunc("GET /v1/files/{id}", s.handle("get", within(s.one(s.getFile))))
-	mux.HandleFunc("DELETE /v1/files/{id}", s.handle("delete", within(s.one(s.deleteFile))))
-	mux.HandleFunc("POST /v1/files/{id}/complete", s.handle("complete", within(s.one(s.completeFile))))
-	mux.HandleFunc("POST /v1/files/{id}/undelete", s.handle("undelete", within(s.one(s.undeleteFile))))
-	mux.HandleFunc("GET /v1/entities/{entity}/files", s.handle("list", within(s.list)))
-	mux.HandleFunc("DELETE /v1/entities/{entity}/files", s.handle("delete all", within(s.deleteAll)))
-	mux.HandleFunc("POST /graphql", s.handle("graphql", within(s.graphql)))
+	mux.HandleFunc("POST /v1/uploads", s.handle("upload", withTimeout(s.upload)))
+	mux.HandleFunc("POST /v1/uploads/parts", s.handle("upload parts", withTimeout(s.uploadParts)))
+	mux.HandleFunc("POST /v1/files", s.handle("store", s.storeFile))
+	mux.HandleFunc("GET /v1/files/{id}", s.handle("get", withTimeout(s.fileHandler(s.getFile))))
+	mux.HandleFunc("DELETE /v1/files/{id}", s.handle("delete", withTimeout(s.fileHandler(s.deleteFile))))
+	mux.HandleFunc("POST /v1/files/{id}/complete", s.handle("complete", withTimeout(s.fileHandler(s.completeFile))))
+	mux.HandleFunc("POST /v1/files/{id}/undelete", s.handle("undelete", withTimeout(s.fileHandler(s.undeleteFile))))
+	mux.HandleFunc("GET /v1/entities/{entity}/files", s.handle("list", withTimeout(s.list)))
+	mux.HandleFunc("DELETE /v1/entities/{entity}/files", s.handle("delete all", withTimeout(s.deleteAll)))
+	mux.HandleFunc("POST /graphql", s.handle("graphql", withTimeout(s.graphql)))
 	mux.HandleFunc("GET /openapi.yaml", document("application/yaml", openAPI))
 	mux.HandleFunc("GET /schema.graphql", document("text/plain; charset=utf-8", []byte(schema)))
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { s.stray(mux, w, r) })
-	return front(mux), nil
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { s.notFound(mux, w, r) })
+	return rejectUncleanPaths(mux), nil
 }
 
-// front refuses paths that the multiplexer would redirect, and sees to it that no
+// rejectUncleanPaths refuses paths that the multiplexer would redirect, and sees to it that no
 // body comes too slowly.
-func front(mux http.Handler) http.Handler {
+func rejectUncleanPaths(mux http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if path.Clean(r.URL.Path) != r.URL.Path {
-			noPath().write(w)
+			unknownPath().write(w)
 			return
 		}
-		mux.ServeHTTP(w, pace(w, r))
+		mux.ServeHTTP(w, limitBodyRate(w, r))
 	})
 }
 
-func noPath() *problem { return refuse(http.StatusNotFound, "no such path: see /openapi.yaml") }
+func unknownPath() *problem {
+	return newProblem(http.StatusNotFound, "no such path: see /openapi.yaml")
+}
 
 // document serves a text that everybody may read.
 func document(contentType string, text []byte) http.HandlerFunc {
@@ -125,8 +127,8 @@ func document(contentType string, text []byte) http.HandlerFunc {
 	}
 }
 
-// stray answers what no other pattern takes, in the API's own form.
-func (s *server) stray(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) {
+// notFound answers what no other pattern takes, in the API's own form.
+func (s *server) notFound(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) {
 	var allowed []string
 	for _, method := range []string{http.MethodDelete, http.MethodGet, http.MethodPost} {
 		if _, pattern := mux.Handler(&http.Request{Method: method, URL: r.URL, Host: r.Host}); pattern != "/" && pattern != "" {
@@ -134,11 +136,11 @@ func (s *server) stray(mux *http.ServeMux, w http.ResponseWriter, r *http.Reques
 		}
 	}
 	if len(allowed) == 0 {
-		noPath().write(w)
+		unknownPath().write(w)
 		return
 	}
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
-	refuse(http.StatusMethodNotAllowed, "this path takes "+strings.Join(allowed, ", ")).write(w)
+	newProblem(http.StatusMethodNotAllowed, "this path takes "+strings.Join(allowed, ", ")).write(w)
 }
 
 // request is one request of a subject who is known.
@@ -154,19 +156,19 @@ type answer struct {
 	body   any
 }
 
-// maxAnswer limits the body of an answer, in bytes.
-const maxAnswer = 8 << 20
+// maxAnswerSize limits the body of an answer, in bytes.
+const maxAnswerSize = 8 << 20
 
 // handle answers requests that have a token.
 func (s *server) handle(name string, do func(*request) (*answer, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		lists := &slot{}
+		lists := &listSlot{}
 		defer lists.release()
-		r = r.WithContext(context.WithValue(r.Context(), slotKey{}, lists))
+		r = r.WithContext(context.WithValue(r.Context(), listSlotKey{}, lists))
 		q := &request{r, &operation{name: name, subject: &Subject{}}, w}
 		var a *answer
 		var body []byte
-		p := s.perform(r.Context(), q.operation, func() (int, error) {
+		p := s.run(r.Context(), q.operation, func() (int, error) {
 			subject, err := s.Tokens.Verify(r)
 			if err != nil {
 				return 0, err
@@ -178,8 +180,8 @@ func (s *server) handle(name string, do func(*request) (*answer, error)) http.Ha
 			if a, err = do(q); err != nil {
 				return 0, err
 			}
-			if body, err = encode(a.body); err == nil && len(body) > maxAnswer {
-				err = refuse(http.StatusBadRequest, "the answer would have more than 8 MiB: ask for less at a time")
+			if body, err = encode(a.body); err == nil && len(body) > maxAnswerSize {
+				err = newProblem(http.StatusBadRequest, "the answer would have more than 8 MiB: ask for less at a time")
 			}
 			return a.status, err
 		})
@@ -191,14 +193,14 @@ func (s *server) handle(name string, do func(*request) (*answer, error)) http.Ha
 	}
 }
 
-// patience is how long a request may take. A POST of a file takes as long as its bytes
+// requestTimeout is how long a request may take. A POST of a file takes as long as its bytes
 // come, and package files bounds what follows.
-const patience = 30 * time.Second
+const requestTimeout = 30 * time.Second
 
-// within ends a request that takes too long.
-func within(do func(*request) (*answer, error)) func(*request) (*answer, error) {
+// withTimeout ends a request that takes too long.
+func withTimeout(do func(*request) (*answer, error)) func(*request) (*answer, error) {
 	return func(q *request) (*answer, error) {
-		ctx, cancel := context.WithTimeout(q.Context(), patience)
+		ctx, cancel := context.WithTimeout(q.Context(), requestTimeout)
 		defer cancel()
 		q.Request = q.WithContext(ctx)
 		return do(q)
@@ -209,7 +211,7 @@ func within(do func(*request) (*answer, error)) func(*request) (*answer, error) 
 func (q *request) param(name string) (value string, given bool, err error) {
 	query, err := url.ParseQuery(q.URL.RawQuery)
 	if err != nil {
-		return "", false, refuse(http.StatusBadRequest, "the query of the URL cannot be read")
+		return "", false, newProblem(http.StatusBadRequest, "the query of the URL cannot be read")
 	}
 	switch values := query[name]; len(values) {
 	case 0:
@@ -217,26 +219,26 @@ func (q *request) param(name string) (value string, given bool, err error) {
 	case 1:
 		return values[0], true, nil
 	}
-	return "", false, refuse(http.StatusBadRequest, name+" is there more than once")
+	return "", false, newProblem(http.StatusBadRequest, name+" is there more than once")
 }
 
-// maxBody is the longest JSON body, in bytes.
-const maxBody = 16 << 10
+// maxBodySize is the longest JSON body, in bytes.
+const maxBodySize = 16 << 10
 
 // decode reads a JSON body of up to limit bytes, strictly.
 func (q *request) decode(into any, limit int64) error {
 	if media, _, err := mime.ParseMediaType(q.Header.Get("Content-Type")); err != nil || media != "application/json" {
-		return refuse(http.StatusUnsupportedMediaType, "the body must be application/json")
+		return newProblem(http.StatusUnsupportedMediaType, "the body must be application/json")
 	}
 	body := http.MaxBytesReader(q.w, q.Body, limit)
 	if err := json.UnmarshalRead(body, into, json.RejectUnknownMembers(true)); err != nil {
 		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-			return refuse(http.StatusRequestEntityTooLarge, "the body is longer than "+strconv.FormatInt(limit>>10, 10)+" KiB")
+			return newProblem(http.StatusRequestEntityTooLarge, "the body is longer than "+strconv.FormatInt(limit>>10, 10)+" KiB")
 		}
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			return errSlow
 		}
-		return refuse(http.StatusBadRequest, "the body is not as it should be: "+err.Error())
+		return newProblem(http.StatusBadRequest, "the body is not as it should be: "+err.Error())
 	}
 	return nil
 }

@@ -211,8 +211,8 @@ func (x *site) send(signed map[string]any, body string) (int, []byte) {
 	return resp.StatusCode, must(io.ReadAll(resp.Body))
 }
 
-// TestLife plays the two-step upload, and all that may follow.
-func TestLife(t *testing.T) {
+// TestRESTLifecycle plays the two-step upload, and all that may follow.
+func TestRESTLifecycle(t *testing.T) {
 	x := serve(t, nil)
 	ann := token(t, "read:e write:e")
 	signed := x.want(http.StatusCreated, ann, "POST", "/v1/uploads", uploadOf("e", "hello"), "Idempotency-Key", "one")

@@ -66,14 +66,14 @@ type graphqlJSON struct {
 
 func (s *server) graphql(q *request) (a *answer, err error) {
 	var g graphqlJSON
-	if err := q.decode(&g, maxBody); err != nil {
+	if err := q.decode(&g, maxBodySize); err != nil {
 		return nil, err
 	}
 	if g.Query == nil {
-		return nil, refuse(http.StatusBadRequest, "the body has no query")
+		return nil, newProblem(http.StatusBadRequest, "the body has no query")
 	}
 	if p := checkDocument(*g.Query); p != nil {
-		return refusedQuery(p), nil
+		return rejectedQuery(p), nil
 	}
 	defer func() { // the library panics at some literals
 		if value := recover(); value != nil {
@@ -90,9 +90,9 @@ func (s *server) graphql(q *request) (a *answer, err error) {
 	case len(got.Errors) > 0:
 		return &answer{http.StatusOK, &resultJSON{Errors: got.Errors}}, nil
 	case string(got.Data) == "{}":
-		return nil, refuse(http.StatusBadRequest, "queries cannot ask for the schema: see /schema.graphql")
+		return nil, newProblem(http.StatusBadRequest, "queries cannot ask for the schema: see /schema.graphql")
 	case e.cost() > maxCost:
-		return refusedQuery(refuse(http.StatusBadRequest, "the request asks for too much at once: send several")), nil
+		return rejectedQuery(newProblem(http.StatusBadRequest, "the request asks for too much at once: send several")), nil
 	}
 	ctx = context.WithValue(q.Context(), budgetKey{}, &budget{subject: q.subject})
 	got = s.schema.Exec(ctx, *g.Query, g.OperationName, g.Variables)
@@ -100,10 +100,10 @@ func (s *server) graphql(q *request) (a *answer, err error) {
 }
 
 // errLiteral: a literal is not what it must be, and the library does not notice.
-var errLiteral = refuse(http.StatusBadRequest, "the query cannot be read: a number in it is too large, or a text is malformed")
+var errLiteral = newProblem(http.StatusBadRequest, "the query cannot be read: a number in it is too large, or a text is malformed")
 
-// refusedQuery answers a query that is not executed.
-func refusedQuery(p *problem) *answer {
+// rejectedQuery answers a query that is not executed.
+func rejectedQuery(p *problem) *answer {
 	return &answer{http.StatusOK, &resultJSON{Errors: []*gqlerrors.QueryError{queryError(p)}}}
 }
 
@@ -134,8 +134,8 @@ func (s *server) resolve(ctx context.Context, name string, items int, do func(*o
 		return nil
 	}
 	o := &operation{name: name, subject: b.subject}
-	p := s.perform(ctx, o, func() (int, error) {
-		if err := s.limit(b.subject).allow(1 + items/filesAtOnce); err != nil {
+	p := s.run(ctx, o, func() (int, error) {
+		if err := s.limit(b.subject).allow(1 + items/filesPerRequest); err != nil {
 			return 0, err
 		}
 		return http.StatusOK, do(o)
@@ -157,22 +157,22 @@ type root struct{ s *server }
 type idArgs struct{ FileID graphql.ID }
 
 func (r *root) File(ctx context.Context, args idArgs) (*fileNode, error) {
-	return r.one(ctx, "get", args, r.s.getFile)
+	return r.fileField(ctx, "get", args, r.s.getFile)
 }
 
 func (r *root) Complete(ctx context.Context, args idArgs) (*fileNode, error) {
-	return r.one(ctx, "complete", args, r.s.completeFile)
+	return r.fileField(ctx, "complete", args, r.s.completeFile)
 }
 
 func (r *root) DeleteFile(ctx context.Context, args idArgs) (*fileNode, error) {
-	return r.one(ctx, "delete", args, r.s.deleteFile)
+	return r.fileField(ctx, "delete", args, r.s.deleteFile)
 }
 
 func (r *root) Undelete(ctx context.Context, args idArgs) (*fileNode, error) {
-	return r.one(ctx, "undelete", args, r.s.undeleteFile)
+	return r.fileField(ctx, "undelete", args, r.s.undeleteFile)
 }
 
-func (r *root) one(ctx context.Context, name string, args idArgs, do func(context.Context, *operation, string) (files.File, error)) (n *fileNode, err error) {
+func (r *root) fileField(ctx context.Context, name string, args idArgs, do func(context.Context, *operation, string) (files.File, error)) (n *fileNode, err error) {
 	n = sampleFile()
 	err = r.s.resolve(ctx, name, 1, func(o *operation) error {
 		f, err := do(ctx, o, string(args.FileID))

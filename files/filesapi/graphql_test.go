@@ -41,8 +41,8 @@ func at(data map[string]any, path ...string) any {
 
 const beginQuery = `mutation ($u: UploadInput!) { upload(input: $u) { fileId uploadMethod uploadURL uploadUntil uploadHeaders { key value } file { state size } } }`
 
-// TestGraphQLLife plays an upload, and all that may follow.
-func TestGraphQLLife(t *testing.T) {
+// TestGraphQLLifecycle plays an upload, and all that may follow.
+func TestGraphQLLifecycle(t *testing.T) {
 	x := serve(t, nil)
 	ann := token(t, "read:e write:e")
 	input := uploadOf("e", "hello")
@@ -147,9 +147,9 @@ func TestConnection(t *testing.T) {
 	}
 }
 
-// TestConnectionOfNone: a page of 0 files says whether there are any. PageInfo is never
+// TestEmptyConnection: a page of 0 files says whether there are any. PageInfo is never
 // null, as the specification of connections wants it.
-func TestConnectionOfNone(t *testing.T) {
+func TestEmptyConnection(t *testing.T) {
 	x := serve(t, nil)
 	all := token(t, "read:* write:*")
 	for range 2 {

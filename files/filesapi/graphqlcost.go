@@ -47,10 +47,10 @@ func checkDocument(text string) *problem {
 		}
 	}
 	if d.definitions > maxFragments+1 {
-		return refuse(http.StatusBadRequest, "a query has at most 50 fragments")
+		return newProblem(http.StatusBadRequest, "a query has at most 50 fragments")
 	}
 	if d.selections+d.dots/len("...") > maxSelections {
-		return refuse(http.StatusBadRequest, "a query has at most 500 selections and variables")
+		return newProblem(http.StatusBadRequest, "a query has at most 500 selections and variables")
 	}
 	return nil
 }

@@ -131,8 +131,8 @@ func TestQueryMemory(t *testing.T) {
 	}
 }
 
-// TestAnswerLength: an answer of more than 8 MiB is not sent.
-func TestAnswerLength(t *testing.T) {
+// TestResponseSizeLimit: an answer of more than 8 MiB is not sent.
+func TestResponseSizeLimit(t *testing.T) {
 	h, _ := fullPage(t, 10_000)
 	got := ask(t, h, `{ entity(id: "e") { files(first: 1000) { edges { node { downloadURL } } } } }`)
 	if got.Code != http.StatusBadRequest || !strings.Contains(got.Body.String(), "8 MiB") {
@@ -173,8 +173,8 @@ func TestDocumentSize(t *testing.T) {
 	}
 }
 
-// TestLiterals: a literal that is out of range is the client's fault.
-func TestLiterals(t *testing.T) {
+// TestInvalidLiterals: a literal that is out of range is the client's fault.
+func TestInvalidLiterals(t *testing.T) {
 	h, _ := fullPage(t, 1)
 	upload := func(size string) string {
 		return `mutation { upload(input: {entity: "e", size: ` + size + `, contentType: "a/b", sha256: "x"}) { fileId } }`

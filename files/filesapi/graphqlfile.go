@@ -76,7 +76,7 @@ func (n *entityNode) Files(ctx context.Context, args listArgs) (c *connection, e
 	}
 	c = &connection{Edges: []edge{{Node: sampleFile()}}, PageInfo: &pageInfo{}}
 	err = n.s.resolve(ctx, "list", limit, func(o *operation) error {
-		if err := n.s.limit(o.subject).list(ctx); err != nil {
+		if err := n.s.limit(o.subject).acquireListSlot(ctx); err != nil {
 			return err
 		}
 		found, err := n.s.listFiles(ctx, o, n.id, after, limit)

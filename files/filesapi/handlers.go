@@ -47,7 +47,7 @@ func (u *uploadJSON) promise(max int64) (p files.Promise, err error) {
 		return p, err
 	}
 	if u.Size == nil {
-		return p, refuse(http.StatusUnprocessableEntity, "size is missing")
+		return p, newProblem(http.StatusUnprocessableEntity, "size is missing")
 	}
 	p = files.Promise{Size: *u.Size, ContentType: u.ContentType, SHA256: sum}
 	return p, checkPromise(p, min(max, maxPut))
@@ -56,21 +56,21 @@ func (u *uploadJSON) promise(max int64) (p files.Promise, err error) {
 func readSum(name, text string) (sum [32]byte, err error) {
 	b, err := hex.DecodeString(text)
 	if err != nil || len(b) != len(sum) {
-		return sum, refuse(http.StatusUnprocessableEntity, name+" must be 64 hexadecimal digits")
+		return sum, newProblem(http.StatusUnprocessableEntity, name+" must be 64 hexadecimal digits")
 	}
 	return [32]byte(b), nil
 }
 
 func checkPromise(p files.Promise, max int64) error {
 	if p.Size < 0 || p.Size > max {
-		return refuse(http.StatusUnprocessableEntity, "a file has up to "+strconv.FormatInt(max, 10)+" bytes")
+		return newProblem(http.StatusUnprocessableEntity, "a file has up to "+strconv.FormatInt(max, 10)+" bytes")
 	}
 	return checkType(p.ContentType)
 }
 
 func checkType(contentType string) error {
-	if media, _, err := mime.ParseMediaType(contentType); err != nil || media == "" || !printable.MatchString(contentType) {
-		return refuse(http.StatusUnprocessableEntity, "the content type must look like image/jpeg")
+	if media, _, err := mime.ParseMediaType(contentType); err != nil || media == "" || !printablePattern.MatchString(contentType) {
+		return newProblem(http.StatusUnprocessableEntity, "the content type must look like image/jpeg")
 	}
 	return nil
 }
@@ -98,7 +98,7 @@ func (s *server) describe(q *request, f *files.File) (*fileJSON, error) {
 
 func (s *server) upload(q *request) (*answer, error) {
 	var u uploadJSON
-	if err := q.decode(&u, maxBody); err != nil {
+	if err := q.decode(&u, maxBodySize); err != nil {
 		return nil, err
 	}
 	f, signed, err := s.beginUpload(q.Context(), q.operation, &u, q.Header.Values("Idempotency-Key"))
@@ -113,22 +113,22 @@ func (s *server) upload(q *request) (*answer, error) {
 	return &answer{http.StatusCreated, out}, err
 }
 
-// printable are texts that every index can keep, and headers as they are.
-var printable = regexp.MustCompile(`^[!-~]([ -~]{0,126}[!-~])?$`)
+// printablePattern are texts that every index can keep, and headers as they are.
+var printablePattern = regexp.MustCompile(`^[!-~]([ -~]{0,126}[!-~])?$`)
 
 // idempotencyKey returns the key of a request, empty where it has none.
 func idempotencyKey(keys []string) (string, error) {
 	switch {
 	case len(keys) == 0:
 		return "", nil
-	case len(keys) > 1 || !printable.MatchString(keys[0]):
-		return "", refuse(http.StatusBadRequest, "a request has one idempotency key, of 1 to 128 printable ASCII characters and no space at its ends")
+	case len(keys) > 1 || !printablePattern.MatchString(keys[0]):
+		return "", newProblem(http.StatusBadRequest, "a request has one idempotency key, of 1 to 128 printable ASCII characters and no space at its ends")
 	}
 	return keys[0], nil
 }
 
-// one makes a handler of what is done with the file that the path names.
-func (s *server) one(do func(context.Context, *operation, string) (files.File, error)) func(*request) (*answer, error) {
+// fileHandler makes a handler of what is done with the file that the path names.
+func (s *server) fileHandler(do func(context.Context, *operation, string) (files.File, error)) func(*request) (*answer, error) {
 	return func(q *request) (*answer, error) {
 		f, err := do(q.Context(), q.operation, q.PathValue("id"))
 		if err != nil {
@@ -154,16 +154,16 @@ func (s *server) list(q *request) (*answer, error) {
 	text, given, err := q.param("limit")
 	if err == nil && given {
 		if limit, err = strconv.Atoi(text); err != nil || limit < 1 {
-			err = refuse(http.StatusBadRequest, "limit must be a number from 1 to 1000")
+			err = newProblem(http.StatusBadRequest, "limit must be a number from 1 to 1000")
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := s.limit(q.subject).list(q.Context()); err != nil {
+	if err := s.limit(q.subject).acquireListSlot(q.Context()); err != nil {
 		return nil, err
 	}
-	if err := s.limit(q.subject).allow(min(max(limit, 0), maxPage) / filesAtOnce); err != nil {
+	if err := s.limit(q.subject).allow(min(max(limit, 0), maxPage) / filesPerRequest); err != nil {
 		return nil, err
 	}
 	found, err := s.listFiles(q.Context(), q.operation, entity, after, limit)
@@ -190,7 +190,7 @@ type deletedJSON struct {
 }
 
 func (s *server) deleteAll(q *request) (*answer, error) {
-	if err := s.limit(q.subject).allow(maxPage / filesAtOnce); err != nil {
+	if err := s.limit(q.subject).allow(maxPage / filesPerRequest); err != nil {
 		return nil, err
 	}
 	out, err := s.deleteFiles(q.Context(), q.operation, q.PathValue("entity"))

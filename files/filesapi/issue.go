@@ -9,8 +9,8 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jwt"
 )
 
-// Grant is what a token says.
-type Grant struct {
+// TokenSpec is what a token says.
+type TokenSpec struct {
 	Subject  string
 	Audience string   // empty: none
 	Issuer   string   // empty: none
@@ -18,8 +18,8 @@ type Grant struct {
 	Life     time.Duration
 }
 
-// Issue returns a token that holds from now on, signed with a shared secret (HS256).
-func Issue(secret []byte, g Grant) (string, error) {
+// SignToken returns a token that holds from now on, signed with a shared secret (HS256).
+func SignToken(secret []byte, g TokenSpec) (string, error) {
 	keys, err := Secret(secret)
 	if err != nil {
 		return "", err
@@ -28,7 +28,7 @@ func Issue(secret []byte, g Grant) (string, error) {
 		return "", fmt.Errorf("filesapi: a token needs a subject")
 	}
 	for _, scope := range g.Scopes {
-		if do, entity, _ := strings.Cut(scope, ":"); do != "read" && do != "write" || entity != "*" && !entityForm.MatchString(entity) {
+		if do, entity, _ := strings.Cut(scope, ":"); do != "read" && do != "write" || entity != "*" && !entityPattern.MatchString(entity) {
 			return "", fmt.Errorf("filesapi: scope %q: want read:ENTITY, write:ENTITY, read:* or write:*", scope)
 		}
 	}

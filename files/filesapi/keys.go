@@ -20,12 +20,12 @@ import (
 )
 
 const (
-	// keysEvery is how often a key set is fetched.
-	keysEvery = 5 * time.Minute
-	// keysAtOnce is how far apart two fetches are that tokens with unknown keys ask for.
-	keysAtOnce = 30 * time.Second
-	// maxKeys is the longest key set, in bytes.
-	maxKeys = 1 << 20
+	// keyRefreshInterval is how often a key set is fetched.
+	keyRefreshInterval = 5 * time.Minute
+	// minKeyRefreshInterval is how far apart two fetches are that tokens with unknown keys ask for.
+	minKeyRefreshInterval = 30 * time.Second
+	// maxKeySetSize is the longest key set, in bytes.
+	maxKeySetSize = 1 << 20
 )
 
 // NewTokensAt returns what verifies tokens by the key set at a URL: https, or http to
@@ -44,7 +44,7 @@ func NewTokensAt(ctx context.Context, at string, claims Claims, transport http.R
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // it may lead anywhere
 	}
 	keys, err := httprc.NewResource(at, httprc.TransformFunc[jwk.Set](readKeys),
-		httprc.WithHTTPClient(client), httprc.WithConstantInterval(keysEvery), httprc.WithMinInterval(keysEvery))
+		httprc.WithHTTPClient(client), httprc.WithConstantInterval(keyRefreshInterval), httprc.WithMinInterval(keyRefreshInterval))
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func NewTokensAt(ctx context.Context, at string, claims Claims, transport http.R
 		return nil, err
 	}
 	t := &Tokens{keys: keys.Resource, claims: claims, skew: time.Minute}
-	t.renew = renewal(keys, func(ctx context.Context, err error) { failed.Put(ctx, err) })
+	t.refresh = newKeyRefresher(keys, func(ctx context.Context, err error) { failed.Put(ctx, err) })
 	return t, control.Add(ctx, keys)
 }
 
@@ -78,7 +78,7 @@ func checkKeysURL(at string) error {
 
 // readKeys reads an answer, and keeps the keys that tokens may be signed with.
 func readKeys(_ context.Context, resp *http.Response) (jwk.Set, error) {
-	text, err := io.ReadAll(http.MaxBytesReader(nil, resp.Body, maxKeys))
+	text, err := io.ReadAll(http.MaxBytesReader(nil, resp.Body, maxKeySetSize))
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func readKeys(_ context.Context, resp *http.Response) (jwk.Set, error) {
 	set := jwk.NewSet()
 	for i := range all.Len() {
 		key, _ := all.Key(i)
-		if key, ok := verifying(key); ok {
+		if key, ok := verificationKey(key); ok {
 			if err := set.AddKey(key); err != nil {
 				return nil, err
 			}
@@ -101,9 +101,9 @@ func readKeys(_ context.Context, resp *http.Response) (jwk.Set, error) {
 	return set, nil
 }
 
-// verifying returns the public key of a pair that signs tokens, with the one algorithm
+// verificationKey returns the public key of a pair that signs tokens, with the one algorithm
 // that fits its type. Secrets are none: who can read the URL could sign.
-func verifying(key jwk.Key) (jwk.Key, bool) {
+func verificationKey(key jwk.Key) (jwk.Key, bool) {
 	alg := jwa.RS256()
 	switch key.KeyType() {
 	case jwa.RSA():
@@ -127,9 +127,9 @@ func verifying(key jwk.Key) (jwk.Key, bool) {
 	return public, true
 }
 
-// renewal returns what fetches a key set anew for a token that names a key which is
+// newKeyRefresher returns what fetches a key set anew for a token that names a key which is
 // not in it, and reports whether that key may be there now.
-func renewal(keys *httprc.ResourceBase[jwk.Set], failed func(context.Context, error)) func(context.Context, string) bool {
+func newKeyRefresher(keys *httprc.ResourceBase[jwk.Set], failed func(context.Context, error)) func(context.Context, string) bool {
 	turn := make(chan struct{}, 1)
 	var last time.Time
 	return func(ctx context.Context, token string) bool {
@@ -151,7 +151,7 @@ func renewal(keys *httprc.ResourceBase[jwk.Set], failed func(context.Context, er
 		case turn <- struct{}{}:
 		}
 		defer func() { <-turn }()
-		if time.Since(last) < keysAtOnce { // another token was faster, or it is too early
+		if time.Since(last) < minKeyRefreshInterval { // another token was faster, or it is too early
 			return known()
 		}
 		last = time.Now()

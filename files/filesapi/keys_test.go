@@ -105,9 +105,9 @@ func verifies(tokens *filesapi.Tokens, token string) bool {
 	return err == nil
 }
 
-// TestKeysAt: keys come and go as their issuer says, and a token with an unknown key
+// TestRemoteKeySet: keys come and go as their issuer says, and a token with an unknown key
 // asks for them at most every 30 seconds.
-func TestKeysAt(t *testing.T) {
+func TestRemoteKeySet(t *testing.T) {
 	first, second := must(rsa.GenerateKey(rand.Reader, 2048)), must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -171,9 +171,9 @@ func TestKeysAt(t *testing.T) {
 	})
 }
 
-// TestKeysAtSlow: many tokens with unknown keys wait for one fetch of an issuer that
+// TestSlowKeySetServer: many tokens with unknown keys wait for one fetch of an issuer that
 // is slow.
-func TestKeysAtSlow(t *testing.T) {
+func TestSlowKeySetServer(t *testing.T) {
 	private := must(rsa.GenerateKey(rand.Reader, 2048))
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -204,8 +204,8 @@ func TestKeysAtSlow(t *testing.T) {
 	})
 }
 
-// TestKeysAtStart: where there are no keys at first there is no service.
-func TestKeysAtStart(t *testing.T) {
+// TestKeySetAtStart: where there are no keys at first there is no service.
+func TestKeySetAtStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer func() {
@@ -243,9 +243,9 @@ func TestKeysAtStart(t *testing.T) {
 	})
 }
 
-// TestKeysAtKinds: of a key set at a URL only public keys that sign count, each with
+// TestKeySetKeyTypes: of a key set at a URL only public keys that sign count, each with
 // the one algorithm of its type. A token without a signature never holds.
-func TestKeysAtKinds(t *testing.T) {
+func TestKeySetKeyTypes(t *testing.T) {
 	private, curve := must(rsa.GenerateKey(rand.Reader, 2048)), must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
 	large := must(ecdsa.GenerateKey(elliptic.P384(), rand.Reader))
 	shared := must(jwk.Import(secret))

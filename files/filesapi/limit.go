@@ -28,9 +28,9 @@ const maxStreams = 4
 // each signs up to a thousand URLs. Others wait.
 const maxLists = 2
 
-// filesAtOnce is for how many files a list, or the deletion of all files of an entity,
+// filesPerRequest is for how many files a list, or the deletion of all files of an entity,
 // costs as much as a request.
-const filesAtOnce = 50
+const filesPerRequest = 50
 
 func (s *server) limit(subject *Subject) *limit {
 	if l, ok := s.limits.Get(subject.Name); ok {
@@ -47,41 +47,41 @@ func (s *server) limit(subject *Subject) *limit {
 // costs more than all that it may send at once costs that.
 func (l *limit) allow(n int) error {
 	if !l.rate.AllowN(time.Now(), min(n, l.rate.Burst())) {
-		return refuse(http.StatusTooManyRequests, "too many requests: slow down")
+		return newProblem(http.StatusTooManyRequests, "too many requests: slow down")
 	}
 	return nil
 }
 
-// stream refuses a subject that sends too many files at a time; end lets it send
+// acquireStream refuses a subject that sends too many files at a time; end lets it send
 // another.
-func (l *limit) stream() (end func(), err error) {
+func (l *limit) acquireStream() (end func(), err error) {
 	end = func() { l.streams.Add(-1) }
 	if l.streams.Add(1) > maxStreams {
 		end()
-		return nil, refuse(http.StatusTooManyRequests, "too many files at a time: wait for one to arrive, or send them in two steps")
+		return nil, newProblem(http.StatusTooManyRequests, "too many files at a time: wait for one to arrive, or send them in two steps")
 	}
 	return end, nil
 }
 
-type slotKey struct{}
+type listSlotKey struct{}
 
-// slot is a request's share of maxLists. The first list of a request takes it, and the
+// listSlot is a request's share of maxLists. The first list of a request takes it, and the
 // request holds it until its answer is written.
-type slot struct {
+type listSlot struct {
 	mu  sync.Mutex
 	end func()
 }
 
-func (s *slot) release() {
+func (s *listSlot) release() {
 	if s.end != nil {
 		s.end()
 	}
 }
 
-// list waits until the subject may have another list made, or another page of URLs to
+// acquireListSlot waits until the subject may have another list made, or another page of URLs to
 // upload parts, for the request of ctx.
-func (l *limit) list(ctx context.Context) error {
-	s := ctx.Value(slotKey{}).(*slot)
+func (l *limit) acquireListSlot(ctx context.Context) error {
+	s := ctx.Value(listSlotKey{}).(*listSlot)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.end != nil {
@@ -97,26 +97,26 @@ func (l *limit) list(ctx context.Context) error {
 }
 
 const (
-	// grace and slowest are how a body must come, or the connection is cut: within 30 s
+	// bodyGrace and slowest are how a body must come, or the connection is cut: within 30 s
 	// and a second for each 16 KiB.
-	grace   = 30 * time.Second
-	slowest = 16 << 10
-	// readers is the time that a client has to read an answer.
-	readers = 10 * time.Second
+	bodyGrace   = 30 * time.Second
+	minBodyRate = 16 << 10
+	// writeTimeout is the time that a client has to read an answer.
+	writeTimeout = 10 * time.Second
 )
 
 // errSlow: the body comes too slowly.
-var errSlow = refuse(http.StatusRequestTimeout, "the body comes too slowly: send at least 16 KiB a second")
+var errSlow = newProblem(http.StatusRequestTimeout, "the body comes too slowly: send at least 16 KiB a second")
 
-// pace returns the request with a body whose reading fails when it comes too slowly. The
+// limitBodyRate returns the request with a body whose reading fails when it comes too slowly. The
 // server keeps its own: of that it knows that a client waits to be asked for it.
-func pace(w http.ResponseWriter, r *http.Request) *http.Request {
+func limitBodyRate(w http.ResponseWriter, r *http.Request) *http.Request {
 	control := http.NewResponseController(w)
 	_ = control.SetWriteDeadline(time.Time{}) // of an earlier answer; a connection that cannot has none
 	if r.Body == http.NoBody {
 		return r
 	}
-	b := &body{r.Body, control, time.Now().Add(grace)}
+	b := &body{r.Body, control, time.Now().Add(bodyGrace)}
 	_ = control.SetReadDeadline(b.until)
 	r = r.WithContext(r.Context())
 	r.Body = b
@@ -133,7 +133,7 @@ type body struct {
 // Read implements io.Reader.
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	b.until = b.until.Add(time.Duration(n) * time.Second / slowest)
+	b.until = b.until.Add(time.Duration(n) * time.Second / minBodyRate)
 	until := b.until
 	if errors.Is(err, io.EOF) {
 		until = time.Time{} // or the server would take the client for gone

@@ -17,9 +17,9 @@ type operation struct {
 	entity  string
 }
 
-// perform runs an operation, logs it, and returns what the client is to know of an
+// run runs an operation, logs it, and returns what the client is to know of an
 // error.
-func (s *server) perform(ctx context.Context, o *operation, do func() (status int, err error)) *problem {
+func (s *server) run(ctx context.Context, o *operation, do func() (status int, err error)) *problem {
 	status, err := do()
 	level, attrs := slog.LevelInfo, []slog.Attr{
 		slog.String("action", o.name), slog.String("subject", o.subject.Name), slog.String("entity", o.entity), slog.String("file", o.file),
@@ -39,15 +39,15 @@ func (s *server) perform(ctx context.Context, o *operation, do func() (status in
 
 // checkEntity refuses what is no entity's name.
 func checkEntity(entity string) error {
-	if !entityForm.MatchString(entity) {
-		return refuse(http.StatusBadRequest, "an entity has 1 to 128 letters, digits, dots, dashes and underscores, and does not begin with a dot")
+	if !entityPattern.MatchString(entity) {
+		return newProblem(http.StatusBadRequest, "an entity has 1 to 128 letters, digits, dots, dashes and underscores, and does not begin with a dot")
 	}
 	return nil
 }
 
-// need refuses an entity that the subject may not use so. It says the same of one
+// authorize refuses an entity that the subject may not use so. It says the same of one
 // that does not exist.
-func (o *operation) need(do, entity string) error {
+func (o *operation) authorize(do, entity string) error {
 	if err := checkEntity(entity); err != nil {
 		return err
 	}
@@ -58,9 +58,9 @@ func (o *operation) need(do, entity string) error {
 	return nil
 }
 
-// load returns a file, if the subject may use it so. A file of another is loaded
+// loadAuthorized returns a file, if the subject may use it so. A file of another is loaded
 // like one that does not exist, and refused in the same words.
-func (s *server) load(ctx context.Context, o *operation, do, id string) (files.File, error) {
+func (s *server) loadAuthorized(ctx context.Context, o *operation, do, id string) (files.File, error) {
 	if _, ok := s.Files.ID(s.Files.Prefix + id); !ok {
 		return files.File{}, files.ErrNotFound
 	}
@@ -76,9 +76,9 @@ func (s *server) load(ctx context.Context, o *operation, do, id string) (files.F
 	return f, nil
 }
 
-// shown refuses files that are not there for users: those that were deleted, and
+// ifVisible refuses files that are not there for users: those that were deleted, and
 // what is left of those that are gone.
-func shown(f files.File, err error) (files.File, error) {
+func ifVisible(f files.File, err error) (files.File, error) {
 	if err == nil && f.State != files.Pending && f.State != files.Indexed && f.State != files.Lost {
 		err = files.ErrNotFound
 	}
@@ -86,31 +86,31 @@ func shown(f files.File, err error) (files.File, error) {
 }
 
 func (s *server) getFile(ctx context.Context, o *operation, id string) (files.File, error) {
-	return shown(s.load(ctx, o, "read", id))
+	return ifVisible(s.loadAuthorized(ctx, o, "read", id))
 }
 
 func (s *server) completeFile(ctx context.Context, o *operation, id string) (files.File, error) {
-	f, err := shown(s.load(ctx, o, "write", id))
+	f, err := ifVisible(s.loadAuthorized(ctx, o, "write", id))
 	if err != nil {
 		return f, err
 	}
-	return shown(s.Files.Complete(ctx, f.ID))
+	return ifVisible(s.Files.Complete(ctx, f.ID))
 }
 
 func (s *server) deleteFile(ctx context.Context, o *operation, id string) (files.File, error) {
-	return s.hide(ctx, o, id, s.Files.Delete)
+	return s.changeDeleted(ctx, o, id, s.Files.Delete)
 }
 
 func (s *server) undeleteFile(ctx context.Context, o *operation, id string) (files.File, error) {
-	return s.hide(ctx, o, id, s.Files.Undelete)
+	return s.changeDeleted(ctx, o, id, s.Files.Undelete)
 }
 
-// hide deletes a file, or brings it back. Of one that is deleted the subject may
+// changeDeleted deletes a file, or brings it back. Of one that is deleted the subject may
 // know, as long as it can be undeleted.
-func (s *server) hide(ctx context.Context, o *operation, id string, do func(context.Context, string) (files.File, error)) (files.File, error) {
-	f, err := s.load(ctx, o, "write", id)
+func (s *server) changeDeleted(ctx context.Context, o *operation, id string, do func(context.Context, string) (files.File, error)) (files.File, error) {
+	f, err := s.loadAuthorized(ctx, o, "write", id)
 	if err == nil && f.State != files.Deleted {
-		_, err = shown(f, nil)
+		_, err = ifVisible(f, nil)
 	}
 	if err != nil {
 		return f, err
@@ -119,7 +119,7 @@ func (s *server) hide(ctx context.Context, o *operation, id string, do func(cont
 }
 
 func (s *server) deleteFiles(ctx context.Context, o *operation, entity string) (*deletedJSON, error) {
-	if err := o.need("write", entity); err != nil {
+	if err := o.authorize("write", entity); err != nil {
 		return nil, err
 	}
 	n, err := s.Files.DeleteAll(ctx, entity, maxPage)
@@ -130,7 +130,7 @@ func (s *server) beginUpload(ctx context.Context, o *operation, u *uploadJSON, k
 	fail := func(err error) (files.File, files.SignedRequest, error) {
 		return files.File{}, files.SignedRequest{}, err
 	}
-	if err := o.need("write", u.Entity); err != nil {
+	if err := o.authorize("write", u.Entity); err != nil {
 		return fail(err)
 	}
 	p, err := u.promise(s.MaxSize)
@@ -158,13 +158,13 @@ const maxPage = 1000
 // listFiles returns up to limit files of an entity that follow a cursor. A limit of 0
 // finds out whether there is one, as connections of GraphQL allow.
 func (s *server) listFiles(ctx context.Context, o *operation, entity, cursor string, limit int) (p page, err error) {
-	if err := o.need("read", entity); err != nil {
+	if err := o.authorize("read", entity); err != nil {
 		return p, err
 	}
 	if limit < 0 || limit > maxPage {
-		return p, refuse(http.StatusBadRequest, "a page has up to 1000 files")
+		return p, newProblem(http.StatusBadRequest, "a page has up to 1000 files")
 	}
-	after, err := s.cursors.read(entity, cursor)
+	after, err := s.cursors.verify(entity, cursor)
 	if err != nil {
 		return p, err
 	}
@@ -172,8 +172,8 @@ func (s *server) listFiles(ctx context.Context, o *operation, entity, cursor str
 	return page{found[:min(limit, len(found))], len(found) > limit}, err
 }
 
-// downloads is how long a URL to download lives.
-const downloads = 5 * time.Minute
+// downloadURLLife is how long a URL to download lives.
+const downloadURLLife = 5 * time.Minute
 
 // downloadURL returns a URL to download an indexed file by, if the subject may read
 // it; else it is empty.
@@ -181,5 +181,5 @@ func (s *server) downloadURL(ctx context.Context, subject *Subject, f *files.Fil
 	if f.State != files.Indexed || !subject.may("read", f.Entity) {
 		return "", nil
 	}
-	return s.Files.Objects.SignGet(ctx, f, downloads)
+	return s.Files.Objects.SignGet(ctx, f, downloadURLLife)
 }

@@ -107,9 +107,9 @@ func (r *recorder) SignGet(ctx context.Context, f *files.File, life time.Duratio
 	return r.Objects.SignGet(ctx, f, life)
 }
 
-func (r *recorder) Look(ctx context.Context, key string) (files.Seen, error) {
+func (r *recorder) Stat(ctx context.Context, key string) (files.ObjectInfo, error) {
 	r.note("Look")
-	return r.Objects.Look(ctx, key)
+	return r.Objects.Stat(ctx, key)
 }
 
 // record notes from now on what the service asks.
@@ -590,11 +590,11 @@ func testInventory(t *testing.T) {
 // oddStore is a store that answers what it likes.
 type oddStore struct {
 	files.Objects
-	seen files.Seen
+	seen files.ObjectInfo
 	err  error
 }
 
-func (o *oddStore) Look(context.Context, string) (files.Seen, error) { return o.seen, o.err }
+func (o *oddStore) Stat(context.Context, string) (files.ObjectInfo, error) { return o.seen, o.err }
 
 // testStore: what the store says of an object must be what was promised, and what it
 // says of its errors stays inside.
@@ -605,12 +605,12 @@ func testStore(t *testing.T) {
 	x.files.Objects = store
 	id := x.want(http.StatusCreated, ann, "POST", "/v1/uploads", uploadOf("e", "hello"))["file"].(map[string]any)["fileId"].(string)
 	f := must(x.files.Get(t.Context(), id))
-	good := files.Seen{Found: true, Size: f.Size, SHA256: f.SHA256, Date: time.Now()}
+	good := files.ObjectInfo{Found: true, Size: f.Size, SHA256: f.SHA256, Date: time.Now()}
 	longer, other, none := good, good, good
 	longer.Size++
 	other.SHA256[0]++
 	none.SHA256 = [32]byte{}
-	for _, seen := range []files.Seen{longer, other, none} {
+	for _, seen := range []files.ObjectInfo{longer, other, none} {
 		store.seen = seen
 		if got := x.want(http.StatusOK, ann, "POST", "/v1/files/"+id+"/complete", nil); got["state"] != "pending" {
 			t.Errorf("%+v: %v", seen, got)

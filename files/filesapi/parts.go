@@ -23,10 +23,10 @@ const (
 	maxPut   = 5 << 30 // bytes, that one PUT takes
 	minPart  = 5 << 20 // bytes, of each part but the last
 	maxParts = 1000
-	// maxPartsBody is the longest body that has the SHA-256s of parts, in bytes.
-	maxPartsBody = 128 << 10
-	// partsAtOnce is for how many parts URLs cost as much as a request.
-	partsAtOnce = 20
+	// maxPartsBodySize is the longest body that has the SHA-256s of parts, in bytes.
+	maxPartsBodySize = 128 << 10
+	// partsPerRequest is for how many parts URLs cost as much as a request.
+	partsPerRequest = 20
 )
 
 // promise returns what is promised, and the SHA-256 of each part.
@@ -34,13 +34,13 @@ func (u *partsJSON) promise(max int64) (p files.Promise, sums [][32]byte, err er
 	p = files.Promise{Size: u.Size, ContentType: u.ContentType, PartSize: u.PartSize}
 	switch {
 	case u.Size < 1:
-		return p, nil, refuse(http.StatusUnprocessableEntity, "a file in parts has at least one byte")
+		return p, nil, newProblem(http.StatusUnprocessableEntity, "a file in parts has at least one byte")
 	case u.PartSize < minPart || u.PartSize > maxPut:
-		return p, nil, refuse(http.StatusUnprocessableEntity, "partSize is between 5 MiB and 5 GiB")
+		return p, nil, newProblem(http.StatusUnprocessableEntity, "partSize is between 5 MiB and 5 GiB")
 	case (u.Size-1)/u.PartSize >= maxParts:
-		return p, nil, refuse(http.StatusUnprocessableEntity, "a file has up to 1000 parts: choose a larger partSize")
+		return p, nil, newProblem(http.StatusUnprocessableEntity, "a file has up to 1000 parts: choose a larger partSize")
 	case len(u.Parts) != p.Parts():
-		return p, nil, refuse(http.StatusUnprocessableEntity, "parts must have the SHA-256 of each part: "+strconv.Itoa(p.Parts()))
+		return p, nil, newProblem(http.StatusUnprocessableEntity, "parts must have the SHA-256 of each part: "+strconv.Itoa(p.Parts()))
 	}
 	sums = make([][32]byte, len(u.Parts))
 	for i, text := range u.Parts {
@@ -48,7 +48,7 @@ func (u *partsJSON) promise(max int64) (p files.Promise, sums [][32]byte, err er
 			return p, nil, err
 		}
 	}
-	p.SHA256 = files.SumOfSums(sums)
+	p.SHA256 = files.CompositeSHA256(sums)
 	return p, sums, checkPromise(p, max)
 }
 
@@ -61,7 +61,7 @@ type signedPartsJSON struct {
 
 func (s *server) uploadParts(q *request) (*answer, error) {
 	var u partsJSON
-	if err := q.decode(&u, maxPartsBody); err != nil {
+	if err := q.decode(&u, maxPartsBodySize); err != nil {
 		return nil, err
 	}
 	f, signed, err := s.beginParts(q.Context(), q.operation, &u, q.Header.Values("Idempotency-Key"))
@@ -77,7 +77,7 @@ func (s *server) uploadParts(q *request) (*answer, error) {
 }
 
 func (s *server) beginParts(ctx context.Context, o *operation, u *partsJSON, keys []string) (f files.File, signed []files.SignedRequest, err error) {
-	if err := o.need("write", u.Entity); err != nil {
+	if err := o.authorize("write", u.Entity); err != nil {
 		return f, nil, err
 	}
 	p, sums, err := u.promise(s.MaxSize)
@@ -88,10 +88,10 @@ func (s *server) beginParts(ctx context.Context, o *operation, u *partsJSON, key
 	if err != nil {
 		return f, nil, err
 	}
-	if err := s.limit(o.subject).allow(len(sums) / partsAtOnce); err != nil {
+	if err := s.limit(o.subject).allow(len(sums) / partsPerRequest); err != nil {
 		return f, nil, err
 	}
-	if err := s.limit(o.subject).list(ctx); err != nil {
+	if err := s.limit(o.subject).acquireListSlot(ctx); err != nil {
 		return f, nil, err
 	}
 	f, signed, err = s.Files.UploadParts(ctx, u.Entity, idempotency, p, sums)

@@ -22,8 +22,8 @@ type problem struct {
 
 func (p *problem) Error() string { return p.Title + ": " + p.Detail }
 
-// refuse makes an error for the client.
-func refuse(status int, detail string) *problem {
+// newProblem makes an error for the client.
+func newProblem(status int, detail string) *problem {
 	return &problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail}
 }
 
@@ -35,25 +35,25 @@ func explain(err error) *problem {
 	}
 	switch {
 	case errors.Is(err, files.ErrNotFound):
-		return refuse(http.StatusNotFound, "no such file")
+		return newProblem(http.StatusNotFound, "no such file")
 	case errors.Is(err, files.ErrQuota):
-		return refuse(http.StatusForbidden, "the entity's quota is used up")
+		return newProblem(http.StatusForbidden, "the entity's quota is used up")
 	case errors.Is(err, files.ErrOpenUploads):
-		return refuse(http.StatusTooManyRequests, "the entity has too many open uploads: send the bytes of those that have begun, or try again when they have expired")
+		return newProblem(http.StatusTooManyRequests, "the entity has too many open uploads: send the bytes of those that have begun, or try again when they have expired")
 	case errors.Is(err, files.ErrKeyUsed):
-		return refuse(http.StatusConflict, files.ErrKeyUsed.Error())
+		return newProblem(http.StatusConflict, files.ErrKeyUsed.Error())
 	case errors.Is(err, files.ErrState):
-		return refuse(http.StatusConflict, err.Error())
-	case errors.Is(err, files.ErrBroken):
-		return refuse(http.StatusBadGateway, files.ErrBroken.Error())
-	case errors.Is(err, errToken):
-		return refuse(http.StatusUnauthorized, errToken.Error())
+		return newProblem(http.StatusConflict, err.Error())
+	case errors.Is(err, files.ErrInterrupted):
+		return newProblem(http.StatusBadGateway, files.ErrInterrupted.Error())
+	case errors.Is(err, errInvalidToken):
+		return newProblem(http.StatusUnauthorized, errInvalidToken.Error())
 	case errors.Is(err, files.ErrUnclear):
-		return refuse(http.StatusServiceUnavailable, files.ErrUnclear.Error())
+		return newProblem(http.StatusServiceUnavailable, files.ErrUnclear.Error())
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return refuse(http.StatusServiceUnavailable, "the request took too long: try again")
+		return newProblem(http.StatusServiceUnavailable, "the request took too long: try again")
 	}
-	return refuse(http.StatusServiceUnavailable, "the service cannot answer now: try again")
+	return newProblem(http.StatusServiceUnavailable, "the service cannot answer now: try again")
 }
 
 func (p *problem) write(w http.ResponseWriter) {
@@ -80,7 +80,7 @@ func respond(w http.ResponseWriter, status int, contentType string, body []byte)
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(readers)) // a connection that cannot has none
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout)) // a connection that cannot has none
 	w.WriteHeader(status)
 	_, _ = w.Write(body) // a client that went away needs no answer
 }

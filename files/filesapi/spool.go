@@ -22,15 +22,15 @@ const (
 )
 
 // errFull: the disk has no room for a body.
-var errFull = refuse(http.StatusInsufficientStorage, "the service has no room for the file now: try again, or send it in two steps")
+var errFull = newProblem(http.StatusInsufficientStorage, "the service has no room for the file now: try again, or send it in two steps")
 
 // spool is a body on the disk. It takes room as the bytes arrive, because a length
 // that a client declares costs the client nothing.
 type spool struct {
 	*os.File
-	s              *server
-	subject        *limit
-	written, taken int64 // bytes
+	s                 *server
+	subject           *limit
+	written, reserved int64 // bytes
 }
 
 // newSpool returns an empty spool for a subject. On Unix its file has no name, and is
@@ -47,7 +47,7 @@ func (s *server) newSpool(subject *limit) (*spool, error) {
 // Write implements io.Writer. It fails with errFull if the subject has no room left, or
 // the disk.
 func (p *spool) Write(b []byte) (int, error) {
-	if more := max(p.written+int64(len(b))-smallBody, 0) - p.taken; !p.take(more) {
+	if more := max(p.written+int64(len(b))-smallBody, 0) - p.reserved; !p.reserve(more) {
 		return 0, errFull
 	}
 	n, err := p.File.Write(b)
@@ -58,8 +58,8 @@ func (p *spool) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// take takes room for more bytes, and reports whether there was any.
-func (p *spool) take(more int64) bool {
+// reserve takes room for more bytes, and reports whether there was any.
+func (p *spool) reserve(more int64) bool {
 	if more == 0 {
 		return true
 	}
@@ -69,7 +69,7 @@ func (p *spool) take(more int64) bool {
 	if p.subject.spooled+more > free/spoolShare {
 		return false
 	}
-	p.taken += more
+	p.reserved += more
 	p.s.spooled += more
 	p.subject.spooled += more
 	return true
@@ -80,8 +80,8 @@ func (p *spool) Close() error {
 	defer func() {
 		p.s.spooling.Lock()
 		defer p.s.spooling.Unlock()
-		p.s.spooled -= p.taken
-		p.subject.spooled -= p.taken
+		p.s.spooled -= p.reserved
+		p.subject.spooled -= p.reserved
 	}()
 	err := p.File.Close()
 	if removed := os.Remove(p.Name()); !errors.Is(removed, fs.ErrNotExist) {

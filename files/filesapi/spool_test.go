@@ -27,7 +27,7 @@ import (
 type stored struct {
 	files.Objects
 	mu      sync.Mutex
-	objects map[string]files.Seen
+	objects map[string]files.ObjectInfo
 }
 
 // Sign implements files.Objects.
@@ -41,12 +41,12 @@ func (o *stored) Put(_ context.Context, f *files.File, body io.ReadSeeker) error
 	n, err := io.Copy(sum, body)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.objects[f.Key] = files.Seen{Found: true, Size: n, SHA256: [32]byte(sum.Sum(nil)), Date: time.Now()}
+	o.objects[f.Key] = files.ObjectInfo{Found: true, Size: n, SHA256: [32]byte(sum.Sum(nil)), Date: time.Now()}
 	return err
 }
 
-// Look implements files.Objects.
-func (o *stored) Look(_ context.Context, key string) (files.Seen, error) {
+// Stat implements files.Objects.
+func (o *stored) Stat(_ context.Context, key string) (files.ObjectInfo, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	seen := o.objects[key]
@@ -75,7 +75,7 @@ func (e *endless) Close() error { return nil }
 // spoolAPI returns an API whose largest file has 2 MiB, so that the room is 32 MiB,
 // and a function that posts a file as a subject.
 func spoolAPI(t *testing.T, dir string) func(subject string, body io.Reader) *httptest.ResponseRecorder {
-	service := &files.Service{Index: files.NewIndex(memory.New()), Objects: &stored{objects: map[string]files.Seen{}}, Times: files.DefaultTimes()}
+	service := &files.Service{Index: files.NewIndex(memory.New()), Objects: &stored{objects: map[string]files.ObjectInfo{}}, Times: files.DefaultTimes()}
 	tokens := must(filesapi.NewTokens(must(filesapi.Secret(secret)), filesapi.Claims{}))
 	h := must(filesapi.New(filesapi.Config{
 		Files: service, Tokens: tokens, Cursors: secret, MaxSize: 2 << 20, Spool: dir, Logger: slog.New(slog.DiscardHandler),
@@ -90,9 +90,9 @@ func spoolAPI(t *testing.T, dir string) func(subject string, body io.Reader) *ht
 	}
 }
 
-// TestSpoolShares: however many subjects send as much as they may, the small files of
+// TestSpoolSharesPerSubject: however many subjects send as much as they may, the small files of
 // another subject pass. Against at most eight of them its largest file passes as well.
-func TestSpoolShares(t *testing.T) {
+func TestSpoolSharesPerSubject(t *testing.T) {
 	for _, subjects := range []int{1, 4, 8, 40} {
 		t.Run(fmt.Sprint(subjects), func(t *testing.T) {
 			dir := t.TempDir()

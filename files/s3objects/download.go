@@ -20,9 +20,9 @@ import (
 	"github.com/pawlhq/pawl/files"
 )
 
-// scope is what the URLs of a bucket have in common.
-type scope struct {
-	place  url.URL // of the bucket; its path ends in a slash
+// urlScope is what the URLs of a bucket have in common.
+type urlScope struct {
+	base   url.URL // of the bucket; its path ends in a slash
 	host   string  // as clients send it, without a default port
 	region string  // that signatures name; empty: the SDK has to sign each URL
 	key    atomic.Pointer[signingKey]
@@ -38,13 +38,13 @@ type signingKey struct {
 // alone 6, most of them for garbage; a page has up to a thousand. So the SDK signs
 // one, which shows where the bucket is, and what follows is signed here as it would.
 func (b *Bucket) SignGet(ctx context.Context, f *files.File, life time.Duration) (string, error) {
-	if _, err := b.fit(ctx, f.Key); err != nil {
+	if _, err := b.requireSuitable(ctx, f.Key); err != nil {
 		return "", err
 	}
 	at := b.downloads.Load()
 	var err error
 	if at == nil {
-		if at, err = b.scope(ctx); err == nil {
+		if at, err = b.findURLScope(ctx); err == nil {
 			b.downloads.Store(at)
 		}
 	}
@@ -65,14 +65,14 @@ func (b *Bucket) SignGet(ctx context.Context, f *files.File, life time.Duration)
 // InlineTypes are the content types that browsers show and in which no script can be.
 var InlineTypes = []string{"image/jpeg", "image/png", "image/gif", "image/webp", "image/avif", "video/mp4", "audio/mpeg"}
 
-// Inline sets the content types of files that a browser may show, instead of InlineTypes. Other
+// SetInlineTypes sets the content types of files that a browser may show, instead of InlineTypes. Other
 // files are downloaded: a page or picture with a script would run on the store's origin. It must
 // be called before the bucket is used.
-func (b *Bucket) Inline(types []string) { b.inline = types }
+func (b *Bucket) SetInlineTypes(types []string) { b.inlineTypes = types }
 
 // disposition returns the Content-Disposition with which the store answers, or "".
 func (b *Bucket) disposition(f *files.File) string {
-	if slices.Contains(b.inline, f.ContentType) {
+	if slices.Contains(b.inlineTypes, f.ContentType) {
 		return ""
 	}
 	return "attachment"
@@ -91,9 +91,9 @@ func (b *Bucket) presignGet(ctx context.Context, f *files.File, life time.Durati
 	return signed.URL, nil
 }
 
-// scope reads from a URL what others have in common with it. Signatures for more
+// findURLScope reads from a URL what others have in common with it. Signatures for more
 // than one region, and those of sessions, are the SDK's.
-func (b *Bucket) scope(ctx context.Context) (*scope, error) {
+func (b *Bucket) findURLScope(ctx context.Context) (*urlScope, error) {
 	text, err := b.presignGet(ctx, &files.File{Key: "k"}, time.Minute)
 	if err != nil {
 		return nil, err
@@ -102,19 +102,19 @@ func (b *Bucket) scope(ctx context.Context) (*scope, error) {
 	if err != nil {
 		return nil, err
 	}
-	at := &scope{}
+	at := &urlScope{}
 	query := u.Query()
 	if parts := strings.Split(query.Get("X-Amz-Credential"), "/"); len(parts) == 5 && parts[3] == "s3" && query.Get("X-Amz-Algorithm") == "AWS4-HMAC-SHA256" {
 		at.region = parts[2]
 	}
 	u.Path, u.RawPath, u.RawQuery = strings.TrimSuffix(u.Path, "k"), "", ""
-	at.place, at.host = *u, strings.TrimSuffix(u.Host, map[string]string{"http": ":80", "https": ":443"}[u.Scheme])
+	at.base, at.host = *u, strings.TrimSuffix(u.Host, map[string]string{"http": ":80", "https": ":443"}[u.Scheme])
 	return at, nil
 }
 
 // signGet signs a GET for all who have its URL.
 // https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-query-string-auth.html
-func (b *Bucket) signGet(ctx context.Context, at *scope, f *files.File, life time.Duration) (string, error) {
+func (b *Bucket) signGet(ctx context.Context, at *urlScope, f *files.File, life time.Duration) (string, error) {
 	c, err := b.public.Options().Credentials.Retrieve(ctx)
 	if err != nil {
 		return "", err
@@ -131,27 +131,27 @@ func (b *Bucket) signGet(ctx context.Context, at *scope, f *files.File, life tim
 		query += "&response-content-disposition=" + escape(d)
 	}
 	query += "&x-id=GetObject"
-	path := httpbinding.EscapePath(at.place.Path+f.Key, false)
+	path := httpbinding.EscapePath(at.base.Path+f.Key, false)
 	request := sha256.Sum256([]byte("GET\n" + path + "\n" + query + "\nhost:" + at.host + "\n\nhost\nUNSIGNED-PAYLOAD"))
-	signature := sum(at.keyOf(now[:8], &c), "AWS4-HMAC-SHA256\n"+now+"\n"+within+"\n"+hex.EncodeToString(request[:]))
-	return at.place.Scheme + "://" + at.place.Host + path + "?" + query + "&X-Amz-Signature=" + hex.EncodeToString(signature), nil
+	signature := hmacSHA256(at.signingKeyFor(now[:8], &c), "AWS4-HMAC-SHA256\n"+now+"\n"+within+"\n"+hex.EncodeToString(request[:]))
+	return at.base.Scheme + "://" + at.base.Host + path + "?" + query + "&X-Amz-Signature=" + hex.EncodeToString(signature), nil
 }
 
 func escape(text string) string { return strings.ReplaceAll(url.QueryEscape(text), "+", "%20") }
 
-func (at *scope) keyOf(day string, c *aws.Credentials) []byte {
+func (at *urlScope) signingKeyFor(day string, c *aws.Credentials) []byte {
 	if k := at.key.Load(); k != nil && k.day == day && k.access == c.AccessKeyID && k.secret == c.SecretAccessKey {
 		return k.key
 	}
 	key := []byte("AWS4" + c.SecretAccessKey)
 	for _, part := range []string{day, at.region, "s3", "aws4_request"} {
-		key = sum(key, part)
+		key = hmacSHA256(key, part)
 	}
 	at.key.Store(&signingKey{day, c.AccessKeyID, c.SecretAccessKey, key})
 	return key
 }
 
-func sum(key []byte, text string) []byte {
+func hmacSHA256(key []byte, text string) []byte {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte(text))
 	return mac.Sum(nil)

@@ -33,7 +33,7 @@ func TestSignGet(t *testing.T) {
 		o.Credentials = credentials.NewStaticCredentialsProvider("AKID", "secret", "a session/token+=")
 		for _, bucket := range []string{"bucket", "arn:aws:s3:us-west-2:123456789012:accesspoint:mine"} {
 			b := New(s3.New(o), bucket, "")
-			b.proof.Store(&proof{})
+			b.probed.Store(&probe{})
 			for i, key := range []string{"files/019a0000-0000-7000-8000-000000000001", "a b/+&=%?#/ü~'()*!$,:;@", "/a//./../b/", "k", "%2F"} {
 				f := &files.File{ID: "f", Key: key, Promise: files.Promise{ContentType: []string{"image/png", "text/html"}[i%2]}}
 				var want, got string
@@ -63,7 +63,7 @@ func BenchmarkSignGet(b *testing.B) {
 	bucket := New(s3.New(s3.Options{
 		Region: "us-east-1", BaseEndpoint: aws.String("http://127.0.0.1:9000"), UsePathStyle: true, Credentials: credentials.NewStaticCredentialsProvider("a", "s", ""),
 	}), "bucket", "")
-	bucket.proof.Store(&proof{})
+	bucket.probed.Store(&probe{})
 	f := &files.File{Key: "files/019a0000-0000-7000-8000-000000000001"}
 	b.ReportAllocs()
 	for b.Loop() {

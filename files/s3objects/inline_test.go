@@ -45,7 +45,7 @@ func TestDownloadsAreAttachments(t *testing.T) {
 				t.Errorf("%s: Content-Disposition %q: want %q", contentType, got, want)
 			}
 		}
-		b.Inline([]string{"text/plain"})
+		b.SetInlineTypes([]string{"text/plain"})
 		for contentType, want := range map[string]string{"text/plain": "", "image/png": "attachment"} {
 			if got := download(contentType); got != want {
 				t.Errorf("inline_types: %s: Content-Disposition %q: want %q", contentType, got, want)

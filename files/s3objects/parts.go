@@ -19,28 +19,28 @@ import (
 	"github.com/pawlhq/pawl/files"
 )
 
-// errNoSum: without a sum of the parts' sums a look cannot tell an object from another.
-var errNoSum = errors.New("the store keeps no SHA-256 of uploads in parts: upload files in one piece, or use a store that does")
+// errNoCompositeSHA256: without a sum of the parts' sums a look cannot tell an object from another.
+var errNoCompositeSHA256 = errors.New("the store keeps no SHA-256 of uploads in parts: upload files in one piece, or use a store that does")
 
 // Begin implements [files.Multipart].
 func (b *Bucket) Begin(ctx context.Context, f *files.File) (uploadID string, err error) {
-	store, err := b.fit(ctx, f.Key)
+	store, err := b.requireSuitable(ctx, f.Key)
 	if err == nil {
-		err = store.noParts
+		err = store.multipartErr
 	}
 	if err != nil {
 		return "", err
 	}
-	return b.begin(ctx, f)
+	return b.createUpload(ctx, f)
 }
 
-func (b *Bucket) begin(ctx context.Context, f *files.File) (uploadID string, err error) {
+func (b *Bucket) createUpload(ctx context.Context, f *files.File) (uploadID string, err error) {
 	out, err := b.client.CreateMultipartUpload(ctx, &s3.CreateMultipartUploadInput{
 		Bucket: &b.name, Key: &f.Key, ContentType: &f.ContentType, Metadata: map[string]string{"entity": f.Entity},
 		ChecksumAlgorithm: types.ChecksumAlgorithmSha256, ChecksumType: types.ChecksumTypeComposite,
 	})
 	if err == nil && out.ChecksumAlgorithm != types.ChecksumAlgorithmSha256 {
-		err = errNoSum
+		err = errNoCompositeSHA256
 	}
 	if err != nil {
 		return "", fmt.Errorf("s3objects: beginning the upload of %s to %s in parts: %w", f.ID, b.name, err)
@@ -50,18 +50,18 @@ func (b *Bucket) begin(ctx context.Context, f *files.File) (uploadID string, err
 
 // SignPart implements [files.Multipart].
 func (b *Bucket) SignPart(ctx context.Context, f *files.File, number int, sum [32]byte, until time.Time) (files.SignedRequest, error) {
-	store, err := b.fit(ctx, f.Key)
+	store, err := b.requireSuitable(ctx, f.Key)
 	if err != nil {
 		return files.SignedRequest{}, err
 	}
-	life, err := lifeUntil(f, until)
+	life, err := urlLife(f, until)
 	if err != nil {
 		return files.SignedRequest{}, err
 	}
 	length := min(f.PartSize, f.Size-int64(number-1)*f.PartSize)
-	o := inHeaders(life)
-	if store.pins {
-		o = inHeaders(life, copySource)
+	o := signHeaders(life)
+	if store.signsEmptyHeaders {
+		o = signHeaders(life, copySource)
 	}
 	signed, err := s3.NewPresignClient(b.public).PresignUploadPart(ctx, &s3.UploadPartInput{
 		Bucket: &b.name, Key: &f.Key, UploadId: &f.UploadID, PartNumber: aws.Int32(int32(number)), ContentLength: &length,
@@ -70,20 +70,20 @@ func (b *Bucket) SignPart(ctx context.Context, f *files.File, number int, sum [3
 	if err != nil {
 		return files.SignedRequest{}, fmt.Errorf("s3objects: signing part %d of %s: %w", number, f.ID, err)
 	}
-	return toSend(signed, until), nil
+	return toSignedRequest(signed, until), nil
 }
 
-// completion is how long the store may take to make a file of its parts. S3 says that it
+// completeTimeout is how long the store may take to make a file of its parts. S3 says that it
 // can take minutes.
-const completion = 15 * time.Minute
+const completeTimeout = 15 * time.Minute
 
 // Complete implements [files.Multipart]. It goes on when ctx ends: MinIO loses the parts
 // of a completion that is broken off.
 func (b *Bucket) Complete(ctx context.Context, f *files.File) error {
-	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), completion)
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), completeTimeout)
 	defer stop()
 	failed := func(err error) error { return fmt.Errorf("s3objects: completing %s in %s: %w", f.ID, b.name, err) }
-	parts, err := b.parts(ctx, f)
+	parts, err := b.listParts(ctx, f)
 	if isCode(err, "NoSuchUpload") || err == nil && len(parts) != f.Parts() {
 		return nil
 	}
@@ -100,24 +100,24 @@ func (b *Bucket) Complete(ctx context.Context, f *files.File) error {
 	if err != nil {
 		return failed(err)
 	}
-	if seen, err := b.Look(ctx, f.Key); err == nil && seen.Found && seen.Parts == 0 {
-		return failed(errNoSum)
+	if seen, err := b.Stat(ctx, f.Key); err == nil && seen.Found && seen.Parts == 0 {
+		return failed(errNoCompositeSHA256)
 	}
 	return nil
 }
 
-// parts returns the parts that have come.
-func (b *Bucket) parts(ctx context.Context, f *files.File) (parts []types.CompletedPart, err error) {
+// listParts returns the parts that have come.
+func (b *Bucket) listParts(ctx context.Context, f *files.File) (listParts []types.CompletedPart, err error) {
 	for pages := s3.NewListPartsPaginator(b.client, &s3.ListPartsInput{Bucket: &b.name, Key: &f.Key, UploadId: &f.UploadID}); pages.HasMorePages(); {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
 			return nil, err
 		}
 		for _, p := range page.Parts {
-			parts = append(parts, types.CompletedPart{PartNumber: p.PartNumber, ETag: p.ETag, ChecksumSHA256: p.ChecksumSHA256})
+			listParts = append(listParts, types.CompletedPart{PartNumber: p.PartNumber, ETag: p.ETag, ChecksumSHA256: p.ChecksumSHA256})
 		}
 	}
-	return parts, nil
+	return listParts, nil
 }
 
 func isCode(err error, codes ...string) bool {
@@ -163,9 +163,9 @@ func (b *Bucket) Uploads(ctx context.Context, prefix string) iter.Seq2[files.Ope
 	}
 }
 
-// readSum reads a SHA-256 as a store answers it, with how many parts it is of. What
+// parseSHA256 reads a SHA-256 as a store answers it, with how many parts it is of. What
 // cannot be read is zero.
-func readSum(text string) (sum [32]byte, parts int) {
+func parseSHA256(text string) (sum [32]byte, parts int) {
 	text, count, composite := strings.Cut(text, "-")
 	if composite {
 		parts, _ = strconv.Atoi(count)

@@ -31,7 +31,7 @@ func promiseOf(parts []string) (files.Promise, [][32]byte) {
 		p.Size += int64(len(part))
 		sums = append(sums, sha256.Sum256([]byte(part)))
 	}
-	p.SHA256 = files.SumOfSums(sums)
+	p.SHA256 = files.CompositeSHA256(sums)
 	return p, sums
 }
 
@@ -100,7 +100,7 @@ func (x *inParts) older(id string) {
 	}
 	c := files.Change{From: &f, Next: f}
 	c.Next.LandBy = time.Now().Add(-time.Minute)
-	c.Next.LookAt = c.Next.LandBy
+	c.Next.DueAt = c.Next.LandBy
 	if _, err := x.Index.Apply(x.t.Context(), c); err != nil {
 		x.t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func TestPartsOver(t *testing.T) {
 		if err := x.Objects.Complete(t.Context(), &f); err != nil {
 			t.Error(err)
 		}
-		if seen, err := x.bucket.Look(t.Context(), f.Key); err != nil || seen.Found {
+		if seen, err := x.bucket.Stat(t.Context(), f.Key); err != nil || seen.Found {
 			t.Errorf("%+v, %v: want nothing there", seen, err)
 		}
 		if status, _ := send(t, signed[0], pieces()[0], nil); status == http.StatusOK {
@@ -268,9 +268,9 @@ func TestPartRefused(t *testing.T) {
 	})
 }
 
-// TestPartsNoSum: a store that keeps no SHA-256 of an upload in parts is refused as the
+// TestStoreWithoutCompositeSHA256: a store that keeps no SHA-256 of an upload in parts is refused as the
 // upload begins, or when it is complete at the latest.
-func TestPartsNoSum(t *testing.T) {
+func TestStoreWithoutCompositeSHA256(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
 		const says = "the store keeps no SHA-256 of uploads in parts"
 		without := func(header, value string) *inParts { // that has value in it
@@ -297,9 +297,9 @@ func TestPartsNoSum(t *testing.T) {
 	})
 }
 
-// TestCompleteGoesOn: a completion does not end with the request that asks for it. MinIO
+// TestCompletionOutlivesItsRequest: a completion does not end with the request that asks for it. MinIO
 // would lose the parts.
-func TestCompleteGoesOn(t *testing.T) {
+func TestCompletionOutlivesItsRequest(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
 		x := newInParts(t, srv)
 		f, signed := x.begin("")
@@ -309,7 +309,7 @@ func TestCompleteGoesOn(t *testing.T) {
 		if err := x.bucket.Complete(ctx, &f); err != nil {
 			t.Error(err)
 		}
-		f, err := x.Look(t.Context(), f.ID, false)
+		f, err := x.Reconcile(t.Context(), f.ID, false)
 		x.is(files.Indexed, f, err)
 	})
 }

@@ -33,11 +33,11 @@ type Bucket struct {
 	client, public  *s3.Client
 	name            string
 	acceptForgeable bool
-	downloads       atomic.Pointer[scope]
-	proof           atomic.Pointer[proof]
-	prefix          atomic.Pointer[string] // of proofs
-	proving         singleflight.Group
-	inline          []string // content types
+	downloads       atomic.Pointer[urlScope]
+	probed          atomic.Pointer[probe]
+	probePrefix     atomic.Pointer[string] // of proofs
+	probing         singleflight.Group
+	inlineTypes     []string // content types
 }
 
 var (
@@ -48,7 +48,7 @@ var (
 // New returns the bucket of a name. endpoint is the URL by which users reach the
 // store, where it is not the client's own.
 func New(client *s3.Client, name, endpoint string) *Bucket {
-	b := &Bucket{client: client, public: client, name: name, inline: InlineTypes}
+	b := &Bucket{client: client, public: client, name: name, inlineTypes: InlineTypes}
 	if endpoint != "" {
 		b.public = s3.New(client.Options(), func(o *s3.Options) { o.BaseEndpoint = &endpoint })
 	}
@@ -67,42 +67,42 @@ func (b *Bucket) put(f *files.File) *s3.PutObjectInput {
 // Sign implements [files.Objects]. The URL ends before until, for signatures count
 // whole seconds.
 func (b *Bucket) Sign(ctx context.Context, f *files.File, until time.Time) (files.SignedRequest, error) {
-	store, err := b.fit(ctx, f.Key)
+	store, err := b.requireSuitable(ctx, f.Key)
 	if err != nil {
 		return files.SignedRequest{}, err
 	}
-	return b.signPut(ctx, b.public, f, until, store.pins)
+	return b.signPut(ctx, b.public, f, until, store.signsEmptyHeaders)
 }
 
 func (b *Bucket) signPut(ctx context.Context, c *s3.Client, f *files.File, until time.Time, pinned bool) (files.SignedRequest, error) {
-	life, err := lifeUntil(f, until)
+	life, err := urlLife(f, until)
 	if err != nil {
 		return files.SignedRequest{}, err
 	}
-	o := inHeaders(life)
+	o := signHeaders(life)
 	if pinned {
-		o = inHeaders(life, pins...)
+		o = signHeaders(life, emptyHeaders...)
 	}
 	signed, err := s3.NewPresignClient(c).PresignPutObject(ctx, b.put(f), o)
 	if err != nil {
 		return files.SignedRequest{}, fmt.Errorf("s3objects: signing the upload of %s: %w", f.ID, err)
 	}
-	return toSend(signed, until), nil
+	return toSignedRequest(signed, until), nil
 }
 
-// toSend leaves out what a client does not send itself: host, and headers that are
+// toSignedRequest leaves out what a client does not send itself: host, and headers that are
 // pinned.
-func toSend(signed *v4.PresignedHTTPRequest, until time.Time) files.SignedRequest {
+func toSignedRequest(signed *v4.PresignedHTTPRequest, until time.Time) files.SignedRequest {
 	out := files.SignedRequest{Method: signed.Method, URL: signed.URL, Headers: map[string]string{}, Until: until}
 	for name, values := range signed.SignedHeader {
-		if name != "Host" && !slices.Contains(pins, strings.ToLower(name)) {
+		if name != "Host" && !slices.Contains(emptyHeaders, strings.ToLower(name)) {
 			out.Headers[http.CanonicalHeaderKey(name)] = values[0]
 		}
 	}
 	return out
 }
 
-func lifeUntil(f *files.File, until time.Time) (time.Duration, error) {
+func urlLife(f *files.File, until time.Time) (time.Duration, error) {
 	life := time.Until(until).Truncate(time.Second) - time.Second
 	if life <= 0 {
 		return 0, fmt.Errorf("s3objects: %s: no time is left to upload", f.ID)
@@ -110,12 +110,12 @@ func lifeUntil(f *files.File, until time.Time) (time.Duration, error) {
 	return life, nil
 }
 
-// inHeaders keeps headers out of the query, where a store may overlook them, and pins
+// signHeaders keeps headers out of the query, where a store may overlook them, and pins
 // others.
-func inHeaders(life time.Duration, pins ...string) func(*s3.PresignOptions) {
+func signHeaders(life time.Duration, pins ...string) func(*s3.PresignOptions) {
 	return func(o *s3.PresignOptions) {
 		o.Expires = life
-		o.ClientOptions = append(o.ClientOptions, pin(pins))
+		o.ClientOptions = append(o.ClientOptions, signEmpty(pins))
 		o.Presigner = v4.NewSigner(func(o *v4.SignerOptions) {
 			o.DisableHeaderHoisting, o.DisableURIPathEscaping = true, true
 		})
@@ -125,61 +125,61 @@ func inHeaders(life time.Duration, pins ...string) func(*s3.PresignOptions) {
 // Put implements [files.Objects]. It is sent once: a retry of one that had landed
 // would see its own object.
 func (b *Bucket) Put(ctx context.Context, f *files.File, body io.ReadSeeker) error {
-	if _, err := b.fit(ctx, f.Key); err != nil {
+	if _, err := b.requireSuitable(ctx, f.Key); err != nil {
 		return err
 	}
 	in := b.put(f)
 	in.Body = body
-	_, err := b.client.PutObject(ctx, in, once, s3.WithAPIOptions(v4.SwapComputePayloadSHA256ForUnsignedPayloadMiddleware))
+	_, err := b.client.PutObject(ctx, in, noRetry, s3.WithAPIOptions(v4.SwapComputePayloadSHA256ForUnsignedPayloadMiddleware))
 	if err != nil {
 		return fmt.Errorf("s3objects: uploading %s to %s: %w", f.ID, b.name, err)
 	}
 	return nil
 }
 
-func once(o *s3.Options) { o.Retryer = aws.NopRetryer{} }
+func noRetry(o *s3.Options) { o.Retryer = aws.NopRetryer{} }
 
-// Look implements [files.Objects]. The date is that of the answer, also of one that
+// Stat implements [files.Objects]. The date is that of the answer, also of one that
 // says that nothing is there. An object without a SHA-256 is another program's, if the
 // store has been proved to show them.
-func (b *Bucket) Look(ctx context.Context, key string) (files.Seen, error) {
-	seen, err := b.look(ctx, key)
+func (b *Bucket) Stat(ctx context.Context, key string) (files.ObjectInfo, error) {
+	seen, err := b.stat(ctx, key)
 	if err == nil && seen.Found && seen.SHA256 == [32]byte{} {
-		if b.proof.Load() == nil && b.prefix.Load() == nil {
-			return files.Seen{}, fmt.Errorf("s3objects: looking at %s/%s: %w", b.name, key, errNotProved)
+		if b.probed.Load() == nil && b.probePrefix.Load() == nil {
+			return files.ObjectInfo{}, fmt.Errorf("s3objects: looking at %s/%s: %w", b.name, key, errNotProbed)
 		}
-		_, err = b.proved(ctx, key)
+		_, err = b.ensureProbed(ctx, key)
 	}
 	return seen, err
 }
 
-func (b *Bucket) look(ctx context.Context, key string) (files.Seen, error) {
-	for range lookTries {
+func (b *Bucket) stat(ctx context.Context, key string) (files.ObjectInfo, error) {
+	for range statAttempts {
 		out, err := b.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &b.name, Key: &key, ChecksumMode: types.ChecksumModeEnabled})
 		if err == nil {
-			seen := files.Seen{
+			seen := files.ObjectInfo{
 				Found: true, Size: aws.ToInt64(out.ContentLength), Entity: out.Metadata["entity"], ContentType: aws.ToString(out.ContentType),
 			}
-			seen.SHA256, seen.Parts = readSum(aws.ToString(out.ChecksumSHA256))
+			seen.SHA256, seen.Parts = parseSHA256(aws.ToString(out.ChecksumSHA256))
 			answer, _ := awsmiddleware.GetRawResponse(out.ResultMetadata).(*smithyhttp.Response)
-			return b.dated(seen, key, answer)
+			return b.withDate(seen, key, answer)
 		}
 		refused, ok := errors.AsType[*awshttp.ResponseError](err)
 		if !ok || refused.HTTPStatusCode() != http.StatusNotFound && refused.HTTPStatusCode() != http.StatusBadRequest {
-			return files.Seen{}, fmt.Errorf("s3objects: looking at %s/%s: %w", b.name, key, err)
+			return files.ObjectInfo{}, fmt.Errorf("s3objects: looking at %s/%s: %w", b.name, key, err)
 		}
-		answer, err := b.absent(ctx, key)
+		answer, err := b.confirmAbsent(ctx, key)
 		if unreadable, ok := errors.AsType[*awshttp.ResponseError](err); ok && isUnreadable(err) {
-			return b.dated(files.Seen{Found: true, Size: -1}, key, unreadable.Response)
+			return b.withDate(files.ObjectInfo{Found: true, Size: -1}, key, unreadable.Response)
 		}
 		if err != nil {
-			return files.Seen{}, fmt.Errorf("s3objects: looking at %s/%s: %w", b.name, key, err)
+			return files.ObjectInfo{}, fmt.Errorf("s3objects: looking at %s/%s: %w", b.name, key, err)
 		}
 		if answer != nil {
-			return b.dated(files.Seen{}, key, answer)
+			return b.withDate(files.ObjectInfo{}, key, answer)
 		}
 	}
-	return files.Seen{}, fmt.Errorf("s3objects: looking at %s/%s: HEAD does not find it, and GET does", b.name, key)
+	return files.ObjectInfo{}, fmt.Errorf("s3objects: looking at %s/%s: HEAD does not find it, and GET does", b.name, key)
 }
 
 // isUnreadable reports whether the store says that it cannot read an object, because the
@@ -190,13 +190,13 @@ func isUnreadable(err error) bool {
 	return ok && refused.ErrorCode() == "InvalidRequest" && strings.Contains(refused.ErrorMessage(), "Server Side Encryption")
 }
 
-// lookTries is how often a look begins, where the object comes as it looks.
-const lookTries = 3
+// statAttempts is how often a look begins, where the object comes as it looks.
+const statAttempts = 3
 
-// absent returns the answer by which the store says that there is no such object, or
+// confirmAbsent returns the answer by which the store says that there is no such object, or
 // nil if there is one. It asks by GET: a HEAD's 404 has no body, and may as well come
 // from a proxy whose store is away, or mean the bucket.
-func (b *Bucket) absent(ctx context.Context, key string) (*smithyhttp.Response, error) {
+func (b *Bucket) confirmAbsent(ctx context.Context, key string) (*smithyhttp.Response, error) {
 	out, err := b.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &b.name, Key: &key})
 	if err == nil {
 		return nil, out.Body.Close()
@@ -216,14 +216,14 @@ func (b *Bucket) PartSize(ctx context.Context, key string) (int64, error) {
 	return aws.ToInt64(out.ContentLength), nil
 }
 
-// dated returns what an answer has shown, with the answer's date.
-func (b *Bucket) dated(seen files.Seen, key string, answer *smithyhttp.Response) (files.Seen, error) {
+// withDate returns what an answer has shown, with the answer's date.
+func (b *Bucket) withDate(seen files.ObjectInfo, key string, answer *smithyhttp.Response) (files.ObjectInfo, error) {
 	if answer == nil {
-		return files.Seen{}, fmt.Errorf("s3objects: looking at %s/%s: the answer was not kept", b.name, key)
+		return files.ObjectInfo{}, fmt.Errorf("s3objects: looking at %s/%s: the answer was not kept", b.name, key)
 	}
 	date, err := http.ParseTime(answer.Header.Get("Date"))
 	if err != nil {
-		return files.Seen{}, fmt.Errorf("s3objects: looking at %s/%s: the store does not date its answers: %w", b.name, key, err)
+		return files.ObjectInfo{}, fmt.Errorf("s3objects: looking at %s/%s: the store does not date its answers: %w", b.name, key, err)
 	}
 	seen.Date = date
 	return seen, nil

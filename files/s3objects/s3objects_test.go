@@ -107,7 +107,7 @@ func TestStoreRefuses(t *testing.T) {
 				if status != want {
 					t.Errorf("%d %s, want %d", status, answer, want)
 				}
-				if seen, err := b.Look(t.Context(), f.Key); err != nil || seen.Found != (want == http.StatusOK) {
+				if seen, err := b.Stat(t.Context(), f.Key); err != nil || seen.Found != (want == http.StatusOK) {
 					t.Errorf("%+v, %v: want nothing there that was refused", seen, err)
 				}
 			})
@@ -134,9 +134,9 @@ func behind(t *testing.T, srv *servertest.Server, answer func(http.ResponseWrite
 	return s3.New(srv.Client().Options(), func(o *s3.Options) { o.BaseEndpoint = &proxy.URL })
 }
 
-// TestLookElsewhere: only the store itself can say that an object is not there. Or
+// TestStatIgnoresProxy404: only the store itself can say that an object is not there. Or
 // what was uploaded would expire, and be removed, while the store is away.
-func TestLookElsewhere(t *testing.T) {
+func TestStatIgnoresProxy404(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
 		name := srv.NewBucket(t)
 		f := files.File{ID: "a", Entity: "e", Key: "files/a", Promise: promise(text)}
@@ -157,13 +157,13 @@ func TestLookElsewhere(t *testing.T) {
 			w.WriteHeader(http.StatusNotFound)
 			return true
 		}
-		look := func(what string, b *s3objects.Bucket, leave func()) (files.Seen, error) {
+		look := func(what string, b *s3objects.Bucket, leave func()) (files.ObjectInfo, error) {
 			t.Helper()
-			if _, err := b.Prove(t.Context(), "files/"); err != nil {
+			if _, err := b.Probe(t.Context(), "files/"); err != nil {
 				t.Fatal(what, err)
 			}
 			leave()
-			return b.Look(t.Context(), f.Key)
+			return b.Stat(t.Context(), f.Key)
 		}
 		leave := func() { away.Store(true) }
 		if seen, err := look("late", s3objects.New(behind(t, srv, late, nil), name, "").AcceptForgeable(), leave); err != nil || !seen.Found {
@@ -200,7 +200,7 @@ func TestService(t *testing.T) {
 				t.Errorf("%s, %v: want it %s", f.State, err, want)
 			}
 		}
-		f, err = s.Look(t.Context(), f.ID, true)
+		f, err = s.Reconcile(t.Context(), f.ID, true)
 		state(files.Pending, f, err)
 		if status, answer := send(t, signed, text, nil); status != http.StatusOK {
 			t.Fatalf("%d %s", status, answer)
@@ -208,7 +208,7 @@ func TestService(t *testing.T) {
 		if status, _ := send(t, signed, text, nil); status != http.StatusPreconditionFailed {
 			t.Errorf("a second upload: %d", status)
 		}
-		f, err = s.Look(t.Context(), f.ID, true)
+		f, err = s.Reconcile(t.Context(), f.ID, true)
 		state(files.Indexed, f, err)
 		url, err := b.SignGet(t.Context(), &f, time.Minute)
 		if err != nil {
@@ -221,16 +221,16 @@ func TestService(t *testing.T) {
 		state(files.Deleted, f, err)
 		f, err = s.Undelete(t.Context(), f.ID)
 		state(files.Indexed, f, err)
-		f, err = s.Store(t.Context(), "e", "", promise("more"), bytes.NewReader([]byte("more")))
+		f, err = s.UploadBytes(t.Context(), "e", "", promise("more"), bytes.NewReader([]byte("more")))
 		state(files.Indexed, f, err)
-		_, err = s.Store(t.Context(), "e", "", promise("more"), bytes.NewReader([]byte("less")))
+		_, err = s.UploadBytes(t.Context(), "e", "", promise("more"), bytes.NewReader([]byte("less")))
 		if err == nil {
 			t.Error("other bytes than promised were stored")
 		}
 		if err := b.Remove(t.Context(), f.Key); err != nil {
 			t.Error(err)
 		}
-		f, err = s.Look(t.Context(), f.ID, true)
+		f, err = s.Reconcile(t.Context(), f.ID, true)
 		state(files.Lost, f, err)
 	})
 }

@@ -91,7 +91,7 @@ func TestDateOfStore(t *testing.T) {
 		_, _ = w.Write([]byte("<Error><Code>NoSuchKey</Code></Error>")) // the test sees if it does not come
 	})
 	for _, key := range []string{"there", "not there"} {
-		seen, err := b.Look(t.Context(), key)
+		seen, err := b.Stat(t.Context(), key)
 		if err != nil || !seen.Date.Equal(date) || seen.Found != (key == "there") {
 			t.Errorf("%s: %+v, %v", key, seen, err)
 		}

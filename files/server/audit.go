@@ -14,9 +14,9 @@ import (
 // Audit compares the bucket with the index once, as [files.Service.Audit] does.
 func (s *Server) Audit(ctx context.Context, o files.AuditOptions) (files.AuditReport, error) {
 	if !o.DryRun {
-		s.objects.MayProve(s.Prefix)
+		s.objects.AllowProbe(s.Prefix)
 	}
-	return s.service.Audit(ctx, s.listed(ctx), o)
+	return s.service.Audit(ctx, s.list(ctx), o)
 }
 
 // Rebuild writes the missing rows of an index that was restored from a backup, as
@@ -24,24 +24,24 @@ func (s *Server) Audit(ctx context.Context, o files.AuditOptions) (files.AuditRe
 // [s3objects.ErrForgeable] unless the metadata of objects is trusted.
 func (s *Server) Rebuild(ctx context.Context, o files.RebuildOptions, trust bool) (files.RebuildReport, error) {
 	objects := s.bucket().AcceptForgeable() // a copy: the server goes on refusing them
-	doubts, err := objects.Prove(ctx, s.Prefix)
+	warnings, err := objects.Probe(ctx, s.Prefix)
 	if err != nil {
 		return files.RebuildReport{}, err
 	}
-	for _, doubt := range doubts {
-		if errors.Is(doubt, s3objects.ErrForgeable) && !trust {
-			return files.RebuildReport{}, fmt.Errorf("the metadata of objects may be forged: %w", doubt)
+	for _, warning := range warnings {
+		if errors.Is(warning, s3objects.ErrForgeable) && !trust {
+			return files.RebuildReport{}, fmt.Errorf("the metadata of objects may be forged: %w", warning)
 		}
 	}
 	s.Logger.Warn("files that were deleted since the backup return; delete them again")
 	service := *s.service
 	service.Objects = objects
-	return service.Rebuild(ctx, s.listed(ctx), o)
+	return service.Rebuild(ctx, s.list(ctx), o)
 }
 
-// listed lists the objects below the prefix. An object that the store cannot list has an
+// list lists the objects below the prefix. An object that the store cannot list has an
 // unknown size, so an audit looks at it.
-func (s *Server) listed(ctx context.Context) iter.Seq2[files.Listed, error] {
+func (s *Server) list(ctx context.Context) iter.Seq2[files.Listed, error] {
 	return func(yield func(files.Listed, error) bool) {
 		for info, err := range s.Store.List(ctx, s.Bucket, s.Prefix, "") {
 			if info.Unlistable(err) {
@@ -55,10 +55,10 @@ func (s *Server) listed(ctx context.Context) iter.Seq2[files.Listed, error] {
 	}
 }
 
-// keepAuditing audits every day, until ctx ends.
-func (s *Server) keepAuditing(ctx context.Context) {
+// auditDaily audits every day, until ctx ends.
+func (s *Server) auditDaily(ctx context.Context) {
 	orphans := files.Orphans{}
-	next := time.NewTimer(firstAudit)
+	next := time.NewTimer(firstAuditDelay)
 	defer next.Stop()
 	for {
 		select {
@@ -72,11 +72,11 @@ func (s *Server) keepAuditing(ctx context.Context) {
 			return
 		case err != nil:
 			s.Logger.Warn("not all files could be audited; the next audit comes in a day", "error", err, "report", r)
-		case r.Found() > 0:
+		case r.Differences() > 0:
 			s.Logger.Warn("an audit found that index and bucket differed", "report", r)
 		default:
 			s.Logger.Info("audited the files", "objects", r.Objects, "rows", r.Rows)
 		}
-		next.Reset(auditEvery)
+		next.Reset(auditInterval)
 	}
 }

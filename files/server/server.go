@@ -118,20 +118,20 @@ func (s *Server) bucket() *s3objects.Bucket {
 		b.AcceptForgeable()
 	}
 	if s.InlineTypes != nil {
-		b.Inline(s.InlineTypes)
+		b.SetInlineTypes(s.InlineTypes)
 	}
 	return b
 }
 
 const (
-	// messages is how many notifications are worked on at a time.
-	messages = 32
-	// grace is how long requests and notifications may take at the end.
-	grace = 20 * time.Second
-	// sweepEvery is how often files are reconciled whose time has come, and sweepAtOnce how
+	// concurrentMessages is how many notifications are worked on at a time.
+	concurrentMessages = 32
+	// shutdownTimeout is how long requests and notifications may take at the end.
+	shutdownTimeout = 20 * time.Second
+	// sweepInterval is how often files are reconciled whose time has come, and sweepAtOnce how
 	// many of them at a time.
-	sweepEvery, sweepAtOnce = 10 * time.Second, 16
-	firstAudit, auditEvery  = time.Hour, 24 * time.Hour
+	sweepInterval, sweepConcurrency = 10 * time.Second, 16
+	firstAuditDelay, auditInterval  = time.Hour, 24 * time.Hour
 )
 
 // Run serves clients, notifications and timers until ctx ends or one of them fails. It
@@ -158,21 +158,21 @@ func (s *Server) Run(ctx context.Context) error {
 		<-ctx.Done()
 		return s.shutDown(context.WithoutCancel(ctx), api)
 	})
-	g.Go(func() error { return s.take(ctx) })
-	g.Go(func() error { return s.check(ctx) })
+	g.Go(func() error { return s.consume(ctx) })
+	g.Go(func() error { return s.probeStore(ctx) })
 	g.Go(func() error { s.sweep(ctx); return nil })
-	g.Go(func() error { s.keepAuditing(ctx); return nil })
+	g.Go(func() error { s.auditDaily(ctx); return nil })
 	return g.Wait()
 }
 
 // shutDown ends the API. Requests that the grace does not suffice for are cut off, and
 // waited for: the index may be closed then.
 func (s *Server) shutDown(ctx context.Context, api *http.Server) error {
-	end, cancel := context.WithTimeout(ctx, grace)
+	end, cancel := context.WithTimeout(ctx, shutdownTimeout)
 	defer cancel()
 	err := api.Shutdown(end)
 	if errors.Is(err, context.DeadlineExceeded) {
-		s.Logger.Warn("requests were cut off at the end", "after", grace)
+		s.Logger.Warn("requests were cut off at the end", "after", shutdownTimeout)
 		err = nil
 	}
 	err = errors.Join(err, api.Close())
@@ -180,8 +180,8 @@ func (s *Server) shutDown(ctx context.Context, api *http.Server) error {
 	return err
 }
 
-// counted lets shutDown wait for a handler's requests.
-func (s *Server) counted(handler http.Handler) http.Handler {
+// trackRequests lets shutDown wait for a handler's requests.
+func (s *Server) trackRequests(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.requests.Add(1)
 		defer s.requests.Done()
@@ -194,14 +194,14 @@ func (s *Server) api() (*http.Server, error) {
 		Files: s.service, Tokens: s.Tokens, Cursors: s.Secret, MaxSize: s.MaxSize, Logger: s.Logger, Spool: s.Spool,
 	})
 	return &http.Server{
-		Handler: s.counted(handler), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		Handler: s.trackRequests(handler), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
 		ErrorLog: slog.NewLogLogger(s.Logger.Handler(), slog.LevelWarn),
 	}, err
 }
 
-// take reconciles the files of notifications until ctx ends or a source fails.
-func (s *Server) take(ctx context.Context) error {
-	sink := files.NewSink(s.service, s.Bucket, messages)
+// consume reconciles the files of notifications until ctx ends or a source fails.
+func (s *Server) consume(ctx context.Context) error {
+	sink := files.NewSink(s.service, s.Bucket, concurrentMessages)
 	g, sourcing := errgroup.WithContext(ctx)
 	for _, from := range s.Sources {
 		g.Go(func() error {
@@ -212,15 +212,15 @@ func (s *Server) take(ctx context.Context) error {
 		})
 	}
 	err := g.Wait()
-	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
 	sink.Close(end)
 	return err
 }
 
-// check looks whether the bucket is there and fit for files. If the store is down, the
+// probeStore looks whether the bucket is there and fit for files. If the store is down, the
 // next URL to be signed waits for the proof.
-func (s *Server) check(ctx context.Context) error {
+func (s *Server) probeStore(ctx context.Context) error {
 	for _, from := range s.Sources {
 		if l, ok := from.(interface{ Ready() <-chan struct{} }); ok { // it listens
 			select {
@@ -232,11 +232,11 @@ func (s *Server) check(ctx context.Context) error {
 	if err := s.Store.Check(ctx, s.Bucket); err != nil && ctx.Err() == nil && !errors.Is(err, bucket.ErrUnavailable) {
 		return err
 	}
-	doubts, err := s.objects.Prove(ctx, s.Prefix)
-	for _, doubt := range doubts {
-		s.Logger.Warn("the object store is fit for files, but", "doubt", doubt)
+	warnings, err := s.objects.Probe(ctx, s.Prefix)
+	for _, warning := range warnings {
+		s.Logger.Warn("the object store is fit for files, but", "warning", warning)
 	}
-	if errors.Is(err, s3objects.ErrUnfit) {
+	if errors.Is(err, s3objects.ErrUnsuitable) {
 		return err
 	}
 	if err != nil && ctx.Err() == nil {
@@ -247,8 +247,8 @@ func (s *Server) check(ctx context.Context) error {
 
 // sweep reconciles files whose time has come, until ctx ends.
 func (s *Server) sweep(ctx context.Context) {
-	sweeper := &files.Sweeper{Service: s.service, AtOnce: sweepAtOnce}
-	tick := time.NewTicker(sweepEvery)
+	sweeper := &files.Sweeper{Service: s.service, Concurrency: sweepConcurrency}
+	tick := time.NewTicker(sweepInterval)
 	defer tick.Stop()
 	for {
 		if _, err := sweeper.Round(ctx); err != nil && ctx.Err() == nil {

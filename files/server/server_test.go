@@ -36,10 +36,10 @@ func TestCheck(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Rebuild(t.Context(), files.RebuildOptions{}, false); err == nil || endpoint == srv.Endpoint && !errors.Is(err, s3objects.ErrForgeable) && !errors.Is(err, s3objects.ErrUnfit) {
+		if _, err := s.Rebuild(t.Context(), files.RebuildOptions{}, false); err == nil || endpoint == srv.Endpoint && !errors.Is(err, s3objects.ErrForgeable) && !errors.Is(err, s3objects.ErrUnsuitable) {
 			t.Errorf("a rebuild from metadata that may be forged: %v", err)
 		}
-		return s.check(t.Context()) // a rebuild has not changed what it accepts
+		return s.probeStore(t.Context()) // a rebuild has not changed what it accepts
 	}
 	if err := check(srv.Endpoint, false); !errors.Is(err, s3objects.ErrForgeable) || !strings.Contains(err.Error(), "STREAMING-UNSIGNED-PAYLOAD-TRAILER") {
 		t.Errorf("forgeable: %v", err)
@@ -89,12 +89,12 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestShutDown: a request that the grace does not suffice for is cut off, which is no
+// TestShutdownCancelsSlowRequests: a request that the grace does not suffice for is cut off, which is no
 // error, and has ended when the server has.
-func TestShutDown(t *testing.T) {
+func TestShutdownCancelsSlowRequests(t *testing.T) {
 	s := &Server{Config: Config{Logger: slog.New(slog.DiscardHandler)}}
 	begun, ended := make(chan struct{}), false
-	api := httptest.NewServer(s.counted(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	api := httptest.NewServer(s.trackRequests(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		close(begun)
 		<-r.Context().Done()
 		ended = true

@@ -248,7 +248,7 @@ func (s *filesTest) waitForNotifications(t *testing.T) {
 func (s *filesTest) objects(ctx context.Context) (map[string]bool, error) {
 	keys := map[string]bool{}
 	for info, err := range s.buckets.store.List(ctx, inputs, filePrefix, "") {
-		if strings.HasPrefix(info.Key, filePrefix+files.Proofs) { // a process was killed as it proved the store
+		if strings.HasPrefix(info.Key, filePrefix+files.ProbeFolder) { // a process was killed as it proved the store
 			continue
 		}
 		if err != nil {
@@ -315,8 +315,8 @@ func (s *filesTest) advanceTime(t *testing.T, by time.Duration, states ...files.
 			return nil, err
 		}
 		for _, f := range s.rows(t) {
-			if due := !f.LookAt.IsZero() && f.LookAt.Before(time.Now()); due || slices.Contains(states, f.State) {
-				bad = append(bad, fmt.Sprintf("%s is %s, look at %s", f.ID, f.State, f.LookAt))
+			if due := !f.DueAt.IsZero() && f.DueAt.Before(time.Now()); due || slices.Contains(states, f.State) {
+				bad = append(bad, fmt.Sprintf("%s is %s, look at %s", f.ID, f.State, f.DueAt))
 			}
 		}
 		return bad, nil
@@ -329,7 +329,7 @@ func (s *filesTest) ageRow(t *testing.T, f files.File, by time.Duration) {
 	t.Helper()
 	for {
 		next := f
-		for _, at := range []*time.Time{&next.PutBy, &next.LandBy, &next.DeletedAt, &next.DropAt, &next.LookAt, &next.CreatedAt, &next.UpdatedAt} {
+		for _, at := range []*time.Time{&next.PutBy, &next.LandBy, &next.DeletedAt, &next.DropAt, &next.DueAt, &next.CreatedAt, &next.UpdatedAt} {
 			if !at.IsZero() {
 				*at = at.Add(-by)
 			}
@@ -392,7 +392,7 @@ func (s *filesTest) checkIndexMatchesBucket(t *testing.T) {
 		keys = append(keys, f.Key)
 	}
 	for _, u := range s.openUploads(t) {
-		if strings.HasPrefix(u.Key, filePrefix+files.Proofs) { // a process was killed as it proved the store
+		if strings.HasPrefix(u.Key, filePrefix+files.ProbeFolder) { // a process was killed as it proved the store
 			continue
 		}
 		t.Errorf("the upload %s of %s is open", u.ID, u.Key)

@@ -202,7 +202,7 @@ func (p *beginPlan) send(ctx context.Context, s *files.Service, step beginStep, 
 	case stepBegin:
 		f, _, err = s.Upload(ctx, p.entity, p.key, p.promise)
 	case stepComplete:
-		f, err = s.Look(ctx, id, true)
+		f, err = s.Reconcile(ctx, id, true)
 	case stepDelete:
 		f, err = s.Delete(ctx, id)
 	case stepUndelete:
@@ -218,13 +218,13 @@ func (p *beginPlan) send(ctx context.Context, s *files.Service, step beginStep, 
 
 // sweep sweeps until nothing is due.
 func (b *beginWork) sweep(ctx context.Context, s *files.Service) error {
-	w := &files.Sweeper{Service: s, AtOnce: beginClients}
+	w := &files.Sweeper{Service: s, Concurrency: beginClients}
 	for n := 0; n < beginTries; n++ {
 		looks, err := w.Round(ctx)
 		if err == nil && looks == 0 {
 			return nil
 		}
-		w = &files.Sweeper{Service: s, AtOnce: beginClients} // leaves no file alone
+		w = &files.Sweeper{Service: s, Concurrency: beginClients} // leaves no file alone
 	}
 	return errors.New("there is always something due")
 }
@@ -254,8 +254,8 @@ func (o *beginObjects) Remove(_ context.Context, key string) error {
 	return nil
 }
 
-// Look implements [files.Objects].
-func (o *beginObjects) Look(ctx context.Context, key string) (files.Seen, error) {
+// Stat implements [files.Objects].
+func (o *beginObjects) Stat(ctx context.Context, key string) (files.ObjectInfo, error) {
 	id := strings.TrimPrefix(key, "files/")
 	f, err := o.index.Load(ctx, id)
 	if err == nil && o.onHead != nil {
@@ -263,7 +263,7 @@ func (o *beginObjects) Look(ctx context.Context, key string) (files.Seen, error)
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	seen := files.Seen{Date: o.now()}
+	seen := files.ObjectInfo{Date: o.now()}
 	if err == nil && uploaded(id) && !o.removed[key] {
 		seen.Found, seen.Size, seen.SHA256 = true, f.Size, f.SHA256
 	}

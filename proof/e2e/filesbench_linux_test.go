@@ -164,9 +164,9 @@ func newFilesBench(b *testing.B, index *files.Index) *filesBench {
 // promisedObjects is a bucket that holds whatever was promised.
 type promisedObjects struct{ *s3objects.Bucket }
 
-// Look implements [files.Objects].
-func (promisedObjects) Look(context.Context, string) (files.Seen, error) {
-	return files.Seen{Found: true, Size: rowPromise.Size, SHA256: rowPromise.SHA256, Date: time.Now()}, nil
+// Stat implements [files.Objects].
+func (promisedObjects) Stat(context.Context, string) (files.ObjectInfo, error) {
+	return files.ObjectInfo{Found: true, Size: rowPromise.Size, SHA256: rowPromise.SHA256, Date: time.Now()}, nil
 }
 
 func newFilesService(b *testing.B, index *files.Index) *files.Service {

@@ -64,7 +64,7 @@ func writeFirst(b *testing.B, index *files.Index) string {
 	s := newFilesService(b, index)
 	f, _, err := s.Upload(b.Context(), firstEntity, firstKey, rowPromise)
 	if err == nil {
-		f, err = s.Look(b.Context(), f.ID, true)
+		f, err = s.Reconcile(b.Context(), f.ID, true)
 	}
 	if err != nil || f.State != files.Indexed {
 		b.Fatal(f.State, err)

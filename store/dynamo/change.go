@@ -13,7 +13,7 @@ import (
 )
 
 // A refused write returns the item that refused it, so no read is needed.
-const refusing = types.ReturnValuesOnConditionCheckFailureAllOld
+const returnRefusingItem = types.ReturnValuesOnConditionCheckFailureAllOld
 
 // condition is what a change requires of the item that is there.
 type condition struct {
@@ -65,7 +65,7 @@ func (s *Store) put(ctx context.Context, c *store.Change) error {
 	is := conditionOf(c)
 	_, err := s.client.PutItem(ctx, &dynamodb.PutItemInput{
 		TableName: s.tableName(), Item: s.item(c.Next), ConditionExpression: &is.expression,
-		ExpressionAttributeNames: is.names, ExpressionAttributeValues: is.values, ReturnValuesOnConditionCheckFailure: refusing,
+		ExpressionAttributeNames: is.names, ExpressionAttributeValues: is.values, ReturnValuesOnConditionCheckFailure: returnRefusingItem,
 	}, once)
 	return err
 }
@@ -74,7 +74,7 @@ func (s *Store) delete(ctx context.Context, c *store.Change) error {
 	is := conditionOf(c)
 	_, err := s.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{
 		TableName: s.tableName(), Key: s.key(c.Key), ConditionExpression: &is.expression,
-		ExpressionAttributeNames: is.names, ExpressionAttributeValues: is.values, ReturnValuesOnConditionCheckFailure: refusing,
+		ExpressionAttributeNames: is.names, ExpressionAttributeValues: is.values, ReturnValuesOnConditionCheckFailure: returnRefusingItem,
 	}, once)
 	return err
 }
@@ -136,11 +136,11 @@ func (s *Store) write(c *store.Change) types.TransactWriteItem {
 	if c.Next == nil {
 		return types.TransactWriteItem{Delete: &types.Delete{
 			TableName: s.tableName(), Key: s.key(c.Key), ConditionExpression: &is.expression,
-			ExpressionAttributeNames: is.names, ExpressionAttributeValues: is.values, ReturnValuesOnConditionCheckFailure: refusing,
+			ExpressionAttributeNames: is.names, ExpressionAttributeValues: is.values, ReturnValuesOnConditionCheckFailure: returnRefusingItem,
 		}}
 	}
 	return types.TransactWriteItem{Put: &types.Put{
 		TableName: s.tableName(), Item: s.item(c.Next), ConditionExpression: &is.expression,
-		ExpressionAttributeNames: is.names, ExpressionAttributeValues: is.values, ReturnValuesOnConditionCheckFailure: refusing,
+		ExpressionAttributeNames: is.names, ExpressionAttributeValues: is.values, ReturnValuesOnConditionCheckFailure: returnRefusingItem,
 	}}
 }

@@ -39,8 +39,8 @@ var rejections = map[string]bool{
 	"IdempotentParameterMismatchException": true, "RequestEntityTooLarge": true,
 }
 
-// lasting maps the codes of permanent failures to advice for the user.
-var lasting = map[string]string{
+// permanentAdvice maps the codes of permanent failures to advice for the user.
+var permanentAdvice = map[string]string{
 	"ResourceNotFoundException":           "does not exist: create it with \"pawl ledger create\", or correct its name and region",
 	"AccessDeniedException":               "denies access to these credentials: grant the permissions that docs/AWS.md lists",
 	"UnrecognizedClientException":         "does not know these credentials: correct them, or the region",
@@ -141,7 +141,7 @@ func (s *Store) explain(ctx context.Context, what string, err error) error {
 		return err
 	}
 	for _, code := range codesOf(err) {
-		if why := lasting[code]; why != "" {
+		if why := permanentAdvice[code]; why != "" {
 			return s.unusable(why, err)
 		}
 	}

@@ -27,11 +27,11 @@ const (
 )
 
 const (
-	// longest is how many bytes of a name a range key holds. A range key has at most
+	// maxSortName is how many bytes of a name a range key holds. A range key has at most
 	// 1,024 bytes: that of the index also has eight for the time, one for the point and 32 for the hash.
-	longest = 980
-	// longestSpace is how many bytes of an escaped space a hash key holds.
-	longestSpace = 1800
+	maxSortName = 980
+	// maxPartSpace is how many bytes of an escaped space a hash key holds.
+	maxPartSpace = 1800
 )
 
 // escape makes a space readable in a hash key: letters, digits and a few marks stay.
@@ -45,11 +45,11 @@ func escape(space string) string {
 			fmt.Fprintf(&b, "%%%02X", c)
 		}
 	}
-	if b.Len() <= longestSpace {
+	if b.Len() <= maxPartSpace {
 		return b.String()
 	}
 	hash := sha256.Sum256([]byte(space))
-	return b.String()[:longestSpace] + "~" + hex.EncodeToString(hash[:])
+	return b.String()[:maxPartSpace] + "~" + hex.EncodeToString(hash[:])
 }
 
 // part returns the hash key of a shard.
@@ -80,19 +80,19 @@ func (s *Store) shard(k store.Key) int {
 // [longest] bytes is cut there, and its hash is appended. Range keys are ordered like
 // names, except among long names with the same beginning.
 func sortKey(name string) []byte {
-	if len(name) <= longest {
+	if len(name) <= maxSortName {
 		return []byte("." + name)
 	}
 	hash := sha256.Sum256([]byte(name))
-	return append([]byte("."+name[:longest]), hash[:]...)
+	return append([]byte("."+name[:maxSortName]), hash[:]...)
 }
 
 // firstKey and lastKey enclose the range keys of all names that begin like name, as far
 // as range keys tell names apart.
-func firstKey(name string) []byte { return []byte("." + name[:min(len(name), longest)]) }
+func firstKey(name string) []byte { return []byte("." + name[:min(len(name), maxSortName)]) }
 
 func lastKey(name string) []byte {
-	if len(name) <= longest {
+	if len(name) <= maxSortName {
 		return []byte("." + name)
 	}
 	return append(firstKey(name), strings.Repeat("\xff", sha256.Size)...)
@@ -141,7 +141,7 @@ func (s *Store) key(k store.Key) item {
 func (s *Store) item(r *store.Record) item {
 	i := s.key(r.Key)
 	i[attrNonce], i[attrBody] = bytes(r.Nonce[:]), text(r.Body)
-	if len(r.Name) > longest {
+	if len(r.Name) > maxSortName {
 		i[attrName] = bytes([]byte(r.Name))
 	}
 	if !r.Due.IsZero() {

@@ -14,8 +14,8 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// mostKeys is how many items one BatchGetItem reads.
-const mostKeys = 100
+// maxBatchGetKeys is how many items one BatchGetItem reads.
+const maxBatchGetKeys = 100
 
 // Load reads items with strong consistency.
 func (s *Store) Load(ctx context.Context, keys []store.Key) ([]store.Record, error) {
@@ -33,7 +33,7 @@ func (s *Store) Load(ctx context.Context, keys []store.Key) ([]store.Record, err
 // load reads the items of distinct keys. spaceOf returns the space of a hash key.
 func (s *Store) load(ctx context.Context, keys []item, spaceOf func(part string) string) (found []store.Record, err error) {
 	for len(keys) > 0 {
-		n := min(len(keys), mostKeys)
+		n := min(len(keys), maxBatchGetKeys)
 		items, unread, err := s.batchGet(ctx, keys[:n])
 		if err != nil {
 			return nil, err
@@ -54,7 +54,7 @@ func (s *Store) load(ctx context.Context, keys []item, spaceOf func(part string)
 // table throttles, it waits.
 func (s *Store) batchGet(ctx context.Context, keys []item) (items, unread []item, err error) {
 	want := types.KeysAndAttributes{ConsistentRead: aws.Bool(true), Keys: keys}
-	for wait := firstWait; ; wait = min(2*wait, callTimeout) {
+	for wait := initialBackoff; ; wait = min(2*wait, callTimeout) {
 		err = s.call(ctx, "load", func(ctx context.Context) error {
 			got, err := s.client.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{s.table: want}})
 			if err == nil {
@@ -71,8 +71,8 @@ func (s *Store) batchGet(ctx context.Context, keys []item) (items, unread []item
 	}
 }
 
-// firstWait is the first pause before a read that was throttled.
-const firstWait = 50 * time.Millisecond
+// initialBackoff is the first pause before a read that was throttled.
+const initialBackoff = 50 * time.Millisecond
 
 func pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
@@ -116,7 +116,7 @@ func (s *Store) Due(ctx context.Context, r store.DueRange) (found []store.Record
 			return nil, err
 		}
 		due := bytesOf(i, attrDue)
-		if enough := len(keys) >= r.Limit-len(found); enough && !sameRun(bytesOf(keys[len(keys)-1], attrDue), due, longest+8) {
+		if enough := len(keys) >= r.Limit-len(found); enough && !sameRun(bytesOf(keys[len(keys)-1], attrDue), due, maxSortName+8) {
 			if err := add(); err != nil || len(found) >= r.Limit {
 				return found[:min(len(found), r.Limit)], err
 			}
@@ -221,7 +221,7 @@ func (s *Store) inNameOrder(ctx context.Context, r store.Range, in span) iter.Se
 				yield(store.Record{}, err)
 				return
 			}
-			if len(run) > 0 && !sameRun(sortKey(run[0].Name), sortKey(next.Name), longest) && !flush() {
+			if len(run) > 0 && !sameRun(sortKey(run[0].Name), sortKey(next.Name), maxSortName) && !flush() {
 				return
 			}
 			run = append(run, next)

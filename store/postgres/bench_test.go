@@ -44,7 +44,7 @@ func BenchmarkSwap(b *testing.B) {
 }
 
 func bareUpsert(b *testing.B, s *Store, changes []store.Change) time.Duration {
-	var all columnsOf
+	var all changeColumns
 	for i := range changes {
 		all.add(&changes[i], i)
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// tries is how often changes are sent that ended in a deadlock, or that the current
+// maxAttempts is how often changes are sent that ended in a deadlock, or that the current
 // records no longer refuse.
-const tries = 5
+const maxAttempts = 5
 
 // Swap sends the batch in one round trip and one transaction, with one statement for
 // each kind of change. Only refused changes cost another round trip.
@@ -23,7 +23,7 @@ func (s *Store) Swap(ctx context.Context, changes []store.Change) ([]store.Outco
 			open = append(open, i)
 		}
 	}
-	for n := 0; n < tries && len(open) > 0; n++ {
+	for n := 0; n < maxAttempts && len(open) > 0; n++ {
 		err := s.send(ctx, "swap", changes, open, out, s.swap)
 		if err != nil && n == 0 {
 			return nil, err
@@ -32,7 +32,7 @@ func (s *Store) Swap(ctx context.Context, changes []store.Change) ([]store.Outco
 			open, err = s.refuse(ctx, changes, refusedOf(open, out), out)
 		}
 		if err != nil {
-			return nil, as(store.ErrUnclear, err) // other changes may have landed
+			return nil, readFailed(store.ErrUnclear, err) // other changes may have landed
 		}
 	}
 	return out, nil
@@ -49,7 +49,7 @@ func (s *Store) Apply(ctx context.Context, changes []store.Change) ([]store.Outc
 	for i := range all {
 		all[i] = i
 	}
-	for n := 0; n < tries && len(all) > 0; n++ {
+	for n := 0; n < maxAttempts && len(all) > 0; n++ {
 		if err := s.send(ctx, "apply", changes, all, out, s.apply); err != nil {
 			return nil, err
 		}
@@ -60,7 +60,7 @@ func (s *Store) Apply(ctx context.Context, changes []store.Change) ([]store.Outc
 		clear(out) // rolled back
 		again, err := s.refuse(ctx, changes, refused, out)
 		if err != nil {
-			return nil, as(store.ErrThrottled, err)
+			return nil, readFailed(store.ErrThrottled, err)
 		}
 		if len(again) < len(refused) {
 			for _, i := range again {
@@ -87,7 +87,7 @@ func (s *Store) send(ctx context.Context, what string, changes []store.Change, c
 ) (err error) {
 	// All transactions write in one order, or they would wait for each other.
 	slices.SortFunc(chosen, func(i, j int) int { return changes[i].Key.Compare(changes[j].Key) })
-	for range tries {
+	for range maxAttempts {
 		for _, i := range chosen {
 			out[i] = store.Outcome{}
 		}
@@ -132,7 +132,7 @@ func (s *Store) apply(ctx context.Context, q *pgx.Batch, landed func() bool) err
 
 // queue returns the statements of the chosen changes, which mark those that they apply.
 func (s *Store) queue(changes []store.Change, chosen []int, out []store.Outcome) *pgx.Batch {
-	var insert, update, remove columnsOf
+	var insert, update, remove changeColumns
 	for _, i := range chosen {
 		c := &changes[i]
 		switch {

@@ -40,13 +40,13 @@ const privilegesSQL = `SELECT coalesce(string_agg(p, ', ' ORDER BY p), '') FROM 
 
 // writable finds missing privileges at once, which would otherwise fail later.
 func (s *Store) writable(ctx context.Context) error {
-	return s.may(ctx, "SELECT", "INSERT", "UPDATE", "DELETE")
+	return s.checkPrivilegesOf(ctx, "SELECT", "INSERT", "UPDATE", "DELETE")
 }
 
 // readable is writable for a store that only reads.
-func (s *Store) readable(ctx context.Context) error { return s.may(ctx, "SELECT") }
+func (s *Store) readable(ctx context.Context) error { return s.checkPrivilegesOf(ctx, "SELECT") }
 
-func (s *Store) may(ctx context.Context, privileges ...string) error {
+func (s *Store) checkPrivilegesOf(ctx context.Context, privileges ...string) error {
 	var missing string
 	if err := s.pool.QueryRow(ctx, privilegesSQL, s.schema, privileges).Scan(&missing); err != nil {
 		return err

@@ -11,10 +11,10 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// fault explains an SQLSTATE to a person, and says what to do.
-type fault struct {
-	why     string
-	lasting bool // no retry helps
+// advice explains an SQLSTATE to a person, and says what to do.
+type advice struct {
+	why       string
+	permanent bool // no retry helps
 }
 
 const (
@@ -25,7 +25,7 @@ const (
 )
 
 // https://www.postgresql.org/docs/current/errcodes-appendix.html
-var faults = map[string]fault{
+var adviceByCode = map[string]advice{
 	"28P01":  {"refuses the password: correct the user or the password", true},
 	"28000":  {"refuses the user: correct the user, or permit it (pg_hba.conf)", true},
 	"3D000":  {"does not exist: make the database (createdb), or correct its name", true},
@@ -75,7 +75,7 @@ func (e oneLine) Unwrap() error { return e.error }
 // explainOpen explains why the store could not be opened. Every error except that of a
 // canceled context wraps [store.ErrUnusable].
 func (s *Store) explainOpen(ctx context.Context, err error) error {
-	switch f, known := faults[codeOf(err)]; {
+	switch f, known := adviceByCode[codeOf(err)]; {
 	case ctx.Err() != nil, errors.Is(err, store.ErrUnusable):
 		return s.explain(ctx, "open", err)
 	case codeOf(err) == denied:
@@ -110,11 +110,11 @@ func (s *Store) explain(ctx context.Context, what string, err error) error {
 		s.pool.Reset() // after a failover the name leads to another server
 		s.handlers.Reset()
 	}
-	f, known := faults[code]
+	f, known := adviceByCode[code]
 	switch {
 	case err == nil, errors.Is(err, store.ErrUnusable):
 		return err
-	case known && f.lasting:
+	case known && f.permanent:
 		return s.unusable(f.why, err)
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w: %s at %s: %w", kind(err), what, s, context.Cause(ctx))
@@ -145,8 +145,8 @@ func kind(err error) error {
 	return store.ErrUnclear
 }
 
-// as gives an error of a read that followed a change the kind that the change has.
-func as(kind, err error) error {
+// readFailed gives an error of a read that followed a change the kind that the change has.
+func readFailed(kind, err error) error {
 	if errors.Is(err, store.ErrUnusable) {
 		return err
 	}

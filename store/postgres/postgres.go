@@ -28,16 +28,16 @@ const (
 	// callTimeout bounds one call. A server that never answers must not keep a worker
 	// from renewing its leases.
 	callTimeout = 15 * time.Second
-	// leastConnections is the least size of the store's own pool.
-	leastConnections = 4
+	// minConnections is the least size of the store's own pool.
+	minConnections = 4
 )
 
 // Store is a [store.Store] in a PostgreSQL database.
 type Store struct {
-	place  string // host, port, and database, without the password
-	schema string
-	sql    statements
-	pool   *pgxpool.Pool
+	address string // host, port, and database, without the password
+	schema  string
+	sql     statements
+	pool    *pgxpool.Pool
 	// handlers are connections for handlers. Handlers that hold all of them must not
 	// keep leases from being renewed.
 	handlers *pgxpool.Pool
@@ -90,14 +90,14 @@ func dial(ctx context.Context, url string) (*Store, error) {
 		return nil, err
 	}
 	c := own.ConnConfig
-	s := &Store{schema: DefaultSchema, place: fmt.Sprintf("%s:%d/%s", c.Host, c.Port, c.Database)}
+	s := &Store{schema: DefaultSchema, address: fmt.Sprintf("%s:%d/%s", c.Host, c.Port, c.Database)}
 	if name := c.RuntimeParams["schema"]; name != "" {
 		s.schema = name
 	}
 	delete(c.RuntimeParams, "schema")
 	s.sql = statementsIn(s.schema)
 	handlers := own.Copy()
-	own.MaxConns = max(own.MaxConns, leastConnections)
+	own.MaxConns = max(own.MaxConns, minConnections)
 	if s.pool, err = pgxpool.NewWithConfig(ctx, own); err == nil {
 		s.handlers, err = pgxpool.NewWithConfig(ctx, handlers)
 	}
@@ -146,7 +146,7 @@ func (s *Store) Close() error {
 }
 
 // String returns the address of the store, without secrets.
-func (s *Store) String() string { return s.place + " schema " + s.schema }
+func (s *Store) String() string { return s.address + " schema " + s.schema }
 
 // in puts the schema's name into a statement.
 func in(schema, sql string) string {

@@ -50,7 +50,7 @@ const (
 // on its tables.
 func Migrations(schema string, from int) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "BEGIN;\nSELECT pg_advisory_xact_lock(%d);\n", lockOf(schema))
+	fmt.Fprintf(&b, "BEGIN;\nSELECT pg_advisory_xact_lock(%d);\n", migrationLockID(schema))
 	if from == 0 {
 		b.WriteString(in(schema, schemaSQL+formatSQL))
 	}
@@ -66,8 +66,8 @@ func migration(schema string, i int) string {
 	return in(schema, migrations[i]+fmt.Sprintf("INSERT INTO {}.format (version) VALUES (%d);", i+1))
 }
 
-// lockOf is the advisory lock of a schema's migrations.
-func lockOf(schema string) int64 {
+// migrationLockID is the advisory lock of a schema's migrations.
+func migrationLockID(schema string) int64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte("pawl store " + schema)) // never fails
 	return int64(h.Sum64())
@@ -124,7 +124,7 @@ func (s *Store) migrate(ctx context.Context) error {
 // migrateIn makes the missing steps. Another process may have made them while this one
 // waited for the lock.
 func (s *Store) migrateIn(ctx context.Context, tx pgx.Tx) error {
-	if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", lockOf(s.schema)); err != nil {
+	if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", migrationLockID(s.schema)); err != nil {
 		return err
 	}
 	exists, format, err := s.format(ctx, tx)

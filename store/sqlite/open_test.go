@@ -205,7 +205,7 @@ func TestOpenCancelled(t *testing.T) {
 }
 
 // Several processes may make the file at once.
-func TestOpenTogether(t *testing.T) {
+func TestConcurrentOpen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	var wg sync.WaitGroup
 	for i := range 8 {

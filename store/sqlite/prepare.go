@@ -14,9 +14,9 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 )
 
-// checkable is the size in bytes up to which Open checks a file completely. That takes
+// maxCheckedSize is the size in bytes up to which Open checks a file completely. That takes
 // about half a second.
-const checkable = 256 << 20
+const maxCheckedSize = 256 << 20
 
 // checkPlace finds problems that SQLite would only describe as "unable to open".
 func (s *Store) checkPlace() error {
@@ -45,14 +45,14 @@ func (s *Store) prepareFile(ctx context.Context, conn *sqlite.Conn) error {
 		prepare = prepareReader
 	}
 	step := func(f func(*sqlite.Conn) error) error {
-		return s.patiently(ctx, time.Now(), func() error { return f(conn) })
+		return s.retryBusy(ctx, time.Now(), func() error { return f(conn) })
 	}
 	conn.SetInterrupt(ctx.Done())
 	defer conn.SetInterrupt(nil)
 	if err := step(prepare); err != nil {
 		return s.explainOpen(ctx, err)
 	}
-	if err := s.remember(); err != nil {
+	if err := s.recordIdentity(); err != nil {
 		return s.explainOpen(ctx, err)
 	}
 	steps := []func(*sqlite.Conn) error{s.identify, s.check, s.useWAL, s.makeTables, s.prepareStatements}
@@ -64,7 +64,7 @@ func (s *Store) prepareFile(ctx context.Context, conn *sqlite.Conn) error {
 			return s.explainOpen(ctx, err)
 		}
 	}
-	if err := s.rememberWAL(); err != nil {
+	if err := s.recordWALIdentity(); err != nil {
 		return s.explainOpen(ctx, err)
 	}
 	return nil
@@ -115,7 +115,7 @@ func (s *Store) useWAL(conn *sqlite.Conn) error {
 }
 
 func (s *Store) check(conn *sqlite.Conn) error {
-	if info, err := os.Stat(s.path); err != nil || info.Size() > checkable {
+	if info, err := os.Stat(s.path); err != nil || info.Size() > maxCheckedSize {
 		return err
 	}
 	found, err := ask(conn, "PRAGMA quick_check(1)", sqlitex.ResultText)
@@ -186,10 +186,10 @@ func ask[T any](conn *sqlite.Conn, query string, result func(*sqlite.Stmt) (T, e
 	return answer, errors.Join(err, stmt.Finalize())
 }
 
-// patiently repeats a call while another process holds a lock that it needs, at most
+// retryBusy repeats a call while another process holds a lock that it needs, at most
 // until s.wait after start. The waits of SQLite itself grow to 100 ms, in which a busy
 // process takes the lock many times.
-func (s *Store) patiently(ctx context.Context, start time.Time, try func() error) error {
+func (s *Store) retryBusy(ctx context.Context, start time.Time, try func() error) error {
 	wait := &backoff.ExponentialBackOff{
 		InitialInterval: 100 * time.Microsecond, MaxInterval: 2 * time.Millisecond,
 		Multiplier: 1.5, RandomizationFactor: 0.5,

@@ -111,7 +111,7 @@ func (s *Store) read(ctx context.Context, what string, f func(*sqlite.Conn) erro
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	err := s.inPlace(func() error {
+	err := s.checkedCall(func() error {
 		conn, err := s.reader.Take(ctx)
 		if err != nil {
 			return err

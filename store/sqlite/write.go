@@ -125,7 +125,7 @@ func (s *Store) begin(ctx context.Context, w *writer, start time.Time) error {
 	if err := s.checkFile(); err != nil {
 		return err
 	}
-	return s.patiently(ctx, start, func() error { return run(w.begin) })
+	return s.retryBusy(ctx, start, func() error { return run(w.begin) })
 }
 
 // explainBegin explains why no transaction began, so that nothing was changed.

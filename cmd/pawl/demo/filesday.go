@@ -58,7 +58,7 @@ func (s *filesShow) age(ctx context.Context) error {
 	for _, f := range rows {
 		for f.State == files.Pending || f.State == files.Deleted {
 			next := f
-			for _, at := range []*time.Time{&next.PutBy, &next.LandBy, &next.DeletedAt, &next.LookAt} {
+			for _, at := range []*time.Time{&next.PutBy, &next.LandBy, &next.DeletedAt, &next.DueAt} {
 				if !at.IsZero() {
 					*at = at.Add(-day)
 				}

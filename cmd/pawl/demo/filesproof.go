@@ -92,7 +92,7 @@ func (s *filesShow) compare(rows map[string]files.File, objects map[string][]byt
 		s.wrong("%s is %s, and no client knows of it", id, f.State)
 	}
 	// Nor did it clean up after its proof of the store, which another does after an hour.
-	maps.DeleteFunc(objects, func(key string, _ []byte) bool { return strings.HasPrefix(key, filesPrefix+files.Proofs) })
+	maps.DeleteFunc(objects, func(key string, _ []byte) bool { return strings.HasPrefix(key, filesPrefix+files.ProbeFolder) })
 	for key := range objects {
 		s.wrong("the bucket has %s, and no client knows of it", key)
 	}

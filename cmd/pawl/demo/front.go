@@ -104,5 +104,5 @@ func (f *front) token(w http.ResponseWriter, _ *http.Request) {
 
 func (f *front) issue(subject string, life time.Duration) (string, error) {
 	scopes := []string{"read:" + filesEntity, "write:" + filesEntity}
-	return filesapi.Issue(f.secret, filesapi.Grant{Subject: subject, Scopes: scopes, Life: life})
+	return filesapi.SignToken(f.secret, filesapi.TokenSpec{Subject: subject, Scopes: scopes, Life: life})
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/pawlhq/pawl/files/server"
 )
 
-func newFilesAuditCommand(a *app.App) *cobra.Command {
+func newAuditCommand(a *app.App) *cobra.Command {
 	var o files.AuditOptions
 	cmd := &cobra.Command{
 		Use:   "audit",
@@ -47,7 +47,7 @@ at most 1 % of all, and logs each key. The 7 days begin again when it restarts.`
 			if cmd.Flags().Changed("limit") && o.Limit <= 0 {
 				return app.Usage("--limit %d: want a number above 0", o.Limit)
 			}
-			return runFilesAudit(cmd.Context(), a, o)
+			return runAudit(cmd.Context(), a, o)
 		},
 	}
 	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "find, and write nothing")
@@ -56,32 +56,32 @@ at most 1 % of all, and logs each key. The 7 days begin again when it restarts.`
 	return cmd
 }
 
-func runFilesAudit(ctx context.Context, a *app.App, o files.AuditOptions) error {
-	return withFiles(ctx, a, false, func(ctx context.Context, x *filesTools) error {
+func runAudit(ctx context.Context, a *app.App, o files.AuditOptions) error {
+	return withServer(ctx, a, false, func(ctx context.Context, x *tools) error {
 		count := app.NewCounter(x.Log, x.bar)
-		o.Progress = func(r *files.AuditReport) { count.Show(r.Objects, "rows", r.Rows, "found", r.Found()) }
+		o.Progress = func(r *files.AuditReport) { count.Show(r.Objects, "rows", r.Rows, "found", r.Differences()) }
 		began := time.Now()
 		r, err := x.server.Audit(ctx, o)
 		x.bar.End()
-		if printErr := printFilesAudit(a, &r, o, time.Since(began), err == nil); printErr != nil {
+		if printErr := printAudit(a, &r, o, time.Since(began), err == nil); printErr != nil {
 			return errors.Join(err, printErr)
 		}
-		if err == nil && r.Found() > 0 {
+		if err == nil && r.Differences() > 0 {
 			return app.Found()
 		}
 		return err
 	})
 }
 
-// filesTools is what a command has that compares the index with the bucket.
-type filesTools struct {
+// tools is what a command has that compares the index with the bucket.
+type tools struct {
 	*app.Machine
 	server *server.Server
 	bar    *app.Progress
 }
 
-// withFiles opens the index, which it makes only with create, and runs do.
-func withFiles(ctx context.Context, a *app.App, create bool, do func(context.Context, *filesTools) error) (err error) {
+// withServer opens the index, which it makes only with create, and runs do.
+func withServer(ctx context.Context, a *app.App, create bool, do func(context.Context, *tools) error) (err error) {
 	bar := a.NewProgress()
 	log, err := a.Logger(bar, bar.Quiet())
 	if err != nil {
@@ -93,7 +93,7 @@ func withFiles(ctx context.Context, a *app.App, create bool, do func(context.Con
 	if err != nil {
 		return err
 	}
-	c, err := filesConfig(m)
+	c, err := serverConfig(m)
 	if err != nil {
 		return err
 	}
@@ -108,27 +108,27 @@ func withFiles(ctx context.Context, a *app.App, create bool, do func(context.Con
 	if err != nil {
 		return m.Config.At("files", err)
 	}
-	return do(ctx, &filesTools{m, s, bar})
+	return do(ctx, &tools{m, s, bar})
 }
 
-// filesAuditJSON is a report with --json.
-type filesAuditJSON struct {
+// auditJSON is a report with --json.
+type auditJSON struct {
 	files.AuditReport
 	Complete bool    `json:"complete"`
 	DryRun   bool    `json:"dry_run"`
 	Seconds  float64 `json:"seconds"`
 }
 
-func printFilesAudit(a *app.App, r *files.AuditReport, o files.AuditOptions, took time.Duration, complete bool) error {
+func printAudit(a *app.App, r *files.AuditReport, o files.AuditOptions, took time.Duration, complete bool) error {
 	took = took.Round(time.Millisecond)
 	if a.JSON {
-		return a.PrintJSON(filesAuditJSON{*r, complete, o.DryRun, took.Seconds()})
+		return a.PrintJSON(auditJSON{*r, complete, o.DryRun, took.Seconds()})
 	}
-	_, err := fmt.Fprint(a.Out, filesAuditText(r, o, took, complete))
+	_, err := fmt.Fprint(a.Out, auditText(r, o, took, complete))
 	return err
 }
 
-func filesAuditText(r *files.AuditReport, o files.AuditOptions, took time.Duration, complete bool) string {
+func auditText(r *files.AuditReport, o files.AuditOptions, took time.Duration, complete bool) string {
 	var text strings.Builder
 	what, done := "audited", "removed"
 	switch {

@@ -50,12 +50,12 @@ and looks at files whose time has come. It needs no ledger, and runs no pipeline
 SIGINT or SIGTERM ends it in order.`,
 		Example: `  pawl files serve -c pawl.yaml`,
 		Args:    app.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return runFilesServe(cmd.Context(), a) },
-	}, newFilesAuditCommand(a), newFilesRebuildCommand(a), newFilesTokenCommand(a), newDemoCommand(a))
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runServe(cmd.Context(), a) },
+	}, newAuditCommand(a), newRebuildCommand(a), newTokenCommand(a), newDemoCommand(a))
 	return cmd
 }
 
-func runFilesServe(ctx context.Context, a *app.App) (err error) {
+func runServe(ctx context.Context, a *app.App) (err error) {
 	log, err := a.Logger(a.Err, slog.LevelInfo)
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func runFilesServe(ctx context.Context, a *app.App) (err error) {
 	if err != nil {
 		return err
 	}
-	c, err := filesConfig(m)
+	c, err := serverConfig(m)
 	if err != nil {
 		return err
 	}
@@ -77,10 +77,10 @@ func runFilesServe(ctx context.Context, a *app.App) (err error) {
 		return m.Config.At("files.index", err)
 	}
 	defer func() { err = errors.Join(err, c.Index.Close()) }()
-	if c.Tokens, err = filesTokens(ctx, m); err != nil {
+	if c.Tokens, err = newTokens(ctx, m); err != nil {
 		return m.Config.At("files", err)
 	}
-	c.Spool = filesSpool(m)
+	c.Spool = spoolDir(m)
 	if c.Sources, err = m.Sources(ctx); err != nil {
 		return err
 	}
@@ -88,11 +88,11 @@ func runFilesServe(ctx context.Context, a *app.App) (err error) {
 	if err != nil {
 		return m.Config.At("files", err)
 	}
-	return errForgeable(m.Config, s.Run(ctx))
+	return explainForgeable(m.Config, s.Run(ctx))
 }
 
-// errForgeable adds what to do about a store that accepts forged uploads.
-func errForgeable(c *config.Config, err error) error {
+// explainForgeable adds what to do about a store that accepts forged uploads.
+func explainForgeable(c *config.Config, err error) error {
 	if !errors.Is(err, s3objects.ErrForgeable) {
 		return err
 	}
@@ -100,16 +100,16 @@ func errForgeable(c *config.Config, err error) error {
 		"give the service a key that may write below its prefix alone, and set accept_forgeable_uploads: true (docs/FILES.md)", err))
 }
 
-func errNoFiles(c *config.Config) error {
+func errNotConfigured(c *config.Config) error {
 	return c.At("files", errors.New("is missing: say where files go (files: {to: s3://bucket/prefix/, secret: …})"))
 }
 
-// filesConfig returns what the configuration says of the server, without what has to be
+// serverConfig returns what the configuration says of the server, without what has to be
 // opened.
-func filesConfig(m *app.Machine) (server.Config, error) {
+func serverConfig(m *app.Machine) (server.Config, error) {
 	c := m.Config.Files
 	if c == nil {
-		return server.Config{}, errNoFiles(m.Config)
+		return server.Config{}, errNotConfigured(m.Config)
 	}
 	if err := files.CheckPrefix(c.To.Prefix); err != nil {
 		return server.Config{}, m.Config.At("files.to", err)
@@ -121,8 +121,8 @@ func filesConfig(m *app.Machine) (server.Config, error) {
 	}, nil
 }
 
-// beside returns a path that counts from the folder of the configuration.
-func beside(m *app.Machine, path string) string {
+// resolvePath returns a path that counts from the folder of the configuration.
+func resolvePath(m *app.Machine, path string) string {
 	if filepath.IsAbs(path) {
 		return path
 	}
@@ -143,7 +143,7 @@ func openIndex(ctx context.Context, m *app.Machine, create bool) (store.Store, e
 	switch scheme, _, named := strings.Cut(at, "://"); {
 	case named && (scheme == "postgres" || scheme == "postgresql"):
 		if !create {
-			if err := closed(postgres.OpenReadOnly(ctx, at)); err != nil {
+			if err := closeStore(postgres.OpenReadOnly(ctx, at)); err != nil {
 				return nil, err
 			}
 		}
@@ -153,9 +153,9 @@ func openIndex(ctx context.Context, m *app.Machine, create bool) (store.Store, e
 	case named: // its text may have a password
 		return nil, errors.New("is no URL of a database: write postgres://user:password@host:5432/database, dynamodb://table?region=eu-central-1, or the name of a file")
 	}
-	path := beside(m, cmp.Or(at, "files.db"))
+	path := resolvePath(m, cmp.Or(at, "files.db"))
 	if !create {
-		err := closed(sqlite.OpenReadOnly(ctx, path))
+		err := closeStore(sqlite.OpenReadOnly(ctx, path))
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("there is no index in %s: \"pawl files serve\" makes it; or name another configuration with --config", path)
 		}
@@ -166,20 +166,20 @@ func openIndex(ctx context.Context, m *app.Machine, create bool) (store.Store, e
 	return sqlite.Open(ctx, path)
 }
 
-// closed closes a store that was opened to see whether it exists.
-func closed[S store.Store](s S, err error) error {
+// closeStore closes a store that was opened to see whether it exists.
+func closeStore[S store.Store](s S, err error) error {
 	if err == nil {
 		err = s.Close()
 	}
 	return err
 }
 
-// filesSpool returns the folder for bodies of POST /v1/files: that of the index, for
+// spoolDir returns the folder for bodies of POST /v1/files: that of the index, for
 // the system's temporary folder is often in memory.
-func filesSpool(m *app.Machine) string {
-	dir := beside(m, ".")
+func spoolDir(m *app.Machine) string {
+	dir := resolvePath(m, ".")
 	if at := m.Config.Files.Index.Reveal(); at != "" && !strings.Contains(at, "://") {
-		dir = filepath.Dir(beside(m, at))
+		dir = filepath.Dir(resolvePath(m, at))
 	}
 	f, err := os.CreateTemp(dir, "pawl-upload-*")
 	if err != nil {
@@ -192,8 +192,8 @@ func filesSpool(m *app.Machine) string {
 	return dir
 }
 
-// filesTokens returns what verifies tokens, until ctx ends.
-func filesTokens(ctx context.Context, m *app.Machine) (*filesapi.Tokens, error) {
+// newTokens returns what verifies tokens, until ctx ends.
+func newTokens(ctx context.Context, m *app.Machine) (*filesapi.Tokens, error) {
 	c := m.Config.Files
 	claims := filesapi.Claims{Audience: c.Audience, Issuer: c.Issuer}
 	if strings.Contains(c.Keys, "://") {
@@ -203,18 +203,18 @@ func filesTokens(ctx context.Context, m *app.Machine) (*filesapi.Tokens, error) 
 		}
 		return tokens, nil
 	}
-	keys, err := filesKeys(m, c)
+	keys, err := loadKeys(m, c)
 	if err != nil {
 		return nil, err
 	}
 	return filesapi.NewTokens(keys, claims)
 }
 
-func filesKeys(m *app.Machine, c *config.Files) (jwk.Set, error) {
+func loadKeys(m *app.Machine, c *config.Files) (jwk.Set, error) {
 	if c.Keys == "" {
 		return filesapi.Secret([]byte(c.Secret.Reveal()))
 	}
-	text, err := os.ReadFile(beside(m, c.Keys))
+	text, err := os.ReadFile(resolvePath(m, c.Keys))
 	if err != nil {
 		return nil, fmt.Errorf("keys: %w", err)
 	}

@@ -59,7 +59,7 @@ func TestFileConfiguration(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return filesConfig((&app.Machine{Config: c}))
+		return serverConfig((&app.Machine{Config: c}))
 	}
 	for text, want := range map[string]time.Duration{"to: s3://b/p/": 0, "to: s3://b/p/, longest_upload: 3h": 3 * time.Hour} {
 		if c, err := read(text); err != nil || c.LongestUpload != want {
@@ -82,10 +82,10 @@ func isConfig(err error) bool {
 // how to do so all the same.
 func TestErrForgeable(t *testing.T) {
 	c := &config.Config{}
-	if err := errForgeable(c, s3objects.ErrForgeable); !isConfig(err) || !strings.Contains(err.Error(), "accept_forgeable_uploads: true") {
+	if err := explainForgeable(c, s3objects.ErrForgeable); !isConfig(err) || !strings.Contains(err.Error(), "accept_forgeable_uploads: true") {
 		t.Error(err)
 	}
-	if err := errForgeable(c, nil); err != nil {
+	if err := explainForgeable(c, nil); err != nil {
 		t.Error(err)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/pawlhq/pawl/files/s3objects"
 )
 
-func newFilesRebuildCommand(a *app.App) *cobra.Command {
+func newRebuildCommand(a *app.App) *cobra.Command {
 	var dryRun, trust bool
 	cmd := &cobra.Command{
 		Use:   "rebuild",
@@ -37,7 +37,7 @@ URL may have written objects with any metadata, so rebuild refuses. Use
   pawl files rebuild --trust-metadata`,
 		Args: app.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withFiles(cmd.Context(), a, !dryRun, func(ctx context.Context, x *filesTools) error { return rebuildFiles(ctx, a, x, dryRun, trust) })
+			return withServer(cmd.Context(), a, !dryRun, func(ctx context.Context, x *tools) error { return runRebuild(ctx, a, x, dryRun, trust) })
 		},
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "report what is missing, and write no row")
@@ -46,7 +46,7 @@ URL may have written objects with any metadata, so rebuild refuses. Use
 	return cmd
 }
 
-func rebuildFiles(ctx context.Context, a *app.App, x *filesTools, dryRun, trust bool) error {
+func runRebuild(ctx context.Context, a *app.App, x *tools, dryRun, trust bool) error {
 	count := app.NewCounter(x.Log, x.bar)
 	began := time.Now()
 	r, err := x.server.Rebuild(ctx, files.RebuildOptions{

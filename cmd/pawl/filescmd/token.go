@@ -12,8 +12,8 @@ import (
 	"github.com/pawlhq/pawl/files/filesapi"
 )
 
-func newFilesTokenCommand(a *app.App) *cobra.Command {
-	var g filesapi.Grant
+func newTokenCommand(a *app.App) *cobra.Command {
+	var g filesapi.TokenSpec
 	cmd := &cobra.Command{
 		Use:   "token SCOPE...",
 		Short: "Print a token to try the API with",
@@ -35,7 +35,7 @@ by files.keys.`,
 	return cmd
 }
 
-func printToken(a *app.App, g filesapi.Grant) error {
+func printToken(a *app.App, g filesapi.TokenSpec) error {
 	if g.Life <= 0 {
 		return app.Usage("--for %s: want a time that is larger than 0", g.Life)
 	}
@@ -45,12 +45,12 @@ func printToken(a *app.App, g filesapi.Grant) error {
 	}
 	switch {
 	case c.Files == nil:
-		return errNoFiles(c)
+		return errNotConfigured(c)
 	case c.Files.Keys != "":
 		return c.At("files.keys", errors.New("says that tokens are signed elsewhere: have one from there"))
 	}
 	g.Audience, g.Issuer = c.Files.Audience, c.Files.Issuer
-	token, err := filesapi.Issue([]byte(c.Files.Secret.Reveal()), g)
+	token, err := filesapi.SignToken([]byte(c.Files.Secret.Reveal()), g)
 	if err != nil {
 		return app.Misconfigured(err)
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// table has the transitions that there are. The zero state is no row.
-var table = map[files.State][]files.State{
+// allowedTransitions has the transitions that there are. The zero state is no row.
+var allowedTransitions = map[files.State][]files.State{
 	0:             {files.Pending},
 	files.Pending: {files.Indexed, files.Expired, files.Deleted},
 	files.Indexed: {files.Lost, files.Deleted},
@@ -25,63 +25,63 @@ var table = map[files.State][]files.State{
 }
 
 // checkChange looks at a change that was made.
-func (w *World) checkChange(t *truth, next *files.File) {
+func (w *World) checkChange(t *fileModel, next *files.File) {
 	from, to := t.row.State, next.State
-	if from != to && !slices.Contains(table[from], to) {
+	if from != to && !slices.Contains(allowedTransitions[from], to) {
 		w.Violatef("", "%s went from %s to %s", t.id, name(from), name(to))
 	}
-	if to == files.Indexed && t.unwanted {
+	if to == files.Indexed && t.mustBeHidden {
 		w.Violatef("", "%s is visible, though it was deleted", t.id)
 	}
-	if to == files.Pending && from == files.Deleted && t.unwanted {
+	if to == files.Pending && from == files.Deleted && t.mustBeHidden {
 		w.Violatef("", "%s may become visible, though it was deleted", t.id)
 	}
-	if t.wanted && !t.taken && from == files.Indexed && to != files.Indexed {
+	if t.mustBeVisible && !t.tampered && from == files.Indexed && to != files.Indexed {
 		w.Violatef("", "%s is not visible, though nobody deleted it", t.id)
 	}
-	w.checkWitness(t, from, to)
+	w.checkObserved(t, from, to)
 	if to == files.Purging && w.Now+w.times.Skew < next.DeletedAt.Sub(epoch)+w.times.Undelete {
 		w.Violatef("", "%s is purged while it may be undeleted", t.id)
 	}
-	if to == 0 && w.open(t.id) {
+	if to == 0 && w.hasOpenUpload(t.id) {
 		w.Violatef("", "%s is forgotten while an upload of it is open", t.id)
 	}
 	if from == 0 {
-		t.begun, t.born, t.key = w.Now, w.writes, next.Idempotency
+		t.createdAt, t.createdWrite, t.key = w.Now, w.writes, next.Idempotency
 		w.checkKey(t)
 	}
 }
 
 // checkKey wants an idempotency key to begin one file.
-func (w *World) checkKey(t *truth) {
-	for _, other := range w.truths {
-		if t.key != "" && other != t && other.key == t.key && !other.expired && t.begun-other.begun < keyLife {
+func (w *World) checkKey(t *fileModel) {
+	for _, other := range w.models {
+		if t.key != "" && other != t && other.key == t.key && !other.expired && t.createdAt-other.createdAt < minKeyLife {
 			w.Violatef("", "%s and %s were both begun by %s", t.id, other.id, t.key)
 		}
 	}
 }
 
-// keyLife is how long an idempotency key counts, at least.
-const keyLife = 24 * time.Hour
+// minKeyLife is how long an idempotency key counts, at least.
+const minKeyLife = 24 * time.Hour
 
-// checkWitness wants a row to say what the object was at some time since the row
+// checkObserved wants a row to say what the object was at some time since the row
 // was written: else it is moved by what another row was decided by.
-func (w *World) checkWitness(t *truth, from, to files.State) {
-	w.witness(t)
+func (w *World) checkObserved(t *fileModel, from, to files.State) {
+	w.observeObject(t)
 	switch {
-	case to == files.Indexed && from != to && t.good < t.wrote:
+	case to == files.Indexed && from != to && t.lastMatch < t.rowWrittenAt:
 		w.Violatef("", "%s is visible, and has had no object since it was %s", t.id, from)
-	case to == files.Lost && from != to && t.bad < t.wrote:
+	case to == files.Lost && from != to && t.lastMismatch < t.rowWrittenAt:
 		w.Violatef("", "%s is lost, and has had its object since it was %s", t.id, from)
-	case (to == files.Gone || to == 0) && t.bad < t.wrote:
+	case (to == files.Gone || to == 0) && t.lastMismatch < t.rowWrittenAt:
 		w.Violatef("", "%s is forgotten, and has had its object since it was %s", t.id, from)
 	}
 }
 
-// checkHeard wants a look by notice to put things right without an audit.
-func (w *World) checkHeard() {
-	for _, t := range w.truths {
-		if s := t.row.State; t.heard == t.puts && (s == files.Indexed || s == files.Lost) && (s == files.Indexed) != w.intact(t) {
+// checkNotified wants a look by notice to put things right without an audit.
+func (w *World) checkNotified() {
+	for _, t := range w.models {
+		if s := t.row.State; t.notifiedChanges == t.objectChanges && (s == files.Indexed || s == files.Lost) && (s == files.Indexed) != w.objectMatches(t) {
 			w.Violatef("", "%s is %s, and a notification has said that its object changed", t.id, s)
 		}
 	}
@@ -91,9 +91,9 @@ func (w *World) checkHeard() {
 func (w *World) checkAudited() {
 	before := w.writes
 	w.audit(0)
-	w.loop()
-	if w.audited.Found() > 0 || w.writes != before {
-		w.Violatef("", "a second audit finds %+v, and writes %d times", w.audited, w.writes-before)
+	w.runEvents()
+	if w.lastAudit.Differences() > 0 || w.writes != before {
+		w.Violatef("", "a second audit finds %+v, and writes %d times", w.lastAudit, w.writes-before)
 	}
 }
 
@@ -107,7 +107,7 @@ var charged = []files.State{files.Pending, files.Indexed, files.Lost, files.Dele
 // at least, and that no upload exceeded a limit.
 func (w *World) checkQuota(entity string) {
 	var sum files.Usage
-	for _, t := range w.truths {
+	for _, t := range w.models {
 		if t.row.Entity != entity || !slices.Contains(charged, t.row.State) {
 			continue
 		}
@@ -143,7 +143,7 @@ func (w *World) checkRecords(entity string) {
 	for _, r := range w.scan(store.Range{Space: "idempotency", After: store.Join(entity, ""), Before: store.End(store.Join(entity, ""))}) {
 		keys[r.Name] = r
 	}
-	for _, t := range w.truths {
+	for _, t := range w.models {
 		row := &t.row
 		if row.Entity != entity {
 			continue
@@ -194,8 +194,8 @@ func (w *World) checkUsageIsSwapped(changes []store.Change) {
 // and no file of its idempotency key, which would have been the answer.
 func (w *World) checkRefusal(u *user, since int, err error) {
 	rowOf := func(write int) bool {
-		for _, t := range w.truths {
-			if u.key != "" && t.key == u.key && t.born <= write && (!t.expired || write < t.expiredAt) {
+		for _, t := range w.models {
+			if u.key != "" && t.key == u.key && t.createdWrite <= write && (!t.expired || write < t.expiredWrite) {
 				return true
 			}
 		}
@@ -218,52 +218,52 @@ func (w *World) checkRefusal(u *user, since int, err error) {
 }
 
 // checkRemoval looks at the removal of an object by the service.
-func (w *World) checkRemoval(t *truth) {
+func (w *World) checkRemoval(t *fileModel) {
 	if s := t.row.State; s != 0 && s != files.Purging && s != files.Gone && s != files.Expired {
 		w.Violatef("", "the object of %s was removed while it was %s", t.id, s)
 	}
-	if t.wanted {
+	if t.mustBeVisible {
 		w.Violatef("", "the object of %s was removed, though nobody deleted it", t.id)
 	}
 }
 
-// checkRest looks at the world when nothing happens in it any more. Without an audit
+// checkQuiescent looks at the world when nothing happens in it any more. Without an audit
 // a file that a stranger has tampered with may be wrong.
-func (w *World) checkRest(audited bool) {
-	for _, t := range w.truths {
-		if t.taken && !audited {
+func (w *World) checkQuiescent(audited bool) {
+	for _, t := range w.models {
+		if t.tampered && !audited {
 			continue
 		}
 		if s := t.row.State; s != 0 && s != files.Indexed && s != files.Lost {
 			w.Violatef("", "at rest %s is %s still", t.id, s)
 		}
-		if why := w.wrong(t); why != "" {
+		if why := w.mismatch(t); why != "" {
 			w.Violatef("", "at rest %s is %s: %s", t.id, name(t.row.State), why)
 		}
 	}
 	for _, u := range w.uploads {
-		if audited || !u.stray {
+		if audited || !u.afterLandBy {
 			w.Violatef("", "at rest the upload %s of %s is open", u.id, u.key)
 		}
 	}
 }
 
-// wrong says what is wrong with a file at rest, if anything is.
-func (w *World) wrong(t *truth) string {
+// mismatch says what is wrong with a file at rest, if anything is.
+func (w *World) mismatch(t *fileModel) string {
 	_, stored := w.objects[t.id]
 	indexed := t.row.State == files.Indexed
 	switch {
-	case stored && !indexed && (t.row.State != files.Lost || w.intact(t)):
+	case stored && !indexed && (t.row.State != files.Lost || w.objectMatches(t)):
 		return "there is an object of it"
-	case indexed && t.unwanted:
+	case indexed && t.mustBeHidden:
 		return "it is visible, though it was deleted"
-	case indexed && !w.intact(t):
+	case indexed && !w.objectMatches(t):
 		return "it is visible, and its object is not what was promised"
-	case t.taken:
+	case t.tampered:
 		return "" // what else is missing, a stranger has taken
-	case !indexed && t.wanted:
+	case !indexed && t.mustBeVisible:
 		return "it is not visible, though nobody deleted it"
-	case !indexed && t.arrived && !t.touched && !t.through:
+	case !indexed && t.stored && !t.deleteBegun && !t.viaService:
 		return "it is not visible, though its bytes have come"
 	case t.row.State == files.Lost:
 		return "it is lost, and no stranger took it"

@@ -7,8 +7,8 @@ import (
 	"github.com/pawlhq/pawl/internal/simkit"
 )
 
-// TestReach: in few worlds every state and every ending is met.
-func TestReach(t *testing.T) {
+// TestWorldsReachAllStates: in few worlds every state and every ending is met.
+func TestWorldsReachAllStates(t *testing.T) {
 	var all strings.Builder
 	for s := range uint64(2000) {
 		for _, line := range *Simulation.Replay(simkit.NewTape(s)).Trace {

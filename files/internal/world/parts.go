@@ -13,11 +13,11 @@ import (
 
 // upload is an upload in parts that is open at the store.
 type upload struct {
-	key, id string
-	promise files.Promise
-	begun   time.Duration
-	parts   [8]bool // those that have come
-	stray   bool    // a stranger began it, or a request that came too late: no look may find it
+	key, id     string
+	promise     files.Promise
+	begun       time.Duration
+	parts       [8]bool // those that have come
+	afterLandBy bool    // a stranger began it, or a request that came too late: no look may find it
 }
 
 func (u *upload) whole() bool {
@@ -39,8 +39,8 @@ func (w *World) findUpload(id string) *upload {
 	return nil
 }
 
-// open reports that an upload in parts of a key is open.
-func (w *World) open(key string) bool {
+// hasOpenUpload reports that an upload in parts of a key is open.
+func (w *World) hasOpenUpload(key string) bool {
 	return slices.ContainsFunc(w.uploads, func(u *upload) bool { return u.key == key })
 }
 
@@ -49,14 +49,14 @@ func (w *World) open(key string) bool {
 func (w *World) beginUpload(key string, p files.Promise, landBy time.Time) string {
 	w.ids++
 	u := &upload{key: key, id: fmt.Sprintf("u%d", w.ids), promise: p, begun: w.Now}
-	u.stray = !epoch.Add(w.Now).Before(landBy)
+	u.afterLandBy = !epoch.Add(w.Now).Before(landBy)
 	w.uploads = append(w.uploads, u)
 	w.writes++
-	w.Tracef("the upload %s of %s begins, late: %v", u.id, key, u.stray)
+	w.Tracef("the upload %s of %s begins, late: %v", u.id, key, u.afterLandBy)
 	return u.id
 }
 
-func (w *World) landPart(id string, number int) {
+func (w *World) storePart(id string, number int) {
 	if u := w.findUpload(id); u != nil {
 		w.Tracef("part %d of %s lands", number, id)
 		u.parts[number-1] = true
@@ -65,7 +65,7 @@ func (w *World) landPart(id string, number int) {
 
 // complete makes an object of the parts, unless one is there: then the upload stays.
 func (w *World) complete(id string) {
-	if u := w.findUpload(id); u != nil && u.whole() && w.land(u.key, u.promise) {
+	if u := w.findUpload(id); u != nil && u.whole() && w.storeObject(u.key, u.promise) {
 		w.endUpload(id)
 		w.stale = append(w.stale, u)
 	}
@@ -88,7 +88,7 @@ func (b *objects) Begin(_ context.Context, f *files.File) (id string, err error)
 	if t.dead() || f.PutBy.Sub(epoch) <= w.Now {
 		return "", errNoAnswer
 	}
-	if !t.calm && w.Tape.Chance(30) {
+	if !t.faultless && w.Tape.Chance(30) {
 		t.sleep(w.Tape.UpTo(w.times.Parts + w.times.Upload + 20*time.Minute))
 	}
 	key, p, landBy := f.Key, f.Promise, f.LandBy
@@ -177,11 +177,11 @@ func (u *user) sendParts(f files.File, parts []files.SignedRequest) {
 				if !epoch.Add(w.Now).Before(s.Until) {
 					return // the store refuses it
 				}
-				long := w.way()
+				long := w.latency()
 				if w.Tape.Chance(100) {
 					long = w.Tape.UpTo(w.times.Upload)
 				}
-				w.After(long, func() { w.landPart(s.URL, i+1) })
+				w.After(long, func() { w.storePart(s.URL, i+1) })
 			})
 		}
 	}
@@ -189,21 +189,21 @@ func (u *user) sendParts(f files.File, parts []files.SignedRequest) {
 		w.After(within+w.Tape.UpTo(2*time.Minute), func() { u.complete(f.ID) })
 	}
 	if w.Tape.Chance(300) {
-		late := f.LandBy.Sub(epoch) - w.Now - time.Minute + w.Tape.UpTo(tapeLate)
+		late := f.LandBy.Sub(epoch) - w.Now - time.Minute + w.Tape.UpTo(lateCompletion)
 		w.After(max(late, 0), func() { u.complete(f.ID) })
 	}
 }
 
-// tapeLate is how long before and after the end of a file's time it is completed.
-const tapeLate = 3 * time.Minute
+// lateCompletion is how long before and after the end of a file's time it is completed.
+const lateCompletion = 3 * time.Minute
 
 func (u *user) complete(id string) {
 	w := u.w
 	w.spawn(w.Tape.Choose(nodes), func(t *thread) {
 		f, err := t.files.Complete(t.ctx, id)
 		w.Tracef("user %d completes %s: %s, %v", u.n, id, name(f.State), err)
-		if err == nil && f.State == files.Indexed && !w.truth(id).touched {
-			w.truth(id).wanted = true
+		if err == nil && f.State == files.Indexed && !w.model(id).deleteBegun {
+			w.model(id).mustBeVisible = true
 		}
 	})
 }

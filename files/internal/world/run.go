@@ -11,14 +11,14 @@ import (
 // Simulation plays worlds of package files.
 var Simulation = simkit.Simulation[*threads]{Threads: newThreads, Play: play}
 
-// window is how long there are troubles.
-const window = 8 * time.Hour
+// faultWindow is how long there are troubles.
+const faultWindow = 8 * time.Hour
 
 // play plays one world.
 func play(threads *threads, kernel *simkit.World) {
 	w := &World{
 		World: kernel, threads: threads, records: memory.New(), usage: map[string][]usageAt{},
-		objects: map[string]files.Promise{}, truths: map[string]*truth{},
+		objects: map[string]files.Promise{}, models: map[string]*fileModel{},
 	}
 	w.index = files.NewIndex(w.records)
 	for i := range w.processes {
@@ -35,51 +35,51 @@ func play(threads *threads, kernel *simkit.World) {
 	for i := range w.skews {
 		w.skews[i] = w.Tape.UpTo(w.times.Skew-time.Second) - w.times.Skew/2
 	}
-	w.faulty = []int{0, 20, 60, 150}[w.Tape.Choose(4)]
-	w.loses = []int{0, 200, 1000}[w.Tape.Choose(3)]
+	w.faultRate = []int{0, 20, 60, 150}[w.Tape.Choose(4)]
+	w.lossRate = []int{0, 200, 1000}[w.Tape.Choose(3)]
 	for n := range 1 + w.Tape.Choose(4) {
 		w.user(n)
 	}
 	if w.Tape.Chance(300) {
-		w.After(w.Tape.UpTo(window), func() { w.audit(w.Tape.Choose(nodes)) })
+		w.After(w.Tape.UpTo(faultWindow), func() { w.audit(w.Tape.Choose(nodes)) })
 	}
 	if w.Tape.Chance(50) {
-		w.After(w.Tape.UpTo(window), w.litter)
+		w.After(w.Tape.UpTo(faultWindow), w.putOrphan)
 	}
-	w.loop()
-	w.rest()
+	w.runEvents()
+	w.quiesce()
 }
 
-// rest lets the timers of all rows run out, without further troubles.
-func (w *World) rest() {
-	w.calm = true
-	w.Now = max(w.Now, window)
+// quiesce lets the timers of all rows run out, without further troubles.
+func (w *World) quiesce() {
+	w.faultless = true
+	w.Now = max(w.Now, faultWindow)
 	for range 100 {
-		due, found := w.nextLook()
+		due, found := w.nextDue()
 		if !found {
 			break
 		}
 		w.Now = max(w.Now, due-w.skews[0])
 		w.sweep(0)
-		w.loop()
+		w.runEvents()
 	}
-	w.checkHeard()
-	w.checkRest(false)
+	w.checkNotified()
+	w.checkQuiescent(false)
 	w.Now += w.times.Parts + w.times.Upload + 2*w.times.Skew
 	w.audit(0)
-	w.loop()
+	w.runEvents()
 	w.checkAudited()
 	if n := len(w.threads.Running); n > 0 {
 		w.Violatef("", "%d requests never end", n)
 	}
 	w.threads.Abort()
-	w.checkRest(true)
+	w.checkQuiescent(true)
 }
 
-// nextLook returns when the next row is due.
-func (w *World) nextLook() (at time.Duration, found bool) {
-	for _, t := range w.truths {
-		if look := t.row.LookAt; !look.IsZero() && (!found || look.Sub(epoch) < at) {
+// nextDue returns when the next row is due.
+func (w *World) nextDue() (at time.Duration, found bool) {
+	for _, t := range w.models {
+		if look := t.row.DueAt; !look.IsZero() && (!found || look.Sub(epoch) < at) {
 			at, found = look.Sub(epoch), true
 		}
 	}

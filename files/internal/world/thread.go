@@ -18,12 +18,12 @@ var (
 type thread struct {
 	simkit.Thread
 	*process
-	ctx   context.Context // has the thread
-	skew  time.Duration
-	calm  bool            // no fault happens to it
-	wake  <-chan struct{} // that it waits for; nil: for none
-	left  bool            // its client has given up
-	files files.Service
+	ctx        context.Context // has the thread
+	skew       time.Duration
+	faultless  bool            // no fault happens to it
+	wake       <-chan struct{} // that it waits for; nil: for none
+	clientGone bool            // its client has given up
+	files      files.Service
 }
 
 type threads = simkit.Threads[*thread]
@@ -39,7 +39,7 @@ func newThreads() *threads {
 // spawn starts a job on a node, which runs until it first waits.
 func (w *World) spawn(node int, job func(*thread)) {
 	t := w.threads.Get()
-	t.process, t.skew, t.calm = w.processes[node], w.skews[node], w.calm
+	t.process, t.skew, t.faultless = w.processes[node], w.skews[node], w.faultless
 	t.files = files.Service{
 		Index: t.index, Objects: (*objects)(t), Times: w.times, Limit: func(string) files.Usage { return w.limit },
 		Now: t.now, NewID: w.newID,
@@ -95,14 +95,14 @@ func (t *thread) request(do func() error) error {
 	if t.dead() {
 		return errDead
 	}
-	if t.calm {
+	if t.faultless {
 		return do()
 	}
-	t.sleep(t.w.way())
+	t.sleep(t.w.latency())
 	if t.dead() {
 		return errDead
 	}
-	switch t.w.Tape.Fault(t.w.faulty, requestFaults...) {
+	switch t.w.Tape.Fault(t.w.faultRate, requestFaults...) {
 	case simkit.CrashBefore:
 		t.crash()
 		return errDead
@@ -129,6 +129,6 @@ func (t *thread) request(do func() error) error {
 		return t.received(err)
 	}
 	err := do()
-	t.sleep(t.w.way())
+	t.sleep(t.w.latency())
 	return t.received(err)
 }

@@ -17,13 +17,13 @@ func (w *World) user(n int) {
 	if w.Tape.Chance(500) {
 		u.key = fmt.Sprintf("key%d", n)
 	}
-	u.through = w.Tape.Chance(250)
-	if !u.through && w.Tape.Chance(400) {
+	u.viaService = w.Tape.Chance(250)
+	if !u.viaService && w.Tape.Chance(400) {
 		u.promise.PartSize = partSize
 	}
 	w.After(w.Tape.UpTo(10*time.Minute), func() { u.upload(3) })
 	if u.key != "" && w.Tape.Chance(500) {
-		w.After(w.Tape.UpTo(simkit.Pick(w.Tape, 30*time.Minute, keyLife)), func() { u.upload(1) })
+		w.After(w.Tape.UpTo(simkit.Pick(w.Tape, 30*time.Minute, minKeyLife)), func() { u.upload(1) })
 	}
 	for range w.Tape.Choose(4) {
 		at := w.Tape.UpTo(4 * time.Hour)
@@ -32,7 +32,7 @@ func (w *World) user(n int) {
 		}
 		w.After(at, func() { u.change(w.Tape.Chance(400)) })
 		if w.Tape.Chance(30) {
-			w.After(at+w.way(), u.tamper)
+			w.After(at+w.latency(), u.tamper)
 		}
 	}
 	if w.Tape.Chance(30) {
@@ -41,12 +41,12 @@ func (w *World) user(n int) {
 }
 
 type user struct {
-	w       *World
-	n       int
-	key     string // idempotency key
-	promise files.Promise
-	through bool // uploads through the service
-	ids     []string
+	w          *World
+	n          int
+	key        string // idempotency key
+	promise    files.Promise
+	viaService bool // uploads through the service
+	ids        []string
 }
 
 func (u *user) entity() string { return fmt.Sprintf("e%d", u.n%2) }
@@ -62,9 +62,9 @@ func (u *user) upload(tries int) {
 		switch {
 		case u.promise.PartSize > 0:
 			f, parts, err = t.files.UploadParts(t.ctx, u.entity(), u.key, u.promise, make([][32]byte, u.promise.Parts()))
-		case u.through:
-			f, err = t.files.Store(t.ctx, u.entity(), u.key, u.promise, nil)
-			u.stored(f, err)
+		case u.viaService:
+			f, err = t.files.UploadBytes(t.ctx, u.entity(), u.key, u.promise, nil)
+			u.uploadedBytes(f, err)
 		default:
 			f, signed, err = t.files.Upload(t.ctx, u.entity(), u.key, u.promise)
 		}
@@ -80,7 +80,7 @@ func (u *user) upload(tries int) {
 			}
 			return
 		}
-		if u.w.truth(f.ID).row.State == 0 {
+		if u.w.model(f.ID).row.State == 0 {
 			u.w.Violatef("", "user %d has %s, of which there is no row", u.n, f.ID)
 		}
 		u.ids = append(u.ids, f.ID)
@@ -94,13 +94,13 @@ func (u *user) upload(tries int) {
 	})
 }
 
-// stored is the answer to an upload through the service.
-func (u *user) stored(f files.File, err error) {
+// uploadedBytes is the answer to an upload through the service.
+func (u *user) uploadedBytes(f files.File, err error) {
 	if err != nil {
 		return
 	}
-	if t := u.w.truth(f.ID); !t.touched {
-		t.wanted = true
+	if t := u.w.model(f.ID); !t.deleteBegun {
+		t.mustBeVisible = true
 	}
 }
 
@@ -117,13 +117,13 @@ func (u *user) send(s files.SignedRequest) {
 			if !epoch.Add(w.Now).Before(s.Until) {
 				return // the store refuses it
 			}
-			long := w.way()
+			long := w.latency()
 			if w.Tape.Chance(300) {
 				long = w.Tape.UpTo(w.times.Upload)
 			}
 			w.After(long, func() {
-				if w.land(s.URL, u.promise) && w.Tape.Chance(300) {
-					w.look(s.URL) // the user says that it is complete
+				if w.storeObject(s.URL, u.promise) && w.Tape.Chance(300) {
+					w.handleNotification(s.URL) // the user says that it is complete
 				}
 			})
 		})
@@ -150,16 +150,16 @@ func (u *user) changeFile(id string, undelete bool) {
 	w := u.w
 	w.spawn(w.Tape.Choose(nodes), func(t *thread) {
 		if undelete {
-			u.undelete(t, w.truth(id))
+			u.undelete(t, w.model(id))
 		} else {
-			u.delete(t, w.truth(id))
+			u.delete(t, w.model(id))
 		}
 	})
 }
 
-func (u *user) delete(t *thread, f *truth) {
+func (u *user) delete(t *thread, f *fileModel) {
 	u.w.Tracef("user %d deletes %s", u.n, f.id)
-	f.wanted, f.touched = false, true
+	f.mustBeVisible, f.deleteBegun = false, true
 	f.deletes++
 	f.deletesBegun++
 	others, begun := f.undeletes, f.undeletesBegun
@@ -169,13 +169,13 @@ func (u *user) delete(t *thread, f *truth) {
 		u.changeAgain(f.id) // it may have been made, or may yet be
 		return
 	}
-	f.unwanted = others == 0 && begun == f.undeletesBegun
-	u.w.Tracef("user %d has deleted %s: %v", u.n, f.id, f.unwanted)
+	f.mustBeHidden = others == 0 && begun == f.undeletesBegun
+	u.w.Tracef("user %d has deleted %s: %v", u.n, f.id, f.mustBeHidden)
 }
 
-func (u *user) undelete(t *thread, f *truth) {
+func (u *user) undelete(t *thread, f *fileModel) {
 	u.w.Tracef("user %d undeletes %s", u.n, f.id)
-	f.unwanted = false
+	f.mustBeHidden = false
 	f.undeletes++
 	f.undeletesBegun++
 	others, begun := f.deletes, f.deletesBegun
@@ -186,19 +186,19 @@ func (u *user) undelete(t *thread, f *truth) {
 		return
 	}
 	if got.State == files.Indexed && others == 0 && begun == f.deletesBegun {
-		f.wanted = true
+		f.mustBeVisible = true
 		u.w.Tracef("user %d has %s back", u.n, f.id)
 	}
 }
 
-// litter puts an object into the bucket that has the name of a file and is none.
-func (w *World) litter() {
-	t, p := w.truth(w.newID()), promise(200)
+// putOrphan puts an object into the bucket that has the name of a file and is none.
+func (w *World) putOrphan() {
+	t, p := w.model(w.newID()), promise(200)
 	w.Tracef("a stranger puts an object of no file under %s", t.id)
-	t.taken = true
-	w.put(t, &p)
+	t.tampered = true
+	w.changeObject(t, &p)
 	if w.Tape.Chance(500) {
-		w.findUpload(w.beginUpload(t.id, p, epoch.Add(w.Now))).stray = true
+		w.findUpload(w.beginUpload(t.id, p, epoch.Add(w.Now))).afterLandBy = true
 	}
 }
 
@@ -208,20 +208,20 @@ func (u *user) tamper() {
 	if len(u.ids) == 0 {
 		return
 	}
-	w, t := u.w, u.w.truth(u.ids[0])
-	t.taken = true
+	w, t := u.w, u.w.model(u.ids[0])
+	t.tampered = true
 	if other := promise(u.n + 100); w.Tape.Chance(300) {
 		w.Tracef("a stranger puts something else under %s", t.id)
-		w.put(t, &other)
+		w.changeObject(t, &other)
 	} else if _, exists := w.objects[t.id]; exists {
 		w.Tracef("a stranger takes the object of %s away", t.id)
-		w.put(t, nil)
+		w.changeObject(t, nil)
 	}
 	if w.Tape.Chance(300) {
 		w.After(w.Tape.UpTo(time.Hour), func() {
 			if t.row.State == files.Lost {
 				w.Tracef("a stranger puts the object of %s back", t.id)
-				w.put(t, &u.promise)
+				w.changeObject(t, &u.promise)
 			}
 		})
 	}

@@ -35,14 +35,14 @@ const nodes = 2
 // World is one history.
 type World struct {
 	*simkit.World
-	threads *threads
-	calm    bool // no more faults
+	threads   *threads
+	faultless bool // no more faults
 
-	times  files.Times
-	skews  [nodes]time.Duration
-	faulty int // faults in 1000 requests
-	loses  int // notifications in 1000 that are lost
-	limit  files.Usage
+	times     files.Times
+	skews     [nodes]time.Duration
+	faultRate int // faults in 1000 requests
+	lossRate  int // notifications in 1000 that are lost
+	limit     files.Usage
 
 	records   *memory.Store
 	index     *files.Index // of the checks: no fault happens to it
@@ -50,17 +50,17 @@ type World struct {
 	usage     map[string][]usageAt // by entity, one for each write
 	waiting   []*thread            // for others of their processes
 	objects   map[string]files.Promise
-	uploads   []*upload         // in parts, that are open
-	stale     []*upload         // that were completed, and that lists of all keys still have
-	truths    map[string]*truth // by file
-	ids       int               // of files and uploads
+	uploads   []*upload             // in parts, that are open
+	stale     []*upload             // that were completed, and that lists of all keys still have
+	models    map[string]*fileModel // by file
+	ids       int                   // of files and uploads
 
-	writes  int               // to the index and of the bucket
-	audited files.AuditReport // the last one
+	writes    int               // to the index and of the bucket
+	lastAudit files.AuditReport // the last one
 }
 
-// truth is what the world knows of a file.
-type truth struct {
+// fileModel is what the world knows of a file.
+type fileModel struct {
 	id             string
 	key            string     // of its idempotency
 	row            files.File // zero: none
@@ -68,43 +68,43 @@ type truth struct {
 	deletesBegun   int
 	undeletes      int
 	undeletesBegun int
-	wanted         bool // an upload or undelete was answered, and no delete has begun since
-	unwanted       bool // a delete was answered, and no undelete has begun since
-	arrived        bool // the bytes have landed, before any delete began
-	touched        bool // a delete has begun
-	taken          bool // a stranger has changed the object
-	through        bool // the service itself uploads, and may give up
+	mustBeVisible  bool // an upload or undelete was answered, and no delete has begun since
+	mustBeHidden   bool // a delete was answered, and no undelete has begun since
+	stored         bool // the bytes have landed, before any delete began
+	deleteBegun    bool // a delete has begun
+	tampered       bool // a stranger has changed the object
+	viaService     bool // the service itself uploads, and may give up
 	expired        bool // it was Expired once
-	expiredAt      int  // the write that made it so
+	expiredWrite   int  // the write that made it so
 
-	begun time.Duration // when its first row was written
-	born  int           // the write of that row
-	wrote time.Duration // when its row was
-	good  time.Duration // when the object last was what was promised
-	bad   time.Duration // when it last was not
-	puts  int           // how often the object was changed
-	heard int           // of the puts, how many a look by notice has followed
+	createdAt       time.Duration // when its first row was written
+	createdWrite    int           // the write of that row
+	rowWrittenAt    time.Duration // when its row was
+	lastMatch       time.Duration // when the object last was what was promised
+	lastMismatch    time.Duration // when it last was not
+	objectChanges   int           // how often the object was changed
+	notifiedChanges int           // of the puts, how many a look by notice has followed
 }
 
-func (w *World) way() time.Duration { return w.Tape.UpTo(200 * time.Millisecond) }
+func (w *World) latency() time.Duration { return w.Tape.UpTo(200 * time.Millisecond) }
 
 func (w *World) newID() string {
 	w.ids++
 	return fmt.Sprintf("%08d-0000-7000-8000-000000000000", w.ids)
 }
 
-// loop lets happen what is planned until nothing is.
-func (w *World) loop() {
+// runEvents lets happen what is planned until nothing is.
+func (w *World) runEvents() {
 	for w.Step() {
 		w.wakeUp()
 	}
 }
 
-func (w *World) truth(id string) *truth {
-	t := w.truths[id]
+func (w *World) model(id string) *fileModel {
+	t := w.models[id]
 	if t == nil {
-		t = &truth{id: id}
-		w.truths[id] = t
+		t = &fileModel{id: id}
+		w.models[id] = t
 	}
 	return t
 }
@@ -122,7 +122,7 @@ func (w *World) apply(changes []store.Change) ([]store.Outcome, error) {
 		if changes[i].Key.Space != fileSpace {
 			continue
 		}
-		t := w.truth(changes[i].Key.Name)
+		t := w.model(changes[i].Key.Name)
 		next, err := w.index.Load(context.Background(), t.id)
 		if err != nil && !errors.Is(err, files.ErrNotFound) {
 			w.Violatef("", "%s: %v", t.id, err)
@@ -136,17 +136,17 @@ func (w *World) apply(changes []store.Change) ([]store.Outcome, error) {
 }
 
 // changed notes the row of a file, and plans a sweep when it is due.
-func (w *World) changed(t *truth, row files.File) {
-	t.row, t.wrote = row, w.Now
+func (w *World) changed(t *fileModel, row files.File) {
+	t.row, t.rowWrittenAt = row, w.Now
 	if row.State == files.Expired && !t.expired {
-		t.expired, t.expiredAt = true, w.writes
+		t.expired, t.expiredWrite = true, w.writes
 	}
-	if !row.LookAt.IsZero() && !w.calm {
+	if !row.DueAt.IsZero() && !w.faultless {
 		node := w.Tape.Choose(nodes)
-		at := row.LookAt.Sub(epoch) - w.skews[node] + w.Tape.UpTo(time.Minute)
+		at := row.DueAt.Sub(epoch) - w.skews[node] + w.Tape.UpTo(time.Minute)
 		w.At(at, simkit.Func(func() { w.sweep(node) }))
 	}
-	w.Tracef("%s is %s, look at %v", t.id, name(row.State), row.LookAt.Sub(epoch))
+	w.Tracef("%s is %s, look at %v", t.id, name(row.State), row.DueAt.Sub(epoch))
 }
 
 func (w *World) sweep(node int) {
@@ -154,9 +154,9 @@ func (w *World) sweep(node int) {
 }
 
 // head is the store's answer, dated by its clock in whole seconds.
-func (w *World) head(key string) files.Seen {
+func (w *World) head(key string) files.ObjectInfo {
 	p, ok := w.objects[key]
-	return files.Seen{Found: ok, Size: p.Size, SHA256: p.SHA256, Parts: p.Parts(), Date: epoch.Add(w.Now).Truncate(time.Second)}
+	return files.ObjectInfo{Found: ok, Size: p.Size, SHA256: p.SHA256, Parts: p.Parts(), Date: epoch.Add(w.Now).Truncate(time.Second)}
 }
 
 // page is the store's answer to a listing after a key.
@@ -175,49 +175,49 @@ func (w *World) audit(node int) {
 		r, err := t.files.Audit(t.ctx, t.list, files.AuditOptions{Limit: 100})
 		w.Tracef("audited: %+v, %v", r, err)
 		if err == nil {
-			w.audited = r
+			w.lastAudit = r
 		}
 	})
 }
 
-// land stores an object, unless one is there.
-func (w *World) land(key string, p files.Promise) bool {
+// storeObject stores an object, unless one is there.
+func (w *World) storeObject(key string, p files.Promise) bool {
 	if _, exists := w.objects[key]; exists {
 		return false
 	}
-	t := w.truth(key)
+	t := w.model(key)
 	w.Tracef("the bytes of %s land", key)
-	t.arrived = t.arrived || !t.touched
-	w.put(t, &p)
+	t.stored = t.stored || !t.deleteBegun
+	w.changeObject(t, &p)
 	return true
 }
 
-// put changes an object; nil: removes it.
-func (w *World) put(t *truth, p *files.Promise) {
+// changeObject changes an object; nil: removes it.
+func (w *World) changeObject(t *fileModel, p *files.Promise) {
 	w.writes++
-	w.witness(t)
+	w.observeObject(t)
 	if p == nil {
 		delete(w.objects, t.id)
 	} else {
 		w.objects[t.id] = *p
 	}
-	w.witness(t)
-	t.puts++
+	w.observeObject(t)
+	t.objectChanges++
 	w.notify(t.id)
 }
 
-// intact reports that the object is what was promised.
-func (w *World) intact(t *truth) bool {
+// objectMatches reports that the object is what was promised.
+func (w *World) objectMatches(t *fileModel) bool {
 	p, exists := w.objects[t.id]
 	return exists && p == t.row.Promise
 }
 
-// witness notes what the object is now.
-func (w *World) witness(t *truth) {
-	if w.intact(t) {
-		t.good = w.Now
+// observeObject notes what the object is now.
+func (w *World) observeObject(t *fileModel) {
+	if w.objectMatches(t) {
+		t.lastMatch = w.Now
 	} else {
-		t.bad = w.Now
+		t.lastMismatch = w.Now
 	}
 }
 
@@ -226,35 +226,35 @@ func (w *World) remove(key string) {
 		return
 	}
 	w.Tracef("the object of %s is removed", key)
-	w.checkRemoval(w.truth(key))
-	w.put(w.truth(key), nil)
+	w.checkRemoval(w.model(key))
+	w.changeObject(w.model(key), nil)
 }
 
 // notify lets a notification come, or not, or twice.
 func (w *World) notify(key string) {
-	if w.calm || w.Tape.Chance(w.loses) {
+	if w.faultless || w.Tape.Chance(w.lossRate) {
 		return
 	}
 	for again := true; again; again = w.Tape.Chance(200) {
-		d := w.way()
+		d := w.latency()
 		if w.Tape.Chance(300) {
 			d = w.Tape.UpTo(w.times.Delay)
 		}
-		w.After(d, func() { w.look(key) })
+		w.After(d, func() { w.handleNotification(key) })
 	}
 }
 
-// look is what a notification leads to, again and again until it is acknowledged.
-func (w *World) look(id string) {
+// handleNotification is what a notification leads to, again and again until it is acknowledged.
+func (w *World) handleNotification(id string) {
 	w.spawn(w.Tape.Choose(nodes), func(t *thread) {
-		f := w.truth(id)
-		puts := f.puts
-		err := t.files.Notice(t.ctx, id)
+		f := w.model(id)
+		puts := f.objectChanges
+		err := t.files.ReconcileNotified(t.ctx, id)
 		switch {
 		case err == nil:
-			f.heard = max(f.heard, puts)
+			f.notifiedChanges = max(f.notifiedChanges, puts)
 		case w.Now < w.times.Delay:
-			w.After(w.Tape.UpTo(time.Minute), func() { w.look(id) })
+			w.After(w.Tape.UpTo(time.Minute), func() { w.handleNotification(id) })
 		}
 	})
 }

@@ -19,27 +19,27 @@ type process struct {
 
 func newProcess(w *World) *process {
 	p := &process{w: w}
-	p.index = files.NewIndex(records{p})
+	p.index = files.NewIndex(recordStore{p})
 	p.index.Wait = wait
 	return p
 }
 
-// records is the record store as the threads of a process reach it.
-type records struct{ *process }
+// recordStore is the record store as the threads of a process reach it.
+type recordStore struct{ *process }
 
-var _ store.Store = records{}
+var _ store.Store = recordStore{}
 
 // fileSpace has the records of files.
 const fileSpace = "file"
 
 // Traits implements [store.Store].
-func (r records) Traits() store.Traits { return r.w.records.Traits() }
+func (r recordStore) Traits() store.Traits { return r.w.records.Traits() }
 
 // Apply implements [store.Store]. The rows are checked at every change.
-func (r records) Apply(ctx context.Context, changes []store.Change) (out []store.Outcome, err error) {
+func (r recordStore) Apply(ctx context.Context, changes []store.Change) (out []store.Outcome, err error) {
 	t := threadOf(ctx)
-	if !t.calm && !t.dead() && r.w.Tape.Chance(r.w.faulty/4) {
-		t.sleep(r.w.way())
+	if !t.faultless && !t.dead() && r.w.Tape.Chance(r.w.faultRate/4) {
+		t.sleep(r.w.latency())
 		return nil, store.ErrThrottled
 	}
 	err = t.request(func() (err error) {
@@ -50,10 +50,10 @@ func (r records) Apply(ctx context.Context, changes []store.Change) (out []store
 }
 
 // Swap is not asked for in a world.
-func (r records) Swap(context.Context, []store.Change) ([]store.Outcome, error) { return nil, nil }
+func (r recordStore) Swap(context.Context, []store.Change) ([]store.Outcome, error) { return nil, nil }
 
 // Load implements [store.Store].
-func (r records) Load(ctx context.Context, keys []store.Key) (found []store.Record, err error) {
+func (r recordStore) Load(ctx context.Context, keys []store.Key) (found []store.Record, err error) {
 	err = threadOf(ctx).request(func() (err error) {
 		found, err = r.w.records.Load(ctx, keys)
 		return err
@@ -62,7 +62,7 @@ func (r records) Load(ctx context.Context, keys []store.Key) (found []store.Reco
 }
 
 // Due implements [store.Store].
-func (r records) Due(ctx context.Context, in store.DueRange) (found []store.Record, err error) {
+func (r recordStore) Due(ctx context.Context, in store.DueRange) (found []store.Record, err error) {
 	err = threadOf(ctx).request(func() (err error) {
 		found, err = r.w.records.Due(ctx, in)
 		return err
@@ -71,7 +71,7 @@ func (r records) Due(ctx context.Context, in store.DueRange) (found []store.Reco
 }
 
 // Scan implements [store.Store]. It shows the records of one moment.
-func (r records) Scan(ctx context.Context, in store.Range) iter.Seq2[store.Record, error] {
+func (r recordStore) Scan(ctx context.Context, in store.Range) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
 		var all []store.Record
 		err := threadOf(ctx).request(func() error {
@@ -91,7 +91,7 @@ func (r records) Scan(ctx context.Context, in store.Range) iter.Seq2[store.Recor
 }
 
 // Close implements [store.Store].
-func (r records) Close() error { return nil }
+func (r recordStore) Close() error { return nil }
 
 func (w *World) scan(in store.Range) (all []store.Record) {
 	for found, err := range w.records.Scan(context.Background(), in) {
@@ -110,15 +110,15 @@ func wait(ctx context.Context, wake <-chan struct{}, _ time.Duration) error {
 	switch {
 	case t.dead():
 	case wake == nil:
-		t.left = !t.calm && w.Tape.Chance(w.faulty)
+		t.clientGone = !t.faultless && w.Tape.Chance(w.faultRate)
 		t.sleep(w.Tape.UpTo(time.Second))
 	case len(wake) == 0:
-		t.wake, t.left = wake, false
+		t.wake, t.clientGone = wake, false
 		w.waiting = append(w.waiting, t)
-		if !t.calm && w.Tape.Chance(w.faulty) {
+		if !t.faultless && w.Tape.Chance(w.faultRate) {
 			w.After(w.Tape.UpTo(time.Minute), func() {
 				if t.wake == wake {
-					t.left = true
+					t.clientGone = true
 				}
 			})
 		}
@@ -128,8 +128,8 @@ func wait(ctx context.Context, wake <-chan struct{}, _ time.Duration) error {
 	switch {
 	case t.dead():
 		return errDead
-	case t.left:
-		t.left = false
+	case t.clientGone:
+		t.clientGone = false
 		return errNoAnswer
 	case wake != nil:
 		<-wake
@@ -141,7 +141,7 @@ func wait(ctx context.Context, wake <-chan struct{}, _ time.Duration) error {
 func (w *World) wakeUp() {
 	waiting := w.waiting[:0]
 	for _, t := range w.waiting {
-		if len(t.wake) == 0 && !t.left && !t.dead() {
+		if len(t.wake) == 0 && !t.clientGone && !t.dead() {
 			waiting = append(waiting, t)
 			continue
 		}

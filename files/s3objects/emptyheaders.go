@@ -8,13 +8,13 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// pins are headers that a client must not add to a signed upload: they would copy
+// emptyHeaders are headers that a client must not add to a signed upload: they would copy
 // another object with the service's rights, lock or encrypt the object, or say how it
 // is served. Amazon S3 refuses x-amz headers that are not signed. MinIO takes them, but
 // reads the value of a signed header from the query where the header is absent: so
 // they are signed as empty there, and a header that a client adds breaks the signature.
 // Cache-Control is none of them: browsers add it to each request with If-None-Match.
-var pins = []string{
+var emptyHeaders = []string{
 	copySource,
 	"x-amz-acl", "x-amz-tagging", "x-amz-storage-class", "x-amz-website-redirect-location",
 	"x-amz-server-side-encryption", "x-amz-server-side-encryption-aws-kms-key-id", "x-amz-server-side-encryption-context",
@@ -26,8 +26,8 @@ var pins = []string{
 
 const copySource = "x-amz-copy-source"
 
-// pin lets a client sign that headers are empty.
-func pin(names []string) func(*s3.Options) {
+// signEmpty lets a client sign that headers are empty.
+func signEmpty(names []string) func(*s3.Options) {
 	hold := func(ctx context.Context, in middleware.BuildInput, next middleware.BuildHandler) (middleware.BuildOutput, middleware.Metadata, error) {
 		if r, ok := in.Request.(*smithyhttp.Request); ok {
 			query := r.URL.Query()

@@ -15,7 +15,7 @@ import (
 
 // Changes of a file that is not at its path are lost when the process ends, so no call may
 // succeed.
-func TestFileThatIsGone(t *testing.T) {
+func TestMissingFile(t *testing.T) {
 	for name, spoil := range map[string]func(t *testing.T, path string){
 		"Deleted": func(t *testing.T, path string) {
 			if err := os.Remove(path); err != nil {

@@ -7,15 +7,15 @@ import (
 	"path/filepath"
 )
 
-// remember notes the identity of the file that was opened.
-func (s *Store) remember() (err error) {
+// recordIdentity notes the identity of the file that was opened.
+func (s *Store) recordIdentity() (err error) {
 	s.file, err = os.Stat(s.path)
 	return err
 }
 
-// rememberWAL notes the identity of the log. SQLite keeps the log beside the target of a
+// recordWALIdentity notes the identity of the log. SQLite keeps the log beside the target of a
 // link, and removes it when the last connection closes.
-func (s *Store) rememberWAL() error {
+func (s *Store) recordWALIdentity() error {
 	real, err := filepath.EvalSymlinks(s.path)
 	if err != nil {
 		return err
@@ -25,9 +25,9 @@ func (s *Store) rememberWAL() error {
 	return err
 }
 
-// inPlace checks the path before and after f. SQLite still writes to a file that was
+// checkedCall checks the path before and after f. SQLite still writes to a file that was
 // deleted or replaced meanwhile, but no other process will read these writes.
-func (s *Store) inPlace(f func() error) error {
+func (s *Store) checkedCall(f func() error) error {
 	if err := s.checkFile(); err != nil {
 		return err
 	}

@@ -10,15 +10,15 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// fault is a possible problem of a file, and its remedy.
-type fault struct {
-	why     string
-	lasting bool // no retry helps
+// advice is a possible problem of a file, and its remedy.
+type advice struct {
+	why       string
+	permanent bool // no retry helps
 }
 
 const damaged = "is damaged: restore a backup, or save the readable part with .recover of the sqlite3 shell"
 
-var faults = map[sqlite.ResultCode]fault{
+var adviceByCode = map[sqlite.ResultCode]advice{
 	sqlite.ResultNotADB:   {"is not a database, or its header is damaged: give another path, or restore the file", true},
 	sqlite.ResultCorrupt:  {damaged, true},
 	sqlite.ResultReadOnly: {"cannot be written: let this user write to the file and to its folder", true},
@@ -40,7 +40,7 @@ func (s *Store) refuse(why string, cause error) error {
 // explainOpen explains why the file could not be opened. The error wraps
 // [store.ErrUnusable] unless ctx has ended.
 func (s *Store) explainOpen(ctx context.Context, err error) error {
-	switch f, known := faults[sqlite.ErrCode(err).ToPrimary()]; {
+	switch f, known := adviceByCode[sqlite.ErrCode(err).ToPrimary()]; {
 	case ctx.Err() != nil, errors.Is(err, store.ErrUnusable):
 		return s.explain(ctx, "open", nil, err)
 	case known:
@@ -52,13 +52,13 @@ func (s *Store) explainOpen(ctx context.Context, err error) error {
 // explain adds the file, the problem, and the remedy to an error of SQLite. The result
 // wraps [store.ErrUnusable] if no retry helps, and otherwise kind, if it is not nil.
 func (s *Store) explain(ctx context.Context, what string, kind, err error) error {
-	f, known := faults[sqlite.ErrCode(err).ToPrimary()]
+	f, known := adviceByCode[sqlite.ErrCode(err).ToPrimary()]
 	switch {
 	case errors.Is(err, store.ErrUnusable):
 		return err
 	case ctx.Err() != nil:
 		err = context.Cause(ctx)
-	case known && f.lasting:
+	case known && f.permanent:
 		return s.refuse(f.why, err)
 	}
 	text := fmt.Sprintf("sqlite: %s %q", what, s.path)

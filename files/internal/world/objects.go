@@ -51,8 +51,8 @@ func (b *objects) SignGet(context.Context, *files.File, time.Duration) (string, 
 	return "", nil
 }
 
-// Look implements [files.Objects].
-func (b *objects) Look(_ context.Context, key string) (seen files.Seen, err error) {
+// Stat implements [files.Objects].
+func (b *objects) Stat(_ context.Context, key string) (seen files.ObjectInfo, err error) {
 	w := b.w
 	err = (*thread)(b).request(func() error {
 		seen = w.head(key)
@@ -78,20 +78,20 @@ func (b *objects) Put(_ context.Context, f *files.File, _ io.ReadSeeker) error {
 	if t.dead() || left <= 0 {
 		return errNoAnswer
 	}
-	long := w.way()
+	long := w.latency()
 	if w.Tape.Chance(300) {
 		long = w.Tape.UpTo(w.times.Upload)
 	}
 	key, p := f.Key, f.Promise
-	w.truth(key).through = true
+	w.model(key).viaService = true
 	if long > left {
-		w.After(long, func() { w.land(key, p) })
+		w.After(long, func() { w.storeObject(key, p) })
 		t.sleep(left)
 		return errNoAnswer
 	}
 	t.sleep(long)
 	return t.request(func() error {
-		if !w.land(key, p) {
+		if !w.storeObject(key, p) {
 			return errors.New("412")
 		}
 		return nil

@@ -35,19 +35,19 @@ func empty(t *testing.T, srv *servertest.Server, name string) {
 	}
 }
 
-// TestProve: the stores that docs/FILES.md names are fit, and headers are pinned where
+// TestProbe: the stores that docs/FILES.md names are fit, and headers are pinned where
 // the store takes a copy source that was not signed.
-func TestProve(t *testing.T) {
+func TestProbe(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
 		name := srv.NewBucket(t)
 		b := s3objects.New(srv.Client(), name, "").AcceptForgeable()
-		doubts, err := b.Prove(t.Context(), "files/")
+		warnings, err := b.Probe(t.Context(), "files/")
 		var want []error
 		if srv.Name == "minio" {
-			want = []error{s3objects.ErrForgeable, s3objects.ErrBreakable}
+			want = []error{s3objects.ErrForgeable, s3objects.ErrReplicationHeaders}
 		}
-		if err != nil || !slices.Equal(doubts, want) {
-			t.Fatalf("%v, doubts: %v", err, doubts)
+		if err != nil || !slices.Equal(warnings, want) {
+			t.Fatalf("%v, warnings: %v", err, warnings)
 		}
 		empty(t, srv, name)
 		f := files.File{ID: "a", Entity: "e", Key: "files/a", Promise: promise(text)}
@@ -74,9 +74,9 @@ func (l *listing) Do(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// TestListingBesideProof: a proof breaks no listing of its bucket at any moment, so a
+// TestListingDuringProbe: a proof breaks no listing of its bucket at any moment, so a
 // process that is killed in it leaves nothing that does.
-func TestListingBesideProof(t *testing.T) {
+func TestListingDuringProbe(t *testing.T) {
 	srv := servertest.MinIO(t, servertest.Options{})
 	name := srv.NewBucket(t)
 	other := srv.Client()
@@ -85,9 +85,9 @@ func TestListingBesideProof(t *testing.T) {
 		return err
 	}}
 	client := s3.New(other.Options(), func(o *s3.Options) { o.HTTPClient = beside })
-	doubts, err := s3objects.New(client, name, "").AcceptForgeable().Prove(t.Context(), "files/")
-	if err != nil || !slices.Contains(doubts, s3objects.ErrBreakable) || beside.seen < 5 {
-		t.Errorf("%v, doubts: %v, %d uploads", err, doubts, beside.seen)
+	warnings, err := s3objects.New(client, name, "").AcceptForgeable().Probe(t.Context(), "files/")
+	if err != nil || !slices.Contains(warnings, s3objects.ErrReplicationHeaders) || beside.seen < 5 {
+		t.Errorf("%v, warnings: %v, %d uploads", err, warnings, beside.seen)
 	}
 	empty(t, srv, name)
 }
@@ -101,14 +101,14 @@ func TestForgeableStoreIsRefused(t *testing.T) {
 	f := files.File{ID: "a", Entity: "e", Key: "files/a", UploadID: "u", Promise: promise(text)}
 	until := time.Now().Add(time.Minute)
 	for what, do := range map[string]func() error{
-		"Prove":    func() error { _, err := b.Prove(t.Context(), "files/"); return err },
+		"Prove":    func() error { _, err := b.Probe(t.Context(), "files/"); return err },
 		"Sign":     func() error { _, err := b.Sign(t.Context(), &f, until); return err },
 		"SignPart": func() error { _, err := b.SignPart(t.Context(), &f, 1, f.SHA256, until); return err },
 		"SignGet":  func() error { _, err := b.SignGet(t.Context(), &f, time.Minute); return err },
 		"Begin":    func() error { _, err := b.Begin(t.Context(), &f); return err },
 		"Put":      func() error { return b.Put(t.Context(), &f, strings.NewReader(text)) },
 	} {
-		if err := do(); !errors.Is(err, s3objects.ErrForgeable) || !errors.Is(err, s3objects.ErrUnfit) {
+		if err := do(); !errors.Is(err, s3objects.ErrForgeable) || !errors.Is(err, s3objects.ErrUnsuitable) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -129,18 +129,18 @@ func TestForgeryWithoutAnswer(t *testing.T) {
 		}
 		return silent
 	}, nil), name, "")
-	if _, err := b.Prove(t.Context(), "files/"); err == nil || errors.Is(err, s3objects.ErrUnfit) {
+	if _, err := b.Probe(t.Context(), "files/"); err == nil || errors.Is(err, s3objects.ErrUnsuitable) {
 		t.Errorf("without an answer: %v", err)
 	}
 	down.Store(false)
-	if _, err := b.Prove(t.Context(), "files/"); !errors.Is(err, s3objects.ErrForgeable) {
+	if _, err := b.Probe(t.Context(), "files/"); !errors.Is(err, s3objects.ErrForgeable) {
 		t.Errorf("with an answer: %v", err)
 	}
 	empty(t, srv, name)
 }
 
-// TestProveLeftovers: what a proof left whose process was killed goes after an hour.
-func TestProveLeftovers(t *testing.T) {
+// TestProbeRemovesLeftovers: what a proof left whose process was killed goes after an hour.
+func TestProbeRemovesLeftovers(t *testing.T) {
 	srv := servertest.MinIO(t, servertest.Options{})
 	name := srv.NewBucket(t)
 	for key, age := range map[string]time.Duration{"files/.pawl-doctor/old/1": 2 * time.Hour, "files/.pawl-doctor/new/1": time.Minute, "files/notes.txt": 2 * time.Hour} {
@@ -149,7 +149,7 @@ func TestProveLeftovers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := s3objects.New(srv.Client(), name, "").AcceptForgeable().Prove(t.Context(), "files/"); err != nil {
+	if _, err := s3objects.New(srv.Client(), name, "").AcceptForgeable().Probe(t.Context(), "files/"); err != nil {
 		t.Fatal(err)
 	}
 	out, err := srv.Client().ListObjectsV2(t.Context(), &s3.ListObjectsV2Input{Bucket: &name})
@@ -158,8 +158,8 @@ func TestProveLeftovers(t *testing.T) {
 	}
 }
 
-// TestUnfit: a store that loses or betrays files is refused, and told why.
-func TestUnfit(t *testing.T) {
+// TestUnsuitableStores: a store that loses or betrays files is refused, and told why.
+func TestUnsuitableStores(t *testing.T) {
 	srv := servertest.MinIO(t, servertest.Options{})
 	answers := func(status int, when func(*http.Request) bool) func(*http.Response) error {
 		return func(r *http.Response) error {
@@ -197,22 +197,22 @@ func TestUnfit(t *testing.T) {
 				}
 			}
 			b := s3objects.New(behind(t, srv, nil, test.change), name, "").AcceptForgeable()
-			_, err := b.Prove(t.Context(), "files/")
-			if !errors.Is(err, s3objects.ErrUnfit) || !strings.Contains(err.Error(), want) {
+			_, err := b.Probe(t.Context(), "files/")
+			if !errors.Is(err, s3objects.ErrUnsuitable) || !strings.Contains(err.Error(), want) {
 				t.Errorf("%v: want %q", err, want)
 			}
 			empty(t, srv, name)
 			f := files.File{ID: "a", Entity: "e", Key: "files/a", Promise: promise(text)}
-			if _, err := b.Sign(t.Context(), &f, time.Now().Add(time.Minute)); !errors.Is(err, s3objects.ErrUnfit) {
+			if _, err := b.Sign(t.Context(), &f, time.Now().Add(time.Minute)); !errors.Is(err, s3objects.ErrUnsuitable) {
 				t.Errorf("an upload was signed: %v", err)
 			}
 		})
 	}
 }
 
-// TestLookUnfit: the bytes of users do not expire because the store shows no SHA-256.
+// TestStatOnUnsuitableStore: the bytes of users do not expire because the store shows no SHA-256.
 // An object of another program does.
-func TestLookUnfit(t *testing.T) {
+func TestStatOnUnsuitableStore(t *testing.T) {
 	srv := servertest.MinIO(t, servertest.Options{})
 	name := srv.NewBucket(t)
 	f := files.File{ID: "a", Entity: "e", Key: "files/a", Promise: promise(text)}
@@ -225,25 +225,25 @@ func TestLookUnfit(t *testing.T) {
 		}
 		return false
 	}, nil)
-	if seen, err := s3objects.New(reads, name, "").AcceptForgeable().Look(t.Context(), f.Key); err == nil || seen.Found {
+	if seen, err := s3objects.New(reads, name, "").AcceptForgeable().Stat(t.Context(), f.Key); err == nil || seen.Found {
 		t.Errorf("%+v, %v", seen, err)
 	}
 	fit := s3objects.New(srv.Client(), name, "").AcceptForgeable()
-	fit.MayProve("files/")
-	if seen, err := fit.Look(t.Context(), f.Key); err != nil || !seen.Found {
+	fit.AllowProbe("files/")
+	if seen, err := fit.Stat(t.Context(), f.Key); err != nil || !seen.Found {
 		t.Errorf("%+v, %v", seen, err)
 	}
 	bare := behind(t, srv, nil, func(r *http.Response) error { r.Header.Del("X-Amz-Checksum-Sha256"); return nil })
 	unfit := s3objects.New(bare, name, "").AcceptForgeable()
-	unfit.MayProve("files/")
-	if seen, err := unfit.Look(t.Context(), f.Key); !errors.Is(err, s3objects.ErrUnfit) {
+	unfit.AllowProbe("files/")
+	if seen, err := unfit.Stat(t.Context(), f.Key); !errors.Is(err, s3objects.ErrUnsuitable) {
 		t.Errorf("%+v, %v", seen, err)
 	}
 }
 
-// TestProveLater: a store that is down is no unfit one. It is proved before the first
+// TestProbeAfterOutage: a store that is down is no unfit one. It is proved before the first
 // upload is signed.
-func TestProveLater(t *testing.T) {
+func TestProbeAfterOutage(t *testing.T) {
 	srv := servertest.MinIO(t, servertest.Options{})
 	name := srv.NewBucket(t)
 	var down atomic.Bool
@@ -254,7 +254,7 @@ func TestProveLater(t *testing.T) {
 		}
 		return down.Load()
 	}, nil), name, "").AcceptForgeable()
-	if _, err := b.Prove(t.Context(), "files/"); err == nil || errors.Is(err, s3objects.ErrUnfit) {
+	if _, err := b.Probe(t.Context(), "files/"); err == nil || errors.Is(err, s3objects.ErrUnsuitable) {
 		t.Error(err)
 	}
 	down.Store(false)
@@ -266,9 +266,9 @@ func TestProveLater(t *testing.T) {
 	empty(t, srv, name)
 }
 
-// TestNoParts: where uploads in parts cannot be listed, none begins, for it could not be
+// TestStoreWithoutMultipart: where uploads in parts cannot be listed, none begins, for it could not be
 // completed. Files in one piece are taken.
-func TestNoParts(t *testing.T) {
+func TestStoreWithoutMultipart(t *testing.T) {
 	srv := servertest.MinIO(t, servertest.Options{})
 	b := s3objects.New(behind(t, srv, func(w http.ResponseWriter, r *http.Request) bool {
 		denied := r.Method == http.MethodGet && r.URL.Query().Has("uploadId")
@@ -278,9 +278,9 @@ func TestNoParts(t *testing.T) {
 		}
 		return denied
 	}, nil), srv.NewBucket(t), "").AcceptForgeable()
-	doubts, err := b.Prove(t.Context(), "files/")
-	if err != nil || len(doubts) != 3 || !strings.Contains(doubts[2].Error(), "no file can be uploaded in parts") {
-		t.Errorf("%v, %v", doubts, err)
+	warnings, err := b.Probe(t.Context(), "files/")
+	if err != nil || len(warnings) != 3 || !strings.Contains(warnings[2].Error(), "no file can be uploaded in parts") {
+		t.Errorf("%v, %v", warnings, err)
 	}
 	f := files.File{ID: "a", Entity: "e", Key: "files/a", Promise: promise(text)}
 	if _, err := b.Sign(t.Context(), &f, time.Now().Add(time.Minute)); err != nil {

@@ -6,9 +6,9 @@ import (
 	"log/slog"
 )
 
-// report logs that a look has moved a file. A file whose bytes are gone, or are others,
+// logMove logs that a look has moved a file. A file whose bytes are gone, or are others,
 // is worth a warning.
-func (s *Service) report(ctx context.Context, from, to *File, seen Seen) {
+func (s *Service) logMove(ctx context.Context, from, to *File, seen ObjectInfo) {
 	if s.Logger == nil || from.State == to.State {
 		return
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// columnsOf are the changes of one kind, by column.
-type columnsOf struct {
+// changeColumns are the changes of one kind, by column.
+type changeColumns struct {
 	spaces, names   [][]byte
 	nonces, expects []pgtype.UUID
 	dues            []pgtype.Timestamptz
@@ -18,7 +18,7 @@ type columnsOf struct {
 	which           []int // index of the change
 }
 
-func (b *columnsOf) add(c *store.Change, i int) {
+func (b *changeColumns) add(c *store.Change, i int) {
 	b.spaces, b.names = append(b.spaces, []byte(c.Key.Space)), append(b.names, []byte(c.Key.Name))
 	b.which = append(b.which, i)
 	b.expects = append(b.expects, uuid(c.Expect))
@@ -28,7 +28,7 @@ func (b *columnsOf) add(c *store.Change, i int) {
 }
 
 // byPlace reads the places, from 1, of the changes that a statement applied.
-func (b *columnsOf) byPlace(out []store.Outcome) func(pgx.Rows) error {
+func (b *changeColumns) byPlace(out []store.Outcome) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		var place int
 		_, err := pgx.ForEachRow(rows, []any{&place}, func() error {
@@ -41,7 +41,7 @@ func (b *columnsOf) byPlace(out []store.Outcome) func(pgx.Rows) error {
 
 // byKey reads the keys of inserted records, because an INSERT returns only columns of
 // its table. Records of one Apply may share a nonce.
-func (b *columnsOf) byKey(out []store.Outcome) func(pgx.Rows) error {
+func (b *changeColumns) byKey(out []store.Outcome) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		index := make(map[store.Key]int, len(b.which))
 		for n, i := range b.which {

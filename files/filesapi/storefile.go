@@ -12,15 +12,15 @@ import (
 	"github.com/pawlhq/pawl/files"
 )
 
-// store takes the bytes of a file in the request's body. It keeps them in a file
+// storeFile takes the bytes of a file in the request's body. It keeps them in a file
 // until it knows their sum, which the upload to the bucket is signed with: memory
 // stays flat, whatever their length.
-func (s *server) store(q *request) (_ *answer, err error) {
+func (s *server) storeFile(q *request) (_ *answer, err error) {
 	entity, _, err := q.param("entity")
 	if err != nil {
 		return nil, err
 	}
-	if err := q.need("write", entity); err != nil {
+	if err := q.authorize("write", entity); err != nil {
 		return nil, err
 	}
 	key, err := idempotencyKey(q.Header.Values("Idempotency-Key"))
@@ -35,12 +35,12 @@ func (s *server) store(q *request) (_ *answer, err error) {
 		return nil, s.tooLong()
 	}
 	subject := s.limit(q.subject)
-	end, err := subject.stream()
+	end, err := subject.acquireStream()
 	if err != nil {
 		return nil, err
 	}
 	defer end()
-	if err := s.fits(q, entity, key); err != nil {
+	if err := s.checkQuota(q, entity, key); err != nil {
 		return nil, err
 	}
 	spool, err := s.newSpool(subject)
@@ -53,7 +53,7 @@ func (s *server) store(q *request) (_ *answer, err error) {
 		return nil, err
 	}
 	p.ContentType = contentType
-	f, err := s.Files.Store(q.Context(), entity, key, p, spool)
+	f, err := s.Files.UploadBytes(q.Context(), entity, key, p, spool)
 	if err != nil {
 		return nil, err
 	}
@@ -62,22 +62,22 @@ func (s *server) store(q *request) (_ *answer, err error) {
 	return &answer{http.StatusCreated, out}, err
 }
 
-// fits refuses a body before it is read, if its entity has no room for it.
-func (s *server) fits(q *request, entity, key string) error {
-	ctx, cancel := context.WithTimeout(q.Context(), patience)
+// checkQuota refuses a body before it is read, if its entity has no room for it.
+func (s *server) checkQuota(q *request, entity, key string) error {
+	ctx, cancel := context.WithTimeout(q.Context(), requestTimeout)
 	defer cancel()
-	return s.Files.Fits(ctx, entity, key, max(q.ContentLength, 0))
+	return s.Files.CheckQuota(ctx, entity, key, max(q.ContentLength, 0))
 }
 
 func (s *server) tooLong() error {
-	return refuse(http.StatusRequestEntityTooLarge, "the file is too long")
+	return newProblem(http.StatusRequestEntityTooLarge, "the file is too long")
 }
 
 // fileType returns the content type of the file that the body holds.
 func (q *request) fileType() (string, error) {
 	contentType := q.Header.Get("Content-Type")
 	if media, _, _ := mime.ParseMediaType(contentType); media == "multipart/form-data" {
-		return "", refuse(http.StatusUnsupportedMediaType, "the body is a form: send the file's bytes alone, with their own Content-Type")
+		return "", newProblem(http.StatusUnsupportedMediaType, "the body is a form: send the file's bytes alone, with their own Content-Type")
 	}
 	if contentType == "" {
 		contentType = "application/octet-stream"
@@ -99,7 +99,7 @@ func (s *server) receive(q *request, spool io.WriteSeeker) (p files.Promise, err
 		return p, errSlow
 	}
 	if err != nil {
-		return p, refuse(http.StatusBadRequest, "the body broke off")
+		return p, newProblem(http.StatusBadRequest, "the body broke off")
 	}
 	sum.Sum(p.SHA256[:0])
 	_, err = spool.Seek(0, io.SeekStart)

@@ -1,0 +1,345 @@
+package s3objects
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/pawlhq/pawl/files"
+)
+
+// ErrForgeable: the store accepted an upload with a forged signature.
+var ErrForgeable = errors.New("the object store accepted an upload with a forged signature " +
+	"(X-Amz-Content-Sha256: STREAMING-UNSIGNED-PAYLOAD-TRAILER): " +
+	"anyone who has seen a signed URL can write any object that the service can write")
+
+// ErrReplicationHeaders: users can upload objects that the store can neither read nor list.
+var ErrReplicationHeaders = errors.New("the object store accepts the headers of MinIO's replication from users: an upload with one makes " +
+	"an object that the store can neither read nor list, and listings of the bucket fail while it exists, those of backups too. " +
+	"Let a proxy remove X-Minio-Replication-* from users' requests; docs/FILES.md has the rule")
+
+// errNotProbed: without a proof an object without a SHA-256 may be a file all the same.
+var errNotProbed = errors.New("it has no SHA-256, and the store is not proved to show them: audit without --dry-run, or start the service")
+
+// ErrUnsuitable: files would be lost or betrayed in the store. The error says why.
+var ErrUnsuitable = errors.New("the store is not fit for the files of users")
+
+const (
+	// probeTimeout bounds a proof, and proofClean the cleaning up.
+	probeTimeout, cleanupTimeout = time.Minute, 30 * time.Second
+
+	// leftoverAge is when nothing of a proof is under way, whatever clocks say.
+	leftoverAge = time.Hour
+
+	// The texts are long enough to be the encrypted form of an object. MinIO could not
+	// list a shorter object of [proof.breaks], and listings of other programs would fail.
+	probeText = "pawl proves that this store keeps what it was promised, and nothing else"
+	otherText = "PAWL PROVES THAT THIS STORE KEEPS WHAT IT WAS PROMISED, AND NOTHING ELSE"
+)
+
+// Probe proves, with a few requests on fresh keys below ".pawl-doctor/" after prefix,
+// what files live by: that signed uploads are taken once, and only with the bytes that
+// were promised; that a copy source, which would read any object with the service's
+// rights, is refused; that HEAD shows length and SHA-256; and that the bucket keeps no
+// versions. It needs the permissions to list, read, write and remove there. What
+// proofs have left whose process was killed it removes after an hour.
+//
+// warnings say what the service has to do without, or what its operator should know.
+//
+// An error that matches [ErrUnfit] is the store's, also one that matches [ErrForgeable].
+// After any other, which may pass, the bucket is proved before the next URL is signed.
+func (b *Bucket) Probe(ctx context.Context, prefix string) (warnings []error, err error) {
+	b.AllowProbe(prefix)
+	p, err := b.requireSuitable(ctx, prefix)
+	if err != nil {
+		return nil, err
+	}
+	if p.forgeable {
+		warnings = append(warnings, ErrForgeable)
+	}
+	if p.replicationHeaders {
+		warnings = append(warnings, ErrReplicationHeaders)
+	}
+	if p.multipartErr != nil {
+		warnings = append(warnings, p.multipartErr)
+	}
+	return warnings, nil
+}
+
+// AllowProbe lets a look that finds an object without a SHA-256 prove the store, below
+// prefix. Without it such a look fails: an audit that is not to write must not prove.
+func (b *Bucket) AllowProbe(prefix string) { b.probePrefix.Store(&prefix) }
+
+// AcceptForgeable lets the bucket sign URLs although the store accepts uploads with
+// forged signatures. It must be called before the bucket is used. It returns the bucket.
+func (b *Bucket) AcceptForgeable() *Bucket {
+	b.acceptForgeable = true
+	return b
+}
+
+// requireSuitable returns what a proof has shown. No URL may be signed before, because a URL shows
+// the name of the access key, which is all that a forger needs.
+func (b *Bucket) requireSuitable(ctx context.Context, key string) (*probe, error) {
+	p, err := b.ensureProbed(ctx, key)
+	if err == nil && p.forgeable && !b.acceptForgeable {
+		return nil, fmt.Errorf("s3objects: s3://%s: %w: %w", b.name, ErrUnsuitable, ErrForgeable)
+	}
+	return p, err
+}
+
+// ensureProbed returns what a proof has shown, by one at a time, where there was none.
+// Without [Bucket.Prove] the folder of key is the prefix.
+func (b *Bucket) ensureProbed(ctx context.Context, key string) (*probe, error) {
+	if p := b.probed.Load(); p != nil {
+		return p, nil
+	}
+	prefix := key[:strings.LastIndex(key, "/")+1]
+	if given := b.probePrefix.Load(); given != nil {
+		prefix = *given
+	}
+	done := b.probing.DoChan("", func() (any, error) {
+		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), probeTimeout)
+		defer stop()
+		p := &probe{Bucket: b, folder: prefix + files.ProbeFolder + rand.Text() + "/", sent: map[string]bool{}}
+		err := p.run(ctx)
+		if err == nil {
+			err = p.findLeftovers(ctx, prefix+files.ProbeFolder)
+		}
+		if err = errors.Join(err, p.clean(ctx)); err != nil {
+			return nil, fmt.Errorf("s3objects: proving s3://%s: %w", b.name, err)
+		}
+		b.probed.Store(p)
+		return p, nil
+	})
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case r := <-done:
+		p, _ := r.Val.(*probe)
+		return p, r.Err
+	}
+}
+
+// probe is what is known of a store.
+type probe struct {
+	*Bucket
+	signsEmptyHeaders  bool // signatures have to hold headers down
+	forgeable          bool
+	replicationHeaders bool
+	multipartErr       error // why no file can be uploaded in parts; nil: it can
+
+	folder  string
+	sent    map[string]bool // keys that may be there
+	version string          // that was written; empty: the bucket keeps none
+}
+
+func (p *probe) run(ctx context.Context) error {
+	if err := p.checkUpload(ctx, "1"); err != nil {
+		return err
+	}
+	if err := p.requireRefusal(ctx, "1", probeText, "a second PUT to the same URL", nil); err != nil {
+		return err
+	}
+	if err := p.requireRefusal(ctx, "2", otherText, "other bytes than their SHA-256 promises", nil); err != nil {
+		return err
+	}
+	if err := errors.Join(p.tryForgedSignature(ctx, "forged"), p.tryReplicationHeader(ctx, "unreadable")); err != nil {
+		return err
+	}
+	switch err := p.checkMultipart(ctx); {
+	case errors.Is(err, errNoCompositeSHA256), isCode(err, "AccessDenied", "NotImplemented"):
+		p.multipartErr = fmt.Errorf("s3objects: no file can be uploaded in parts: %w", err)
+	case err != nil:
+		return err
+	}
+	if err := p.tryCopySource(ctx, "3"); !errors.Is(err, ErrUnsuitable) {
+		return err
+	}
+	p.signsEmptyHeaders = true
+	if err := p.checkUpload(ctx, "4"); err != nil {
+		return err
+	}
+	return p.tryCopySource(ctx, "5")
+}
+
+// checkUpload makes an upload as it should be, and looks at it.
+func (p *probe) checkUpload(ctx context.Context, name string) error {
+	status, err := p.put(ctx, name, probeText, nil)
+	switch {
+	case err != nil:
+		return err
+	case status == http.StatusForbidden:
+		return fmt.Errorf("%w: it answers 403 to a signed PUT: the key must have the permission to write below %s", ErrUnsuitable, p.folder)
+	case status/100 != 2:
+		return fmt.Errorf("%w: it answers %d to a signed PUT with SHA-256 and If-None-Match: use one that takes it", ErrUnsuitable, status)
+	case p.version != "":
+		return fmt.Errorf("%w: the bucket keeps versions, so that the bytes of removed files would stay: suspend its versioning, or use another bucket", ErrUnsuitable)
+	}
+	f := p.file(name)
+	seen, err := p.stat(ctx, f.Key)
+	if err == nil && (seen.Size != f.Size || seen.SHA256 != f.SHA256) {
+		err = fmt.Errorf("%w: HEAD does not show the length and SHA-256 of what was uploaded: use one that does, and let no proxy drop x-amz-checksum-sha256", ErrUnsuitable)
+	}
+	return err
+}
+
+// checkMultipart tries what uploads in parts need beside PUTs: to begin one, to list its parts,
+// to find it and to end it.
+func (p *probe) checkMultipart(ctx context.Context) error {
+	f := p.file("parts")
+	f.PartSize = f.Size
+	var err error
+	if f.UploadID, err = p.createUpload(ctx, &f); err != nil {
+		return err
+	}
+	_, err = p.listParts(ctx, &f)
+	for _, failed := range p.Uploads(ctx, f.Key) {
+		err = errors.Join(err, failed)
+	}
+	return errors.Join(err, p.Abort(ctx, f.Key, f.UploadID))
+}
+
+// tryCopySource tries to copy an object by a signed upload.
+func (p *probe) tryCopySource(ctx context.Context, name string) error {
+	return p.requireRefusal(ctx, name, probeText, "a copy source that was not signed, by which users read any object", func(r *http.Request) {
+		r.Header.Set(copySource, "/"+p.name+"/"+p.file("1").Key)
+	})
+}
+
+// requireRefusal makes an upload that the store must refuse.
+func (p *probe) requireRefusal(ctx context.Context, name, body, what string, change func(*http.Request)) error {
+	status, err := p.put(ctx, name, body, change)
+	if err == nil && status/100 == 2 {
+		err = fmt.Errorf("%w: it takes %s: use one that refuses it", ErrUnsuitable, what)
+	}
+	return err
+}
+
+// tryForgedSignature makes an upload with another signature, in the form that MinIO does not check,
+// and notes whether the store accepts it.
+func (p *probe) tryForgedSignature(ctx context.Context, name string) error {
+	f := p.file(name)
+	body := fmt.Sprintf("%x\r\n%s\r\n0\r\nx-amz-checksum-sha256:%s\r\n\r\n", f.Size, probeText, base64.StdEncoding.EncodeToString(f.SHA256[:]))
+	status, err := p.put(ctx, name, body, func(r *http.Request) {
+		query := r.URL.Query()
+		query.Set("X-Amz-Signature", strings.Repeat("0", 64))
+		r.URL.RawQuery = query.Encode()
+		r.Header.Del("X-Amz-Checksum-Sha256")
+		r.Header.Set("X-Amz-Trailer", "x-amz-checksum-sha256")
+		r.Header.Set("X-Amz-Content-Sha256", "STREAMING-UNSIGNED-PAYLOAD-TRAILER")
+		r.Header.Set("X-Amz-Decoded-Content-Length", strconv.FormatInt(f.Size, 10))
+	})
+	p.forgeable = status/100 == 2
+	return err
+}
+
+// tryReplicationHeader uploads with a header of MinIO's replication, and finds out whether the store can
+// read the object.
+func (p *probe) tryReplicationHeader(ctx context.Context, name string) error {
+	_, err := p.put(ctx, name, probeText, func(r *http.Request) { r.Header.Set("X-Minio-Replication-Encrypted-Multipart", "1") })
+	if err != nil {
+		return err
+	}
+	seen, err := p.stat(ctx, p.file(name).Key)
+	p.replicationHeaders = err == nil && seen.Found && seen.SHA256 == [32]byte{}
+	return err
+}
+
+func (p *probe) file(name string) files.File {
+	return files.File{ID: "a proof", Entity: "pawl", Key: p.folder + name, Promise: files.Promise{
+		Size: int64(len(probeText)), ContentType: "text/plain", SHA256: sha256.Sum256([]byte(probeText)),
+	}}
+}
+
+// put uploads as a user does, but with the bytes of body and as change leaves the
+// request. What a store answers that cannot work just now is an error.
+func (p *probe) put(ctx context.Context, name, body string, change func(*http.Request)) (status int, err error) {
+	f := p.file(name)
+	signed, err := p.signPut(ctx, p.client, &f, time.Now().Add(probeTimeout), p.signsEmptyHeaders)
+	if err != nil {
+		return 0, err
+	}
+	r, err := http.NewRequestWithContext(ctx, signed.Method, signed.URL, strings.NewReader(body))
+	if err != nil {
+		return 0, err
+	}
+	for name, value := range signed.Headers {
+		r.Header.Set(name, value)
+	}
+	if change != nil {
+		change(r)
+	}
+	p.sent[f.Key] = true
+	resp, err := p.client.Options().HTTPClient.Do(r)
+	if err != nil {
+		return 0, err
+	}
+	if err := resp.Body.Close(); err != nil {
+		return 0, err
+	}
+	if version := resp.Header.Get("X-Amz-Version-Id"); version != "null" {
+		p.version = version
+	}
+	switch status := resp.StatusCode; {
+	case status/100 == 2, status == http.StatusNotImplemented:
+		return status, nil
+	case status/100 == 4 && status != http.StatusNotFound && status != http.StatusTooManyRequests && status != http.StatusRequestTimeout:
+		return status, nil
+	}
+	return 0, fmt.Errorf("the store answers %q to a signed PUT", resp.Status)
+}
+
+// findLeftovers finds what proofs have left whose process was killed.
+func (p *probe) findLeftovers(ctx context.Context, below string) error {
+	out, err := p.client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &p.name, Prefix: &below})
+	if err != nil {
+		return fmt.Errorf("listing %s: %w", below, err)
+	}
+	for _, o := range out.Contents {
+		if time.Since(aws.ToTime(o.LastModified)) > leftoverAge {
+			p.sent[aws.ToString(o.Key)] = true
+		}
+	}
+	if p.multipartErr != nil {
+		return nil
+	}
+	for u, err := range p.Uploads(ctx, below) {
+		if err == nil && time.Since(u.Begun) > leftoverAge {
+			err = p.Abort(ctx, u.Key, u.ID)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clean removes what the proof may have left.
+func (p *probe) clean(ctx context.Context) (err error) {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+	defer stop()
+	for key := range p.sent {
+		in := &s3.DeleteObjectInput{Bucket: &p.name, Key: &key}
+		if p.version != "" {
+			in.VersionId = &p.version
+		}
+		_, failed := p.client.DeleteObject(ctx, in)
+		if isCode(failed, "AccessDenied") {
+			failed = fmt.Errorf("%w: the key must have the permission to remove: %w", ErrUnsuitable, failed)
+		}
+		if failed != nil {
+			err = errors.Join(err, fmt.Errorf("removing %s: %w", key, failed))
+		}
+	}
+	return err
+}
