@@ -19,4 +19,4 @@ func (o Object) CheckPath() error {
 	return nil
 }
 
-var errUncleanKey = errors.New(`between slashes a part of the key is empty, "." or "..", and some stores list it under another: choose one without`)
+var errUncleanKey = errors.New(`between slashes, a part of the key is empty, "." or "..", and some stores list such a key under another one: choose another key`)

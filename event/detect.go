@@ -21,7 +21,7 @@ const (
 
 func (l layout) String() string {
 	return [...]string{
-		"nothing known", "S3 records", "an S3 test event", "an SNS message",
+		"an unknown format", "S3 records", "an S3 test event", "an SNS message",
 		"EventBridge", "R2", "Pub/Sub", "Event Grid", "a listing of a bucket",
 	}[l]
 }

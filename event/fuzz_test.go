@@ -78,7 +78,7 @@ func checkWrapped(t *testing.T, payload []byte, bare event.Batch, ok bool) {
 		if !strings.Contains(err.Error(), "in the SNS message") {
 			t.Errorf("refused without a word of the envelope: %v", err)
 		}
-		if ok && !strings.Contains(err.Error(), "another SNS message") {
+		if ok && !strings.Contains(err.Error(), "an SNS message inside an SNS message") {
 			t.Errorf("accepted, but not in an envelope: %v", err)
 		}
 	case !ok:

@@ -8,7 +8,7 @@ import (
 // refuseUndetected refuses an empty list, which does not say whose it is.
 func (p *parser) rejectUndetected() error {
 	if p.batch.Dialect == Detect {
-		return p.unknownDialect("the list is empty: no record tells the dialect")
+		return p.unknownDialect("the list is empty, so its dialect is unknown")
 	}
 	return nil
 }
@@ -20,7 +20,7 @@ func eachRecord[T any](p *parser, dec *jsontext.Decoder, add func(*T) error) err
 		if err := dec.SkipValue(); err != nil {
 			return err // not even JSON
 		}
-		return p.malformed("the records are no JSON array")
+		return p.malformed("the records are not a JSON array")
 	}
 	if _, err := dec.ReadToken(); err != nil {
 		return err

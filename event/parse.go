@@ -130,7 +130,7 @@ func (p *parser) parse(payload []byte) error {
 	case layoutAzure:
 		return p.parseAzure(payload)
 	case layoutListing:
-		return p.unknownDialect("a listing of a bucket is none: docs/NOTIFICATIONS.md (%q) has the command that makes notifications of it", "A bucket that has objects already")
+		return p.unknownDialect("it is a listing of a bucket: docs/NOTIFICATIONS.md (%q) has the command that converts it to notifications", "Process existing objects")
 	}
 	return p.unknownDialect("neither S3 records nor an event of SNS, EventBridge, R2, Pub/Sub or Event Grid")
 }
@@ -141,7 +141,7 @@ func (p *parser) checkLayout(f layout) error {
 	if p.requested == Detect || f == layoutSNS || f.matches(p.requested) {
 		return nil
 	}
-	return p.malformed("no %s notification: it looks like %s", p.requested, f)
+	return p.malformed("not a notification in the dialect %s: it looks like %s", p.requested, f)
 }
 
 // add checks what all dialects have in common and takes the event, which
@@ -150,11 +150,11 @@ func (p *parser) add(ev Event, when string) error {
 	o := &ev.Object
 	switch {
 	case o.Bucket == "":
-		return p.malformed("no bucket")
+		return p.malformed("the bucket is missing")
 	case strings.ContainsRune(o.Bucket, '/'):
 		return p.malformed("bucket %s has a slash", quoteShort(o.Bucket))
 	case o.Key == "":
-		return p.malformed("no key")
+		return p.malformed("the key is missing")
 	}
 	for _, s := range [...]string{o.Key, o.Bucket, o.VersionID, ev.ETag} {
 		if len(s) > MaxKey {
@@ -162,7 +162,7 @@ func (p *parser) add(ev Event, when string) error {
 		}
 	}
 	if n := len(o.Bucket) + len(o.Key) + len(o.VersionID) + strings.Count(o.Key, "\x00"); n > maxNameBytes {
-		return p.malformed("bucket, key and version have %d bytes together, and at most %d are accepted", n, maxNameBytes)
+		return p.malformed("bucket, key, and version together have %d bytes: at most %d are accepted", n, maxNameBytes)
 	}
 	if ev.Sequencer.IsZero() && p.batch.Dialect.TrustsSequencer() {
 		return p.malformed("%s of %s has no sequencer", quoteShort(ev.Name), o)

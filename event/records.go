@@ -49,7 +49,7 @@ func (p *parser) addRecord(r *record) error {
 		return err
 	}
 	if major, _, _ := strings.Cut(r.EventVersion, "."); major != "2" {
-		return p.malformed("eventVersion %s: only 2.x is understood", quoteShort(r.EventVersion))
+		return p.malformed("eventVersion %s: only 2.x is supported", quoteShort(r.EventVersion))
 	}
 	name := strings.TrimPrefix(r.EventName, "s3:")
 	kind, ordered := recordKinds[name]
@@ -88,9 +88,9 @@ func (p *parser) detectDialect(r *record) error {
 	case d == batch && d != Detect:
 		return nil
 	case batch != Detect:
-		return p.malformed("eventSource %s does not agree with the records before", quoteShort(r.EventSource))
+		return p.malformed("eventSource %s differs from that of the records before", quoteShort(r.EventSource))
 	case d == Detect:
-		return p.unknownDialect("eventSource %s: name the dialect if one fits", quoteShort(r.EventSource))
+		return p.unknownDialect("unknown eventSource %s: set the dialect if one fits", quoteShort(r.EventSource))
 	}
 	p.batch.Dialect = d
 	return nil
@@ -122,7 +122,7 @@ func (d Dialect) decodeKey(key string) (string, error) {
 	}
 	decoded, err := url.QueryUnescape(key)
 	if err != nil {
-		return "", fmt.Errorf("key %s has a bad percent escape", quoteShort(key))
+		return "", fmt.Errorf("key %s has an invalid percent escape", quoteShort(key))
 	}
 	return decoded, nil
 }

@@ -7,7 +7,7 @@ import "github.com/go-json-experiment/json"
 // https://docs.aws.amazon.com/sns/latest/dg/sns-message-and-json-formats.html
 func (p *parser) parseSNS(payload []byte) error {
 	if p.wrapped {
-		return p.malformed("another SNS message")
+		return p.malformed("an SNS message inside an SNS message")
 	}
 	var envelope struct {
 		Type    string `json:"Type"`

@@ -146,7 +146,7 @@ func environment(entries []string) ([]string, error) {
 		case name == "" || strings.ContainsRune(entry, 0):
 			return nil, errors.New("exec: env: an entry has no name, or a NUL byte") // its value may be a secret
 		case strings.HasPrefix(name, "PAWL_"):
-			return nil, fmt.Errorf("exec: env: %s: names that begin with PAWL_ are Pawl's own", event.Quote(name))
+			return nil, fmt.Errorf("exec: env: %s: names that begin with PAWL_ are reserved", event.Quote(name))
 		case set:
 			env = append(env, entry)
 		default:

@@ -46,7 +46,7 @@ func TestExitStatus(t *testing.T) {
 		permanent bool
 	}{
 		{"exit 0", "", false},
-		{"echo not a csv >&2; exit 65", "sh refused its input: exit status 65: not a csv", true},
+		{"echo not a csv >&2; exit 65", "sh rejected its input: exit status 65: not a csv", true},
 		{"echo ' come\tback\n\033[2Jlater' >&2; exit 1", "sh failed: exit status 1: come back .[2Jlater", false},
 		{"exit 64", "sh failed: exit status 64", false},
 		{"exit 66", "sh failed: exit status 66", false},
@@ -234,7 +234,7 @@ func TestRemainingProcessesAreKilled(t *testing.T) {
 		t.Errorf("without an output: %v", err)
 	}
 	err := shell(t, script, nil, io.Discard).execute(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "left a process behind") {
+	if err == nil || !strings.Contains(err.Error(), "left a process that keeps its output open") {
 		t.Errorf("with an output that was still open: error %v", err)
 	}
 	gone()

@@ -40,7 +40,7 @@ esac`)
 		}
 	}
 	for key, want := range map[string]string{
-		"bad":     "s3://in/bad: sh refused its input: exit status 65: no good",
+		"bad":     "s3://in/bad: sh rejected its input: exit status 65: no good",
 		"down":    "s3://in/down: sh failed: exit status 1",
 		"nul\x00": `"s3://in/nul\x00": PAWL_KEY holds a NUL byte, which no environment can carry`,
 	} {

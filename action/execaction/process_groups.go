@@ -23,7 +23,7 @@ type processGroups struct {
 	closed  bool
 }
 
-var errClosed = errors.New("the process is ending")
+var errClosed = errors.New("the process is shutting down")
 
 // start starts a command. From then on, killAll finds it.
 func (g *processGroups) start(cmd *exec.Cmd) error {

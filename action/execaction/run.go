@@ -97,7 +97,7 @@ func (r *execution) newFeeder(cmd *exec.Cmd, cancel context.CancelCauseFunc) (fu
 		// An error of stdin is of no interest: nobody has to read it all.
 		_, _ = io.Copy(stdin, readerFunc(read))
 		if broken != nil {
-			cancel(fmt.Errorf("its input broke off: %w", broken))
+			cancel(fmt.Errorf("reading its input failed: %w", broken))
 			return
 		}
 		_ = stdin.Close()
@@ -129,9 +129,9 @@ func (r *execution) resultOf(ctx context.Context, err error) error {
 	case r.writeErr != nil:
 		return fmt.Errorf("%s was stopped: %w", r.name(), r.writeErr)
 	case lingers:
-		return fmt.Errorf("%s left a process behind that holds its output open: have the command wait for it", r.name())
+		return fmt.Errorf("%s left a process that keeps its output open: make the command wait for it", r.name())
 	case exited && exit.ExitCode() == exitDataErr:
-		return pawl.Permanent(fmt.Errorf("%s refused its input: %w%s", r.name(), err, r.stderrExcerpt()))
+		return pawl.Permanent(fmt.Errorf("%s rejected its input: %w%s", r.name(), err, r.stderrExcerpt()))
 	}
 	err = fmt.Errorf("%s failed: %w%s", r.name(), err, r.stderrExcerpt())
 	if exited {

@@ -131,7 +131,7 @@ func newSigner(secret string) (*standardwebhooks.Webhook, error) {
 	}
 	signer, err := standardwebhooks.NewWebhook(coded)
 	if err != nil || coded == "" {
-		return nil, errors.New("http: secret: what follows whsec_ is not base64")
+		return nil, errors.New("http: secret: the text after whsec_ is not base64")
 	}
 	return signer, nil
 }

@@ -62,7 +62,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	case r.done[facts.IdempotencyKey]:
 		fmt.Println("known", object)
 	case facts.Fence < r.fences[object]:
-		http.Error(w, "another worker has this object now", http.StatusConflict)
+		http.Error(w, "a newer attempt has this object", http.StatusConflict)
 		return
 	default:
 		fmt.Println("loading", object, facts.Kind) // the effect

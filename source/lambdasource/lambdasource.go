@@ -188,6 +188,6 @@ func (s *Source) log(ctx context.Context, m *message) {
 		s.cfg.Logger.ErrorContext(ctx, "a message cannot be read; the queue's redrive policy decides when it moves to the dead-letter queue",
 			"message_id", m.id, "error", m.err, "bytes", len(m.body), "payload", event.Quote(m.body[:min(maxLogged, len(m.body))]))
 	case m.err != nil:
-		s.cfg.Logger.InfoContext(ctx, "a message was not acknowledged and comes again", "message_id", m.id, "reason", m.err)
+		s.cfg.Logger.InfoContext(ctx, "a message was not acknowledged and will be redelivered", "message_id", m.id, "reason", m.err)
 	}
 }

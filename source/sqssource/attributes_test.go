@@ -29,7 +29,7 @@ func maxMessageOfQueue(t *testing.T, server *servertest.Queues) {
 	}
 	for says, url := range map[string]string{
 		"the queue reports no MaximumMessageSize": url,
-		"there is no such queue":                  url + "x",
+		"the queue does not exist":                url + "x",
 	} {
 		if _, err := maxMessage(t, url); err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), url) {
 			t.Errorf("MaxMessage = %v, want it to name the queue and say %q", err, says)

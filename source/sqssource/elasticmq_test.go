@@ -147,7 +147,7 @@ func heldMessage(t *testing.T, server *servertest.Queues) {
 func missingQueue(t *testing.T, server *servertest.Queues) {
 	r := run(t, sqssource.Config{URL: server.Endpoint + "/000000000000/nobody"}, sourcetest.NewSink(1))
 	err := sourcetest.Wait(t, r.ended, "the end of Run")
-	if err == nil || !strings.Contains(err.Error(), "there is no such queue") {
+	if err == nil || !strings.Contains(err.Error(), "the queue does not exist") {
 		t.Errorf("Run = %v", err)
 	}
 }

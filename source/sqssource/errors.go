@@ -30,9 +30,9 @@ var hints = map[string]string{
 	"InvalidAddress":              "the queue is in another region: correct its URL",
 	"SignatureDoesNotMatch":       "the secret key is wrong, or the queue is in another region",
 	"InvalidSignatureException":   "the secret key is wrong, or the queue is in another region",
-	"InvalidClientTokenId":        "the access key is not known there: correct the credentials",
-	"UnrecognizedClientException": "the access key is not known there: correct the credentials",
-	"InvalidAccessKeyId":          "the access key is not known there: correct the credentials",
+	"InvalidClientTokenId":        "the access key is unknown: correct the credentials",
+	"UnrecognizedClientException": "the access key is unknown: correct the credentials",
+	"InvalidAccessKeyId":          "the access key is unknown: correct the credentials",
 }
 
 // expired are codes of credentials that were good and will be again.
@@ -41,8 +41,8 @@ var expiredCredentials = map[string]bool{
 }
 
 const (
-	noQueue = "there is no such queue: create it, or correct its URL"
-	noHost  = "there is no such host: correct the region in the URL"
+	noQueue = "the queue does not exist: create it, or correct its URL"
+	noHost  = "unknown host: correct the region in the URL"
 )
 
 // code returns what a server called its error, if it did.

@@ -84,7 +84,7 @@ func (f *inFlight) releaseUnanswered() {
 	if len(unanswered) == 0 {
 		return
 	}
-	f.cfg.Logger.Warn("messages are given back unanswered: they come again", "queue", f.cfg.URL, "messages", len(unanswered))
+	f.cfg.Logger.Warn("released unacknowledged messages: the queue redelivers them", "queue", f.cfg.URL, "messages", len(unanswered))
 	for _, m := range unanswered {
 		f.queueAnswer(m, releaseNow)
 	}
@@ -126,7 +126,7 @@ func (f *inFlight) done(m *message, o source.Outcome) {
 		f.queueAnswer(m, deleteMessage)
 		return
 	}
-	f.warnings.notAcknowledged.Log(context.Background(), "a message was not acknowledged: it comes again", "queue", f.cfg.URL,
+	f.warnings.notAcknowledged.Log(context.Background(), "a message was not acknowledged and will be redelivered", "queue", f.cfg.URL,
 		"message_id", m.id, "after", o.RetryAfter, "error", o.Err)
 	away := max(o.RetryAfter, releaseNow)
 	select {

@@ -72,7 +72,7 @@ func TestMessageIsRenewedUntilTheLimit(t *testing.T) {
 		if last := late[len(late)-1]; last != "59m55s ChangeMessageVisibilityBatch m0=5" {
 			t.Errorf("renewed at last: %s", last)
 		}
-		if n := l.lines("for as long as a queue allows"); n != 1 {
+		if n := l.lines("up to the queue's time limit"); n != 1 {
 			t.Errorf("logged %d times that it comes again", n)
 		}
 		d.Done(source.Outcome{Ack: true})
@@ -99,14 +99,14 @@ func TestInvalidHandleIsNotRenewed(t *testing.T) {
 		}
 		sleep(20 * time.Second)
 		wantRequests(t, f, "20s ChangeMessageVisibilityBatch m0=30", "30s ChangeMessageVisibilityBatch m0=30")
-		if n := l.lines("not held any more"); n != 1 {
+		if n := l.lines("no longer held"); n != 1 {
 			t.Errorf("logged %d times that it is lost", n)
 		}
 		a.Done(source.Outcome{Ack: true})
 		b.Done(source.Outcome{Ack: true}) // it may still be known by another handle
 		sleep(10 * time.Second)
 		wantRequests(t, f, "32s DeleteMessageBatch m0 m1")
-		if n := l.lines("was not told"); n != 1 {
+		if n := l.lines("could not delete or release"); n != 1 {
 			t.Errorf("logged %d times that it was not deleted", n)
 		}
 	})
@@ -276,7 +276,7 @@ func TestShutdownReleasesMessages(t *testing.T) {
 		if got := f.requests(); !strings.HasSuffix(got[len(got)-1], " m1=0") {
 			t.Errorf("at the end of the grace: %q", got)
 		}
-		if n := l.lines("given back unanswered"); n != 1 {
+		if n := l.lines("released unacknowledged messages"); n != 1 {
 			t.Errorf("logged %d times that one is given back", n)
 		}
 	})

@@ -115,7 +115,7 @@ func (f *inFlight) deliverOne(ctx context.Context, m received) error {
 		f.leaveUnreadable(ctx, m, err)
 		return nil
 	case parsed.Test:
-		f.cfg.Logger.InfoContext(ctx, "a sender has introduced itself: if it is a subscription, confirm it there", "queue", f.cfg.URL)
+		f.cfg.Logger.InfoContext(ctx, "received a test message or a subscription request; confirm a subscription at the sender", "queue", f.cfg.URL)
 	}
 	if len(parsed.Events) == 0 {
 		f.queueAnswer(m.message, deleteMessage)
@@ -137,7 +137,7 @@ const maxLogged = 200
 
 // unreadable leaves a message to the queue's redrive policy.
 func (f *inFlight) leaveUnreadable(ctx context.Context, m received, err error) {
-	f.warnings.unreadable.Log(ctx, "a message cannot be read and was left in the queue: its redrive policy decides", "queue", f.cfg.URL,
+	f.warnings.unreadable.Log(ctx, "a message cannot be read and stays in the queue until the redrive policy moves it", "queue", f.cfg.URL,
 		"message_id", m.id, "reason", err.Error(), "bytes", len(m.body), "payload", event.Quote(m.body[:min(maxLogged, len(m.body))]))
 	f.drop(m.message)
 }

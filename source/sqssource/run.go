@@ -20,7 +20,7 @@ import (
 // credentials at any time: it is logged, and tried again. A source runs once.
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	if s.started.Swap(true) {
-		return errors.New("sqs: already run: make a new one")
+		return errors.New("sqs: Run was called twice: create a new source")
 	}
 	if err := s.check(ctx); err != nil || ctx.Err() != nil {
 		return err
@@ -70,6 +70,6 @@ func (s *Source) backOff(ctx context.Context, b *backoff.ExponentialBackOff, err
 	if ctx.Err() != nil {
 		return false
 	}
-	s.warnings.outage.Log(ctx, "the queue cannot be used; trying again", "error", s.explain(err))
+	s.warnings.outage.Log(ctx, "the queue cannot be used; retrying", "error", s.explain(err))
 	return process.Sleep(ctx, b.NextBackOff()) == nil
 }

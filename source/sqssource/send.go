@@ -95,7 +95,7 @@ func (f *inFlight) sendBatch(ctx context.Context, some []*message) {
 			continue
 		}
 		if err != nil {
-			f.warnings.unsent.Log(ctx, "the queue was not told what became of a message: if it comes again, that does no harm", "queue", f.cfg.URL, "message_id", m.id, "error", err)
+			f.warnings.unsent.Log(ctx, "could not delete or release a message: if the queue redelivers it, that does no harm", "queue", f.cfg.URL, "message_id", m.id, "error", err)
 		}
 		f.slots.Release(1)
 	}
@@ -132,7 +132,7 @@ func (f *inFlight) dueForRenewal(ctx context.Context) (due []*message) {
 		case m.lost || m.hiddenUntil.Sub(now) > f.limits.visibility*2/3:
 		case f.remainingHold(m) < time.Second:
 			m.lost = true
-			f.warnings.lost.Log(ctx, "a message was held for as long as a queue allows: it comes again", "queue", f.cfg.URL,
+			f.warnings.lost.Log(ctx, "a message was held up to the queue's time limit and will be redelivered", "queue", f.cfg.URL,
 				"message_id", m.id, "held", f.limits.maxHold)
 		default:
 			due = append(due, m)
@@ -153,9 +153,9 @@ func (f *inFlight) renewBatch(ctx context.Context, some []*message) {
 			m.hiddenUntil = now.Add(wanted(m))
 		case err.gone:
 			m.lost = true
-			f.warnings.lost.Log(ctx, "a message is not held any more: it was deleted, or comes again", "queue", f.cfg.URL, "message_id", m.id, "error", err)
+			f.warnings.lost.Log(ctx, "a message is no longer held: it was deleted, or will be redelivered", "queue", f.cfg.URL, "message_id", m.id, "error", err)
 		case ctx.Err() == nil:
-			f.warnings.outage.Log(ctx, "a message could not be held; trying again", "queue", f.cfg.URL, "message_id", m.id, "error", err)
+			f.warnings.outage.Log(ctx, "could not extend the visibility timeout of a message; retrying", "queue", f.cfg.URL, "message_id", m.id, "error", err)
 		}
 	}
 }

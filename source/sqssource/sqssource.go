@@ -103,7 +103,7 @@ func New(ctx context.Context, cfg Config) (*Source, error) {
 		return nil, fmt.Errorf("sqs: %w", err)
 	}
 	if cfg.Grace < 0 {
-		return nil, errors.New("sqs: the grace must not be negative")
+		return nil, errors.New("sqs: the grace period must not be negative")
 	}
 	u, err := url.Parse(cfg.URL)
 	if err != nil || u.Host == "" || u.User != nil || len(u.Path) < 2 || u.Scheme != "http" && u.Scheme != "https" {
@@ -129,7 +129,7 @@ func (s *Source) connect(ctx context.Context, u *url.URL) error {
 	}
 	cfg, err := config.LoadDefaultConfig(ctx, opts...)
 	if err != nil {
-		return fmt.Errorf("sqs: reading the AWS configuration: %w", err)
+		return fmt.Errorf("sqs: load the AWS configuration: %w", err)
 	}
 	s.region = cmp.Or(cfg.Region, "us-east-1")
 	s.client = sqs.NewFromConfig(cfg, func(o *sqs.Options) {

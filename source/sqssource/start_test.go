@@ -18,7 +18,7 @@ import (
 // do, and from then on only warns.
 func TestPermanentErrorsAtStart(t *testing.T) {
 	for _, tc := range []struct{ action, code, want string }{
-		{"DeleteMessageBatch", "QueueDoesNotExist", "there is no such queue: create it, or correct its URL"},
+		{"DeleteMessageBatch", "QueueDoesNotExist", "the queue does not exist: create it, or correct its URL"},
 		{"DeleteMessageBatch", "AccessDeniedException", "allow sqs:ReceiveMessage, sqs:DeleteMessage and sqs:ChangeMessageVisibility"},
 		{"ChangeMessageVisibilityBatch", "AccessDenied", "allow sqs:ReceiveMessage, sqs:DeleteMessage and sqs:ChangeMessageVisibility"},
 		{"ReceiveMessage", "AccessDenied", "allow sqs:ReceiveMessage, sqs:DeleteMessage and sqs:ChangeMessageVisibility"},
@@ -121,7 +121,7 @@ func TestUnreachableServer(t *testing.T) {
 	credentials(t)
 	l := &log{}
 	r := run(t, sqssource.Config{URL: "http://127.0.0.1:1/000000000000/uploads", Logger: logger(l)}, sourcetest.NewSink(1))
-	for l.lines("the queue cannot be used; trying again") == 0 {
+	for l.lines("the queue cannot be used; retrying") == 0 {
 		select {
 		case err := <-r.ended:
 			t.Fatalf("Run = %v", err)

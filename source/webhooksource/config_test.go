@@ -30,8 +30,8 @@ func TestNew(t *testing.T) {
 		{"all addresses with a token", config{Listen: ":8081", Token: "t0ken"}, valid},
 		{"all addresses with a secret", config{Listen: ":8081", Secret: secret}, valid},
 		{"no port", config{Listen: "127.0.0.1"}, "want host:port"},
-		{"no path", config{Path: "events"}, "want something like /events"},
-		{"path with a query", config{Path: "/events?x"}, "want something like /events"},
+		{"no path", config{Path: "events"}, "want a path such as /events"},
+		{"path with a query", config{Path: "/events?x"}, "want a path such as /events"},
 		{"token of three words", config{Token: "Bearer s3cr3t x"}, "must be one word, or a scheme and one word"},
 		{"blank token", config{Token: "  "}, "must be one word"},
 		{"token with a newline", config{Token: "s3cr3t\n"}, "no HTTP header can carry"},
@@ -63,7 +63,7 @@ func TestAddressInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = second.Run(t.Context(), ackAll{})
-	if err == nil || !strings.Contains(err.Error(), "stop that one, or listen on another port") {
+	if err == nil || !strings.Contains(err.Error(), "stop it, or listen on another port") {
 		t.Errorf("error %v does not say what to do", err)
 	}
 	if second.Addr() != nil {
@@ -76,7 +76,7 @@ func TestAddressOfAnotherMachine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Run(t.Context(), ackAll{}); err == nil || !strings.Contains(err.Error(), "listen on one it has") {
+	if err := s.Run(t.Context(), ackAll{}); err == nil || !strings.Contains(err.Error(), "listen on one of its own") {
 		t.Errorf("error %v does not say what to do", err)
 	}
 }

@@ -33,7 +33,7 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusOK)
 	default:
 		w.Header().Set("Allow", "HEAD, POST")
-		e.respond(w, errorResponse(http.StatusMethodNotAllowed, "notifications are posted"))
+		e.respond(w, errorResponse(http.StatusMethodNotAllowed, "send notifications with POST"))
 	}
 }
 
@@ -44,7 +44,7 @@ func (e *endpoint) post(r *http.Request) response {
 		return rejected
 	}
 	if batch.Test {
-		e.cfg.Logger.InfoContext(r.Context(), "a sender has introduced itself: if it is a subscription, confirm it there", "from", r.RemoteAddr)
+		e.cfg.Logger.InfoContext(r.Context(), "received a test message or a subscription request; confirm a subscription at the sender", "from", r.RemoteAddr)
 	}
 	if len(batch.Events) == 0 {
 		return okResponse(source.Verdicts{}, batch.Ignored)
@@ -85,7 +85,7 @@ func (e *endpoint) parseErrorResponse(r *http.Request, body []byte, err error) r
 // refuse logs why a notification is refused, and what else is known of it.
 func (e *endpoint) rejectUnreadable(r *http.Request, warning *logthrottle.Warning, status int, reason string, args ...any) response {
 	args = append([]any{"from", r.RemoteAddr, "status", status, "reason", reason}, args...)
-	warning.Log(r.Context(), "a notification cannot be read and was refused", args...)
+	warning.Log(r.Context(), "rejected a notification that cannot be read", args...)
 	return errorResponse(status, reason)
 }
 
@@ -94,8 +94,8 @@ func (e *endpoint) authenticate(r *http.Request) ([]byte, response) {
 	// A page in a browser on this machine can post here too; under a name of
 	// its own that it lets point here, where nothing else proves the sender.
 	if err := crossOrigin.Check(r); err != nil || e.auth.allowsAll() && !namesLoopback(r.Host) {
-		const reason = "a web page of another origin may not post notifications"
-		e.warnings.crossOrigin.Log(r.Context(), "a notification was refused: "+reason, "from", r.RemoteAddr, "status", http.StatusForbidden)
+		const reason = "requests from web pages of another origin are not accepted"
+		e.warnings.crossOrigin.Log(r.Context(), "rejected a notification: "+reason, "from", r.RemoteAddr, "status", http.StatusForbidden)
 		return nil, errorResponse(http.StatusForbidden, reason)
 	}
 	byHeader := e.auth.checkHeader(r.Header)
@@ -121,20 +121,20 @@ func (e *endpoint) authenticate(r *http.Request) ([]byte, response) {
 }
 
 func (e *endpoint) unauthorized(r *http.Request) response {
-	e.warnings.unauthorized.Log(r.Context(), "a notification was refused: the token or signature is wrong or missing", "from", r.RemoteAddr, "status", http.StatusUnauthorized)
+	e.warnings.unauthorized.Log(r.Context(), "rejected a notification: the token or signature is wrong or missing", "from", r.RemoteAddr, "status", http.StatusUnauthorized)
 	return errorResponse(http.StatusUnauthorized, "unauthorized")
 }
 
 var crossOrigin = http.NewCrossOriginProtection()
 
 // errCrowded: the bodies that are being read have as many bytes as they may.
-var errBodiesFull = errors.New("too many notifications at a time")
+var errBodiesFull = errors.New("too many unfinished notifications at a time")
 
 // read reads a body of at most event.MaxPayload bytes. Who sent it may not be
 // known yet, so none of it is logged.
 func (e *endpoint) readBody(r *http.Request) ([]byte, response) {
 	tooLarge := func() response {
-		reason := fmt.Sprintf("a notification has at most %d bytes", event.MaxPayload)
+		reason := fmt.Sprintf("the notification is larger than %d bytes", event.MaxPayload)
 		return e.rejectUnreadable(r, e.warnings.tooLarge, http.StatusRequestEntityTooLarge, reason, "content_length", r.ContentLength)
 	}
 	if r.ContentLength > event.MaxPayload {
@@ -145,7 +145,7 @@ func (e *endpoint) readBody(r *http.Request) ([]byte, response) {
 	case errors.Is(err, errBodiesFull):
 		return nil, retryResponse(http.StatusTooManyRequests, err.Error(), retryWhenFull)
 	case err != nil:
-		return nil, e.rejectUnreadable(r, e.warnings.cutOff, http.StatusBadRequest, "the request's body ended early", "bytes", len(body))
+		return nil, e.rejectUnreadable(r, e.warnings.cutOff, http.StatusBadRequest, "the request body ended early", "bytes", len(body))
 	case len(body) > event.MaxPayload:
 		return nil, tooLarge()
 	}
@@ -177,17 +177,17 @@ func (e *endpoint) deliver(r *http.Request, batch event.Batch) response {
 	defer timeout.Stop()
 	select {
 	case <-timeout.C:
-		e.warnings.timedOut.Log(r.Context(), "a notification was not acknowledged in time: does the ledger answer?", "from", r.RemoteAddr,
+		e.warnings.timedOut.Log(r.Context(), "a notification was not acknowledged in time: check that the ledger responds", "from", r.RemoteAddr,
 			"events", len(batch.Events), "waited", e.limits.outcome)
-		return retryResponse(http.StatusServiceUnavailable, "not settled in time: post it again", retryWhenClosed)
+		return retryResponse(http.StatusServiceUnavailable, "not acknowledged in time: post it again", retryWhenClosed)
 	case o := <-done:
 		if o.Ack {
 			return okResponse(o.Verdicts, batch.Ignored)
 		}
 		e.warnings.notAcknowledged.Log(r.Context(), "a notification was not acknowledged", "from", r.RemoteAddr,
 			"events", len(batch.Events), "error", o.Err)
-		return retryResponse(http.StatusServiceUnavailable, "not settled: post it again", o.RetryAfter)
+		return retryResponse(http.StatusServiceUnavailable, "not acknowledged: post it again", o.RetryAfter)
 	case <-r.Context().Done():
-		return retryResponse(http.StatusServiceUnavailable, "not settled: post it again", retryWhenClosed)
+		return retryResponse(http.StatusServiceUnavailable, "not acknowledged: post it again", retryWhenClosed)
 	}
 }

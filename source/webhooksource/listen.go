@@ -56,13 +56,13 @@ func listenHint(err error) string {
 	var dns *net.DNSError
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return "another process has this address: stop that one, or listen on another port"
+		return "another process uses this address: stop it, or listen on another port"
 	case errors.Is(err, syscall.EACCES):
-		return "this user may not: listen on a port above 1023"
+		return "permission denied: listen on a port above 1023"
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return "this machine does not have that address: listen on one it has"
+		return "this machine does not have this address: listen on one of its own"
 	case errors.As(err, &dns):
-		return "the host is not known: give an address of this machine"
+		return "unknown host: use an address of this machine"
 	}
 	return "choose another address"
 }

@@ -68,7 +68,7 @@ func (e *endpoint) respond(w http.ResponseWriter, a response) {
 	}
 	body, err := json.Marshal(a.body)
 	if err != nil {
-		http.Error(w, "cannot write the answer", http.StatusInternalServerError)
+		http.Error(w, "cannot encode the response", http.StatusInternalServerError)
 		return
 	}
 	// From here on the client is the slow one. An answer that does not get

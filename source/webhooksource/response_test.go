@@ -61,11 +61,11 @@ func TestOutcomes(t *testing.T) {
 		},
 		{
 			"not acknowledged", source.Outcome{RetryAfter: 2100 * time.Millisecond, Err: errors.New("ledger at /var/lib/pawl")},
-			http.StatusServiceUnavailable, "3", map[string]any{"error": "not settled: post it again"},
+			http.StatusServiceUnavailable, "3", map[string]any{"error": "not acknowledged: post it again"},
 		},
 		{
 			"at once", source.Outcome{}, http.StatusServiceUnavailable, "1",
-			map[string]any{"error": "not settled: post it again"},
+			map[string]any{"error": "not acknowledged: post it again"},
 		},
 	}
 	sink := sourcetest.NewSink(1)

@@ -20,7 +20,7 @@ const maxHeaderBytes = 16 << 10
 // once.
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	if s.started.Swap(true) {
-		return errors.New("webhook: already run: make a new one")
+		return errors.New("webhook: Run was called twice: create a new source")
 	}
 	listener, err := s.listen(ctx)
 	if err != nil {
@@ -34,7 +34,7 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	requests, cancelRequests := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancelRequests()
 	conns := newConnTracker(s.limits.maxConns, s.limits.maxBodyBytes, func(why string) {
-		s.warnings.evicted.Log(ctx, "a connection was ended for want of room: the longest silent one, or the one with the largest unfinished body", "why", why)
+		s.warnings.evicted.Log(ctx, "closed a connection to stay within the limits", "why", why)
 	})
 	server := s.server(ctx, requests, conns, sink)
 	served := make(chan error, 1)
@@ -46,7 +46,7 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 		s.shutDown(requests, cancelRequests, server, conns)
 		<-served //nolint:errcheck // it was asked to end
 	case err := <-served:
-		runErr = fmt.Errorf("webhook: listening on %s ended: %w", s.addr, err)
+		runErr = fmt.Errorf("webhook: serve on %s: %w", s.addr, err)
 		s.shutDown(requests, cancelRequests, server, conns)
 	}
 	conns.wait()
@@ -76,7 +76,7 @@ func (s *Source) shutDown(requests context.Context, cancelRequests func(), serve
 	if server.Shutdown(grace) == nil {
 		return
 	}
-	s.cfg.Logger.Warn("notifications are left unanswered: their senders have to post them again", "connections", conns.count())
+	s.cfg.Logger.Warn("the grace period is over: closing connections without a response; their senders must post again", "connections", conns.count())
 	cancelRequests()
 	_ = server.Close() // the connections are given up: nothing to report
 }

@@ -115,7 +115,7 @@ func New(cfg Config) (*Source, error) {
 		return nil, fmt.Errorf("webhook: %w", err)
 	}
 	if cfg.Grace < 0 {
-		return nil, errors.New("webhook: the grace must not be negative")
+		return nil, errors.New("webhook: the grace period must not be negative")
 	}
 	s := &Source{
 		cfg:      cfg,
@@ -156,7 +156,7 @@ func (s *Source) Addr() net.Addr {
 func checkPath(path string) error {
 	u, err := url.ParseRequestURI(path)
 	if err != nil || !strings.HasPrefix(path, "/") || u.Path != path {
-		return fmt.Errorf("webhook: the path %s is not one: want something like /events", event.Quote(path))
+		return fmt.Errorf("webhook: invalid path %s: want a path such as /events", event.Quote(path))
 	}
 	return nil
 }
