@@ -369,7 +369,7 @@ func TestConfigIsChecked(t *testing.T) {
 		"is not a URL":          {URL: "http://example.com/hunter2\n"},
 		"a bad port":            {URL: "http://user:hunter2/@example.com"},
 		"is not base64":         {URL: "http://example.com", Secret: "whsec_!hunter2"},
-		"after whsec_ ":        {URL: "http://example.com", Secret: "whsec_"},
+		"after whsec_ ":         {URL: "http://example.com", Secret: "whsec_"},
 		"timeout":               {URL: "http://example.com", Timeout: -1},
 	} {
 		_, err := New(c)
