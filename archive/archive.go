@@ -58,8 +58,8 @@ type Codec interface {
 	Knows(format string) bool
 	// Encode returns the bytes of an object. Without entries it returns a valid
 	// file without a record.
-	Encode(format, shard string, entries []Entry) ([]byte, error)
-	Decode(format, shard string, body []byte) ([]Entry, error)
+	Encode(format, shard string, records []Record) ([]byte, error)
+	Decode(format, shard string, body []byte) ([]Record, error)
 }
 
 // Store is what an archive needs of an object store.
@@ -81,10 +81,10 @@ type Archive struct {
 // signedFor is how long a PUT may begin after it was signed. It is signed with the store's
 // clock and before the register write, so by the store's clock it begins at most signedFor
 // after that write was sent, however wrong this machine's clock is.
-const signedFor = 5 * time.Minute
+const signatureValidity = 5 * time.Minute
 
 // uploadTime bounds one upload, as [bucket.Expirer] says.
-const uploadTime = signedFor
+const maxUploadTime = signatureValidity
 
 func (a *Archive) register(parts ...string) cell.Cell {
 	return ledger.Cell(a.Registers, a.registerName(parts...))
@@ -118,7 +118,7 @@ func (a *Archive) replace(ctx context.Context, c cell.Cell, version string, body
 // pace waits before a request is sent again. It warns now and then, for nothing is
 // stored meanwhile.
 func (a *Archive) pace(ctx context.Context, try int, answer error) error {
-	if try%hopelessTries == 0 {
+	if try%failedRequestsPerTry == 0 {
 		a.health.fail(a.Now(), a.Lease)
 	}
 	if try%8 == 4 {

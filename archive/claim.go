@@ -18,11 +18,11 @@ import (
 // Claim is the object that says whose a prefix is: of one archive of one stream,
 // whose registers are in one ledger.
 type Claim struct {
-	Format string    `json:"format"`
-	Nonce  string    `json:"nonce"`
-	ID     string    `json:"archive"`
-	Stream string    `json:"stream"`
-	Made   time.Time `json:"stream_created"`
+	Format        string    `json:"format"`
+	Nonce         string    `json:"nonce"`
+	ID            string    `json:"archive"`
+	Stream        string    `json:"stream"`
+	StreamCreated time.Time `json:"stream_created"`
 	// Table is the ledger's: its marker names it.
 	Table string `json:"table"`
 	// Generation rises when registers were lost.
@@ -82,7 +82,7 @@ func (a *Archive) Claim(ctx context.Context) (Claim, error) {
 		return Claim{}, err
 	}
 	if c.ID == "" {
-		if c, err = a.firstClaim(ctx, id); err != nil {
+		if c, err = a.claimFreshPrefix(ctx, id); err != nil {
 			return Claim{}, err
 		}
 	}
@@ -95,7 +95,7 @@ func (a *Archive) Claim(ctx context.Context) (Claim, error) {
 // firstClaim claims a prefix without a claim file, if it is fresh. The claim file is read
 // again before: a worker that began at the same time may have made it, and have stored
 // objects.
-func (a *Archive) firstClaim(ctx context.Context, id StreamID) (Claim, error) {
+func (a *Archive) claimFreshPrefix(ctx context.Context, id StreamID) (Claim, error) {
 	fresh := a.checkFresh(ctx, id)
 	c, _, err := a.readClaim(ctx)
 	switch {
@@ -104,7 +104,7 @@ func (a *Archive) firstClaim(ctx context.Context, id StreamID) (Claim, error) {
 	case fresh != nil:
 		return Claim{}, fresh
 	}
-	return a.makeClaim(ctx, id)
+	return a.createClaim(ctx, id)
 }
 
 // checkFresh wants a prefix without a claim to hold nothing that would be stored again.
@@ -140,7 +140,7 @@ func (a *Archive) anyObject(ctx context.Context) (string, error) {
 }
 
 // Claimed returns the claim of an archive, which must have one.
-func (a *Archive) Claimed(ctx context.Context) (Claim, error) {
+func (a *Archive) ExistingClaim(ctx context.Context) (Claim, error) {
 	c, _, err := a.readClaim(ctx)
 	if err == nil && c.ID == "" {
 		err = fmt.Errorf("%w: there is no claim %s: nothing was ever stored below this prefix, or it was removed", ErrClaimed, a.claimCell())
@@ -164,7 +164,7 @@ func (a *Archive) readClaim(ctx context.Context) (Claim, string, error) {
 
 // makeClaim claims a prefix that has no claim. The ledger's marker comes
 // first: a claim without one says that registers were lost.
-func (a *Archive) makeClaim(ctx context.Context, id StreamID) (Claim, error) {
+func (a *Archive) createClaim(ctx context.Context, id StreamID) (Claim, error) {
 	m, version, err := a.readMarker(ctx)
 	if err != nil {
 		return Claim{}, err
@@ -191,7 +191,7 @@ func (a *Archive) makeClaim(ctx context.Context, id StreamID) (Claim, error) {
 // newClaim returns a claim without a table and a generation.
 func (a *Archive) newClaim(id StreamID) Claim {
 	return Claim{
-		Format: claimFormat, Nonce: a.Nonce(), ID: a.identity(id), Stream: id.ARN, Made: id.Created,
+		Format: claimFormat, Nonce: a.Nonce(), ID: a.identity(id), Stream: id.ARN, StreamCreated: id.Created,
 		Origin: a.Origin, Since: a.Now().UTC(),
 	}
 }
@@ -247,7 +247,7 @@ func (a *Archive) compareMarker(m marker, version string, c Claim) error {
 }
 
 // confirm looks whether the claim is still the one under which we work.
-func (a *Archive) confirm(ctx context.Context, c Claim) error {
+func (a *Archive) confirmClaim(ctx context.Context, c Claim) error {
 	now, _, err := a.readClaim(ctx)
 	if err == nil && now.Nonce != c.Nonce {
 		err = fmt.Errorf("%w: %s has changed since this worker began (generation %d, and %d now): start it again", ErrStale, a.claimCell(), c.Generation, now.Generation)
@@ -268,16 +268,16 @@ func (a *Archive) Recover(ctx context.Context) (Claim, error) {
 		return Claim{}, err
 	}
 	if c.ID == "" {
-		if c, err = a.lostClaim(ctx, id); err != nil {
+		if c, err = a.claimForRecovery(ctx, id); err != nil {
 			return Claim{}, err
 		}
 	}
-	return a.raise(ctx, c, version, id)
+	return a.raiseGeneration(ctx, c, version, id)
 }
 
 // raise makes a new generation of a claim, which carries version, or none if there is no
 // claim file.
-func (a *Archive) raise(ctx context.Context, c Claim, version string, id StreamID) (Claim, error) {
+func (a *Archive) raiseGeneration(ctx context.Context, c Claim, version string, id StreamID) (Claim, error) {
 	if err := a.checkStream(c, id); err != nil {
 		return Claim{}, err
 	}
@@ -304,10 +304,10 @@ func (a *Archive) raise(ctx context.Context, c Claim, version string, id StreamI
 }
 
 // RecoveryWait is how long Recover waits for what was signed before.
-const RecoveryWait = signedFor + uploadTime + skew
+const RecoveryWait = signatureValidity + maxUploadTime + maxClockSkew
 
 // skew is how far a worker's clock may be from the store's.
-const skew = 5 * time.Minute
+const maxClockSkew = 5 * time.Minute
 
 func encodeJSON(v any) []byte {
 	b, err := json.Marshal(v, jsontext.AllowInvalidUTF8(true)) // a host may have any name

@@ -10,7 +10,7 @@ import (
 )
 
 // remove deletes an object by hand.
-func (p *place) remove(key string) {
+func (p *env) remove(key string) {
 	p.Helper()
 	if err := p.store.Delete(p.Context(), event.Object{Bucket: "b", Key: key}, bucket.Condition{}); err != nil {
 		p.Fatal(err)
@@ -21,13 +21,13 @@ func (p *place) remove(key string) {
 // it was stored: at shutdown, when a quiet shard is recorded, and at the end of a shard.
 // The object stays pending, and the next owner stores it again.
 func TestDeletedBeforeCommit(t *testing.T) {
-	for name, next := range map[string]func(p *place, stop func() error){
-		"shutdown": func(p *place, stop func() error) {
+	for name, next := range map[string]func(p *env, stop func() error){
+		"shutdown": func(p *env, stop func() error) {
 			if err := stop(); err != nil {
 				p.Fatal(err)
 			}
 		},
-		"quiet": func(p *place, stop func() error) {
+		"quiet": func(p *env, stop func() error) {
 			time.Sleep(2 * time.Hour)
 			if err := stop(); err != nil {
 				p.Fatal(err)
@@ -36,7 +36,7 @@ func TestDeletedBeforeCommit(t *testing.T) {
 				p.Errorf("the log does not name the object:\n%s", log)
 			}
 		},
-		"end": func(p *place, stop func() error) {
+		"end": func(p *env, stop func() error) {
 			if err := p.stream.Split(p.Context(), p.shards()[0]); err != nil {
 				p.Fatal(err)
 			}
@@ -47,7 +47,7 @@ func TestDeletedBeforeCommit(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inPlace(t, 1, func(p *place) {
+			withEnv(t, 1, func(p *env) {
 				p.put(p.shards()[0], 3)
 				stop := p.run(p.archive("ndjson"))
 				time.Sleep(time.Minute)
@@ -60,7 +60,7 @@ func TestDeletedBeforeCommit(t *testing.T) {
 				if err := stop(); err != nil {
 					t.Fatal(err)
 				}
-				p.verified(p.archive("ndjson"), 3)
+				p.expectVerified(p.archive("ndjson"), 3)
 			})
 		})
 	}

@@ -30,16 +30,16 @@ func NewDigest(shard string) *Digest {
 // Add adds the next entry. Of each record it covers the number, Sub, both keys,
 // the arrival in milliseconds, and the data; of a malformed entry its number, key
 // and arrival, and Raw, but not what is wrong with it.
-func (d *Digest) Add(e Entry) {
+func (d *Digest) Add(e Record) {
 	if e.Malformed != nil {
-		d.add(Record{Number: e.Number, Sub: malformedSub, PartitionKey: e.PartitionKey, Arrival: e.Arrival, Data: e.Raw})
+		d.add(UserRecord{Number: e.Number, Sub: malformedSub, PartitionKey: e.PartitionKey, Arrival: e.Arrival, Data: e.Raw})
 	}
-	for _, r := range e.Records {
+	for _, r := range e.UserRecords {
 		d.add(r)
 	}
 }
 
-func (d *Digest) add(r Record) {
+func (d *Digest) add(r UserRecord) {
 	b := appendBytes(d.buf, r.Number)
 	b = binary.BigEndian.AppendUint64(b, uint64(r.Sub))
 	b = appendBytes(b, r.PartitionKey)

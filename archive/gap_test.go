@@ -10,7 +10,7 @@ import (
 )
 
 // gaps fails unless verify counts gaps like this.
-func (p *place) gaps(all, expired, possibly int) {
+func (p *env) expectGaps(all, expired, possibly int) {
 	p.Helper()
 	r := p.report(p.archive("ndjson"), archive.VerifyOptions{})
 	notes := 0
@@ -27,64 +27,64 @@ func (p *place) gaps(all, expired, possibly int) {
 // TestGapOfExpiredRecords: records that were announced and had expired before they were
 // stored are known to be lost.
 func TestGapOfExpiredRecords(t *testing.T) {
-	inPlace(t, 1, func(p *place) {
-		p.voidOne("ndjson")
-		p.gaps(1, 1, 0)
+	withEnv(t, 1, func(p *env) {
+		p.makeVoid("ndjson")
+		p.expectGaps(1, 1, 0)
 	})
 }
 
 // TestGapOfPossiblyExpiredRecords: if the last record that was stored has expired when a
 // worker continues, it is unknown whether there were others behind it.
 func TestGapOfPossiblyExpiredRecords(t *testing.T) {
-	inPlace(t, 1, func(p *place) {
+	withEnv(t, 1, func(p *env) {
 		shard := p.shards()[0]
 		p.put(shard, 3)
-		p.works(p.archive("ndjson"))
+		p.runWorker(p.archive("ndjson"))
 		time.Sleep(30 * time.Hour)
 		p.put(shard, 1)
-		p.stream.Trim(shard, p.entries(shard)[3].Number)
+		p.stream.Trim(shard, p.records(shard)[3].Number)
 		p.put(shard, 2)
-		p.works(p.archive("ndjson"))
-		p.gaps(1, 0, 1)
+		p.runWorker(p.archive("ndjson"))
+		p.expectGaps(1, 0, 1)
 	})
 }
 
 // TestGapOfMalformedRecords: a range of malformed records only has lost none.
 func TestGapOfMalformedRecords(t *testing.T) {
-	inPlace(t, 1, func(p *place) {
+	withEnv(t, 1, func(p *env) {
 		shard := p.shards()[0]
 		for range 40 {
 			if _, err := p.stream.Put(p.Context(), shard, "\xff", []byte("odd")); err != nil {
 				t.Fatal(err)
 			}
 		}
-		p.works(p.archive("ndjson"))
-		p.gaps(1, 0, 0) // of 32: the others wait for a record, or the end of the shard
+		p.runWorker(p.archive("ndjson"))
+		p.expectGaps(1, 0, 0) // of 32: the others wait for a record, or the end of the shard
 		p.put(shard, 1)
-		p.works(p.archive("ndjson"))
-		p.verified(p.archive("ndjson"), 1)
+		p.runWorker(p.archive("ndjson"))
+		p.expectVerified(p.archive("ndjson"), 1)
 	})
 }
 
 // TestGapBehindRecoveredGap: behind a gap that a recovery has passed, no record is known.
 func TestGapBehindRecoveredGap(t *testing.T) {
-	inPlace(t, 1, func(p *place) {
+	withEnv(t, 1, func(p *env) {
 		shard := p.shards()[0]
 		for range 32 { // a gap that ends with an entry
 			if _, err := p.stream.Put(p.Context(), shard, "\xff", []byte("odd")); err != nil {
 				t.Fatal(err)
 			}
 		}
-		p.works(p.archive("ndjson"))
-		p.gaps(1, 0, 0)
+		p.runWorker(p.archive("ndjson"))
+		p.expectGaps(1, 0, 0)
 		p.put(shard, 1)
-		p.stream.Trim(shard, p.entries(shard)[32].Number)
+		p.stream.Trim(shard, p.records(shard)[32].Number)
 		p.ledger = ledger.NewRows(memory.New())
 		if _, err := p.archive("ndjson").Recover(p.Context()); err != nil {
 			t.Fatal(err)
 		}
 		p.put(shard, 2)
-		p.works(p.archive("ndjson"))
-		p.gaps(2, 0, 1)
+		p.runWorker(p.archive("ndjson"))
+		p.expectGaps(2, 0, 1)
 	})
 }

@@ -31,11 +31,11 @@ const (
 const (
 	// sickAfter is the number of failed tries in a row after which a worker no longer
 	// shares.
-	sickAfter = 3
+	unhealthyAfter = 3
 	// hopelessTries is the number of failures of one request that count as one failed try.
-	hopelessTries = 8
+	failedRequestsPerTry = 8
 	// The shortest and the longest pause between two probes, in leases.
-	shortestPause, longestProbePause = 2, 20
+	minProbePause, maxProbePause = 2, 20
 )
 
 // fail notes a failed try. From the third one in a row on the worker rests, and longer
@@ -43,10 +43,10 @@ const (
 func (h *health) fail(now time.Time, lease time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.failed++; h.failed < sickAfter || now.Before(h.until) {
+	if h.failed++; h.failed < unhealthyAfter || now.Before(h.until) {
 		return
 	}
-	h.pause = min(max(2*h.pause, shortestPause*lease), longestProbePause*lease)
+	h.pause = min(max(2*h.pause, minProbePause*lease), maxProbePause*lease)
 	h.until = now.Add(h.pause)
 }
 
@@ -61,7 +61,7 @@ func (h *health) mode(now time.Time) mode {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
-	case h.failed < sickAfter:
+	case h.failed < unhealthyAfter:
 		return sharing
 	case now.Before(h.until):
 		return resting

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// TestSickWorkerRestsThenProbes: three failed tries in a row end the sharing, a probe
+// TestFailingWorkerPausesThenProbes: three failed tries in a row end the sharing, a probe
 // that fails doubles the pause, and a stored object ends all of it.
-func TestSickWorkerRestsThenProbes(t *testing.T) {
+func TestFailingWorkerPausesThenProbes(t *testing.T) {
 	const lease = 30 * time.Second
 	var h health
 	now := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)

@@ -10,11 +10,11 @@ import (
 // A stream that is deleted and created again under its name is another one, although
 // its ARN and the IDs of its shards are the same.
 func (a *Archive) checkStream(c Claim, id StreamID) error {
-	if c.Stream == id.ARN && c.Made.Equal(id.Created) {
+	if c.Stream == id.ARN && c.StreamCreated.Equal(id.Created) {
 		return nil
 	}
 	return fmt.Errorf("%w: %s names the stream %s created at %s, but the stream is now %s created at %s: give an archive of the new stream another name and another prefix",
-		ErrClaimed, a.claimCell(), c.Stream, c.Made.Format(time.RFC3339Nano), id.ARN, id.Created.Format(time.RFC3339Nano))
+		ErrClaimed, a.claimCell(), c.Stream, c.StreamCreated.Format(time.RFC3339Nano), id.ARN, id.Created.Format(time.RFC3339Nano))
 }
 
 // identify checks that the stream is still the claim's, and returns its retention.

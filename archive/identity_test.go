@@ -14,25 +14,25 @@ import (
 
 // recreatable is a stream that can be deleted and created again under its name. Readers
 // that were opened before show nothing more.
-type recreatable struct {
+type recreatableStream struct {
 	now     atomic.Pointer[archivetest.Fake]
 	opening func() // is called before a shard is opened; optional
 }
 
 // Identify implements [archive.Stream]. The ARN names the stream, and not when it was created.
-func (s *recreatable) Identify(ctx context.Context) (archive.StreamID, time.Duration, error) {
+func (s *recreatableStream) Identify(ctx context.Context) (archive.StreamID, time.Duration, error) {
 	id, retention, err := s.now.Load().Identify(ctx)
 	id.ARN = "arn:fake:stream/clicks"
 	return id, retention, err
 }
 
 // Shards implements [archive.Stream].
-func (s *recreatable) Shards(ctx context.Context) ([]archive.Shard, error) {
+func (s *recreatableStream) Shards(ctx context.Context) ([]archive.Shard, error) {
 	return s.now.Load().Shards(ctx)
 }
 
 // Open implements [archive.Stream].
-func (s *recreatable) Open(ctx context.Context, shard string, from archive.Position) (archive.Reader, error) {
+func (s *recreatableStream) Open(ctx context.Context, shard string, from archive.Position) (archive.Reader, error) {
 	if s.opening != nil {
 		s.opening()
 	}
@@ -40,7 +40,7 @@ func (s *recreatable) Open(ctx context.Context, shard string, from archive.Posit
 }
 
 // recreate replaces the stream by one with the same shards and other records.
-func (p *place) recreate(s *recreatable) {
+func (p *env) recreate(s *recreatableStream) {
 	p.Helper()
 	time.Sleep(time.Second)
 	p.stream = newStream(len(p.shards()))
@@ -51,7 +51,7 @@ func (p *place) recreate(s *recreatable) {
 }
 
 // namesBoth fails unless an error names the two moments at which a stream was created.
-func (p *place) namesBoth(err error, was, now *archivetest.Fake) {
+func (p *env) expectBothNamed(err error, was, now *archivetest.Fake) {
 	p.Helper()
 	for _, f := range []*archivetest.Fake{was, now} {
 		id, _, _ := f.Identify(p.Context())
@@ -65,8 +65,8 @@ func (p *place) namesBoth(err error, was, now *archivetest.Fake) {
 // name end with an error that names both, and store nothing of the new one.
 func TestStreamIsRecreated(t *testing.T) {
 	t.Run("rebalance", func(t *testing.T) {
-		inPlace(t, 1, func(p *place) {
-			was, s := p.stream, &recreatable{}
+		withEnv(t, 1, func(p *env) {
+			was, s := p.stream, &recreatableStream{}
 			s.now.Store(was)
 			a, ended := p.archive("ndjson"), make(chan error, 1)
 			a.Stream = s
@@ -76,22 +76,22 @@ func TestStreamIsRecreated(t *testing.T) {
 			p.recreate(s)
 			select {
 			case err := <-ended:
-				p.namesBoth(err, was, p.stream)
+				p.expectBothNamed(err, was, p.stream)
 			case <-time.After(time.Minute):
 				t.Error("the worker has not ended")
 			}
-			p.verified(p.archive("ndjson"), 10)
+			p.expectVerified(p.archive("ndjson"), 10)
 		})
 	})
-	for name, when := range map[string]func(p *place, s *recreatable){
-		"taken": func(p *place, s *recreatable) { p.recreate(s) },
-		"opened": func(p *place, s *recreatable) { // after the shard was taken
+	for name, when := range map[string]func(p *env, s *recreatableStream){
+		"taken": func(p *env, s *recreatableStream) { p.recreate(s) },
+		"opened": func(p *env, s *recreatableStream) { // after the shard was taken
 			s.opening = func() { s.opening = nil; p.recreate(s) }
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inPlace(t, 1, func(p *place) {
-				was, s := p.stream, &recreatable{}
+			withEnv(t, 1, func(p *env) {
+				was, s := p.stream, &recreatableStream{}
 				s.now.Store(was)
 				p.put(p.shards()[0], 10)
 				a := p.archive("ndjson")
@@ -107,8 +107,8 @@ func TestStreamIsRecreated(t *testing.T) {
 				when(p, s)
 				ctx, stop := context.WithTimeout(p.Context(), time.Minute)
 				defer stop()
-				p.namesBoth(a.Drive(ctx, c, all, all[0].ID, 1), was, p.stream)
-				p.verified(p.archive("ndjson"), 0)
+				p.expectBothNamed(a.RunShard(ctx, c, all, all[0].ID, 1), was, p.stream)
+				p.expectVerified(p.archive("ndjson"), 0)
 			})
 		})
 	}
@@ -117,7 +117,7 @@ func TestStreamIsRecreated(t *testing.T) {
 // TestOtherPrefix checks that an archive refuses another prefix: its registers name what is
 // stored below the first one.
 func TestOtherPrefix(t *testing.T) {
-	inPlace(t, 1, func(p *place) {
+	withEnv(t, 1, func(p *env) {
 		p.put(p.shards()[0], 10)
 		stop := p.run(p.archive("ndjson"))
 		time.Sleep(time.Minute)

@@ -32,14 +32,14 @@ const (
 
 // Key returns the key of an object below a prefix, which is empty or ends with a
 // slash.
-func (n Name) Key(prefix string) string { return n.key(prefix, n.mark()) }
+func (n Name) Key(prefix string) string { return n.key(prefix, n.notePrefix()) }
 
 func (n Name) key(prefix, mark string) string {
-	return prefix + n.Minute.UTC().Format(minuteLayout) + "/" + mark + n.Shard + "-" + n.End.sorter() + "-" + n.Range.String() + "." + n.Format
+	return prefix + n.Minute.UTC().Format(minuteLayout) + "/" + mark + n.Shard + "-" + n.End.sortKey() + "-" + n.Range.String() + "." + n.Format
 }
 
 // mark begins the names of notes.
-func (n Name) mark() string {
+func (n Name) notePrefix() string {
 	if n.Format == GapFormat {
 		return "_"
 	}
@@ -48,7 +48,7 @@ func (n Name) mark() string {
 
 // sorter falls as n rises, as text: the nine's complement of how many digits n
 // has, in three digits, and of these.
-func (n Number) sorter() string {
+func (n Number) sortKey() string {
 	l := len(n)
 	d := append([]byte{'0' + byte(l/100), '0' + byte(l/10%10), '0' + byte(l%10)}, n...)
 	for i := range d {
@@ -69,8 +69,8 @@ func ParseKey(prefix, key string) (Name, error) {
 		if last := len(fields) - 1; err == nil && last >= 3 && format != "" && !strings.Contains(format, "/") {
 			r, err := ParseRange(fields[last-1] + "-" + fields[last])
 			n := Name{minute, strings.Join(fields[:last-2], "-"), r, format}
-			n.Shard = strings.TrimPrefix(n.Shard, n.mark())
-			if err == nil && (n.key(prefix, n.mark()) == key || n.key(prefix, "") == key) {
+			n.Shard = strings.TrimPrefix(n.Shard, n.notePrefix())
+			if err == nil && (n.key(prefix, n.notePrefix()) == key || n.key(prefix, "") == key) {
 				return n, nil
 			}
 		}

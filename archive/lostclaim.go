@@ -14,7 +14,7 @@ var ErrLostClaim = errors.New("the bucket has not the claim file of this archive
 
 // newestRegister returns the newest generation of all shard registers, and 0 if there
 // are none.
-func (a *Archive) newestRegister(ctx context.Context) (newest int64, err error) {
+func (a *Archive) newestGeneration(ctx context.Context) (newest int64, err error) {
 	for r, err := range a.Registers.ListRegisters(ctx, a.registerName("shard", "")) {
 		if err != nil {
 			return 0, err
@@ -32,7 +32,7 @@ func (a *Archive) newestRegister(ctx context.Context) (newest int64, err error) 
 // marker that names none is no error: the start that wrote it was killed before it had
 // written the claim file.
 func (a *Archive) checkUnclaimed(ctx context.Context, m marker) error {
-	newest, err := a.newestRegister(ctx)
+	newest, err := a.newestGeneration(ctx)
 	if err == nil && (m.Claim != "" || newest > 0) {
 		err = fmt.Errorf("%w: %s is missing, but the ledger has registers of the archive %q: use the store that holds its objects, or, if they are gone, run \"pawl archive recover\"",
 			ErrLostClaim, a.claimCell(), a.Name)
@@ -61,7 +61,7 @@ func (a *Archive) confirmMarker(ctx context.Context, c Claim) error {
 
 // lostClaim returns the claim that a recovery begins with if there is no claim file. It
 // needs a sign that there was an archive: an object, or a register.
-func (a *Archive) lostClaim(ctx context.Context, id StreamID) (Claim, error) {
+func (a *Archive) claimForRecovery(ctx context.Context, id StreamID) (Claim, error) {
 	own, err := a.anyObject(ctx)
 	if err != nil {
 		return Claim{}, err
@@ -70,7 +70,7 @@ func (a *Archive) lostClaim(ctx context.Context, id StreamID) (Claim, error) {
 	if err != nil {
 		return Claim{}, err
 	}
-	newest, err := a.newestRegister(ctx)
+	newest, err := a.newestGeneration(ctx)
 	if err != nil {
 		return Claim{}, err
 	}

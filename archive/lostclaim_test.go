@@ -16,7 +16,7 @@ import (
 )
 
 // works lets a worker run for two minutes.
-func (p *place) works(a *archive.Archive) {
+func (p *env) runWorker(a *archive.Archive) {
 	p.Helper()
 	stop := p.run(a)
 	time.Sleep(2 * time.Minute)
@@ -26,7 +26,7 @@ func (p *place) works(a *archive.Archive) {
 }
 
 // refuses fails unless a worker ends with ErrLostClaim and stores nothing.
-func (p *place) refuses(a *archive.Archive) {
+func (p *env) expectLostClaim(a *archive.Archive) {
 	p.Helper()
 	ctx, stop := context.WithTimeout(p.Context(), time.Minute)
 	defer stop()
@@ -40,7 +40,7 @@ func (p *place) refuses(a *archive.Archive) {
 }
 
 // claimText returns the content of the claim file.
-func (p *place) claimText() string {
+func (p *env) claimText() string {
 	p.Helper()
 	_, r, err := p.store.Get(p.Context(), event.Object{Bucket: "b", Key: archive.ClaimKey("p/")})
 	if err != nil {
@@ -57,34 +57,34 @@ func (p *place) claimText() string {
 // registers of the archive. A recovery stores what the stream still has, and gaps cover
 // the rest.
 func TestEmptiedBucket(t *testing.T) {
-	inPlace(t, 1, func(p *place) {
+	withEnv(t, 1, func(p *env) {
 		shard := p.shards()[0]
 		p.put(shard, 10)
-		p.works(p.archive("ndjson"))
+		p.runWorker(p.archive("ndjson"))
 		right := p.store
 		p.store = membucket.New(time.Now, []string{"b"}) // another store with this bucket
-		p.refuses(p.archive("ndjson"))
+		p.expectLostClaim(p.archive("ndjson"))
 		p.store = right
 		p.put(shard, 5)
-		p.works(p.archive("ndjson"))
-		p.verified(p.archive("ndjson"), 15)
+		p.runWorker(p.archive("ndjson"))
+		p.expectVerified(p.archive("ndjson"), 15)
 
 		p.store = membucket.New(time.Now, []string{"b"})
-		p.stream.Trim(shard, p.entries(shard)[3].Number)
-		p.refuses(p.archive("ndjson"))
+		p.stream.Trim(shard, p.records(shard)[3].Number)
+		p.expectLostClaim(p.archive("ndjson"))
 		if c, err := p.archive("ndjson").Recover(p.Context()); err != nil || c.Generation != 2 {
 			t.Fatalf("%+v, %v: want generation 2", c, err)
 		}
-		p.works(p.archive("ndjson"))
-		if r := p.verified(p.archive("ndjson"), 11); r.Gaps != 1 {
+		p.runWorker(p.archive("ndjson"))
+		if r := p.expectVerified(p.archive("ndjson"), 11); r.Gaps != 1 {
 			t.Errorf("%+v: want a gap for the 4 records that have expired", r)
 		}
 	})
 }
 
-// TestMarkerAlone: a start that was killed before it made the claim file is no loss.
-func TestMarkerAlone(t *testing.T) {
-	inPlace(t, 1, func(p *place) {
+// TestMarkerWithoutClaimFile: a start that was killed before it made the claim file is no loss.
+func TestMarkerWithoutClaimFile(t *testing.T) {
+	withEnv(t, 1, func(p *env) {
 		p.put(p.shards()[0], 10)
 		ctx, crash := context.WithCancel(p.Context())
 		a := p.archive("ndjson")
@@ -92,8 +92,8 @@ func TestMarkerAlone(t *testing.T) {
 		if _, err := a.Claim(ctx); err == nil || len(p.keys("p/_pawl/archive")) > 0 {
 			t.Fatalf("the claim was made: %v", err)
 		}
-		p.works(p.archive("ndjson"))
-		p.verified(p.archive("ndjson"), 10)
+		p.runWorker(p.archive("ndjson"))
+		p.expectVerified(p.archive("ndjson"), 10)
 	})
 }
 
@@ -109,7 +109,7 @@ func (s *beforePut) Put(context.Context, event.Object, bucket.Object, bucket.Con
 	return "", bucket.ErrUnclear
 }
 
-func (p *place) keys(prefix string) (keys []string) {
+func (p *env) keys(prefix string) (keys []string) {
 	p.Helper()
 	for info, err := range p.store.List(p.Context(), "b", prefix, "") {
 		if err != nil {
@@ -123,7 +123,7 @@ func (p *place) keys(prefix string) (keys []string) {
 // TestClaimOfAnotherStore: two starts, each with another store behind the bucket's name,
 // may both have made a claim file. The ledger's marker names one of them.
 func TestClaimOfAnotherStore(t *testing.T) {
-	inPlace(t, 1, func(p *place) {
+	withEnv(t, 1, func(p *env) {
 		a := p.archive("ndjson")
 		c, err := a.Claim(p.Context())
 		if err != nil {
@@ -132,18 +132,18 @@ func TestClaimOfAnotherStore(t *testing.T) {
 		text := p.claimText()
 		other := strings.Replace(text, c.Nonce, "another-nonce", 1)
 		p.store = membucket.New(time.Now, []string{"b"})
-		p.refuses(p.archive("ndjson"))
-		p.object(archive.ClaimKey("p/"), other)
-		p.refuses(p.archive("ndjson"))
+		p.expectLostClaim(p.archive("ndjson"))
+		p.putObject(archive.ClaimKey("p/"), other)
+		p.expectLostClaim(p.archive("ndjson"))
 
 		p.store = membucket.New(time.Now, []string{"b"}) // a copy of the first
-		p.object(archive.ClaimKey("p/"), text)
+		p.putObject(archive.ClaimKey("p/"), text)
 		ended := make(chan error, 1)
 		go func() { ended <- run(p.Context(), p.archive("ndjson")) }()
 		p.put(p.shards()[0], 10)
 		time.Sleep(time.Minute)
-		p.verified(p.archive("ndjson"), 10)
-		p.object(archive.ClaimKey("p/"), other)
+		p.expectVerified(p.archive("ndjson"), 10)
+		p.putObject(archive.ClaimKey("p/"), other)
 		select {
 		case err := <-ended:
 			if !errors.Is(err, archive.ErrLostClaim) {
@@ -171,13 +171,13 @@ func (s *beforeList) List(ctx context.Context, name, prefix, startAfter string) 
 	return s.Store.List(ctx, name, prefix, startAfter)
 }
 
-// TestClaimedMeanwhile: a worker that begins at the same time as another one finds the
+// TestClaimRaceAtStart: a worker that begins at the same time as another one finds the
 // registers and objects of that one, and its claim file.
-func TestClaimedMeanwhile(t *testing.T) {
-	inPlace(t, 1, func(p *place) {
+func TestClaimRaceAtStart(t *testing.T) {
+	withEnv(t, 1, func(p *env) {
 		p.put(p.shards()[0], 10)
 		a := p.archive("ndjson")
-		a.Store = &beforeList{Store: p.store, prefix: a.Prefix, do: func() { p.works(p.archive("ndjson")) }}
+		a.Store = &beforeList{Store: p.store, prefix: a.Prefix, do: func() { p.runWorker(p.archive("ndjson")) }}
 		stop := p.run(a)
 		time.Sleep(3 * time.Minute)
 		p.put(p.shards()[0], 5)
@@ -185,6 +185,6 @@ func TestClaimedMeanwhile(t *testing.T) {
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
-		p.verified(p.archive("ndjson"), 15)
+		p.expectVerified(p.archive("ndjson"), 15)
 	})
 }

@@ -20,7 +20,7 @@ type heartbeat struct {
 }
 
 // sighting is the latest heartbeat of another worker.
-type sighting struct {
+type peerHeartbeat struct {
 	version string
 	mode    mode
 	since   time.Time // when a poll first returned it
@@ -29,25 +29,27 @@ type sighting struct {
 
 // removedAfter is the number of leases without a new heartbeat after which a worker's
 // register is removed. If the worker lives, it writes a new one.
-const removedAfter = 20
+const removeAfterLeases = 20
 
 // view is what a poll of the registers shows.
-type view struct {
-	version string // of this worker's own heartbeat
-	peers   peers
-	free    []string      // shards whose lease can be acquired
-	next    time.Duration // until the next lease expires
+type pollResult struct {
+	version    string // of this worker's own heartbeat
+	peers      peers
+	freeShards []string      // shards whose lease can be acquired
+	next       time.Duration // until the next lease expires
 }
 
 // sameAs reports that two views lead to the same shares.
-func (v *view) sameAs(w *view) bool { return v.peers == w.peers && slices.Equal(v.free, w.free) }
+func (v *pollResult) sameAs(w *pollResult) bool {
+	return v.peers == w.peers && slices.Equal(v.freeShards, w.freeShards)
+}
 
 // poll reads all heartbeats and leases. A lease can be acquired only after this process
 // has seen it unchanged for longer than its TTL. So the worker watches all leases
 // continuously: a worker that began to watch when its share rises would wait for a
 // second TTL.
-func (w *worker) poll(ctx context.Context) (view, error) {
-	v := view{next: w.Lease}
+func (w *worker) poll(ctx context.Context) (pollResult, error) {
+	v := pollResult{next: w.Lease}
 	prefix := "archive/" + w.Name + "/worker/"
 	for r, err := range w.Registers.ListRegisters(ctx, prefix) {
 		if err != nil {
@@ -66,14 +68,14 @@ func (w *worker) poll(ctx context.Context) (view, error) {
 			}
 			w.seen[r.Name] = s
 		}
-		if w.Now().Sub(s.since) >= removedAfter*w.Lease {
-			if err := w.remove(ctx, r); err != nil {
+		if w.Now().Sub(s.since) >= removeAfterLeases*w.Lease {
+			if err := w.removeRegister(ctx, r); err != nil {
 				return v, err
 			}
 			delete(w.seen, r.Name)
 			continue
 		}
-		switch alive := w.Now().Sub(s.changed) < w.missing(); {
+		switch alive := w.Now().Sub(s.changed) < w.heartbeatTimeout(); {
 		case alive && s.mode == sharing:
 			v.peers.sharing++
 		case alive && s.mode == probing:
@@ -86,7 +88,7 @@ func (w *worker) poll(ctx context.Context) (view, error) {
 			return v, err
 		}
 		id := strings.TrimPrefix(r.Name, prefix)
-		if w.holding(id) {
+		if w.isHeld(id) {
 			continue
 		}
 		m, err := w.mutex(id)
@@ -96,7 +98,7 @@ func (w *worker) poll(ctx context.Context) (view, error) {
 		switch left, err := m.Observe(r); {
 		case err != nil:
 		case left == 0:
-			v.free = append(v.free, id)
+			v.freeShards = append(v.freeShards, id)
 		default:
 			v.next = min(v.next, left)
 		}
@@ -106,7 +108,7 @@ func (w *worker) poll(ctx context.Context) (view, error) {
 
 // missing is the time without a new heartbeat after which a worker does not count. It is
 // shorter than a lease, so the shares have risen when the leases of a dead worker expire.
-func (w *worker) missing() time.Duration { return w.Lease * 3 / 4 }
+func (w *worker) heartbeatTimeout() time.Duration { return w.Lease * 3 / 4 }
 
 func (w *worker) mutex(id string) (*lock.Mutex, error) {
 	m := w.mutexes[id]
@@ -123,14 +125,14 @@ func (w *worker) mutex(id string) (*lock.Mutex, error) {
 
 // beat writes this worker's heartbeat. A resting worker writes none: its last one, in
 // the mode resting, makes the others raise their shares at once.
-func (w *worker) beat(ctx context.Context, version string, own mode) error {
-	if own == resting && w.beaten == resting {
+func (w *worker) writeHeartbeat(ctx context.Context, version string, own mode) error {
+	if own == resting && w.heartbeatMode == resting {
 		return nil
 	}
-	h := heartbeat{w.Owner, own, w.holds(), w.Nonce()}
+	h := heartbeat{w.Owner, own, w.heldShards(), w.Nonce()}
 	_, err := w.register("worker", w.id).Write(ctx, version, encodeJSON(h))
 	if err == nil {
-		w.beaten = own
+		w.heartbeatMode = own
 	}
 	return err
 }

@@ -4,7 +4,7 @@ package archive
 
 import "time"
 
-const played = 2000
+const worldCount = 2000
 
-// SickTime is how long a worker cannot store in TestSickWorker, in virtual time.
-const SickTime = 20 * time.Minute
+// FailureTime is how long a worker cannot store in TestFailingWorkerLosesItsShards, in virtual time.
+const FailureTime = 20 * time.Minute

@@ -88,7 +88,7 @@ type Planned struct {
 	Expired bool `json:"expired,omitempty"`
 }
 
-func (o *Planned) gap() bool { return o.Format == GapFormat }
+func (o *Planned) isGap() bool { return o.Format == GapFormat }
 
 const (
 	progressFormat = "pawl-archive-shard/1"
@@ -125,7 +125,7 @@ func newProgress(generation int64) Progress {
 // Take makes a worker the owner. An older lease than the register's is refused. A
 // shard without a register of this generation begins anew. If recovering, and nothing is
 // known to be stored, the owner must find what is.
-func (p Progress) Take(owner string, fence, generation int64, recovering bool) (Progress, error) {
+func (p Progress) TakeOwnership(owner string, fence, generation int64, recovering bool) (Progress, error) {
 	switch {
 	case p.Generation > generation:
 		return p, fmt.Errorf("%w: its register is of generation %d, and ours is %d", ErrStale, p.Generation, generation)
@@ -159,7 +159,7 @@ func (p Progress) stored(o *Planned) Progress {
 	}
 	p.Committed, p.Anchor, p.Guessed, p.Arrival = o.End, o.End, false, latest(p.Arrival, o.Arrival)
 	p.Malformed += len(o.Malformed)
-	if o.gap() {
+	if o.isGap() {
 		p.Anchor = o.Anchor
 	}
 	return p
@@ -167,7 +167,7 @@ func (p Progress) stored(o *Planned) Progress {
 
 // Quiet commits the intent, and records that no record behind it arrived before a
 // moment.
-func (p Progress) Quiet(before time.Time) Progress {
+func (p Progress) RecordQuiet(before time.Time) Progress {
 	p = p.Commit()
 	p.SeenEmpty = latest(p.SeenEmpty, before)
 	return p
@@ -207,14 +207,14 @@ func (p Progress) Abandon(n int, behind bool) Progress {
 }
 
 // Step passes what was found to be stored.
-func (p Progress) Step(s Stored) Progress {
+func (p Progress) SkipStored(s StoredRange) Progress {
 	p = p.Commit().stored(&Planned{Range: s.Range, Arrival: s.Minute, Format: s.Format, Anchor: s.End.after()})
 	p.Guessed = s.Format == GapFormat
 	return p
 }
 
 // Stored is what a listing shows to be stored: objects without a hole between them.
-type Stored struct {
+type StoredRange struct {
 	Range
 	Minute time.Time // the latest of theirs
 	Format string    // of the last one
@@ -228,7 +228,7 @@ func (p Progress) Finish() Progress {
 }
 
 // Reads ends a recovery: nothing that is stored is left to be passed.
-func (p Progress) Reads() Progress {
+func (p Progress) EndRecovery() Progress {
 	if p.State == Recovering {
 		p.State = Reading
 	}

@@ -9,10 +9,10 @@ import (
 )
 
 // progress returns the register of a shard.
-func (p *place) progress(shard string) archive.Progress {
+func (p *env) progress(shard string) archive.Progress {
 	p.Helper()
 	a := p.archive("ndjson")
-	c, err := a.Claimed(p.Context())
+	c, err := a.ExistingClaim(p.Context())
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func (p *place) progress(shard string) archive.Progress {
 // the shard was seen empty, and has no intent left. A worker that takes the shard over
 // after its last record expired needs no gap.
 func TestQuietShardIsRecordedHourly(t *testing.T) {
-	inPlace(t, 1, func(p *place) {
+	withEnv(t, 1, func(p *env) {
 		shard := p.shards()[0]
 		stop := p.run(p.slowArchive(5 * time.Second))
 		p.put(shard, 3)
@@ -39,7 +39,7 @@ func TestQuietShardIsRecordedHourly(t *testing.T) {
 		if age := time.Since(got.SeenEmpty); age > 70*time.Minute || age < 5*time.Minute || got.Intent != nil {
 			t.Errorf("the shard was seen empty %v ago: %+v", age, got)
 		}
-		last := p.entries(shard)[2].Number
+		last := p.records(shard)[2].Number
 		p.put(shard, 2)
 		p.stream.Trim(shard, last)
 		stop = p.run(p.archive("ndjson"))
@@ -47,7 +47,7 @@ func TestQuietShardIsRecordedHourly(t *testing.T) {
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
-		if r := p.verified(p.archive("ndjson"), 5); r.Gaps != 0 {
+		if r := p.expectVerified(p.archive("ndjson"), 5); r.Gaps != 0 {
 			t.Errorf("%+v: want no gap, because nothing was lost", r)
 		}
 	})
@@ -56,7 +56,7 @@ func TestQuietShardIsRecordedHourly(t *testing.T) {
 // TestClockAheadHidesNoExpiry: a worker whose clock is ahead does not record a moment of the
 // future as seen empty.
 func TestClockAheadHidesNoExpiry(t *testing.T) {
-	inPlace(t, 1, func(p *place) {
+	withEnv(t, 1, func(p *env) {
 		a := p.slowArchive(5 * time.Second)
 		a.Now = func() time.Time { return time.Now().Add(5 * time.Hour) }
 		stop := p.run(a)
@@ -87,7 +87,7 @@ func (s openingStream) Open(ctx context.Context, shard string, from archive.Posi
 // TestQuietShardKeepsItsReader: a worker that takes over a shard whose last record is about
 // to expire reads on with one iterator, and does not open a new one for each read.
 func TestQuietShardKeepsItsReader(t *testing.T) {
-	inPlace(t, 1, func(p *place) {
+	withEnv(t, 1, func(p *env) {
 		stop := p.run(p.slowArchive(5 * time.Second))
 		p.put(p.shards()[0], 1)
 		time.Sleep(22 * time.Hour) // of the 24 that the stream keeps it
@@ -105,6 +105,6 @@ func TestQuietShardKeepsItsReader(t *testing.T) {
 		if opened > 5 {
 			t.Errorf("the shard was opened %d times in an hour", opened)
 		}
-		p.verified(p.archive("ndjson"), 1)
+		p.expectVerified(p.archive("ndjson"), 1)
 	})
 }

@@ -16,9 +16,9 @@ const recoveryRequests = 16
 // stored lists all that is stored of the shard, and checks whose it is. An object that is
 // older than the oldest record of the stream is only checked if it may be a void: none of
 // its records can be stored again.
-func (s *shard) stored(ctx context.Context) ([]Stored, error) {
-	var all []Stored
-	var unchecked []listed
+func (s *shard) listStored(ctx context.Context) ([]StoredRange, error) {
+	var all []StoredRange
+	var unchecked []listedObject
 	oldest := s.trimHorizon(s.retention)
 	for info, err := range s.Store.List(ctx, s.Bucket, s.Prefix, "") {
 		n, keyErr := ParseKey(s.Prefix, info.Key)
@@ -30,19 +30,19 @@ func (s *shard) stored(ctx context.Context) ([]Stored, error) {
 			continue
 		}
 		if n.Minute.Before(oldest) && info.Size > s.voidLimit(n.Format) {
-			all = append(all, Stored{n.Range, n.Minute, n.Format})
+			all = append(all, StoredRange{n.Range, n.Minute, n.Format})
 			continue
 		}
-		if unchecked = append(unchecked, listed{n, info.Key}); len(unchecked) < recoveryRequests {
+		if unchecked = append(unchecked, listedObject{n, info.Key}); len(unchecked) < recoveryRequests {
 			continue
 		}
-		if all, err = s.check(ctx, all, unchecked); err != nil {
+		if all, err = s.checkObjects(ctx, all, unchecked); err != nil {
 			return nil, err
 		}
 		unchecked = unchecked[:0]
 	}
-	all, err := s.check(ctx, all, unchecked)
-	return merge(all), err
+	all, err := s.checkObjects(ctx, all, unchecked)
+	return mergeAdjacent(all), err
 }
 
 // trimHorizon returns a moment before which no record arrived that the stream keeps.
@@ -51,17 +51,17 @@ func (a *Archive) trimHorizon(retention time.Duration) time.Time {
 }
 
 // listed is an object of a listing.
-type listed struct {
+type listedObject struct {
 	Name
 	key string
 }
 
 // check sends HEAD requests for objects, and appends those that are no voids to all.
-func (s *shard) check(ctx context.Context, all []Stored, objects []listed) ([]Stored, error) {
+func (s *shard) checkObjects(ctx context.Context, all []StoredRange, objects []listedObject) ([]StoredRange, error) {
 	voids, errs := make([]bool, len(objects)), make([]error, len(objects))
 	var requests sync.WaitGroup
 	for i, o := range objects {
-		one := func() { voids[i], errs[i] = s.ours(ctx, o.key) }
+		one := func() { voids[i], errs[i] = s.checkOwned(ctx, o.key) }
 		if s.oneByOne {
 			one()
 		} else {
@@ -71,14 +71,14 @@ func (s *shard) check(ctx context.Context, all []Stored, objects []listed) ([]St
 	requests.Wait()
 	for i, o := range objects {
 		if !voids[i] {
-			all = append(all, Stored{o.Range, o.Minute, o.Format})
+			all = append(all, StoredRange{o.Range, o.Minute, o.Format})
 		}
 	}
 	return all, errors.Join(errs...)
 }
 
 // ours checks that this archive wrote an object, and reports whether it is a void.
-func (s *shard) ours(ctx context.Context, key string) (void bool, err error) {
+func (s *shard) checkOwned(ctx context.Context, key string) (void bool, err error) {
 	info, err := s.head(ctx, key)
 	if err == nil && info.Metadata[metaArchive] != s.claim.ID {
 		err = fmt.Errorf("%w: %s is not this archive's: move it away", ErrBroken, s.object(key))
@@ -87,8 +87,8 @@ func (s *shard) ours(ctx context.Context, key string) (void bool, err error) {
 }
 
 // merge joins what has no hole between, and orders it.
-func merge(all []Stored) (merged []Stored) {
-	slices.SortFunc(all, func(a, b Stored) int { return cmp.Or(a.Start.Compare(b.Start), a.End.Compare(b.End)) })
+func mergeAdjacent(all []StoredRange) (merged []StoredRange) {
+	slices.SortFunc(all, func(a, b StoredRange) int { return cmp.Or(a.Start.Compare(b.Start), a.End.Compare(b.End)) })
 	for _, s := range all {
 		last := len(merged) - 1
 		if last < 0 || merged[last].End.less(s.Start) {
@@ -105,13 +105,13 @@ func merge(all []Stored) (merged []Stored) {
 }
 
 // family finds a shard's place among the others, and whether it may begin.
-func (s *shard) family(ctx context.Context, all []Shard, id string) error {
+func (s *shard) loadParents(ctx context.Context, all []Shard, id string) error {
 	i := slices.IndexFunc(all, func(one Shard) bool { return one.ID == id })
 	if i < 0 {
 		return fmt.Errorf("%w: the shard %s", ErrNoStream, id)
 	}
 	s.Shard = all[i]
-	s.since, s.fromBegin = s.claim.Since, s.claim.Origin.IsZero()
+	s.since, s.fromBeginning = s.claim.Since, s.claim.Origin.IsZero()
 	if s.claim.Generation > 1 { // a lost register may have covered all that could be read at the claim
 		s.since = latest(s.since.Add(-s.retention), s.claim.Origin)
 	}
@@ -128,7 +128,7 @@ func (s *shard) family(ctx context.Context, all []Shard, id string) error {
 		last = latest(last, latest(p.Arrival, p.SeenEmpty))
 	}
 	if !last.IsZero() {
-		s.since, s.parentsEnd, s.fromBegin = last, last, true
+		s.since, s.parentsEnd, s.fromBeginning = last, last, true
 	}
 	return nil
 }

@@ -11,18 +11,18 @@ import (
 func (s *shard) replay(ctx context.Context) error {
 	objects := s.progress.Intent.Objects
 	for i := range objects {
-		if !objects[i].gap() && !s.Codec.Knows(objects[i].Format) {
+		if !objects[i].isGap() && !s.Codec.Knows(objects[i].Format) {
 			return fmt.Errorf("%w: the shard %s has an object to be stored in the format %q, which this Pawl does not know: run the one that began it",
 				ErrBroken, s.ID, objects[i].Format)
 		}
 	}
 	for i := range objects {
-		ok, err := s.restore(ctx, i)
+		ok, err := s.replayObject(ctx, i)
 		if err != nil {
 			return err
 		}
 		if !ok {
-			return s.abandon(ctx, i)
+			return s.abandonFrom(ctx, i)
 		}
 	}
 	return s.write(ctx, s.progress.Commit())
@@ -30,10 +30,10 @@ func (s *shard) replay(ctx context.Context) error {
 
 // abandon gives up the objects of the intent from one on, whose key is void. One
 // behind it is stored if that one was, and a person has removed it since.
-func (s *shard) abandon(ctx context.Context, from int) error {
+func (s *shard) abandonFrom(ctx context.Context, from int) error {
 	behind := false
 	for _, o := range s.progress.Intent.Objects[from+1:] {
-		stored, err := s.look(ctx, &o)
+		stored, err := s.isStored(ctx, &o)
 		if err != nil && !errors.Is(err, errVoid) {
 			return err
 		}
@@ -44,34 +44,34 @@ func (s *shard) abandon(ctx context.Context, from int) error {
 
 // restore stores one object of the intent again. If its entries are not there any
 // more, its key is voided, and false returned.
-func (s *shard) restore(ctx context.Context, i int) (bool, error) {
+func (s *shard) replayObject(ctx context.Context, i int) (bool, error) {
 	o := s.progress.Intent.Objects[i]
-	stored, err := s.look(ctx, &o)
+	stored, err := s.isStored(ctx, &o)
 	switch {
 	case errors.Is(err, errVoid):
 		return false, nil
 	case err != nil || stored:
 		return stored, err
 	}
-	entries, whole, err := s.reread(ctx, i)
+	records, whole, err := s.rereadRecords(ctx, i)
 	if err != nil {
 		return false, err
 	}
 	if !whole {
 		return s.void(ctx, &o)
 	}
-	if got := s.digest(&o, entries); got != o.Digest {
+	if got := s.digest(&o, records); got != o.Digest {
 		return false, fmt.Errorf("%w: the entries of %s have another content than when the object was announced", ErrBroken, s.object(o.Key))
 	}
-	body, err := s.pack(&o, entries)
+	body, err := s.encodeObject(&o, records)
 	if err != nil {
 		return false, err
 	}
-	signed, err := s.again(ctx)
+	signed, err := s.renewSignature(ctx)
 	if err != nil {
 		return false, err
 	}
-	_, _, err = s.send(ctx, &parcel{Planned: o, body: body}, signed)
+	_, _, err = s.send(ctx, &encodedObject{Planned: o, body: body}, signed)
 	if errors.Is(err, errVoid) {
 		return false, nil
 	}
@@ -81,13 +81,13 @@ func (s *shard) restore(ctx context.Context, i int) (bool, error) {
 // reread reads the entries of an object of the intent from the stream again, and
 // reports whether all are there. That some are not is only known when a later one
 // is read: a stream may show nothing for a while.
-func (s *shard) reread(ctx context.Context, i int) (entries []Entry, whole bool, err error) {
+func (s *shard) rereadRecords(ctx context.Context, i int) (records []Record, whole bool, err error) {
 	o := &s.progress.Intent.Objects[i]
-	if o.gap() {
+	if o.isGap() {
 		return nil, true, nil
 	}
 	t := s.tailAt(Progress{Committed: o.Start, Anchor: o.First})
-	for len(entries) < o.Count {
+	for len(records) < o.Count {
 		f, err := t.next(ctx)
 		if errors.Is(err, ErrUnavailable) && ctx.Err() == nil {
 			err = s.pace(ctx, 4, err)
@@ -95,18 +95,18 @@ func (s *shard) reread(ctx context.Context, i int) (entries []Entry, whole bool,
 		if err != nil {
 			return nil, false, err
 		}
-		for _, e := range f.entries {
+		for _, e := range f.records {
 			switch {
 			case o.End.less(e.Number):
 				f.end = true
 			case !o.Start.less(e.Number):
-			case len(e.Records) > 0:
-				entries = append(entries, e)
+			case len(e.UserRecords) > 0:
+				records = append(records, e)
 			}
 		}
 		if f.end {
 			break
 		}
 	}
-	return entries, len(entries) == o.Count, nil
+	return records, len(records) == o.Count, nil
 }

@@ -25,7 +25,7 @@ import (
 )
 
 // place is a stream, a bucket and a ledger, all in memory.
-type place struct {
+type env struct {
 	*testing.T
 	stream *archivetest.Fake
 	store  *membucket.Store
@@ -37,12 +37,12 @@ type place struct {
 	stops  []func() error  // of workers
 }
 
-func (p *place) Context() context.Context { return p.ctx }
+func (p *env) Context() context.Context { return p.ctx }
 
 // inPlace runs a test in a bubble, in which time stands still while something runs.
-func inPlace(t *testing.T, shards int, test func(p *place)) {
+func withEnv(t *testing.T, shards int, test func(p *env)) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &place{T: t, stream: newStream(shards), store: membucket.New(time.Now, []string{"b"}), ledger: ledger.NewRows(memory.New())}
+		p := &env{T: t, stream: newStream(shards), store: membucket.New(time.Now, []string{"b"}), ledger: ledger.NewRows(memory.New())}
 		p.logger = slog.New(slog.NewTextHandler(&p.log, nil))
 		var stop context.CancelFunc
 		p.ctx, stop = context.WithCancel(context.Background())
@@ -58,7 +58,7 @@ func newStream(shards int) *archivetest.Fake {
 	return f
 }
 
-func (p *place) archive(format string) *archive.Archive {
+func (p *env) archive(format string) *archive.Archive {
 	a, err := archive.New(archive.Config{
 		Name: "clicks", Bucket: "b", Prefix: "p/", Format: format, Owner: "test",
 		Limits: archive.Limits{Bytes: 4000, Age: 10 * time.Second},
@@ -78,7 +78,7 @@ func run(ctx context.Context, a *archive.Archive) error {
 }
 
 // run lets workers run until stop is called, which returns their errors.
-func (p *place) run(all ...*archive.Archive) (stop func() error) {
+func (p *env) run(all ...*archive.Archive) (stop func() error) {
 	ctx, cancel := context.WithCancel(p.Context())
 	var workers sync.WaitGroup
 	errs := make([]error, len(all))
@@ -92,7 +92,7 @@ func (p *place) run(all ...*archive.Archive) (stop func() error) {
 	}
 }
 
-func (p *place) put(shard string, n int) {
+func (p *env) put(shard string, n int) {
 	p.Helper()
 	for range n {
 		if _, err := p.stream.Put(p.Context(), shard, "key", bytes.Repeat([]byte("x"), 50)); err != nil {
@@ -102,26 +102,26 @@ func (p *place) put(shard string, n int) {
 }
 
 // entries reads a shard from its beginning.
-func (p *place) entries(shard string) []archive.Entry {
+func (p *env) records(shard string) []archive.Record {
 	p.Helper()
 	r, err := p.stream.Open(p.Context(), shard, archive.Position{})
 	if err != nil {
 		p.Fatal(err)
 	}
-	var all []archive.Entry
+	var all []archive.Record
 	for {
 		page, err := r.Next(p.Context())
 		if err != nil {
 			p.Fatal(err)
 		}
-		if len(page.Entries) == 0 {
+		if len(page.Records) == 0 {
 			return all
 		}
-		all = append(all, page.Entries...)
+		all = append(all, page.Records...)
 	}
 }
 
-func (p *place) shards() (ids []string) {
+func (p *env) shards() (ids []string) {
 	p.Helper()
 	all, err := p.stream.Stream().Shards(p.Context())
 	if err != nil {
@@ -133,20 +133,20 @@ func (p *place) shards() (ids []string) {
 	return ids
 }
 
-func (p *place) verified(a *archive.Archive, entries int) *archive.Report {
+func (p *env) expectVerified(a *archive.Archive, records int) *archive.Report {
 	p.Helper()
 	r, err := a.Verify(p.Context(), archive.VerifyOptions{Deep: true})
-	if err != nil || len(r.Findings) > 0 || r.Entries != entries {
-		p.Fatalf("%+v, %v: want %d entries and no findings\n%s", r, err, entries, p.log.String())
+	if err != nil || len(r.Findings) > 0 || r.Records != records {
+		p.Fatalf("%+v, %v: want %d entries and no findings\n%s", r, err, records, p.log.String())
 	}
 	return r
 }
 
-// TestClaimGone: a worker whose claim was removed ends and says so, and does not
+// TestRemovedClaimEndsWorker: a worker whose claim was removed ends and says so, and does not
 // stand still. Over another ledger nothing is verified. Where the registers are gone,
 // too, nothing is stored again: a recovery finds what there is.
-func TestClaimGone(t *testing.T) {
-	inPlace(t, 1, func(p *place) {
+func TestRemovedClaimEndsWorker(t *testing.T) {
+	withEnv(t, 1, func(p *env) {
 		a, ended := p.archive("ndjson"), make(chan error, 1)
 		go func() { ended <- run(p.Context(), a) }()
 		p.put(p.shards()[0], 10)
@@ -157,7 +157,7 @@ func TestClaimGone(t *testing.T) {
 			t.Errorf("over another ledger: %v", err)
 		}
 		p.ledger = right
-		p.verified(p.archive("ndjson"), 10)
+		p.expectVerified(p.archive("ndjson"), 10)
 		claim := event.Object{Bucket: "b", Key: archive.ClaimKey(a.Prefix)}
 		if err := p.store.Delete(p.Context(), claim, bucket.Condition{}); err != nil {
 			t.Fatal(err)
@@ -176,14 +176,14 @@ func TestClaimGone(t *testing.T) {
 		p.put(p.shards()[0], 5)
 		time.Sleep(2 * time.Minute)
 		stop()
-		p.verified(p.archive("ndjson"), 15)
+		p.expectVerified(p.archive("ndjson"), 15)
 	})
 }
 
 // TestRun: workers of two configurations share four shards, one of which is split
 // and merged again.
 func TestRun(t *testing.T) {
-	inPlace(t, 4, func(p *place) {
+	withEnv(t, 4, func(p *env) {
 		stop := p.run(p.archive("ndjson.gz"), p.archive("zst.parquet"), p.archive("ndjson"))
 		for _, id := range p.shards() {
 			p.put(id, 200)
@@ -207,29 +207,29 @@ func TestRun(t *testing.T) {
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
-		if r := p.verified(p.archive("ndjson"), 4*200+2*100+50); r.Gaps > 0 || r.Shards != 7 {
+		if r := p.expectVerified(p.archive("ndjson"), 4*200+2*100+50); r.Gaps > 0 || r.Shards != 7 {
 			t.Errorf("%+v", r)
 		}
 	})
 }
 
 // spoiled is a stream with entries that cannot be read.
-type spoiled struct{ archive.Stream }
+type malformingStream struct{ archive.Stream }
 
 // Open implements [archive.Stream].
-func (s spoiled) Open(ctx context.Context, shard string, from archive.Position) (archive.Reader, error) {
+func (s malformingStream) Open(ctx context.Context, shard string, from archive.Position) (archive.Reader, error) {
 	r, err := s.Stream.Open(ctx, shard, from)
-	return spoiledReader{r}, err
+	return malformingReader{r}, err
 }
 
-type spoiledReader struct{ archive.Reader }
+type malformingReader struct{ archive.Reader }
 
 // Next implements [archive.Reader].
-func (r spoiledReader) Next(ctx context.Context) (archive.Page, error) {
+func (r malformingReader) Next(ctx context.Context) (archive.Page, error) {
 	page, err := r.Reader.Next(ctx)
-	for i := range page.Entries {
-		if e := &page.Entries[i]; string(e.Records[0].Data) == "bad" {
-			e.Malformed, e.Raw, e.Records = errors.New("no message"), e.Records[0].Data, nil
+	for i := range page.Records {
+		if e := &page.Records[i]; string(e.UserRecords[0].Data) == "bad" {
+			e.Malformed, e.Raw, e.UserRecords = errors.New("no message"), e.UserRecords[0].Data, nil
 		}
 	}
 	return page, err
@@ -238,9 +238,9 @@ func (r spoiledReader) Next(ctx context.Context) (archive.Page, error) {
 // TestMalformed: an aggregate that cannot be read is kept as it is, and stops
 // nothing. So is a record that no format can hold.
 func TestMalformed(t *testing.T) {
-	inPlace(t, 1, func(p *place) {
+	withEnv(t, 1, func(p *env) {
 		a := p.archive("ndjson")
-		a.Stream = spoiled{a.Stream}
+		a.Stream = malformingStream{a.Stream}
 		stop := p.run(a)
 		shard := p.shards()[0]
 		p.put(shard, 3)
@@ -258,7 +258,7 @@ func TestMalformed(t *testing.T) {
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
-		p.verified(p.archive("ndjson"), 9)
+		p.expectVerified(p.archive("ndjson"), 9)
 		for n, raw := range map[archive.Number]string{number: `"raw":"YmFk"`, odd: `"raw":"b2Rk"`} {
 			_, body, err := p.store.Get(p.Context(), event.Object{Bucket: "b", Key: "p/_pawl/malformed/" + shard + "-" + string(n) + ".json"})
 			if err != nil {
@@ -274,7 +274,7 @@ func TestMalformed(t *testing.T) {
 // TestForeignObject: an object of somebody else where one of ours should go stops
 // its shard, and is not written over. Without metadata it may be ours, by content.
 func TestForeignObject(t *testing.T) {
-	inPlace(t, 1, func(p *place) {
+	withEnv(t, 1, func(p *env) {
 		a := p.archive("ndjson")
 		shard := p.shards()[0]
 		p.put(shard, 1)
@@ -306,7 +306,7 @@ func TestForeignObject(t *testing.T) {
 			if _, err := p.archive("ndjson").Claim(p.Context()); err != nil {
 				t.Fatal(err)
 			}
-			p.object(key, c.body)
+			p.putObject(key, c.body)
 			p.log.Reset()
 			stop := p.run(p.archive("ndjson"))
 			time.Sleep(time.Minute)
@@ -327,7 +327,7 @@ func TestForeignObject(t *testing.T) {
 	})
 }
 
-func (p *place) object(key, body string) {
+func (p *env) putObject(key, body string) {
 	p.Helper()
 	o := bucket.Object{Body: strings.NewReader(body), Size: int64(len(body))}
 	if _, err := p.store.Put(p.Context(), event.Object{Bucket: "b", Key: key}, o, bucket.Condition{}); err != nil {
@@ -338,7 +338,7 @@ func (p *place) object(key, body string) {
 // TestClaims: a prefix is of one stream and of one ledger, until a person says
 // otherwise.
 func TestClaims(t *testing.T) {
-	inPlace(t, 1, func(p *place) {
+	withEnv(t, 1, func(p *env) {
 		p.put(p.shards()[0], 10)
 		stop := p.run(p.archive("ndjson"))
 		time.Sleep(time.Minute)
@@ -363,6 +363,6 @@ func TestClaims(t *testing.T) {
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
-		p.verified(p.archive("ndjson"), 20)
+		p.expectVerified(p.archive("ndjson"), 20)
 	})
 }

@@ -23,23 +23,23 @@ const (
 )
 
 // parcel is an object that is ready to be sent, or the void that is to block its key.
-type parcel struct {
+type encodedObject struct {
 	Planned
-	body []byte
-	void bool
+	body   []byte
+	isVoid bool
 }
 
 // store stores runs. The intent is written before any of them is sent.
 func (s *shard) store(ctx context.Context, runs []run) error {
-	parcels := make([]parcel, len(runs))
+	objects := make([]encodedObject, len(runs))
 	intent := Intent{Objects: make([]Planned, len(runs))}
 	for i := range runs {
-		o := s.planned(&runs[i])
-		body, err := s.pack(&o, runs[i].entries)
+		o := s.planObject(&runs[i])
+		body, err := s.encodeObject(&o, runs[i].records)
 		if err != nil {
 			return err
 		}
-		parcels[i], intent.Objects[i] = parcel{Planned: o, body: body}, o
+		objects[i], intent.Objects[i] = encodedObject{Planned: o, body: body}, o
 	}
 	next, err := s.progress.Announce(intent)
 	if err != nil {
@@ -50,10 +50,10 @@ func (s *shard) store(ctx context.Context, runs []run) error {
 		return err
 	}
 	s.sent = false
-	if err := s.confirm(ctx, s.claim); err != nil {
+	if err := s.confirmClaim(ctx, s.claim); err != nil {
 		return err
 	}
-	if err := s.sendAll(ctx, parcels, signed); err != nil {
+	if err := s.sendAll(ctx, objects, signed); err != nil {
 		return err
 	}
 	s.sent = true
@@ -63,15 +63,15 @@ func (s *shard) store(ctx context.Context, runs []run) error {
 // sendAll stores objects one after the other under one signature. When that has expired
 // each further object is signed alone: some stores refuse an upload that ends after its
 // signature has expired, so two slow uploads cannot share one.
-func (s *shard) sendAll(ctx context.Context, parcels []parcel, signed time.Time) (err error) {
+func (s *shard) sendAll(ctx context.Context, objects []encodedObject, signed time.Time) (err error) {
 	alone := false
-	for i := range parcels {
+	for i := range objects {
 		if alone = alone || s.expired(signed); alone {
-			if signed, err = s.again(ctx); err != nil {
+			if signed, err = s.renewSignature(ctx); err != nil {
 				return err
 			}
 		}
-		_, expired, err := s.send(ctx, &parcels[i], signed)
+		_, expired, err := s.send(ctx, &objects[i], signed)
 		if err != nil {
 			return err
 		}
@@ -82,19 +82,19 @@ func (s *shard) sendAll(ctx context.Context, parcels []parcel, signed time.Time)
 
 // expired reports that a signature has expired by the store's clock.
 func (s *shard) expired(signed time.Time) bool {
-	return s.Store.StoreTime(s.Now()).Sub(signed) >= signedFor
+	return s.Store.StoreTime(s.Now()).Sub(signed) >= signatureValidity
 }
 
 // planned says of a run which object it becomes.
-func (s *shard) planned(r *run) Planned {
-	o := Planned{Range: r.Range, Format: s.Format, Count: len(r.entries), Arrival: r.arrival, Malformed: r.malformed, Expired: r.expired}
+func (s *shard) planObject(r *run) Planned {
+	o := Planned{Range: r.Range, Format: s.Format, Count: len(r.records), Arrival: r.arrival, Malformed: r.malformed, Expired: r.expired}
 	if r.gap {
 		o.Format, o.Count, o.Anchor = GapFormat, 0, r.anchor
-		r.entries = nil
+		r.records = nil
 	} else {
-		o.First = r.entries[0].Number
+		o.First = r.records[0].Number
 	}
-	o.Digest = s.digest(&o, r.entries)
+	o.Digest = s.digest(&o, r.records)
 	at := r.arrival
 	if at.IsZero() {
 		at = s.since // a gap at the very beginning
@@ -104,27 +104,27 @@ func (s *shard) planned(r *run) Planned {
 }
 
 // digest is of what the object says, and of no encoding.
-func (s *shard) digest(o *Planned, entries []Entry) string { return digestOf(s.ID, o, entries) }
+func (s *shard) digest(o *Planned, records []Record) string { return digestOf(s.ID, o, records) }
 
-func digestOf(shard string, o *Planned, entries []Entry) string {
+func digestOf(shard string, o *Planned, records []Record) string {
 	d := NewDigest(shard)
-	for _, e := range entries {
-		if len(e.Records) > 0 {
+	for _, e := range records {
+		if len(e.UserRecords) > 0 {
 			d.Add(e)
 		}
 	}
-	if o.gap() {
-		d.Add(Entry{Number: o.End, Records: []Record{{Number: o.Start, Data: []byte(o.Range.String())}}})
+	if o.isGap() {
+		d.Add(Record{Number: o.End, UserRecords: []UserRecord{{Number: o.Start, Data: []byte(o.Range.String())}}})
 	}
 	return d.Sum()
 }
 
 // pack encodes an object.
-func (s *shard) pack(o *Planned, entries []Entry) ([]byte, error) {
-	if o.gap() {
+func (s *shard) encodeObject(o *Planned, records []Record) ([]byte, error) {
+	if o.isGap() {
 		return newGapNote(s.ID, o), nil
 	}
-	body, err := s.Codec.Encode(o.Format, s.ID, entries)
+	body, err := s.Codec.Encode(o.Format, s.ID, records)
 	if err == nil && len(body) == 0 {
 		err = errors.New("it has no bytes")
 	}
@@ -137,7 +137,7 @@ func (s *shard) pack(o *Planned, entries []Entry) ([]byte, error) {
 // send stores an object. After each answer that is not a success, it reads the key, because
 // another worker may have stored the same object there, or a void. It signs each request
 // again. expired reports that at least one signature expired.
-func (s *shard) send(ctx context.Context, p *parcel, signed time.Time) (fate cell.Fate, expired bool, err error) {
+func (s *shard) send(ctx context.Context, p *encodedObject, signed time.Time) (fate cell.Fate, expired bool, err error) {
 	w := cell.Write{Shared: true}
 	w.Send = func(ctx context.Context) error {
 		answer := s.put(ctx, p, signed)
@@ -148,30 +148,30 @@ func (s *shard) send(ctx context.Context, p *parcel, signed time.Time) (fate cel
 		return answer
 	}
 	w.Look = func(ctx context.Context, _ error) (cell.Fate, error) {
-		stored, err := s.look(ctx, &p.Planned)
+		stored, err := s.isStored(ctx, &p.Planned)
 		switch {
-		case stored && p.void:
+		case stored && p.isVoid:
 			return cell.Lost, nil
-		case stored, p.void && errors.Is(err, errVoid):
+		case stored, p.isVoid && errors.Is(err, errVoid):
 			return cell.Landed, nil
 		}
 		return cell.Unclear, err
 	}
 	w.Pace = func(ctx context.Context, try int, answer error) (err error) {
 		if err = s.pace(ctx, try, answer); err == nil {
-			signed, err = s.again(ctx)
+			signed, err = s.renewSignature(ctx)
 		}
 		return err
 	}
 	fate, err = w.Run(ctx)
-	if err == nil && !p.void {
-		s.observe(p.Planned)
+	if err == nil && !p.isVoid {
+		s.reportStored(p.Planned)
 	}
 	return fate, expired, err
 }
 
-func (s *shard) observe(o Planned) {
-	s.saved()
+func (s *shard) reportStored(o Planned) {
+	s.onStored()
 	s.logStored(s.ID, &o)
 	if s.Observe != nil {
 		s.Observe(s.ID, o)
@@ -181,7 +181,7 @@ func (s *shard) observe(o Planned) {
 // again returns the time of a new signature. As in store, it is made before the register
 // and the claim file are read. If both are unchanged then, a recovery can begin only
 // later, and its wait covers this signature.
-func (s *shard) again(ctx context.Context) (signed time.Time, err error) {
+func (s *shard) renewSignature(ctx context.Context) (signed time.Time, err error) {
 	signed = s.Store.StoreTime(s.Now())
 	v, err := s.read(ctx, s.cell)
 	if err != nil {
@@ -190,29 +190,29 @@ func (s *shard) again(ctx context.Context) (signed time.Time, err error) {
 	if v.Version != s.version {
 		return signed, fmt.Errorf("%w: %s has changed", ErrStale, s.cell)
 	}
-	return signed, s.confirm(ctx, s.claim)
+	return signed, s.confirmClaim(ctx, s.claim)
 }
 
-func (s *shard) put(ctx context.Context, p *parcel, signed time.Time) error {
+func (s *shard) put(ctx context.Context, p *encodedObject, signed time.Time) error {
 	o := bucket.Object{
 		Body: bytes.NewReader(p.body), Size: int64(len(p.body)), ContentType: "application/octet-stream",
 		Metadata: map[string]string{metaArchive: s.claim.ID},
 	}
-	if p.void {
+	if p.isVoid {
 		o.Metadata[metaVoid] = "1"
 	} else {
 		o.Metadata[metaDigest] = p.Digest
 	}
-	if n := len(p.Malformed); n > 0 && !p.void {
+	if n := len(p.Malformed); n > 0 && !p.isVoid {
 		o.Metadata[metaMalformed] = strconv.Itoa(n)
 	}
-	_, err := s.Store.PutSigned(ctx, s.object(p.Key), o, bucket.Condition{IfAbsent: true}, signed, signedFor)
+	_, err := s.Store.PutSigned(ctx, s.object(p.Key), o, bucket.Condition{IfAbsent: true}, signed, signatureValidity)
 	return err
 }
 
 // look looks whether an object is stored: by its metadata, and where it has none,
 // by its content. Another object in its place stops the shard.
-func (s *shard) look(ctx context.Context, o *Planned) (stored bool, err error) {
+func (s *shard) isStored(ctx context.Context, o *Planned) (stored bool, err error) {
 	info, err := s.head(ctx, o.Key)
 	switch {
 	case errors.Is(err, bucket.ErrNotFound):
@@ -221,24 +221,24 @@ func (s *shard) look(ctx context.Context, o *Planned) (stored bool, err error) {
 		return false, err
 	case voided(info):
 		if id := info.Metadata[metaArchive]; id != "" && id != s.claim.ID {
-			return false, s.foreign(o)
+			return false, s.foreignObjectError(o)
 		}
 		return false, errVoid
-	case info.Metadata[metaArchive] == "" && info.Metadata[metaDigest] == "" && !o.gap():
-		return s.compare(ctx, o)
+	case info.Metadata[metaArchive] == "" && info.Metadata[metaDigest] == "" && !o.isGap():
+		return s.compareContent(ctx, o)
 	case info.Metadata[metaArchive] != s.claim.ID || info.Metadata[metaDigest] != o.Digest:
-		return false, s.foreign(o)
+		return false, s.foreignObjectError(o)
 	}
 	return true, nil
 }
 
-func (s *shard) foreign(o *Planned) error {
+func (s *shard) foreignObjectError(o *Planned) error {
 	return fmt.Errorf("%w: something else is stored as %s: nothing was overwritten; the shard %s stays where it is until that object is moved away",
 		ErrBroken, s.object(o.Key), s.ID)
 }
 
 // compare decodes an object without metadata.
-func (s *shard) compare(ctx context.Context, o *Planned) (bool, error) {
+func (s *shard) compareContent(ctx context.Context, o *Planned) (bool, error) {
 	_, body, err := s.Store.Get(ctx, s.object(o.Key))
 	if err != nil {
 		return false, err
@@ -248,15 +248,15 @@ func (s *shard) compare(ctx context.Context, o *Planned) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	entries, err := s.Codec.Decode(o.Format, s.ID, b)
-	if err != nil || s.digest(o, entries) != o.Digest {
-		return false, s.foreign(o)
+	records, err := s.Codec.Decode(o.Format, s.ID, b)
+	if err != nil || s.digest(o, records) != o.Digest {
+		return false, s.foreignObjectError(o)
 	}
 	return true, nil
 }
 
 // buried is a malformed entry, as it is kept.
-type buried struct {
+type malformedRecord struct {
 	Shard        string    `json:"shard"`
 	Number       Number    `json:"number"`
 	Arrival      time.Time `json:"arrival"`
@@ -267,8 +267,8 @@ type buried struct {
 
 // bury keeps an entry that cannot be read below the prefix, under a key that is its
 // own. It is there before the intent whose range covers the entry.
-func (s *shard) bury(ctx context.Context, e *Entry) error {
-	b := encodeJSON(buried{s.ID, e.Number, e.Arrival, e.PartitionKey, e.Malformed.Error(), e.Raw})
+func (s *shard) saveMalformed(ctx context.Context, e *Record) error {
+	b := encodeJSON(malformedRecord{s.ID, e.Number, e.Arrival, e.PartitionKey, e.Malformed.Error(), e.Raw})
 	ref := s.object(s.malformedPrefix() + s.ID + "-" + string(e.Number) + ".json")
 	w := cell.Write{Pace: s.pace, Trust: cell.Trust{Conflict: true, Refusal: true}}
 	w.Send = func(ctx context.Context) error {

@@ -26,7 +26,7 @@ type slowUploads struct {
 
 // PutSigned implements [bucket.Expirer].
 func (s *slowUploads) PutSigned(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition, signed time.Time, valid time.Duration) (string, error) {
-	if proves(ref) {
+	if isProbe(ref) {
 		return s.Store.PutSigned(ctx, ref, o, c, signed, valid)
 	}
 	body, err := io.ReadAll(o.Body)
@@ -53,7 +53,7 @@ func (s *slowUploads) PutSigned(ctx context.Context, ref event.Object, o bucket.
 func TestBatchLongerThanSignature(t *testing.T) {
 	for _, c := range []slowUploads{{takes: 2 * time.Minute}, {takes: 4 * time.Minute, ends: true}} {
 		t.Run(fmt.Sprintf("%v,ends=%v", c.takes, c.ends), func(t *testing.T) {
-			inPlace(t, 1, func(p *place) {
+			withEnv(t, 1, func(p *env) {
 				for range 10 {
 					p.put(p.shards()[0], 1)
 					time.Sleep(time.Minute)
@@ -61,8 +61,8 @@ func TestBatchLongerThanSignature(t *testing.T) {
 				slow := &slowUploads{Store: p.store, takes: c.takes, ends: c.ends}
 				p.worker("one", func(a *archive.Archive) { a.Store = slow })
 				time.Sleep(10*(c.takes+time.Minute) + 10*time.Minute)
-				p.end()
-				p.verified(p.archive("ndjson"), 10)
+				p.stopWorkers()
+				p.expectVerified(p.archive("ndjson"), 10)
 				if slow.late > 1 || strings.Contains(p.log.String(), "could not be stored further") {
 					t.Errorf("%d uploads were in vain; the log says\n%s", slow.late, p.log.String())
 				}
@@ -91,13 +91,13 @@ func (s *deniedOnce) PutSigned(ctx context.Context, ref event.Object, o bucket.O
 // TestStoredThoughDenied: an object that is there is stored, also if its own upload was
 // denied.
 func TestStoredThoughDenied(t *testing.T) {
-	inPlace(t, 1, func(p *place) {
+	withEnv(t, 1, func(p *env) {
 		p.put(p.shards()[0], 3)
 		store := &deniedOnce{Store: p.store}
 		p.worker("one", func(a *archive.Archive) { a.Store = store })
 		time.Sleep(time.Minute)
-		p.end()
-		p.verified(p.archive("ndjson"), 3)
+		p.stopWorkers()
+		p.expectVerified(p.archive("ndjson"), 3)
 		if !store.denied || strings.Contains(p.log.String(), "could not be stored further") {
 			t.Errorf("denied: %v; the log says\n%s", store.denied, p.log.String())
 		}
@@ -109,7 +109,7 @@ func TestStoredThoughDenied(t *testing.T) {
 func TestWrongClock(t *testing.T) {
 	for _, off := range []time.Duration{-2 * time.Hour, -10 * time.Minute, 10 * time.Minute, 2 * time.Hour} {
 		t.Run(off.String(), func(t *testing.T) {
-			inPlace(t, 1, func(p *place) {
+			withEnv(t, 1, func(p *env) {
 				wrong := func(a *archive.Archive) {
 					a.Now = func() time.Time { return time.Now().Add(off) }
 				}
@@ -117,7 +117,7 @@ func TestWrongClock(t *testing.T) {
 				slow := &slowStore{Store: p.store}
 				p.worker("held up", func(a *archive.Archive) { a.Store = slow; wrong(a) })
 				time.Sleep(20 * time.Second)
-				p.end()
+				p.stopWorkers()
 				if slow.held == nil {
 					t.Fatal("nothing was sent")
 				}
@@ -129,8 +129,8 @@ func TestWrongClock(t *testing.T) {
 				p.worker("second", wrong)
 				p.put(p.shards()[0], 3)
 				time.Sleep(time.Minute)
-				p.end()
-				p.verified(p.archive("ndjson"), 6)
+				p.stopWorkers()
+				p.expectVerified(p.archive("ndjson"), 6)
 			})
 		})
 	}

@@ -13,45 +13,45 @@ import (
 type shard struct {
 	*Archive
 	Shard
-	claim     Claim
-	retention time.Duration
-	since     time.Time // from when on all entries must be there
-	fromBegin bool      // the shard's first entry is the archive's
+	claim         Claim
+	retention     time.Duration
+	since         time.Time // from when on all entries must be there
+	fromBeginning bool      // the shard's first entry is the archive's
 	// parentsEnd is the latest moment at which a parent was known to be open. Zero: unknown.
-	parentsEnd time.Time
-	unknown    error // the bucket holds an object that the register does not know, or perhaps does not know
+	parentsEnd    time.Time
+	unknownObject error // the bucket holds an object that the register does not know, or perhaps does not know
 
 	cell     cell.Cell
 	version  string
 	progress Progress
 
-	tail  tail
-	plan  planner
-	ended bool
-	sent  bool   // the intent is stored
-	saved func() // is called when an object is stored
+	tail     tail
+	planner  planner
+	allRead  bool
+	sent     bool   // the intent is stored
+	onStored func() // is called when an object is stored
 }
 
 // drive stores a shard that was taken over and compared with a listing.
-func (s *shard) drive(ctx context.Context) error {
-	if s.unknown != nil {
-		return s.unknown
+func (s *shard) run(ctx context.Context) error {
+	if s.unknownObject != nil {
+		return s.unknownObject
 	}
 	var err error
 	for err == nil && s.progress.State != Finished {
-		err = s.step(ctx)
+		err = s.runOnce(ctx)
 	}
 	if err != nil && ctx.Err() != nil {
-		bounded, stop := context.WithTimeout(context.WithoutCancel(ctx), s.leaveTime())
+		bounded, stop := context.WithTimeout(context.WithoutCancel(ctx), s.releaseTimeout())
 		defer stop()
-		return errors.Join(err, s.leave(bounded))
+		return errors.Join(err, s.commitStored(bounded))
 	}
 	return err
 }
 
 // leave commits the intent if all of it is stored, so that the next owner need not
 // replay it.
-func (s *shard) leave(ctx context.Context) error {
+func (s *shard) commitStored(ctx context.Context) error {
 	if s.progress.Intent == nil {
 		return nil
 	}
@@ -64,7 +64,7 @@ func (s *shard) leave(ctx context.Context) error {
 func (s *shard) writeChecked(ctx context.Context, next Progress) error {
 	if s.progress.Intent != nil {
 		for _, o := range s.progress.Intent.Objects {
-			stored, err := s.look(ctx, &o)
+			stored, err := s.isStored(ctx, &o)
 			if err == nil && !stored {
 				err = fmt.Errorf("%s was announced and is not stored: it stays pending, and the next owner of the shard %s stores it", s.object(o.Key), s.ID)
 			}
@@ -77,7 +77,7 @@ func (s *shard) writeChecked(ctx context.Context, next Progress) error {
 }
 
 // take makes this worker the owner: from here on no other can write the register.
-func (s *shard) take(ctx context.Context, token int64) error {
+func (s *shard) takeOwnership(ctx context.Context, token int64) error {
 	v, err := s.read(ctx, s.cell)
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func (s *shard) take(ctx context.Context, token int64) error {
 	if s.progress, err = decodeProgress(v.Body); err != nil {
 		return fmt.Errorf("%s: %w", s.cell, err)
 	}
-	next, err := s.progress.Take(s.Owner, token, s.claim.Generation, s.vanished)
+	next, err := s.progress.TakeOwnership(s.Owner, token, s.claim.Generation, s.unlisted)
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.cell, err)
 	}
@@ -102,7 +102,7 @@ func (s *shard) take(ctx context.Context, token int64) error {
 	if err := s.checkMarker(ctx, s.claim); err != nil {
 		return err
 	}
-	return s.confirm(ctx, s.claim)
+	return s.confirmClaim(ctx, s.claim)
 }
 
 // write replaces the register.
@@ -117,62 +117,62 @@ func (s *shard) write(ctx context.Context, next Progress) error {
 }
 
 // step takes a shard one intent further.
-func (s *shard) step(ctx context.Context) error {
+func (s *shard) runOnce(ctx context.Context) error {
 	if s.progress.Intent != nil && !s.sent {
 		return s.replay(ctx)
 	}
 	if s.tail.stream == nil {
-		if err := s.begin(ctx); err != nil {
+		if err := s.startReading(ctx); err != nil {
 			return err
 		}
 	}
-	runs, err := s.gather(ctx)
+	runs, err := s.gatherRuns(ctx)
 	switch {
 	case err != nil:
 		return err
 	case len(runs) == 0:
 		return s.writeChecked(ctx, s.progress.Finish())
-	case runs[0].step != nil:
-		return s.write(ctx, s.stepped(s.progress.Step(*runs[0].step)))
+	case runs[0].stored != nil:
+		return s.write(ctx, s.endRecoveryIfDone(s.progress.SkipStored(*runs[0].stored)))
 	}
 	return s.store(ctx, runs)
 }
 
 // stepped ends the recovery with the last step.
-func (s *shard) stepped(p Progress) Progress {
-	for i := range s.plan.done {
-		if s.plan.done[i].step != nil {
+func (s *shard) endRecoveryIfDone(p Progress) Progress {
+	for i := range s.planner.complete {
+		if s.planner.complete[i].stored != nil {
 			return p
 		}
 	}
-	if len(s.plan.covered) == 0 {
-		return p.Reads()
+	if len(s.planner.covered) == 0 {
+		return p.EndRecovery()
 	}
 	return p
 }
 
 // begin begins to read where the shard's objects end.
-func (s *shard) begin(ctx context.Context) (err error) {
+func (s *shard) startReading(ctx context.Context) (err error) {
 	p := s.progress
-	s.plan = planner{limits: s.Limits, at: p.Committed, arrival: latest(p.Arrival, p.SeenEmpty)}
+	s.planner = planner{limits: s.Limits, end: p.Committed, arrival: latest(p.Arrival, p.SeenEmpty)}
 	if p.State == Recovering {
-		if s.plan.covered, err = s.stored(ctx); err != nil {
+		if s.planner.covered, err = s.listStored(ctx); err != nil {
 			return err
 		}
 	}
-	if s.plan.at == "" && s.fromBegin {
-		s.plan.at = begin
+	if s.planner.end == "" && s.fromBeginning {
+		s.planner.end = begin
 	}
-	if s.plan.at != "" {
-		s.plan.touch()
+	if s.planner.end != "" {
+		s.planner.skipAdjacent()
 	}
-	if p.State == Recovering && len(s.plan.covered)+len(s.plan.done) == 0 {
-		if err := s.write(ctx, p.Reads()); err != nil {
+	if p.State == Recovering && len(s.planner.covered)+len(s.planner.complete) == 0 {
+		if err := s.write(ctx, p.EndRecovery()); err != nil {
 			return err
 		}
 	}
-	for _, r := range s.plan.done { // reading begins behind the last stored record
-		p = p.Step(*r.step)
+	for _, r := range s.planner.complete { // reading begins behind the last stored record
+		p = p.SkipStored(*r.stored)
 	}
 	s.tail = s.tailAt(p)
 	return nil
@@ -182,25 +182,25 @@ func (s *shard) begin(ctx context.Context) (err error) {
 func (s *shard) tailAt(p Progress) tail {
 	t := tail{
 		stream: claimedStream{s.Stream, s.Archive, s.claim}, shard: s.ID, retention: s.retention, now: s.Now,
-		at: p.Committed, anchor: p.Anchor, guessed: p.Guessed, since: s.since, seen: p.SeenEmpty, placed: s.since, vanished: s.vanished,
+		at: p.Committed, anchor: p.Anchor, guessed: p.Guessed, since: s.since, seenEmpty: p.SeenEmpty, positionTime: s.since, unlisted: s.unlisted,
 	}
 	if p.Anchor != "" && p.Committed.less(p.Anchor) {
 		t.at = p.Anchor.before()
 	}
-	if !s.fromBegin {
-		t.from.Time = s.claim.Origin
+	if !s.fromBeginning {
+		t.start.Time = s.claim.Origin
 	}
 	return t
 }
 
 // gather reads until some runs are complete, and returns none at the end.
-func (s *shard) gather(ctx context.Context) ([]run, error) {
+func (s *shard) gatherRuns(ctx context.Context) ([]run, error) {
 	for try := 4; ; try++ {
 		now := s.Now()
-		if s.ended {
-			s.plan.flush()
+		if s.allRead {
+			s.planner.flush()
 		}
-		if runs := s.plan.take(now); len(runs) > 0 || s.ended {
+		if runs := s.planner.nextRuns(now); len(runs) > 0 || s.allRead {
 			return runs, nil
 		}
 		f, err := s.tail.next(ctx)
@@ -214,10 +214,10 @@ func (s *shard) gather(ctx context.Context) ([]run, error) {
 			return nil, err
 		}
 		try = 3
-		if err := s.took(ctx, f); err != nil {
+		if err := s.plan(ctx, f); err != nil {
 			return nil, err
 		}
-		if err := s.recordQuiet(ctx, f.empty); err != nil {
+		if err := s.recordQuiet(ctx, f.emptyAt); err != nil {
 			return nil, err
 		}
 	}
@@ -232,45 +232,45 @@ const quietInterval = time.Hour
 // is earlier: with a clock that is ahead, the register would hide that records expire, for
 // as long as the clock was wrong by.
 func (s *shard) recordQuiet(ctx context.Context, empty time.Time) error {
-	seen := empty.Add(-skew)
-	if store := s.Store.StoreTime(s.Now()).Add(-skew); store.Before(seen) {
+	seen := empty.Add(-maxClockSkew)
+	if store := s.Store.StoreTime(s.Now()).Add(-maxClockSkew); store.Before(seen) {
 		seen = store
 	}
-	stored := s.plan.open.Empty() && len(s.plan.done) == 0 && s.progress.State == Reading
-	if empty.IsZero() || !stored || seen.Before(s.plan.arrival.Add(quietInterval)) {
+	stored := s.planner.open.Empty() && len(s.planner.complete) == 0 && s.progress.State == Reading
+	if empty.IsZero() || !stored || seen.Before(s.planner.arrival.Add(quietInterval)) {
 		return nil
 	}
-	s.plan.arrival = seen
-	s.tail.seen = seen
-	return s.writeChecked(ctx, s.progress.Quiet(seen))
+	s.planner.arrival = seen
+	s.tail.seenEmpty = seen
+	return s.writeChecked(ctx, s.progress.RecordQuiet(seen))
 }
 
 // took plans what was read.
-func (s *shard) took(ctx context.Context, f found) error {
+func (s *shard) plan(ctx context.Context, f readResult) error {
 	now := s.Now()
-	if f.hole {
-		s.plan.lost(f.lost, f.lost.after(), f.missed, now)
+	if f.hasLost {
+		s.planner.addLost(f.lostUpTo, f.lostUpTo.after(), f.knownLost, now)
 	}
-	for _, e := range f.entries {
+	for _, e := range f.records {
 		if e.Malformed != nil {
-			if err := s.bury(ctx, &e); err != nil {
+			if err := s.saveMalformed(ctx, &e); err != nil {
 				return err
 			}
 		}
-		s.plan.add(e, now)
+		s.planner.add(e, now)
 	}
 	if !f.end {
 		return nil
 	}
-	if s.tail.expired() {
+	if s.tail.mayHaveLost() {
 		if s.Last == "" { // it was open when we took it
 			return fmt.Errorf("%w: the shard %s was closed, and where it ends has to be asked first", ErrUnavailable, s.ID)
 		}
-		s.plan.lost(s.Last, "", s.tail.missed(), now)
+		s.planner.addLost(s.Last, "", s.tail.knownLost(), now)
 	}
-	s.ended = true
-	for _, left := range s.plan.covered {
-		s.plan.pass(left.Start, now)
+	s.allRead = true
+	for _, left := range s.planner.covered {
+		s.planner.skipUpTo(left.Start, now)
 	}
 	return nil
 }

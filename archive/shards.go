@@ -33,18 +33,18 @@ func (a *Archive) Shards(ctx context.Context, c Claim) ([]Shard, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &families{Archive: a, claim: c, marker: m, known: known, listed: map[string]Shard{}, youngest: begin}
+	f := &shardSet{Archive: a, claim: c, marker: m, known: known, listed: map[string]Shard{}, youngest: begin}
 	for _, s := range listed {
 		f.listed[s.ID] = s
 		f.youngest = later(f.youngest, s.First)
 	}
-	all := f.complete(listed)
+	all := f.addUnlisted(listed)
 	if created, err := f.createMissing(ctx, all); err != nil {
 		return nil, err
 	} else if created { // the process may have slept: a new listing decides
 		return a.Shards(ctx, c)
 	}
-	if err := f.raise(ctx, version); err != nil {
+	if err := f.raiseHighest(ctx, version); err != nil {
 		return nil, err
 	}
 	if err := f.removeFinished(ctx); err != nil {
@@ -55,8 +55,8 @@ func (a *Archive) Shards(ctx context.Context, c Claim) ([]Shard, error) {
 }
 
 // registered returns the registers of all shards and generations.
-func (a *Archive) registered(ctx context.Context) (map[string]knownShard, error) {
-	known, prefix := map[string]knownShard{}, a.registerName("shard", "")
+func (a *Archive) registered(ctx context.Context) (map[string]registeredShard, error) {
+	known, prefix := map[string]registeredShard{}, a.registerName("shard", "")
 	for r, err := range a.Registers.ListRegisters(ctx, prefix) {
 		if err != nil {
 			return nil, err
@@ -65,33 +65,33 @@ func (a *Archive) registered(ctx context.Context) (map[string]knownShard, error)
 		if err != nil {
 			return nil, err
 		}
-		known[strings.TrimPrefix(r.Name, prefix)] = knownShard{p, r.Version}
+		known[strings.TrimPrefix(r.Name, prefix)] = registeredShard{p, r.Version}
 	}
 	return known, nil
 }
 
 // knownShard is a shard's register, and its version.
-type knownShard struct {
+type registeredShard struct {
 	Progress
 	version string
 }
 
 // families compares the shards of a stream with the registers.
-type families struct {
+type shardSet struct {
 	*Archive
 	claim    Claim
 	marker   marker
-	known    map[string]knownShard
+	known    map[string]registeredShard
 	listed   map[string]Shard
 	youngest Number // where the youngest shard begins
 }
 
 // complete adds the shards that the stream does not list.
-func (f *families) complete(listed []Shard) []Shard {
+func (f *shardSet) addUnlisted(listed []Shard) []Shard {
 	all := slices.Clone(listed)
 	for id, p := range f.known {
 		if _, ok := f.listed[id]; !ok && p.State != Finished {
-			all = append(all, f.vanished(id))
+			all = append(all, f.unlistedShard(id))
 		}
 	}
 	for _, s := range listed {
@@ -99,8 +99,8 @@ func (f *families) complete(listed []Shard) []Shard {
 			_, isListed := f.listed[parent]
 			_, isKnown := f.known[parent]
 			if !isListed && !isKnown && f.marker.Highest != "" && compareIDs(f.marker.Highest, parent) < 0 {
-				f.known[parent] = knownShard{}
-				all = append(all, f.vanished(parent))
+				f.known[parent] = registeredShard{}
+				all = append(all, f.unlistedShard(parent))
 			}
 		}
 	}
@@ -108,7 +108,7 @@ func (f *families) complete(listed []Shard) []Shard {
 }
 
 // createMissing creates the registers of shards that have none of this generation.
-func (f *families) createMissing(ctx context.Context, all []Shard) (created bool, err error) {
+func (f *shardSet) createMissing(ctx context.Context, all []Shard) (created bool, err error) {
 	for _, s := range all {
 		old := f.known[s.ID]
 		if old.Generation >= f.claim.Generation {
@@ -125,13 +125,13 @@ func (f *families) createMissing(ctx context.Context, all []Shard) (created bool
 	return created, nil
 }
 
-func (f *families) vanished(id string) Shard {
-	return Shard{ID: id, Last: f.youngest.before(), vanished: true}
+func (f *shardSet) unlistedShard(id string) Shard {
+	return Shard{ID: id, Last: f.youngest.before(), unlisted: true}
 }
 
 // raise writes the highest listed shard to the marker, which carries version. All shards
 // have registers now.
-func (f *families) raise(ctx context.Context, version string) error {
+func (f *shardSet) raiseHighest(ctx context.Context, version string) error {
 	m := f.marker
 	for id := range f.listed {
 		if compareIDs(m.Highest, id) < 0 {
@@ -151,7 +151,7 @@ func (f *families) raise(ctx context.Context, version string) error {
 
 // removeFinished removes the registers of finished shards that no worker needs any more:
 // the stream does not list the shard, and its listed children have owners.
-func (f *families) removeFinished(ctx context.Context) error {
+func (f *shardSet) removeFinished(ctx context.Context) error {
 	needed := map[string]bool{}
 	for _, s := range f.listed {
 		if p := f.known[s.ID]; p.Generation < f.claim.Generation || p.Fence == 0 {
@@ -167,10 +167,10 @@ func (f *families) removeFinished(ctx context.Context) error {
 		}
 		lease, err := f.Registers.ReadRegister(ctx, f.registerName("lease", id))
 		if err == nil && lease.Version != "" {
-			err = f.remove(ctx, lease)
+			err = f.removeRegister(ctx, lease)
 		}
 		if err == nil {
-			err = f.remove(ctx, ledger.Register{Name: f.registerName("shard", id), Version: p.version})
+			err = f.removeRegister(ctx, ledger.Register{Name: f.registerName("shard", id), Version: p.version})
 		}
 		if err != nil {
 			return err
@@ -180,7 +180,7 @@ func (f *families) removeFinished(ctx context.Context) error {
 }
 
 // remove removes a register. One that has changed is not an error.
-func (a *Archive) remove(ctx context.Context, r ledger.Register) error {
+func (a *Archive) removeRegister(ctx context.Context, r ledger.Register) error {
 	err := a.Registers.RemoveRegister(ctx, r.Name, r.Version)
 	if errors.Is(err, ledger.ErrRegisterChanged) {
 		err = nil

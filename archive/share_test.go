@@ -21,7 +21,7 @@ import (
 )
 
 // mortal is the ledger of a process that can die: after that no request arrives.
-type mortal struct {
+type killableLedger struct {
 	*ledger.Rows
 	dead atomic.Bool
 }
@@ -29,7 +29,7 @@ type mortal struct {
 var errDied = errors.New("the process has died")
 
 // ReadRegister implements [ledger.Registers].
-func (m *mortal) ReadRegister(ctx context.Context, name string) (ledger.Register, error) {
+func (m *killableLedger) ReadRegister(ctx context.Context, name string) (ledger.Register, error) {
 	if m.dead.Load() {
 		return ledger.Register{}, errDied
 	}
@@ -37,7 +37,7 @@ func (m *mortal) ReadRegister(ctx context.Context, name string) (ledger.Register
 }
 
 // WriteRegister implements [ledger.Registers].
-func (m *mortal) WriteRegister(ctx context.Context, name, version string, value []byte) (string, error) {
+func (m *killableLedger) WriteRegister(ctx context.Context, name, version string, value []byte) (string, error) {
 	if m.dead.Load() {
 		return "", errDied
 	}
@@ -45,7 +45,7 @@ func (m *mortal) WriteRegister(ctx context.Context, name, version string, value 
 }
 
 // RemoveRegister implements [ledger.Registers].
-func (m *mortal) RemoveRegister(ctx context.Context, name, version string) error {
+func (m *killableLedger) RemoveRegister(ctx context.Context, name, version string) error {
 	if m.dead.Load() {
 		return errDied
 	}
@@ -53,7 +53,7 @@ func (m *mortal) RemoveRegister(ctx context.Context, name, version string) error
 }
 
 // ListRegisters implements [ledger.Registers].
-func (m *mortal) ListRegisters(ctx context.Context, prefix string) iter.Seq2[ledger.Register, error] {
+func (m *killableLedger) ListRegisters(ctx context.Context, prefix string) iter.Seq2[ledger.Register, error] {
 	if m.dead.Load() {
 		return func(yield func(ledger.Register, error) bool) { yield(ledger.Register{}, errDied) }
 	}
@@ -61,7 +61,7 @@ func (m *mortal) ListRegisters(ctx context.Context, prefix string) iter.Seq2[led
 }
 
 // owned returns how many shards each worker has taken, by the shards' registers.
-func (p *place) owned() map[string]int {
+func (p *env) owners() map[string]int {
 	p.Helper()
 	a := p.archive("ndjson")
 	c, err := a.Claim(p.Context())
@@ -79,12 +79,12 @@ func (p *place) owned() map[string]int {
 }
 
 // await waits until the shards are owned like this, and returns how long that took.
-func (p *place) await(limit time.Duration, want map[string]int) time.Duration {
+func (p *env) awaitOwners(limit time.Duration, want map[string]int) time.Duration {
 	p.Helper()
 	began := time.Now()
-	for !maps.Equal(p.owned(), want) {
+	for !maps.Equal(p.owners(), want) {
 		if time.Since(began) >= limit {
-			p.Fatalf("after %v the shards are owned like this: %v, want %v\n%s", limit, p.owned(), want, p.log.String())
+			p.Fatalf("after %v the shards are owned like this: %v, want %v\n%s", limit, p.owners(), want, p.log.String())
 		}
 		time.Sleep(500 * time.Millisecond)
 	}
@@ -92,7 +92,7 @@ func (p *place) await(limit time.Duration, want map[string]int) time.Duration {
 }
 
 // worker starts a worker of that name, which ends with the test.
-func (p *place) worker(name string, change func(*archive.Archive)) {
+func (p *env) worker(name string, change func(*archive.Archive)) {
 	a := p.archive("ndjson")
 	a.Owner = name
 	change(a)
@@ -101,7 +101,7 @@ func (p *place) worker(name string, change func(*archive.Archive)) {
 }
 
 // end ends all workers.
-func (p *place) end() {
+func (p *env) stopWorkers() {
 	p.Helper()
 	for _, stop := range p.stops {
 		if err := stop(); err != nil {
@@ -115,29 +115,29 @@ func (p *place) end() {
 func TestTakeoverTime(t *testing.T) {
 	var slowest time.Duration
 	for range 20 {
-		inPlace(t, 8, func(p *place) {
-			registers := &mortal{Rows: p.ledger}
+		withEnv(t, 8, func(p *env) {
+			registers := &killableLedger{Rows: p.ledger}
 			p.worker("one", func(a *archive.Archive) { a.Registers = registers })
 			p.worker("two", func(*archive.Archive) {})
-			p.await(time.Minute, map[string]int{"one": 4, "two": 4})
+			p.awaitOwners(time.Minute, map[string]int{"one": 4, "two": 4})
 			time.Sleep(time.Minute + rand.N(10*time.Second))
 			registers.dead.Store(true)
-			slowest = max(slowest, p.await(35*time.Second, map[string]int{"two": 8}))
-			p.end()
+			slowest = max(slowest, p.awaitOwners(35*time.Second, map[string]int{"two": 8}))
+			p.stopWorkers()
 		})
 	}
 	t.Logf("the slowest of 20 takeovers took %v", slowest)
 }
 
 // sickStore refuses objects, or all requests, while an error is set.
-type sickStore struct {
+type failingStore struct {
 	archive.Store
 	denied atomic.Pointer[error]
 }
 
-func (s *sickStore) set(err error) { s.denied.Store(&err) }
+func (s *failingStore) set(err error) { s.denied.Store(&err) }
 
-func (s *sickStore) err() error {
+func (s *failingStore) err() error {
 	if e := s.denied.Load(); e != nil {
 		return *e
 	}
@@ -145,17 +145,17 @@ func (s *sickStore) err() error {
 }
 
 // PutSigned implements [bucket.Expirer].
-func (s *sickStore) PutSigned(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition, signed time.Time, valid time.Duration) (string, error) {
+func (s *failingStore) PutSigned(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition, signed time.Time, valid time.Duration) (string, error) {
 	if err := s.err(); err != nil {
 		return "", err
 	}
 	return s.Store.PutSigned(ctx, ref, o, c, signed, valid)
 }
 
-// TestSickWorker: the shards of a worker that cannot store, because objects are denied
+// TestFailingWorkerLosesItsShards: the shards of a worker that cannot store, because objects are denied
 // to it or because it does not reach the store, go to a worker that can. It has its share
 // again when it can store.
-func TestSickWorker(t *testing.T) {
+func TestFailingWorkerLosesItsShards(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		err   error
@@ -165,22 +165,22 @@ func TestSickWorker(t *testing.T) {
 		{"unreachable", bucket.ErrUnclear, 3 * time.Minute},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			inPlace(t, 8, func(p *place) {
-				store := &sickStore{Store: p.store}
-				p.worker("sick", func(a *archive.Archive) { a.Store, a.Stream = store, patient{a.Stream, time.Second} })
-				p.worker("well", func(a *archive.Archive) { a.Stream = patient{a.Stream, time.Second} })
-				p.await(time.Minute, map[string]int{"sick": 4, "well": 4})
+			withEnv(t, 8, func(p *env) {
+				store := &failingStore{Store: p.store}
+				p.worker("sick", func(a *archive.Archive) { a.Store, a.Stream = store, slowStream{a.Stream, time.Second} })
+				p.worker("well", func(a *archive.Archive) { a.Stream = slowStream{a.Stream, time.Second} })
+				p.awaitOwners(time.Minute, map[string]int{"sick": 4, "well": 4})
 				store.set(c.err)
-				records := p.feed()
-				p.await(c.limit, map[string]int{"well": 8})
-				time.Sleep(archive.SickTime) // the sick worker probes
+				records := p.produce()
+				p.awaitOwners(c.limit, map[string]int{"well": 8})
+				time.Sleep(archive.FailureTime) // the sick worker probes
 				store.set(nil)
-				p.await(12*time.Minute, map[string]int{"sick": 4, "well": 4})
+				p.awaitOwners(12*time.Minute, map[string]int{"sick": 4, "well": 4})
 				records.stop()
 				time.Sleep(time.Minute)
-				p.end()
-				p.verified(p.archive("ndjson"), records.n)
-				if late := p.slowest(); late > 4*time.Minute {
+				p.stopWorkers()
+				p.expectVerified(p.archive("ndjson"), records.n)
+				if late := p.longestDelay(); late > 4*time.Minute {
 					t.Errorf("an object was stored %v after its newest record had arrived", late)
 				}
 			})
@@ -188,20 +188,20 @@ func TestSickWorker(t *testing.T) {
 	}
 }
 
-// TestAllSick: when no worker can store, none waits for another one: all shards are
+// TestAllWorkersFail: when no worker can store, none waits for another one: all shards are
 // stored as soon as one can.
-func TestAllSick(t *testing.T) {
-	inPlace(t, 8, func(p *place) {
-		stores := []*sickStore{{Store: p.store}, {Store: p.store}}
+func TestAllWorkersFail(t *testing.T) {
+	withEnv(t, 8, func(p *env) {
+		stores := []*failingStore{{Store: p.store}, {Store: p.store}}
 		for i, s := range stores {
-			p.worker(fmt.Sprint(i), func(a *archive.Archive) { a.Store, a.Stream = s, patient{a.Stream, time.Second} })
+			p.worker(fmt.Sprint(i), func(a *archive.Archive) { a.Store, a.Stream = s, slowStream{a.Stream, time.Second} })
 		}
-		p.await(time.Minute, map[string]int{"0": 4, "1": 4})
+		p.awaitOwners(time.Minute, map[string]int{"0": 4, "1": 4})
 		for _, s := range stores {
 			s.set(bucket.ErrDenied)
 		}
-		records := p.feed()
-		time.Sleep(archive.SickTime * 3 / 2)
+		records := p.produce()
+		time.Sleep(archive.FailureTime * 3 / 2)
 		stores[0].set(nil)
 		time.Sleep(3 * time.Minute)
 		healed := time.Now()
@@ -209,9 +209,9 @@ func TestAllSick(t *testing.T) {
 		records.stop()
 		time.Sleep(time.Minute)
 		stores[1].set(nil)
-		p.end()
-		p.verified(p.archive("ndjson"), records.n)
-		for key, at := range p.times() {
+		p.stopWorkers()
+		p.expectVerified(p.archive("ndjson"), records.n)
+		for key, at := range p.storeTimes() {
 			if n, _ := archive.ParseKey("p/", key); at.Sub(n.Minute) > 4*time.Minute && at.After(healed) {
 				t.Errorf("%s was stored at %v", key, at)
 			}
@@ -220,13 +220,13 @@ func TestAllSick(t *testing.T) {
 }
 
 // records are put into all shards, one a second, until stop.
-type records struct {
+type producer struct {
 	n    int
 	stop func()
 }
 
-func (p *place) feed() *records {
-	r, done, quit := &records{}, make(chan struct{}), make(chan struct{})
+func (p *env) produce() *producer {
+	r, done, quit := &producer{}, make(chan struct{}), make(chan struct{})
 	shards := p.shards()
 	go func() {
 		defer close(done)
@@ -251,7 +251,7 @@ func (p *place) feed() *records {
 }
 
 // times returns when each object was stored.
-func (p *place) times() map[string]time.Time {
+func (p *env) storeTimes() map[string]time.Time {
 	p.Helper()
 	all := map[string]time.Time{}
 	for info, err := range p.store.List(p.Context(), "b", "p/20", "") {
@@ -264,8 +264,8 @@ func (p *place) times() map[string]time.Time {
 }
 
 // slowest returns the longest time from the minute of an object's records to its storing.
-func (p *place) slowest() (d time.Duration) {
-	for key, at := range p.times() {
+func (p *env) longestDelay() (d time.Duration) {
+	for key, at := range p.storeTimes() {
 		if n, err := archive.ParseKey("p/", key); err == nil {
 			d = max(d, at.Sub(n.Minute))
 		}
@@ -276,8 +276,8 @@ func (p *place) slowest() (d time.Duration) {
 // TestStoredObjectResetsPause: a shard that could be stored again after several failures
 // rests for a second after the next failure, and not longer than before.
 func TestStoredObjectResetsPause(t *testing.T) {
-	inPlace(t, 1, func(p *place) {
-		store := &sickStore{Store: p.store}
+	withEnv(t, 1, func(p *env) {
+		store := &failingStore{Store: p.store}
 		p.worker("one", func(a *archive.Archive) { a.Store = store })
 		shard := p.shards()[0]
 		for range 3 {
@@ -287,7 +287,7 @@ func TestStoredObjectResetsPause(t *testing.T) {
 			store.set(nil)
 			time.Sleep(3 * time.Minute)
 		}
-		p.end()
+		p.stopWorkers()
 		var pauses []string
 		for line := range strings.Lines(p.log.String()) {
 			if _, after, ok := strings.Cut(line, "again_in="); ok {
@@ -297,15 +297,15 @@ func TestStoredObjectResetsPause(t *testing.T) {
 		if n := len(slices.DeleteFunc(slices.Clone(pauses), func(s string) bool { return s != "1s" })); n != 3 {
 			t.Errorf("the pauses are %v: want three that begin with 1s", pauses)
 		}
-		p.verified(p.archive("ndjson"), 3)
+		p.expectVerified(p.archive("ndjson"), 3)
 	})
 }
 
 // TestShutdownWithoutLedger: a worker ends within the grace when the ledger does not
 // answer.
 func TestShutdownWithoutLedger(t *testing.T) {
-	inPlace(t, 4, func(p *place) {
-		registers := &mortal{Rows: p.ledger}
+	withEnv(t, 4, func(p *env) {
+		registers := &killableLedger{Rows: p.ledger}
 		p.worker("one", func(a *archive.Archive) { a.Registers, a.Grace = registers, 8*time.Second })
 		for _, id := range p.shards() {
 			p.put(id, 3)
@@ -313,7 +313,7 @@ func TestShutdownWithoutLedger(t *testing.T) {
 		time.Sleep(time.Minute) // the intents are pending
 		registers.dead.Store(true)
 		began := time.Now()
-		p.end()
+		p.stopWorkers()
 		if took := time.Since(began); took > 8*time.Second {
 			t.Errorf("it took %v", took)
 		}

@@ -20,7 +20,7 @@ func (n Number) Compare(m Number) int {
 
 // Record is what a producer has put. Several may share a Number: those of one
 // aggregate, told apart by Sub.
-type Record struct {
+type UserRecord struct {
 	Number       Number
 	Sub          int // place within its aggregate, from 0; -1: in no aggregate
 	PartitionKey string
@@ -31,10 +31,10 @@ type Record struct {
 
 // Entry is one record of the stream itself: a single Record, or an aggregate of
 // several, which is never cut in two.
-type Entry struct {
-	Number  Number
-	Arrival time.Time
-	Records []Record
+type Record struct {
+	Number      Number
+	Arrival     time.Time
+	UserRecords []UserRecord
 	// Malformed says why what looks like an aggregate cannot be read. Records is
 	// empty then, and Raw holds its bytes.
 	Malformed    error
@@ -56,7 +56,7 @@ type Shard struct {
 	First   Number   // where its range of numbers begins
 	Last    Number   // where it ends; empty while it is open
 
-	vanished bool // the stream does not know it any more
+	unlisted bool // the stream does not know it any more
 }
 
 // Position says where reading begins. The zero Position is the oldest entry that
@@ -68,7 +68,7 @@ type Position struct {
 
 // Page is what one read has returned.
 type Page struct {
-	Entries []Entry       // in order of their numbers
+	Records []Record      // in order of their numbers
 	Behind  time.Duration // how far the end of the shard is ahead
 	End     bool          // the shard is closed, and this is its last page
 }

@@ -20,22 +20,22 @@ import (
 const listMargin = 5 * time.Minute
 
 // take makes this worker the owner of a shard.
-func (a *Archive) take(ctx context.Context, c Claim, all []Shard, id string, token int64, saved func()) (*shard, error) {
-	s := &shard{Archive: a, claim: c, cell: a.register("shard", id), saved: saved}
+func (a *Archive) ownShard(ctx context.Context, c Claim, all []Shard, id string, token int64, saved func()) (*shard, error) {
+	s := &shard{Archive: a, claim: c, cell: a.register("shard", id), onStored: saved}
 	var err error
 	if s.retention, err = a.identify(ctx, c); err != nil {
 		return nil, err
 	}
-	if err := s.family(ctx, all, id); err != nil {
+	if err := s.loadParents(ctx, all, id); err != nil {
 		return nil, err
 	}
-	return s, s.take(ctx, token)
+	return s, s.takeOwnership(ctx, token)
 }
 
 // compare lists the bucket once for shards that were taken over together. A shard of
 // which an object is stored that its register does not know, or perhaps does not know,
 // must not be stored further: compare sets its field unknown.
-func (a *Archive) compare(ctx context.Context, taken []*shard) error {
+func (a *Archive) compareWithListing(ctx context.Context, taken []*shard) error {
 	waiting, after := map[string]*shard{}, ""
 	for _, s := range taken {
 		if s.progress.State != Reading {
@@ -58,13 +58,13 @@ func (a *Archive) compare(ctx context.Context, taken []*shard) error {
 		}
 		n, keyErr := ParseKey(a.Prefix, info.Key)
 		s := waiting[n.Shard]
-		if keyErr != nil || s == nil || s.knows(n, info.Key) {
+		if keyErr != nil || s == nil || s.accountsFor(n, info.Key) {
 			continue
 		}
-		if s.unknown = err; err == nil {
-			s.unknown = s.refuse(ctx, info.Key)
+		if s.unknownObject = err; err == nil {
+			s.unknownObject = s.unknownObjectError(ctx, info.Key)
 		}
-		if s.unknown != nil {
+		if s.unknownObject != nil {
 			delete(waiting, n.Shard)
 		}
 		if len(waiting) == 0 {
@@ -94,7 +94,7 @@ func (a *Archive) listAfter(at time.Time) string {
 }
 
 // knows reports whether the register accounts for an object.
-func (s *shard) knows(n Name, key string) bool {
+func (s *shard) accountsFor(n Name, key string) bool {
 	return !s.progress.Committed.less(n.End) || s.progress.Intent != nil &&
 		slices.ContainsFunc(s.progress.Intent.Objects, func(o Planned) bool { return o.Key == key })
 }
@@ -102,7 +102,7 @@ func (s *shard) knows(n Name, key string) bool {
 // refuse returns the error for an object that the register does not know, unless the
 // object is a void or another program's. It sends one HEAD request: other shards wait for
 // the answer.
-func (s *shard) refuse(ctx context.Context, key string) error {
+func (s *shard) unknownObjectError(ctx context.Context, key string) error {
 	info, err := s.Store.Head(ctx, s.object(key))
 	switch {
 	case errors.Is(err, bucket.ErrNotFound):

@@ -19,7 +19,7 @@ import (
 )
 
 // backup returns a copy of the ledger.
-func (p *place) backup() *ledger.Rows {
+func (p *env) backup() *ledger.Rows {
 	p.Helper()
 	backup := ledger.NewRows(memory.New())
 	for r, err := range p.ledger.ListRegisters(p.Context(), "") {
@@ -34,7 +34,7 @@ func (p *place) backup() *ledger.Rows {
 }
 
 // registers returns the names of all registers that begin with prefix.
-func (p *place) registers(prefix string) (names []string) {
+func (p *env) registers(prefix string) (names []string) {
 	p.Helper()
 	for r, err := range p.ledger.ListRegisters(p.Context(), prefix) {
 		if err != nil {
@@ -45,7 +45,7 @@ func (p *place) registers(prefix string) (names []string) {
 	return names
 }
 
-func (p *place) removeRegister(name string) {
+func (p *env) removeRegister(name string) {
 	p.Helper()
 	r, err := p.ledger.ReadRegister(p.Context(), name)
 	if err == nil {
@@ -57,7 +57,7 @@ func (p *place) removeRegister(name string) {
 }
 
 // work lets a worker run for some time.
-func (p *place) work(a *archive.Archive, d time.Duration) {
+func (p *env) runFor(a *archive.Archive, d time.Duration) {
 	p.Helper()
 	stop := p.run(a)
 	time.Sleep(d)
@@ -68,25 +68,25 @@ func (p *place) work(a *archive.Archive, d time.Duration) {
 
 // refused lets a worker run, which must refuse the first shard and store the second one.
 // Then it recovers, and wants each of the entries once.
-func (p *place) refused(entries int) {
+func (p *env) expectRefused(records int) {
 	p.Helper()
 	ids := p.shards()
 	p.put(ids[0], 5)
 	p.put(ids[1], 5)
 	p.log.Reset()
-	p.work(p.archive("ndjson"), 3*time.Minute)
+	p.runFor(p.archive("ndjson"), 3*time.Minute)
 	log := p.log.String()
 	if !strings.Contains(log, "the register of the shard "+ids[0]+" does not know it") || !strings.Contains(log, `pawl archive recover clicks`) {
 		p.Errorf("the shard is not refused:\n%s", log)
 	}
-	if strings.Contains(log, "the register of the shard "+ids[1]) || p.progress(ids[1]).Committed != p.entries(ids[1])[len(p.entries(ids[1]))-1].Number {
+	if strings.Contains(log, "the register of the shard "+ids[1]) || p.progress(ids[1]).Committed != p.records(ids[1])[len(p.records(ids[1]))-1].Number {
 		p.Errorf("the other shard waits:\n%s", log)
 	}
 	if _, err := p.archive("ndjson").Recover(p.Context()); err != nil {
 		p.Fatal(err)
 	}
-	p.work(p.archive("ndjson"), time.Minute)
-	if r := p.verified(p.archive("ndjson"), entries+10); r.Gaps > 0 {
+	p.runFor(p.archive("ndjson"), time.Minute)
+	if r := p.expectVerified(p.archive("ndjson"), records+10); r.Gaps > 0 {
 		p.Errorf("%+v: want no gap", r)
 	}
 }
@@ -94,7 +94,7 @@ func (p *place) refused(entries int) {
 // TestRestoredLedgerIsRefused: a worker over a ledger that was restored from a backup does
 // not store again what was stored since. After a recovery each record is stored once.
 func TestRestoredLedgerIsRefused(t *testing.T) {
-	inPlace(t, 2, func(p *place) {
+	withEnv(t, 2, func(p *env) {
 		a := p.archive("ndjson")
 		stop := p.run(a)
 		p.put(p.shards()[0], 10)
@@ -107,41 +107,41 @@ func TestRestoredLedgerIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.ledger = backup
-		p.refused(30)
+		p.expectRefused(30)
 	})
 }
 
 // TestLostRegisterIsRefused: a worker does not begin anew with a shard whose register was
 // lost.
 func TestLostRegisterIsRefused(t *testing.T) {
-	inPlace(t, 2, func(p *place) {
+	withEnv(t, 2, func(p *env) {
 		p.put(p.shards()[0], 10)
 		p.put(p.shards()[1], 10)
-		p.work(p.archive("ndjson"), time.Minute)
+		p.runFor(p.archive("ndjson"), time.Minute)
 		p.removeRegister("archive/clicks/shard/" + p.shards()[0])
-		p.refused(20)
+		p.expectRefused(20)
 	})
 }
 
 // patient is a stream whose reads take long, so that a week has few of them.
-type patient struct {
+type slowStream struct {
 	archive.Stream
 	read time.Duration
 }
 
 // Open implements [archive.Stream].
-func (s patient) Open(ctx context.Context, shard string, from archive.Position) (archive.Reader, error) {
+func (s slowStream) Open(ctx context.Context, shard string, from archive.Position) (archive.Reader, error) {
 	r, err := s.Stream.Open(ctx, shard, from)
-	return patientReader{r, s.read}, err
+	return slowReader{r, s.read}, err
 }
 
-type patientReader struct {
+type slowReader struct {
 	archive.Reader
 	read time.Duration
 }
 
 // Next implements [archive.Reader].
-func (r patientReader) Next(ctx context.Context) (archive.Page, error) {
+func (r slowReader) Next(ctx context.Context) (archive.Page, error) {
 	select {
 	case <-time.After(r.read):
 	case <-ctx.Done():
@@ -151,10 +151,10 @@ func (r patientReader) Next(ctx context.Context) (archive.Page, error) {
 
 // slowArchive returns an archive that sends few requests in a day: each read takes that
 // long, and leases are renewed rarely.
-func (p *place) slowArchive(read time.Duration) *archive.Archive {
+func (p *env) slowArchive(read time.Duration) *archive.Archive {
 	p.Helper()
 	a := p.archive("ndjson")
-	a.Stream, a.Lease = patient{a.Stream, read}, 12*time.Hour
+	a.Stream, a.Lease = slowStream{a.Stream, read}, 12*time.Hour
 	return a
 }
 
@@ -190,28 +190,28 @@ func (s *pagingStore) List(ctx context.Context, name, prefix, after string) iter
 // shard that was quiet for a week it lists the last hour and not the week, in which 2
 // busy shards stored 4,032 objects.
 func TestTakeoverListsOnce(t *testing.T) {
-	inPlace(t, 3, func(p *place) {
+	withEnv(t, 3, func(p *env) {
 		ids := p.shards()
 		for _, id := range ids {
 			p.put(id, 1)
 		}
 		slow := p.slowArchive(20 * time.Minute)
-		p.work(slow, 2*time.Hour)
+		p.runFor(slow, 2*time.Hour)
 		for range 8 { // more than a week; a worker's clock ticks each second while it runs
 			time.Sleep(19 * time.Hour)
-			p.work(slow, 2*time.Hour)
+			p.runFor(slow, 2*time.Hour)
 		}
 		for _, id := range ids[1:] {
 			for i := range 7 * 24 * 12 {
 				r := archive.Range{Start: archive.Number(fmt.Sprint(i + 1)), End: archive.Number(fmt.Sprint(i + 2))}
 				n := archive.Name{Minute: time.Now().Add(-time.Duration(i) * 5 * time.Minute), Shard: id, Range: r, Format: "ndjson"}
-				p.object(n.Key("p/"), "busy")
+				p.putObject(n.Key("p/"), "busy")
 			}
 		}
 		a := p.archive("ndjson")
 		store := &pagingStore{Store: a.Store}
 		a.Store = store
-		p.work(a, time.Minute)
+		p.runFor(a, time.Minute)
 		t.Logf("the takeover took %d listings of %d pages", store.lists, store.pages)
 		if store.lists != 1 || store.pages > 1 {
 			t.Errorf("%d listings of %d pages: want one of one page", store.lists, store.pages)
@@ -225,19 +225,19 @@ func TestTakeoverListsOnce(t *testing.T) {
 }
 
 // partial is a stream that does not list some shards any more.
-type partial struct {
+type partialStream struct {
 	archive.Stream
 	gone map[string]bool
 }
 
 // Shards implements [archive.Stream].
-func (s partial) Shards(ctx context.Context) ([]archive.Shard, error) {
+func (s partialStream) Shards(ctx context.Context) ([]archive.Shard, error) {
 	all, err := s.Stream.Shards(ctx)
 	return slices.DeleteFunc(all, func(one archive.Shard) bool { return s.gone[one.ID] }), err
 }
 
 // Open implements [archive.Stream].
-func (s partial) Open(ctx context.Context, shard string, from archive.Position) (archive.Reader, error) {
+func (s partialStream) Open(ctx context.Context, shard string, from archive.Position) (archive.Reader, error) {
 	if s.gone[shard] {
 		return nil, fmt.Errorf("shard %s: %w", shard, archive.ErrNoStream)
 	}
@@ -247,10 +247,10 @@ func (s partial) Open(ctx context.Context, shard string, from archive.Position) 
 // TestUnseenShardIsAGap: a shard that was born and closed while no worker ran, for longer
 // than the stream keeps records, becomes a gap under its own ID.
 func TestUnseenShardIsAGap(t *testing.T) {
-	inPlace(t, 1, func(p *place) {
+	withEnv(t, 1, func(p *env) {
 		first := p.shards()[0]
 		p.put(first, 3)
-		p.work(p.archive("ndjson"), time.Minute)
+		p.runFor(p.archive("ndjson"), time.Minute)
 		split := func(id string) []string {
 			if err := p.stream.Split(p.Context(), id); err != nil {
 				t.Fatal(err)
@@ -266,8 +266,8 @@ func TestUnseenShardIsAGap(t *testing.T) {
 		time.Sleep(30 * time.Hour)
 		p.put(grandchildren[1], 2)
 		a := p.archive("ndjson")
-		a.Stream = partial{a.Stream, map[string]bool{first: true, children[0]: true}}
-		p.work(a, 3*time.Minute)
+		a.Stream = partialStream{a.Stream, map[string]bool{first: true, children[0]: true}}
+		p.runFor(a, 3*time.Minute)
 		gaps := map[string]bool{}
 		for info, err := range p.store.List(p.Context(), "b", "p/20", "") {
 			if err != nil {
@@ -280,34 +280,34 @@ func TestUnseenShardIsAGap(t *testing.T) {
 		if !gaps[children[0]] {
 			t.Errorf("there are gaps of %v, and none of %s\n%s", gaps, children[0], p.log.String())
 		}
-		p.verified(p.archive("ndjson"), 3+5+4+2)
+		p.expectVerified(p.archive("ndjson"), 3+5+4+2)
 	})
 }
 
 // TestFinishedRegistersAreRemoved: the registers of a finished shard are removed when the
 // stream does not list it any more and its children have owners, and not before.
 func TestFinishedRegistersAreRemoved(t *testing.T) {
-	inPlace(t, 1, func(p *place) {
+	withEnv(t, 1, func(p *env) {
 		first := p.shards()[0]
 		p.put(first, 3)
-		p.work(p.archive("ndjson"), time.Minute)
+		p.runFor(p.archive("ndjson"), time.Minute)
 		if err := p.stream.Split(p.Context(), first); err != nil {
 			t.Fatal(err)
 		}
 		children := p.shards()[1:]
-		p.work(p.archive("ndjson"), 2*time.Minute)
+		p.runFor(p.archive("ndjson"), 2*time.Minute)
 		has := func(kind, id string) bool { return len(p.registers("archive/clicks/"+kind+"/"+id)) > 0 }
 		if !has("shard", first) || p.progress(first).State != archive.Finished {
 			t.Fatalf("%+v: want a register of a finished shard that is listed", p.progress(first))
 		}
 		gone := p.archive("ndjson")
-		gone.Stream = partial{gone.Stream, map[string]bool{first: true}}
+		gone.Stream = partialStream{gone.Stream, map[string]bool{first: true}}
 		child, err := p.ledger.ReadRegister(p.Context(), "archive/clicks/shard/"+children[0])
 		if err != nil {
 			t.Fatal(err)
 		}
 		p.removeRegister(child.Name)
-		c, err := gone.Claimed(p.Context())
+		c, err := gone.ExistingClaim(p.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -317,22 +317,22 @@ func TestFinishedRegistersAreRemoved(t *testing.T) {
 		if !has("shard", first) {
 			t.Error("the register of a shard was removed before its child has an owner")
 		}
-		p.work(gone, 2*time.Minute)
+		p.runFor(gone, 2*time.Minute)
 		if has("shard", first) || has("lease", first) {
 			t.Errorf("there are registers of a finished shard that is gone: %q", p.registers("archive/clicks/"))
 		}
 		p.put(children[0], 2)
-		p.work(gone, 2*time.Minute)
-		p.verified(gone, 5)
+		p.runFor(gone, 2*time.Minute)
+		p.expectVerified(gone, 5)
 	})
 }
 
 // TestRegistersOfDeadWorkersAreRemoved: 20 leases after its last heartbeat the register of
 // a worker is removed. A worker whose register was removed writes it again.
 func TestRegistersOfDeadWorkersAreRemoved(t *testing.T) {
-	inPlace(t, 1, func(p *place) {
+	withEnv(t, 1, func(p *env) {
 		for range 3 {
-			p.work(p.archive("ndjson"), time.Minute)
+			p.runFor(p.archive("ndjson"), time.Minute)
 		}
 		stop := p.run(p.archive("ndjson"))
 		time.Sleep(time.Minute)
@@ -373,7 +373,7 @@ func (s slowHeads) Head(ctx context.Context, ref event.Object) (bucket.Info, err
 // TestRecoveryChecksInParallel: a recovering shard checks 16 objects at a time, and only
 // those of records that the stream may still have.
 func TestRecoveryChecksInParallel(t *testing.T) {
-	inPlace(t, 1, func(p *place) {
+	withEnv(t, 1, func(p *env) {
 		shard := p.shards()[0]
 		stop := p.run(p.slowArchive(30 * time.Second))
 		for i := range 2 * 64 {
@@ -386,7 +386,7 @@ func TestRecoveryChecksInParallel(t *testing.T) {
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
-		p.stream.Trim(shard, p.entries(shard)[63].Number)
+		p.stream.Trim(shard, p.records(shard)[63].Number)
 		a := p.archive("ndjson")
 		if _, err := a.Recover(p.Context()); err != nil {
 			t.Fatal(err)
@@ -404,7 +404,7 @@ func TestRecoveryChecksInParallel(t *testing.T) {
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
-		p.verified(p.archive("ndjson"), 128)
+		p.expectVerified(p.archive("ndjson"), 128)
 	})
 }
 
@@ -419,7 +419,7 @@ func (forgetfulStore) List(context.Context, string, string, string) iter.Seq2[bu
 // TestInconsistentListingsAreRefused: an archive refuses a store whose listings do not show
 // what was just written, and leaves no object behind.
 func TestInconsistentListingsAreRefused(t *testing.T) {
-	inPlace(t, 1, func(p *place) {
+	withEnv(t, 1, func(p *env) {
 		a := p.archive("ndjson")
 		if err := a.Prove(p.Context()); err != nil {
 			t.Error(err)
@@ -435,19 +435,19 @@ func TestInconsistentListingsAreRefused(t *testing.T) {
 }
 
 // timelessStore accepts a request whose signature has expired.
-type timelessStore struct{ archive.Store }
+type noExpiryStore struct{ archive.Store }
 
 // PutSigned implements [bucket.Expirer].
-func (s timelessStore) PutSigned(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition, _ time.Time, _ time.Duration) (string, error) {
+func (s noExpiryStore) PutSigned(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition, _ time.Time, _ time.Duration) (string, error) {
 	return s.Put(ctx, ref, o, c)
 }
 
 // TestExpiredSignaturesAreRefused: a runner refuses a store that accepts expired signatures
 // before it claims the prefix.
 func TestExpiredSignaturesAreRefused(t *testing.T) {
-	inPlace(t, 1, func(p *place) {
+	withEnv(t, 1, func(p *env) {
 		a := p.archive("ndjson")
-		a.Store = timelessStore{a.Store}
+		a.Store = noExpiryStore{a.Store}
 		stop := p.run(a)
 		time.Sleep(time.Minute)
 		if err := stop(); !errors.Is(err, bucket.ErrIgnored) || !strings.Contains(err.Error(), "signature had expired") {

@@ -35,7 +35,7 @@ func TestTranscripts(t *testing.T) {
 					t.Fatal(err)
 				}
 				p = again
-				return told(&p)
+				return describe(&p)
 			})
 		})
 	}
@@ -56,7 +56,7 @@ func transition(t *testing.T, p Progress, d *datadriven.TestData) (Progress, err
 	}
 	switch d.Cmd {
 	case "take":
-		return p.Take(owner, fence, generation, recovering)
+		return p.TakeOwnership(owner, fence, generation, recovering)
 	case "announce":
 		return p.Announce(intentOf(t, d.Input))
 	case "commit":
@@ -64,9 +64,9 @@ func transition(t *testing.T, p Progress, d *datadriven.TestData) (Progress, err
 	case "abandon":
 		return p.Abandon(int(n), behind), nil
 	case "step":
-		return p.Step(Stored{Range: Range{Number(start), Number(end)}, Format: "json"}), nil
+		return p.SkipStored(StoredRange{Range: Range{Number(start), Number(end)}, Format: "json"}), nil
 	case "passed":
-		return p.Reads(), nil
+		return p.EndRecovery(), nil
 	case "finish":
 		return p.Finish(), nil
 	}
@@ -93,7 +93,7 @@ func intentOf(t *testing.T, text string) (i Intent) {
 	return i
 }
 
-func told(p *Progress) string {
+func describe(p *Progress) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, of %s under %d in generation %d\n", p.State, p.Owner, p.Fence, p.Generation)
 	if p.Committed != "" {

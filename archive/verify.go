@@ -47,7 +47,7 @@ type Report struct {
 	Voids           int       `json:"voids"`            // keys under which nothing can be stored any more
 	Malformed       int       `json:"malformed"`        // records that are kept as they were, below _pawl/malformed/
 	Shards          int       `json:"shards"`
-	Entries         int       `json:"entries,omitempty"` // read, if deep
+	Records         int       `json:"entries,omitempty"` // read, if deep
 	Findings        []Finding `json:"findings"`
 	// Notes name what is no fault of the archive: pending objects, and expired ranges.
 	Notes []Finding `json:"notes"`
@@ -61,7 +61,7 @@ type VerifyOptions struct {
 	// before To. Zero: no limit.
 	From, To time.Time
 	// Seen is called with the key of each object. Optional.
-	Seen func(key string)
+	OnKey func(key string)
 }
 
 // before reports whether a minute lies before the end of the window.
@@ -71,7 +71,7 @@ func (o *VerifyOptions) before(at time.Time) bool { return o.To.IsZero() || minu
 func (o *VerifyOptions) after(at time.Time) bool { return !minute(at).Before(minute(o.From)) }
 
 // stretch is objects without a hole between them.
-type stretch struct {
+type coveredRange struct {
 	Range
 	first, last string // keys
 }
@@ -82,11 +82,11 @@ type verifier struct {
 	VerifyOptions
 	claim     Claim
 	report    *Report
-	shards    map[string][]stretch
-	known     map[string]Progress // by shard, from before the listing
-	pending   map[string]intended // by key: announced, and not listed
-	malformed map[string][]Number // by shard: kept below _pawl/malformed/
-	counted   []counted
+	shards    map[string][]coveredRange
+	known     map[string]Progress        // by shard, from before the listing
+	pending   map[string]announcedObject // by key: announced, and not listed
+	malformed map[string][]Number        // by shard: kept below _pawl/malformed/
+	counted   []malformedCount
 }
 
 // Verify proves that the archive covers every number of every shard exactly once, or
@@ -98,7 +98,7 @@ type verifier struct {
 // It proves nothing of what is in front of the first one, and, unless the register says
 // that all that is stored lies before To, nothing of what is behind the last one.
 func (a *Archive) Verify(ctx context.Context, o VerifyOptions) (*Report, error) {
-	c, err := a.Claimed(ctx)
+	c, err := a.ExistingClaim(ctx)
 	if err == nil {
 		err = a.checkMarker(ctx, c)
 	}
@@ -108,7 +108,7 @@ func (a *Archive) Verify(ctx context.Context, o VerifyOptions) (*Report, error) 
 	v := &verifier{
 		Archive: a, VerifyOptions: o, claim: c,
 		report: &Report{From: o.From, To: o.To, Findings: []Finding{}, Notes: []Finding{}},
-		shards: map[string][]stretch{}, known: map[string]Progress{}, pending: map[string]intended{},
+		shards: map[string][]coveredRange{}, known: map[string]Progress{}, pending: map[string]announcedObject{},
 		malformed: map[string][]Number{},
 	}
 	// Workers go on meanwhile: what they commit from here on may be missing in the listing.
@@ -117,14 +117,14 @@ func (a *Archive) Verify(ctx context.Context, o VerifyOptions) (*Report, error) 
 			return nil, err
 		}
 		v.known[p.Shard] = p.Progress
-		v.intends(p)
+		v.addIntent(p)
 	}
 	for _, step := range []func(context.Context) error{v.list, v.checkPending, v.checkMalformed} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
 	}
-	v.close()
+	v.checkCoverage()
 	return v.report, nil
 }
 
@@ -146,11 +146,11 @@ func (v *verifier) list(ctx context.Context) error {
 		case !v.To.IsZero() && info.Key >= end:
 			return nil
 		}
-		if v.Seen != nil {
-			v.Seen(info.Key)
+		if v.OnKey != nil {
+			v.OnKey(info.Key)
 		}
 		if err == nil {
-			err = v.see(ctx, info)
+			err = v.checkListed(ctx, info)
 		} else {
 			n, _ := ParseKey(v.Prefix, info.Key)
 			delete(v.pending, info.Key)
@@ -164,10 +164,10 @@ func (v *verifier) list(ctx context.Context) error {
 }
 
 // see takes the next key of the listing.
-func (v *verifier) see(ctx context.Context, info bucket.Info) error {
+func (v *verifier) checkListed(ctx context.Context, info bucket.Info) error {
 	n, err := ParseKey(v.Prefix, info.Key)
 	if err != nil {
-		v.find(Finding{Kind: Foreign, Keys: []string{info.Key}, What: "it has no key of this archive: move it away"})
+		v.addFinding(Finding{Kind: Foreign, Keys: []string{info.Key}, What: "it has no key of this archive: move it away"})
 		return nil
 	}
 	void, err := v.isVoid(ctx, info, n.Format)
@@ -182,26 +182,26 @@ func (v *verifier) see(ctx context.Context, info bucket.Info) error {
 	}
 	v.report.Objects++
 	delete(v.pending, info.Key)
-	v.cover(n, info.Key)
+	v.addCovered(n, info.Key)
 	if v.Deep || n.Format == GapFormat {
-		return v.open(ctx, n, info.Key)
+		return v.checkContent(ctx, n, info.Key)
 	}
 	return nil
 }
 
-func (v *verifier) find(f Finding) { v.report.Findings = append(v.report.Findings, f) }
+func (v *verifier) addFinding(f Finding) { v.report.Findings = append(v.report.Findings, f) }
 
 // cover adds what an object covers.
-func (v *verifier) cover(n Name, key string) {
+func (v *verifier) addCovered(n Name, key string) {
 	all := v.shards[n.Shard]
-	i, _ := slices.BinarySearchFunc(all, n.Start, func(s stretch, n Number) int { return s.End.Compare(n) })
-	s := stretch{n.Range, key, key}
+	i, _ := slices.BinarySearchFunc(all, n.Start, func(s coveredRange, n Number) int { return s.End.Compare(n) })
+	s := coveredRange{n.Range, key, key}
 	j := i
 	for ; j < len(all) && !s.End.less(all[j].Start); j++ {
 		other := all[j]
 		if other.Overlaps(s.Range) {
 			both := Range{later(other.Start, s.Start), earlier(other.End, s.End)}
-			v.find(Finding{Kind: Overlap, Shard: n.Shard, Range: both.String(), Keys: []string{key, other.first, other.last},
+			v.addFinding(Finding{Kind: Overlap, Shard: n.Shard, Range: both.String(), Keys: []string{key, other.first, other.last},
 				What: "the first object covers what is covered already, by the others or between them"})
 		}
 		if other.Start.less(s.Start) {
@@ -215,7 +215,7 @@ func (v *verifier) cover(n Name, key string) {
 }
 
 // close looks for holes, and compares with the registers.
-func (v *verifier) close() {
+func (v *verifier) checkCoverage() {
 	for shard := range v.known {
 		if _, ok := v.shards[shard]; !ok {
 			v.shards[shard] = nil
@@ -223,13 +223,13 @@ func (v *verifier) close() {
 	}
 	v.report.Shards = len(v.shards)
 	for _, shard := range slices.Sorted(maps.Keys(v.shards)) {
-		v.holes(shard, v.shards[shard])
+		v.findHoles(shard, v.shards[shard])
 	}
 }
 
 // holes finds what no object covers, up to where the shard was committed when the
 // listing began. Of a window it compares with the register only what must lie in it.
-func (v *verifier) holes(shard string, all []stretch) {
+func (v *verifier) findHoles(shard string, all []coveredRange) {
 	p, known := v.known[shard]
 	at, key := p.Start, ""
 	switch {
@@ -242,7 +242,7 @@ func (v *verifier) holes(shard string, all []stretch) {
 		at = ""
 	}
 	if v.before(p.Arrival) {
-		all = append(all, stretch{Range: Range{Start: p.Committed}})
+		all = append(all, coveredRange{Range: Range{Start: p.Committed}})
 	}
 	for _, s := range all {
 		end := s.Start
@@ -256,7 +256,7 @@ func (v *verifier) holes(shard string, all []stretch) {
 					f.Keys = append(f.Keys, k)
 				}
 			}
-			v.find(f)
+			v.addFinding(f)
 		}
 		at, key = later(at, s.End), s.last
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 // report verifies an archive, which may have findings.
-func (p *place) report(a *archive.Archive, o archive.VerifyOptions) *archive.Report {
+func (p *env) report(a *archive.Archive, o archive.VerifyOptions) *archive.Report {
 	p.Helper()
 	r, err := a.Verify(p.Context(), o)
 	if err != nil {
@@ -28,7 +28,7 @@ func (p *place) report(a *archive.Archive, o archive.VerifyOptions) *archive.Rep
 
 // findsOne fails unless there is one finding, of a kind, which names a key. Without a kind
 // it fails if there is any.
-func (p *place) findsOne(a *archive.Archive, o archive.VerifyOptions, kind, key string) *archive.Report {
+func (p *env) expectFinding(a *archive.Archive, o archive.VerifyOptions, kind, key string) *archive.Report {
 	p.Helper()
 	r := p.report(a, o)
 	found := len(r.Findings) == 1 && r.Findings[0].Kind == kind && (key == "" || slices.Contains(r.Findings[0].Keys, key))
@@ -41,16 +41,16 @@ func (p *place) findsOne(a *archive.Archive, o archive.VerifyOptions, kind, key 
 // TestVerifyPending: verify names announced objects that are not stored yet. That is no
 // loss.
 func TestVerifyPending(t *testing.T) {
-	inPlace(t, 1, func(p *place) {
+	withEnv(t, 1, func(p *env) {
 		p.holdPut("ndjson")
 		a := p.archive("ndjson")
 		key := p.progress(p.shards()[0]).Intent.Objects[0].Key
-		r := p.findsOne(a, archive.VerifyOptions{}, "", "")
+		r := p.expectFinding(a, archive.VerifyOptions{}, "", "")
 		if len(r.Notes) != 1 || r.Notes[0].Kind != archive.Pending || !slices.Contains(r.Notes[0].Keys, key) {
 			t.Errorf("%+v: want a note that %s is pending", r.Notes, key)
 		}
-		p.works(a)
-		if r := p.verified(a, 3); len(r.Notes) > 0 {
+		p.runWorker(a)
+		if r := p.expectVerified(a, 3); len(r.Notes) > 0 {
 			t.Errorf("%+v: want no notes", r.Notes)
 		}
 	})
@@ -59,50 +59,50 @@ func TestVerifyPending(t *testing.T) {
 // TestVerifyMalformed: verify notices that a malformed record is not kept. If the
 // registers were lost, the metadata of the objects shows it.
 func TestVerifyMalformed(t *testing.T) {
-	inPlace(t, 1, func(p *place) {
+	withEnv(t, 1, func(p *env) {
 		a, shard := p.archive("ndjson"), p.shards()[0]
-		a.Stream = spoiled{a.Stream}
+		a.Stream = malformingStream{a.Stream}
 		p.put(shard, 2)
 		number, err := p.stream.Put(p.Context(), shard, "key", []byte("bad"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		p.put(shard, 2)
-		p.works(a)
-		if r := p.verified(a, 4); r.Malformed != 1 {
+		p.runWorker(a)
+		if r := p.expectVerified(a, 4); r.Malformed != 1 {
 			t.Errorf("%+v: want 1 malformed record", r)
 		}
 		kept := "p/_pawl/malformed/" + shard + "-" + string(number) + ".json"
 		body := p.body(kept)
 		p.remove(kept)
-		p.findsOne(a, archive.VerifyOptions{}, archive.Missing, "")
+		p.expectFinding(a, archive.VerifyOptions{}, archive.Missing, "")
 
-		p.object(kept, body)
+		p.putObject(kept, body)
 		p.ledger = ledger.NewRows(memory.New())
 		if _, err := p.archive("ndjson").Recover(p.Context()); err != nil {
 			t.Fatal(err)
 		}
 		p.put(shard, 1)
-		p.works(p.archive("ndjson"))
-		p.verified(p.archive("ndjson"), 5)
+		p.runWorker(p.archive("ndjson"))
+		p.expectVerified(p.archive("ndjson"), 5)
 		p.remove(kept)
-		p.findsOne(p.archive("ndjson"), archive.VerifyOptions{Deep: true}, archive.Missing, slices.Sorted(maps.Keys(p.objects()))[0])
+		p.expectFinding(p.archive("ndjson"), archive.VerifyOptions{Deep: true}, archive.Missing, slices.Sorted(maps.Keys(p.objects()))[0])
 	})
 }
 
 // TestVerifyPendingMalformed: verify notices that a malformed record of an announced
 // object is not kept.
 func TestVerifyPendingMalformed(t *testing.T) {
-	inPlace(t, 1, func(p *place) {
+	withEnv(t, 1, func(p *env) {
 		shard := p.shards()[0]
 		number, err := p.stream.Put(p.Context(), shard, "\xff", []byte("odd"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		p.holdPut("ndjson")
-		p.findsOne(p.archive("ndjson"), archive.VerifyOptions{}, "", "")
+		p.expectFinding(p.archive("ndjson"), archive.VerifyOptions{}, "", "")
 		p.remove("p/_pawl/malformed/" + shard + "-" + string(number) + ".json")
-		p.findsOne(p.archive("ndjson"), archive.VerifyOptions{}, archive.Missing, p.progress(shard).Intent.Objects[0].Key)
+		p.expectFinding(p.archive("ndjson"), archive.VerifyOptions{}, archive.Missing, p.progress(shard).Intent.Objects[0].Key)
 	})
 }
 
@@ -126,15 +126,15 @@ func (s unreadableStore) Get(ctx context.Context, ref event.Object) (bucket.Info
 func TestVerifyUnreadable(t *testing.T) {
 	for name, err := range map[string]error{"denied": bucket.ErrDenied, "unavailable": bucket.ErrUnavailable} {
 		t.Run(name, func(t *testing.T) {
-			inPlace(t, 1, func(p *place) {
+			withEnv(t, 1, func(p *env) {
 				p.put(p.shards()[0], 2)
-				p.works(p.archive("ndjson"))
+				p.runWorker(p.archive("ndjson"))
 				p.put(p.shards()[0], 3)
-				p.works(p.archive("ndjson"))
+				p.runWorker(p.archive("ndjson"))
 				a, key := p.archive("ndjson"), slices.Sorted(maps.Keys(p.objects()))[0]
 				a.Store = unreadableStore{p.store, key, err}
-				if r := p.findsOne(a, archive.VerifyOptions{Deep: true}, archive.Unreadable, key); r.Entries != 3 {
-					t.Errorf("%d entries were read, want 3", r.Entries)
+				if r := p.expectFinding(a, archive.VerifyOptions{Deep: true}, archive.Unreadable, key); r.Records != 3 {
+					t.Errorf("%d entries were read, want 3", r.Records)
 				}
 			})
 		})
@@ -144,7 +144,7 @@ func TestVerifyUnreadable(t *testing.T) {
 // TestVerifyWindow: of a window verify lists only the objects of its minutes. It proves
 // what lies between them, and, up to the newest object of a shard, what lies behind them.
 func TestVerifyWindow(t *testing.T) {
-	inPlace(t, 1, func(p *place) {
+	withEnv(t, 1, func(p *env) {
 		began, stop := time.Now(), p.run(p.archive("ndjson"))
 		for range 6 { // an object for each of the minutes 0, 10, … 50
 			p.put(p.shards()[0], 1)
@@ -157,30 +157,30 @@ func TestVerifyWindow(t *testing.T) {
 		window := func(from, to int) archive.VerifyOptions {
 			return archive.VerifyOptions{Deep: true, From: began.Add(time.Duration(from) * time.Minute), To: began.Add(time.Duration(to) * time.Minute)}
 		}
-		if r := p.findsOne(a, window(10, 40), "", ""); r.Objects != 3 || r.Entries != 3 {
+		if r := p.expectFinding(a, window(10, 40), "", ""); r.Objects != 3 || r.Records != 3 {
 			t.Errorf("%+v: want 3 objects", r)
 		}
-		p.findsOne(a, window(45, 70), "", "")
-		p.findsOne(a, window(60, 70), "", "")
-		p.findsOne(a, archive.VerifyOptions{To: began.Add(5 * time.Minute)}, "", "")
+		p.expectFinding(a, window(45, 70), "", "")
+		p.expectFinding(a, window(60, 70), "", "")
+		p.expectFinding(a, archive.VerifyOptions{To: began.Add(5 * time.Minute)}, "", "")
 
 		p.without(keys[2], func() {
-			p.findsOne(a, window(10, 40), archive.Missing, keys[3])
-			p.findsOne(a, window(30, 60), "", "")
+			p.expectFinding(a, window(10, 40), archive.Missing, keys[3])
+			p.expectFinding(a, window(30, 60), "", "")
 		})
 		p.without(keys[5], func() {
-			p.findsOne(a, window(10, 40), "", "")
-			p.findsOne(a, window(30, 60), archive.Missing, keys[4])
-			p.findsOne(a, window(45, 60), archive.Missing, "")
+			p.expectFinding(a, window(10, 40), "", "")
+			p.expectFinding(a, window(30, 60), archive.Missing, keys[4])
+			p.expectFinding(a, window(45, 60), archive.Missing, "")
 		})
 		p.without(keys[0], func() {
-			p.findsOne(a, archive.VerifyOptions{To: began.Add(15 * time.Minute)}, archive.Missing, keys[1])
+			p.expectFinding(a, archive.VerifyOptions{To: began.Add(15 * time.Minute)}, archive.Missing, keys[1])
 		})
 	})
 }
 
 // without calls do while an object is not there.
-func (p *place) without(key string, do func()) {
+func (p *env) without(key string, do func()) {
 	p.Helper()
 	ref := event.Object{Bucket: "b", Key: key}
 	info, r, err := p.store.Get(p.Context(), ref)
@@ -199,7 +199,7 @@ func (p *place) without(key string, do func()) {
 	}
 }
 
-func (p *place) body(key string) string {
+func (p *env) body(key string) string {
 	p.Helper()
 	_, r, err := p.store.Get(p.Context(), event.Object{Bucket: "b", Key: key})
 	if err != nil {

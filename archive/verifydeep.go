@@ -15,29 +15,29 @@ import (
 const readTries = 3
 
 // open reads an object, and compares it with what its metadata and its key say.
-func (v *verifier) open(ctx context.Context, n Name, key string) error {
+func (v *verifier) checkContent(ctx context.Context, n Name, key string) error {
 	info, body, err := v.fetch(ctx, key)
 	if err != nil {
 		return v.unreadable(ctx, n.Shard, key, err)
 	}
 	if info.Metadata[metaArchive] != v.claim.ID {
-		v.find(Finding{Kind: Foreign, Shard: n.Shard, Keys: []string{key}, What: "its metadata does not name this archive"})
+		v.addFinding(Finding{Kind: Foreign, Shard: n.Shard, Keys: []string{key}, What: "its metadata does not name this archive"})
 		return nil
 	}
 	if count, err := strconv.Atoi(info.Metadata[metaMalformed]); err == nil {
-		v.counted = append(v.counted, counted{n.Shard, n.Range, count, key})
+		v.counted = append(v.counted, malformedCount{n.Shard, n.Range, count, key})
 	}
 	o := Planned{Range: n.Range, Format: n.Format}
-	var entries []Entry
-	if o.gap() {
+	var records []Record
+	if o.isGap() {
 		v.countGap(n, key, kindOfGap(body))
 	} else {
-		entries, err = v.Codec.Decode(n.Format, n.Shard, body)
+		records, err = v.Codec.Decode(n.Format, n.Shard, body)
 	}
-	v.report.Entries += len(entries)
-	outside := slices.ContainsFunc(entries, func(e Entry) bool { return !n.Contains(e.Number) })
-	if err != nil || outside || digestOf(n.Shard, &o, entries) != info.Metadata[metaDigest] {
-		v.find(Finding{Kind: Damaged, Shard: n.Shard, Range: n.Range.String(), Keys: []string{key}, What: "its content is not what was stored"})
+	v.report.Records += len(records)
+	outside := slices.ContainsFunc(records, func(e Record) bool { return !n.Contains(e.Number) })
+	if err != nil || outside || digestOf(n.Shard, &o, records) != info.Metadata[metaDigest] {
+		v.addFinding(Finding{Kind: Damaged, Shard: n.Shard, Range: n.Range.String(), Keys: []string{key}, What: "its content is not what was stored"})
 	}
 	return nil
 }
@@ -73,7 +73,7 @@ func (v *verifier) unreadable(ctx context.Context, shard, key string, err error)
 	if ctx.Err() != nil {
 		return err
 	}
-	v.find(Finding{Kind: Unreadable, Shard: shard, Keys: []string{key}, What: "it cannot be read: " + err.Error()})
+	v.addFinding(Finding{Kind: Unreadable, Shard: shard, Keys: []string{key}, What: "it cannot be read: " + err.Error()})
 	return nil
 }
 
@@ -83,11 +83,11 @@ func (v *verifier) countGap(n Name, key string, kind gapKind) {
 	switch kind {
 	case gapExpired:
 		v.report.Expired++
-		v.note(Finding{Kind: Expired, Shard: n.Shard, Range: n.Range.String(), Keys: []string{key}, What: gapReasons[kind]})
+		v.addNote(Finding{Kind: Expired, Shard: n.Shard, Range: n.Range.String(), Keys: []string{key}, What: gapReasons[kind]})
 	case gapPossible:
 		v.report.PossiblyExpired++
 	case gapMalformed:
 	}
 }
 
-func (v *verifier) note(f Finding) { v.report.Notes = append(v.report.Notes, f) }
+func (v *verifier) addNote(f Finding) { v.report.Notes = append(v.report.Notes, f) }

@@ -12,13 +12,13 @@ import (
 )
 
 // intended is an object that a register announces.
-type intended struct {
+type announcedObject struct {
 	shard string
 	Range
 }
 
 // counted is how many malformed entries of a range must be kept.
-type counted struct {
+type malformedCount struct {
 	shard string
 	Range
 	count int
@@ -30,17 +30,17 @@ func (a *Archive) malformedPrefix() string { return a.Prefix + reserved + "malfo
 
 // intends notes the objects that a register announces, and the malformed entries that it
 // has counted.
-func (v *verifier) intends(p ShardProgress) {
+func (v *verifier) addIntent(p ShardProgress) {
 	if p.Malformed > 0 {
-		v.counted = append(v.counted, counted{p.Shard, Range{begin, p.Committed}, p.Malformed, ""})
+		v.counted = append(v.counted, malformedCount{p.Shard, Range{begin, p.Committed}, p.Malformed, ""})
 	}
 	if p.Intent == nil {
 		return
 	}
 	for _, o := range p.Intent.Objects {
-		v.pending[o.Key] = intended{p.Shard, o.Range}
+		v.pending[o.Key] = announcedObject{p.Shard, o.Range}
 		if len(o.Malformed) > 0 {
-			v.counted = append(v.counted, counted{p.Shard, o.Range, len(o.Malformed), o.Key})
+			v.counted = append(v.counted, malformedCount{p.Shard, o.Range, len(o.Malformed), o.Key})
 		}
 	}
 }
@@ -65,11 +65,11 @@ func (v *verifier) checkPending(ctx context.Context) error {
 			err = nil // it is stored, or its range was given up
 		case announced:
 			f.Kind, f.What = Pending, "this object is announced and not stored yet: the owner of the shard stores it, or a gap if its records have expired"
-			v.note(f)
+			v.addNote(f)
 			err = nil
 		default:
 			f.Kind, f.What = Missing, "this object was committed while verify ran, and is not there"
-			v.find(f)
+			v.addFinding(f)
 			err = nil
 		}
 		if err != nil {
@@ -111,7 +111,7 @@ func (v *verifier) checkMalformed(ctx context.Context) error {
 		if c.key != "" {
 			f.Keys = []string{c.key}
 		}
-		v.find(f)
+		v.addFinding(f)
 	}
 	return nil
 }

@@ -71,10 +71,10 @@ func (s *shard) void(ctx context.Context, o *Planned) (stored bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	signed, err := s.again(ctx)
+	signed, err := s.renewSignature(ctx)
 	if err != nil {
 		return false, err
 	}
-	fate, _, err := s.send(ctx, &parcel{Planned: *o, body: body, void: true}, signed)
+	fate, _, err := s.send(ctx, &encodedObject{Planned: *o, body: body, isVoid: true}, signed)
 	return fate == cell.Lost, err
 }

@@ -22,7 +22,7 @@ import (
 
 // holdPut announces three records, and ends their worker before the PUT has arrived.
 // send lets it arrive.
-func (p *place) holdPut(format string) (send func() error) {
+func (p *env) holdPut(format string) (send func() error) {
 	p.Helper()
 	p.put(p.shards()[0], 3)
 	slow := &slowStore{Store: p.store}
@@ -39,7 +39,7 @@ func (p *place) holdPut(format string) (send func() error) {
 // voidOne announces three records whose PUT is held back until they have expired, so
 // that their key is voided, and stores five more. It returns the void's key and sends
 // the late PUT.
-func (p *place) voidOne(format string) (key string) {
+func (p *env) makeVoid(format string) (key string) {
 	p.Helper()
 	send, shard := p.holdPut(format), p.shards()[0]
 	number, err := p.stream.Put(p.Context(), shard, "key", []byte("the last one that expires"))
@@ -74,15 +74,15 @@ func (p *place) voidOne(format string) (key string) {
 func TestVoidIsEmptyFile(t *testing.T) {
 	for _, format := range encode.Formats {
 		t.Run(string(format), func(t *testing.T) {
-			inPlace(t, 1, func(p *place) {
-				void := p.voidOne(string(format))
-				if r := p.verified(p.archive("ndjson"), 5); r.Voids != 1 {
+			withEnv(t, 1, func(p *env) {
+				void := p.makeVoid(string(format))
+				if r := p.expectVerified(p.archive("ndjson"), 5); r.Voids != 1 {
 					t.Errorf("%+v: want 1 void", r)
 				}
 				records := 0
 				for key := range p.objects() {
 					if strings.HasSuffix(path.Base(key), "."+string(format)) {
-						records += p.count(key, format)
+						records += p.countRecords(key, format)
 					}
 				}
 				if records != 5 {
@@ -92,8 +92,8 @@ func TestVoidIsEmptyFile(t *testing.T) {
 				if err := p.store.Delete(p.Context(), event.Object{Bucket: "b", Key: void}, bucket.Condition{}); err != nil {
 					t.Fatal(err)
 				}
-				p.object(void, "")
-				if r := p.verified(p.archive("ndjson"), 5); r.Voids != 1 {
+				p.putObject(void, "")
+				if r := p.expectVerified(p.archive("ndjson"), 5); r.Voids != 1 {
 					t.Errorf("with an old void: %+v: want 1 void", r)
 				}
 			})
@@ -102,7 +102,7 @@ func TestVoidIsEmptyFile(t *testing.T) {
 }
 
 // count reads an object as a foreign reader does, and returns the number of records.
-func (p *place) count(key string, format encode.Format) int {
+func (p *env) countRecords(key string, format encode.Format) int {
 	p.Helper()
 	_, r, err := p.store.Get(p.Context(), event.Object{Bucket: "b", Key: key})
 	if err != nil {
@@ -119,11 +119,11 @@ func (p *place) count(key string, format encode.Format) int {
 		}
 		return int(f.NumRows())
 	}
-	entries, err := encode.Codec{}.Decode(string(format), p.shards()[0], body)
+	records, err := encode.Codec{}.Decode(string(format), p.shards()[0], body)
 	if err != nil {
 		p.Fatalf("%s: %v", key, err)
 	}
-	return len(entries)
+	return len(records)
 }
 
 // headCounter counts the HEAD requests.
@@ -143,7 +143,7 @@ func (s *headCounter) Head(ctx context.Context, ref event.Object) (bucket.Info, 
 func TestSmallestObjectNeedsNoHead(t *testing.T) {
 	for _, format := range encode.Formats {
 		t.Run(string(format), func(t *testing.T) {
-			inPlace(t, 1, func(p *place) {
+			withEnv(t, 1, func(p *env) {
 				if _, err := p.stream.Put(p.Context(), p.shards()[0], "k", nil); err != nil {
 					t.Fatal(err)
 				}
@@ -155,7 +155,7 @@ func TestSmallestObjectNeedsNoHead(t *testing.T) {
 				}
 				counter := &headCounter{Store: p.store}
 				a.Store = counter
-				if p.verified(a, 1); counter.heads > 0 {
+				if p.expectVerified(a, 1); counter.heads > 0 {
 					t.Errorf("verify sent %d HEAD requests", counter.heads)
 				}
 			})
@@ -187,9 +187,9 @@ func (s *voidingStore) PutSigned(ctx context.Context, ref event.Object, o bucket
 // TestLandsBeforeVoid checks that an object that lands just before its void counts as
 // stored, and that no gap covers its records.
 func TestLandsBeforeVoid(t *testing.T) {
-	inPlace(t, 1, func(p *place) {
+	withEnv(t, 1, func(p *env) {
 		send, shard := p.holdPut("gz.parquet"), p.shards()[0]
-		p.stream.Trim(shard, p.entries(shard)[2].Number)
+		p.stream.Trim(shard, p.records(shard)[2].Number)
 		p.put(shard, 2)
 		a := p.archive("gz.parquet")
 		a.Store = &voidingStore{Store: p.store, before: send}
@@ -198,7 +198,7 @@ func TestLandsBeforeVoid(t *testing.T) {
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
-		if r := p.verified(p.archive("ndjson"), 3+2); r.Voids != 0 {
+		if r := p.expectVerified(p.archive("ndjson"), 3+2); r.Voids != 0 {
 			t.Errorf("%+v: want no void", r)
 		}
 	})
@@ -207,9 +207,9 @@ func TestLandsBeforeVoid(t *testing.T) {
 // TestRecoveryReadsPastVoid checks that a recovery stores the records in the range of a
 // void that no gap covers yet.
 func TestRecoveryReadsPastVoid(t *testing.T) {
-	inPlace(t, 1, func(p *place) {
+	withEnv(t, 1, func(p *env) {
 		_, shard := p.holdPut("gz.parquet"), p.shards()[0]
-		p.stream.Trim(shard, p.entries(shard)[0].Number)
+		p.stream.Trim(shard, p.records(shard)[0].Number)
 		p.put(shard, 3)
 		ctx, crash := context.WithCancel(p.Context())
 		a := p.archive("gz.parquet")
@@ -226,7 +226,7 @@ func TestRecoveryReadsPastVoid(t *testing.T) {
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
-		if r := p.verified(p.archive("ndjson"), 2+3); r.Voids != 1 {
+		if r := p.expectVerified(p.archive("ndjson"), 2+3); r.Voids != 1 {
 			t.Errorf("%+v: want 1 void", r)
 		}
 	})

@@ -29,35 +29,35 @@ const (
 	shareTime = 10 * time.Second
 	// longestPause is the longest time for which a shard rests that has failed again and
 	// again.
-	longestPause = time.Minute
+	maxRetryPause = time.Minute
 )
 
 // worker is one of several that share an archive's shards.
 type worker struct {
 	*Archive
-	id      string
-	claim   Claim
-	mutexes map[string]*lock.Mutex
-	seen    map[string]sighting // of other workers, by register
-	last    view                // of the last computed share
-	own     mode                // of the last computed share
-	beaten  mode                // of the last heartbeat
-	due     time.Time           // of the next computation
-	begun   bool
+	id            string
+	claim         Claim
+	mutexes       map[string]*lock.Mutex
+	seen          map[string]peerHeartbeat // of other workers, by register
+	last          pollResult               // of the last computed share
+	mode          mode                     // of the last computed share
+	heartbeatMode mode                     // of the last heartbeat
+	due           time.Time                // of the next computation
+	succeeded     bool
 
-	mu    sync.Mutex
-	held  map[string]context.CancelCauseFunc // by shard
-	rests map[string]rest
-	wg    sync.WaitGroup
+	mu     sync.Mutex
+	held   map[string]context.CancelCauseFunc // by shard
+	pauses map[string]retryPause
+	wg     sync.WaitGroup
 }
 
 // rest is how long a shard is left alone after a failure.
-type rest struct {
+type retryPause struct {
 	until time.Time
 	next  time.Duration
 }
 
-var errSurplus = errors.New("other workers have fewer shards")
+var errRebalanced = errors.New("other workers have fewer shards")
 
 // work stores all shards, together with other workers, until ctx ends. It returns an error
 // if the archive cannot be worked on at all.
@@ -67,18 +67,18 @@ func (a *Archive) work(ctx context.Context) error {
 		return err
 	}
 	w := &worker{
-		Archive: a, id: a.Nonce(), claim: c, mutexes: map[string]*lock.Mutex{}, seen: map[string]sighting{},
-		held: map[string]context.CancelCauseFunc{}, rests: map[string]rest{},
+		Archive: a, id: a.Nonce(), claim: c, mutexes: map[string]*lock.Mutex{}, seen: map[string]peerHeartbeat{},
+		held: map[string]context.CancelCauseFunc{}, pauses: map[string]retryPause{},
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer w.wg.Wait()
 	defer stop(nil)
 	for {
-		next, err := w.turn(ctx)
+		next, err := w.pollAndBalance(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case errors.Is(err, ErrDenied) && w.begun: // credentials are renewed now and then
+		case errors.Is(err, ErrDenied) && w.succeeded: // credentials are renewed now and then
 			a.Logger.Warn("computing the share of shards was denied", "archive", a.Name, "error", err)
 		case errors.Is(err, ErrLostRegisters), errors.Is(err, ErrLostClaim), errors.Is(err, ErrClaimed), errors.Is(err, ErrDenied), errors.Is(err, ErrNoStream):
 			return err
@@ -93,37 +93,37 @@ func (a *Archive) work(ctx context.Context) error {
 
 // turn polls the registers, and balances the shards if something has changed or it is
 // due. It returns the time until the next turn.
-func (w *worker) turn(ctx context.Context) (time.Duration, error) {
+func (w *worker) pollAndBalance(ctx context.Context) (time.Duration, error) {
 	bounded, stop := context.WithTimeout(ctx, max(w.Lease, shareTime))
 	defer stop()
 	v, err := w.poll(bounded)
 	next := min(w.Lease/pollParts, v.next)
 	own := w.health.mode(w.Now())
 	due := !w.Now().Before(w.due)
-	if !due && (err != nil || v.sameAs(&w.last) && own == w.own) {
+	if !due && (err != nil || v.sameAs(&w.last) && own == w.mode) {
 		return next, nil // an error is reported when it is due
 	}
 	every := w.Lease / shareParts
 	w.due = w.Now().Add(every/2 + rand.N(every))
 	if err == nil {
-		w.last, w.own = v, own
-		err = w.beat(bounded, v.version, own)
+		w.last, w.mode = v, own
+		err = w.writeHeartbeat(bounded, v.version, own)
 	}
 	if err == nil {
 		err = w.balance(ctx, bounded, v, own)
 	}
-	w.begun = w.begun || err == nil
+	w.succeeded = w.succeeded || err == nil
 	return next, err
 }
 
 // leaveTime bounds each of the two steps in which a shard is left: its register is
 // written, and its lease is released. Both together end within the Grace.
-func (a *Archive) leaveTime() time.Duration { return a.Grace * 3 / 8 }
+func (a *Archive) releaseTimeout() time.Duration { return a.Grace * 3 / 8 }
 
 // checkClaim ends a worker whose archive was recovered, or has lost its claim: no PUT
 // of its would be sent.
 func (w *worker) checkClaim(ctx context.Context) error {
-	c, err := w.Claimed(ctx)
+	c, err := w.ExistingClaim(ctx)
 	if err != nil {
 		return err
 	}
@@ -140,9 +140,9 @@ func (w *worker) checkClaim(ctx context.Context) error {
 // balance releases the shards above this worker's share, and acquires free ones up to
 // it. Leases end with ctx, and requests with bounded. A sick worker releases its shards
 // before it sends a request to the store, which may not answer.
-func (w *worker) balance(ctx, bounded context.Context, v view, own mode) error {
+func (w *worker) balance(ctx, bounded context.Context, v pollResult, own mode) error {
 	if own != sharing && v.peers.sharing > 0 {
-		w.keep(v.peers.share(0, own))
+		w.releaseSurplus(v.peers.share(0, own))
 	}
 	if err := w.checkClaim(bounded); err != nil {
 		return err
@@ -160,11 +160,11 @@ func (w *worker) balance(ctx, bounded context.Context, v view, own mode) error {
 		return err
 	}
 	share := v.peers.share(len(open), own)
-	mine := w.keep(share)
+	mine := w.releaseSurplus(share)
 	rand.Shuffle(len(open), func(i, j int) { open[i], open[j] = open[j], open[i] })
-	var leases []*leased
+	var leases []*leasedShard
 	for _, id := range open {
-		if len(w.holds()) < share && !slices.Contains(mine, id) && !w.resting(id) {
+		if len(w.heldShards()) < share && !slices.Contains(mine, id) && !w.isPaused(id) {
 			if l := w.acquire(ctx, id); l != nil {
 				leases = append(leases, l)
 			}
@@ -177,8 +177,8 @@ func (w *worker) balance(ctx, bounded context.Context, v view, own mode) error {
 }
 
 // keep releases the shards above a share, and returns all that were held.
-func (w *worker) keep(share int) (mine []string) {
-	mine = w.holds()
+func (w *worker) releaseSurplus(share int) (mine []string) {
+	mine = w.heldShards()
 	rand.Shuffle(len(mine), func(i, j int) { mine[i], mine[j] = mine[j], mine[i] })
 	for _, id := range mine[min(share, len(mine)):] {
 		w.release(id)
@@ -207,13 +207,13 @@ func (w *worker) unfinished(ctx context.Context, all []Shard) (open []string, er
 	return open, nil
 }
 
-func (w *worker) holds() []string {
+func (w *worker) heldShards() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Sorted(maps.Keys(w.held))
 }
 
-func (w *worker) holding(id string) bool {
+func (w *worker) isHeld(id string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.held[id] != nil
@@ -224,21 +224,21 @@ func (w *worker) release(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if stop := w.held[id]; stop != nil {
-		stop(errSurplus)
+		stop(errRebalanced)
 	}
-	r := w.rests[id]
+	r := w.pauses[id]
 	r.until = w.Now().Add(2 * w.Lease / shareParts)
-	w.rests[id] = r
+	w.pauses[id] = r
 }
 
-func (w *worker) resting(id string) bool {
+func (w *worker) isPaused(id string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.Now().Before(w.rests[id].until)
+	return w.Now().Before(w.pauses[id].until)
 }
 
 // leased is a shard whose lease this worker has acquired.
-type leased struct {
+type leasedShard struct {
 	id     string
 	lease  *lock.Lease
 	ctx    context.Context // ends with the lease, or when the shard is released
@@ -248,7 +248,7 @@ type leased struct {
 }
 
 // acquire acquires a shard's lease if it is free.
-func (w *worker) acquire(ctx context.Context, id string) *leased {
+func (w *worker) acquire(ctx context.Context, id string) *leasedShard {
 	m, err := w.mutex(id)
 	if err != nil {
 		w.Logger.Error("the shard cannot be locked", "archive", w.Name, "shard", id, "error", err)
@@ -261,7 +261,7 @@ func (w *worker) acquire(ctx context.Context, id string) *leased {
 		}
 		return nil
 	}
-	l := &leased{id: id, lease: lease}
+	l := &leasedShard{id: id, lease: lease}
 	l.ctx, l.stop = context.WithCancelCause(lease.Context())
 	w.mu.Lock()
 	w.held[id] = l.stop
@@ -272,11 +272,11 @@ func (w *worker) acquire(ctx context.Context, id string) *leased {
 
 // takeOver becomes the owner of shards, compares all of them with one listing, and then
 // stores each of them.
-func (w *worker) takeOver(ctx context.Context, all []Shard, leases []*leased) {
+func (w *worker) takeOver(ctx context.Context, all []Shard, leases []*leasedShard) {
 	var writes sync.WaitGroup
 	for _, l := range leases {
 		writes.Go(func() {
-			l.owned, l.failed = w.take(l.ctx, w.claim, all, l.id, l.lease.Token(), func() { w.stored(l.id) })
+			l.owned, l.failed = w.ownShard(l.ctx, w.claim, all, l.id, l.lease.Token(), func() { w.noteStored(l.id) })
 		})
 	}
 	writes.Wait()
@@ -286,38 +286,38 @@ func (w *worker) takeOver(ctx context.Context, all []Shard, leases []*leased) {
 			taken = append(taken, l.owned)
 		}
 	}
-	err := w.compare(ctx, taken)
+	err := w.compareWithListing(ctx, taken)
 	for _, l := range leases {
 		l.failed = cmp.Or(l.failed, err)
-		w.wg.Go(func() { w.drive(ctx, l) })
+		w.wg.Go(func() { w.runShard(ctx, l) })
 	}
 }
 
 // drive stores a shard, and releases its lease.
-func (w *worker) drive(ctx context.Context, l *leased) {
+func (w *worker) runShard(ctx context.Context, l *leasedShard) {
 	err := l.failed
 	if err == nil {
-		err = l.owned.drive(l.ctx)
+		err = l.owned.run(l.ctx)
 	}
 	cause := context.Cause(l.ctx)
 	l.stop(nil)
-	bounded, free := context.WithTimeout(context.WithoutCancel(ctx), w.leaveTime())
+	bounded, free := context.WithTimeout(context.WithoutCancel(ctx), w.releaseTimeout())
 	_ = l.lease.Release(bounded) // at worst it expires
 	free()
-	w.ended(l.id, err, cause)
+	w.noteEnded(l.id, err, cause)
 }
 
 // stored notes that an object of a shard was stored.
-func (w *worker) stored(id string) {
+func (w *worker) noteStored(id string) {
 	w.health.succeed()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.rests, id)
+	delete(w.pauses, id)
 }
 
 // ended notes how the work on a shard ended: by itself with an error, or because its
 // context ended, with a cause.
-func (w *worker) ended(id string, err, cause error) {
+func (w *worker) noteEnded(id string, err, cause error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.held, id)
@@ -334,9 +334,9 @@ func (w *worker) ended(id string, err, cause error) {
 	if !errors.Is(err, ErrLostRegisters) && !errors.Is(err, bucket.ErrUnlistable) { // else no worker can store it
 		w.health.fail(w.Now(), w.Lease)
 	}
-	r := w.rests[id]
-	r.next = min(max(2*r.next, time.Second), longestPause)
+	r := w.pauses[id]
+	r.next = min(max(2*r.next, time.Second), maxRetryPause)
 	r.until = w.Now().Add(r.next)
-	w.rests[id] = r
+	w.pauses[id] = r
 	w.Logger.Error("a shard could not be stored further", "archive", w.Name, "shard", id, "again_in", r.next, "error", err)
 }

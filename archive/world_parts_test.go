@@ -26,18 +26,18 @@ type stream struct {
 
 type simShard struct {
 	Shard
-	entries []simEntry
+	records []simRecord
 	closed  time.Duration // when; 0: it is open
 }
 
-type simEntry struct {
-	Entry
+type simRecord struct {
+	Record
 	at time.Duration
 }
 
 // trimmed is how many entries have expired.
 func (s *simShard) trimmed(now, retention time.Duration) int {
-	i, _ := slices.BinarySearchFunc(s.entries, now-retention, func(e simEntry, t time.Duration) int {
+	i, _ := slices.BinarySearchFunc(s.records, now-retention, func(e simRecord, t time.Duration) int {
 		if e.at <= t {
 			return -1
 		}
@@ -83,7 +83,7 @@ func (w *world) put() {
 	if w.plan.shuffled {
 		arrival = arrival.Add(w.Tape.UpTo(4*time.Minute) - 2*time.Minute)
 	}
-	e := Entry{Number: w.number(), Arrival: arrival, PartitionKey: "k"}
+	e := Record{Number: w.number(), Arrival: arrival, PartitionKey: "k"}
 	switch n := 1; {
 	case w.plan.malformed && w.Tape.Chance(200):
 		e.Malformed, e.Raw = errors.New("malformed"), []byte("raw")
@@ -92,14 +92,14 @@ func (w *world) put() {
 			n += w.Tape.Choose(3)
 		}
 		for i := range n {
-			e.Records = append(e.Records, Record{Number: e.Number, Sub: i, Arrival: arrival, Data: []byte(w.name())})
+			e.UserRecords = append(e.UserRecords, UserRecord{Number: e.Number, Sub: i, Arrival: arrival, Data: []byte(w.name())})
 		}
 	}
-	s.entries = append(s.entries, simEntry{e, w.Now})
-	w.Tracef("%s gets %s, %d records of %s", s.ID, e.Number, len(e.Records), arrival.Format("15:04:05"))
+	s.records = append(s.records, simRecord{e, w.Now})
+	w.Tracef("%s gets %s, %d records of %s", s.ID, e.Number, len(e.UserRecords), arrival.Format("15:04:05"))
 }
 
-func (w *world) closes(s *simShard) {
+func (w *world) closeShard(s *simShard) {
 	s.closed, s.Last = max(w.Now, 1), w.number()
 	w.Tracef("%s is closed at %s", s.ID, s.Last)
 }
@@ -111,10 +111,10 @@ func (w *world) reshard() {
 		return
 	}
 	i := w.Tape.Choose(len(open))
-	w.closes(open[i])
+	w.closeShard(open[i])
 	if len(open) > 1 && w.Tape.Chance(500) {
 		j := (i + 1) % len(open)
-		w.closes(open[j])
+		w.closeShard(open[j])
 		w.shard(open[i].ID, open[j].ID)
 		return
 	}
@@ -146,7 +146,7 @@ func (s streamOf) Shards(context.Context) (all []Shard, err error) {
 				all = append(all, one.Shard)
 			}
 		}
-		s.lists(all)
+		s.noteListed(all)
 		return nil
 	}, false)
 	return all, s.unavailable(err)
@@ -166,8 +166,8 @@ func (s streamOf) Open(_ context.Context, shard string, from Position) (Reader, 
 			return ErrNoStream
 		}
 		r.at = r.shard.trimmed(now, r.plan.retention)
-		for ; r.at < len(r.shard.entries); r.at++ {
-			e := r.shard.entries[r.at]
+		for ; r.at < len(r.shard.records); r.at++ {
+			e := r.shard.records[r.at]
 			if !e.Number.less(from.At) && !e.Arrival.Before(from.Time) {
 				break
 			}
@@ -185,18 +185,18 @@ func (r *reader) Next(ctx context.Context) (page Page, err error) {
 	err = r.call(func(now time.Duration) error {
 		page = Page{}
 		r.at = max(r.at, r.shard.trimmed(now, r.plan.retention))
-		for n := 2 + r.Tape.Choose(4); n > 0 && r.at < len(r.shard.entries); n-- {
-			page.Entries = append(page.Entries, r.shard.entries[r.at].Entry)
+		for n := 2 + r.Tape.Choose(4); n > 0 && r.at < len(r.shard.records); n-- {
+			page.Records = append(page.Records, r.shard.records[r.at].Record)
 			r.at++
 		}
-		if r.at < len(r.shard.entries) {
-			page.Behind = now - r.shard.entries[r.at].at
+		if r.at < len(r.shard.records) {
+			page.Behind = now - r.shard.records[r.at].at
 		} else {
 			page.End = r.shard.closed != 0
 		}
 		return nil
 	}, false)
-	if err == nil && len(page.Entries) == 0 && !page.End {
+	if err == nil && len(page.Records) == 0 && !page.End {
 		r.wait(time.Second << min(r.idle, 9))
 		r.idle++
 	} else if err == nil {
@@ -264,7 +264,7 @@ func (r registersOf) RemoveRegister(_ context.Context, name, version string) err
 			return ledger.ErrRegisterChanged
 		}
 		r.Tracef("process %d removes %s", r.id, name)
-		r.removed(name, found)
+		r.checkRemoved(name, found)
 		delete(table, name)
 		return nil
 	}, true)
@@ -374,7 +374,7 @@ func (s storeOf) PutSigned(_ context.Context, ref event.Object, o bucket.Object,
 			return fmt.Errorf("%w: %s", bucket.ErrExpired, ref.Key)
 		}
 		if !s.calm && s.Tape.Chance(30) { // a slow one
-			s.After(s.Tape.UpTo(uploadTime), func() {
+			s.After(s.Tape.UpTo(maxUploadTime), func() {
 				if losses == s.world.losses {
 					_, _ = s.land(ref.Key, body, o.Metadata, c)
 				}

@@ -24,21 +24,21 @@ type world struct {
 	calm bool          // no more faults
 	work func(*thread) // what processes do instead of the shipped work
 
-	stream  stream
-	objects map[string]*object
-	table   *table           // the ledger that processes are configured for
-	tables  []*table         // all that there are
-	tokens  map[string]int64 // of the shards' leases
-	count   int              // of nonces and versions
-	threads []*thread
-	deleted string          // of which shard an object was deleted by hand
-	losses  int             // how often registers went back or one was lost
-	owes    map[string]bool // shards that a process must find although it cannot list them
-	retired map[string]bool // finished shards whose registers were removed
-	crashes int
-	first   map[string]time.Duration // when an object, or one of a shard, was stored
-	claimed *object                  // as claim has read it
-	claim   Claim
+	stream   stream
+	objects  map[string]*object
+	table    *table           // the ledger that processes are configured for
+	tables   []*table         // all that there are
+	tokens   map[string]int64 // of the shards' leases
+	count    int              // of nonces and versions
+	threads  []*thread
+	deleted  string          // of which shard an object was deleted by hand
+	losses   int             // how often registers went back or one was lost
+	mustFind map[string]bool // shards that a process must find although it cannot list them
+	retired  map[string]bool // finished shards whose registers were removed
+	crashes  int
+	first    map[string]time.Duration // when an object, or one of a shard, was stored
+	claimed  *object                  // as claim has read it
+	claim    Claim
 }
 
 // pool has the coroutines of the worlds.
@@ -51,7 +51,7 @@ type plan struct {
 	retention time.Duration
 	procs     int
 	puts      int
-	troubles  int
+	faults    int
 	freezes   int
 	crashes   int
 	skewed    bool
@@ -73,7 +73,7 @@ type plan struct {
 func drawPlan(t *simkit.Tape) plan {
 	p := plan{
 		procs: 1 + t.Choose(3), puts: 4 + t.Choose(24),
-		troubles: simkit.Pick(t, 0, 60, 150, 300), freezes: simkit.Pick(t, 0, 15, 40), crashes: simkit.Pick(t, 0, 15, 40),
+		faults: simkit.Pick(t, 0, 60, 150, 300), freezes: simkit.Pick(t, 0, 15, 40), crashes: simkit.Pick(t, 0, 15, 40),
 		skewed: t.Chance(400), shuffled: t.Chance(500), aggregates: t.Chance(500), malformed: t.Chance(200),
 		outage: t.Chance(300), steals: simkit.Pick(t, 0, 0, 30, 300), loses: t.Chance(250), fromTime: t.Chance(150), mixed: t.Chance(500),
 	}
@@ -164,13 +164,13 @@ func (t *thread) resume() {
 }
 
 // stoppable is the context of a thread.
-type stoppable struct {
+type threadContext struct {
 	context.Context
 	*thread
 }
 
 // Err implements [context.Context].
-func (s stoppable) Err() error {
+func (s threadContext) Err() error {
 	if s.stopped || s.dead {
 		return context.Canceled
 	}
@@ -215,7 +215,7 @@ func (t *thread) call(do func(now time.Duration) error, writes bool) error {
 			return errDead
 		}
 	}
-	switch w.Tape.Fault(w.plan.troubles, simkit.Unsent, simkit.Lost, simkit.Late, simkit.Repeated, simkit.Twice) {
+	switch w.Tape.Fault(w.plan.faults, simkit.Unsent, simkit.Lost, simkit.Late, simkit.Repeated, simkit.Twice) {
 	case simkit.Unsent:
 		return answered(errSilent)
 	case simkit.Lost:
@@ -299,14 +299,14 @@ func (t *thread) archive() *Archive {
 func (t *thread) storeAll() {
 	for !t.dead && (!t.calm || t.table == t.world.table) {
 		t.stopped = false
-		err := t.once()
+		err := t.storeOne()
 		t.Tracef("process %d: %v", t.id, err)
 		pause := time.Second + t.Tape.UpTo(time.Minute)
 		switch {
-		case errors.Is(err, errNothing) && t.Now > t.plan.horizon()+3*time.Hour:
+		case errors.Is(err, errNothing) && t.Now > t.plan.faultsEnd()+3*time.Hour:
 			pause = 10 * time.Hour
 		case errors.Is(err, errNothing):
-			pause = t.plan.horizon() / 36
+			pause = t.plan.faultsEnd() / 36
 			if t.calm {
 				pause = 45 * time.Minute
 			}
@@ -322,8 +322,8 @@ func (t *thread) storeAll() {
 // errNothing: all shards are finished, or others store them.
 var errNothing = errors.New("there is no shard to be stored")
 
-func (t *thread) once() error {
-	ctx := stoppable{context.Background(), t}
+func (t *thread) storeOne() error {
+	ctx := threadContext{context.Background(), t}
 	a := t.archive()
 	c, err := a.Claim(ctx)
 	if err != nil {
@@ -357,13 +357,13 @@ func (t *thread) once() error {
 	t.Tracef("process %d takes %s under %d", t.id, id, t.tokens[id])
 	until := t.Now + simkit.Pick(t.Tape, 2*time.Minute, 10*time.Minute, time.Hour, 20*time.Second)
 	switch {
-	case t.calm && t.Now > t.plan.horizon()+2*time.Hour:
+	case t.calm && t.Now > t.plan.faultsEnd()+2*time.Hour:
 		until += 20 * time.Hour
 	case t.plan.outage:
 		until += 2 * time.Hour
 	}
 	t.After(until-t.Now, func() { t.stopped = true })
-	return a.Drive(ctx, c, all, id, t.tokens[id])
+	return a.RunShard(ctx, c, all, id, t.tokens[id])
 }
 
 // codec writes entries as lines, and its version in front.
@@ -371,10 +371,10 @@ type codec struct{ *proc }
 
 func (c codec) Knows(format string) bool { return slices.Contains([]byte(c.knows), format[0]) }
 
-func (c codec) Encode(format, _ string, entries []Entry) ([]byte, error) {
+func (c codec) Encode(format, _ string, records []Record) ([]byte, error) {
 	b := fmt.Appendf(nil, "%s%d\n", format, c.codec)
-	for i := range entries {
-		for _, r := range entries[i].Records {
+	for i := range records {
+		for _, r := range records[i].UserRecords {
 			b = append(append(b, r.Number...), ' ')
 			b = append(strconv.AppendInt(b, int64(r.Sub), 10), ' ')
 			b = append(strconv.AppendInt(b, r.Arrival.UnixMilli(), 10), ' ')
@@ -384,31 +384,31 @@ func (c codec) Encode(format, _ string, entries []Entry) ([]byte, error) {
 	return b, nil
 }
 
-func (c codec) Decode(format, _ string, body []byte) (entries []Entry, err error) {
+func (c codec) Decode(format, _ string, body []byte) (records []Record, err error) {
 	if len(body) == 0 || body[0] != format[0] {
 		return nil, errors.New("another format")
 	}
 	return decodeLines(body), nil
 }
 
-func decodeLines(body []byte) (entries []Entry) {
+func decodeLines(body []byte) (records []Record) {
 	for i, line := range slices.Collect(splitLines(body)) {
 		if i == 0 {
 			continue
 		}
-		var r Record
+		var r UserRecord
 		var ms int64
 		if _, err := fmt.Sscan(string(line), &r.Number, &r.Sub, &ms, &r.Data); err != nil {
 			panic(err)
 		}
 		r.Arrival = time.UnixMilli(ms)
-		if last := len(entries) - 1; last < 0 || entries[last].Number != r.Number {
-			entries = append(entries, Entry{Number: r.Number, Arrival: r.Arrival})
+		if last := len(records) - 1; last < 0 || records[last].Number != r.Number {
+			records = append(records, Record{Number: r.Number, Arrival: r.Arrival})
 		}
-		e := &entries[len(entries)-1]
-		e.Records = append(e.Records, r)
+		e := &records[len(records)-1]
+		e.UserRecords = append(e.UserRecords, r)
 	}
-	return entries
+	return records
 }
 
 func splitLines(body []byte) iter.Seq[[]byte] {

@@ -15,7 +15,7 @@ import (
 	"github.com/pawlhq/pawl/internal/simkit/simtest"
 )
 
-var worlds = simkit.Simulation[*pool]{Threads: newPool, Play: play}
+var worlds = simkit.Simulation[*pool]{Threads: newPool, Play: playWorld}
 
 // invariants are what must hold at the end of each world.
 //
@@ -30,7 +30,7 @@ var worlds = simkit.Simulation[*pool]{Threads: newPool, Play: play}
 //	A9  a malformed entry is kept
 
 // horizon is when the troubles end.
-func (p *plan) horizon() time.Duration {
+func (p *plan) faultsEnd() time.Duration {
 	if p.outage {
 		return 48 * time.Hour
 	}
@@ -38,7 +38,7 @@ func (p *plan) horizon() time.Duration {
 }
 
 // play lets one world happen.
-func play(pool *pool, kernel *simkit.World) {
+func playWorld(pool *pool, kernel *simkit.World) {
 	w := newWorld(pool, kernel)
 	defer pool.Abort()
 	w.run(func() bool { return w.calm && w.finished() || len(w.Violations) > 0 })
@@ -55,7 +55,7 @@ func newWorld(pool *pool, kernel *simkit.World) *world {
 	w := &world{
 		World: kernel, pool: pool, plan: drawPlan(kernel.Tape), objects: map[string]*object{}, table: newTable(),
 		tokens: map[string]int64{}, first: map[string]time.Duration{},
-		owes: map[string]bool{}, retired: map[string]bool{},
+		mustFind: map[string]bool{}, retired: map[string]bool{},
 	}
 	w.stream.next = 960
 	w.tables = append(w.tables, w.table)
@@ -65,35 +65,35 @@ func newWorld(pool *pool, kernel *simkit.World) *world {
 		w.shard()
 	}
 	for range w.plan.puts {
-		w.After(w.Tape.UpTo(w.plan.horizon()), w.put)
+		w.After(w.Tape.UpTo(w.plan.faultsEnd()), w.put)
 	}
 	for range w.plan.reshards {
-		w.After(w.Tape.UpTo(w.plan.horizon()), w.reshard)
+		w.After(w.Tape.UpTo(w.plan.faultsEnd()), w.reshard)
 	}
 	for range w.plan.procs {
 		w.After(w.Tape.UpTo(30*time.Minute), func() { w.worker(w.table) })
 	}
 	if w.plan.outage {
-		w.After(w.Tape.UpTo(4*time.Hour), w.outage)
+		w.After(w.Tape.UpTo(4*time.Hour), w.startOutage)
 	}
 	if w.plan.loses {
-		w.After(w.Tape.UpTo(w.plan.horizon()), w.lose)
+		w.After(w.Tape.UpTo(w.plan.faultsEnd()), w.loseRegisters)
 	}
 	if w.plan.restores {
-		w.After(w.Tape.UpTo(w.plan.horizon()), func() { w.restore(w.Tape.UpTo(w.plan.horizon() - w.Now)) })
+		w.After(w.Tape.UpTo(w.plan.faultsEnd()), func() { w.restoreRegisters(w.Tape.UpTo(w.plan.faultsEnd() - w.Now)) })
 	}
 	if w.plan.misses {
-		w.After(w.Tape.UpTo(w.plan.horizon()), w.miss)
+		w.After(w.Tape.UpTo(w.plan.faultsEnd()), w.loseRegister)
 	}
 	if w.plan.second {
-		w.After(w.Tape.UpTo(w.plan.horizon()), w.another)
+		w.After(w.Tape.UpTo(w.plan.faultsEnd()), w.addLedger)
 	}
-	w.After(w.plan.horizon(), w.heal)
+	w.After(w.plan.faultsEnd(), w.calmDown)
 	return w
 }
 
 // outage ends all processes, for longer than entries are kept.
-func (w *world) outage() {
+func (w *world) startOutage() {
 	w.Tracef("all processes die")
 	n := 0
 	for _, t := range w.threads {
@@ -114,10 +114,10 @@ func (w *world) outage() {
 }
 
 // lose loses the registers. Somebody notices, some time.
-func (w *world) lose() {
+func (w *world) loseRegisters() {
 	w.Tracef("the registers are lost")
 	w.table.registers = map[string]*register{}
-	clear(w.owes)
+	clear(w.mustFind)
 	if keys := w.stored(); len(keys) > 0 && w.Tape.Chance(400) {
 		key := keys[w.Tape.Choose(len(keys))]
 		w.deleted = w.objects[key].name.Shard
@@ -125,22 +125,22 @@ func (w *world) lose() {
 		delete(w.objects, key)
 		delete(w.retired, w.deleted) // no worker notices
 	}
-	w.recovers(w.table, simkit.Pick(w.Tape, w.Tape.UpTo(time.Hour), w.Tape.UpTo(time.Minute)))
+	w.scheduleRecovery(w.table, simkit.Pick(w.Tape, w.Tape.UpTo(time.Hour), w.Tape.UpTo(time.Minute)))
 }
 
 // another lets a process be configured for another ledger, and perhaps all, later.
-func (w *world) another() {
+func (w *world) addLedger() {
 	w.Tracef("there is another ledger")
 	t := newTable()
 	w.tables = append(w.tables, t)
 	w.worker(t)
 	if w.Tape.Chance(500) {
-		w.recovers(t, w.Tape.UpTo(time.Hour))
+		w.scheduleRecovery(t, w.Tape.UpTo(time.Hour))
 	}
 }
 
 // recovers lets an operator make a ledger that of the archive.
-func (w *world) recovers(over *table, in time.Duration) {
+func (w *world) scheduleRecovery(over *table, in time.Duration) {
 	p := &proc{world: w, table: over, id: len(w.threads), format: "a", knows: "abc"}
 	w.After(in, func() {
 		w.table = over
@@ -150,12 +150,12 @@ func (w *world) recovers(over *table, in time.Duration) {
 
 func (t *thread) recover() {
 	for {
-		c, err := t.archive().Recover(stoppable{context.Background(), t})
+		c, err := t.archive().Recover(threadContext{context.Background(), t})
 		t.Tracef("recovered: %+v, %v", c, err)
-		if err == nil && t.highest() == "" {
-			clear(t.owes) // nothing tells which shards were listed before
+		if err == nil && t.highestShard() == "" {
+			clear(t.mustFind) // nothing tells which shards were listed before
 		}
-		if err == nil && t.truth() == t.table && t.calm {
+		if err == nil && t.claimedLedger() == t.table && t.calm {
 			t.world.table = t.table
 			t.world.worker(t.table)
 		}
@@ -164,20 +164,20 @@ func (t *thread) recover() {
 		}
 		t.dead = false // an operator tries again
 		t.wait(10 * time.Minute)
-		if errors.Is(err, ErrClaimed) && t.truth() == t.table {
+		if errors.Is(err, ErrClaimed) && t.claimedLedger() == t.table {
 			return // workers have claimed the prefix meanwhile
 		}
 	}
 }
 
-func (w *world) heal() {
+func (w *world) calmDown() {
 	w.Tracef("calm")
 	w.calm = true
 	for _, s := range w.open() {
-		w.closes(s)
+		w.closeShard(s)
 	}
 	w.shard()
-	if t := w.truth(); t != nil {
+	if t := w.claimedLedger(); t != nil {
 		w.table = t
 	}
 	w.worker(w.table)
@@ -189,7 +189,7 @@ func (w *world) finished() bool {
 		if s.closed == 0 || ok && p.State == Finished || !ok && w.retired[s.ID] {
 			continue
 		}
-		if s.closed+w.plan.retention > w.Now || ok || w.owes[s.ID] {
+		if s.closed+w.plan.retention > w.Now || ok || w.mustFind[s.ID] {
 			return false
 		}
 	}
@@ -197,7 +197,7 @@ func (w *world) finished() bool {
 }
 
 func (w *world) progress(shard string) (Progress, bool) {
-	t := w.truth()
+	t := w.claimedLedger()
 	if t == nil {
 		return Progress{}, false
 	}
@@ -213,7 +213,7 @@ func (w *world) progress(shard string) (Progress, bool) {
 }
 
 // truth is the ledger that the claim names.
-func (w *world) truth() *table {
+func (w *world) claimedLedger() *table {
 	if o := w.objects[ClaimKey("p/")]; o != w.claimed {
 		w.claimed, w.claim = o, Claim{}
 		_ = json.Unmarshal(o.body, &w.claim)
@@ -249,18 +249,18 @@ func (w *world) landed(key string, o, old *object) {
 		w.first[n.Shard] = w.Now
 	}
 	s := w.stream.find(n.Shard)
-	for _, e := range s.entries {
-		if n.Format == GapFormat && n.Contains(e.Number) && e.at+w.plan.retention > w.Now && e.Malformed == nil && w.owed(s, e) {
+	for _, e := range s.records {
+		if n.Format == GapFormat && n.Contains(e.Number) && e.at+w.plan.retention > w.Now && e.Malformed == nil && w.mustBeStored(s, e) {
 			w.Violatef("A3", "%s is in the gap %s, and could be read", e.Number, key)
 		}
-		if n.Format != GapFormat && o.data && n.Contains(e.Number) && w.owed(s, e) && minute(e.Arrival).After(n.Minute) {
+		if n.Format != GapFormat && o.data && n.Contains(e.Number) && w.mustBeStored(s, e) && minute(e.Arrival).After(n.Minute) {
 			w.Violatef("A8", "%s arrived at %s, and is in %s", e.Number, e.Arrival, key)
 		}
 	}
 	for _, parent := range s.Parents {
 		p := w.stream.find(parent)
-		for _, e := range p.entries {
-			if parent != w.deleted && w.owed(p, e) && e.at+w.plan.retention > w.Now && len(w.holders(parent, e.Number)) == 0 {
+		for _, e := range p.records {
+			if parent != w.deleted && w.mustBeStored(p, e) && e.at+w.plan.retention > w.Now && len(w.holders(parent, e.Number)) == 0 {
 				w.Violatef("A6", "%s is stored before %s of %s", key, e.Number, parent)
 			}
 		}
@@ -269,7 +269,7 @@ func (w *world) landed(key string, o, old *object) {
 
 // owed reports that an entry must be stored: one that came after the claim, or
 // could still be read when the first of its shard was stored.
-func (w *world) owed(s *simShard, e simEntry) bool {
+func (w *world) mustBeStored(s *simShard, e simRecord) bool {
 	claimed, ok := w.first["p/"+reserved+"archive"]
 	stored, any := w.first[s.ID]
 	if !(ok && e.at >= claimed || any && e.at+w.plan.retention > stored) {
@@ -296,7 +296,7 @@ func (w *world) check() {
 			continue
 		}
 		for _, e := range decodeLines(o.body) {
-			for _, r := range e.Records {
+			for _, r := range e.UserRecords {
 				stored[string(r.Data)] = append(stored[string(r.Data)], key)
 			}
 		}
@@ -305,16 +305,16 @@ func (w *world) check() {
 		if _, ok := w.progress(s.ID); !ok && !w.retired[s.ID] {
 			continue // it was gone before anybody could read it
 		}
-		for _, e := range s.entries {
-			if w.owed(s, e) {
-				w.checkEntry(s, e, stored)
+		for _, e := range s.records {
+			if w.mustBeStored(s, e) {
+				w.checkRecord(s, e, stored)
 			}
 		}
 	}
 	w.checkVerify()
 }
 
-func (w *world) checkEntry(s *simShard, e simEntry, stored map[string][]string) {
+func (w *world) checkRecord(s *simShard, e simRecord, stored map[string][]string) {
 	holders := w.holders(s.ID, e.Number)
 	if len(holders) == 0 {
 		w.Violatef("A1", "%s of %s is in no object", e.Number, s.ID)
@@ -327,7 +327,7 @@ func (w *world) checkEntry(s *simShard, e simEntry, stored map[string][]string) 
 	}
 	gap := strings.HasSuffix(holders[0], GapFormat)
 	in := ""
-	for _, r := range e.Records {
+	for _, r := range e.UserRecords {
 		keys := stored[string(r.Data)]
 		switch {
 		case len(keys) == 0 && !gap:
@@ -363,7 +363,7 @@ func (w *world) verify(over *table) *Report {
 	p := &proc{world: w, table: over, id: -1, format: "a", knows: "abc"}
 	p.spawn(func(t *thread) {
 		defer func() { done = true }()
-		found, err := t.archive().Verify(stoppable{context.Background(), t}, VerifyOptions{Deep: true})
+		found, err := t.archive().Verify(threadContext{context.Background(), t}, VerifyOptions{Deep: true})
 		if err != nil {
 			w.Violatef("A4", "%v", err)
 			return
@@ -381,7 +381,7 @@ func (w *world) verify(over *table) *Report {
 // checkVerify compares what Verify says with the truth, and whether it notices that
 // an object is missing, or one too many.
 func (w *world) checkVerify() {
-	over := w.truth()
+	over := w.claimedLedger()
 	if w.claimed == nil {
 		return
 	}
@@ -425,7 +425,7 @@ func (w *world) checkVerify() {
 // split and merged, and registers are lost.
 func TestWorlds(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
-	simtest.Worlds(t, "./archive", played, worlds)
+	simtest.Worlds(t, "./archive", worldCount, worlds)
 }
 
 func TestReplay(t *testing.T) { simtest.Replay(t, worlds) }

@@ -48,7 +48,7 @@ var copyCases = []changeCase{
 	{
 		"the source has changed",
 		func(w *world) { w.Next(buckettest.Put, buckettest.Between(func() { w.source("else") })) },
-		outcome{err: bucket.ErrMoved, sent: true, sure: true, calls: 1},
+		outcome{err: bucket.ErrOutputChanged, sent: true, sure: true, calls: 1},
 	},
 }
 

@@ -109,7 +109,7 @@ func fuzzForeign(t *testing.T, s bucket.Stamp, metadata map[string]string) {
 	r, err := o.Publish(t.Context(), s, text("mine"), 4, "")
 	whole := metadata["pawl-size"] == "4"
 	own := whole && metadata["pawl-nonce"] == s.Nonce
-	if own != (err == nil) || !own && !errors.Is(err, bucket.ErrMoved) || r.Sure != own || !r.Sent || w.Calls(buckettest.Put) != 1 {
+	if own != (err == nil) || !own && !errors.Is(err, bucket.ErrOutputChanged) || r.Sure != own || !r.Sent || w.Calls(buckettest.Put) != 1 {
 		t.Errorf("%q passes for %q: %+v, %v", metadata, s.Nonce, r, err)
 	}
 	source, ok := w.pin().Source()

@@ -16,15 +16,15 @@ func (o *Object) Check() error {
 		{"Content-Encoding", o.Headers.ContentEncoding},
 		{"Content-Language", o.Headers.ContentLanguage},
 	} {
-		if strings.ContainsFunc(field.value, control) {
+		if strings.ContainsFunc(field.value, isControl) {
 			return fmt.Errorf("%w: its %s %q has a control character, which no HTTP header can carry", ErrInvalid, field.name, field.value)
 		}
 	}
 	for name, value := range o.Metadata {
 		switch {
-		case name == "" || strings.ContainsFunc(name, unnamed):
+		case name == "" || strings.ContainsFunc(name, isNotToken):
 			return fmt.Errorf("%w: its metadata have the name %q, which no HTTP header can have", ErrInvalid, name)
-		case strings.ContainsFunc(value, control):
+		case strings.ContainsFunc(value, isControl):
 			return fmt.Errorf("%w: its metadata %s, %q, have a control character, which no HTTP header can carry", ErrInvalid, name, value)
 		}
 	}
@@ -32,11 +32,11 @@ func (o *Object) Check() error {
 }
 
 // control reports what RFC 9110, section 5.5, forbids in a field's value.
-func control(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
+func isControl(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
 
 // unnamed reports what is no character of a token, which a field's name is by RFC
 // 9110, section 5.6.2.
-func unnamed(r rune) bool {
+func isNotToken(r rune) bool {
 	alphanumeric := r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
 	return !alphanumeric && !strings.ContainsRune("!#$%&'*+-.^_`|~", r)
 }

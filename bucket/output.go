@@ -25,13 +25,13 @@ import (
 //	200                       (not asked)                 Landed
 //	412                       own nonce                   Landed: the store, or a proxy, had retried; or an
 //	                                                      unanswered request did: no answer tells which
-//	412                       anything else, or nothing   Lost, ErrMoved: back to Pin, never on to Complete
+//	412                       anything else, or nothing   Lost, ErrOutputChanged: back to Pin, never on to Complete
 //	412                       HEAD fails                  ErrUnclear, unsure: it may be the attempt's own
 //	409, 429                  (not asked)                 sent again; after the third ErrConflict
 //	403, 400, bucket gone…    (not asked)                 Lost, that error: this request wrote nothing
 //	unclear, unanswered+1     own nonce                   Landed; this request is resolved, unanswered-1
 //	unclear, unanswered+1     what was pinned             it may land yet: sent again; after the third ErrUnclear
-//	unclear, unanswered+1     something else              Lost, ErrMoved, unsure
+//	unclear, unanswered+1     something else              Lost, ErrOutputChanged, unsure
 //	unclear, unanswered+1     HEAD fails                  ErrUnclear, unsure
 //
 // A success after an unanswered request is unsure as well: that copy still
@@ -43,7 +43,7 @@ import (
 //
 //	answer to the copy        so
 //	412, 404                  the source has changed, or the output has: HEAD decides as above, and
-//	                          without the own nonce it is Lost, ErrMoved
+//	                          without the own nonce it is Lost, ErrOutputChanged
 //	403, 400, 501             this request wrote nothing: the bytes are sent in a PUT with the same
 //	                          nonce and condition, in the same try
 //	a part was not copied     nothing was sent that writes the output: that error, and Sent stays as it was
@@ -57,7 +57,7 @@ import (
 //	absent when pinned        (nothing is sent)           Landed
 //	204                       (not asked)                 Landed
 //	412                       nothing                     Landed
-//	412                       an object                   Lost, ErrMoved
+//	412                       an object                   Lost, ErrOutputChanged
 //	412                       HEAD fails                  ErrUnclear; sure, as nothing was removed
 //	409, 429                  (not asked)                 sent again; after the third ErrConflict
 //	403, 400, bucket gone…    (not asked)                 Lost, that error
@@ -65,7 +65,7 @@ import (
 //	                                                      back, with the same bytes or in a store that ignores
 //	                                                      If-Match on DELETE (MinIO)
 //	unclear, unanswered+1     what was pinned             sent again; after the third ErrUnclear
-//	unclear, unanswered+1     something else              Lost, ErrMoved, unsure
+//	unclear, unanswered+1     something else              Lost, ErrOutputChanged, unsure
 //	unclear, unanswered+1     HEAD fails                  ErrUnclear, unsure
 //
 // # What it cannot see
@@ -86,9 +86,9 @@ type Output struct {
 	used   bool
 }
 
-// ErrMoved: the output is no longer what was pinned, and another attempt changed
+// ErrOutputChanged: the output is no longer what was pinned, and another attempt changed
 // it. Go back to Pin and read the input again.
-var ErrMoved = errors.New("the output was changed by another since it was pinned")
+var ErrOutputChanged = errors.New("the output was changed by another since it was pinned")
 
 // errUsed: an object written by a second change would look like the first's.
 var errUsed = errors.New("an output is changed once: pin it again")
@@ -133,7 +133,7 @@ func (o *Output) ModTime() time.Time { return o.pinned.ModTime }
 // ok if there was no object, if Pawl did not write it, or if it is only a part
 // of what Pawl wrote.
 func (o *Output) Source() (source string, ok bool) {
-	if !o.exists || !whole(o.pinned) {
+	if !o.exists || !isComplete(o.pinned) {
 		return "", false
 	}
 	source, ok = o.pinned.Metadata[metaSource]
@@ -190,6 +190,6 @@ func (s Stamp) validate() error {
 }
 
 // whole says whether an object is as long as its stamp says.
-func whole(i Info) bool { return i.Metadata[metaSize] == strconv.FormatInt(i.Size, 10) }
+func isComplete(i Info) bool { return i.Metadata[metaSize] == strconv.FormatInt(i.Size, 10) }
 
 func name(ref event.Object) string { return ref.String() }

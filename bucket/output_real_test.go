@@ -93,8 +93,8 @@ func cutOutput(t *testing.T, w *world) {
 			half := strings.NewReader(strings.Repeat("x", size/2))
 			return io.NopCloser(io.MultiReader(half, iotest.ErrReader(broken))), nil
 		}, size, "")
-		if !errors.Is(err, bucket.ErrUnclear) && !errors.Is(err, bucket.ErrMoved) {
-			t.Errorf("Publish = %v, want ErrUnclear or ErrMoved", err)
+		if !errors.Is(err, bucket.ErrUnclear) && !errors.Is(err, bucket.ErrOutputChanged) {
+			t.Errorf("Publish = %v, want ErrUnclear or ErrOutputChanged", err)
 		}
 		if src, ok := w.pin().Source(); ok {
 			t.Errorf("what is left of it records %q as its source", src)
@@ -133,7 +133,7 @@ func raceOutputs(t *testing.T, w *world) {
 				t.Errorf("round %d: both %s and %d landed", round, winner, i)
 			case err == nil:
 				winner = fmt.Sprintf("%d-%d", round, i)
-			case !errors.Is(err, bucket.ErrMoved) && !errors.Is(err, bucket.ErrConflict):
+			case !errors.Is(err, bucket.ErrOutputChanged) && !errors.Is(err, bucket.ErrConflict):
 				t.Errorf("round %d, attempt %d: %v", round, i, err)
 			}
 		}

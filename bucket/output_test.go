@@ -106,7 +106,7 @@ type outcome struct {
 }
 
 var kinds = []error{
-	bucket.ErrMoved, bucket.ErrUnclear, bucket.ErrConflict, bucket.ErrPrecondition,
+	bucket.ErrOutputChanged, bucket.ErrUnclear, bucket.ErrConflict, bucket.ErrPrecondition,
 	bucket.ErrDenied, bucket.ErrInvalid, bucket.ErrNoBucket, bucket.ErrNotFound, bucket.ErrUnavailable,
 }
 

@@ -16,7 +16,7 @@ const tries = 3
 // afresh for each try and closed after it; one that is an [io.Seeker] is sent
 // with a signed digest. size is its exact length in bytes.
 //
-// The Result counts with an error as well. ErrMoved: back to Pin. ErrConflict,
+// The Result counts with an error as well. ErrOutputChanged: back to Pin. ErrConflict,
 // ErrUnclear and errors of body and of the context: try again later. ErrNoBucket,
 // ErrDenied and ErrInvalid: a person must act.
 func (o *Output) Publish(ctx context.Context, stamp Stamp, body func() (io.ReadCloser, error), size int64, contentType string) (Result, error) {
@@ -26,7 +26,7 @@ func (o *Output) Publish(ctx context.Context, stamp Stamp, body func() (io.ReadC
 // PublishCopy is Publish for a body that is the content of another object. If the store is
 // a [Copier] and one of methods suits the size, the store copies that object. The methods
 // must be known to honour conditions. If the store refuses to copy the object, the same
-// publish sends body instead. A source that has changed is ErrMoved, too.
+// publish sends body instead. A source that has changed is ErrOutputChanged, too.
 func (o *Output) PublishCopy(ctx context.Context, stamp Stamp, from Source, methods CopyMethod, body func() (io.ReadCloser, error), size int64, contentType string) (Result, error) {
 	if err := stamp.validate(); err != nil {
 		return Result{Sure: true}, fmt.Errorf("publishing %s: %w", name(o.ref), err)
@@ -59,7 +59,7 @@ func (o *Output) PublishCopy(ctx context.Context, stamp Stamp, from Source, meth
 		return err
 	}
 	isOurs := func(now Info, exists bool) bool {
-		return exists && now.Metadata[metaNonce] == stamp.Nonce && whole(now)
+		return exists && now.Metadata[metaNonce] == stamp.Nonce && isComplete(now)
 	}
 	return o.change(ctx, "publishing", send, isOurs, 1)
 }
@@ -144,7 +144,7 @@ func (o *Output) look(ctx context.Context, answer error, isOurs func(Info, bool)
 	case isOurs(now, exists):
 		return cell.Landed, nil
 	case refused || !o.unchanged(now, exists):
-		return cell.Lost, fmt.Errorf("%w: %v", ErrMoved, answer)
+		return cell.Lost, fmt.Errorf("%w: %v", ErrOutputChanged, answer)
 	}
 	return cell.Unclear, nil
 }

@@ -58,14 +58,14 @@ var publishCases = []changeCase{
 	{
 		"412, another's",
 		func(w *world) { w.byOther("other") },
-		outcome{err: bucket.ErrMoved, sent: true, sure: true, calls: 1, content: "other"},
+		outcome{err: bucket.ErrOutputChanged, sent: true, sure: true, calls: 1, content: "other"},
 	},
 	{
 		"412, another's, after one that is unanswered",
 		func(w *world) {
 			w.Next(buckettest.Put, buckettest.Lost, buckettest.Between(func() { w.byOther("other") }))
 		},
-		outcome{err: bucket.ErrMoved, sent: true, sure: false, calls: 2, content: "other"},
+		outcome{err: bucket.ErrOutputChanged, sent: true, sure: false, calls: 2, content: "other"},
 	},
 	{
 		"412, HEAD fails",
@@ -125,7 +125,7 @@ var publishCases = []changeCase{
 	{
 		"unclear, something else",
 		func(w *world) { w.byOther("other"); w.Next(buckettest.Put, buckettest.Lost) },
-		outcome{err: bucket.ErrMoved, sent: true, sure: false, calls: 1, content: "other"},
+		outcome{err: bucket.ErrOutputChanged, sent: true, sure: false, calls: 1, content: "other"},
 	},
 	{
 		"unclear, landed and then overwritten",
@@ -133,7 +133,7 @@ var publishCases = []changeCase{
 			w.Next(buckettest.Put, buckettest.Landed)
 			w.Next(buckettest.Head, buckettest.Between(func() { w.byOther("other") }))
 		},
-		outcome{err: bucket.ErrMoved, sent: true, sure: false, calls: 1, content: "other"},
+		outcome{err: bucket.ErrOutputChanged, sent: true, sure: false, calls: 1, content: "other"},
 	},
 	{
 		"unclear, HEAD fails",
@@ -159,7 +159,7 @@ var publishCases = []changeCase{
 	{
 		"412, own nonce, but only a part of it: not landed",
 		func(w *world) { w.cutOff() },
-		outcome{err: bucket.ErrMoved, sent: true, sure: true, calls: 1, content: "m"},
+		outcome{err: bucket.ErrOutputChanged, sent: true, sure: true, calls: 1, content: "m"},
 	},
 	{
 		"unclear, own nonce, but only a part of it: not landed",
@@ -169,7 +169,7 @@ var publishCases = []changeCase{
 				return buckettest.Lost(ctx, do)
 			})
 		},
-		outcome{err: bucket.ErrMoved, sent: true, sure: false, calls: 1, content: "m"},
+		outcome{err: bucket.ErrOutputChanged, sent: true, sure: false, calls: 1, content: "m"},
 	},
 }
 
@@ -217,7 +217,7 @@ func TestPublishOverRemoved(t *testing.T) {
 	o := w.pin()
 	w.gone()
 	r, err := w.publish(o)
-	w.check(buckettest.Put, r, err, outcome{err: bucket.ErrMoved, sent: true, sure: true, calls: 1})
+	w.check(buckettest.Put, r, err, outcome{err: bucket.ErrOutputChanged, sent: true, sure: true, calls: 1})
 }
 
 // TestPublishSameBytes shows the gap that a condition cannot close, and that a
@@ -232,8 +232,8 @@ func TestPublishSameBytes(t *testing.T) {
 	}
 	w.Next(buckettest.Put, buckettest.Lost)
 	r, err := w.publish(stale)
-	if !errors.Is(err, bucket.ErrMoved) || r.Sure {
-		t.Errorf("after a look: %+v, %v, want ErrMoved: the nonce is another's", r, err)
+	if !errors.Is(err, bucket.ErrOutputChanged) || r.Sure {
+		t.Errorf("after a look: %+v, %v, want ErrOutputChanged: the nonce is another's", r, err)
 	}
 
 	w = newWorld(t)
@@ -267,5 +267,5 @@ func TestPublishOverRewrittenBytes(t *testing.T) {
 	foreign()
 	w.Next(buckettest.Put, buckettest.Lost)
 	r, err := w.publish(o)
-	w.check(buckettest.Put, r, err, outcome{err: bucket.ErrMoved, sent: true, sure: false, calls: 1, content: "same"})
+	w.check(buckettest.Put, r, err, outcome{err: bucket.ErrOutputChanged, sent: true, sure: false, calls: 1, content: "same"})
 }

@@ -28,7 +28,7 @@ var removeCases = []changeCase{
 	{
 		"412, an object",
 		func(w *world) { w.byOther("other") },
-		outcome{err: bucket.ErrMoved, sent: true, sure: true, calls: 1, content: "other"},
+		outcome{err: bucket.ErrOutputChanged, sent: true, sure: true, calls: 1, content: "other"},
 	},
 	{
 		"412, HEAD fails",
@@ -68,7 +68,7 @@ var removeCases = []changeCase{
 	{
 		"unclear, something else",
 		func(w *world) { w.byOther("other"); w.Next(buckettest.Delete, buckettest.Lost) },
-		outcome{err: bucket.ErrMoved, sent: true, sure: false, calls: 1, content: "other"},
+		outcome{err: bucket.ErrOutputChanged, sent: true, sure: false, calls: 1, content: "other"},
 	},
 	{
 		"unclear, removed and written again",
@@ -76,7 +76,7 @@ var removeCases = []changeCase{
 			w.Next(buckettest.Delete, buckettest.Landed)
 			w.Next(buckettest.Head, buckettest.Between(func() { w.byOther("other") }))
 		},
-		outcome{err: bucket.ErrMoved, sent: true, sure: false, calls: 1, content: "other"},
+		outcome{err: bucket.ErrOutputChanged, sent: true, sure: false, calls: 1, content: "other"},
 	},
 	{
 		"unclear, HEAD fails",

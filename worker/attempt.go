@@ -108,7 +108,7 @@ func (x *Attempt) Run(ctx context.Context) engine.Finished {
 func (x *Attempt) run(ctx context.Context) (acted bool, err error) {
 	for range maxMoves {
 		acted, err = x.try(ctx)
-		if !errors.Is(err, errMoved) && !errors.Is(err, bucket.ErrMoved) {
+		if !errors.Is(err, errMoved) && !errors.Is(err, bucket.ErrOutputChanged) {
 			break
 		}
 		if cause := context.Cause(ctx); cause != nil {

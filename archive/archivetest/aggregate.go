@@ -10,7 +10,7 @@ import (
 )
 
 // Aggregate returns records as the Kinesis Producer Library puts them: as one.
-func Aggregate(records ...archive.Record) []byte {
+func Aggregate(records ...archive.UserRecord) []byte {
 	var message, parts []byte
 	var keys, hashKeys []string
 	for _, r := range records {
@@ -28,11 +28,11 @@ func Aggregate(records ...archive.Record) []byte {
 			message = protowire.AppendString(protowire.AppendTag(message, protowire.Number(i+1), protowire.BytesType), key)
 		}
 	}
-	return Sealed(append(message, parts...))
+	return WrapAggregate(append(message, parts...))
 }
 
 // Sealed returns a message as an aggregate, whatever it holds.
-func Sealed(message []byte) []byte {
+func WrapAggregate(message []byte) []byte {
 	sum := md5.Sum(message)
 	return slices.Concat([]byte("\xf3\x89\x9a\xc2"), message, sum[:])
 }

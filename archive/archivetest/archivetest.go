@@ -34,7 +34,7 @@ type Producer interface {
 }
 
 // Vague is a Producer whose server does not say where a closed shard ends.
-type Vague interface{ VagueEnds() bool }
+type InexactEnds interface{ HasInexactEnds() bool }
 
 // Harness makes a new stream with open shards, side by side.
 type Harness func(t *testing.T, shards int) Producer
@@ -53,8 +53,8 @@ func Run(t *testing.T, h Harness) {
 		{"throttled", (*suite).throttled},
 		{"expired", (*suite).expired},
 		{"gone at the start", (*suite).goneAtStart},
-		{"gone on the way", (*suite).goneOnTheWay},
-		{"gone in a closed shard", (*suite).goneInClosed},
+		{"gone on the way", (*suite).goneWhileReading},
+		{"gone in a closed shard", (*suite).goneInClosedShard},
 		{"split", (*suite).split},
 		{"merge", (*suite).merge},
 		{"missing", (*suite).missing},
@@ -118,7 +118,7 @@ func (s *suite) reader(shard string, from archive.Position) archive.Reader {
 
 // read reads n entries, or to the end if n is negative. It asks again where the
 // stream is unavailable.
-func (s *suite) read(r archive.Reader, n int) (entries []archive.Entry) {
+func (s *suite) read(r archive.Reader, n int) (records []archive.Record) {
 	s.Helper()
 	for {
 		page, err := r.Next(s.Context())
@@ -126,18 +126,18 @@ func (s *suite) read(r archive.Reader, n int) (entries []archive.Entry) {
 			continue
 		}
 		s.must(err)
-		entries = append(entries, page.Entries...)
-		if n < 0 && page.End || n >= 0 && len(entries) >= n {
-			return entries
+		records = append(records, page.Records...)
+		if n < 0 && page.End || n >= 0 && len(records) >= n {
+			return records
 		}
 		if page.End {
-			s.Fatalf("the shard ends after %d entries, want %d", len(entries), n)
+			s.Fatalf("the shard ends after %d entries, want %d", len(records), n)
 		}
 	}
 }
 
-func numbersOf(entries []archive.Entry) (numbers []archive.Number) {
-	for _, e := range entries {
+func numbersOf(records []archive.Record) (numbers []archive.Number) {
+	for _, e := range records {
 		numbers = append(numbers, e.Number)
 	}
 	return numbers
@@ -175,20 +175,20 @@ func (s *suite) shards() {
 func (s *suite) content() {
 	ids := s.open()
 	numbers, others := s.fill(ids[0], 10), s.fill(ids[1], 1)
-	entries := s.read(s.reader(ids[0], archive.Position{}), 10)
-	s.same("numbers", numbers, numbersOf(entries))
+	records := s.read(s.reader(ids[0], archive.Position{}), 10)
+	s.same("numbers", numbers, numbersOf(records))
 	s.same("the other shard's", others, numbersOf(s.read(s.reader(ids[1], archive.Position{}), 1)))
-	for i, e := range entries {
-		if i > 0 && entries[i-1].Number.Compare(e.Number) >= 0 {
-			s.Errorf("%s follows %s", e.Number, entries[i-1].Number)
+	for i, e := range records {
+		if i > 0 && records[i-1].Number.Compare(e.Number) >= 0 {
+			s.Errorf("%s follows %s", e.Number, records[i-1].Number)
 		}
 		want := []string{fmt.Sprintf("%s %d", ids[0], i)}
 		if i%3 == 1 {
 			want = append(want, "", "\xff")
 		}
 		var got []string
-		for j, r := range e.Records {
-			if single := len(e.Records) == 1; r.Sub != j && !(single && r.Sub == -1) || single && r.Sub != -1 ||
+		for j, r := range e.UserRecords {
+			if single := len(e.UserRecords) == 1; r.Sub != j && !(single && r.Sub == -1) || single && r.Sub != -1 ||
 				r.Number != e.Number || !r.Arrival.Equal(e.Arrival) || r.PartitionKey != fmt.Sprint("key ", i) {
 				s.Errorf("record %d of entry %d is %+v", j, i, r)
 			}
@@ -212,11 +212,11 @@ func (s *suite) atEntry() {
 func (s *suite) atTime() {
 	shard := s.open()[0]
 	s.fill(shard, 4)
-	entries := s.read(s.reader(shard, archive.Position{}), 4)
-	then := entries[2].Arrival
-	first := slices.IndexFunc(entries, func(e archive.Entry) bool { return !e.Arrival.Before(then) })
+	records := s.read(s.reader(shard, archive.Position{}), 4)
+	then := records[2].Arrival
+	first := slices.IndexFunc(records, func(e archive.Record) bool { return !e.Arrival.Before(then) })
 	r := s.reader(shard, archive.Position{Time: then})
-	s.same("from a time on", numbersOf(entries[first:]), numbersOf(s.read(r, len(entries)-first)))
+	s.same("from a time on", numbersOf(records[first:]), numbersOf(s.read(r, len(records)-first)))
 }
 
 func (s *suite) throttled() {
@@ -257,7 +257,7 @@ func (s *suite) goneAtStart() {
 
 // goneOnTheWay checks that a reader does not pass over what has expired while it
 // had no place.
-func (s *suite) goneOnTheWay() {
+func (s *suite) goneWhileReading() {
 	shard := s.open()[0]
 	r := s.reader(shard, archive.Position{})
 	s.fill(shard, 1)
@@ -265,11 +265,11 @@ func (s *suite) goneOnTheWay() {
 	missed := s.fill(shard, 2)
 	s.Trim(shard, missed[0])
 	s.Expire()
-	s.stopped(r)
+	s.checkGone(r)
 }
 
 // goneInClosed checks the same where nothing is left.
-func (s *suite) goneInClosed() {
+func (s *suite) goneInClosedShard() {
 	shard := s.open()[0]
 	r := s.reader(shard, archive.Position{})
 	s.fill(shard, 1)
@@ -278,21 +278,21 @@ func (s *suite) goneInClosed() {
 	s.must(s.Split(s.Context(), shard))
 	s.Trim(shard, missed[1])
 	s.Expire()
-	s.stopped(r)
+	s.checkGone(r)
 }
 
 // stopped checks that a reader says that entries are gone, and keeps saying so.
 // Empty pages may come first.
-func (s *suite) stopped(r archive.Reader) {
+func (s *suite) checkGone(r archive.Reader) {
 	s.Helper()
 	for range 2 {
 		for {
 			page, err := r.Next(s.Context())
-			if err == nil && len(page.Entries) == 0 && !page.End {
+			if err == nil && len(page.Records) == 0 && !page.End {
 				continue
 			}
 			if !errors.Is(err, archive.ErrGone) {
-				s.Errorf("read %v, end %v, %v, want ErrGone", numbersOf(page.Entries), page.End, err)
+				s.Errorf("read %v, end %v, %v, want ErrGone", numbersOf(page.Records), page.End, err)
 			}
 			break
 		}
@@ -303,22 +303,22 @@ func (s *suite) split() {
 	shard := s.open()[0]
 	before := s.fill(shard, 3)
 	s.must(s.Split(s.Context(), shard))
-	s.family([]string{shard}, 2, before)
+	s.checkReshard([]string{shard}, 2, before)
 }
 
 func (s *suite) merge() {
 	parents := s.open()
 	before := s.fill(parents[0], 3)
 	s.must(s.Merge(s.Context(), parents[0], parents[1]))
-	s.family(parents, 1, before)
+	s.checkReshard(parents, 1, before)
 }
 
 // family checks shards that have come of others. The first of these holds before.
-func (s *suite) family(parents []string, children int, before []archive.Number) {
+func (s *suite) checkReshard(parents []string, children int, before []archive.Number) {
 	all, err := s.s.Shards(s.Context())
 	s.must(err)
-	v, ok := s.Producer.(Vague)
-	vague := ok && v.VagueEnds()
+	v, ok := s.Producer.(InexactEnds)
+	vague := ok && v.HasInexactEnds()
 	for _, one := range all {
 		switch {
 		case slices.Contains(parents, one.ID):
@@ -340,7 +340,7 @@ func (s *suite) family(parents []string, children int, before []archive.Number) 
 	}
 	r := s.reader(parents[0], archive.Position{})
 	s.same("of the closed shard", before, numbersOf(s.read(r, -1)))
-	if page, err := r.Next(s.Context()); err != nil || !page.End || len(page.Entries) > 0 {
+	if page, err := r.Next(s.Context()); err != nil || !page.End || len(page.Records) > 0 {
 		s.Errorf("after its end: %+v, %v", page, err)
 	}
 }

@@ -32,7 +32,7 @@ type Fake struct {
 
 type fakeShard struct {
 	archive.Shard
-	entries []archive.Entry
+	records []archive.Record
 }
 
 var _ Producer = (*Fake)(nil)
@@ -61,7 +61,7 @@ func (f *Fake) add(parents ...string) {
 }
 
 // enter begins a request, and returns what the caller unlocks.
-func (f *Fake) enter(ctx context.Context) (*sync.Mutex, error) {
+func (f *Fake) begin(ctx context.Context) (*sync.Mutex, error) {
 	if f.Delay > 0 {
 		t := time.NewTimer(f.Delay)
 		defer t.Stop()
@@ -96,7 +96,7 @@ func (f *Fake) Missing() archive.Stream { return &Fake{deleted: true} }
 
 // Put implements [Producer].
 func (f *Fake) Put(ctx context.Context, shard, key string, data ...[]byte) (archive.Number, error) {
-	mu, err := f.enter(ctx)
+	mu, err := f.begin(ctx)
 	defer mu.Unlock()
 	if err != nil {
 		return "", err
@@ -108,15 +108,15 @@ func (f *Fake) Put(ctx context.Context, shard, key string, data ...[]byte) (arch
 	if err != nil {
 		return "", err
 	}
-	e := archive.Entry{Number: f.next(), Arrival: time.Now().UTC().Truncate(time.Millisecond), PartitionKey: key}
+	e := archive.Record{Number: f.next(), Arrival: time.Now().UTC().Truncate(time.Millisecond), PartitionKey: key}
 	for i, d := range data {
-		r := archive.Record{Number: e.Number, Sub: i, PartitionKey: key, Arrival: e.Arrival, Data: d}
+		r := archive.UserRecord{Number: e.Number, Sub: i, PartitionKey: key, Arrival: e.Arrival, Data: d}
 		if len(data) == 1 {
 			r.Sub = -1
 		}
-		e.Records = append(e.Records, r)
+		e.UserRecords = append(e.UserRecords, r)
 	}
-	s.entries = append(s.entries, e)
+	s.records = append(s.records, e)
 	return e.Number, nil
 }
 
@@ -131,7 +131,7 @@ func (f *Fake) Merge(ctx context.Context, shard, neighbour string) error {
 }
 
 func (f *Fake) reshard(ctx context.Context, children int, parents ...string) error {
-	mu, err := f.enter(ctx)
+	mu, err := f.begin(ctx)
 	defer mu.Unlock()
 	for _, id := range parents {
 		s, missing := f.shard(id)
@@ -151,7 +151,7 @@ func (f *Fake) Trim(shard string, upTo archive.Number) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if s, err := f.shard(shard); err == nil {
-		s.entries = slices.DeleteFunc(slices.Clone(s.entries), func(e archive.Entry) bool { return e.Number.Compare(upTo) <= 0 })
+		s.records = slices.DeleteFunc(slices.Clone(s.records), func(e archive.Record) bool { return e.Number.Compare(upTo) <= 0 })
 	}
 }
 
@@ -171,14 +171,14 @@ func (f *Fake) Expire() {
 
 // Identify implements [archive.Stream].
 func (f *Fake) Identify(ctx context.Context) (archive.StreamID, time.Duration, error) {
-	mu, err := f.enter(ctx)
+	mu, err := f.begin(ctx)
 	defer mu.Unlock()
 	return archive.StreamID{ARN: "arn:fake:stream/" + strconv.FormatInt(f.created.UnixNano(), 36), Created: f.created}, 24 * time.Hour, err
 }
 
 // Shards implements [archive.Stream].
 func (f *Fake) Shards(ctx context.Context) (all []archive.Shard, err error) {
-	mu, err := f.enter(ctx)
+	mu, err := f.begin(ctx)
 	defer mu.Unlock()
 	for _, s := range f.shards {
 		all = append(all, s.Shard)
@@ -197,7 +197,7 @@ type fakeReader struct {
 
 // Open implements [archive.Stream].
 func (f *Fake) Open(ctx context.Context, shard string, from archive.Position) (archive.Reader, error) {
-	mu, err := f.enter(ctx)
+	mu, err := f.begin(ctx)
 	defer mu.Unlock()
 	if err != nil {
 		return nil, err
@@ -214,7 +214,7 @@ func (f *Fake) Open(ctx context.Context, shard string, from archive.Position) (a
 
 // holds returns ErrGone unless the entry is there.
 func (s *fakeShard) holds(n archive.Number) error {
-	if slices.ContainsFunc(s.entries, func(e archive.Entry) bool { return e.Number == n }) {
+	if slices.ContainsFunc(s.records, func(e archive.Record) bool { return e.Number == n }) {
 		return nil
 	}
 	return fmt.Errorf("fake: the entry %s of %s: %w", n, s.ID, archive.ErrGone)
@@ -222,7 +222,7 @@ func (s *fakeShard) holds(n archive.Number) error {
 
 // Next implements [archive.Reader].
 func (r *fakeReader) Next(ctx context.Context) (page archive.Page, err error) {
-	mu, err := r.f.enter(ctx)
+	mu, err := r.f.begin(ctx)
 	defer mu.Unlock()
 	if err != nil {
 		return page, err
@@ -237,7 +237,7 @@ func (r *fakeReader) Next(ctx context.Context) (page archive.Page, err error) {
 		}
 	}
 	r.place = r.f.places
-	ahead := slices.DeleteFunc(slices.Clone(r.shard.entries), func(e archive.Entry) bool {
+	ahead := slices.DeleteFunc(slices.Clone(r.shard.records), func(e archive.Record) bool {
 		return e.Number.Compare(r.last) <= 0 || e.Number.Compare(r.from.At) < 0 || e.Arrival.Before(r.from.Time)
 	})
 	if n := cmp.Or(r.f.PageSize, 100); len(ahead) > n {
@@ -249,6 +249,6 @@ func (r *fakeReader) Next(ctx context.Context) (page archive.Page, err error) {
 	if len(ahead) > 0 {
 		r.last = ahead[len(ahead)-1].Number
 	}
-	page.Entries = ahead
+	page.Records = ahead
 	return page, nil
 }

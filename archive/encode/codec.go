@@ -16,19 +16,19 @@ var _ archive.Codec = Codec{}
 func (Codec) Knows(format string) bool { return slices.Contains(Formats, Format(format)) }
 
 // Encode implements [archive.Codec].
-func (Codec) Encode(format, shard string, entries []archive.Entry) ([]byte, error) {
+func (Codec) Encode(format, shard string, records []archive.Record) ([]byte, error) {
 	var b bytes.Buffer
-	err := Encode(&b, Format(format), shard, entries)
+	err := Encode(&b, Format(format), shard, records)
 	return b.Bytes(), err
 }
 
 // Decode implements [archive.Codec].
-func (Codec) Decode(format, shard string, body []byte) (entries []archive.Entry, err error) {
+func (Codec) Decode(format, shard string, body []byte) (records []archive.Record, err error) {
 	for e, err := range Decode(bytes.NewReader(body), Format(format), shard) {
 		if err != nil {
 			return nil, err
 		}
-		entries = append(entries, e)
+		records = append(records, e)
 	}
-	return entries, nil
+	return records, nil
 }

@@ -19,12 +19,12 @@ var ErrDamaged = errors.New("not an object of its format")
 // Encode writes entries of a shard. It refuses an entry that [Decode] would give
 // back otherwise: w then holds part of an object. Beside the entries it needs at
 // most a few MiB, and for Parquet what it has compressed.
-func Encode(w io.Writer, f Format, shard string, entries []archive.Entry) error {
+func Encode(w io.Writer, f Format, shard string, records []archive.Record) error {
 	if _, err := Parse(string(f)); err != nil {
 		return err
 	}
 	layout, compression := f.split()
-	rows := allRows(shard, entries)
+	rows := rowsOfAll(shard, records)
 	if layout == "parquet" {
 		return writeParquet(w, compression, rows)
 	}
@@ -37,9 +37,9 @@ func Encode(w io.Writer, f Format, shard string, entries []archive.Entry) error 
 	return errors.Join(err, buf.Flush(), out.Close())
 }
 
-func allRows(shard string, entries []archive.Entry) iter.Seq2[row, error] {
+func rowsOfAll(shard string, records []archive.Record) iter.Seq2[row, error] {
 	return func(yield func(row, error) bool) {
-		for _, e := range entries {
+		for _, e := range records {
 			for r, err := range rowsOf(shard, e) {
 				if !yield(r, err) || err != nil {
 					return
@@ -53,10 +53,10 @@ func allRows(shard string, entries []archive.Entry) iter.Seq2[row, error] {
 // After an error it ends: [ErrDamaged], or that of r, whose bytes are read as the
 // entries are asked for. Parquet is kept in memory whole, of the other formats one
 // record.
-func Decode(r io.Reader, f Format, shard string) iter.Seq2[archive.Entry, error] {
-	return func(yield func(archive.Entry, error) bool) {
-		src := &source{r: r}
-		for e, err := range entriesOf(shard, src.rows(f)) {
+func Decode(r io.Reader, f Format, shard string) iter.Seq2[archive.Record, error] {
+	return func(yield func(archive.Record, error) bool) {
+		src := &errorTracker{r: r}
+		for e, err := range recordsOf(shard, src.rows(f)) {
 			switch {
 			case err == nil:
 			case src.err != nil:
@@ -72,13 +72,13 @@ func Decode(r io.Reader, f Format, shard string) iter.Seq2[archive.Entry, error]
 }
 
 // source remembers what went wrong in reading, to tell it from wrong bytes.
-type source struct {
+type errorTracker struct {
 	r   io.Reader
 	err error
 }
 
 // Read implements [io.Reader].
-func (s *source) Read(b []byte) (int, error) {
+func (s *errorTracker) Read(b []byte) (int, error) {
 	n, err := s.r.Read(b)
 	if err != nil && err != io.EOF {
 		s.err = err
@@ -86,7 +86,7 @@ func (s *source) Read(b []byte) (int, error) {
 	return n, err
 }
 
-func (s *source) rows(f Format) iter.Seq2[row, error] {
+func (s *errorTracker) rows(f Format) iter.Seq2[row, error] {
 	if _, err := Parse(string(f)); err != nil {
 		return func(yield func(row, error) bool) { yield(row{}, err) }
 	}
@@ -116,15 +116,15 @@ func compressor(w io.Writer, compression string) (io.WriteCloser, error) {
 	case "zst":
 		return zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
 	default:
-		return plain{w}, nil
+		return nopCloser{w}, nil
 	}
 }
 
 // plain ends with what it writes to, and not before.
-type plain struct{ io.Writer }
+type nopCloser struct{ io.Writer }
 
 // Close implements [io.Closer].
-func (plain) Close() error { return nil }
+func (nopCloser) Close() error { return nil }
 
 func decompressor(r io.Reader, compression string) (io.ReadCloser, error) {
 	switch compression {

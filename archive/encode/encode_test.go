@@ -22,24 +22,24 @@ const shard = "shardId-000000000007"
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 // drawEntry draws an entry as a stream may hold it.
-func drawEntry(t *rapid.T) archive.Entry {
+func drawRecord(t *rapid.T) archive.Record {
 	number := archive.Number(rapid.StringMatching(`[1-9][0-9]{0,60}`).Draw(t, "number"))
 	arrival := noon.Add(time.Duration(rapid.Int64Range(-1<<40, 1<<40).Draw(t, "arrival")) * time.Millisecond)
 	drawData := rapid.OneOf(
 		rapid.Custom(func(t *rapid.T) []byte { return []byte(rapid.String().Draw(t, "text")) }),
 		rapid.SliceOf(rapid.Byte()),
 	)
-	e := archive.Entry{Number: number, Arrival: arrival}
+	e := archive.Record{Number: number, Arrival: arrival}
 	key := rapid.String().Draw(t, "key")
 	switch n := rapid.IntRange(-1, 3).Draw(t, "records"); n {
 	case -1:
 		e.Malformed, e.Raw, e.PartitionKey = errors.New(rapid.String().Draw(t, "why")), drawData.Draw(t, "raw"), key
 	case 0:
 		e.PartitionKey = key
-		e.Records = []archive.Record{{Number: number, Sub: -1, PartitionKey: key, Arrival: arrival, Data: drawData.Draw(t, "data")}}
+		e.UserRecords = []archive.UserRecord{{Number: number, Sub: -1, PartitionKey: key, Arrival: arrival, Data: drawData.Draw(t, "data")}}
 	default:
 		for i := range n {
-			e.Records = append(e.Records, archive.Record{
+			e.UserRecords = append(e.UserRecords, archive.UserRecord{
 				Number: number, Sub: i, PartitionKey: rapid.String().Draw(t, "own key"),
 				HashKey: rapid.StringMatching(`|[0-9]{1,39}`).Draw(t, "hash"), Arrival: arrival, Data: drawData.Draw(t, "data"),
 			})
@@ -49,33 +49,33 @@ func drawEntry(t *rapid.T) archive.Entry {
 }
 
 // digest returns the digest of entries as a stream gives them.
-func digest(entries []archive.Entry) string {
+func digest(records []archive.Record) string {
 	d := archive.NewDigest(shard)
-	for _, e := range entries {
+	for _, e := range records {
 		d.Add(e)
 	}
 	return d.Sum()
 }
 
 // decode reads all entries.
-func decode(r io.Reader, f encode.Format) (entries []archive.Entry, err error) {
+func decode(r io.Reader, f encode.Format) (records []archive.Record, err error) {
 	for e, err := range encode.Decode(r, f, shard) {
 		if err != nil {
-			return entries, err
+			return records, err
 		}
-		entries = append(entries, e)
+		records = append(records, e)
 	}
-	return entries, nil
+	return records, nil
 }
 
 var same = cmp.Options{cmpopts.EquateEmpty(), cmp.Comparer(func(a, b error) bool { return (a == nil) == (b == nil) })}
 
-// TestComesBack checks that what is written in any format is read as it was.
-func TestComesBack(t *testing.T) {
+// TestRoundTrip checks that what is written in any format is read as it was.
+func TestRoundTrip(t *testing.T) {
 	for _, f := range encode.Formats {
 		t.Run(string(f), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
-				want := rapid.SliceOfN(rapid.Custom(drawEntry), 0, 5).Draw(t, "entries")
+				want := rapid.SliceOfN(rapid.Custom(drawRecord), 0, 5).Draw(t, "entries")
 				var b bytes.Buffer
 				if err := encode.Encode(&b, f, shard, want); err != nil {
 					t.Fatal(err)
@@ -96,13 +96,13 @@ func TestComesBack(t *testing.T) {
 }
 
 // example has an entry of each kind.
-func example() []archive.Entry {
-	one := archive.Record{Number: "12", Sub: -1, PartitionKey: "p<1>", Arrival: noon, Data: []byte(`{"a": "é\u0000"}`)}
-	two := archive.Record{Number: "13", PartitionKey: "pk1", Arrival: noon.Add(time.Millisecond), Data: []byte{0xff, 0}}
-	three := archive.Record{Number: "13", Sub: 1, PartitionKey: "pk2", HashKey: "123", Arrival: two.Arrival, Data: []byte("world")}
-	return []archive.Entry{
-		{Number: "12", Arrival: noon, PartitionKey: "p<1>", Records: []archive.Record{one}},
-		{Number: "13", Arrival: two.Arrival, Records: []archive.Record{two, three}},
+func example() []archive.Record {
+	one := archive.UserRecord{Number: "12", Sub: -1, PartitionKey: "p<1>", Arrival: noon, Data: []byte(`{"a": "é\u0000"}`)}
+	two := archive.UserRecord{Number: "13", PartitionKey: "pk1", Arrival: noon.Add(time.Millisecond), Data: []byte{0xff, 0}}
+	three := archive.UserRecord{Number: "13", Sub: 1, PartitionKey: "pk2", HashKey: "123", Arrival: two.Arrival, Data: []byte("world")}
+	return []archive.Record{
+		{Number: "12", Arrival: noon, PartitionKey: "p<1>", UserRecords: []archive.UserRecord{one}},
+		{Number: "13", Arrival: two.Arrival, UserRecords: []archive.UserRecord{two, three}},
 		{Number: "14", Arrival: noon, PartitionKey: "a", Malformed: errors.New("cut off"), Raw: []byte("raw")},
 	}
 }
@@ -137,24 +137,24 @@ func TestDigest(t *testing.T) {
 // TestDigestCovers changes what a digest covers, one thing at a time.
 func TestDigestCovers(t *testing.T) {
 	seen := map[string]string{digest(example()): "nothing"}
-	for what, change := range map[string]func(e []archive.Entry) []archive.Entry{
-		"number":   func(e []archive.Entry) []archive.Entry { e[0].Records[0].Number = "11"; return e },
-		"place":    func(e []archive.Entry) []archive.Entry { e[0].Records[0].Sub = 0; return e },
-		"key":      func(e []archive.Entry) []archive.Entry { e[0].Records[0].PartitionKey = ""; return e },
-		"hash key": func(e []archive.Entry) []archive.Entry { e[0].Records[0].HashKey = "1"; return e },
-		"arrival": func(e []archive.Entry) []archive.Entry {
-			e[0].Records[0].Arrival = noon.Add(time.Millisecond)
+	for what, change := range map[string]func(e []archive.Record) []archive.Record{
+		"number":   func(e []archive.Record) []archive.Record { e[0].UserRecords[0].Number = "11"; return e },
+		"place":    func(e []archive.Record) []archive.Record { e[0].UserRecords[0].Sub = 0; return e },
+		"key":      func(e []archive.Record) []archive.Record { e[0].UserRecords[0].PartitionKey = ""; return e },
+		"hash key": func(e []archive.Record) []archive.Record { e[0].UserRecords[0].HashKey = "1"; return e },
+		"arrival": func(e []archive.Record) []archive.Record {
+			e[0].UserRecords[0].Arrival = noon.Add(time.Millisecond)
 			return e
 		},
-		"data": func(e []archive.Entry) []archive.Entry { e[0].Records[0].Data = nil; return e },
-		"raw":  func(e []archive.Entry) []archive.Entry { e[2].Raw = nil; return e },
-		"malformed": func(e []archive.Entry) []archive.Entry {
+		"data": func(e []archive.Record) []archive.Record { e[0].UserRecords[0].Data = nil; return e },
+		"raw":  func(e []archive.Record) []archive.Record { e[2].Raw = nil; return e },
+		"malformed": func(e []archive.Record) []archive.Record {
 			e[2].Malformed = nil
-			e[2].Records = []archive.Record{{Number: "14", Sub: -1, PartitionKey: "a", Arrival: noon, Data: []byte("raw")}}
+			e[2].UserRecords = []archive.UserRecord{{Number: "14", Sub: -1, PartitionKey: "a", Arrival: noon, Data: []byte("raw")}}
 			return e
 		},
-		"end":   func(e []archive.Entry) []archive.Entry { return e[:2] },
-		"order": func(e []archive.Entry) []archive.Entry { e[0], e[1] = e[1], e[0]; return e },
+		"end":   func(e []archive.Record) []archive.Record { return e[:2] },
+		"order": func(e []archive.Record) []archive.Record { e[0], e[1] = e[1], e[0]; return e },
 	} {
 		sum := digest(change(example()))
 		if before, known := seen[sum]; known {
@@ -169,19 +169,19 @@ func TestDigestCovers(t *testing.T) {
 	}
 }
 
-// TestRefuses checks that nothing is written that would come back otherwise.
-func TestRefuses(t *testing.T) {
-	for what, change := range map[string]func(e []archive.Entry){
-		"another number":   func(e []archive.Entry) { e[1].Records[1].Number = "14" },
-		"another arrival":  func(e []archive.Entry) { e[1].Records[1].Arrival = noon.Add(time.Hour) },
-		"a wrong place":    func(e []archive.Entry) { e[1].Records[1].Sub = 2 },
-		"two without":      func(e []archive.Entry) { e[1].Records[0].Sub = -1 },
-		"no record":        func(e []archive.Entry) { e[0].Records = nil },
-		"no number":        func(e []archive.Entry) { e[2].Number = "" },
-		"a leading zero":   func(e []archive.Entry) { e[2].Number = "014" },
-		"a letter":         func(e []archive.Entry) { e[2].Number = "14a" },
-		"a broken key":     func(e []archive.Entry) { e[1].Records[0].PartitionKey = "\xff" },
-		"a far-off future": func(e []archive.Entry) { e[2].Arrival = noon.AddDate(9000, 0, 0) },
+// TestEncodeRejects checks that nothing is written that would come back otherwise.
+func TestEncodeRejects(t *testing.T) {
+	for what, change := range map[string]func(e []archive.Record){
+		"another number":   func(e []archive.Record) { e[1].UserRecords[1].Number = "14" },
+		"another arrival":  func(e []archive.Record) { e[1].UserRecords[1].Arrival = noon.Add(time.Hour) },
+		"a wrong place":    func(e []archive.Record) { e[1].UserRecords[1].Sub = 2 },
+		"two without":      func(e []archive.Record) { e[1].UserRecords[0].Sub = -1 },
+		"no record":        func(e []archive.Record) { e[0].UserRecords = nil },
+		"no number":        func(e []archive.Record) { e[2].Number = "" },
+		"a leading zero":   func(e []archive.Record) { e[2].Number = "014" },
+		"a letter":         func(e []archive.Record) { e[2].Number = "14a" },
+		"a broken key":     func(e []archive.Record) { e[1].UserRecords[0].PartitionKey = "\xff" },
+		"a far-off future": func(e []archive.Record) { e[2].Arrival = noon.AddDate(9000, 0, 0) },
 	} {
 		for _, f := range []encode.Format{encode.NDJSON, encode.NDJSONGzip, encode.ParquetZstd} {
 			e := example()
@@ -221,8 +221,8 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// TestReadFails checks that a broken connection is not taken for damage.
-func TestReadFails(t *testing.T) {
+// TestReadErrorIsNotDamage checks that a broken connection is not taken for damage.
+func TestReadErrorIsNotDamage(t *testing.T) {
 	broken := errors.New("connection reset")
 	for _, f := range encode.Formats {
 		var b bytes.Buffer
@@ -293,7 +293,7 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, i byte, b []byte) {
 		format := encode.Formats[int(i)%len(encode.Formats)]
-		entries, err := decode(bytes.NewReader(b), format)
+		records, err := decode(bytes.NewReader(b), format)
 		if err != nil {
 			if !errors.Is(err, encode.ErrDamaged) {
 				t.Errorf("%v, want ErrDamaged", err)
@@ -301,11 +301,11 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		var again bytes.Buffer
-		if err := encode.Encode(&again, format, shard, entries); err != nil {
+		if err := encode.Encode(&again, format, shard, records); err != nil {
 			t.Fatalf("what was read cannot be written: %v", err)
 		}
 		back, err := decode(&again, format)
-		if err != nil || digest(back) != digest(entries) {
+		if err != nil || digest(back) != digest(records) {
 			t.Errorf("read again: %v, or another content", err)
 		}
 	})

@@ -34,7 +34,7 @@ const arrivalLayout = "2006-01-02T15:04:05.000Z"
 
 func lineOf(r row) *line {
 	l := line{
-		Shard: r.shard, Number: r.number, Sub: r.place(), PartitionKey: r.partitionKey, HashKey: r.hashKey,
+		Shard: r.shard, Number: r.number, Sub: r.subNumber(), PartitionKey: r.partitionKey, HashKey: r.hashKey,
 		Arrival: r.arrival.UTC().Format(arrivalLayout), Malformed: r.malformed,
 	}
 	if utf8.Valid(r.data) {
@@ -80,7 +80,7 @@ func writeNDJSON(w io.Writer, rows iter.Seq2[row, error]) error {
 
 func readNDJSON(in io.Reader) iter.Seq2[row, error] {
 	return func(yield func(row, error) bool) {
-		limited := &meter{r: in}
+		limited := &recordLimiter{r: in}
 		dec := jsontext.NewDecoder(limited)
 		for {
 			limited.read = 0
@@ -102,13 +102,13 @@ func nextLine(dec *jsontext.Decoder) (row, error) {
 }
 
 // meter refuses to read more for one record than there may be.
-type meter struct {
+type recordLimiter struct {
 	r    io.Reader
 	read int
 }
 
 // Read implements [io.Reader].
-func (m *meter) Read(b []byte) (int, error) {
+func (m *recordLimiter) Read(b []byte) (int, error) {
 	if m.read > maxValue {
 		return 0, fmt.Errorf("a record is larger than %d bytes", maxValue)
 	}
@@ -117,7 +117,7 @@ func (m *meter) Read(b []byte) (int, error) {
 	return n, err
 }
 
-func (r *row) place() *int {
+func (r *row) subNumber() *int {
 	if r.sub < 0 {
 		return nil
 	}

@@ -35,14 +35,14 @@ type tableRow struct {
 var schema = parquet.SchemaOf(tableRow{})
 
 func writeParquet(w io.Writer, compression string, rows iter.Seq2[row, error]) error {
-	options := []parquet.WriterOption{schema, parquet.KeyValueMetadata(sumKey, noSum)}
+	options := []parquet.WriterOption{schema, parquet.KeyValueMetadata(checksumKey, zeroChecksum)}
 	switch compression {
 	case "gz":
 		options = append(options, parquet.Compression(&parquet.Gzip))
 	case "zst":
 		options = append(options, parquet.Compression(&parquet.Zstd))
 	}
-	file := &sealer{w: w, h: sha256.New()}
+	file := &checksumWriter{w: w, h: sha256.New()}
 	out := parquet.NewGenericWriter[tableRow](file, options...)
 	buf, size := make([]tableRow, 0, groupRows), 0
 	write := func() error {
@@ -71,11 +71,11 @@ func writeParquet(w io.Writer, compression string, rows iter.Seq2[row, error]) e
 	if err := out.Flush(); err != nil {
 		return err
 	}
-	file.end = new(bytes.Buffer)
+	file.footer = new(bytes.Buffer)
 	if err := out.Close(); err != nil {
 		return err
 	}
-	return file.seal()
+	return file.finish()
 }
 
 func tableRowOf(r row) tableRow {
@@ -147,14 +147,14 @@ type table struct {
 }
 
 func openTable(in io.Reader) (t *table, err error) {
-	defer recovered(&err)
+	defer recoverPanic(&err)
 	b, err := io.ReadAll(io.LimitReader(in, maxParquet+1))
 	switch {
 	case err != nil:
 		return nil, err
 	case len(b) > maxParquet:
 		return nil, fmt.Errorf("it is larger than %d bytes", maxParquet)
-	case !sealed(b):
+	case !verifyChecksum(b):
 		return nil, errors.New("its checksum is wrong, or it has none, as files of others")
 	}
 	file, err := parquet.OpenFile(bytes.NewReader(b), int64(len(b)), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
@@ -168,7 +168,7 @@ func openTable(in io.Reader) (t *table, err error) {
 }
 
 func (t *table) read(buf []tableRow) (n int, err error) {
-	defer recovered(&err)
+	defer recoverPanic(&err)
 	n, err = t.rows.Read(buf)
 	if n == 0 && err == nil {
 		err = io.ErrNoProgress
@@ -176,7 +176,7 @@ func (t *table) read(buf []tableRow) (n int, err error) {
 	return n, err
 }
 
-func recovered(err *error) {
+func recoverPanic(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("the Parquet reader failed: %v", p)
 	}

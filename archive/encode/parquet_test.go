@@ -12,7 +12,7 @@ import (
 // somebody has made up ends the process.
 func TestPanicIsAnError(t *testing.T) {
 	err := func() (err error) {
-		defer recovered(&err)
+		defer recoverPanic(&err)
 		panic("index out of range")
 	}()
 	if err == nil || !strings.Contains(err.Error(), "index out of range") {
@@ -20,19 +20,19 @@ func TestPanicIsAnError(t *testing.T) {
 	}
 }
 
-// TestOtherParquet checks that a file that somebody else has written is not read,
+// TestForeignParquetIsRejected checks that a file that somebody else has written is not read,
 // neither as it is nor with a checksum.
-func TestOtherParquet(t *testing.T) {
+func TestForeignParquetIsRejected(t *testing.T) {
 	var b strings.Builder
 	w := parquet.NewGenericWriter[struct{ X int }](&b)
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if sealed([]byte(b.String())) {
+	if verifyChecksum([]byte(b.String())) {
 		t.Error("a file without a checksum is believed")
 	}
 	for _, end := range []string{"", "PAR1", "pawl-sha256PAR1PAR1", "pawl-sha256\xff\xff\xff\xffPAR1"} {
-		if sealed(slices.Concat([]byte("PAR1"), []byte(end))) {
+		if verifyChecksum(slices.Concat([]byte("PAR1"), []byte(end))) {
 			t.Errorf("%q is believed", end)
 		}
 	}

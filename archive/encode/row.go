@@ -29,7 +29,7 @@ const maxSub = 1<<24 - 1
 
 // rowsOf returns the rows of an entry. What [Decode] would not give back as it is
 // it refuses.
-func rowsOf(shard string, e archive.Entry) iter.Seq2[row, error] {
+func rowsOf(shard string, e archive.Record) iter.Seq2[row, error] {
 	return func(yield func(row, error) bool) {
 		if e.Malformed != nil {
 			r := row{
@@ -39,16 +39,16 @@ func rowsOf(shard string, e archive.Entry) iter.Seq2[row, error] {
 			yield(r, r.check())
 			return
 		}
-		if len(e.Records) == 0 {
+		if len(e.UserRecords) == 0 {
 			yield(row{}, fmt.Errorf("entry %s holds no record", e.Number))
 		}
-		for i, rec := range e.Records {
+		for i, rec := range e.UserRecords {
 			r := row{
 				shard: shard, number: rec.Number, sub: rec.Sub, partitionKey: rec.PartitionKey, hashKey: rec.HashKey,
 				arrival: rec.Arrival, data: rec.Data,
 			}
 			err := r.check()
-			if single := rec.Sub == -1 && len(e.Records) == 1; err == nil &&
+			if single := rec.Sub == -1 && len(e.UserRecords) == 1; err == nil &&
 				(rec.Number != e.Number || !rec.Arrival.Equal(e.Arrival) || rec.Sub != i && !single) {
 				err = fmt.Errorf("record %d of entry %s has another number, arrival or place: %s, %s, %d",
 					i, e.Number, rec.Number, rec.Arrival, rec.Sub)
@@ -90,9 +90,9 @@ func isNumber(n archive.Number) bool {
 }
 
 // entriesOf puts the rows of an aggregate together.
-func entriesOf(shard string, rows iter.Seq2[row, error]) iter.Seq2[archive.Entry, error] {
-	return func(yield func(archive.Entry, error) bool) {
-		var e archive.Entry
+func recordsOf(shard string, rows iter.Seq2[row, error]) iter.Seq2[archive.Record, error] {
+	return func(yield func(archive.Record, error) bool) {
+		var e archive.Record
 		var size int
 		for r, err := range rows {
 			if err == nil {
@@ -103,20 +103,20 @@ func entriesOf(shard string, rows iter.Seq2[row, error]) iter.Seq2[archive.Entry
 			}
 			if err == nil && r.sub > 0 {
 				size += len(r.data) + len(r.partitionKey) + len(r.hashKey)
-				err = r.continues(&e, size)
+				err = r.checkContinues(&e, size)
 			}
 			if err != nil {
-				yield(archive.Entry{}, err)
+				yield(archive.Record{}, err)
 				return
 			}
 			if r.sub > 0 {
-				e.Records = append(e.Records, r.record())
+				e.UserRecords = append(e.UserRecords, r.userRecord())
 				continue
 			}
 			if e.Number != "" && !yield(e, nil) {
 				return
 			}
-			e, size = r.entry(), len(r.data)
+			e, size = r.record(), len(r.data)
 		}
 		if e.Number != "" {
 			yield(e, nil)
@@ -126,9 +126,9 @@ func entriesOf(shard string, rows iter.Seq2[row, error]) iter.Seq2[archive.Entry
 
 // continues returns why the row is not the next record of the aggregate e, of
 // which size bytes have been read.
-func (r *row) continues(e *archive.Entry, size int) error {
-	switch last := len(e.Records) - 1; {
-	case last < 0 || e.Number != r.number || e.Records[last].Sub != r.sub-1:
+func (r *row) checkContinues(e *archive.Record, size int) error {
+	switch last := len(e.UserRecords) - 1; {
+	case last < 0 || e.Number != r.number || e.UserRecords[last].Sub != r.sub-1:
 		return fmt.Errorf("record %s has the place %d and does not follow the one before", r.number, r.sub)
 	case !r.arrival.Equal(e.Arrival):
 		return fmt.Errorf("the records of %s have not arrived together", r.number)
@@ -138,15 +138,15 @@ func (r *row) continues(e *archive.Entry, size int) error {
 	return nil
 }
 
-func (r *row) record() archive.Record {
-	return archive.Record{
+func (r *row) userRecord() archive.UserRecord {
+	return archive.UserRecord{
 		Number: r.number, Sub: r.sub, PartitionKey: r.partitionKey, HashKey: r.hashKey, Arrival: r.arrival, Data: r.data,
 	}
 }
 
 // entry returns the entry that the row begins.
-func (r *row) entry() archive.Entry {
-	e := archive.Entry{Number: r.number, Arrival: r.arrival}
+func (r *row) record() archive.Record {
+	e := archive.Record{Number: r.number, Arrival: r.arrival}
 	if r.sub < 0 {
 		e.PartitionKey = r.partitionKey
 	}
@@ -154,6 +154,6 @@ func (r *row) entry() archive.Entry {
 		e.Malformed, e.Raw = errors.New(r.malformed), r.data
 		return e
 	}
-	e.Records = []archive.Record{r.record()}
+	e.UserRecords = []archive.UserRecord{r.userRecord()}
 	return e
 }

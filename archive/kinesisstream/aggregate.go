@@ -20,10 +20,10 @@ const aggregateMagic = "\xf3\x89\x9a\xc2"
 // another MD5 are a record that happens to begin so: the client library of
 // Kinesis takes them for one, too. A message that cannot be read in spite of its
 // MD5 is malformed.
-func fill(e *archive.Entry, data []byte) {
+func decodeData(e *archive.Record, data []byte) {
 	message, ok := aggregate(data)
 	if !ok {
-		e.Records = []archive.Record{{Number: e.Number, Sub: -1, PartitionKey: e.PartitionKey, Arrival: e.Arrival, Data: data}}
+		e.UserRecords = []archive.UserRecord{{Number: e.Number, Sub: -1, PartitionKey: e.PartitionKey, Arrival: e.Arrival, Data: data}}
 		return
 	}
 	records, err := split(message)
@@ -34,7 +34,7 @@ func fill(e *archive.Entry, data []byte) {
 	for i := range records {
 		records[i].Number, records[i].Sub, records[i].Arrival = e.Number, i, e.Arrival
 	}
-	e.Records = records
+	e.UserRecords = records
 }
 
 // aggregate returns the message of an aggregate.
@@ -60,7 +60,7 @@ const (
 )
 
 // split returns the records of a message. They share its memory.
-func split(message []byte) ([]archive.Record, error) {
+func split(message []byte) ([]archive.UserRecord, error) {
 	var partitionKeys, hashKeys []string
 	var parts [][]byte
 	err := fields(message, func(field protowire.Number, _ uint64, b []byte) error {
@@ -84,7 +84,7 @@ func split(message []byte) ([]archive.Record, error) {
 	if len(parts) == 0 {
 		return nil, errors.New("it holds no records")
 	}
-	records, size := make([]archive.Record, len(parts)), 0
+	records, size := make([]archive.UserRecord, len(parts)), 0
 	for i, part := range parts {
 		if records[i], err = splitRecord(part, partitionKeys, hashKeys); err != nil {
 			return nil, fmt.Errorf("its record %d: %w", i, err)
@@ -101,7 +101,7 @@ func split(message []byte) ([]archive.Record, error) {
 // that is stored has its own copy of a key of which the aggregate has one.
 const maxSplit = 32 << 20
 
-func splitRecord(part []byte, partitionKeys, hashKeys []string) (r archive.Record, err error) {
+func splitRecord(part []byte, partitionKeys, hashKeys []string) (r archive.UserRecord, err error) {
 	var keyed, filled bool
 	err = fields(part, func(field protowire.Number, v uint64, b []byte) (err error) {
 		switch {

@@ -21,9 +21,9 @@ const vector = "f3899ac20a03706b310a03706b3212033132331a0908001a0568656c6c6f1a0b
 
 var arrived = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-func filled(data []byte) archive.Entry {
-	e := archive.Entry{Number: "7", Arrival: arrived, PartitionKey: "a"}
-	fill(&e, data)
+func filled(data []byte) archive.Record {
+	e := archive.Record{Number: "7", Arrival: arrived, PartitionKey: "a"}
+	decodeData(&e, data)
 	return e
 }
 
@@ -32,11 +32,11 @@ func TestAggregate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	records := []archive.Record{
+	records := []archive.UserRecord{
 		{Number: "7", PartitionKey: "pk1", Arrival: arrived, Data: []byte("hello")},
 		{Number: "7", Sub: 1, PartitionKey: "pk2", HashKey: "123", Arrival: arrived, Data: []byte("world")},
 	}
-	want := archive.Entry{Number: "7", Arrival: arrived, PartitionKey: "a", Records: records}
+	want := archive.Record{Number: "7", Arrival: arrived, PartitionKey: "a", UserRecords: records}
 	if diff := cmp.Diff(want, filled(data)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -47,11 +47,11 @@ func TestAggregate(t *testing.T) {
 
 // TestPlain holds what is no aggregate to be one record.
 func TestPlain(t *testing.T) {
-	whole := archivetest.Aggregate(archive.Record{PartitionKey: "k", Data: []byte("x")})
+	whole := archivetest.Aggregate(archive.UserRecord{PartitionKey: "k", Data: []byte("x")})
 	broken := slices.Clone(whole)
 	broken[6] ^= 1
 	for _, data := range [][]byte{nil, []byte("x"), []byte(aggregateMagic), whole[:4+16], whole[:len(whole)-1], whole[1:], broken} {
-		want := archive.Entry{Number: "7", Arrival: arrived, PartitionKey: "a", Records: []archive.Record{
+		want := archive.Record{Number: "7", Arrival: arrived, PartitionKey: "a", UserRecords: []archive.UserRecord{
 			{Number: "7", Sub: -1, PartitionKey: "a", Arrival: arrived, Data: data},
 		}}
 		if diff := cmp.Diff(want, filled(data)); diff != "" {
@@ -84,9 +84,9 @@ func TestMalformed(t *testing.T) {
 		"more than 32 MiB": slices.Concat(field(1, bytes.Repeat([]byte("k"), 1<<20)),
 			bytes.Repeat(field(3, slices.Concat(number(1, 0), data)), 33)),
 	} {
-		raw := archivetest.Sealed(message)
+		raw := archivetest.WrapAggregate(message)
 		e := filled(raw)
-		if e.Malformed == nil || !strings.Contains(e.Malformed.Error(), what) || e.Records != nil || !bytes.Equal(e.Raw, raw) {
+		if e.Malformed == nil || !strings.Contains(e.Malformed.Error(), what) || e.UserRecords != nil || !bytes.Equal(e.Raw, raw) {
 			t.Errorf("%.100x: %.200v, want %q", raw, e, what)
 		}
 	}
@@ -97,8 +97,8 @@ func TestLaterVersions(t *testing.T) {
 	tag := field(4, field(1, []byte("tag")))
 	record := slices.Concat(number(9, 1), number(1, 0), tag, field(1, []byte("not a number")), field(3, []byte("x")))
 	fixed := protowire.AppendFixed64(protowire.AppendTag(nil, 10, protowire.Fixed64Type), 1)
-	e := filled(archivetest.Sealed(slices.Concat(field(3, record), fixed, number(1, 1), field(1, []byte("k")))))
-	if e.Malformed != nil || len(e.Records) != 1 || e.Records[0].PartitionKey != "k" || string(e.Records[0].Data) != "x" {
+	e := filled(archivetest.WrapAggregate(slices.Concat(field(3, record), fixed, number(1, 1), field(1, []byte("k")))))
+	if e.Malformed != nil || len(e.UserRecords) != 1 || e.UserRecords[0].PartitionKey != "k" || string(e.UserRecords[0].Data) != "x" {
 		t.Errorf("%+v", e)
 	}
 }
@@ -114,19 +114,19 @@ func FuzzAggregate(f *testing.F) {
 	f.Add(field(1, []byte("k")))
 	f.Add(slices.Concat(number(9, 1), field(3, number(1, 0))))
 	f.Fuzz(func(t *testing.T, message []byte) {
-		raw := archivetest.Sealed(message)
+		raw := archivetest.WrapAggregate(message)
 		e := filled(raw)
 		switch {
 		case len(message) == 0:
-			if len(e.Records) != 1 || e.Records[0].Sub != -1 {
+			if len(e.UserRecords) != 1 || e.UserRecords[0].Sub != -1 {
 				t.Errorf("an empty message: %+v", e)
 			}
 		case e.Malformed != nil:
-			if e.Records != nil || !bytes.Equal(e.Raw, raw) {
+			if e.UserRecords != nil || !bytes.Equal(e.Raw, raw) {
 				t.Errorf("malformed: %+v", e)
 			}
 		default:
-			if diff := cmp.Diff(fmt.Sprint(e), fmt.Sprint(filled(archivetest.Aggregate(e.Records...)))); diff != "" || len(e.Records) == 0 {
+			if diff := cmp.Diff(fmt.Sprint(e), fmt.Sprint(filled(archivetest.Aggregate(e.UserRecords...)))); diff != "" || len(e.UserRecords) == 0 {
 				t.Errorf("put together again (-want +got):\n%s", diff)
 			}
 		}

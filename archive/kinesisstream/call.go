@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	answerTime = 30 * time.Second // for one request: an answer may have 10 MB
-	patience   = time.Minute      // with a service that is throttled, or not reached
+	requestTimeout = 30 * time.Second // for one request: an answer may have 10 MB
+	retryTimeout   = time.Minute      // with a service that is throttled, or not reached
 )
 
 // call sends a request until it is answered, with growing pauses. What must not be
@@ -30,7 +30,7 @@ func call[In, Out any](
 	wait := backoff.NewExponentialBackOff()
 	wait.InitialInterval, wait.MaxInterval = betweenReads, 5*time.Second
 	return backoff.Retry(ctx, func() (Out, error) {
-		limited, cancel := context.WithTimeout(ctx, answerTime)
+		limited, cancel := context.WithTimeout(ctx, requestTimeout)
 		defer cancel()
 		out, err := send(limited, in)
 		if err == nil {
@@ -48,7 +48,7 @@ func call[In, Out any](
 			err = backoff.Permanent(err)
 		}
 		return out, err
-	}, backoff.WithBackOff(wait), backoff.WithMaxElapsedTime(patience))
+	}, backoff.WithBackOff(wait), backoff.WithMaxElapsedTime(retryTimeout))
 }
 
 // hints say what a person can do.

@@ -101,7 +101,7 @@ func regionOf(c Config) string {
 }
 
 // named returns the stream as one of two parameters, of which one is nil.
-func (s *Stream) named() (name, arn *string) {
+func (s *Stream) nameOrARN() (name, arn *string) {
 	if strings.HasPrefix(s.name, "arn:") {
 		return nil, &s.name
 	}
@@ -111,7 +111,7 @@ func (s *Stream) named() (name, arn *string) {
 // Identify implements [archive.Stream].
 func (s *Stream) Identify(ctx context.Context) (archive.StreamID, time.Duration, error) {
 	in := &kinesis.DescribeStreamSummaryInput{}
-	in.StreamName, in.StreamARN = s.named()
+	in.StreamName, in.StreamARN = s.nameOrARN()
 	out, err := call(ctx, s, "describing", s.client.DescribeStreamSummary, in)
 	if err != nil {
 		return archive.StreamID{}, 0, err
@@ -125,7 +125,7 @@ func (s *Stream) Identify(ctx context.Context) (archive.StreamID, time.Duration,
 func (s *Stream) Shards(ctx context.Context) ([]archive.Shard, error) {
 	var shards []archive.Shard
 	in := &kinesis.ListShardsInput{}
-	in.StreamName, in.StreamARN = s.named()
+	in.StreamName, in.StreamARN = s.nameOrARN()
 	for {
 		out, err := call(ctx, s, "listing the shards of", s.client.ListShards, in)
 		if err != nil {
@@ -138,7 +138,7 @@ func (s *Stream) Shards(ctx context.Context) ([]archive.Shard, error) {
 			return shards, nil
 		}
 		in = &kinesis.ListShardsInput{NextToken: out.NextToken}
-		if _, arn := s.named(); arn != nil {
+		if _, arn := s.nameOrARN(); arn != nil {
 			in.StreamARN = arn
 		}
 	}

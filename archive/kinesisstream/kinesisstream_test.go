@@ -58,13 +58,13 @@ func TestErrors(t *testing.T) {
 		{400, `{"__type":"KMSDisabledException","message":"disabled"}`, nil, archive.ErrDenied, 0},
 		{403, `{}`, nil, archive.ErrDenied, 0},
 		{400, `{"__type":"InvalidArgumentException","message":"bad"}`, nil, nil, 0},
-		{400, `{"__type":"ProvisionedThroughputExceededException","message":"Rate exceeded"}`, nil, archive.ErrUnavailable, patience},
-		{400, `{"__type":"LimitExceededException","message":"Rate exceeded"}`, nil, archive.ErrUnavailable, patience},
-		{400, `{"__type":"KMSThrottlingException","message":"slow down"}`, nil, archive.ErrUnavailable, patience},
-		{500, `{"__type":"InternalFailure"}`, nil, archive.ErrUnavailable, patience},
-		{503, `<html>`, nil, archive.ErrUnavailable, patience},
-		{200, `{"StreamDescr`, nil, archive.ErrUnavailable, patience},
-		{0, "", errors.New("dial tcp: connection refused"), archive.ErrUnavailable, patience},
+		{400, `{"__type":"ProvisionedThroughputExceededException","message":"Rate exceeded"}`, nil, archive.ErrUnavailable, retryTimeout},
+		{400, `{"__type":"LimitExceededException","message":"Rate exceeded"}`, nil, archive.ErrUnavailable, retryTimeout},
+		{400, `{"__type":"KMSThrottlingException","message":"slow down"}`, nil, archive.ErrUnavailable, retryTimeout},
+		{500, `{"__type":"InternalFailure"}`, nil, archive.ErrUnavailable, retryTimeout},
+		{503, `<html>`, nil, archive.ErrUnavailable, retryTimeout},
+		{200, `{"StreamDescr`, nil, archive.ErrUnavailable, retryTimeout},
+		{0, "", errors.New("dial tcp: connection refused"), archive.ErrUnavailable, retryTimeout},
 	} {
 		t.Run(fmt.Sprint(tc.status, tc.answer), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -156,9 +156,9 @@ func page(records string) string {
 	return `{"Records":[` + records + `],"NextShardIterator":"i","MillisBehindLatest":5}`
 }
 
-// TestPace checks that a shard is read five times a second, and less often where
+// TestReadsArePaced checks that a shard is read five times a second, and less often where
 // there is nothing to read.
-func TestPace(t *testing.T) {
+func TestReadsArePaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := reads(t, page(one), behind, page(two), atTip, atTip, behind)
 		r, err := s.Open(t.Context(), "a", archive.Position{})
@@ -199,7 +199,7 @@ func TestThrottledForHalfAMinute(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := r.Next(t.Context())
-		if err != nil || len(got.Entries) != 1 || calls > 30 {
+		if err != nil || len(got.Records) != 1 || calls > 30 {
 			t.Errorf("%+v, %v after %d calls", got, err, calls)
 		}
 	})
@@ -221,7 +221,7 @@ func TestAnchor(t *testing.T) {
 				t.Fatal(err)
 			}
 			var numbers []string
-			for _, e := range p.Entries {
+			for _, e := range p.Records {
 				numbers = append(numbers, string(e.Number))
 			}
 			got = append(got, strings.Join(numbers, " "))
@@ -272,9 +272,9 @@ func TestAnchorWithoutASuccessor(t *testing.T) {
 	})
 }
 
-// TestAnchorIsNoNumberOfTheShard checks what Kinesis answers to a number that a
+// TestAnchorOfAnotherShard checks what Kinesis answers to a number that a
 // shard cannot have: the stream is another.
-func TestAnchorIsNoNumberOfTheShard(t *testing.T) {
+func TestAnchorOfAnotherShard(t *testing.T) {
 	s := scripted("orders", func(string, string) (int, string, error) {
 		return 400, `{"__type":"InvalidArgumentException","message":"StartingSequenceNumber is invalid"}`, nil
 	})

@@ -23,7 +23,7 @@ const (
 
 // inVain is how many reads at the end of a shard must find nothing before the
 // entry that was to come first is given up. One may be empty for no reason.
-const inVain = 3
+const maxEmptyReads = 3
 
 // reader reads a shard.
 type reader struct {
@@ -31,11 +31,11 @@ type reader struct {
 	shard string
 	from  archive.Position
 
-	iterator string         // "": none yet, or it has expired
-	last     archive.Number // read; "": none yet
-	expect   archive.Number // must come first; "": whatever comes
-	vain     int            // reads that found neither expect nor another entry
-	ended    bool
+	iterator   string         // "": none yet, or it has expired
+	last       archive.Number // read; "": none yet
+	expect     archive.Number // must come first; "": whatever comes
+	emptyReads int            // reads that found neither expect nor another entry
+	ended      bool
 
 	first *archive.Page // read by Open
 	next  time.Time     // no read before
@@ -45,7 +45,7 @@ type reader struct {
 // begin at is still there.
 func (s *Stream) Open(ctx context.Context, shard string, from archive.Position) (archive.Reader, error) {
 	r := &reader{Stream: s, shard: shard, from: from}
-	if err := r.open(ctx); err != nil {
+	if err := r.newIterator(ctx); err != nil {
 		return nil, err
 	}
 	for r.expect != "" {
@@ -74,14 +74,14 @@ func (r *reader) read(ctx context.Context) (archive.Page, error) {
 	}
 	for {
 		if r.iterator == "" {
-			if err := r.open(ctx); err != nil {
+			if err := r.newIterator(ctx); err != nil {
 				return archive.Page{}, err
 			}
 		}
 		if err := process.Sleep(ctx, time.Until(r.next)); err != nil {
 			return archive.Page{}, err
 		}
-		_, arn := r.named()
+		_, arn := r.nameOrARN()
 		out, err := call(ctx, r.Stream, "reading "+r.shard+" of", r.client.GetRecords, &kinesis.GetRecordsInput{
 			ShardIterator: &r.iterator, StreamARN: arn,
 		})
@@ -93,16 +93,16 @@ func (r *reader) read(ctx context.Context) (archive.Page, error) {
 		if err != nil {
 			return archive.Page{}, err
 		}
-		return r.take(out)
+		return r.page(out)
 	}
 }
 
 // open makes an iterator: at the last entry that was read, or where the reader
 // begins.
-func (r *reader) open(ctx context.Context) error {
+func (r *reader) newIterator(ctx context.Context) error {
 	in := &kinesis.GetShardIteratorInput{ShardId: &r.shard, ShardIteratorType: types.ShardIteratorTypeTrimHorizon}
-	in.StreamName, in.StreamARN = r.named()
-	r.expect, r.vain = r.from.At, 0
+	in.StreamName, in.StreamARN = r.nameOrARN()
+	r.expect, r.emptyReads = r.from.At, 0
 	if r.last != "" {
 		r.expect = r.last
 	}
@@ -116,7 +116,7 @@ func (r *reader) open(ctx context.Context) error {
 	}
 	out, err := call(ctx, r.Stream, "finding a place in "+r.shard+" of", r.client.GetShardIterator, in)
 	if _, invalid := errors.AsType[*types.InvalidArgumentException](err); invalid && r.expect != "" {
-		return r.gone(err)
+		return r.goneError(err)
 	}
 	if err == nil {
 		r.iterator = aws.ToString(out.ShardIterator)
@@ -125,47 +125,47 @@ func (r *reader) open(ctx context.Context) error {
 }
 
 // take makes a page of an answer.
-func (r *reader) take(out *kinesis.GetRecordsOutput) (archive.Page, error) {
+func (r *reader) page(out *kinesis.GetRecordsOutput) (archive.Page, error) {
 	page := archive.Page{Behind: time.Duration(aws.ToInt64(out.MillisBehindLatest)) * time.Millisecond}
 	for i := range out.Records {
-		page.Entries = append(page.Entries, entryOf(&out.Records[i]))
+		page.Records = append(page.Records, recordOf(&out.Records[i]))
 	}
 	r.iterator, r.ended = aws.ToString(out.NextShardIterator), out.NextShardIterator == nil
 	page.End = r.ended
 	if r.expect != "" {
-		if len(page.Entries) == 0 && page.Behind == 0 {
-			r.vain++
+		if len(page.Records) == 0 && page.Behind == 0 {
+			r.emptyReads++
 		}
 		switch {
-		case len(page.Entries) == 0 && r.vain < inVain && !page.End:
+		case len(page.Records) == 0 && r.emptyReads < maxEmptyReads && !page.End:
 			return page, nil // it may be further on
-		case len(page.Entries) == 0:
-			return archive.Page{}, r.gone(errors.New("nothing is there any more"))
-		case page.Entries[0].Number != r.expect:
-			return archive.Page{}, r.gone(fmt.Errorf("%s comes first", page.Entries[0].Number))
+		case len(page.Records) == 0:
+			return archive.Page{}, r.goneError(errors.New("nothing is there any more"))
+		case page.Records[0].Number != r.expect:
+			return archive.Page{}, r.goneError(fmt.Errorf("%s comes first", page.Records[0].Number))
 		case r.expect == r.last:
-			page.Entries = page.Entries[1:] // the caller has it
+			page.Records = page.Records[1:] // the caller has it
 		}
 		r.expect = ""
 	}
-	if n := len(page.Entries); n > 0 {
-		r.last = page.Entries[n-1].Number
+	if n := len(page.Records); n > 0 {
+		r.last = page.Records[n-1].Number
 	} else if page.Behind == 0 {
 		r.next = r.next.Add(idle - betweenReads)
 	}
 	return page, nil
 }
 
-func entryOf(in *types.Record) archive.Entry {
-	e := archive.Entry{
+func recordOf(in *types.Record) archive.Record {
+	e := archive.Record{
 		Number: archive.Number(aws.ToString(in.SequenceNumber)), PartitionKey: aws.ToString(in.PartitionKey),
 		Arrival: aws.ToTime(in.ApproximateArrivalTimestamp).UTC().Truncate(time.Millisecond),
 	}
-	fill(&e, in.Data)
+	decodeData(&e, in.Data)
 	return e
 }
 
-func (r *reader) gone(why error) error {
+func (r *reader) goneError(why error) error {
 	err := fmt.Errorf("reading %s of the stream %s on from the entry %s: %w: %w", r.shard, r.name, r.expect, archive.ErrGone, why)
 	r.iterator, r.ended = "", false // or the next read would pass over what is lost
 	return err

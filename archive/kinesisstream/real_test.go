@@ -53,7 +53,7 @@ func newProducer(t *testing.T, server *servertest.Streams, name string) *produce
 
 func (p *producer) Stream() archive.Stream { return p.stream(p.name) }
 
-func (p *producer) VagueEnds() bool { return p.server.VagueEnds }
+func (p *producer) HasInexactEnds() bool { return p.server.VagueEnds }
 
 func (p *producer) Missing() archive.Stream { return p.stream("missing") }
 
@@ -67,9 +67,9 @@ func (p *producer) stream(name string) *Stream {
 func (p *producer) Put(ctx context.Context, shard, key string, data ...[]byte) (archive.Number, error) {
 	body := data[0]
 	if len(data) > 1 {
-		var records []archive.Record
+		var records []archive.UserRecord
 		for _, d := range data {
-			records = append(records, archive.Record{PartitionKey: key, Data: d})
+			records = append(records, archive.UserRecord{PartitionKey: key, Data: d})
 		}
 		body = archivetest.Aggregate(records...)
 	}

@@ -126,8 +126,8 @@ func (f *follower) read(ctx context.Context, shard string) error {
 func (f *follower) take(page archive.Page) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, e := range page.Entries {
-		for _, r := range e.Records {
+	for _, e := range page.Records {
+		for _, r := range e.UserRecords {
 			i, err := servertest.Index(r.Data)
 			if err != nil {
 				return err

@@ -27,7 +27,7 @@ func (m *manifest) csvRows(text io.Reader, yield func(*row) error) error {
 	c := csv.NewReader(text)
 	c.ReuseRecord = true
 	c.FieldsPerRecord = len(m.columns)
-	at := m.locate()
+	at := m.columnIndexes()
 	for {
 		fields, err := c.Read()
 		if err == io.EOF {
@@ -48,10 +48,10 @@ func (m *manifest) csvRows(text io.Reader, yield func(*row) error) error {
 }
 
 // places are the indices of columns, -1 for those that there are not.
-type places struct{ bucket, key, latest, marker, size, modified, etag int }
+type columnIndexes struct{ bucket, key, latest, marker, size, modified, etag int }
 
-func (m *manifest) locate() places {
-	return places{
+func (m *manifest) columnIndexes() columnIndexes {
+	return columnIndexes{
 		m.index(bucketColumn), m.index(keyColumn), m.index(latestColumn), m.index(markerColumn),
 		m.index(sizeColumn), m.index(modifiedColumn), m.index(etagColumn),
 	}
@@ -59,17 +59,17 @@ func (m *manifest) locate() places {
 
 // row understands the fields of a line. The key is encoded as in a form, with + for a
 // space.
-func (p places) row(fields []string) (r row, err error) {
+func (p columnIndexes) row(fields []string) (r row, err error) {
 	r = row{bucket: fields[p.bucket], etag: fields[p.etag]}
 	if r.key, err = url.QueryUnescape(fields[p.key]); err != nil {
 		return row{}, fmt.Errorf("the key %s is not URL-encoded: %w", event.Quote(fields[p.key]), err)
 	}
-	latest, err := boolean(fields, p.latest, true)
+	latest, err := parseBool(fields, p.latest, true)
 	if err != nil {
 		return row{}, err
 	}
 	r.old = !latest
-	if r.marker, err = boolean(fields, p.marker, false); err != nil || r.marker {
+	if r.marker, err = parseBool(fields, p.marker, false); err != nil || r.marker {
 		return r, err // it has no size
 	}
 	if r.size, err = strconv.ParseInt(fields[p.size], 10, 64); err != nil {
@@ -82,7 +82,7 @@ func (p places) row(fields []string) (r row, err error) {
 }
 
 // boolean returns a field, or what is meant if there is no such column.
-func boolean(fields []string, at int, otherwise bool) (bool, error) {
+func parseBool(fields []string, at int, otherwise bool) (bool, error) {
 	if at < 0 {
 		return otherwise, nil
 	}

@@ -44,7 +44,7 @@ func (get files) readAll(ctx context.Context, key string, most int64) ([]byte, e
 		return nil, err
 	}
 	defer r.Close()
-	b, err := io.ReadAll(io.LimitReader(cancellable{ctx, r}, most+1))
+	b, err := io.ReadAll(io.LimitReader(contextReader{ctx, r}, most+1))
 	if err == nil && int64(len(b)) > most {
 		err = fmt.Errorf("%s is larger than %d bytes", event.Quote(path.Base(key)), most)
 	}
@@ -64,7 +64,7 @@ func (get files) fetch(ctx context.Context, p part, dir string) (*os.File, error
 	if local {
 		err = p.copyTo(ctx, sum, f, sum)
 	} else {
-		f, err = temporary(dir)
+		f, err = createTemp(dir)
 		if err == nil {
 			err = p.copyTo(ctx, io.MultiWriter(sum, f), r, sum)
 		}
@@ -81,7 +81,7 @@ func (get files) fetch(ctx context.Context, p part, dir string) (*os.File, error
 
 // copyTo checks the size and the sum of what it copies.
 func (p part) copyTo(ctx context.Context, w io.Writer, r io.Reader, sum hash.Hash) error {
-	n, err := io.Copy(w, cancellable{ctx, r})
+	n, err := io.Copy(w, contextReader{ctx, r})
 	switch got := hex.EncodeToString(sum.Sum(nil)); {
 	case err != nil:
 		return err
@@ -95,7 +95,7 @@ func (p part) copyTo(ctx context.Context, w io.Writer, r io.Reader, sum hash.Has
 
 // temporary makes a file that vanishes when it is closed, or with the process,
 // where the system lets it.
-func temporary(dir string) (*os.File, error) {
+func createTemp(dir string) (*os.File, error) {
 	f, err := os.CreateTemp(dir, "")
 	if err == nil {
 		_ = os.Remove(f.Name()) // else Close of the report does it
@@ -104,12 +104,12 @@ func temporary(dir string) (*os.File, error) {
 }
 
 // cancellable reads until its context ends.
-type cancellable struct {
+type contextReader struct {
 	ctx context.Context
 	io.Reader
 }
 
-func (c cancellable) Read(b []byte) (int, error) {
+func (c contextReader) Read(b []byte) (int, error) {
 	if err := c.ctx.Err(); err != nil {
 		return 0, err
 	}

@@ -83,7 +83,7 @@ func FuzzManifest(f *testing.F) {
 		if m.SourceBucket == "" || m.created.Unix() < 0 || m.Parts == nil || m.checkParts() != nil || checkColumns(m.columns) != nil {
 			t.Errorf("%q is accepted: %+v", text, m)
 		}
-		at := m.locate()
+		at := m.columnIndexes()
 		if min(at.bucket, at.key, at.size, at.modified, at.etag) < 0 || at.latest < 0 != (at.marker < 0) {
 			t.Errorf("%q is accepted with the columns %q", text, m.columns)
 		}

@@ -88,14 +88,14 @@ func open(ctx context.Context, get files, name string, expect Expect) (*Report, 
 	if err != nil {
 		return nil, fmt.Errorf("inventory %s: %w", event.Quote(name), err)
 	}
-	if err := m.meets(expect, path.Base(path.Dir(name))); err != nil {
+	if err := m.checkExpected(expect, path.Base(path.Dir(name))); err != nil {
 		return nil, fmt.Errorf("inventory %s: %w", event.Quote(name), err)
 	}
 	dir, err := os.MkdirTemp("", "pawl-inventory-")
 	if err != nil {
 		return nil, fmt.Errorf("inventory %s: a folder to sort it in: %w", event.Quote(name), err)
 	}
-	s := &sorter{dir: dir, room: batchBytes, fanIn: runsOfLevel}
+	s := &sorter{dir: dir, room: maxBatchBytes, fanIn: runsPerLevel}
 	r := &Report{Bucket: m.SourceBucket, Created: m.created, dir: dir}
 	err = m.read(ctx, get, s)
 	r.runs, r.Objects = s.runs, s.rows

@@ -106,7 +106,7 @@ func (m *manifest) checkParts() error {
 
 // meets says what is wrong about a report that is sound. The folder is the one
 // that the manifest is in, which S3 names for its time.
-func (m *manifest) meets(want Expect, folder string) error {
+func (m *manifest) checkExpected(want Expect, folder string) error {
 	const format = "2006-01-02 15:04 UTC"
 	named, err := time.Parse(folderTime, folder)
 	switch {

@@ -16,14 +16,14 @@ import (
 // run is a file of entries in the order of their keys. Each key is written without the
 // beginning that it shares with the one before.
 type run struct {
-	f     *os.File
-	level int
-	size  int64
-	marks []mark
+	f          *os.File
+	level      int
+	size       int64
+	seekPoints []seekPoint
 }
 
 // mark is a place where reading may begin: the key there is written in full.
-type mark struct {
+type seekPoint struct {
 	key    string
 	offset int64
 }
@@ -31,8 +31,8 @@ type mark struct {
 const (
 	// markBytes lie between marks: a search reads so much, and an index of a
 	// hundred thousand marks serves for a billion objects.
-	markBytes  = 512 << 10
-	readBuffer = 16 << 10
+	seekPointBytes = 512 << 10
+	readBuffer     = 16 << 10
 )
 
 type runWriter struct {
@@ -43,7 +43,7 @@ type runWriter struct {
 }
 
 func newRun(dir string) (*runWriter, error) {
-	f, err := temporary(dir)
+	f, err := createTemp(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -51,8 +51,8 @@ func newRun(dir string) (*runWriter, error) {
 }
 
 func (w *runWriter) write(e entry) error {
-	if len(w.marks) == 0 || w.size-w.marks[len(w.marks)-1].offset >= markBytes {
-		w.marks = append(w.marks, mark{e.key, w.size})
+	if len(w.seekPoints) == 0 || w.size-w.seekPoints[len(w.seekPoints)-1].offset >= seekPointBytes {
+		w.seekPoints = append(w.seekPoints, seekPoint{e.key, w.size})
 		w.key = ""
 	}
 	shared := 0
@@ -86,8 +86,8 @@ type cursor struct {
 // seek returns a cursor at the first entry whose key is not before from, or nil
 // behind the last one.
 func (r *run) seek(from string) (*cursor, error) {
-	i := sort.Search(len(r.marks), func(i int) bool { return r.marks[i].key >= from })
-	start := r.marks[max(0, i-1)].offset
+	i := sort.Search(len(r.seekPoints), func(i int) bool { return r.seekPoints[i].key >= from })
+	start := r.seekPoints[max(0, i-1)].offset
 	c := &cursor{r: bufio.NewReaderSize(io.NewSectionReader(r.f, start, r.size-start), readBuffer)}
 	for {
 		more, err := c.next()

@@ -27,11 +27,11 @@ func (e entry) compare(f entry) int {
 
 const (
 	// batchBytes is about how much memory the entries of a batch take.
-	batchBytes = 12 << 20
-	entryBytes = 48
+	maxBatchBytes = 12 << 20
+	entryOverhead = 48
 	// runsOfLevel is how many runs are merged into one of the next level. 64
 	// batches make a run of five million rows, 64 of those one of 350 million.
-	runsOfLevel = 64
+	runsPerLevel = 64
 )
 
 // sorter sorts entries into runs on disk, with the memory of one batch.
@@ -48,7 +48,7 @@ type sorter struct {
 
 func (s *sorter) add(ctx context.Context, e entry) error {
 	s.batch = append(s.batch, e)
-	s.bytes += len(e.key) + len(e.etag) + entryBytes
+	s.bytes += len(e.key) + len(e.etag) + entryOverhead
 	s.rows++
 	if s.bytes < s.room {
 		return nil
@@ -64,7 +64,7 @@ func (s *sorter) flush(ctx context.Context) error {
 	}
 	slices.SortFunc(s.batch, entry.compare)
 	if s.last != nil && s.batch[0].key <= s.last.key {
-		if err := s.seal(ctx); err != nil {
+		if err := s.closeRun(ctx); err != nil {
 			return err
 		}
 	}
@@ -87,17 +87,17 @@ func (s *sorter) flush(ctx context.Context) error {
 
 // seal ends the last run. Whenever there are enough runs of a level, they become one of the
 // next.
-func (s *sorter) seal(ctx context.Context) error {
+func (s *sorter) closeRun(ctx context.Context) error {
 	err := s.last.flush()
 	s.last = nil
 	for err == nil && len(s.runs) >= s.fanIn && s.runs[len(s.runs)-s.fanIn].level == s.runs[len(s.runs)-1].level {
-		err = s.collapse(ctx, len(s.runs)-s.fanIn)
+		err = s.mergeRuns(ctx, len(s.runs)-s.fanIn)
 	}
 	return err
 }
 
 // collapse merges the runs from i on.
-func (s *sorter) collapse(ctx context.Context, i int) error {
+func (s *sorter) mergeRuns(ctx context.Context, i int) error {
 	w, err := newRun(s.dir)
 	if err != nil {
 		return err
@@ -123,7 +123,7 @@ func (s *sorter) finish(ctx context.Context) error {
 	err := s.flush(ctx)
 	s.batch = nil
 	if err == nil && s.last != nil {
-		err = s.seal(ctx)
+		err = s.closeRun(ctx)
 	}
 	return err
 }

@@ -25,7 +25,7 @@ import (
 // which they make sense, whatever [bucket.Output] said of them:
 //
 //	nil                 it took effect, once
-//	ErrMoved, and sure  what was pinned was not there; it had no effect
+//	ErrOutputChanged, and sure  what was pinned was not there; it had no effect
 //	any other, sure     it had no effect
 //	unsure              besides, each request may take effect late, or never
 //
@@ -233,7 +233,7 @@ func (w *writer) changed(from, to time.Duration, pinned, next string, sent int, 
 		w.add(from, to, linearizable.Gone(pinned))
 	case err == nil:
 		w.add(from, to, linearizable.Applied(pinned, next))
-	case errors.Is(err, bucket.ErrMoved) && r.Sure:
+	case errors.Is(err, bucket.ErrOutputChanged) && r.Sure:
 		w.add(from, to, linearizable.RefusedBySome(pinned, next))
 	}
 }

@@ -56,7 +56,7 @@ func (s *Store) put(ctx context.Context, ref event.Object, o bucket.Object, c bu
 	if err != nil {
 		return "", err
 	}
-	if err := holds(b.objects[ref.Key], c); err != nil {
+	if err := checkCondition(b.objects[ref.Key], c); err != nil {
 		return "", err
 	}
 	sum := md5.Sum(data)
@@ -111,7 +111,7 @@ func (s *Store) remove(ctx context.Context, ref event.Object, c bucket.Condition
 		return err
 	}
 	versions := b.objects[ref.Key]
-	if err := holds(versions, c); err != nil {
+	if err := checkCondition(versions, c); err != nil {
 		return err
 	}
 	switch i := indexVersion(versions, ref.VersionID); {
@@ -144,7 +144,7 @@ func (s *Store) versionID(b *keyspace) string {
 }
 
 // holds returns ErrPrecondition unless the latest version is as c wants it.
-func holds(versions []object, c bucket.Condition) error {
+func checkCondition(versions []object, c bucket.Condition) error {
 	o, exists := latest(versions)
 	switch {
 	case c.IfAbsent && exists:

@@ -26,9 +26,9 @@ const (
 	// maxParts is S3's limit for one upload.
 	maxParts = 10_000
 	// partsAtOnce bounds the requests of one copy that run at the same time.
-	partsAtOnce = 4
+	partConcurrency = 4
 	// abortTime bounds the request that aborts a failed upload.
-	abortTime = 5 * time.Second
+	abortTimeout = 5 * time.Second
 )
 
 // Copy implements [bucket.Copier]. The copy has o's content type, headers and metadata, and
@@ -45,9 +45,9 @@ func (s *Store) Copy(ctx context.Context, m bucket.CopyMethod, from bucket.Sourc
 		Bucket:            &ref.Bucket,
 		Key:               &ref.Key,
 		CopySource:        copySource(from.Ref),
-		CopySourceIfMatch: quoted(from.ETag),
-		IfMatch:           quoted(c.IfMatch),
-		IfNoneMatch:       absent(c),
+		CopySourceIfMatch: quoteETag(from.ETag),
+		IfMatch:           quoteETag(c.IfMatch),
+		IfNoneMatch:       ifNoneMatch(c),
 		MetadataDirective: types.MetadataDirectiveReplace,
 		TaggingDirective:  types.TaggingDirectiveReplace,
 		ContentType:       optional(o.ContentType),
@@ -58,9 +58,9 @@ func (s *Store) Copy(ctx context.Context, m bucket.CopyMethod, from bucket.Sourc
 		ContentEncoding:    optional(o.Headers.ContentEncoding),
 		ContentLanguage:    optional(o.Headers.ContentLanguage),
 	}
-	out, err := s.client.CopyObject(ctx, in, once)
+	out, err := s.client.CopyObject(ctx, in, withoutRetries)
 	if err != nil {
-		return "", copied(ref, c, err)
+		return "", copyError(ref, c, err)
 	}
 	if out.CopyObjectResult == nil {
 		return "", fmt.Errorf("copying %s: %w: the store's answer has no ETag", name(ref), bucket.ErrUnclear)
@@ -82,14 +82,14 @@ func (s *Store) copyParts(ctx context.Context, from bucket.Source, ref event.Obj
 		ContentLanguage:    optional(o.Headers.ContentLanguage),
 	})
 	if err != nil {
-		return "", unwritten("beginning to copy", ref, err)
+		return "", prepareError("beginning to copy", ref, err)
 	}
 	defer func() {
 		if err != nil {
 			s.abort(ctx, ref, begun.UploadId)
 		}
 	}()
-	parts, err := s.copyEach(ctx, from, ref, begun.UploadId, o.Size)
+	parts, err := s.copyAllParts(ctx, from, ref, begun.UploadId, o.Size)
 	if err != nil {
 		return "", err
 	}
@@ -98,22 +98,22 @@ func (s *Store) copyParts(ctx context.Context, from bucket.Source, ref event.Obj
 		Key:             &ref.Key,
 		UploadId:        begun.UploadId,
 		MultipartUpload: &types.CompletedMultipartUpload{Parts: parts},
-		IfMatch:         quoted(c.IfMatch),
-		IfNoneMatch:     absent(c),
-	}, once)
+		IfMatch:         quoteETag(c.IfMatch),
+		IfNoneMatch:     ifNoneMatch(c),
+	}, withoutRetries)
 	if err != nil {
-		return "", copied(ref, c, err)
+		return "", copyError(ref, c, err)
 	}
 	return unquote(out.ETag), nil
 }
 
 // copyEach copies all parts, each on condition that the source has its ETag.
-func (s *Store) copyEach(ctx context.Context, from bucket.Source, ref event.Object, upload *string, size int64) ([]types.CompletedPart, error) {
+func (s *Store) copyAllParts(ctx context.Context, from bucket.Source, ref event.Object, upload *string, size int64) ([]types.CompletedPart, error) {
 	length := max(s.partSize, (size+maxParts-1)/maxParts)
 	n := max(1, (size+length-1)/length)
 	parts := make([]types.CompletedPart, n)
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(partsAtOnce)
+	group.SetLimit(partConcurrency)
 	for i := range n {
 		group.Go(func() error {
 			in := &s3.UploadPartCopyInput{
@@ -122,7 +122,7 @@ func (s *Store) copyEach(ctx context.Context, from bucket.Source, ref event.Obje
 				UploadId:          upload,
 				PartNumber:        aws.Int32(int32(i + 1)),
 				CopySource:        copySource(from.Ref),
-				CopySourceIfMatch: quoted(from.ETag),
+				CopySourceIfMatch: quoteETag(from.ETag),
 			}
 			if n > 1 {
 				in.CopySourceRange = aws.String(fmt.Sprintf("bytes=%d-%d", i*length, min((i+1)*length, size)-1))
@@ -132,7 +132,7 @@ func (s *Store) copyEach(ctx context.Context, from bucket.Source, ref event.Obje
 				err = errors.New("the store's answer has no ETag")
 			}
 			if err != nil {
-				return unwritten("copying a part of", ref, err)
+				return prepareError("copying a part of", ref, err)
 			}
 			parts[i] = types.CompletedPart{PartNumber: in.PartNumber, ETag: out.CopyPartResult.ETag}
 			return nil
@@ -143,26 +143,26 @@ func (s *Store) copyEach(ctx context.Context, from bucket.Source, ref event.Obje
 
 // abort removes the parts of an upload that failed. An error is of no use to the caller.
 func (s *Store) abort(ctx context.Context, ref event.Object, upload *string) {
-	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), abortTime)
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
 	defer stop()
-	_, _ = s.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &ref.Bucket, Key: &ref.Key, UploadId: upload}, once)
+	_, _ = s.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &ref.Bucket, Key: &ref.Key, UploadId: upload}, withoutRetries)
 }
 
 // copied returns the error of a copy that was not confirmed. A missing key is the source,
 // or the object that c demands: both have changed.
-func copied(ref event.Object, c bucket.Condition, err error) error {
-	if errors.Is(refused(ref, err), bucket.ErrNotFound) {
+func copyError(ref event.Object, c bucket.Condition, err error) error {
+	if errors.Is(classifyFor(ref, err), bucket.ErrNotFound) {
 		return wrap("copying", name(ref), bucket.ErrPrecondition, err)
 	}
-	return write("copying", ref, c, err)
+	return writeError("copying", ref, c, err)
 }
 
 // unwritten returns the error of a request that prepares a copy and cannot write the object.
-func unwritten(what string, ref event.Object, err error) error {
-	if kind := refused(ref, err); errors.Is(kind, bucket.ErrNotFound) || errors.Is(kind, bucket.ErrPrecondition) {
+func prepareError(what string, ref event.Object, err error) error {
+	if kind := classifyFor(ref, err); errors.Is(kind, bucket.ErrNotFound) || errors.Is(kind, bucket.ErrPrecondition) {
 		return wrap(what, name(ref), bucket.ErrPrecondition, err)
 	}
-	return read(what, ref, err)
+	return readError(what, ref, err)
 }
 
 // copySource names an object in a header. A plus sign must be encoded, because some stores
@@ -176,7 +176,7 @@ func copySource(ref event.Object) *string {
 	return &source
 }
 
-func absent(c bucket.Condition) *string {
+func ifNoneMatch(c bucket.Condition) *string {
 	if !c.IfAbsent {
 		return nil
 	}

@@ -27,18 +27,18 @@ var hints = map[error]string{
 	bucket.ErrInvalid:     " (it will not be accepted later either)",
 }
 
-// read returns the error of a read that failed.
-func read(what string, ref event.Object, err error) error {
-	kind := refused(ref, err)
+// readError returns the error of a read that failed.
+func readError(what string, ref event.Object, err error) error {
+	kind := classifyFor(ref, err)
 	if kind == nil || errors.Is(kind, bucket.ErrPrecondition) || errors.Is(kind, bucket.ErrConflict) {
 		kind = bucket.ErrUnavailable
 	}
 	return wrap(what, name(ref), kind, err)
 }
 
-// write returns the error of a write that was not confirmed.
-func write(what string, ref event.Object, c bucket.Condition, err error) error {
-	kind := refused(ref, err)
+// writeError returns the error of a write that was not confirmed.
+func writeError(what string, ref event.Object, c bucket.Condition, err error) error {
+	kind := classifyFor(ref, err)
 	switch {
 	case kind == nil:
 		kind = bucket.ErrUnclear
@@ -53,24 +53,24 @@ func write(what string, ref event.Object, c bucket.Condition, err error) error {
 
 // refused is definite, and knows that MinIO computes another signature than the
 // client for a key that it cannot hold.
-func refused(ref event.Object, err error) error {
+func classifyFor(ref event.Object, err error) error {
 	api, ok := errors.AsType[smithy.APIError](err)
 	if ok && api.ErrorCode() == "SignatureDoesNotMatch" && !utf8.ValidString(ref.Key) {
 		return bucket.ErrInvalid
 	}
-	return definite(err)
+	return classify(err)
 }
 
 func wrap(what, object string, kind, err error) error {
-	return fmt.Errorf("%s %s: %w%s: %w", what, object, kind, hints[kind], answered{err})
+	return fmt.Errorf("%s %s: %w%s: %w", what, object, kind, hints[kind], storeError{err})
 }
 
 // answered is an error of the SDK in the store's words alone.
-type answered struct{ err error }
+type storeError struct{ err error }
 
-func (a answered) Unwrap() error { return a.err }
+func (a storeError) Unwrap() error { return a.err }
 
-func (a answered) Error() string {
+func (a storeError) Error() string {
 	op, ok := a.err.(*smithy.OperationError) //nolint:errorlint // what is around it says more
 	if !ok {
 		return a.err.Error()
@@ -91,7 +91,7 @@ func (a answered) Error() string {
 
 // definite returns the kind of an answer that says that nothing was done, and
 // nil for an answer that leaves it open or no answer at all.
-func definite(err error) error {
+func classify(err error) error {
 	if errors.Is(err, errNoCredentials) {
 		return bucket.ErrCredentials
 	}

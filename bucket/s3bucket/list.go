@@ -25,15 +25,15 @@ func (s *Store) List(ctx context.Context, name, prefix, startAfter string) iter.
 		for {
 			infos, next, err := p.read(ctx)
 			switch {
-			case errors.Is(err, errTampered) && p.most != 1:
-				p.after, p.token, p.most = last, nil, cmp.Or(p.most, 2*firstRetry)/2
+			case errors.Is(err, errUnlistablePage) && p.maxKeys != 1:
+				p.after, p.token, p.maxKeys = last, nil, cmp.Or(p.maxKeys, 2*firstRetrySize)/2
 				continue
-			case errors.Is(err, errTampered):
+			case errors.Is(err, errUnlistablePage):
 				info, err := p.unlistable(ctx)
 				if !yield(info, err) || info.Key == "" {
 					return
 				}
-				last, p.after, p.most = info.Key, info.Key, 0
+				last, p.after, p.maxKeys = info.Key, info.Key, 0
 				continue
 			}
 			for _, info := range infos {
@@ -48,7 +48,7 @@ func (s *Store) List(ctx context.Context, name, prefix, startAfter string) iter.
 			if err != nil || next == nil {
 				return
 			}
-			if p.token = next; p.most > 0 {
+			if p.token = next; p.maxKeys > 0 {
 				p.after, p.token = last, nil
 			}
 		}
@@ -56,7 +56,7 @@ func (s *Store) List(ctx context.Context, name, prefix, startAfter string) iter.
 }
 
 // firstRetry is the size of the first page after one that the store refused.
-const firstRetry = 512
+const firstRetrySize = 512
 
 // page is a page of a listing.
 type page struct {
@@ -64,7 +64,7 @@ type page struct {
 	bucket, prefix string
 	after          string
 	token          *string
-	most           int32 // objects; 0: as many as the store likes
+	maxKeys        int32 // objects; 0: as many as the store likes
 }
 
 // read returns the objects of the page, and the token of the next page, if there is one.
@@ -77,13 +77,13 @@ func (p *page) read(ctx context.Context) (infos []bucket.Info, next *string, err
 		// XML cannot hold every byte that a key can.
 		EncodingType: types.EncodingTypeUrl,
 	}
-	if p.most > 0 {
-		in.MaxKeys = &p.most
+	if p.maxKeys > 0 {
+		in.MaxKeys = &p.maxKeys
 	}
 	where := event.Quote("s3://" + p.bucket + "/" + p.prefix)
-	out, err := p.store.client.ListObjectsV2(ctx, in, mustList)
+	out, err := p.store.client.ListObjectsV2(ctx, in, requireListing)
 	if err != nil {
-		return nil, nil, read("listing", event.Object{Bucket: p.bucket, Key: p.prefix}, err)
+		return nil, nil, readError("listing", event.Object{Bucket: p.bucket, Key: p.prefix}, err)
 	}
 	for _, o := range out.Contents {
 		info, err := listed(o, out.EncodingType)

@@ -21,11 +21,11 @@ const (
 	maxProlog   = 64 << 10
 )
 
-var errNoListing = errors.New("the answer is no listing: is this the endpoint of an object store?")
+var errNotListing = errors.New("the answer is no listing: is this the endpoint of an object store?")
 
 // mustList refuses an answer that is no listing. The SDK takes any element for one,
 // and nothing at all, too: a web server's page would be an empty bucket.
-func mustList(o *s3.Options) {
+func requireListing(o *s3.Options) {
 	o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
 		return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("pawl.mustList", checkListing), middleware.After)
 	})
@@ -43,12 +43,12 @@ func checkListing(ctx context.Context, in middleware.DeserializeInput, next midd
 	var begin bytes.Buffer // what is read twice
 	root, err := rootOf(io.TeeReader(io.LimitReader(answer.Body, maxProlog), &begin))
 	switch {
-	case err == nil && root == "Error" && hasTampered(io.MultiReader(&begin, io.LimitReader(answer.Body, maxProlog))):
-		err = errTampered
+	case err == nil && root == "Error" && isTampered(io.MultiReader(&begin, io.LimitReader(answer.Body, maxProlog))):
+		err = errUnlistablePage
 	case errors.Is(err, io.EOF):
-		err = fmt.Errorf("%w It has no element", errNoListing)
+		err = fmt.Errorf("%w It has no element", errNotListing)
 	case err == nil && root != listingRoot:
-		err = fmt.Errorf("%w Its element is %q, and not %s", errNoListing, root, listingRoot)
+		err = fmt.Errorf("%w Its element is %q, and not %s", errNotListing, root, listingRoot)
 	}
 	if err != nil {
 		_ = answer.Body.Close() // what it has yet to say does not matter
@@ -64,9 +64,9 @@ func checkListing(ctx context.Context, in middleware.DeserializeInput, next midd
 
 // errTampered is MinIO's answer to a listing if an object on the page cannot be read. Its
 // status is 206, so it looks like a success to the SDK.
-var errTampered = errors.New("XMinioObjectTampered: an object that is listed may be compromised")
+var errUnlistablePage = errors.New("XMinioObjectTampered: an object that is listed may be compromised")
 
-func hasTampered(answer io.Reader) bool {
+func isTampered(answer io.Reader) bool {
 	var said struct{ Code string }
 	return xml.NewDecoder(answer).Decode(&said) == nil && said.Code == "XMinioObjectTampered"
 }

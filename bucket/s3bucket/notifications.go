@@ -43,7 +43,7 @@ func (s *Store) Notifications(ctx context.Context, name string) ([]Notification,
 		&s3.GetBucketNotificationConfigurationInput{Bucket: &name},
 		func(o *s3.Options) { o.HTTPClient = &rootReader{client: o.HTTPClient, root: &root} })
 	if err != nil {
-		return nil, read("asking for the notifications of", event.Object{Bucket: name}, err)
+		return nil, readError("asking for the notifications of", event.Object{Bucket: name}, err)
 	}
 	// A store that does not know the question may answer another, with a
 	// listing of the bucket say, in which the SDK finds no notifications.

@@ -30,7 +30,7 @@ func (s *Store) Head(ctx context.Context, ref event.Object) (bucket.Info, error)
 		if ok && resp.HTTPStatusCode() >= 400 && resp.HTTPStatusCode() < 500 {
 			return s.headByGet(ctx, ref)
 		}
-		return bucket.Info{}, read("looking at", ref, err)
+		return bucket.Info{}, readError("looking at", ref, err)
 	}
 	return bucket.Info{
 		Key:         ref.Key,
@@ -56,12 +56,12 @@ func (s *Store) headByGet(ctx context.Context, ref event.Object) (bucket.Info, e
 // io.ErrUnexpectedEOF, and like every error of its Read with ErrUnavailable.
 func (s *Store) Get(ctx context.Context, ref event.Object) (bucket.Info, io.ReadCloser, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	late := time.AfterFunc(beginTime, func() { cancel(errLate) })
+	late := time.AfterFunc(firstByteTimeout, func() { cancel(errNoFirstByte) })
 	out, err := s.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &ref.Bucket, Key: &ref.Key, VersionId: optional(ref.VersionID)})
 	late.Stop()
 	if err != nil {
-		if errors.Is(context.Cause(ctx), errLate) {
-			err = fmt.Errorf("%w: %w", errLate, answered{err})
+		if errors.Is(context.Cause(ctx), errNoFirstByte) {
+			err = fmt.Errorf("%w: %w", errNoFirstByte, storeError{err})
 		}
 		cancel(nil)
 		return bucket.Info{}, nil, readVersion(ref, err)
@@ -87,9 +87,9 @@ func (s *Store) Get(ctx context.Context, ref event.Object) (bucket.Info, io.Read
 // beginTime is how long a store may take until the content of an object begins, with
 // all tries: there is nothing to do before, and one that is silent is asked again by
 // those who know for how long.
-const beginTime = 20 * time.Second
+const firstByteTimeout = 20 * time.Second
 
-var errLate = fmt.Errorf("it did not begin to answer within %v", beginTime)
+var errNoFirstByte = fmt.Errorf("it did not begin to answer within %v", firstByteTimeout)
 
 // readVersion is read, and knows how a store names a version that is a removal.
 func readVersion(ref event.Object, err error) error {
@@ -97,7 +97,7 @@ func readVersion(ref event.Object, err error) error {
 	if ok && ref.VersionID != "" && resp.HTTPStatusCode() == http.StatusMethodNotAllowed {
 		return wrap("reading", name(ref), bucket.ErrNotFound, err)
 	}
-	return read("reading", ref, err)
+	return readError("reading", ref, err)
 }
 
 // content checks that all of an object arrives.

@@ -82,7 +82,7 @@ func New(ctx context.Context, c Config) (*Store, error) {
 		cfg.Credentials = credentialsChain{cfg.Credentials}
 	}
 	clock := &storeClock{HTTPClient: awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
-		t.ResponseHeaderTimeout = answerTime
+		t.ResponseHeaderTimeout = responseTimeout
 		t.IdleConnTimeout = 50 * time.Second   // a process that was frozen opens new connections
 		t.MaxIdleConnsPerHost = t.MaxIdleConns // all are to one host
 	})}
@@ -108,7 +108,7 @@ func (s *Store) Client() *s3.Client { return s.client }
 
 // answerTime is how long a store may take to begin its answer, once it has the
 // request: one that never answers must not hold a lease for ever.
-const answerTime = time.Minute
+const responseTimeout = time.Minute
 
 func (c Config) validate() error {
 	if (c.AccessKey == "") != (c.SecretKey == "") {
@@ -131,9 +131,9 @@ func (c Config) validate() error {
 // ErrNoBucket, ErrDenied, ErrInvalid or ErrUnavailable.
 func (s *Store) Check(ctx context.Context, name string) error {
 	// Listing one key, because HEAD's answer has no room for a reason.
-	_, err := s.client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &name, MaxKeys: aws.Int32(1)}, mustList, once)
-	if err != nil && !errors.Is(err, errTampered) { // says so of its first object
-		return read("looking into", event.Object{Bucket: name}, err)
+	_, err := s.client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &name, MaxKeys: aws.Int32(1)}, requireListing, withoutRetries)
+	if err != nil && !errors.Is(err, errUnlistablePage) { // says so of its first object
+		return readError("looking into", event.Object{Bucket: name}, err)
 	}
 	return nil
 }

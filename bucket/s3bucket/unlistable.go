@@ -14,7 +14,7 @@ import (
 // has its key, so it is found byte by byte: a listing of a prefix fails if its first object is
 // this one. That takes about a thousand requests for a UUID.
 func (p *page) unlistable(ctx context.Context) (bucket.Info, error) {
-	q := page{store: p.store, bucket: p.bucket, prefix: p.prefix, after: p.after, most: 1}
+	q := page{store: p.store, bucket: p.bucket, prefix: p.prefix, after: p.after, maxKeys: 1}
 	for {
 		longer, err := q.extend(ctx)
 		if err != nil {
@@ -26,7 +26,7 @@ func (p *page) unlistable(ctx context.Context) (bucket.Info, error) {
 	}
 	key := q.prefix
 	q.after = key
-	switch failed, err := q.refused(ctx); {
+	switch failed, err := q.failsToList(ctx); {
 	case err != nil:
 		return bucket.Info{}, err
 	case failed || key == "":
@@ -44,7 +44,7 @@ func (p *page) extend(ctx context.Context) (bool, error) {
 	}
 	for c := first; c <= '~'; c++ {
 		p.prefix = prefix + string([]byte{c})
-		if failed, err := p.refused(ctx); failed || err != nil {
+		if failed, err := p.failsToList(ctx); failed || err != nil {
 			return true, err
 		}
 	}
@@ -54,10 +54,10 @@ func (p *page) extend(ctx context.Context) (bool, error) {
 
 // refused reports whether the store refuses to list the page because of an object. A prefix
 // that it takes for a wrong name, such as "..", has none.
-func (p *page) refused(ctx context.Context) (bool, error) {
+func (p *page) failsToList(ctx context.Context) (bool, error) {
 	_, _, err := p.read(ctx)
 	switch {
-	case errors.Is(err, errTampered):
+	case errors.Is(err, errUnlistablePage):
 		return true, nil
 	case errors.Is(err, bucket.ErrInvalid):
 		return false, nil

@@ -16,11 +16,11 @@ import (
 )
 
 // once turns the SDK's retries off.
-func once(o *s3.Options) { o.Retryer = aws.NopRetryer{} }
+func withoutRetries(o *s3.Options) { o.Retryer = aws.NopRetryer{} }
 
 // unsigned lets a body be sent that can be read only once. A store that does
 // not count (versitygw) keeps what it got of such a body when its sender dies.
-func unsigned(o *s3.Options) {
+func withUnsignedBody(o *s3.Options) {
 	o.APIOptions = append(o.APIOptions, v4.SwapComputePayloadSHA256ForUnsignedPayloadMiddleware)
 }
 
@@ -45,8 +45,8 @@ func (s *Store) put(ctx context.Context, ref event.Object, o bucket.Object, c bu
 		ContentLength: &o.Size,
 		ContentType:   optional(o.ContentType),
 		Metadata:      o.Metadata,
-		IfMatch:       quoted(c.IfMatch),
-		IfNoneMatch:   absent(c),
+		IfMatch:       quoteETag(c.IfMatch),
+		IfNoneMatch:   ifNoneMatch(c),
 
 		CacheControl:       optional(o.Headers.CacheControl),
 		ContentDisposition: optional(o.Headers.ContentDisposition),
@@ -55,7 +55,7 @@ func (s *Store) put(ctx context.Context, ref event.Object, o bucket.Object, c bu
 	}
 	out, err := s.client.PutObject(ctx, in, append(opts, more...)...)
 	if err != nil {
-		return "", write("writing", ref, c, err)
+		return "", writeError("writing", ref, c, err)
 	}
 	return unquote(out.ETag), nil
 }
@@ -66,7 +66,7 @@ func prepare(o bucket.Object) (io.Reader, []func(*s3.Options), error) {
 		o.Body = http.NoBody
 	}
 	if o.Size == 0 {
-		return http.NoBody, []func(*s3.Options){once}, empty(o.Body)
+		return http.NoBody, []func(*s3.Options){withoutRetries}, expectEOF(o.Body)
 	}
 	if seeker, ok := o.Body.(io.ReadSeeker); ok {
 		// A pipe is an os.File that cannot.
@@ -74,10 +74,10 @@ func prepare(o bucket.Object) (io.Reader, []func(*s3.Options), error) {
 			if length != o.Size {
 				return nil, nil, fmt.Errorf("%w: %d bytes and not %d", errLength, length, o.Size)
 			}
-			return o.Body, []func(*s3.Options){once}, nil
+			return o.Body, []func(*s3.Options){withoutRetries}, nil
 		}
 	}
-	return exactly(o.Body, o.Size), []func(*s3.Options){once, unsigned}, nil
+	return newExactReader(o.Body, o.Size), []func(*s3.Options){withoutRetries, withUnsignedBody}, nil
 }
 
 // Delete implements [bucket.Store].
@@ -86,18 +86,18 @@ func (s *Store) Delete(ctx context.Context, ref event.Object, c bucket.Condition
 		Bucket:    &ref.Bucket,
 		Key:       &ref.Key,
 		VersionId: optional(ref.VersionID),
-		IfMatch:   quoted(c.IfMatch),
-	}, once)
-	if err != nil && c.IfMatch == "" && errors.Is(definite(err), bucket.ErrNotFound) {
+		IfMatch:   quoteETag(c.IfMatch),
+	}, withoutRetries)
+	if err != nil && c.IfMatch == "" && errors.Is(classify(err), bucket.ErrNotFound) {
 		return nil // AWS calls it a success, others do not
 	}
 	if err != nil {
-		return write("removing", ref, c, err)
+		return writeError("removing", ref, c, err)
 	}
 	return nil
 }
 
-func quoted(etag string) *string {
+func quoteETag(etag string) *string {
 	if etag == "" {
 		return nil
 	}

@@ -123,10 +123,10 @@ func (r *archiveRate) bare(b *testing.B) {
 }
 
 func (r *archiveRate) bareShard(ctx context.Context, a archive.Config, shard string) error {
-	var entries []archive.Entry
+	var entries []archive.Record
 	for at := 0; at < r.records; at += ratePage {
 		page := r.page(at)
-		if entries = append(entries, page.Entries...); len(entries)*rateRecord < *rateBytes && !page.End {
+		if entries = append(entries, page.Records...); len(entries)*rateRecord < *rateBytes && !page.End {
 			continue
 		}
 		body, err := a.Codec.Encode(a.Format, shard, entries)
@@ -184,11 +184,11 @@ func (r *archiveRate) page(from int) (p archive.Page) {
 	for i := from; i < from+n; i++ {
 		at := i * 769 % (len(r.lines) - rateRecord)
 		data = append(data, r.lines[at:at+rateRecord]...)
-		one := archive.Record{
+		one := archive.UserRecord{
 			Number: archive.Number(fmt.Sprintf("49%054d", i+1)), Sub: -1, PartitionKey: fmt.Sprint(i), Arrival: rateAt,
 			Data: data[len(data)-rateRecord:],
 		}
-		p.Entries = append(p.Entries, archive.Entry{Number: one.Number, Arrival: rateAt, PartitionKey: one.PartitionKey, Records: []archive.Record{one}})
+		p.Records = append(p.Records, archive.Record{Number: one.Number, Arrival: rateAt, PartitionKey: one.PartitionKey, UserRecords: []archive.UserRecord{one}})
 	}
 	return p
 }
@@ -219,6 +219,6 @@ type rateReader struct {
 // Next implements [archive.Reader].
 func (r *rateReader) Next(context.Context) (archive.Page, error) {
 	p := r.page(r.at)
-	r.at += len(p.Entries)
+	r.at += len(p.Records)
 	return p, nil
 }

@@ -33,11 +33,11 @@ func Index(data []byte) (i int, err error) {
 	return i, err
 }
 
-func (l Load) record(i int) archive.Record {
+func (l Load) record(i int) archive.UserRecord {
 	data := fmt.Sprintf(`{"index":%d,"customer":"c%d","text":"`, i, i*7919%1000)
 	fill := max(0, l.Size-len(data)-2)
 	data += strings.Repeat("the quick brown fox ", fill/20+1)[:fill] + `"}`
-	return archive.Record{PartitionKey: fmt.Sprintf("k%d", i), Data: []byte(data)}
+	return archive.UserRecord{PartitionKey: fmt.Sprintf("k%d", i), Data: []byte(data)}
 }
 
 // puts calls f with as many puts as one request may have, until all are done.
@@ -49,7 +49,7 @@ func (l Load) puts(f func([]types.PutRecordsRequestEntry) error) error {
 		data := r.Data
 		i++
 		if l.Aggregates > 0 && n%l.Aggregates == 0 {
-			records := []archive.Record{r}
+			records := []archive.UserRecord{r}
 			for ; i < l.To && len(records) < aggregateOf; i++ {
 				records = append(records, l.record(i))
 			}

@@ -7,20 +7,20 @@ import (
 )
 
 // place is where a payload, or a fault in it, lies.
-type place struct {
+type position struct {
 	Path   string // fit for print; "standard input" for "-"
 	Line   int64  // from 1
 	Offset int64  // in bytes, from 0
 	Number int64  // of the payload in its input, from 1
 }
 
-func (p place) String() string {
+func (p position) String() string {
 	return fmt.Sprintf("%s:%d: payload %d (byte %d)", p.Path, p.Line, p.Number, p.Offset)
 }
 
 // InputError says what could not be read. Everything before it was delivered.
 type InputError struct {
-	place
+	position
 	// Skippable: Config.SkipBad would have passed over it.
 	Skippable bool
 	// Err is event's, jsontext's or the file's.
@@ -33,7 +33,7 @@ func (e *InputError) Error() string {
 		hint = "mend or skip it"
 	}
 	return fmt.Sprintf("replay: %s: %v; everything before it was delivered: %s and replay again, "+
-		"what is known already does no harm", e.place, e.Err, hint)
+		"what is known already does no harm", e.position, e.Err, hint)
 }
 
 // Unwrap returns Err.
@@ -42,13 +42,13 @@ func (e *InputError) Unwrap() error { return e.Err }
 // DeliveryError says which payload was not acknowledged, however often it was
 // delivered.
 type DeliveryError struct {
-	place
+	position
 	Tries int
 	Err   error // of the last try; may be nil
 }
 
 func (e *DeliveryError) Error() string {
-	s := fmt.Sprintf("replay: %s: not acknowledged in %d tries", e.place, e.Tries)
+	s := fmt.Sprintf("replay: %s: not acknowledged in %d tries", e.position, e.Tries)
 	if e.Err != nil {
 		s += ": " + e.Err.Error()
 	}
@@ -59,7 +59,7 @@ func (e *DeliveryError) Error() string {
 func (e *DeliveryError) Unwrap() error { return e.Err }
 
 // display is how a path is printed.
-func display(path string) string {
+func displayPath(path string) string {
 	if path == "-" {
 		return "standard input"
 	}

@@ -75,7 +75,7 @@ func FuzzReplay(f *testing.F) {
 
 func fuzzReplay(t *testing.T, input []byte, piece int, skip bool) {
 	in := &chunked{left: input, piece: piece}
-	s, sink := newSource(t, replaysource.Config{Stdin: in, SkipBad: skip}), &keep{}
+	s, sink := newSource(t, replaysource.Config{Stdin: in, SkipBad: skip}), &recordingSink{}
 	err := s.Run(t.Context(), sink)
 	p := s.Progress()
 	if p.Complete != (err == nil) || p.Bytes > int64(len(input)) || p.Complete && p.Bytes != int64(len(input)) ||

@@ -21,7 +21,7 @@ func size(paths []string, stdin io.Reader) (int64, error) {
 		info, err := stat(path, stdin)
 		switch {
 		case err != nil:
-			return 0, fmt.Errorf("replay: cannot read %s: %w", event.Quote(path), bare(err))
+			return 0, fmt.Errorf("replay: cannot read %s: %w", event.Quote(path), withoutPath(err))
 		case info != nil && info.IsDir():
 			return 0, fmt.Errorf("replay: %s is a folder: name the files in it", event.Quote(path))
 		case info != nil && info.Mode().IsRegular():
@@ -54,7 +54,7 @@ func stat(path string, stdin io.Reader) (fs.FileInfo, error) {
 }
 
 // bare is the cause without the path, which is printed quoted already.
-func bare(err error) error {
+func withoutPath(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {
 		return p.Err
@@ -73,7 +73,7 @@ func open(ctx context.Context, path string, stdin io.Reader) (input, error) {
 	if path != "-" {
 		f, err := os.Open(path)
 		if err != nil {
-			return input{}, fmt.Errorf("replay: cannot read %s: %w; what comes before it was delivered", display(path), bare(err))
+			return input{}, fmt.Errorf("replay: cannot read %s: %w; what comes before it was delivered", displayPath(path), withoutPath(err))
 		}
 		r, closeFile = f, func() { _ = f.Close() } // only read: nothing to lose
 	}
@@ -82,19 +82,19 @@ func open(ctx context.Context, path string, stdin io.Reader) (input, error) {
 			return input{Reader: f, close: closeFile}, nil // never blocks for long
 		}
 	}
-	p := newPump(ctx, r)
+	p := newAsyncReader(ctx, r)
 	return input{Reader: p, close: func() { p.end(); closeFile() }}, nil
 }
 
 // pump reads from a pipe or terminal, which may have nothing to say for hours,
 // in a goroutine of its own.
-type pump struct {
+type asyncReader struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	from   io.Reader
 	blocks chan block
 	ended  chan struct{}
-	left   []byte // of the last block
+	rest   []byte // of the last block
 	err    error  // after it
 }
 
@@ -103,14 +103,14 @@ type block struct {
 	err   error
 }
 
-func newPump(ctx context.Context, from io.Reader) *pump {
-	p := &pump{from: from, blocks: make(chan block), ended: make(chan struct{})}
+func newAsyncReader(ctx context.Context, from io.Reader) *asyncReader {
+	p := &asyncReader{from: from, blocks: make(chan block), ended: make(chan struct{})}
 	p.ctx, p.cancel = context.WithCancel(ctx)
 	go p.run()
 	return p
 }
 
-func (p *pump) run() {
+func (p *asyncReader) run() {
 	defer close(p.ended)
 	// Two buffers are enough: whoever receives a block is done with the one
 	// before.
@@ -132,27 +132,27 @@ func (p *pump) run() {
 	}
 }
 
-func (p *pump) Read(to []byte) (int, error) {
-	for len(p.left) == 0 {
+func (p *asyncReader) Read(to []byte) (int, error) {
+	for len(p.rest) == 0 {
 		if p.err != nil {
 			return 0, p.err
 		}
 		select {
 		case b := <-p.blocks:
-			p.left, p.err = b.bytes, b.err
+			p.rest, p.err = b.bytes, b.err
 		case <-p.ctx.Done():
 			return 0, p.ctx.Err()
 		}
 	}
-	n := copy(to, p.left)
-	p.left = p.left[n:]
+	n := copy(to, p.rest)
+	p.rest = p.rest[n:]
 	return n, nil
 }
 
 // end stops the goroutine and waits for it, where the operating system can
 // interrupt a read. Where it cannot (a terminal), the read is left behind: it
 // ends with the next input and then touches nothing.
-func (p *pump) end() {
+func (p *asyncReader) end() {
 	p.cancel()
 	d, ok := p.from.(interface{ SetReadDeadline(time.Time) error })
 	if !ok || d.SetReadDeadline(time.Unix(1, 0)) != nil {

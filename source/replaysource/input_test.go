@@ -60,7 +60,7 @@ func TestCaptures(t *testing.T) {
 	if err != nil || len(paths) != 6 {
 		t.Fatal(paths, err)
 	}
-	s, sink := newSource(t, replaysource.Config{Paths: paths}), &keep{}
+	s, sink := newSource(t, replaysource.Config{Paths: paths}), &recordingSink{}
 	if err := s.Run(t.Context(), sink); err != nil {
 		t.Fatal(err)
 	}
@@ -264,7 +264,7 @@ func TestNew(t *testing.T) {
 // before it, and not an empty one.
 func TestFileGone(t *testing.T) {
 	first, second := file(t, line("a")), file(t, line("b"))
-	s, sink := newSource(t, replaysource.Config{Paths: []string{first, second}}), &keep{}
+	s, sink := newSource(t, replaysource.Config{Paths: []string{first, second}}), &recordingSink{}
 	if err := os.Remove(second); err != nil {
 		t.Fatal(err)
 	}

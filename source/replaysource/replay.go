@@ -129,15 +129,15 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	}
 	inner, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	f := newFlight(s, sink, stop)
+	f := newInFlight(s, sink, stop)
 	var work sync.WaitGroup
-	landed := make(chan struct{})
-	work.Go(func() { f.redeliver(inner, landed) })
+	drained := make(chan struct{})
+	work.Go(func() { f.redeliver(inner, drained) })
 
 	err := s.readAll(inner, f)
 	interrupted := inner.Err() != nil
-	f.land(inner)
-	close(landed)
+	f.drain(inner)
+	close(drained)
 	work.Wait()
 
 	s.count(func(p *Progress) { p.Complete = err == nil && p.Acknowledged == p.Payloads })
@@ -153,7 +153,7 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 }
 
 // readAll delivers every payload of every input.
-func (s *Source) readAll(ctx context.Context, f *flight) error {
+func (s *Source) readAll(ctx context.Context, f *inFlight) error {
 	for _, path := range s.cfg.Paths {
 		if err := s.readOne(ctx, f, path); err != nil {
 			return err
@@ -162,14 +162,14 @@ func (s *Source) readAll(ctx context.Context, f *flight) error {
 	return nil
 }
 
-func (s *Source) readOne(ctx context.Context, f *flight, path string) error {
+func (s *Source) readOne(ctx context.Context, f *inFlight, path string) error {
 	in, err := open(ctx, path, s.cfg.Stdin)
 	if err != nil {
 		return err
 	}
 	defer in.close()
 	before := s.Progress().Bytes
-	values := newValues(in, display(path))
+	values := newValues(in, displayPath(path))
 	for {
 		payload, at, err := values.next()
 		switch {
@@ -192,7 +192,7 @@ func (s *Source) readOne(ctx context.Context, f *flight, path string) error {
 }
 
 // payload parses and delivers one payload, without keeping any of its bytes.
-func (s *Source) payload(ctx context.Context, f *flight, payload []byte, at place) error {
+func (s *Source) payload(ctx context.Context, f *inFlight, payload []byte, at position) error {
 	batch, err := event.Parse(payload, s.cfg.Dialect)
 	if err != nil {
 		return s.bad(ctx, at, err)
@@ -207,13 +207,13 @@ func (s *Source) payload(ctx context.Context, f *flight, payload []byte, at plac
 
 // badLine skips the line of a payload that is not JSON, where that is allowed
 // and at is where one begins, or returns why the replay ends.
-func (s *Source) badLine(ctx context.Context, v *values, at place, err error) error {
+func (s *Source) badLine(ctx context.Context, v *values, at position, err error) error {
 	bad, ok := errors.AsType[*InputError](err)
 	if !ok || !bad.Skippable || !s.cfg.SkipBad {
 		return err
 	}
 	if err := v.skipLine(ctx); err != nil && err != io.EOF { // at the end, next says so
-		return &InputError{place: at, Err: err}
+		return &InputError{position: at, Err: err}
 	}
 	return s.bad(ctx, at, bad.Err)
 }
@@ -222,9 +222,9 @@ func (s *Source) badLine(ctx context.Context, v *values, at place, err error) er
 const loggedBad = 100
 
 // bad skips a payload, where that is allowed, or says why it ends the replay.
-func (s *Source) bad(ctx context.Context, at place, err error) error {
+func (s *Source) bad(ctx context.Context, at position, err error) error {
 	if !s.cfg.SkipBad {
-		return &InputError{place: at, Skippable: true, Err: err}
+		return &InputError{position: at, Skippable: true, Err: err}
 	}
 	var skipped int64
 	s.count(func(p *Progress) { p.Skipped++; skipped = p.Skipped })

@@ -20,17 +20,17 @@ import (
 var quiet = slog.New(slog.DiscardHandler)
 
 // keep is a sink that acknowledges everything at once and keeps the events.
-type keep struct{ events []event.Event }
+type recordingSink struct{ events []event.Event }
 
-func (k *keep) Deliver(_ context.Context, d source.Delivery) error { return k.TryDeliver(d) }
+func (k *recordingSink) Deliver(_ context.Context, d source.Delivery) error { return k.TryDeliver(d) }
 
-func (k *keep) TryDeliver(d source.Delivery) error {
+func (k *recordingSink) TryDeliver(d source.Delivery) error {
 	k.events = append(k.events, d.Events...)
 	d.Done(source.Outcome{Ack: true, Verdicts: source.Verdicts{Raised: len(d.Events)}})
 	return nil
 }
 
-func (k *keep) keys() []string {
+func (k *recordingSink) keys() []string {
 	keys := make([]string, len(k.events))
 	for i, e := range k.events {
 		keys[i] = e.Object.Key
@@ -54,10 +54,10 @@ func newSource(t testing.TB, cfg replaysource.Config) *replaysource.Source {
 }
 
 // replay reads input to its end, or as far as it goes.
-func replay(t *testing.T, cfg replaysource.Config, input string) (*keep, replaysource.Progress, error) {
+func replay(t *testing.T, cfg replaysource.Config, input string) (*recordingSink, replaysource.Progress, error) {
 	t.Helper()
 	cfg.Stdin = strings.NewReader(input)
-	s, sink := newSource(t, cfg), &keep{}
+	s, sink := newSource(t, cfg), &recordingSink{}
 	err := s.Run(t.Context(), sink)
 	return sink, s.Progress(), err
 }
@@ -131,7 +131,7 @@ func TestSilentInput(t *testing.T) {
 				reading.deadline = f.SetReadDeadline
 			}
 			s := newSource(t, replaysource.Config{Stdin: reading})
-			run := running(t, s, &keep{}, 1)
+			run := running(t, s, &recordingSink{}, 1)
 			sourcetest.Wait(t, reading.reading, "the first read")
 			run.Cancel()
 			if err := sourcetest.Wait(t, run.Ended, "the end of Run"); err != nil {

@@ -46,7 +46,7 @@ func (v *values) read() int64 { return v.window.read }
 // where it begins. At the end of the input the error is io.EOF; any other is an
 // [*InputError], and there is no next unless skipLine is called for one that is
 // skippable.
-func (v *values) next() ([]byte, place, error) {
+func (v *values) next() ([]byte, position, error) {
 	v.window.end = v.offset() + event.MaxPayload
 	v.dec.PeekKind() // reads up to the value; ReadValue returns its error
 	ahead := v.dec.UnreadBuffer()
@@ -54,14 +54,14 @@ func (v *values) next() ([]byte, place, error) {
 	v.line += newlines(ahead[:space])
 	v.number++
 	v.space = space
-	at := place{Path: v.path, Line: v.line, Offset: v.offset() + int64(space), Number: v.number}
+	at := position{Path: v.path, Line: v.line, Offset: v.offset() + int64(space), Number: v.number}
 
 	line := space < len(ahead) && (at.Offset == v.base || space > 0 && ahead[space-1] == '\n')
 
 	v.window.end = at.Offset + event.MaxPayload + 1 // one byte too large is the parser's to refuse
 	value, err := v.dec.ReadValue()
 	if err != nil {
-		return nil, at, v.explain(err, at, line)
+		return nil, at, v.describeError(err, at, line)
 	}
 	v.line += newlines(value)
 	return value, at, nil
@@ -70,7 +70,7 @@ func (v *values) next() ([]byte, place, error) {
 // explain says where in the value that begins at, perhaps with a line, the
 // fault is. What is at fault in the input, and not with reading it, can be
 // skipped with its line.
-func (v *values) explain(err error, at place, line bool) error {
+func (v *values) describeError(err error, at position, line bool) error {
 	var syntax *jsontext.SyntacticError
 	rest := v.dec.UnreadBuffer()
 	rest = rest[min(v.space, len(rest)):]
@@ -78,7 +78,7 @@ func (v *values) explain(err error, at place, line bool) error {
 	case err == io.EOF:
 		return err
 	case at.Offset == 0 && bytes.HasPrefix(rest, gzipMagic):
-		return &InputError{place: at, Err: errGzip}
+		return &InputError{position: at, Err: errGzip}
 	case errors.Is(err, errTooLarge):
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		err = fmt.Errorf("the input ends in the middle of it: %w", io.ErrUnexpectedEOF)
@@ -88,12 +88,12 @@ func (v *values) explain(err error, at place, line bool) error {
 		at.Offset = fault
 		err = fmt.Errorf("not JSON: %w", syntax.Err)
 	default:
-		return &InputError{place: at, Err: err}
+		return &InputError{position: at, Err: err}
 	}
 	if !line {
 		err = fmt.Errorf("%w; it does not begin a line, so it cannot be skipped", err)
 	}
-	return &InputError{place: at, Skippable: line, Err: err}
+	return &InputError{position: at, Skippable: line, Err: err}
 }
 
 func newlines(b []byte) int64 { return int64(bytes.Count(b, []byte{'\n'})) }

@@ -32,7 +32,7 @@ func (w *window) Read(p []byte) (n int, err error) {
 }
 
 // giveBack makes b, the last that was read, what is read next.
-func (w *window) giveBack(b []byte) {
+func (w *window) unreadBytes(b []byte) {
 	w.unread = append(bytes.Clone(b), w.unread...)
 	w.read -= int64(len(b))
 }
@@ -60,7 +60,7 @@ func (w *window) skipLine(ctx context.Context) error {
 // skipLine passes over the line in which the value began that next could not
 // read. What was read of the lines after it is read again.
 func (v *values) skipLine(ctx context.Context) error {
-	v.window.giveBack(v.dec.UnreadBuffer()[v.space:])
+	v.window.unreadBytes(v.dec.UnreadBuffer()[v.space:])
 	err := v.window.skipLine(ctx)
 	if err == nil {
 		v.line++

@@ -47,7 +47,7 @@ type shardJSON struct {
 }
 
 func printStatus(ctx context.Context, a *app.App, one *archive.Archive) error {
-	c, err := one.Claimed(ctx)
+	c, err := one.ExistingClaim(ctx)
 	if err != nil {
 		return err
 	}

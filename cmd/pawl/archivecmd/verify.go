@@ -63,7 +63,7 @@ func verifyAll(ctx context.Context, a *app.App, list []*archive.Archive, o archi
 	bad := false
 	for _, one := range list {
 		seen := 0
-		o.Seen = func(string) {
+		o.OnKey = func(string) {
 			seen++
 			showVerified(bar, one.Name, seen)
 		}
@@ -113,8 +113,8 @@ func printVerified(a *app.App, one *archive.Archive, r *archive.Report) error {
 		state = fmt.Sprintf("%d findings", n)
 	}
 	lines := []string{fmt.Sprintf("%s: %d objects of %d shards: %s", one.Name, r.Objects, r.Shards, state)}
-	if r.Entries > 0 {
-		lines = append(lines, fmt.Sprintf("%d entries of the stream were read", r.Entries))
+	if r.Records > 0 {
+		lines = append(lines, fmt.Sprintf("%d entries of the stream were read", r.Records))
 	}
 	if r.Expired > 0 {
 		lines = append(lines, fmt.Sprintf("%d of the objects are gaps of records that had expired before they could be stored", r.Expired))

@@ -15,11 +15,11 @@ import (
 	"github.com/pawlhq/pawl/internal/simkit"
 )
 
-// TestPublished plays the same worlds with the published de-duplication of records by
+// TestPublishedDeduplicationLosesRecords plays the same worlds with the published de-duplication of records by
 // listing S3: records are grouped by minute, what the listing of the minute shows is
 // left out, and the rest is written under a key of first and last. It loses records,
 // and it doubles some. The shipped archive does neither in these worlds.
-func TestPublished(t *testing.T) {
+func TestPublishedDeduplicationLosesRecords(t *testing.T) {
 	pool := newPool()
 	defer pool.Close()
 	lost, doubled, worlds := 0, 0, 0
@@ -29,12 +29,12 @@ func TestPublished(t *testing.T) {
 			continue // it has no answer to these, and need not
 		}
 		worlds++
-		w.work = (*thread).published
-		w.run(func() bool { return w.Now > w.plan.horizon()+2*time.Hour })
+		w.work = (*thread).runPublished
+		w.run(func() bool { return w.Now > w.plan.faultsEnd()+2*time.Hour })
 		n := map[string]int{}
 		for _, o := range w.objects {
 			for _, e := range decodeLines(o.body) {
-				for _, r := range e.Records {
+				for _, r := range e.UserRecords {
 					n[string(r.Data)]++
 				}
 			}
@@ -45,11 +45,11 @@ func TestPublished(t *testing.T) {
 			if reg := w.table.registers[s.ID]; reg != nil {
 				done = Number(reg.value)
 			}
-			for _, e := range s.entries {
+			for _, e := range s.records {
 				if done.less(e.Number) {
 					break
 				}
-				for _, r := range e.Records {
+				for _, r := range e.UserRecords {
 					switch n[string(r.Data)] {
 					case 0:
 						l = 1
@@ -70,7 +70,7 @@ func TestPublished(t *testing.T) {
 }
 
 // published is the work of a process.
-func (t *thread) published() {
+func (t *thread) runPublished() {
 	checking := true
 	for !t.dead {
 		t.publishShard(&checking)
@@ -104,15 +104,15 @@ func (t *thread) publishShard(checking *bool) {
 	}
 	checkpoint, until := t.Now, t.Now+10*time.Minute
 	for t.Now < until {
-		page, err := r.Next(stoppable{context.Background(), t})
-		if err != nil || page.End && len(page.Entries) == 0 {
+		page, err := r.Next(threadContext{context.Background(), t})
+		if err != nil || page.End && len(page.Records) == 0 {
 			return
 		}
-		if err := t.publish(id, page.Entries, checking); err != nil {
+		if err := t.publish(id, page.Records, checking); err != nil {
 			return
 		}
-		if n := len(page.Entries); n > 0 && t.Now >= checkpoint {
-			reg.Version, err = registersOf{t}.WriteRegister(context.Background(), id, reg.Version, []byte(page.Entries[n-1].Number))
+		if n := len(page.Records); n > 0 && t.Now >= checkpoint {
+			reg.Version, err = registersOf{t}.WriteRegister(context.Background(), id, reg.Version, []byte(page.Records[n-1].Number))
 			if err != nil {
 				return
 			}
@@ -122,10 +122,10 @@ func (t *thread) publishShard(checking *bool) {
 }
 
 // publish writes an object for each minute.
-func (t *thread) publish(shard string, entries []Entry, checking *bool) error {
-	groups := map[time.Time][]Entry{}
+func (t *thread) publish(shard string, records []Record, checking *bool) error {
+	groups := map[time.Time][]Record{}
 	var minutes []time.Time
-	for _, e := range entries {
+	for _, e := range records {
 		m := minute(e.Arrival)
 		if groups[m] == nil {
 			minutes = append(minutes, m)
@@ -134,7 +134,7 @@ func (t *thread) publish(shard string, entries []Entry, checking *bool) error {
 	}
 	for _, m := range minutes {
 		group := groups[m]
-		slices.SortStableFunc(group, func(a, b Entry) int { return a.Arrival.Compare(b.Arrival) })
+		slices.SortStableFunc(group, func(a, b Record) int { return a.Arrival.Compare(b.Arrival) })
 		first, last := group[0].Number, group[len(group)-1].Number
 		prefix := "p/" + m.Format(minuteLayout) + "/"
 		if *checking {
@@ -162,9 +162,9 @@ func (t *thread) publish(shard string, entries []Entry, checking *bool) error {
 }
 
 // unpublished leaves out what the listing shows to be stored.
-func (t *thread) unpublished(prefix string, first, last Number, group []Entry) ([]Entry, error) {
+func (t *thread) unpublished(prefix string, first, last Number, group []Record) ([]Record, error) {
 	without := func(from, to Number) {
-		group = slices.DeleteFunc(slices.Clone(group), func(e Entry) bool { return !e.Number.less(from) && !to.less(e.Number) })
+		group = slices.DeleteFunc(slices.Clone(group), func(e Record) bool { return !e.Number.less(from) && !to.less(e.Number) })
 	}
 	for info, err := range (storeOf{t}).List(context.Background(), "b", prefix, "") {
 		if err != nil {

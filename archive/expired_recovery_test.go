@@ -11,7 +11,7 @@ import (
 // TestExpiredBeforeRecovery: records expire between the loss of the registers and the
 // recovery. What was stored stays as it was, and a gap covers what expired.
 func TestExpiredBeforeRecovery(t *testing.T) {
-	inPlace(t, 1, func(p *place) {
+	withEnv(t, 1, func(p *env) {
 		shard := p.shards()[0]
 		p.put(shard, 20)
 		stop := p.run(p.archive("ndjson"))
@@ -37,7 +37,7 @@ func TestExpiredBeforeRecovery(t *testing.T) {
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
-		if r := p.verified(p.archive("ndjson"), 20+5+10); r.Gaps != 1 {
+		if r := p.expectVerified(p.archive("ndjson"), 20+5+10); r.Gaps != 1 {
 			t.Errorf("%+v: want one gap", r)
 		}
 		after := p.objects()
@@ -54,7 +54,7 @@ func TestExpiredBeforeRecovery(t *testing.T) {
 
 // objects returns the ETags of all objects, without those that Pawl keeps for
 // itself.
-func (p *place) objects() map[string]string {
+func (p *env) objects() map[string]string {
 	p.Helper()
 	all := map[string]string{}
 	for info, err := range p.store.List(p.Context(), "b", "p/20", "") {

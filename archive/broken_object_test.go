@@ -14,14 +14,14 @@ import (
 )
 
 // troubledStore can neither list nor read an object, or lists it and answers no HEAD request.
-type troubledStore struct {
+type brokenObjectStore struct {
 	archive.Store
 	key  string
 	list bool
 }
 
 // Head implements [bucket.Store].
-func (s troubledStore) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {
+func (s brokenObjectStore) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {
 	if ref.Key == s.key {
 		return bucket.Info{}, fmt.Errorf("HEAD %s: %w", ref.Key, bucket.ErrUnavailable)
 	}
@@ -29,7 +29,7 @@ func (s troubledStore) Head(ctx context.Context, ref event.Object) (bucket.Info,
 }
 
 // List implements [bucket.Store].
-func (s troubledStore) List(ctx context.Context, name, prefix, after string) iter.Seq2[bucket.Info, error] {
+func (s brokenObjectStore) List(ctx context.Context, name, prefix, after string) iter.Seq2[bucket.Info, error] {
 	return func(yield func(bucket.Info, error) bool) {
 		for info, err := range s.Store.List(ctx, name, prefix, after) {
 			if info.Key == s.key && !s.list {
@@ -42,38 +42,38 @@ func (s troubledStore) List(ctx context.Context, name, prefix, after string) ite
 	}
 }
 
-// TestTroubledObjectStopsItsShard has an object in the bucket that the store cannot list, or
+// TestBrokenObjectStopsItsShardOnly has an object in the bucket that the store cannot list, or
 // for which it answers no HEAD request. At a takeover it stops the shard that it names and
 // does not know it, and no other.
-func TestTroubledObjectStopsItsShard(t *testing.T) {
+func TestBrokenObjectStopsItsShardOnly(t *testing.T) {
 	for name, list := range map[string]bool{"HEAD fails": true, "unlistable": false} {
 		t.Run(name, func(t *testing.T) {
-			inPlace(t, 2, func(p *place) {
+			withEnv(t, 2, func(p *env) {
 				ids := p.shards()
 				p.put(ids[0], 2)
 				p.put(ids[1], 2)
-				p.work(p.archive("ndjson"), time.Minute)
+				p.runFor(p.archive("ndjson"), time.Minute)
 				before := p.progress(ids[0]).Committed
 				r := archive.Range{Start: "9" + before, End: "91" + before}
 				key := archive.Name{Minute: time.Now(), Shard: ids[0], Range: r, Format: "ndjson"}.Key("p/")
-				p.object(key, "x")
+				p.putObject(key, "x")
 				p.put(ids[0], 2)
 				p.put(ids[1], 2)
 				a := p.archive("ndjson")
-				a.Store = troubledStore{p.store, key, list}
+				a.Store = brokenObjectStore{p.store, key, list}
 				p.log.Reset()
-				p.work(a, 3*time.Minute)
-				if all := p.entries(ids[1]); p.progress(ids[1]).Committed != all[len(all)-1].Number {
+				p.runFor(a, 3*time.Minute)
+				if all := p.records(ids[1]); p.progress(ids[1]).Committed != all[len(all)-1].Number {
 					t.Errorf("%s waits:\n%s", ids[1], p.log.String())
 				}
 				if p.progress(ids[0]).Committed != before || !strings.Contains(p.log.String(), key) {
 					t.Errorf("%s was stored, or its log does not name %s:\n%s", ids[0], key, p.log.String())
 				}
-				a.Store = troubledStore{p.store, strings.Replace(key, ids[0], "shardId-of-another-stream", 1), false}
-				p.object(a.Store.(troubledStore).key, "x")
+				a.Store = brokenObjectStore{p.store, strings.Replace(key, ids[0], "shardId-of-another-stream", 1), false}
+				p.putObject(a.Store.(brokenObjectStore).key, "x")
 				p.remove(key)
-				p.work(a, 3*time.Minute)
-				if all := p.entries(ids[0]); p.progress(ids[0]).Committed != all[len(all)-1].Number {
+				p.runFor(a, 3*time.Minute)
+				if all := p.records(ids[0]); p.progress(ids[0]).Committed != all[len(all)-1].Number {
 					t.Errorf("an object of no shard stops %s:\n%s", ids[0], p.log.String())
 				}
 			})
@@ -83,14 +83,14 @@ func TestTroubledObjectStopsItsShard(t *testing.T) {
 
 // TestVerifyUnlistable: verify names an object that the store cannot list, and continues.
 func TestVerifyUnlistable(t *testing.T) {
-	inPlace(t, 1, func(p *place) {
+	withEnv(t, 1, func(p *env) {
 		p.put(p.shards()[0], 2)
-		p.works(p.archive("ndjson"))
+		p.runWorker(p.archive("ndjson"))
 		for _, key := range []string{"p/0 strange", "p/_pawl/malformed/x-1.json"} {
-			p.object(key, "x")
+			p.putObject(key, "x")
 			a := p.archive("ndjson")
-			a.Store = troubledStore{p.store, key, false}
-			if r := p.findsOne(a, archive.VerifyOptions{}, archive.Unreadable, key); r.Objects != 1 {
+			a.Store = brokenObjectStore{p.store, key, false}
+			if r := p.expectFinding(a, archive.VerifyOptions{}, archive.Unreadable, key); r.Objects != 1 {
 				t.Errorf("%+v: want 1 object", r)
 			}
 			p.remove(key)

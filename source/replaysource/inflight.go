@@ -18,17 +18,17 @@ const (
 	// maxTries is how often a payload is delivered. Redelivery is the only retry over a
 	// ledger in memory and in a program that never sweeps. The bound ends a replay whose
 	// payload names a row that cannot be read.
-	maxTries = 10
+	maxAttempts = 10
 	// How long to wait before another try: where the sink does not say, and
 	// at most.
-	retryDefault = time.Second
-	retryMax     = time.Minute
+	defaultRetryDelay = time.Second
+	maxRetryDelay     = time.Minute
 )
 
 // delivery is one payload on its way.
 type delivery struct {
 	events []event.Event
-	at     place
+	at     position
 	tries  int
 	due    time.Time // of the next try
 	err    error     // of the last try
@@ -37,25 +37,25 @@ type delivery struct {
 func (d *delivery) weight() int64 { return int64(len(d.events)) }
 
 // flight is what was read and is not acknowledged yet.
-type flight struct {
+type inFlight struct {
 	*Source
 	sink source.Sink
 	room *semaphore.Weighted
 	// again has room for everything in flight: Done must not block.
-	again chan *delivery
-	stop  context.CancelCauseFunc
+	retries chan *delivery
+	stop    context.CancelCauseFunc
 }
 
-func newFlight(s *Source, sink source.Sink, stop context.CancelCauseFunc) *flight {
-	return &flight{
+func newInFlight(s *Source, sink source.Sink, stop context.CancelCauseFunc) *inFlight {
+	return &inFlight{
 		Source: s, sink: sink, stop: stop,
-		room:  semaphore.NewWeighted(maxInFlight),
-		again: make(chan *delivery, maxInFlight),
+		room:    semaphore.NewWeighted(maxInFlight),
+		retries: make(chan *delivery, maxInFlight),
 	}
 }
 
 // deliver hands d to the sink, when there is room for it.
-func (f *flight) deliver(ctx context.Context, d *delivery) error {
+func (f *inFlight) deliver(ctx context.Context, d *delivery) error {
 	if len(d.events) == 0 {
 		f.count(func(p *Progress) { p.Acknowledged++ })
 		return nil
@@ -70,7 +70,7 @@ func (f *flight) deliver(ctx context.Context, d *delivery) error {
 	return nil
 }
 
-func (f *flight) try(ctx context.Context, d *delivery) error {
+func (f *inFlight) try(ctx context.Context, d *delivery) error {
 	d.tries++
 	err := f.sink.Deliver(ctx, source.Delivery{
 		Events:         d.events,
@@ -78,20 +78,20 @@ func (f *flight) try(ctx context.Context, d *delivery) error {
 		Done:           func(o source.Outcome) { f.done(d, o) },
 	})
 	if errors.Is(err, source.ErrClosed) {
-		return &DeliveryError{place: d.at, Tries: d.tries, Err: err}
+		return &DeliveryError{position: d.at, Tries: d.tries, Err: err}
 	}
 	return err
 }
 
 // done is told what became of d.
-func (f *flight) done(d *delivery, o source.Outcome) {
+func (f *inFlight) done(d *delivery, o source.Outcome) {
 	if !o.Ack {
 		wait := o.RetryAfter
 		if wait <= 0 {
-			wait = retryDefault
+			wait = defaultRetryDelay
 		}
-		d.due, d.err = time.Now().Add(min(wait, retryMax)), o.Err
-		f.again <- d
+		d.due, d.err = time.Now().Add(min(wait, maxRetryDelay)), o.Err
+		f.retries <- d
 		return
 	}
 	f.count(func(p *Progress) {
@@ -106,12 +106,12 @@ func (f *flight) done(d *delivery, o source.Outcome) {
 
 // redeliver delivers again what was not acknowledged, until all has landed.
 // What cannot be delivered again stops the replay.
-func (f *flight) redeliver(ctx context.Context, landed <-chan struct{}) {
+func (f *inFlight) redeliver(ctx context.Context, drained <-chan struct{}) {
 	for {
 		select {
-		case <-landed:
+		case <-drained:
 			return
-		case d := <-f.again:
+		case d := <-f.retries:
 			if err := f.retry(ctx, d); err != nil {
 				f.stop(err)
 				f.room.Release(d.weight())
@@ -120,9 +120,9 @@ func (f *flight) redeliver(ctx context.Context, landed <-chan struct{}) {
 	}
 }
 
-func (f *flight) retry(ctx context.Context, d *delivery) error {
-	if d.tries >= maxTries {
-		return &DeliveryError{place: d.at, Tries: d.tries, Err: d.err}
+func (f *inFlight) retry(ctx context.Context, d *delivery) error {
+	if d.tries >= maxAttempts {
+		return &DeliveryError{position: d.at, Tries: d.tries, Err: d.err}
 	}
 	wait := time.NewTimer(time.Until(d.due))
 	defer wait.Stop()
@@ -137,7 +137,7 @@ func (f *flight) retry(ctx context.Context, d *delivery) error {
 
 // land waits until nothing is in flight, or, when ctx has ended, as long as the
 // grace allows. Deliveries that are still in flight then are left to the sink.
-func (f *flight) land(ctx context.Context) {
+func (f *inFlight) drain(ctx context.Context) {
 	if f.room.Acquire(ctx, maxInFlight) == nil {
 		return
 	}

@@ -25,7 +25,7 @@ type slowStore struct {
 
 // PutSigned implements [bucket.Expirer].
 func (s *slowStore) PutSigned(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition, signed time.Time, valid time.Duration) (string, error) {
-	if proves(ref) {
+	if isProbe(ref) {
 		return s.Store.PutSigned(ctx, ref, o, c, signed, valid)
 	}
 	body, err := io.ReadAll(o.Body)
@@ -46,12 +46,12 @@ func (s *slowStore) PutSigned(ctx context.Context, ref event.Object, o bucket.Ob
 }
 
 // proves reports whether an object is written to prove the store.
-func proves(ref event.Object) bool { return strings.Contains(ref.Key, "/.pawl-doctor/") }
+func isProbe(ref event.Object) bool { return strings.Contains(ref.Key, "/.pawl-doctor/") }
 
 // TestLatePut: an object that was announced could not be stored before its records
 // had expired. Its key is voided, so that it cannot land beside the gap.
 func TestLatePut(t *testing.T) {
-	inPlace(t, 1, func(p *place) {
+	withEnv(t, 1, func(p *env) {
 		shard := p.shards()[0]
 		p.put(shard, 3)
 		slow := &slowStore{Store: p.store}
@@ -77,7 +77,7 @@ func TestLatePut(t *testing.T) {
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
-		if r := p.verified(p.archive("ndjson"), 5); r.Gaps != 1 || r.Voids != 1 {
+		if r := p.expectVerified(p.archive("ndjson"), 5); r.Gaps != 1 || r.Voids != 1 {
 			t.Errorf("%+v", r)
 		}
 	})
@@ -86,7 +86,7 @@ func TestLatePut(t *testing.T) {
 // TestPartExpired: of an announced object only some records have expired. The others are
 // stored, and not under the key that says that all are there.
 func TestPartExpired(t *testing.T) {
-	inPlace(t, 1, func(p *place) {
+	withEnv(t, 1, func(p *env) {
 		shard := p.shards()[0]
 		p.put(shard, 3)
 		slow := &slowStore{Store: p.store}
@@ -97,23 +97,23 @@ func TestPartExpired(t *testing.T) {
 		if err := stop(); err != nil || slow.held == nil {
 			t.Fatalf("nothing was sent: %v", err)
 		}
-		p.stream.Trim(shard, p.entries(shard)[0].Number)
+		p.stream.Trim(shard, p.records(shard)[0].Number)
 		p.put(shard, 2)
 		stop = p.run(p.archive("ndjson"))
 		time.Sleep(2 * time.Minute)
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
-		if r := p.verified(p.archive("ndjson"), 2+2); r.Gaps != 1 || r.Voids != 1 {
+		if r := p.expectVerified(p.archive("ndjson"), 2+2); r.Gaps != 1 || r.Voids != 1 {
 			t.Errorf("%+v", r)
 		}
 	})
 }
 
-// TestLateAfterRecovery: a PUT that was signed before the registers were lost cannot
+// TestLatePutAfterRecovery: a PUT that was signed before the registers were lost cannot
 // land beside what is stored after the recovery.
-func TestLateAfterRecovery(t *testing.T) {
-	inPlace(t, 1, func(p *place) {
+func TestLatePutAfterRecovery(t *testing.T) {
+	withEnv(t, 1, func(p *env) {
 		shard := p.shards()[0]
 		p.put(shard, 3)
 		slow := &slowStore{Store: p.store}
@@ -137,14 +137,14 @@ func TestLateAfterRecovery(t *testing.T) {
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
-		p.verified(p.archive("ndjson"), 5)
+		p.expectVerified(p.archive("ndjson"), 5)
 	})
 }
 
 // TestRemovedFromIntent: of two announced objects both were stored, the first was
 // removed by hand, and its records have expired. The gap ends where the second begins.
 func TestRemovedFromIntent(t *testing.T) {
-	inPlace(t, 1, func(p *place) {
+	withEnv(t, 1, func(p *env) {
 		shard := p.shards()[0]
 		for range 3 {
 			p.put(shard, 3)
@@ -160,14 +160,14 @@ func TestRemovedFromIntent(t *testing.T) {
 		if err := p.store.Delete(p.Context(), event.Object{Bucket: "b", Key: stored.keys[0]}, bucket.Condition{}); err != nil {
 			t.Fatal(err)
 		}
-		p.stream.Trim(shard, p.entries(shard)[4].Number)
+		p.stream.Trim(shard, p.records(shard)[4].Number)
 		p.put(shard, 3)
 		stop := p.run(p.archive("ndjson"))
 		time.Sleep(2 * time.Minute)
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
-		if r := p.verified(p.archive("ndjson"), 3+3+3); r.Gaps != 1 || r.Voids != 1 {
+		if r := p.expectVerified(p.archive("ndjson"), 3+3+3); r.Gaps != 1 || r.Voids != 1 {
 			t.Errorf("%+v", r)
 		}
 	})
@@ -185,7 +185,7 @@ type countingStore struct {
 // PutSigned implements [bucket.Expirer].
 func (s *countingStore) PutSigned(ctx context.Context, ref event.Object, o bucket.Object, c bucket.Condition, signed time.Time, valid time.Duration) (string, error) {
 	etag, err := s.Store.PutSigned(ctx, ref, o, c, signed, valid)
-	if proves(ref) {
+	if isProbe(ref) {
 		return etag, err
 	}
 	if s.keys = append(s.keys, ref.Key); len(s.keys) < 2 {
@@ -205,22 +205,22 @@ func (s *countingStore) Head(ctx context.Context, ref event.Object) (bucket.Info
 }
 
 // answering is a stream whose answer of which shards there are takes long.
-type answering struct {
+type hookedStream struct {
 	archive.Stream
 	meanwhile func()
 }
 
 // Shards implements [archive.Stream].
-func (s *answering) Shards(ctx context.Context) ([]archive.Shard, error) {
+func (s *hookedStream) Shards(ctx context.Context) ([]archive.Shard, error) {
 	all, err := s.Stream.Shards(ctx)
 	s.meanwhile()
 	return all, err
 }
 
-// TestShardBetween: a shard that another worker has begun with, and that is younger than
+// TestShardCreatedDuringListing: a shard that another worker has begun with, and that is younger than
 // what the stream has answered, is not taken for one that the stream has forgotten.
-func TestShardBetween(t *testing.T) {
-	inPlace(t, 1, func(p *place) {
+func TestShardCreatedDuringListing(t *testing.T) {
+	withEnv(t, 1, func(p *env) {
 		work := func() {
 			t.Helper()
 			stop := p.run(p.archive("ndjson"))
@@ -232,11 +232,11 @@ func TestShardBetween(t *testing.T) {
 		}
 		work()
 		a := p.archive("ndjson")
-		c, err := a.Claimed(p.Context())
+		c, err := a.ExistingClaim(p.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		a.Stream = &answering{a.Stream, func() {
+		a.Stream = &hookedStream{a.Stream, func() {
 			if err := p.stream.Split(p.Context(), p.shards()[0]); err != nil {
 				t.Error(err)
 			}

@@ -57,11 +57,11 @@ func TestSinkCloses(t *testing.T) {
 }
 
 // hold is a sink that takes everything and answers when told to.
-type hold struct{ taken chan func(source.Outcome) }
+type heldSink struct{ taken chan func(source.Outcome) }
 
-func (h *hold) Deliver(_ context.Context, d source.Delivery) error { return h.TryDeliver(d) }
+func (h *heldSink) Deliver(_ context.Context, d source.Delivery) error { return h.TryDeliver(d) }
 
-func (h *hold) TryDeliver(d source.Delivery) error {
+func (h *heldSink) TryDeliver(d source.Delivery) error {
 	h.taken <- d.Done
 	return nil
 }
@@ -69,7 +69,7 @@ func (h *hold) TryDeliver(d source.Delivery) error {
 // However much the sink takes, the events in flight are bounded.
 func TestInFlightIsBounded(t *testing.T) {
 	const lines = event.MaxRecords + 100
-	sink := &hold{taken: make(chan func(source.Outcome), lines)}
+	sink := &heldSink{taken: make(chan func(source.Outcome), lines)}
 	s := newSource(t, replaysource.Config{Stdin: &generator{left: lines}})
 	run := running(t, s, sink, lines)
 	var held []func(source.Outcome)
@@ -113,15 +113,15 @@ func (g *generator) Read(p []byte) (int, error) {
 }
 
 // watch acknowledges at once, checks the order and looks at the memory.
-type watch struct {
+type checkingSink struct {
 	t     *testing.T
 	seen  int
 	inuse uint64
 }
 
-func (w *watch) Deliver(_ context.Context, d source.Delivery) error { return w.TryDeliver(d) }
+func (w *checkingSink) Deliver(_ context.Context, d source.Delivery) error { return w.TryDeliver(d) }
 
-func (w *watch) TryDeliver(d source.Delivery) error {
+func (w *checkingSink) TryDeliver(d source.Delivery) error {
 	if key := d.Events[0].Object.Key; key != fmt.Sprintf("k%07d", w.seen) {
 		w.t.Fatalf("delivery %d is of %s", w.seen, key)
 	}
@@ -138,7 +138,7 @@ func (w *watch) TryDeliver(d source.Delivery) error {
 // counted.
 func TestMemory(t *testing.T) {
 	const lines, most = 100_000, 64 << 20
-	s, sink := newSource(t, replaysource.Config{Stdin: &generator{left: lines}}), &watch{t: t}
+	s, sink := newSource(t, replaysource.Config{Stdin: &generator{left: lines}}), &checkingSink{t: t}
 	if err := s.Run(t.Context(), sink); err != nil {
 		t.Fatal(err)
 	}
@@ -149,11 +149,13 @@ func TestMemory(t *testing.T) {
 }
 
 // discard acknowledges at once.
-type discard struct{}
+type discardingSink struct{}
 
-func (discard) Deliver(_ context.Context, d source.Delivery) error { return discard{}.TryDeliver(d) }
+func (discardingSink) Deliver(_ context.Context, d source.Delivery) error {
+	return discardingSink{}.TryDeliver(d)
+}
 
-func (discard) TryDeliver(d source.Delivery) error {
+func (discardingSink) TryDeliver(d source.Delivery) error {
 	d.Done(source.Outcome{Ack: true})
 	return nil
 }
@@ -165,7 +167,7 @@ func BenchmarkReplay(b *testing.B) {
 	b.SetBytes(int64(len(line("k0000000")) + 1))
 	b.ReportAllocs()
 	b.ResetTimer()
-	if err := s.Run(b.Context(), discard{}); err != nil {
+	if err := s.Run(b.Context(), discardingSink{}); err != nil {
 		b.Fatal(err)
 	}
 }

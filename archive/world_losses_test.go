@@ -16,7 +16,7 @@ import (
 //
 // A PUT that was announced before that moment and has not landed never does: no owner
 // can know of it. So the documentation tells operators to recover after a restore.
-func (w *world) restore(in time.Duration) {
+func (w *world) restoreRegisters(in time.Duration) {
 	table, registers, tokens := w.table, maps.Clone(w.table.registers), maps.Clone(w.tokens)
 	w.After(simkit.Pick(w.Tape, time.Second, time.Minute, in), func() {
 		w.Tracef("all processes die, and the registers go back to an earlier moment")
@@ -26,14 +26,14 @@ func (w *world) restore(in time.Duration) {
 				w.After(w.Tape.UpTo(5*time.Minute), func() { w.worker(w.table) })
 			}
 		}
-		w.lost()
+		w.noteLoss()
 		table.registers, w.tokens = registers, tokens
-		w.recovers(table, w.Tape.UpTo(2*time.Hour))
+		w.scheduleRecovery(table, w.Tape.UpTo(2*time.Hour))
 	})
 }
 
 // miss loses the register of one shard. An operator notices later, and recovers.
-func (w *world) miss() {
+func (w *world) loseRegister() {
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(w.table.registers)), func(name string) bool {
 		return !strings.HasPrefix(name, "archive/x/shard/")
 	})
@@ -42,28 +42,28 @@ func (w *world) miss() {
 	}
 	name := names[w.Tape.Choose(len(names))]
 	w.Tracef("%s is lost", name)
-	w.lost()
+	w.noteLoss()
 	delete(w.table.registers, name)
-	w.recovers(w.table, w.Tape.UpTo(2*time.Hour))
+	w.scheduleRecovery(w.table, w.Tape.UpTo(2*time.Hour))
 }
 
 // lost notes that registers are not those that workers have written.
-func (w *world) lost() {
+func (w *world) noteLoss() {
 	w.losses++
-	clear(w.owes)
+	clear(w.mustFind)
 }
 
 // lists notes which shards a process must find. A parent that is neither listed nor known,
 // and is above the highest shard that was listed before, was born and closed unseen. Its
 // range must become a gap.
-func (t *thread) lists(all []Shard) {
-	highest := t.highest()
-	if highest == "" || t.table != t.truth() {
+func (t *thread) noteListed(all []Shard) {
+	highest := t.highestShard()
+	if highest == "" || t.table != t.claimedLedger() {
 		return
 	}
-	for id := range t.owes {
+	for id := range t.mustFind {
 		if t.table.registers["archive/x/shard/"+id] == nil && !t.retired[id] {
-			delete(t.owes, id) // unless it is still a parent: nothing else names it
+			delete(t.mustFind, id) // unless it is still a parent: nothing else names it
 		}
 	}
 	for _, s := range all {
@@ -71,14 +71,14 @@ func (t *thread) lists(all []Shard) {
 			listed := slices.ContainsFunc(all, func(s Shard) bool { return s.ID == parent })
 			if !listed && compareIDs(highest, parent) < 0 {
 				t.Tracef("%s was born and closed unseen", parent)
-				t.owes[parent] = true
+				t.mustFind[parent] = true
 			}
 		}
 	}
 }
 
 // highest returns the highest shard that the marker of the thread's ledger names.
-func (t *thread) highest() string {
+func (t *thread) highestShard() string {
 	var m marker
 	if r := t.table.registers["archive/x/table"]; r != nil {
 		_ = json.Unmarshal(r.value, &m)
@@ -87,7 +87,7 @@ func (t *thread) highest() string {
 }
 
 // removed checks the removal of a register.
-func (t *thread) removed(name string, r *register) {
+func (t *thread) checkRemoved(name string, r *register) {
 	id, ok := strings.CutPrefix(name, "archive/x/shard/")
 	if !ok {
 		return

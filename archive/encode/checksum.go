@@ -14,32 +14,32 @@ import (
 // A Parquet file carries its own checksum among the key-value metadata of its
 // footer, because the library, given a damaged file, may allocate all memory.
 
-const sumKey = "pawl-sha256"
+const checksumKey = "pawl-sha256"
 
 // noSum stands in the place of the checksum while it is taken.
-var noSum = strings.Repeat("0", 2*sha256.Size)
+var zeroChecksum = strings.Repeat("0", 2*sha256.Size)
 
 // sealer writes a Parquet file and keeps its end, where the checksum goes.
-type sealer struct {
-	w   io.Writer
-	h   hash.Hash
-	end *bytes.Buffer // nil: the footer is not yet written
+type checksumWriter struct {
+	w      io.Writer
+	h      hash.Hash
+	footer *bytes.Buffer // nil: the footer is not yet written
 }
 
 // Write implements [io.Writer].
-func (s *sealer) Write(b []byte) (int, error) {
+func (s *checksumWriter) Write(b []byte) (int, error) {
 	s.h.Write(b)
-	if s.end != nil {
-		return s.end.Write(b)
+	if s.footer != nil {
+		return s.footer.Write(b)
 	}
 	return s.w.Write(b)
 }
 
 // seal writes the end.
-func (s *sealer) seal() error {
-	end := s.end.Bytes()
-	place := sumPlace(end)
-	if string(place) != noSum {
+func (s *checksumWriter) finish() error {
+	end := s.footer.Bytes()
+	place := findChecksum(end)
+	if string(place) != zeroChecksum {
 		return errors.New("the Parquet writer has put the checksum elsewhere")
 	}
 	hex.Encode(place, s.h.Sum(nil))
@@ -49,33 +49,33 @@ func (s *sealer) seal() error {
 
 // sealed reports whether a file has the checksum that it carries, and wipes that
 // out.
-func sealed(file []byte) bool {
-	place := sumPlace(file)
+func verifyChecksum(file []byte) bool {
+	place := findChecksum(file)
 	if place == nil {
 		return false
 	}
 	sum := string(place)
-	copy(place, noSum)
+	copy(place, zeroChecksum)
 	h := sha256.Sum256(file)
 	return sum == hex.EncodeToString(h[:])
 }
 
 // sumPlace returns the part of a file's end that is the checksum, or nil.
-func sumPlace(end []byte) []byte {
+func findChecksum(end []byte) []byte {
 	const trailer = 8 // the footer's length, and a magic word
 	if len(end) < trailer {
 		return nil
 	}
 	size := int64(binary.LittleEndian.Uint32(end[len(end)-trailer:]))
 	footer := end[max(0, int64(len(end))-trailer-size):]
-	i := bytes.LastIndex(footer, []byte(sumKey))
+	i := bytes.LastIndex(footer, []byte(checksumKey))
 	if i < 0 {
 		return nil
 	}
-	value := footer[i+len(sumKey):]
+	value := footer[i+len(checksumKey):]
 	const header = 2 // of a string: its type, and a length below 128
-	if len(value) < header+len(noSum) {
+	if len(value) < header+len(zeroChecksum) {
 		return nil
 	}
-	return value[header:][:len(noSum)]
+	return value[header:][:len(zeroChecksum)]
 }

@@ -9,7 +9,7 @@ import (
 // exact passes on a body of a known size, and fails before its last byte unless
 // the body ends there: a request that is cut off is refused, while one of the
 // wrong length but the promised size would be stored.
-type exact struct {
+type exactReader struct {
 	r    io.Reader
 	size int64
 	left int64
@@ -18,10 +18,12 @@ type exact struct {
 // errLength: the body is not as long as its caller promised.
 var errLength = errors.New("the body has another length than promised")
 
-func exactly(r io.Reader, size int64) *exact { return &exact{r: r, size: size, left: size} }
+func newExactReader(r io.Reader, size int64) *exactReader {
+	return &exactReader{r: r, size: size, left: size}
+}
 
 // Read implements [io.Reader].
-func (e *exact) Read(p []byte) (int, error) {
+func (e *exactReader) Read(p []byte) (int, error) {
 	if e.left == 0 {
 		return 0, io.EOF
 	}
@@ -32,7 +34,7 @@ func (e *exact) Read(p []byte) (int, error) {
 	e.left -= int64(n)
 	switch {
 	case e.left == 0:
-		if longer := empty(e.r); longer != nil {
+		if longer := expectEOF(e.r); longer != nil {
 			return 0, longer
 		}
 		return n, nil
@@ -43,7 +45,7 @@ func (e *exact) Read(p []byte) (int, error) {
 }
 
 // empty returns an error unless nothing is left to read.
-func empty(r io.Reader) error {
+func expectEOF(r io.Reader) error {
 	var probe [1]byte
 	if _, err := io.ReadFull(r, probe[:]); err == nil {
 		return fmt.Errorf("%w: there is more than was promised", errLength)

@@ -217,7 +217,7 @@ func TestDamagedParquet(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &sorter{dir: t.TempDir(), room: batchBytes, fanIn: runsOfLevel}
+		s := &sorter{dir: t.TempDir(), room: maxBatchBytes, fanIn: runsPerLevel}
 		if err := m.read(t.Context(), folder(rep.Unpack(t, rep.Files(t))), s); err != nil {
 			refused++
 		}
