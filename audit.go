@@ -90,7 +90,7 @@ func (p *Pawl) Purge(ctx context.Context, pipelines []string, dryRun bool, tell 
 		}
 		one, err := audit.Purge(ctx, ledger.NewRows(p.cfg.Ledger), name, &policy, dryRun, watch)
 		if all = before.Plus(one); err != nil {
-			return all, fmt.Errorf("purge of pipeline %s: %w", event.Quote(name), err)
+			return all, fmt.Errorf("purge pipeline %s: %w", event.Quote(name), err)
 		}
 	}
 	return all, nil
@@ -145,10 +145,10 @@ func (c *Config) validateAudit() (errs []error) {
 		return errs
 	}
 	if c.NoSweep {
-		errs = append(errs, errors.New("an audit on a schedule needs a sweep: what it finds has no message that would bring an attempt"))
+		errs = append(errs, errors.New("scheduled audits need sweeps: the objects that an audit finds have no message that starts an attempt"))
 	}
 	if c.Objects == nil {
-		errs = append(errs, errors.New("an audit on a schedule needs an object store"))
+		errs = append(errs, errors.New("scheduled audits need an object store"))
 	}
 	if err := c.validateSettle(c.Audit.Settle); err != nil {
 		errs = append(errs, err)

@@ -32,7 +32,7 @@ func (c *Config) validate() error {
 	for i := range c.Pipelines {
 		p := &c.Pipelines[i]
 		if seen[p.Name] {
-			refuse("two pipelines are called %s: their objects would share rows", event.Quote(p.Name))
+			refuse("two pipelines are named %s: the name of a pipeline must be unique", event.Quote(p.Name))
 		}
 		seen[p.Name] = true
 		if err := c.validatePipeline(p); err != nil {
@@ -48,7 +48,7 @@ func (c *Config) validate() error {
 	errs = append(errs, sharedOutputs(c.Pipelines)...)
 	errs = append(errs, sharedTargets(c.Pipelines)...)
 	if cycle := findCycle(c.Pipelines); cycle != nil {
-		refuse("pipeline %s would be fed with its own output (%s): let it write to another bucket or prefix",
+		refuse("pipeline %s would process its own output (%s): write the output to another bucket or prefix",
 			event.Quote(cycle[0]), strings.Join(cycle, " → "))
 	}
 	if len(errs) == 0 {
@@ -60,23 +60,23 @@ func (c *Config) validate() error {
 func (c *Config) validatePipeline(p *Pipeline) error {
 	switch {
 	case !pipelineName.MatchString(p.Name):
-		return errors.New("its name must be 1 to 64 of a-z, 0-9, '.', '_' and '-'")
+		return errors.New("invalid name: want 1 to 64 of a-z, 0-9, '.', '_' and '-'")
 	case p.Handler == nil:
-		return errors.New("it has no handler")
+		return errors.New("handler is required")
 	case p.Concurrency < 0:
-		return fmt.Errorf("its concurrency is %d: at least 1, or 0 to share slots with others", p.Concurrency)
+		return fmt.Errorf("concurrency is %d: want at least 1, or 0 to share slots with other pipelines", p.Concurrency)
 	case p.Match.Bucket == "":
-		return errors.New("it must say which bucket it matches")
+		return errors.New("the match has no bucket")
 	case p.Transactional && p.To != nil:
-		return errors.New("it is transactional, and an output is no part of a transaction: give it none")
+		return errors.New("a transactional pipeline cannot have an output")
 	case p.Transactional && c.Ledger != nil && !c.Ledger.Traits().Transactions:
-		return errors.New("it is transactional, and the ledger has no transactions for handlers: use one in SQLite or PostgreSQL")
+		return errors.New("a transactional pipeline needs a ledger in SQLite or PostgreSQL")
 	case p.To != nil && p.To.Bucket == "":
-		return errors.New("its output must name a bucket")
+		return errors.New("the output has no bucket")
 	case c.Objects == nil && (p.To != nil || p.Order == StoreOrder):
-		return errors.New("it needs an object store")
+		return errors.New("an object store is required")
 	case p.EachVersion && p.target() != "":
-		return fmt.Errorf("it handles each version of an object, in no order (identity: version), so an older version could replace a newer one in %s: handle objects instead (identity: object)", p.target())
+		return fmt.Errorf("versions of an object have no order (identity: version), so an older version could replace a newer one in %s: use identity: object", p.target())
 	case p.Order != EventOrder:
 		return nil
 	}
@@ -92,7 +92,7 @@ func (c *Config) validateEventOrder() error {
 		}
 		dialect, trust := d.Declares()
 		if dialect == event.Detect || !trust && !dialect.TrustsSequencer() {
-			return fmt.Errorf("event order needs a dialect whose sequencer is trusted, and a source brings %q: name a trusted dialect, trust_sequencer if you vouch for it, or use store order", dialect)
+			return fmt.Errorf("event order needs a dialect with trusted sequencers, and a source has %q: configure a trusted dialect, set trust_sequencer if you guarantee the order, or use store order", dialect)
 		}
 	}
 	return nil
@@ -135,13 +135,13 @@ func (c *Config) validateSweep() (errs []error) {
 	case !c.NoSweep && c.Sweep < 10*time.Millisecond:
 		errs = append(errs, fmt.Errorf("the sweep interval is %s: at least 10ms", c.Sweep))
 	case c.NoSweep && c.Sweep != 0:
-		errs = append(errs, fmt.Errorf("the sweep interval is %s, and NoSweep is set: leave one of them out", c.Sweep))
+		errs = append(errs, fmt.Errorf("the sweep interval is %s, and NoSweep is set: set only one of them", c.Sweep))
 	}
 	if c.NoSweep && c.Ack != AckSettled && !c.SweptElsewhere {
-		errs = append(errs, errors.New("NoSweep needs AckSettled: a message that is acknowledged earlier is all that would bring the next attempt"))
+		errs = append(errs, errors.New("NoSweep needs AckSettled: without sweeps, only the message starts the next attempt"))
 	}
 	if c.NoSweep && len(c.Sources) == 0 {
-		errs = append(errs, errors.New("NoSweep needs a source: there is nothing else to do"))
+		errs = append(errs, errors.New("NoSweep needs a source"))
 	}
 	return errs
 }
@@ -152,7 +152,7 @@ func sharedOutputs(ps []Pipeline) (errs []error) {
 		for j := range i {
 			a, b := ps[i].To, ps[j].To
 			if a != nil && b != nil && a.Bucket == b.Bucket && nested(a.Prefix, b.Prefix) {
-				errs = append(errs, fmt.Errorf("pipelines %s and %s could write the same output: give them prefixes of which none begins the other",
+				errs = append(errs, fmt.Errorf("pipelines %s and %s could write the same output: use output prefixes that do not contain each other",
 					event.Quote(ps[j].Name), event.Quote(ps[i].Name)))
 			}
 		}
@@ -175,7 +175,7 @@ func sharedTargets(ps []Pipeline) (errs []error) {
 		for j := range i {
 			a, b := &ps[j], &ps[i]
 			if a.target() != "" && a.target() == b.target() && a.Match.overlaps(&b.Match) {
-				errs = append(errs, fmt.Errorf("pipelines %s and %s can match the same object, and both write to %s: let them match different objects, or write to different targets",
+				errs = append(errs, fmt.Errorf("pipelines %s and %s can match the same object, and both write to %s: match different objects, or write to different targets",
 					event.Quote(a.Name), event.Quote(b.Name), a.target()))
 			}
 		}

@@ -80,11 +80,11 @@ func replacing(name, from, target string, suffixes ...string) pawl.Pipeline {
 }
 
 const (
-	badName   = `: its name must be 1 to 64 of a-z, 0-9, '.', '_' and '-'`
-	loop      = "): let it write to another bucket or prefix"
-	overlap   = " could write the same output: give them prefixes of which none begins the other"
-	oneTarget = " can match the same object, and both write to t: let them match different objects, or write to different targets"
-	noDialect = ": name a trusted dialect, trust_sequencer if you vouch for it, or use store order"
+	badName   = `: invalid name: want 1 to 64 of a-z, 0-9, '.', '_' and '-'`
+	loop      = "): write the output to another bucket or prefix"
+	overlap   = " could write the same output: use output prefixes that do not contain each other"
+	oneTarget = " can match the same object, and both write to t: match different objects, or write to different targets"
+	noDialect = ": configure a trusted dialect, set trust_sequencer if you guarantee the order, or use store order"
 )
 
 func TestInvalidConfig(t *testing.T) {
@@ -101,38 +101,38 @@ func TestInvalidConfig(t *testing.T) {
 		{"a newline", first(func(p *pawl.Pipeline) { p.Name = "up\n" }), `pipeline "up\n"` + badName},
 		{"begins with a dot", first(func(p *pawl.Pipeline) { p.Name = ".up" }), `pipeline .up` + badName},
 		{"too long", first(func(p *pawl.Pipeline) { p.Name = strings.Repeat("u", 65) }), "pipeline " + strings.Repeat("u", 65) + badName},
-		{"the same name", pipelines(flow("up", "a", ""), flow("up", "b", "")), "two pipelines are called up: their objects would share rows"},
-		{"no handler", first(func(p *pawl.Pipeline) { p.Handler = nil }), "pipeline up: it has no handler"},
-		{"no input bucket", first(func(p *pawl.Pipeline) { p.Match.Bucket = "" }), "pipeline up: it must say which bucket it matches"},
-		{"no output bucket", first(func(p *pawl.Pipeline) { p.To.Bucket = "" }), "pipeline up: its output must name a bucket"},
-		{"no objects to look at", func(c *pawl.Config) { c.Objects, c.Pipelines[0].To = nil, nil }, "pipeline up: it needs an object store"},
-		{"no objects to write", func(c *pawl.Config) { c.Objects, c.Pipelines[0].Order = nil, pawl.EventOrder }, "pipeline up: it needs an object store"},
+		{"the same name", pipelines(flow("up", "a", ""), flow("up", "b", "")), "two pipelines are named up: the name of a pipeline must be unique"},
+		{"no handler", first(func(p *pawl.Pipeline) { p.Handler = nil }), "pipeline up: handler is required"},
+		{"no input bucket", first(func(p *pawl.Pipeline) { p.Match.Bucket = "" }), "pipeline up: the match has no bucket"},
+		{"no output bucket", first(func(p *pawl.Pipeline) { p.To.Bucket = "" }), "pipeline up: the output has no bucket"},
+		{"no objects to look at", func(c *pawl.Config) { c.Objects, c.Pipelines[0].To = nil, nil }, "pipeline up: an object store is required"},
+		{"no objects to write", func(c *pawl.Config) { c.Objects, c.Pipelines[0].Order = nil, pawl.EventOrder }, "pipeline up: an object store is required"},
 
-		{"output is the input", pipelines(flow("up", "a/x/", "a/x/")), "pipeline up would be fed with its own output (up → up" + loop},
-		{"output within the input", pipelines(flow("up", "a/x/", "a/x/y/")), "pipeline up would be fed with its own output (up → up" + loop},
-		{"input within the output", pipelines(flow("up", "a/x/y/", "a/x/")), "pipeline up would be fed with its own output (up → up" + loop},
-		{"whole bucket", pipelines(flow("up", "a", "a/out/")), "pipeline up would be fed with its own output (up → up" + loop},
-		{"prefix without a slash", pipelines(flow("up", "a/in", "a/in-out/")), "pipeline up would be fed with its own output (up → up" + loop},
-		{"cycle of two", pipelines(flow("up", "a", "b"), flow("down", "b", "a")), "pipeline up would be fed with its own output (up → down → up" + loop},
+		{"output is the input", pipelines(flow("up", "a/x/", "a/x/")), "pipeline up would process its own output (up → up" + loop},
+		{"output within the input", pipelines(flow("up", "a/x/", "a/x/y/")), "pipeline up would process its own output (up → up" + loop},
+		{"input within the output", pipelines(flow("up", "a/x/y/", "a/x/")), "pipeline up would process its own output (up → up" + loop},
+		{"whole bucket", pipelines(flow("up", "a", "a/out/")), "pipeline up would process its own output (up → up" + loop},
+		{"prefix without a slash", pipelines(flow("up", "a/in", "a/in-out/")), "pipeline up would process its own output (up → up" + loop},
+		{"cycle of two", pipelines(flow("up", "a", "b"), flow("down", "b", "a")), "pipeline up would process its own output (up → down → up" + loop},
 		{"cycle of three, behind another", pipelines(flow("in", "x", "a/in/"), flow("p", "a", "b/p/"), flow("q", "b", "c"), flow("r", "c", "a/r/")),
-			"pipeline p would be fed with its own output (p → q → r → p" + loop},
+			"pipeline p would process its own output (p → q → r → p" + loop},
 		{"a suffix is no way out", pipelines(pawl.Pipeline{
 			Name: "up", Handler: pawl.HandlerFunc(upper), Match: pawl.Match{Bucket: "a", Suffix: []string{".jpg"}},
 			To: &pawl.Output{Bucket: "a", Suffix: ".png"},
-		}), "pipeline up would be fed with its own output (up → up" + loop},
+		}), "pipeline up would process its own output (up → up" + loop},
 		{"equal outputs", pipelines(flow("p", "a", "c/x/"), flow("q", "b", "c/x/")), "pipelines p and q" + overlap},
 		{"nested outputs", pipelines(flow("p", "a", "c"), flow("q", "b", "c/x/")), "pipelines p and q" + overlap},
 
 		{"one target", pipelines(replacing("p", "a/x", "t", ".csv"), replacing("q", "a/x/y", "t")), "pipelines p and q" + oneTarget},
 		{"one target, suffixes that meet", pipelines(replacing("p", "a", "t", ".txt", ".csv"), replacing("q", "a", "t", "x.csv")), "pipelines p and q" + oneTarget},
 		{"a target for versions", func(c *pawl.Config) { pipelines(replacing("p", "a", "t"))(c); c.Pipelines[0].EachVersion = true },
-			"pipeline p: it handles each version of an object, in no order (identity: version), so an older version could replace a newer one in t: handle objects instead (identity: object)"},
+			"pipeline p: versions of an object have no order (identity: version), so an older version could replace a newer one in t: use identity: object"},
 
 		{"acknowledged too early", func(c *pawl.Config) { c.Ledger = durable{c.Ledger}; neverSweeps(c) },
-			"NoSweep needs AckSettled: a message that is acknowledged earlier is all that would bring the next attempt"},
+			"NoSweep needs AckSettled: without sweeps, only the message starts the next attempt"},
 		{"sweeps and does not", func(c *pawl.Config) { c.Sweep = time.Second; neverSweeps(c) },
-			"the sweep interval is 1s, and NoSweep is set: leave one of them out"},
-		{"nothing to do", func(c *pawl.Config) { c.NoSweep = true }, "NoSweep needs a source: there is nothing else to do"},
+			"the sweep interval is 1s, and NoSweep is set: set only one of them"},
+		{"nothing to do", func(c *pawl.Config) { c.NoSweep = true }, "NoSweep needs a source"},
 
 		{"audits too often", func(c *pawl.Config) { c.Audit.Every = time.Millisecond }, "the time between two audits is 1ms: at least 1s"},
 		{"settle", func(c *pawl.Config) { c.Audit.Settle = -1 }, "the audit's settle is -1ns: at least 0s"},
@@ -142,7 +142,7 @@ func TestInvalidConfig(t *testing.T) {
 		{"forgets before all have come", func(c *pawl.Config) { c.Audit.Retain = time.Hour },
 			"the audit's retain is 1h0m0s: it must exceed settle and max_delay, here 24h0m0s, or an event that comes late would find no trace of the removal"},
 		{"audits and never sweeps", func(c *pawl.Config) { c.Audit.Every = time.Hour; neverSweeps(c) },
-			"an audit on a schedule needs a sweep: what it finds has no message that would bring an attempt"},
+			"scheduled audits need sweeps: the objects that an audit finds have no message that starts an attempt"},
 		{"audits ahead of events", func(c *pawl.Config) {
 			byEvent(declared{dialect: event.AWS})(c)
 			c.Audit = pawl.Audit{Every: time.Hour, Settle: 12 * time.Hour, MaxDelay: 12 * time.Hour}
@@ -150,9 +150,9 @@ func TestInvalidConfig(t *testing.T) {
 
 		{"event order without a dialect", byEvent(silent{}), "pipeline up: event order needs sources that declare their dialect"},
 		{"event order of any dialect", byEvent(declared{dialect: event.Detect, trust: true}),
-			`pipeline up: event order needs a dialect whose sequencer is trusted, and a source brings ""` + noDialect},
+			`pipeline up: event order needs a dialect with trusted sequencers, and a source has ""` + noDialect},
 		{"event order of an untrusted dialect", byEvent(declared{dialect: event.AWS}, declared{dialect: event.MinIO}),
-			`pipeline up: event order needs a dialect whose sequencer is trusted, and a source brings "minio"` + noDialect},
+			`pipeline up: event order needs a dialect with trusted sequencers, and a source has "minio"` + noDialect},
 
 		{"ttl", func(c *pawl.Config) { c.Lease.TTL = time.Second - 1 }, "the lease's ttl is 999.999999ms: at least 1s"},
 		{"skew", func(c *pawl.Config) { c.Lease.Skew = -1 }, "the lease's skew is -1ns: at least 0s"},
@@ -183,7 +183,7 @@ func TestInvalidConfig(t *testing.T) {
 // All that is wrong is said at once.
 func TestInvalidConfigListsEveryProblem(t *testing.T) {
 	_, err := pawl.New(pawl.Config{Pipelines: []pawl.Pipeline{{Name: "X"}, {Name: "up"}}, Sweep: 1})
-	for _, want := range []string{"a ledger is required", "pipeline X: its name", "pipeline up: it has no handler", "the sweep interval"} {
+	for _, want := range []string{"a ledger is required", "pipeline X: invalid name", "pipeline up: handler is required", "the sweep interval"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: nothing of %q", err, want)
 		}

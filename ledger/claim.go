@@ -98,7 +98,7 @@ func (r Row) retire(now time.Time) Row {
 	r.Dead = true
 	r.Lease = Lease{Fence: r.Lease.Fence}
 	if r.LastError == "" {
-		r.LastError = "every attempt ended with its worker"
+		r.LastError = "the worker died during every attempt"
 	}
 	r.addEntry(now, "dead", "attempts used up: "+r.LastError)
 	return r

@@ -11,7 +11,7 @@ import (
 
 // ErrNotHeld says that an attempt has lost its lease to another, so that it must
 // not commit anything.
-var ErrNotHeld = errors.New("the lease is another's by now: roll back")
+var ErrNotHeld = errors.New("another worker has the lease: roll back")
 
 // Task is an attempt that can be completed in a transaction: a pawl.Task of a pipeline
 // that is declared transactional.

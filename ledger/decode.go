@@ -29,7 +29,7 @@ func Decode(key RowKey, nonce Nonce, body string) Row {
 // UnreadableRow is a stored row of which nothing but its key and nonce is known.
 func UnreadableRow(key RowKey, nonce Nonce, why error) Row {
 	return Row{RowKey: key, Nonce: nonce, Unreadable: fmt.Errorf(
-		"the row of %s in the ledger cannot be read: %w; a newer Pawl wrote it, or it is damaged: upgrade this one, or restore the ledger", key, why)}
+		"the row of %s in the ledger cannot be read: %w; a newer Pawl wrote it, or it is damaged: upgrade this Pawl, or restore the ledger", key, why)}
 }
 
 // wireRow is the form that Encode describes.
@@ -128,10 +128,10 @@ func decode(body string) (r Row, err error) {
 		return r, err
 	}
 	if major, _, _ := strings.Cut(w.V, "."); major != "1" {
-		return r, fmt.Errorf("its version is %q, and this Pawl reads 1.x", w.V)
+		return r, fmt.Errorf("unsupported row version %q, want 1.x", w.V)
 	}
 	if w.At.relative {
-		return r, errors.New(`"at" is no full time`)
+		return r, errors.New(`"at" is not a full time`)
 	}
 	d := &decoder{at: w.At.full.UnixMilli()}
 	have := w.wireVersion // what is not in "have" is as in Want
@@ -190,7 +190,7 @@ func (d *decoder) history(lines []string, r *Row) []Entry {
 		if ms, err := strconv.ParseInt(when, 10, 64); err == nil {
 			h[i].At = d.after(last, -ms)
 		} else if h[i].At, err = parseTime(when); err != nil {
-			d.failed = fmt.Errorf("a line of the history begins with %q, which is no time", when)
+			d.failed = fmt.Errorf("history line begins with %q, want a time", when)
 		}
 		h[i].What, h[i].Note, _ = strings.Cut(rest, ": ")
 		h[i].Note = expand(h[i].Note, short)

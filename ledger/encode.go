@@ -147,7 +147,7 @@ func (e *encoder) full(t time.Time) {
 	e.b = append(t.UTC().AppendFormat(append(e.b, '"'), time.RFC3339Nano), '"')
 }
 
-var errYear = errors.New("a time is not in the years 0 to 9999")
+var errYear = errors.New("time is outside the years 0 to 9999")
 
 func (e *encoder) check(t time.Time) {
 	if y := t.UTC().Year(); y < 0 || y > 9999 {

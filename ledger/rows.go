@@ -61,7 +61,7 @@ func ParseKey(k store.Key) (RowKey, error) {
 	parts, err := store.Split(k.Name)
 	pipeline, ours := strings.CutPrefix(k.Space, rowSpace)
 	if err != nil || !ours || len(parts) < 2 || len(parts) > 3 {
-		return RowKey{}, fmt.Errorf("ledger: the record %q of the space %q is not named as a row", k.Name, k.Space)
+		return RowKey{}, fmt.Errorf("ledger: record %q in space %q does not have the name of a row", k.Name, k.Space)
 	}
 	row := RowKey{Pipeline: pipeline, Bucket: parts[0], Key: parts[1]}
 	if len(parts) == 3 {

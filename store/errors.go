@@ -11,11 +11,11 @@ import (
 var (
 	// ErrUnclear: the change may have landed, may land later, or may never land. Load the
 	// record and compare: the change's own nonce shows that it landed.
-	ErrUnclear = errors.New("the store gave no clear answer")
+	ErrUnclear = errors.New("unclear answer from the store")
 	// ErrThrottled: the change certainly did not land, and may be sent again later.
-	ErrThrottled = errors.New("the store has too much to do")
+	ErrThrottled = errors.New("the store is overloaded")
 	// ErrRejected: the change never lands. Sending it again would fail forever.
-	ErrRejected = errors.New("the store cannot keep this record")
+	ErrRejected = errors.New("the store rejects this record")
 	// ErrUnusable: the store cannot be opened, or used any longer, as it is: read-only,
 	// locked, damaged, of another format, or gone. No retry helps. The wrapping error
 	// says what is wrong and what to do. Changes under way may have landed.
@@ -26,10 +26,10 @@ var (
 // one whose names or body exceed the traits, or whose body is not UTF-8 or has a NUL.
 func (t *Traits) Check(c *Change) error {
 	if c.Key.Space == "" || c.Key.Name == "" {
-		return fmt.Errorf("%w: its space or its name is empty", ErrRejected)
+		return fmt.Errorf("%w: the space or the name is empty", ErrRejected)
 	}
 	if n := len(c.Key.Space) + len(c.Key.Name); n > t.Name {
-		return fmt.Errorf("%w: its name has %d bytes, and at most %d are allowed", ErrRejected, n, t.Name)
+		return fmt.Errorf("%w: the name has %d bytes, want at most %d", ErrRejected, n, t.Name)
 	}
 	if c.Next == nil {
 		return nil
@@ -38,10 +38,10 @@ func (t *Traits) Check(c *Change) error {
 		return fmt.Errorf("%w: the next record of %q must have the same key and a fresh nonce", ErrRejected, c.Key.Name)
 	}
 	if n := len(c.Next.Body); n > t.Body {
-		return fmt.Errorf("%w: its body has %d bytes, and at most %d are allowed", ErrRejected, n, t.Body)
+		return fmt.Errorf("%w: the body has %d bytes, want at most %d", ErrRejected, n, t.Body)
 	}
 	if strings.IndexByte(c.Next.Body, 0) >= 0 || !utf8.ValidString(c.Next.Body) {
-		return fmt.Errorf("%w: its body has a NUL byte, or is not UTF-8", ErrRejected)
+		return fmt.Errorf("%w: the body has a NUL byte, or is not UTF-8", ErrRejected)
 	}
 	return nil
 }
@@ -50,7 +50,7 @@ func (t *Traits) Check(c *Change) error {
 // first error of [Traits.Check], or one for more changes than [Traits] allow.
 func (t *Traits) CheckAll(changes []Change) error {
 	if n := len(changes); n > t.Apply {
-		return fmt.Errorf("%w: %d changes at once, and at most %d are allowed", ErrRejected, n, t.Apply)
+		return fmt.Errorf("%w: %d changes in one call, want at most %d", ErrRejected, n, t.Apply)
 	}
 	for i := range changes {
 		if err := t.Check(&changes[i]); err != nil {

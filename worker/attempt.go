@@ -57,16 +57,16 @@ const recheckDelay = 15 * time.Second
 // unmatched is the failure of an object that was heard of before the pipeline's match
 // was edited. Nothing has checked where its output would go now, so it rests: until
 // it matches again, or a person drops it.
-const unmatched = "the pipeline no longer matches it: it rests until it does, or until pawl redrive --drop"
+const unmatched = "the pipeline no longer matches this object: Pawl checks again every hour; pawl redrive --drop removes the row"
 
 // unmatchedRetry is how long it rests, before it is seen whether it matches again.
 const unmatchedRetry = time.Hour
 
 // errMayBeHidden says that "not found" may not be believed yet.
-var errMayBeHidden = errors.New("is not found, but too young to be believed removed")
+var errMayBeHidden = errors.New("not found, but it changed too recently to count as removed")
 
 // errMoved says that the object changed between two reads of one attempt.
-var errMoved = errors.New("the object changed while it was being handled")
+var errMoved = errors.New("the object changed during the attempt")
 
 // Run makes the attempt, and says how it ended. From its lease's deadline on ctx
 // must be cancelled, with [ErrLeaseLost] as its cause. An Attempt runs once.
@@ -130,7 +130,7 @@ func (x *Attempt) try(ctx context.Context) (acted bool, err error) {
 	}
 	if read.Kind == event.Removed && !read.ByEvent && x.Pipeline.Eventual {
 		if wait := x.Claim.NotFoundDelay(out, asked); wait > 0 {
-			return false, RetryAfter(fmt.Errorf("%s %w", x.object(), errMayBeHidden), min(wait, recheckDelay))
+			return false, RetryAfter(fmt.Errorf("read the metadata of %s: %w", x.object(), errMayBeHidden), min(wait, recheckDelay))
 		}
 	}
 	x.ending.Read = read
@@ -160,7 +160,7 @@ func (x *Attempt) pin(ctx context.Context) (*ledger.Pinned, error) {
 	}
 	out, err := bucket.Pin(ctx, x.Objects, ref)
 	if err != nil {
-		return nil, fmt.Errorf("look at the output: %w", hint(err))
+		return nil, fmt.Errorf("read the metadata of the output: %w", hint(err))
 	}
 	x.pinned = out
 	source, _ := out.Source()
@@ -171,11 +171,11 @@ func (x *Attempt) pin(ctx context.Context) (*ledger.Pinned, error) {
 // another place: s3://out/gray/../x is not below s3://out/gray/ there.
 func checkOutput(key string) error {
 	if key == "" {
-		return errors.New("would have no name: give it a prefix, or match a shorter one")
+		return errors.New("has an empty key: set an output prefix, or match a shorter prefix")
 	}
 	for part := range strings.SplitSeq(key, "/") {
 		if part == "." || part == ".." {
-			return fmt.Errorf("would be %s, which some servers place elsewhere: rename the object", event.Quote(key))
+			return fmt.Errorf("would have the key %s, which some servers store under another key: rename the object", event.Quote(key))
 		}
 	}
 	return nil
@@ -192,7 +192,7 @@ func (x *Attempt) read(ctx context.Context) (ledger.Read, error) {
 		x.info = bucket.Info{}
 		return ledger.Read{Kind: event.Removed}, nil
 	case err != nil:
-		return ledger.Read{}, fmt.Errorf("look at %s: %w", x.object(), hint(err))
+		return ledger.Read{}, fmt.Errorf("read the metadata of %s: %w", x.object(), hint(err))
 	}
 	x.info = info
 	return ledger.Read{Kind: event.Created, Identity: Identify(&info)}, nil
@@ -217,7 +217,7 @@ func (x *Attempt) readEvent(ctx context.Context) (ledger.Read, error) {
 func (x *Attempt) checkLease(ctx context.Context) error {
 	rows, err := x.Ledger.Load(ctx, []ledger.RowKey{x.Claim.Key})
 	if err != nil {
-		return fmt.Errorf("look at the lease: %w", err)
+		return fmt.Errorf("check the lease: %w", err)
 	}
 	if len(rows) != 1 || !rows[0].Held() || rows[0].Lease.Fence != x.Claim.Fence {
 		return ErrLeaseLost
@@ -308,7 +308,7 @@ func (x *Attempt) task(read *ledger.Read) *Task {
 // open reads what was looked at, and nothing else; in event order, what is there.
 func (x *Attempt) open(ctx context.Context, read *ledger.Read) (io.ReadCloser, error) {
 	if x.Objects == nil {
-		return nil, Permanent(fmt.Errorf("read %s: there is no object store to read from: give the configuration one", x.object()))
+		return nil, Permanent(fmt.Errorf("read %s: no object store is configured", x.object()))
 	}
 	info, body, err := x.Objects.Get(ctx, x.ref())
 	switch {
@@ -370,7 +370,7 @@ func panickedAt() string {
 			return fmt.Sprintf("%s:%d", f.File, f.Line)
 		}
 		if !more {
-			return "an unknown place"
+			return "unknown location"
 		}
 	}
 }
@@ -388,7 +388,7 @@ func hint(err error) error {
 	case errors.Is(err, bucket.ErrNoBucket):
 		return fmt.Errorf("%w (create the bucket, or correct the configuration)", err)
 	case errors.Is(err, bucket.ErrDenied) && !errors.Is(err, bucket.ErrCredentials):
-		return fmt.Errorf("%w (grant s3:ListBucket and s3:GetObject on inputs and outputs, s3:PutObject and s3:DeleteObject on outputs: without s3:ListBucket, S3 denies objects that are not there, and a removal looks like this)", err)
+		return fmt.Errorf("%w (grant s3:ListBucket and s3:GetObject on inputs and outputs, s3:PutObject and s3:DeleteObject on outputs: without s3:ListBucket, S3 denies access to missing objects, so Pawl cannot detect removals)", err)
 	case errors.Is(err, bucket.ErrInvalid):
 		return Permanent(err)
 	}

@@ -99,10 +99,10 @@ func TestEventOrderRetriesUnavailableLedger(t *testing.T) {
 		w.pass(10 * time.Second)
 		w.wantOutput("a", "ONE")
 		w.wantSettled("a")
-		if r := w.row("a"); r.History[1].What != "claimed" || r.History[2].Note != "look at the lease: the disk is on fire" {
+		if r := w.row("a"); r.History[1].What != "claimed" || r.History[2].Note != "check the lease: the disk is on fire" {
 			t.Errorf("history:\n%s", history(&r))
 		}
-		if len(w.log.having("WARN", "failed; it will be tried again", "the disk is on fire")) != 1 {
+		if len(w.log.having("WARN", "attempt failed; it will be retried", "the disk is on fire")) != 1 {
 			t.Errorf("logObserver:\n%q", w.log.lines)
 		}
 	})
@@ -162,7 +162,7 @@ func TestEventOrderNeedsNoObjectStore(t *testing.T) {
 
 		open = true
 		n.deliver(w.put("a", "two"))
-		const want = "read s3://in/a: there is no object store to read from: give the configuration one"
+		const want = "read s3://in/a: no object store is configured"
 		if r := w.row("a"); !r.Dead || r.LastError != want {
 			t.Errorf("dead %v: %q, want %q", r.Dead, r.LastError, want)
 		}

@@ -94,7 +94,7 @@ func (w *Worker) sweep(a *engine.Sweep) {
 	rows, err := w.ledger.Due(w.hard, a.Pipeline, a.Before, a.Limit)
 	w.stopIfUnusable(err)
 	if err != nil && w.hard.Err() == nil {
-		w.warnings.sweep[a.Pipeline].Log(w.hard, "the ledger cannot be asked for due rows; trying again", "pipeline", a.Pipeline, "error", err)
+		w.warnings.sweep[a.Pipeline].Log(w.hard, "query for due rows failed; retrying", "pipeline", a.Pipeline, "error", err)
 	}
 	if err == nil && w.due != nil {
 		w.due(a.Pipeline)
@@ -108,7 +108,7 @@ func (w *Worker) load(a *engine.Load) {
 	w.stopIfUnusable(err)
 	if err != nil {
 		if w.hard.Err() == nil {
-			w.warnings.load.Log(w.hard, "the ledger cannot be asked for objects that are not settled; trying again", "objects", len(a.Keys), "error", err)
+			w.warnings.load.Log(w.hard, "load of unsettled rows failed; retrying", "objects", len(a.Keys), "error", err)
 		}
 		w.send(engine.Loaded{})
 		return

@@ -20,7 +20,7 @@ import (
 
 // What an error of handler or store makes of the object.
 func TestFailures(t *testing.T) {
-	const hint = "(grant s3:ListBucket and s3:GetObject on inputs and outputs, s3:PutObject and s3:DeleteObject on outputs: without s3:ListBucket, S3 denies objects that are not there"
+	const hint = "(grant s3:ListBucket and s3:GetObject on inputs and outputs, s3:PutObject and s3:DeleteObject on outputs: without s3:ListBucket, S3 denies access to missing objects"
 	broken := errors.New("broken pipe")
 	failing := func(err error) worker.HandlerFunc {
 		return func(context.Context, *worker.Task) error { return err }
@@ -52,8 +52,8 @@ func TestFailures(t *testing.T) {
 		{name: "panic in what is published", handler: func(_ context.Context, task *worker.Task) error {
 			return task.Publish("", 1, func() (io.ReadCloser, error) { panic("no body") })
 		}, says: `the content published by upper panicked: "no body"`},
-		{name: "an output too long", handler: upper, key: strings.Repeat("k", 1023), dead: true, says: "look at the output"},
-		{name: "an output that leaves its prefix", handler: upper, key: "../b", dead: true, says: "some servers place elsewhere: rename the object"},
+		{name: "an output too long", handler: upper, key: strings.Repeat("k", 1023), dead: true, says: "read the metadata of the output"},
+		{name: "an output that leaves its prefix", handler: upper, key: "../b", dead: true, says: "some servers store under another key: rename the object"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
@@ -200,10 +200,10 @@ func TestBackoffUntilDead(t *testing.T) {
 		if r := w.row("a"); !r.Dead || r.Attempts != 6 || n.Stats().Died != 1 {
 			t.Errorf("dead %v after %d attempts: %+v", r.Dead, r.Attempts, n.Stats())
 		}
-		if got := len(w.log.having("WARN failed; it will be tried again", "s3://in/a")); got != 5 {
+		if got := len(w.log.having("WARN attempt failed; it will be retried", "s3://in/a")); got != 5 {
 			t.Errorf("%d warnings, want 5", got)
 		}
-		want := []string{"ERROR dead: it will not be tried again until it changes or is redriven pipeline=upper object=s3://in/a detail=broken pipe"}
+		want := []string{"ERROR dead: no more attempts until the object changes or an operator redrives it pipeline=upper object=s3://in/a detail=broken pipe"}
 		if d := cmp.Diff(want, w.log.having("ERROR")); d != "" {
 			t.Errorf("(-want +got):\n%s", d)
 		}
@@ -249,7 +249,7 @@ func TestObjectThatKillsWorkersIsDeadLettered(t *testing.T) {
 		if r := w.row("a"); !r.Dead || r.Held() || r.VerifyAt.IsZero() || w.recorder.count("handle") != 0 {
 			t.Errorf("dead %v, held %v, verify at %s", r.Dead, r.Held(), r.VerifyAt)
 		}
-		if len(w.log.having("ERROR dead", "s3://in/a", "every attempt ended with its worker")) != 1 {
+		if len(w.log.having("ERROR dead", "s3://in/a", "the worker died during every attempt")) != 1 {
 			t.Errorf("logObserver %q", w.log.lines)
 		}
 	})

@@ -71,7 +71,7 @@ func TestShutdownLogsUnresponsiveHandlers(t *testing.T) {
 		after time.Duration // until it is named
 		says  string
 	}{
-		"asked to end":       {func(n *node) { n.cancel() }, grace + patience, "handlers did not end in time during shutdown"},
+		"asked to end":       {func(n *node) { n.cancel() }, grace + patience, "handlers did not return in time during shutdown"},
 		"an unusable ledger": {func(n *node) { n.ledger.fail(ledger.ErrUnusable) }, 2*time.Second + patience, "database unusable"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -90,12 +90,12 @@ func TestShutdownLogsUnresponsiveHandlers(t *testing.T) {
 				from := w.since()
 				c.begin(n)
 				w.pass(c.after - time.Second)
-				if got := w.log.having("does not end"); len(got) != 0 {
+				if got := w.log.having("ignores its cancelled context"); len(got) != 0 {
 					t.Errorf("after %s: %q", w.since()-from, got)
 				}
 				w.pass(2 * ttl)
-				const text = "WARN the shutdown waits for a handler that does not end though its context has ended pipeline=upper object="
-				if diff := cmp.Diff([]string{text + "s3://in/a", text + `"s3://in/b\n"`}, w.log.having("does not end")); diff != "" {
+				const text = "WARN shutdown waits for a handler that ignores its cancelled context pipeline=upper object="
+				if diff := cmp.Diff([]string{text + "s3://in/a", text + `"s3://in/b\n"`}, w.log.having("ignores its cancelled context")); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
 				}
 				select {

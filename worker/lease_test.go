@@ -91,7 +91,7 @@ func TestPartitionedWorkerStopsBeforeTakeover(t *testing.T) {
 				if latest := mine.at.Add(skew + 2*time.Second); began.Before(mine.at.Add(skew)) || began.After(latest) {
 					t.Errorf("taken over at %s, want between %s and %s", began, mine.at.Add(skew), latest)
 				}
-				if other.Stats().TakenOver != 1 || len(w.log.having("WARN taken over", "s3://in/a")) != 1 {
+				if other.Stats().TakenOver != 1 || len(w.log.having("WARN took over", "s3://in/a")) != 1 {
 					t.Errorf("%+v\n%q", other.Stats(), w.log.lines)
 				}
 				w.wantSettled("a")

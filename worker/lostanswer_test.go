@@ -38,7 +38,7 @@ func TestLostLedgerAnswers(t *testing.T) {
 				if r := w.row("a"); handled != 1 || r.Attempts != 0 || r.Doubt {
 					t.Errorf("handled %d times, attempts %d, doubt %v", handled, r.Attempts, r.Doubt)
 				}
-				if warned := len(w.log.having("WARN", "answer is unclear")) > 0; warned != (fault != storetest.None) {
+				if warned := len(w.log.having("WARN", "unclear answer")) > 0; warned != (fault != storetest.None) {
 					t.Errorf("warned: %v", warned)
 				}
 			})

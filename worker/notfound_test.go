@@ -32,7 +32,7 @@ func TestNotFoundIsRecheckedOnEventuallyConsistentStores(t *testing.T) {
 		n.deliver(w.put("a", "two"))
 		w.wantOutput("a", "ONE")
 		r := w.row("a")
-		if wait := time.Until(r.RetryAt); r.Settled() || wait < 15*time.Second || !strings.Contains(r.LastError, "too young to be believed removed") {
+		if wait := time.Until(r.RetryAt); r.Settled() || wait < 15*time.Second || !strings.Contains(r.LastError, "changed too recently to count as removed") {
 			t.Errorf("not found: %s, to be tried again in %s: %q", r.State(time.Now()), wait, r.LastError)
 		}
 		w.pass(2 * time.Minute)
@@ -56,7 +56,7 @@ func TestNotFoundCountsFromTheRequest(t *testing.T) {
 		n.deliver(w.put("a", "two"))
 		w.pass(2 * time.Minute)
 		w.wantOutput("a", "ONE")
-		if r := w.row("a"); r.Settled() || !strings.Contains(r.LastError, "too young to be believed removed") {
+		if r := w.row("a"); r.Settled() || !strings.Contains(r.LastError, "changed too recently to count as removed") {
 			t.Errorf("not found: %s: %q", r.State(time.Now()), r.LastError)
 		}
 		w.pass(time.Minute)

@@ -38,18 +38,18 @@ var logLines = map[engine.Kind]struct {
 	level   slog.Level
 	message string
 }{
-	engine.Died:             {slog.LevelError, "dead: it will not be tried again until it changes or is redriven"},
-	engine.TookOver:         {slog.LevelWarn, "taken over from a worker whose lease had expired"},
-	engine.LostLease:        {slog.LevelWarn, "an attempt ended without its lease"},
-	engine.AttemptFailed:    {slog.LevelWarn, "failed; it will be tried again"},
-	engine.AttemptUncounted: {slog.LevelWarn, "objects cannot be worked on; they are tried again, and the attempts are not counted"},
-	engine.ReceiverDown:     {slog.LevelWarn, "the receiver is down: the pipeline backs off, one object at a time probes it, and attempts are not counted until retry.outage has passed"},
-	engine.ReceiverUp:       {slog.LevelInfo, "the receiver works again: the outage is over"},
-	engine.ShapeChanged:     {slog.LevelWarn, "the sequencer is written differently than before: its order is doubtful"},
-	engine.Disordered:       {slog.LevelWarn, "an event was passed over as stale, though its time is newer: where the object changes and nothing follows, pawl redrive --reset-order"},
+	engine.Died:             {slog.LevelError, "dead: no more attempts until the object changes or an operator redrives it"},
+	engine.TookOver:         {slog.LevelWarn, "took over an expired lease"},
+	engine.LostLease:        {slog.LevelWarn, "attempt lost its lease"},
+	engine.AttemptFailed:    {slog.LevelWarn, "attempt failed; it will be retried"},
+	engine.AttemptUncounted: {slog.LevelWarn, "attempt failed because of an outage; it will be retried, and is not counted"},
+	engine.ReceiverDown:     {slog.LevelWarn, "the receiver is down: the pipeline backs off, one object at a time probes the receiver, and attempts are not counted until retry.outage has passed"},
+	engine.ReceiverUp:       {slog.LevelInfo, "the receiver works again"},
+	engine.ShapeChanged:     {slog.LevelWarn, "the sequencer's format changed: the order of events is doubtful"},
+	engine.Disordered:       {slog.LevelWarn, "ignored an event as stale, although its time is newer: if changes of the object have no effect, run pawl redrive --reset-order"},
 	engine.Committed:        {slog.LevelInfo, "committed"},
 	engine.NothingToDo:      {slog.LevelDebug, "nothing to do"},
-	engine.Unreadable:       {slog.LevelWarn, "its row in the ledger cannot be read: the object waits, all others go on; pawl ls --state unreadable lists them all"},
+	engine.Unreadable:       {slog.LevelWarn, "the object's row in the ledger is unreadable: Pawl skips the object; pawl ls --state unreadable lists such rows"},
 }
 
 // Observe implements Observer.

@@ -113,7 +113,7 @@ func TestOutputThatCannotBeSpooledFails(t *testing.T) {
 			return write(task, strings.Repeat("x", 5<<20))
 		}))
 		n.deliver(w.put("a", "one"))
-		if r := w.row("a"); r.Settled() || !strings.Contains(r.LastError, "cannot hold a large output") {
+		if r := w.row("a"); r.Settled() || !strings.Contains(r.LastError, "buffer a large output") {
 			t.Errorf("%q", r.LastError)
 		}
 		w.wantOutput("a", "")
@@ -195,7 +195,7 @@ func TestOutputNeedsAPipelineWithOutput(t *testing.T) {
 					return use(task)
 				}))
 				n.deliver(w.put("a", "one"))
-				const want = "pipeline upper has no output to write to: give it one (to)"
+				const want = "pipeline upper has no output: configure one (to)"
 				if r := w.row("a"); !r.Dead || r.LastError != want {
 					t.Errorf("dead %v: %q, want %q", r.Dead, r.LastError, want)
 				}

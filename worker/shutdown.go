@@ -12,8 +12,8 @@ import (
 
 // Why the calls were ended that outlasted Config.Patience.
 var (
-	errLedgerTimeout  = errors.New("the ledger did not answer in time during shutdown: leases will expire by themselves")
-	errHandlerTimeout = errors.New("handlers did not end in time during shutdown: their leases will expire by themselves")
+	errLedgerTimeout  = errors.New("the ledger did not answer in time during shutdown: the leases will expire")
+	errHandlerTimeout = errors.New("handlers did not return in time during shutdown: their leases will expire")
 )
 
 // shutdown leads the loop through an orderly end: drain, cancel the tasks that
@@ -33,7 +33,7 @@ func (s *shutdown) drain() engine.Input {
 	s.w.admission.close()
 	s.graceOver = time.After(s.w.cfg.Grace)
 	if n := len(s.w.tasks); n > 0 {
-		s.w.cfg.Logger.Info("waiting for handlers that run, as long as the grace allows", "running", n, "grace", s.w.cfg.Grace.String())
+		s.w.cfg.Logger.Info("waiting for running handlers to return", "running", n, "grace", s.w.cfg.Grace.String())
 	}
 	return engine.Drain{}
 }
@@ -50,7 +50,7 @@ func (s *shutdown) cancelCalls() {
 	s.callTimeout = nil
 	unresponsive := slices.SortedFunc(maps.Keys(s.w.tasks), ledger.RowKey.Compare)
 	for _, key := range unresponsive {
-		s.w.cfg.Logger.Warn("the shutdown waits for a handler that does not end though its context has ended",
+		s.w.cfg.Logger.Warn("shutdown waits for a handler that ignores its cancelled context",
 			"pipeline", key.Pipeline, "object", key.Object().String())
 	}
 	if len(unresponsive) > 0 {

@@ -31,7 +31,7 @@ func (s *spool) Write(b []byte) (int, error) {
 	n, err := w.Write(b)
 	s.size += int64(n)
 	if err != nil {
-		err = fmt.Errorf("cannot hold the output in %s (is the disk full?): %w", os.TempDir(), err)
+		err = fmt.Errorf("buffer the output in %s (is the disk full?): %w", os.TempDir(), err)
 	}
 	return n, err
 }
@@ -41,14 +41,14 @@ func (s *spool) Write(b []byte) (int, error) {
 func (s *spool) spill() error {
 	f, err := os.CreateTemp("", "pawl-output-*")
 	if err != nil {
-		return fmt.Errorf("cannot hold a large output: %w", err)
+		return fmt.Errorf("buffer a large output: %w", err)
 	}
 	if err := os.Remove(f.Name()); err != nil {
-		return errors.Join(fmt.Errorf("cannot hold a large output: %w", err), f.Close())
+		return errors.Join(fmt.Errorf("buffer a large output: %w", err), f.Close())
 	}
 	s.file = f
 	if _, err := s.memory.WriteTo(f); err != nil {
-		return fmt.Errorf("cannot hold a large output in %s (is the disk full?): %w", os.TempDir(), err)
+		return fmt.Errorf("buffer a large output in %s (is the disk full?): %w", os.TempDir(), err)
 	}
 	s.memory = bytes.Buffer{}
 	return nil

@@ -94,7 +94,7 @@ func (t *Task) HasOutput() bool { return t.hasOut }
 // beyond. Calling Output again starts afresh.
 func (t *Task) Output(contentType string) (io.Writer, error) {
 	if !t.hasOut {
-		return nil, Permanent(fmt.Errorf("pipeline %s has no output to write to: give it one (to)", t.Pipeline))
+		return nil, Permanent(fmt.Errorf("pipeline %s has no output: configure one (to)", t.Pipeline))
 	}
 	t.discard()
 	t.spool = &spool{}
@@ -106,7 +106,7 @@ func (t *Task) Output(contentType string) (io.Writer, error) {
 // handler has returned nil, once for each try, and must yield size bytes.
 func (t *Task) Publish(contentType string, size int64, open func() (io.ReadCloser, error)) error {
 	if !t.hasOut {
-		return Permanent(fmt.Errorf("pipeline %s has no output to write to: give it one (to)", t.Pipeline))
+		return Permanent(fmt.Errorf("pipeline %s has no output: configure one (to)", t.Pipeline))
 	}
 	t.discard()
 	t.content = &content{open: open, size: func() int64 { return size }, contentType: contentType}

@@ -13,7 +13,7 @@ import (
 // completion is what the handler of a transactional pipeline commits.
 func (x *Attempt) completion() (*ledger.Completion, error) {
 	if !x.Pipeline.Transactional {
-		return nil, Permanent(fmt.Errorf("the pipeline %s is not declared transactional: its handler cannot complete a task", x.Pipeline.Name))
+		return nil, Permanent(fmt.Errorf("pipeline %s is not transactional: declare it transactional to complete tasks in its handler", x.Pipeline.Name))
 	}
 	x.completionAsked = true
 	c := &ledger.Completion{Body: x.Ledger.Traits().Body, Claim: x.Claim, Read: x.ending.Read, Now: x.Now().UTC().Truncate(time.Millisecond)}
@@ -23,7 +23,7 @@ func (x *Attempt) completion() (*ledger.Completion, error) {
 }
 
 // errUncommitted says that a handler has not done its part.
-var errUncommitted = errors.New("the handler of a transactional pipeline returned without an error, and its task is not completed: call ledger.Complete in its transaction, and commit")
+var errUncommitted = errors.New("the handler of a transactional pipeline returned nil without completing its task: call ledger.Complete in the transaction, then commit")
 
 // committed tells what became of the transaction of a handler that ended with err.
 // The row knows: the answer to a commit may have been lost, or passed over. Where
@@ -42,7 +42,7 @@ func (x *Attempt) checkCommit(ctx context.Context, err error) error {
 	rows, failed := x.Ledger.Load(ctx, []ledger.RowKey{x.Claim.Key})
 	switch {
 	case failed != nil:
-		return errors.Join(err, Outage(fmt.Errorf("look whether the transaction of %s was committed: %w", x.object(), failed)))
+		return errors.Join(err, Outage(fmt.Errorf("check whether the transaction of %s committed: %w", x.object(), failed)))
 	case len(rows) == 1 && rows[0].CommittedBy(&x.Claim):
 		x.finalRow = &rows[0]
 		return nil

@@ -147,7 +147,7 @@ func TestWaitSettledSurvivesLedgerErrors(t *testing.T) {
 		if took := n.waitSettled(w.t.Context()); took < 10*time.Second || took > 13*time.Second {
 			t.Errorf("returned after %s", took)
 		}
-		if len(w.log.having("WARN the ledger cannot be asked for objects that are not settled", "the disk is on fire")) == 0 {
+		if len(w.log.having("WARN load of unsettled rows failed", "the disk is on fire")) == 0 {
 			t.Errorf("logObserver %q", w.log.lines)
 		}
 	})

@@ -99,7 +99,7 @@ func New(cfg Config) *Worker {
 		tasks:      map[ledger.RowKey]*running{},
 	}
 	w.ledger.Unclear = func(err error) {
-		w.warnings.unclear.Log(context.Background(), "the ledger's answer is unclear; looking", "error", err)
+		w.warnings.unclear.Log(context.Background(), "unclear answer from the ledger; checking the rows", "error", err)
 	}
 	names, own := make([]string, len(cfg.Pipelines)), map[string]int{}
 	for i, p := range cfg.Pipelines {

@@ -142,7 +142,7 @@ func TestPipelineWithoutOutput(t *testing.T) {
 	w := actiontest.New(t, newHandler(t))
 	w.Put("a", "", []byte("x"))
 	w.RunWithoutOutput()
-	if got, want := w.Dead("a", true), "pipeline action has no output to write to: give it one (to)"; got != want {
+	if got, want := w.Dead("a", true), "pipeline action has no output: configure one (to)"; got != want {
 		t.Errorf("error %q, want %q", got, want)
 	}
 }

@@ -127,7 +127,7 @@ resource "aws_cloudwatch_metric_alarm" "sweep" {
 resource "aws_cloudwatch_log_metric_filter" "dead_objects" {
   name           = "${var.name}-dead-objects"
   log_group_name = aws_cloudwatch_log_group.this.name
-  pattern        = "\"dead: it will not be tried again\""
+  pattern        = "\"dead: no more attempts\""
 
   metric_transformation {
     namespace = "Pawl/${var.name}"

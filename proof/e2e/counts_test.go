@@ -63,7 +63,7 @@ func (r *round) countRound(t *testing.T) *counts {
 	c.add("  offered in vain before", n.Resent)
 	c.add("losses found by an audit", r.auditFindings)
 	r.countAttempts(c)
-	c.add("  ended without their lease", r.fleet.count(t, "an attempt ended without its lease"))
+	c.add("  ended without their lease", r.fleet.count(t, "attempt lost its lease"))
 	c.add("looks at inputs held back", r.network.delayedHeads)
 	c.add("changes of outputs held back", r.network.delayedWrites+r.network.abortedWrites)
 	c.add("  though the connection broke", r.network.abortedWrites)
