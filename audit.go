@@ -50,7 +50,7 @@ func (p *Pawl) AuditIfDue(ctx context.Context) error {
 		ctx, stop = context.WithDeadline(ctx, p.cfg.Deadline.Add(-storeReserve))
 		defer stop()
 	}
-	err := p.auditor.Once(ctx, p.schedule())
+	err := p.auditor.RunIfDue(ctx, p.schedule())
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		p.cfg.Logger.Info("the audit reached its deadline; the next one continues it", "error", err)
 		return nil

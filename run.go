@@ -69,7 +69,7 @@ func (p *Pawl) Run(ctx context.Context) error {
 		stop(failed)
 	})
 	if p.cfg.Audit.Every > 0 {
-		work.Go(func() { p.auditor.Follow(ctx, p.schedule()) })
+		work.Go(func() { p.auditor.RunSchedule(ctx, p.schedule()) })
 	}
 	err := p.runSources(ctx, stop)
 	if err == nil {

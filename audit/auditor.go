@@ -38,11 +38,11 @@ type Options struct {
 	Prefix    string   // only keys that begin with it
 	// Settle is how late a notification may be: what changed since is left alone.
 	Settle time.Duration
-	// Truth lists the objects in place of the bucket, as they were at AsOf: of what has
+	// Listing lists the objects in place of the bucket, as they were at AsOf: of what has
 	// changed since it says nothing. Its name is that of the report.
-	Truth     Truth
-	TruthName string
-	AsOf      time.Time
+	Listing     Listing
+	ListingName string
+	AsOf        time.Time
 	// Outputs compares outputs with objects as well. Redrive gives dead and failed
 	// rows fresh attempts. DryRun finds, and writes nothing.
 	Outputs, Redrive, DryRun bool
@@ -54,12 +54,12 @@ type Options struct {
 	// waits for it.
 	Watch func(*Report)
 
-	audited []string // the pipelines, by name
+	pipelineNames []string // the pipelines, by name
 }
 
 const (
 	defaultRanges, maxRanges = 8, 16
-	maxLooks                 = 32 // at a time
+	maxHeads                 = 32 // at a time
 	maxExamples              = 20
 )
 
@@ -68,11 +68,11 @@ var ErrOptions = errors.New("no such audit")
 
 // Auditor audits pipelines. It is safe for concurrent use.
 type Auditor struct {
-	cfg       Config
-	ledger    *ledger.Ledger
-	registers ledger.Registers // nil: the ledger has none
-	lease     *lock.Mutex
-	tell      sync.Mutex // held while the observer is told
+	cfg        Config
+	ledger     *ledger.Ledger
+	registers  ledger.Registers // nil: the ledger has none
+	lease      *lock.Mutex
+	observerMu sync.Mutex // held while the observer is told
 }
 
 // New returns an Auditor.
@@ -100,11 +100,11 @@ func (a *Auditor) Run(ctx context.Context, o Options) (Report, error) {
 		return Report{}, err
 	}
 	if o.DryRun || a.registers == nil {
-		err = r.do(ctx)
+		err = r.execute(ctx)
 	} else {
-		err = a.alone(ctx, true, r.do)
+		err = a.withLease(ctx, true, r.execute)
 	}
-	return r.end(), err
+	return r.finalReport(), err
 }
 
 // plan returns an audit that is to be done.
@@ -113,41 +113,41 @@ func (a *Auditor) plan(o Options) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{Auditor: a, o: o, units: units, looks: make(chan struct{}, maxLooks)}
-	r.begin()
+	r := &run{Auditor: a, o: o, units: units, headSlots: make(chan struct{}, maxHeads)}
+	r.initReport()
 	return r, nil
 }
 
-// do makes the audit, under the lease if there is one.
-func (r *run) do(ctx context.Context) error {
+// execute makes the audit, under the lease if there is one.
+func (r *run) execute(ctx context.Context) error {
 	if r.o.DryRun || r.registers == nil {
-		return r.all(ctx)
+		return r.runUnits(ctx)
 	}
-	return r.kept(ctx)
+	return r.runWithCheckpoint(ctx)
 }
 
 // unit is a part of an audit: what is walked for one pipeline below a prefix.
 type unit struct {
-	at     int // of the pipeline's report
-	walk   func(p *Pass, ctx context.Context, prefix string, s *Span, commit func(*Counts) error) error
-	prefix string
-	// second: it is a second pass, which raises the removals that the first has counted.
-	second bool
+	reportIndex int // of the pipeline's report
+	walk        func(p *Pass, ctx context.Context, prefix string, s *Span, commit func(*Counts) error) error
+	prefix      string
+	// secondPass: it is a second pass, which raises the removals that the first has counted.
+	secondPass bool
 	*Pipeline
 }
 
 func (a *Auditor) units(o *Options) ([]unit, error) {
 	o.Ranges = min(cmp.Or(o.Ranges, defaultRanges), maxRanges)
-	o.TruthName = cmp.Or(o.TruthName, "list")
+	o.ListingName = cmp.Or(o.ListingName, "list")
 	var units []unit
 	for i := range a.cfg.Pipelines {
 		p := &a.cfg.Pipelines[i]
-		prefix, ok := meet(p.Prefix, o.Prefix)
+		prefix, ok := intersectPrefixes(p.Prefix, o.Prefix)
 		if !ok || len(o.Pipelines) > 0 && !slices.Contains(o.Pipelines, p.Name) {
 			continue
 		}
-		at := len(o.audited)
-		o.audited = append(o.audited, p.Name)
+		at := len(o.pipelineNames)
+		o.pipelineNames = append(o.pipelineNames, p.Name)
 		units = append(units, p.units(at, prefix, o.Outputs)...)
 	}
 	for _, name := range o.Pipelines {
@@ -163,19 +163,19 @@ func (a *Auditor) units(o *Options) ([]unit, error) {
 
 // units returns the passes over a pipeline. The removals come last, when all are counted.
 func (p *Pipeline) units(at int, prefix string, outputs bool) []unit {
-	objects := unit{at: at, walk: (*Pass).Walk, prefix: prefix, Pipeline: p}
+	objects := unit{reportIndex: at, walk: (*Pass).Walk, prefix: prefix, Pipeline: p}
 	passes := []unit{objects}
 	if outputs = outputs && p.Output != nil; outputs {
 		inputs := objects
 		inputs.walk = (*Pass).walkInputs
 		passes = append(passes, inputs,
-			unit{at: at, walk: (*Pass).walkOutputs, prefix: p.Output.Prefix + prefix[len(p.Prefix):], Pipeline: p})
+			unit{reportIndex: at, walk: (*Pass).walkOutputs, prefix: p.Output.Prefix + prefix[len(p.Prefix):], Pipeline: p})
 	}
-	objects.second = true
+	objects.secondPass = true
 	passes = append(passes, objects)
 	if outputs {
 		removed := passes[2]
-		removed.second = true
+		removed.secondPass = true
 		passes = append(passes, removed)
 	}
 	return passes
@@ -184,30 +184,30 @@ func (p *Pipeline) units(at int, prefix string, outputs bool) []unit {
 // run is an audit under way.
 type run struct {
 	*Auditor
-	o     Options
-	units []unit
-	looks chan struct{} // a place for each look
+	o         Options
+	units     []unit
+	headSlots chan struct{} // a place for each look
 
-	mu     sync.Mutex
-	report Report
-	at     int // the unit
-	share  *share
-	brake  *Brake  // of the unit; nil in a first pass
-	saved  *keeper // nil: nothing is kept
+	mu          sync.Mutex
+	report      Report
+	unitIndex   int // the unit
+	spans       *spanQueue
+	brake       *Brake        // of the unit; nil in a first pass
+	checkpoints *jsonRegister // nil: nothing is kept
 }
 
-func (r *run) begin() {
+func (r *run) initReport() {
 	r.report = Report{
-		Started: time.Now().UTC(), By: process.Name(), Truth: r.o.TruthName, Prefix: r.o.Prefix, Settle: r.o.Settle.String(),
+		Started: time.Now().UTC(), By: process.Name(), Listing: r.o.ListingName, Prefix: r.o.Prefix, Settle: r.o.Settle.String(),
 		DryRun: r.o.DryRun, Outputs: r.o.Outputs,
 	}
-	for _, name := range r.o.audited {
+	for _, name := range r.o.pipelineNames {
 		r.report.Pipelines = append(r.report.Pipelines, PipelineReport{Name: name})
 	}
 }
 
-// end returns the report.
-func (r *run) end() Report {
+// finalReport returns the report.
+func (r *run) finalReport() Report {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.report.Ended.IsZero() {
@@ -223,60 +223,60 @@ func (r *run) snapshot() Report {
 	return report
 }
 
-// all audits one unit after the other, beginning where the audit stands.
-func (r *run) all(ctx context.Context) error {
-	for i := r.at; i < len(r.units); i++ {
-		if !r.enter(i) {
+// runUnits audits one unit after the other, beginning where the audit stands.
+func (r *run) runUnits(ctx context.Context) error {
+	for i := r.unitIndex; i < len(r.units); i++ {
+		if !r.startUnit(i) {
 			continue
 		}
-		if err := r.unit(ctx); err != nil {
+		if err := r.runUnit(ctx); err != nil {
 			return fmt.Errorf("audit of pipeline %s: %w", event.Quote(r.units[i].Name), err)
 		}
 		r.mu.Lock()
-		r.share = nil
+		r.spans = nil
 		r.mu.Unlock()
 	}
-	r.observed()
+	r.observeOutcome()
 	return nil
 }
 
-// enter begins a unit, or goes on with it. False: there is nothing to do in it.
-func (r *run) enter(i int) bool {
+// startUnit begins a unit, or goes on with it. False: there is nothing to do in it.
+func (r *run) startUnit(i int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	u := &r.units[i]
-	r.at, r.brake = i, nil
-	if c := &r.report.Pipelines[u.at].Counts; u.second {
+	r.unitIndex, r.brake = i, nil
+	if c := &r.report.Pipelines[u.reportIndex].Counts; u.secondPass {
 		limit := removalLimit(c, r.o.AllowRemovals)
 		if c.Removable > limit {
 			c.Withheld = c.Removable
 		}
 		if c.Removable == 0 || c.Removable > limit {
-			r.share = nil
+			r.spans = nil
 			return false
 		}
 		r.brake = NewBrake(limit, c.LostRemovals+c.NoInput)
 	}
-	if r.share == nil {
-		r.share = newShare(u.prefix, NewSpan(""))
+	if r.spans == nil {
+		r.spans = newSpanQueue(u.prefix, NewSpan(""))
 	}
 	return true
 }
 
-// unit shares out the keys of one among several.
-func (r *run) unit(ctx context.Context) error {
-	u := &r.units[r.at]
+// runUnit shares out the keys of one among several.
+func (r *run) runUnit(ctx context.Context) error {
+	u := &r.units[r.unitIndex]
 	g, ctx := errgroup.WithContext(ctx)
-	stop := context.AfterFunc(ctx, r.share.wake)
+	stop := context.AfterFunc(ctx, r.spans.wakeAll)
 	defer stop()
 	for range r.o.Ranges {
 		g.Go(func() error {
-			for s := r.share.take(ctx); s != nil; s = r.share.take(ctx) {
-				err := u.walk(r.pass(u), ctx, u.prefix, s, func(c *Counts) error { return r.commit(ctx, u, s, c) })
+			for s := r.spans.next(ctx); s != nil; s = r.spans.next(ctx) {
+				err := u.walk(r.newPass(u), ctx, u.prefix, s, func(c *Counts) error { return r.commit(ctx, u, s, c) })
 				if err != nil {
 					return err
 				}
-				r.share.finish(s)
+				r.spans.finish(s)
 			}
 			return context.Cause(ctx)
 		})
@@ -284,22 +284,22 @@ func (r *run) unit(ctx context.Context) error {
 	return g.Wait()
 }
 
-func (r *run) pass(u *unit) *Pass {
+func (r *run) newPass(u *unit) *Pass {
 	p := &Pass{
-		Pipeline: u.Pipeline, Truth: r.o.Truth, AsOf: r.o.AsOf, Ledger: r.ledger,
+		Pipeline: u.Pipeline, Listing: r.o.Listing, AsOf: r.o.AsOf, Ledger: r.ledger,
 		Brake: r.brake, Settle: r.o.Settle, Redrive: r.o.Redrive, DryRun: r.o.DryRun,
-		Now: func() time.Time { return time.Now().UTC() }, Nonce: nonce, Each: r.each,
+		Now: func() time.Time { return time.Now().UTC() }, Nonce: nonce, Each: r.forEach,
 		Objects: r.cfg.Objects,
-		Found:   func(key ledger.RowKey, what string, repaired bool) { r.example(u, key, what, repaired) },
+		Found:   func(key ledger.RowKey, what string, repaired bool) { r.recordFinding(u, key, what, repaired) },
 
-		Contradiction: r.contradiction,
-		Unlistable:    func(ref event.Object, err error) { r.unlistable(u, ref, err) },
+		Contradiction: r.recordContradiction,
+		Unlistable:    func(ref event.Object, err error) { r.recordUnlistable(u, ref, err) },
 	}
 	if r.registers != nil {
-		p.Horizon = func(ctx context.Context) (time.Time, error) { return horizon(ctx, r.registers, u.Name) }
+		p.PurgeWatermark = func(ctx context.Context) (time.Time, error) { return readPurgeWatermark(ctx, r.registers, u.Name) }
 	}
-	if p.Truth == nil {
-		p.Truth = r.cfg.Objects
+	if p.Listing == nil {
+		p.Listing = r.cfg.Objects
 	}
 	return p
 }
@@ -309,13 +309,13 @@ func nonce() (n ledger.Nonce) {
 	return n
 }
 
-// each does all at once, as far as all parts of the audit leave room.
-func (r *run) each(n int, do func(i int)) {
+// forEach does all at once, as far as all parts of the audit leave room.
+func (r *run) forEach(n int, do func(i int)) {
 	var wg sync.WaitGroup
 	for i := range n {
-		r.looks <- struct{}{}
+		r.headSlots <- struct{}{}
 		wg.Go(func() {
-			defer func() { <-r.looks }()
+			defer func() { <-r.headSlots }()
 			do(i)
 		})
 	}
@@ -325,9 +325,9 @@ func (r *run) each(n int, do func(i int)) {
 // commit adds what a part of a span came to.
 func (r *run) commit(ctx context.Context, u *unit, s *Span, c *Counts) error {
 	r.mu.Lock()
-	r.share.commit(s)
-	r.report.Pipelines[u.at].Add(c)
-	r.report.Ranges = max(r.report.Ranges, 1) + r.share.newSplits()
+	r.spans.commit(s)
+	r.report.Pipelines[u.reportIndex].Add(c)
+	r.report.Ranges = max(r.report.Ranges, 1) + r.spans.newSplits()
 	if r.o.Watch != nil {
 		report := r.snapshot()
 		r.o.Watch(&report)
@@ -336,21 +336,21 @@ func (r *run) commit(ctx context.Context, u *unit, s *Span, c *Counts) error {
 	return r.save(ctx, c.Repaired+c.Redriven > 0)
 }
 
-// example keeps some of the losses, and tells of all.
-func (r *run) example(u *unit, key ledger.RowKey, what string, repaired bool) {
+// recordFinding keeps some of the losses, and tells of all.
+func (r *run) recordFinding(u *unit, key ledger.RowKey, what string, repaired bool) {
 	e := Example{What: what, Pipeline: key.Pipeline, Object: key.Object().String()}
 	if what == noInput {
 		e.Output = u.Output.Of(key).String()
 	}
-	r.keep(e)
+	r.addExample(e)
 	r.observe(engine.Notice{Kind: engine.LossFound, Key: key, Detail: what})
 	if repaired {
 		r.observe(engine.Notice{Kind: engine.LossRepaired, Key: key, Detail: what})
 	}
 }
 
-// keep keeps an example, and reports whether there was room.
-func (r *run) keep(e Example) bool {
+// addExample keeps an example, and reports whether there was room.
+func (r *run) addExample(e Example) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.report.Examples) == maxExamples {
@@ -360,17 +360,17 @@ func (r *run) keep(e Example) bool {
 	return true
 }
 
-// contradiction names some of the objects whose listing contradicts a HEAD.
-func (r *run) contradiction(key ledger.RowKey, what string) {
+// recordContradiction names some of the objects whose listing contradicts a HEAD.
+func (r *run) recordContradiction(key ledger.RowKey, what string) {
 	e := Example{What: what, Pipeline: key.Pipeline, Object: key.Object().String()}
-	if r.keep(e) {
+	if r.addExample(e) {
 		r.cfg.Logger.Warn("the bucket's listing contradicts HEAD", "pipeline", e.Pipeline, "object", e.Object, "what", what)
 	}
 }
 
-// unlistable names some of the objects that the store cannot list.
-func (r *run) unlistable(u *unit, ref event.Object, err error) {
-	if r.keep(Example{What: "the store cannot list it: remove it", Pipeline: u.Name, Object: ref.String()}) {
+// recordUnlistable names some of the objects that the store cannot list.
+func (r *run) recordUnlistable(u *unit, ref event.Object, err error) {
+	if r.addExample(Example{What: "the store cannot list it: remove it", Pipeline: u.Name, Object: ref.String()}) {
 		r.cfg.Logger.Warn("the store refuses every listing that has an object; the audit goes around it", "pipeline", u.Name, "object", ref.String(), "error", err)
 	}
 }
@@ -379,7 +379,7 @@ func (a *Auditor) observe(report engine.Notice) {
 	if a.cfg.Observer == nil {
 		return
 	}
-	a.tell.Lock()
-	defer a.tell.Unlock()
+	a.observerMu.Lock()
+	defer a.observerMu.Unlock()
 	a.cfg.Observer.Observe(report)
 }

@@ -35,9 +35,9 @@ type Brake struct {
 // before.
 func NewBrake(limit, raised int64) *Brake { return &Brake{limit: limit, raised: raised} }
 
-// take reports whether n more removals may be raised. If so, it counts them. If not,
+// reserve reports whether n more removals may be raised. If so, it counts them. If not,
 // no more are raised.
-func (b *Brake) take(n int) bool {
+func (b *Brake) reserve(n int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.refused = b.refused || b.raised+int64(n) > b.limit
@@ -48,24 +48,24 @@ func (b *Brake) take(n int) bool {
 	return true
 }
 
-// spent reports whether removals were refused.
-func (b *Brake) spent() bool {
+// exhausted reports whether removals were refused.
+func (b *Brake) exhausted() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.refused
 }
 
-// giveBack undoes take for n removals that were not raised.
-func (b *Brake) giveBack(n int) {
+// unreserve undoes take for n removals that were not raised.
+func (b *Brake) unreserve(n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.raised -= int64(n)
 }
 
-// ofSecondPass returns the counts of a second pass without what the first pass counted.
-func (c *Counts) ofSecondPass() Counts {
+// secondPassOnly returns the counts of a second pass without what the first pass counted.
+func (c *Counts) secondPassOnly() Counts {
 	return Counts{
-		Looked: c.Looked, LostRemovals: c.LostRemovals, NoInput: c.NoInput, Repaired: c.Repaired,
-		Withheld: c.Withheld, Unseen: c.Unseen, Contradicted: c.Contradicted,
+		Inspected: c.Inspected, LostRemovals: c.LostRemovals, NoInput: c.NoInput, Repaired: c.Repaired,
+		Withheld: c.Withheld, Inaccessible: c.Inaccessible, Contradicted: c.Contradicted,
 	}
 }

@@ -39,10 +39,10 @@ func TestBrakeThreshold(t *testing.T) {
 		{500, 101, 4000, true}, // tombstones do not count as rows
 	} {
 		t.Run(fmt.Sprintf("%d of %d", test.gone, test.rows), func(t *testing.T) {
-			w := converged(t, test.rows)
+			w := newConvergedWorld(t, test.rows)
 			var tombstones []ledger.Row
 			for i := range test.tombstones {
-				tombstones = append(tombstones, had(fmt.Sprintf("removed/%04d", i), event.Removed, ledger.Identity{}))
+				tombstones = append(tombstones, rowWithHave(fmt.Sprintf("removed/%04d", i), event.Removed, ledger.Identity{}))
 			}
 			w.settled(t, tombstones...)
 			for i := range test.gone {
@@ -100,7 +100,7 @@ func TestBrakeWithholdsOutputs(t *testing.T) {
 // repairs what else was lost, and tells the observer.
 func TestBrakeInSchedule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, o := newLosses(t, seed(t), 2000), &facts{}
+		l, o := newLosses(t, seed(t), 2000), &notices{}
 		l.objects = membucket.New(time.Now, []string{photos})
 		created := event.Object{Bucket: photos, Key: "created"}
 		if _, err := l.objects.Put(t.Context(), created, bucket.Object{Body: strings.NewReader(""), Size: 0}, bucket.Condition{}); err != nil {
@@ -115,7 +115,7 @@ func TestBrakeInSchedule(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			a.Follow(ctx, audit.Schedule{Every: 24 * time.Hour, Options: audit.Options{Settle: time.Hour}})
+			a.RunSchedule(ctx, audit.Schedule{Every: 24 * time.Hour, Options: audit.Options{Settle: time.Hour}})
 		})
 		time.Sleep(50 * time.Hour)
 		stop()
@@ -131,22 +131,22 @@ func TestBrakeInSchedule(t *testing.T) {
 	})
 }
 
-// vanishing is a bucket that is emptied after so many requests.
-type vanishing struct {
+// emptiedStore is a bucket that is emptied after so many requests.
+type emptiedStore struct {
 	bucket.Store
 	left atomic.Int64
 }
 
-func (v *vanishing) gone() bool { return v.left.Add(-1) < 0 }
+func (v *emptiedStore) gone() bool { return v.left.Add(-1) < 0 }
 
-func (v *vanishing) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {
+func (v *emptiedStore) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {
 	if v.gone() {
 		return bucket.Info{}, bucket.ErrNotFound
 	}
 	return v.Store.Head(ctx, ref)
 }
 
-func (v *vanishing) List(ctx context.Context, name, prefix, startAfter string) iter.Seq2[bucket.Info, error] {
+func (v *emptiedStore) List(ctx context.Context, name, prefix, startAfter string) iter.Seq2[bucket.Info, error] {
 	return func(yield func(bucket.Info, error) bool) {
 		for info, err := range v.Store.List(ctx, name, prefix, startAfter) {
 			if v.gone() || !yield(info, err) {
@@ -156,22 +156,22 @@ func (v *vanishing) List(ctx context.Context, name, prefix, startAfter string) i
 	}
 }
 
-// halfEmptied is a bucket that loses all objects from the key "1000" on after it was listed once.
-type halfEmptied struct {
+// halfEmptiedStore is a bucket that loses all objects from the key "1000" on after it was listed once.
+type halfEmptiedStore struct {
 	bucket.Store
 	lists atomic.Int64
 }
 
-func (h *halfEmptied) gone(key string) bool { return h.lists.Load() > 1 && key >= "1000" }
+func (h *halfEmptiedStore) gone(key string) bool { return h.lists.Load() > 1 && key >= "1000" }
 
-func (h *halfEmptied) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {
+func (h *halfEmptiedStore) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {
 	if h.gone(ref.Key) {
 		return bucket.Info{}, bucket.ErrNotFound
 	}
 	return h.Store.Head(ctx, ref)
 }
 
-func (h *halfEmptied) List(ctx context.Context, name, prefix, startAfter string) iter.Seq2[bucket.Info, error] {
+func (h *halfEmptiedStore) List(ctx context.Context, name, prefix, startAfter string) iter.Seq2[bucket.Info, error] {
 	h.lists.Add(1)
 	return func(yield func(bucket.Info, error) bool) {
 		for info, err := range h.Store.List(ctx, name, prefix, startAfter) {
@@ -182,15 +182,15 @@ func (h *halfEmptied) List(ctx context.Context, name, prefix, startAfter string)
 	}
 }
 
-// TestBrakeTellsBothNumbers empties the bucket during the second pass, which has raised some
+// TestBrakeLogsRaisedAndWithheld empties the bucket during the second pass, which has raised some
 // removals before: the log says how many were raised, and how many withheld.
-func TestBrakeTellsBothNumbers(t *testing.T) {
-	w := converged(t, 2000)
+func TestBrakeLogsRaisedAndWithheld(t *testing.T) {
+	w := newConvergedWorld(t, 2000)
 	for i := range 75 {
 		w.remove(t, fmt.Sprintf("%04d", i))
 		w.remove(t, fmt.Sprintf("%04d", 1000+i))
 	}
-	a, err := audit.New(audit.Config{Ledger: w.ledger, Objects: &halfEmptied{Store: w.Store}, Pipelines: []audit.Pipeline{w.pipeline}, Logger: quiet})
+	a, err := audit.New(audit.Config{Ledger: w.ledger, Objects: &halfEmptiedStore{Store: w.Store}, Pipelines: []audit.Pipeline{w.pipeline}, Logger: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,18 +205,18 @@ func TestBrakeTellsBothNumbers(t *testing.T) {
 	}
 }
 
-// TestBrakeInWorlds empties the bucket before an audit, in its midst, or never, and kills
+// TestBrakeInSimulations empties the bucket before an audit, in its midst, or never, and kills
 // the audit again and again. If the first pass counts too many removals, none is raised,
 // however often the audit was killed. If it does not, no more are raised than the brake
 // permits. All else that was lost is raised.
-func TestBrakeInWorlds(t *testing.T) {
+func TestBrakeInSimulations(t *testing.T) {
 	const most = 60
 	rng := seed(t)
 	seen := map[string]int{}
 	kinds := []string{"withheld by the first pass", "withheld by the second pass", "raised", "resumed in the first pass", "resumed in the second pass"}
 	missing := func(what string) bool { return seen[what] == 0 }
-	for n := 0; n < played || n < most && slices.ContainsFunc(kinds, missing); n++ {
-		synctest.Test(t, func(t *testing.T) { brakeWorld(t, rng, seen) })
+	for n := 0; n < minHistories || n < most && slices.ContainsFunc(kinds, missing); n++ {
+		synctest.Test(t, func(t *testing.T) { simulateBrake(t, rng, seen) })
 	}
 	t.Log(seen)
 	for _, what := range kinds {
@@ -226,12 +226,12 @@ func TestBrakeInWorlds(t *testing.T) {
 	}
 }
 
-func brakeWorld(t *testing.T, rng *rand.Rand, seen map[string]int) {
+func simulateBrake(t *testing.T, rng *rand.Rand, seen map[string]int) {
 	t.Helper()
 	n := 200 + rng.IntN(4000)
 	l := newLosses(t, rng, n)
 	requests := [...]int64{1 << 40, 0, rng.Int64N(3 * int64(n)), int64(n) + rng.Int64N(int64(n))/2}[rng.IntN(4)]
-	store := &vanishing{Store: l.objects}
+	store := &emptiedStore{Store: l.objects}
 	store.left.Store(requests)
 	limit, kills := int64(0), rng.IntN(4)
 	for row, err := range l.ledger.Scan(t.Context(), ledger.Range{}) {
@@ -248,7 +248,7 @@ func brakeWorld(t *testing.T, rng *rand.Rand, seen map[string]int) {
 	var report audit.Report
 	for err := errKilled; err != nil; kills-- {
 		ctx, kill := context.WithCancel(t.Context())
-		m := &mortal{registers: l.ledger, kill: kill, n: 1 << 30}
+		m := &mortalStore{registers: l.ledger, kill: kill, n: 1 << 30}
 		if kills > 0 {
 			m.n = 5 + rng.IntN(40)
 		}

@@ -9,27 +9,27 @@ import (
 
 // How a listing and a HEAD contradict each other, in words.
 const (
-	listedOnly   = "listed, but HEAD does not find it"
-	unlistedOnly = "not listed, but HEAD finds it"
+	listedNotFound = "listed, but HEAD does not find it"
+	foundNotListed = "not listed, but HEAD finds it"
 )
 
 // findContradictions counts the candidates about which the listing and the looks
 // disagree, and still disagree when both are repeated. An object that was created or
 // removed between the two is no contradiction. A report that takes the listing's place
 // is old, and not compared, and neither is a listing that names versions.
-func (w *walk) findContradictions(ctx context.Context, open []candidate, looks []look) error {
+func (w *walk) findContradictions(ctx context.Context, open []candidate, looks []headResult) error {
 	if !w.AsOf.IsZero() || w.Pipeline.EachVersion {
 		return nil
 	}
 	var doubtful []candidate
 	for i := range open {
-		if !looks[i].unseen && looks[i].Exists != open[i].listed {
+		if !looks[i].inaccessible && looks[i].Exists != open[i].listed {
 			doubtful = append(doubtful, open[i])
 		}
 	}
 	errs, confirmed := make([]error, len(doubtful)), make([]bool, len(doubtful))
 	w.Each(len(doubtful), func(i int) { confirmed[i], errs[i] = w.contradicts(ctx, &doubtful[i]) })
-	w.counts.Looked += int64(len(doubtful))
+	w.counts.Inspected += int64(len(doubtful))
 	for i := range doubtful {
 		if errs[i] != nil {
 			return errs[i]
@@ -39,9 +39,9 @@ func (w *walk) findContradictions(ctx context.Context, open []candidate, looks [
 		}
 		w.counts.Contradicted++
 		if w.Contradiction != nil {
-			what := unlistedOnly
+			what := foundNotListed
 			if doubtful[i].listed {
-				what = listedOnly
+				what = listedNotFound
 			}
 			w.Contradiction(doubtful[i].key, what)
 		}
@@ -52,24 +52,24 @@ func (w *walk) findContradictions(ctx context.Context, open []candidate, looks [
 // contradicts reports whether a listing and a HEAD after it still disagree about an
 // object that was last modified before the settle window.
 func (w *walk) contradicts(ctx context.Context, c *candidate) (bool, error) {
-	listed, err := w.list(ctx, c.key)
+	listed, err := w.listObject(ctx, c.key)
 	if err != nil || (listed != nil) != c.listed {
 		return false, err
 	}
-	seen := w.look(ctx, c.key.Object())
-	if seen.err != nil || seen.unseen || seen.Exists == c.listed {
+	seen := w.head(ctx, c.key.Object())
+	if seen.err != nil || seen.inaccessible || seen.Exists == c.listed {
 		return false, seen.err
 	}
 	modified := seen.Identity.ModTime
 	if c.listed {
 		modified = listed.ModTime
 	}
-	return modified.Before(w.settled(w.Now())), nil
+	return modified.Before(w.settleCutoff(w.Now())), nil
 }
 
-// list returns the entry of one object in a new listing; nil: there is none.
-func (w *walk) list(ctx context.Context, key ledger.RowKey) (*bucket.Info, error) {
-	for info, err := range w.Truth.List(ctx, key.Bucket, key.Key, "") {
+// listObject returns the entry of one object in a new listing; nil: there is none.
+func (w *walk) listObject(ctx context.Context, key ledger.RowKey) (*bucket.Info, error) {
+	for info, err := range w.Listing.List(ctx, key.Bucket, key.Key, "") {
 		if err != nil && !info.Unlistable(err) {
 			return nil, err
 		}

@@ -16,17 +16,17 @@ import (
 // They are counted and named, and nothing is raised.
 func TestListedOnlyObjects(t *testing.T) {
 	w := newWorld(t)
-	w.settled(t, had("b", event.Created, w.put(t, "b", "before")))
+	w.settled(t, rowWithHave("b", event.Created, w.put(t, "b", "before")))
 	w.put(t, "a", "a")
 	w.put(t, "b", "after that")
 	a, err := audit.New(audit.Config{
-		Ledger: w.ledger, Objects: headless{w.Store}, Pipelines: []audit.Pipeline{w.pipeline}, Logger: quiet,
+		Ledger: w.ledger, Objects: headlessStore{w.Store}, Pipelines: []audit.Pipeline{w.pipeline}, Logger: quiet,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r, err := a.Run(t.Context(), audit.Options{Settle: time.Hour, Ranges: 1})
-	want := audit.Counts{Listed: 2, Rows: 1, Created: 1, Looked: 4, Removable: 1, Contradicted: 2}
+	want := audit.Counts{Listed: 2, Rows: 1, Created: 1, Inspected: 4, Removable: 1, Contradicted: 2}
 	if got := r.Total(); err != nil || got != want {
 		t.Errorf("%+v, %v, want %+v", got, err, want)
 	}
@@ -39,33 +39,33 @@ func TestListedOnlyObjects(t *testing.T) {
 	}
 }
 
-// headless is a store that lists its objects, and does not find them.
-type headless struct{ bucket.Store }
+// headlessStore is a store that lists its objects, and does not find them.
+type headlessStore struct{ bucket.Store }
 
-func (headless) Head(context.Context, event.Object) (bucket.Info, error) {
+func (headlessStore) Head(context.Context, event.Object) (bucket.Info, error) {
 	return bucket.Info{}, bucket.ErrNotFound
 }
 
 // TestRemovedMeanwhileIsNoContradiction removes an object after it was listed.
 func TestRemovedMeanwhileIsNoContradiction(t *testing.T) {
 	w := newWorld(t)
-	w.settled(t, had("a", event.Created, ledger.Identity{ETag: "x"}))
+	w.settled(t, rowWithHave("a", event.Created, ledger.Identity{ETag: "x"}))
 	w.put(t, "a", "a")
-	gone := &removing{world: w, t: t}
-	got := w.audit(t, audit.Options{Truth: gone, TruthName: "removing", Ranges: 1})
-	want := audit.Counts{Listed: 1, Rows: 1, Created: 1, Looked: 3, Removable: 1, LostRemovals: 1, Repaired: 1}
+	gone := &removingStore{world: w, t: t}
+	got := w.audit(t, audit.Options{Listing: gone, ListingName: "removing", Ranges: 1})
+	want := audit.Counts{Listed: 1, Rows: 1, Created: 1, Inspected: 3, Removable: 1, LostRemovals: 1, Repaired: 1}
 	if got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }
 
-// removing removes what it has listed.
-type removing struct {
+// removingStore removes what it has listed.
+type removingStore struct {
 	*world
 	t *testing.T
 }
 
-func (r *removing) List(ctx context.Context, name, prefix, after string) iter.Seq2[bucket.Info, error] {
+func (r *removingStore) List(ctx context.Context, name, prefix, after string) iter.Seq2[bucket.Info, error] {
 	return func(yield func(bucket.Info, error) bool) {
 		for info, err := range r.Store.List(ctx, name, prefix, after) {
 			if !yield(info, err) {

@@ -18,26 +18,26 @@ import (
 // one audit repairs what was lost, and those after it find nothing.
 func TestConverges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := &machine{
-			story:     story{now: start, row: ledger.Row{RowKey: key}, policy: ledger.DefaultPolicy(), byEvent: rapid.Bool().Draw(t, "by event")},
-			trusted:   rapid.Bool().Draw(t, "trusted"),
-			versioned: rapid.Bool().Draw(t, "versioned"),
+		m := &convergence{
+			transcript: transcript{now: start, row: ledger.Row{RowKey: key}, policy: ledger.DefaultPolicy(), byEvent: rapid.Bool().Draw(t, "by event")},
+			trusted:    rapid.Bool().Draw(t, "trusted"),
+			versioned:  rapid.Bool().Draw(t, "versioned"),
 		}
 		m.trusted = m.trusted || m.byEvent
 		t.Repeat(map[string]func(*rapid.T){
-			"put": m.put, "delete": m.delete, "notify": m.notify, "work": m.attempt, "audit": m.look, "wait": m.wait,
+			"put": m.put, "delete": m.delete, "notify": m.notify, "work": m.attempt, "audit": m.audit, "wait": m.wait,
 		})
-		m.rest(t)
+		m.converge(t)
 	})
 }
 
-type machine struct {
-	story
+type convergence struct {
+	transcript
 	trusted, versioned bool
 	events             []event.Event // of every change; any may arrive at any time
 }
 
-func (m *machine) happened(t *rapid.T, kind event.Kind, id ledger.Identity) {
+func (m *convergence) change(t *rapid.T, kind event.Kind, id ledger.Identity) {
 	seq, err := event.ParseSequencer(fmt.Sprintf("%04X", len(m.events)+1))
 	if err != nil {
 		t.Fatal(err)
@@ -47,21 +47,21 @@ func (m *machine) happened(t *rapid.T, kind event.Kind, id ledger.Identity) {
 	m.now = m.now.Add(time.Second) // so that each content has a time of its own
 }
 
-func (m *machine) put(t *rapid.T) {
-	id := looked(rapid.SampledFrom([]string{"a", "b", "poison"}).Draw(t, "etag"), m.now)
+func (m *convergence) put(t *rapid.T) {
+	id := identity(rapid.SampledFrom([]string{"a", "b", "poison"}).Draw(t, "etag"), m.now)
 	if m.versioned {
 		id.VersionID = fmt.Sprint("v", len(m.events))
 	}
-	m.object = there(id)
-	m.happened(t, event.Created, id)
+	m.object = exists(id)
+	m.change(t, event.Created, id)
 }
 
-func (m *machine) delete(t *rapid.T) {
+func (m *convergence) delete(t *rapid.T) {
 	m.object = gone
-	m.happened(t, event.Removed, ledger.Identity{})
+	m.change(t, event.Removed, ledger.Identity{})
 }
 
-func (m *machine) notify(t *rapid.T) {
+func (m *convergence) notify(t *rapid.T) {
 	if len(m.events) == 0 {
 		return // nothing has happened
 	}
@@ -69,11 +69,11 @@ func (m *machine) notify(t *rapid.T) {
 	m.row, _ = m.row.Observe(&e, m.trusted, m.now)
 }
 
-func (m *machine) wait(t *rapid.T) {
+func (m *convergence) wait(t *rapid.T) {
 	m.now = m.now.Add(rapid.SampledFrom([]time.Duration{time.Second, time.Minute, time.Hour, settle, settle + time.Second}).Draw(t, "for"))
 }
 
-func (m *machine) attempt(t *rapid.T) {
+func (m *convergence) attempt(t *rapid.T) {
 	r, a, why := m.row.Claim("w1", &m.policy, m.now)
 	switch {
 	case why == ledger.Retired:
@@ -94,7 +94,7 @@ func (m *machine) attempt(t *rapid.T) {
 	}
 }
 
-func (m *machine) read(a *ledger.Claim) ledger.Read {
+func (m *convergence) read(a *ledger.Claim) ledger.Read {
 	switch {
 	case m.byEvent:
 		return ledger.Read{Kind: a.Want.Kind, Identity: a.Want.Identity, ByEvent: true}
@@ -104,7 +104,7 @@ func (m *machine) read(a *ledger.Claim) ledger.Read {
 	return ledger.Read{Kind: event.Removed}
 }
 
-func (m *machine) finish(a *ledger.Claim, read ledger.Read, poison bool) {
+func (m *convergence) finish(a *ledger.Claim, read ledger.Read, poison bool) {
 	end := &ledger.Ending{Read: read, Sent: true}
 	if poison {
 		m.row, _ = m.row.Fail(a, end, &ledger.Failure{Message: "poison", Permanent: true}, 0, &m.policy, m.now)
@@ -113,7 +113,7 @@ func (m *machine) finish(a *ledger.Claim, read ledger.Read, poison bool) {
 	m.row, _ = m.row.Complete(a, end, true, &m.policy, m.now)
 }
 
-func (m *machine) look(t *rapid.T) {
+func (m *convergence) audit(t *rapid.T) {
 	before := m.row
 	next, loss := audit.Decide(m.row, m.object, settle, m.now)
 	if !reflect.DeepEqual(next.Have, before.Have) || (loss != audit.None) != (next.Want.Compare(before.Want) > 0) {
@@ -122,8 +122,8 @@ func (m *machine) look(t *rapid.T) {
 	m.row = next
 }
 
-// rest works off what is due, waits, and audits.
-func (m *machine) rest(t *rapid.T) {
+// converge works off what is due, waits, and audits.
+func (m *convergence) converge(t *rapid.T) {
 	for range 2 {
 		for due := m.row.Due(); !due.IsZero(); due = m.row.Due() {
 			if due.After(m.now) {
@@ -136,7 +136,7 @@ func (m *machine) rest(t *rapid.T) {
 			}
 		}
 		m.now = m.now.Add(settle + time.Second)
-		m.look(t)
+		m.audit(t)
 	}
 	known := m.row.Have
 	if m.row.Dead {

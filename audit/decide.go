@@ -7,24 +7,24 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// Loss says which notification never arrived.
-type Loss uint8
+// Finding says which notification never arrived.
+type Finding uint8
 
 // The losses.
 const (
-	None         Loss = iota
-	LostCreation      // of an object with no row, or with that of a removal
+	None         Finding = iota
+	LostCreation         // of an object with no row, or with that of a removal
 	LostOverwrite
 	LostRemoval
 )
 
 // String returns the loss's name, in words.
-func (l Loss) String() string {
+func (l Finding) String() string {
 	return [...]string{"none", "lost creation", "lost overwrite", "lost removal"}[l]
 }
 
-// Seen is what a look at an object has shown.
-type Seen struct {
+// Observation is what a look at an object has shown.
+type Observation struct {
 	Exists   bool
 	Identity ledger.Identity // of an object that exists
 }
@@ -42,7 +42,7 @@ type Seen struct {
 // One that is gone does not say since when: instead its row must have been quiet
 // for so long. So a removal is found early where its notification is only late,
 // which does no harm.
-func Decide(row ledger.Row, seen Seen, settle time.Duration, now time.Time) (ledger.Row, Loss) {
+func Decide(row ledger.Row, seen Observation, settle time.Duration, now time.Time) (ledger.Row, Finding) {
 	loss := compare(&row, seen, now.Add(-settle))
 	switch loss {
 	case LostCreation, LostOverwrite:
@@ -54,7 +54,7 @@ func Decide(row ledger.Row, seen Seen, settle time.Duration, now time.Time) (led
 }
 
 // compare finds a loss about an object that was last touched before a time.
-func compare(row *ledger.Row, seen Seen, before time.Time) Loss {
+func compare(row *ledger.Row, seen Observation, before time.Time) Finding {
 	known := row.Have
 	switch {
 	case row.Unreadable != nil:

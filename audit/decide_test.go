@@ -22,14 +22,16 @@ var (
 	key   = ledger.RowKey{Pipeline: "gray", Bucket: "photos", Key: "cat.jpg"}
 )
 
-// looked is what a look shows of the content named etag.
-func looked(etag string, at time.Time) ledger.Identity {
+// identity is what a look shows of the content named etag.
+func identity(etag string, at time.Time) ledger.Identity {
 	return ledger.Identity{ETag: etag, ModTime: at, Meta: "m", Size: 7}
 }
 
-func there(id ledger.Identity) audit.Seen { return audit.Seen{Exists: true, Identity: id} }
+func exists(id ledger.Identity) audit.Observation {
+	return audit.Observation{Exists: true, Identity: id}
+}
 
-var gone audit.Seen
+var gone audit.Observation
 
 func created(id ledger.Identity) ledger.Version {
 	return ledger.Version{Generation: 1, Kind: event.Created, Identity: id}
@@ -51,12 +53,12 @@ func row(have ledger.Version, edits ...func(*ledger.Row)) ledger.Row {
 }
 
 func wants(v ledger.Version) func(*ledger.Row) { return func(r *ledger.Row) { r.Want = v } }
-func died(r *ledger.Row)                       { r.Dead, r.Attempts, r.LastError = true, 8, "poison" }
+func dead(r *ledger.Row)                       { r.Dead, r.Attempts, r.LastError = true, 8, "poison" }
 func pending(r *ledger.Row)                    { r.Want.Generation++ }
 func failed(r *ledger.Row)                     { r.Want.Generation++; r.Attempts, r.RetryAt = 1, now.Add(time.Minute) }
 func verifies(r *ledger.Row)                   { r.VerifyAt = now.Add(time.Minute) }
 func updated(at time.Time) func(*ledger.Row)   { return func(r *ledger.Row) { r.UpdatedAt = at } }
-func heard(at time.Time) func(*ledger.Row)     { return func(r *ledger.Row) { r.EventTime = at } }
+func lastEvent(at time.Time) func(*ledger.Row) { return func(r *ledger.Row) { r.EventTime = at } }
 
 func leased(until time.Time) func(*ledger.Row) {
 	return func(r *ledger.Row) { r.Lease = ledger.Lease{Owner: "w1", Fence: 1, Until: until} }
@@ -65,70 +67,70 @@ func leased(until time.Time) func(*ledger.Row) {
 type decision struct {
 	name string
 	row  ledger.Row
-	seen audit.Seen
-	want audit.Loss
+	seen audit.Observation
+	want audit.Finding
 }
 
-// byEvent is what an event order pipeline knows of the content named etag.
-func byEvent(etag string) ledger.Identity { return ledger.Identity{ETag: etag, Size: 7} }
+// eventIdentity is what an event order pipeline knows of the content named etag.
+func eventIdentity(etag string) ledger.Identity { return ledger.Identity{ETag: etag, Size: 7} }
 
 var (
 	none = ledger.Row{RowKey: key}
-	a    = created(looked("a", old.Add(-time.Hour)))
-	b    = created(looked("b", old))
+	a    = created(identity("a", old.Add(-time.Hour)))
+	b    = created(identity("b", old))
 )
 
 var decisions = []decision{
 	{"no row, no object", none, gone, audit.None},
-	{"no row, old object", none, there(looked("a", old)), audit.LostCreation},
-	{"no row, object exactly settle old", none, there(looked("a", fresh)), audit.None},
-	{"no row, object of the future", none, there(looked("a", now.Add(time.Hour))), audit.None},
+	{"no row, old object", none, exists(identity("a", old)), audit.LostCreation},
+	{"no row, object exactly settle old", none, exists(identity("a", fresh)), audit.None},
+	{"no row, object of the future", none, exists(identity("a", now.Add(time.Hour))), audit.None},
 
-	{"settled at what is there", row(a), there(a.Identity), audit.None},
-	{"settled at another", row(a), there(b.Identity), audit.LostOverwrite},
-	{"settled at another, exactly settle old", row(a), there(looked("b", fresh)), audit.None},
-	{"settled at another time of the same content", row(a), there(looked("a", old)), audit.LostOverwrite},
-	{"settled at another, just now", row(a, updated(now), heard(now)), there(b.Identity), audit.LostOverwrite},
-	{"settled at a removal, and back", row(removed), there(a.Identity), audit.LostCreation},
-	{"settled at a removal, and back exactly settle ago", row(removed), there(looked("a", fresh)), audit.None},
+	{"settled at what is there", row(a), exists(a.Identity), audit.None},
+	{"settled at another", row(a), exists(b.Identity), audit.LostOverwrite},
+	{"settled at another, exactly settle old", row(a), exists(identity("b", fresh)), audit.None},
+	{"settled at another time of the same content", row(a), exists(identity("a", old)), audit.LostOverwrite},
+	{"settled at another, just now", row(a, updated(now), lastEvent(now)), exists(b.Identity), audit.LostOverwrite},
+	{"settled at a removal, and back", row(removed), exists(a.Identity), audit.LostCreation},
+	{"settled at a removal, and back exactly settle ago", row(removed), exists(identity("a", fresh)), audit.None},
 	{"settled at a removal", row(removed), gone, audit.None},
 	{"settled, and gone", row(a), gone, audit.LostRemoval},
 	{"settled exactly settle ago, and gone", row(a, updated(fresh)), gone, audit.None},
-	{"settled, gone, and heard of exactly settle ago", row(a, heard(fresh)), gone, audit.None},
-	{"settled at what an event did not name", row(a, wants(created(byEvent("z")))), there(a.Identity), audit.None},
-	{"settled at what is there, though an event said removed", row(a, wants(removed)), there(a.Identity), audit.None},
-	{"to be verified, and at another", row(a, verifies), there(b.Identity), audit.LostOverwrite},
+	{"settled, gone, and heard of exactly settle ago", row(a, lastEvent(fresh)), gone, audit.None},
+	{"settled at what an event did not name", row(a, wants(created(eventIdentity("z")))), exists(a.Identity), audit.None},
+	{"settled at what is there, though an event said removed", row(a, wants(removed)), exists(a.Identity), audit.None},
+	{"to be verified, and at another", row(a, verifies), exists(b.Identity), audit.LostOverwrite},
 
-	{"by event, at what is there", row(created(byEvent("a"))), there(a.Identity), audit.None},
-	{"by event, at another", row(created(byEvent("a"))), there(b.Identity), audit.LostOverwrite},
-	{"by event, one version", row(created(ledger.Identity{VersionID: "1", ETag: "a"})), there(ledger.Identity{VersionID: "1", ETag: "a", ModTime: old}), audit.None},
-	{"by event, another version", row(created(ledger.Identity{VersionID: "1", ETag: "a"})), there(ledger.Identity{VersionID: "2", ETag: "a", ModTime: old}), audit.LostOverwrite},
-	{"by event, gone", row(created(byEvent("a"))), gone, audit.LostRemoval},
+	{"by event, at what is there", row(created(eventIdentity("a"))), exists(a.Identity), audit.None},
+	{"by event, at another", row(created(eventIdentity("a"))), exists(b.Identity), audit.LostOverwrite},
+	{"by event, one version", row(created(ledger.Identity{VersionID: "1", ETag: "a"})), exists(ledger.Identity{VersionID: "1", ETag: "a", ModTime: old}), audit.None},
+	{"by event, another version", row(created(ledger.Identity{VersionID: "1", ETag: "a"})), exists(ledger.Identity{VersionID: "2", ETag: "a", ModTime: old}), audit.LostOverwrite},
+	{"by event, gone", row(created(eventIdentity("a"))), gone, audit.LostRemoval},
 
-	{"pending", row(a, pending), there(b.Identity), audit.None},
+	{"pending", row(a, pending), exists(b.Identity), audit.None},
 	{"pending, gone", row(a, pending), gone, audit.None},
-	{"pending, back", row(removed, pending), there(b.Identity), audit.None},
-	{"never settled", row(ledger.Version{}, wants(created(byEvent("a")))), there(b.Identity), audit.None},
-	{"backing off", row(a, failed), there(b.Identity), audit.None},
+	{"pending, back", row(removed, pending), exists(b.Identity), audit.None},
+	{"never settled", row(ledger.Version{}, wants(created(eventIdentity("a")))), exists(b.Identity), audit.None},
+	{"backing off", row(a, failed), exists(b.Identity), audit.None},
 	{"backing off, gone", row(a, failed), gone, audit.None},
-	{"being verified", row(a, leased(now.Add(time.Minute))), there(b.Identity), audit.None},
+	{"being verified", row(a, leased(now.Add(time.Minute))), exists(b.Identity), audit.None},
 	{"being verified, gone", row(a, leased(now.Add(time.Minute))), gone, audit.None},
-	{"its verifier crashed", row(a, leased(old)), there(b.Identity), audit.None},
+	{"its verifier crashed", row(a, leased(old)), exists(b.Identity), audit.None},
 	{"its verifier crashed, gone", row(a, leased(old)), gone, audit.None},
-	{"being processed", row(a, pending, leased(now.Add(time.Minute))), there(b.Identity), audit.None},
+	{"being processed", row(a, pending, leased(now.Add(time.Minute))), exists(b.Identity), audit.None},
 
-	{"dead of what is there", row(a, wants(created(b.Identity)), pending, died), there(b.Identity), audit.None},
-	{"dead of what is there, unread", row(a, wants(created(byEvent("b"))), pending, died), there(b.Identity), audit.None},
-	{"dead of another, unread", row(a, wants(created(byEvent("b"))), pending, died), there(looked("c", old)), audit.LostOverwrite},
-	{"dead of another", row(a, wants(b), pending, died), there(looked("c", old)), audit.LostOverwrite},
-	{"dead of another, exactly settle old", row(a, wants(b), pending, died), there(looked("c", fresh)), audit.None},
-	{"dead of another than is there and was had", row(a, wants(b), pending, died), there(a.Identity), audit.LostOverwrite},
-	{"dead, gone", row(removed, wants(b), pending, died), gone, audit.LostRemoval},
-	{"dead exactly settle ago, gone", row(removed, wants(b), pending, died, updated(fresh)), gone, audit.None},
-	{"dead, gone, and heard of exactly settle ago", row(removed, wants(b), pending, died, heard(fresh)), gone, audit.None},
-	{"dead of a removal, gone", row(a, wants(removed), pending, died), gone, audit.None},
-	{"dead of a removal, and back", row(a, wants(removed), pending, died), there(a.Identity), audit.LostCreation},
-	{"dead of a verification, and at another", row(a, died), there(b.Identity), audit.LostOverwrite},
+	{"dead of what is there", row(a, wants(created(b.Identity)), pending, dead), exists(b.Identity), audit.None},
+	{"dead of what is there, unread", row(a, wants(created(eventIdentity("b"))), pending, dead), exists(b.Identity), audit.None},
+	{"dead of another, unread", row(a, wants(created(eventIdentity("b"))), pending, dead), exists(identity("c", old)), audit.LostOverwrite},
+	{"dead of another", row(a, wants(b), pending, dead), exists(identity("c", old)), audit.LostOverwrite},
+	{"dead of another, exactly settle old", row(a, wants(b), pending, dead), exists(identity("c", fresh)), audit.None},
+	{"dead of another than is there and was had", row(a, wants(b), pending, dead), exists(a.Identity), audit.LostOverwrite},
+	{"dead, gone", row(removed, wants(b), pending, dead), gone, audit.LostRemoval},
+	{"dead exactly settle ago, gone", row(removed, wants(b), pending, dead, updated(fresh)), gone, audit.None},
+	{"dead, gone, and heard of exactly settle ago", row(removed, wants(b), pending, dead, lastEvent(fresh)), gone, audit.None},
+	{"dead of a removal, gone", row(a, wants(removed), pending, dead), gone, audit.None},
+	{"dead of a removal, and back", row(a, wants(removed), pending, dead), exists(a.Identity), audit.LostCreation},
+	{"dead of a verification, and at another", row(a, dead), exists(b.Identity), audit.LostOverwrite},
 }
 
 // TestDecide also holds what is the same for every row: nothing lost, nothing
@@ -154,8 +156,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-func TestLossString(t *testing.T) {
-	for l, want := range map[audit.Loss]string{
+func TestFindingString(t *testing.T) {
+	for l, want := range map[audit.Finding]string{
 		audit.None: "none", audit.LostCreation: "lost creation", audit.LostOverwrite: "lost overwrite", audit.LostRemoval: "lost removal",
 	} {
 		if got := l.String(); got != want {
@@ -167,7 +169,7 @@ func TestLossString(t *testing.T) {
 // A raise is made once: while it waits and is worked at, after it is done, and
 // after it has died, in either order and with whatever was read, the next
 // audits find nothing.
-func TestRaisesOnce(t *testing.T) {
+func TestLossIsRaisedOnce(t *testing.T) {
 	p := ledger.DefaultPolicy()
 	for _, test := range decisions {
 		next, loss := audit.Decide(test.row, test.seen, settle, now)

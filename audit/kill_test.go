@@ -100,8 +100,8 @@ func (r *registers) Swap(ctx context.Context, changes []ledger.Change) ([]ledger
 	return out, err
 }
 
-// mortal is the ledger as a process sees it that is killed after so many requests.
-type mortal struct {
+// mortalStore is the ledger as a process sees it that is killed after so many requests.
+type mortalStore struct {
 	*registers
 	kill context.CancelFunc
 
@@ -111,8 +111,8 @@ type mortal struct {
 
 var errKilled = errors.New("the process is dead")
 
-// dies reports that the process is gone: nothing it asks for is done.
-func (m *mortal) dies() bool {
+// killed reports that the process is gone: nothing it asks for is done.
+func (m *mortalStore) killed() bool {
 	m.left.Lock()
 	defer m.left.Unlock()
 	if m.n--; m.n < 0 {
@@ -121,37 +121,37 @@ func (m *mortal) dies() bool {
 	return m.n < 0
 }
 
-func (m *mortal) ReadRegister(ctx context.Context, name string) (ledger.Register, error) {
-	if m.dies() {
+func (m *mortalStore) ReadRegister(ctx context.Context, name string) (ledger.Register, error) {
+	if m.killed() {
 		return ledger.Register{}, errKilled
 	}
 	return m.registers.ReadRegister(ctx, name)
 }
 
-func (m *mortal) WriteRegister(ctx context.Context, name, version string, value []byte) (string, error) {
-	if m.dies() {
+func (m *mortalStore) WriteRegister(ctx context.Context, name, version string, value []byte) (string, error) {
+	if m.killed() {
 		return "", errKilled
 	}
 	next, err := m.registers.WriteRegister(ctx, name, version, value)
-	if m.dies() {
+	if m.killed() {
 		return "", errKilled
 	}
 	return next, err
 }
 
-func (m *mortal) Load(ctx context.Context, keys []ledger.RowKey) ([]ledger.Row, error) {
-	if m.dies() {
+func (m *mortalStore) Load(ctx context.Context, keys []ledger.RowKey) ([]ledger.Row, error) {
+	if m.killed() {
 		return nil, errKilled
 	}
 	return m.registers.Load(ctx, keys)
 }
 
-func (m *mortal) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.Outcome, error) {
-	if m.dies() {
+func (m *mortalStore) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.Outcome, error) {
+	if m.killed() {
 		return nil, errKilled
 	}
 	out, err := m.registers.Swap(ctx, changes)
-	if m.dies() {
+	if m.killed() {
 		return nil, errKilled
 	}
 	return out, err
@@ -176,7 +176,7 @@ func newLosses(t *testing.T, rng *rand.Rand, n int) *losses {
 	}
 	var changes []ledger.Change
 	for i := range n {
-		row := had(fmt.Sprintf("%02x/%06d", rng.IntN(20), i), event.Created, ledger.Identity{ETag: "x"})
+		row := rowWithHave(fmt.Sprintf("%02x/%06d", rng.IntN(20), i), event.Created, ledger.Identity{ETag: "x"})
 		row.Nonce, row.CreatedAt, row.UpdatedAt = ledger.Nonce{1}, at, at
 		what := rng.IntN(15)
 		if what != 0 { // not lost: the removal
@@ -234,20 +234,20 @@ func (l *losses) check(t *testing.T) {
 	}
 }
 
-// TestKilled kills audits. Each time another audit starts, until one ends, and at least one
+// TestKilledAuditResumes kills audits. Each time another audit starts, until one ends, and at least one
 // resumes where another was killed.
-func TestKilled(t *testing.T) {
+func TestKilledAuditResumes(t *testing.T) {
 	rng := seed(t)
 	const most = 100
 	killed, resumed := 0, 0
-	for killed < kills || killed < most && resumed == 0 {
+	for killed < minKills || killed < most && resumed == 0 {
 		synctest.Test(t, func(t *testing.T) {
 			l := newLosses(t, rng, 8000)
 			options := audit.Options{Settle: time.Hour, Ranges: 1 + rng.IntN(8)}
 			report, err := audit.Report{}, errKilled
 			for ; err != nil; killed++ {
 				ctx, kill := context.WithCancel(t.Context())
-				m := &mortal{registers: l.ledger, kill: kill, n: 3 + rng.IntN(45)}
+				m := &mortalStore{registers: l.ledger, kill: kill, n: 3 + rng.IntN(45)}
 				report, err = l.auditor(t, m).Run(ctx, options)
 				kill()
 			}

@@ -25,7 +25,7 @@ type merge struct {
 	info     *bucket.Info // ahead
 	row      *ledger.Row  // ahead
 	refused  error        // the store cannot list the object ahead
-	begun    bool
+	started  bool
 	stop     func()
 
 	infos      []bucket.Info // of the key, until the next call of next
@@ -47,8 +47,8 @@ func (p *Pass) merge(ctx context.Context, prefix, after string) *merge {
 
 // next goes on to the next key that has objects or rows.
 func (m *merge) next() (key string, ok bool, err error) {
-	if !m.begun {
-		m.begun = true
+	if !m.started {
+		m.started = true
 		if err := errors.Join(m.readInfo(), m.readRow()); err != nil {
 			return "", false, err
 		}
@@ -97,14 +97,14 @@ func (m *merge) readRow() error {
 
 // objects is the listing, as long as its keys rise.
 func (p *Pass) objects(ctx context.Context, prefix, after string) iter.Seq2[bucket.Info, error] {
-	listing := p.Truth.List(ctx, p.Pipeline.Bucket, prefix, after)
+	listing := p.Listing.List(ctx, p.Pipeline.Bucket, prefix, after)
 	return func(yield func(bucket.Info, error) bool) {
 		last, version := after, ""
 		for info, err := range listing {
 			again := info.Key == last && (info.VersionID == version || !p.Pipeline.EachVersion)
 			goesOn := err == nil || info.Unlistable(err)
 			if goesOn && (info.Key < last || again || !strings.HasPrefix(info.Key, prefix)) {
-				err, goesOn = p.disorder(info.Key, last, prefix), false
+				err, goesOn = p.orderError(info.Key, last, prefix), false
 			}
 			if !yield(info, err) || !goesOn {
 				return
@@ -117,7 +117,7 @@ func (p *Pass) objects(ctx context.Context, prefix, after string) iter.Seq2[buck
 	}
 }
 
-func (p *Pass) disorder(key, last, prefix string) error {
+func (p *Pass) orderError(key, last, prefix string) error {
 	where := event.Object{Bucket: p.Pipeline.Bucket, Key: prefix}
 	return fmt.Errorf("listing %s: %w: %s comes after %s, and keys must rise byte by byte: nothing is taken for removed; does something between here and the store answer from a cache?",
 		where, ErrListing, event.Quote(key), event.Quote(last))

@@ -21,7 +21,7 @@ func (p *Pass) walkInputs(ctx context.Context, prefix string, s *Span, commit fu
 	w := walk{Pass: p}
 	var rows []ledger.Row
 	flush := func() error {
-		if err := w.barren(ctx, rows); err != nil {
+		if err := w.missingOutputs(ctx, rows); err != nil {
 			return err
 		}
 		rows = rows[:0]
@@ -39,22 +39,22 @@ func (p *Pass) walkInputs(ctx context.Context, prefix string, s *Span, commit fu
 		if !s.advance(row.Key) {
 			break
 		}
-		if p.atRest(&row, event.Created) {
+		if p.settledLongEnough(&row, event.Created) {
 			rows = append(rows, row)
 		}
 	}
 	return flush()
 }
 
-// atRest reports that a row is settled, and has been for long enough.
-func (p *Pass) atRest(row *ledger.Row, kind event.Kind) bool {
+// settledLongEnough reports that a row is settled, and has been for long enough.
+func (p *Pass) settledLongEnough(row *ledger.Row, kind event.Kind) bool {
 	return row.Settled() && !row.Dead && !row.Held() && row.Have.Kind == kind && row.UpdatedAt.Before(p.Now().Add(-p.Settle))
 }
 
-// barren looks for the outputs of rows, and has the objects done again whose output
+// missingOutputs looks for the outputs of rows, and has the objects done again whose output
 // is not there.
-func (w *walk) barren(ctx context.Context, rows []ledger.Row) error {
-	there, err := w.there(ctx, rows)
+func (w *walk) missingOutputs(ctx context.Context, rows []ledger.Row) error {
+	there, err := w.listedOutputs(ctx, rows)
 	if err != nil {
 		return err
 	}
@@ -64,15 +64,15 @@ func (w *walk) barren(ctx context.Context, rows []ledger.Row) error {
 			open = append(open, candidate{key: rows[i].RowKey})
 		}
 	}
-	return w.lookAgain(ctx, open, noOutput)
+	return w.raiseOutputFindings(ctx, open, noOutput)
 }
 
-// maxBetween is how many objects between the first and the last of some outputs are
+// maxListedOutputs is how many objects between the first and the last of some outputs are
 // listed at most: a suffix sorts outputs otherwise than their objects.
-const maxBetween = 10 * chunk
+const maxListedOutputs = 10 * chunk
 
-// there returns which of the outputs of rows a listing shows.
-func (w *walk) there(ctx context.Context, rows []ledger.Row) (map[string]bool, error) {
+// listedOutputs returns which of the outputs of rows a listing shows.
+func (w *walk) listedOutputs(ctx context.Context, rows []ledger.Row) (map[string]bool, error) {
 	shown := make(map[string]bool, len(rows))
 	if len(rows) == 0 {
 		return shown, nil
@@ -86,11 +86,11 @@ func (w *walk) there(ctx context.Context, rows []ledger.Row) (map[string]bool, e
 		last = max(last, key)
 	}
 	out, n := w.Pipeline.Output, 0
-	for info, err := range w.Objects.List(ctx, out.Bucket, out.Prefix, before(first)) {
+	for info, err := range w.Objects.List(ctx, out.Bucket, out.Prefix, keyBefore(first)) {
 		if err != nil && !info.Unlistable(err) {
 			return nil, err
 		}
-		if shown[info.Key] = true; info.Key >= last || n == maxBetween {
+		if shown[info.Key] = true; info.Key >= last || n == maxListedOutputs {
 			break // what is not shown is looked at
 		}
 		n++
@@ -98,12 +98,12 @@ func (w *walk) there(ctx context.Context, rows []ledger.Row) (map[string]bool, e
 	return shown, nil
 }
 
-// before returns a key before one, with at most few keys between.
-func before(key string) string {
+// keyBefore returns a key before one, with at most few keys between.
+func keyBefore(key string) string {
 	if key == "" {
 		return ""
 	}
-	return key[:whole(key, len(key)-1)]
+	return key[:wholeRunes(key, len(key)-1)]
 }
 
 // walkOutputs goes through the outputs, and finds those whose object is gone. To remove
@@ -112,7 +112,7 @@ func (p *Pass) walkOutputs(ctx context.Context, prefix string, s *Span, commit f
 	w := walk{Pass: p}
 	var outputs []candidate
 	flush := func() error {
-		if err := w.orphans(ctx, outputs); err != nil {
+		if err := w.orphanOutputs(ctx, outputs); err != nil {
 			return err
 		}
 		outputs = outputs[:0]
@@ -131,7 +131,7 @@ func (p *Pass) walkOutputs(ctx context.Context, prefix string, s *Span, commit f
 		case !ours:
 			w.counts.Foreign++
 		case err != nil:
-			w.unlistable(event.Object{Bucket: p.Pipeline.Output.Bucket, Key: info.Key}, err)
+			w.recordUnlistable(event.Object{Bucket: p.Pipeline.Output.Bucket, Key: info.Key}, err)
 		case info.ModTime.Before(young):
 			outputs = append(outputs, candidate{key: key})
 		}
@@ -144,20 +144,20 @@ func (p *Pass) walkOutputs(ctx context.Context, prefix string, s *Span, commit f
 	return flush()
 }
 
-// orphans finds the outputs of objects that the ledger knows as removed, or not at
+// orphanOutputs finds the outputs of objects that the ledger knows as removed, or not at
 // all, and has the workers look.
-func (w *walk) orphans(ctx context.Context, outputs []candidate) error {
+func (w *walk) orphanOutputs(ctx context.Context, outputs []candidate) error {
 	rows, err := w.load(ctx, outputs)
 	if err != nil {
 		return err
 	}
 	var open []candidate
 	for i := range rows {
-		if rows[i].Nonce.IsZero() || w.atRest(&rows[i], event.Removed) {
+		if rows[i].Nonce.IsZero() || w.settledLongEnough(&rows[i], event.Removed) {
 			open = append(open, outputs[i])
 		}
 	}
-	return w.lookAgain(ctx, open, noInput)
+	return w.raiseOutputFindings(ctx, open, noInput)
 }
 
 // Where an output says whose it is.
@@ -175,22 +175,22 @@ func owns(row *ledger.Row, output *bucket.Info) bool {
 		(object == row.Digest() || !named && !row.Nonce.IsZero())
 }
 
-// lookAgain has the workers compare objects with their outputs, where a look at both
+// raiseOutputFindings has the workers compare objects with their outputs, where a look at both
 // confirms what was found.
-func (w *walk) lookAgain(ctx context.Context, open []candidate, what string) error {
+func (w *walk) raiseOutputFindings(ctx context.Context, open []candidate, what string) error {
 	rows, err := w.load(ctx, open)
 	if err != nil {
 		return err
 	}
-	outputs, objects := make([]bucket.Info, len(open)), make([]look, len(open))
+	outputs, objects := make([]bucket.Info, len(open)), make([]headResult, len(open))
 	w.Each(len(open), func(i int) {
-		objects[i] = w.look(ctx, open[i].key.Object())
+		objects[i] = w.head(ctx, open[i].key.Object())
 		info, err := w.Objects.Head(ctx, w.Pipeline.Output.Of(open[i].key))
 		if outputs[i] = info; err != nil && !errors.Is(err, bucket.ErrNotFound) && objects[i].err == nil {
 			objects[i].err = err
 		}
 	})
-	w.counts.Looked += 2 * int64(len(open))
+	w.counts.Inspected += 2 * int64(len(open))
 	var changes []ledger.Change
 	for i := range open {
 		o := &objects[i]
@@ -213,16 +213,16 @@ func (w *walk) lookAgain(ctx context.Context, open []candidate, what string) err
 
 // confirms reports whether a look at an object and its output confirms what was found,
 // and whether this pass may raise it. It counts what it leaves alone.
-func (w *walk) confirms(row *ledger.Row, object *look, output *bucket.Info, what string) bool {
+func (w *walk) confirms(row *ledger.Row, object *headResult, output *bucket.Info, what string) bool {
 	switch {
-	case object.unseen:
+	case object.inaccessible:
 		if w.Brake == nil { // else the first pass has counted it
-			w.counts.Unseen++
+			w.counts.Inaccessible++
 		}
 		return false
 	case what == noOutput:
-		return output.Key == "" && object.Exists && w.atRest(row, event.Created)
-	case output.Key == "" || object.Exists || !row.Nonce.IsZero() && !w.atRest(row, event.Removed):
+		return output.Key == "" && object.Exists && w.settledLongEnough(row, event.Created)
+	case output.Key == "" || object.Exists || !row.Nonce.IsZero() && !w.settledLongEnough(row, event.Removed):
 		return false
 	case !owns(row, output):
 		w.counts.Foreign++

@@ -49,12 +49,12 @@ func TestOutputs(t *testing.T) {
 	for i := range 2500 {
 		// A suffix sorts "1-x" before "1", and the objects' names the other way round.
 		key := fmt.Sprintf("in/%04d", i/2) + []string{"", "-x"}[i%2]
-		rows = append(rows, had(key, event.Created, w.put(t, key, "a")))
+		rows = append(rows, rowWithHave(key, event.Created, w.put(t, key, "a")))
 		if i%500 != 7 {
 			w.published(t, "o/"+strings.TrimPrefix(key, "in/")+".webp", "p", key)
 		}
 	}
-	rows = append(rows, had("in/removed", event.Removed, ledger.Identity{}), had("in/removed-too", event.Removed, ledger.Identity{}))
+	rows = append(rows, rowWithHave("in/removed", event.Removed, ledger.Identity{}), rowWithHave("in/removed-too", event.Removed, ledger.Identity{}))
 	w.settled(t, rows...)
 	w.published(t, "o/removed.webp", "p", "in/removed")
 	w.published(t, "o/never-heard-of.webp", "p", "in/never-heard-of")
@@ -89,14 +89,14 @@ func TestOutputs(t *testing.T) {
 	}
 }
 
-// TestOutputsOfOthers has outputs whose metadata names the pipeline, but which are not
+// TestForeignOutputsAreKept has outputs whose metadata names the pipeline, but which are not
 // those of the objects that their keys tell: nothing may come to them.
-func TestOutputsOfOthers(t *testing.T) {
+func TestForeignOutputsAreKept(t *testing.T) {
 	w := newWorld(t)
 	w.places("in/")
 	w.settled(t,
-		had("in/a", event.Created, w.put(t, "in/a", "a")), had("in/b", event.Created, w.put(t, "in/b", "b")),
-		had("in/copied-to", event.Removed, ledger.Identity{}), had("in/removed", event.Removed, ledger.Identity{}))
+		rowWithHave("in/a", event.Created, w.put(t, "in/a", "a")), rowWithHave("in/b", event.Created, w.put(t, "in/b", "b")),
+		rowWithHave("in/copied-to", event.Removed, ledger.Identity{}), rowWithHave("in/removed", event.Removed, ledger.Identity{}))
 	w.published(t, "o/a.webp", "p", "in/a")
 	w.published(t, "o/b.webp", "p", "") // older
 	w.published(t, "o/favourites/a.webp", "p", "in/a")
@@ -132,15 +132,15 @@ func TestOutputsOfOthers(t *testing.T) {
 // TestRedrive gives dead and failed rows fresh attempts, in the same pass.
 func TestRedrive(t *testing.T) {
 	w := newWorld(t)
-	dead, failed := had("dead", event.Created, w.put(t, "dead", "a")), had("failed", event.Created, w.put(t, "failed", "a"))
+	dead, failed := rowWithHave("dead", event.Created, w.put(t, "dead", "a")), rowWithHave("failed", event.Created, w.put(t, "failed", "a"))
 	dead.Dead, dead.Attempts, dead.LastError = true, 8, "poison"
 	failed.Want.Generation++
 	failed.Attempts, failed.RetryAt = 3, time.Now().Add(time.Hour)
-	w.settled(t, dead, failed, had("fine", event.Created, w.put(t, "fine", "a")))
+	w.settled(t, dead, failed, rowWithHave("fine", event.Created, w.put(t, "fine", "a")))
 	if got, want := w.audit(t, audit.Options{}), (audit.Counts{Listed: 3, Rows: 3, Created: 3, Dead: 1, Failed: 1}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	if got, want := w.audit(t, audit.Options{Redrive: true}), (audit.Counts{Listed: 3, Rows: 3, Created: 3, Looked: 2, Dead: 1, Failed: 1, Redriven: 2}); got != want {
+	if got, want := w.audit(t, audit.Options{Redrive: true}), (audit.Counts{Listed: 3, Rows: 3, Created: 3, Inspected: 2, Dead: 1, Failed: 1, Redriven: 2}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	rows, err := w.ledger.Load(t.Context(), []ledger.RowKey{dead.RowKey, failed.RowKey})

@@ -10,12 +10,12 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// Truth says which objects there are: a [bucket.Store], or a report of what a
+// Listing says which objects there are: a [bucket.Store], or a report of what a
 // bucket held. Keys come in byte order. An error ends it.
 //
 // It need not be new: it only says where to look. Where it tells of a version id,
 // it tells of all versions of that object, one after the other.
-type Truth interface {
+type Listing interface {
 	List(ctx context.Context, bucket, prefix, startAfter string) iter.Seq2[bucket.Info, error]
 }
 
@@ -44,15 +44,15 @@ type Output struct {
 // works with no more than its functions, so that a simulation can have its own.
 type Pass struct {
 	Pipeline *Pipeline
-	Truth    Truth
+	Listing  Listing
 	AsOf     time.Time    // of the truth, if that is old: what has changed since waits for the next
 	Objects  bucket.Store // looks at single objects
 	Ledger   *ledger.Ledger
 	// Settle is how late a notification may be.
 	Settle time.Duration
-	// Horizon, when set, returns how far purges have gone: an object without a row
+	// PurgeWatermark, when set, returns how far purges have gone: an object without a row
 	// that was changed before is passed over. It is asked after a row is found missing.
-	Horizon func(ctx context.Context) (time.Time, error)
+	PurgeWatermark func(ctx context.Context) (time.Time, error)
 	// Brake is set in the second pass, which raises removals and nothing else. The first
 	// pass counts them, and raises all other losses.
 	Brake *Brake
@@ -80,7 +80,7 @@ const chunk = 1000
 // repeats itself, shows nothing.
 func (p *Pass) Walk(ctx context.Context, prefix string, s *Span, commit func(*Counts) error) error {
 	w := walk{Pass: p}
-	if err := w.readHorizon(ctx); err != nil {
+	if err := w.readWatermark(ctx); err != nil {
 		return err
 	}
 	m := p.merge(ctx, prefix, s.Done())
@@ -113,7 +113,7 @@ func (p *Pass) Walk(ctx context.Context, prefix string, s *Span, commit func(*Co
 func (w *walk) commit(commit func(*Counts) error) error {
 	counts := w.counts
 	if w.Brake != nil {
-		counts = counts.ofSecondPass()
+		counts = counts.secondPassOnly()
 	}
 	w.counts = Counts{}
 	return commit(&counts)
@@ -122,17 +122,17 @@ func (w *walk) commit(commit func(*Counts) error) error {
 // walk is a Pass under way, between two commits.
 type walk struct {
 	*Pass
-	counts  Counts
-	open    []candidate
-	horizon time.Time // as it was read last
+	counts     Counts
+	candidates []candidate
+	watermark  time.Time // as it was read last
 }
 
 // candidate is a row that has to be looked into.
 type candidate struct {
 	key ledger.RowKey
-	// latest: which version it is the look has to tell.
-	latest bool
-	listed bool
+	// resolveVersion: which version it is the look has to tell.
+	resolveVersion bool
+	listed         bool
 }
 
 // compare finds candidates. It costs no request, and may be wrong: a listing is old,
@@ -140,7 +140,7 @@ type candidate struct {
 func (w *walk) compare(infos []bucket.Info, rows []ledger.Row) {
 	now := w.Now()
 	for i := range rows {
-		w.counts.count(&rows[i], now)
+		w.counts.addRow(&rows[i], now)
 	}
 	for i := range infos {
 		if !w.matches(infos[i].Key) {
@@ -160,10 +160,10 @@ func (w *walk) compare(infos []bucket.Info, rows []ledger.Row) {
 		row.RowKey = w.key(infos[0].Key, "")
 	}
 	if len(infos) > 0 {
-		w.consider(&row, listed(&infos[0], &row), now)
+		w.consider(&row, listedObservation(&infos[0], &row), now)
 		return
 	}
-	w.consider(&row, Seen{}, now)
+	w.consider(&row, Observation{}, now)
 }
 
 // compareUnlistable takes the rows of an object that the store cannot list: it is there, and
@@ -171,20 +171,20 @@ func (w *walk) compare(infos []bucket.Info, rows []ledger.Row) {
 func (w *walk) compareUnlistable(key string, rows []ledger.Row, err error) {
 	now := w.Now()
 	for i := range rows {
-		w.counts.count(&rows[i], now)
+		w.counts.addRow(&rows[i], now)
 	}
 	if w.matches(key) {
 		w.counts.Listed++
-		w.unlistable(event.Object{Bucket: w.Pipeline.Bucket, Key: key}, err)
+		w.recordUnlistable(event.Object{Bucket: w.Pipeline.Bucket, Key: key}, err)
 	}
 }
 
-// unlistable counts and names an object that the store cannot list, in the first pass.
-func (w *walk) unlistable(ref event.Object, err error) {
+// recordUnlistable counts and names an object that the store cannot list, in the first pass.
+func (w *walk) recordUnlistable(ref event.Object, err error) {
 	if w.Brake != nil {
 		return
 	}
-	w.counts.Unseen++
+	w.counts.Inaccessible++
 	if w.Unlistable != nil {
 		w.Unlistable(ref, err)
 	}
@@ -200,42 +200,42 @@ func (w *walk) key(key, version string) ledger.RowKey {
 
 // consider makes a row a candidate if a listing shows a loss, or if it is to be
 // redriven.
-func (w *walk) consider(row *ledger.Row, seen Seen, now time.Time) {
-	loss := compare(row, seen, w.settled(now))
+func (w *walk) consider(row *ledger.Row, seen Observation, now time.Time) {
+	loss := compare(row, seen, w.settleCutoff(now))
 	switch {
-	case w.passesOver(row, seen):
+	case w.possiblyPurged(row, seen):
 	case loss == LostRemoval && w.Brake == nil:
 		w.counts.Removable++
-	case loss == LostRemoval && w.Brake.spent():
+	case loss == LostRemoval && w.Brake.exhausted():
 		w.counts.Withheld++
 	case loss != LostRemoval && w.Brake != nil:
 		// The first pass has looked into it. What is listed is not removed, whatever HEAD says.
-	case loss != None, w.redrives(row, now):
-		w.open = append(w.open, candidate{key: row.RowKey, listed: seen.Exists})
-	case compare(row, seen, forever) != None:
-		w.counts.Young++
+	case loss != None, w.needsRedrive(row, now):
+		w.candidates = append(w.candidates, candidate{key: row.RowKey, listed: seen.Exists})
+	case compare(row, seen, farFuture) != None:
+		w.counts.TooRecent++
 	}
 }
 
-// readHorizon learns how far purges have gone.
-func (w *walk) readHorizon(ctx context.Context) (err error) {
-	if w.Horizon != nil {
-		w.horizon, err = w.Horizon(ctx)
+// readWatermark learns how far purges have gone.
+func (w *walk) readWatermark(ctx context.Context) (err error) {
+	if w.PurgeWatermark != nil {
+		w.watermark, err = w.PurgeWatermark(ctx)
 	}
 	return err
 }
 
-// passesOver reports that the row of an object may have been purged, and counts that.
-func (w *walk) passesOver(row *ledger.Row, seen Seen) bool {
-	if !row.Nonce.IsZero() || !seen.Exists || !seen.Identity.ModTime.Before(w.horizon) {
+// possiblyPurged reports that the row of an object may have been purged, and counts that.
+func (w *walk) possiblyPurged(row *ledger.Row, seen Observation) bool {
+	if !row.Nonce.IsZero() || !seen.Exists || !seen.Identity.ModTime.Before(w.watermark) {
 		return false
 	}
-	w.counts.PassedOver++
+	w.counts.PossiblyPurged++
 	return true
 }
 
-// settled is before when something must have changed to be judged.
-func (w *walk) settled(now time.Time) time.Time {
+// settleCutoff is before when something must have changed to be judged.
+func (w *walk) settleCutoff(now time.Time) time.Time {
 	before := now.Add(-w.Settle)
 	if !w.AsOf.IsZero() && w.AsOf.Before(before) {
 		return w.AsOf
@@ -243,10 +243,10 @@ func (w *walk) settled(now time.Time) time.Time {
 	return before
 }
 
-// forever is later than whatever happens.
-var forever = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+// farFuture is later than whatever happens.
+var farFuture = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
-func (w *walk) redrives(row *ledger.Row, now time.Time) bool {
+func (w *walk) needsRedrive(row *ledger.Row, now time.Time) bool {
 	if !w.Redrive || row.Unreadable != nil || w.Brake != nil {
 		return false
 	}
@@ -254,21 +254,21 @@ func (w *walk) redrives(row *ledger.Row, now time.Time) bool {
 	return state == ledger.StateDead || state == ledger.StateFailed
 }
 
-// listed is what a listing shows of the object of a row. It does not tell the
+// listedObservation is what a listing shows of the object of a row. It does not tell the
 // metadata, and so does not contradict what the row says of them.
-func listed(info *bucket.Info, row *ledger.Row) Seen {
+func listedObservation(info *bucket.Info, row *ledger.Row) Observation {
 	known := &row.Have
 	if row.Dead {
 		known = &row.Want
 	}
-	return Seen{Exists: true, Identity: ledger.Identity{
+	return Observation{Exists: true, Identity: ledger.Identity{
 		VersionID: info.VersionID, ETag: info.ETag, ModTime: info.ModTime.UTC().Truncate(time.Second),
 		Meta: known.Identity.Meta, Size: info.Size,
 	}}
 }
 
-// current is the version that a row stands for: what is done, or what it wants.
-func current(row *ledger.Row) *ledger.Version {
+// currentVersion is the version that a row stands for: what is done, or what it wants.
+func currentVersion(row *ledger.Row) *ledger.Version {
 	if row.Settled() && !row.Dead {
 		return &row.Have
 	}
@@ -290,17 +290,17 @@ func (w *walk) compareVersions(infos []bucket.Info, rows []ledger.Row, now time.
 		delete(shown, row.VersionID)
 		switch {
 		case info != nil:
-			w.consider(row, listed(info, row), now)
+			w.consider(row, listedObservation(info, row), now)
 			known = true
 		case all || row.VersionID == "":
-			w.consider(row, Seen{}, now)
+			w.consider(row, Observation{}, now)
 		case len(infos) > 0:
-			seen := listed(&infos[0], row)
-			known = known || current(row).Kind == event.Created && current(row).Identity.CompatibleWith(seen.Identity)
+			seen := listedObservation(&infos[0], row)
+			known = known || currentVersion(row).Kind == event.Created && currentVersion(row).Identity.CompatibleWith(seen.Identity)
 			fallthrough
 		default:
-			if w.redrives(row, now) {
-				w.open = append(w.open, candidate{key: row.RowKey})
+			if w.needsRedrive(row, now) {
+				w.candidates = append(w.candidates, candidate{key: row.RowKey})
 			}
 		}
 	}
@@ -308,12 +308,12 @@ func (w *walk) compareVersions(infos []bucket.Info, rows []ledger.Row, now time.
 		row := ledger.Row{RowKey: w.key(info.Key, version)}
 		switch {
 		case all:
-			w.consider(&row, listed(info, &row), now)
-		case !known && w.passesOver(&row, listed(info, &row)):
-		case !known && info.ModTime.Before(w.settled(now)):
-			w.open = append(w.open, candidate{key: row.RowKey, latest: true})
+			w.consider(&row, listedObservation(info, &row), now)
+		case !known && w.possiblyPurged(&row, listedObservation(info, &row)):
+		case !known && info.ModTime.Before(w.settleCutoff(now)):
+			w.candidates = append(w.candidates, candidate{key: row.RowKey, resolveVersion: true})
 		case !known:
-			w.counts.Young++
+			w.counts.TooRecent++
 		}
 	}
 }

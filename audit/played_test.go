@@ -3,6 +3,6 @@
 package audit_test
 
 const (
-	played = 60  // worlds of TestBrakeInWorlds, at least
-	kills  = 100 // of TestKilled, at least
+	minHistories = 60  // worlds of TestBrakeInSimulations, at least
+	minKills     = 100 // of TestKilledAuditResumes, at least
 )

@@ -12,14 +12,14 @@ import (
 
 // Purged counts what Purge did, in rows.
 type Purged struct {
-	Looked  int `json:"looked"`  // rows that were looked at
-	Dropped int `json:"dropped"` // with dryRun: that would be
-	Changed int `json:"changed"` // left alone, since they changed meanwhile
+	Examined int `json:"looked"`  // rows that were looked at
+	Dropped  int `json:"dropped"` // with dryRun: that would be
+	Changed  int `json:"changed"` // left alone, since they changed meanwhile
 }
 
 // Plus returns the sum of two counts.
 func (p Purged) Plus(q Purged) Purged {
-	return Purged{p.Looked + q.Looked, p.Dropped + q.Dropped, p.Changed + q.Changed}
+	return Purged{p.Examined + q.Examined, p.Dropped + q.Dropped, p.Changed + q.Changed}
 }
 
 // purgePage is how many rows are dropped at a time.
@@ -44,7 +44,7 @@ func Purge(ctx context.Context, s ledger.Store, pipeline string, p *ledger.Polic
 		}
 		last := len(changes) < purgePage
 		if exist && !raised && !dryRun {
-			if err := raiseHorizon(ctx, s, pipeline, now.Add(p.Skew-p.Retain)); err != nil {
+			if err := raisePurgeWatermark(ctx, s, pipeline, now.Add(p.Skew-p.Retain)); err != nil {
 				return done, err
 			}
 			raised = true
@@ -86,7 +86,7 @@ func purgeable(ctx context.Context, s ledger.Store, r ledger.Range, p *ledger.Po
 		if err != nil {
 			return nil, false, err
 		}
-		done.Looked++
+		done.Examined++
 		if !row.Purgeable(p, now) {
 			continue
 		}
@@ -99,28 +99,28 @@ func purgeable(ctx context.Context, s ledger.Store, r ledger.Range, p *ledger.Po
 	return page, exist, nil
 }
 
-// horizonRegister and a pipeline's name make the name of the register that keeps its
+// watermarkRegister and a pipeline's name make the name of the register that keeps its
 // horizon.
-const horizonRegister = "audit/horizon/"
+const watermarkRegister = "audit/horizon/"
 
-// horizon returns how far purges of a pipeline's rows have gone: those of objects
+// readPurgeWatermark returns how far purges of a pipeline's rows have gone: those of objects
 // that were changed before may be gone although the objects exist. The zero time says
 // that none is. It is read after a row is found missing: it is raised before rows go.
-func horizon(ctx context.Context, r ledger.Registers, pipeline string) (at time.Time, err error) {
-	k := &keeper{Cell: ledger.Cell(r, horizonRegister+pipeline)}
+func readPurgeWatermark(ctx context.Context, r ledger.Registers, pipeline string) (at time.Time, err error) {
+	k := &jsonRegister{Cell: ledger.Cell(r, watermarkRegister+pipeline)}
 	err = k.read(ctx, &at)
 	return at, err
 }
 
-// raiseHorizon has the ledger remember that rows go that settled before a time. It
+// raisePurgeWatermark has the ledger remember that rows go that settled before a time. It
 // only ever rises.
-func raiseHorizon(ctx context.Context, s ledger.Store, pipeline string, to time.Time) error {
+func raisePurgeWatermark(ctx context.Context, s ledger.Store, pipeline string, to time.Time) error {
 	r, ok := s.(ledger.Registers)
 	if !ok {
 		return errors.New("this ledger keeps no registers, which a purge of settled rows needs to tell audits how far it has gone: use one on SQLite or Postgres")
 	}
 	for {
-		k := &keeper{Cell: ledger.Cell(r, horizonRegister+pipeline)}
+		k := &jsonRegister{Cell: ledger.Cell(r, watermarkRegister+pipeline)}
 		var at time.Time
 		if err := k.read(ctx, &at); err != nil || !at.Before(to) {
 			return err

@@ -44,8 +44,8 @@ func keys(t *testing.T, s ledger.Store) (keys []string) {
 	return keys
 }
 
-// oddRows are rows of removals that never go, and one that settled lately.
-func oddRows() []ledger.Row {
+// rowsForPurge are rows of removals that never go, and one that settled lately.
+func rowsForPurge() []ledger.Row {
 	const long = 100 * 24 * time.Hour
 	leased, dead, verified, pending, young := settled("leased", event.Removed, long), settled("dead", event.Removed, long),
 		settled("to verify", event.Removed, long), settled("pending", event.Removed, long), settled("young", event.Removed, time.Hour)
@@ -58,7 +58,7 @@ func oddRows() []ledger.Row {
 
 func TestPurge(t *testing.T) {
 	const n, long = 1200, 31 * 24 * time.Hour
-	rows := append(oddRows(), settled("exists", event.Created, long))
+	rows := append(rowsForPurge(), settled("exists", event.Created, long))
 	for i := range n {
 		rows = append(rows, settled(fmt.Sprintf("gone%04d", i), event.Removed, long))
 	}
@@ -68,14 +68,14 @@ func TestPurge(t *testing.T) {
 	tell := func(audit.Purged) { told++ }
 
 	done, err := audit.Purge(t.Context(), s, "p", &p, true, nil)
-	if want := (audit.Purged{Looked: n + 6, Dropped: n}); err != nil || done != want {
+	if want := (audit.Purged{Examined: n + 6, Dropped: n}); err != nil || done != want {
 		t.Errorf("dry run: %+v, %v", done, err)
 	}
 	if got := len(keys(t, s)); got != n+6 {
 		t.Fatalf("a dry run left %d rows", got)
 	}
 	done, err = audit.Purge(t.Context(), s, "p", &p, false, tell)
-	if want := (audit.Purged{Looked: n + 6, Dropped: n}); err != nil || done != want || told != 3 {
+	if want := (audit.Purged{Examined: n + 6, Dropped: n}); err != nil || done != want || told != 3 {
 		t.Errorf("%+v, %v, told %d times", done, err, told)
 	}
 	if diff := cmp.Diff([]string{"dead", "exists", "leased", "pending", "to verify", "young"}, keys(t, s)); diff != "" {
@@ -90,11 +90,11 @@ func TestPurge(t *testing.T) {
 	}
 }
 
-// eventful is a ledger whose rows hear of another event just before they are
+// eventDuringScan is a ledger whose rows hear of another event just before they are
 // swapped.
-type eventful struct{ ledger.Store }
+type eventDuringScan struct{ ledger.Store }
 
-func (e eventful) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.Outcome, error) {
+func (e eventDuringScan) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.Outcome, error) {
 	for _, c := range changes {
 		if c.Key.Key != "back" {
 			continue
@@ -109,12 +109,12 @@ func (e eventful) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.O
 	return e.Store.Swap(ctx, changes)
 }
 
-func TestPurgeBesideAnEvent(t *testing.T) {
+func TestPurgeKeepsChangedRow(t *testing.T) {
 	const long = 31 * 24 * time.Hour
 	s := store(t, settled("back", event.Removed, long), settled("gone", event.Removed, long))
 	p := ledger.DefaultPolicy()
-	done, err := audit.Purge(t.Context(), eventful{s}, "p", &p, false, nil)
-	if want := (audit.Purged{Looked: 2, Dropped: 1, Changed: 1}); err != nil || done != want {
+	done, err := audit.Purge(t.Context(), eventDuringScan{s}, "p", &p, false, nil)
+	if want := (audit.Purged{Examined: 2, Dropped: 1, Changed: 1}); err != nil || done != want {
 		t.Errorf("%+v, %v", done, err)
 	}
 	if diff := cmp.Diff([]string{"back"}, keys(t, s)); diff != "" {

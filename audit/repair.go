@@ -11,17 +11,17 @@ import (
 	"github.com/pawlhq/pawl/worker"
 )
 
-// rounds is how often a row is compared again that changes all the time: somebody
+// maxRounds is how often a row is compared again that changes all the time: somebody
 // works on it, and it settles without an audit.
-const rounds = 10
+const maxRounds = 10
 
 // repair looks into the candidates, and forgets them. Rows are loaded, then objects
 // are looked at, then what that shows is swapped in on those very rows. Where a row
 // has changed meanwhile, both are compared again.
 func (w *walk) repair(ctx context.Context) error {
-	open := w.open
-	w.open = w.open[:0]
-	for range rounds {
+	open := w.candidates
+	w.candidates = w.candidates[:0]
+	for range maxRounds {
 		if len(open) == 0 {
 			return nil
 		}
@@ -35,29 +35,29 @@ func (w *walk) repair(ctx context.Context) error {
 
 // round returns the candidates that have to be compared again.
 func (w *walk) round(ctx context.Context, open []candidate) (again []candidate, err error) {
-	if open, err = w.named(ctx, open); err != nil {
+	if open, err = w.resolveVersions(ctx, open); err != nil {
 		return nil, err
 	}
 	rows, err := w.load(ctx, open)
 	if err != nil {
 		return nil, err
 	}
-	looks, err := w.looks(ctx, open)
+	looks, err := w.headAll(ctx, open)
 	if err != nil {
 		return nil, err
 	}
-	if err := w.readHorizon(ctx); err != nil { // after the rows: a purge may go on beside this
+	if err := w.readWatermark(ctx); err != nil { // after the rows: a purge may go on beside this
 		return nil, err
 	}
 	var changes []ledger.Change
-	var losses []Loss
+	var losses []Finding
 	now := w.Now()
 	for i := range looks {
-		if looks[i].unseen {
-			w.counts.Unseen++
+		if looks[i].inaccessible {
+			w.counts.Inaccessible++
 			continue
 		}
-		next, loss := w.decide(&rows[i], looks[i].Seen, now)
+		next, loss := w.decide(&rows[i], looks[i].Observation, now)
 		if next == nil {
 			continue
 		}
@@ -72,8 +72,8 @@ func (w *walk) round(ctx context.Context, open []candidate) (again []candidate, 
 }
 
 // decide returns the row that this pass writes. Nil: it writes none.
-func (w *walk) decide(row *ledger.Row, seen Seen, now time.Time) (*ledger.Row, Loss) {
-	if w.passesOver(row, seen) {
+func (w *walk) decide(row *ledger.Row, seen Observation, now time.Time) (*ledger.Row, Finding) {
+	if w.possiblyPurged(row, seen) {
 		return nil, None
 	}
 	next, loss := Decide(*row, seen, w.Settle, now)
@@ -83,7 +83,7 @@ func (w *walk) decide(row *ledger.Row, seen Seen, now time.Time) (*ledger.Row, L
 		return nil, loss
 	case loss != LostRemoval && w.Brake != nil:
 		return nil, loss
-	case loss == None && !w.redrives(&next, now):
+	case loss == None && !w.needsRedrive(&next, now):
 		return nil, loss
 	case loss == None:
 		next = next.Redrive(false, now)
@@ -92,13 +92,13 @@ func (w *walk) decide(row *ledger.Row, seen Seen, now time.Time) (*ledger.Row, L
 }
 
 // write swaps, and counts what was found.
-func (w *walk) write(ctx context.Context, changes []ledger.Change, losses []Loss) (again []candidate, err error) {
+func (w *walk) write(ctx context.Context, changes []ledger.Change, losses []Finding) (again []candidate, err error) {
 	if len(changes) == 0 || !w.mayRaise(len(changes)) {
 		return nil, nil
 	}
 	if w.DryRun {
 		for i := range changes {
-			w.found(changes[i].Key, losses[i])
+			w.recordFinding(changes[i].Key, losses[i])
 		}
 		return nil, nil
 	}
@@ -106,7 +106,7 @@ func (w *walk) write(ctx context.Context, changes []ledger.Change, losses []Loss
 	for i := range out {
 		switch {
 		case out[i].Applied:
-			w.found(changes[i].Key, losses[i])
+			w.recordFinding(changes[i].Key, losses[i])
 		case out[i].Err == nil:
 			again = append(again, candidate{key: changes[i].Key, listed: losses[i] != LostRemoval})
 			w.notRaised(1)
@@ -118,7 +118,7 @@ func (w *walk) write(ctx context.Context, changes []ledger.Change, losses []Loss
 // mayRaise reports whether this pass may raise so many rows. If not, it counts them as
 // withheld.
 func (w *walk) mayRaise(n int) bool {
-	if w.Brake == nil || w.Brake.take(n) {
+	if w.Brake == nil || w.Brake.reserve(n) {
 		return true
 	}
 	w.counts.Withheld += int64(n)
@@ -128,58 +128,58 @@ func (w *walk) mayRaise(n int) bool {
 // notRaised tells the brake that rows were not raised after all.
 func (w *walk) notRaised(n int) {
 	if w.Brake != nil {
-		w.Brake.giveBack(n)
+		w.Brake.unreserve(n)
 	}
 }
 
-func (w *walk) found(key ledger.RowKey, loss Loss) {
-	w.counts.add(loss, !w.DryRun)
+func (w *walk) recordFinding(key ledger.RowKey, loss Finding) {
+	w.counts.addFinding(loss, !w.DryRun)
 	if w.Found != nil && loss != None {
 		w.Found(key, loss.String(), !w.DryRun)
 	}
 }
 
-// look is what a look at an object has shown.
-type look struct {
-	Seen
-	unseen bool // the store does not let us
-	err    error
+// headResult is what a look at an object has shown.
+type headResult struct {
+	Observation
+	inaccessible bool // the store does not let us
+	err          error
 }
 
-// fewLooks is how many looks may fail together without being a failure of the store.
-const fewLooks = 8
+// maxHeadFailures is how many looks may fail together without being a failure of the store.
+const maxHeadFailures = 8
 
-// looks looks at the objects, all at once. An object that the store cannot tell of
+// headAll looks at the objects, all at once. An object that the store cannot tell of
 // stops no other: it counts as unseen. Where many fail and none succeeds, the store
 // has failed.
-func (w *walk) looks(ctx context.Context, open []candidate) ([]look, error) {
-	all := make([]look, len(open))
-	w.Each(len(open), func(i int) { all[i] = w.look(ctx, open[i].key.Object()) })
-	w.counts.Looked += int64(len(open))
+func (w *walk) headAll(ctx context.Context, open []candidate) ([]headResult, error) {
+	all := make([]headResult, len(open))
+	w.Each(len(open), func(i int) { all[i] = w.head(ctx, open[i].key.Object()) })
+	w.counts.Inspected += int64(len(open))
 	failed := 0
 	for i := range all {
 		if err := all[i].err; err != nil {
 			failed++
-			if !errors.Is(err, bucket.ErrUnavailable) || ctx.Err() != nil || failed == len(all) && failed > fewLooks {
+			if !errors.Is(err, bucket.ErrUnavailable) || ctx.Err() != nil || failed == len(all) && failed > maxHeadFailures {
 				return nil, err
 			}
-			all[i].unseen = true
+			all[i].inaccessible = true
 		}
 	}
 	return all, nil
 }
 
-func (w *walk) look(ctx context.Context, ref event.Object) look {
+func (w *walk) head(ctx context.Context, ref event.Object) headResult {
 	info, err := w.Objects.Head(ctx, ref)
 	switch {
 	case errors.Is(err, bucket.ErrNotFound):
-		return look{}
+		return headResult{}
 	case errors.Is(err, bucket.ErrDenied) && !errors.Is(err, bucket.ErrCredentials), errors.Is(err, bucket.ErrInvalid):
-		return look{unseen: true} // the object's own trouble
+		return headResult{inaccessible: true} // the object's own trouble
 	case err != nil:
-		return look{err: err}
+		return headResult{err: err}
 	}
-	return look{Seen: Seen{Exists: true, Identity: worker.Identify(&info)}}
+	return headResult{Observation: Observation{Exists: true, Identity: worker.Identify(&info)}}
 }
 
 // load returns the row of each candidate; that of an object without one has nothing
@@ -198,12 +198,12 @@ func (w *walk) load(ctx context.Context, open []candidate) ([]ledger.Row, error)
 	return rows, err
 }
 
-// named gives candidates of whose version nothing is known the id of the latest.
+// resolveVersions gives candidates of whose version nothing is known the id of the latest.
 // Those that are gone have none.
-func (w *walk) named(ctx context.Context, open []candidate) (named []candidate, err error) {
+func (w *walk) resolveVersions(ctx context.Context, open []candidate) (named []candidate, err error) {
 	var nameless []candidate
 	for _, c := range open {
-		if c.latest {
+		if c.resolveVersion {
 			nameless = append(nameless, c)
 			continue
 		}
@@ -212,11 +212,11 @@ func (w *walk) named(ctx context.Context, open []candidate) (named []candidate, 
 	if len(nameless) == 0 {
 		return open, nil
 	}
-	looks, err := w.looks(ctx, nameless)
+	looks, err := w.headAll(ctx, nameless)
 	for i := range looks {
 		switch {
-		case looks[i].unseen:
-			w.counts.Unseen++
+		case looks[i].inaccessible:
+			w.counts.Inaccessible++
 		case looks[i].Exists:
 			key := nameless[i].key
 			key.VersionID = looks[i].Identity.VersionID

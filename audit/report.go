@@ -12,9 +12,9 @@ import (
 
 // Counts is what an audit came to.
 type Counts struct {
-	Listed int64 `json:"listed"` // objects
-	Rows   int64 `json:"rows"`   // of the ledger
-	Looked int64 `json:"looked"` // requests for single objects
+	Listed    int64 `json:"listed"` // objects
+	Rows      int64 `json:"rows"`   // of the ledger
+	Inspected int64 `json:"looked"` // requests for single objects
 
 	LostCreations  int64 `json:"lost_creations"`
 	LostOverwrites int64 `json:"lost_overwrites"`
@@ -28,14 +28,14 @@ type Counts struct {
 	Removable int64 `json:"removable"` // removals that the first pass counted; the second confirms them
 	Withheld  int64 `json:"withheld"`  // removals that were too many to be raised
 
-	Young      int64 `json:"young"`       // differ, and are too young to tell
-	PassedOver int64 `json:"passed_over"` // have no row, and a purge may have dropped it
-	Dead       int64 `json:"dead"`        // rows that will not be tried again
-	Failed     int64 `json:"failed"`      // rows that back off
-	Redriven   int64 `json:"redriven"`    // of these two
-	Unreadable int64 `json:"unreadable"`  // rows
-	Unseen     int64 `json:"unseen"`      // objects that the store does not let us look at, or cannot list
-	Foreign    int64 `json:"foreign"`     // objects among the outputs that are not the pipeline's
+	TooRecent      int64 `json:"young"`       // differ, and are too young to tell
+	PossiblyPurged int64 `json:"passed_over"` // have no row, and a purge may have dropped it
+	Dead           int64 `json:"dead"`        // rows that will not be tried again
+	Failed         int64 `json:"failed"`      // rows that back off
+	Redriven       int64 `json:"redriven"`    // of these two
+	Unreadable     int64 `json:"unreadable"`  // rows
+	Inaccessible   int64 `json:"unseen"`      // objects that the store does not let us look at, or cannot list
+	Foreign        int64 `json:"foreign"`     // objects among the outputs that are not the pipeline's
 	// Contradicted counts objects that are listed while HEAD does not find them, or the reverse.
 	Contradicted int64 `json:"contradicted"`
 }
@@ -48,8 +48,8 @@ func (c *Counts) Found() int64 {
 	return c.Lost() + c.NoOutput + c.NoInput + c.Withheld + c.Contradicted
 }
 
-// count takes note of a row.
-func (c *Counts) count(row *ledger.Row, now time.Time) {
+// addRow takes note of a row.
+func (c *Counts) addRow(row *ledger.Row, now time.Time) {
 	c.Rows++
 	if row.Have.Kind == event.Created {
 		c.Created++
@@ -64,8 +64,8 @@ func (c *Counts) count(row *ledger.Row, now time.Time) {
 	}
 }
 
-// add takes note of a loss, or of a row that was redriven for none.
-func (c *Counts) add(l Loss, repaired bool) {
+// addFinding takes note of a loss, or of a row that was redriven for none.
+func (c *Counts) addFinding(l Finding, repaired bool) {
 	switch l {
 	case LostCreation:
 		c.LostCreations++
@@ -94,8 +94,8 @@ func (c *Counts) Add(o *Counts) {
 
 func (c *Counts) fields() [21]*int64 {
 	return [...]*int64{
-		&c.Listed, &c.Rows, &c.Looked, &c.LostCreations, &c.LostOverwrites, &c.LostRemovals, &c.NoOutput, &c.NoInput, &c.Repaired,
-		&c.Created, &c.Removable, &c.Withheld, &c.Contradicted, &c.Young, &c.PassedOver, &c.Dead, &c.Failed, &c.Redriven, &c.Unreadable, &c.Unseen, &c.Foreign,
+		&c.Listed, &c.Rows, &c.Inspected, &c.LostCreations, &c.LostOverwrites, &c.LostRemovals, &c.NoOutput, &c.NoInput, &c.Repaired,
+		&c.Created, &c.Removable, &c.Withheld, &c.Contradicted, &c.TooRecent, &c.PossiblyPurged, &c.Dead, &c.Failed, &c.Redriven, &c.Unreadable, &c.Inaccessible, &c.Foreign,
 	}
 }
 
@@ -104,7 +104,7 @@ type Report struct {
 	Started time.Time `json:"started"`
 	Ended   time.Time `json:"ended,omitzero"`
 	By      string    `json:"by,omitzero"`     // the process
-	Truth   string    `json:"truth"`           // where the objects were listed
+	Listing string    `json:"truth"`           // where the objects were listed
 	Prefix  string    `json:"prefix,omitzero"` // of keys, if not all
 	Settle  string    `json:"settle"`
 	DryRun  bool      `json:"dry_run,omitzero"`
@@ -153,6 +153,6 @@ func (r *Report) Log(to *slog.Logger) {
 	}
 	to.Log(context.Background(), level, message, "listed", total.Listed, "rows", total.Rows,
 		"lost_creations", total.LostCreations, "lost_overwrites", total.LostOverwrites, "lost_removals", total.LostRemovals,
-		"withheld", total.Withheld, "contradicted", total.Contradicted, "no_output", total.NoOutput, "no_input", total.NoInput, "passed_over", total.PassedOver, "dead", total.Dead, "failed", total.Failed, "unseen", total.Unseen,
+		"withheld", total.Withheld, "contradicted", total.Contradicted, "no_output", total.NoOutput, "no_input", total.NoInput, "passed_over", total.PossiblyPurged, "dead", total.Dead, "failed", total.Failed, "unseen", total.Inaccessible,
 		"took", r.Ended.Sub(r.Started).Round(time.Millisecond))
 }

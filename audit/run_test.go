@@ -82,7 +82,7 @@ func (w *world) settled(t *testing.T, rows ...ledger.Row) {
 	}
 }
 
-func had(key string, kind event.Kind, id ledger.Identity) ledger.Row {
+func rowWithHave(key string, kind event.Kind, id ledger.Identity) ledger.Row {
 	v := ledger.Version{Generation: 1, Kind: kind, Identity: id}
 	return ledger.Row{RowKey: ledger.RowKey{Pipeline: "p", Bucket: photos, Key: key}, Want: v, Have: v, Lease: ledger.Lease{Fence: 1}}
 }
@@ -124,11 +124,11 @@ func (w *world) settle(t *testing.T) (raised []string) {
 func TestRunFindsEachLoss(t *testing.T) {
 	w := newWorld(t)
 	w.settled(t,
-		had("gone", event.Created, ledger.Identity{ETag: "x"}),
-		had("known", event.Created, w.put(t, "known", "a")),
-		had("overwritten", event.Created, w.put(t, "overwritten", "before")),
-		had("removed", event.Removed, ledger.Identity{}),
-		had("removed-and-back", event.Removed, ledger.Identity{}),
+		rowWithHave("gone", event.Created, ledger.Identity{ETag: "x"}),
+		rowWithHave("known", event.Created, w.put(t, "known", "a")),
+		rowWithHave("overwritten", event.Created, w.put(t, "overwritten", "before")),
+		rowWithHave("removed", event.Removed, ledger.Identity{}),
+		rowWithHave("removed-and-back", event.Removed, ledger.Identity{}),
 	)
 	w.put(t, "overwritten", "after that")
 	w.put(t, "removed-and-back", "a")
@@ -138,7 +138,7 @@ func TestRunFindsEachLoss(t *testing.T) {
 	w.put(t, "young", "a")
 	w.at = time.Now().Add(-24 * time.Hour)
 
-	want := audit.Counts{Listed: 5, Rows: 5, Looked: 4, LostCreations: 2, LostOverwrites: 1, LostRemovals: 1, Created: 3, Removable: 1, Young: 1}
+	want := audit.Counts{Listed: 5, Rows: 5, Inspected: 4, LostCreations: 2, LostOverwrites: 1, LostRemovals: 1, Created: 3, Removable: 1, TooRecent: 1}
 	if got := w.audit(t, audit.Options{DryRun: true}); got != want {
 		t.Errorf("a dry run: %+v, want %+v", got, want)
 	}
@@ -152,7 +152,7 @@ func TestRunFindsEachLoss(t *testing.T) {
 	if got, want := w.settle(t), []string{"removed gone", "created overwritten", "created removed-and-back", "created unheard-of"}; strings.Join(got, ",") != strings.Join(want, ",") {
 		t.Errorf("raised %q, want %q", got, want)
 	}
-	want = audit.Counts{Listed: 5, Rows: 6, Created: 4, Young: 1}
+	want = audit.Counts{Listed: 5, Rows: 6, Created: 4, TooRecent: 1}
 	if got := w.audit(t, audit.Options{}); got != want {
 		t.Errorf("a second audit: %+v, want %+v", got, want)
 	}
@@ -162,13 +162,13 @@ func TestRunFindsEachLoss(t *testing.T) {
 	}
 }
 
-// TestOldTruth compares with a listing that is older than what has changed since: of
+// TestListingAsOf compares with a listing that is older than what has changed since: of
 // that it says nothing, and nothing is looked at.
-func TestOldTruth(t *testing.T) {
+func TestListingAsOf(t *testing.T) {
 	w := newWorld(t)
 	w.settled(t,
-		had("gone", event.Created, ledger.Identity{ETag: "x"}),
-		had("overwritten", event.Created, w.put(t, "overwritten", "before")),
+		rowWithHave("gone", event.Created, ledger.Identity{ETag: "x"}),
+		rowWithHave("overwritten", event.Created, w.put(t, "overwritten", "before")),
 	)
 	old := membucket.New(func() time.Time { return w.at }, []string{photos})
 	if _, err := old.Put(t.Context(), event.Object{Bucket: photos, Key: "overwritten"}, bucket.Object{Body: strings.NewReader("before"), Size: 6}, bucket.Condition{}); err != nil {
@@ -176,13 +176,13 @@ func TestOldTruth(t *testing.T) {
 	}
 	asOf := w.at.Add(time.Hour)
 	w.at = asOf.Add(time.Hour)
-	w.settled(t, had("made since", event.Created, w.put(t, "made since", "a")))
-	want := audit.Counts{Listed: 1, Rows: 3, Looked: 1, LostRemovals: 1, Created: 3, Removable: 1, Young: 1}
-	if got := w.audit(t, audit.Options{Truth: old, AsOf: asOf, DryRun: true}); got != want {
+	w.settled(t, rowWithHave("made since", event.Created, w.put(t, "made since", "a")))
+	want := audit.Counts{Listed: 1, Rows: 3, Inspected: 1, LostRemovals: 1, Created: 3, Removable: 1, TooRecent: 1}
+	if got := w.audit(t, audit.Options{Listing: old, AsOf: asOf, DryRun: true}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	want.Looked, want.Young, want.Removable, want.Contradicted = 3, 0, 2, 1
-	if got := w.audit(t, audit.Options{Truth: old, DryRun: true}); got != want {
+	want.Inspected, want.TooRecent, want.Removable, want.Contradicted = 3, 0, 2, 1
+	if got := w.audit(t, audit.Options{Listing: old, DryRun: true}); got != want {
 		t.Errorf("as if it were new: %+v, want %+v", got, want)
 	}
 }

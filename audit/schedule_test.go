@@ -17,19 +17,19 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// facts keeps what an observer is told.
-type facts struct {
+// notices keeps what an observer is told.
+type notices struct {
 	mu  sync.Mutex
 	all []engine.Notice
 }
 
-func (f *facts) Observe(r engine.Notice) {
+func (f *notices) Observe(r engine.Notice) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.all = append(f.all, r)
 }
 
-func (f *facts) count(what engine.Kind) (n int, last engine.Notice) {
+func (f *notices) count(what engine.Kind) (n int, last engine.Notice) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, r := range f.all {
@@ -52,7 +52,7 @@ func TestSchedule(t *testing.T) {
 				store, workers = struct{ ledger.Store }{l.ledger}, 1 // nobody else can use it
 			}
 			ctx, stop := context.WithCancel(t.Context())
-			told := make([]facts, workers)
+			told := make([]notices, workers)
 			after := 0
 			var wg sync.WaitGroup
 			for i := range workers {
@@ -64,7 +64,7 @@ func TestSchedule(t *testing.T) {
 					t.Fatal(err)
 				}
 				wg.Go(func() {
-					a.Follow(ctx, audit.Schedule{
+					a.RunSchedule(ctx, audit.Schedule{
 						Every: 24 * time.Hour, Options: audit.Options{Settle: time.Hour},
 						After: func(context.Context) error {
 							after++ // under the lease
@@ -96,9 +96,9 @@ func TestSchedule(t *testing.T) {
 	}
 }
 
-// TestScheduleGoesOn checks that an audit that fails is tried again soon, and goes on. The
+// TestScheduleRetriesAfterFailure checks that an audit that fails is tried again soon, and goes on. The
 // last try lists twice, the second time for the removals.
-func TestScheduleGoesOn(t *testing.T) {
+func TestScheduleRetriesAfterFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLosses(t, seed(t), 300)
 		a := l.auditor(t, l.ledger)
@@ -106,8 +106,8 @@ func TestScheduleGoesOn(t *testing.T) {
 		times := 0
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			a.Follow(ctx, audit.Schedule{
-				Every: 24 * time.Hour, Options: audit.Options{Settle: time.Hour, Truth: failing{l.objects, &times}},
+			a.RunSchedule(ctx, audit.Schedule{
+				Every: 24 * time.Hour, Options: audit.Options{Settle: time.Hour, Listing: failingStore{l.objects, &times}},
 			})
 		})
 		time.Sleep(time.Hour)
@@ -122,13 +122,13 @@ func TestScheduleGoesOn(t *testing.T) {
 
 var errDown = errors.New("the store is down")
 
-// failing is a listing that fails three times.
-type failing struct {
+// failingStore is a listing that fails three times.
+type failingStore struct {
 	bucket.Store
 	times *int
 }
 
-func (f failing) List(ctx context.Context, name, prefix, startAfter string) iter.Seq2[bucket.Info, error] {
+func (f failingStore) List(ctx context.Context, name, prefix, startAfter string) iter.Seq2[bucket.Info, error] {
 	if *f.times++; *f.times < 4 {
 		return func(yield func(bucket.Info, error) bool) { yield(bucket.Info{}, errDown) }
 	}

@@ -11,16 +11,16 @@ type Span struct {
 	after string // all up to here is done, and repaired
 	end   string // the last key that belongs to it, be there one or not; empty: none
 
-	mu    sync.Mutex
-	pos   string // the last key compared
-	since int    // keys compared since somebody tried to split it
-	tried bool   // it was split, and nobody knows yet whether that brought something
-	vain  bool   // the last split has brought nothing
-	leap  int    // of the next split
-	near  bool   // what is looked for is nearer than the last leap
-	share *share // nil: it is not shared
-	// source is what it was split off, until its first key.
-	source *Span
+	mu            sync.Mutex
+	pos           string     // the last key compared
+	sinceSplit    int        // keys compared since somebody tried to split it
+	splitPending  bool       // it was split, and nobody knows yet whether that brought something
+	splitWasEmpty bool       // the last split has brought nothing
+	step          int        // of the next split
+	narrowing     bool       // what is looked for is nearer than the last leap
+	queue         *spanQueue // nil: it is not shared
+	// parent is what it was split off, until its first key.
+	parent *Span
 }
 
 // NewSpan returns the span of all keys after one.
@@ -37,13 +37,13 @@ func (s *Span) advance(key string) bool {
 		return false
 	}
 	s.pos = key
-	s.since++
-	if s.source != nil {
-		s.source.shared(true)
-		s.source = nil
+	s.sinceSplit++
+	if s.parent != nil {
+		s.parent.splitResult(true)
+		s.parent = nil
 	}
-	if s.share != nil && s.since%chunk == 0 {
-		s.share.page()
+	if s.queue != nil && s.sinceSplit%chunk == 0 {
+		s.queue.pageDone()
 	}
 	return true
 }
@@ -63,27 +63,27 @@ func (s *Span) bounds() bounds {
 // commit notes that all that was compared is repaired.
 func (s *Span) commit() { s.after = s.pos }
 
-// shared hears whether what was split off has a key.
-func (s *Span) shared(fruitful bool) {
+// splitResult hears whether what was split off has a key.
+func (s *Span) splitResult(fruitful bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tried, s.vain = false, !fruitful
+	s.splitPending, s.splitWasEmpty = false, !fruitful
 	switch {
 	case fruitful:
-		s.leap, s.near = 0, false
-		s.share.vain.Add(-1)
-	case s.near && s.leap > 0:
-		s.leap /= 2
+		s.step, s.narrowing = 0, false
+		s.queue.emptySplits.Add(-1)
+	case s.narrowing && s.step > 0:
+		s.step /= 2
 	default:
-		s.near = false
-		s.leap = min(max(1, 2*s.leap), 1024)
+		s.narrowing = false
+		s.step = min(max(1, 2*s.step), 1024)
 	}
 }
 
-// ended hears that the span is walked.
-func (s *Span) ended() {
-	if s.source != nil {
-		s.source.shared(false)
+// finished hears that the span is walked.
+func (s *Span) finished() {
+	if s.parent != nil {
+		s.parent.splitResult(false)
 	}
 }
 
@@ -95,49 +95,49 @@ func (s *Span) ended() {
 func (s *Span) split(prefix string) *Span {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.tried || !s.vain && s.since < chunk {
+	if s.splitPending || !s.splitWasEmpty && s.sinceSplit < chunk {
 		return nil // it may be at its end
 	}
-	mid := between(s.pos, s.end, len(prefix), s.leap)
-	s.since = 0
+	mid := keyBetween(s.pos, s.end, len(prefix), s.step)
+	s.sinceSplit = 0
 	if mid == "" {
-		s.vain, s.leap, s.near = false, 0, false
+		s.splitWasEmpty, s.step, s.narrowing = false, 0, false
 		return nil
 	}
 	rest := NewSpan(mid)
-	rest.end, rest.share, rest.source = s.end, s.share, s
-	rest.leap, rest.near = s.leap/2, s.leap > 1
-	s.end, s.tried = mid, true
+	rest.end, rest.queue, rest.parent = s.end, s.queue, s
+	rest.step, rest.narrowing = s.step/2, s.step > 1
+	s.end, s.splitPending = mid, true
 	return rest
 }
 
-// between returns a key between two, the last of which may be missing, in the
+// keyBetween returns a key between two, the last of which may be missing, in the
 // alphabet that keys are mostly written in. Without a leap it halves the range of the
 // first character in which they differ; with one it assumes that all keys share so
 // many bytes more with the first. Empty: there is none.
-func between(pos, end string, shared, leap int) string {
+func keyBetween(pos, end string, shared, leap int) string {
 	for end != "" && shared < min(len(pos), len(end)) && pos[shared] == end[shared] {
 		shared++
 	}
-	shared = whole(pos, min(shared, len(pos)))
+	shared = wholeRunes(pos, min(shared, len(pos)))
 	if leap > 0 {
-		mid := pos[:whole(pos, min(shared+leap, len(pos)))] + "~"
+		mid := pos[:wholeRunes(pos, min(shared+leap, len(pos)))] + "~"
 		if mid > pos && (end == "" || mid < end) {
 			return mid
 		}
 	}
-	mid := halfway(pos, end, shared)
+	mid := midpointKey(pos, end, shared)
 	if mid <= pos || end != "" && mid >= end || !utf8.ValidString(mid) {
 		return ""
 	}
 	return mid
 }
 
-// block is within how many characters of another alphabet the next are looked for.
-const block = 1024
+// alphabetWindow is within how many characters of another alphabet the next are looked for.
+const alphabetWindow = 1024
 
-// halfway halves the range of one character.
-func halfway(pos, end string, shared int) string {
+// midpointKey halves the range of one character.
+func midpointKey(pos, end string, shared int) string {
 	for {
 		low, size := rune(' '-1), 0
 		if shared < len(pos) {
@@ -148,7 +148,7 @@ func halfway(pos, end string, shared int) string {
 		case end != "" && shared < len(end):
 			high, _ = utf8.DecodeRuneInString(end[shared:])
 		case low >= high:
-			high = min(low+block, utf8.MaxRune)
+			high = min(low+alphabetWindow, utf8.MaxRune)
 		}
 		mid := low + (high-low)/2
 		if mid >= 0xD800 && mid < 0xE000 { // no character
@@ -165,16 +165,16 @@ func halfway(pos, end string, shared int) string {
 	}
 }
 
-// whole returns the largest number, up to n, of bytes that are whole characters.
-func whole(s string, n int) int {
+// wholeRunes returns the largest number, up to n, of bytes that are whole characters.
+func wholeRunes(s string, n int) int {
 	for n > 0 && n < len(s) && !utf8.RuneStart(s[n]) {
 		n--
 	}
 	return n
 }
 
-// meet returns the prefix of what has both; false: nothing has.
-func meet(a, b string) (string, bool) {
+// intersectPrefixes returns the prefix of what has both; false: nothing has.
+func intersectPrefixes(a, b string) (string, bool) {
 	switch {
 	case strings.HasPrefix(a, b):
 		return a, true

@@ -19,8 +19,8 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// TestBetween checks that a key between two is one, for any keys.
-func TestBetween(t *testing.T) {
+// TestKeyBetween checks that a key between two is one, for any keys.
+func TestKeyBetween(t *testing.T) {
 	key := rapid.OneOf(rapid.StringN(0, 12, 40), rapid.StringMatching(`[a-c/~ ]{0,8}`), rapid.Map(rapid.SliceOfN(rapid.Byte(), 0, 6), func(b []byte) string { return string(b) }))
 	rapid.Check(t, func(t *rapid.T) {
 		pos, end := key.Draw(t, "pos"), key.Draw(t, "end")
@@ -28,7 +28,7 @@ func TestBetween(t *testing.T) {
 		if end != "" && (end <= pos || end[:min(shared, len(end))] != pos[:min(shared, len(end))]) {
 			return
 		}
-		mid := between(pos, end, min(shared, len(pos)), rapid.IntRange(0, 20).Draw(t, "leap"))
+		mid := keyBetween(pos, end, min(shared, len(pos)), rapid.IntRange(0, 20).Draw(t, "leap"))
 		if mid != "" && (mid <= pos || end != "" && mid >= end) {
 			t.Fatalf("%q is not between %q and %q", mid, pos, end)
 		}
@@ -114,15 +114,15 @@ func (l *lister) List(_ context.Context, _, _, after string) iter.Seq2[bucket.In
 // walk lists all: each key comes once.
 func (l *lister) walk(t *testing.T, workers int) {
 	t.Helper()
-	h := newShare("", NewSpan(""))
+	h := newSpanQueue("", NewSpan(""))
 	got := make([][]string, workers)
 	var wg sync.WaitGroup
 	for i := range workers {
 		wg.Go(func() {
-			for s := h.take(t.Context()); s != nil; s = h.take(t.Context()) {
+			for s := h.next(t.Context()); s != nil; s = h.next(t.Context()) {
 				p := &Pass{
 					Pipeline: &Pipeline{Match: func(o event.Object) bool { got[i] = append(got[i], o.Key); return false }},
-					Truth:    l, Ledger: ledger.New(ledger.NewRows(memory.New())), Now: time.Now,
+					Listing:  l, Ledger: ledger.New(ledger.NewRows(memory.New())), Now: time.Now,
 				}
 				if err := p.Walk(t.Context(), "", s, func(*Counts) error { return nil }); err != nil {
 					t.Error(err)

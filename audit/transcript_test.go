@@ -33,11 +33,11 @@ func TestTranscripts(t *testing.T) {
 	}
 	for _, path := range paths {
 		t.Run(filepath.Base(path), func(t *testing.T) {
-			var s *story
+			var s *transcript
 			datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 				t.Helper()
 				if d.Cmd == "story" {
-					s = &story{row: ledger.Row{RowKey: key}, policy: ledger.DefaultPolicy(), byEvent: d.HasArg("by-event")}
+					s = &transcript{row: ledger.Row{RowKey: key}, policy: ledger.DefaultPolicy(), byEvent: d.HasArg("by-event")}
 					return ""
 				}
 				out, err := s.run(d)
@@ -52,16 +52,16 @@ func TestTranscripts(t *testing.T) {
 
 var start = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-type story struct {
+type transcript struct {
 	policy  ledger.Policy
 	byEvent bool
 	now     time.Time
-	object  audit.Seen
+	object  audit.Observation
 	row     ledger.Row
 }
 
 // run performs one command at a time, and prints the row.
-func (s *story) run(d *datadriven.TestData) (string, error) {
+func (s *transcript) run(d *datadriven.TestData) (string, error) {
 	args := make(map[string]string)
 	for _, a := range d.CmdArgs {
 		args[a.Key] = strings.Join(a.Vals, ",")
@@ -74,7 +74,7 @@ func (s *story) run(d *datadriven.TestData) (string, error) {
 	told := ""
 	switch d.Cmd {
 	case "put": // etag=a [version=1] at=1s
-		s.object = there(ledger.Identity{VersionID: args["version"], ETag: args["etag"], ModTime: s.now, Meta: "m", Size: 7})
+		s.object = exists(ledger.Identity{VersionID: args["version"], ETag: args["etag"], ModTime: s.now, Meta: "m", Size: 7})
 		return "", nil
 	case "delete": // at=1s
 		s.object = gone
@@ -91,7 +91,7 @@ func (s *story) run(d *datadriven.TestData) (string, error) {
 	return told + "\n" + s.describe(), err
 }
 
-func (s *story) notify(args map[string]string) (string, error) {
+func (s *transcript) notify(args map[string]string) (string, error) {
 	seq, err1 := event.ParseSequencer(args["seq"])
 	kind := event.Created
 	var err2 error
@@ -110,7 +110,7 @@ func (s *story) notify(args map[string]string) (string, error) {
 
 // work makes an attempt: it succeeds, fails for good, or dies with its worker,
 // and so do all that follow, until the row is dead.
-func (s *story) work(args map[string]string) (string, error) {
+func (s *transcript) work(args map[string]string) (string, error) {
 	r, a, why := s.row.Claim("w1", &s.policy, s.now)
 	if why != ledger.Granted {
 		return "", fmt.Errorf("refused: %d", why)
@@ -138,7 +138,7 @@ func (s *story) work(args map[string]string) (string, error) {
 	return "completed, acted: " + strconv.FormatBool(acted), nil
 }
 
-func (s *story) audit() (string, error) {
+func (s *transcript) audit() (string, error) {
 	next, loss := audit.Decide(s.row, s.object, settle, s.now)
 	if (loss == audit.None) != reflect.DeepEqual(s.row, next) {
 		return "", fmt.Errorf("%v, and the row is\n%+v", loss, next)
@@ -147,7 +147,7 @@ func (s *story) audit() (string, error) {
 	return loss.String(), nil
 }
 
-func (s *story) describe() string {
+func (s *transcript) describe() string {
 	if s.row.CreatedAt.IsZero() {
 		return "  no row"
 	}

@@ -22,18 +22,18 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// unlistable is a store that can neither list nor read the objects whose keys begin with
+// unlistableStore is a store that can neither list nor read the objects whose keys begin with
 // "bad" or "o/bad".
-type unlistable struct {
+type unlistableStore struct {
 	bucket.Store
 	keyless bool // its errors name no object
 }
 
-func (u unlistable) bad(key string) bool {
+func (u unlistableStore) bad(key string) bool {
 	return strings.HasPrefix(strings.TrimPrefix(key, "o/"), "bad")
 }
 
-func (u unlistable) List(ctx context.Context, name, prefix, startAfter string) iter.Seq2[bucket.Info, error] {
+func (u unlistableStore) List(ctx context.Context, name, prefix, startAfter string) iter.Seq2[bucket.Info, error] {
 	return func(yield func(bucket.Info, error) bool) {
 		for info, err := range u.Store.List(ctx, name, prefix, startAfter) {
 			if u.bad(info.Key) {
@@ -49,7 +49,7 @@ func (u unlistable) List(ctx context.Context, name, prefix, startAfter string) i
 	}
 }
 
-func (u unlistable) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {
+func (u unlistableStore) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {
 	if u.bad(ref.Key) {
 		return bucket.Info{}, bucket.ErrInvalid
 	}
@@ -61,7 +61,7 @@ func (w *world) unlistableAudit(t *testing.T, o audit.Options) (audit.Report, st
 	t.Helper()
 	var log bytes.Buffer
 	a, err := audit.New(audit.Config{
-		Ledger: w.ledger, Objects: unlistable{Store: w.Store}, Pipelines: []audit.Pipeline{w.pipeline}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Ledger: w.ledger, Objects: unlistableStore{Store: w.Store}, Pipelines: []audit.Pipeline{w.pipeline}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -76,14 +76,14 @@ func (w *world) unlistableAudit(t *testing.T, o audit.Options) (audit.Report, st
 func TestUnlistableObjects(t *testing.T) {
 	w := newWorld(t)
 	w.settled(t,
-		had("bad-known", event.Created, w.put(t, "bad-known", "a")),
-		had("gone", event.Created, ledger.Identity{ETag: "x"}),
+		rowWithHave("bad-known", event.Created, w.put(t, "bad-known", "a")),
+		rowWithHave("gone", event.Created, ledger.Identity{ETag: "x"}),
 	)
 	for _, key := range []string{"a", "bad-new", "bad-unmatched.tmp", "z"} {
 		w.put(t, key, "a")
 	}
 	r, log, err := w.unlistableAudit(t, audit.Options{})
-	want := audit.Counts{Listed: 4, Rows: 2, Created: 2, Looked: 3, LostCreations: 2, Removable: 1, LostRemovals: 1, Repaired: 3, Unseen: 2}
+	want := audit.Counts{Listed: 4, Rows: 2, Created: 2, Inspected: 3, LostCreations: 2, Removable: 1, LostRemovals: 1, Repaired: 3, Inaccessible: 2}
 	if got := r.Total(); err != nil || got != want {
 		t.Errorf("%+v, %v, want %+v", got, err, want)
 	}
@@ -96,7 +96,7 @@ func TestUnlistableObjects(t *testing.T) {
 	if raised := w.settle(t); len(raised) != 3 || strings.Contains(fmt.Sprint(raised), "bad") {
 		t.Errorf("raised %q: want the losses of a, gone, and z", raised)
 	}
-	_, err = w.auditor(t).Run(t.Context(), audit.Options{Settle: time.Hour, Truth: unlistable{w.Store, true}, TruthName: "keyless"})
+	_, err = w.auditor(t).Run(t.Context(), audit.Options{Settle: time.Hour, Listing: unlistableStore{w.Store, true}, ListingName: "keyless"})
 	if !errors.Is(err, bucket.ErrUnlistable) {
 		t.Errorf("%v: want an error, because no key is known", err)
 	}
@@ -115,7 +115,7 @@ func TestUnlistableOnMinIO(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	known, gone := had("bad", event.Created, ledger.Identity{ETag: "x"}), had("gone", event.Created, ledger.Identity{ETag: "x"})
+	known, gone := rowWithHave("bad", event.Created, ledger.Identity{ETag: "x"}), rowWithHave("gone", event.Created, ledger.Identity{ETag: "x"})
 	known.Bucket, gone.Bucket = w.pipeline.Bucket, w.pipeline.Bucket
 	w.settled(t, known, gone)
 	objects, err := s3bucket.New(t.Context(), s3bucket.Config{
@@ -129,7 +129,7 @@ func TestUnlistableOnMinIO(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, err := a.Run(t.Context(), audit.Options{Settle: -time.Hour}) // a and z are new
-	if got := r.Total(); err != nil || got.Listed != 3 || got.Unseen != 1 || got.LostCreations != 2 || got.LostRemovals != 1 {
+	if got := r.Total(); err != nil || got.Listed != 3 || got.Inaccessible != 1 || got.LostCreations != 2 || got.LostRemovals != 1 {
 		t.Errorf("%+v, %v: want the losses of a, gone, and z", got, err)
 	}
 	if raised := w.settle(t); len(raised) != 3 || strings.Contains(fmt.Sprint(raised), "/bad") {
@@ -141,12 +141,12 @@ func TestUnlistableOnMinIO(t *testing.T) {
 func TestUnlistableOutputs(t *testing.T) {
 	w := newWorld(t)
 	w.places("in/")
-	w.settled(t, had("in/bad-output", event.Created, w.put(t, "in/bad-output", "a")), had("in/none", event.Created, w.put(t, "in/none", "a")))
+	w.settled(t, rowWithHave("in/bad-output", event.Created, w.put(t, "in/bad-output", "a")), rowWithHave("in/none", event.Created, w.put(t, "in/none", "a")))
 	w.published(t, "o/bad-orphan.webp", "p", "in/bad-orphan")
 	w.published(t, "o/bad-output.webp", "p", "in/bad-output")
 	w.published(t, "o/orphan.webp", "p", "in/orphan")
 	r, log, err := w.unlistableAudit(t, audit.Options{Outputs: true})
-	if got := r.Total(); err != nil || got.Unseen != 2 || got.NoOutput != 1 || got.NoInput != 1 {
+	if got := r.Total(); err != nil || got.Inaccessible != 2 || got.NoOutput != 1 || got.NoInput != 1 {
 		t.Errorf("%+v, %v: want 2 unseen outputs, one missing, and one without its object", got, err)
 	}
 	if strings.Count(log, "object=s3://out/o/bad-orphan.webp") != 1 {

@@ -113,7 +113,7 @@ func newAuditor(b *testing.B, url string, led ledger.Store) *audit.Auditor {
 	return a
 }
 
-func listBare(b *testing.B, store audit.Truth, n int) time.Duration {
+func listBare(b *testing.B, store audit.Listing, n int) time.Duration {
 	b.Helper()
 	began, got := time.Now(), 0
 	for _, err := range store.List(b.Context(), inputs, "in/", "") {

@@ -50,7 +50,7 @@ func auditAll(t *testing.T, store bucket.Store, led ledger.Store, name string, p
 
 // auditOne loads the row, looks at the object, and raises what it saw on that
 // very row.
-func auditOne(t *testing.T, store bucket.Store, led *ledger.Ledger, key ledger.RowKey) audit.Loss {
+func auditOne(t *testing.T, store bucket.Store, led *ledger.Ledger, key ledger.RowKey) audit.Finding {
 	t.Helper()
 	for {
 		row := ledger.Row{RowKey: key}
@@ -61,11 +61,11 @@ func auditOne(t *testing.T, store bucket.Store, led *ledger.Ledger, key ledger.R
 		if len(rows) > 0 {
 			row = rows[0]
 		}
-		var seen audit.Seen
+		var seen audit.Observation
 		info, err := store.Head(t.Context(), event.Object{Bucket: key.Bucket, Key: key.Key})
 		switch {
 		case err == nil:
-			seen = audit.Seen{Exists: true, Identity: worker.Identify(&info)}
+			seen = audit.Observation{Exists: true, Identity: worker.Identify(&info)}
 		case !errors.Is(err, bucket.ErrNotFound):
 			t.Fatal(err)
 		}

@@ -179,7 +179,7 @@ func (w *unnotifiedBucket) audit(t *testing.T, want audit.Counts, options ...fun
 		t.Fatal(err)
 	}
 	got := report.Total()
-	t.Logf("%d objects and %d rows in %v, %d looks", got.Listed, got.Rows, report.Ended.Sub(report.Started), got.Looked)
+	t.Logf("%d objects and %d rows in %v, %d looks", got.Listed, got.Rows, report.Ended.Sub(report.Started), got.Inspected)
 	if got != want {
 		t.Errorf("found %+v, want %+v", got, want)
 	}

@@ -85,7 +85,7 @@ func TestTraffic(t *testing.T) {
 	}
 
 	a := auditor{binary, config, env}
-	lost := audit.Counts{Listed: int64(tr.Shape.Objects()), Rows: int64(tr.Keys), Looked: int64(tr.Lost), LostCreations: int64(tr.Lost), Created: int64(tr.Keys)}
+	lost := audit.Counts{Listed: int64(tr.Shape.Objects()), Rows: int64(tr.Keys), Inspected: int64(tr.Lost), LostCreations: int64(tr.Lost), Created: int64(tr.Keys)}
 	for _, format := range []string{inventorytest.CSV, inventorytest.Parquet} {
 		a.wants(t, lost, "--dry-run", "--inventory", writeInventory(t, store, format))
 	}
@@ -137,7 +137,7 @@ func (a auditor) wants(t *testing.T, want audit.Counts, flags ...string) {
 	if report.Total != want {
 		t.Errorf("pawl audit %q: %+v, want %+v", flags, report.Total, want)
 	}
-	t.Logf("pawl audit %q: %.0f objects/s, %d looked at", flags, float64(want.Listed)/time.Since(start).Seconds(), report.Total.Looked)
+	t.Logf("pawl audit %q: %.0f objects/s, %d looked at", flags, float64(want.Listed)/time.Since(start).Seconds(), report.Total.Inspected)
 }
 
 // writeInventory writes a report of what a bucket holds, and returns its folder.

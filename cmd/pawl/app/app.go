@@ -25,10 +25,10 @@ type App struct {
 	Parts      *config.Table
 	ConfigFile string
 	Ledger     string // that of commands that only look, instead of a configuration's
-	Named      bool   // the configuration file was, on the command line
+	ConfigSet  bool   // the configuration file was, on the command line
 	JSON       bool
 	LogLevel   string
-	Started    bool // the command line was understood
+	Parsed     bool // the command line was understood
 }
 
 // NoArgs refuses arguments.

@@ -23,12 +23,12 @@ func BucketAndPrefix(arg string) (name, prefix string, err error) {
 // nowhere else in it.
 const versionQuery = "?versionId="
 
-// Readings returns the objects that an argument may mean, the likeliest first.
+// ObjectCandidates returns the objects that an argument may mean, the likeliest first.
 //
 // A key may hold anything, so what ls prints is quoted where it has to be; a
 // shell takes the quotes away again; and a key that a person types may look
 // like either. The ledger decides between them.
-func Readings(arg string) ([]event.Object, error) {
+func ObjectCandidates(arg string) ([]event.Object, error) {
 	var all []event.Object
 	if inner, ok := strings.CutPrefix(arg, `"`); ok && strings.HasSuffix(inner, `"`) {
 		all = AppendPrinted(all, strings.TrimSuffix(inner, `"`))
@@ -69,9 +69,9 @@ func appendObject(all []event.Object, address, version string) []event.Object {
 	return append(all, event.Object{Bucket: bucket, Key: key, VersionID: version})
 }
 
-// printable reports that a terminal can show s as it is, but for spaces and
+// isPrintable reports that a terminal can show s as it is, but for spaces and
 // quotes.
-func printable(s string) bool {
+func isPrintable(s string) bool {
 	for _, r := range s {
 		if r == '\uFFFD' || r == '\\' || !strconv.IsPrint(r) {
 			return false
@@ -84,7 +84,7 @@ func printable(s string) bool {
 func ShellQuote(o event.Object) string {
 	s := o.String()
 	raw := "s3://" + o.Bucket + "/" + o.Key
-	if o.VersionID == "" && printable(raw) && !strings.Contains(raw, versionQuery) {
+	if o.VersionID == "" && isPrintable(raw) && !strings.Contains(raw, versionQuery) {
 		s = raw
 	}
 	return ShellWord(s)
@@ -98,13 +98,13 @@ func ShellWord(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// Place prints where a pipeline's objects are.
-func Place(bucket, prefix string) string {
+// FormatPrefix prints where a pipeline's objects are.
+func FormatPrefix(bucket, prefix string) string {
 	return event.Object{Bucket: bucket, Key: prefix}.String()
 }
 
-// Self is the path of this program.
-func Self() (string, error) {
+// Executable is the path of this program.
+func Executable() (string, error) {
 	path, err := os.Executable()
 	if err != nil {
 		err = fmt.Errorf("cannot find this program, of which the demo starts more processes: %w", err)
@@ -112,5 +112,5 @@ func Self() (string, error) {
 	return path, err
 }
 
-// Seeds is how many seeds the demo chooses from: few enough to be typed.
-const Seeds = 100_000
+// DemoSeeds is how many seeds the demo chooses from: few enough to be typed.
+const DemoSeeds = 100_000

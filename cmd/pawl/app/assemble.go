@@ -17,14 +17,14 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// Machine is a configuration turned into parts, with the ledger open.
-type Machine struct {
-	Config  *config.Config
-	Ledger  store.Store // nil until it is open
-	Begun   string      // where the ledger is, if it was not there before
-	Objects *s3bucket.Store
-	Parts   pawl.Config // without sources
-	Log     *slog.Logger
+// Runtime is a configuration turned into parts, with the ledger open.
+type Runtime struct {
+	Config    *config.Config
+	Ledger    store.Store // nil until it is open
+	NewLedger string      // where the ledger is, if it was not there before
+	Objects   *s3bucket.Store
+	Parts     pawl.Config // without sources
+	Log       *slog.Logger
 	// readOnly: the command changes nothing, and makes no ledger.
 	readOnly bool
 }
@@ -32,10 +32,10 @@ type Machine struct {
 // Loader is the table's Load or one of its like.
 type Loader func(name string, lookup func(string) (string, bool)) (*config.Config, error)
 
-// WithMachine assembles the machine of the configuration, and calls do with it and
+// WithRuntime assembles the machine of the configuration, and calls do with it and
 // with a context that ends at a signal. It logs to w from level on. With readOnly the
 // ledger can only be read.
-func (a *App) WithMachine(ctx context.Context, w io.Writer, level slog.Level, load Loader, readOnly bool, do func(context.Context, *Machine) error) (err error) {
+func (a *App) WithRuntime(ctx context.Context, w io.Writer, level slog.Level, load Loader, readOnly bool, do func(context.Context, *Runtime) error) (err error) {
 	log, err := a.Logger(w, level)
 	if err != nil {
 		return err
@@ -52,18 +52,18 @@ func (a *App) WithMachine(ctx context.Context, w io.Writer, level slog.Level, lo
 
 // Configure loads the configuration and reaches for the object store. The machine
 // has no other parts and no ledger.
-func (a *App) Configure(ctx context.Context, load Loader, log *slog.Logger) (*Machine, error) {
+func (a *App) Configure(ctx context.Context, load Loader, log *slog.Logger) (*Runtime, error) {
 	c, err := load(a.ConfigFile, os.LookupEnv)
 	if err != nil {
 		return nil, err
 	}
 	o, err := Objects(ctx, c)
-	return &Machine{Config: c, Log: log, Objects: o}, err
+	return &Runtime{Config: c, Log: log, Objects: o}, err
 }
 
 // Assemble loads the configuration, makes its parts and opens the ledger. The
 // caller closes the machine.
-func (a *App) Assemble(ctx context.Context, load Loader, log *slog.Logger, readOnly bool) (_ *Machine, err error) {
+func (a *App) Assemble(ctx context.Context, load Loader, log *slog.Logger, readOnly bool) (_ *Runtime, err error) {
 	m, err := a.Configure(ctx, load, log)
 	if err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func (a *App) Assemble(ctx context.Context, load Loader, log *slog.Logger, readO
 }
 
 // Build makes the Pawl that reads from the sources.
-func (m *Machine) Build(sources ...pawl.Source) (*pawl.Pawl, error) {
+func (m *Runtime) Build(sources ...pawl.Source) (*pawl.Pawl, error) {
 	all := m.Parts
 	all.Sources = sources
 	p, err := pawl.New(all)
@@ -114,12 +114,12 @@ func (m *Machine) Build(sources ...pawl.Source) (*pawl.Pawl, error) {
 
 // Open returns the ledger, which it opens the first time. An action that does
 // not need it can so be refused before a ledger is made.
-func (m *Machine) Open(ctx context.Context) (store.Store, error) {
+func (m *Runtime) Open(ctx context.Context) (store.Store, error) {
 	if m.Ledger != nil {
 		return m.Ledger, nil
 	}
 	l := m.Config.Ledger.Config.(parts.Ledger)
-	absent := l.Look(ctx)
+	absent := l.CheckExists(ctx)
 	open := l.Open
 	switch {
 	case m.readOnly && absent != nil:
@@ -133,14 +133,14 @@ func (m *Machine) Open(ctx context.Context) (store.Store, error) {
 	}
 	m.Ledger = s
 	if absent != nil && !m.readOnly {
-		m.Begun = l.Describe()
-		m.Log.Info("a new ledger begins: it knows of no object yet", "ledger", m.Begun)
+		m.NewLedger = l.Describe()
+		m.Log.Info("a new ledger begins: it knows of no object yet", "ledger", m.NewLedger)
 	}
 	return s, nil
 }
 
 // Close closes the ledger, if it is open.
-func (m *Machine) Close() error {
+func (m *Runtime) Close() error {
 	if m.Ledger == nil {
 		return nil
 	}
@@ -148,7 +148,7 @@ func (m *Machine) Close() error {
 }
 
 // assembly is what the machine offers to its parts.
-func (m *Machine) assembly() *parts.Assembly {
+func (m *Runtime) assembly() *parts.Assembly {
 	return &parts.Assembly{
 		Logger: m.Log, Objects: m.Objects, Ledger: m.Open,
 		Dir: filepath.Dir(m.Config.Name()), Grace: time.Duration(m.Config.Grace),
@@ -156,7 +156,7 @@ func (m *Machine) assembly() *parts.Assembly {
 }
 
 // Sources makes the sources of the configuration.
-func (m *Machine) Sources(ctx context.Context) ([]pawl.Source, error) {
+func (m *Runtime) Sources(ctx context.Context) ([]pawl.Source, error) {
 	all := make([]pawl.Source, len(m.Config.Sources))
 	for i, s := range m.Config.Sources {
 		var err error
@@ -168,7 +168,7 @@ func (m *Machine) Sources(ctx context.Context) ([]pawl.Source, error) {
 }
 
 // Pipelines makes the pipelines of the configuration.
-func (m *Machine) Pipelines(ctx context.Context) ([]pawl.Pipeline, error) {
+func (m *Runtime) Pipelines(ctx context.Context) ([]pawl.Pipeline, error) {
 	all := make([]pawl.Pipeline, len(m.Config.Pipelines))
 	for i := range m.Config.Pipelines {
 		from := &m.Config.Pipelines[i]
@@ -189,9 +189,9 @@ func (m *Machine) Pipelines(ctx context.Context) ([]pawl.Pipeline, error) {
 	return all, nil
 }
 
-// ErrShared returns the error for a file that has both pipelines and files: two programs
+// ErrPipelinesWithFiles returns the error for a file that has both pipelines and files: two programs
 // would read the same sources, and each message reaches only one of them.
-func ErrShared(c *config.Config) error {
+func ErrPipelinesWithFiles(c *config.Config) error {
 	return c.At("files", errors.New("the file has pipelines, too, and a message of a source goes to one program: "+
 		"give files a file of their own, with a source of their own"))
 }

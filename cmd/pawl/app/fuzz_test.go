@@ -11,9 +11,9 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// FuzzReadings checks that what a person types or pastes names objects that can
+// FuzzObjectCandidates checks that what a person types or pastes names objects that can
 // be, and that each of them, printed and pasted again, is among its own readings.
-func FuzzReadings(f *testing.F) {
+func FuzzObjectCandidates(f *testing.F) {
 	for _, seed := range []string{
 		"s3://b/k", "s3://b//k", "s3://b/a b+c/..", `"s3://b/a\nb"`, `"s3://b/a\x3fversionId=1"`, `"s3://b/a b?versionId=1"`,
 		`s3://b/a\nb`, `s3://b/a?versionId=1`, "s3://b/it's", "s3://b/$x`y`", "", "s3://", `"`, `""`, `"s3://b/\q"`, "http://b/k",
@@ -22,9 +22,9 @@ func FuzzReadings(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, arg string) {
-		checkPrintable(t, Visible(arg))
+		checkPrintable(t, Printable(arg))
 		checkPrintable(t, OneLine(arg, 80))
-		all, err := Readings(arg)
+		all, err := ObjectCandidates(arg)
 		if err != nil {
 			checkPrintable(t, err.Error())
 			if f, ok := errors.AsType[*Failure](err); !ok || f.Code != ExitUsage || len(all) > 0 {
@@ -41,10 +41,10 @@ func FuzzReadings(f *testing.F) {
 				t.Fatalf("%s is not one word for a shell", ShellQuote(o))
 			}
 			checkPrintable(t, pasted)
-			checkReads(t, pasted, o)
-			checkReads(t, o.String(), o)
+			checkCandidates(t, pasted, o)
+			checkCandidates(t, o.String(), o)
 			o.VersionID += arg
-			checkReads(t, o.String(), o)
+			checkCandidates(t, o.String(), o)
 		}
 	})
 }
@@ -56,9 +56,9 @@ func checkPrintable(t *testing.T, s string) {
 	}
 }
 
-func checkReads(t *testing.T, arg string, o event.Object) {
+func checkCandidates(t *testing.T, arg string, o event.Object) {
 	t.Helper()
-	if all, err := Readings(arg); err != nil || !slices.Contains(all, o) {
+	if all, err := ObjectCandidates(arg); err != nil || !slices.Contains(all, o) {
 		t.Errorf("%q is read as %q, %v, want %q among them", arg, all, err, o)
 	}
 }

@@ -112,7 +112,7 @@ func NewCounter(log *slog.Logger, bar *Progress) *Counter {
 // Show shows a number of objects, and beside it further counts, by name.
 func (c *Counter) Show(objects int64, counts ...any) {
 	if !c.bar.Shown {
-		if time.Since(c.last) >= LineEvery {
+		if time.Since(c.last) >= LogInterval {
 			c.last = time.Now()
 			c.log.Info("comparing the index with the bucket", append([]any{"objects", objects}, counts...)...)
 		}
@@ -128,11 +128,11 @@ func (c *Counter) Show(objects int64, counts ...any) {
 	_ = c.bar.Bar.Set64(objects) // a bar that cannot be drawn harms nothing
 }
 
-// LineEvery is the interval between log lines about progress.
-const LineEvery = 10 * time.Second
+// LogInterval is the interval between log lines about progress.
+const LogInterval = 10 * time.Second
 
-// Quiet returns the level of log lines to show beside a progress bar.
-func (p *Progress) Quiet() slog.Level {
+// LogLevel returns the level of log lines to show beside a progress bar.
+func (p *Progress) LogLevel() slog.Level {
 	if p.Shown {
 		return slog.LevelWarn
 	}

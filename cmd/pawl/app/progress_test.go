@@ -28,7 +28,7 @@ func TestProgressShows(t *testing.T) {
 	}
 }
 
-func TestProgressIsQuiet(t *testing.T) {
+func TestProgressHiddenWithoutTerminal(t *testing.T) {
 	var out bytes.Buffer
 	a := &App{Streams: Streams{Err: &out}}
 	p := a.NewProgress()
@@ -52,9 +52,9 @@ func TestCounter(t *testing.T) {
 	c := NewCounter(logger, &Progress{})
 	c.Show(3, "rows", 2)
 	if log.Len() > 0 {
-		t.Errorf("%s\nwant no line before %s", &log, LineEvery)
+		t.Errorf("%s\nwant no line before %s", &log, LogInterval)
 	}
-	c.last = c.last.Add(-LineEvery)
+	c.last = c.last.Add(-LogInterval)
 	c.Show(4, "rows", 2)
 	c.Show(5, "rows", 2)
 	if n := strings.Count(log.String(), "\n"); n != 1 || !strings.Contains(log.String(), "objects=4 rows=2") {

@@ -12,9 +12,9 @@ import (
 	"github.com/pawlhq/pawl/action/execaction"
 )
 
-// oneSignal is how long signals count as one: a terminal, a wrapper and a service
+// repeatWindow is how long signals count as one: a terminal, a wrapper and a service
 // manager may each pass on the same Ctrl-C.
-const oneSignal = 500 * time.Millisecond
+const repeatWindow = 500 * time.Millisecond
 
 // UntilSignal returns a context that ends at the first SIGINT or SIGTERM, for
 // an orderly end. A second one then ends the process at once, and what it has
@@ -37,8 +37,8 @@ func UntilSignal(ctx context.Context, log *slog.Logger) (_ context.Context, stop
 		for {
 			select {
 			case s := <-signals:
-				if time.Since(first) >= oneSignal {
-					endAtOnce(s, log)
+				if time.Since(first) >= repeatWindow {
+					exitNow(s, log)
 				}
 			case <-done:
 				return
@@ -53,9 +53,9 @@ func UntilSignal(ctx context.Context, log *slog.Logger) (_ context.Context, stop
 	}
 }
 
-// endAtOnce ends the process by the signal, as if nobody caught it, or else with
+// exitNow ends the process by the signal, as if nobody caught it, or else with
 // the exit code that a shell makes of that.
-func endAtOnce(s os.Signal, log *slog.Logger) {
+func exitNow(s os.Signal, log *slog.Logger) {
 	log.Warn("ended at once by a second signal; what was under way is taken over when its leases have expired", "signal", s.String())
 	execaction.KillAll()
 	signal.Reset(s)

@@ -45,7 +45,7 @@ func (a *App) Store(ctx context.Context, endpoint string) (*s3bucket.Store, erro
 // OptionalConfig loads the configuration for the sake of its objects. It is nil
 // where the command line names none, and none is there.
 func (a *App) OptionalConfig() (*config.Config, error) {
-	if _, err := os.Stat(a.ConfigFile); !a.Named && errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(a.ConfigFile); !a.ConfigSet && errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	return a.Parts.LoadObjects(a.ConfigFile, os.LookupEnv)

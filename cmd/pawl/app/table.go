@@ -28,7 +28,7 @@ func OneLine(s string, width int) string {
 	if width > 0 {
 		limit = 60
 	}
-	s = Visible(strings.Join(strings.Fields(s), " "))
+	s = Printable(strings.Join(strings.Fields(s), " "))
 	if r := []rune(s); len(r) > limit {
 		s = string(r[:limit-1]) + "…"
 	}
@@ -49,9 +49,9 @@ func Shorten(object string, width int) string {
 	return string(r[:head]) + "…" + string(r[len(r)-(objectWidth-head-1):])
 }
 
-// Visible escapes what does not belong on a terminal in a text that came from
+// Printable escapes what does not belong on a terminal in a text that came from
 // elsewhere: another program's error, say.
-func Visible(s string) string {
+func Printable(s string) string {
 	var out strings.Builder
 	for _, r := range s {
 		if !strconv.IsPrint(r) {
@@ -64,23 +64,23 @@ func Visible(s string) string {
 	return out.String()
 }
 
-// Relative prints a time as people count: "in 3m", "2h ago".
-func Relative(t, now time.Time) string {
+// RelativeTime prints a time as people count: "in 3m", "2h ago".
+func RelativeTime(t, now time.Time) string {
 	if t.IsZero() {
 		return "-"
 	}
 	d := t.Sub(now)
 	switch {
 	case d > 0:
-		return "in " + Span(d)
+		return "in " + FormatDuration(d)
 	case d > -time.Second:
 		return "now"
 	}
-	return Span(-d) + " ago"
+	return FormatDuration(-d) + " ago"
 }
 
-// Span prints a duration by its largest unit.
-func Span(d time.Duration) string {
+// FormatDuration prints a duration by its largest unit.
+func FormatDuration(d time.Duration) string {
 	switch {
 	case d < time.Second:
 		return "1s"
@@ -94,8 +94,8 @@ func Span(d time.Duration) string {
 	return fmt.Sprintf("%dd", d/(24*time.Hour))
 }
 
-// Clock prints a time exactly.
-func Clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
+// FormatTime prints a time exactly.
+func FormatTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
 
 // PlainWriter returns a table without borders, with the given heads.
 func PlainWriter(header ...any) table.Writer {

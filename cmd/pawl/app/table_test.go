@@ -26,18 +26,18 @@ func TestShorten(t *testing.T) {
 	}
 }
 
-func TestSpan(t *testing.T) {
+func TestFormatDuration(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "1s", 90 * time.Second: "90s", 10 * time.Minute: "10m", 47 * time.Hour: "47h", 72 * time.Hour: "3d",
 	} {
-		if got := Span(d); got != want {
+		if got := FormatDuration(d); got != want {
 			t.Errorf("span(%s) = %s, want %s", d, got, want)
 		}
 	}
 }
 
-func TestVisible(t *testing.T) {
-	if got, want := Visible("a\x1b[31m\nb “é” \xff"), `a\x1b[31m\nb “é” �`; got != want {
+func TestPrintable(t *testing.T) {
+	if got, want := Printable("a\x1b[31m\nb “é” \xff"), `a\x1b[31m\nb “é” �`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

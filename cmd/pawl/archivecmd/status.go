@@ -52,7 +52,7 @@ func printStatus(ctx context.Context, a *app.App, one *archive.Archive) error {
 		return err
 	}
 	if !a.JSON {
-		fmt.Fprintf(a.Out, "%s in %s, generation %d\n", one.Name, app.Place(one.Bucket, one.Prefix), c.Generation)
+		fmt.Fprintf(a.Out, "%s in %s, generation %d\n", one.Name, app.FormatPrefix(one.Bucket, one.Prefix), c.Generation)
 	}
 	for p, err := range one.AllProgress(ctx, c) {
 		if err != nil {

@@ -136,6 +136,6 @@ func printFinding(a *app.App, one *archive.Archive, f *archive.Finding) {
 	}
 	fmt.Fprintf(a.Out, ": %s\n", f.What)
 	for _, key := range f.Keys {
-		fmt.Fprintf(a.Out, "  %s\n", app.Place(one.Bucket, key))
+		fmt.Fprintf(a.Out, "  %s\n", app.FormatPrefix(one.Bucket, key))
 	}
 }

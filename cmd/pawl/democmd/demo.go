@@ -33,7 +33,7 @@ Without --once it then stays up for pictures of your own, until Ctrl-C.`,
 		Args: app.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !cmd.Flags().Changed("seed") {
-				o.Seed = rand.Uint64N(app.Seeds)
+				o.Seed = rand.Uint64N(app.DemoSeeds)
 			}
 			return Show(cmd.Context(), a, o, demo.Run)
 		},
@@ -54,7 +54,7 @@ func Show(ctx context.Context, a *app.App, o demo.Options, run func(context.Cont
 	if err := o.Validate(); err != nil {
 		return app.Misconfigured(err)
 	}
-	if o.Binary, err = app.Self(); err != nil {
+	if o.Binary, err = app.Executable(); err != nil {
 		return err
 	}
 	// With --json standard output is the report's alone.

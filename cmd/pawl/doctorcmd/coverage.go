@@ -147,7 +147,7 @@ func tellsKeys(n s3bucket.Notification, prefix, suffix string) telling {
 func notificationsTable(all []heard) string {
 	t := app.PlainWriter("PIPELINE", "CREATED", "REMOVED", "TOLD TO", "DETAIL")
 	for _, h := range all {
-		t.AppendRow(table.Row{h.Pipeline, h.Created, h.Removed, app.Visible(strings.Join(h.To, ", ")), app.Visible(h.Detail)})
+		t.AppendRow(table.Row{h.Pipeline, h.Created, h.Removed, app.Printable(strings.Join(h.To, ", ")), app.Printable(h.Detail)})
 	}
 	return t.Render()
 }

@@ -176,7 +176,7 @@ func checksTable(checks []doctor.Check) string {
 	for _, c := range checks {
 		t.AppendRow(table.Row{c.Name, c.Verdict, c.Means})
 		if c.Detail != "" {
-			t.AppendRow(table.Row{"", "", "found: " + app.Visible(c.Detail)})
+			t.AppendRow(table.Row{"", "", "found: " + app.Printable(c.Detail)})
 		}
 	}
 	return t.Render()

@@ -51,7 +51,7 @@ func rejecting(all []queue) bool {
 func queuesTable(all []queue) string {
 	t := app.PlainWriter("QUEUE", "ACCEPTS 64 KiB", "DETAIL")
 	for _, q := range all {
-		t.AppendRow(table.Row{app.Visible(q.Queue), q.Accepts, app.Visible(q.Detail)})
+		t.AppendRow(table.Row{app.Printable(q.Queue), q.Accepts, app.Printable(q.Detail)})
 	}
 	return t.Render()
 }

@@ -75,7 +75,7 @@ func runAudit(ctx context.Context, a *app.App, o files.AuditOptions) error {
 
 // tools is what a command has that compares the index with the bucket.
 type tools struct {
-	*app.Machine
+	*app.Runtime
 	server *server.Server
 	bar    *app.Progress
 }
@@ -83,7 +83,7 @@ type tools struct {
 // withServer opens the index, which it makes only with create, and runs do.
 func withServer(ctx context.Context, a *app.App, create bool, do func(context.Context, *tools) error) (err error) {
 	bar := a.NewProgress()
-	log, err := a.Logger(bar, bar.Quiet())
+	log, err := a.Logger(bar, bar.LogLevel())
 	if err != nil {
 		return err
 	}

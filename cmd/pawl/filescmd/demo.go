@@ -32,7 +32,7 @@ machine only.`,
 		Args: app.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !cmd.Flags().Changed("seed") {
-				o.Seed = rand.Uint64N(app.Seeds)
+				o.Seed = rand.Uint64N(app.DemoSeeds)
 			}
 			return democmd.Show(cmd.Context(), a, o, demo.RunFiles)
 		},

@@ -71,7 +71,7 @@ func runServe(ctx context.Context, a *app.App) (err error) {
 		return err
 	}
 	if len(m.Config.Pipelines) > 0 {
-		return app.ErrShared(m.Config)
+		return app.ErrPipelinesWithFiles(m.Config)
 	}
 	if c.Index, err = openIndex(ctx, m, true); err != nil {
 		return m.Config.At("files.index", err)
@@ -106,7 +106,7 @@ func errNotConfigured(c *config.Config) error {
 
 // serverConfig returns what the configuration says of the server, without what has to be
 // opened.
-func serverConfig(m *app.Machine) (server.Config, error) {
+func serverConfig(m *app.Runtime) (server.Config, error) {
 	c := m.Config.Files
 	if c == nil {
 		return server.Config{}, errNotConfigured(m.Config)
@@ -122,7 +122,7 @@ func serverConfig(m *app.Machine) (server.Config, error) {
 }
 
 // resolvePath returns a path that counts from the folder of the configuration.
-func resolvePath(m *app.Machine, path string) string {
+func resolvePath(m *app.Runtime, path string) string {
 	if filepath.IsAbs(path) {
 		return path
 	}
@@ -132,7 +132,7 @@ func resolvePath(m *app.Machine, path string) string {
 // openIndex opens the store of the index: in a file, or in PostgreSQL or DynamoDB if the
 // configuration says so or the ledger is there. With create it makes what is missing,
 // except a table of DynamoDB.
-func openIndex(ctx context.Context, m *app.Machine, create bool) (store.Store, error) {
+func openIndex(ctx context.Context, m *app.Runtime, create bool) (store.Store, error) {
 	at := m.Config.Files.Index.Reveal()
 	if ledger, ok := m.Config.Ledger.Config.(parts.Postgres); ok && at == "" {
 		at = ledger.URL
@@ -176,7 +176,7 @@ func closeStore[S store.Store](s S, err error) error {
 
 // spoolDir returns the folder for bodies of POST /v1/files: that of the index, for
 // the system's temporary folder is often in memory.
-func spoolDir(m *app.Machine) string {
+func spoolDir(m *app.Runtime) string {
 	dir := resolvePath(m, ".")
 	if at := m.Config.Files.Index.Reveal(); at != "" && !strings.Contains(at, "://") {
 		dir = filepath.Dir(resolvePath(m, at))
@@ -193,7 +193,7 @@ func spoolDir(m *app.Machine) string {
 }
 
 // newTokens returns what verifies tokens, until ctx ends.
-func newTokens(ctx context.Context, m *app.Machine) (*filesapi.Tokens, error) {
+func newTokens(ctx context.Context, m *app.Runtime) (*filesapi.Tokens, error) {
 	c := m.Config.Files
 	claims := filesapi.Claims{Audience: c.Audience, Issuer: c.Issuer}
 	if strings.Contains(c.Keys, "://") {
@@ -210,7 +210,7 @@ func newTokens(ctx context.Context, m *app.Machine) (*filesapi.Tokens, error) {
 	return filesapi.NewTokens(keys, claims)
 }
 
-func loadKeys(m *app.Machine, c *config.Files) (jwk.Set, error) {
+func loadKeys(m *app.Runtime, c *config.Files) (jwk.Set, error) {
 	if c.Keys == "" {
 		return filesapi.Secret([]byte(c.Secret.Reveal()))
 	}

@@ -36,7 +36,7 @@ func TestFileIndex(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		index, err := openIndex(t.Context(), &app.Machine{Config: c}, true)
+		index, err := openIndex(t.Context(), &app.Runtime{Config: c}, true)
 		if err == nil {
 			err = index.Close()
 		}
@@ -59,7 +59,7 @@ func TestFileConfiguration(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return serverConfig((&app.Machine{Config: c}))
+		return serverConfig((&app.Runtime{Config: c}))
 	}
 	for text, want := range map[string]time.Duration{"to: s3://b/p/": 0, "to: s3://b/p/, longest_upload: 3h": 3 * time.Hour} {
 		if c, err := read(text); err != nil || c.LongestUpload != want {

@@ -194,7 +194,7 @@ func acquire(ctx context.Context, a *app.App, cancel context.CancelCauseFunc, ob
 	case errors.Is(err, lock.ErrLost): // while it waited for those who share it
 		err = fmt.Errorf("%w; %w", err, errNotStarted)
 	}
-	return nil, o.advise(app.Because(ctx, err))
+	return nil, o.advise(app.WithCause(ctx, err))
 }
 
 // waitFor waits for the store, and then for the lock, or tries for it once. If it gives
@@ -202,7 +202,7 @@ func acquire(ctx context.Context, a *app.App, cancel context.CancelCauseFunc, ob
 // knows our own writes.
 func waitFor(ctx context.Context, a *app.App, object event.Object, o *lockOptions) (lease *lock.Lease, err error) {
 	var b *lock.Bucket
-	err = a.Patiently(ctx, o.wait, unavailable, func() (err error) {
+	err = a.Retry(ctx, o.wait, unavailable, func() (err error) {
 		b, err = doctorcmd.Proved(ctx, a, o.endpoint, object, o.listing())
 		return err
 	})
@@ -214,7 +214,7 @@ func waitFor(ctx context.Context, a *app.App, object event.Object, o *lockOption
 		return nil, err
 	}
 	tell := true
-	err = a.Patiently(ctx, o.wait, unavailable, func() (err error) {
+	err = a.Retry(ctx, o.wait, unavailable, func() (err error) {
 		if o.wait == 0 || tell {
 			lease, err = try(ctx)
 			if o.wait == 0 || !errors.Is(err, lock.ErrHeld) {
@@ -287,7 +287,7 @@ func (s answering) List(ctx context.Context, name, prefix, startAfter string) it
 		for info, err := range s.Store.List(ctx, name, prefix, startAfter) {
 			late.Stop()
 			if err != nil {
-				err = app.Because(ctx, err)
+				err = app.WithCause(ctx, err)
 			}
 			if !yield(info, err) {
 				return

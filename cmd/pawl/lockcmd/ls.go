@@ -98,12 +98,12 @@ const notALock = "not a lock"
 
 // who names the holder, as far as it is known.
 func (l *lockJSON) who() string {
-	who := app.Visible(l.Owner)
+	who := app.Printable(l.Owner)
 	if l.Host != "" {
-		who += fmt.Sprintf("@%s (pid %d)", app.Visible(l.Host), l.PID)
+		who += fmt.Sprintf("@%s (pid %d)", app.Printable(l.Host), l.PID)
 	}
 	if l.ID != "" {
-		who += " as " + app.Visible(l.ID)
+		who += " as " + app.Printable(l.ID)
 	}
 	return who
 }
@@ -175,11 +175,11 @@ func (l *lockJSON) row(now time.Time, width int) table.Row {
 		}
 		return table.Row{l.State, app.Shorten(l.object.String(), width), "-", "-", "-", "", reason}
 	}
-	row := table.Row{l.State, app.Shorten(l.object.String(), width), l.Token, app.Relative(l.Since, now)}
+	row := table.Row{l.State, app.Shorten(l.object.String(), width), l.Token, app.RelativeTime(l.Since, now)}
 	if l.State != string(lock.Held) {
 		return row // who held it last is not asked
 	}
-	return append(row, app.Relative(l.Written, now), l.who(), app.OneLine(l.Reason, width))
+	return append(row, app.RelativeTime(l.Written, now), l.who(), app.OneLine(l.Reason, width))
 }
 
 // unproved returns a bucket to look at.
@@ -282,10 +282,10 @@ func (l *lockJSON) text(now time.Time) string {
 			fmt.Fprintf(&out, "  %-8s %s\n", name, value)
 		}
 	}
-	at := func(t time.Time) string { return fmt.Sprintf("%s (%s)", app.Clock(t), app.Relative(t, now)) }
+	at := func(t time.Time) string { return fmt.Sprintf("%s (%s)", app.FormatTime(t), app.RelativeTime(t, now)) }
 	fmt.Fprintf(&out, "%s: %s\n", l.object, l.State)
 	if l.Error != "" {
-		line("error", app.Visible(l.Error))
+		line("error", app.Printable(l.Error))
 		return out.String()
 	}
 	line("token", fmt.Sprint(l.Token))
@@ -293,7 +293,7 @@ func (l *lockJSON) text(now time.Time) string {
 	if l.State == string(lock.Held) {
 		ttl := time.Duration(l.TTL) * time.Millisecond
 		line("holder", l.who())
-		line("reason", app.Visible(l.Reason))
+		line("reason", app.Printable(l.Reason))
 		line("renewed", at(l.Written))
 		line("ttl", fmt.Sprintf("%v: if its holder is gone it stays held until somebody has watched it for that long, and 5 %% more", ttl))
 	}

@@ -61,14 +61,14 @@ func runLockRelease(ctx context.Context, a *app.App, arg, endpoint string, token
 	defer stop()
 	b, err := doctorcmd.Proved(ctx, a, endpoint, o, "")
 	if err != nil {
-		return app.Because(ctx, err)
+		return app.WithCause(ctx, err)
 	}
 	r, err := b.ForceRelease(ctx, o.Key, token)
 	switch {
 	case errors.Is(err, lock.ErrConfig):
 		return app.Failed(err, "") // it is not as the caller thought
 	case err != nil:
-		return app.Because(ctx, err)
+		return app.WithCause(ctx, err)
 	}
 	return printLock(a, toLockJSON(o, &lock.Status{Key: o.Key, Record: r}))
 }

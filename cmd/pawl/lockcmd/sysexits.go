@@ -144,7 +144,7 @@ func split(cmd *cobra.Command, args []string) (object event.Object, command []st
 
 // oneObject reads an argument that names an object, without a version.
 func oneObject(arg string) (event.Object, error) {
-	all, err := app.Readings(arg)
+	all, err := app.ObjectCandidates(arg)
 	switch {
 	case err != nil:
 		return event.Object{}, sysexit(err)

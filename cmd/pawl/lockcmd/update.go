@@ -140,7 +140,7 @@ func runUpdate(ctx context.Context, a *app.App, object event.Object, command []s
 	defer cancel(nil)
 	defer signals.cancelAt(cancel)()
 	var b *lock.Bucket
-	err = a.Patiently(ctx, patience, unavailable, func() (err error) {
+	err = a.Retry(ctx, patience, unavailable, func() (err error) {
 		b, err = doctorcmd.Proved(ctx, a, o.endpoint, object, "")
 		return err
 	})

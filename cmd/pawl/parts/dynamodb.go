@@ -28,8 +28,8 @@ func (d DynamoDB) OpenReadOnly(ctx context.Context) (store.Store, error) {
 	return dynamo.OpenReadOnly(ctx, d.URL)
 }
 
-// Look implements [Ledger]. Open and OpenReadOnly report a table that is not there.
-func (d DynamoDB) Look(context.Context) error { return nil }
+// CheckExists implements [Ledger]. Open and OpenReadOnly report a table that is not there.
+func (d DynamoDB) CheckExists(context.Context) error { return nil }
 
 // Describe implements [Ledger]. The URL has no secrets.
 func (d DynamoDB) Describe() string { return d.URL }

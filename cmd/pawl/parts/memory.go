@@ -24,8 +24,8 @@ func (Memory) Open(context.Context) (store.Store, error) { return memory.New(), 
 // OpenReadOnly implements [Ledger].
 func (m Memory) OpenReadOnly(ctx context.Context) (store.Store, error) { return m.Open(ctx) }
 
-// Look implements [Ledger].
-func (Memory) Look(context.Context) error {
+// CheckExists implements [Ledger].
+func (Memory) CheckExists(context.Context) error {
 	return errors.New("nobody but its own process can look into a ledger in memory: use sqlite:FILE")
 }
 

@@ -42,11 +42,11 @@ type Ledger interface {
 	// OpenReadOnly opens a ledger that is there for reading. It makes and upgrades
 	// nothing.
 	OpenReadOnly(ctx context.Context) (store.Store, error)
-	// Look returns an error if the ledger is not there, or only exists within
+	// CheckExists returns an error if the ledger is not there, or only exists within
 	// the process that works with it: a command that does no work then has
 	// nothing to open. The error says what to do. Of a ledger that cannot be
 	// reached Open tells.
-	Look(ctx context.Context) error
+	CheckExists(ctx context.Context) error
 	// Describe says where the ledger is, without secrets.
 	Describe() string
 }
@@ -61,14 +61,14 @@ type Checker interface {
 // Finding is one thing that was looked at.
 type Finding = store.Finding
 
-// Created is a [Ledger] that a person makes, because its owner pays for it.
-type Created interface {
+// Creator is a [Ledger] that a person makes, because its owner pays for it.
+type Creator interface {
 	// Create makes the ledger, unless it is there.
 	Create(ctx context.Context) error
 }
 
-// Migrated is a [Ledger] whose tables a person may make.
-type Migrated interface {
+// Migrator is a [Ledger] whose tables a person may make.
+type Migrator interface {
 	// Script returns the statements.
 	Script() string
 }

@@ -34,8 +34,8 @@ func (p Postgres) OpenReadOnly(ctx context.Context) (store.Store, error) {
 	return postgres.OpenReadOnly(ctx, p.URL)
 }
 
-// Look implements [Ledger]. Open and OpenReadOnly report a database that is not there.
-func (p Postgres) Look(context.Context) error { return nil }
+// CheckExists implements [Ledger]. Open and OpenReadOnly report a database that is not there.
+func (p Postgres) CheckExists(context.Context) error { return nil }
 
 // Describe implements [Ledger].
 func (p Postgres) Describe() string {

@@ -36,14 +36,14 @@ func (s SQLite) Open(ctx context.Context) (store.Store, error) {
 
 // OpenReadOnly implements [Ledger].
 func (s SQLite) OpenReadOnly(ctx context.Context) (store.Store, error) {
-	if err := s.Look(ctx); err != nil {
+	if err := s.CheckExists(ctx); err != nil {
 		return nil, err
 	}
 	return sqlite.OpenReadOnly(ctx, s.Path)
 }
 
-// Look implements [Ledger].
-func (s SQLite) Look(context.Context) error {
+// CheckExists implements [Ledger].
+func (s SQLite) CheckExists(context.Context) error {
 	if _, err := os.Stat(s.Path); errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf(`there is no ledger at %q: "pawl run" makes it`, s.Path)
 	}

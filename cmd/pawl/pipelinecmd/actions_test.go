@@ -26,7 +26,7 @@ pipelines:
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &app.Machine{Config: c, Log: slog.New(slog.DiscardHandler)}
+	m := &app.Runtime{Config: c, Log: slog.New(slog.DiscardHandler)}
 	got, err := m.Pipelines(t.Context())
 	if err != nil {
 		t.Fatal(err)

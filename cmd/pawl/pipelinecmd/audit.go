@@ -64,7 +64,7 @@ listing of the outputs for each of the two.`,
 				return app.Usage("--settle %s: want a time that is larger than 0", o.Settle)
 			}
 			bar := a.NewProgress()
-			return a.WithMachine(cmd.Context(), bar, bar.Quiet(), a.Parts.LoadWithoutSources, o.DryRun || o.list, func(ctx context.Context, m *app.Machine) error {
+			return a.WithRuntime(cmd.Context(), bar, bar.LogLevel(), a.Parts.LoadWithoutSources, o.DryRun || o.list, func(ctx context.Context, m *app.Runtime) error {
 				return auditRows(ctx, m, a, o, bar)
 			})
 		},
@@ -85,7 +85,7 @@ listing of the outputs for each of the two.`,
 	return cmd
 }
 
-func auditRows(ctx context.Context, m *app.Machine, a *app.App, o *auditOptions, bar *app.Progress) (err error) {
+func auditRows(ctx context.Context, m *app.Runtime, a *app.App, o *auditOptions, bar *app.Progress) (err error) {
 	if err := o.inBucket(m.Config); err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func auditRows(ctx context.Context, m *app.Machine, a *app.App, o *auditOptions,
 	if o.list {
 		return printAudits(a, before)
 	}
-	expect := expected(before, o)
+	expect := expectedObjects(before, o)
 	if o.inventory != "" {
 		report, err := openInventory(ctx, m, o)
 		if err != nil {
@@ -113,8 +113,8 @@ func auditRows(ctx context.Context, m *app.Machine, a *app.App, o *auditOptions,
 	if err := checkBuckets(ctx, m); err != nil {
 		return err
 	}
-	w := newAuditWatch(m.Log, bar, expect)
-	o.Watch = w.watch
+	w := newAuditProgress(m.Log, bar, expect)
+	o.Watch = w.update
 	report, err := p.Audit(ctx, o.Options)
 	bar.End()
 	if errors.Is(err, audit.ErrOptions) {
@@ -162,8 +162,8 @@ func auditFailure(report *pawl.AuditReport, err error) error {
 		f.Code = app.ExitFound
 	}
 	switch {
-	case total.Unseen > 0:
-		f.Err = fmt.Errorf("%d objects could not be looked at: the store denies it, refuses their names, or cannot list them", total.Unseen)
+	case total.Inaccessible > 0:
+		f.Err = fmt.Errorf("%d objects could not be looked at: the store denies it, refuses their names, or cannot list them", total.Inaccessible)
 		f.Hint = "give this process the right to read them (s3:GetObject), remove those that the store cannot list (the log names them), and audit again"
 	case f.Code == app.ExitFailed:
 		return nil
@@ -171,9 +171,9 @@ func auditFailure(report *pawl.AuditReport, err error) error {
 	return f
 }
 
-// expected is how many objects there are to list: as many as last time; -1 where
+// expectedObjects is how many objects there are to list: as many as last time; -1 where
 // nobody knows.
-func expected(before []pawl.AuditReport, o *auditOptions) int64 {
+func expectedObjects(before []pawl.AuditReport, o *auditOptions) int64 {
 	for i := range before {
 		r := &before[i]
 		total := r.Total()

@@ -15,39 +15,39 @@ import (
 	"github.com/pawlhq/pawl/cmd/pawl/app"
 )
 
-// auditWatch tells how far an audit is: by the bar on a terminal, else by a line of
+// auditProgress tells how far an audit is: by the bar on a terminal, else by a line of
 // the log now and then.
-type auditWatch struct {
-	log    *slog.Logger
-	bar    *app.Progress
-	expect int64 // objects; -1: unknown
-	begun  bool
-	from   int64 // objects that an earlier process had listed
-	began  time.Time
-	last   time.Time
+type auditProgress struct {
+	log       *slog.Logger
+	bar       *app.Progress
+	expect    int64 // objects; -1: unknown
+	started   bool
+	resumedAt int64 // objects that an earlier process had listed
+	startTime time.Time
+	last      time.Time
 }
 
-func newAuditWatch(log *slog.Logger, bar *app.Progress, expect int64) *auditWatch {
+func newAuditProgress(log *slog.Logger, bar *app.Progress, expect int64) *auditProgress {
 	if bar.Shown {
 		bar.Draw(expect, progressbar.OptionShowIts(), progressbar.OptionSetItsString("objects"), progressbar.OptionThrottle(100*time.Millisecond))
 	}
-	return &auditWatch{log: log, bar: bar, expect: expect, began: time.Now(), last: time.Now()}
+	return &auditProgress{log: log, bar: bar, expect: expect, startTime: time.Now(), last: time.Now()}
 }
 
-func (w *auditWatch) watch(r *audit.Report) {
+func (w *auditProgress) update(r *audit.Report) {
 	total := r.Total()
-	if !w.begun {
-		w.begun, w.from = true, total.Listed
+	if !w.started {
+		w.started, w.resumedAt = true, total.Listed
 	}
 	if w.bar.Shown {
-		showAudit(w.bar, &total, w.expect)
+		drawAudit(w.bar, &total, w.expect)
 		return
 	}
-	if time.Since(w.last) < app.LineEvery {
+	if time.Since(w.last) < app.LogInterval {
 		return
 	}
 	w.last = time.Now()
-	rate := float64(total.Listed-w.from) / time.Since(w.began).Seconds()
+	rate := float64(total.Listed-w.resumedAt) / time.Since(w.startTime).Seconds()
 	args := []any{"listed", total.Listed, "rows", total.Rows, "found", total.Found(), "per_second", int64(rate)}
 	if left := w.expect - total.Listed; left > 0 && rate > 0 {
 		args = append(args, "left", time.Duration(float64(left)/rate*float64(time.Second)).Round(time.Second))
@@ -55,7 +55,7 @@ func (w *auditWatch) watch(r *audit.Report) {
 	w.log.Info("auditing", args...)
 }
 
-func showAudit(p *app.Progress, now *audit.Counts, expect int64) {
+func drawAudit(p *app.Progress, now *audit.Counts, expect int64) {
 	p.Mu.Lock()
 	defer p.Mu.Unlock()
 	p.Bar.Describe(fmt.Sprintf("%d objects, %d found", now.Listed, now.Found()))
@@ -97,7 +97,7 @@ func auditText(r *pawl.AuditReport, total *audit.Counts, complete bool) string {
 		what = "audited, without writing,"
 	}
 	line("%s %s objects and %s rows in %s: %s ranges of %s", what, humanize.Comma(total.Listed), humanize.Comma(total.Rows),
-		r.Ended.Sub(r.Started).Round(time.Millisecond), humanize.Comma(int64(r.Ranges)), r.Truth)
+		r.Ended.Sub(r.Started).Round(time.Millisecond), humanize.Comma(int64(r.Ranges)), r.Listing)
 	if r.Resumed > 0 {
 		line("  begun at %s, and gone on with %d times: what was lost since, in what was compared before, the next audit finds",
 			r.Started.Format(time.RFC3339), r.Resumed)
@@ -118,13 +118,13 @@ func auditText(r *pawl.AuditReport, total *audit.Counts, complete bool) string {
 		what string
 	}{
 		{total.Contradicted, "about which the listing and HEAD contradict each other: a cache or a proxy before the store may be the cause"},
-		{total.Young, "differ, and changed within " + r.Settle + ": not judged"},
-		{total.PassedOver, "without a row, older than what a purge has dropped: passed over"},
+		{total.TooRecent, "differ, and changed within " + r.Settle + ": not judged"},
+		{total.PossiblyPurged, "without a row, older than what a purge has dropped: passed over"},
 		{total.Redriven, "dead or failed were redriven"},
 		{total.Dead - min(total.Dead, total.Redriven), "dead: pawl ls --state dead"},
 		{total.Failed, "failed, and are tried again by themselves"},
 		{total.Unreadable, "rows cannot be read: pawl ls --state unreadable"},
-		{total.Unseen, "could not be looked at"},
+		{total.Inaccessible, "could not be looked at"},
 	} {
 		if c.n > 0 {
 			line("  %d %s", c.n, c.what)

@@ -14,13 +14,13 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-// checkTime is how long a bucket may take to answer at start-up.
-const checkTime = 20 * time.Second
+// bucketCheckTimeout is how long a bucket may take to answer at start-up.
+const bucketCheckTimeout = 20 * time.Second
 
 // checkBuckets looks whether every bucket that a pipeline reads or writes is
 // there and may be used.
-func checkBuckets(ctx context.Context, m *app.Machine) error {
-	ctx, stop := context.WithTimeout(ctx, checkTime)
+func checkBuckets(ctx context.Context, m *app.Runtime) error {
+	ctx, stop := context.WithTimeout(ctx, bucketCheckTimeout)
 	defer stop()
 	users := bucketUsers(m.Parts.Pipelines)
 	group, ctx := errgroup.WithContext(ctx)
@@ -59,7 +59,7 @@ func bucketUsers(ps []pawl.Pipeline) (users []bucketUser) {
 }
 
 // bucketFailure says what a person can do about a bucket.
-func bucketFailure(m *app.Machine, u bucketUser, err error) error {
+func bucketFailure(m *app.Runtime, u bucketUser, err error) error {
 	err = fmt.Errorf("bucket %s, which pipeline %s %s: %w", event.Quote(u.bucket), u.pipeline, u.does, err)
 	at := "Amazon S3"
 	if e := m.Config.Objects.Endpoint; e != "" {

@@ -81,7 +81,7 @@ func (f *rowFilter) selection(now time.Time) (*rowSelection, error) {
 	return s, nil
 }
 
-func (s *rowSelection) has(r *ledger.Row) bool {
+func (s *rowSelection) matches(r *ledger.Row) bool {
 	switch {
 	case s.pipeline != "" && r.Pipeline != s.pipeline, s.bucket != "" && r.Bucket != s.bucket, !strings.HasPrefix(r.Key, s.prefix):
 		return false
@@ -96,7 +96,7 @@ func (s *rowSelection) has(r *ledger.Row) bool {
 }
 
 // selected yields the selected rows after a key, in order of pipeline and key.
-func (v *view) selected(ctx context.Context, s *rowSelection, after ledger.RowKey) iter.Seq2[ledger.Row, error] {
+func (v *ledgerReader) selected(ctx context.Context, s *rowSelection, after ledger.RowKey) iter.Seq2[ledger.Row, error] {
 	return func(yield func(ledger.Row, error) bool) {
 		names, err := v.pipelines(ctx, s.pipeline)
 		if err != nil {
@@ -112,7 +112,7 @@ func (v *view) selected(ctx context.Context, s *rowSelection, after ledger.RowKe
 				r.Prefix = s.prefix
 			}
 			for row, err := range v.Scan(ctx, r) {
-				if err == nil && !s.has(&row) {
+				if err == nil && !s.matches(&row) {
 					continue
 				}
 				if !yield(row, err) || err != nil {
@@ -124,7 +124,7 @@ func (v *view) selected(ctx context.Context, s *rowSelection, after ledger.RowKe
 }
 
 // pipelines returns the pipeline named, or all that the ledger has rows of.
-func (v *view) pipelines(ctx context.Context, name string) ([]string, error) {
+func (v *ledgerReader) pipelines(ctx context.Context, name string) ([]string, error) {
 	if name != "" {
 		return []string{name}, nil
 	}
@@ -134,7 +134,7 @@ func (v *view) pipelines(ctx context.Context, name string) ([]string, error) {
 // rowCount counts rows by pipeline and state.
 type rowCount map[string]map[ledger.State]int
 
-func (v *view) count(ctx context.Context, s *rowSelection) (rowCount, error) {
+func (v *ledgerReader) count(ctx context.Context, s *rowSelection) (rowCount, error) {
 	c := rowCount{}
 	for row, err := range v.selected(ctx, s, ledger.RowKey{}) {
 		if err != nil {
@@ -194,7 +194,7 @@ func stateNames() []string {
 
 // checkPipeline refuses a pipeline's name that neither the configuration nor the
 // ledger knows. An empty name stands for all.
-func (v *view) checkPipeline(ctx context.Context, name string) error {
+func (v *ledgerReader) checkPipeline(ctx context.Context, name string) error {
 	if name == "" || slices.Contains(pipelineNames(v.config), name) {
 		return nil
 	}

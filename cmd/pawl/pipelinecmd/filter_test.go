@@ -42,7 +42,7 @@ func TestSelection(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if s.has(&row) != test.want {
+			if s.matches(&row) != test.want {
 				t.Errorf("selected %v", !test.want)
 			}
 		})
@@ -51,7 +51,7 @@ func TestSelection(t *testing.T) {
 
 // TestPagesOfRows: each row is on one page, whatever its key holds.
 func TestPagesOfRows(t *testing.T) {
-	v := &view{Store: deadRows(t, 7)}
+	v := &ledgerReader{Store: deadRows(t, 7)}
 	odd := deadRows(t, 1)
 	for row := range odd.Scan(t.Context(), ledger.Range{}) {
 		for _, pipeline := range []string{"a", "p", "q"} {

@@ -13,7 +13,7 @@ import (
 
 // openInventory has the audit believe the report that its flag names, and no
 // listing. The caller closes the report.
-func openInventory(ctx context.Context, m *app.Machine, o *auditOptions) (*inventory.Report, error) {
+func openInventory(ctx context.Context, m *app.Runtime, o *auditOptions) (*inventory.Report, error) {
 	bucket, err := auditedBucket(m, o.Pipelines)
 	if err != nil {
 		return nil, err
@@ -22,7 +22,7 @@ func openInventory(ctx context.Context, m *app.Machine, o *auditOptions) (*inven
 	var r *inventory.Report
 	if strings.HasPrefix(o.inventory, "s3://") {
 		var manifest []event.Object
-		if manifest, err = app.Readings(o.inventory); err != nil {
+		if manifest, err = app.ObjectCandidates(o.inventory); err != nil {
 			return nil, err
 		}
 		m.Log.Info("reading the inventory", "manifest", manifest[0].String())
@@ -34,13 +34,13 @@ func openInventory(ctx context.Context, m *app.Machine, o *auditOptions) (*inven
 	if err != nil {
 		return nil, err
 	}
-	o.Truth, o.AsOf = r, r.Created
-	o.TruthName = "the inventory of " + r.Created.Format(time.RFC3339)
+	o.Listing, o.AsOf = r, r.Created
+	o.ListingName = "the inventory of " + r.Created.Format(time.RFC3339)
 	return r, nil
 }
 
 // auditedBucket returns the bucket of the pipelines of these names, or of all.
-func auditedBucket(m *app.Machine, names []string) (bucket string, err error) {
+func auditedBucket(m *app.Runtime, names []string) (bucket string, err error) {
 	for i := range m.Parts.Pipelines {
 		p := &m.Parts.Pipelines[i]
 		switch {

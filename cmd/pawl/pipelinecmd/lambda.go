@@ -30,7 +30,7 @@ func InLambda() bool { return os.Getenv("AWS_LAMBDA_RUNTIME_API") != "" }
 // the environment variable PAWL_CONFIG names: a file of the deployment package (default
 // pawl.yaml), s3://BUCKET/KEY, or ssm:PARAMETER. It returns an exit code if it cannot start.
 func Lambda(ctx context.Context, s app.Streams) int {
-	a := &app.App{Streams: s, Parts: parts.Table, Started: true, JSON: true, LogLevel: os.Getenv("PAWL_LOG_LEVEL")}
+	a := &app.App{Streams: s, Parts: parts.Table, Parsed: true, JSON: true, LogLevel: os.Getenv("PAWL_LOG_LEVEL")}
 	a.ConfigFile = cmp.Or(os.Getenv("PAWL_CONFIG"), "pawl.yaml")
 	h, err := lambdaHandler(ctx, a)
 	if err != nil {
@@ -53,7 +53,7 @@ func lambdaHandler(ctx context.Context, a *app.App) (*awslambda.Handler, error) 
 	if err != nil {
 		return nil, err
 	}
-	if err := check(ctx, m); err != nil {
+	if err := checkAndAnnounce(ctx, m); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
 	return &awslambda.Handler{
@@ -72,11 +72,11 @@ func loadForLambda(ctx context.Context, a *app.App) app.Loader {
 		if err != nil {
 			return nil, err
 		}
-		return c, fitsLambda(c)
+		return c, checkLambda(c)
 	}
 }
 
-func fitsLambda(c *config.Config) error {
+func checkLambda(c *config.Config) error {
 	_, file := c.Ledger.Config.(parts.SQLite)
 	_, volatile := c.Ledger.Config.(parts.Memory)
 	switch {

@@ -16,8 +16,8 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// view is a ledger to look into, and the configuration that names it.
-type view struct {
+// ledgerReader is a ledger to look into, and the configuration that names it.
+type ledgerReader struct {
 	ledger.Store
 	config *config.Config
 }
@@ -28,17 +28,17 @@ func addLedgerFlag(a *app.App, cmd *cobra.Command) {
 	cmd.Flags().StringVar(&a.Ledger, "ledger", "", "the `ledger`, like sqlite:pawl.db, instead of that of a configuration file")
 }
 
-// toLook loads the configuration for a command that does no work. Where the command
+// loadLedgerConfig loads the configuration for a command that does no work. Where the command
 // line names the ledger, it says nothing else.
-func toLook(a *app.App) (*config.Config, error) {
+func loadLedgerConfig(a *app.App) (*config.Config, error) {
 	if a.Ledger == "" {
 		c, err := a.Parts.LoadToLook(a.ConfigFile, os.LookupEnv)
-		if _, absent := os.Stat(a.ConfigFile); !a.Named && errors.Is(absent, fs.ErrNotExist) {
+		if _, absent := os.Stat(a.ConfigFile); !a.ConfigSet && errors.Is(absent, fs.ErrNotExist) {
 			err = &app.Failure{Code: app.ExitUsage, Err: err, Hint: "--ledger sqlite:FILE looks into a ledger without a configuration"}
 		}
 		return c, err
 	}
-	if a.Named {
+	if a.ConfigSet {
 		return nil, app.Usage("--ledger and --config exclude each other")
 	}
 	c, err := a.Parts.LedgerAlone(a.Ledger)
@@ -48,19 +48,19 @@ func toLook(a *app.App) (*config.Config, error) {
 	return c, nil
 }
 
-// look opens the ledger for a command that only reads. The caller closes it.
-func look(ctx context.Context, a *app.App) (*view, error) {
-	return openView(ctx, a, parts.Ledger.OpenReadOnly)
+// openReadOnly opens the ledger for a command that only reads. The caller closes it.
+func openReadOnly(ctx context.Context, a *app.App) (*ledgerReader, error) {
+	return openLedger(ctx, a, parts.Ledger.OpenReadOnly)
 }
 
-// openView opens a ledger that is there. The caller closes it.
-func openView(ctx context.Context, a *app.App, open func(parts.Ledger, context.Context) (store.Store, error)) (*view, error) {
-	c, err := toLook(a)
+// openLedger opens a ledger that is there. The caller closes it.
+func openLedger(ctx context.Context, a *app.App, open func(parts.Ledger, context.Context) (store.Store, error)) (*ledgerReader, error) {
+	c, err := loadLedgerConfig(a)
 	if err != nil {
 		return nil, err
 	}
 	l := c.Ledger.Config.(parts.Ledger)
-	if err := l.Look(ctx); err != nil {
+	if err := l.CheckExists(ctx); err != nil {
 		if a.Ledger != "" {
 			return nil, app.Misconfigured(err)
 		}
@@ -70,8 +70,8 @@ func openView(ctx context.Context, a *app.App, open func(parts.Ledger, context.C
 	if err != nil {
 		return nil, err
 	}
-	return &view{Store: ledger.NewRows(s), config: c}, nil
+	return &ledgerReader{Store: ledger.NewRows(s), config: c}, nil
 }
 
-// end closes the ledger at the end of a command that ends with err.
-func (v *view) end(err *error) { *err = errors.Join(*err, v.Close()) }
+// closeInto closes the ledger at the end of a command that ends with err.
+func (v *ledgerReader) closeInto(err *error) { *err = errors.Join(*err, v.Close()) }

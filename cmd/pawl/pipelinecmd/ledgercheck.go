@@ -58,11 +58,11 @@ func runLedgerCheck(ctx context.Context, a *app.App) error {
 			return err
 		}
 	} else {
-		v, err := look(ctx, a)
+		v, err := openReadOnly(ctx, a)
 		if err != nil {
 			return err
 		}
-		v.end(&err)
+		v.closeInto(&err)
 		if err != nil {
 			return err
 		}
@@ -129,12 +129,12 @@ PutItem on the table.`,
 }
 
 func runLedgerCreate(ctx context.Context, a *app.App) error {
-	c, err := toLook(a)
+	c, err := loadLedgerConfig(a)
 	if err != nil {
 		return err
 	}
 	l := c.Ledger.Config.(parts.Ledger)
-	made, ok := l.(parts.Created)
+	made, ok := l.(parts.Creator)
 	if !ok {
 		return app.Usage("the ledger %s is made when Pawl starts: there is nothing to create", l.Describe())
 	}
@@ -180,7 +180,7 @@ func runLedgerMigrate(ctx context.Context, a *app.App, script bool) error {
 		fmt.Fprintf(a.Out, "the ledger %s is up to date\n", l.Describe())
 		return s.Close()
 	}
-	m, ok := l.(parts.Migrated)
+	m, ok := l.(parts.Migrator)
 	if !ok {
 		return app.Usage("the ledger %s has no statements to print: Pawl makes it when it starts", l.Describe())
 	}

@@ -70,11 +70,11 @@ func runLs(ctx context.Context, a *app.App, o *lsOptions) (err error) {
 	if o.limit < 0 {
 		return app.Usage("--limit %d: want a number of lines, or 0 for all", o.limit)
 	}
-	v, err := look(ctx, a)
+	v, err := openReadOnly(ctx, a)
 	if err != nil {
 		return err
 	}
-	defer v.end(&err)
+	defer v.closeInto(&err)
 	if err := v.checkPipeline(ctx, o.pipeline); err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func runLs(ctx context.Context, a *app.App, o *lsOptions) (err error) {
 }
 
 // printRows prints a page of rows, and says how to see the next.
-func printRows(ctx context.Context, a *app.App, v *view, sel *rowSelection, after ledger.RowKey, limit int) error {
+func printRows(ctx context.Context, a *app.App, v *ledgerReader, sel *rowSelection, after ledger.RowKey, limit int) error {
 	print := newRowPrinter(a, sel.now)
 	printed, more := 0, false
 	for row, err := range v.selected(ctx, sel, after) {
@@ -171,18 +171,18 @@ func (p *jsonRows) row(r *ledger.Row) error { return p.a.PrintJSON(toJSON(r, p.n
 func (p *jsonRows) end() error { return nil }
 
 type tableRows struct {
-	table table.Writer
-	now   time.Time
-	width int
-	held  int
+	table    table.Writer
+	now      time.Time
+	width    int
+	buffered int
 }
 
 func (p *tableRows) row(r *ledger.Row) error {
 	p.table.AppendRow(table.Row{
 		r.State(p.now), r.Pipeline, app.Shorten(r.Object().String(), p.width), strconv.Itoa(r.Attempts),
-		app.Relative(r.Due(), p.now), app.Relative(r.UpdatedAt, p.now), app.OneLine(r.LastError, p.width),
+		app.RelativeTime(r.Due(), p.now), app.RelativeTime(r.UpdatedAt, p.now), app.OneLine(r.LastError, p.width),
 	})
-	if p.held++; p.held == app.TablePage {
+	if p.buffered++; p.buffered == app.TablePage {
 		p.flush()
 	}
 	return nil
@@ -192,11 +192,11 @@ func (p *tableRows) flush() {
 	p.table.Render()
 	p.table.ResetHeaders()
 	p.table.ResetRows()
-	p.held = 0
+	p.buffered = 0
 }
 
 func (p *tableRows) end() error {
-	if p.held > 0 {
+	if p.buffered > 0 {
 		p.flush()
 	}
 	return nil

@@ -35,7 +35,7 @@ It works while workers run. "pawl run" does it after each scheduled audit.`,
   pawl purge --pipeline grayscale`,
 		Args: app.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.WithMachine(cmd.Context(), a.Err, slog.LevelWarn, a.Parts.LoadWithoutSources, dryRun, func(ctx context.Context, m *app.Machine) error {
+			return a.WithRuntime(cmd.Context(), a.Err, slog.LevelWarn, a.Parts.LoadWithoutSources, dryRun, func(ctx context.Context, m *app.Runtime) error {
 				return purgeRows(ctx, m, a, pipelines, dryRun)
 			})
 		},
@@ -47,7 +47,7 @@ It works while workers run. "pawl run" does it after each scheduled audit.`,
 	return cmd
 }
 
-func purgeRows(ctx context.Context, m *app.Machine, a *app.App, pipelines []string, dryRun bool) error {
+func purgeRows(ctx context.Context, m *app.Runtime, a *app.App, pipelines []string, dryRun bool) error {
 	for _, name := range pipelines {
 		if !configured(m.Config, name) {
 			return app.Usage("--pipeline %q: the configuration does not have it", name)
@@ -70,7 +70,7 @@ func printPurged(a *app.App, done pawl.Purged, dryRun bool) error {
 	if dryRun {
 		did = "would drop"
 	}
-	text := fmt.Sprintf("%s %s of %d", did, english.Plural(done.Dropped, "row", ""), done.Looked)
+	text := fmt.Sprintf("%s %s of %d", did, english.Plural(done.Dropped, "row", ""), done.Examined)
 	if done.Changed > 0 {
 		text += fmt.Sprintf("; left %d alone, which changed meanwhile", done.Changed)
 	}

@@ -84,11 +84,11 @@ func runRedrive(ctx context.Context, a *app.App, o *redriveOptions, args []strin
 	if o.dryRun {
 		open = parts.Ledger.OpenReadOnly
 	}
-	v, err := openView(ctx, a, open)
+	v, err := openLedger(ctx, a, open)
 	if err != nil {
 		return err
 	}
-	defer v.end(&err)
+	defer v.closeInto(&err)
 	if err := v.checkPipeline(ctx, o.pipeline); err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (o *redriveOptions) allowed(c *config.Config, sel *rowSelection) func(r *le
 	switch {
 	case o.drop:
 		return func(r *ledger.Row) bool {
-			return r.Unreadable == nil && (!r.Settled() || !r.VerifyAt.IsZero()) && !r.Live(sel.now) && unmatched(c, r) != ""
+			return r.Unreadable == nil && (!r.Settled() || !r.VerifyAt.IsZero()) && !r.Live(sel.now) && unmatchedReason(c, r) != ""
 		}
 	case o.reset:
 		return func(r *ledger.Row) bool { return !r.Held() }
@@ -142,11 +142,11 @@ func (o *redriveOptions) allowed(c *config.Config, sel *rowSelection) func(r *le
 	return nil
 }
 
-// manyRows is how many rows change without a question.
-const manyRows = 100
+// confirmAbove is how many rows change without a question.
+const confirmAbove = 100
 
 // ask reports whether the selected rows are to be redriven.
-func (o *redriveOptions) ask(ctx context.Context, a *app.App, v *view, sel *rowSelection) (bool, error) {
+func (o *redriveOptions) ask(ctx context.Context, a *app.App, v *ledgerReader, sel *rowSelection) (bool, error) {
 	if o.yes && !o.dryRun {
 		return true, nil
 	}
@@ -156,7 +156,7 @@ func (o *redriveOptions) ask(ctx context.Context, a *app.App, v *view, sel *rowS
 		return false, err
 	case o.dryRun:
 		return false, printCount(a, c)
-	case c.total() <= manyRows:
+	case c.total() <= confirmAbove:
 		return true, nil
 	}
 	what := "Redrive"
@@ -168,9 +168,9 @@ func (o *redriveOptions) ask(ctx context.Context, a *app.App, v *view, sel *rowS
 
 // redriven counts what redrive did.
 type redriven struct {
-	Redriven  int `json:"redriven"`   // rows: one for each object and pipeline
-	Dropped   int `json:"dropped"`    // with --drop
-	LeftAlone int `json:"left_alone"` // in another state, or changed meanwhile
+	Redriven int `json:"redriven"`   // rows: one for each object and pipeline
+	Dropped  int `json:"dropped"`    // with --drop
+	Skipped  int `json:"left_alone"` // in another state, or changed meanwhile
 	// Unreadable are left alone, too; with --all they are not counted.
 	Unreadable int `json:"unreadable,omitempty"`
 }
@@ -183,8 +183,8 @@ func (d *redriver) String() string {
 	case d.reset:
 		others = "in other states, or held by a worker"
 	}
-	if d.count.LeftAlone > 0 {
-		done += fmt.Sprintf("; left %d alone, %s", d.count.LeftAlone, others)
+	if d.count.Skipped > 0 {
+		done += fmt.Sprintf("; left %d alone, %s", d.count.Skipped, others)
 	}
 	if d.count.Unreadable > 0 {
 		done += fmt.Sprintf("; left %d alone that this Pawl cannot read (\"pawl explain\" says why)", d.count.Unreadable)
@@ -201,7 +201,7 @@ type redriver struct {
 }
 
 // one redrives the object that an argument means.
-func (d *redriver) one(ctx context.Context, v *view, arg string) error {
+func (d *redriver) one(ctx context.Context, v *ledgerReader, arg string) error {
 	object, rows, err := v.find(ctx, arg)
 	if err != nil {
 		return err
@@ -210,7 +210,7 @@ func (d *redriver) one(ctx context.Context, v *view, arg string) error {
 		rows = slices.DeleteFunc(rows, func(r ledger.Row) bool { return r.Pipeline != pipeline })
 	}
 	if len(rows) == 0 {
-		return app.Failed(unheard(object), "pawl explain "+app.ShellQuote(object)+" says why")
+		return app.Failed(unknownObject(object), "pawl explain "+app.ShellQuote(object)+" says why")
 	}
 	return d.redrive(ctx, rows)
 }
@@ -219,7 +219,7 @@ func (d *redriver) one(ctx context.Context, v *view, arg string) error {
 const redrivePage = 500
 
 // all redrives every selected row.
-func (d *redriver) all(ctx context.Context, v *view) error {
+func (d *redriver) all(ctx context.Context, v *ledgerReader) error {
 	for last := (ledger.RowKey{}); ; {
 		page, err := d.page(ctx, v, last)
 		if err != nil || len(page) == 0 {
@@ -233,7 +233,7 @@ func (d *redriver) all(ctx context.Context, v *view) error {
 }
 
 // page reads the next selected rows. The scan has ended before anything is written.
-func (d *redriver) page(ctx context.Context, v *view, after ledger.RowKey) (page []ledger.Row, err error) {
+func (d *redriver) page(ctx context.Context, v *ledgerReader, after ledger.RowKey) (page []ledger.Row, err error) {
 	for row, err := range v.selected(ctx, d.selection, after) {
 		if err != nil {
 			return nil, err
@@ -245,7 +245,7 @@ func (d *redriver) page(ctx context.Context, v *view, after ledger.RowKey) (page
 	return page, nil
 }
 
-func (d *redriver) wants(r *ledger.Row) bool { return r.Unreadable == nil && d.selection.has(r) }
+func (d *redriver) selects(r *ledger.Row) bool { return r.Unreadable == nil && d.selection.matches(r) }
 
 // maxRounds is how often a row that changes all the time is tried.
 const maxRounds = 20
@@ -285,8 +285,8 @@ func (d *redriver) changes(rows []ledger.Row) (changes []ledger.Change) {
 		case rows[i].Unreadable != nil:
 			d.count.Unreadable++
 			continue
-		case !d.wants(&rows[i]):
-			d.count.LeftAlone++
+		case !d.selects(&rows[i]):
+			d.count.Skipped++
 			continue
 		}
 		if d.drop {

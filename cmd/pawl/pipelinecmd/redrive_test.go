@@ -17,15 +17,15 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// busy is a ledger whose rows a worker changes just before they are swapped:
+// contendedStore is a ledger whose rows a worker changes just before they are swapped:
 // each row as often as meddle says.
-type busy struct {
+type contendedStore struct {
 	ledger.Store
 	meddle map[string]int
 	change func(ledger.Row) ledger.Row
 }
 
-func (b *busy) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.Outcome, error) {
+func (b *contendedStore) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.Outcome, error) {
 	for _, c := range changes {
 		if b.meddle[c.Key.Key] == 0 {
 			continue
@@ -77,7 +77,7 @@ func TestRedriveAllInPages(t *testing.T) {
 	const n = redrivePage*2 + 1
 	s := deadRows(t, n)
 	d := &redriver{ledger: ledger.New(s), selection: &rowSelection{states: []ledger.State{ledger.StateDead}}}
-	if err := d.all(t.Context(), &view{Store: s}); err != nil {
+	if err := d.all(t.Context(), &ledgerReader{Store: s}); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(redriven{Redriven: n}, d.count); diff != "" {
@@ -96,12 +96,12 @@ func TestRedriveWhileWorkersRun(t *testing.T) {
 		want   redriven
 	}{
 		"still dead": {func(r ledger.Row) ledger.Row { return r }, redriven{Redriven: 3}},
-		"alive":      {func(r ledger.Row) ledger.Row { return r.Redrive(false, time.Now()) }, redriven{Redriven: 1, LeftAlone: 2}},
+		"alive":      {func(r ledger.Row) ledger.Row { return r.Redrive(false, time.Now()) }, redriven{Redriven: 1, Skipped: 2}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &busy{Store: deadRows(t, 3), meddle: map[string]int{"k00000": 1, "k00002": 3}, change: test.change}
+			s := &contendedStore{Store: deadRows(t, 3), meddle: map[string]int{"k00000": 1, "k00002": 3}, change: test.change}
 			d := &redriver{ledger: ledger.New(s), selection: &rowSelection{states: []ledger.State{ledger.StateDead}}}
-			if err := d.all(t.Context(), &view{Store: s}); err != nil {
+			if err := d.all(t.Context(), &ledgerReader{Store: s}); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(test.want, d.count); diff != "" {
@@ -115,21 +115,21 @@ func TestRedriveWhileWorkersRun(t *testing.T) {
 }
 
 func TestRedriveGivesUp(t *testing.T) {
-	s := &busy{Store: deadRows(t, 1), meddle: map[string]int{"k00000": 1000}, change: func(r ledger.Row) ledger.Row { return r }}
+	s := &contendedStore{Store: deadRows(t, 1), meddle: map[string]int{"k00000": 1000}, change: func(r ledger.Row) ledger.Row { return r }}
 	d := &redriver{ledger: ledger.New(s), selection: &rowSelection{states: []ledger.State{ledger.StateDead}}}
-	if err := d.all(t.Context(), &view{Store: s}); err == nil {
+	if err := d.all(t.Context(), &ledgerReader{Store: s}); err == nil {
 		t.Error("no error although the row never stood still")
 	}
 }
 
-// TestRedriveAsks: before many rows change somebody must agree, and a program says
+// TestRedriveConfirms: before many rows change somebody must agree, and a program says
 // --yes.
-func TestRedriveAsks(t *testing.T) {
-	few, many := &view{Store: deadRows(t, manyRows)}, &view{Store: deadRows(t, manyRows+1)}
+func TestRedriveConfirms(t *testing.T) {
+	few, many := &ledgerReader{Store: deadRows(t, confirmAbove)}, &ledgerReader{Store: deadRows(t, confirmAbove+1)}
 	for _, test := range []struct {
 		name  string
 		flags redriveOptions
-		v     *view
+		v     *ledgerReader
 		more  bool
 		err   string
 		out   string
@@ -154,7 +154,7 @@ func TestRedriveAsks(t *testing.T) {
 	}
 }
 
-func TestRedriveSaysWhatItLeavesAlone(t *testing.T) {
+func TestRedriveReportsSkipped(t *testing.T) {
 	d := &redriver{selection: &rowSelection{states: []ledger.State{ledger.StateDead}}}
 	changes := d.changes([]ledger.Row{{Unreadable: errors.New("a newer Pawl wrote it")}, {Dead: true}, {}})
 	if len(changes) != 1 {

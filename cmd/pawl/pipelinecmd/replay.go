@@ -107,7 +107,7 @@ func runReplay(ctx context.Context, a *app.App, o *replayOptions, paths []string
 		return err
 	}
 	bar := a.NewProgress()
-	return a.WithMachine(ctx, bar, bar.Quiet(), a.Parts.LoadWithoutSources, false, func(ctx context.Context, m *app.Machine) error {
+	return a.WithRuntime(ctx, bar, bar.LogLevel(), a.Parts.LoadWithoutSources, false, func(ctx context.Context, m *app.Runtime) error {
 		return replayEvents(ctx, m, a, replaysource.Config{
 			Paths: paths, Stdin: a.In, Dialect: dialect, TrustSequencer: o.trust, SkipBad: o.skipBad,
 			Grace: time.Duration(m.Config.Grace), Logger: m.Log,
@@ -115,7 +115,7 @@ func runReplay(ctx context.Context, a *app.App, o *replayOptions, paths []string
 	})
 }
 
-func replayEvents(ctx context.Context, m *app.Machine, a *app.App, c replaysource.Config, bar *app.Progress) error {
+func replayEvents(ctx context.Context, m *app.Runtime, a *app.App, c replaysource.Config, bar *app.Progress) error {
 	src, err := replaysource.New(c)
 	if err != nil {
 		return err
@@ -124,17 +124,17 @@ func replayEvents(ctx context.Context, m *app.Machine, a *app.App, c replaysourc
 	if err != nil {
 		return err
 	}
-	if err := a.Patiently(ctx, 3*time.Second, app.NoAnswer, func() error { return checkBuckets(ctx, m) }); err != nil {
+	if err := a.Retry(ctx, 3*time.Second, app.NoAnswer, func() error { return checkBuckets(ctx, m) }); err != nil {
 		return err
 	}
 	proveCopies(ctx, m)
-	r := &replay{Machine: m, src: src, pawl: p, start: time.Now()}
+	r := &replay{Runtime: m, src: src, pawl: p, start: time.Now()}
 	return r.run(ctx, a, bar)
 }
 
 // replay is a replay under way.
 type replay struct {
-	*app.Machine
+	*app.Runtime
 	src   *replaysource.Source
 	pawl  *pawl.Pawl
 	start time.Time
@@ -189,10 +189,10 @@ func (r *replay) countDead(ctx context.Context) (n dead, err error) {
 // summary is what a replay did.
 type summary struct {
 	replaysource.Progress
-	Total       *int64 `json:"total,omitempty"` // bytes there are, if the inputs say
-	Completed   int64  `json:"completed"`       // effects
-	NothingToDo int64  `json:"nothing_to_do"`   // attempts that found the effect committed
-	Failed      int64  `json:"failed_attempts"` // some of which succeeded later
+	Total            *int64 `json:"total,omitempty"` // bytes there are, if the inputs say
+	Completed        int64  `json:"completed"`       // effects
+	AlreadyCommitted int64  `json:"nothing_to_do"`   // attempts that found the effect committed
+	Failed           int64  `json:"failed_attempts"` // some of which succeeded later
 	dead
 	Unsettled int64 `json:"unsettled"` // objects of the notifications; only after an interruption
 	// NewLedger is where the ledger is, if it was not there before.
@@ -203,8 +203,8 @@ type summary struct {
 func (r *replay) sum(n dead) *summary {
 	st, p := r.pawl.Stats(), r.src.Progress()
 	s := &summary{
-		Progress: p, Completed: st.Completed, NothingToDo: st.NothingToDo, Failed: st.Failed,
-		dead: n, Unsettled: st.Unsettled, NewLedger: r.Begun, Seconds: time.Since(r.start).Round(time.Millisecond).Seconds(),
+		Progress: p, Completed: st.Completed, AlreadyCommitted: st.NothingToDo, Failed: st.Failed,
+		dead: n, Unsettled: st.Unsettled, NewLedger: r.NewLedger, Seconds: time.Since(r.start).Round(time.Millisecond).Seconds(),
 	}
 	if p.Total >= 0 {
 		s.Total = &p.Total
@@ -221,9 +221,9 @@ func printSummary(a *app.App, s *summary) error {
 		"  news %d, duplicate %d, stale %d, for no pipeline %d, not about content %d, skipped %d\n"+
 		"  effects %d, nothing to do %d, failed attempts %d\n",
 		s.Payloads, s.Events, s.Seconds, v.Raised, v.Duplicate, v.Stale, v.Unmatched, s.Ignored, s.Skipped,
-		s.Completed, s.NothingToDo, s.Failed)
+		s.Completed, s.AlreadyCommitted, s.Failed)
 	if s.NewLedger != "" {
-		text += fmt.Sprintf("  in a new ledger: %s\n", app.Visible(s.NewLedger))
+		text += fmt.Sprintf("  in a new ledger: %s\n", app.Printable(s.NewLedger))
 	}
 	if s.Unsettled > 0 {
 		text += fmt.Sprintf("  unsettled %d\n", s.Unsettled)

@@ -24,11 +24,11 @@ type rowJSON struct {
 	Lease *leaseJSON   `json:"lease"`        // null: no worker has it
 	Fence int64        `json:"fence"`        // the newest fencing token
 	// Doubt: an attempt that did not complete may have sent something.
-	Doubt  bool      `json:"doubt"`
-	Forced bool      `json:"forced"`   // an operator demands the effect again
-	Dead   bool      `json:"dead"`     // will not be tried again
-	Tries  int       `json:"attempts"` // at this version
-	Retry  time.Time `json:"retry_at,omitzero"`
+	Doubt    bool      `json:"doubt"`
+	Forced   bool      `json:"forced"`   // an operator demands the effect again
+	Dead     bool      `json:"dead"`     // will not be tried again
+	Attempts int       `json:"attempts"` // at this version
+	RetryAt  time.Time `json:"retry_at,omitzero"`
 
 	LastError string    `json:"last_error,omitempty"`
 	VerifyAt  time.Time `json:"verify_at,omitzero"`
@@ -60,7 +60,7 @@ func toJSON(r *ledger.Row, now time.Time) rowJSON {
 	out := rowJSON{
 		Pipeline: r.Pipeline, Bucket: r.Bucket, VersionID: r.VersionID,
 		State: string(r.State(now)), Due: r.Due(), Want: toVersion(r.Want), Fence: r.Lease.Fence,
-		Doubt: r.Doubt, Forced: r.Forced, Dead: r.Dead, Tries: r.Attempts, Retry: r.RetryAt,
+		Doubt: r.Doubt, Forced: r.Forced, Dead: r.Dead, Attempts: r.Attempts, RetryAt: r.RetryAt,
 		LastError: r.LastError, VerifyAt: r.VerifyAt, EventTime: r.EventTime, Disorder: r.Disorder,
 		CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
 	}

@@ -43,7 +43,7 @@ func TestKeyJSON(t *testing.T) {
 // TestRowsOf finds all versions of one key, and no longer key.
 func TestRowsOf(t *testing.T) {
 	s := deadRows(t, 12) // k00000 … k00011
-	v := &view{Store: s}
+	v := &ledgerReader{Store: s}
 	for i, key := range []ledger.RowKey{
 		{Pipeline: "q", Bucket: "b", Key: "k0000"},
 		{Pipeline: "q", Bucket: "b", Key: "k00001", VersionID: "v1"},

@@ -39,18 +39,18 @@ taken over when its leases have expired.`,
   pawl run -c /etc/pawl/pawl.yaml --log-level debug`,
 		Args: app.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.WithMachine(cmd.Context(), a.Err, slog.LevelInfo, pipelinesLoader(a), false, runPipelines)
+			return a.WithRuntime(cmd.Context(), a.Err, slog.LevelInfo, pipelinesLoader(a), false, runPipelines)
 		},
 	}
 }
 
-func runPipelines(ctx context.Context, m *app.Machine) error {
+func runPipelines(ctx context.Context, m *app.Runtime) error {
 	sources, err := m.Sources(ctx)
 	if err != nil {
 		return err
 	}
 	m.Parts.Check = func(ctx context.Context) error {
-		err := check(ctx, m)
+		err := checkAndAnnounce(ctx, m)
 		if err == nil {
 			proveCopies(ctx, m)
 		}
@@ -80,15 +80,15 @@ func pipelinesLoader(a *app.App) app.Loader {
 			err = c.At("pipelines", errors.New(`there is none, which "pawl run" needs: archives are stored by "pawl archive run", files are served by "pawl files serve"`))
 		}
 		if err == nil && c.Files != nil {
-			err = app.ErrShared(c)
+			err = app.ErrPipelinesWithFiles(c)
 		}
 		return c, err
 	}
 }
 
-// check looks at the buckets, and announces what is done with them. A store that is down may be waiting for this very
+// checkAndAnnounce looks at the buckets, and announces what is done with them. A store that is down may be waiting for this very
 // process to listen, as versitygw does, and what fails meanwhile is tried again.
-func check(ctx context.Context, m *app.Machine) error {
+func checkAndAnnounce(ctx context.Context, m *app.Runtime) error {
 	switch err := checkBuckets(ctx, m); {
 	case ctx.Err() != nil:
 		return nil
@@ -102,17 +102,17 @@ func check(ctx context.Context, m *app.Machine) error {
 }
 
 // announce logs what the process is going to do.
-func announce(m *app.Machine) {
+func announce(m *app.Runtime) {
 	m.Log.Info("pawl runs", "version", app.ThisBuild().Version, "config", m.Config.Name(),
 		"ledger", m.Config.Ledger.Config.(parts.Ledger).Describe(), "objects", cmp.Or(m.Config.Objects.Endpoint, "Amazon S3"))
 	for i := range m.Parts.Pipelines {
 		p := &m.Parts.Pipelines[i]
-		args := []any{"name", p.Name, "action", m.Config.Pipelines[i].Action.Kind, "from", app.Place(p.Match.Bucket, p.Match.Prefix)}
+		args := []any{"name", p.Name, "action", m.Config.Pipelines[i].Action.Kind, "from", app.FormatPrefix(p.Match.Bucket, p.Match.Prefix)}
 		if len(p.Match.Suffix) > 0 {
 			args = append(args, "suffix", p.Match.Suffix)
 		}
 		if p.To != nil {
-			args = append(args, "to", app.Place(p.To.Bucket, p.To.Prefix))
+			args = append(args, "to", app.FormatPrefix(p.To.Bucket, p.To.Prefix))
 		}
 		m.Log.Info("pipeline", args...)
 	}

@@ -63,9 +63,9 @@ func startHandler(ts *testscript.TestScript, buckets []string, h http.HandlerFun
 	}
 }
 
-// shy URL BUCKET...: starts an object store with these buckets, at $S3, that is not up
+// s3-probing URL BUCKET...: starts an object store with these buckets, at $S3, that is not up
 // before the URL has answered a test event, as versitygw.
-func startShy(ts *testscript.TestScript, _ bool, args []string) {
+func startProbing(ts *testscript.TestScript, _ bool, args []string) {
 	below := fakes3.New()
 	startHandler(ts, nil, func(w http.ResponseWriter, r *http.Request) {
 		if send(http.MethodPost, args[0], `{"Event":"s3:TestEvent","Service":"versitygw"}`) != nil {
@@ -93,9 +93,9 @@ func deny(w http.ResponseWriter, _ *http.Request) {
 	_, _ = io.WriteString(w, `<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>`)
 }
 
-// forbidding END BUCKET...: starts an object store with these buckets, at $S3, that
+// denied-suffix END BUCKET...: starts an object store with these buckets, at $S3, that
 // denies the reading of keys with this end.
-func startForbidding(ts *testscript.TestScript, _ bool, args []string) {
+func startPartlyDenied(ts *testscript.TestScript, _ bool, args []string) {
 	below := fakes3.New()
 	startHandler(ts, args[1:], func(w http.ResponseWriter, r *http.Request) {
 		if (r.Method == http.MethodGet || r.Method == http.MethodHead) && strings.HasSuffix(r.URL.Path, args[0]) {
@@ -240,8 +240,8 @@ func terminate(ts *testscript.TestScript, _ bool, _ []string) {
 	}
 }
 
-// insist: terminates what runs in the background again and again, until it has ended.
-func insist(ts *testscript.TestScript, _ bool, _ []string) {
+// terminateRepeatedly: terminates what runs in the background again and again, until it has ended.
+func terminateRepeatedly(ts *testscript.TestScript, _ bool, _ []string) {
 	ended := poll(func() bool {
 		ended := true
 		for _, cmd := range ts.BackgroundCmds() {

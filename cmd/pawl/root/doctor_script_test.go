@@ -12,7 +12,7 @@ import (
 	"github.com/pawlhq/pawl/internal/fakes3"
 )
 
-// careless BUCKET: starts an object store that ignores preconditions, at $S3.
+// s3-unconditional BUCKET: starts an object store that ignores preconditions, at $S3.
 func startCareless(ts *testscript.TestScript, _ bool, buckets []string) {
 	below := fakes3.New()
 	startHandler(ts, buckets, func(w http.ResponseWriter, r *http.Request) {

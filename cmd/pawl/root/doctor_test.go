@@ -25,8 +25,8 @@ import (
 	"github.com/pawlhq/pawl/proof/servertest"
 )
 
-// TestDoctorHearsNotifications asks MinIO, which knows what it was asked to tell.
-func TestDoctorHearsNotifications(t *testing.T) {
+// TestDoctorReceivesNotifications asks MinIO, which knows what it was asked to tell.
+func TestDoctorReceivesNotifications(t *testing.T) {
 	hook := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(hook.Close)
 	srv := servertest.MinIO(t, servertest.Options{Webhook: hook.URL})
@@ -74,20 +74,20 @@ pipelines:
 	}
 }
 
-// examined is a store for "pawl doctor", and a user of it.
-type examined struct {
+// doctorFixture is a store for "pawl doctor", and a user of it.
+type doctorFixture struct {
 	t   *testing.T
 	env []string
 }
 
-func newExamined(t *testing.T, h http.HandlerFunc) *examined {
+func newDoctorFixture(t *testing.T, h http.HandlerFunc) *doctorFixture {
 	t.Helper()
 	_, env := newStore(t, h)
-	return &examined{t, env}
+	return &doctorFixture{t, env}
 }
 
 // pawl runs the command, which has to exit with this code, and to say this.
-func (e *examined) pawl(code int, says string, args ...string) {
+func (e *doctorFixture) pawl(code int, says string, args ...string) {
 	e.t.Helper()
 	cmd := exec.Command("pawl", args...)
 	cmd.Env = e.env
@@ -97,14 +97,14 @@ func (e *examined) pawl(code int, says string, args ...string) {
 	}
 }
 
-// TestDoctorRenewsTheProof examines a store that comes to ignore preconditions, and
+// TestDoctorUpdatesSavedResult examines a store that comes to ignore preconditions, and
 // to honour them again.
-func TestDoctorRenewsTheProof(t *testing.T) {
+func TestDoctorUpdatesSavedResult(t *testing.T) {
 	t.Parallel()
 	below := fakes3.New()
 	var careless atomic.Bool
 	var proofs atomic.Int64
-	e := newExamined(t, func(w http.ResponseWriter, r *http.Request) {
+	e := newDoctorFixture(t, func(w http.ResponseWriter, r *http.Request) {
 		if careless.Load() {
 			r.Header.Del("If-Match")
 			r.Header.Del("If-None-Match")
@@ -142,7 +142,7 @@ func TestDoctorRefusesListings(t *testing.T) {
 	var hiding atomic.Bool
 	var fresh sync.Map // paths
 	contents := regexp.MustCompile(`(?s)<Contents>.*?<Key>(.*?)</Key>.*?</Contents>`)
-	e := newExamined(t, func(w http.ResponseWriter, r *http.Request) {
+	e := newDoctorFixture(t, func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/list-after-write"):
 			fresh.Store(r.URL.Path, true)

@@ -15,17 +15,19 @@ import (
 	"github.com/pawlhq/pawl/internal/fakes3"
 )
 
-// newFakeField is a field on a store whose requests are seen before they are
+// newFakeLockFixture is a field on a store whose requests are seen before they are
 // answered.
-func newFakeField(t *testing.T, before func(*http.Request)) *field {
+func newFakeLockFixture(t *testing.T, before func(*http.Request)) *lockFixture {
 	below := fakes3.New()
-	return newFieldOn(t, func(w http.ResponseWriter, r *http.Request) {
+	return newLockFixtureOn(t, func(w http.ResponseWriter, r *http.Request) {
 		before(r)
 		below.ServeHTTP(w, r)
 	})
 }
 
-func plainField(t *testing.T) *field { return newFakeField(t, func(*http.Request) {}) }
+func plainLockFixture(t *testing.T) *lockFixture {
+	return newFakeLockFixture(t, func(*http.Request) {})
+}
 
 // leavesGroup is a command that leaves the process group that it starts in.
 const leavesGroup = `exec timeout 600 sh -c 'echo set >&9; while :; do sleep 600 & wait; done'`
@@ -33,18 +35,18 @@ const leavesGroup = `exec timeout 600 sh -c 'echo set >&9; while :; do sleep 600
 // TestSignalReachesCommandOutsideTheGroup checks that Pawl forwards signals to the command
 // itself, wherever it is.
 func TestSignalReachesCommandOutsideTheGroup(t *testing.T) {
-	h := plainField(t).hold(leavesGroup)
+	h := plainLockFixture(t).hold(leavesGroup)
 	h.line()
 	if err := h.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	h.died()
+	h.waitForCommand()
 	h.exits(143, "")
 }
 
 // TestLostLockEndsCommandOutsideTheGroup checks the same for a lock that is lost.
 func TestLostLockEndsCommandOutsideTheGroup(t *testing.T) {
-	f := plainField(t)
+	f := plainLockFixture(t)
 	h := f.hold(`echo $PAWL_LOCK_TOKEN >&9; `+leavesGroup, "--ttl", "5s") // the next renewal notices
 	token := h.line()
 	h.line()
@@ -53,14 +55,14 @@ func TestLostLockEndsCommandOutsideTheGroup(t *testing.T) {
 	if out, err := release.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	h.died()
+	h.waitForCommand()
 	h.exits(76, "the command was ended")
 }
 
 // TestProcessOutsideTheGroupOutlivesTheLock checks that Pawl kills the process group only,
 // and releases the lock while a daemon of the command still runs.
 func TestProcessOutsideTheGroupOutlivesTheLock(t *testing.T) {
-	f := plainField(t)
+	f := plainLockFixture(t)
 	goOn := filepath.Join(f.dir, "go-on")
 	if err := syscall.Mkfifo(goOn, 0o600); err != nil {
 		t.Fatal(err)
@@ -87,18 +89,18 @@ func TestProcessOutsideTheGroupOutlivesTheLock(t *testing.T) {
 
 // TestStoppedCommandEnds stops a command, as the terminal stops one that reads from it.
 func TestStoppedCommandEnds(t *testing.T) {
-	h := plainField(t).hold(`trap "exit 3" TERM; echo set >&9; kill -STOP $$; while :; do sleep 600 & wait; done`)
+	h := plainLockFixture(t).hold(`trap "exit 3" TERM; echo set >&9; kill -STOP $$; while :; do sleep 600 & wait; done`)
 	h.line()
 	if err := h.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	h.died()
+	h.waitForCommand()
 	h.exits(3, "")
 }
 
 // TestContinuedCommand continues a holder whose command is stopped, as fg does.
 func TestContinuedCommand(t *testing.T) {
-	h := plainField(t).hold(`echo set >&9; kill -STOP $$; exit 6`)
+	h := plainLockFixture(t).hold(`echo set >&9; kill -STOP $$; exit 6`)
 	h.line()
 	stop := make(chan struct{})
 	defer close(stop)
@@ -114,12 +116,12 @@ func TestContinuedCommand(t *testing.T) {
 			}
 		}
 	}()
-	h.died()
+	h.waitForCommand()
 	h.exits(6, "")
 }
 
-// TestSilentStore asks a store that never answers, or not about the lock.
-func TestSilentStore(t *testing.T) {
+// TestUnresponsiveStore asks a store that never answers, or not about the lock.
+func TestUnresponsiveStore(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		silent string // prefix of paths
@@ -135,7 +137,7 @@ func TestSilentStore(t *testing.T) {
 		t.Run(c.silent+" "+c.wait, func(t *testing.T) {
 			t.Parallel()
 			over := make(chan struct{})
-			f := newFakeField(t, func(r *http.Request) {
+			f := newFakeLockFixture(t, func(r *http.Request) {
 				if strings.HasPrefix(r.URL.Path, c.silent) && r.URL.Path != "/state" {
 					<-over
 				}
@@ -156,12 +158,12 @@ func TestSilentStore(t *testing.T) {
 	}
 }
 
-// TestStoreGone takes the store away from holders. Whether the holder or its guard
+// TestStoreOutageWhileHeld takes the store away from holders. Whether the holder or its guard
 // notices first, the diagnosis is the same.
-func TestStoreGone(t *testing.T) {
+func TestStoreOutageWhileHeld(t *testing.T) {
 	t.Parallel()
 	var gone atomic.Bool
-	f := newFakeField(t, func(*http.Request) {
+	f := newFakeLockFixture(t, func(*http.Request) {
 		if gone.Load() {
 			panic(http.ErrAbortHandler)
 		}
@@ -184,11 +186,11 @@ func TestStoreGone(t *testing.T) {
 	}
 }
 
-// TestUpdateEndedWhileWriting holds the answer to a write back.
-func TestUpdateEndedWhileWriting(t *testing.T) {
+// TestUpdateInterruptedDuringWrite holds the answer to a write back.
+func TestUpdateInterruptedDuringWrite(t *testing.T) {
 	below := fakes3.New()
 	written, over := make(chan struct{}, 100), make(chan struct{})
-	f := newFieldOn(t, func(w http.ResponseWriter, r *http.Request) {
+	f := newLockFixtureOn(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPut && r.URL.Path == "/state/lock" {
 			below.ServeHTTP(httptest.NewRecorder(), r)
 			written <- struct{}{}
@@ -212,7 +214,7 @@ func TestUpdateEndedWhileWriting(t *testing.T) {
 // TestUpdateEndsItsFilter ends a filter, and what that has started.
 func TestUpdateEndsItsFilter(t *testing.T) {
 	t.Parallel()
-	f := plainField(t)
+	f := plainLockFixture(t)
 	fifo := f.fifo()
 	h := f.command("update", "--create", f.key, "--", "sh", "-c", `exec 9>"$0"; sh -c 'trap "" TERM; echo set >&9; sleep 600'; true`, fifo)
 	if err := h.Start(); err != nil {
@@ -223,13 +225,13 @@ func TestUpdateEndsItsFilter(t *testing.T) {
 	if err := h.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	h.died()
+	h.waitForCommand()
 	h.exits(143, "was ended")
 }
 
 // TestInterruptedUpdateWritesNothing interrupts an update whose filter ends in order.
 func TestInterruptedUpdateWritesNothing(t *testing.T) {
-	f := plainField(t)
+	f := plainLockFixture(t)
 	fifo := f.fifo()
 	h := f.command("update", "--create", f.key, "--", "sh", "-c",
 		`exec 9>"$0"; trap "echo partial; exit 0" TERM INT; echo set >&9; while :; do sleep 600 & wait; done`, fifo)

@@ -31,8 +31,8 @@ const briefTTL = 6 * time.Second
 // brief are the flags of who holds such a lease.
 var brief = []string{"--ttl", briefTTL.String()}
 
-// field is where processes contend for one lock.
-type field struct {
+// lockFixture is where processes contend for one lock.
+type lockFixture struct {
 	t   *testing.T
 	url string // of the store
 	env []string
@@ -40,21 +40,21 @@ type field struct {
 	dir string
 }
 
-// newFieldOn is a field on a store of the test's own.
-func newFieldOn(t *testing.T, h http.HandlerFunc) *field {
+// newLockFixtureOn is a field on a store of the test's own.
+func newLockFixtureOn(t *testing.T, h http.HandlerFunc) *lockFixture {
 	t.Helper()
 	url, env := newStore(t, h)
-	return &field{t: t, url: url, env: env, key: "s3://state/lock", dir: t.TempDir()}
+	return &lockFixture{t: t, url: url, env: env, key: "s3://state/lock", dir: t.TempDir()}
 }
 
-func newField(t *testing.T) *field {
+func newLockFixture(t *testing.T) *lockFixture {
 	// What is ignored stays so in processes, and whoever runs the tests may ignore
 	// some: nohup does. What is caught is as always in them.
 	heard := make(chan os.Signal, 1)
 	signal.Notify(heard, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
 	t.Cleanup(func() { signal.Stop(heard) })
 	s := servertest.MinIO(t, servertest.Options{})
-	return &field{t: t, url: s.Endpoint, key: "s3://" + s.NewBucket(t) + "/lock", dir: t.TempDir(), env: append(os.Environ(),
+	return &lockFixture{t: t, url: s.Endpoint, key: "s3://" + s.NewBucket(t) + "/lock", dir: t.TempDir(), env: append(os.Environ(),
 		"AWS_ACCESS_KEY_ID="+s.AccessKey, "AWS_SECRET_ACCESS_KEY="+s.SecretKey, "AWS_REGION="+s.Region,
 		"AWS_ENDPOINT_URL="+s.Endpoint, "XDG_CACHE_HOME="+t.TempDir(),
 	)}
@@ -73,7 +73,7 @@ type holder struct {
 
 // hold starts a process that runs a script under the lock, and waits until it
 // runs. The script has the pipe at 9.
-func (f *field) hold(script string, flags ...string) *holder {
+func (f *lockFixture) hold(script string, flags ...string) *holder {
 	f.t.Helper()
 	fifo := f.fifo()
 	h := &holder{t: f.t, Cmd: f.lock(flags, "sh", "-c", `exec 9>"$0"; echo $$ >&9; `+script, fifo)}
@@ -98,7 +98,7 @@ func (f *field) hold(script string, flags ...string) *holder {
 }
 
 // fifo makes a pipe with a name.
-func (f *field) fifo() string {
+func (f *lockFixture) fifo() string {
 	f.t.Helper()
 	fifo := filepath.Join(f.dir, "alive")
 	_ = os.Remove(fifo)
@@ -141,7 +141,7 @@ func (h *holder) gone(err error) {
 	h.t.Fatalf("the command is gone: %v; %s", err, h.stderr.String())
 }
 
-func (f *field) lock(flags []string, command ...string) *exec.Cmd {
+func (f *lockFixture) lock(flags []string, command ...string) *exec.Cmd {
 	cmd := exec.Command("pawl", slices.Concat([]string{"lock"}, flags, []string{f.key, "--"}, command)...)
 	cmd.Env = f.env
 	servertest.DieWithParent(cmd)
@@ -158,8 +158,8 @@ func (h *holder) line() string {
 	return strings.TrimSpace(s)
 }
 
-// died waits until nothing of the command is left, and returns when that was.
-func (h *holder) died() time.Time {
+// waitForCommand waits until nothing of the command is left, and returns when that was.
+func (h *holder) waitForCommand() time.Time {
 	h.t.Helper()
 	if _, err := io.ReadAll(h.pipe); err != nil {
 		h.t.Fatal(err)
@@ -183,9 +183,9 @@ func (h *holder) exits(code int, says string) {
 	}
 }
 
-// next lets another process wait for the lock. It tells when it has entered, which
+// startWaiter lets another process wait for the lock. It tells when it has entered, which
 // must be when nothing of the command before it is left.
-func (f *field) next() <-chan time.Time {
+func (f *lockFixture) startWaiter() <-chan time.Time {
 	f.t.Helper()
 	cmd := f.lock(nil, "entered", filepath.Join(f.dir, "alive"))
 	out, err := cmd.StdoutPipe()
@@ -208,9 +208,9 @@ func (f *field) next() <-chan time.Time {
 	return at
 }
 
-// entered is a command that says whether any process has its end of a pipe open. It
+// checkEntered is a command that says whether any process has its end of a pipe open. It
 // looks itself: who compares times may have stood still before the clock was read.
-func entered() {
+func checkEntered() {
 	says := "alone"
 	n := 0
 	pipe, err := syscall.Open(os.Args[1], syscall.O_RDONLY|syscall.O_NONBLOCK, 0)
@@ -231,15 +231,15 @@ const margin = 4 * time.Second
 
 func TestHolderKilled(t *testing.T) {
 	t.Parallel()
-	f := newField(t)
+	f := newLockFixture(t)
 	h := f.hold(stubborn, brief...)
 	h.line()
-	entered := f.next()
+	entered := f.startWaiter()
 	if err := h.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	killed := time.Now()
-	died, in := h.died(), <-entered
+	died, in := h.waitForCommand(), <-entered
 	if took := in.Sub(killed); took > briefTTL*105/100+margin {
 		t.Errorf("the next one entered after %v", took)
 	}
@@ -247,15 +247,15 @@ func TestHolderKilled(t *testing.T) {
 	_ = h.Wait() // it was killed
 }
 
-// overtakes stops a holder until the next one has entered, by when its command must
+// stopUntilTakeover stops a holder until the next one has entered, by when its command must
 // be dead, and continues it.
-func (f *field) overtakes(h *holder) {
+func (f *lockFixture) stopUntilTakeover(h *holder) {
 	f.t.Helper()
 	if err := h.Process.Signal(syscall.SIGSTOP); err != nil {
 		f.t.Fatal(err)
 	}
-	entered := f.next()
-	h.died()
+	entered := f.startWaiter()
+	h.waitForCommand()
 	<-entered
 	if err := h.Process.Signal(syscall.SIGCONT); err != nil {
 		f.t.Fatal(err)
@@ -267,21 +267,21 @@ func TestHolderStopped(t *testing.T) {
 	t.Parallel()
 	for _, onLost := range []string{"terminate", "kill"} {
 		t.Run(onLost, func(t *testing.T) {
-			f := newField(t)
+			f := newLockFixture(t)
 			h := f.hold(stubborn, append(brief, "--on-lost", onLost)...)
 			h.line()
-			f.overtakes(h)
+			f.stopUntilTakeover(h)
 		})
 	}
 }
 
-// TestTimeToEnd takes the lock from a command that cleans up when it is told to end.
-func TestTimeToEnd(t *testing.T) {
+// TestTerminationGrace takes the lock from a command that cleans up when it is told to end.
+func TestTerminationGrace(t *testing.T) {
 	t.Parallel()
 	for onLost, says := range map[string]string{"terminate": "cleaned up\n", "kill": ""} {
 		t.Run(onLost, func(t *testing.T) {
 			t.Parallel() // until the next renewal
-			f := newField(t)
+			f := newLockFixture(t)
 			h := f.hold(`echo $PAWL_LOCK_TOKEN >&9; trap "echo cleaned up >&9; exit" TERM; while :; do sleep 600 & wait; done`,
 				"--ttl", "1m", "--on-lost", onLost)
 			release := f.lock(nil)
@@ -297,19 +297,19 @@ func TestTimeToEnd(t *testing.T) {
 	}
 }
 
-// TestLockInLock stops a holder whose command is a holder itself, with a guard and
+// TestNestedLock stops a holder whose command is a holder itself, with a guard and
 // a process group of its own.
-func TestLockInLock(t *testing.T) {
+func TestNestedLock(t *testing.T) {
 	t.Parallel()
-	f := newField(t)
+	f := newLockFixture(t)
 	h := f.hold(`exec pawl lock `+f.key+`-inner -- sh -c '`+stubborn+`'`, brief...)
 	h.line()
-	f.overtakes(h)
+	f.stopUntilTakeover(h)
 }
 
 // TestHolderStoppedBriefly shows that a lease survives what it was made for.
 func TestHolderStoppedBriefly(t *testing.T) {
-	f := newField(t)
+	f := newLockFixture(t)
 	h := f.hold(`read line; exit 4`)
 	for _, s := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGCONT} {
 		if err := h.Process.Signal(s); err != nil {
@@ -321,17 +321,17 @@ func TestHolderStoppedBriefly(t *testing.T) {
 }
 
 func TestNothingOutlivesTheLock(t *testing.T) {
-	f := newField(t)
+	f := newLockFixture(t)
 	h := f.hold(`trap "" TERM INT; sleep 600 & exit 5`)
-	h.died()
+	h.waitForCommand()
 	h.exits(5, "")
-	if in := <-f.next(); in.IsZero() { // it was released
+	if in := <-f.startWaiter(); in.IsZero() { // it was released
 		t.Error("nobody entered")
 	}
 }
 
 func TestGuardKilled(t *testing.T) {
-	f := newField(t)
+	f := newLockFixture(t)
 	h := f.hold(stubborn)
 	h.line()
 	guard, err := syscall.Getpgid(h.shell)
@@ -341,13 +341,13 @@ func TestGuardKilled(t *testing.T) {
 	if err := syscall.Kill(guard, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	h.died()
+	h.waitForCommand()
 	h.exits(1, "guards the command has ended")
 }
 
 // TestSignals sends signals to a holder, and then to one that waits.
 func TestSignals(t *testing.T) {
-	f := newField(t)
+	f := newLockFixture(t)
 	h := f.hold(`for s in INT HUP QUIT USR1 USR2; do trap "echo $s >&9" $s; done
 		trap "echo TERM >&9; exit 3" TERM
 		echo set >&9; while :; do sleep 600 & wait; done`)
@@ -383,7 +383,7 @@ func TestSignals(t *testing.T) {
 func TestSignalWhileWaiting(t *testing.T) {
 	looks := make(chan string, 100) // at which lock
 	below := fakes3.New()
-	f := newFieldOn(t, func(w http.ResponseWriter, r *http.Request) {
+	f := newLockFixtureOn(t, func(w http.ResponseWriter, r *http.Request) {
 		below.ServeHTTP(w, r)
 		if r.Method == http.MethodGet {
 			select {

@@ -21,31 +21,31 @@ import (
 	"github.com/pawlhq/pawl/store/memory"
 )
 
-// shelf is a ledger of a kind that only these tests know.
-type shelf struct {
+// testLedger is a ledger of a kind that only these tests know.
+type testLedger struct {
 	name string
 	rows store.Store
 }
 
-func (s shelf) Open(context.Context) (store.Store, error) { return s.rows, nil }
+func (s testLedger) Open(context.Context) (store.Store, error) { return s.rows, nil }
 
-func (s shelf) OpenReadOnly(context.Context) (store.Store, error) { return s.rows, nil }
+func (s testLedger) OpenReadOnly(context.Context) (store.Store, error) { return s.rows, nil }
 
-func (s shelf) Look(context.Context) error {
+func (s testLedger) CheckExists(context.Context) error {
 	if s.name == "lost" {
 		return errors.New("no such shelf: put one up")
 	}
 	return nil
 }
 
-func (s shelf) Describe() string { return "the shelf " + s.name }
+func (s testLedger) Describe() string { return "the shelf " + s.name }
 
-// tap is such a source.
-type tap struct {
+// testSource is such a source.
+type testSource struct {
 	File string `yaml:"file" jsonschema:"required"`
 }
 
-func (s tap) Build(_ context.Context, a *parts.Assembly) (pawl.Source, error) {
+func (s testSource) Build(_ context.Context, a *parts.Assembly) (pawl.Source, error) {
 	if s.File == "none" {
 		return nil, errors.New("no tap")
 	}
@@ -54,16 +54,16 @@ func (s tap) Build(_ context.Context, a *parts.Assembly) (pawl.Source, error) {
 	})
 }
 
-func (s tap) Describe() string { return "water from " + s.File }
+func (s testSource) Describe() string { return "water from " + s.File }
 
-// ring is such an action.
-type ring struct {
+// testAction is such an action.
+type testAction struct {
 	Bell config.Size `yaml:"bell"`
 }
 
 var rings atomic.Int64
 
-func (r ring) Build(ctx context.Context, a *parts.Assembly, p *pawl.Pipeline) error {
+func (r testAction) Build(ctx context.Context, a *parts.Assembly, p *pawl.Pipeline) error {
 	if s, err := a.Ledger(ctx); err != nil || s == nil || a.Objects == nil {
 		return errors.New("the assembly is not whole")
 	}
@@ -79,10 +79,10 @@ func otherParts() *config.Table {
 	rows := memory.New()
 	return &config.Table{
 		Ledgers: []config.LedgerKind{{
-			Name: "shelf", Form: "shelf:NAME", Parse: func(name, _ string) (any, error) { return shelf{name, rows}, nil },
+			Name: "shelf", Form: "shelf:NAME", Parse: func(name, _ string) (any, error) { return testLedger{name, rows}, nil },
 		}},
-		Sources: []config.Kind{{Name: "tap", Config: tap{}}, {Name: "hose", Config: tap{}}},
-		Actions: []config.Kind{{Name: "ring", Config: ring{}}},
+		Sources: []config.Kind{{Name: "tap", Config: testSource{}}, {Name: "hose", Config: testSource{}}},
+		Actions: []config.Kind{{Name: "ring", Config: testAction{}}},
 	}
 }
 
@@ -121,7 +121,7 @@ func TestOtherParts(t *testing.T) {
 			}
 		}
 	}
-	if c, err := (&app.App{Parts: table, ConfigFile: file}).OptionalConfig(); err != nil || c.Pipelines[0].Action.Config != any(ring{3}) {
+	if c, err := (&app.App{Parts: table, ConfigFile: file}).OptionalConfig(); err != nil || c.Pipelines[0].Action.Config != any(testAction{3}) {
 		t.Errorf("for the doctor: %+v, %v", c, err)
 	}
 }

@@ -34,7 +34,7 @@ func run(ctx context.Context, a *app.App, args []string) int {
 	if err == nil {
 		return app.ExitDone
 	}
-	f := app.Classify(err, a.Started)
+	f := app.Classify(err, a.Parsed)
 	a.PrintFailure(f, args)
 	return f.Code
 }
@@ -55,8 +55,8 @@ safe updates (lock, update) need neither, only a bucket.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRun: func(cmd *cobra.Command, _ []string) {
-			a.Started = true
-			a.Named = cmd.Flags().Changed("config")
+			a.Parsed = true
+			a.ConfigSet = cmd.Flags().Changed("config")
 		},
 	}
 	flags := cmd.PersistentFlags()

@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 		"pawl": func() {
 			os.Exit(root.Main(context.Background(), os.Args[1:], app.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 		},
-		"entered": entered,
+		"entered": checkEntered,
 	})
 }
 
@@ -45,27 +45,27 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"await":      await,
-			"careless":   startCareless,
-			"closed":     closed,
-			"copy":       copyObject,
-			"delete":     remove,
-			"denied":     startDenied,
-			"empty":      empty,
-			"exits":      exits,
-			"forbidding": startForbidding,
-			"index":      index,
-			"insist":     insist,
-			"json":       jsonField,
-			"object":     object,
-			"port":       port,
-			"post":       post,
-			"put":        put,
-			"released":   released,
-			"s3":         startS3,
-			"shy":        startShy,
-			"terminate":  terminate,
-			"nobody":     nobody,
+			"await":                await,
+			"s3-unconditional":     startCareless,
+			"closed":               closed,
+			"copy":                 copyObject,
+			"delete":               remove,
+			"denied":               startDenied,
+			"empty":                empty,
+			"exits":                exits,
+			"denied-suffix":        startPartlyDenied,
+			"index":                index,
+			"terminate-repeatedly": terminateRepeatedly,
+			"json":                 jsonField,
+			"object":               object,
+			"port":                 port,
+			"post":                 post,
+			"put":                  put,
+			"released":             released,
+			"s3":                   startS3,
+			"s3-probing":           startProbing,
+			"terminate":            terminate,
+			"unprivileged":         asUnprivileged,
 		},
 	})
 }

@@ -12,15 +12,15 @@ import (
 )
 
 // command is pawl with these arguments.
-func (f *field) command(args ...string) *holder {
+func (f *lockFixture) command(args ...string) *holder {
 	h := &holder{t: f.t, Cmd: f.lock(nil)}
 	h.Args = append([]string{"pawl"}, args...)
 	h.Stderr = &h.stderr
 	return h
 }
 
-// TestSilentStoreLooked looks at locks on a store that never answers.
-func TestSilentStoreLooked(t *testing.T) {
+// TestListLocksOfUnresponsiveStore looks at locks on a store that never answers.
+func TestListLocksOfUnresponsiveStore(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name   string
@@ -38,7 +38,7 @@ func TestSilentStoreLooked(t *testing.T) {
 			t.Parallel()
 			var silent atomic.Bool
 			over := make(chan struct{})
-			f := newFakeField(t, func(r *http.Request) {
+			f := newFakeLockFixture(t, func(r *http.Request) {
 				if silent.Load() && strings.HasPrefix(r.URL.Path, c.silent) {
 					<-over
 				}
@@ -64,8 +64,8 @@ func TestSilentStoreLooked(t *testing.T) {
 	}
 }
 
-// TestStoreComesBack begins while the store is away, and nothing is known of it.
-func TestStoreComesBack(t *testing.T) {
+// TestStoreOutageEnds begins while the store is away, and nothing is known of it.
+func TestStoreOutageEnds(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{
 		"lock":             {"lock", "s3://state/lock", "--", "true"},
@@ -75,7 +75,7 @@ func TestStoreComesBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var there atomic.Bool
-			f := newFakeField(t, func(r *http.Request) {
+			f := newFakeLockFixture(t, func(r *http.Request) {
 				if !there.Load() && r.URL.Path != "/state" {
 					panic(http.ErrAbortHandler)
 				}
@@ -103,15 +103,15 @@ func TestStoreComesBack(t *testing.T) {
 	}
 }
 
-// TestStoreStaysAway: a wait has its end, and a single try is one.
-func TestStoreStaysAway(t *testing.T) {
+// TestStoreOutageLasts: a wait has its end, and a single try is one.
+func TestStoreOutageLasts(t *testing.T) {
 	t.Parallel()
 	// A single proof may take 9 seconds: its reads are tried three times, at random
 	// times, and it cleans up.
 	for wait, told := range map[string]bool{"0": false, "20s": true} {
 		t.Run(wait, func(t *testing.T) {
 			t.Parallel()
-			f := newFakeField(t, func(r *http.Request) {
+			f := newFakeLockFixture(t, func(r *http.Request) {
 				if r.URL.Path != "/state" {
 					panic(http.ErrAbortHandler)
 				}
@@ -133,10 +133,10 @@ func TestStoreStaysAway(t *testing.T) {
 	}
 }
 
-// TestUpdateUntold: what was written is not said to be unwritten because there is no
+// TestUpdateWithoutOutput: what was written is not said to be unwritten because there is no
 // room to say it.
-func TestUpdateUntold(t *testing.T) {
-	f := plainField(t)
+func TestUpdateWithoutOutput(t *testing.T) {
+	f := plainLockFixture(t)
 	for _, want := range []struct {
 		filter string
 		code   int
@@ -156,8 +156,8 @@ func TestUpdateUntold(t *testing.T) {
 	}
 }
 
-// TestUpdateLeavesNothing ends what a filter leaves behind.
-func TestUpdateLeavesNothing(t *testing.T) {
+// TestUpdateEndsFilterProcesses ends what a filter leaves behind.
+func TestUpdateEndsFilterProcesses(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		script string
@@ -168,14 +168,14 @@ func TestUpdateLeavesNothing(t *testing.T) {
 		"output too large": {`echo set >&9; sleep 600 >/dev/null & yes`, 64, "printed more than"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := plainField(t)
+			f := plainLockFixture(t)
 			fifo := f.fifo()
 			h := f.command("update", "--create", f.key, "--", "sh", "-c", `exec 9>"$0"; `+c.script, fifo)
 			if err := h.Start(); err != nil {
 				t.Fatal(err)
 			}
 			h.open(fifo)
-			h.died()
+			h.waitForCommand()
 			h.exits(c.code, c.says)
 		})
 	}

@@ -10,10 +10,10 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 )
 
-// Patiently calls do until it succeeds, ctx ends, the limit has passed, or again
+// Retry calls do until it succeeds, ctx ends, the limit has passed, or again
 // reports that the error will not go away. A limit below 0 means no limit. It prints
 // once that it waits for the store.
-func (a *App) Patiently(ctx context.Context, limit time.Duration, again func(error) bool, do func() error) error {
+func (a *App) Retry(ctx context.Context, limit time.Duration, again func(error) bool, do func() error) error {
 	told := false
 	for began := time.Now(); ; {
 		err := do()
@@ -27,13 +27,13 @@ func (a *App) Patiently(ctx context.Context, limit time.Duration, again func(err
 		select {
 		case <-time.After(time.Second/2 + rand.N(time.Second)):
 		case <-ctx.Done():
-			return Because(ctx, err)
+			return WithCause(ctx, err)
 		}
 	}
 }
 
-// Because adds to an error why ctx ended, if it has.
-func Because(ctx context.Context, err error) error {
+// WithCause adds to an error why ctx ended, if it has.
+func WithCause(ctx context.Context, err error) error {
 	if why := context.Cause(ctx); why != nil && !errors.Is(err, why) {
 		return fmt.Errorf("%w: %w", err, why)
 	}

@@ -13,11 +13,11 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// nobodyID is the user that owns nothing.
-const nobodyID = 65534
+// unprivilegedUID is the user that owns nothing.
+const unprivilegedUID = 65534
 
-// nobody CODE pawl ARG...: exits, as a user whom file modes bind. Root is not.
-func nobody(ts *testscript.TestScript, _ bool, args []string) {
+// asUnprivileged CODE pawl ARG...: exits, as a user whom file modes bind. Root is not.
+func asUnprivileged(ts *testscript.TestScript, _ bool, args []string) {
 	if os.Geteuid() != 0 {
 		exits(ts, false, args)
 		return
@@ -38,7 +38,7 @@ func nobody(ts *testscript.TestScript, _ bool, args []string) {
 	for _, name := range []string{"PATH", "S3", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_EC2_METADATA_DISABLED"} {
 		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
 	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobodyID, Gid: nobodyID}}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: unprivilegedUID, Gid: unprivilegedUID}}
 	err = cmd.Run()
 	exit, ok := errors.AsType[*exec.ExitError](err)
 	if !ok || strconv.Itoa(exit.ExitCode()) != args[0] {

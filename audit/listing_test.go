@@ -16,13 +16,13 @@ import (
 	"github.com/pawlhq/pawl/ledger"
 )
 
-// truth is a listing of one's own, of what the bucket lists.
-type truth struct {
+// fakeListing is a listing of one's own, of what the bucket lists.
+type fakeListing struct {
 	of   bucket.Store
 	edit func(all []bucket.Info) ([]bucket.Info, error)
 }
 
-func (f truth) List(ctx context.Context, name, prefix, startAfter string) iter.Seq2[bucket.Info, error] {
+func (f fakeListing) List(ctx context.Context, name, prefix, startAfter string) iter.Seq2[bucket.Info, error] {
 	return func(yield func(bucket.Info, error) bool) {
 		var all []bucket.Info
 		for info := range f.of.List(ctx, name, prefix, startAfter) {
@@ -40,14 +40,14 @@ func (f truth) List(ctx context.Context, name, prefix, startAfter string) iter.S
 	}
 }
 
-// converged is a world of so many objects about which nothing was lost.
-func converged(t *testing.T, n int) *world {
+// newConvergedWorld is a world of so many objects about which nothing was lost.
+func newConvergedWorld(t *testing.T, n int) *world {
 	t.Helper()
 	w := newWorld(t)
 	var rows []ledger.Row
 	for i := range n {
 		key := fmt.Sprintf("%04d", i)
-		rows = append(rows, had(key, event.Created, w.put(t, key, "a")))
+		rows = append(rows, rowWithHave(key, event.Created, w.put(t, key, "a")))
 	}
 	w.settled(t, rows...)
 	return w
@@ -79,8 +79,8 @@ func TestBadListings(t *testing.T) {
 		}, audit.ErrListing, "must rise"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			w := converged(t, 2100)
-			_, err := w.auditor(t).Run(t.Context(), audit.Options{Settle: time.Hour, Truth: truth{w.Store, test.edit}, Ranges: 1})
+			w := newConvergedWorld(t, 2100)
+			_, err := w.auditor(t).Run(t.Context(), audit.Options{Settle: time.Hour, Listing: fakeListing{w.Store, test.edit}, Ranges: 1})
 			if !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.says) {
 				t.Errorf("%v: want %v, and %q", err, test.want, test.says)
 			}
@@ -97,7 +97,7 @@ func TestBadListings(t *testing.T) {
 // TestListingsOmit checks that an object which a listing leaves out, or shows as it was,
 // is looked at, and nothing is raised.
 func TestListingsOmit(t *testing.T) {
-	w := converged(t, 2000)
+	w := newConvergedWorld(t, 2000)
 	old := func(all []bucket.Info) ([]bucket.Info, error) {
 		all = slices.DeleteFunc(all, func(o bucket.Info) bool { return "0500" <= o.Key && o.Key < "1500" })
 		for i := range all {
@@ -107,13 +107,13 @@ func TestListingsOmit(t *testing.T) {
 		}
 		return all, nil
 	}
-	o := audit.Options{Truth: truth{w.Store, old}, TruthName: "old", Ranges: 1}
-	want := audit.Counts{Listed: 1000, Rows: 2000, Looked: 100, Created: 2000, Removable: 1000, Withheld: 1000}
+	o := audit.Options{Listing: fakeListing{w.Store, old}, ListingName: "old", Ranges: 1}
+	want := audit.Counts{Listed: 1000, Rows: 2000, Inspected: 100, Created: 2000, Removable: 1000, Withheld: 1000}
 	if got := w.audit(t, o); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	o.AllowRemovals = true
-	want.Looked, want.Withheld, want.Contradicted = 2100, 0, 1000
+	want.Inspected, want.Withheld, want.Contradicted = 2100, 0, 1000
 	if got := w.audit(t, o); got != want {
 		t.Errorf("with all removals allowed: %+v, want %+v", got, want)
 	}
@@ -122,30 +122,30 @@ func TestListingsOmit(t *testing.T) {
 	}
 }
 
-// denying is a store that lets nobody look at an object.
-type denying struct {
+// denyingStore is a store that lets nobody look at an object.
+type denyingStore struct {
 	bucket.Store
 	key string
 	err error
 }
 
-func (d denying) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {
+func (d denyingStore) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {
 	if ref.Key == d.key {
 		return bucket.Info{}, d.err
 	}
 	return d.Store.Head(ctx, ref)
 }
 
-// TestUnseenObjects checks that an object which nobody may look at is counted and
+// TestInaccessibleObjects checks that an object which nobody may look at is counted and
 // left alone, and that expired credentials end the audit.
-func TestUnseenObjects(t *testing.T) {
+func TestInaccessibleObjects(t *testing.T) {
 	w := newWorld(t)
 	for _, key := range []string{"a", "b", "c"} {
 		w.put(t, key, "a")
 	}
 	inner := w.Store
 	run := func(err error) (audit.Counts, error) {
-		a, newErr := audit.New(audit.Config{Ledger: w.ledger, Objects: denying{inner, "b", err}, Pipelines: []audit.Pipeline{w.pipeline}})
+		a, newErr := audit.New(audit.Config{Ledger: w.ledger, Objects: denyingStore{inner, "b", err}, Pipelines: []audit.Pipeline{w.pipeline}})
 		if newErr != nil {
 			t.Fatal(newErr)
 		}
@@ -155,7 +155,7 @@ func TestUnseenObjects(t *testing.T) {
 	if _, err := run(bucket.ErrCredentials); !errors.Is(err, bucket.ErrCredentials) {
 		t.Errorf("without credentials: %v", err)
 	}
-	if got, err := run(bucket.ErrDenied); err != nil || got.Unseen != 1 || got.LostCreations != 2 {
+	if got, err := run(bucket.ErrDenied); err != nil || got.Inaccessible != 1 || got.LostCreations != 2 {
 		t.Errorf("one is denied: %+v, %v", got, err)
 	}
 	if raised := w.settle(t); len(raised) != 2 {
@@ -186,16 +186,16 @@ func TestVersions(t *testing.T) {
 	first := put("k", "one")
 	second := put("k", "two two")
 	put("new", "a")
-	got := w.audit(t, audit.Options{Truth: versions{w.Store, nil}})
+	got := w.audit(t, audit.Options{Listing: versionListing{w.Store, nil}})
 	if got.LostCreations != 2 {
 		t.Errorf("of the latest versions: %+v", got)
 	}
 	w.settle(t)
-	if got := w.audit(t, audit.Options{Truth: versions{w.Store, nil}}); got.Found() != 0 || got.Looked != 0 {
+	if got := w.audit(t, audit.Options{Listing: versionListing{w.Store, nil}}); got.Found() != 0 || got.Inspected != 0 {
 		t.Errorf("again: %+v", got)
 	}
-	all := versions{w.Store, map[string][]string{"k": {second, first}}}
-	if got := w.audit(t, audit.Options{Truth: all, TruthName: "all"}); got.LostCreations != 1 {
+	all := versionListing{w.Store, map[string][]string{"k": {second, first}}}
+	if got := w.audit(t, audit.Options{Listing: all, ListingName: "all"}); got.LostCreations != 1 {
 		t.Errorf("of all versions: %+v", got)
 	}
 	w.settle(t)
@@ -203,25 +203,25 @@ func TestVersions(t *testing.T) {
 	if err != nil || len(rows) != 2 {
 		t.Errorf("%d rows of two versions, %v", len(rows), err)
 	}
-	if got := w.audit(t, audit.Options{Truth: all, TruthName: "all"}); got.Found() != 0 {
+	if got := w.audit(t, audit.Options{Listing: all, ListingName: "all"}); got.Found() != 0 {
 		t.Errorf("again: %+v", got)
 	}
 	if err := w.Delete(t.Context(), event.Object{Bucket: "versions", Key: "k", VersionID: first}, bucket.Condition{}); err != nil {
 		t.Fatal(err)
 	}
 	all.ids["k"] = all.ids["k"][:1]
-	if got := w.audit(t, audit.Options{Truth: all, TruthName: "all"}); got.LostRemovals != 1 {
+	if got := w.audit(t, audit.Options{Listing: all, ListingName: "all"}); got.LostRemovals != 1 {
 		t.Errorf("a version was removed: %+v", got)
 	}
 }
 
-// versions tells the ids of an object's versions, in any order.
-type versions struct {
+// versionListing tells the ids of an object's versions, in any order.
+type versionListing struct {
 	bucket.Store
 	ids map[string][]string
 }
 
-func (v versions) List(ctx context.Context, name, prefix, startAfter string) iter.Seq2[bucket.Info, error] {
+func (v versionListing) List(ctx context.Context, name, prefix, startAfter string) iter.Seq2[bucket.Info, error] {
 	return func(yield func(bucket.Info, error) bool) {
 		for info, err := range v.Store.List(ctx, name, prefix, startAfter) {
 			info.VersionID = ""
@@ -242,13 +242,13 @@ func (v versions) List(ctx context.Context, name, prefix, startAfter string) ite
 	}
 }
 
-// moving changes an object, and has a worker do it, between two requests of an audit.
-type moving struct {
+// changingStore changes an object, and has a worker do it, between two requests of an audit.
+type changingStore struct {
 	bucket.Store
 	when func()
 }
 
-func (m *moving) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {
+func (m *changingStore) Head(ctx context.Context, ref event.Object) (bucket.Info, error) {
 	info, err := m.Store.Head(ctx, ref)
 	if m.when != nil {
 		m.when()
@@ -257,15 +257,15 @@ func (m *moving) Head(ctx context.Context, ref event.Object) (bucket.Info, error
 	return info, err
 }
 
-// TestLoadsBeforeItLooks changes an object after the look, and settles its row at
+// TestRowIsLoadedBeforeHead changes an object after the look, and settles its row at
 // that: the row that the audit has loaded refuses the swap.
-func TestLoadsBeforeItLooks(t *testing.T) {
+func TestRowIsLoadedBeforeHead(t *testing.T) {
 	w := newWorld(t)
-	w.settled(t, had("k", event.Created, ledger.Identity{ETag: "lost"}))
+	w.settled(t, rowWithHave("k", event.Created, ledger.Identity{ETag: "lost"}))
 	w.put(t, "k", "seen by the audit")
-	objects := &moving{Store: w.Store}
+	objects := &changingStore{Store: w.Store}
 	objects.when = func() {
-		next := had("k", event.Created, w.put(t, "k", "and then another"))
+		next := rowWithHave("k", event.Created, w.put(t, "k", "and then another"))
 		next.Nonce, next.CreatedAt, next.UpdatedAt = ledger.Nonce{9}, w.at, w.at
 		if out, err := w.ledger.Swap(t.Context(), []ledger.Change{{Key: next.RowKey, Expect: ledger.Nonce{1}, Row: &next}}); err != nil || !out[0].Applied {
 			t.Fatal(out, err)
@@ -276,7 +276,7 @@ func TestLoadsBeforeItLooks(t *testing.T) {
 		t.Fatal(err)
 	}
 	report, err := a.Run(t.Context(), audit.Options{Settle: time.Hour})
-	if total := report.Total(); err != nil || total.Found() != 0 || total.Looked != 2 {
+	if total := report.Total(); err != nil || total.Found() != 0 || total.Inspected != 2 {
 		t.Errorf("%+v, %v: want nothing found, after a second look", total, err)
 	}
 	if raised := w.settle(t); raised != nil {
@@ -284,9 +284,9 @@ func TestLoadsBeforeItLooks(t *testing.T) {
 	}
 }
 
-// TestOneObjectStopsNoOther: of an object that the store cannot tell of the audit
+// TestAuditContinuesAfterHeadFailure: of an object that the store cannot tell of the audit
 // says so, and goes on.
-func TestOneObjectStopsNoOther(t *testing.T) {
+func TestAuditContinuesAfterHeadFailure(t *testing.T) {
 	w := newWorld(t)
 	for i := range 20 {
 		w.put(t, fmt.Sprintf("k%02d", i), "a")
@@ -302,24 +302,24 @@ func TestOneObjectStopsNoOther(t *testing.T) {
 		}
 		return r.Total()
 	}
-	if got := run(denying{w.Store, "k07", bucket.ErrUnavailable}); got.Unseen != 1 || got.LostCreations != 19 {
+	if got := run(denyingStore{w.Store, "k07", bucket.ErrUnavailable}); got.Inaccessible != 1 || got.LostCreations != 19 {
 		t.Errorf("%+v", got)
 	}
-	if got := run(w.Store); got.Unseen != 0 || got.LostCreations != 1 {
+	if got := run(w.Store); got.Inaccessible != 0 || got.LostCreations != 1 {
 		t.Errorf("again: %+v", got)
 	}
 }
 
-// TestVersionsComeBack: the row of a removed version stands for no other that
+// TestRowOfRemovedVersion: the row of a removed version stands for no other that
 // follows.
-func TestVersionsComeBack(t *testing.T) {
+func TestRowOfRemovedVersion(t *testing.T) {
 	w := newWorld(t)
 	w.pipeline.EachVersion = true
-	gone := had("k", event.Removed, ledger.Identity{})
+	gone := rowWithHave("k", event.Removed, ledger.Identity{})
 	gone.VersionID = "removed"
 	w.settled(t, gone)
 	w.put(t, "k", "one")
-	latest := audit.Options{Truth: versions{w.Store, nil}}
+	latest := audit.Options{Listing: versionListing{w.Store, nil}}
 	if got := w.audit(t, latest); got.LostCreations != 1 {
 		t.Errorf("%+v", got)
 	}

@@ -20,41 +20,41 @@ import (
 
 // The registers of a ledger that audits use.
 const (
-	leaseRegister    = "audit/lease"
-	progressRegister = "audit/progress"
-	reportsRegister  = "audit/reports"
+	leaseRegister      = "audit/lease"
+	checkpointRegister = "audit/progress"
+	reportsRegister    = "audit/reports"
 )
 
 const (
 	// maxReports is how many reports are kept, if they are as small as usual.
 	maxReports = 30
-	// saveEvery is how often progress is kept while nothing is found.
-	saveEvery = 5 * time.Second
-	// stale is after how long an audit that was broken off begins anew.
-	stale = 24 * time.Hour
-	// endTime is how long the progress of an audit may take to be kept at its end.
-	endTime = 5 * time.Second
+	// checkpointInterval is how often progress is kept while nothing is found.
+	checkpointInterval = 5 * time.Second
+	// maxCheckpointAge is after how long an audit that was broken off begins anew.
+	maxCheckpointAge = 24 * time.Hour
+	// shutdownTimeout is how long the progress of an audit may take to be kept at its end.
+	shutdownTimeout = 5 * time.Second
 )
 
-// progress is how far an audit is, as the ledger keeps it.
-type progress struct {
-	Options string   `json:"options"` // digest of what it is to do
-	Report  Report   `json:"report"`
-	Unit    int      `json:"unit"` // a pass over a pipeline; a removal's is its second
-	Left    []bounds `json:"left"` // of the unit
-	Done    bool     `json:"done,omitzero"`
+// checkpoint is how far an audit is, as the ledger keeps it.
+type checkpoint struct {
+	Options   string   `json:"options"` // digest of what it is to do
+	Report    Report   `json:"report"`
+	Unit      int      `json:"unit"` // a pass over a pipeline; a removal's is its second
+	Remaining []bounds `json:"left"` // of the unit
+	Done      bool     `json:"done,omitzero"`
 }
 
-// keeper writes a register that only one audit writes.
-type keeper struct {
+// jsonRegister writes a register that only one audit writes.
+type jsonRegister struct {
 	cell.Cell
 
-	mu      sync.Mutex
-	version string
-	at      time.Time // of the last write
+	mu        sync.Mutex
+	version   string
+	lastWrite time.Time // of the last write
 }
 
-func (k *keeper) read(ctx context.Context, into any) error {
+func (k *jsonRegister) read(ctx context.Context, into any) error {
 	now, err := k.Read(ctx)
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func (k *keeper) read(ctx context.Context, into any) error {
 
 // write succeeds only if no other process has written. After a lost answer the
 // register itself tells whether the write landed.
-func (k *keeper) write(ctx context.Context, from any) error {
+func (k *jsonRegister) write(ctx context.Context, from any) error {
 	value, err := json.Marshal(from)
 	if err != nil {
 		return err
@@ -81,13 +81,13 @@ func (k *keeper) write(ctx context.Context, from any) error {
 	if _, err := w.Run(ctx); err != nil {
 		return fmt.Errorf("keeping %s: %w", k, err)
 	}
-	k.at = time.Now()
+	k.lastWrite = time.Now()
 	return nil
 }
 
-// alone runs f while nobody else over this ledger does. Its context ends with the
+// withLease runs f while nobody else over this ledger does. Its context ends with the
 // lease.
-func (a *Auditor) alone(ctx context.Context, wait bool, f func(ctx context.Context) error) error {
+func (a *Auditor) withLease(ctx context.Context, wait bool, f func(ctx context.Context) error) error {
 	l, err := a.lease.TryAcquire(ctx)
 	if errors.Is(err, lock.ErrHeld) && wait {
 		a.cfg.Logger.Info("waiting for another audit to end", "who", err)
@@ -100,7 +100,7 @@ func (a *Auditor) alone(ctx context.Context, wait bool, f func(ctx context.Conte
 	if lost := context.Cause(l.Context()); errors.Is(lost, lock.ErrLost) {
 		err = errors.Join(lost, err)
 	}
-	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), endTime)
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer stop()
 	if failed := l.Release(ctx); failed != nil && err == nil {
 		a.cfg.Logger.Warn("the audit's lease could not be released; others wait until it is over", "error", failed)
@@ -108,33 +108,33 @@ func (a *Auditor) alone(ctx context.Context, wait bool, f func(ctx context.Conte
 	return err
 }
 
-// kept is an audit whose progress and report the ledger keeps.
-func (r *run) kept(ctx context.Context) error {
-	r.saved = &keeper{Cell: ledger.Cell(r.registers, progressRegister)}
-	var before progress
-	if err := r.saved.read(ctx, &before); err != nil {
+// runWithCheckpoint is an audit whose progress and report the ledger keeps.
+func (r *run) runWithCheckpoint(ctx context.Context) error {
+	r.checkpoints = &jsonRegister{Cell: ledger.Cell(r.registers, checkpointRegister)}
+	var before checkpoint
+	if err := r.checkpoints.read(ctx, &before); err != nil {
 		return err
 	}
-	if !before.Done && before.Options == r.digest() && time.Since(before.Report.Started) < stale && before.Unit < len(r.units) {
+	if !before.Done && before.Options == r.digest() && time.Since(before.Report.Started) < maxCheckpointAge && before.Unit < len(r.units) {
 		r.resume(&before)
 	}
-	err := r.all(ctx)
-	late, stop := context.WithTimeout(context.WithoutCancel(ctx), endTime)
+	err := r.runUnits(ctx)
+	late, stop := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer stop()
 	if err != nil {
 		return errors.Join(err, r.saveNow(late, false))
 	}
-	report := r.end()
+	report := r.finalReport()
 	report.Examples = nil
 	return errors.Join(r.registerReport(late, &report), r.saveNow(late, true))
 }
 
 // digest tells audits of other extent apart.
 func (r *run) digest() string {
-	text := fmt.Sprintf("%q %q %v %v %v %v", r.o.TruthName, r.o.Prefix, r.o.Settle, r.o.Outputs, r.o.Redrive, r.o.AllowRemovals)
+	text := fmt.Sprintf("%q %q %v %v %v %v", r.o.ListingName, r.o.Prefix, r.o.Settle, r.o.Outputs, r.o.Redrive, r.o.AllowRemovals)
 	for i := range r.units {
 		u := &r.units[i]
-		text += fmt.Sprintf(" %q %q %q %v %v", u.Name, u.Bucket, u.prefix, u.EachVersion, u.second)
+		text += fmt.Sprintf(" %q %q %q %v %v", u.Name, u.Bucket, u.prefix, u.EachVersion, u.secondPass)
 		if u.Output != nil {
 			text += fmt.Sprintf(" %q %q", u.Output.Bucket, u.Output.Prefix)
 		}
@@ -144,30 +144,30 @@ func (r *run) digest() string {
 }
 
 // resume goes on where an audit was broken off.
-func (r *run) resume(p *progress) {
+func (r *run) resume(p *checkpoint) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	by := r.report.By
-	r.report, r.at = p.Report, p.Unit
+	r.report, r.unitIndex = p.Report, p.Unit
 	r.report.By, r.report.Resumed, r.report.Ended = by, p.Report.Resumed+1, time.Time{}
 	var spans []*Span
-	for _, b := range p.Left {
+	for _, b := range p.Remaining {
 		s := NewSpan(string(b.After))
 		s.end = string(b.End)
 		spans = append(spans, s)
 	}
-	r.share = newShare(r.units[r.at].prefix, spans...)
+	r.spans = newSpanQueue(r.units[r.unitIndex].prefix, spans...)
 	r.cfg.Logger.Info("going on with an audit that was broken off", "began", r.report.Started, "times", r.report.Resumed)
 }
 
 // save keeps the progress: at once if something was found, else now and then.
 func (r *run) save(ctx context.Context, found bool) error {
-	if r.saved == nil {
+	if r.checkpoints == nil {
 		return nil
 	}
-	r.saved.mu.Lock()
-	due := found || time.Since(r.saved.at) > saveEvery
-	r.saved.mu.Unlock()
+	r.checkpoints.mu.Lock()
+	due := found || time.Since(r.checkpoints.lastWrite) > checkpointInterval
+	r.checkpoints.mu.Unlock()
 	if !due {
 		return nil
 	}
@@ -175,18 +175,18 @@ func (r *run) save(ctx context.Context, found bool) error {
 }
 
 func (r *run) saveNow(ctx context.Context, done bool) error {
-	r.saved.mu.Lock()
-	defer r.saved.mu.Unlock()
+	r.checkpoints.mu.Lock()
+	defer r.checkpoints.mu.Unlock()
 	r.mu.Lock()
-	p := progress{Options: r.digest(), Report: r.snapshot(), Unit: r.at, Done: done}
-	if r.share != nil {
-		p.Left = r.share.left()
+	p := checkpoint{Options: r.digest(), Report: r.snapshot(), Unit: r.unitIndex, Done: done}
+	if r.spans != nil {
+		p.Remaining = r.spans.remaining()
 	}
 	r.mu.Unlock()
 	p.Report.Examples = nil
-	err := r.saved.write(ctx, &p)
+	err := r.checkpoints.write(ctx, &p)
 	if errors.Is(err, ledger.ErrInvalidRegister) { // of hundreds of pipelines, or with keys that are all very long
-		r.saved.at = time.Now()
+		r.checkpoints.lastWrite = time.Now()
 		r.cfg.Logger.Warn("the progress of the audit is not kept: it begins anew if it is broken off", "error", err)
 		return nil
 	}
@@ -195,7 +195,7 @@ func (r *run) saveNow(ctx context.Context, done bool) error {
 
 // registerReport puts a report in front of those that the ledger keeps.
 func (r *run) registerReport(ctx context.Context, report *Report) error {
-	k := &keeper{Cell: ledger.Cell(r.registers, reportsRegister)}
+	k := &jsonRegister{Cell: ledger.Cell(r.registers, reportsRegister)}
 	var all []Report
 	if err := k.read(ctx, &all); err != nil {
 		return err
@@ -215,13 +215,13 @@ func (a *Auditor) Reports(ctx context.Context) (all []Report, err error) {
 	if a.registers == nil {
 		return nil, nil
 	}
-	k := &keeper{Cell: ledger.Cell(a.registers, reportsRegister)}
+	k := &jsonRegister{Cell: ledger.Cell(a.registers, reportsRegister)}
 	err = k.read(ctx, &all)
 	return all, err
 }
 
-// observed tells how an audit ended.
-func (r *run) observed() {
+// observeOutcome tells how an audit ended.
+func (r *run) observeOutcome() {
 	for i := range r.report.Pipelines {
 		p := &r.report.Pipelines[i]
 		if p.Withheld > 0 {

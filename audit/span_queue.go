@@ -7,9 +7,9 @@ import (
 	"sync/atomic"
 )
 
-// share shares out the keys below a prefix among workers. One that runs out of work
+// spanQueue shares out the keys below a prefix among workers. One that runs out of work
 // takes half of the range that has run for longest.
-type share struct {
+type spanQueue struct {
 	prefix string
 
 	mu      sync.Mutex
@@ -18,28 +18,28 @@ type share struct {
 	active  []*Span
 	splits  int // since they were counted last
 
-	pages atomic.Int64 // listed so far, about
-	vain  atomic.Int64 // splits that have brought nothing, or not yet
+	pages       atomic.Int64 // listed so far, about
+	emptySplits atomic.Int64 // splits that have brought nothing, or not yet
 }
 
 // spare and spareShare bound the requests in vain: so many, and such a share of the
 // pages.
 const (
-	spare      = 24
-	spareShare = 10
+	freeSplits    = 24
+	pagesPerSplit = 10
 )
 
-func newShare(prefix string, spans ...*Span) *share {
-	h := &share{prefix: prefix, waiting: spans}
+func newSpanQueue(prefix string, spans ...*Span) *spanQueue {
+	h := &spanQueue{prefix: prefix, waiting: spans}
 	h.changed = sync.NewCond(&h.mu)
 	for _, s := range spans {
-		s.share = h
+		s.queue = h
 	}
 	return h
 }
 
-// take returns a span to walk, or nil when nothing is left, or ctx has ended.
-func (h *share) take(ctx context.Context) *Span {
+// next returns a span to walk, or nil when nothing is left, or ctx has ended.
+func (h *spanQueue) next(ctx context.Context) *Span {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for ctx.Err() == nil {
@@ -62,14 +62,14 @@ func (h *share) take(ctx context.Context) *Span {
 
 // split takes half of what is left of an active span, if one is long enough and
 // requests are to spare.
-func (h *share) split() *Span {
-	if h.vain.Load() >= spare+h.pages.Load()/spareShare {
+func (h *spanQueue) split() *Span {
+	if h.emptySplits.Load() >= freeSplits+h.pages.Load()/pagesPerSplit {
 		return nil
 	}
 	for _, s := range h.active {
 		if rest := s.split(h.prefix); rest != nil {
 			h.splits++
-			h.vain.Add(1)
+			h.emptySplits.Add(1)
 			h.active = append(h.active, rest)
 			return rest
 		}
@@ -77,44 +77,44 @@ func (h *share) split() *Span {
 	return nil
 }
 
-// page hears that a span has gone on by as many keys as a page holds.
-func (h *share) page() {
+// pageDone hears that a span has gone on by as many keys as a page holds.
+func (h *spanQueue) pageDone() {
 	h.pages.Add(1)
 	h.changed.Signal()
 }
 
 // finish drops a span that is done with.
-func (h *share) finish(s *Span) {
+func (h *spanQueue) finish(s *Span) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s.ended()
+	s.finished()
 	h.active = slices.DeleteFunc(h.active, func(o *Span) bool { return o == s })
 	h.changed.Broadcast()
 }
 
-func (h *share) wake() {
+func (h *spanQueue) wakeAll() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.changed.Broadcast()
 }
 
 // commit notes that all that was compared of a span is repaired.
-func (h *share) commit(s *Span) {
+func (h *spanQueue) commit(s *Span) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s.commit()
 }
 
 // newSplits returns how many ranges there are more than when it was called last.
-func (h *share) newSplits() (n int) {
+func (h *spanQueue) newSplits() (n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	n, h.splits = h.splits, 0
 	return n
 }
 
-// left is what is not done.
-func (h *share) left() (spans []bounds) {
+// remaining is what is not done.
+func (h *spanQueue) remaining() (spans []bounds) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, s := range slices.Concat(h.active, h.waiting) {

@@ -10,7 +10,7 @@ import (
 	"github.com/pawlhq/pawl/event"
 )
 
-func TestReadings(t *testing.T) {
+func TestObjectCandidates(t *testing.T) {
 	one := func(key, version string) []event.Object {
 		return []event.Object{{Bucket: "b", Key: key, VersionID: version}}
 	}
@@ -25,7 +25,7 @@ func TestReadings(t *testing.T) {
 		`s3://b/a\qb`:               one(`a\qb`, ""),
 		`s3://b/a?versionId=1`:      append(one("a", "1"), one("a?versionId=1", "")...),
 	} {
-		got, err := Readings(arg)
+		got, err := ObjectCandidates(arg)
 		if err != nil {
 			t.Errorf("%s: %v", arg, err)
 		}
@@ -34,15 +34,15 @@ func TestReadings(t *testing.T) {
 		}
 	}
 	for _, arg := range []string{"", "b/k", "s3://", "s3://b", "s3://b/", "s3:///k", `"`, `""`, `"s3://b/\q"`, "http://b/k"} {
-		if got, err := Readings(arg); err == nil {
+		if got, err := ObjectCandidates(arg); err == nil {
 			t.Errorf("%s: got %v", arg, got)
 		}
 	}
 }
 
-// TestReadingsRoundTrip: what is printed can be pasted, with its quotes and
+// TestObjectCandidatesRoundTrip: what is printed can be pasted, with its quotes and
 // without them, and typed as it is.
-func TestReadingsRoundTrip(t *testing.T) {
+func TestObjectCandidatesRoundTrip(t *testing.T) {
 	key := rapid.OneOf(
 		rapid.StringMatching(`[a-z?=\\"'\x00-\x20é]{1,8}`),
 		rapid.Map(rapid.SliceOfN(rapid.Byte(), 1, 6), func(b []byte) string { return string(b) }),
@@ -59,7 +59,7 @@ func TestReadingsRoundTrip(t *testing.T) {
 			args = append(args, "s3://b/"+o.Key)
 		}
 		for _, arg := range args {
-			got, err := Readings(arg)
+			got, err := ObjectCandidates(arg)
 			if err != nil {
 				t.Fatalf("%q: %v", arg, err)
 			}

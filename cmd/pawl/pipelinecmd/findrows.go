@@ -10,8 +10,8 @@ import (
 
 // find returns the rows of the object that an argument means, and that object.
 // Where the ledger has no row, the object is the likeliest reading.
-func (v *view) find(ctx context.Context, arg string) (event.Object, []ledger.Row, error) {
-	all, err := app.Readings(arg)
+func (v *ledgerReader) find(ctx context.Context, arg string) (event.Object, []ledger.Row, error) {
+	all, err := app.ObjectCandidates(arg)
 	if err != nil {
 		return event.Object{}, nil, err
 	}
@@ -30,7 +30,7 @@ func (v *view) find(ctx context.Context, arg string) (event.Object, []ledger.Row
 
 // rowsOf returns the rows of an object in the pipelines named: of all its
 // versions, unless the object names one.
-func (v *view) rowsOf(ctx context.Context, names []string, o event.Object) ([]ledger.Row, error) {
+func (v *ledgerReader) rowsOf(ctx context.Context, names []string, o event.Object) ([]ledger.Row, error) {
 	var rows []ledger.Row
 	for _, name := range names {
 		for row, err := range v.Scan(ctx, ledger.Range{Pipeline: name, Bucket: o.Bucket, Prefix: o.Key}) {

@@ -13,19 +13,19 @@ import (
 )
 
 // text prints an account for people.
-func (acc *account) text(now time.Time) string {
+func (acc *objectReport) text(now time.Time) string {
 	var s strings.Builder
 	fmt.Fprintln(&s, acc.object)
 	for i := range acc.Rows {
 		acc.Rows[i].text(&s, now)
 	}
-	for _, o := range acc.Others {
-		fmt.Fprintf(&s, "\n%s: %s\n", o.Pipeline, o.Why)
+	for _, o := range acc.OtherPipelines {
+		fmt.Fprintf(&s, "\n%s: %s\n", o.Pipeline, o.Reason)
 	}
 	return s.String()
 }
 
-func (st *story) text(s *strings.Builder, now time.Time) {
+func (st *rowReport) text(s *strings.Builder, now time.Time) {
 	r := st.row
 	fmt.Fprintf(s, "\n%s: %s\n", r.Pipeline, r.State(now))
 	line := func(name, format string, args ...any) {
@@ -34,7 +34,7 @@ func (st *story) text(s *strings.Builder, now time.Time) {
 	if r.VersionID != "" {
 		line("version", "%s", event.Quote(r.VersionID))
 	}
-	line("why", "%s", st.Why)
+	line("why", "%s", st.Reason)
 	line("next", "%s", st.Next)
 	if st.Order != "" {
 		line("order", "%s", st.Order)
@@ -43,21 +43,21 @@ func (st *story) text(s *strings.Builder, now time.Time) {
 	line("have", "%s", describe(&r.Have))
 	line("lease", "%s", describeLease(r, now))
 	if r.LastError != "" {
-		line("error", "%s", app.Visible(r.LastError))
+		line("error", "%s", app.Printable(r.LastError))
 	}
 	if !r.VerifyAt.IsZero() {
-		line("verify", "%s", app.Clock(r.VerifyAt))
+		line("verify", "%s", app.FormatTime(r.VerifyAt))
 	}
 	if !r.EventTime.IsZero() {
-		line("event", "%s, the newest one", app.Clock(r.EventTime))
+		line("event", "%s, the newest one", app.FormatTime(r.EventTime))
 	}
-	line("row", "made %s, changed %s", app.Clock(r.CreatedAt), app.Clock(r.UpdatedAt))
+	line("row", "made %s, changed %s", app.FormatTime(r.CreatedAt), app.FormatTime(r.UpdatedAt))
 	for i, e := range r.History {
 		name := ""
 		if i == 0 {
 			name = "history"
 		}
-		line(name, "%s", strings.TrimSpace(fmt.Sprintf("%s  %-13s %s", app.Clock(e.At), e.What, app.Visible(e.Note))))
+		line(name, "%s", strings.TrimSpace(fmt.Sprintf("%s  %-13s %s", app.FormatTime(e.At), e.What, app.Printable(e.Note))))
 	}
 }
 
@@ -81,7 +81,7 @@ func describe(v *ledger.Version) string {
 		parts = append(parts, "ETag "+event.Quote(id.ETag), humanize.IBytes(uint64(max(id.Size, 0))))
 	}
 	if !id.ModTime.IsZero() {
-		parts = append(parts, "of "+app.Clock(id.ModTime))
+		parts = append(parts, "of "+app.FormatTime(id.ModTime))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -89,9 +89,9 @@ func describe(v *ledger.Version) string {
 func describeLease(r *ledger.Row, now time.Time) string {
 	switch {
 	case r.Live(now):
-		return fmt.Sprintf("%s until %s, fence %d", r.Lease.Owner, app.Clock(r.Lease.Until), r.Lease.Fence)
+		return fmt.Sprintf("%s until %s, fence %d", r.Lease.Owner, app.FormatTime(r.Lease.Until), r.Lease.Fence)
 	case r.Held():
-		return fmt.Sprintf("%s, expired %s, fence %d", r.Lease.Owner, app.Clock(r.Lease.Until), r.Lease.Fence)
+		return fmt.Sprintf("%s, expired %s, fence %d", r.Lease.Owner, app.FormatTime(r.Lease.Until), r.Lease.Fence)
 	case r.Lease.Fence > 0:
 		return fmt.Sprintf("none; the last fence was %d", r.Lease.Fence)
 	}

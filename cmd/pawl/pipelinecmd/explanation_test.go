@@ -16,17 +16,17 @@ import (
 // is a story of steps, and what explain says at its end.
 func TestExplain(t *testing.T) {
 	datadriven.RunTest(t, "testdata/explain", func(t *testing.T, d *datadriven.TestData) string {
-		s := newTale(t)
+		s := newExplainRecorder(t)
 		for _, arg := range d.CmdArgs {
 			s.step(t, arg)
 		}
 		object := s.row.Object()
-		return tell(object, []ledger.Row{s.row}, s.config, s.now).text(s.now)
+		return buildReport(object, []ledger.Row{s.row}, s.config, s.now).text(s.now)
 	})
 }
 
-// tale is a row to which things happen.
-type tale struct {
+// explainRecorder is a row to which things happen.
+type explainRecorder struct {
 	row     ledger.Row
 	attempt ledger.Claim
 	policy  ledger.Policy
@@ -34,13 +34,13 @@ type tale struct {
 	now     time.Time
 }
 
-func newTale(t *testing.T) *tale {
+func newExplainRecorder(t *testing.T) *explainRecorder {
 	c, err := parts.Table.Parse("pawl.yaml", []byte(
 		"pipelines: [{name: gray, match: {bucket: photos}, image: {to: s3://out/}}]\nretry: {attempts: 2}"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &tale{
+	s := &explainRecorder{
 		row:    ledger.Row{RowKey: ledger.RowKey{Pipeline: "gray", Bucket: "photos", Key: "a b.jpg"}},
 		policy: ledger.DefaultPolicy(), config: c,
 		now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
@@ -49,7 +49,7 @@ func newTale(t *testing.T) *tale {
 	return s
 }
 
-func (s *tale) step(t *testing.T, arg datadriven.CmdArg) {
+func (s *explainRecorder) step(t *testing.T, arg datadriven.CmdArg) {
 	ok := true
 	ending := &ledger.Ending{Sent: true, Read: ledger.Read{Kind: event.Created, Identity: ledger.Identity{
 		ETag: "9a0364b9e99bb480dd25e1f0284c8555", Size: 12345, ModTime: s.now,

@@ -19,13 +19,13 @@ import (
 
 const day = 24 * time.Hour
 
-// longAgo puts objects that were done 100 days ago, and have a row of that.
-func (w *world) longAgo(t *testing.T, keys ...string) {
+// putOldObjects puts objects that were done 100 days ago, and have a row of that.
+func (w *world) putOldObjects(t *testing.T, keys ...string) {
 	t.Helper()
 	defer func(at time.Time) { w.at = at }(w.at)
 	w.at = time.Now().Add(-100 * day)
 	for _, key := range keys {
-		w.settled(t, had(key, event.Created, w.put(t, key, "a")))
+		w.settled(t, rowWithHave(key, event.Created, w.put(t, key, "a")))
 	}
 }
 
@@ -40,67 +40,67 @@ func (w *world) purge(t *testing.T, retain time.Duration) audit.Purged {
 	return done
 }
 
-// TestPurgedRowsArePassedOver: whatever is purged later, or never again, objects whose
+// TestPurgedRowsAreNotLost: whatever is purged later, or never again, objects whose
 // rows may be gone are no lost creations; what came after, and other pipelines', are.
-func TestPurgedRowsArePassedOver(t *testing.T) {
+func TestPurgedRowsAreNotLost(t *testing.T) {
 	w := newWorld(t)
-	w.longAgo(t, "a", "b")
+	w.putOldObjects(t, "a", "b")
 	if done := w.purge(t, 30*day); done.Dropped != 2 {
 		t.Fatalf("%+v", done)
 	}
 	w.put(t, "new", "a")
-	want := audit.Counts{Listed: 3, Looked: 1, LostCreations: 1, PassedOver: 2}
+	want := audit.Counts{Listed: 3, Inspected: 1, LostCreations: 1, PossiblyPurged: 2}
 	if got := w.audit(t, audit.Options{DryRun: true}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	w.longAgo(t, "c")
+	w.putOldObjects(t, "c")
 	if done := w.purge(t, 60*day); done.Dropped != 1 {
 		t.Fatalf("%+v", done)
 	}
 	defer func(at time.Time) { w.at = at }(w.at)
 	w.at = time.Now().Add(-45 * day) // the row of such an object went with the first purge
 	w.put(t, "between", "a")
-	want = audit.Counts{Listed: 5, Looked: 1, LostCreations: 1, PassedOver: 4}
+	want = audit.Counts{Listed: 5, Inspected: 1, LostCreations: 1, PossiblyPurged: 4}
 	if got := w.audit(t, audit.Options{DryRun: true}); got != want {
 		t.Errorf("after a purge of less: %+v, want %+v", got, want)
 	}
 	w.pipeline.Name = "another"
-	want = audit.Counts{Listed: 5, Looked: 5, LostCreations: 5}
+	want = audit.Counts{Listed: 5, Inspected: 5, LostCreations: 5}
 	if got := w.audit(t, audit.Options{DryRun: true}); got != want {
 		t.Errorf("a pipeline that never purged: %+v, want %+v", got, want)
 	}
 }
 
-// TestTakeover finds all of a bucket that is older than what is retained, since no
+// TestFirstAuditFindsOldObjects finds all of a bucket that is older than what is retained, since no
 // row of an object that exists was dropped.
-func TestTakeover(t *testing.T) {
+func TestFirstAuditFindsOldObjects(t *testing.T) {
 	w := newWorld(t)
 	w.at = time.Now().Add(-100 * day)
 	w.put(t, "a", "a")
-	w.settled(t, had("gone", event.Removed, ledger.Identity{}))
+	w.settled(t, rowWithHave("gone", event.Removed, ledger.Identity{}))
 	if done := w.purge(t, 30*day); done.Dropped != 1 {
 		t.Fatalf("%+v", done)
 	}
-	want := audit.Counts{Listed: 1, Looked: 1, LostCreations: 1}
+	want := audit.Counts{Listed: 1, Inspected: 1, LostCreations: 1}
 	if got := w.audit(t, audit.Options{DryRun: true}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }
 
-// TestPurgedVersionsArePassedOver, where the listing names them and where not.
-func TestPurgedVersionsArePassedOver(t *testing.T) {
+// TestPurgedVersionsAreNotLost, where the listing names them and where not.
+func TestPurgedVersionsAreNotLost(t *testing.T) {
 	w := newWorld(t)
-	w.longAgo(t, "a")
+	w.putOldObjects(t, "a")
 	w.purge(t, 30*day)
 	w.pipeline.EachVersion = true
-	w.longAgo(t, "b")
-	want := audit.Counts{Listed: 2, Rows: 1, Created: 1, PassedOver: 1}
+	w.putOldObjects(t, "b")
+	want := audit.Counts{Listed: 2, Rows: 1, Created: 1, PossiblyPurged: 1}
 	if got := w.audit(t, audit.Options{DryRun: true}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	id := w.put(t, "new", "a").VersionID
-	all := versions{w.Store, map[string][]string{"a": {id}, "b": {""}, "new": {id}}}
-	if got := w.audit(t, audit.Options{DryRun: true, Truth: all}); got.PassedOver != 1 {
+	all := versionListing{w.Store, map[string][]string{"a": {id}, "b": {""}, "new": {id}}}
+	if got := w.audit(t, audit.Options{DryRun: true, Listing: all}); got.PossiblyPurged != 1 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -130,13 +130,13 @@ func TestWatermarkCoversSkew(t *testing.T) {
 			p.Skew, p.Retain, p.PurgeSettled = time.Hour, 30*day, true
 			settled := time.Now().Add(-p.Retain - time.Minute)
 			w.at = settled.Add(p.Skew / 2)
-			row := had("a", event.Created, w.put(t, "a", "a"))
+			row := rowWithHave("a", event.Created, w.put(t, "a", "a"))
 			w.at = settled
 			w.settled(t, row)
 			if done, err := audit.Purge(t.Context(), w.ledger, "p", &p, false, nil); err != nil || done.Dropped != 1 {
 				t.Fatalf("%+v, %v", done, err)
 			}
-			want := audit.Counts{Listed: 1, PassedOver: 1}
+			want := audit.Counts{Listed: 1, PossiblyPurged: 1}
 			if got := w.audit(t, audit.Options{DryRun: true}); got != want {
 				t.Errorf("%+v, want %+v", got, want)
 			}
@@ -144,57 +144,57 @@ func TestWatermarkCoversSkew(t *testing.T) {
 	}
 }
 
-// purgedOn is a ledger that is purged when an audit begins to read its rows.
-type purgedOn struct {
+// purgeOnScan is a ledger that is purged when an audit begins to read its rows.
+type purgeOnScan struct {
 	*ledger.Rows
 	purge func()
 }
 
-func (p purgedOn) Scan(ctx context.Context, r ledger.Range) iter.Seq2[ledger.Row, error] {
+func (p purgeOnScan) Scan(ctx context.Context, r ledger.Range) iter.Seq2[ledger.Row, error] {
 	p.purge()
 	return p.Rows.Scan(ctx, r)
 }
 
-// TestAuditBesidePurge: rows that go while an audit runs are not lost either.
-func TestAuditBesidePurge(t *testing.T) {
+// TestPurgeDuringAudit: rows that go while an audit runs are not lost either.
+func TestPurgeDuringAudit(t *testing.T) {
 	w := newWorld(t)
-	w.longAgo(t, "a")
+	w.putOldObjects(t, "a")
 	s, purged := w.ledger.(*ledger.Rows), 0
-	w.ledger = purgedOn{s, func() {
+	w.ledger = purgeOnScan{s, func() {
 		w.ledger = s
 		purged += w.purge(t, 30*day).Dropped
 	}}
-	want := audit.Counts{Listed: 1, Looked: 1, PassedOver: 1}
+	want := audit.Counts{Listed: 1, Inspected: 1, PossiblyPurged: 1}
 	if got := w.audit(t, audit.Options{}); got != want || purged != 1 {
 		t.Errorf("%+v, want %+v; %d rows purged", got, want, purged)
 	}
 }
 
-// unkept is a ledger that writes no registers, for now.
-type unkept struct{ *ledger.Rows }
+// failingRegisters is a ledger that writes no registers, for now.
+type failingRegisters struct{ *ledger.Rows }
 
 var errUnkept = errors.New("the disk is full")
 
-func (unkept) WriteRegister(context.Context, string, string, []byte) (string, error) {
+func (failingRegisters) WriteRegister(context.Context, string, string, []byte) (string, error) {
 	return "", errUnkept
 }
 
-// dying is a ledger whose process dies with the first rows that it drops.
-type dying struct{ *ledger.Rows }
+// failingSwaps is a ledger whose process dies with the first rows that it drops.
+type failingSwaps struct{ *ledger.Rows }
 
-func (d dying) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.Outcome, error) {
+func (d failingSwaps) Swap(ctx context.Context, changes []ledger.Change) ([]ledger.Outcome, error) {
 	_, err := d.Rows.Swap(ctx, changes)
 	return nil, errors.Join(err, ledger.ErrUnusable, errKilled)
 }
 
-// TestHorizonComesFirst: no row goes before the ledger remembers.
-func TestHorizonComesFirst(t *testing.T) {
+// TestWatermarkIsRaisedBeforePurge: no row goes before the ledger remembers.
+func TestWatermarkIsRaisedBeforePurge(t *testing.T) {
 	w := newWorld(t)
-	w.longAgo(t, "a")
+	w.putOldObjects(t, "a")
 	s := w.ledger.(*ledger.Rows)
 	p := ledger.DefaultPolicy()
 	p.PurgeSettled = true
-	if done, err := audit.Purge(t.Context(), unkept{s}, "p", &p, false, nil); !errors.Is(err, errUnkept) || done.Dropped != 0 {
+	if done, err := audit.Purge(t.Context(), failingRegisters{s}, "p", &p, false, nil); !errors.Is(err, errUnkept) || done.Dropped != 0 {
 		t.Errorf("%+v, %v", done, err)
 	}
 	if _, err := audit.Purge(t.Context(), struct{ ledger.Store }{s}, "p", &p, false, nil); err == nil {
@@ -204,10 +204,10 @@ func TestHorizonComesFirst(t *testing.T) {
 	if got := w.audit(t, audit.Options{DryRun: true}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	if _, err := audit.Purge(t.Context(), dying{s}, "p", &p, false, nil); !errors.Is(err, errKilled) {
+	if _, err := audit.Purge(t.Context(), failingSwaps{s}, "p", &p, false, nil); !errors.Is(err, errKilled) {
 		t.Error(err)
 	}
-	want = audit.Counts{Listed: 1, PassedOver: 1}
+	want = audit.Counts{Listed: 1, PossiblyPurged: 1}
 	if got := w.audit(t, audit.Options{DryRun: true}); got != want {
 		t.Errorf("after a crash: %+v, want %+v", got, want)
 	}

@@ -15,8 +15,8 @@ type copier interface {
 
 // proveCopies examines for each pipeline that copies whether the store honours conditions on
 // copies. Objects stream through this process unless it does.
-func proveCopies(ctx context.Context, m *app.Machine) {
-	ctx, stop := context.WithTimeout(ctx, checkTime)
+func proveCopies(ctx context.Context, m *app.Runtime) {
+	ctx, stop := context.WithTimeout(ctx, bucketCheckTimeout)
 	defer stop()
 	for i := range m.Parts.Pipelines {
 		p := &m.Parts.Pipelines[i]
