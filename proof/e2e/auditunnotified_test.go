@@ -36,7 +36,7 @@ func TestAuditLost(t *testing.T) {
 		t.Parallel()
 		w := newUnnotifiedBucket(t, s)
 		w.change(t, func(i int) string { return fmt.Sprintf("content of %d", i) })
-		w.audit(t, audit.Counts{Listed: unnotifiedObjects, Looked: unnotifiedObjects, LostCreations: unnotifiedObjects, Repaired: unnotifiedObjects})
+		w.audit(t, audit.Counts{Listed: unnotifiedObjects, Inspected: unnotifiedObjects, LostCreations: unnotifiedObjects, Repaired: unnotifiedObjects})
 		w.waitUntilSettled(t)
 		w.change(t, func(i int) string {
 			switch i % 5 {
@@ -49,11 +49,11 @@ func TestAuditLost(t *testing.T) {
 		})
 		const over, gone = unnotifiedObjects * 2 / 5, unnotifiedObjects / 5
 		braked := audit.Counts{
-			Listed: unnotifiedObjects - gone, Rows: unnotifiedObjects, Looked: over, LostOverwrites: over, Repaired: over, Created: unnotifiedObjects, Removable: gone, Withheld: gone,
+			Listed: unnotifiedObjects - gone, Rows: unnotifiedObjects, Inspected: over, LostOverwrites: over, Repaired: over, Created: unnotifiedObjects, Removable: gone, Withheld: gone,
 		}
 		w.audit(t, braked)
 		w.audit(t, audit.Counts{
-			Listed: unnotifiedObjects - gone, Rows: unnotifiedObjects, Looked: gone, LostRemovals: gone, Repaired: gone, Created: unnotifiedObjects, Removable: gone,
+			Listed: unnotifiedObjects - gone, Rows: unnotifiedObjects, Inspected: gone, LostRemovals: gone, Repaired: gone, Created: unnotifiedObjects, Removable: gone,
 		}, func(o *pawl.AuditOptions) { o.AllowRemovals = true })
 		w.waitUntilSettled(t)
 		before := w.nonces(t)
