@@ -115,7 +115,7 @@ func (a *audit) merge(ctx context.Context, objects iter.Seq2[Listed, error]) err
 	}
 	for o, err := range objects {
 		if err != nil {
-			return fmt.Errorf("files: listing the bucket: %w", err)
+			return fmt.Errorf("files: list the bucket: %w", err)
 		}
 		a.report.Objects++
 		if a.options.Progress != nil {

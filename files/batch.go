@@ -148,7 +148,7 @@ func (x *Index) retrySolo(s *sender, batch []*item, err error) {
 // changes begin again with the rows as they are then.
 func (x *Index) resolveUnclear(ctx context.Context, s *sender, batch []*item, cause error) {
 	s.known = false
-	x.warn(ctx, "the index gave no clear answer to a batch", "entity", s.entity, "changes", len(batch), "file", batch[0].id, "error", cause)
+	x.warn(ctx, "the index gave an ambiguous answer to a batch", "entity", s.entity, "changes", len(batch), "file", batch[0].id, "error", cause)
 	keys := make([]store.Key, len(batch))
 	for i, it := range batch {
 		keys[i] = fileKey(it.id)

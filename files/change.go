@@ -12,7 +12,7 @@ import (
 
 // ErrUnclear is returned for a change that may have been made, may yet be, or will never
 // be. A repeated request with the same idempotency key finds out.
-var ErrUnclear = errors.New("the index gave no clear answer: send the request again with the same idempotency key")
+var ErrUnclear = errors.New("the index gave an ambiguous answer: send the request again with the same idempotency key")
 
 // ErrConflict is returned for a change of a row that has changed since it was loaded.
 var ErrConflict = errors.New("the row was changed by another request")
@@ -206,7 +206,7 @@ func (x *Index) writeWithoutUsage(ctx context.Context, it *item) error {
 			return err
 		}
 		if !again {
-			x.warn(ctx, "the index gave no clear answer; the change is sent again", "file", it.id, "error", err)
+			x.warn(ctx, "the index gave an ambiguous answer; sending the change again", "file", it.id, "error", err)
 		}
 		if stopped := x.sleep(ctx, retryInterval); stopped != nil {
 			return wrapUnclear(it.id, fmt.Errorf("%w (last: %w)", stopped, err))
@@ -235,5 +235,5 @@ func (x *Index) outcome(ctx context.Context, it *item, out []store.Outcome) erro
 	case err != nil:
 		return err
 	}
-	return fmt.Errorf("%w: the entry of file %s in the list of its entity does not agree with the file", ErrUnreadable, it.id)
+	return fmt.Errorf("%w: the list entry of file %s does not match the file", ErrUnreadable, it.id)
 }

@@ -39,7 +39,7 @@ func ParseState(name string) (State, error) {
 			return State(i + 1), nil
 		}
 	}
-	return 0, fmt.Errorf("%q is no state of a file", name)
+	return 0, fmt.Errorf("unknown file state %q", name)
 }
 
 // Nonce is fresh random bytes at every write of a row.
@@ -144,11 +144,11 @@ func (t *Times) tombstoneRetention() time.Duration { return max(t.Delay+t.Skew, 
 func (t *Times) Check() error {
 	switch {
 	case t.URL <= 0 || t.Parts <= 0 || t.Upload <= 0 || t.Delay <= 0 || t.Skew <= 0:
-		return errors.New("files: the life of a URL, the longest upload, the largest delay and the skew must be above 0")
+		return errors.New("files: the URL lifetime, the longest upload, the notification delay and the clock skew must be above 0")
 	case max(t.URL, t.Parts) > 7*24*time.Hour:
-		return errors.New("files: a URL cannot live longer than 7 days: S3 refuses it")
+		return errors.New("files: the URL lifetime must not exceed 7 days, the limit of S3")
 	case t.Undelete < 0:
-		return errors.New("files: the time to undelete cannot be below 0")
+		return errors.New("files: the undelete window must not be negative")
 	}
 	return nil
 }
@@ -172,7 +172,7 @@ func (f *File) matches(s ObjectInfo) bool {
 // CheckPrefix returns an error for a prefix of keys that cannot be part of a URL.
 func CheckPrefix(prefix string) error {
 	if strings.ContainsAny(prefix, "%?#") {
-		return fmt.Errorf("the prefix %q has %%, ? or #, which clients and proxies read as part of a URL: choose another", prefix)
+		return fmt.Errorf("prefix %q contains %%, ? or #, which clients and proxies interpret in URLs: choose another prefix", prefix)
 	}
 	return nil
 }

@@ -101,7 +101,7 @@ func (x *Index) List(ctx context.Context, entity, after string, limit int) (list
 			after = r.Name
 			f, err := decodeFile(&r)
 			if err != nil {
-				x.warn(ctx, "a file is left out of a list", "entity", entity, "file", r.Name, "error", err)
+				x.warn(ctx, "skipped an unreadable entry in a list", "entity", entity, "file", r.Name, "error", err)
 				continue
 			}
 			if f.State == Indexed {

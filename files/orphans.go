@@ -85,7 +85,7 @@ func (a *audit) removeOrphan(ctx context.Context, o Orphan, first time.Time) err
 	}
 	a.report.Removed++
 	if a.Logger != nil {
-		a.Logger.LogAttrs(ctx, slog.LevelWarn, "files: removed an object or upload that has no row", slog.String("key", o.Key),
+		a.Logger.LogAttrs(ctx, slog.LevelWarn, "files: removed an object or upload without a row", slog.String("key", o.Key),
 			slog.String("upload", o.UploadID), slog.Time("first_seen", first))
 	}
 	return nil

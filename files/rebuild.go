@@ -42,7 +42,7 @@ type RebuildReport struct {
 func (s *Service) Rebuild(ctx context.Context, objects iter.Seq2[Listed, error], o RebuildOptions) (r RebuildReport, err error) {
 	for listed, err := range objects {
 		if err != nil {
-			return r, fmt.Errorf("files: listing the bucket: %w", err)
+			return r, fmt.Errorf("files: list the bucket: %w", err)
 		}
 		id, ours := s.ID(listed.Key)
 		if !ours {
@@ -53,7 +53,7 @@ func (s *Service) Rebuild(ctx context.Context, objects iter.Seq2[Listed, error],
 			o.Progress(&r)
 		}
 		if err := s.rebuild(ctx, id, listed.Key, o.DryRun, &r); err != nil {
-			return r, fmt.Errorf("files: rebuilding the row of %s: %w", listed.Key, err)
+			return r, fmt.Errorf("files: rebuild the row of %s: %w", listed.Key, err)
 		}
 	}
 	return r, nil
@@ -98,7 +98,7 @@ func (s *Service) rebuild(ctx context.Context, id, key string, dryRun bool, r *R
 }
 
 // errNotSigned: the object does not show what a signed upload puts into its metadata.
-var errNotSigned = errors.New("the object shows no entity or no SHA-256")
+var errNotSigned = errors.New("the object's metadata has no entity or no SHA-256")
 
 // describe returns the row that the upload of an object would have led to.
 func (s *Service) describe(ctx context.Context, id, key string) (File, error) {

@@ -128,7 +128,7 @@ func encode(body any, what, name string) (string, error) {
 func decode(r *store.Record, body any, v *string) error {
 	err := json.Unmarshal([]byte(r.Body), body)
 	if err == nil && !strings.HasPrefix(*v, "1.") {
-		err = fmt.Errorf("its format is %q, and this version of Pawl reads 1.x", *v)
+		err = fmt.Errorf("unsupported format %q: this version of Pawl reads 1.x", *v)
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %s %q: %w", ErrUnreadable, r.Space, r.Name, err)

@@ -145,7 +145,7 @@ func (s *Service) resume(ctx context.Context, f File, p Promise) (File, SignedRe
 	case f.State != Pending:
 		return File{}, SignedRequest{}, fmt.Errorf("%w: the upload with this idempotency key is %s", ErrState, f.State)
 	case !s.now().Before(f.PutBy):
-		return File{}, SignedRequest{}, fmt.Errorf("%w: the time to upload is over; begin again with another idempotency key", ErrState)
+		return File{}, SignedRequest{}, fmt.Errorf("%w: the upload URL has expired: start again with another idempotency key", ErrState)
 	}
 	signed, err := s.sign(ctx, &f)
 	return f, signed, err

@@ -101,16 +101,16 @@ func (s *Service) ReconcileNotified(ctx context.Context, id string) error {
 	case failed == nil, errors.Is(failed, ErrNotFound):
 		return nil
 	case errors.Is(failed, ErrUnreadable):
-		s.warn(ctx, "files: a notification names a file, and a record of the index is unreadable", id, failed)
+		s.warn(ctx, "files: ignored a notification, because a record of the index is unreadable", id, failed)
 		return nil
 	}
 	change, cancel := context.WithTimeout(ctx, noticeTimeout)
 	defer cancel()
 	_, err := s.change(change, id, func(f *File) (File, error) { return f.rescheduled(s.now()), nil })
 	if err != nil && !errors.Is(err, ErrNotFound) {
-		return fmt.Errorf("files: reconciling %s: %w; setting its timer failed, too: %w", id, failed, err)
+		return fmt.Errorf("files: reconcile %s: %w; schedule a retry: %w", id, failed, err)
 	}
-	s.warn(ctx, "files: a file could not be reconciled at its notification; it is tried again in a minute", id, failed)
+	s.warn(ctx, "files: could not reconcile a file after its notification; retrying in a minute", id, failed)
 	return nil
 }
 

@@ -68,7 +68,7 @@ func (w *Sweeper) Round(ctx context.Context) (n int, err error) {
 		}
 	}
 	if failed > 0 {
-		err = fmt.Errorf("files: %d files could not be looked at, and are tried again later; one of them: %w", failed, w.last)
+		err = fmt.Errorf("files: %d files could not be reconciled, and are retried later; one of them: %w", failed, w.last)
 	}
 	return n, err
 }

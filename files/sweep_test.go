@@ -68,7 +68,7 @@ func TestSweepContinuesAfterFailures(t *testing.T) {
 		o.fails = func(key string) bool { return key <= "00001100~" }
 		w := &files.Sweeper{Service: s, Concurrency: 16}
 		n, err := w.Round(t.Context())
-		if n != 1 || err == nil || !strings.Contains(err.Error(), "1100 files could not be looked at") {
+		if n != 1 || err == nil || !strings.Contains(err.Error(), "1100 files could not be reconciled") {
 			t.Errorf("%d looks, %v: want 1, and that 1100 failed", n, err)
 		}
 		if f, err := s.Get(t.Context(), "00001101-0000-7000-8000-000000000000"); err != nil || f.State != files.Expired {

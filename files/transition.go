@@ -10,13 +10,13 @@ var (
 	// ErrNotFound: no such file, or none that the caller may see.
 	ErrNotFound = errors.New("file not found")
 	// ErrState: the file's state does not allow it.
-	ErrState = errors.New("not possible in the file's state")
+	ErrState = errors.New("not allowed in the file's state")
 	// ErrQuota: the entity has not enough of its quota left.
 	ErrQuota = errors.New("quota exceeded")
 	// ErrOpenUploads: the entity has too many uploads that are not complete.
 	ErrOpenUploads = errors.New("too many open uploads")
 	// ErrInterrupted: the bytes did not arrive, and the upload was given up.
-	ErrInterrupted = errors.New("the upload broke off: send it again")
+	ErrInterrupted = errors.New("the upload was interrupted: send it again")
 	// ErrKeyUsed: the idempotency key was used for another upload.
 	ErrKeyUsed = errors.New("idempotency key used for another upload")
 )

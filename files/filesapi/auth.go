@@ -55,7 +55,7 @@ func NewTokens(keys jwk.Set, claims Claims) (*Tokens, error) {
 		key, _ := keys.Key(i)
 		alg, ok := key.Algorithm()
 		if !ok || !slices.Contains([]string{"HS256", "RS256", "ES256"}, alg.String()) {
-			return nil, fmt.Errorf("filesapi: key %d of the key set has no alg of HS256, RS256 or ES256: name it", i)
+			return nil, fmt.Errorf("filesapi: key %d of the key set: alg must be HS256, RS256 or ES256", i)
 		}
 	}
 	if keys.Len() == 0 {
@@ -81,7 +81,7 @@ func Secret(secret []byte) (jwk.Set, error) {
 }
 
 // errInvalidToken: no token, or none that holds. What exactly is wrong goes to the log.
-var errInvalidToken = errors.New("a valid bearer token is needed")
+var errInvalidToken = errors.New("a valid bearer token is required")
 
 // Verify returns who sends a request.
 func (t *Tokens) Verify(r *http.Request) (*Subject, error) {
@@ -104,7 +104,7 @@ func (t *Tokens) Verify(r *http.Request) (*Subject, error) {
 	var scope string
 	if token.Has("scope") {
 		if err := token.Get("scope", &scope); err != nil {
-			return nil, fmt.Errorf("%w: scope is no text", errInvalidToken)
+			return nil, fmt.Errorf("%w: scope is not a string", errInvalidToken)
 		}
 	}
 	s.scopes = strings.Fields(scope)

@@ -28,7 +28,7 @@ func (c cursors) verify(entity, cursor string) (string, error) {
 	}
 	b, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil || len(b) < 16 || !hmac.Equal(b[:16], c.mac(entity, string(b[16:]))) {
-		return "", newProblem(http.StatusBadRequest, "the cursor is not one of this list: begin without one")
+		return "", newProblem(http.StatusBadRequest, "the cursor does not belong to this list: start without a cursor")
 	}
 	return string(b[16:]), nil
 }

@@ -140,7 +140,7 @@ func (s *server) notFound(mux *http.ServeMux, w http.ResponseWriter, r *http.Req
 		return
 	}
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
-	newProblem(http.StatusMethodNotAllowed, "this path takes "+strings.Join(allowed, ", ")).write(w)
+	newProblem(http.StatusMethodNotAllowed, "this path supports "+strings.Join(allowed, ", ")).write(w)
 }
 
 // request is one request of a subject who is known.
@@ -181,7 +181,7 @@ func (s *server) handle(name string, do func(*request) (*answer, error)) http.Ha
 				return 0, err
 			}
 			if body, err = encode(a.body); err == nil && len(body) > maxAnswerSize {
-				err = newProblem(http.StatusBadRequest, "the answer would have more than 8 MiB: ask for less at a time")
+				err = newProblem(http.StatusBadRequest, "the response would exceed 8 MiB: request less at a time")
 			}
 			return a.status, err
 		})
@@ -211,7 +211,7 @@ func withTimeout(do func(*request) (*answer, error)) func(*request) (*answer, er
 func (q *request) param(name string) (value string, given bool, err error) {
 	query, err := url.ParseQuery(q.URL.RawQuery)
 	if err != nil {
-		return "", false, newProblem(http.StatusBadRequest, "the query of the URL cannot be read")
+		return "", false, newProblem(http.StatusBadRequest, "the query string of the URL is invalid")
 	}
 	switch values := query[name]; len(values) {
 	case 0:
@@ -219,7 +219,7 @@ func (q *request) param(name string) (value string, given bool, err error) {
 	case 1:
 		return values[0], true, nil
 	}
-	return "", false, newProblem(http.StatusBadRequest, name+" is there more than once")
+	return "", false, newProblem(http.StatusBadRequest, "the parameter "+name+" is given more than once")
 }
 
 // maxBodySize is the longest JSON body, in bytes.
@@ -238,7 +238,7 @@ func (q *request) decode(into any, limit int64) error {
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			return errSlow
 		}
-		return newProblem(http.StatusBadRequest, "the body is not as it should be: "+err.Error())
+		return newProblem(http.StatusBadRequest, "invalid request body: "+err.Error())
 	}
 	return nil
 }

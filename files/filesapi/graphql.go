@@ -90,9 +90,9 @@ func (s *server) graphql(q *request) (a *answer, err error) {
 	case len(got.Errors) > 0:
 		return &answer{http.StatusOK, &resultJSON{Errors: got.Errors}}, nil
 	case string(got.Data) == "{}":
-		return nil, newProblem(http.StatusBadRequest, "queries cannot ask for the schema: see /schema.graphql")
+		return nil, newProblem(http.StatusBadRequest, "introspection is disabled: see /schema.graphql")
 	case e.cost() > maxCost:
-		return rejectedQuery(newProblem(http.StatusBadRequest, "the request asks for too much at once: send several")), nil
+		return rejectedQuery(newProblem(http.StatusBadRequest, "the query is too expensive: split it into several requests")), nil
 	}
 	ctx = context.WithValue(q.Context(), budgetKey{}, &budget{subject: q.subject})
 	got = s.schema.Exec(ctx, *g.Query, g.OperationName, g.Variables)
@@ -100,7 +100,7 @@ func (s *server) graphql(q *request) (a *answer, err error) {
 }
 
 // errLiteral: a literal is not what it must be, and the library does not notice.
-var errLiteral = newProblem(http.StatusBadRequest, "the query cannot be read: a number in it is too large, or a text is malformed")
+var errLiteral = newProblem(http.StatusBadRequest, "invalid query: a number is too large, or a string is malformed")
 
 // rejectedQuery answers a query that is not executed.
 func rejectedQuery(p *problem) *answer {
@@ -284,5 +284,5 @@ func (n *size) UnmarshalGraphQL(input any) error {
 			return nil
 		}
 	}
-	return errors.New("a size is a whole number of bytes, up to 2^53")
+	return errors.New("a size must be a whole number of bytes, at most 2^53")
 }

@@ -63,14 +63,14 @@ func readSum(name, text string) (sum [32]byte, err error) {
 
 func checkPromise(p files.Promise, max int64) error {
 	if p.Size < 0 || p.Size > max {
-		return newProblem(http.StatusUnprocessableEntity, "a file has up to "+strconv.FormatInt(max, 10)+" bytes")
+		return newProblem(http.StatusUnprocessableEntity, "size must be from 0 to "+strconv.FormatInt(max, 10)+" bytes")
 	}
 	return checkType(p.ContentType)
 }
 
 func checkType(contentType string) error {
 	if media, _, err := mime.ParseMediaType(contentType); err != nil || media == "" || !printablePattern.MatchString(contentType) {
-		return newProblem(http.StatusUnprocessableEntity, "the content type must look like image/jpeg")
+		return newProblem(http.StatusUnprocessableEntity, "the content type must be a media type, for example image/jpeg")
 	}
 	return nil
 }
@@ -122,7 +122,7 @@ func idempotencyKey(keys []string) (string, error) {
 	case len(keys) == 0:
 		return "", nil
 	case len(keys) > 1 || !printablePattern.MatchString(keys[0]):
-		return "", newProblem(http.StatusBadRequest, "a request has one idempotency key, of 1 to 128 printable ASCII characters and no space at its ends")
+		return "", newProblem(http.StatusBadRequest, "invalid Idempotency-Key: want one value of 1 to 128 printable ASCII characters, without a space at either end")
 	}
 	return keys[0], nil
 }

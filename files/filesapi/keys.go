@@ -50,10 +50,10 @@ func NewTokensAt(ctx context.Context, at string, claims Claims, transport http.R
 	}
 	if _, err := backoff.Retry(ctx, func() (struct{}, error) { return struct{}{}, keys.Sync(ctx) },
 		backoff.WithBackOff(backoff.NewConstantBackOff(time.Second)), backoff.WithMaxTries(3)); err != nil {
-		return nil, fmt.Errorf("filesapi: the key set cannot be fetched: %w", err)
+		return nil, fmt.Errorf("filesapi: fetch the key set: %w", err)
 	}
 	failed := errsink.NewFunc(func(ctx context.Context, err error) {
-		log.WarnContext(ctx, "the key set of tokens cannot be fetched; the last one stays", "error", err)
+		log.WarnContext(ctx, "cannot fetch the key set of tokens; keeping the previous one", "error", err)
 	})
 	control, err := httprc.NewClient(httprc.WithWorkers(1), httprc.WithErrorSink(failed)).Start(ctx)
 	if err != nil {
@@ -67,13 +67,13 @@ func NewTokensAt(ctx context.Context, at string, claims Claims, transport http.R
 func checkKeysURL(at string) error {
 	u, err := url.Parse(at)
 	if err != nil {
-		return fmt.Errorf("filesapi: the URL of the key set: %w", err)
+		return fmt.Errorf("filesapi: invalid URL of the key set: %w", err)
 	}
 	ip, _ := netip.ParseAddr(u.Hostname())
 	if u.Scheme == "https" && u.Host != "" || u.Scheme == "http" && (u.Hostname() == "localhost" || ip.IsLoopback()) {
 		return nil
 	}
-	return fmt.Errorf("filesapi: %s: a key set is fetched by https, or from this machine by http", u.Redacted())
+	return fmt.Errorf("filesapi: key set %s: the URL must use https, or http on this machine", u.Redacted())
 }
 
 // readKeys reads an answer, and keeps the keys that tokens may be signed with.
@@ -96,7 +96,7 @@ func readKeys(_ context.Context, resp *http.Response) (jwk.Set, error) {
 		}
 	}
 	if set.Len() == 0 {
-		return nil, errors.New("no key of the set is for RS256 or ES256")
+		return nil, errors.New("the key set has no key for RS256 or ES256")
 	}
 	return set, nil
 }

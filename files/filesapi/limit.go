@@ -58,7 +58,7 @@ func (l *limit) acquireStream() (end func(), err error) {
 	end = func() { l.streams.Add(-1) }
 	if l.streams.Add(1) > maxStreams {
 		end()
-		return nil, newProblem(http.StatusTooManyRequests, "too many files at a time: wait for one to arrive, or send them in two steps")
+		return nil, newProblem(http.StatusTooManyRequests, "too many concurrent uploads: wait until one ends, or upload with a signed URL")
 	}
 	return end, nil
 }
@@ -106,7 +106,7 @@ const (
 )
 
 // errSlow: the body comes too slowly.
-var errSlow = newProblem(http.StatusRequestTimeout, "the body comes too slowly: send at least 16 KiB a second")
+var errSlow = newProblem(http.StatusRequestTimeout, "the request body arrives too slowly: send at least 16 KiB/s")
 
 // limitBodyRate returns the request with a body whose reading fails when it comes too slowly. The
 // server keeps its own: of that it knows that a client waits to be asked for it.

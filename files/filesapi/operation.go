@@ -40,7 +40,7 @@ func (s *server) run(ctx context.Context, o *operation, do func() (status int, e
 // checkEntity refuses what is no entity's name.
 func checkEntity(entity string) error {
 	if !entityPattern.MatchString(entity) {
-		return newProblem(http.StatusBadRequest, "an entity has 1 to 128 letters, digits, dots, dashes and underscores, and does not begin with a dot")
+		return newProblem(http.StatusBadRequest, "an entity must have 1 to 128 letters, digits, dots, dashes and underscores, and must not start with a dot")
 	}
 	return nil
 }
@@ -162,7 +162,7 @@ func (s *server) listFiles(ctx context.Context, o *operation, entity, cursor str
 		return p, err
 	}
 	if limit < 0 || limit > maxPage {
-		return p, newProblem(http.StatusBadRequest, "a page has up to 1000 files")
+		return p, newProblem(http.StatusBadRequest, "a page has at most 1000 files")
 	}
 	after, err := s.cursors.verify(entity, cursor)
 	if err != nil {

@@ -236,7 +236,7 @@ func testKeys(t *testing.T) {
 			y := *x
 			y.t = t
 			got := y.want(test.want, test.token, "GET", "/v1/entities/e/files", nil)
-			if test.want == http.StatusUnauthorized && got["detail"] != "a valid bearer token is needed" {
+			if test.want == http.StatusUnauthorized && got["detail"] != "a valid bearer token is required" {
 				t.Errorf("%v tells what is wrong with a token", got)
 			}
 		})

@@ -34,17 +34,17 @@ func (u *partsJSON) promise(max int64) (p files.Promise, sums [][32]byte, err er
 	p = files.Promise{Size: u.Size, ContentType: u.ContentType, PartSize: u.PartSize}
 	switch {
 	case u.Size < 1:
-		return p, nil, newProblem(http.StatusUnprocessableEntity, "a file in parts has at least one byte")
+		return p, nil, newProblem(http.StatusUnprocessableEntity, "a multipart file must have at least one byte")
 	case u.PartSize < minPart || u.PartSize > maxPut:
-		return p, nil, newProblem(http.StatusUnprocessableEntity, "partSize is between 5 MiB and 5 GiB")
+		return p, nil, newProblem(http.StatusUnprocessableEntity, "partSize must be from 5 MiB to 5 GiB")
 	case (u.Size-1)/u.PartSize >= maxParts:
-		return p, nil, newProblem(http.StatusUnprocessableEntity, "a file has up to 1000 parts: choose a larger partSize")
+		return p, nil, newProblem(http.StatusUnprocessableEntity, "a file has at most 1000 parts: choose a larger partSize")
 	case len(u.Parts) != p.Parts():
-		return p, nil, newProblem(http.StatusUnprocessableEntity, "parts must have the SHA-256 of each part: "+strconv.Itoa(p.Parts()))
+		return p, nil, newProblem(http.StatusUnprocessableEntity, "parts must have one SHA-256 for each part: want "+strconv.Itoa(p.Parts()))
 	}
 	sums = make([][32]byte, len(u.Parts))
 	for i, text := range u.Parts {
-		if sums[i], err = readSum("each of parts", text); err != nil {
+		if sums[i], err = readSum("each element of parts", text); err != nil {
 			return p, nil, err
 		}
 	}

@@ -37,9 +37,9 @@ func explain(err error) *problem {
 	case errors.Is(err, files.ErrNotFound):
 		return newProblem(http.StatusNotFound, "no such file")
 	case errors.Is(err, files.ErrQuota):
-		return newProblem(http.StatusForbidden, "the entity's quota is used up")
+		return newProblem(http.StatusForbidden, "the entity's quota is exhausted")
 	case errors.Is(err, files.ErrOpenUploads):
-		return newProblem(http.StatusTooManyRequests, "the entity has too many open uploads: send the bytes of those that have begun, or try again when they have expired")
+		return newProblem(http.StatusTooManyRequests, "the entity has too many open uploads: complete some of them, or wait until they expire")
 	case errors.Is(err, files.ErrKeyUsed):
 		return newProblem(http.StatusConflict, files.ErrKeyUsed.Error())
 	case errors.Is(err, files.ErrState):
@@ -51,9 +51,9 @@ func explain(err error) *problem {
 	case errors.Is(err, files.ErrUnclear):
 		return newProblem(http.StatusServiceUnavailable, files.ErrUnclear.Error())
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return newProblem(http.StatusServiceUnavailable, "the request took too long: try again")
+		return newProblem(http.StatusServiceUnavailable, "the request timed out: try again")
 	}
-	return newProblem(http.StatusServiceUnavailable, "the service cannot answer now: try again")
+	return newProblem(http.StatusServiceUnavailable, "the service is unavailable: try again")
 }
 
 func (p *problem) write(w http.ResponseWriter) {

@@ -22,7 +22,7 @@ const (
 )
 
 // errFull: the disk has no room for a body.
-var errFull = newProblem(http.StatusInsufficientStorage, "the service has no room for the file now: try again, or send it in two steps")
+var errFull = newProblem(http.StatusInsufficientStorage, "the service has no disk space for the file now: try again, or upload with a signed URL")
 
 // spool is a body on the disk. It takes room as the bytes arrive, because a length
 // that a client declares costs the client nothing.

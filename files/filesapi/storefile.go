@@ -70,14 +70,14 @@ func (s *server) checkQuota(q *request, entity, key string) error {
 }
 
 func (s *server) tooLong() error {
-	return newProblem(http.StatusRequestEntityTooLarge, "the file is too long")
+	return newProblem(http.StatusRequestEntityTooLarge, "the file is too large")
 }
 
 // fileType returns the content type of the file that the body holds.
 func (q *request) fileType() (string, error) {
 	contentType := q.Header.Get("Content-Type")
 	if media, _, _ := mime.ParseMediaType(contentType); media == "multipart/form-data" {
-		return "", newProblem(http.StatusUnsupportedMediaType, "the body is a form: send the file's bytes alone, with their own Content-Type")
+		return "", newProblem(http.StatusUnsupportedMediaType, "the body is a form: send only the bytes of the file, with their own Content-Type")
 	}
 	if contentType == "" {
 		contentType = "application/octet-stream"
@@ -99,7 +99,7 @@ func (s *server) receive(q *request, spool io.WriteSeeker) (p files.Promise, err
 		return p, errSlow
 	}
 	if err != nil {
-		return p, newProblem(http.StatusBadRequest, "the body broke off")
+		return p, newProblem(http.StatusBadRequest, "the request body is incomplete")
 	}
 	sum.Sum(p.SHA256[:0])
 	_, err = spool.Seek(0, io.SeekStart)

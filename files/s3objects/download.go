@@ -57,7 +57,7 @@ func (b *Bucket) SignGet(ctx context.Context, f *files.File, life time.Duration)
 		signed, err = b.signGet(ctx, at, f, life)
 	}
 	if err != nil {
-		return "", fmt.Errorf("s3objects: signing a URL of %s: %w", f.ID, err)
+		return "", fmt.Errorf("s3objects: sign a URL of %s: %w", f.ID, err)
 	}
 	return signed, nil
 }

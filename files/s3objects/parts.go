@@ -20,7 +20,7 @@ import (
 )
 
 // errNoCompositeSHA256: without a sum of the parts' sums a look cannot tell an object from another.
-var errNoCompositeSHA256 = errors.New("the store keeps no SHA-256 of uploads in parts: upload files in one piece, or use a store that does")
+var errNoCompositeSHA256 = errors.New("the store keeps no SHA-256 of multipart uploads: upload files in one piece, or use another store")
 
 // Begin implements [files.Multipart].
 func (b *Bucket) Begin(ctx context.Context, f *files.File) (uploadID string, err error) {
@@ -43,7 +43,7 @@ func (b *Bucket) createUpload(ctx context.Context, f *files.File) (uploadID stri
 		err = errNoCompositeSHA256
 	}
 	if err != nil {
-		return "", fmt.Errorf("s3objects: beginning the upload of %s to %s in parts: %w", f.ID, b.name, err)
+		return "", fmt.Errorf("s3objects: start the multipart upload of %s to %s: %w", f.ID, b.name, err)
 	}
 	return aws.ToString(out.UploadId), nil
 }
@@ -68,7 +68,7 @@ func (b *Bucket) SignPart(ctx context.Context, f *files.File, number int, sum [3
 		ChecksumSHA256: aws.String(base64.StdEncoding.EncodeToString(sum[:])),
 	}, o)
 	if err != nil {
-		return files.SignedRequest{}, fmt.Errorf("s3objects: signing part %d of %s: %w", number, f.ID, err)
+		return files.SignedRequest{}, fmt.Errorf("s3objects: sign part %d of %s: %w", number, f.ID, err)
 	}
 	return toSignedRequest(signed, until), nil
 }
@@ -82,7 +82,9 @@ const completeTimeout = 15 * time.Minute
 func (b *Bucket) Complete(ctx context.Context, f *files.File) error {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), completeTimeout)
 	defer stop()
-	failed := func(err error) error { return fmt.Errorf("s3objects: completing %s in %s: %w", f.ID, b.name, err) }
+	failed := func(err error) error {
+		return fmt.Errorf("s3objects: complete the multipart upload of %s in %s: %w", f.ID, b.name, err)
+	}
 	parts, err := b.listParts(ctx, f)
 	if isCode(err, "NoSuchUpload") || err == nil && len(parts) != f.Parts() {
 		return nil
@@ -129,7 +131,7 @@ func isCode(err error, codes ...string) bool {
 func (b *Bucket) Abort(ctx context.Context, key, uploadID string) error {
 	_, err := b.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &b.name, Key: &key, UploadId: &uploadID})
 	if err != nil && !isCode(err, "NoSuchUpload") {
-		return fmt.Errorf("s3objects: ending the upload of %s/%s in parts: %w", b.name, key, err)
+		return fmt.Errorf("s3objects: abort the multipart upload of %s/%s: %w", b.name, key, err)
 	}
 	return nil
 }
@@ -148,7 +150,7 @@ func (b *Bucket) Uploads(ctx context.Context, prefix string) iter.Seq2[files.Ope
 				return
 			}
 			if err != nil {
-				yield(files.OpenUpload{}, fmt.Errorf("s3objects: listing the uploads in parts of %s: %w", b.name, err))
+				yield(files.OpenUpload{}, fmt.Errorf("s3objects: list the multipart uploads of %s: %w", b.name, err))
 				return
 			}
 			for _, u := range page.Uploads {

@@ -272,7 +272,7 @@ func TestPartRefused(t *testing.T) {
 // upload begins, or when it is complete at the latest.
 func TestStoreWithoutCompositeSHA256(t *testing.T) {
 	servertest.Each(t, servertest.Options{}, func(t *testing.T, srv *servertest.Server) {
-		const says = "the store keeps no SHA-256 of uploads in parts"
+		const says = "the store keeps no SHA-256 of multipart uploads"
 		without := func(header, value string) *inParts { // that has value in it
 			x := newInParts(t, srv)
 			x.bucket = s3objects.New(behind(t, srv, nil, func(r *http.Response) error {

@@ -29,10 +29,10 @@ var ErrReplicationHeaders = errors.New("the object store accepts the headers of 
 	"Let a proxy remove X-Minio-Replication-* from users' requests; docs/FILES.md has the rule")
 
 // errNotProbed: without a proof an object without a SHA-256 may be a file all the same.
-var errNotProbed = errors.New("it has no SHA-256, and the store is not proved to show them: audit without --dry-run, or start the service")
+var errNotProbed = errors.New("the object has no SHA-256, and the store has not been probed yet: audit without --dry-run, or start the service")
 
 // ErrUnsuitable: files would be lost or betrayed in the store. The error says why.
-var ErrUnsuitable = errors.New("the store is not fit for the files of users")
+var ErrUnsuitable = errors.New("the object store is not suitable for files")
 
 const (
 	// probeTimeout bounds a proof, and proofClean the cleaning up.
@@ -116,7 +116,7 @@ func (b *Bucket) ensureProbed(ctx context.Context, key string) (*probe, error) {
 			err = p.findLeftovers(ctx, prefix+files.ProbeFolder)
 		}
 		if err = errors.Join(err, p.clean(ctx)); err != nil {
-			return nil, fmt.Errorf("s3objects: proving s3://%s: %w", b.name, err)
+			return nil, fmt.Errorf("s3objects: probe s3://%s: %w", b.name, err)
 		}
 		b.probed.Store(p)
 		return p, nil
@@ -150,7 +150,7 @@ func (p *probe) run(ctx context.Context) error {
 	if err := p.requireRefusal(ctx, "1", probeText, "a second PUT to the same URL", nil); err != nil {
 		return err
 	}
-	if err := p.requireRefusal(ctx, "2", otherText, "other bytes than their SHA-256 promises", nil); err != nil {
+	if err := p.requireRefusal(ctx, "2", otherText, "other bytes than those of the signed SHA-256", nil); err != nil {
 		return err
 	}
 	if err := errors.Join(p.tryForgedSignature(ctx, "forged"), p.tryReplicationHeader(ctx, "unreadable")); err != nil {
@@ -158,7 +158,7 @@ func (p *probe) run(ctx context.Context) error {
 	}
 	switch err := p.checkMultipart(ctx); {
 	case errors.Is(err, errNoCompositeSHA256), isCode(err, "AccessDenied", "NotImplemented"):
-		p.multipartErr = fmt.Errorf("s3objects: no file can be uploaded in parts: %w", err)
+		p.multipartErr = fmt.Errorf("s3objects: multipart uploads are not possible: %w", err)
 	case err != nil:
 		return err
 	}
@@ -179,16 +179,16 @@ func (p *probe) checkUpload(ctx context.Context, name string) error {
 	case err != nil:
 		return err
 	case status == http.StatusForbidden:
-		return fmt.Errorf("%w: it answers 403 to a signed PUT: the key must have the permission to write below %s", ErrUnsuitable, p.folder)
+		return fmt.Errorf("%w: a signed PUT got status 403: the access key needs permission to write below %s", ErrUnsuitable, p.folder)
 	case status/100 != 2:
-		return fmt.Errorf("%w: it answers %d to a signed PUT with SHA-256 and If-None-Match: use one that takes it", ErrUnsuitable, status)
+		return fmt.Errorf("%w: a signed PUT with SHA-256 and If-None-Match got status %d: use a store that supports it", ErrUnsuitable, status)
 	case p.version != "":
-		return fmt.Errorf("%w: the bucket keeps versions, so that the bytes of removed files would stay: suspend its versioning, or use another bucket", ErrUnsuitable)
+		return fmt.Errorf("%w: the bucket keeps versions, so the bytes of removed files would remain: suspend its versioning, or use another bucket", ErrUnsuitable)
 	}
 	f := p.file(name)
 	seen, err := p.stat(ctx, f.Key)
 	if err == nil && (seen.Size != f.Size || seen.SHA256 != f.SHA256) {
-		err = fmt.Errorf("%w: HEAD does not show the length and SHA-256 of what was uploaded: use one that does, and let no proxy drop x-amz-checksum-sha256", ErrUnsuitable)
+		err = fmt.Errorf("%w: HEAD does not show the length and SHA-256 of an upload: use a store that does, and let no proxy remove x-amz-checksum-sha256", ErrUnsuitable)
 	}
 	return err
 }
@@ -211,7 +211,7 @@ func (p *probe) checkMultipart(ctx context.Context) error {
 
 // tryCopySource tries to copy an object by a signed upload.
 func (p *probe) tryCopySource(ctx context.Context, name string) error {
-	return p.requireRefusal(ctx, name, probeText, "a copy source that was not signed, by which users read any object", func(r *http.Request) {
+	return p.requireRefusal(ctx, name, probeText, "a copy source that was not signed, with which users can read any object", func(r *http.Request) {
 		r.Header.Set(copySource, "/"+p.name+"/"+p.file("1").Key)
 	})
 }
@@ -220,7 +220,7 @@ func (p *probe) tryCopySource(ctx context.Context, name string) error {
 func (p *probe) requireRefusal(ctx context.Context, name, body, what string, change func(*http.Request)) error {
 	status, err := p.put(ctx, name, body, change)
 	if err == nil && status/100 == 2 {
-		err = fmt.Errorf("%w: it takes %s: use one that refuses it", ErrUnsuitable, what)
+		err = fmt.Errorf("%w: it accepts %s: use a store that rejects it", ErrUnsuitable, what)
 	}
 	return err
 }
@@ -296,14 +296,14 @@ func (p *probe) put(ctx context.Context, name, body string, change func(*http.Re
 	case status/100 == 4 && status != http.StatusNotFound && status != http.StatusTooManyRequests && status != http.StatusRequestTimeout:
 		return status, nil
 	}
-	return 0, fmt.Errorf("the store answers %q to a signed PUT", resp.Status)
+	return 0, fmt.Errorf("a signed PUT got status %q", resp.Status)
 }
 
 // findLeftovers finds what proofs have left whose process was killed.
 func (p *probe) findLeftovers(ctx context.Context, below string) error {
 	out, err := p.client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &p.name, Prefix: &below})
 	if err != nil {
-		return fmt.Errorf("listing %s: %w", below, err)
+		return fmt.Errorf("list %s: %w", below, err)
 	}
 	for _, o := range out.Contents {
 		if time.Since(aws.ToTime(o.LastModified)) > leftoverAge {
@@ -335,10 +335,10 @@ func (p *probe) clean(ctx context.Context) (err error) {
 		}
 		_, failed := p.client.DeleteObject(ctx, in)
 		if isCode(failed, "AccessDenied") {
-			failed = fmt.Errorf("%w: the key must have the permission to remove: %w", ErrUnsuitable, failed)
+			failed = fmt.Errorf("%w: the access key needs permission to delete objects: %w", ErrUnsuitable, failed)
 		}
 		if failed != nil {
-			err = errors.Join(err, fmt.Errorf("removing %s: %w", key, failed))
+			err = errors.Join(err, fmt.Errorf("delete %s: %w", key, failed))
 		}
 	}
 	return err

@@ -179,7 +179,7 @@ func TestUnsuitableStores(t *testing.T) {
 		"a second PUT":       {change: answers(http.StatusPreconditionFailed, any)},
 		"other bytes":        {change: answers(http.StatusBadRequest, any)},
 		"a copy source":      {change: answers(http.StatusForbidden, func(r *http.Request) bool { return r.Header.Get("X-Amz-Copy-Source") != "" })},
-		"answers 403": {change: func(r *http.Response) error {
+		"status 403": {change: func(r *http.Response) error {
 			if r.Request.Method == http.MethodPut {
 				r.StatusCode = http.StatusForbidden
 			}
@@ -279,7 +279,7 @@ func TestStoreWithoutMultipart(t *testing.T) {
 		return denied
 	}, nil), srv.NewBucket(t), "").AcceptForgeable()
 	warnings, err := b.Probe(t.Context(), "files/")
-	if err != nil || len(warnings) != 3 || !strings.Contains(warnings[2].Error(), "no file can be uploaded in parts") {
+	if err != nil || len(warnings) != 3 || !strings.Contains(warnings[2].Error(), "multipart uploads are not possible") {
 		t.Errorf("%v, %v", warnings, err)
 	}
 	f := files.File{ID: "a", Entity: "e", Key: "files/a", Promise: promise(text)}

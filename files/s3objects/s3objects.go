@@ -85,7 +85,7 @@ func (b *Bucket) signPut(ctx context.Context, c *s3.Client, f *files.File, until
 	}
 	signed, err := s3.NewPresignClient(c).PresignPutObject(ctx, b.put(f), o)
 	if err != nil {
-		return files.SignedRequest{}, fmt.Errorf("s3objects: signing the upload of %s: %w", f.ID, err)
+		return files.SignedRequest{}, fmt.Errorf("s3objects: sign the upload of %s: %w", f.ID, err)
 	}
 	return toSignedRequest(signed, until), nil
 }
@@ -105,7 +105,7 @@ func toSignedRequest(signed *v4.PresignedHTTPRequest, until time.Time) files.Sig
 func urlLife(f *files.File, until time.Time) (time.Duration, error) {
 	life := time.Until(until).Truncate(time.Second) - time.Second
 	if life <= 0 {
-		return 0, fmt.Errorf("s3objects: %s: no time is left to upload", f.ID)
+		return 0, fmt.Errorf("s3objects: %s: the upload deadline has passed", f.ID)
 	}
 	return life, nil
 }
@@ -132,7 +132,7 @@ func (b *Bucket) Put(ctx context.Context, f *files.File, body io.ReadSeeker) err
 	in.Body = body
 	_, err := b.client.PutObject(ctx, in, noRetry, s3.WithAPIOptions(v4.SwapComputePayloadSHA256ForUnsignedPayloadMiddleware))
 	if err != nil {
-		return fmt.Errorf("s3objects: uploading %s to %s: %w", f.ID, b.name, err)
+		return fmt.Errorf("s3objects: upload %s to %s: %w", f.ID, b.name, err)
 	}
 	return nil
 }
@@ -146,7 +146,7 @@ func (b *Bucket) Stat(ctx context.Context, key string) (files.ObjectInfo, error)
 	seen, err := b.stat(ctx, key)
 	if err == nil && seen.Found && seen.SHA256 == [32]byte{} {
 		if b.probed.Load() == nil && b.probePrefix.Load() == nil {
-			return files.ObjectInfo{}, fmt.Errorf("s3objects: looking at %s/%s: %w", b.name, key, errNotProbed)
+			return files.ObjectInfo{}, fmt.Errorf("s3objects: stat %s/%s: %w", b.name, key, errNotProbed)
 		}
 		_, err = b.ensureProbed(ctx, key)
 	}
@@ -166,20 +166,20 @@ func (b *Bucket) stat(ctx context.Context, key string) (files.ObjectInfo, error)
 		}
 		refused, ok := errors.AsType[*awshttp.ResponseError](err)
 		if !ok || refused.HTTPStatusCode() != http.StatusNotFound && refused.HTTPStatusCode() != http.StatusBadRequest {
-			return files.ObjectInfo{}, fmt.Errorf("s3objects: looking at %s/%s: %w", b.name, key, err)
+			return files.ObjectInfo{}, fmt.Errorf("s3objects: stat %s/%s: %w", b.name, key, err)
 		}
 		answer, err := b.confirmAbsent(ctx, key)
 		if unreadable, ok := errors.AsType[*awshttp.ResponseError](err); ok && isUnreadable(err) {
 			return b.withDate(files.ObjectInfo{Found: true, Size: -1}, key, unreadable.Response)
 		}
 		if err != nil {
-			return files.ObjectInfo{}, fmt.Errorf("s3objects: looking at %s/%s: %w", b.name, key, err)
+			return files.ObjectInfo{}, fmt.Errorf("s3objects: stat %s/%s: %w", b.name, key, err)
 		}
 		if answer != nil {
 			return b.withDate(files.ObjectInfo{}, key, answer)
 		}
 	}
-	return files.ObjectInfo{}, fmt.Errorf("s3objects: looking at %s/%s: HEAD does not find it, and GET does", b.name, key)
+	return files.ObjectInfo{}, fmt.Errorf("s3objects: stat %s/%s: HEAD does not find the object, but GET does", b.name, key)
 }
 
 // isUnreadable reports whether the store says that it cannot read an object, because the
@@ -211,7 +211,7 @@ func (b *Bucket) confirmAbsent(ctx context.Context, key string) (*smithyhttp.Res
 func (b *Bucket) PartSize(ctx context.Context, key string) (int64, error) {
 	out, err := b.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &b.name, Key: &key, PartNumber: aws.Int32(1)})
 	if err != nil {
-		return 0, fmt.Errorf("s3objects: looking at the first part of %s/%s: %w", b.name, key, err)
+		return 0, fmt.Errorf("s3objects: stat the first part of %s/%s: %w", b.name, key, err)
 	}
 	return aws.ToInt64(out.ContentLength), nil
 }
@@ -219,11 +219,11 @@ func (b *Bucket) PartSize(ctx context.Context, key string) (int64, error) {
 // withDate returns what an answer has shown, with the answer's date.
 func (b *Bucket) withDate(seen files.ObjectInfo, key string, answer *smithyhttp.Response) (files.ObjectInfo, error) {
 	if answer == nil {
-		return files.ObjectInfo{}, fmt.Errorf("s3objects: looking at %s/%s: the answer was not kept", b.name, key)
+		return files.ObjectInfo{}, fmt.Errorf("s3objects: stat %s/%s: the response is missing", b.name, key)
 	}
 	date, err := http.ParseTime(answer.Header.Get("Date"))
 	if err != nil {
-		return files.ObjectInfo{}, fmt.Errorf("s3objects: looking at %s/%s: the store does not date its answers: %w", b.name, key, err)
+		return files.ObjectInfo{}, fmt.Errorf("s3objects: stat %s/%s: the response has no valid Date header: %w", b.name, key, err)
 	}
 	seen.Date = date
 	return seen, nil
@@ -232,7 +232,7 @@ func (b *Bucket) withDate(seen files.ObjectInfo, key string, answer *smithyhttp.
 // Remove implements [files.Objects].
 func (b *Bucket) Remove(ctx context.Context, key string) error {
 	if _, err := b.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &b.name, Key: &key}); err != nil {
-		return fmt.Errorf("s3objects: removing %s/%s: %w", b.name, key, err)
+		return fmt.Errorf("s3objects: delete %s/%s: %w", b.name, key, err)
 	}
 	return nil
 }

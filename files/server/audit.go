@@ -33,7 +33,7 @@ func (s *Server) Rebuild(ctx context.Context, o files.RebuildOptions, trust bool
 			return files.RebuildReport{}, fmt.Errorf("the metadata of objects may be forged: %w", warning)
 		}
 	}
-	s.Logger.Warn("files that were deleted since the backup return; delete them again")
+	s.Logger.Warn("files that were deleted after the backup become visible again: delete them again")
 	service := *s.service
 	service.Objects = objects
 	return service.Rebuild(ctx, s.list(ctx), o)
@@ -45,7 +45,7 @@ func (s *Server) list(ctx context.Context) iter.Seq2[files.Listed, error] {
 	return func(yield func(files.Listed, error) bool) {
 		for info, err := range s.Store.List(ctx, s.Bucket, s.Prefix, "") {
 			if info.Unlistable(err) {
-				s.Logger.Warn("the store refuses every listing that has an object; the audit goes around it", "error", err)
+				s.Logger.Warn("the store cannot list an object; skipping it in listings", "error", err)
 				info.Size, err = -1, nil
 			}
 			if !yield(files.Listed{Key: info.Key, Size: info.Size, LastModified: info.ModTime}, err) {
@@ -71,9 +71,9 @@ func (s *Server) auditDaily(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			s.Logger.Warn("not all files could be audited; the next audit comes in a day", "error", err, "report", r)
+			s.Logger.Warn("the audit is incomplete; the next audit starts in a day", "error", err, "report", r)
 		case r.Differences() > 0:
-			s.Logger.Warn("an audit found that index and bucket differed", "report", r)
+			s.Logger.Warn("an audit found differences between index and bucket", "report", r)
 		default:
 			s.Logger.Info("audited the files", "objects", r.Objects, "rows", r.Rows)
 		}

@@ -75,7 +75,7 @@ func New(c Config) (*Server, error) {
 	case c.Index == nil || c.Store == nil || c.Bucket == "":
 		return nil, errors.New("files need an index, a store and a bucket")
 	case c.Index.Traits().Apply == 0:
-		return nil, errors.New("the store of the index cannot change several records at once, which files need")
+		return nil, errors.New("the index is in a store that cannot change several records atomically, which files need")
 	}
 	if err := files.CheckPrefix(c.Prefix); err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func New(c Config) (*Server, error) {
 	c.Listen = cmp.Or(c.Listen, "127.0.0.1:8090")
 	c.MaxSize = cmp.Or(c.MaxSize, 1<<30)
 	if c.MaxSize > 5<<40 {
-		return nil, errors.New("the largest file has at most 5 TiB")
+		return nil, errors.New("the maximum file size is above 5 TiB")
 	}
 	c.Quota.Bytes, c.Quota.Open = cmp.Or(c.Quota.Bytes, 10<<30), cmp.Or(c.Quota.Open, 1000)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
@@ -144,9 +144,9 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.Listen)
 	if err != nil {
-		return fmt.Errorf("the API of files: %w", err)
+		return fmt.Errorf("listen for the files API: %w", err)
 	}
-	s.Logger.Info("files are served", "address", "http://"+listener.Addr().String(), "to", event.Object{Bucket: s.Bucket, Key: s.Prefix})
+	s.Logger.Info("serving files", "address", "http://"+listener.Addr().String(), "to", event.Object{Bucket: s.Bucket, Key: s.Prefix})
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		if err := api.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
@@ -172,7 +172,7 @@ func (s *Server) shutDown(ctx context.Context, api *http.Server) error {
 	defer cancel()
 	err := api.Shutdown(end)
 	if errors.Is(err, context.DeadlineExceeded) {
-		s.Logger.Warn("requests were cut off at the end", "after", shutdownTimeout)
+		s.Logger.Warn("canceled requests that did not end within the shutdown timeout", "timeout", shutdownTimeout)
 		err = nil
 	}
 	err = errors.Join(err, api.Close())
@@ -234,13 +234,13 @@ func (s *Server) probeStore(ctx context.Context) error {
 	}
 	warnings, err := s.objects.Probe(ctx, s.Prefix)
 	for _, warning := range warnings {
-		s.Logger.Warn("the object store is fit for files, but", "warning", warning)
+		s.Logger.Warn("the object store has a limitation", "warning", warning)
 	}
 	if errors.Is(err, s3objects.ErrUnsuitable) {
 		return err
 	}
 	if err != nil && ctx.Err() == nil {
-		s.Logger.Warn("the object store could not be proved fit yet; starting all the same, and proving it before the first upload", "error", err)
+		s.Logger.Warn("could not probe the object store; starting anyway, and probing it before the first upload", "error", err)
 	}
 	return nil
 }
@@ -252,7 +252,7 @@ func (s *Server) sweep(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		if _, err := sweeper.Round(ctx); err != nil && ctx.Err() == nil {
-			s.Logger.Warn("some files whose time has come were not reconciled", "error", err)
+			s.Logger.Warn("could not reconcile all due files", "error", err)
 		}
 		select {
 		case <-ctx.Done():

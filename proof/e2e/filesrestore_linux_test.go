@@ -48,7 +48,7 @@ func TestFilesRestoredIndex(t *testing.T) {
 
 	out, code := s.command(t, "files", "audit")
 	for _, id := range later {
-		if code != 3 || !strings.Contains(out, "3 objects or uploads in parts without a row: they stay") || !strings.Contains(out, filePrefix+id) {
+		if code != 3 || !strings.Contains(out, "3 orphans (objects or multipart uploads without a row): kept") || !strings.Contains(out, filePrefix+id) {
 			t.Fatalf("exit code %d:\n%s\nwant %s named", code, out, id)
 		}
 	}
@@ -56,7 +56,7 @@ func TestFilesRestoredIndex(t *testing.T) {
 		t.Errorf("exit code %d:\n%s\nwant a refusal, because MinIO accepts forged uploads", code, out)
 	}
 	out, code = s.command(t, "files", "rebuild", "--trust-metadata")
-	if code != 0 || !strings.Contains(out, "3 rows written") || !strings.Contains(out, "files that were deleted since the backup return") {
+	if code != 0 || !strings.Contains(out, "3 rows written") || !strings.Contains(out, "files that were deleted after the backup become visible again") {
 		t.Errorf("exit code %d:\n%s", code, out)
 	}
 	if out, code := s.command(t, "files", "audit"); code != 0 {

@@ -22,24 +22,24 @@ func newAuditCommand(a *app.App) *cobra.Command {
 	var o files.AuditOptions
 	cmd := &cobra.Command{
 		Use:   "audit",
-		Short: "Compare the index with the bucket, and put right what differs",
-		Long: `Audit lists the objects of the files and compares them with the index. Each difference
-is looked at once more before anything is written: bytes of which no notification
-came become visible, files whose bytes are gone or are others are lost, and what is
-left of files that are gone is removed. Where nothing differs it writes nothing.
+		Short: "Compare the index with the bucket, and repair differences",
+		Long: `Audit lists the bucket and compares it with the index. It reconciles each difference
+with the object before it writes: uploads without a notification become visible,
+files whose object is missing or different become lost, and leftovers of removed
+files are deleted. If index and bucket agree, an audit writes nothing.
 
-Objects that have the name of a file but no row stay, and so do uploads in parts
-without a row: an index that was restored from a backup has no rows of the files
-that came later. The audit counts them, names some, and exits with 3. "pawl files
-rebuild" writes their rows. If you know that the index is right, --limit removes
-them, if they are at most that many. Objects with other names always stay.
+Orphans are objects and multipart uploads that are named like a file but have no row.
+An audit keeps them, because an index that was restored from a backup has no rows for
+later files. It reports their number and some keys, and exits with 3. "pawl files
+rebuild" writes the missing rows. If you know that the index is right, remove orphans
+with --limit. An audit never removes objects with other names.
 
-What cannot be looked at does not end an audit: it goes on with the others, says how
-many there were, and exits with 1.
+If a file cannot be checked, the audit continues with the others, reports the number
+of failures, and exits with 1.
 
-"pawl files serve" does the same an hour after it began, and every day. It removes
-what it has reported for 7 days without a row, if that is at most 100 objects and
-at most 1 % of all, and logs each key. The 7 days begin again when it restarts.`,
+"pawl files serve" audits an hour after its start and then every day. It removes
+orphans that it has reported for 7 days, if there are at most 100 and at most 1 % of
+all objects, and logs their keys. A restart begins the 7 days again.`,
 		Example: `  pawl files audit --dry-run
   pawl files audit --limit 5000 --json`,
 		Args: app.NoArgs,
@@ -50,9 +50,9 @@ at most 1 % of all, and logs each key. The 7 days begin again when it restarts.`
 			return runAudit(cmd.Context(), a, o)
 		},
 	}
-	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "find, and write nothing")
-	cmd.Flags().Int64Var(&o.Limit, "limit", 0, "remove the objects without a row if they are at most this `number` (default: they stay)")
-	app.DocumentExitCodes(cmd, app.ExitCodes+"  3  something differed: the report says what\n")
+	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "report differences without writing")
+	cmd.Flags().Int64Var(&o.Limit, "limit", 0, "remove orphans if there are at most this `number` (default: keep them)")
+	app.DocumentExitCodes(cmd, app.ExitCodes+"  3  index and bucket differed: see the report\n")
 	return cmd
 }
 
@@ -133,23 +133,23 @@ func auditText(r *files.AuditReport, o files.AuditOptions, took time.Duration, c
 	what, done := "audited", "removed"
 	switch {
 	case !complete:
-		what = "audited in part"
+		what = "partly audited"
 	case o.DryRun:
-		what, done = "audited, without writing,", "to be removed"
+		what, done = "audited (dry run)", "would be removed"
 	}
 	fmt.Fprintf(&text, "%s %s objects and %s rows in %s\n", what, humanize.Comma(r.Objects), humanize.Comma(r.Rows), took)
 	for _, state := range slices.Sorted(maps.Keys(r.Moved)) {
-		fmt.Fprintf(&text, "  %d files: %s, by what the bucket holds\n", r.Moved[state], state)
+		fmt.Fprintf(&text, "  %d files changed to %s\n", r.Moved[state], state)
 	}
 	if r.Leftovers > 0 {
-		fmt.Fprintf(&text, "  %d objects of files that are gone or expired, or uploads in parts that are over: %s\n", r.Leftovers, done)
+		fmt.Fprintf(&text, "  %d leftover objects or multipart uploads: %s\n", r.Leftovers, done)
 	}
 	writeOrphans(&text, r, o)
 	if r.Failed > 0 {
-		fmt.Fprintf(&text, "  %d files could not be looked at: the next audit looks at them again\n", r.Failed)
+		fmt.Fprintf(&text, "  %d files could not be checked: the next audit checks them again\n", r.Failed)
 	}
 	if r.Foreign > 0 {
-		fmt.Fprintf(&text, "  %d objects that have no name of a file: they stay\n", r.Foreign)
+		fmt.Fprintf(&text, "  %d other objects, not named like a file: kept\n", r.Foreign)
 	}
 	return text.String()
 }
@@ -158,22 +158,22 @@ func writeOrphans(text *strings.Builder, r *files.AuditReport, o files.AuditOpti
 	if r.Orphans == 0 {
 		return
 	}
-	outcome := "they stay"
+	outcome := "kept"
 	switch {
 	case r.KeepsOrphans(o), o.Limit == 0:
 	case o.DryRun:
-		outcome = "to be removed"
+		outcome = "would be removed"
 	default:
 		outcome = fmt.Sprintf("%d removed", r.Removed)
 	}
-	fmt.Fprintf(text, "  %d objects or uploads in parts without a row: %s\n", r.Orphans, outcome)
+	fmt.Fprintf(text, "  %d orphans (objects or multipart uploads without a row): %s\n", r.Orphans, outcome)
 	for _, key := range r.OrphanKeys {
 		fmt.Fprintf(text, "    %s\n", event.Quote(key))
 	}
 	if more := r.Orphans - int64(len(r.OrphanKeys)); more > 0 {
 		fmt.Fprintf(text, "    and %d more\n", more)
 	}
-	if outcome == "they stay" {
-		fmt.Fprintf(text, "    If the index was restored from a backup: pawl files rebuild. If you know that it is right: pawl files audit --limit %d\n", r.Orphans)
+	if outcome == "kept" {
+		fmt.Fprintf(text, "    If the index was restored from a backup, run: pawl files rebuild. If you know that the index is right, run: pawl files audit --limit %d\n", r.Orphans)
 	}
 }

@@ -14,19 +14,18 @@ func newDemoCommand(a *app.App) *cobra.Command {
 	var o demo.Options
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Show files on this machine, with nothing but this program",
-		Long: `Demo starts an object store in memory and two processes of "pawl files serve" over
-one SQLite index. Clients upload pictures by signed URLs, delete some and bring
-some back. They send wrong bytes, break off, and ask twice; notifications are
-lost, late or come twice; and a service is killed. What was lost is found by an
-audit. A day passes, by the index: what was deleted is removed. Then index and
-bucket are compared, file by file.
+		Short: "Demonstrate file uploads on this machine",
+		Long: `Demo starts an in-memory object store and two processes of "pawl files serve" that
+share one SQLite index. Clients upload pictures with signed URLs, delete some and
+undelete some. They also send wrong bytes, interrupt uploads and repeat requests.
+Notifications are lost, late or duplicated, and one service is killed. An audit finds
+the files whose notification was lost. Then the index's timers advance by a day, so
+deleted files are removed. Finally, the demo compares index and bucket file by file.
 
-One seed decides what happens to which file.
+The seed determines what happens to each file.
 
-Without --once it then stays up and serves a page on which you can upload and
-delete pictures of your own, until Ctrl-C. The page is for browsers on this
-machine only.`,
+Without --once, the demo then serves a web page on which you can upload and delete
+your own pictures, until Ctrl-C. Only browsers on this machine can open the page.`,
 		Example: `  pawl files demo
   pawl files demo --once --seed 7`,
 		Args: app.NoArgs,
@@ -37,10 +36,10 @@ machine only.`,
 			return democmd.Show(cmd.Context(), a, o, demo.RunFiles)
 		},
 	}
-	cmd.Flags().BoolVar(&o.Once, "once", false, "end after the show: with 0 if all is right, 1 if not")
-	cmd.Flags().Uint64Var(&o.Seed, "seed", 0, "play what this `number` stands for (default a random one)")
-	app.DocumentExitCodes(cmd, `  0  all is right
-  1  not all is right, or the demo could not be shown
+	cmd.Flags().BoolVar(&o.Once, "once", false, "exit after the checks, with status 0 if they passed and 1 otherwise")
+	cmd.Flags().Uint64Var(&o.Seed, "seed", 0, "seed `number` (default: random)")
+	app.DocumentExitCodes(cmd, `  0  all checks passed
+  1  a check failed, or the demo could not run
   2  wrong usage
 `)
 	return cmd

@@ -32,10 +32,10 @@ import (
 func NewFilesCommand(a *app.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "files",
-		Short: "Upload files into a bucket, and find them again",
-		Long: `Files serves an API by which clients upload files straight into a bucket, list them,
-delete them and have them back. An index keeps what there is; the notifications of
-the store keep the two together. docs/FILES.md says how.`,
+		Short: "Let clients upload files directly to a bucket, and keep an index of them",
+		Long: `Files runs and maintains an API with which clients upload files directly to a bucket,
+list them, delete them and restore them. An index lists the files, and the store's
+notifications keep it up to date. See docs/FILES.md.`,
 		Example: `  pawl files serve
   pawl files audit --dry-run
   pawl files demo`,
@@ -44,10 +44,10 @@ the store keep the two together. docs/FILES.md says how.`,
 	}
 	cmd.AddCommand(&cobra.Command{
 		Use:   "serve",
-		Short: "Serve the API until told to end",
-		Long: `Serve listens for clients, takes notifications from the sources of the configuration,
-and looks at files whose time has come. It needs no ledger, and runs no pipelines.
-SIGINT or SIGTERM ends it in order.`,
+		Short: "Serve the API until interrupted",
+		Long: `Serve runs the API, receives notifications from the configured sources, and
+reconciles files whose timer is due. It needs no ledger and runs no pipelines.
+SIGINT or SIGTERM shuts it down gracefully.`,
 		Example: `  pawl files serve -c pawl.yaml`,
 		Args:    app.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runServe(cmd.Context(), a) },
@@ -96,12 +96,12 @@ func explainForgeable(c *config.Config, err error) error {
 	if !errors.Is(err, s3objects.ErrForgeable) {
 		return err
 	}
-	return c.At("files", fmt.Errorf("%w: use a store that checks signatures; or put a proxy before the store that refuses this header, "+
-		"give the service a key that may write below its prefix alone, and set accept_forgeable_uploads: true (docs/FILES.md)", err))
+	return c.At("files", fmt.Errorf("%w: use a store that checks signatures; or put a proxy in front of the store that rejects this header, "+
+		"give the service an access key that can write only below its prefix, and set accept_forgeable_uploads: true (docs/FILES.md)", err))
 }
 
 func errNotConfigured(c *config.Config) error {
-	return c.At("files", errors.New("is missing: say where files go (files: {to: s3://bucket/prefix/, secret: …})"))
+	return c.At("files", errors.New("is missing: configure where files are stored (files: {to: s3://bucket/prefix/, secret: …})"))
 }
 
 // serverConfig returns what the configuration says of the server, without what has to be
@@ -151,13 +151,13 @@ func openIndex(ctx context.Context, m *app.Runtime, create bool) (store.Store, e
 	case named && scheme == "dynamodb":
 		return parts.DynamoDB{URL: at}.Open(ctx)
 	case named: // its text may have a password
-		return nil, errors.New("is no URL of a database: write postgres://user:password@host:5432/database, dynamodb://table?region=eu-central-1, or the name of a file")
+		return nil, errors.New("is not a database URL: use postgres://user:password@host:5432/database, dynamodb://table?region=eu-central-1, or a file name")
 	}
 	path := resolvePath(m, cmp.Or(at, "files.db"))
 	if !create {
 		err := closeStore(sqlite.OpenReadOnly(ctx, path))
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("there is no index in %s: \"pawl files serve\" makes it; or name another configuration with --config", path)
+			return nil, fmt.Errorf("index %s does not exist: start \"pawl files serve\" to create it, or select another configuration with --config", path)
 		}
 		if err != nil {
 			return nil, err
@@ -183,11 +183,11 @@ func spoolDir(m *app.Runtime) string {
 	}
 	f, err := os.CreateTemp(dir, "pawl-upload-*")
 	if err != nil {
-		m.Log.Warn("bodies of POST /v1/files are kept in the system's temporary folder", "error", err)
+		m.Log.Warn("cannot buffer bodies of POST /v1/files in the folder of the index; using the system's temporary folder", "error", err)
 		return ""
 	}
 	if err := errors.Join(f.Close(), os.Remove(f.Name())); err != nil {
-		m.Log.Warn("a temporary file stays", "error", err)
+		m.Log.Warn("could not remove a temporary file", "error", err)
 	}
 	return dir
 }
@@ -220,7 +220,7 @@ func loadKeys(m *app.Runtime, c *config.Files) (jwk.Set, error) {
 	}
 	set, err := jwk.Parse(text)
 	if err != nil {
-		return nil, fmt.Errorf("keys: %s is no JSON Web Key Set: %w", c.Keys, err)
+		return nil, fmt.Errorf("keys: %s is not a JSON Web Key Set: %w", c.Keys, err)
 	}
 	return set, nil
 }

@@ -23,7 +23,7 @@ func TestFileIndex(t *testing.T) {
 		{"index: mine.db", "mine.db", ""},
 		{"index: postgres://u:hush@127.0.0.1:1/d", "", "127.0.0.1:1/d schema pawl"},
 		{"index: postgresql://u:hush@127.0.0.1:1/d", "", "127.0.0.1:1/d schema pawl"},
-		{"index: mysql://u:hush@127.0.0.1:1/d", "", "is no URL of a database"},
+		{"index: mysql://u:hush@127.0.0.1:1/d", "", "is not a database URL"},
 		{"}\nledger: postgres://u:hush@127.0.0.1:1/l?schema=s", "", "127.0.0.1:1/l schema s"},
 		{"index: mine.db}\nledger: postgres://u:hush@127.0.0.1:1/l", "mine.db", ""},
 	} {

@@ -20,19 +20,18 @@ func newRebuildCommand(a *app.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rebuild",
 		Short: "Write the missing rows of an index that was restored from a backup",
-		Long: `Rebuild lists the objects of the files. For each object that has the name of a file
-but no row it writes the row: entity, type, size and SHA-256 are those of the
-object's metadata. The file is then visible. Quotas do not bound a rebuild.
+		Long: `Rebuild lists the bucket. For each object that is named like a file but has no row, it
+writes the row, with the entity, type, size and SHA-256 in the object's metadata. The
+file is then visible. Rebuild ignores quotas.
 
-Files that were deleted since the backup return: their objects look like those of
-files that were not deleted. Files that the backup shows as deleted may have been
-undeleted since. Their undelete window begins again, so their bytes are not removed
-for another day. Run rebuild before "pawl files serve". If there is no index, rebuild
-makes one.
+Files that were deleted after the backup become visible again, because nothing in the
+bucket shows that they were deleted. Files that are deleted in the backup may have been
+undeleted later, so their undelete window starts again: they are kept for another day.
+Run rebuild before "pawl files serve". If the index does not exist, rebuild creates it.
 
-If the store accepts forged uploads, as MinIO does, anyone who has seen an upload
-URL may have written objects with any metadata, so rebuild refuses. Use
---trust-metadata if no user can send such requests to the store.`,
+If the store accepts forged uploads, as MinIO does, anyone who has seen an upload URL
+may have written objects with any metadata, so rebuild refuses to run. Use
+--trust-metadata if users cannot send such requests to the store.`,
 		Example: `  pawl files rebuild --dry-run
   pawl files rebuild --trust-metadata`,
 		Args: app.NoArgs,
@@ -40,7 +39,7 @@ URL may have written objects with any metadata, so rebuild refuses. Use
 			return withServer(cmd.Context(), a, !dryRun, func(ctx context.Context, x *tools) error { return runRebuild(ctx, a, x, dryRun, trust) })
 		},
 	}
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "report what is missing, and write no row")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "report missing rows without writing")
 	cmd.Flags().BoolVar(&trust, "trust-metadata", false, "rebuild although the store accepts forged uploads")
 	app.DocumentExitCodes(cmd, app.ExitCodes)
 	return cmd
@@ -53,7 +52,7 @@ func runRebuild(ctx context.Context, a *app.App, x *tools, dryRun, trust bool) e
 		DryRun: dryRun, Progress: func(r *files.RebuildReport) { count.Show(r.Objects, "rebuilt", r.Rebuilt) },
 	}, trust)
 	if errors.Is(err, s3objects.ErrForgeable) {
-		return app.Failed(err, "use --trust-metadata if no user can send such requests to the store")
+		return app.Failed(err, "use --trust-metadata if users cannot send such requests to the store")
 	}
 	x.bar.End()
 	return errors.Join(err, printRebuild(a, &r, dryRun, time.Since(began).Round(time.Millisecond), err == nil))
@@ -74,7 +73,7 @@ func printRebuild(a *app.App, r *files.RebuildReport, dryRun bool, took time.Dur
 	}
 	part := ""
 	if !complete {
-		part = " in part"
+		part = " partly"
 	}
 	fmt.Fprintf(a.Out, "rebuilt%s from %s objects in %s: %s %s\n", part, humanize.Comma(r.Objects), took, humanize.Comma(r.Rebuilt), outcome)
 	if r.Kept > 0 {
@@ -83,7 +82,7 @@ func printRebuild(a *app.App, r *files.RebuildReport, dryRun bool, took time.Dur
 	if r.Skipped == 0 {
 		return nil
 	}
-	_, err := fmt.Fprintf(a.Out, "  %d objects show no entity or no SHA-256, and were skipped:\n", r.Skipped)
+	_, err := fmt.Fprintf(a.Out, "  %d objects skipped, because their metadata has no entity or no SHA-256:\n", r.Skipped)
 	for _, key := range r.SkippedKeys {
 		fmt.Fprintf(a.Out, "    %s\n", event.Quote(key))
 	}

@@ -31,20 +31,20 @@ func (w *World) checkChange(t *fileModel, next *files.File) {
 		w.Violatef("", "%s went from %s to %s", t.id, name(from), name(to))
 	}
 	if to == files.Indexed && t.mustBeHidden {
-		w.Violatef("", "%s is visible, though it was deleted", t.id)
+		w.Violatef("", "%s is visible, although it was deleted", t.id)
 	}
 	if to == files.Pending && from == files.Deleted && t.mustBeHidden {
-		w.Violatef("", "%s may become visible, though it was deleted", t.id)
+		w.Violatef("", "%s may become visible, although it was deleted", t.id)
 	}
 	if t.mustBeVisible && !t.tampered && from == files.Indexed && to != files.Indexed {
-		w.Violatef("", "%s is not visible, though nobody deleted it", t.id)
+		w.Violatef("", "%s is not visible, although no user deleted it", t.id)
 	}
 	w.checkObserved(t, from, to)
 	if to == files.Purging && w.Now+w.times.Skew < next.DeletedAt.Sub(epoch)+w.times.Undelete {
 		w.Violatef("", "%s is purged while it may be undeleted", t.id)
 	}
 	if to == 0 && w.hasOpenUpload(t.id) {
-		w.Violatef("", "%s is forgotten while an upload of it is open", t.id)
+		w.Violatef("", "%s is dropped while an upload of it is open", t.id)
 	}
 	if from == 0 {
 		t.createdAt, t.createdWrite, t.key = w.Now, w.writes, next.Idempotency
@@ -56,7 +56,7 @@ func (w *World) checkChange(t *fileModel, next *files.File) {
 func (w *World) checkKey(t *fileModel) {
 	for _, other := range w.models {
 		if t.key != "" && other != t && other.key == t.key && !other.expired && t.createdAt-other.createdAt < minKeyLife {
-			w.Violatef("", "%s and %s were both begun by %s", t.id, other.id, t.key)
+			w.Violatef("", "%s and %s both have the idempotency key %s", t.id, other.id, t.key)
 		}
 	}
 }
@@ -70,11 +70,11 @@ func (w *World) checkObserved(t *fileModel, from, to files.State) {
 	w.observeObject(t)
 	switch {
 	case to == files.Indexed && from != to && t.lastMatch < t.rowWrittenAt:
-		w.Violatef("", "%s is visible, and has had no object since it was %s", t.id, from)
+		w.Violatef("", "%s is visible, but had no matching object since it was %s", t.id, from)
 	case to == files.Lost && from != to && t.lastMismatch < t.rowWrittenAt:
-		w.Violatef("", "%s is lost, and has had its object since it was %s", t.id, from)
+		w.Violatef("", "%s is lost, but its object matched since it was %s", t.id, from)
 	case (to == files.Gone || to == 0) && t.lastMismatch < t.rowWrittenAt:
-		w.Violatef("", "%s is forgotten, and has had its object since it was %s", t.id, from)
+		w.Violatef("", "%s is dropped, but its object matched since it was %s", t.id, from)
 	}
 }
 
@@ -82,7 +82,7 @@ func (w *World) checkObserved(t *fileModel, from, to files.State) {
 func (w *World) checkNotified() {
 	for _, t := range w.models {
 		if s := t.row.State; t.notifiedChanges == t.objectChanges && (s == files.Indexed || s == files.Lost) && (s == files.Indexed) != w.objectMatches(t) {
-			w.Violatef("", "%s is %s, and a notification has said that its object changed", t.id, s)
+			w.Violatef("", "%s is %s, unlike its object, although all changes were notified", t.id, s)
 		}
 	}
 }
@@ -214,7 +214,7 @@ func (w *World) checkRefusal(u *user, since int, err error) {
 			return
 		}
 	}
-	w.Violatef("", "user %d is refused: %v, and there was room, or its file, all the time", u.n, err)
+	w.Violatef("", "user %d was rejected: %v, but there always was room, or a file with its key", u.n, err)
 }
 
 // checkRemoval looks at the removal of an object by the service.
@@ -223,7 +223,7 @@ func (w *World) checkRemoval(t *fileModel) {
 		w.Violatef("", "the object of %s was removed while it was %s", t.id, s)
 	}
 	if t.mustBeVisible {
-		w.Violatef("", "the object of %s was removed, though nobody deleted it", t.id)
+		w.Violatef("", "the object of %s was removed, although no user deleted it", t.id)
 	}
 }
 
@@ -235,15 +235,15 @@ func (w *World) checkQuiescent(audited bool) {
 			continue
 		}
 		if s := t.row.State; s != 0 && s != files.Indexed && s != files.Lost {
-			w.Violatef("", "at rest %s is %s still", t.id, s)
+			w.Violatef("", "at the end %s is still %s", t.id, s)
 		}
 		if why := w.mismatch(t); why != "" {
-			w.Violatef("", "at rest %s is %s: %s", t.id, name(t.row.State), why)
+			w.Violatef("", "at the end %s is %s: %s", t.id, name(t.row.State), why)
 		}
 	}
 	for _, u := range w.uploads {
 		if audited || !u.afterLandBy {
-			w.Violatef("", "at rest the upload %s of %s is open", u.id, u.key)
+			w.Violatef("", "at the end the upload %s of %s is open", u.id, u.key)
 		}
 	}
 }
@@ -254,19 +254,19 @@ func (w *World) mismatch(t *fileModel) string {
 	indexed := t.row.State == files.Indexed
 	switch {
 	case stored && !indexed && (t.row.State != files.Lost || w.objectMatches(t)):
-		return "there is an object of it"
+		return "its object exists"
 	case indexed && t.mustBeHidden:
-		return "it is visible, though it was deleted"
+		return "it is visible, although it was deleted"
 	case indexed && !w.objectMatches(t):
-		return "it is visible, and its object is not what was promised"
+		return "it is visible, but its object does not match the promise"
 	case t.tampered:
 		return "" // what else is missing, a stranger has taken
 	case !indexed && t.mustBeVisible:
-		return "it is not visible, though nobody deleted it"
+		return "it is not visible, although no user deleted it"
 	case !indexed && t.stored && !t.deleteBegun && !t.viaService:
-		return "it is not visible, though its bytes have come"
+		return "it is not visible, although its bytes were stored"
 	case t.row.State == files.Lost:
-		return "it is lost, and no stranger took it"
+		return "it is lost, but no third party changed its object"
 	}
 	return ""
 }

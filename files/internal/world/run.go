@@ -70,7 +70,7 @@ func (w *World) quiesce() {
 	w.runEvents()
 	w.checkAudited()
 	if n := len(w.threads.Running); n > 0 {
-		w.Violatef("", "%d requests never end", n)
+		w.Violatef("", "%d requests do not end", n)
 	}
 	w.threads.Abort()
 	w.checkQuiescent(true)

@@ -10,7 +10,7 @@ import (
 )
 
 var (
-	errDead     = errors.New("the process is gone")
+	errDead     = errors.New("the process has crashed")
 	errNoAnswer = errors.New("no answer")
 )
 

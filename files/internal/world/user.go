@@ -72,7 +72,7 @@ func (u *user) upload(tries int) {
 			u.w.checkRefusal(u, since, err)
 		}
 		if err != nil && strings.Contains(err.Error(), "idempotency key is expired") {
-			u.w.Violatef("", "user %d is refused, for its upload has expired: %v", u.n, err)
+			u.w.Violatef("", "user %d was rejected, because its upload has expired: %v", u.n, err)
 		}
 		if err != nil {
 			if tries > 1 && !errors.Is(err, files.ErrQuota) {
@@ -81,7 +81,7 @@ func (u *user) upload(tries int) {
 			return
 		}
 		if u.w.model(f.ID).row.State == 0 {
-			u.w.Violatef("", "user %d has %s, of which there is no row", u.n, f.ID)
+			u.w.Violatef("", "user %d got %s, which has no row", u.n, f.ID)
 		}
 		u.ids = append(u.ids, f.ID)
 		u.w.Tracef("user %d has %s, until %v", u.n, f.ID, signed.Until.Sub(epoch))
@@ -194,7 +194,7 @@ func (u *user) undelete(t *thread, f *fileModel) {
 // putOrphan puts an object into the bucket that has the name of a file and is none.
 func (w *World) putOrphan() {
 	t, p := w.model(w.newID()), promise(200)
-	w.Tracef("a stranger puts an object of no file under %s", t.id)
+	w.Tracef("a third party stores an object without a row under %s", t.id)
 	t.tampered = true
 	w.changeObject(t, &p)
 	if w.Tape.Chance(500) {
@@ -211,16 +211,16 @@ func (u *user) tamper() {
 	w, t := u.w, u.w.model(u.ids[0])
 	t.tampered = true
 	if other := promise(u.n + 100); w.Tape.Chance(300) {
-		w.Tracef("a stranger puts something else under %s", t.id)
+		w.Tracef("a third party replaces the object of %s", t.id)
 		w.changeObject(t, &other)
 	} else if _, exists := w.objects[t.id]; exists {
-		w.Tracef("a stranger takes the object of %s away", t.id)
+		w.Tracef("a third party removes the object of %s", t.id)
 		w.changeObject(t, nil)
 	}
 	if w.Tape.Chance(300) {
 		w.After(w.Tape.UpTo(time.Hour), func() {
 			if t.row.State == files.Lost {
-				w.Tracef("a stranger puts the object of %s back", t.id)
+				w.Tracef("a third party restores the object of %s", t.id)
 				w.changeObject(t, &u.promise)
 			}
 		})
