@@ -103,7 +103,7 @@ func TestAuditContinuesAfterFailures(t *testing.T) {
 				}
 			}
 		}, files.AuditOptions{})
-		if r.Failed != 1 || r.Objects != 3 || r.Moved["expired"] != 2 || err == nil || !strings.Contains(err.Error(), "1 files could not be auditedService; the first: 00000001-") {
+		if r.Failed != 1 || r.Objects != 3 || r.Moved["expired"] != 2 || err == nil || !strings.Contains(err.Error(), "1 files could not be audited; the first: 00000001-") {
 			t.Errorf("%+v, %v", r, err)
 		}
 	})

@@ -113,14 +113,14 @@ func TestCost(t *testing.T) {
 		id, _ := at(got, "file", "fileId").(string)
 		return got, "/v1/files/" + id
 	}
-	ask(201, "POST /v1/uploads", uploadOf("e", "x"), "`POST /v1/uploads`, the first of an entity in a process")
-	begun, file := ask(201, "POST /v1/uploads", uploadOf("e", "hello"), "the same with an idempotency key", "Idempotency-Key", "one")
+	ask(201, "POST /v1/uploads", uploadOf("e", "x"), "first `POST /v1/uploads` of an entity in a process")
+	begun, file := ask(201, "POST /v1/uploads", uploadOf("e", "hello"), "`POST /v1/uploads` with an idempotency key", "Idempotency-Key", "one")
 	x.put(begun, "hello")
-	ask(200, "POST "+file+"/complete", nil, "`complete`, when the bytes have just come")
-	ask(200, "POST "+file+"/complete", nil, "the same once more")
+	ask(200, "POST "+file+"/complete", nil, "`complete` after the upload")
+	ask(200, "POST "+file+"/complete", nil, "repeated `complete`")
 	begun, noticed := ask(201, "POST /v1/uploads", uploadOf("e", "hello"), "`POST /v1/uploads`")
 	x.put(begun, "hello")
-	b.look(x, noticed, "a notification")
+	b.look(x, noticed, "notification")
 	parts := []string{strings.Repeat("a", 5<<20), "the end"}
 	begun, large := ask(201, "POST /v1/uploads/parts", map[string]any{
 		"entity": "e", "size": 5<<20 + 7, "contentType": "video/mp4", "partSize": 5 << 20,
@@ -129,11 +129,11 @@ func TestCost(t *testing.T) {
 	for i := range parts {
 		x.put(map[string]any{"upload": begun["parts"].([]any)[i]}, parts[i])
 	}
-	ask(200, "POST "+large+"/complete", nil, "`complete` of two parts that have come")
+	ask(200, "POST "+large+"/complete", nil, "`complete` of two parts")
 	x.call(ann, "POST", "/v1/files?entity=e", "text/plain", []byte("x"))
 	b.row("`POST /v1/files`")
 	ask(200, "GET "+file, nil, "`GET` of a file")
-	ask(200, "GET /v1/entities/e/files?limit=1000", nil, "a page of a list, of up to 1,000 files")
+	ask(200, "GET /v1/entities/e/files?limit=1000", nil, "list page of up to 1,000 files")
 	ask(200, "DELETE "+file, nil, "`DELETE`")
 	ask(200, "POST "+file+"/undelete", nil, "`undelete`")
 	ask(200, "DELETE "+file, nil, "`DELETE`")
@@ -144,7 +144,7 @@ func TestCost(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	b.row("the end of a deleted file: its bytes, and days later its row")
+	b.row("purge of a deleted file, and later of its row")
 	page := string(must(os.ReadFile("../../docs/FILES.md")))
 	for _, row := range b.table {
 		if !strings.Contains(page, row+"\n") {

@@ -81,7 +81,7 @@ func repeat(n int, form string) string {
 // selects, times the files that have them, are too many.
 func TestQueryCost(t *testing.T) {
 	h, objects := fullPage(t, 500)
-	const tooMuch = "the request asks for too much at once"
+	const tooMuch = "the query is too expensive"
 	list := func(first int, fields string) string {
 		return fmt.Sprintf(`{ entity(id: "e") { files(first: %d) { edges { %s } pageInfo { hasNextPage endCursor } } } }`, first, fields)
 	}

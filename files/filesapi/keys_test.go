@@ -159,7 +159,7 @@ func TestRemoteKeySet(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		if strings.Count(log.String(), "the last one stays") < 6 {
+		if strings.Count(log.String(), "keeping the previous one") < 6 {
 			t.Errorf("the log says %s", &log)
 		}
 		from.has(public(first, "kid", "1"))

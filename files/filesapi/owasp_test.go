@@ -290,7 +290,7 @@ func testStreams(t *testing.T) {
 		<-begun
 	}
 	status, got := x.call(all, "POST", "/v1/files?entity=e", "text/plain", []byte("x"))
-	if status != http.StatusTooManyRequests || !strings.HasPrefix(fmt.Sprint(got["detail"]), "too many files at a time") {
+	if status != http.StatusTooManyRequests || !strings.HasPrefix(fmt.Sprint(got["detail"]), "too many concurrent uploads") {
 		t.Errorf("one more: %d %v", status, got)
 	}
 	close(wait)

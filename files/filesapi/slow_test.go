@@ -149,7 +149,7 @@ func testReadOnly(t *testing.T) {
 			if took := time.Since(began); took > 31*time.Second || answer.Code != http.StatusServiceUnavailable || answer.Header().Get("Retry-After") == "" {
 				t.Errorf("%s: %d %s after %s", path, answer.Code, answer.Body, took)
 			}
-			if n := strings.Count(log.String(), "no clear answer to a batch"); n != 1 {
+			if n := strings.Count(log.String(), "ambiguous answer to a batch"); n != 1 {
 				t.Errorf("%d times in the log: %s", n, &log)
 			}
 		})

@@ -24,9 +24,9 @@ var ErrForgeable = errors.New("the object store accepted an upload with a forged
 	"anyone who has seen a signed URL can write any object that the service can write")
 
 // ErrReplicationHeaders: users can upload objects that the store can neither read nor list.
-var ErrReplicationHeaders = errors.New("the object store accepts the headers of MinIO's replication from users: an upload with one makes " +
-	"an object that the store can neither read nor list, and listings of the bucket fail while it exists, those of backups too. " +
-	"Let a proxy remove X-Minio-Replication-* from users' requests; docs/FILES.md has the rule")
+var ErrReplicationHeaders = errors.New("the object store accepts MinIO's replication headers from users: an upload with such a header creates " +
+	"an object that the store can neither read nor list, and while it exists, listings of the bucket fail, also those of backups. " +
+	"Let a proxy remove X-Minio-Replication-* from users' requests: docs/FILES.md shows how")
 
 // errNotProbed: without a proof an object without a SHA-256 may be a file all the same.
 var errNotProbed = errors.New("the object has no SHA-256, and the store has not been probed yet: audit without --dry-run, or start the service")
