@@ -32,15 +32,15 @@ func BenchmarkPeers(b *testing.B) {
 	server := servertest.Postgres(b, "fsync=on")
 	q := newRiver(b, server)
 	round := 0
-	pawls := &contender{name: "pawl", work: func(b *testing.B) time.Duration {
+	pawls := &competitor{name: "pawl", work: func(b *testing.B) time.Duration {
 		round++
-		return cycle(b, server.With(func(_ *url.URL, p url.Values) { p.Set("schema", fmt.Sprintf("round%d", round)) }))
+		return cycle(b, server.URLWith(func(_ *url.URL, p url.Values) { p.Set("schema", fmt.Sprintf("round%d", round)) }))
 	}}
-	rivers := &contender{name: "river", work: q.insertAndWork}
-	restates := &contender{name: "restate", work: newVirtualObjects(b).call}
-	contest(b, *objects, rivers, pawls, restates)
-	pawls.over(b, rivers)
-	pawls.over(b, restates)
+	rivers := &competitor{name: "river", work: q.insertAndWork}
+	restates := &competitor{name: "restate", work: newVirtualObjects(b).call}
+	compare(b, *objects, rivers, pawls, restates)
+	pawls.reportRatio(b, rivers)
+	pawls.reportRatio(b, restates)
 }
 
 // job is what River has to do for an object.
@@ -60,7 +60,7 @@ type riverQueue struct {
 
 func newRiver(b *testing.B, server *servertest.PostgresServer) *riverQueue {
 	b.Helper()
-	pool, err := pgxpool.New(b.Context(), server.With(func(_ *url.URL, p url.Values) { p.Set("pool_max_conns", "20") }))
+	pool, err := pgxpool.New(b.Context(), server.URLWith(func(_ *url.URL, p url.Values) { p.Set("pool_max_conns", "20") }))
 	if err != nil {
 		b.Fatal(err)
 	}

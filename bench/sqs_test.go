@@ -40,39 +40,39 @@ var messages = flag.Int("messages", 10_000, "messages in each queue of Benchmark
 func BenchmarkSQS(b *testing.B) {
 	b.Setenv("AWS_ACCESS_KEY_ID", "pawl")
 	b.Setenv("AWS_SECRET_ACCESS_KEY", "pawl")
-	s := newStand(b)
-	bare := &contender{name: "bare", work: s.timed(s.bare)}
-	bento := &contender{name: "bento", work: s.timed(s.bento)}
-	store := &contender{name: "store", work: s.timed(func(b *testing.B, url string) { s.pawl(b, url, pawl.StoreOrder, 16) })}
-	event := &contender{name: "event", work: s.timed(func(b *testing.B, url string) { s.pawl(b, url, pawl.EventOrder, 1000) })}
+	s := newSQSBench(b)
+	bare := &competitor{name: "bare", work: s.timeEmptying(s.bare)}
+	bento := &competitor{name: "bento", work: s.timeEmptying(s.bento)}
+	store := &competitor{name: "store", work: s.timeEmptying(func(b *testing.B, url string) { s.pawl(b, url, pawl.StoreOrder, 16) })}
+	event := &competitor{name: "event", work: s.timeEmptying(func(b *testing.B, url string) { s.pawl(b, url, pawl.EventOrder, 1000) })}
 	s.bare(b, s.fill(b)) // the server's own compiler takes its time
-	contest(b, *messages, bare, bento, store, event)
-	store.over(b, bento)
-	event.over(b, bento)
+	compare(b, *messages, bare, bento, store, event)
+	store.reportRatio(b, bento)
+	event.reportRatio(b, bento)
 }
 
-// stand is what all contenders share.
-type stand struct {
-	queues *servertest.Queues
-	client *sqs.Client
-	store  string // URL
-	asked  atomic.Int64
-	binary string // Bento's
+// sqsBench is what all contenders share.
+type sqsBench struct {
+	queues      *servertest.Queues
+	client      *sqs.Client
+	store       string // URL
+	objectReads atomic.Int64
+	binary      string // Bento's
 }
 
-func newStand(b *testing.B) *stand {
+func newSQSBench(b *testing.B) *sqsBench {
 	b.Helper()
 	root, err := toolcache.Root()
 	if err != nil {
 		b.Fatal(err)
 	}
-	s := &stand{queues: servertest.ElasticMQ(b)}
+	s := &sqsBench{queues: servertest.ElasticMQ(b)}
 	s.client = s.queues.Client()
 	if s.binary, err = toolcache.Bento.Build(b.Context(), root, os.Stderr); err != nil {
 		b.Fatal(err)
 	}
 	store := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		s.asked.Add(1)
+		s.objectReads.Add(1)
 		w.Header().Set("ETag", `"9dd4e461268c8034f5c8564e155c67a6"`)
 		w.Header().Set("Last-Modified", "Fri, 02 Jan 2026 03:04:05 GMT")
 		_, _ = w.Write([]byte("x")) // who has gone asked for none
@@ -82,8 +82,8 @@ func newStand(b *testing.B) *stand {
 	return s
 }
 
-// timed times how long it takes to empty a queue that was filled before.
-func (s *stand) timed(empty func(b *testing.B, url string)) func(b *testing.B) time.Duration {
+// timeEmptying times how long it takes to empty a queue that was filled before.
+func (s *sqsBench) timeEmptying(empty func(b *testing.B, url string)) func(b *testing.B) time.Duration {
 	return func(b *testing.B) time.Duration {
 		b.Helper()
 		url := s.fill(b)
@@ -93,13 +93,13 @@ func (s *stand) timed(empty func(b *testing.B, url string)) func(b *testing.B) t
 	}
 }
 
-// parallel is how many requests are under way, as with Pawl.
-const parallel = 8
+// parallelRequests is how many requests are under way, as with Pawl.
+const parallelRequests = 8
 
 func each(b *testing.B, f func(context.Context) error) {
 	b.Helper()
 	var wg sync.WaitGroup
-	for range parallel {
+	for range parallelRequests {
 		wg.Go(func() {
 			if err := f(b.Context()); err != nil {
 				b.Error(err)
@@ -110,7 +110,7 @@ func each(b *testing.B, f func(context.Context) error) {
 }
 
 // fill makes a queue. Each message is about an object of its own.
-func (s *stand) fill(b *testing.B) (url string) {
+func (s *sqsBench) fill(b *testing.B) (url string) {
 	b.Helper()
 	url = s.queues.NewQueue(b, nil)
 	payload := awsPayload(b, 1)
@@ -134,7 +134,7 @@ func (s *stand) fill(b *testing.B) (url string) {
 	return url
 }
 
-func (s *stand) bare(b *testing.B, url string) {
+func (s *sqsBench) bare(b *testing.B, url string) {
 	b.Helper()
 	var done atomic.Int64
 	each(b, func(ctx context.Context) error {
@@ -174,13 +174,13 @@ output: {drop: {}}
 
 // bento runs Bento until it has asked for every object. Its start takes a second
 // or so, and does not count for much.
-func (s *stand) bento(b *testing.B, url string) {
+func (s *sqsBench) bento(b *testing.B, url string) {
 	b.Helper()
 	file := filepath.Join(b.TempDir(), "bento.yaml")
 	if err := os.WriteFile(file, fmt.Appendf(nil, bentoConfig, s.store, url, s.queues.Endpoint), 0o600); err != nil {
 		b.Fatal(err)
 	}
-	before := s.asked.Load()
+	before := s.objectReads.Load()
 	cmd := exec.Command(s.binary, "-c", file)
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
@@ -192,7 +192,7 @@ func (s *stand) bento(b *testing.B, url string) {
 	go func() { ended <- cmd.Wait() }()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for s.asked.Load()-before < int64(*messages) {
+	for s.objectReads.Load()-before < int64(*messages) {
 		select {
 		case err := <-ended:
 			b.Fatalf("Bento ended: %v\n%s", err, &said)
@@ -203,7 +203,7 @@ func (s *stand) bento(b *testing.B, url string) {
 	<-ended
 }
 
-func (s *stand) pawl(b *testing.B, url string, order pawl.Order, concurrency int) {
+func (s *sqsBench) pawl(b *testing.B, url string, order pawl.Order, concurrency int) {
 	b.Helper()
 	records, err := sqlite.Open(b.Context(), filepath.Join(b.TempDir(), "pawl.db"))
 	if err != nil {

@@ -19,13 +19,13 @@ func TestCopyWhoseAnswerIsLost(t *testing.T) {
 		loseAnswer(t, srv, bucket.CopyParts, "CompleteMultipartUploadResult")
 	})
 	t.Run("copies", func(t *testing.T) {
-		loseAnswer(t, servertest.HonourCopies(t, servertest.MinIO(t, servertest.Options{})), bucket.CopyWhole, "CopyObjectResult")
+		loseAnswer(t, servertest.WithCopyConditions(t, servertest.MinIO(t, servertest.Options{})), bucket.CopyWhole, "CopyObjectResult")
 	})
 }
 
 func loseAnswer(t *testing.T, srv *servertest.Server, m bucket.CopyMethod, answer string) {
 	var lost atomic.Int32
-	relay := servertest.NewFlaky(t, strings.TrimPrefix(srv.Endpoint, "http://"), func(piece []byte) bool {
+	relay := servertest.NewLossyProxy(t, strings.TrimPrefix(srv.Endpoint, "http://"), func(piece []byte) bool {
 		return bytes.Contains(piece, []byte(answer)) && lost.Add(1) == 1
 	})
 	store, err := s3bucket.New(t.Context(), s3bucket.Config{

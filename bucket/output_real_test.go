@@ -21,7 +21,9 @@ import (
 func TestOutputOnServers(t *testing.T) {
 	t.Run("gofakes3", func(t *testing.T) { outputOn(t, servertest.S3(t)) })
 	servertest.Each(t, servertest.Options{}, outputOn)
-	t.Run("copies", func(t *testing.T) { outputOn(t, servertest.HonourCopies(t, servertest.MinIO(t, servertest.Options{}))) })
+	t.Run("copies", func(t *testing.T) {
+		outputOn(t, servertest.WithCopyConditions(t, servertest.MinIO(t, servertest.Options{})))
+	})
 }
 
 func outputOn(t *testing.T, srv *servertest.Server) {

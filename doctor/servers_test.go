@@ -17,7 +17,7 @@ func TestServers(t *testing.T) {
 	t.Run("gofakes3", func(t *testing.T) { examineServer(t, servertest.S3(t)) })
 	servertest.Each(t, servertest.Options{}, examineServer)
 	t.Run("copies", func(t *testing.T) {
-		examineServer(t, servertest.HonourCopies(t, servertest.MinIO(t, servertest.Options{})))
+		examineServer(t, servertest.WithCopyConditions(t, servertest.MinIO(t, servertest.Options{})))
 	})
 }
 

@@ -213,7 +213,7 @@ func TestLambda(t *testing.T) {
 	f := &servertest.Function{Program: filepath.Join(bin, "lambda"), Log: log, Timeout: 30 * time.Second, Env: append(w.program("lambda").Env, "LEDGER="+ledger)}
 	payload := strings.ReplaceAll(sourcetest.Payload("hello.txt"), "photos", "notes")
 	if _, err := f.Environment(t).Invoke(t.Context(), []byte(payload), nil); err != nil {
-		t.Fatalf("%v\n%s", err, f.Said(t))
+		t.Fatalf("%v\n%s", err, f.LogTail(t))
 	}
 	w.wantObject("shouted/hello.txt", "HELLO, WORLD")
 }

@@ -93,7 +93,9 @@ func TestStoreCopies(t *testing.T) {
 	}
 	t.Run("gofakes3", func(t *testing.T) { check(t, servertest.S3(t)) })
 	servertest.Each(t, servertest.Options{}, check)
-	t.Run("copies", func(t *testing.T) { check(t, servertest.HonourCopies(t, servertest.MinIO(t, servertest.Options{}))) })
+	t.Run("copies", func(t *testing.T) {
+		check(t, servertest.WithCopyConditions(t, servertest.MinIO(t, servertest.Options{})))
+	})
 }
 
 // TestProveFails leaves the objects streaming.

@@ -53,7 +53,7 @@ func newProducer(t *testing.T, server *servertest.Streams, name string) *produce
 
 func (p *producer) Stream() archive.Stream { return p.stream(p.name) }
 
-func (p *producer) HasInexactEnds() bool { return p.server.VagueEnds }
+func (p *producer) HasInexactEnds() bool { return p.server.ConstantEndNumbers }
 
 func (p *producer) Missing() archive.Stream { return p.stream("missing") }
 
@@ -104,13 +104,13 @@ func (p *producer) Split(ctx context.Context, shard string) error {
 	high, _ := new(big.Int).SetString(*s.HashKeyRange.EndingHashKey, 10)
 	middle := low.Add(low, high.Sub(high, low).Rsh(high, 1)).String()
 	_, err = p.client.SplitShard(ctx, &kinesis.SplitShardInput{StreamName: &p.name, ShardToSplit: &shard, NewStartingHashKey: &middle})
-	p.server.Active(p.t, p.name)
+	p.server.WaitActive(p.t, p.name)
 	return err
 }
 
 func (p *producer) Merge(ctx context.Context, shard, neighbour string) error {
 	_, err := p.client.MergeShards(ctx, &kinesis.MergeShardsInput{StreamName: &p.name, ShardToMerge: &shard, AdjacentShardToMerge: &neighbour})
-	p.server.Active(p.t, p.name)
+	p.server.WaitActive(p.t, p.name)
 	return err
 }
 

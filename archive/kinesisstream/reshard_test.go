@@ -30,13 +30,13 @@ func reshard(t *testing.T, server *servertest.Streams, n int) {
 		func() error { return p.Split(ctx, "shardId-000000000001") },
 		func() error { return p.Merge(ctx, "shardId-000000000002", "shardId-000000000003") },
 		func() error {
-			if !server.Resizes {
+			if !server.CanReshard {
 				return p.Split(ctx, "shardId-000000000004")
 			}
 			_, err := p.client.UpdateShardCount(ctx, &kinesis.UpdateShardCountInput{
 				StreamName: &p.name, TargetShardCount: aws.Int32(2), ScalingType: "UNIFORM_SCALING",
 			})
-			server.Active(t, p.name)
+			server.WaitActive(t, p.name)
 			return err
 		},
 		func() error { return nil },

@@ -19,8 +19,8 @@ import (
 	"text/tabwriter"
 )
 
-// wanted is what CONTRIBUTING.md wants of the benchmarks.
-var wanted = []struct {
+// targets is what CONTRIBUTING.md wants of the benchmarks.
+var targets = []struct {
 	name, unit  string
 	least, most float64 // 0: any
 }{
@@ -62,14 +62,14 @@ func main() {
 	}
 }
 
-// figures are the values of each unit, one for each run.
-type figures map[string][]float64
+// metrics are the values of each unit, one for each run.
+type metrics map[string][]float64
 
 var processors = regexp.MustCompile(`-\d+$`)
 
 // read returns the figures of each benchmark, by its package's folder and its name.
-func read(in io.Reader, out io.Writer) (got map[string]figures, failed bool, err error) {
-	got = map[string]figures{}
+func read(in io.Reader, out io.Writer) (got map[string]metrics, failed bool, err error) {
+	got = map[string]metrics{}
 	folder := ""
 	lines := bufio.NewScanner(in)
 	for lines.Scan() {
@@ -84,7 +84,7 @@ func read(in io.Reader, out io.Writer) (got map[string]figures, failed bool, err
 		}
 		name := folder + " " + processors.ReplaceAllString(f[0], "")
 		if got[name] == nil {
-			got[name] = figures{}
+			got[name] = metrics{}
 		}
 		for i := 2; i+1 < len(f); i += 2 {
 			v, err := strconv.ParseFloat(f[i], 64)
@@ -99,10 +99,10 @@ func read(in io.Reader, out io.Writer) (got map[string]figures, failed bool, err
 
 // write writes a line for each figure of which something is wanted, and the rates that
 // it comes from.
-func write(out io.Writer, got map[string]figures) error {
+func write(out io.Writer, got map[string]metrics) error {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "\nBENCHMARK\tFIGURE\tMEDIAN\tWANTED\t\tRATES")
-	for _, w := range wanted {
+	for _, w := range targets {
 		f := got[w.name]
 		if f[w.unit] == nil {
 			fmt.Fprintf(t, "%s\t%s\t\t%s\tnot run\t\n", w.name, w.unit, bound(w.least, w.most))
@@ -133,7 +133,7 @@ func median(all []float64) float64 {
 	return sorted[len(sorted)/2]
 }
 
-func (f figures) rates() string {
+func (f metrics) rates() string {
 	var all []string
 	for unit, values := range f {
 		if name, ok := strings.CutSuffix(unit, "/s"); ok {

@@ -14,7 +14,9 @@ import (
 func TestConformance(t *testing.T) {
 	t.Run("gofakes3", func(t *testing.T) { conform(t, servertest.S3(t)) })
 	servertest.Each(t, servertest.Options{}, conform)
-	t.Run("copies", func(t *testing.T) { conform(t, servertest.HonourCopies(t, servertest.MinIO(t, servertest.Options{}))) })
+	t.Run("copies", func(t *testing.T) {
+		conform(t, servertest.WithCopyConditions(t, servertest.MinIO(t, servertest.Options{})))
+	})
 }
 
 func conform(t *testing.T, srv *servertest.Server) {

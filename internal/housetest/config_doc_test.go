@@ -61,7 +61,7 @@ func configFields(t *testing.T) map[string]string {
 		if p.dir != "cmd/pawl/config" && p.dir != "cmd/pawl/parts" {
 			continue
 		}
-		for _, f := range p.ships() {
+		for _, f := range p.nonTestFiles() {
 			ast.Inspect(f.File, func(n ast.Node) bool {
 				if spec, ok := n.(*ast.TypeSpec); ok {
 					if s, ok := spec.Type.(*ast.StructType); ok {

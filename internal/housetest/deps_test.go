@@ -526,7 +526,7 @@ func TestImportsRunOneWay(t *testing.T) {
 	t.Chdir("../..")
 	found := make(map[string]bool)
 	for _, p := range modulePackages(t) {
-		files := p.ships()
+		files := p.nonTestFiles()
 		if len(files) == 0 {
 			continue
 		}
@@ -558,8 +558,8 @@ func TestImportsRunOneWay(t *testing.T) {
 	}
 }
 
-// TestDriversStandAlone holds what the table of layers itself must obey.
-func TestDriversStandAlone(t *testing.T) {
+// TestOnlyUsersImportDrivers holds what the table of layers itself must obey.
+func TestOnlyUsersImportDrivers(t *testing.T) {
 	t.Chdir("../..")
 	users := []string{"awslambda", "cmd/pawl/app", "cmd/pawl/archivecmd", "cmd/pawl/doctorcmd", "cmd/pawl/filescmd", "cmd/pawl/lockcmd", "cmd/pawl/pipelinecmd", "files/internal/world", "cmd/pawl/demo", "cmd/pawl/parts", "files/server", "examples/files", "examples/lambda", "examples/library", "examples/mutex", "examples/once", "examples/update"}
 	for dir, imports := range layers {
@@ -578,14 +578,14 @@ func isDriver(dir string) bool {
 	return parent == "store" && !strings.HasSuffix(dir, "test") || parent != "." && strings.HasSuffix(path.Base(dir), path.Base(parent))
 }
 
-// TestGroundFloor requires that packages in internal/ import only each other.
-func TestGroundFloor(t *testing.T) {
+// TestInternalImportsOnlyInternal requires that packages in internal/ import only each other.
+func TestInternalImportsOnlyInternal(t *testing.T) {
 	t.Chdir("../..")
 	for _, p := range modulePackages(t) {
 		if !strings.HasPrefix(p.dir, "internal/") {
 			continue
 		}
-		for _, path := range importsOf(p.ships()) {
+		for _, path := range importsOf(p.nonTestFiles()) {
 			if dir, ok := inModule(path); ok && !strings.HasPrefix(dir, "internal/") {
 				t.Errorf("package %s imports %s: a package in internal/ must not import upwards", p.dir, path)
 			}
@@ -593,14 +593,14 @@ func TestGroundFloor(t *testing.T) {
 	}
 }
 
-// TestOnlyTestsTest keeps package testing, and its flags, out of the programs.
-func TestOnlyTestsTest(t *testing.T) {
+// TestOnlyTestsImportTesting keeps package testing, and its flags, out of the programs.
+func TestOnlyTestsImportTesting(t *testing.T) {
 	t.Chdir("../..")
 	for _, p := range modulePackages(t) {
 		if testOnly(p.dir) {
 			continue
 		}
-		for _, path := range importsOf(p.ships()) {
+		for _, path := range importsOf(p.nonTestFiles()) {
 			dir, internal := inModule(path)
 			if path == "testing" || strings.HasPrefix(path, "testing/") || internal && testOnly(dir) {
 				t.Errorf("package %s imports %s, which is for tests alone", p.dir, path)
@@ -613,7 +613,7 @@ func TestDirectDependencies(t *testing.T) {
 	t.Chdir("../..")
 	used, tested := make(map[string][]string), make(map[string]bool)
 	for _, p := range modulePackages(t) {
-		for _, path := range external(p.ships()) {
+		for _, path := range external(p.nonTestFiles()) {
 			if !slices.Contains(used[path], p.dir) {
 				used[path] = append(used[path], p.dir)
 			}

@@ -160,7 +160,7 @@ func TestReadmeGo(t *testing.T) {
 	}
 	for _, g := range guides(t) {
 		for _, text := range g.blocks("go") {
-			if !strings.Contains(flat(string(example)), flat(text)) {
+			if !strings.Contains(withoutIndent(string(example)), withoutIndent(text)) {
 				t.Errorf("%s shows Go that is in no example_test.go:\n%s", g.name, text)
 			}
 		}
@@ -180,8 +180,8 @@ func TestGuideProgram(t *testing.T) {
 	}
 }
 
-// flat removes indentation.
-func flat(s string) string { return indent.ReplaceAllString(s, "\n") }
+// withoutIndent removes indentation.
+func withoutIndent(s string) string { return indent.ReplaceAllString(s, "\n") }
 
 var indent = regexp.MustCompile(`\n[ \t]+`)
 
@@ -256,9 +256,9 @@ var (
 	sourceName = regexp.MustCompile("`([a-z.][\\w./{},*-]*(?:\\.go|/))`")
 )
 
-// TestGuidesNameWhatIsThere follows the links of the guides, and looks for the
+// TestGuidesLinksAndFiles follows the links of the guides, and looks for the
 // files and folders that they name.
-func TestGuidesNameWhatIsThere(t *testing.T) {
+func TestGuidesLinksAndFiles(t *testing.T) {
 	t.Chdir("../..")
 	for _, g := range guides(t) {
 		for _, m := range link.FindAllStringSubmatch(g.prose(), -1) {

@@ -37,8 +37,8 @@ type sourceFile struct {
 	*ast.File
 }
 
-// ships returns the files that are not tests.
-func (p *sourcePackage) ships() (files []*sourceFile) {
+// nonTestFiles returns the files that are not tests.
+func (p *sourcePackage) nonTestFiles() (files []*sourceFile) {
 	for _, f := range p.files {
 		if !f.test {
 			files = append(files, f)
@@ -75,7 +75,7 @@ var readSource = sync.OnceValues(func() ([]*sourcePackage, error) {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && foreign(name):
+		case d.IsDir() && outsideModule(name):
 			return filepath.SkipDir
 		case d.IsDir() || filepath.Ext(name) != ".go":
 			return nil
@@ -101,9 +101,9 @@ var readSource = sync.OnceValues(func() ([]*sourcePackage, error) {
 	return slices.SortedFunc(maps.Values(byDir), byName), err
 })
 
-// foreign reports that a folder is not part of the module: hidden, data of
+// outsideModule reports that a folder is not part of the module: hidden, data of
 // tests, or a module of its own.
-func foreign(dir string) bool {
+func outsideModule(dir string) bool {
 	base := filepath.Base(dir)
 	if dir == "." {
 		return false
@@ -125,5 +125,5 @@ func modulePackages(t *testing.T) []*sourcePackage {
 	return all
 }
 
-// placeOf prints the place of a node, for an editor to jump to.
-func placeOf(n ast.Node) string { return sourceFiles.Position(n.Pos()).String() }
+// positionOf prints the place of a node, for an editor to jump to.
+func positionOf(n ast.Node) string { return sourceFiles.Position(n.Pos()).String() }

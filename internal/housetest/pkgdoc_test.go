@@ -10,13 +10,13 @@ import (
 	"testing"
 )
 
-// leastDoc is how much a package comment has to say, in characters.
-const leastDoc = 60
+// minDocLength is how much a package comment has to say, in characters.
+const minDocLength = 60
 
 func TestPackageDoc(t *testing.T) {
 	t.Chdir("../..")
 	for _, p := range modulePackages(t) {
-		files := p.ships()
+		files := p.nonTestFiles()
 		if len(files) == 0 {
 			continue
 		}
@@ -35,19 +35,19 @@ func TestPackageDoc(t *testing.T) {
 			t.Errorf("package %s has %d package comments: want one", p.dir, len(comments))
 		case !strings.HasPrefix(comments[0], begin):
 			t.Errorf("the comment of package %s begins %.30q: want %q", p.dir, comments[0], begin)
-		case len(comments[0]) < leastDoc:
+		case len(comments[0]) < minDocLength:
 			t.Errorf("the comment of package %s says nothing: %q", p.dir, comments[0])
 		}
 	}
 }
 
-// selfEvident are methods whose interface is their documentation.
-var selfEvident = []string{"Error", "Unwrap", "String", "MarshalText", "UnmarshalText"}
+// undocumentedMethods are methods whose interface is their documentation.
+var undocumentedMethods = []string{"Error", "Unwrap", "String", "MarshalText", "UnmarshalText"}
 
 func TestExportedDoc(t *testing.T) {
 	t.Chdir("../..")
 	for _, p := range modulePackages(t) {
-		files := p.ships()
+		files := p.nonTestFiles()
 		if len(files) == 0 {
 			continue
 		}
@@ -91,7 +91,7 @@ func undocumented(d *doc.Package) (names []string) {
 			check(f.Name, f.Doc)
 		}
 		for _, m := range typ.Methods {
-			if !slices.Contains(selfEvident, m.Name) {
+			if !slices.Contains(undocumentedMethods, m.Name) {
 				check(typ.Name+"."+m.Name, m.Doc)
 			}
 		}

@@ -19,7 +19,7 @@ const (
 func TestSizes(t *testing.T) {
 	t.Chdir("../..")
 	for _, p := range modulePackages(t) {
-		for _, f := range p.ships() {
+		for _, f := range p.nonTestFiles() {
 			if f.lines > maxFileLines {
 				t.Errorf("%s has %d lines: a file answers one question in at most %d", f.name, f.lines, maxFileLines)
 			}
@@ -30,24 +30,24 @@ func TestSizes(t *testing.T) {
 				}
 				lines := sourceFiles.Position(fn.End()).Line - sourceFiles.Position(fn.Pos()).Line + 1
 				if lines > maxFuncLines {
-					t.Errorf("%s: %s has %d lines: more than %d do not fit a screen", placeOf(fn), fn.Name.Name, lines, maxFuncLines)
+					t.Errorf("%s: %s has %d lines: more than %d do not fit a screen", positionOf(fn), fn.Name.Name, lines, maxFuncLines)
 				}
 			}
 		}
 	}
 }
 
-// unfinished finds marks of work that was left for later.
-var unfinished = regexp.MustCompile(`\b(TODO|FIXME)\b`)
+// todoMark finds marks of work that was left for later.
+var todoMark = regexp.MustCompile(`\b(TODO|FIXME)\b`)
 
-func TestNothingLeftForLater(t *testing.T) {
+func TestNoTodoComments(t *testing.T) {
 	t.Chdir("../..")
 	for _, p := range modulePackages(t) {
 		for _, f := range p.files {
 			for _, group := range f.Comments {
 				for _, c := range group.List {
-					if mark := unfinished.FindString(c.Text); mark != "" {
-						t.Errorf("%s: a comment says %s: do it, or open an issue", placeOf(c), mark)
+					if mark := todoMark.FindString(c.Text); mark != "" {
+						t.Errorf("%s: a comment says %s: do it, or open an issue", positionOf(c), mark)
 					}
 				}
 			}
@@ -55,11 +55,11 @@ func TestNothingLeftForLater(t *testing.T) {
 	}
 }
 
-// elsewhere finds references to a paper that readers of the source do not have.
+// designReference finds references to a paper that readers of the source do not have.
 // Rules are stated, or explained in ARCHITECTURE.md.
-var elsewhere = regexp.MustCompile(`\bDESI[G]N\b`)
+var designReference = regexp.MustCompile(`\bDESI[G]N\b`)
 
-func TestReferencesCanBeFollowed(t *testing.T) {
+func TestNoReferencesToTheDesignDocument(t *testing.T) {
 	t.Chdir("../..")
 	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
 		base := filepath.Base(name)
@@ -72,7 +72,7 @@ func TestReferencesCanBeFollowed(t *testing.T) {
 			return nil
 		}
 		text, err := os.ReadFile(name)
-		if err == nil && utf8.Valid(text) && elsewhere.Match(text) {
+		if err == nil && utf8.Valid(text) && designReference.Match(text) {
 			t.Errorf("%s refers to a design paper: state the rule, or point to ARCHITECTURE.md", name)
 		}
 		return err

@@ -26,7 +26,7 @@ func (t Tool) Build(ctx context.Context, root string, log io.Writer) (string, er
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}
-	fmt.Fprintf(log, "building %s once, into %s; this takes %s\n", t.Name, path, t.Takes)
+	fmt.Fprintf(log, "building %s once, into %s; this takes %s\n", t.Name, path, t.BuildTime)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return "", fmt.Errorf("making the folder for %s: %w", t.Name, err)
 	}
@@ -47,12 +47,12 @@ func (t Tool) Build(ctx context.Context, root string, log io.Writer) (string, er
 	return path, nil
 }
 
-// jars is Maven's plugin that copies the jars of a project.
-const jars = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
+// copyJarsGoal is Maven's plugin that copies the jars of a project.
+const copyJarsGoal = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
 
-// fetch lets Maven put the jars into the folder out.
-func (t Tool) fetch(ctx context.Context, root, out string) error {
-	cmd := exec.CommandContext(ctx, "mvn", "-q", "-B", jars, "-DincludeScope=runtime", "-DoutputDirectory="+out)
+// fetchJars lets Maven put the jars into the folder out.
+func (t Tool) fetchJars(ctx context.Context, root, out string) error {
+	cmd := exec.CommandContext(ctx, "mvn", "-q", "-B", copyJarsGoal, "-DincludeScope=runtime", "-DoutputDirectory="+out)
 	cmd.Dir = t.dir(root)
 	if said, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("fetching %s with Maven from %s: %w\n%s", t.Name, cmd.Dir, err, said)
@@ -60,9 +60,9 @@ func (t Tool) fetch(ctx context.Context, root, out string) error {
 	return nil
 }
 
-// install lets npm put the pinned packages into the folder out, and unpacks what needs
+// installNode lets npm put the pinned packages into the folder out, and unpacks what needs
 // it. None of their scripts is run.
-func (t Tool) install(ctx context.Context, root, out string) error {
+func (t Tool) installNode(ctx context.Context, root, out string) error {
 	if err := os.Mkdir(out, 0o755); err != nil {
 		return fmt.Errorf("making a folder for %s: %w", t.Name, err)
 	}
@@ -91,8 +91,8 @@ func (t Tool) install(ctx context.Context, root, out string) error {
 	return nil
 }
 
-// create makes a virtual environment in the folder out, with the pinned packages.
-func (t Tool) create(ctx context.Context, root, out string) error {
+// createVenv makes a virtual environment in the folder out, with the pinned packages.
+func (t Tool) createVenv(ctx context.Context, root, out string) error {
 	for _, args := range [][]string{
 		{"python3", "-m", "venv", out},
 		{filepath.Join(out, "bin", "python"), "-m", "pip", "install", "--quiet", "--no-deps", "--requirement", filepath.Join(t.dir(root), pythonPins)},
@@ -109,11 +109,11 @@ func (t Tool) create(ctx context.Context, root, out string) error {
 func (t Tool) compile(ctx context.Context, root, out string, log io.Writer) error {
 	switch {
 	case t.Java:
-		return t.fetch(ctx, root, out)
+		return t.fetchJars(ctx, root, out)
 	case t.Node:
-		return t.install(ctx, root, out)
+		return t.installNode(ctx, root, out)
 	case t.Python:
-		return t.create(ctx, root, out)
+		return t.createVenv(ctx, root, out)
 	}
 	cmd := exec.CommandContext(ctx, "go", "build", "-v", "-buildvcs=false", "-ldflags=-s -w", "-o", out, t.Package)
 	cmd.Dir = t.dir(root)

@@ -23,45 +23,45 @@ import (
 
 // Tool is a program and the module that pins it.
 type Tool struct {
-	Name    string // of the binary
-	Module  string // folder under tools/
-	Package string // main package, or main class where Java is set, or package and version for Node and Python
-	Java    bool   // Maven fetches its jars
-	Node    bool   // npm fetches its packages
-	Python  bool   // pip fetches its packages
-	Unpack  string // what Node runs when its packages are there, in their folder
-	Takes   string // how long the first build takes, for people
+	Name      string // of the binary
+	Module    string // folder under tools/
+	Package   string // main package, or main class where Java is set, or package and version for Node and Python
+	Java      bool   // Maven fetches its jars
+	Node      bool   // npm fetches its packages
+	Python    bool   // pip fetches its packages
+	Unpack    string // what Node runs when its packages are there, in their folder
+	BuildTime string // how long the first build takes, for people
 }
 
 // The servers that tests run against.
 var (
 	MinIO = Tool{
 		Name: "minio", Module: "minio", Package: "github.com/minio/minio",
-		Takes: "2 to 6 minutes",
+		BuildTime: "2 to 6 minutes",
 	}
 	VersityGW = Tool{
 		Name: "versitygw", Module: "versitygw", Package: "github.com/versity/versitygw/cmd/versitygw",
-		Takes: "1 to 3 minutes",
+		BuildTime: "1 to 3 minutes",
 	}
 	// ElasticMQ speaks the protocol of SQS.
 	ElasticMQ = Tool{
 		Name: "elasticmq", Module: "elasticmq", Package: "org.elasticmq.server.Main", Java: true,
-		Takes: "half a minute",
+		BuildTime: "half a minute",
 	}
 	// DynamoDBLocal is Amazon's own imitation of DynamoDB.
 	DynamoDBLocal = Tool{
 		Name: "dynamodblocal", Module: "dynamodblocal", Package: "software.amazon.dynamodb.services.local.main.ServerRunner", Java: true,
-		Takes: "half a minute",
+		BuildTime: "half a minute",
 	}
 	// Kinesalite speaks the protocol of Kinesis, and is fast.
 	Kinesalite = Tool{
 		Name: "kinesalite", Module: "kinesalite", Package: "kinesalite@3.3.3", Node: true,
-		Takes: "a few seconds",
+		BuildTime: "a few seconds",
 	}
 	// KinesisLocal speaks more of it.
 	KinesisLocal = Tool{
 		Name: "kinesislocal", Module: "kinesislocal", Package: "kinesis-local@0.6.2", Node: true,
-		Takes: "a few seconds",
+		BuildTime: "a few seconds",
 	}
 )
 
@@ -69,13 +69,13 @@ var (
 // policies, CloudFormation templates and Dockerfiles, in one virtual environment.
 var AWSTools = Tool{
 	Name: "awstools", Module: "awstools", Package: "moto==5.2.5", Python: true,
-	Takes: "half a minute",
+	BuildTime: "half a minute",
 }
 
 // Schemathesis makes requests from the description of an API, and checks the answers.
 var Schemathesis = Tool{
 	Name: "schemathesis", Module: "schemathesis", Package: "schemathesis==4.32.5", Python: true,
-	Takes: "half a minute",
+	BuildTime: "half a minute",
 }
 
 // Chromium is the browser in which pages are tested. It is there for Linux on x86-64.
@@ -89,19 +89,19 @@ process.env.AWS_EXECUTION_ENV = "AWS_Lambda_nodejs22.x";
 const {default: chromium} = await import("@sparticuz/chromium");
 await chromium.executablePath();
 fs.rmSync("node_modules", {recursive: true});`,
-	Takes: "half a minute",
+	BuildTime: "half a minute",
 }
 
 // Bento is what BenchmarkSQS compares Pawl with.
 var Bento = Tool{
 	Name: "bento", Module: "bento", Package: "github.com/pawlhq/pawl/tools/bento",
-	Takes: "6 to 15 minutes",
+	BuildTime: "6 to 15 minutes",
 }
 
 // Restate is what BenchmarkPeers compares Pawl with.
 var Restate = Tool{
 	Name: "restate", Module: "restate", Package: "@restatedev/restate-server@1.7.12", Node: true,
-	Takes: "half a minute",
+	BuildTime: "half a minute",
 }
 
 // ErrNoJava says that a tool cannot be had, because this machine lacks java or mvn.
@@ -119,22 +119,22 @@ var ErrNoPython = errors.New("python3 with venv is not installed (Debian: apt-ge
 // ErrNoTerraform is returned when Terraform is not installed.
 var ErrNoTerraform = errors.New("terraform is not installed")
 
-// MayLack reports whether err is about a program that the tests use but do not install,
+// IsMissingRuntime reports whether err is about a program that the tests use but do not install,
 // so that a machine without it may leave out the tests that need it.
-func MayLack(err error) bool {
+func IsMissingRuntime(err error) bool {
 	return slices.ContainsFunc([]error{ErrNoJava, ErrNoNode, ErrNoChromium, ErrNoPython, ErrNoTerraform}, func(lacking error) bool { return errors.Is(err, lacking) })
 }
 
 // GolangCI checks the source.
 var GolangCI = Tool{
 	Name: "golangci-lint", Module: "lint", Package: "github.com/golangci/golangci-lint/v2/cmd/golangci-lint",
-	Takes: "2 to 6 minutes",
+	BuildTime: "2 to 6 minutes",
 }
 
 // Gremlins changes code to see tests fail.
 var Gremlins = Tool{
 	Name: "gremlins", Module: "gremlins", Package: "github.com/go-gremlins/gremlins/cmd/gremlins",
-	Takes: "up to a minute",
+	BuildTime: "up to a minute",
 }
 
 const rootModule = "module github.com/pawlhq/pawl"
@@ -168,8 +168,8 @@ func Dir() string {
 	return filepath.Join(os.TempDir(), "pawl-cache", "bin")
 }
 
-// Foreign reports that Java, Node or Python runs the tool.
-func (t Tool) Foreign() bool { return t.Java || t.Node || t.Python }
+// NeedsRuntime reports that Java, Node or Python runs the tool.
+func (t Tool) NeedsRuntime() bool { return t.Java || t.Node || t.Python }
 
 // Path returns where the tool's binary is, or would be once built.
 func (t Tool) Path(root string) (string, error) {
@@ -192,7 +192,7 @@ func (t Tool) Path(root string) (string, error) {
 	}
 	h.Write([]byte(t.Unpack))
 	version := hex.EncodeToString(h.Sum(nil))[:12]
-	if t.Foreign() {
+	if t.NeedsRuntime() {
 		return filepath.Join(Dir(), t.Name+"-"+version), nil
 	}
 	name := fmt.Sprintf("%s-%s-%s-%s", t.Name, version, runtime.GOOS, runtime.GOARCH)
@@ -248,7 +248,7 @@ func (t Tool) Find() (string, error) {
 		return "", err
 	}
 	if _, err := os.Stat(path); err != nil {
-		return "", fmt.Errorf("%s is not built: run `go run ./tools/test -build` in %s once (takes %s)", t.Name, root, t.Takes)
+		return "", fmt.Errorf("%s is not built: run `go run ./tools/test -build` in %s once (takes %s)", t.Name, root, t.BuildTime)
 	}
 	return path, nil
 }

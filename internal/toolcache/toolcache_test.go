@@ -87,7 +87,7 @@ func hello(t *testing.T, source string) (string, Tool) {
 			t.Fatal(err)
 		}
 	}
-	return root, Tool{Name: "hello", Module: "hello", Package: "example.test/hello", Takes: "a moment"}
+	return root, Tool{Name: "hello", Module: "hello", Package: "example.test/hello", BuildTime: "a moment"}
 }
 
 func TestBuildOnce(t *testing.T) {

@@ -218,7 +218,7 @@ func (a *archiveTest) reshard() {
 	if err != nil {
 		a.Fatal(err)
 	}
-	a.streams.Active(a.T, a.stream)
+	a.streams.WaitActive(a.T, a.stream)
 }
 
 func number(digits string) *big.Int {

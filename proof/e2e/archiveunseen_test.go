@@ -100,7 +100,7 @@ func (a *archiveTest) split(s types.Shard) []types.Shard {
 	if err != nil {
 		a.Fatal(err)
 	}
-	a.streams.Active(a.T, a.stream)
+	a.streams.WaitActive(a.T, a.stream)
 	out, err := c.ListShards(a.Context(), &kinesis.ListShardsInput{StreamName: &a.stream})
 	if err != nil {
 		a.Fatal(err)

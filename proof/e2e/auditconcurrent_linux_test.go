@@ -33,8 +33,8 @@ import (
 )
 
 var (
-	auditKills = flag.Int("audit-kills", 3, "how many audits TestAuditBeside kills")
-	auditSeed  = flag.Uint64("audit-seed", 1, "seed of TestAuditBeside")
+	auditKills = flag.Int("audit-kills", 3, "how many audits TestAuditDuringTraffic kills")
+	auditSeed  = flag.Uint64("audit-seed", 1, "seed of TestAuditDuringTraffic")
 )
 
 const auditAuth = "Bearer secret"
@@ -49,7 +49,7 @@ const auditorVar = "PAWL_E2E_AUDITOR"
 func TestAuditDuringTraffic(t *testing.T) {
 	servertest.Long(t)
 	t.Parallel()
-	t.Logf("repeat with: go test ./proof/e2e -run TestAuditBeside -audit-kills %d -audit-seed %d", *auditKills, *auditSeed)
+	t.Logf("repeat with: go test ./proof/e2e -run TestAuditDuringTraffic -audit-kills %d -audit-seed %d", *auditKills, *auditSeed)
 	w := newConcurrentAudit(t)
 	const lost, live = 3000, 200
 	var g errgroup.Group

@@ -17,7 +17,7 @@ import (
 func BenchmarkCyclePostgres(b *testing.B) {
 	server := servertest.Postgres(b, "fsync=on")
 	open := func(schema string) *postgres.Store {
-		s, err := postgres.Open(b.Context(), server.With(func(_ *url.URL, p url.Values) { p.Set("schema", schema) }))
+		s, err := postgres.Open(b.Context(), server.URLWith(func(_ *url.URL, p url.Values) { p.Set("schema", schema) }))
 		if err != nil {
 			b.Fatal(err)
 		}

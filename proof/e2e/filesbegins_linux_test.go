@@ -50,7 +50,7 @@ func TestFilesBegins(t *testing.T) {
 			t.Fatal(err)
 		}
 		var answers atomic.Uint64
-		flaky := servertest.NewFlaky(t, u.Host, func([]byte) bool { return answers.Add(1)%499 == 0 })
+		flaky := servertest.NewLossyProxy(t, u.Host, func([]byte) bool { return answers.Add(1)%499 == 0 })
 		u.Host = flaky.Addr
 		testBegins(t, server.URL, u.String())
 		t.Logf("%d answers were lost", answers.Load()/499)

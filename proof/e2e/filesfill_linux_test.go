@@ -164,7 +164,7 @@ func newFilledSQLite(b *testing.B, path string) filledIndex {
 func newFilledPostgres(b *testing.B) filledIndex {
 	b.Helper()
 	server := servertest.Postgres(b, "fsync=on", "max_wal_size=8GB")
-	records, err := postgres.Open(b.Context(), server.With(func(_ *url.URL, p url.Values) { p.Set("schema", "pawl") }))
+	records, err := postgres.Open(b.Context(), server.URLWith(func(_ *url.URL, p url.Values) { p.Set("schema", "pawl") }))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -198,7 +198,7 @@ func (m *eventSourceMapping) run(t *testing.T, r *round) {
 	t.Cleanup(func() {
 		stop()
 		if t.Failed() {
-			t.Logf("the function's log ends:\n%s", m.Said(t))
+			t.Logf("the function's log ends:\n%s", m.LogTail(t))
 		}
 	})
 	rng := rand.New(rand.NewPCG(r.seed, 0))
@@ -290,13 +290,13 @@ func (m *eventSourceMapping) mayFail(err error) bool {
 }
 
 // randomCut ends one invocation in ten before its time.
-func (m *eventSourceMapping) randomCut() *servertest.Cut {
+func (m *eventSourceMapping) randomCut() *servertest.EarlyKill {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.rng.IntN(10) > 0 {
 		return nil
 	}
-	return &servertest.Cut{After: time.Duration(m.rng.Int64N(int64(time.Second))), Hang: m.rng.IntN(3) == 0}
+	return &servertest.EarlyKill{After: time.Duration(m.rng.Int64N(int64(time.Second))), Freeze: m.rng.IntN(3) == 0}
 }
 
 // delete deletes the messages that the function does not return as failed.

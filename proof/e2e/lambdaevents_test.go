@@ -60,7 +60,7 @@ func TestLambdaEvents(t *testing.T) {
 			f := newFunction(t, binary, "", append(env, "AWS_ENDPOINT_URL_S3="+minio.Endpoint, "AWS_ENDPOINT_URL_SSM="+parameters.URL))
 			f.Env = append(f.Env, "PAWL_CONFIG="+name)
 			if _, err := f.Environment(t).Invoke(t.Context(), []byte(`{"pawl":"sweep"}`), nil); err != nil {
-				t.Errorf("%s: %v\n%s", name, err, f.Said(t))
+				t.Errorf("%s: %v\n%s", name, err, f.LogTail(t))
 			}
 		}
 	})
@@ -88,7 +88,7 @@ func invokeEach(t *testing.T, w *testBuckets, f *servertest.Function) {
 	invoke := func(payload, want string) {
 		t.Helper()
 		if got, err := e.Invoke(t.Context(), []byte(payload), nil); err != nil || got != want {
-			t.Errorf("returned %s, %v, want %s\n%s", got, err, want, f.Said(t))
+			t.Errorf("returned %s, %v, want %s\n%s", got, err, want, f.LogTail(t))
 		}
 	}
 	encode := func(v any) string {
@@ -119,8 +119,8 @@ func invokeEach(t *testing.T, w *testBuckets, f *servertest.Function) {
 			t.Error(err)
 		}
 	}
-	if n := strings.Count(f.Said(t), `"msg":"committed"`); n != 4 {
-		t.Errorf("%d attempts were committed, want 4\n%s", n, f.Said(t))
+	if n := strings.Count(f.LogTail(t), `"msg":"committed"`); n != 4 {
+		t.Errorf("%d attempts were committed, want 4\n%s", n, f.LogTail(t))
 	}
 }
 
@@ -163,7 +163,7 @@ func refuseConfigurations(t *testing.T, binary, config, table string, env []stri
 		}
 		f.Env = append(f.Env, "PAWL_CONFIG="+file)
 		_, err := f.Environment(t).Invoke(t.Context(), []byte(`{"pawl":"sweep"}`), nil)
-		if said := f.Said(t); err == nil || !strings.Contains(said, want) || strings.Count(said, "\n") > 0 {
+		if said := f.LogTail(t); err == nil || !strings.Contains(said, want) || strings.Count(said, "\n") > 0 {
 			t.Errorf("%v; it printed, without %q:\n%s", err, want, said)
 		}
 	}

@@ -147,7 +147,7 @@ func newLoadTest(t *testing.T, seed uint64) *loadTest {
 	if err != nil {
 		t.Fatal(err)
 	}
-	flaky := servertest.NewFlaky(t, u.Host, func(answer []byte) bool {
+	flaky := servertest.NewLossyProxy(t, u.Host, func(answer []byte) bool {
 		odds, lost := 60, &l.lost
 		if bytes.Contains(answer, []byte("COMMIT\x00")) {
 			odds, lost = 5, &l.commits
@@ -162,7 +162,7 @@ func newLoadTest(t *testing.T, seed uint64) *loadTest {
 	server := servertest.MinIO(t, servertest.Options{Webhook: l.relay.url, Authorization: auth})
 	l.buckets = newTestBuckets(t, server)
 	server.Notify(t, inputs)
-	text := fmt.Sprintf(loadConfig, l.postgres.With(func(u *url.URL, _ url.Values) { u.Host = flaky.Addr }), server.Endpoint, server.Region, auth)
+	text := fmt.Sprintf(loadConfig, l.postgres.URLWith(func(u *url.URL, _ url.Values) { u.Host = flaky.Addr }), server.Endpoint, server.Region, auth)
 	if err := os.WriteFile(l.fleet.config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -28,11 +28,11 @@ var (
 // result is what became of a mutant.
 type result struct {
 	Mutant
-	violated map[string]uint64 // worlds, by invariant
-	other    bool              // killed by a test that holds to no invariant
+	violated     map[string]uint64 // worlds, by invariant
+	untaggedTest bool              // killed by a test that holds to no invariant
 }
 
-func (r *result) killed() bool { return len(r.violated) > 0 || r.other }
+func (r *result) killed() bool { return len(r.violated) > 0 || r.untaggedTest }
 
 // results gathers what the subtests find.
 type results struct {
@@ -104,17 +104,17 @@ func chosen(t *testing.T) []Mutant {
 	return some
 }
 
-// enough is how many of its worlds must violate one invariant, so that a mutant
+// minViolatingWorlds is how many of its worlds must violate one invariant, so that a mutant
 // is not killed by accident.
-const enough = 3
+const minViolatingWorlds = 3
 
-// rare reports that a mutant was killed by accident.
-func (r *result) rare() bool {
+// accidental reports that a mutant was killed by accident.
+func (r *result) accidental() bool {
 	most := uint64(0)
 	for _, n := range r.violated {
 		most = max(most, n)
 	}
-	return r.Test == nil && most < enough
+	return r.Test == nil && most < minViolatingWorlds
 }
 
 // root is the module's.
@@ -175,7 +175,7 @@ func (m *Mutant) test(t *testing.T, overlay string) result {
 		t.Logf("go %s: %v\n%s", strings.Join(args, " "), err, out)
 		return r
 	}
-	if r.other = m.Test.Invariant == 0; !r.other {
+	if r.untaggedTest = m.Test.Invariant == 0; !r.untaggedTest {
 		r.violated[m.Test.Invariant.String()] = 1
 	}
 	return r
@@ -229,7 +229,7 @@ func (r *results) check(t *testing.T) {
 	}
 	sole := map[string]bool{}
 	for _, one := range r.all {
-		if one.killed() && one.rare() {
+		if one.killed() && one.accidental() {
 			t.Errorf("%s: only %v in %d worlds. Give it a larger Budget", one.Name, one.violated, one.Budget)
 		}
 		if len(one.violated) == 1 {

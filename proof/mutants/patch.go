@@ -80,7 +80,7 @@ func (m *Mutant) set(field, value string) (err error) {
 	case "Budget":
 		m.Budget, err = strconv.ParseUint(value, 10, 64)
 	case "Test":
-		m.Test.Args, err = words(value)
+		m.Test.Args, err = splitArgs(value)
 	case "Says":
 		m.Test.Says = value
 		_, err = regexp.Compile(value)
@@ -113,8 +113,8 @@ func (m *Mutant) check() error {
 	return nil
 }
 
-// words splits the arguments of a command. Single quotes protect spaces.
-func words(s string) ([]string, error) {
+// splitArgs splits the arguments of a command. Single quotes protect spaces.
+func splitArgs(s string) ([]string, error) {
 	if strings.Count(s, "'")%2 != 0 {
 		return nil, errors.New("a single quote is not closed")
 	}

@@ -64,7 +64,7 @@ func (p *Process) Kill() {
 
 // Terminate asks the process to shut down.
 func (p *Process) Terminate() {
-	if p.Signal(softly) != nil {
+	if p.Signal(terminateSignal) != nil {
 		_ = p.Process.Kill() // a system without signals, or it has ended
 	}
 }

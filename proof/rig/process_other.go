@@ -7,10 +7,10 @@ import (
 	"os/exec"
 )
 
-var softly = os.Kill
+var terminateSignal = os.Kill
 
-// SetApart does nothing on this system.
-func SetApart(*exec.Cmd) {}
+// OwnProcessGroup does nothing on this system.
+func OwnProcessGroup(*exec.Cmd) {}
 
 // Freeze does nothing on this system.
 func (p *Process) Freeze() error { return nil }

@@ -7,6 +7,6 @@ import (
 	"syscall"
 )
 
-// SetApart keeps the Ctrl-C of a terminal from the process, which its parent ends itself.
+// OwnProcessGroup keeps the Ctrl-C of a terminal from the process, which its parent ends itself.
 // The process outlives a parent that is killed.
-func SetApart(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+func OwnProcessGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }

@@ -22,9 +22,9 @@ type Handling struct {
 	Repeat time.Duration // time between the first copy and a second one; 0: there is no second
 }
 
-// Late is the delay from which on a notification counts as delayed. A shorter delay is
+// DelayThreshold is the delay from which on a notification counts as delayed. A shorter delay is
 // normal in a network.
-const Late = 100 * time.Millisecond
+const DelayThreshold = 100 * time.Millisecond
 
 // Notice is a notification on its way to a worker.
 type Notice struct {
@@ -102,7 +102,7 @@ func (r *Relay) Carry(n *Notice, h Handling) {
 	case h.Drop:
 		r.counts.Dropped++
 		return
-	case h.Delay >= Late:
+	case h.Delay >= DelayThreshold:
 		r.counts.Delayed++
 	}
 	r.add(n, h.Delay)

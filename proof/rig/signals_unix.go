@@ -4,7 +4,7 @@ package rig
 
 import "syscall"
 
-const softly = syscall.SIGTERM
+const terminateSignal = syscall.SIGTERM
 
 // Freeze stops the process where it is.
 func (p *Process) Freeze() error { return p.Signal(syscall.SIGSTOP) }

@@ -25,11 +25,11 @@ type Streams struct {
 	Endpoint string
 	Region   string
 
-	// Resizes says that it knows UpdateShardCount.
-	Resizes bool
-	// VagueEnds says that the range of a closed shard ends with the same number,
+	// CanReshard says that it knows UpdateShardCount.
+	CanReshard bool
+	// ConstantEndNumbers says that the range of a closed shard ends with the same number,
 	// whatever the shard holds.
-	VagueEnds bool
+	ConstantEndNumbers bool
 }
 
 // ignoreAborted keeps kinesalite alive when a client is killed in the middle of its
@@ -65,7 +65,7 @@ func Kinesalite(t testing.TB) *Streams {
 func KinesisLocal(t testing.TB) *Streams {
 	t.Helper()
 	folder := filepath.Join(binary(t, toolcache.KinesisLocal), "node_modules", "kinesis-local")
-	s := &Streams{Name: "kinesis-local", Region: "us-east-1", Resizes: true, VagueEnds: true}
+	s := &Streams{Name: "kinesis-local", Region: "us-east-1", CanReshard: true, ConstantEndNumbers: true}
 	s.launch(t, func(port string) *exec.Cmd {
 		other, err := freePort() // it insists on a second one, for TLS
 		if err != nil {
@@ -110,14 +110,14 @@ func (s *Streams) NewStream(t testing.TB, shards int32) string {
 	if _, err := s.Client().CreateStream(t.Context(), &kinesis.CreateStreamInput{StreamName: &name, ShardCount: &shards}); err != nil {
 		t.Fatalf("creating a stream on %s: %v", s.Name, err)
 	}
-	s.Active(t, name)
+	s.WaitActive(t, name)
 	return name
 }
 
 var errNotActive = errors.New("it is not active yet")
 
-// Active waits until the stream's change has come to its end.
-func (s *Streams) Active(t testing.TB, stream string) {
+// WaitActive waits until the stream's change has come to its end.
+func (s *Streams) WaitActive(t testing.TB, stream string) {
 	t.Helper()
 	err := poll(t.Context(), nil, func(ctx context.Context) error {
 		got, err := s.Client().DescribeStreamSummary(ctx, &kinesis.DescribeStreamSummaryInput{StreamName: &stream})

@@ -63,11 +63,11 @@ type answer struct {
 	failed   bool
 }
 
-// Cut is how an invocation ends before its time: its process is killed.
-type Cut struct {
+// EarlyKill is how an invocation ends before its time: its process is killed.
+type EarlyKill struct {
 	After time.Duration // since its start
-	// Hang stops the process then, and kills it at the deadline.
-	Hang bool
+	// Freeze stops the process then, and kills it at the deadline.
+	Freeze bool
 }
 
 // ErrKilled is returned for an invocation that was cut.
@@ -78,9 +78,9 @@ func (f *Function) Environment(t testing.TB) *Environment {
 	t.Helper()
 	e := &Environment{Function: f, ready: make(chan struct{}), work: make(chan *invocation), answers: make(chan answer)}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /2018-06-01/runtime/invocation/next", e.next)
-	mux.HandleFunc("POST /2018-06-01/runtime/invocation/{id}/response", e.answer(false))
-	mux.HandleFunc("POST /2018-06-01/runtime/invocation/{id}/error", e.answer(true))
+	mux.HandleFunc("GET /2018-06-01/runtime/invocation/next", e.serveNext)
+	mux.HandleFunc("POST /2018-06-01/runtime/invocation/{id}/response", e.serveAnswer(false))
+	mux.HandleFunc("POST /2018-06-01/runtime/invocation/{id}/error", e.serveAnswer(true))
 	e.api = httptest.NewServer(mux)
 	t.Cleanup(func() {
 		e.kill()
@@ -90,7 +90,7 @@ func (f *Function) Environment(t testing.TB) *Environment {
 	return e
 }
 
-func (e *Environment) next(w http.ResponseWriter, r *http.Request) {
+func (e *Environment) serveNext(w http.ResponseWriter, r *http.Request) {
 	select {
 	case e.ready <- struct{}{}:
 	case <-r.Context().Done():
@@ -106,7 +106,7 @@ func (e *Environment) next(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (e *Environment) answer(failed bool) http.HandlerFunc {
+func (e *Environment) serveAnswer(failed bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -122,7 +122,7 @@ func (e *Environment) answer(failed bool) http.HandlerFunc {
 
 // Invoke makes one invocation, in a new process if there is none. Afterwards the process is
 // frozen.
-func (e *Environment) Invoke(ctx context.Context, payload []byte, c *Cut) (string, error) {
+func (e *Environment) Invoke(ctx context.Context, payload []byte, c *EarlyKill) (string, error) {
 	if err := e.thaw(ctx); err != nil {
 		return "", err
 	}
@@ -153,7 +153,7 @@ func (e *Environment) Invoke(ctx context.Context, payload []byte, c *Cut) (strin
 			e.cmd = nil
 			return "", fmt.Errorf("the process ended during an invocation: %v", err)
 		case <-strike:
-			if !c.Hang {
+			if !c.Freeze {
 				return "", e.kill()
 			}
 			_ = e.cmd.Process.Signal(syscall.SIGSTOP)
@@ -178,7 +178,7 @@ func (e *Environment) thaw(ctx context.Context) error {
 	}
 	select {
 	case <-e.ready:
-		e.note(began)
+		e.recordStart(began)
 		return nil
 	case err := <-e.ended:
 		e.cmd = nil
@@ -188,8 +188,8 @@ func (e *Environment) thaw(ctx context.Context) error {
 	}
 }
 
-// note notes how long a cold start took, and the memory of the process.
-func (e *Environment) note(began time.Time) {
+// recordStart notes how long a cold start took, and the memory of the process.
+func (e *Environment) recordStart(began time.Time) {
 	if !began.IsZero() {
 		e.mu.Lock()
 		e.starts = append(e.starts, time.Since(began))
@@ -238,8 +238,8 @@ func (e *Environment) kill() error {
 	return ErrKilled
 }
 
-// Said returns the last part of the function's log.
-func (f *Function) Said(t testing.TB) string {
+// LogTail returns the last part of the function's log.
+func (f *Function) LogTail(t testing.TB) string {
 	t.Helper()
 	b, err := os.ReadFile(f.Log.Name())
 	if err != nil {

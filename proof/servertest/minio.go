@@ -57,7 +57,7 @@ func MinIO(t testing.TB, o Options) *Server {
 	})
 	// A new server answers before it has loaded what it knows of its buckets: over what
 	// it was told meanwhile.
-	if err := poll(t.Context(), nil, s.wholeMinIO); err != nil {
+	if err := poll(t.Context(), nil, s.minioLoaded); err != nil {
 		t.Fatalf("starting MinIO: %v", err)
 	}
 	return s
@@ -83,9 +83,9 @@ func (s *Server) notifyMinIO(t testing.TB, bucket string) {
 	}
 }
 
-// wholeMinIO returns nil when the server has loaded everything. Before that its
+// minioLoaded returns nil when the server has loaded everything. Before that its
 // health check answers 503.
-func (s *Server) wholeMinIO(ctx context.Context) error {
+func (s *Server) minioLoaded(ctx context.Context) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.Endpoint+"/minio/health/cluster", nil)
 	if err != nil {
 		return err

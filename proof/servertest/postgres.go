@@ -27,7 +27,7 @@ type PostgresServer struct {
 	bin, dir string
 	addr     string
 	settings []string
-	run      *pgProcess
+	current  *pgProcess
 }
 
 type pgProcess struct {
@@ -42,9 +42,9 @@ type pgProcess struct {
 func Postgres(t testing.TB, settings ...string) *PostgresServer {
 	t.Helper()
 	bin, err := toolcache.FindPostgres()
-	demand(t, err)
+	require(t, err)
 	// The user it runs as must be able to reach the folder.
-	dir, err := os.MkdirTemp(temporary(), "pawl-pg-")
+	dir, err := os.MkdirTemp(sharedTempDir(), "pawl-pg-")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,8 +65,8 @@ func Postgres(t testing.TB, settings ...string) *PostgresServer {
 	return s
 }
 
-// temporary is a folder that all users can reach, where root's own may be closed.
-func temporary() string {
+// sharedTempDir is a folder that all users can reach, where root's own may be closed.
+func sharedTempDir() string {
 	if os.Getuid() == 0 {
 		return "/tmp"
 	}
@@ -80,7 +80,7 @@ func (s *PostgresServer) initialise(password string) {
 	if err := os.WriteFile(pass, []byte(password), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
-	if u := servant(); u != nil {
+	if u := serverUser(); u != nil {
 		for _, name := range []string{s.dir, pass} {
 			if err := os.Chown(name, u.uid, u.gid); err != nil {
 				s.t.Fatal(err)
@@ -98,8 +98,8 @@ func (s *PostgresServer) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(name, args...)
 	cmd.Dir, cmd.Env = s.dir, environment(s.dir)
 	DieWithParent(cmd)
-	if u := servant(); u != nil {
-		runAs(cmd, u.uid, u.gid)
+	if u := serverUser(); u != nil {
+		runAsUser(cmd, u.uid, u.gid)
 	}
 	return cmd
 }
@@ -121,7 +121,7 @@ func (s *PostgresServer) Start() {
 		_ = p.cmd.Wait() // its output says more
 		close(p.exited)
 	}()
-	s.run = p
+	s.current = p
 	// Not the test's context: a cleanup may start a server again.
 	err := poll(context.Background(), p.exited, func(ctx context.Context) error {
 		conn, err := pgx.Connect(ctx, s.URL)
@@ -138,12 +138,12 @@ func (s *PostgresServer) Start() {
 // Stop ends the server at once, as a crash does: its connections are cut, and what
 // was not committed is undone when it starts again.
 func (s *PostgresServer) Stop() {
-	p := s.run
+	p := s.current
 	if p == nil {
 		return
 	}
-	s.run = nil
-	_ = quit(p.cmd.Process) // it may have ended already
+	s.current = nil
+	_ = stopImmediately(p.cmd.Process) // it may have ended already
 	select {
 	case <-p.exited:
 	case <-time.After(startTimeout):
@@ -156,9 +156,9 @@ func (s *PostgresServer) Stop() {
 // account is a user of the machine.
 type account struct{ uid, gid int }
 
-// servant is the user that the server runs as: PostgreSQL refuses to be root. Nil:
+// serverUser is the user that the server runs as: PostgreSQL refuses to be root. Nil:
 // the user that runs the test.
-func servant() *account {
+func serverUser() *account {
 	if os.Getuid() != 0 {
 		return nil
 	}
@@ -185,8 +185,8 @@ func (s *PostgresServer) Exec(sql string) {
 	}
 }
 
-// With returns the URL with other parts: a user and password, or a parameter.
-func (s *PostgresServer) With(edit func(u *url.URL, parameters url.Values)) string {
+// URLWith returns the URL with other parts: a user and password, or a parameter.
+func (s *PostgresServer) URLWith(edit func(u *url.URL, parameters url.Values)) string {
 	u, err := url.Parse(s.URL)
 	if err != nil {
 		panic(fmt.Sprintf("a URL of our own making: %v", err))

@@ -53,7 +53,7 @@ func start(t testing.TB, name string, command func(addr string) *exec.Cmd, ready
 		if perr != nil {
 			t.Fatalf("no port for %s: %v", name, perr)
 		}
-		if err = try(t, name, command(addr), ready); err == nil {
+		if err = startOnce(t, name, command(addr), ready); err == nil {
 			return
 		}
 		if !errors.Is(err, errExited) {
@@ -65,7 +65,7 @@ func start(t testing.TB, name string, command func(addr string) *exec.Cmd, ready
 
 var errExited = errors.New("it ended at once")
 
-func try(t testing.TB, name string, cmd *exec.Cmd, ready func(context.Context) error) error {
+func startOnce(t testing.TB, name string, cmd *exec.Cmd, ready func(context.Context) error) error {
 	p := &process{exited: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = &p.out, &p.out
 	DieWithParent(cmd)

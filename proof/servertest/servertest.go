@@ -138,18 +138,18 @@ func Long(t testing.TB) {
 // binary returns the path of the tool, or ends the test when it is not built.
 func binary(t testing.TB, tool toolcache.Tool) string {
 	t.Helper()
-	if tool.Foreign() {
+	if tool.NeedsRuntime() {
 		Long(t)
 	}
 	path, err := tool.Find()
-	demand(t, err)
+	require(t, err)
 	return path
 }
 
-// demand ends the test if what it needs is not there.
-func demand(t testing.TB, err error) {
+// require ends the test if what it needs is not there.
+func require(t testing.TB, err error) {
 	t.Helper()
-	excused := toolcache.MayLack(err) && os.Getenv("CI") == ""
+	excused := toolcache.IsMissingRuntime(err) && os.Getenv("CI") == ""
 	switch {
 	case err == nil:
 	case os.Getenv("PAWL_TEST_REQUIRE") == "1" && !excused:

@@ -83,7 +83,7 @@ func TestServerThatEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &Server{Name: "none", Endpoint: "http://127.0.0.1:1", Region: "us-east-1"}
-	err = try(t, s.Name, exec.Command(sh, "-c", "echo port is taken; exit 3"), s.ready)
+	err = startOnce(t, s.Name, exec.Command(sh, "-c", "echo port is taken; exit 3"), s.ready)
 	if !errors.Is(err, errExited) || !strings.Contains(err.Error(), "port is taken") {
 		t.Errorf("try = %v, want errExited and the program's own words", err)
 	}

@@ -18,7 +18,7 @@ func NewTerraform(t testing.TB, a *AWS) *Terraform {
 	t.Helper()
 	Long(t)
 	program, plugins, err := toolcache.FindTerraform()
-	demand(t, err)
+	require(t, err)
 	return &Terraform{program: program, plugins: plugins, env: append(a.Environment(t.TempDir()), "CHECKPOINT_DISABLE=1", "TF_IN_AUTOMATION=1")}
 }
 

@@ -25,8 +25,8 @@ func flaky(t *testing.T, server *servertest.PostgresServer, lose func([]byte) bo
 	if err != nil {
 		t.Fatal(err)
 	}
-	relay := servertest.NewFlaky(t, u.Host, lose)
-	return server.With(func(u *url.URL, _ url.Values) { u.Host = relay.Addr })
+	relay := servertest.NewLossyProxy(t, u.Host, lose)
+	return server.URLWith(func(u *url.URL, _ url.Values) { u.Host = relay.Addr })
 }
 
 // An error is ErrThrottled if the COMMIT was not sent, and ErrUnclear if its answer is

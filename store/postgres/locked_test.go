@@ -114,7 +114,7 @@ func testDeadlock(t *testing.T, s *Store) {
 func TestDefaultsAndSessions(t *testing.T) {
 	t.Parallel()
 	server := servertest.Postgres(t)
-	s := openStore(t, server.With(func(_ *url.URL, p url.Values) {
+	s := openStore(t, server.URLWith(func(_ *url.URL, p url.Values) {
 		p.Set("synchronous_commit", "off")
 		p.Set("default_transaction_isolation", "serializable")
 	}))

@@ -26,11 +26,11 @@ func TestOpenRefuses(t *testing.T) {
 		CREATE TABLE files.file (id text, look_at timestamptz)`)
 	server.Exec(`CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0`)
 	openStore(t, server.URL)
-	openStore(t, server.With(inSchema("newer"))).must(t, "INSERT INTO newer.format (version) VALUES (99)")
-	openStore(t, server.With(inSchema("half"))).must(t, "DROP TABLE half.record")
+	openStore(t, server.URLWith(inSchema("newer"))).must(t, "INSERT INTO newer.format (version) VALUES (99)")
+	openStore(t, server.URLWith(inSchema("half"))).must(t, "DROP TABLE half.record")
 	server.Exec(`GRANT USAGE ON SCHEMA pawl TO reader; GRANT SELECT ON ALL TABLES IN SCHEMA pawl TO reader`)
 	as := func(user, password string, edits ...func(*url.URL, url.Values)) string {
-		return server.With(func(u *url.URL, p url.Values) {
+		return server.URLWith(func(u *url.URL, p url.Values) {
 			u.User = url.UserPassword(user, password)
 			for _, edit := range edits {
 				edit(u, p)
@@ -42,18 +42,18 @@ func TestOpenRefuses(t *testing.T) {
 	for _, tc := range []struct{ name, url, want string }{
 		{"not a URL", "postgres://h:port/d", "write postgres://user:password@host:5432/database"},
 		{"a torn password", "postgres://u:p@secret-/x%zz@h/d", "with %-escapes in the password"},
-		{"half of the tables", server.With(inSchema("half")), "drop the rest of its schema"},
+		{"half of the tables", server.URLWith(inSchema("half")), "drop the rest of its schema"},
 		{"password", as("postgres", "wrong"), "refuses the password: correct the user or the password"},
-		{"database", server.With(database("/absent")), "does not exist: make the database (createdb)"},
+		{"database", server.URLWith(database("/absent")), "does not exist: make the database (createdb)"},
 		{"schema rights", as("tenant", "t"), `has tables that the user may not use: let this user work with them (GRANT USAGE ON SCHEMA "pawl" TO`},
 		{"no right to make a schema", as("tenant", "t", inSchema("own")), "pawl ledger migrate --print"},
 		{"table rights", as("reader", "r"), "lacks the privileges DELETE, INSERT, UPDATE on record"},
-		{"newer", server.With(inSchema("newer")), "has format 99, and this version supports formats up to 1: upgrade Pawl, or name another schema"},
-		{"an old ledger", server.With(inSchema("ledger")), "which this one cannot read (ledger)" + moved},
-		{"an old index of files", server.With(inSchema("files")), "which this one cannot read (file)" + moved},
-		{"encoding", server.With(database("/latin")), "encoding LATIN1: make a database with ENCODING 'UTF8'"},
-		{"read-only", server.With(func(_ *url.URL, p url.Values) { p.Set("default_transaction_read_only", "on") }), "is read-only, perhaps a replica: give the URL of the primary server"},
-		{"no server", server.With(func(u *url.URL, _ url.Values) { u.Host = "127.0.0.1:1" }), "cannot be reached: check host, port and network"},
+		{"newer", server.URLWith(inSchema("newer")), "has format 99, and this version supports formats up to 1: upgrade Pawl, or name another schema"},
+		{"an old ledger", server.URLWith(inSchema("ledger")), "which this one cannot read (ledger)" + moved},
+		{"an old index of files", server.URLWith(inSchema("files")), "which this one cannot read (file)" + moved},
+		{"encoding", server.URLWith(database("/latin")), "encoding LATIN1: make a database with ENCODING 'UTF8'"},
+		{"read-only", server.URLWith(func(_ *url.URL, p url.Values) { p.Set("default_transaction_read_only", "on") }), "is read-only, perhaps a replica: give the URL of the primary server"},
+		{"no server", server.URLWith(func(u *url.URL, _ url.Values) { u.Host = "127.0.0.1:1" }), "cannot be reached: check host, port and network"},
 	} {
 		s, err := Open(t.Context(), tc.url)
 		if err == nil {
@@ -115,7 +115,7 @@ func testOpenReadOnly(t *testing.T, server *servertest.PostgresServer) {
 	a := newRecord("s", "a")
 	openStore(t, server.URL).insertAll(t, a)
 	server.Exec(`CREATE ROLE reader LOGIN PASSWORD 'r'; GRANT USAGE ON SCHEMA pawl TO reader; GRANT SELECT ON ALL TABLES IN SCHEMA pawl TO reader`)
-	s, err := OpenReadOnly(t.Context(), server.With(func(u *url.URL, _ url.Values) { u.User = url.UserPassword("reader", "r") }))
+	s, err := OpenReadOnly(t.Context(), server.URLWith(func(u *url.URL, _ url.Values) { u.User = url.UserPassword("reader", "r") }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func testMigrationsByHand(t *testing.T, server *servertest.PostgresServer) {
 	server.Exec(`CREATE ROLE tenant LOGIN PASSWORD 't'`)
 	server.Exec(Migrations("mine", 0))
 	server.Exec(`GRANT USAGE ON SCHEMA mine TO tenant; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA mine TO tenant`)
-	s := openStore(t, server.With(func(u *url.URL, p url.Values) {
+	s := openStore(t, server.URLWith(func(u *url.URL, p url.Values) {
 		u.User = url.UserPassword("tenant", "t")
 		p.Set("schema", "mine")
 	}))
@@ -143,7 +143,7 @@ func testMigrationsRace(t *testing.T, server *servertest.PostgresServer) {
 	const processes = 8
 	for range processes {
 		go func() {
-			s, err := Open(t.Context(), server.With(inSchema("together")))
+			s, err := Open(t.Context(), server.URLWith(inSchema("together")))
 			if err == nil {
 				err = s.Close()
 			}

@@ -96,7 +96,7 @@ func TestConformance(t *testing.T) {
 				return pgx.BeginFunc(ctx, s.(*Store).Pool(), func(tx pgx.Tx) error { return f(s.(*Store).In(tx)) })
 			},
 			New: func(t *testing.T) storetest.Open {
-				at := server.With(inSchema("Suite \"" + strconv.FormatInt(schemas.Add(1), 10)))
+				at := server.URLWith(inSchema("Suite \"" + strconv.FormatInt(schemas.Add(1), 10)))
 				return func() (store.Store, error) { return Open(t.Context(), at) }
 			},
 		})

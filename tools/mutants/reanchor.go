@@ -64,7 +64,7 @@ func (p *patch) update(ctx context.Context, diffs []*gitdiff.File) (rewritten bo
 		if err != nil {
 			return false, err
 		}
-		diff, err := diffOf(ctx, d.OldName, string(current), changed)
+		diff, err := gitDiff(ctx, d.OldName, string(current), changed)
 		if err != nil {
 			return false, err
 		}
@@ -105,7 +105,7 @@ func (p *patch) merge(ctx context.Context, current string, d *gitdiff.File) (str
 	if err != nil {
 		return "", conflict{fmt.Errorf("the patch did not apply when it was committed in %.12s: %w", id, err)}
 	}
-	temp, files, err := write("current", current, "base", string(base), "mutant", changed)
+	temp, files, err := writeTemp("current", current, "base", string(base), "mutant", changed)
 	if err != nil {
 		return "", err
 	}
@@ -114,7 +114,7 @@ func (p *patch) merge(ctx context.Context, current string, d *gitdiff.File) (str
 	var exit *exec.ExitError
 	switch {
 	case errors.As(err, &exit) && exit.ExitCode() > 0 && exit.ExitCode() < 128:
-		return "", conflict{fmt.Errorf("%s has changed where the patch changes it:\n%s", d.OldName, conflicting(string(merged)))}
+		return "", conflict{fmt.Errorf("%s has changed where the patch changes it:\n%s", d.OldName, conflictParts(string(merged)))}
 	case err != nil:
 		return "", err
 	case string(merged) == current:
@@ -123,8 +123,8 @@ func (p *patch) merge(ctx context.Context, current string, d *gitdiff.File) (str
 	return string(merged), nil
 }
 
-// conflicting returns the parts of a merged file that conflict.
-func conflicting(merged string) string {
+// conflictParts returns the parts of a merged file that conflict.
+func conflictParts(merged string) string {
 	var b strings.Builder
 	inside := false
 	for line := range strings.Lines(merged) {
@@ -137,9 +137,9 @@ func conflicting(merged string) string {
 	return b.String()
 }
 
-// diffOf returns the difference of a file as git prints it.
-func diffOf(ctx context.Context, name, old, changed string) ([]byte, error) {
-	temp, files, err := write("a/"+name, old, "b/"+name, changed)
+// gitDiff returns the difference of a file as git prints it.
+func gitDiff(ctx context.Context, name, old, changed string) ([]byte, error) {
+	temp, files, err := writeTemp("a/"+name, old, "b/"+name, changed)
 	if err != nil {
 		return nil, err
 	}
@@ -152,9 +152,9 @@ func diffOf(ctx context.Context, name, old, changed string) ([]byte, error) {
 	return out, err
 }
 
-// write writes texts to files of a new directory. Its arguments are pairs of a name
+// writeTemp writes texts to files of a new directory. Its arguments are pairs of a name
 // and a text.
-func write(pairs ...string) (temp string, names []string, err error) {
+func writeTemp(pairs ...string) (temp string, names []string, err error) {
 	temp, err = os.MkdirTemp("", "mutants-")
 	for i := 0; err == nil && i < len(pairs); i += 2 {
 		file := filepath.Join(temp, pairs[i])

@@ -16,8 +16,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestWidened has a file whose second block was not run, and another file.
-func TestWidened(t *testing.T) {
+// TestCoverageBlocksAreWidened has a file whose second block was not run, and another file.
+func TestCoverageBlocksAreWidened(t *testing.T) {
 	const (
 		profile = "mode: set\n" +
 			"x/b.go:3.10,4.2 1 1\n" +

@@ -60,9 +60,9 @@ func failuresIn(said string) []failure {
 	return all
 }
 
-// tellFailures prints the failures, and at the end one line for each, because a log may
+// printFailures prints the failures, and at the end one line for each, because a log may
 // be cut to its last lines.
-func tellFailures(w io.Writer, all []failure) {
+func printFailures(w io.Writer, all []failure) {
 	var whole, list strings.Builder
 	for i, f := range all {
 		if len(f.lines) == 0 && i+1 < len(all) && strings.HasPrefix(all[i+1].test, f.test+"/") {

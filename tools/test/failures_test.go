@@ -38,7 +38,7 @@ FAIL
 func TestFailures(t *testing.T) {
 	said := strings.NewReplacer("LONG", strings.Repeat("again\n            ", 50), "WIDE", strings.Repeat("é", 1000)).Replace(failing)
 	var b strings.Builder
-	tellFailures(&b, failuresIn(said))
+	printFailures(&b, failuresIn(said))
 	wide := strings.Repeat("é", failureWidth-len("x_test.go:17: "))
 	want := `example.org/x/a TestGroup/in
     x_test.go:12: around it
@@ -66,7 +66,7 @@ example.org/x/d [build failed]
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	b.Reset()
-	if tellFailures(&b, failuresIn("ok  \texample.org/x\t0.015s\n")); b.String() != "" {
+	if printFailures(&b, failuresIn("ok  \texample.org/x\t0.015s\n")); b.String() != "" {
 		t.Errorf("without a failure: %q", b.String())
 	}
 }

@@ -24,9 +24,9 @@ func (t target) dir() string { return strings.TrimPrefix(t.pkg, "github.com/pawl
 
 func (t target) String() string { return t.name + " in " + t.dir() }
 
-// minimizing is how many runs the fuzzer may spend on making one input smaller.
+// minimizeLimit is how many runs the fuzzer may spend on making one input smaller.
 // By default it takes a minute for each, which is all the time that there is.
-const minimizing = "100x"
+const minimizeLimit = "100x"
 
 // fuzz fuzzes the targets for so long, one after the other: each keeps all cores
 // busy. What Go comes upon it keeps in its cache, and begins with it the next time.
@@ -46,26 +46,26 @@ func fuzz(ctx context.Context, root string, targets []target, each time.Duration
 
 // args are go's to fuzz the target.
 func (t target) args(each time.Duration) []string {
-	return []string{"test", "-run", "^$", "-fuzz", "^" + t.name + "$", "-fuzztime", each.String(), "-fuzzminimizetime", minimizing, t.pkg}
+	return []string{"test", "-run", "^$", "-fuzz", "^" + t.name + "$", "-fuzztime", each.String(), "-fuzzminimizetime", minimizeLimit, t.pkg}
 }
 
 // fuzz fuzzes one target. Its error says how to repeat what was found.
 func (t target) fuzz(ctx context.Context, root string, each time.Duration) error {
 	var said bytes.Buffer
 	err := commandTo(ctx, io.MultiWriter(os.Stdout, &said), root, "go", t.args(each)...)
-	if err == nil || endedInARace(said.String()) {
+	if err == nil || isDeadlineRace(said.String()) {
 		return nil
 	}
 	return fmt.Errorf("%s; repeat it with: %s", t.name, t.repeat(said.String()))
 }
 
-// written is where the fuzzer has put the input of a finding.
-var written = regexp.MustCompile(`Failing input written to testdata/fuzz/(Fuzz\w+/\w+)`)
+// failingInput is where the fuzzer has put the input of a finding.
+var failingInput = regexp.MustCompile(`Failing input written to testdata/fuzz/(Fuzz\w+/\w+)`)
 
 // repeat returns the command that shows the finding again.
 func (t target) repeat(said string) string {
 	run := "^" + t.name + "$"
-	if m := written.FindStringSubmatch(said); m != nil {
+	if m := failingInput.FindStringSubmatch(said); m != nil {
 		run = "^" + strings.Replace(m[1], "/", "$/^", 1) + "$"
 	}
 	return fmt.Sprintf("go test -run '%s' %s", run, t.pkg)
@@ -74,10 +74,10 @@ func (t target) repeat(said string) string {
 // deadline is all that a target says that failed as its time was over.
 var deadline = regexp.MustCompile(`(?m)^--- FAIL: Fuzz\w+ \([0-9.]+s\)\n    context deadline exceeded$`)
 
-// endedInARace reports that nothing was found: Go 1.26 may take the end of
+// isDeadlineRace reports that nothing was found: Go 1.26 may take the end of
 // -fuzztime for a failure. https://go.dev/issue/75804
-func endedInARace(said string) bool {
-	return deadline.MatchString(said) && !written.MatchString(said)
+func isDeadlineRace(said string) bool {
+	return deadline.MatchString(said) && !failingInput.MatchString(said)
 }
 
 // testFiles prints the test files of a package, one on each line.

@@ -76,19 +76,19 @@ func (o options) run(ctx context.Context) (int, error) {
 	if err != nil || o.build {
 		return exitCode(err), err
 	}
-	s, err := o.look(ctx, root)
+	s, err := o.findScope(ctx, root)
 	if err != nil {
 		return 1, err
 	}
 	steps := s.steps(o)
 	if o.nightly {
-		steps = (&night{scope: s, scale: o.scale, seed: uint64(time.Now().Unix())}).steps(ctx)
+		steps = (&nightly{scope: s, scale: o.scale, seed: uint64(time.Now().Unix())}).steps(ctx)
 	}
-	code := perform(ctx, steps)
-	if o.quick() {
+	code := runSteps(ctx, steps)
+	if o.isQuick() {
 		fmt.Println(s.leftOut())
 	}
-	tellFailures(os.Stdout, s.failures)
+	printFailures(os.Stdout, s.failures)
 	return code, nil
 }
 
@@ -106,7 +106,7 @@ func build(ctx context.Context, root string, o options) error {
 	if !o.lint {
 		need = append(need, toolcache.MinIO, toolcache.VersityGW)
 	}
-	if !o.lint && !o.quick() {
+	if !o.lint && !o.isQuick() {
 		need = append(need, toolcache.ElasticMQ, toolcache.DynamoDBLocal, toolcache.Kinesalite, toolcache.KinesisLocal, toolcache.Chromium, toolcache.AWSTools, toolcache.Schemathesis)
 	}
 	if o.lint || o.ci {
@@ -115,7 +115,7 @@ func build(ctx context.Context, root string, o options) error {
 	for _, tool := range need {
 		_, err := tool.Build(ctx, root, os.Stdout)
 		switch {
-		case toolcache.MayLack(err) && os.Getenv("CI") == "":
+		case toolcache.IsMissingRuntime(err) && os.Getenv("CI") == "":
 			fmt.Printf("left out: tests on %v\n", err)
 		case err != nil:
 			return err
@@ -127,9 +127,9 @@ func build(ctx context.Context, root string, o options) error {
 	return toolcache.BuildPostgres(ctx, root, os.Stdout)
 }
 
-// perform runs every step, whether or not the one before failed, and returns
+// runSteps runs every step, whether or not the one before failed, and returns
 // the exit code.
-func perform(ctx context.Context, steps []step) int {
+func runSteps(ctx context.Context, steps []step) int {
 	code := 0
 	var summary strings.Builder
 	for _, s := range steps {

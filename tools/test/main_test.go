@@ -58,14 +58,14 @@ func TestQuick(t *testing.T) {
 		{"", true}, {"-v -count=1", true}, {"-fuzz 10s", true},
 		{"-ci", false}, {"-lint", false}, {"-build", false}, {"-nightly", false}, {"./...", false}, {"-run=X", false}, {"-run X", false},
 	} {
-		if got := parse(strings.Fields(tc.args)).quick(); got != tc.want {
+		if got := parse(strings.Fields(tc.args)).isQuick(); got != tc.want {
 			t.Errorf("quick with %q: %v", tc.args, got)
 		}
 	}
 }
 
 // The line names the tests that take long, which -short leaves out.
-func TestLeftOut(t *testing.T) {
+func TestLeftOutTestsAreListed(t *testing.T) {
 	long, err := findTests(t.Context(), "../..", []string{"./proof/mutants", "./proof/e2e"}, longTest)
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func TestLeftOut(t *testing.T) {
 }
 
 // Each package is tested once, and those that play less with the race detector again.
-func TestCallsOfGoTest(t *testing.T) {
+func TestGoTestSteps(t *testing.T) {
 	s := &scope{packages: []string{lockPackage, archivePackage, "github.com/pawlhq/pawl/proof/sim", mutantsPackage, "github.com/pawlhq/pawl/cmd/pawl/demo"}}
 	some := &scope{packages: s.packages, mutants: []string{"a", "b"}}
 	for _, tc := range []struct {
@@ -121,9 +121,9 @@ func TestFuzzTargetsAreFound(t *testing.T) {
 	}
 }
 
-// TestReducedPackagesArePlayedAgain: each package that plays less with the race detector is
+// TestReducedPackagesRunAgainWithoutRace: each package that plays less with the race detector is
 // played again without it.
-func TestReducedPackagesArePlayedAgain(t *testing.T) {
+func TestReducedPackagesRunAgainWithoutRace(t *testing.T) {
 	files, err := filepath.Glob("../../*/played_race_test.go")
 	if err != nil {
 		t.Fatal(err)
@@ -139,7 +139,7 @@ func TestReducedPackagesArePlayedAgain(t *testing.T) {
 }
 
 // What go test says of a finding, and of the end of its time.
-func TestWhatAFuzzerFound(t *testing.T) {
+func TestFuzzOutput(t *testing.T) {
 	detect := target{"github.com/pawlhq/pawl/event", "FuzzDetect"}
 	for _, tc := range []struct {
 		name, said, repeat string
@@ -167,7 +167,7 @@ func TestWhatAFuzzerFound(t *testing.T) {
 			if got := detect.repeat(tc.said); got != tc.repeat {
 				t.Errorf("repeat: %s, want %s", got, tc.repeat)
 			}
-			if got := endedInARace(tc.said); got != tc.race {
+			if got := isDeadlineRace(tc.said); got != tc.race {
 				t.Errorf("a race: %v, want %v", got, tc.race)
 			}
 		})
@@ -175,7 +175,7 @@ func TestWhatAFuzzerFound(t *testing.T) {
 }
 
 // A night has every part at any scale, and its commands can be typed.
-func TestNight(t *testing.T) {
+func TestNightlySteps(t *testing.T) {
 	known, err := mutants.Read(os.DirFS("../.."))
 	if err != nil {
 		t.Fatal(err)
@@ -191,7 +191,7 @@ func TestNight(t *testing.T) {
 			"kills: 1 × 20 kills, 5 stops", "kills, with queues: 1 × 20 kills, 5 stops", "counter: 1 updates", "loads: 200 files, 20 kills, 4 crashes", "files: 72 uploads, 8 kills, 2 stops", "begins of files: 2000 uploads, 10 kills", "requests to files: 10 for each operation", "sweepers: 10000 rows", "flood: 100 connections", "FuzzDetect in event: 1s",
 		},
 	} {
-		steps := (&night{scope: s, scale: scale}).steps(t.Context())
+		steps := (&nightly{scope: s, scale: scale}).steps(t.Context())
 		var got []string
 		for _, step := range steps {
 			got = append(got, step.name+": "+step.budget)
@@ -206,14 +206,14 @@ func TestNight(t *testing.T) {
 }
 
 // A step that fails stops no other.
-func TestPerform(t *testing.T) {
+func TestFailedStepDoesNotStopOthers(t *testing.T) {
 	ran := 0
 	fails := step{"fails", "", func(context.Context) error { ran++; return errors.New("no") }}
 	works := step{"works", "", func(context.Context) error { ran++; return nil }}
-	if code := perform(t.Context(), []step{fails, works}); code != 1 || ran != 2 {
+	if code := runSteps(t.Context(), []step{fails, works}); code != 1 || ran != 2 {
 		t.Errorf("exit code %d, %d steps", code, ran)
 	}
-	if code := perform(t.Context(), []step{works}); code != 0 {
+	if code := runSteps(t.Context(), []step{works}); code != 0 {
 		t.Errorf("exit code %d without a failure", code)
 	}
 }

@@ -19,24 +19,24 @@ const (
 func mutantCandidates(list []mutants.Mutant, c *changes) []candidate {
 	var all []candidate
 	for _, m := range list {
-		one := candidate{name: m.Name, rank: waiting}
+		one := candidate{name: m.Name, rank: unrelated}
 		if why := c.find(func(file string) bool {
 			return slices.ContainsFunc(m.Diffs, func(d *gitdiff.File) bool { return d.OldName == file })
 		}); why != "" {
-			one.rank, one.why = touched, why
+			one.rank, one.why = changedTarget, why
 		} else if slices.Contains(c.files, m.File) {
-			one.rank, one.why = touched, "its definition has changed"
-		} else if why := c.find(noticing(&m)); why != "" {
-			one.rank, one.why = watched, why
+			one.rank, one.why = changedTarget, "its definition has changed"
+		} else if why := c.find(detectors(&m)); why != "" {
+			one.rank, one.why = changedDetector, why
 		}
 		all = append(all, one)
 	}
 	return all
 }
 
-// noticing matches the files that decide whether the mutant is noticed: those of
+// detectors matches the files that decide whether the mutant is noticed: those of
 // the simulator, or the tests of the package whose test is to fail.
-func noticing(m *mutants.Mutant) func(file string) bool {
+func detectors(m *mutants.Mutant) func(file string) bool {
 	return func(file string) bool {
 		dir := path.Dir(file)
 		switch {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// night is a run of everything that a merge does not wait for.
-type night struct {
+// nightly is a run of everything that a merge does not wait for.
+type nightly struct {
 	*scope
 	scale float64 // of the budgets: 1 is a whole night
 	seed  uint64  // the first world's
@@ -17,7 +17,7 @@ type night struct {
 
 // steps are in the order in which they run, each a command that a person can run
 // alone.
-func (n *night) steps(ctx context.Context) []step {
+func (n *nightly) steps(ctx context.Context) []step {
 	var all []step
 	add := func(name, budget string, args ...string) {
 		all = append(all, step{name, budget, func(ctx context.Context) error {
@@ -71,17 +71,17 @@ func (n *night) steps(ctx context.Context) []step {
 }
 
 // count scales a number, down to least.
-func (n *night) count(least, whole int) string {
+func (n *nightly) count(least, whole int) string {
 	return strconv.Itoa(max(least, int(n.scale*float64(whole))))
 }
 
 // mutantArgs are go's to run all mutants, or a share of them.
-func (n *night) mutantArgs(ctx context.Context) (args []string, budget string) {
+func (n *nightly) mutantArgs(ctx context.Context) (args []string, budget string) {
 	args = []string{"test", "./" + mutantsDir, "-count=1", "-timeout", "6h"}
 	if n.scale >= 1 {
 		return append(args, "-whole"), "all"
 	}
-	all := ranked(mutantCandidates(n.known, lookBack(ctx, n.root)))
+	all := ranked(mutantCandidates(n.known, findChanges(ctx, n.root)))
 	few := max(1, int(n.scale*float64(len(all))))
 	return append(args, "-only", strings.Join(names(all[:few]), ",")), fmt.Sprintf("%d of %d", few, len(all))
 }

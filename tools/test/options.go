@@ -92,13 +92,13 @@ func flagName(arg string) string {
 	return name
 }
 
-// quick reports that the tests that take long are left out, and those that need Java, Node or Python.
-func (o options) quick() bool {
-	return !o.ci && !o.lint && !o.build && !o.nightly && !o.named && !o.narrow()
+// isQuick reports that the tests that take long are left out, and those that need Java, Node or Python.
+func (o options) isQuick() bool {
+	return !o.ci && !o.lint && !o.build && !o.nightly && !o.named && !o.selectsTests()
 }
 
-// narrow reports that the arguments select tests.
-func (o options) narrow() bool {
+// selectsTests reports that the arguments select tests.
+func (o options) selectsTests() bool {
 	return slices.ContainsFunc(o.args, func(a string) bool { return flagName(a) == "run" })
 }
 

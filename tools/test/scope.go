@@ -29,12 +29,12 @@ var mergeTargets = []string{
 	"FuzzConvert in action/imageaction", "FuzzDecode in ledger", "FuzzDialect in event", "FuzzPost in source/webhooksource",
 }
 
-// mostMutants bounds the mutants of a run with -ci. Each takes three seconds of two
+// maxMutants bounds the mutants of a run with -ci. Each takes three seconds of two
 // cores.
-const mostMutants = 36
+const maxMutants = 36
 
-// look finds what is to be tested. With -ci it says what it chose, and why.
-func (o options) look(ctx context.Context, root string) (*scope, error) {
+// findScope finds what is to be tested. With -ci it says what it chose, and why.
+func (o options) findScope(ctx context.Context, root string) (*scope, error) {
 	s := &scope{root: root}
 	cmd := exec.CommandContext(ctx, "go", append([]string{"list"}, o.packages...)...)
 	cmd.Dir, cmd.Stderr = root, os.Stderr
@@ -49,12 +49,12 @@ func (o options) look(ctx context.Context, root string) (*scope, error) {
 	switch {
 	case o.ci:
 		if s.targets, err = findTests(ctx, root, o.packages, fuzzTest); err == nil {
-			s.reduce(lookBack(ctx, root))
+			s.reduce(findChanges(ctx, root))
 		}
 	case o.fuzz > 0 || o.nightly:
 		s.targets, err = fuzzTargets(ctx, root, o.packages)
 	}
-	if err == nil && o.quick() {
+	if err == nil && o.isQuick() {
 		s.long, err = findTests(ctx, root, o.packages, longTest)
 	}
 	return s, err
@@ -78,8 +78,8 @@ func (s *scope) reduce(c *changes) {
 	s.targets = slices.DeleteFunc(s.targets, func(t target) bool { return !slices.Contains(mergeTargets, t.String()) })
 	fmt.Printf("fuzz targets: %v; the others are left to make nightly\n", s.targets)
 	if slices.Contains(s.packages, mutantsPackage) {
-		chosen, left := choose(mutantCandidates(s.known, c), mostMutants)
-		tell(os.Stdout, "mutants", chosen, left)
+		chosen, left := choose(mutantCandidates(s.known, c), maxMutants)
+		printChosen(os.Stdout, "mutants", chosen, left)
 		s.mutants = names(chosen)
 	}
 }

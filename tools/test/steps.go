@@ -58,7 +58,7 @@ const (
 // those that use the constants in the packages' played_race_test.go.
 var reducedPackages = []string{lockPackage, archivePackage, auditPackage}
 
-const reduced = "^Test(Worlds|BrakeInSimulations|KilledAuditResumes|ALoneUser|SickWorker|AllSick)$"
+const reducedTests = "^Test(Worlds|BrakeInSimulations|KilledAuditResumes|ALoneUser|SickWorker|AllSick)$"
 
 // testSteps are the calls of go test. The race detector would make simulated
 // worlds ten times as slow, and they have one thread each: they are played
@@ -82,18 +82,18 @@ func (s *scope) testSteps(o options) []step {
 		}
 	}
 	switch {
-	case o.quick():
-		add("go test -short", watched, slices.Concat([]string{"-short"}, overlap(), o.args)...)
+	case o.isQuick():
+		add("go test -short", watched, slices.Concat([]string{"-short"}, parallelism(), o.args)...)
 	case !o.ci:
-		add("go test", watched, append(overlap(), o.args...)...)
+		add("go test", watched, append(parallelism(), o.args...)...)
 	default:
-		add("go test -race", watched, slices.Concat([]string{"-race"}, overlap(), o.args)...)
+		add("go test -race", watched, slices.Concat([]string{"-race"}, parallelism(), o.args)...)
 		add("go test, the worlds", worlds, o.args...)
-		if slices.Contains(watched, lockPackage) && !o.narrow() {
-			add("go test, what plays less with -race", reducedPackages, append([]string{"-run", reduced}, o.args...)...)
+		if slices.Contains(watched, lockPackage) && !o.selectsTests() {
+			add("go test, what plays less with -race", reducedPackages, append([]string{"-run", reducedTests}, o.args...)...)
 		}
 	}
-	if !o.quick() && slices.Contains(s.packages, "github.com/pawlhq/pawl/cmd/pawl/demo") {
+	if !o.isQuick() && slices.Contains(s.packages, "github.com/pawlhq/pawl/cmd/pawl/demo") {
 		all = append(all, s.test("go test, in a browser", filepath.Join(s.root, browserDir), append([]string{"."}, o.args...)))
 	}
 	which := []string{"-only", strings.Join(s.mutants, ",")}
@@ -104,9 +104,9 @@ func (s *scope) testSteps(o options) []step {
 	return all
 }
 
-// overlap has twice as many tests run as there are cores. Those that take longest
+// parallelism has twice as many tests run as there are cores. Those that take longest
 // wait most of the time: for leases to end, and for processes and servers.
-func overlap() []string {
+func parallelism() []string {
 	n := strconv.Itoa(2 * runtime.NumCPU())
 	return []string{"-p", n, "-parallel", n}
 }
@@ -127,9 +127,9 @@ func slowestFirst(packages []string) []string {
 	return append(first, others...)
 }
 
-// patience is what a package gets unless the arguments say otherwise. On a slow
+// packageTimeout is what a package gets unless the arguments say otherwise. On a slow
 // machine the mutants may take longer than go test's ten minutes.
-const patience = "40m"
+const packageTimeout = "40m"
 
 // command is a step that runs the go command.
 func (s *scope) command(name string, args []string) step {
@@ -140,7 +140,7 @@ func (s *scope) command(name string, args []string) step {
 func (s *scope) test(name, dir string, args []string) step {
 	return step{name, "", func(ctx context.Context) error {
 		var said bytes.Buffer
-		err := commandTo(ctx, io.MultiWriter(os.Stdout, &said), dir, "go", append([]string{"test", "-vet=off", "-timeout", patience}, args...)...)
+		err := commandTo(ctx, io.MultiWriter(os.Stdout, &said), dir, "go", append([]string{"test", "-vet=off", "-timeout", packageTimeout}, args...)...)
 		s.failures = append(s.failures, failuresIn(said.String())...)
 		return err
 	}}

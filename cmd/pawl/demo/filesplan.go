@@ -78,7 +78,7 @@ func filesHandling(rng *rand.Rand, t fileKind) rig.Handling {
 	case t == withdrawal || t == early:
 		return rig.Handling{Repeat: between(rng, time.Second, 2*time.Second)}
 	case chance == 0:
-		return rig.Handling{Delay: between(rng, rig.Late, time.Second)}
+		return rig.Handling{Delay: between(rng, rig.DelayThreshold, time.Second)}
 	case chance == 1:
 		return rig.Handling{Repeat: between(rng, 20*time.Millisecond, time.Second)}
 	}

@@ -92,7 +92,7 @@ func (f *fleet) launch(webhook string, env []string) (*worker, error) {
 	w := &worker{number: f.size() + 1, webhook: webhook}
 	cmd := exec.Command(f.binary, slices.Concat(f.command, []string{"-c", filepath.Join(f.dir, configFile), "--log-level", "debug"})...)
 	cmd.Env = env
-	rig.SetApart(cmd)
+	rig.OwnProcessGroup(cmd)
 	var err error
 	if w.Process, err = rig.Start(cmd, filepath.Join(f.dir, fmt.Sprintf("worker-%d.log", w.number))); err != nil {
 		return nil, err

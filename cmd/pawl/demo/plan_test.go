@@ -71,7 +71,7 @@ func checkHandlings(t *testing.T, seed uint64, steps []step) {
 			drops++
 		case s.handling.Repeat > 0:
 			doubles++
-		case s.handling.Delay >= rig.Late:
+		case s.handling.Delay >= rig.DelayThreshold:
 			delays++
 		}
 	}

@@ -130,7 +130,7 @@ func postgresDatabases(t *testing.T) func(string) database {
 	return func(state string) database {
 		s.Exec("CREATE DATABASE " + state)
 		in := func(schema string) string {
-			return s.With(func(u *url.URL, p url.Values) {
+			return s.URLWith(func(u *url.URL, p url.Values) {
 				u.Path = "/" + state
 				p.Set("schema", schema)
 			})

@@ -20,7 +20,7 @@ import (
 type simulateOptions struct {
 	histories uint64
 	seed      uint64
-	story     bool
+	trace     bool
 	tape      string
 }
 
@@ -73,7 +73,7 @@ violations, tape, choices, story). That of a story has seed, violations, story.`
 	flags := cmd.Flags()
 	flags.Uint64Var(&o.histories, "histories", 50_000, "play so many `worlds`")
 	flags.Uint64Var(&o.seed, "seed", 0, "the first world's `number`; the others follow it (default a random one)")
-	flags.BoolVar(&o.story, "story", false, "play one world, and tell what happens in it")
+	flags.BoolVar(&o.trace, "story", false, "play one world, and tell what happens in it")
 	flags.StringVar(&o.tape, "tape", "", "play the world of a `tape`, as a failure prints it, and tell what happens in it")
 	app.DocumentExitCodes(cmd, `  0  every invariant held in every world
   1  interrupted: the report is of the worlds that were played
@@ -89,9 +89,9 @@ const maxHistories = 1 << 40
 // check refuses flags that say nothing together, and draws the seed.
 func (o *simulateOptions) check(given func(flag string) bool) error {
 	switch {
-	case given("tape") && (given("seed") || given("histories") || o.story):
+	case given("tape") && (given("seed") || given("histories") || o.trace):
 		return app.Usage("--tape is a world of its own: leave --seed, --histories and --story out")
-	case o.story && given("histories"):
+	case o.trace && given("histories"):
 		return app.Usage("--story tells one world: leave --histories out")
 	case given("tape") && o.tape == "":
 		return app.Usage("--tape is empty: want the tape that a failure printed")
@@ -117,11 +117,11 @@ func runSimulate(ctx context.Context, a *app.App, o *simulateOptions) error {
 		if err != nil {
 			return app.Usage("--tape: %w", err)
 		}
-		return printTold(a, &told{Violations: violations, Story: story})
+		return printWorld(a, &worldReport{Violations: violations, Trace: story})
 	}
-	if o.story {
+	if o.trace {
 		violations, story := sim.TraceSeed(o.seed)
-		return printTold(a, &told{Seed: &o.seed, Violations: violations, Story: story})
+		return printWorld(a, &worldReport{Seed: &o.seed, Violations: violations, Trace: story})
 	}
 	ctx, stop := app.UntilSignal(ctx, log)
 	defer stop()

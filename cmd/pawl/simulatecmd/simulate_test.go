@@ -15,8 +15,8 @@ import (
 	"github.com/pawlhq/pawl/proof/sim"
 )
 
-// broken is the report of a protocol that is not Pawl's.
-func broken() *sim.Report {
+// failedReport is the report of a protocol that is not Pawl's.
+func failedReport() *sim.Report {
 	violations := []sim.Violation{{Invariant: sim.I6, Detail: "+1h0m0s: it is back"}}
 	r := &sim.Report{
 		First: 7, Histories: 64, Steps: 640, Elapsed: 2 * time.Second, Violated: map[sim.Invariant]uint64{sim.I6: 1},
@@ -26,10 +26,10 @@ func broken() *sim.Report {
 	return r
 }
 
-func TestSimulationThatFails(t *testing.T) {
+func TestReportOfFailedSimulation(t *testing.T) {
 	var out bytes.Buffer
 	a := &app.App{Streams: app.Streams{Out: &out}}
-	if f := app.Classify(printSimulation(a, broken(), 1000), true); f.Code != app.ExitFound {
+	if f := app.Classify(printSimulation(a, failedReport(), 1000), true); f.Code != app.ExitFound {
 		t.Errorf("exit code %d: %v", f.Code, f)
 	}
 	for _, want := range []string{
@@ -49,10 +49,10 @@ func TestSimulationThatFails(t *testing.T) {
 	}
 }
 
-func TestSimulationThatFailsAsJSON(t *testing.T) {
+func TestReportOfFailedSimulationAsJSON(t *testing.T) {
 	var out bytes.Buffer
 	a := &app.App{Streams: app.Streams{Out: &out}, JSON: true}
-	if f := app.Classify(printSimulation(a, broken(), 1000), true); f.Code != app.ExitFound {
+	if f := app.Classify(printSimulation(a, failedReport(), 1000), true); f.Code != app.ExitFound {
 		t.Errorf("exit code %d: %v", f.Code, f)
 	}
 	var got map[string]any
@@ -73,11 +73,11 @@ func TestSimulationThatFailsAsJSON(t *testing.T) {
 	}
 }
 
-func TestToldWorldThatFails(t *testing.T) {
+func TestReportOfFailedWorld(t *testing.T) {
 	var out bytes.Buffer
 	a := &app.App{Streams: app.Streams{Out: &out}}
-	f := broken().Failure
-	if f := app.Classify(printTold(a, &told{Violations: f.Violations, Story: f.Trace}), true); f.Code != app.ExitFound {
+	f := failedReport().Failure
+	if f := app.Classify(printWorld(a, &worldReport{Violations: f.Violations, Trace: f.Trace}), true); f.Code != app.ExitFound {
 		t.Errorf("exit code %d: %v", f.Code, f)
 	}
 	want := "first\nthen\n\nIn the world of the tape\nI6 did not hold: what was removed does not come back for good\n  +1h0m0s: it is back\n"

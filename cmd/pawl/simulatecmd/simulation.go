@@ -79,7 +79,7 @@ func (s *simulation) text() string {
 	}
 	f := s.Failure
 	fmt.Fprintf(&b, "In the world of seed %d\n", f.Seed)
-	tellViolations(&b, f.Violations)
+	writeViolations(&b, f.Violations)
 	fmt.Fprintf(&b, "\nThe whole world:        pawl simulate --story --seed %d\n", f.Seed)
 	fmt.Fprintf(&b, "Shrunk to %3d choices:  pawl simulate --tape %s\n\n", f.Choices, f.Tape)
 	fmt.Fprintf(&b, "In the shrunk world\n\n%s\n", strings.Join(f.Trace, "\n"))
@@ -124,14 +124,14 @@ func (s *simulation) table() string {
 	return t.Render()
 }
 
-// told is what happened in one world.
-type told struct {
+// worldReport is what happened in one world.
+type worldReport struct {
 	Seed       *uint64         `json:"seed,omitempty"` // none: the world is a tape's
 	Violations []sim.Violation `json:"violations"`
-	Story      []string        `json:"story"`
+	Trace      []string        `json:"story"`
 }
 
-func printTold(a *app.App, w *told) error {
+func printWorld(a *app.App, w *worldReport) error {
 	if w.Violations == nil {
 		w.Violations = []sim.Violation{}
 	}
@@ -147,9 +147,9 @@ func printTold(a *app.App, w *told) error {
 	return err
 }
 
-func (w *told) text() string {
+func (w *worldReport) text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n\n", strings.Join(w.Story, "\n"))
+	fmt.Fprintf(&b, "%s\n\n", strings.Join(w.Trace, "\n"))
 	name := "the tape"
 	if w.Seed != nil {
 		name = fmt.Sprintf("seed %d", *w.Seed)
@@ -159,11 +159,11 @@ func (w *told) text() string {
 		return b.String()
 	}
 	fmt.Fprintf(&b, "In the world of %s\n", name)
-	tellViolations(&b, w.Violations)
+	writeViolations(&b, w.Violations)
 	return b.String()
 }
 
-func tellViolations(b *strings.Builder, all []sim.Violation) {
+func writeViolations(b *strings.Builder, all []sim.Violation) {
 	for _, v := range all {
 		fmt.Fprintf(b, "%s did not hold: %s\n  %s\n", v.Invariant, v.Invariant.Description(), v.Detail)
 	}

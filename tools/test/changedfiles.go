@@ -19,9 +19,9 @@ type changes struct {
 	files []string // names below root, sorted
 }
 
-// lookBack finds out what has changed. The answer depends on the commit and the
+// findChanges finds out what has changed. The answer depends on the commit and the
 // files alone. It never fails: without git or history everything has changed.
-func lookBack(ctx context.Context, root string) *changes {
+func findChanges(ctx context.Context, root string) *changes {
 	c := &changes{root: root}
 	c.head, _ = c.git(ctx, "rev-parse", "HEAD")
 	c.base, c.why = c.findBase(ctx)
@@ -39,9 +39,9 @@ func lookBack(ctx context.Context, root string) *changes {
 	return c
 }
 
-// day is how far main looks back while there is no tag, in seconds. More than one
+// lookBackSeconds is how far main looks back while there is no tag, in seconds. More than one
 // commit may arrive between two runs.
-const day = 24 * 60 * 60
+const lookBackSeconds = 24 * 60 * 60
 
 // findBase returns the commit to compare with, and which one that is.
 func (c *changes) findBase(ctx context.Context) (commit, why string) {
@@ -64,7 +64,7 @@ func (c *changes) findBase(ctx context.Context) (commit, why string) {
 		return "", "there is no history"
 	}
 	seconds, _ := strconv.ParseInt(at, 10, 64)
-	commit, err = c.git(ctx, "rev-list", "-1", "--first-parent", fmt.Sprintf("--min-age=%d", seconds-day), "HEAD")
+	commit, err = c.git(ctx, "rev-list", "-1", "--first-parent", fmt.Sprintf("--min-age=%d", seconds-lookBackSeconds), "HEAD")
 	if err != nil || commit == "" {
 		return "", "there is no tag, and no commit that is a day older"
 	}

@@ -18,10 +18,10 @@ import (
 	"github.com/pawlhq/pawl/bucket"
 )
 
-// HonourCopies starts a proxy before a server. Like S3, and unlike the servers here, it
+// WithCopyConditions starts a proxy before a server. Like S3, and unlike the servers here, it
 // refuses a CopyObject whose If-Match or If-None-Match does not hold. It examines and
 // forwards one write at a time.
-func HonourCopies(t testing.TB, s *Server) *Server {
+func WithCopyConditions(t testing.TB, s *Server) *Server {
 	t.Helper()
 	target, err := url.Parse(s.Endpoint)
 	if err != nil {

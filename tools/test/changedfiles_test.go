@@ -65,7 +65,7 @@ func (r *repo) write(file, text string) {
 // want checks what has changed since which commit.
 func (r *repo) want(base string, files ...string) {
 	r.Helper()
-	c := lookBack(r.Context(), r.dir)
+	c := findChanges(r.Context(), r.dir)
 	if c.base != base || !slices.Equal(c.files, files) {
 		r.Errorf("%s: %v since %q, want %v since %q", c, c.files, c.base, files, base)
 	}
@@ -74,7 +74,7 @@ func (r *repo) want(base string, files ...string) {
 	}
 }
 
-func TestLookBack(t *testing.T) {
+func TestFindChanges(t *testing.T) {
 	r := newRepo(t)
 	r.want("") // no commit
 	first := r.commit("2020-01-01", "a", "1")
@@ -102,7 +102,7 @@ func TestLookBack(t *testing.T) {
 }
 
 // A shallow clone, as some runners make it, has one commit.
-func TestLookBackInAShallowClone(t *testing.T) {
+func TestFindChangesInShallowClone(t *testing.T) {
 	r := newRepo(t)
 	r.commit("2020-01-01", "a", "1")
 	r.commit("2020-01-05", "b", "1")
@@ -114,7 +114,7 @@ func TestLookBackInAShallowClone(t *testing.T) {
 
 func TestChoose(t *testing.T) {
 	all := []candidate{
-		{"b", waiting, ""}, {"f", watched, "x"}, {"c", watched, "x"}, {"a", waiting, ""}, {"e", touched, "y"},
+		{"b", unrelated, ""}, {"f", changedDetector, "x"}, {"c", changedDetector, "x"}, {"a", unrelated, ""}, {"e", changedTarget, "y"},
 	}
 	for most, want := range map[int]string{0: "", 1: "e", 2: "e c", 9: "e c f"} {
 		chosen, left := choose(all, most)
@@ -145,25 +145,25 @@ func TestMutantsAreRanked(t *testing.T) {
 		file, mutant string
 		want         rank
 	}{
-		{"lock/record.go", "a-lock-without-a-token", touched},
-		{"lock/world_test.go", "a-lock-without-a-token", watched},
-		{"lock/testdata/fuzz/x", "a-lock-without-a-token", watched},
-		{"lock/testdata/mutants/a-lock-without-a-token.patch", "a-lock-without-a-token", touched},
-		{"lock/testdata/mutants/a-lock-that-409-refuses.patch", "a-lock-without-a-token", waiting},
-		{"lock/lead.go", "a-lock-without-a-token", waiting},
-		{"proof/sim/world.go", "a-lock-without-a-token", waiting},
-		{"proof/sim/world.go", "an-older-event-wins", watched},
-		{"internal/simkit/tape.go", "an-older-event-wins", watched},
-		{"internal/simkit/queue.go", "an-archive-listed-by-its-first-page", watched},
-		{"internal/simkit/queue.go", "a-lock-without-a-token", watched},
-		{"files/internal/world/world.go", "files-throttled-batch-taken-for-sent", watched},
-		{mutantsDir + "/mutants_test.go", "an-older-event-wins", watched},
-		{mutantsDir + "/testdata/an-older-event-wins.patch", "an-older-event-wins", touched},
-		{mutantsDir + "/testdata/acts-twice.patch", "an-older-event-wins", waiting},
+		{"lock/record.go", "a-lock-without-a-token", changedTarget},
+		{"lock/world_test.go", "a-lock-without-a-token", changedDetector},
+		{"lock/testdata/fuzz/x", "a-lock-without-a-token", changedDetector},
+		{"lock/testdata/mutants/a-lock-without-a-token.patch", "a-lock-without-a-token", changedTarget},
+		{"lock/testdata/mutants/a-lock-that-409-refuses.patch", "a-lock-without-a-token", unrelated},
+		{"lock/lead.go", "a-lock-without-a-token", unrelated},
+		{"proof/sim/world.go", "a-lock-without-a-token", unrelated},
+		{"proof/sim/world.go", "an-older-event-wins", changedDetector},
+		{"internal/simkit/tape.go", "an-older-event-wins", changedDetector},
+		{"internal/simkit/queue.go", "an-archive-listed-by-its-first-page", changedDetector},
+		{"internal/simkit/queue.go", "a-lock-without-a-token", changedDetector},
+		{"files/internal/world/world.go", "files-throttled-batch-taken-for-sent", changedDetector},
+		{mutantsDir + "/mutants_test.go", "an-older-event-wins", changedDetector},
+		{mutantsDir + "/testdata/an-older-event-wins.patch", "an-older-event-wins", changedTarget},
+		{mutantsDir + "/testdata/acts-twice.patch", "an-older-event-wins", unrelated},
 	} {
 		all := mutantCandidates(known, &changes{base: "x", files: []string{tc.file}})
 		i := slices.IndexFunc(all, func(c candidate) bool { return c.name == tc.mutant })
-		if all[i].rank != tc.want || (all[i].why == "") != (tc.want == waiting) {
+		if all[i].rank != tc.want || (all[i].why == "") != (tc.want == unrelated) {
 			t.Errorf("%s has changed, %s: %+v, want rank %d", tc.file, tc.mutant, all[i], tc.want)
 		}
 	}

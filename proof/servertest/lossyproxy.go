@@ -7,13 +7,13 @@ import (
 	"testing"
 )
 
-// Flaky is a relay before a server that loses answers: the request has passed, and
+// LossyProxy is a relay before a server that loses answers: the request has passed, and
 // instead of its answer the connection ends.
-type Flaky struct {
+type LossyProxy struct {
 	Addr string
 
 	target   string
-	lose     func(piece []byte) bool
+	drop     func(piece []byte) bool
 	listener net.Listener
 	wg       sync.WaitGroup
 	mu       sync.Mutex
@@ -21,21 +21,21 @@ type Flaky struct {
 	closed   bool
 }
 
-// NewFlaky starts a relay to an address. lose is asked, by many at a time, for each
+// NewLossyProxy starts a relay to an address. lose is asked, by many at a time, for each
 // piece of an answer. The relay ends with the test.
-func NewFlaky(t testing.TB, target string, lose func(piece []byte) bool) *Flaky {
+func NewLossyProxy(t testing.TB, target string, lose func(piece []byte) bool) *LossyProxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &Flaky{Addr: l.Addr().String(), target: target, lose: lose, listener: l, open: map[net.Conn]bool{}}
+	f := &LossyProxy{Addr: l.Addr().String(), target: target, drop: lose, listener: l, open: map[net.Conn]bool{}}
 	f.wg.Go(f.accept)
 	t.Cleanup(f.close)
 	return f
 }
 
-func (f *Flaky) accept() {
+func (f *LossyProxy) accept() {
 	for {
 		client, err := f.listener.Accept()
 		if err != nil {
@@ -46,14 +46,14 @@ func (f *Flaky) accept() {
 }
 
 // relay serves one connection.
-func (f *Flaky) relay(client net.Conn) {
+func (f *LossyProxy) relay(client net.Conn) {
 	server, err := net.Dial("tcp", f.target)
 	if err != nil {
 		_ = client.Close()
 		return
 	}
-	defer f.forget(client, server)
-	if !f.remember(client, server) {
+	defer f.closeConns(client, server)
+	if !f.track(client, server) {
 		return
 	}
 	f.wg.Go(func() {
@@ -63,7 +63,7 @@ func (f *Flaky) relay(client net.Conn) {
 	piece := make([]byte, 64<<10)
 	for {
 		n, err := server.Read(piece)
-		if err != nil || f.lose(piece[:n]) {
+		if err != nil || f.drop(piece[:n]) {
 			return
 		}
 		if _, err := client.Write(piece[:n]); err != nil {
@@ -72,7 +72,7 @@ func (f *Flaky) relay(client net.Conn) {
 	}
 }
 
-func (f *Flaky) remember(conns ...net.Conn) bool {
+func (f *LossyProxy) track(conns ...net.Conn) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, c := range conns {
@@ -81,7 +81,7 @@ func (f *Flaky) remember(conns ...net.Conn) bool {
 	return !f.closed
 }
 
-func (f *Flaky) forget(conns ...net.Conn) {
+func (f *LossyProxy) closeConns(conns ...net.Conn) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, c := range conns {
@@ -90,7 +90,7 @@ func (f *Flaky) forget(conns ...net.Conn) {
 	}
 }
 
-func (f *Flaky) close() {
+func (f *LossyProxy) close() {
 	_ = f.listener.Close()
 	f.mu.Lock()
 	f.closed = true

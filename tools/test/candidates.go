@@ -20,9 +20,9 @@ type candidate struct {
 type rank int
 
 const (
-	touched rank = iota // the change is in what the candidate breaks
-	watched             // it is in what notices
-	waiting             // it is elsewhere
+	changedTarget   rank = iota // the change is in what the candidate breaks
+	changedDetector             // it is in what notices
+	unrelated                   // it is elsewhere
 )
 
 // ranked sorts candidates by rank, then by name.
@@ -35,7 +35,7 @@ func ranked(all []candidate) []candidate {
 // choose takes at most most of the candidates that a change concerns.
 func choose(all []candidate, most int) (chosen, left []candidate) {
 	order := ranked(all)
-	n := slices.IndexFunc(order, func(c candidate) bool { return c.rank == waiting })
+	n := slices.IndexFunc(order, func(c candidate) bool { return c.rank == unrelated })
 	if n < 0 {
 		n = len(order)
 	}
@@ -43,8 +43,8 @@ func choose(all []candidate, most int) (chosen, left []candidate) {
 	return order[:n:n], order[n:]
 }
 
-// tell prints what is chosen, by the reason, and what is left.
-func tell(w io.Writer, what string, chosen, left []candidate) {
+// printChosen prints what is chosen, by the reason, and what is left.
+func printChosen(w io.Writer, what string, chosen, left []candidate) {
 	fmt.Fprintf(w, "%d of %d %s:\n", len(chosen), len(chosen)+len(left), what)
 	reasons := map[string][]string{}
 	for _, c := range chosen {

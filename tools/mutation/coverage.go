@@ -12,14 +12,14 @@ import (
 // block is a line of a coverage profile: statements that run one after another.
 type block struct {
 	file       string
-	start, end place
+	start, end position
 	statements int
 	count      int
 }
 
-type place struct{ line, column int }
+type position struct{ line, column int }
 
-func (p place) compare(q place) int {
+func (p position) compare(q position) int {
 	return cmp.Or(cmp.Compare(p.line, q.line), cmp.Compare(p.column, q.column))
 }
 
@@ -63,7 +63,7 @@ func widened(profile string) (string, error) {
 	last := block{}
 	for _, b := range blocks {
 		if b.file != last.file {
-			last = block{end: place{1, 1}}
+			last = block{end: position{1, 1}}
 		}
 		start := b.start
 		if b.count > 0 && last.end.compare(start) < 0 {
