@@ -15,15 +15,15 @@ import (
 )
 
 // Audit compares the objects with the ledger once, and has workers look at what
-// notifications have lost; [AuditOptions] say what else. A Settle of 0 is that of the
+// notifications have lost; [AuditOptions] say what else. A SettleWindow of 0 is that of the
 // configuration. The report tells what was found, even beside an error. It may be
 // called while Pawl runs, or without: then the next Run works on what was found.
 func (p *Pawl) Audit(ctx context.Context, o AuditOptions) (AuditReport, error) {
 	if p.auditor == nil {
 		return AuditReport{}, fmt.Errorf("%w: an audit needs an object store", ErrConfig)
 	}
-	o.Settle = cmp.Or(o.Settle, p.cfg.Audit.Settle)
-	if err := p.cfg.validateSettle(o.Settle); err != nil {
+	o.SettleWindow = cmp.Or(o.SettleWindow, p.cfg.Audit.SettleWindow)
+	if err := p.cfg.validateSettle(o.SettleWindow); err != nil {
 		return AuditReport{}, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
 	return p.auditor.Run(ctx, o)
@@ -62,7 +62,7 @@ func (p *Pawl) AuditIfDue(ctx context.Context) error {
 func (p *Pawl) schedule() audit.Schedule {
 	return audit.Schedule{
 		Every:   p.cfg.Audit.Every,
-		Options: audit.Options{Settle: p.cfg.Audit.Settle},
+		Options: audit.Options{SettleWindow: p.cfg.Audit.SettleWindow},
 		After: func(ctx context.Context) error {
 			done, err := p.Purge(ctx, nil, false, nil)
 			p.cfg.Logger.Info("purged", "rows", done.Dropped)
@@ -71,7 +71,7 @@ func (p *Pawl) schedule() audit.Schedule {
 	}
 }
 
-// Purge drops the rows of removed objects that settled longer ago than the Retain of
+// Purge drops the rows of removed objects that settled longer ago than the RowRetention of
 // the configuration, in the pipelines named or in all. Beside them it drops only what
 // PurgeSettled gives up: nothing that is leased, failed, dead or to be verified. With
 // dryRun it only counts. tell, unless it is nil, is called now and then.
@@ -137,9 +137,9 @@ func (p *Pipeline) inputOf(output string) (ledger.RowKey, bool) {
 // validateAudit refuses settings under which an audit or a purge could take a late
 // event for a lost one, or for a new one.
 func (c *Config) validateAudit() (errs []error) {
-	if least := max(c.Audit.Settle, c.Audit.MaxDelay); c.Audit.Retain <= least {
+	if least := max(c.Audit.SettleWindow, c.Audit.MaxDelay); c.Audit.RowRetention <= least {
 		errs = append(errs, fmt.Errorf("the audit's retain is %s: it must exceed settle and max_delay, here %s, or an event that comes late would find no trace of the removal",
-			c.Audit.Retain, least))
+			c.Audit.RowRetention, least))
 	}
 	if c.Audit.Every == 0 {
 		return errs
@@ -150,7 +150,7 @@ func (c *Config) validateAudit() (errs []error) {
 	if c.Objects == nil {
 		errs = append(errs, errors.New("scheduled audits need an object store"))
 	}
-	if err := c.validateSettle(c.Audit.Settle); err != nil {
+	if err := c.validateSettle(c.Audit.SettleWindow); err != nil {
 		errs = append(errs, err)
 	}
 	return errs

@@ -92,7 +92,7 @@ func TestAuditBesideTraffic(t *testing.T) {
 		})
 		wg.Go(func() {
 			for ctx.Err() == nil {
-				if _, err := p.Audit(ctx, pawl.AuditOptions{Settle: 10 * time.Minute}); err != nil && ctx.Err() == nil {
+				if _, err := p.Audit(ctx, pawl.AuditOptions{SettleWindow: 10 * time.Minute}); err != nil && ctx.Err() == nil {
 					t.Error(err)
 				}
 				time.Sleep(7 * time.Second)
@@ -143,7 +143,7 @@ func TestAuditSchedule(t *testing.T) {
 		t := s.t
 		done := 0
 		p := s.pawl(func(context.Context, *pawl.Task) error { done++; return nil }, nil, func(c *pawl.Config) {
-			c.Audit = pawl.Audit{Every: 24 * time.Hour, Settle: time.Hour}
+			c.Audit = pawl.Audit{Every: 24 * time.Hour, SettleWindow: time.Hour}
 		})
 		s.put("docs/a", "a")
 		ctx, stop := context.WithCancel(t.Context())

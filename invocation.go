@@ -21,13 +21,13 @@ const (
 	storeReserve = 2 * time.Second
 )
 
-// divideTime divides the time from now to the deadline, and sets Grace.
+// divideTime divides the time from now to the deadline, and sets ShutdownTimeout.
 func (c *Config) divideTime(now time.Time) invocation {
 	if c.Deadline.IsZero() {
 		return invocation{patience: 10 * time.Second}
 	}
 	total := c.Deadline.Sub(now)
-	c.Grace = max(total/4-storeReserve, 0)
+	c.ShutdownTimeout = max(total/4-storeReserve, 0)
 	return invocation{claimBy: c.Deadline.Add(-total / 4), patience: min(storeReserve, total/4) - 500*time.Millisecond, cutOff: total / 2}
 }
 

@@ -89,12 +89,12 @@ type Config struct {
 	// Concurrency is how many handlers run at a time, of the pipelines that do
 	// not state their own; default 16. Half of these slots are shared out among
 	// the pipelines, at least one each; who comes first has the other half.
-	Concurrency int
-	Backlog     int           // events taken in before sources have to wait; default 1000
-	MaxBytes    int64         // summed size of the objects being handled; default 1 GiB
-	Sweep       time.Duration // how often the ledger is asked for due rows; default 1 s
-	Grace       time.Duration // how long running handlers may take at shutdown; default 20 s
-	Logger      *slog.Logger  // default slog.Default()
+	Concurrency      int
+	MaxBacklogEvents int           // events taken in before sources have to wait; default 1000
+	MaxBytes         int64         // summed size of the objects being handled; default 1 GiB
+	SweepInterval    time.Duration // how often the ledger is asked for due rows; default 1 s
+	ShutdownTimeout  time.Duration // how long running handlers may take at shutdown; default 20 s
+	Logger           *slog.Logger  // default slog.Default()
 	// NoSweep: never ask the ledger for due rows, as fits a program that lives
 	// for one batch of messages. It needs AckSettled, because the message is
 	// then all that brings the next attempt. Some rows have no message: those
@@ -109,7 +109,7 @@ type Config struct {
 	// at the Deadline and are never renewed. Run starts no handler in the last quarter of
 	// the time from New to the Deadline, cancels those that still run 2 s before it (1.25 s, if only 5 s are left), and
 	// then returns. A handler that had half of the time and was cancelled used an attempt.
-	// Grace is not used.
+	// ShutdownTimeout is not used.
 	Deadline time.Time
 	// Memory, when set, passes on what this Pawl learns to the next one of the process.
 	Memory *Memory
@@ -131,16 +131,16 @@ type Audit struct {
 	// Every: how often Run does it, of all workers over the ledger one at a time.
 	// 0: never; [Pawl.Audit] does it once.
 	Every time.Duration
-	// Settle: what has changed since is left alone, for its notification may be on
+	// SettleWindow: what has changed since is left alone, for its notification may be on
 	// its way; default 12 h. For pipelines in event order it must exceed MaxDelay, and
 	// its default is an hour more than that.
-	Settle time.Duration
-	// Retain: how long the row of a removed object is kept; default 30 days. It
-	// must exceed Settle and MaxDelay, or a late event would pass for a new one.
-	Retain time.Duration
+	SettleWindow time.Duration
+	// RowRetention: how long the row of a removed object is kept; default 30 days. It
+	// must exceed SettleWindow and MaxDelay, or a late event would pass for a new one.
+	RowRetention time.Duration
 	// MaxDelay: how late a notification may be at most; default 24 h.
 	MaxDelay time.Duration
-	// PurgeSettled gives up the rows of objects that exist, too, Retain after they
+	// PurgeSettled gives up the rows of objects that exist, too, RowRetention after they
 	// settled: the ledger stays small, and what is lost about such an object later
 	// stays lost. The ledger, which must have registers, remembers how far this has
 	// gone: audits pass over objects without a row that are older, for good.
@@ -181,9 +181,9 @@ type Notice = engine.Notice
 
 // Lease bounds how long one worker may hold an object without a sign of life.
 type Lease struct {
-	TTL     time.Duration // default 30 s, at least 1 s
-	Skew    time.Duration // how far two machines' clocks may differ; default 5 s
-	Horizon time.Duration // how late a write may still land; default 15 min
+	TTL             time.Duration // default 30 s, at least 1 s
+	Skew            time.Duration // how far two machines' clocks may differ; default 5 s
+	LateWriteWindow time.Duration // how late a write may still land; default 15 min
 }
 
 // Retry says how often and how fast a failing object is tried again.
@@ -217,9 +217,9 @@ type Pipeline struct {
 	// has for itself. 0: what a [Limited] handler says, or else it shares those of
 	// Config.Concurrency with others.
 	Concurrency int
-	// Eventual declares that the store may hide an object for a while after
+	// EventuallyConsistent declares that the store may hide an object for a while after
 	// it was written. "Not found" is then not believed at once.
-	Eventual bool
+	EventuallyConsistent bool
 }
 
 // Order says what decides about an object.

@@ -19,10 +19,10 @@ func TestDefaults(t *testing.T) {
 	var got Config
 	got.setDefaults()
 	want := Config{
-		Lease:       Lease{TTL: 30 * time.Second, Skew: 5 * time.Second, Horizon: 15 * time.Minute},
+		Lease:       Lease{TTL: 30 * time.Second, Skew: 5 * time.Second, LateWriteWindow: 15 * time.Minute},
 		Retry:       Retry{Attempts: 8, Base: time.Second, Max: 5 * time.Minute, Outage: 24 * time.Hour},
-		Concurrency: 16, Backlog: 1000, MaxBytes: 1 << 30, Sweep: time.Second, Grace: 20 * time.Second,
-		Audit: Audit{Settle: 12 * time.Hour, Retain: 720 * time.Hour, MaxDelay: 24 * time.Hour},
+		Concurrency: 16, MaxBacklogEvents: 1000, MaxBytes: 1 << 30, SweepInterval: time.Second, ShutdownTimeout: 20 * time.Second,
+		Audit: Audit{SettleWindow: 12 * time.Hour, RowRetention: 720 * time.Hour, MaxDelay: 24 * time.Hour},
 	}
 	if d := cmp.Diff(want, got, ignore); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
@@ -33,10 +33,10 @@ func TestDefaults(t *testing.T) {
 
 	logger := slog.New(slog.DiscardHandler)
 	own := Config{
-		Lease:       Lease{TTL: 2 * time.Second, Skew: 3 * time.Second, Horizon: 4 * time.Second},
+		Lease:       Lease{TTL: 2 * time.Second, Skew: 3 * time.Second, LateWriteWindow: 4 * time.Second},
 		Retry:       Retry{Attempts: 5, Base: 6 * time.Second, Max: 7 * time.Second, Outage: 17 * time.Second},
-		Concurrency: 8, Backlog: 9, MaxBytes: 10, Sweep: 11 * time.Second, Grace: 12 * time.Second, Logger: logger,
-		Audit: Audit{Every: 13 * time.Second, Settle: 14 * time.Second, Retain: 15 * time.Second, MaxDelay: 16 * time.Second},
+		Concurrency: 8, MaxBacklogEvents: 9, MaxBytes: 10, SweepInterval: 11 * time.Second, ShutdownTimeout: 12 * time.Second, Logger: logger,
+		Audit: Audit{Every: 13 * time.Second, SettleWindow: 14 * time.Second, RowRetention: 15 * time.Second, MaxDelay: 16 * time.Second},
 	}
 	got = own
 	got.setDefaults()
@@ -56,8 +56,8 @@ func TestPolicy(t *testing.T) {
 	if d := cmp.Diff(ledger.DefaultPolicy(), c.policy()); d != "" {
 		t.Errorf("the defaults are not the ledger's (-want +got):\n%s", d)
 	}
-	c.Lease, c.Retry, c.Audit = Lease{TTL: 1, Skew: 2, Horizon: 3}, Retry{Attempts: 4, Base: 5, Max: 6}, Audit{Retain: 7}
-	want := ledger.Policy{TTL: 1, Skew: 2, Horizon: 3, Attempts: 4, Base: 5, Max: 6, Retain: 7}
+	c.Lease, c.Retry, c.Audit = Lease{TTL: 1, Skew: 2, LateWriteWindow: 3}, Retry{Attempts: 4, Base: 5, Max: 6}, Audit{RowRetention: 7}
+	want := ledger.Policy{TTL: 1, Skew: 2, LateWriteWindow: 3, Attempts: 4, Base: 5, Max: 6, RowRetention: 7}
 	if d := cmp.Diff(want, c.policy()); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}

@@ -43,8 +43,8 @@ func New(cfg Config) (*Pawl, error) {
 	rows, objects, outages := cfg.Memory.load(&cfg)
 	return &Pawl{cfg: cfg, claimBy: times.claimBy, auditor: auditor, worker: worker.New(worker.Config{
 		Ledger: rows, Objects: objects, Outages: outages, Pipelines: pipelines, Policy: cfg.policy(),
-		Concurrency: cfg.Concurrency, Backlog: cfg.Backlog, MaxBytes: cfg.MaxBytes,
-		Sweep: cfg.Sweep, Outage: cfg.Retry.Outage, Grace: cfg.Grace, Patience: times.patience, CutOff: times.cutOff, AckSettled: cfg.Ack == AckSettled, Logger: cfg.Logger, Observer: cfg.Observer,
+		Concurrency: cfg.Concurrency, MaxBacklogEvents: cfg.MaxBacklogEvents, MaxBytes: cfg.MaxBytes,
+		SweepInterval: cfg.SweepInterval, Outage: cfg.Retry.Outage, ShutdownTimeout: cfg.ShutdownTimeout, Patience: times.patience, CutOff: times.cutOff, AckSettled: cfg.Ack == AckSettled, Logger: cfg.Logger, Observer: cfg.Observer,
 	})}, nil
 }
 
@@ -152,27 +152,27 @@ func (c *Config) setDefaults() invocation {
 	d := ledger.DefaultPolicy()
 	c.Lease.TTL = cmp.Or(c.Lease.TTL, d.TTL)
 	c.Lease.Skew = cmp.Or(c.Lease.Skew, d.Skew)
-	c.Lease.Horizon = cmp.Or(c.Lease.Horizon, d.Horizon)
+	c.Lease.LateWriteWindow = cmp.Or(c.Lease.LateWriteWindow, d.LateWriteWindow)
 	c.Retry.Attempts = cmp.Or(c.Retry.Attempts, d.Attempts)
 	c.Retry.Base = cmp.Or(c.Retry.Base, d.Base)
 	c.Retry.Max = cmp.Or(c.Retry.Max, max(d.Max, c.Retry.Base))
 	c.Retry.Outage = cmp.Or(c.Retry.Outage, 24*time.Hour)
 	c.Concurrency = cmp.Or(c.Concurrency, 16)
-	c.Backlog = cmp.Or(c.Backlog, 1000)
+	c.MaxBacklogEvents = cmp.Or(c.MaxBacklogEvents, 1000)
 	c.MaxBytes = cmp.Or(c.MaxBytes, 1<<30)
 	if !c.NoSweep {
-		c.Sweep = cmp.Or(c.Sweep, time.Second)
+		c.SweepInterval = cmp.Or(c.SweepInterval, time.Second)
 	}
 	if c.Ledger != nil && c.Ledger.Traits().Volatile {
 		c.Ack = AckSettled
 	}
-	c.Grace = cmp.Or(c.Grace, 20*time.Second)
-	c.Audit.Retain = cmp.Or(c.Audit.Retain, d.Retain)
+	c.ShutdownTimeout = cmp.Or(c.ShutdownTimeout, 20*time.Second)
+	c.Audit.RowRetention = cmp.Or(c.Audit.RowRetention, d.RowRetention)
 	c.Audit.MaxDelay = cmp.Or(c.Audit.MaxDelay, 24*time.Hour)
 	if slices.ContainsFunc(c.Pipelines, func(p Pipeline) bool { return p.Order == EventOrder }) {
-		c.Audit.Settle = cmp.Or(c.Audit.Settle, c.Audit.MaxDelay+time.Hour)
+		c.Audit.SettleWindow = cmp.Or(c.Audit.SettleWindow, c.Audit.MaxDelay+time.Hour)
 	}
-	c.Audit.Settle = cmp.Or(c.Audit.Settle, 12*time.Hour)
+	c.Audit.SettleWindow = cmp.Or(c.Audit.SettleWindow, 12*time.Hour)
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
@@ -181,16 +181,16 @@ func (c *Config) setDefaults() invocation {
 
 func (c *Config) policy() ledger.Policy {
 	return ledger.Policy{
-		TTL: c.Lease.TTL, LeaseEnd: c.Deadline, Skew: c.Lease.Skew, Horizon: c.Lease.Horizon,
+		TTL: c.Lease.TTL, LeaseEnd: c.Deadline, Skew: c.Lease.Skew, LateWriteWindow: c.Lease.LateWriteWindow,
 		Attempts: c.Retry.Attempts, Base: c.Retry.Base, Max: c.Retry.Max,
-		Retain: c.Audit.Retain, PurgeSettled: c.Audit.PurgeSettled,
+		RowRetention: c.Audit.RowRetention, PurgeSettled: c.Audit.PurgeSettled,
 	}
 }
 
 func (p Pipeline) build() *worker.Pipeline {
 	w := &worker.Pipeline{
 		Name: p.Name, Match: p.Match.match, Handler: p.Handler,
-		Order: p.Order, EachVersion: p.EachVersion, Eventual: p.Eventual, Transactional: p.Transactional, Concurrency: p.Concurrency,
+		Order: p.Order, EachVersion: p.EachVersion, EventuallyConsistent: p.EventuallyConsistent, Transactional: p.Transactional, Concurrency: p.Concurrency,
 	}
 	if l, ok := p.Handler.(Limited); ok && w.Concurrency == 0 {
 		w.Concurrency = l.Concurrency()

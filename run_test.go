@@ -147,7 +147,7 @@ func TestRunReleasesRunningAttempts(t *testing.T) {
 			return cause
 		}, nil, from(events), func(c *pawl.Config) {
 			c.Ledger = durable{memory.New()}
-			c.Grace = 5 * time.Second
+			c.ShutdownTimeout = 5 * time.Second
 		})
 		if err := p.Run(ctx); err != nil || s.since() != time.Minute+5*time.Second {
 			t.Errorf("ended after %s with %v", s.since(), err)

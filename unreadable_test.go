@@ -42,7 +42,7 @@ func TestRowsOfNewerPawlVersion(t *testing.T) {
 	var handled atomic.Int64
 	var log bytes.Buffer
 	p, err := pawl.New(pawl.Config{
-		Ledger: records, Sweep: 10 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Ledger: records, SweepInterval: 10 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 		Pipelines: []pawl.Pipeline{{Name: "p", Match: pawl.Match{Bucket: "b"}, Order: pawl.EventOrder, Handler: pawl.HandlerFunc(func(context.Context, *pawl.Task) error {
 			if handled.Add(1) == rows-rows/every {
 				cancel()

@@ -106,16 +106,16 @@ func (c *Config) validateBounds() (errs []error) {
 	}
 	atLeast("the lease's ttl", c.Lease.TTL, time.Second)
 	atLeast("the lease's skew", c.Lease.Skew, 0)
-	atLeast("the lease's horizon", c.Lease.Horizon, 0)
+	atLeast("lease.late_write_window", c.Lease.LateWriteWindow, 0)
 	atLeast("the first back-off", c.Retry.Base, time.Millisecond)
 	atLeast("the longest back-off", c.Retry.Max, c.Retry.Base)
 	atLeast("the longest outage", c.Retry.Outage, 0)
-	atLeast("the grace", c.Grace, 0)
+	atLeast("shutdown_timeout", c.ShutdownTimeout, 0)
 	if c.Audit.Every != 0 {
 		atLeast("the time between two audits", c.Audit.Every, time.Second)
 	}
-	atLeast("the audit's settle", c.Audit.Settle, 0)
-	atLeast("the audit's max_delay", c.Audit.MaxDelay, 0)
+	atLeast("audit.settle_window", c.Audit.SettleWindow, 0)
+	atLeast("audit.max_delay", c.Audit.MaxDelay, 0)
 	positive := func(name string, got int64) {
 		if got < 1 {
 			errs = append(errs, fmt.Errorf("%s is %d: at least 1", name, got))
@@ -123,7 +123,7 @@ func (c *Config) validateBounds() (errs []error) {
 	}
 	positive("the number of attempts", int64(c.Retry.Attempts))
 	positive("the concurrency", int64(c.Concurrency))
-	positive("the backlog", int64(c.Backlog))
+	positive("max_backlog_events", int64(c.MaxBacklogEvents))
 	positive("the number of bytes at a time", c.MaxBytes)
 	return errs
 }
@@ -132,10 +132,10 @@ func (c *Config) validateBounds() (errs []error) {
 // where nobody sweeps.
 func (c *Config) validateSweep() (errs []error) {
 	switch {
-	case !c.NoSweep && c.Sweep < 10*time.Millisecond:
-		errs = append(errs, fmt.Errorf("the sweep interval is %s: at least 10ms", c.Sweep))
-	case c.NoSweep && c.Sweep != 0:
-		errs = append(errs, fmt.Errorf("the sweep interval is %s, and NoSweep is set: set only one of them", c.Sweep))
+	case !c.NoSweep && c.SweepInterval < 10*time.Millisecond:
+		errs = append(errs, fmt.Errorf("sweep_interval is %s: at least 10ms", c.SweepInterval))
+	case c.NoSweep && c.SweepInterval != 0:
+		errs = append(errs, fmt.Errorf("sweep_interval is %s, and NoSweep is set: set only one of them", c.SweepInterval))
 	}
 	if c.NoSweep && c.Ack != AckSettled && !c.SweptElsewhere {
 		errs = append(errs, errors.New("NoSweep needs AckSettled: without sweeps, only the message starts the next attempt"))

@@ -130,22 +130,22 @@ func TestInvalidConfig(t *testing.T) {
 
 		{"acknowledged too early", func(c *pawl.Config) { c.Ledger = durable{c.Ledger}; neverSweeps(c) },
 			"NoSweep needs AckSettled: without sweeps, only the message starts the next attempt"},
-		{"sweeps and does not", func(c *pawl.Config) { c.Sweep = time.Second; neverSweeps(c) },
-			"the sweep interval is 1s, and NoSweep is set: set only one of them"},
+		{"sweeps and does not", func(c *pawl.Config) { c.SweepInterval = time.Second; neverSweeps(c) },
+			"sweep_interval is 1s, and NoSweep is set: set only one of them"},
 		{"nothing to do", func(c *pawl.Config) { c.NoSweep = true }, "NoSweep needs a source"},
 
 		{"audits too often", func(c *pawl.Config) { c.Audit.Every = time.Millisecond }, "the time between two audits is 1ms: at least 1s"},
-		{"settle", func(c *pawl.Config) { c.Audit.Settle = -1 }, "the audit's settle is -1ns: at least 0s"},
-		{"max delay", func(c *pawl.Config) { c.Audit.MaxDelay = -1 }, "the audit's max_delay is -1ns: at least 0s"},
-		{"forgets before it settles", func(c *pawl.Config) { c.Audit = pawl.Audit{Settle: 48 * time.Hour, Retain: 48 * time.Hour} },
+		{"settle", func(c *pawl.Config) { c.Audit.SettleWindow = -1 }, "audit.settle_window is -1ns: at least 0s"},
+		{"max delay", func(c *pawl.Config) { c.Audit.MaxDelay = -1 }, "audit.max_delay is -1ns: at least 0s"},
+		{"forgets before it settles", func(c *pawl.Config) { c.Audit = pawl.Audit{SettleWindow: 48 * time.Hour, RowRetention: 48 * time.Hour} },
 			"the audit's retain is 48h0m0s: it must exceed settle and max_delay, here 48h0m0s, or an event that comes late would find no trace of the removal"},
-		{"forgets before all have come", func(c *pawl.Config) { c.Audit.Retain = time.Hour },
+		{"forgets before all have come", func(c *pawl.Config) { c.Audit.RowRetention = time.Hour },
 			"the audit's retain is 1h0m0s: it must exceed settle and max_delay, here 24h0m0s, or an event that comes late would find no trace of the removal"},
 		{"audits and never sweeps", func(c *pawl.Config) { c.Audit.Every = time.Hour; neverSweeps(c) },
 			"scheduled audits need sweeps: the objects that an audit finds have no message that starts an attempt"},
 		{"audits ahead of events", func(c *pawl.Config) {
 			byEvent(declared{dialect: event.AWS})(c)
-			c.Audit = pawl.Audit{Every: time.Hour, Settle: 12 * time.Hour, MaxDelay: 12 * time.Hour}
+			c.Audit = pawl.Audit{Every: time.Hour, SettleWindow: 12 * time.Hour, MaxDelay: 12 * time.Hour}
 		}, "pipeline up goes by event order, so an audit must leave alone what may still be on its way: settle is 12h0m0s, and must exceed max_delay, 12h0m0s"},
 
 		{"event order without a dialect", byEvent(silent{}), "pipeline up: event order needs sources that declare their dialect"},
@@ -156,14 +156,14 @@ func TestInvalidConfig(t *testing.T) {
 
 		{"ttl", func(c *pawl.Config) { c.Lease.TTL = time.Second - 1 }, "the lease's ttl is 999.999999ms: at least 1s"},
 		{"skew", func(c *pawl.Config) { c.Lease.Skew = -1 }, "the lease's skew is -1ns: at least 0s"},
-		{"horizon", func(c *pawl.Config) { c.Lease.Horizon = -1 }, "the lease's horizon is -1ns: at least 0s"},
+		{"horizon", func(c *pawl.Config) { c.Lease.LateWriteWindow = -1 }, "lease.late_write_window is -1ns: at least 0s"},
 		{"base", func(c *pawl.Config) { c.Retry.Base = 1 }, "the first back-off is 1ns: at least 1ms"},
 		{"max", func(c *pawl.Config) { c.Retry.Base, c.Retry.Max = time.Hour, time.Minute }, "the longest back-off is 1m0s: at least 1h0m0s"},
-		{"sweep", func(c *pawl.Config) { c.Sweep = time.Millisecond }, "the sweep interval is 1ms: at least 10ms"},
-		{"grace", func(c *pawl.Config) { c.Grace = -time.Second }, "the grace is -1s: at least 0s"},
+		{"sweep", func(c *pawl.Config) { c.SweepInterval = time.Millisecond }, "sweep_interval is 1ms: at least 10ms"},
+		{"grace", func(c *pawl.Config) { c.ShutdownTimeout = -time.Second }, "shutdown_timeout is -1s: at least 0s"},
 		{"attempts", func(c *pawl.Config) { c.Retry.Attempts = -1 }, "the number of attempts is -1: at least 1"},
 		{"concurrency", func(c *pawl.Config) { c.Concurrency = -1 }, "the concurrency is -1: at least 1"},
-		{"backlog", func(c *pawl.Config) { c.Backlog = -1 }, "the backlog is -1: at least 1"},
+		{"backlog", func(c *pawl.Config) { c.MaxBacklogEvents = -1 }, "max_backlog_events is -1: at least 1"},
 		{"max bytes", func(c *pawl.Config) { c.MaxBytes = -1 }, "the number of bytes at a time is -1: at least 1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -182,8 +182,8 @@ func TestInvalidConfig(t *testing.T) {
 
 // All that is wrong is said at once.
 func TestInvalidConfigListsEveryProblem(t *testing.T) {
-	_, err := pawl.New(pawl.Config{Pipelines: []pawl.Pipeline{{Name: "X"}, {Name: "up"}}, Sweep: 1})
-	for _, want := range []string{"a ledger is required", "pipeline X: invalid name", "pipeline up: handler is required", "the sweep interval"} {
+	_, err := pawl.New(pawl.Config{Pipelines: []pawl.Pipeline{{Name: "X"}, {Name: "up"}}, SweepInterval: 1})
+	for _, want := range []string{"a ledger is required", "pipeline X: invalid name", "pipeline up: handler is required", "sweep_interval"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: nothing of %q", err, want)
 		}

@@ -34,8 +34,8 @@ type Config struct {
 	// Lease is the TTL of a shard's lease, 1 s to 24 h. Default 30 s. Another worker takes
 	// over the shards of a dead one after 1.05 to 1.15 times the Lease.
 	Lease time.Duration
-	// Grace bounds the time for leaving the shards when a worker ends. Default 20 s.
-	Grace time.Duration
+	// ShutdownTimeout bounds the time for leaving the shards when a worker ends. Default 20 s.
+	ShutdownTimeout time.Duration
 	// Owner names this worker, for people. Default host:pid.
 	Owner string
 

@@ -26,7 +26,7 @@ func ExampleRunner() {
 		}
 	}
 	clicks, err := archive.New(archive.Config{
-		Name: "clicks", Bucket: "lake", Prefix: "clicks/", Limits: archive.Limits{Age: 100 * time.Millisecond},
+		Name: "clicks", Bucket: "lake", Prefix: "clicks/", Limits: archive.Limits{FlushInterval: 100 * time.Millisecond},
 		Stream: stream, Store: membucket.New(time.Now, []string{"lake"}), Registers: ledger.NewRows(memory.New()), Codec: encode.Codec{},
 		Logger: slog.New(slog.DiscardHandler),
 		Observe: func(shard string, o archive.Planned) {

@@ -26,10 +26,10 @@ const (
 // It sends no request.
 func New(c Config) (*Archive, error) {
 	c.Format = cmp.Or(c.Format, defaultFormat)
-	c.Limits.Bytes = cmp.Or(c.Limits.Bytes, defaultBytes)
-	c.Limits.Age = cmp.Or(c.Limits.Age, defaultAge)
+	c.Limits.FlushBytes = cmp.Or(c.Limits.FlushBytes, defaultBytes)
+	c.Limits.FlushInterval = cmp.Or(c.Limits.FlushInterval, defaultAge)
 	c.Lease = cmp.Or(c.Lease, defaultLease)
-	c.Grace = cmp.Or(c.Grace, defaultGrace)
+	c.ShutdownTimeout = cmp.Or(c.ShutdownTimeout, defaultGrace)
 	c.Owner = cmp.Or(c.Owner, process.Name())
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	if c.Now == nil {

@@ -4,8 +4,8 @@ import "time"
 
 // Limits say when an object is complete. Each also ends with its minute.
 type Limits struct {
-	Bytes int           // of records, before encoding
-	Age   time.Duration // since its first record was read
+	FlushBytes    int           // of records, before encoding
+	FlushInterval time.Duration // since its first record was read
 }
 
 // maxMalformed bounds the malformed entries of one object, whose numbers are in the
@@ -60,7 +60,7 @@ func (p *planner) add(e Record, now time.Time) {
 		p.open.malformed = append(p.open.malformed, e.Number)
 	}
 	p.open.bytes += approxSize(&e)
-	if p.open.bytes >= p.limits.Bytes {
+	if p.open.bytes >= p.limits.FlushBytes {
 		p.closeRun()
 	}
 	if len(p.open.malformed) >= maxMalformed {
@@ -156,7 +156,7 @@ func (p *planner) flush() {
 
 // due returns when the open run is complete by its age.
 func (p *planner) deadline() (time.Time, bool) {
-	return p.open.startedAt.Add(p.limits.Age), p.open.userRecords > 0
+	return p.open.startedAt.Add(p.limits.FlushInterval), p.open.userRecords > 0
 }
 
 // take returns the runs that are complete and become one intent: up to a step, or

@@ -61,7 +61,7 @@ func newStream(shards int) *archivetest.Fake {
 func (p *env) archive(format string) *archive.Archive {
 	a, err := archive.New(archive.Config{
 		Name: "clicks", Bucket: "b", Prefix: "p/", Format: format, Owner: "test",
-		Limits: archive.Limits{Bytes: 4000, Age: 10 * time.Second},
+		Limits: archive.Limits{FlushBytes: 4000, FlushInterval: 10 * time.Second},
 		Stream: p.stream.Stream(), Store: p.store, Registers: p.ledger, Codec: encode.Codec{},
 		Logger: p.logger, Nonce: func() string { return fmt.Sprint("nonce-", p.nonces.Add(1)) },
 	})

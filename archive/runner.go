@@ -16,7 +16,7 @@ type Runner struct {
 
 // Run proves the archives' stores, claims their prefixes, and stores all shards until ctx
 // ends. Then it leaves its shards to other workers, for which it takes no longer than the
-// Grace. A failure of one shard is logged and retried. If an archive cannot be stored at
+// ShutdownTimeout. A failure of one shard is logged and retried. If an archive cannot be stored at
 // all, Run continues with the others, and returns the error when they have ended.
 func (r *Runner) Run(ctx context.Context) error {
 	var work sync.WaitGroup

@@ -306,7 +306,7 @@ func TestStoredObjectResetsPause(t *testing.T) {
 func TestShutdownWithoutLedger(t *testing.T) {
 	withEnv(t, 4, func(p *env) {
 		registers := &killableLedger{Rows: p.ledger}
-		p.worker("one", func(a *archive.Archive) { a.Registers, a.Grace = registers, 8*time.Second })
+		p.worker("one", func(a *archive.Archive) { a.Registers, a.ShutdownTimeout = registers, 8*time.Second })
 		for _, id := range p.shards() {
 			p.put(id, 3)
 		}

@@ -117,8 +117,8 @@ func (w *worker) pollAndBalance(ctx context.Context) (time.Duration, error) {
 }
 
 // leaveTime bounds each of the two steps in which a shard is left: its register is
-// written, and its lease is released. Both together end within the Grace.
-func (a *Archive) releaseTimeout() time.Duration { return a.Grace * 3 / 8 }
+// written, and its lease is released. Both together end within ShutdownTimeout.
+func (a *Archive) releaseTimeout() time.Duration { return a.ShutdownTimeout * 3 / 8 }
 
 // checkClaim ends a worker whose archive was recovered, or has lost its claim: no PUT
 // of its would be sent.

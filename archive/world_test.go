@@ -254,13 +254,13 @@ func (t *thread) crash() {
 
 // worker starts a process that stores whatever shard it gets.
 func (w *world) worker(over *table) {
-	p := &proc{world: w, table: over, id: len(w.threads), format: "a", knows: "abc", limits: Limits{Bytes: 700, Age: 2 * time.Minute}}
+	p := &proc{world: w, table: over, id: len(w.threads), format: "a", knows: "abc", limits: Limits{FlushBytes: 700, FlushInterval: 2 * time.Minute}}
 	if w.plan.skewed {
 		p.offset = w.Tape.UpTo(20*time.Minute) - 10*time.Minute
 	}
 	if w.plan.mixed {
 		p.format, p.codec = simkit.Pick(w.Tape, "a", "b", "c"), w.Tape.Choose(3)
-		p.limits = simkit.Pick(w.Tape, p.limits, Limits{Bytes: 200, Age: time.Minute}, Limits{Bytes: 1 << 20, Age: 10 * time.Minute})
+		p.limits = simkit.Pick(w.Tape, p.limits, Limits{FlushBytes: 200, FlushInterval: time.Minute}, Limits{FlushBytes: 1 << 20, FlushInterval: 10 * time.Minute})
 		if !w.calm && w.Tape.Chance(150) {
 			p.knows = p.format
 		}

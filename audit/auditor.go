@@ -36,8 +36,8 @@ type Config struct {
 type Options struct {
 	Pipelines []string // by name; none: all
 	Prefix    string   // only keys that begin with it
-	// Settle is how late a notification may be: what changed since is left alone.
-	Settle time.Duration
+	// SettleWindow is how late a notification may be: what changed since is left alone.
+	SettleWindow time.Duration
 	// Listing lists the objects in place of the bucket, as they were at AsOf: of what has
 	// changed since it says nothing. Its name is that of the report.
 	Listing     Listing
@@ -198,7 +198,7 @@ type run struct {
 
 func (r *run) initReport() {
 	r.report = Report{
-		Started: time.Now().UTC(), By: process.Name(), Listing: r.o.ListingName, Prefix: r.o.Prefix, Settle: r.o.Settle.String(),
+		Started: time.Now().UTC(), By: process.Name(), Listing: r.o.ListingName, Prefix: r.o.Prefix, SettleWindow: r.o.SettleWindow.String(),
 		DryRun: r.o.DryRun, Outputs: r.o.Outputs,
 	}
 	for _, name := range r.o.pipelineNames {
@@ -287,7 +287,7 @@ func (r *run) runUnit(ctx context.Context) error {
 func (r *run) newPass(u *unit) *Pass {
 	p := &Pass{
 		Pipeline: u.Pipeline, Listing: r.o.Listing, AsOf: r.o.AsOf, Ledger: r.ledger,
-		Brake: r.brake, Settle: r.o.Settle, Redrive: r.o.Redrive, DryRun: r.o.DryRun,
+		Brake: r.brake, SettleWindow: r.o.SettleWindow, Redrive: r.o.Redrive, DryRun: r.o.DryRun,
 		Now: func() time.Time { return time.Now().UTC() }, Nonce: nonce, Each: r.forEach,
 		Objects: r.cfg.Objects,
 		Found:   func(key ledger.RowKey, what string, repaired bool) { r.recordFinding(u, key, what, repaired) },

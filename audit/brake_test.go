@@ -115,7 +115,7 @@ func TestBrakeInSchedule(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			a.RunSchedule(ctx, audit.Schedule{Every: 24 * time.Hour, Options: audit.Options{Settle: time.Hour}})
+			a.RunSchedule(ctx, audit.Schedule{Every: 24 * time.Hour, Options: audit.Options{SettleWindow: time.Hour}})
 		})
 		time.Sleep(50 * time.Hour)
 		stop()
@@ -194,7 +194,7 @@ func TestBrakeLogsRaisedAndWithheld(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := a.Run(t.Context(), audit.Options{Settle: time.Hour, Ranges: 1})
+	r, err := a.Run(t.Context(), audit.Options{SettleWindow: time.Hour, Ranges: 1})
 	if total := r.Total(); err != nil || total.LostRemovals != 75 || total.Withheld != 1000 {
 		t.Errorf("%+v, %v: want 75 removals raised and 1000 withheld", total, err)
 	}
@@ -257,7 +257,7 @@ func simulateBrake(t *testing.T, rng *rand.Rand, seen map[string]int) {
 			t.Fatal(failed)
 		}
 		was, raised := report.Started, l.removals(t)
-		report, err = a.Run(ctx, audit.Options{Settle: time.Hour, Ranges: 1 + rng.IntN(4)})
+		report, err = a.Run(ctx, audit.Options{SettleWindow: time.Hour, Ranges: 1 + rng.IntN(4)})
 		kill()
 		if !report.Started.Equal(was) {
 			before = raised // it resumed no other audit

@@ -131,7 +131,7 @@ func (r *run) runWithCheckpoint(ctx context.Context) error {
 
 // digest tells audits of other extent apart.
 func (r *run) digest() string {
-	text := fmt.Sprintf("%q %q %v %v %v %v", r.o.ListingName, r.o.Prefix, r.o.Settle, r.o.Outputs, r.o.Redrive, r.o.AllowRemovals)
+	text := fmt.Sprintf("%q %q %v %v %v %v", r.o.ListingName, r.o.Prefix, r.o.SettleWindow, r.o.Outputs, r.o.Redrive, r.o.AllowRemovals)
 	for i := range r.units {
 		u := &r.units[i]
 		text += fmt.Sprintf(" %q %q %q %v %v", u.Name, u.Bucket, u.prefix, u.EachVersion, u.secondPass)

@@ -25,7 +25,7 @@ func TestListedOnlyObjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := a.Run(t.Context(), audit.Options{Settle: time.Hour, Ranges: 1})
+	r, err := a.Run(t.Context(), audit.Options{SettleWindow: time.Hour, Ranges: 1})
 	want := audit.Counts{Listed: 2, Rows: 1, Created: 1, Inspected: 4, Removable: 1, Contradicted: 2}
 	if got := r.Total(); err != nil || got != want {
 		t.Errorf("%+v, %v, want %+v", got, err, want)

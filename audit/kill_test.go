@@ -243,7 +243,7 @@ func TestKilledAuditResumes(t *testing.T) {
 	for killed < minKills || killed < most && resumed == 0 {
 		synctest.Test(t, func(t *testing.T) {
 			l := newLosses(t, rng, 8000)
-			options := audit.Options{Settle: time.Hour, Ranges: 1 + rng.IntN(8)}
+			options := audit.Options{SettleWindow: time.Hour, Ranges: 1 + rng.IntN(8)}
 			report, err := audit.Report{}, errKilled
 			for ; err != nil; killed++ {
 				ctx, kill := context.WithCancel(t.Context())
@@ -286,7 +286,7 @@ func TestTwoAuditors(t *testing.T) {
 				found := make([]int64, 2)
 				for i := range found {
 					wg.Go(func() {
-						report, err := l.auditor(t, store).Run(t.Context(), audit.Options{Settle: time.Hour})
+						report, err := l.auditor(t, store).Run(t.Context(), audit.Options{SettleWindow: time.Hour})
 						total := report.Total()
 						if found[i] = total.Lost(); err != nil {
 							t.Error(err)

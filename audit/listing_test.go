@@ -80,7 +80,7 @@ func TestBadListings(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := newConvergedWorld(t, 2100)
-			_, err := w.auditor(t).Run(t.Context(), audit.Options{Settle: time.Hour, Listing: fakeListing{w.Store, test.edit}, Ranges: 1})
+			_, err := w.auditor(t).Run(t.Context(), audit.Options{SettleWindow: time.Hour, Listing: fakeListing{w.Store, test.edit}, Ranges: 1})
 			if !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.says) {
 				t.Errorf("%v: want %v, and %q", err, test.want, test.says)
 			}
@@ -149,7 +149,7 @@ func TestInaccessibleObjects(t *testing.T) {
 		if newErr != nil {
 			t.Fatal(newErr)
 		}
-		r, runErr := a.Run(t.Context(), audit.Options{Settle: time.Hour})
+		r, runErr := a.Run(t.Context(), audit.Options{SettleWindow: time.Hour})
 		return r.Total(), runErr
 	}
 	if _, err := run(bucket.ErrCredentials); !errors.Is(err, bucket.ErrCredentials) {
@@ -275,7 +275,7 @@ func TestRowIsLoadedBeforeHead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	report, err := a.Run(t.Context(), audit.Options{Settle: time.Hour})
+	report, err := a.Run(t.Context(), audit.Options{SettleWindow: time.Hour})
 	if total := report.Total(); err != nil || total.Found() != 0 || total.Inspected != 2 {
 		t.Errorf("%+v, %v: want nothing found, after a second look", total, err)
 	}
@@ -296,7 +296,7 @@ func TestAuditContinuesAfterHeadFailure(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := a.Run(t.Context(), audit.Options{Settle: time.Hour})
+		r, err := a.Run(t.Context(), audit.Options{SettleWindow: time.Hour})
 		if err != nil {
 			t.Error(err)
 		}

@@ -48,7 +48,7 @@ func (p *Pass) walkInputs(ctx context.Context, prefix string, s *Span, commit fu
 
 // settledLongEnough reports that a row is settled, and has been for long enough.
 func (p *Pass) settledLongEnough(row *ledger.Row, kind event.Kind) bool {
-	return row.Settled() && !row.Dead && !row.Held() && row.Have.Kind == kind && row.UpdatedAt.Before(p.Now().Add(-p.Settle))
+	return row.Settled() && !row.Dead && !row.Held() && row.Have.Kind == kind && row.UpdatedAt.Before(p.Now().Add(-p.SettleWindow))
 }
 
 // missingOutputs looks for the outputs of rows, and has the objects done again whose output
@@ -118,7 +118,7 @@ func (p *Pass) walkOutputs(ctx context.Context, prefix string, s *Span, commit f
 		outputs = outputs[:0]
 		return w.commit(commit)
 	}
-	young := p.Now().Add(-p.Settle)
+	young := p.Now().Add(-p.SettleWindow)
 	for info, err := range p.Objects.List(ctx, p.Pipeline.Output.Bucket, prefix, s.Done()) {
 		if err != nil && !info.Unlistable(err) {
 			return err

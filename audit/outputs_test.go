@@ -112,7 +112,7 @@ func TestForeignOutputsAreKept(t *testing.T) {
 		{"there are copies", "in/", 1, 3, "removed in/removed"},
 	} {
 		w.places(test.prefix)
-		r, err := w.auditor(t).Run(t.Context(), audit.Options{Outputs: true, Settle: time.Hour})
+		r, err := w.auditor(t).Run(t.Context(), audit.Options{Outputs: true, SettleWindow: time.Hour})
 		if err != nil {
 			t.Fatal(err)
 		}

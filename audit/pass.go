@@ -48,8 +48,8 @@ type Pass struct {
 	AsOf     time.Time    // of the truth, if that is old: what has changed since waits for the next
 	Objects  bucket.Store // looks at single objects
 	Ledger   *ledger.Ledger
-	// Settle is how late a notification may be.
-	Settle time.Duration
+	// SettleWindow is how late a notification may be.
+	SettleWindow time.Duration
 	// PurgeWatermark, when set, returns how far purges have gone: an object without a row
 	// that was changed before is passed over. It is asked after a row is found missing.
 	PurgeWatermark func(ctx context.Context) (time.Time, error)
@@ -236,7 +236,7 @@ func (w *walk) possiblyPurged(row *ledger.Row, seen Observation) bool {
 
 // settleCutoff is before when something must have changed to be judged.
 func (w *walk) settleCutoff(now time.Time) time.Time {
-	before := now.Add(-w.Settle)
+	before := now.Add(-w.SettleWindow)
 	if !w.AsOf.IsZero() && w.AsOf.Before(before) {
 		return w.AsOf
 	}

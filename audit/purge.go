@@ -27,7 +27,7 @@ const purgePage = 500
 
 // Purge drops the rows of a pipeline that [ledger.Row.Forget] gives up under p. It
 // works beside workers: a row that changes meanwhile stays. An event of an object
-// that comes after its row is gone counts as the first ever; so p.Retain must
+// that comes after its row is gone counts as the first ever; so p.RowRetention must
 // exceed the largest delay of a notification.
 //
 // Before it drops rows of objects that exist, it has the ledger remember how
@@ -44,7 +44,7 @@ func Purge(ctx context.Context, s ledger.Store, pipeline string, p *ledger.Polic
 		}
 		last := len(changes) < purgePage
 		if exist && !raised && !dryRun {
-			if err := raisePurgeWatermark(ctx, s, pipeline, now.Add(p.Skew-p.Retain)); err != nil {
+			if err := raisePurgeWatermark(ctx, s, pipeline, now.Add(p.Skew-p.RowRetention)); err != nil {
 				return done, err
 			}
 			raised = true

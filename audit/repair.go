@@ -76,7 +76,7 @@ func (w *walk) decide(row *ledger.Row, seen Observation, now time.Time) (*ledger
 	if w.possiblyPurged(row, seen) {
 		return nil, None
 	}
-	next, loss := Decide(*row, seen, w.Settle, now)
+	next, loss := Decide(*row, seen, w.SettleWindow, now)
 	switch {
 	case loss == LostRemoval && w.Brake == nil:
 		w.counts.Removable++

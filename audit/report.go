@@ -101,14 +101,14 @@ func (c *Counts) fields() [21]*int64 {
 
 // Report is an audit, done or under way.
 type Report struct {
-	Started time.Time `json:"started"`
-	Ended   time.Time `json:"ended,omitzero"`
-	By      string    `json:"by,omitzero"`     // the process
-	Listing string    `json:"truth"`           // where the objects were listed
-	Prefix  string    `json:"prefix,omitzero"` // of keys, if not all
-	Settle  string    `json:"settle"`
-	DryRun  bool      `json:"dry_run,omitzero"`
-	Outputs bool      `json:"outputs,omitzero"`
+	Started      time.Time `json:"started"`
+	Ended        time.Time `json:"ended,omitzero"`
+	By           string    `json:"by,omitzero"`     // the process
+	Listing      string    `json:"truth"`           // where the objects were listed
+	Prefix       string    `json:"prefix,omitzero"` // of keys, if not all
+	SettleWindow string    `json:"settle"`
+	DryRun       bool      `json:"dry_run,omitzero"`
+	Outputs      bool      `json:"outputs,omitzero"`
 	// Resumed is how often it went on after its process had ended. What was found in
 	// the moment before that is repaired, and may be missing from the counts.
 	Resumed   int              `json:"resumed,omitzero"`

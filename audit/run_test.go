@@ -89,8 +89,8 @@ func rowWithHave(key string, kind event.Kind, id ledger.Identity) ledger.Row {
 
 func (w *world) audit(t *testing.T, o audit.Options) audit.Counts {
 	t.Helper()
-	if o.Settle == 0 {
-		o.Settle = time.Hour
+	if o.SettleWindow == 0 {
+		o.SettleWindow = time.Hour
 	}
 	r, err := w.auditor(t).Run(t.Context(), o)
 	if err != nil {

@@ -65,7 +65,7 @@ func TestSchedule(t *testing.T) {
 				}
 				wg.Go(func() {
 					a.RunSchedule(ctx, audit.Schedule{
-						Every: 24 * time.Hour, Options: audit.Options{Settle: time.Hour},
+						Every: 24 * time.Hour, Options: audit.Options{SettleWindow: time.Hour},
 						After: func(context.Context) error {
 							after++ // under the lease
 							return nil
@@ -107,7 +107,7 @@ func TestScheduleRetriesAfterFailure(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			a.RunSchedule(ctx, audit.Schedule{
-				Every: 24 * time.Hour, Options: audit.Options{Settle: time.Hour, Listing: failingStore{l.objects, &times}},
+				Every: 24 * time.Hour, Options: audit.Options{SettleWindow: time.Hour, Listing: failingStore{l.objects, &times}},
 			})
 		})
 		time.Sleep(time.Hour)

@@ -66,7 +66,7 @@ func (w *world) unlistableAudit(t *testing.T, o audit.Options) (audit.Report, st
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Settle, o.Ranges = time.Hour, 1
+	o.SettleWindow, o.Ranges = time.Hour, 1
 	r, err := a.Run(t.Context(), o)
 	return r, log.String(), err
 }
@@ -96,7 +96,7 @@ func TestUnlistableObjects(t *testing.T) {
 	if raised := w.settle(t); len(raised) != 3 || strings.Contains(fmt.Sprint(raised), "bad") {
 		t.Errorf("raised %q: want the losses of a, gone, and z", raised)
 	}
-	_, err = w.auditor(t).Run(t.Context(), audit.Options{Settle: time.Hour, Listing: unlistableStore{w.Store, true}, ListingName: "keyless"})
+	_, err = w.auditor(t).Run(t.Context(), audit.Options{SettleWindow: time.Hour, Listing: unlistableStore{w.Store, true}, ListingName: "keyless"})
 	if !errors.Is(err, bucket.ErrUnlistable) {
 		t.Errorf("%v: want an error, because no key is known", err)
 	}
@@ -128,7 +128,7 @@ func TestUnlistableOnMinIO(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := a.Run(t.Context(), audit.Options{Settle: -time.Hour}) // a and z are new
+	r, err := a.Run(t.Context(), audit.Options{SettleWindow: -time.Hour}) // a and z are new
 	if got := r.Total(); err != nil || got.Listed != 3 || got.Inaccessible != 1 || got.LostCreations != 2 || got.LostRemovals != 1 {
 		t.Errorf("%+v, %v: want the losses of a, gone, and z", got, err)
 	}

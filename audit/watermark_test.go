@@ -32,7 +32,7 @@ func (w *world) putOldObjects(t *testing.T, keys ...string) {
 func (w *world) purge(t *testing.T, retain time.Duration) audit.Purged {
 	t.Helper()
 	p := ledger.DefaultPolicy()
-	p.Retain, p.PurgeSettled = retain, true
+	p.RowRetention, p.PurgeSettled = retain, true
 	done, err := audit.Purge(t.Context(), w.ledger, "p", &p, false, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -127,8 +127,8 @@ func TestWatermarkCoversSkew(t *testing.T) {
 			}
 			t.Cleanup(func() { _ = w.ledger.Close() })
 			p := ledger.DefaultPolicy()
-			p.Skew, p.Retain, p.PurgeSettled = time.Hour, 30*day, true
-			settled := time.Now().Add(-p.Retain - time.Minute)
+			p.Skew, p.RowRetention, p.PurgeSettled = time.Hour, 30*day, true
+			settled := time.Now().Add(-p.RowRetention - time.Minute)
 			w.at = settled.Add(p.Skew / 2)
 			row := rowWithHave("a", event.Created, w.put(t, "a", "a"))
 			w.at = settled

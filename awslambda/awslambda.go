@@ -94,7 +94,7 @@ func (h *Handler) runMessages(ctx context.Context, payload []byte, deadline time
 		return nil, err
 	}
 	cfg.Sources, cfg.Deadline = []pawl.Source{src}, deadline
-	cfg.NoSweep, cfg.Sweep, cfg.Audit.Every = true, 0, 0
+	cfg.NoSweep, cfg.SweepInterval, cfg.Audit.Every = true, 0, 0
 	cfg.Ack = pawl.AckSettled
 	if h.Scheduled && h.sweepsRun(ctx) {
 		cfg.SweptElsewhere, cfg.Ack = true, pawl.AckStored

@@ -141,7 +141,7 @@ func cycle(b *testing.B, url string) time.Duration {
 		}
 	}
 	p, err := pawl.New(pawl.Config{
-		Ledger: records, Sources: []pawl.Source{events}, Concurrency: 4000, Backlog: 4000, Logger: slog.New(slog.DiscardHandler),
+		Ledger: records, Sources: []pawl.Source{events}, Concurrency: 4000, MaxBacklogEvents: 4000, Logger: slog.New(slog.DiscardHandler),
 		Pipelines: []pawl.Pipeline{{
 			Name: "nothing", Match: pawl.Match{Bucket: "photos"}, Order: pawl.EventOrder,
 			Handler: pawl.HandlerFunc(func(context.Context, *pawl.Task) error { return nil }),

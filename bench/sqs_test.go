@@ -223,7 +223,7 @@ func (s *sqsBench) pawl(b *testing.B, url string, order pawl.Order, concurrency 
 	defer cancel()
 	var handled atomic.Int64
 	p, err := pawl.New(pawl.Config{
-		Ledger: records, Objects: objects, Sources: []pawl.Source{src}, Logger: quiet, Concurrency: concurrency, Backlog: 2000,
+		Ledger: records, Objects: objects, Sources: []pawl.Source{src}, Logger: quiet, Concurrency: concurrency, MaxBacklogEvents: 2000,
 		Pipelines: []pawl.Pipeline{{
 			Name: "nothing", Match: pawl.Match{Bucket: "amzn-s3-demo-bucket"}, Order: order,
 			Handler: pawl.HandlerFunc(func(context.Context, *pawl.Task) error {

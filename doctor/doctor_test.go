@@ -381,7 +381,7 @@ func TestFeatures(t *testing.T) {
 			"copy": "safe with a limit: objects below 16 MiB stream through the worker; objects that the store does not copy with one request stream through the worker, and none above 5 GiB can be copied",
 		}},
 		{"If-Match ignored on DELETE", ignoringOnDelete(), map[string]string{
-			"removals of outputs": "safe with a limit: it may remove what another has just written: heals by verification, after lease.horizon",
+			"removals of outputs": "safe with a limit: it may remove what another has just written: heals by verification, after lease.late_write_window",
 		}},
 		{"hidden in listings", listing(func(i bucket.Info) (bucket.Info, bool) {
 			return i, !strings.Contains(i.Key, "list-after-write-3")
@@ -390,7 +390,7 @@ func TestFeatures(t *testing.T) {
 			"archives": "not safe: list-after-write failed",
 		}},
 		{"stale GET", &readingBefore("read-after-write", func(_, _ bucket.Info, found bool) bool { return found }).altered, map[string]string{
-			"pipeline outputs":            "safe with a limit: an object may be hidden after it was written: set objects.eventual in the configuration",
+			"pipeline outputs":            "safe with a limit: an object may be hidden after it was written: set objects.eventually_consistent in the configuration",
 			"locks":                       "not safe: read-after-write failed",
 			"update":                      "not safe: read-after-write failed",
 			"semaphores and shared locks": "not safe: read-after-write failed",

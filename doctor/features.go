@@ -72,10 +72,10 @@ var needs = []struct {
 	limits  []limit
 }{
 	{"pipeline outputs", []string{createOnce, replaceMatch}, []limit{
-		{readAfterWrite, "an object may be hidden after it was written: set objects.eventual in the configuration"},
+		{readAfterWrite, "an object may be hidden after it was written: set objects.eventually_consistent in the configuration"},
 	}},
 	{"removals of outputs", nil, []limit{
-		{deleteMatch, "it may remove what another has just written: heals by verification, after lease.horizon"},
+		{deleteMatch, "it may remove what another has just written: heals by verification, after lease.late_write_window"},
 		{readAfterDelete, "a removed object may still be found: its output then stays until somebody looks again"},
 	}},
 	{"copy", nil, []limit{

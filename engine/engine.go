@@ -18,14 +18,14 @@ type Config struct {
 	Own       map[string]int // attempts of pipelines that have slots of their own
 	// Waiting bounds the objects of one pipeline that wait for a slot in memory. The
 	// ledger has the others, and a sweep brings them when it is their turn. 0: no bound.
-	Waiting int
-	Bytes   int64         // summed size of the objects in them
-	Swaps   int           // batches in flight
-	Batch   int           // changes in a batch
-	Cache   int           // rows remembered after their entry is gone
-	Sweep   time.Duration // how often each pipeline's due rows are asked for; 0: never
-	Outage  time.Duration // how long attempts are not counted while a receiver is down
-	Outages Outages       // what an engine before this one knew
+	Waiting       int
+	Bytes         int64         // summed size of the objects in them
+	Swaps         int           // batches in flight
+	Batch         int           // changes in a batch
+	Cache         int           // rows remembered after their entry is gone
+	SweepInterval time.Duration // how often each pipeline's due rows are asked for; 0: never
+	Outage        time.Duration // how long attempts are not counted while a receiver is down
+	Outages       Outages       // what an engine before this one knew
 	// AckSettled acknowledges a delivery only when all its objects are
 	// settled or dead, instead of when the ledger has them. It is for
 	// workers after which no other sweeps, and for ledgers that forget.

@@ -39,7 +39,7 @@ func (e *Engine) leavesToSweep(en *entry) bool {
 		first := e.first(l)
 		return first != nil && first != en
 	}
-	return e.cfg.Waiting > 0 && e.cfg.Sweep > 0 && !en.queued[ready] && len(en.waiting) == 0 && !en.row.Nonce.IsZero() &&
+	return e.cfg.Waiting > 0 && e.cfg.SweepInterval > 0 && !en.queued[ready] && len(en.waiting) == 0 && !en.row.Nonce.IsZero() &&
 		len(e.lane(en.key).ready.items) >= e.cfg.Waiting
 }
 
@@ -119,7 +119,7 @@ func (e *Engine) first(l *lane) *entry {
 		l.ready.pop()
 		switch {
 		case !e.waits(en):
-		case e.cfg.Sweep > 0 && len(en.waiting) == 0:
+		case e.cfg.SweepInterval > 0 && len(en.waiting) == 0:
 			e.drop(en)
 		default:
 			l.ready.push(en)

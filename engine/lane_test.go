@@ -62,7 +62,7 @@ func TestSlowPipelineLeavesRoomInTheBacklog(t *testing.T) {
 	const objects, waiting = 60, 5
 	w := newWorld(t)
 	a := w.newWorker(engine.Config{
-		Owner: "a", Pipelines: []string{"p", "pp"}, Policy: policy(), Tasks: 4, Waiting: waiting, Bytes: 1 << 30, Swaps: 1, Batch: 10, Cache: 10, Sweep: time.Second,
+		Owner: "a", Pipelines: []string{"p", "pp"}, Policy: policy(), Tasks: 4, Waiting: waiting, Bytes: 1 << 30, Swaps: 1, Batch: 10, Cache: 10, SweepInterval: time.Second,
 	}, 1)
 	running := crowd(t, a, "p", objects)
 	if n := a.Pending(); n > running+waiting {
@@ -99,7 +99,7 @@ func TestQuarantineWaitsForItsOwnPipelineFirst(t *testing.T) {
 	two.Attempts = 2
 	add := func(owner string) *worker {
 		return w.newWorker(engine.Config{
-			Owner: owner, Pipelines: []string{"p", "pp"}, Policy: two, Tasks: 8, Bytes: 1 << 30, Swaps: 1, Batch: 100, Cache: 10, Sweep: time.Second,
+			Owner: owner, Pipelines: []string{"p", "pp"}, Policy: two, Tasks: 8, Bytes: 1 << 30, Swaps: 1, Batch: 100, Cache: 10, SweepInterval: time.Second,
 		}, 1)
 	}
 	crowd(t, add("lost"), "p", 1)

@@ -100,7 +100,7 @@ func TestPendingSwapSupersededAfterLanding(t *testing.T) {
 // TestRefusedClaimReleasesItsSlot has another worker claim the only due row first.
 func TestRefusedClaimReleasesItsSlot(t *testing.T) {
 	cfg := swapConfig()
-	cfg.Pipelines, cfg.Tasks, cfg.Swaps, cfg.Batch, cfg.Sweep = []string{"p"}, 1, 1, 1, time.Hour
+	cfg.Pipelines, cfg.Tasks, cfg.Swaps, cfg.Batch, cfg.SweepInterval = []string{"p"}, 1, 1, 1, time.Hour
 	e := New(*cfg)
 	row, _ := claimed(t)
 	due := row

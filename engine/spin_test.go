@@ -26,7 +26,7 @@ func TestClockPutBack(t *testing.T) {
 		Lease: ledger.Lease{Owner: "gone", Fence: 7, Until: start.Add(time.Second)}, RetryAt: start.Add(time.Hour),
 	}, ledger.Nonce{})
 	a := w.newWorker(engine.Config{
-		Owner: "a", Pipelines: []string{"p"}, Policy: policy(), Tasks: 1, Bytes: 1, Swaps: 1, Batch: 1, Sweep: time.Second,
+		Owner: "a", Pipelines: []string{"p"}, Policy: policy(), Tasks: 1, Bytes: 1, Swaps: 1, Batch: 1, SweepInterval: time.Second,
 	}, 1)
 	w.now = start.Add(time.Minute)
 	sweep := a.step(engine.Tick{})[0].(engine.Sweep)
@@ -57,7 +57,7 @@ func TestSweepDuringPendingSwap(t *testing.T) {
 	}
 	w.write(ledger.Row{RowKey: parseKey("k"), Want: ledger.Version{Sequencer: seq, Kind: event.Created}, UpdatedAt: start}, ledger.Nonce{})
 	a := w.newWorker(engine.Config{
-		Owner: "a", Pipelines: []string{"p"}, Policy: policy(), Tasks: 1, Bytes: 1, Swaps: 1, Batch: 1, Sweep: time.Second,
+		Owner: "a", Pipelines: []string{"p"}, Policy: policy(), Tasks: 1, Bytes: 1, Swaps: 1, Batch: 1, SweepInterval: time.Second,
 	}, 1)
 	a.step(engine.Tick{})
 	a.step(engine.Swept{Pipeline: "p", Rows: w.due(a.takeSweeps()[0])})
@@ -91,7 +91,7 @@ func TestSweepFromOlderSnapshot(t *testing.T) {
 	}
 	w.write(ledger.Row{RowKey: parseKey("k"), Want: ledger.Version{Sequencer: seq, Kind: event.Created}, UpdatedAt: start}, ledger.Nonce{})
 	a := w.newWorker(engine.Config{
-		Owner: "a", Pipelines: []string{"p"}, Policy: policy(), Tasks: 1, Bytes: 1, Swaps: 1, Batch: 1, Cache: 1, Sweep: time.Second,
+		Owner: "a", Pipelines: []string{"p"}, Policy: policy(), Tasks: 1, Bytes: 1, Swaps: 1, Batch: 1, Cache: 1, SweepInterval: time.Second,
 	}, 1)
 	a.step(engine.Tick{})
 	old := w.due(a.takeSweeps()[0])
@@ -127,7 +127,7 @@ func TestSweepFromOlderSnapshot(t *testing.T) {
 func TestUnreadableRowsAreReportedOnce(t *testing.T) {
 	w := newWorld(t)
 	a := w.newWorker(engine.Config{
-		Owner: "a", Pipelines: []string{"p"}, Policy: policy(), Tasks: 2, Bytes: 1, Swaps: 1, Batch: 1, Cache: 10, Sweep: time.Second,
+		Owner: "a", Pipelines: []string{"p"}, Policy: policy(), Tasks: 2, Bytes: 1, Swaps: 1, Batch: 1, Cache: 10, SweepInterval: time.Second,
 	}, 1)
 	odd := []ledger.Row{
 		ledger.UnreadableRow(parseKey("x"), ledger.Nonce{1}, errors.New("odd")), ledger.UnreadableRow(parseKey("y"), ledger.Nonce{2}, errors.New("odd")),
@@ -167,7 +167,7 @@ func TestUnreadableRowsAreReportedOnce(t *testing.T) {
 func TestUnreadableRowsDoNotBlockSweeps(t *testing.T) {
 	w := newWorld(t)
 	a := w.newWorker(engine.Config{
-		Owner: "a", Pipelines: []string{"p"}, Policy: policy(), Tasks: 2, Bytes: 1, Swaps: 1, Batch: 1, Cache: 10, Sweep: time.Second,
+		Owner: "a", Pipelines: []string{"p"}, Policy: policy(), Tasks: 2, Bytes: 1, Swaps: 1, Batch: 1, Cache: 10, SweepInterval: time.Second,
 	}, 1)
 	all := make([]ledger.Row, 15_000)
 	for i := range all {

@@ -63,7 +63,7 @@ func (s *sweep) finish(a sweepAnswer, once bool, now, next time.Time) {
 // sweeping reports whether a pipeline's due rows are wanted. They are not
 // while objects of it wait for a slot, because no slot could claim them.
 func (e *Engine) sweeping(l *lane) bool {
-	return e.cfg.Sweep > 0 && !e.draining && l.ready.empty() && e.room(l)
+	return e.cfg.SweepInterval > 0 && !e.draining && l.ready.empty() && e.room(l)
 }
 
 // sweepAll asks for the due rows of each pipeline whose sweep is due.
@@ -102,7 +102,7 @@ func (e *Engine) adopt(row *ledger.Row) bool {
 // jittered returns the time of the next sweep or look. The workers of a fleet
 // that started together do not ask together.
 func (e *Engine) jittered() time.Time {
-	return e.now.Add(e.cfg.Sweep/2 + time.Duration(e.cfg.Rand.Float64()*float64(e.cfg.Sweep)))
+	return e.now.Add(e.cfg.SweepInterval/2 + time.Duration(e.cfg.Rand.Float64()*float64(e.cfg.SweepInterval)))
 }
 
 // swept takes due rows. The engine knows rows with an entry better, and also

@@ -82,7 +82,7 @@ func TestTrackerLoadsInTurn(t *testing.T) {
 
 // TestLoadIgnoresResumedObjects also has a row in the answer that cannot be read.
 func TestLoadIgnoresResumedObjects(t *testing.T) {
-	e := New(Config{Owner: "a", Pipelines: []string{"p"}, Policy: ledger.DefaultPolicy(), Tasks: 1, Swaps: 1, Batch: 10, Sweep: time.Hour, Rand: rand.New(rand.NewPCG(1, 0))})
+	e := New(Config{Owner: "a", Pipelines: []string{"p"}, Policy: ledger.DefaultPolicy(), Tasks: 1, Swaps: 1, Batch: 10, SweepInterval: time.Hour, Rand: rand.New(rand.NewPCG(1, 0))})
 	now := time.Unix(1000, 0)
 	keys := []ledger.RowKey{objectKey("again"), objectKey("odd"), objectKey("settled")}
 	for _, key := range keys {

@@ -160,7 +160,7 @@ func (s *script) newWorker() {
 		case a.Key == "counts":
 			cfg.Counts, s.counts = true, true
 		case a.Key == "sweep":
-			cfg.Sweep = s.duration(a.Vals[0])
+			cfg.SweepInterval = s.duration(a.Vals[0])
 		case a.Key == "outage":
 			cfg.Outage = s.duration(a.Vals[0])
 		case a.Key == "bytes":

@@ -19,7 +19,7 @@ func (e *Engine) AllSettled() bool {
 // park keeps the key of an unsettled object whose entry is dropped. An engine that never
 // sweeps gives the object up.
 func (e *Engine) park(en *entry) {
-	if e.cfg.Sweep > 0 {
+	if e.cfg.SweepInterval > 0 {
 		e.tracker.park(en)
 	}
 	e.tracker.untrack(en)

@@ -18,7 +18,7 @@ var start = time.UnixMilli(1000).UTC()
 func policy() ledger.Policy {
 	return ledger.Policy{
 		TTL: 30 * time.Second, Skew: 5 * time.Second, Attempts: 3,
-		Base: time.Second, Max: 10 * time.Second, Horizon: time.Minute, Retain: time.Hour,
+		Base: time.Second, Max: 10 * time.Second, LateWriteWindow: time.Minute, RowRetention: time.Hour,
 	}
 }
 

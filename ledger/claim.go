@@ -54,7 +54,7 @@ func (r Row) Claim(owner string, p *Policy, now time.Time) (Row, Claim, ClaimRes
 	takeover := r.Held()
 	verifying := !takeover && r.verifyDue(now)
 	if takeover {
-		r.raiseVerifyAt(now.Add(p.Horizon))
+		r.raiseVerifyAt(now.Add(p.LateWriteWindow))
 	}
 	if r.Attempts >= p.Attempts {
 		return r.retire(now), Claim{}, Retired

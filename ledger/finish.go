@@ -131,7 +131,7 @@ func (r *Row) restoreDoubt(a *Claim, e *Ending) {
 func (r *Row) endLease(e *Ending, p *Policy, now time.Time) {
 	r.Lease = Lease{Fence: r.Lease.Fence}
 	if e.Unsure {
-		r.raiseVerifyAt(now.Add(p.Horizon))
+		r.raiseVerifyAt(now.Add(p.LateWriteWindow))
 	}
 }
 
@@ -140,7 +140,7 @@ func (r *Row) endLease(e *Ending, p *Policy, now time.Time) {
 func (r Row) ScheduleVerify(e *Ending, p *Policy, now time.Time) Row {
 	at := now
 	if e.Unsure {
-		at = now.Add(p.Horizon)
+		at = now.Add(p.LateWriteWindow)
 	}
 	if r.Live(now) && r.Lease.Until.After(at) {
 		at = r.Lease.Until

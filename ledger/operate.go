@@ -44,5 +44,5 @@ func (r Row) ResetOrder(now time.Time) Row {
 // whose fence is so old that one granted after it is sure to be larger.
 func (r *Row) Purgeable(p *Policy, now time.Time) bool {
 	return r.Settled() && (r.Have.Kind == event.Removed || p.PurgeSettled) && r.Unreadable == nil && !r.Dead && !r.Held() && r.VerifyAt.IsZero() &&
-		r.UpdatedAt.Before(now.Add(-p.Retain)) && r.Lease.Fence < now.Add(-p.Skew).UnixMilli()
+		r.UpdatedAt.Before(now.Add(-p.RowRetention)) && r.Lease.Fence < now.Add(-p.Skew).UnixMilli()
 }

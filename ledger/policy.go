@@ -8,14 +8,14 @@ import (
 // Policy holds the times and counts that the transitions go by. The zero Policy
 // is of no use: start from [DefaultPolicy].
 type Policy struct {
-	TTL      time.Duration // how long a lease lasts without renewal
-	LeaseEnd time.Time     // when every lease ends instead, if set
-	Skew     time.Duration // how far two machines' clocks may be apart
-	Attempts int           // claims before a row is dead
-	Base     time.Duration // first back-off; it doubles with each attempt
-	Max      time.Duration // longest back-off
-	Horizon  time.Duration // how late a write may land
-	Retain   time.Duration // how long a settled removal is kept
+	TTL             time.Duration // how long a lease lasts without renewal
+	LeaseEnd        time.Time     // when every lease ends instead, if set
+	Skew            time.Duration // how far two machines' clocks may be apart
+	Attempts        int           // claims before a row is dead
+	Base            time.Duration // first back-off; it doubles with each attempt
+	Max             time.Duration // longest back-off
+	LateWriteWindow time.Duration // how late a write may land
+	RowRetention    time.Duration // how long a settled removal is kept
 
 	// PurgeSettled: Purgeable gives up what is settled and exists, as well. What is
 	// lost about such an object later stays lost.
@@ -25,13 +25,13 @@ type Policy struct {
 // DefaultPolicy returns the defaults.
 func DefaultPolicy() Policy {
 	return Policy{
-		TTL:      30 * time.Second,
-		Skew:     5 * time.Second,
-		Attempts: 8,
-		Base:     time.Second,
-		Max:      5 * time.Minute,
-		Horizon:  15 * time.Minute,
-		Retain:   30 * 24 * time.Hour,
+		TTL:             30 * time.Second,
+		Skew:            5 * time.Second,
+		Attempts:        8,
+		Base:            time.Second,
+		Max:             5 * time.Minute,
+		LateWriteWindow: 15 * time.Minute,
+		RowRetention:    30 * 24 * time.Hour,
 	}
 }
 

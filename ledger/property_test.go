@@ -43,7 +43,7 @@ type machine struct {
 func newMachine(t *rapid.T) *machine {
 	m := &machine{policy: ledger.DefaultPolicy(), now: epoch, row: ledger.Row{RowKey: drawRowKey().Draw(t, "key")}}
 	m.policy.Attempts = rapid.IntRange(1, 4).Draw(t, "attempts")
-	m.policy.Retain = time.Hour
+	m.policy.RowRetention = time.Hour
 	for i := range m.skews {
 		half := int(m.policy.Skew / 2 / time.Millisecond)
 		m.skews[i] = time.Duration(rapid.IntRange(-half, half).Draw(t, "skew")) * time.Millisecond
@@ -242,7 +242,7 @@ func (m *machine) complete(t *rapid.T) {
 	case !held:
 	case m.row.Have.Compare(a.Want) != 0 || m.row.Have.Kind != e.Read.Kind || !m.row.Have.Identity.Same(e.Read.Identity):
 		t.Fatalf("Have is %+v, Want was %+v", m.row.Have, a.Want)
-	case e.Unsure && m.row.VerifyAt.Before(now.Add(m.policy.Horizon)):
+	case e.Unsure && m.row.VerifyAt.Before(now.Add(m.policy.LateWriteWindow)):
 		t.Fatalf("unsure at %v, and verified at %v", now, m.row.VerifyAt)
 	}
 }
@@ -287,7 +287,7 @@ func (m *machine) scheduleVerify(t *rapid.T) {
 	was := m.row
 	m.apply(t, func(r ledger.Row) ledger.Row { return r.ScheduleVerify(e, &m.policy, now) })
 	at := m.row.VerifyAt
-	if at.Before(now) || at.Before(was.VerifyAt) || was.Live(now) && at.Before(was.Lease.Until) || e.Unsure && at.Before(now.Add(m.policy.Horizon)) {
+	if at.Before(now) || at.Before(was.VerifyAt) || was.Live(now) && at.Before(was.Lease.Until) || e.Unsure && at.Before(now.Add(m.policy.LateWriteWindow)) {
 		t.Fatalf("suspected at %v, and verified at %v", now, at)
 	}
 }

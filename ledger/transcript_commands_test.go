@@ -15,7 +15,7 @@ import (
 func (s *story) setPolicy(a args) (string, error) {
 	p := &s.policy
 	for name, d := range map[string]*time.Duration{
-		"ttl": &p.TTL, "skew": &p.Skew, "base": &p.Base, "max": &p.Max, "horizon": &p.Horizon, "retain": &p.Retain,
+		"ttl": &p.TTL, "skew": &p.Skew, "base": &p.Base, "max": &p.Max, "horizon": &p.LateWriteWindow, "retain": &p.RowRetention,
 	} {
 		if a.has(name) {
 			var err error
@@ -31,7 +31,7 @@ func (s *story) setPolicy(a args) (string, error) {
 		}
 	}
 	return fmt.Sprintf("ttl %v, skew %v, attempts %d, back-off %v to %v, horizon %v, retain %v",
-		p.TTL, p.Skew, p.Attempts, p.Base, p.Max, p.Horizon, p.Retain), nil
+		p.TTL, p.Skew, p.Attempts, p.Base, p.Max, p.LateWriteWindow, p.RowRetention), nil
 }
 
 // show [history] [on=bucket/key] [at=..]

@@ -18,8 +18,8 @@ import (
 func TestDeliveryAdmittedBeforeShutdownIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(Config{
-			Ledger: ledger.NewRows(memory.New()), Policy: ledger.DefaultPolicy(), Concurrency: 1, Backlog: 10, MaxBytes: 1 << 20,
-			Sweep: time.Second, Grace: time.Second, Logger: slog.New(slog.DiscardHandler),
+			Ledger: ledger.NewRows(memory.New()), Policy: ledger.DefaultPolicy(), Concurrency: 1, MaxBacklogEvents: 10, MaxBytes: 1 << 20,
+			SweepInterval: time.Second, ShutdownTimeout: time.Second, Logger: slog.New(slog.DiscardHandler),
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)

@@ -128,7 +128,7 @@ func (x *Attempt) try(ctx context.Context) (acted bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if read.Kind == event.Removed && !read.ByEvent && x.Pipeline.Eventual {
+	if read.Kind == event.Removed && !read.ByEvent && x.Pipeline.EventuallyConsistent {
 		if wait := x.Claim.NotFoundDelay(out, asked); wait > 0 {
 			return false, RetryAfter(fmt.Errorf("read the metadata of %s: %w", x.object(), errMayBeHidden), min(wait, recheckDelay))
 		}

@@ -17,7 +17,7 @@ import (
 
 // narrow leaves room for so many events, of which one is handled at a time.
 func narrow(backlog int) func(*worker.Config) {
-	return func(c *worker.Config) { c.Backlog, c.Concurrency = backlog, 1 }
+	return func(c *worker.Config) { c.MaxBacklogEvents, c.Concurrency = backlog, 1 }
 }
 
 func TestFullWorkerRejectsDeliveries(t *testing.T) {
@@ -186,7 +186,7 @@ func TestSlowPipelineDoesNotBlockOthers(t *testing.T) {
 		fast := toOut(upper)
 		fast.Match = func(o event.Object) bool { return o.Key[0] == 'f' }
 		n := w.start(slow, func(c *worker.Config) {
-			c.AckSettled, c.Backlog, c.Concurrency, c.Pipelines = true, 40, 2, append(c.Pipelines, fast)
+			c.AckSettled, c.MaxBacklogEvents, c.Concurrency, c.Pipelines = true, 40, 2, append(c.Pipelines, fast)
 		})
 		taken := 0
 		for i := range 100 {

@@ -191,7 +191,7 @@ func TestEventOrderReportsTheEventsData(t *testing.T) {
 func TestEventOrderTrustsRemovalsOnEventuallyConsistentStores(t *testing.T) {
 	inWorld(t, func(w *world) {
 		p := byEvent(toOut(upper))
-		p.Eventual = true
+		p.EventuallyConsistent = true
 		n := w.start(p)
 		n.deliver(w.put("a", "one"))
 		n.deliver(w.remove("a"))

@@ -185,7 +185,7 @@ func TestBackoffUntilDead(t *testing.T) {
 			at = append(at, w.since())
 			return errors.New("broken pipe")
 		}), attempts(6), func(c *worker.Config) {
-			c.Policy.Base, c.Policy.Max, c.Sweep = 10*time.Second, time.Minute, sweep
+			c.Policy.Base, c.Policy.Max, c.SweepInterval = 10*time.Second, time.Minute, sweep
 		})
 		n.deliver(w.put("a", "one"))
 		w.pass(time.Hour)

@@ -82,7 +82,7 @@ func TestShutdownLogsUnresponsiveHandlers(t *testing.T) {
 						<-release
 					}
 					return nil
-				}), func(c *worker.Config) { c.Sweep = time.Hour })
+				}), func(c *worker.Config) { c.SweepInterval = time.Hour })
 				for _, key := range []string{"b\n", "a", "done"} {
 					n.deliver(w.put(key, "x"))
 				}

@@ -37,8 +37,8 @@ func (w *world) start(p *worker.Pipeline, with ...func(*worker.Config)) *node {
 	cfg := worker.Config{
 		Patience: patience,
 		Ledger:   n.ledger, Objects: recorded{halting{n.store, n.pauser}, w.recorder}, Pipelines: []*worker.Pipeline{p},
-		Policy: ledger.DefaultPolicy(), Concurrency: 4, Backlog: 100, MaxBytes: 1 << 30,
-		Sweep: time.Second, Grace: 20 * time.Second, Logger: slog.New(w.log),
+		Policy: ledger.DefaultPolicy(), Concurrency: 4, MaxBacklogEvents: 100, MaxBytes: 1 << 30,
+		SweepInterval: time.Second, ShutdownTimeout: 20 * time.Second, Logger: slog.New(w.log),
 	}
 	for _, f := range with {
 		f(&cfg)

@@ -17,7 +17,7 @@ import (
 
 // eventual declares that the pipeline's store may hide objects.
 func eventual(p *worker.Pipeline) *worker.Pipeline {
-	p.Eventual = true
+	p.EventuallyConsistent = true
 	return p
 }
 

@@ -108,7 +108,7 @@ func benchmarkObserver(b *testing.B, o worker.Observer) {
 		Patience: patience,
 		Ledger:   ledger.NewRows(memory.New()), Objects: membucket.New(time.Now, []string{"in"}), Policy: ledger.DefaultPolicy(),
 		Pipelines:   []*worker.Pipeline{{Name: "upper", Match: func(event.Object) bool { return true }, Order: worker.EventOrder, Handler: worker.HandlerFunc(func(context.Context, *worker.Task) error { return nil })}},
-		Concurrency: 16, Backlog: 1000, MaxBytes: 1 << 30, Grace: time.Second, AckSettled: true,
+		Concurrency: 16, MaxBacklogEvents: 1000, MaxBytes: 1 << 30, ShutdownTimeout: time.Second, AckSettled: true,
 		Logger: slog.New(slog.DiscardHandler), Observer: o,
 	})
 	ctx, cancel := context.WithCancel(b.Context())

@@ -132,7 +132,7 @@ func TestPausedWorker(t *testing.T) {
 }
 
 func stopped(w *world, stop func(*node), before, change string) {
-	seldom := func(c *worker.Config) { c.Sweep = 10 * time.Second } // or the test takes long
+	seldom := func(c *worker.Config) { c.SweepInterval = 10 * time.Second } // or the test takes long
 	sleeper := w.start(toOut(upper), seldom)
 	if before != "" {
 		sleeper.deliver(w.put("a", before)).wantAck(w)

@@ -26,8 +26,8 @@ type Pipeline struct {
 	Order       Order
 	EachVersion bool // each version of an object is a row of its own
 	// Transactional: the handler completes its tasks in transactions of its own.
-	Transactional bool
-	Eventual      bool // the store may hide an object for a while
+	Transactional        bool
+	EventuallyConsistent bool // the store may hide an object for a while
 	// Concurrency is how many attempts run at a time in slots that the pipeline
 	// has for itself; 0: it shares those of Config.Concurrency.
 	Concurrency int

@@ -31,9 +31,9 @@ type shutdown struct {
 func (s *shutdown) drain() engine.Input {
 	s.begin, s.begun = nil, true
 	s.w.admission.close()
-	s.graceOver = time.After(s.w.cfg.Grace)
+	s.graceOver = time.After(s.w.cfg.ShutdownTimeout)
 	if n := len(s.w.tasks); n > 0 {
-		s.w.cfg.Logger.Info("waiting for running handlers to return", "running", n, "grace", s.w.cfg.Grace.String())
+		s.w.cfg.Logger.Info("waiting for running handlers to return", "running", n, "grace", s.w.cfg.ShutdownTimeout.String())
 	}
 	return engine.Drain{}
 }

@@ -56,7 +56,7 @@ func TestIdleWorkerStopsAtOnce(t *testing.T) {
 func TestLongGraceKeepsTheLease(t *testing.T) {
 	inWorld(t, func(w *world) {
 		b := &busy{work: 3 * ttl}
-		n := w.start(matchAll(b.handle), func(c *worker.Config) { c.Grace = 4 * ttl })
+		n := w.start(matchAll(b.handle), func(c *worker.Config) { c.ShutdownTimeout = 4 * ttl })
 		n.deliver(w.put("a", "one"))
 		if err := n.stop(); err != nil || b.cause != nil {
 			t.Errorf("ended with %v, the handler by %v", err, b.cause)

@@ -20,7 +20,7 @@ func (n *node) waitSettled(ctx context.Context) time.Duration {
 }
 
 // noSweep is for a worker that lives for one batch of messages.
-func noSweep(c *worker.Config) { c.Sweep, c.AckSettled = 0, true }
+func noSweep(c *worker.Config) { c.SweepInterval, c.AckSettled = 0, true }
 
 func never(context.Context, *worker.Task) error {
 	return worker.RetryAfter(errors.New("busy"), time.Hour)
@@ -28,7 +28,7 @@ func never(context.Context, *worker.Task) error {
 
 func TestWaitSettledCoversOnlyDeliveredObjects(t *testing.T) {
 	inWorld(t, func(w *world) {
-		other := w.start(matchAll(never), func(c *worker.Config) { c.Sweep = 24 * time.Hour })
+		other := w.start(matchAll(never), func(c *worker.Config) { c.SweepInterval = 24 * time.Hour })
 		other.deliver(w.put("stranger", "x")).wantAck(w)
 		n := w.start(matchAll(func(_ context.Context, task *worker.Task) error {
 			if task.Attempt < 3 {

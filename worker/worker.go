@@ -19,22 +19,22 @@ import (
 // Config is all that a worker works with. Each field is required unless it says that
 // it is optional; package pawl has the defaults.
 type Config struct {
-	Ledger      ledger.Store
-	Objects     bucket.Store
-	Pipelines   []*Pipeline
-	Policy      ledger.Policy
-	Concurrency int
-	Backlog     int
-	MaxBytes    int64
-	Sweep       time.Duration  // 0: never
-	Outage      time.Duration  // how long attempts are not counted while a receiver is down
-	Outages     engine.Outages // what a worker before this one knew; may be nil
-	Grace       time.Duration
-	Patience    time.Duration // after Grace, how long a shutdown waits for the ledger
-	CutOff      time.Duration // see Attempt; 0: a shutdown releases every attempt
-	AckSettled  bool
-	Logger      *slog.Logger
-	Observer    Observer // may be nil
+	Ledger           ledger.Store
+	Objects          bucket.Store
+	Pipelines        []*Pipeline
+	Policy           ledger.Policy
+	Concurrency      int
+	MaxBacklogEvents int
+	MaxBytes         int64
+	SweepInterval    time.Duration  // 0: never
+	Outage           time.Duration  // how long attempts are not counted while a receiver is down
+	Outages          engine.Outages // what a worker before this one knew; may be nil
+	ShutdownTimeout  time.Duration
+	Patience         time.Duration // after ShutdownTimeout, how long a shutdown waits for the ledger
+	CutOff           time.Duration // see Attempt; 0: a shutdown releases every attempt
+	AckSettled       bool
+	Logger           *slog.Logger
+	Observer         Observer // may be nil
 }
 
 // Worker runs pipelines over one ledger. It is a [source.Sink].
@@ -91,7 +91,7 @@ const (
 func New(cfg Config) *Worker {
 	cfg.Objects = newDenials(cfg.Objects)
 	w := &Worker{
-		cfg: cfg, ledger: ledger.New(cfg.Ledger), admission: newAdmission(cfg.Backlog, share(cfg)),
+		cfg: cfg, ledger: ledger.New(cfg.Ledger), admission: newAdmission(cfg.MaxBacklogEvents, share(cfg)),
 		pipelines:  map[string]*Pipeline{},
 		inputs:     make(chan engine.Input, inputBuffer),
 		allSettled: make(chan struct{}),
@@ -116,7 +116,7 @@ func New(cfg Config) *Worker {
 	w.engine = engine.New(engine.Config{
 		Owner: owner(), Pipelines: names, Policy: cfg.Policy,
 		Tasks: cfg.Concurrency, Own: own, Waiting: waiting(cfg), Bytes: cfg.MaxBytes, Swaps: traits.Swaps, Batch: traits.Batch, Cache: cachedRows,
-		Sweep: cfg.Sweep, Outage: cfg.Outage, Outages: cfg.Outages, AckSettled: cfg.AckSettled, Counts: cfg.Observer != nil, Rand: mathrand.New(mathrand.NewChaCha8(seed)),
+		SweepInterval: cfg.SweepInterval, Outage: cfg.Outage, Outages: cfg.Outages, AckSettled: cfg.AckSettled, Counts: cfg.Observer != nil, Rand: mathrand.New(mathrand.NewChaCha8(seed)),
 	})
 	return w
 }
@@ -126,7 +126,7 @@ func waiting(cfg Config) int {
 	if len(cfg.Pipelines) < 2 {
 		return 0
 	}
-	return max(1, cfg.Backlog/len(cfg.Pipelines))
+	return max(1, cfg.MaxBacklogEvents/len(cfg.Pipelines))
 }
 
 // share is how much of the backlog the deliveries about objects of one pipeline may
@@ -134,9 +134,9 @@ func waiting(cfg Config) int {
 // its delivery, and with what happens to it.
 func share(cfg Config) int {
 	if !cfg.AckSettled || len(cfg.Pipelines) < 2 {
-		return cfg.Backlog
+		return cfg.MaxBacklogEvents
 	}
-	return max(1, cfg.Backlog/(2*len(cfg.Pipelines)))
+	return max(1, cfg.MaxBacklogEvents/(2*len(cfg.Pipelines)))
 }
 
 // owner names this worker: for people, where it runs; for leases, something

@@ -100,7 +100,7 @@ func rateLines() []byte {
 func (r *archiveRate) config(b *testing.B) archive.Config {
 	b.Helper()
 	a, err := parts.Archive(b.Context(), &config.Archive{
-		Name: "rate", To: config.Location{Bucket: r.bucket, Prefix: "rate/"}, Bytes: config.Size(*rateBytes), Age: config.Duration(time.Hour),
+		Name: "rate", To: config.Location{Bucket: r.bucket, Prefix: "rate/"}, FlushBytes: config.Size(*rateBytes), FlushInterval: config.Duration(time.Hour),
 		Kinesis: config.Kinesis{Stream: "rate", Endpoint: "http://127.0.0.1:1"},
 	})
 	if err != nil {

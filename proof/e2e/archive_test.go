@@ -42,8 +42,8 @@ archives:
   - name: clicks
     kinesis: {stream: %s, endpoint: %q, region: us-east-1}
     to: s3://%s/clicks/
-    bytes: 64KiB
-    age: 2s
+    flush_bytes: 64KiB
+    flush_interval: 2s
 lease: {ttl: %s}
 `
 

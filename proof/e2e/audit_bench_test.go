@@ -53,7 +53,7 @@ func BenchmarkAudit(b *testing.B) {
 		server.pages.Store(0)
 		rise := memoryUse()
 		began := time.Now()
-		report, err := a.Run(b.Context(), audit.Options{Settle: time.Hour})
+		report, err := a.Run(b.Context(), audit.Options{SettleWindow: time.Hour})
 		took, cpu, mb := time.Since(began), cpuTime()-start-bareCPU, rise()
 		total := report.Total()
 		if want := (audit.Counts{Listed: int64(n), Rows: int64(n), Created: int64(n)}); err != nil || total != want {
@@ -82,7 +82,7 @@ func BenchmarkAuditBrake(b *testing.B) {
 	a := newAuditor(b, h.URL, led)
 	for b.Loop() {
 		rise, began := memoryUse(), time.Now()
-		report, err := a.Run(b.Context(), audit.Options{Settle: time.Hour})
+		report, err := a.Run(b.Context(), audit.Options{SettleWindow: time.Hour})
 		took, mb := time.Since(began), rise()
 		total := report.Total()
 		if want := (audit.Counts{Rows: int64(n), Created: int64(n), Removable: int64(n), Withheld: int64(n)}); err != nil || total != want {

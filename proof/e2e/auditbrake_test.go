@@ -26,8 +26,8 @@ pipelines:
   - name: mirror
     match: {bucket: inputs}
     copy: {to: s3://outputs/}
-sweep: 100ms
-audit: {every: 1s, settle: 1ns}
+sweep_interval: 100ms
+audit: {every: 1s, settle_window: 1ns}
 `
 
 // brakeObjects is how many objects the bucket loses.
@@ -95,7 +95,7 @@ func (w *brakeTest) command(ctx context.Context, s *servertest.Server, args ...s
 // audit returns what an audit found. It must exit with 3.
 func (w *brakeTest) audit(t *testing.T, s *servertest.Server, flags ...string) audit.Counts {
 	t.Helper()
-	out, err := w.command(t.Context(), s, append([]string{"audit", "--json", "--settle", "1ns"}, flags...)...).Output()
+	out, err := w.command(t.Context(), s, append([]string{"audit", "--json", "--settle-window", "1ns"}, flags...)...).Output()
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || exit.ExitCode() != 3 {
 		t.Fatalf("pawl audit: %v, want exit code 3: %s", err, out)

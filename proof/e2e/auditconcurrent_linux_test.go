@@ -268,7 +268,7 @@ func runAuditor(ctx context.Context, text string) error {
 		Pipelines: []audit.Pipeline{{Name: "effects", Bucket: inputs, Match: func(event.Object) bool { return true }}},
 	})
 	for err == nil {
-		_, err = a.Run(ctx, audit.Options{Settle: 5 * time.Second})
+		_, err = a.Run(ctx, audit.Options{SettleWindow: 5 * time.Second})
 		if !errors.Is(err, lock.ErrLost) { // a busy machine may not renew the lease in time
 			break
 		}

@@ -96,7 +96,7 @@ func startEffects(t *testing.T, path string, objects bucket.Store, effect pawl.H
 	}
 	led := ledger.NewRows(records)
 	p, err := pawl.New(pawl.Config{
-		Ledger: records, Objects: objects, Sources: sources, Sweep: 50 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Ledger: records, Objects: objects, Sources: sources, SweepInterval: 50 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Pipelines: []pawl.Pipeline{{Name: "effects", Match: pawl.Match{Bucket: inputs}, Handler: effect}},
 	})
 	if err != nil {
@@ -170,7 +170,7 @@ func (w *unnotifiedBucket) audit(t *testing.T, want audit.Counts, options ...fun
 		}
 		return nil, nil
 	})
-	o := pawl.AuditOptions{Settle: time.Nanosecond}
+	o := pawl.AuditOptions{SettleWindow: time.Nanosecond}
 	for _, set := range options {
 		set(&o)
 	}

@@ -122,7 +122,7 @@ func (f feed) Declares() (event.Dialect, bool) { return event.AWS, false }
 func runCycle(b *testing.B, records store.Store, events []event.Event) {
 	b.Helper()
 	p, err := pawl.New(pawl.Config{
-		Ledger: records, Sources: []pawl.Source{feed(events)}, Concurrency: 4000, Backlog: 4000,
+		Ledger: records, Sources: []pawl.Source{feed(events)}, Concurrency: 4000, MaxBacklogEvents: 4000,
 		MaxBytes: 1 << 40, Logger: slog.New(slog.DiscardHandler),
 		Pipelines: []pawl.Pipeline{{
 			Name: "noop", Match: pawl.Match{Bucket: "photos"}, Order: pawl.EventOrder,

@@ -40,7 +40,7 @@ func BenchmarkAuditInventory(b *testing.B) {
 				opened := time.Since(began)
 				bare := listBare(b, r, l.n) + scanBare(b, led, l.n)
 				began = time.Now()
-				report, err := a.Run(b.Context(), audit.Options{Settle: time.Hour, Listing: r, ListingName: format, AsOf: r.Created})
+				report, err := a.Run(b.Context(), audit.Options{SettleWindow: time.Hour, Listing: r, ListingName: format, AsOf: r.Created})
 				took, mb := time.Since(began), rise()
 				total := report.Total()
 				if want := (audit.Counts{Listed: int64(l.n), Rows: int64(l.n), Created: int64(l.n)}); err != nil || total != want {

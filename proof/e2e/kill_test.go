@@ -57,7 +57,7 @@ sources:
 lease: {ttl: %s, skew: %s, horizon: %s}
 retry: {attempts: 100, base: 50ms, max: 1s}
 concurrency: 16
-sweep: 200ms
+sweep_interval: 200ms
 `
 
 // TestKills runs several worker processes over one ledger and one object store

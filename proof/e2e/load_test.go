@@ -45,10 +45,10 @@ pipelines:
   - name: load
     match: {bucket: inputs}
     load: {table: exports, format: csv}
-lease: {ttl: 2s, skew: 300ms, horizon: 3s}
+lease: {ttl: 2s, skew: 300ms, late_write_window: 3s}
 retry: {attempts: 100, base: 50ms, max: 1s}
 concurrency: 8
-sweep: 200ms
+sweep_interval: 200ms
 `
 
 // TestLoads has worker processes load CSV files while these are overwritten and

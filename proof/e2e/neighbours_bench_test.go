@@ -74,7 +74,7 @@ func timeCopies(b *testing.B, neighbours bool) time.Duration {
 		events.add(put(b, store, in, fmt.Sprintf("copy/%d", i), []byte(strings.Repeat("copy", 1000))))
 	}
 	p, err := pawl.New(pawl.Config{
-		Ledger: memory.New(), Objects: store, Sources: []pawl.Source{events}, Pipelines: pipelines, Grace: time.Millisecond, Logger: slog.New(slog.DiscardHandler),
+		Ledger: memory.New(), Objects: store, Sources: []pawl.Source{events}, Pipelines: pipelines, ShutdownTimeout: time.Millisecond, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		b.Fatal(err)

@@ -32,7 +32,7 @@ const (
 const outageConfig = `
 ledger: sqlite:%s
 objects: {endpoint: %q, path_style: true}
-sweep: 20ms
+sweep_interval: 20ms
 retry: {attempts: 2, base: 50ms, max: 200ms}
 pipelines: [{name: tell, match: {bucket: photos}, http: {url: "http://%s"}}]
 `

@@ -142,7 +142,7 @@ func (p *policyTest) archive() {
 	p.write("pawl.yaml", fmt.Sprintf(`
 ledger: sqlite:archive.db
 objects: {endpoint: %q, path_style: true}
-archives: [{name: clicks, kinesis: {stream: %q, endpoint: %q, region: us-east-1}, to: s3://lake/clicks/, age: 1s}]
+archives: [{name: clicks, kinesis: {stream: %q, endpoint: %q, region: us-east-1}, to: s3://lake/clicks/, flush_interval: 1s}]
 `, p.server.Endpoint, stream, streams.Endpoint))
 	if err := streams.Produce(p.Context(), stream, servertest.Load{To: 10, Size: 100}); err != nil {
 		p.Fatal(err)

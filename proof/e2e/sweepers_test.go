@@ -66,7 +66,7 @@ func TestSweepers(t *testing.T) {
 		t.Cleanup(func() { _ = records.Close() })
 		all[i] = &swapCounter{Store: records}
 		p, err := pawl.New(pawl.Config{
-			Ledger: all[i], Logger: slog.New(slog.DiscardHandler), Concurrency: *dueTasks, Sweep: 100 * time.Millisecond,
+			Ledger: all[i], Logger: slog.New(slog.DiscardHandler), Concurrency: *dueTasks, SweepInterval: 100 * time.Millisecond,
 			Pipelines: []pawl.Pipeline{{
 				Name: "noop", Match: pawl.Match{Bucket: "photos"}, Order: pawl.EventOrder,
 				Handler: pawl.HandlerFunc(func(context.Context, *pawl.Task) error {

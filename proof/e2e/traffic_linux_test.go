@@ -45,7 +45,7 @@ pipelines:
   - name: load
     match: {bucket: inputs}
     http: {url: %q}
-sweep: 200ms
+sweep_interval: 200ms
 `
 
 // TestTraffic sends the traffic of a published account, with losses and
@@ -119,7 +119,7 @@ type auditor struct {
 // wants checks what an audit counts. It ends with 3 where something was lost.
 func (a auditor) wants(t *testing.T, want audit.Counts, flags ...string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), a.binary, append([]string{"audit", "-c", a.config, "--json", "--settle", "1s"}, flags...)...)
+	cmd := exec.CommandContext(t.Context(), a.binary, append([]string{"audit", "-c", a.config, "--json", "--settle-window", "1s"}, flags...)...)
 	cmd.Env = append(os.Environ(), a.env...)
 	start := time.Now()
 	out, err := cmd.Output()

@@ -56,7 +56,7 @@ func (w *World) startWorker() {
 	}
 	n.engine = engine.New(engine.Config{
 		Owner: n.name, Pipelines: w.names, Policy: w.policy, Tasks: w.plan.tasks, Bytes: 1 << 20, Swaps: 2,
-		Batch: w.plan.batch, Cache: w.plan.cache, Sweep: w.sweepEvery(), AckSettled: w.plan.ackSettled, Outage: time.Minute,
+		Batch: w.plan.batch, Cache: w.plan.cache, SweepInterval: w.sweepEvery(), AckSettled: w.plan.ackSettled, Outage: time.Minute,
 		Rand: w.newRand(),
 	})
 	w.nodes = append(w.nodes, n)

@@ -144,7 +144,7 @@ func (w *World) auditRow(th *thread, t *oracle, objects *storeView, removals int
 		Pipeline: &audit.Pipeline{
 			Name: t.key.Pipeline, Bucket: t.key.Bucket, Match: func(o event.Object) bool { return o.Key == t.key.Key },
 		},
-		Listing: objects, Objects: objects, Ledger: th.ledger, Settle: settle, DryRun: dry, Now: w.time,
+		Listing: objects, Objects: objects, Ledger: th.ledger, SettleWindow: settle, DryRun: dry, Now: w.time,
 		Nonce: func() ledger.Nonce {
 			if !dry {
 				t.attemptsReset(false)

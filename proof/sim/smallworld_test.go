@@ -30,7 +30,7 @@ type scope struct {
 // nothing is later than the horizon is what the protocol demands.
 var smallPolicy = ledger.Policy{
 	TTL: 30 * time.Second, Skew: 10 * time.Second, Attempts: 4, Base: 20 * time.Second, Max: 20 * time.Second,
-	Horizon: 24 * time.Hour, Retain: retain,
+	LateWriteWindow: 24 * time.Hour, RowRetention: retain,
 }
 
 // maxNear is how far off anything but a verification can be.

@@ -215,7 +215,7 @@ func (c *stateKey) time(v reflect.Value, m encoding) {
 	case verifyTime:
 		c.verifyRank(at)
 		c.distance(at)
-		c.bool(at == c.m.Now+smallPolicy.Horizon) // nobody can ask for a later one now
+		c.bool(at == c.m.Now+smallPolicy.LateWriteWindow) // nobody can ask for a later one now
 	default:
 		c.distance(at)
 	}

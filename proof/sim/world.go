@@ -60,7 +60,7 @@ const maxSteps = 20_000
 func newWorld(pool *threadPool, tp *simkit.Tape, store ledger.Store) *World {
 	w := &World{World: simkit.World{Tape: tp}, pool: pool, store: store, plan: drawPlan(tp)}
 	w.policy = ledger.Policy{
-		TTL: ttl, Skew: skew, Attempts: w.plan.attempts, Base: time.Second, Max: 10 * time.Second, Horizon: horizon, Retain: retain,
+		TTL: ttl, Skew: skew, Attempts: w.plan.attempts, Base: time.Second, Max: 10 * time.Second, LateWriteWindow: horizon, RowRetention: retain,
 	}
 	w.objectStore = objectStore{world: w, stored: map[event.Object]*storedObject{}}
 	w.faultsEnd = w.plan.window + time.Minute
@@ -81,7 +81,7 @@ func (w *World) build() {
 	}
 	for _, kind := range w.plan.pipelines {
 		p := &worker.Pipeline{
-			Name: kindNames[kind], Match: func(event.Object) bool { return true }, Eventual: w.plan.eventual,
+			Name: kindNames[kind], Match: func(event.Object) bool { return true }, EventuallyConsistent: w.plan.eventual,
 		}
 		p.Transactional = kind == committing
 		if !kind.elsewhere() {

@@ -141,7 +141,7 @@ func (f *inFlight) drain(ctx context.Context) {
 	if f.room.Acquire(ctx, maxInFlight) == nil {
 		return
 	}
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.cfg.Grace)
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.cfg.ShutdownTimeout)
 	defer cancel()
 	if f.room.Acquire(grace, maxInFlight) != nil {
 		f.cfg.Logger.Warn("the replay ended with deliveries unanswered: replay again, what is known already does no harm")

@@ -41,9 +41,9 @@ type Config struct {
 	// that is no JSON and does not begin a line ends the replay even so, because
 	// the next payload may begin anywhere behind it.
 	SkipBad bool
-	// Grace is how long Run, when its context has ended, waits for
+	// ShutdownTimeout is how long Run, when its context has ended, waits for
 	// deliveries that the sink has not answered; default 10 s.
-	Grace time.Duration
+	ShutdownTimeout time.Duration
 	// Logger's default is slog.Default().
 	Logger *slog.Logger
 }
@@ -82,7 +82,7 @@ type Progress struct {
 
 // New checks cfg, and that every file is there.
 func New(cfg Config) (*Source, error) {
-	cfg.Grace = cmp.Or(cfg.Grace, 10*time.Second)
+	cfg.ShutdownTimeout = cmp.Or(cfg.ShutdownTimeout, 10*time.Second)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
 	if cfg.Stdin == nil {
 		cfg.Stdin = os.Stdin
@@ -90,7 +90,7 @@ func New(cfg Config) (*Source, error) {
 	switch {
 	case len(cfg.Paths) == 0:
 		return nil, errors.New(`replay: nothing to read: name files, or "-" for standard input`)
-	case cfg.Grace < 0:
+	case cfg.ShutdownTimeout < 0:
 		return nil, errors.New("replay: the grace must not be negative")
 	case cfg.Dialect != event.Detect && !slices.Contains(event.Dialects, cfg.Dialect):
 		_, err := event.ParseDialect(string(cfg.Dialect))

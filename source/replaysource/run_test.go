@@ -101,7 +101,7 @@ func running(t *testing.T, s *replaysource.Source, sink source.Sink, payloads in
 func TestRulesFromFile(t *testing.T) {
 	sourcetest.Test(t, func(t *testing.T, sink source.Sink, grace time.Duration, payloads []string) *sourcetest.Running {
 		name := file(t, strings.Join(payloads, "\n"))
-		return running(t, newSource(t, replaysource.Config{Paths: []string{name}, Grace: grace}), sink, len(payloads))
+		return running(t, newSource(t, replaysource.Config{Paths: []string{name}, ShutdownTimeout: grace}), sink, len(payloads))
 	})
 }
 
@@ -114,7 +114,7 @@ func TestRulesFromPipe(t *testing.T) {
 		if err := w.Close(); err != nil {
 			t.Fatal(err)
 		}
-		return running(t, newSource(t, replaysource.Config{Paths: []string{"-"}, Stdin: r, Grace: grace}), sink, len(payloads))
+		return running(t, newSource(t, replaysource.Config{Paths: []string{"-"}, Stdin: r, ShutdownTimeout: grace}), sink, len(payloads))
 	})
 }
 

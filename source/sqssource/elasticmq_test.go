@@ -37,7 +37,7 @@ func conformance(t *testing.T, server *servertest.Queues) {
 	sourcetest.Test(t, func(t *testing.T, sink source.Sink, grace time.Duration, payloads []string) *sourcetest.Running {
 		q := newQueue(t, server, nil)
 		q.send(t, payloads...)
-		r := run(t, sqssource.Config{URL: q.url, Grace: grace}, sink)
+		r := run(t, sqssource.Config{URL: q.url, ShutdownTimeout: grace}, sink)
 		acknowledged := make(chan struct{})
 		ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 		var watch sync.WaitGroup
@@ -127,7 +127,7 @@ func heldMessage(t *testing.T, server *servertest.Queues) {
 	q := newQueue(t, server, nil)
 	q.send(t, sourcetest.Payload("a"))
 	sink := sourcetest.NewSink(1)
-	r := run(t, sqssource.Config{URL: q.url, Grace: time.Millisecond}, sink, func(s *sqssource.Source) { s.SetVisibility(time.Second, time.Hour) })
+	r := run(t, sqssource.Config{URL: q.url, ShutdownTimeout: time.Millisecond}, sink, func(s *sqssource.Source) { s.SetVisibility(time.Second, time.Hour) })
 	sink.Next(t)
 	poll := &sqs.ReceiveMessageInput{QueueUrl: &q.url, WaitTimeSeconds: 4, VisibilityTimeout: 60}
 	if out, err := q.Client().ReceiveMessage(t.Context(), poll); err != nil || len(out.Messages) != 0 {

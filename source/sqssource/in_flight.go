@@ -72,7 +72,7 @@ func (f *inFlight) start(ctx context.Context) (stop func()) {
 
 // land waits until nothing is in flight, as long as the grace allows.
 func (f *inFlight) waitForAnswers(ctx context.Context) {
-	grace, cancel := context.WithTimeout(ctx, f.cfg.Grace)
+	grace, cancel := context.WithTimeout(ctx, f.cfg.ShutdownTimeout)
 	defer cancel()
 	_ = f.slots.Acquire(grace, int64(f.limits.maxInFlight)) // the rest is given back
 }

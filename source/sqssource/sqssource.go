@@ -45,10 +45,10 @@ type Config struct {
 	URL string
 	// Dialect of the notifications; default: told from each message.
 	Dialect event.Dialect
-	// Grace is how long Run, when its context has ended, waits for deliveries
+	// ShutdownTimeout is how long Run, when its context has ended, waits for deliveries
 	// that the sink has not answered; default 10 s. Requests that are under way
 	// by then get some seconds more.
-	Grace time.Duration
+	ShutdownTimeout time.Duration
 	// Logger's default is slog.Default().
 	Logger *slog.Logger
 }
@@ -96,13 +96,13 @@ type warnings struct {
 // New checks cfg. It reads the SDK's configuration, and sends nothing to the
 // queue yet: [Source.Run] does.
 func New(ctx context.Context, cfg Config) (*Source, error) {
-	cfg.Grace = cmp.Or(cfg.Grace, 10*time.Second)
+	cfg.ShutdownTimeout = cmp.Or(cfg.ShutdownTimeout, 10*time.Second)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
 	if cfg.Dialect != event.Detect && !slices.Contains(event.Dialects, cfg.Dialect) {
 		_, err := event.ParseDialect(string(cfg.Dialect))
 		return nil, fmt.Errorf("sqs: %w", err)
 	}
-	if cfg.Grace < 0 {
+	if cfg.ShutdownTimeout < 0 {
 		return nil, errors.New("sqs: the grace period must not be negative")
 	}
 	u, err := url.Parse(cfg.URL)

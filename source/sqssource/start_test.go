@@ -160,7 +160,7 @@ func TestConfig(t *testing.T) {
 	for _, cfg := range []sqssource.Config{
 		{}, {URL: "uploads"}, {URL: "arn:aws:sqs:eu-west-1:1:uploads"}, {URL: "https://sqs.eu-west-1.amazonaws.com/"},
 		{URL: "https://user:geheim@sqs.eu-west-1.amazonaws.com/1/q"}, {URL: "ftp://host/1/q"}, {URL: "http://%geheim/1/q"},
-		{URL: "http://127.0.0.1/1/q", Dialect: "cobol"}, {URL: "http://127.0.0.1/1/q", Grace: -1},
+		{URL: "http://127.0.0.1/1/q", Dialect: "cobol"}, {URL: "http://127.0.0.1/1/q", ShutdownTimeout: -1},
 	} {
 		if s, err := sqssource.New(t.Context(), cfg); err == nil || strings.Contains(err.Error(), "geheim") {
 			t.Errorf("New(%+v) = %v, %v", cfg, s, err)

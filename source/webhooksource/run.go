@@ -71,7 +71,7 @@ func (s *Source) server(ctx, requests context.Context, conns *connTracker, sink 
 // grace is over.
 func (s *Source) shutDown(requests context.Context, cancelRequests func(), server *http.Server, conns *connTracker) {
 	conns.closeUnused()
-	grace, cancel := context.WithTimeout(requests, s.cfg.Grace)
+	grace, cancel := context.WithTimeout(requests, s.cfg.ShutdownTimeout)
 	defer cancel()
 	if server.Shutdown(grace) == nil {
 		return

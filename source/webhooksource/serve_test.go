@@ -125,7 +125,7 @@ func (ackAll) TryDeliver(d source.Delivery) error {
 // TestRules posts each payload as a store with a queue does: until it is taken.
 func TestRules(t *testing.T) {
 	sourcetest.Test(t, func(t *testing.T, sink source.Sink, grace time.Duration, payloads []string) *sourcetest.Running {
-		e := serve(t, webhooksource.Config{Grace: grace}, sink)
+		e := serve(t, webhooksource.Config{ShutdownTimeout: grace}, sink)
 		acknowledged := make(chan struct{})
 		var senders sync.WaitGroup
 		ctx := t.Context()

@@ -72,7 +72,7 @@ func TestReadTimeoutExcludesTheSink(t *testing.T) {
 // to wait for.
 func TestClientDisconnects(t *testing.T) {
 	sink := sourcetest.NewSink(1)
-	e := serve(t, webhooksource.Config{Grace: time.Hour}, sink)
+	e := serve(t, webhooksource.Config{ShutdownTimeout: time.Hour}, sink)
 	ctx, leave := context.WithCancel(t.Context())
 	left := make(chan error, 1)
 	go func() {
@@ -95,7 +95,7 @@ func TestClientDisconnects(t *testing.T) {
 func TestIdleConnectionsDoNotDelayShutdown(t *testing.T) {
 	quickest := time.Hour // the machine may stand still once
 	for range 3 {
-		e := serve(t, webhooksource.Config{Grace: time.Hour}, ackAll{})
+		e := serve(t, webhooksource.Config{ShutdownTimeout: time.Hour}, ackAll{})
 		dial(t, e)
 		post(t, e.url, payload) // its connection stays, and the one before is known
 		began := time.Now()
@@ -114,7 +114,7 @@ func TestIdleConnectionsDoNotDelayShutdown(t *testing.T) {
 // the grace ends its wait all the same.
 func TestGraceEndsPipelinedRequests(t *testing.T) {
 	sink := sourcetest.NewSink(1)
-	e := serve(t, webhooksource.Config{Grace: 20 * time.Millisecond}, sink)
+	e := serve(t, webhooksource.Config{ShutdownTimeout: 20 * time.Millisecond}, sink)
 	request := fmt.Sprintf("POST /in HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", len(payload), payload)
 	conn := dial(t, e)
 	write(t, conn, request)

@@ -60,9 +60,9 @@ type Config struct {
 	Dialect event.Dialect
 	// TrustSequencer vouches for the store's order; see source.Delivery.
 	TrustSequencer bool
-	// Grace is how long Run, when its context has ended, waits for posts
+	// ShutdownTimeout is how long Run, when its context has ended, waits for posts
 	// that the sink has not answered; default 10 s.
-	Grace time.Duration
+	ShutdownTimeout time.Duration
 	// Logger's default is slog.Default().
 	Logger *slog.Logger
 }
@@ -101,7 +101,7 @@ type limits struct {
 func New(cfg Config) (*Source, error) {
 	cfg.Listen = cmp.Or(cfg.Listen, "127.0.0.1:8081")
 	cfg.Path = cmp.Or(cfg.Path, "/events")
-	cfg.Grace = cmp.Or(cfg.Grace, 10*time.Second)
+	cfg.ShutdownTimeout = cmp.Or(cfg.ShutdownTimeout, 10*time.Second)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
 	host, _, err := net.SplitHostPort(cfg.Listen)
 	if err != nil {
@@ -114,7 +114,7 @@ func New(cfg Config) (*Source, error) {
 		_, err := event.ParseDialect(string(cfg.Dialect))
 		return nil, fmt.Errorf("webhook: %w", err)
 	}
-	if cfg.Grace < 0 {
+	if cfg.ShutdownTimeout < 0 {
 		return nil, errors.New("webhook: the grace period must not be negative")
 	}
 	s := &Source{

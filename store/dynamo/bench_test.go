@@ -82,7 +82,7 @@ func auditAll(b *testing.B, s *Store, n int) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	report, err := a.Run(b.Context(), audit.Options{Settle: time.Hour})
+	report, err := a.Run(b.Context(), audit.Options{SettleWindow: time.Hour})
 	total := report.Total()
 	if want := (audit.Counts{Listed: int64(n), Rows: int64(n), Created: int64(n)}); err != nil || total != want {
 		b.Fatalf("%+v, want %+v: %v", total, want, err)

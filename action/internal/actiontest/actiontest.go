@@ -96,13 +96,13 @@ func (w *World) RunWithoutOutput() {
 func (w *World) run(ctx context.Context, to *pawl.Output) {
 	w.t.Helper()
 	p, err := pawl.New(pawl.Config{
-		Ledger:    w.ledger.Records(),
-		Objects:   w.Objects,
-		Sources:   []pawl.Source{once(w.events)},
-		Pipelines: []pawl.Pipeline{{Name: pipeline, Match: pawl.Match{Bucket: w.In}, Handler: w.handler, To: to}},
-		Retry:     pawl.Retry{Attempts: attempts, Base: time.Millisecond, Max: time.Millisecond},
-		Sweep:     10 * time.Millisecond,
-		Logger:    slog.New(slog.DiscardHandler),
+		Ledger:        w.ledger.Records(),
+		Objects:       w.Objects,
+		Sources:       []pawl.Source{once(w.events)},
+		Pipelines:     []pawl.Pipeline{{Name: pipeline, Match: pawl.Match{Bucket: w.In}, Handler: w.handler, To: to}},
+		Retry:         pawl.Retry{Attempts: attempts, Base: time.Millisecond, Max: time.Millisecond},
+		SweepInterval: 10 * time.Millisecond,
+		Logger:        slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		w.t.Fatal(err)

@@ -78,19 +78,19 @@ func (a *App) Assemble(ctx context.Context, load Loader, log *slog.Logger, readO
 	m.Parts = pawl.Config{
 		Objects: m.Objects, Logger: log,
 		Lease: pawl.Lease{
-			TTL: time.Duration(c.Lease.TTL), Skew: time.Duration(c.Lease.Skew), Horizon: time.Duration(c.Lease.Horizon),
+			TTL: time.Duration(c.Lease.TTL), Skew: time.Duration(c.Lease.Skew), LateWriteWindow: time.Duration(c.Lease.LateWriteWindow),
 		},
 		Retry: pawl.Retry{
 			Attempts: c.Retry.Attempts, Base: time.Duration(c.Retry.Base), Max: time.Duration(c.Retry.Max),
 			Outage: time.Duration(c.Retry.Outage),
 		},
 		Audit: pawl.Audit{
-			Every: time.Duration(c.Audit.Every), Settle: time.Duration(c.Audit.Settle),
-			Retain: time.Duration(c.Audit.Retain), MaxDelay: time.Duration(c.Audit.MaxDelay),
+			Every: time.Duration(c.Audit.Every), SettleWindow: time.Duration(c.Audit.SettleWindow),
+			RowRetention: time.Duration(c.Audit.RowRetention), MaxDelay: time.Duration(c.Audit.MaxDelay),
 			PurgeSettled: c.Audit.Purge == "settled",
 		},
-		Concurrency: c.Concurrency, Backlog: c.Backlog, MaxBytes: int64(c.MaxBytes),
-		Sweep: time.Duration(c.Sweep), Grace: time.Duration(c.Grace),
+		Concurrency: c.Concurrency, MaxBacklogEvents: c.MaxBacklogEvents, MaxBytes: int64(c.MaxBytes),
+		SweepInterval: time.Duration(c.SweepInterval), ShutdownTimeout: time.Duration(c.ShutdownTimeout),
 	}
 	if m.Parts.Pipelines, err = m.Pipelines(ctx); err != nil {
 		return nil, err
@@ -151,7 +151,7 @@ func (m *Runtime) Close() error {
 func (m *Runtime) assembly() *parts.Assembly {
 	return &parts.Assembly{
 		Logger: m.Log, Objects: m.Objects, Ledger: m.Open,
-		Dir: filepath.Dir(m.Config.Name()), Grace: time.Duration(m.Config.Grace),
+		Dir: filepath.Dir(m.Config.Name()), ShutdownTimeout: time.Duration(m.Config.ShutdownTimeout),
 	}
 }
 
@@ -173,11 +173,11 @@ func (m *Runtime) Pipelines(ctx context.Context) ([]pawl.Pipeline, error) {
 	for i := range m.Config.Pipelines {
 		from := &m.Config.Pipelines[i]
 		all[i] = pawl.Pipeline{
-			Name:        from.Name,
-			Match:       pawl.Match(from.Match),
-			EachVersion: from.Identity == "version",
-			Eventual:    m.Config.Objects.Eventual,
-			Concurrency: from.Concurrency,
+			Name:                 from.Name,
+			Match:                pawl.Match(from.Match),
+			EachVersion:          from.Identity == "version",
+			EventuallyConsistent: m.Config.Objects.EventuallyConsistent,
+			Concurrency:          from.Concurrency,
 		}
 		if from.Order == "event" {
 			all[i].Order = pawl.EventOrder

@@ -108,7 +108,7 @@ func openArchives(ctx context.Context, c *config.Config, chosen []int, l store.S
 			return nil, err
 		}
 		one.Store, one.Registers, one.Logger = store, registers, log
-		one.Lease, one.Grace = time.Duration(c.Lease.TTL), time.Duration(c.Grace)
+		one.Lease, one.ShutdownTimeout = time.Duration(c.Lease.TTL), time.Duration(c.ShutdownTimeout)
 		a, err := archive.New(one)
 		if err != nil {
 			return nil, c.At(fmt.Sprintf("archives[%d]", i), err)

@@ -40,15 +40,15 @@ type File struct {
 	// How many objects are handled at a time. Default: 16.
 	Concurrency int `yaml:"concurrency"`
 	// How many events are taken in before sources have to wait. Default: 1000.
-	Backlog int `yaml:"backlog"`
+	MaxBacklogEvents int `yaml:"max_backlog_events" was:"backlog"`
 	// The summed size of the objects that are handled at a time, like "512MiB".
 	// Default: 1GiB.
 	MaxBytes Size `yaml:"max_bytes"`
 	// How often the ledger is asked for work that no notification brings.
 	// Default: 1s.
-	Sweep Duration `yaml:"sweep"`
+	SweepInterval Duration `yaml:"sweep_interval" was:"sweep"`
 	// How long running work may take at shutdown. Default: 20s.
-	Grace Duration `yaml:"grace"`
+	ShutdownTimeout Duration `yaml:"shutdown_timeout" was:"grace"`
 }
 
 // Objects says how the object store is reached. Credentials come from where the
@@ -62,7 +62,7 @@ type Objects struct {
 	// name. Most stores other than Amazon's need it.
 	PathStyle bool `yaml:"path_style"`
 	// The store may hide an object for a while after it was written.
-	Eventual bool `yaml:"eventual"`
+	EventuallyConsistent bool `yaml:"eventually_consistent" was:"eventual"`
 }
 
 // Source is one place that notifications come from: a map with one key.
@@ -151,9 +151,9 @@ type Archive struct {
 	// 2026-01-02T15:04:05Z. It counts when the archive is made, and never again.
 	From string `yaml:"from"`
 	// How large an object becomes, before compression. Default: 16MiB.
-	Bytes Size `yaml:"bytes"`
+	FlushBytes Size `yaml:"flush_bytes" was:"bytes"`
 	// How long records wait for others of their minute. Default: 1m.
-	Age Duration `yaml:"age"`
+	FlushInterval Duration `yaml:"flush_interval" was:"age"`
 }
 
 // Kinesis is a stream of Kinesis Data Streams.
@@ -214,7 +214,7 @@ type Lease struct {
 	// How far the clocks of two machines may differ. Default: 5s.
 	Skew Duration `yaml:"skew"`
 	// How late a write may still land. Default: 15m.
-	Horizon Duration `yaml:"horizon"`
+	LateWriteWindow Duration `yaml:"late_write_window" was:"horizon"`
 }
 
 // Retry says how often and how fast a failing object is tried again.
@@ -238,13 +238,13 @@ type Audit struct {
 	// How late a notification may be: what has changed since is left alone. In
 	// event order it must exceed max_delay. Default: 12h; in event order max_delay
 	// and an hour.
-	Settle Duration `yaml:"settle"`
-	// How long the row of a removed object is kept. It must exceed settle and
+	SettleWindow Duration `yaml:"settle_window" was:"settle"`
+	// How long the row of a removed object is kept. It must exceed settle_window and
 	// max_delay. Default: 720h.
-	Retain Duration `yaml:"retain"`
+	RowRetention Duration `yaml:"row_retention" was:"retain"`
 	// How late a notification may be at most. Default: 24h.
 	MaxDelay Duration `yaml:"max_delay"`
-	// Which rows go after retain: those of removed objects (the default), or all
+	// Which rows go after row_retention: those of removed objects (the default), or all
 	// that are settled. A loss about an object whose row is gone is never found.
 	// Audits pass over objects without a row that are older than what was dropped.
 	Purge Purge `yaml:"purge" jsonschema:"enum=removed,enum=settled"`

@@ -101,7 +101,7 @@ func TestSchemaRefuses(t *testing.T) {
 		pipeline(", copy: {too: s3://c/}"),
 		pipeline(", order: newest, copy: {to: s3://c/}"),
 		pipeline(", image: {to: s3://c/, width: wide}"),
-		pipeline(", copy: {to: s3://c/}") + "\nsweep: 5",
+		pipeline(", copy: {to: s3://c/}") + "\nsweep_interval: 5",
 		pipeline(", copy: {to: s3://c/}") + "\nconcurrency: 0",
 		pipeline(", copy: {to: s3://c/}") + "\nledger: tape:x",
 		pipeline(", copy: {to: s3://c/}") + "\nsources: [{sqs: {}}]",

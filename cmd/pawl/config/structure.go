@@ -88,6 +88,10 @@ func (d *decoder) field(pair *ast.MappingValueNode, v reflect.Value, path string
 			d.value(pair.Value, v.Field(i), at)
 			return
 		}
+		if f.Tag.Get("was") == key.Value {
+			d.fail(placeOf(pair.Key), path, "field %s was renamed to %s", key.Value, name(f))
+			return
+		}
 		known = append(known, name(f))
 	}
 	d.fail(placeOf(pair.Key), path, "unknown field %q: %s", clip(showBraces.Replace(key.Value)), suggest(key.Value, known))

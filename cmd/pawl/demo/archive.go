@@ -28,8 +28,8 @@ archives:
     kinesis: {stream: ` + streamName + `, endpoint: %s, region: ` + region + `}
     to: s3://` + archiveBucket + `/` + archivePrefix + `
     format: ` + archiveFormat + `
-    bytes: 64KiB
-    age: 1s
+    flush_bytes: 64KiB
+    flush_interval: 1s
 lease: {ttl: 2s}
 `
 

@@ -36,7 +36,7 @@ func (s *pipelines) audit(ctx context.Context, flags ...string) (*audited, error
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errPatience)
 	defer cancel()
 	found := &audited{}
-	return found, s.fleet.ask(ctx, found, append([]string{"audit", "--settle", "1ns"}, flags...)...)
+	return found, s.fleet.ask(ctx, found, append([]string{"audit", "--settle-window", "1ns"}, flags...)...)
 }
 
 // ask has this very binary run a command that writes JSON, over the configuration of

@@ -41,9 +41,9 @@ pipelines:
     image: {grayscale: true, to: "s3://` + outputBucket + `/` + outputPrefix + `"}
 sources:
   - webhook: {listen: "${` + listenVar + `}", path: ` + hookPath + `, token: "Bearer ${` + tokenVar + `}"}
-lease: {ttl: 2s, skew: 500ms, horizon: 2s}
+lease: {ttl: 2s, skew: 500ms, late_write_window: 2s}
 retry: {base: 200ms, max: 2s}
-sweep: 250ms
+sweep_interval: 250ms
 concurrency: 4
 `
 

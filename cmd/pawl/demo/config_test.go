@@ -36,7 +36,7 @@ func TestConfig(t *testing.T) {
 	if hook.Listen != "127.0.0.1:8" || hook.Path != hookPath || hook.Token.Reveal() != "Bearer word" {
 		t.Errorf("webhook %+v", hook)
 	}
-	if time.Duration(lease.TTL) != 2*time.Second || time.Duration(lease.Horizon) != 2*time.Second {
+	if time.Duration(lease.TTL) != 2*time.Second || time.Duration(lease.LateWriteWindow) != 2*time.Second {
 		t.Errorf("lease %+v", lease)
 	}
 }

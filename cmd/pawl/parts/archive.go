@@ -18,7 +18,7 @@ const maxArchiveBytes = 512 << 20
 func Archive(ctx context.Context, c *config.Archive) (archive.Config, error) {
 	a := archive.Config{
 		Name: c.Name, Bucket: c.To.Bucket, Prefix: c.To.Prefix, Format: c.Format,
-		Limits: archive.Limits{Bytes: int(c.Bytes), Age: time.Duration(c.Age)},
+		Limits: archive.Limits{FlushBytes: int(c.FlushBytes), FlushInterval: time.Duration(c.FlushInterval)},
 		Codec:  encode.Codec{},
 	}
 	if c.Format != "" {
@@ -26,8 +26,8 @@ func Archive(ctx context.Context, c *config.Archive) (archive.Config, error) {
 			return a, err
 		}
 	}
-	if a.Limits.Bytes > maxArchiveBytes {
-		return a, fmt.Errorf("bytes: at most %d MiB: an object is kept in memory while it is written", maxArchiveBytes>>20)
+	if a.Limits.FlushBytes > maxArchiveBytes {
+		return a, fmt.Errorf("flush_bytes: at most %d MiB: an object is kept in memory while it is written", maxArchiveBytes>>20)
 	}
 	var err error
 	if a.Origin, err = origin(c.From); err != nil {

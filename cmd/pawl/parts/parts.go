@@ -106,8 +106,8 @@ type Assembly struct {
 	Ledger func(ctx context.Context) (store.Store, error)
 	// Dir is the folder of the configuration file.
 	Dir string
-	// Grace is how long running work may take at shutdown; 0 is the default.
-	Grace time.Duration
+	// ShutdownTimeout is how long running work may take at shutdown; 0 is the default.
+	ShutdownTimeout time.Duration
 }
 
 // The functions below let the compiler check the lines of the table.

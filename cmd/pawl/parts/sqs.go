@@ -18,7 +18,7 @@ type SQS struct {
 
 // Build implements [Source].
 func (s SQS) Build(ctx context.Context, a *Assembly) (pawl.Source, error) {
-	return sqssource.New(ctx, sqssource.Config{URL: s.URL, Dialect: s.Dialect.Event(), Grace: a.Grace, Logger: a.Logger})
+	return sqssource.New(ctx, sqssource.Config{URL: s.URL, Dialect: s.Dialect.Event(), ShutdownTimeout: a.ShutdownTimeout, Logger: a.Logger})
 }
 
 // MaxMessage implements [Queue].

@@ -31,7 +31,7 @@ type Webhook struct {
 func (w Webhook) Build(_ context.Context, a *Assembly) (pawl.Source, error) {
 	return webhooksource.New(webhooksource.Config{
 		Listen: w.Listen, Path: w.Path, Token: w.Token.Reveal(), Secret: w.Secret.Reveal(),
-		Dialect: w.Dialect.Event(), TrustSequencer: w.TrustSequencer, Grace: a.Grace, Logger: a.Logger,
+		Dialect: w.Dialect.Event(), TrustSequencer: w.TrustSequencer, ShutdownTimeout: a.ShutdownTimeout, Logger: a.Logger,
 	})
 }
 

@@ -15,7 +15,7 @@ import (
 // TestPipelines: what the file says reaches package pawl.
 func TestPipelines(t *testing.T) {
 	c, err := parts.Table.Parse("pawl.yaml", []byte(`
-objects: {eventual: true}
+objects: {eventually_consistent: true}
 pipelines:
   - {name: a, match: {bucket: in, prefix: p/, suffix: [.jpg, .png]}, image: {to: s3://out/a/, suffix: .png, format: png}}
   - {name: b, match: {bucket: in}, order: event, copy: {to: s3://out/b/}}
@@ -39,7 +39,7 @@ pipelines:
 		{Name: "e"},
 	}
 	for i := range want {
-		want[i].Match.Bucket, want[i].Eventual = "in", true
+		want[i].Match.Bucket, want[i].EventuallyConsistent = "in", true
 		if got[i].Handler == nil {
 			t.Errorf("%s has no handler", got[i].Name)
 		}

@@ -54,14 +54,14 @@ With --outputs it also compares outputs with objects: an object whose output is
 gone is done again, an output whose object is gone is removed. That costs a
 listing of the outputs for each of the two.`,
 		Example: `  pawl audit --dry-run
-  pawl audit --pipeline grayscale --prefix in/2026/ --settle 1h
+  pawl audit --pipeline grayscale --prefix in/2026/ --settle-window 1h
   pawl audit --outputs --redrive
   pawl audit --inventory s3://reports/photos/daily/2026-03-01T01-00Z/manifest.json
   pawl audit --list`,
 		Args: app.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if cmd.Flags().Changed("settle") && o.Settle <= 0 {
-				return app.Usage("--settle %s: want a time that is larger than 0", o.Settle)
+			if cmd.Flags().Changed("settle-window") && o.SettleWindow <= 0 {
+				return app.Usage("--settle-window %s: want a time that is larger than 0", o.SettleWindow)
 			}
 			bar := a.NewProgress()
 			return a.WithRuntime(cmd.Context(), bar, bar.LogLevel(), a.Parts.LoadWithoutSources, o.DryRun || o.list, func(ctx context.Context, m *app.Runtime) error {
@@ -72,7 +72,7 @@ listing of the outputs for each of the two.`,
 	flags := cmd.Flags()
 	flags.StringSliceVar(&o.Pipelines, "pipeline", nil, "only these `pipelines`, separated by commas")
 	flags.StringVar(&o.Prefix, "prefix", "", "only keys that begin so: `s3://bucket/prefix`, or a key's prefix in any bucket")
-	flags.DurationVar(&o.Settle, "settle", 0, "leave alone what has changed within this `time` (default: the configuration's, or 12h)")
+	flags.DurationVar(&o.SettleWindow, "settle-window", 0, "leave alone what has changed within this `time` (default: the configuration's, or 12h)")
 	flags.BoolVar(&o.DryRun, "dry-run", false, "find, and write nothing")
 	flags.BoolVar(&o.Outputs, "outputs", false, "compare outputs with objects as well")
 	flags.StringVar(&o.inventory, "inventory", "", "compare with this `report`, s3://bucket/…/manifest.json or a folder, and list nothing")

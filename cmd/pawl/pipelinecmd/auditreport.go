@@ -118,7 +118,7 @@ func auditText(r *pawl.AuditReport, total *audit.Counts, complete bool) string {
 		what string
 	}{
 		{total.Contradicted, "about which the listing and HEAD contradict each other: a cache or a proxy before the store may be the cause"},
-		{total.TooRecent, "differ, and changed within " + r.Settle + ": not judged"},
+		{total.TooRecent, "differ, and changed within " + r.SettleWindow + ": not judged"},
 		{total.PossiblyPurged, "without a row, older than what a purge has dropped: passed over"},
 		{total.Redriven, "dead or failed were redriven"},
 		{total.Dead - min(total.Dead, total.Redriven), "dead: pawl ls --state dead"},

@@ -21,7 +21,7 @@ func NewPurgeCommand(a *app.App) *cobra.Command {
 		Use:   "purge",
 		Short: "Drop the rows of objects that are long gone",
 		Long: `Purge drops the rows of removed objects that have been settled for longer than the
-configuration's audit.retain, 30 days by default. Until then such a row is what an
+configuration's audit.row_retention, 30 days by default. Until then such a row is what an
 old notification is recognised by. Leased, failed and dead rows stay, and rows that
 are to be verified.
 

@@ -110,7 +110,7 @@ func runReplay(ctx context.Context, a *app.App, o *replayOptions, paths []string
 	return a.WithRuntime(ctx, bar, bar.LogLevel(), a.Parts.LoadWithoutSources, false, func(ctx context.Context, m *app.Runtime) error {
 		return replayEvents(ctx, m, a, replaysource.Config{
 			Paths: paths, Stdin: a.In, Dialect: dialect, TrustSequencer: o.trust, SkipBad: o.skipBad,
-			Grace: time.Duration(m.Config.Grace), Logger: m.Log,
+			ShutdownTimeout: time.Duration(m.Config.ShutdownTimeout), Logger: m.Log,
 		}, bar)
 	})
 }

@@ -50,7 +50,7 @@ func (s testSource) Build(_ context.Context, a *parts.Assembly) (pawl.Source, er
 		return nil, errors.New("no tap")
 	}
 	return replaysource.New(replaysource.Config{
-		Paths: []string{filepath.Join(a.Dir, s.File)}, Dialect: event.AWS, Grace: a.Grace, Logger: a.Logger,
+		Paths: []string{filepath.Join(a.Dir, s.File)}, Dialect: event.AWS, ShutdownTimeout: a.ShutdownTimeout, Logger: a.Logger,
 	})
 }
 
